@@ -1,0 +1,172 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// Capabilities that go-mysql does not name. MariaDB keeps its own in the upper
+// 32 bits.
+const (
+	ClientFactors               uint64 = 1 << 28 // MULTI_FACTOR_AUTHENTICATION
+	MariaDBStmtBulkOperations   uint64 = 1 << 34
+	MariaDBExtendedMetadata     uint64 = 1 << 35
+	MariaDBCacheMetadata        uint64 = 1 << 36
+	MariaDBBulkUnitResults      uint64 = 1 << 37
+	clientMySQL                 uint64 = 1 // LONG_PASSWORD; clear: MariaDB extended capabilities follow
+	responseFixed                      = 32
+	extendedCapsInResponse             = 28
+	greetingFixedBehindVersion         = 31
+	extendedCapsInGreetingOffset       = 27
+)
+
+// Greeting is the server's first packet (protocol 10).
+type Greeting struct {
+	Version  string // as sent, with MariaDB's "5.5.5-" prefix
+	ThreadID uint32
+	Caps     uint64
+	Status   uint16
+	Plugin   string
+
+	at int // offset of the byte behind the version's NUL
+}
+
+// ParseGreeting reads a greeting.
+func ParseGreeting(payload []byte) (*Greeting, error) {
+	if len(payload) == 0 || payload[0] != 10 {
+		return nil, errors.New("not a MySQL protocol 10 greeting")
+	}
+	end := bytes.IndexByte(payload, 0)
+	if end < 0 || len(payload) < end+1+greetingFixedBehindVersion {
+		return nil, errors.New("greeting is cut off")
+	}
+	p := payload[end+1:]
+	g := &Greeting{
+		Version:  string(payload[1:end]),
+		ThreadID: binary.LittleEndian.Uint32(p),
+		Status:   binary.LittleEndian.Uint16(p[16:]),
+		at:       end + 1,
+	}
+	g.Caps = uint64(binary.LittleEndian.Uint16(p[13:])) | uint64(binary.LittleEndian.Uint16(p[18:]))<<16
+	if g.Caps&clientMySQL == 0 {
+		g.Caps |= uint64(binary.LittleEndian.Uint32(p[extendedCapsInGreetingOffset:])) << 32
+	}
+	r := NewReader(p[greetingFixedBehindVersion:])
+	r.Bytes(max(13, int(p[20])-8)) // second part of the scramble
+	if name := bytes.TrimRight(r.Rest(), "\x00"); g.Caps&uint64(mysql.CLIENT_PLUGIN_AUTH) != 0 {
+		g.Plugin = string(name)
+	}
+	return g, nil
+}
+
+// SetCaps writes caps into the greeting it was parsed from.
+func (g *Greeting) SetCaps(payload []byte, caps uint64) {
+	p := payload[g.at:]
+	binary.LittleEndian.PutUint16(p[13:], uint16(caps))
+	binary.LittleEndian.PutUint16(p[18:], uint16(caps>>16))
+	if g.Caps&clientMySQL == 0 {
+		binary.LittleEndian.PutUint32(p[extendedCapsInGreetingOffset:], uint32(caps>>32))
+	}
+	g.Caps = caps
+}
+
+// MariaDB reports whether the server is MariaDB, by its version string.
+func (g *Greeting) MariaDB() bool {
+	return bytes.Contains(bytes.ToLower([]byte(g.Version)), []byte("mariadb"))
+}
+
+// Response is what the proxy reads of a HandshakeResponse41 or an SSLRequest,
+// which is the same packet cut off behind its fixed part.
+type Response struct {
+	Caps       uint64
+	Charset    byte
+	SSLRequest bool
+	User       string
+	Schema     string
+	Plugin     string
+}
+
+// ParseResponse reads the client's answer to a greeting. tlsCaps is 0, or the
+// capabilities of the SSLRequest before it: the server takes those and does
+// not read them again, so neither does this.
+func ParseResponse(payload []byte, tlsCaps uint64) (*Response, error) {
+	if len(payload) < responseFixed {
+		return nil, fmt.Errorf("handshake response of %d bytes is cut off (or the client is older than MySQL 4.1)", len(payload))
+	}
+	resp := &Response{Caps: uint64(binary.LittleEndian.Uint32(payload)), Charset: payload[8]}
+	if resp.Caps&clientMySQL == 0 {
+		resp.Caps |= uint64(binary.LittleEndian.Uint32(payload[extendedCapsInResponse:])) << 32
+	}
+	if tlsCaps != 0 {
+		resp.Caps = tlsCaps
+	}
+	if resp.Caps&uint64(mysql.CLIENT_PROTOCOL_41) == 0 {
+		return nil, errors.New("client does not speak protocol 4.1")
+	}
+	if len(payload) == responseFixed && tlsCaps == 0 && resp.Caps&uint64(mysql.CLIENT_SSL) != 0 {
+		resp.SSLRequest = true
+		return resp, nil
+	}
+	r := NewReader(payload[responseFixed:])
+	resp.User = string(r.NulBytes())
+	switch {
+	case resp.has(mysql.CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA):
+		r.LenencBytes()
+	case resp.has(mysql.CLIENT_SECURE_CONNECTION):
+		r.Bytes(int(r.Uint8()))
+	default:
+		r.NulBytes()
+	}
+	if resp.has(mysql.CLIENT_CONNECT_WITH_DB) {
+		resp.Schema = string(cString(&r))
+	}
+	if !r.OK() {
+		return nil, errors.New("handshake response is malformed")
+	}
+	if resp.has(mysql.CLIENT_PLUGIN_AUTH) {
+		resp.Plugin = string(cString(&r))
+	}
+	return resp, nil
+}
+
+func (resp *Response) has(flag uint32) bool { return resp.Caps&uint64(flag) != 0 }
+
+// cString reads up to a NUL or, as some drivers leave the last one out, up to
+// the end.
+func cString(r *Reader) []byte {
+	if rest := r.b; bytes.IndexByte(rest, 0) < 0 {
+		return r.Rest()
+	}
+	return r.NulBytes()
+}
+
+// SetResponseCaps writes caps into a HandshakeResponse41 or SSLRequest that
+// ParseResponse has accepted. Everything else in it stays as the client sent
+// it.
+func SetResponseCaps(payload []byte, caps uint64) {
+	extended := binary.LittleEndian.Uint32(payload)&uint32(clientMySQL) == 0
+	binary.LittleEndian.PutUint32(payload, uint32(caps))
+	if extended {
+		binary.LittleEndian.PutUint32(payload[extendedCapsInResponse:], uint32(caps>>32))
+	}
+}
+
+// ChangeUserSchema returns the schema named in a COM_CHANGE_USER payload.
+func ChangeUserSchema(payload []byte, caps uint64) (schema string, ok bool) {
+	r := NewReader(payload)
+	r.Uint8()
+	r.NulBytes() // user
+	if caps&uint64(mysql.CLIENT_SECURE_CONNECTION) != 0 {
+		r.Bytes(int(r.Uint8()))
+	} else {
+		r.NulBytes()
+	}
+	if r.Len() > 0 {
+		schema = string(cString(&r))
+	}
+	return schema, r.OK()
+}
