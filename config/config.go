@@ -1,0 +1,75 @@
+package config
+
+import "time"
+
+// Config is the whole file. Every field says its default, which [Parse] has
+// filled in where the file does not name the key.
+type Config struct {
+	Path            string        `yaml:"-"`                  // the file, as named to Load or Parse
+	Dir             string        `yaml:"-"`                  // its folder; relative paths of the file have been joined to it
+	Listeners       []Listener    `yaml:"listeners,required"` // at least one
+	Stores          []Store       `yaml:"stores,named"`       // in file order, then [DefaultStore] when a source needs it
+	Sources         []Source      `yaml:"sources,named"`      // in file order
+	Rules           []Rule        `yaml:"rules"`              // in file order: per column the first match wins
+	Admin           *Admin        `yaml:"admin" later:"all"`  // default: none. Not available yet.
+	IDs             *IDs          `yaml:"ids" later:"all"`    // default: none. Not available yet.
+	Limits          Limits        `yaml:"limits"`
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"` // from SIGTERM until sessions that still work are cut; default 30s
+	Log             Log           `yaml:"log"`
+}
+
+// Limits bound what clients can make the proxy hold.
+type Limits struct {
+	Sessions  uint64        `yaml:"sessions"`  // at once, over all listeners; default 10000
+	Handshake time.Duration `yaml:"handshake"` // from accept to the server's final OK; default 10s
+	Statement Size          `yaml:"statement"` // most bytes of one statement held in memory; default 256MiB
+}
+
+// Log says what is written to stderr and how.
+type Log struct {
+	Level  string `yaml:"level" oneof:"debug|info|warn|error"` // default info
+	Format string `yaml:"format" oneof:"text|json"`            // default text
+}
+
+// Admin is the page, the metrics and the health answers. Not available yet.
+type Admin struct {
+	Listen Addr   `yaml:"listen,required"`
+	Token  Secret `yaml:"token"` // default: no token asked
+}
+
+// IDs hands ids to other programs. Not available yet.
+type IDs struct {
+	Redis *IDsRedis `yaml:"redis"`
+	HTTP  *IDsHTTP  `yaml:"http"`
+}
+
+// IDsRedis answers INCR, INCRBY and GET. Not available yet.
+type IDsRedis struct {
+	Listen Addr              `yaml:"listen,required"`
+	Users  map[string]Secret `yaml:"users"` // name to password; default: none asked
+}
+
+// IDsHTTP hands out ids over HTTP. Not available yet.
+type IDsHTTP struct {
+	Listen Addr `yaml:"listen,required"`
+}
+
+// Store finds a store by its name; nil when there is none.
+func (c *Config) Store(name string) *Store {
+	for i := range c.Stores {
+		if c.Stores[i].Name == name {
+			return &c.Stores[i]
+		}
+	}
+	return nil
+}
+
+// Source finds a source by its name; nil when there is none.
+func (c *Config) Source(name string) *Source {
+	for i := range c.Sources {
+		if c.Sources[i].Name == name {
+			return &c.Sources[i]
+		}
+	}
+	return nil
+}

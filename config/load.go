@@ -1,0 +1,17 @@
+package config
+
+import (
+	"fmt"
+	"os"
+)
+
+// Load reads and checks a file; the environment is the process's own. The error
+// is [Errors] when the file was read and something in it is wrong, else the
+// wrapped error of the operating system.
+func Load(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return Parse(path, data, os.LookupEnv)
+}

@@ -1,0 +1,53 @@
+package config
+
+// What the words of a Rule can be.
+const (
+	ExplicitKeep       = "keep"
+	ExplicitReject     = "reject"
+	ExplicitAdvance    = "advance" // not available yet
+	UnsupportedReject  = "reject"
+	UnsupportedForward = "forward"
+	LastIDServer       = "server"
+	LastIDPacket       = "packet" // not available yet
+	ModeEnforce        = "enforce"
+	ModeObserve        = "observe"
+)
+
+// Rule says which column of which tables gets its ids from which source.
+type Rule struct {
+	Pos          Pos      `yaml:"-"`
+	Schema       string   `yaml:"-"`                                            // left of the dot of table; * and ? are wildcards
+	Table        string   `yaml:"table,required"`                               // right of the dot; * and ? are wildcards
+	Column       string   `yaml:"column,required"`                              // the id column
+	Source       string   `yaml:"source,required"`                              // name of a source
+	Explicit     string   `yaml:"explicit" oneof:"keep|reject" later:"advance"` // an id the application wrote itself; default keep
+	Unsupported  string   `yaml:"unsupported" oneof:"reject|forward"`           // a statement that cannot be given ids; default reject
+	LastInsertID string   `yaml:"last_insert_id" oneof:"server" later:"packet"` // who keeps LAST_INSERT_ID(); default server
+	Mode         string   `yaml:"mode" oneof:"enforce|observe"`                 // observe: log and count, forward unchanged; default enforce
+	Gene         *Gene    `yaml:"gene" later:"all"`                             // default: none. Not available yet.
+	Listeners    []string `yaml:"listeners"`                                    // names; default (empty): all
+}
+
+// String is schema.table.column, as messages name a rule.
+func (r *Rule) String() string { return r.Schema + "." + r.Table + "." + r.Column }
+
+// On reports whether the rule holds for the sessions of a listener.
+func (r *Rule) On(listener string) bool {
+	if len(r.Listeners) == 0 {
+		return true
+	}
+	for _, l := range r.Listeners {
+		if l == listener {
+			return true
+		}
+	}
+	return false
+}
+
+// Gene puts the low bits of another column of the row into the id, so that both
+// land on the same shard. Not available yet.
+type Gene struct {
+	Column string `yaml:"column,required"`
+	Bits   uint64 `yaml:"bits,required"`
+	By     string `yaml:"by" oneof:"mod|crc32"` // mod (default): id % 2^bits = value % 2^bits; crc32: for strings
+}

@@ -1,0 +1,114 @@
+package config
+
+import "time"
+
+// DefaultStore names the file store in ./idproxy-data that a source without a
+// store uses. It is in Config.Stores only when some source uses it and no store
+// of the file has that folder.
+const DefaultStore = "(default)"
+
+// Store is where sources keep their state. Exactly one of the kinds is set.
+type Store struct {
+	Pos   Pos         `yaml:"-"`
+	Name  string      `yaml:"-"`
+	MySQL *MySQLStore `yaml:"mysql"`
+	File  *FileStore  `yaml:"file"`
+	Redis *RedisStore `yaml:"redis" later:"all"` // not available yet
+	Etcd  *EtcdStore  `yaml:"etcd" later:"all"`  // not available yet
+}
+
+// MySQLStore is a table in a MySQL or MariaDB server.
+type MySQLStore struct {
+	DSN  Secret   `yaml:"dsn"`              // user:password@tcp(host:port)/database
+	DSNs []Secret `yaml:"dsns" later:"all"` // several servers, any of which may die. Not available yet.
+}
+
+// FileStore is a folder of this host; ids from it are unique on this host only.
+type FileStore struct {
+	Dir string `yaml:"dir,required"`
+}
+
+// RedisStore is a Redis server, a group under Sentinel, or a cluster. Not
+// available yet.
+type RedisStore struct {
+	Addrs    []string  `yaml:"addrs,required"`
+	Master   string    `yaml:"master"`  // name of the group, when addrs are Sentinels
+	Cluster  bool      `yaml:"cluster"` // addrs are nodes of a cluster
+	DB       uint64    `yaml:"db"`      // default 0
+	Username string    `yaml:"username"`
+	Password Secret    `yaml:"password"`
+	TLS      *RedisTLS `yaml:"tls"` // default: no TLS
+}
+
+// RedisTLS is how a Redis server is spoken to over TLS. Not available yet.
+type RedisTLS struct {
+	CA         string `yaml:"ca"`
+	Cert       string `yaml:"cert"`
+	Key        string `yaml:"key"`
+	ServerName string `yaml:"server_name"`
+}
+
+// EtcdStore is an etcd cluster. Not available yet.
+type EtcdStore struct {
+	Endpoints []string `yaml:"endpoints,required"`
+}
+
+// Source is one series of ids. Exactly one of the kinds is set.
+type Source struct {
+	Pos       Pos        `yaml:"-"`
+	Name      string     `yaml:"-"`
+	Segment   *Segment   `yaml:"segment"`
+	Snowflake *Snowflake `yaml:"snowflake"`
+	UUIDv7    *UUIDv7    `yaml:"uuidv7" later:"all"`   // not available yet
+	ObjectID  *ObjectID  `yaml:"objectid" later:"all"` // not available yet
+}
+
+// Segment takes ranges of ids from a store and hands them out one by one.
+type Segment struct {
+	Store      string  `yaml:"store"`                                 // a mysql or file store; default [DefaultStore]
+	Key        string  `yaml:"key"`                                   // the series' name in the store; default the source's name
+	Start      uint64  `yaml:"start"`                                 // first id of a series that does not exist yet; default 1
+	Step       uint64  `yaml:"step"`                                  // ids taken from the store at once, to begin with; default 1000
+	MaxStep    uint64  `yaml:"max_step"`                              // bound of the step's growth; default 1000000, or step when that is more
+	StepPolicy string  `yaml:"step_policy" oneof:"leaf" later:"rate"` // leaf (default): x2 when a range lasts under 15 min, /2 over 30 min
+	Prefetch   Percent `yaml:"prefetch"`                              // the next range is fetched once this share of the current one is used; default 10%
+}
+
+// What a Snowflake's ClockBack.Then can be.
+const (
+	ThenError  = "error"  // INSERTs fail until the clock has caught up
+	ThenBorrow = "borrow" // ids go on from the last time seen, up to max_ahead before the clock
+	ThenSwap   = "swap"   // take another worker number; needs workers
+)
+
+// Snowflake makes ids from time, a worker number and a sequence.
+type Snowflake struct {
+	Workers    string        `yaml:"workers" later:"all"` // store that leases worker numbers. Not available yet.
+	Worker     uint64        `yaml:"worker"`              // this process's number when Workers is empty
+	Datacenter uint64        `yaml:"datacenter"`          // only with a layout like 41/5+5/12, and then required
+	Store      string        `yaml:"store"`               // file store of lock and fence of a fixed worker; default [DefaultStore]
+	Layout     string        `yaml:"layout"`              // bits of time/worker/sequence or time/datacenter+worker/sequence; default 41/10/12
+	Epoch      time.Time     `yaml:"epoch"`               // time zero of the ids; default 2020-01-01T00:00:00Z
+	Sequence   string        `yaml:"sequence"`            // where the sequence starts in a new unit: continue (default), zero, random:N
+	MaxAhead   time.Duration `yaml:"max_ahead"`           // how far ids may run ahead of the clock; default 3s
+	ClockBack  ClockBack     `yaml:"clock_back"`
+	Lease      *Lease        `yaml:"lease" later:"all"` // with workers only. Not available yet.
+}
+
+// ClockBack is what happens when the clock goes back.
+type ClockBack struct {
+	Hold time.Duration `yaml:"hold"`                                   // up to here ids go on from the last time seen; default 15ms
+	Then string        `yaml:"then" oneof:"error|borrow" later:"swap"` // beyond it; default error, with workers swap
+}
+
+// Lease is how a worker number is held. Not available yet.
+type Lease struct {
+	Heartbeat time.Duration `yaml:"heartbeat"` // default 2s
+	Reclaim   time.Duration `yaml:"reclaim"`   // silence after which another process may take the number; default 20s
+}
+
+// UUIDv7 makes time-ordered UUIDs. Not available yet.
+type UUIDv7 struct{}
+
+// ObjectID makes the 12-byte ids of MongoDB. Not available yet.
+type ObjectID struct{}

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"strconv"
+)
+
+// Pos is a place in the configuration file. Lines and columns count from 1,
+// columns in characters.
+type Pos struct {
+	File         string
+	Line, Column int
+}
+
+// String is file:line:column, as compilers write it and editors jump to it.
+func (p Pos) String() string {
+	return p.File + ":" + strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column)
+}
+
+// Secret is a password, a token or a DSN. It prints as stars, so a Config that
+// ends up in a log line or an error gives nothing away; convert it to a string
+// where the value itself is needed.
+type Secret string
+
+const stars = "********"
+
+// String hides the value; an empty secret stays empty, so that a log shows
+// whether one was set.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return stars
+}
+
+// Format hides the value under every verb, %x and %#v included.
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
+
+// LogValue hides the value from log/slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText hides the value from encoding/json and from YAML writers.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Size is a number of bytes, written with a unit: 256MiB, 64KiB, 1GiB, 1MB.
+type Size int64
+
+// String writes the size with the largest binary unit that divides it.
+func (s Size) String() string {
+	for _, u := range sizeUnits {
+		if u.binary && s != 0 && int64(s)%u.bytes == 0 {
+			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(s), 10) + "B"
+}
+
+// Percent is a whole number of hundredths, written with its sign: 10%.
+type Percent int
+
+// String writes the number with its sign.
+func (p Percent) String() string { return strconv.Itoa(int(p)) + "%" }
+
+// Addr is where something listens or is reached. Its two fields are what
+// net.Listen and net.Dial take.
+type Addr struct {
+	Network string // tcp or unix; empty: not set
+	Address string // host:port, or the path of the socket
+}
+
+// String is the address as the file writes it: host:port or unix:/path.
+func (a Addr) String() string {
+	if a.Network == "unix" {
+		return "unix:" + a.Address
+	}
+	return a.Address
+}
