@@ -1,0 +1,20 @@
+// Package idsource hands out ids, n at a time, that no other process of the
+// same store or worker pool hands out.
+//
+// Two kinds of source are here. A [Segment] reserves ranges of integers from a
+// [SegmentStore] and serves them from memory. A [Snowflake] composes ids from
+// the time, a worker number and a sequence; its worker number and the bound of
+// the timestamps it may use are kept in a [FenceStore]. The stores live in the
+// folders below this one, each with the driver it needs.
+//
+// The one invariant of both: what an id depends on (a range, a bound of
+// timestamps) is durable in its store before any id of it leaves the process.
+//
+// A source is made by its New function, which checks the configuration and
+// waits for nothing. It then serves Fill and Admit from any number of
+// goroutines, whether or not its store can be reached; while it cannot, calls
+// answer with an [*Error] after a bounded wait and the source keeps trying in
+// the background. It ends with Close, which waits for its goroutines, gives
+// back what was never issued and releases locks. A source owns no store: who
+// opened the store closes it, after the sources.
+package idsource

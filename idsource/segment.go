@@ -1,0 +1,105 @@
+package idsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+)
+
+// Defaults of SegmentConfig.
+const (
+	DefaultStep     = 1000
+	DefaultMaxStep  = 1_000_000
+	DefaultPrefetch = 0.1
+	DefaultWait     = 2 * time.Second
+	DefaultTimeout  = 5 * time.Second
+	DefaultMaxBatch = 1 << 32
+)
+
+// StepPolicy says how the size of the ranges follows the demand.
+type StepPolicy uint8
+
+const (
+	// StepLeaf doubles the step when the last one lasted less than 15 minutes
+	// and halves it when it lasted more than 30, between Step and MaxStep.
+	StepLeaf StepPolicy = iota
+	// StepFixed always reserves Step.
+	StepFixed
+)
+
+// SegmentConfig describes a Segment.
+type SegmentConfig struct {
+	Name       string        // required: the source's name, for messages
+	Store      SegmentStore  // required; stays the caller's, who closes it after the source
+	Key        string        // default Name
+	Start      uint64        // lowest id, default 1; a key that stands below is moved up to it
+	Step       uint64        // ids per range, default 1000
+	MaxStep    uint64        // bound of the dynamic step, default 1,000,000 or Step if that is more
+	StepPolicy StepPolicy    // default StepLeaf
+	Prefetch   float64       // share of the newest range that is used when the next one is fetched, default 0.1
+	Last       uint64        // greatest id ever issued, default 2^63-1
+	MaxBatch   uint64        // greatest number of ids, times stride, in one Fill; default 2^32
+	Wait       time.Duration // longest wait of a Fill or Admit for the store, default 2s
+	Timeout    time.Duration // of one fetch from the store, default 5s
+	Logger     *slog.Logger  // default: discard
+}
+
+func (c SegmentConfig) withDefaults() SegmentConfig {
+	setDefault(&c.Key, c.Name)
+	setDefault(&c.Start, 1)
+	setDefault(&c.Step, DefaultStep)
+	setDefault(&c.MaxStep, max(DefaultMaxStep, c.Step))
+	setDefault(&c.Prefetch, DefaultPrefetch)
+	setDefault(&c.Last, math.MaxInt64)
+	setDefault(&c.MaxBatch, DefaultMaxBatch)
+	setDefault(&c.Wait, DefaultWait)
+	setDefault(&c.Timeout, DefaultTimeout)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c *SegmentConfig) check() error {
+	switch {
+	case c.Name == "":
+		return errors.New("a segment source needs a name")
+	case c.Store == nil:
+		return errors.New("a segment source needs a store")
+	case c.StepPolicy > StepFixed:
+		return fmt.Errorf("unknown step policy %d", c.StepPolicy)
+	case c.MaxStep < c.Step:
+		return fmt.Errorf("max_step %d is below step %d", c.MaxStep, c.Step)
+	case !(c.Prefetch > 0 && c.Prefetch <= 1):
+		return fmt.Errorf("prefetch is a share above 0%% and up to 100%%, not %v%%", c.Prefetch*100)
+	case c.Last == math.MaxUint64:
+		return errors.New("the greatest id must be below 2^64-1")
+	case c.Start > c.Last:
+		return fmt.Errorf("start %d is above the greatest id %d", c.Start, c.Last)
+	case c.Wait < 0 || c.Timeout < 0:
+		return errors.New("a wait cannot be negative")
+	}
+	return nil
+}
+
+// NewSegment checks the configuration; it asks nothing of the store. The error
+// is an *Error of kind BadConfig.
+func NewSegment(c SegmentConfig) (*Segment, error) {
+	c = c.withDefaults()
+	if err := c.check(); err != nil {
+		return nil, &Error{Source: c.Name, Kind: BadConfig, Cause: err}
+	}
+	s := &Segment{cfg: c, step: c.Step}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s, nil
+}

@@ -1,0 +1,184 @@
+package idsource
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Segment hands out ids of ranges reserved in a SegmentStore. The ranges form a
+// chain; by default it is as long as two, since the next range is fetched
+// while the newest one is being used. Ranges that follow each other without a
+// gap are joined, so a statement never sees the seam.
+//
+// A Segment starts a goroutine when a range is wanted, and it ends when one has
+// come; while the store does not answer it keeps trying.
+type Segment struct {
+	cfg  SegmentConfig
+	head atomic.Pointer[block] // first of the chain, what the fast path takes from
+
+	life context.Context // of the loader; ended by Close
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex
+	tail    *block
+	waiters []*waiter
+	loading bool      // the loader runs
+	closed  bool      // no more ids
+	dead    *Error    // the store went back: no more ids
+	failed  error     // of the last fetch; nil when it succeeded
+	step    uint64    // of the last range
+	fetched time.Time // when it came; zero: none yet
+	high    uint64    // no range may start below: where the last one ended
+
+	noHighWater bool // a test's negative control: high is not looked at
+}
+
+// waiter is a Fill that found no ids. done has room for the one outcome.
+type waiter struct {
+	span uint64
+	done chan outcome
+}
+
+type outcome struct {
+	first uint64
+	err   *Error
+}
+
+// Fill sets ids to one run. See Source.
+func (s *Segment) Fill(ctx context.Context, ids []uint64, stride uint64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	over, span := bits.Mul64(uint64(len(ids)), stride)
+	if over != 0 || span > s.cfg.MaxBatch || stride == 0 {
+		return s.tooMany(len(ids), stride)
+	}
+	first, ok := s.take(span)
+	if !ok {
+		var err *Error
+		if first, err = s.wait(ctx, span); err != nil {
+			return err
+		}
+	}
+	for i := range ids {
+		ids[i] = first
+		first += stride
+	}
+	return nil
+}
+
+func (s *Segment) tooMany(n int, stride uint64) *Error {
+	if stride == 0 {
+		return s.fail(BadConfig, fmt.Errorf("ids %d apart were asked for", stride), "")
+	}
+	return s.fail(TooMany, fmt.Errorf("%d ids, %d apart, make more than %d", n, stride, s.cfg.MaxBatch),
+		"insert fewer rows per statement")
+}
+
+func (s *Segment) fail(k Kind, cause error, hint string) *Error {
+	return &Error{Source: s.cfg.Name, Kind: k, Cause: cause, Hint: hint}
+}
+
+// take is the fast path: one block, no lock.
+func (s *Segment) take(span uint64) (uint64, bool) {
+	b := s.head.Load()
+	if b == nil {
+		return 0, false
+	}
+	first, ok := b.take(span)
+	if ok && b.crossed(first, span) {
+		s.mu.Lock()
+		s.prefetch()
+		s.mu.Unlock()
+	}
+	return first, ok
+}
+
+// wait takes from the whole chain, or waits until the loader brings a range.
+func (s *Segment) wait(ctx context.Context, span uint64) (uint64, *Error) {
+	s.mu.Lock()
+	first, ok := s.takeChain(span)
+	if ok {
+		s.prefetch()
+		s.mu.Unlock()
+		return first, nil
+	}
+	if err := s.ended(); err != nil {
+		s.mu.Unlock()
+		return 0, err
+	}
+	w := &waiter{span: span, done: make(chan outcome, 1)}
+	s.waiters = append(s.waiters, w)
+	s.startLoader()
+	s.mu.Unlock()
+
+	limit := time.NewTimer(s.cfg.Wait)
+	defer limit.Stop()
+	select {
+	case o := <-w.done:
+		return o.first, o.err
+	case <-ctx.Done():
+		return s.giveUp(w, context.Cause(ctx))
+	case <-limit.C:
+		return s.giveUp(w, nil)
+	}
+}
+
+// takeChain claims span ids of the first block that has them and forgets the
+// blocks in front that have none. The caller holds mu.
+func (s *Segment) takeChain(span uint64) (uint64, bool) {
+	for b := s.head.Load(); b != nil; b = b.next {
+		if first, ok := b.take(span); ok {
+			return first, true
+		}
+		if b.next != nil && b.drained() && s.head.Load() == b {
+			s.head.Store(b.next)
+		}
+	}
+	return 0, false
+}
+
+// ended says why no more ids will come. The caller holds mu.
+func (s *Segment) ended() *Error {
+	switch {
+	case s.closed:
+		return s.fail(Closed, nil, "")
+	case s.dead != nil:
+		return s.dead
+	}
+	return nil
+}
+
+// giveUp takes w off the list. Ids that came in the meantime are used.
+func (s *Segment) giveUp(w *waiter, cause error) (uint64, *Error) {
+	s.mu.Lock()
+	for i := range s.waiters {
+		if s.waiters[i] == w {
+			s.waiters = append(s.waiters[:i], s.waiters[i+1:]...)
+			break
+		}
+	}
+	failed := s.failed
+	s.mu.Unlock()
+	select {
+	case o := <-w.done:
+		return o.first, o.err
+	default:
+	}
+	switch {
+	case failed != nil:
+		return 0, s.storeDown(failed)
+	case cause != nil:
+		return 0, s.fail(NotReady, fmt.Errorf("the wait for a range ended: %w", cause), "")
+	}
+	return 0, s.fail(StoreDown, fmt.Errorf("no answer within %v", s.cfg.Wait), "")
+}
+
+func (s *Segment) storeDown(err error) *Error {
+	return s.fail(StoreDown, err, "it is tried again until it answers")
+}

@@ -1,0 +1,230 @@
+package idsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The pause between two tries of a store that fails.
+const (
+	minPause = 50 * time.Millisecond
+	maxPause = time.Second
+)
+
+// prefetch starts the loader when the newest range is used far enough. The
+// caller holds mu.
+func (s *Segment) prefetch() {
+	if s.tail != nil && s.tail.pastMark() {
+		s.startLoader()
+	}
+}
+
+// startLoader makes sure that the loader runs; there is at most one. The
+// caller holds mu.
+func (s *Segment) startLoader() {
+	if s.loading || s.ended() != nil {
+		return
+	}
+	s.loading = true
+	s.wg.Go(s.load)
+}
+
+// load reserves ranges as long as some are wanted.
+func (s *Segment) load() {
+	pause := minPause
+	for {
+		ask, step, ok := s.nextAsk()
+		if !ok {
+			return
+		}
+		lo, hi, err := s.reserve(ask)
+		if !s.settle(lo, hi, step, err) {
+			return
+		}
+		if err == nil {
+			pause = minPause
+			continue
+		}
+		select {
+		case <-s.life.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// nextAsk says what to reserve, and ends the loader when nothing is wanted.
+func (s *Segment) nextAsk() (a Ask, step uint64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted := len(s.waiters) > 0 || s.tail == nil || s.tail.pastMark()
+	if !wanted || s.ended() != nil {
+		s.loading = false
+		return Ask{}, 0, false
+	}
+	step = s.nextStep(time.Now())
+	return Ask{Key: s.cfg.Key, Count: max(step, s.waitedFor()), Floor: s.cfg.Start, Last: s.cfg.Last}, step, true
+}
+
+// waitedFor adds up what the waiters want, as far as one range should serve:
+// the first one's wish always, the others' up to MaxStep.
+func (s *Segment) waitedFor() uint64 {
+	var sum uint64
+	for i, w := range s.waiters {
+		if i > 0 && sum+w.span > s.cfg.MaxStep {
+			break
+		}
+		sum += w.span
+	}
+	return sum
+}
+
+// Leaf's bounds: a step that lasted less than short was too small, one that
+// lasted more than long was too large.
+const (
+	leafShort = 15 * time.Minute
+	leafLong  = 30 * time.Minute
+)
+
+// nextStep is the size of the next range by how long the last one lasted.
+func (s *Segment) nextStep(now time.Time) uint64 {
+	if s.cfg.StepPolicy == StepFixed || s.fetched.IsZero() {
+		return s.step
+	}
+	switch lasted := now.Sub(s.fetched); {
+	case lasted < leafShort:
+		return min(2*s.step, s.cfg.MaxStep)
+	case lasted > leafLong:
+		return max(s.step/2, s.cfg.Step)
+	}
+	return s.step
+}
+
+// reserve fetches one range. Close to the last id it takes what is left.
+func (s *Segment) reserve(a Ask) (lo, hi uint64, err error) {
+	ctx, cancel := context.WithTimeout(s.life, s.cfg.Timeout)
+	defer cancel()
+	const tries = 3 // others reserve at the same time
+	for range tries {
+		lo, hi, err = s.cfg.Store.Reserve(ctx, a)
+		if full, ok := errors.AsType[*FullError](err); ok {
+			next := max(full.Next, a.Floor)
+			if next > a.Last {
+				return 0, 0, err
+			}
+			a.Count = min(a.Count, a.Last-next+1)
+			continue
+		}
+		if errors.Is(err, ErrNoKey) {
+			if err = s.cfg.Store.Advance(ctx, a.Key, a.Floor); err != nil {
+				return 0, 0, err
+			}
+			continue
+		}
+		if err == nil && (hi <= lo || hi-lo != a.Count || lo < a.Floor || hi-1 > a.Last) {
+			err = fmt.Errorf("the store answered with the range [%d, %d) to a request for %d ids from %d on",
+				lo, hi, a.Count, a.Floor)
+		}
+		return lo, hi, err
+	}
+	return 0, 0, err
+}
+
+// settle books the outcome of one fetch and says whether the loader goes on.
+func (s *Segment) settle(lo, hi, step uint64, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, full := errors.AsType[*FullError](err)
+	switch {
+	case s.closed:
+	case full:
+		s.exhausted(fmt.Errorf("%w to the greatest id allowed, %d", err, s.cfg.Last))
+	case err != nil:
+		if s.failed == nil {
+			s.cfg.Logger.Warn("id source cannot reserve a range", "source", s.cfg.Name, "error", err)
+		}
+		s.failed = err
+		return true
+	case lo < s.high && !s.noHighWater:
+		s.wentBack(lo)
+	default:
+		s.arrived(lo, hi, step)
+		return true
+	}
+	s.loading = false
+	return false
+}
+
+// exhausted gives the waiters what smaller ones can still have.
+func (s *Segment) exhausted(cause error) {
+	kept := s.waiters
+	s.waiters = nil
+	for _, w := range kept {
+		if first, ok := s.takeChain(w.span); ok {
+			w.done <- outcome{first: first}
+		} else {
+			w.done <- outcome{err: s.fail(Exhausted, cause, "")}
+		}
+	}
+}
+
+// wentBack ends the source: the store offers ids that it has given before, so
+// what is held in memory may be someone else's as well.
+func (s *Segment) wentBack(lo uint64) {
+	s.dead = s.fail(Behind,
+		fmt.Errorf("the store went back: it offers ids from %d on, this process was given ids below %d before", lo, s.high),
+		fmt.Sprintf("set start: to a number above every id in use (%d at least) for source %s in the configuration and restart",
+			s.high, s.cfg.Name))
+	s.cfg.Logger.Error("id source stopped: its store went back", "source", s.cfg.Name, "offered", lo, "seen", s.high)
+	for b := s.head.Load(); b != nil; b = b.next {
+		b.drain()
+	}
+	s.head.Store(nil)
+	s.tail = nil
+	s.failWaiters(s.dead)
+}
+
+// arrived serves the waiters in the order they came and keeps the rest.
+func (s *Segment) arrived(lo, hi, step uint64) {
+	if s.failed != nil {
+		s.cfg.Logger.Info("id source reserves ranges again", "source", s.cfg.Name)
+	}
+	s.failed, s.step, s.fetched, s.high = nil, step, time.Now(), hi
+	mark := lo + max(1, uint64(float64(hi-lo)*s.cfg.Prefetch))
+	served := 0
+	for _, w := range s.waiters {
+		if w.span > hi-lo {
+			break
+		}
+		w.done <- outcome{first: lo}
+		lo += w.span
+		served++
+	}
+	s.waiters = append(s.waiters[:0], s.waiters[served:]...)
+	if lo == hi {
+		return
+	}
+	if s.tail != nil && s.tail.hi.Load() == lo {
+		s.tail.extend(hi, mark)
+		return
+	}
+	b := newBlock(lo, hi, mark)
+	if s.tail == nil {
+		s.head.Store(b)
+	} else {
+		s.tail.next = b
+		if h := s.head.Load(); h.next != nil && h.drained() {
+			s.head.Store(h.next)
+		}
+	}
+	s.tail = b
+}
+
+func (s *Segment) failWaiters(err *Error) {
+	for _, w := range s.waiters {
+		w.done <- outcome{err: err}
+	}
+	s.waiters = nil
+}

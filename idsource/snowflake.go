@@ -1,0 +1,201 @@
+package idsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Defaults of SnowflakeConfig.
+const (
+	DefaultLayout   = "41/10/12"
+	DefaultMaxAhead = 3 * time.Second
+	DefaultHold     = 15 * time.Millisecond
+	DefaultLead     = 8 * time.Second
+	DefaultRenew    = 2 * time.Second
+)
+
+// DefaultEpoch is where the time of snowflake ids starts unless configured.
+var DefaultEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// ClockBack says what to do when the clock went back by more than Hold.
+type ClockBack uint8
+
+const (
+	// BackBorrow goes on from the last timestamp, as far as MaxAhead allows.
+	BackBorrow ClockBack = iota
+	// BackError refuses until the clock has caught up.
+	BackError
+	// BackSwap changes to another worker number; a fixed one has none.
+	BackSwap
+)
+
+// SnowflakeConfig describes a Snowflake with a fixed worker number.
+type SnowflakeConfig struct {
+	Name       string        // required: the source's name, for messages
+	Fences     FenceStore    // required; stays the caller's, who closes it after the source
+	Layout     string        // default 41/10/12; see ParseLayout
+	Epoch      time.Time     // default 2020-01-01 UTC
+	Datacenter uint64        // only with a layout that has datacenter bits
+	Worker     uint64        // the worker number
+	Sequence   string        // where it starts in a new unit of time: continue (default), random, random:N, zero
+	MaxAhead   time.Duration // how far timestamps may run ahead of the clock when the sequence overflows, default 3s
+	Hold       time.Duration // a clock that goes back no more than this is waited out, default 15ms
+	ClockBack  ClockBack     // beyond Hold; default BackBorrow
+	Lead       time.Duration // how far ahead of the clock the fence is stored, default 8s
+	Renew      time.Duration // how often, default 2s
+	Wait       time.Duration // longest wait of a Fill, default 2s
+	Logger     *slog.Logger  // default: discard
+}
+
+func (c SnowflakeConfig) withDefaults() SnowflakeConfig {
+	setDefault(&c.Layout, DefaultLayout)
+	setDefault(&c.Epoch, DefaultEpoch)
+	setDefault(&c.Sequence, "continue")
+	setDefault(&c.MaxAhead, DefaultMaxAhead)
+	setDefault(&c.Hold, DefaultHold)
+	setDefault(&c.Lead, DefaultLead)
+	setDefault(&c.Renew, DefaultRenew)
+	setDefault(&c.Wait, DefaultWait)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c *SnowflakeConfig) check() error {
+	switch {
+	case c.Name == "":
+		return errors.New("a snowflake source needs a name")
+	case c.Fences == nil:
+		return errors.New("a snowflake source needs a store for its fence")
+	case c.ClockBack == BackSwap:
+		return errors.New("clock_back: swap is not available yet, a fixed worker number takes borrow or error")
+	case c.ClockBack > BackSwap:
+		return fmt.Errorf("unknown clock_back %d", c.ClockBack)
+	case c.MaxAhead < 0 || c.Hold < 0 || c.Renew < 0 || c.Wait < 0:
+		return errors.New("a duration cannot be negative")
+	case c.Lead < c.MaxAhead+c.Renew:
+		return fmt.Errorf("the lead of %v must be at least max_ahead %v and the renewal interval %v together",
+			c.Lead, c.MaxAhead, c.Renew)
+	}
+	return nil
+}
+
+// worker checks the configured numbers against the layout and joins them.
+func (c *SnowflakeConfig) worker(l Layout) (uint64, error) {
+	if c.Worker >= 1<<l.Worker {
+		return 0, fmt.Errorf("worker %d does not fit the %d bits of layout %s, the greatest is %d",
+			c.Worker, l.Worker, l, 1<<l.Worker-1)
+	}
+	if c.Datacenter >= 1<<l.Datacenter {
+		return 0, fmt.Errorf("datacenter %d does not fit the %d bits of layout %s", c.Datacenter, l.Datacenter, l)
+	}
+	return c.Datacenter<<l.Worker | c.Worker, nil
+}
+
+// A layout must last for a year more when a process starts, and warns for
+// another one.
+func checkEnd(c *SnowflakeConfig, l Layout, now time.Time) error {
+	if c.Epoch.After(now) {
+		return fmt.Errorf("the epoch %s lies in the future", c.Epoch.Format(time.RFC3339))
+	}
+	end := l.end(c.Epoch)
+	left := end.Sub(now)
+	text := fmt.Sprintf("layout %s with epoch %s runs out of timestamps on %s",
+		l, c.Epoch.Format(time.DateOnly), end.Format(time.DateOnly))
+	if left < year {
+		return fmt.Errorf("%s, less than a year from now", text)
+	}
+	if left < 2*year {
+		c.Logger.Warn(text, "source", c.Name)
+	}
+	return nil
+}
+
+// sequenceStart returns the function that says where the sequence starts in a
+// new unit, given where it ended in the one before.
+func sequenceStart(text string, mask uint64) (func(last uint64) uint64, error) {
+	kind, arg, hasArg := strings.Cut(text, ":")
+	switch {
+	case text == "zero":
+		return func(uint64) uint64 { return 0 }, nil
+	case text == "continue":
+		// Back to 0 behind the half leaves room for a burst in every unit and
+		// still visits the values evenly.
+		return func(last uint64) uint64 {
+			if last >= mask/2 {
+				return 0
+			}
+			return last + 1
+		}, nil
+	case kind == "random":
+		n := uint64(100) // Leaf's choice
+		if hasArg {
+			var err error
+			if n, err = strconv.ParseUint(arg, 10, 64); err != nil || n == 0 || n > mask+1 {
+				return nil, fmt.Errorf("sequence %q: the bound is a number from 1 to %d", text, mask+1)
+			}
+		}
+		n = min(n, mask+1)
+		return func(uint64) uint64 { return rand.Uint64N(n) }, nil
+	}
+	return nil, fmt.Errorf("sequence %q is none of continue, random, random:N, zero", text)
+}
+
+// NewSnowflake checks the configuration and starts the goroutine that takes the
+// worker number and keeps its fence ahead of the clock. The error is an *Error
+// of kind BadConfig.
+func NewSnowflake(c SnowflakeConfig) (*Snowflake, error) {
+	return newSnowflake(c, clock{
+		wall: func() int64 { return time.Now().UnixNano() },
+		mono: func() time.Duration { return time.Since(processStart) },
+	})
+}
+
+// processStart is only the zero of the monotonic clock.
+var processStart = time.Now()
+
+func newSnowflake(c SnowflakeConfig, clk clock) (*Snowflake, error) {
+	c = c.withDefaults()
+	s, err := buildSnowflake(c, clk)
+	if err != nil {
+		return nil, &Error{Source: c.Name, Kind: BadConfig, Cause: err}
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.wg.Go(s.keep)
+	return s, nil
+}
+
+func buildSnowflake(c SnowflakeConfig, clk clock) (*Snowflake, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	l, err := ParseLayout(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	worker, err := c.worker(l)
+	if err != nil {
+		return nil, err
+	}
+	mask := uint64(1)<<l.Sequence - 1
+	start, err := sequenceStart(c.Sequence, mask)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEnd(&c, l, time.Unix(0, clk.wall())); err != nil {
+		return nil, err
+	}
+	return &Snowflake{
+		cfg: c, layout: l, worker: worker, mask: mask, startSeq: start, clock: clk,
+		epoch: c.Epoch.UnixNano(),
+		ahead: uint64(c.MaxAhead / l.Unit), lead: uint64((c.Lead + l.Unit - 1) / l.Unit),
+		kick: make(chan struct{}, 1), changed: make(chan struct{}),
+	}, nil
+}

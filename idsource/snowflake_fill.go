@@ -1,0 +1,285 @@
+package idsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// clock is what a Snowflake knows of the time. The two readings move apart
+// when someone sets the wall clock.
+type clock struct {
+	wall func() int64         // nanoseconds since 1970
+	mono func() time.Duration // since any moment; never goes back
+}
+
+// grant is what the store allows: timestamps in [start, fence). It never
+// changes; a renewal puts a new one in its place.
+type grant struct {
+	start, fence uint64
+}
+
+// Snowflake composes ids from the time, a worker number and a sequence.
+//
+// Time and sequence are one word, so that a sequence that overflows carries
+// into the time and a clock that goes back is a word that goes on: the next
+// word is the greater of the last one plus one and the clock's. The timestamp
+// of every id lies below a fence that has been stored before, and the next
+// owner of the worker number starts at or above it.
+type Snowflake struct {
+	cfg      SnowflakeConfig
+	layout   Layout
+	worker   uint64
+	mask     uint64 // of the sequence
+	startSeq func(last uint64) uint64
+	clock    clock
+	epoch    int64  // nanoseconds since 1970
+	ahead    uint64 // MaxAhead in units
+	lead     uint64 // Lead in units
+
+	word  atomic.Uint64         // time<<Sequence | sequence of the last id issued
+	seen  atomic.Uint64         // greatest reading of the clock, in units
+	grant atomic.Pointer[grant] // nil: nothing may be issued
+
+	life context.Context // of keep; ended by Close
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+	kick chan struct{} // asks keep to renew now
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when grant or failed changes
+	failed  error         // of the store; nil when the last call succeeded
+	closed  bool
+	lease   Lease // keep's while it runs, then Close's
+
+	noFence bool // a test's negative control: the fence is not looked at
+}
+
+// stall is why no id can be had now.
+type stall uint8
+
+const (
+	flows     stall = iota
+	noGrant         // no worker number yet
+	atFence         // the fence must be renewed first
+	tooFar          // the clock must catch up first
+	clockBack       // so it must, by configuration
+	spent           // no timestamps left
+)
+
+// now is the wall clock in units since the epoch.
+func (s *Snowflake) now() uint64 {
+	d := s.clock.wall() - s.epoch
+	if d < 0 {
+		return 0
+	}
+	return uint64(d) / uint64(s.layout.Unit)
+}
+
+// Fill sets ids to one run, or to several where one unit of time has too few
+// sequence numbers; each run lies within a unit. See Source.
+func (s *Snowflake) Fill(ctx context.Context, ids []uint64, stride uint64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if stride == 0 {
+		return s.fail(BadConfig, errors.New("ids 0 apart were asked for"), "")
+	}
+	if units := uint64(len(ids)-1) / s.perUnit(stride); units > s.ahead {
+		return s.fail(TooMany, fmt.Errorf("%d ids, %d apart, are more than %v of layout %s hold",
+			len(ids), stride, s.cfg.MaxAhead, s.layout), "insert fewer rows per statement")
+	}
+	first, why, lack := s.claim(uint64(len(ids)), stride)
+	if why != flows {
+		var err *Error
+		if first, err = s.wait(ctx, uint64(len(ids)), stride, why, lack); err != nil {
+			return err
+		}
+	}
+	s.write(ids, first, stride)
+	return nil
+}
+
+// perUnit is how many ids, stride apart, one unit holds.
+func (s *Snowflake) perUnit(stride uint64) uint64 { return s.mask/stride + 1 }
+
+// write expands the run or runs that start at word first.
+func (s *Snowflake) write(ids []uint64, first, stride uint64) {
+	word, last := first, first&s.mask
+	for i := range ids {
+		ids[i] = s.layout.compose(word, s.worker)
+		if last+stride > s.mask || last+stride < stride { // place gave whole units then
+			word, last = (word|s.mask)+1, 0
+			continue
+		}
+		word, last = word+stride, last+stride
+	}
+}
+
+// claim takes the words of n ids, stride apart, and returns the first one. lack
+// is the number of units by which the clock falls short.
+func (s *Snowflake) claim(n, stride uint64) (first uint64, why stall, lack uint64) {
+	for {
+		g := s.grant.Load()
+		if g == nil {
+			return 0, noGrant, 0
+		}
+		// The clock is read after the word: what other goroutines add in
+		// between is not mistaken for a clock that went back.
+		p := s.word.Load()
+		now := s.now()
+		first, last := s.place(p, now, n, stride)
+		if why, lack := s.gate(g, last>>s.layout.Sequence, now); why != flows {
+			return 0, why, lack
+		}
+		if !s.word.CompareAndSwap(p, last) {
+			continue
+		}
+		// Close takes the grant away before it reads the word and lowers the
+		// fence to it; a word claimed in between is dropped.
+		if s.grant.Load() == g {
+			return first, flows, 0
+		}
+	}
+}
+
+// place says which words n ids occupy behind word p.
+func (s *Snowflake) place(p, now, n, stride uint64) (first, last uint64) {
+	bits := s.layout.Sequence
+	first = p + 1
+	if now > p>>bits {
+		first = now<<bits | s.startSeq(p&s.mask)
+	}
+	if n == 1 {
+		return first, first
+	}
+	if stride <= s.mask && n-1 <= (s.mask-first&s.mask)/stride {
+		return first, first + (n-1)*stride
+	}
+	unit := first >> bits
+	if unit == p>>bits { // partly used
+		unit++
+	}
+	per := s.perUnit(stride)
+	return unit << bits, (unit+(n-1)/per)<<bits + (n-1)%per*stride
+}
+
+// gate says whether an id may carry the timestamp ts.
+func (s *Snowflake) gate(g *grant, ts, now uint64) (why stall, lack uint64) {
+	var back uint64
+	for {
+		seen := s.seen.Load()
+		if now <= seen {
+			back = seen - now
+			break
+		}
+		if s.seen.CompareAndSwap(seen, now) {
+			break
+		}
+	}
+	// After a crash the fence may be further ahead of the clock than MaxAhead.
+	limit := max(now, g.start) + s.ahead
+	switch {
+	case ts > s.layout.maxTime():
+		return spent, 0
+	case s.cfg.ClockBack == BackError && back > uint64(s.cfg.Hold/s.layout.Unit):
+		return clockBack, back
+	case ts >= g.fence && !s.noFence:
+		reach := now + s.ahead + s.lead
+		return atFence, ts + 1 - min(ts+1, reach)
+	case ts > limit:
+		return tooFar, ts - limit
+	}
+	return flows, 0
+}
+
+// wait tries again when something has changed that stood in the way, until
+// Wait is over. What cannot change in time is refused at once.
+func (s *Snowflake) wait(ctx context.Context, n, stride uint64, why stall, lack uint64) (uint64, *Error) {
+	limit := time.NewTimer(s.cfg.Wait)
+	defer limit.Stop()
+	started := s.clock.mono()
+	var first uint64
+	for {
+		changed, closed := s.watch()
+		// Once more after watch, so that no change falls in between.
+		if first, why, lack = s.claim(n, stride); why == flows {
+			return first, nil
+		}
+		need := s.duration(lack)
+		if closed || why == spent || need > s.cfg.Wait-(s.clock.mono()-started) {
+			return 0, s.refuse(why, lack)
+		}
+		if why == atFence {
+			s.renewNow()
+		}
+		var catchUp <-chan time.Time
+		if why != noGrant {
+			catchUp = time.After(max(need, time.Millisecond))
+		}
+		if why == atFence && need == 0 {
+			catchUp = nil
+		}
+		select {
+		case <-changed:
+		case <-catchUp:
+		case <-ctx.Done():
+			return 0, s.fail(NotReady, fmt.Errorf("the wait for an id ended: %w", context.Cause(ctx)), "")
+		case <-limit.C:
+			return 0, s.refuse(why, lack)
+		}
+	}
+}
+
+// duration is a number of units as time, or the longest time there is.
+func (s *Snowflake) duration(units uint64) time.Duration {
+	if units > uint64(math.MaxInt64/s.layout.Unit) {
+		return math.MaxInt64
+	}
+	return time.Duration(units) * s.layout.Unit
+}
+
+// watch returns a channel that is closed at the next change.
+func (s *Snowflake) watch() (changed <-chan struct{}, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed, s.closed
+}
+
+func (s *Snowflake) fail(k Kind, cause error, hint string) *Error {
+	return &Error{Source: s.cfg.Name, Kind: k, Cause: cause, Hint: hint}
+}
+
+// refuse turns a stall into the error it ends in.
+func (s *Snowflake) refuse(why stall, lack uint64) *Error {
+	s.mu.Lock()
+	failed, closed := s.failed, s.closed
+	s.mu.Unlock()
+	const checkClock = "check the clock of this host"
+	switch {
+	case closed:
+		return s.fail(Closed, nil, "")
+	case why == spent:
+		return s.fail(Exhausted, fmt.Errorf("layout %s has no timestamps left", s.layout), "move to a layout with more bits of time")
+	case why == noGrant && failed == nil:
+		return s.fail(NotReady, fmt.Errorf("worker %d is not taken yet", s.worker), "")
+	case why == noGrant && errors.Is(failed, BadConfig):
+		return s.fail(BadConfig, failed, "")
+	case why == noGrant:
+		return s.fail(NotReady, failed, "it is tried again until it succeeds")
+	case why == atFence && lack > 0:
+		return s.fail(Fenced, fmt.Errorf("the clock is %v behind the timestamps that worker %d may have used",
+			s.duration(lack), s.worker), checkClock)
+	case why == atFence && failed != nil:
+		return s.fail(Fenced, fmt.Errorf("the bound of timestamps cannot be renewed: %w", failed), "it is tried again until it succeeds")
+	case why == atFence:
+		return s.fail(Fenced, fmt.Errorf("the bound of timestamps was not renewed within %v", s.cfg.Wait), "")
+	case why == clockBack:
+		return s.fail(Fenced, fmt.Errorf("the clock went back by %v", s.duration(lack)), checkClock)
+	}
+	return s.fail(Fenced, fmt.Errorf("timestamps are %v further ahead of the clock than max_ahead allows", s.duration(lack)), checkClock)
+}

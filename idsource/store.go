@@ -1,0 +1,80 @@
+package idsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrNoKey is what a SegmentStore answers when it has no such key.
+var ErrNoKey = errors.New("the store has no such key")
+
+// FullError is what Reserve answers when fewer ids than asked for lie between
+// the key's position and the last id allowed. Nothing was reserved.
+type FullError struct {
+	Next uint64 // the key's position
+}
+
+// Error names the position.
+func (e *FullError) Error() string {
+	return fmt.Sprintf("no room for that many ids from %d on", e.Next)
+}
+
+// Ask is what a Segment wants from a store.
+type Ask struct {
+	Key   string // any bytes
+	Count uint64 // ids, at least 1
+	Floor uint64 // the range starts here or above
+	Last  uint64 // greatest id allowed, below 2^64-1
+}
+
+// Position is where a key stands.
+type Position struct {
+	Next uint64 // the lowest id that no Reserve has taken
+	Used bool   // whether anything was ever reserved; false with Next 0 when there is no such key
+}
+
+// SegmentStore keeps one position per key. It is safe for concurrent use, by
+// several processes where the store is shared. A key's position only moves up,
+// except by GiveBack.
+type SegmentStore interface {
+	// Reserve takes a.Count ids and returns the half-open range [lo, hi). It
+	// is durable on return. After an error that is neither ErrNoKey nor a
+	// *FullError it is unknown whether the range was taken; it is lost then.
+	Reserve(ctx context.Context, a Ask) (lo, hi uint64, err error)
+	// Position reads where the key stands. A key that does not exist is no error.
+	Position(ctx context.Context, key string) (Position, error)
+	// Advance creates the key if need be and moves it up to next, never down.
+	Advance(ctx context.Context, key string, next uint64) error
+	// GiveBack moves the key from hi down to lo if it still stands at hi, and
+	// says whether it did. The caller has issued no id of [lo, hi).
+	GiveBack(ctx context.Context, key string, lo, hi uint64) (bool, error)
+}
+
+// Shape is what ids of a worker pool are composed of. A worker's shape is kept
+// with its fence: ids of two shapes could coincide.
+type Shape struct {
+	Layout string // canonical, with its unit: "41ms/10/12"
+	Epoch  time.Time
+}
+
+// FenceStore keeps one fence per worker number.
+type FenceStore interface {
+	// Acquire takes the worker number for this process alone. A worker whose
+	// stored shape differs is refused with an error of kind BadConfig.
+	Acquire(ctx context.Context, worker uint64, s Shape) (Lease, error)
+}
+
+// Lease is a worker number held by this process. One goroutine uses it.
+type Lease interface {
+	// Fence is the lowest timestamp, in units since the epoch, that was never
+	// allowed to any holder of this worker; 0 for a worker never used.
+	Fence() uint64
+	// Raise stores a new fence. It is durable when Raise returns nil; after an
+	// error the fence may stand at either value.
+	Raise(ctx context.Context, fence uint64) error
+	// Release gives the worker up. fence, when not 0, replaces the stored
+	// one: the holder knows that it used no timestamp at or above it.
+	Release(ctx context.Context, fence uint64) error
+}
