@@ -1,0 +1,161 @@
+package servers
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+var kinds = []Kind{MariaDB, MySQL}
+
+func start(t *testing.T, kind Kind, o Options) *Server {
+	t.Helper()
+	s, err := Start(t.Context(), kind, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
+			t.Errorf("folder %s is still there (%v)", s.Dir, err)
+		}
+	})
+	return s
+}
+
+func open(t *testing.T, c *mysql.Config) *sql.DB {
+	t.Helper()
+	c.Logger = &mysql.NopLogger{} // it reports connections that a test means to break
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func query(t *testing.T, db *sql.DB, text string) string {
+	t.Helper()
+	var value string
+	if err := db.QueryRow(text).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return value
+}
+
+func TestServerSurvivesKillAndRestart(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind.String(), func(t *testing.T) {
+			s := start(t, kind, Options{})
+			addr, db := s.Addr, open(t, s.Config(""))
+			for _, text := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.t (a INT)", "INSERT INTO shop.t VALUES (7)"} {
+				if _, err := db.Exec(text); err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+			}
+			for name, restart := range map[string]func() error{
+				"restart": func() error { return s.Restart(t.Context()) },
+				"kill": func() error {
+					if err := s.Kill(); err != nil {
+						return err
+					}
+					if err := db.Ping(); err == nil {
+						t.Error("a killed server answers")
+					}
+					return s.Start(t.Context())
+				},
+			} {
+				if err := restart(); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if got := query(t, open(t, s.Config("shop")), "SELECT a FROM t"); got != "7" || s.Addr != addr {
+					t.Errorf("after %s: row %s at %s, want 7 at %s", name, got, s.Addr, addr)
+				}
+			}
+			if rss, err := s.RSS(); rss < 10<<20 || err != nil {
+				t.Errorf("RSS() = %d, %v, want more than 10 MiB", rss, err)
+			}
+		})
+	}
+}
+
+func TestServerSettings(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind.String(), func(t *testing.T) {
+			s := start(t, kind, Options{Args: []string{"--max-connect-errors=3"}, LowerCase: 1})
+			config := s.Config("")
+			config.User, config.Passwd = RootUser, RootPassword
+			db := open(t, config)
+			for variable, want := range map[string]string{
+				"max_connect_errors": "3", "lower_case_table_names": "1", "performance_schema": "1",
+				"local_infile": "1", "back_log": "1000", "max_allowed_packet": "1073741824",
+			} {
+				if got := query(t, db, "SELECT @@"+variable); got != want {
+					t.Errorf("@@%s = %s, want %s", variable, got, want)
+				}
+			}
+			out, err := s.Client("-e", "SELECT CURRENT_USER()").Output()
+			if got := strings.Fields(string(out)); err != nil || len(got) != 2 || got[1] != "app@%" {
+				t.Errorf("client says %q, %v, want app@%%", out, err)
+			}
+		})
+	}
+}
+
+func TestServerTLS(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind.String(), func(t *testing.T) {
+			s := start(t, kind, Options{})
+			pem, err := os.ReadFile(s.CA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM(pem)
+			config := s.Config("")
+			config.TLS = &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}
+			var name, cipher string
+			if err := open(t, config).QueryRow("SHOW STATUS LIKE 'Ssl_cipher'").Scan(&name, &cipher); err != nil || cipher == "" {
+				t.Errorf("cipher %q, %v, want one", cipher, err)
+			}
+
+			plain := start(t, kind, Options{NoTLS: true})
+			config = plain.Config("")
+			config.TLS = &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}
+			if err := open(t, config).Ping(); err == nil || !strings.Contains(err.Error(), "TLS") {
+				t.Errorf("TLS to a server with NoTLS: %v, want it refused", err)
+			}
+		})
+	}
+}
+
+func TestMariaDBKnowsEd25519(t *testing.T) {
+	s := start(t, MariaDB, Options{})
+	if _, err := open(t, s.Config("")).Exec("CREATE USER ed IDENTIFIED VIA ed25519 USING PASSWORD('secret')"); err != nil {
+		t.Fatal(err)
+	}
+	config := s.Config("")
+	config.User, config.Passwd = "ed", "secret"
+	if got := query(t, open(t, config), "SELECT CURRENT_USER()"); got != "ed@%" {
+		t.Errorf("logged in as %s, want ed@%%", got)
+	}
+}
+
+func TestMissingProgramsNameTheCommand(t *testing.T) {
+	empty := t.TempDir()
+	_, mysqlErr := findMySQL(empty)
+	_, mariadbErr := findMariaDB(empty)
+	for want, err := range map[string]error{"install-servers.sh mysql": mysqlErr, "install-servers.sh mariadb": mariadbErr} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error that names %s", err, want)
+		}
+	}
+}

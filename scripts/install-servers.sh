@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Installs the programs that tests, benchmarks and the demo run. Does nothing for what is already there.
+#
+#   scripts/install-servers.sh WHAT ...
+#
+#   mariadb   MariaDB server and client from Debian, without the package that sets up a system service; its ed25519
+#             plugin is unpacked into .tools/mariadb
+#   mysql     MySQL 9.7 from Debian unstable, unpacked into .tools/mysql97 and run with its own C library, so that
+#             nothing of the system is touched
+#   gcc       a C compiler, without which Go has no race detector
+#   haproxy   for benchmarks
+#
+# Needs a Debian system; system packages need root or sudo.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools=$PWD/.tools
+
+say() { printf 'install: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else return 1
+  fi
+}
+
+# apt_install PACKAGE ... installs them, refreshing apt's lists only when they do not do.
+apt_install() {
+  command -v apt-get >/dev/null || die "this is not a Debian system: install by hand: $*"
+  say "installing $*"
+  local install=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "$@")
+  mkdir -p "$tools"
+  if ! as_root "${install[@]}" >"$tools/apt.log" 2>&1 </dev/null; then
+    if ! { as_root apt-get -q update && as_root "${install[@]}"; } >>"$tools/apt.log" 2>&1 </dev/null; then
+      tail -n 15 "$tools/apt.log" >&2
+      die "could not install: $* (as root: apt-get install --no-install-recommends $*)"
+    fi
+  fi
+}
+
+# has PROGRAM ... is true when all are there, also where a user's PATH does not look for servers.
+has() {
+  local program
+  for program; do PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || return 1; done
+}
+
+install_mariadb() {
+  has mariadbd mariadb mariadb-install-db || apt_install mariadb-server-core mariadb-client-core
+  local plugins=$tools/mariadb/plugin
+  [ -e "$plugins/auth_ed25519.so" ] && return
+  say "unpacking MariaDB's ed25519 plugin into .tools/mariadb"
+  local version scratch
+  version=$(dpkg-query -W -f '${Version}' mariadb-server-core)
+  scratch=$(mktemp -d "$tools/unpack.XXXXXX")
+  if ! (cd "$scratch" && apt-get -q -o APT::Sandbox::User="$(id -un)" download "mariadb-server=$version") >"$tools/apt.log" 2>&1; then
+    as_root apt-get -q update >>"$tools/apt.log" 2>&1 </dev/null || true
+    (cd "$scratch" && apt-get -q -o APT::Sandbox::User="$(id -un)" download "mariadb-server=$version") >>"$tools/apt.log" 2>&1 ||
+      { tail -n 15 "$tools/apt.log" >&2; die "could not download mariadb-server=$version"; }
+  fi
+  dpkg -x "$scratch"/*.deb "$scratch/root"
+  mkdir -p "$tools/mariadb"
+  rm -rf "$plugins"
+  cp -r "$scratch/root/usr/lib/mysql/plugin" "$plugins"
+  rm -rf "$scratch"
+}
+
+install_mysql() {
+  local root=$tools/mysql97 base=$tools/mysql97.new archive apt
+  [ -x "$root/usr/sbin/mysqld" ] && return
+  [ "$(dpkg --print-architecture)" = amd64 ] || die "MySQL: only amd64 is supported"
+  say "downloading MySQL 9.7 into .tools/mysql97 (100 MB)"
+  rm -rf "$base"
+  mkdir -p "$base"/{root,lists/partial,cache,debs/partial}
+  : >"$base/status"
+  archive=$(sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -n 1)
+  [ -n "$archive" ] || archive=$(awk '$1 == "deb" { print $2; exit }' /etc/apt/sources.list)
+  [ -n "$archive" ] || die "found no Debian archive in apt's sources"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive sid main" >"$base/sources.list"
+  # A package state of its own: apt resolves against an empty system and installs nothing, it only downloads.
+  apt=(apt-get -q -o "Dir::Etc::sourcelist=$base/sources.list" -o Dir::Etc::sourceparts=/dev/null
+       -o "Dir::State::Lists=$base/lists" -o "Dir::State::status=$base/status" -o "Dir::Cache=$base/cache"
+       -o "Dir::Cache::archives=$base/debs" -o APT::Install-Recommends=false -o Debug::NoLocking=1
+       -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3)
+  { "${apt[@]}" update && "${apt[@]}" -y -d install mysql-server-core mysql-client-core libc6; } \
+    >"$tools/apt.log" 2>&1 </dev/null || { tail -n 15 "$tools/apt.log" >&2; die "could not download MySQL"; }
+  say "unpacking MySQL"
+  local deb
+  for deb in "$base"/debs/*.deb; do dpkg -x "$deb" "$base/root"; done
+  rm -rf "$root"
+  mv "$base/root" "$root"
+  rm -rf "$base"
+}
+
+install_gcc() { has gcc || apt_install gcc libc6-dev; }
+install_haproxy() { has haproxy || apt_install haproxy; }
+
+[ $# -gt 0 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+mkdir -p "$tools"
+# One at a time: `make -j`, or two terminals, would unpack into the same folder.
+exec 9>"$tools/install.lock"
+flock 9
+for what; do
+  case $what in
+  mariadb | mysql | gcc | haproxy) "install_$what" ;;
+  *) die "unknown: $what" ;;
+  esac
+done
