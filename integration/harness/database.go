@@ -1,0 +1,137 @@
+package harness
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/servers"
+)
+
+// shared are the servers that all tests of a test program use, each started at its first use. It is the one place with
+// package state: a test program has no other that outlives a test.
+var shared = map[servers.Kind]*sharedServer{servers.MariaDB: {}, servers.MySQL: {}}
+
+type sharedServer struct {
+	once   sync.Once
+	server *servers.Server
+	err    error
+}
+
+// Main runs the tests and stops what they shared. It does not return.
+func Main(m *testing.M) {
+	code := m.Run()
+	for _, s := range shared {
+		if s.server == nil {
+			continue
+		}
+		if err := s.server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	if err := removeBuilds(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// MariaDB is the shared MariaDB server. Its settings are those of package servers.
+func MariaDB(tb testing.TB) *servers.Server {
+	tb.Helper()
+	return sharedKind(tb, servers.MariaDB)
+}
+
+// MySQL is the shared MySQL server. Its settings are those of package servers.
+func MySQL(tb testing.TB) *servers.Server {
+	tb.Helper()
+	return sharedKind(tb, servers.MySQL)
+}
+
+// Servers are both shared servers, for tests that run once on each: use Kind.String() as the subtest's name.
+func Servers(tb testing.TB) []*servers.Server {
+	tb.Helper()
+	return []*servers.Server{MariaDB(tb), MySQL(tb)}
+}
+
+func sharedKind(tb testing.TB, kind servers.Kind) *servers.Server {
+	tb.Helper()
+	s := shared[kind]
+	s.once.Do(func() { s.server, s.err = servers.Start(context.Background(), kind, servers.Options{}) })
+	if s.err != nil {
+		tb.Fatal(s.err)
+	}
+	return s.server
+}
+
+// StartServer starts a server for this test alone.
+func StartServer(tb testing.TB, kind servers.Kind, o servers.Options) *servers.Server {
+	tb.Helper()
+	s, err := servers.Start(tb.Context(), kind, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("log of %s:\n%s", kind, s.Log())
+		}
+		if err := s.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+var databases atomic.Int64
+
+// Database creates an empty database with a name of its own and drops it at the end of the test.
+func Database(tb testing.TB, s *servers.Server) string {
+	tb.Helper()
+	name := fmt.Sprintf("test%d", databases.Add(1))
+	db := Open(tb, s.Config(""), "")
+	if _, err := db.Exec("CREATE DATABASE " + name); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if _, err := db.Exec("DROP DATABASE " + name); err != nil && !gone(err) {
+			tb.Error(err)
+		}
+	})
+	return name
+}
+
+// gone says that the test dropped the database itself, ER_DB_DROP_EXISTS, or killed its server.
+func gone(err error) bool {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return e.Number == 1008
+	}
+	return true
+}
+
+// Open opens a pool with this configuration, at another address unless that is empty, and closes it at the end of the
+// test. It does not connect yet.
+func Open(tb testing.TB, c *mysql.Config, addr string) *sql.DB {
+	tb.Helper()
+	if addr != "" {
+		c.Addr = addr
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return db
+}

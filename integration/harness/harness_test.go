@@ -1,0 +1,49 @@
+package harness
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseListening(t *testing.T) {
+	tests := []struct {
+		name, log string
+		want      map[string]string
+	}{
+		{"nothing yet", "level=INFO msg=starting\n", map[string]string{}},
+		{"in order", "level=INFO msg=listening listen=127.0.0.1:1 upstream=x:9\nmsg=listening listen=[::1]:2 upstream=y:9\n",
+			map[string]string{"a": "127.0.0.1:1", "b": "[::1]:2"}},
+		{"by name", "msg=listening listener=b listen=127.0.0.1:2\nmsg=listening listener=a listen=127.0.0.1:1\n",
+			map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:2"}},
+		{"half a line", "msg=listening listen=127.0.0.1:33", map[string]string{}},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, parseListening(tt.log, []string{"a", "b"})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestListenerNames(t *testing.T) {
+	got, err := listenerNames("listeners:\n  - {name: shard0, listen: x}\n  - listen: y\nrules: []\n")
+	if diff := cmp.Diff([]string{"shard0", "1"}, got); diff != "" || err != nil {
+		t.Errorf("(-want +got):\n%s%v", diff, err)
+	}
+	if _, err := listenerNames("listeners: {"); err == nil {
+		t.Error("a broken file gives no error")
+	}
+}
+
+func TestSuspiciousLogsAreFound(t *testing.T) {
+	for log, bad := range map[string]bool{
+		"level=INFO msg=\"session ended\" reason=client_quit\n": false,
+		"WARNING: DATA RACE\nRead at 0x00\n":                    true,
+		"level=ERROR msg=\"panic in session\" stack=...\n":      true,
+		"fatal error: all goroutines are asleep\n":              true,
+	} {
+		if err := suspicious(log); (err != nil) != bad {
+			t.Errorf("suspicious(%q) = %v, want an error: %t", log, err, bad)
+		}
+	}
+}
