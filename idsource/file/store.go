@@ -1,0 +1,210 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+
+	"idproxy/idsource"
+)
+
+// Config says where a Store is.
+type Config struct {
+	Dir    string       // required: the folder; created when it does not exist, its parent must
+	Logger *slog.Logger // default: discard
+}
+
+// Store keeps positions and fences in a folder. It is both an
+// idsource.SegmentStore and an idsource.FenceStore.
+type Store struct {
+	dir    string
+	logger *slog.Logger
+	turn   chan struct{} // holds one token; whoever has it may use the fields below
+	ready  bool          // the folder was looked at
+	lock   *lock         // of the positions; nil until they are used
+	keys   positions     // as in the file; nil when that is unknown
+
+	noLock bool // a test's negative control: nothing is locked
+}
+
+var (
+	_ idsource.SegmentStore = (*Store)(nil)
+	_ idsource.FenceStore   = (*Store)(nil)
+)
+
+// New checks the configuration and touches no file.
+func New(c Config) (*Store, error) {
+	if c.Dir == "" {
+		return nil, errors.New("a file store needs a folder")
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Store{dir: dir, logger: c.Logger, turn: make(chan struct{}, 1)}, nil
+}
+
+// Open looks at the folder, and creates it when it does not exist. The other
+// methods do so too; calling it at the start tells of a bad folder early.
+func (s *Store) Open(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	s.leave()
+	return nil
+}
+
+// enter waits for the turn and makes sure that the folder is a store.
+func (s *Store) enter(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := s.prepare(); err != nil {
+		s.leave()
+		return err
+	}
+	return nil
+}
+
+func (s *Store) leave() { <-s.turn }
+
+func (s *Store) prepare() error {
+	if s.ready {
+		return nil
+	}
+	created, err := prepare(s.dir)
+	if err != nil {
+		return fmt.Errorf("file store: %w", err)
+	}
+	if created {
+		s.logger.Warn("file store created: its ids are unique on this host only", "dir", s.dir)
+	}
+	s.ready = true
+	return nil
+}
+
+// load locks and reads the positions unless that was done before.
+func (s *Store) load() error {
+	if s.lock == nil && !s.noLock {
+		l, err := acquire(filepath.Join(s.dir, segmentsFile+".lock"))
+		if err != nil {
+			return err
+		}
+		s.lock = l
+	}
+	if s.lock != nil {
+		if err := s.lock.valid(); err != nil {
+			return err
+		}
+	}
+	if s.keys != nil {
+		return nil
+	}
+	path := filepath.Join(s.dir, segmentsFile)
+	data, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	if s.keys, err = parsePositions(data); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// change moves one key. move gets the position, or false when there is none,
+// and returns the new one. The file is written before change returns.
+func (s *Store) change(ctx context.Context, key string, move func(idsource.Position, bool) (idsource.Position, error)) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	if err := s.load(); err != nil {
+		return fmt.Errorf("file store: %w", err)
+	}
+	old, exists := s.keys[key]
+	p, err := move(old, exists)
+	if err != nil || p == old {
+		return err
+	}
+	keys := maps.Clone(s.keys)
+	keys[key] = p
+	if err := replace(filepath.Join(s.dir, segmentsFile), keys.render()); err != nil {
+		// The file may hold either content, and either will do: the ids
+		// between the two are nobody's, since the caller gets an error.
+		return fmt.Errorf("file store: %w", err)
+	}
+	s.keys = keys
+	return nil
+}
+
+// Reserve implements idsource.SegmentStore.
+func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err error) {
+	err = s.change(ctx, a.Key, func(p idsource.Position, exists bool) (idsource.Position, error) {
+		if !exists {
+			return p, idsource.ErrNoKey
+		}
+		lo = max(p.Next, a.Floor)
+		if lo > a.Last || a.Count > a.Last-lo+1 {
+			return p, &idsource.FullError{Next: lo}
+		}
+		hi = lo + a.Count
+		return idsource.Position{Next: hi, Used: true}, nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return lo, hi, nil
+}
+
+// Position implements idsource.SegmentStore.
+func (s *Store) Position(ctx context.Context, key string) (idsource.Position, error) {
+	if err := s.enter(ctx); err != nil {
+		return idsource.Position{}, err
+	}
+	defer s.leave()
+	if err := s.load(); err != nil {
+		return idsource.Position{}, fmt.Errorf("file store: %w", err)
+	}
+	return s.keys[key], nil
+}
+
+// Advance implements idsource.SegmentStore.
+func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
+	return s.change(ctx, key, func(p idsource.Position, _ bool) (idsource.Position, error) {
+		p.Next = max(p.Next, next)
+		return p, nil
+	})
+}
+
+// GiveBack implements idsource.SegmentStore.
+func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back bool, err error) {
+	err = s.change(ctx, key, func(p idsource.Position, _ bool) (idsource.Position, error) {
+		if p.Next != hi || lo >= hi {
+			return p, nil
+		}
+		p.Next, back = lo, true
+		return p, nil
+	})
+	return back && err == nil, err
+}
+
+// Close lets another process have the positions. Worker numbers are released
+// by their sources.
+func (s *Store) Close() error {
+	s.turn <- struct{}{}
+	defer s.leave()
+	if s.lock == nil {
+		return nil
+	}
+	l := s.lock
+	s.lock, s.keys, s.ready = nil, nil, false
+	return l.release()
+}

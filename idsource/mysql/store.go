@@ -1,0 +1,247 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"idproxy/idsource"
+)
+
+// DefaultTimeout bounds connecting, and every read and write of a connection,
+// unless the DSN says otherwise.
+const DefaultTimeout = 5 * time.Second
+
+// maxKey is the length of the key column, in characters.
+const maxKey = 128
+
+const (
+	// Binary collation: keys that differ by case or accent are different keys.
+	createTable = "CREATE TABLE IF NOT EXISTS idproxy_segment (" +
+		"biz_tag VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, " +
+		"max_id BIGINT UNSIGNED NOT NULL, " +
+		"step INT NOT NULL, " +
+		"description VARCHAR(256) DEFAULT NULL, " +
+		"update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP" +
+		") ENGINE=InnoDB"
+	insertKey = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, 0) " +
+		"ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, VALUES(max_id))"
+	// The server remembers the value of LAST_INSERT_ID(expr) and sends it in
+	// the OK packet, so the new position comes back without a second question.
+	reserve = "UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(GREATEST(max_id, ?) + ?), step = ? " +
+		"WHERE biz_tag = ? AND GREATEST(max_id, ?) <= ?"
+	position = "SELECT max_id, step FROM idproxy_segment WHERE biz_tag = ?"
+	giveBack = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ? AND max_id = ?"
+)
+
+// Config says where a Store is.
+type Config struct {
+	DSN    string       // required: as go-sql-driver takes it, user:password@tcp(host:port)/database
+	Logger *slog.Logger // default: discard
+}
+
+// Store keeps positions in a table. It is an idsource.SegmentStore.
+type Store struct {
+	db     *sql.DB
+	where  string // names the server in errors; no account, no password
+	logger *slog.Logger
+	warned atomic.Bool // the server's durability was looked at
+}
+
+var _ idsource.SegmentStore = (*Store)(nil)
+
+// New checks the DSN and connects to nothing. No error of the package repeats
+// the DSN.
+func New(c Config) (*Store, error) {
+	cfg, err := driver.ParseDSN(c.DSN)
+	if err != nil {
+		// The driver's text may quote what it took for an address, and with a
+		// slash or an at sign out of place that is part of the password.
+		return nil, errors.New("mysql store: the dsn is not of the form user:password@tcp(host:port)/database?name=value")
+	}
+	if cfg.DBName == "" {
+		return nil, errors.New("mysql store: the dsn names no database")
+	}
+	harden(cfg)
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return nil, errors.New("mysql store: the parameters of the dsn contradict each other")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(8)
+	db.SetMaxIdleConns(2)
+	db.SetConnMaxLifetime(5 * time.Minute)
+	return &Store{db: db, where: fmt.Sprintf("mysql store %s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName), logger: c.Logger}, nil
+}
+
+// harden sets what the store relies on, whatever the DSN says.
+func harden(cfg *driver.Config) {
+	setDefault(&cfg.Timeout)
+	setDefault(&cfg.ReadTimeout)
+	setDefault(&cfg.WriteTimeout)
+	cfg.InterpolateParams = true // else every statement is prepared first: three round trips
+	cfg.ClientFoundRows = false
+	cfg.Logger = &driver.NopLogger{} // the same errors come back to the caller
+	params := maps.Clone(cfg.Params)
+	if params == nil {
+		params = map[string]string{}
+	}
+	params["autocommit"] = "1" // a server may have it off for all
+	cfg.Params = params
+}
+
+func setDefault(d *time.Duration) {
+	if *d == 0 {
+		*d = DefaultTimeout
+	}
+}
+
+func (s *Store) wrap(err error) error { return fmt.Errorf("%s: %w", s.where, err) }
+
+// checkKey refuses what the column would cut or the server would not take:
+// two keys cut to the same row would be a surprise.
+func (s *Store) checkKey(key string) error {
+	if !utf8.ValidString(key) || utf8.RuneCountInString(key) > maxKey {
+		return s.wrap(fmt.Errorf("key %.200q is not UTF-8 text of at most %d characters", key, maxKey))
+	}
+	return nil
+}
+
+// errNoSuchTable is the server's number for a table that does not exist.
+const errNoSuchTable = 1146
+
+func noTable(err error) bool {
+	e, ok := errors.AsType[*driver.MySQLError](err)
+	return ok && e.Number == errNoSuchTable
+}
+
+// Reserve implements idsource.SegmentStore.
+func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err error) {
+	if err := s.checkKey(a.Key); err != nil {
+		return 0, 0, err
+	}
+	if a.Count == 0 || a.Count-1 > a.Last {
+		return 0, 0, s.full(ctx, a)
+	}
+	step := min(a.Count, math.MaxInt32)
+	r, err := s.db.ExecContext(ctx, reserve, a.Floor, a.Count, step, a.Key, a.Floor, a.Last-(a.Count-1))
+	if noTable(err) {
+		return 0, 0, idsource.ErrNoKey
+	}
+	if err != nil {
+		return 0, 0, s.wrap(err)
+	}
+	rows, err := r.RowsAffected()
+	if err != nil {
+		return 0, 0, s.wrap(err)
+	}
+	if rows == 0 {
+		return 0, 0, s.full(ctx, a)
+	}
+	last, err := r.LastInsertId()
+	if err != nil {
+		return 0, 0, s.wrap(err)
+	}
+	hi = uint64(last) // the driver passes 64 unsigned bits through an int64
+	if rows != 1 || hi < a.Count {
+		return 0, 0, s.wrap(fmt.Errorf("%d rows and position %d came of one update", rows, hi))
+	}
+	return hi - a.Count, hi, nil
+}
+
+// full finds out why no row was updated.
+func (s *Store) full(ctx context.Context, a idsource.Ask) error {
+	next, _, err := s.read(ctx, a.Key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return idsource.ErrNoKey
+	}
+	if err != nil {
+		return s.wrap(err)
+	}
+	return &idsource.FullError{Next: max(next, a.Floor)}
+}
+
+func (s *Store) read(ctx context.Context, key string) (next uint64, step int64, err error) {
+	err = s.db.QueryRowContext(ctx, position, key).Scan(&next, &step)
+	return next, step, err
+}
+
+// Position implements idsource.SegmentStore.
+func (s *Store) Position(ctx context.Context, key string) (idsource.Position, error) {
+	if err := s.checkKey(key); err != nil {
+		return idsource.Position{}, err
+	}
+	next, step, err := s.read(ctx, key)
+	if errors.Is(err, sql.ErrNoRows) || noTable(err) {
+		return idsource.Position{}, nil
+	}
+	if err != nil {
+		return idsource.Position{}, s.wrap(err)
+	}
+	s.checkDurability(ctx)
+	return idsource.Position{Next: next, Used: step != 0}, nil
+}
+
+// checkDurability warns, once, of a server that may forget what it committed.
+func (s *Store) checkDurability(ctx context.Context) {
+	if s.warned.Load() {
+		return
+	}
+	var flush int
+	if err := s.db.QueryRowContext(ctx, "SELECT @@innodb_flush_log_at_trx_commit").Scan(&flush); err != nil {
+		return // asked again at the next call
+	}
+	if !s.warned.Swap(true) && flush != 1 {
+		s.logger.Warn("a crash of the store's host can bring ids back that were issued: innodb_flush_log_at_trx_commit is not 1",
+			"store", s.where, "value", flush)
+	}
+}
+
+// Advance implements idsource.SegmentStore. It creates the table if need be.
+func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
+	if err := s.checkKey(key); err != nil {
+		return err
+	}
+	_, err := s.db.ExecContext(ctx, insertKey, key, next)
+	if noTable(err) {
+		if _, err := s.db.ExecContext(ctx, createTable); err != nil {
+			return s.wrap(fmt.Errorf("create the table: %w", err))
+		}
+		_, err = s.db.ExecContext(ctx, insertKey, key, next)
+	}
+	if err != nil {
+		return s.wrap(err)
+	}
+	return nil
+}
+
+// GiveBack implements idsource.SegmentStore.
+func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (bool, error) {
+	if err := s.checkKey(key); err != nil || lo >= hi {
+		return false, err
+	}
+	r, err := s.db.ExecContext(ctx, giveBack, lo, key, hi)
+	if err != nil {
+		return false, s.wrap(err)
+	}
+	rows, err := r.RowsAffected()
+	if err != nil {
+		return false, s.wrap(err)
+	}
+	return rows == 1, nil
+}
+
+// Close closes the connections.
+func (s *Store) Close() error { return s.db.Close() }
