@@ -1,5 +1,7 @@
 package rewriter
 
+import "bytes"
+
 // Kind is what the first words of a statement say it is.
 type Kind uint8
 
@@ -31,6 +33,271 @@ type Head struct {
 	Drop      bool // DROP
 }
 
-// ReadHead reads the first words of one statement from a text that may be only its beginning. more is true when the
-// text ends before kind and target are certain; an empty Target.Table with more false could not be read.
-func ReadHead(text []byte, m Mode) (h Head, more bool) { return Head{}, false }
+// ReadHead reads the first words of one statement, from a text that may be only its beginning. more is true when the text
+// ends before kind and target are certain; the head is then read as if the text were whole. An empty Target.Table with
+// more false could not be read: the table may be any.
+//
+// Blanks, comments, opening parentheses and labels before the first word are passed. What stands inside a version comment
+// counts as code; where it has a version number, and a server that skips it would read another head, that is considered
+// too, and an INSERT in either reading makes the kind.
+func ReadHead(text []byte, m Mode) (h Head, more bool) {
+	r := headReader{scanner: scanner{text: text, mode: m}}
+	r.read()
+	if !r.numbered {
+		return r.head, r.touched
+	}
+	older := headReader{scanner: scanner{text: text, mode: m, version: versionSkip}}
+	older.read()
+	return mergeHeads(r.head, older.head), r.touched || older.touched
+}
+
+// mergeHeads joins what servers of different versions read.
+func mergeHeads(a, b Head) Head {
+	switch {
+	case b.Kind == Other:
+		return a
+	case a.Kind == Other:
+		return b
+	case a.Kind != b.Kind && (a.hides() || b.hides()):
+		return Head{Kind: Compound}
+	case !bytes.Equal(a.Target.Schema, b.Target.Schema) || !bytes.Equal(a.Target.Table, b.Target.Table):
+		a.Target = Name{}
+	}
+	return a
+}
+
+// hides reports whether the statement writes rows that its kind alone does not tell of.
+func (h Head) hides() bool {
+	return h.Kind == Insert || h.Kind == Replace || h.Kind == Load || h.Kind == Compound
+}
+
+// headReader reads the head of one statement; body tells Split where the ';' inside belong.
+type headReader struct {
+	scanner
+	head Head
+	body body
+}
+
+// body is the kind of statement whose inside may hold ';'.
+type body uint8
+
+const (
+	bodyNone    body = iota
+	bodyRoutine      // CREATE PROCEDURE and the like: perhaps a block
+	bodyPackage      // CREATE PACKAGE: surely one
+	bodyBlock        // a block that is the statement itself
+)
+
+func (r *headReader) read() {
+	t, ok := r.first()
+	if !ok {
+		return
+	}
+	switch w := r.keyword(t); w {
+	case kwInsert:
+		r.head.Kind = Insert
+		r.insertTarget()
+	case kwReplace:
+		r.head.Kind = Replace
+		r.insertTarget()
+	case kwLoad:
+		r.load()
+	case kwPrepare:
+		r.head.Kind = Prepare
+	case kwExecute:
+		r.head.Kind = Execute
+	case kwCall:
+		r.head.Kind = Call
+	case kwSet:
+		r.set()
+	case kwUse:
+		r.head.Kind = Use
+		r.head.Target.Schema = r.name(r.next())
+	case kwCreate, kwAlter, kwDrop:
+		r.head.Kind = DDL
+		r.head.Create, r.head.Drop = w == kwCreate, w == kwDrop
+		r.object()
+	case kwRename, kwTruncate:
+		r.head.Kind = DDL
+	case kwBegin:
+		r.begin()
+	case kwAnalyze, kwExplain, kwDescribe:
+		r.analyze(w)
+	case kwBlock, kwDeclare, kwIf, kwCase:
+		r.head.Kind, r.body = Compound, bodyBlock
+	}
+}
+
+// first returns the first word, behind parentheses and labels. Bytes >= 0x80 in front of it may be blanks of the client's
+// character set, and so may one that follows the word; the word is then all that is read.
+func (r *headReader) first() (t token, ok bool) {
+	for labels := 0; ; {
+		for r.blanks() && r.pos < len(r.text) && (r.text[r.pos] >= 0x80 || r.text[r.pos] == '(') {
+			r.pos++
+		}
+		start := r.pos
+		if t = r.next(); t.kind == tokBad && t.start == start {
+			t.end = start
+			for t.end < len(r.text) && wordByte[r.text[t.end]] {
+				t.end++
+			}
+			t.kind, r.pos = tokWord, t.end
+			return t, t.end > start
+		}
+		if r.punct(t, '<') { // <<label>> of sql_mode ORACLE
+			r.head.Kind, r.body = Compound, bodyBlock
+			return t, false
+		}
+		if t.kind != tokWord && t.kind != tokQuoted {
+			return t, false
+		}
+		saved, touched := r.pos, r.touched
+		if t.kind == tokWord && r.keyword(t) != kwNone {
+			return t, true
+		}
+		if labels++; labels > 2 || !r.punct(r.next(), ':') {
+			r.pos, r.touched = saved, r.touched || touched
+			return t, t.kind == tokWord
+		}
+	}
+}
+
+// insertTarget reads the table behind INSERT or REPLACE.
+func (r *headReader) insertTarget() {
+	t := r.next()
+	for n := 0; n < 4; n++ {
+		if w := r.keyword(t); w != kwModifier && w != kwIgnore && w != kwInto {
+			break
+		}
+		t = r.next()
+	}
+	if r.keyword(t) == kwTable { // only the end of LOAD DATA .. REPLACE INTO TABLE
+		t = r.next()
+	}
+	r.head.Target = r.target(t)
+}
+
+// target reads a table name that begins with t: table, schema.table or, as ODBC wrote it, .table.
+func (r *headReader) target(t token) Name {
+	var n Name
+	if !r.punct(t, '.') {
+		if n.Table = r.name(t); n.Table == nil {
+			return Name{}
+		}
+		saved := r.pos
+		if t = r.next(); t.kind == tokBad {
+			return Name{}
+		}
+		if !r.punct(t, '.') {
+			r.pos = saved
+			return n
+		}
+		n.Schema = n.Table
+	}
+	if n.Table = r.nameBehindDot(r.next()); n.Table == nil {
+		return Name{}
+	}
+	return n
+}
+
+// nameBehindDot is name where only an identifier can stand: digits are one too.
+func (r *headReader) nameBehindDot(t token) []byte {
+	if t.kind == tokDigits || t.kind == tokNumber && r.text[t.start] != '\\' {
+		return r.text[t.start:t.end]
+	}
+	return r.name(t)
+}
+
+// load reads LOAD DATA .. INTO TABLE name and LOAD XML; LOAD INDEX is another thing.
+func (r *headReader) load() {
+	if w := r.keyword(r.next()); w != kwData {
+		return
+	}
+	r.head.Kind = Load
+	for range 24 {
+		t := r.next()
+		if t.kind == tokEnd || t.kind == tokBad {
+			return
+		}
+		if r.keyword(t) == kwInto && r.keyword(r.next()) == kwTable {
+			r.head.Target = r.target(r.next())
+			return
+		}
+	}
+}
+
+func (r *headReader) set() {
+	r.head.Kind = Set
+	if r.keyword(r.next()) != kwStatement {
+		return
+	}
+	if t := r.next(); !r.punct(t, '=') && !r.punct(t, ':') {
+		r.head.Kind, r.body = Compound, bodyBlock
+	}
+}
+
+// begin tells BEGIN of a transaction from BEGIN NOT ATOMIC and from the blocks of sql_mode ORACLE.
+func (r *headReader) begin() {
+	t := r.next()
+	if t.kind == tokEnd || r.punct(t, ';') || r.keyword(t) == kwWork {
+		return
+	}
+	r.head.Kind, r.body = Compound, bodyBlock
+}
+
+// analyze tells ANALYZE of a statement, which runs it, from ANALYZE TABLE.
+func (r *headReader) analyze(w keyword) {
+	if w != kwAnalyze && r.keyword(r.next()) != kwAnalyze {
+		return
+	}
+	switch t := r.next(); r.keyword(t) {
+	case kwTable, kwLocal:
+	default:
+		r.head.Kind, r.body = Compound, bodyBlock
+	}
+}
+
+// object reads what CREATE, ALTER or DROP is about.
+func (r *headReader) object() {
+	value := false // behind = or @ stands a value: DEFINER = event@host
+	for range 24 {
+		t := r.next()
+		if t.kind == tokEnd || t.kind == tokBad || r.punct(t, ';') {
+			return
+		}
+		w := r.keyword(t)
+		if value {
+			w = kwNone
+		}
+		value = r.punct(t, '=') || r.punct(t, '@')
+		switch w {
+		case kwTemporary:
+			r.head.Temporary = true
+		case kwTable:
+			r.objectTable()
+			return
+		case kwRoutine, kwPackage:
+			if !r.head.Drop {
+				r.head = Head{}
+				r.body = bodyRoutine
+			}
+			if w == kwPackage {
+				r.body = bodyPackage
+			}
+			return
+		case kwObject:
+			return
+		}
+	}
+}
+
+func (r *headReader) objectTable() {
+	t := r.next()
+	if r.keyword(t) == kwIf { // IF [NOT] EXISTS
+		if r.keyword(r.next()) == kwNot {
+			r.next()
+		}
+		t = r.next()
+	}
+	r.head.Target = r.target(t)
+}

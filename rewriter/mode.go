@@ -1,5 +1,11 @@
 package rewriter
 
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+)
+
 // Mode is what the session's settings make of SQL text. The zero Mode is a MySQL server with a default sql_mode, a
 // character set whose characters never hide ASCII bytes, and no multi-statements.
 type Mode struct {
@@ -25,7 +31,49 @@ const (
 
 // CharsetOf returns the Charset of a character set or collation name as the server spells it, such as "gbk" or
 // "gbk_chinese_ci". Names it does not know are SingleByte: servers refuse any other such set for character_set_client.
-func CharsetOf(name string) Charset { return SingleByte }
+func CharsetOf(name string) Charset {
+	set, _, _ := strings.Cut(strings.ToLower(name), "_")
+	switch set {
+	case "gbk":
+		return GBK
+	case "big5":
+		return Big5
+	case "sjis", "cp932":
+		return SJIS
+	case "gb18030":
+		return GB18030
+	}
+	return SingleByte
+}
+
+// charLen returns the length of the character that b, which is not empty, begins with; 1 when it begins with none.
+// The ranges are those of the servers' ctype tables, which differ from the standards' in places.
+func (cs Charset) charLen(b []byte) int {
+	if cs == SingleByte || b[0] < 0x80 || len(b) < 2 {
+		return 1
+	}
+	c, d := b[0], b[1]
+	var pair bool
+	switch cs {
+	case GBK:
+		pair = c >= 0x81 && c <= 0xFE && (d >= 0x40 && d <= 0x7E || d >= 0x80 && d <= 0xFE)
+	case Big5:
+		pair = c >= 0xA1 && c <= 0xF9 && (d >= 0x40 && d <= 0x7E || d >= 0xA1 && d <= 0xFE)
+	case SJIS:
+		pair = (c >= 0x81 && c <= 0x9F || c >= 0xE0 && c <= 0xFC) && (d >= 0x40 && d <= 0x7E || d >= 0x80 && d <= 0xFC)
+	case GB18030:
+		if len(b) >= 4 && gb18030Digits(c, d) && gb18030Digits(b[2], b[3]) {
+			return 4
+		}
+		pair = c >= 0x81 && c <= 0xFE && (d >= 0x40 && d <= 0x7E || d >= 0x80 && d <= 0xFE)
+	}
+	if pair {
+		return 2
+	}
+	return 1
+}
+
+func gb18030Digits(c, d byte) bool { return c >= 0x81 && c <= 0xFE && d >= '0' && d <= '9' }
 
 // Doubt names the settings that the reading of a text depends on.
 type Doubt uint8
@@ -38,4 +86,33 @@ const (
 )
 
 // DoubtsOf returns the settings that the reading of text depends on.
-func DoubtsOf(text []byte) Doubt { return 0 }
+func DoubtsOf(text []byte) Doubt {
+	var d Doubt
+	if bytes.IndexByte(text, '"') >= 0 {
+		d |= DoubtQuotes
+	}
+	if bytes.IndexByte(text, '\\') >= 0 {
+		d |= DoubtBackslash
+	}
+	if hasHigh(text) {
+		d |= DoubtCharset
+	}
+	return d
+}
+
+func hasHigh(text []byte) bool {
+	for len(text) >= 32 {
+		v := binary.LittleEndian.Uint64(text) | binary.LittleEndian.Uint64(text[8:]) |
+			binary.LittleEndian.Uint64(text[16:]) | binary.LittleEndian.Uint64(text[24:])
+		if v&highs != 0 {
+			return true
+		}
+		text = text[32:]
+	}
+	for _, c := range text {
+		if c >= 0x80 {
+			return true
+		}
+	}
+	return false
+}

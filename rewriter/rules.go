@@ -1,5 +1,12 @@
 package rewriter
 
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+)
+
 // Explicit is what a rule does with an id that the application gives itself.
 type Explicit uint8
 
@@ -20,19 +27,131 @@ type Rule struct {
 }
 
 // Exact reports whether the rule names one table, without wildcards.
-func (r *Rule) Exact() bool { return false }
+func (r *Rule) Exact() bool {
+	return !strings.ContainsAny(r.Schema, "*?") && !strings.ContainsAny(r.Table, "*?")
+}
 
 // String returns "schema.table.column", as error messages name the rule.
 func (r *Rule) String() string { return r.Schema + "." + r.Table + "." + r.Column }
 
 // Rules is an immutable list of rules, safe for concurrent use.
-type Rules struct{ rules []Rule }
+type Rules struct {
+	rules []Rule
+
+	// answers holds what was asked before. Readers take no lock: a new answer replaces the map, which is small because it
+	// starts anew at maxAnswers.
+	answers atomic.Pointer[map[string]answer]
+	mu      sync.Mutex // held by who replaces answers
+}
+
+type answer struct {
+	rules []*Rule
+	may   bool
+}
+
+const (
+	maxAnswers = 1024
+	maxKey     = 2*64*4 + 2 // two names of 64 characters, the servers' limit
+)
 
 // NewRules returns the rules in their order of precedence. It keeps no reference to the slice.
-func NewRules(rules []Rule) *Rules { return &Rules{rules: append([]Rule(nil), rules...)} }
+func NewRules(rules []Rule) *Rules {
+	r := &Rules{rules: append([]Rule(nil), rules...)}
+	r.answers.Store(&map[string]answer{})
+	return r
+}
 
 // Match returns the rules of a table, per column the first that matches, in the order of the file; nil when none does.
-func (r *Rules) Match(schema, table []byte, fold bool) []*Rule { return nil }
+// fold (lower_case_table_names is not 0) compares names without regard to case. Names are compared as UTF-8. The slice is
+// shared: do not change it. A name asked before costs no allocation.
+func (r *Rules) Match(schema, table []byte, fold bool) []*Rule {
+	return r.answer(schema, table, fold, false).rules
+}
 
-// MayMatch reports whether a table of this name could have a rule in some schema.
-func (r *Rules) MayMatch(table []byte, fold bool) bool { return false }
+// MayMatch reports whether a table of this name has a rule in some schema, for sessions whose schema is not known.
+func (r *Rules) MayMatch(table []byte, fold bool) bool {
+	return r.answer(nil, table, fold, true).may
+}
+
+func (r *Rules) answer(schema, table []byte, fold, anySchema bool) answer {
+	if len(r.rules) == 0 {
+		return answer{}
+	}
+	mark := byte(0)
+	if fold {
+		mark |= 1
+	}
+	if anySchema {
+		mark |= 2
+	}
+	var stack [160]byte
+	key := append(append(append(append(stack[:0], mark), schema...), 0), table...) // names hold no zero byte
+	if a, ok := (*r.answers.Load())[string(key)]; ok {
+		return a
+	}
+	a := r.find(string(schema), string(table), fold, anySchema)
+	if len(key) <= maxKey {
+		r.remember(string(key), a)
+	}
+	return a
+}
+
+func (r *Rules) find(schema, table string, fold, anySchema bool) (a answer) {
+	for i := range r.rules {
+		rule := &r.rules[i]
+		if !glob(rule.Table, table, fold) || !anySchema && !glob(rule.Schema, schema, fold) {
+			continue
+		}
+		a.may = true
+		taken := false
+		for _, other := range a.rules {
+			taken = taken || strings.EqualFold(other.Column, rule.Column)
+		}
+		if !taken && !anySchema {
+			a.rules = append(a.rules, rule)
+		}
+	}
+	return a
+}
+
+func (r *Rules) remember(key string, a answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := *r.answers.Load()
+	if len(old) >= maxAnswers {
+		old = nil
+	}
+	answers := make(map[string]answer, len(old)+1)
+	for k, v := range old {
+		answers[k] = v
+	}
+	answers[key] = a
+	r.answers.Store(&answers)
+}
+
+// glob matches a name against a pattern in which * stands for any characters and ? for one.
+func glob(pattern, name string, fold bool) bool {
+	if fold {
+		pattern, name = strings.ToLower(pattern), strings.ToLower(name)
+	}
+	star, again := -1, 0 // the last * and the place in name that it may have to swallow next
+	p, n := 0, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, again = p, n
+			p++
+		case p < len(pattern) && pattern[p] == '?':
+			_, size := utf8.DecodeRuneInString(name[n:])
+			p, n = p+1, n+size
+		case p < len(pattern) && pattern[p] == name[n]:
+			p, n = p+1, n+1
+		case star >= 0:
+			again++
+			p, n = star+1, again
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}

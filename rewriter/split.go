@@ -1,10 +1,175 @@
 package rewriter
 
 // Span is one statement of a text: the bytes from Start up to, not including, End. The ';' is outside.
-type Span struct{ Start, End int }
+type Span struct {
+	Start, End int
+	// Doubt: servers may find other statements in these bytes than this one. It stands for text behind a routine's block,
+	// for a ';' that version comments or quotes make uncertain, and for text that ends in a quote or comment. Treat it as a
+	// Compound: ask Hidden what it may write to.
+	Doubt bool
+}
 
-// Split appends the statements of text to dst: only one, the whole text, when m.MultiStatements is off.
-func Split(dst []Span, text []byte, m Mode) []Span { return append(dst, Span{0, len(text)}) }
+// Split appends the statements of text to dst: only one, the whole text, when m.MultiStatements is off. Empty statements
+// at the end are left out, those between others are not, for the server stops at them with an error.
+//
+// Servers split by parsing: the ';' inside a block belong to it. A compound statement takes all that follows, and so does
+// a CREATE of a routine with a block for its body.
+func Split(dst []Span, text []byte, m Mode) []Span {
+	if !m.MultiStatements {
+		return append(dst, Span{Start: 0, End: len(text)})
+	}
+	for start := 0; start < len(text); {
+		s := splitter{headReader: headReader{scanner: scanner{text: text, pos: start, mode: m}}}
+		end, doubt := s.statement()
+		if end == len(text) {
+			rest := scanner{text: text, pos: start, mode: m}
+			if rest.next().kind == tokEnd && !doubt {
+				return dst
+			}
+		}
+		dst = append(dst, Span{Start: start, End: end, Doubt: doubt})
+		if end < len(text) && isBlank(text[end+1:], m) {
+			return dst
+		}
+		start = end + 1
+	}
+	return dst
+}
 
-// Hidden appends the tables that INSERT, REPLACE or LOAD words inside a Prepare, Execute or Compound statement write to.
-func Hidden(dst []Name, text []byte, m Mode) []Name { return dst }
+// isBlank reports whether text has nothing but blanks, comments and ';'.
+func isBlank(text []byte, m Mode) bool {
+	s := scanner{text: text, mode: m}
+	for {
+		t := s.next()
+		if t.kind == tokEnd {
+			return true
+		}
+		if !s.punct(t, ';') {
+			return false
+		}
+	}
+}
+
+// splitter finds the end of the statement at pos.
+type splitter struct{ headReader }
+
+func (s *splitter) statement() (end int, doubt bool) {
+	start := s.pos
+	head := s.headReader
+	head.read()
+	switch head.body {
+	case bodyBlock:
+		return len(s.text), false
+	case bodyPackage:
+		return len(s.text), true
+	case bodyRoutine:
+		return s.routine()
+	}
+	s.pos = start
+	end, doubt = s.semicolon(start)
+	return end, doubt || s.straddled
+}
+
+// semicolon returns the index of the ';' that ends the statement, or len(text). It is the walk that big texts pay for,
+// so it steps over plain bytes without making tokens of them.
+func (s *splitter) semicolon(i int) (end int, doubt bool) {
+	text := s.text
+	for i < len(text) {
+		c := text[i]
+		if skims[c] {
+			i++
+			continue
+		}
+		next, ok := i+1, true
+		switch classes[c] {
+		case classSemicolon:
+			return i, i < s.codeEnd
+		case classQuote, classDouble, classTick:
+			esc := c
+			if c != '`' && !s.mode.NoBackslashEscapes && (c != '"' || !s.mode.ANSIQuotes) {
+				esc = '\\'
+			}
+			next, _ = quotedEnd(text, i, esc, s.mode.Charset)
+			ok = next >= 0
+		case classDash, classSlash, classHash:
+			code := s.codeEnd
+			next, ok = s.comment(i)
+			next = max(next, i+1)
+			if s.codeEnd != code { // the head of a version comment
+				i = next
+				continue
+			}
+		case classDollar:
+			if i > 0 && (wordByte[text[i-1]] || text[i-1] >= 0x80) {
+				break
+			}
+			s.pos = i
+			t := s.dollar()
+			next, ok = max(t.end, i+1), t.kind != tokBad
+			doubt = doubt || t.kind == tokDollar
+		case classHigh:
+			next = i + s.mode.Charset.charLen(text[i:])
+		}
+		if !ok {
+			return len(text), true
+		}
+		if i < s.codeEnd && next > s.codeEnd {
+			s.straddled = true
+		}
+		i = next
+	}
+	return i, doubt
+}
+
+// routine returns the end of a CREATE of a routine. BEGIN and CASE open, END closes all but IF, LOOP and their like. The
+// words are keywords only where the grammar wants them, so the count is trusted for one thing alone: that a block which
+// closes once, at the end of the text, is all there is.
+func (s *splitter) routine() (end int, doubt bool) {
+	var depth int
+	var block, closed bool
+	for {
+		t := s.next()
+		switch {
+		case t.kind == tokBad:
+			return len(s.text), true
+		case t.kind == tokEnd:
+			return len(s.text), block && !closed
+		case s.punct(t, ';') && !block:
+			return t.start, s.straddled
+		case s.punct(t, ';') && closed && depth == 0:
+			return len(s.text), !isBlank(s.text[t.end:], s.mode)
+		}
+		switch s.keyword(t) {
+		case kwBegin, kwCase:
+			block = true
+			depth++
+		case kwBlock:
+			block = block || !s.isWord(t, "for") || !s.isWord(s.peek(), "each")
+		case kwIf:
+			block = block || !s.isWord(s.peek(), "not") && !s.isWord(s.peek(), "exists")
+		case kwEnd:
+			switch s.keyword(s.peek()) {
+			case kwBlock, kwIf:
+				s.next()
+				continue
+			case kwCase:
+				s.next()
+			}
+			depth--
+			if depth < 0 {
+				return len(s.text), true
+			}
+			closed = depth == 0
+		default:
+			if s.mode.MariaDB && (s.isWord(t, "as") || s.isWord(t, "is")) { // ORACLE: declarations before BEGIN
+				block = true
+			}
+		}
+	}
+}
+
+// peek returns the next token without taking it.
+func (s *scanner) peek() token {
+	ahead := *s
+	return ahead.next()
+}

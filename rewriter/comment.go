@@ -1,0 +1,141 @@
+package rewriter
+
+import "bytes"
+
+// blanks moves pos to the first byte that is neither blank nor comment. It returns false, with a fault, at a comment that
+// does not end or is not understood.
+func (s *scanner) blanks() bool {
+	for s.pos < len(s.text) {
+		c := s.text[s.pos]
+		switch classes[c] {
+		case classBlank:
+			s.pos++
+			continue
+		case classHash, classDash, classSlash:
+		case classPunct:
+			if c == '*' && s.inVersion && s.pos+1 < len(s.text) && s.text[s.pos+1] == '/' {
+				s.inVersion = false
+				s.pos += 2
+				continue
+			}
+			return true
+		default:
+			return true
+		}
+		end, ok := s.comment(s.pos)
+		if !ok {
+			return false
+		}
+		if end == s.pos {
+			return true
+		}
+		if s.pos < s.codeEnd && end > s.codeEnd {
+			s.straddled = true
+		}
+		s.pos = end
+	}
+	return true
+}
+
+// comment returns the index behind the comment that may begin at i, a '#', '-' or '/'; i itself when none does. A version
+// comment that counts as code ends, for this purpose, behind its head.
+func (s *scanner) comment(i int) (end int, ok bool) {
+	rest := s.text[i:]
+	switch {
+	case rest[0] == '#':
+		return s.lineComment(i)
+	case rest[0] == '-':
+		// Two dashes begin a comment only before a blank, a control byte or the end.
+		if len(rest) < 2 || rest[1] != '-' || len(rest) > 2 && rest[2] > ' ' && rest[2] < 0x7F {
+			return i, true
+		}
+		if len(rest) > 2 && rest[2] >= 0x80 {
+			// A blank in some single-byte character sets, such as latin1's 0xA0.
+			s.fault = "dashes before a byte beyond ASCII"
+			return i, false
+		}
+		return s.lineComment(i)
+	case len(rest) < 2 || rest[1] != '*':
+		return i, true
+	case len(rest) > 2 && rest[2] == '!':
+		return s.versionComment(i, 3)
+	case len(rest) > 3 && s.mode.MariaDB && rest[2] == 'M' && rest[3] == '!':
+		return s.versionComment(i, 4)
+	}
+	n := bytes.Index(rest[2:], []byte("*/"))
+	if n < 0 {
+		s.touched, s.fault = true, "comment without its end"
+		return i, false
+	}
+	if rest[2] == '+' && s.version == versionRefuse && bytes.ContainsAny(rest[2:2+n], "'\"`") {
+		// MySQL reads the quotes of a hint, and a quoted */ would not end it.
+		s.fault = "optimizer hint with quotes"
+		return i, false
+	}
+	return i + n + 4, true
+}
+
+// lineComment returns the index behind the line. Servers stop reading a comment at a zero byte, and then fail.
+func (s *scanner) lineComment(i int) (end int, ok bool) {
+	n := bytes.IndexByte(s.text[i:], '\n')
+	end = i + n + 1
+	if n < 0 {
+		end = len(s.text)
+	}
+	if bytes.IndexByte(s.text[i:end], 0) >= 0 {
+		s.fault = "zero byte in a comment"
+		return i, false
+	}
+	return end, true
+}
+
+// versionComment takes /*! or /*M!, head bytes long, with the five or six digits that may follow.
+func (s *scanner) versionComment(i, head int) (end int, ok bool) {
+	if s.version == versionRefuse {
+		s.fault = faultVersion
+		return i, false
+	}
+	digits := 0
+	for at := i + head; digits < 6 && at+digits < len(s.text) && s.text[at+digits]-'0' <= 9; {
+		digits++
+	}
+	if digits < 5 {
+		s.inVersion = true
+		return i + head, true
+	}
+	s.numbered = true
+	end = s.versionEnd(i + head + digits)
+	if end < 0 {
+		s.touched, s.straddled = true, true
+		end = len(s.text)
+	}
+	if s.version == versionSkip {
+		return end, true
+	}
+	s.inVersion = true
+	s.codeEnd = max(s.codeEnd, end)
+	return i + head + digits, true
+}
+
+// faultVersion is the fault of a version comment inside an INSERT: which server would run the inside is not known.
+const faultVersion = "version comment"
+
+// versionEnd returns the index behind the version comment whose inside begins at i, for a server that skips it; plain
+// comments nest in it once. -1: there is none.
+func (s *scanner) versionEnd(i int) int {
+	nested := false
+	for ; i+1 < len(s.text); i++ {
+		switch {
+		case s.text[i] == '*' && s.text[i+1] == '/':
+			if !nested {
+				return i + 2
+			}
+			nested = false
+			i++
+		case s.text[i] == '/' && s.text[i+1] == '*' && !nested:
+			nested = true
+			i++
+		}
+	}
+	return -1
+}

@@ -1,0 +1,231 @@
+package rewriter
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// kind is what a token is.
+type kind uint8
+
+const (
+	tokEnd    kind = iota
+	tokBad         // what a server reads in no way or in one of several; scanner.fault says why
+	tokWord        // an unquoted identifier or keyword
+	tokDigits      // an integer without a sign
+	tokNumber      // a number with letters, or an identifier that begins with a digit: 0x1F, 1e5, 2024_log
+	tokQuoted      // `x`, or "x" under ANSI_QUOTES
+	tokString      // 'x', or "x" without ANSI_QUOTES
+	tokDollar      // $$x$$ or $tag$x$tag$, on MySQL
+	tokPunct       // one byte that stands for itself
+)
+
+type token struct {
+	kind       kind
+	plain      bool // quoted text without escapes and doubled quotes
+	start, end int
+}
+
+// versionRule is how a scanner takes /*! */ comments.
+type versionRule uint8
+
+const (
+	versionCode   versionRule = iota // all are code
+	versionSkip                      // those with a number are comments, as on a server older than it
+	versionRefuse                    // all are tokBad
+)
+
+// scanner finds the tokens of a text. It allocates nothing.
+type scanner struct {
+	text    []byte
+	pos     int
+	mode    Mode
+	version versionRule
+
+	inVersion bool   // pos is inside a version comment that counts as code
+	numbered  bool   // a version comment with a number was seen
+	codeEnd   int    // where the last numbered comment ends for a server that skips it
+	straddled bool   // what began inside a numbered comment ended behind it: servers may split here differently
+	touched   bool   // the last token reaches the end of the text and might go on behind it
+	fault     string // why the last token was tokBad
+}
+
+// next returns the next token; blanks and comments between are passed.
+func (s *scanner) next() token {
+	if !s.blanks() {
+		return s.bad(s.pos, s.fault)
+	}
+	i := s.pos
+	if i == len(s.text) {
+		s.touched = true
+		return token{kind: tokEnd, start: i, end: i}
+	}
+	var t token
+	switch classes[s.text[i]] {
+	case classLetter, classHigh:
+		t = s.word(tokWord)
+	case classDigit:
+		t = s.number()
+	case classQuote:
+		t = s.quoted(tokString, s.escape())
+	case classDouble:
+		if s.mode.ANSIQuotes {
+			t = s.quoted(tokQuoted, '"')
+		} else {
+			t = s.quoted(tokString, s.escape())
+		}
+	case classTick:
+		t = s.quoted(tokQuoted, '`')
+	case classDollar:
+		t = s.dollar()
+	case classBackslash:
+		if i+1 < len(s.text) && s.text[i+1]|0x20 != 'n' {
+			return s.bad(i, `backslash`)
+		}
+		t = token{kind: tokNumber, start: i, end: min(i+2, len(s.text))}
+	case classBad:
+		return s.bad(i, "control byte or bracket")
+	default:
+		t = token{kind: tokPunct, start: i, end: i + 1}
+	}
+	s.pos = t.end
+	s.touched = t.end == len(s.text) && (t.kind != tokPunct || s.text[i] == '/' || s.text[i] == '-')
+	if t.start < s.codeEnd && t.end > s.codeEnd {
+		s.straddled = true
+	}
+	return t
+}
+
+func (s *scanner) bad(at int, fault string) token {
+	s.fault = fault
+	return token{kind: tokBad, start: at, end: at}
+}
+
+// unfinished is bad for what the end of the text cuts off.
+func (s *scanner) unfinished(at int, fault string) token {
+	t := s.bad(at, fault)
+	s.pos = len(s.text)
+	t.end = s.pos
+	return t
+}
+
+func (s *scanner) escape() byte {
+	if s.mode.NoBackslashEscapes {
+		return s.text[s.pos]
+	}
+	return '\\'
+}
+
+func (s *scanner) quoted(k kind, esc byte) token {
+	end, plain := quotedEnd(s.text, s.pos, esc, s.mode.Charset)
+	if end < 0 {
+		return s.unfinished(s.pos, "quote without its end")
+	}
+	if k == tokQuoted && bytes.IndexByte(s.text[s.pos:end], 0) >= 0 {
+		return s.bad(s.pos, "zero byte in a name")
+	}
+	return token{kind: k, plain: plain, start: s.pos, end: end}
+}
+
+// word reads an identifier. In a single-byte character set some bytes >= 0x80 are blanks (0xA0 in latin1), and which set
+// it is is not known here; so what is no UTF-8 is not understood.
+func (s *scanner) word(k kind) token {
+	i, ascii := s.pos, true
+	for i < len(s.text) {
+		c := s.text[i]
+		if wordByte[c] {
+			i++
+			continue
+		}
+		if c < 0x80 {
+			break
+		}
+		ascii = false
+		n := s.mode.Charset.charLen(s.text[i:])
+		if n == 1 && s.mode.Charset != SingleByte {
+			s.touched = i+1 == len(s.text)
+			return s.bad(s.pos, "byte that is no character")
+		}
+		i += n
+	}
+	if !ascii && s.mode.Charset == SingleByte && !utf8.Valid(s.text[s.pos:i]) {
+		return s.bad(s.pos, "name that is not UTF-8, outside quotes")
+	}
+	return token{kind: k, start: s.pos, end: i}
+}
+
+func (s *scanner) number() token {
+	i := s.pos
+	for i < len(s.text) && s.text[i]-'0' <= 9 {
+		i++
+	}
+	if i < len(s.text) && (wordByte[s.text[i]] || s.text[i] >= 0x80) {
+		return s.word(tokNumber)
+	}
+	return token{kind: tokDigits, start: s.pos, end: i}
+}
+
+// dollar reads a dollar-quoted text of MySQL 9, or else the identifier that $ begins.
+func (s *scanner) dollar() token {
+	w := s.word(tokWord)
+	if s.mode.MariaDB || w.kind == tokBad {
+		return w
+	}
+	n := bytes.IndexByte(s.text[s.pos+1:w.end], '$')
+	if n < 0 {
+		return w
+	}
+	tag := s.text[s.pos : s.pos+n+2]
+	end := bytes.Index(s.text[s.pos+len(tag):], tag)
+	if end < 0 {
+		return s.unfinished(s.pos, "dollar quote without its end")
+	}
+	return token{kind: tokDollar, start: s.pos, end: s.pos + end + 2*len(tag)}
+}
+
+// punct reports whether t is the byte c.
+func (s *scanner) punct(t token, c byte) bool { return t.kind == tokPunct && s.text[t.start] == c }
+
+// word reports whether t is an unquoted word: lower, in any case.
+func (s *scanner) isWord(t token, lower string) bool {
+	return t.kind == tokWord && foldEqual(s.text[t.start:t.end], lower)
+}
+
+// name returns the identifier that t is, without its quotes; nil when it is none.
+func (s *scanner) name(t token) []byte {
+	switch t.kind {
+	case tokWord:
+		return s.text[t.start:t.end]
+	case tokNumber:
+		if s.text[t.start] == '\\' || mayBeNumber(s.text[t.start:t.end]) {
+			return nil
+		}
+		return s.text[t.start:t.end]
+	case tokQuoted:
+		inner := s.text[t.start+1 : t.end-1]
+		if t.plain {
+			return inner
+		}
+		return undouble(inner, s.text[t.start])
+	}
+	return nil
+}
+
+// mayBeNumber reports whether a server could read the beginning of a word that starts with digits as a number:
+// 0x1F, 0b1, 1e5.
+func mayBeNumber(word []byte) bool {
+	i := 0
+	for i < len(word) && word[i]-'0' <= 9 {
+		i++
+	}
+	if i == len(word) {
+		return true
+	}
+	switch word[i] | 0x20 {
+	case 'e':
+		return true
+	case 'x', 'b':
+		return i == 1 && word[0] == '0'
+	}
+	return false
+}
