@@ -12,10 +12,14 @@ func TestParseListening(t *testing.T) {
 		want      map[string]string
 	}{
 		{"nothing yet", "level=INFO msg=starting\n", map[string]string{}},
-		{"in order", "level=INFO msg=listening listen=127.0.0.1:1 upstream=x:9\nmsg=listening listen=[::1]:2 upstream=y:9\n",
-			map[string]string{"a": "127.0.0.1:1", "b": "[::1]:2"}},
-		{"by name", "msg=listening listener=b listen=127.0.0.1:2\nmsg=listening listener=a listen=127.0.0.1:1\n",
-			map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:2"}},
+		{
+			"in order", "level=INFO msg=listening listen=127.0.0.1:1 upstream=x:9\nmsg=listening listen=[::1]:2 upstream=y:9\n",
+			map[string]string{"a": "127.0.0.1:1", "b": "[::1]:2"},
+		},
+		{
+			"by name", "msg=listening listener=b listen=127.0.0.1:2\nmsg=listening listener=a listen=127.0.0.1:1\n",
+			map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:2"},
+		},
 		{"half a line", "msg=listening listen=127.0.0.1:33", map[string]string{}},
 	}
 	for _, tt := range tests {

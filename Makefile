@@ -1,0 +1,43 @@
+# idproxy. `make run` shows it at work; `make test` checks everything. Both install what they need.
+
+SHELL      := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
+INSTALL     := scripts/install-servers.sh
+FUZZTIME    ?= 8s
+
+.PHONY: build run test test-long lint fuzz-short bench clean
+
+build: ## the program, in bin/idproxy
+	CGO_ENABLED=0 go build -trimpath -o bin/idproxy ./cmd/idproxy
+
+run: ## two shards behind idproxy until Ctrl-C; UPSTREAM=host:port uses a server that is there
+	@scripts/run-demo.sh
+
+test: lint ## everything that takes less than half an hour
+	$(INSTALL) mariadb mysql gcc
+	go test -race -count=1 -timeout=20m -json ./... | go run ./integration/testrun
+	scripts/fuzz.sh $(FUZZTIME)
+
+test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
+	$(INSTALL) mariadb mysql gcc
+	go vet -tags=long ./...
+	go test -race -count=1 -timeout=6h -tags=long -json ./... | go run ./integration/testrun
+	scripts/fuzz.sh 10m
+
+lint: ## vet, staticcheck, gofumpt
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	@unformatted=$$(go run $(GOFUMPT) -l .); [ -z "$$unformatted" ] || { echo "not gofumpt: $$unformatted"; exit 1; }
+
+fuzz-short: ## every fuzz target for FUZZTIME
+	scripts/fuzz.sh $(FUZZTIME)
+
+bench: ## idproxy against a direct connection, a plain relay and HAProxy; results are for docs/benchmarks.md
+	$(INSTALL) mariadb haproxy
+	go run ./integration/bench
+
+clean: ## what was built and downloaded
+	rm -rf bin .tools

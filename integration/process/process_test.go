@@ -1,0 +1,143 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func shell(t *testing.T, script string) *Process {
+	t.Helper()
+	p, err := Start(Spec{Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(t.TempDir(), "log")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func waitFor(t *testing.T, p *Process, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := p.Poll(ctx, func() bool { return strings.Contains(p.Log(), text) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStop(t *testing.T) {
+	tests := []struct{ name, script, wantErr string }{
+		{"ends well", `trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done`, ""},
+		{"ends badly", `trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done`, "exit status 3"},
+		{"does not listen", `trap '' TERM; echo up; while :; do sleep 0.01; done`, "did not end within 200ms"},
+	}
+	for _, tt := range tests {
+		p := shell(t, tt.script)
+		waitFor(t, p, "up")
+		err := p.Stop(200 * time.Millisecond)
+		if tt.wantErr == "" && err != nil || tt.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tt.wantErr)) {
+			t.Errorf("%s: Stop() = %v, want %q", tt.name, err, tt.wantErr)
+		}
+		select {
+		case <-p.Done():
+		default:
+			t.Errorf("%s: still there after Stop", tt.name)
+		}
+	}
+}
+
+func TestKillReachesChildren(t *testing.T) {
+	p := shell(t, `sleep 60 & echo child $!; wait`)
+	waitFor(t, p, "\n")
+	child, err := strconv.Atoi(strings.Fields(p.Log())[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for alive(child) {
+		if time.Now().After(deadline) {
+			t.Fatalf("child %d outlived its group", child)
+		}
+		time.Sleep(5 * time.Millisecond) // another process; nothing to wait on
+	}
+}
+
+// alive is false also for a zombie that its new parent has not yet collected.
+func alive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+func TestPollReportsAnEarlyEnd(t *testing.T) {
+	p := shell(t, `echo cannot open file; exit 7`)
+	err := p.Poll(t.Context(), func() bool { return false })
+	if err == nil || !strings.Contains(err.Error(), "exit status 7") || !strings.Contains(err.Error(), "cannot open file") {
+		t.Errorf("Poll() = %v, want the status and the log", err)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	p := shell(t, `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done; sleep 60`)
+	waitFor(t, p, "done")
+	u, err := p.Usage()
+	if err != nil || u.RSS < 100<<10 || u.PeakRSS < u.RSS || u.CPU < time.Millisecond {
+		t.Errorf("Usage() = %+v, %v, want more than 100 KiB and 1 ms", u, err)
+	}
+}
+
+// TestStarterKilled runs this test program as a starter that is killed: what it started must go with it.
+func TestStarterKilled(t *testing.T) {
+	const role = "PROCESS_TEST_STARTER"
+	if dir := os.Getenv(role); dir != "" {
+		p, err := Start(Spec{Path: "/bin/sleep", Args: []string{"60"}, Log: filepath.Join(dir, "log")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(p.PID())), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestStarterKilled$")
+	cmd.Env = append(os.Environ(), role+"="+dir)
+	if err := cmd.Run(); !isKilled(err) {
+		t.Fatalf("starter: %v, want it killed", err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for alive(pid) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d outlived its starter", pid)
+		}
+		time.Sleep(5 * time.Millisecond) // another process; nothing to wait on
+	}
+}
+
+func isKilled(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	return ok && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSummarize(t *testing.T) {
+	const good = `{"Action":"start","Package":"p"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"quiet\n"}
+{"Action":"pass","Package":"p","Test":"TestA/sub"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p","Elapsed":1.5}
+`
+	tests := []struct {
+		name, in string
+		want     string // in what is printed
+		wantOK   bool
+	}{
+		{"all pass", good, "1 passed, 0 failed\n", true},
+		{"nothing ran", `{"Action":"pass","Package":"p"}` + "\n", "0 passed, 0 failed\n", false},
+		{
+			"a test fails", good + `{"Action":"output","Package":"q","Test":"TestB","Output":"got 1\n"}
+{"Action":"fail","Package":"q","Test":"TestB"}
+{"Action":"fail","Package":"q"}
+`, "1 passed, 1 failed, 1 packages failed\n", false,
+		},
+		{"its output is shown", `{"Action":"output","Package":"q","Test":"TestB","Output":"got 1\n"}
+{"Action":"fail","Package":"q","Test":"TestB"}
+`, "got 1\n", false},
+		{"a package does not build", good + `{"Action":"build-output","ImportPath":"q","Output":"undefined: x\n"}
+{"Action":"build-fail","ImportPath":"q"}
+{"Action":"fail","Package":"q","FailedBuild":"q"}
+`, "undefined: x\n", false},
+		{"a test is left out", good + `{"Action":"skip","Package":"p","Test":"TestC"}` + "\n", "1 passed, 0 failed, 1 skipped\n", true},
+	}
+	for _, tt := range tests {
+		var out strings.Builder
+		ok, err := summarize(strings.NewReader(tt.in), &out)
+		if ok != tt.wantOK || err != nil || !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%s: summarize = %t, %v and\n%s\nwant %t and %q", tt.name, ok, err, &out, tt.wantOK, tt.want)
+		}
+		if tt.wantOK && strings.Contains(out.String(), "quiet") {
+			t.Errorf("%s: output of a passing test is shown:\n%s", tt.name, &out)
+		}
+	}
+	if _, err := summarize(strings.NewReader("FAIL\n"), &strings.Builder{}); err == nil {
+		t.Error("a line that is no JSON gives no error")
+	}
+}
