@@ -12,16 +12,16 @@ import (
 // Capabilities that go-mysql does not name. MariaDB keeps its own in the upper
 // 32 bits.
 const (
-	ClientFactors               uint64 = 1 << 28 // MULTI_FACTOR_AUTHENTICATION
-	MariaDBStmtBulkOperations   uint64 = 1 << 34
-	MariaDBExtendedMetadata     uint64 = 1 << 35
-	MariaDBCacheMetadata        uint64 = 1 << 36
-	MariaDBBulkUnitResults      uint64 = 1 << 37
-	clientMySQL                 uint64 = 1 // LONG_PASSWORD; clear: MariaDB extended capabilities follow
-	responseFixed                      = 32
-	extendedCapsInResponse             = 28
-	greetingFixedBehindVersion         = 31
-	extendedCapsInGreetingOffset       = 27
+	ClientFactors                uint64 = 1 << 28 // MULTI_FACTOR_AUTHENTICATION
+	MariaDBStmtBulkOperations    uint64 = 1 << 34
+	MariaDBExtendedMetadata      uint64 = 1 << 35
+	MariaDBCacheMetadata         uint64 = 1 << 36
+	MariaDBBulkUnitResults       uint64 = 1 << 37
+	clientMySQL                  uint64 = 1 // LONG_PASSWORD; clear: MariaDB extended capabilities follow
+	responseFixed                       = 32
+	extendedCapsInResponse              = 28
+	greetingFixedBehindVersion          = 31
+	extendedCapsInGreetingOffset        = 27
 )
 
 // Greeting is the server's first packet (protocol 10).

@@ -1,0 +1,305 @@
+package proxy
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// phase says what bytes from the client are when they are not commands.
+type phase uint32
+
+const (
+	phaseCommands phase = iota
+	phaseAuth           // packets with sequence numbers other than 0 belong to an authentication exchange
+	phaseInfile         // the server asked for a file: data up to an empty packet
+	phaseOpaque         // both directions are copied blindly, for good
+)
+
+// conversation is what the two directions of a session share: the commands
+// whose replies have not ended, and the state learned so far. It does no I/O.
+type conversation struct {
+	caps    uint64 // what client and server both speak
+	mariaDB bool
+	now     atomic.Uint32 // phase
+
+	mu      sync.Mutex // guards all below
+	pending queue
+	state   state
+	settled chan struct{} // when set, closed once pending is empty
+	// tablesChanged is called when columns of tables may have changed.
+	tablesChanged func()
+}
+
+func (c *conversation) phase() phase     { return phase(c.now.Load()) }
+func (c *conversation) setPhase(p phase) { c.now.Store(uint32(p)) }
+func (c *conversation) has(flag uint32) bool {
+	return c.caps&uint64(flag) != 0
+}
+
+// pending is a command that was sent, or a reply that was made here, in the
+// order in which the client must see the replies.
+type pending struct {
+	reply    replyKind
+	seqDelta byte // frames added to the command: taken off the reply's sequence numbers
+	touch    touch
+	age      uint32 // of the state when the command was sent
+	job      *job   // nil for nearly all that is forwarded
+}
+
+// touch is the set of things that a command may change.
+type touch uint8
+
+const (
+	touchLastID   touch = 1 << iota // may change LAST_INSERT_ID() in ways its reply does not show
+	touchInsert                     // an INSERT that is not ours: its reply shows whether LAST_INSERT_ID() changed
+	touchSettings                   // may change the tracked settings
+	touchTables                     // may change columns of tables
+	touchReset                      // COM_RESET_CONNECTION, COM_CHANGE_USER: when it succeeds the session is as new
+)
+
+// job is what must be done with a reply beyond relaying it.
+type job struct {
+	hidden  hidden   // the command is ours and its reply is kept from the client
+	local   []byte   // the reply itself, made here; nothing was sent to the server
+	seq     byte     // sequence number of the command's last frame, as the client sent it
+	inserts []expect // what OK packets of injected INSERTs must show, by result
+	schema  []byte   // not nil: the default schema once the command succeeds
+	temps   []temp   // temporary tables made, and forgotten
+	answer  *answer  // who waits for a hidden reply
+}
+
+// temp is a temporary table that one result of a command makes.
+type temp struct {
+	result int
+	name   string // key of the table; empty: whatever there was is gone
+}
+
+// hidden says what a hidden command was.
+type hidden uint8
+
+const (
+	notHidden    hidden = iota
+	hiddenAsk           // someone waits for the answer
+	hiddenLastID        // SELECT LAST_INSERT_ID(), pipelined before an INSERT
+	hiddenPay           // DO LAST_INSERT_ID(n), pipelined before a reader
+)
+
+// expect is what the OK packet of one INSERT must show. The insert id is
+// always compared and patched when it differs: a trigger makes the server send
+// 0, and explicit ids on a column without AUTO_INCREMENT send 0 too.
+type expect struct {
+	result   int    // which result of the command it is, from 0
+	insertID uint64 // what a native AUTO_INCREMENT column would have sent
+	// generated: the ids came from a source, so LAST_INSERT_ID() is insertID
+	// after success, and owed its old value after failure.
+	generated bool
+	lastID    uint64 // last of the generated ids, for messages
+	table     string
+}
+
+// answer receives a hidden reply.
+type answer struct {
+	packets []byte // whole frames, headers and all
+	done    chan struct{}
+}
+
+// queue is a ring of pending commands.
+type queue struct {
+	ring    []pending
+	head, n int
+}
+
+func (q *queue) push(p pending) {
+	if q.n == len(q.ring) {
+		grown := make([]pending, max(4, 2*len(q.ring)))
+		for i := range q.n {
+			grown[i] = q.ring[(q.head+i)%len(q.ring)]
+		}
+		q.ring, q.head = grown, 0
+	}
+	q.ring[(q.head+q.n)%len(q.ring)] = p
+	q.n++
+}
+
+func (q *queue) at(i int) *pending { return &q.ring[(q.head+i)%len(q.ring)] }
+
+func (q *queue) pop() {
+	q.ring[q.head] = pending{}
+	q.head = (q.head + 1) % len(q.ring)
+	q.n--
+}
+
+// send records commands that are about to be written to the server. It must
+// be called before the write, so that no reply can come first.
+func (c *conversation) send(p pending) {
+	c.mu.Lock()
+	c.sendLocked(p)
+	c.mu.Unlock()
+}
+
+func (c *conversation) sendLocked(p pending) {
+	if p.touch&touchSettings != 0 {
+		c.state.forget(knowSettings)
+	}
+	if p.job != nil && p.job.schema != nil {
+		c.state.forget(knowSchema)
+	}
+	p.age = c.state.age
+	c.pending.push(p)
+}
+
+// first returns the oldest command whose reply has not ended.
+func (c *conversation) first() (p pending, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending.n == 0 {
+		return pending{}, false
+	}
+	return *c.pending.at(0), true
+}
+
+// idle reports whether no command is pending and no transaction open.
+func (c *conversation) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending.n == 0 && !c.state.inTrans && c.phase() == phaseCommands
+}
+
+// quiet returns a channel that is closed once nothing is pending.
+func (c *conversation) quiet() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch := make(chan struct{})
+	if c.pending.n == 0 {
+		close(ch)
+	} else {
+		c.settled = ch
+	}
+	return ch
+}
+
+// inFlight returns what was expected of an injected INSERT that stands first
+// among the pending commands, hidden ones aside: the statement that a lost
+// server leaves in doubt.
+func (c *conversation) inFlight() (inserts []expect, seq byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.pending.n {
+		j := c.pending.at(i).job
+		if j == nil {
+			break
+		}
+		if j.hidden == notHidden {
+			return j.inserts, j.seq
+		}
+	}
+	return nil, 0
+}
+
+// answerable reports whether a reply made here may be written at once, which
+// is when nothing is pending; else it is queued behind what is.
+func (c *conversation) answerable(local []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending.n == 0 {
+		return true
+	}
+	c.pending.push(pending{job: &job{local: local}})
+	return false
+}
+
+// outcome is how a reply ended.
+type outcome struct {
+	failed    bool // ERR
+	result    int  // results that ended well before it
+	code      uint16
+	okSeen    bool // an OK packet ended it, not rows
+	insertID  uint64
+	status    uint16
+	hasStatus bool
+}
+
+// finish ends the reply of the first pending command, records what it
+// changed, and returns the replies made here that are now due.
+func (c *conversation) finish(p *pending, o outcome) (due []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending.pop()
+	c.apply(p, o)
+	for c.pending.n > 0 {
+		j := c.pending.at(0).job
+		if j == nil || j.local == nil {
+			break
+		}
+		due = append(due, j.local...)
+		c.pending.pop()
+	}
+	if c.pending.n == 0 && c.settled != nil {
+		close(c.settled)
+		c.settled = nil
+	}
+	return due
+}
+
+func (c *conversation) apply(p *pending, o outcome) {
+	s := &c.state
+	if p.touch&touchReset != 0 && !o.failed {
+		s.reset()
+	}
+	c.applyLastID(p, o)
+	if p.touch&touchTables != 0 || o.failed && staleTable(o.code) {
+		c.tablesChanged()
+	}
+	if j := p.job; j != nil {
+		if j.schema != nil && !o.failed && s.age == p.age {
+			s.learnSchema(j.schema)
+		}
+		for _, t := range j.temps {
+			if !o.failed || t.result < o.result {
+				s.makeTemporary(t.name)
+			}
+		}
+	}
+	if !o.hasStatus {
+		return
+	}
+	s.inTrans = o.status&mysql.SERVER_STATUS_IN_TRANS != 0
+	if o.status&mysql.SERVER_STATUS_DB_DROPPED != 0 {
+		s.forget(knowSchema)
+	}
+	if c.pending.n == 0 { // nothing behind it can change the mode any more
+		s.mode.NoBackslashEscapes = o.status&mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED != 0
+		s.known |= knowBackslash
+	}
+}
+
+// staleTable reports whether an error code says that the columns of a table
+// are not those the proxy knows.
+func staleTable(code uint16) bool {
+	switch code {
+	case mysql.ER_BAD_FIELD_ERROR, mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_NO_SUCH_TABLE:
+		return true
+	}
+	return false
+}
+
+func (c *conversation) applyLastID(p *pending, o outcome) {
+	id := &c.state.lastID
+	injected := false
+	if p.job != nil {
+		if p.job.hidden == hiddenPay && !o.failed {
+			id.owed = false
+		}
+		if p.job.hidden != notHidden {
+			return
+		}
+		injected = p.job.inserts != nil
+	}
+	if p.touch&touchLastID != 0 ||
+		p.touch&touchInsert != 0 && (o.failed || !o.okSeen) ||
+		!injected && o.insertID != 0 {
+		*id = lastID{}
+	}
+}

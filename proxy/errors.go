@@ -1,0 +1,110 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// All errors that clients see from the proxy itself are made in this file.
+
+func clientError(code uint16, state, format string, args ...any) *mysql.MyError {
+	return &mysql.MyError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
+}
+
+// errPayload returns the payload of an ERR packet.
+func errPayload(e *mysql.MyError) []byte {
+	return wire.AppendERR(nil, 0, e)[wire.HeaderLen:]
+}
+
+// errUnreachable stands for the greeting that a server did not send. The
+// client has not said yet that it speaks protocol 4.1, so there is no SQL
+// state in it.
+func errUnreachable(upstream string, cause error) *mysql.MyError {
+	return clientError(2003, "", "Can't connect to MySQL server on '%s' through idproxy: %v", upstream, cause)
+}
+
+func errTooManySessions(limit int) *mysql.MyError {
+	return clientError(mysql.ER_CON_COUNT_ERROR, "", "Too many connections: idproxy serves %d sessions at most (limits.sessions)", limit)
+}
+
+func errHandshake(cause error) *mysql.MyError {
+	return clientError(mysql.ER_HANDSHAKE_ERROR, "08S01", "Bad handshake: %v", cause)
+}
+
+func errTLSRequired() *mysql.MyError {
+	return clientError(3159, "HY000", "Connections using insecure transport are prohibited: idproxy's upstream_tls.mode is required, and a client without TLS in front of it is not available yet; connect with TLS")
+}
+
+func errBridge() *mysql.MyError {
+	return clientError(mysql.ER_ACCESS_DENIED_ERROR, "28000", "Authentication needs the password itself, and idproxy's connections to the client and to the server are not both secure or both plain: use TLS (or none) on both sides, or log in once directly so that the server caches the password")
+}
+
+// errOutOfIDs says that the source of a rule gave no ids. Nothing was sent to
+// the server.
+func errOutOfIDs(rule *rewriter.Rule, cause error) *mysql.MyError {
+	return clientError(mysql.ER_AUTOINC_READ_FAILED, "HY000", "Failed to read auto-increment value for %s: %v", rule, cause)
+}
+
+func errTooWide(rule *rewriter.Rule, id, most uint64) *mysql.MyError {
+	return errOutOfIDs(rule, fmt.Errorf("source %s gave id %d, and the column holds at most %d: make the column BIGINT or give it a source of smaller ids", rule.Source, id, most))
+}
+
+// errUnsupported says that a form of INSERT on a table with a rule is not
+// filled, and that nothing was sent to the server.
+func errUnsupported(rule *rewriter.Rule, form string) *mysql.MyError {
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on a table with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, rule)
+}
+
+func errExplicit(rule *rewriter.Rule) *mysql.MyError {
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)
+}
+
+func errNoColumn(rule *rewriter.Rule, table string) *mysql.MyError {
+	return clientError(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s' in table %s, which idproxy rule %s names; correct the rule's column", rule.Column, table, rule)
+}
+
+func errColumnType(rule *rewriter.Rule, table string) *mysql.MyError {
+	return errOutOfIDs(rule, fmt.Errorf("column %s of table %s has a type that cannot hold generated ids exactly (an integer, DECIMAL or CHAR type can)", rule.Column, table))
+}
+
+// errFacts passes on why the server would not describe a table.
+func errFacts(rule *rewriter.Rule, table string, cause *mysql.MyError) *mysql.MyError {
+	return clientError(cause.Code, cause.State, "%s (idproxy asks for the columns of %s, because rule %s names it)", cause.Message, table, rule)
+}
+
+func errTooLarge(n int, what string, limit uint64) *mysql.MyError {
+	return clientError(mysql.ER_NET_PACKET_TOO_LARGE, "08S01", "Got a packet bigger than '%s' bytes: %d bytes with ids, %d allowed; nothing was sent", what, n, limit)
+}
+
+func errHeldTooLarge(limit int) *mysql.MyError {
+	return clientError(mysql.ER_NET_PACKET_TOO_LARGE, "08S01", "Got a packet bigger than idproxy's limits.statement of %d bytes; a statement that may need ids is held whole, nothing was sent", limit)
+}
+
+func errUndecided(cause error) *mysql.MyError {
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy could not decide whether the statement needs ids: %v; nothing was sent", cause)
+}
+
+// errLost tells a client that its INSERT may or may not have happened, and by
+// which ids it can be found. 08S01 makes pools drop the connection.
+func errLost(inserts []expect) *mysql.MyError {
+	msg := "Lost connection to MySQL server during query"
+	for _, e := range inserts {
+		if e.generated {
+			msg += fmt.Sprintf("; ids %d to %d were assigned in %s: look them up before you retry", e.insertID, e.lastID, e.table)
+		}
+	}
+	return clientError(2013, "08S01", "%s", msg)
+}
+
+// asClientError turns any error into one for the client.
+func asClientError(err error) *mysql.MyError {
+	if e, ok := errors.AsType[*mysql.MyError](err); ok {
+		return e
+	}
+	return errUndecided(err)
+}

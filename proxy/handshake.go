@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+)
+
+// maxHandshake bounds a packet before the login has succeeded. TiProxy and
+// MySQL's own net_buffer_length both allow 1 MiB.
+const maxHandshake = 1 << 20
+
+// masked are the capabilities that the proxy cannot relay: compressed
+// connections, which it could not read, and MariaDB's bulk statements, which
+// it does not fill.
+const masked = uint64(mysql.CLIENT_COMPRESS) | uint64(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM) |
+	wire.MariaDBStmtBulkOperations | wire.MariaDBBulkUnitResults
+
+// handshake connects to the server, relays its own greeting and the client's
+// response, and leaves the rest of the authentication to the relay: the
+// scramble is the server's, so every exchange is valid as it is sent, and the
+// proxy needs no password.
+func (s *session) handshake() error {
+	greeting, raw, err := s.greet()
+	if err != nil {
+		return err
+	}
+	offered := greeting.Caps &^ masked
+	serverTLS := offered&uint64(mysql.CLIENT_SSL) != 0
+	if s.l.ClientTLS == nil || !serverTLS || s.l.UpstreamTLSMode == Disabled {
+		offered &^= uint64(mysql.CLIENT_SSL)
+	}
+	greeting.SetCaps(raw, offered)
+	if _, err := s.client.Write(wire.AppendPacket(nil, 0, raw)); err != nil {
+		s.abandon(offered)
+		return errClientGone
+	}
+	payload, seq, err := wire.ReadPacket(s.client, maxHandshake)
+	if err != nil {
+		s.abandon(offered)
+		return readError(err)
+	}
+	response, err := wire.ParseResponse(payload, 0)
+	if err != nil {
+		return s.refuse(errHandshake(err), seq, offered)
+	}
+	caps := response.Caps & offered
+	if response.SSLRequest {
+		if payload, seq, err = s.startTLS(payload, seq, caps); err != nil {
+			return err
+		}
+		if response, err = wire.ParseResponse(payload, caps); err != nil {
+			return s.refuse(errHandshake(err), seq, offered)
+		}
+	} else if s.l.UpstreamTLSMode == Required {
+		return s.refuse(errTLSRequired(), seq, offered)
+	}
+	s.begin(greeting, response, caps)
+	wire.SetResponseCaps(payload, caps)
+	return s.write(wire.AppendPacket(nil, seq, payload))
+}
+
+// begin sets the session up for the capabilities both sides agreed on.
+func (s *session) begin(greeting *wire.Greeting, response *wire.Response, caps uint64) {
+	s.log = s.log.With("thread", greeting.ThreadID)
+	s.decider.log = s.log
+	s.c.caps, s.c.mariaDB = caps, greeting.MariaDB()
+	s.c.state.mode.MariaDB = s.c.mariaDB
+	s.c.state.increment = 1
+	s.c.state.lastID.known = true
+	s.requests.multi = s.c.has(mysql.CLIENT_MULTI_STATEMENTS)
+	s.replies.mismatch = secure(s.client) != secure(s.server)
+	s.c.setPhase(phaseAuth)
+	s.c.send(pending{reply: replyAuth, job: &job{schema: []byte(response.Schema)}})
+}
+
+// greet connects to the server and reads its greeting. When there is none, the
+// client is told why in its place.
+func (s *session) greet() (*wire.Greeting, []byte, error) {
+	dialer := net.Dialer{Timeout: s.l.srv.settings().Handshake}
+	server, err := dialer.DialContext(s.ctx, s.l.Upstream.Network(), s.l.Upstream.String())
+	if err != nil {
+		s.log.Warn("server unreachable", "upstream", s.l.Upstream.String(), "error", err)
+		return nil, nil, s.refuseFirst(err)
+	}
+	s.setServer(server)
+	raw, _, err := wire.ReadPacket(server, maxHandshake)
+	if err != nil {
+		s.log.Warn("server sent no greeting", "upstream", s.l.Upstream.String(), "error", err)
+		return nil, nil, s.refuseFirst(fmt.Errorf("no greeting: %w", err))
+	}
+	if len(raw) > 0 && raw[0] == wire.ErrByte { // 1040, 1129, 1130: it is the client's to see
+		_, _ = s.client.Write(wire.AppendPacket(nil, 0, raw)) // the session ends here anyway
+		return nil, nil, fmt.Errorf("server refused the connection: %d %s", wire.ErrCode(raw), wire.ErrMessage(raw))
+	}
+	greeting, err := wire.ParseGreeting(raw)
+	if err != nil {
+		return nil, nil, s.refuseFirst(err)
+	}
+	return greeting, raw, nil
+}
+
+func (s *session) refuseFirst(cause error) error {
+	_, _ = s.client.Write(wire.AppendERR(nil, 0, errUnreachable(s.l.Upstream.String(), cause))) // the session ends here anyway
+	return fmt.Errorf("server unreachable: %w", cause)
+}
+
+// refuse ends the login with an error behind the client's packet seq.
+func (s *session) refuse(e *mysql.MyError, seq byte, offered uint64) error {
+	_, _ = s.client.Write(wire.AppendERR(nil, seq+1, e)) // the session ends here anyway
+	s.abandon(offered)
+	return e
+}
+
+// startTLS relays an SSLRequest, starts TLS on both sides, and reads the
+// client's response over it. Both sides do it or neither, so that sequence
+// numbers agree and a password in clear is as safe as the client thinks.
+func (s *session) startTLS(request []byte, seq byte, caps uint64) (payload []byte, last byte, err error) {
+	wire.SetResponseCaps(request, caps)
+	if caps&uint64(mysql.CLIENT_SSL) == 0 {
+		return nil, 0, s.refuse(errHandshake(errors.New("TLS was not offered")), seq, caps)
+	}
+	if err := s.write(wire.AppendPacket(nil, seq, request)); err != nil {
+		return nil, 0, err
+	}
+	server := tls.Client(s.server, s.l.UpstreamTLS)
+	if err := server.HandshakeContext(s.ctx); err != nil {
+		return nil, 0, fmt.Errorf("TLS to the server: %w", err)
+	}
+	s.setServer(server)
+	client := tls.Server(s.client, s.l.ClientTLS)
+	if err := client.HandshakeContext(s.ctx); err != nil {
+		s.abandon(caps)
+		return nil, 0, fmt.Errorf("TLS from the client: %w", err)
+	}
+	s.setClient(client)
+	payload, last, err = wire.ReadPacket(client, maxHandshake)
+	if err != nil {
+		s.abandon(caps)
+		return nil, 0, readError(err)
+	}
+	return payload, last, nil
+}
+
+func readError(err error) error {
+	if errors.Is(err, wire.ErrPacketTooLarge) {
+		return err
+	}
+	return fmt.Errorf("%w during login", errClientGone)
+}
+
+// abandonTime is how long the server gets to refuse a login that is abandoned.
+const abandonTime = 2 * time.Second
+
+// abandon ends a login that the client left, in a way that the server counts
+// as a wrong password. It would count a connection that just closes as a
+// broken handshake, and block the proxy's address after max_connect_errors of
+// them. MySQL Router does the same.
+func (s *session) abandon(offered uint64) {
+	server := s.server
+	if server == nil || server.SetDeadline(time.Now().Add(abandonTime)) != nil {
+		return
+	}
+	seq := byte(1)
+	if _, overTLS := server.(*tls.Conn); overTLS {
+		seq = 2
+	}
+	if _, err := server.Write(wire.AppendPacket(nil, seq, dummyLogin(offered))); err != nil {
+		return
+	}
+	for range 3 { // an auth switch may come before the ERR
+		payload, seq, err := wire.ReadPacket(server, maxHandshake)
+		if err != nil || len(payload) == 0 || payload[0] == wire.ErrByte || payload[0] == wire.OKByte {
+			return
+		}
+		if _, err := server.Write(wire.AppendPacket(nil, seq+1, nil)); err != nil {
+			return
+		}
+	}
+}
+
+// dummyLogin returns a HandshakeResponse41 of a user that does not exist.
+func dummyLogin(offered uint64) []byte {
+	caps := offered & uint64(mysql.CLIENT_PROTOCOL_41|mysql.CLIENT_SECURE_CONNECTION|mysql.CLIENT_PLUGIN_AUTH|mysql.CLIENT_LONG_PASSWORD)
+	payload := make([]byte, 32)
+	wire.SetResponseCaps(payload, caps|uint64(mysql.CLIENT_LONG_PASSWORD))
+	payload[8] = mysql.DEFAULT_COLLATION_ID
+	payload = append(payload, "idproxy-abandoned-login\x00"...)
+	payload = append(payload, 20)
+	payload = append(payload, make([]byte, 20)...)
+	if caps&uint64(mysql.CLIENT_PLUGIN_AUTH) != 0 {
+		payload = append(payload, mysql.AUTH_NATIVE_PASSWORD+"\x00"...)
+	}
+	return payload
+}

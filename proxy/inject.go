@@ -1,0 +1,338 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// maxRounds bounds what is asked for one statement: settings, and for each
+// table its columns and greatest id. It is far above what a text of ordinary
+// size needs.
+const maxRounds = 1000
+
+// statement decides on a held command and does what was decided. An error ends
+// the session; what is wrong with the statement is answered to the client.
+func (s *session) statement(command []byte) error {
+	if s.held == nil {
+		s.held = &statement{}
+	}
+	st := s.held
+	st.read(command, s.c.caps, &s.requests)
+	for range maxRounds {
+		n, err := s.decider.decide(st)
+		if err == nil && n.kind == needNothing {
+			return s.send(st)
+		}
+		if err == nil {
+			err = s.learn(n)
+		}
+		if errors.Is(err, errServerGone) {
+			return err
+		}
+		if err != nil {
+			return s.answer(asClientError(err), st.seq)
+		}
+	}
+	return s.answer(errUndecided(errors.New("too many questions to the server")), st.seq)
+}
+
+// learn finds out what a decision waits for.
+func (s *session) learn(n need) error {
+	switch n.kind {
+	case needQuiet:
+		select {
+		case <-s.c.quiet():
+			return nil
+		case <-s.gone:
+			return errServerGone
+		}
+	case needProbe:
+		return s.probe()
+	case needTable:
+		return s.describe(n)
+	default:
+		return s.admit(n)
+	}
+}
+
+// ask sends a command of our own and waits for the whole reply.
+func (s *session) ask(packet []byte, kind replyKind) ([]byte, error) {
+	a := &answer{done: make(chan struct{})}
+	s.c.send(pending{reply: kind, job: &job{hidden: hiddenAsk, answer: a}})
+	if err := s.write(packet); err != nil {
+		return nil, err
+	}
+	select {
+	case <-a.done:
+		return a.packets, nil
+	case <-s.gone:
+		return nil, errServerGone
+	}
+}
+
+func (s *session) query(sql string) ([][][]byte, error) {
+	packets, err := s.ask(s.c.appendQuery(nil, sql), replyResult)
+	if err != nil {
+		return nil, err
+	}
+	return textRows(packets, s.c.has(mysql.CLIENT_DEPRECATE_EOF))
+}
+
+// probe asks the server for the session's settings.
+func (s *session) probe() error {
+	s.c.mu.Lock()
+	age := s.c.state.age
+	s.c.mu.Unlock()
+	rows, err := s.query(probeSQL)
+	if err != nil {
+		return err
+	}
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if len(rows) == 1 {
+		if fold, ok := s.c.state.learnProbe(rows[0], age); ok {
+			s.l.tables.setFold(fold)
+			return nil
+		}
+	}
+	return errors.New("the server's answer about its settings is not understood")
+}
+
+// describe asks for the columns of a table, by a prepared statement that is
+// never executed: it shows what the session itself would see.
+func (s *session) describe(n need) error {
+	payload := append([]byte{mysql.COM_STMT_PREPARE}, "SELECT * FROM "...)
+	payload = appendTable(payload, n.table)
+	packets, err := s.ask(wire.AppendPacket(nil, 0, payload), replyPrepare)
+	if err != nil {
+		return err
+	}
+	f := &facts{name: tableName(n.table.Schema, n.table.Table), at: time.Now()}
+	table, id, err := s.c.readColumns(packets)
+	f.table = table
+	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
+		f.err, err = refused, nil
+	} else if id != 0 {
+		if werr := s.write(wire.AppendPacket(nil, 0, []byte{mysql.COM_STMT_CLOSE, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})); werr != nil {
+			return werr
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("columns of %s: %w", f.name, err)
+	}
+	s.l.tables.put(n.key, f)
+	return nil
+}
+
+func appendTable(dst []byte, t rewriter.Name) []byte {
+	return quoteName(append(quoteName(dst, t.Schema), '.'), t.Table)
+}
+
+// admit compares the greatest id in a column with its source.
+func (s *session) admit(n need) error {
+	rule := n.part.rule
+	column := n.part.facts.name + "." + rule.Column
+	greatest, err := s.greatest(n.table, n.part.column.Name)
+	if err != nil {
+		return errOutOfIDs(rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", rule.Source, column, err))
+	}
+	ids := s.l.srv.settings().Sources[rule.Source]
+	if ids == nil {
+		return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+	}
+	if err := ids.Admit(s.ctx, column, greatest); err != nil {
+		return errOutOfIDs(rule, err)
+	}
+	s.l.tables.admit(n.part.admission())
+	return nil
+}
+
+// greatest returns the greatest id in a column, 0 when there is none above 0.
+func (s *session) greatest(t rewriter.Name, column string) (uint64, error) {
+	if ask := s.l.Greatest; ask != nil {
+		return ask(s.ctx, string(t.Schema), string(t.Table), column)
+	}
+	sql := append([]byte("SELECT MAX("), quoteName(nil, []byte(column))...)
+	sql = appendTable(append(sql, ") FROM "...), t)
+	rows, err := s.query(string(sql))
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return 0, errAnswerCut
+	}
+	return parseGreatest(string(rows[0][0]))
+}
+
+func parseGreatest(v string) (uint64, error) {
+	if v == "" || strings.HasPrefix(v, "-") {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number below 2^64", v)
+	}
+	return n, nil
+}
+
+// send draws the ids of a decided statement and sends it on, with what the
+// proxy needs said in front of it.
+func (s *session) send(st *statement) error {
+	inserts, err := s.draw(st)
+	if err != nil {
+		return s.answer(asClientError(err), st.seq)
+	}
+	size := len(st.prefix) + len(st.text)
+	payload := st.command(size)
+	if len(st.parts) > 0 {
+		payload = st.rewrite()
+		if e := s.tooLarge(size, len(payload)); e != nil {
+			return s.answer(e, st.seq)
+		}
+	}
+	p := pending{
+		reply:    replyOf(st.prefix[0]),
+		seqDelta: byte(wire.Frames(len(payload)) - wire.Frames(size)),
+		touch:    st.touch,
+		job:      st.job,
+	}
+	if inserts != nil {
+		p.job = st.jobs()
+		p.job.inserts, p.job.seq = inserts, st.seq
+	}
+	return s.sendBehind(s.prelude(st, p), payload)
+}
+
+// draw fills the ids of all parts, before anything is sent.
+func (s *session) draw(st *statement) ([]expect, error) {
+	var inserts []expect
+	for i := range st.parts {
+		part, plan := &st.parts[i], &st.plans[i]
+		e := expect{result: part.result, insertID: plan.LastExplicit, table: part.facts.name}
+		if plan.Generated > 0 {
+			if err := s.fill(part, plan); err != nil {
+				return nil, err
+			}
+			e.generated, e.insertID, e.lastID = true, part.ids[0], part.ids[len(part.ids)-1]
+		} else if !plan.HasLastExplicit {
+			continue
+		}
+		inserts = append(inserts, e)
+	}
+	return inserts, nil
+}
+
+func (s *session) fill(part *part, plan *rewriter.Plan) error {
+	ids := s.l.srv.settings().Sources[part.rule.Source]
+	if ids == nil {
+		return errOutOfIDs(part.rule, fmt.Errorf("there is no source %s", part.rule.Source))
+	}
+	stride := uint64(1)
+	if plan.Rows > 1 {
+		s.c.mu.Lock()
+		stride = s.c.state.increment
+		s.c.mu.Unlock()
+	}
+	part.ids = make([]uint64, plan.Generated)
+	if err := ids.Fill(s.ctx, part.ids, stride); err != nil {
+		return errOutOfIDs(part.rule, err)
+	}
+	if last := part.ids[len(part.ids)-1]; last > part.column.Max {
+		return errTooWide(part.rule, last, part.column.Max)
+	}
+	s.l.srv.Stats.Filled.Add(1)
+	s.l.srv.Stats.IDs.Add(int64(plan.Generated))
+	return nil
+}
+
+// command returns the command as the client sent it.
+func (st *statement) command(size int) []byte {
+	return st.prefix[:size:size] // text follows prefix in the client's own bytes
+}
+
+// rewrite returns the command with its ids.
+func (st *statement) rewrite() []byte {
+	rows := 0
+	for i := range st.parts {
+		rows += st.plans[i].Generated
+	}
+	const perID = 28 // LAST_INSERT_ID() around one id of 20 digits is longer, once per statement
+	out := make([]byte, 0, len(st.prefix)+len(st.text)+rows*perID+64*len(st.parts))
+	out = append(out, st.prefix...)
+	at := 0
+	for i := range st.parts {
+		part := &st.parts[i]
+		out = append(out, st.text[at:part.span.Start]...)
+		out = st.plans[i].Append(out, st.text[part.span.Start:part.span.End], part.ids)
+		at = part.span.End
+	}
+	return append(out, st.text[at:]...)
+}
+
+// tooLarge refuses what only its ids made larger than the server accepts.
+func (s *session) tooLarge(before, after int) *mysql.MyError {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	limit := s.c.state.maxPacket
+	if s.c.state.known&knowNumbers == 0 || uint64(before) > limit || uint64(after) <= limit {
+		return nil
+	}
+	return errTooLarge(after, "max_allowed_packet", limit)
+}
+
+// prelude records the command, and in front of it what must be said first: the
+// value that LAST_INSERT_ID() is owed, or the question what it is. It returns
+// the packets of those.
+func (s *session) prelude(st *statement, p pending) []byte {
+	generated := false
+	for i := range st.parts {
+		generated = generated || st.plans[i].Generated > 0
+	}
+	c := &s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var first []byte
+	id := c.state.lastID
+	if st.owing && id.owed {
+		first = c.appendQuery(first, "DO LAST_INSERT_ID("+strconv.FormatUint(id.value, 10)+")")
+		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenPay}})
+	}
+	if generated && (!id.known || c.pending.n > 0 && !st.owing) {
+		first = c.appendQuery(first, "SELECT LAST_INSERT_ID()")
+		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenLastID, answer: &answer{}}})
+	}
+	if st.prefix[0] == mysql.COM_STMT_PREPARE {
+		c.state.preparedState, c.state.preparedLastID = true, true
+	}
+	c.sendLocked(p)
+	return first
+}
+
+// sendBehind writes payload as one packet behind other packets.
+func (s *session) sendBehind(first, payload []byte) error {
+	if len(payload) < wire.MaxPayload {
+		return s.write(wire.AppendPacket(first, 0, payload))
+	}
+	frames := net.Buffers{first}
+	for seq := byte(0); ; seq++ {
+		n := min(len(payload), wire.MaxPayload)
+		frames = append(frames, wire.AppendHeader(nil, n, seq), payload[:n])
+		payload = payload[n:]
+		if n < wire.MaxPayload {
+			break
+		}
+	}
+	if _, err := frames.WriteTo(s.server); err != nil {
+		return errServerGone
+	}
+	return nil
+}

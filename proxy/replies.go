@@ -1,0 +1,497 @@
+package proxy
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// step is where in a reply the next packet stands.
+type step uint8
+
+const (
+	stepFirst step = iota // the first packet of a result
+	stepDefs              // column definitions that an EOF ends (no CLIENT_DEPRECATE_EOF)
+	stepRows              // rows, and with CLIENT_DEPRECATE_EOF the definitions too
+	stepCount             // a known number of packets: the definitions of a PREPARE reply
+)
+
+// event is what a driver must know of the bytes it relayed.
+type event uint8
+
+const (
+	eventLoggedIn event = 1 << iota // authentication succeeded
+	eventRefused                    // authentication cannot be relayed between a secure and an insecure side
+)
+
+// maxAnswer bounds a hidden reply, in bytes. A table of 4,096 columns, the
+// most a server allows, takes less than half of it.
+const maxAnswer = 4 << 20
+
+// replies is the server-to-client machine: it finds the packets in what the
+// server sends, follows the reply to each pending command to its end, takes
+// out what the proxy asked for itself, and corrects sequence numbers and
+// insert ids. It does no I/O.
+//
+// Bytes may be passed on before their packet is complete; only the first
+// wire.OKPrefix bytes of a packet that decides something are waited for.
+type replies struct {
+	c        *conversation
+	mismatch bool // one side of the session is secure and the other is not
+
+	active bool // a reply has begun: cur is valid
+	cur    pending
+	end    outcome
+	step   step
+	result int // number of the result within the reply
+	count  int // packets left in stepCount
+
+	left    int  // bytes left of the current frame
+	cont    bool // the next frame continues the packet
+	ending  bool // the packet ends the reply
+	forward bool // any byte of this reply was given to the client
+
+	out    []byte // what is given out when it is not simply the input
+	from   int    // start of the input not given out yet
+	events event
+}
+
+// feed takes bytes that the server sent. out is what the client gets, valid
+// until the next call: a part of in, or a copy where something was changed.
+// The bytes behind in[:used] must be given again in front of what comes next.
+func (m *replies) feed(in []byte) (out []byte, used int, ev event) {
+	m.out, m.from, m.events = m.out[:0], 0, 0
+	i := 0
+	for i < len(in) {
+		if m.left > 0 {
+			i = m.body(in, i)
+			continue
+		}
+		if m.step == stepRows && m.active && !m.cont && m.cur.job == nil {
+			i = m.rows(in, i)
+			if m.left > 0 {
+				continue
+			}
+		}
+		next, ok := m.packet(in, i)
+		if !ok {
+			break
+		}
+		i = next
+	}
+	if len(m.out) == 0 {
+		out = in[m.from:i]
+	} else {
+		m.out = append(m.out, in[m.from:i]...)
+		out = m.out
+	}
+	return out, i, m.events
+}
+
+// rows skips whole rows: the one loop that large results spend their time in.
+func (m *replies) rows(in []byte, i int) int {
+	for len(in)-i > wire.HeaderLen {
+		n := wire.PayloadLen(in[i:])
+		if in[i+wire.HeaderLen] >= wire.EOFByte || n == 0 || n == wire.MaxPayload {
+			return i
+		}
+		in[i+3] -= m.cur.seqDelta
+		m.forward = true
+		i += wire.HeaderLen + n
+		if i > len(in) {
+			m.left = i - len(in)
+			return len(in)
+		}
+	}
+	return i
+}
+
+// body passes over the bytes of a packet whose fate is decided.
+func (m *replies) body(in []byte, i int) int {
+	k := min(m.left, len(in)-i)
+	if m.cur.job != nil && m.cur.job.hidden != notHidden {
+		if a := m.cur.job.answer; a != nil && len(a.packets)+k <= maxAnswer {
+			a.packets = append(a.packets, in[i:i+k]...)
+		}
+		m.drop(in, i, k)
+	} else {
+		m.forward = true
+	}
+	i += k
+	m.left -= k
+	if m.left == 0 && !m.cont && m.ending {
+		m.finish(in, i)
+	}
+	return i
+}
+
+// drop takes k bytes at i out of what is given out.
+func (m *replies) drop(in []byte, i, k int) {
+	m.out = append(m.out, in[m.from:i]...)
+	m.from = i + k
+}
+
+// finish ends the current reply at i and appends the local replies that are
+// due behind it.
+func (m *replies) finish(in []byte, i int) {
+	if j := m.cur.job; j != nil && j.answer != nil {
+		if j.hidden == hiddenLastID {
+			m.c.learnHiddenLastID(j.answer.packets)
+		} else {
+			defer close(j.answer.done)
+		}
+	}
+	m.end.result = m.result
+	due := m.c.finish(&m.cur, m.end)
+	if len(due) > 0 {
+		m.out = append(append(m.out, in[m.from:i]...), due...)
+		m.from = i
+	}
+	m.cur, m.end, m.active, m.ending, m.forward = pending{}, outcome{}, false, false, false
+	m.step, m.result = stepFirst, 0
+}
+
+// packet begins the frame at i. ok is false when more of it is needed.
+func (m *replies) packet(in []byte, i int) (next int, ok bool) {
+	if len(in)-i < wire.HeaderLen {
+		return i, false
+	}
+	n := wire.PayloadLen(in[i:])
+	if m.cont {
+		in[i+3] -= m.cur.seqDelta
+		m.cont = n == wire.MaxPayload
+		m.left = wire.HeaderLen + n
+		return i, true
+	}
+	if !m.active {
+		m.cur, m.active = m.c.first()
+	}
+	payload := in[i+wire.HeaderLen:]
+	want := min(n, wire.OKPrefix)
+	if n > 0 && len(payload) > 0 && !m.decides(payload[0], n) {
+		want = 1
+	}
+	if len(payload) < want {
+		return i, false
+	}
+	payload = payload[:min(n, len(payload))]
+	in[i+3] -= m.cur.seqDelta
+	m.left = wire.HeaderLen + n
+	m.cont = n == wire.MaxPayload
+	if patched, used := m.judge(payload, n); patched != nil {
+		m.replace(in, i, patched, used)
+		return i + wire.HeaderLen + used, true
+	}
+	return i, true
+}
+
+// replace gives out patched in place of the header at i and the first used
+// bytes of the payload behind it.
+func (m *replies) replace(in []byte, i int, patched []byte, used int) {
+	n := wire.PayloadLen(in[i:]) - used
+	m.out = append(m.out, in[m.from:i]...)
+	m.out = wire.AppendHeader(m.out, len(patched)+n, in[i+3])
+	m.out = append(m.out, patched...)
+	m.from = i + wire.HeaderLen + used
+	m.left = n
+	m.forward = true
+	if n == 0 && m.ending {
+		m.finish(in, m.from)
+	}
+}
+
+// decides reports whether a packet that starts with b may be one whose
+// contents matter.
+func (m *replies) decides(b byte, n int) bool {
+	if !m.active {
+		return false
+	}
+	switch {
+	case m.cur.reply == replyRows, m.step == stepDefs, m.step == stepRows:
+		return b >= wire.EOFByte && n < wire.MaxPayload
+	case m.step == stepCount:
+		return false
+	}
+	return true
+}
+
+// judge decides what the packet is. payload holds its first bytes, at least
+// wire.OKPrefix of them or all. patched, when not nil, stands for the first
+// used bytes of the payload.
+func (m *replies) judge(payload []byte, n int) (patched []byte, used int) {
+	if !m.active {
+		return nil, 0
+	}
+	if n == 0 {
+		m.ending = m.cur.reply == replyOne || m.cur.reply == replyRaw
+		return nil, 0
+	}
+	switch m.cur.reply {
+	case replyResult:
+		return m.judgeResult(payload, n)
+	case replyRows:
+		m.judgeRows(payload, n)
+	case replyPrepare:
+		m.judgePrepare(payload, n)
+	case replyAuth:
+		return m.judgeAuth(payload, n)
+	case replyOpaque, replyNone:
+	case replyRaw:
+		m.ending = true
+	case replyOne:
+		m.ending = true
+		switch payload[0] {
+		case wire.ErrByte:
+			m.fail(payload)
+		case wire.OKByte:
+			m.ok(payload, n)
+		}
+	}
+	return nil, 0
+}
+
+func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) {
+	switch {
+	case payload[0] == wire.ErrByte:
+		m.fail(payload)
+	case m.step == stepFirst:
+		switch payload[0] {
+		case wire.OKByte:
+			return m.resultOK(payload, n)
+		case wire.InfileByte:
+			m.c.setPhase(phaseInfile)
+		default:
+			m.step = stepDefs
+			if m.c.has(mysql.CLIENT_DEPRECATE_EOF) {
+				m.step = stepRows
+			}
+		}
+	case payload[0] == wire.EOFByte && (n < 9 || m.c.has(mysql.CLIENT_DEPRECATE_EOF) && n < wire.MaxPayload):
+		m.endOfRows(payload)
+	}
+	return nil, 0
+}
+
+// endOfRows handles an EOF, or the OK in its place, behind definitions or
+// rows.
+func (m *replies) endOfRows(payload []byte) {
+	status, ok := wire.ParseEOF(payload)
+	if !ok {
+		m.ending = true
+		return
+	}
+	if m.step == stepDefs && status&mysql.SERVER_STATUS_CURSOR_EXISTS == 0 {
+		m.step = stepRows
+		return
+	}
+	m.end.okSeen, m.end.status, m.end.hasStatus = false, status, true
+	m.nextResult(status)
+}
+
+func (m *replies) nextResult(status uint16) {
+	m.step = stepFirst
+	m.result++
+	m.ending = status&mysql.SERVER_MORE_RESULTS_EXISTS == 0
+}
+
+func (m *replies) judgeRows(payload []byte, n int) {
+	switch {
+	case payload[0] == wire.ErrByte:
+		m.fail(payload)
+	case payload[0] == wire.EOFByte && n < wire.MaxPayload && (n < 9 || m.c.has(mysql.CLIENT_DEPRECATE_EOF)):
+		m.ending = true
+		if status, ok := wire.ParseEOF(payload); ok {
+			m.end.status, m.end.hasStatus = status, true
+		}
+	}
+}
+
+func (m *replies) judgePrepare(payload []byte, n int) {
+	switch {
+	case m.step == stepCount:
+		m.count--
+		m.ending = m.count == 0
+	case payload[0] == wire.ErrByte:
+		m.fail(payload)
+	case n < wire.PreparedLen:
+		m.ending = true
+	default:
+		p, _ := wire.ParsePrepared(payload)
+		m.count = m.definitions(p.Params) + m.definitions(p.Columns)
+		if !p.Definitions {
+			m.count = 0
+		}
+		m.step = stepCount
+		m.ending = m.count == 0
+	}
+}
+
+// definitions returns the number of packets that n column definitions take.
+func (m *replies) definitions(n uint16) int {
+	if n > 0 && !m.c.has(mysql.CLIENT_DEPRECATE_EOF) {
+		return int(n) + 1
+	}
+	return int(n)
+}
+
+// judgeAuth ends an authentication exchange at OK or ERR. Any other byte is a
+// plugin's own affair; MariaDB does not escape a leading 0x00 of plugin data,
+// but an OK packet takes at least 7 bytes.
+func (m *replies) judgeAuth(payload []byte, n int) (patched []byte, used int) {
+	switch {
+	case payload[0] == wire.ErrByte:
+		m.fail(payload)
+	case payload[0] == wire.OKByte && n >= 7:
+		m.ok(payload, n)
+		m.ending = true
+		m.events |= eventLoggedIn
+	case m.mismatch && needsBridge(payload, n):
+		m.ending = true
+		m.events |= eventRefused
+		m.end.failed = true
+		return errPayload(errBridge()), n
+	}
+	if m.ending {
+		m.c.setPhase(phaseCommands)
+	}
+	return nil, 0
+}
+
+// needsBridge reports whether an authentication packet asks for the password
+// itself: in clear over a secure connection, encrypted with the server's key
+// over any other. When one side of the session is secure and the other is not,
+// client and server disagree on which.
+func needsBridge(payload []byte, n int) bool {
+	const full = 4 // caching_sha2_password: perform full authentication
+	if n == 2 && payload[0] == 1 && payload[1] == full {
+		return true
+	}
+	return bytes.HasPrefix(payload, []byte("\xfesha256_password\x00")) && n <= wire.OKPrefix+40
+}
+
+// fail handles an ERR packet, which ends any reply but for MariaDB's progress
+// reports.
+func (m *replies) fail(payload []byte) {
+	code := wire.ErrCode(payload)
+	if code == wire.ProgressCode {
+		return
+	}
+	m.ending = true
+	m.end.failed, m.end.code = true, code
+	if m.cur.job == nil {
+		return
+	}
+	for _, e := range m.cur.job.inserts {
+		if e.result == m.result && e.generated {
+			m.c.oweLastID()
+		}
+	}
+}
+
+// oweLastID notes that an INSERT with generated ids failed: the server may
+// have moved LAST_INSERT_ID(), where a native column would not have.
+func (c *conversation) oweLastID() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.lastID.owed = c.state.lastID.known
+}
+
+// ok reads an OK packet for what it says of the session.
+func (m *replies) ok(payload []byte, n int) (wire.OK, bool) {
+	caps := m.c.caps
+	if len(payload) < n { // the end of it has not arrived
+		caps = 0
+	}
+	ok, valid := wire.ParseOK(payload, caps)
+	if !valid {
+		return ok, false
+	}
+	m.end.okSeen, m.end.insertID = true, ok.InsertID
+	m.end.status, m.end.hasStatus = ok.Status, true
+	if ok.Status&mysql.SERVER_SESSION_STATE_CHANGED != 0 && m.c.has(mysql.CLIENT_SESSION_TRACK) {
+		m.c.track(ok.Track)
+	}
+	return ok, true
+}
+
+// track learns from session state information; nil means that there was some
+// and it could not be read.
+func (c *conversation) track(info []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &c.state
+	read := info != nil && wire.WalkTrack(info,
+		func(name []byte) {
+			s.age++
+			s.learnSchema(name)
+		},
+		func(name, value []byte) {
+			switch string(name) {
+			case "character_set_client":
+				s.mode.Charset = rewriter.CharsetOf(string(value))
+				s.known |= knowCharset
+			case "sql_mode":
+				s.learnSQLMode(string(value))
+				s.known |= knowQuotes | knowBackslash | knowZero
+			}
+		})
+	if !read {
+		s.forget(knowAll)
+	}
+}
+
+// resultOK handles an OK packet that is a result, and compares its insert id
+// with what a native column would have shown.
+func (m *replies) resultOK(payload []byte, n int) (patched []byte, used int) {
+	ok, valid := m.ok(payload, n)
+	if !valid {
+		m.ending = true
+		return nil, 0
+	}
+	result := m.result
+	m.nextResult(ok.Status)
+	if m.cur.job == nil {
+		return nil, 0
+	}
+	for _, e := range m.cur.job.inserts {
+		if e.result != result {
+			continue
+		}
+		if e.generated {
+			m.c.learnLastID(e.insertID)
+		}
+		if want := e.native(ok.AffectedRows); want != ok.InsertID {
+			return ok.AppendPrefixWithInsertID(nil, payload, want)
+		}
+	}
+	return nil, 0
+}
+
+// native returns the insert id a native column would have shown.
+func (e *expect) native(affected uint64) uint64 {
+	if affected == 0 {
+		return 0
+	}
+	return e.insertID
+}
+
+func (c *conversation) learnLastID(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.lastID = lastID{value: id, known: true}
+}
+
+// learnHiddenLastID reads the answer to SELECT LAST_INSERT_ID().
+func (c *conversation) learnHiddenLastID(packets []byte) {
+	rows, err := textRows(packets, c.has(mysql.CLIENT_DEPRECATE_EOF))
+	if err != nil || len(rows) != 1 || len(rows[0]) != 1 {
+		return
+	}
+	if id, err := strconv.ParseUint(string(rows[0][0]), 10, 64); err == nil {
+		c.learnLastID(id)
+	}
+}

@@ -1,0 +1,369 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// action is what a driver must do with bytes that the client sent.
+type action uint8
+
+const (
+	actMore      action = iota // nothing can be said before more bytes stand behind these
+	actForward                 // send the first n bytes to the server
+	actStatement               // the first n bytes are one whole command to be decided on
+	actDrop                    // throw the first n bytes away
+	actTooLarge                // the same, and they end a command that was larger than may be held
+)
+
+// ruleBook finds the rules of a table.
+type ruleBook struct {
+	*rewriter.Rules
+	// fold: names compare without regard to case, as lower_case_table_names
+	// says, or as is safe before the server was asked.
+	fold bool
+}
+
+// requests is the client-to-server machine: it finds the commands in what the
+// client sends, records each as pending, and stops at those that must be held:
+// an INSERT into a table with a rule, and what may hide one. It does no I/O.
+type requests struct {
+	c     *conversation
+	rules func() ruleBook
+	limit int  // most bytes of a command to hold
+	multi bool // the server splits texts at ';'
+
+	left     int  // bytes left of the current frame
+	cont     bool // the next frame continues the packet
+	dropping bool
+	seq      byte // sequence number of the last frame seen
+}
+
+// verdict is what is to happen to a command.
+type verdict uint8
+
+const (
+	forwardIt verdict = iota
+	holdIt
+)
+
+// next looks at the unconsumed bytes the client sent, from the start of in,
+// and says what to do with the first n of them.
+func (m *requests) next(in []byte) (n int, act action) {
+	i := 0
+	for i < len(in) {
+		if m.left > 0 {
+			k := min(m.left, len(in)-i)
+			i, m.left = i+k, m.left-k
+			if m.left == 0 && !m.cont && m.dropping {
+				m.dropping = false
+				return i, actTooLarge
+			}
+			continue
+		}
+		rest := in[i:]
+		if len(rest) < wire.HeaderLen {
+			break
+		}
+		size := wire.PayloadLen(rest)
+		if m.cont || m.data(rest, size) {
+			m.frame(rest, size)
+			continue
+		}
+		if size > 0 && len(rest) == wire.HeaderLen {
+			break
+		}
+		if m.command(rest, size) == holdIt {
+			if i > 0 {
+				break
+			}
+			return m.hold(in)
+		}
+		m.frame(rest, size)
+	}
+	switch {
+	case i == 0:
+		return 0, actMore
+	case m.dropping:
+		return i, actDrop
+	}
+	return i, actForward
+}
+
+func (m *requests) frame(rest []byte, size int) {
+	m.left = wire.HeaderLen + size
+	m.cont = size == wire.MaxPayload
+	m.seq = rest[3]
+}
+
+// data reports whether the frame is not a command: data of a LOCAL INFILE, a
+// part of an authentication exchange, or of an opaque stream.
+func (m *requests) data(rest []byte, size int) bool {
+	switch m.c.phase() {
+	case phaseInfile:
+		if size == 0 {
+			m.c.setPhase(phaseCommands)
+		}
+		return true
+	case phaseOpaque:
+		return true
+	}
+	return rest[3] != 0
+}
+
+// hold answers for a command that must be whole before it is decided on.
+func (m *requests) hold(in []byte) (int, action) {
+	size, payload, whole := wire.Packet(in)
+	if announced := payload + m.announced(in[size:]); announced > m.limit {
+		m.dropping = true
+		m.frame(in, wire.PayloadLen(in))
+		return m.next(in)
+	}
+	if !whole {
+		return 0, actMore
+	}
+	m.seq = in[m.lastFrame(in, size)+3]
+	return size, actStatement
+}
+
+func (m *requests) announced(rest []byte) int {
+	if len(rest) < wire.HeaderLen {
+		return 0
+	}
+	return wire.PayloadLen(rest)
+}
+
+// lastFrame returns where the last frame of the packet of size bytes starts.
+func (m *requests) lastFrame(in []byte, size int) int {
+	i := 0
+	for {
+		n := wire.HeaderLen + wire.PayloadLen(in[i:])
+		if i+n >= size {
+			return i
+		}
+		i += n
+	}
+}
+
+// command decides on the command whose first frame is at the start of rest,
+// and records it as pending when it is to be forwarded.
+func (m *requests) command(rest []byte, size int) verdict {
+	payload := rest[wire.HeaderLen:]
+	whole := len(payload) >= size && size < wire.MaxPayload
+	payload = payload[:min(size, len(payload))]
+	if size == 0 {
+		m.c.send(pending{reply: replyOne})
+		return forwardIt
+	}
+	switch payload[0] {
+	case mysql.COM_QUERY:
+		return m.query(payload, whole)
+	case mysql.COM_STMT_PREPARE:
+		return m.prepare(payload[1:], whole)
+	case mysql.COM_STMT_EXECUTE, comBulkExecute:
+		return m.execute()
+	}
+	if !whole && size <= maxNote {
+		return holdIt
+	}
+	return m.other(payload)
+}
+
+// maxNote is the size up to which a command without SQL text is waited for, to
+// be read whole. Those that say anything that is tracked are smaller.
+const maxNote = 4096
+
+// other handles the commands without SQL text.
+func (m *requests) other(payload []byte) verdict {
+	p := pending{reply: replyOf(payload[0])}
+	switch payload[0] {
+	case mysql.COM_INIT_DB:
+		p.job = &job{schema: bytes.Clone(payload[1:])}
+	case mysql.COM_CHANGE_USER:
+		m.c.setPhase(phaseAuth)
+		p.touch = touchReset | touchSettings
+		schema, _ := wire.ChangeUserSchema(payload, m.c.caps)
+		p.job = &job{schema: []byte(schema)}
+	case mysql.COM_RESET_CONNECTION:
+		p.touch = touchReset | touchSettings
+	case mysql.COM_DROP_DB, mysql.COM_CREATE_DB:
+		p.touch = touchTables
+	case mysql.COM_SET_OPTION:
+		if len(payload) >= 3 {
+			m.multi = binary.LittleEndian.Uint16(payload[1:]) == 0
+		}
+	}
+	if p.reply == replyOpaque {
+		m.c.setPhase(phaseOpaque)
+	}
+	if p.reply != replyNone {
+		m.c.send(p)
+	}
+	return forwardIt
+}
+
+// execute handles the execution of a prepared statement.
+func (m *requests) execute() verdict {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	p := pending{reply: replyResult}
+	if m.c.state.preparedState {
+		p.touch |= touchSettings
+	}
+	if m.c.state.preparedLastID {
+		if m.c.state.lastID.owed {
+			return holdIt
+		}
+		p.touch |= touchLastID
+	}
+	m.c.sendLocked(p)
+	return forwardIt
+}
+
+// prepare handles COM_STMT_PREPARE.
+func (m *requests) prepare(sql []byte, whole bool) verdict {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	head, more := rewriter.ReadHead(sql, m.c.state.mode)
+	if more && !whole {
+		return holdIt
+	}
+	s := &m.c.state
+	switch head.Kind {
+	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+		if m.mayConcern(head.Target) {
+			return holdIt
+		}
+	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
+		return holdIt
+	case rewriter.Set, rewriter.Use, rewriter.Call:
+		s.preparedState = true
+	}
+	if !whole || rewriter.MentionsInsertID(sql) || head.Kind == rewriter.Call {
+		s.preparedLastID = true
+	}
+	m.c.sendLocked(pending{reply: replyPrepare})
+	return forwardIt
+}
+
+// query handles COM_QUERY.
+func (m *requests) query(payload []byte, whole bool) verdict {
+	at, ok := wire.QueryText(payload, m.c.caps)
+	if !ok {
+		if whole {
+			m.c.send(pending{reply: replyResult})
+			return forwardIt
+		}
+		return holdIt
+	}
+	sql := payload[at:]
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	s := &m.c.state
+	head, more := rewriter.ReadHead(sql, s.mode)
+	if !whole && (more || m.multi) || m.multi && several(sql) {
+		return holdIt
+	}
+	p := pending{reply: replyResult}
+	if m.note(&p, head, sql, whole) == holdIt {
+		return holdIt
+	}
+	m.c.sendLocked(p)
+	return forwardIt
+}
+
+// several reports whether a ';' stands in the text with more than blanks
+// behind it. It may be in a string; the rewriter will see.
+func several(sql []byte) bool {
+	i := bytes.IndexByte(sql, ';')
+	return i >= 0 && len(bytes.TrimLeft(sql[i+1:], " \t\r\n;\x00")) > 0
+}
+
+// note says what a statement may change, or that it must be held.
+func (m *requests) note(p *pending, head rewriter.Head, sql []byte, whole bool) verdict {
+	s := &m.c.state
+	if s.lastID.owed && m.reads(head, sql, whole) {
+		return holdIt
+	}
+	switch head.Kind {
+	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+		if m.mayConcern(head.Target) {
+			return holdIt
+		}
+	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
+		return holdIt
+	case rewriter.DDL:
+		if head.Temporary && whole {
+			return holdIt
+		}
+	}
+	changes(p, head, sql, whole)
+	return forwardIt
+}
+
+// changes says in p what a single statement may change.
+func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
+	switch head.Kind {
+	case rewriter.Insert, rewriter.Replace:
+		p.touch |= touchInsert
+	case rewriter.Load:
+		p.touch |= touchLastID
+	case rewriter.Prepare, rewriter.Execute, rewriter.Call, rewriter.Compound:
+		p.touch |= touchSettings | touchLastID | touchTables
+	case rewriter.DDL:
+		p.touch |= touchTables
+	case rewriter.Set:
+		if !whole || changesSettings(sql) {
+			p.touch |= touchSettings
+		}
+	case rewriter.Use:
+		p.job = &job{schema: append([]byte{}, head.Target.Schema...)}
+	}
+	if !whole || rewriter.MentionsInsertID(sql) {
+		p.touch |= touchLastID
+	}
+}
+
+// reads reports whether a statement can read LAST_INSERT_ID(). What stands
+// before diagnostics is never delayed: paying would change them.
+func (m *requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
+	if !whole {
+		return true
+	}
+	if rewriter.MentionsDiagnostics(sql) {
+		return false
+	}
+	switch head.Kind {
+	case rewriter.Call, rewriter.Prepare, rewriter.Execute, rewriter.Compound:
+		return true
+	}
+	return rewriter.MentionsLastID(sql)
+}
+
+// mayConcern reports whether a statement that writes to a table may be one
+// with a rule. The state's lock is held.
+func (m *requests) mayConcern(t rewriter.Name) bool {
+	if len(t.Table) == 0 || doubtfulName(t) && m.c.state.known&knowCharset == 0 {
+		return true
+	}
+	rules, s := m.rules(), &m.c.state
+	switch {
+	case len(t.Schema) > 0:
+		return rules.Match(t.Schema, t.Table, rules.fold) != nil
+	case s.known&knowSchema == 0:
+		return rules.MayMatch(t.Table, rules.fold)
+	default:
+		return rules.Match(s.schema, t.Table, rules.fold) != nil
+	}
+}
+
+// doubtfulName reports whether the bytes of a name read differently by
+// charset.
+func doubtfulName(t rewriter.Name) bool {
+	return rewriter.DoubtsOf(t.Schema)|rewriter.DoubtsOf(t.Table) != 0
+}

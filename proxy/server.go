@@ -1,0 +1,268 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// IDs hands out ids; see package idsource for the sources that do.
+type IDs interface {
+	// Fill sets every element of ids, ascending, neighbours stride apart.
+	Fill(ctx context.Context, ids []uint64, stride uint64) error
+	// Admit compares the source with the greatest id that a column holds,
+	// before the first id is drawn for it.
+	Admit(ctx context.Context, column string, greatest uint64) error
+}
+
+// Config is what a Server is made of; it does not change while it runs.
+type Config struct {
+	Listeners       []Listener
+	ShutdownTimeout time.Duration // 0: sessions are cut at once
+	Logger          *slog.Logger  // nil: discard
+}
+
+// TLSMode says when the connection to the server uses TLS.
+type TLSMode uint8
+
+// AsClient is the default: TLS to the server if, and only if, the client uses
+// it. Required refuses clients without TLS, Disabled offers them none.
+const (
+	AsClient TLSMode = iota
+	Required
+	Disabled
+)
+
+// Listener is one address that clients connect to, and its server.
+type Listener struct {
+	Name     string
+	Listen   net.Addr
+	Upstream net.Addr
+	// ClientTLS offers TLS to clients; nil: none.
+	ClientTLS *tls.Config
+	// UpstreamTLS is for the connection to the server.
+	UpstreamTLS     *tls.Config
+	UpstreamTLSMode TLSMode
+	// Greatest returns the greatest value of a column, over a connection of its
+	// own. nil: it is asked over the client's.
+	Greatest func(ctx context.Context, schema, table, column string) (uint64, error)
+}
+
+// Address is a network address that is resolved when it is used.
+type Address struct{ Net, Addr string }
+
+// Network returns "tcp" or "unix".
+func (a Address) Network() string { return a.Net }
+
+// String returns host:port, or the path of a socket.
+func (a Address) String() string { return a.Addr }
+
+// Settings are what may change while sessions run.
+type Settings struct {
+	Rules     map[string]*rewriter.Rules // by the listener's name
+	Sources   map[string]IDs             // by the name that rules use
+	Sessions  int
+	Handshake time.Duration
+	Statement int // most bytes of a statement to hold
+}
+
+// Stats counts what the proxy did.
+type Stats struct {
+	Sessions  atomic.Int64 // open now
+	Filled    atomic.Int64 // statements that were given ids
+	IDs       atomic.Int64 // ids given
+	Refused   atomic.Int64 // statements refused for their form
+	Forwarded atomic.Int64 // statements passed without ids because their rule says so
+	Observed  atomic.Int64 // statements that an observing rule saw
+	NoColumn  atomic.Int64 // statements on tables that a wildcard names and that lack its column
+	Panics    atomic.Int64
+}
+
+// Server accepts clients on all listeners.
+type Server struct {
+	Stats Stats
+
+	cfg       Config
+	log       *slog.Logger
+	live      atomic.Pointer[Settings]
+	listeners []*listener
+
+	mu       sync.Mutex // guards sessions and draining
+	sessions map[*session]struct{}
+	draining bool
+	wg       sync.WaitGroup // one per session
+}
+
+// New returns a Server that is not listening yet.
+func New(cfg Config, live *Settings) *Server {
+	srv := &Server{cfg: cfg, log: cfg.Logger, sessions: map[*session]struct{}{}}
+	if srv.log == nil {
+		srv.log = slog.New(slog.DiscardHandler)
+	}
+	for _, l := range cfg.Listeners {
+		srv.listeners = append(srv.listeners, &listener{Listener: l, srv: srv, tables: newTables()})
+	}
+	srv.Set(live)
+	return srv
+}
+
+// Set puts new settings in force, for open sessions too.
+func (srv *Server) Set(live *Settings) {
+	srv.live.Store(live)
+	for _, l := range srv.listeners {
+		rules := live.Rules[l.Name]
+		if rules == nil {
+			rules = rewriter.NewRules(nil)
+		}
+		l.rules.Store(rules)
+	}
+}
+
+func (srv *Server) settings() *Settings { return srv.live.Load() }
+
+// listener is a Listener at work.
+type listener struct {
+	Listener
+	srv    *Server
+	ln     net.Listener
+	rules  atomic.Pointer[rewriter.Rules]
+	tables *tables
+}
+
+func (l *listener) ruleBook() ruleBook {
+	return ruleBook{Rules: l.rules.Load(), fold: l.tables.fold.Load() != foldNo}
+}
+
+// Listen opens every listener's address, or none.
+func (srv *Server) Listen() error {
+	for i, l := range srv.listeners {
+		ln, err := net.Listen(l.Listen.Network(), l.Listen.String())
+		if err != nil {
+			for _, open := range srv.listeners[:i] {
+				open.ln.Close()
+			}
+			return fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+		l.ln = ln
+	}
+	for _, l := range srv.listeners {
+		srv.log.Info("listening", "listen", l.ln.Addr().String(), "upstream", l.Upstream.String(), "listener", l.Name)
+	}
+	return nil
+}
+
+// Serve accepts clients until ctx is done. Then it stops accepting, closes
+// sessions as they come between two transactions, and cuts what is left after
+// Config.ShutdownTimeout. It returns when all sessions have ended.
+func (srv *Server) Serve(ctx context.Context) error {
+	var accepting sync.WaitGroup
+	for _, l := range srv.listeners {
+		accepting.Go(l.accept)
+	}
+	<-ctx.Done()
+	for _, l := range srv.listeners {
+		l.ln.Close()
+	}
+	accepting.Wait()
+	srv.drain()
+	return nil
+}
+
+func (srv *Server) drain() {
+	srv.mu.Lock()
+	srv.draining = true
+	open := len(srv.sessions)
+	for s := range srv.sessions {
+		s.drain()
+	}
+	srv.mu.Unlock()
+	srv.log.Info("draining", "sessions", open, "timeout", srv.cfg.ShutdownTimeout)
+	cut := time.AfterFunc(srv.cfg.ShutdownTimeout, func() {
+		srv.mu.Lock()
+		defer srv.mu.Unlock()
+		srv.log.Warn("cutting sessions that did not end in time", "sessions", len(srv.sessions))
+		for s := range srv.sessions {
+			s.close(errDrained)
+		}
+	})
+	srv.wg.Wait()
+	cut.Stop()
+}
+
+// acceptPause is how long accepting waits after an error such as too many
+// open files.
+const acceptPause = 50 * time.Millisecond
+
+func (l *listener) accept() {
+	for {
+		conn, err := l.ln.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			l.srv.log.Error("accept", "listener", l.Name, "error", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		l.srv.start(l, conn)
+	}
+}
+
+// start serves a client in a goroutine of its own, which owns conn.
+func (srv *Server) start(l *listener, conn net.Conn) {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	limit := srv.settings().Sessions
+	if srv.draining || limit > 0 && len(srv.sessions) >= limit {
+		srv.wg.Go(func() { refuseConn(conn, limit) })
+		return
+	}
+	s := l.newSession(conn)
+	srv.sessions[s] = struct{}{}
+	srv.Stats.Sessions.Add(1)
+	srv.wg.Go(func() {
+		s.run()
+		srv.ended(s)
+	})
+}
+
+func refuseConn(conn net.Conn, limit int) {
+	defer conn.Close()
+	if conn.SetDeadline(time.Now().Add(time.Second)) == nil {
+		_, _ = conn.Write(wire.AppendERR(nil, 0, errTooManySessions(limit))) // it is told why, if it still listens
+	}
+}
+
+func (srv *Server) ended(s *session) {
+	srv.mu.Lock()
+	delete(srv.sessions, s)
+	srv.mu.Unlock()
+	srv.Stats.Sessions.Add(-1)
+	s.log.Info("session ended", "reason", context.Cause(s.ctx), "duration", time.Since(s.started).Round(time.Millisecond))
+}
+
+func (l *listener) newSession(conn net.Conn) *session {
+	s := &session{
+		l:      l,
+		client: conn,
+		log: l.srv.log.With(slog.Group("session", "listener", l.Name,
+			"client", conn.RemoteAddr().String())),
+		gone:    make(chan struct{}),
+		started: time.Now(),
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.c.tablesChanged = l.tables.forget
+	s.requests = requests{c: &s.c, rules: l.ruleBook, limit: l.srv.settings().Statement}
+	s.replies = replies{c: &s.c}
+	s.decider = decider{c: &s.c, tables: l.tables, rules: l.ruleBook, log: s.log, stats: &l.srv.Stats}
+	return s
+}

@@ -1,0 +1,267 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+)
+
+// session is one client connection and its one server connection. It owns
+// both: run closes them before it returns.
+//
+// Two goroutines drive it. The one in toServer alone reads from the client and
+// writes to the server; the one in toClient alone reads from the server. Both
+// write to the client, under clientMu.
+type session struct {
+	l   *listener
+	log *slog.Logger
+
+	// client and server change during the handshake alone, under connMu, which
+	// lets close run at any time.
+	connMu sync.Mutex
+	client net.Conn
+	server net.Conn
+	closed bool
+
+	c        conversation
+	requests requests
+	replies  replies
+	decider  decider
+	held     *statement // nil until the session needs one
+
+	clientMu sync.Mutex    // held from reading a reply's bytes off the machine to having written them
+	gone     chan struct{} // closed when no reply will come any more
+	ctx      context.Context
+	cancel   context.CancelCauseFunc // why the session ended
+	login    *time.Timer
+	draining atomic.Bool
+	started  time.Time
+}
+
+// Why sessions end, as logs say it.
+var (
+	errClientGone = errors.New("client closed the connection")
+	errServerGone = errors.New("server closed the connection")
+	errDrained    = errors.New("idproxy is shutting down")
+	errTimeout    = errors.New("login took longer than limits.handshake")
+)
+
+// run serves the session from the accepted connection to its end.
+func (s *session) run() {
+	defer s.close(nil)
+	defer s.recover()
+	s.login = time.AfterFunc(s.l.srv.settings().Handshake, func() { s.close(errTimeout) })
+	defer s.login.Stop()
+	if err := s.handshake(); err != nil {
+		s.close(err)
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(s.gone)
+		defer s.recover()
+		s.toClient()
+	})
+	s.toServer()
+	wg.Wait()
+}
+
+// recover keeps a fault in one session from the others. It is a defect when it
+// has anything to do.
+func (s *session) recover() {
+	if v := recover(); v != nil {
+		s.l.srv.Stats.Panics.Add(1)
+		s.log.Error("session panicked", "panic", v, "stack", string(debug.Stack()))
+		s.close(errors.New("internal error"))
+	}
+}
+
+// close ends the session; the first cause given is the one that is logged.
+func (s *session) close(cause error) {
+	if cause != nil {
+		s.cancel(cause)
+	}
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	s.closed = true
+	s.client.Close()
+	if s.server != nil {
+		s.server.Close()
+	}
+}
+
+// setClient replaces the client's connection, by one over TLS.
+func (s *session) setClient(c net.Conn) {
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	s.client = c
+}
+
+// setServer sets or replaces the server's connection. It closes it when the
+// session was closed meanwhile.
+func (s *session) setServer(c net.Conn) {
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	s.server = c
+	if s.closed {
+		c.Close()
+	}
+}
+
+// drain closes the session once it is between two transactions.
+func (s *session) drain() {
+	s.draining.Store(true)
+	if s.c.idle() {
+		s.close(errDrained)
+	}
+}
+
+// toServer relays the client's bytes until the client closes.
+func (s *session) toServer() {
+	in := newInlet(s.client)
+	defer in.release()
+	for {
+		if err := in.more(); err != nil {
+			s.clientClosed(err)
+			return
+		}
+		for in.r < in.w {
+			n, act := s.requests.next(in.bytes())
+			if act == actMore {
+				break
+			}
+			if err := s.act(act, in.bytes()[:n]); err != nil {
+				s.close(err)
+				return
+			}
+			in.consume(n)
+		}
+	}
+}
+
+func (s *session) act(act action, b []byte) error {
+	switch act {
+	case actForward:
+		return s.write(b)
+	case actStatement:
+		return s.statement(b)
+	case actTooLarge:
+		return s.answer(errHeldTooLarge(s.requests.limit), s.requests.seq)
+	}
+	return nil
+}
+
+func (s *session) write(b []byte) error {
+	if _, err := s.server.Write(b); err != nil {
+		return errServerGone
+	}
+	return nil
+}
+
+// clientClosed passes the end of the client's stream on, so that a client that
+// only stopped sending still gets its replies.
+func (s *session) clientClosed(err error) {
+	half, ok := s.server.(interface{ CloseWrite() error })
+	if !errors.Is(err, io.EOF) || !ok || half.CloseWrite() != nil {
+		s.close(errClientGone)
+		return
+	}
+	s.cancel(errClientGone)
+}
+
+// toClient relays the server's bytes until the server closes.
+func (s *session) toClient() {
+	in := newInlet(s.server)
+	defer in.release()
+	for {
+		if err := in.more(); err != nil {
+			s.serverClosed()
+			return
+		}
+		if err := s.relay(in); err != nil {
+			s.close(err)
+			return
+		}
+	}
+}
+
+// relay gives the client what can be given of the bytes read.
+func (s *session) relay(in *inlet) error {
+	s.clientMu.Lock()
+	out, used, ev := s.replies.feed(in.bytes())
+	var err error
+	if len(out) > 0 {
+		_, err = s.client.Write(out)
+	}
+	s.clientMu.Unlock()
+	in.consume(used)
+	if err != nil {
+		return errClientGone
+	}
+	if ev != 0 {
+		return s.handle(ev)
+	}
+	if s.draining.Load() && s.c.idle() {
+		return errDrained
+	}
+	return nil
+}
+
+func (s *session) handle(ev event) error {
+	if ev&eventLoggedIn != 0 {
+		s.login.Stop()
+	}
+	if ev&eventRefused != 0 {
+		return errBridge()
+	}
+	return nil
+}
+
+// serverClosed ends the session when the server did. An injected INSERT that
+// was waiting for its reply is answered with the ids it was given.
+func (s *session) serverClosed() {
+	s.clientMu.Lock()
+	if inserts, seq := s.c.inFlight(); len(inserts) > 0 && !s.replies.forward {
+		e := errLost(inserts)
+		s.log.Warn("server lost with an INSERT in flight", "error", e.Message)
+		_, _ = s.client.Write(wire.AppendERR(nil, seq+1, e)) // the client may be gone too
+	}
+	s.clientMu.Unlock()
+	s.close(errServerGone)
+}
+
+// answer sends an error made here as the reply to a command whose last frame
+// had sequence number seq.
+func (s *session) answer(e *mysql.MyError, seq byte) error {
+	local := wire.AppendERR(nil, seq+1, e)
+	s.clientMu.Lock()
+	defer s.clientMu.Unlock()
+	if !s.c.answerable(local) {
+		return nil
+	}
+	if _, err := s.client.Write(local); err != nil {
+		return errClientGone
+	}
+	return nil
+}
+
+// secure reports whether a server or client takes a connection for one that a
+// password may cross in clear.
+func secure(c net.Conn) bool {
+	switch c.(type) {
+	case *tls.Conn, *net.UnixConn:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+package proxy
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// factsAge is how long the columns of a table are believed. DDL through the
+// proxy and errors that speak of columns end it at once.
+const factsAge = time.Minute
+
+// tables caches what a server says of its tables, for all sessions of a
+// listener.
+type tables struct {
+	fold atomic.Int32 // foldUnknown, foldNo or foldYes
+
+	mu       sync.RWMutex
+	facts    map[string]*facts
+	admitted map[string]bool // columns whose greatest id the source has been compared with
+}
+
+// facts is what the server said of one table.
+type facts struct {
+	name  string // schema.table, for messages
+	table *rewriter.Table
+	err   *mysql.MyError // why it said nothing
+	at    time.Time
+}
+
+// maxFacts bounds the cache; when it is full it is emptied.
+const maxFacts = 10_000
+
+// What is known of lower_case_table_names.
+const (
+	foldUnknown = iota
+	foldNo      // 0: names compare as they are
+	foldYes     // 1 or 2: names compare without regard to case
+)
+
+func (t *tables) setFold(fold bool) {
+	if fold {
+		t.fold.Store(foldYes)
+		return
+	}
+	t.fold.Store(foldNo)
+}
+
+func newTables() *tables {
+	return &tables{facts: map[string]*facts{}, admitted: map[string]bool{}}
+}
+
+// appendKey appends the key of a table to dst. Without regard to case when the
+// server says so.
+func (t *tables) appendKey(dst, schema, table []byte) []byte {
+	at := len(dst)
+	dst = append(append(append(dst, schema...), 0), table...)
+	if t.fold.Load() == foldYes {
+		for i, b := range dst[at:] {
+			if 'A' <= b && b <= 'Z' {
+				dst[at+i] = b + 'a' - 'A'
+			}
+		}
+	}
+	return dst
+}
+
+func (t *tables) get(key []byte) *facts {
+	t.mu.RLock()
+	f := t.facts[string(key)]
+	t.mu.RUnlock()
+	if f == nil || time.Since(f.at) > factsAge {
+		return nil
+	}
+	return f
+}
+
+func (t *tables) put(key string, f *facts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.facts) >= maxFacts {
+		clear(t.facts)
+	}
+	t.facts[key] = f
+}
+
+// forget drops all facts. Admitted columns stay admitted: a source that is
+// ahead of a column stays ahead.
+func (t *tables) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.facts)
+}
+
+func (t *tables) isAdmitted(column string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.admitted[column]
+}
+
+func (t *tables) admit(column string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.admitted[column] = true
+}
+
+// quoteName appends an identifier in backticks.
+func quoteName(dst, name []byte) []byte {
+	dst = append(dst, '`')
+	for _, b := range name {
+		if b == '`' {
+			dst = append(dst, '`')
+		}
+		dst = append(dst, b)
+	}
+	return append(dst, '`')
+}
+
+// readColumns reads the reply to a PREPARE of SELECT * FROM a table: visible
+// columns in order, nothing executed.
+func (c *conversation) readColumns(packets []byte) (*rewriter.Table, uint32, error) {
+	first, rest, err := nextPayload(packets)
+	if err != nil {
+		return nil, 0, err
+	}
+	if first[0] == wire.ErrByte {
+		return nil, 0, serverError(first)
+	}
+	p, ok := wire.ParsePrepared(first)
+	if !ok || !p.Definitions {
+		return nil, 0, fmt.Errorf("server sent no column definitions (resultset_metadata=NONE?)")
+	}
+	extended := c.caps&wire.MariaDBExtendedMetadata != 0
+	t := &rewriter.Table{}
+	for len(t.Columns) < int(p.Columns) {
+		var payload []byte
+		if payload, rest, err = nextPayload(rest); err != nil {
+			return nil, p.ID, err
+		}
+		col, ok := wire.ParseColumn(payload, extended)
+		if !ok {
+			return nil, p.ID, fmt.Errorf("column definition %d is malformed", len(t.Columns)+1)
+		}
+		t.Columns = append(t.Columns, rewriter.Column{
+			Name:          col.Name,
+			AutoIncrement: col.Flags&mysql.AUTO_INCREMENT_FLAG != 0,
+			Max:           maxID(col),
+		})
+	}
+	return t, p.ID, nil
+}
+
+// maxID returns the greatest id a column holds, 0 when it cannot hold ids.
+// Floating-point columns cannot: they lose digits above 2^53.
+func maxID(c wire.Column) uint64 {
+	bits := map[byte]int{
+		mysql.MYSQL_TYPE_TINY: 8, mysql.MYSQL_TYPE_SHORT: 16, mysql.MYSQL_TYPE_INT24: 24,
+		mysql.MYSQL_TYPE_LONG: 32, mysql.MYSQL_TYPE_LONGLONG: 64,
+	}[c.Type]
+	switch {
+	case bits > 0 && c.Flags&mysql.UNSIGNED_FLAG != 0:
+		return math.MaxUint64 >> (64 - bits)
+	case bits > 0:
+		return math.MaxUint64 >> (65 - bits)
+	}
+	digits := int(c.Length)
+	switch c.Type {
+	case mysql.MYSQL_TYPE_NEWDECIMAL:
+		digits -= int(c.Decimals)
+		if c.Decimals > 0 {
+			digits-- // the point
+		}
+		if c.Flags&mysql.UNSIGNED_FLAG == 0 {
+			digits-- // the sign
+		}
+	case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_STRING:
+	default:
+		return 0
+	}
+	return nines(digits)
+}
+
+// nines returns the greatest number of that many digits.
+func nines(digits int) uint64 {
+	if digits >= 20 {
+		return math.MaxUint64
+	}
+	n := uint64(0)
+	for range digits {
+		n = n*10 + 9
+	}
+	return n
+}
+
+// tableName names a table in messages.
+func tableName(schema, table []byte) string {
+	var b strings.Builder
+	b.Write(schema)
+	b.WriteByte('.')
+	b.Write(table)
+	return b.String()
+}
