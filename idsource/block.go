@@ -2,21 +2,19 @@ package idsource
 
 import "sync/atomic"
 
-// block is a range of ids held in memory: [cur, hi) is not issued yet. cur and
-// hi only grow. Any goroutine may take; the other fields change under the
-// mutex of the Segment that owns the block.
+// block is a range of ids held in memory: [cur, hi) is not issued yet. Any
+// goroutine may take; next changes under the mutex of the Segment that owns
+// the block.
 type block struct {
 	cur  atomic.Uint64
-	hi   atomic.Uint64
-	mark atomic.Uint64 // taking the id below it asks for the next range
+	hi   uint64
+	mark uint64 // taking the id below it asks for the next range
 	next *block
 }
 
 func newBlock(lo, hi, mark uint64) *block {
-	b := new(block)
+	b := &block{hi: hi, mark: mark}
 	b.cur.Store(lo)
-	b.hi.Store(hi)
-	b.mark.Store(mark)
 	return b
 }
 
@@ -25,7 +23,7 @@ func newBlock(lo, hi, mark uint64) *block {
 func (b *block) take(span uint64) (first uint64, ok bool) {
 	for {
 		v := b.cur.Load()
-		if span > b.hi.Load()-v {
+		if span > b.hi-v {
 			return 0, false
 		}
 		if b.cur.CompareAndSwap(v, v+span) {
@@ -34,26 +32,12 @@ func (b *block) take(span uint64) (first uint64, ok bool) {
 	}
 }
 
-// crossed says whether taking span ids from first on reached the mark. It must
-// be asked after the taking: extend stores a new mark before it looks at cur,
-// so that one of the two sides sees the other.
-func (b *block) crossed(first, span uint64) bool {
-	m := b.mark.Load()
-	return first < m && first+span >= m
-}
+// crossed says whether taking span ids from first on reached the mark.
+func (b *block) crossed(first, span uint64) bool { return first < b.mark && first+span >= b.mark }
 
-func (b *block) pastMark() bool { return b.cur.Load() >= b.mark.Load() }
+func (b *block) pastMark() bool { return b.cur.Load() >= b.mark }
 
-func (b *block) drained() bool { return b.cur.Load() == b.hi.Load() }
-
-// extend appends the range [b.hi, hi).
-func (b *block) extend(hi, mark uint64) {
-	b.hi.Store(hi)
-	b.mark.Store(mark)
-}
+func (b *block) drained() bool { return b.cur.Load() == b.hi }
 
 // drain claims all that is left and returns it.
-func (b *block) drain() (lo, hi uint64) {
-	hi = b.hi.Load()
-	return b.cur.Swap(hi), hi
-}
+func (b *block) drain() (lo, hi uint64) { return b.cur.Swap(b.hi), b.hi }

@@ -186,13 +186,17 @@ func (s *Segment) wentBack(lo uint64) {
 	s.failWaiters(s.dead)
 }
 
-// arrived serves the waiters in the order they came and keeps the rest.
+// arrived serves the waiters in the order they came and keeps the rest. What is
+// left of a range right below is joined to it first.
 func (s *Segment) arrived(lo, hi, step uint64) {
 	if s.failed != nil {
 		s.cfg.Logger.Info("id source reserves ranges again", "source", s.cfg.Name)
 	}
 	s.failed, s.step, s.fetched, s.high = nil, step, time.Now(), hi
 	mark := lo + max(1, uint64(float64(hi-lo)*s.cfg.Prefetch))
+	if s.tail != nil && s.tail.hi == lo {
+		lo, _ = s.tail.drain()
+	}
 	served := 0
 	for _, w := range s.waiters {
 		if w.span > hi-lo {
@@ -203,23 +207,21 @@ func (s *Segment) arrived(lo, hi, step uint64) {
 		served++
 	}
 	s.waiters = append(s.waiters[:0], s.waiters[served:]...)
-	if lo == hi {
-		return
+	if lo < hi {
+		s.appendBlock(newBlock(lo, hi, mark))
 	}
-	if s.tail != nil && s.tail.hi.Load() == lo {
-		s.tail.extend(hi, mark)
-		return
-	}
-	b := newBlock(lo, hi, mark)
+}
+
+func (s *Segment) appendBlock(b *block) {
 	if s.tail == nil {
 		s.head.Store(b)
 	} else {
 		s.tail.next = b
-		if h := s.head.Load(); h.next != nil && h.drained() {
-			s.head.Store(h.next)
-		}
 	}
 	s.tail = b
+	for h := s.head.Load(); h != b && h.drained(); h = h.next {
+		s.head.Store(h.next)
+	}
 }
 
 func (s *Segment) failWaiters(err *Error) {

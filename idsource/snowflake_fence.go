@@ -175,4 +175,3 @@ func (s *Snowflake) Close(ctx context.Context) error {
 	}
 	return nil
 }
-

@@ -34,7 +34,7 @@ const (
 		"update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP" +
 		") ENGINE=InnoDB"
 	insertKey = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, 0) " +
-		"ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, VALUES(max_id))"
+		"ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, ?)"
 	// The server remembers the value of LAST_INSERT_ID(expr) and sends it in
 	// the OK packet, so the new position comes back without a second question.
 	reserve = "UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(GREATEST(max_id, ?) + ?), step = ? " +
@@ -214,12 +214,12 @@ func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 	if err := s.checkKey(key); err != nil {
 		return err
 	}
-	_, err := s.db.ExecContext(ctx, insertKey, key, next)
+	_, err := s.db.ExecContext(ctx, insertKey, key, next, next)
 	if noTable(err) {
 		if _, err := s.db.ExecContext(ctx, createTable); err != nil {
 			return s.wrap(fmt.Errorf("create the table: %w", err))
 		}
-		_, err = s.db.ExecContext(ctx, insertKey, key, next)
+		_, err = s.db.ExecContext(ctx, insertKey, key, next, next)
 	}
 	if err != nil {
 		return s.wrap(err)
