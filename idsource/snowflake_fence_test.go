@@ -1,0 +1,280 @@
+package idsource
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// lives starts, uses and kills a source several times over the same store,
+// setting the clock in between, and returns all that was issued.
+func lives(t *testing.T, back time.Duration, forget bool) (ids []uint64) {
+	synctest.Test(t, func(t *testing.T) {
+		fences := newFaultFences()
+		fences.forget = forget
+		var clk testClock
+		for range 4 {
+			s := newTestSnowflake(t, SnowflakeConfig{Fences: fences, Sequence: "zero"}, clk.clock())
+			for range 50 {
+				more := make([]uint64, 3)
+				if err := s.Fill(t.Context(), more, 1); err != nil {
+					wantKind(t, "Fill", err, Fenced)
+					break
+				}
+				ids = append(ids, more...)
+				time.Sleep(10 * time.Millisecond)
+			}
+			kill(s)
+			fences.crash()
+			clk.jump(-back)
+		}
+	})
+	return ids
+}
+
+// Restarts after kill -9 with the clock set back, as in the reports about other
+// generators that keep the last time only.
+func TestSnowflakeRestart(t *testing.T) {
+	for _, back := range []time.Duration{0, 10 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second, time.Hour} {
+		ids := lives(t, back, false)
+		if id, twice := repeated(ids); twice {
+			t.Errorf("clock back by %v: id %d was issued twice", back, id)
+		}
+		if len(ids) < 150 {
+			t.Errorf("clock back by %v: only %d ids", back, len(ids))
+		}
+	}
+	// Negative control: an owner that does not start above the fence.
+	if ids := lives(t, 500*time.Millisecond, true); true {
+		if _, twice := repeated(ids); !twice {
+			t.Errorf("without the fence none of %d ids was issued twice: the test proves nothing", len(ids))
+		}
+	}
+}
+
+// After a crash the source goes on at once, above the dead owner's fence.
+func TestSnowflakeRestartAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fences := newFaultFences()
+		var clk testClock
+		a := newTestSnowflake(t, SnowflakeConfig{Fences: fences}, clk.clock())
+		fill(t, a, 1, 1)
+		kill(a)
+		fences.crash()
+		fence := fences.fence(0)
+		time.Sleep(100 * time.Millisecond)
+		b := newTestSnowflake(t, SnowflakeConfig{Fences: fences}, clk.clock())
+		start := time.Now()
+		if ts := b.layout.Decode(fill(t, b, 1, 1)[0]).Time; ts < fence {
+			t.Errorf("timestamp %d of the new owner lies below the fence %d", ts, fence)
+		}
+		if took := time.Since(start); took > 10*time.Millisecond {
+			t.Errorf("the first id took %v", took)
+		}
+	})
+}
+
+// A clean end lowers the fence to what was used.
+func TestSnowflakeClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fences := newFaultFences()
+		s := newTestSnowflake(t, SnowflakeConfig{Fences: fences, Worker: 9}, new(testClock).clock())
+		last := s.layout.Decode(fill(t, s, 5, 1)[4]).Time
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatalf("Close: %v", err)
+		}
+		if got := fences.fence(9); got != last+1 {
+			t.Errorf("fence %d after Close, want %d", got, last+1)
+		}
+		if fences.held[9] {
+			t.Error("the worker number is still held")
+		}
+		wantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), Closed)
+		wantKind(t, "Admit", s.Admit(t.Context(), "a.b.c", 0), Closed)
+		if err := s.Close(t.Context()); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+	})
+}
+
+// The store cannot be written any more: ids go on up to the fence, then stop,
+// and come back with the store.
+func TestSnowflakeFenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fences := newFaultFences()
+		s := newTestSnowflake(t, SnowflakeConfig{Fences: fences}, new(testClock).clock())
+		fill(t, s, 1, 1)
+		fences.set(func(f *faultFences) { f.down = errDown })
+		start := time.Now()
+		var err error
+		for err == nil {
+			ids := make([]uint64, 1)
+			if err = s.Fill(t.Context(), ids, 1); err == nil && s.layout.Decode(ids[0]).Time >= fences.fence(0) {
+				t.Fatalf("timestamp at or above the fence")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		wantKind(t, "at the fence", err, Fenced)
+		if !errors.Is(err, errDown) {
+			t.Errorf("error %q lacks the cause", err)
+		}
+		if lasted := time.Since(start); lasted < DefaultLead || lasted > DefaultLead+DefaultWait+time.Second {
+			t.Errorf("ids lasted %v without the store, want the lead of %v and the wait of %v", lasted, DefaultLead, DefaultWait)
+		}
+		fences.set(func(f *faultFences) { f.down = nil })
+		time.Sleep(maxPause)
+		fill(t, s, 1, 1)
+	})
+}
+
+func TestSnowflakeNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fences := newFaultFences()
+		fences.held[0] = true
+		s := newTestSnowflake(t, SnowflakeConfig{Fences: fences}, new(testClock).clock())
+		start := time.Now()
+		err := s.Fill(t.Context(), make([]uint64, 1), 1)
+		wantKind(t, "worker held elsewhere", err, NotReady)
+		if !errors.Is(err, errHeld) || time.Since(start) != DefaultWait {
+			t.Errorf("after %v: %v, want the cause after %v", time.Since(start), err, DefaultWait)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("client gone"))
+		err = s.Fill(ctx, make([]uint64, 1), 1)
+		wantKind(t, "context that ended", err, NotReady)
+		if !strings.Contains(err.Error(), "client gone") {
+			t.Errorf("error %q lacks the context's cause", err)
+		}
+		fences.crash()
+		fill(t, s, 1, 1)
+	})
+}
+
+// clockBack sets the clock back while a source runs.
+func TestSnowflakeClockBack(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		then ClockBack
+		back time.Duration
+		want Kind          // of the first Fill; 0: an id
+		took time.Duration // at most
+	}{
+		{"hold", BackError, 15 * time.Millisecond, 0, 0},
+		{"borrow", BackBorrow, 2 * time.Second, 0, 0},
+		{"borrow too much, wait", BackBorrow, 4 * time.Second, 0, 1100 * time.Millisecond},
+		{"an hour", BackBorrow, time.Hour, Fenced, 0},
+		{"error, wait", BackError, time.Second, 0, time.Second},
+		{"error", BackError, 10 * time.Second, Fenced, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var clk testClock
+				s := newTestSnowflake(t, SnowflakeConfig{Fences: newFaultFences(), ClockBack: tt.then}, clk.clock())
+				time.Sleep(time.Minute) // the start no longer counts
+				before := fill(t, s, 10, 1)
+				clk.jump(-tt.back)
+				ids, start := make([]uint64, 1), time.Now()
+				err := s.Fill(t.Context(), ids, 1)
+				took := time.Since(start)
+				if (err == nil) != (tt.want == 0) || err != nil && !errors.Is(err, tt.want) || took > tt.took {
+					t.Errorf("Fill after %v back: %v after %v, want kind %v within %v", tt.back, err, took, tt.want, tt.took)
+				}
+				if err == nil && ids[0] <= before[9] {
+					t.Errorf("id %d does not follow %d", ids[0], before[9])
+				}
+				time.Sleep(tt.back)
+				if got := fill(t, s, 1, 1); got[0] <= before[9] {
+					t.Errorf("id %d does not follow %d", got[0], before[9])
+				}
+			})
+		})
+	}
+}
+
+// A clock that jumps ahead and is put right must not take the fence with it.
+func TestSnowflakeClockAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fences := newFaultFences()
+		var clk testClock
+		s := newTestSnowflake(t, SnowflakeConfig{Fences: fences}, clk.clock())
+		time.Sleep(time.Minute)
+		fill(t, s, 1, 1)
+		before := fences.fence(0)
+		clk.jump(24 * time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if err := s.Fill(ctx, make([]uint64, 1), 1); err == nil {
+			t.Error("an id was issued a day ahead at once")
+		}
+		clk.jump(-24 * time.Hour)
+		if got := fences.fence(0); got > before+10_000 {
+			t.Errorf("the fence followed the jump by %d ms", got-before)
+		}
+		fill(t, s, 1, 1)
+
+		// A jump that stays is followed.
+		clk.jump(24 * time.Hour)
+		time.Sleep(2 * DefaultRenew)
+		id := s.layout.Decode(fill(t, s, 1, 1)[0])
+		if now := s.now(); id.Time+1000 < now {
+			t.Errorf("timestamp %d, the clock says %d", id.Time, now)
+		}
+	})
+}
+
+// Two sources with one worker number and no lock between them: the fence does
+// not part them, the lock does. This is the lock's negative control; the test
+// of the file store has the positive one.
+func TestSnowflakeTwoOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clk testClock
+		a := newTestSnowflake(t, SnowflakeConfig{Fences: newFaultFences(), Sequence: "zero"}, clk.clock())
+		b := newTestSnowflake(t, SnowflakeConfig{Fences: newFaultFences(), Sequence: "zero"}, clk.clock())
+		ids := append(fill(t, a, 10, 1), fill(t, b, 10, 1)...)
+		if _, twice := repeated(ids); !twice {
+			t.Error("two owners of a worker number issued no id twice: uniqueness tests prove nothing")
+		}
+	})
+}
+
+// outlive runs a source for longer than the fence that its store still took,
+// kills it, sets the clock back and starts another one.
+func outlive(t *testing.T, noFence bool) (ids []uint64) {
+	synctest.Test(t, func(t *testing.T) {
+		fences := newFaultFences()
+		var clk testClock
+		s := newTestSnowflake(t, SnowflakeConfig{Fences: fences, Sequence: "zero"}, clk.clock())
+		s.noFence = noFence
+		ids = append(ids, fill(t, s, 1, 1)...)
+		fences.set(func(f *faultFences) { f.down = errDown })
+		for range 200 {
+			more := make([]uint64, 1)
+			if err := s.Fill(t.Context(), more, 1); err == nil {
+				ids = append(ids, more...)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		kill(s)
+		fences.crash()
+		fences.set(func(f *faultFences) { f.down = nil })
+		clk.jump(-8 * time.Second)
+		s = newTestSnowflake(t, SnowflakeConfig{Fences: fences, Sequence: "zero"}, clk.clock())
+		for range 80 {
+			ids = append(ids, fill(t, s, 1, 1)...)
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	return ids
+}
+
+func TestSnowflakeFenceCheck(t *testing.T) {
+	if id, twice := repeated(outlive(t, false)); twice {
+		t.Errorf("id %d was issued twice", id)
+	}
+	if _, twice := repeated(outlive(t, true)); !twice {
+		t.Error("without the check of the fence no id was issued twice: the test proves nothing")
+	}
+}
