@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"idproxy/config"
+	"idproxy/proxy"
+)
+
+// serve runs the proxy until ctx is done.
+func serve(ctx context.Context, args []string, std streams) error {
+	set, path := flags("serve", std)
+	if err := parse(set, args); err != nil {
+		return err
+	}
+	if set.NArg() > 0 {
+		return fmt.Errorf("%w: serve takes no arguments, got %q", errUsage, set.Arg(0))
+	}
+	file, err := configPath(*path)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	level := &slog.LevelVar{}
+	p := &program{cfg: cfg, level: level, log: newLogger(std.err, cfg.Log, level)}
+	return p.serve(ctx, file)
+}
+
+// newLogger writes to w what the configuration asks for. The level can change
+// later.
+func newLogger(w io.Writer, c config.Log, level *slog.LevelVar) *slog.Logger {
+	setLevel(level, c)
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+func setLevel(level *slog.LevelVar, c config.Log) {
+	var l slog.Level
+	if l.UnmarshalText([]byte(c.Level)) == nil { // config has checked the word
+		level.Set(l)
+	}
+}
+
+// program is a running idproxy.
+type program struct {
+	cfg     *config.Config
+	level   *slog.LevelVar
+	log     *slog.Logger
+	sources *sources
+	srv     *proxy.Server
+}
+
+func (p *program) serve(ctx context.Context, file string) (err error) {
+	p.sources, err = openSources(p.cfg, p.log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := p.sources.close(); err == nil {
+			err = cerr
+		}
+	}()
+	listeners, err := proxyConfig(p.cfg, p.log)
+	if err != nil {
+		return err
+	}
+	p.srv = proxy.New(listeners, p.settings())
+	if err := p.srv.Listen(); err != nil {
+		return err
+	}
+	p.notify(daemon.SdNotifyReady)
+	stopReloads := p.reloadOnHangup(file)
+	defer stopReloads()
+	err = p.srv.Serve(ctx)
+	p.notify(daemon.SdNotifyStopping)
+	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", p.srv.Stats.IDs.Load(), "refused", p.srv.Stats.Refused.Load())
+	return err
+}
+
+// notify tells systemd, when it started us.
+func (p *program) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		p.log.Warn("systemd notification", "error", err)
+	}
+}
+
+// reloadOnHangup reloads the file at every SIGHUP until the returned function
+// is called.
+func (p *program) reloadOnHangup(file string) (stop func()) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range hangup {
+			p.notify(daemon.SdNotifyReloading)
+			if err := p.reload(file); err != nil {
+				p.log.Error("configuration not reloaded, the old one stays in force", "error", err)
+			} else {
+				p.log.Info("configuration reloaded", "file", file)
+			}
+			p.notify(daemon.SdNotifyReady)
+		}
+	}()
+	return func() {
+		signal.Stop(hangup)
+		close(hangup)
+		<-done
+	}
+}
+
+// reload puts the file in force as far as that needs no restart. It changes
+// everything or nothing.
+func (p *program) reload(file string) error {
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	if changed := config.Diff(p.cfg, cfg); len(changed) > 0 {
+		return fmt.Errorf("a change of %s needs a restart", strings.Join(changed, ", "))
+	}
+	if err := p.sources.open(cfg); err != nil {
+		return err
+	}
+	p.cfg = cfg
+	setLevel(p.level, cfg.Log)
+	p.srv.Set(p.settings())
+	return nil
+}

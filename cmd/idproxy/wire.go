@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"idproxy/config"
+	"idproxy/proxy"
+	"idproxy/rewriter"
+)
+
+// settings returns what of the configuration may change while sessions run.
+func (p *program) settings() *proxy.Settings {
+	s := &proxy.Settings{
+		Rules:     map[string]*rewriter.Rules{},
+		Sources:   map[string]proxy.IDs{},
+		Sessions:  int(p.cfg.Limits.Sessions),
+		Handshake: p.cfg.Limits.Handshake,
+		Statement: int(p.cfg.Limits.Statement),
+	}
+	for i := range p.cfg.Listeners {
+		name := p.cfg.Listeners[i].Name
+		s.Rules[name] = rewriter.NewRules(rulesOf(p.cfg, name))
+	}
+	for name, source := range p.sources.byName {
+		s.Sources[name] = source
+	}
+	return s
+}
+
+// rulesOf returns the rules that hold on a listener.
+func rulesOf(cfg *config.Config, listener string) []rewriter.Rule {
+	var rules []rewriter.Rule
+	for i := range cfg.Rules {
+		r := &cfg.Rules[i]
+		if !r.On(listener) {
+			continue
+		}
+		rule := rewriter.Rule{
+			Schema: r.Schema, Table: r.Table, Column: r.Column, Source: r.Source,
+			Forward: r.Unsupported == config.UnsupportedForward,
+			Observe: r.Mode == config.ModeObserve,
+		}
+		if r.Explicit == config.ExplicitReject {
+			rule.Explicit = rewriter.Reject
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+func proxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {
+	c := proxy.Config{ShutdownTimeout: cfg.ShutdownTimeout, Logger: log}
+	for i := range cfg.Listeners {
+		l, err := proxyListener(&cfg.Listeners[i])
+		if err != nil {
+			return c, fmt.Errorf("%s: listener %s: %w", cfg.Listeners[i].Pos, cfg.Listeners[i].Name, err)
+		}
+		c.Listeners = append(c.Listeners, l)
+	}
+	return c, nil
+}
+
+func proxyListener(c *config.Listener) (proxy.Listener, error) {
+	l := proxy.Listener{
+		Name:     c.Name,
+		Listen:   proxy.Address{Net: c.Listen.Network, Addr: c.Listen.Address},
+		Upstream: proxy.Address{Net: c.Upstream.Network, Addr: c.Upstream.Address},
+		UpstreamTLSMode: map[string]proxy.TLSMode{
+			config.TLSRequired: proxy.Required, config.TLSDisabled: proxy.Disabled,
+		}[c.UpstreamTLS.Mode],
+	}
+	var err error
+	if l.ClientTLS, err = clientTLS(c.TLS); err != nil {
+		return l, err
+	}
+	if l.UpstreamTLS, err = upstreamTLS(c); err != nil {
+		return l, err
+	}
+	if c.Account != nil {
+		db, err := accountDB(c, l.UpstreamTLS)
+		if err != nil {
+			return l, err
+		}
+		l.Greatest = greatestOver(db)
+	}
+	return l, nil
+}
+
+// clientTLS returns what is offered to clients; nil for none.
+func clientTLS(c *config.TLS) (*tls.Config, error) {
+	if c == nil {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	// Go would start with records of 1.2 kB and make one write of each.
+	t := &tls.Config{Certificates: []tls.Certificate{cert}, DynamicRecordSizingDisabled: true}
+	if c.ClientCA != "" {
+		if t.ClientCAs, err = loadCA(c.ClientCA); err != nil {
+			return nil, fmt.Errorf("tls.client_ca: %w", err)
+		}
+		t.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return t, nil
+}
+
+// upstreamTLS returns how the server is spoken to over TLS. Without a CA its
+// certificate is not verified, as with MySQL's ssl-mode=REQUIRED.
+func upstreamTLS(c *config.Listener) (*tls.Config, error) {
+	t := &tls.Config{ServerName: c.UpstreamTLS.ServerName, DynamicRecordSizingDisabled: true}
+	if t.ServerName == "" && c.Upstream.Network == "tcp" {
+		host, _, err := net.SplitHostPort(c.Upstream.Address)
+		if err != nil {
+			return nil, err
+		}
+		t.ServerName = host
+	}
+	if c.UpstreamTLS.CA == "" {
+		t.InsecureSkipVerify = true
+		return t, nil
+	}
+	var err error
+	if t.RootCAs, err = loadCA(c.UpstreamTLS.CA); err != nil {
+		return nil, fmt.Errorf("upstream_tls.ca: %w", err)
+	}
+	return t, nil
+}
+
+func loadCA(path string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no PEM certificate", path)
+	}
+	return pool, nil
+}
+
+// accountDB returns a pool of connections to a listener's server with its own
+// account. It connects when it is first used.
+func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
+	d := driver.NewConfig()
+	d.User, d.Passwd = c.Account.User, string(c.Account.Password)
+	d.Net, d.Addr = c.Upstream.Network, c.Upstream.Address
+	d.AllowFallbackToPlaintext = c.UpstreamTLS.Mode != config.TLSRequired
+	if c.UpstreamTLS.Mode != config.TLSDisabled && c.Upstream.Network == "tcp" {
+		d.TLS = upstream
+	}
+	connector, err := driver.NewConnector(d)
+	if err != nil {
+		return nil, fmt.Errorf("account: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(1)
+	db.SetMaxOpenConns(4)
+	return db, nil
+}
+
+// greatestOver asks for MAX(column) over db.
+func greatestOver(db *sql.DB) func(ctx context.Context, schema, table, column string) (uint64, error) {
+	return func(ctx context.Context, schema, table, column string) (uint64, error) {
+		var v sql.NullString
+		query := "SELECT MAX(" + quote(column) + ") FROM " + quote(schema) + "." + quote(table)
+		if err := db.QueryRowContext(ctx, query).Scan(&v); err != nil {
+			return 0, err
+		}
+		if !v.Valid || strings.HasPrefix(v.String, "-") {
+			return 0, nil
+		}
+		n, err := strconv.ParseUint(v.String, 10, 64)
+		if err != nil {
+			return 0, errors.New("MAX(" + column + ") is " + v.String + ", which is no whole number below 2^64")
+		}
+		return n, nil
+	}
+}
+
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
