@@ -109,14 +109,16 @@ func (s *Snowflake) perUnit(stride uint64) uint64 { return s.mask/stride + 1 }
 
 // write expands the run or runs that start at word first.
 func (s *Snowflake) write(ids []uint64, first, stride uint64) {
-	word, last := first, first&s.mask
+	seq, id := first&s.mask, s.layout.compose(first, s.worker)
 	for i := range ids {
-		ids[i] = s.layout.compose(word, s.worker)
-		if last+stride > s.mask || last+stride < stride { // place gave whole units then
-			word, last = (word|s.mask)+1, 0
+		ids[i] = id
+		if stride <= s.mask-seq {
+			seq, id = seq+stride, id+stride
 			continue
 		}
-		word, last = word+stride, last+stride
+		// place gives whole units when one has too few.
+		first = (first | s.mask) + 1
+		seq, id = 0, s.layout.compose(first, s.worker)
 	}
 }
 

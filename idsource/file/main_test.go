@@ -1,0 +1,59 @@
+package file
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"idproxy/idsource"
+)
+
+// childEnv turns the test binary into a process that issues ids until it is
+// killed: "segment DIR" or "snowflake DIR".
+const childEnv = "IDSOURCE_FILE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if kind := os.Getenv(childEnv); kind != "" {
+		if err := issue(kind, os.Getenv(childEnv+"_DIR")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// issue writes every id it gets to standard output, eight bytes each.
+func issue(kind, dir string) error {
+	st, err := New(Config{Dir: dir})
+	if err != nil {
+		return err
+	}
+	var src idsource.Source
+	if kind == "segment" {
+		src, err = idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: st, Step: 20, MaxStep: 40})
+	} else {
+		src, err = idsource.NewSnowflake(idsource.SnowflakeConfig{Name: "event_id", Fences: st, Worker: 7, Renew: 20 * time.Millisecond})
+	}
+	if err != nil {
+		return err
+	}
+	ids := make([]uint64, 3)
+	for {
+		if err := src.Fill(context.Background(), ids, 1); err != nil {
+			return err
+		}
+		var out []byte
+		for _, id := range ids {
+			out = binary.BigEndian.AppendUint64(out, id)
+		}
+		if _, err := os.Stdout.Write(out); err != nil {
+			return err
+		}
+	}
+}

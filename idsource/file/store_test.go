@@ -1,0 +1,351 @@
+package file
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"idproxy/idsource"
+)
+
+var testShape = idsource.Shape{Layout: "41/10/12", Epoch: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
+
+func newStore(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := New(Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func ask(key string, n uint64) idsource.Ask {
+	return idsource.Ask{Key: key, Count: n, Floor: 1, Last: 1000}
+}
+
+func wantError(t *testing.T, what string, err error, text string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("%s: %v, want an error with %q", what, err, text)
+	}
+}
+
+func TestReserve(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := newStore(t, dir)
+	ctx := t.Context()
+	if _, _, err := s.Reserve(ctx, ask("k", 1)); !errors.Is(err, idsource.ErrNoKey) {
+		t.Errorf("Reserve of a key that is not there: %v, want ErrNoKey", err)
+	}
+	steps := []struct {
+		name string
+		do   func() error
+		want idsource.Position
+	}{
+		{"new", func() error { return s.Advance(ctx, "k", 5) }, idsource.Position{Next: 5}},
+		{"not down", func() error { return s.Advance(ctx, "k", 3) }, idsource.Position{Next: 5}},
+		{"reserve", func() error { _, _, err := s.Reserve(ctx, ask("k", 10)); return err }, idsource.Position{Next: 15, Used: true}},
+		{"give back", func() error { _, err := s.GiveBack(ctx, "k", 12, 15); return err }, idsource.Position{Next: 12, Used: true}},
+		{"give back late", func() error { _, err := s.GiveBack(ctx, "k", 5, 10); return err }, idsource.Position{Next: 12, Used: true}},
+		{"give back of another key", func() error { _, err := s.GiveBack(ctx, "l", 5, 10); return err }, idsource.Position{Next: 12, Used: true}},
+		{"up", func() error { return s.Advance(ctx, "k", 1000) }, idsource.Position{Next: 1000, Used: true}},
+		{"last", func() error { _, _, err := s.Reserve(ctx, ask("k", 1)); return err }, idsource.Position{Next: 1001, Used: true}},
+		{"reopen", s.Close, idsource.Position{Next: 1001, Used: true}},
+	}
+	for _, st := range steps {
+		if err := st.do(); err != nil {
+			t.Fatalf("%s: %v", st.name, err)
+		}
+		if got, err := s.Position(ctx, "k"); got != st.want || err != nil {
+			t.Fatalf("%s: position %+v, %v, want %+v", st.name, got, err, st.want)
+		}
+	}
+	_, _, err := s.Reserve(ctx, ask("k", 1))
+	if full, ok := errors.AsType[*idsource.FullError](err); !ok || full.Next != 1001 {
+		t.Errorf("Reserve beyond the last id: %v, want a FullError", err)
+	}
+	if p, err := s.Position(ctx, "l"); p != (idsource.Position{}) || err != nil {
+		t.Errorf("a key nobody made stands at %+v, %v", p, err)
+	}
+}
+
+func TestHostileKeys(t *testing.T) {
+	keys := []string{"", "a b", "a\nb", "\x00\xff", `"quoted"`, "../../etc/passwd", "schlüssel", "\u2028", strings.Repeat("x", 5000)}
+	dir := filepath.Join(t.TempDir(), "data")
+	s := newStore(t, dir)
+	for i, key := range keys {
+		if err := s.Advance(t.Context(), key, uint64(100*i+1)); err != nil {
+			t.Fatalf("Advance(%.20q): %v", key, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i, key := range keys {
+		if p, err := s.Position(t.Context(), key); p.Next != uint64(100*i+1) || err != nil {
+			t.Errorf("Position(%.20q) = %+v, %v after reading the file", key, p, err)
+		}
+	}
+}
+
+// issueFromTwo reserves from two stores of one folder in turn.
+func issueFromTwo(t *testing.T, noLock bool) (twice bool, err error) {
+	dir := filepath.Join(t.TempDir(), "data")
+	a, b := newStore(t, dir), newStore(t, dir)
+	a.noLock, b.noLock = noLock, noLock
+	seen := map[uint64]bool{}
+	if err := a.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		for _, s := range []*Store{a, b} {
+			lo, _, e := s.Reserve(t.Context(), ask("k", 1))
+			if err = errors.Join(err, e); e == nil {
+				twice = twice || seen[lo]
+				seen[lo] = true
+			}
+		}
+	}
+	return twice, err
+}
+
+func TestLock(t *testing.T) {
+	twice, err := issueFromTwo(t, false)
+	if twice {
+		t.Error("two stores of one folder issued an id twice")
+	}
+	wantError(t, "second store", err, "held by process")
+	if twice, err := issueFromTwo(t, true); !twice || err != nil {
+		t.Errorf("without the lock no id was issued twice (%v): the test proves nothing", err)
+	}
+}
+
+func TestWorkerLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	fillOne := func(st *Store) (uint64, error) {
+		src, err := idsource.NewSnowflake(idsource.SnowflakeConfig{
+			Name: "event_id", Fences: st, Worker: 7, Layout: "40/10/2", Epoch: time.Now().Add(-time.Hour),
+			Sequence: "zero", Wait: 200 * time.Millisecond,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := src.Close(t.Context()); err != nil {
+				t.Logf("Close: %v", err) // the second holder may not be able to
+			}
+		})
+		ids := make([]uint64, 1)
+		err = src.Fill(t.Context(), ids, 1)
+		return ids[0], err
+	}
+	a, b := newStore(t, dir), newStore(t, dir)
+	if _, err := fillOne(a); err != nil {
+		t.Fatalf("first holder: %v", err)
+	}
+	_, err := fillOne(b)
+	wantError(t, "second holder", err, "held by process")
+	if !errors.Is(err, idsource.NotReady) {
+		t.Errorf("second holder: %v, want kind NotReady", err)
+	}
+}
+
+func TestFolder(t *testing.T) {
+	remove := func(names ...string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			for _, n := range names {
+				if err := os.Remove(filepath.Join(dir, n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	write := func(name, text string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		damage func(*testing.T, string)
+		want   string
+	}{
+		{"untouched", func(*testing.T, string) {}, ""},
+		{"all files gone", remove("store", "segments", "workers", "segments.lock", "workers.lock", "worker-7", "worker-7.lock"), "is no id store"},
+		{"marker gone", remove("store"), "is no id store"},
+		{"positions gone", remove("segments"), "no such file"},
+		{"list of workers gone", remove("workers"), "no such file"},
+		{"fence gone", remove("worker-7"), "vanished"},
+		{"positions empty", write("segments", ""), "damaged"},
+		{"positions cut", write("segments", "idproxy segments 1\n"), "damaged"},
+		{"positions of another version", write("segments", string(seal("idproxy segments 2", nil))), "first line"},
+		{"fence damaged", write("worker-7", "idproxy fence 1\nworker 7\n"), "damaged"},
+		{"fence of another worker", write("worker-7", string(newFence(8, testShape).render())), "worker 8"},
+		{"fence of another layout", write("worker-7", string(newFence(7, idsource.Shape{Layout: "38/15/10"}).render())), "38/15/10"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			use := func() error {
+				s := newStore(t, dir)
+				defer s.Close() //nolint:errcheck // closed again at the end
+				if err := s.Advance(t.Context(), "k", 1); err != nil {
+					return err
+				}
+				if _, _, err := s.Reserve(t.Context(), ask("k", 10)); err != nil {
+					return err
+				}
+				l, err := s.Acquire(t.Context(), 7, testShape)
+				if err != nil {
+					return err
+				}
+				return l.Release(t.Context(), l.Fence()+10)
+			}
+			if err := use(); err != nil {
+				t.Fatalf("first use: %v", err)
+			}
+			tt.damage(t, dir)
+			if err := use(); tt.want != "" {
+				wantError(t, "second use", err, tt.want)
+			} else if err != nil {
+				t.Errorf("second use: %v", err)
+			}
+		})
+	}
+}
+
+func TestCreate(t *testing.T) {
+	parent := t.TempDir()
+	var log bytes.Buffer
+	dir := filepath.Join(parent, "data")
+	for range 2 {
+		s, err := New(Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Open(t.Context()); err != nil {
+			t.Fatalf("Open: %v", err)
+		}
+	}
+	if n := strings.Count(log.String(), "unique on this host only"); n != 1 {
+		t.Errorf("%d warnings, want 1 when the folder is created: %s", n, &log)
+	}
+	left, err := os.ReadDir(parent)
+	if err != nil || len(left) != 1 {
+		t.Errorf("%d entries beside the folder, %v, want it alone", len(left), err)
+	}
+	empty := t.TempDir()
+	wantError(t, "empty folder", newStore(t, empty).Open(t.Context()), "is no id store")
+	wantError(t, "no parent", newStore(t, filepath.Join(parent, "no", "data")).Open(t.Context()), "no such file")
+	_, err = New(Config{})
+	wantError(t, "no folder", err, "needs a folder")
+}
+
+// Many processes may meet at a folder that does not exist.
+func TestCreateTogether(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	var wg sync.WaitGroup
+	for worker := range uint64(16) {
+		s := newStore(t, dir)
+		wg.Go(func() {
+			l, err := s.Acquire(t.Context(), worker, testShape)
+			if err != nil {
+				t.Errorf("worker %d: %v", worker, err)
+				return
+			}
+			if err := l.Release(t.Context(), worker+1); err != nil {
+				t.Errorf("worker %d: %v", worker, err)
+			}
+		})
+	}
+	wg.Wait()
+	data, err := readFile(filepath.Join(dir, workersFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := parseWorkers(data); len(got) != 16 || err != nil {
+		t.Errorf("workers %v, %v, want 16", got, err)
+	}
+}
+
+func TestWriteFails(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := newStore(t, dir)
+	if err := s.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	block := filepath.Join(dir, segmentsFile+".tmp")
+	if err := os.Mkdir(block, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := s.Reserve(t.Context(), ask("k", 10))
+	wantError(t, "Reserve", err, "is a directory")
+	if err := os.Remove(block); err != nil {
+		t.Fatal(err)
+	}
+	if lo, hi, err := s.Reserve(t.Context(), ask("k", 10)); lo != 1 || hi != 11 || err != nil {
+		t.Errorf("Reserve = %d, %d, %v", lo, hi, err)
+	}
+}
+
+// A folder put in the place of the one in use belongs to whoever locks it next.
+func TestFolderReplaced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := newStore(t, dir)
+	if err := s.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Acquire(t.Context(), 7, testShape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	other := newStore(t, dir)
+	if err := other.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	lo, err := other.Acquire(t.Context(), 7, testShape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = s.Reserve(t.Context(), ask("k", 10))
+	wantError(t, "Reserve", err, "replaced")
+	wantError(t, "Raise", l.Raise(t.Context(), 5), "replaced")
+	for _, l := range []idsource.Lease{l, lo} {
+		if err := l.Release(t.Context(), 0); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+	}
+}
+
+func TestLeaseKeepsFence(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := newStore(t, dir)
+	for _, want := range []uint64{0, 100, 90} {
+		l, err := s.Acquire(t.Context(), 7, testShape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Fence(); got != want {
+			t.Errorf("fence %d, want %d", got, want)
+		}
+		next := map[uint64]uint64{0: 100, 100: 90, 90: 0}[want]
+		if err := l.Release(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
