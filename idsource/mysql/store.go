@@ -37,7 +37,9 @@ const (
 		"ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, ?)"
 	// The server remembers the value of LAST_INSERT_ID(expr) and sends it in
 	// the OK packet, so the new position comes back without a second question.
-	reserve = "UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(GREATEST(max_id, ?) + ?), step = ? " +
+	// The cast keeps the sum an unsigned integer: an unsigned column and a
+	// signed literal make a decimal.
+	reserve = "UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(CAST(GREATEST(max_id, ?) + ? AS UNSIGNED)), step = ? " +
 		"WHERE biz_tag = ? AND GREATEST(max_id, ?) <= ?"
 	position = "SELECT max_id, step FROM idproxy_segment WHERE biz_tag = ?"
 	giveBack = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ? AND max_id = ?"
@@ -70,6 +72,9 @@ func New(c Config) (*Store, error) {
 	}
 	if cfg.DBName == "" {
 		return nil, errors.New("mysql store: the dsn names no database")
+	}
+	if cfg.Net != "tcp" && cfg.Net != "unix" {
+		return nil, errors.New("mysql store: the dsn's network is neither tcp nor unix")
 	}
 	harden(cfg)
 	connector, err := driver.NewConnector(cfg)

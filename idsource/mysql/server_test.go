@@ -1,0 +1,154 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"go.uber.org/goleak"
+)
+
+// server is a private MariaDB on a free loopback port.
+type server struct {
+	dir  string
+	port int
+	cmd  *exec.Cmd
+}
+
+// shared serves all tests of the package, one after the other.
+var shared *server
+
+const password = "S3cret/p@ss"
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "idsource-mysql-")
+	if err == nil {
+		shared = &server{dir: dir}
+		err = shared.install()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "private MariaDB:", err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		shared.kill()
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(code)
+	}))
+}
+
+func (s *server) install() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s.port = l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return err
+	}
+	out, err := exec.Command("mariadb-install-db", "--no-defaults", "--user=root", "--datadir="+s.data(),
+		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("mariadb-install-db: %w: %s", err, out)
+	}
+	if err := s.start(); err != nil {
+		return err
+	}
+	return s.exec(
+		"CREATE DATABASE idproxy",
+		"CREATE USER idproxy@'127.0.0.1' IDENTIFIED BY '"+password+"'",
+		"GRANT ALL ON idproxy.* TO idproxy@'127.0.0.1'",
+	)
+}
+
+func (s *server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *server) socket() string { return filepath.Join(s.dir, "sock") }
+
+// start starts the server and waits until it accepts connections.
+func (s *server) start() error {
+	s.cmd = exec.Command("mariadbd", "--no-defaults", "--user=root", "--datadir="+s.data(), "--socket="+s.socket(),
+		"--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", s.port), "--skip-name-resolve",
+		"--log-error="+filepath.Join(s.dir, "log"), "--innodb-buffer-pool-size=16M", "--autocommit=0")
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	var err error
+	for range 300 {
+		if err = s.exec("DO 0"); err == nil {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // only for the message
+	return errors.Join(err, fmt.Errorf("server log: %s", log))
+}
+
+// kill ends the server as a power failure does.
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait() // killed
+}
+
+// exec runs statements as root.
+func (s *server) exec(statements ...string) error {
+	cfg := driver.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.Logger = "root", "unix", s.socket(), &driver.NopLogger{}
+	cfg.Params = map[string]string{"autocommit": "1"}
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close() //nolint:errcheck // nothing is pending
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for _, q := range statements {
+		if _, err := db.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("%s: %w", q, err)
+		}
+	}
+	return nil
+}
+
+func (s *server) dsn() string {
+	return fmt.Sprintf("idproxy:%s@tcp(127.0.0.1:%d)/idproxy", password, s.port)
+}
+
+// dsns is where the tests that need any server run: the private MariaDB, and
+// one more if the environment names it.
+func dsns() map[string]string {
+	all := map[string]string{"mariadb": shared.dsn()}
+	if more := os.Getenv("IDSOURCE_MYSQL_TEST_DSN"); more != "" {
+		all["other"] = more
+	}
+	return all
+}
+
+// newStore makes a store on a server whose table does not exist.
+func newStore(t *testing.T, dsn string) *Store {
+	t.Helper()
+	s, err := New(Config{DSN: dsn})
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	if _, err := s.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS idproxy_segment"); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,295 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"idproxy/idsource"
+)
+
+func ask(key string, n uint64) idsource.Ask {
+	return idsource.Ask{Key: key, Count: n, Floor: 1, Last: math.MaxInt64}
+}
+
+func TestStore(t *testing.T) {
+	for name, dsn := range dsns() {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t, dsn)
+			ctx := t.Context()
+			if p, err := s.Position(ctx, "k"); p != (idsource.Position{}) || err != nil {
+				t.Errorf("Position without a table: %+v, %v", p, err)
+			}
+			if _, _, err := s.Reserve(ctx, ask("k", 1)); !errors.Is(err, idsource.ErrNoKey) {
+				t.Errorf("Reserve without a table: %v, want ErrNoKey", err)
+			}
+			for _, st := range []struct {
+				name string
+				do   func() error
+				want idsource.Position
+			}{
+				{"new", func() error { return s.Advance(ctx, "k", 5) }, idsource.Position{Next: 5}},
+				{"not down", func() error { return s.Advance(ctx, "k", 3) }, idsource.Position{Next: 5}},
+				{"reserve", func() error { return reserved(s, ask("k", 10), 5) }, idsource.Position{Next: 15, Used: true}},
+				{"floor", func() error {
+					return reserved(s, idsource.Ask{Key: "k", Count: 10, Floor: 100, Last: 200}, 100)
+				}, idsource.Position{Next: 110, Used: true}},
+				{"give back", func() error { _, err := s.GiveBack(ctx, "k", 105, 110); return err }, idsource.Position{Next: 105, Used: true}},
+				{"give back late", func() error { _, err := s.GiveBack(ctx, "k", 5, 10); return err }, idsource.Position{Next: 105, Used: true}},
+				{"up", func() error { return s.Advance(ctx, "k", 1000) }, idsource.Position{Next: 1000, Used: true}},
+				{"signed end", func() error { return s.Advance(ctx, "k", math.MaxInt64) }, idsource.Position{Next: math.MaxInt64, Used: true}},
+				{"last signed id", func() error { return reserved(s, ask("k", 1), math.MaxInt64) }, idsource.Position{Next: 1 << 63, Used: true}},
+				{"unsigned", func() error {
+					return reserved(s, idsource.Ask{Key: "k", Count: 100, Floor: 1, Last: math.MaxUint64 - 1}, 1<<63)
+				}, idsource.Position{Next: 1<<63 + 100, Used: true}},
+			} {
+				if err := st.do(); err != nil {
+					t.Fatalf("%s: %v", st.name, err)
+				}
+				if got, err := s.Position(ctx, "k"); got != st.want || err != nil {
+					t.Fatalf("%s: position %+v, %v, want %+v", st.name, got, err, st.want)
+				}
+			}
+			_, _, err := s.Reserve(ctx, ask("k", 1))
+			if full, ok := errors.AsType[*idsource.FullError](err); !ok || full.Next != 1<<63+100 {
+				t.Errorf("Reserve beyond the last id: %v, want a FullError", err)
+			}
+			if _, _, err := s.Reserve(ctx, ask("other", 1)); !errors.Is(err, idsource.ErrNoKey) {
+				t.Errorf("Reserve of a key that is not there: %v, want ErrNoKey", err)
+			}
+		})
+	}
+}
+
+func reserved(s *Store, a idsource.Ask, want uint64) error {
+	lo, hi, err := s.Reserve(context.Background(), a)
+	if err == nil && (lo != want || hi != lo+a.Count) {
+		err = fmt.Errorf("reserved [%d, %d), want %d ids from %d on", lo, hi, a.Count, want)
+	}
+	return err
+}
+
+func TestKeys(t *testing.T) {
+	s := newStore(t, shared.dsn())
+	keys := []string{"a", "A", "ä", `x' OR '1'='1`, `\`, `"`, "new\nline", "\x00", strings.Repeat("ü", 128)}
+	for i, key := range keys {
+		if err := s.Advance(t.Context(), key, uint64(i+1)); err != nil {
+			t.Errorf("Advance(%q): %v", key, err)
+		}
+	}
+	for i, key := range keys {
+		if p, err := s.Position(t.Context(), key); p.Next != uint64(i+1) || err != nil {
+			t.Errorf("Position(%q) = %+v, %v, want %d", key, p, err, i+1)
+		}
+	}
+	for _, key := range []string{strings.Repeat("x", 129), "\xff"} {
+		if err := s.Advance(t.Context(), key, 1); err == nil {
+			t.Errorf("Advance(%.20q) was accepted", key)
+		}
+	}
+}
+
+// A range costs one statement and nothing is prepared.
+func TestOneRoundTrip(t *testing.T) {
+	s := newStore(t, shared.dsn())
+	s.db.SetMaxOpenConns(1)
+	if err := s.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	status := func() (n int) {
+		var name string
+		if err := s.db.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'").Scan(&name, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := status()
+	for range 10 {
+		if _, _, err := s.Reserve(t.Context(), ask("k", 7)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := status() - before - 1; got != 10 {
+		t.Errorf("10 ranges cost %d statements, want 10", got)
+	}
+}
+
+// No error tells the password, whatever is wrong.
+func TestPasswordStaysSecret(t *testing.T) {
+	secret := "hunter2"
+	dsns := []string{
+		"idproxy:" + secret,
+		"idproxy:" + secret + "@tcp(127.0.0.1:1/idproxy",
+		"idproxy:" + secret + "/x@nowhere/idproxy",
+		"idproxy:x@" + secret + "(y)/idproxy",
+		"idproxy:" + secret + "@tcp(127.0.0.1:1)/",
+		"idproxy:" + secret + "@tcp(127.0.0.1:1)/idproxy?timeout=" + secret,
+		"idproxy:" + secret + "@tcp(127.0.0.1:1)/idproxy?tls=" + secret,
+		"idproxy:" + secret + "@tcp(127.0.0.1:1)/idproxy",
+		fmt.Sprintf("idproxy:%s@tcp(127.0.0.1:%d)/idproxy", secret, shared.port),
+		fmt.Sprintf("idproxy:%s@tcp(127.0.0.1:%d)/nothing", secret, shared.port),
+	}
+	for _, dsn := range dsns {
+		s, err := New(Config{DSN: dsn})
+		if err == nil {
+			_, err = s.Position(t.Context(), "k")
+			if err := s.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		}
+		if err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("dsn %q: error %v, want one without the password", dsn, err)
+		}
+	}
+}
+
+func TestDurabilityWarning(t *testing.T) {
+	for _, value := range []string{"2", "1"} {
+		if err := shared.exec("SET GLOBAL innodb_flush_log_at_trx_commit = " + value); err != nil {
+			t.Fatal(err)
+		}
+		s := newStore(t, shared.dsn())
+		var log bytes.Buffer
+		s.logger = slog.New(slog.NewTextHandler(&log, nil))
+		if err := s.Advance(t.Context(), "k", 1); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := s.Position(t.Context(), "k"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := map[string]int{"2": 1, "1": 0}[value]
+		if n := strings.Count(log.String(), "innodb_flush_log_at_trx_commit"); n != want {
+			t.Errorf("innodb_flush_log_at_trx_commit %s: %d warnings, want %d", value, n, want)
+		}
+	}
+}
+
+func newSegment(t *testing.T, s *Store) *idsource.Segment {
+	t.Helper()
+	src, err := idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: s, Step: 10, MaxStep: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := src.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return src
+}
+
+// The server dies and comes back, again and again, in the middle of fetches;
+// several processes' sources go on without a restart and no id comes twice.
+// The server runs with autocommit off, which the store must not fall for.
+func TestServerKilled(t *testing.T) {
+	if err := newStore(t, shared.dsn()).Advance(t.Context(), "order_id", 1); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var all []uint64
+	failed := 0
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 3 {
+		st, err := New(Config{DSN: shared.dsn()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = st.Close() })
+		src := newSegment(t, st)
+		for g := range 3 {
+			wg.Go(func() {
+				for n := 0; ; n++ {
+					ids := make([]uint64, 1+(n+g)%5)
+					err := src.Fill(context.Background(), ids, 1)
+					mu.Lock()
+					switch {
+					case err == nil:
+						all = append(all, ids...)
+					case errors.Is(err, idsource.StoreDown):
+						failed++
+					default:
+						t.Errorf("Fill: %v", err)
+					}
+					mu.Unlock()
+					select {
+					case <-done:
+						return
+					default:
+					}
+				}
+			})
+		}
+	}
+	for range 3 {
+		time.Sleep(200*time.Millisecond + time.Duration(rand.IntN(200))*time.Millisecond)
+		shared.kill()
+		time.Sleep(2500 * time.Millisecond) // longer than a Fill waits
+		if err := shared.start(); err != nil {
+			t.Fatalf("server did not come back: %v", err)
+		}
+	}
+	time.Sleep(1500 * time.Millisecond)
+	mu.Lock()
+	before := len(all)
+	mu.Unlock()
+	time.Sleep(200 * time.Millisecond)
+	close(done)
+	wg.Wait()
+	if len(all) == before {
+		t.Error("no id after the last restart")
+	}
+	if failed == 0 {
+		t.Error("no Fill failed: the server was not down")
+	}
+	slices.Sort(all)
+	for i := 1; i < len(all); i++ {
+		if all[i] == all[i-1] {
+			t.Fatalf("id %d was issued twice", all[i])
+		}
+	}
+	t.Logf("%d ids, %d refusals", len(all), failed)
+}
+
+// A backup is restored under a running source.
+func TestServerWentBack(t *testing.T) {
+	s := newStore(t, shared.dsn())
+	src := newSegment(t, s)
+	if err := src.Admit(t.Context(), "shop.orders.id", 0); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]uint64, 50)
+	if err := src.Fill(t.Context(), ids, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 20"); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for range 10 {
+		if err = src.Fill(t.Context(), ids, 1); err != nil {
+			break
+		}
+		if ids[0] <= 50 {
+			t.Fatalf("ids from %d on were issued again", ids[0])
+		}
+	}
+	if !errors.Is(err, idsource.Behind) {
+		t.Errorf("Fill: %v, want kind Behind", err)
+	}
+	again := newSegment(t, s)
+	if err := again.Admit(t.Context(), "shop.orders.id", 5000); !errors.Is(err, idsource.Behind) {
+		t.Errorf("Admit after a restart: %v, want kind Behind", err)
+	}
+}
