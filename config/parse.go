@@ -1,12 +1,122 @@
 package config
 
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// Most bytes of a file and most brackets open at once: far above any real one,
+// and low enough that the YAML parser, which calls itself for each level, cannot
+// exhaust the stack.
+const (
+	maxFile  = 1 << 20
+	maxDepth = 100
+)
+
 // Parse checks the content of a file. The name is for messages, and its folder
 // is what relative paths are relative to; env answers for ${NAME}. The error is
 // [Errors].
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
-	return nil, Errors{{Pos: Pos{name, 1, 1}, Message: "not read"}}
+	d := &decoder{file: name, env: env, keys: map[string]Pos{}, vals: map[string]Pos{}}
+	c := &Config{Path: name, Dir: filepath.Dir(name)}
+	c.setDefaults()
+	if root, ok := d.document(data); ok {
+		d.value(slot{dst: reflect.ValueOf(c).Elem(), tag: tag{words: "the file"}}, root)
+		d.check(c)
+	}
+	if len(d.errs) == 0 {
+		return c, nil
+	}
+	slices.SortStableFunc(d.errs, func(a, b *Error) int {
+		return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Column-b.Pos.Column)
+	})
+	return nil, d.errs
 }
 
-// Diff lists, by key path, what differs between two configurations and needs a
-// restart.
-func Diff(old, new *Config) []string { return nil }
+// document parses the YAML and returns the body of its one document; ok is false
+// when there is nothing to go on with.
+func (d *decoder) document(data []byte) (body ast.Node, ok bool) {
+	top := Pos{File: d.file, Line: 1, Column: 1}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if len(data) > maxFile || deep(data) {
+		d.fail(top, "the file is larger than 1 MiB or nested deeper than %d levels: this is no idproxy configuration", maxDepth)
+		return nil, false
+	}
+	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		d.syntax(data, err)
+		return nil, false
+	}
+	for i, doc := range file.Docs {
+		if i > 0 && (doc.Body != nil || doc.Start != nil) {
+			at := d.start(doc.Body)
+			if doc.Start != nil {
+				at = d.at(doc.Start)
+			}
+			d.fail(at, "a second YAML document starts here: remove the \"---\", one file is one document")
+		}
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		d.fail(top, "the file is empty: it needs at least \"listeners\"; config/example.yaml shows every key")
+		return nil, false
+	}
+	return file.Docs[0].Body, true
+}
+
+// syntax reports what the YAML parser did not understand, without the source lines
+// it would add: they may hold a password.
+func (d *decoder) syntax(data []byte, err error) {
+	at, message := Pos{File: d.file, Line: 1, Column: 1}, "cannot be read"
+	if e, ok := errors.AsType[yaml.Error](err); ok {
+		at, message = d.at(e.GetToken()), e.GetMessage()
+	}
+	hint := ""
+	if lines := bytes.Split(data, []byte("\n")); at.Line <= len(lines) && unquotedVariable(lines[at.Line-1]) {
+		hint = `; put values with ${...} in quotes: "${NAME}"`
+	}
+	d.fail(at, "not valid YAML: %s%s", message, hint)
+}
+
+// unquotedVariable reports whether a line has a ${ that no quote precedes: inside
+// {} YAML takes its brace for the start of a mapping.
+func unquotedVariable(line []byte) bool {
+	before, _, found := bytes.Cut(line, []byte("${"))
+	return found && !strings.HasSuffix(string(before), `"`) && !strings.HasSuffix(string(before), "'")
+}
+
+// deep reports whether more brackets or indents are open at once than any
+// configuration needs. Brackets in texts count too, which errs on the safe side.
+func deep(data []byte) bool {
+	open := 0
+	for line := range bytes.Lines(data) {
+		dashes := 0
+		for i, b := range line {
+			switch b {
+			case '[', '{':
+				open++
+			case ']', '}':
+				open = max(0, open-1)
+			case '-', '?', ':':
+				if i == 0 || line[i-1] == ' ' {
+					dashes++
+				}
+			}
+			if open > maxDepth || dashes > maxDepth {
+				return true
+			}
+		}
+		if len(line)-len(bytes.TrimLeft(line, " ")) > 2*maxDepth {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,157 @@
+package config
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// check looks at what single values cannot show. Values that were refused before
+// stand at zero and are passed over: one mistake gives one message.
+func (d *decoder) check(c *Config) {
+	d.splitTables(c)
+	c.complete()
+	d.checkListeners(c)
+	for i := range c.Stores {
+		d.checkStore(c, i)
+	}
+	for i := range c.Sources {
+		d.checkSource(c, &c.Sources[i])
+	}
+	d.checkRules(c)
+}
+
+// has reports whether the file names the key.
+func (d *decoder) has(path string) bool {
+	_, ok := d.keys[path]
+	return ok
+}
+
+func (d *decoder) checkListeners(c *Config) {
+	names := map[string]int{}
+	addrs := map[Addr]*Listener{}
+	for i := range c.Listeners {
+		l, path := &c.Listeners[i], item("listeners", i)
+		at := l.Pos
+		if d.has(path + "/name") {
+			at = d.vals[path+"/name"]
+			if !validName(l.Name) {
+				d.fail(at, "%s is not a name: use up to 64 letters, digits, \"_\", \"-\" and \".\", starting with a letter or digit", quote(l.Name))
+			}
+		}
+		if first, twice := names[l.Name]; twice {
+			d.fail(at, "listener name %s is already used in line %d: give each listener its own name", quote(l.Name), first)
+		} else {
+			names[l.Name] = at.Line
+		}
+		if first := addrs[l.Listen]; first != nil {
+			d.fail(d.vals[path+"/listen"], "%s is already listened on by %s in line %d: choose another port", l.Listen, quote(first.Name), first.Pos.Line)
+		} else if l.Listen.Address != "" && !strings.HasSuffix(l.Listen.Address, ":0") {
+			addrs[l.Listen] = l
+		}
+		if l.Listen.Address != "" && l.Listen == l.Upstream {
+			d.fail(d.vals[path+"/upstream"], "\"upstream\" is the address of this listener itself: name the server's address")
+		}
+		d.checkTLS(l, path)
+		d.checkProxyProtocol(l, path)
+	}
+}
+
+func (d *decoder) checkTLS(l *Listener, path string) {
+	u := path + "/upstream_tls"
+	if l.UpstreamTLS.Mode == TLSDisabled {
+		if l.TLS != nil {
+			d.later(d.vals[u+"/mode"], "mode: disabled together with \"tls\" (TLS from clients, none to the server) is not available yet: use as_client or required, or remove \"tls\"")
+		}
+		for _, key := range []string{"ca", "server_name"} {
+			if d.has(u + "/" + key) {
+				d.fail(d.keys[u+"/"+key], "%q has no effect with mode: disabled: remove one of the two", key)
+			}
+		}
+	}
+}
+
+func (d *decoder) checkProxyProtocol(l *Listener, path string) {
+	if l.ProxyProtocol == nil {
+		return
+	}
+	for i, network := range l.ProxyProtocol.Accept {
+		if _, err := netip.ParsePrefix(network); err != nil && network != "" {
+			d.fail(d.vals[item(path+"/proxy_protocol/accept", i)], "%s is no network: write it like 10.0.0.0/8 or fd00::/8", quote(network))
+		}
+	}
+}
+
+func (d *decoder) checkStore(c *Config, i int) {
+	s := &c.Stores[i]
+	path := "stores/" + s.Name
+	if s.Name == DefaultStore {
+		return
+	}
+	kinds := d.kinds(path, []string{"mysql", "file", "redis", "etcd"})
+	if len(kinds) != 1 {
+		d.fail(s.Pos, "store %s must have exactly one of mysql, file, redis and etcd, has %s", quote(s.Name), count(kinds))
+	}
+	if s.MySQL != nil {
+		d.checkDSN(s.MySQL, path+"/mysql")
+	}
+	if s.File == nil || s.File.Dir == "" {
+		return
+	}
+	for _, other := range c.Stores[:i] {
+		if other.File != nil && other.File.Dir == s.File.Dir {
+			d.fail(d.vals[path+"/file/dir"], "store %s in line %d has the same folder: use one store for both", quote(other.Name), other.Pos.Line)
+		}
+	}
+}
+
+// checkDSN asks for a shape only: the driver knows the rest, and this package
+// does not import it.
+func (d *decoder) checkDSN(m *MySQLStore, path string) {
+	one, many := d.has(path+"/dsn"), d.has(path+"/dsns")
+	switch {
+	case one && many:
+		d.fail(d.keys[path+"/dsns"], "\"dsn\" and \"dsns\" exclude each other: remove one of them")
+	case !one && !many && d.sound(path):
+		d.fail(d.keys[path], "\"dsn\" is missing and has no default: add it to \"mysql\"")
+	}
+	if one && m.DSN != "" {
+		d.dsnShape(d.vals[path+"/dsn"], string(m.DSN))
+	}
+	for i, dsn := range m.DSNs {
+		d.dsnShape(d.vals[item(path+"/dsns", i)], string(dsn))
+	}
+}
+
+// sound reports whether the file names the key and nothing was wrong with its value:
+// what is missing behind it is worth a message then.
+func (d *decoder) sound(path string) bool { return d.has(path) && !d.failedAt(d.vals[path]) }
+
+func (d *decoder) dsnShape(at Pos, dsn string) {
+	slash := strings.LastIndexByte(strings.SplitN(dsn, "?", 2)[0], '/')
+	if strings.Contains(dsn, "://") || slash < 0 {
+		d.fail(at, "\"dsn\" is no DSN of go-sql-driver: write user:password@tcp(host:3306)/database")
+	} else if database, _, _ := strings.Cut(dsn[slash+1:], "?"); database == "" {
+		d.fail(at, "\"dsn\" names no database: write user:password@tcp(host:3306)/database")
+	}
+}
+
+// kinds lists which of several keys that exclude each other are there.
+func (d *decoder) kinds(path string, all []string) []string {
+	var there []string
+	for _, k := range all {
+		if d.has(path + "/" + k) {
+			there = append(there, k)
+		}
+	}
+	return there
+}
+
+func count(kinds []string) string {
+	if len(kinds) == 0 {
+		return "none"
+	}
+	return strings.Join(kinds, " and ")
+}
+
+func item(path string, i int) string { return join(path, strconv.Itoa(i)) }

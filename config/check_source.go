@@ -1,0 +1,209 @@
+package config
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxStepLimit keeps one fetch from using up a noticeable part of the numbers.
+const maxStepLimit = 1000000000
+
+func (d *decoder) checkSource(c *Config, s *Source) {
+	path := "sources/" + s.Name
+	kinds := d.kinds(path, []string{"segment", "snowflake", "uuidv7", "objectid"})
+	if len(kinds) != 1 {
+		d.fail(s.Pos, "source %s must have exactly one of segment, snowflake, uuidv7 and objectid, has %s", quote(s.Name), count(kinds))
+	}
+	if s.Segment != nil {
+		d.checkSegment(c, s.Segment, path+"/segment")
+	}
+	if s.Snowflake != nil {
+		d.checkSnowflake(c, s.Snowflake, path+"/snowflake")
+	}
+}
+
+func (d *decoder) checkSegment(c *Config, g *Segment, path string) {
+	if st := d.store(c, path+"/store", g.Store); st != nil && st.Redis != nil {
+		d.fail(d.vals[path+"/store"], "store %s is a redis store, which cannot keep segments: name a mysql or file store", quote(g.Store))
+	}
+	d.checkKey(g.Key, path+"/key")
+	for _, n := range []struct {
+		key   string
+		value uint64
+		most  uint64
+	}{{"start", g.Start, math.MaxInt64}, {"step", g.Step, maxStepLimit}, {"max_step", g.MaxStep, maxStepLimit}} {
+		if at, ok := d.vals[path+"/"+n.key]; ok && (n.value < 1 || n.value > n.most) && !d.failedAt(at) {
+			d.fail(at, "%q must be from 1 to %d, got %d", n.key, n.most, n.value)
+		}
+	}
+	if at, ok := d.vals[path+"/max_step"]; ok && g.MaxStep < g.Step && !d.failedAt(at) {
+		d.fail(at, "\"max_step\" (%d) is below \"step\" (%d): raise it or lower \"step\"", g.MaxStep, g.Step)
+	}
+}
+
+// failedAt reports whether the value at a position was refused already.
+func (d *decoder) failedAt(at Pos) bool {
+	for _, e := range d.errs {
+		if e.Pos == at {
+			return true
+		}
+	}
+	return false
+}
+
+// store resolves the name of a store that the file gives.
+func (d *decoder) store(c *Config, path, name string) *Store {
+	if !d.has(path) || d.failedAt(d.vals[path]) {
+		return nil
+	}
+	s := c.Store(name)
+	if s == nil || name == DefaultStore {
+		d.fail(d.vals[path], "there is no store %s: %s", quote(name), available("stores", storeNames(c)))
+		return nil
+	}
+	return s
+}
+
+var keyPlaceholder = regexp.MustCompile(`\{(schema|table)\}`)
+
+// checkKey bounds the series' name to what fits the key column of a MySQL store
+// and the name of a file.
+func (d *decoder) checkKey(key, path string) {
+	at, ok := d.vals[path]
+	if !ok || d.failedAt(at) {
+		return
+	}
+	if keyPlaceholder.MatchString(key) {
+		d.later(at, "{schema} and {table} in \"key\" are not available yet: write a plain name, one series for all tables of the source")
+		return
+	}
+	if !validName(key) {
+		d.fail(at, "%s is not a key: use up to 64 letters, digits, \"_\", \"-\" and \".\", starting with a letter or digit", quote(key))
+	}
+}
+
+func (d *decoder) checkSnowflake(c *Config, f *Snowflake, path string) {
+	worker, workers := d.has(path+"/worker"), d.has(path+"/workers")
+	switch {
+	case worker && workers:
+		d.fail(d.keys[path+"/worker"], "\"worker\" and \"workers\" exclude each other: remove one of them")
+	case !worker && !workers && d.sound(path):
+		d.fail(d.keys[path], "\"worker\" is missing and has no default: add a number that no other process uses")
+	}
+	if s := d.store(c, path+"/workers", f.Workers); s != nil && s.File != nil {
+		d.fail(d.vals[path+"/workers"], "store %s is a file store, which cannot lease worker numbers: give a fixed number with \"worker\"", quote(f.Workers))
+	}
+	if s := d.store(c, path+"/store", f.Store); s != nil && s.File == nil {
+		d.fail(d.vals[path+"/store"], "store %s is no file store: the fence of a fixed worker needs one", quote(f.Store))
+	}
+	for _, key := range []string{"store", "lease"} {
+		if (key == "store") == workers && d.has(path+"/"+key) {
+			d.fail(d.keys[path+"/"+key], "%q does not go with %s: remove it", key, map[bool]string{true: `"workers"`, false: `a fixed "worker"`}[workers])
+		}
+	}
+	l, ok := parseLayout(f.Layout)
+	if !ok {
+		d.fail(d.vals[path+"/layout"], "\"layout\" must be bits of time/worker/sequence such as 41/10/12, or time/datacenter+worker/sequence such as 41/5+5/12, "+
+			"at most 63 together and 32 for worker or sequence, got %s", quote(f.Layout))
+		return
+	}
+	d.checkLayout(f, l, path)
+	d.checkSequence(f.Sequence, l, path)
+}
+
+// layout is the bits of each part of a snowflake id. Only its shape is read here;
+// idsource gives it its meaning.
+type layout struct {
+	time, datacenter, worker, sequence int
+	unit                               time.Duration
+	split                              bool // time/datacenter+worker/sequence
+}
+
+var layoutShape = regexp.MustCompile(`^([1-9]\d?)(s|ms|x10ms)?/(?:([1-9]\d?)\+)?([1-9]\d?)/([1-9]\d?)$`)
+
+var layoutUnits = map[string]time.Duration{"": time.Millisecond, "ms": time.Millisecond, "x10ms": 10 * time.Millisecond, "s": time.Second}
+
+func parseLayout(s string) (layout, bool) {
+	m := layoutShape.FindStringSubmatch(s)
+	if m == nil {
+		return layout{}, false
+	}
+	var bits [4]int
+	for i, group := range []int{1, 3, 4, 5} {
+		bits[i], _ = strconv.Atoi(m[group]) // digits by the expression; an absent datacenter is 0
+	}
+	l := layout{time: bits[0], datacenter: bits[1], worker: bits[2], sequence: bits[3], unit: layoutUnits[m[2]], split: m[3] != ""}
+	workers := l.datacenter + l.worker
+	return l, l.time+workers+l.sequence <= 63 && workers <= 32 && l.sequence <= 32
+}
+
+// checkLayout compares the numbers of a source with the bits they have.
+func (d *decoder) checkLayout(f *Snowflake, l layout, path string) {
+	if at, ok := d.vals[path+"/worker"]; ok && f.Worker >= 1<<l.worker {
+		d.fail(at, "\"worker\" is %d, but layout %s has room for 0 to %d", f.Worker, f.Layout, 1<<l.worker-1)
+	}
+	at, has := d.vals[path+"/datacenter"]
+	switch {
+	case has && !l.split:
+		d.fail(at, "\"datacenter\" needs a layout with datacenter bits such as 41/5+5/12, and this one is %s", f.Layout)
+	case has && f.Datacenter >= 1<<l.datacenter:
+		d.fail(at, "\"datacenter\" is %d, but layout %s has room for 0 to %d", f.Datacenter, f.Layout, 1<<l.datacenter-1)
+	case !has && l.split && d.has(path+"/worker"):
+		d.fail(d.keys[path], "\"datacenter\" is missing: layout %s has datacenter bits", f.Layout)
+	}
+	d.checkEpoch(f, l, path)
+}
+
+// checkEpoch refuses an epoch from which no id can be made now.
+func (d *decoder) checkEpoch(f *Snowflake, l layout, path string) {
+	at, ok := d.vals[path+"/epoch"]
+	if !ok {
+		at = d.vals[path+"/layout"]
+	}
+	since := time.Now().UnixMilli() - f.Epoch.UnixMilli() // not time.Since, which ends at 292 years
+	switch {
+	case d.failedAt(at):
+	case since < 0:
+		d.fail(at, "\"epoch\" lies in the future: choose a time before the first id, and never change it later")
+	case since/l.unit.Milliseconds() >= 1<<l.time:
+		d.fail(at, "layout %s is used up: its %d time bits have run out since %s; choose a later epoch or more time bits",
+			f.Layout, l.time, f.Epoch.Format(time.RFC3339))
+	}
+}
+
+func (d *decoder) checkSequence(s string, l layout, path string) {
+	at, ok := d.vals[path+"/sequence"]
+	if !ok || d.failedAt(at) || s == "continue" || s == "zero" || s == "random" {
+		return
+	}
+	most := uint64(1) << l.sequence
+	digits, random := strings.CutPrefix(s, "random:")
+	if n, err := strconv.ParseUint(digits, 10, 64); !random || err != nil || n == 0 || n > most {
+		d.fail(at, "\"sequence\" must be continue, zero, random or random:N with N from 1 to %d, got %s", most, quote(s))
+	}
+}
+
+func storeNames(c *Config) []string {
+	var names []string
+	for _, s := range c.Stores {
+		if s.Name != DefaultStore {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// available ends the message about a name that does not exist.
+func available(what string, names []string) string {
+	const most = 10
+	switch {
+	case len(names) == 0:
+		return "the file defines no " + what
+	case len(names) > most:
+		return "define it under \"" + what + "\""
+	}
+	return "define it under \"" + what + "\", or use " + listOf(names)
+}

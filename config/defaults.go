@@ -1,0 +1,124 @@
+package config
+
+import (
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+const (
+	defaultStep    = 1000
+	defaultMaxStep = 1000000
+	defaultLayout  = "41/10/12"
+	defaultDir     = "idproxy-data"
+)
+
+func (c *Config) setDefaults() {
+	c.Limits = Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20}
+	c.ShutdownTimeout = 30 * time.Second
+	c.Log = Log{Level: "info", Format: "text"}
+}
+
+func (l *Listener) setDefaults() { l.UpstreamTLS.Mode = TLSAsClient }
+
+func (s *Segment) setDefaults() {
+	s.Start, s.Step, s.StepPolicy, s.Prefetch = 1, defaultStep, "leaf", 10
+}
+
+func (s *Snowflake) setDefaults() {
+	s.Layout = defaultLayout
+	s.Epoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	s.Sequence = "continue"
+	s.MaxAhead = 3 * time.Second
+	s.ClockBack.Hold = 15 * time.Millisecond
+}
+
+func (l *Lease) setDefaults() { l.Heartbeat, l.Reclaim = 2*time.Second, 20*time.Second }
+
+func (r *Rule) setDefaults() {
+	r.Explicit, r.Unsupported = ExplicitKeep, UnsupportedReject
+	r.LastInsertID, r.Mode = LastIDServer, ModeEnforce
+}
+
+func (g *Gene) setDefaults() { g.By = "mod" }
+
+// complete fills the defaults that depend on other keys and joins relative paths
+// to the folder of the file.
+func (c *Config) complete() {
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		if l.Name == "" {
+			l.Name = "listener" + strconv.Itoa(i)
+		}
+		paths := []*string{&l.UpstreamTLS.CA}
+		if l.TLS != nil {
+			paths = append(paths, &l.TLS.Cert, &l.TLS.Key, &l.TLS.ClientCA)
+		}
+		for _, a := range []*Addr{&l.Listen, &l.Upstream} {
+			if a.Network == "unix" {
+				paths = append(paths, &a.Address)
+			}
+		}
+		c.joinDir(paths)
+	}
+	for _, s := range c.Stores {
+		if s.File != nil {
+			c.joinDir([]*string{&s.File.Dir})
+		}
+	}
+	for i := range c.Sources {
+		c.completeSource(&c.Sources[i])
+	}
+}
+
+func (c *Config) completeSource(s *Source) {
+	if g := s.Segment; g != nil {
+		if g.Key == "" {
+			g.Key = s.Name
+		}
+		if g.MaxStep == 0 {
+			g.MaxStep = max(defaultMaxStep, g.Step)
+		}
+		if g.Store == "" {
+			g.Store = c.defaultStore()
+		}
+	}
+	if f := s.Snowflake; f != nil {
+		if f.ClockBack.Then == "" {
+			f.ClockBack.Then = ThenError
+			if f.Workers != "" {
+				f.ClockBack.Then = ThenSwap
+			}
+		}
+		if f.Store == "" && f.Workers == "" {
+			f.Store = c.defaultStore()
+		}
+	}
+}
+
+// defaultStore is the store that has the default folder, added when there is none:
+// two stores on one folder would lock each other out.
+func (c *Config) defaultStore() string {
+	dir := filepath.Join(c.Dir, defaultDir)
+	for _, s := range c.Stores {
+		if s.File != nil && s.File.Dir == dir {
+			return s.Name
+		}
+	}
+	c.Stores = append(c.Stores, Store{
+		Pos:  Pos{File: c.Path, Line: 1, Column: 1},
+		Name: DefaultStore,
+		File: &FileStore{Dir: dir},
+	})
+	return DefaultStore
+}
+
+func (c *Config) joinDir(paths []*string) {
+	for _, p := range paths {
+		if *p != "" && !filepath.IsAbs(*p) && (*p)[0] != '@' { // @: a socket without a file
+			*p = filepath.Join(c.Dir, *p)
+		} else if *p != "" && (*p)[0] != '@' {
+			*p = filepath.Clean(*p)
+		}
+	}
+}

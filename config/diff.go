@@ -1,0 +1,94 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Diff lists by key path, in a fixed order, what differs between the configuration
+// in force and a new one and cannot change while the program runs: any listener,
+// and the definition of a store or source that exists. An empty list means that
+// new can be put in force: it differs at most in rules, limits, log,
+// shutdown_timeout and in stores and sources that old does not have.
+//
+// Values are compared as they are after defaults and the environment, so a key
+// written out at its default is no change. Where things stand in the file never is.
+func Diff(old, new *Config) (needsRestart []string) {
+	var d differ
+	d.named("listeners", byName(old.Listeners), byName(new.Listeners))
+	for _, l := range new.Listeners {
+		if _, ok := byName(old.Listeners).get(l.Name); !ok {
+			d.add("listeners."+l.Name, "added")
+		}
+	}
+	d.named("stores", byName(old.Stores), byName(new.Stores))
+	d.named("sources", byName(old.Sources), byName(new.Sources))
+	d.compare("admin", reflect.ValueOf(old.Admin), reflect.ValueOf(new.Admin))
+	d.compare("ids", reflect.ValueOf(old.IDs), reflect.ValueOf(new.IDs))
+	return d.paths
+}
+
+type differ struct{ paths []string }
+
+func (d *differ) add(path, how string) { d.paths = append(d.paths, path+" ("+how+")") }
+
+// set is the elements of a list by their names, in the list's order.
+type set struct {
+	names  []string
+	values []reflect.Value
+}
+
+func byName(list any) set {
+	v := reflect.ValueOf(list)
+	var s set
+	for i := range v.Len() {
+		s.names = append(s.names, v.Index(i).FieldByName("Name").String())
+		s.values = append(s.values, v.Index(i))
+	}
+	return s
+}
+
+func (s set) get(name string) (reflect.Value, bool) {
+	for i, n := range s.names {
+		if n == name {
+			return s.values[i], true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// named compares what both have, and reports what the new one lacks.
+func (d *differ) named(path string, old, new set) {
+	for i, name := range old.names {
+		if v, ok := new.get(name); ok {
+			d.compare(path+"."+name, old.values[i], v)
+		} else {
+			d.add(path+"."+name, "removed")
+		}
+	}
+}
+
+// compare goes down to the single keys, so that the list names what changed.
+func (d *differ) compare(path string, a, b reflect.Value) {
+	if a.Kind() == reflect.Pointer {
+		switch {
+		case a.IsNil() && b.IsNil():
+		case a.IsNil():
+			d.add(path, "added")
+		case b.IsNil():
+			d.add(path, "removed")
+		default:
+			d.compare(path, a.Elem(), b.Elem())
+		}
+		return
+	}
+	if a.Kind() != reflect.Struct || isScalar(a) {
+		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+			d.add(path, "changed")
+		}
+		return
+	}
+	for _, f := range fieldsOf(a.Type()) {
+		d.compare(strings.Join([]string{path, f.tag.name}, "."), a.Field(f.index), b.Field(f.index))
+	}
+}

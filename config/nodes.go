@@ -1,0 +1,80 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// start is where a node begins. The library puts a block mapping at its first
+// colon and a pair likewise; people look at the first key.
+func (d *decoder) start(n ast.Node) Pos {
+	switch m := n.(type) {
+	case nil:
+		return Pos{File: d.file, Line: 1, Column: 1}
+	case *ast.MappingNode:
+		if !m.IsFlowStyle && len(m.Values) > 0 {
+			return d.start(m.Values[0].Key)
+		}
+	case *ast.MappingValueNode:
+		return d.start(m.Key)
+	}
+	return d.at(n.GetToken())
+}
+
+func (d *decoder) at(t *token.Token) Pos {
+	if t == nil || t.Position == nil {
+		return Pos{File: d.file, Line: 1, Column: 1}
+	}
+	return Pos{File: d.file, Line: max(1, t.Position.Line), Column: max(1, t.Position.Column)}
+}
+
+// keyText is the text of a key as written.
+func keyText(k ast.MapKeyNode) (string, bool) {
+	switch k := k.(type) {
+	case *ast.StringNode:
+		return k.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+		return k.GetToken().Value, true
+	}
+	return "", false
+}
+
+// kindOf names a node in the words of somebody who writes YAML.
+func kindOf(n ast.Node) string {
+	switch n.(type) {
+	case ast.MapNode:
+		return "a mapping"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return "a number"
+	case *ast.BoolNode:
+		return "true or false"
+	}
+	return "a text"
+}
+
+// quote shows what the file says, shortened. What has an @ may be a DSN in the
+// wrong place, password and all, and is not shown.
+func quote(s string) string {
+	const most = 60
+	switch {
+	case strings.Contains(s, "@"):
+		return "(not shown: it has an @ and may hold a password)"
+	case len(s) > most:
+		return strconv.Quote(strings.ToValidUTF8(s[:most], "") + "...")
+	}
+	return strconv.Quote(s)
+}
+
+func validName(s string) bool {
+	if s == "" || len(s) > 64 || strings.IndexByte("_-.", s[0]) >= 0 {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.')
+	})
+}
