@@ -1,0 +1,264 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"idproxy/config"
+)
+
+// The checks of this file are about the repository, not the program. Each is a function from what it looks at to the
+// violations it finds, and each is shown an offender, for a check that finds nothing ever would pass as well.
+
+const root = ".." // the module, seen from this package
+
+const module = "idproxy/"
+
+// goPackage is what `go list -json` says of a package.
+type goPackage struct {
+	ImportPath string
+	Doc        string
+	Imports    []string
+}
+
+// arrows are the imports that a package may have inside the module; a name ending in / stands for all below it.
+// What is not here may import nothing. Only cmd and tests know config.
+var arrows = map[string][]string{
+	"cmd/idproxy":  {"config", "proxy", "proxy/", "rewriter", "idsource", "idsource/"},
+	"proxy":        {"proxy/wire", "rewriter"},
+	"idsource/":    {"idsource"},
+	"integration":  {""},
+	"integration/": {""},
+}
+
+// pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
+var (
+	pure = []string{"rewriter", "proxy/wire"}
+	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
+)
+
+func covers(pattern, name string) bool {
+	return pattern == name || (pattern == "" || strings.HasSuffix(pattern, "/")) && strings.HasPrefix(name, pattern)
+}
+
+func wrongImports(packages []goPackage) (wrong []string) {
+	for _, p := range packages {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		var allowed []string
+		for pattern, targets := range arrows {
+			if covers(pattern, from) {
+				allowed = append(allowed, targets...)
+			}
+		}
+		for _, path := range p.Imports {
+			to, ours := strings.CutPrefix(path, module)
+			ok := slices.ContainsFunc(allowed, func(pattern string) bool { return covers(pattern, to) })
+			if ours && !ok || slices.Contains(pure, from) && slices.Contains(io, path) {
+				wrong = append(wrong, from+" -> "+to)
+			}
+		}
+	}
+	return wrong
+}
+
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Imports", "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []goPackage
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p goPackage
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 5 {
+		t.Fatalf("go list finds %d packages", len(all))
+	}
+	return all
+}
+
+func TestImportArrows(t *testing.T) {
+	if wrong := wrongImports(packages(t)); wrong != nil {
+		t.Errorf("imports against the map: %q", wrong)
+	}
+	for from, to := range map[string]string{
+		"rewriter": module + "proxy/wire", "proxy": module + "config", "proxy/wire": module + "rewriter",
+		"config": module + "idsource", "idsource": module + "config", "idsource/mysql": module + "idsource/file",
+		"cmd/idproxy": module + "integration/servers", "unknown": module + "rewriter", "proxy/admin": module + "proxy",
+	} {
+		if wrongImports([]goPackage{{ImportPath: module + from, Imports: []string{"fmt", to}}}) == nil {
+			t.Errorf("%s -> %s is not found", from, to)
+		}
+	}
+	if wrongImports([]goPackage{{ImportPath: module + "rewriter", Imports: []string{"os"}}}) == nil {
+		t.Error("rewriter -> os is not found")
+	}
+}
+
+func undocumented(packages []goPackage) (names []string) {
+	for _, p := range packages {
+		if p.Doc == "" {
+			names = append(names, p.ImportPath)
+		}
+	}
+	return names
+}
+
+func TestPackageDocs(t *testing.T) {
+	if names := undocumented(packages(t)); names != nil {
+		t.Errorf("packages without documentation: %q", names)
+	}
+	if undocumented([]goPackage{{ImportPath: "idproxy/x"}}) == nil {
+		t.Error("a package without documentation is not found")
+	}
+}
+
+// repoFiles are the repository's files, committed or about to be.
+func repoFiles(t *testing.T) []string {
+	t.Helper()
+	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	files = slices.DeleteFunc(files, func(name string) bool {
+		_, err := os.Stat(filepath.Join(root, name))
+		return err != nil // deleted, but not yet committed as such
+	})
+	if len(files) < 10 {
+		t.Fatalf("git lists %d files", len(files))
+	}
+	return files
+}
+
+// aHome matches paths into somebody's home folder.
+var aHome = regexp.MustCompile(`(^|[\s"'=:(])(/home|/Users|/root)` + `/\w`)
+
+// machinePaths finds paths that exist on one machine only: into its checkout, or into a home folder.
+func machinePaths(name, text, checkout string) (found []string) {
+	for i, line := range strings.Split(text, "\n") {
+		if strings.Contains(line, checkout+"/") || aHome.MatchString(line) {
+			found = append(found, fmt.Sprintf("%s:%d: %s", name, i+1, line))
+		}
+	}
+	return found
+}
+
+func TestNoMachinePaths(t *testing.T) {
+	checkout, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range repoFiles(t) {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := machinePaths(name, string(text), checkout); found != nil {
+			t.Errorf("paths of one machine: %q", found)
+		}
+	}
+	for _, line := range []string{"see " + checkout + "/x", "dir: /home" + "/me/x", "/root" + "/x"} {
+		if machinePaths("f", line, checkout) == nil {
+			t.Errorf("%q is not found", line)
+		}
+	}
+}
+
+// badWords finds marks of unfinished work and of tests that are left out.
+func badWords(name, text string) (found []string) {
+	for i, line := range strings.Split(text, "\n") {
+		if unfinished.MatchString(line) {
+			found = append(found, fmt.Sprintf("%s:%d: %s", name, i+1, line))
+		}
+	}
+	return found
+}
+
+var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b|\b(t|b|tb)\.(Skip|Skipf|SkipNow)` + `\(`)
+
+func TestNothingLeftUnfinished(t *testing.T) {
+	for _, name := range repoFiles(t) {
+		if filepath.Ext(name) != ".go" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := badWords(name, string(text)); found != nil {
+			t.Errorf("left unfinished: %q", found)
+		}
+	}
+	for _, line := range []string{"// TO" + "DO: later", "\tt.Skip" + "(\"no server\")"} {
+		if badWords("f.go", line) == nil {
+			t.Errorf("%q is not found", line)
+		}
+	}
+}
+
+// gofumpt lists the files below dir that it would change. Its version is the Makefile's.
+func gofumpt(t *testing.T, dir string) string {
+	t.Helper()
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^GOFUMPT\s*:= (\S+)$`).FindSubmatch(makefile)
+	if version == nil {
+		t.Fatal("the Makefile names no gofumpt")
+	}
+	cmd := exec.Command("go", "run", string(version[1]), "-l", dir)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("gofumpt: %v", err)
+	}
+	return string(out)
+}
+
+func TestFormat(t *testing.T) {
+	if files := gofumpt(t, "."); files != "" {
+		t.Errorf("not formatted by gofumpt:\n%s", files)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x.go"), []byte("package x\n\nfunc f() {\n\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if gofumpt(t, dir) == "" {
+		t.Error("a badly formatted file is not found")
+	}
+}
+
+// loadConfig loads a configuration file with every environment variable set.
+func loadConfig(name, text string) (*config.Config, error) {
+	return config.Parse(name, []byte(text), func(string) (string, bool) { return "set", true })
+}
+
+func TestExampleConfiguration(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "config/example.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadConfig("example.yaml", string(text)); err != nil {
+		t.Error(err)
+	}
+	if _, err := loadConfig("example.yaml", string(text)+"\nnonsense: 1\n"); err == nil {
+		t.Error("an unknown key is not found")
+	}
+}
