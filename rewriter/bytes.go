@@ -142,13 +142,13 @@ func foldEqual(word []byte, lower string) bool {
 	return true
 }
 
-// foldEqualAny is foldEqual for a text that may hold upper case itself.
-func foldEqualAny(word []byte, name string) bool {
+// equalFold reports whether two names are equal but for the case of their ASCII letters.
+func equalFold[T []byte | string](word T, name string) bool {
 	if len(word) != len(name) {
 		return false
 	}
-	for i, c := range word {
-		d := name[i]
+	for i := range len(name) {
+		c, d := word[i], name[i]
 		if c == d {
 			continue
 		}

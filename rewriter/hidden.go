@@ -6,7 +6,7 @@ package rewriter
 // too few. Texts that come from variables or expressions at run time are not seen.
 func Hidden(dst []Name, text []byte, m Mode) []Name { return hidden(dst, text, m, 0) }
 
-// maxHidden bounds literals within literals: PREPARE s FROM 'PREPARE t FROM ''...'''.
+// maxHidden bounds literals within literals: PREPARE s FROM 'PREPARE t FROM ”...”'.
 const maxHidden = 4
 
 func hidden(dst []Name, text []byte, m Mode, level int) []Name {

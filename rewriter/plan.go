@@ -1,51 +1,134 @@
 package rewriter
 
-import "errors"
-
-// Table is what the server says of a table: its visible columns in order.
-type Table struct{ Columns []Column }
-
-// Column is one visible column of a table.
-type Column struct {
-	Name          string
-	AutoIncrement bool
-	Max           uint64 // greatest id the column can hold; 0: it cannot hold a generated number (DATE, BLOB, DOUBLE, ...)
-}
-
-// Index returns the position of a column, compared without regard to case as servers do, or -1.
-func (t *Table) Index(column string) int { return -1 }
+import (
+	"errors"
+	"slices"
+	"strconv"
+)
 
 // Errors of [Plan.Read] beside *[Unsupported].
 var (
 	// ErrNeedTable: the statement has no column list; read it again with the table's facts.
 	ErrNeedTable = errors.New("table facts needed")
-	// ErrRefusedByServer: the server is certain to refuse the text before it writes anything; forward it unchanged, so
-	// that the application sees the server's own error.
+	// ErrRefusedByServer: the server refuses the text when it resolves names, before it writes anything; forward it
+	// unchanged, so that the application sees the server's own error. When the statement has no column list this rests
+	// on the table's facts: make sure they are fresh first.
 	ErrRefusedByServer = errors.New("statement that the server refuses")
 )
 
-// Unsupported is the error for a statement that is not edited.
+// Unsupported is the error for a statement that is not edited. It carries no value of the statement.
 type Unsupported struct {
-	Form string // what stands in the way, such as "INSERT ... SELECT" or "not understood at byte 37: ..."
+	Form string // what stands in the way, such as "INSERT ... SELECT" or "not understood at byte 37: unexpected word"
 }
 
 func (e *Unsupported) Error() string { return e.Form }
 
-// Plan is what to do to one INSERT or REPLACE.
+// Plan is what to do to one INSERT or REPLACE. The zero Plan is ready; reading another statement keeps its memory.
 type Plan struct {
 	Rows            int    // tuples of the statement
 	Generated       int    // tuples whose id comes from the source
 	ZeroDoubt       bool   // some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
 	LastExplicit    uint64 // the last tuple's id as the OK packet shows it (-5 is 2^64-5), when no row is generated
 	HasLastExplicit bool
-	ReadsLastID     bool // the statement mentions LAST_INSERT_ID or identity
+	ReadsLastID     bool // the statement mentions LAST_INSERT_ID or identity outside strings and comments
+
+	edits   []edit
+	moves   []Span // sources of opMove and opMoveCarry, in their order
+	column  []byte // `id`
+	list    []byte // (`a`,`id`): the column list that a statement without one gets
+	carry   bool   // the last tuple is explicit and carries LAST_INSERT_ID(first), instead of the last generated one
+	carried uint64 // the id of that tuple
 }
 
-// Read reads the INSERT or REPLACE that text is. table may be nil when the facts are unknown.
-func (p *Plan) Read(text []byte, m Mode, rule *Rule, table *Table) error {
-	*p = Plan{}
-	return &Unsupported{Form: "not available yet"}
+// edit replaces the bytes from start up to end with what op says. The edits of a plan ascend and do not overlap.
+type edit struct {
+	start, end uint32
+	op         op
 }
 
-// Append appends the rewritten statement to dst. text is what Read read; ids are p.Generated ids in row order.
-func (p *Plan) Append(dst, text []byte, ids []uint64) []byte { return append(dst, text...) }
+type op uint8
+
+const (
+	opDelete    op = iota // nothing
+	opColumn              // ,`id`
+	opList                // the column list
+	opID                  // the next id
+	opAppendID            // a comma and the next id
+	opMove                // a comma and the bytes of the next move
+	opCarry               // the explicit id and +0*LAST_INSERT_ID(first)
+	opMoveCarry           // a comma and what opCarry writes
+)
+
+// widestEdit bounds the bytes an edit adds, but for the list and the column, whose lengths are known.
+const widestEdit = len(",+0*LAST_INSERT_ID()") + 2*20
+
+func (p *Plan) reset() {
+	*p = Plan{edits: p.edits[:0], moves: p.moves[:0], column: p.column[:0], list: p.list[:0]}
+}
+
+func (p *Plan) edit(start, end int, o op) {
+	p.edits = append(p.edits, edit{start: uint32(start), end: uint32(end), op: o})
+}
+
+// Append appends the rewritten statement to dst. text is what Read read, unchanged; ids are p.Generated ids, ascending, in
+// row order; it panics when they are fewer.
+//
+// Generated rows get plain numbers but for the last, which reads LAST_INSERT_ID(first)+k: that makes the server itself
+// report and remember the first.
+func (p *Plan) Append(dst, text []byte, ids []uint64) []byte {
+	dst = slices.Grow(dst, p.size(len(text)))
+	at, row, move := 0, 0, 0
+	for _, e := range p.edits {
+		dst = append(dst, text[at:e.start]...)
+		at = int(e.end)
+		switch e.op {
+		case opColumn:
+			dst = append(append(dst, ','), p.column...)
+		case opList:
+			dst = append(dst, p.list...)
+		case opAppendID:
+			dst = append(dst, ',')
+			fallthrough
+		case opID:
+			if row == p.Generated-1 && !p.carry {
+				dst = appendLast(dst, ids[0], ids[row])
+			} else {
+				dst = strconv.AppendUint(dst, ids[row], 10)
+			}
+			row++
+		case opMove:
+			dst = append(dst, ',')
+			dst = append(dst, text[p.moves[move].Start:p.moves[move].End]...)
+			move++
+		case opMoveCarry:
+			dst = append(dst, ',')
+			fallthrough
+		case opCarry:
+			dst = strconv.AppendUint(dst, p.carried, 10)
+			dst = append(dst, "+0*"...)
+			dst = appendLast(dst, ids[0], ids[0])
+		}
+	}
+	return append(dst, text[at:]...)
+}
+
+func appendLast(dst []byte, first, last uint64) []byte {
+	dst = append(dst, "LAST_INSERT_ID("...)
+	dst = strconv.AppendUint(dst, first, 10)
+	dst = append(dst, ')')
+	switch {
+	case last > first:
+		dst = strconv.AppendUint(append(dst, '+'), last-first, 10)
+	case last < first: // against the contract, but still the right id
+		dst = strconv.AppendUint(append(dst, '-'), first-last, 10)
+	}
+	return dst
+}
+
+func (p *Plan) size(text int) int {
+	n := text + len(p.edits)*21 + 2*widestEdit + len(p.column) + len(p.list)
+	for _, m := range p.moves {
+		n += m.End - m.Start
+	}
+	return n
+}

@@ -1,0 +1,272 @@
+package rewriter
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var testRule = &Rule{Schema: "shop", Table: "*", Column: "id", Source: "s"}
+
+var (
+	idFirst = &Table{Columns: []Column{{Name: "id"}, {Name: "a"}, {Name: "b"}}}
+	idLast  = &Table{Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "ID"}}}
+)
+
+// rewrite reads in and renders it with the ids 77, 78, ...; or returns the error's text.
+func rewrite(in string, m Mode, rule *Rule, table *Table) (string, *Plan) {
+	p := new(Plan)
+	if err := p.Read([]byte(in), m, rule, table); err != nil {
+		return "error: " + err.Error(), p
+	}
+	return string(p.Append(nil, []byte(in), ids(p.Generated))), p
+}
+
+func ids(n int) []uint64 {
+	out := make([]uint64, n)
+	for i := range out {
+		out[i] = 77 + uint64(i)
+	}
+	return out
+}
+
+func TestPlan(t *testing.T) {
+	tests := []struct {
+		in, want string
+	}{
+		{"INSERT INTO t (a) VALUES (1)", "INSERT INTO t (a,`id`) VALUES (1,LAST_INSERT_ID(77))"},
+		{"INSERT INTO t (a) VALUES (LAST_INSERT_ID()), ('y')", "INSERT INTO t (a,`id`) VALUES (LAST_INSERT_ID(),77), ('y',LAST_INSERT_ID(77)+1)"},
+		{"insert t(a)value(1),(2),(3);", "insert t(a,`id`)value(1,77),(2,78),(3,LAST_INSERT_ID(77)+2);"},
+		{"INSERT INTO t(id) VALUES(NULL)", "INSERT INTO t(id) VALUES(LAST_INSERT_ID(77))"},
+		{"INSERT INTO t(id) VALUES(0),('0'),(DEFAULT),(null),(00)", "INSERT INTO t(id) VALUES(77),(78),(79),(80),(LAST_INSERT_ID(77)+4)"},
+		{"INSERT INTO t(id) VALUES(\"0\")", "INSERT INTO t(id) VALUES(LAST_INSERT_ID(77))"},
+		{"INSERT INTO t(a,id) VALUES(5,5),(6,NULL),(7,9)", "INSERT INTO t(a,id) VALUES(5,5),(6,LAST_INSERT_ID(77)),(7,9)"},
+		{"REPLACE LOW_PRIORITY INTO db . `t` (`a``)`, `ID`) VALUES ('),(''\\',(', default )", "REPLACE LOW_PRIORITY INTO db . `t` (`a``)`, `ID`) VALUES ('),(''\\',(', LAST_INSERT_ID(77) )"},
+		{"INSERT HIGH_PRIORITY t(t.a,db.t.b)VALUES(f(1,(2)),x'27')", "INSERT HIGH_PRIORITY t(t.a,db.t.b,`id`)VALUES(f(1,(2)),x'27',LAST_INSERT_ID(77))"},
+		{"INSERT INTO t (t.id, b) VALUES (NULL, .5), (-5, 1e-5), (+5, N'x')", "INSERT INTO t (t.id, b) VALUES (LAST_INSERT_ID(77), .5), (-5, 1e-5), (+5, N'x')"},
+		{"/* a ' */ INSERT -- b ' (\n INTO # c ' )\n t /* d */ ( /*e)*/ a /*f*/ ) /*g*/ VALUES /*h(*/ ( /*i*/ 1 -- j )\n ) /*k*/ ; # l", "/* a ' */ INSERT -- b ' (\n INTO # c ' )\n t /* d */ ( /*e)*/ a /*f*/ ,`id`) /*g*/ VALUES /*h(*/ ( /*i*/ 1 -- j )\n ,LAST_INSERT_ID(77)) /*k*/ ; # l"},
+		{"INSERT /*+ SET_VAR(x=1) */ INTO t(a) VALUES(1--1)", "INSERT /*+ SET_VAR(x=1) */ INTO t(a,`id`) VALUES(1--1,LAST_INSERT_ID(77))"},
+		{"INSERT INTO `values` (`value`,`values`) VALUES ('a' 'b',_utf8mb4'c')", "INSERT INTO `values` (`value`,`values`,`id`) VALUES ('a' 'b',_utf8mb4'c',LAST_INSERT_ID(77))"},
+		{"INSERT INTO value(value) VALUE(?)", "INSERT INTO value(value,`id`) VALUE(?,LAST_INSERT_ID(77))"},
+		{"INSERT INTO db.values(a) VALUES (1)", "INSERT INTO db.values(a,`id`) VALUES (1,LAST_INSERT_ID(77))"},
+		{"INSERT INTO 2024_log(a) VALUES (INSERT('a',1,1,'b')),(REPLACE('a','b','c'))", "INSERT INTO 2024_log(a,`id`) VALUES (INSERT('a',1,1,'b'),77),(REPLACE('a','b','c'),LAST_INSERT_ID(77)+1)"},
+		{"INSERT INTO täble(ä) VALUES ('ü'),(ä)", "INSERT INTO täble(ä,`id`) VALUES ('ü',77),(ä,LAST_INSERT_ID(77)+1)"},
+		{"INSERT INTO t(a$b) VALUES (a$b),((SELECT 1,2)),(@`x`),(@@session.x),(\\N)", "INSERT INTO t(a$b,`id`) VALUES (a$b,77),((SELECT 1,2),78),(@`x`,79),(@@session.x,80),(\\N,LAST_INSERT_ID(77)+4)"},
+		{"INSERT INTO t(a) VALUES (18446744073709551615)", "INSERT INTO t(a,`id`) VALUES (18446744073709551615,LAST_INSERT_ID(77))"},
+		{"INSERT INTO t(id) VALUES (18446744073709551615),(NULL)", "INSERT INTO t(id) VALUES (18446744073709551615),(LAST_INSERT_ID(77))"},
+		// The id moves to the end where LAST_INSERT_ID or identity is named.
+		{"INSERT INTO t (id,a) VALUES (NULL,LAST_INSERT_ID())", "INSERT INTO t (a,`id`) VALUES (LAST_INSERT_ID(),LAST_INSERT_ID(77))"},
+		{"INSERT INTO t (a , t.id , b) VALUES (1 , 5 , @@identity),(2,/*x*/NULL/*y*/,3)", "INSERT INTO t (a ,   b,`id`) VALUES (1 ,   @@identity,5),(2,/*x*//*y*/3,LAST_INSERT_ID(77))"},
+		{"INSERT INTO t (id,a) VALUES (NULL,'last_insert_id() /*')", "INSERT INTO t (id,a) VALUES (LAST_INSERT_ID(77),'last_insert_id() /*')"},
+		{"INSERT INTO t (a,id) VALUES (LAST_INSERT_ID(),NULL),(LAST_INSERT_ID(),'900')", "INSERT INTO t (a,id) VALUES (LAST_INSERT_ID(),77),(LAST_INSERT_ID(),900+0*LAST_INSERT_ID(77))"},
+		{"INSERT INTO t (id,a) VALUES (0,@@`identity`),(900,1)", "INSERT INTO t (a,`id`) VALUES (@@`identity`,77),(1,900+0*LAST_INSERT_ID(77))"},
+	}
+	for _, tt := range tests {
+		if got, _ := rewrite(tt.in, Mode{}, testRule, nil); got != tt.want {
+			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestPlanWithoutColumnList(t *testing.T) {
+	tests := []struct {
+		in    string
+		table *Table
+		want  string
+	}{
+		{"INSERT INTO t VALUES (1,2,NULL)", nil, "error: " + ErrNeedTable.Error()},
+		{"INSERT INTO t VALUES (NULL,1,2),(0,1,2)", idFirst, "INSERT INTO t VALUES (77,1,2),(LAST_INSERT_ID(77)+1,1,2)"},
+		{"INSERT INTO t VALUES (1,2,NULL),(1,2,3)", idLast, "INSERT INTO t VALUES (1,2,LAST_INSERT_ID(77)),(1,2,3)"},
+		{"INSERT INTO t VALUES (1,LAST_INSERT_ID(),NULL)", idLast, "INSERT INTO t VALUES (1,LAST_INSERT_ID(),LAST_INSERT_ID(77))"},
+		{"INSERT INTO t VALUES (NULL,1,LAST_INSERT_ID())", idFirst, "INSERT INTO t(`a`,`b`,`id`) VALUES (1,LAST_INSERT_ID(),LAST_INSERT_ID(77))"},
+		{"INSERT INTO t VALUES (NULL,1)", idFirst, "error: " + ErrRefusedByServer.Error()},
+		{"INSERT INTO t VALUES (NULL,1,2),(1,2)", idLast, "error: " + ErrRefusedByServer.Error()},
+		{"INSERT INTO t VALUES ()", idFirst, "error: VALUES ()"},
+		{"INSERT INTO t VALUES ( /**/ )", idLast, "error: VALUES ()"},
+		{"INSERT INTO t VALUES (1)", &Table{Columns: []Column{{Name: "a"}}}, "error: no column list, and no visible column id"},
+		{"INSERT INTO t VALUES (NULL,@@identity,1)", &Table{Columns: []Column{{Name: "id"}, {Name: "ä"}, {Name: "b"}}}, "error: column name beyond ASCII in a statement that reads LAST_INSERT_ID and has no column list"},
+	}
+	for _, tt := range tests {
+		if got, _ := rewrite(tt.in, Mode{}, testRule, tt.table); got != tt.want {
+			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestPlanRefusals(t *testing.T) {
+	refused := ErrRefusedByServer.Error()
+	tests := []struct{ in, want string }{
+		{"INSERT IGNORE INTO t(a) VALUES (1)", "INSERT IGNORE"},
+		{"INSERT LOW_PRIORITY IGNORE t(a) VALUES (1)", "INSERT IGNORE"},
+		{"INSERT DELAYED INTO t(a) VALUES (1)", "INSERT DELAYED"},
+		{"REPLACE DELAYED t(a) VALUES (1)", "REPLACE DELAYED"},
+		{"REPLACE HIGH_PRIORITY t(a) VALUES (1)", "not understood at byte 8: unexpected word"},
+		{"INSERT INTO t SET a=1", "INSERT ... SET"},
+		{"REPLACE t SET a=1", "REPLACE ... SET"},
+		{"INSERT INTO t SELECT 1", "INSERT ... SELECT"},
+		{"INSERT INTO t (SELECT 1)", "INSERT ... SELECT"},
+		{"INSERT INTO t ((SELECT 1))", "INSERT ... SELECT"},
+		{"INSERT INTO t(a) SELECT 1", "INSERT ... SELECT"},
+		{"INSERT INTO t(a) (SELECT 1)", "INSERT ... SELECT"},
+		{"INSERT INTO t(a) WITH c AS (SELECT 1) SELECT * FROM c", "INSERT ... WITH"},
+		{"INSERT INTO t TABLE u", "INSERT ... TABLE"},
+		{"INSERT INTO t(a) VALUES ROW(1),ROW(2)", "VALUES ROW()"},
+		{"INSERT INTO t (VALUES ROW(1))", "INSERT ... VALUES"},
+		{"INSERT INTO t PARTITION (p0) (a) VALUES (1)", "PARTITION"},
+		{"INSERT INTO t () VALUES ()", "empty column list"},
+		{"INSERT INTO t (a) VALUES ()", "VALUES ()"},
+		{"INSERT INTO t (id) VALUES ()", "VALUES ()"},
+		{"INSERT INTO t (a) VALUES (1) AS n", "alias of the table or row"},
+		{"INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a=1", "ON DUPLICATE KEY UPDATE"},
+		{"INSERT INTO t (a) VALUES (1) RETURNING id", "RETURNING"},
+		{"INSERT INTO t (a) VALUES (1); SELECT 1", "more than one statement"},
+		{"INSERT INTO t (a) VALUES (1) SELECT", "not understood at byte 29: unexpected word"},
+		{"INSERT INTO t (a) VALUES (1),", "not understood at byte 29: unexpected end of the statement"},
+		{"INSERT INTO t (a) VALUES (1", "not understood at byte 27: end of the statement"},
+		{"INSERT INTO t (a) VALUES (1]", "not understood at byte 27: control byte or bracket"},
+		{"INSERT INTO t (a) VALUES (1;)", "not understood at byte 27: semicolon inside a tuple"},
+		{"INSERT INTO t (a) VALUES ('x)", "not understood at byte 26: quote without its end"},
+		{"INSERT INTO t (a) VALUES (1 /* )", "not understood at byte 28: comment without its end"},
+		{"INSERT INTO t (a) VALUES (1 -- \x00\n)", "not understood at byte 28: zero byte in a comment"},
+		{"INSERT INTO t (a) VALUES ($$x$$)", "not understood at byte 26: name that begins with a dollar sign"},
+		{"INSERT INTO t (a) VALUES (1\xA0)", "not understood at byte 27: name that is not UTF-8, outside quotes"},
+		{"INSERT INTO t (a) VALUES (1--\xA0)", "not understood at byte 27: dashes before a byte beyond ASCII"},
+		{"INSERT\xA0INTO t (a) VALUES (1)", "not understood at byte 0: name that is not UTF-8, outside quotes"},
+		{"INSERT /*+ QB_NAME(`*/`) */ INTO t (a) VALUES (1)", "not understood at byte 7: optimizer hint with quotes"},
+		{"INSERT /*!50000 INTO */ t (a) VALUES (1)", "version comment"},
+		{"INSERT INTO t (a) VALUES (1 /*! ,2 */)", "version comment"},
+		{"INSERT INTO t (a) VALUES (1) /*!99999 */", "version comment"},
+		{"INSERT INTO t (a,) VALUES (1)", "not understood at byte 17: unexpected ')'"},
+		{"INSERT INTO t (a b) VALUES (1)", "not understood at byte 17: unexpected word"},
+		{"INSERT INTO t (u.id) VALUES (1)", "column list with a column of another table"},
+		{"INSERT INTO select (a) VALUES (1)", "not understood at byte 12: unexpected word"},
+		{"INSERT INTO 't' (a) VALUES (1)", "not understood at byte 12: unexpected string"},
+		{"INSERT INTO 1e5 (a) VALUES (1)", "not understood at byte 12: unexpected number"},
+		{"EXPLAIN INSERT INTO t (a) VALUES (1)", "not understood at byte 0: unexpected word"},
+		{"INSERT INTO t (id,ID) VALUES (1,2)", refused},
+		{"INSERT INTO t (a) VALUES (1),(1,2)", refused},
+		{"INSERT INTO t (a,id) VALUES (1)", refused},
+		{"INSERT INTO t (id,a) VALUES (NULL)", refused},
+		{"INSERT INTO t (id) VALUES (18446744073709551616)", "number out of range for column id"},
+		{"INSERT INTO t (id) VALUES (-9223372036854775809)", "number out of range for column id"},
+		{"INSERT INTO t (id,a) VALUES (NULL,LAST_INSERT_ID()),(-1,2)", "id below zero, or DEFAULT, behind generated ones in a statement that reads LAST_INSERT_ID"},
+	}
+	for _, id := range []string{
+		"@x", "f(NULL)", "(NULL)", "DEFAULT(id)", "NULL+0", "-0", "+0", "0.0", ".0", "0e0", "0x00", "b'0'", "x'30'", "N'0'", "_utf8mb4'0'",
+		"'00'", "' 0'", "''", "'0' '0'", "'\\0'", "'a'", "FALSE", "\\N", "?", "NULL COLLATE x", "- 5", "5.5", "5e1", "'-0'", "'5.5'", "5 DIV 1",
+	} {
+		tests = append(tests, struct{ in, want string }{"INSERT INTO t (id) VALUES (" + id + ")", "expression for column id"})
+	}
+	for _, tt := range tests {
+		got, _ := rewrite(tt.in, Mode{}, testRule, nil)
+		if got != "error: "+tt.want {
+			t.Errorf("%s\n gives %s\n want  error: %s", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestPlanModes(t *testing.T) {
+	in := func(id string) string { return "INSERT INTO t (id) VALUES (" + id + ")" }
+	tests := []struct {
+		name, in string
+		mode     Mode
+		rule     *Rule
+		want     string
+	}{
+		{"zero kept", in("0"), Mode{NoAutoValueOnZero: true}, testRule, in("0")},
+		{"zero string kept", in("'0'"), Mode{NoAutoValueOnZero: true}, testRule, in("'0'")},
+		{"default kept", in("DEFAULT"), Mode{NoAutoValueOnZero: true}, testRule, in("DEFAULT")},
+		{"null generated", in("NULL"), Mode{NoAutoValueOnZero: true}, testRule, in("LAST_INSERT_ID(77)")},
+		{"explicit rejected", in("5"), Mode{}, &Rule{Column: "id", Explicit: Reject}, "error: explicit value for column id"},
+		{"generated under reject", in("0"), Mode{}, &Rule{Column: "id", Explicit: Reject}, in("LAST_INSERT_ID(77)")},
+		{"ansi quotes", `INSERT INTO "t" ("a""b") VALUES ("c\")`, Mode{ANSIQuotes: true}, testRule, "INSERT INTO \"t\" (\"a\"\"b\",`id`) VALUES (\"c\\\",LAST_INSERT_ID(77))"},
+		{"ansi quotes off", `INSERT INTO t (a) VALUES ("c\")`, Mode{}, testRule, "error: not understood at byte 26: quote without its end"},
+		{"ansi quotes on a value", `INSERT INTO t (id) VALUES ("0")`, Mode{ANSIQuotes: true}, testRule, "error: expression for column id"},
+		{"no backslash escapes", `INSERT INTO t (a) VALUES ('c\')`, Mode{NoBackslashEscapes: true}, testRule, "INSERT INTO t (a,`id`) VALUES ('c\\',LAST_INSERT_ID(77))"},
+		{"gbk", "INSERT INTO t (a) VALUES ('\xBF\x5C')", Mode{Charset: GBK}, testRule, "INSERT INTO t (a,`id`) VALUES ('\xBF\x5C',LAST_INSERT_ID(77))"},
+		{"gbk read as latin1", "INSERT INTO t (a) VALUES ('\xBF\x5C')", Mode{}, testRule, "error: not understood at byte 26: quote without its end"},
+		{"gbk escape before a lead byte", "INSERT INTO t (a) VALUES ('\\\xBF\x5C'')", Mode{Charset: GBK}, testRule, "INSERT INTO t (a,`id`) VALUES ('\\\xBF\x5C'',LAST_INSERT_ID(77))"},
+		{"sjis name", "INSERT INTO \x83\x5C (`\x83\x60`) VALUES ('\x95\x5C')", Mode{Charset: SJIS}, testRule, "INSERT INTO \x83\x5C (`\x83\x60`,`id`) VALUES ('\x95\x5C',LAST_INSERT_ID(77))"},
+		{"big5", "INSERT INTO t (a) VALUES ('\xA5\x5C')", Mode{Charset: Big5}, testRule, "INSERT INTO t (a,`id`) VALUES ('\xA5\x5C',LAST_INSERT_ID(77))"},
+		{"gb18030", "INSERT INTO t (a) VALUES ('\x81\x30\x81\x30\xBF\x5C')", Mode{Charset: GB18030}, testRule, "INSERT INTO t (a,`id`) VALUES ('\x81\x30\x81\x30\xBF\x5C',LAST_INSERT_ID(77))"},
+		{"mariadb version comment", "INSERT /*M! INTO */ t (a) VALUES (1)", Mode{MariaDB: true}, testRule, "error: version comment"},
+		{"the same on mysql", "INSERT /*M! INTO */ t (a) VALUES (1)", Mode{}, testRule, "INSERT /*M! INTO */ t (a,`id`) VALUES (1,LAST_INSERT_ID(77))"},
+		{"column with a backtick", "INSERT INTO t (a) VALUES (1)", Mode{}, &Rule{Column: "i`d"}, "INSERT INTO t (a,`i``d`) VALUES (1,LAST_INSERT_ID(77))"},
+		{"column beyond ASCII", "INSERT INTO t (a) VALUES (1)", Mode{}, &Rule{Column: "ïd"}, "error: column name beyond ASCII"},
+	}
+	for _, tt := range tests {
+		if got, _ := rewrite(tt.in, tt.mode, tt.rule, nil); got != tt.want {
+			t.Errorf("%s: %q\n gives %q\n want  %q", tt.name, tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestPlanFacts(t *testing.T) {
+	navoz := Mode{NoAutoValueOnZero: true}
+	tests := []struct {
+		in   string
+		mode Mode
+		want Plan
+	}{
+		{"INSERT INTO t(id) VALUES (500)", Mode{}, Plan{Rows: 1, LastExplicit: 500, HasLastExplicit: true}},
+		{"INSERT INTO t(id) VALUES (501),('503')", Mode{}, Plan{Rows: 2, LastExplicit: 503, HasLastExplicit: true}},
+		{"INSERT INTO t(id) VALUES (-5)", Mode{}, Plan{Rows: 1, LastExplicit: 1<<64 - 5, HasLastExplicit: true}},
+		{"INSERT INTO t(id) VALUES (600),(NULL),(700)", Mode{}, Plan{Rows: 3, Generated: 1}},
+		{"INSERT INTO t(id) VALUES (0),(1)", Mode{}, Plan{Rows: 2, Generated: 1, ZeroDoubt: true}},
+		{"INSERT INTO t(id) VALUES (0)", navoz, Plan{Rows: 1, ZeroDoubt: true, HasLastExplicit: true}},
+		{"INSERT INTO t(id) VALUES (NULL)", navoz, Plan{Rows: 1, Generated: 1}},
+		{"INSERT INTO t(a) VALUES (@@IDENTITY),(2)", Mode{}, Plan{Rows: 2, Generated: 2, ReadsLastID: true}},
+		{"INSERT INTO t(a) VALUES ('@@IDENTITY'),(2)", Mode{}, Plan{Rows: 2, Generated: 2}},
+	}
+	p := new(Plan) // one plan for all: nothing of a statement may stay
+	for _, tt := range tests {
+		if err := p.Read([]byte(tt.in), tt.mode, testRule, nil); err != nil {
+			t.Errorf("%s: %v", tt.in, err)
+			continue
+		}
+		got := Plan{
+			Rows: p.Rows, Generated: p.Generated, ZeroDoubt: p.ZeroDoubt, LastExplicit: p.LastExplicit,
+			HasLastExplicit: p.HasLastExplicit, ReadsLastID: p.ReadsLastID,
+		}
+		if got.String() != tt.want.String() {
+			t.Errorf("%s\n gives %s\n want  %s", tt.in, &got, &tt.want)
+		}
+	}
+}
+
+// String shows what a plan tells its reader.
+func (p *Plan) String() string {
+	return strings.Join([]string{
+		strconv.Itoa(p.Rows), strconv.Itoa(p.Generated), strconv.FormatBool(p.ZeroDoubt), strconv.FormatUint(p.LastExplicit, 10),
+		strconv.FormatBool(p.HasLastExplicit), strconv.FormatBool(p.ReadsLastID),
+	}, " ")
+}
+
+func TestAppendIDsThatAreNotConsecutive(t *testing.T) {
+	in := []byte("INSERT INTO t(a) VALUES (1),(2)")
+	p := new(Plan)
+	if err := p.Read(in, Mode{}, testRule, nil); err != nil {
+		t.Fatal(err)
+	}
+	for ids, want := range map[[2]uint64]string{
+		{10, 4106}:             "INSERT INTO t(a,`id`) VALUES (1,10),(2,LAST_INSERT_ID(10)+4096)",
+		{1<<64 - 2, 1<<64 - 1}: "INSERT INTO t(a,`id`) VALUES (1,18446744073709551614),(2,LAST_INSERT_ID(18446744073709551614)+1)",
+		{10, 9}:                "INSERT INTO t(a,`id`) VALUES (1,10),(2,LAST_INSERT_ID(10)-1)",
+	} {
+		if got := string(p.Append(nil, in, ids[:])); got != want {
+			t.Errorf("ids %v give %s, want %s", ids, got, want)
+		}
+	}
+}
+
+func TestErrorTypes(t *testing.T) {
+	p := new(Plan)
+	err := p.Read([]byte("INSERT IGNORE INTO t VALUES (1)"), Mode{}, testRule, nil)
+	if u, ok := errors.AsType[*Unsupported](err); !ok || u.Form != "INSERT IGNORE" {
+		t.Errorf("got %v, want *Unsupported", err)
+	}
+	if err := p.Read([]byte("INSERT INTO t VALUES (1)"), Mode{}, testRule, nil); !errors.Is(err, ErrNeedTable) {
+		t.Errorf("got %v, want ErrNeedTable", err)
+	}
+}
