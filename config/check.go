@@ -19,6 +19,9 @@ func (d *decoder) check(c *Config) {
 		d.checkSource(c, &c.Sources[i])
 	}
 	d.checkRules(c)
+	if at, ok := d.vals["limits/sessions"]; ok && c.Limits.Sessions == 0 && !d.failedAt(at) {
+		d.fail(at, "\"sessions\" must be at least 1, got 0")
+	}
 }
 
 // has reports whether the file names the key.
@@ -65,7 +68,7 @@ func (d *decoder) checkTLS(l *Listener, path string) {
 		}
 		for _, key := range []string{"ca", "server_name"} {
 			if d.has(u + "/" + key) {
-				d.fail(d.keys[u+"/"+key], "%q has no effect with mode: disabled: remove one of the two", key)
+				d.fail(d.keys[u+"/"+key], "%q has no effect when \"mode\" is disabled: remove one of the two", key)
 			}
 		}
 	}
@@ -88,10 +91,7 @@ func (d *decoder) checkStore(c *Config, i int) {
 	if s.Name == DefaultStore {
 		return
 	}
-	kinds := d.kinds(path, []string{"mysql", "file", "redis", "etcd"})
-	if len(kinds) != 1 {
-		d.fail(s.Pos, "store %s must have exactly one of mysql, file, redis and etcd, has %s", quote(s.Name), count(kinds))
-	}
+	d.oneKind(s.Pos, path, []string{"mysql", "file", "redis", "etcd"})
 	if s.MySQL != nil {
 		d.checkDSN(s.MySQL, path+"/mysql")
 	}
@@ -130,28 +130,28 @@ func (d *decoder) sound(path string) bool { return d.has(path) && !d.failedAt(d.
 func (d *decoder) dsnShape(at Pos, dsn string) {
 	slash := strings.LastIndexByte(strings.SplitN(dsn, "?", 2)[0], '/')
 	if strings.Contains(dsn, "://") || slash < 0 {
-		d.fail(at, "\"dsn\" is no DSN of go-sql-driver: write user:password@tcp(host:3306)/database")
+		d.fail(at, "\"dsn\" must have the form user:password@tcp(host:3306)/database")
 	} else if database, _, _ := strings.Cut(dsn[slash+1:], "?"); database == "" {
-		d.fail(at, "\"dsn\" names no database: write user:password@tcp(host:3306)/database")
+		d.fail(at, "\"dsn\" names no database: it must have the form user:password@tcp(host:3306)/database")
 	}
 }
 
-// kinds lists which of several keys that exclude each other are there.
-func (d *decoder) kinds(path string, all []string) []string {
+// oneKind asks for exactly one of the keys that say what a store or source is. Only
+// the first two are available and worth naming.
+func (d *decoder) oneKind(at Pos, path string, all []string) {
 	var there []string
 	for _, k := range all {
 		if d.has(path + "/" + k) {
 			there = append(there, k)
 		}
 	}
-	return there
-}
-
-func count(kinds []string) string {
-	if len(kinds) == 0 {
-		return "none"
+	what, name, _ := strings.Cut(path, "s/") // stores/... or sources/...
+	switch {
+	case len(there) == 0 && d.sound(path):
+		d.fail(at, "%s %s has no kind: give it %s", what, quote(name), listOf(all[:2]))
+	case len(there) > 1:
+		d.fail(at, "%s %s has more than one kind, %s: keep one of them", what, quote(name), strings.Join(there, " and "))
 	}
-	return strings.Join(kinds, " and ")
 }
 
 func item(path string, i int) string { return join(path, strconv.Itoa(i)) }

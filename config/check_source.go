@@ -13,10 +13,7 @@ const maxStepLimit = 1000000000
 
 func (d *decoder) checkSource(c *Config, s *Source) {
 	path := "sources/" + s.Name
-	kinds := d.kinds(path, []string{"segment", "snowflake", "uuidv7", "objectid"})
-	if len(kinds) != 1 {
-		d.fail(s.Pos, "source %s must have exactly one of segment, snowflake, uuidv7 and objectid, has %s", quote(s.Name), count(kinds))
-	}
+	d.oneKind(s.Pos, path, []string{"segment", "snowflake", "uuidv7", "objectid"})
 	if s.Segment != nil {
 		d.checkSegment(c, s.Segment, path+"/segment")
 	}
@@ -152,7 +149,7 @@ func (d *decoder) checkLayout(f *Snowflake, l layout, path string) {
 	case has && f.Datacenter >= 1<<l.datacenter:
 		d.fail(at, "\"datacenter\" is %d, but layout %s has room for 0 to %d", f.Datacenter, f.Layout, 1<<l.datacenter-1)
 	case !has && l.split && d.has(path+"/worker"):
-		d.fail(d.keys[path], "\"datacenter\" is missing: layout %s has datacenter bits", f.Layout)
+		d.fail(d.keys[path], "\"datacenter\" is missing: layout %s has datacenter bits, so add the number", f.Layout)
 	}
 	d.checkEpoch(f, l, path)
 }

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what the tests got into testdata; review the difference like code")
+
+// golden is one case of the files in testdata: a name after "# ", the lines of a
+// configuration after "| ", then what Parse answers, line by line.
+type golden struct{ name, in, want string }
+
+func readGolden(t testing.TB, file string) []golden {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []golden
+	for line := range strings.Lines(string(data)) {
+		if name, ok := strings.CutPrefix(line, "# "); ok {
+			list = append(list, golden{name: strings.TrimSpace(name)})
+			continue
+		}
+		if len(list) == 0 {
+			continue
+		}
+		last := &list[len(list)-1]
+		if in, ok := strings.CutPrefix(line, "| "); ok {
+			last.in += in
+		} else if line != "\n" {
+			last.want += line
+		}
+	}
+	return list
+}
+
+func writeGolden(t *testing.T, file string, list []golden) {
+	t.Helper()
+	var b bytes.Buffer
+	for i, g := range list {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString("# " + g.name + "\n")
+		for line := range strings.Lines(g.in) {
+			b.WriteString("| " + line)
+		}
+		b.WriteString(g.want)
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMalformed holds the whole text of every error: it is what `idproxy check`
+// prints.
+func TestMalformed(t *testing.T) {
+	files, err := filepath.Glob("testdata/malformed-*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no testdata: %v", err)
+	}
+	cases := 0
+	for _, file := range files {
+		cases += len(runGolden(t, file))
+	}
+	if cases < 100 {
+		t.Errorf("got %d cases, want at least 100: is testdata still read?", cases)
+	}
+}
+
+// TestNotAvailableYet gives every such key an error of its own kind, and no other.
+func TestNotAvailableYet(t *testing.T) {
+	for _, e := range runGolden(t, "testdata/later.txt") {
+		if !errors.Is(e, ErrNotAvailable) {
+			t.Errorf("%v: not ErrNotAvailable", e)
+		}
+		for _, one := range problems(t, e) {
+			if !one.NotAvailable || !errors.Is(one, ErrNotAvailable) {
+				t.Errorf("%v: not marked as not available yet", one)
+			}
+		}
+	}
+	for _, e := range runGolden(t, "testdata/malformed-file.txt") {
+		if errors.Is(e, ErrNotAvailable) {
+			t.Errorf("%v: marked as not available yet", e)
+		}
+	}
+}
+
+// runGolden compares every case of a file and returns the errors.
+func runGolden(t *testing.T, file string) []error {
+	t.Helper()
+	var errs []error
+	list := readGolden(t, file)
+	for i := range list {
+		g := &list[i]
+		c, err := Parse("c.yaml", []byte(g.in), testEnv)
+		if err == nil || c != nil {
+			t.Errorf("%s: %s: no error for\n%s", file, g.name, g.in)
+			continue
+		}
+		errs = append(errs, err)
+		got := err.Error() + "\n"
+		if got != g.want && !*rewrite {
+			t.Errorf("%s: %s:\n%s got:\n%s want:\n%s", file, g.name, g.in, got, g.want)
+		}
+		g.want = got
+	}
+	if *rewrite {
+		writeGolden(t, file, list)
+	}
+	return errs
+}
