@@ -91,10 +91,9 @@ func (s *Snowflake) renew() error {
 		g = &grant{start: start, fence: start}
 		s.word.Store(start<<s.layout.Sequence - 1)
 	}
-	// Timestamps run ahead of the clock by MaxAhead at most, or after a crash
-	// by what the last holder's fence was ahead.
-	used := min(s.word.Load()>>s.layout.Sequence+1, now+s.ahead)
-	fence := max(g.fence, max(now, used)+s.lead)
+	// Timestamps run ahead of the clock by MaxAhead, and Lead is more than that
+	// and a renewal interval together.
+	fence := max(g.fence, now+s.lead)
 	if err := s.lease.Raise(s.life, fence); err != nil {
 		return err
 	}

@@ -3,7 +3,10 @@ package idsource
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,7 +156,23 @@ func TestSnowflakeNotReady(t *testing.T) {
 	})
 }
 
-// clockBack sets the clock back while a source runs.
+// A worker number that was used with another layout or epoch: refused at once.
+func TestSnowflakeOtherShape(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fences := newFaultFences()
+		fences.down = fmt.Errorf("%w: layout 38/15/10", BadConfig)
+		s := newTestSnowflake(t, SnowflakeConfig{Fences: fences}, new(testClock).clock())
+		synctest.Wait()
+		start := time.Now()
+		err := s.Fill(t.Context(), make([]uint64, 1), 1)
+		wantKind(t, "Fill", err, BadConfig)
+		if took := time.Since(start); took != 0 || !strings.Contains(err.Error(), "38/15/10") {
+			t.Errorf("after %v: %v, want the cause at once", took, err)
+		}
+	})
+}
+
+// The clock is set back while a source runs.
 func TestSnowflakeClockBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -277,4 +296,79 @@ func TestSnowflakeFenceCheck(t *testing.T) {
 	if _, twice := repeated(outlive(t, true)); !twice {
 		t.Error("without the check of the fence no id was issued twice: the test proves nothing")
 	}
+}
+
+// closeUnderLoad lets sources with one worker number follow each other without
+// a pause while goroutines take ids. Every id carries into the time, so that the
+// next owner starts right behind the last id of the one before.
+func closeUnderLoad(t *testing.T, noRecheck bool) (ids []uint64) {
+	fences := newFaultFences()
+	var clk testClock
+	slow := clk.clock()
+	wall := slow.wall
+	slow.wall = func() int64 {
+		now := wall()
+		runtime.Gosched() // the grant may be taken away here
+		return now
+	}
+	var mu sync.Mutex
+	for range 40 {
+		s := newTestSnowflake(t, SnowflakeConfig{Fences: fences, Layout: "41/10/1", Sequence: "zero"}, slow)
+		s.noRecheck = noRecheck
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				var mine []uint64
+				for {
+					id := make([]uint64, 1)
+					if err := s.Fill(context.Background(), id, 1); err != nil {
+						wantKind(t, "Fill", err, Closed)
+						break
+					}
+					mine = append(mine, id...)
+				}
+				mu.Lock()
+				ids = append(ids, mine...)
+				mu.Unlock()
+			})
+		}
+		time.Sleep(time.Millisecond)
+		if err := s.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		wg.Wait()
+	}
+	return ids
+}
+
+func TestSnowflakeCloseUnderLoad(t *testing.T) {
+	if id, twice := repeated(closeUnderLoad(t, false)); twice {
+		t.Errorf("id %d was issued twice", id)
+	}
+	if _, twice := repeated(closeUnderLoad(t, true)); !twice {
+		t.Error("without looking at the grant again no id was issued twice: the test proves nothing")
+	}
+}
+
+// Restarts in quick succession do not add their leads up.
+func TestSnowflakeCrashLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fences := newFaultFences()
+		var all []uint64
+		for range 50 {
+			s := newTestSnowflake(t, SnowflakeConfig{Fences: fences, Layout: "41/10/1"}, new(testClock).clock())
+			for range 30 {
+				id := fill(t, s, 1, 1)[0]
+				if ts, most := s.layout.Decode(id).Time, s.now()+s.lead; ts > most {
+					t.Fatalf("timestamp %d lies %d ms above the clock and the lead", ts, ts-most)
+				}
+				all = append(all, id)
+			}
+			kill(s)
+			fences.crash()
+		}
+		if id, twice := repeated(all); twice {
+			t.Errorf("id %d was issued twice", id)
+		}
+	})
 }

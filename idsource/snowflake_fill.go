@@ -56,7 +56,9 @@ type Snowflake struct {
 	closed  bool
 	lease   Lease // keep's while it runs, then Close's
 
-	noFence bool // a test's negative control: the fence is not looked at
+	// Negative controls of tests.
+	noFence   bool // the fence is not looked at
+	noRecheck bool // the grant is not looked at again after a claim
 }
 
 // stall is why no id can be had now.
@@ -93,10 +95,10 @@ func (s *Snowflake) Fill(ctx context.Context, ids []uint64, stride uint64) error
 		return s.fail(TooMany, fmt.Errorf("%d ids, %d apart, are more than %v of layout %s hold",
 			len(ids), stride, s.cfg.MaxAhead, s.layout), "insert fewer rows per statement")
 	}
-	first, why, lack := s.claim(uint64(len(ids)), stride)
+	first, why, _ := s.claim(uint64(len(ids)), stride)
 	if why != flows {
 		var err *Error
-		if first, err = s.wait(ctx, uint64(len(ids)), stride, why, lack); err != nil {
+		if first, err = s.wait(ctx, uint64(len(ids)), stride); err != nil {
 			return err
 		}
 	}
@@ -143,7 +145,7 @@ func (s *Snowflake) claim(n, stride uint64) (first uint64, why stall, lack uint6
 		}
 		// Close takes the grant away before it reads the word and lowers the
 		// fence to it; a word claimed in between is dropped.
-		if s.grant.Load() == g {
+		if s.grant.Load() == g || s.noRecheck {
 			return first, flows, 0
 		}
 	}
@@ -183,16 +185,16 @@ func (s *Snowflake) gate(g *grant, ts, now uint64) (why stall, lack uint64) {
 			break
 		}
 	}
-	// After a crash the fence may be further ahead of the clock than MaxAhead.
-	limit := max(now, g.start) + s.ahead
+	// After a crash the start may be further ahead of the clock than MaxAhead,
+	// by up to Lead. Lead bounds it, so that restarts do not add up.
+	limit := max(now+s.ahead, min(g.start+s.ahead, now+s.lead))
 	switch {
 	case ts > s.layout.maxTime():
 		return spent, 0
 	case s.cfg.ClockBack == BackError && back > uint64(s.cfg.Hold/s.layout.Unit):
 		return clockBack, back
 	case ts >= g.fence && !s.noFence:
-		reach := now + s.ahead + s.lead
-		return atFence, ts + 1 - min(ts+1, reach)
+		return atFence, ts + 1 - min(ts+1, now+s.lead)
 	case ts > limit:
 		return tooFar, ts - limit
 	}
@@ -201,34 +203,31 @@ func (s *Snowflake) gate(g *grant, ts, now uint64) (why stall, lack uint64) {
 
 // wait tries again when something has changed that stood in the way, until
 // Wait is over. What cannot change in time is refused at once.
-func (s *Snowflake) wait(ctx context.Context, n, stride uint64, why stall, lack uint64) (uint64, *Error) {
+func (s *Snowflake) wait(ctx context.Context, n, stride uint64) (uint64, *Error) {
 	limit := time.NewTimer(s.cfg.Wait)
 	defer limit.Stop()
 	started := s.clock.mono()
-	var first uint64
 	for {
-		changed, closed := s.watch()
-		// Once more after watch, so that no change falls in between.
-		if first, why, lack = s.claim(n, stride); why == flows {
+		changed, hopeless := s.watch()
+		// Only now, so that no change falls in between.
+		first, why, lack := s.claim(n, stride)
+		if why == flows {
 			return first, nil
 		}
 		need := s.duration(lack)
-		if closed || why == spent || need > s.cfg.Wait-(s.clock.mono()-started) {
+		if hopeless || why == spent || need > s.cfg.Wait-(s.clock.mono()-started) {
 			return 0, s.refuse(why, lack)
 		}
 		if why == atFence {
 			s.renewNow()
 		}
-		var catchUp <-chan time.Time
-		if why != noGrant {
-			catchUp = time.After(max(need, time.Millisecond))
-		}
-		if why == atFence && need == 0 {
-			catchUp = nil
+		var caughtUp <-chan time.Time
+		if need > 0 {
+			caughtUp = time.After(need)
 		}
 		select {
 		case <-changed:
-		case <-catchUp:
+		case <-caughtUp:
 		case <-ctx.Done():
 			return 0, s.fail(NotReady, fmt.Errorf("the wait for an id ended: %w", context.Cause(ctx)), "")
 		case <-limit.C:
@@ -245,11 +244,12 @@ func (s *Snowflake) duration(units uint64) time.Duration {
 	return time.Duration(units) * s.layout.Unit
 }
 
-// watch returns a channel that is closed at the next change.
-func (s *Snowflake) watch() (changed <-chan struct{}, closed bool) {
+// watch returns a channel that is closed at the next change, and whether there
+// is no point in waiting for one.
+func (s *Snowflake) watch() (changed <-chan struct{}, hopeless bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changed, s.closed
+	return s.changed, s.closed || errors.Is(s.failed, BadConfig)
 }
 
 func (s *Snowflake) fail(k Kind, cause error, hint string) *Error {
