@@ -209,7 +209,11 @@ func (s *session) send(st *statement) error {
 		p.job = st.jobs()
 		p.job.inserts, p.job.seq = inserts, st.seq
 	}
-	return s.sendBehind(s.prelude(st, p), payload)
+	err = s.sendBehind(s.prelude(st, p), payload)
+	if size > smallText {
+		s.held = nil // its edits take as much memory as the text
+	}
+	return err
 }
 
 // draw fills the ids of all parts, before anything is sent.
@@ -265,8 +269,8 @@ func (st *statement) rewrite() []byte {
 	for i := range st.parts {
 		rows += st.plans[i].Generated
 	}
-	const perID = 28 // LAST_INSERT_ID() around one id of 20 digits is longer, once per statement
-	out := make([]byte, 0, len(st.prefix)+len(st.text)+rows*perID+64*len(st.parts))
+	const perID = 21 // a comma and 20 digits; the longer last one of each part is in the rest
+	out := make([]byte, 0, len(st.prefix)+len(st.text)+rows*perID+128*len(st.parts))
 	out = append(out, st.prefix...)
 	at := 0
 	for i := range st.parts {

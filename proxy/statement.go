@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -17,6 +18,7 @@ type statement struct {
 	text   []byte // SQL
 	seq    byte   // sequence number of the last frame
 	multi  bool   // the server splits the text at ';'
+	begun  time.Time
 
 	spans []rewriter.Span
 	parts []part
@@ -64,6 +66,7 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	}
 	st.prefix, st.text, st.seq = payload[:at], payload[at:], m.seq
 	st.multi = m.multi && payload[0] == mysql.COM_QUERY
+	st.begun = time.Now()
 }
 
 // decider decides on held statements. It does no I/O: what it does not know it
@@ -349,8 +352,12 @@ func (d *decider) plan(st *statement, t rewriter.Name, p part, cx *reading) (edi
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
 		return false, d.refuse(p.rule, t, form.Form)
 	}
-	if err != nil {
-		return false, nil // ErrRefusedByServer: it goes as it is, and the server says why not
+	if err != nil { // ErrRefusedByServer
+		if p.facts.at.Before(st.begun) { // by what the table was; the server must be sure to refuse it now
+			t.Schema = schemaOf(t, cx)
+			return false, errIncomplete{need{kind: needTable, table: t, key: string(st.key)}}
+		}
+		return false, nil // it goes as it is, and the server says why not
 	}
 	if plan.ZeroDoubt && cx.snap.known&knowZero == 0 || plan.Rows > 1 && cx.snap.known&knowNumbers == 0 {
 		return false, lacks(needProbe)

@@ -1,7 +1,223 @@
 package main
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
 
-func check(_ context.Context, _ []string, _ streams) error { return nil }
+	"idproxy/config"
+	"idproxy/idsource/mysql"
+)
 
-func explain(_ context.Context, _ []string, _ streams) error { return nil }
+// finding is one thing that check reports.
+type finding struct {
+	Position string `json:"position"` // file:line:column
+	Level    string `json:"level"`    // error, or note for what is only worth knowing
+	Message  string `json:"message"`
+}
+
+const (
+	levelError = "error"
+	levelNote  = "note"
+)
+
+// onlineTime bounds all that check --online asks.
+const onlineTime = 30 * time.Second
+
+// check reports what is wrong with a configuration.
+func check(ctx context.Context, args []string, std streams) error {
+	set, path := flags("check", std)
+	online := set.Bool("online", false, "check servers, tables, columns and stores too")
+	asJSON := set.Bool("json", false, "print findings as JSON")
+	if err := parse(set, args); err != nil {
+		return err
+	}
+	if set.NArg() > 0 {
+		return fmt.Errorf("%w: check takes no arguments, got %q", errUsage, set.Arg(0))
+	}
+	file, err := configPath(*path)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load(file)
+	findings, err := fromErrors(err)
+	if err != nil {
+		return err
+	}
+	if cfg != nil {
+		findings = append(findings, checkFiles(cfg)...)
+		if *online {
+			ctx, cancel := context.WithTimeout(ctx, onlineTime)
+			defer cancel()
+			c := &checker{cfg: cfg}
+			c.run(ctx)
+			findings = append(findings, c.findings...)
+		}
+	}
+	return report(std.out, cfg, findings, *asJSON)
+}
+
+// fromErrors turns the errors of a file into findings. An error that is not
+// about the file's contents stays one.
+func fromErrors(err error) ([]finding, error) {
+	list, ok := errors.AsType[config.Errors](err)
+	if !ok {
+		return nil, err
+	}
+	var findings []finding
+	for _, e := range list {
+		findings = append(findings, finding{e.Pos.String(), levelError, e.Message})
+	}
+	return findings, nil
+}
+
+// checkFiles checks the files that the configuration names.
+func checkFiles(cfg *config.Config) []finding {
+	if _, err := proxyConfig(cfg, nil); err != nil {
+		return []finding{{cfg.Path, levelError, err.Error()}}
+	}
+	return nil
+}
+
+// report prints findings, and says by its error whether one is serious.
+func report(w io.Writer, cfg *config.Config, findings []finding, asJSON bool) error {
+	var failed error
+	for _, f := range findings {
+		if f.Level == levelError {
+			failed = errFindings
+		}
+	}
+	if asJSON {
+		if findings == nil {
+			findings = []finding{}
+		}
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(map[string]any{"findings": findings}); err != nil {
+			return err
+		}
+		return failed
+	}
+	for _, f := range findings {
+		fmt.Fprintf(w, "%s: %s: %s\n", f.Position, f.Level, f.Message)
+	}
+	if failed == nil {
+		fmt.Fprintf(w, "%s: fine (listeners %d, stores %d, sources %d, rules %d)\n",
+			cfg.Path, len(cfg.Listeners), len(cfg.Stores), len(cfg.Sources), len(cfg.Rules))
+	}
+	return failed
+}
+
+// checker asks servers and stores. It changes nothing in them.
+type checker struct {
+	cfg      *config.Config
+	findings []finding
+}
+
+func (c *checker) add(pos config.Pos, level, format string, args ...any) {
+	c.findings = append(c.findings, finding{pos.String(), level, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) run(ctx context.Context) {
+	positions := c.positions(ctx)
+	for i := range c.cfg.Listeners {
+		l := &c.cfg.Listeners[i]
+		if l.Account == nil {
+			c.add(l.Pos, levelNote, "listener %s has no account: its server and tables are not checked", l.Name)
+			continue
+		}
+		c.listener(ctx, l, positions)
+	}
+}
+
+// positions returns where the segment sources stand, as far as their stores
+// say. A file store is not opened: a running proxy holds it.
+func (c *checker) positions(ctx context.Context) map[string]uint64 {
+	at := map[string]uint64{}
+	for i := range c.cfg.Sources {
+		s := &c.cfg.Sources[i]
+		if s.Segment == nil {
+			continue
+		}
+		st := c.cfg.Store(s.Segment.Store)
+		if st.File != nil {
+			if _, err := os.Stat(st.File.Dir); err != nil {
+				c.add(s.Pos, levelNote, "source %s: its folder %s will be created, and its ids are unique on this host only", s.Name, st.File.Dir)
+			}
+			continue
+		}
+		next, err := storePosition(ctx, st, s)
+		if err != nil {
+			c.add(s.Pos, levelError, "source %s: %v", s.Name, err)
+			continue
+		}
+		at[s.Name] = max(next, s.Segment.Start)
+	}
+	return at
+}
+
+func storePosition(ctx context.Context, st *config.Store, s *config.Source) (uint64, error) {
+	open, err := mysql.New(mysql.Config{DSN: string(st.MySQL.DSN)})
+	if err != nil {
+		return 0, err
+	}
+	p, err := open.Position(ctx, s.Segment.Key)
+	return p.Next, errors.Join(err, open.Close())
+}
+
+func (c *checker) listener(ctx context.Context, l *config.Listener, positions map[string]uint64) {
+	u, err := openUpstream(l)
+	if err != nil {
+		c.add(l.Pos, levelError, "listener %s: %v", l.Name, err)
+		return
+	}
+	defer u.db.Close()
+	var server string
+	if err := u.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&server); err != nil {
+		c.add(l.Pos, levelError, "listener %s: server %s: %v", l.Name, l.Upstream, err)
+		return
+	}
+	c.add(l.Pos, levelNote, "listener %s: server %s is %s", l.Name, l.Upstream, server)
+	for i := range c.cfg.Rules {
+		r := &c.cfg.Rules[i]
+		if exact := rulesOf(&config.Config{Rules: c.cfg.Rules[i : i+1]}, l.Name); len(exact) == 1 && exact[0].Exact() {
+			c.rule(ctx, u, r, positions)
+		}
+	}
+}
+
+// rule checks one rule of one table.
+func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positions map[string]uint64) {
+	table, err := u.describe(ctx, r.Schema, r.Table)
+	if err != nil {
+		c.add(r.Pos, levelError, "rule %s: %v", r, err)
+		return
+	}
+	at := table.Index(r.Column)
+	switch {
+	case at < 0:
+		c.add(r.Pos, levelError, "rule %s: the table has no column %s", r, r.Column)
+		return
+	case table.Columns[at].Max == 0:
+		c.add(r.Pos, levelError, "rule %s: the column's type cannot hold generated ids exactly", r)
+		return
+	}
+	highest, err := u.greatest(ctx, r.Schema, r.Table, table.Columns[at].Name)
+	if err != nil {
+		c.add(r.Pos, levelError, "rule %s: %v", r, err)
+		return
+	}
+	next, known := positions[r.Source]
+	switch source := c.cfg.Source(r.Source); {
+	case source.Snowflake != nil && table.Columns[at].Max < 1<<63-1:
+		c.add(r.Pos, levelError, "rule %s: source %s makes ids of up to 63 bits, and the column holds at most %d", r, r.Source, table.Columns[at].Max)
+	case known && next > table.Columns[at].Max:
+		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, and the column holds at most %d", r, r.Source, next, table.Columns[at].Max)
+	case known && next <= highest:
+		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, at or below the greatest id %d: its INSERTs will be refused unless the source was never used; set start: %d for it", r, r.Source, next, highest, highest+1)
+	}
+}

@@ -1,19 +1,12 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
-	"strconv"
-	"strings"
-
-	driver "github.com/go-sql-driver/mysql"
 
 	"idproxy/config"
 	"idproxy/proxy"
@@ -89,11 +82,11 @@ func proxyListener(c *config.Listener) (proxy.Listener, error) {
 		return l, err
 	}
 	if c.Account != nil {
-		db, err := accountDB(c, l.UpstreamTLS)
+		u, err := openUpstream(c)
 		if err != nil {
 			return l, err
 		}
-		l.Greatest = greatestOver(db)
+		l.Greatest = u.greatest
 	}
 	return l, nil
 }
@@ -151,44 +144,3 @@ func loadCA(path string) (*x509.CertPool, error) {
 	}
 	return pool, nil
 }
-
-// accountDB returns a pool of connections to a listener's server with its own
-// account. It connects when it is first used.
-func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
-	d := driver.NewConfig()
-	d.User, d.Passwd = c.Account.User, string(c.Account.Password)
-	d.Net, d.Addr = c.Upstream.Network, c.Upstream.Address
-	d.AllowFallbackToPlaintext = c.UpstreamTLS.Mode != config.TLSRequired
-	if c.UpstreamTLS.Mode != config.TLSDisabled && c.Upstream.Network == "tcp" {
-		d.TLS = upstream
-	}
-	connector, err := driver.NewConnector(d)
-	if err != nil {
-		return nil, fmt.Errorf("account: %w", err)
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxIdleConns(1)
-	db.SetMaxOpenConns(4)
-	return db, nil
-}
-
-// greatestOver asks for MAX(column) over db.
-func greatestOver(db *sql.DB) func(ctx context.Context, schema, table, column string) (uint64, error) {
-	return func(ctx context.Context, schema, table, column string) (uint64, error) {
-		var v sql.NullString
-		query := "SELECT MAX(" + quote(column) + ") FROM " + quote(schema) + "." + quote(table)
-		if err := db.QueryRowContext(ctx, query).Scan(&v); err != nil {
-			return 0, err
-		}
-		if !v.Valid || strings.HasPrefix(v.String, "-") {
-			return 0, nil
-		}
-		n, err := strconv.ParseUint(v.String, 10, 64)
-		if err != nil {
-			return 0, errors.New("MAX(" + column + ") is " + v.String + ", which is no whole number below 2^64")
-		}
-		return n, nil
-	}
-}
-
-func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

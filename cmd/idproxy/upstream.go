@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"idproxy/config"
+	"idproxy/rewriter"
+)
+
+// upstream asks a listener's server with the listener's own account.
+type upstream struct{ db *sql.DB }
+
+// openUpstream connects when it is first asked.
+func openUpstream(c *config.Listener) (*upstream, error) {
+	if c.Account == nil {
+		return nil, fmt.Errorf("%s: listener %s has no account; the server can only be asked with one", c.Pos, c.Name)
+	}
+	t, err := upstreamTLS(c)
+	if err != nil {
+		return nil, err
+	}
+	db, err := accountDB(c, t)
+	if err != nil {
+		return nil, err
+	}
+	return &upstream{db: db}, nil
+}
+
+// accountDB returns a pool of connections to a listener's server with its own
+// account. It connects when it is first used.
+func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
+	d := driver.NewConfig()
+	d.User, d.Passwd = c.Account.User, string(c.Account.Password)
+	d.Net, d.Addr = c.Upstream.Network, c.Upstream.Address
+	d.AllowFallbackToPlaintext = c.UpstreamTLS.Mode != config.TLSRequired
+	if c.UpstreamTLS.Mode != config.TLSDisabled && c.Upstream.Network == "tcp" {
+		d.TLS = upstream
+	}
+	connector, err := driver.NewConnector(d)
+	if err != nil {
+		return nil, fmt.Errorf("account: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(1)
+	db.SetMaxOpenConns(4)
+	return db, nil
+}
+
+// greatest returns MAX(column), 0 when nothing in it is above 0.
+func (u *upstream) greatest(ctx context.Context, schema, table, column string) (uint64, error) {
+	var v sql.NullString
+	query := "SELECT MAX(" + quote(column) + ") FROM " + quote(schema) + "." + quote(table)
+	if err := u.db.QueryRowContext(ctx, query).Scan(&v); err != nil {
+		return 0, err
+	}
+	if !v.Valid || strings.HasPrefix(v.String, "-") {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(v.String, 10, 64)
+	if err != nil {
+		return 0, errors.New("MAX(" + column + ") is no whole number below 2^64")
+	}
+	return n, nil
+}
+
+// describe returns the visible columns of a table.
+func (u *upstream) describe(ctx context.Context, schema, table string) (*rewriter.Table, error) {
+	rows, err := u.db.QueryContext(ctx, "SELECT * FROM "+quote(schema)+"."+quote(table)+" LIMIT 0")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return nil, err
+	}
+	t := &rewriter.Table{}
+	for _, c := range types {
+		t.Columns = append(t.Columns, rewriter.Column{Name: c.Name(), Max: widest(c.DatabaseTypeName())})
+	}
+	return t, rows.Err()
+}
+
+// widest returns the greatest id of a column type, 0 when it cannot hold ids.
+// DECIMAL and character columns are taken as wide enough here.
+func widest(name string) uint64 {
+	kind, unsigned := strings.CutPrefix(name, "UNSIGNED ")
+	bits := map[string]uint{"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGINT": 64}[kind]
+	switch {
+	case bits > 0 && unsigned:
+		return math.MaxUint64 >> (64 - bits)
+	case bits > 0:
+		return math.MaxUint64 >> (65 - bits)
+	case kind == "DECIMAL" || kind == "CHAR" || kind == "VARCHAR":
+		return math.MaxUint64
+	}
+	return 0
+}
+
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
