@@ -1,8 +1,19 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // testEnv is the environment of all tests.
@@ -12,6 +23,8 @@ func testEnv(name string) (string, bool) {
 		"WORKER": "7",
 		"EMPTY":  "",
 		"DOLLAR": "${PW}$$",
+		"LINES":  "a: b\nc: d",
+		"TIME":   "45s",
 	}[name]
 	return v, ok
 }
@@ -35,4 +48,321 @@ func problems(t *testing.T, err error) Errors {
 		t.Fatalf("got %T, want Errors", err)
 	}
 	return list
+}
+
+const oneListener = `listeners:
+  - {name: a, listen: "127.0.0.1:3307", upstream: "127.0.0.1:3306"}
+`
+
+func TestDefaults(t *testing.T) {
+	got, err := Parse("/etc/idproxy/c.yaml", []byte(`
+listeners: [{listen: 127.0.0.1:3307, upstream: db:3306}]
+sources: {order_id: {segment: {}}, event_id: {snowflake: {worker: 0}}}
+rules: [{table: shop.orders, column: id, source: order_id}]
+`), testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Path:      "/etc/idproxy/c.yaml",
+		Dir:       "/etc/idproxy",
+		Listeners: []Listener{{Name: "listener0", Listen: Addr{"tcp", "127.0.0.1:3307"}, Upstream: Addr{"tcp", "db:3306"}, UpstreamTLS: UpstreamTLS{Mode: "as_client"}}},
+		Stores:    []Store{{Name: "(default)", File: &FileStore{Dir: "/etc/idproxy/idproxy-data"}}},
+		Sources: []Source{
+			{Name: "order_id", Segment: &Segment{Store: "(default)", Key: "order_id", Start: 1, Step: 1000, MaxStep: 1000000, StepPolicy: "leaf", Prefetch: 10}},
+			{Name: "event_id", Snowflake: &Snowflake{
+				Store: "(default)", Layout: "41/10/12", Epoch: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC),
+				Sequence: "continue", MaxAhead: 3 * time.Second, ClockBack: ClockBack{Hold: 15 * time.Millisecond, Then: "error"},
+			}},
+		},
+		Rules: []Rule{{
+			Schema: "shop", Table: "orders", Column: "id", Source: "order_id",
+			Explicit: "keep", Unsupported: "reject", LastInsertID: "server", Mode: "enforce",
+		}},
+		Limits:          Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20},
+		ShutdownTimeout: 30 * time.Second,
+		Log:             Log{Level: "info", Format: "text"},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(Pos{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestEveryAvailableKey(t *testing.T) {
+	c := parseOK(t, `
+listeners:
+  - name: shard0
+    listen: "[::1]:0"
+    upstream: unix:run/mysqld.sock
+    account: {user: idproxy, password: "${PW}"}
+    tls: {cert: server.pem, key: /abs/server.key, client_ca: ca.pem}
+    upstream_tls: {mode: required, ca: ca.pem, server_name: db1}
+  - {listen: unix:/run/idproxy.sock, upstream: db.example.com:3306}
+stores:
+  main: {mysql: {dsn: "idproxy:${PW}@tcp(127.0.0.1:3306)/idproxy"}}
+  local: {file: {dir: ./data}}
+sources:
+  order.id: {segment: {store: main, key: orders, start: 5000, step: 2000000, prefetch: 50%}}
+  fixed_id:
+    snowflake: {worker: 31, datacenter: 3, layout: 41/5+5/12, store: local, epoch: 2024-02-03, sequence: "random:100",
+                max_ahead: 1m, clock_back: {hold: 1s, then: borrow}}
+rules:
+  - {table: "shop_?.*", column: id, source: order.id, explicit: reject, unsupported: forward, mode: observe, listeners: [listener1]}
+limits: {sessions: 5, handshake: 1m, statement: 64KiB}
+shutdown_timeout: "${TIME}"
+log: {level: debug, format: json}
+`)
+	l := c.Listeners[0]
+	for _, tt := range []struct {
+		name      string
+		got, want any
+	}{
+		{"listen", l.Listen, Addr{"tcp", "[::1]:0"}},
+		{"upstream", l.Upstream, Addr{"unix", "run/mysqld.sock"}},
+		{"upstream text", l.Upstream.String(), "unix:run/mysqld.sock"},
+		{"password", string(l.Account.Password), `p: "}{'#@/`},
+		{"tls", *l.TLS, TLS{Cert: "server.pem", Key: "/abs/server.key", ClientCA: "ca.pem"}},
+		{"upstream_tls", l.UpstreamTLS, UpstreamTLS{Mode: TLSRequired, CA: "ca.pem", ServerName: "db1"}},
+		{"second name", c.Listeners[1].Name, "listener1"},
+		{"dsn", string(c.Store("main").MySQL.DSN), `idproxy:p: "}{'#@/@tcp(127.0.0.1:3306)/idproxy`},
+		{"dir", c.Store("local").File.Dir, "data"},
+		{"segment", *c.Source("order.id").Segment, Segment{Store: "main", Key: "orders", Start: 5000, Step: 2000000, MaxStep: 2000000, StepPolicy: "leaf", Prefetch: 50}},
+		{"snowflake", *c.Source("fixed_id").Snowflake, Snowflake{
+			Worker: 31, Datacenter: 3, Layout: "41/5+5/12", Store: "local", Epoch: time.Date(2024, 2, 3, 0, 0, 0, 0, time.UTC),
+			Sequence: "random:100", MaxAhead: time.Minute, ClockBack: ClockBack{Hold: time.Second, Then: ThenBorrow},
+		}},
+		{"rule", c.Rules[0].String(), "shop_?.*.id"},
+		{"rule words", c.Rules[0].Explicit + " " + c.Rules[0].Unsupported + " " + c.Rules[0].Mode, "reject forward observe"},
+		{"rule on shard0", c.Rules[0].On("shard0"), false},
+		{"rule on listener1", c.Rules[0].On("listener1"), true},
+		{"limits", c.Limits, Limits{Sessions: 5, Handshake: time.Minute, Statement: 64 << 10}},
+		{"shutdown_timeout", c.ShutdownTimeout, 45 * time.Second},
+		{"log", c.Log, Log{Level: "debug", Format: "json"}},
+		{"no default store", len(c.Stores), 2},
+		{"store that is not there", c.Store("x") == nil && c.Source("x") == nil, true},
+	} {
+		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestPositions(t *testing.T) {
+	c := parseOK(t, `
+listeners:
+  - {listen: :1, upstream: h:1}
+stores:
+  local: {file: {dir: d}}
+sources:
+  ids:
+    segment: {store: local}
+rules:
+  - column: id
+    table: shop.orders
+    source: ids
+`)
+	for _, tt := range []struct {
+		name string
+		got  Pos
+		want string
+	}{
+		{"listener", c.Listeners[0].Pos, "c.yaml:3:5"},
+		{"store", c.Stores[0].Pos, "c.yaml:5:3"},
+		{"source", c.Sources[0].Pos, "c.yaml:7:3"},
+		{"rule", c.Rules[0].Pos, "c.yaml:10:5"},
+	} {
+		if tt.got.String() != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, tt.got, tt.want)
+		}
+	}
+}
+
+// TestEnvironment shows that what a variable holds is never read as YAML.
+func TestEnvironment(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{`"${PW}"`, `p: "}{'#@/`},
+		{`'${PW}'`, `p: "}{'#@/`},
+		{`${PW}`, `p: "}{'#@/`},
+		{`a${PW}b$$c`, `ap: "}{'#@/b$c`},
+		{`"${DOLLAR}"`, `${PW}$$`},
+		{`"$${PW}"`, `${PW}`},
+		{`"$$$$"`, `$$`},
+		{`"${LINES}"`, "a: b\nc: d"},
+		{`"${EMPTY}"`, ``},
+		{"|-\n        ${PW}", `p: "}{'#@/`},
+	} {
+		c := parseOK(t, "listeners:\n  - listen: :1\n    upstream: h:1\n    account:\n      user: u\n      password: "+tt.in+"\n")
+		if got := string(c.Listeners[0].Account.Password); got != tt.want {
+			t.Errorf("password: %s: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+	c := parseOK(t, oneListener+`sources: {ids: {snowflake: {worker: "${WORKER}"}}}`)
+	if got := c.Sources[0].Snowflake.Worker; got != 7 {
+		t.Errorf("worker: got %d, want 7", got)
+	}
+}
+
+// TestDefaultStoreIsShared keeps two stores off one folder, where they would lock
+// each other out.
+func TestDefaultStoreIsShared(t *testing.T) {
+	c := parseOK(t, oneListener+"stores: {mine: {file: {dir: ./idproxy-data/}}}\nsources: {ids: {segment: {}}}\n")
+	if got := c.Sources[0].Segment.Store; got != "mine" || len(c.Stores) != 1 {
+		t.Errorf("got store %q of %d, want mine of 1", got, len(c.Stores))
+	}
+	err := error(nil)
+	if _, err = Parse("c.yaml", []byte(oneListener+"sources: {ids: {segment: {store: (default)}}}\n"), testEnv); err == nil {
+		t.Error("the default store can be named")
+	}
+}
+
+func TestFirstMatch(t *testing.T) {
+	// Rules that look alike and are all needed.
+	parseOK(t, `
+listeners: [{name: a, listen: :1, upstream: h:1}, {name: b, listen: :2, upstream: h:1}]
+sources: {x: {segment: {}}, y: {segment: {}}}
+rules:
+  - {table: shop.orders, column: id, source: x, listeners: [a]}
+  - {table: shop.orders, column: id, source: y, listeners: [b]}
+  - {table: "shop.*", column: id, source: x}
+  - {table: "shop.*", column: event_id, source: y}
+  - {table: "*.orders", column: id, source: x}
+  - {table: "sho?.order?", column: id, source: x}
+`)
+}
+
+func TestCovers(t *testing.T) {
+	for _, tt := range []struct {
+		wide, narrow string
+		want         bool
+	}{
+		{"orders", "orders", true},
+		{"orders", "order", false},
+		{"order", "orders", false},
+		{"*", "", true},
+		{"*", "a*?", true},
+		{"?", "*", false},
+		{"?", "?", true},
+		{"a", "?", false},
+		{"a*c", "abc", true},
+		{"a*c", "ab", false},
+		{"shop_*", "shop_?", true},
+		{"shop_?", "shop_*", false},
+		{"*_x_*", "a_x_*", true},
+	} {
+		if got := covers(tt.wide, tt.narrow); got != tt.want {
+			t.Errorf("covers(%q, %q) = %v, want %v", tt.wide, tt.narrow, got, tt.want)
+		}
+	}
+}
+
+// TestSecretsAreNotPrinted looks for the secrets in everything a Config can end up
+// in.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	c := parseOK(t, `
+listeners: [{listen: :1, upstream: h:1, account: {user: u, password: hunter2}}]
+stores: {main: {mysql: {dsn: "u:hunter2@tcp(h:1)/d"}}}
+`)
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	account, store := *c.Listeners[0].Account, *c.Stores[0].MySQL
+	logger.Info("x", "secret", account.Password, "config", c, "account", account)
+	asJSON, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{log.String(), string(asJSON)}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+		texts = append(texts, fmt.Sprintf(verb, account), fmt.Sprintf(verb, account.Password), fmt.Sprintf(verb, store), fmt.Sprintf(verb, c))
+	}
+	for _, text := range texts {
+		for _, secret := range []string{"hunter2", fmt.Sprintf("%x", "hunter2"), fmt.Sprintf("%X", "hunter2")} {
+			if strings.Contains(text, secret) {
+				t.Errorf("the password is in %s", text)
+			}
+		}
+	}
+	if got := account.Password.String() + Secret("").String(); got != "********" {
+		t.Errorf("got %q, want stars for a secret and nothing for an empty one", got)
+	}
+	if string(account.Password) != "hunter2" { // negative control: the value itself is there
+		t.Errorf("the password is lost")
+	}
+}
+
+// TestSecretsAreNotInErrors breaks the file at every byte of a password's
+// neighbourhood and looks for it in what comes back.
+func TestSecretsAreNotInErrors(t *testing.T) {
+	const file = `
+listeners: [{listen: :1, upstream: h:1, account: {user: u, password: "hunter2"}}]
+stores: {main: {mysql: {dsn: "u:hunter2@tcp(h:1)/d"}}, more: {mysql: {dsns: ["u:hunter2@tcp(h:1)/d"]}}}
+admin: {listen: :2, token: "hunter2"}
+`
+	broken := 0
+	for i := range len(file) {
+		for _, with := range []string{"", "\"", "{", "]", ":", "\n", "&", "\t", "$", "!", "- "} {
+			if end := i + 1; strings.Contains(file[max(0, i-8):min(len(file), end+8)], "hunter2") && with != "\"" {
+				continue // the password itself changed
+			}
+			_, err := Parse("c.yaml", []byte(file[:i]+with+file[i+1:]), testEnv)
+			if err == nil {
+				continue
+			}
+			broken++
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%q for byte %d: %v", with, i, err)
+			}
+		}
+	}
+	if broken < 500 {
+		t.Errorf("only %d files were refused", broken)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "idproxy.yaml")
+	if _, err := Load(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: got %v, want fs.ErrNotExist", err)
+	}
+	t.Setenv("IDPROXY_TEST_DIR", "data")
+	text := oneListener + "stores: {s: {file: {dir: \"${IDPROXY_TEST_DIR}\"}}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.Store("s").File.Dir, filepath.Join(dir, "data"); got != want {
+		t.Errorf("dir: got %s, want %s", got, want)
+	}
+}
+
+func TestOddFiles(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"byte order mark", "\ufeff" + oneListener, ""},
+		{"carriage returns", strings.ReplaceAll(oneListener, "\n", "\r\n"), ""},
+		{"carriage returns, error", strings.ReplaceAll(oneListener+"log: {}\nlogs: {}\n", "\n", "\r\n"), `c.yaml:4:1: unknown key "logs": did you mean "log"?`},
+		{"document start", "---\n" + oneListener, ""},
+		{"document end", oneListener + "...\n", ""},
+		{"deep", strings.Repeat("[", 5000), "c.yaml:1:1: the file is larger than 1 MiB or nested deeper than 100 levels: this is no idproxy configuration"},
+		{"deep lists", strings.Repeat("- ", 5000), "c.yaml:1:1: the file is larger than 1 MiB or nested deeper than 100 levels: this is no idproxy configuration"},
+		{"large", "#" + strings.Repeat("x", 1<<20), "c.yaml:1:1: the file is larger than 1 MiB or nested deeper than 100 levels: this is no idproxy configuration"},
+	} {
+		_, err := Parse("c.yaml", []byte(tt.in), testEnv)
+		if got := fmt.Sprint(err); got != tt.want && (tt.want != "" || err != nil) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestSizeString(t *testing.T) {
+	for _, tt := range []struct {
+		in   Size
+		want string
+	}{{256 << 20, "256MiB"}, {1 << 30, "1GiB"}, {1 << 10, "1KiB"}, {1000, "1000B"}, {0, "0B"}} {
+		if got := tt.in.String(); got != tt.want {
+			t.Errorf("Size(%d): got %s, want %s", int64(tt.in), got, tt.want)
+		}
+	}
 }

@@ -13,14 +13,14 @@ type Store struct {
 	Name  string      `yaml:"-"`
 	MySQL *MySQLStore `yaml:"mysql"`
 	File  *FileStore  `yaml:"file"`
-	Redis *RedisStore `yaml:"redis" later:"all"` // not available yet
-	Etcd  *EtcdStore  `yaml:"etcd" later:"all"`  // not available yet
+	Redis *RedisStore `yaml:"redis" later:"all" instead:"use mysql or file"` // not available yet
+	Etcd  *EtcdStore  `yaml:"etcd" later:"all" instead:"use mysql or file"`  // not available yet
 }
 
 // MySQLStore is a table in a MySQL or MariaDB server.
 type MySQLStore struct {
 	DSN  Secret   `yaml:"dsn"`              // user:password@tcp(host:port)/database
-	DSNs []Secret `yaml:"dsns" later:"all"` // several servers, any of which may die. Not available yet.
+	DSNs []Secret `yaml:"dsns" later:"all" instead:"use dsn, one server"` // several servers, any of which may die. Not available yet.
 }
 
 // FileStore is a folder of this host; ids from it are unique on this host only.
@@ -59,8 +59,8 @@ type Source struct {
 	Name      string     `yaml:"-"`
 	Segment   *Segment   `yaml:"segment"`
 	Snowflake *Snowflake `yaml:"snowflake"`
-	UUIDv7    *UUIDv7    `yaml:"uuidv7" later:"all"`   // not available yet
-	ObjectID  *ObjectID  `yaml:"objectid" later:"all"` // not available yet
+	UUIDv7    *UUIDv7    `yaml:"uuidv7" later:"all" instead:"use segment or snowflake"`   // not available yet
+	ObjectID  *ObjectID  `yaml:"objectid" later:"all" instead:"use segment or snowflake"` // not available yet
 }
 
 // Segment takes ranges of ids from a store and hands them out one by one.
@@ -83,7 +83,7 @@ const (
 
 // Snowflake makes ids from time, a worker number and a sequence.
 type Snowflake struct {
-	Workers    string        `yaml:"workers" later:"all"` // store that leases worker numbers. Not available yet.
+	Workers    string        `yaml:"workers" later:"all" instead:"use worker, a fixed number"` // store that leases worker numbers. Not available yet.
 	Worker     uint64        `yaml:"worker"`              // this process's number when Workers is empty
 	Datacenter uint64        `yaml:"datacenter"`          // only with a layout like 41/5+5/12, and then required
 	Store      string        `yaml:"store"`               // file store of lock and fence of a fixed worker; default [DefaultStore]

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 	"time"
@@ -12,12 +13,14 @@ import (
 //	oneof:"a|b"                 the words it can be
 //	later:"all"                 the key's function is not available yet
 //	later:"c"                   these words' function is not available yet
+//	instead:"d"                 what to use until then; default: remove the key
 type tag struct {
 	name            string
 	words           string // instead of name where there is no key: "an item of ..."
 	required, named bool
 	oneof, notYet   []string
 	later           bool
+	instead         string
 }
 
 type field struct {
@@ -38,6 +41,7 @@ func fieldsOf(t reflect.Type) []field {
 			name:     name,
 			required: strings.Contains(options, "required"),
 			named:    strings.Contains(options, "named"),
+			instead:  cmp.Or(f.Tag.Get("instead"), "remove it"),
 		}
 		if words := f.Tag.Get("oneof"); words != "" {
 			one.oneof = strings.Split(words, "|")

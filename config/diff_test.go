@@ -1,0 +1,68 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const diffBase = `
+listeners:
+  - {name: a, listen: ":1", upstream: "h:1", tls: {cert: c.pem, key: k.pem}}
+  - {name: b, listen: ":2", upstream: "h:2", account: {user: u, password: old}}
+stores:
+  main: {mysql: {dsn: "u:p@tcp(h:1)/d"}}
+sources:
+  ids: {segment: {store: main}}
+  flake: {snowflake: {worker: 1}}
+rules:
+  - {table: shop.orders, column: id, source: ids}
+`
+
+func TestDiff(t *testing.T) {
+	for _, tt := range []struct {
+		name, old, new string // the text to replace in diffBase, and by what
+		want           []string
+	}{
+		{name: "nothing", old: "", new: ""},
+		{name: "only places", old: "stores:", new: "# a comment\n\nstores:"},
+		{name: "a default written out", old: "store: main", new: "store: main, step: 1000, key: ids"},
+		{name: "rules", old: "shop.orders", new: "shop.lines"},
+		{name: "live keys", old: "rules:", new: "limits: {sessions: 5}\nlog: {level: debug}\nshutdown_timeout: 1s\nrules:"},
+		{name: "new store and source", old: "sources:", new: "  other: {file: {dir: d}}\nsources:\n  more: {segment: {store: other}}"},
+		{name: "order of sources", old: "  ids: {segment: {store: main}}\n  flake: {snowflake: {worker: 1}}", new: "  flake: {snowflake: {worker: 1}}\n  ids: {segment: {store: main}}"},
+		{name: "listen", old: `":1"`, new: `":3"`, want: []string{"listeners.a.listen (changed)"}},
+		{name: "upstream", old: `h:2`, new: `h:3`, want: []string{"listeners.b.upstream (changed)"}},
+		{name: "certificate", old: "c.pem", new: "d.pem", want: []string{"listeners.a.tls.cert (changed)"}},
+		{name: "no more TLS", old: ", tls: {cert: c.pem, key: k.pem}", new: "", want: []string{"listeners.a.tls (removed)"}},
+		{name: "upstream TLS", old: `"h:2"`, new: `"h:2", upstream_tls: {mode: required}`, want: []string{"listeners.b.upstream_tls.mode (changed)"}},
+		{name: "password", old: "password: old", new: "password: new", want: []string{"listeners.b.account.password (changed)"}},
+		{name: "listener renamed", old: "name: a", new: "name: c", want: []string{"listeners.a (removed)", "listeners.c (added)"}},
+		{name: "dsn", old: "(h:1)/d", new: "(h:9)/d", want: []string{"stores.main.mysql.dsn (changed)"}},
+		{name: "kind of store", old: `{mysql: {dsn: "u:p@tcp(h:1)/d"}}`, new: "{file: {dir: d}}", want: []string{"stores.main.mysql (removed)", "stores.main.file (added)"}},
+		{name: "step", old: "store: main", new: "store: main, step: 10", want: []string{"sources.ids.segment.step (changed)"}},
+		{name: "worker", old: "worker: 1", new: "worker: 2", want: []string{"sources.flake.snowflake.worker (changed)"}},
+		{name: "epoch", old: "worker: 1", new: "worker: 1, epoch: 2021-01-01", want: []string{"sources.flake.snowflake.epoch (changed)"}},
+		{name: "source removed", old: "  flake: {snowflake: {worker: 1}}\n", new: "", want: []string{"stores.(default) (removed)", "sources.flake (removed)"}},
+		{
+			name: "several", old: "store: main}}\n  flake: {snowflake: {worker: 1}}", new: "store: main, step: 7, start: 9}}\n  flake: {snowflake: {worker: 2}}",
+			want: []string{"sources.ids.segment.start (changed)", "sources.ids.segment.step (changed)", "sources.flake.snowflake.worker (changed)"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if !strings.Contains(diffBase, tt.old) {
+				t.Fatalf("%q is not in the file", tt.old)
+			}
+			got := Diff(parseOK(t, diffBase), parseOK(t, strings.Replace(diffBase, tt.old, tt.new, 1)))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			for _, path := range got {
+				if strings.Contains(path, "old") || strings.Contains(path, "new") {
+					t.Errorf("a value is in %s", path)
+				}
+			}
+		})
+	}
+}
