@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -315,6 +316,38 @@ admin: {listen: :2, token: "hunter2"}
 	}
 	if broken < 500 {
 		t.Errorf("only %d files were refused", broken)
+	}
+}
+
+// TestSecretHoldersPrintThemselves walks the structs: each that has a Secret must be
+// a fmt.Formatter, for the reason given there.
+func TestSecretHoldersPrintThemselves(t *testing.T) {
+	found := 0
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct || typ == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for i := range typ.NumField() {
+			f := typ.Field(i).Type
+			for f.Kind() == reflect.Slice || f.Kind() == reflect.Map {
+				f = f.Elem()
+			}
+			if f == reflect.TypeFor[Secret]() {
+				found++
+				if !typ.Implements(reflect.TypeFor[fmt.Formatter]()) {
+					t.Errorf("%s holds a secret and is no fmt.Formatter", typ)
+				}
+			}
+			walk(f)
+		}
+	}
+	walk(reflect.TypeFor[Config]())
+	if found != 6 {
+		t.Errorf("found %d fields of secrets, want 6", found)
 	}
 }
 

@@ -129,7 +129,7 @@ func (d *decoder) pairs(s slot, n ast.Node) (list []pair, ok bool) {
 			continue
 		}
 		if line, twice := first[key]; twice {
-			d.fail(at, "key %s is given twice, first in line %d: remove one of them", quote(key), line)
+			d.fail(at, "key %s is given twice, first in line %d: remove one of them", quoteKey(key), line)
 			continue
 		}
 		first[key] = at.Line
@@ -150,7 +150,7 @@ func (d *decoder) mapping(s slot, n ast.Node) {
 		if i < 0 {
 			hint, name := suggest(p.key, fields)
 			meant[name] = true
-			d.fail(p.at, "unknown key %s: %s", quote(p.key), hint)
+			d.fail(p.at, "unknown key %s: %s", quoteKey(p.key), hint)
 			continue
 		}
 		f := fields[i]
@@ -187,7 +187,7 @@ func (d *decoder) named(s slot, n ast.Node) {
 	}
 	for _, p := range list {
 		if !validName(p.key) {
-			d.fail(p.at, "%s is not a name: use up to 64 letters, digits, \"_\", \"-\" and \".\", starting with a letter or digit", quote(p.key))
+			d.fail(p.at, "%s is not a name: use up to 64 letters, digits, \"_\", \"-\" and \".\", starting with a letter or digit", quoteKey(p.key))
 		}
 		one := reflect.New(s.dst.Type().Elem()).Elem()
 		setDefaults(one)

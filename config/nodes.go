@@ -3,6 +3,7 @@ package config
 import (
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
@@ -57,17 +58,41 @@ func kindOf(n ast.Node) string {
 	return "a text"
 }
 
-// quote shows what the file says, shortened. What has an @ may be a DSN in the
-// wrong place, password and all, and is not shown.
+// quote shows what the file says, cut where it stops looking like a value of ours: a
+// password may have slipped in behind a missing comma, colon or quote. What has an @
+// may be a DSN in the wrong place and is not shown at all.
 func quote(s string) string {
 	const most = 60
-	switch {
-	case strings.Contains(s, "@"):
+	if strings.Contains(s, "@") {
 		return "(not shown: it has an @ and may hold a password)"
-	case len(s) > most:
-		return strconv.Quote(strings.ToValidUTF8(s[:most], "") + "...")
+	}
+	end := strings.IndexAny(s, " \t\r\n\"'")
+	if end < 0 {
+		end = len(s)
+	}
+	if end = min(end, most); end < len(s) {
+		return strconv.Quote(strings.ToValidUTF8(s[:end], "") + "...")
 	}
 	return strconv.Quote(s)
+}
+
+// quoteKey is quote for keys, which end before anything that is not a word.
+func quoteKey(s string) string {
+	word := leadingWord(s)
+	if word == s {
+		return strconv.Quote(s)
+	}
+	return strconv.Quote(word + "...")
+}
+
+func leadingWord(s string) string {
+	end := strings.IndexFunc(s, func(r rune) bool {
+		return !(unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-.", r))
+	})
+	if end < 0 || end > 64 {
+		end = min(len(s), 64)
+	}
+	return s[:end]
 }
 
 func validName(s string) bool {

@@ -19,7 +19,7 @@ type Store struct {
 
 // MySQLStore is a table in a MySQL or MariaDB server.
 type MySQLStore struct {
-	DSN  Secret   `yaml:"dsn"`              // user:password@tcp(host:port)/database
+	DSN  Secret   `yaml:"dsn"`                                            // user:password@tcp(host:port)/database
 	DSNs []Secret `yaml:"dsns" later:"all" instead:"use dsn, one server"` // several servers, any of which may die. Not available yet.
 }
 
@@ -84,13 +84,13 @@ const (
 // Snowflake makes ids from time, a worker number and a sequence.
 type Snowflake struct {
 	Workers    string        `yaml:"workers" later:"all" instead:"use worker, a fixed number"` // store that leases worker numbers. Not available yet.
-	Worker     uint64        `yaml:"worker"`              // this process's number when Workers is empty
-	Datacenter uint64        `yaml:"datacenter"`          // only with a layout like 41/5+5/12, and then required
-	Store      string        `yaml:"store"`               // file store of lock and fence of a fixed worker; default [DefaultStore]
-	Layout     string        `yaml:"layout"`              // bits of time/worker/sequence or time/datacenter+worker/sequence; time may carry its unit (32s, 39x10ms); default 41/10/12
-	Epoch      time.Time     `yaml:"epoch"`               // time zero of the ids; default 2020-01-01T00:00:00Z
-	Sequence   string        `yaml:"sequence"`            // where the sequence starts in a new unit: continue (default), zero, random, random:N
-	MaxAhead   time.Duration `yaml:"max_ahead"`           // how far ids may run ahead of the clock; default 3s
+	Worker     uint64        `yaml:"worker"`                                                   // this process's number when Workers is empty
+	Datacenter uint64        `yaml:"datacenter"`                                               // only with a layout like 41/5+5/12, and then required
+	Store      string        `yaml:"store"`                                                    // file store of lock and fence of a fixed worker; default [DefaultStore]
+	Layout     string        `yaml:"layout"`                                                   // bits of time/worker/sequence or time/datacenter+worker/sequence; time may carry its unit (32s, 39x10ms); default 41/10/12
+	Epoch      time.Time     `yaml:"epoch"`                                                    // time zero of the ids; default 2020-01-01T00:00:00Z
+	Sequence   string        `yaml:"sequence"`                                                 // where the sequence starts in a new unit: continue (default), zero, random, random:N
+	MaxAhead   time.Duration `yaml:"max_ahead"`                                                // how far ids may run ahead of the clock; default 3s
 	ClockBack  ClockBack     `yaml:"clock_back"`
 	Lease      *Lease        `yaml:"lease" later:"all"` // with workers only. Not available yet.
 }

@@ -75,10 +75,11 @@ func isScalar(v reflect.Value) bool {
 // suggest ends the message about an unknown key with the known one that is
 // nearest, which it also returns, or with all of them.
 func suggest(key string, fields []field) (hint, nearest string) {
+	word := leadingWord(key)
 	names, best := make([]string, len(fields)), 3
 	for i, f := range fields {
 		names[i] = f.tag.name
-		if far := distance(key, f.tag.name); far < best && far <= len(f.tag.name)/2 {
+		if far := distance(word, f.tag.name); far < best && far <= len(f.tag.name)/2 {
 			best, nearest = far, f.tag.name
 		}
 	}
@@ -93,9 +94,6 @@ func suggest(key string, fields []field) (hint, nearest string) {
 
 // distance counts the letters to insert, delete or change between two words.
 func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -1,10 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"log/slog"
-	"strconv"
-)
+import "strconv"
 
 // Pos is a place in the configuration file. Lines and columns count from 1,
 // columns in characters.
@@ -17,31 +13,6 @@ type Pos struct {
 func (p Pos) String() string {
 	return p.File + ":" + strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column)
 }
-
-// Secret is a password, a token or a DSN. It prints as stars, so a Config that
-// ends up in a log line or an error gives nothing away; convert it to a string
-// where the value itself is needed.
-type Secret string
-
-const stars = "********"
-
-// String hides the value; an empty secret stays empty, so that a log shows
-// whether one was set.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return stars
-}
-
-// Format hides the value under every verb, %x and %#v included.
-func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
-
-// LogValue hides the value from log/slog.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// MarshalText hides the value from encoding/json and from YAML writers.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Size is a number of bytes, written with a unit: 256MiB, 64KiB, 1GiB, 1MB.
 type Size int64
