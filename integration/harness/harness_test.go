@@ -31,7 +31,7 @@ func TestParseListening(t *testing.T) {
 
 func TestListenerNames(t *testing.T) {
 	got, err := listenerNames("listeners:\n  - {name: shard0, listen: x}\n  - listen: y\nrules: []\n")
-	if diff := cmp.Diff([]string{"shard0", "1"}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"shard0", "listener1"}, got); diff != "" || err != nil {
 		t.Errorf("(-want +got):\n%s%v", diff, err)
 	}
 	if _, err := listenerNames("listeners: {"); err == nil {

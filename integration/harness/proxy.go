@@ -145,7 +145,7 @@ func suspicious(log string) error {
 	return nil
 }
 
-// listenerNames reads the names of the listeners; one without is called by its number.
+// listenerNames reads the names of the listeners, with the default names of the configuration.
 func listenerNames(config string) ([]string, error) {
 	var file struct {
 		Listeners []struct {
@@ -158,7 +158,7 @@ func listenerNames(config string) ([]string, error) {
 	var names []string
 	for i, l := range file.Listeners {
 		if l.Name == "" {
-			l.Name = fmt.Sprint(i)
+			l.Name = fmt.Sprintf("listener%d", i)
 		}
 		names = append(names, l.Name)
 	}
