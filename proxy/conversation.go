@@ -245,9 +245,6 @@ func (c *conversation) finish(p *pending, o outcome) (due []byte) {
 
 func (c *conversation) apply(p *pending, o outcome) {
 	s := &c.state
-	if p.touch&touchReset != 0 && !o.failed {
-		s.reset()
-	}
 	c.applyLastID(p, o)
 	if p.touch&touchTables != 0 || o.failed && staleTable(o.code) {
 		c.tablesChanged()
@@ -261,6 +258,9 @@ func (c *conversation) apply(p *pending, o outcome) {
 				s.makeTemporary(t.name)
 			}
 		}
+	}
+	if p.touch&touchReset != 0 && !o.failed {
+		s.reset()
 	}
 	if !o.hasStatus {
 		return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,6 +130,10 @@ func (s *session) describe(n need) error {
 	if err != nil {
 		return fmt.Errorf("columns of %s: %w", f.name, err)
 	}
+	if f.err != nil {
+		s.held.denied, s.held.deniedKey = f, n.key
+		return nil
+	}
 	s.l.tables.put(n.key, f)
 	return nil
 }
@@ -192,9 +197,10 @@ func (s *session) send(st *statement) error {
 		return s.answer(asClientError(err), st.seq)
 	}
 	size := len(st.prefix) + len(st.text)
-	payload := st.command(size)
-	if len(st.parts) > 0 {
-		payload = st.rewrite()
+	payload := st.prefix[:size:size] // as the client sent it: text follows prefix in its own bytes
+	if inserts != nil {
+		st.rewrite()
+		payload = st.out[wire.HeaderLen:]
 		if e := s.tooLarge(size, len(payload)); e != nil {
 			return s.answer(e, st.seq)
 		}
@@ -209,7 +215,13 @@ func (s *session) send(st *statement) error {
 		p.job = st.jobs()
 		p.job.inserts, p.job.seq = inserts, st.seq
 	}
-	err = s.sendBehind(s.prelude(st, p), payload)
+	first := s.prelude(st, p)
+	if inserts != nil && first == nil && len(payload) < wire.MaxPayload {
+		wire.AppendHeader(st.out[:0], len(payload), 0)
+		err = s.write(st.out)
+	} else {
+		err = s.sendBehind(first, payload)
+	}
 	if size > smallText {
 		s.held = nil // its edits take as much memory as the text
 	}
@@ -246,7 +258,7 @@ func (s *session) fill(part *part, plan *rewriter.Plan) error {
 		stride = s.c.state.increment
 		s.c.mu.Unlock()
 	}
-	part.ids = make([]uint64, plan.Generated)
+	part.ids = slices.Grow(part.ids[:0], plan.Generated)[:plan.Generated]
 	if err := ids.Fill(s.ctx, part.ids, stride); err != nil {
 		return errOutOfIDs(part.rule, err)
 	}
@@ -258,20 +270,15 @@ func (s *session) fill(part *part, plan *rewriter.Plan) error {
 	return nil
 }
 
-// command returns the command as the client sent it.
-func (st *statement) command(size int) []byte {
-	return st.prefix[:size:size] // text follows prefix in the client's own bytes
-}
-
-// rewrite returns the command with its ids.
-func (st *statement) rewrite() []byte {
+// rewrite writes the command with its ids to st.out, behind room for a header.
+func (st *statement) rewrite() {
 	rows := 0
 	for i := range st.parts {
 		rows += st.plans[i].Generated
 	}
 	const perID = 21 // a comma and 20 digits; the longer last one of each part is in the rest
-	out := make([]byte, 0, len(st.prefix)+len(st.text)+rows*perID+128*len(st.parts))
-	out = append(out, st.prefix...)
+	out := slices.Grow(st.out[:0], wire.HeaderLen+len(st.prefix)+len(st.text)+rows*perID+128*len(st.parts))
+	out = append(append(out, 0, 0, 0, 0), st.prefix...)
 	at := 0
 	for i := range st.parts {
 		part := &st.parts[i]
@@ -279,7 +286,7 @@ func (st *statement) rewrite() []byte {
 		out = st.plans[i].Append(out, st.text[part.span.Start:part.span.End], part.ids)
 		at = part.span.End
 	}
-	return append(out, st.text[at:]...)
+	st.out = append(out, st.text[at:]...)
 }
 
 // tooLarge refuses what only its ids made larger than the server accepts.

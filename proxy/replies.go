@@ -424,7 +424,8 @@ func (c *conversation) track(info []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := &c.state
-	read := info != nil && wire.WalkTrack(info,
+	// What a later command may have changed already is not learned.
+	read := c.pending.n == 1 && info != nil && wire.WalkTrack(info,
 		func(name []byte) {
 			s.age++
 			s.learnSchema(name)

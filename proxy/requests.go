@@ -119,7 +119,11 @@ func (m *requests) data(rest []byte, size int) bool {
 // hold answers for a command that must be whole before it is decided on.
 func (m *requests) hold(in []byte) (int, action) {
 	size, payload, whole := wire.Packet(in)
-	if announced := payload + m.announced(in[size:]); announced > m.limit {
+	limit := m.limit
+	if m.c.phase() == phaseAuth { // nobody has logged in yet
+		limit = min(limit, maxHandshake)
+	}
+	if payload+announced(in[size:]) > limit {
 		m.dropping = true
 		m.frame(in, wire.PayloadLen(in))
 		return m.next(in)
@@ -131,7 +135,8 @@ func (m *requests) hold(in []byte) (int, action) {
 	return size, actStatement
 }
 
-func (m *requests) announced(rest []byte) int {
+// announced returns the size that the frame header in front of rest gives.
+func announced(rest []byte) int {
 	if len(rest) < wire.HeaderLen {
 		return 0
 	}
@@ -298,7 +303,7 @@ func (m *requests) note(p *pending, head rewriter.Head, sql []byte, whole bool) 
 	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
 		return holdIt
 	case rewriter.DDL:
-		if head.Temporary && whole {
+		if head.Temporary || head.Drop && s.temporary != nil {
 			return holdIt
 		}
 	}

@@ -142,12 +142,23 @@ func (s *session) toServer() {
 				break
 			}
 			if err := s.act(act, in.bytes()[:n]); err != nil {
-				s.close(err)
+				s.stop(err)
 				return
 			}
 			in.consume(n)
 		}
 	}
+}
+
+// stop ends the session after err in toServer. When the server is gone, toClient
+// still gives the client what the server sent last, or says which ids are in
+// doubt, and closes the session then.
+func (s *session) stop(err error) {
+	if errors.Is(err, errServerGone) {
+		s.server.Close()
+		return
+	}
+	s.close(err)
 }
 
 func (s *session) act(act action, b []byte) error {

@@ -20,6 +20,12 @@ type statement struct {
 	multi  bool   // the server splits the text at ';'
 	begun  time.Time
 
+	// denied is what the server answered instead of describing a table, to
+	// this session and for this statement: another user may be told more.
+	denied    *facts
+	deniedKey string
+
+	out   []byte // the command with its ids, behind room for a frame header
 	spans []rewriter.Span
 	parts []part
 	plans []rewriter.Plan // by index of the part
@@ -67,6 +73,7 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	st.prefix, st.text, st.seq = payload[:at], payload[at:], m.seq
 	st.multi = m.multi && payload[0] == mysql.COM_QUERY
 	st.begun = time.Now()
+	st.denied = nil
 }
 
 // decider decides on held statements. It does no I/O: what it does not know it
@@ -318,6 +325,9 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 // without facts goes as it is.
 func (d *decider) facts(st *statement, t rewriter.Name, rule *rewriter.Rule, cx *reading) (part, error) {
 	f := d.tables.get(st.key)
+	if st.denied != nil && st.deniedKey == string(st.key) {
+		f = st.denied
+	}
 	if f == nil {
 		t.Schema = schemaOf(t, cx)
 		return part{}, errIncomplete{need{kind: needTable, table: t, key: string(st.key)}}
@@ -373,6 +383,9 @@ func (d *decider) plan(st *statement, t rewriter.Name, p part, cx *reading) (edi
 		asked := p
 		t.Schema = schemaOf(t, cx)
 		return false, errIncomplete{need{kind: needMax, table: t, part: &asked}}
+	}
+	if n < cap(st.parts) { // the memory of an earlier statement's ids
+		p.ids = st.parts[:n+1][n].ids
 	}
 	st.parts = append(st.parts, p)
 	return true, nil
