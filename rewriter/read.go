@@ -248,11 +248,10 @@ func (r *planReader) columnName(t token, table Name) (column []byte, span token,
 
 // values takes VALUES or VALUE, or names the form that stands in its place.
 func (r *planReader) values(t token) error {
-	if form := r.otherRows(t); form != "" && !r.isWord(t, "values") {
-		return unsupported(form)
-	}
 	switch {
 	case r.isWord(t, "values"), r.isWord(t, "value"):
+	case r.otherRows(t) != "":
+		return unsupported(r.otherRows(t))
 	case r.isWord(t, "set"):
 		return unsupported(r.verb + " ... SET")
 	case r.isWord(t, "partition"):
