@@ -101,24 +101,26 @@ func (r *Rule) everywhere(other *Rule, all []Listener) bool {
 }
 
 // covers reports whether every name that narrow matches is matched by wide: the
-// glob wide run over the text of narrow, whose own wildcards only a wildcard of
-// at least their reach may take.
+// glob wide run over the text of narrow, whose own * only a * of wide may take, and
+// whose ? only a * or ?.
 func covers(wide, narrow string) bool {
-	for len(wide) > 0 {
+	star, mark := -1, 0 // the last * of wide, and how far of narrow it has taken
+	w, n := 0, 0
+	for n < len(narrow) {
 		switch {
-		case wide[0] == '*':
-			for k := 0; k <= len(narrow); k++ {
-				if covers(wide[1:], narrow[k:]) {
-					return true
-				}
-			}
-			return false
-		case narrow == "" || narrow[0] == '*' || wide[0] != '?' && wide[0] != narrow[0]:
+		case w < len(wide) && wide[w] == '*':
+			star, mark = w, n
+			w++
+		case w < len(wide) && narrow[n] != '*' && (wide[w] == '?' || wide[w] == narrow[n]):
+			w, n = w+1, n+1
+		case star >= 0:
+			mark++
+			w, n = star+1, mark
+		default:
 			return false
 		}
-		wide, narrow = wide[1:], narrow[1:]
 	}
-	return narrow == ""
+	return strings.Trim(wide[w:], "*") == ""
 }
 
 func sourceNames(c *Config) []string {

@@ -249,6 +249,9 @@ func TestCovers(t *testing.T) {
 		{"shop_*", "shop_?", true},
 		{"shop_?", "shop_*", false},
 		{"*_x_*", "a_x_*", true},
+		{strings.Repeat("*a", 30) + "b", strings.Repeat("a", 60), false},
+		{"*", "*", true},
+		{"a**", "a", true},
 	} {
 		if got := covers(tt.wide, tt.narrow); got != tt.want {
 			t.Errorf("covers(%q, %q) = %v, want %v", tt.wide, tt.narrow, got, tt.want)

@@ -87,7 +87,7 @@ func TestNotAvailableYet(t *testing.T) {
 			}
 		}
 	}
-	for _, e := range runGolden(t, "testdata/malformed-file.txt") {
+	for _, e := range runGolden(t, "testdata/malformed-values.txt") { // negative control
 		if errors.Is(e, ErrNotAvailable) {
 			t.Errorf("%v: marked as not available yet", e)
 		}
