@@ -7,6 +7,7 @@
 #             plugin is unpacked into .tools/mariadb
 #   mysql     MySQL 9.7 from Debian unstable, unpacked into .tools/mysql97 and run with its own C library, so that
 #             nothing of the system is touched
+#   client    a command-line client, mysql or mariadb
 #   gcc       a C compiler, without which Go has no race detector
 #   haproxy   for benchmarks
 #
@@ -92,17 +93,18 @@ install_mysql() {
   rm -rf "$base"
 }
 
+install_client() { has mysql || has mariadb || apt_install mariadb-client-core; }
 install_gcc() { has gcc || apt_install gcc libc6-dev; }
 install_haproxy() { has haproxy || apt_install haproxy; }
 
-[ $# -gt 0 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mysql | gcc | haproxy) "install_$what" ;;
+  mariadb | mysql | client | gcc | haproxy) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done

@@ -79,6 +79,9 @@ func Launch(ctx context.Context, program string, spec Spec) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
+	if program, err = filepath.Abs(program); err != nil { // it runs in another folder
+		return nil, err
+	}
 	path := filepath.Join(spec.Dir, "idproxy.yaml")
 	if err := os.WriteFile(path, []byte(spec.Config), 0o600); err != nil {
 		return nil, err

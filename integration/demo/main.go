@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"idproxy/integration/harness"
+)
+
+// stopGrace is how long idproxy may take to let its sessions go.
+const stopGrace = 35 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	if len(args) != 1 {
+		return errors.New("usage: demo IDPROXY (see `make run`)")
+	}
+	dir, err := os.MkdirTemp("", fmt.Sprintf("idproxy-%d-", os.Getpid()))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	d := &demo{program: args[0], dir: dir, out: out}
+	defer func() { err = errors.Join(err, d.stop()) }()
+	if err := d.start(ctx); err != nil {
+		return interrupted(ctx, err)
+	}
+	if err := d.show(ctx); err != nil {
+		return interrupted(ctx, err)
+	}
+	return d.wait(ctx)
+}
+
+// interrupted turns what failed because of a Ctrl-C into no error at all.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// demo is everything that runs.
+type demo struct {
+	program string // the built idproxy
+	dir     string // configuration, id store, log
+	out     io.Writer
+	site    site
+	proxy   *harness.Proxy
+}
+
+// start brings up the shards, their tables and idproxy.
+func (d *demo) start(ctx context.Context) (err error) {
+	if d.site, err = openSite(ctx, d.out); err != nil {
+		return err
+	}
+	for _, s := range d.site.shards {
+		if err := d.site.createTables(ctx, s); err != nil {
+			return err
+		}
+	}
+	config, err := d.site.config()
+	if err != nil {
+		return err
+	}
+	d.proxy, err = harness.Launch(ctx, d.program, harness.Spec{
+		Config: config, Dir: d.dir, Env: []string{passwordVariable + "=" + d.site.password},
+	})
+	if err != nil {
+		return err
+	}
+	for i, addr := range d.proxy.Addrs() {
+		d.site.shards[i].listen = addr
+		d.say("idproxy listens on %s for %s", addr, d.site.shards[i].name)
+	}
+	return nil
+}
+
+// wait returns when ctx ends, or with an error when idproxy does.
+func (d *demo) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(d.out)
+		d.say("stopping")
+		return nil
+	case <-d.proxy.Done():
+		return fmt.Errorf("idproxy ended; end of its log:\n%s", d.proxy.LogTail(20))
+	}
+}
+
+// stop ends idproxy first, so that it can give unused ids back, then the shards.
+func (d *demo) stop() error {
+	var err error
+	if d.proxy != nil {
+		err = d.proxy.Stop(stopGrace)
+	}
+	return errors.Join(err, d.site.stop())
+}
+
+func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, "demo: "+format+"\n", args...) }

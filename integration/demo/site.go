@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/servers"
+)
+
+// site is the servers that the demo stands on.
+type site struct {
+	shards         []*shard
+	schema         string
+	user, password string
+}
+
+// shard is one server and the listener in front of it.
+type shard struct {
+	name     string
+	upstream string // the server's own address
+	listen   string // idproxy's address for it
+	server   *servers.Server
+}
+
+// passwordVariable carries the account's password into the configuration.
+const passwordVariable = "IDPROXY_DEMO_PASSWORD"
+
+// openSite takes the servers that UPSTREAM names, or starts two.
+func openSite(ctx context.Context, out io.Writer) (site, error) {
+	if upstream := os.Getenv("UPSTREAM"); upstream != "" {
+		s := site{schema: "idproxy_demo", user: os.Getenv("UPSTREAM_USER"), password: os.Getenv("UPSTREAM_PASSWORD")}
+		if s.user == "" {
+			s.user = "root"
+		}
+		for i, addr := range strings.Split(upstream, ",") {
+			s.shards = append(s.shards, &shard{name: fmt.Sprintf("shard%d", i), upstream: addr})
+		}
+		fmt.Fprintf(out, "demo: using %s as %s, in database %s\n", upstream, s.user, s.schema)
+		return s, nil
+	}
+	s := site{schema: "shop", user: servers.AppUser, password: servers.AppPassword}
+	s.shards = []*shard{{name: "shard0"}, {name: "shard1"}}
+	fmt.Fprintln(out, "demo: starting two private MariaDB servers")
+	failed := make([]error, len(s.shards))
+	var wg sync.WaitGroup
+	for i, sh := range s.shards {
+		wg.Go(func() { sh.server, failed[i] = servers.StartMariaDB(ctx, servers.Options{}) })
+	}
+	wg.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return s, err
+	}
+	for _, sh := range s.shards {
+		sh.upstream = sh.server.Addr
+		fmt.Fprintf(out, "demo: %s is MariaDB on %s\n", sh.name, sh.upstream)
+	}
+	return s, nil
+}
+
+// stop ends the servers that openSite started.
+func (s *site) stop() error {
+	var failed []error
+	for _, sh := range s.shards {
+		if sh.server != nil {
+			failed = append(failed, sh.server.Stop())
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// open connects to a shard's server itself, past idproxy.
+func (s *site) open(sh *shard, schema string) (*sql.DB, error) {
+	c := mysql.NewConfig()
+	c.User, c.Passwd, c.Net, c.Addr, c.DBName = s.user, s.password, "tcp", sh.upstream, schema
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// createTables makes the tables whose ids idproxy fills. Neither has AUTO_INCREMENT: two counters would give the same
+// ids on both shards.
+func (s *site) createTables(ctx context.Context, sh *shard) error {
+	db, err := s.open(sh, "")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, text := range []string{
+		"CREATE DATABASE IF NOT EXISTS " + s.schema,
+		"CREATE TABLE IF NOT EXISTS " + s.schema + ".orders (id BIGINT PRIMARY KEY, customer VARCHAR(40) NOT NULL, amount DECIMAL(8,2) NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS " + s.schema + ".events (id BIGINT PRIMARY KEY, what VARCHAR(40) NOT NULL)",
+	} {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("create tables on %s: %w", sh.upstream, err)
+		}
+	}
+	return nil
+}
+
+// config is idproxy's configuration: a listener per shard, orders numbered from one segment for all of them, events
+// by snowflake.
+func (s *site) config() (string, error) {
+	var b strings.Builder
+	b.WriteString("listeners:\n")
+	for i, sh := range s.shards {
+		listen, err := listenAddr(3307 + i)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "  - {name: %s, listen: %q, upstream: %q, account: {user: %q, password: \"${%s}\"}}\n",
+			sh.name, listen, sh.upstream, s.user, passwordVariable)
+	}
+	fmt.Fprintf(&b, `sources:
+  order_id: {segment: {}}
+  event_id: {snowflake: {worker: 1}}
+rules:
+  - {table: %[1]s.orders, column: id, source: order_id}
+  - {table: %[1]s.events, column: id, source: event_id}
+`, s.schema)
+	return b.String(), nil
+}
+
+// listenAddr is the loopback address with this port, or with any free one when another program has it.
+func listenAddr(port int) (string, error) {
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	l, err := net.Listen("tcp", addr)
+	if err == nil {
+		return addr, l.Close()
+	}
+	fmt.Fprintf(os.Stderr, "demo: port %d is taken, using another\n", port)
+	return "127.0.0.1:0", nil
+}
