@@ -151,12 +151,12 @@ func (r *headReader) first() (t token, ok bool) {
 		if t.kind != tokWord && t.kind != tokQuoted {
 			return t, false
 		}
-		saved, touched := r.pos, r.touched
+		saved := r.pos
 		if t.kind == tokWord && r.keyword(t) != kwNone {
 			return t, true
 		}
 		if labels++; labels > 2 || !r.punct(r.next(), ':') {
-			r.pos, r.touched = saved, r.touched || touched
+			r.pos = saved
 			return t, t.kind == tokWord
 		}
 	}

@@ -46,7 +46,7 @@ type scanner struct {
 	numbered  bool   // a version comment with a number was seen
 	codeEnd   int    // where the last numbered comment ends for a server that skips it
 	straddled bool   // what began inside a numbered comment ended behind it: servers may split here differently
-	touched   bool   // the last token reaches the end of the text and might go on behind it
+	touched   bool   // a token reached the end of the text and might go on behind it
 	fault     string // why the last token was tokBad
 }
 
@@ -89,7 +89,7 @@ func (s *scanner) next() token {
 		t = token{kind: tokPunct, start: i, end: i + 1}
 	}
 	s.pos = t.end
-	s.touched = t.end == len(s.text) && (t.kind != tokPunct || s.text[i] == '/' || s.text[i] == '-')
+	s.touched = s.touched || t.end == len(s.text)
 	if t.start < s.codeEnd && t.end > s.codeEnd {
 		s.straddled = true
 	}
@@ -104,7 +104,7 @@ func (s *scanner) bad(at int, fault string) token {
 // unfinished is bad for what the end of the text cuts off.
 func (s *scanner) unfinished(at int, fault string) token {
 	t := s.bad(at, fault)
-	s.pos = len(s.text)
+	s.pos, s.touched = len(s.text), true
 	t.end = s.pos
 	return t
 }
@@ -143,12 +143,13 @@ func (s *scanner) word(k kind) token {
 		ascii = false
 		n := s.mode.Charset.charLen(s.text[i:])
 		if n == 1 && s.mode.Charset != SingleByte {
-			s.touched = i+1 == len(s.text)
+			s.touched = s.touched || i+1 == len(s.text)
 			return s.bad(s.pos, "byte that is no character")
 		}
 		i += n
 	}
 	if !ascii && s.mode.Charset == SingleByte && !utf8.Valid(s.text[s.pos:i]) {
+		s.touched = s.touched || i == len(s.text)
 		return s.bad(s.pos, "name that is not UTF-8, outside quotes")
 	}
 	return token{kind: k, start: s.pos, end: i}
