@@ -3,6 +3,7 @@ package rewriter
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -112,7 +113,9 @@ func FuzzPlan(f *testing.F) {
 		if after == nil {
 			t.Fatalf("TiDB reads %q\n but not %q", text, out)
 		}
-		compare(t, p, before, after, string(text)+"\n gives "+string(out))
+		if err := compare(p, before, after); err != nil {
+			t.Fatalf("%v: %q\n gives %q", err, text, out)
+		}
 	})
 }
 
@@ -215,24 +218,29 @@ func undo(p *Plan, text, out []byte) []byte {
 	return append(back, out[o:]...)
 }
 
-func compare(t *testing.T, p *Plan, a, b *ast.InsertStmt, what string) {
+// compare returns how b differs from a beyond the ids that p says it has.
+func compare(p *Plan, a, b *ast.InsertStmt) error {
 	if restore(a.Table) != restore(b.Table) || a.IsReplace != b.IsReplace || a.Priority != b.Priority {
-		t.Fatalf("another target: %s", what)
+		return fmt.Errorf("another target")
 	}
 	if p.Rows != len(a.Lists) || len(a.Lists) != len(b.Lists) {
-		t.Fatalf("%d rows read, TiDB %d and %d: %s", p.Rows, len(a.Lists), len(b.Lists), what)
+		return fmt.Errorf("%d rows read, TiDB %d and %d", p.Rows, len(a.Lists), len(b.Lists))
 	}
 	colsA, idA := columnNames(a)
 	colsB, idB := columnNames(b)
 	if len(a.Columns) == 0 && len(b.Columns) == 0 { // the id stays where it is, or no list has it
 		idA = -2
 	} else if len(a.Columns) > 0 && colsA != colsB || idB < 0 {
-		t.Fatalf("columns %q and %q: %s", colsA, colsB, what)
+		return fmt.Errorf("columns %q and %q", colsA, colsB)
 	}
 	generated := 0
 	for i := range a.Lists {
 		if idA == -2 {
-			generated += compareInPlace(t, a.Lists[i], b.Lists[i], what)
+			n, err := compareInPlace(a.Lists[i], b.Lists[i])
+			if err != nil {
+				return err
+			}
+			generated += n
 			continue
 		}
 		va, vb := a.Lists[i], b.Lists[i]
@@ -242,32 +250,33 @@ func compare(t *testing.T, p *Plan, a, b *ast.InsertStmt, what string) {
 		}
 		x, y := values(va, at), values(vb, idB)
 		if x != y {
-			t.Fatalf("values %s and %s: %s", x, y, what)
+			return fmt.Errorf("values %s and %s", x, y)
 		}
 		if at < 0 || restore(va[at]) != restore(vb[idB]) && !strings.Contains(restore(vb[idB]), "+0*LAST") {
 			generated++
 		}
 	}
 	if generated != p.Generated {
-		t.Fatalf("%d ids generated, the texts show %d: %s", p.Generated, generated, what)
+		return fmt.Errorf("%d ids generated, the texts show %d", p.Generated, generated)
 	}
+	return nil
 }
 
 // compareInPlace counts the values of a row that differ: the id, or none.
-func compareInPlace(t *testing.T, a, b []ast.ExprNode, what string) (differ int) {
+func compareInPlace(a, b []ast.ExprNode) (differ int, err error) {
 	if len(a) != len(b) {
-		t.Fatalf("rows of %d and %d values: %s", len(a), len(b), what)
+		return 0, fmt.Errorf("rows of %d and %d values", len(a), len(b))
 	}
 	for i := range a {
 		x, y := restore(a[i]), restore(b[i])
 		if x != y && !strings.Contains(y, "+0*LAST") {
 			differ++
 			if x != "NULL" && x != "DEFAULT" && strings.Trim(x, "_UTF8MB40'") != "" {
-				t.Fatalf("%s became %s: %s", x, y, what)
+				return 0, fmt.Errorf("%s became %s", x, y)
 			}
 		}
 	}
-	return differ
+	return differ, nil
 }
 
 // missingFrom finds the position in a of the value that b has at its end: the first of a that b does not have there.
@@ -308,4 +317,39 @@ func restore(n ast.Node) string {
 		return "unprintable: " + err.Error()
 	}
 	return b.String()
+}
+
+// The comparison of FuzzPlan must see what a wrong rewriter would do.
+func TestFuzzPlanHasTeeth(t *testing.T) {
+	in := "INSERT INTO t (a) VALUES ('x'),(2)"
+	p := &Plan{Rows: 2, Generated: 2}
+	for _, tt := range []struct {
+		out  string
+		fine bool
+	}{
+		{"INSERT INTO t (a,`id`) VALUES ('x',77),(2,LAST_INSERT_ID(77)+1)", true},
+		{"INSERT INTO u (a,`id`) VALUES ('x',77),(2,LAST_INSERT_ID(77)+1)", false},
+		{"REPLACE INTO t (a,`id`) VALUES ('x',77),(2,LAST_INSERT_ID(77)+1)", false},
+		{"INSERT INTO t (b,`id`) VALUES ('x',77),(2,LAST_INSERT_ID(77)+1)", false},
+		{"INSERT INTO t (a) VALUES ('x'),(2)", false},
+		{"INSERT INTO t (a,`id`) VALUES ('x,77',77),(2,LAST_INSERT_ID(77)+1)", false},
+		{"INSERT INTO t (`id`,a) VALUES ('x',77),(2,LAST_INSERT_ID(77)+1)", false},
+		{"INSERT INTO t (a,`id`) VALUES ('x',77)", false},
+	} {
+		err := compare(p, tidb([]byte(in), Mode{}), tidb([]byte(tt.out), Mode{}))
+		if (err == nil) != tt.fine {
+			t.Errorf("%s: %v", tt.out, err)
+		}
+	}
+	q := new(Plan)
+	if err := q.Read([]byte(in), Mode{}, testRule, nil); err != nil {
+		t.Fatal(err)
+	}
+	out := q.Append(nil, []byte(in), ids(2))
+	if got := undo(q, []byte(in), out); string(got) != in {
+		t.Errorf("undone: %q", got)
+	}
+	if got := undo(q, []byte(in), bytes.Replace(out, []byte("'x'"), []byte("'y'"), 1)); string(got) == in {
+		t.Error("a changed value was not seen")
+	}
 }

@@ -83,7 +83,7 @@ func (s *splitter) semicolon(i int) (end int, doubt bool) {
 		next, ok := i+1, true
 		switch classes[c] {
 		case classSemicolon:
-			return i, i < s.codeEnd
+			return i, doubt || i < s.codeEnd
 		case classQuote, classDouble, classTick:
 			esc := c
 			if c != '`' && !s.mode.NoBackslashEscapes && (c != '"' || !s.mode.ANSIQuotes) {

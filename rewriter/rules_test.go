@@ -1,0 +1,180 @@
+package rewriter
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestMatch(t *testing.T) {
+	rules := NewRules([]Rule{
+		{Schema: "shop", Table: "orders", Column: "id", Source: "a"},
+		{Schema: "shop_*", Table: "events_?", Column: "id", Source: "b"},
+		{Schema: "shop_*", Table: "*", Column: "ID", Source: "c"},
+		{Schema: "shop_*", Table: "*", Column: "event", Source: "d"},
+		{Schema: "*", Table: "Users", Column: "id", Source: "e"},
+	})
+	tests := []struct {
+		schema, table string
+		fold          bool
+		want          string
+	}{
+		{"shop", "orders", false, "a"},
+		{"shop", "ORDERS", false, ""},
+		{"Shop", "ORDERS", true, "a"},
+		{"shop_1", "events_2", false, "bd"},
+		{"shop_1", "events_é", false, "bd"},
+		{"shop_1", "events_22", false, "cd"},
+		{"shop_", "x", false, "cd"},
+		{"shop", "users", false, ""},
+		{"any", "users", true, "e"},
+		{"", "Users", false, "e"},
+		{"shop.orders", "", false, ""},
+		{"shop.", "orders", false, ""},
+	}
+	for range 2 { // the second time from the cache
+		for _, tt := range tests {
+			got := ""
+			for _, r := range rules.Match([]byte(tt.schema), []byte(tt.table), tt.fold) {
+				got += r.Source
+			}
+			if got != tt.want {
+				t.Errorf("%s.%s fold=%v matches %q, want %q", tt.schema, tt.table, tt.fold, got, tt.want)
+			}
+		}
+	}
+	if NewRules(nil).Match([]byte("a"), []byte("b"), true) != nil {
+		t.Error("no rules match")
+	}
+	some := NewRules([]Rule{{Schema: "shop", Table: "o*s", Column: "id"}})
+	for table, want := range map[string]bool{"orders": true, "os": true, "Orders": false, "order": false} {
+		if got := some.MayMatch([]byte(table), false); got != want {
+			t.Errorf("MayMatch(%q) = %v, want %v", table, got, want)
+		}
+	}
+}
+
+func TestMatchCacheIsBoundedAndShared(t *testing.T) {
+	rules := NewRules([]Rule{{Schema: "s", Table: "*", Column: "id"}})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 2 * maxAnswers {
+				if rules.Match([]byte("s"), fmt.Appendf(nil, "t%d", i), i%2 == 0) == nil {
+					t.Error("no match")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	rules.Match([]byte("s"), []byte(strings.Repeat("x", 1<<16)), false)
+	answers := *rules.answers.Load()
+	if len(answers) > maxAnswers {
+		t.Errorf("%d answers kept, limit %d", len(answers), maxAnswers)
+	}
+	for k := range answers {
+		if len(k) > maxKey {
+			t.Errorf("a key of %d bytes was kept", len(k))
+		}
+	}
+}
+
+func TestRuleNames(t *testing.T) {
+	r := Rule{Schema: "shop", Table: "orders", Column: "id"}
+	if r.String() != "shop.orders.id" || !r.Exact() {
+		t.Errorf("%s, exact %v", &r, r.Exact())
+	}
+	if r.Table = "o?ders"; r.Exact() {
+		t.Error("a wildcard is exact")
+	}
+}
+
+func TestMentions(t *testing.T) {
+	tests := []struct {
+		text                        string
+		lastID, insertID, diagnosis bool
+	}{
+		{"select LAST_insert_ID()", true, true, false},
+		{"@@Identity", true, true, false},
+		{"SET INSERT_ID=5", false, true, false},
+		{"xxidentitiidentityx", true, true, false},
+		{"last_insert_i", false, false, false},
+		{"LAST\x7FINSERT\x7FID", false, false, false},
+		{"SELECT ROW_COUNT()", false, false, true},
+		{"FOUND_ROWS()", false, false, true},
+		{"show warnings", false, false, true},
+		{"SHOW ERRORS", false, false, true},
+		{"GET DIAGNOSTICS", false, false, true},
+		{"", false, false, false},
+		{"id", false, false, false},
+	}
+	for _, tt := range tests {
+		b := []byte(tt.text)
+		if MentionsLastID(b) != tt.lastID || MentionsInsertID(b) != tt.insertID || MentionsDiagnostics(b) != tt.diagnosis {
+			t.Errorf("%q mentions %v %v %v", tt.text, MentionsLastID(b), MentionsInsertID(b), MentionsDiagnostics(b))
+		}
+	}
+	for pad := range 40 { // at every place relative to the leaps
+		text := []byte(strings.Repeat("i", pad) + "last_insert_id" + strings.Repeat("t", pad))
+		if !MentionsLastID(text) || !MentionsInsertID(text) {
+			t.Errorf("not found in %q", text)
+		}
+	}
+}
+
+func TestDoubtsAndCharsets(t *testing.T) {
+	pad := strings.Repeat("x", 37)
+	for text, want := range map[string]Doubt{
+		"": 0, "a'b`": 0, `"`: DoubtQuotes, `\`: DoubtBackslash, "\x80": DoubtCharset, pad + "\xFF" + pad: DoubtCharset,
+		pad + pad + "é\"\\": DoubtQuotes | DoubtBackslash | DoubtCharset,
+	} {
+		if got := DoubtsOf([]byte(text)); got != want {
+			t.Errorf("DoubtsOf(%q) = %v, want %v", text, got, want)
+		}
+	}
+	for name, want := range map[string]Charset{
+		"gbk": GBK, "GBK_chinese_ci": GBK, "big5": Big5, "sjis": SJIS, "cp932_bin": SJIS, "gb18030": GB18030, "utf8mb4": SingleByte,
+		"gb2312": SingleByte, "latin1": SingleByte, "": SingleByte,
+	} {
+		if got := CharsetOf(name); got != want {
+			t.Errorf("CharsetOf(%q) = %v, want %v", name, got, want)
+		}
+	}
+}
+
+// A quoted text ends where a byte-by-byte reading says, whatever the word-wise one skips.
+func TestQuotedEndAgreesWithPlainLoop(t *testing.T) {
+	alphabet := []byte("'\\a\x81\x5C\x40'b")
+	for n := range 1 << 14 {
+		text := []byte{'\''}
+		for k, v := 0, n; k < 21; k++ {
+			text = append(text, alphabet[(v>>(k*2%13))&7])
+			v ^= v >> 3
+		}
+		for cs := SingleByte; cs <= GB18030; cs++ {
+			for _, esc := range []byte{'\\', '\''} {
+				got, _ := quotedEnd(text, 0, esc, cs)
+				if want := slowQuotedEnd(text, esc, cs); got != want {
+					t.Fatalf("quotedEnd(%q, %q, %d) = %d, want %d", text, esc, cs, got, want)
+				}
+			}
+		}
+	}
+}
+
+func slowQuotedEnd(text []byte, esc byte, cs Charset) int {
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[i] == '\'' && i+1 < len(text) && text[i+1] == '\'':
+			i++
+		case text[i] == '\'':
+			return i + 1
+		case text[i] == esc:
+			i++
+		default:
+			i += cs.charLen(text[i:]) - 1
+		}
+	}
+	return -1
+}
