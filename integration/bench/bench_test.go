@@ -1,0 +1,126 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+)
+
+// TestRun does all of it once, too briefly for figures to mean anything: every workload must work on every way.
+func TestRun(t *testing.T) {
+	var out strings.Builder
+	if err := run(t.Context(), []string{"-rounds=1", "-seconds=0.02", "-no-idle"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range workloads {
+		_, table, found := strings.Cut(out.String(), "### "+w.name+"\n")
+		if !found {
+			t.Fatalf("no table for %s in:\n%s", w.name, &out)
+		}
+		table, _, _ = strings.Cut(table, "###")
+		for _, name := range []string{nameDirect, nameRelay, nameIDProxy} {
+			if n := strings.Count(table, "| "+name+" |"); n != 3 {
+				t.Errorf("%s: %d rows of %s, want one for each number of connections:\n%s", w.name, n, name, table)
+			}
+		}
+	}
+}
+
+// TestScan gives replies whole and byte by byte.
+func TestScan(t *testing.T) {
+	packet := func(seq byte, payload string) string { return string(wire.AppendPacket(nil, seq, []byte(payload))) }
+	ok := packet(1, "\x00\x01\x00\x02\x00\x00\x00")
+	column := packet(2, "\x03def\x00\x00\x00\x01a\x00\x0c\x3f\x00\x14\x00\x00\x00\x08\x00\x00\x00\x00\x00")
+	eof := packet(4, "\xfe\x00\x00\x02\x00\x00\x00")
+	failed := string(wire.AppendERR(nil, 1, &mysql.MyError{Code: 1064, State: "42000", Message: "bad"}))
+	tests := []struct{ name, in, wantErr string }{
+		{name: "OK", in: ok},
+		{name: "error", in: failed, wantErr: "bad"},
+		{name: "no rows", in: packet(1, "\x01") + column + eof},
+		{name: "row that starts like an OK", in: packet(1, "\x01") + column + packet(3, "\x00") + packet(4, "\x01x") + eof},
+		{name: "error behind rows", in: packet(1, "\x01") + column + packet(3, "\x01x") + failed, wantErr: "bad"},
+	}
+	for _, tt := range tests {
+		for _, step := range []int{len(tt.in), 1} {
+			c := &client{}
+			var done bool
+			var err error
+			for i := 0; i < len(tt.in); i += step {
+				if done || err != nil {
+					t.Errorf("%s, %d bytes at a time: done = %v, err = %v after %d of %d bytes", tt.name, step, done, err, i, len(tt.in))
+				}
+				c.buf = append(c.buf, tt.in[i:i+step]...)
+				c.w += step
+				done, err = c.scan()
+			}
+			message := ""
+			if err != nil {
+				message = err.Error()
+			}
+			if !done || message != tt.wantErr {
+				t.Errorf("%s, %d bytes at a time: done = %v, err = %v, want true, %q", tt.name, step, done, err, tt.wantErr)
+			}
+		}
+	}
+}
+
+func TestReadCPU(t *testing.T) {
+	before, err := readCPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for time.Since(began) < 100*time.Millisecond {
+		_ = strings.Repeat("x", 100)
+	}
+	after, err := readCPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := after.minus(before).total; used < 5*time.Millisecond {
+		t.Errorf("a loop of 100 ms used %v of the processor", used)
+	}
+	// Linux gives no process this number.
+	if _, err := readCPU(1 << 22); err == nil {
+		t.Error("a process that does not exist has a clock")
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	round := func(microseconds int) sample {
+		return sample{statements: 1000, took: time.Second, cpu: cpuTime{
+			total: time.Duration(microseconds) * time.Millisecond, user: time.Millisecond, sys: 3 * time.Millisecond,
+		}}
+	}
+	// The machine is twice as slow in the second round, for both.
+	got := summarize([]sample{round(11), round(24), round(14)}, []sample{round(10), round(20), round(10)})
+	want := summary{rate: 1000, cpu: 14, user: 3.5, sys: 10.5, ratio: spread{1.2, 1.1, 1.4}}
+	if got != want {
+		t.Errorf("summarize() = %+v, want %+v", got, want)
+	}
+}
+
+func TestMedianAndPercentile(t *testing.T) {
+	for _, tt := range []struct {
+		in   []float64
+		want float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 2, 9}, 3}} {
+		if got := median(tt.in); got != tt.want {
+			t.Errorf("median(%v) = %v, want %v", tt.in, got, tt.want)
+		}
+	}
+	var sorted []time.Duration
+	for i := range 200 {
+		sorted = append(sorted, time.Duration(i))
+	}
+	for p, want := range map[int]time.Duration{0: 0, 50: 100, 99: 198, 100: 199} {
+		if got := percentile(sorted, p); got != want {
+			t.Errorf("percentile(%d) = %d, want %d", p, got, want)
+		}
+	}
+}

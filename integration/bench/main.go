@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // for the connection that makes and empties tables
+
+	"idproxy/integration/servers"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the command line says.
+type options struct {
+	plan    plan
+	noIdle  bool
+	profile bool
+}
+
+func parse(args []string) (o options, err error) {
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
+	rounds := set.Int("rounds", 7, "`number` of interleaved rounds; 0: only the memory of idle sessions")
+	seconds := set.Float64("seconds", 1, "`length` of one measurement of one target")
+	quick := set.Bool("quick", false, "two rounds of 0.3 seconds")
+	set.BoolVar(&o.noIdle, "no-idle", false, "leave the memory of idle sessions out")
+	set.BoolVar(&o.profile, "profile", false, "profile idproxy and the relay by perf, and measure nothing else")
+	if err := set.Parse(args); err != nil {
+		return o, err
+	}
+	if *quick {
+		*rounds, *seconds = 2, 0.3
+	}
+	if *rounds < 0 || *seconds <= 0 || set.NArg() > 0 {
+		return o, errors.New("-rounds must not be below 0, -seconds must be above, and there are no other arguments")
+	}
+	o.plan = plan{rounds: *rounds, each: time.Duration(*seconds * float64(time.Second)), connections: []int{1, 8, 32}}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if err := raiseFileLimit(4 * idleSessions); err != nil {
+		return err
+	}
+	server, err := servers.StartMariaDB(ctx, servers.Options{
+		NoTLS: true,
+		Args: []string{
+			"--max-connections=6000", "--innodb-flush-log-at-trx-commit=0", "--performance-schema=OFF",
+			"--innodb-buffer-pool-size=1G", "--innodb-log-file-size=1G", "--thread-cache-size=64", "--table-open-cache=8000",
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	return withServer(ctx, server, o, out)
+}
+
+// withServer runs what was asked for against a server that is up.
+func withServer(ctx context.Context, server *servers.Server, o options, out io.Writer) (err error) {
+	db, err := sql.Open("mysql", server.DSN(""))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SetMaxOpenConns(1)
+	if err := createTables(ctx, db); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", fmt.Sprintf("idproxy-%d-", os.Getpid()))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	targets, err := startTargets(ctx, dir, server.Addr)
+	defer func() { err = errors.Join(err, stopTargets(targets)) }()
+	if err != nil {
+		return err
+	}
+	b := &bench{db: db, targets: targets}
+	if o.profile {
+		return b.profile(ctx, out, dir)
+	}
+	describeMachine(ctx, db, out)
+	if o.plan.rounds > 0 {
+		cells, err := b.measure(ctx, o.plan)
+		if err != nil {
+			return err
+		}
+		report(out, cells, targets)
+		fmt.Fprintf(out, "\nLoad average at the end: %s\n", loadAverage())
+	}
+	if o.noIdle {
+		return nil
+	}
+	return idle(ctx, out, server.Addr)
+}
+
+// describeMachine writes what the figures depend on.
+func describeMachine(ctx context.Context, db *sql.DB, out io.Writer) {
+	var server string
+	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&server); err != nil {
+		server = err.Error() // only a remark
+	}
+	fmt.Fprintf(out, "%s, %d processors, Linux %s, %s, MariaDB %s. Load average before: %s\n", cpuModel(), runtime.NumCPU(),
+		firstLine("/proc/sys/kernel/osrelease"), runtime.Version(), server, loadAverage())
+}
+
+// firstLine returns the first line of a file, empty when it cannot be read.
+func firstLine(path string) string {
+	text, _ := os.ReadFile(path) // only a remark
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line
+}
+
+func loadAverage() string {
+	fields := strings.Fields(firstLine("/proc/loadavg"))
+	return strings.Join(fields[:min(3, len(fields))], " ")
+}
+
+func cpuModel() string {
+	text, _ := os.ReadFile("/proc/cpuinfo") // only a remark
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/process"
+)
+
+// target is a way to the server.
+type target struct {
+	name    string
+	addr    string
+	injects bool             // fills ids
+	proc    *process.Process // nil for the direct way
+}
+
+// names of targets, as tables show them.
+const (
+	nameDirect  = "direct"
+	nameRelay   = "relay"
+	nameHAProxy = "HAProxy"
+	nameIDProxy = "idproxy"
+)
+
+// startTargets builds and starts everything that stands before the server at upstream. Their files are in dir.
+// The caller stops what is returned, also when there is an error.
+func startTargets(ctx context.Context, dir, upstream string) (targets []*target, err error) {
+	targets = []*target{{name: nameDirect, addr: upstream}}
+	for _, start := range []func(context.Context, string, string) (*target, error){startRelay, startHAProxy, startIDProxy} {
+		t, err := start(ctx, dir, upstream)
+		if err != nil {
+			return targets, err
+		}
+		if t != nil {
+			targets = append(targets, t)
+		}
+	}
+	return targets, nil
+}
+
+const stopGrace = 20 * time.Second
+
+func stopTargets(targets []*target) error {
+	var err error
+	for _, t := range targets {
+		switch {
+		case t.proc == nil:
+		case t.injects:
+			err = errors.Join(err, t.proc.Stop(stopGrace))
+		default: // the others do not end well on a signal
+			err = errors.Join(err, t.proc.Kill())
+		}
+	}
+	return err
+}
+
+// build builds a program of this module as `make build` does.
+func build(ctx context.Context, dir, pkg string) (path string, err error) {
+	path = filepath.Join(dir, filepath.Base(pkg))
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return path, nil
+}
+
+func startRelay(ctx context.Context, dir, upstream string) (*target, error) {
+	program, err := build(ctx, dir, "idproxy/integration/bench/relay")
+	if err != nil {
+		return nil, err
+	}
+	return startListening(ctx, &target{name: nameRelay}, dir, func(addr string) process.Spec {
+		return process.Spec{Path: program, Args: []string{addr, upstream}}
+	})
+}
+
+// haproxyConfig relays TCP and does nothing else; its other settings are its defaults.
+const haproxyConfig = `global
+  maxconn 8000
+  nbthread 2
+defaults
+  mode tcp
+  maxconn 8000
+  timeout connect 10s
+  timeout client 1h
+  timeout server 1h
+listen bench
+  bind %s
+  server mariadb %s
+`
+
+// startHAProxy returns nil when HAProxy is not installed.
+func startHAProxy(ctx context.Context, dir, upstream string) (*target, error) {
+	program, err := exec.LookPath("haproxy")
+	if err != nil {
+		program, err = exec.LookPath("/usr/sbin/haproxy")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: HAProxy is not installed and is left out")
+		return nil, nil
+	}
+	path := filepath.Join(dir, "haproxy.cfg")
+	return startListening(ctx, &target{name: nameHAProxy}, dir, func(addr string) process.Spec {
+		// A file that cannot be written shows in HAProxy's own message.
+		_ = os.WriteFile(path, fmt.Appendf(nil, haproxyConfig, addr, upstream), 0o600)
+		return process.Spec{Path: program, Args: []string{"-db", "-f", path}}
+	})
+}
+
+// idproxyConfig has one rule; all else is as configured when nothing is said.
+const idproxyConfig = `
+listeners: [{name: bench, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {}}}
+rules:     [{table: %s.%s, column: id, source: ids}]
+`
+
+func startIDProxy(ctx context.Context, dir, upstream string) (*target, error) {
+	program, err := build(ctx, dir, "idproxy/cmd/idproxy")
+	if err != nil {
+		return nil, err
+	}
+	config := fmt.Sprintf(idproxyConfig, upstream, schema, ruledTable)
+	p, err := harness.Launch(ctx, program, harness.Spec{Config: config, Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	return &target{name: nameIDProxy, addr: p.Addr("bench"), injects: true, proc: p.Process}, nil
+}
+
+// startListening starts a program on a port that nobody listens on, and waits until it listens.
+func startListening(ctx context.Context, t *target, dir string, spec func(addr string) process.Spec) (*target, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	t.addr = listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return nil, err
+	}
+	s := spec(t.addr)
+	s.Log = filepath.Join(dir, t.name+".log")
+	if t.proc, err = process.Start(s); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopGrace)
+	defer cancel()
+	err = t.proc.Poll(ctx, func() bool {
+		c, err := dial(t.addr)
+		return err == nil && c.close() == nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, t.proc.Kill())
+	}
+	return t, nil
+}
