@@ -202,7 +202,6 @@ func checkRefusal(t *testing.T, text []byte, err error, s *ast.InsertStmt) {
 func undo(p *Plan, text, out []byte) []byte {
 	var back []byte
 	at, o := 0, 0
-	rest := func(from int) []byte { return text[from:] }
 	for i, e := range p.edits {
 		n := int(e.start) - at
 		if o+n > len(out) {
@@ -210,10 +209,10 @@ func undo(p *Plan, text, out []byte) []byte {
 		}
 		back = append(back, out[o:o+n]...)
 		back = append(back, text[e.start:e.end]...)
-		o, at = o+n, int(e.end)
+		at = int(e.end)
 		// What the edit put in ends where the bytes up to the next edit begin.
 		one := Plan{edits: p.edits[:i+1], moves: p.moves, column: p.column, list: p.list, carry: p.carry, carried: p.carried, Generated: p.Generated}
-		o = len(one.Append(nil, text, ids(p.Generated))) - len(rest(at))
+		o = len(one.Append(nil, text, ids(p.Generated))) - len(text[at:])
 	}
 	return append(back, out[o:]...)
 }

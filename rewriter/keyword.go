@@ -22,7 +22,7 @@ const (
 	kwAnalyze
 	kwExplain
 	kwDescribe
-	kwBlock    // begins a block of MariaDB's top level: IF, LOOP, ... (kwIf, kwCase, kwLoop stand for their own)
+	kwBlock    // begins a block of MariaDB's top level: LOOP, WHILE, REPEAT, FOR (IF and CASE have their own)
 	kwDeclare  // likewise, under sql_mode ORACLE
 	kwModifier // LOW_PRIORITY, HIGH_PRIORITY, DELAYED
 	kwIgnore
