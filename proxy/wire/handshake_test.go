@@ -1,0 +1,253 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// greeting returns a greeting as a server writes it.
+func greeting(version string, caps uint64, plugin string) []byte {
+	b := append([]byte{10}, version+"\x00"...)
+	b = append(b, 0x39, 0x30, 0, 0) // thread 12345
+	b = append(b, "scramble\x00"...)
+	b = binary.LittleEndian.AppendUint16(b, uint16(caps))
+	b = append(b, 45, 2, 0) // character set, status
+	b = binary.LittleEndian.AppendUint16(b, uint16(caps>>16))
+	b = append(b, 21)
+	b = append(b, make([]byte, 6)...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(caps>>32))
+	b = append(b, "second scram\x00"...)
+	if plugin != "" {
+		b = append(b, plugin+"\x00"...)
+	}
+	return b
+}
+
+const (
+	mysqlCaps   = uint64(mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_SECURE_CONNECTION | mysql.CLIENT_PLUGIN_AUTH | mysql.CLIENT_DEPRECATE_EOF)
+	mariadbCaps = mysqlCaps&^1 | MariaDBStmtBulkOperations | MariaDBCacheMetadata
+)
+
+func TestParseGreeting(t *testing.T) {
+	tests := []struct {
+		name    string
+		in      []byte
+		want    *Greeting
+		mariaDB bool
+	}{
+		{
+			name: "mysql", in: greeting("9.7.0", mysqlCaps, "caching_sha2_password"),
+			want: &Greeting{Version: "9.7.0", ThreadID: 12345, Caps: mysqlCaps, Status: 2, Plugin: "caching_sha2_password"},
+		},
+		{
+			name: "mariadb", in: greeting("5.5.5-10.11.14-MariaDB", mariadbCaps, "mysql_native_password"),
+			want:    &Greeting{Version: "5.5.5-10.11.14-MariaDB", ThreadID: 12345, Caps: mariadbCaps, Status: 2, Plugin: "mysql_native_password"},
+			mariaDB: true,
+		},
+		{
+			name: "upper caps are filler where bit 0 is set", in: greeting("8.4.0", mysqlCaps|MariaDBCacheMetadata, ""),
+			want: &Greeting{Version: "8.4.0", ThreadID: 12345, Caps: mysqlCaps, Status: 2},
+		},
+		{
+			name: "plugin name without its NUL", in: bytes.TrimSuffix(greeting("8.4.0", mysqlCaps, "x"), []byte{0}),
+			want: &Greeting{Version: "8.4.0", ThreadID: 12345, Caps: mysqlCaps, Status: 2, Plugin: "x"},
+		},
+		{name: "empty"},
+		{name: "protocol 9", in: append([]byte{9}, greeting("3.20", 0, "")[1:]...)},
+		{name: "version without NUL", in: []byte("\x0a8.4.0")},
+		{name: "cut off", in: greeting("8.4.0", mysqlCaps, "")[:37]},
+	}
+	for _, tt := range tests {
+		got, err := ParseGreeting(tt.in)
+		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(Greeting{})); diff != "" || (err == nil) != (tt.want != nil) {
+			t.Errorf("%s: error %v, difference (-want +got):\n%s", tt.name, err, diff)
+			continue
+		}
+		if err == nil && got.MariaDB() != tt.mariaDB {
+			t.Errorf("%s: MariaDB() = %v", tt.name, got.MariaDB())
+		}
+	}
+}
+
+// response returns a HandshakeResponse41. parts stand behind the fixed part.
+func response(caps uint64, parts ...string) []byte {
+	b := make([]byte, 32)
+	binary.LittleEndian.PutUint32(b, uint32(caps))
+	binary.LittleEndian.PutUint32(b[4:], 1<<24)
+	b[8] = 45
+	if caps&1 == 0 {
+		binary.LittleEndian.PutUint32(b[28:], uint32(caps>>32))
+	}
+	for _, p := range parts {
+		b = append(b, p...)
+	}
+	return b
+}
+
+func TestParseResponse(t *testing.T) {
+	const (
+		old    = uint64(mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_PROTOCOL_41)
+		plain  = old | uint64(mysql.CLIENT_SECURE_CONNECTION)
+		withDB = plain | uint64(mysql.CLIENT_CONNECT_WITH_DB)
+		plugin = withDB | uint64(mysql.CLIENT_PLUGIN_AUTH)
+		lenenc = plugin | uint64(mysql.CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA)
+		tls    = plugin | uint64(mysql.CLIENT_SSL)
+	)
+	tests := []struct {
+		name    string
+		in      []byte
+		tlsCaps uint64
+		want    *Response
+	}{
+		{name: "user alone", in: response(plain, "app\x00", "\x00"), want: &Response{Caps: plain, Charset: 45, User: "app"}},
+		{name: "old password", in: response(old, "app\x00", "hash\x00"), want: &Response{Caps: old, Charset: 45, User: "app"}},
+		{
+			name: "everything", in: response(plugin, "app\x00", "\x02ab", "shop\x00", "mysql_native_password\x00", "\x03\x01a\x00"),
+			want: &Response{Caps: plugin, Charset: 45, User: "app", Schema: "shop", Plugin: "mysql_native_password"},
+		},
+		{
+			name: "long auth data", in: response(lenenc, "app\x00", "\xfc\x01\x01", string(make([]byte, 257)), "shop\x00", "p\x00"),
+			want: &Response{Caps: lenenc, Charset: 45, User: "app", Schema: "shop", Plugin: "p"},
+		},
+		{name: "schema without its NUL", in: response(withDB, "app\x00", "\x00", "shop"), want: &Response{Caps: withDB, Charset: 45, User: "app", Schema: "shop"}},
+		{name: "plugin missing", in: response(plugin, "app\x00", "\x00", "shop\x00"), want: &Response{Caps: plugin, Charset: 45, User: "app", Schema: "shop"}},
+		{
+			name: "MariaDB capabilities", in: response(plain&^1|MariaDBCacheMetadata, "app\x00", "\x00"),
+			want: &Response{Caps: plain&^1 | MariaDBCacheMetadata, Charset: 45, User: "app"},
+		},
+		{name: "request for TLS", in: response(tls), want: &Response{Caps: tls, Charset: 45, SSLRequest: true}},
+		{
+			name: "capabilities of the request for TLS hold", in: response(old, "app\x00", "\x00", "shop\x00"), tlsCaps: tls,
+			want: &Response{Caps: tls, Charset: 45, User: "app", Schema: "shop"},
+		},
+		{name: "empty"},
+		{name: "31 bytes", in: response(plain)[:31]},
+		{name: "a JConnector's four bytes for TLS", in: response(tls)[:4]},
+		{name: "fixed part alone", in: response(plain)},
+		{name: "user without NUL", in: response(plain, "app")},
+		{name: "auth data cut off", in: response(plain, "app\x00", "\x05ab")},
+		{name: "protocol before 4.1", in: response(uint64(mysql.CLIENT_LONG_PASSWORD), "app\x00", "\x00")},
+	}
+	for _, tt := range tests {
+		got, err := ParseResponse(tt.in, tt.tlsCaps)
+		if diff := cmp.Diff(tt.want, got); diff != "" || (err == nil) != (tt.want != nil) {
+			t.Errorf("%s: error %v, difference (-want +got):\n%s", tt.name, err, diff)
+		}
+	}
+}
+
+func TestChangeUserSchema(t *testing.T) {
+	const secure = uint64(mysql.CLIENT_SECURE_CONNECTION)
+	tests := []struct {
+		in   string
+		caps uint64
+		want string
+		ok   bool
+	}{
+		{in: "\x11app\x00\x02ab" + "shop\x00\x2d\x00plugin\x00", caps: secure, want: "shop", ok: true},
+		{in: "\x11app\x00\x00\x00", caps: secure, want: "", ok: true},
+		{in: "\x11app\x00\x00shop", caps: secure, want: "shop", ok: true},
+		{in: "\x11app\x00hash\x00shop\x00", want: "shop", ok: true},
+		{in: "\x11app\x00\x00", caps: secure, want: "", ok: true},
+		{in: "\x11app", caps: secure},
+		{in: "\x11app\x00\x09ab", caps: secure},
+		{in: ""},
+	}
+	for _, tt := range tests {
+		if got, ok := ChangeUserSchema([]byte(tt.in), tt.caps); got != tt.want || ok != tt.ok {
+			t.Errorf("ChangeUserSchema(%q) = %q, %v; want %q, %v", tt.in, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+// changed returns the offsets at which a and b, of equal length, differ.
+func changed(a, b []byte) (at []int) {
+	for i := range a {
+		if a[i] != b[i] {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// SetCaps changes capability bytes alone, and what it wrote reads back.
+func FuzzGreeting(f *testing.F) {
+	f.Add(greeting("9.7.0", mysqlCaps, "caching_sha2_password"), uint64(0))
+	f.Add(greeting("5.5.5-10.11.14-MariaDB", mariadbCaps, "mysql_native_password"), mariadbCaps)
+	f.Add([]byte("\x0a\x00"), uint64(1))
+	f.Fuzz(func(t *testing.T, in []byte, caps uint64) {
+		g, err := ParseGreeting(in)
+		if err != nil {
+			return
+		}
+		bit0 := g.Caps & 1 // never changed by a caller: it says where the capabilities are
+		caps = caps&^1 | bit0
+		if bit0 == 1 {
+			caps = uint64(uint32(caps))
+		}
+		out := bytes.Clone(in)
+		g.SetCaps(out, caps)
+		at := len(g.Version) + 2
+		allowed := []int{at + 13, at + 14, at + 18, at + 19, at + 27, at + 28, at + 29, at + 30}
+		for _, i := range changed(in, out) {
+			if !slices.Contains(allowed, i) || bit0 == 1 && i >= at+27 {
+				t.Errorf("SetCaps(%x) changed byte %d of %x", caps, i, in)
+			}
+		}
+		again, err := ParseGreeting(out)
+		if err != nil || again.Caps != caps || g.Caps != caps {
+			t.Fatalf("capabilities %x read back as %+v, %v", caps, again, err)
+		}
+		if again.Version != g.Version || again.ThreadID != g.ThreadID || again.Status != g.Status {
+			t.Errorf("SetCaps changed %+v to %+v", g, again)
+		}
+	})
+}
+
+// SetResponseCaps changes capability bytes alone; user, schema and plugin are
+// inside the payload.
+func FuzzResponse(f *testing.F) {
+	f.Add(response(mysqlCaps, "app\x00", "\x14", string(make([]byte, 20)), "mysql_native_password\x00"), uint64(0), uint64(0))
+	f.Add(response(mariadbCaps, "app\x00", "\x00"), mariadbCaps, uint64(0))
+	f.Add(response(mysqlCaps|uint64(mysql.CLIENT_SSL)), mysqlCaps, mysqlCaps)
+	f.Fuzz(func(t *testing.T, in []byte, caps, tlsCaps uint64) {
+		_, _ = ChangeUserSchema(in, caps)
+		resp, err := ParseResponse(in, tlsCaps)
+		if err != nil {
+			return
+		}
+		for _, s := range []string{resp.User, resp.Schema, resp.Plugin} {
+			if !bytes.Contains(in, []byte(s)) {
+				t.Errorf("%q is not in %x", s, in)
+			}
+		}
+		extended := in[0]&1 == 0
+		if !extended {
+			caps |= 1
+		} else {
+			caps &^= 1
+		}
+		out := bytes.Clone(in)
+		SetResponseCaps(out, caps)
+		for _, i := range changed(in, out) {
+			if i >= 4 && (!extended || i < 28 || i >= 32) {
+				t.Errorf("SetResponseCaps(%x) changed byte %d of %x", caps, i, in)
+			}
+		}
+		got := uint64(binary.LittleEndian.Uint32(out))
+		if extended {
+			got |= uint64(binary.LittleEndian.Uint32(out[28:])) << 32
+		} else {
+			caps = uint64(uint32(caps))
+		}
+		if got != caps {
+			t.Errorf("capabilities %x written as %x", caps, got)
+		}
+	})
+}

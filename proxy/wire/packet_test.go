@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+)
+
+func TestAppendPacket(t *testing.T) {
+	tests := []struct {
+		name   string
+		n      int
+		seq    byte
+		frames []int // payload lengths
+	}{
+		{name: "empty", n: 0, frames: []int{0}},
+		{name: "one byte", n: 1, seq: 7, frames: []int{1}},
+		{name: "largest single frame", n: MaxPayload - 1, frames: []int{MaxPayload - 1}},
+		{name: "an empty frame ends a full one", n: MaxPayload, frames: []int{MaxPayload, 0}},
+		{name: "one byte more", n: MaxPayload + 1, frames: []int{MaxPayload, 1}},
+		{name: "sequence wraps", n: MaxPayload + 1, seq: 255, frames: []int{MaxPayload, 1}},
+		{name: "two full frames", n: 2 * MaxPayload, frames: []int{MaxPayload, MaxPayload, 0}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			payload := bytes.Repeat([]byte{0xab}, tt.n)
+			b := AppendPacket(nil, tt.seq, payload)
+			if got := Frames(tt.n); got != len(tt.frames) {
+				t.Errorf("Frames(%d) = %d; want %d", tt.n, got, len(tt.frames))
+			}
+			rest, seq := b, tt.seq
+			for i, n := range tt.frames {
+				if got := PayloadLen(rest); got != n || rest[3] != seq {
+					t.Fatalf("frame %d: length %d, sequence %d; want %d, %d", i, got, rest[3], n, seq)
+				}
+				rest = rest[HeaderLen+n:]
+				seq++
+			}
+			if len(rest) != 0 {
+				t.Fatalf("%d bytes behind the last frame", len(rest))
+			}
+			size, sum, ok := Packet(b)
+			if size != len(b) || sum != tt.n || !ok {
+				t.Errorf("Packet = %d, %d, %v; want %d, %d, true", size, sum, ok, len(b), tt.n)
+			}
+			if got := Join(b); !bytes.Equal(got, payload) {
+				t.Errorf("Join gave %d bytes that differ from the payload of %d", len(got), tt.n)
+			}
+		})
+	}
+}
+
+func TestPacketIncomplete(t *testing.T) {
+	tests := []struct {
+		name          string
+		in            []byte
+		size, payload int
+	}{
+		{name: "nothing"},
+		{name: "half a header", in: []byte{1, 0}},
+		{name: "no payload", in: []byte{1, 0, 0, 0}},
+		{name: "half a payload", in: []byte{2, 0, 0, 0, 'x'}},
+		{
+			name: "full frame without its end", in: AppendPacket(nil, 0, make([]byte, MaxPayload))[:MaxPayload+HeaderLen],
+			size: MaxPayload + HeaderLen, payload: MaxPayload,
+		},
+	}
+	for _, tt := range tests {
+		if size, payload, ok := Packet(tt.in); ok || size != tt.size || payload != tt.payload {
+			t.Errorf("%s: Packet = %d, %d, %v; want %d, %d, false", tt.name, size, payload, ok, tt.size, tt.payload)
+		}
+	}
+}
+
+func TestReadPacket(t *testing.T) {
+	stream := AppendPacket(AppendPacket(nil, 3, []byte("abc")), 4, nil)
+	r := bytes.NewReader(append(stream, 0x16, 3, 1)) // the start of a TLS ClientHello
+	if payload, seq, err := ReadPacket(r, 3); string(payload) != "abc" || seq != 3 || err != nil {
+		t.Errorf("first packet = %q, %d, %v", payload, seq, err)
+	}
+	if payload, seq, err := ReadPacket(r, 0); len(payload) != 0 || seq != 4 || err != nil {
+		t.Errorf("empty packet = %q, %d, %v", payload, seq, err)
+	}
+	if r.Len() != 3 {
+		t.Errorf("%d bytes left in the reader; want the 3 behind the packets", r.Len())
+	}
+	if _, _, err := ReadPacket(bytes.NewReader(nil), 1); !errors.Is(err, io.EOF) {
+		t.Errorf("end before a packet: %v; want EOF", err)
+	}
+	if _, _, err := ReadPacket(bytes.NewReader(stream[:5]), 3); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("cut off: %v; want unexpected EOF", err)
+	}
+	if _, seq, err := ReadPacket(bytes.NewReader(stream), 2); !errors.Is(err, ErrPacketTooLarge) || seq != 3 {
+		t.Errorf("over the limit: sequence %d, %v; want 3, ErrPacketTooLarge", seq, err)
+	}
+	large := AppendPacket(nil, 0, make([]byte, MaxPayload+5))
+	if payload, seq, err := ReadPacket(bytes.NewReader(large), MaxPayload+5); len(payload) != MaxPayload+5 || seq != 1 || err != nil {
+		t.Errorf("two frames: %d bytes, %d, %v", len(payload), seq, err)
+	}
+	if _, _, err := ReadPacket(bytes.NewReader(large), MaxPayload+4); !errors.Is(err, ErrPacketTooLarge) {
+		t.Errorf("two frames over the limit: %v; want ErrPacketTooLarge", err)
+	}
+}
+
+// Packet, Join, ReadPacket and AppendPacket agree on where a packet ends and
+// what is in it, and Packet never reaches behind its input.
+func FuzzPacket(f *testing.F) {
+	f.Add([]byte{}, byte(0))
+	f.Add([]byte{3, 0, 0, 0, 'a', 'b', 'c', 9}, byte(250))
+	f.Add([]byte{0xff, 0xff, 0xff, 0, 1}, byte(1))
+	f.Fuzz(func(t *testing.T, b []byte, seq byte) {
+		b = b[:len(b):len(b)]
+		size, n, ok := Packet(b)
+		if size > len(b) || n > size {
+			t.Fatalf("Packet = %d, %d of %d bytes", size, n, len(b))
+		}
+		payload, last, err := ReadPacket(bytes.NewReader(b), len(b))
+		if ok != (err == nil) {
+			t.Fatalf("Packet says complete: %v; ReadPacket says %v", ok, err)
+		}
+		again := AppendPacket(nil, seq, b)
+		if s, n, ok := Packet(again); s != len(again) || n != len(b) || !ok || !bytes.Equal(Join(again), b) {
+			t.Errorf("round trip of %x: Packet = %d, %d, %v", b, s, n, ok)
+		}
+		if !ok {
+			return
+		}
+		if last != b[3] {
+			t.Errorf("sequence %d; want %d", last, b[3])
+		}
+		if got := AppendPacket(nil, b[3], payload); !bytes.Equal(got, b[:size]) {
+			t.Errorf("AppendPacket of what was read gave %x; want %x", got, b[:size])
+		}
+		if got := Join(bytes.Clone(b[:size])); !bytes.Equal(got, payload) || len(got) != n {
+			t.Errorf("Join = %x; ReadPacket read %x", got, payload)
+		}
+	})
+}

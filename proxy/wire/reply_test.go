@@ -1,0 +1,200 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+const tracking = uint64(mysql.CLIENT_SESSION_TRACK)
+
+func TestParseOK(t *testing.T) {
+	tests := []struct {
+		name string
+		in   string
+		caps uint64
+		want OK
+		bad  bool
+	}{
+		{name: "least", in: "\x00\x00\x00\x02\x00\x00\x00", want: OK{Status: 2}},
+		{name: "values", in: "\x00\x03\xfc\xe8\x03\x02\x00\x01\x00", want: OK{AffectedRows: 3, InsertID: 1000, Status: 2, Warnings: 1}},
+		{name: "in place of EOF", in: "\xfe\x00\x00\x22\x00\x00\x00", want: OK{Status: 0x22}},
+		{
+			name: "largest prefix", in: "\x00\xfe\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x02\x00\xff\xff",
+			want: OK{AffectedRows: 1<<64 - 1, InsertID: 1<<64 - 1, Status: 2, Warnings: 0xffff},
+		},
+		{name: "info text", in: "\x00\x01\x00\x02\x00\x00\x00\x05Rows!", want: OK{AffectedRows: 1, Status: 2}},
+		{name: "tracking", in: "\x00\x00\x00\x02\x40\x00\x00\x00\x04\x01\x02\x01x", caps: tracking, want: OK{Status: 0x4002, Track: []byte("\x01\x02\x01x")}},
+		{name: "tracking behind a text", in: "\x00\x00\x00\x02\x40\x00\x00\x01!\x04\x01\x02\x01x", caps: tracking, want: OK{Status: 0x4002, Track: []byte("\x01\x02\x01x")}},
+		// MariaDB sets the bit for clients that did not ask for the data.
+		{name: "tracking bit without the capability", in: "\x00\x00\x00\x02\x40\x00\x00", want: OK{Status: 0x4002}},
+		{name: "tracking cut off", in: "\x00\x00\x00\x02\x40\x00\x00\x00\x09\x01\x02\x01x", caps: tracking, want: OK{Status: 0x4002}},
+		{name: "no tracking this time", in: "\x00\x00\x00\x02\x00\x00\x00", caps: tracking, want: OK{Status: 2}},
+		{name: "empty", bad: true},
+		{name: "cut off in the warnings", in: "\x00\x00\x00\x02\x00\x00", bad: true},
+		{name: "NULL as affected rows", in: "\x00\xfb\x00\x02\x00\x00\x00", bad: true},
+	}
+	for _, tt := range tests {
+		got, valid := ParseOK([]byte(tt.in), tt.caps)
+		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(OK{})); diff != "" || valid == tt.bad {
+			t.Errorf("%s: valid %v, difference (-want +got):\n%s", tt.name, valid, diff)
+		}
+	}
+}
+
+func TestAppendPrefixWithInsertID(t *testing.T) {
+	const rest = "\x02\x00\x01\x00\x04info"
+	tests := []struct {
+		in, want string
+		id       uint64
+	}{
+		{in: "\x00\x01\x00" + rest, id: 7, want: "\x00\x01\x07" + rest},
+		{in: "\x00\x01\x00" + rest, id: 251, want: "\x00\x01\xfc\xfb\x00" + rest},
+		{in: "\x00\x01\xfc\xfb\x00" + rest, id: 1 << 40, want: "\x00\x01\xfe\x00\x00\x00\x00\x00\x01\x00\x00" + rest},
+		{in: "\x00\x01\xfe\x00\x00\x00\x00\x00\x01\x00\x00" + rest, id: 0, want: "\x00\x01\x00" + rest},
+		{in: "\x00\xfd\x01\x02\x03\x05" + rest, id: 6, want: "\x00\xfd\x01\x02\x03\x06" + rest},
+	}
+	for _, tt := range tests {
+		ok, valid := ParseOK([]byte(tt.in), 0)
+		if !valid {
+			t.Fatalf("ParseOK(%q) is not valid", tt.in)
+		}
+		out, used := ok.AppendPrefixWithInsertID(nil, []byte(tt.in), tt.id)
+		if got := string(out) + tt.in[used:]; got != tt.want {
+			t.Errorf("insert id %d in %q = %q; want %q", tt.id, tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestParseEOF(t *testing.T) {
+	tests := []struct {
+		in   string
+		want uint16
+		ok   bool
+	}{
+		{in: "\xfe\x00\x00\x22\x00", want: 0x22, ok: true},
+		{in: "\xfe\x00\x00\x08\x00\x01\x00", want: 8, ok: true},
+		{in: "\xfe\xfc\x00\x01\x00\x08\x00\x00\x00", want: 8, ok: true},
+		{in: "\xfe"},
+		{in: "\xfe\x00\x00\x22"},
+	}
+	for _, tt := range tests {
+		if got, ok := ParseEOF([]byte(tt.in)); got != tt.want || ok != tt.ok {
+			t.Errorf("ParseEOF(%q) = %#x, %v; want %#x, %v", tt.in, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+func TestErr(t *testing.T) {
+	tests := []struct {
+		in   string
+		code uint16
+		text string
+	}{
+		{in: "\xff\x7a\x04#42S02Table 'x' doesn't exist", code: 1146, text: "Table 'x' doesn't exist"},
+		{in: "\xff\x10\x04Too many connections", code: 1040, text: "Too many connections"},
+		{in: "\xff\xff\xff", code: ProgressCode},
+		{in: "\xff\x10\x04#42", code: 1040, text: "#42"},
+		{in: "\xff\x10"},
+		{in: ""},
+	}
+	for _, tt := range tests {
+		if code, text := ErrCode([]byte(tt.in)), ErrMessage([]byte(tt.in)); code != tt.code || text != tt.text {
+			t.Errorf("ERR %q = %d %q; want %d %q", tt.in, code, text, tt.code, tt.text)
+		}
+	}
+	got := AppendERR([]byte("x"), 3, &mysql.MyError{Code: 1040, State: "08004", Message: "no"})
+	if want := "x\x0b\x00\x00\x03\xff\x10\x04#08004no"; string(got) != want {
+		t.Errorf("AppendERR = %q; want %q", got, want)
+	}
+	if got, want := string(AppendERR(nil, 0, &mysql.MyError{Code: 1040, Message: "no"})), "\x05\x00\x00\x00\xff\x10\x04no"; got != want {
+		t.Errorf("AppendERR without a state = %q; want %q", got, want)
+	}
+}
+
+// tracked walks session state information into readable entries.
+func tracked(track string) (entries []string, ok bool) {
+	ok = WalkTrack([]byte(track),
+		func(name []byte) { entries = append(entries, fmt.Sprintf("schema %s", name)) },
+		func(name, value []byte) { entries = append(entries, fmt.Sprintf("%s=%s", name, value)) })
+	return entries, ok
+}
+
+func TestWalkTrack(t *testing.T) {
+	tests := []struct {
+		name, in string
+		want     []string
+		bad      bool
+	}{
+		{name: "nothing"},
+		{name: "schema", in: "\x01\x05\x04shop", want: []string{"schema shop"}},
+		{name: "no schema", in: "\x01\x01\x00", want: []string{"schema "}},
+		{name: "variable", in: "\x00\x0f\x0aautocommit\x03OFF", want: []string{"autocommit=OFF"}},
+		{name: "several pairs in one entry", in: "\x00\x08\x01a\x011\x01b\x012", want: []string{"a=1", "b=2"}},
+		{name: "unknown kind is passed", in: "\x63\x02??" + "\x01\x05\x04shop", want: []string{"schema shop"}},
+		{name: "state change and GTIDs", in: "\x02\x02\x011" + "\x03\x04\x00\x02ab" + "\x01\x02\x01x", want: []string{"schema x"}},
+		{name: "entry too long", in: "\x01\x09\x04shop", bad: true},
+		{name: "name longer than its entry", in: "\x01\x02\x04shop", bad: true},
+		{name: "value missing", in: "\x00\x02\x01a", bad: true},
+		{name: "kind alone", in: "\x01", bad: true},
+	}
+	for _, tt := range tests {
+		if got, ok := tracked(tt.in); !slices.Equal(got, tt.want) || ok == tt.bad {
+			t.Errorf("%s: %q, %v; want %q, %v", tt.name, got, ok, tt.want, !tt.bad)
+		}
+	}
+}
+
+// Reading a reply packet cut off behind OKPrefix bytes gives what reading all
+// of it gives, but for the session state; replacing the insert id changes the
+// insert id alone; and walking session state hands out no more bytes than
+// there are.
+func FuzzReply(f *testing.F) {
+	f.Add([]byte("\x00\x01\xfc\xe8\x03\x02\x40\x00\x00\x00\x05\x00\x03\x01a\x00"), tracking, uint64(1<<33))
+	f.Add([]byte("\xfe\x00\x00\x22\x00"), uint64(0), uint64(0))
+	f.Add([]byte("\xff\x7a\x04#42S02no table"), uint64(0), uint64(9))
+	f.Add([]byte("\x01\x05\x04shop\x00\x08\x01a\x011\x01b\x012"), tracking, uint64(9))
+	f.Fuzz(func(t *testing.T, in []byte, caps, id uint64) {
+		in = in[:len(in):len(in)]
+		if text := ErrMessage(in); len(text) > len(in) {
+			t.Errorf("message longer than the packet: %q", text)
+		}
+		_ = ErrCode(in)
+		_, _ = ParseEOF(in)
+		walked := 0
+		WalkTrack(in, func(n []byte) { walked += len(n) }, func(n, v []byte) { walked += len(n) + len(v) })
+		if walked > len(in) {
+			t.Errorf("walk of %d bytes handed out %d", len(in), walked)
+		}
+		ok, valid := ParseOK(in, caps)
+		cut, cutValid := ParseOK(in[:min(len(in), OKPrefix)], caps)
+		if valid != cutValid || ok.AffectedRows != cut.AffectedRows || ok.InsertID != cut.InsertID || ok.Status != cut.Status || ok.Warnings != cut.Warnings {
+			t.Fatalf("%x: %+v, %v; cut off: %+v, %v", in, ok, valid, cut, cutValid)
+		}
+		if !valid {
+			return
+		}
+		prefix, used := ok.AppendPrefixWithInsertID(nil, in, id)
+		if used > len(in) || used > OKPrefix {
+			t.Fatalf("prefix stands for %d bytes of %d", used, len(in))
+		}
+		out := append(prefix, in[used:]...)
+		again, valid := ParseOK(out, caps)
+		if !valid || again.InsertID != id {
+			t.Fatalf("insert id %d in %x reads back as %+v, %v", id, in, again, valid)
+		}
+		if again.AffectedRows != ok.AffectedRows || again.Status != ok.Status || again.Warnings != ok.Warnings || !bytes.Equal(again.Track, ok.Track) {
+			t.Errorf("insert id %d changed %+v to %+v", id, ok, again)
+		}
+		back, backUsed := again.AppendPrefixWithInsertID(nil, out, ok.InsertID)
+		restored, _ := ParseOK(append(back, out[backUsed:]...), caps)
+		if restored.InsertID != ok.InsertID || restored.Status != ok.Status {
+			t.Errorf("back from %d: %+v; want %+v", id, restored, ok)
+		}
+	})
+}
