@@ -353,11 +353,12 @@ func (m *requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
 // mayConcern reports whether a statement that writes to a table may be one
 // with a rule. The state's lock is held.
 func (m *requests) mayConcern(t rewriter.Name) bool {
-	if len(t.Table) == 0 || doubtfulName(t) && m.c.state.known&knowCharset == 0 {
-		return true
-	}
 	rules, s := m.rules(), &m.c.state
 	switch {
+	case rules.Empty():
+		return false
+	case len(t.Table) == 0 || doubtfulName(t) && s.known&knowCharset == 0:
+		return true
 	case len(t.Schema) > 0:
 		return rules.Match(t.Schema, t.Table, rules.fold) != nil
 	case s.known&knowSchema == 0:

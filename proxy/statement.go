@@ -158,9 +158,15 @@ func (d *decider) begin(st *statement) reading {
 func (d *decider) part(st *statement, i int, cx *reading) error {
 	span := st.spans[i]
 	sql := st.text[span.Start:span.End]
-	head, _ := rewriter.ReadHead(sql, cx.mode)
+	head, more := rewriter.ReadHead(sql, cx.mode)
+	if span.Doubt {
+		head.Kind = rewriter.Compound
+	}
 	switch head.Kind {
 	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+		if more && len(head.Target.Table) == 0 {
+			break // the text ends before the table: the server refuses it
+		}
 		edited, err := d.insert(st, i, head, cx)
 		if edited || err != nil {
 			return err
@@ -225,8 +231,11 @@ func schemaOf(t rewriter.Name, cx *reading) []byte {
 
 // ruleOf returns the rule of a table, nil when there is none.
 func (d *decider) ruleOf(t rewriter.Name, st *statement, cx *reading) (*rewriter.Rule, error) {
+	if cx.rules.Empty() {
+		return nil, nil
+	}
 	if len(t.Table) == 0 {
-		return nil, nil // the server cannot read it either
+		return nil, errUndecided(errors.New("the table it writes to could not be read"))
 	}
 	if len(t.Schema) == 0 && !cx.known {
 		if cx.rules.MayMatch(t.Table, cx.rules.fold) {

@@ -61,6 +61,9 @@ func NewRules(rules []Rule) *Rules {
 	return r
 }
 
+// Empty reports whether there is no rule at all.
+func (r *Rules) Empty() bool { return len(r.rules) == 0 }
+
 // Match returns the rules of a table, per column the first that matches, in the order of the file; nil when none does.
 // fold (lower_case_table_names is not 0) compares names without regard to case. Names are compared as UTF-8. The slice is
 // shared: do not change it. A name asked before costs no allocation.

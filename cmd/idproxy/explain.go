@@ -67,7 +67,12 @@ type explainer struct {
 func (e *explainer) explain(text []byte) error {
 	mode := rewriter.Mode{MultiStatements: true}
 	for _, span := range rewriter.Split(nil, text, mode) {
-		if err := e.statement(bytes.TrimSpace(text[span.Start:span.End]), mode); err != nil {
+		sql := bytes.TrimSpace(text[span.Start:span.End])
+		if span.Doubt {
+			e.forms(sql, rewriter.Hidden(nil, sql, mode), "INSERT behind or inside another statement")
+			continue
+		}
+		if err := e.statement(sql, mode); err != nil {
 			return err
 		}
 	}
@@ -112,6 +117,11 @@ func (e *explainer) refuse(sql []byte, rule *rewriter.Rule, why string) {
 
 func (e *explainer) forms(sql []byte, targets []rewriter.Name, form string) {
 	for _, t := range targets {
+		if len(t.Table) == 0 && !e.rules.Empty() {
+			e.refused = true
+			fmt.Fprintf(e.out, "-- refused: %s, and the table it writes to could not be read\n", form)
+			return
+		}
 		if rule := e.rule(t); rule != nil {
 			e.refuse(sql, rule, form+" is not available yet")
 			return
