@@ -150,6 +150,14 @@ func (c *conversation) sendLocked(p pending) {
 	c.pending.push(p)
 }
 
+// forgetSchema notes that a command may change the default schema to what
+// cannot be told.
+func (c *conversation) forgetSchema() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.forget(knowSchema)
+}
+
 // first returns the oldest command whose reply has not ended.
 func (c *conversation) first() (p pending, ok bool) {
 	c.mu.Lock()

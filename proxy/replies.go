@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -174,6 +173,9 @@ func (m *replies) packet(in []byte, i int) (next int, ok bool) {
 	want := min(n, wire.OKPrefix)
 	if n > 0 && len(payload) > 0 && !m.decides(payload[0], n) {
 		want = 1
+	}
+	if m.mismatch && m.cur.reply == replyAuth {
+		want = min(n, maxBridged)
 	}
 	if len(payload) < want {
 		return i, false
@@ -359,18 +361,6 @@ func (m *replies) judgeAuth(payload []byte, n int) (patched []byte, used int) {
 		m.c.setPhase(phaseCommands)
 	}
 	return nil, 0
-}
-
-// needsBridge reports whether an authentication packet asks for the password
-// itself: in clear over a secure connection, encrypted with the server's key
-// over any other. When one side of the session is secure and the other is not,
-// client and server disagree on which.
-func needsBridge(payload []byte, n int) bool {
-	const full = 4 // caching_sha2_password: perform full authentication
-	if n == 2 && payload[0] == 1 && payload[1] == full {
-		return true
-	}
-	return bytes.HasPrefix(payload, []byte("\xfesha256_password\x00")) && n <= wire.OKPrefix+40
 }
 
 // fail handles an ERR packet, which ends any reply but for MariaDB's progress

@@ -50,6 +50,7 @@ type verdict uint8
 const (
 	forwardIt verdict = iota
 	holdIt
+	waitForIt // there is too little of it to tell
 )
 
 // next looks at the unconsumed bytes the client sent, from the start of in,
@@ -78,13 +79,15 @@ func (m *requests) next(in []byte) (n int, act action) {
 		if size > 0 && len(rest) == wire.HeaderLen {
 			break
 		}
-		if m.command(rest, size) == holdIt {
-			if i > 0 {
-				break
-			}
-			return m.hold(in)
+		v := m.command(rest, size)
+		if v == forwardIt {
+			m.frame(rest, size)
+			continue
 		}
-		m.frame(rest, size)
+		if v == waitForIt || i > 0 {
+			break
+		}
+		return m.hold(in)
 	}
 	switch {
 	case i == 0:
@@ -119,11 +122,10 @@ func (m *requests) data(rest []byte, size int) bool {
 // hold answers for a command that must be whole before it is decided on.
 func (m *requests) hold(in []byte) (int, action) {
 	size, payload, whole := wire.Packet(in)
-	limit := m.limit
-	if m.c.phase() == phaseAuth { // nobody has logged in yet
-		limit = min(limit, maxHandshake)
+	if !whole { // else what stands behind it is another command
+		payload += announced(in[size:])
 	}
-	if payload+announced(in[size:]) > limit {
+	if payload > m.most() {
 		m.dropping = true
 		m.frame(in, wire.PayloadLen(in))
 		return m.next(in)
@@ -167,16 +169,37 @@ func (m *requests) command(rest []byte, size int) verdict {
 	}
 	switch payload[0] {
 	case mysql.COM_QUERY:
-		return m.query(payload, whole)
+		return m.query(payload, size, whole)
 	case mysql.COM_STMT_PREPARE:
-		return m.prepare(payload[1:], whole)
+		return m.prepare(payload[1:], size-1, whole)
 	case mysql.COM_STMT_EXECUTE, comBulkExecute:
 		return m.execute()
 	}
+	if payload[0] == mysql.COM_CHANGE_USER && !whole {
+		return holdIt // of any size: which schema it names must be known
+	}
 	if !whole && size <= maxNote {
-		return holdIt
+		return waitForIt
 	}
 	return m.other(payload)
+}
+
+// undecided is the verdict on a command of which have bytes of size in its
+// first frame say too little. A comment may go on for longer than what may be
+// held; the command is held then, and so refused.
+func (m *requests) undecided(have, size int) verdict {
+	if have < size && have < m.most() {
+		return waitForIt
+	}
+	return holdIt
+}
+
+// most returns the size up to which a command may be held.
+func (m *requests) most() int {
+	if m.c.phase() == phaseAuth { // nobody has logged in yet
+		return min(m.limit, maxHandshake)
+	}
+	return m.limit
 }
 
 // maxNote is the size up to which a command without SQL text is waited for, to
@@ -192,8 +215,11 @@ func (m *requests) other(payload []byte) verdict {
 	case mysql.COM_CHANGE_USER:
 		m.c.setPhase(phaseAuth)
 		p.touch = touchReset | touchSettings
-		schema, _ := wire.ChangeUserSchema(payload, m.c.caps)
-		p.job = &job{schema: []byte(schema)}
+		if schema, ok := wire.ChangeUserSchema(payload, m.c.caps); ok {
+			p.job = &job{schema: []byte(schema)}
+		} else {
+			m.c.forgetSchema()
+		}
 	case mysql.COM_RESET_CONNECTION:
 		p.touch = touchReset | touchSettings
 	case mysql.COM_DROP_DB, mysql.COM_CREATE_DB:
@@ -230,13 +256,13 @@ func (m *requests) execute() verdict {
 	return forwardIt
 }
 
-// prepare handles COM_STMT_PREPARE.
-func (m *requests) prepare(sql []byte, whole bool) verdict {
+// prepare handles COM_STMT_PREPARE. sql is what has arrived of size bytes.
+func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	head, more := rewriter.ReadHead(sql, m.c.state.mode)
 	if more && !whole {
-		return holdIt
+		return m.undecided(len(sql), size)
 	}
 	s := &m.c.state
 	switch head.Kind {
@@ -256,22 +282,25 @@ func (m *requests) prepare(sql []byte, whole bool) verdict {
 	return forwardIt
 }
 
-// query handles COM_QUERY.
-func (m *requests) query(payload []byte, whole bool) verdict {
+// query handles COM_QUERY. payload is what has arrived of size bytes.
+func (m *requests) query(payload []byte, size int, whole bool) verdict {
 	at, ok := wire.QueryText(payload, m.c.caps)
 	if !ok {
 		if whole {
 			m.c.send(pending{reply: replyResult})
 			return forwardIt
 		}
-		return holdIt
+		return m.undecided(len(payload), size)
 	}
 	sql := payload[at:]
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	s := &m.c.state
 	head, more := rewriter.ReadHead(sql, s.mode)
-	if !whole && (more || m.multi) || m.multi && several(sql) {
+	if !whole && more && !m.multi {
+		return m.undecided(len(payload), size)
+	}
+	if m.multi && (!whole || several(sql)) {
 		return holdIt
 	}
 	p := pending{reply: replyResult}
