@@ -8,17 +8,21 @@ import (
 	"syscall"
 )
 
-// Buffer sizes: reads start small and grow once they fill a buffer. Both are
-// at or above what MySQL Router and TiProxy settled on.
-const (
-	smallBuffer = 16 << 10
-	largeBuffer = 64 << 10
-)
+// bufferSizes are the sizes of pooled buffers. Reads start with the smallest,
+// which is at or above what MySQL Router and TiProxy settled on, and grow when
+// they fill it.
+var bufferSizes = [...]int{16 << 10, 64 << 10, 256 << 10, 1 << 20}
 
-var (
-	smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
-	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
-)
+// buffers holds pointers to slices of the size of its index in bufferSizes.
+var buffers [len(bufferSizes)]sync.Pool
+
+func getBuffer(class int) *[]byte {
+	if b, ok := buffers[class].Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, bufferSizes[class])
+	return &b
+}
 
 // inlet reads from a connection. It holds a buffer only while there are bytes
 // in it: a session that waits for its client costs no buffer. Over TLS the
@@ -27,9 +31,10 @@ type inlet struct {
 	conn net.Conn
 	raw  syscall.RawConn // nil over TLS
 
-	buf   []byte // nil when nothing is held
-	r, w  int    // bytes not consumed yet: buf[r:w]
-	large bool   // the last read filled its buffer
+	buf   []byte  // nil when nothing is held
+	box   *[]byte // what buf is when it is from a pool; nil: it is not
+	r, w  int     // bytes not consumed yet: buf[r:w]
+	class int     // of the next buffer, by what the last ones held
 
 	try func(fd uintptr) bool // readReady, made once
 	n   int
@@ -96,18 +101,22 @@ func (in *inlet) readReady(fd uintptr) bool {
 	return true
 }
 
+// took notes that n bytes were read. A full buffer asks for a larger one, one
+// that is nearly empty for a smaller.
 func (in *inlet) took(n int) {
-	in.large = in.w+n == len(in.buf)
 	in.w += n
+	switch {
+	case in.w == len(in.buf):
+		in.class = min(in.class+1, len(buffers)-1)
+	case in.class > 0 && in.w <= bufferSizes[in.class-1]/2:
+		in.class--
+	}
 }
 
 func (in *inlet) hold() {
-	switch {
-	case in.buf != nil:
-	case in.large:
-		in.buf = largeBuffers.Get().(*[largeBuffer]byte)[:]
-	default:
-		in.buf = smallBuffers.Get().(*[smallBuffer]byte)[:]
+	if in.buf == nil {
+		in.box = getBuffer(in.class)
+		in.buf = *in.box
 	}
 }
 
@@ -121,21 +130,36 @@ func (in *inlet) makeRoom() {
 		copy(in.buf, in.buf[in.r:in.w])
 		in.r, in.w = 0, in.w-in.r
 	case in.w == len(in.buf):
-		grown := make([]byte, 2*len(in.buf))
-		copy(grown, in.buf)
-		w := in.w
-		in.release()
-		in.buf, in.w = grown, w
+		in.grow()
 	}
+}
+
+// grow moves the bytes held to a larger buffer.
+func (in *inlet) grow() {
+	old := *in
+	in.buf, in.box = nil, nil
+	for class, size := range bufferSizes {
+		if size > len(old.buf) {
+			in.box = getBuffer(class)
+			in.buf = *in.box
+			break
+		}
+	}
+	if in.buf == nil {
+		in.buf = make([]byte, 2*len(old.buf))
+	}
+	copy(in.buf, old.buf)
+	old.release()
 }
 
 // release gives the buffer back. Nothing may point into it any more.
 func (in *inlet) release() {
-	switch len(in.buf) {
-	case smallBuffer:
-		smallBuffers.Put((*[smallBuffer]byte)(in.buf))
-	case largeBuffer:
-		largeBuffers.Put((*[largeBuffer]byte)(in.buf))
+	if in.box != nil {
+		for class, size := range bufferSizes {
+			if size == len(in.buf) {
+				buffers[class].Put(in.box)
+			}
+		}
 	}
-	in.buf, in.r, in.w = nil, 0, 0
+	in.buf, in.box, in.r, in.w = nil, nil, 0, 0
 }
