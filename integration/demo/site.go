@@ -98,7 +98,7 @@ func (s *site) createTables(ctx context.Context, sh *shard) error {
 	defer db.Close()
 	for _, text := range []string{
 		"CREATE DATABASE IF NOT EXISTS " + s.schema,
-		"CREATE TABLE IF NOT EXISTS " + s.schema + ".orders (id BIGINT PRIMARY KEY, customer VARCHAR(40) NOT NULL, amount DECIMAL(8,2) NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS " + s.schema + ".orders (id BIGINT PRIMARY KEY, customer VARCHAR(40) NOT NULL, amount DECIMAL(8,2) NOT NULL DEFAULT 0)",
 		"CREATE TABLE IF NOT EXISTS " + s.schema + ".events (id BIGINT PRIMARY KEY, what VARCHAR(40) NOT NULL)",
 	} {
 		if _, err := db.ExecContext(ctx, text); err != nil {
