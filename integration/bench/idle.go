@@ -22,6 +22,7 @@ type idleKind struct {
 var idleKinds = []idleKind{
 	{"after one SELECT", workloads[3]},
 	{"after one INSERT with its id injected", workloads[1]},
+	{"after one INSERT of 100 rows with ids injected", workloads[2]},
 }
 
 // settle is how long sessions have been idle when memory is read.

@@ -54,7 +54,7 @@ func (w workload) packet(t *target, client int) []byte {
 // insert makes statements of some 230 bytes for one row, and 160 for each further one.
 func insert(rows int) func(string, int) string {
 	return func(table string, client int) string {
-		tuple := fmt.Sprintf("(%d, 'waiting', 199.99, '%s')", 100_000+client, strings.Repeat("It''s a note. ", 9))
+		tuple := fmt.Sprintf("(%d, 'waiting', 199.99, '%s')", 100_000+client, "It''s a gift: "+strings.Repeat("please wrap it. ", 7))
 		return fmt.Sprintf("INSERT INTO %s (%s) VALUES %s", table, columns, strings.Repeat(", "+tuple, rows)[2:])
 	}
 }
