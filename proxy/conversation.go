@@ -101,8 +101,22 @@ type expect struct {
 
 // answer receives a hidden reply.
 type answer struct {
-	packets []byte // whole frames, headers and all
+	packets []byte // whole frames, headers and all; none when they were more than maxAnswer
+	full    bool
 	done    chan struct{}
+}
+
+// maxAnswer bounds a hidden reply, in bytes. A table of 4,096 columns, the
+// most a server allows, takes less than half of it.
+const maxAnswer = 4 << 20
+
+// take keeps bytes of the reply, or, once it is too large, nothing of it.
+func (a *answer) take(b []byte) {
+	if a.full = a.full || len(a.packets)+len(b) > maxAnswer; a.full {
+		a.packets = nil
+		return
+	}
+	a.packets = append(a.packets, b...)
 }
 
 // queue is a ring of pending commands.

@@ -27,10 +27,6 @@ const (
 	eventRefused                    // authentication cannot be relayed between a secure and an insecure side
 )
 
-// maxAnswer bounds a hidden reply, in bytes. A table of 4,096 columns, the
-// most a server allows, takes less than half of it.
-const maxAnswer = 4 << 20
-
 // replies is the server-to-client machine: it finds the packets in what the
 // server sends, follows the reply to each pending command to its end, takes
 // out what the proxy asked for itself, and corrects sequence numbers and
@@ -113,8 +109,8 @@ func (m *replies) rows(in []byte, i int) int {
 func (m *replies) body(in []byte, i int) int {
 	k := min(m.left, len(in)-i)
 	if m.cur.job != nil && m.cur.job.hidden != notHidden {
-		if a := m.cur.job.answer; a != nil && len(a.packets)+k <= maxAnswer {
-			a.packets = append(a.packets, in[i:i+k]...)
+		if a := m.cur.job.answer; a != nil {
+			a.take(in[i : i+k])
 		}
 		m.drop(in, i, k)
 	} else {

@@ -41,6 +41,7 @@ type requests struct {
 	left     int  // bytes left of the current frame
 	cont     bool // the next frame continues the packet
 	dropping bool
+	enough   int  // bytes of the first command to have, or all of it, before it is judged again
 	seq      byte // sequence number of the last frame seen
 }
 
@@ -131,6 +132,7 @@ func (m *requests) hold(in []byte) (int, action) {
 		return m.next(in)
 	}
 	if !whole {
+		m.wait(len(in))
 		return 0, actMore
 	}
 	m.seq = in[m.lastFrame(in, size)+3]
@@ -167,6 +169,12 @@ func (m *requests) command(rest []byte, size int) verdict {
 		m.c.send(pending{reply: replyOne})
 		return forwardIt
 	}
+	if len(rest) < m.enough {
+		if _, _, ok := wire.Packet(rest); !ok {
+			return waitForIt
+		}
+	}
+	m.enough = 0
 	switch payload[0] {
 	case mysql.COM_QUERY:
 		return m.query(payload, size, whole)
@@ -176,7 +184,7 @@ func (m *requests) command(rest []byte, size int) verdict {
 		return m.execute()
 	}
 	if payload[0] == mysql.COM_CHANGE_USER && !whole {
-		return holdIt // of any size: which schema it names must be known
+		return m.undecided(len(payload), size) // which schema it names must be known
 	}
 	if !whole && size <= maxNote {
 		return waitForIt
@@ -189,10 +197,15 @@ func (m *requests) command(rest []byte, size int) verdict {
 // held; the command is held then, and so refused.
 func (m *requests) undecided(have, size int) verdict {
 	if have < size && have < m.most() {
+		m.wait(have)
 		return waitForIt
 	}
 	return holdIt
 }
+
+// wait sees to it that a command of which have bytes are there is not judged
+// again with each read, which would take quadratic time.
+func (m *requests) wait(have int) { m.enough = min(2*have, m.most()) }
 
 // most returns the size up to which a command may be held.
 func (m *requests) most() int {

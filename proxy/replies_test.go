@@ -1,0 +1,265 @@
+package proxy
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+)
+
+// eachWay runs a script of one session in every way of cutting its bytes.
+func eachWay(t *testing.T, caps uint64, script func(k *talk)) {
+	t.Helper()
+	for way, cut := range ways() {
+		t.Run(way, func(t *testing.T) { script(newTalk(t, caps, cut)) })
+	}
+}
+
+func packet(seq byte, payload []byte) []byte { return wire.AppendPacket(nil, seq, payload) }
+
+// sent records a command of the proxy or of the client as sent.
+func (k *talk) sent(p pending) { k.c.send(p) }
+
+func insertJob(inserts ...expect) *job { return &job{inserts: inserts} }
+
+// The insert id of an injected INSERT is compared with the native one, and the
+// packet grows or shrinks with it.
+func TestInsertIDPatched(t *testing.T) {
+	const big = 1 << 40
+	tests := []struct {
+		name             string
+		server, expected uint64 // insert ids
+		affected         uint64
+		want             uint64
+	}{
+		{name: "as it should be", server: 77, expected: 77, affected: 1, want: 77},
+		{name: "a trigger's zero", server: 0, expected: 77, affected: 1, want: 77},
+		{name: "1 to 3 bytes", server: 0, expected: 300, affected: 1, want: 300},
+		{name: "1 to 4 bytes", server: 0, expected: 70000, affected: 1, want: 70000},
+		{name: "1 to 9 bytes", server: 0, expected: big, affected: 1, want: big},
+		{name: "9 to 1 bytes", server: big, expected: 5, affected: 1, want: 5},
+		{name: "9 to 3 bytes", server: big, expected: 251, affected: 3, want: 251},
+		{name: "explicit id on a plain column", server: 0, expected: 1<<64 - 5, affected: 1, want: 1<<64 - 5},
+		{name: "no row went in", server: 9, expected: 77, affected: 0, want: 0},
+		{name: "many rows", server: 0, expected: 1000, affected: 70000, want: 1000},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			eachWay(t, 0, func(k *talk) {
+				k.sent(pending{reply: replyResult, job: insertJob(expect{insertID: tt.expected, generated: true})})
+				k.sent(pending{reply: replyOne})
+				tail := "\x07Records"
+				k.fromServer(packet(1, append(okPayload(tt.affected, tt.server, 2), tail...)))
+				k.fromServer(packet(1, okPayload(0, 0, 2)))
+				want := packet(1, append(okPayload(tt.affected, tt.want, 2), tail...))
+				diff(k.t.(*testing.T), "to the client", k.toClient, append(want, packet(1, okPayload(0, 0, 2))...))
+				if k.c.pending.n != 0 {
+					k.t.Errorf("%d replies pending", k.c.pending.n)
+				}
+			})
+		})
+	}
+}
+
+// Of a text of several statements only the results that were injected are
+// patched.
+func TestInsertIDPatchedByResult(t *testing.T) {
+	const more = mysql.SERVER_MORE_RESULTS_EXISTS
+	eachWay(t, 0, func(k *talk) {
+		k.sent(pending{reply: replyResult, job: insertJob(
+			expect{result: 1, insertID: 300, generated: true}, expect{result: 3, insertID: 9})})
+		k.fromServer(packet(1, okPayload(1, 5, more)))
+		k.fromServer(packet(2, okPayload(2, 0, more)))
+		k.fromServer(packet(3, []byte{1}))
+		k.fromServer(packet(4, []byte("\x03def")))
+		k.fromServer(packet(5, []byte{0xfe, 0, 0, byte(more), 0}))
+		k.fromServer(packet(6, []byte{0xfe, 0, 0, byte(more), 0}))
+		k.fromServer(packet(7, okPayload(1, 0, 0)))
+		var want []byte
+		want = append(want, packet(1, okPayload(1, 5, more))...)
+		want = append(want, packet(2, okPayload(2, 300, more))...)
+		want = append(want, packet(3, []byte{1})...)
+		want = append(want, packet(4, []byte("\x03def"))...)
+		want = append(want, packet(5, []byte{0xfe, 0, 0, byte(more), 0})...)
+		want = append(want, packet(6, []byte{0xfe, 0, 0, byte(more), 0})...)
+		want = append(want, packet(7, okPayload(1, 9, 0))...)
+		diff(k.t.(*testing.T), "to the client", k.toClient, want)
+		if id := k.c.state.lastID; id.value != 300 || !id.known {
+			k.t.Errorf("last id %+v; want 300", id)
+		}
+	})
+}
+
+// What the proxy asks for itself is not seen by the client, and what it learns
+// is: whatever stands around it.
+func TestHiddenReplies(t *testing.T) {
+	var rowset []byte
+	for i, payload := range []string{"\x01", "\x03def", "\xfe\x00\x00\x02\x00", "\x0242", "\xfe\x00\x00\x02\x00"} {
+		rowset = append(rowset, packet(byte(i+1), []byte(payload))...)
+	}
+	eachWay(t, 0, func(k *talk) {
+		asked := &answer{done: make(chan struct{})}
+		k.sent(pending{reply: replyOne})
+		k.sent(pending{reply: replyResult, job: &job{hidden: hiddenAsk, answer: asked}})
+		k.sent(pending{reply: replyResult, job: &job{hidden: hiddenPay}})
+		k.sent(pending{reply: replyResult, job: &job{hidden: hiddenLastID, answer: &answer{}}})
+		k.sent(pending{reply: replyResult, job: insertJob(expect{insertID: 300, generated: true})})
+		k.c.state.lastID = lastID{value: 42, known: true, owed: true}
+		k.fromServer(packet(1, okPayload(0, 0, 2)))
+		k.fromServer(rowset)
+		select {
+		case <-asked.done:
+		default:
+			k.t.Error("nobody was told that the answer is there")
+		}
+		diff(k.t.(*testing.T), "answer", asked.packets, rowset)
+		k.fromServer(packet(1, okPayload(0, 42, 2)))
+		if id := k.c.state.lastID; id != (lastID{value: 42, known: true}) {
+			k.t.Errorf("after paying: %+v", id)
+		}
+		k.c.state.lastID = lastID{}
+		k.fromServer(rowset)
+		if id := k.c.state.lastID; id != (lastID{value: 42, known: true}) {
+			k.t.Errorf("after asking: %+v", id)
+		}
+		k.fromServer(packet(1, okPayload(1, 0, 2)))
+		diff(k.t.(*testing.T), "to the client", k.toClient, append(packet(1, okPayload(0, 0, 2)), packet(1, okPayload(1, 300, 2))...))
+	})
+}
+
+// A hidden reply that never ends is not kept for ever, and a part of one is
+// never taken for the whole.
+func TestHiddenReplyBounded(t *testing.T) {
+	k := newTalk(t, 0, atOnce)
+	a := &answer{done: make(chan struct{})}
+	k.sent(pending{reply: replyResult, job: &job{hidden: hiddenAsk, answer: a}})
+	k.fromServer(packet(1, []byte{1}))
+	k.fromServer(packet(2, []byte("\x03def")))
+	k.fromServer(packet(3, []byte{0xfe, 0, 0, 2, 0}))
+	row := packet(4, append([]byte{0xfd, 0xfc, 0xff, 0x0f}, make([]byte, 0x0ffffc)...))
+	for range 8 {
+		k.fromServer(row)
+	}
+	k.fromServer(packet(12, []byte("\x011")))
+	k.fromServer(packet(13, []byte{0xfe, 0, 0, 2, 0}))
+	<-a.done
+	if len(a.packets) > maxAnswer || cap(a.packets) > 2*maxAnswer {
+		t.Errorf("answer of %d bytes; at most %d are kept", len(a.packets), maxAnswer)
+	}
+	if rows, err := textRows(a.packets, false); err == nil {
+		t.Errorf("%d rows read from a part of the answer", len(rows))
+	}
+	if len(k.toClient) != 0 {
+		t.Errorf("%d bytes went to the client", len(k.toClient))
+	}
+}
+
+// When a command grew by a frame, the reply's sequence numbers are one too
+// high for the client; those of the next command's are not.
+func TestSequenceDelta(t *testing.T) {
+	const more = mysql.SERVER_MORE_RESULTS_EXISTS
+	payloads := [][]byte{
+		okPayload(1, 0, more), {1}, []byte("\x03def"), {0xfe, 0, 0, 2, 0}, []byte("\x01a"),
+		bytes.Repeat([]byte("y"), wire.MaxPayload), []byte("\x01b"), {0xfe, 0, 0, 2, 0},
+	}
+	for way, cut := range map[string]cutter{"at once": atOnce, "byte by byte": byteByByte, "randomly": randomly(3)} {
+		t.Run(way, func(t *testing.T) {
+			k := newTalk(t, 0, cut)
+			k.sent(pending{reply: replyResult, seqDelta: 1, job: insertJob(expect{insertID: 70000, generated: true})})
+			k.sent(pending{reply: replyResult, seqDelta: 1})
+			k.sent(pending{reply: replyOne})
+			var server, want []byte
+			for range 2 {
+				seq := byte(0) // wraps to 255 for the client when 1 is taken off
+				for _, p := range payloads {
+					server = wire.AppendPacket(server, seq, p)
+					if len(want) == 0 {
+						p = okPayload(1, 70000, more)
+					}
+					want = wire.AppendPacket(want, seq-1, p)
+					seq += byte(wire.Frames(len(p)))
+				}
+			}
+			server = append(server, packet(1, okPayload(0, 0, 2))...)
+			want = append(want, packet(1, okPayload(0, 0, 2))...)
+			k.fromServer(server)
+			diff(t, "to the client", k.toClient, want)
+		})
+	}
+}
+
+// The RSA exchange of a full authentication cannot be relayed between a secure
+// and an insecure connection: the client is told why.
+func TestBridgeRefused(t *testing.T) {
+	full := []byte{1, 4}
+	sha256 := append([]byte("\xfesha256_password\x00"), make([]byte, 21)...)
+	for name, payload := range map[string][]byte{"caching_sha2_password": full, "sha256_password": sha256} {
+		t.Run(name, func(t *testing.T) {
+			eachWay(t, 0, func(k *talk) {
+				k.replies.mismatch = true
+				k.c.setPhase(phaseAuth)
+				k.sent(pending{reply: replyAuth})
+				k.fromServer(packet(2, payload))
+				diff(k.t.(*testing.T), "to the client", k.toClient, packet(2, errPayload(errBridge())))
+				if k.events != eventRefused {
+					k.t.Errorf("events %b; want %b", k.events, eventRefused)
+				}
+			})
+			eachWay(t, 0, func(k *talk) { // both secure, or both not
+				k.c.setPhase(phaseAuth)
+				k.sent(pending{reply: replyAuth})
+				k.fromServer(packet(2, payload))
+				diff(k.t.(*testing.T), "to the client", k.toClient, packet(2, payload))
+				if k.events != 0 {
+					k.t.Errorf("events %b; want none", k.events)
+				}
+			})
+		})
+	}
+}
+
+// Errors made here wait for the replies in front of them.
+func TestLocalErrorsQueue(t *testing.T) {
+	eachWay(t, 0, func(k *talk) {
+		k.answer(0) // nothing is pending: at once
+		first := len(k.toClient)
+		k.sent(pending{reply: replyOne})
+		k.answer(0)
+		k.answer(0)
+		k.sent(pending{reply: replyOne})
+		k.answer(1)
+		local := k.toClient[:first]
+		if len(k.toClient) != first {
+			k.t.Fatalf("%d bytes before the reply", len(k.toClient)-first)
+		}
+		ok := packet(1, okPayload(0, 0, 2))
+		k.fromServer(append(ok, ok...))
+		last := packet(2, errPayload(testError(1153)))
+		want := bytes.Join([][]byte{local, ok, local, local, ok, last}, nil)
+		diff(k.t.(*testing.T), "to the client", k.toClient, want)
+		if k.c.pending.n != 0 {
+			k.t.Errorf("%d replies pending", k.c.pending.n)
+		}
+	})
+}
+
+// The ring of pending commands keeps its order while it grows and wraps.
+func TestQueue(t *testing.T) {
+	var q queue
+	next, want := byte(0), byte(0)
+	for round := range 50 {
+		for range round % 7 {
+			q.push(pending{seqDelta: next})
+			next++
+		}
+		for q.n > round%3 {
+			if got := q.at(0).seqDelta; got != want {
+				t.Fatalf("round %d: %d comes first; want %d", round, got, want)
+			}
+			q.pop()
+			want++
+		}
+	}
+}
