@@ -66,6 +66,16 @@ install_mariadb() {
   rm -rf "$scratch"
 }
 
+# debian_archive prints the address that this machine's apt takes Debian from, whichever way it is written.
+debian_archive() {
+  local new=/etc/apt/sources.list.d/debian.sources old=/etc/apt/sources.list
+  if [ -e "$new" ]; then
+    awk '$1 == "URIs:" { print $2; exit }' "$new"
+  elif [ -e "$old" ]; then
+    awk '$1 == "deb" { sub(/\[[^]]*\]/, ""); print $2; exit }' "$old"
+  fi
+}
+
 install_mysql() {
   local root=$tools/mysql97 base=$tools/mysql97.new archive apt
   [ -x "$root/usr/sbin/mysqld" ] && return
@@ -74,15 +84,15 @@ install_mysql() {
   rm -rf "$base"
   mkdir -p "$base"/{root,lists/partial,cache,debs/partial}
   : >"$base/status"
-  archive=$(sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -n 1)
-  [ -n "$archive" ] || archive=$(awk '$1 == "deb" { print $2; exit }' /etc/apt/sources.list)
+  archive=$(debian_archive)
   [ -n "$archive" ] || die "found no Debian archive in apt's sources"
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive sid main" >"$base/sources.list"
   # A package state of its own: apt resolves against an empty system and installs nothing, it only downloads.
   apt=(apt-get -q -o "Dir::Etc::sourcelist=$base/sources.list" -o Dir::Etc::sourceparts=/dev/null
        -o "Dir::State::Lists=$base/lists" -o "Dir::State::status=$base/status" -o "Dir::Cache=$base/cache"
        -o "Dir::Cache::archives=$base/debs" -o APT::Install-Recommends=false -o Debug::NoLocking=1
-       -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3)
+       -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3
+       -o Acquire::Check-Valid-Until=false) # the archive may be a mirror frozen at some day; signatures are checked
   { "${apt[@]}" update && "${apt[@]}" -y -d install mysql-server-core mysql-client-core libc6; } \
     >"$tools/apt.log" 2>&1 </dev/null || { tail -n 15 "$tools/apt.log" >&2; die "could not download MySQL"; }
   say "unpacking MySQL"

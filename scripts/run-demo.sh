@@ -7,9 +7,11 @@ need=mariadb
 [ -z "${UPSTREAM:-}" ] || need=client
 scripts/install-servers.sh "$need" &
 install=$!
+trap 'wait "$install"' EXIT # a build that fails does not leave it behind
 echo "demo: building idproxy"
 mkdir -p bin
 CGO_ENABLED=0 go build -trimpath -o bin/idproxy ./cmd/idproxy
 CGO_ENABLED=0 go build -o bin/demo ./integration/demo
 wait "$install"
+trap - EXIT
 exec bin/demo bin/idproxy
