@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"idproxy/config"
+	"idproxy/idsource"
 	"idproxy/idsource/mysql"
 )
 
@@ -134,8 +135,8 @@ func (c *checker) run(ctx context.Context) {
 	}
 }
 
-// positions returns where the segment sources stand, as far as their stores
-// say. A file store is not opened: a running proxy holds it.
+// positions returns where the segment sources stand that gave ids before, as
+// far as their stores say. A file store is not opened: a running proxy holds it.
 func (c *checker) positions(ctx context.Context) map[string]uint64 {
 	at := map[string]uint64{}
 	for i := range c.cfg.Sources {
@@ -150,23 +151,25 @@ func (c *checker) positions(ctx context.Context) map[string]uint64 {
 			}
 			continue
 		}
-		next, err := storePosition(ctx, st, s)
+		p, err := storePosition(ctx, st, s)
 		if err != nil {
 			c.add(s.Pos, levelError, "source %s: %v", s.Name, err)
 			continue
 		}
-		at[s.Name] = max(next, s.Segment.Start)
+		if p.Used { // a key never used starts above all that is there
+			at[s.Name] = max(p.Next, s.Segment.Start)
+		}
 	}
 	return at
 }
 
-func storePosition(ctx context.Context, st *config.Store, s *config.Source) (uint64, error) {
+func storePosition(ctx context.Context, st *config.Store, s *config.Source) (idsource.Position, error) {
 	open, err := mysql.New(mysql.Config{DSN: string(st.MySQL.DSN)})
 	if err != nil {
-		return 0, err
+		return idsource.Position{}, err
 	}
 	p, err := open.Position(ctx, s.Segment.Key)
-	return p.Next, errors.Join(err, open.Close())
+	return p, errors.Join(err, open.Close())
 }
 
 func (c *checker) listener(ctx context.Context, l *config.Listener, positions map[string]uint64) {
@@ -218,6 +221,6 @@ func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positio
 	case known && next > table.Columns[at].Max:
 		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, and the column holds at most %d", r, r.Source, next, table.Columns[at].Max)
 	case known && next <= highest:
-		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, at or below the greatest id %d: its INSERTs will be refused unless the source was never used; set start: %d for it", r, r.Source, next, highest, highest+1)
+		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, at or below the greatest id %d: its INSERTs will be refused; set start: %d for it", r, r.Source, next, highest, highest+1)
 	}
 }

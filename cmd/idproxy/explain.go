@@ -29,8 +29,11 @@ func explain(ctx context.Context, args []string, std streams) error {
 	text := []byte(set.Arg(0))
 	if set.Arg(0) == "-" {
 		var err error
-		if text, err = io.ReadAll(io.LimitReader(std.in, maxExplained)); err != nil {
+		if text, err = io.ReadAll(io.LimitReader(std.in, maxExplained+1)); err != nil {
 			return fmt.Errorf("read standard input: %w", err)
+		}
+		if len(text) > maxExplained {
+			return fmt.Errorf("standard input is larger than the %d bytes that explain reads", maxExplained)
 		}
 	}
 	file, err := configPath(*path)
@@ -111,8 +114,24 @@ func (e *explainer) refuse(sql []byte, rule *rewriter.Rule, why string) {
 		e.say(sql, "forwarded unchanged, without ids, as rule %s says: %s", rule, why)
 		return
 	}
+	e.reject(rule, why)
+}
+
+// reject prints why a statement is not sent, whatever forms its rule lets pass.
+func (e *explainer) reject(rule *rewriter.Rule, why string) {
 	e.refused = true
-	fmt.Fprintf(e.out, "-- refused by rule %s: %s\n", rule, why)
+	fmt.Fprintf(e.out, "-- refused by rule %s: %s\n", rule, strings.ReplaceAll(why, "\n", " "))
+}
+
+// notFilled words why a statement gets no ids: a form that is named, or the
+// place behind which it is not understood.
+func notFilled(form string) string {
+	for _, defect := range []string{"not understood", "no column list", "number out of range", "more than one"} {
+		if strings.HasPrefix(form, defect) {
+			return form
+		}
+	}
+	return form + " is not available yet"
 }
 
 func (e *explainer) forms(sql []byte, targets []rewriter.Name, form string) {
@@ -123,7 +142,7 @@ func (e *explainer) forms(sql []byte, targets []rewriter.Name, form string) {
 			return
 		}
 		if rule := e.rule(t); rule != nil {
-			e.refuse(sql, rule, form+" is not available yet")
+			e.refuse(sql, rule, notFilled(form))
 			return
 		}
 	}
@@ -157,10 +176,14 @@ func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) erro
 	}
 	if table != nil && table.Index(rule.Column) < 0 {
 		if rule.Exact() {
-			e.refuse(sql, rule, "the table has no column "+rule.Column)
+			e.reject(rule, "the table has no column "+rule.Column)
 		} else {
 			e.say(sql, "forwarded unchanged: the table has no column %s, and rule %s is a wildcard", rule.Column, rule)
 		}
+		return nil
+	}
+	if table != nil && table.Columns[table.Index(rule.Column)].Max == 0 {
+		e.reject(rule, "the type of column "+rule.Column+" cannot hold generated ids exactly")
 		return nil
 	}
 	var plan rewriter.Plan
@@ -172,7 +195,7 @@ func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) erro
 	case errors.Is(err, rewriter.ErrRefusedByServer):
 		e.say(sql, "forwarded unchanged: the server refuses it as it stands")
 	case err != nil:
-		e.refuse(sql, rule, err.Error()+" is not available yet")
+		e.refuse(sql, rule, notFilled(err.Error()))
 	default:
 		e.filled(sql, rule, &plan)
 	}
@@ -182,7 +205,7 @@ func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) erro
 // filled prints what a statement becomes, with made-up ids.
 func (e *explainer) filled(sql []byte, rule *rewriter.Rule, plan *rewriter.Plan) {
 	if plan.Generated < plan.Rows && rule.Explicit == rewriter.Reject {
-		e.refuse(sql, rule, "explicit: reject, and the statement gives "+rule.Column+" a value of its own")
+		e.reject(rule, "explicit: reject, and the statement gives "+rule.Column+" a value of its own")
 		return
 	}
 	if plan.Generated == 0 {
