@@ -190,9 +190,6 @@ func (r *planReader) place(v value, behind token, end int) error {
 	zero := v.kind == valueZero || v.kind == valueDefault
 	p.ZeroDoubt = p.ZeroDoubt || zero
 	generated := v.kind == valueNull || zero && !r.mode.NoAutoValueOnZero
-	if !generated && r.rule.Explicit == Reject {
-		return unsupported("explicit value for column " + r.rule.Column)
-	}
 	if generated {
 		p.Generated++
 	}
