@@ -255,7 +255,7 @@ func (d *decider) ruleOf(t rewriter.Name, st *statement, cx *reading) (*rewriter
 	if _, own := cx.snap.temporary[string(st.key)]; own {
 		return nil, nil
 	}
-	if len(rules) > 1 {
+	if len(rules) > 1 && !rules[0].Observe {
 		return rules[0], errUnsupported(rules[0], "several generated columns")
 	}
 	return rules[0], nil
@@ -323,6 +323,10 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 		return false, d.refuse(rule, head.Target, "INSERT "+cx.barrier)
 	}
 	p, err := d.facts(st, head.Target, rule, cx)
+	if e, ok := errors.AsType[*mysql.MyError](err); ok && rule.Observe {
+		d.observe(rule, head.Target, "would refuse: "+e.Message)
+		return false, nil
+	}
 	if p.facts == nil || err != nil {
 		return false, err
 	}
@@ -381,12 +385,16 @@ func (d *decider) plan(st *statement, t rewriter.Name, p part, cx *reading) (edi
 	if plan.ZeroDoubt && cx.snap.known&knowZero == 0 || plan.Rows > 1 && cx.snap.known&knowNumbers == 0 {
 		return false, lacks(needProbe)
 	}
-	if plan.Generated < plan.Rows && p.rule.Explicit == rewriter.Reject {
-		return false, errExplicit(p.rule)
-	}
-	if p.rule.Observe {
+	rejected := plan.Generated < plan.Rows && p.rule.Explicit == rewriter.Reject
+	switch {
+	case p.rule.Observe && rejected:
+		d.observe(p.rule, t, "would refuse: explicit value")
+		return false, nil
+	case p.rule.Observe:
 		d.observe(p.rule, t, "would fill ids")
 		return false, nil
+	case rejected:
+		return false, errExplicit(p.rule)
 	}
 	if plan.Generated > 0 && !d.tables.isAdmitted(p.admission()) {
 		asked := p
