@@ -293,7 +293,7 @@ func (r *planReader) noColumns(nameEnd int) error {
 	if !r.move {
 		return nil
 	}
-	list := append(r.plan.list, '(')
+	list := append(r.plan.list, " ("...) // with the blank, or a table called mid or count would read as a function
 	for i := range r.table.Columns {
 		name := r.table.Columns[i].Name
 		if hasHigh([]byte(name)) {
