@@ -63,10 +63,10 @@ type rawConn struct {
 	seq      byte   // of the next packet to send
 	batch    []byte // packets that flush writes in one go
 	batching bool
+	ended    bool // the server has closed: there is nobody to say goodbye to
 
 	sent, got   bytes.Buffer
-	gotMasks    []span // ranges of got that differ between sessions by nature
-	sentMasks   []span
+	gotMasks    []span  // ranges of got that differ between sessions by nature
 	progress    int     // progress packets of MariaDB seen
 	lastPayload []byte  // first bytes of the last packet read
 	oks         []rawOK // every OK read by result
@@ -86,8 +86,12 @@ type rawError struct{ error }
 // rawDo runs a conversation and returns what ended it early.
 func rawDo(f func()) (err error) {
 	defer func() {
-		if e, ok := recover().(rawError); ok { // recover() of any other panic is shown by the nil dereference it causes
+		switch e := recover().(type) {
+		case nil:
+		case rawError:
 			err = e.error
+		default:
+			panic(e)
 		}
 	}()
 	f()
@@ -148,11 +152,6 @@ func (c *rawConn) maskGot(at, n int) {
 	c.gotMasks = append(c.gotMasks, span{start, start + n})
 }
 
-// maskSent marks the last n bytes sent.
-func (c *rawConn) maskSent(n int) {
-	c.sentMasks = append(c.sentMasks, span{c.sent.Len() - n, c.sent.Len()})
-}
-
 // read reads n bytes and records them.
 func (c *rawConn) read(n int) []byte {
 	b := make([]byte, n)
@@ -179,7 +178,7 @@ func (c *rawConn) packet() []byte {
 	}
 }
 
-// closed reads what is left and reports the end of the stream.
+// drain reads what is left, to the end of the stream.
 func (c *rawConn) drain() []byte {
 	rest, err := io.ReadAll(c.in)
 	c.got.Write(rest)

@@ -27,7 +27,7 @@ func (c *rawConn) load(text string, answer func(c *rawConn, name string)) error 
 }
 
 func infileSession(c *rawConn) {
-	c.must("DROP TABLE IF EXISTS p_load", "CREATE TABLE p_load (a INT PRIMARY KEY, b VARCHAR(100))")
+	c.must("DROP TABLE IF EXISTS p_load", "CREATE TABLE p_load (a INT PRIMARY KEY, b VARCHAR(100)) ENGINE=MyISAM")
 	const load = "LOAD DATA LOCAL INFILE '/no/such/file' INTO TABLE p_load"
 	check(c.load(load, file(nil, 1)))
 	check(c.load(load, file([]byte("1\tone\n2\ttwo\n"), 5)))
@@ -49,18 +49,18 @@ func infileSession(c *rawConn) {
 
 // bigInfileSession uploads more than one packet can hold, in packets of several sizes.
 func bigInfileSession(c *rawConn) {
-	c.must("DROP TABLE IF EXISTS p_load", "CREATE TABLE p_load (a INT, b LONGTEXT)")
+	c.must("DROP TABLE IF EXISTS p_load", "CREATE TABLE p_load (a INT, b LONGTEXT) ENGINE=MyISAM")
 	row := append([]byte("1\t"), bytes.Repeat([]byte("z"), 17<<20)...)
 	row = append(row, '\n')
 	for _, size := range []int{1<<24 - 1, 1 << 20} {
 		check(c.load("LOAD DATA LOCAL INFILE 'f' INTO TABLE p_load", file(row, size)))
 	}
-	c.must("SELECT a, LENGTH(b), MD5(b) FROM p_load", "DROP TABLE p_load")
+	c.must("SELECT a, LENGTH(b), SHA2(b, 256) FROM p_load", "DROP TABLE p_load")
 }
 
 // failedInfileSession has the server refuse an upload long before its end.
 func failedInfileSession(c *rawConn) {
-	c.must("DROP TABLE IF EXISTS p_load", "CREATE TABLE p_load (a INT PRIMARY KEY, b TEXT)", "INSERT INTO p_load VALUES (1,'there')")
+	c.must("DROP TABLE IF EXISTS p_load", "CREATE TABLE p_load (a INT PRIMARY KEY, b TEXT) ENGINE=MyISAM", "INSERT INTO p_load VALUES (1,'there')")
 	rows := bytes.Repeat([]byte("1\tduplicate\n"), 200000)
 	c.must("SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
 	_ = c.load("LOAD DATA LOCAL INFILE 'f' INTO TABLE p_load (a, nosuch)", file(rows, 8192))

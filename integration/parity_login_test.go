@@ -111,9 +111,7 @@ func (c *rawConn) authenticate(plugin string, scramble []byte) {
 			end := bytes.IndexByte(p, 0)
 			plugin, scramble = string(p[1:end]), bytes.TrimSuffix(p[end+1:], []byte{0})
 			c.maskGot(4+end+1, len(scramble))
-			proof := c.proof(plugin, scramble)
-			c.send(proof...)
-			c.maskSent(len(proof))
+			c.send(c.proof(plugin, scramble)...)
 		case bytes.Equal(p, []byte{1, 3}): // the cache knew: OK follows by itself
 		case bytes.Equal(p, []byte{1, 4}):
 			c.fullSha2(scramble)
@@ -147,7 +145,6 @@ func (c *rawConn) fullSha2(scramble []byte) {
 		fail("encrypt: %w", err)
 	}
 	c.send(secret...)
-	c.maskSent(len(secret))
 }
 
 // changeUser sends COM_CHANGE_USER. Its first proof is for the greeting's scramble, as clients do it.
@@ -163,8 +160,6 @@ func (c *rawConn) changeUser(user, password, schema string) error {
 		b = append(b, c.attrs...)
 	}
 	c.command(mysql.COM_CHANGE_USER, b...)
-	before := len(proof) + 1 + len(schema) + 1 + 2 + len(plugin) + 1 + len(c.attrs)
-	c.sentMasks = append(c.sentMasks, span{c.sent.Len() - before, c.sent.Len() - before + len(proof) + 1})
 	return rawDo(func() { c.authenticate(plugin, c.greeting.scramble) })
 }
 

@@ -65,6 +65,9 @@ func (c *rawConn) result() error {
 
 // problem is the error of an ERR packet; nil for a progress report.
 func (c *rawConn) problem(p []byte) error {
+	if code := codeOf(rawServerError(p, true)); code == mysql.ER_UNKNOWN_STMT_HANDLER || code == mysql.ER_STMT_HAS_NO_OPEN_CURSOR {
+		c.maskGot(0, 4+len(p)) // it says the statement's number
+	}
 	if binary.LittleEndian.Uint16(p[1:]) == 0xffff {
 		c.progress++
 		return nil
@@ -87,13 +90,18 @@ func (c *rawConn) resultSet(p []byte) (status uint16, err error) {
 	if !c.has(uint64(mysql.CLIENT_DEPRECATE_EOF)) {
 		p := c.packet()
 		if p[0] == mysql.ERR_HEADER {
-			return 0, rawServerError(p, true)
+			return 0, c.problem(p)
 		}
 		if status = binary.LittleEndian.Uint16(p[3:]); status&mysql.SERVER_STATUS_CURSOR_EXISTS != 0 {
 			return status, nil
 		}
 	}
-	return c.rows()
+	first := status
+	status, err = c.rows()
+	if first&mysql.SERVER_PS_OUT_PARAMS != 0 { // only the first EOF says that more follows
+		status |= first & mysql.SERVER_MORE_RESULTS_EXISTS
+	}
+	return status, err
 }
 
 // rows reads rows up to their end.
@@ -118,7 +126,7 @@ func (c *rawConn) rows() (status uint16, err error) {
 func (c *rawConn) one() error {
 	p := c.packet()
 	if len(p) > 0 && p[0] == mysql.ERR_HEADER {
-		return rawServerError(p, true)
+		return c.problem(p)
 	}
 	return nil
 }
@@ -140,16 +148,17 @@ func (c *rawConn) preparedReply() (prepared, error) {
 	if p[0] == mysql.ERR_HEADER {
 		return prepared{}, rawServerError(p, true)
 	}
+	c.maskGot(5, 4) // MariaDB counts statements over all sessions
 	st := prepared{binary.LittleEndian.Uint32(p[1:]), binary.LittleEndian.Uint16(p[5:]), binary.LittleEndian.Uint16(p[7:])}
-	if len(p) > 12 && c.has(uint64(mysql.CLIENT_OPTIONAL_RESULTSET_METADATA)) && p[12] == 0 {
-		return st, nil
-	}
+	definitions := len(p) <= 12 || !c.has(uint64(mysql.CLIENT_OPTIONAL_RESULTSET_METADATA)) || p[12] != 0
 	for _, n := range []uint16{st.params, st.columns} {
-		for range n {
-			c.packet()
+		if definitions {
+			for range n {
+				c.packet()
+			}
 		}
 		if n > 0 && !c.has(uint64(mysql.CLIENT_DEPRECATE_EOF)) {
-			c.packet()
+			c.packet() // also when there was nothing to end
 		}
 	}
 	return st, nil

@@ -42,8 +42,9 @@ type replies struct {
 	cur    pending
 	end    outcome
 	step   step
-	result int // number of the result within the reply
-	count  int // packets left in stepCount
+	result int    // number of the result within the reply
+	more   uint16 // SERVER_MORE_RESULTS_EXISTS where only the EOF behind the definitions says so: OUT parameters
+	count  int    // packets left in stepCount
 
 	left    int  // bytes left of the current frame
 	cont    bool // the next frame continues the packet
@@ -284,8 +285,16 @@ func (m *replies) endOfRows(payload []byte) {
 	}
 	if m.step == stepDefs && status&mysql.SERVER_STATUS_CURSOR_EXISTS == 0 {
 		m.step = stepRows
+		m.more = 0
+		if status&mysql.SERVER_PS_OUT_PARAMS != 0 {
+			m.more = status & mysql.SERVER_MORE_RESULTS_EXISTS
+		}
 		return
 	}
+	if m.step == stepRows {
+		status |= m.more
+	}
+	m.more = 0
 	m.end.okSeen, m.end.status, m.end.hasStatus = false, status, true
 	m.nextResult(status)
 }
@@ -319,21 +328,22 @@ func (m *replies) judgePrepare(payload []byte, n int) {
 		m.ending = true
 	default:
 		p, _ := wire.ParsePrepared(payload)
-		m.count = m.definitions(p.Params) + m.definitions(p.Columns)
-		if !p.Definitions {
-			m.count = 0
-		}
+		m.count = m.definitions(p.Params, p.Definitions) + m.definitions(p.Columns, p.Definitions)
 		m.step = stepCount
 		m.ending = m.count == 0
 	}
 }
 
 // definitions returns the number of packets that n column definitions take.
-func (m *replies) definitions(n uint16) int {
-	if n > 0 && !m.c.has(mysql.CLIENT_DEPRECATE_EOF) {
-		return int(n) + 1
+// Their EOF comes also where resultset_metadata=NONE left them out.
+func (m *replies) definitions(n uint16, sent bool) (packets int) {
+	if sent {
+		packets = int(n)
 	}
-	return int(n)
+	if n > 0 && !m.c.has(mysql.CLIENT_DEPRECATE_EOF) {
+		packets++
+	}
+	return packets
 }
 
 // judgeAuth ends an authentication exchange at OK or ERR. Any other byte is a

@@ -1,0 +1,76 @@
+package integration_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/harness"
+)
+
+// TestEndsOfReplies pipelines a command that idproxy answers itself behind replies whose end is hard to find: its answer
+// must come behind their last packet.
+func TestEndsOfReplies(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		p := newParity(t, server)
+		db := harness.Open(t, server.Config(p.db), "")
+		for _, text := range []string{
+			"CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)",
+			"CREATE PROCEDURE outs(OUT a INT, OUT b TEXT) BEGIN SELECT 1; SET a = 5, b = 'b'; END",
+		} {
+			if _, err := db.Exec(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, v := range variants(server.Kind) {
+			cfg := p.config(v)
+			cfg.addr = p.proxy.Addr("ruled")
+			for name, run := range map[string]func(c *rawConn){"OUT parameters": outParameters, "no definitions": noDefinitions} {
+				if err := rawDo(func() {
+					c := loginRaw(cfg)
+					defer c.close()
+					run(c)
+					c.must("SELECT 'behind it all'")
+				}); err != nil {
+					t.Errorf("%s, %s, %s: %v", server.Kind, v.name, name, err)
+				}
+			}
+		}
+	}
+}
+
+// refused is a statement that idproxy refuses.
+const refused = "INSERT INTO ruled (a) SELECT 1"
+
+func wantRefused(err error) {
+	if codeOf(err) != mysql.ER_NOT_SUPPORTED_YET || !strings.Contains(err.Error(), "ruled") {
+		fail("error %w, want idproxy's 1235", err)
+	}
+}
+
+func outParameters(c *rawConn) {
+	st, err := c.prepare("CALL outs(?, ?)")
+	check(err)
+	for range 2 {
+		c.pipeline(func() {
+			c.sendExecute(st, 0, true, long(1), text("x"))
+			c.sendQuery(refused)
+		})
+		check(c.result())
+		wantRefused(c.result())
+	}
+}
+
+func noDefinitions(c *rawConn) {
+	if c.has(optionalMeta) {
+		c.must("SET resultset_metadata = NONE")
+	}
+	c.pipeline(func() {
+		c.commandText(mysql.COM_STMT_PREPARE, "SELECT ?, 'x'")
+		c.sendQuery(refused)
+	})
+	_, err := c.preparedReply()
+	check(err)
+	wantRefused(c.result())
+}
