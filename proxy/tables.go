@@ -182,10 +182,34 @@ func maxID(c wire.Column) uint64 {
 			digits-- // the sign
 		}
 	case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_STRING:
+		if c.Flags&(mysql.ENUM_FLAG|mysql.SET_FLAG) != 0 {
+			return 0
+		}
+		digits /= charBytes(c.Collation)
 	default:
 		return 0
 	}
 	return nines(digits)
+}
+
+// charBytes returns how many bytes a character of a collation's character set
+// takes at most; both servers give the length of a CHAR column in such bytes,
+// for the character set of results.
+func charBytes(collation uint16) int {
+	id := collation
+	if 1024 <= id && id < 2048 {
+		id -= 1024 // MariaDB's NO PAD collations
+	}
+	between := func(low, high uint16) bool { return low <= id && id <= high }
+	switch {
+	case id == 45, id == 46, between(224, 250), between(255, 323), between(608, 610), id >= 2048:
+		return 4 // utf8mb4, gb18030
+	case id == 33, id == 76, id == 83, between(192, 223), between(576, 578), id == 12, id == 91, id == 97, id == 98:
+		return 3 // utf8mb3, ujis, eucjpms
+	case id == 1, id == 13, id == 19, id == 24, id == 28, between(84, 88), id == 95, id == 96:
+		return 2 // big5, sjis, euckr, gb2312, gbk, cp932
+	}
+	return 1
 }
 
 // nines returns the greatest number of that many digits.

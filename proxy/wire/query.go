@@ -117,11 +117,12 @@ func ParsePrepared(payload []byte) (p Prepared, ok bool) {
 
 // Column is a column definition (protocol 4.1).
 type Column struct {
-	Name     string
-	Type     byte
-	Flags    uint16
-	Length   uint32 // display length
-	Decimals byte
+	Name      string
+	Collation uint16
+	Type      byte
+	Flags     uint16
+	Length    uint32 // display length, in bytes of Collation's character set
+	Decimals  byte
 }
 
 // ParseColumn reads a column definition. extended says that the session
@@ -138,7 +139,7 @@ func ParseColumn(payload []byte, extended bool) (c Column, ok bool) {
 		r.LenencBytes()
 	}
 	r.Lenenc() // length of the fixed part
-	r.Uint16() // character set
+	c.Collation = r.Uint16()
 	c.Length = r.Uint32()
 	c.Type = r.Uint8()
 	c.Flags = r.Uint16()

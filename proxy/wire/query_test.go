@@ -71,7 +71,8 @@ func column(name, extra string, c Column) []byte {
 	b = append(append(b, byte(len(name))), name...)
 	b = append(append(b, byte(len(name))), name...)
 	b = append(b, extra...)
-	b = append(b, 12, 63, 0)
+	b = append(b, 12)
+	b = binary.LittleEndian.AppendUint16(b, c.Collation)
 	b = binary.LittleEndian.AppendUint32(b, c.Length)
 	b = append(b, c.Type)
 	b = binary.LittleEndian.AppendUint16(b, c.Flags)
@@ -79,7 +80,7 @@ func column(name, extra string, c Column) []byte {
 }
 
 func TestParseColumn(t *testing.T) {
-	want := Column{Name: "id", Type: mysql.MYSQL_TYPE_LONGLONG, Flags: mysql.UNSIGNED_FLAG | mysql.AUTO_INCREMENT_FLAG, Length: 20, Decimals: 1}
+	want := Column{Name: "id", Collation: 63, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: mysql.UNSIGNED_FLAG | mysql.AUTO_INCREMENT_FLAG, Length: 20, Decimals: 1}
 	got, ok := ParseColumn(column("id", "", want), false)
 	if got != want || !ok {
 		t.Errorf("ParseColumn = %+v, %v; want %+v", got, ok, want)

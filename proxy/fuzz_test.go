@@ -1,0 +1,185 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+)
+
+// fuzzCaps makes capabilities of a byte: those that change how bytes are read.
+func fuzzCaps(b byte) uint64 {
+	caps := uint64(mysql.CLIENT_PROTOCOL_41)
+	for i, flag := range []uint32{
+		mysql.CLIENT_DEPRECATE_EOF, mysql.CLIENT_MULTI_STATEMENTS, mysql.CLIENT_QUERY_ATTRIBUTES,
+		mysql.CLIENT_SESSION_TRACK, mysql.CLIENT_SECURE_CONNECTION,
+	} {
+		if b&(1<<i) != 0 {
+			caps |= uint64(flag)
+		}
+	}
+	return caps
+}
+
+// requestsOutcome is what a client's bytes led to, without what may depend on
+// how they arrived.
+func (k *talk) requestsOutcome() string {
+	var b bytes.Buffer
+	for i := range k.c.pending.n {
+		p := k.c.pending.at(i)
+		fmt.Fprintf(&b, "%d ", p.reply)
+		if p.job != nil {
+			fmt.Fprintf(&b, "%q %q ", p.job.schema, p.job.local)
+		}
+	}
+	fmt.Fprintf(&b, "phase %d, left %d %q", k.c.phase(), k.requests.left, k.client)
+	return b.String()
+}
+
+// The client's bytes go to the server as they came, but for commands that are
+// too large, however they are cut; and no more of them is kept than may be
+// held.
+func FuzzRequests(f *testing.F) {
+	seeds := [][]byte{
+		query("SELECT 1"), query("INSERT INTO orders (a) VALUES (1)"), query("/* c */ REPLACE orders SET a = 1"),
+		query("USE other; INSERT INTO orders VALUES (1)"), query("SET NAMES gbk"), query("PREPARE s FROM 'x'"),
+		command(0x0e), command(0x01), command([]byte("\x11app\x00\x00shop\x00")...), command([]byte("\x02shop")...),
+		packet(0, []byte("\x16INSERT INTO orders (a) VALUES (?)")), command([]byte("\x17\x01\x00\x00\x00")...),
+		packet(0, []byte("\x03\x01\x01\x00\x01\xfd\x00\x01a\x03xyzINSERT INTO orders VALUES (1)")), command(0x12), packet(0, nil),
+	}
+	for i, s := range seeds {
+		f.Add(append(bytes.Clone(s), seeds[(i+3)%len(seeds)]...), byte(i), uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, in []byte, caps byte, seed uint64) {
+		run := func(cut cutter) *talk {
+			k := newTalk(t, fuzzCaps(caps), cut)
+			k.requests.limit = 100
+			k.c.state.lastID.owed = seed%2 == 0
+			k.c.state.preparedLastID = seed%3 == 0
+			k.fromClient(in)
+			return k
+		}
+		whole, cut := run(atOnce), run(randomly(seed))
+		for _, k := range []*talk{whole, cut} {
+			if k.refused == 0 && !k.requests.dropping && !bytes.Equal(append(bytes.Clone(k.toServer), k.client...), in) {
+				t.Errorf("%x went to the server as %x", in, k.toServer)
+			}
+			// A command without text is waited for up to maxNote.
+			if most := max(k.requests.limit, maxNote) + 2*wire.HeaderLen; len(k.client) > most {
+				t.Errorf("%d bytes kept", len(k.client))
+			}
+		}
+		if whole.refused > 0 || cut.refused > 0 || whole.requests.dropping || cut.requests.dropping {
+			return // how much of such a command goes on before it is known to be too large is left open
+		}
+		// What is not whole may be forwarded in part or kept, as it arrives.
+		if n := min(len(whole.toServer), len(cut.toServer)); !bytes.Equal(whole.toServer[:n], cut.toServer[:n]) {
+			t.Errorf("at once %x, in pieces %x", whole.toServer, cut.toServer)
+		}
+		if whole.requests.left > 0 || len(whole.client) > 0 || len(cut.client) > 0 {
+			return
+		}
+		if fmt.Sprintf("%q", whole.held) != fmt.Sprintf("%q", cut.held) {
+			t.Errorf("held at once %q, in pieces %q", whole.held, cut.held)
+		}
+		if a, b := whole.requestsOutcome(), cut.requestsOutcome(); a != b {
+			t.Errorf("at once %s; in pieces %s", a, b)
+		}
+	})
+}
+
+// fuzzPending makes a command that was sent of two bytes.
+func fuzzPending(kind, more byte) pending {
+	p := pending{reply: replyKind(1 + kind%7), touch: touch(more)}
+	switch kind / 7 % 8 {
+	case 0:
+		p.seqDelta = 1
+	case 1:
+		p.reply = replyResult
+		p.job = insertJob(expect{insertID: uint64(more) << (more % 50), generated: more%2 == 0}, expect{result: 1, insertID: 9})
+	case 2:
+		p.job = &job{hidden: hiddenAsk, answer: &answer{done: make(chan struct{})}}
+	case 3:
+		p.reply, p.job = replyResult, &job{hidden: hiddenLastID, answer: &answer{}}
+	case 4:
+		p.job = &job{schema: []byte("other"), temps: []temp{{result: int(more), name: "x"}}}
+	}
+	return p
+}
+
+// repliesOutcome is what a server's bytes led to.
+func (k *talk) repliesOutcome() string {
+	m := &k.replies
+	return fmt.Sprintf("pending %d, phase %d, events %b, left %d, last id %+v, temporary %v, transaction %v; %d %d %v",
+		k.c.pending.n, k.c.phase(), k.events, m.left, k.c.state.lastID, k.c.state.temporary, k.c.state.inTrans, m.step, m.result, m.active)
+}
+
+// What the server sends goes to the client the same however it is cut, and
+// unchanged when nothing was injected; what is kept is bounded by talk.
+func FuzzReplies(f *testing.F) {
+	f.Add([]byte{49, 0, 0, 1}, append(packet(1, okPayload(1, 0, 8)), packet(2, okPayload(2, 0, 2))...), byte(0), uint64(1))
+	f.Add([]byte{38, 0}, bytes.Join([][]byte{packet(1, []byte{1}), packet(2, []byte("\x03def")), packet(3, []byte{0xfe, 0, 0, 2, 0}), packet(4, []byte("\x011")), packet(5, []byte{0xfe, 0, 0, 2, 0})}, nil), byte(0), uint64(2))
+	f.Add([]byte{37, 0}, append(packet(1, []byte("\x01\x04")), packet(3, errPayload(testError(1045)))...), byte(1), uint64(3))
+	f.Add([]byte{39, 0}, append(packet(1, []byte("\x00\x01\x00\x00\x00\x01\x00\x01\x00\x00\x00\x00")), packet(2, []byte("\x03def"))...), byte(1), uint64(4))
+	f.Add([]byte{8, 0, 9, 0, 23, 7}, append(packet(1, []byte("\xff\xff\xff")), packet(2, okPayload(1, 1<<40, 2))...), byte(2), uint64(5))
+	f.Add([]byte{38, 0, 1, 1}, append(packet(1, []byte("\xfbfile")), packet(3, okPayload(1, 0, 2))...), byte(3), uint64(6))
+	f.Add([]byte{38, 3}, packet(1, trackOK("\x01\x06\x05other")), byte(8), uint64(7))
+	f.Fuzz(func(t *testing.T, sent, in []byte, caps byte, seed uint64) {
+		run := func(cut cutter) *talk {
+			k := newTalk(t, fuzzCaps(caps), cut)
+			k.replies.mismatch = caps&(1<<7) != 0
+			for i := 0; i+1 < len(sent) && i < 16; i += 2 {
+				k.sent(fuzzPending(sent[i], sent[i+1]))
+			}
+			k.fromServer(in)
+			return k
+		}
+		whole, cut := run(atOnce), run(randomly(seed))
+		if !bytes.Equal(whole.toClient, cut.toClient) {
+			t.Errorf("at once %x, in pieces %x", whole.toClient, cut.toClient)
+		}
+		if a, b := whole.repliesOutcome(), cut.repliesOutcome(); a != b {
+			t.Errorf("at once %s; in pieces %s", a, b)
+		}
+		changes := caps&(1<<7) != 0
+		for i := 0; i+1 < len(sent) && i < 16; i += 2 {
+			p := fuzzPending(sent[i], sent[i+1])
+			changes = changes || p.seqDelta != 0 || p.job != nil && (p.job.inserts != nil || p.job.hidden != notHidden)
+		}
+		if !changes && !bytes.Equal(append(bytes.Clone(whole.toClient), whole.server...), in) {
+			t.Errorf("%x went to the client as %x", in, whole.toClient)
+		}
+	})
+}
+
+// Rows read from a hidden answer hold no more bytes than the answer, and a
+// table's columns none that are not in it.
+func FuzzAnswer(f *testing.F) {
+	rows := bytes.Join([][]byte{packet(1, []byte{2}), packet(2, []byte("\x03def")), packet(3, []byte("\x03def")), packet(4, []byte{0xfe, 0, 0, 2, 0}), packet(5, []byte("\x011\xfb")), packet(6, []byte{0xfe, 0, 0, 2, 0})}, nil)
+	f.Add(rows, false)
+	f.Add(append(packet(1, []byte("\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00")), packet(2, columnPayload("id", columnType{code: mysql.MYSQL_TYPE_LONGLONG, length: 20}))...), true)
+	f.Add(packet(1, errPayload(testError(1146))), true)
+	f.Fuzz(func(t *testing.T, in []byte, deprecate bool) {
+		rows, err := textRows(bytes.Clone(in), deprecate)
+		if err != nil && rows != nil {
+			t.Errorf("rows beside %v", err)
+		}
+		n := 0
+		for _, row := range rows {
+			for _, v := range row {
+				n += len(v)
+			}
+		}
+		if n > len(in) {
+			t.Errorf("values of %d bytes in %d", n, len(in))
+		}
+		k := newTalk(t, 0, atOnce)
+		table, _, err := k.c.readColumns(bytes.Clone(in))
+		if (err == nil) != (table != nil) {
+			t.Errorf("table %v, error %v", table, err)
+		}
+	})
+}

@@ -1,0 +1,263 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/google/go-cmp/cmp"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// columnType is what a column definition says of a column.
+type columnType struct {
+	code     byte
+	flags    uint16
+	length   uint32
+	decimals byte
+	charset  uint16
+}
+
+// columnPayload returns a column definition.
+func columnPayload(name string, c columnType) []byte {
+	b := []byte("\x03def\x04shop\x01t\x01t")
+	b = append(append(b, byte(len(name))), name...)
+	b = append(append(b, byte(len(name))), name...)
+	b = append(b, 12)
+	b = binary.LittleEndian.AppendUint16(b, c.charset)
+	b = binary.LittleEndian.AppendUint32(b, c.length)
+	b = append(b, c.code)
+	b = binary.LittleEndian.AppendUint16(b, c.flags)
+	return append(b, c.decimals, 0, 0)
+}
+
+func TestMaxID(t *testing.T) {
+	const unsigned = mysql.UNSIGNED_FLAG
+	tests := []struct {
+		name string
+		in   columnType
+		want uint64
+	}{
+		{name: "TINYINT", in: columnType{code: mysql.MYSQL_TYPE_TINY}, want: 127},
+		{name: "TINYINT UNSIGNED", in: columnType{code: mysql.MYSQL_TYPE_TINY, flags: unsigned}, want: 255},
+		{name: "SMALLINT", in: columnType{code: mysql.MYSQL_TYPE_SHORT}, want: 32767},
+		{name: "MEDIUMINT UNSIGNED", in: columnType{code: mysql.MYSQL_TYPE_INT24, flags: unsigned}, want: 1<<24 - 1},
+		{name: "INT", in: columnType{code: mysql.MYSQL_TYPE_LONG, length: 11}, want: math.MaxInt32},
+		{name: "INT UNSIGNED", in: columnType{code: mysql.MYSQL_TYPE_LONG, flags: unsigned}, want: math.MaxUint32},
+		{name: "BIGINT", in: columnType{code: mysql.MYSQL_TYPE_LONGLONG}, want: math.MaxInt64},
+		{name: "BIGINT UNSIGNED", in: columnType{code: mysql.MYSQL_TYPE_LONGLONG, flags: unsigned}, want: math.MaxUint64},
+		{name: "DECIMAL(5)", in: columnType{code: mysql.MYSQL_TYPE_NEWDECIMAL, length: 6}, want: 99999},
+		{name: "DECIMAL(5) UNSIGNED", in: columnType{code: mysql.MYSQL_TYPE_NEWDECIMAL, length: 5, flags: unsigned}, want: 99999},
+		{name: "DECIMAL(5,2)", in: columnType{code: mysql.MYSQL_TYPE_NEWDECIMAL, length: 7, decimals: 2}, want: 999},
+		{name: "DECIMAL(2,2)", in: columnType{code: mysql.MYSQL_TYPE_NEWDECIMAL, length: 4, decimals: 2}, want: 0},
+		{name: "DECIMAL(30)", in: columnType{code: mysql.MYSQL_TYPE_NEWDECIMAL, length: 31}, want: math.MaxUint64},
+		{name: "DECIMAL(19)", in: columnType{code: mysql.MYSQL_TYPE_NEWDECIMAL, length: 20}, want: 9999999999999999999},
+		{name: "FLOAT", in: columnType{code: mysql.MYSQL_TYPE_FLOAT, length: 12}},
+		{name: "DOUBLE", in: columnType{code: mysql.MYSQL_TYPE_DOUBLE, length: 22}},
+		{name: "YEAR", in: columnType{code: mysql.MYSQL_TYPE_YEAR, length: 4, flags: unsigned}},
+		{name: "DATE", in: columnType{code: mysql.MYSQL_TYPE_DATE, length: 10}},
+		{name: "BIT(64)", in: columnType{code: mysql.MYSQL_TYPE_BIT, length: 64, flags: unsigned}},
+		{name: "BLOB", in: columnType{code: mysql.MYSQL_TYPE_BLOB, length: 65535}},
+		{name: "VARCHAR(5) latin1", in: columnType{code: mysql.MYSQL_TYPE_VAR_STRING, length: 5, charset: 8}, want: 99999},
+		{name: "VARCHAR(36) latin1", in: columnType{code: mysql.MYSQL_TYPE_VAR_STRING, length: 36, charset: 8}, want: math.MaxUint64},
+		{name: "CHAR(5) utf8mb4", in: columnType{code: mysql.MYSQL_TYPE_STRING, length: 20, charset: 45}, want: 99999},
+		{name: "CHAR(5) utf8mb4_0900_ai_ci", in: columnType{code: mysql.MYSQL_TYPE_STRING, length: 20, charset: 255}, want: 99999},
+		{name: "CHAR(5) utf8mb3", in: columnType{code: mysql.MYSQL_TYPE_STRING, length: 15, charset: 33}, want: 99999},
+		{name: "CHAR(5) utf8mb4_nopad_bin", in: columnType{code: mysql.MYSQL_TYPE_STRING, length: 20, charset: 1070}, want: 99999},
+		{name: "CHAR(5) gbk", in: columnType{code: mysql.MYSQL_TYPE_STRING, length: 10, charset: 28}, want: 99999},
+		{name: "BINARY(5)", in: columnType{code: mysql.MYSQL_TYPE_STRING, length: 5, charset: 63}, want: 99999},
+		{name: "CHAR(0)", in: columnType{code: mysql.MYSQL_TYPE_STRING, charset: 8}, want: 0},
+		{name: "ENUM", in: columnType{code: mysql.MYSQL_TYPE_STRING, length: 20, charset: 45, flags: mysql.ENUM_FLAG}},
+		{name: "SET", in: columnType{code: mysql.MYSQL_TYPE_STRING, length: 20, charset: 45, flags: mysql.SET_FLAG}},
+	}
+	for _, tt := range tests {
+		c, ok := wire.ParseColumn(columnPayload("id", tt.in), false)
+		if got := maxID(c); !ok || got != tt.want {
+			t.Errorf("%s holds ids up to %d; want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// frames returns payloads as packets with rising sequence numbers.
+func frames(payloads ...[]byte) (b []byte) {
+	for i, p := range payloads {
+		b = append(b, packet(byte(i+1), p)...)
+	}
+	return b
+}
+
+func TestReadColumns(t *testing.T) {
+	id := columnPayload("id", columnType{code: mysql.MYSQL_TYPE_LONGLONG, flags: mysql.UNSIGNED_FLAG | mysql.AUTO_INCREMENT_FLAG, length: 20})
+	day := columnPayload("day", columnType{code: mysql.MYSQL_TYPE_DATE, length: 10})
+	prepared := []byte("\x00\x07\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00")
+	want := &rewriter.Table{Columns: []rewriter.Column{{Name: "id", AutoIncrement: true, Max: math.MaxUint64}, {Name: "day"}}}
+	tests := []struct {
+		name    string
+		in      []byte
+		want    *rewriter.Table
+		id      uint32
+		wantErr string
+	}{
+		{name: "columns and EOF", in: frames(prepared, id, day, []byte{0xfe, 0, 0, 2, 0}), want: want, id: 7},
+		{name: "columns", in: frames(prepared, id, day), want: want, id: 7},
+		{name: "refused", in: frames(errPayload(testError(1146))), wantErr: "1146"},
+		{name: "one missing", in: frames(prepared, id), id: 7, wantErr: "cut off"},
+		{name: "malformed", in: frames(prepared, id, []byte("\x03de")), id: 7, wantErr: "column definition 2"},
+		{name: "none sent", in: frames(append(prepared, 0)), wantErr: "no column definitions"},
+		{name: "short", in: frames(prepared[:9]), wantErr: "no column definitions"},
+		{name: "nothing", wantErr: "cut off"},
+		{name: "empty packet", in: frames(nil), wantErr: "cut off"},
+	}
+	for _, tt := range tests {
+		var c conversation
+		got, id, err := c.readColumns(tt.in)
+		if diff := cmp.Diff(tt.want, got); diff != "" || id != tt.id || !says(err, tt.wantErr) {
+			t.Errorf("%s: statement %d, error %v; want %d, %q; columns (-want +got):\n%s", tt.name, id, err, tt.id, tt.wantErr, diff)
+		}
+	}
+}
+
+// says reports whether err is nil for "", and contains the text else.
+func says(err error, text string) bool {
+	return (err == nil) == (text == "") && (err == nil || strings.Contains(err.Error(), text))
+}
+
+func TestTextRows(t *testing.T) {
+	one, def, eof := []byte{1}, []byte("\x03def"), []byte{0xfe, 0, 0, 2, 0}
+	long := []byte{0xfe, 0, 0, 2, 0, 0, 0}
+	tests := []struct {
+		name      string
+		in        []byte
+		deprecate bool
+		want      [][][]byte
+		wantErr   string
+	}{
+		{name: "rows", in: frames(one, def, eof, []byte("\x011"), []byte("\xfb"), []byte("\x00"), eof), want: [][][]byte{{[]byte("1")}, {nil}, {{}}}},
+		{name: "rows, no EOF between", in: frames(one, def, []byte("\x011"), long), deprecate: true, want: [][][]byte{{[]byte("1")}}},
+		{name: "none", in: frames(one, def, eof, eof)},
+		{name: "two columns", in: frames([]byte{2}, def, def, eof, []byte("\x01a\x01b"), eof), want: [][][]byte{{[]byte("a"), []byte("b")}}},
+		{name: "refused", in: frames(errPayload(testError(1044))), wantErr: "1044"},
+		{name: "error among rows", in: frames(one, def, eof, []byte("\x011"), errPayload(testError(1317))), wantErr: "1317"},
+		{name: "no end", in: frames(one, def, eof, []byte("\x011")), wantErr: "cut off"},
+		{name: "row cut off", in: frames(one, def, eof, []byte("\x051"), eof), wantErr: "cut off"},
+		{name: "more columns than there are packets", in: frames([]byte("\xfe\xff\xff\xff\xff\xff\xff\xff\xff"), def), wantErr: "cut off"},
+		{name: "nothing", wantErr: "cut off"},
+	}
+	for _, tt := range tests {
+		got, err := textRows(tt.in, tt.deprecate)
+		if diff := cmp.Diff(tt.want, got); diff != "" || !says(err, tt.wantErr) {
+			t.Errorf("%s: error %v; want %q; rows (-want +got):\n%s", tt.name, err, tt.wantErr, diff)
+		}
+	}
+}
+
+func TestServerError(t *testing.T) {
+	e := serverError([]byte("\xff\x7a\x04#42S02no table"))
+	if e.Code != 1146 || e.State != "42S02" || e.Message != "no table" {
+		t.Errorf("%+v", e)
+	}
+	if e := serverError([]byte("\xff\x10\x04full")); e.Code != 1040 || e.State != "HY000" || e.Message != "full" {
+		t.Errorf("without a state: %+v", e)
+	}
+}
+
+func TestParseGreatest(t *testing.T) {
+	for in, want := range map[string]uint64{"": 0, "-5": 0, "0": 0, "17": 17, "18446744073709551615": math.MaxUint64} {
+		if got, err := parseGreatest(in); got != want || err != nil {
+			t.Errorf("parseGreatest(%q) = %d, %v; want %d", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"x", "1.5", "18446744073709551616"} {
+		if got, err := parseGreatest(in); err == nil {
+			t.Errorf("parseGreatest(%q) = %d; want an error", in, got)
+		}
+	}
+}
+
+func TestTablesCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTables()
+		key := tb.appendKey(nil, []byte("Shop"), []byte("Orders"))
+		if string(key) != "Shop\x00Orders" {
+			t.Errorf("key %q", key)
+		}
+		tb.put(string(key), &facts{name: "x", at: time.Now()})
+		time.Sleep(factsAge)
+		if tb.get(key) == nil {
+			t.Error("facts forgotten too early")
+		}
+		time.Sleep(time.Second)
+		if tb.get(key) != nil {
+			t.Error("facts believed for too long")
+		}
+		tb.put(string(key), &facts{at: time.Now()})
+		tb.admit("c")
+		tb.forget()
+		if tb.get(key) != nil || !tb.isAdmitted("c") || tb.isAdmitted("d") {
+			t.Error("forget: facts must go, admitted columns stay")
+		}
+		tb.setFold(true)
+		if key = tb.appendKey([]byte("x"), []byte("Shop"), []byte("Orders")); string(key) != "xshop\x00orders" {
+			t.Errorf("folded key %q", key)
+		}
+		for i := range maxFacts + 1 {
+			tb.put(string(binary.AppendUvarint(nil, uint64(i))), &facts{at: time.Now()})
+		}
+		if n := len(tb.facts); n > maxFacts {
+			t.Errorf("%d facts kept", n)
+		}
+	})
+}
+
+func TestLearnProbe(t *testing.T) {
+	row := func(values ...string) (r [][]byte) {
+		for _, v := range values {
+			r = append(r, []byte(v))
+		}
+		return r
+	}
+	good := row("ANSI_QUOTES,NO_AUTO_VALUE_ON_ZERO", "gbk", "shop", "2", "1048576", "1")
+	s := state{age: 3}
+	if fold, ok := s.learnProbe(good, 3); !fold || !ok || s.known != knowAll || string(s.schema) != "shop" || s.increment != 2 || s.maxPacket != 1<<20 {
+		t.Errorf("%v, %v: %+v", fold, ok, s)
+	}
+	if !s.mode.ANSIQuotes || s.mode.NoBackslashEscapes || !s.mode.NoAutoValueOnZero || s.mode.Charset != rewriter.GBK {
+		t.Errorf("mode %+v", s.mode)
+	}
+	s = state{age: 4}
+	if _, ok := s.learnProbe(good, 3); !ok || s.known != knowNothing {
+		t.Errorf("a late answer makes %06b known", s.known)
+	}
+	for _, bad := range [][][]byte{nil, good[:5], row("", "gbk", "s", "x", "1", "0"), row("", "gbk", "s", "0", "1", "0"), row("", "gbk", "s", "1", "", "0")} {
+		s = state{}
+		if _, ok := s.learnProbe(bad, 0); ok || s.known != knowNothing {
+			t.Errorf("%q understood, %06b known", bad, s.known)
+		}
+	}
+}
+
+func TestQuoteName(t *testing.T) {
+	if got := string(appendTable([]byte("FROM "), rewriter.Name{Schema: []byte("a`b"), Table: []byte("c")})); got != "FROM `a``b`.`c`" {
+		t.Errorf("got %s", got)
+	}
+	want := []string{"1467", "1235", "1054", "1153", "2013"}
+	rule := &rewriter.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
+	var codes []string
+	for _, e := range []*mysql.MyError{errOutOfIDs(rule, errors.New("x")), errUnsupported(rule, "x"), errNoColumn(rule, "t"), errHeldTooLarge(9), errLost(nil)} {
+		codes = append(codes, strings.Fields(e.Error())[1])
+		if len(e.State) != 5 {
+			t.Errorf("state %q of %v", e.State, e)
+		}
+	}
+	if !slices.Equal(codes, want) {
+		t.Errorf("codes %q; want %q", codes, want)
+	}
+}
