@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -20,14 +21,25 @@ import (
 // size needs.
 const maxRounds = 1000
 
+// statements are those that no session needs now. An idle session keeps none:
+// after an INSERT of many rows one takes far more memory than the session.
+var statements = sync.Pool{New: func() any { return new(statement) }}
+
 // statement decides on a held command and does what was decided. An error ends
 // the session; what is wrong with the statement is answered to the client.
 func (s *session) statement(command []byte) error {
-	if s.held == nil {
-		s.held = &statement{}
+	s.held = statements.Get().(*statement)
+	s.held.read(command, s.c.caps, &s.requests)
+	err := s.decide(s.held)
+	if len(command) <= smallText {
+		s.held.prefix, s.held.text, s.held.job, s.held.denied = nil, nil, nil, nil
+		statements.Put(s.held)
 	}
-	st := s.held
-	st.read(command, s.c.caps, &s.requests)
+	s.held = nil
+	return err
+}
+
+func (s *session) decide(st *statement) error {
 	for range maxRounds {
 		n, err := s.decider.decide(st)
 		if err == nil && n.kind == needNothing {
@@ -221,9 +233,6 @@ func (s *session) send(st *statement) error {
 		err = s.write(st.out)
 	} else {
 		err = s.sendBehind(first, payload)
-	}
-	if size > smallText {
-		s.held = nil // its edits take as much memory as the text
 	}
 	return err
 }

@@ -38,7 +38,7 @@ type session struct {
 	requests requests
 	replies  replies
 	decider  decider
-	held     *statement // nil until the session needs one
+	held     *statement // while it is decided on
 
 	clientMu sync.Mutex    // held from reading a reply's bytes off the machine to having written them
 	gone     chan struct{} // closed when no reply will come any more
