@@ -161,6 +161,10 @@ func (e *explainer) rule(t rewriter.Name) *rewriter.Rule {
 }
 
 func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) error {
+	if len(t.Table) == 0 {
+		e.forms(sql, []rewriter.Name{t}, "INSERT")
+		return nil
+	}
 	rule := e.rule(t)
 	switch {
 	case rule == nil && len(t.Schema) == 0 && len(e.schema) == 0 && e.rules.MayMatch(t.Table, false):
@@ -204,7 +208,7 @@ func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) erro
 
 // filled prints what a statement becomes, with made-up ids.
 func (e *explainer) filled(sql []byte, rule *rewriter.Rule, plan *rewriter.Plan) {
-	if plan.Generated < plan.Rows && rule.Explicit == rewriter.Reject {
+	if plan.Generated < plan.Rows && rule.Explicit == rewriter.Reject && !rule.Observe {
 		e.reject(rule, "explicit: reject, and the statement gives "+rule.Column+" a value of its own")
 		return
 	}
