@@ -1,0 +1,193 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"idproxy/integration/harness"
+)
+
+// malformed has four problems, each on a line of its own.
+const malformed = `listeners:
+  - {name: a, listen: nowhere, upstream: 127.0.0.1:3306}
+sources:
+  ids: {segment: {stepp: 10}}
+rules:
+  - {table: shop.orders, column: id, source: idz}
+ids: {http: {listen: "127.0.0.1:1"}}
+`
+
+func TestCheckListsAllProblems(t *testing.T) {
+	path := writeConfig(t, malformed)
+	got := runWith(t, "", "check", "--config", path)
+	if got.status != statusFinding || got.err != "" {
+		t.Errorf("status %d, standard error %q", got.status, got.err)
+	}
+	lines := strings.Split(strings.TrimSpace(got.out), "\n")
+	position := regexp.MustCompile(`^` + regexp.QuoteMeta(path) + `:(\d+):\d+: error: .+`)
+	var at []string
+	for _, line := range lines {
+		m := position.FindStringSubmatch(line)
+		if m == nil {
+			t.Errorf("no position in front of %q", line)
+			continue
+		}
+		at = append(at, m[1])
+	}
+	if got, want := strings.Join(at, " "), "2 4 6 7"; got != want {
+		t.Errorf("problems in lines %s, want %s:\n%s", got, want, strings.Join(lines, "\n"))
+	}
+	holds(t, "the last problem", lines[len(lines)-1], "not available yet")
+}
+
+func TestCheckJSON(t *testing.T) {
+	for text, want := range map[string]int{
+		malformed: 4,
+		"listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n": 0,
+	} {
+		path := writeConfig(t, text)
+		got := runWith(t, "", "check", "--json", "--config", path)
+		var report struct{ Findings []finding }
+		if err := json.Unmarshal([]byte(got.out), &report); err != nil {
+			t.Fatalf("%v in %q", err, got.out)
+		}
+		if len(report.Findings) != want || report.Findings == nil || (got.status == statusFinding) != (want > 0) {
+			t.Errorf("status %d, findings %+v, want %d", got.status, report.Findings, want)
+		}
+		for _, f := range report.Findings {
+			if f.Level != levelError || f.Message == "" || !strings.HasPrefix(f.Position, path+":") {
+				t.Errorf("finding %+v", f)
+			}
+		}
+	}
+}
+
+func TestCheckNamesMissingCertificate(t *testing.T) {
+	path := writeConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, tls: {cert: gone.pem, key: gone.key}}]\n")
+	got := runWith(t, "", "check", "--config", path)
+	if got.status != statusFinding {
+		t.Errorf("status %d", got.status)
+	}
+	holds(t, "the finding", got.out, filepath.Join(filepath.Dir(path), "gone.pem"))
+}
+
+// onlineConfig has one listener in front of a server and one rule. %[2]s is
+// the database.
+const onlineConfig = `listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: app, password: app}}]
+stores: {main: {mysql: {dsn: "app:app@tcp(%[1]s)/%[2]s"}}}
+sources:
+  ids: {segment: {store: main, key: ids}}
+  flakes: {snowflake: {worker: 1}}
+rules: [{table: %[2]s.%[3]s, column: %[4]s, source: %[5]s}]
+`
+
+func TestCheckOnline(t *testing.T) {
+	server := harness.MariaDB(t)
+	name := harness.Database(t, server)
+	db := harness.Open(t, server.Config(name), "")
+	for _, sql := range []string{
+		"CREATE TABLE orders (id BIGINT PRIMARY KEY, small INT, day DATE)",
+		"CREATE TABLE old (id BIGINT PRIMARY KEY)",
+		"INSERT INTO old VALUES (5000)",
+		"CREATE TABLE negative (id BIGINT PRIMARY KEY)",
+		"INSERT INTO negative VALUES (-5)",
+	} {
+		if _, err := db.Exec(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := []struct{ name, table, column, source, want string }{
+		{"fine", "orders", "id", "ids", ""},
+		{"other case", "orders", "ID", "ids", ""},
+		{"table missing", "gone", "id", "ids", "doesn't exist"},
+		{"column missing", "orders", "nr", "ids", "the table has no column nr"},
+		{"column of another type", "orders", "day", "ids", "cannot hold generated ids exactly"},
+		{"column too narrow", "orders", "small", "flakes", "makes ids of up to 63 bits, and the column holds at most 2147483647"},
+		{"column wide enough", "orders", "id", "flakes", ""},
+		{"source never used", "old", "id", "ids", ""},
+		{"only negative ids", "negative", "id", "ids", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := writeConfig(t, fmt.Sprintf(onlineConfig, server.Addr, name, tt.table, tt.column, tt.source))
+			got := runWith(t, "", "check", "--online", "--config", path)
+			if tt.want == "" {
+				if got.status != statusFine || strings.Contains(got.out, ": error: ") {
+					t.Errorf("got %+v, want no error", got)
+				}
+				return
+			}
+			holds(t, "the findings", got.out, path+":6:9: error: rule "+name+"."+tt.table+"."+tt.column)
+			holds(t, "the findings", got.out, tt.want)
+			if got.status != statusFinding {
+				t.Errorf("status %d", got.status)
+			}
+		})
+	}
+}
+
+// TestCheckOnlineStoreBehind uses a key until it stands at 1001, as it would
+// after a restored backup of the store below a table that went on.
+func TestCheckOnlineStoreBehind(t *testing.T) {
+	server := harness.MariaDB(t)
+	name := harness.Database(t, server)
+	db := harness.Open(t, server.Config(name), "")
+	if _, err := db.Exec("CREATE TABLE orders (id BIGINT PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(onlineConfig, server.Addr, name, "orders", "id", "ids")
+	proxy := harness.StartProxy(t, config)
+	if _, err := harness.Open(t, server.Config(name), proxy.Addr("a")).Exec("INSERT INTO orders () VALUES (NULL)"); err == nil {
+		t.Fatal("a form that is not filled was taken")
+	}
+	if _, err := harness.Open(t, server.Config(name), proxy.Addr("a")).Exec("INSERT INTO orders VALUES (NULL)"); err != nil {
+		t.Fatal(err)
+	}
+	path := writeConfig(t, config)
+	if got := runWith(t, "", "check", "--online", "--config", path); got.status != statusFine {
+		t.Errorf("before: got %+v", got)
+	}
+	if _, err := db.Exec("INSERT INTO orders VALUES (900000)"); err != nil {
+		t.Fatal(err)
+	}
+	got := runWith(t, "", "check", "--online", "--config", path)
+	if got.status != statusFinding {
+		t.Errorf("status %d", got.status)
+	}
+	holds(t, "the finding", got.out, "at or below the greatest id 900000")
+	holds(t, "the finding", got.out, "set start: 900001")
+}
+
+func TestCheckOnlineWithoutAccount(t *testing.T) {
+	path := writeConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
+	got := runWith(t, "", "check", "--online", "--config", path)
+	if got.status != statusFine {
+		t.Errorf("status %d", got.status)
+	}
+	holds(t, "the findings", got.out, path+":1:13: note: listener a has no account")
+}
+
+func TestCheckOnlineServerUnreachable(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := closed.Addr().String()
+	closed.Close()
+	path := writeConfig(t, fmt.Sprintf(onlineConfig, addr, "shop", "orders", "id", "ids"))
+	got := runWith(t, "", "check", "--online", "--config", path)
+	if got.status != statusFinding {
+		t.Errorf("status %d", got.status)
+	}
+	holds(t, "the listener's finding", got.out, path+":1:13: error: listener a: server "+addr)
+	holds(t, "the source's finding", got.out, path+":4:3: error: source ids: ")
+	holds(t, "the cause", got.out, "connection refused")
+	if strings.Contains(got.out, "app:app") {
+		t.Errorf("a password in %q", got.out)
+	}
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"idproxy/config"
+	"idproxy/integration/harness"
+	"idproxy/rewriter"
+)
+
+const explainConfig = `listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+sources: {ids: {segment: {}}}
+rules:
+  - {table: shop.orders, column: id, source: ids}
+  - {table: "shop.log_*", column: id, source: ids}
+  - {table: shop.seen, column: id, source: ids, mode: observe, explicit: reject}
+  - {table: shop.loose, column: id, source: ids, unsupported: forward}
+  - {table: shop.strict, column: id, source: ids, explicit: reject, unsupported: forward}
+`
+
+func TestExplain(t *testing.T) {
+	path := writeConfig(t, explainConfig)
+	tests := []struct {
+		name, sql string
+		status    int
+		want      []string // parts of the output
+	}{
+		{"filled", "INSERT INTO shop.orders (a) VALUES ('x')", 0, []string{
+			"-- rule shop.orders.id: 1 of 1 rows get ids from source ids; here 1 to 1",
+			"INSERT INTO shop.orders (a,`id`) VALUES ('x',LAST_INSERT_ID(1));",
+		}},
+		{"rows", "INSERT INTO shop.orders (id,a) VALUES (NULL,1),(7,2),(0,3)", 0, []string{
+			"2 of 3 rows", "VALUES (1,1),(7,2),(LAST_INSERT_ID(1)+1,3)",
+		}},
+		{"explicit", "INSERT INTO shop.orders (id) VALUES (7)", 0, []string{
+			"-- forwarded unchanged: every row brings its own id",
+		}},
+		{"another table", "INSERT INTO shop.items (a) VALUES (1)", 0, []string{"forwarded unchanged: no rule for table items"}},
+		{"another kind", "SELECT 1", 0, []string{"forwarded unchanged: nothing a rule is concerned with"}},
+		{"refused form", "INSERT IGNORE INTO shop.orders (a) VALUES (1)", 1, []string{
+			"-- refused by rule shop.orders.id: INSERT IGNORE is not available yet\n",
+		}},
+		{"refused expression", "INSERT INTO shop.orders (id) VALUES (f())", 1, []string{"expression for column id is not available yet\n"}},
+		{"not understood", "INSERT INTO shop.orders (a) VALUES (1", 1, []string{"id: not understood at byte 37: "}},
+		{"out of range", "INSERT INTO shop.orders (id) VALUES (99999999999999999999)", 1, []string{"number out of range for column id\n"}},
+		{"prepare", "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'", 1, []string{"INSERT inside another statement is not available yet\n"}},
+		{"load", "LOAD DATA INFILE 'x' INTO TABLE shop.orders", 1, []string{"LOAD DATA is not available yet\n"}},
+		{"behind a routine", "CREATE PROCEDURE p() BEGIN SELECT 1; END; INSERT INTO shop.orders (a) VALUES (1)", 1, []string{"refused by rule shop.orders.id"}},
+		{"table not read", "INSERT INTO /*!50000 shop.orders */ (a) VALUES (1)", 1, []string{"refused"}},
+		{"no column list", "INSERT INTO shop.orders VALUES (1)", 1, []string{"ask again with --online"}},
+		{"observed", "INSERT INTO shop.seen (a) VALUES (1)", 0, []string{"only observes; 1 of 1 rows would get ids\nINSERT INTO shop.seen (a) VALUES (1);"}},
+		{"observed, explicit", "INSERT INTO shop.seen (id) VALUES (1)", 0, []string{"forwarded unchanged"}},
+		{"forwarded form", "INSERT INTO shop.loose (a) SELECT 1", 0, []string{
+			"forwarded unchanged, without ids, as rule shop.loose.id says: INSERT ... SELECT is not available yet\n",
+		}},
+		{"rejected value", "INSERT INTO shop.strict (id) VALUES (1)", 1, []string{
+			"-- refused by rule shop.strict.id: explicit: reject, and the statement gives id a value of its own\n",
+		}},
+		{"several", "USE shop; INSERT INTO orders (a) VALUES (1); INSERT INTO orders (a) VALUES (2)", 0, []string{
+			"USE shop;", "LAST_INSERT_ID(1)", "LAST_INSERT_ID(2)",
+		}},
+		{"one of several", "INSERT INTO shop.orders (a) VALUES (1); INSERT INTO shop.orders SET a=1", 1, []string{
+			"LAST_INSERT_ID(1)", "INSERT ... SET is not available yet",
+		}},
+		{"no schema", "INSERT INTO orders (a) VALUES (1)", 0, []string{"--schema sets one"}},
+		{"nothing", " ; ", 0, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := runWith(t, tt.sql, "explain", "--config", path, "-")
+			if got.status != tt.status || got.err != "" {
+				t.Errorf("status %d, standard error %q", got.status, got.err)
+			}
+			for _, part := range tt.want {
+				holds(t, "the output", got.out, part)
+			}
+			if again := runWith(t, "", "explain", "--config", path, tt.sql); again != got {
+				t.Errorf("as an argument: %+v", again)
+			}
+		})
+	}
+}
+
+func TestExplainSchema(t *testing.T) {
+	path := writeConfig(t, explainConfig)
+	got := runWith(t, "", "explain", "--config", path, "--schema", "shop", "INSERT INTO orders (a) VALUES (1)")
+	if got.status != statusFine {
+		t.Errorf("status %d", got.status)
+	}
+	holds(t, "the output", got.out, "LAST_INSERT_ID(1)")
+}
+
+func TestExplainOnline(t *testing.T) {
+	server := harness.MariaDB(t)
+	name := harness.Database(t, server)
+	db := harness.Open(t, server.Config(name), "")
+	for _, sql := range []string{
+		"CREATE TABLE orders (a INT, id BIGINT)", "CREATE TABLE nr_1 (nr INT)", "CREATE TABLE days (id DATE)",
+	} {
+		if _, err := db.Exec(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := writeConfig(t, strings.ReplaceAll(fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}]
+sources: {ids: {segment: {}}}
+rules: [{table: DB.orders, column: id, source: ids}, {table: "DB.nr_*", column: id, source: ids}, {table: DB.days, column: id, source: ids}, {table: DB.gone, column: id, source: ids}]
+`, server.Addr), "DB", name))
+	tests := []struct {
+		sql    string
+		status int
+		want   string
+	}{
+		{"INSERT INTO orders VALUES (0,0)", 0, "VALUES (0,LAST_INSERT_ID(1))"},
+		{"INSERT INTO orders VALUES (0)", 0, "the server refuses it as it stands"},
+		{"INSERT INTO nr_1 VALUES (0)", 0, "the table has no column id, and rule " + name + ".nr_*.id is a wildcard"},
+		{"INSERT INTO days (id) VALUES (0)", 1, "the type of column id cannot hold generated ids exactly"},
+		{"INSERT INTO gone VALUES (0)", 1, ""},
+	}
+	for _, tt := range tests {
+		got := runWith(t, "", "explain", "--online", "--config", path, "--schema", name, tt.sql)
+		if got.status != tt.status || !strings.Contains(got.out, tt.want) {
+			t.Errorf("%s: got %+v, want %q", tt.sql, got, tt.want)
+		}
+		if tt.want == "" {
+			holds(t, "standard error", got.err, "columns of "+name+".gone: Error 1146")
+		}
+	}
+}
+
+func TestExplainOnlineNeedsAccount(t *testing.T) {
+	got := runWith(t, "", "explain", "--online", "--config", writeConfig(t, explainConfig), "SELECT 1")
+	if got.status != statusFinding {
+		t.Errorf("status %d", got.status)
+	}
+	holds(t, "standard error", got.err, "listener a has no account")
+}
+
+// FuzzExplain holds that no text makes explain crash, and that a statement
+// which is filled loses no byte: what the application wrote is a subsequence
+// of what is sent, but for the ids that were asked for.
+func FuzzExplain(f *testing.F) {
+	for _, sql := range []string{
+		"INSERT INTO shop.orders (a) VALUES ('x'),(\"y\\\"\"),(`z`)", "USE shop; REPLACE orders (id,a) VALUES (NULL,';')",
+		"insert into shop.log_1 (a) values (last_insert_id()) -- x", "BEGIN NOT ATOMIC INSERT INTO shop.orders VALUES (1); END",
+		"/*!50000 INSERT */ INTO shop.orders (a) VALUES (1)", "PREPARE s FROM 'INSERT'", "INSERT INTO shop.orders (\x00", "$$", ";;",
+	} {
+		f.Add([]byte(sql))
+	}
+	cfg, err := config.Parse("idproxy.yaml", []byte(explainConfig), os.LookupEnv)
+	if err != nil {
+		f.Fatal(err)
+	}
+	rules := rewriter.NewRules(rulesOf(cfg, "a"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		given := bytes.Clone(text)
+		var out bytes.Buffer
+		e := &explainer{out: &out, rules: rules}
+		if err := e.explain(text); err != nil && !errors.Is(err, errFindings) {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(given, text) {
+			t.Fatal("the text was changed")
+		}
+		keepsBytes(t, text, rules)
+	})
+}
+
+// keepsBytes explains each statement of text alone and compares.
+func keepsBytes(t *testing.T, text []byte, rules *rewriter.Rules) {
+	for _, span := range rewriter.Split(nil, text, rewriter.Mode{MultiStatements: true}) {
+		sql := bytes.TrimSpace(text[span.Start:span.End])
+		var out bytes.Buffer
+		e := &explainer{out: &out, rules: rules, schema: []byte("shop")}
+		if span.Doubt || e.statement(sql, rewriter.Mode{MultiStatements: true}) != nil || e.next == 0 {
+			continue
+		}
+		_, sent, _ := strings.Cut(out.String(), "\n")
+		if lost := lostByte(sql, []byte(sent)); lost >= 0 {
+			t.Fatalf("byte %d of %q is not in %q", lost, sql, sent)
+		}
+	}
+}
+
+// replaced are the bytes of the values that an id stands for: NULL, DEFAULT, 0
+// and '0'. All others must be there still.
+const replaced = "NULLnullDEFAULTdefault0'"
+
+// lostByte returns the index of the first byte of sql, but for replaced ones,
+// that is not found in sent behind those before it; -1 when none is lost.
+// Where LAST_INSERT_ID is read, values change their places.
+func lostByte(sql, sent []byte) int {
+	if rewriter.MentionsLastID(sql) {
+		return -1
+	}
+	for i, c := range sql {
+		if strings.IndexByte(replaced, c) >= 0 {
+			continue
+		}
+		at := bytes.IndexByte(sent, c)
+		if at < 0 {
+			return i
+		}
+		sent = sent[at+1:]
+	}
+	return -1
+}
+
+func TestLostByte(t *testing.T) {
+	if at := lostByte([]byte("a (NULL, 'b')"), []byte("a (,`id`) (1, 'b');")); at != -1 {
+		t.Errorf("byte %d of a kept text is lost", at)
+	}
+	if at := lostByte([]byte("a (b, c)"), []byte("a (1, c);")); at != 3 {
+		t.Errorf("got %d for a lost byte, want 3", at)
+	}
+}

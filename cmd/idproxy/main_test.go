@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"idproxy/integration/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// ran is what one run of the program answered.
+type ran struct {
+	status   int
+	out, err string
+}
+
+// runWith runs the program in process with a standard input.
+func runWith(t testing.TB, in string, args ...string) ran {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status := run(context.Background(), args, streams{strings.NewReader(in), &out, &errs})
+	return ran{status, out.String(), errs.String()}
+}
+
+// writeConfig writes a configuration file and returns its path.
+func writeConfig(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "idproxy.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestStatuses(t *testing.T) {
+	t.Chdir(t.TempDir()) // no ./idproxy.yaml here
+	good := writeConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
+	tests := []struct {
+		name   string
+		args   []string
+		status int
+		out    string // part of standard output; empty: nothing is written there
+		err    string // part of standard error; empty: nothing is written there
+	}{
+		{"nothing", nil, statusUsage, "", "idproxy serve"},
+		{"help", []string{"help"}, statusFine, "idproxy explain", ""},
+		{"dash help", []string{"--help"}, statusFine, "Not available yet: decode", ""},
+		{"unknown", []string{"sevre"}, statusUsage, "", "idproxy serve"},
+		{"decode", []string{"decode", "x", "1"}, statusUsage, "", "decode is not available yet"},
+		{"source", []string{"source", "list"}, statusUsage, "", "source is not available yet"},
+		{"worker", []string{"worker"}, statusUsage, "", "worker is not available yet"},
+		{"version", []string{"version"}, statusFine, "idproxy ", ""},
+		{"help of a command", []string{"check", "-h"}, statusFine, "", "-online"},
+		{"unknown flag", []string{"check", "--on-line"}, statusUsage, "", "flag provided but not defined"},
+		{"check takes no arguments", []string{"check", "--config", good, "x"}, statusUsage, "", `check takes no arguments, got "x"`},
+		{"serve takes no arguments", []string{"serve", "--config", good, "x"}, statusUsage, "", `serve takes no arguments, got "x"`},
+		{"explain without a statement", []string{"explain", "--config", good}, statusUsage, "", "explain takes one statement"},
+		{"explain with two", []string{"explain", "--config", good, "a", "b"}, statusUsage, "", "explain takes one statement"},
+		{"no file", []string{"check"}, statusUsage, "", "no --config given"},
+		{"missing file", []string{"check", "--config", "gone.yaml"}, statusFinding, "", "gone.yaml"},
+		{"serve with a missing file", []string{"serve", "--config", "gone.yaml"}, statusFinding, "", "gone.yaml"},
+		{"explain with a missing file", []string{"explain", "--config", "gone.yaml", "x"}, statusFinding, "", "gone.yaml"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := runWith(t, "", tt.args...)
+			if got.status != tt.status {
+				t.Errorf("status %d, want %d", got.status, tt.status)
+			}
+			holds(t, "standard output", got.out, tt.out)
+			holds(t, "standard error", got.err, tt.err)
+		})
+	}
+}
+
+// holds fails the test unless text has part in it, or is empty when part is.
+func holds(t *testing.T, what, text, part string) {
+	t.Helper()
+	if part == "" && text != "" || !strings.Contains(text, part) {
+		t.Errorf("%s is %q, want %q in it", what, text, part)
+	}
+}
+
+func TestDefaultConfigFile(t *testing.T) {
+	path := writeConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
+	t.Chdir(filepath.Dir(path))
+	if got := runWith(t, "", "check"); got.status != statusFine || !strings.Contains(got.out, "fine (listeners 1") {
+		t.Errorf("got %+v", got)
+	}
+}
