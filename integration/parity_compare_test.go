@@ -25,14 +25,19 @@ type parity struct {
 }
 
 func newParity(t *testing.T, server *servers.Server) *parity {
+	return newParityWith(t, server, harness.Spec{})
+}
+
+func newParityWith(t *testing.T, server *servers.Server, spec harness.Spec) *parity {
 	p := &parity{server: server, db: harness.Database(t, server), tap: newTap(t, server.Addr)}
-	p.proxy = harness.StartProxy(t, fmt.Sprintf(`
+	spec.Config = fmt.Sprintf(`
 listeners:
   - {name: plain, listen: "127.0.0.1:0", upstream: %q}
   - {name: ruled, listen: "127.0.0.1:0", upstream: %q}
 sources: {ids: {segment: {}}}
 rules:   [{table: %s.ruled, column: id, source: ids, listeners: [ruled]}]
-`, p.tap.addr(), server.Addr, p.db))
+`, p.tap.addr(), server.Addr, p.db)
+	p.proxy = startProxy(t, spec)
 	return p
 }
 
@@ -46,6 +51,8 @@ type session struct {
 type variant struct {
 	name string
 	cfg  rawConfig
+	// held: idproxy must read whole texts, as the server would split them, and may ask the server questions of its own.
+	held bool
 }
 
 func (p *parity) config(v variant) rawConfig {
@@ -70,7 +77,7 @@ func (p *parity) compare(t *testing.T, s session, v variant) {
 			t.Errorf("%s, %s, listener %s: %v", s.name, v.name, listener, err)
 			return
 		}
-		if listener == "plain" {
+		if listener == "plain" && !v.held {
 			if err := p.tap.check(before, proxied.c); err != nil {
 				t.Errorf("%s, %s: between proxy and server: %v", s.name, v.name, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/pem"
 	"errors"
+	"net"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
@@ -87,6 +88,13 @@ func (c *rawConn) proof(plugin string, scramble []byte) []byte {
 		return mysql.CalcNativePassword(scramble, []byte(c.password))
 	case mysql.AUTH_CACHING_SHA2_PASSWORD:
 		return mysql.CalcCachingSha2Password(scramble, []byte(c.password))
+	case "dialog":
+		return nil // no server here has it: it asks for another
+	case mysql.AUTH_SHA256_PASSWORD:
+		if c.secret() {
+			return []byte(c.password + "\x00")
+		}
+		return []byte{1} // a request for the server's key
 	case mysql.AUTH_MARIADB_ED25519:
 		sig, err := mysql.CalcEd25519Password(scramble, c.password)
 		if err != nil {
@@ -115,15 +123,26 @@ func (c *rawConn) authenticate(plugin string, scramble []byte) {
 		case bytes.Equal(p, []byte{1, 3}): // the cache knew: OK follows by itself
 		case bytes.Equal(p, []byte{1, 4}):
 			c.fullSha2(scramble)
+		case plugin == mysql.AUTH_SHA256_PASSWORD && p[0] == 1:
+			c.sendEncrypted(p[1:], scramble)
 		default:
 			fail("unexpected authentication packet % x", p[:min(len(p), 16)])
 		}
 	}
 }
 
-// fullSha2 sends the password itself, encrypted unless the connection is.
+// secret says that a password may cross the connection in clear.
+func (c *rawConn) secret() bool {
+	switch c.conn.(type) {
+	case *tls.Conn, *net.UnixConn:
+		return true
+	}
+	return false
+}
+
+// fullSha2 sends the password itself, encrypted unless the connection is secret.
 func (c *rawConn) fullSha2(scramble []byte) {
-	if _, ok := c.conn.(*tls.Conn); ok {
+	if c.secret() {
 		c.send([]byte(c.password + "\x00")...)
 		return
 	}
@@ -132,15 +151,19 @@ func (c *rawConn) fullSha2(scramble []byte) {
 	if p[0] != 1 {
 		fail("no public key: % x", p[:min(len(p), 16)])
 	}
-	block, _ := pem.Decode(p[1:])
+	c.sendEncrypted(p[1:], scramble)
+}
+
+func (c *rawConn) sendEncrypted(key, scramble []byte) {
+	block, _ := pem.Decode(key)
 	if block == nil {
-		fail("no public key in %q", p)
+		fail("no public key in %q", key)
 	}
-	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	public, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
 		fail("public key: %w", err)
 	}
-	secret, err := mysql.EncryptPassword(c.password, scramble, key.(*rsa.PublicKey))
+	secret, err := mysql.EncryptPassword(c.password, scramble, public.(*rsa.PublicKey))
 	if err != nil {
 		fail("encrypt: %w", err)
 	}

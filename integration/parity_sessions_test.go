@@ -33,7 +33,7 @@ func textSession(c *rawConn) {
 	c.must(
 		"DROP TABLE IF EXISTS p_text",
 		"CREATE TABLE p_text (a INT PRIMARY KEY, b VARCHAR(200), c DATETIME(6), d DECIMAL(20,5), e BLOB, f DOUBLE) ENGINE=MyISAM CHARSET utf8mb4",
-		"INSERT INTO p_text VALUES (1,'eins','2020-02-03 04:05:06.789',1.5,x'00fffe',1e300),(2,NULL,NULL,NULL,NULL,NULL),(3,'','1000-01-01',-0.00001,'',-0.0)",
+		"INSERT INTO p_text VALUES (1,'value-Qj77-text','2020-02-03 04:05:06.789',1.5,x'00fffe',1e300),(2,NULL,NULL,NULL,NULL,NULL),(3,'','1000-01-01',-0.00001,'',-0.0)",
 		"INSERT INTO p_text (a,b) VALUES (4,'\\'quoted\\'; INSERT INTO x')",
 		"SELECT * FROM p_text ORDER BY a",
 		"SELECT * FROM p_text WHERE a > 100",

@@ -23,21 +23,21 @@ const (
 // variants are the ways in which a server can be spoken to.
 func variants(kind servers.Kind) []variant {
 	all := []variant{
-		{"oldest", rawConfig{}},
-		{"no EOF", rawConfig{caps: deprecateEOF}},
-		{"tracking", rawConfig{caps: sessionTrack}},
-		{"no EOF, tracking", rawConfig{caps: sessionTrack | deprecateEOF}},
+		{name: "oldest", cfg: rawConfig{}},
+		{name: "no EOF", cfg: rawConfig{caps: deprecateEOF}},
+		{name: "tracking", cfg: rawConfig{caps: sessionTrack}},
+		{name: "no EOF, tracking", cfg: rawConfig{caps: sessionTrack | deprecateEOF}},
 	}
 	if kind == servers.MariaDB {
 		return append(all,
-			variant{"MariaDB's own", rawConfig{caps: mariaAll | deprecateEOF | sessionTrack, without: longFlag}},
-			variant{"MariaDB's own with EOF", rawConfig{caps: mariaAll, without: longFlag}})
+			variant{name: "MariaDB's own", cfg: rawConfig{caps: mariaAll | deprecateEOF | sessionTrack, without: longFlag}},
+			variant{name: "MariaDB's own with EOF", cfg: rawConfig{caps: mariaAll, without: longFlag}})
 	}
 	return append(all,
-		variant{"attributes", rawConfig{caps: attributes | deprecateEOF | sessionTrack}},
-		variant{"attributes with EOF", rawConfig{caps: attributes}},
-		variant{"optional metadata with EOF", rawConfig{caps: optionalMeta}},
-		variant{"optional metadata", rawConfig{caps: attributes | optionalMeta | deprecateEOF}})
+		variant{name: "attributes", cfg: rawConfig{caps: attributes | deprecateEOF | sessionTrack}},
+		variant{name: "attributes with EOF", cfg: rawConfig{caps: attributes}},
+		variant{name: "optional metadata with EOF", cfg: rawConfig{caps: optionalMeta}},
+		variant{name: "optional metadata", cfg: rawConfig{caps: attributes | optionalMeta | deprecateEOF}})
 }
 
 func TestParity(t *testing.T) {
@@ -63,9 +63,9 @@ func TestParityOfPieces(t *testing.T) {
 			p := newParity(t, server)
 			changeUserAccounts(t, server)
 			for _, v := range []variant{
-				{"random pieces", rawConfig{caps: deprecateEOF | attributes, cut: func(n int) int { return 1 + random.IntN(n) }}},
-				{"headers apart", rawConfig{caps: sessionTrack, cut: func(n int) int { return min(n, 4) }}},
-				{"single bytes", rawConfig{caps: deprecateEOF, cut: func(int) int { return 1 }}},
+				{name: "random pieces", cfg: rawConfig{caps: deprecateEOF | attributes, cut: func(n int) int { return 1 + random.IntN(n) }}},
+				{name: "headers apart", cfg: rawConfig{caps: sessionTrack, cut: func(n int) int { return min(n, 4) }}},
+				{name: "single bytes", cfg: rawConfig{caps: deprecateEOF, cut: func(int) int { return 1 }}},
 			} {
 				for _, s := range smallSessions {
 					if s.name != "text" && s.name != "long data" || v.name == "random pieces" { // hundred thousands of bytes
@@ -80,8 +80,12 @@ func TestParityOfPieces(t *testing.T) {
 func TestParityOfLargePackets(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
-			p := newParity(t, server)
-			for _, v := range []variant{{"EOF", rawConfig{}}, {"no EOF", rawConfig{caps: deprecateEOF | attributes}}} {
+			p := newParityWith(t, server, harness.Spec{Plain: true})
+			multi := uint64(mysql.CLIENT_MULTI_STATEMENTS)
+			for _, v := range []variant{
+				{name: "EOF", cfg: rawConfig{without: multi}},
+				{name: "no EOF", cfg: rawConfig{caps: deprecateEOF | attributes}, held: true},
+			} {
 				for _, s := range []session{
 					{"10,000 rows", manyRowsSession}, {"big rows", bigRowSession}, {"big requests", bigRequestSession},
 					{"big infile", bigInfileSession}, {"failed infile", failedInfileSession},
@@ -104,7 +108,7 @@ func TestParityWithoutMetadata(t *testing.T) {
 			check(c.execute(st, 0, true, long(5)))
 			c.must("SET resultset_metadata = FULL", "SELECT 1, 'two'")
 			check(c.execute(st, 0, true, long(6)))
-		}}, variant{"optional metadata", rawConfig{caps: caps}})
+		}}, variant{name: "optional metadata", cfg: rawConfig{caps: caps}})
 	}
 }
 
@@ -112,7 +116,7 @@ func TestParityWithoutMetadata(t *testing.T) {
 // affair, so the packets are followed rather than compared.
 func TestProgressPackets(t *testing.T) {
 	p := newParity(t, harness.MariaDB(t))
-	cfg := p.config(variant{"", rawConfig{caps: mariaAll | deprecateEOF, without: longFlag}})
+	cfg := p.config(variant{cfg: rawConfig{caps: mariaAll | deprecateEOF, without: longFlag}})
 	for _, listener := range []string{"", "plain", "ruled"} {
 		if listener != "" {
 			cfg.addr = p.proxy.Addr(listener)
