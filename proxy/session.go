@@ -61,7 +61,7 @@ var (
 func (s *session) run() {
 	defer s.close(nil)
 	defer s.recover()
-	s.login = time.AfterFunc(s.l.srv.settings().Handshake, func() { s.close(errTimeout) })
+	s.login = time.AfterFunc(s.l.srv.settings().Handshake, s.expire)
 	defer s.login.Stop()
 	if err := s.handshake(); err != nil {
 		s.close(err)
@@ -101,6 +101,25 @@ func (s *session) close(cause error) {
 	}
 }
 
+// expire ends a login that takes too long. The handshake, woken by it, ends the
+// login at the server in turn.
+func (s *session) expire() {
+	s.cancel(errTimeout)
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	s.client.Close()
+	if s.server != nil {
+		s.hurry(s.server)
+	}
+}
+
+// hurry gives the server of a login that has failed a last moment.
+func (s *session) hurry(server net.Conn) {
+	if server.SetDeadline(time.Now().Add(abandonTime)) != nil {
+		server.Close()
+	}
+}
+
 // setClient replaces the client's connection, by one over TLS.
 func (s *session) setClient(c net.Conn) {
 	s.connMu.Lock()
@@ -109,13 +128,16 @@ func (s *session) setClient(c net.Conn) {
 }
 
 // setServer sets or replaces the server's connection. It closes it when the
-// session was closed meanwhile.
+// session was closed meanwhile, and soon when its time is up.
 func (s *session) setServer(c net.Conn) {
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
 	s.server = c
-	if s.closed {
+	switch {
+	case s.closed:
 		c.Close()
+	case s.ctx.Err() != nil:
+		s.hurry(c)
 	}
 }
 
@@ -209,19 +231,16 @@ func (s *session) toClient() {
 
 // relay gives the client what can be given of the bytes read.
 func (s *session) relay(in *inlet) error {
-	s.clientMu.Lock()
-	out, used, ev := s.replies.feed(in.bytes())
-	var err error
-	if len(out) > 0 {
-		_, err = s.client.Write(out)
-	}
-	s.clientMu.Unlock()
+	used, ev, err := s.give(in.bytes())
 	in.consume(used)
 	if err != nil {
 		return errClientGone
 	}
-	if ev != 0 {
-		return s.handle(ev)
+	if ev&eventRefused != 0 {
+		return errBridge()
+	}
+	if ev&eventLoggedIn != 0 {
+		s.login.Stop()
 	}
 	if s.draining.Load() && s.c.idle() {
 		return errDrained
@@ -229,14 +248,16 @@ func (s *session) relay(in *inlet) error {
 	return nil
 }
 
-func (s *session) handle(ev event) error {
-	if ev&eventLoggedIn != 0 {
-		s.login.Stop()
+// give feeds the server's bytes to the machine and writes what comes out of it
+// to the client.
+func (s *session) give(b []byte) (used int, ev event, err error) {
+	s.clientMu.Lock()
+	defer s.clientMu.Unlock() // when feed panics too, for toServer may wait for it
+	out, used, ev := s.replies.feed(b)
+	if len(out) > 0 {
+		_, err = s.client.Write(out)
 	}
-	if ev&eventRefused != 0 {
-		return errBridge()
-	}
-	return nil
+	return used, ev, err
 }
 
 // serverClosed ends the session when the server did. An injected INSERT that

@@ -1,0 +1,257 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// deciding is a decider with facts made up: shop.orders has id BIGINT, a and b;
+// shop.narrow has a column of type DATE as its id; shop.log_a has no id column.
+type deciding struct {
+	d    *decider
+	c    *conversation
+	st   statement
+	last error
+}
+
+func newDeciding(rules ...rewriter.Rule) *deciding {
+	c := &conversation{caps: uint64(mysql.CLIENT_PROTOCOL_41), tablesChanged: func() {}}
+	c.state = state{known: knowAll, schema: []byte("shop"), increment: 1, maxPacket: 1 << 20, lastID: lastID{known: true}}
+	if rules == nil {
+		rules = []rewriter.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
+	}
+	x := &deciding{d: newDecider(c, rules), c: c}
+	x.d.tables.setFold(false)
+	id := rewriter.Column{Name: "id", Max: 1<<63 - 1}
+	x.facts("shop", "orders", nil, id, rewriter.Column{Name: "a"}, rewriter.Column{Name: "b"})
+	x.facts("shop", "narrow", nil, rewriter.Column{Name: "id"}, rewriter.Column{Name: "a"})
+	x.facts("shop", "log_a", nil, rewriter.Column{Name: "a"})
+	x.facts("shop", "gone", &mysql.MyError{Code: mysql.ER_NO_SUCH_TABLE, State: "42S02", Message: "no table"})
+	x.facts("shop", "secret", &mysql.MyError{Code: mysql.ER_TABLEACCESS_DENIED_ERROR, State: "42000", Message: "denied"})
+	return x
+}
+
+func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns ...rewriter.Column) {
+	f := &facts{name: schema + "." + table, at: time.Now(), err: refused}
+	if refused == nil {
+		f.table = &rewriter.Table{Columns: columns}
+	}
+	x.d.tables.put(schema+"\x00"+table, f)
+	x.d.tables.admit(f.name + ".id s")
+}
+
+// on decides on a command and says how, in a word or two.
+func (x *deciding) on(command byte, text string, multi bool) string {
+	m := &requests{multi: multi}
+	x.st.read(wire.AppendPacket(nil, 0, append([]byte{command}, text...)), x.c.caps, m)
+	n, err := x.d.decide(&x.st)
+	x.last = err
+	if e, ok := errors.AsType[*mysql.MyError](err); ok {
+		return fmt.Sprintf("error %d", e.Code)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	switch n.kind {
+	case needQuiet:
+		return "need quiet"
+	case needProbe:
+		return "need probe"
+	case needTable:
+		return fmt.Sprintf("need table %s.%s", n.table.Schema, n.table.Table)
+	case needMax:
+		return fmt.Sprintf("need max %s.%s.%s", n.table.Schema, n.table.Table, n.part.column.Name)
+	}
+	var parts []string
+	for i := range x.st.parts {
+		p := &x.st.parts[i]
+		parts = append(parts, fmt.Sprintf("%d of %s in result %d", x.st.plans[i].Generated, p.facts.name, p.result))
+	}
+	if parts == nil {
+		return "forward"
+	}
+	return "fill " + strings.Join(parts, ", ")
+}
+
+func TestDecide(t *testing.T) {
+	const insert = "INSERT INTO orders (a) VALUES (1)"
+	unknown := func(k known) func(x *deciding) { return func(x *deciding) { x.c.state.known &^= k } }
+	tests := []struct {
+		name, text string
+		setup      func(x *deciding)
+		multi      bool
+		want       string
+		says       string // in the error
+	}{
+		{name: "insert", text: insert, want: "fill 1 of shop.orders in result 0"},
+		{name: "three rows", text: "INSERT INTO shop.orders (a) VALUES (1), (2), (3)", want: "fill 3 of shop.orders in result 0"},
+		{name: "no column list", text: "REPLACE orders VALUES (NULL, 1, 2)", want: "fill 1 of shop.orders in result 0"},
+		{name: "explicit id", text: "INSERT INTO orders (id) VALUES (7)", want: "fill 0 of shop.orders in result 0"},
+		{name: "another table", text: "INSERT INTO other (a) VALUES (1)", want: "forward"},
+		{name: "another schema", text: "INSERT INTO elsewhere.orders (a) VALUES (1)", want: "forward"},
+		{name: "case counts", text: "INSERT INTO Orders (a) VALUES (1)", want: "forward"},
+		{name: "text ends before the table", text: "INSERT INTO", want: "forward"},
+		{name: "nothing", text: "", want: "forward"},
+
+		{name: "schema unknown", text: insert, setup: unknown(knowSchema), want: "need probe"},
+		{name: "schema unknown, named", text: "INSERT INTO shop.orders (a) VALUES (1)", setup: unknown(knowSchema), want: "fill 1 of shop.orders in result 0"},
+		{name: "schema unknown, no table of that name", text: "INSERT INTO other (a) VALUES (1)", setup: unknown(knowSchema), want: "forward"},
+		{name: "server's case rule unknown", text: insert, setup: func(x *deciding) { x.d.tables.fold.Store(foldUnknown) }, want: "need probe"},
+		{name: "doubt of quotes", text: `INSERT INTO orders (a) VALUES ("x")`, setup: unknown(knowQuotes), want: "need probe"},
+		{name: "doubt of backslash", text: `INSERT INTO orders (a) VALUES ('\n')`, setup: unknown(knowBackslash), want: "need probe"},
+		{name: "doubt of charset", text: "INSERT INTO orders (a) VALUES ('\x95\\')", setup: unknown(knowCharset), want: "need probe"},
+		{name: "no doubt", text: insert, setup: unknown(knowQuotes | knowBackslash | knowCharset | knowZero), want: "fill 1 of shop.orders in result 0"},
+		{name: "doubt of zero", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: unknown(knowZero), want: "need probe"},
+		{name: "many rows need the increment", text: "INSERT INTO orders (a) VALUES (1), (2)", setup: unknown(knowNumbers), want: "need probe"},
+		{name: "large text needs the limit", text: insert + strings.Repeat(" ", smallText), setup: unknown(knowNumbers), want: "need probe"},
+		{name: "zero stands for itself", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: func(x *deciding) { x.c.state.mode.NoAutoValueOnZero = true }, want: "fill 0 of shop.orders in result 0"},
+
+		{name: "columns unknown", text: insert, setup: func(x *deciding) { x.d.tables.forget() }, want: "need table shop.orders"},
+		{name: "source not compared yet", text: insert, setup: func(x *deciding) { clear(x.d.tables.admitted) }, want: "need max shop.orders.id"},
+		{name: "explicit id needs no comparison", text: "INSERT INTO orders (id) VALUES (7)", setup: func(x *deciding) { clear(x.d.tables.admitted) }, want: "fill 0 of shop.orders in result 0"},
+
+		{name: "temporary table", text: insert, setup: func(x *deciding) { x.c.state.makeTemporary("shop\x00orders") }, want: "forward"},
+		{name: "temporary table of another schema", text: insert, setup: func(x *deciding) { x.c.state.makeTemporary("other\x00orders") }, want: "fill 1 of shop.orders in result 0"},
+
+		{name: "INSERT ... SELECT", text: "INSERT INTO orders SELECT 1, 2, 3", want: "error 1235", says: "SELECT"},
+		{name: "LOAD DATA", text: "LOAD DATA INFILE 'f' INTO TABLE orders", want: "error 1235", says: "LOAD DATA"},
+		{name: "SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", want: "error 1235", says: "PREPARE"},
+		{name: "SQL PREPARE of another table", text: "PREPARE s FROM 'INSERT INTO other (a) VALUES (1)'", want: "forward"},
+		{name: "SQL PREPARE of a SELECT", text: "PREPARE s FROM 'SELECT 1'", want: "forward"},
+		{name: "EXECUTE IMMEDIATE", text: "EXECUTE IMMEDIATE 'INSERT INTO shop.orders (a) VALUES (1)'", want: "error 1235"},
+		{name: "wrong number of values, by old facts", text: "INSERT INTO orders (a) VALUES (1, 2)", want: "need table shop.orders"},
+		{name: "wrong number of values", text: "INSERT INTO orders (a) VALUES (1, 2)", setup: func(x *deciding) {
+			x.d.tables.facts["shop\x00orders"].at = time.Now().Add(time.Hour)
+		}, want: "forward"},
+
+		{name: "two statements", text: insert + "; " + insert, multi: true, want: "fill 1 of shop.orders in result 0, 1 of shop.orders in result 1"},
+		{name: "without multi-statements the server refuses", text: insert + "; " + insert, want: "error 1235"},
+		{name: "behind SELECT", text: "SELECT 1; " + insert, multi: true, want: "fill 1 of shop.orders in result 1"},
+		{name: "behind USE", text: "USE other; " + insert + "; USE shop; " + insert, multi: true, want: "fill 1 of shop.orders in result 3"},
+		{name: "behind SET", text: "SET sql_mode = ''; " + insert, multi: true, want: "error 1235", says: "behind SET"},
+		{name: "behind SET of a variable", text: "SET @a = 1; " + insert, multi: true, want: "fill 1 of shop.orders in result 1"},
+		{name: "behind CALL", text: "CALL p(); " + insert, multi: true, want: "error 1235", says: "CALL"},
+		{name: "behind DDL", text: "CREATE TABLE t (id INT); " + insert, multi: true, want: "error 1235", says: "behind DDL"},
+		{name: "before DDL", text: insert + "; DROP TABLE t", multi: true, want: "fill 1 of shop.orders in result 0"},
+		{name: "several statements wait for what is pending", text: "SELECT 1; SELECT 2", multi: true, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
+		{name: "a reader waits for what is pending", text: "INSERT INTO orders (a) VALUES (LAST_INSERT_ID())", setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
+		{name: "one statement does not", text: insert, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "fill 1 of shop.orders in result 0"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			x := newDeciding()
+			if tt.setup != nil {
+				tt.setup(x)
+			}
+			if got := x.on(mysql.COM_QUERY, tt.text, tt.multi); got != tt.want || tt.says != "" && !says(x.last, tt.says) {
+				t.Errorf("%.80q: %s (%v); want %s, saying %q", tt.text, got, x.last, tt.want, tt.says)
+			}
+		})
+	}
+}
+
+func TestDecidePrepared(t *testing.T) {
+	x := newDeciding()
+	for text, want := range map[string]string{
+		"INSERT INTO orders (a) VALUES (?)":                   "error 1235",
+		"INSERT INTO other (a) VALUES (?)":                    "forward",
+		"PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'":  "error 1235",
+		"BEGIN NOT ATOMIC INSERT INTO orders VALUES (1); END": "error 1235",
+	} {
+		if got := x.on(mysql.COM_STMT_PREPARE, text, true); got != want {
+			t.Errorf("%q: %s (%v); want %s", text, got, x.last, want)
+		}
+	}
+	if got := x.on(mysql.COM_STMT_PREPARE, "USE other", false); got != "forward" || x.st.job != nil {
+		t.Errorf("USE that is only prepared: %s, %+v", got, x.st.job)
+	}
+}
+
+// An execution that is held because LAST_INSERT_ID() is owed may change what
+// any execution may change.
+func TestDecideExecute(t *testing.T) {
+	x := newDeciding()
+	x.c.state.preparedState, x.c.state.lastID.owed = true, true
+	if got := x.on(mysql.COM_STMT_EXECUTE, "\x01\x00\x00\x00\x00\x01\x00\x00\x00", false); got != "forward" || !x.st.owing {
+		t.Errorf("%s, owing %v", got, x.st.owing)
+	}
+	if want := touchLastID | touchSettings; x.st.touch != want {
+		t.Errorf("touches %05b; want %05b", x.st.touch, want)
+	}
+}
+
+// Rules that forward or observe let pass what others refuse, and count it.
+func TestDecideRules(t *testing.T) {
+	orders := rewriter.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
+	with := func(change func(r *rewriter.Rule)) rewriter.Rule {
+		r := orders
+		change(&r)
+		return r
+	}
+	forward := with(func(r *rewriter.Rule) { r.Forward = true })
+	observe := with(func(r *rewriter.Rule) { r.Observe = true })
+	reject := with(func(r *rewriter.Rule) { r.Explicit = rewriter.Reject })
+	any := with(func(r *rewriter.Rule) { r.Table = "*" })
+	tests := []struct {
+		name, text string
+		rules      []rewriter.Rule
+		want       string
+		counts     [4]int64 // refused, forwarded, observed, without the column
+	}{
+		{name: "refused", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{orders}, want: "error 1235", counts: [4]int64{1}},
+		{name: "forwarded", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{forward}, want: "forward", counts: [4]int64{0, 1}},
+		{name: "forwarded rules fill what they can", text: "INSERT INTO orders (a) VALUES (1)", rules: []rewriter.Rule{forward}, want: "fill 1 of shop.orders in result 0"},
+		{name: "observed", text: "INSERT INTO orders (a) VALUES (1)", rules: []rewriter.Rule{observe}, want: "forward", counts: [4]int64{0, 0, 1}},
+		{name: "observed, refused", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{observe}, want: "forward", counts: [4]int64{0, 0, 1}},
+		{name: "explicit rejected", text: "INSERT INTO orders (id) VALUES (5)", rules: []rewriter.Rule{reject}, want: "error 1235"},
+		{name: "wildcard", text: "INSERT INTO orders (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "fill 1 of shop.orders in result 0"},
+		{name: "wildcard on a table without the column", text: "INSERT INTO log_a (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "forward", counts: [4]int64{0, 0, 0, 1}},
+		{name: "a type that holds no ids", text: "INSERT INTO narrow (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "error 1467"},
+		{name: "a table that does not exist", text: "INSERT INTO gone (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "forward"},
+		{name: "a table that may not be read", text: "INSERT INTO secret (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "error 1142"},
+		{name: "the named column is missing", text: "INSERT INTO log_a (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table = "log_a" })}, want: "error 1054"},
+		{
+			name: "two columns of one table", text: "INSERT INTO orders (a) VALUES (1)",
+			rules: []rewriter.Rule{orders, with(func(r *rewriter.Rule) { r.Column = "b" })}, want: "error 1235",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			x := newDeciding(tt.rules...)
+			if got := x.on(mysql.COM_QUERY, tt.text, false); got != tt.want {
+				t.Errorf("%s (%v); want %s", got, x.last, tt.want)
+			}
+			s := x.d.stats
+			if got := [4]int64{s.Refused.Load(), s.Forwarded.Load(), s.Observed.Load(), s.NoColumn.Load()}; got != tt.counts {
+				t.Errorf("counted %v; want %v", got, tt.counts)
+			}
+		})
+	}
+}
+
+// What a decided text changes is noted for when its reply comes.
+func TestDecideEffects(t *testing.T) {
+	x := newDeciding()
+	x.c.state.temporary = map[string]struct{}{"shop\x00t": {}}
+	x.c.state.lastID.owed = true
+	x.on(mysql.COM_QUERY, "CREATE TEMPORARY TABLE t (id INT); DROP TABLE t; USE other; SELECT LAST_INSERT_ID()", true)
+	if j := x.st.job; j == nil || string(j.schema) != "other" || len(j.temps) != 2 || j.temps[0] != (temp{0, "shop\x00t"}) || j.temps[1] != (temp{1, ""}) {
+		t.Errorf("job %+v", j)
+	}
+	if x.st.touch&touchTables == 0 || !x.st.owing {
+		t.Errorf("touches %05b, owing %v", x.st.touch, x.st.owing)
+	}
+	x.c.state.lastID.owed = false
+	x.on(mysql.COM_QUERY, "SELECT 1; INSERT INTO other VALUES (1)", true)
+	if x.st.touch&touchLastID == 0 || x.st.owing || x.st.job != nil {
+		t.Errorf("behind it: touches %05b, owing %v, job %+v", x.st.touch, x.st.owing, x.st.job)
+	}
+}
