@@ -38,21 +38,27 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
-	rounds := set.Int("rounds", 7, "`number` of interleaved rounds; 0: only the memory of idle sessions")
-	seconds := set.Float64("seconds", 1, "`length` of one measurement of one target")
-	quick := set.Bool("quick", false, "two rounds of 0.3 seconds")
+	rounds := set.Int("rounds", 21, "`number` of interleaved rounds; 0: only the memory of idle sessions")
+	seconds := set.Float64("seconds", 0.3, "`length` of one measurement of one target")
+	quick := set.Bool("quick", false, "two rounds of 0.1 seconds")
+	only := set.String("only", "", "measure workloads whose name contains `text`")
 	set.BoolVar(&o.noIdle, "no-idle", false, "leave the memory of idle sessions out")
 	set.BoolVar(&o.profile, "profile", false, "profile idproxy and the relay by perf, and measure nothing else")
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
 	if *quick {
-		*rounds, *seconds = 2, 0.3
+		*rounds, *seconds = 2, 0.1
 	}
 	if *rounds < 0 || *seconds <= 0 || set.NArg() > 0 {
 		return o, errors.New("-rounds must not be below 0, -seconds must be above, and there are no other arguments")
 	}
 	o.plan = plan{rounds: *rounds, each: time.Duration(*seconds * float64(time.Second)), connections: []int{1, 8, 32}}
+	for _, w := range workloads {
+		if strings.Contains(w.name, *only) {
+			o.plan.workloads = append(o.plan.workloads, w)
+		}
+	}
 	return o, nil
 }
 
@@ -101,7 +107,7 @@ func withServer(ctx context.Context, server *servers.Server, o options, out io.W
 	}
 	b := &bench{db: db, targets: targets}
 	if o.profile {
-		return b.profile(ctx, out, dir)
+		return b.profile(ctx, out, profiler{dir: dir, workloads: o.plan.workloads})
 	}
 	describeMachine(ctx, db, out)
 	if o.plan.rounds > 0 {

@@ -43,15 +43,16 @@ type plan struct {
 	rounds      int
 	each        time.Duration // one target in one round
 	connections []int
+	workloads   []workload
 }
 
 // warmUp is how long a target is loaded before each measurement.
-const warmUp = 100 * time.Millisecond
+const warmUp = 50 * time.Millisecond
 
 // measure fills the matrix.
 func (b *bench) measure(ctx context.Context, p plan) ([]*cell, error) {
 	var cells []*cell
-	for _, w := range workloads {
+	for _, w := range p.workloads {
 		for _, n := range p.connections {
 			cells = append(cells, &cell{workload: w, connections: n, samples: map[string][]sample{}})
 		}

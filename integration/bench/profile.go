@@ -20,18 +20,24 @@ const profileConnections = 8
 // profileLength is how long each takes.
 const profileLength = 4 * time.Second
 
+// profiler says what to profile, and where files may be left.
+type profiler struct {
+	dir       string
+	workloads []workload
+}
+
 // profile writes where idproxy, and the relay beside it, spend their time, workload by workload. It needs perf and the
 // right to use it.
-func (b *bench) profile(ctx context.Context, w io.Writer, dir string) error {
+func (b *bench) profile(ctx context.Context, w io.Writer, p profiler) error {
 	if _, err := exec.LookPath("perf"); err != nil {
 		return fmt.Errorf("profile: %w (Debian's package linux-perf)", err)
 	}
-	for _, work := range workloads {
+	for _, work := range p.workloads {
 		for _, t := range b.targets {
 			if t.name != nameRelay && t.name != nameIDProxy {
 				continue
 			}
-			s, text, err := b.profileOf(ctx, work, t, filepath.Join(dir, "perf.data"))
+			s, text, err := b.profileOf(ctx, work, t, filepath.Join(p.dir, "perf.data"))
 			if err != nil {
 				return fmt.Errorf("profile of %s, %s: %w", t.name, work.name, err)
 			}
