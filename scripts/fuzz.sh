@@ -7,12 +7,14 @@ time=${1:-8s}
 
 # `go test -list` prints a package's targets, then "ok  PACKAGE  0.01s".
 targets=$(go test -list '^Fuzz' ./... | awk '/^Fuzz/ { names[n++] = $1 } /^ok/ { for (i = 0; i < n; i++) print $2, names[i]; n = 0 }')
-count=0
+count=0 failed=()
 while read -r package target; do
   [ -n "$target" ] || continue
   echo "fuzz: $package $target for $time"
   # The minimising of interesting inputs is not bounded by -fuzztime otherwise.
-  go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 2s "$package" </dev/null
+  go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 2s "$package" </dev/null ||
+    failed+=("$package $target")
   count=$((count + 1))
 done <<<"$targets"
-echo "fuzz: $count targets ran for $time each"
+echo "fuzz: $count targets ran for $time each, ${#failed[@]} failed"
+[ ${#failed[@]} -eq 0 ] || { printf 'fuzz: failed: %s\n' "${failed[@]}"; exit 1; }
