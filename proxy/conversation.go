@@ -319,6 +319,9 @@ func (c *conversation) applyLastID(p *pending, o outcome) {
 		}
 		injected = p.job.inserts != nil
 	}
+	if id.owed && o.insertID == 0 {
+		return // nothing was paid, for the command read diagnostics, and it set no id that shows
+	}
 	if p.touch&touchLastID != 0 ||
 		p.touch&touchInsert != 0 && (o.failed || !o.okSeen) ||
 		!injected && o.insertID != 0 {

@@ -389,7 +389,20 @@ func (m *requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
 	case rewriter.Call, rewriter.Prepare, rewriter.Execute, rewriter.Compound:
 		return true
 	}
-	return rewriter.MentionsLastID(sql)
+	return rewriter.MentionsLastID(sql) || leavesUnseen(head, sql)
+}
+
+// leavesUnseen reports whether a statement may set LAST_INSERT_ID() without an
+// OK packet that shows it, so that what it leaves is certain only when what it
+// finds is right.
+func leavesUnseen(head rewriter.Head, sql []byte) bool {
+	switch head.Kind {
+	case rewriter.Load:
+		return true
+	case rewriter.Insert, rewriter.Replace:
+		return bytes.Contains(bytes.ToLower(sql), []byte("returning"))
+	}
+	return false
 }
 
 // mayConcern reports whether a statement that writes to a table may be one

@@ -138,10 +138,20 @@ func (d *decider) decide(st *statement) (need, error) {
 			return need{}, err
 		}
 	}
-	if cx.snap.lastID.owed && !rewriter.MentionsDiagnostics(st.text) {
-		st.owing = st.owing || rewriter.MentionsLastID(st.text)
-	}
+	st.owing = st.owing || cx.snap.lastID.owed && st.readsLastID()
 	return need{}, nil
+}
+
+// readsLastID reports whether the text reads LAST_INSERT_ID() and does not
+// begin with a look at the diagnostics: those are of the statement before the
+// text, and paying in front of it would change them. Diagnostics further on
+// are of the text's own statements.
+func (st *statement) readsLastID() bool {
+	if len(st.spans) == 0 {
+		return false
+	}
+	first := st.text[st.spans[0].Start:st.spans[0].End]
+	return rewriter.MentionsLastID(st.text) && !rewriter.MentionsDiagnostics(first)
 }
 
 func (d *decider) begin(st *statement) reading {
@@ -171,6 +181,7 @@ func (d *decider) part(st *statement, i int, cx *reading) error {
 		if edited || err != nil {
 			return err
 		}
+		st.owing = st.owing || cx.snap.lastID.owed && leavesUnseen(head, sql)
 	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
 		if err := d.hidden(head, sql, cx); err != nil {
 			return err
@@ -314,12 +325,7 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 	if rule == nil || err != nil {
 		return false, err
 	}
-	switch {
-	case head.Kind == rewriter.Load:
-		return false, d.refuse(rule, head.Target, "LOAD DATA")
-	case st.prefix[0] == mysql.COM_STMT_PREPARE:
-		return false, d.refuse(rule, head.Target, "prepared INSERT")
-	case cx.barrier != "":
+	if cx.barrier != "" { // what is known of the table may not be true any more
 		return false, d.refuse(rule, head.Target, "INSERT "+cx.barrier)
 	}
 	p, err := d.facts(st, head.Target, rule, cx)
@@ -329,6 +335,12 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 	}
 	if p.facts == nil || err != nil {
 		return false, err
+	}
+	switch {
+	case head.Kind == rewriter.Load:
+		return false, d.refuse(rule, head.Target, "LOAD DATA")
+	case st.prefix[0] == mysql.COM_STMT_PREPARE:
+		return false, d.refuse(rule, head.Target, "prepared INSERT")
 	}
 	p.span, p.result = st.spans[i], i
 	return d.plan(st, head.Target, p, cx)
