@@ -1,0 +1,229 @@
+package integration
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// step is one command of a script. {db} in it stands for the world's database.
+type step struct {
+	sql       string
+	binary    bool       // prepared and executed, instead of sent as text
+	deviation *deviation // how the proxy's answer is known to differ; nil: it does not
+}
+
+// script is what one session does.
+type script struct {
+	name  string
+	steps []step
+}
+
+// deviation is a difference to a native column that was decided, not overlooked. A step that names one must show
+// exactly that difference: without any the test fails as with another.
+type deviation struct {
+	name, reason string
+	// refused: the proxy answers ERR 1235 with this in its message, and nothing happens.
+	refused string
+	// sameError: the proxy's error has the same number and state, and another text.
+	sameError bool
+	// expect turns what the native column showed into what the proxy must show.
+	expect func(nativeFacet string) string
+	// when says by what the native column showed whether there is a deviation; nil: always.
+	when func(native []facet) bool
+}
+
+// facet is one thing that an application sees of a step, with ids replaced by the rows they name.
+type facet struct{ name, value string }
+
+var longNumber = regexp.MustCompile(`\d{7,20}`)
+
+// text makes messages of two worlds comparable.
+func (w *world) text(s string) string {
+	return longNumber.ReplaceAllStringFunc(strings.ReplaceAll(s, w.db, "{db}"), func(number string) string { return "{" + w.name(number) + "}" })
+}
+
+// facets returns what an application sees of the replies to one step, and then of the tables.
+func (w *world) facets(replies []reply, contents string) []facet {
+	var all []facet
+	for i, r := range replies {
+		add := func(name string, value any) {
+			all = append(all, facet{fmt.Sprintf("result %d: %s", i, name), fmt.Sprint(value)})
+		}
+		if r.err != nil {
+			add("error", fmt.Sprintf("%d (%s) %s", r.err.Code, r.err.State, w.text(r.err.Message)))
+			continue
+		}
+		add("affected rows", r.affected)
+		add("insert id", w.name(fmt.Sprint(r.insertID)))
+		add("status", fmt.Sprintf("%#04x", r.status))
+		add("warnings", r.warnings)
+		add("info", r.info)
+		if r.hasRows {
+			add("rows", w.rows(r.rows))
+		}
+	}
+	return append(all, facet{"results", fmt.Sprint(len(replies))}, facet{"contents", contents})
+}
+
+func (w *world) rows(rows [][]string) string {
+	var lines []string
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, v := range row {
+			if cells[i] = w.name(v); cells[i] == v {
+				cells[i] = w.text(v)
+			}
+		}
+		lines = append(lines, strings.Join(cells, " | "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// play runs a script in a session of its own and returns the facets of each step.
+func (w *world) play(t *testing.T, sc script) [][]facet {
+	t.Helper()
+	w.reset(t)
+	s := openSession(t, w.addr, w.db)
+	defer s.close()
+	var all [][]facet
+	for _, st := range sc.steps {
+		sql := strings.ReplaceAll(st.sql, "{db}", w.db)
+		send := s.query
+		if st.binary {
+			send = s.prepared
+		}
+		replies, err := send(sql)
+		if err != nil {
+			t.Fatalf("%s, %s: %s: %v", sc.name, w.column, sql, err)
+		}
+		contents := w.observe(t)
+		all = append(all, w.facets(replies, contents))
+	}
+	return all
+}
+
+// oracle compares worlds that went through the proxy with the native one.
+type oracle struct {
+	trigger     trigger
+	native      *world
+	worlds      []*world
+	comparisons int            // facets compared
+	steps       int            // steps run in the native world
+	errors      int            // steps that failed in the native world
+	deviations  map[string]int // by name: steps that showed them
+	report      func(format string, args ...any)
+}
+
+// run plays a script in all worlds and reports every difference that is not a named deviation, and every named deviation
+// that did not show.
+func (o *oracle) run(t *testing.T, sc script) {
+	t.Helper()
+	want := o.native.play(t, sc)
+	o.steps += len(sc.steps)
+	for _, facets := range want {
+		if strings.HasSuffix(facets[0].name, "error") {
+			o.errors++
+		}
+	}
+	for _, w := range o.worlds {
+		got := w.play(t, sc)
+		for i, st := range sc.steps {
+			if diff := o.compare(st.deviation, want[i], got[i]); diff != "" {
+				o.report("%s, step %d (%s column): %s\n%s", sc.name, i+1, w.column, st.sql, diff)
+				break // what follows would differ for no reason of its own
+			}
+		}
+	}
+}
+
+// compare returns what of got is not as want and the deviation say.
+func (o *oracle) compare(d *deviation, want, got []facet) string {
+	o.comparisons += max(len(want), len(got))
+	if d == nil || d.when != nil && !d.when(want) {
+		return facetDiff(want, got)
+	}
+	if slices.Equal(want, got) {
+		return fmt.Sprintf("the deviation %q does not show any more: take it out", d.name)
+	}
+	o.deviations[d.name]++
+	if d.refused != "" {
+		return d.refusal(got)
+	}
+	if d.sameError {
+		return facetDiff(withoutMessage(want), withoutMessage(got))
+	}
+	expected := make([]facet, len(want))
+	for i, f := range want {
+		expected[i] = facet{f.name, d.expect(f.value)}
+	}
+	return facetDiff(expected, got)
+}
+
+// refusal returns what is wrong with a refusal.
+func (d *deviation) refusal(got []facet) string {
+	if e := got[0]; e.name == "result 0: error" && strings.HasPrefix(e.value, "1235 (42000)") && strings.Contains(e.value, d.refused) &&
+		got[len(got)-1] == (facet{"contents", ""}) {
+		return ""
+	}
+	return fmt.Sprintf("want ERR 1235 with %q and unchanged contents, got %q", d.refused, got)
+}
+
+// withoutMessage cuts errors down to number and state.
+func withoutMessage(all []facet) []facet {
+	all = slices.Clone(all)
+	for i, f := range all {
+		if end := strings.Index(f.value, ")"); strings.HasSuffix(f.name, "error") && end > 0 {
+			all[i].value = f.value[:end]
+		}
+	}
+	return all
+}
+
+// facetDiff shows only the facets that differ.
+func facetDiff(want, got []facet) string {
+	values := map[string]string{}
+	for _, f := range got {
+		values[f.name] = f.value
+	}
+	var b strings.Builder
+	for _, f := range want {
+		v, ok := values[f.name]
+		delete(values, f.name)
+		switch {
+		case !ok:
+			fmt.Fprintf(&b, "  %s: want %q, got none\n", f.name, f.value)
+		case v != f.value:
+			fmt.Fprintf(&b, "  %s: %s\n", f.name, lineDiff(f.value, v))
+		}
+	}
+	for name, v := range values {
+		fmt.Fprintf(&b, "  %s: want none, got %q\n", name, v)
+	}
+	return b.String()
+}
+
+// lineDiff leaves out the lines that two values share.
+func lineDiff(want, got string) string {
+	if !strings.Contains(want+got, "\n") {
+		return fmt.Sprintf("want %q, got %q", want, got)
+	}
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	return fmt.Sprintf("want only %q, got only %q", linesOnlyIn(a, b), linesOnlyIn(b, a))
+}
+
+func linesOnlyIn(a, b []string) []string {
+	left := map[string]int{}
+	for _, line := range b {
+		left[line]++
+	}
+	var only []string
+	for _, line := range a {
+		if left[line]--; left[line] < 0 {
+			only = append(only, line)
+		}
+	}
+	return only
+}

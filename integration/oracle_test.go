@@ -1,0 +1,129 @@
+package integration
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+)
+
+// newOracle makes a native world and, behind one proxy, a world for each of the other columns.
+func newOracle(t *testing.T, server *servers.Server, tr trigger) *oracle {
+	t.Helper()
+	o := &oracle{trigger: tr, native: newWorld(t, server, native, tr), deviations: map[string]int{}, report: t.Errorf}
+	rules := ""
+	for _, c := range []column{plain, kept} {
+		w := newWorld(t, server, c, tr)
+		o.worlds = append(o.worlds, w)
+		rules += fmt.Sprintf("  - {table: \"%s.*\", column: id, source: ids}\n", w.db)
+	}
+	proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources: {ids: {segment: {start: %d}}}
+rules:
+%s`, server.Addr, sourceStart, rules))
+	for _, w := range o.worlds {
+		w.addr = proxy.Addr("a")
+	}
+	return o
+}
+
+// mustShow fails the test when a deviation it is known for never appeared.
+func (o *oracle) mustShow(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if o.deviations[name] == 0 {
+			t.Errorf("the deviation %q did not show", name)
+		}
+	}
+}
+
+// everywhere runs a test with an oracle for each server and kind of trigger.
+func everywhere(t *testing.T, test func(*testing.T, *oracle)) {
+	for _, server := range harness.Servers(t) {
+		for _, tr := range []trigger{noTrigger, beforeTrigger, afterTrigger} {
+			t.Run(fmt.Sprintf("%s, %s", server.Kind, tr), func(t *testing.T) {
+				t.Parallel()
+				o := newOracle(t, server, tr)
+				test(t, o)
+				t.Logf("%d steps, %d facets compared, deviations shown: %v", o.steps, o.comparisons, o.deviations)
+			})
+		}
+	}
+}
+
+// TestOracleForms is every form of INSERT that gets ids, each behind another, so that every last insert id is read by
+// what follows.
+func TestOracleForms(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		for _, m := range formModes {
+			for i, forms := range slices.Collect(slices.Chunk(generateForms(m), 12)) {
+				sc := script{name: fmt.Sprintf("%s %d", m.name, i), steps: m.setup()}
+				for _, form := range forms {
+					sc.steps = append(sc.steps, step{sql: form})
+					sc.steps = append(sc.steps, probes(i)...)
+				}
+				o.run(t, sc)
+			}
+		}
+		if o.errors > 0 {
+			t.Errorf("%d forms failed natively: they show nothing", o.errors)
+		}
+	})
+}
+
+// probes are read-only steps behind a form; every third script has none.
+func probes(i int) []step {
+	switch i % 3 {
+	case 0:
+		return nil
+	case 1:
+		return []step{{sql: "SHOW WARNINGS"}, {sql: "SELECT LAST_INSERT_ID(), @@identity, @@SESSION.last_insert_id"}}
+	}
+	return []step{{sql: "SELECT ROW_COUNT(), LAST_INSERT_ID()"}, {sql: "SELECT @@identity", binary: true}}
+}
+
+// TestOracleScripts is what needs more than one statement to be said.
+func TestOracleScripts(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		for _, sc := range namedScripts() {
+			o.run(t, sc)
+		}
+		o.mustShow(t, "not filled yet", "diagnostics first", "refused syntax", "quoted syntax", "no diagnostics of a refusal")
+	})
+}
+
+// TestOracleFailures is every way to fail, each followed by every way to read the last insert id and the diagnostics.
+func TestOracleFailures(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		for _, sc := range failureScripts(o.trigger) {
+			o.run(t, sc)
+		}
+		o.mustShow(t, "failed batch")
+	})
+}
+
+// TestOracleSeesDifferences feeds the oracle a pair that must differ: the same scripts, against a plain column that
+// no proxy stands in front of.
+func TestOracleSeesDifferences(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			t.Parallel()
+			o := &oracle{native: newWorld(t, server, native, noTrigger), deviations: map[string]int{}}
+			o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
+			found := 0
+			o.report = func(string, ...any) { found++ }
+			forms := generateForms(formModes[0])
+			for i, form := range forms {
+				before := found
+				o.run(t, script{name: fmt.Sprint(i), steps: []step{{sql: form}}})
+				if found == before {
+					t.Errorf("no difference seen for %s", form)
+				}
+			}
+			t.Logf("%d of %d forms differ, as they must", found, len(forms))
+		})
+	}
+}
