@@ -91,7 +91,7 @@ func (c *rawConn) proof(plugin string, scramble []byte) []byte {
 	case "dialog":
 		return nil // no server here has it: it asks for another
 	case mysql.AUTH_SHA256_PASSWORD:
-		if c.secret() {
+		if _, ok := c.conn.(*tls.Conn); ok { // a socket is not enough for this plugin
 			return []byte(c.password + "\x00")
 		}
 		return []byte{1} // a request for the server's key

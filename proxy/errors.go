@@ -36,6 +36,11 @@ func errHandshake(cause error) *mysql.MyError {
 	return clientError(mysql.ER_HANDSHAKE_ERROR, "08S01", "Bad handshake: %v", cause)
 }
 
+// errUpstreamTLS uses the client library's number for a failed TLS handshake.
+func errUpstreamTLS(upstream string, cause error) *mysql.MyError {
+	return clientError(2026, "HY000", "TLS connection error between idproxy and MySQL server on '%s': %v", upstream, cause)
+}
+
 func errTLSRequired() *mysql.MyError {
 	return clientError(3159, "HY000", "Connections using insecure transport are prohibited: idproxy's upstream_tls.mode is required, and a client without TLS in front of it is not available yet; connect with TLS")
 }

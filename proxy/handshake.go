@@ -127,25 +127,25 @@ func (s *session) startTLS(request []byte, seq byte, caps uint64) (payload []byt
 	if caps&uint64(mysql.CLIENT_SSL) == 0 {
 		return nil, 0, s.refuse(errHandshake(errors.New("TLS was not offered")), seq, caps)
 	}
+	client := tls.Server(s.client, s.l.ClientTLS)
+	if err := client.HandshakeContext(s.ctx); err != nil {
+		s.abandon(caps &^ uint64(mysql.CLIENT_SSL))
+		return nil, 0, fmt.Errorf("TLS from the client: %w", err)
+	}
+	s.setClient(client)
+	if payload, last, err = wire.ReadPacket(client, maxHandshake); err != nil {
+		s.abandon(caps &^ uint64(mysql.CLIENT_SSL))
+		return nil, 0, readError(err)
+	}
 	if err := s.write(wire.AppendPacket(nil, seq, request)); err != nil {
 		return nil, 0, err
 	}
 	server := tls.Client(s.server, s.l.UpstreamTLS)
 	if err := server.HandshakeContext(s.ctx); err != nil {
+		_, _ = client.Write(wire.AppendERR(nil, last+1, errUpstreamTLS(s.l.Upstream.String(), err))) // the session ends here anyway
 		return nil, 0, fmt.Errorf("TLS to the server: %w", err)
 	}
 	s.setServer(server)
-	client := tls.Server(s.client, s.l.ClientTLS)
-	if err := client.HandshakeContext(s.ctx); err != nil {
-		s.abandon(caps)
-		return nil, 0, fmt.Errorf("TLS from the client: %w", err)
-	}
-	s.setClient(client)
-	payload, last, err = wire.ReadPacket(client, maxHandshake)
-	if err != nil {
-		s.abandon(caps)
-		return nil, 0, readError(err)
-	}
 	return payload, last, nil
 }
 
