@@ -238,7 +238,12 @@ func (m *replies) judge(payload []byte, n int) (patched []byte, used int) {
 		m.judgePrepare(payload, n)
 	case replyAuth:
 		return m.judgeAuth(payload, n)
-	case replyOpaque, replyNone:
+	case replyOpaque:
+		if payload[0] == wire.ErrByte && wire.ErrCode(payload) != wire.ProgressCode && !m.forward { // refused: the session goes on
+			m.fail(payload)
+			m.c.setPhase(phaseCommands)
+		}
+	case replyNone:
 	case replyRaw:
 		m.ending = true
 	case replyOne:

@@ -161,8 +161,13 @@ func TestHiddenReplyBounded(t *testing.T) {
 func TestSequenceDelta(t *testing.T) {
 	const more = mysql.SERVER_MORE_RESULTS_EXISTS
 	payloads := [][]byte{
-		okPayload(1, 0, more), {1}, []byte("\x03def"), {0xfe, 0, 0, 2, 0}, []byte("\x01a"),
-		bytes.Repeat([]byte("y"), wire.MaxPayload), []byte("\x01b"), {0xfe, 0, 0, 2, 0},
+		okPayload(1, 0, more),
+		{1},
+		[]byte("\x03def"),
+		{0xfe, 0, 0, 2, 0},
+		[]byte("\x01a"),
+		bytes.Repeat([]byte("y"), wire.MaxPayload), []byte("\x01b"),
+		{0xfe, 0, 0, 2, 0},
 	}
 	for way, cut := range map[string]cutter{"at once": atOnce, "byte by byte": byteByByte, "randomly": randomly(3)} {
 		t.Run(way, func(t *testing.T) {

@@ -260,17 +260,24 @@ func (s *session) give(b []byte) (used int, ev event, err error) {
 	return used, ev, err
 }
 
-// serverClosed ends the session when the server did. An injected INSERT that
-// was waiting for its reply is answered with the ids it was given.
+// serverClosed ends the session when the server did.
 func (s *session) serverClosed() {
-	s.clientMu.Lock()
-	if inserts, seq := s.c.inFlight(); len(inserts) > 0 && !s.replies.forward {
-		e := errLost(inserts)
-		s.log.Warn("server lost with an INSERT in flight", "error", e.Message)
-		_, _ = s.client.Write(wire.AppendERR(nil, seq+1, e)) // the client may be gone too
-	}
-	s.clientMu.Unlock()
+	s.tellLost()
 	s.close(errServerGone)
+}
+
+// tellLost answers an injected INSERT that was waiting for its reply with the
+// ids it was given.
+func (s *session) tellLost() {
+	s.clientMu.Lock()
+	defer s.clientMu.Unlock()
+	inserts, seq := s.c.inFlight()
+	if len(inserts) == 0 || s.replies.forward {
+		return
+	}
+	e := errLost(inserts)
+	s.log.Warn("server lost with an INSERT in flight", "error", e.Message)
+	_, _ = s.client.Write(wire.AppendERR(nil, seq+1, e)) // the client may be gone too
 }
 
 // answer sends an error made here as the reply to a command whose last frame

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -87,25 +89,45 @@ func TestSessionPaysLastID(t *testing.T) {
 	}
 }
 
-// A panic ends its own session, is counted, and harms no other.
+// panicking is a log handler that panics on a message with the given beginning.
+type panicking struct {
+	slog.Handler
+	on string
+}
+
+func (h panicking) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, h.on) {
+		panic("log of a test")
+	}
+	return nil
+}
+func (h panicking) Enabled(context.Context, slog.Level) bool { return true }
+func (h panicking) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h panicking) WithGroup(string) slog.Handler            { return h }
+
+// A panic in either direction ends its own session, is counted, and harms no
+// other.
 func TestPanicContained(t *testing.T) {
-	for name, provoke := range map[string]func(r *running) string{
-		"to the server": func(r *running) string {
-			r.ids.set(nil, true)
-			return "INSERT INTO orders (a) VALUES (1)"
-		},
-		"to the client": func(r *running) string {
-			r.srv.listeners[0].tables = nil
-			return "DROP TABLE t"
+	for name, provoke := range map[string]func(r *running){
+		"to the server": func(r *running) { r.ids.set(nil, true) },
+		"to the client": func(r *running) {
+			r.server.set(func(f *fakeServer) {
+				f.handle = func(sql string) ([][]byte, bool) {
+					return [][]byte{okPayload(1, 0, 2)}, strings.HasPrefix(sql, "UPDATE")
+				}
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, nil)
+			r := start(t, func(cfg *Config, _ *Settings) {
+				cfg.Logger = slog.New(panicking{Handler: slog.DiscardHandler, on: "server lost"})
+			})
 			healthy := r.client()
-			sql := provoke(r)
+			provoke(r)
 			c := r.client()
-			c.write(query(sql))
+			c.write(query("INSERT INTO orders (a) VALUES (1)"))
 			c.wantClosed()
+			waitFor(t, func() bool { return r.srv.Stats.Sessions.Load() == 1 })
 			if n := r.srv.Stats.Panics.Load(); n != 1 {
 				t.Errorf("%d panics counted; want 1", n)
 			}

@@ -206,7 +206,10 @@ func TestTraces(t *testing.T) {
 		for _, tr := range parseTraces(t, string(text)) {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".trace")+"/"+tr.name, func(t *testing.T) {
 				for way, cut := range ways() {
-					tr.check(t, way, cut)
+					// All cuts of large segments are the same but one.
+					if len(tr.toServer)+len(tr.toClient) < largeSegment || !strings.HasPrefix(way, "randomly") {
+						tr.check(t, way, cut)
+					}
 				}
 			})
 		}
