@@ -32,12 +32,13 @@ type fakeServer struct {
 	ln net.Listener
 	wg sync.WaitGroup
 
-	mu       sync.Mutex
-	greeting []byte
-	login    chan struct{} // when set, what the OK of a login waits for
-	logins   []string      // users
-	seen     []string      // texts of queries, but for the proxy's questions
-	conns    []net.Conn
+	mu        sync.Mutex
+	greeting  []byte
+	login     chan struct{} // when set, what the OK of a login waits for
+	logins    []string      // users
+	maxPacket string        // max_allowed_packet, as a row has it
+	seen      []string      // texts of queries, but for the proxy's questions
+	conns     []net.Conn
 
 	// handle returns the payloads that answer a query; false closes the
 	// connection instead.
@@ -49,7 +50,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fakeServer{t: t, ln: ln, greeting: fakeGreeting()}
+	f := &fakeServer{t: t, ln: ln, greeting: fakeGreeting(), maxPacket: "\x0816777216"}
 	f.handle = func(string) ([][]byte, bool) { return [][]byte{okPayload(1, 0, 2)}, true }
 	f.wg.Go(f.accept)
 	t.Cleanup(f.stop)
@@ -148,7 +149,9 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 			columnPayload("a", columnType{code: mysql.MYSQL_TYPE_LONG, length: 11}), eof,
 		}, true
 	case text == probeSQL:
-		return row(6, "\x00\x07utf8mb4\x04shop\x011\x0816777216\x010"), true
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return row(6, "\x00\x07utf8mb4\x04shop\x011"+f.maxPacket+"\x010"), true
 	case text == "SELECT MAX(`id`) FROM `shop`.`orders`":
 		return row(1, "\x0299"), true
 	}
