@@ -117,6 +117,9 @@ func (d *decider) decide(st *statement) (need, error) {
 	if st.prefix[0] == mysql.COM_STMT_EXECUTE || st.prefix[0] == comBulkExecute {
 		st.owing = true
 		st.touch = touchLastID
+		if cx.snap.preparedState {
+			st.touch |= touchSettings
+		}
 		return need{}, nil
 	}
 	if doubted(st.text)&^cx.snap.known != 0 {
