@@ -149,14 +149,15 @@ func firstDifference(want, got []byte) error {
 type tap struct {
 	ln       net.Listener
 	upstream string
+	dialer   net.Dialer
 
 	mu    sync.Mutex
 	conns []*tapped
 }
 
 type tapped struct {
-	toServer, toClient bytes.Buffer
-	done               chan struct{} // closed when both directions have ended
+	toServer bytes.Buffer
+	done     chan struct{} // closed when both directions have ended
 }
 
 func newTap(t *testing.T, upstream string) *tap {
@@ -192,14 +193,14 @@ func (p *tap) serve(wg *sync.WaitGroup) {
 		p.mu.Lock()
 		p.conns = append(p.conns, rec)
 		p.mu.Unlock()
-		wg.Go(func() { rec.relay(client, p.upstream) })
+		wg.Go(func() { rec.relay(client, p) })
 	}
 }
 
-func (rec *tapped) relay(client net.Conn, upstream string) {
+func (rec *tapped) relay(client net.Conn, p *tap) {
 	defer close(rec.done)
 	defer client.Close()
-	server, err := net.Dial("tcp", upstream)
+	server, err := p.dialer.Dial("tcp", p.upstream)
 	if err != nil {
 		return
 	}
@@ -209,7 +210,7 @@ func (rec *tapped) relay(client net.Conn, upstream string) {
 		_, _ = io.Copy(io.MultiWriter(&rec.toServer, server), client) // an end is an end
 		_ = server.(*net.TCPConn).CloseWrite()
 	})
-	_, _ = io.Copy(io.MultiWriter(&rec.toClient, client), server)
+	_, _ = io.Copy(client, server)
 	client.Close()
 	wg.Wait()
 }
