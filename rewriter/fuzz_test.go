@@ -83,6 +83,7 @@ func FuzzScanner(f *testing.F) {
 
 // FuzzPlan: all bytes outside the edits are unchanged, and TiDB's parser sees the same statement plus the id.
 func FuzzPlan(f *testing.F) {
+	f.Add([]byte("INSERT INTO t (a) VALUES ("+strings.Repeat("1", 90)+")"), uint8(0))
 	for i, s := range nasty {
 		f.Add([]byte(s), uint8(0))
 		f.Add([]byte(s), uint8(i&7))
@@ -120,7 +121,13 @@ func FuzzPlan(f *testing.F) {
 }
 
 // tidb returns the statement if TiDB reads text as one plain INSERT or REPLACE of values in the same mode; nil otherwise.
-func tidb(text []byte, m Mode) *ast.InsertStmt {
+// The value driver that the parser is tested with panics at decimals of more than 81 digits.
+func tidb(text []byte, m Mode) (stmt *ast.InsertStmt) {
+	defer func() {
+		if recover() != nil {
+			stmt = nil
+		}
+	}()
 	// TiDB has comments of its own, takes the inside of MariaDB's for a comment, and reads UTF-8 alone.
 	if m.Charset != SingleByte || !utf8.Valid(text) || bytes.Contains(text, []byte("/*T!")) || bytes.Contains(text, []byte("/*M!")) {
 		return nil
