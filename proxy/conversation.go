@@ -57,6 +57,8 @@ const (
 	touchSettings                   // may change the tracked settings
 	touchTables                     // may change columns of tables
 	touchReset                      // COM_RESET_CONNECTION, COM_CHANGE_USER: when it succeeds the session is as new
+	touchSchema                     // may change the default schema, to one its text does not tell
+	touchTemps                      // may drop or rename temporary tables
 )
 
 // job is what must be done with a reply beyond relaying it.
@@ -157,8 +159,14 @@ func (c *conversation) sendLocked(p pending) {
 	if p.touch&touchSettings != 0 {
 		c.state.forget(knowSettings)
 	}
-	if p.job != nil && p.job.schema != nil {
+	if p.job != nil && p.job.schema != nil || p.touch&touchSchema != 0 {
 		c.state.forget(knowSchema)
+	}
+	if p.touch&touchTemps != 0 {
+		c.state.makeTemporary("")
+	}
+	if p.touch&touchAll == touchAll {
+		c.state.unseen = true
 	}
 	p.age = c.state.age
 	c.pending.push(p)
@@ -281,6 +289,9 @@ func (c *conversation) apply(p *pending, o outcome) {
 			}
 		}
 	}
+	if p.touch&touchTemps != 0 {
+		s.makeTemporary("")
+	}
 	if p.touch&touchReset != 0 && !o.failed {
 		s.reset()
 	}
@@ -291,7 +302,11 @@ func (c *conversation) apply(p *pending, o outcome) {
 	if o.status&mysql.SERVER_STATUS_DB_DROPPED != 0 {
 		s.forget(knowSchema)
 	}
-	if c.pending.n == 0 { // nothing behind it can change the mode any more
+	backslash := o.status&mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED == 0
+	switch {
+	case s.unseen && backslash == s.mode.NoBackslashEscapes:
+		s.known &^= knowBackslash
+	case !s.unseen && c.pending.n == 0: // nothing behind it can change the mode any more
 		s.mode.NoBackslashEscapes = o.status&mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED != 0
 		s.known |= knowBackslash
 	}

@@ -183,7 +183,7 @@ func TestDecideExecute(t *testing.T) {
 	if got := x.on(mysql.COM_STMT_EXECUTE, "\x01\x00\x00\x00\x00\x01\x00\x00\x00", false); got != "forward" || !x.st.owing {
 		t.Errorf("%s, owing %v", got, x.st.owing)
 	}
-	if want := touchLastID | touchSettings; x.st.touch != want {
+	if want := touchLastID | touchAll; x.st.touch != want {
 		t.Errorf("touches %05b; want %05b", x.st.touch, want)
 	}
 }

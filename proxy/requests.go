@@ -257,7 +257,7 @@ func (m *requests) execute() verdict {
 	defer m.c.mu.Unlock()
 	p := pending{reply: replyResult}
 	if m.c.state.preparedState {
-		p.touch |= touchSettings
+		p.touch |= touchAll
 	}
 	if m.c.state.preparedLastID {
 		if m.c.state.lastID.owed {
@@ -285,7 +285,7 @@ func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 		}
 	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
 		return holdIt
-	case rewriter.Set, rewriter.Use, rewriter.Call:
+	case rewriter.Set, rewriter.Use, rewriter.Call, rewriter.DDL:
 		s.preparedState = true
 	}
 	if !whole || rewriter.MentionsInsertID(sql) || head.Kind == rewriter.Call {
@@ -353,6 +353,13 @@ func (m *requests) note(p *pending, head rewriter.Head, sql []byte, whole bool) 
 	return forwardIt
 }
 
+// touchAll is what a statement may change that runs others which are not seen.
+const touchAll = touchSettings | touchSchema | touchTemps | touchTables
+
+func containsFold(text []byte, lower string) bool {
+	return bytes.Contains(bytes.ToLower(text), []byte(lower))
+}
+
 // changes says in p what a single statement may change.
 func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 	switch head.Kind {
@@ -361,15 +368,22 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 	case rewriter.Load:
 		p.touch |= touchLastID
 	case rewriter.Prepare, rewriter.Execute, rewriter.Call, rewriter.Compound:
-		p.touch |= touchSettings | touchLastID | touchTables
+		p.touch |= touchAll | touchLastID
 	case rewriter.DDL:
 		p.touch |= touchTables
+		if !head.Create && !head.Drop && (!whole || containsFold(sql, "rename")) {
+			p.touch |= touchTemps
+		}
 	case rewriter.Set:
 		if !whole || changesSettings(sql) {
 			p.touch |= touchSettings
 		}
 	case rewriter.Use:
-		p.job = &job{schema: append([]byte{}, head.Target.Schema...)}
+		if len(head.Target.Schema) == 0 || bytes.IndexByte(sql, '!') >= 0 { // read otherwise by the server, perhaps
+			p.touch |= touchSchema
+		} else {
+			p.job = &job{schema: bytes.Clone(head.Target.Schema)}
+		}
 	}
 	if !whole || rewriter.MentionsInsertID(sql) {
 		p.touch |= touchLastID

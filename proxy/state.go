@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -33,7 +34,11 @@ type state struct {
 	increment uint64
 	maxPacket uint64
 	inTrans   bool
-	lastID    lastID
+	// unseen: a routine or the like has run. When it set sql_mode, its end
+	// restores that, but not the status flag for backslashes, which then says
+	// nothing about the session.
+	unseen bool
+	lastID lastID
 	// temporary holds the keys of the tables that CREATE TEMPORARY TABLE made
 	// the session's own: their rules rest.
 	temporary map[string]struct{}
@@ -96,6 +101,11 @@ const probeSQL = "SELECT @@sql_mode,@@character_set_client,DATABASE(),@@auto_inc
 func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
 	if len(row) != 6 {
 		return false, false
+	}
+	for _, name := range row[:3] {
+		if bytes.IndexByte(name, 0) >= 0 { // character_set_results is UTF-16 or the like
+			return false, false
+		}
 	}
 	s.learnSQLMode(string(row[0]))
 	s.mode.Charset = rewriter.CharsetOf(string(row[1]))

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"time"
@@ -118,7 +119,7 @@ func (d *decider) decide(st *statement) (need, error) {
 		st.owing = true
 		st.touch = touchLastID
 		if cx.snap.preparedState {
-			st.touch |= touchSettings
+			st.touch |= touchAll
 		}
 		return need{}, nil
 	}
@@ -214,14 +215,21 @@ func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) 
 		cx.schema, cx.known = p.job.schema, true
 		st.jobs().schema = p.job.schema
 	}
+	if p.touch&touchSchema != 0 {
+		cx.known = false
+		st.jobs().schema = nil
+	}
 	switch {
 	case p.touch&touchTables != 0 && head.Kind == rewriter.DDL:
 		cx.barrier = "behind DDL in one text"
-	case p.touch&touchSettings != 0:
-		cx.barrier = "behind SET, CALL or EXECUTE in one text"
+	case p.touch&(touchSettings|touchSchema) != 0:
+		cx.barrier = "behind SET, USE, CALL or EXECUTE in one text"
 	}
 	switch {
 	case head.Temporary && head.Create:
+		if !cx.known && len(head.Target.Schema) == 0 || bytes.IndexByte(sql, '!') >= 0 {
+			break // which table it makes, or whether, is not certain: the rule stays awake
+		}
 		st.key = d.tables.appendKey(st.key[:0], schemaOf(head.Target, cx), head.Target.Table)
 		st.jobs().temps = append(st.jobs().temps, temp{result: i, name: string(st.key)})
 	case head.Drop && cx.snap.temporary != nil:
@@ -252,10 +260,13 @@ func (d *decider) ruleOf(t rewriter.Name, st *statement, cx *reading) (*rewriter
 		return nil, errUndecided(errors.New("the table it writes to could not be read"))
 	}
 	if len(t.Schema) == 0 && !cx.known {
-		if cx.rules.MayMatch(t.Table, cx.rules.fold) {
-			return nil, lacks(needProbe)
+		switch {
+		case !cx.rules.MayMatch(t.Table, cx.rules.fold):
+			return nil, nil
+		case cx.barrier != "":
+			return nil, errUndecided(errors.New("the default schema is not certain " + cx.barrier))
 		}
-		return nil, nil
+		return nil, lacks(needProbe)
 	}
 	schema := schemaOf(t, cx)
 	rules := cx.rules.Match(schema, t.Table, cx.rules.fold)
@@ -266,7 +277,10 @@ func (d *decider) ruleOf(t rewriter.Name, st *statement, cx *reading) (*rewriter
 		return nil, lacks(needProbe)
 	}
 	st.key = d.tables.appendKey(st.key[:0], schema, t.Table)
-	if _, own := cx.snap.temporary[string(st.key)]; own {
+	if _, own := cx.snap.temporary[string(st.key)]; own && cx.barrier == "" {
+		if cx.busy { // a command that is pending may drop it
+			return nil, lacks(needQuiet)
+		}
 		return nil, nil
 	}
 	if len(rules) > 1 && !rules[0].Observe {

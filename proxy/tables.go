@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -148,6 +149,9 @@ func (c *conversation) readColumns(packets []byte) (*rewriter.Table, uint32, err
 		col, ok := wire.ParseColumn(payload, extended)
 		if !ok {
 			return nil, p.ID, fmt.Errorf("column definition %d is malformed", len(t.Columns)+1)
+		}
+		if strings.IndexByte(col.Name, 0) >= 0 {
+			return nil, p.ID, errors.New("names arrive in a character set that is not understood; set character_set_results to utf8mb4")
 		}
 		t.Columns = append(t.Columns, rewriter.Column{
 			Name:          col.Name,
