@@ -51,7 +51,7 @@ func (s *session) handshake() error {
 	if err != nil {
 		return s.refuse(errHandshake(err), seq, offered)
 	}
-	caps := response.Caps & offered
+	caps := response.Caps & (offered | wire.ClientMySQL)
 	if response.SSLRequest {
 		if payload, seq, err = s.startTLS(payload, seq, caps); err != nil {
 			return err

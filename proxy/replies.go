@@ -115,7 +115,7 @@ func (m *replies) body(in []byte, i int) int {
 		}
 		m.drop(in, i, k)
 	} else {
-		m.forward = true
+		m.forward = m.active
 	}
 	i += k
 	m.left -= k
@@ -324,7 +324,7 @@ func (m *replies) judgeRows(payload []byte, n int) {
 
 func (m *replies) judgePrepare(payload []byte, n int) {
 	switch {
-	case m.step == stepCount:
+	case m.step == stepCount && payload[0] != wire.ErrByte:
 		m.count--
 		m.ending = m.count == 0
 	case payload[0] == wire.ErrByte:

@@ -46,6 +46,7 @@ type session struct {
 	cancel   context.CancelCauseFunc // why the session ended
 	login    *time.Timer
 	draining atomic.Bool
+	deciding atomic.Bool // a held statement has neither been sent nor answered
 	started  time.Time
 }
 
@@ -144,10 +145,12 @@ func (s *session) setServer(c net.Conn) {
 // drain closes the session once it is between two transactions.
 func (s *session) drain() {
 	s.draining.Store(true)
-	if s.c.idle() {
+	if s.idle() {
 		s.close(errDrained)
 	}
 }
+
+func (s *session) idle() bool { return !s.deciding.Load() && s.c.idle() }
 
 // toServer relays the client's bytes until the client closes.
 func (s *session) toServer() {
@@ -188,7 +191,13 @@ func (s *session) act(act action, b []byte) error {
 	case actForward:
 		return s.write(b)
 	case actStatement:
-		return s.statement(b)
+		s.deciding.Store(true)
+		err := s.statement(b)
+		s.deciding.Store(false)
+		if err == nil && s.draining.Load() && s.idle() { // it was answered here
+			return errDrained
+		}
+		return err
 	case actTooLarge:
 		return s.answer(errHeldTooLarge(s.requests.limit), s.requests.seq)
 	}
@@ -242,7 +251,7 @@ func (s *session) relay(in *inlet) error {
 	if ev&eventLoggedIn != 0 {
 		s.login.Stop()
 	}
-	if s.draining.Load() && s.c.idle() {
+	if s.draining.Load() && s.idle() {
 		return errDrained
 	}
 	return nil

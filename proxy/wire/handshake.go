@@ -12,16 +12,20 @@ import (
 // Capabilities that go-mysql does not name. MariaDB keeps its own in the upper
 // 32 bits.
 const (
-	ClientFactors                uint64 = 1 << 28 // MULTI_FACTOR_AUTHENTICATION
-	MariaDBStmtBulkOperations    uint64 = 1 << 34
-	MariaDBExtendedMetadata      uint64 = 1 << 35
-	MariaDBCacheMetadata         uint64 = 1 << 36
-	MariaDBBulkUnitResults       uint64 = 1 << 37
-	clientMySQL                  uint64 = 1 // LONG_PASSWORD; clear: MariaDB extended capabilities follow
-	responseFixed                       = 32
-	extendedCapsInResponse              = 28
-	greetingFixedBehindVersion          = 31
-	extendedCapsInGreetingOffset        = 27
+	// ClientMySQL is LONG_PASSWORD. MariaDB's programs leave it clear to say that
+	// extended capabilities follow; what each side says is not to be touched.
+	ClientMySQL               uint64 = 1
+	MariaDBStmtBulkOperations uint64 = 1 << 34
+	MariaDBExtendedMetadata   uint64 = 1 << 35
+	MariaDBBulkUnitResults    uint64 = 1 << 37
+)
+
+// Sizes and places in handshake packets.
+const (
+	responseFixed                = 32
+	extendedCapsInResponse       = 28
+	greetingFixedBehindVersion   = 31
+	extendedCapsInGreetingOffset = 27
 )
 
 // Greeting is the server's first packet (protocol 10).
@@ -52,7 +56,7 @@ func ParseGreeting(payload []byte) (*Greeting, error) {
 		at:       end + 1,
 	}
 	g.Caps = uint64(binary.LittleEndian.Uint16(p[13:])) | uint64(binary.LittleEndian.Uint16(p[18:]))<<16
-	if g.Caps&clientMySQL == 0 {
+	if g.Caps&ClientMySQL == 0 {
 		g.Caps |= uint64(binary.LittleEndian.Uint32(p[extendedCapsInGreetingOffset:])) << 32
 	}
 	r := NewReader(p[greetingFixedBehindVersion:])
@@ -68,7 +72,7 @@ func (g *Greeting) SetCaps(payload []byte, caps uint64) {
 	p := payload[g.at:]
 	binary.LittleEndian.PutUint16(p[13:], uint16(caps))
 	binary.LittleEndian.PutUint16(p[18:], uint16(caps>>16))
-	if g.Caps&clientMySQL == 0 {
+	if g.Caps&ClientMySQL == 0 {
 		binary.LittleEndian.PutUint32(p[extendedCapsInGreetingOffset:], uint32(caps>>32))
 	}
 	g.Caps = caps
@@ -98,7 +102,7 @@ func ParseResponse(payload []byte, tlsCaps uint64) (*Response, error) {
 		return nil, fmt.Errorf("handshake response of %d bytes is cut off (or the client is older than MySQL 4.1)", len(payload))
 	}
 	resp := &Response{Caps: uint64(binary.LittleEndian.Uint32(payload)), Charset: payload[8]}
-	if resp.Caps&clientMySQL == 0 {
+	if resp.Caps&ClientMySQL == 0 {
 		resp.Caps |= uint64(binary.LittleEndian.Uint32(payload[extendedCapsInResponse:])) << 32
 	}
 	if tlsCaps != 0 {
@@ -148,7 +152,7 @@ func cString(r *Reader) []byte {
 // ParseResponse has accepted. Everything else in it stays as the client sent
 // it.
 func SetResponseCaps(payload []byte, caps uint64) {
-	extended := binary.LittleEndian.Uint32(payload)&uint32(clientMySQL) == 0
+	extended := binary.LittleEndian.Uint32(payload)&uint32(ClientMySQL) == 0
 	binary.LittleEndian.PutUint32(payload, uint32(caps))
 	if extended {
 		binary.LittleEndian.PutUint32(payload[extendedCapsInResponse:], uint32(caps>>32))
