@@ -65,6 +65,12 @@ func errUnsupported(rule *rewriter.Rule, form string) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on a table with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, rule)
 }
 
+// errUnprepared is what a server says to an execution of the statement
+// prepared last when that PREPARE failed.
+func errUnprepared() *mysql.MyError {
+	return clientError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (last) given to EXECUTE: idproxy refused to prepare it")
+}
+
 func errExplicit(rule *rewriter.Rule) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)
 }

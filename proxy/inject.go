@@ -30,6 +30,9 @@ var statements = sync.Pool{New: func() any { return new(statement) }}
 func (s *session) statement(command []byte) error {
 	s.held = statements.Get().(*statement)
 	s.held.read(command, s.c.caps, &s.requests)
+	if s.held.prefix[0] == mysql.COM_STMT_PREPARE {
+		s.requests.lastRefused = true // unless it is sent
+	}
 	err := s.decide(s.held)
 	if len(command) <= smallText {
 		s.held.prefix, s.held.text, s.held.job, s.held.denied = nil, nil, nil, nil
@@ -123,13 +126,17 @@ func (s *session) probe() error {
 // describe asks for the columns of a table, by a prepared statement that is
 // never executed: it shows what the session itself would see.
 func (s *session) describe(n need) error {
+	s.c.mu.Lock()
+	unseen := s.c.state.unseen
+	s.c.mu.Unlock()
+	changes := s.l.tables.count()
 	payload := append([]byte{mysql.COM_STMT_PREPARE}, "SELECT * FROM "...)
 	payload = appendTable(payload, n.table)
 	packets, err := s.ask(wire.AppendPacket(nil, 0, payload), replyPrepare)
 	if err != nil {
 		return err
 	}
-	f := &facts{name: tableName(n.table.Schema, n.table.Table), at: time.Now()}
+	f := &facts{name: tableName(n.table.Schema, n.table.Table), at: time.Now(), changes: changes}
 	table, id, err := s.c.readColumns(packets)
 	f.table = table
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
@@ -146,7 +153,7 @@ func (s *session) describe(n need) error {
 		s.held.denied, s.held.deniedKey = f, n.key
 		return nil
 	}
-	s.l.tables.put(n.key, f)
+	s.decider.keep(n.key, f, unseen)
 	return nil
 }
 
@@ -332,6 +339,7 @@ func (s *session) prelude(st *statement, p pending) []byte {
 	}
 	if st.prefix[0] == mysql.COM_STMT_PREPARE {
 		c.state.preparedState, c.state.preparedLastID = true, true
+		s.requests.lastRefused = false
 	}
 	c.sendLocked(p)
 	return first

@@ -38,11 +38,12 @@ type requests struct {
 	limit int  // most bytes of a command to hold
 	multi bool // the server splits texts at ';'
 
-	left     int  // bytes left of the current frame
-	cont     bool // the next frame continues the packet
-	dropping bool
-	enough   int  // bytes of the first command to have, or all of it, before it is judged again
-	seq      byte // sequence number of the last frame seen
+	left        int  // bytes left of the current frame
+	cont        bool // the next frame continues the packet
+	dropping    bool
+	enough      int  // bytes of the first command to have, or all of it, before it is judged again
+	seq         byte // sequence number of the last frame seen
+	lastRefused bool // the statement that the client prepared last was refused here
 }
 
 // verdict is what is to happen to a command.
@@ -181,6 +182,12 @@ func (m *requests) command(rest []byte, size int) verdict {
 	case mysql.COM_STMT_PREPARE:
 		return m.prepare(payload[1:], size-1, whole)
 	case mysql.COM_STMT_EXECUTE, comBulkExecute:
+		if m.lastRefused && len(payload) < 5 && !whole {
+			return waitForIt
+		}
+		if m.lastRefused && executesLast(payload) {
+			return holdIt
+		}
 		return m.execute()
 	}
 	if payload[0] == mysql.COM_CHANGE_USER && !whole {
@@ -291,8 +298,16 @@ func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 	if !whole || rewriter.MentionsInsertID(sql) || head.Kind == rewriter.Call {
 		s.preparedLastID = true
 	}
+	m.lastRefused = false
 	m.c.sendLocked(pending{reply: replyPrepare})
 	return forwardIt
+}
+
+// executesLast reports whether an execution names MariaDB's statement -1, the
+// one prepared last. Clients send that right behind the PREPARE.
+func executesLast(payload []byte) bool {
+	return len(payload) >= 5 && binary.LittleEndian.Uint32(payload[1:]) == 1<<32-1 &&
+		(payload[0] == mysql.COM_STMT_EXECUTE || payload[0] == comBulkExecute)
 }
 
 // query handles COM_QUERY. payload is what has arrived of size bytes.

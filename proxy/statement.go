@@ -23,8 +23,10 @@ type statement struct {
 
 	// denied is what the server answered instead of describing a table, to
 	// this session and for this statement: another user may be told more.
-	denied    *facts
-	deniedKey string
+	denied *facts
+	// unprepared: it executes what was prepared last, and that was refused here.
+	unprepared bool
+	deniedKey  string
 
 	out   []byte // the command with its ids, behind room for a frame header
 	spans []rewriter.Span
@@ -75,6 +77,7 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	st.multi = m.multi && payload[0] == mysql.COM_QUERY
 	st.begun = time.Now()
 	st.denied = nil
+	st.unprepared = m.lastRefused && executesLast(payload)
 }
 
 // decider decides on held statements. It does no I/O: what it does not know it
@@ -85,7 +88,26 @@ type decider struct {
 	rules  func() ruleBook
 	log    *slog.Logger
 	stats  *Stats
+	// own holds facts once routines or the like have run in the session: a
+	// temporary table that they made is not what others see by its name.
+	own map[string]*facts
 }
+
+// keep remembers what the server said of a table.
+func (d *decider) keep(key string, f *facts, unseen bool) {
+	switch {
+	case !unseen:
+		d.tables.put(key, f)
+		return
+	case d.own == nil || len(d.own) >= maxOwn:
+		d.own = map[string]*facts{}
+	}
+	d.own[key] = f
+}
+
+// maxOwn bounds the facts a session keeps for itself; when there are more, it
+// asks again.
+const maxOwn = 64
 
 // reading is what a text has said so far, while its statements are gone
 // through.
@@ -115,6 +137,9 @@ const smallText = 512 << 10
 func (d *decider) decide(st *statement) (need, error) {
 	cx := d.begin(st)
 	st.parts, st.touch, st.job, st.owing = st.parts[:0], 0, nil, false
+	if st.unprepared {
+		return need{}, errUnprepared()
+	}
 	if st.prefix[0] == mysql.COM_STMT_EXECUTE || st.prefix[0] == comBulkExecute {
 		st.owing = true
 		st.touch = touchLastID
@@ -367,6 +392,11 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 // without facts goes as it is.
 func (d *decider) facts(st *statement, t rewriter.Name, rule *rewriter.Rule, cx *reading) (part, error) {
 	f := d.tables.get(st.key)
+	if cx.snap.unseen {
+		if f = d.own[string(st.key)]; !d.tables.current(f) {
+			f = nil
+		}
+	}
 	if st.denied != nil && st.deniedKey == string(st.key) {
 		f = st.denied
 	}

@@ -25,6 +25,7 @@ type tables struct {
 	fold atomic.Int32 // foldUnknown, foldNo or foldYes
 
 	mu       sync.RWMutex
+	changes  uint64 // grows with every forgetting
 	facts    map[string]*facts
 	admitted map[string]bool // columns whose greatest id the source has been compared with
 }
@@ -35,6 +36,9 @@ type facts struct {
 	table *rewriter.Table
 	err   *mysql.MyError // why it said nothing
 	at    time.Time
+	// changes is that of the tables before the server was asked: what it says
+	// while DDL is on its way may be over already.
+	changes uint64
 }
 
 // maxFacts bounds the cache; when it is full it is emptied.
@@ -84,9 +88,25 @@ func (t *tables) get(key []byte) *facts {
 	return f
 }
 
+// current reports whether facts kept outside of the cache are still believed.
+func (t *tables) current(f *facts) bool {
+	return f != nil && f.changes == t.count() && time.Since(f.at) <= factsAge
+}
+
+// count returns how often facts were forgotten.
+func (t *tables) count() uint64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.changes
+}
+
+// put keeps facts unless tables have changed since they were asked for.
 func (t *tables) put(key string, f *facts) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if f.changes != t.changes {
+		return
+	}
 	if len(t.facts) >= maxFacts {
 		clear(t.facts)
 	}
@@ -98,6 +118,7 @@ func (t *tables) put(key string, f *facts) {
 func (t *tables) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.changes++
 	clear(t.facts)
 }
 
