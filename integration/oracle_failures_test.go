@@ -56,7 +56,8 @@ var readers = [][]step{
 	{{sql: "SELECT ROW_COUNT()"}, {sql: "INSERT INTO t (a,parent) VALUES ('childS', @@identity)"}},
 	{
 		{sql: "GET DIAGNOSTICS CONDITION 1 @state = RETURNED_SQLSTATE, @text = MESSAGE_TEXT, @number = MYSQL_ERRNO"},
-		{sql: "SELECT @state, @text, @number"}, {sql: "SELECT LAST_INSERT_ID(), @@identity"},
+		{sql: "SELECT @state, @text, @number"},
+		{sql: "SELECT LAST_INSERT_ID(), @@identity"},
 	},
 	{{sql: "SELECT LAST_INSERT_ID()", binary: true}, {sql: "SHOW WARNINGS"}},
 	{{sql: "PREPARE p FROM 'SELECT LAST_INSERT_ID()'"}, {sql: "EXECUTE p"}},

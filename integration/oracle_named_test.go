@@ -52,8 +52,11 @@ func TestLastInsertID(t *testing.T) {
 		name string
 		test func(named, *world, trigger)
 	}{
-		{"batch", insertIDOfBatch}, {"explicit ids", insertIDOfExplicitIDs}, {"behind a failure", lastIDBehindFailure},
-		{"triggers see ids", triggersSeeIDs}, {"explicit id between", explicitIDBetween}, // last: it moves native counters far up
+		{"batch", insertIDOfBatch},
+		{"explicit ids", insertIDOfExplicitIDs},
+		{"behind a failure", lastIDBehindFailure},
+		{"triggers see ids", triggersSeeIDs},
+		{"explicit id between", explicitIDBetween}, // last: it moves native counters far up
 	}
 	everywhere(t, func(t *testing.T, o *oracle) {
 		for _, w := range append([]*world{o.native}, o.worlds...) {

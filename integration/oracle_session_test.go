@@ -118,12 +118,11 @@ func (s *rawSession) result() (reply, error) {
 }
 
 func parseOK(p []byte) reply {
-	r, at := reply{}, 1
-	n := 0
-	r.affected, _, n = mysql.LengthEncodedInt(p[at:])
+	affected, _, n := mysql.LengthEncodedInt(p[1:])
+	at := 1 + n
+	insertID, _, n := mysql.LengthEncodedInt(p[at:])
 	at += n
-	r.insertID, _, n = mysql.LengthEncodedInt(p[at:])
-	at += n
+	r := reply{affected: affected, insertID: insertID}
 	r.status, r.warnings = binary.LittleEndian.Uint16(p[at:]), binary.LittleEndian.Uint16(p[at+2:])
 	r.info = string(p[at+4:])
 	return r
