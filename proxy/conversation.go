@@ -228,6 +228,17 @@ func (c *conversation) inFlight() (inserts []expect, seq byte) {
 	return nil, 0
 }
 
+// maxPending is how many commands may be pending before a reply made here waits
+// for them: the server, which holds a client back that sends and sends, does
+// not see what is refused here.
+const maxPending = 1000
+
+func (c *conversation) crowded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending.n >= maxPending
+}
+
 // answerable reports whether a reply made here may be written at once, which
 // is when nothing is pending; else it is queued behind what is.
 func (c *conversation) answerable(local []byte) bool {

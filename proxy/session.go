@@ -293,6 +293,11 @@ func (s *session) tellLost() {
 // had sequence number seq.
 func (s *session) answer(e *mysql.MyError, seq byte) error {
 	local := wire.AppendERR(nil, seq+1, e)
+	if s.c.crowded() {
+		if err := s.learn(need{kind: needQuiet}); err != nil {
+			return err
+		}
+	}
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
 	if !s.c.answerable(local) {
