@@ -97,7 +97,7 @@ func (s *rawSession) result() (reply, error) {
 	}
 	columns, _, _ := mysql.LengthEncodedInt(p)
 	for range columns + 1 { // definitions and their EOF
-		if p, err = s.conn.ReadPacket(); err != nil {
+		if _, err = s.conn.ReadPacket(); err != nil {
 			return reply{}, err
 		}
 	}
