@@ -90,7 +90,7 @@ func probes(i int) []step {
 // TestOracleScripts is what needs more than one statement to be said.
 func TestOracleScripts(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
-		for _, sc := range namedScripts() {
+		for _, sc := range append(plainScripts(), deviatingScripts()...) {
 			o.run(t, sc)
 		}
 		o.mustShow(t, "not filled yet", "diagnostics first", "refused syntax", "quoted syntax", "no diagnostics of a refusal")
