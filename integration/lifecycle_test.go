@@ -86,9 +86,7 @@ func serves(server *servers.Server, addr string) error {
 
 // fromElsewhere is a relay whose connections come from 127.0.0.2: servers never block 127.0.0.1.
 func fromElsewhere(t *testing.T, upstream string) string {
-	p := newTap(t, upstream)
-	p.dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
-	return p.addr()
+	return newTap(t, upstream, net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).addr()
 }
 
 // leave connects to addr and leaves in one of several rude ways.

@@ -29,7 +29,7 @@ func newParity(t *testing.T, server *servers.Server) *parity {
 }
 
 func newParityWith(t *testing.T, server *servers.Server, spec harness.Spec) *parity {
-	p := &parity{server: server, db: harness.Database(t, server), tap: newTap(t, server.Addr)}
+	p := &parity{server: server, db: harness.Database(t, server), tap: newTap(t, server.Addr, net.Dialer{})}
 	spec.Config = fmt.Sprintf(`
 listeners:
   - {name: plain, listen: "127.0.0.1:0", upstream: %q}
@@ -160,12 +160,12 @@ type tapped struct {
 	done     chan struct{} // closed when both directions have ended
 }
 
-func newTap(t *testing.T, upstream string) *tap {
+func newTap(t *testing.T, upstream string, dialer net.Dialer) *tap {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &tap{ln: ln, upstream: upstream}
+	p := &tap{ln: ln, upstream: upstream, dialer: dialer}
 	var wg sync.WaitGroup
 	wg.Go(func() { p.serve(&wg) })
 	t.Cleanup(func() {
@@ -253,7 +253,7 @@ func TestParityFindsDifferences(t *testing.T) {
 	if err := differ(direct, replay(cfg, ask("SELECT 'left'; DO 1"))); err == nil {
 		t.Error("an added packet is not found")
 	}
-	p := newTap(t, server.Addr)
+	p := newTap(t, server.Addr, net.Dialer{})
 	cfg.addr = p.addr()
 	tapped := replay(cfg, ask("SELECT 'left'"))
 	if err := p.check(0, tapped.c); err != nil {
