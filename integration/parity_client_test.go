@@ -24,18 +24,16 @@ const (
 
 // rawConfig says how a rawConn logs in.
 type rawConfig struct {
-	network, addr    string // network "" is tcp
-	user, password   string
-	schema           string
-	plugin           string // the client's first guess; "": the greeting's
-	caps             uint64 // beyond baseCaps, as far as the greeting has them
-	without          uint64 // of baseCaps
-	attrs            []byte // connection attributes, length included
-	tls              *tls.Config
-	cut              func(n int) int // how many of n bytes to write at once; nil: all
-	infile           func(c *rawConn, name string)
-	keepCompression  bool // do not drop compression from caps: the greeting decides
-	handshakeTimeout time.Duration
+	network, addr  string // network "" is tcp
+	user, password string
+	schema         string
+	plugin         string // the client's first guess; "": the greeting's
+	caps           uint64 // beyond baseCaps, as far as the greeting has them
+	without        uint64 // of baseCaps
+	attrs          []byte // connection attributes, length included
+	tls            *tls.Config
+	cut            func(n int) int // how many of n bytes to write at once; nil: all
+	infile         func(c *rawConn, name string)
 }
 
 // baseCaps are what every client speaks.
@@ -101,7 +99,7 @@ func rawDo(f func()) (err error) {
 func fail(format string, args ...any) { panic(rawError{fmt.Errorf(format, args...)}) }
 
 // rawTimeout bounds every conversation of a rawConn.
-const rawTimeout = 40 * time.Second
+const rawTimeout = 20 * time.Second
 
 // dialRaw connects and reads the greeting.
 func dialRaw(cfg rawConfig) *rawConn {
@@ -124,8 +122,11 @@ func (c *rawConn) close() { _ = c.conn.Close() } // whatever the peer still send
 
 func (c *rawConn) readGreeting() {
 	p := c.packet()
-	if p[0] == mysql.ERR_HEADER {
+	if len(p) == 0 || p[0] == mysql.ERR_HEADER {
 		fail("%w", rawServerError(p, false))
+	}
+	if p[0] != 10 {
+		fail("greeting of protocol %d", p[0])
 	}
 	end := bytes.IndexByte(p, 0)
 	g := &c.greeting
@@ -252,6 +253,9 @@ func (c *rawConn) mariaDB() bool { return strings.Contains(c.greeting.version, "
 
 // rawServerError reads an ERR packet. Before the login there is no SQL state.
 func rawServerError(p []byte, state bool) error {
+	if len(p) < 3 || state && len(p) < 9 {
+		return fmt.Errorf("error packet of %d bytes", len(p))
+	}
 	msg := p[3:]
 	e := &mysql.MyError{Code: binary.LittleEndian.Uint16(p[1:])}
 	if state || len(msg) > 0 && msg[0] == '#' {

@@ -173,6 +173,7 @@ type param struct {
 }
 
 func text(s string) param { return param{kind: mysql.MYSQL_TYPE_VAR_STRING, value: appendText(nil, s)} }
+
 func long(n int64) param {
 	return param{kind: mysql.MYSQL_TYPE_LONGLONG, value: binary.LittleEndian.AppendUint64(nil, uint64(n))}
 }

@@ -87,8 +87,11 @@ func TestParityOfLargePackets(t *testing.T) {
 				{name: "no EOF", cfg: rawConfig{caps: deprecateEOF | attributes}, held: true},
 			} {
 				for _, s := range []session{
-					{"10,000 rows", manyRowsSession}, {"big rows", bigRowSession}, {"big requests", bigRequestSession},
-					{"big infile", bigInfileSession}, {"failed infile", failedInfileSession},
+					{"10,000 rows", manyRowsSession},
+					{"big rows", bigRowSession},
+					{"big requests", bigRequestSession},
+					{"big infile", bigInfileSession},
+					{"failed infile", failedInfileSession},
 				} {
 					p.compare(t, s, v)
 				}
