@@ -89,12 +89,19 @@ func TestTLS(t *testing.T) {
 				tls      *tls.Config
 				want     string // part of the error, or empty
 			}{
-				{"offered", secure, ""}, {"offered", nil, ""},
-				{"required", secure, ""}, {"required", nil, "upstream_tls.mode is required"},
-				{"disabled", secure, "does not support TLS"}, {"disabled", nil, ""},
-				{"none", secure, "does not support TLS"}, {"none", nil, ""},
-				{"clients", certified, ""}, {"clients", secure, "invalid connection"}, {"clients", nil, ""},
-				{"distrust", secure, "unknown authority"}, {"distrust", nil, ""},
+				{"offered", secure, ""},
+				{"offered", nil, ""},
+				{"required", secure, ""},
+				{"required", nil, "upstream_tls.mode is required"},
+				{"disabled", secure, "does not support TLS"},
+				{"disabled", nil, ""},
+				{"none", secure, "does not support TLS"},
+				{"none", nil, ""},
+				{"clients", certified, ""},
+				{"clients", secure, "invalid connection"},
+				{"clients", nil, ""},
+				{"distrust", secure, "unknown authority"},
+				{"distrust", nil, ""},
 			} {
 				err := cipher(t, server, p.Addr(tt.listener), tt.tls)
 				if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
