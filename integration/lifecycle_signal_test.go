@@ -191,11 +191,15 @@ func TestNoLeaks(t *testing.T) {
 		for i := range sessions {
 			someSession(t, server, addr, i)
 		}
-		for i := 0; files(t, p) > before && i < 500; i++ {
+		ended := func() int { return strings.Count(p.Log(), `msg="session ended"`) }
+		for i := 0; (files(t, p) > before || ended() < sessions+1) && i < 500; i++ {
 			time.Sleep(20 * time.Millisecond)
 		}
 		if after := files(t, p); after > before {
 			t.Errorf("%d files open after %d sessions, %d before", after, sessions, before)
+		}
+		if n := ended(); n != sessions+1 {
+			t.Errorf("%d sessions ended, want %d", n, sessions+1)
 		}
 		for range held {
 			openRaw(t, server, addr)
