@@ -328,10 +328,13 @@ func (m *requests) query(payload []byte, size int, whole bool) verdict {
 	if !whole && more && !m.multi {
 		return m.undecided(len(payload), size)
 	}
-	if m.multi && (!whole || several(sql)) {
-		return holdIt
-	}
 	p := pending{reply: replyResult}
+	if m.multi && (!whole || several(sql)) {
+		if s.lastID.owed || !m.rules().Empty() {
+			return holdIt
+		}
+		p.touch = touchAll | touchLastID
+	}
 	if m.note(&p, head, sql, whole) == holdIt {
 		return holdIt
 	}

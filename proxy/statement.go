@@ -148,10 +148,11 @@ func (d *decider) decide(st *statement) (need, error) {
 		}
 		return need{}, nil
 	}
-	if doubted(st.text)&^cx.snap.known != 0 {
-		return need{kind: needProbe}, nil
-	}
-	if len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
+	if doubted(st.text)&^cx.snap.known != 0 || len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
+		if st.unconcerned(&cx) {
+			st.touch = touchAll | touchLastID
+			return need{}, nil
+		}
 		return need{kind: needProbe}, nil
 	}
 	st.spans = rewriter.Split(st.spans[:0], st.text, cx.mode)
@@ -169,6 +170,16 @@ func (d *decider) decide(st *statement) (need, error) {
 	}
 	st.owing = st.owing || cx.snap.lastID.owed && st.readsLastID()
 	return need{}, nil
+}
+
+// unconcerned reports whether a text that cannot be read with certainty is
+// better passed on as it is: no rule can concern it, and it may look at
+// diagnostics, which a question in front of it would change.
+func (st *statement) unconcerned(cx *reading) bool {
+	if cx.snap.lastID.owed {
+		return false
+	}
+	return cx.rules.Empty() || rewriter.MentionsDiagnostics(st.text) && !rewriter.MentionsWrite(st.text)
 }
 
 // readsLastID reports whether the text reads LAST_INSERT_ID() and does not

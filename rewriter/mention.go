@@ -12,7 +12,12 @@ func MentionsInsertID(text []byte) bool { return insertIDWords.in(text) }
 // only such a text can read what the statement before it left behind.
 func MentionsDiagnostics(text []byte) bool { return diagnosticsWords.in(text) }
 
+// MentionsWrite reports whether text contains insert, replace or load anywhere: only such a text can hold one of these
+// statements, however its quotes and character set are read.
+func MentionsWrite(text []byte) bool { return writeWords.in(text) }
+
 var (
+	writeWords       = newWordSet("insert", "replace", "load")
 	lastIDWords      = newWordSet("last_insert_id", "identity")
 	insertIDWords    = newWordSet("insert_id", "identity")
 	diagnosticsWords = newWordSet("row_count", "found_rows", "warnings", "errors", "diagnostics")
