@@ -61,8 +61,8 @@ func errTooWide(rule *rewriter.Rule, id, most uint64) *mysql.MyError {
 
 // errUnsupported says that a form of INSERT on a table with a rule is not
 // filled, and that nothing was sent to the server.
-func errUnsupported(rule *rewriter.Rule, form string) *mysql.MyError {
-	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on a table with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, rule)
+func errUnsupported(rule *rewriter.Rule, t rewriter.Name, form string) *mysql.MyError {
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on table %s with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, t.Table, rule)
 }
 
 // errUnprepared is what a server says to an execution of the statement

@@ -320,7 +320,7 @@ func (d *decider) ruleOf(t rewriter.Name, st *statement, cx *reading) (*rewriter
 		return nil, nil
 	}
 	if len(rules) > 1 && !rules[0].Observe {
-		return rules[0], errUnsupported(rules[0], "several generated columns")
+		return rules[0], errUnsupported(rules[0], t, "several generated columns")
 	}
 	return rules[0], nil
 }
@@ -363,7 +363,7 @@ func (d *decider) refuse(rule *rewriter.Rule, t rewriter.Name, form string) erro
 		return nil
 	}
 	d.stats.Refused.Add(1)
-	return errUnsupported(rule, form)
+	return errUnsupported(rule, t, form)
 }
 
 func (d *decider) observe(rule *rewriter.Rule, t rewriter.Name, what string) {

@@ -251,7 +251,7 @@ func TestQuoteName(t *testing.T) {
 	want := []string{"1467", "1235", "1054", "1153", "2013"}
 	rule := &rewriter.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
 	var codes []string
-	for _, e := range []*mysql.MyError{errOutOfIDs(rule, errors.New("x")), errUnsupported(rule, "x"), errNoColumn(rule, "t"), errHeldTooLarge(9), errLost(nil)} {
+	for _, e := range []*mysql.MyError{errOutOfIDs(rule, errors.New("x")), errUnsupported(rule, rewriter.Name{Table: []byte("t")}, "x"), errNoColumn(rule, "t"), errHeldTooLarge(9), errLost(nil)} {
 		codes = append(codes, strings.Fields(e.Error())[1])
 		if len(e.State) != 5 {
 			t.Errorf("state %q of %v", e.State, e)
