@@ -73,7 +73,7 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 	var parts []string
 	for i := range x.st.parts {
 		p := &x.st.parts[i]
-		parts = append(parts, fmt.Sprintf("%d of %s in result %d", x.st.plans[i].Generated, p.facts.name, p.result))
+		parts = append(parts, fmt.Sprintf("%d of %s in result %d", x.st.plans[i].Columns[0].Generated, p.facts.name, p.result))
 	}
 	if parts == nil {
 		return "forward"

@@ -248,14 +248,14 @@ func (s *session) send(st *statement) error {
 func (s *session) draw(st *statement) ([]expect, error) {
 	var inserts []expect
 	for i := range st.parts {
-		part, plan := &st.parts[i], &st.plans[i]
-		e := expect{result: part.result, insertID: plan.LastExplicit, table: part.facts.name}
-		if plan.Generated > 0 {
-			if err := s.fill(part, plan); err != nil {
+		part, filled := &st.parts[i], &st.plans[i].Columns[0]
+		e := expect{result: part.result, insertID: filled.Last, table: part.facts.name}
+		if filled.Generated > 0 {
+			if err := s.fill(part, &st.plans[i]); err != nil {
 				return nil, err
 			}
 			e.generated, e.insertID, e.lastID = true, part.ids[0], part.ids[len(part.ids)-1]
-		} else if !plan.HasLastExplicit {
+		} else if !filled.HasLast {
 			continue
 		}
 		inserts = append(inserts, e)
@@ -274,7 +274,7 @@ func (s *session) fill(part *part, plan *rewriter.Plan) error {
 		stride = s.c.state.increment
 		s.c.mu.Unlock()
 	}
-	part.ids = slices.Grow(part.ids[:0], plan.Generated)[:plan.Generated]
+	part.ids = slices.Grow(part.ids[:0], plan.Columns[0].Generated)[:plan.Columns[0].Generated]
 	if err := ids.Fill(s.ctx, part.ids, stride); err != nil {
 		return errOutOfIDs(part.rule, err)
 	}
@@ -282,7 +282,7 @@ func (s *session) fill(part *part, plan *rewriter.Plan) error {
 		return errTooWide(part.rule, last, part.column.Max)
 	}
 	s.l.srv.Stats.Filled.Add(1)
-	s.l.srv.Stats.IDs.Add(int64(plan.Generated))
+	s.l.srv.Stats.IDs.Add(int64(plan.Columns[0].Generated))
 	return nil
 }
 
@@ -290,7 +290,7 @@ func (s *session) fill(part *part, plan *rewriter.Plan) error {
 func (st *statement) rewrite() {
 	rows := 0
 	for i := range st.parts {
-		rows += st.plans[i].Generated
+		rows += st.plans[i].Columns[0].Generated
 	}
 	const perID = 21 // a comma and 20 digits; the longer last one of each part is in the rest
 	out := slices.Grow(st.out[:0], wire.HeaderLen+len(st.prefix)+len(st.text)+rows*perID+128*len(st.parts))
@@ -299,7 +299,7 @@ func (st *statement) rewrite() {
 	for i := range st.parts {
 		part := &st.parts[i]
 		out = append(out, st.text[at:part.span.Start]...)
-		out = st.plans[i].Append(out, st.text[part.span.Start:part.span.End], part.ids)
+		out = st.plans[i].Append(out, st.text[part.span.Start:part.span.End], [][]uint64{part.ids})
 		at = part.span.End
 	}
 	st.out = append(out, st.text[at:]...)
@@ -322,7 +322,7 @@ func (s *session) tooLarge(before, after int) *mysql.MyError {
 func (s *session) prelude(st *statement, p pending) []byte {
 	generated := false
 	for i := range st.parts {
-		generated = generated || st.plans[i].Generated > 0
+		generated = generated || st.plans[i].Columns[0].Generated > 0
 	}
 	c := &s.c
 	c.mu.Lock()

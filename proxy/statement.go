@@ -441,7 +441,9 @@ func (d *decider) plan(st *statement, t rewriter.Name, p part, cx *reading) (edi
 		st.plans = append(st.plans, rewriter.Plan{})
 	}
 	plan := &st.plans[n]
-	err = plan.Read(st.text[p.span.Start:p.span.End], cx.mode, p.rule, p.facts.table)
+	err = plan.Read(&rewriter.Statement{
+		Text: st.text[p.span.Start:p.span.End], Mode: cx.mode, Rules: []*rewriter.Rule{p.rule}, Table: p.facts.table,
+	})
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
 		return false, d.refuse(p.rule, t, form.Form)
 	}
@@ -455,7 +457,8 @@ func (d *decider) plan(st *statement, t rewriter.Name, p part, cx *reading) (edi
 	if plan.ZeroDoubt && cx.snap.known&knowZero == 0 || plan.Rows > 1 && cx.snap.known&knowNumbers == 0 {
 		return false, lacks(needProbe)
 	}
-	rejected := plan.Generated < plan.Rows && p.rule.Explicit == rewriter.Reject
+	filled := plan.Columns[0]
+	rejected := filled.Explicit > 0 && p.rule.Explicit == rewriter.Reject
 	switch {
 	case p.rule.Observe && rejected:
 		d.observe(p.rule, t, "would refuse: explicit value")
@@ -466,7 +469,7 @@ func (d *decider) plan(st *statement, t rewriter.Name, p part, cx *reading) (edi
 	case rejected:
 		return false, errExplicit(p.rule)
 	}
-	if plan.Generated > 0 && !d.tables.isAdmitted(p.admission()) {
+	if filled.Generated > 0 && !d.tables.isAdmitted(p.admission()) {
 		asked := p
 		t.Schema = schemaOf(t, cx)
 		return false, errIncomplete{need{kind: needMax, table: t, part: &asked}}

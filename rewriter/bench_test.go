@@ -31,12 +31,13 @@ func BenchmarkPlan(b *testing.B) {
 	for _, rows := range []int{1, 100, 1000} {
 		for _, id := range []bool{false, true} {
 			b.Run(fmt.Sprintf("rows=%d/null=%v", rows, id), func(b *testing.B) {
-				text, ids, p := bulk(rows, id), ids(rows), new(Plan)
+				text, ids, p := bulk(rows, id), [][]uint64{ids(rows)}, new(Plan)
+				s := statement(text)
 				var out []byte
 				b.SetBytes(int64(len(text)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if err := p.Read(text, Mode{}, testRule, nil); err != nil {
+					if err := p.Read(s); err != nil {
 						b.Fatal(err)
 					}
 					out = p.Append(out[:0], text, ids)
@@ -48,14 +49,14 @@ func BenchmarkPlan(b *testing.B) {
 
 func BenchmarkPlanBlob(b *testing.B) {
 	text := []byte("INSERT INTO t (a) VALUES ('" + strings.Repeat("blob of plain text, quoted once. ", 32<<10) + "')")
-	p := new(Plan)
+	p, s := new(Plan), statement(text)
 	var out []byte
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if err := p.Read(text, Mode{}, testRule, nil); err != nil {
+		if err := p.Read(s); err != nil {
 			b.Fatal(err)
 		}
-		out = p.Append(out[:0], text, []uint64{77})
+		out = p.Append(out[:0], text, [][]uint64{{77}})
 	}
 }
 
@@ -105,21 +106,22 @@ func BenchmarkMatch(b *testing.B) {
 }
 
 func TestHotPathAllocatesNothing(t *testing.T) {
-	text, ids, p := bulk(100, true), ids(100), new(Plan)
+	text, ids, p := bulk(100, true), [][]uint64{ids(100)}, new(Plan)
 	absent := bulk(100, false)
+	withNull, withoutID := statement(text), statement(absent)
 	var out []byte
 	var spans []Span
 	rules := NewRules([]Rule{{Schema: "shop", Table: "orders", Column: "id"}})
 	multi := Mode{MultiStatements: true}
 	for name, f := range map[string]func(){
 		"Plan with NULL": func() {
-			if err := p.Read(text, Mode{}, testRule, nil); err != nil {
+			if err := p.Read(withNull); err != nil {
 				t.Fatal(err)
 			}
 			out = p.Append(out[:0], text, ids)
 		},
 		"Plan with the column absent": func() {
-			if err := p.Read(absent, Mode{}, testRule, nil); err != nil {
+			if err := p.Read(withoutID); err != nil {
 				t.Fatal(err)
 			}
 			out = p.Append(out[:0], absent, ids)

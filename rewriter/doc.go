@@ -7,7 +7,7 @@
 // ids. Whatever a reader does not recognise completely it names in an [Unsupported] error instead of guessing.
 //
 // The life of a [Plan]: the engine keeps one per session, calls [Plan.Read] for each INSERT into a table with a rule,
-// asks the id source for [Plan.Generated] ids, and calls [Plan.Append] with them. Read and Append allocate nothing once
+// asks the id source for [Filled.Generated] ids, and calls [Plan.Append] with them. Read and Append allocate nothing once
 // the plan has grown to the size of the session's statements.
 //
 // A Plan belongs to one goroutine. [Rules] may be used by many at once; all functions may too.

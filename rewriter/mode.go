@@ -15,6 +15,7 @@ type Mode struct {
 	MariaDB            bool    // the server is MariaDB: /*M! */ is code, $$ quotes nothing
 	MultiStatements    bool    // the server splits the text at ';'
 	Charset            Charset // character_set_client: how bytes group into characters
+	Version            uint32  // the server's: 101119 is MariaDB 10.11.19, 90704 MySQL 9.7.4; 0 when it is not known
 }
 
 // Charset says how the bytes of character_set_client group into characters, as far as a scanner of SQL must know.

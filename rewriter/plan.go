@@ -14,6 +14,9 @@ var (
 	// unchanged, so that the application sees the server's own error. When the statement has no column list this rests
 	// on the table's facts: make sure they are fresh first.
 	ErrRefusedByServer = errors.New("statement that the server refuses")
+	// ErrNeedValues: only the server can tell what some expressions for ids are worth; ask it for [Plan.Questions], and read
+	// the statement again with the answers.
+	ErrNeedValues = errors.New("values of expressions needed")
 )
 
 // Unsupported is the error for a statement that is not edited. It carries no value of the statement.
@@ -23,14 +26,37 @@ type Unsupported struct {
 
 func (e *Unsupported) Error() string { return e.Form }
 
+// Statement is one INSERT or REPLACE, and what is known of it.
+type Statement struct {
+	Text   []byte  // one statement, with or without a ';' at its end
+	Mode   Mode    // of the session
+	Rules  []*Rule // those of the table whose column it has, in their order; the first feeds the last insert id
+	Table  *Table  // nil: not known
+	Values []Value // what the server said of the plan's Questions, in their order; nil: not asked
+}
+
+// Value is what an expression for an id makes of it.
+type Value struct {
+	Generate bool   // NULL, or 0 where 0 generates
+	Known    bool   // otherwise: Number is the explicit id
+	Number   uint64 // as an OK packet shows it: -5 is 2^64-5
+}
+
 // Plan is what to do to one INSERT or REPLACE. The zero Plan is ready; reading another statement keeps its memory.
 type Plan struct {
-	Rows            int    // tuples of the statement
-	Generated       int    // tuples whose id comes from the source
-	ZeroDoubt       bool   // some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
-	LastExplicit    uint64 // the last tuple's id as the OK packet shows it (-5 is 2^64-5), when no row is generated
-	HasLastExplicit bool
-	ReadsLastID     bool // the statement mentions LAST_INSERT_ID or identity outside strings and comments
+	Rows    int      // tuples of the statement
+	Columns []Filled // one per rule
+	// Plain: ids are plain numbers everywhere; the insert id of the OK packet and LAST_INSERT_ID() are the caller's business.
+	Plain       bool
+	Ignore      bool   // IGNORE
+	Update      bool   // ON DUPLICATE KEY UPDATE
+	OwnLastID   bool   // its list has id=LAST_INSERT_ID(id) already, by the application
+	Delayed     bool   // DELAYED, on a server that heeds it
+	Returning   bool   // RETURNING
+	Expressions bool   // some id is an expression that the server was asked for
+	ReadsLastID bool   // the statement mentions LAST_INSERT_ID or identity outside strings and comments
+	ZeroDoubt   bool   // some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
+	Questions   []Span // expressions for ids whose value only the server can tell
 
 	edits   []edit
 	moves   []Span // sources of opMove and opMoveCarry, in their order
@@ -38,6 +64,16 @@ type Plan struct {
 	list    []byte // (`a`,`id`): the column list that a statement without one gets
 	carry   bool   // the last tuple is explicit and carries LAST_INSERT_ID(first), instead of the last generated one
 	carried uint64 // the id of that tuple
+}
+
+// Filled is what a plan does to one column.
+type Filled struct {
+	Generated       int    // tuples whose id comes from the source
+	Explicit        int    // tuples that bring one
+	Last            uint64 // the last tuple's id, when that is an explicit number: as the OK packet shows it
+	HasLast         bool
+	Greatest        uint64 // greatest explicit id
+	GreatestUnknown bool   // some explicit id is no number that is known
 }
 
 // edit replaces the bytes from start up to end with what op says. The edits of a plan ascend and do not overlap.
@@ -63,20 +99,23 @@ const (
 const widestEdit = len(",+0*LAST_INSERT_ID()") + 2*20
 
 func (p *Plan) reset() {
-	*p = Plan{edits: p.edits[:0], moves: p.moves[:0], column: p.column[:0], list: p.list[:0]}
+	*p = Plan{
+		Columns: p.Columns[:0], Questions: p.Questions[:0],
+		edits: p.edits[:0], moves: p.moves[:0], column: p.column[:0], list: p.list[:0],
+	}
 }
 
 func (p *Plan) edit(start, end int, o op) {
 	p.edits = append(p.edits, edit{start: uint32(start), end: uint32(end), op: o})
 }
 
-// Append appends the rewritten statement to dst. text is what Read read, unchanged; ids are p.Generated ids, ascending, in
-// row order; it panics when they are fewer.
+// Append appends the rewritten statement to dst. text is what Read read, unchanged; ids[i] are p.Columns[i].Generated ids,
+// ascending, in row order; it panics when they are fewer.
 //
 // Generated rows get plain numbers but for the last, which reads LAST_INSERT_ID(first)+k: that makes the server itself
 // report and remember the first.
-func (p *Plan) Append(dst, text []byte, ids []uint64) []byte {
-	dst = slices.Grow(dst, p.size(len(text)))
+func (p *Plan) Append(dst, text []byte, columns [][]uint64) []byte {
+	dst, ids := slices.Grow(dst, p.size(len(text))), columns[0]
 	at, row, move := 0, 0, 0
 	for _, e := range p.edits {
 		dst = append(dst, text[at:e.start]...)
@@ -90,7 +129,7 @@ func (p *Plan) Append(dst, text []byte, ids []uint64) []byte {
 			dst = append(dst, ',')
 			fallthrough
 		case opID:
-			if row == p.Generated-1 && !p.carry {
+			if row == p.Columns[0].Generated-1 && !p.carry {
 				dst = appendLast(dst, ids[0], ids[row])
 			} else {
 				dst = strconv.AppendUint(dst, ids[row], 10)

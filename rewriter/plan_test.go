@@ -2,8 +2,7 @@ package rewriter
 
 import (
 	"errors"
-	"strconv"
-	"strings"
+	"fmt"
 	"testing"
 )
 
@@ -17,10 +16,26 @@ var (
 // rewrite reads in and renders it with the ids 77, 78, ...; or returns the error's text.
 func rewrite(in string, m Mode, rule *Rule, table *Table) (string, *Plan) {
 	p := new(Plan)
-	if err := p.Read([]byte(in), m, rule, table); err != nil {
+	if err := p.Read(&Statement{Text: []byte(in), Mode: m, Rules: []*Rule{rule}, Table: table}); err != nil {
 		return "error: " + err.Error(), p
 	}
-	return string(p.Append(nil, []byte(in), ids(p.Generated))), p
+	return string(p.Append(nil, []byte(in), planIDs(p))), p
+}
+
+// statement is a text in the default mode for the rule of most tests.
+func statement(text []byte) *Statement { return &Statement{Text: text, Rules: []*Rule{testRule}} }
+
+// planIDs returns what p asks for: 77, 78, ... for its first column, 1077, ... for its second.
+func planIDs(p *Plan) [][]uint64 {
+	var all [][]uint64
+	for i, c := range p.Columns {
+		column := ids(c.Generated)
+		for k := range column {
+			column[k] += uint64(i) * 1000
+		}
+		all = append(all, column)
+	}
+	return all
 }
 
 func ids(n int) []uint64 {
@@ -178,7 +193,7 @@ func TestPlanModes(t *testing.T) {
 		{"zero string kept", in("'0'"), Mode{NoAutoValueOnZero: true}, testRule, in("'0'")},
 		{"default kept", in("DEFAULT"), Mode{NoAutoValueOnZero: true}, testRule, in("DEFAULT")},
 		{"null generated", in("NULL"), Mode{NoAutoValueOnZero: true}, testRule, in("LAST_INSERT_ID(77)")},
-		{"explicit under reject, which the caller sees by Generated < Rows", in("5"), Mode{}, &Rule{Column: "id", Explicit: Reject}, in("5")},
+		{"explicit under reject, which the caller sees by Explicit > 0", in("5"), Mode{}, &Rule{Column: "id", Explicit: Reject}, in("5")},
 		{"generated under reject", in("0"), Mode{}, &Rule{Column: "id", Explicit: Reject}, in("LAST_INSERT_ID(77)")},
 		{"ansi quotes", `INSERT INTO "t" ("a""b") VALUES ("c\")`, Mode{ANSIQuotes: true}, testRule, "INSERT INTO \"t\" (\"a\"\"b\",`id`) VALUES (\"c\\\",LAST_INSERT_ID(77))"},
 		{"ansi quotes off", `INSERT INTO t (a) VALUES ("c\")`, Mode{}, testRule, "error: not understood at byte 26: quote without its end"},
@@ -209,44 +224,42 @@ func TestPlanFacts(t *testing.T) {
 		mode Mode
 		want Plan
 	}{
-		{"INSERT INTO t(id) VALUES (500)", Mode{}, Plan{Rows: 1, LastExplicit: 500, HasLastExplicit: true}},
-		{"INSERT INTO t(id) VALUES (501),('503')", Mode{}, Plan{Rows: 2, LastExplicit: 503, HasLastExplicit: true}},
-		{"INSERT INTO t(id) VALUES (-5)", Mode{}, Plan{Rows: 1, LastExplicit: 1<<64 - 5, HasLastExplicit: true}},
-		{"INSERT INTO t(id) VALUES (600),(NULL),(700)", Mode{}, Plan{Rows: 3, Generated: 1}},
-		{"INSERT INTO t(id) VALUES (0),(1)", Mode{}, Plan{Rows: 2, Generated: 1, ZeroDoubt: true}},
-		{"INSERT INTO t(id) VALUES (0)", navoz, Plan{Rows: 1, ZeroDoubt: true, HasLastExplicit: true}},
-		{"INSERT INTO t(id) VALUES (NULL)", navoz, Plan{Rows: 1, Generated: 1}},
-		{"INSERT INTO t(a) VALUES (@@IDENTITY),(2)", Mode{}, Plan{Rows: 2, Generated: 2, ReadsLastID: true}},
-		{"INSERT INTO t(a) VALUES ('@@IDENTITY'),(2)", Mode{}, Plan{Rows: 2, Generated: 2}},
+		{"INSERT INTO t(id) VALUES (500)", Mode{}, Plan{Rows: 1, Columns: []Filled{{Explicit: 1, Last: 500, HasLast: true, Greatest: 500}}}},
+		{"INSERT INTO t(id) VALUES (503),('501')", Mode{}, Plan{Rows: 2, Columns: []Filled{{Explicit: 2, Last: 501, HasLast: true, Greatest: 503}}}},
+		{"INSERT INTO t(id) VALUES (-5)", Mode{}, Plan{Rows: 1, Columns: []Filled{{Explicit: 1, Last: 1<<64 - 5, HasLast: true}}}},
+		{"INSERT INTO t(id) VALUES (600),(NULL),(700)", Mode{}, Plan{Rows: 3, Columns: []Filled{{Generated: 1, Explicit: 2, Last: 700, HasLast: true, Greatest: 700}}}},
+		{"INSERT INTO t(id) VALUES (0),(1)", Mode{}, Plan{Rows: 2, ZeroDoubt: true, Columns: []Filled{{Generated: 1, Explicit: 1, Last: 1, HasLast: true, Greatest: 1}}}},
+		{"INSERT INTO t(id) VALUES (0)", navoz, Plan{Rows: 1, ZeroDoubt: true, Columns: []Filled{{Explicit: 1, HasLast: true}}}},
+		{"INSERT INTO t(id) VALUES (NULL)", navoz, Plan{Rows: 1, Columns: []Filled{{Generated: 1}}}},
+		{"INSERT INTO t(a) VALUES (@@IDENTITY),(2)", Mode{}, Plan{Rows: 2, ReadsLastID: true, Columns: []Filled{{Generated: 2}}}},
+		{"INSERT INTO t(a) VALUES ('@@IDENTITY'),(2)", Mode{}, Plan{Rows: 2, Columns: []Filled{{Generated: 2}}}},
 	}
 	p := new(Plan) // one plan for all: nothing of a statement may stay
 	for _, tt := range tests {
-		if err := p.Read([]byte(tt.in), tt.mode, testRule, nil); err != nil {
+		if err := p.Read(&Statement{Text: []byte(tt.in), Mode: tt.mode, Rules: []*Rule{testRule}}); err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
 		}
-		got := Plan{
-			Rows: p.Rows, Generated: p.Generated, ZeroDoubt: p.ZeroDoubt, LastExplicit: p.LastExplicit,
-			HasLastExplicit: p.HasLastExplicit, ReadsLastID: p.ReadsLastID,
-		}
-		if got.String() != tt.want.String() {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, &got, &tt.want)
+		if got, want := p.facts(), tt.want.facts(); got != want {
+			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, want)
 		}
 	}
 }
 
-// String shows what a plan tells its reader.
-func (p *Plan) String() string {
-	return strings.Join([]string{
-		strconv.Itoa(p.Rows), strconv.Itoa(p.Generated), strconv.FormatBool(p.ZeroDoubt), strconv.FormatUint(p.LastExplicit, 10),
-		strconv.FormatBool(p.HasLastExplicit), strconv.FormatBool(p.ReadsLastID),
-	}, " ")
+// facts shows what a plan tells its reader.
+func (p *Plan) facts() string {
+	q := *p
+	q.edits, q.moves, q.column, q.list, q.carry, q.carried = nil, nil, nil, nil, false, 0
+	if len(q.Questions) == 0 {
+		q.Questions = nil
+	}
+	return fmt.Sprintf("%+v", q)
 }
 
 func TestAppendIDsThatAreNotConsecutive(t *testing.T) {
 	in := []byte("INSERT INTO t(a) VALUES (1),(2)")
 	p := new(Plan)
-	if err := p.Read(in, Mode{}, testRule, nil); err != nil {
+	if err := p.Read(statement(in)); err != nil {
 		t.Fatal(err)
 	}
 	for ids, want := range map[[2]uint64]string{
@@ -254,7 +267,7 @@ func TestAppendIDsThatAreNotConsecutive(t *testing.T) {
 		{1<<64 - 2, 1<<64 - 1}: "INSERT INTO t(a,`id`) VALUES (1,18446744073709551614),(2,LAST_INSERT_ID(18446744073709551614)+1)",
 		{10, 9}:                "INSERT INTO t(a,`id`) VALUES (1,10),(2,LAST_INSERT_ID(10)-1)",
 	} {
-		if got := string(p.Append(nil, in, ids[:])); got != want {
+		if got := string(p.Append(nil, in, [][]uint64{ids[:]})); got != want {
 			t.Errorf("ids %v give %s, want %s", ids, got, want)
 		}
 	}
@@ -262,11 +275,11 @@ func TestAppendIDsThatAreNotConsecutive(t *testing.T) {
 
 func TestErrorTypes(t *testing.T) {
 	p := new(Plan)
-	err := p.Read([]byte("INSERT IGNORE INTO t VALUES (1)"), Mode{}, testRule, nil)
+	err := p.Read(statement([]byte("INSERT IGNORE INTO t VALUES (1)")))
 	if u, ok := errors.AsType[*Unsupported](err); !ok || u.Form != "INSERT IGNORE" {
 		t.Errorf("got %v, want *Unsupported", err)
 	}
-	if err := p.Read([]byte("INSERT INTO t VALUES (1)"), Mode{}, testRule, nil); !errors.Is(err, ErrNeedTable) {
+	if err := p.Read(statement([]byte("INSERT INTO t VALUES (1)"))); !errors.Is(err, ErrNeedTable) {
 		t.Errorf("got %v, want ErrNeedTable", err)
 	}
 }

@@ -6,13 +6,21 @@ import (
 	"math"
 )
 
-// Read reads the INSERT or REPLACE that text is: one statement, with or without a ';' at its end. table may be nil when the
-// facts are unknown; a statement without column list then gives ErrNeedTable. After any error the plan must not be used.
+// Read reads an INSERT or REPLACE. A statement that cannot be read without the table's facts gives ErrNeedTable. After any
+// error the plan must not be used.
 //
 // Understood: [INSERT [LOW_PRIORITY | HIGH_PRIORITY] | REPLACE [LOW_PRIORITY]] [INTO] name [(columns)] {VALUES | VALUE}
 // tuple [, tuple] ... Any other form is *Unsupported.
-func (p *Plan) Read(text []byte, m Mode, rule *Rule, table *Table) error {
+func (p *Plan) Read(s *Statement) error {
 	p.reset()
+	if len(s.Rules) != 1 {
+		return unsupported("several generated columns")
+	}
+	text, rule := s.Text, s.Rules[0]
+	if rule.Packet {
+		return unsupported("last_insert_id: packet")
+	}
+	p.Columns = append(p.Columns, Filled{})
 	if len(text) > math.MaxUint32 {
 		return unsupported("statement over 4 GiB")
 	}
@@ -20,10 +28,10 @@ func (p *Plan) Read(text []byte, m Mode, rule *Rule, table *Table) error {
 		return unsupported("column name beyond ASCII")
 	}
 	p.column = appendQuoted(p.column, rule.Column)
-	r := planReader{plan: p, rule: rule, table: table, id: -1}
-	r.scanner = scanner{text: text, mode: m, version: versionRefuse}
+	r := planReader{plan: p, rule: rule, table: s.Table, id: -1}
+	r.scanner = scanner{text: text, mode: s.Mode, version: versionRefuse}
 	if MentionsLastID(text) {
-		p.ReadsLastID = readsLastID(text, m)
+		p.ReadsLastID = readsLastID(text, s.Mode)
 	}
 	if err := r.names(); err != nil {
 		return err

@@ -10,10 +10,11 @@ import (
 // Explicit is what a rule does with an id that the application gives itself.
 type Explicit uint8
 
-// Keep stores the application's id; Reject refuses the statement.
+// Keep stores the application's id; Reject refuses the statement; Advance stores it and moves the source past it.
 const (
 	Keep Explicit = iota
 	Reject
+	Advance
 )
 
 // Rule says which column of which tables gets ids from which source.
@@ -22,6 +23,7 @@ type Rule struct {
 	Column        string
 	Source        string
 	Explicit      Explicit
+	Packet        bool // last_insert_id: packet
 	Forward       bool // unsupported: forward
 	Observe       bool // mode: observe
 }

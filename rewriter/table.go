@@ -1,19 +1,39 @@
 package rewriter
 
-// Table is what the server says of a table: its visible columns in order.
-type Table struct{ Columns []Column }
+// Table is what the server says of a table.
+type Table struct {
+	Columns   []Column // the visible columns, in order
+	Invisible []Column // columns with a rule that SELECT * does not show
+}
 
-// Column is one visible column of a table.
+// Column is one column of a table.
 type Column struct {
 	Name          string
 	AutoIncrement bool
 	Max           uint64 // greatest id the column can hold; 0: it cannot hold a generated number (DATE, BLOB, DOUBLE, ...)
+	Text          bool   // CHAR, VARCHAR: a string that is no whole number is an explicit id
+	// Default: it has a default, or allows NULL: an INSERT that leaves it out succeeds in any sql_mode without storing 0
+	// for want of one.
+	Default bool
 }
 
-// Index returns the position of a column, compared without regard to case as servers do, or -1.
-func (t *Table) Index(column string) int {
-	for i := range t.Columns {
-		if equalFold(t.Columns[i].Name, column) {
+// Index returns the position of a visible column, compared without regard to case as servers do, or -1.
+func (t *Table) Index(column string) int { return index(t.Columns, column) }
+
+// Column returns the column of a name, visible or not.
+func (t *Table) Column(name string) (c Column, visible, ok bool) {
+	if i := index(t.Columns, name); i >= 0 {
+		return t.Columns[i], true, true
+	}
+	if i := index(t.Invisible, name); i >= 0 {
+		return t.Invisible[i], false, true
+	}
+	return c, false, false
+}
+
+func index(columns []Column, name string) int {
+	for i := range columns {
+		if equalFold(columns[i].Name, name) {
 			return i
 		}
 	}

@@ -46,7 +46,7 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 			return 0, err
 		}
 		r.plan.edit(end, end, opAppendID)
-		r.plan.Generated++
+		r.plan.Columns[0].Generated++
 		r.last.kind = valueNull
 		return end, nil
 	}
@@ -190,8 +190,14 @@ func (r *planReader) place(v value, behind token, end int) error {
 	zero := v.kind == valueZero || v.kind == valueDefault
 	p.ZeroDoubt = p.ZeroDoubt || zero
 	generated := v.kind == valueNull || zero && !r.mode.NoAutoValueOnZero
+	c := &p.Columns[0]
 	if generated {
-		p.Generated++
+		c.Generated++
+	} else {
+		c.Explicit++
+		if !v.negative {
+			c.Greatest = max(c.Greatest, v.number)
+		}
 	}
 	r.last = v
 	if generated {
@@ -243,11 +249,11 @@ func (r *planReader) tail(t token) error {
 func (r *planReader) finish() error {
 	p, last := r.plan, r.last
 	explicit := last.kind != valueNull
-	if explicit && p.Generated == 0 {
-		p.LastExplicit, p.HasLastExplicit = last.number, true
-		return nil
+	c := &p.Columns[0]
+	if explicit {
+		c.Last, c.HasLast = last.number, true
 	}
-	if !explicit || !p.ReadsLastID {
+	if !explicit || c.Generated == 0 || !p.ReadsLastID {
 		return nil
 	}
 	// A row behind the last generated one must not read the new id: the function goes into the last row, whose id it leaves

@@ -191,7 +191,7 @@ func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) erro
 		return nil
 	}
 	var plan rewriter.Plan
-	err = plan.Read(sql, mode, rule, table)
+	err = plan.Read(&rewriter.Statement{Text: sql, Mode: mode, Rules: []*rewriter.Rule{rule}, Table: table})
 	switch {
 	case errors.Is(err, rewriter.ErrNeedTable):
 		e.refused = true
@@ -208,25 +208,26 @@ func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) erro
 
 // filled prints what a statement becomes, with made-up ids.
 func (e *explainer) filled(sql []byte, rule *rewriter.Rule, plan *rewriter.Plan) {
-	if plan.Generated < plan.Rows && rule.Explicit == rewriter.Reject && !rule.Observe {
+	generated := plan.Columns[0].Generated
+	if generated < plan.Rows && rule.Explicit == rewriter.Reject && !rule.Observe {
 		e.reject(rule, "explicit: reject, and the statement gives "+rule.Column+" a value of its own")
 		return
 	}
-	if plan.Generated == 0 {
+	if generated == 0 {
 		e.say(sql, "forwarded unchanged: every row brings its own %s (rule %s)", rule.Column, rule)
 		return
 	}
 	if rule.Observe {
-		e.say(sql, "forwarded unchanged: rule %s only observes; %d of %d rows would get ids", rule, plan.Generated, plan.Rows)
+		e.say(sql, "forwarded unchanged: rule %s only observes; %d of %d rows would get ids", rule, generated, plan.Rows)
 		return
 	}
-	ids := make([]uint64, plan.Generated)
+	ids := make([]uint64, generated)
 	for i := range ids {
 		e.next++
 		ids[i] = e.next
 	}
-	e.say(plan.Append(nil, sql, ids), "rule %s: %d of %d rows get ids from source %s; here %d to %d stand for them",
-		rule, plan.Generated, plan.Rows, rule.Source, ids[0], ids[len(ids)-1])
+	e.say(plan.Append(nil, sql, [][]uint64{ids}), "rule %s: %d of %d rows get ids from source %s; here %d to %d stand for them",
+		rule, generated, plan.Rows, rule.Source, ids[0], ids[len(ids)-1])
 }
 
 // table returns what the server says of a table; nil offline.
