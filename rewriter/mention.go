@@ -23,51 +23,65 @@ var (
 	diagnosticsWords = newWordSet("row_count", "found_rows", "warnings", "errors", "diagnostics")
 )
 
-// wordSet finds any of several words in one pass that leaps up to the length of the shortest (Horspool's algorithm).
+// wordSet finds any of several words. It looks at every step-th pair of bytes only: a word that is one byte longer than the
+// step has a pair there. Where each look is does not depend on what the one before saw, so that the processor works on
+// several at once; an algorithm that leaps by what it sees is three times slower.
 type wordSet struct {
-	words  []string
-	window int        // length of the shortest word
-	leap   [256]uint8 // how far to go on when this byte ends the window; 0: a word may begin in the window's first byte
+	words []string
+	step  int         // length of the shortest word, less one
+	pairs [1024]uint8 // by pairOf, the words that a pair may belong to: bit i is words[i]
 }
 
+// pairOf folds two letters to one number, without regard to their case. Other bytes fall where they may.
+func pairOf(a, b byte) int { return int(a&0x1F) | int(b&0x1F)<<5 }
+
 func newWordSet(words ...string) *wordSet {
-	w := &wordSet{words: words, window: len(words[0])}
+	w := &wordSet{words: words, step: len(words[0]) - 1}
 	for _, word := range words {
-		w.window = min(w.window, len(word))
+		w.step = min(w.step, len(word)-1)
 	}
-	for c := range w.leap {
-		w.leap[c] = uint8(w.window)
-	}
-	for _, word := range words {
-		for i := range w.window {
-			leap, c := uint8(w.window-1-i), word[i]
-			w.leap[c] = min(w.leap[c], leap)
-			if c >= 'a' && c <= 'z' {
-				w.leap[c&^0x20] = w.leap[c]
-			}
+	for i, word := range words {
+		// One of these pairs stands where a look falls, wherever the word begins.
+		for at := range w.step {
+			w.pairs[pairOf(word[at], word[at+1])] |= 1 << i
 		}
 	}
 	return w
 }
 
 func (w *wordSet) in(text []byte) bool {
-	for i := w.window - 1; i < len(text); {
-		leap := int(w.leap[text[i]])
-		if leap == 0 {
-			if w.at(text[i-w.window+1:]) {
+	step, i := w.step, w.step-1
+	for ; i+3*step+1 < len(text); i += 4 * step {
+		b := text[i : i+3*step+2]
+		if w.pairs[pairOf(b[0], b[1])]|w.pairs[pairOf(b[step], b[step+1])]|
+			w.pairs[pairOf(b[2*step], b[2*step+1])]|w.pairs[pairOf(b[3*step], b[3*step+1])] == 0 {
+			continue
+		}
+		for at := i; at <= i+3*step; at += step {
+			if w.around(text, at) {
 				return true
 			}
-			leap = 1
 		}
-		i += leap
+	}
+	for ; i+1 < len(text); i += step {
+		if w.around(text, i) {
+			return true
+		}
 	}
 	return false
 }
 
-func (w *wordSet) at(text []byte) bool {
-	for _, word := range w.words {
-		if len(text) >= len(word) && foldEqual(text[:len(word)], word) {
-			return true
+// around reports whether a word has its pair at text[i].
+func (w *wordSet) around(text []byte, i int) bool {
+	found := w.pairs[pairOf(text[i], text[i+1])]
+	for n, word := range w.words {
+		if found&(1<<n) == 0 {
+			continue
+		}
+		for at := range w.step {
+			if start := i - at; start >= 0 && len(text)-start >= len(word) && foldEqual(text[start:start+len(word)], word) {
+				return true
+			}
 		}
 	}
 	return false

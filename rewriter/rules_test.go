@@ -116,9 +116,17 @@ func TestMentions(t *testing.T) {
 		}
 	}
 	for pad := range 40 { // at every place relative to the leaps
-		text := []byte(strings.Repeat("i", pad) + "last_insert_id" + strings.Repeat("t", pad))
-		if !MentionsLastID(text) || !MentionsInsertID(text) {
-			t.Errorf("not found in %q", text)
+		for word, in := range map[string]func([]byte) bool{
+			"last_insert_id": MentionsLastID, "iDENTITy": MentionsLastID, "Insert_ID": MentionsInsertID, "LOAD": MentionsWrite,
+			"replace": MentionsWrite, "row_count": MentionsDiagnostics, "Errors": MentionsDiagnostics, "diagnosticS": MentionsDiagnostics,
+		} {
+			before, behind := strings.Repeat(word[:1], pad), strings.Repeat(word[1:2], 40-pad)
+			if !in([]byte(before + word + behind)) {
+				t.Errorf("%s not found behind %q, before %q", word, before, behind)
+			}
+			if wrong := before + word[:len(word)-1] + "x" + behind; in([]byte(wrong)) {
+				t.Errorf("%s found in %q", word, wrong)
+			}
 		}
 	}
 }
