@@ -15,25 +15,35 @@ type Span struct {
 // Servers split by parsing: the ';' inside a block belong to it. A compound statement takes all that follows, and so does
 // a CREATE of a routine with a block for its body.
 func Split(dst []Span, text []byte, m Mode) []Span {
-	if !m.MultiStatements {
-		return append(dst, Span{Start: 0, End: len(text)})
-	}
-	for start := 0; start < len(text); {
-		s := splitter{headReader: headReader{scanner: scanner{text: text, pos: start, mode: m}}}
-		end, doubt := s.statement()
-		if end == len(text) {
-			rest := scanner{text: text, pos: start, mode: m}
-			if rest.next().kind == tokEnd && !doubt {
-				return dst
-			}
-		}
-		dst = append(dst, Span{Start: start, End: end, Doubt: doubt})
-		if end < len(text) && isBlank(text[end+1:], m) {
+	for start := 0; ; {
+		s, last, ok := Next(text, start, m)
+		if !ok {
 			return dst
 		}
-		start = end + 1
+		dst = append(dst, s)
+		if last {
+			return dst
+		}
+		start = s.End + 1
 	}
-	return dst
+}
+
+// Next returns the first of the statements that Split finds in text[start:], where one begins; last is true when no other
+// follows it. ok is false when there is none.
+func Next(text []byte, start int, m Mode) (span Span, last, ok bool) {
+	if !m.MultiStatements {
+		return Span{Start: start, End: len(text)}, true, true
+	}
+	if start == len(text) {
+		return Span{}, true, false
+	}
+	s := splitter{headReader: headReader{scanner: scanner{text: text, pos: start, mode: m}}}
+	end, doubt := s.statement()
+	if end == len(text) {
+		rest := scanner{text: text, pos: start, mode: m}
+		return Span{Start: start, End: end, Doubt: doubt}, true, doubt || rest.next().kind != tokEnd
+	}
+	return Span{Start: start, End: end, Doubt: doubt}, isBlank(text[end+1:], m), true
 }
 
 // isBlank reports whether text has nothing but blanks, comments and ';'.
