@@ -37,6 +37,13 @@ func (b *block) crossed(first, span uint64) bool { return first < b.mark && firs
 
 func (b *block) pastMark() bool { return b.cur.Load() >= b.mark }
 
+// skip drops what is left below id.
+func (b *block) skip(id uint64) {
+	to := min(id, b.hi)
+	for v := b.cur.Load(); v < to && !b.cur.CompareAndSwap(v, to); v = b.cur.Load() {
+	}
+}
+
 func (b *block) drained() bool { return b.cur.Load() == b.hi }
 
 // drain claims all that is left and returns it.

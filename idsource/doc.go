@@ -11,7 +11,7 @@
 // timestamps) is durable in its store before any id of it leaves the process.
 //
 // A source is made by its New function, which checks the configuration and
-// waits for nothing. It then serves Fill and Admit from any number of
+// waits for nothing. It then serves Fill, Admit and Advance from any number of
 // goroutines, whether or not its store can be reached; while it cannot, calls
 // answer with an [*Error] after a bounded wait and the source keeps trying in
 // the background. It ends with Close, which waits for its goroutines, gives

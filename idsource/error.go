@@ -25,6 +25,9 @@ const (
 	Behind
 	// TooMany: one call asks for more ids than the source gives at once.
 	TooMany
+	// TooHigh: above the id that Advance was given too few are left, or its time
+	// lies too far ahead.
+	TooHigh
 	// BadConfig: the configuration contradicts itself or the store.
 	BadConfig
 	// Closed: the source has been closed.
@@ -38,6 +41,7 @@ var kindNames = [...]string{
 	Fenced:    "fenced",
 	Behind:    "behind",
 	TooMany:   "too many ids at once",
+	TooHigh:   "id too high",
 	BadConfig: "bad configuration",
 	Closed:    "closed",
 }

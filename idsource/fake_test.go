@@ -74,6 +74,9 @@ func (s *faultStore) Reserve(ctx context.Context, a Ask) (lo, hi uint64, err err
 	if !ok {
 		return 0, 0, ErrNoKey
 	}
+	if p.Next < a.High {
+		return 0, 0, &WentBackError{Next: p.Next}
+	}
 	lo = max(p.Next, a.Floor)
 	if lo > a.Last || a.Count > a.Last-lo+1 {
 		return 0, 0, &FullError{Next: lo}

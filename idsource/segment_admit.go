@@ -89,7 +89,10 @@ func (s *Segment) Close(ctx context.Context) error {
 	s.head.Store(nil)
 	s.tail = nil
 	s.mu.Unlock()
-	if lo == hi {
+	if s.past > 0 {
+		lo = max(lo, s.low+1)
+	}
+	if lo >= hi {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)

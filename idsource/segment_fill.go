@@ -33,14 +33,18 @@ type Segment struct {
 	failed  error     // of the last fetch; nil when it succeeded
 	step    uint64    // of the last range
 	fetched time.Time // when it came; zero: none yet
+	low     uint64    // where the last range began
 	high    uint64    // no range may start below: where the last one ended
+	past    uint64    // no id below is issued: Advance
 
 	noHighWater bool // a test's negative control: high is not looked at
 }
 
-// waiter is a Fill that found no ids. done has room for the one outcome.
+// waiter is a Fill that found no ids, or an Advance beyond the last range. done
+// has room for the one outcome.
 type waiter struct {
-	span uint64
+	span uint64 // of Fill
+	past uint64 // of Advance: the store is to stand here or above
 	done chan outcome
 }
 
@@ -112,11 +116,21 @@ func (s *Segment) wait(ctx context.Context, span uint64) (uint64, *Error) {
 		s.mu.Unlock()
 		return 0, err
 	}
-	w := &waiter{span: span, done: make(chan outcome, 1)}
+	w := s.enqueue(&waiter{span: span})
+	s.mu.Unlock()
+	return s.await(ctx, w)
+}
+
+// enqueue has the loader serve w. The caller holds mu.
+func (s *Segment) enqueue(w *waiter) *waiter {
+	w.done = make(chan outcome, 1)
 	s.waiters = append(s.waiters, w)
 	s.startLoader()
-	s.mu.Unlock()
+	return w
+}
 
+// await waits until w is served, for as long as ctx and Wait allow.
+func (s *Segment) await(ctx context.Context, w *waiter) (uint64, *Error) {
 	limit := time.NewTimer(s.cfg.Wait)
 	defer limit.Stop()
 	select {

@@ -65,7 +65,11 @@ func (s *Segment) nextAsk() (a Ask, step uint64, ok bool) {
 		return Ask{}, 0, false
 	}
 	step = s.nextStep(time.Now())
-	return Ask{Key: s.cfg.Key, Count: max(step, s.waitedFor()), Floor: s.cfg.Start, Last: s.cfg.Last}, step, true
+	a = Ask{Key: s.cfg.Key, Count: max(step, s.waitedFor()), Floor: max(s.cfg.Start, s.past), Last: s.cfg.Last}
+	if !s.noHighWater {
+		a.High = s.high
+	}
+	return a, step, true
 }
 
 // waitedFor adds up what the waiters want, as far as one range should serve:
@@ -117,6 +121,9 @@ func (s *Segment) reserve(a Ask) (lo, hi uint64, err error) {
 			a.Count = min(a.Count, a.Last-next+1)
 			continue
 		}
+		if errors.Is(err, ErrNoKey) && a.High > 0 {
+			return 0, 0, &WentBackError{}
+		}
 		if errors.Is(err, ErrNoKey) {
 			if err = s.cfg.Store.Advance(ctx, a.Key, a.Floor); err != nil {
 				return 0, 0, err
@@ -137,10 +144,13 @@ func (s *Segment) settle(lo, hi, step uint64, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, full := errors.AsType[*FullError](err)
+	back, wentBack := errors.AsType[*WentBackError](err)
 	switch {
 	case s.closed:
 	case full:
 		s.exhausted(fmt.Errorf("%w to the greatest id allowed, %d", err, s.cfg.Last))
+	case wentBack:
+		s.wentBack(back.Next)
 	case err != nil:
 		if s.failed == nil {
 			s.cfg.Logger.Warn("id source cannot reserve a range", "source", s.cfg.Name, "error", err)
@@ -162,7 +172,7 @@ func (s *Segment) exhausted(cause error) {
 	kept := s.waiters
 	s.waiters = nil
 	for _, w := range kept {
-		if first, ok := s.takeChain(w.span); ok {
+		if first, ok := s.takeChain(w.span); ok && w.span > 0 {
 			w.done <- outcome{first: first}
 		} else {
 			w.done <- outcome{err: s.fail(Exhausted, cause, "")}
@@ -192,14 +202,15 @@ func (s *Segment) arrived(lo, hi, step uint64) {
 	if s.failed != nil {
 		s.cfg.Logger.Info("id source reserves ranges again", "source", s.cfg.Name)
 	}
-	s.failed, s.step, s.fetched, s.high = nil, step, time.Now(), hi
+	s.failed, s.step, s.fetched, s.low, s.high = nil, step, time.Now(), lo, hi
 	mark := lo + max(1, uint64(float64(hi-lo)*s.cfg.Prefetch))
 	if s.tail != nil && s.tail.hi == lo {
 		lo, _ = s.tail.drain()
 	}
+	lo = max(lo, min(s.past, hi)) // Advance came while the range was on its way
 	served := 0
 	for _, w := range s.waiters {
-		if w.span > hi-lo {
+		if w.span > hi-lo || w.past > s.high {
 			break
 		}
 		w.done <- outcome{first: lo}

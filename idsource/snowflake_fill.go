@@ -97,8 +97,11 @@ func (s *Snowflake) Fill(ctx context.Context, ids []uint64, stride uint64) error
 	}
 	first, why, _ := s.claim(uint64(len(ids)), stride)
 	if why != flows {
-		var err *Error
-		if first, err = s.wait(ctx, uint64(len(ids)), stride); err != nil {
+		err := s.wait(ctx, func() (why stall, lack uint64) {
+			first, why, lack = s.claim(uint64(len(ids)), stride)
+			return why, lack
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -185,9 +188,7 @@ func (s *Snowflake) gate(g *grant, ts, now uint64) (why stall, lack uint64) {
 			break
 		}
 	}
-	// After a crash the start may be further ahead of the clock than MaxAhead,
-	// by up to Lead. Lead bounds it, so that restarts do not add up.
-	limit := max(now+s.ahead, min(g.start+s.ahead, now+s.lead))
+	limit := s.limit(g, now)
 	switch {
 	case ts > s.layout.maxTime():
 		return spent, 0
@@ -201,22 +202,29 @@ func (s *Snowflake) gate(g *grant, ts, now uint64) (why stall, lack uint64) {
 	return flows, 0
 }
 
+// limit is the greatest timestamp that the clock allows. After a crash the
+// start may be further ahead of the clock than MaxAhead, by up to Lead. Lead
+// bounds it, so that restarts do not add up.
+func (s *Snowflake) limit(g *grant, now uint64) uint64 {
+	return max(now+s.ahead, min(g.start+s.ahead, now+s.lead))
+}
+
 // wait tries again when something has changed that stood in the way, until
 // Wait is over. What cannot change in time is refused at once.
-func (s *Snowflake) wait(ctx context.Context, n, stride uint64) (uint64, *Error) {
+func (s *Snowflake) wait(ctx context.Context, try func() (stall, uint64)) error {
 	limit := time.NewTimer(s.cfg.Wait)
 	defer limit.Stop()
 	started := s.clock.mono()
 	for {
 		changed, hopeless := s.watch()
 		// Only now, so that no change falls in between.
-		first, why, lack := s.claim(n, stride)
+		why, lack := try()
 		if why == flows {
-			return first, nil
+			return nil
 		}
 		need := s.duration(lack)
 		if hopeless || why == spent || need > s.cfg.Wait-(s.clock.mono()-started) {
-			return 0, s.refuse(why, lack)
+			return s.refuse(why, lack)
 		}
 		if why == atFence {
 			s.renewNow()
@@ -229,9 +237,9 @@ func (s *Snowflake) wait(ctx context.Context, n, stride uint64) (uint64, *Error)
 		case <-changed:
 		case <-caughtUp:
 		case <-ctx.Done():
-			return 0, s.fail(NotReady, fmt.Errorf("the wait for an id ended: %w", context.Cause(ctx)), "")
+			return s.fail(NotReady, fmt.Errorf("the wait for an id ended: %w", context.Cause(ctx)), "")
 		case <-limit.C:
-			return 0, s.refuse(why, lack)
+			return s.refuse(why, lack)
 		}
 	}
 }

@@ -22,9 +22,20 @@ type Source interface {
 	// ids at or below highest might be issued again.
 	Admit(ctx context.Context, column string, highest uint64) error
 
+	// Advance moves the source past an id that was written without it: after
+	// a nil return neither id nor anything below it is issued that had not been
+	// issued before. That holds for this process and for ranges that any process
+	// fetches from now on. What another process holds in memory at this moment
+	// it does issue, and a Snowflake speaks for its own worker number alone.
+	// Admit comes first, for a column as for any other of its ids.
+	//
+	// An id that leaves the source no room to go on is refused with kind TooHigh
+	// and moves nothing. After other errors the source may have moved.
+	Advance(ctx context.Context, id uint64) error
+
 	// Close ends the source: waits for its goroutines, gives back ids that were
-	// never issued when the store allows it, and releases locks. Fill and
-	// Admit answer with kind Closed from then on.
+	// never issued when the store allows it, and releases locks. Fill, Admit and
+	// Advance answer with kind Closed from then on.
 	Close(ctx context.Context) error
 }
 

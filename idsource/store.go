@@ -21,12 +21,22 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("no room for that many ids from %d on", e.Next)
 }
 
+// WentBackError is what Reserve answers when the key stands below Ask.High. Nothing
+// was reserved.
+type WentBackError struct {
+	Next uint64 // the key's position
+}
+
+// Error names the position.
+func (e *WentBackError) Error() string { return fmt.Sprintf("the key went back to %d", e.Next) }
+
 // Ask is what a Segment wants from a store.
 type Ask struct {
 	Key   string // any bytes
 	Count uint64 // ids, at least 1
 	Floor uint64 // the range starts here or above
 	Last  uint64 // greatest id allowed, below 2^64-1
+	High  uint64 // where the caller knows the key to stand, or above; 0: not known
 }
 
 // Position is where a key stands.
@@ -40,8 +50,8 @@ type Position struct {
 // except by GiveBack.
 type SegmentStore interface {
 	// Reserve takes a.Count ids and returns the half-open range [lo, hi). It
-	// is durable on return. After an error that is neither ErrNoKey nor a
-	// *FullError it is unknown whether the range was taken; it is lost then.
+	// is durable on return. After an error that is none of ErrNoKey,
+	// *FullError and *WentBackError it is unknown whether the range was taken; it is lost then.
 	Reserve(ctx context.Context, a Ask) (lo, hi uint64, err error)
 	// Position reads where the key stands. A key that does not exist is no error.
 	Position(ctx context.Context, key string) (Position, error)

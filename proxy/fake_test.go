@@ -217,6 +217,8 @@ func (c *counter) Admit(_ context.Context, column string, greatest uint64) error
 	return nil
 }
 
+func (c *counter) Advance(context.Context, uint64) error { return nil }
+
 // running is a Server at work between a test's clients and a fake server.
 type running struct {
 	t      *testing.T

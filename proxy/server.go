@@ -22,6 +22,10 @@ type IDs interface {
 	// Admit compares the source with the greatest id that a column holds,
 	// before the first id is drawn for it.
 	Admit(ctx context.Context, column string, greatest uint64) error
+	// Advance moves the source past an explicit id, for explicit: advance: on
+	// nil it issues neither id nor anything below any more. The column must
+	// have been admitted. An error means that the id must not be stored.
+	Advance(ctx context.Context, id uint64) error
 }
 
 // Config is what a Server is made of; it does not change while it runs.

@@ -95,6 +95,8 @@ func (f failing) Fill(_ context.Context, ids []uint64, _ uint64) error {
 
 func (f failing) Admit(context.Context, string, uint64) error { return f.refuse }
 
+func (f failing) Advance(context.Context, uint64) error { return f.refuse }
+
 func TestSourceRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		source IDs

@@ -84,6 +84,39 @@ func TestKillNine(t *testing.T) {
 	}
 }
 
+// ascends says whether every id that a row of killed processes issued lies above
+// all ids before it, those that the source was moved past among them.
+func ascends(t *testing.T, kind string) bool {
+	dir := filepath.Join(t.TempDir(), "data")
+	last, count := uint64(0), 0
+	for range 12 {
+		for _, id := range life(t, kind, dir) {
+			if id <= last {
+				return false
+			}
+			last = id
+			count++
+		}
+	}
+	if count < 1000 {
+		t.Errorf("only %d ids in all lives", count)
+	}
+	return true
+}
+
+func TestKillNineAdvance(t *testing.T) {
+	for _, kind := range []string{"segment", "snowflake"} {
+		t.Run(kind, func(t *testing.T) {
+			if !ascends(t, kind+"+advance") {
+				t.Error("an id came that lies at or below one the source had been moved past")
+			}
+			if ascends(t, kind+"+forget") {
+				t.Error("a source that was not moved is not noticed: the test proves nothing")
+			}
+		})
+	}
+}
+
 // While a process holds the positions or a worker number, another one is told
 // which process it is.
 func TestLockedByProcess(t *testing.T) {

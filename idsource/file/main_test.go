@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 )
 
 // childEnv turns the test binary into a process that issues ids until it is
-// killed: "segment DIR" or "snowflake DIR".
+// killed: "segment" or "snowflake", and whether it moves the source past other
+// ids: "", "+advance", or "+forget", which only says it does.
 const childEnv = "IDSOURCE_FILE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -35,6 +37,7 @@ func issue(kind, dir string) error {
 		return err
 	}
 	var src idsource.Source
+	kind, advance, _ := strings.Cut(kind, "+")
 	if kind == "segment" {
 		src, err = idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: st, Step: 20, MaxStep: 40})
 	} else {
@@ -43,13 +46,23 @@ func issue(kind, dir string) error {
 	if err != nil {
 		return err
 	}
-	ids := make([]uint64, 3)
+	ids := make([]uint64, 3, 4)
 	for {
 		if err := src.Fill(context.Background(), ids, 1); err != nil {
 			return err
 		}
 		var out []byte
-		for _, id := range ids {
+		more := ids
+		if advance != "" {
+			other := ids[2] + 1 + ids[2]%70
+			more = append(ids, other)
+			if advance == "advance" {
+				if err := src.Advance(context.Background(), other); err != nil {
+					return err
+				}
+			}
+		}
+		for _, id := range more {
 			out = binary.BigEndian.AppendUint64(out, id)
 		}
 		if _, err := os.Stdout.Write(out); err != nil {

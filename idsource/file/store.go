@@ -151,6 +151,9 @@ func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err
 		if !exists {
 			return p, idsource.ErrNoKey
 		}
+		if p.Next < a.High {
+			return p, &idsource.WentBackError{Next: p.Next}
+		}
 		lo = max(p.Next, a.Floor)
 		if lo > a.Last || a.Count > a.Last-lo+1 {
 			return p, &idsource.FullError{Next: lo}

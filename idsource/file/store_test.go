@@ -71,7 +71,11 @@ func TestReserve(t *testing.T) {
 			t.Fatalf("%s: position %+v, %v, want %+v", st.name, got, err, st.want)
 		}
 	}
-	_, _, err := s.Reserve(ctx, ask("k", 1))
+	_, _, err := s.Reserve(ctx, idsource.Ask{Key: "k", Count: 1, Floor: 5000, Last: 9000, High: 1002})
+	if back, ok := errors.AsType[*idsource.WentBackError](err); !ok || back.Next != 1001 {
+		t.Errorf("Reserve of a key that stands lower than known: %v, want a WentBackError", err)
+	}
+	_, _, err = s.Reserve(ctx, ask("k", 1))
 	if full, ok := errors.AsType[*idsource.FullError](err); !ok || full.Next != 1001 {
 		t.Errorf("Reserve beyond the last id: %v, want a FullError", err)
 	}

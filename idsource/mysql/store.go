@@ -40,7 +40,7 @@ const (
 	// The cast keeps the sum an unsigned integer: an unsigned column and a
 	// signed literal make a decimal.
 	reserve = "UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(CAST(GREATEST(max_id, ?) + ? AS UNSIGNED)), step = ? " +
-		"WHERE biz_tag = ? AND GREATEST(max_id, ?) <= ?"
+		"WHERE biz_tag = ? AND GREATEST(max_id, ?) <= ? AND max_id >= ?"
 	position = "SELECT max_id, step FROM idproxy_segment WHERE biz_tag = ?"
 	giveBack = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ? AND max_id = ?"
 )
@@ -141,7 +141,7 @@ func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err
 		return 0, 0, s.full(ctx, a)
 	}
 	step := min(a.Count, math.MaxInt32)
-	r, err := s.db.ExecContext(ctx, reserve, a.Floor, a.Count, step, a.Key, a.Floor, a.Last-(a.Count-1))
+	r, err := s.db.ExecContext(ctx, reserve, a.Floor, a.Count, step, a.Key, a.Floor, a.Last-(a.Count-1), a.High)
 	if noTable(err) {
 		return 0, 0, idsource.ErrNoKey
 	}
@@ -174,6 +174,9 @@ func (s *Store) full(ctx context.Context, a idsource.Ask) error {
 	}
 	if err != nil {
 		return s.wrap(err)
+	}
+	if next < a.High {
+		return &idsource.WentBackError{Next: next}
 	}
 	return &idsource.FullError{Next: max(next, a.Floor)}
 }

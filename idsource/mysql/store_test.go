@@ -63,6 +63,15 @@ func TestStore(t *testing.T) {
 			if full, ok := errors.AsType[*idsource.FullError](err); !ok || full.Next != 1<<63+100 {
 				t.Errorf("Reserve beyond the last id: %v, want a FullError", err)
 			}
+			back := idsource.Ask{Key: "k", Count: 1, Floor: 1 << 63, Last: math.MaxUint64 - 1, High: 1<<63 + 101}
+			_, _, err = s.Reserve(ctx, back)
+			if e, ok := errors.AsType[*idsource.WentBackError](err); !ok || e.Next != 1<<63+100 {
+				t.Errorf("Reserve of a key that stands lower than known: %v, want a WentBackError", err)
+			}
+			back.High--
+			if err := reserved(s, back, 1<<63+100); err != nil {
+				t.Errorf("Reserve of a key that stands where known: %v", err)
+			}
 			if _, _, err := s.Reserve(ctx, ask("other", 1)); !errors.Is(err, idsource.ErrNoKey) {
 				t.Errorf("Reserve of a key that is not there: %v, want ErrNoKey", err)
 			}
@@ -260,6 +269,30 @@ func TestServerKilled(t *testing.T) {
 		}
 	}
 	t.Logf("%d ids, %d refusals", len(all), failed)
+}
+
+// Every Advance that returned holds for other processes, though the server dies.
+func TestServerKilledAdvance(t *testing.T) {
+	s := newStore(t, shared.dsn())
+	src, ids := newSegment(t, s), make([]uint64, 1)
+	for _, far := range []uint64{0, 9, 10, 500, 1 << 40} {
+		if err := src.Fill(t.Context(), ids, 1); err != nil {
+			t.Fatal(err)
+		}
+		id := ids[0] + far
+		if err := src.Advance(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		shared.kill()
+		if err := shared.start(); err != nil {
+			t.Fatal(err)
+		}
+		for _, src := range []*idsource.Segment{newSegment(t, s), src} {
+			if err := src.Fill(t.Context(), ids, 1); err != nil || ids[0] <= id {
+				t.Errorf("id %d behind Advance(%d), %v", ids[0], id, err)
+			}
+		}
+	}
 }
 
 // A backup is restored under a running source.

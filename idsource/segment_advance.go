@@ -1,0 +1,57 @@
+package idsource
+
+import (
+	"context"
+	"fmt"
+)
+
+// Advance drops the ids held in memory up to id. Where the last range that
+// this process fetched ends above id, the store stands above it too, and
+// nothing is asked; else a range above id is fetched, which is what raises the
+// store. See Source.
+//
+// Close keeps one id of the newest range from then on: given back whole, it
+// would let the process that holds the range in front of it give that back,
+// and so on down to id. And the fetch is refused by a store that stands below
+// where this process knows it to be, which its floor would hide.
+func (s *Segment) Advance(ctx context.Context, id uint64) error {
+	s.mu.Lock()
+	w, err := s.advance(id)
+	s.mu.Unlock()
+	if err == nil && w != nil {
+		_, err = s.await(ctx, w)
+	}
+	if err != nil { // an *Error
+		return err
+	}
+	return nil
+}
+
+// advance does what needs no waiting. The caller holds mu.
+func (s *Segment) advance(id uint64) (*waiter, *Error) {
+	if err := s.ended(); err != nil {
+		return nil, err
+	}
+	if id < s.high {
+		s.skip(id + 1)
+		return nil, nil
+	}
+	if id > s.cfg.Last || s.cfg.Last-id < s.cfg.MaxStep {
+		return nil, s.fail(TooHigh, fmt.Errorf("%d cannot be moved past: fewer than %d ids would be left below the greatest allowed, %d",
+			id, s.cfg.MaxStep, s.cfg.Last), "insert a lower id, or use explicit: keep")
+	}
+	s.skip(id + 1)
+	return s.enqueue(&waiter{past: id + 1}), nil
+}
+
+// skip drops what is held below id. The caller holds mu.
+func (s *Segment) skip(id uint64) {
+	if id <= s.past {
+		return
+	}
+	s.past = id
+	for b := s.head.Load(); b != nil; b = b.next {
+		b.skip(id)
+	}
+	s.prefetch()
+}
