@@ -41,10 +41,19 @@ func (d *decoder) checkRules(c *Config) {
 		if r.Gene != nil && d.has(path+"/gene/bits") && (r.Gene.Bits < 1 || r.Gene.Bits > 16) && !d.failedAt(d.vals[path+"/gene/bits"]) {
 			d.fail(d.vals[path+"/gene/bits"], "\"bits\" must be from 1 to 16, got %d", r.Gene.Bits)
 		}
+		d.checkAdvance(c, r, path)
 		d.checkRuleListeners(c, r, path)
 		if r.Schema != "" {
 			d.checkEarlier(c, i)
 		}
+	}
+}
+
+// checkAdvance refuses to move a source on that has no order to move in.
+func (d *decoder) checkAdvance(c *Config, r *Rule, path string) {
+	s := c.Source(r.Source)
+	if r.Explicit == ExplicitAdvance && s != nil && (s.UUIDv7 != nil || s.ObjectID != nil) {
+		d.fail(d.vals[path+"/explicit"], "\"explicit\" cannot be advance here: the ids of source %s are in no order that it could be moved along; use keep or reject", quote(r.Source))
 	}
 }
 
@@ -67,8 +76,7 @@ func (d *decoder) checkRuleListeners(c *Config, r *Rule, path string) {
 	}
 }
 
-// checkEarlier compares a rule with those before it: it must be able to apply, and
-// one table has one generated column for now.
+// checkEarlier compares a rule with those before it: it must be able to apply.
 func (d *decoder) checkEarlier(c *Config, i int) {
 	r, at := &c.Rules[i], d.vals[item("rules", i)+"/table"]
 	for j := range c.Rules[:i] {
@@ -76,19 +84,12 @@ func (d *decoder) checkEarlier(c *Config, i int) {
 		if e.Schema == "" || e.Column == "" || r.Column == "" || !e.overlaps(r, c.Listeners) {
 			continue
 		}
-		same := strings.EqualFold(e.Column, r.Column)
-		switch {
-		case same && covers(e.Schema, r.Schema) && covers(e.Table, r.Table) && e.everywhere(r, c.Listeners):
+		if strings.EqualFold(e.Column, r.Column) && covers(e.Schema, r.Schema) && covers(e.Table, r.Table) && e.everywhere(r, c.Listeners) {
 			d.fail(at, "this rule can never apply: the rule in line %d comes first and matches the same; remove one of them, or put the narrower first", e.Pos.Line)
-			return
-		case !same && r.exact() && e.Schema == r.Schema && e.Table == r.Table:
-			d.later(at, "a second generated column of %s.%s is not available yet (the first is in line %d): keep one rule for the table", r.Schema, r.Table, e.Pos.Line)
 			return
 		}
 	}
 }
-
-func (r *Rule) exact() bool { return !strings.ContainsAny(r.Schema+r.Table, "*?") }
 
 // overlaps reports whether some listener has both rules.
 func (r *Rule) overlaps(other *Rule, all []Listener) bool {

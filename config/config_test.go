@@ -51,6 +51,22 @@ func problems(t *testing.T, err error) Errors {
 	return list
 }
 
+// TestSeveralRulesOfOneTable holds that a table may have several columns with
+// ids, also of one source.
+func TestSeveralRulesOfOneTable(t *testing.T) {
+	c := parseOK(t, oneListener+`
+sources: {ids: {segment: {}}, flakes: {snowflake: {worker: 1}}}
+rules:
+  - {table: shop.orders, column: id, source: ids, explicit: advance, last_insert_id: packet}
+  - {table: shop.orders, column: event_id, source: ids}
+  - {table: "shop.*", column: flake, source: flakes, explicit: advance}
+`)
+	if len(c.Rules) != 3 || c.Rules[0].Explicit != ExplicitAdvance || c.Rules[0].LastInsertID != LastIDPacket ||
+		c.Rules[1].Explicit != ExplicitKeep || c.Rules[1].LastInsertID != LastIDServer {
+		t.Errorf("got %+v", c.Rules)
+	}
+}
+
 const oneListener = `listeners:
   - {name: a, listen: "127.0.0.1:3307", upstream: "127.0.0.1:3306"}
 `

@@ -4,28 +4,30 @@ package config
 const (
 	ExplicitKeep       = "keep"
 	ExplicitReject     = "reject"
-	ExplicitAdvance    = "advance" // not available yet
+	ExplicitAdvance    = "advance"
 	UnsupportedReject  = "reject"
 	UnsupportedForward = "forward"
 	LastIDServer       = "server"
-	LastIDPacket       = "packet" // not available yet
+	LastIDPacket       = "packet"
 	ModeEnforce        = "enforce"
 	ModeObserve        = "observe"
 )
 
-// Rule says which column of which tables gets its ids from which source.
+// Rule says which column of which tables gets its ids from which source. A
+// table may have rules for several columns; the first of them feeds the last
+// insert id.
 type Rule struct {
 	Pos          Pos      `yaml:"-"`
-	Schema       string   `yaml:"-"`                                            // left of the dot of table; * and ? are wildcards
-	Table        string   `yaml:"table,required"`                               // right of the dot; * and ? are wildcards
-	Column       string   `yaml:"column,required"`                              // the id column
-	Source       string   `yaml:"source,required"`                              // name of a source
-	Explicit     string   `yaml:"explicit" oneof:"keep|reject" later:"advance"` // an id the application wrote itself; default keep
-	Unsupported  string   `yaml:"unsupported" oneof:"reject|forward"`           // a statement that cannot be given ids; default reject
-	LastInsertID string   `yaml:"last_insert_id" oneof:"server" later:"packet"` // who keeps LAST_INSERT_ID(); default server
-	Mode         string   `yaml:"mode" oneof:"enforce|observe"`                 // observe: log and count, forward unchanged; default enforce
-	Gene         *Gene    `yaml:"gene" later:"all"`                             // default: none. Not available yet.
-	Listeners    []string `yaml:"listeners"`                                    // names; default (empty): all
+	Schema       string   `yaml:"-"`                                    // left of the dot of table; * and ? are wildcards
+	Table        string   `yaml:"table,required"`                       // right of the dot; * and ? are wildcards
+	Column       string   `yaml:"column,required"`                      // the id column
+	Source       string   `yaml:"source,required"`                      // name of a source
+	Explicit     string   `yaml:"explicit" oneof:"keep|reject|advance"` // an id the application wrote itself; default keep
+	Unsupported  string   `yaml:"unsupported" oneof:"reject|forward"`   // a statement that cannot be given ids; default reject
+	LastInsertID string   `yaml:"last_insert_id" oneof:"server|packet"` // packet: plain numbers, for a server without LAST_INSERT_ID(expr); default server
+	Mode         string   `yaml:"mode" oneof:"enforce|observe"`         // observe: log and count, forward unchanged; default enforce
+	Gene         *Gene    `yaml:"gene" later:"all"`                     // default: none. Not available yet.
+	Listeners    []string `yaml:"listeners"`                            // names; default (empty): all
 }
 
 // String is schema.table.column, as messages name a rule.

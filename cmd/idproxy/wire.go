@@ -42,11 +42,15 @@ func rulesOf(cfg *config.Config, listener string) []rewriter.Rule {
 		}
 		rule := rewriter.Rule{
 			Schema: r.Schema, Table: r.Table, Column: r.Column, Source: r.Source,
+			Packet:  r.LastInsertID == config.LastIDPacket,
 			Forward: r.Unsupported == config.UnsupportedForward,
 			Observe: r.Mode == config.ModeObserve,
 		}
-		if r.Explicit == config.ExplicitReject {
+		switch r.Explicit {
+		case config.ExplicitReject:
 			rule.Explicit = rewriter.Reject
+		case config.ExplicitAdvance:
+			rule.Explicit = rewriter.Advance
 		}
 		rules = append(rules, rule)
 	}
