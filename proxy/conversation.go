@@ -56,7 +56,7 @@ const (
 	touchInsert                     // an INSERT that is not ours: its reply shows whether LAST_INSERT_ID() changed
 	touchSettings                   // may change the tracked settings
 	touchTables                     // may change columns of tables
-	touchReset                      // COM_RESET_CONNECTION, COM_CHANGE_USER: when it succeeds the session is as new
+	touchReset                      // COM_RESET_CONNECTION: when it succeeds the session is as new
 	touchSchema                     // may change the default schema, to one its text does not tell
 	touchTemps                      // may drop or rename temporary tables
 )
@@ -170,14 +170,6 @@ func (c *conversation) sendLocked(p pending) {
 	}
 	p.age = c.state.age
 	c.pending.push(p)
-}
-
-// forgetSchema notes that a command may change the default schema to what
-// cannot be told.
-func (c *conversation) forgetSchema() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state.forget(knowSchema)
 }
 
 // first returns the oldest command whose reply has not ended.
@@ -303,7 +295,11 @@ func (c *conversation) apply(p *pending, o outcome) {
 	if p.touch&touchTemps != 0 {
 		s.makeTemporary("")
 	}
-	if p.touch&touchReset != 0 && !o.failed {
+	switch {
+	case o.failed:
+	case p.reply == replyAuth:
+		s.login()
+	case p.touch&touchReset != 0:
 		s.reset()
 	}
 	if !o.hasStatus {
@@ -313,14 +309,7 @@ func (c *conversation) apply(p *pending, o outcome) {
 	if o.status&mysql.SERVER_STATUS_DB_DROPPED != 0 {
 		s.forget(knowSchema)
 	}
-	backslash := o.status&mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED == 0
-	switch {
-	case s.unseen && backslash == s.mode.NoBackslashEscapes:
-		s.known &^= knowBackslash
-	case !s.unseen && c.pending.n == 0: // nothing behind it can change the mode any more
-		s.mode.NoBackslashEscapes = o.status&mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED != 0
-		s.known |= knowBackslash
-	}
+	s.seeStatus(o.status&mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED != 0)
 }
 
 // staleTable reports whether an error code says that the columns of a table

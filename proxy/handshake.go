@@ -62,23 +62,22 @@ func (s *session) handshake() error {
 	} else if s.l.UpstreamTLSMode == Required {
 		return s.refuse(errTLSRequired(), seq, offered)
 	}
-	s.begin(greeting, response, caps)
+	s.begin(greeting, caps)
 	wire.SetResponseCaps(payload, caps)
 	return s.write(wire.AppendPacket(nil, seq, payload))
 }
 
 // begin sets the session up for the capabilities both sides agreed on.
-func (s *session) begin(greeting *wire.Greeting, response *wire.Response, caps uint64) {
+func (s *session) begin(greeting *wire.Greeting, caps uint64) {
 	s.log = s.log.With("thread", greeting.ThreadID)
 	s.decider.log = s.log
 	s.c.caps, s.c.mariaDB = caps, greeting.MariaDB()
-	s.c.state.mode.MariaDB = s.c.mariaDB
+	s.c.state.mode.MariaDB, s.c.state.mode.Version = s.c.mariaDB, greeting.Number()
 	s.c.state.increment = 1
-	s.c.state.lastID.known = true
 	s.requests.multi = s.c.has(mysql.CLIENT_MULTI_STATEMENTS)
 	s.replies.mismatch = secure(s.client) != secure(s.server)
 	s.c.setPhase(phaseAuth)
-	s.c.send(pending{reply: replyAuth, job: &job{schema: []byte(response.Schema)}})
+	s.c.send(pending{reply: replyAuth})
 }
 
 // greet connects to the server and reads its greeting. When there is none, the

@@ -438,7 +438,7 @@ func (c *conversation) track(info []byte) {
 				s.known |= knowCharset
 			case "sql_mode":
 				s.learnSQLMode(string(value))
-				s.known |= knowQuotes | knowBackslash | knowZero
+				s.known |= knowMode
 			}
 		})
 	if !read {

@@ -190,9 +190,6 @@ func (m *requests) command(rest []byte, size int) verdict {
 		}
 		return m.execute()
 	}
-	if payload[0] == mysql.COM_CHANGE_USER && !whole {
-		return m.undecided(len(payload), size) // which schema it names must be known
-	}
 	if !whole && size <= maxNote {
 		return waitForIt
 	}
@@ -234,12 +231,7 @@ func (m *requests) other(payload []byte) verdict {
 		p.job = &job{schema: bytes.Clone(payload[1:])}
 	case mysql.COM_CHANGE_USER:
 		m.c.setPhase(phaseAuth)
-		p.touch = touchReset | touchSettings
-		if schema, ok := wire.ChangeUserSchema(payload, m.c.caps); ok {
-			p.job = &job{schema: []byte(schema)}
-		} else {
-			m.c.forgetSchema()
-		}
+		p.touch = touchSettings | touchSchema
 	case mysql.COM_RESET_CONNECTION:
 		p.touch = touchReset | touchSettings
 	case mysql.COM_DROP_DB, mysql.COM_CREATE_DB:

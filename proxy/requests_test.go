@@ -44,7 +44,7 @@ func TestStateEffects(t *testing.T) {
 		{name: "USE that fails", command: query("USE other"), reply: fails, lost: knowSchema},
 		{name: "COM_INIT_DB", command: command(append([]byte{2}, "other"...)...), reply: ok, schema: "other"},
 		{name: "COM_INIT_DB that fails", command: command(append([]byte{2}, "other"...)...), reply: fails, lost: knowSchema},
-		{name: "SET sql_mode", command: query("SET sql_mode = ''"), reply: ok, lost: knowSettings &^ knowBackslash, schema: "shop"},
+		{name: "SET sql_mode", command: query("SET sql_mode = ''"), reply: ok, lost: knowSettings, schema: "shop"},
 		{name: "SET NAMES that fails", command: query("SET NAMES gbk"), reply: fails, lost: knowSettings, schema: "shop"},
 		{name: "SET of a variable", command: query("SET @a = 1"), reply: ok, schema: "shop"},
 		{name: "SET autocommit", command: query("SET autocommit = 0"), reply: ok, schema: "shop"},
@@ -52,10 +52,9 @@ func TestStateEffects(t *testing.T) {
 		{name: "DDL", command: query("ALTER TABLE t ADD c INT"), reply: ok, schema: "shop", changed: true},
 		{name: "an error that speaks of columns", command: query("SELECT x FROM t"), reply: errPayload(testError(1054)), schema: "shop", changed: true},
 		{name: "a dropped schema", command: query("DROP DATABASE shop"), reply: okPayload(1, 0, mysql.SERVER_STATUS_DB_DROPPED), lost: knowSchema, changed: true},
-		{name: "COM_RESET_CONNECTION", command: command(0x1f), reply: ok, lost: knowSettings &^ knowBackslash, schema: "shop"},
-		{name: "COM_CHANGE_USER", command: command([]byte("\x11app\x00\x00other\x00\x2d\x00")...), reply: ok, lost: knowSettings &^ knowBackslash, schema: "other"},
-		{name: "COM_CHANGE_USER without a schema", command: command([]byte("\x11app\x00\x00\x00\x2d\x00")...), reply: ok, lost: knowSettings &^ knowBackslash, schema: ""},
-		{name: "COM_CHANGE_USER that cannot be read", command: command([]byte("\x11app")...), reply: ok, lost: knowSettings&^knowBackslash | knowSchema},
+		{name: "COM_RESET_CONNECTION", command: command(0x1f), reply: ok, lost: knowSettings, schema: "shop"},
+		{name: "COM_CHANGE_USER", command: command([]byte("\x11app\x00\x00other\x00\x2d\x00")...), reply: ok, lost: knowAll},
+		{name: "a status that does not agree", command: query("SELECT f()"), reply: okPayload(0, 0, mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED), lost: knowMode, schema: "shop"},
 		{name: "COM_DROP_DB", command: command(append([]byte{6}, "other"...)...), reply: ok, schema: "shop", changed: true},
 	}
 	for _, tt := range tests {
@@ -82,14 +81,14 @@ func TestStateEffects(t *testing.T) {
 	}
 }
 
-// The status bits and the session state information of replies are believed,
-// but not when a later command may have changed it all again.
+// The session state information of replies is believed, but not when a later
+// command may have changed it all again.
 func TestStateLearned(t *testing.T) {
 	const caps = uint64(mysql.CLIENT_SESSION_TRACK)
 	k := newTalk(t, caps, atOnce)
 	s := &k.c.state
-	k.exchange(query("SELECT 1"), okPayload(0, 0, mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED|mysql.SERVER_STATUS_IN_TRANS))
-	if !s.mode.NoBackslashEscapes || !s.inTrans || k.c.idle() {
+	k.exchange(query("SELECT 1"), okPayload(0, 0, mysql.SERVER_STATUS_IN_TRANS))
+	if !s.inTrans || k.c.idle() || s.known != knowAll {
 		t.Errorf("status bits: %+v", s)
 	}
 	k.exchange(query("SET NAMES sjis, sql_mode = 'ANSI_QUOTES'"), trackOK("\x01\x06\x05other\x00\x1a\x14character_set_client\x04sjis\x00\x15\x08sql_mode\x0bANSI_QUOTES"))
@@ -97,7 +96,7 @@ func TestStateLearned(t *testing.T) {
 		t.Errorf("tracked: schema %q, mode %+v, known %06b", s.schema, s.mode, s.known)
 	}
 	k.exchange(query("SELECT 1"), trackOK("\x01\x09"))
-	if s.known != knowBackslash { // by the status
+	if s.known != knowNothing {
 		t.Errorf("malformed tracking left %06b known", s.known)
 	}
 	k = newTalk(t, caps, atOnce)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -16,10 +17,12 @@ const (
 	knowQuotes                      // ANSI_QUOTES
 	knowBackslash                   // NO_BACKSLASH_ESCAPES
 	knowZero                        // NO_AUTO_VALUE_ON_ZERO
+	knowStrict                      // STRICT_TRANS_TABLES, STRICT_ALL_TABLES
 	knowCharset                     // character_set_client
 	knowNumbers                     // auto_increment_increment, max_allowed_packet
 	knowNothing   known = 0
-	knowSettings        = knowQuotes | knowBackslash | knowZero | knowCharset | knowNumbers
+	knowMode            = knowQuotes | knowBackslash | knowZero | knowStrict // sql_mode
+	knowSettings        = knowMode | knowCharset | knowNumbers
 	knowAll             = knowSchema | knowSettings
 )
 
@@ -31,14 +34,12 @@ type state struct {
 	age       uint32 // grows with every forgetting, so that a late reply does not restore what a later command changed
 	schema    []byte
 	mode      rewriter.Mode
+	strict    bool // sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES
 	increment uint64
 	maxPacket uint64
 	inTrans   bool
-	// unseen: a routine or the like has run. When it set sql_mode, its end
-	// restores that, but not the status flag for backslashes, which then says
-	// nothing about the session.
-	unseen bool
-	lastID lastID
+	unseen    bool // a routine or the like has run: what it did is not known
+	lastID    lastID
 	// temporary holds the keys of the tables that CREATE TEMPORARY TABLE made
 	// the session's own: their rules rest.
 	temporary map[string]struct{}
@@ -83,7 +84,7 @@ func (s *state) makeTemporary(name string) {
 	s.temporary = grown
 }
 
-// reset is what COM_RESET_CONNECTION and COM_CHANGE_USER leave behind.
+// reset is what COM_RESET_CONNECTION leaves behind.
 func (s *state) reset() {
 	s.forget(knowSettings)
 	s.lastID = lastID{known: true}
@@ -91,15 +92,36 @@ func (s *state) reset() {
 	s.preparedState, s.preparedLastID = false, false
 }
 
+// login is what a login and COM_CHANGE_USER leave behind. Nothing is certain
+// then, not even the schema that the client named: behind the reply the server
+// runs init_connect, which may have set sql_mode, chosen another schema, or
+// written a row with an AUTO_INCREMENT.
+func (s *state) login() {
+	s.reset()
+	s.forget(knowSchema)
+	s.lastID = lastID{}
+}
+
+// seeStatus compares what is known with the status flag of a reply that says
+// whether NO_BACKSLASH_ESCAPES is in sql_mode. The flag alone teaches nothing: a
+// function or trigger that sets sql_mode leaves it behind, while the end of that
+// function restores sql_mode itself; and a login's reply comes before
+// init_connect.
+func (s *state) seeStatus(noBackslash bool) {
+	if noBackslash != s.mode.NoBackslashEscapes {
+		s.known &^= knowMode // its age stays, or a probe could never teach better
+	}
+}
+
 // probeSQL asks for everything that known covers. All values are ASCII but the
 // schema's name, which arrives in character_set_results as names in statements
 // arrive in character_set_client: the two are set together by SET NAMES.
-const probeSQL = "SELECT @@sql_mode,@@character_set_client,DATABASE(),@@auto_increment_increment,@@max_allowed_packet,@@lower_case_table_names"
+const probeSQL = "SELECT @@sql_mode,@@character_set_client,DATABASE(),@@auto_increment_increment,@@max_allowed_packet,@@lower_case_table_names,LAST_INSERT_ID()"
 
 // learnProbe records the answer to probeSQL, asked when the state had the
 // given age. It returns lower_case_table_names != 0.
 func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
-	if len(row) != 6 {
+	if len(row) != 7 {
 		return false, false
 	}
 	for _, name := range row[:3] {
@@ -113,8 +135,12 @@ func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
 	var err1, err2 error
 	s.increment, err1 = strconv.ParseUint(string(row[3]), 10, 64)
 	s.maxPacket, err2 = strconv.ParseUint(string(row[4]), 10, 64)
-	if err1 != nil || err2 != nil || s.increment == 0 {
+	id, err3 := strconv.ParseUint(string(row[6]), 10, 64)
+	if errors.Join(err1, err2, err3) != nil || s.increment == 0 {
 		return false, false
+	}
+	if !s.lastID.known { // else it may be owed, and the server's not the right one
+		s.lastID = lastID{value: id, known: true}
 	}
 	if s.age == age {
 		s.known = knowAll
@@ -123,7 +149,7 @@ func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
 }
 
 func (s *state) learnSQLMode(modes string) {
-	s.mode.ANSIQuotes, s.mode.NoBackslashEscapes, s.mode.NoAutoValueOnZero = false, false, false
+	s.mode.ANSIQuotes, s.mode.NoBackslashEscapes, s.mode.NoAutoValueOnZero, s.strict = false, false, false, false
 	for name := range strings.SplitSeq(modes, ",") {
 		switch name {
 		case "ANSI_QUOTES":
@@ -132,6 +158,8 @@ func (s *state) learnSQLMode(modes string) {
 			s.mode.NoBackslashEscapes = true
 		case "NO_AUTO_VALUE_ON_ZERO":
 			s.mode.NoAutoValueOnZero = true
+		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES":
+			s.strict = true
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
@@ -83,6 +85,49 @@ func (g *Greeting) MariaDB() bool {
 	return bytes.Contains(bytes.ToLower([]byte(g.Version)), []byte("mariadb"))
 }
 
+// Number returns the server's version as version comments compare it: 101119
+// for MariaDB 10.11.19, 90704 for MySQL 9.7.4. It is 0 when the string does not
+// say that the server is one of the two: others read such comments in their
+// own ways.
+func (g *Greeting) Number() uint32 {
+	text := g.Version
+	if g.MariaDB() {
+		text = strings.TrimPrefix(text, "5.5.5-") // for replicas that took only one digit for the major version
+	}
+	number, build, _ := strings.Cut(text, "-")
+	parts := strings.Split(number, ".")
+	if len(parts) != 3 || !g.MariaDB() && !plainBuild(build) {
+		return 0
+	}
+	n := uint32(0)
+	for _, part := range parts {
+		v, err := strconv.ParseUint(part, 10, 8)
+		if err != nil || v > 99 {
+			return 0
+		}
+		n = n*100 + uint32(v)
+	}
+	return n
+}
+
+// plainBuild reports whether what follows the number in a version string is
+// what MySQL's own builds and their distributors write: numbers, log, debug and
+// the like.
+func plainBuild(build string) bool {
+	for word := range strings.SplitSeq(build, "-") {
+		word, _, _ = strings.Cut(word, ".")
+		if word == "" || '0' <= word[0] && word[0] <= '9' {
+			continue
+		}
+		switch word {
+		case "log", "debug", "commercial", "community", "enterprise", "cluster", "rds", "azure", "google":
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // Response is what the proxy reads of a HandshakeResponse41 or an SSLRequest,
 // which is the same packet cut off behind its fixed part.
 type Response struct {
@@ -157,20 +202,4 @@ func SetResponseCaps(payload []byte, caps uint64) {
 	if extended {
 		binary.LittleEndian.PutUint32(payload[extendedCapsInResponse:], uint32(caps>>32))
 	}
-}
-
-// ChangeUserSchema returns the schema named in a COM_CHANGE_USER payload.
-func ChangeUserSchema(payload []byte, caps uint64) (schema string, ok bool) {
-	r := NewReader(payload)
-	r.Uint8()
-	r.NulBytes() // user
-	if caps&uint64(mysql.CLIENT_SECURE_CONNECTION) != 0 {
-		r.Bytes(int(r.Uint8()))
-	} else {
-		r.NulBytes()
-	}
-	if r.Len() > 0 {
-		schema = string(cString(&r))
-	}
-	return schema, r.OK()
 }

@@ -142,26 +142,17 @@ func TestParseResponse(t *testing.T) {
 	}
 }
 
-func TestChangeUserSchema(t *testing.T) {
-	const secure = uint64(mysql.CLIENT_SECURE_CONNECTION)
-	tests := []struct {
-		in   string
-		caps uint64
-		want string
-		ok   bool
-	}{
-		{in: "\x11app\x00\x02ab" + "shop\x00\x2d\x00plugin\x00", caps: secure, want: "shop", ok: true},
-		{in: "\x11app\x00\x00\x00", caps: secure, want: "", ok: true},
-		{in: "\x11app\x00\x00shop", caps: secure, want: "shop", ok: true},
-		{in: "\x11app\x00hash\x00shop\x00", want: "shop", ok: true},
-		{in: "\x11app\x00\x00", caps: secure, want: "", ok: true},
-		{in: "\x11app", caps: secure},
-		{in: "\x11app\x00\x09ab", caps: secure},
-		{in: ""},
-	}
-	for _, tt := range tests {
-		if got, ok := ChangeUserSchema([]byte(tt.in), tt.caps); got != tt.want || ok != tt.ok {
-			t.Errorf("ChangeUserSchema(%q) = %q, %v; want %q, %v", tt.in, got, ok, tt.want, tt.ok)
+func TestNumber(t *testing.T) {
+	for in, want := range map[string]uint32{
+		"5.5.5-10.11.19-MariaDB-0+deb12u1": 101119, "11.4.2-MariaDB-log": 110402, "10.6.16-10-MariaDB-enterprise-log": 100616,
+		"9.7.4": 90704, "9.7.4-2": 90704, "8.0.32-0ubuntu0.22.04.2": 80032, "5.7.44-log": 50744, "8.0.36-28.1": 80036,
+		"8.0.33-google": 80033, "5.7.44-rds.20240408-log": 50744, "8.4.0-commercial": 80400,
+
+		"": 0, "x": 0, "8": 0, "8.0": 0, "8.0.x": 0, "8.0.100": 0, "8.0.1.2": 0, "8.0.-1": 0, "8.0.+1": 0, "300.0.1": 0,
+		"8.0.11-TiDB-v7.5.0": 0, "5.7.25-OceanBase-v4.2": 0, "8.0.30-Vitess": 0, "8.0.11 (ProxySQL)": 0, "5.5.5-x-MariaDB": 0,
+	} {
+		if got := (&Greeting{Version: in}).Number(); got != want {
+			t.Errorf("%q is version %d; want %d", in, got, want)
 		}
 	}
 }
@@ -217,7 +208,6 @@ func FuzzResponse(f *testing.F) {
 	f.Add(response(mariadbCaps, "app\x00", "\x00"), mariadbCaps, uint64(0))
 	f.Add(response(mysqlCaps|uint64(mysql.CLIENT_SSL)), mysqlCaps, mysqlCaps)
 	f.Fuzz(func(t *testing.T, in []byte, caps, tlsCaps uint64) {
-		_, _ = ChangeUserSchema(in, caps)
 		resp, err := ParseResponse(in, tlsCaps)
 		if err != nil {
 			return
