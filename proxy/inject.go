@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -121,44 +120,6 @@ func (s *session) probe() error {
 		}
 	}
 	return errors.New("the server's answer about its settings is not understood")
-}
-
-// describe asks for the columns of a table, by a prepared statement that is
-// never executed: it shows what the session itself would see.
-func (s *session) describe(n need) error {
-	s.c.mu.Lock()
-	unseen := s.c.state.unseen
-	s.c.mu.Unlock()
-	changes := s.l.tables.count()
-	payload := append([]byte{mysql.COM_STMT_PREPARE}, "SELECT * FROM "...)
-	payload = appendTable(payload, n.table)
-	packets, err := s.ask(wire.AppendPacket(nil, 0, payload), replyPrepare)
-	if err != nil {
-		return err
-	}
-	f := &facts{name: tableName(n.table.Schema, n.table.Table), at: time.Now(), changes: changes}
-	table, id, err := s.c.readColumns(packets)
-	f.table = table
-	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
-		f.err, err = refused, nil
-	} else if id != 0 {
-		if werr := s.write(wire.AppendPacket(nil, 0, []byte{mysql.COM_STMT_CLOSE, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})); werr != nil {
-			return werr
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("columns of %s: %w", f.name, err)
-	}
-	if f.err != nil {
-		s.held.denied, s.held.deniedKey = f, n.key
-		return nil
-	}
-	s.decider.keep(n.key, f, unseen)
-	return nil
-}
-
-func appendTable(dst []byte, t rewriter.Name) []byte {
-	return quoteName(append(quoteName(dst, t.Schema), '.'), t.Table)
 }
 
 // admit compares the greatest id in a column with its source.

@@ -421,17 +421,19 @@ func (d *decider) facts(st *statement, t rewriter.Name, rule *rewriter.Rule, cx 
 		}
 		return part{}, errFacts(rule, f.name, f.err)
 	}
-	at := f.table.Index(rule.Column)
+	column, _, ok := f.table.Column(rule.Column)
 	switch {
-	case at < 0 && rule.Exact():
+	case !ok && rule.Exact():
 		return part{}, errNoColumn(rule, f.name)
-	case at < 0:
+	case !ok && f.view:
+		return part{}, d.refuse(rule, t, "INSERT through a view without column "+rule.Column)
+	case !ok:
 		d.stats.NoColumn.Add(1)
 		return part{}, nil
-	case f.table.Columns[at].Max == 0:
+	case column.Max == 0:
 		return part{}, errColumnType(rule, f.name)
 	}
-	return part{rule: rule, facts: f, column: f.table.Columns[at]}, nil
+	return part{rule: rule, facts: f, column: column}, nil
 }
 
 // plan reads the INSERT and adds it to the parts of st.

@@ -1,10 +1,7 @@
 package proxy
 
 import (
-	"errors"
-	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +31,7 @@ type tables struct {
 type facts struct {
 	name  string // schema.table, for messages
 	table *rewriter.Table
+	view  bool           // it lacks a column that a rule names, and is a view
 	err   *mysql.MyError // why it said nothing
 	at    time.Time
 	// changes is that of the tables before the server was asked: what it says
@@ -134,55 +132,6 @@ func (t *tables) admit(column string) {
 	t.admitted[column] = true
 }
 
-// quoteName appends an identifier in backticks.
-func quoteName(dst, name []byte) []byte {
-	dst = append(dst, '`')
-	for _, b := range name {
-		if b == '`' {
-			dst = append(dst, '`')
-		}
-		dst = append(dst, b)
-	}
-	return append(dst, '`')
-}
-
-// readColumns reads the reply to a PREPARE of SELECT * FROM a table: visible
-// columns in order, nothing executed.
-func (c *conversation) readColumns(packets []byte) (*rewriter.Table, uint32, error) {
-	first, rest, err := nextPayload(packets)
-	if err != nil {
-		return nil, 0, err
-	}
-	if first[0] == wire.ErrByte {
-		return nil, 0, serverError(first)
-	}
-	p, ok := wire.ParsePrepared(first)
-	if !ok || !p.Definitions {
-		return nil, 0, fmt.Errorf("server sent no column definitions (resultset_metadata=NONE?)")
-	}
-	extended := c.caps&wire.MariaDBExtendedMetadata != 0
-	t := &rewriter.Table{}
-	for len(t.Columns) < int(p.Columns) {
-		var payload []byte
-		if payload, rest, err = nextPayload(rest); err != nil {
-			return nil, p.ID, err
-		}
-		col, ok := wire.ParseColumn(payload, extended)
-		if !ok {
-			return nil, p.ID, fmt.Errorf("column definition %d is malformed", len(t.Columns)+1)
-		}
-		if strings.IndexByte(col.Name, 0) >= 0 {
-			return nil, p.ID, errors.New("names arrive in a character set that is not understood; set character_set_results to utf8mb4")
-		}
-		t.Columns = append(t.Columns, rewriter.Column{
-			Name:          col.Name,
-			AutoIncrement: col.Flags&mysql.AUTO_INCREMENT_FLAG != 0,
-			Max:           maxID(col),
-		})
-	}
-	return t, p.ID, nil
-}
-
 // maxID returns the greatest id a column holds, 0 when it cannot hold ids.
 // Floating-point columns cannot: they lose digits above 2^53.
 func maxID(c wire.Column) uint64 {
@@ -247,13 +196,4 @@ func nines(digits int) uint64 {
 		n = n*10 + 9
 	}
 	return n
-}
-
-// tableName names a table in messages.
-func tableName(schema, table []byte) string {
-	var b strings.Builder
-	b.Write(schema)
-	b.WriteByte('.')
-	b.Write(table)
-	return b.String()
 }

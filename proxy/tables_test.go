@@ -98,7 +98,7 @@ func TestReadColumns(t *testing.T) {
 	id := columnPayload("id", columnType{code: mysql.MYSQL_TYPE_LONGLONG, flags: mysql.UNSIGNED_FLAG | mysql.AUTO_INCREMENT_FLAG, length: 20})
 	day := columnPayload("day", columnType{code: mysql.MYSQL_TYPE_DATE, length: 10})
 	prepared := []byte("\x00\x07\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00")
-	want := &rewriter.Table{Columns: []rewriter.Column{{Name: "id", AutoIncrement: true, Max: math.MaxUint64}, {Name: "day"}}}
+	want := &rewriter.Table{Columns: []rewriter.Column{{Name: "id", AutoIncrement: true, Max: math.MaxUint64, Default: true}, {Name: "day", Default: true}}}
 	tests := []struct {
 		name    string
 		in      []byte
@@ -128,6 +128,33 @@ func TestReadColumns(t *testing.T) {
 // says reports whether err is nil for "", and contains the text else.
 func says(err error, text string) bool {
 	return (err == nil) == (text == "") && (err == nil || strings.Contains(err.Error(), text))
+}
+
+// What a column definition says of text and defaults. The flags are those that
+// both servers send for such columns of tables and views.
+func TestReadColumnFlags(t *testing.T) {
+	const notNull, none = mysql.NOT_NULL_FLAG, noDefaultValue
+	tests := []struct {
+		name           string
+		in             columnType
+		text, byItself bool
+	}{
+		{name: "BIGINT PRIMARY KEY", in: columnType{code: mysql.MYSQL_TYPE_LONGLONG, flags: notNull | none | mysql.PRI_KEY_FLAG}},
+		{name: "BIGINT", in: columnType{code: mysql.MYSQL_TYPE_LONGLONG}, byItself: true},
+		{name: "BIGINT, default dropped", in: columnType{code: mysql.MYSQL_TYPE_LONGLONG, flags: none}, byItself: true},
+		{name: "BIGINT NOT NULL DEFAULT 0", in: columnType{code: mysql.MYSQL_TYPE_LONGLONG, flags: notNull}, byItself: true},
+		{name: "BIGINT AUTO_INCREMENT", in: columnType{code: mysql.MYSQL_TYPE_LONGLONG, flags: notNull | mysql.AUTO_INCREMENT_FLAG}, byItself: true},
+		{name: "CHAR(9) NOT NULL", in: columnType{code: mysql.MYSQL_TYPE_STRING, flags: notNull | none, length: 9}, text: true},
+		{name: "VARCHAR(9)", in: columnType{code: mysql.MYSQL_TYPE_VAR_STRING, length: 9}, text: true, byItself: true},
+		{name: "DECIMAL(30) NOT NULL", in: columnType{code: mysql.MYSQL_TYPE_NEWDECIMAL, flags: notNull | none, length: 31}},
+	}
+	for _, tt := range tests {
+		var c conversation
+		got, _, err := c.readColumns(frames([]byte("\x00\x07\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00"), columnPayload("id", tt.in)))
+		if err != nil || got.Columns[0].Text != tt.text || got.Columns[0].Default != tt.byItself {
+			t.Errorf("%s: %+v, %v; want text %v, default %v", tt.name, got, err, tt.text, tt.byItself)
+		}
+	}
 }
 
 func TestTextRows(t *testing.T) {
