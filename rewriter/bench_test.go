@@ -2,6 +2,7 @@ package rewriter
 
 import (
 	"fmt"
+	"math/rand"
 	"strings"
 	"testing"
 )
@@ -31,32 +32,89 @@ func BenchmarkPlan(b *testing.B) {
 	for _, rows := range []int{1, 100, 1000} {
 		for _, id := range []bool{false, true} {
 			b.Run(fmt.Sprintf("rows=%d/null=%v", rows, id), func(b *testing.B) {
-				text, ids, p := bulk(rows, id), [][]uint64{ids(rows)}, new(Plan)
-				s := statement(text)
-				var out []byte
-				b.SetBytes(int64(len(text)))
-				b.ReportAllocs()
-				for b.Loop() {
-					if err := p.Read(s); err != nil {
-						b.Fatal(err)
-					}
-					out = p.Append(out[:0], text, ids)
+				benchmarkPlan(b, bulk(rows, id), rows)
+			})
+		}
+	}
+}
+
+// kinds are rows as applications send them, of random lengths, for processors guess the even ones right.
+var kinds = []struct {
+	name, columns string
+	row           func(r *rand.Rand) string
+}{
+	{"short", "a,b,c,d,e", func(r *rand.Rand) string {
+		return fmt.Sprintf("%d,'%s',NULL,%d,'2026-01-%02d'", r.Intn(1e6), wordsOf(r, 1), r.Intn(10), 1+r.Intn(28))
+	}},
+	{"numbers", "a,b,c,d,e", func(r *rand.Rand) string {
+		return fmt.Sprintf("%d,%d,%d.%02d,-%d,%d", r.Intn(1e9), r.Intn(10), r.Intn(1e5), r.Intn(100), r.Intn(1000), r.Intn(1000))
+	}},
+	{"mixed", "a,b,c,d,e,f", func(r *rand.Rand) string {
+		mail := "NULL"
+		if r.Intn(2) == 0 {
+			mail = "'" + wordsOf(r, 1) + "@example.com'"
+		}
+		return fmt.Sprintf("%d, %d.%02d, %s, '%s', '2026-11-21 03:%02d:00', %d",
+			r.Intn(1e6), r.Intn(1000), r.Intn(100), mail, wordsOf(r, r.Intn(8)), r.Intn(60), r.Intn(2))
+	}},
+	{"json", "a,b", func(r *rand.Rand) string {
+		return fmt.Sprintf(`%d,'{\"user_id\":%d,\"event_name\":\"page_view\",\"ip\":\"10.0.%d.%d\",\"tags\":[\"a\",\"b\"]}'`,
+			r.Intn(1e6), r.Intn(1e6), r.Intn(256), r.Intn(256))
+	}},
+	{"hex", "a,b", func(r *rand.Rand) string {
+		return fmt.Sprintf("x'%016x%016x',0x%x", r.Uint64(), r.Uint64(), r.Uint64())
+	}},
+	{"calls", "a,b,c", func(r *rand.Rand) string {
+		return fmt.Sprintf("%d,NOW(),UNHEX('%016x')", r.Intn(1e6), r.Uint64())
+	}},
+}
+
+var vocabulary = strings.Fields(`lorem ipsum dolor sit amet the customer quantity of street gift wrapped and delivered on Monday by o\'clock it''s`)
+
+func wordsOf(r *rand.Rand, n int) string {
+	words := make([]string, n)
+	for i := range words {
+		words[i] = vocabulary[r.Intn(len(vocabulary))]
+	}
+	return strings.Join(words, " ")
+}
+
+func BenchmarkRows(b *testing.B) {
+	for _, kind := range kinds {
+		for _, rows := range []int{1, 100, 1000} {
+			b.Run(fmt.Sprintf("%s/%d", kind.name, rows), func(b *testing.B) {
+				r := rand.New(rand.NewSource(1))
+				text := []byte("INSERT INTO t (" + kind.columns + ") VALUES ")
+				text = fmt.Appendf(text, "(%s)", kind.row(r))
+				for range rows - 1 {
+					text = fmt.Appendf(text, ",(%s)", kind.row(r))
 				}
+				benchmarkPlan(b, text, rows)
 			})
 		}
 	}
 }
 
 func BenchmarkPlanBlob(b *testing.B) {
-	text := []byte("INSERT INTO t (a) VALUES ('" + strings.Repeat("blob of plain text, quoted once. ", 32<<10) + "')")
-	p, s := new(Plan), statement(text)
+	for name, part := range map[string]string{
+		"text": "blob of plain text, quoted once. ", "lines": "blob of plain text, in lines\\n", "binary": "\\0\x01\\'\xFF\xD8\x80\\Z\x7F!",
+	} {
+		b.Run(name, func(b *testing.B) {
+			benchmarkPlan(b, []byte("INSERT INTO t (a) VALUES ('"+strings.Repeat(part, 1<<20/len(part))+"')"), 1)
+		})
+	}
+}
+
+func benchmarkPlan(b *testing.B, text []byte, rows int) {
+	ids, p, s := [][]uint64{ids(rows)}, new(Plan), statement(text)
 	var out []byte
 	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
 	for b.Loop() {
 		if err := p.Read(s); err != nil {
 			b.Fatal(err)
 		}
-		out = p.Append(out[:0], text, [][]uint64{{77}})
+		out = p.Append(out[:0], text, ids)
 	}
 }
 

@@ -54,6 +54,7 @@ type planReader struct {
 	width int    // values per tuple
 	move  bool   // the id goes from its position to the end of list and tuples
 	last  value  // the id of the tuple read last
+	shape uint64 // what the tuple is made of, so far
 }
 
 func unsupported(form string) error { return &Unsupported{Form: form} }

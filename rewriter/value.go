@@ -22,17 +22,22 @@ const (
 // tuples reads the tuples and what follows the last.
 func (r *planReader) tuples() error {
 	for {
-		t := r.next()
-		if !r.punct(t, '(') {
+		if r.pos < len(r.text) && r.text[r.pos] == '(' {
+			r.pos++
+		} else if t := r.next(); !r.punct(t, '(') {
 			return r.unexpected(t)
 		}
-		end, err := r.tuple(t.end)
+		end, err := r.tuple(r.pos)
 		if err != nil {
 			return err
 		}
 		r.plan.Rows++
 		r.pos = end + 1
-		if t = r.next(); !r.punct(t, ',') {
+		if r.pos < len(r.text) && r.text[r.pos] == ',' {
+			r.pos++
+			continue
+		}
+		if t := r.next(); !r.punct(t, ',') {
 			return r.tail(t)
 		}
 	}
