@@ -93,9 +93,9 @@ func (s *state) reset() {
 }
 
 // login is what a login and COM_CHANGE_USER leave behind. Nothing is certain
-// then, not even the schema that the client named: behind the reply the server
-// runs init_connect, which may have set sql_mode, chosen another schema, or
-// written a row with an AUTO_INCREMENT.
+// then, not even the schema that the client named: behind the reply to a login
+// the server runs init_connect, which may set sql_mode, choose another schema,
+// or write a row with an AUTO_INCREMENT.
 func (s *state) login() {
 	s.reset()
 	s.forget(knowSchema)
