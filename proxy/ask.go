@@ -34,41 +34,49 @@ func serverError(payload []byte) *mysql.MyError {
 }
 
 // textRows reads a text result set from whole frames. NULL is nil.
-func textRows(frames []byte, deprecateEOF bool) (rows [][][]byte, err error) {
+func (c *conversation) textRows(frames []byte) (rows [][][]byte, err error) {
+	_, rows, err = c.textResult(frames)
+	return rows, err
+}
+
+// textResult reads a text result set from whole frames: the definitions of its
+// columns, each a payload, and its rows. NULL is nil.
+func (c *conversation) textResult(frames []byte) (definitions [][]byte, rows [][][]byte, err error) {
 	payload, rest, err := nextPayload(frames)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if payload[0] == wire.ErrByte {
-		return nil, serverError(payload)
+		return nil, nil, serverError(payload)
 	}
 	r := wire.NewReader(payload)
-	columns := r.Lenenc()
-	skip := columns
-	if !deprecateEOF {
-		skip++
+	for range r.Lenenc() {
+		if payload, rest, err = nextPayload(rest); err != nil {
+			return nil, nil, err
+		}
+		definitions = append(definitions, payload)
 	}
-	for range skip {
+	if !c.has(mysql.CLIENT_DEPRECATE_EOF) {
 		if _, rest, err = nextPayload(rest); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	for {
 		if payload, rest, err = nextPayload(rest); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		switch {
 		case payload[0] == wire.ErrByte:
-			return nil, serverError(payload)
+			return nil, nil, serverError(payload)
 		case payload[0] == wire.EOFByte && len(payload) < wire.MaxPayload:
-			return rows, nil
+			return definitions, rows, nil
 		}
 		r = wire.NewReader(payload)
 		var row [][]byte
-		for range columns {
+		for range definitions {
 			v, null := r.Value()
 			if !r.OK() {
-				return nil, errAnswerCut
+				return nil, nil, errAnswerCut
 			}
 			if null {
 				v = nil

@@ -28,12 +28,27 @@ type conversation struct {
 	pending queue
 	state   state
 	settled chan struct{} // when set, closed once pending is empty
+	// Of the reply that ended last: whether it was an ERR, and its last sequence
+	// number.
+	failed bool
+	seq    byte
+	kept   []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
+	infile chan struct{} // holds a token when the server asked for a file
 	// tablesChanged is called when columns of tables may have changed.
 	tablesChanged func()
 }
 
-func (c *conversation) phase() phase     { return phase(c.now.Load()) }
-func (c *conversation) setPhase(p phase) { c.now.Store(uint32(p)) }
+func (c *conversation) phase() phase { return phase(c.now.Load()) }
+func (c *conversation) setPhase(p phase) {
+	c.now.Store(uint32(p))
+	if p == phaseInfile {
+		select {
+		case c.infile <- struct{}{}:
+		default:
+		}
+	}
+}
+
 func (c *conversation) has(flag uint32) bool {
 	return c.caps&uint64(flag) != 0
 }
@@ -43,6 +58,7 @@ func (c *conversation) has(flag uint32) bool {
 type pending struct {
 	reply    replyKind
 	seqDelta byte // frames added to the command: taken off the reply's sequence numbers
+	more     bool // another piece of the same text follows: the reply ends in SERVER_MORE_RESULTS_EXISTS
 	touch    touch
 	age      uint32 // of the state when the command was sent
 	job      *job   // nil for nearly all that is forwarded
@@ -70,6 +86,8 @@ type job struct {
 	schema  []byte   // not nil: the default schema once the command succeeds
 	temps   []temp   // temporary tables made, and forgotten
 	answer  *answer  // who waits for a hidden reply
+	// withheld is set when the reply has ended with a question left.
+	withheld *withheld
 }
 
 // temp is a temporary table that one result of a command makes.
@@ -87,19 +105,6 @@ const (
 	hiddenLastID        // SELECT LAST_INSERT_ID(), pipelined before an INSERT
 	hiddenPay           // DO LAST_INSERT_ID(n), pipelined before a reader
 )
-
-// expect is what the OK packet of one INSERT must show. The insert id is
-// always compared and patched when it differs: a trigger makes the server send
-// 0, and explicit ids on a column without AUTO_INCREMENT send 0 too.
-type expect struct {
-	result   int    // which result of the command it is, from 0
-	insertID uint64 // what a native AUTO_INCREMENT column would have sent
-	// generated: the ids came from a source, so LAST_INSERT_ID() is insertID
-	// after success, and owed its old value after failure.
-	generated bool
-	lastID    uint64 // last of the generated ids, for messages
-	table     string
-}
 
 // answer receives a hidden reply.
 type answer struct {
@@ -231,6 +236,53 @@ func (c *conversation) crowded() bool {
 	return c.pending.n >= maxPending
 }
 
+// lastReply says how the reply ended that ended last.
+func (c *conversation) lastReply() (failed bool, seq byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed, c.seq
+}
+
+// keepWarnings keeps the reply to SHOW WARNINGS for a client that may send that
+// next.
+func (c *conversation) keepWarnings(reply []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept = reply
+}
+
+// keptWarnings returns the reply to a text that the server could not answer any
+// more, nil when it can.
+func (c *conversation) keptWarnings(sql []byte) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !isShowWarnings(sql) {
+		return nil
+	}
+	return c.kept
+}
+
+// settle notes what became of LAST_INSERT_ID().
+func (c *conversation) settle(n native) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settleLocked(n.last, n.lastID)
+}
+
+func (c *conversation) settleLocked(effect lastEffect, value uint64) {
+	id := &c.state.lastID
+	switch effect {
+	case lastIs:
+		*id = lastID{value: value, known: true}
+	case lastMustBe:
+		*id = lastID{value: value, known: true, owed: true}
+	case lastMustStay:
+		id.owed = id.known
+	case lastUnknown:
+		*id = lastID{}
+	}
+}
+
 // answerable reports whether a reply made here may be written at once, which
 // is when nothing is pending; else it is queued behind what is.
 func (c *conversation) answerable(local []byte) bool {
@@ -246,6 +298,7 @@ func (c *conversation) answerable(local []byte) bool {
 // outcome is how a reply ended.
 type outcome struct {
 	failed    bool // ERR
+	seq       byte // sequence number of its last packet
 	result    int  // results that ended well before it
 	code      uint16
 	okSeen    bool // an OK packet ended it, not rows
@@ -261,6 +314,7 @@ func (c *conversation) finish(p *pending, o outcome) (due []byte) {
 	defer c.mu.Unlock()
 	c.pending.pop()
 	c.apply(p, o)
+	c.failed, c.seq = o.failed, o.seq
 	for c.pending.n > 0 {
 		j := c.pending.at(0).job
 		if j == nil || j.local == nil {

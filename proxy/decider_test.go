@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,7 +32,7 @@ func newDeciding(rules ...rewriter.Rule) *deciding {
 	x := &deciding{d: newDecider(c, rules), c: c}
 	x.d.tables.setFold(false)
 	id := rewriter.Column{Name: "id", Max: 1<<63 - 1}
-	x.facts("shop", "orders", nil, id, rewriter.Column{Name: "a"}, rewriter.Column{Name: "b"})
+	x.facts("shop", "orders", nil, id, rewriter.Column{Name: "a"}, rewriter.Column{Name: "b", Max: 1<<31 - 1})
 	x.facts("shop", "narrow", nil, rewriter.Column{Name: "id"}, rewriter.Column{Name: "a"})
 	x.facts("shop", "log_a", nil, rewriter.Column{Name: "a"})
 	x.facts("shop", "gone", &mysql.MyError{Code: mysql.ER_NO_SUCH_TABLE, State: "42S02", Message: "no table"})
@@ -46,6 +47,7 @@ func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns .
 	}
 	x.d.tables.put(schema+"\x00"+table, f)
 	x.d.tables.admit(f.name + ".id s")
+	x.d.tables.admit(f.name + ".b s")
 }
 
 // on decides on a command and says how, in a word or two.
@@ -68,17 +70,25 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 	case needTable:
 		return fmt.Sprintf("need table %s.%s", n.table.Schema, n.table.Table)
 	case needMax:
-		return fmt.Sprintf("need max %s.%s.%s", n.table.Schema, n.table.Table, n.part.column.Name)
+		return fmt.Sprintf("need max %s.%s.%s", n.column.table.Schema, n.column.table.Table, n.column.column.Name)
 	}
 	var parts []string
 	for i := range x.st.parts {
 		p := &x.st.parts[i]
-		parts = append(parts, fmt.Sprintf("%d of %s in result %d", x.st.plans[i].Columns[0].Generated, p.facts.name, p.result))
+		filled := ""
+		for _, c := range x.st.plans[i].Columns {
+			filled += fmt.Sprintf("%d ", c.Generated)
+		}
+		parts = append(parts, fmt.Sprintf("%sof %s in result %d", filled, p.facts.name, p.result))
 	}
-	if parts == nil {
-		return "forward"
+	what := "forward"
+	if parts != nil {
+		what = "fill " + strings.Join(parts, ", ")
 	}
-	return "fill " + strings.Join(parts, ", ")
+	if x.st.rest > 0 {
+		what += "; then " + string(bytes.TrimSpace(x.st.text[x.st.rest:]))
+	}
+	return what
 }
 
 func TestDecide(t *testing.T) {
@@ -136,10 +146,14 @@ func TestDecide(t *testing.T) {
 		{name: "without multi-statements the server refuses", text: insert + "; " + insert, want: "error 1235"},
 		{name: "behind SELECT", text: "SELECT 1; " + insert, multi: true, want: "fill 1 of shop.orders in result 1"},
 		{name: "behind USE", text: "USE other; " + insert + "; USE shop; " + insert, multi: true, want: "fill 1 of shop.orders in result 3"},
-		{name: "behind SET", text: "SET sql_mode = ''; " + insert, multi: true, want: "error 1235", says: "behind SET"},
+		{name: "behind SET", text: "SET sql_mode = ''; " + insert, multi: true, want: "forward; then " + insert},
 		{name: "behind SET of a variable", text: "SET @a = 1; " + insert, multi: true, want: "fill 1 of shop.orders in result 1"},
-		{name: "behind CALL", text: "CALL p(); " + insert, multi: true, want: "error 1235", says: "CALL"},
-		{name: "behind DDL", text: "CREATE TABLE t (id INT); " + insert, multi: true, want: "error 1235", says: "behind DDL"},
+		{name: "behind CALL", text: "CALL p(); " + insert, multi: true, want: "forward; then " + insert},
+		{name: "behind DDL", text: "CREATE TABLE t (id INT); " + insert, multi: true, want: "forward; then " + insert},
+		{name: "behind SET, nothing that writes", text: "SET sql_mode = ''; SELECT 1", multi: true, want: "forward"},
+		{name: "behind SET, what reads otherwise then", text: "SET sql_mode = ''; SELECT \"; " + insert + "; \"", multi: true, want: "forward; then SELECT \"; " + insert + "; \""},
+		{name: "behind SET and another", text: insert + ";SET sql_mode = ''; SELECT 1;" + insert, multi: true, want: "fill 1 of shop.orders in result 0; then SELECT 1;" + insert},
+		{name: "behind DDL, elsewhere", text: "CREATE TABLE t (id INT); INSERT INTO other VALUES (1)", multi: true, want: "forward"},
 		{name: "before DDL", text: insert + "; DROP TABLE t", multi: true, want: "fill 1 of shop.orders in result 0"},
 		{name: "several statements wait for what is pending", text: "SELECT 1; SELECT 2", multi: true, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
 		{name: "a reader waits for what is pending", text: "INSERT INTO orders (a) VALUES (LAST_INSERT_ID())", setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
@@ -220,7 +234,7 @@ func TestDecideRules(t *testing.T) {
 		{name: "the named column is missing", text: "INSERT INTO log_a (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table = "log_a" })}, want: "error 1054"},
 		{
 			name: "two columns of one table", text: "INSERT INTO orders (a) VALUES (1)",
-			rules: []rewriter.Rule{orders, with(func(r *rewriter.Rule) { r.Column = "b" })}, want: "error 1235",
+			rules: []rewriter.Rule{orders, with(func(r *rewriter.Rule) { r.Column = "b" })}, want: "fill 1 1 of shop.orders in result 0",
 		},
 	}
 	for _, tt := range tests {

@@ -75,6 +75,10 @@ func errExplicit(rule *rewriter.Rule) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)
 }
 
+func errNoNumber(rule *rewriter.Rule) *mysql.MyError {
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: advance, and the statement gives column %s a value that is no whole number the source could be moved past; nothing was sent", rule, rule.Column)
+}
+
 func errNoColumn(rule *rewriter.Rule, table string) *mysql.MyError {
 	return clientError(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s' in table %s, which idproxy rule %s names; correct the rule's column", rule.Column, table, rule)
 }
@@ -105,8 +109,8 @@ func errUndecided(cause error) *mysql.MyError {
 func errLost(inserts []expect) *mysql.MyError {
 	msg := "Lost connection to MySQL server during query"
 	for _, e := range inserts {
-		if e.generated {
-			msg += fmt.Sprintf("; ids %d to %d were assigned in %s: look them up before you retry", e.insertID, e.lastID, e.table)
+		for _, a := range e.assigned {
+			msg += fmt.Sprintf("; ids %d to %d were assigned in %s: look them up before you retry", a.first, a.last, a.column)
 		}
 	}
 	return clientError(2013, "08S01", "%s", msg)

@@ -45,6 +45,8 @@ type replies struct {
 	result int    // number of the result within the reply
 	more   uint16 // SERVER_MORE_RESULTS_EXISTS where only the EOF behind the definitions says so: OUT parameters
 	count  int    // packets left in stepCount
+	rowsIn int    // rows of the result so far, less its column definitions; counted only where a job wants it
+	hold   bool   // the packet is withheld from the client
 
 	left    int  // bytes left of the current frame
 	cont    bool // the next frame continues the packet
@@ -109,12 +111,16 @@ func (m *replies) rows(in []byte, i int) int {
 // body passes over the bytes of a packet whose fate is decided.
 func (m *replies) body(in []byte, i int) int {
 	k := min(m.left, len(in)-i)
-	if m.cur.job != nil && m.cur.job.hidden != notHidden {
-		if a := m.cur.job.answer; a != nil {
-			a.take(in[i : i+k])
+	switch j := m.cur.job; {
+	case j != nil && j.hidden != notHidden:
+		if j.answer != nil {
+			j.answer.take(in[i : i+k])
 		}
 		m.drop(in, i, k)
-	} else {
+	case m.hold:
+		j.withheld.frame = append(j.withheld.frame, in[i:i+k]...)
+		m.drop(in, i, k)
+	default:
 		m.forward = m.active
 	}
 	i += k
@@ -141,7 +147,7 @@ func (m *replies) finish(in []byte, i int) {
 			defer close(j.answer.done)
 		}
 	}
-	m.end.result = m.result
+	m.end.result, m.hold = m.result, false
 	due := m.c.finish(&m.cur, m.end)
 	if len(due) > 0 {
 		m.out = append(append(m.out, in[m.from:i]...), due...)
@@ -159,6 +165,7 @@ func (m *replies) packet(in []byte, i int) (next int, ok bool) {
 	n := wire.PayloadLen(in[i:])
 	if m.cont {
 		in[i+3] -= m.cur.seqDelta
+		m.end.seq = in[i+3]
 		m.cont = n == wire.MaxPayload
 		m.left = wire.HeaderLen + n
 		return i, true
@@ -171,14 +178,18 @@ func (m *replies) packet(in []byte, i int) (next int, ok bool) {
 	if n > 0 && len(payload) > 0 && !m.decides(payload[0], n) {
 		want = 1
 	}
-	if m.mismatch && m.cur.reply == replyAuth {
+	switch {
+	case m.mismatch && m.cur.reply == replyAuth:
 		want = min(n, maxBridged)
+	case want > 1 && m.cur.job != nil && m.cur.job.inserts != nil:
+		want = min(n, maxInfo)
 	}
 	if len(payload) < want {
 		return i, false
 	}
 	payload = payload[:min(n, len(payload))]
 	in[i+3] -= m.cur.seqDelta
+	m.end.seq = in[i+3]
 	m.left = wire.HeaderLen + n
 	m.cont = n == wire.MaxPayload
 	if patched, used := m.judge(payload, n); patched != nil {
@@ -258,58 +269,6 @@ func (m *replies) judge(payload []byte, n int) (patched []byte, used int) {
 	return nil, 0
 }
 
-func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) {
-	switch {
-	case payload[0] == wire.ErrByte:
-		m.fail(payload)
-	case m.step == stepFirst:
-		switch payload[0] {
-		case wire.OKByte:
-			return m.resultOK(payload, n)
-		case wire.InfileByte:
-			m.c.setPhase(phaseInfile)
-		default:
-			m.step = stepDefs
-			if m.c.has(mysql.CLIENT_DEPRECATE_EOF) {
-				m.step = stepRows
-			}
-		}
-	case payload[0] == wire.EOFByte && (n < 9 || m.c.has(mysql.CLIENT_DEPRECATE_EOF) && n < wire.MaxPayload):
-		m.endOfRows(payload)
-	}
-	return nil, 0
-}
-
-// endOfRows handles an EOF, or the OK in its place, behind definitions or
-// rows.
-func (m *replies) endOfRows(payload []byte) {
-	status, ok := wire.ParseEOF(payload)
-	if !ok {
-		m.ending = true
-		return
-	}
-	if m.step == stepDefs && status&mysql.SERVER_STATUS_CURSOR_EXISTS == 0 {
-		m.step = stepRows
-		m.more = 0
-		if status&mysql.SERVER_PS_OUT_PARAMS != 0 {
-			m.more = status & mysql.SERVER_MORE_RESULTS_EXISTS
-		}
-		return
-	}
-	if m.step == stepRows {
-		status |= m.more
-	}
-	m.more = 0
-	m.end.okSeen, m.end.status, m.end.hasStatus = false, status, true
-	m.nextResult(status)
-}
-
-func (m *replies) nextResult(status uint16) {
-	m.step = stepFirst
-	m.result++
-	m.ending = status&mysql.SERVER_MORE_RESULTS_EXISTS == 0
-}
-
 func (m *replies) judgeRows(payload []byte, n int) {
 	switch {
 	case payload[0] == wire.ErrByte:
@@ -386,19 +345,9 @@ func (m *replies) fail(payload []byte) {
 	if m.cur.job == nil {
 		return
 	}
-	for _, e := range m.cur.job.inserts {
-		if e.result == m.result && e.generated {
-			m.c.oweLastID()
-		}
+	if e := m.cur.job.expected(m.result); e != nil {
+		m.c.settle(native{last: e.failed()})
 	}
-}
-
-// oweLastID notes that an INSERT with generated ids failed: the server may
-// have moved LAST_INSERT_ID(), where a native column would not have.
-func (c *conversation) oweLastID() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state.lastID.owed = c.state.lastID.known
 }
 
 // ok reads an OK packet for what it says of the session.
@@ -446,50 +395,13 @@ func (c *conversation) track(info []byte) {
 	}
 }
 
-// resultOK handles an OK packet that is a result, and compares its insert id
-// with what a native column would have shown.
-func (m *replies) resultOK(payload []byte, n int) (patched []byte, used int) {
-	ok, valid := m.ok(payload, n)
-	if !valid {
-		m.ending = true
-		return nil, 0
-	}
-	result := m.result
-	m.nextResult(ok.Status)
-	if m.cur.job == nil {
-		return nil, 0
-	}
-	for _, e := range m.cur.job.inserts {
-		if e.result != result {
-			continue
-		}
-		if e.generated {
-			m.c.learnLastID(e.insertID)
-		}
-		if want := e.native(ok.AffectedRows); want != ok.InsertID {
-			return ok.AppendPrefixWithInsertID(nil, payload, want)
-		}
-	}
-	return nil, 0
-}
-
-// native returns the insert id a native column would have shown.
-func (e *expect) native(affected uint64) uint64 {
-	if affected == 0 {
-		return 0
-	}
-	return e.insertID
-}
-
 func (c *conversation) learnLastID(id uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state.lastID = lastID{value: id, known: true}
+	c.settle(native{last: lastIs, lastID: id})
 }
 
 // learnHiddenLastID reads the answer to SELECT LAST_INSERT_ID().
 func (c *conversation) learnHiddenLastID(packets []byte) {
-	rows, err := textRows(packets, c.has(mysql.CLIENT_DEPRECATE_EOF))
+	rows, err := c.textRows(packets)
 	if err != nil || len(rows) != 1 || len(rows[0]) != 1 {
 		return
 	}

@@ -24,6 +24,16 @@ func (k *talk) sent(p pending) { k.c.send(p) }
 
 func insertJob(inserts ...expect) *job { return &job{inserts: inserts} }
 
+// generated expects that a statement gave its rows ids of which id is the first.
+func generated(result int, id uint64) expect {
+	return expect{result: result, form: formInline, rows: 2, generated: 2, first: id, last: id + 1}
+}
+
+// explicit expects that a statement brought its own ids, the last of them id.
+func explicit(result int, id uint64) expect {
+	return expect{result: result, form: formInline, rows: 1, explicit: id, hasExplicit: true}
+}
+
 // The insert id of an injected INSERT is compared with the native one, and the
 // packet grows or shrinks with it.
 func TestInsertIDPatched(t *testing.T) {
@@ -48,7 +58,7 @@ func TestInsertIDPatched(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
-				k.sent(pending{reply: replyResult, job: insertJob(expect{insertID: tt.expected, generated: true})})
+				k.sent(pending{reply: replyResult, job: insertJob(generated(0, tt.expected))})
 				k.sent(pending{reply: replyOne})
 				tail := "\x07Records"
 				k.fromServer(packet(1, append(okPayload(tt.affected, tt.server, 2), tail...)))
@@ -69,7 +79,7 @@ func TestInsertIDPatchedByResult(t *testing.T) {
 	const more = mysql.SERVER_MORE_RESULTS_EXISTS
 	eachWay(t, 0, func(k *talk) {
 		k.sent(pending{reply: replyResult, job: insertJob(
-			expect{result: 1, insertID: 300, generated: true}, expect{result: 3, insertID: 9})})
+			generated(1, 300), explicit(3, 9))})
 		k.fromServer(packet(1, okPayload(1, 5, more)))
 		k.fromServer(packet(2, okPayload(2, 0, more)))
 		k.fromServer(packet(3, []byte{1}))
@@ -105,7 +115,7 @@ func TestHiddenReplies(t *testing.T) {
 		k.sent(pending{reply: replyResult, job: &job{hidden: hiddenAsk, answer: asked}})
 		k.sent(pending{reply: replyResult, job: &job{hidden: hiddenPay}})
 		k.sent(pending{reply: replyResult, job: &job{hidden: hiddenLastID, answer: &answer{}}})
-		k.sent(pending{reply: replyResult, job: insertJob(expect{insertID: 300, generated: true})})
+		k.sent(pending{reply: replyResult, job: insertJob(generated(0, 300))})
 		k.c.state.lastID = lastID{value: 42, known: true, owed: true}
 		k.fromServer(packet(1, okPayload(0, 0, 2)))
 		k.fromServer(rowset)
@@ -148,7 +158,7 @@ func TestHiddenReplyBounded(t *testing.T) {
 	if len(a.packets) > maxAnswer || cap(a.packets) > 2*maxAnswer {
 		t.Errorf("answer of %d bytes; at most %d are kept", len(a.packets), maxAnswer)
 	}
-	if rows, err := textRows(a.packets, false); err == nil {
+	if rows, err := k.c.textRows(a.packets); err == nil {
 		t.Errorf("%d rows read from a part of the answer", len(rows))
 	}
 	if len(k.toClient) != 0 {
@@ -172,7 +182,7 @@ func TestSequenceDelta(t *testing.T) {
 	for way, cut := range map[string]cutter{"at once": atOnce, "byte by byte": byteByByte, "randomly": randomly(3)} {
 		t.Run(way, func(t *testing.T) {
 			k := newTalk(t, 0, cut)
-			k.sent(pending{reply: replyResult, seqDelta: 1, job: insertJob(expect{insertID: 70000, generated: true})})
+			k.sent(pending{reply: replyResult, seqDelta: 1, job: insertJob(generated(0, 70000))})
 			k.sent(pending{reply: replyResult, seqDelta: 1})
 			k.sent(pending{reply: replyOne})
 			var server, want []byte

@@ -254,6 +254,7 @@ func (m *requests) other(payload []byte) verdict {
 func (m *requests) execute() verdict {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
+	m.c.kept = nil
 	p := pending{reply: replyResult}
 	if m.c.state.preparedState {
 		p.touch |= touchAll
@@ -272,6 +273,7 @@ func (m *requests) execute() verdict {
 func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
+	m.c.kept = nil
 	head, more := rewriter.ReadHead(sql, m.c.state.mode)
 	if more && !whole {
 		return m.undecided(len(sql), size)
@@ -316,6 +318,12 @@ func (m *requests) query(payload []byte, size int, whole bool) verdict {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	s := &m.c.state
+	if m.c.kept != nil {
+		if whole && isShowWarnings(sql) {
+			return holdIt
+		}
+		m.c.kept = nil
+	}
 	head, more := rewriter.ReadHead(sql, s.mode)
 	if !whole && more && !m.multi {
 		return m.undecided(len(payload), size)

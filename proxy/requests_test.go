@@ -121,8 +121,8 @@ func TestStateLearned(t *testing.T) {
 // Whether LAST_INSERT_ID() is known, and owed, after a reply.
 func TestLastID(t *testing.T) {
 	ok := okPayload(1, 0, 2)
-	ours := &job{inserts: []expect{{insertID: 70, generated: true, lastID: 71}}}
-	explicit := &job{inserts: []expect{{insertID: 9}}}
+	ours := insertJob(generated(0, 70))
+	own := insertJob(explicit(0, 9))
 	tests := []struct {
 		name  string
 		sent  pending
@@ -132,8 +132,8 @@ func TestLastID(t *testing.T) {
 		{name: "SELECT", sent: pending{reply: replyResult}, reply: ok, want: lastID{value: 5, known: true}},
 		{name: "ours", sent: pending{reply: replyResult, job: ours}, reply: okPayload(2, 70, 2), want: lastID{value: 70, known: true}},
 		{name: "ours fails", sent: pending{reply: replyResult, job: ours}, reply: errPayload(testError(1062)), want: lastID{value: 5, known: true, owed: true}},
-		{name: "an explicit id", sent: pending{reply: replyResult, job: explicit}, reply: ok, want: lastID{value: 5, known: true}},
-		{name: "an explicit id fails", sent: pending{reply: replyResult, job: explicit}, reply: errPayload(testError(1062)), want: lastID{value: 5, known: true}},
+		{name: "an explicit id", sent: pending{reply: replyResult, job: own}, reply: ok, want: lastID{value: 5, known: true}},
+		{name: "an explicit id fails", sent: pending{reply: replyResult, job: own}, reply: errPayload(testError(1062)), want: lastID{value: 5, known: true}},
 		{name: "another INSERT that generated", sent: pending{reply: replyResult, touch: touchInsert}, reply: okPayload(1, 8, 2)},
 		{name: "another INSERT that did not", sent: pending{reply: replyResult, touch: touchInsert}, reply: ok, want: lastID{value: 5, known: true}},
 		{name: "another INSERT that fails", sent: pending{reply: replyResult, touch: touchInsert}, reply: errPayload(testError(1062))},

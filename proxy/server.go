@@ -264,7 +264,7 @@ func (l *listener) newSession(conn net.Conn) *session {
 		started: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.c.tablesChanged = l.tables.forget
+	s.c.tablesChanged, s.c.infile = l.tables.forget, make(chan struct{}, 1)
 	s.requests = requests{c: &s.c, rules: l.ruleBook, limit: l.srv.settings().Statement}
 	s.replies = replies{c: &s.c}
 	s.decider = decider{c: &s.c, tables: l.tables, rules: l.ruleBook, log: s.log, stats: &l.srv.Stats}

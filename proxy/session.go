@@ -39,6 +39,8 @@ type session struct {
 	replies  replies
 	decider  decider
 	held     *statement // while it is decided on
+	in       *inlet     // from the client; toServer's
+	holding  int        // bytes at its front that are the held command's
 
 	clientMu sync.Mutex    // held from reading a reply's bytes off the machine to having written them
 	gone     chan struct{} // closed when no reply will come any more
@@ -155,6 +157,7 @@ func (s *session) idle() bool { return !s.deciding.Load() && s.c.idle() }
 // toServer relays the client's bytes until the client closes.
 func (s *session) toServer() {
 	in := newInlet(s.client)
+	s.in = in
 	defer in.release()
 	for {
 		if err := in.more(); err != nil {
@@ -166,11 +169,12 @@ func (s *session) toServer() {
 			if act == actMore {
 				break
 			}
+			s.holding = n
 			if err := s.act(act, in.bytes()[:n]); err != nil {
 				s.stop(err)
 				return
 			}
-			in.consume(n)
+			in.consume(s.holding)
 		}
 	}
 }
@@ -292,9 +296,13 @@ func (s *session) tellLost() {
 // answer sends an error made here as the reply to a command whose last frame
 // had sequence number seq.
 func (s *session) answer(e *mysql.MyError, seq byte) error {
-	local := wire.AppendERR(nil, seq+1, e)
+	return s.deliver(wire.AppendERR(nil, seq+1, e))
+}
+
+// deliver sends a reply made here behind the replies that the client waits for.
+func (s *session) deliver(local []byte) error {
 	if s.c.crowded() {
-		if err := s.learn(need{kind: needQuiet}); err != nil {
+		if err := s.quiet(); err != nil {
 			return err
 		}
 	}

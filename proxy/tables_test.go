@@ -179,7 +179,11 @@ func TestTextRows(t *testing.T) {
 		{name: "nothing", wantErr: "cut off"},
 	}
 	for _, tt := range tests {
-		got, err := textRows(tt.in, tt.deprecate)
+		c := conversation{}
+		if tt.deprecate {
+			c.caps = uint64(mysql.CLIENT_DEPRECATE_EOF)
+		}
+		got, err := c.textRows(tt.in)
 		if diff := cmp.Diff(tt.want, got); diff != "" || !says(err, tt.wantErr) {
 			t.Errorf("%s: error %v; want %q; rows (-want +got):\n%s", tt.name, err, tt.wantErr, diff)
 		}

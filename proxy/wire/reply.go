@@ -78,6 +78,20 @@ func ParseEOF(payload []byte) (status uint16, valid bool) {
 	return ok.Status, valid
 }
 
+// SetMoreResults sets SERVER_MORE_RESULTS_EXISTS in an OK or EOF packet, of
+// which the first OKPrefix bytes are enough.
+func SetMoreResults(payload []byte) {
+	at := len(payload) - 2 // of an EOF packet
+	if len(payload) != 5 || payload[0] != EOFByte {
+		ok, valid := ParseOK(payload, 0)
+		if !valid {
+			return
+		}
+		at = ok.insertEnd
+	}
+	payload[at] |= byte(mysql.SERVER_MORE_RESULTS_EXISTS)
+}
+
 // ErrCode returns the error code of an ERR packet, 0 when it is cut off.
 func ErrCode(payload []byte) uint16 {
 	if len(payload) < 3 {

@@ -1,0 +1,344 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/rewriter"
+)
+
+// need is what a decision waits for.
+type need struct {
+	kind   needKind
+	table  rewriter.Name // needTable
+	key    string        // of the table
+	column *filling      // needMax
+	values []string      // needValues: expressions
+	text   bool          // needValues: the column is one of text
+}
+
+type needKind uint8
+
+const (
+	needNothing needKind = iota // decided
+	needQuiet                   // no command may be pending
+	needProbe                   // the session's settings
+	needTable                   // the columns of a table
+	needMax                     // the greatest id in a column
+	needValues                  // what expressions for ids are worth
+)
+
+// decider decides on held statements. It does no I/O: what it does not know it
+// names, and it is asked again once that was learned.
+type decider struct {
+	c      *conversation
+	tables *tables
+	rules  func() ruleBook
+	log    *slog.Logger
+	stats  *Stats
+	// own holds facts once routines or the like have run in the session: a
+	// temporary table that they made is not what others see by its name.
+	own map[string]*facts
+}
+
+// keep remembers what the server said of a table.
+func (d *decider) keep(key string, f *facts, unseen bool) {
+	switch {
+	case !unseen:
+		d.tables.put(key, f)
+		return
+	case d.own == nil || len(d.own) >= maxOwn:
+		d.own = map[string]*facts{}
+	}
+	d.own[key] = f
+}
+
+// maxOwn bounds the facts a session keeps for itself; when there are more, it
+// asks again.
+const maxOwn = 64
+
+// reading is what a text has said so far, while its statements are gone
+// through.
+type reading struct {
+	snap   state
+	mode   rewriter.Mode
+	rules  ruleBook
+	schema []byte
+	known  bool // the schema is
+	// What the statements in front do to what is known of the session:
+	settings bool // they may change settings or the schema, to what cannot be told
+	barrier  bool // or tables
+	busy     bool // earlier commands are pending
+}
+
+// errIncomplete stands in for a need while a text is gone through.
+type errIncomplete struct{ need }
+
+func (errIncomplete) Error() string { return "something must be asked first" }
+
+func lacks(kind needKind) error { return errIncomplete{need{kind: kind}} }
+
+// errCut says that the piece ends in front of a statement: the others must be
+// over before it is decided on.
+var errCut = errors.New("the statements in front must be over first")
+
+// smallText is the size up to which a text and its ids surely fit the server's
+// max_allowed_packet.
+const smallText = 512 << 10
+
+// decide goes through the statements of st. It returns what it needs to know,
+// or an error for the client, or needNothing with st.parts filled.
+func (d *decider) decide(st *statement) (need, error) {
+	cx := d.begin(st)
+	st.parts, st.touch, st.job, st.owing = st.parts[:0], 0, nil, false
+	if st.unprepared {
+		return need{}, errUnprepared()
+	}
+	if st.prefix[0] == mysql.COM_STMT_EXECUTE || st.prefix[0] == comBulkExecute {
+		st.owing = true
+		st.touch = touchLastID
+		if cx.snap.preparedState {
+			st.touch |= touchAll
+		}
+		return need{}, nil
+	}
+	if doubted(st.text)&^cx.snap.known != 0 || len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
+		if st.unconcerned(&cx) {
+			st.touch = touchAll | touchLastID
+			return need{}, nil
+		}
+		return need{kind: needProbe}, nil
+	}
+	if cx.busy && rewriter.MentionsLastID(st.text) {
+		return need{kind: needQuiet}, nil
+	}
+	err := d.parts(st, &cx)
+	if missing, ok := errors.AsType[errIncomplete](err); ok {
+		return missing.need, nil
+	}
+	if err != nil {
+		return need{}, err
+	}
+	st.owing = st.owing || cx.snap.lastID.owed && st.readsLastID()
+	return need{}, nil
+}
+
+// parts goes through the statements of the next piece.
+func (d *decider) parts(st *statement, cx *reading) error {
+	st.spans = st.spans[:0]
+	for at := 0; ; {
+		span, last, ok := rewriter.Next(st.text, at, cx.mode)
+		if !ok {
+			break
+		}
+		st.spans = append(st.spans, span)
+		if cx.busy && !last {
+			return lacks(needQuiet)
+		}
+		ends, err := d.part(st, len(st.spans)-1, cx)
+		if errors.Is(err, errCut) {
+			st.spans = st.spans[:len(st.spans)-1]
+			st.rest = span.Start
+			st.end = st.spans[len(st.spans)-1].End
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if last {
+			break
+		}
+		at = span.End + 1
+		if ends || cx.settings && !cx.rules.Empty() && st.writesBehind(at) {
+			st.end, st.rest = span.End, at
+			return nil
+		}
+	}
+	st.end, st.rest = len(st.text), 0
+	return nil
+}
+
+// unconcerned reports whether a text that cannot be read with certainty is
+// better passed on as it is: no rule can concern it, and it may look at
+// diagnostics, which a question in front of it would change.
+func (st *statement) unconcerned(cx *reading) bool {
+	if cx.snap.lastID.owed {
+		return false
+	}
+	return cx.rules.Empty() || rewriter.MentionsDiagnostics(st.text) && !rewriter.MentionsWrite(st.text)
+}
+
+func (d *decider) begin(st *statement) reading {
+	d.c.mu.Lock()
+	defer d.c.mu.Unlock()
+	cx := reading{snap: d.c.state, rules: d.rules(), busy: d.c.pending.n > 0}
+	cx.mode = cx.snap.mode
+	cx.mode.MultiStatements = st.multi
+	cx.schema, cx.known = cx.snap.schema, cx.snap.known&knowSchema != 0
+	return cx
+}
+
+// part decides on the i-th statement of the piece. ends: it must be the last.
+func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error) {
+	span := st.spans[i]
+	sql := st.text[span.Start:span.End]
+	head, more := rewriter.ReadHead(sql, cx.mode)
+	if span.Doubt {
+		head.Kind = rewriter.Compound
+	}
+	switch head.Kind {
+	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+		if more && len(head.Target.Table) == 0 {
+			break // the text ends before the table: the server refuses it
+		}
+		edited, err := d.insert(st, i, head, cx)
+		if err != nil {
+			return false, err
+		}
+		if edited {
+			return st.plans[len(st.parts)-1].Plain, nil
+		}
+		st.owing = st.owing || cx.snap.lastID.owed && leavesUnseen(head, sql)
+	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
+		if err := d.hidden(head, sql, cx); err != nil {
+			return false, err
+		}
+		st.owing = cx.snap.lastID.owed
+	case rewriter.Call:
+		st.owing = cx.snap.lastID.owed
+	}
+	d.follow(st, i, head, cx)
+	return false, nil
+}
+
+// follow notes what a statement that is not edited changes for those behind it
+// and for the session.
+func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) {
+	sql := st.text[st.spans[i].Start:st.spans[i].End]
+	var p pending
+	changes(&p, head, sql, true)
+	st.touch |= p.touch
+	if st.prefix[0] == mysql.COM_STMT_PREPARE {
+		return
+	}
+	if len(st.spans) > 1 && p.touch&touchInsert != 0 {
+		st.touch |= touchLastID
+	}
+	if p.job != nil {
+		cx.schema, cx.known = p.job.schema, true
+		st.jobs().schema = p.job.schema
+	}
+	if p.touch&touchSchema != 0 {
+		cx.known = false
+		st.jobs().schema = nil
+	}
+	switch {
+	case p.touch&touchTables != 0 && head.Kind == rewriter.DDL:
+		cx.barrier = true
+	case p.touch&(touchSettings|touchSchema) != 0:
+		cx.barrier, cx.settings = true, true
+	}
+	switch {
+	case head.Temporary && head.Create:
+		if !cx.known && len(head.Target.Schema) == 0 || bytes.IndexByte(sql, '!') >= 0 {
+			break // which table it makes, or whether, is not certain: the rule stays awake
+		}
+		st.key = d.tables.appendKey(st.key[:0], schemaOf(head.Target, cx), head.Target.Table)
+		st.jobs().temps = append(st.jobs().temps, temp{result: i, name: string(st.key)})
+	case head.Drop && cx.snap.temporary != nil:
+		st.jobs().temps = append(st.jobs().temps, temp{result: i})
+	}
+}
+
+func schemaOf(t rewriter.Name, cx *reading) []byte {
+	if len(t.Schema) > 0 {
+		return t.Schema
+	}
+	return cx.schema
+}
+
+// rulesOf returns the rules of a table, none when it has none.
+func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) ([]*rewriter.Rule, error) {
+	if cx.rules.Empty() {
+		return nil, nil
+	}
+	if len(t.Table) == 0 {
+		return nil, errUndecided(errors.New("the table it writes to could not be read"))
+	}
+	if len(t.Schema) == 0 && !cx.known {
+		switch {
+		case !cx.rules.MayMatch(t.Table, cx.rules.fold):
+			return nil, nil
+		case cx.barrier:
+			return nil, errCut
+		}
+		return nil, lacks(needProbe)
+	}
+	schema := schemaOf(t, cx)
+	rules := cx.rules.Match(schema, t.Table, cx.rules.fold)
+	switch {
+	case rules == nil:
+		return nil, nil
+	case cx.barrier: // what is known of the table may not be true any more
+		return nil, errCut
+	case d.tables.fold.Load() == foldUnknown:
+		return nil, lacks(needProbe)
+	}
+	st.key = d.tables.appendKey(st.key[:0], schema, t.Table)
+	if _, own := cx.snap.temporary[string(st.key)]; own {
+		if cx.busy { // a command that is pending may drop it
+			return nil, lacks(needQuiet)
+		}
+		return nil, nil
+	}
+	return rules, nil
+}
+
+// hidden refuses a statement that hides an INSERT into a table with a rule.
+func (d *decider) hidden(head rewriter.Head, sql []byte, cx *reading) error {
+	var st statement
+	for _, t := range rewriter.Hidden(nil, sql, cx.mode) {
+		rules, err := d.rulesOf(t, &st, cx)
+		if err == nil && rules != nil {
+			err = d.refuse(rules[0], t, hiddenForm(head.Kind))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hiddenForm(k rewriter.Kind) string {
+	switch k {
+	case rewriter.Prepare:
+		return "INSERT in SQL PREPARE"
+	case rewriter.Execute:
+		return "INSERT in EXECUTE IMMEDIATE"
+	}
+	return "INSERT inside another statement"
+}
+
+// refuse answers for a form that is not filled: an error, or nil when the rule
+// lets it pass.
+func (d *decider) refuse(rule *rewriter.Rule, t rewriter.Name, form string) error {
+	if rule.Observe {
+		d.observe(rule, t, "would refuse: "+form)
+		return nil
+	}
+	if rule.Forward {
+		d.stats.Forwarded.Add(1)
+		d.log.Debug("forwarded without ids", "rule", rule.String(), "table", string(t.Table), "form", form)
+		return nil
+	}
+	d.stats.Refused.Add(1)
+	return errUnsupported(rule, t, form)
+}
+
+func (d *decider) observe(rule *rewriter.Rule, t rewriter.Name, what string) {
+	d.stats.Observed.Add(1)
+	d.log.Info("observed", "rule", rule.String(), "schema", string(t.Schema), "table", string(t.Table), "what", what)
+}

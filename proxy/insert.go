@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/rewriter"
+)
+
+// filling is one column that a statement fills.
+type filling struct {
+	rule   *rewriter.Rule
+	table  rewriter.Name // with its schema
+	column rewriter.Column
+}
+
+// admission names what a source is compared with.
+func (f *filling) admission() string {
+	return tableName(f.table.Schema, f.table.Table) + "." + f.rule.Column + " " + f.rule.Source
+}
+
+// filling returns the i-th column that the part fills.
+func (p *part) filling(i int) *filling {
+	return &filling{rule: p.rules[i], table: p.name, column: p.columns[i]}
+}
+
+// insert decides on an INSERT, REPLACE or LOAD. edited is true when it became
+// a part of st; else it goes as it is.
+func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) (edited bool, err error) {
+	rules, err := d.rulesOf(head.Target, st, cx)
+	if rules == nil || err != nil {
+		return false, err
+	}
+	p := st.newPart()
+	p.result, p.span = i, st.spans[i]
+	p.name = rewriter.Name{Schema: schemaOf(head.Target, cx), Table: head.Target.Table}
+	err = d.facts(st, p, rules, cx)
+	if e, ok := errors.AsType[*mysql.MyError](err); ok && rules[0].Observe {
+		d.observe(rules[0], p.name, "would refuse: "+e.Message)
+		return false, nil
+	}
+	if len(p.rules) == 0 || err != nil {
+		return false, err
+	}
+	switch {
+	case head.Kind == rewriter.Load:
+		return false, d.refuse(p.rules[0], p.name, "LOAD DATA")
+	case st.prefix[0] == mysql.COM_STMT_PREPARE:
+		return false, d.refuse(p.rules[0], p.name, "prepared INSERT")
+	}
+	return d.plan(st, p, cx)
+}
+
+// facts finds the columns of the rules in what is known of the table. A part
+// without rules goes as it is.
+func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *reading) error {
+	f := d.tables.get(st.key)
+	if cx.snap.unseen {
+		if f = d.own[string(st.key)]; !d.tables.current(f) {
+			f = nil
+		}
+	}
+	if st.denied != nil && st.deniedKey == string(st.key) {
+		f = st.denied
+	}
+	if f == nil {
+		return errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
+	}
+	if f.err != nil {
+		if f.err.Code == mysql.ER_NO_SUCH_TABLE || f.err.Code == mysql.ER_BAD_DB_ERROR {
+			return nil // the server will say so itself
+		}
+		return errFacts(rules[0], f.name, f.err)
+	}
+	p.facts = f
+	for _, rule := range rules {
+		column, _, ok := f.table.Column(rule.Column)
+		switch {
+		case !ok && rule.Exact():
+			return errNoColumn(rule, f.name)
+		case !ok && f.view:
+			if err := d.refuse(rule, p.name, "INSERT through a view without column "+rule.Column); err != nil {
+				return err
+			}
+			continue
+		case !ok:
+			d.stats.NoColumn.Add(1)
+			continue
+		case column.Max == 0:
+			return errColumnType(rule, f.name)
+		}
+		p.rules, p.columns = append(p.rules, rule), append(p.columns, column)
+	}
+	return nil
+}
+
+// plan reads the INSERT and adds it to the parts of st.
+func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err error) {
+	if d.observed(st, p, cx) {
+		return false, nil
+	}
+	plan := &st.plans[len(st.parts)]
+	read := rewriter.Statement{Text: st.text[p.span.Start:p.span.End], Mode: cx.mode, Rules: p.rules, Table: p.facts.table}
+	if len(st.spans) == 1 {
+		read.Values = st.values
+	}
+	err = plan.Read(&read)
+	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
+		return false, d.refuse(p.rules[0], p.name, form.Form)
+	}
+	switch {
+	case errors.Is(err, rewriter.ErrNeedValues):
+		return false, p.questions(st, plan, cx)
+	case err != nil: // ErrRefusedByServer
+		if p.facts.at.Before(st.begun) { // by what the table was; the server must be sure to refuse it now
+			return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
+		}
+		return false, nil // it goes as it is, and the server says why not
+	case plan.ZeroDoubt && cx.snap.known&knowZero == 0, plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
+		return false, lacks(needProbe)
+	case plan.Plain && len(st.spans) > 1:
+		return false, errCut
+	}
+	if err := d.admissible(p, plan); err != nil {
+		return false, err
+	}
+	st.parts = st.parts[:len(st.parts)+1]
+	return true, nil
+}
+
+// observed takes the rules that only observe out of the part, says what they
+// would do, and reports whether none is left.
+func (d *decider) observed(st *statement, p *part, cx *reading) bool {
+	kept := 0
+	for i, rule := range p.rules {
+		if rule.Observe {
+			d.observe(rule, p.name, d.would(st, p, i, cx))
+			continue
+		}
+		p.rules[kept], p.columns[kept] = rule, p.columns[i]
+		kept++
+	}
+	p.rules, p.columns = p.rules[:kept], p.columns[:kept]
+	return kept == 0
+}
+
+// would says what the i-th rule of the part would do.
+func (d *decider) would(st *statement, p *part, i int, cx *reading) string {
+	var plan rewriter.Plan
+	err := plan.Read(&rewriter.Statement{
+		Text: st.text[p.span.Start:p.span.End], Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.table,
+	})
+	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
+	switch {
+	case unsupported:
+		return "would refuse: " + form.Form
+	case errors.Is(err, rewriter.ErrRefusedByServer):
+		return "would forward what the server refuses"
+	case err == nil && plan.Columns[0].Explicit > 0 && p.rules[i].Explicit == rewriter.Reject:
+		return "would refuse: explicit value"
+	}
+	return "would fill ids"
+}
+
+// questions names the expressions that the server must be asked for. They mean
+// what they will mean to the statement only when nothing stands in front.
+func (p *part) questions(st *statement, plan *rewriter.Plan, cx *reading) error {
+	switch {
+	case len(st.spans) > 1:
+		return errCut
+	case cx.snap.known&(knowZero|knowStrict) != knowZero|knowStrict:
+		return lacks(needProbe)
+	case cx.busy: // with what may set a variable
+		return lacks(needQuiet)
+	}
+	var values []string
+	text := st.text[p.span.Start:p.span.End]
+	for _, q := range plan.Questions {
+		values = append(values, string(text[q.Start:q.End]))
+	}
+	isText := slices.ContainsFunc(p.columns, func(c rewriter.Column) bool { return c.Text })
+	return errIncomplete{need{kind: needValues, values: values, text: isText}}
+}
+
+// admissible checks what the plan says of each column against its rule.
+func (d *decider) admissible(p *part, plan *rewriter.Plan) error {
+	for i := range p.rules {
+		rule, filled := p.rules[i], &plan.Columns[i]
+		switch {
+		case filled.Explicit > 0 && rule.Explicit == rewriter.Reject:
+			return errExplicit(rule)
+		case filled.Explicit > 0 && rule.Explicit == rewriter.Advance && filled.GreatestUnknown:
+			return errNoNumber(rule)
+		case (filled.Generated > 0 || rule.Explicit == rewriter.Advance) && !d.tables.isAdmitted(p.filling(i).admission()):
+			return errIncomplete{need{kind: needMax, column: p.filling(i)}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package proxy
+
+import (
+	"bytes"
+
+	"idproxy/proxy/wire"
+)
+
+// expect is what is known of an injected INSERT before its reply: with the
+// reply it tells what a native AUTO_INCREMENT column would have shown.
+type expect struct {
+	result int // which result of the command it is, from 0
+	form   form
+	rows   int
+
+	// Of the column that feeds the last insert id:
+	generated   int    // rows whose id came from its source
+	first, last uint64 // the least and the greatest of those
+	explicit    uint64 // the id of the last row, when the application gave it
+	hasExplicit bool
+
+	returning bool // the rows come back, and no OK packet with an insert id
+	packet    bool // last_insert_id: packet: LAST_INSERT_ID() is not looked after
+	// stored is the query for the least generated id that is in the table;
+	// empty: it cannot be asked for.
+	stored   string
+	assigned []assigned // for the client that loses its server
+}
+
+// assigned names ids that a statement was given.
+type assigned struct {
+	column      string // schema.table.column
+	first, last uint64
+}
+
+// form says how the outcome of a statement follows from its reply.
+type form uint8
+
+const (
+	formInline    form = iota // LAST_INSERT_ID(first) stands in it: the server itself reports and remembers it
+	formPlain                 // plain numbers; all rows go in, or the statement fails
+	formIgnore                // plain numbers; rows may be skipped
+	formUpdate                // plain numbers; rows may be updated instead, and the last of those is in LAST_INSERT_ID()
+	formOwnUpdate             // the same, by the application's own wish
+	formDelayed               // plain numbers; rows go in later, and nobody learns their ids
+)
+
+// native is what a native column would have shown of a statement that is over.
+type native struct {
+	insertID uint64 // in the OK packet
+	last     lastEffect
+	lastID   uint64   // with lastIs and lastMustBe
+	ask      question // it takes an answer to this to tell: the rest is not set
+}
+
+// lastEffect is what a statement made of LAST_INSERT_ID(), natively and on the
+// server.
+type lastEffect uint8
+
+const (
+	lastKept     lastEffect = iota // the value from before, in both
+	lastIs                         // another one, in both
+	lastMustBe                     // another one natively; the server has the one from before
+	lastMustStay                   // the value from before natively; the server may have another
+	lastUnknown                    // what the server has is native, and not known here
+)
+
+// question is one for the server.
+type question uint8
+
+const (
+	askNothing  question = iota
+	askStored            // the least generated id that is in the table
+	askFunction          // LAST_INSERT_ID()
+)
+
+// failed is what an ERR leaves behind.
+func (e *expect) failed() lastEffect {
+	switch {
+	case e.packet:
+		return lastUnknown
+	case e.form == formInline && e.generated > 0, e.form == formUpdate:
+		return lastMustStay
+	case e.form == formOwnUpdate:
+		return lastUnknown
+	}
+	return lastKept
+}
+
+// succeeded is what an OK packet says. payload is the whole of it; foundRows is
+// CLIENT_FOUND_ROWS, which counts rows that were found and left as they were.
+//
+// The rules were measured on MariaDB 10.11 and MySQL 9.7, see docs/semantics.md.
+func (e *expect) succeeded(ok *wire.OK, payload []byte, foundRows bool) native {
+	n := native{insertID: ok.InsertID}
+	affected, rows := ok.AffectedRows, uint64(e.rows)
+	switch {
+	case e.form == formDelayed:
+		return n
+	case e.form == formUpdate || e.form == formOwnUpdate:
+		n = e.updated(ok, payload, foundRows)
+	case affected == 0:
+		n.insertID = 0
+	case e.form == formIgnore && affected < rows && e.generated > 0 && e.stored != "":
+		return native{ask: askStored}
+	default:
+		n = e.inserted()
+	}
+	if e.packet {
+		n.last = lastUnknown
+	}
+	return n
+}
+
+// inserted is what is shown when the first generated row went in.
+func (e *expect) inserted() native {
+	switch {
+	case e.generated == 0 && !e.hasExplicit:
+		return native{last: lastKept}
+	case e.generated == 0:
+		return native{insertID: e.explicit, last: lastKept}
+	case e.form == formInline:
+		return native{insertID: e.first, last: lastIs, lastID: e.first}
+	}
+	return native{insertID: e.first, last: lastMustBe, lastID: e.first}
+}
+
+// updated is what an OK packet to INSERT ... ON DUPLICATE KEY UPDATE says.
+func (e *expect) updated(ok *wire.OK, payload []byte, foundRows bool) native {
+	if e.rows > 1 {
+		return e.updatedRows(ok, payload, foundRows)
+	}
+	// The function names the row that was there. An inserted row does not call
+	// it; a column with AUTO_INCREMENT shows the id it was given.
+	fresh := ok.InsertID == 0 || e.generated > 0 && ok.InsertID == e.first || e.generated == 0 && ok.InsertID == e.explicit
+	switch {
+	case ok.AffectedRows == 1 && (fresh || !foundRows):
+		return e.inserted()
+	case ok.AffectedRows == 2 && ok.InsertID == 0: // a trigger took it away
+		return native{ask: askFunction}
+	case ok.AffectedRows == 2, e.form == formOwnUpdate:
+		return e.left(ok.InsertID)
+	}
+	return e.left(0)
+}
+
+// updatedRows is updated for several rows.
+func (e *expect) updatedRows(ok *wire.OK, payload []byte, foundRows bool) native {
+	// Each row updated counts twice, and one left as it was not at all, so the
+	// sum alone does not tell.
+	all := ok.AffectedRows == uint64(e.rows) && !foundRows && bytes.Contains(payload, []byte("Duplicates: 0 "))
+	switch {
+	case all:
+		return e.inserted()
+	case e.generated > 0 && e.stored != "" && ok.AffectedRows > 0:
+		return native{ask: askStored}
+	}
+	return e.noneStored(ok)
+}
+
+// left is what is shown when no row went in.
+func (e *expect) left(insertID uint64) native {
+	n := native{insertID: insertID, last: lastMustStay}
+	if e.form == formOwnUpdate {
+		n.last = lastUnknown
+	}
+	return n
+}
+
+// noneStored is what an OK packet says once it is known that no generated row
+// is in the table.
+func (e *expect) noneStored(ok *wire.OK) native {
+	switch {
+	case e.form == formUpdate && ok.AffectedRows == 0:
+		return e.left(0)
+	case e.form != formIgnore:
+		return e.left(ok.InsertID)
+	case e.hasExplicit:
+		return native{insertID: e.explicit}
+	}
+	return native{}
+}
+
+// answered is what the OK packet says together with the answer to the question
+// it left: nil when there is no such id.
+func (e *expect) answered(ask question, ok *wire.OK, id *uint64) native {
+	var n native
+	switch {
+	case ask == askFunction && id != nil:
+		n = e.left(*id)
+	case ask == askStored && id != nil:
+		n = native{insertID: *id, last: lastMustBe, lastID: *id}
+	default:
+		n = e.noneStored(ok)
+	}
+	if e.packet {
+		n.last = lastUnknown
+	}
+	return n
+}
+
+// returned is what rows that came back say, of which there are n.
+func (e *expect) returned(n int) native {
+	switch {
+	case e.packet:
+		return native{last: lastUnknown}
+	case e.form == formInline && e.generated > 0:
+		return native{last: lastIs, lastID: e.first}
+	case e.form == formPlain && e.generated > 0, e.form == formIgnore && e.generated > 0 && n >= e.rows:
+		return native{last: lastMustBe, lastID: e.first}
+	case e.form == formUpdate && e.generated == 0, e.form == formOwnUpdate && (e.generated == 0 || e.stored == ""):
+		return e.left(0)
+	case e.generated > 0 && n > 0 && e.stored != "":
+		return native{ask: askStored}
+	case e.form == formUpdate:
+		return e.left(0)
+	}
+	return native{last: lastKept}
+}

@@ -1,0 +1,165 @@
+package proxy
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"idproxy/proxy/wire"
+)
+
+// execute sends a decided piece and waits for its end where something depends
+// on it. done: the client has its whole reply, or will have it.
+func (s *session) execute(st *statement) (done bool, err error) {
+	sent, err := s.send(st)
+	if !sent || err != nil || st.rest == 0 && !st.outcome() {
+		return true, err
+	}
+	if err := s.quiet(); err != nil {
+		return true, err
+	}
+	failed, seq := s.c.lastReply()
+	if err := s.settle(st); err != nil {
+		return true, err
+	}
+	if failed || st.rest == 0 {
+		return true, nil
+	}
+	st.next(seq)
+	return false, nil
+}
+
+// outcome reports whether the reply may leave a question.
+func (st *statement) outcome() bool {
+	for i := range st.parts {
+		if p := &st.plans[i]; p.Ignore || p.Update {
+			return true
+		}
+	}
+	return false
+}
+
+// quiet waits until no command is pending. Files that the server asks for
+// meanwhile go through.
+func (s *session) quiet() error {
+	for {
+		select {
+		case <-s.c.quiet():
+			return nil
+		case <-s.gone:
+			return errServerGone
+		case <-s.c.infile:
+			if err := s.relayFile(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// relayFile passes on the data of a LOCAL INFILE, and nothing that stands
+// behind it. The command that asked for it is given up: what is left of it is
+// copied, for more bytes of the client take its place.
+func (s *session) relayFile() error {
+	if s.c.phase() != phaseInfile {
+		return nil
+	}
+	s.held.keep()
+	s.in.consume(s.holding)
+	s.holding = 0
+	for s.c.phase() == phaseInfile {
+		b := s.in.bytes()
+		if n := s.requests.left; n > 0 {
+			b = b[:min(n, len(b))]
+		} else if len(b) >= wire.HeaderLen {
+			b = b[:min(wire.HeaderLen+wire.PayloadLen(b), len(b))]
+		}
+		n, act := s.requests.next(b)
+		if act == actMore {
+			if err := s.in.more(); err != nil {
+				s.clientClosed(err)
+				return errClientGone
+			}
+			continue
+		}
+		if err := s.write(b[:n]); err != nil {
+			return err
+		}
+		s.in.consume(n)
+	}
+	return nil
+}
+
+// withheld is an OK packet kept from the client until the server has answered
+// what it leaves open.
+type withheld struct {
+	expect   *expect
+	ask      question
+	frame    []byte // empty: what was given to the client shows no insert id
+	warnings bool   // the statement left some
+}
+
+func (w *withheld) payload() []byte { return w.frame[min(wire.HeaderLen, len(w.frame)):] }
+
+// settle asks what the reply to an INSERT left open, and gives the client the
+// OK packet that was kept from it.
+func (s *session) settle(st *statement) error {
+	if st.job == nil || st.job.withheld == nil {
+		return nil
+	}
+	w := st.job.withheld
+	id, err := s.askAfter(w)
+	ok, _ := wire.ParseOK(w.payload(), 0)
+	n := w.expect.answered(w.ask, &ok, id)
+	if err != nil { // better the likely answer than none
+		n = w.expect.inserted()
+	}
+	s.c.settle(n)
+	if len(w.frame) > 0 {
+		out, used := ok.AppendPrefixWithInsertID(make([]byte, wire.HeaderLen), w.payload(), n.insertID)
+		out = append(out, w.payload()[used:]...)
+		wire.AppendHeader(out[:0], len(out)-wire.HeaderLen, w.frame[3])
+		if lost := s.deliver(out); lost != nil {
+			return lost
+		}
+	}
+	if errors.Is(err, errServerGone) {
+		return err
+	}
+	return nil
+}
+
+// askAfter asks the question behind an INSERT; nil when the answer is NULL. It
+// keeps the warnings of the INSERT, which the question ends on the server.
+func (s *session) askAfter(w *withheld) (*uint64, error) {
+	if w.warnings {
+		packets, err := s.ask(s.c.appendQuery(nil, showWarnings), replyResult)
+		if err != nil {
+			return nil, err
+		}
+		s.c.keepWarnings(packets)
+	}
+	sql := w.expect.stored
+	if w.ask == askFunction {
+		sql = "SELECT LAST_INSERT_ID()"
+	}
+	rows, err := s.query(sql)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return nil, errAnswerCut
+	}
+	if rows[0][0] == nil {
+		return nil, nil
+	}
+	id, err := strconv.ParseUint(string(rows[0][0]), 10, 64)
+	return &id, err
+}
+
+// showWarnings is answered with what was kept.
+const showWarnings = "SHOW WARNINGS"
+
+// isShowWarnings reports whether a text is that, as clients send it.
+func isShowWarnings(sql []byte) bool {
+	return len(sql) <= len(showWarnings)+8 && strings.EqualFold(strings.Trim(string(sql), " ;\r\n\t"), showWarnings)
+}

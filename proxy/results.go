@@ -1,0 +1,134 @@
+package proxy
+
+import (
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+)
+
+// maxInfo bounds what is waited for of an OK packet to an injected INSERT: its
+// text says how many rows were duplicates.
+const maxInfo = 1 << 10
+
+func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) {
+	switch {
+	case payload[0] == wire.ErrByte:
+		m.fail(payload)
+	case m.step == stepFirst:
+		switch payload[0] {
+		case wire.OKByte:
+			return m.resultOK(payload, n)
+		case wire.InfileByte:
+			m.c.setPhase(phaseInfile)
+		default:
+			m.step, m.rowsIn = stepDefs, 0
+			if m.c.has(mysql.CLIENT_DEPRECATE_EOF) {
+				m.step, m.rowsIn = stepRows, -int(payload[0]) // of tables with more columns than one byte says, more rows are counted
+			}
+		}
+	case payload[0] == wire.EOFByte && (n < 9 || m.c.has(mysql.CLIENT_DEPRECATE_EOF) && n < wire.MaxPayload):
+		m.endOfRows(payload)
+	case m.step == stepRows:
+		m.rowsIn++
+	}
+	return nil, 0
+}
+
+// endOfRows handles an EOF, or the OK in its place, behind definitions or
+// rows.
+func (m *replies) endOfRows(payload []byte) {
+	status, ok := wire.ParseEOF(payload)
+	if !ok {
+		m.ending = true
+		return
+	}
+	if m.step == stepDefs && status&mysql.SERVER_STATUS_CURSOR_EXISTS == 0 {
+		m.step = stepRows
+		m.more = 0
+		if status&mysql.SERVER_PS_OUT_PARAMS != 0 {
+			m.more = status & mysql.SERVER_MORE_RESULTS_EXISTS
+		}
+		return
+	}
+	if m.step == stepRows {
+		status |= m.more
+	}
+	m.more = 0
+	m.end.okSeen, m.end.status, m.end.hasStatus = false, status, true
+	m.returned(m.result)
+	m.nextResult(status)
+	m.announce(payload)
+}
+
+func (m *replies) nextResult(status uint16) {
+	m.step = stepFirst
+	m.result++
+	m.ending = status&mysql.SERVER_MORE_RESULTS_EXISTS == 0
+}
+
+// resultOK handles an OK packet that is a result, and compares its insert id
+// with what a native column would have shown.
+func (m *replies) resultOK(payload []byte, n int) (patched []byte, used int) {
+	ok, valid := m.ok(payload, n)
+	if !valid {
+		m.ending = true
+		return nil, 0
+	}
+	result := m.result
+	m.nextResult(ok.Status)
+	m.announce(payload)
+	if m.cur.job == nil {
+		return nil, 0
+	}
+	e := m.cur.job.expected(result)
+	if e == nil {
+		return nil, 0
+	}
+	was := e.succeeded(&ok, payload, m.c.has(mysql.CLIENT_FOUND_ROWS))
+	if was.ask != askNothing {
+		m.cur.job.withheld = &withheld{expect: e, ask: was.ask, warnings: ok.Warnings > 0}
+		m.hold = true
+		return nil, 0
+	}
+	m.c.settle(was)
+	if was.insertID != ok.InsertID {
+		return ok.AppendPrefixWithInsertID(nil, payload, was.insertID)
+	}
+	return nil, 0
+}
+
+// announce says in the packet that ends a piece of a text that results of the
+// next piece follow.
+func (m *replies) announce(payload []byte) {
+	if m.cur.more && m.ending {
+		wire.SetMoreResults(payload)
+	}
+}
+
+// returned handles the end of rows that an INSERT ... RETURNING sent.
+func (m *replies) returned(result int) {
+	if m.cur.job == nil {
+		return
+	}
+	e := m.cur.job.expected(result)
+	if e == nil || !e.returning {
+		return
+	}
+	was := e.returned(m.rowsIn)
+	if was.ask != askNothing {
+		m.cur.job.withheld = &withheld{expect: e, ask: was.ask, warnings: true}
+		return
+	}
+	m.c.settle(was)
+}
+
+// expected returns what is expected of a result of the command, nil when
+// nothing is.
+func (j *job) expected(result int) *expect {
+	for i := range j.inserts {
+		if j.inserts[i].result == result {
+			return &j.inserts[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package proxy
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// send draws the ids of a decided piece and sends it on, with what the proxy
+// needs said in front of it. sent is false when the client got an error
+// instead.
+func (s *session) send(st *statement) (sent bool, err error) {
+	inserts, err := s.draw(st)
+	if err != nil {
+		return false, s.answer(asClientError(err), st.seq)
+	}
+	payload, edited := st.command, inserts != nil || st.rest > 0 || st.pieces > 0
+	if edited {
+		payload = st.rewrite()
+		if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
+			return false, s.answer(e, st.seq)
+		}
+	}
+	p := pending{
+		reply:    replyOf(st.prefix[0]),
+		seqDelta: byte(wire.Frames(len(payload))) - (st.seq + 1),
+		more:     st.rest > 0,
+		touch:    st.touch,
+		job:      st.job,
+	}
+	if inserts != nil {
+		p.job = st.jobs()
+		p.job.inserts, p.job.seq = inserts, st.seq
+	}
+	first := s.prelude(st, p)
+	if edited && first == nil && len(payload) < wire.MaxPayload {
+		wire.AppendHeader(st.out[:0], len(payload), 0)
+		return true, s.write(st.out)
+	}
+	return true, s.sendBehind(first, payload)
+}
+
+// draw fills the ids of all parts, before anything is sent.
+func (s *session) draw(st *statement) ([]expect, error) {
+	var inserts []expect
+	for i := range st.parts {
+		part, plan := &st.parts[i], &st.plans[i]
+		if err := s.fill(part, plan); err != nil {
+			return nil, err
+		}
+		inserts = append(inserts, part.expect(plan))
+	}
+	return inserts, nil
+}
+
+// fill draws the ids of each column, and moves sources past the ids that the
+// application brings where its rule says so.
+func (s *session) fill(p *part, plan *rewriter.Plan) error {
+	stride := uint64(1)
+	if plan.Rows > 1 {
+		s.c.mu.Lock()
+		stride = s.c.state.increment
+		s.c.mu.Unlock()
+	}
+	drawn := false
+	p.ids = slices.Grow(p.ids[:0], len(p.rules))[:len(p.rules)]
+	for i, rule := range p.rules {
+		filled := &plan.Columns[i]
+		source := s.l.srv.settings().Sources[rule.Source]
+		if source == nil {
+			return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+		}
+		if rule.Explicit == rewriter.Advance && filled.Greatest > 0 {
+			if err := source.Advance(s.ctx, filled.Greatest); err != nil {
+				return errOutOfIDs(rule, err)
+			}
+		}
+		ids := slices.Grow(p.ids[i][:0], filled.Generated)[:filled.Generated]
+		p.ids[i] = ids
+		if len(ids) == 0 {
+			continue
+		}
+		if err := source.Fill(s.ctx, ids, stride); err != nil {
+			return errOutOfIDs(rule, err)
+		}
+		if last := slices.Max(ids); last > p.columns[i].Max {
+			return errTooWide(rule, last, p.columns[i].Max)
+		}
+		s.l.srv.Stats.IDs.Add(int64(len(ids)))
+		drawn = true
+	}
+	if drawn {
+		s.l.srv.Stats.Filled.Add(1)
+	}
+	return nil
+}
+
+// expect says what is to be expected of the part's reply.
+func (p *part) expect(plan *rewriter.Plan) expect {
+	first, ids := &plan.Columns[0], p.ids[0]
+	e := expect{
+		result: p.result, form: formOf(plan), rows: plan.Rows,
+		generated: first.Generated, explicit: first.Last, hasExplicit: first.HasLast,
+		returning: plan.Returning, packet: p.rules[0].Packet,
+	}
+	if len(ids) > 0 {
+		e.first, e.last = ids[0], ids[len(ids)-1]
+	}
+	if plan.Plain && !p.columns[0].Text {
+		e.stored = storedSQL(p.name, p.rules[0].Column, e.first, e.last)
+	}
+	for i, ids := range p.ids {
+		if len(ids) > 0 {
+			e.assigned = append(e.assigned, assigned{p.facts.name + "." + p.rules[i].Column, ids[0], ids[len(ids)-1]})
+		}
+	}
+	return e
+}
+
+func formOf(plan *rewriter.Plan) form {
+	switch {
+	case plan.Update && plan.OwnLastID:
+		return formOwnUpdate
+	case plan.Update:
+		return formUpdate
+	case plan.Delayed:
+		return formDelayed
+	case plan.Ignore:
+		return formIgnore
+	case plan.Plain:
+		return formPlain
+	}
+	return formInline
+}
+
+// storedSQL asks for the least of the ids that is in the table.
+func storedSQL(t rewriter.Name, column string, first, last uint64) string {
+	id := quoteName(nil, []byte(column))
+	return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s BETWEEN %d AND %d", id, appendTable(nil, t), id, first, last)
+}
+
+// rewrite writes the piece as a command with its ids to st.out, behind room for
+// a header, and returns it without that.
+func (st *statement) rewrite() []byte {
+	const perID, perPart = 21, 256 // a comma and 20 digits; all that does not grow with the rows
+	size := wire.HeaderLen + len(st.prefix) + st.end + perPart*len(st.parts)
+	for i := range st.parts {
+		for _, ids := range st.parts[i].ids {
+			size += perID * len(ids)
+		}
+	}
+	out := append(slices.Grow(st.out[:0], size), 0, 0, 0, 0)
+	out = append(out, st.prefix...)
+	at := 0
+	for i := range st.parts {
+		p := &st.parts[i]
+		out = append(out, st.text[at:p.span.Start]...)
+		out = st.plans[i].Append(out, st.text[p.span.Start:p.span.End], p.ids)
+		at = p.span.End
+	}
+	st.out = append(out, st.text[at:st.end]...)
+	return st.out[wire.HeaderLen:]
+}
+
+// tooLarge refuses what only its ids made larger than the server accepts.
+func (s *session) tooLarge(before, after int) *mysql.MyError {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	limit := s.c.state.maxPacket
+	if s.c.state.known&knowNumbers == 0 || uint64(before) > limit || uint64(after) <= limit {
+		return nil
+	}
+	return errTooLarge(after, "max_allowed_packet", limit)
+}
+
+// prelude records the command, and in front of it what must be said first: the
+// value that LAST_INSERT_ID() is owed, or the question what it is. It returns
+// the packets of those.
+func (s *session) prelude(st *statement, p pending) []byte {
+	changes := false // the server's LAST_INSERT_ID() may come to differ from the native one
+	for i := range st.parts {
+		changes = changes || st.parts[i].mayOwe(&st.plans[i])
+	}
+	c := &s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var first []byte
+	id := c.state.lastID
+	if st.owing && id.owed {
+		first = c.appendQuery(first, "DO LAST_INSERT_ID("+strconv.FormatUint(id.value, 10)+")")
+		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenPay}})
+	}
+	if changes && (!id.known || c.pending.n > 0 && !st.owing) {
+		first = c.appendQuery(first, "SELECT LAST_INSERT_ID()")
+		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenLastID, answer: &answer{}}})
+	}
+	if st.prefix[0] == mysql.COM_STMT_PREPARE {
+		c.state.preparedState, c.state.preparedLastID = true, true
+		s.requests.lastRefused = false
+	}
+	c.sendLocked(p)
+	return first
+}
+
+// mayOwe reports whether the value that LAST_INSERT_ID() has before the part
+// must be known.
+func (p *part) mayOwe(plan *rewriter.Plan) bool {
+	return !p.rules[0].Packet && (plan.Update || !plan.Plain && plan.Columns[0].Generated > 0)
+}
+
+// sendBehind writes payload as one packet behind other packets.
+func (s *session) sendBehind(first, payload []byte) error {
+	if len(payload) < wire.MaxPayload {
+		return s.write(wire.AppendPacket(first, 0, payload))
+	}
+	frames := net.Buffers{first}
+	for seq := byte(0); ; seq++ {
+		n := min(len(payload), wire.MaxPayload)
+		frames = append(frames, wire.AppendHeader(nil, n, seq), payload[:n])
+		payload = payload[n:]
+		if n < wire.MaxPayload {
+			break
+		}
+	}
+	if _, err := frames.WriteTo(s.server); err != nil {
+		return errServerGone
+	}
+	return nil
+}
