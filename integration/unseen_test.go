@@ -49,6 +49,12 @@ var unseenScripts = []unseenScript{
 	{"sql_mode of a procedure", "", []string{
 		"CALL DB.quote()", "SELECT 1", `INSERT INTO DB.orders (a) VALUES (LENGTH('it\'s'))`,
 	}},
+	{"sql_mode of a function", "", []string{
+		"SELECT DB.quoting()", `INSERT INTO DB.orders (a) VALUES (LENGTH('it\'s'))`,
+	}},
+	{"sql_mode of a trigger", "", []string{
+		"INSERT INTO DB.quoter VALUES (1)", `INSERT INTO DB.orders (a) VALUES (LENGTH('it\'s'))`,
+	}},
 	{"results in UTF-16", "", []string{"SET character_set_results=utf16", "CALL DB.tidy2()", "USE DB", "INSERT INTO orders (a) VALUES (1)"}},
 	{"results in UTF-16, wildcard", "", []string{"SET character_set_results=utf16", "INSERT INTO DB.log_1 (a) VALUES (1)"}},
 }
@@ -86,6 +92,9 @@ func prepareUnseen(t *testing.T, db *sql.DB, server *servers.Server, name string
 		"CREATE DATABASE IF NOT EXISTS DB_other", "CREATE TABLE DB_other.orders (id BIGINT, a INT)",
 		"CREATE PROCEDURE tidy() DROP TEMPORARY TABLE DB.orders", "CREATE PROCEDURE tidy2() DO 1",
 		"CREATE PROCEDURE quote() SET sql_mode='NO_BACKSLASH_ESCAPES'",
+		"CREATE FUNCTION quoting() RETURNS INT DETERMINISTIC BEGIN SET sql_mode='NO_BACKSLASH_ESCAPES'; RETURN 1; END",
+		"CREATE TABLE quoter (a INT)",
+		"CREATE TRIGGER quotes BEFORE INSERT ON quoter FOR EACH ROW SET sql_mode='NO_BACKSLASH_ESCAPES'",
 	}
 	if server.Kind == servers.MariaDB {
 		list = append(list, "CREATE PROCEDURE DB_other.enter() EXECUTE IMMEDIATE 'USE DB'")

@@ -64,6 +64,10 @@ type pending struct {
 	job      *job   // nil for nearly all that is forwarded
 }
 
+// ours reports whether the command is the proxy's own: the client does not see
+// its reply.
+func (p *pending) ours() bool { return p.job != nil && p.job.hidden != notHidden }
+
 // touch is the set of things that a command may change.
 type touch uint8
 
@@ -333,7 +337,7 @@ func (c *conversation) finish(p *pending, o outcome) (due []byte) {
 func (c *conversation) apply(p *pending, o outcome) {
 	s := &c.state
 	c.applyLastID(p, o)
-	if p.touch&touchTables != 0 || o.failed && staleTable(o.code) {
+	if p.touch&touchTables != 0 || o.failed && staleTable(o.code) && !p.ours() {
 		c.tablesChanged()
 	}
 	if j := p.job; j != nil {

@@ -210,8 +210,36 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 	case rewriter.Call:
 		st.owing = cx.snap.lastID.owed
 	}
+	if err := d.temporary(st, i, head, cx); err != nil {
+		return false, err
+	}
 	d.follow(st, i, head, cx)
 	return false, nil
+}
+
+// temporary notes the temporary tables that a statement makes or drops.
+func (d *decider) temporary(st *statement, i int, head rewriter.Head, cx *reading) error {
+	switch {
+	case st.prefix[0] == mysql.COM_STMT_PREPARE:
+	case head.Temporary && head.Create && bytes.IndexByte(st.text[st.spans[i].Start:st.spans[i].End], '!') >= 0:
+		st.touch |= touchAll // whether it makes one is not certain: the rule stays awake
+	case head.Temporary && head.Create:
+		certain := (cx.known || len(head.Target.Schema) > 0) && d.tables.fold.Load() != foldUnknown
+		switch {
+		case certain:
+			st.key = d.tables.appendKey(st.key[:0], schemaOf(head.Target, cx), head.Target.Table)
+			st.jobs().temps = append(st.jobs().temps, temp{result: i, name: string(st.key)})
+		case cx.rules.Empty():
+			st.touch |= touchAll
+		case cx.barrier:
+			return errCut
+		default:
+			return lacks(needProbe)
+		}
+	case head.Drop && cx.snap.temporary != nil:
+		st.jobs().temps = append(st.jobs().temps, temp{result: i})
+	}
+	return nil
 }
 
 // follow notes what a statement that is not edited changes for those behind it
@@ -240,16 +268,6 @@ func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) 
 		cx.barrier = true
 	case p.touch&(touchSettings|touchSchema) != 0:
 		cx.barrier, cx.settings = true, true
-	}
-	switch {
-	case head.Temporary && head.Create:
-		if !cx.known && len(head.Target.Schema) == 0 || bytes.IndexByte(sql, '!') >= 0 {
-			break // which table it makes, or whether, is not certain: the rule stays awake
-		}
-		st.key = d.tables.appendKey(st.key[:0], schemaOf(head.Target, cx), head.Target.Table)
-		st.jobs().temps = append(st.jobs().temps, temp{result: i, name: string(st.key)})
-	case head.Drop && cx.snap.temporary != nil:
-		st.jobs().temps = append(st.jobs().temps, temp{result: i})
 	}
 }
 

@@ -38,8 +38,11 @@ type state struct {
 	increment uint64
 	maxPacket uint64
 	inTrans   bool
-	unseen    bool // a routine or the like has run: what it did is not known
-	lastID    lastID
+	// unseen: the session may have temporary tables that are not known, which a
+	// routine made, or which a DROP did not drop. What it says of a table then is
+	// not what others see.
+	unseen bool
+	lastID lastID
 	// temporary holds the keys of the tables that CREATE TEMPORARY TABLE made
 	// the session's own: their rules rest.
 	temporary map[string]struct{}
@@ -74,6 +77,7 @@ func (s *state) learnSchema(name []byte) {
 // without a name, that it may have dropped the ones it had.
 func (s *state) makeTemporary(name string) {
 	if name == "" {
+		s.unseen = s.unseen || s.temporary != nil
 		s.temporary = nil
 		return
 	}
@@ -88,7 +92,7 @@ func (s *state) makeTemporary(name string) {
 func (s *state) reset() {
 	s.forget(knowSettings)
 	s.lastID = lastID{known: true}
-	s.temporary = nil
+	s.temporary, s.unseen = nil, false
 	s.preparedState, s.preparedLastID = false, false
 }
 
