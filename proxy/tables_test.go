@@ -297,3 +297,25 @@ func TestQuoteName(t *testing.T) {
 		t.Errorf("codes %q; want %q", codes, want)
 	}
 }
+
+// A table is not forgotten because the server refused a question about it:
+// what was learned in front of that question would be lost each time.
+func TestQuestionsForgetNoTables(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		job  *job
+		want int
+	}{
+		{"the client's", nil, 1},
+		{"our own", &job{hidden: hiddenAsk, answer: &answer{done: make(chan struct{})}}, 0},
+	} {
+		k := newTalk(t, 0, atOnce)
+		forgotten := 0
+		k.c.tablesChanged = func() { forgotten++ }
+		k.sent(pending{reply: replyPrepare, job: tt.job})
+		k.fromServer(packet(1, errPayload(testError(mysql.ER_BAD_FIELD_ERROR))))
+		if forgotten != tt.want {
+			t.Errorf("%s: forgotten %d times; want %d", tt.name, forgotten, tt.want)
+		}
+	}
+}
