@@ -41,12 +41,13 @@ func openSession(tb testing.TB, addr, db string) *rawSession {
 	return s
 }
 
-// dialSession is openSession for other goroutines than the test's; the caller closes the session.
-func dialSession(addr, db string) (*rawSession, error) {
-	conn, err := client.Connect(addr, servers.AppUser, servers.AppPassword, db, func(c *client.Conn) error {
+// dialSession is openSession for other goroutines than the test's, with options; the caller closes the session.
+func dialSession(addr, db string, options ...client.Option) (*rawSession, error) {
+	options = append([]client.Option{func(c *client.Conn) error {
 		c.UnsetCapability(mysql.CLIENT_QUERY_ATTRIBUTES | mysql.CLIENT_DEPRECATE_EOF)
 		return c.SetCapability(mysql.CLIENT_MULTI_STATEMENTS)
-	})
+	}}, options...)
+	conn, err := client.Connect(addr, servers.AppUser, servers.AppPassword, db, options...)
 	if err != nil {
 		return nil, err
 	}
