@@ -39,6 +39,7 @@ type decider struct {
 	rules  func() ruleBook
 	log    *slog.Logger
 	stats  *Stats
+	second SecondReader // nil: none
 	// own holds facts once routines or the like have run in the session: a
 	// temporary table that they made is not what others see by its name.
 	own map[string]*facts

@@ -123,6 +123,11 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	case plan.Plain && len(st.spans) > 1:
 		return false, errCut
 	}
+	if d.second != nil {
+		if err := d.second.Check(&read, plan); err != nil {
+			return false, d.refuse(p.rules[0], p.name, "what two readers read differently: "+err.Error())
+		}
+	}
 	if err := d.admissible(p, plan); err != nil {
 		return false, err
 	}

@@ -28,10 +28,19 @@ type IDs interface {
 	Advance(ctx context.Context, id uint64) error
 }
 
+// SecondReader checks a plan with another reader of SQL than the one that made
+// it. It is called from many goroutines, for every injected statement, so it
+// must be quick where it has seen a statement's like before.
+type SecondReader interface {
+	// Check returns an error that tells how the two readings differ.
+	Check(s *rewriter.Statement, p *rewriter.Plan) error
+}
+
 // Config is what a Server is made of; it does not change while it runs.
 type Config struct {
 	Listeners       []Listener
 	ShutdownTimeout time.Duration // 0: sessions are cut at once
+	SecondReader    SecondReader  // nil: none
 	Logger          *slog.Logger  // nil: discard
 }
 
@@ -267,6 +276,6 @@ func (l *listener) newSession(conn net.Conn) *session {
 	s.c.tablesChanged, s.c.infile = l.tables.forget, make(chan struct{}, 1)
 	s.requests = requests{c: &s.c, rules: l.ruleBook, limit: l.srv.settings().Statement}
 	s.replies = replies{c: &s.c}
-	s.decider = decider{c: &s.c, tables: l.tables, rules: l.ruleBook, log: s.log, stats: &l.srv.Stats}
+	s.decider = decider{c: &s.c, tables: l.tables, rules: l.ruleBook, log: s.log, stats: &l.srv.Stats, second: l.srv.cfg.SecondReader}
 	return s
 }
