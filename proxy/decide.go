@@ -204,7 +204,7 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 		}
 		st.owing = st.owing || cx.snap.lastID.owed && leavesUnseen(head, sql)
 	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
-		if err := d.hidden(head, sql, cx); err != nil {
+		if err := d.hidden(st, head, sql, cx); err != nil {
 			return false, err
 		}
 		st.owing = cx.snap.lastID.owed
@@ -314,50 +314,4 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) ([]*rewri
 		return nil, nil
 	}
 	return rules, nil
-}
-
-// hidden refuses a statement that hides an INSERT into a table with a rule.
-func (d *decider) hidden(head rewriter.Head, sql []byte, cx *reading) error {
-	var st statement
-	for _, t := range rewriter.Hidden(nil, sql, cx.mode) {
-		rules, err := d.rulesOf(t, &st, cx)
-		if err == nil && rules != nil {
-			err = d.refuse(rules[0], t, hiddenForm(head.Kind))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func hiddenForm(k rewriter.Kind) string {
-	switch k {
-	case rewriter.Prepare:
-		return "INSERT in SQL PREPARE"
-	case rewriter.Execute:
-		return "INSERT in EXECUTE IMMEDIATE"
-	}
-	return "INSERT inside another statement"
-}
-
-// refuse answers for a form that is not filled: an error, or nil when the rule
-// lets it pass.
-func (d *decider) refuse(rule *rewriter.Rule, t rewriter.Name, form string) error {
-	if rule.Observe {
-		d.observe(rule, t, "would refuse: "+form)
-		return nil
-	}
-	if rule.Forward {
-		d.stats.Forwarded.Add(1)
-		d.log.Debug("forwarded without ids", "rule", rule.String(), "table", string(t.Table), "form", form)
-		return nil
-	}
-	d.stats.Refused.Add(1)
-	return errUnsupported(rule, t, form)
-}
-
-func (d *decider) observe(rule *rewriter.Rule, t rewriter.Name, what string) {
-	d.stats.Observed.Add(1)
-	d.log.Info("observed", "rule", rule.String(), "schema", string(t.Schema), "table", string(t.Table), "what", what)
 }

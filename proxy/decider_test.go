@@ -25,7 +25,7 @@ type deciding struct {
 
 func newDeciding(rules ...rewriter.Rule) *deciding {
 	c := &conversation{caps: uint64(mysql.CLIENT_PROTOCOL_41), tablesChanged: func() {}}
-	c.state = state{known: knowAll, schema: []byte("shop"), increment: 1, maxPacket: 1 << 20, lastID: lastID{known: true}}
+	c.state = state{known: knowAll, strict: true, schema: []byte("shop"), increment: 1, maxPacket: 1 << 20, lastID: lastID{known: true}}
 	if rules == nil {
 		rules = []rewriter.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
 	}
@@ -40,7 +40,7 @@ func newDeciding(rules ...rewriter.Rule) *deciding {
 	return x
 }
 
-func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns ...rewriter.Column) {
+func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns ...rewriter.Column) *facts {
 	f := &facts{name: schema + "." + table, at: time.Now(), err: refused}
 	if refused == nil {
 		f.table = &rewriter.Table{Columns: columns}
@@ -48,6 +48,7 @@ func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns .
 	x.d.tables.put(schema+"\x00"+table, f)
 	x.d.tables.admit(f.name + ".id s")
 	x.d.tables.admit(f.name + ".b s")
+	return f
 }
 
 // on decides on a command and says how, in a word or two.
@@ -219,9 +220,17 @@ func TestDecideRules(t *testing.T) {
 		rules      []rewriter.Rule
 		want       string
 		counts     [4]int64 // refused, forwarded, observed, without the column
+		setup      func(x *deciding)
 	}{
 		{name: "refused", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{orders}, want: "error 1235", counts: [4]int64{1}},
 		{name: "forwarded", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{forward}, want: "forward", counts: [4]int64{0, 1}},
+		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{forward}, want: "error 1235", counts: [4]int64{1}, setup: func(x *deciding) { x.c.state.strict = false }},
+		{name: "forwarded, not known", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.c.state.known &^= knowStrict }},
+		{name: "forwarded, hidden", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", rules: []rewriter.Rule{forward}, want: "forward", counts: [4]int64{0, 1}},
+		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", rules: []rewriter.Rule{forward}, want: "error 1235", counts: [4]int64{1}, setup: func(x *deciding) { x.c.state.strict = false }},
+		{name: "a view without the column", text: "INSERT INTO short (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "error 1235", counts: [4]int64{1}},
+		{name: "a view without the column, forwarded", text: "INSERT INTO short (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table, r.Forward = "*", true })}, want: "forward", counts: [4]int64{0, 1}},
+		{name: "a view without the column, forwarded, not strict", text: "INSERT INTO short (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table, r.Forward = "*", true })}, want: "error 1235", counts: [4]int64{1}, setup: func(x *deciding) { x.c.state.strict = false }},
 		{name: "forwarded rules fill what they can", text: "INSERT INTO orders (a) VALUES (1)", rules: []rewriter.Rule{forward}, want: "fill 1 of shop.orders in result 0"},
 		{name: "observed", text: "INSERT INTO orders (a) VALUES (1)", rules: []rewriter.Rule{observe}, want: "forward", counts: [4]int64{0, 0, 1}},
 		{name: "observed, refused", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{observe}, want: "forward", counts: [4]int64{0, 0, 1}},
@@ -240,6 +249,10 @@ func TestDecideRules(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			x := newDeciding(tt.rules...)
+			x.facts("shop", "short", nil, rewriter.Column{Name: "a"}).view = true
+			if tt.setup != nil {
+				tt.setup(x)
+			}
 			if got := x.on(mysql.COM_QUERY, tt.text, false); got != tt.want {
 				t.Errorf("%s (%v); want %s", got, x.last, tt.want)
 			}

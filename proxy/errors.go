@@ -65,6 +65,12 @@ func errUnsupported(rule *rewriter.Rule, t rewriter.Name, form string) *mysql.My
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on table %s with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, t.Table, rule)
 }
 
+// errStoresZero says why a statement is not forwarded although its rule would
+// let it pass without an id.
+func errStoresZero(rule *rewriter.Rule, t rewriter.Name, form, why string) *mysql.MyError {
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not forward '%s' on table %s: the server would store 0 in column %s, which has no default, for %s (rule %s, unsupported: forward); nothing was sent", form, t.Table, rule.Column, why, rule)
+}
+
 // errUnprepared is what a server says to an execution of the statement
 // prepared last when that PREPARE failed.
 func errUnprepared() *mysql.MyError {

@@ -44,13 +44,18 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 	if len(p.rules) == 0 || err != nil {
 		return false, err
 	}
+	form := ""
 	switch {
+	case p.view:
+		form = "INSERT through a view without column " + p.rules[0].Column
 	case head.Kind == rewriter.Load:
-		return false, d.refuse(p.rules[0], p.name, "LOAD DATA")
+		form = "LOAD DATA"
 	case st.prefix[0] == mysql.COM_STMT_PREPARE:
-		return false, d.refuse(p.rules[0], p.name, "prepared INSERT")
+		form = "prepared INSERT"
+	default:
+		return d.plan(st, p, head, cx)
 	}
-	return d.plan(st, p, cx)
+	return false, d.unfilled(st.text[p.span.Start:p.span.End], p, head, form, cx)
 }
 
 // facts finds the columns of the rules in what is known of the table. A part
@@ -80,24 +85,26 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 		switch {
 		case !ok && rule.Exact():
 			return errNoColumn(rule, f.name)
-		case !ok && f.view:
-			if err := d.refuse(rule, p.name, "INSERT through a view without column "+rule.Column); err != nil {
-				return err
-			}
-			continue
 		case !ok:
-			d.stats.NoColumn.Add(1)
 			continue
 		case column.Max == 0:
 			return errColumnType(rule, f.name)
 		}
 		p.rules, p.columns = append(p.rules, rule), append(p.columns, column)
 	}
+	switch {
+	case len(p.rules) > 0:
+	case f.view: // what it shows may well be a table that has them
+		p.view = true
+		p.rules, p.columns = append(p.rules, rules...), append(p.columns, make([]rewriter.Column, len(rules))...)
+	default:
+		d.stats.NoColumn.Add(1)
+	}
 	return nil
 }
 
 // plan reads the INSERT and adds it to the parts of st.
-func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err error) {
+func (d *decider) plan(st *statement, p *part, head rewriter.Head, cx *reading) (edited bool, err error) {
 	if d.observed(st, p, cx) {
 		return false, nil
 	}
@@ -108,7 +115,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	}
 	err = plan.Read(&read)
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
-		return false, d.refuse(p.rules[0], p.name, form.Form)
+		return false, d.unfilled(read.Text, p, head, form.Form, cx)
 	}
 	switch {
 	case errors.Is(err, rewriter.ErrNeedValues):

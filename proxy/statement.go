@@ -59,6 +59,7 @@ type part struct {
 	rules   []*rewriter.Rule
 	facts   *facts
 	columns []rewriter.Column // by rule
+	view    bool              // it is a view that has none of the columns
 	ids     [][]uint64        // by rule
 }
 
