@@ -132,7 +132,7 @@ func (d *decider) plan(st *statement, p *part, head rewriter.Head, cx *reading) 
 	}
 	if d.second != nil {
 		if err := d.second.Check(&read, plan); err != nil {
-			return false, d.refuse(p.rules[0], p.name, "what two readers read differently: "+err.Error())
+			return false, d.unfilled(read.Text, p, head, "what two readers read differently: "+err.Error(), cx)
 		}
 	}
 	if err := d.admissible(p, plan); err != nil {
