@@ -23,6 +23,7 @@ const (
 	classOpen
 	classClose
 	classComma
+	classStar
 	classSemicolon
 	classDash      // - or a comment
 	classSlash     // / or a comment
@@ -45,19 +46,19 @@ func classTable() (t [256]class) {
 			t[c] = classHigh
 		}
 	}
-	for _, c := range "!%&*+.:<=>?@^{|}~" {
+	for _, c := range "!%&+.:<=>?@^{|}~" {
 		t[c] = classPunct
 	}
 	for c, k := range map[byte]class{
 		'$': classDollar, '\'': classQuote, '"': classDouble, '`': classTick, '(': classOpen, ')': classClose,
-		',': classComma, ';': classSemicolon, '-': classDash, '/': classSlash, '#': classHash, '\\': classBackslash,
+		',': classComma, '*': classStar, ';': classSemicolon, '-': classDash, '/': classSlash, '#': classHash, '\\': classBackslash,
 	} {
 		t[c] = k
 	}
 	return t
 }
 
-// skims marks the bytes that a walk over values passes without a look.
+// skims marks the bytes that a walk over statements passes without a look.
 var skims = skimTable()
 
 func skimTable() (t [256]bool) {

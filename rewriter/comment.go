@@ -12,9 +12,10 @@ func (s *scanner) blanks() bool {
 			s.pos++
 			continue
 		case classHash, classDash, classSlash:
-		case classPunct:
-			if c == '*' && s.inVersion && s.pos+1 < len(s.text) && s.text[s.pos+1] == '/' {
+		case classStar: // perhaps the end of a version comment
+			if s.inVersion && s.pos+1 < len(s.text) && s.text[s.pos+1] == '/' {
 				s.inVersion = false
+				s.crossed++
 				s.pos += 2
 				continue
 			}
@@ -91,6 +92,9 @@ func (s *scanner) lineComment(i int) (end int, ok bool) {
 
 // versionComment takes /*! or /*M!, head bytes long, with the five or six digits that may follow.
 func (s *scanner) versionComment(i, head int) (end int, ok bool) {
+	if s.mode.Version != 0 {
+		return s.knownVersion(i, head)
+	}
 	if s.version == versionRefuse {
 		s.fault = faultVersion
 		return i, false
@@ -117,8 +121,52 @@ func (s *scanner) versionComment(i, head int) (end int, ok bool) {
 	return i + head + digits, true
 }
 
-// faultVersion is the fault of a version comment inside an INSERT: which server would run the inside is not known.
+// faultVersion is the fault of a version comment inside an INSERT: whether the server runs the inside is not known.
 const faultVersion = "version comment"
+
+// knownVersion is versionComment where the server's version is known: it runs the inside, or skips it.
+func (s *scanner) knownVersion(i, head int) (end int, ok bool) {
+	at := i + head
+	number, digits, run := s.versionNumber(at, head == len("/*M!"))
+	if !run {
+		if end = s.versionEnd(at + digits); end < 0 {
+			s.touched, s.fault = true, "comment without its end"
+			return i, false
+		}
+		return end, true
+	}
+	if number < 0 {
+		s.fault = faultVersion
+		return i, false
+	}
+	s.inVersion = true
+	s.crossed++
+	return at + digits, true
+}
+
+// versionNumber reads the version of a comment from its digits, 0 when it has none, and reports whether the server runs
+// the inside. MariaDB takes six digits where there are six, and runs nothing that is for MySQL 5.7 to 9.99. MySQL 9 takes
+// six only before a blank, and five otherwise; earlier ones are not known so closely, and the number is then -1.
+func (s *scanner) versionNumber(at int, forMariaDB bool) (number, digits int, run bool) {
+	five := 0
+	for at+digits < len(s.text) && digits < 6 && s.text[at+digits]-'0' <= 9 {
+		five = number
+		number = number*10 + int(s.text[at+digits]-'0')
+		digits++
+	}
+	version := int(s.mode.Version)
+	switch {
+	case digits < 5:
+		return 0, 0, true
+	case s.mode.MariaDB:
+		return number, digits, number <= version && (number < 50700 || number > 99999 || forMariaDB)
+	case digits == 5 || number > version && five > version:
+		return number, digits, number <= version
+	case version >= 90000 && at+digits < len(s.text) && classes[s.text[at+digits]] == classBlank:
+		return number, digits, number <= version
+	}
+	return -1, digits, true
+}
 
 // versionEnd returns the index behind the version comment whose inside begins at i, for a server that skips it; plain
 // comments nest in it once. -1: there is none.

@@ -223,7 +223,8 @@ func undo(p *Plan, text, out []byte) []byte {
 		back = append(back, text[e.start:e.end]...)
 		at = int(e.end)
 		// What the edit put in ends where the bytes up to the next edit begin.
-		one := Plan{edits: p.edits[:i+1], moves: p.moves, column: p.column, list: p.list, carry: p.carry, carried: p.carried, Columns: p.Columns}
+		one := *p
+		one.edits = p.edits[:i+1]
 		o = len(one.Append(nil, text, planIDs(p))) - len(text[at:])
 	}
 	return append(back, out[o:]...)

@@ -74,8 +74,9 @@ func (h Head) hides() bool {
 // headReader reads the head of one statement; body tells Split where the ';' inside belong.
 type headReader struct {
 	scanner
-	head Head
-	body body
+	head  Head
+	body  body
+	named token // the last part of the name that target read
 }
 
 // body is the kind of statement whose inside may hold ';'.
@@ -184,6 +185,7 @@ func (r *headReader) target(t token) Name {
 		if n.Table = r.name(t); n.Table == nil {
 			return Name{}
 		}
+		r.named = t
 		saved := r.pos
 		if t = r.next(); t.kind == tokBad {
 			return Name{}
@@ -194,7 +196,8 @@ func (r *headReader) target(t token) Name {
 		}
 		n.Schema = n.Table
 	}
-	if n.Table = r.nameBehindDot(r.next()); n.Table == nil {
+	r.named = r.next()
+	if n.Table = r.nameBehindDot(r.named); n.Table == nil {
 		return Name{}
 	}
 	return n

@@ -50,7 +50,8 @@ type Plan struct {
 	Plain       bool
 	Ignore      bool   // IGNORE
 	Update      bool   // ON DUPLICATE KEY UPDATE
-	OwnLastID   bool   // its list has id=LAST_INSERT_ID(id) already, by the application
+	OwnLastID   bool   // its list has id=LAST_INSERT_ID(id), by the application
+	Assigned    bool   // its list got that assignment from the plan
 	Delayed     bool   // DELAYED, on a server that heeds it
 	Returning   bool   // RETURNING
 	Expressions bool   // some id is an expression that the server was asked for
@@ -58,10 +59,15 @@ type Plan struct {
 	ZeroDoubt   bool   // some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
 	Questions   []Span // expressions for ids whose value only the server can tell
 
+	slots   []slot
+	order   []uint8 // the slots that have a place in the tuples, in the order of their places
+	behind  []uint8 // the slots whose ids are appended to the tuples
+	names   []token // the columns that the statement names, in the list or behind SET
+	asked   []uint8 // the slot of each question
 	edits   []edit
 	moves   []Span // sources of opMove and opMoveCarry, in their order
-	column  []byte // `id`
-	list    []byte // (`a`,`id`): the column list that a statement without one gets
+	texts   []Span // what opText writes, in the buffer, in their order
+	buffer  []byte
 	carry   bool   // the last tuple is explicit and carries LAST_INSERT_ID(first), instead of the last generated one
 	carried uint64 // the id of that tuple
 }
@@ -76,18 +82,21 @@ type Filled struct {
 	GreatestUnknown bool   // some explicit id is no number that is known
 }
 
+// AskedFor returns the index in Columns of the column that the i-th of the Questions is about.
+func (p *Plan) AskedFor(i int) int { return int(p.asked[i]) }
+
 // edit replaces the bytes from start up to end with what op says. The edits of a plan ascend and do not overlap.
 type edit struct {
 	start, end uint32
 	op         op
+	slot       uint8 // whose id
 }
 
 type op uint8
 
 const (
 	opDelete    op = iota // nothing
-	opColumn              // ,`id`
-	opList                // the column list
+	opText                // the next of the texts
 	opID                  // the next id
 	opAppendID            // a comma and the next id
 	opMove                // a comma and the bytes of the next move
@@ -95,46 +104,60 @@ const (
 	opMoveCarry           // a comma and what opCarry writes
 )
 
-// widestEdit bounds the bytes an edit adds, but for the list and the column, whose lengths are known.
+// widestEdit bounds the bytes an edit adds, but for texts and moves, whose lengths are known.
 const widestEdit = len(",+0*LAST_INSERT_ID()") + 2*20
+
+// maxColumns bounds the columns of one table that get ids.
+const maxColumns = 16
 
 func (p *Plan) reset() {
 	*p = Plan{
-		Columns: p.Columns[:0], Questions: p.Questions[:0],
-		edits: p.edits[:0], moves: p.moves[:0], column: p.column[:0], list: p.list[:0],
+		Columns: p.Columns[:0], Questions: p.Questions[:0], slots: p.slots[:0], order: p.order[:0], behind: p.behind[:0], names: p.names[:0],
+		asked: p.asked[:0], edits: p.edits[:0], moves: p.moves[:0], texts: p.texts[:0], buffer: p.buffer[:0],
 	}
 }
 
-func (p *Plan) edit(start, end int, o op) {
-	p.edits = append(p.edits, edit{start: uint32(start), end: uint32(end), op: o})
+func (p *Plan) edit(start, end int, o op, slot int) {
+	p.edits = append(p.edits, edit{start: uint32(start), end: uint32(end), op: o, slot: uint8(slot)})
+}
+
+// insert puts the bytes of the buffer from start on into the text, at i.
+func (p *Plan) insert(i, start int) {
+	p.edit(i, i, opText, 0)
+	p.texts = append(p.texts, Span{Start: start, End: len(p.buffer)})
 }
 
 // Append appends the rewritten statement to dst. text is what Read read, unchanged; ids[i] are p.Columns[i].Generated ids,
 // ascending, in row order; it panics when they are fewer.
 //
-// Generated rows get plain numbers but for the last, which reads LAST_INSERT_ID(first)+k: that makes the server itself
-// report and remember the first.
-func (p *Plan) Append(dst, text []byte, columns [][]uint64) []byte {
-	dst, ids := slices.Grow(dst, p.size(len(text))), columns[0]
-	at, row, move := 0, 0, 0
+// Generated rows get plain numbers, but for the last one's id in the first column of a plan that is not Plain: it reads
+// LAST_INSERT_ID(first)+k, which makes the server itself report and remember the first.
+func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
+	dst = slices.Grow(dst, p.size(len(text)))
+	last := p.Columns[0].Generated - 1
+	if p.Plain || p.carry {
+		last = -1
+	}
+	var rows [maxColumns]int
+	at, move, put := 0, 0, 0
 	for _, e := range p.edits {
 		dst = append(dst, text[at:e.start]...)
 		at = int(e.end)
 		switch e.op {
-		case opColumn:
-			dst = append(append(dst, ','), p.column...)
-		case opList:
-			dst = append(dst, p.list...)
+		case opText:
+			dst = append(dst, p.buffer[p.texts[put].Start:p.texts[put].End]...)
+			put++
 		case opAppendID:
 			dst = append(dst, ',')
 			fallthrough
 		case opID:
-			if row == p.Columns[0].Generated-1 && !p.carry {
-				dst = appendLast(dst, ids[0], ids[row])
+			column, row := ids[e.slot], rows[e.slot]
+			if e.slot == 0 && row == last {
+				dst = appendLast(dst, column[0], column[row])
 			} else {
-				dst = strconv.AppendUint(dst, ids[row], 10)
+				dst = strconv.AppendUint(dst, column[row], 10)
 			}
-			row++
+			rows[e.slot]++
 		case opMove:
 			dst = append(dst, ',')
 			dst = append(dst, text[p.moves[move].Start:p.moves[move].End]...)
@@ -145,7 +168,7 @@ func (p *Plan) Append(dst, text []byte, columns [][]uint64) []byte {
 		case opCarry:
 			dst = strconv.AppendUint(dst, p.carried, 10)
 			dst = append(dst, "+0*"...)
-			dst = appendLast(dst, ids[0], ids[0])
+			dst = appendLast(dst, ids[0][0], ids[0][0])
 		}
 	}
 	return append(dst, text[at:]...)
@@ -165,9 +188,11 @@ func appendLast(dst []byte, first, last uint64) []byte {
 }
 
 func (p *Plan) size(text int) int {
-	n := text + len(p.edits)*21 + 2*widestEdit + len(p.column) + len(p.list)
-	for _, m := range p.moves {
-		n += m.End - m.Start
+	n := text + len(p.edits)*21 + 2*widestEdit
+	for _, spans := range [...][]Span{p.moves, p.texts} {
+		for _, s := range spans {
+			n += s.End - s.Start
+		}
 	}
 	return n
 }

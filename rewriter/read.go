@@ -6,55 +6,103 @@ import (
 	"math"
 )
 
-// Read reads an INSERT or REPLACE. A statement that cannot be read without the table's facts gives ErrNeedTable. After any
-// error the plan must not be used.
+// Read reads an INSERT or REPLACE. A statement that cannot be read without the table's facts gives ErrNeedTable, one with
+// expressions for ids ErrNeedValues until it is read with their values. After any other error the plan must not be used.
 //
-// Understood: [INSERT [LOW_PRIORITY | HIGH_PRIORITY] | REPLACE [LOW_PRIORITY]] [INTO] name [(columns)] {VALUES | VALUE}
-// tuple [, tuple] ... Any other form is *Unsupported.
+// Understood: {INSERT [LOW_PRIORITY | HIGH_PRIORITY | DELAYED] [IGNORE] | REPLACE [LOW_PRIORITY | DELAYED]} [INTO] name
+// [PARTITION (names)] {[([columns])] {VALUES | VALUE} tuple [, tuple] ... | SET column = value [, column = value] ...}
+// [AS alias [(names)]] [ON DUPLICATE KEY UPDATE column = value [, column = value] ...] [RETURNING ...], where a tuple may be
+// (). Any other form is *Unsupported.
 func (p *Plan) Read(s *Statement) error {
 	p.reset()
-	if len(s.Rules) != 1 {
-		return unsupported("several generated columns")
-	}
-	text, rule := s.Text, s.Rules[0]
-	if rule.Packet {
-		return unsupported("last_insert_id: packet")
-	}
-	p.Columns = append(p.Columns, Filled{})
-	if len(text) > math.MaxUint32 {
+	if len(s.Text) > math.MaxUint32 {
 		return unsupported("statement over 4 GiB")
 	}
-	if hasHigh([]byte(rule.Column)) {
-		return unsupported("column name beyond ASCII")
+	if len(s.Rules) > maxColumns {
+		return unsupported(fmt.Sprintf("more than %d generated columns", maxColumns))
 	}
-	p.column = appendQuoted(p.column, rule.Column)
-	r := planReader{plan: p, rule: rule, table: s.Table, id: -1}
-	r.scanner = scanner{text: text, mode: s.Mode, version: versionRefuse}
-	if MentionsLastID(text) {
-		p.ReadsLastID = readsLastID(text, s.Mode)
+	reads := MentionsLastID(s.Text) && readsLastID(s.Text, s.Mode)
+	for move := false; ; move = true {
+		p.reset()
+		p.ReadsLastID = reads
+		r := planReader{plan: p, table: s.Table, values: s.Values, move: move}
+		r.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
+		if err := r.read(s.Rules); err != nil {
+			return err
+		}
+		if move || !r.mustMove() {
+			return r.finish()
+		}
 	}
-	if err := r.names(); err != nil {
-		return err
-	}
-	if err := r.tuples(); err != nil {
-		return err
-	}
-	return r.finish()
 }
 
 // planReader fills a plan from one statement.
 type planReader struct {
 	headReader
-	plan  *Plan
-	rule  *Rule
-	table *Table
+	plan   *Plan
+	table  *Table
+	values []Value
 
-	verb  string // INSERT or REPLACE, for messages
-	id    int    // position of the id among the values; -1: it is appended
-	width int    // values per tuple
-	move  bool   // the id goes from its position to the end of list and tuples
-	last  value  // the id of the tuple read last
-	shape uint64 // what the tuple is made of, so far
+	replace   bool   // REPLACE
+	width     int    // values per tuple
+	lengths   uint64 // bit n: some column with a rule has a name of n bytes
+	mentioned bool   // a value names such a column, or something else of its name
+	empty     bool   // all tuples are ()
+	assigning bool   // inside SET or ON DUPLICATE KEY UPDATE: values end otherwise than in a tuple
+	move      bool   // the first column's id goes from its place to the end of list and tuples
+	moved     value  // that of the tuple being read
+	into      token  // the name of the table
+	shape     uint64 // what the tuple is made of, so far
+	atEnd     int    // the edit at the end of the last tuple that the first column's id made
+	alias     bool   // the rows have one
+	updateAt  int    // where the list of ON DUPLICATE KEY UPDATE begins
+	returned  bool   // RETURNING reads the last insert id
+}
+
+// slot is a column that gets ids, and its place in the statement.
+type slot struct {
+	rule       *Rule
+	name       Span   // its name in backticks, in the buffer
+	text       bool   // CHAR or VARCHAR
+	max        uint64 // 0: not known
+	at         int    // its position among the values; -1: it has none, and its id is appended
+	own, comma token  // its name in the column list, and what follows
+	last       value  // the id of the tuple read last
+}
+
+func (r *planReader) read(rules []*Rule) error {
+	for _, rule := range rules {
+		if err := r.slot(rule); err != nil {
+			return err
+		}
+	}
+	t, err := r.names()
+	if err != nil {
+		return err
+	}
+	if err := r.tail(t); err != nil {
+		return err
+	}
+	return r.decide()
+}
+
+func (r *planReader) slot(rule *Rule) error {
+	p := r.plan
+	if hasHigh([]byte(rule.Column)) {
+		return unsupported("column name beyond ASCII")
+	}
+	start := len(p.buffer)
+	p.buffer = appendQuoted(p.buffer, rule.Column)
+	c := slot{rule: rule, name: Span{Start: start, End: len(p.buffer)}, at: -1}
+	if r.table != nil {
+		known, _, _ := r.table.Column(rule.Column)
+		c.text, c.max = known.Text, known.Max
+	}
+	p.slots = append(p.slots, c)
+	p.Columns = append(p.Columns, Filled{})
+	p.Plain = p.Plain || rule.Packet && len(p.slots) == 1
+	r.lengths |= 1 << min(len(rule.Column), 63)
+	return nil
 }
 
 func unsupported(form string) error { return &Unsupported{Form: form} }
@@ -92,6 +140,16 @@ func appendQuoted(dst []byte, name string) []byte {
 	return append(dst, '`')
 }
 
+// appendName appends the name that t is, as the statement writes it but always in quotes. A word holds no quote but as part
+// of a wider character, where it stands for itself.
+func (r *planReader) appendName(dst []byte, t token) []byte {
+	name := r.text[t.start:t.end]
+	if t.kind == tokQuoted {
+		return append(dst, name...)
+	}
+	return append(append(append(dst, '`'), name...), '`')
+}
+
 // readsLastID reports whether the statement names LAST_INSERT_ID or identity outside strings and comments; true, too, when
 // it is not understood.
 func readsLastID(text []byte, m Mode) bool {
@@ -103,65 +161,84 @@ func readsLastID(text []byte, m Mode) bool {
 			return false
 		case tokBad:
 			return true
-		case tokWord, tokQuoted:
-			if n := s.name(t); foldEqual(n, "last_insert_id") || foldEqual(n, "identity") {
-				return true
-			}
+		}
+		if s.namesLastID(t) {
+			return true
 		}
 	}
 }
 
-// names reads up to and with VALUES.
-func (r *planReader) names() error {
+func (s *scanner) namesLastID(t token) bool {
+	n := s.name(t)
+	return foldEqual(n, "last_insert_id") || foldEqual(n, "identity")
+}
+
+// names reads from the verb to the end of the rows, and returns the token behind them.
+func (r *planReader) names() (token, error) {
 	t, err := r.verbAndModifiers()
 	if err != nil {
-		return err
+		return t, err
 	}
 	if t.kind == tokWord && reserved(r.text[t.start:t.end]) {
-		return r.unexpected(t)
+		return t, r.unexpected(t)
 	}
 	name := r.target(t)
 	if name.Table == nil {
-		return r.unexpected(t)
+		return t, r.unexpected(t)
 	}
+	r.into = r.named
 	end := r.pos
 	t = r.next()
-	list := r.punct(t, '(')
-	if list {
+	if r.isWord(t, "partition") {
+		if err := r.partitions(); err != nil {
+			return t, err
+		}
+		end = r.pos
+		t = r.next()
+	}
+	if r.isWord(t, "set") {
+		return r.set(name)
+	}
+	listed := r.punct(t, '(')
+	if listed {
 		if err := r.columns(name); err != nil {
-			return err
+			return t, err
 		}
 		t = r.next()
 	}
-	if err := r.values(t); err != nil {
-		return err
+	if err := r.valuesWord(t); err != nil {
+		return t, err
 	}
-	if list {
-		return nil
+	if !listed {
+		if err := r.noColumns(end); err != nil {
+			return t, err
+		}
 	}
-	return r.noColumns(end)
+	return r.tuples()
 }
 
 func (r *planReader) verbAndModifiers() (token, error) {
 	t := r.next()
 	switch r.keyword(t) {
 	case kwInsert:
-		r.verb = "INSERT"
 	case kwReplace:
-		r.verb = "REPLACE"
+		r.replace = true
 	default:
 		return t, r.unexpected(t)
 	}
 	t = r.next()
-	if r.isWord(t, "low_priority") || r.isWord(t, "high_priority") && r.verb == "INSERT" {
-		t = r.next()
-	}
 	switch {
 	case r.isWord(t, "delayed"):
-		return t, unsupported(r.verb + " DELAYED")
-	case r.isWord(t, "ignore"):
-		return t, unsupported(r.verb + " IGNORE")
-	case r.isWord(t, "into"):
+		r.plan.Delayed = r.mode.MariaDB
+		t = r.next()
+	case r.isWord(t, "low_priority"), r.isWord(t, "high_priority") && !r.replace:
+		t = r.next()
+	}
+	if r.isWord(t, "ignore") && !r.replace {
+		r.plan.Ignore = true
+		t = r.next()
+	}
+	if r.isWord(t, "into") {
 		t = r.next()
 	}
 	return t, nil
@@ -180,93 +257,26 @@ func reserved(word []byte) bool {
 	return false
 }
 
-// columns reads the column list behind its parenthesis and finds the id in it.
-func (r *planReader) columns(table Name) error {
-	var at, comma token
-	for n := 0; ; n++ {
-		t := r.next()
-		if n == 0 {
-			if form := r.otherRows(t); form != "" {
-				return unsupported(form)
-			}
-			if r.punct(t, ')') {
-				return unsupported("empty column list")
-			}
-		}
-		column, span, err := r.columnName(t, table)
-		if err != nil {
-			return err
-		}
-		t = r.next()
-		if equalFold(column, r.rule.Column) {
-			if r.id >= 0 {
-				return ErrRefusedByServer
-			}
-			r.id, at, comma = n, span, t
-		}
-		if r.punct(t, ')') {
-			r.width = n + 1
-			r.listEdits(at, comma, t)
-			return nil
-		}
-		if !r.punct(t, ',') {
+// partitions reads the names behind PARTITION.
+func (r *planReader) partitions() error {
+	t := r.next()
+	for want := byte('('); r.punct(t, want); want = ',' {
+		if t = r.next(); r.name(t) == nil {
 			return r.unexpected(t)
 		}
-	}
-}
-
-// listEdits puts the id at the end of the list where it has to be there.
-func (r *planReader) listEdits(at, comma, end token) {
-	r.move = r.plan.ReadsLastID && r.id >= 0 && r.id != r.width-1
-	if r.move {
-		r.plan.edit(at.start, at.end, opDelete)
-		r.plan.edit(comma.start, comma.end, opDelete)
-	}
-	if r.move || r.id < 0 {
-		r.plan.edit(end.start, end.start, opColumn)
-	}
-}
-
-// columnName reads column, table.column or schema.table.column, of which t is the first token.
-func (r *planReader) columnName(t token, table Name) (column []byte, span token, err error) {
-	var parts [3][]byte
-	span = t
-	parts[0] = r.name(t)
-	n := 1
-	for parts[n-1] != nil {
-		span.end = t.end
-		if t = r.peek(); !r.punct(t, '.') {
-			break
+		if t = r.next(); r.punct(t, ')') {
+			return nil
 		}
-		if n == len(parts) {
-			return nil, span, r.unexpected(t)
-		}
-		r.next()
-		t = r.next()
-		parts[n] = r.nameBehindDot(t)
-		n++
 	}
-	if parts[n-1] == nil {
-		return nil, span, r.unexpected(t)
-	}
-	if n > 1 && !equalFold(parts[n-2], string(table.Table)) {
-		return nil, span, unsupported("column list with a column of another table")
-	}
-	return parts[n-1], span, nil
+	return r.unexpected(t)
 }
 
-// values takes VALUES or VALUE, or names the form that stands in its place.
-func (r *planReader) values(t token) error {
+// valuesWord takes VALUES or VALUE, or names the form that stands in its place.
+func (r *planReader) valuesWord(t token) error {
 	switch {
 	case r.isWord(t, "values"), r.isWord(t, "value"):
 	case r.otherRows(t) != "":
 		return unsupported(r.otherRows(t))
-	case r.isWord(t, "set"):
-		return unsupported(r.verb + " ... SET")
-	case r.isWord(t, "partition"):
-		return unsupported("PARTITION")
-	case r.isWord(t, "as"):
-		return unsupported("alias of the table or row")
 	default:
 		return r.unexpected(t)
 	}
@@ -278,41 +288,90 @@ func (r *planReader) values(t token) error {
 
 // otherRows names the form of a statement whose rows come from a query that begins with t.
 func (r *planReader) otherRows(t token) string {
+	verb := "INSERT ... "
+	if r.replace {
+		verb = "REPLACE ... "
+	}
 	for _, w := range [...]string{"select", "with", "table", "values"} {
 		if r.isWord(t, w) {
-			return r.verb + " ... " + string(bytes.ToUpper([]byte(w)))
+			return verb + string(bytes.ToUpper([]byte(w)))
 		}
 	}
 	if r.punct(t, '(') {
-		return r.verb + " ... SELECT"
+		return verb + "SELECT"
 	}
 	return ""
 }
 
-// noColumns finds the id by the table's facts. A list is added only where the id must move to the end.
-func (r *planReader) noColumns(nameEnd int) error {
-	if r.table == nil {
-		return ErrNeedTable
+// decide settles what only the whole statement tells.
+func (r *planReader) decide() error {
+	p := r.plan
+	if len(p.Questions) != len(r.values) {
+		return ErrNeedValues
 	}
-	r.id, r.width = r.table.Index(r.rule.Column), len(r.table.Columns)
-	if r.id < 0 {
-		return unsupported("no column list, and no visible column " + r.rule.Column)
+	p.Expressions = len(p.Questions) > 0
+	p.Plain = p.Plain || p.Ignore || p.Update || p.Delayed || p.Expressions || r.alias || p.Returning && r.returned
+	// MySQL looks for the partitions of constant rows before it runs the first: a table that is partitioned by its id would
+	// have what reads the last insert id read the new one.
+	p.Plain = p.Plain || p.ReadsLastID && !r.mode.MariaDB
+	if p.Expressions && r.changesVariables() {
+		return unsupported("expression for a generated column in a statement that sets what it reads")
 	}
-	r.move = r.plan.ReadsLastID && r.id != r.width-1
-	if !r.move {
+	if p.Assigned && p.ReadsLastID && (p.Rows > 1 || r.returned) {
+		// From the first row that is updated on they would read its id.
+		return unsupported("ON DUPLICATE KEY UPDATE of rows that read LAST_INSERT_ID")
+	}
+	for k := range p.slots {
+		c, filled := &p.slots[k], &p.Columns[k]
+		if c.last.explicit() && c.last.kind != valueUnknown && c.last.kind != valueDefault {
+			filled.Last, filled.HasLast = c.last.number, true
+		}
+		if !r.mentioned || filled.Generated == 0 || c.at < 0 || c.at == r.width-1 {
+			continue
+		}
+		if k > 0 || filled.Explicit > 0 || r.alias { // natively what is read is the id in explicit rows alone
+			return unsupported("value that reads a generated column before it")
+		}
+	}
+	if r.mustCarry() {
+		// Nothing negative can be added to the function, for it is unsigned, and nothing to DEFAULT or a text.
+		c := &p.slots[0]
+		p.Plain = !c.last.hasNumber() || c.last.negative || c.text
+	}
+	return nil
+}
+
+// mustCarry reports whether an explicit row behind the last generated one must not read the new id.
+func (r *planReader) mustCarry() bool {
+	p := r.plan
+	return !p.Plain && p.ReadsLastID && p.Columns[0].Generated > 0 && p.slots[0].last.explicit()
+}
+
+// mustMove reports whether a value behind the first column's id would read it, or the last insert id that it sets.
+func (r *planReader) mustMove() bool {
+	p := r.plan
+	at := p.slots[0].at
+	return at >= 0 && at < r.width-1 && p.Columns[0].Generated > 0 && (p.ReadsLastID && !p.Plain || r.mentioned)
+}
+
+// finish puts the function into the last row, whose explicit id it leaves as it is.
+func (r *planReader) finish() error {
+	if !r.mustCarry() {
 		return nil
 	}
-	list := append(r.plan.list, " ("...) // with the blank, or a table called mid or count would read as a function
-	for i := range r.table.Columns {
-		name := r.table.Columns[i].Name
-		if hasHigh([]byte(name)) {
-			return unsupported("column name beyond ASCII in a statement that reads LAST_INSERT_ID and has no column list")
-		}
-		if i != r.id {
-			list = append(appendQuoted(list, name), ',')
-		}
+	p, last := r.plan, r.plan.slots[0].last
+	p.carry, p.carried = true, last.number
+	if r.move {
+		p.edits[r.atEnd].op = opMoveCarry
+		return nil
 	}
-	r.plan.list = append(append(list, r.plan.column...), ')')
-	r.plan.edit(nameEnd, nameEnd, opList)
+	carry := edit{start: uint32(last.start), end: uint32(last.end), op: opCarry}
+	i := len(p.edits)
+	for i > 0 && p.edits[i-1].start > carry.start {
+		i--
+	}
+	p.edits = append(p.edits, edit{})
+	copy(p.edits[i+1:], p.edits[i:])
+	p.edits[i] = carry
 	return nil
 }

@@ -26,7 +26,7 @@ type token struct {
 	start, end int
 }
 
-// versionRule is how a scanner takes /*! */ comments.
+// versionRule is how a scanner takes /*! */ comments when the server's version is not known.
 type versionRule uint8
 
 const (
@@ -45,6 +45,7 @@ type scanner struct {
 	inVersion bool   // pos is inside a version comment that counts as code
 	numbered  bool   // a version comment with a number was seen
 	codeEnd   int    // where the last numbered comment ends for a server that skips it
+	crossed   int    // beginnings and ends of such comments passed
 	straddled bool   // what began inside a numbered comment ended behind it: servers may split here differently
 	touched   bool   // a token reached the end of the text and might go on behind it
 	fault     string // why the last token was tokBad

@@ -102,8 +102,16 @@ func (r *planReader) skimWord(i int) int {
 	case wordByte[text[i-1]]:
 	default:
 		r.note(hash)
+		r.mention(text[i:end])
 	}
 	return end
+}
+
+// mention notes a name that a value has: perhaps that of a column that gets ids, which the value then reads.
+func (r *planReader) mention(name []byte) {
+	if r.lengths>>min(len(name), 63)&1 != 0 && r.slotOf(name) >= 0 {
+		r.mentioned = true
+	}
 }
 
 var nullHash, defaultHash, trueHash, falseHash = wordHash("null"), wordHash("default"), wordHash("true"), wordHash("false")
@@ -129,6 +137,14 @@ func (r *planReader) skimRare(i int) int {
 		if c != '?' && !r.sign(i) {
 			r.note(uint64(c))
 		}
+		return i + 1
+	case classStar:
+		if r.inVersion && i+1 < len(text) && text[i+1] == '/' {
+			r.inVersion = false
+			r.crossed++
+			return i + 2
+		}
+		r.note(uint64(c))
 		return i + 1
 	case classDash, classSlash, classHash:
 		if r.sign(i) {
@@ -167,6 +183,7 @@ func (r *planReader) skimRare(i int) int {
 	}
 	if t.kind == tokQuoted {
 		r.note(tokenHash(text[t.start:t.end]))
+		r.mention(r.name(t))
 	}
 	return t.end
 }

@@ -101,6 +101,11 @@ func (s *splitter) semicolon(i int) (end int, doubt bool) {
 			}
 			next, _ = quotedEnd(text, i, esc, s.mode.Charset)
 			ok = next >= 0
+		case classStar:
+			if s.inVersion && i+1 < len(text) && text[i+1] == '/' {
+				s.inVersion = false
+				next = i + 2
+			}
 		case classDash, classSlash, classHash:
 			code := s.codeEnd
 			next, ok = s.comment(i)

@@ -1,11 +1,12 @@
 package rewriter
 
-// value is what a tuple has for its id.
+// value is what a row has for an id.
 type value struct {
 	kind       valueKind
-	start, end int    // its bytes
-	number     uint64 // valueNumber: as an OK packet shows it
 	negative   bool
+	start, end int    // its bytes
+	crossed    int    // beginnings and ends of version comments up to its last token
+	number     uint64 // valueZero, valueNumber: as an OK packet shows it
 }
 
 type valueKind uint8
@@ -16,20 +17,27 @@ const (
 	valueDefault                  // DEFAULT: generated unless NO_AUTO_VALUE_ON_ZERO
 	valueZero                     // 0 or '0': likewise
 	valueNumber                   // an explicit integer
-	valueHuge                     // an explicit integer that no column holds
+	valueUnknown                  // an explicit id that is no known number
+	valueMade                     // an expression or literal that generates
 )
 
-// tuples reads the tuples and what follows the last.
-func (r *planReader) tuples() error {
+// explicit reports whether v, once it is placed, is an id that the application gives.
+func (v *value) explicit() bool { return v.kind != valueMade && v.kind != valueNull }
+
+// hasNumber reports whether v is a number that is known.
+func (v *value) hasNumber() bool { return v.kind == valueNumber || v.kind == valueZero }
+
+// tuples reads the tuples and returns what follows the last.
+func (r *planReader) tuples() (token, error) {
 	for {
 		if r.pos < len(r.text) && r.text[r.pos] == '(' {
 			r.pos++
 		} else if t := r.next(); !r.punct(t, '(') {
-			return r.unexpected(t)
+			return t, r.unexpected(t)
 		}
 		end, err := r.tuple(r.pos)
 		if err != nil {
-			return err
+			return token{}, err
 		}
 		r.plan.Rows++
 		r.pos = end + 1
@@ -38,75 +46,97 @@ func (r *planReader) tuples() error {
 			continue
 		}
 		if t := r.next(); !r.punct(t, ',') {
-			return r.tail(t)
+			return t, nil
 		}
 	}
 }
 
 // tuple reads one tuple from its inside on and returns the index of its closing parenthesis.
 func (r *planReader) tuple(inside int) (end int, err error) {
-	if r.id < 0 {
-		end, seen := r.skim(inside, allCommas)
-		if err := r.checkWidth(inside, end, seen+1); err != nil {
+	p := r.plan
+	at, count, closed := inside, 0, false
+	for _, k := range p.order {
+		want := p.slots[k].at - count
+		next, seen := r.skim(at, want)
+		if next < 0 {
+			return 0, r.unexpected(r.bad(r.pos, r.fault))
+		}
+		if seen < want {
+			return 0, ErrRefusedByServer
+		}
+		r.pos = next
+		v, behind, err := r.value(int(k))
+		if err != nil {
 			return 0, err
 		}
-		r.plan.edit(end, end, opAppendID)
-		r.plan.Columns[0].Generated++
-		r.last.kind = valueNull
-		return end, nil
-	}
-	at, seen := r.skim(inside, r.id)
-	if at < 0 || seen < r.id {
-		return 0, r.checkWidth(inside, at, seen+1)
-	}
-	r.pos = at
-	v, behind, err := r.value()
-	if err != nil {
-		return 0, err
-	}
-	end = behind.start
-	count := r.id + 1
-	if r.punct(behind, ',') {
-		end, seen = r.skim(behind.end, allCommas)
-		count += seen + 1
-	}
-	if err := r.checkWidth(inside, end, count); err != nil {
-		return 0, err
-	}
-	return end, r.place(v, behind, end)
-}
-
-// checkWidth compares the number of values with that of the columns. Servers refuse a difference with 1136 before they
-// write a row.
-func (r *planReader) checkWidth(inside, end, count int) error {
-	if end < 0 {
-		return r.unexpected(r.bad(r.pos, r.fault))
-	}
-	if count == 1 {
-		empty := r.scanner
-		empty.pos = inside
-		if t := empty.next(); t.kind == tokPunct && t.start == end {
-			return unsupported("VALUES ()")
+		r.place(int(k), v, behind)
+		count = p.slots[k].at + 1
+		end, at = behind.start, behind.end
+		if closed = r.punct(behind, ')'); closed {
+			break
 		}
 	}
-	if count != r.width {
-		return ErrRefusedByServer
+	if !closed {
+		var seen int
+		if end, seen = r.skim(at, allCommas); end < 0 {
+			return 0, r.unexpected(r.bad(r.pos, r.fault))
+		}
+		count += seen + 1
 	}
-	return nil
+	if count == 1 && r.width <= 1 && r.blank(inside, end) {
+		count = 0
+	}
+	if count != r.width {
+		return 0, ErrRefusedByServer // with 1136, before it writes a row
+	}
+	r.close(end)
+	return end, nil
 }
 
-// value reads the id of a tuple and the ',' or ')' behind it.
-func (r *planReader) value() (v value, behind token, err error) {
+// blank reports whether nothing but blanks and comments stands from i up to end.
+func (r *planReader) blank(i, end int) bool {
+	inside := r.scanner
+	inside.pos = i
+	t := inside.next()
+	return t.kind == tokPunct && t.start == end
+}
+
+// close makes the edits at the end of a tuple.
+func (r *planReader) close(end int) {
+	p := r.plan
+	o := opAppendID
+	if r.empty {
+		o = opID
+	}
+	for _, k := range p.behind {
+		if k == 0 && r.move {
+			r.atEnd = len(p.edits)
+			if r.moved.explicit() {
+				o = opMove
+				p.moves = append(p.moves, Span{Start: r.moved.start, End: r.moved.end})
+			}
+		} else {
+			p.Columns[k].Generated++
+			p.slots[k].last.kind = valueMade
+		}
+		p.edit(end, end, o, int(k))
+		o = opAppendID
+	}
+}
+
+// value reads the id of a row for a slot, and what follows it: ',' or ')' in a tuple.
+func (r *planReader) value(k int) (v value, behind token, err error) {
+	pos, inVersion, crossed := r.pos, r.inVersion, r.crossed
 	t := r.next()
 	v.start, v.end = t.start, t.end
+	before := r.crossed
 	switch t.kind {
-	case tokBad:
-		return v, t, r.unexpected(t)
 	case tokWord:
 		if r.isWord(t, "null") {
 			v.kind = valueNull
 		} else if r.isWord(t, "default") {
 			v.kind = valueDefault
+			v.end = r.defaultOf(k, t.end)
 		}
 	case tokDigits:
 		v.integer(r.text[t.start:t.end], 0)
@@ -114,10 +144,13 @@ func (r *planReader) value() (v value, behind token, err error) {
 		if t.plain {
 			v.quoted(r.text[t.start+1 : t.end-1])
 		}
+		if v.kind == valueOther && r.plan.slots[k].text && isText(r.text[t.start+1:t.end-1]) {
+			v.kind = valueUnknown
+		}
 	case tokPunct:
 		sign := r.text[t.start]
-		if sign == ')' && r.id == 0 {
-			return v, t, unsupported("VALUES ()")
+		if sign == ')' && !r.assigning {
+			return v, t, ErrRefusedByServer
 		}
 		if sign != '-' && sign != '+' {
 			break
@@ -128,14 +161,30 @@ func (r *planReader) value() (v value, behind token, err error) {
 			v.integer(r.text[digits.start:digits.end], sign)
 		}
 	}
-	behind = r.next()
-	if behind.kind == tokBad {
-		return v, behind, r.unexpected(behind)
+	v.crossed = r.crossed
+	if v.kind != valueOther && v.crossed == before {
+		if behind = r.next(); r.ends(behind) {
+			return v, behind, nil
+		}
 	}
-	if v.kind == valueOther || !r.punct(behind, ',') && !r.punct(behind, ')') {
-		return v, behind, unsupported("expression for column " + r.rule.Column)
+	r.pos, r.inVersion, r.crossed = pos, inVersion, crossed
+	return r.expression(k)
+}
+
+// ends reports whether t ends a value.
+func (r *planReader) ends(t token) bool {
+	if !r.assigning {
+		return r.punct(t, ',') || r.punct(t, ')')
 	}
-	return v, behind, nil
+	switch t.kind {
+	case tokEnd:
+		return true
+	case tokPunct:
+		return r.text[t.start] == ',' || r.text[t.start] == ';'
+	case tokWord: // RETURNING is a name on MySQL
+		return r.isWord(t, "on") || r.isWord(t, "as") || r.mode.MariaDB && r.isWord(t, "returning")
+	}
+	return false
 }
 
 // quoted reads the inside of a string. Servers take more for zero than '0', some of it with warnings; that is left to them.
@@ -163,13 +212,23 @@ func allZeros(digits []byte) bool {
 	return true
 }
 
+// isText reports whether the inside of a string is surely no whole number, whatever its escapes stand for.
+func isText(inner []byte) bool {
+	for _, c := range inner {
+		if c-'0' > 9 && c != '\\' && c != '-' && c != '+' {
+			return true
+		}
+	}
+	return len(inner) == 0
+}
+
 // integer reads digits with a sign, or 0 for none. A zero with a sign is an expression.
 func (v *value) integer(digits []byte, sign byte) {
 	v.kind, v.negative = valueNumber, sign == '-'
 	for _, c := range digits {
 		d := uint64(c - '0')
 		if v.number > (1<<64-1-d)/10 {
-			v.kind = valueHuge
+			v.kind = valueUnknown
 			return
 		}
 		v.number = v.number*10 + d
@@ -180,97 +239,41 @@ func (v *value) integer(digits []byte, sign byte) {
 	case v.number == 0:
 		v.kind = valueZero
 	case v.negative && v.number > 1<<63:
-		v.kind = valueHuge
+		v.kind = valueUnknown
 	case v.negative:
 		v.number = -v.number
 	}
 }
 
-// place makes the edits for a tuple that has a place for its id; behind is what follows it, end the tuple's parenthesis.
-func (r *planReader) place(v value, behind token, end int) error {
+// place counts a value and makes the edits for it where it stands; behind is what follows it.
+func (r *planReader) place(k int, v value, behind token) {
 	p := r.plan
-	if v.kind == valueHuge {
-		return unsupported("number out of range for column " + r.rule.Column)
+	if v.kind == valueZero || v.kind == valueDefault {
+		p.ZeroDoubt = true
+		if !r.mode.NoAutoValueOnZero {
+			v.kind = valueMade
+		}
 	}
-	zero := v.kind == valueZero || v.kind == valueDefault
-	p.ZeroDoubt = p.ZeroDoubt || zero
-	generated := v.kind == valueNull || zero && !r.mode.NoAutoValueOnZero
-	c := &p.Columns[0]
-	if generated {
+	if v.kind == valueNull {
+		v.kind = valueMade
+	}
+	c := &p.Columns[k]
+	if v.kind == valueMade {
 		c.Generated++
 	} else {
 		c.Explicit++
-		if !v.negative {
+		c.GreatestUnknown = c.GreatestUnknown || v.kind == valueUnknown && !v.negative
+		if v.hasNumber() && !v.negative {
 			c.Greatest = max(c.Greatest, v.number)
 		}
 	}
-	r.last = v
-	if generated {
-		r.last.kind = valueNull
-	}
+	p.slots[k].last = v
 	switch {
-	case r.move:
-		p.edit(v.start, v.end, opDelete)
-		p.edit(behind.start, behind.end, opDelete)
-		if generated {
-			p.edit(end, end, opAppendID)
-			break
-		}
-		p.edit(end, end, opMove)
-		p.moves = append(p.moves, Span{Start: v.start, End: v.end})
-	case generated:
-		p.edit(v.start, v.end, opID)
+	case r.move && k == 0:
+		r.moved = v
+		p.edit(v.start, v.end, opDelete, 0)
+		p.edit(behind.start, behind.end, opDelete, 0)
+	case v.kind == valueMade:
+		p.edit(v.start, v.end, opID, k)
 	}
-	return nil
-}
-
-// tail reads what follows the tuples: blanks, comments, ';'.
-func (r *planReader) tail(t token) error {
-	switch {
-	case r.isWord(t, "on"):
-		if r.isWord(r.next(), "duplicate") {
-			return unsupported("ON DUPLICATE KEY UPDATE")
-		}
-		return r.unexpected(t)
-	case r.isWord(t, "returning"):
-		return unsupported("RETURNING")
-	case r.isWord(t, "as"):
-		return unsupported("alias of the table or row")
-	case t.kind != tokEnd && !r.punct(t, ';'):
-		return r.unexpected(t)
-	}
-	for t.kind != tokEnd {
-		if t = r.next(); t.kind == tokBad {
-			return r.unexpected(t)
-		}
-		if t.kind != tokEnd && !r.punct(t, ';') {
-			return unsupported("more than one statement")
-		}
-	}
-	return nil
-}
-
-// finish settles what the last tuple decides.
-func (r *planReader) finish() error {
-	p, last := r.plan, r.last
-	explicit := last.kind != valueNull
-	c := &p.Columns[0]
-	if explicit {
-		c.Last, c.HasLast = last.number, true
-	}
-	if !explicit || c.Generated == 0 || !p.ReadsLastID {
-		return nil
-	}
-	// A row behind the last generated one must not read the new id: the function goes into the last row, whose id it leaves
-	// as it is. Nothing negative can be added to it, for it is unsigned.
-	if last.negative || last.kind == valueDefault {
-		return unsupported("id below zero, or DEFAULT, behind generated ones in a statement that reads LAST_INSERT_ID")
-	}
-	p.carry, p.carried = true, last.number
-	if r.move {
-		p.edits[len(p.edits)-1].op = opMoveCarry
-		return nil
-	}
-	p.edit(last.start, last.end, opCarry)
-	return nil
 }

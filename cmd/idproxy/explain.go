@@ -126,7 +126,7 @@ func (e *explainer) reject(rule *rewriter.Rule, why string) {
 // notFilled words why a statement gets no ids: a form that is named, or the
 // place behind which it is not understood.
 func notFilled(form string) string {
-	for _, defect := range []string{"not understood", "no column list", "number out of range", "more than one"} {
+	for _, defect := range []string{"not understood", "no column list", "more than one"} {
 		if strings.HasPrefix(form, defect) {
 			return form
 		}
@@ -196,6 +196,8 @@ func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) erro
 	case errors.Is(err, rewriter.ErrNeedTable):
 		e.refused = true
 		fmt.Fprintf(e.out, "-- rule %s: the statement has no column list, so the columns of the table are needed; ask again with --online\n", rule)
+	case errors.Is(err, rewriter.ErrNeedValues):
+		e.say(sql, "rule %s: the server is asked what each expression for %s is worth; where that is NULL or 0 an id takes its place", rule, rule.Column)
 	case errors.Is(err, rewriter.ErrRefusedByServer):
 		e.say(sql, "forwarded unchanged: the server refuses it as it stands")
 	case err != nil:

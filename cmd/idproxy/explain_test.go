@@ -42,12 +42,12 @@ func TestExplain(t *testing.T) {
 		}},
 		{"another table", "INSERT INTO shop.items (a) VALUES (1)", 0, []string{"forwarded unchanged: no rule for table items"}},
 		{"another kind", "SELECT 1", 0, []string{"forwarded unchanged: nothing a rule is concerned with"}},
-		{"refused form", "INSERT IGNORE INTO shop.orders (a) VALUES (1)", 1, []string{
-			"-- refused by rule shop.orders.id: INSERT IGNORE is not available yet\n",
+		{"refused form", "INSERT INTO shop.orders (a) SELECT 1", 1, []string{
+			"-- refused by rule shop.orders.id: INSERT ... SELECT is not available yet\n",
 		}},
 		{"refused expression", "INSERT INTO shop.orders (id) VALUES (f())", 1, []string{"expression for column id is not available yet\n"}},
 		{"not understood", "INSERT INTO shop.orders (a) VALUES (1", 1, []string{"id: not understood at byte 37: "}},
-		{"out of range", "INSERT INTO shop.orders (id) VALUES (99999999999999999999)", 1, []string{"number out of range for column id\n"}},
+		{"asked expression", "INSERT INTO shop.orders (id) VALUES (@x)", 0, []string{"the server is asked what each expression for id is worth"}},
 		{"prepare", "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'", 1, []string{"INSERT inside another statement is not available yet\n"}},
 		{"load", "LOAD DATA INFILE 'x' INTO TABLE shop.orders", 1, []string{"LOAD DATA is not available yet\n"}},
 		{"behind a routine", "CREATE PROCEDURE p() BEGIN SELECT 1; END; INSERT INTO shop.orders (a) VALUES (1)", 1, []string{"refused by rule shop.orders.id"}},
@@ -64,8 +64,8 @@ func TestExplain(t *testing.T) {
 		{"several", "USE shop; INSERT INTO orders (a) VALUES (1); INSERT INTO orders (a) VALUES (2)", 0, []string{
 			"USE shop;", "LAST_INSERT_ID(1)", "LAST_INSERT_ID(2)",
 		}},
-		{"one of several", "INSERT INTO shop.orders (a) VALUES (1); INSERT INTO shop.orders SET a=1", 1, []string{
-			"LAST_INSERT_ID(1)", "INSERT ... SET is not available yet",
+		{"one of several", "INSERT INTO shop.orders (a) VALUES (1); INSERT INTO shop.orders TABLE u", 1, []string{
+			"LAST_INSERT_ID(1)", "INSERT ... TABLE is not available yet",
 		}},
 		{"no schema", "INSERT INTO orders (a) VALUES (1)", 0, []string{"--schema sets one"}},
 		{"nothing", " ; ", 0, nil},

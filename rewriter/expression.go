@@ -1,0 +1,283 @@
+package rewriter
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// maxQuestions bounds the expressions of one statement that the server is asked for.
+const maxQuestions = 256
+
+// expression reads the id of a row for a slot where only the server can tell what it is: literals other than plain
+// integers, variables and LAST_INSERT_ID(), alone or joined by + - * / % DIV MOD and parentheses. Their value does not
+// depend on the row and asking for it has no effect.
+func (r *planReader) expression(k int) (v value, behind token, err error) {
+	p, depth, joined := r.plan, 0, true // joined: an operand must follow
+	before := r.crossed
+	for {
+		t := r.next()
+		if t.kind == tokBad {
+			return v, t, r.unexpected(t)
+		}
+		if v.end == 0 {
+			v.start, before = t.start, r.crossed
+		}
+		switch {
+		case !joined && depth == 0 && r.ends(t):
+			if v.crossed != before {
+				return v, t, unsupported(faultVersion)
+			}
+			if len(p.Questions) == maxQuestions {
+				return v, t, unsupported(fmt.Sprintf("more than %d expressions for ids", maxQuestions))
+			}
+			return r.answer(k, v), t, nil
+		case r.punct(t, '(') && joined:
+			depth++
+		case r.punct(t, ')') && !joined && depth > 0:
+			depth--
+		case joined && (r.punct(t, '+') || r.punct(t, '-')):
+		case joined && r.operand(t):
+			joined = false
+		case !joined && r.operator(t):
+			joined = true
+		default:
+			return v, t, unsupported("expression for column " + p.slots[k].rule.Column)
+		}
+		v.end, v.crossed = r.pos, r.crossed
+	}
+}
+
+// answer makes of the expression v what the server said it is. While it has not been asked, that counts for nothing.
+func (r *planReader) answer(k int, v value) value {
+	p, n := r.plan, len(r.plan.Questions)
+	p.Questions = append(p.Questions, Span{Start: v.start, End: v.end})
+	p.asked = append(p.asked, uint8(k))
+	v.kind = valueUnknown
+	if n >= len(r.values) {
+		return v
+	}
+	switch said := r.values[n]; {
+	case said.Generate:
+		v.kind = valueMade
+	case said.Known:
+		v.kind, v.number = valueNumber, said.Number
+		v.negative = said.Number > 1<<63-1 && p.slots[k].max <= 1<<63-1
+	}
+	return v
+}
+
+func (r *planReader) operator(t token) bool {
+	switch t.kind {
+	case tokWord:
+		return r.isWord(t, "div") || r.isWord(t, "mod")
+	case tokPunct:
+		switch r.text[t.start] {
+		case '+', '-', '*', '/', '%':
+			return true
+		}
+	}
+	return false
+}
+
+// operand takes the rest of the operand that begins with t.
+func (r *planReader) operand(t token) bool {
+	switch t.kind {
+	case tokString:
+		r.strings()
+		return true
+	case tokDigits:
+		if r.touches('.') {
+			r.next()
+			return !r.joins() || r.fraction(r.next())
+		}
+		return true
+	case tokNumber:
+		return r.fraction(t)
+	case tokPunct:
+		switch r.text[t.start] {
+		case '.':
+			return r.joins() && r.fraction(r.next())
+		case '@':
+			return r.variable()
+		}
+	case tokWord:
+		return r.wordOperand(t)
+	}
+	return false
+}
+
+// touches reports whether the next byte is c: nothing stands between it and the last token.
+func (r *planReader) touches(c byte) bool { return r.pos < len(r.text) && r.text[r.pos] == c }
+
+// joins reports whether the next byte goes on a word or number.
+func (r *planReader) joins() bool {
+	return r.pos < len(r.text) && (wordByte[r.text[r.pos]] || r.text[r.pos] >= 0x80)
+}
+
+// strings takes the strings that follow a string, which servers join.
+func (r *planReader) strings() {
+	for r.peek().kind == tokString {
+		r.next()
+	}
+}
+
+// fraction takes a number that begins with t: 5, 1e5, 1e-5, 0x1F, 0b1, \N.
+func (r *planReader) fraction(t token) bool {
+	word := r.text[t.start:t.end]
+	if t.kind == tokDigits || word[0] == '\\' {
+		return t.kind == tokDigits || t.kind == tokNumber
+	}
+	if t.kind != tokNumber {
+		return false
+	}
+	if len(word) > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'b') {
+		for _, c := range word[2:] {
+			if word[1] == 'b' && c > '1' || c-'0' > 9 && (c|0x20)-'a' > 5 {
+				return false
+			}
+		}
+		return true
+	}
+	i := 0
+	for i < len(word) && word[i]-'0' <= 9 {
+		i++
+	}
+	if i == len(word) || word[i]|0x20 != 'e' {
+		return false
+	}
+	if i++; i == len(word) {
+		if !r.touches('-') && !r.touches('+') {
+			return false
+		}
+		r.next()
+		return r.joins() && r.next().kind == tokDigits
+	}
+	return allDigits(word[i:])
+}
+
+func allDigits(word []byte) bool {
+	for _, c := range word {
+		if c-'0' > 9 {
+			return false
+		}
+	}
+	return len(word) > 0
+}
+
+// variable takes the name behind an @, or behind the two of a system variable.
+func (r *planReader) variable() bool {
+	system := r.touches('@')
+	if system {
+		r.next()
+	}
+	for first := !system; ; first = false {
+		if r.pos == len(r.text) || classes[r.text[r.pos]] == classBlank {
+			return false
+		}
+		at := r.pos
+		switch t := r.next(); {
+		case t.start != at:
+			return false
+		case t.kind == tokWord, t.kind == tokQuoted, t.kind == tokDigits, t.kind == tokNumber:
+		case t.kind != tokString || !first:
+			return false
+		}
+		if !r.touches('.') {
+			return true
+		}
+		r.next()
+	}
+}
+
+// wordOperand takes TRUE, FALSE, NULL, LAST_INSERT_ID(), and strings with something in front of them.
+func (r *planReader) wordOperand(t token) bool {
+	word := r.text[t.start:t.end]
+	switch {
+	case foldEqual(word, "null"), foldEqual(word, "true"), foldEqual(word, "false"):
+		return true
+	case foldEqual(word, "last_insert_id"):
+		return r.punct(r.next(), '(') && r.punct(r.next(), ')')
+	case len(word) == 1 && bytesAny("nNxXbB", word[0]):
+		if !r.touches('\'') || r.next().kind != tokString {
+			return false
+		}
+	case word[0] == '_':
+		switch t := r.next(); {
+		case t.kind == tokString:
+		case t.kind == tokNumber:
+			return r.text[t.start] == '0' && r.fraction(t)
+		case t.kind == tokWord && t.end == t.start+1 && bytesAny("xXbB", r.text[t.start]) && r.touches('\''):
+			return r.next().kind == tokString
+		default:
+			return false
+		}
+	default:
+		return false
+	}
+	r.strings()
+	return true
+}
+
+func bytesAny(set string, c byte) bool {
+	for i := range len(set) {
+		if set[i] == c {
+			return true
+		}
+	}
+	return false
+}
+
+// defaultOf returns the end of DEFAULT(column) for a DEFAULT that ends at end: end itself when it names no column, or
+// another than that of the slot.
+func (r *planReader) defaultOf(k, end int) int {
+	if !r.punct(r.peek(), '(') {
+		return end
+	}
+	r.next()
+	var name []byte
+	for range 3 {
+		name = r.nameBehindDot(r.next())
+		if !r.punct(r.peek(), '.') {
+			break
+		}
+		r.next()
+	}
+	if t := r.next(); r.punct(t, ')') && name != nil && r.slotOf(name) == k {
+		return t.end
+	}
+	r.pos = end
+	return end
+}
+
+// changesVariables reports whether the statement may change, while it runs, what its expressions for ids read: whether it
+// has := or LAST_INSERT_ID(...) where a later row's id, or the same row's, is still to come.
+func (r *planReader) changesVariables() bool {
+	reads := false
+	for _, q := range r.plan.Questions {
+		e := r.text[q.Start:q.End]
+		reads = reads || bytes.IndexByte(e, '@') >= 0 || MentionsLastID(e)
+	}
+	if !reads {
+		return false
+	}
+	s := scanner{text: r.text, mode: r.mode}
+	if r.updateAt > 0 && r.plan.Rows == 1 {
+		s.text = s.text[:r.updateAt]
+	}
+	for {
+		t := s.next()
+		switch {
+		case t.kind == tokEnd:
+			return false
+		case t.kind == tokBad:
+			return true
+		case s.punct(t, ':') && s.punct(s.peek(), '='):
+			return true
+		case s.isWord(t, "last_insert_id") && s.punct(s.peek(), '('):
+			s.next()
+			if !s.punct(s.peek(), ')') {
+				return true
+			}
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package rewriter
+
+import "strconv"
+
+// tail reads what follows the rows, beginning with t.
+func (r *planReader) tail(t token) (err error) {
+	if r.isWord(t, "as") && !r.replace {
+		if t, err = r.rowAlias(); err != nil {
+			return err
+		}
+	}
+	if r.isWord(t, "on") && !r.replace {
+		if t, err = r.update(); err != nil {
+			return err
+		}
+	}
+	if r.isWord(t, "returning") {
+		if t, err = r.returning(); err != nil {
+			return err
+		}
+	}
+	if t.kind != tokEnd && !r.punct(t, ';') {
+		return r.unexpected(t)
+	}
+	for t.kind != tokEnd {
+		if t = r.next(); t.kind == tokBad {
+			return r.unexpected(t)
+		}
+		if t.kind != tokEnd && !r.punct(t, ';') {
+			return unsupported("more than one statement")
+		}
+	}
+	return nil
+}
+
+// rowAlias reads the alias of the new row and returns what follows it. A list of column names needs one more for each
+// column that is appended. Without a list the new row's columns are called as the table's: one is added where columns are
+// appended, or the application's references to the table's id would become ambiguous.
+func (r *planReader) rowAlias() (token, error) {
+	p := r.plan
+	r.alias = true
+	t := r.next()
+	if r.name(t) == nil {
+		return t, r.unexpected(t)
+	}
+	end := r.pos
+	start := len(p.buffer)
+	t = r.next()
+	if !r.punct(t, '(') {
+		if len(p.behind) == 0 {
+			return t, nil
+		}
+		p.buffer = append(p.buffer, '(')
+		if err := r.rowNames(); err != nil {
+			return t, err
+		}
+		r.newNames()
+		p.buffer[len(p.buffer)-1] = ')'
+		p.insert(end, start)
+		return t, nil
+	}
+	for {
+		if t = r.next(); r.name(t) == nil {
+			return t, r.unexpected(t)
+		}
+		if t = r.next(); r.punct(t, ')') {
+			break
+		}
+		if !r.punct(t, ',') {
+			return t, r.unexpected(t)
+		}
+	}
+	if len(p.behind) > 0 {
+		p.buffer = append(p.buffer, ',')
+		r.newNames()
+		p.buffer = p.buffer[:len(p.buffer)-1]
+		p.insert(t.start, start)
+	}
+	return r.next(), nil
+}
+
+// rowNames appends the names of the row's own columns, each with a comma behind it.
+func (r *planReader) rowNames() error {
+	p := r.plan
+	for _, t := range p.names {
+		p.buffer = append(r.appendName(p.buffer, t), ',')
+	}
+	if len(p.names) > 0 || r.empty {
+		return nil
+	}
+	for i := range r.table.Columns {
+		if hasHigh([]byte(r.table.Columns[i].Name)) {
+			return unsupported("column name beyond ASCII in a statement with a row alias that does not name its columns")
+		}
+		p.buffer = append(appendQuoted(p.buffer, r.table.Columns[i].Name), ',')
+	}
+	return nil
+}
+
+// newNames appends a name for each column that is appended to the row, each with a comma behind it. They are words that
+// the statement does not have.
+func (r *planReader) newNames() {
+	p := r.plan
+	for i, n := 0, 0; i < len(p.behind); n++ {
+		start := len(p.buffer)
+		p.buffer = strconv.AppendInt(append(p.buffer, "`idproxy"...), int64(n), 10)
+		if containsFold(r.text, p.buffer[start+1:]) {
+			p.buffer = p.buffer[:start]
+			continue
+		}
+		p.buffer = append(p.buffer, "`,"...)
+		i++
+	}
+}
+
+// containsFold reports whether text has the lower-case word somewhere, in any case.
+func containsFold(text, word []byte) bool {
+	for i := 0; i+len(word) <= len(text); i++ {
+		if equalFold(text[i:i+len(word)], string(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+// update reads ON DUPLICATE KEY UPDATE behind its ON, and returns what follows it. The server is made to report the id of
+// the row that it updates, as it does for AUTO_INCREMENT; the id keeps its value, whatever that is.
+func (r *planReader) update() (token, error) {
+	p := r.plan
+	for _, word := range [...]string{"duplicate", "key", "update"} {
+		if t := r.next(); !r.isWord(t, word) {
+			return t, r.unexpected(t)
+		}
+	}
+	p.Update, r.assigning, r.updateAt = true, true, r.pos
+	defer func() { r.assigning = false }()
+	names, mentioned := len(p.names), r.mentioned
+	table := Name{Table: r.nameBehindDot(r.into)}
+	for {
+		column, own, err := r.columnName(r.next(), table)
+		if err != nil {
+			return own, err
+		}
+		if err := r.equals(); err != nil {
+			return own, err
+		}
+		p.OwnLastID = p.OwnLastID || r.slotOf(column) == 0 && r.ownLastID()
+		end, behind, err := r.skip()
+		if err != nil {
+			return behind, err
+		}
+		if r.punct(behind, ',') {
+			continue
+		}
+		p.names, r.mentioned = p.names[:names], mentioned // neither is of the rows
+		if c := &p.slots[0]; !p.OwnLastID && !c.rule.Packet && !c.text {
+			r.reportUpdated(end)
+		}
+		return behind, nil
+	}
+}
+
+// reportUpdated appends the assignment `t`.`id`=IF(LAST_INSERT_ID(`t`.`id`),`t`.`id`,`t`.`id`). The function's own value
+// would not do: it is unsigned, and not that of an id below zero.
+func (r *planReader) reportUpdated(end int) {
+	p := r.plan
+	p.Assigned = true
+	id := func() {
+		p.buffer = append(r.appendName(p.buffer, r.into), '.')
+		p.buffer = append(p.buffer, p.buffer[p.slots[0].name.Start:p.slots[0].name.End]...)
+	}
+	start := len(p.buffer)
+	p.buffer = append(p.buffer, ',')
+	id()
+	p.buffer = append(p.buffer, "=IF(LAST_INSERT_ID("...)
+	id()
+	p.buffer = append(p.buffer, "),"...)
+	id()
+	p.buffer = append(p.buffer, ',')
+	id()
+	p.buffer = append(p.buffer, ')')
+	p.insert(end, start)
+}
+
+// ownLastID reports whether LAST_INSERT_ID(id) comes next, and is all there is of the value.
+func (r *planReader) ownLastID() bool {
+	ahead := *r
+	if !ahead.isWord(ahead.next(), "last_insert_id") || !ahead.punct(ahead.next(), '(') {
+		return false
+	}
+	var name []byte
+	for range 3 {
+		name = ahead.nameBehindDot(ahead.next())
+		if !ahead.punct(ahead.peek(), '.') {
+			break
+		}
+		ahead.next()
+	}
+	return name != nil && ahead.slotOf(name) == 0 && ahead.punct(ahead.next(), ')') && ahead.ends(ahead.next())
+}
+
+// returning reads what follows RETURNING, and returns what follows that.
+func (r *planReader) returning() (token, error) {
+	r.plan.Returning = true
+	for {
+		t := r.next()
+		switch {
+		case t.kind == tokBad:
+			return t, r.unexpected(t)
+		case t.kind == tokEnd, r.punct(t, ';'):
+			return t, nil
+		case r.namesLastID(t):
+			r.returned = true
+		}
+	}
+}
