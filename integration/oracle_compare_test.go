@@ -18,6 +18,7 @@ type step struct {
 	deviation *deviation // how the proxy's answer is known to differ; nil: it does not
 	gaps      bool       // rows that are skipped or updated may leave gaps between the ids of the others
 	form      *form      // what it is an example of, for the coverage; nil: of nothing
+	pieces    []string   // the kinds of statements in its text
 }
 
 // script is what one session does.
@@ -122,8 +123,9 @@ func (w *world) play(t *testing.T, sc script) [][]facet {
 			w.observer.must(t, "FLUSH TABLES slow") // ends only when the delayed rows are there
 		}
 		sparse := st.gaps && leavesGaps(replies)
-		facets := w.facets(replies, w.observe(t, sparse))
-		if sparse {
+		several := len(st.pieces) > 0 // a source gives ids to all tables, a counter to one
+		facets := w.facets(replies, w.observe(t, sparse || several))
+		if sparse && !several {
 			facets = append(facets, facet{sparseIDs, w.distances})
 		}
 		all = append(all, facets)

@@ -140,9 +140,15 @@ func (f *form) coverage() coverage {
 // cover counts the forms that ran natively without an error.
 func (o *oracle) cover(sc script, native [][]facet) {
 	for i, st := range sc.steps {
-		if st.form != nil && !strings.HasSuffix(native[i][0].name, "error") {
+		if slices.ContainsFunc(native[i], func(f facet) bool { return strings.HasSuffix(f.name, "error") }) {
+			continue
+		}
+		if st.form != nil {
 			o.covered[st.form.coverage()]++
 			o.statements += len(o.worlds)
+		}
+		for j, kind := range st.pieces {
+			o.covered[coverage{family: kind, several: j > 0}]++
 		}
 	}
 }

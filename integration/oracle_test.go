@@ -100,6 +100,22 @@ func TestOracleFamilies(t *testing.T) {
 	})
 }
 
+// TestOracleTexts is texts of several statements, of which some change what the next ones mean.
+func TestOracleTexts(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		for _, sc := range textScripts() {
+			o.run(t, sc)
+		}
+		for _, p := range pieces {
+			for _, later := range []bool{false, true} {
+				if o.covered[coverage{family: p.kind, several: later}] == 0 && p.kind != "fail" && !slices.Contains(pendingPieces, p.kind) {
+					t.Errorf("no text ran with %q in it, behind another: %t", p.kind, later)
+				}
+			}
+		}
+	})
+}
+
 // probes are read-only steps behind a form; every third script has none.
 func probes(i int) []step {
 	switch i % 3 {

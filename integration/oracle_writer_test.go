@@ -390,18 +390,18 @@ func (w *writer) skipped() string {
 	return w.pick(append(own, " ", " ", " ", " ", " ", "/*!99999 IGNORE */", "/**/", "/*!*/", "/*!50000 */"))
 }
 
-// afterwards is what may stand behind a form: all that can tell an application which row went in. S makes names differ.
+// afterwards is what may stand behind a form: all that can tell an application which row went in. § makes names differ.
 var afterwards = [][]string{
 	{"SELECT LAST_INSERT_ID(), @@identity"},
-	{"INSERT INTO t (a,parent) VALUES ('childS', LAST_INSERT_ID())"},
+	{"INSERT INTO t (a,parent) VALUES ('child§', LAST_INSERT_ID())"},
 	{"SHOW WARNINGS", "SELECT LAST_INSERT_ID()"},
-	{"SELECT ROW_COUNT()", "INSERT INTO `mid` (parent,a,id) VALUES (@@identity,'childS',NULL)"},
+	{"SELECT ROW_COUNT()", "INSERT INTO `mid` (parent,a,id) VALUES (@@identity,'child§',NULL)"},
 	{},
-	{"CALL reading('callS')", "SHOW WARNINGS"},
-	{"SHOW COUNT(*) WARNINGS", "INSERT INTO t (a,u,parent) VALUES ('dupS', 1, LAST_INSERT_ID())", "SELECT @@last_insert_id"},
+	{"CALL reading('call§')", "SHOW WARNINGS"},
+	{"SHOW COUNT(*) WARNINGS", "INSERT INTO t (a,u,parent) VALUES ('dup§', 1, LAST_INSERT_ID())", "SELECT @@last_insert_id"},
 	{"SELECT 1", "UPDATE readings SET parent = LAST_INSERT_ID() WHERE tag = 'updated'"},
-	{"SHOW WARNINGS", "SHOW WARNINGS LIMIT 1", "INSERT INTO tail (parent,a) VALUES (LAST_INSERT_ID(),'childS')"},
-	{"INSERT INTO t (a,u,parent) VALUES ('dupS', 1, LAST_INSERT_ID())", "INSERT INTO t (a,parent) VALUES ('childS', LAST_INSERT_ID())"},
+	{"SHOW WARNINGS", "SHOW WARNINGS LIMIT 1", "INSERT INTO tail (parent,a) VALUES (LAST_INSERT_ID(),'child§')"},
+	{"INSERT INTO t (a,u,parent) VALUES ('dup§', 1, LAST_INSERT_ID())", "INSERT INTO t (a,parent) VALUES ('child§', LAST_INSERT_ID())"},
 	{"DO 1", "SELECT LAST_INSERT_ID()"},
 }
 
@@ -409,7 +409,7 @@ var afterwards = [][]string{
 func (w *writer) after(rows string) []step {
 	var steps []step
 	for _, sql := range afterwards[w.serial%len(afterwards)] {
-		st := step{sql: strings.ReplaceAll(sql, "S'", fmt.Sprintf("%d'", w.serial)), binary: w.IntN(6) == 0 && strings.HasPrefix(sql, "SELECT")}
+		st := step{sql: strings.ReplaceAll(sql, "§", fmt.Sprint(w.serial)), binary: w.IntN(6) == 0 && strings.HasPrefix(sql, "SELECT")}
 		steps = append(steps, st)
 	}
 	return steps
