@@ -46,8 +46,8 @@ func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns .
 		f.table = &rewriter.Table{Columns: columns}
 	}
 	x.d.tables.put(schema+"\x00"+table, f)
-	x.d.tables.admit(f.name + ".id s")
-	x.d.tables.admit(f.name + ".b s")
+	x.d.tables.admit(admission{f.name, "id", "s"})
+	x.d.tables.admit(admission{f.name, "b", "s"})
 	return f
 }
 

@@ -115,8 +115,11 @@ func errUndecided(cause error) *mysql.MyError {
 func errLost(inserts []expect) *mysql.MyError {
 	msg := "Lost connection to MySQL server during query"
 	for _, e := range inserts {
-		for _, a := range e.assigned {
-			msg += fmt.Sprintf("; ids %d to %d were assigned in %s: look them up before you retry", a.first, a.last, a.column)
+		if e.generated > 0 {
+			msg += fmt.Sprintf("; ids %d to %d were assigned in %s.%s: look them up before you retry", e.first, e.last, e.table, e.column)
+		}
+		for _, a := range e.others {
+			msg += fmt.Sprintf("; %d to %d in %s.%s", a.first, a.last, e.table, a.column)
 		}
 	}
 	return clientError(2013, "08S01", "%s", msg)

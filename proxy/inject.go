@@ -125,7 +125,7 @@ func (s *session) probe() error {
 
 // admit compares the greatest id in a column with its source.
 func (s *session) admit(f *filling) error {
-	column := tableName(f.table.Schema, f.table.Table) + "." + f.rule.Column
+	column := f.name + "." + f.rule.Column
 	greatest, err := s.greatest(f.table, f.column.Name)
 	if err != nil {
 		return errOutOfIDs(f.rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.rule.Source, column, err))

@@ -14,17 +14,18 @@ type filling struct {
 	rule   *rewriter.Rule
 	table  rewriter.Name // with its schema
 	column rewriter.Column
-}
-
-// admission names what a source is compared with.
-func (f *filling) admission() string {
-	return tableName(f.table.Schema, f.table.Table) + "." + f.rule.Column + " " + f.rule.Source
+	name   string // schema.table
 }
 
 // filling returns the i-th column that the part fills.
 func (p *part) filling(i int) *filling {
-	return &filling{rule: p.rules[i], table: p.name, column: p.columns[i]}
+	return &filling{rule: p.rules[i], table: p.name, column: p.columns[i], name: p.facts.name}
 }
+
+// admission names the i-th column of the part, and what it is compared with.
+func (p *part) admission(i int) admission { return p.filling(i).admission() }
+
+func (f *filling) admission() admission { return admission{f.name, f.rule.Column, f.rule.Source} }
 
 // insert decides on an INSERT, REPLACE or LOAD. edited is true when it became
 // a part of st; else it goes as it is.
@@ -109,11 +110,12 @@ func (d *decider) plan(st *statement, p *part, head rewriter.Head, cx *reading) 
 		return false, nil
 	}
 	plan := &st.plans[len(st.parts)]
-	read := rewriter.Statement{Text: st.text[p.span.Start:p.span.End], Mode: cx.mode, Rules: p.rules, Table: p.facts.table}
+	read := &st.reading
+	*read = rewriter.Statement{Text: st.text[p.span.Start:p.span.End], Mode: cx.mode, Rules: p.rules, Table: p.facts.table}
 	if len(st.spans) == 1 {
 		read.Values = st.values
 	}
-	err = plan.Read(&read)
+	err = plan.Read(read)
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
 		return false, d.unfilled(read.Text, p, head, form.Form, cx)
 	}
@@ -131,7 +133,7 @@ func (d *decider) plan(st *statement, p *part, head rewriter.Head, cx *reading) 
 		return false, errCut
 	}
 	if d.second != nil {
-		if err := d.second.Check(&read, plan); err != nil {
+		if err := d.second.Check(read, plan); err != nil {
 			return false, d.unfilled(read.Text, p, head, "what two readers read differently: "+err.Error(), cx)
 		}
 	}
@@ -205,7 +207,7 @@ func (d *decider) admissible(p *part, plan *rewriter.Plan) error {
 			return errExplicit(rule)
 		case filled.Explicit > 0 && rule.Explicit == rewriter.Advance && filled.GreatestUnknown:
 			return errNoNumber(rule)
-		case (filled.Generated > 0 || rule.Explicit == rewriter.Advance) && !d.tables.isAdmitted(p.filling(i).admission()):
+		case (filled.Generated > 0 || rule.Explicit == rewriter.Advance) && !d.tables.isAdmitted(p.admission(i)):
 			return errIncomplete{need{kind: needMax, column: p.filling(i)}}
 		}
 	}

@@ -23,13 +23,15 @@ type expect struct {
 	packet    bool // last_insert_id: packet: LAST_INSERT_ID() is not looked after
 	// stored is the query for the least generated id that is in the table;
 	// empty: it cannot be asked for.
-	stored   string
-	assigned []assigned // for the client that loses its server
+	stored string
+	// For the client that loses its server:
+	table, column string
+	others        []assigned // what other columns were given
 }
 
 // assigned names ids that a statement was given.
 type assigned struct {
-	column      string // schema.table.column
+	column      string
 	first, last uint64
 }
 

@@ -48,7 +48,10 @@ func (s *session) send(st *statement) (sent bool, err error) {
 
 // draw fills the ids of all parts, before anything is sent.
 func (s *session) draw(st *statement) ([]expect, error) {
-	var inserts []expect
+	if len(st.parts) == 0 {
+		return nil, nil
+	}
+	inserts := make([]expect, 0, len(st.parts))
 	for i := range st.parts {
 		part, plan := &st.parts[i], &st.plans[i]
 		if err := s.fill(part, plan); err != nil {
@@ -108,6 +111,7 @@ func (p *part) expect(plan *rewriter.Plan) expect {
 		result: p.result, form: formOf(plan), rows: plan.Rows,
 		generated: first.Generated, explicit: first.Last, hasExplicit: first.HasLast,
 		returning: plan.Returning, packet: p.rules[0].Packet,
+		table: p.facts.name, column: p.rules[0].Column,
 	}
 	if len(ids) > 0 {
 		e.first, e.last = ids[0], ids[len(ids)-1]
@@ -115,9 +119,9 @@ func (p *part) expect(plan *rewriter.Plan) expect {
 	if plan.Plain && !p.columns[0].Text {
 		e.stored = storedSQL(p.name, p.rules[0].Column, e.first, e.last)
 	}
-	for i, ids := range p.ids {
+	for i, ids := range p.ids[1:] {
 		if len(ids) > 0 {
-			e.assigned = append(e.assigned, assigned{p.facts.name + "." + p.rules[i].Column, ids[0], ids[len(ids)-1]})
+			e.others = append(e.others, assigned{p.rules[1+i].Column, ids[0], ids[len(ids)-1]})
 		}
 	}
 	return e

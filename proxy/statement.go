@@ -34,17 +34,18 @@ type statement struct {
 	unprepared bool
 
 	// Of the piece:
-	spans  []rewriter.Span  // its statements
-	end    int              // where it ends in text
-	rest   int              // where the next one begins; 0: there is none
-	values []rewriter.Value // of the expressions for ids in its first statement
-	parts  []part
-	plans  []rewriter.Plan // by index of the part
-	key    []byte          // scratch for table keys
-	touch  touch
-	job    *job // besides inserts: schema and temporary tables
-	owing  bool // LAST_INSERT_ID() must be paid before it
-	out    []byte
+	spans   []rewriter.Span  // its statements
+	end     int              // where it ends in text
+	rest    int              // where the next one begins; 0: there is none
+	values  []rewriter.Value // of the expressions for ids in its first statement
+	parts   []part
+	plans   []rewriter.Plan    // by index of the part
+	reading rewriter.Statement // what a plan reads
+	key     []byte             // scratch for table keys
+	touch   touch
+	job     *job // besides inserts: schema and temporary tables
+	owing   bool // LAST_INSERT_ID() must be paid before it
+	out     []byte
 
 	// writes is at or shortly before the next word that an INSERT, REPLACE or
 	// LOAD begins with; behind text when there is none, -1 when it was not looked for.

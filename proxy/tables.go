@@ -24,7 +24,7 @@ type tables struct {
 	mu       sync.RWMutex
 	changes  uint64 // grows with every forgetting
 	facts    map[string]*facts
-	admitted map[string]bool // columns whose greatest id the source has been compared with
+	admitted map[admission]bool // columns whose greatest id the source has been compared with
 }
 
 // facts is what the server said of one table.
@@ -37,6 +37,13 @@ type facts struct {
 	// changes is that of the tables before the server was asked: what it says
 	// while DDL is on its way may be over already.
 	changes uint64
+}
+
+// admission names a column and a source that it was compared with.
+type admission struct {
+	table  string // schema.table
+	column string
+	source string
 }
 
 // maxFacts bounds the cache; when it is full it is emptied.
@@ -58,7 +65,7 @@ func (t *tables) setFold(fold bool) {
 }
 
 func newTables() *tables {
-	return &tables{facts: map[string]*facts{}, admitted: map[string]bool{}}
+	return &tables{facts: map[string]*facts{}, admitted: map[admission]bool{}}
 }
 
 // appendKey appends the key of a table to dst. Without regard to case when the
@@ -120,13 +127,13 @@ func (t *tables) forget() {
 	clear(t.facts)
 }
 
-func (t *tables) isAdmitted(column string) bool {
+func (t *tables) isAdmitted(column admission) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.admitted[column]
 }
 
-func (t *tables) admit(column string) {
+func (t *tables) admit(column admission) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.admitted[column] = true

@@ -230,9 +230,9 @@ func TestTablesCache(t *testing.T) {
 			t.Error("facts believed for too long")
 		}
 		tb.put(string(key), &facts{at: time.Now()})
-		tb.admit("c")
+		tb.admit(admission{column: "c"})
 		tb.forget()
-		if tb.get(key) != nil || !tb.isAdmitted("c") || tb.isAdmitted("d") {
+		if tb.get(key) != nil || !tb.isAdmitted(admission{column: "c"}) || tb.isAdmitted(admission{column: "d"}) {
 			t.Error("forget: facts must go, admitted columns stay")
 		}
 		tb.setFold(true)
