@@ -153,7 +153,7 @@ var charsetWays = []modeWay{
 	{name: "failed", texts: []string{"SET NAMES gbk COLLATE latin1_bin"}},
 	{name: "reset", texts: []string{"SET NAMES gbk"}, command: mysql.COM_RESET_CONNECTION},
 	{name: "change user", texts: []string{"SET NAMES latin1"}, command: mysql.COM_CHANGE_USER},
-	{name: "same text", prefix: "SET NAMES gbk; ", refused: true},
+	{name: "same text", prefix: "SET NAMES gbk; "},
 }
 
 // wayTexts are the pairs of charsetWays: a character of gbk that ends in a backslash, one that is none, and one in UTF-8.

@@ -91,8 +91,8 @@ var modeWays = []modeWay{
 	{name: "compound statement", only: "MariaDB", texts: []string{"BEGIN NOT ATOMIC SET sql_mode='MODE'; END"}},
 	{name: "reset", texts: []string{"SET sql_mode='MODE'"}, command: mysql.COM_RESET_CONNECTION},
 	{name: "change user", texts: []string{"SET sql_mode='MODE'"}, command: mysql.COM_CHANGE_USER},
-	{name: "same text", prefix: "SET sql_mode='MODE'; ", refused: true},
-	{name: "same text, CALL", prefix: "CALL set_mode('MODE'); ", refused: true},
+	{name: "same text", prefix: "SET sql_mode='MODE'; "},
+	{name: "same text, CALL", prefix: "CALL set_mode('MODE'); "},
 	{name: "SET STATEMENT", only: "MariaDB", prefix: "SET STATEMENT sql_mode='MODE' FOR ", refused: true},
 }
 
