@@ -4,7 +4,7 @@
 #   scripts/install-servers.sh WHAT ...
 #
 #   mariadb   MariaDB server and client from Debian, without the package that sets up a system service; its ed25519
-#             plugin is unpacked into .tools/mariadb
+#             plugin and mariadb-dump are unpacked into .tools/mariadb
 #   mysql     MySQL 9.7 from Debian unstable, unpacked into .tools/mysql97 and run with its own C library, so that
 #             nothing of the system is touched
 #   client    a command-line client, mysql or mariadb
@@ -48,21 +48,26 @@ has() {
 
 install_mariadb() {
   has mariadbd mariadb mariadb-install-db || apt_install mariadb-server-core mariadb-client-core
-  local plugins=$tools/mariadb/plugin
-  [ -e "$plugins/auth_ed25519.so" ] && return
-  say "unpacking MariaDB's ed25519 plugin into .tools/mariadb"
-  local version scratch
+  local to=$tools/mariadb version
   version=$(dpkg-query -W -f '${Version}' mariadb-server-core)
+  [ -e "$to/plugin/auth_ed25519.so" ] || take_from "mariadb-server=$version" usr/lib/mysql/plugin "$to/plugin"
+  [ -e "$to/bin/mariadb-dump" ] || take_from "mariadb-client=$version" usr/bin "$to/bin"
+}
+
+# take_from PACKAGE FOLDER TO unpacks one folder of a package that is not installed.
+take_from() {
+  say "unpacking $2 of $1 into .tools"
+  local scratch
   scratch=$(mktemp -d "$tools/unpack.XXXXXX")
-  if ! (cd "$scratch" && apt-get -q -o APT::Sandbox::User="$(id -un)" download "mariadb-server=$version") >"$tools/apt.log" 2>&1; then
+  if ! (cd "$scratch" && apt-get -q -o APT::Sandbox::User="$(id -un)" download "$1") >"$tools/apt.log" 2>&1; then
     as_root apt-get -q update >>"$tools/apt.log" 2>&1 </dev/null || true
-    (cd "$scratch" && apt-get -q -o APT::Sandbox::User="$(id -un)" download "mariadb-server=$version") >>"$tools/apt.log" 2>&1 ||
-      { tail -n 15 "$tools/apt.log" >&2; die "could not download mariadb-server=$version"; }
+    (cd "$scratch" && apt-get -q -o APT::Sandbox::User="$(id -un)" download "$1") >>"$tools/apt.log" 2>&1 ||
+      { tail -n 15 "$tools/apt.log" >&2; die "could not download $1"; }
   fi
   dpkg -x "$scratch"/*.deb "$scratch/root"
-  mkdir -p "$tools/mariadb"
-  rm -rf "$plugins"
-  cp -r "$scratch/root/usr/lib/mysql/plugin" "$plugins"
+  mkdir -p "${3%/*}"
+  rm -rf "$3"
+  cp -r "$scratch/root/$2" "$3"
   rm -rf "$scratch"
 }
 

@@ -7,23 +7,26 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/mysql"
+	"idproxy/rewriter"
 )
 
 // finding is one thing that check reports.
 type finding struct {
 	Position string `json:"position"` // file:line:column
-	Level    string `json:"level"`    // error, or note for what is only worth knowing
+	Level    string `json:"level"`    // error; warning where some statements go wrong; note for what is only worth knowing
 	Message  string `json:"message"`
 }
 
 const (
-	levelError = "error"
-	levelNote  = "note"
+	levelError   = "error"
+	levelWarning = "warning"
+	levelNote    = "note"
 )
 
 // onlineTime bounds all that check --online asks.
@@ -179,48 +182,53 @@ func (c *checker) listener(ctx context.Context, l *config.Listener, positions ma
 		return
 	}
 	defer u.db.Close()
-	var server string
-	if err := u.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&server); err != nil {
+	var server, modes string
+	if err := u.db.QueryRowContext(ctx, "SELECT VERSION(), @@GLOBAL.sql_mode").Scan(&server, &modes); err != nil {
 		c.add(l.Pos, levelError, "listener %s: server %s: %v", l.Name, l.Upstream, err)
 		return
 	}
 	c.add(l.Pos, levelNote, "listener %s: server %s is %s", l.Name, l.Upstream, server)
+	rules := rewriter.NewRules(rulesOf(c.cfg, l.Name))
 	for i := range c.cfg.Rules {
 		r := &c.cfg.Rules[i]
 		if exact := rulesOf(&config.Config{Rules: c.cfg.Rules[i : i+1]}, l.Name); len(exact) == 1 && exact[0].Exact() {
-			c.rule(ctx, u, r, positions)
+			t := &tableCheck{checker: c, upstream: u, rule: r, rules: rules, mariaDB: strings.Contains(server, "MariaDB")}
+			if c.rule(ctx, u, r, positions) {
+				t.run(ctx, strings.Contains(modes, "STRICT_"))
+			}
 		}
 	}
 }
 
-// rule checks one rule of one table.
-func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positions map[string]uint64) {
-	table, err := u.describe(ctx, r.Schema, r.Table)
+// rule checks one rule of one table, and reports whether it can be in force.
+func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positions map[string]uint64) bool {
+	table, err := u.describe(ctx, r.Schema, r.Table, []*rewriter.Rule{{Column: r.Column}})
 	if err != nil {
 		c.add(r.Pos, levelError, "rule %s: %v", r, err)
-		return
+		return false
 	}
-	at := table.Index(r.Column)
+	column, _, ok := table.Column(r.Column)
 	switch {
-	case at < 0:
+	case !ok:
 		c.add(r.Pos, levelError, "rule %s: the table has no column %s", r, r.Column)
-		return
-	case table.Columns[at].Max == 0:
-		c.add(r.Pos, levelError, "rule %s: the column's type cannot hold generated ids exactly", r)
-		return
+		return false
+	case column.Max == 0:
+		c.add(r.Pos, levelError, "rule %s: the column's type cannot hold generated ids exactly; make it BIGINT", r)
+		return false
 	}
-	highest, err := u.greatest(ctx, r.Schema, r.Table, table.Columns[at].Name)
+	highest, err := u.greatest(ctx, r.Schema, r.Table, column.Name)
 	if err != nil {
 		c.add(r.Pos, levelError, "rule %s: %v", r, err)
-		return
+		return false
 	}
 	next, known := positions[r.Source]
 	switch source := c.cfg.Source(r.Source); {
-	case source.Snowflake != nil && table.Columns[at].Max < 1<<63-1:
-		c.add(r.Pos, levelError, "rule %s: source %s makes ids of up to 63 bits, and the column holds at most %d", r, r.Source, table.Columns[at].Max)
-	case known && next > table.Columns[at].Max:
-		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, and the column holds at most %d", r, r.Source, next, table.Columns[at].Max)
+	case source.Snowflake != nil && column.Max < 1<<63-1:
+		c.add(r.Pos, levelError, "rule %s: source %s makes ids of up to 63 bits, and the column holds at most %d", r, r.Source, column.Max)
+	case known && next > column.Max:
+		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, and the column holds at most %d", r, r.Source, next, column.Max)
 	case known && next <= highest:
 		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, at or below the greatest id %d: its INSERTs will be refused; set start: %d for it", r, r.Source, next, highest, highest+1)
 	}
+	return true
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -51,7 +50,12 @@ func explain(ctx context.Context, args []string, std streams) error {
 			return err
 		}
 		defer u.db.Close()
-		e.describe = func(schema, table string) (*rewriter.Table, error) { return u.describe(ctx, schema, table) }
+		if e.mode, err = u.mode(ctx); err != nil {
+			return err
+		}
+		e.describe = func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) {
+			return u.describe(ctx, schema, table, rules)
+		}
 	}
 	return e.explain(text)
 }
@@ -62,13 +66,15 @@ type explainer struct {
 	out      io.Writer
 	schema   []byte
 	rules    *rewriter.Rules
-	describe func(schema, table string) (*rewriter.Table, error) // nil: offline
-	next     uint64                                              // id shown last
+	mode     rewriter.Mode                                                               // of the server; offline only what every server has
+	describe func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) // nil: offline
+	next     uint64                                                                      // id shown last
 	refused  bool
 }
 
 func (e *explainer) explain(text []byte) error {
-	mode := rewriter.Mode{MultiStatements: true}
+	mode := e.mode
+	mode.MultiStatements = true
 	for _, span := range rewriter.Split(nil, text, mode) {
 		sql := bytes.TrimSpace(text[span.Start:span.End])
 		if span.Doubt {
@@ -141,109 +147,10 @@ func (e *explainer) forms(sql []byte, targets []rewriter.Name, form string) {
 			fmt.Fprintf(e.out, "-- refused: %s, and the table it writes to could not be read\n", form)
 			return
 		}
-		if rule := e.rule(t); rule != nil {
-			e.refuse(sql, rule, notFilled(form))
+		if rules := e.rulesOf(t); len(rules) > 0 {
+			e.refuse(sql, rules[0], notFilled(form))
 			return
 		}
 	}
 	e.say(sql, "forwarded unchanged: no table with a rule")
-}
-
-func (e *explainer) rule(t rewriter.Name) *rewriter.Rule {
-	schema := t.Schema
-	if len(schema) == 0 {
-		schema = e.schema
-	}
-	if rules := e.rules.Match(schema, t.Table, false); len(rules) > 0 {
-		return rules[0]
-	}
-	return nil
-}
-
-func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) error {
-	if len(t.Table) == 0 {
-		e.forms(sql, []rewriter.Name{t}, "INSERT")
-		return nil
-	}
-	rule := e.rule(t)
-	switch {
-	case rule == nil && len(t.Schema) == 0 && len(e.schema) == 0 && e.rules.MayMatch(t.Table, false):
-		e.say(sql, "forwarded unchanged: without a default schema the server refuses it; --schema sets one")
-		return nil
-	case rule == nil:
-		e.say(sql, "forwarded unchanged: no rule for table %s", t.Table)
-		return nil
-	}
-	table, err := e.table(t, rule)
-	if err != nil {
-		return err
-	}
-	if table != nil && table.Index(rule.Column) < 0 {
-		if rule.Exact() {
-			e.reject(rule, "the table has no column "+rule.Column)
-		} else {
-			e.say(sql, "forwarded unchanged: the table has no column %s, and rule %s is a wildcard", rule.Column, rule)
-		}
-		return nil
-	}
-	if table != nil && table.Columns[table.Index(rule.Column)].Max == 0 {
-		e.reject(rule, "the type of column "+rule.Column+" cannot hold generated ids exactly")
-		return nil
-	}
-	var plan rewriter.Plan
-	err = plan.Read(&rewriter.Statement{Text: sql, Mode: mode, Rules: []*rewriter.Rule{rule}, Table: table})
-	switch {
-	case errors.Is(err, rewriter.ErrNeedTable):
-		e.refused = true
-		fmt.Fprintf(e.out, "-- rule %s: the statement has no column list, so the columns of the table are needed; ask again with --online\n", rule)
-	case errors.Is(err, rewriter.ErrNeedValues):
-		e.say(sql, "rule %s: the server is asked what each expression for %s is worth; where that is NULL or 0 an id takes its place", rule, rule.Column)
-	case errors.Is(err, rewriter.ErrRefusedByServer):
-		e.say(sql, "forwarded unchanged: the server refuses it as it stands")
-	case err != nil:
-		e.refuse(sql, rule, notFilled(err.Error()))
-	default:
-		e.filled(sql, rule, &plan)
-	}
-	return nil
-}
-
-// filled prints what a statement becomes, with made-up ids.
-func (e *explainer) filled(sql []byte, rule *rewriter.Rule, plan *rewriter.Plan) {
-	generated := plan.Columns[0].Generated
-	if generated < plan.Rows && rule.Explicit == rewriter.Reject && !rule.Observe {
-		e.reject(rule, "explicit: reject, and the statement gives "+rule.Column+" a value of its own")
-		return
-	}
-	if generated == 0 {
-		e.say(sql, "forwarded unchanged: every row brings its own %s (rule %s)", rule.Column, rule)
-		return
-	}
-	if rule.Observe {
-		e.say(sql, "forwarded unchanged: rule %s only observes; %d of %d rows would get ids", rule, generated, plan.Rows)
-		return
-	}
-	ids := make([]uint64, generated)
-	for i := range ids {
-		e.next++
-		ids[i] = e.next
-	}
-	e.say(plan.Append(nil, sql, [][]uint64{ids}), "rule %s: %d of %d rows get ids from source %s; here %d to %d stand for them",
-		rule, generated, plan.Rows, rule.Source, ids[0], ids[len(ids)-1])
-}
-
-// table returns what the server says of a table; nil offline.
-func (e *explainer) table(t rewriter.Name, rule *rewriter.Rule) (*rewriter.Table, error) {
-	if e.describe == nil {
-		return nil, nil
-	}
-	schema := string(t.Schema)
-	if schema == "" {
-		schema = string(e.schema)
-	}
-	table, err := e.describe(schema, string(t.Table))
-	if err != nil {
-		return nil, fmt.Errorf("rule %s: columns of %s.%s: %w", rule, schema, t.Table, err)
-	}
-	return table, nil
 }

@@ -20,6 +20,11 @@ rules:
   - {table: "shop.log_*", column: id, source: ids}
   - {table: shop.seen, column: id, source: ids, mode: observe, explicit: reject}
   - {table: shop.loose, column: id, source: ids, unsupported: forward}
+  - {table: shop.middle, column: id, source: ids, last_insert_id: packet}
+  - {table: shop.two, column: id, source: ids, explicit: advance}
+  - {table: shop.two, column: nr, source: ids, explicit: advance}
+  - {table: shop.half, column: id, source: ids}
+  - {table: shop.half, column: nr, source: ids, mode: observe}
   - {table: shop.strict, column: id, source: ids, explicit: reject, unsupported: forward}
 `
 
@@ -47,7 +52,29 @@ func TestExplain(t *testing.T) {
 		}},
 		{"refused expression", "INSERT INTO shop.orders (id) VALUES (f())", 1, []string{"expression for column id is not available yet\n"}},
 		{"not understood", "INSERT INTO shop.orders (a) VALUES (1", 1, []string{"id: not understood at byte 37: "}},
-		{"asked expression", "INSERT INTO shop.orders (id) VALUES (@x)", 0, []string{"the server is asked what each expression for id is worth"}},
+		{"asked expression", "INSERT INTO shop.orders (id, a) VALUES (@x, 1), (1.5 - @@y, 2)", 0, []string{
+			"-- the server is asked first what is worth: @x, 1.5 - @@y; ", "VALUES (1, 1), (2, 2);",
+		}},
+		{"ignore", "INSERT IGNORE INTO shop.orders (a) VALUES (1), (2)", 0, []string{
+			"-- the outcome decides the insert id and LAST_INSERT_ID(): when not all rows went in, the server is asked", "VALUES (1,1), (2,2);",
+		}},
+		{"ignore one", "INSERT IGNORE INTO shop.orders (a) VALUES (1)", 0, []string{"none if it was skipped"}},
+		{"update", "INSERT INTO shop.orders (a) VALUES (1) ON DUPLICATE KEY UPDATE a=2", 0, []string{
+			"the old row's in the OK packet if it was updated", "VALUES (1,1) ON DUPLICATE KEY UPDATE a=2,`orders`.`id`=",
+		}},
+		{"set", "INSERT INTO shop.orders SET a=1", 0, []string{"SET a=1,`id`=LAST_INSERT_ID(1);"}},
+		{"packet", "INSERT INTO shop.middle (a) VALUES (1), (2)", 0, []string{"-- last_insert_id: packet: the OK packet shows the first new id", "VALUES (1,1), (2,2);"}},
+		{"several columns", "INSERT INTO shop.two (a) VALUES (1), (2)", 0, []string{
+			"-- rule shop.two.id: 2 of 2 rows get ids from source ids; here 1 to 2", "-- rule shop.two.nr: 2 of 2 rows get ids from source ids; here 3 to 4",
+			"INSERT INTO shop.two (a,`nr`,`id`) VALUES (1,3,1), (2,4,LAST_INSERT_ID(1)+1);",
+		}},
+		{"advance", "INSERT INTO shop.two (id, nr) VALUES (70, 80), (NULL, 79)", 0, []string{
+			"-- rule shop.two.id: source ids is moved past 70 first", "-- rule shop.two.nr: source ids is moved past 80 first",
+		}},
+		{"advance by nothing", "INSERT INTO shop.two (id, nr) VALUES (-70, 0)", 0, []string{"1 of 1 rows get ids"}},
+		{"one observes", "INSERT INTO shop.half (a) VALUES (1)", 0, []string{
+			"-- rule shop.half.nr only observes; 1 of 1 rows would get ids", "INSERT INTO shop.half (a,`id`) VALUES (1,LAST_INSERT_ID(1));",
+		}},
 		{"prepare", "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'", 1, []string{"INSERT inside another statement is not available yet\n"}},
 		{"load", "LOAD DATA INFILE 'x' INTO TABLE shop.orders", 1, []string{"LOAD DATA is not available yet\n"}},
 		{"behind a routine", "CREATE PROCEDURE p() BEGIN SELECT 1; END; INSERT INTO shop.orders (a) VALUES (1)", 1, []string{"refused by rule shop.orders.id"}},

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"idproxy/config"
+	"idproxy/rewriter"
 )
 
 func TestServeNamesPortInUse(t *testing.T) {
@@ -96,4 +100,28 @@ func (w *watched) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.buf.String()
+}
+
+// TestRulesOf holds that every word of a rule reaches the proxy.
+func TestRulesOf(t *testing.T) {
+	cfg, err := config.Load(writeConfig(t, `listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}, {name: b, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+sources: {ids: {segment: {}}}
+rules:
+  - {table: shop.orders, column: id, source: ids, explicit: advance, last_insert_id: packet}
+  - {table: shop.orders, column: nr, source: ids, explicit: reject, unsupported: forward, mode: observe}
+  - {table: shop.items, column: id, source: ids, listeners: [b]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []rewriter.Rule{
+		{Schema: "shop", Table: "orders", Column: "id", Source: "ids", Explicit: rewriter.Advance, Packet: true},
+		{Schema: "shop", Table: "orders", Column: "nr", Source: "ids", Explicit: rewriter.Reject, Forward: true, Observe: true},
+	}
+	if got := rulesOf(cfg, "a"); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := rulesOf(cfg, "b"); len(got) != 3 {
+		t.Errorf("%d rules on b, want 3", len(got))
+	}
 }

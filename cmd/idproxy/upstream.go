@@ -72,9 +72,35 @@ func (u *upstream) greatest(ctx context.Context, schema, table, column string) (
 	return n, nil
 }
 
-// describe returns the visible columns of a table.
-func (u *upstream) describe(ctx context.Context, schema, table string) (*rewriter.Table, error) {
-	rows, err := u.db.QueryContext(ctx, "SELECT * FROM "+quote(schema)+"."+quote(table)+" LIMIT 0")
+// describe returns the visible columns of a table, and those that the rules
+// name and that are not.
+func (u *upstream) describe(ctx context.Context, schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) {
+	visible, err := u.columns(ctx, "*", schema, table)
+	if err != nil {
+		return nil, err
+	}
+	t := &rewriter.Table{Columns: visible}
+	for _, rule := range rules {
+		if t.Index(rule.Column) >= 0 {
+			continue
+		}
+		found, err := u.columns(ctx, quote(rule.Column), schema, table)
+		if e, ok := errors.AsType[*driver.MySQLError](err); ok && e.Number == errNoSuchColumn {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.Invisible = append(t.Invisible, found...)
+	}
+	return t, nil
+}
+
+// errNoSuchColumn is the server's number for a column that does not exist.
+const errNoSuchColumn = 1054
+
+func (u *upstream) columns(ctx context.Context, list, schema, table string) (columns []rewriter.Column, err error) {
+	rows, err := u.db.QueryContext(ctx, "SELECT "+list+" FROM "+quote(schema)+"."+quote(table)+" LIMIT 0")
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +109,36 @@ func (u *upstream) describe(ctx context.Context, schema, table string) (*rewrite
 	if err != nil {
 		return nil, err
 	}
-	t := &rewriter.Table{}
 	for _, c := range types {
-		t.Columns = append(t.Columns, rewriter.Column{Name: c.Name(), Max: widest(c.DatabaseTypeName())})
+		kind := c.DatabaseTypeName()
+		columns = append(columns, rewriter.Column{Name: c.Name(), Max: widest(kind), Text: kind == "CHAR" || kind == "VARCHAR"})
 	}
-	return t, rows.Err()
+	return columns, rows.Err()
+}
+
+// mode returns how the server reads text by default.
+func (u *upstream) mode(ctx context.Context) (m rewriter.Mode, err error) {
+	var version, modes string
+	if err := u.db.QueryRowContext(ctx, "SELECT VERSION(), @@GLOBAL.sql_mode").Scan(&version, &modes); err != nil {
+		return m, err
+	}
+	for mode := range strings.SplitSeq(modes, ",") {
+		m.ANSIQuotes = m.ANSIQuotes || mode == "ANSI_QUOTES"
+		m.NoBackslashEscapes = m.NoBackslashEscapes || mode == "NO_BACKSLASH_ESCAPES"
+		m.NoAutoValueOnZero = m.NoAutoValueOnZero || mode == "NO_AUTO_VALUE_ON_ZERO"
+	}
+	m.MariaDB = strings.Contains(version, "MariaDB")
+	m.Version = versionNumber(version)
+	return m, nil
+}
+
+// versionNumber reads "10.11.19-MariaDB" as 101119; 0 when it is no version.
+func versionNumber(text string) uint32 {
+	var major, minor, patch uint32
+	if n, _ := fmt.Sscanf(text, "%d.%d.%d", &major, &minor, &patch); n != 3 {
+		return 0
+	}
+	return major*10000 + minor*100 + patch
 }
 
 // widest returns the greatest id of a column type, 0 when it cannot hold ids.

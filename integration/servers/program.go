@@ -35,6 +35,8 @@ type program struct {
 	noTLS      []string
 	client     string
 	clientArgs []string
+	dump       string // mysqldump or mariadb-dump, with its first arguments
+	dumpArgs   []string
 	init       func(data string, lowerCase string) *exec.Cmd // makes an empty data folder
 }
 
@@ -57,14 +59,17 @@ func findMariaDB(tools string) (program, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return program{}, fmt.Errorf("%w\nrun: scripts/install-servers.sh mariadb", err)
 	}
-	plugins := filepath.Join(tools, "plugin")
-	if _, err := os.Stat(filepath.Join(plugins, "auth_ed25519.so")); err != nil {
-		return program{}, fmt.Errorf("plugin of MariaDB: %w\nrun: scripts/install-servers.sh mariadb", err)
+	plugins, dump := filepath.Join(tools, "plugin"), filepath.Join(tools, "bin/mariadb-dump")
+	for _, file := range []string{filepath.Join(plugins, "auth_ed25519.so"), dump} {
+		if _, err := os.Stat(file); err != nil {
+			return program{}, fmt.Errorf("part of MariaDB: %w\nrun: scripts/install-servers.sh mariadb", err)
+		}
 	}
 	p := program{kind: MariaDB, path: server, client: client, args: append([]string{"--no-defaults"}, asRoot()...)}
 	p.serverArgs = []string{"--plugin-dir=" + plugins, "--plugin-load-add=auth_ed25519", "--innodb-log-file-size=256M"}
 	p.noTLS = []string{"--skip-ssl"}
 	p.clientArgs = []string{"--no-defaults"}
+	p.dump, p.dumpArgs = dump, p.clientArgs
 	p.init = func(data, lowerCase string) *exec.Cmd {
 		args := append([]string{"--no-defaults"}, asRoot()...)
 		return exec.Command(install, append(args, "--datadir="+data, lowerCase, "--skip-test-db",
@@ -76,8 +81,8 @@ func findMariaDB(tools string) (program, error) {
 func findMySQL(root string) (program, error) {
 	usr := filepath.Join(root, "usr")
 	loader := filepath.Join(usr, "lib64/ld-linux-x86-64.so.2")
-	server, client := filepath.Join(usr, "sbin/mysqld"), filepath.Join(usr, "bin/mysql")
-	for _, file := range []string{loader, server, client} {
+	server, client, dump := filepath.Join(usr, "sbin/mysqld"), filepath.Join(usr, "bin/mysql"), filepath.Join(usr, "bin/mysqldump")
+	for _, file := range []string{loader, server, client, dump} {
 		if _, err := os.Stat(file); err != nil {
 			return program{}, fmt.Errorf("find MySQL: %w\nrun: scripts/install-servers.sh mysql", err)
 		}
@@ -92,6 +97,7 @@ func findMySQL(root string) (program, error) {
 	p.serverArgs = []string{"--mysqlx=OFF", "--innodb-redo-log-capacity=256M"}
 	p.noTLS = []string{"--tls-version="}
 	p.clientArgs = []string{load[0], load[1], client, "--no-defaults", charsets}
+	p.dump, p.dumpArgs = loader, []string{load[0], load[1], dump, "--no-defaults", charsets}
 	p.init = func(data, lowerCase string) *exec.Cmd {
 		return exec.Command(loader, append(p.args, "--datadir="+data, lowerCase, "--initialize-insecure",
 			"--innodb-redo-log-capacity=8M")...)

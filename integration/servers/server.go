@@ -224,11 +224,18 @@ func (s *Server) Client(args ...string) *exec.Cmd { return s.ClientTo(s.Addr, ar
 
 // ClientTo is Client for another address that leads to this server, such as a proxy's.
 func (s *Server) ClientTo(addr string, args ...string) *exec.Cmd {
-	host, port, _ := net.SplitHostPort(addr) // a malformed address makes the client fail, which says more
-	all := slices.Concat(s.program.clientArgs, []string{
-		"--protocol=tcp", "--host=" + host, "--port=" + port, "--user=" + AppUser, "--password=" + AppPassword,
-	}, args)
-	return exec.Command(s.program.client, all...)
+	return exec.Command(s.program.client, slices.Concat(s.program.clientArgs, accountArgs(addr), args)...)
+}
+
+// Dump is the server's own mysqldump or mariadb-dump, logged in as app over TCP.
+func (s *Server) Dump(args ...string) *exec.Cmd {
+	return exec.Command(s.program.dump, slices.Concat(s.program.dumpArgs, accountArgs(s.Addr), args)...)
+}
+
+// accountArgs has a client log in as app over TCP. A malformed address makes the client fail, which says more.
+func accountArgs(addr string) []string {
+	host, port, _ := net.SplitHostPort(addr)
+	return []string{"--protocol=tcp", "--host=" + host, "--port=" + port, "--user=" + AppUser, "--password=" + AppPassword}
 }
 
 // freeAddr is a loopback address with a port that is free at this moment.

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"idproxy/rewriter"
+)
+
+// rulesOf returns the rules of a table.
+func (e *explainer) rulesOf(t rewriter.Name) []*rewriter.Rule {
+	schema := t.Schema
+	if len(schema) == 0 {
+		schema = e.schema
+	}
+	return e.rules.Match(schema, t.Table, false)
+}
+
+// insert explains an INSERT or REPLACE.
+func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) error {
+	if len(t.Table) == 0 {
+		e.forms(sql, []rewriter.Name{t}, "INSERT")
+		return nil
+	}
+	rules := e.rulesOf(t)
+	switch {
+	case len(rules) == 0 && len(t.Schema) == 0 && len(e.schema) == 0 && e.rules.MayMatch(t.Table, false):
+		e.say(sql, "forwarded unchanged: without a default schema the server refuses it; --schema sets one")
+		return nil
+	case len(rules) == 0:
+		e.say(sql, "forwarded unchanged: no rule for table %s", t.Table)
+		return nil
+	}
+	table, err := e.table(t, rules)
+	if err != nil {
+		return err
+	}
+	st := &rewriter.Statement{Text: sql, Mode: mode, Table: table}
+	if st.Rules = e.applying(sql, rules, table); st.Rules != nil {
+		e.read(st)
+	}
+	return nil
+}
+
+// table returns what the server says of a table; nil offline.
+func (e *explainer) table(t rewriter.Name, rules []*rewriter.Rule) (*rewriter.Table, error) {
+	if e.describe == nil {
+		return nil, nil
+	}
+	schema := string(t.Schema)
+	if schema == "" {
+		schema = string(e.schema)
+	}
+	table, err := e.describe(schema, string(t.Table), rules)
+	if err != nil {
+		return nil, fmt.Errorf("rule %s: columns of %s.%s: %w", rules[0], schema, t.Table, err)
+	}
+	return table, nil
+}
+
+// applying returns the rules whose columns the table has. When there are none
+// it has said what becomes of the statement.
+func (e *explainer) applying(sql []byte, rules []*rewriter.Rule, table *rewriter.Table) (apply []*rewriter.Rule) {
+	if table == nil {
+		return rules
+	}
+	for _, rule := range rules {
+		switch column, _, ok := table.Column(rule.Column); {
+		case !ok && rule.Exact():
+			e.reject(rule, "the table has no column "+rule.Column)
+			return nil
+		case !ok:
+			continue
+		case column.Max == 0:
+			e.reject(rule, "the type of column "+rule.Column+" cannot hold generated ids exactly")
+			return nil
+		}
+		apply = append(apply, rule)
+	}
+	if apply == nil {
+		e.say(sql, "forwarded unchanged: the table has no column %s, and rule %s is a wildcard", rules[0].Column, rules[0])
+	}
+	return apply
+}
+
+// read explains what the rewriter makes of a statement.
+func (e *explainer) read(st *rewriter.Statement) {
+	rule := st.Rules[0]
+	var plan rewriter.Plan
+	err := plan.Read(st)
+	if errors.Is(err, rewriter.ErrNeedValues) {
+		e.asked(st, plan.Questions)
+		st.Values = make([]rewriter.Value, len(plan.Questions))
+		for i := range st.Values {
+			st.Values[i].Generate = true
+		}
+		err = plan.Read(st)
+	}
+	switch {
+	case errors.Is(err, rewriter.ErrNeedTable):
+		e.refused = true
+		fmt.Fprintf(e.out, "-- rule %s: the columns of the table are needed; ask again with --online\n", rule)
+	case errors.Is(err, rewriter.ErrRefusedByServer):
+		e.say(st.Text, "forwarded unchanged: the server refuses it as it stands")
+	case err != nil:
+		e.refuse(st.Text, rule, notFilled(err.Error()))
+	default:
+		e.filled(st, &plan)
+	}
+}
+
+// asked says what the server is asked before the statement is sent.
+func (e *explainer) asked(st *rewriter.Statement, questions []rewriter.Span) {
+	var list []string
+	for _, q := range questions {
+		list = append(list, string(st.Text[q.Start:q.End]))
+	}
+	e.note("the server is asked first what is worth: %s; NULL and what rounds to 0 get an id, as shown here, all else stays as it is written",
+		strings.Join(list, ", "))
+}
+
+func (e *explainer) note(format string, args ...any) {
+	fmt.Fprintf(e.out, "-- %s\n", strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
+}
+
+// filled prints what a statement becomes, with made-up ids.
+func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
+	if e.violates(st.Rules, plan) {
+		return
+	}
+	if e.observed(st) {
+		return
+	}
+	ids, generated := make([][]uint64, len(st.Rules)), 0
+	for i, rule := range st.Rules {
+		column := &plan.Columns[i]
+		if rule.Explicit == rewriter.Advance && column.Greatest > 0 {
+			e.note("rule %s: source %s is moved past %d first", rule, rule.Source, column.Greatest)
+		}
+		for range column.Generated {
+			e.next++
+			ids[i] = append(ids[i], e.next)
+		}
+		if n := column.Generated; n > 0 {
+			generated += n
+			e.note("rule %s: %d of %d rows get ids from source %s; here %d to %d stand for them",
+				rule, n, plan.Rows, rule.Source, ids[i][0], ids[i][n-1])
+		}
+	}
+	sent := plan.Append(nil, st.Text, ids)
+	if generated == 0 && string(sent) == string(st.Text) {
+		e.say(sent, "forwarded unchanged: every row brings its own %s (rule %s)", st.Rules[0].Column, st.Rules[0])
+		return
+	}
+	if why := decides(st.Rules[0], plan); why != "" {
+		e.note("%s", why)
+	}
+	fmt.Fprintf(e.out, "%s;\n", sent)
+}
+
+// violates says which rule forbids an explicit value that the statement brings.
+func (e *explainer) violates(rules []*rewriter.Rule, plan *rewriter.Plan) bool {
+	for i, rule := range rules {
+		switch column := &plan.Columns[i]; {
+		case rule.Observe || column.Explicit == 0:
+		case rule.Explicit == rewriter.Reject:
+			e.reject(rule, "explicit: reject, and the statement gives "+rule.Column+" a value of its own")
+			return true
+		case rule.Explicit == rewriter.Advance && column.GreatestUnknown:
+			e.reject(rule, "explicit: advance, and the statement gives "+rule.Column+" a value that is no whole number")
+			return true
+		}
+	}
+	return false
+}
+
+// observed takes the rules that only observe out of a statement, and reports
+// whether it explained the statement without them.
+func (e *explainer) observed(st *rewriter.Statement) bool {
+	var rest []*rewriter.Rule
+	var seen []string
+	for _, rule := range st.Rules {
+		if !rule.Observe {
+			rest = append(rest, rule)
+			continue
+		}
+		var plan rewriter.Plan
+		one := *st
+		one.Rules = []*rewriter.Rule{rule}
+		if len(st.Rules) > 1 {
+			one.Values = nil // they are of all rules' columns
+		}
+		what := fmt.Sprintf("rule %s only observes", rule)
+		if err := plan.Read(&one); err == nil {
+			what += fmt.Sprintf("; %d of %d rows would get ids", plan.Columns[0].Generated, plan.Rows)
+		}
+		seen = append(seen, what)
+	}
+	switch {
+	case len(seen) == 0:
+		return false
+	case len(rest) == 0:
+		e.say(st.Text, "forwarded unchanged: %s", strings.Join(seen, "; "))
+	default:
+		e.note("%s", strings.Join(seen, "; "))
+		next := *st
+		next.Rules, next.Values = rest, nil
+		e.read(&next)
+	}
+	return true
+}
+
+// decides says what of a statement only its outcome tells; empty when the
+// statement itself says all.
+func decides(rule *rewriter.Rule, plan *rewriter.Plan) string {
+	const lastID = "the insert id and LAST_INSERT_ID()"
+	switch {
+	case plan.Delayed:
+		return "DELAYED: rows go in later, and nobody is told their ids, as natively"
+	case plan.Update && plan.Rows == 1:
+		return "the outcome decides " + lastID + ": the new id if the row went in, the old row's in the OK packet if it was updated"
+	case plan.Update, plan.Ignore && plan.Rows > 1:
+		return "the outcome decides " + lastID + ": when not all rows went in, the server is asked for the least of the new ids that is in the table"
+	case plan.Ignore:
+		return "the outcome decides " + lastID + ": the new id if the row went in, none if it was skipped"
+	case rule.Packet:
+		return "last_insert_id: packet: the OK packet shows the first new id, LAST_INSERT_ID() does not"
+	case plan.Plain:
+		return "LAST_INSERT_ID() is set once the rows are in, before the next statement that can read it"
+	}
+	return ""
+}
