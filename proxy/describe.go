@@ -167,6 +167,20 @@ func (c *conversation) readColumns(packets []byte) (*rewriter.Table, uint32, err
 // MySQL also sets it where DROP DEFAULT took a column's NULL away.
 const noDefaultValue = 4096
 
+// GreatestQuery returns the question for the greatest id in a column: a number,
+// or NULL. Ids above 2^64-1, which no source gives, do not count, and neither
+// does text that is no number: text compares as text, where '9' is above '10'.
+func GreatestQuery(schema, table string, column rewriter.Column) string {
+	id := string(quoteName(nil, []byte(column.Name)))
+	from := string(appendTable(nil, rewriter.Name{Schema: []byte(schema), Table: []byte(table)}))
+	if !column.Text { // an index answers this at once
+		return "SELECT CAST(MAX(" + id + ") AS DECIMAL(65)) FROM " + from + " WHERE " + id + "<=18446744073709551615"
+	}
+	number := "CAST(" + id + " AS DECIMAL(65))"
+	return "SELECT MAX(" + number + ") FROM " + from + " WHERE CONVERT(" + id + " USING utf8mb4) REGEXP '^ *[0-9]+[^0-9A-Za-z]*$' AND " +
+		number + "<=18446744073709551615"
+}
+
 // isText reports whether a column type holds characters.
 func isText(t byte) bool {
 	switch t {

@@ -152,7 +152,7 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return row(7, "\x00\x07utf8mb4\x04shop\x011"+f.maxPacket+"\x010\x010"), true
-	case text == "SELECT MAX(`id`) FROM `shop`.`orders`":
+	case text == GreatestQuery("shop", "orders", rewriter.Column{Name: "id"}):
 		return row(1, "\x0299"), true
 	}
 	f.mu.Lock()

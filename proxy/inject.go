@@ -126,7 +126,7 @@ func (s *session) probe() error {
 // admit compares the greatest id in a column with its source.
 func (s *session) admit(f *filling) error {
 	column := f.name + "." + f.rule.Column
-	greatest, err := s.greatest(f.table, f.column.Name)
+	greatest, err := s.greatest(f.table, f.column)
 	if err != nil {
 		return errOutOfIDs(f.rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.rule.Source, column, err))
 	}
@@ -142,13 +142,11 @@ func (s *session) admit(f *filling) error {
 }
 
 // greatest returns the greatest id in a column, 0 when there is none above 0.
-func (s *session) greatest(t rewriter.Name, column string) (uint64, error) {
+func (s *session) greatest(t rewriter.Name, column rewriter.Column) (uint64, error) {
 	if ask := s.l.Greatest; ask != nil {
 		return ask(s.ctx, string(t.Schema), string(t.Table), column)
 	}
-	sql := append([]byte("SELECT MAX("), quoteName(nil, []byte(column))...)
-	sql = appendTable(append(sql, ") FROM "...), t)
-	rows, err := s.query(string(sql))
+	rows, err := s.query(GreatestQuery(string(t.Schema), string(t.Table), column))
 	if err != nil {
 		return 0, err
 	}

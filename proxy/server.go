@@ -65,9 +65,9 @@ type Listener struct {
 	// UpstreamTLS is for the connection to the server.
 	UpstreamTLS     *tls.Config
 	UpstreamTLSMode TLSMode
-	// Greatest returns the greatest value of a column, over a connection of its
-	// own. nil: it is asked over the client's.
-	Greatest func(ctx context.Context, schema, table, column string) (uint64, error)
+	// Greatest returns what GreatestQuery asks for, over a connection of its own.
+	// nil: it is asked over the client's.
+	Greatest func(ctx context.Context, schema, table string, column rewriter.Column) (uint64, error)
 }
 
 // Address is a network address that is resolved when it is used.

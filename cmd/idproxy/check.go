@@ -216,7 +216,7 @@ func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positio
 		c.add(r.Pos, levelError, "rule %s: the column's type cannot hold generated ids exactly; make it BIGINT", r)
 		return false
 	}
-	highest, err := u.greatest(ctx, r.Schema, r.Table, column.Name)
+	highest, err := u.greatest(ctx, r.Schema, r.Table, column)
 	if err != nil {
 		c.add(r.Pos, levelError, "rule %s: %v", r, err)
 		return false

@@ -13,6 +13,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"idproxy/config"
+	"idproxy/proxy"
 	"idproxy/rewriter"
 )
 
@@ -55,11 +56,10 @@ func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
 	return db, nil
 }
 
-// greatest returns MAX(column), 0 when nothing in it is above 0.
-func (u *upstream) greatest(ctx context.Context, schema, table, column string) (uint64, error) {
+// greatest returns the greatest id in a column, 0 when nothing in it is above 0.
+func (u *upstream) greatest(ctx context.Context, schema, table string, column rewriter.Column) (uint64, error) {
 	var v sql.NullString
-	query := "SELECT MAX(" + quote(column) + ") FROM " + quote(schema) + "." + quote(table)
-	if err := u.db.QueryRowContext(ctx, query).Scan(&v); err != nil {
+	if err := u.db.QueryRowContext(ctx, proxy.GreatestQuery(schema, table, column)).Scan(&v); err != nil {
 		return 0, err
 	}
 	if !v.Valid || strings.HasPrefix(v.String, "-") {
@@ -67,7 +67,7 @@ func (u *upstream) greatest(ctx context.Context, schema, table, column string) (
 	}
 	n, err := strconv.ParseUint(v.String, 10, 64)
 	if err != nil {
-		return 0, errors.New("MAX(" + column + ") is no whole number below 2^64")
+		return 0, errors.New("MAX(" + column.Name + ") is no whole number below 2^64")
 	}
 	return n, nil
 }
