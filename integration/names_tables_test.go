@@ -93,8 +93,10 @@ var temporaryScripts = []nameScript{
 		{text: readOrders, want: "id,7"},
 	}},
 	{"kept behind a DROP of another", "", []nameStep{ // it is not trusted to be there, and is filled as the table would be
-		{text: "CREATE TEMPORARY TABLE orders (a INT, id BIGINT, x INT)"}, {text: "DROP TABLE IF EXISTS nothing"},
-		{text: "INSERT INTO orders VALUES (7, NULL, 1)"}, {text: readOrders, want: "id,7"},
+		{text: "CREATE TEMPORARY TABLE orders (a INT, id BIGINT, x INT)"},
+		{text: "DROP TABLE IF EXISTS nothing"},
+		{text: "INSERT INTO orders VALUES (7, NULL, 1)"},
+		{text: readOrders, want: "id,7"},
 	}},
 }
 

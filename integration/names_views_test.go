@@ -9,29 +9,36 @@ import (
 // viewScripts write through views of orders (id, a). The rules are for orders, for v_* and, in another column, for named.
 var viewScripts = []nameScript{
 	{"with the column", "", []nameStep{
-		{text: "INSERT INTO v_all (a) VALUES (7), (8)"}, {text: "INSERT INTO v_all VALUES (NULL, 9)"},
-		{text: readOrders + " ORDER BY a", want: "id,7 id,8 id,9"}, {text: "SELECT LAST_INSERT_ID() = MAX(id) FROM orders", want: "1"},
+		{text: "INSERT INTO v_all (a) VALUES (7), (8)"},
+		{text: "INSERT INTO v_all VALUES (NULL, 9)"},
+		{text: readOrders + " ORDER BY a", want: "id,7 id,8 id,9"},
+		{text: "SELECT LAST_INSERT_ID() = MAX(id) FROM orders", want: "1"},
 	}},
 	{"of a view", "", []nameStep{{text: "INSERT INTO v_again (a) VALUES (7)"}, {text: readOrders, want: "id,7"}}},
 	{"with CHECK OPTION", "", []nameStep{
 		{text: "INSERT INTO v_checked (a) VALUES (5)"}, {text: "INSERT INTO v_checked (a) VALUES (50)", want: "!1369"}, {text: readOrders, want: "id,5"},
 	}},
 	{"under a name of its own", "", []nameStep{
-		{text: "INSERT INTO named (b) VALUES (7)"}, {text: "INSERT INTO named VALUES (8, DEFAULT)"},
+		{text: "INSERT INTO named (b) VALUES (7)"},
+		{text: "INSERT INTO named VALUES (8, DEFAULT)"},
 		{text: readOrders + " ORDER BY a", want: "id,7 id,8"},
 	}},
 	{"without the column", "", []nameStep{
 		{text: "INSERT INTO v_short (a) VALUES (7)", want: "!1235", says: "view without column id"},
 		{text: "INSERT INTO v_short VALUES (7)", want: "!1235", says: "view without column id"},
-		{text: "SET sql_mode=''"}, {text: "REPLACE v_short (a) VALUES (7)", want: "!1235", says: "DB.v_*.id"}, {text: readOrders},
+		{text: "SET sql_mode=''"},
+		{text: "REPLACE v_short (a) VALUES (7)", want: "!1235", says: "DB.v_*.id"},
+		{text: readOrders},
 	}},
 	{"without the column, of a view", "", []nameStep{{text: "INSERT INTO v_shorter VALUES (7)", want: "!1235", says: "view"}, {text: readOrders}}},
 	{"without the column, named", "", []nameStep{
 		{text: "INSERT INTO exact VALUES (7)", want: "!1054", says: "Unknown column 'id'"}, {text: readOrders},
 	}},
 	{"without the column, forwarded", "", []nameStep{
-		{text: "INSERT INTO f_short VALUES (7)", want: "!1423"}, {text: "SET sql_mode=''"},
-		{text: "INSERT INTO f_short VALUES (7)", want: "!1235", says: "store 0"}, {text: readOrders},
+		{text: "INSERT INTO f_short VALUES (7)", want: "!1423"},
+		{text: "SET sql_mode=''"},
+		{text: "INSERT INTO f_short VALUES (7)", want: "!1235", says: "store 0"},
+		{text: readOrders},
 	}},
 	{"a table without the column", "", []nameStep{ // is none of the rule's
 		{text: "INSERT INTO v_table VALUES (7)"}, {text: "SELECT a FROM v_table", want: "7"},
@@ -68,26 +75,35 @@ func TestViews(t *testing.T) {
 // invisibleScripts write to tables whose id SELECT * does not show.
 var invisibleScripts = []nameScript{
 	{"with a list", "", []nameStep{
-		{text: "INSERT INTO inv (a) VALUES (7), (8)"}, {text: "SELECT id, a FROM inv ORDER BY a", want: "id,7 id,8"},
+		{text: "INSERT INTO inv (a) VALUES (7), (8)"},
+		{text: "SELECT id, a FROM inv ORDER BY a", want: "id,7 id,8"},
 		{text: "SELECT LAST_INSERT_ID() = MIN(id) FROM inv", want: "1"},
 	}},
 	{"in the list", "", []nameStep{
 		{text: "INSERT INTO inv (a, id) VALUES (7, NULL), (8, 5), (9, 0)"}, {text: "SELECT id, a FROM inv ORDER BY a", want: "id,7 5,8 id,9"},
 	}},
 	{"without a list", "", []nameStep{
-		{text: "INSERT INTO inv VALUES (7)"}, {text: "REPLACE inv VALUES (8), (LAST_INSERT_ID() > 0)"},
-		{text: "SELECT id, a FROM inv ORDER BY a", want: "id,1 id,7 id,8"}, {text: "INSERT INTO inv VALUES (1, 2)", want: "!1136"},
+		{text: "INSERT INTO inv VALUES (7)"},
+		{text: "REPLACE inv VALUES (8), (LAST_INSERT_ID() > 0)"},
+		{text: "SELECT id, a FROM inv ORDER BY a", want: "id,1 id,7 id,8"},
+		{text: "INSERT INTO inv VALUES (1, 2)", want: "!1136"},
 	}},
 	{"made visible", "", []nameStep{
-		{text: "INSERT INTO inv VALUES (7)"}, {text: "ALTER TABLE inv MODIFY id BIGINT NOT NULL"}, {text: "INSERT INTO inv VALUES (NULL, 8)"},
+		{text: "INSERT INTO inv VALUES (7)"},
+		{text: "ALTER TABLE inv MODIFY id BIGINT NOT NULL"},
+		{text: "INSERT INTO inv VALUES (NULL, 8)"},
 		{text: "SELECT id, a FROM inv ORDER BY a", want: "id,7 id,8"},
 	}},
 	{"a generated primary key with the rule", "MySQL", []nameStep{
-		{text: "INSERT INTO gipk (a) VALUES (7)"}, {text: "INSERT INTO gipk VALUES (8, 3)"}, {text: "SELECT my_row_id, a FROM gipk ORDER BY a", want: "id,7 id,8"},
+		{text: "INSERT INTO gipk (a) VALUES (7)"},
+		{text: "INSERT INTO gipk VALUES (8, 3)"},
+		{text: "SELECT my_row_id, a FROM gipk ORDER BY a", want: "id,7 id,8"},
 		{text: "SELECT LAST_INSERT_ID() = MAX(my_row_id) FROM gipk", want: "1"},
 	}},
 	{"a generated primary key beside the rule's", "MySQL", []nameStep{
-		{text: "INSERT INTO gipk2 (a) VALUES (7)"}, {text: "INSERT INTO gipk2 VALUES (NULL, 8)"}, {text: "SELECT my_row_id, id, a FROM gipk2 ORDER BY a", want: "1,id,7 2,id,8"},
+		{text: "INSERT INTO gipk2 (a) VALUES (7)"},
+		{text: "INSERT INTO gipk2 VALUES (NULL, 8)"},
+		{text: "SELECT my_row_id, id, a FROM gipk2 ORDER BY a", want: "1,id,7 2,id,8"},
 		{text: "SELECT LAST_INSERT_ID() = MAX(id) FROM gipk2", want: "1"},
 	}},
 }
