@@ -116,10 +116,10 @@ func errLost(inserts []expect) *mysql.MyError {
 	msg := "Lost connection to MySQL server during query"
 	for _, e := range inserts {
 		if e.generated > 0 {
-			msg += fmt.Sprintf("; ids %d to %d were assigned in %s.%s: look them up before you retry", e.first, e.last, e.table, e.column)
+			msg += fmt.Sprintf("; ids %d to %d were assigned in %s: look them up before you retry", e.first, e.last, e.table)
 		}
 		for _, a := range e.others {
-			msg += fmt.Sprintf("; %d to %d in %s.%s", a.first, a.last, e.table, a.column)
+			msg += fmt.Sprintf("; its column %s got %d to %d", a.column, a.first, a.last)
 		}
 	}
 	return clientError(2013, "08S01", "%s", msg)

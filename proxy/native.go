@@ -25,8 +25,8 @@ type expect struct {
 	// empty: it cannot be asked for.
 	stored string
 	// For the client that loses its server:
-	table, column string
-	others        []assigned // what other columns were given
+	table  string
+	others []assigned // what other columns were given
 }
 
 // assigned names ids that a statement was given.

@@ -111,7 +111,7 @@ func (p *part) expect(plan *rewriter.Plan) expect {
 		result: p.result, form: formOf(plan), rows: plan.Rows,
 		generated: first.Generated, explicit: first.Last, hasExplicit: first.HasLast,
 		returning: plan.Returning, packet: p.rules[0].Packet,
-		table: p.facts.name, column: p.rules[0].Column,
+		table: p.facts.name,
 	}
 	if len(ids) > 0 {
 		e.first, e.last = ids[0], ids[len(ids)-1]
