@@ -123,12 +123,12 @@ func (r *planReader) strings() {
 
 // fraction takes a number that begins with t: 5, 1e5, 1e-5, 0x1F, 0b1, \N.
 func (r *planReader) fraction(t token) bool {
-	word := r.text[t.start:t.end]
-	if t.kind == tokDigits || word[0] == '\\' {
-		return t.kind == tokDigits || t.kind == tokNumber
-	}
 	if t.kind != tokNumber {
-		return false
+		return t.kind == tokDigits
+	}
+	word := r.text[t.start:t.end]
+	if word[0] == '\\' {
+		return true
 	}
 	if len(word) > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'b') {
 		for _, c := range word[2:] {

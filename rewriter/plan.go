@@ -70,6 +70,9 @@ type Plan struct {
 	buffer  []byte
 	carry   bool   // the last tuple is explicit and carries LAST_INSERT_ID(first), instead of the last generated one
 	carried uint64 // the id of that tuple
+	shape   uint64 // of all but the tuples
+	tuples  []shaped
+	last    Span // the last tuple
 }
 
 // Filled is what a plan does to one column.
@@ -113,7 +116,7 @@ const maxColumns = 16
 func (p *Plan) reset() {
 	*p = Plan{
 		Columns: p.Columns[:0], Questions: p.Questions[:0], slots: p.slots[:0], order: p.order[:0], behind: p.behind[:0], names: p.names[:0],
-		asked: p.asked[:0], edits: p.edits[:0], moves: p.moves[:0], texts: p.texts[:0], buffer: p.buffer[:0],
+		asked: p.asked[:0], edits: p.edits[:0], moves: p.moves[:0], texts: p.texts[:0], buffer: p.buffer[:0], tuples: p.tuples[:0],
 	}
 }
 
@@ -158,6 +161,9 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 				dst = strconv.AppendUint(dst, column[row], 10)
 			}
 			rows[e.slot]++
+			if at < len(text) && wordByte[text[at]] { // as in SET id='0'ON DUPLICATE KEY ...
+				dst = append(dst, ' ')
+			}
 		case opMove:
 			dst = append(dst, ',')
 			dst = append(dst, text[p.moves[move].Start:p.moves[move].End]...)

@@ -27,11 +27,14 @@ func (p *Plan) Read(s *Statement) error {
 		p.ReadsLastID = reads
 		r := planReader{plan: p, table: s.Table, values: s.Values, move: move}
 		r.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
+		r.noteSession()
 		if err := r.read(s.Rules); err != nil {
 			return err
 		}
 		if move || !r.mustMove() {
-			return r.finish()
+			err := r.finish()
+			r.noteDecisions()
+			return err
 		}
 	}
 }
@@ -52,7 +55,6 @@ type planReader struct {
 	move      bool   // the first column's id goes from its place to the end of list and tuples
 	moved     value  // that of the tuple being read
 	into      token  // the name of the table
-	shape     uint64 // what the tuple is made of, so far
 	atEnd     int    // the edit at the end of the last tuple that the first column's id made
 	alias     bool   // the rows have one
 	updateAt  int    // where the list of ON DUPLICATE KEY UPDATE begins

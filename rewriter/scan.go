@@ -49,6 +49,9 @@ type scanner struct {
 	straddled bool   // what began inside a numbered comment ended behind it: servers may split here differently
 	touched   bool   // a token reached the end of the text and might go on behind it
 	fault     string // why the last token was tokBad
+
+	noting bool   // tokens are noted in shape
+	shape  uint64 // what was noted
 }
 
 // next returns the next token; blanks and comments between are passed.
@@ -93,6 +96,9 @@ func (s *scanner) next() token {
 	s.touched = s.touched || t.end == len(s.text)
 	if t.start < s.codeEnd && t.end > s.codeEnd {
 		s.straddled = true
+	}
+	if s.noting {
+		s.noteToken(t)
 	}
 	return t
 }

@@ -1,211 +1,227 @@
 package rewriter
 
 import (
-	"encoding/binary"
-	"math"
+	"bytes"
+	"encoding/hex"
 	"math/bits"
+	"strconv"
+	"unicode/utf8"
 )
 
-// skim walks over values from i, the inside of a tuple. It stops behind the given number of commas, or at the parenthesis
-// that ends the tuple, and returns how many commas it passed. end is -1, with a fault and pos set, at what it does not
-// understand. What the values say is the server's business; only their extent must be certain.
-//
-// On its way it adds to shape what the values are made of: words, operators and parentheses, but no literal.
-func (r *planReader) skim(i, commas int) (end, seen int) {
-	if commas == 0 {
-		return i, 0
-	}
-	text, depth, nested := r.text, 0, 0
-	esc := byte('\\')
-	if r.mode.NoBackslashEscapes {
-		esc = '\''
-	}
-	for i < len(text) {
-		c := text[i]
-		if literals[c] {
-			i++
-			continue
-		}
-		switch classes[c] {
-		case classComma:
-			i++
-			if depth > 0 {
-				nested++
-			} else if seen++; seen == commas {
-				return i, seen
-			}
-		case classQuote:
-			next, _ := quotedEnd(text, i, esc, r.mode.Charset)
-			if next < 0 {
-				return r.stop(i, "quote without its end"), seen
-			}
-			i = next
-		case classLetter:
-			i = r.skimWord(i)
-		case classClose:
-			if depth == 0 {
-				return i, seen
-			}
-			r.note(uint64(nested)<<8 | uint64(c))
-			depth, nested = depth-1, 0
-			i++
-		case classOpen:
-			r.note(uint64(nested)<<8 | uint64(c))
-			depth, nested = depth+1, 0
-			i++
-		default:
-			if i = r.skimRare(i); i < 0 {
-				return -1, seen
-			}
+// The shape of a statement is what it is made of but for its literals: a hash of its words, names, operators and
+// parentheses, noted while it is read. NULL, DEFAULT, TRUE and FALSE count as literals, the sign of a number too. Statements
+// of one shape get their ids in the same way. Tuples have shapes of their own, so that a statement of many rows is no new
+// one whenever its rows come in another order.
+
+// shaped is a tuple that is the first of its shape.
+type shaped struct {
+	shape uint64
+	span  Span // with its parentheses
+}
+
+// maxShapes bounds the shapes of tuples that one plan keeps; those behind are not told apart from the others.
+const maxShapes = 64
+
+// note adds x to the shape.
+func (s *scanner) note(x uint64) {
+	high, low := bits.Mul64(s.shape^x, 0x9E3779B97F4A7C15)
+	s.shape = high ^ low
+}
+
+// noteToken adds t to the shape, unless it is a literal.
+func (s *scanner) noteToken(t token) {
+	switch t.kind {
+	case tokWord, tokQuoted:
+		s.noteWord(s.text[t.start:t.end])
+	case tokPunct:
+		if c := s.text[t.start]; c != '?' && !s.sign(t.start) {
+			s.note(uint64(c))
 		}
 	}
-	return r.stop(i, "end of the statement"), seen
 }
 
-// allCommas lets skim walk to the end of the tuple.
-const allCommas = math.MaxInt
-
-// eight returns the bytes from text[i] on; those behind the end are zero.
-func eight(text []byte, i int) uint64 {
-	if len(text)-i >= 8 {
-		return binary.LittleEndian.Uint64(text[i:])
+// noteWord adds a word to the shape, in whatever case it is written.
+func (s *scanner) noteWord(word []byte) {
+	hash := uint64(len(word))
+	for _, c := range word {
+		hash = hash*131 + uint64(c|0x20)
 	}
-	var b [8]byte
-	copy(b[:], text[i:])
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-// passable returns how many of the eight bytes of v a walk over values passes without a look, from the lowest on: digits,
-// dots, spaces and commas. It marks the highest bit of each comma among them.
-func passable(v uint64) (n int, commas uint64) {
-	low := v &^ highs // so that no sum below carries from byte to byte
-	noDigit := low ^ lows*'0' + lows*(0x80-10)
-	noDot := (low | lows*2) ^ lows*'.' + lows*0x7F // nor comma, which has one bit less
-	noSpace := low ^ lows*' ' + lows*0x7F
-	stop := (noDigit&noDot&noSpace | v) & highs
-	return bits.TrailingZeros64(stop) >> 3, ^(noDot | v<<6) & highs & (stop - 1) &^ stop
-}
-
-// skimWord passes a word: part of an expression, a literal, or the rest of one, such as 0x1F and 1e5.
-func (r *planReader) skimWord(i int) int {
-	text, end := r.text, i+1
-	if len(text)-i > 4 && binary.LittleEndian.Uint32(text[i:])|0x20202020 == 'n'|'u'<<8|'l'<<16|'l'<<24 && !wordByte[text[i+4]] {
-		return i + 4
-	}
-	hash := uint64(text[i] | 0x20)
-	for end < len(text) && wordByte[text[end]] {
-		hash = hash*131 + uint64(text[end]|0x20)
-		end++
-	}
-	switch {
-	case hash == nullHash, hash == defaultHash, hash == trueHash, hash == falseHash:
-	case wordByte[text[i-1]]:
-	default:
-		r.note(hash)
-		r.mention(text[i:end])
-	}
-	return end
-}
-
-// mention notes a name that a value has: perhaps that of a column that gets ids, which the value then reads.
-func (r *planReader) mention(name []byte) {
-	if r.lengths>>min(len(name), 63)&1 != 0 && r.slotOf(name) >= 0 {
-		r.mentioned = true
+	if hash != nullHash && hash != defaultHash && hash != trueHash && hash != falseHash {
+		s.note(hash)
 	}
 }
 
 var nullHash, defaultHash, trueHash, falseHash = wordHash("null"), wordHash("default"), wordHash("true"), wordHash("false")
 
-func wordHash(word string) (hash uint64) {
+func wordHash(word string) uint64 {
+	hash := uint64(len(word))
 	for i := range len(word) {
 		hash = hash*131 + uint64(word[i]|0x20)
 	}
 	return hash
 }
 
-// note adds x to the shape of the tuple.
-func (r *planReader) note(x uint64) {
-	high, low := bits.Mul64(r.shape^x, 0x9E3779B97F4A7C15)
-	r.shape = high ^ low
+// sign reports whether the byte at i is a + or - that a number follows: not told apart from no sign.
+func (s *scanner) sign(i int) bool {
+	c := s.text[i]
+	return (c == '-' || c == '+') && i+1 < len(s.text) && (classes[s.text[i+1]] == classDigit || s.text[i+1] == '.')
 }
 
-// skimRare passes what skim has no short way for.
-func (r *planReader) skimRare(i int) int {
-	text := r.text
-	switch c := text[i]; classes[c] {
-	case classPunct:
-		if c != '?' && !r.sign(i) {
-			r.note(uint64(c))
+// noteSession begins the shape of a statement with what it is read by.
+func (r *planReader) noteSession() {
+	r.noting = true
+	m := &r.mode
+	var flags uint64
+	for i, set := range [...]bool{m.ANSIQuotes, m.NoBackslashEscapes, m.NoAutoValueOnZero, m.MariaDB} {
+		if set {
+			flags |= 1 << i
 		}
-		return i + 1
-	case classStar:
-		if r.inVersion && i+1 < len(text) && text[i+1] == '/' {
-			r.inVersion = false
-			r.crossed++
-			return i + 2
-		}
-		r.note(uint64(c))
-		return i + 1
-	case classDash, classSlash, classHash:
-		if r.sign(i) {
-			return i + 1
-		}
-		end, ok := r.comment(i)
-		if !ok {
-			return r.stop(i, r.fault)
-		}
-		r.note(uint64(c))
-		return max(end, i+1)
-	case classDollar:
-		if wordByte[text[i-1]] || text[i-1] >= 0x80 {
-			return i + 1
-		}
-		return r.stop(i, "name that begins with a dollar sign")
-	case classHigh:
-		start := i
-		for wordByte[text[start-1]] {
-			start--
-		}
-		r.pos = start
-		t := r.word(tokWord)
-		if t.kind == tokBad {
-			return r.stop(i, r.fault)
-		}
-		r.note(tokenHash(text[t.start:t.end]))
-		return t.end
-	case classSemicolon:
-		return r.stop(i, "semicolon inside a tuple")
 	}
-	r.pos = i
-	t := r.next()
-	if t.kind == tokBad {
-		return r.stop(i, r.fault)
-	}
-	if t.kind == tokQuoted {
-		r.note(tokenHash(text[t.start:t.end]))
-		r.mention(r.name(t))
-	}
-	return t.end
+	r.note(flags<<8 | uint64(m.Charset))
 }
 
-// sign reports whether the + or - at i belongs to the number behind it.
-func (r *planReader) sign(i int) bool {
-	if c := r.text[i]; c != '-' && c != '+' || i+1 == len(r.text) || classes[r.text[i+1]] != classDigit && r.text[i+1] != '.' {
+// noteDecisions ends the shape of a statement, all but its tuples, with what was made of it.
+func (r *planReader) noteDecisions() {
+	p := r.plan
+	var flags uint64
+	for i, set := range [...]bool{p.Plain, p.ReadsLastID, p.carry, r.move, p.Expressions} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	r.note(uint64(r.width)<<8 | flags)
+	for k := range p.slots {
+		c := &p.slots[k]
+		r.noteWord(p.buffer[c.name.Start:c.name.End])
+		r.note(uint64(c.at + 1))
+	}
+	p.shape = r.shape
+}
+
+// noteTuple keeps the tuple from start up to end when it is the first of its shape.
+func (p *Plan) noteTuple(shape uint64, start, end int) {
+	p.last = Span{Start: start, End: end}
+	if n := len(p.tuples); n == maxShapes || n > 0 && p.tuples[n-1].shape == shape {
+		return
+	}
+	for i := range p.tuples {
+		if p.tuples[i].shape == shape {
+			return
+		}
+	}
+	p.tuples = append(p.tuples, shaped{shape: shape, span: Span{Start: start, End: end}})
+}
+
+// Shapes appends what tells the plan's statement from others that are not read alike: one number for each kind of tuple in
+// it. A second reader that agreed with a plan of some shapes agrees with every plan of no other shapes.
+func (p *Plan) Shapes(dst []uint64) []uint64 {
+	if len(p.tuples) == 0 {
+		return append(dst, p.shape)
+	}
+	for i := range p.tuples {
+		s := scanner{shape: p.shape}
+		s.note(p.tuples[i].shape)
+		dst = append(dst, s.shape)
+	}
+	return dst
+}
+
+// Reduce returns a short statement of the same shapes as s, which p has read: without comments, with one tuple of each shape
+// and the last, with short literals, and in UTF-8. Its names are those of s, but for those in another character set.
+func (p *Plan) Reduce(s *Statement) *Statement {
+	r := reducer{scanner: scanner{text: s.Text, mode: s.Mode, version: versionRefuse}}
+	short := &Statement{Mode: s.Mode, Rules: s.Rules, Table: s.Table}
+	if len(p.tuples) == 0 {
+		r.take(Span{End: len(s.Text)})
+		short.Text, short.Values = r.out, s.Values
+		return short
+	}
+	first := p.tuples[0].span.Start
+	r.take(Span{End: first})
+	kept := p.tuples
+	if kept[len(kept)-1].span != p.last { // what the last one is decides on others
+		kept = append(kept[:len(kept):len(kept)], shaped{span: p.last})
+	}
+	for _, t := range kept {
+		if t.span.Start > first {
+			r.out = append(r.out, ',')
+			r.end = t.span.Start
+		}
+		r.take(t.span)
+		for q, asked := range p.Questions {
+			if asked.Start >= t.span.Start && asked.End <= t.span.End && q < len(s.Values) {
+				short.Values = append(short.Values, s.Values[q])
+			}
+		}
+	}
+	r.take(Span{Start: p.last.End, End: len(s.Text)})
+	short.Text = r.out
+	return short
+}
+
+// reducer writes tokens again.
+type reducer struct {
+	scanner
+	out      []byte
+	literals int
+	end      int // of the last token taken
+}
+
+func (r *reducer) take(span Span) {
+	r.pos = span.Start
+	for {
+		t := r.next()
+		if t.kind == tokEnd || t.kind == tokBad || t.start >= span.End {
+			return
+		}
+		if t.start > r.end || r.punct(t, '-') && bytes.HasSuffix(r.out, []byte("-")) { // two of them could begin a comment
+			r.out = append(r.out, ' ')
+		}
+		r.token(t)
+		r.end = t.end
+	}
+}
+
+// longLiteral is the length up to which literals stay as they are.
+const longLiteral = 64
+
+func (r *reducer) token(t token) {
+	raw := r.text[t.start:t.end]
+	switch t.kind {
+	case tokWord, tokQuoted:
+		if r.mode.Charset == SingleByte && utf8.Valid(raw) || !hasHigh(raw) {
+			break
+		}
+		r.out = append(r.out, "`x"...)
+		r.out = append(hex.AppendEncode(r.out, r.name(t)), '`')
+		return
+	case tokString, tokDollar:
+		if t.kind == tokString && t.plain && len(raw) <= longLiteral && !hasHigh(raw) {
+			break
+		}
+		if r.coded() {
+			r.out = append(r.out, "'1010'"...)
+			return
+		}
+		r.literals++
+		r.out = strconv.AppendInt(append(r.out, "'s"...), int64(r.literals), 10)
+		r.out = append(r.out, '\'')
+		return
+	case tokDigits, tokNumber:
+		if len(raw) <= longLiteral || bytes.IndexByte(raw, '_') >= 0 {
+			break
+		}
+		raw = raw[:longLiteral]
+	}
+	r.out = append(r.out, raw...)
+}
+
+// coded reports whether the string to be written is one of digits: x'..' or b'..'.
+func (r *reducer) coded() bool {
+	n := len(r.out)
+	if n < 2 || wordByte[r.out[n-2]] {
 		return false
 	}
-	before := r.text[i-1]
-	return before == ',' || before == '(' || classes[before] == classBlank
-}
-
-func tokenHash(token []byte) (hash uint64) {
-	for _, c := range token {
-		hash = hash*131 + uint64(c)
-	}
-	return hash
-}
-
-// stop notes a fault at i and returns -1.
-func (s *scanner) stop(i int, fault string) int {
-	s.pos, s.fault = i, fault
-	return -1
+	c := r.out[n-1] | 0x20
+	return c == 'x' || c == 'b'
 }

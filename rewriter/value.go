@@ -29,22 +29,30 @@ func (v *value) hasNumber() bool { return v.kind == valueNumber || v.kind == val
 
 // tuples reads the tuples and returns what follows the last.
 func (r *planReader) tuples() (token, error) {
+	shape := r.shape
 	for {
 		if r.pos < len(r.text) && r.text[r.pos] == '(' {
 			r.pos++
 		} else if t := r.next(); !r.punct(t, '(') {
 			return t, r.unexpected(t)
 		}
+		start, asked := r.pos-1, len(r.plan.Questions)
+		r.shape = 0
 		end, err := r.tuple(r.pos)
 		if err != nil {
 			return token{}, err
 		}
+		if len(r.plan.Questions) > asked {
+			r.note(1)
+		}
+		r.plan.noteTuple(r.shape, start, end+1)
 		r.plan.Rows++
 		r.pos = end + 1
 		if r.pos < len(r.text) && r.text[r.pos] == ',' {
 			r.pos++
 			continue
 		}
+		r.shape = shape
 		if t := r.next(); !r.punct(t, ',') {
 			return t, nil
 		}
@@ -267,6 +275,7 @@ func (r *planReader) place(k int, v value, behind token) {
 			c.Greatest = max(c.Greatest, v.number)
 		}
 	}
+	r.note(uint64(v.kind)<<8 | uint64(k))
 	p.slots[k].last = v
 	switch {
 	case r.move && k == 0:

@@ -1,0 +1,336 @@
+package grammar
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	driver "github.com/pingcap/tidb/pkg/parser/test_driver"
+
+	"idproxy/rewriter"
+)
+
+// comparison holds a statement and what became of it, as TiDB's parser reads them.
+type comparison struct {
+	s      *rewriter.Statement
+	p      *rewriter.Plan
+	ids    [][]uint64
+	before *ast.InsertStmt
+	after  *ast.InsertStmt
+
+	names  []name // the columns before: those of the list, or the table's
+	from   []int  // by position after, that before; -1: the column is new
+	rules  []int  // by position after, the index of the rule; -1: no id goes there
+	reader [2]int // row and position after of LAST_INSERT_ID(first); row -1: none
+}
+
+// differ returns how the statement after differs from that before in more than the ids that the plan speaks of.
+func (c *comparison) differ() error {
+	for _, check := range []func() error{c.frame, c.columns, c.rows, c.lastIDs, c.updates} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frame compares all but columns and values.
+func (c *comparison) frame() error {
+	a, b, p := c.before, c.after, c.p
+	switch {
+	case restore(a.Table) != restore(b.Table) || a.IsReplace != b.IsReplace:
+		return differ("another table")
+	case a.Priority != b.Priority || a.IgnoreErr != b.IgnoreErr || a.Setlist != b.Setlist || !slices.Equal(a.PartitionNames, b.PartitionNames):
+		return differ("other words in front of the values")
+	case !slices.EqualFunc(a.TableHints, b.TableHints, func(x, y *ast.TableOptimizerHint) bool { return restore(x) == restore(y) }):
+		return differ("other hints")
+	case p.Rows != len(a.Lists) || len(a.Lists) != len(b.Lists):
+		return differ("%d rows, not %d, and %d with ids", len(a.Lists), p.Rows, len(b.Lists))
+	case p.Ignore != a.IgnoreErr:
+		return differ("IGNORE")
+	case p.Update != (len(a.OnDuplicate) > 0):
+		return differ("ON DUPLICATE KEY UPDATE")
+	case !p.ReadsLastID && readsLastID(a):
+		return differ("it reads LAST_INSERT_ID")
+	}
+	return nil
+}
+
+// columns finds which column after is which before. None may be lost, come in or change its place but those of the rules.
+func (c *comparison) columns() error {
+	c.names = listed(c.before)
+	if len(c.names) == 0 && len(c.before.Lists[0]) > 0 {
+		if c.s.Table == nil {
+			return differ("no column list")
+		}
+		for _, column := range c.s.Table.Columns {
+			c.names = append(c.names, name{restore(&ast.ColumnName{Name: ast.NewCIStr(column.Name)}), column.Name})
+		}
+	}
+	after := listed(c.after)
+	switch {
+	case len(after) == 0 && len(listed(c.before)) > 0:
+		return differ("no column list any more")
+	case len(after) == 0:
+		after = c.names
+	}
+	for at, n := range after {
+		rule := slices.IndexFunc(c.s.Rules, func(r *rewriter.Rule) bool { return strings.EqualFold(r.Column, n.column) })
+		from := c.find(n, rule >= 0)
+		switch {
+		case from < 0 && rule < 0:
+			return differ("a new column that has no rule")
+		case rule >= 0 && slices.Contains(c.rules, rule):
+			return differ("a column twice")
+		case from >= 0 && slices.Max(append(c.from, -1)) > from && (rule != 0 || at != len(after)-1):
+			return differ("columns in another order")
+		case from >= 0 && slices.Contains(c.from, -1) && (rule != 0 || at != len(after)-1):
+			return differ("a new column in front of an old one")
+		}
+		c.from, c.rules = append(c.from, from), append(c.rules, rule)
+	}
+	return c.complete()
+}
+
+// find returns the position before of a column after. The column of a rule may have lost the name of its table.
+func (c *comparison) find(n name, ruled bool) int {
+	for i, old := range c.names {
+		if !slices.Contains(c.from, i) && (old == n || ruled && strings.EqualFold(old.column, n.column)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// complete checks that no column is missing, and that the one whose id may set LAST_INSERT_ID() is behind whatever reads it.
+func (c *comparison) complete() error {
+	for from := range c.names {
+		if !slices.Contains(c.from, from) {
+			return differ("a column is lost")
+		}
+	}
+	for rule := range c.s.Rules {
+		if !slices.Contains(c.rules, rule) {
+			return differ("no column for a rule")
+		}
+	}
+	first := slices.Index(c.rules, 0)
+	if !c.p.Plain && first != len(c.rules)-1 && (c.from[first] < 0 || c.p.ReadsLastID && c.p.Columns[0].Generated > 0) {
+		return differ("values behind the id that sets LAST_INSERT_ID()")
+	}
+	return nil
+}
+
+// name is a column as the statement names it, and without its table.
+type name struct{ full, column string }
+
+func listed(s *ast.InsertStmt) (names []name) {
+	for _, c := range s.Columns {
+		names = append(names, name{restore(c), c.Name.O})
+	}
+	return names
+}
+
+// rows compares the values, row by row.
+func (c *comparison) rows() error {
+	c.reader[0] = -1
+	generated := make([]int, len(c.s.Rules))
+	for row, b := range c.after.Lists {
+		a := c.before.Lists[row]
+		if len(b) != len(c.from) || len(a) != len(c.names) {
+			return differ("rows of %d values, with ids %d", len(a), len(b))
+		}
+		for at, from := range c.from {
+			var x ast.ExprNode
+			if from >= 0 {
+				x = a[from]
+			}
+			rule := c.rules[at]
+			if rule < 0 {
+				if restore(x) != restore(b[at]) {
+					return differ("another value")
+				}
+				continue
+			}
+			filled, err := c.id(x, restore(b[at]), rule, generated[rule])
+			if err != nil {
+				return err
+			}
+			if filled {
+				generated[rule]++
+			}
+			if strings.Contains(restore(b[at]), "LAST_INSERT_ID(") && (filled || restore(x) != restore(b[at])) {
+				if c.reader[0] >= 0 {
+					return differ("LAST_INSERT_ID() set twice")
+				}
+				c.reader = [2]int{row, at}
+			}
+		}
+	}
+	for rule, n := range generated {
+		if f := c.p.Columns[rule]; n != f.Generated || c.p.Rows-n != f.Explicit {
+			return differ("%d ids generated, not %d", n, f.Generated)
+		}
+	}
+	return nil
+}
+
+// id compares a value for an id before, nil when there was none, with what it became. n ids of the rule stand before it.
+func (c *comparison) id(x ast.ExprNode, y string, rule, n int) (filled bool, err error) {
+	may := c.generates(x, c.s.Rules[rule])
+	if ids := c.ids[rule]; n < len(ids) && may != never {
+		first, id := strconv.FormatUint(ids[0], 10), strconv.FormatUint(ids[n], 10)
+		switch {
+		case y == id:
+			return true, nil
+		case rule == 0 && n == 0 && y == "LAST_INSERT_ID("+first+")",
+			rule == 0 && n > 0 && y == "LAST_INSERT_ID("+first+")+"+strconv.Itoa(int(ids[n]-ids[0])):
+			return true, nil
+		}
+	}
+	switch {
+	case may == always:
+		return false, differ("no id where one is generated")
+	case restore(x) == y:
+		return false, nil
+	case rule == 0 && len(c.ids[0]) > 0 && y == number(x)+"+0*LAST_INSERT_ID("+strconv.FormatUint(c.ids[0][0], 10)+")":
+		return false, nil
+	}
+	return false, differ("another id")
+}
+
+// number returns the digits of the positive number that x is, also if it is written in quotes.
+func number(x ast.ExprNode) string {
+	text := restore(x)
+	if v, ok := x.(*driver.ValueExpr); ok && v.Kind() == driver.KindString {
+		text = v.GetString()
+	}
+	n, err := strconv.ParseUint(strings.TrimPrefix(text, "+"), 10, 64)
+	if err != nil {
+		return text
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// lastIDs checks which row sets LAST_INSERT_ID(): none of a plain plan; else the last one that gets an id, or the last of
+// all, when it has its own and the statement reads the value from before.
+func (c *comparison) lastIDs() error {
+	row := c.reader[0]
+	if c.p.Plain || c.p.Columns[0].Generated == 0 {
+		if row >= 0 {
+			return differ("LAST_INSERT_ID() is set")
+		}
+		return nil
+	}
+	if row < 0 {
+		return differ("LAST_INSERT_ID() is not set")
+	}
+	at := c.reader[1]
+	if strings.Contains(restore(c.after.Lists[row][at]), "+0*LAST_INSERT_ID(") {
+		if row != c.p.Rows-1 {
+			return differ("LAST_INSERT_ID() is set in front of the last row")
+		}
+		return nil
+	}
+	for later := row + 1; later < c.p.Rows; later++ {
+		x, from := ast.ExprNode(nil), c.from[at]
+		if from >= 0 {
+			x = c.before.Lists[later][from]
+		}
+		if x == nil || restore(x) != restore(c.after.Lists[later][at]) {
+			return differ("LAST_INSERT_ID() is set in front of the last id")
+		}
+		if c.p.ReadsLastID {
+			return differ("rows that read LAST_INSERT_ID() behind the one that sets it")
+		}
+	}
+	return nil
+}
+
+// updates compares the lists of ON DUPLICATE KEY UPDATE.
+func (c *comparison) updates() error {
+	a, b := c.before.OnDuplicate, c.after.OnDuplicate
+	if c.p.Assigned {
+		if len(b) == 0 {
+			return differ("no assignment of the id")
+		}
+		last := b[len(b)-1]
+		b = b[:len(b)-1]
+		t, id := tableName(c.after).Name.O, c.s.Rules[0].Column
+		if last.Column.Table.O != t || last.Column.Schema.O != "" || !strings.EqualFold(last.Column.Name.O, id) ||
+			restore(last.Expr) != strings.ReplaceAll("IF(LAST_INSERT_ID(@), @, @)", "@", restore(last.Column)) {
+			return differ("no assignment of the id at the end of the update")
+		}
+	}
+	if !slices.EqualFunc(a, b, func(x, y *ast.Assignment) bool { return restore(x) == restore(y) }) {
+		return differ("another update")
+	}
+	return nil
+}
+
+// chance says whether a value for an id makes the server generate one.
+type chance int
+
+const (
+	never chance = iota
+	perhaps
+	always
+)
+
+// generates returns what a value means for an id of the rule's column; nil is none.
+func (c *comparison) generates(x ast.ExprNode, rule *rewriter.Rule) chance {
+	zero, other := always, never
+	if c.s.Mode.NoAutoValueOnZero {
+		zero = never
+	}
+	if len(c.s.Values) > 0 {
+		other = perhaps
+	}
+	switch x := x.(type) {
+	case nil:
+		return always
+	case *ast.DefaultExpr:
+		if x.Name == nil || strings.EqualFold(x.Name.Name.O, rule.Column) {
+			return zero
+		}
+	case *driver.ValueExpr:
+		switch text := restore(x); {
+		case text == "NULL":
+			return always
+		case text == "0":
+			return zero
+		case x.Kind() == driver.KindString && x.GetString() == "0" && other == never:
+			return zero
+		case text == "TRUE", text == "FALSE":
+			return other
+		case x.Kind() == driver.KindInt64, x.Kind() == driver.KindUint64:
+			return never
+		}
+	}
+	return other
+}
+
+// readsLastID reports whether some expression of the statement reads the session's last insert id.
+func readsLastID(s *ast.InsertStmt) bool {
+	v := new(lastIDVisitor)
+	s.Accept(v)
+	return v.found
+}
+
+type lastIDVisitor struct{ found bool }
+
+// Enter implements ast.Visitor.
+func (v *lastIDVisitor) Enter(n ast.Node) (ast.Node, bool) {
+	switch n := n.(type) {
+	case *ast.FuncCallExpr:
+		v.found = v.found || n.FnName.L == "last_insert_id"
+	case *ast.VariableExpr:
+		name := strings.ToLower(n.Name)
+		v.found = v.found || n.IsSystem && (name == "last_insert_id" || name == "identity")
+	}
+	return n, v.found
+}
+
+// Leave implements ast.Visitor.
+func (v *lastIDVisitor) Leave(n ast.Node) (ast.Node, bool) { return n, true }

@@ -1,0 +1,50 @@
+package grammar
+
+// corpus are statements as applications, drivers and dump tools send them, in all forms that get ids.
+var corpus = []string{
+	"INSERT INTO t (a) VALUES (1)",
+	"INSERT INTO t (id,a) VALUES (NULL,1),(0,2),('0',3),(DEFAULT,4),(5,5),(-6,6),('7',7);",
+	"INSERT INTO `wp_options` (`option_name`, `option_value`, `autoload`) VALUES ('_transient_doing_cron', '1732175000.1234560012817382812500', 'yes') ON DUPLICATE KEY UPDATE `option_name` = VALUES(`option_name`), `option_value` = VALUES(`option_value`), `autoload` = VALUES(`autoload`)",
+	"INSERT INTO `posts` (`title`, `body`, `created_at`, `updated_at`) VALUES ('It''s \\'quoted\\'', 'a\\nb', '2026-11-21 03:00:00.000000', NOW())",
+	"insert into orders (customer, amount, note, created) values (?, ?, ?, now())",
+	"INSERT INTO `t` VALUES (1,'a',NULL,'2026-01-01'),(2,'b\\0\\Z',x'00FF',1.5e3),(3,_binary 'c',0x1F,b'01');",
+	"INSERT INTO t VALUES (NULL, @@identity, LAST_INSERT_ID())",
+	"INSERT IGNORE INTO t (a,b) VALUES (1,2),(3,4)",
+	"INSERT LOW_PRIORITY IGNORE INTO shop.t PARTITION (p0, p1) (a) VALUES (1)",
+	"INSERT HIGH_PRIORITY t SET a=1, b:='x', c=DEFAULT, d=f(1,(2))",
+	"INSERT INTO t SET id=NULL, pid=LAST_INSERT_ID(), a='x'",
+	"INSERT INTO t SET a = 1, id = 0 ON DUPLICATE KEY UPDATE a = a + 1, id = LAST_INSERT_ID(id)",
+	"REPLACE INTO t (id, a) VALUES (DEFAULT, 'x'), (17, 'y')",
+	"REPLACE DELAYED t SET a=1",
+	"INSERT DELAYED INTO t (a) VALUES (1),(2)",
+	"INSERT INTO t VALUES ()", "INSERT INTO t () VALUES (),()", "INSERT INTO `d`.`t` (id) VALUES (NULL)",
+	"INSERT INTO t (a, id, b) VALUES (LAST_INSERT_ID(), NULL, 1), (2, 900, LAST_INSERT_ID())",
+	"INSERT INTO t (id, a) VALUES (NULL, 1), (900, LAST_INSERT_ID())",
+	"INSERT INTO t (id, a) VALUES (@x, 1), (@@x, 2), (1+1, 3), (LAST_INSERT_ID(), 4), (-0, 5), (0.4, 6), (TRUE, 7), (0x00, 8), (N'0', 9), ((NULL), 10)",
+	"INSERT INTO t (t.id, t.a) VALUES (+5, CASE WHEN 1 THEN 'a' ELSE (SELECT MAX(x) FROM u WHERE y IN (1,2,3)) END)",
+	"INSERT INTO t (a,b) VALUES (1,2) AS new ON DUPLICATE KEY UPDATE b = new.a + new.b",
+	"INSERT INTO t (a,b) VALUES (1,2) AS new(x,y) ON DUPLICATE KEY UPDATE b = x+y",
+	"INSERT INTO t (a) VALUES (1),(2) RETURNING id, a",
+	"INSERT INTO t (a) VALUES (1) RETURNING LAST_INSERT_ID()",
+	"/* trace=01-ab */ INSERT /*+ SET_VAR(sort_buffer_size=1M) */ INTO t -- why\n (a) # list\n VALUES (1 /* one */) /*key='v'*/;",
+	"INSERT /*!50000 HIGH_PRIORITY */ INTO t (a/*!80000 ,b*/) VALUES (1/*!80000 ,2*/)",
+	"INSERT /*M! IGNORE */ INTO t (a) VALUES (1)",
+	"INSERT INTO t (a) VALUES (\"x\"),(\"y\"\"z\")", "INSERT INTO \"t\" (\"a\", \"id\") VALUES ('\\', 1), ('x', NULL)",
+	"INSERT INTO t (a) VALUES ('a' 'b'),(_utf8mb4'c' COLLATE utf8mb4_bin),(DATE '2026-01-01'),(INTERVAL 1 DAY + NOW())",
+	"INSERT INTO täble (ä, `ö`) VALUES ('ü', '\xF0\x9F\x98\x80')",
+	"INSERT INTO t (a) VALUES (1 - -1), (- 1), (1--1), (a.b), (`a`.`b`), (NOT 1), (1 AND 2 OR 3 XOR 4), (~1), (!1), (a<=>b), (a->'$.x'), (a->>\"$.y\")",
+	"INSERT INTO t (kid, a, id) VALUES (DEFAULT(id), 2, DEFAULT(id))",
+	"INSERT INTO t (a, uid) VALUES (1, 'abc'), (2, NULL)",
+	"INSERT INTO t (a,b) VALUES (1,2),(NOW(),f(3)),(1,-2),(NULL,'x'),(NOW(),f('y')) ON DUPLICATE KEY UPDATE a=VALUES(a), b=IF(b>1,b,VALUES(b))",
+	"INSERT INTO mid(a) VALUES (1)", "INSERT INTO 2024_log(a) VALUES (1e5,.5,5.)", "INSERT t value(1)", "INSERT INTO .t (a) VALUES (1)",
+	"INSERT INTO t (a) VALUES (\\N)", "INSERT INTO t (a) VALUES ($$x$$)", "INSERT INTO t (a) SELECT 1", "INSERT INTO t(a) VALUES(1); SELECT 1",
+	"INSERT INTO t (a) VALUES ('\xBF\x5C'),('\x95\x5C')", "INSERT INTO t (a) VALUES (1),(2,3)", "INSERT INTO t (id,id) VALUES (1,2)",
+}
+
+// fragments are what an edit may put into a statement.
+var fragments = []string{
+	",", "(", ")", "()", "(1)", ",(2)", " ", "\n", "'", "''", "\"", "`", "\\", "\\'", ";", "-- ", "#", "/*", "*/", "/*!", "/*!50000 ", "/*!99999 ", "/*M!", "/*+ ", "/*T! ",
+	"--", "-", "+", "*", "/", "=", ":=", "@", "@@", ".", "?", "$$", "$a$", "\x00", "\x80", "\xA0", "\xBF\x5C", "é", "NULL", "DEFAULT", "0", "'0'", "1", "-1", "00", "0.0", "id", "`id`", "t.id",
+	"uid", "LAST_INSERT_ID()", "LAST_INSERT_ID(5)", "@@identity", "VALUES", "VALUE", "SET", "AS n", "AS n(x)", " ON DUPLICATE KEY UPDATE a=1", ",id=LAST_INSERT_ID(id)",
+	" RETURNING id", "IGNORE", "INSERT", "REPLACE", "INTO", "PARTITION (p)", "SELECT 1", "ROW(1)", "a", "x'41'", "b'1'", "N'x'", "_utf8mb4'x'", "1e5", "0x1F", "2a", "\\N", "DEFAULT(id)", "f(1,2)",
+}

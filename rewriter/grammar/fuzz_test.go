@@ -1,0 +1,231 @@
+package grammar
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/pingcap/tidb/pkg/parser"
+	"github.com/pingcap/tidb/pkg/parser/ast"
+
+	"idproxy/rewriter"
+)
+
+// session makes what a statement is read by from a number: the mode, the rules, what the table is and what the server says
+// of expressions.
+type session struct {
+	mode    rewriter.Mode
+	rules   []*rewriter.Rule
+	columns int
+	seed    int
+}
+
+func sessionOf(n uint16) session {
+	bit := func(i int) bool { return n>>i&1 != 0 }
+	s := session{seed: int(n >> 8), columns: int(n >> 10)}
+	s.mode = rewriter.Mode{ANSIQuotes: bit(0), NoBackslashEscapes: bit(1), NoAutoValueOnZero: bit(2), MariaDB: bit(3), Version: 90704}
+	if s.mode.MariaDB {
+		s.mode.Version = 101119
+	}
+	if bit(4) && bit(5) {
+		s.mode.Charset = rewriter.Charset(n>>12) % 5
+	}
+	s.rules = []*rewriter.Rule{{Schema: "*", Table: "*", Column: "id", Packet: bit(6) && bit(7)}}
+	if bit(7) {
+		s.rules = append(s.rules, &rewriter.Rule{Schema: "*", Table: "*", Column: "uid"})
+	}
+	return s
+}
+
+// table returns one that fits the statement, if TiDB can read it.
+func (s session) table(stmt *ast.InsertStmt) *rewriter.Table {
+	n := s.columns%5 + 1
+	if stmt != nil && len(stmt.Lists) > 0 && len(stmt.Lists[0]) > 0 && s.columns%7 > 0 {
+		n = len(stmt.Lists[0])
+	}
+	t := &rewriter.Table{}
+	for i := range n {
+		t.Columns = append(t.Columns, rewriter.Column{Name: "c" + strings.Repeat("x", i), Max: 1<<63 - 1})
+	}
+	t.Columns[s.seed%n].Name = "ID"
+	if i := (s.seed + 1) % n; n > 1 && len(s.rules) > 1 {
+		t.Columns[i] = rewriter.Column{Name: "uid", Text: s.seed&1 != 0, Max: 1<<64 - 1}
+	} else {
+		t.Invisible = []rewriter.Column{{Name: "uid", Max: 1<<64 - 1}}
+	}
+	return t
+}
+
+func (s session) values(n int) []rewriter.Value {
+	values := make([]rewriter.Value, n)
+	for i := range values {
+		values[i] = rewriter.Value{Generate: s.seed>>(i%8)&1 != 0, Known: true, Number: uint64(i)}
+	}
+	return values
+}
+
+// FuzzReaders: whatever both the scanner and TiDB's parser take for an INSERT they read alike.
+func FuzzReaders(f *testing.F) {
+	for i, text := range corpus {
+		f.Add([]byte(text), uint16(0))
+		f.Add([]byte(text), uint16(i*7919))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, n uint16) { checkReaders(t, text, sessionOf(n)) })
+}
+
+// FuzzEdits is FuzzReaders for statements of the corpus with random edits: four bytes each, for what to do, where, how much
+// and by what.
+func FuzzEdits(f *testing.F) {
+	for i := range corpus {
+		f.Add(uint8(i), []byte{0, byte(i * 3), 1, byte(i), 1, byte(i * 5), 0, byte(i * 11)}, uint16(i*7919))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, edits []byte, n uint16) {
+		checkReaders(t, edited(corpus[int(which)%len(corpus)], edits), sessionOf(n))
+	})
+}
+
+func edited(statement string, edits []byte) []byte {
+	text := []byte(statement)
+	for ; len(edits) >= 4 && len(text) > 0 && len(text) < 4096; edits = edits[4:] {
+		at := int(edits[1]) * len(text) / 256
+		end := min(at+int(edits[2]%16), len(text))
+		what := []byte(fragments[int(edits[3])%len(fragments)])
+		switch edits[0] % 5 {
+		case 0: // put in
+			text = slices.Insert(text, at, what...)
+		case 1: // put in as a word
+			text = slices.Insert(text, at, []byte(" "+string(what)+" ")...)
+		case 2:
+			text = slices.Replace(text, at, end, what...)
+		case 3:
+			text = slices.Delete(text, at, end)
+		case 4: // twice
+			text = slices.Insert(text, at, slices.Clone(text[at:end])...)
+		}
+	}
+	return text
+}
+
+func checkReaders(t *testing.T, text []byte, se session) {
+	s := &rewriter.Statement{Text: text, Mode: se.mode, Rules: se.rules}
+	var before *ast.InsertStmt
+	if plainText(s) {
+		before, _ = parse(string(text), s.Mode)
+		checkHead(t, s)
+	}
+	var p rewriter.Plan
+	err := p.Read(s)
+	if errors.Is(err, rewriter.ErrNeedTable) {
+		s.Table = se.table(before)
+		err = p.Read(s)
+	}
+	if errors.Is(err, rewriter.ErrNeedValues) {
+		s.Values = se.values(len(p.Questions))
+		err = p.Read(s)
+	}
+	if err != nil {
+		checkRefusal(t, s, err, before)
+		return
+	}
+	if plainText(s) {
+		if err := compareWhole(s, &p); err != nil && !errors.Is(err, errUnread) {
+			t.Fatalf("%v\n %q\n gives %q\n mode %+v", err, text, rewritten(s, &p), s.Mode)
+		}
+	}
+	checkReduced(t, s, &p, before != nil)
+}
+
+// checkReduced: a reduced statement has the shapes of the whole one, and is read wherever that is.
+func checkReduced(t *testing.T, s *rewriter.Statement, p *rewriter.Plan, read bool) {
+	short := p.Reduce(s)
+	var q rewriter.Plan
+	if err := q.Read(short); err != nil {
+		t.Fatalf("%v\n %q\n reduced %q", err, s.Text, short.Text)
+	}
+	if a, b := p.Shapes(nil), q.Shapes(nil); len(a) != len(b) || !slices.Equal(a, b) && !renamed(s) {
+		t.Fatalf("shapes %x and %x\n %q\n reduced %q", a, b, s.Text, short.Text)
+	}
+	err := compareWhole(short, &q)
+	if err != nil && (read || !errors.Is(err, errUnread)) {
+		t.Fatalf("%v\n %q\n reduced %q\n gives %q", err, s.Text, short.Text, rewritten(short, &q))
+	}
+}
+
+// renamed reports whether Reduce may have put other names for those of s.
+func renamed(s *rewriter.Statement) bool {
+	return !utf8.Valid(s.Text) || s.Mode.Charset != rewriter.SingleByte && hasHigh(s.Text)
+}
+
+func rewritten(s *rewriter.Statement, p *rewriter.Plan) []byte {
+	ids := make([][]uint64, len(p.Columns))
+	for i := range ids {
+		for n := range p.Columns[i].Generated {
+			ids[i] = append(ids[i], uint64(1000*i+77+n))
+		}
+	}
+	return p.Append(nil, s.Text, ids)
+}
+
+// checkHead: what TiDB takes for an INSERT must not pass as anything else, nor as one into another table.
+func checkHead(t *testing.T, s *rewriter.Statement) {
+	stmt := anyInsert(s)
+	if stmt == nil {
+		return
+	}
+	want, name := rewriter.Insert, tableName(stmt).Name.O
+	if stmt.IsReplace {
+		want = rewriter.Replace
+	}
+	m := s.Mode
+	m.MultiStatements = true
+	for _, span := range rewriter.Split(nil, s.Text, m) { // TiDB reads empty statements in front and behind
+		h, _ := rewriter.ReadHead(s.Text[span.Start:span.End], s.Mode)
+		if h.Kind == rewriter.Compound || h.Kind == want && (h.Target.Table == nil || string(h.Target.Table) == name) || span.Doubt {
+			return
+		}
+	}
+	h, _ := rewriter.ReadHead(s.Text, s.Mode)
+	t.Fatalf("%q: TiDB reads INSERT into %s, ReadHead %+v", s.Text, name, h)
+}
+
+// anyInsert returns the INSERT that the text is to TiDB, also one with a query; nil when it is none.
+func anyInsert(s *rewriter.Statement) (stmt *ast.InsertStmt) {
+	defer func() {
+		if recover() != nil {
+			stmt = nil
+		}
+	}()
+	p := parser.New()
+	p.SetSQLMode(sqlMode(s.Mode))
+	stmts, _, err := p.Parse(string(s.Text), "", "")
+	if err != nil || len(stmts) != 1 {
+		return nil
+	}
+	stmt, _ = stmts[0].(*ast.InsertStmt)
+	return stmt
+}
+
+// checkRefusal: ErrRefusedByServer stands only for rows of other lengths and a column named twice.
+func checkRefusal(t *testing.T, s *rewriter.Statement, err error, stmt *ast.InsertStmt) {
+	if stmt == nil || !errors.Is(err, rewriter.ErrRefusedByServer) {
+		return
+	}
+	names := map[string]bool{}
+	for _, c := range stmt.Columns {
+		names[c.Name.L] = true
+	}
+	width := len(stmt.Columns)
+	if width == 0 && s.Table != nil {
+		width = len(s.Table.Columns)
+	}
+	for _, l := range stmt.Lists {
+		if len(l) != width {
+			return
+		}
+	}
+	if len(names) == len(stmt.Columns) {
+		t.Fatalf("%q: %v, but TiDB finds nothing wrong", s.Text, err)
+	}
+}

@@ -1,0 +1,158 @@
+package rewriter
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// skim walks over values from i, the inside of a tuple. It stops behind the given number of commas, or at the parenthesis
+// that ends the tuple, and returns how many commas it passed. end is -1, with a fault and pos set, at what it does not
+// understand. What the values say is the server's business; only their extent must be certain.
+//
+// On its way it notes what the values are made of.
+func (r *planReader) skim(i, commas int) (end, seen int) {
+	if commas == 0 {
+		return i, 0
+	}
+	text, depth, nested := r.text, 0, 0
+	esc := byte('\\')
+	if r.mode.NoBackslashEscapes {
+		esc = '\''
+	}
+	for i < len(text) {
+		c := text[i]
+		if literals[c] {
+			i++
+			continue
+		}
+		switch classes[c] {
+		case classComma:
+			i++
+			if depth > 0 {
+				nested++
+			} else if seen++; seen == commas {
+				return i, seen
+			}
+		case classQuote:
+			next, _ := quotedEnd(text, i, esc, r.mode.Charset)
+			if next < 0 {
+				return r.stop(i, "quote without its end"), seen
+			}
+			i = next
+		case classLetter:
+			i = r.skimWord(i)
+		case classClose:
+			if depth == 0 {
+				return i, seen
+			}
+			r.note(uint64(nested)<<8 | uint64(c))
+			depth, nested = depth-1, 0
+			i++
+		case classOpen:
+			r.note(uint64(nested)<<8 | uint64(c))
+			depth, nested = depth+1, 0
+			i++
+		default:
+			if i = r.skimRare(i); i < 0 {
+				return -1, seen
+			}
+		}
+	}
+	return r.stop(i, "end of the statement"), seen
+}
+
+// allCommas lets skim walk to the end of the tuple.
+const allCommas = math.MaxInt
+
+// skimWord passes a word: part of an expression, a literal, or the rest of one, such as 0x1F and 1e5.
+func (r *planReader) skimWord(i int) int {
+	text, end := r.text, i+1
+	if len(text)-i > 4 && binary.LittleEndian.Uint32(text[i:])|0x20202020 == 'n'|'u'<<8|'l'<<16|'l'<<24 && !wordByte[text[i+4]] {
+		return i + 4
+	}
+	for end < len(text) && wordByte[text[end]] {
+		end++
+	}
+	if wordByte[text[i-1]] {
+		return end
+	}
+	word := text[i:end]
+	r.noteWord(word)
+	r.mention(word)
+	return end
+}
+
+// skimRare passes what skim has no short way for.
+func (r *planReader) skimRare(i int) int {
+	text := r.text
+	switch c := text[i]; classes[c] {
+	case classPunct:
+		if c != '?' && !r.sign(i) {
+			r.note(uint64(c))
+		}
+		return i + 1
+	case classDash, classSlash, classHash:
+		if r.sign(i) {
+			return i + 1
+		}
+		end, ok := r.comment(i)
+		if !ok {
+			return r.stop(i, r.fault)
+		}
+		if end > i {
+			return end
+		}
+		r.note(uint64(c))
+		return i + 1
+	case classDollar:
+		if wordByte[text[i-1]] || text[i-1] >= 0x80 {
+			return i + 1
+		}
+		return r.stop(i, "name that begins with a dollar sign")
+	case classHigh:
+		start := i
+		for wordByte[text[start-1]] {
+			start--
+		}
+		r.pos = start
+		t := r.word(tokWord)
+		if t.kind == tokBad {
+			return r.stop(i, r.fault)
+		}
+		r.noteWord(text[t.start:t.end])
+		r.mention(text[t.start:t.end])
+		return t.end
+	case classSemicolon:
+		return r.stop(i, "semicolon inside a tuple")
+	case classStar:
+		if r.inVersion && i+1 < len(text) && text[i+1] == '/' {
+			r.inVersion = false
+			r.crossed++
+			return i + 2
+		}
+		r.note(uint64(c))
+		return i + 1
+	}
+	r.pos = i
+	t := r.next()
+	if t.kind == tokBad {
+		return r.stop(i, r.fault)
+	}
+	if t.kind == tokQuoted {
+		r.mention(r.name(t))
+	}
+	return t.end
+}
+
+// mention notes a name that a value has: perhaps that of a column that gets ids, which the value then reads.
+func (r *planReader) mention(name []byte) {
+	if r.lengths>>min(len(name), 63)&1 != 0 && r.slotOf(name) >= 0 {
+		r.mentioned = true
+	}
+}
+
+// stop notes a fault at i and returns -1.
+func (s *scanner) stop(i int, fault string) int {
+	s.pos, s.fault = i, fault
+	return -1
+}
