@@ -31,7 +31,7 @@ func (d *decoder) checkSegment(c *Config, g *Segment, path string) {
 		key   string
 		value uint64
 		most  uint64
-	}{{"start", g.Start, math.MaxInt64}, {"step", g.Step, maxStepLimit}, {"max_step", g.MaxStep, maxStepLimit}} {
+	}{{"start", g.Start, math.MaxUint64 - 1}, {"step", g.Step, maxStepLimit}, {"max_step", g.MaxStep, maxStepLimit}} {
 		if at, ok := d.vals[path+"/"+n.key]; ok && (n.value < 1 || n.value > n.most) && !d.failedAt(at) {
 			d.fail(at, "%q must be from 1 to %d, got %d", n.key, n.most, n.value)
 		}

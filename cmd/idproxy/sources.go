@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"idproxy/config"
@@ -91,6 +92,7 @@ func (s *sources) newSource(c *config.Source) (idsource.Source, error) {
 		return idsource.NewSegment(idsource.SegmentConfig{
 			Name: c.Name, Store: s.stores[g.Store].segments, Key: g.Key,
 			Start: g.Start, Step: g.Step, MaxStep: g.MaxStep,
+			Last:     math.MaxUint64 - 1, // what a column holds bounds it further
 			Prefetch: float64(g.Prefetch) / 100, Logger: s.log,
 		})
 	}
