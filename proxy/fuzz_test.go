@@ -106,7 +106,7 @@ func fuzzPending(kind, more byte) pending {
 		p.reply, p.job = replyResult, &job{hidden: hiddenLastID, answer: &answer{}}
 	case 5: // several forms, whose questions nobody asks
 		p.reply, p.more = replyResult, more%2 == 0
-		p.job = insertJob(expect{form: form(more % 6), rows: int(more % 5), generated: int(more % 3), first: 300, last: 302, stored: "x", returning: more > 99})
+		p.job = insertJob(expect{form: form(more % 6), rows: int(more % 5), generated: int(more % 3), first: 300, last: 302, askable: true, returning: more > 99})
 	case 4:
 		p.job = &job{schema: []byte("other"), temps: []temp{{result: int(more), name: "x"}}}
 	}

@@ -21,9 +21,7 @@ type expect struct {
 
 	returning bool // the rows come back, and no OK packet with an insert id
 	packet    bool // last_insert_id: packet: LAST_INSERT_ID() is not looked after
-	// stored is the query for the least generated id that is in the table;
-	// empty: it cannot be asked for.
-	stored string
+	askable   bool // askStored can be asked
 	// For the client that loses its server:
 	table  string
 	others []assigned // what other columns were given
@@ -72,7 +70,7 @@ type question uint8
 
 const (
 	askNothing  question = iota
-	askStored            // the least generated id that is in the table
+	askStored            // the least generated id that is in the table, or else the explicit id of the last row if that is
 	askFunction          // LAST_INSERT_ID()
 )
 
@@ -97,13 +95,15 @@ func (e *expect) succeeded(ok *wire.OK, payload []byte, foundRows bool) native {
 	n := native{insertID: ok.InsertID}
 	affected, rows := ok.AffectedRows, uint64(e.rows)
 	switch {
+	case e.form == formDelayed && e.hasExplicit:
+		n.insertID = e.explicit
 	case e.form == formDelayed:
-		return n
+		n.insertID = 0
 	case e.form == formUpdate || e.form == formOwnUpdate:
 		n = e.updated(ok, payload, foundRows)
 	case affected == 0:
 		n.insertID = 0
-	case e.form == formIgnore && affected < rows && e.generated > 0 && e.stored != "":
+	case e.form == formIgnore && affected < rows && e.generated > 0 && e.askable:
 		return native{ask: askStored}
 	default:
 		n = e.inserted()
@@ -154,10 +154,10 @@ func (e *expect) updatedRows(ok *wire.OK, payload []byte, foundRows bool) native
 	switch {
 	case all:
 		return e.inserted()
-	case e.generated > 0 && e.stored != "" && ok.AffectedRows > 0:
+	case e.askable && ok.AffectedRows > 0:
 		return native{ask: askStored}
 	}
-	return e.noneStored(ok)
+	return e.noneStored(ok, payload)
 }
 
 // left is what is shown when no row went in.
@@ -169,11 +169,11 @@ func (e *expect) left(insertID uint64) native {
 	return n
 }
 
-// noneStored is what an OK packet says once it is known that no generated row
-// is in the table.
-func (e *expect) noneStored(ok *wire.OK) native {
+// noneStored is what an OK packet says once it is known that no row of the
+// statement is in the table.
+func (e *expect) noneStored(ok *wire.OK, payload []byte) native {
 	switch {
-	case e.form == formUpdate && ok.AffectedRows == 0:
+	case e.form == formUpdate && (ok.AffectedRows == 0 || bytes.Contains(payload, []byte("Duplicates: 0 "))): // found, and left as they were
 		return e.left(0)
 	case e.form != formIgnore:
 		return e.left(ok.InsertID)
@@ -185,15 +185,18 @@ func (e *expect) noneStored(ok *wire.OK) native {
 
 // answered is what the OK packet says together with the answer to the question
 // it left: nil when there is no such id.
-func (e *expect) answered(ask question, ok *wire.OK, id *uint64) native {
+func (e *expect) answered(ask question, payload []byte, id *uint64) native {
+	ok, _ := wire.ParseOK(payload, 0)
 	var n native
 	switch {
-	case ask == askFunction && id != nil:
-		n = e.left(*id)
-	case ask == askStored && id != nil:
+	case id == nil:
+		n = e.noneStored(&ok, payload)
+	case ask == askStored && e.generated > 0 && e.first <= *id && *id <= e.last:
 		n = native{insertID: *id, last: lastMustBe, lastID: *id}
+	case e.form == formIgnore:
+		n = native{insertID: *id}
 	default:
-		n = e.noneStored(ok)
+		n = e.left(*id)
 	}
 	if e.packet {
 		n.last = lastUnknown
@@ -210,9 +213,9 @@ func (e *expect) returned(n int) native {
 		return native{last: lastIs, lastID: e.first}
 	case e.form == formPlain && e.generated > 0, e.form == formIgnore && e.generated > 0 && n >= e.rows:
 		return native{last: lastMustBe, lastID: e.first}
-	case e.form == formUpdate && e.generated == 0, e.form == formOwnUpdate && (e.generated == 0 || e.stored == ""):
+	case e.form == formUpdate && e.generated == 0, e.form == formOwnUpdate && (e.generated == 0 || !e.askable):
 		return e.left(0)
-	case e.generated > 0 && n > 0 && e.stored != "":
+	case e.generated > 0 && n > 0 && e.askable:
 		return native{ask: askStored}
 	case e.form == formUpdate:
 		return e.left(0)

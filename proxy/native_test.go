@@ -12,10 +12,10 @@ import (
 // 50 is that of a row that was there before, 600 one the application wrote.
 func TestNative(t *testing.T) {
 	gen := func(f form, rows int) expect {
-		return expect{form: f, rows: rows, generated: rows, first: 77, last: 76 + uint64(rows), stored: "SELECT"}
+		return expect{form: f, rows: rows, generated: rows, first: 77, last: 76 + uint64(rows), askable: true}
 	}
 	own := func(f form, rows int) expect {
-		return expect{form: f, rows: rows, explicit: 600, hasExplicit: true, stored: "SELECT"}
+		return expect{form: f, rows: rows, explicit: 600, hasExplicit: true, askable: true}
 	}
 	packet := func(e expect) expect { e.packet = true; return e }
 	const dup = "Records: 3  Duplicates: %d  Warnings: 0"
@@ -33,7 +33,8 @@ func TestNative(t *testing.T) {
 		{name: "explicit", e: own(formInline, 1), affected: 1, want: native{insertID: 600}},
 		{name: "plain", e: gen(formPlain, 2), affected: 2, want: native{insertID: 77, last: lastMustBe, lastID: 77}},
 		{name: "packet", e: packet(gen(formPlain, 2)), affected: 2, want: native{insertID: 77, last: lastUnknown, lastID: 77}},
-		{name: "delayed", e: gen(formDelayed, 2), affected: 2, want: native{}},
+		{name: "delayed", e: gen(formDelayed, 2), affected: 2, insertID: 78, want: native{}},
+		{name: "delayed, explicit", e: own(formDelayed, 2), affected: 2, want: native{insertID: 600}},
 
 		{name: "IGNORE, all in", e: gen(formIgnore, 3), affected: 3, want: native{insertID: 77, last: lastMustBe, lastID: 77}},
 		{name: "IGNORE, some in", e: gen(formIgnore, 3), affected: 2, want: native{ask: askStored}},
@@ -67,9 +68,10 @@ func TestNative(t *testing.T) {
 
 // The answer to a question decides where the OK packet did not.
 func TestNativeAnswered(t *testing.T) {
-	seventyEight, fifty := uint64(78), uint64(50)
-	ignore := expect{form: formIgnore, rows: 3, generated: 2, first: 77, last: 78, explicit: 600, hasExplicit: true, stored: "SELECT"}
-	update := expect{form: formUpdate, rows: 3, generated: 3, first: 77, last: 79, stored: "SELECT"}
+	seventyEight, fifty, sixHundred := uint64(78), uint64(50), uint64(600)
+	ignore := expect{form: formIgnore, rows: 3, generated: 2, first: 77, last: 78, explicit: 600, hasExplicit: true, askable: true}
+	update := expect{form: formUpdate, rows: 3, generated: 3, first: 77, last: 79, askable: true}
+	mixed := expect{form: formUpdate, rows: 3, generated: 1, first: 77, last: 77, explicit: 600, hasExplicit: true, askable: true}
 	packet := update
 	packet.packet = true
 	tests := []struct {
@@ -78,18 +80,21 @@ func TestNativeAnswered(t *testing.T) {
 		ask      question
 		id       *uint64
 		affected uint64
+		info     string
 		want     native
 	}{
-		{"IGNORE, the second went in", ignore, askStored, &seventyEight, 1, native{insertID: 78, last: lastMustBe, lastID: 78}},
-		{"IGNORE, only the explicit one did", ignore, askStored, nil, 1, native{insertID: 600}},
-		{"ODKU, the second went in", update, askStored, &seventyEight, 5, native{insertID: 78, last: lastMustBe, lastID: 78}},
-		{"ODKU, none went in", update, askStored, nil, 6, native{insertID: 50, last: lastMustStay}},
-		{"ODKU, what a trigger hid", update, askFunction, &fifty, 2, native{insertID: 50, last: lastMustStay}},
-		{"packet", packet, askStored, &seventyEight, 5, native{insertID: 78, last: lastUnknown, lastID: 78}},
+		{"IGNORE, the second went in", ignore, askStored, &seventyEight, 1, "", native{insertID: 78, last: lastMustBe, lastID: 78}},
+		{"IGNORE, only the explicit one did", ignore, askStored, nil, 1, "", native{insertID: 600}},
+		{"ODKU, the second went in", update, askStored, &seventyEight, 5, "", native{insertID: 78, last: lastMustBe, lastID: 78}},
+		{"ODKU, none went in", update, askStored, nil, 6, "", native{insertID: 50, last: lastMustStay}},
+		{"ODKU, what a trigger hid", update, askFunction, &fifty, 2, "", native{insertID: 50, last: lastMustStay}},
+		{"ODKU, all found and left", update, askStored, nil, 3, "Records: 3  Duplicates: 0  Warnings: 0", native{last: lastMustStay}},
+		{"ODKU, the last row brought its id", mixed, askStored, &sixHundred, 3, "", native{insertID: 600, last: lastMustStay}},
+		{"packet", packet, askStored, &seventyEight, 5, "", native{insertID: 78, last: lastUnknown, lastID: 78}},
 	}
 	for _, tt := range tests {
-		ok := wire.OK{AffectedRows: tt.affected, InsertID: 50}
-		if got := tt.e.answered(tt.ask, &ok, tt.id); got != tt.want {
+		payload := append(okPayload(tt.affected, 50, 2), tt.info...)
+		if got := tt.e.answered(tt.ask, payload, tt.id); got != tt.want {
 			t.Errorf("%s: %+v; want %+v", tt.name, got, tt.want)
 		}
 	}

@@ -107,14 +107,18 @@ func (s *session) settle(st *statement) error {
 		return nil
 	}
 	w := st.job.withheld
-	id, err := s.askAfter(w)
-	ok, _ := wire.ParseOK(w.payload(), 0)
-	n := w.expect.answered(w.ask, &ok, id)
+	sql := "SELECT LAST_INSERT_ID()"
+	if w.ask == askStored {
+		sql = w.expect.storedSQL(&st.parts[0]) // what leaves a question is a piece of its own
+	}
+	id, err := s.askAfter(w, sql)
+	n := w.expect.answered(w.ask, w.payload(), id)
 	if err != nil { // better the likely answer than none
 		n = w.expect.inserted()
 	}
 	s.c.settle(n)
 	if len(w.frame) > 0 {
+		ok, _ := wire.ParseOK(w.payload(), 0)
 		out, used := ok.AppendPrefixWithInsertID(make([]byte, wire.HeaderLen), w.payload(), n.insertID)
 		out = append(out, w.payload()[used:]...)
 		wire.AppendHeader(out[:0], len(out)-wire.HeaderLen, w.frame[3])
@@ -130,17 +134,13 @@ func (s *session) settle(st *statement) error {
 
 // askAfter asks the question behind an INSERT; nil when the answer is NULL. It
 // keeps the warnings of the INSERT, which the question ends on the server.
-func (s *session) askAfter(w *withheld) (*uint64, error) {
+func (s *session) askAfter(w *withheld, sql string) (*uint64, error) {
 	if w.warnings {
 		packets, err := s.ask(s.c.appendQuery(nil, showWarnings), replyResult)
 		if err != nil {
 			return nil, err
 		}
 		s.c.keepWarnings(packets)
-	}
-	sql := w.expect.stored
-	if w.ask == askFunction {
-		sql = "SELECT LAST_INSERT_ID()"
 	}
 	rows, err := s.query(sql)
 	if err != nil {
@@ -153,6 +153,9 @@ func (s *session) askAfter(w *withheld) (*uint64, error) {
 		return nil, nil
 	}
 	id, err := strconv.ParseUint(string(rows[0][0]), 10, 64)
+	if below, isBelow := strconv.ParseInt(string(rows[0][0]), 10, 64); err != nil {
+		id, err = uint64(below), isBelow
+	}
 	return &id, err
 }
 

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -116,9 +118,7 @@ func (p *part) expect(plan *rewriter.Plan) expect {
 	if len(ids) > 0 {
 		e.first, e.last = ids[0], ids[len(ids)-1]
 	}
-	if plan.Plain && !p.columns[0].Text {
-		e.stored = storedSQL(p.name, p.rules[0].Column, e.first, e.last)
-	}
+	e.askable = plan.Plain && !p.columns[0].Text && (e.generated > 0 || e.hasExplicit)
 	for i, ids := range p.ids[1:] {
 		if len(ids) > 0 {
 			e.others = append(e.others, assigned{p.rules[1+i].Column, ids[0], ids[len(ids)-1]})
@@ -143,10 +143,21 @@ func formOf(plan *rewriter.Plan) form {
 	return formInline
 }
 
-// storedSQL asks for the least of the ids that is in the table.
-func storedSQL(t rewriter.Name, column string, first, last uint64) string {
-	id := quoteName(nil, []byte(column))
-	return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s BETWEEN %d AND %d", id, appendTable(nil, t), id, first, last)
+// storedSQL asks which id of the statement is in the table: see askStored.
+func (e *expect) storedSQL(p *part) string {
+	id, table := quoteName(nil, []byte(p.rules[0].Column)), appendTable(nil, p.name)
+	var asked []string
+	if e.generated > 0 {
+		asked = append(asked, fmt.Sprintf("(SELECT MIN(%s) FROM %s WHERE %[1]s BETWEEN %d AND %d)", id, table, e.first, e.last))
+	}
+	if e.hasExplicit {
+		own := strconv.FormatUint(e.explicit, 10)
+		if p.columns[0].Max < math.MaxUint64 { // the column has a sign
+			own = strconv.FormatInt(int64(e.explicit), 10)
+		}
+		asked = append(asked, fmt.Sprintf("(SELECT %s FROM %s WHERE %[1]s=%s)", id, table, own))
+	}
+	return "SELECT COALESCE(" + strings.Join(asked, ",") + ")"
 }
 
 // rewrite writes the piece as a command with its ids to st.out, behind room for
