@@ -144,7 +144,10 @@ func (s *session) admit(f *filling) error {
 // greatest returns the greatest id in a column, 0 when there is none above 0.
 func (s *session) greatest(t rewriter.Name, column rewriter.Column) (uint64, error) {
 	if ask := s.l.Greatest; ask != nil {
-		return ask(s.ctx, string(t.Schema), string(t.Table), column)
+		n, err := ask(s.ctx, string(t.Schema), string(t.Table), column)
+		if !errors.Is(err, ErrLocked) {
+			return n, err
+		}
 	}
 	rows, err := s.query(GreatestQuery(string(t.Schema), string(t.Table), column))
 	if err != nil {

@@ -66,9 +66,13 @@ type Listener struct {
 	UpstreamTLS     *tls.Config
 	UpstreamTLSMode TLSMode
 	// Greatest returns what GreatestQuery asks for, over a connection of its own.
-	// nil: it is asked over the client's.
+	// nil: it is asked over the client's, as it is after ErrLocked: the lock may
+	// be the client's own, as LOCK TABLES in a dump takes it.
 	Greatest func(ctx context.Context, schema, table string, column rewriter.Column) (uint64, error)
 }
+
+// ErrLocked is what Listener.Greatest answers when someone has locked the table.
+var ErrLocked = errors.New("the table is locked")
 
 // Address is a network address that is resolved when it is used.
 type Address struct{ Net, Addr string }

@@ -46,6 +46,7 @@ func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
 	if c.UpstreamTLS.Mode != config.TLSDisabled && c.Upstream.Network == "tcp" {
 		d.TLS = upstream
 	}
+	d.Params = map[string]string{"lock_wait_timeout": "1"} // s; a client may wait that has locked the table itself
 	connector, err := driver.NewConnector(d)
 	if err != nil {
 		return nil, fmt.Errorf("account: %w", err)
@@ -59,7 +60,11 @@ func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
 // greatest returns the greatest id in a column, 0 when nothing in it is above 0.
 func (u *upstream) greatest(ctx context.Context, schema, table string, column rewriter.Column) (uint64, error) {
 	var v sql.NullString
-	if err := u.db.QueryRowContext(ctx, proxy.GreatestQuery(schema, table, column)).Scan(&v); err != nil {
+	err := u.db.QueryRowContext(ctx, proxy.GreatestQuery(schema, table, column)).Scan(&v)
+	if e, ok := errors.AsType[*driver.MySQLError](err); ok && e.Number == errLockWait {
+		return 0, fmt.Errorf("%w: %w", proxy.ErrLocked, err)
+	}
+	if err != nil {
 		return 0, err
 	}
 	if !v.Valid || strings.HasPrefix(v.String, "-") {
@@ -95,6 +100,9 @@ func (u *upstream) describe(ctx context.Context, schema, table string, rules []*
 	}
 	return t, nil
 }
+
+// errLockWait is the server's number for a lock that was not had in time.
+const errLockWait = 1205
 
 // errNoSuchColumn is the server's number for a column that does not exist.
 const errNoSuchColumn = 1054
