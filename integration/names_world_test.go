@@ -13,7 +13,7 @@ import (
 
 // nameStep is one text of a script about names, and what must come of it.
 type nameStep struct {
-	text string // DB is the schema with rules, DB_other one without; "RESET" and "SCHEMA x" are the commands of that name
+	text string // DB is the schema with rules, DB_other one without, DIR the server's folder; "RESET" and "SCHEMA x" are the commands of that name
 	want string // "": it succeeds; "!1235": it fails so; else its rows, see shown
 	says string // in the message of the error
 }
@@ -52,7 +52,9 @@ rules: %s
 	return w
 }
 
-func (w *nameWorld) text(s string) string { return strings.ReplaceAll(s, "DB", w.db) }
+func (w *nameWorld) text(s string) string {
+	return strings.NewReplacer("DB", w.db, "DIR", w.server.Dir).Replace(s)
+}
 
 // run runs scripts, each behind the statements of reset, which run directly.
 func (w *nameWorld) run(t *testing.T, scripts []nameScript, reset ...string) {

@@ -1,0 +1,53 @@
+package integration
+
+import (
+	"fmt"
+	"testing"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+)
+
+// caseScripts run where names compare without regard to case. The rule is for Shop.Orders.
+var caseScripts = []nameScript{
+	{"a temporary table, before anything else", "", []nameStep{
+		{text: "CREATE TEMPORARY TABLE ORDERS (x INT, a INT)"}, {text: insertOrder}, {text: "SELECT x, a FROM Orders", want: "NULL,7"},
+		{text: "DROP TEMPORARY TABLE oRDERS"}, {text: insertOrder}, {text: readOrders, want: "id,7"},
+	}},
+	{"a temporary table of the schema in another case", "", []nameStep{
+		{text: "CREATE TEMPORARY TABLE SHOP.orders (x INT, a INT)"}, {text: insertOrder}, {text: "INSERT INTO shop.ORDERS (a) VALUES (8)"},
+		{text: "SELECT x, a FROM Orders ORDER BY a", want: "NULL,7 NULL,8"},
+	}},
+	{"as the rule", "", []nameStep{{text: "INSERT INTO Shop.Orders (a) VALUES (7)"}, {text: readOrders, want: "id,7"}}},
+	{"in capitals", "", []nameStep{{text: "INSERT INTO SHOP.ORDERS (A) VALUES (7), (8)"}, {text: readOrders + " ORDER BY a", want: "id,7 id,8"}}},
+	{"in small letters, without a list", "", []nameStep{{text: "insert into orders values (null, 7)"}, {text: readOrders, want: "id,7"}}},
+	{"USE in capitals", "", []nameStep{
+		{text: "USE INFORMATION_SCHEMA"}, {text: "USE SHOP"}, {text: insertOrder}, {text: readOrders, want: "id,7"},
+		{text: "SCHEMA sHOP"}, {text: insertOrder}, {text: readOrders, want: "id,7 id,7"},
+	}},
+	{"a view without the column", "", []nameStep{
+		{text: "INSERT INTO V_SHORT (a) VALUES (7)", want: "!1235", says: "view"}, {text: "INSERT INTO v_Table (a) VALUES (7)"}, {text: readOrders},
+	}},
+	{"the column in capitals", "", []nameStep{{text: "INSERT INTO orders (ID, A) VALUES (NULL, 7)"}, {text: readOrders, want: "id,7"}}},
+}
+
+// TestNamesWithoutCase runs against servers with lower_case_table_names=1, each script behind a proxy that knows nothing
+// of its server yet. The value 2 is for file systems without regard to case, which this one is not; a unit test of the
+// proxy has it.
+func TestNamesWithoutCase(t *testing.T) {
+	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
+		t.Run(kind.String(), func(t *testing.T) {
+			server := harness.StartServer(t, kind, servers.Options{LowerCase: 1})
+			openSession(t, server.Addr, "").must(t, "CREATE DATABASE Shop", "CREATE TABLE Shop.Orders (Id BIGINT PRIMARY KEY, a INT)",
+				"CREATE VIEW Shop.v_short AS SELECT a FROM Shop.Orders", "CREATE TABLE Shop.v_table (a INT)")
+			for _, sc := range caseScripts {
+				w := &nameWorld{server: server, db: "shop", addr: harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources: {ids: {segment: {start: %d}}}
+rules: [{table: Shop.Orders, column: id, source: ids}, {table: "shop.V_*", column: id, source: ids}]
+`, server.Addr, nameSource)).Addr("a")}
+				w.run(t, []nameScript{sc}, "DELETE FROM orders")
+			}
+		})
+	}
+}
