@@ -32,6 +32,9 @@ type conversation struct {
 	// number.
 	failed bool
 	seq    byte
+	// delta is what the sequence numbers of a file's packets lack for the
+	// server: what is taken off those of its reply.
+	delta  atomic.Uint32
 	kept   []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
 	infile chan struct{} // holds a token when the server asked for a file
 	// tablesChanged is called when columns of tables may have changed.
@@ -52,6 +55,8 @@ func (c *conversation) setPhase(p phase) {
 func (c *conversation) has(flag uint32) bool {
 	return c.caps&uint64(flag) != 0
 }
+
+func (c *conversation) fileDelta() byte { return byte(c.delta.Load()) }
 
 // pending is a command that was sent, or a reply that was made here, in the
 // order in which the client must see the replies.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"idproxy/proxy/wire"
+	"idproxy/rewriter"
 )
 
 // What a native column would have shown, by what was sent and what the reply
@@ -116,5 +117,24 @@ func TestNativeFailed(t *testing.T) {
 		if got := tt.e.failed(); got != tt.want {
 			t.Errorf("%+v: %d; want %d", tt.e, got, tt.want)
 		}
+	}
+}
+
+// What is asked behind a statement names its table, its column and its ids.
+func TestStoredSQL(t *testing.T) {
+	p := part{
+		name:    rewriter.Name{Schema: []byte("shop"), Table: []byte("or`ders")},
+		rules:   []*rewriter.Rule{{Column: "id"}},
+		columns: []rewriter.Column{{Name: "id", Max: 1<<63 - 1}},
+	}
+	e := expect{generated: 2, first: 77, last: 78, explicit: 1<<64 - 5, hasExplicit: true}
+	want := "SELECT COALESCE((SELECT MIN(`id`) FROM `shop`.`or``ders` WHERE `id` BETWEEN 77 AND 78),(SELECT `id` FROM `shop`.`or``ders` WHERE `id`=-5))"
+	if got := e.storedSQL(&p); got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+	p.columns[0].Max = 1<<64 - 1
+	e.generated = 0
+	if got, want := e.storedSQL(&p), "SELECT COALESCE((SELECT `id` FROM `shop`.`or``ders` WHERE `id`=18446744073709551611))"; got != want {
+		t.Errorf("%s; want %s", got, want)
 	}
 }

@@ -114,6 +114,7 @@ func (s *session) settle(st *statement) error {
 	id, err := s.askAfter(w, sql)
 	n := w.expect.answered(w.ask, w.payload(), id)
 	if err != nil { // better the likely answer than none
+		s.log.Warn("what became of an INSERT could not be asked", "table", w.expect.table, "error", err)
 		n = w.expect.inserted()
 	}
 	s.c.settle(n)

@@ -74,8 +74,11 @@ func (m *requests) next(in []byte) (n int, act action) {
 			break
 		}
 		size := wire.PayloadLen(rest)
-		if m.cont || m.data(rest, size) {
+		if infile := m.c.phase() == phaseInfile; m.cont || m.data(rest, size) {
 			m.frame(rest, size)
+			if infile {
+				rest[3] += m.c.fileDelta()
+			}
 			continue
 		}
 		if size > 0 && len(rest) == wire.HeaderLen {

@@ -19,6 +19,7 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 		case wire.OKByte:
 			return m.resultOK(payload, n)
 		case wire.InfileByte:
+			m.c.delta.Store(uint32(m.cur.seqDelta))
 			m.c.setPhase(phaseInfile)
 		default:
 			m.step, m.rowsIn = stepDefs, 0

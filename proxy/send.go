@@ -148,14 +148,14 @@ func (e *expect) storedSQL(p *part) string {
 	id, table := quoteName(nil, []byte(p.rules[0].Column)), appendTable(nil, p.name)
 	var asked []string
 	if e.generated > 0 {
-		asked = append(asked, fmt.Sprintf("(SELECT MIN(%s) FROM %s WHERE %[1]s BETWEEN %d AND %d)", id, table, e.first, e.last))
+		asked = append(asked, fmt.Sprintf("(SELECT MIN(%[1]s) FROM %[2]s WHERE %[1]s BETWEEN %[3]d AND %[4]d)", id, table, e.first, e.last))
 	}
 	if e.hasExplicit {
 		own := strconv.FormatUint(e.explicit, 10)
 		if p.columns[0].Max < math.MaxUint64 { // the column has a sign
 			own = strconv.FormatInt(int64(e.explicit), 10)
 		}
-		asked = append(asked, fmt.Sprintf("(SELECT %s FROM %s WHERE %[1]s=%s)", id, table, own))
+		asked = append(asked, fmt.Sprintf("(SELECT %[1]s FROM %[2]s WHERE %[1]s=%[3]s)", id, table, own))
 	}
 	return "SELECT COALESCE(" + strings.Join(asked, ",") + ")"
 }

@@ -1,0 +1,45 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+)
+
+// What an INSERT costs between its arrival and its departure, without the network.
+func BenchmarkInjected(b *testing.B) {
+	for _, rows := range []int{1, 100, 1000} {
+		var sb strings.Builder
+		sb.WriteString("INSERT INTO orders (a, b) VALUES ")
+		for i := range rows {
+			if i > 0 {
+				sb.WriteByte(',')
+			}
+			fmt.Fprintf(&sb, "(%d,'%s')", i, strings.Repeat("x", 150))
+		}
+		b.Run(fmt.Sprint(rows), func(b *testing.B) {
+			x := newDeciding()
+			command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, sb.String()...))
+			m := requests{c: x.c, rules: x.d.rules, limit: 1 << 20}
+			b.SetBytes(int64(len(command)))
+			for b.Loop() {
+				n, _ := m.next(command)
+				x.st.read(command[:n], x.c.caps, &m)
+				if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing || len(x.st.parts) != 1 {
+					b.Fatal(n, err)
+				}
+				p, plan := &x.st.parts[0], &x.st.plans[0]
+				for len(p.ids) < len(p.rules) {
+					p.ids = append(p.ids, make([]uint64, plan.Rows))
+				}
+				p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
+				x.st.jobs().inserts = []expect{p.expect(plan)}
+				x.st.rewrite()
+			}
+		})
+	}
+}
