@@ -11,13 +11,15 @@ const maxQuestions = 256
 // expression reads the id of a row for a slot where only the server can tell what it is: literals other than plain
 // integers, variables and LAST_INSERT_ID(), alone or joined by + - * / % DIV MOD and parentheses. Their value does not
 // depend on the row and asking for it has no effect.
-func (r *planReader) expression(k int) (v value, behind token, err error) {
+func (r *planReader) expression(k int) (behind token, err error) {
+	v := &r.plan.slots[k].last
+	*v = value{}
 	p, depth, joined := r.plan, 0, true // joined: an operand must follow
 	before := r.crossed
 	for {
 		t := r.next()
 		if t.kind == tokBad {
-			return v, t, r.unexpected(t)
+			return t, r.unexpected(t)
 		}
 		if v.end == 0 {
 			v.start, before = t.start, r.crossed
@@ -25,12 +27,13 @@ func (r *planReader) expression(k int) (v value, behind token, err error) {
 		switch {
 		case !joined && depth == 0 && r.ends(t):
 			if v.crossed != before {
-				return v, t, unsupported(faultVersion)
+				return t, unsupported(faultVersion)
 			}
 			if len(p.Questions) == maxQuestions {
-				return v, t, unsupported(fmt.Sprintf("more than %d expressions for ids", maxQuestions))
+				return t, unsupported(fmt.Sprintf("more than %d expressions for ids", maxQuestions))
 			}
-			return r.answer(k, v), t, nil
+			r.answer(k)
+			return t, nil
 		case r.punct(t, '(') && joined:
 			depth++
 		case r.punct(t, ')') && !joined && depth > 0:
@@ -41,20 +44,21 @@ func (r *planReader) expression(k int) (v value, behind token, err error) {
 		case !joined && r.operator(t):
 			joined = true
 		default:
-			return v, t, unsupported("expression for column " + p.slots[k].rule.Column)
+			return t, unsupported("expression for column " + p.slots[k].rule.Column)
 		}
 		v.end, v.crossed = r.pos, r.crossed
 	}
 }
 
-// answer makes of the expression v what the server said it is. While it has not been asked, that counts for nothing.
-func (r *planReader) answer(k int, v value) value {
-	p, n := r.plan, len(r.plan.Questions)
+// answer makes of the last value of a slot, an expression, what the server said it is. While it has not been asked, that
+// counts for nothing.
+func (r *planReader) answer(k int) {
+	p, v, n := r.plan, &r.plan.slots[k].last, len(r.plan.Questions)
 	p.Questions = append(p.Questions, Span{Start: v.start, End: v.end})
 	p.asked = append(p.asked, uint8(k))
 	v.kind = valueUnknown
 	if n >= len(r.values) {
-		return v
+		return
 	}
 	switch said := r.values[n]; {
 	case said.Generate:
@@ -63,7 +67,6 @@ func (r *planReader) answer(k int, v value) value {
 		v.kind, v.number = valueNumber, said.Number
 		v.negative = said.Number > 1<<63-1 && p.slots[k].max <= 1<<63-1
 	}
-	return v
 }
 
 func (r *planReader) operator(t token) bool {

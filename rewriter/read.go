@@ -53,7 +53,6 @@ type planReader struct {
 	empty     bool   // all tuples are ()
 	assigning bool   // inside SET or ON DUPLICATE KEY UPDATE: values end otherwise than in a tuple
 	move      bool   // the first column's id goes from its place to the end of list and tuples
-	moved     value  // that of the tuple being read
 	into      token  // the name of the table
 	atEnd     int    // the edit at the end of the last tuple that the first column's id made
 	alias     bool   // the rows have one
@@ -308,7 +307,7 @@ func (r *planReader) otherRows(t token) string {
 // decide settles what only the whole statement tells.
 func (r *planReader) decide() error {
 	p := r.plan
-	if len(p.Questions) != len(r.values) {
+	if len(p.Questions) > 0 && len(p.Questions) != len(r.values) {
 		return ErrNeedValues
 	}
 	p.Expressions = len(p.Questions) > 0

@@ -20,47 +20,43 @@ func (r *planReader) set(table Name) (token, error) {
 		if k >= 0 && p.slots[k].at >= 0 {
 			return own, ErrRefusedByServer
 		}
-		var v value
 		var behind token
-		if k >= 0 {
-			p.slots[k].at = n
-			v, behind, err = r.value(k)
+		var end int
+		if k < 0 {
+			end, behind, err = r.skip()
 		} else {
-			v.end, behind, err = r.skip()
+			p.slots[k].at = n
+			if behind, err = r.value(k); err == nil {
+				end = p.slots[k].last.end
+				err = r.assigned(k, Span{Start: own.start, End: behind.end}, before)
+			}
 		}
 		if err != nil {
 			return behind, err
 		}
-		if k >= 0 {
-			if err := r.assigned(k, v, Span{Start: own.start, End: behind.end}, v.crossed != before); err != nil {
-				return behind, err
-			}
-		}
 		if !r.punct(behind, ',') {
 			r.width = n + 1
 			r.arrange()
-			r.assign(v.end)
+			r.assign(end)
 			return behind, nil
 		}
 	}
 }
 
-// assigned makes the edits for an assignment to a slot; span is all of it with the comma behind. The first slot's goes to the
-// end where another value reads it, or the last insert id.
-func (r *planReader) assigned(k int, v value, span Span, crossed bool) error {
-	p := r.plan
+// assigned makes the edits for an assignment to a slot. The first slot's goes to the end where another value reads it, or
+// the last insert id. span is all of it with the comma behind, crossed how many version comments began and ended up to it.
+func (r *planReader) assigned(k int, span Span, crossed int) error {
+	p, v := r.plan, &r.plan.slots[k].last
 	if k > 0 || !r.move {
-		r.place(k, v, token{})
+		r.place(k, token{})
 		return nil
 	}
-	if crossed {
+	if v.crossed != crossed {
 		return unsupported(faultVersion)
 	}
-	r.place(k, v, token{start: span.End - 1, end: span.End})
-	p.edits = p.edits[:len(p.edits)-2]
+	p.ZeroDoubt = v.kind == valueZero || v.kind == valueDefault
 	p.edit(span.Start, v.end, opDelete, 0)
 	p.edit(span.End-1, span.End, opDelete, 0)
-	p.Columns[0].Generated-- // assign counts it
 	return nil
 }
 

@@ -1,5 +1,7 @@
 package rewriter
 
+import "encoding/binary"
+
 // value is what a row has for an id.
 type value struct {
 	kind       valueKind
@@ -73,11 +75,11 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 			return 0, ErrRefusedByServer
 		}
 		r.pos = next
-		v, behind, err := r.value(int(k))
+		behind, err := r.value(int(k))
 		if err != nil {
 			return 0, err
 		}
-		r.place(int(k), v, behind)
+		r.place(int(k), behind)
 		count = p.slots[k].at + 1
 		end, at = behind.start, behind.end
 		if closed = r.punct(behind, ')'); closed {
@@ -105,8 +107,7 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 func (r *planReader) blank(i, end int) bool {
 	inside := r.scanner
 	inside.pos = i
-	t := inside.next()
-	return t.kind == tokPunct && t.start == end
+	return inside.blanks() && inside.pos == end
 }
 
 // close makes the edits at the end of a tuple.
@@ -119,9 +120,9 @@ func (r *planReader) close(end int) {
 	for _, k := range p.behind {
 		if k == 0 && r.move {
 			r.atEnd = len(p.edits)
-			if r.moved.explicit() {
+			if moved := &p.slots[0].last; moved.explicit() {
 				o = opMove
-				p.moves = append(p.moves, Span{Start: r.moved.start, End: r.moved.end})
+				p.moves = append(p.moves, Span{Start: moved.start, End: moved.end})
 			}
 		} else {
 			p.Columns[k].Generated++
@@ -132,11 +133,32 @@ func (r *planReader) close(end int) {
 	}
 }
 
-// value reads the id of a row for a slot, and what follows it: ',' or ')' in a tuple.
-func (r *planReader) value(k int) (v value, behind token, err error) {
+// null reads a NULL that nothing but one space stands before, and what follows it, faster than tokens do.
+func (r *planReader) null() (start int, ok bool) {
+	i := r.pos
+	if i < len(r.text) && r.text[i] == ' ' {
+		i++
+	}
+	if i+4 >= len(r.text) || binary.LittleEndian.Uint32(r.text[i:])|0x20202020 != 'n'|'u'<<8|'l'<<16|'l'<<24 {
+		return 0, false
+	}
+	c := r.text[i+4]
+	return i, !r.assigning && (c == ',' || c == ')')
+}
+
+// value reads the last value of a slot, the id of a row, and returns what follows it: ',' or ')' in a tuple.
+func (r *planReader) value(k int) (behind token, err error) {
+	v := &r.plan.slots[k].last
+	if i, ok := r.null(); ok {
+		*v = value{kind: valueNull, start: i, end: i + 4}
+		r.pos = i + 5
+		behind = token{kind: tokPunct, start: i + 4, end: i + 5}
+		r.noteToken(behind)
+		return behind, nil
+	}
 	pos, inVersion, crossed := r.pos, r.inVersion, r.crossed
 	t := r.next()
-	v.start, v.end = t.start, t.end
+	*v = value{start: t.start, end: t.end}
 	before := r.crossed
 	switch t.kind {
 	case tokWord:
@@ -158,7 +180,7 @@ func (r *planReader) value(k int) (v value, behind token, err error) {
 	case tokPunct:
 		sign := r.text[t.start]
 		if sign == ')' && !r.assigning {
-			return v, t, ErrRefusedByServer
+			return t, ErrRefusedByServer
 		}
 		if sign != '-' && sign != '+' {
 			break
@@ -172,7 +194,7 @@ func (r *planReader) value(k int) (v value, behind token, err error) {
 	v.crossed = r.crossed
 	if v.kind != valueOther && v.crossed == before {
 		if behind = r.next(); r.ends(behind) {
-			return v, behind, nil
+			return behind, nil
 		}
 	}
 	r.pos, r.inVersion, r.crossed = pos, inVersion, crossed
@@ -253,9 +275,10 @@ func (v *value) integer(digits []byte, sign byte) {
 	}
 }
 
-// place counts a value and makes the edits for it where it stands; behind is what follows it.
-func (r *planReader) place(k int, v value, behind token) {
+// place counts the last value of a slot and makes the edits for it where it stands; behind is what follows it.
+func (r *planReader) place(k int, behind token) {
 	p := r.plan
+	v := &p.slots[k].last
 	if v.kind == valueZero || v.kind == valueDefault {
 		p.ZeroDoubt = true
 		if !r.mode.NoAutoValueOnZero {
@@ -276,10 +299,8 @@ func (r *planReader) place(k int, v value, behind token) {
 		}
 	}
 	r.note(uint64(v.kind)<<8 | uint64(k))
-	p.slots[k].last = v
 	switch {
 	case r.move && k == 0:
-		r.moved = v
 		p.edit(v.start, v.end, opDelete, 0)
 		p.edit(behind.start, behind.end, opDelete, 0)
 	case v.kind == valueMade:
