@@ -112,8 +112,9 @@ func TestDuplicateKeyUpdate(t *testing.T) {
 		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE a=1 RETURNING id", mode: maria, want: "INSERT INTO t(a,`id`) VALUES (1,77) ON DUPLICATE KEY UPDATE a=1" + updated + " RETURNING id"},
 		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE returning=returning+1", want: "INSERT INTO t(a,`id`) VALUES (1,77) ON DUPLICATE KEY UPDATE returning=returning+1" + updated},
 		{in: "INSERT INTO t(a) VALUES (LAST_INSERT_ID()) ON DUPLICATE KEY UPDATE a=LAST_INSERT_ID()", want: "INSERT INTO t(a,`id`) VALUES (LAST_INSERT_ID(),77) ON DUPLICATE KEY UPDATE a=LAST_INSERT_ID()" + updated},
-		{in: "INSERT INTO t(a) VALUES (LAST_INSERT_ID()),(2) ON DUPLICATE KEY UPDATE a=1", want: "error: ON DUPLICATE KEY UPDATE of rows that read LAST_INSERT_ID"},
-		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE a=1 RETURNING LAST_INSERT_ID()", mode: maria, want: "error: ON DUPLICATE KEY UPDATE of rows that read LAST_INSERT_ID"},
+		// Rows that read the last insert id would read that of an updated row.
+		{in: "INSERT INTO t(a) VALUES (LAST_INSERT_ID()),(2) ON DUPLICATE KEY UPDATE a=1", want: "INSERT INTO t(a,`id`) VALUES (LAST_INSERT_ID(),77),(2,78) ON DUPLICATE KEY UPDATE a=1"},
+		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE a=1 RETURNING LAST_INSERT_ID()", mode: maria, want: "INSERT INTO t(a,`id`) VALUES (1,77) ON DUPLICATE KEY UPDATE a=1 RETURNING LAST_INSERT_ID()"},
 		// The application's own assignment is enough, if it is that.
 		{in: "INSERT INTO t(a) VALUES (1),(2) ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id), a=1", want: "INSERT INTO t(a,`id`) VALUES (1,77),(2,78) ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id), a=1"},
 		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE a=1,db.t.`id` = last_insert_id ( t . ID )", want: "INSERT INTO t(a,`id`) VALUES (1,77) ON DUPLICATE KEY UPDATE a=1,db.t.`id` = last_insert_id ( t . ID )"},

@@ -318,10 +318,6 @@ func (r *planReader) decide() error {
 	if p.Expressions && r.changesVariables() {
 		return unsupported("expression for a generated column in a statement that sets what it reads")
 	}
-	if p.Assigned && p.ReadsLastID && (p.Rows > 1 || r.returned) {
-		// From the first row that is updated on they would read its id.
-		return unsupported("ON DUPLICATE KEY UPDATE of rows that read LAST_INSERT_ID")
-	}
 	for k := range p.slots {
 		c, filled := &p.slots[k], &p.Columns[k]
 		if c.last.explicit() && c.last.kind != valueUnknown && c.last.kind != valueDefault {

@@ -84,7 +84,7 @@ func (r *planReader) noteSession() {
 func (r *planReader) noteDecisions() {
 	p := r.plan
 	var flags uint64
-	for i, set := range [...]bool{p.Plain, p.ReadsLastID, p.carry, r.move, p.Expressions} {
+	for i, set := range [...]bool{p.Plain, p.ReadsLastID, p.carry, r.move, p.Expressions, p.Assigned} {
 		if set {
 			flags |= 1 << i
 		}

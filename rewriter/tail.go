@@ -153,7 +153,9 @@ func (r *planReader) update() (token, error) {
 			continue
 		}
 		p.names, r.mentioned = p.names[:names], mentioned // neither is of the rows
-		if c := &p.slots[0]; !p.OwnLastID && !c.rule.Packet && !c.text {
+		// From the first row that is updated on, the rows behind it and what is returned would read its id.
+		read := p.ReadsLastID && (p.Rows > 1 || r.isWord(behind, "returning"))
+		if c := &p.slots[0]; !p.OwnLastID && !c.rule.Packet && !c.text && !read {
 			r.reportUpdated(end)
 		}
 		return behind, nil
