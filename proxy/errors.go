@@ -95,7 +95,7 @@ func errColumnType(rule *rewriter.Rule, table string) *mysql.MyError {
 
 // errFacts passes on why the server would not describe a table.
 func errFacts(rule *rewriter.Rule, table string, cause *mysql.MyError) *mysql.MyError {
-	return clientError(cause.Code, cause.State, "%s (idproxy asks for the columns of %s, because rule %s names it)", cause.Message, table, rule)
+	return clientError(cause.Code, cause.State, "%s (idproxy asks for the columns of %s, because rule %s names it: the user needs SELECT on them)", cause.Message, table, rule)
 }
 
 func errTooLarge(n int, what string, limit uint64) *mysql.MyError {
