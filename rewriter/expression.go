@@ -124,15 +124,12 @@ func (r *planReader) strings() {
 	}
 }
 
-// fraction takes a number that begins with t: 5, 1e5, 1e-5, 0x1F, 0b1, \N.
+// fraction takes a number that begins with t: 5, 1e5, 1e-5, 0x1F, 0b1.
 func (r *planReader) fraction(t token) bool {
 	if t.kind != tokNumber {
 		return t.kind == tokDigits
 	}
 	word := r.text[t.start:t.end]
-	if word[0] == '\\' {
-		return true
-	}
 	if len(word) > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'b') {
 		for _, c := range word[2:] {
 			if word[1] == 'b' && c > '1' || c-'0' > 9 && (c|0x20)-'a' > 5 {

@@ -77,6 +77,9 @@ func TestPlainForms(t *testing.T) {
 		{"REPLACE t VALUES () RETURNING *", Mode{MariaDB: true}, "REPLACE t (`id`) VALUES (LAST_INSERT_ID(77)) RETURNING *"},
 		{"INSERT INTO t(id,a) VALUES (NULL,LAST_INSERT_ID())", Mode{}, "INSERT INTO t(id,a) VALUES (77,LAST_INSERT_ID())"},
 		{"INSERT INTO t(a) VALUES (@@identity),(2)", Mode{}, "INSERT INTO t(a,`id`) VALUES (@@identity,77),(2,78)"},
+		{`INSERT INTO t(id) VALUES (\N)`, Mode{MariaDB: true}, "INSERT INTO t(id) VALUES (LAST_INSERT_ID(77))"},
+		{`INSERT INTO t(id) VALUES (\N)`, Mode{Version: 50744}, "INSERT INTO t(id) VALUES (LAST_INSERT_ID(77))"},
+		{`INSERT INTO t(id) VALUES (\N)`, Mode{Version: 90704}, "error: expression for column id"},
 		{"INSERT INTO t SET returning=1", Mode{}, "INSERT INTO t SET returning=1,`id`=LAST_INSERT_ID(77)"},
 	}
 	for _, tt := range tests {
@@ -247,13 +250,13 @@ func TestExpressions(t *testing.T) {
 	for _, e := range []string{
 		"@x", "@`x y`", "@'x'", "@a.b", "@1", "@@identity", "@@session.`x`", "(NULL)", "NULL+0", "-0", "+0", "0.0", ".0", "5.", "0e0", "1e-5", "1.5e+3", "0x1F",
 		"0b01", "b'0'", "X'30'", "N'0'", "_utf8mb4'0'", "_latin1 'a' 'b'", "_binary x'30'", "_binary 0x30", "'00'", "' 0'", "''", "'0' '0'", "'\\0'", "'a'",
-		"'a''b'", "FALSE", "TRUE", "\\N", "- 5", "5.5", "'-0'", "'5.5'", "5 DIV 1", "(1+2)*@x%3/4 MOD 5", "- - 5", "5--1", "LAST_INSERT_ID()", "last_insert_id ( ) + 1",
+		"'a''b'", "FALSE", "TRUE", "- 5", "5.5", "'-0'", "'5.5'", "5 DIV 1", "(1+2)*@x%3/4 MOD 5", "- - 5", "5--1", "LAST_INSERT_ID()", "last_insert_id ( ) + 1",
 		"1/*c*/+/*d*/2",
 	} {
 		tests = append(tests, struct{ id, want string }{e, e})
 	}
 	for _, e := range []string{
-		"f(NULL)", "?", "NULL COLLATE x", "a", "`a`", "t.id", "LAST_INSERT_ID(5)", "@x:=5", "@ x", "@@", "@", "@x.", "@@'x'", "CASE 1 WHEN 1 THEN 2 END", "(SELECT 1)", "1,", "1+", "+", "()", "(1", "1)",
+		"f(NULL)", "?", "\\N", "NULL COLLATE x", "a", "`a`", "t.id", "LAST_INSERT_ID(5)", "@x:=5", "@ x", "@@", "@", "@x.", "@@'x'", "CASE 1 WHEN 1 THEN 2 END", "(SELECT 1)", "1,", "1+", "+", "()", "(1", "1)",
 		"1 2", "1=1", "1||0", "~1", "!0", "BINARY 1", "N 'x'", "x 'x'", "_utf8mb4", "1e", "1e+", "1e5x", "0x", "0xZ", "2024_log", "MOD(1,2)", "DIV 1", "INTERVAL 1 DAY", "DEFAULT(a)",
 		"DEFAULT(id)+1", "DEFAULT+1", "VALUES(id)", "5e 1", ".", ". 5", "1. 5x", "NULL NULL", "'a' N'b'", "1 'a'", "b '0'", "0b2",
 	} {

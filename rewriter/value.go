@@ -168,6 +168,10 @@ func (r *planReader) value(k int) (behind token, err error) {
 			v.kind = valueDefault
 			v.end = r.defaultOf(k, t.end)
 		}
+	case tokNumber:
+		if string(r.text[t.start:t.end]) == `\N` && r.knowsBackslashN() {
+			v.kind = valueNull
+		}
 	case tokDigits:
 		v.integer(r.text[t.start:t.end], 0)
 	case tokString:
@@ -199,6 +203,11 @@ func (r *planReader) value(k int) (behind token, err error) {
 	}
 	r.pos, r.inVersion, r.crossed = pos, inVersion, crossed
 	return r.expression(k)
+}
+
+// knowsBackslashN reports whether the server is known to read \N as NULL: MySQL does not since 8.0.
+func (r *planReader) knowsBackslashN() bool {
+	return r.mode.MariaDB || r.mode.Version > 0 && r.mode.Version < 80000
 }
 
 // ends reports whether t ends a value.
