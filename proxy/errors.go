@@ -59,6 +59,12 @@ func errTooWide(rule *rewriter.Rule, id, most uint64) *mysql.MyError {
 	return errOutOfIDs(rule, fmt.Errorf("source %s gave id %d, and the column holds at most %d: make the column BIGINT or give it a source of smaller ids", rule.Source, id, most))
 }
 
+// errLastID refuses to move a source where the column could hold none of its
+// ids any more, as a native counter ends with such an explicit id.
+func errLastID(rule *rewriter.Rule, id, most uint64) *mysql.MyError {
+	return errOutOfIDs(rule, fmt.Errorf("source %s is not moved past id %d, for the column holds at most %d: insert a lower id, or use explicit: keep", rule.Source, id, most))
+}
+
 // errUnsupported says that a form of INSERT on a table with a rule is not
 // filled, and that nothing was sent to the server.
 func errUnsupported(rule *rewriter.Rule, t rewriter.Name, form string) *mysql.MyError {

@@ -64,6 +64,10 @@ func (s *session) draw(st *statement) ([]expect, error) {
 	return inserts, nil
 }
 
+// lastMillionth shifts the greatest id of a column to the number of ids at its
+// end that no source is moved into: it would leave the table without ids.
+const lastMillionth = 20
+
 // fill draws the ids of each column, and moves sources past the ids that the
 // application brings where its rule says so.
 func (s *session) fill(p *part, plan *rewriter.Plan) error {
@@ -82,6 +86,9 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 			return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
 		}
 		if rule.Explicit == rewriter.Advance && filled.Greatest > 0 {
+			if most := p.columns[i].Max; filled.Greatest >= most-most>>lastMillionth {
+				return errLastID(rule, filled.Greatest, most)
+			}
 			if err := source.Advance(s.ctx, filled.Greatest); err != nil {
 				return errOutOfIDs(rule, err)
 			}

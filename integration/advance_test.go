@@ -1,0 +1,118 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+)
+
+// advanceProxy starts a proxy whose rule moves its source past explicit ids.
+func advanceProxy(t *testing.T, server *servers.Server, db, source string) string {
+	t.Helper()
+	return harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q}]
+stores: {main: {mysql: {dsn: "app:app@tcp(%[1]s)/%[2]s"}}}
+sources: {ids: %[3]s}
+rules:
+  - {table: %[2]s.t, column: id, source: ids, explicit: advance}
+  - {table: %[2]s.small, column: id, source: ids, explicit: advance}
+`, server.Addr, db, source)).Addr("a")
+}
+
+// TestAdvance compares explicit: advance with what a native column does: the next id follows the greatest one written.
+func TestAdvance(t *testing.T) {
+	explicit := []string{
+		"INSERT INTO t (id, a) VALUES (%d, 1)", "INSERT INTO t VALUES ('%d', 1)", "REPLACE INTO t SET id = %d, a = 1",
+		"INSERT INTO t (id, a) VALUES (NULL, 1), (%d, 2), (3, 3)", "INSERT INTO t (id, a) VALUES (1 + %d - 1, 1)",
+		"INSERT IGNORE INTO t (id, a) VALUES (%d, 1)", "INSERT INTO t (id, a) VALUES (%d, 1) ON DUPLICATE KEY UPDATE a = 2",
+	}
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			db, native := harness.Database(t, server), harness.Database(t, server)
+			direct, plain := openSession(t, server.Addr, native), openSession(t, server.Addr, db)
+			direct.must(t, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+			plain.must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE small (id TINYINT PRIMARY KEY, a INT)")
+			proxied := openSession(t, advanceProxy(t, server, db, "{segment: {store: main}}"), db)
+			for i, text := range explicit {
+				for _, far := range []int{5, 5000} {
+					for _, s := range []*rawSession{direct, proxied} {
+						least := s.value(t, "SELECT IFNULL(MAX(id), 0) FROM t")
+						var high int
+						if _, err := fmt.Sscan(least, &high); err != nil {
+							t.Fatal(err)
+						}
+						id := high + far
+						s.must(t, fmt.Sprintf(text, id))
+						// Ids that the statement itself draws come behind the explicit one.
+						if got := s.must(t, "INSERT INTO t (a) VALUES (1)").insertID; got != uint64(id)+1 && !(strings.Contains(text, "NULL") && got == uint64(id)+2) {
+							t.Errorf("%d: %s with %d: the next id is %d", i, text, id, got)
+						}
+						s.must(t, "DELETE FROM t WHERE id = 3")
+					}
+				}
+			}
+			for _, text := range []string{
+				"INSERT INTO t (id, a) VALUES (9223372036854775807, 1)", "INSERT INTO t (id, a) VALUES (1, 1), ('9223372036854775000', 1)",
+			} {
+				if e := proxied.fails(t, text); e.Code != 1467 || !strings.Contains(e.Message, "is not moved past id 9223372036854775") {
+					t.Errorf("%s: %v", text, e)
+				}
+			}
+			if e := proxied.fails(t, "INSERT INTO small (id, a) VALUES (127, 1)"); e.Code != 1467 || !strings.Contains(e.Message, "is not moved past id 127") {
+				t.Errorf("the last id of a column: %v", e)
+			}
+			before := proxied.value(t, "SELECT COUNT(*) FROM t")
+			proxied.must(t, "INSERT INTO t (a) VALUES (1)") // the source goes on
+			if after := proxied.value(t, "SELECT COUNT(*) FROM t"); after == before {
+				t.Error("no row went in")
+			}
+		})
+	}
+}
+
+// TestAdvanceSeveralProxies is what one proxy can reach and what it cannot: the ids that another one holds in memory.
+func TestAdvanceSeveralProxies(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	openSession(t, server.Addr, db).must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	source := "{segment: {store: main, step: 100, max_step: 100, prefetch: 100%}}"
+	one, two := openSession(t, advanceProxy(t, server, db, source), db), openSession(t, advanceProxy(t, server, db, source), db)
+	next := func(s *rawSession) uint64 { return s.must(t, "INSERT INTO t (a) VALUES (1)").insertID }
+	if a, b := next(one), next(two); a != 1 || b != 101 {
+		t.Fatalf("ids %d and %d", a, b)
+	}
+	one.must(t, "INSERT INTO t (id, a) VALUES (150, 1)") // 101 to 200 are the other's
+	if got := next(two); got != 102 {
+		t.Errorf("the other proxy's next id is %d, want 102: what it holds is not reached", got)
+	}
+	one.must(t, "INSERT INTO t (id, a) VALUES (5000, 1)")
+	two.must(t, "INSERT INTO t (a) VALUES "+strings.Repeat("(1),", 46)+"(1)") // up to 149
+	if e := two.fails(t, "INSERT INTO t (a) VALUES (1)"); e.Code != 1062 {
+		t.Errorf("the id written through the first proxy: %v, want a duplicate key", e)
+	}
+	two.must(t, "INSERT INTO t (a) VALUES "+strings.Repeat("(1),", 49)+"(1)") // up to 200
+	if got := next(two); got <= 5000 {
+		t.Errorf("the other proxy's next range begins at %d", got)
+	}
+}
+
+// TestAdvanceSnowflake moves a snowflake on, as far as its clock allows.
+func TestAdvanceSnowflake(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	openSession(t, server.Addr, db).must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	s := openSession(t, advanceProxy(t, server, db, "{snowflake: {worker: 5}}"), db)
+	next := func() uint64 { return s.must(t, "INSERT INTO t (a) VALUES (1)").insertID }
+	id := next() + 2000<<22 // two seconds ahead
+	s.must(t, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 1)", id))
+	if got := next(); got <= id {
+		t.Errorf("the next id behind %d is %d", id, got)
+	}
+	if e := s.fails(t, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 1)", id+60_000<<22)); e.Code != 1467 || !strings.Contains(e.Message, "further ahead of the clock than max_ahead") {
+		t.Errorf("an id of the future: %v", e)
+	}
+	s.must(t, "INSERT INTO t (id, a) VALUES (7, 1)") // of long ago
+	next()
+}
