@@ -21,17 +21,22 @@ func (p *Plan) Read(s *Statement) error {
 	if len(s.Rules) > maxColumns {
 		return unsupported(fmt.Sprintf("more than %d generated columns", maxColumns))
 	}
-	reads := MentionsLastID(s.Text) && readsLastID(s.Text, s.Mode)
-	for move := false; ; move = true {
+	// What the statement turns out to have behind the place where it matters takes another pass.
+	for reads, move := false, false; ; {
 		p.reset()
 		p.ReadsLastID = reads
 		r := planReader{plan: p, table: s.Table, values: s.Values, move: move}
 		r.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 		r.noteSession()
-		if err := r.read(s.Rules); err != nil {
+		err := r.read(s.Rules)
+		switch {
+		case r.lastID && !reads:
+			reads = true
+		case err != nil:
 			return err
-		}
-		if move || !r.mustMove() {
+		case !move && r.mustMove():
+			move = true
+		default:
 			err := r.finish()
 			r.noteDecisions()
 			return err
@@ -149,24 +154,6 @@ func (r *planReader) appendName(dst []byte, t token) []byte {
 		return append(dst, name...)
 	}
 	return append(append(append(dst, '`'), name...), '`')
-}
-
-// readsLastID reports whether the statement names LAST_INSERT_ID or identity outside strings and comments; true, too, when
-// it is not understood.
-func readsLastID(text []byte, m Mode) bool {
-	s := scanner{text: text, mode: m}
-	for {
-		t := s.next()
-		switch t.kind {
-		case tokEnd:
-			return false
-		case tokBad:
-			return true
-		}
-		if s.namesLastID(t) {
-			return true
-		}
-	}
 }
 
 func (s *scanner) namesLastID(t token) bool {

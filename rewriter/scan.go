@@ -52,6 +52,7 @@ type scanner struct {
 
 	noting bool   // tokens are noted in shape
 	shape  uint64 // what was noted
+	lastID bool   // LAST_INSERT_ID or identity was among it
 }
 
 // next returns the next token; blanks and comments between are passed.

@@ -31,7 +31,12 @@ func (s *scanner) note(x uint64) {
 // noteToken adds t to the shape, unless it is a literal.
 func (s *scanner) noteToken(t token) {
 	switch t.kind {
-	case tokWord, tokQuoted:
+	case tokQuoted:
+		if t.plain { // else it has a quote in it
+			s.lastID = s.lastID || s.namesLastID(t)
+		}
+		fallthrough
+	case tokWord:
 		s.noteWord(s.text[t.start:t.end])
 	case tokPunct:
 		if c := s.text[t.start]; c != '?' && !s.sign(t.start) {
@@ -46,12 +51,19 @@ func (s *scanner) noteWord(word []byte) {
 	for _, c := range word {
 		hash = hash*131 + uint64(c|0x20)
 	}
-	if hash != nullHash && hash != defaultHash && hash != trueHash && hash != falseHash {
-		s.note(hash)
+	switch hash {
+	case nullHash, defaultHash, trueHash, falseHash:
+		return
+	case lastInsertIDHash, identityHash:
+		s.lastID = true
 	}
+	s.note(hash)
 }
 
-var nullHash, defaultHash, trueHash, falseHash = wordHash("null"), wordHash("default"), wordHash("true"), wordHash("false")
+var (
+	nullHash, defaultHash, trueHash, falseHash = wordHash("null"), wordHash("default"), wordHash("true"), wordHash("false")
+	lastInsertIDHash, identityHash             = wordHash("last_insert_id"), wordHash("identity")
+)
 
 func wordHash(word string) uint64 {
 	hash := uint64(len(word))

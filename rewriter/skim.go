@@ -67,7 +67,7 @@ const allCommas = math.MaxInt
 // skimWord passes a word: part of an expression, a literal, or the rest of one, such as 0x1F and 1e5.
 func (r *planReader) skimWord(i int) int {
 	text, end := r.text, i+1
-	if len(text)-i > 4 && binary.LittleEndian.Uint32(text[i:])|0x20202020 == 'n'|'u'<<8|'l'<<16|'l'<<24 && !wordByte[text[i+4]] {
+	if nullAt(text, i) {
 		return i + 4
 	}
 	for end < len(text) && wordByte[text[end]] {
@@ -80,6 +80,11 @@ func (r *planReader) skimWord(i int) int {
 	r.noteWord(word)
 	r.mention(word)
 	return end
+}
+
+// nullAt reports whether the word NULL stands at text[i], and something behind it.
+func nullAt(text []byte, i int) bool {
+	return len(text)-i > 4 && binary.LittleEndian.Uint32(text[i:])|0x20202020 == 'n'|'u'<<8|'l'<<16|'l'<<24 && !wordByte[text[i+4]]
 }
 
 // skimRare passes what skim has no short way for.

@@ -1,7 +1,5 @@
 package rewriter
 
-import "encoding/binary"
-
 // value is what a row has for an id.
 type value struct {
 	kind       valueKind
@@ -139,7 +137,7 @@ func (r *planReader) null() (start int, ok bool) {
 	if i < len(r.text) && r.text[i] == ' ' {
 		i++
 	}
-	if i+4 >= len(r.text) || binary.LittleEndian.Uint32(r.text[i:])|0x20202020 != 'n'|'u'<<8|'l'<<16|'l'<<24 {
+	if !nullAt(r.text, i) {
 		return 0, false
 	}
 	c := r.text[i+4]
