@@ -192,9 +192,9 @@ func (c *checker) listener(ctx context.Context, l *config.Listener, positions ma
 	for i := range c.cfg.Rules {
 		r := &c.cfg.Rules[i]
 		if exact := rulesOf(&config.Config{Rules: c.cfg.Rules[i : i+1]}, l.Name); len(exact) == 1 && exact[0].Exact() {
-			t := &tableCheck{checker: c, upstream: u, rule: r, rules: rules, mariaDB: strings.Contains(server, "MariaDB")}
+			t := &tableCheck{checker: c, upstream: u, rule: r, rules: rules, mariaDB: strings.Contains(server, "MariaDB"), strict: strings.Contains(modes, "STRICT_")}
 			if c.rule(ctx, u, r, positions) {
-				t.run(ctx, strings.Contains(modes, "STRICT_"))
+				t.run(ctx)
 			}
 		}
 	}

@@ -22,13 +22,10 @@ type tableCheck struct {
 	rule    *config.Rule
 	rules   *rewriter.Rules // of the listener
 	mariaDB bool
+	strict  bool // the server's sql_mode
 }
 
-func (t *tableCheck) run(ctx context.Context, strict bool) {
-	if t.rule.Unsupported == config.UnsupportedForward && !strict {
-		t.warn("unsupported: forward, and the server's sql_mode is not strict: what goes in without an id is stored with id 0; "+
-			"set STRICT_TRANS_TABLES, add CHECK (%s > 0), or use unsupported: reject", t.rule.Column)
-	}
+func (t *tableCheck) run(ctx context.Context) {
 	for _, part := range []struct {
 		name string
 		look func(context.Context) error
@@ -81,8 +78,14 @@ func (t *tableCheck) column(ctx context.Context) error {
 	const query = "SELECT LOWER(EXTRA), COLUMN_DEFAULT IS NOT NULL AND COLUMN_DEFAULT <> 'NULL' FROM information_schema.COLUMNS " +
 		"WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
 	return t.each(ctx, query, func(row []string) {
-		extra, hasDefault := row[0], row[1] == "1"
+		extra, hasDefault, forward := row[0], row[1] == "1", t.rule.Unsupported == config.UnsupportedForward
 		switch auto := strings.Contains(extra, "auto_increment"); {
+		case forward && auto:
+			t.warn("unsupported: forward, and the column has AUTO_INCREMENT: what passes without an id draws one from the server's own counter, " +
+				"which another shard may have given; take AUTO_INCREMENT off, or use unsupported: reject")
+		case forward && !t.strict && !hasDefault:
+			t.warn("unsupported: forward, and the server's sql_mode is not strict: what would pass is refused all the same, " +
+				"for the server would store 0; set STRICT_TRANS_TABLES")
 		case hasDefault:
 			t.warn("the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop the default, "+
 				"or add CHECK (%s > 0)", t.rule.Column)

@@ -81,7 +81,11 @@ var tableFindings = []struct {
 	{name: "forward, strict", table: "id BIGINT PRIMARY KEY", rule: ", unsupported: forward"},
 	{
 		name: "forward, not strict", table: "id BIGINT PRIMARY KEY", rule: ", unsupported: forward", setup: []string{"SET GLOBAL sql_mode = ''"},
-		want: "unsupported: forward, and the server's sql_mode is not strict: what goes in without an id is stored with id 0",
+		want: "unsupported: forward, and the server's sql_mode is not strict: what would pass is refused all the same",
+	},
+	{
+		name: "forward, AUTO_INCREMENT", table: "id BIGINT AUTO_INCREMENT PRIMARY KEY", rule: ", unsupported: forward",
+		want: "what passes without an id draws one from the server's own counter",
 	},
 }
 

@@ -117,7 +117,7 @@ func (e *explainer) say(sql []byte, format string, args ...any) {
 // refuse prints why a statement is not sent, unless its rule lets it pass.
 func (e *explainer) refuse(sql []byte, rule *rewriter.Rule, why string) {
 	if rule.Forward || rule.Observe {
-		e.say(sql, "forwarded unchanged, without ids, as rule %s says: %s", rule, why)
+		e.say(sql, "forwarded unchanged, without ids, as rule %s says, unless the server would store 0: %s", rule, why)
 		return
 	}
 	e.reject(rule, why)
