@@ -18,6 +18,7 @@ type need struct {
 	column *filling      // needMax
 	values []string      // needValues: expressions
 	text   bool          // needValues: the column is one of text
+	ignore bool          // needValues: the statement says IGNORE
 }
 
 type needKind uint8

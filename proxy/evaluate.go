@@ -41,7 +41,7 @@ func (s *session) evaluate(st *statement, ask need) error {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	for i, raw := range rows[0][:n] {
-		v := cell{text: raw, number: rows[0][n+i], wholeText: ask.text}
+		v := cell{text: raw, number: rows[0][n+i], wholeText: ask.text, strict: s.c.state.strict && !ask.ignore}
 		if !v.types(definitions[i], definitions[n+i], s.c.caps) {
 			return errAnswerCut
 		}
@@ -72,6 +72,7 @@ type cell struct {
 	binary       bool   // text has no character set
 	numberKind   byte
 	wholeText    bool // the column holds text, not the number in front of it
+	strict       bool // the server refuses text that is no number
 }
 
 func (v *cell) types(text, number []byte, caps uint64) bool {
@@ -104,7 +105,7 @@ func (v *cell) value(s *state) rewriter.Value {
 	case huge:
 		return rewriter.Value{}
 	case number == nil:
-		generates := isText && !v.wholeText && !s.strict && leadingZero(text) && !s.mode.NoAutoValueOnZero
+		generates := isText && !v.wholeText && !v.strict && leadingZero(text) && !s.mode.NoAutoValueOnZero
 		return rewriter.Value{Generate: generates}
 	}
 	whole := roundHalfAway(number)

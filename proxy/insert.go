@@ -195,7 +195,7 @@ func (p *part) questions(st *statement, plan *rewriter.Plan, cx *reading) error 
 		values = append(values, string(text[q.Start:q.End]))
 	}
 	isText := slices.ContainsFunc(p.columns, func(c rewriter.Column) bool { return c.Text })
-	return errIncomplete{need{kind: needValues, values: values, text: isText}}
+	return errIncomplete{need{kind: needValues, values: values, text: isText, ignore: plan.Ignore}}
 }
 
 // admissible checks what the plan says of each column against its rule.

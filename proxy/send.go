@@ -212,6 +212,7 @@ func (s *session) prelude(st *statement, p pending) []byte {
 	c := &s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.kept = nil
 	var first []byte
 	id := c.state.lastID
 	if st.owing && id.owed {

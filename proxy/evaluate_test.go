@@ -1,0 +1,64 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/rewriter"
+)
+
+// What an AUTO_INCREMENT column makes of a value, by its type: measured on
+// MariaDB 10.11 and MySQL 9.7.
+func TestValueOfExpression(t *testing.T) {
+	generate := rewriter.Value{Generate: true}
+	number := func(n int64) rewriter.Value { return rewriter.Value{Known: true, Number: uint64(n)} }
+	kept := rewriter.Value{}
+	const (
+		text    = mysql.MYSQL_TYPE_VAR_STRING
+		whole   = mysql.MYSQL_TYPE_LONGLONG
+		double  = mysql.MYSQL_TYPE_DOUBLE
+		decimal = mysql.MYSQL_TYPE_NEWDECIMAL
+	)
+	tests := []struct {
+		name   string
+		v      cell
+		noZero bool // NO_AUTO_VALUE_ON_ZERO
+		want   rewriter.Value
+	}{
+		{name: "NULL", v: cell{kind: whole}, want: generate},
+		{name: "0", v: cell{text: []byte("0"), kind: whole}, want: generate},
+		{name: "0 that does not generate", v: cell{text: []byte("0"), kind: whole}, noZero: true, want: number(0)},
+		{name: "900", v: cell{text: []byte("900"), kind: whole}, want: number(900)},
+		{name: "-5", v: cell{text: []byte("-5"), kind: whole}, want: number(-5)},
+		{name: "2^64-1", v: cell{text: []byte("18446744073709551615"), kind: whole}, want: number(-1)},
+		{name: "2^64", v: cell{text: []byte("18446744073709551616"), kind: decimal}, want: kept},
+		{name: "0.4", v: cell{text: []byte("0.4"), kind: decimal}, want: generate},
+		{name: "0.5", v: cell{text: []byte("0.5"), kind: decimal}, want: number(1)},
+		{name: "-0.5", v: cell{text: []byte("-0.5"), kind: decimal}, want: number(-1)},
+		{name: "0.5e0", v: cell{text: []byte("0.5"), kind: double}, want: generate},
+		{name: "2.5e0", v: cell{text: []byte("2.5"), kind: double}, want: number(2)},
+		{name: "'2.5'", v: cell{text: []byte("2.5"), kind: text}, want: number(3)},
+		{name: "'0.5'", v: cell{text: []byte("0.5"), kind: text}, want: number(1)},
+		{name: "' 0 '", v: cell{text: []byte(" 0 "), kind: text}, want: generate},
+		{name: "'1e1'", v: cell{text: []byte("1e1"), kind: text}, want: number(10)},
+		{name: "'1e-999999999'", v: cell{text: []byte("1e-999999999"), kind: text}, want: generate},
+		{name: "'1e999999999'", v: cell{text: []byte("1e999999999"), kind: text}, want: kept},
+		{name: "many digits", v: cell{text: []byte(strings.Repeat("0", 100_000)), kind: text, strict: true}, want: kept},
+		{name: "'' when strict", v: cell{text: []byte{}, kind: text, strict: true}, want: kept},
+		{name: "''", v: cell{text: []byte{}, kind: text}, want: generate},
+		{name: "'abc'", v: cell{text: []byte("abc"), kind: text}, want: generate},
+		{name: "'abc' in a column of text", v: cell{text: []byte("abc"), kind: text, wholeText: true}, want: kept},
+		{name: "'3abc'", v: cell{text: []byte("3abc"), kind: text}, want: kept},
+		{name: "'0x10'", v: cell{text: []byte("0x10"), kind: text, strict: true}, want: kept},
+		{name: "0x00", v: cell{text: []byte{0}, kind: text, binary: true, number: []byte("0"), numberKind: whole}, want: generate},
+		{name: "x'30' on MySQL", v: cell{text: []byte("0"), kind: text, binary: true, number: []byte("48"), numberKind: whole}, want: number(48)},
+		{name: "a date", v: cell{text: []byte("2020-01-01"), kind: mysql.MYSQL_TYPE_DATE}, want: kept},
+	}
+	for _, tt := range tests {
+		if got := tt.v.value(&state{mode: rewriter.Mode{NoAutoValueOnZero: tt.noZero}}); got != tt.want {
+			t.Errorf("%s: %+v; want %+v", tt.name, got, tt.want)
+		}
+	}
+}
