@@ -220,10 +220,9 @@ func (r *reducer) token(t token) {
 		r.out = append(r.out, '\'')
 		return
 	case tokDigits, tokNumber:
-		if len(raw) <= longLiteral || bytes.IndexByte(raw, '_') >= 0 {
-			break
+		if len(raw) > longLiteral && (t.kind == tokDigits || mayBeNumber(raw)) {
+			raw = raw[:longLiteral]
 		}
-		raw = raw[:longLiteral]
 	}
 	r.out = append(r.out, raw...)
 }

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -108,10 +109,18 @@ func edited(statement string, edits []byte) []byte {
 	return text
 }
 
+// slips are texts that TiDB's lexer misreads and both servers refuse: it passes @@ without a name, reads the byte behind it
+// twice, and takes it for the end of the text when it is there.
+var slips = regexp.MustCompile("(?i)@@(global\\.|session\\.|local\\.)?([^\\w$.'\"`\\x80-\\x{10FFFF}]|$)")
+
 func checkReaders(t *testing.T, text []byte, se session) {
 	s := &rewriter.Statement{Text: text, Mode: se.mode, Rules: se.rules}
 	var before *ast.InsertStmt
-	if plainText(s) {
+	if slips.Match(text) {
+		return
+	}
+	whole := plainText(s)
+	if whole {
 		before, _ = parse(string(text), s.Mode)
 		checkHead(t, s)
 	}
@@ -129,7 +138,7 @@ func checkReaders(t *testing.T, text []byte, se session) {
 		checkRefusal(t, s, err, before)
 		return
 	}
-	if plainText(s) {
+	if whole {
 		if err := compareWhole(s, &p); err != nil && !errors.Is(err, errUnread) {
 			t.Fatalf("%v\n %q\n gives %q\n mode %+v", err, text, rewritten(s, &p), s.Mode)
 		}
