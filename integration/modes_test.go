@@ -56,6 +56,7 @@ type modeWay struct {
 	name, only string
 	texts      []string
 	prefix     string // in front of every INSERT, in the same text
+	hint       bool   // the prefix takes the place of the word INSERT
 	refused    bool   // the proxy refuses such texts, and stores nothing
 	binary     bool   // the texts are prepared and executed
 	command    byte   // sent behind the texts: COM_RESET_CONNECTION, COM_CHANGE_USER
@@ -93,6 +94,8 @@ var modeWays = []modeWay{
 	{name: "change user", texts: []string{"SET sql_mode='MODE'"}, command: mysql.COM_CHANGE_USER},
 	{name: "same text", prefix: "SET sql_mode='MODE'; "},
 	{name: "same text, CALL", prefix: "CALL set_mode('MODE'); "},
+	{name: "hint", only: "MySQL", prefix: "INSERT /*+ SET_VAR(sql_mode=MODE) */", hint: true, refused: true},
+	{name: "quoted hint", only: "MySQL", prefix: "INSERT /*+ SET_VAR(sql_mode='MODE') */", hint: true, refused: true},
 	{name: "SET STATEMENT", only: "MariaDB", prefix: "SET STATEMENT sql_mode='MODE' FOR ", refused: true},
 }
 
@@ -211,6 +214,11 @@ func (w *modeWorlds) compareInText(t *testing.T, way modeWay, mode string, texts
 	native, proxied := w.native.open(t, login{}), w.proxied.open(t, login{})
 	next := uint64(0)
 	for _, text := range texts {
+		if rest, insert := strings.CutPrefix(text, "INSERT"); way.hint && insert {
+			text = rest
+		} else if way.hint {
+			continue
+		}
 		text = strings.ReplaceAll(way.prefix, "MODE", mode) + text
 		want := w.native.run(t, native, text, &next)
 		got := w.proxied.run(t, proxied, text, &next)

@@ -73,7 +73,17 @@ func (s *scanner) comment(i int) (end int, ok bool) {
 		s.fault = "optimizer hint with quotes"
 		return i, false
 	}
+	if rest[2] == '+' && s.version == versionRefuse && changesIDs(rest[2:2+n]) {
+		s.fault = "optimizer hint that sets sql_mode or auto_increment_increment"
+		return i, false
+	}
 	return i + n + 4, true
+}
+
+// changesIDs reports whether a hint of MySQL may change, for its statement, which ids are generated.
+func changesIDs(hint []byte) bool {
+	hint = bytes.ToLower(hint)
+	return bytes.Contains(hint, []byte("sql_mode")) || bytes.Contains(hint, []byte("auto_increment"))
 }
 
 // lineComment returns the index behind the line. Servers stop reading a comment at a zero byte, and then fail.

@@ -155,6 +155,8 @@ func TestPlanRefusals(t *testing.T) {
 		{"INSERT INTO t (a) VALUES (1--\xA0)", "not understood at byte 27: dashes before a byte beyond ASCII"},
 		{"INSERT\xA0INTO t (a) VALUES (1)", "not understood at byte 0: name that is not UTF-8, outside quotes"},
 		{"INSERT /*+ QB_NAME(`*/`) */ INTO t (a) VALUES (1)", "not understood at byte 7: optimizer hint with quotes"},
+		{"INSERT /*+ SET_VAR(Sql_Mode=NO_AUTO_VALUE_ON_ZERO) */ INTO t (id) VALUES (0)", "not understood at byte 7: optimizer hint that sets sql_mode or auto_increment_increment"},
+		{"INSERT /*+ SET_VAR(auto_increment_increment=5) */ INTO t (a) VALUES (1)", "not understood at byte 7: optimizer hint that sets sql_mode or auto_increment_increment"},
 		{"INSERT /*!50000 INTO */ t (a) VALUES (1)", "version comment"},
 		{"INSERT INTO t (a) VALUES (1 /*! ,2 */)", "version comment"},
 		{"INSERT INTO t (a) VALUES (1) /*!99999 */", "version comment"},

@@ -218,14 +218,14 @@ func decides(rule *rewriter.Rule, plan *rewriter.Plan) string {
 	switch {
 	case plan.Delayed:
 		return "DELAYED: rows go in later, and nobody is told their ids, as natively"
+	case rule.Packet:
+		return "last_insert_id: packet: the OK packet shows the first new id, LAST_INSERT_ID() does not"
 	case plan.Update && plan.Rows == 1:
 		return "the outcome decides " + lastID + ": the new id if the row went in, the old row's in the OK packet if it was updated"
 	case plan.Update, plan.Ignore && plan.Rows > 1:
 		return "the outcome decides " + lastID + ": when not all rows went in, the server is asked for the least of the new ids that is in the table"
 	case plan.Ignore:
 		return "the outcome decides " + lastID + ": the new id if the row went in, none if it was skipped"
-	case rule.Packet:
-		return "last_insert_id: packet: the OK packet shows the first new id, LAST_INSERT_ID() does not"
 	case plan.Plain:
 		return "LAST_INSERT_ID() is set once the rows are in, before the next statement that can read it"
 	}
