@@ -126,3 +126,26 @@ func TestInvisibleColumns(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherCounter writes to tables in which the server counts in a column of its own beside the rule's. The last insert
+// id is that of the rule's column.
+func TestOtherCounter(t *testing.T) {
+	const lastIsID = "SELECT LAST_INSERT_ID() = MIN(id), LAST_INSERT_ID() >= 1000 FROM counted WHERE a = 7"
+	scripts := []nameScript{
+		{"beside", "", []nameStep{
+			{text: "INSERT INTO counted (a) VALUES (7), (8)"}, {text: lastIsID, want: "1,1"},
+			{text: "INSERT INTO counted (a, parent) VALUES (9, LAST_INSERT_ID())"},
+			{text: "SELECT seq, id, a, parent FROM counted ORDER BY a", want: "1,id,7,NULL 2,id,8,NULL 3,id,9,id"},
+		}},
+		{"a failure", "", []nameStep{
+			{text: "INSERT INTO counted (a) VALUES (7)"}, {text: "INSERT INTO counted (a, u) VALUES (8, 1), (9, 1)", want: "!1062"}, {text: lastIsID, want: "1,1"},
+		}},
+	}
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			w := newNameWorld(t, server, "[{table: DB.counted, column: id, source: ids}]")
+			w.run(t, scripts, "DROP TABLE IF EXISTS counted",
+				"CREATE TABLE counted (id BIGINT PRIMARY KEY, a INT, seq BIGINT AUTO_INCREMENT UNIQUE, parent BIGINT, u INT UNIQUE)")
+		})
+	}
+}

@@ -17,12 +17,13 @@ import (
 // it shows what the session itself would see.
 func (s *session) describe(n need) error {
 	s.c.mu.Lock()
-	unseen := s.c.state.unseen
+	unseen, mode := s.c.state.unseen, s.c.state.mode
 	s.c.mu.Unlock()
 	f := &facts{name: tableName(n.table.Schema, n.table.Table), at: time.Now(), changes: s.l.tables.count()}
-	var err error
-	if f.table, err = s.columns("*", n.table); err == nil {
-		err = s.notVisible(f, n.table)
+	visible, err := s.columns("*", n.table)
+	if err == nil {
+		f.table = visible.table
+		err = s.notVisible(f, n.table, !visible.keyed && !mode.MariaDB && mode.Version >= 80030)
 	}
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		f.err = refused
@@ -38,22 +39,21 @@ func (s *session) describe(n need) error {
 
 // notVisible asks for the columns of rules that SELECT * does not show. A table
 // that does not have them either may be a view, whose columns are what it was
-// made with.
-func (s *session) notVisible(f *facts, t rewriter.Name) error {
+// made with. generated: the table may have MySQL's generated invisible primary
+// key, which counts by itself.
+func (s *session) notVisible(f *facts, t rewriter.Name, generated bool) error {
 	book, missing := s.l.ruleBook(), false
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
-		if f.table.Index(rule.Column) >= 0 {
-			continue
-		}
-		found, err := s.columns(string(quoteName(nil, []byte(rule.Column))), t)
-		if e, ok := errors.AsType[*mysql.MyError](err); ok && e.Code == mysql.ER_BAD_FIELD_ERROR {
-			missing = true
-			continue
-		}
+		found, err := s.invisible(f, t, rule.Column)
 		if err != nil {
 			return err
 		}
-		f.table.Invisible = append(f.table.Invisible, found.Columns...)
+		missing = missing || !found
+	}
+	if generated {
+		if _, err := s.invisible(f, t, "my_row_id"); err != nil {
+			return err
+		}
 	}
 	if !missing {
 		return nil
@@ -63,16 +63,33 @@ func (s *session) notVisible(f *facts, t rewriter.Name) error {
 	return err
 }
 
+// invisible asks for a column that is not known yet, and reports whether there
+// is one.
+func (s *session) invisible(f *facts, t rewriter.Name, column string) (bool, error) {
+	if _, _, ok := f.table.Column(column); ok {
+		return true, nil
+	}
+	found, err := s.columns(string(quoteName(nil, []byte(column))), t)
+	if e, ok := errors.AsType[*mysql.MyError](err); ok && e.Code == mysql.ER_BAD_FIELD_ERROR {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	f.table.Invisible = append(f.table.Invisible, found.table.Columns...)
+	return true, nil
+}
+
 // columns asks what SELECT list FROM a table shows, by a prepared statement
 // that is never executed.
-func (s *session) columns(list string, t rewriter.Name) (*rewriter.Table, error) {
+func (s *session) columns(list string, t rewriter.Name) (*described, error) {
 	payload := append([]byte{mysql.COM_STMT_PREPARE}, "SELECT "+list+" FROM "...)
 	packets, err := s.ask(wire.AppendPacket(nil, 0, appendTable(payload, t)), replyPrepare)
 	if err != nil {
 		return nil, err
 	}
-	table, id, err := s.c.readColumns(packets)
-	if _, refused := errors.AsType[*mysql.MyError](err); !refused && id != 0 {
+	d, err := s.c.readColumns(packets)
+	if id := d.statement; id != 0 {
 		if werr := s.write(wire.AppendPacket(nil, 0, []byte{mysql.COM_STMT_CLOSE, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})); werr != nil {
 			return nil, werr
 		}
@@ -80,7 +97,7 @@ func (s *session) columns(list string, t rewriter.Name) (*rewriter.Table, error)
 	if err != nil {
 		return nil, fmt.Errorf("columns of %s: %w", tableName(t.Schema, t.Table), err)
 	}
-	return table, nil
+	return &d, nil
 }
 
 // isView reports whether a table that can be read is a view. The definitions of
@@ -125,33 +142,42 @@ func tableName(schema, table []byte) string {
 	return b.String()
 }
 
+// described is what the reply to a PREPARE of a SELECT says.
+type described struct {
+	table     *rewriter.Table
+	keyed     bool   // some column belongs to a primary key
+	statement uint32 // to close; 0: none
+}
+
 // readColumns reads the reply to a PREPARE of a SELECT of columns.
-func (c *conversation) readColumns(packets []byte) (*rewriter.Table, uint32, error) {
+func (c *conversation) readColumns(packets []byte) (d described, err error) {
 	first, rest, err := nextPayload(packets)
 	if err != nil {
-		return nil, 0, err
+		return d, err
 	}
 	if first[0] == wire.ErrByte {
-		return nil, 0, serverError(first)
+		return d, serverError(first)
 	}
 	p, ok := wire.ParsePrepared(first)
 	if !ok || !p.Definitions {
-		return nil, 0, fmt.Errorf("server sent no column definitions (resultset_metadata=NONE?)")
+		return d, fmt.Errorf("server sent no column definitions (resultset_metadata=NONE?)")
 	}
+	d.statement = p.ID
 	extended := c.caps&wire.MariaDBExtendedMetadata != 0
 	t := &rewriter.Table{}
 	for len(t.Columns) < int(p.Columns) {
 		var payload []byte
 		if payload, rest, err = nextPayload(rest); err != nil {
-			return nil, p.ID, err
+			return d, err
 		}
 		col, ok := wire.ParseColumn(payload, extended)
 		if !ok {
-			return nil, p.ID, fmt.Errorf("column definition %d is malformed", len(t.Columns)+1)
+			return d, fmt.Errorf("column definition %d is malformed", len(t.Columns)+1)
 		}
 		if strings.IndexByte(col.Name, 0) >= 0 {
-			return nil, p.ID, errors.New("names arrive in a character set that is not understood; set character_set_results to utf8mb4")
+			return d, errors.New("names arrive in a character set that is not understood; set character_set_results to utf8mb4")
 		}
+		d.keyed = d.keyed || col.Flags&mysql.PRI_KEY_FLAG != 0
 		t.Columns = append(t.Columns, rewriter.Column{
 			Name:          col.Name,
 			AutoIncrement: col.Flags&mysql.AUTO_INCREMENT_FLAG != 0,
@@ -160,7 +186,8 @@ func (c *conversation) readColumns(packets []byte) (*rewriter.Table, uint32, err
 			Default:       col.Flags&mysql.NOT_NULL_FLAG == 0 || col.Flags&noDefaultValue == 0,
 		})
 	}
-	return t, p.ID, nil
+	d.table = t
+	return d, nil
 }
 
 // noDefaultValue is the flag of a column without DEFAULT and AUTO_INCREMENT.

@@ -118,7 +118,8 @@ func TestReadColumns(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var c conversation
-		got, id, err := c.readColumns(tt.in)
+		d, err := c.readColumns(tt.in)
+		got, id := d.table, d.statement
 		if diff := cmp.Diff(tt.want, got); diff != "" || id != tt.id || !says(err, tt.wantErr) {
 			t.Errorf("%s: statement %d, error %v; want %d, %q; columns (-want +got):\n%s", tt.name, id, err, tt.id, tt.wantErr, diff)
 		}
@@ -150,8 +151,8 @@ func TestReadColumnFlags(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var c conversation
-		got, _, err := c.readColumns(frames([]byte("\x00\x07\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00"), columnPayload("id", tt.in)))
-		if err != nil || got.Columns[0].Text != tt.text || got.Columns[0].Default != tt.byItself {
+		d, err := c.readColumns(frames([]byte("\x00\x07\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00"), columnPayload("id", tt.in)))
+		if got := d.table; err != nil || got.Columns[0].Text != tt.text || got.Columns[0].Default != tt.byItself || d.keyed != strings.Contains(tt.name, "KEY") {
 			t.Errorf("%s: %+v, %v; want text %v, default %v", tt.name, got, err, tt.text, tt.byItself)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Read reads an INSERT or REPLACE. A statement that cannot be read without the table's facts gives ErrNeedTable, one with
@@ -82,6 +83,7 @@ func (r *planReader) read(rules []*Rule) error {
 			return err
 		}
 	}
+	r.plan.Plain = r.plan.Plain || r.table != nil && (r.counts(r.table.Columns, rules) || r.counts(r.table.Invisible, rules))
 	t, err := r.names()
 	if err != nil {
 		return err
@@ -90,6 +92,18 @@ func (r *planReader) read(rules []*Rule) error {
 		return err
 	}
 	return r.decide()
+}
+
+// counts reports whether the server itself counts in one of the columns, one that no rule names: it would report and
+// remember that number, whatever LAST_INSERT_ID(first) says.
+func (r *planReader) counts(columns []Column, rules []*Rule) bool {
+	for i := range columns {
+		named := func(rule *Rule) bool { return equalFold(rule.Column, columns[i].Name) }
+		if columns[i].AutoIncrement && !slices.ContainsFunc(rules, named) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *planReader) slot(rule *Rule) error {
