@@ -295,8 +295,10 @@ func TestExpressionsAnswered(t *testing.T) {
 		{"INSERT INTO t(id) VALUES (-@x)", []Value{{Number: 1<<64 - 9, Known: true}}, "INSERT INTO t(id) VALUES (-@x)", Filled{Explicit: 1, Last: 1<<64 - 9, HasLast: true}},
 		{"INSERT INTO t(id) VALUES (@x)", []Value{{}}, "INSERT INTO t(id) VALUES (@x)", Filled{Explicit: 1, GreatestUnknown: true}},
 		{
-			"INSERT INTO t(id,a) VALUES (0.0 , 1),(NULL,2),('00',3),(4+4,4)", []Value{{Generate: true}, {Generate: true}, {Number: 8, Known: true}},
-			"INSERT INTO t(id,a) VALUES (77 , 1),(78,2),(79,3),(4+4,4)", Filled{Generated: 3, Explicit: 1, Last: 8, HasLast: true, Greatest: 8},
+			"INSERT INTO t(id,a) VALUES (0.0 , 1),(NULL,2),('00',3),(4+4,4)",
+			[]Value{{Generate: true}, {Generate: true}, {Number: 8, Known: true}},
+			"INSERT INTO t(id,a) VALUES (77 , 1),(78,2),(79,3),(4+4,4)",
+			Filled{Generated: 3, Explicit: 1, Last: 8, HasLast: true, Greatest: 8},
 		},
 		{"INSERT INTO t SET id=-0, a=LAST_INSERT_ID()", []Value{{Generate: true}}, "INSERT INTO t SET id=77, a=LAST_INSERT_ID()", Filled{Generated: 1}},
 		{"INSERT INTO t SET id=(0), a=id", []Value{{Generate: true}}, "INSERT INTO t SET  a=id,`id`=77", Filled{Generated: 1}},
@@ -304,8 +306,10 @@ func TestExpressionsAnswered(t *testing.T) {
 		{"INSERT INTO t(id,a) VALUES (@x,@x:=1)", []Value{{Generate: true}}, "error: expression for a generated column in a statement that sets what it reads", Filled{}},
 		{"INSERT INTO t(id,a) VALUES (LAST_INSERT_ID(),LAST_INSERT_ID(5))", []Value{{Generate: true}}, "error: expression for a generated column in a statement that sets what it reads", Filled{}},
 		{
-			"INSERT INTO t(id,a) VALUES (@x,5) ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id), a=@x:=1", []Value{{Generate: true}},
-			"INSERT INTO t(id,a) VALUES (77,5) ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id), a=@x:=1", Filled{Generated: 1},
+			"INSERT INTO t(id,a) VALUES (@x,5) ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id), a=@x:=1",
+			[]Value{{Generate: true}},
+			"INSERT INTO t(id,a) VALUES (77,5) ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id), a=@x:=1",
+			Filled{Generated: 1},
 		},
 		{"INSERT INTO t(id) VALUES (@x),(@y)", []Value{{Generate: true}}, "error: " + ErrNeedValues.Error(), Filled{}},
 	}

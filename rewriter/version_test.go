@@ -5,7 +5,6 @@ import "testing"
 // Versions of comments were tried on both servers: MariaDB 10.11.19 and MySQL 9.7.4.
 func TestVersionComments(t *testing.T) {
 	maria, mysql := Mode{MariaDB: true, Version: 101119}, Mode{Version: 90704}
-	const one, two = "INSERT INTO t (a) VALUES (1)", "INSERT INTO t (a ,b) VALUES (1 ,2)"
 	tests := []struct {
 		comment      string // /*..*/ in the text below
 		maria, mysql bool   // the inside runs
