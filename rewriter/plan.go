@@ -72,7 +72,8 @@ type Plan struct {
 	carried uint64 // the id of that tuple
 	shape   uint64 // of all but the tuples
 	tuples  []shaped
-	last    Span // the last tuple
+	last    Span   // the last tuple
+	foreign []Span // clauses that one of the two servers alone has: row alias, RETURNING
 }
 
 // Filled is what a plan does to one column.
@@ -116,7 +117,7 @@ const maxColumns = 16
 func (p *Plan) reset() {
 	*p = Plan{
 		Columns: p.Columns[:0], Questions: p.Questions[:0], slots: p.slots[:0], order: p.order[:0], behind: p.behind[:0], names: p.names[:0],
-		asked: p.asked[:0], edits: p.edits[:0], moves: p.moves[:0], texts: p.texts[:0], buffer: p.buffer[:0], tuples: p.tuples[:0],
+		asked: p.asked[:0], edits: p.edits[:0], moves: p.moves[:0], texts: p.texts[:0], buffer: p.buffer[:0], tuples: p.tuples[:0], foreign: p.foreign[:0],
 	}
 }
 

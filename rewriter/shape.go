@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"math/bits"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -138,10 +139,11 @@ func (p *Plan) Shapes(dst []uint64) []uint64 {
 	return dst
 }
 
-// Reduce returns a short statement of the same shapes as s, which p has read: without comments, with one tuple of each shape
-// and the last, with short literals, and in UTF-8. Its names are those of s, but for those in another character set.
+// Reduce returns a short statement that stands for s, which p has read: without comments, with one tuple of each shape and the
+// last, with short literals, in UTF-8, and without the clauses that only one of the servers has: row alias and RETURNING. Its
+// names are those of s, but for those in another character set.
 func (p *Plan) Reduce(s *Statement) *Statement {
-	r := reducer{scanner: scanner{text: s.Text, mode: s.Mode, version: versionRefuse}}
+	r := reducer{scanner: scanner{text: s.Text, mode: s.Mode, version: versionRefuse}, leave: p.foreign}
 	short := &Statement{Mode: s.Mode, Rules: s.Rules, Table: s.Table}
 	if len(p.tuples) == 0 {
 		r.take(Span{End: len(s.Text)})
@@ -174,6 +176,7 @@ func (p *Plan) Reduce(s *Statement) *Statement {
 // reducer writes tokens again.
 type reducer struct {
 	scanner
+	leave    []Span // what is not written
 	out      []byte
 	literals int
 	end      int // of the last token taken
@@ -185,6 +188,9 @@ func (r *reducer) take(span Span) {
 		t := r.next()
 		if t.kind == tokEnd || t.kind == tokBad || t.start >= span.End {
 			return
+		}
+		if slices.ContainsFunc(r.leave, func(s Span) bool { return t.start >= s.Start && t.start < s.End }) {
+			continue
 		}
 		if t.start > r.end || r.punct(t, '-') && bytes.HasSuffix(r.out, []byte("-")) { // two of them could begin a comment
 			r.out = append(r.out, ' ')

@@ -4,20 +4,22 @@ import "strconv"
 
 // tail reads what follows the rows, beginning with t.
 func (r *planReader) tail(t token) (err error) {
-	if r.isWord(t, "as") && !r.replace {
+	if start := t.start; r.isWord(t, "as") && !r.replace {
 		if t, err = r.rowAlias(); err != nil {
 			return err
 		}
+		r.plan.foreign = append(r.plan.foreign, Span{Start: start, End: t.start})
 	}
 	if r.isWord(t, "on") && !r.replace {
 		if t, err = r.update(); err != nil {
 			return err
 		}
 	}
-	if r.isWord(t, "returning") {
+	if start := t.start; r.isWord(t, "returning") {
 		if t, err = r.returning(); err != nil {
 			return err
 		}
+		r.plan.foreign = append(r.plan.foreign, Span{Start: start, End: t.start})
 	}
 	if t.kind != tokEnd && !r.punct(t, ';') {
 		return r.unexpected(t)

@@ -295,16 +295,15 @@ func (c *comparison) generates(x ast.ExprNode, rule *rewriter.Rule) chance {
 			return zero
 		}
 	case *driver.ValueExpr:
-		switch text := restore(x); {
+		text, integer := restore(x), x.Kind() == driver.KindInt64 || x.Kind() == driver.KindUint64
+		switch {
 		case text == "NULL":
 			return always
-		case text == "0":
-			return zero
-		case x.Kind() == driver.KindString && x.GetString() == "0" && other == never:
-			return zero
 		case text == "TRUE", text == "FALSE":
 			return other
-		case x.Kind() == driver.KindInt64, x.Kind() == driver.KindUint64:
+		case integer && text == "0", x.Kind() == driver.KindString && x.GetString() == "0" && other == never:
+			return zero
+		case integer:
 			return never
 		}
 	}

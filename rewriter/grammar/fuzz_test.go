@@ -153,7 +153,7 @@ func checkReduced(t *testing.T, s *rewriter.Statement, p *rewriter.Plan, read bo
 	if err := q.Read(short); err != nil {
 		t.Fatalf("%v\n %q\n reduced %q", err, s.Text, short.Text)
 	}
-	if a, b := p.Shapes(nil), q.Shapes(nil); len(a) != len(b) || !slices.Equal(a, b) && !renamed(s) {
+	if a, b := p.Shapes(nil), q.Shapes(nil); len(a) != len(b) || read && !slices.Equal(a, b) && !renamed(s) {
 		t.Fatalf("shapes %x and %x\n %q\n reduced %q", a, b, s.Text, short.Text)
 	}
 	err := compareWhole(short, &q)

@@ -191,9 +191,12 @@ func TestReaderTrustsShapes(t *testing.T) {
 	check("INSERT INTO u (a,id) VALUES (1,NULL)", 7, 0, 0)
 	check("INSERT INTO u (a,id) VALUES (1,0)", 7, 0, 0)
 	check("INSERT INTO u (a,id) VALUES (1,7)", 8, 0, 0)
-	check("INSERT INTO u (a) VALUES (1) RETURNING a", 8, 1, 0)
-	check("INSERT INTO u (a) VALUES (2) RETURNING a", 8, 1, 0)
-	check("INSERT INTO u (a) VALUES ('"+strings.Repeat("long ", 10000)+"')", 9, 1, 0)
+	check("INSERT INTO u (a) VALUES (1) RETURNING a", 9, 0, 0)
+	check("INSERT INTO u (a) VALUES (2) RETURNING a", 9, 0, 0)
+	check("INSERT INTO u (a) VALUES (2) AS n(x) ON DUPLICATE KEY UPDATE a=x", 10, 0, 0)
+	check("INSERT INTO u (a) VALUES (1 MEMBER OF)", 10, 1, 0)
+	check("INSERT INTO u (a) VALUES (2 MEMBER OF)", 10, 1, 0)
+	check("INSERT INTO u (a) VALUES ('"+strings.Repeat("long ", 10000)+"')", 11, 1, 0)
 }
 
 func TestReaderRefusesWhatDiffers(t *testing.T) {
@@ -217,6 +220,8 @@ func TestReduce(t *testing.T) {
 		{"INSERT INTO t (a) VALUES ('" + strings.Repeat("x", 100) + "')", "INSERT INTO t (a) VALUES ('s1')"},
 		{"INSERT INTO t (a) VALUES (x'" + strings.Repeat("41", 100) + "')", "INSERT INTO t (a) VALUES (x'1010')"},
 		{"INSERT INTO t (a) VALUES ('é\\'')", "INSERT INTO t (a) VALUES ('s1')"},
+		{"INSERT INTO t (a) VALUES (1) AS n(x) ON DUPLICATE KEY UPDATE a=n.x", "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a=n.x"},
+		{"INSERT INTO t (a) VALUES (1) /* x */ RETURNING id AS x;", "INSERT INTO t (a) VALUES (1) ;"},
 		{"INSERT INTO t SET a=/**/1 -- x", "INSERT INTO t SET a= 1"},
 	} {
 		s, p := read(t, tt.in)
