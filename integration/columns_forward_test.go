@@ -42,6 +42,9 @@ var forwardScripts = []nameScript{
 	{"strict in a function alone", "", []nameStep{
 		{text: "SET sql_mode=''"}, {text: "SELECT strictly()", want: "1"}, {text: "INSERT INTO bare (a) SELECT 7", want: "!1235", says: "store 0"}, {text: "SELECT id, a FROM bare"},
 	}},
+	{"not strict in a procedure alone", "", []nameStep{
+		{text: "CALL loosely()"}, {text: "INSERT INTO bare (a) SELECT 7", want: "!1364"}, {text: "SELECT id, a FROM bare"},
+	}},
 	{"IGNORE", "", []nameStep{
 		{text: "INSERT IGNORE INTO bare (a) SELECT 7", want: "!1235", says: "IGNORE"}, {text: "SELECT id, a FROM bare"},
 	}},
@@ -75,7 +78,8 @@ func TestForwardStoresNoZero(t *testing.T) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			const rule = ", column: id, source: ids, unsupported: forward}"
 			w := newNameWorld(t, server, "[{table: DB.bare"+rule+", {table: DB.byitself"+rule+", {table: DB.counted"+rule+"]",
-				"CREATE FUNCTION strictly() RETURNS INT DETERMINISTIC BEGIN SET sql_mode='STRICT_ALL_TABLES'; RETURN 1; END")
+				"CREATE FUNCTION strictly() RETURNS INT DETERMINISTIC BEGIN SET sql_mode='STRICT_ALL_TABLES'; RETURN 1; END",
+				"CREATE PROCEDURE loosely() BEGIN SET sql_mode=''; DO 1; END")
 			if err := os.WriteFile(filepath.Join(server.Dir, "f"), []byte("7\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -11,19 +11,30 @@ import (
 // caseScripts run where names compare without regard to case. The rule is for Shop.Orders.
 var caseScripts = []nameScript{
 	{"a temporary table, before anything else", "", []nameStep{
-		{text: "CREATE TEMPORARY TABLE ORDERS (x INT, a INT)"}, {text: insertOrder}, {text: "SELECT x, a FROM Orders", want: "NULL,7"},
-		{text: "DROP TEMPORARY TABLE oRDERS"}, {text: insertOrder}, {text: readOrders, want: "id,7"},
+		{text: "CREATE TEMPORARY TABLE ORDERS (x INT, a INT)"},
+		{text: insertOrder},
+		{text: "SELECT x, a FROM Orders", want: "NULL,7"},
+		{text: "DROP TEMPORARY TABLE oRDERS"},
+		{text: insertOrder},
+		{text: readOrders, want: "id,7"},
 	}},
 	{"a temporary table of the schema in another case", "", []nameStep{
-		{text: "CREATE TEMPORARY TABLE SHOP.orders (x INT, a INT)"}, {text: insertOrder}, {text: "INSERT INTO shop.ORDERS (a) VALUES (8)"},
+		{text: "CREATE TEMPORARY TABLE SHOP.orders (x INT, a INT)"},
+		{text: insertOrder},
+		{text: "INSERT INTO shop.ORDERS (a) VALUES (8)"},
 		{text: "SELECT x, a FROM Orders ORDER BY a", want: "NULL,7 NULL,8"},
 	}},
 	{"as the rule", "", []nameStep{{text: "INSERT INTO Shop.Orders (a) VALUES (7)"}, {text: readOrders, want: "id,7"}}},
 	{"in capitals", "", []nameStep{{text: "INSERT INTO SHOP.ORDERS (A) VALUES (7), (8)"}, {text: readOrders + " ORDER BY a", want: "id,7 id,8"}}},
 	{"in small letters, without a list", "", []nameStep{{text: "insert into orders values (null, 7)"}, {text: readOrders, want: "id,7"}}},
 	{"USE in capitals", "", []nameStep{
-		{text: "USE INFORMATION_SCHEMA"}, {text: "USE SHOP"}, {text: insertOrder}, {text: readOrders, want: "id,7"},
-		{text: "SCHEMA sHOP"}, {text: insertOrder}, {text: readOrders, want: "id,7 id,7"},
+		{text: "USE INFORMATION_SCHEMA"},
+		{text: "USE SHOP"},
+		{text: insertOrder},
+		{text: readOrders, want: "id,7"},
+		{text: "SCHEMA sHOP"},
+		{text: insertOrder},
+		{text: readOrders, want: "id,7 id,7"},
 	}},
 	{"a view without the column", "", []nameStep{
 		{text: "INSERT INTO V_SHORT (a) VALUES (7)", want: "!1235", says: "view"}, {text: "INSERT INTO v_Table (a) VALUES (7)"}, {text: readOrders},

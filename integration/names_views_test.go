@@ -133,7 +133,8 @@ func TestOtherCounter(t *testing.T) {
 	const lastIsID = "SELECT LAST_INSERT_ID() = MIN(id), LAST_INSERT_ID() >= 1000 FROM counted WHERE a = 7"
 	scripts := []nameScript{
 		{"beside", "", []nameStep{
-			{text: "INSERT INTO counted (a) VALUES (7), (8)"}, {text: lastIsID, want: "1,1"},
+			{text: "INSERT INTO counted (a) VALUES (7), (8)"},
+			{text: lastIsID, want: "1,1"},
 			{text: "INSERT INTO counted (a, parent) VALUES (9, LAST_INSERT_ID())"},
 			{text: "SELECT seq, id, a, parent FROM counted ORDER BY a", want: "1,id,7,NULL 2,id,8,NULL 3,id,9,id"},
 		}},

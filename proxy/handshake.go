@@ -56,7 +56,7 @@ func (s *session) handshake() error {
 		if payload, seq, err = s.startTLS(payload, seq, caps); err != nil {
 			return err
 		}
-		if response, err = wire.ParseResponse(payload, caps); err != nil {
+		if _, err = wire.ParseResponse(payload, caps); err != nil {
 			return s.refuse(errHandshake(err), seq, offered)
 		}
 	} else if s.l.UpstreamTLSMode == Required {
