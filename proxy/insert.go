@@ -35,7 +35,8 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 		return false, err
 	}
 	p := st.newPart()
-	p.result, p.span = i, st.spans[i]
+	p.result, p.span, p.head = i, st.spans[i], head
+	p.text = st.text[p.span.Start:p.span.End]
 	p.name = rewriter.Name{Schema: schemaOf(head.Target, cx), Table: head.Target.Table}
 	err = d.facts(st, p, rules, cx)
 	if e, ok := errors.AsType[*mysql.MyError](err); ok && rules[0].Observe {
@@ -54,9 +55,9 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 	case st.prefix[0] == mysql.COM_STMT_PREPARE:
 		form = "prepared INSERT"
 	default:
-		return d.plan(st, p, head, cx)
+		return d.plan(st, p, cx)
 	}
-	return false, d.unfilled(st.text[p.span.Start:p.span.End], p, head, form, cx)
+	return false, d.unfilled(p, form, cx)
 }
 
 // facts finds the columns of the rules in what is known of the table. A part
@@ -105,19 +106,19 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 }
 
 // plan reads the INSERT and adds it to the parts of st.
-func (d *decider) plan(st *statement, p *part, head rewriter.Head, cx *reading) (edited bool, err error) {
+func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err error) {
 	if d.observed(st, p, cx) {
 		return false, nil
 	}
 	plan := &st.plans[len(st.parts)]
 	read := &st.reading
-	*read = rewriter.Statement{Text: st.text[p.span.Start:p.span.End], Mode: cx.mode, Rules: p.rules, Table: p.facts.table}
+	*read = rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.table}
 	if len(st.spans) == 1 {
 		read.Values = st.values
 	}
 	err = plan.Read(read)
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
-		return false, d.unfilled(read.Text, p, head, form.Form, cx)
+		return false, d.unfilled(p, form.Form, cx)
 	}
 	switch {
 	case errors.Is(err, rewriter.ErrNeedValues):
@@ -134,7 +135,7 @@ func (d *decider) plan(st *statement, p *part, head rewriter.Head, cx *reading) 
 	}
 	if d.second != nil {
 		if err := d.second.Check(read, plan); err != nil {
-			return false, d.unfilled(read.Text, p, head, "what two readers read differently: "+err.Error(), cx)
+			return false, d.unfilled(p, "what two readers read differently: "+err.Error(), cx)
 		}
 	}
 	if err := d.admissible(p, plan); err != nil {
@@ -164,7 +165,7 @@ func (d *decider) observed(st *statement, p *part, cx *reading) bool {
 func (d *decider) would(st *statement, p *part, i int, cx *reading) string {
 	var plan rewriter.Plan
 	err := plan.Read(&rewriter.Statement{
-		Text: st.text[p.span.Start:p.span.End], Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.table,
+		Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.table,
 	})
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
 	switch {

@@ -9,7 +9,7 @@ import (
 
 // unfilled answers for an INSERT into the part's table that is not filled: an
 // error, or nil when it goes as it is.
-func (d *decider) unfilled(sql []byte, p *part, head rewriter.Head, form string, cx *reading) error {
+func (d *decider) unfilled(p *part, form string, cx *reading) error {
 	forwarded := false
 	for i, rule := range p.rules {
 		if rule.Observe {
@@ -20,7 +20,7 @@ func (d *decider) unfilled(sql []byte, p *part, head rewriter.Head, form string,
 			d.stats.Refused.Add(1)
 			return errUnsupported(rule, p.name, form)
 		}
-		why, ask := cx.snap.storesZero(p.columns[i], head, sql)
+		why, ask := cx.snap.storesZero(p.columns[i], p.head, p.text)
 		if ask {
 			return lacks(needProbe)
 		}
@@ -47,13 +47,13 @@ func (d *decider) hidden(st *statement, head rewriter.Head, sql []byte, cx *read
 		if rules == nil {
 			continue
 		}
-		p := part{name: rewriter.Name{Schema: schemaOf(t, cx), Table: t.Table}, rules: rules}
+		p := part{head: head, text: sql, name: rewriter.Name{Schema: schemaOf(t, cx), Table: t.Table}, rules: rules}
 		if slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return r.Forward && !r.Observe }) {
 			p.rules = nil
 			err = d.facts(st, &p, rules, cx)
 		}
 		if err == nil {
-			err = d.unfilled(sql, &p, head, hiddenForm(head.Kind), cx)
+			err = d.unfilled(&p, hiddenForm(head.Kind), cx)
 		}
 		if err != nil {
 			return err

@@ -56,6 +56,8 @@ type statement struct {
 type part struct {
 	result  int
 	span    rewriter.Span
+	head    rewriter.Head
+	text    []byte        // of the span
 	name    rewriter.Name // with its schema
 	rules   []*rewriter.Rule
 	facts   *facts
