@@ -9,6 +9,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/rewriter"
+	"idproxy/rewriter/grammar"
 )
 
 // maxExplained bounds a statement read from standard input, in bytes.
@@ -43,7 +44,7 @@ func explain(ctx context.Context, args []string, std streams) error {
 	if err != nil {
 		return err
 	}
-	e := &explainer{out: std.out, schema: []byte(*schema), rules: rewriter.NewRules(rulesOf(cfg, cfg.Listeners[0].Name))}
+	e := &explainer{second: grammar.New(knownShapes), out: std.out, schema: []byte(*schema), rules: rewriter.NewRules(rulesOf(cfg, cfg.Listeners[0].Name))}
 	if *online {
 		u, err := openUpstream(&cfg.Listeners[0])
 		if err != nil {
@@ -70,6 +71,7 @@ type explainer struct {
 	describe func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) // nil: offline
 	next     uint64                                                                      // id shown last
 	refused  bool
+	second   *grammar.Reader
 }
 
 func (e *explainer) explain(text []byte) error {

@@ -105,6 +105,8 @@ func (e *explainer) read(st *rewriter.Statement) {
 		e.say(st.Text, "forwarded unchanged: the server refuses it as it stands")
 	case err != nil:
 		e.refuse(st.Text, rule, notFilled(err.Error()))
+	case e.second != nil && e.second.Check(st, &plan) != nil:
+		e.refuse(st.Text, rule, "not understood: two readers read it differently")
 	default:
 		e.filled(st, &plan)
 	}
