@@ -249,6 +249,20 @@ func TestTablesCache(t *testing.T) {
 	})
 }
 
+// New rules may name columns that were not asked for.
+func TestNewRulesForgetTables(t *testing.T) {
+	srv := New(Config{Listeners: []Listener{{Name: "a"}}}, &Settings{})
+	tb := srv.listeners[0].tables
+	tb.put("k", &facts{at: time.Now(), changes: tb.count()})
+	if tb.get([]byte("k")) == nil {
+		t.Fatal("facts are not kept")
+	}
+	srv.Set(&Settings{})
+	if tb.get([]byte("k")) != nil {
+		t.Error("facts are kept under new rules")
+	}
+}
+
 func TestLearnProbe(t *testing.T) {
 	row := func(values ...string) (r [][]byte) {
 		for _, v := range values {
