@@ -77,8 +77,11 @@ func compare(s *rewriter.Statement, p *rewriter.Plan) error {
 const maxReduced = 1 << 20
 
 // plainText reports whether TiDB's parser takes the text as the server does but for its grammar: it reads UTF-8 alone, runs
-// version comments of any version, and has some of its own.
+// version comments of any version, has some of its own, and takes MySQL's dollar quotes for names.
 func plainText(s *rewriter.Statement) bool {
+	if !s.Mode.MariaDB && bytes.Count(s.Text, []byte("$")) > 1 {
+		return false
+	}
 	for _, c := range [...]string{"/*!", "/*M!", "/*T!"} {
 		if bytes.Contains(s.Text, []byte(c)) {
 			return false
