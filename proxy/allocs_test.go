@@ -43,7 +43,7 @@ func TestAllocations(t *testing.T) {
 				p.ids = append(p.ids, make([]uint64, plan.Rows))
 			}
 			p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
-			x.st.jobs().inserts = append(make([]expect, 0, 1), p.expect(plan))
+			x.st.jobs().inserts = append(make([]expect, 0, 1), p.expect(plan, false))
 			x.st.rewrite()
 		}
 		run()

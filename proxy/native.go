@@ -19,6 +19,8 @@ type expect struct {
 	explicit    uint64 // the id of the last row, when the application gave it
 	hasExplicit bool
 
+	ignore    bool // IGNORE: what an update did is not in the OK packet's text
+	foundRows bool // CLIENT_FOUND_ROWS: rows found and left as they were count as affected
 	returning bool // the rows come back, and no OK packet with an insert id
 	packet    bool // last_insert_id: packet: LAST_INSERT_ID() is not looked after
 	askable   bool // askStored can be asked
@@ -87,11 +89,10 @@ func (e *expect) failed() lastEffect {
 	return lastKept
 }
 
-// succeeded is what an OK packet says. payload is the whole of it; foundRows is
-// CLIENT_FOUND_ROWS, which counts rows that were found and left as they were.
+// succeeded is what an OK packet says; payload is the whole of it.
 //
 // The rules were measured on MariaDB 10.11 and MySQL 9.7, see docs/semantics.md.
-func (e *expect) succeeded(ok *wire.OK, payload []byte, foundRows bool) native {
+func (e *expect) succeeded(ok *wire.OK, payload []byte) native {
 	n := native{insertID: ok.InsertID}
 	affected, rows := ok.AffectedRows, uint64(e.rows)
 	switch {
@@ -100,7 +101,7 @@ func (e *expect) succeeded(ok *wire.OK, payload []byte, foundRows bool) native {
 	case e.form == formDelayed:
 		n.insertID = 0
 	case e.form == formUpdate || e.form == formOwnUpdate:
-		n = e.updated(ok, payload, foundRows)
+		n = e.updated(ok, payload)
 	case affected == 0:
 		n.insertID = 0
 	case e.form == formIgnore && affected < rows && e.generated > 0 && e.askable:
@@ -128,15 +129,15 @@ func (e *expect) inserted() native {
 }
 
 // updated is what an OK packet to INSERT ... ON DUPLICATE KEY UPDATE says.
-func (e *expect) updated(ok *wire.OK, payload []byte, foundRows bool) native {
+func (e *expect) updated(ok *wire.OK, payload []byte) native {
 	if e.rows > 1 {
-		return e.updatedRows(ok, payload, foundRows)
+		return e.updatedRows(ok, payload)
 	}
 	// The function names the row that was there. An inserted row does not call
 	// it; a column with AUTO_INCREMENT shows the id it was given.
 	fresh := ok.InsertID == 0 || e.generated > 0 && ok.InsertID == e.first || e.generated == 0 && ok.InsertID == e.explicit
 	switch {
-	case ok.AffectedRows == 1 && (fresh || !foundRows):
+	case ok.AffectedRows == 1 && (fresh || !e.foundRows):
 		return e.inserted()
 	case ok.AffectedRows == 2 && ok.InsertID == 0: // a trigger took it away
 		return native{ask: askFunction}
@@ -147,17 +148,17 @@ func (e *expect) updated(ok *wire.OK, payload []byte, foundRows bool) native {
 }
 
 // updatedRows is updated for several rows.
-func (e *expect) updatedRows(ok *wire.OK, payload []byte, foundRows bool) native {
+func (e *expect) updatedRows(ok *wire.OK, payload []byte) native {
 	// Each row updated counts twice, and one left as it was not at all, so the
 	// sum alone does not tell.
-	all := ok.AffectedRows == uint64(e.rows) && !foundRows && bytes.Contains(payload, []byte("Duplicates: 0 "))
+	all := ok.AffectedRows == uint64(e.rows) && !e.foundRows && !e.ignore && bytes.Contains(payload, []byte("Duplicates: 0 "))
 	switch {
 	case all:
 		return e.inserted()
 	case e.askable && ok.AffectedRows > 0:
 		return native{ask: askStored}
 	}
-	return e.noneStored(ok, payload)
+	return e.noneStored(ok)
 }
 
 // left is what is shown when no row went in.
@@ -171,9 +172,9 @@ func (e *expect) left(insertID uint64) native {
 
 // noneStored is what an OK packet says once it is known that no row of the
 // statement is in the table.
-func (e *expect) noneStored(ok *wire.OK, payload []byte) native {
+func (e *expect) noneStored(ok *wire.OK) native {
 	switch {
-	case e.form == formUpdate && (ok.AffectedRows == 0 || bytes.Contains(payload, []byte("Duplicates: 0 "))): // found, and left as they were
+	case e.form == formUpdate && (ok.AffectedRows == 0 || e.foundRows && ok.AffectedRows == uint64(e.rows)): // all left as they were
 		return e.left(0)
 	case e.form != formIgnore:
 		return e.left(ok.InsertID)
@@ -185,16 +186,17 @@ func (e *expect) noneStored(ok *wire.OK, payload []byte) native {
 
 // answered is what the OK packet says together with the answer to the question
 // it left: nil when there is no such id.
-func (e *expect) answered(ask question, payload []byte, id *uint64) native {
-	ok, _ := wire.ParseOK(payload, 0)
+func (e *expect) answered(ask question, ok *wire.OK, id *uint64) native {
 	var n native
 	switch {
 	case id == nil:
-		n = e.noneStored(&ok, payload)
+		n = e.noneStored(ok)
 	case ask == askStored && e.generated > 0 && e.first <= *id && *id <= e.last:
 		n = native{insertID: *id, last: lastMustBe, lastID: *id}
 	case e.form == formIgnore:
 		n = native{insertID: *id}
+	case e.form == formOwnUpdate && ask == askStored && ok.InsertID != 0: // what the application says wins over an explicit id
+		n = e.left(ok.InsertID)
 	default:
 		n = e.left(*id)
 	}

@@ -61,7 +61,8 @@ func TestNative(t *testing.T) {
 	for _, tt := range tests {
 		payload := append(okPayload(tt.affected, tt.insertID, 2), tt.info...)
 		ok, valid := wire.ParseOK(payload, 0)
-		if got := tt.e.succeeded(&ok, payload, tt.found); !valid || got != tt.want {
+		tt.e.foundRows = tt.found
+		if got := tt.e.succeeded(&ok, payload); !valid || got != tt.want {
 			t.Errorf("%s: %+v; want %+v", tt.name, got, tt.want)
 		}
 	}
@@ -73,6 +74,9 @@ func TestNativeAnswered(t *testing.T) {
 	ignore := expect{form: formIgnore, rows: 3, generated: 2, first: 77, last: 78, explicit: 600, hasExplicit: true, askable: true}
 	update := expect{form: formUpdate, rows: 3, generated: 3, first: 77, last: 79, askable: true}
 	mixed := expect{form: formUpdate, rows: 3, generated: 1, first: 77, last: 77, explicit: 600, hasExplicit: true, askable: true}
+	found, own := update, update
+	found.foundRows, own.form = true, formOwnUpdate
+	own.hasExplicit, own.explicit = true, 600
 	packet := update
 	packet.packet = true
 	tests := []struct {
@@ -81,21 +85,22 @@ func TestNativeAnswered(t *testing.T) {
 		ask      question
 		id       *uint64
 		affected uint64
-		info     string
 		want     native
 	}{
-		{"IGNORE, the second went in", ignore, askStored, &seventyEight, 1, "", native{insertID: 78, last: lastMustBe, lastID: 78}},
-		{"IGNORE, only the explicit one did", ignore, askStored, nil, 1, "", native{insertID: 600}},
-		{"ODKU, the second went in", update, askStored, &seventyEight, 5, "", native{insertID: 78, last: lastMustBe, lastID: 78}},
-		{"ODKU, none went in", update, askStored, nil, 6, "", native{insertID: 50, last: lastMustStay}},
-		{"ODKU, what a trigger hid", update, askFunction, &fifty, 2, "", native{insertID: 50, last: lastMustStay}},
-		{"ODKU, all found and left", update, askStored, nil, 3, "Records: 3  Duplicates: 0  Warnings: 0", native{last: lastMustStay}},
-		{"ODKU, the last row brought its id", mixed, askStored, &sixHundred, 3, "", native{insertID: 600, last: lastMustStay}},
-		{"packet", packet, askStored, &seventyEight, 5, "", native{insertID: 78, last: lastUnknown, lastID: 78}},
+		{"IGNORE, the second went in", ignore, askStored, &seventyEight, 1, native{insertID: 78, last: lastMustBe, lastID: 78}},
+		{"IGNORE, only the explicit one did", ignore, askStored, nil, 1, native{insertID: 600}},
+		{"ODKU, the second went in", update, askStored, &seventyEight, 5, native{insertID: 78, last: lastMustBe, lastID: 78}},
+		{"ODKU, none went in", update, askStored, nil, 6, native{insertID: 50, last: lastMustStay}},
+		{"ODKU, what a trigger hid", update, askFunction, &fifty, 2, native{insertID: 50, last: lastMustStay}},
+		{"ODKU, all found and left", found, askStored, nil, 3, native{last: lastMustStay}},
+		{"ODKU, the last row brought its id", mixed, askStored, &sixHundred, 3, native{insertID: 600, last: lastMustStay}},
+		{"ODKU, some found and left", found, askStored, nil, 4, native{insertID: 50, last: lastMustStay}},
+		{"own ODKU, the last row brought its id", own, askStored, &sixHundred, 3, native{insertID: 50, last: lastUnknown}},
+		{"packet", packet, askStored, &seventyEight, 5, native{insertID: 78, last: lastUnknown, lastID: 78}},
 	}
 	for _, tt := range tests {
-		payload := append(okPayload(tt.affected, 50, 2), tt.info...)
-		if got := tt.e.answered(tt.ask, payload, tt.id); got != tt.want {
+		ok := wire.OK{AffectedRows: tt.affected, InsertID: 50}
+		if got := tt.e.answered(tt.ask, &ok, tt.id); got != tt.want {
 			t.Errorf("%s: %+v; want %+v", tt.name, got, tt.want)
 		}
 	}

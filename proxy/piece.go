@@ -112,14 +112,14 @@ func (s *session) settle(st *statement) error {
 		sql = w.expect.storedSQL(&st.parts[0]) // what leaves a question is a piece of its own
 	}
 	id, err := s.askAfter(w, sql)
-	n := w.expect.answered(w.ask, w.payload(), id)
+	ok, _ := wire.ParseOK(w.payload(), 0)
+	n := w.expect.answered(w.ask, &ok, id)
 	if err != nil { // better the likely answer than none
 		s.log.Warn("what became of an INSERT could not be asked", "table", w.expect.table, "error", err)
 		n = w.expect.inserted()
 	}
 	s.c.settle(n)
 	if len(w.frame) > 0 {
-		ok, _ := wire.ParseOK(w.payload(), 0)
 		out, used := ok.AppendPrefixWithInsertID(make([]byte, wire.HeaderLen), w.payload(), n.insertID)
 		out = append(out, w.payload()[used:]...)
 		wire.AppendHeader(out[:0], len(out)-wire.HeaderLen, w.frame[3])

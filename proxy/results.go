@@ -85,7 +85,7 @@ func (m *replies) resultOK(payload []byte, n int) (patched []byte, used int) {
 	if e == nil {
 		return nil, 0
 	}
-	was := e.succeeded(&ok, payload, m.c.has(mysql.CLIENT_FOUND_ROWS))
+	was := e.succeeded(&ok, payload)
 	if was.ask != askNothing {
 		m.cur.job.withheld = &withheld{expect: e, ask: was.ask, warnings: ok.Warnings > 0}
 		m.hold = true

@@ -59,7 +59,7 @@ func (s *session) draw(st *statement) ([]expect, error) {
 		if err := s.fill(part, plan); err != nil {
 			return nil, err
 		}
-		inserts = append(inserts, part.expect(plan))
+		inserts = append(inserts, part.expect(plan, s.c.has(mysql.CLIENT_FOUND_ROWS)))
 	}
 	return inserts, nil
 }
@@ -114,12 +114,12 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 }
 
 // expect says what is to be expected of the part's reply.
-func (p *part) expect(plan *rewriter.Plan) expect {
+func (p *part) expect(plan *rewriter.Plan, foundRows bool) expect {
 	first, ids := &plan.Columns[0], p.ids[0]
 	e := expect{
 		result: p.result, form: formOf(plan), rows: plan.Rows,
 		generated: first.Generated, explicit: first.Last, hasExplicit: first.HasLast,
-		returning: plan.Returning, packet: p.rules[0].Packet,
+		ignore: plan.Ignore, foundRows: foundRows, returning: plan.Returning, packet: p.rules[0].Packet,
 		table: p.facts.name,
 	}
 	if len(ids) > 0 {
