@@ -118,8 +118,8 @@ func (l *loginWorld) run(t *testing.T, db, addr string, script loginScript, chan
 		c := loginRaw(cfg)
 		defer c.close()
 		if change {
+			check(c.query("DO 1")) // the login is over, with what belongs to it
 			setInit(script.init)
-			check(c.query("DO 1"))
 			check(c.changeUser(plainUser, plainPassword, named(script.schema)))
 		}
 		for _, text := range script.texts {
