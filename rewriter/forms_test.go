@@ -60,7 +60,7 @@ func TestEmptyTuples(t *testing.T) {
 	}
 }
 
-func TestPlainForms(t *testing.T) {
+func TestFormsByOutcome(t *testing.T) {
 	tests := []struct {
 		in   string
 		mode Mode
@@ -75,8 +75,10 @@ func TestPlainForms(t *testing.T) {
 		{"INSERT INTO t(a) VALUES (1) RETURNING id, (SELECT 1);", Mode{MariaDB: true}, "INSERT INTO t(a,`id`) VALUES (1,LAST_INSERT_ID(77)) RETURNING id, (SELECT 1);"},
 		{"INSERT INTO t SET a=1 RETURNING @@identity", Mode{MariaDB: true}, "INSERT INTO t SET a=1,`id`=77 RETURNING @@identity"},
 		{"REPLACE t VALUES () RETURNING *", Mode{MariaDB: true}, "REPLACE t (`id`) VALUES (LAST_INSERT_ID(77)) RETURNING *"},
-		{"INSERT INTO t(id,a) VALUES (NULL,LAST_INSERT_ID())", Mode{}, "INSERT INTO t(id,a) VALUES (77,LAST_INSERT_ID())"},
-		{"INSERT INTO t(a) VALUES (@@identity),(2)", Mode{}, "INSERT INTO t(a,`id`) VALUES (@@identity,77),(2,78)"},
+		{"INSERT INTO t(id,a) VALUES (NULL,LAST_INSERT_ID())", Mode{}, "INSERT INTO t(a,`id`) VALUES (LAST_INSERT_ID(),LAST_INSERT_ID(77*(`id`<=>`id`)))"},
+		{"INSERT INTO t(a) VALUES (@@identity),(2)", Mode{}, "INSERT INTO t(a,`id`) VALUES (@@identity,77),(2,LAST_INSERT_ID(77*(`id`<=>`id`))+1)"},
+		{"INSERT INTO t(a,id) VALUES (@@identity,0),(2,9)", Mode{}, "INSERT INTO t(a,id) VALUES (@@identity,77),(2,9+0*LAST_INSERT_ID(77*(`id`<=>`id`)))"},
+		{"INSERT INTO t SET a=@@identity", Mode{}, "INSERT INTO t SET a=@@identity,`id`=LAST_INSERT_ID(77*(`id`<=>`id`))"},
 		{`INSERT INTO t(id) VALUES (\N)`, Mode{MariaDB: true}, "INSERT INTO t(id) VALUES (LAST_INSERT_ID(77))"},
 		{`INSERT INTO t(id) VALUES (\N)`, Mode{Version: 50744}, "INSERT INTO t(id) VALUES (LAST_INSERT_ID(77))"},
 		{`INSERT INTO t(id) VALUES (\N)`, Mode{Version: 90704}, "error: expression for column id"},

@@ -74,6 +74,10 @@ type Plan struct {
 	tuples  []shaped
 	last    Span   // the last tuple
 	foreign []Span // clauses that one of the two servers alone has: row alias, RETURNING
+	// variable: LAST_INSERT_ID(first*(`id`<=>`id`)) stands for LAST_INSERT_ID(first), the same but no constant. MySQL looks for
+	// the partitions of constant rows before it runs the first: in a table partitioned by its id, rows that read the last
+	// insert id would read the new one.
+	variable bool
 }
 
 // Filled is what a plan does to one column.
@@ -109,7 +113,7 @@ const (
 )
 
 // widestEdit bounds the bytes an edit adds, but for texts and moves, whose lengths are known.
-const widestEdit = len(",+0*LAST_INSERT_ID()") + 2*20
+const widestEdit = len(",+0*LAST_INSERT_ID(*(<=>))") + 2*20
 
 // maxColumns bounds the columns of one table that get ids.
 const maxColumns = 16
@@ -157,7 +161,7 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 		case opID:
 			column, row := ids[e.slot], rows[e.slot]
 			if e.slot == 0 && row == last {
-				dst = appendLast(dst, column[0], column[row])
+				dst = p.appendLast(dst, column[0], column[row])
 			} else {
 				dst = strconv.AppendUint(dst, column[row], 10)
 			}
@@ -175,15 +179,21 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 		case opCarry:
 			dst = strconv.AppendUint(dst, p.carried, 10)
 			dst = append(dst, "+0*"...)
-			dst = appendLast(dst, ids[0][0], ids[0][0])
+			dst = p.appendLast(dst, ids[0][0], ids[0][0])
 		}
 	}
 	return append(dst, text[at:]...)
 }
 
-func appendLast(dst []byte, first, last uint64) []byte {
+func (p *Plan) appendLast(dst []byte, first, last uint64) []byte {
 	dst = append(dst, "LAST_INSERT_ID("...)
 	dst = strconv.AppendUint(dst, first, 10)
+	if p.variable {
+		name := p.buffer[p.slots[0].name.Start:p.slots[0].name.End]
+		dst = append(append(dst, "*("...), name...)
+		dst = append(append(dst, "<=>"...), name...)
+		dst = append(dst, ')')
+	}
 	dst = append(dst, ')')
 	switch {
 	case last > first:
@@ -195,7 +205,7 @@ func appendLast(dst []byte, first, last uint64) []byte {
 }
 
 func (p *Plan) size(text int) int {
-	n := text + len(p.edits)*21 + 2*widestEdit
+	n := text + len(p.edits)*21 + 2*widestEdit + 2*len(p.buffer)
 	for _, spans := range [...][]Span{p.moves, p.texts} {
 		for _, s := range spans {
 			n += s.End - s.Start

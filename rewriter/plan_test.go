@@ -231,7 +231,7 @@ func TestPlanFacts(t *testing.T) {
 		{"INSERT INTO t(id) VALUES (0)", navoz, Plan{Rows: 1, ZeroDoubt: true, Columns: []Filled{{Explicit: 1, HasLast: true}}}},
 		{"INSERT INTO t(id) VALUES (NULL)", navoz, Plan{Rows: 1, Columns: []Filled{{Generated: 1}}}},
 		{"INSERT INTO t(a) VALUES (@@IDENTITY),(2)", Mode{MariaDB: true}, Plan{Rows: 2, ReadsLastID: true, Columns: []Filled{{Generated: 2}}}},
-		{"INSERT INTO t(a) VALUES (@@IDENTITY),(2)", Mode{}, Plan{Rows: 2, Plain: true, ReadsLastID: true, Columns: []Filled{{Generated: 2}}}},
+		{"INSERT INTO t(a) VALUES (@@IDENTITY),(2)", Mode{}, Plan{Rows: 2, ReadsLastID: true, Columns: []Filled{{Generated: 2}}}},
 		{"INSERT IGNORE INTO t(a) VALUES (1)", Mode{}, Plan{Rows: 1, Plain: true, Ignore: true, Columns: []Filled{{Generated: 1}}}},
 		{"INSERT DELAYED INTO t(a) VALUES (1)", Mode{MariaDB: true}, Plan{Rows: 1, Plain: true, Delayed: true, Columns: []Filled{{Generated: 1}}}},
 		{"INSERT DELAYED INTO t(a) VALUES (1)", Mode{}, Plan{Rows: 1, Columns: []Filled{{Generated: 1}}}},

@@ -313,9 +313,7 @@ func (r *planReader) decide() error {
 	}
 	p.Expressions = len(p.Questions) > 0
 	p.Plain = p.Plain || p.Ignore || p.Update || p.Delayed || p.Expressions || r.alias || p.Returning && r.returned
-	// MySQL looks for the partitions of constant rows before it runs the first: a table that is partitioned by its id would
-	// have what reads the last insert id read the new one.
-	p.Plain = p.Plain || p.ReadsLastID && !r.mode.MariaDB
+	p.variable = p.ReadsLastID && !r.mode.MariaDB
 	if p.Expressions && r.changesVariables() {
 		return unsupported("expression for a generated column in a statement that sets what it reads")
 	}

@@ -185,8 +185,8 @@ func (c *comparison) id(x ast.ExprNode, y string, rule, n int) (filled bool, err
 		switch {
 		case y == id:
 			return true, nil
-		case rule == 0 && n == 0 && y == "LAST_INSERT_ID("+first+")",
-			rule == 0 && n > 0 && y == "LAST_INSERT_ID("+first+")+"+strconv.Itoa(int(ids[n]-ids[0])):
+		case rule == 0 && n == 0 && y == c.function(first),
+			rule == 0 && n > 0 && y == c.function(first)+"+"+strconv.Itoa(int(ids[n]-ids[0])):
 			return true, nil
 		}
 	}
@@ -195,10 +195,19 @@ func (c *comparison) id(x ast.ExprNode, y string, rule, n int) (filled bool, err
 		return false, differ("no id where one is generated")
 	case restore(x) == y:
 		return false, nil
-	case rule == 0 && len(c.ids[0]) > 0 && y == number(x)+"+0*LAST_INSERT_ID("+strconv.FormatUint(c.ids[0][0], 10)+")":
+	case rule == 0 && len(c.ids[0]) > 0 && y == number(x)+"+0*"+c.function(strconv.FormatUint(c.ids[0][0], 10)):
 		return false, nil
 	}
 	return false, differ("another id")
+}
+
+// function is what sets LAST_INSERT_ID() to an id: on MySQL no constant, where it is read too.
+func (c *comparison) function(id string) string {
+	if c.p.ReadsLastID && !c.s.Mode.MariaDB {
+		name := "`" + strings.ReplaceAll(c.s.Rules[0].Column, "`", "``") + "`"
+		id += "*(" + name + "<=>" + name + ")"
+	}
+	return "LAST_INSERT_ID(" + id + ")"
 }
 
 // number returns the digits of the positive number that x is, also if it is written in quotes.
