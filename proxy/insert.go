@@ -135,6 +135,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	}
 	if d.second != nil {
 		if err := d.second.Check(read, plan); err != nil {
+			d.log.Warn("two readers read a statement differently, it is not filled", "rule", p.rules[0].String(), "table", p.facts.name, "error", err)
 			return false, d.unfilled(p, "what two readers read differently: "+err.Error(), cx)
 		}
 	}

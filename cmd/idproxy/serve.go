@@ -14,6 +14,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/proxy"
+	"idproxy/rewriter/grammar"
 )
 
 // serve runs the proxy until ctx is done.
@@ -79,6 +80,8 @@ func (p *program) serve(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
+	second := grammar.New(knownShapes)
+	listeners.SecondReader = second
 	p.srv = proxy.New(listeners, p.settings())
 	if err := p.srv.Listen(); err != nil {
 		return err
@@ -88,9 +91,13 @@ func (p *program) serve(ctx context.Context, file string) (err error) {
 	defer stopReloads()
 	err = p.srv.Serve(ctx)
 	p.notify(daemon.SdNotifyStopping)
-	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", p.srv.Stats.IDs.Load(), "refused", p.srv.Stats.Refused.Load())
+	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", p.srv.Stats.IDs.Load(), "refused", p.srv.Stats.Refused.Load(),
+		slog.Group("shapes", "agreed", second.Agreed.Load(), "unread", second.Unread.Load(), "differ", second.Differs.Load()))
 	return err
 }
+
+// knownShapes is how many shapes of statements the second reader remembers: eight bytes each.
+const knownShapes = 1 << 14
 
 // notify tells systemd, when it started us.
 func (p *program) notify(state string) {

@@ -11,7 +11,6 @@ import (
 	"idproxy/config"
 	"idproxy/proxy"
 	"idproxy/rewriter"
-	"idproxy/rewriter/grammar"
 )
 
 // settings returns what of the configuration may change while sessions run.
@@ -58,11 +57,8 @@ func rulesOf(cfg *config.Config, listener string) []rewriter.Rule {
 	return rules
 }
 
-// knownShapes is how many shapes of statements the second reader remembers: eight bytes each.
-const knownShapes = 1 << 14
-
 func proxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {
-	c := proxy.Config{ShutdownTimeout: cfg.ShutdownTimeout, SecondReader: grammar.New(knownShapes), Logger: log}
+	c := proxy.Config{ShutdownTimeout: cfg.ShutdownTimeout, Logger: log}
 	for i := range cfg.Listeners {
 		l, err := proxyListener(&cfg.Listeners[i])
 		if err != nil {
