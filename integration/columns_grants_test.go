@@ -26,7 +26,8 @@ func TestColumnGrants(t *testing.T) {
 		{"SELECT of one column", []string{"SELECT (a)", "INSERT"}, "INSERT INTO t (a) VALUES (1)", 1143, []string{"SELECT command denied", "needs SELECT"}},
 		{"all it takes", []string{"SELECT", "INSERT"}, "INSERT INTO t (a) VALUES (1)", 0, nil},
 		{"the columns it takes", []string{"SELECT (id, a)", "INSERT (id, a)"}, "INSERT INTO t (a) VALUES (1)", 0, nil},
-		{"INSERT of one column", []string{"SELECT", "INSERT (a)"}, "INSERT INTO t (a) VALUES (1)", 1143, []string{"INSERT command denied", "column 'id'"}},
+		{"INSERT of one column", []string{"SELECT", "INSERT (a)"}, "INSERT INTO t (a) VALUES (1)", 1143, []string{"INSERT command denied", "column 'id'", "idproxy writes the generated columns of DB.t"}},
+		{"UPDATE of one column", []string{"SELECT", "INSERT", "UPDATE (a)"}, "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2", 1143, []string{"UPDATE command denied", "column 'id'", "UPDATE for ON DUPLICATE"}},
 		{"nothing", []string{"SELECT"}, "INSERT INTO t (a) VALUES (1)", 1142, []string{"INSERT command denied"}},
 	}
 	for _, server := range harness.Servers(t) {

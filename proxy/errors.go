@@ -104,6 +104,11 @@ func errFacts(rule *rewriter.Rule, table string, cause *mysql.MyError) *mysql.My
 	return clientError(cause.Code, cause.State, "%s (idproxy asks for the columns of %s, because rule %s names it: the user needs SELECT on them)", cause.Message, table, rule)
 }
 
+// deniedNote is added to the server's own error 1143.
+func deniedNote(table string) string {
+	return " (idproxy writes the generated columns of " + table + " by name: the user needs INSERT on them, and UPDATE for ON DUPLICATE KEY UPDATE)"
+}
+
 func errTooLarge(n int, what string, limit uint64) *mysql.MyError {
 	return clientError(mysql.ER_NET_PACKET_TOO_LARGE, "08S01", "Got a packet bigger than '%s' bytes: %d bytes with ids, %d allowed; nothing was sent", what, n, limit)
 }

@@ -14,6 +14,7 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 	switch {
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
+		return m.denied(payload, n)
 	case m.step == stepFirst:
 		switch payload[0] {
 		case wire.OKByte:
@@ -33,6 +34,19 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 		m.rowsIn++
 	}
 	return nil, 0
+}
+
+// denied adds to the server's refusal of a column why that column is written to:
+// the statement that the client sent may not name it.
+func (m *replies) denied(payload []byte, n int) (patched []byte, used int) {
+	if m.cur.job == nil || len(payload) < n || wire.ErrCode(payload) != mysql.ER_COLUMNACCESS_DENIED_ERROR {
+		return nil, 0
+	}
+	e := m.cur.job.expected(m.result)
+	if e == nil || e.generated == 0 {
+		return nil, 0
+	}
+	return append(append(patched, payload...), deniedNote(e.table)...), n
 }
 
 // endOfRows handles an EOF, or the OK in its place, behind definitions or
