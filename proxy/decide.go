@@ -74,6 +74,7 @@ type reading struct {
 	settings bool // they may change settings or the schema, to what cannot be told
 	barrier  bool // or tables
 	busy     bool // earlier commands are pending
+	remaking bool // and one of them may change tables
 }
 
 // errIncomplete stands in for a need while a text is gone through.
@@ -177,6 +178,9 @@ func (d *decider) begin(st *statement) reading {
 	d.c.mu.Lock()
 	defer d.c.mu.Unlock()
 	cx := reading{snap: d.c.state, rules: d.rules(), busy: d.c.pending.n > 0}
+	for i := range d.c.pending.n {
+		cx.remaking = cx.remaking || d.c.pending.at(i).touch&touchTables != 0
+	}
 	cx.mode = cx.snap.mode
 	cx.mode.MultiStatements = st.multi
 	cx.schema, cx.known = cx.snap.schema, cx.snap.known&knowSchema != 0

@@ -158,6 +158,7 @@ func TestDecide(t *testing.T) {
 		{name: "before DDL", text: insert + "; DROP TABLE t", multi: true, want: "fill 1 of shop.orders in result 0"},
 		{name: "several statements wait for what is pending", text: "SELECT 1; SELECT 2", multi: true, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
 		{name: "a reader waits for what is pending", text: "INSERT INTO orders (a) VALUES (LAST_INSERT_ID())", setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
+		{name: "columns wait for DDL that is pending", text: insert, setup: func(x *deciding) { x.c.send(pending{reply: replyResult, touch: touchTables}) }, want: "need quiet"},
 		{name: "one statement does not", text: insert, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "fill 1 of shop.orders in result 0"},
 	}
 	for _, tt := range tests {

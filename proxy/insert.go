@@ -63,6 +63,9 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 // facts finds the columns of the rules in what is known of the table. A part
 // without rules goes as it is.
 func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *reading) error {
+	if cx.remaking { // what is known now is of the table before that
+		return lacks(needQuiet)
+	}
 	f := d.tables.get(st.key)
 	if cx.snap.unseen {
 		if f = d.own[string(st.key)]; !d.tables.current(f) {
