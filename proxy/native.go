@@ -20,6 +20,7 @@ type expect struct {
 	hasExplicit bool
 
 	ignore    bool // IGNORE: what an update did is not in the OK packet's text
+	unnamed   bool // an updated row is not named in LAST_INSERT_ID()
 	foundRows bool // CLIENT_FOUND_ROWS: rows found and left as they were count as affected
 	returning bool // the rows come back, and no OK packet with an insert id
 	packet    bool // last_insert_id: packet: LAST_INSERT_ID() is not looked after
@@ -139,7 +140,7 @@ func (e *expect) updated(ok *wire.OK, payload []byte) native {
 	switch {
 	case ok.AffectedRows == 1 && (fresh || !e.foundRows):
 		return e.inserted()
-	case ok.AffectedRows == 2 && ok.InsertID == 0: // a trigger took it away
+	case ok.AffectedRows == 2 && ok.InsertID == 0 && !e.unnamed: // a trigger took it away
 		return native{ask: askFunction}
 	case ok.AffectedRows == 2, e.form == formOwnUpdate:
 		return e.left(ok.InsertID)

@@ -19,6 +19,7 @@ func TestNative(t *testing.T) {
 		return expect{form: f, rows: rows, explicit: 600, hasExplicit: true, askable: true}
 	}
 	packet := func(e expect) expect { e.packet = true; return e }
+	unnamed := func(e expect) expect { e.unnamed = true; return e }
 	const dup = "Records: 3  Duplicates: %d  Warnings: 0"
 	tests := []struct {
 		name               string
@@ -46,6 +47,7 @@ func TestNative(t *testing.T) {
 		{name: "ODKU, inserted, AUTO_INCREMENT", e: gen(formUpdate, 1), affected: 1, insertID: 77, found: true, want: native{insertID: 77, last: lastMustBe, lastID: 77}},
 		{name: "ODKU, updated", e: gen(formUpdate, 1), affected: 2, insertID: 50, want: native{insertID: 50, last: lastMustStay}},
 		{name: "ODKU, updated, a trigger took the id", e: gen(formUpdate, 1), affected: 2, want: native{ask: askFunction}},
+		{name: "ODKU, updated, not named", e: unnamed(gen(formUpdate, 1)), affected: 2, want: native{last: lastMustStay}},
 		{name: "ODKU, left as it was", e: gen(formUpdate, 1), affected: 0, insertID: 50, want: native{last: lastMustStay}},
 		{name: "ODKU, left as it was, found rows", e: gen(formUpdate, 1), affected: 1, insertID: 50, found: true, want: native{last: lastMustStay}},
 		{name: "ODKU, explicit, inserted", e: own(formUpdate, 1), affected: 1, want: native{insertID: 600}},

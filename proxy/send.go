@@ -119,7 +119,7 @@ func (p *part) expect(plan *rewriter.Plan, foundRows bool) expect {
 	e := expect{
 		result: p.result, form: formOf(plan), rows: plan.Rows,
 		generated: first.Generated, explicit: first.Last, hasExplicit: first.HasLast,
-		ignore: plan.Ignore, foundRows: foundRows, returning: plan.Returning, packet: p.rules[0].Packet,
+		ignore: plan.Ignore, unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, foundRows: foundRows, returning: plan.Returning, packet: p.rules[0].Packet,
 		table: p.facts.name,
 	}
 	if len(ids) > 0 {
