@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"idproxy/rewriter"
@@ -112,8 +113,12 @@ func (e *explainer) read(st *rewriter.Statement) {
 	}
 }
 
-// asked says what the server is asked before the statement is sent.
+// asked says what the server is asked before the statement is sent. For rules
+// that only observe nothing is.
 func (e *explainer) asked(st *rewriter.Statement, questions []rewriter.Span) {
+	if !slices.ContainsFunc(st.Rules, func(r *rewriter.Rule) bool { return !r.Observe }) {
+		return
+	}
 	var list []string
 	for _, q := range questions {
 		list = append(list, string(st.Text[q.Start:q.End]))

@@ -81,6 +81,7 @@ func TestExplain(t *testing.T) {
 		{"table not read", "INSERT INTO /*!50000 shop.orders */ (a) VALUES (1)", 1, []string{"refused"}},
 		{"no column list", "INSERT INTO shop.orders VALUES (1)", 1, []string{"ask again with --online"}},
 		{"observed", "INSERT INTO shop.seen (a) VALUES (1)", 0, []string{"only observes; 1 of 1 rows would get ids\nINSERT INTO shop.seen (a) VALUES (1);"}},
+		{"observed expression", "INSERT INTO shop.seen (id) VALUES (@x)", 0, []string{"-- forwarded unchanged: rule shop.seen.id only observes"}},
 		{"observed, explicit", "INSERT INTO shop.seen (id) VALUES (1)", 0, []string{"forwarded unchanged"}},
 		{"forwarded form", "INSERT INTO shop.loose (a) SELECT 1", 0, []string{
 			"forwarded unchanged, without ids, as rule shop.loose.id says, unless the server would store 0: INSERT ... SELECT is not available yet\n",
@@ -128,6 +129,7 @@ func TestExplainOnline(t *testing.T) {
 	db := harness.Open(t, server.Config(name), "")
 	for _, sql := range []string{
 		"CREATE TABLE orders (a INT, id BIGINT)", "CREATE TABLE nr_1 (nr INT)", "CREATE TABLE days (id DATE)",
+		"CREATE TABLE hidden (a INT, id BIGINT NOT NULL DEFAULT 0 INVISIBLE, b INT)",
 	} {
 		if _, err := db.Exec(sql); err != nil {
 			t.Fatal(err)
@@ -135,7 +137,7 @@ func TestExplainOnline(t *testing.T) {
 	}
 	path := writeConfig(t, strings.ReplaceAll(fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}]
 sources: {ids: {segment: {}}}
-rules: [{table: DB.orders, column: id, source: ids}, {table: "DB.nr_*", column: id, source: ids}, {table: DB.days, column: id, source: ids}, {table: DB.gone, column: id, source: ids}]
+rules: [{table: DB.orders, column: id, source: ids}, {table: "DB.nr_*", column: id, source: ids}, {table: DB.days, column: id, source: ids}, {table: DB.gone, column: id, source: ids}, {table: DB.hidden, column: id, source: ids}]
 `, server.Addr), "DB", name))
 	tests := []struct {
 		sql    string
@@ -143,6 +145,8 @@ rules: [{table: DB.orders, column: id, source: ids}, {table: "DB.nr_*", column: 
 		want   string
 	}{
 		{"INSERT INTO orders VALUES (0,0)", 0, "VALUES (0,LAST_INSERT_ID(1))"},
+		{"INSERT /*!40000 INTO */ orders /*!99999 junk ( */ VALUES (0,0)", 0, "orders /*!99999 junk ( */ VALUES (0,LAST_INSERT_ID(1))"},
+		{"INSERT INTO hidden VALUES (5,6)", 0, "INSERT INTO hidden (`a`,`b`,`id`) VALUES (5,6,LAST_INSERT_ID(1))"},
 		{"INSERT INTO orders VALUES (0)", 0, "the server refuses it as it stands"},
 		{"INSERT INTO nr_1 VALUES (0)", 0, "the table has no column id, and rule " + name + ".nr_*.id is a wildcard"},
 		{"INSERT INTO days (id) VALUES (0)", 1, "the type of column id cannot hold generated ids exactly"},
