@@ -126,9 +126,9 @@ func (s *scanner) versionComment(i, head int) (end int, ok bool) {
 	if s.version == versionSkip {
 		return end, true
 	}
-	s.inVersion = true
+	s.inVersion, s.fresh = true, i+head+digits
 	s.codeEnd = max(s.codeEnd, end)
-	return i + head + digits, true
+	return s.fresh, true
 }
 
 // faultVersion is the fault of a version comment inside an INSERT: whether the server runs the inside is not known.
@@ -149,9 +149,9 @@ func (s *scanner) knownVersion(i, head int) (end int, ok bool) {
 		s.fault = faultVersion
 		return i, false
 	}
-	s.inVersion = true
+	s.inVersion, s.fresh = true, at+digits
 	s.crossed++
-	return at + digits, true
+	return s.fresh, true
 }
 
 // versionNumber reads the version of a comment from its digits, 0 when it has none, and reports whether the server runs

@@ -44,6 +44,7 @@ type scanner struct {
 
 	inVersion bool   // pos is inside a version comment that counts as code
 	numbered  bool   // a version comment with a number was seen
+	fresh     int    // where the inside of the last version comment with a number begins, and no word goes on
 	codeEnd   int    // where the last numbered comment ends for a server that skips it
 	crossed   int    // beginnings and ends of such comments passed
 	straddled bool   // what began inside a numbered comment ended behind it: servers may split here differently
@@ -190,6 +191,11 @@ func (s *scanner) dollar() token {
 		return s.unfinished(s.pos, "dollar quote without its end")
 	}
 	return token{kind: tokDollar, start: s.pos, end: s.pos + end + 2*len(tag)}
+}
+
+// goesOn reports whether the byte at i goes on a word or number.
+func (s *scanner) goesOn(i int) bool {
+	return i > 0 && i != s.fresh && (wordByte[s.text[i-1]] || s.text[i-1] >= 0x80)
 }
 
 // punct reports whether t is the byte c.

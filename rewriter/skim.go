@@ -73,7 +73,7 @@ func (r *planReader) skimWord(i int) int {
 	for end < len(text) && wordByte[text[end]] {
 		end++
 	}
-	if wordByte[text[i-1]] {
+	if r.goesOn(i) {
 		return end
 	}
 	word := text[i:end]
@@ -110,13 +110,13 @@ func (r *planReader) skimRare(i int) int {
 		r.note(uint64(c))
 		return i + 1
 	case classDollar:
-		if wordByte[text[i-1]] || text[i-1] >= 0x80 {
+		if r.goesOn(i) {
 			return i + 1
 		}
 		return r.stop(i, "name that begins with a dollar sign")
 	case classHigh:
 		start := i
-		for wordByte[text[start-1]] {
+		for start != r.fresh && wordByte[text[start-1]] {
 			start--
 		}
 		r.pos = start

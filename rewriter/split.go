@@ -115,7 +115,7 @@ func (s *splitter) semicolon(i int) (end int, doubt bool) {
 				continue
 			}
 		case classDollar:
-			if i > 0 && (wordByte[text[i-1]] || text[i-1] >= 0x80) {
+			if s.goesOn(i) {
 				break
 			}
 			s.pos = i
