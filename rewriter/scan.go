@@ -44,7 +44,7 @@ type scanner struct {
 
 	inVersion bool   // pos is inside a version comment that counts as code
 	numbered  bool   // a version comment with a number was seen
-	fresh     int    // where the inside of the last version comment with a number begins, and no word goes on
+	fresh     int    // here no word goes on, though a word's byte stands in front: behind the number of a version comment
 	codeEnd   int    // where the last numbered comment ends for a server that skips it
 	crossed   int    // beginnings and ends of such comments passed
 	straddled bool   // what began inside a numbered comment ended behind it: servers may split here differently

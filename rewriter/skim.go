@@ -146,6 +146,7 @@ func (r *planReader) skimRare(i int) int {
 	if t.kind == tokQuoted {
 		r.mention(r.name(t))
 	}
+	r.fresh = t.end // \N ends like a word
 	return t.end
 }
 
