@@ -147,6 +147,7 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 		last = -1
 	}
 	var rows [maxColumns]int
+	var id decimal
 	at, move, put := 0, 0, 0
 	for _, e := range p.edits {
 		dst = append(dst, text[at:e.start]...)
@@ -163,7 +164,7 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 			if e.slot == 0 && row == last {
 				dst = p.appendLast(dst, column[0], column[row])
 			} else {
-				dst = strconv.AppendUint(dst, column[row], 10)
+				dst = id.append(dst, column[row])
 			}
 			rows[e.slot]++
 			if at < len(text) && wordByte[text[at]] { // as in SET id='0'ON DUPLICATE KEY ...
