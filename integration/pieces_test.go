@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	sqldriver "github.com/go-sql-driver/mysql"
 
 	"idproxy/integration/harness"
 )
@@ -24,8 +25,8 @@ sources:   {ids: {segment: {start: 1000}}}
 rules:     [{table: "*.orders", column: id, source: ids}]
 `, s.Addr))
 			file := "piece" + s.Kind.String()
-			mysql.RegisterReaderHandler(file, func() stdio.Reader { return strings.NewReader(strings.Repeat("7\n", 100_000)) })
-			defer mysql.DeregisterReaderHandler(file)
+			sqldriver.RegisterReaderHandler(file, func() stdio.Reader { return strings.NewReader(strings.Repeat("7\n", 100_000)) })
+			defer sqldriver.DeregisterReaderHandler(file)
 			c := s.Config(name)
 			c.MultiStatements = true
 			db := harness.Open(t, c, proxy.Addr("a"))
@@ -61,6 +62,33 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 			want := [][3]int{{100_001, 1003, 1003}, {1000, 1, -1}, {1001, 2, -1}, {1003, 4, -1}}
 			if !slices.Equal(got, want) {
 				t.Errorf("rows %v; want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestRefusedInTheMiddle sends a text whose second statement is refused: as with an error of the server, the one in front
+// has run, and those behind it have not.
+func TestRefusedInTheMiddle(t *testing.T) {
+	for _, s := range harness.Servers(t) {
+		t.Run(s.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, s)
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {start: 1000}}}
+rules:     [{table: "*.orders", column: id, source: ids}]
+`, s.Addr))
+			c := openSession(t, proxy.Addr("a"), name)
+			c.must(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)")
+			got, err := c.query("INSERT INTO orders (u) VALUES (1); INSERT INTO orders (u) SELECT 2; INSERT INTO orders (u) VALUES (3)")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != 2 || got[0].insertID != 1000 || got[0].status&gomysql.SERVER_MORE_RESULTS_EXISTS == 0 || got[1].err == nil || got[1].err.Code != 1235 {
+				t.Errorf("replies %+v; want the first row's, then error 1235", got)
+			}
+			if n := c.value(t, "SELECT GROUP_CONCAT(u) FROM orders"); n != "1" {
+				t.Errorf("rows %s; want the first alone", n)
 			}
 		})
 	}

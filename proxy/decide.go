@@ -97,6 +97,7 @@ const smallText = 512 << 10
 func (d *decider) decide(st *statement) (need, error) {
 	cx := d.begin(st)
 	st.parts, st.touch, st.job, st.owing = st.parts[:0], 0, nil, false
+	st.spans, st.end, st.rest = st.spans[:0], len(st.text), 0
 	if st.unprepared {
 		return need{}, errUnprepared()
 	}
@@ -131,7 +132,6 @@ func (d *decider) decide(st *statement) (need, error) {
 
 // parts goes through the statements of the next piece.
 func (d *decider) parts(st *statement, cx *reading) error {
-	st.spans = st.spans[:0]
 	for at := 0; ; {
 		span, last, ok := rewriter.Next(st.text, at, cx.mode)
 		if !ok {
@@ -141,11 +141,14 @@ func (d *decider) parts(st *statement, cx *reading) error {
 		if cx.busy && !last {
 			return lacks(needQuiet)
 		}
-		ends, err := d.part(st, len(st.spans)-1, cx)
+		i := len(st.spans) - 1
+		if i > 0 && i == st.refused {
+			st.cut(i)
+			return nil
+		}
+		ends, err := d.part(st, i, cx)
 		if errors.Is(err, errCut) {
-			st.spans = st.spans[:len(st.spans)-1]
-			st.rest = span.Start
-			st.end = st.spans[len(st.spans)-1].End
+			st.cut(i)
 			return nil
 		}
 		if err != nil {
@@ -160,7 +163,6 @@ func (d *decider) parts(st *statement, cx *reading) error {
 			return nil
 		}
 	}
-	st.end, st.rest = len(st.text), 0
 	return nil
 }
 

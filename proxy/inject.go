@@ -57,11 +57,28 @@ func (s *session) decide(st *statement) error {
 		if errors.Is(err, errServerGone) {
 			return err
 		}
-		if err != nil {
-			return s.answer(asClientError(err), st.seq)
+		if err == nil {
+			continue
+		}
+		if again, err := s.refuseAt(st, len(st.spans)-1, err); !again {
+			return err
 		}
 	}
 	return s.answer(errUndecided(errors.New("too many questions to the server")), st.seq)
+}
+
+// refuseAt answers for the i-th statement of the piece, as a server does: those
+// in front of it run first.
+func (s *session) refuseAt(st *statement, i int, cause error) (again bool, err error) {
+	if i > 0 && st.refused == 0 {
+		st.refused = i
+		return true, nil
+	}
+	e := asClientError(cause)
+	if e.Code == mysql.ER_NOT_SUPPORTED_YET {
+		s.l.srv.Stats.Refused.Add(1)
+	}
+	return false, s.answer(e, st.seq)
 }
 
 // learn finds out what a decision waits for.

@@ -11,9 +11,12 @@ import (
 // execute sends a decided piece and waits for its end where something depends
 // on it. done: the client has its whole reply, or will have it.
 func (s *session) execute(st *statement) (done bool, err error) {
-	sent, err := s.send(st)
-	if !sent || err != nil || st.rest == 0 && !st.outcome() {
-		return true, err
+	sent, done, err := s.send(st)
+	if !sent || err != nil {
+		return done, err
+	}
+	if st.rest == 0 && !st.outcome() {
+		return true, nil
 	}
 	if err := s.quiet(); err != nil {
 		return true, err

@@ -17,7 +17,6 @@ func (d *decider) unfilled(p *part, form string, cx *reading) error {
 			continue
 		}
 		if !rule.Forward {
-			d.stats.Refused.Add(1)
 			return errUnsupported(rule, p.name, form)
 		}
 		why, ask := cx.snap.storesZero(p.columns[i], p.head, p.text)
@@ -25,7 +24,6 @@ func (d *decider) unfilled(p *part, form string, cx *reading) error {
 			return lacks(needProbe)
 		}
 		if why != "" {
-			d.stats.Refused.Add(1)
 			return errStoresZero(rule, p.name, form, why)
 		}
 		forwarded = true

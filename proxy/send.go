@@ -15,18 +15,18 @@ import (
 )
 
 // send draws the ids of a decided piece and sends it on, with what the proxy
-// needs said in front of it. sent is false when the client got an error
-// instead.
-func (s *session) send(st *statement) (sent bool, err error) {
-	inserts, err := s.draw(st)
+// needs said in front of it. done: the client got an error instead.
+func (s *session) send(st *statement) (sent, done bool, err error) {
+	inserts, at, err := s.draw(st)
 	if err != nil {
-		return false, s.answer(asClientError(err), st.seq)
+		again, err := s.refuseAt(st, at, err)
+		return false, !again, err
 	}
 	payload, edited := st.command, inserts != nil || st.rest > 0 || st.pieces > 0
 	if edited {
 		payload = st.rewrite()
 		if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
-			return false, s.answer(e, st.seq)
+			return false, true, s.answer(e, st.seq)
 		}
 	}
 	p := pending{
@@ -43,25 +43,26 @@ func (s *session) send(st *statement) (sent bool, err error) {
 	first := s.prelude(st, p)
 	if edited && first == nil && len(payload) < wire.MaxPayload {
 		wire.AppendHeader(st.out[:0], len(payload), 0)
-		return true, s.write(st.out)
+		return true, false, s.write(st.out)
 	}
-	return true, s.sendBehind(first, payload)
+	return true, false, s.sendBehind(first, payload)
 }
 
-// draw fills the ids of all parts, before anything is sent.
-func (s *session) draw(st *statement) ([]expect, error) {
+// draw fills the ids of all parts, before anything is sent. at is the statement
+// that there are none for.
+func (s *session) draw(st *statement) (inserts []expect, at int, err error) {
 	if len(st.parts) == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
-	inserts := make([]expect, 0, len(st.parts))
+	inserts = make([]expect, 0, len(st.parts))
 	for i := range st.parts {
 		part, plan := &st.parts[i], &st.plans[i]
 		if err := s.fill(part, plan); err != nil {
-			return nil, err
+			return nil, part.result, err
 		}
 		inserts = append(inserts, part.expect(plan, s.c.has(mysql.CLIENT_FOUND_ROWS)))
 	}
-	return inserts, nil
+	return inserts, 0, nil
 }
 
 // lastMillionth shifts the greatest id of a column to the number of ids at its

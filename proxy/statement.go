@@ -34,10 +34,13 @@ type statement struct {
 	unprepared bool
 
 	// Of the piece:
-	spans   []rewriter.Span  // its statements
-	end     int              // where it ends in text
-	rest    int              // where the next one begins; 0: there is none
-	values  []rewriter.Value // of the expressions for ids in its first statement
+	spans  []rewriter.Span  // its statements
+	end    int              // where it ends in text
+	rest   int              // where the next one begins; 0: there is none
+	values []rewriter.Value // of the expressions for ids in its first statement
+	// refused is the statement that is refused once those in front of it are
+	// over; 0: none.
+	refused int
 	parts   []part
 	plans   []rewriter.Plan    // by index of the part
 	reading rewriter.Statement // what a plan reads
@@ -76,7 +79,7 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	st.command, st.prefix, st.text, st.seq, st.pieces = payload, payload[:at], payload[at:], m.seq, 0
 	st.multi = m.multi && payload[0] == mysql.COM_QUERY
 	st.begun = time.Now()
-	st.denied, st.values, st.writes = nil, nil, -1
+	st.denied, st.values, st.writes, st.refused = nil, nil, -1, 0
 	st.unprepared = m.lastRefused && executesLast(payload)
 }
 
@@ -85,7 +88,13 @@ func (st *statement) next(seq byte) {
 	st.text, st.seq = st.text[st.rest:], seq
 	st.pieces++
 	st.writes = max(st.writes-st.rest, -1)
-	st.values = nil
+	st.values, st.refused = nil, 0
+}
+
+// cut ends the piece in front of its i-th statement.
+func (st *statement) cut(i int) {
+	st.end, st.rest = st.spans[i-1].End, st.spans[i].Start
+	st.spans = st.spans[:i]
 }
 
 // keep copies what is still needed of the client's bytes.
