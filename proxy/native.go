@@ -108,7 +108,7 @@ func (e *expect) succeeded(ok *wire.OK, payload []byte) native {
 	case e.form == formIgnore && affected < rows && e.generated > 0 && e.askable:
 		return native{ask: askStored}
 	default:
-		n = e.inserted()
+		n = e.inserted(ok)
 	}
 	if e.packet {
 		n.last = lastUnknown
@@ -117,10 +117,10 @@ func (e *expect) succeeded(ok *wire.OK, payload []byte) native {
 }
 
 // inserted is what is shown when the first generated row went in.
-func (e *expect) inserted() native {
+func (e *expect) inserted(ok *wire.OK) native {
 	switch {
-	case e.generated == 0 && !e.hasExplicit:
-		return native{last: lastKept}
+	case e.generated == 0 && !e.hasExplicit: // an id that only the server knows
+		return native{insertID: ok.InsertID, last: lastKept}
 	case e.generated == 0:
 		return native{insertID: e.explicit, last: lastKept}
 	case e.form == formInline:
@@ -139,7 +139,7 @@ func (e *expect) updated(ok *wire.OK, payload []byte) native {
 	fresh := ok.InsertID == 0 || e.generated > 0 && ok.InsertID == e.first || e.generated == 0 && ok.InsertID == e.explicit
 	switch {
 	case ok.AffectedRows == 1 && (fresh || !e.foundRows):
-		return e.inserted()
+		return e.inserted(ok)
 	case ok.AffectedRows == 2 && ok.InsertID == 0 && !e.unnamed: // a trigger took it away
 		return native{ask: askFunction}
 	case ok.AffectedRows == 2, e.form == formOwnUpdate:
@@ -155,7 +155,7 @@ func (e *expect) updatedRows(ok *wire.OK, payload []byte) native {
 	all := ok.AffectedRows == uint64(e.rows) && !e.foundRows && !e.ignore && bytes.Contains(payload, []byte("Duplicates: 0 "))
 	switch {
 	case all:
-		return e.inserted()
+		return e.inserted(ok)
 	case e.askable && ok.AffectedRows > 0:
 		return native{ask: askStored}
 	}

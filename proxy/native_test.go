@@ -33,6 +33,7 @@ func TestNative(t *testing.T) {
 		{name: "inline, a trigger took the id", e: gen(formInline, 3), affected: 3, insertID: 0, want: native{insertID: 77, last: lastIs, lastID: 77}},
 		{name: "REPLACE counts what it deletes", e: gen(formInline, 1), affected: 2, insertID: 77, want: native{insertID: 77, last: lastIs, lastID: 77}},
 		{name: "explicit", e: own(formInline, 1), affected: 1, want: native{insertID: 600}},
+		{name: "explicit, not known", e: expect{form: formIgnore, rows: 1}, affected: 1, insertID: 12, want: native{insertID: 12}},
 		{name: "plain", e: gen(formPlain, 2), affected: 2, want: native{insertID: 77, last: lastMustBe, lastID: 77}},
 		{name: "packet", e: packet(gen(formPlain, 2)), affected: 2, want: native{insertID: 77, last: lastUnknown, lastID: 77}},
 		{name: "delayed", e: gen(formDelayed, 2), affected: 2, insertID: 78, want: native{}},

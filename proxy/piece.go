@@ -119,7 +119,7 @@ func (s *session) settle(st *statement) error {
 	n := w.expect.answered(w.ask, &ok, id)
 	if err != nil { // better the likely answer than none
 		s.log.Warn("what became of an INSERT could not be asked", "table", w.expect.table, "error", err)
-		n = w.expect.inserted()
+		n = w.expect.inserted(&ok)
 	}
 	s.c.settle(n)
 	if len(w.frame) > 0 {
