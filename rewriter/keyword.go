@@ -65,7 +65,7 @@ const longestKeyword = 18
 // keyword returns what the unquoted word t means; kwNone for all that is none.
 func (s *scanner) keyword(t token) keyword {
 	n := t.end - t.start
-	if t.kind != tokWord || n > longestKeyword {
+	if t.kind != tokWord || n > longestKeyword || s.qualifies(t) {
 		return kwNone
 	}
 	var lower [longestKeyword]byte

@@ -181,7 +181,7 @@ func (r *planReader) names() (token, error) {
 	if err != nil {
 		return t, err
 	}
-	if t.kind == tokWord && reserved(r.text[t.start:t.end]) {
+	if t.kind == tokWord && !r.qualifies(t) && reserved(r.text[t.start:t.end]) {
 		return t, r.unexpected(t)
 	}
 	name := r.target(t)

@@ -201,9 +201,23 @@ func (s *scanner) goesOn(i int) bool {
 // punct reports whether t is the byte c.
 func (s *scanner) punct(t token, c byte) bool { return t.kind == tokPunct && s.text[t.start] == c }
 
-// word reports whether t is an unquoted word: lower, in any case.
+// isWord reports whether t is the keyword lower, in any case.
 func (s *scanner) isWord(t token, lower string) bool {
-	return t.kind == tokWord && foldEqual(s.text[t.start:t.end], lower)
+	return t.kind == tokWord && foldEqual(s.text[t.start:t.end], lower) && !s.qualifies(t)
+}
+
+// qualifies reports whether a dot and a name are right behind the word t. Servers then take it for a name, whatever it is:
+// INSERT INTO.t is into the schema INTO. A quoted name is none in this.
+func (s *scanner) qualifies(t token) bool {
+	if t.end == len(s.text) || s.text[t.end] != '.' {
+		return false
+	}
+	if t.end+1 == len(s.text) {
+		s.touched = true
+		return false
+	}
+	c := s.text[t.end+1]
+	return wordByte[c] || c >= 0x80
 }
 
 // name returns the identifier that t is, without its quotes; nil when it is none.

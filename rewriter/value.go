@@ -62,6 +62,7 @@ func (r *planReader) tuples() (token, error) {
 // tuple reads one tuple from its inside on and returns the index of its closing parenthesis.
 func (r *planReader) tuple(inside int) (end int, err error) {
 	p := r.plan
+	inVersion := r.inVersion
 	at, count, closed := inside, 0, false
 	for _, k := range p.order {
 		want := p.slots[k].at - count
@@ -91,7 +92,7 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 		}
 		count += seen + 1
 	}
-	if count == 1 && r.width <= 1 && r.blank(inside, end) {
+	if count == 1 && r.width <= 1 && r.blank(inside, end, inVersion) {
 		count = 0
 	}
 	if count != r.width {
@@ -101,10 +102,10 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 	return end, nil
 }
 
-// blank reports whether nothing but blanks and comments stands from i up to end.
-func (r *planReader) blank(i, end int) bool {
+// blank reports whether nothing but blanks and comments stands from i, which may be in a version comment, up to end.
+func (r *planReader) blank(i, end int, inVersion bool) bool {
 	inside := r.scanner
-	inside.pos = i
+	inside.pos, inside.inVersion = i, inVersion
 	return inside.blanks() && inside.pos == end
 }
 
