@@ -12,7 +12,7 @@ import (
 	"idproxy/rewriter"
 )
 
-// maxRounds bounds what is asked for one statement: settings, and for each
+// maxRounds bounds what is asked for one piece of a text: settings, and for each
 // table its columns and greatest id. It is far above what a text of ordinary
 // size needs.
 const maxRounds = 1000
@@ -43,13 +43,14 @@ func (s *session) decide(st *statement) error {
 	if reply := s.c.keptWarnings(st.text); reply != nil {
 		return s.deliver(reply)
 	}
-	for range maxRounds {
+	for rounds := 0; rounds < maxRounds; rounds++ {
 		n, err := s.decider.decide(st)
 		switch {
 		case err == nil && n.kind == needNothing:
 			if done, err := s.execute(st); done || err != nil {
 				return err
 			}
+			rounds = 0 // they are of a piece
 			continue
 		case err == nil:
 			err = s.learn(st, n)
