@@ -124,3 +124,15 @@ func TestMedianAndPercentile(t *testing.T) {
 		}
 	}
 }
+
+// Rewriting is measured without a server.
+func TestRewriting(t *testing.T) {
+	var out strings.Builder
+	if err := rewriting(&out); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(out.String())
+	if n := strings.Count(out.String(), "| 0 |\n"); n != 3 {
+		t.Errorf("%d of 3 lines without allocations:\n%s", n, out.String())
+	}
+}

@@ -116,6 +116,9 @@ func withServer(ctx context.Context, server *servers.Server, o options, out io.W
 			return err
 		}
 		report(out, cells, targets)
+		if err := rewriting(out); err != nil {
+			return err
+		}
 		fmt.Fprintf(out, "\nLoad average at the end: %s\n", loadAverage())
 	}
 	if o.noIdle {
