@@ -17,10 +17,12 @@ func foundRows(c *client.Conn) error { return c.SetCapability(mysql.CLIENT_FOUND
 type writer struct {
 	*former
 	family *family
-	kind   servers.Kind
-	rows   map[string][]row // of each table, that later rows may collide with
+	setting
+	rows map[string][]row // of each table, that later rows may collide with
 
+	half    int      // which of the outcomes are tried where not all are
 	several bool     // the statement has more than one row
+	kinds   []ids    // of its rows
 	shapes  []string // expressions that it has not used yet
 }
 
@@ -66,7 +68,7 @@ func (w *writer) example(kindOfIDs ids, rows string) []step {
 		s.body = "list" // without a list no column is absent
 	}
 	w.chooseColumns(&s, kindOfIDs, rows)
-	w.several, w.shapes = len(rows) > 1, nil
+	w.several, w.shapes, w.kinds = len(rows) > 1, nil, nil
 	explicitFirst := w.IntN(2)
 	for i, outcome := range rows {
 		w.serial++
@@ -74,6 +76,7 @@ func (w *writer) example(kindOfIDs ids, rows string) []step {
 		if kindOfIDs == mixedIDs {
 			kindOfID = w.mixed(i, explicitFirst)
 		}
+		w.kinds = append(w.kinds, kindOfID)
 		s.tuples = append(s.tuples, w.tuple(&s, kindOfID, outcome))
 	}
 	if w.family.alias {
@@ -86,11 +89,12 @@ func (w *writer) example(kindOfIDs ids, rows string) []step {
 	if kindOfIDs == expression {
 		steps = plainSteps(fmt.Sprintf("SET @null = NULL, @zero = 0, @small = 0.4, @n = %d, @s = '%d'", 200_000+10*w.serial, 300_000+10*w.serial))
 	}
+	sql := w.render(&s)
 	steps = append(steps, step{
-		sql: w.render(&s), gaps: w.family.ignore || w.family.update,
-		form: &form{w.family, kindOfIDs, rows, w.charsetName()},
+		sql: sql, deviation: w.deviation(sql, rows), gaps: strings.ContainsAny(rows, "SUN") && strings.Count(rows, "I") > 1,
+		form: &form{w.family, kindOfIDs, rows, w.charsetName(), w.trigger},
 	})
-	return append(steps, w.after(rows)...)
+	return append(steps, w.after(kindOfIDs, rows)...)
 }
 
 // mixed chooses the kind of the i-th id, so that there is a generated and an explicit one among the first two.
@@ -178,7 +182,7 @@ func (w *writer) idOf(kindOfID ids) string {
 	case zeroID:
 		return w.pick([]string{"0", "'0'", "00"})
 	case defaultID:
-		return w.pick([]string{"DEFAULT", "default"})
+		return w.pick([]string{"DEFAULT", "default", "DEFAULT(id)"})
 	case explicitID:
 		if w.family.ownID || w.several {
 			return w.id('L') // LAST_INSERT_ID(id) of an id below zero would move the counter to its end
@@ -198,7 +202,7 @@ var expressions = [][]string{
 		"§.0", "(NULL)", "((NULL))", "_utf8mb4'§'", "'§'+0", "'§.4'",
 	},
 	{
-		"@zero", "@small", "@zero*@n", "@n-@n", "0.0", "0.4", "-0", "+0", "-0.4", "FALSE", "0x00", "b'0'", "'00'", "0e0", "((0))", "N'0'",
+		"@zero", "@small", "@zero*@n", "@n-@n", "0.0", "0.4", "-0", "+0", "-0.4", "FALSE", "0x00", "b'0'", "'00'", "0e0", "((0))",
 		"_utf8mb4'0'", "'0.3'", "(0)", "LAST_INSERT_ID()*0", "@@autocommit-1", "1-1",
 	},
 	{"''", "LAST_INSERT_ID()-@@identity", "§+LAST_INSERT_ID()-@@SESSION.last_insert_id"},
@@ -211,7 +215,7 @@ func (w *writer) expression() string {
 		if !w.nullGenerates {
 			w.shapes = append(w.shapes, expressions[1]...)
 		}
-		if !w.several {
+		if !w.several && !w.family.ignore && w.name != "not strict" { // where '' generates with a warning, see warningOfID
 			w.shapes = append(w.shapes, expressions[2]...)
 		}
 	}
@@ -295,8 +299,12 @@ func (w *writer) render(s *statement) string {
 	}
 	if s.body == "set" {
 		word("", "SET")
+		equals := []string{"=", "=", ":="}
+		if slices.Equal(w.family.ids, []ids{expression}) {
+			equals = equals[:2]
+		}
 		for i, c := range s.columns {
-			s.columns[i] = w.column(c) + gap() + w.pick([]string{"=", "=", ":="}) + gap() + s.tuples[0][i]
+			s.columns[i] = w.column(c) + gap() + w.pick(equals) + gap() + s.tuples[0][i]
 		}
 		b.WriteString(strings.Join(s.columns, gap()+","+gap()))
 	} else {
@@ -315,9 +323,12 @@ func (w *writer) render(s *statement) string {
 		word("ON DUPLICATE KEY UPDATE")
 		b.WriteString(strings.Join(s.update, gap()+","+gap()) + gap() + " ")
 	}
-	if w.family.returns != nil {
+	if returns := w.family.returns; returns != nil {
 		word("RETURNING")
-		b.WriteString(w.pick(w.family.returns))
+		if s.table == "two" { // whose second id is not native's
+			returns = slices.DeleteFunc(slices.Clone(returns), func(list string) bool { return list == "*" })
+		}
+		b.WriteString(w.pick(returns))
 	}
 	b.WriteString(w.pick([]string{"", "", "", ";", " ; ", " /* end */", " -- end"}))
 	return b.String()
@@ -406,10 +417,24 @@ var afterwards = [][]string{
 }
 
 // after returns steps that read what a statement left.
-func (w *writer) after(rows string) []step {
+func (w *writer) after(kindOfIDs ids, rows string) []step {
 	var steps []step
+	asked := w.family.asks(kindOfIDs, rows)
+	hidden := w.trigger == updateTrigger && rows == "U"
 	for _, sql := range afterwards[w.serial%len(afterwards)] {
-		st := step{sql: strings.ReplaceAll(sql, "§", fmt.Sprint(w.serial)), binary: w.IntN(6) == 0 && strings.HasPrefix(sql, "SELECT")}
+		st := step{sql: strings.ReplaceAll(sql, "§", fmt.Sprint(w.serial)), binary: w.IntN(6) == 0 && strings.HasPrefix(sql, "SELECT") && sql != "SELECT ROW_COUNT()"}
+		counts := countsOfQuestion[sql]
+		if counts != nil && kindOfIDs == expression && len(rows) > 1 {
+			continue // whether the proxy asks depends on what the expressions are worth
+		}
+		switch {
+		case asked:
+			st.deviation = counts
+		case hidden && counts != nil:
+			hiddenCounts := *counts
+			hiddenCounts.plainOnly = true
+			st.deviation = &hiddenCounts
+		}
 		steps = append(steps, st)
 	}
 	return steps

@@ -1,0 +1,93 @@
+package integration
+
+// formScripts are sessions of the other forms that the generated ones do not cover.
+func formScripts() []script {
+	return []script{
+		{name: "character sets change", steps: plainSteps(
+			"SET NAMES gbk", "INSERT INTO t (a) VALUES ('1\x95\\'), ('\x81`2')", "SET NAMES sjis", "INSERT INTO t (a,parent) VALUES ('3\x83\\', LAST_INSERT_ID())",
+			"SET character_set_client = big5", "INSERT IGNORE INTO t (a,u) VALUES ('4\xb3\\', NULL), ('x\xa4`', 1)", "SELECT LAST_INSERT_ID()",
+			"SET NAMES latin1", "INSERT INTO t SET a = '5\x95\\'', parent = LAST_INSERT_ID()", "SET @@SESSION.character_set_client = cp932",
+			"INSERT INTO t (a) VALUES ('6\x83\\') ON DUPLICATE KEY UPDATE a = '\x83\\'", "SET CHARACTER SET gbk", "INSERT INTO mid (a) VALUES ('7\x81|\x95\\')",
+			"SET NAMES DEFAULT", "INSERT INTO t (a,parent) VALUES ('8é\\'', LAST_INSERT_ID())", "SELECT LAST_INSERT_ID()",
+		)},
+		{name: "a row with its parent's id", steps: plainSteps(
+			"INSERT INTO t (a) VALUES ('parent')", "INSERT INTO tail (id,a) VALUES (LAST_INSERT_ID(),'detail')", "SELECT LAST_INSERT_ID()",
+			"INSERT INTO t (a) VALUES ('parent 2')", "SET @p = LAST_INSERT_ID()", "INSERT INTO tail SET a = 'detail 2', id = @p",
+			"INSERT INTO tail (a,id) VALUES ('again', @p) ON DUPLICATE KEY UPDATE a = VALUES(a)", "INSERT IGNORE INTO tail (a,id) VALUES ('more', @p)",
+			"SELECT LAST_INSERT_ID(), @@identity", "REPLACE INTO tail (id,a) VALUES (@@identity,'replaced')", "SELECT LAST_INSERT_ID()",
+		)},
+		{name: "zero is a value in every form", steps: plainSteps(
+			"INSERT INTO t (a) VALUES ('seed')", "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES'", "SET @zero = 0, @null = NULL",
+			"INSERT INTO t (id,a) VALUES (@zero,'zero')", "SELECT LAST_INSERT_ID()", "INSERT IGNORE INTO t (id,a) VALUES (0,'zero again')", "SHOW WARNINGS",
+			"SELECT LAST_INSERT_ID()", "INSERT INTO t (id,a) VALUES (0,'more') ON DUPLICATE KEY UPDATE a = 'updated'", "SELECT LAST_INSERT_ID()",
+			"DELETE FROM t WHERE id = 0", "INSERT INTO t SET id = 0, a = 'set'", "DELETE FROM t WHERE id = 0", "INSERT INTO t (id,a) VALUES (0.4,'less')",
+			"DELETE FROM t WHERE id = 0",
+			"INSERT INTO t (id,a) VALUES (@null,'null'),(NULL,'null 2')", "SELECT LAST_INSERT_ID()", "INSERT INTO t SET a = 'absent'", "SELECT LAST_INSERT_ID()",
+		)},
+		{name: "ids that are there", steps: plainSteps(
+			"INSERT INTO t (a) VALUES ('seed')", "INSERT INTO t (id,a) VALUES (90001,'x') ON DUPLICATE KEY UPDATE a = 'y'", "SELECT LAST_INSERT_ID()",
+			"INSERT INTO t (id,a) VALUES (90001,'x') ON DUPLICATE KEY UPDATE a = a", "INSERT IGNORE INTO t (id,a) VALUES (90001,'x')", "SHOW WARNINGS",
+			"INSERT IGNORE INTO t (id,a) VALUES (90001,'x'), (500,'in')", "SELECT LAST_INSERT_ID()", "INSERT IGNORE INTO t (id,a) VALUES (501,'in'), (90001,'x')",
+			"INSERT INTO t (id,a) VALUES (90001,'z'), (502,'in') ON DUPLICATE KEY UPDATE a = VALUES(a)", "SELECT LAST_INSERT_ID()",
+			"INSERT INTO t (id,a) VALUES (503,'in'), (90001,'zz') ON DUPLICATE KEY UPDATE a = VALUES(a)", "REPLACE INTO t (id,a) VALUES (90001,'r'), (NULL,'s')",
+			"SELECT LAST_INSERT_ID()", "INSERT INTO t (id,a,u) VALUES (-77,'minus',77)",
+			"INSERT INTO t (a,u) VALUES ('below zero',77) ON DUPLICATE KEY UPDATE a = VALUES(a)", "SELECT LAST_INSERT_ID()",
+			"INSERT INTO t (a,u) VALUES ('both',77), ('in',78) ON DUPLICATE KEY UPDATE a = VALUES(a)", "SELECT LAST_INSERT_ID()",
+			"INSERT INTO t (a,u) VALUES ('moved',77) ON DUPLICATE KEY UPDATE id = 700", "SELECT LAST_INSERT_ID()",
+			"INSERT INTO t (a,u) VALUES ('moved',78) ON DUPLICATE KEY UPDATE a = 'moved', id = id - id + 701", "SELECT LAST_INSERT_ID()",
+		)},
+		{name: "what IGNORE makes of bad values", steps: plainSteps(
+			"INSERT INTO t (a) VALUES ('seed')", "INSERT IGNORE INTO t (a) VALUES (NULL)", "SHOW WARNINGS", "INSERT IGNORE INTO t (a) VALUES (REPEAT('x',50))",
+			"SHOW WARNINGS", "SELECT LAST_INSERT_ID()", "INSERT IGNORE INTO t (a,f) VALUES ('none',99)", "SHOW WARNINGS", "SELECT LAST_INSERT_ID()",
+			"INSERT IGNORE INTO t (a,n) VALUES ('big',999), ('text','abc')", "SHOW WARNINGS", "SELECT LAST_INSERT_ID()",
+			"INSERT IGNORE INTO t (a,c) VALUES ('check',500), ('in',5)", "SHOW WARNINGS", "SELECT LAST_INSERT_ID()",
+			"INSERT IGNORE INTO t (u) VALUES (70)", "SHOW WARNINGS", "INSERT IGNORE INTO t () VALUES ()", "SELECT LAST_INSERT_ID()",
+		)},
+		{name: "errors of the other forms", steps: plainSteps(
+			"INSERT INTO t (a) VALUES ('seed')", "INSERT INTO t VALUES ()", "INSERT INTO t () VALUES (), ()", "SELECT LAST_INSERT_ID()",
+			"INSERT INTO t SET a = 'dup', u = 1", "INSERT INTO t SET nope = 1", "INSERT INTO t SET a = 'x', a = 'y'", "INSERT INTO t SET a = 'x', id = NULL, id = 3",
+			"SELECT LAST_INSERT_ID()", "INSERT INTO t (a,f) VALUES ('x',99) ON DUPLICATE KEY UPDATE a = 'y'", "SHOW WARNINGS", "SELECT LAST_INSERT_ID()",
+			"INSERT INTO t (a,u) VALUES ('x',1) ON DUPLICATE KEY UPDATE nope = 1", "INSERT INTO t (a,u) VALUES ('x',1) ON DUPLICATE KEY UPDATE f = 99",
+			"SELECT LAST_INSERT_ID()", "INSERT IGNORE INTO t (a) VALUES ('x',2)", "INSERT IGNORE INTO t (nope) VALUES (1)", "INSERT INTO parts PARTITION (p9) (a) VALUES ('x')",
+			"INSERT INTO t PARTITION (p0) (a) VALUES ('x')", "SELECT LAST_INSERT_ID(), @@identity", "INSERT DELAYED INTO t (a) VALUES ('delayed')", "SHOW WARNINGS",
+			"INSERT INTO t (id,a) VALUES ('abc','word')", "INSERT INTO t (id,a) VALUES ('','empty')", "INSERT INTO t (id,a) VALUES (99999999999999999999,'far')",
+			"INSERT INTO mid (a,parent) VALUES ('child', LAST_INSERT_ID())",
+		)},
+		{name: "the session asks for more", steps: plainSteps(
+			"INSERT IGNORE INTO t (a,u) VALUES ('a',1)", "GET DIAGNOSTICS @rows = ROW_COUNT, @n = NUMBER", "SELECT @rows, @n", "SELECT LAST_INSERT_ID()",
+			"BEGIN", "INSERT INTO t (a,u) VALUES ('a',1) ON DUPLICATE KEY UPDATE a = 'b'", "ROLLBACK", "SELECT LAST_INSERT_ID()",
+			"BEGIN", "INSERT IGNORE INTO t (a,u) VALUES ('in',NULL), ('out',1)", "SAVEPOINT s", "INSERT INTO mid (a,parent) VALUES ('child', LAST_INSERT_ID())",
+			"ROLLBACK TO s", "COMMIT", "SELECT LAST_INSERT_ID()", "INSERT INTO t (a,u) VALUES ('up',1), ('in',NULL) ON DUPLICATE KEY UPDATE a = VALUES(a)",
+			"SHOW WARNINGS", "SHOW WARNINGS", "SELECT LAST_INSERT_ID()", "PREPARE p FROM 'SELECT LAST_INSERT_ID()'",
+			"INSERT INTO t (a,u) VALUES ('up',1) ON DUPLICATE KEY UPDATE a = VALUES(a)", "EXECUTE p", "DEALLOCATE PREPARE p",
+		)},
+		{name: "zero by default", steps: []step{
+			{sql: "INSERT INTO t (a) VALUES ('seed')"},
+			{sql: "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES'"},
+			{sql: "INSERT INTO t (id,a) VALUES (DEFAULT,'default')", deviation: noDefault},
+			{sql: "SELECT LAST_INSERT_ID()"},
+		}},
+		{name: "what IGNORE makes of ids that are no numbers", steps: []step{
+			{sql: "INSERT INTO t (a) VALUES ('seed')"},
+			{sql: "INSERT IGNORE INTO t (id,a) VALUES ('','empty')", deviation: warningOfID()},
+			{sql: "SHOW WARNINGS", deviation: warningOfID()},
+			{sql: "SELECT LAST_INSERT_ID()"},
+			{sql: "INSERT IGNORE INTO t (id,a) VALUES ('abc','word'), (NULL,'null')", deviation: warningOfID()},
+			{sql: "SELECT LAST_INSERT_ID()"},
+			{sql: "INSERT IGNORE INTO t (id,a) VALUES ('12x','number')", deviation: cutID},
+			{sql: "SHOW WARNINGS"},
+			{sql: "SET sql_mode = ''"},
+			{sql: "INSERT INTO t (id,a) VALUES ('','not strict')", deviation: warningOfID()},
+			{sql: "SELECT LAST_INSERT_ID()"},
+		}},
+		{name: "a trigger in front of DELAYED", lacks: "MySQL", steps: []step{
+			{sql: "INSERT INTO slow (a) VALUES ('seed')"},
+			{sql: "CREATE TRIGGER slow_trigger BEFORE INSERT ON slow FOR EACH ROW SET NEW.n = 3"},
+			{sql: "INSERT DELAYED INTO slow (a) VALUES ('in')", deviation: delayedTrigger},
+			{sql: "SELECT LAST_INSERT_ID()", deviation: delayedTrigger},
+			{sql: "DROP TRIGGER slow_trigger"},
+			{sql: "INSERT INTO slow (a) VALUES ('last')"},
+			{sql: "SELECT LAST_INSERT_ID()"},
+		}},
+	}
+}
