@@ -32,8 +32,7 @@ func (r *planReader) expression(k int) (behind token, err error) {
 			if len(p.Questions) == maxQuestions {
 				return t, unsupported(fmt.Sprintf("more than %d expressions for ids", maxQuestions))
 			}
-			r.answer(k)
-			return t, nil
+			return t, r.answer(k)
 		case r.punct(t, '(') && joined:
 			depth++
 		case r.punct(t, ')') && !joined && depth > 0:
@@ -52,22 +51,35 @@ func (r *planReader) expression(k int) (behind token, err error) {
 
 // answer makes of the last value of a slot, an expression, what the server said it is. While it has not been asked, that
 // counts for nothing.
-func (r *planReader) answer(k int) {
+//
+// A function in another value, or a trigger, may change a variable while the statement runs. So the number that the rule
+// was held against is written in place of what reads one.
+func (r *planReader) answer(k int) error {
 	p, v, n := r.plan, &r.plan.slots[k].last, len(r.plan.Questions)
 	p.Questions = append(p.Questions, Span{Start: v.start, End: v.end})
 	p.asked = append(p.asked, uint8(k))
 	v.kind = valueUnknown
 	if n >= len(r.values) {
-		return
+		return nil
 	}
+	reads := readsVariable(r.text[v.start:v.end])
 	switch said := r.values[n]; {
 	case said.Generate:
 		v.kind = valueMade
+	case said.Known && reads && r.move && k == 0:
+		return unsupported("variable for column " + p.slots[k].rule.Column + " in a statement whose values name it")
 	case said.Known:
 		v.kind, v.number = valueNumber, said.Number
 		v.negative = said.Number > 1<<63-1 && p.slots[k].max <= 1<<63-1
+		v.fixed = reads
+	case reads:
+		return unsupported("variable for column " + p.slots[k].rule.Column + " that holds no whole number")
 	}
+	return nil
 }
+
+// readsVariable reports whether an expression for an id reads what a statement may change.
+func readsVariable(e []byte) bool { return bytes.IndexByte(e, '@') >= 0 || MentionsLastID(e) }
 
 func (r *planReader) operator(t token) bool {
 	switch t.kind {
@@ -254,8 +266,7 @@ func (r *planReader) defaultOf(k, end int) int {
 func (r *planReader) changesVariables() bool {
 	reads := false
 	for _, q := range r.plan.Questions {
-		e := r.text[q.Start:q.End]
-		reads = reads || bytes.IndexByte(e, '@') >= 0 || MentionsLastID(e)
+		reads = reads || readsVariable(r.text[q.Start:q.End])
 	}
 	if !reads {
 		return false

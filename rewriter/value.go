@@ -1,5 +1,7 @@
 package rewriter
 
+import "strconv"
+
 // value is what a row has for an id.
 type value struct {
 	kind       valueKind
@@ -7,6 +9,7 @@ type value struct {
 	start, end int    // its bytes
 	crossed    int    // beginnings and ends of version comments up to its last token
 	number     uint64 // valueZero, valueNumber: as an OK packet shows it
+	fixed      bool   // the number is written in place of the expression that it was read of
 }
 
 type valueKind uint8
@@ -313,5 +316,20 @@ func (r *planReader) place(k int, behind token) {
 		p.edit(behind.start, behind.end, opDelete, 0)
 	case v.kind == valueMade:
 		p.edit(v.start, v.end, opID, k)
+	case v.fixed:
+		start := len(p.buffer)
+		p.buffer = v.appendNumber(p.buffer)
+		if v.end < len(r.text) && wordByte[r.text[v.end]] { // as in SET id=@'x'ON DUPLICATE KEY ...
+			p.buffer = append(p.buffer, ' ')
+		}
+		p.insert(v.start, start)
+		p.edits[len(p.edits)-1].end = uint32(v.end)
 	}
+}
+
+func (v *value) appendNumber(dst []byte) []byte {
+	if v.negative {
+		return strconv.AppendInt(dst, int64(v.number), 10)
+	}
+	return strconv.AppendUint(dst, v.number, 10)
 }
