@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"sync"
 	"sync/atomic"
 
@@ -260,15 +261,15 @@ func (c *conversation) keepWarnings(reply []byte) {
 	c.kept = reply
 }
 
-// keptWarnings returns the reply to a text that the server could not answer any
-// more, nil when it can.
+// keptWarnings returns a copy of the reply to a text that the server could not
+// answer any more, nil when it can.
 func (c *conversation) keptWarnings(sql []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !isShowWarnings(sql) {
+	if c.kept == nil || !isShowWarnings(sql) {
 		return nil
 	}
-	return c.kept
+	return bytes.Clone(c.kept)
 }
 
 // settle notes what became of LAST_INSERT_ID().

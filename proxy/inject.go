@@ -40,10 +40,13 @@ func (s *session) statement(command []byte) error {
 
 // decide decides on a statement piece by piece, and sends them.
 func (s *session) decide(st *statement) error {
-	if reply := s.c.keptWarnings(st.text); reply != nil {
-		return s.deliver(reply)
-	}
 	for rounds := 0; rounds < maxRounds; rounds++ {
+		if shown, done, err := s.showKept(st); shown {
+			if done || err != nil {
+				return err
+			}
+			continue
+		}
 		n, err := s.decider.decide(st)
 		switch {
 		case err == nil && n.kind == needNothing:

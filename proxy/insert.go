@@ -133,8 +133,8 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 		return false, nil // it goes as it is, and the server says why not
 	case plan.ZeroDoubt && cx.snap.known&knowZero == 0, plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
 		return false, lacks(needProbe)
-	case plan.Plain && len(st.spans) > 1:
-		return false, errCut
+	case plan.Plain && len(st.spans) > 1, p.mayOwe(plan) && st.touch&(touchLastID|touchInsert) != 0:
+		return false, errCut // what LAST_INSERT_ID() is in front of it must be known
 	}
 	if d.second != nil {
 		if err := d.second.Check(read, plan); err != nil {

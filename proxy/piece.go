@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 	"strings"
@@ -161,6 +162,35 @@ func (s *session) askAfter(w *withheld, sql string) (*uint64, error) {
 		id, err = uint64(below), isBelow
 	}
 	return &id, err
+}
+
+// showKept answers SHOW WARNINGS in front of the text with what was kept. done:
+// nothing is behind it.
+func (s *session) showKept(st *statement) (shown, done bool, err error) {
+	end := bytes.IndexByte(st.text, ';')
+	if end < 0 || !st.multi {
+		end = len(st.text)
+	}
+	reply := s.c.keptWarnings(st.text[:end])
+	if reply == nil {
+		return false, false, nil
+	}
+	rest := min(end+1, len(st.text))
+	last := len(bytes.TrimLeft(st.text[rest:], "; \t\r\n")) == 0
+	seq, at := st.seq, 0
+	for i := 0; i < len(reply); i += wire.HeaderLen + wire.PayloadLen(reply[i:]) {
+		seq++
+		reply[i+3], at = seq, i
+	}
+	if !last {
+		wire.SetMoreResults(reply[at+wire.HeaderLen:])
+	}
+	if err := s.deliver(reply); err != nil || last {
+		return true, true, err
+	}
+	st.rest = rest
+	st.next(seq)
+	return true, false, nil
 }
 
 // showWarnings is answered with what was kept.

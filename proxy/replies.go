@@ -395,17 +395,19 @@ func (c *conversation) track(info []byte) {
 	}
 }
 
-func (c *conversation) learnLastID(id uint64) {
-	c.settle(native{last: lastIs, lastID: id})
-}
-
 // learnHiddenLastID reads the answer to SELECT LAST_INSERT_ID().
 func (c *conversation) learnHiddenLastID(packets []byte) {
 	rows, err := c.textRows(packets)
 	if err != nil || len(rows) != 1 || len(rows[0]) != 1 {
 		return
 	}
-	if id, err := strconv.ParseUint(string(rows[0][0]), 10, 64); err == nil {
-		c.learnLastID(id)
+	id, err := strconv.ParseUint(string(rows[0][0]), 10, 64)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.state.lastID.owed { // else the server's value is not the native one
+		c.settleLocked(lastIs, id)
 	}
 }

@@ -229,6 +229,9 @@ const maxNote = 4096
 // other handles the commands without SQL text.
 func (m *requests) other(payload []byte) verdict {
 	p := pending{reply: replyOf(payload[0])}
+	if payload[0] != mysql.COM_PING && payload[0] != mysql.COM_STATISTICS {
+		m.c.keepWarnings(nil)
+	}
 	switch payload[0] {
 	case mysql.COM_INIT_DB:
 		p.job = &job{schema: bytes.Clone(payload[1:])}
@@ -322,7 +325,7 @@ func (m *requests) query(payload []byte, size int, whole bool) verdict {
 	defer m.c.mu.Unlock()
 	s := &m.c.state
 	if m.c.kept != nil {
-		if whole && isShowWarnings(sql) {
+		if first, _, _ := bytes.Cut(sql, []byte(";")); whole && isShowWarnings(first) {
 			return holdIt
 		}
 		m.c.kept = nil
@@ -406,7 +409,7 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 			p.job = &job{schema: bytes.Clone(head.Target.Schema)}
 		}
 	}
-	if !whole || rewriter.MentionsInsertID(sql) {
+	if !whole || setsLastID(head, sql) {
 		p.touch |= touchLastID
 	}
 }
@@ -424,20 +427,37 @@ func (m *requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
 	case rewriter.Call, rewriter.Prepare, rewriter.Execute, rewriter.Compound:
 		return true
 	}
-	return rewriter.MentionsLastID(sql) || leavesUnseen(head, sql)
+	return rewriter.MentionsLastID(sql) || leavesUnseen(head)
 }
 
-// leavesUnseen reports whether a statement may set LAST_INSERT_ID() without an
-// OK packet that shows it, so that what it leaves is certain only when what it
-// finds is right.
-func leavesUnseen(head rewriter.Head, sql []byte) bool {
-	switch head.Kind {
-	case rewriter.Load:
-		return true
-	case rewriter.Insert, rewriter.Replace:
-		return bytes.Contains(bytes.ToLower(sql), []byte("returning"))
+// leavesUnseen reports whether a statement may set LAST_INSERT_ID() or leave it
+// alone without an OK packet that tells which, so that what it leaves is certain
+// only when what it finds is right.
+func leavesUnseen(head rewriter.Head) bool {
+	return head.Kind == rewriter.Insert || head.Kind == rewriter.Replace || head.Kind == rewriter.Load
+}
+
+// setsLastID reports whether a statement may set LAST_INSERT_ID() by itself: it
+// calls the function with an argument, or sets a variable. Calls without one only
+// read.
+func setsLastID(head rewriter.Head, sql []byte) bool {
+	if !rewriter.MentionsInsertID(sql) || head.Kind == rewriter.Set {
+		return head.Kind == rewriter.Set && rewriter.MentionsInsertID(sql)
 	}
-	return false
+	for rest := bytes.ToLower(sql); ; {
+		at := bytes.Index(rest, []byte("insert_id"))
+		if at < 0 {
+			return false
+		}
+		last := bytes.HasSuffix(rest[:at], []byte("last_"))
+		rest = bytes.TrimLeft(rest[at+len("insert_id"):], " \t\r\n")
+		switch {
+		case !last, bytes.HasPrefix(rest, []byte("/")), bytes.HasPrefix(rest, []byte("-")), bytes.HasPrefix(rest, []byte("#")):
+			return true // or a comment, behind which there is an argument
+		case bytes.HasPrefix(rest, []byte("(")) && !bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte(")")):
+			return true
+		}
+	}
 }
 
 // mayConcern reports whether a statement that writes to a table may be one

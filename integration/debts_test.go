@@ -1,0 +1,71 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"idproxy/integration/harness"
+)
+
+// TestDebts compares, natively and through the proxy, what LAST_INSERT_ID() and the warnings are behind statements that
+// fail or are told by their outcome, where something else in the same text or in front of it had set them.
+func TestDebts(t *testing.T) {
+	scripts := [][]string{ // {t} has an id and a unique u, of which 1 is there; other has AUTO_INCREMENT
+		{"INSERT INTO other (x) VALUES (1); INSERT INTO {t} (u) VALUES (1)"},
+		{"DO LAST_INSERT_ID(9); INSERT INTO {t} (u) VALUES (1)"},
+		{"UPDATE other SET x=LAST_INSERT_ID(5) WHERE id=100; INSERT INTO {t} (u) VALUES (1)"},
+		{"INSERT INTO {t} (u) VALUES (2); SELECT LAST_INSERT_ID() - LAST_INSERT_ID(); INSERT INTO {t} (u) VALUES (1)"},
+		{"INSERT INTO {t} (u) VALUES (1)", "INSERT INTO other (id) VALUES (500)"},
+		{"INSERT INTO {t} (u) VALUES (1)", "INSERT INTO {t} (u) VALUES (1)"},
+		{"INSERT IGNORE INTO {t} (u) VALUES (1), (2)", "INSERT INTO other (id) VALUES (500)"},
+		{"INSERT IGNORE INTO {t} (u) VALUES (1), (2); SHOW WARNINGS; SHOW WARNINGS; SELECT x FROM other; SHOW WARNINGS"},
+		{"INSERT IGNORE INTO {t} (u) VALUES (1), (2)", "SHOW WARNINGS; SELECT x FROM other", "SHOW WARNINGS"},
+		{"INSERT INTO {t} (u) VALUES (1), (2) ON DUPLICATE KEY UPDATE u=u", "INSERT INTO {t} (u) VALUES (1)"},
+	}
+	for _, s := range harness.Servers(t) {
+		t.Run(s.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, s)
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {start: 1000}}}
+rules:     [{table: "*.plain", column: id, source: ids}]
+`, s.Addr))
+			direct := openSession(t, s.Addr, name)
+			direct.must(t, "CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)",
+				"CREATE TABLE counted (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT=1000",
+				"CREATE TABLE other (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, x BIGINT)", "INSERT INTO other VALUES (100, 0)")
+			for _, script := range scripts {
+				want := debts(t, s.Addr, name, "counted", script)
+				if got := debts(t, proxy.Addr("a"), name, "plain", script); got != want {
+					t.Errorf("%q:\n%s\nnatively\n%s", script, got, want)
+				}
+			}
+		})
+	}
+}
+
+// debts plays a script on a table with two rows and tells what it shows: ids are named by what they are the id of.
+func debts(t *testing.T, addr, db, table string, script []string) string {
+	t.Helper()
+	c := openSession(t, addr, db)
+	defer c.close()
+	c.must(t, "DELETE FROM other WHERE id <> 100", "UPDATE other SET x=0", "ALTER TABLE other AUTO_INCREMENT = 200", "DELETE FROM "+table,
+		"INSERT INTO "+table+" (u) VALUES (1)", "INSERT INTO "+table+" (u) VALUES (0)")
+	var b strings.Builder
+	for _, sql := range script {
+		replies, err := c.query(strings.ReplaceAll(sql, "{t}", table))
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		for _, r := range replies {
+			if r.err != nil {
+				fmt.Fprintf(&b, "error %d; ", r.err.Code)
+				continue
+			}
+			fmt.Fprintf(&b, "%d rows, status %#x, %s; ", r.affected, r.status, strings.ReplaceAll(fmt.Sprint(r.rows), table, "{t}"))
+		}
+	}
+	r := c.must(t, fmt.Sprintf("SELECT IFNULL((SELECT CONCAT('u=', u) FROM %s WHERE id=LAST_INSERT_ID()), LAST_INSERT_ID())", table))
+	return b.String() + fmt.Sprint(r.rows)
+}
