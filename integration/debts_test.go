@@ -5,13 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"idproxy/integration/harness"
 )
 
 // TestDebts compares, natively and through the proxy, what LAST_INSERT_ID() and the warnings are behind statements that
 // fail or are told by their outcome, where something else in the same text or in front of it had set them.
 func TestDebts(t *testing.T) {
-	scripts := [][]string{ // {t} has an id and a unique u, of which 1 is there; other has AUTO_INCREMENT
+	scripts := [][]string{ // commands; those joined by | are sent at once. {t} has an id and a unique u, of which 1 is there; other has AUTO_INCREMENT
 		{"INSERT INTO other (x) VALUES (1); INSERT INTO {t} (u) VALUES (1)"},
 		{"DO LAST_INSERT_ID(9); INSERT INTO {t} (u) VALUES (1)"},
 		{"UPDATE other SET x=LAST_INSERT_ID(5) WHERE id=100; INSERT INTO {t} (u) VALUES (1)"},
@@ -22,6 +24,11 @@ func TestDebts(t *testing.T) {
 		{"INSERT IGNORE INTO {t} (u) VALUES (1), (2); SHOW WARNINGS; SHOW WARNINGS; SELECT x FROM other; SHOW WARNINGS"},
 		{"INSERT IGNORE INTO {t} (u) VALUES (1), (2)", "SHOW WARNINGS; SELECT x FROM other", "SHOW WARNINGS"},
 		{"INSERT INTO {t} (u) VALUES (1), (2) ON DUPLICATE KEY UPDATE u=u", "INSERT INTO {t} (u) VALUES (1)"},
+		{"LOCK TABLES {t} WRITE; INSERT IGNORE INTO {t} (id, u) VALUES (NULL, 1), (NULL, 4), (50, 5); UNLOCK TABLES"},
+		{"SET sql_select_limit = 0", "INSERT IGNORE INTO {t} (u) VALUES (1), (2)", "SET sql_select_limit = DEFAULT"},
+		{"INSERT INTO {t} (u) VALUES (1)|INSERT INTO {t} (u) VALUES (1)|SELECT LAST_INSERT_ID() > 999"},
+		{"INSERT INTO {t} (u) VALUES (1)|INSERT INTO other (x) VALUES (LAST_INSERT_ID())", "SELECT IFNULL(u, x) FROM other LEFT JOIN {t} t ON t.id=x WHERE other.id > 100"},
+		{"INSERT INTO {t} (u) VALUES (1)", "INSERT INTO other (x) VALUES (SLEEP(0.1))|INSERT INTO other (x) SELECT LAST_INSERT_ID()"},
 	}
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
@@ -54,7 +61,7 @@ func debts(t *testing.T, addr, db, table string, script []string) string {
 		"INSERT INTO "+table+" (u) VALUES (1)", "INSERT INTO "+table+" (u) VALUES (0)")
 	var b strings.Builder
 	for _, sql := range script {
-		replies, err := c.query(strings.ReplaceAll(sql, "{t}", table))
+		replies, err := c.pipeline(strings.Split(strings.ReplaceAll(sql, "{t}", table), "|"))
 		if err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
@@ -68,4 +75,26 @@ func debts(t *testing.T, addr, db, table string, script []string) string {
 	}
 	r := c.must(t, fmt.Sprintf("SELECT IFNULL((SELECT CONCAT('u=', u) FROM %s WHERE id=LAST_INSERT_ID()), LAST_INSERT_ID())", table))
 	return b.String() + fmt.Sprint(r.rows)
+}
+
+// pipeline sends several texts before it reads the replies to the first.
+func (s *rawSession) pipeline(texts []string) (all []reply, err error) {
+	for _, sql := range texts {
+		s.conn.ResetSequence()
+		packet := make([]byte, 5, 5+len(sql))
+		packet[4] = mysql.COM_QUERY
+		if err := s.conn.WritePacket(append(packet, sql...)); err != nil {
+			return nil, err
+		}
+	}
+	for range texts {
+		s.conn.ResetSequence()
+		s.conn.Sequence = 1 // of a reply
+		replies, err := s.results()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, replies...)
+	}
+	return all, nil
 }

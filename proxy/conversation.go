@@ -246,6 +246,17 @@ func (c *conversation) crowded() bool {
 	return c.pending.n >= maxPending
 }
 
+// mayOwe reports whether LAST_INSERT_ID() is owed, or may be once an INSERT that
+// is pending is over. The lock is held.
+func (c *conversation) mayOwe() bool {
+	for i := range c.pending.n {
+		if j := c.pending.at(i).job; j != nil && j.inserts != nil {
+			return true
+		}
+	}
+	return c.state.lastID.owed
+}
+
 // lastReply says how the reply ended that ended last.
 func (c *conversation) lastReply() (failed bool, seq byte) {
 	c.mu.Lock()

@@ -75,6 +75,7 @@ type reading struct {
 	barrier  bool // or tables
 	busy     bool // earlier commands are pending
 	remaking bool // and one of them may change tables
+	owes     bool // LAST_INSERT_ID() is owed, or may be when they are over
 }
 
 // errIncomplete stands in for a need while a text is gone through.
@@ -83,6 +84,9 @@ type errIncomplete struct{ need }
 func (errIncomplete) Error() string { return "something must be asked first" }
 
 func lacks(kind needKind) error { return errIncomplete{need{kind: kind}} }
+
+// maxParts bounds the INSERTs of a piece, and so what is kept for them.
+const maxParts = 1000
 
 // errCut says that the piece ends in front of a statement: the others must be
 // over before it is decided on.
@@ -102,6 +106,9 @@ func (d *decider) decide(st *statement) (need, error) {
 		return need{}, errUnprepared()
 	}
 	if st.prefix[0] == mysql.COM_STMT_EXECUTE || st.prefix[0] == comBulkExecute {
+		if cx.busy {
+			return need{kind: needQuiet}, nil
+		}
 		st.owing = true
 		st.touch = touchLastID
 		if cx.snap.preparedState {
@@ -109,7 +116,7 @@ func (d *decider) decide(st *statement) (need, error) {
 		}
 		return need{}, nil
 	}
-	if doubted(st.text)&^cx.snap.known != 0 || len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
+	if st.doubted(^cx.snap.known) || len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
 		if st.unconcerned(&cx) {
 			st.touch = touchAll | touchLastID
 			return need{}, nil
@@ -126,7 +133,10 @@ func (d *decider) decide(st *statement) (need, error) {
 	if err != nil {
 		return need{}, err
 	}
-	st.owing = st.owing || cx.snap.lastID.owed && st.readsLastID()
+	st.owing = st.owing || cx.owes && st.readsLastID()
+	if st.owing && cx.busy { // what is owed then is not certain yet
+		return need{kind: needQuiet}, nil
+	}
 	return need{}, nil
 }
 
@@ -158,7 +168,7 @@ func (d *decider) parts(st *statement, cx *reading) error {
 			break
 		}
 		at = span.End + 1
-		if ends || cx.settings && !cx.rules.Empty() && st.writesBehind(at) {
+		if ends || len(st.parts) == maxParts || cx.settings && !cx.rules.Empty() && st.writesBehind(at) {
 			st.end, st.rest = span.End, at
 			return nil
 		}
@@ -179,7 +189,8 @@ func (st *statement) unconcerned(cx *reading) bool {
 func (d *decider) begin(st *statement) reading {
 	d.c.mu.Lock()
 	defer d.c.mu.Unlock()
-	cx := reading{snap: d.c.state, rules: d.rules(), busy: d.c.pending.n > 0}
+	cx := reading{snap: d.c.state.snapshot(), rules: d.rules(), busy: d.c.pending.n > 0}
+	cx.owes = d.c.mayOwe()
 	for i := range d.c.pending.n {
 		cx.remaking = cx.remaking || d.c.pending.at(i).touch&touchTables != 0
 	}
@@ -209,14 +220,14 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 		if edited {
 			return st.plans[len(st.parts)-1].Plain, nil
 		}
-		st.owing = st.owing || cx.snap.lastID.owed && leavesUnseen(head)
+		st.owing = st.owing || cx.owes && leavesUnseen(head)
 	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
 		if err := d.hidden(st, head, sql, cx); err != nil {
 			return false, err
 		}
-		st.owing = cx.snap.lastID.owed
+		st.owing = cx.owes
 	case rewriter.Call:
-		st.owing = cx.snap.lastID.owed
+		st.owing = cx.owes
 	}
 	if err := d.temporary(st, i, head, cx); err != nil {
 		return false, err

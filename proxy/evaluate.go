@@ -26,7 +26,7 @@ func (s *session) evaluate(st *statement, ask need) error {
 	if err := s.payFor(sql); err != nil {
 		return err
 	}
-	packets, err := s.ask(s.c.appendQuery(nil, sql), replyResult)
+	packets, err := s.ask(s.c.appendQuery(nil, sql+" LIMIT 1"), replyResult)
 	if err != nil {
 		return err
 	}

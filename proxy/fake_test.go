@@ -130,7 +130,7 @@ func (f *fakeServer) serve(c net.Conn) {
 
 // answer answers what the proxy asks of its own accord.
 func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
-	text := string(payload[1:])
+	text := strings.TrimSuffix(string(payload[1:]), " LIMIT 1")
 	eof := []byte{0xfe, 0, 0, 2, 0}
 	row := func(columns byte, values string) [][]byte {
 		reply := [][]byte{{columns}}

@@ -116,8 +116,10 @@ func (s *session) ask(packet []byte, kind replyKind) ([]byte, error) {
 	}
 }
 
+// query asks for one row. LIMIT stands in it, for without one sql_select_limit=0
+// would leave none.
 func (s *session) query(sql string) ([][][]byte, error) {
-	packets, err := s.ask(s.c.appendQuery(nil, sql), replyResult)
+	packets, err := s.ask(s.c.appendQuery(nil, sql+" LIMIT 1"), replyResult)
 	if err != nil {
 		return nil, err
 	}

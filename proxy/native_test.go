@@ -136,13 +136,17 @@ func TestStoredSQL(t *testing.T) {
 		columns: []rewriter.Column{{Name: "id", Max: 1<<63 - 1}},
 	}
 	e := expect{generated: 2, first: 77, last: 78, explicit: 1<<64 - 5, hasExplicit: true}
-	want := "SELECT COALESCE((SELECT MIN(`id`) FROM `shop`.`or``ders` WHERE `id` BETWEEN 77 AND 78),(SELECT `id` FROM `shop`.`or``ders` WHERE `id`=-5))"
+	want := "SELECT COALESCE(MIN(CASE WHEN `id` BETWEEN 77 AND 78 THEN `id` END),MIN(`id`)) FROM `shop`.`or``ders` WHERE `id` BETWEEN 77 AND 78 OR `id`=-5"
 	if got := e.storedSQL(&p); got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
 	p.columns[0].Max = 1<<64 - 1
 	e.generated = 0
-	if got, want := e.storedSQL(&p), "SELECT COALESCE((SELECT `id` FROM `shop`.`or``ders` WHERE `id`=18446744073709551611))"; got != want {
+	if got, want := e.storedSQL(&p), "SELECT MIN(`id`) FROM `shop`.`or``ders` WHERE `id`=18446744073709551611"; got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+	e.generated, e.hasExplicit = 2, false
+	if got, want := e.storedSQL(&p), "SELECT MIN(`id`) FROM `shop`.`or``ders` WHERE `id` BETWEEN 77 AND 78"; got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
 }

@@ -118,9 +118,9 @@ func (s *session) settle(st *statement) error {
 	id, err := s.askAfter(w, sql)
 	ok, _ := wire.ParseOK(w.payload(), 0)
 	n := w.expect.answered(w.ask, &ok, id)
-	if err != nil { // better the likely answer than none
+	if err != nil { // better no id than one of no row
 		s.log.Warn("what became of an INSERT could not be asked", "table", w.expect.table, "error", err)
-		n = w.expect.inserted(&ok)
+		n = w.expect.left(0)
 	}
 	s.c.settle(n)
 	if len(w.frame) > 0 {

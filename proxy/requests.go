@@ -266,7 +266,7 @@ func (m *requests) execute() verdict {
 		p.touch |= touchAll
 	}
 	if m.c.state.preparedLastID {
-		if m.c.state.lastID.owed {
+		if m.c.mayOwe() {
 			return holdIt
 		}
 		p.touch |= touchLastID
@@ -358,7 +358,7 @@ func several(sql []byte) bool {
 // note says what a statement may change, or that it must be held.
 func (m *requests) note(p *pending, head rewriter.Head, sql []byte, whole bool) verdict {
 	s := &m.c.state
-	if s.lastID.owed && m.reads(head, sql, whole) {
+	if m.c.mayOwe() && m.reads(head, sql, whole) {
 		return holdIt
 	}
 	switch head.Kind {

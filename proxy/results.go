@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"slices"
+
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
@@ -140,10 +142,9 @@ func (m *replies) returned(result int) {
 // expected returns what is expected of a result of the command, nil when
 // nothing is.
 func (j *job) expected(result int) *expect {
-	for i := range j.inserts {
-		if j.inserts[i].result == result {
-			return &j.inserts[i]
-		}
+	i, found := slices.BinarySearchFunc(j.inserts, result, func(e expect, result int) int { return e.result - result })
+	if !found {
+		return nil
 	}
-	return nil
+	return &j.inserts[i]
 }

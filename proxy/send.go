@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -151,21 +150,22 @@ func formOf(plan *rewriter.Plan) form {
 	return formInline
 }
 
-// storedSQL asks which id of the statement is in the table: see askStored.
+// storedSQL asks which id of the statement is in the table: see askStored. It
+// names the table once, for under LOCK TABLES it may be there under one name only.
 func (e *expect) storedSQL(p *part) string {
 	id, table := quoteName(nil, []byte(p.rules[0].Column)), appendTable(nil, p.name)
-	var asked []string
-	if e.generated > 0 {
-		asked = append(asked, fmt.Sprintf("(SELECT MIN(%[1]s) FROM %[2]s WHERE %[1]s BETWEEN %[3]d AND %[4]d)", id, table, e.first, e.last))
+	made := fmt.Sprintf("%s BETWEEN %d AND %d", id, e.first, e.last)
+	own := strconv.FormatUint(e.explicit, 10)
+	if p.columns[0].Max < math.MaxUint64 { // the column has a sign
+		own = strconv.FormatInt(int64(e.explicit), 10)
 	}
-	if e.hasExplicit {
-		own := strconv.FormatUint(e.explicit, 10)
-		if p.columns[0].Max < math.MaxUint64 { // the column has a sign
-			own = strconv.FormatInt(int64(e.explicit), 10)
-		}
-		asked = append(asked, fmt.Sprintf("(SELECT %[1]s FROM %[2]s WHERE %[1]s=%[3]s)", id, table, own))
+	switch {
+	case !e.hasExplicit:
+		return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s", id, table, made)
+	case e.generated == 0:
+		return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %[1]s=%[3]s", id, table, own)
 	}
-	return "SELECT COALESCE(" + strings.Join(asked, ",") + ")"
+	return fmt.Sprintf("SELECT COALESCE(MIN(CASE WHEN %[3]s THEN %[1]s END),MIN(%[1]s)) FROM %[2]s WHERE %[3]s OR %[1]s=%[4]s", id, table, made, own)
 }
 
 // rewrite writes the piece as a command with its ids to st.out, behind room for

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -46,6 +47,7 @@ type state struct {
 	// temporary holds the keys of the tables that CREATE TEMPORARY TABLE made
 	// the session's own: their rules rest.
 	temporary map[string]struct{}
+	shared    bool // a snapshot has the same map
 	// preparedState and preparedLastID say that some prepared statement of the
 	// session may change its settings, or read or set its last insert id.
 	preparedState  bool
@@ -81,11 +83,19 @@ func (s *state) makeTemporary(name string) {
 		s.temporary = nil
 		return
 	}
-	grown := map[string]struct{}{name: {}} // a copy: snapshots share the old one
-	for k := range s.temporary {
-		grown[k] = struct{}{}
+	if s.temporary == nil || s.shared {
+		s.temporary, s.shared = maps.Clone(s.temporary), false
+		if s.temporary == nil {
+			s.temporary = map[string]struct{}{}
+		}
 	}
-	s.temporary = grown
+	s.temporary[name] = struct{}{}
+}
+
+// snapshot returns a copy that later changes do not reach.
+func (s *state) snapshot() state {
+	s.shared = true
+	return *s
 }
 
 // reset is what COM_RESET_CONNECTION leaves behind.
@@ -166,22 +176,6 @@ func (s *state) learnSQLMode(modes string) {
 			s.strict = true
 		}
 	}
-}
-
-// doubted returns the settings that the reading of text depends on.
-func doubted(text []byte) known {
-	d := rewriter.DoubtsOf(text)
-	var k known
-	if d&rewriter.DoubtQuotes != 0 {
-		k |= knowQuotes
-	}
-	if d&rewriter.DoubtBackslash != 0 {
-		k |= knowBackslash
-	}
-	if d&rewriter.DoubtCharset != 0 {
-		k |= knowCharset
-	}
-	return k
 }
 
 // settingWords are the words without which a SET statement changes nothing

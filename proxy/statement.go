@@ -50,9 +50,8 @@ type statement struct {
 	owing   bool // LAST_INSERT_ID() must be paid before it
 	out     []byte
 
-	// writes is at or shortly before the next word that an INSERT, REPLACE or
-	// LOAD begins with; behind text when there is none, -1 when it was not looked for.
-	writes int
+	writes   finder // of the words that an INSERT, REPLACE or LOAD begins with
+	doubtful [len(doubts)]finder
 }
 
 // part is one statement of the text that gets ids, or brings its own.
@@ -79,7 +78,11 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	st.command, st.prefix, st.text, st.seq, st.pieces = payload, payload[:at], payload[at:], m.seq, 0
 	st.multi = m.multi && payload[0] == mysql.COM_QUERY
 	st.begun = time.Now()
-	st.denied, st.values, st.writes, st.refused = nil, nil, -1, 0
+	st.denied, st.values, st.refused = nil, nil, 0
+	st.writes = finder{-1}
+	for i := range st.doubtful {
+		st.doubtful[i] = finder{-1}
+	}
 	st.unprepared = m.lastRefused && executesLast(payload)
 }
 
@@ -87,7 +90,10 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 func (st *statement) next(seq byte) {
 	st.text, st.seq = st.text[st.rest:], seq
 	st.pieces++
-	st.writes = max(st.writes-st.rest, -1)
+	st.writes.at = max(st.writes.at-st.rest, -1)
+	for i := range st.doubtful {
+		st.doubtful[i].at = max(st.doubtful[i].at-st.rest, -1)
+	}
 	st.values, st.refused = nil, 0
 }
 
@@ -107,15 +113,48 @@ func (st *statement) forget() {
 	st.command, st.prefix, st.text, st.job, st.denied = nil, nil, nil, nil, nil
 }
 
-// writesBehind reports whether an INSERT, REPLACE or LOAD may stand in
-// text[at:]. It looks at no byte twice, however often it is asked as at grows.
-func (st *statement) writesBehind(at int) bool {
-	const window, word = 4096, len("replace")
-	if st.writes >= at {
-		return st.writes < len(st.text)
+// finder knows where in a text something is next. It looks at no byte twice,
+// however often it is asked, as what was sent is taken off the text.
+type finder struct {
+	at int // at or shortly before it; behind the text when there is none, -1 when it was not looked for
+}
+
+// behind reports whether in finds something in text[from:], which is at most
+// eight bytes long.
+func (f *finder) behind(text []byte, from int, in func([]byte) bool) bool {
+	const window, word = 4096, 8
+	if f.at >= from {
+		return f.at < len(text)
 	}
-	for st.writes = at; st.writes < len(st.text); st.writes += window {
-		if rewriter.MentionsWrite(st.text[st.writes:min(st.writes+window+word, len(st.text))]) {
+	for f.at = from; f.at < len(text); f.at += window {
+		if in(text[f.at:min(f.at+window+word, len(text))]) {
+			return true
+		}
+	}
+	return false
+}
+
+// writesBehind reports whether an INSERT, REPLACE or LOAD may stand in
+// text[at:].
+func (st *statement) writesBehind(at int) bool {
+	return st.writes.behind(st.text, at, rewriter.MentionsWrite)
+}
+
+// doubts are the bytes whose reading depends on a setting.
+var doubts = [...]struct {
+	setting known
+	in      func([]byte) bool
+}{
+	{knowQuotes, func(b []byte) bool { return bytes.IndexByte(b, '"') >= 0 }},
+	{knowBackslash, func(b []byte) bool { return bytes.IndexByte(b, '\\') >= 0 }},
+	{knowCharset, func(b []byte) bool { return rewriter.DoubtsOf(b)&rewriter.DoubtCharset != 0 }},
+}
+
+// doubted reports whether the reading of the text depends on one of the given
+// settings.
+func (st *statement) doubted(settings known) bool {
+	for i, d := range doubts {
+		if settings&d.setting != 0 && st.doubtful[i].behind(st.text, 0, d.in) {
 			return true
 		}
 	}

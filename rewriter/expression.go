@@ -8,6 +8,9 @@ import (
 // maxQuestions bounds the expressions of one statement that the server is asked for.
 const maxQuestions = 256
 
+// maxQuestion bounds one of them, in bytes.
+const maxQuestion = 4096
+
 // expression reads the id of a row for a slot where only the server can tell what it is: literals other than plain
 // integers, variables and LAST_INSERT_ID(), alone or joined by + - * / % DIV MOD and parentheses. Their value does not
 // depend on the row and asking for it has no effect.
@@ -28,6 +31,9 @@ func (r *planReader) expression(k int) (behind token, err error) {
 		case !joined && depth == 0 && r.ends(t):
 			if v.crossed != before {
 				return t, unsupported(faultVersion)
+			}
+			if v.end-v.start > maxQuestion {
+				return t, unsupported(fmt.Sprintf("expression of more than %d bytes for column %s", maxQuestion, p.slots[k].rule.Column))
 			}
 			if len(p.Questions) == maxQuestions {
 				return t, unsupported(fmt.Sprintf("more than %d expressions for ids", maxQuestions))
