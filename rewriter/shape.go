@@ -214,19 +214,18 @@ func (r *reducer) token(t token) {
 		r.out = append(hex.AppendEncode(r.out, r.name(t)), '`')
 		return
 	case tokString, tokDollar:
-		if t.kind == tokString && t.plain && len(raw) <= longLiteral && !hasHigh(raw) {
-			break
+		switch short := t.kind == tokString && t.plain && len(raw) <= longLiteral && !hasHigh(raw); {
+		case short:
+		case r.coded():
+			raw = []byte("'1010'")
+		case t.kind == tokString && t.plain && !isText(raw[1:len(raw)-1]): // a number, whose value may count
+		default:
+			r.literals++
+			r.out = strconv.AppendInt(append(r.out, "'s"...), int64(r.literals), 10)
+			raw = []byte("'")
 		}
-		if r.coded() {
-			r.out = append(r.out, "'1010'"...)
-			return
-		}
-		r.literals++
-		r.out = strconv.AppendInt(append(r.out, "'s"...), int64(r.literals), 10)
-		r.out = append(r.out, '\'')
-		return
-	case tokDigits, tokNumber:
-		if len(raw) > longLiteral && (t.kind == tokDigits || mayBeNumber(raw)) {
+	case tokNumber:
+		if len(raw) > longLiteral && mayBeNumber(raw) {
 			raw = raw[:longLiteral]
 		}
 	}

@@ -57,59 +57,74 @@ func (c *comparison) frame() error {
 	return nil
 }
 
-// columns finds which column after is which before. None may be lost, come in or change its place but those of the rules.
+// columns finds which column after is which before: first those of before in their order, but that of the first rule may be
+// gone from its place; then those of rules that were not there, and the one that is gone.
 func (c *comparison) columns() error {
-	c.names = listed(c.before)
-	if len(c.names) == 0 && len(c.before.Lists[0]) > 0 {
-		if c.s.Table == nil {
-			return differ("no column list")
-		}
-		for _, column := range c.s.Table.Columns {
-			c.names = append(c.names, name{restore(&ast.ColumnName{Name: ast.NewCIStr(column.Name)}), column.Name})
-		}
+	if err := c.columnsBefore(); err != nil {
+		return err
 	}
 	after := listed(c.after)
 	switch {
-	case len(after) == 0 && len(listed(c.before)) > 0:
+	case len(after) == 0 && len(c.before.Columns) > 0:
 		return differ("no column list any more")
 	case len(after) == 0:
 		after = c.names
 	}
-	for at, n := range after {
-		rule := slices.IndexFunc(c.s.Rules, func(r *rewriter.Rule) bool { return strings.EqualFold(r.Column, n.column) })
-		from := c.find(n, rule >= 0)
+	next, gone := 0, -1
+	for _, n := range after {
+		rule, from := c.rule(n), -1
+		if next < len(c.names) && !c.same(c.names[next], n, rule) && c.rule(c.names[next]) == 0 && gone < 0 {
+			gone = next
+			next++
+		}
 		switch {
-		case from < 0 && rule < 0:
+		case next < len(c.names) && c.same(c.names[next], n, rule):
+			from = next
+			next++
+		case next < len(c.names):
+			return differ("columns lost or in another order")
+		case rule < 0:
 			return differ("a new column that has no rule")
-		case rule >= 0 && slices.Contains(c.rules, rule):
+		case rule == 0:
+			from, gone = gone, -1
+		}
+		if rule >= 0 && slices.Contains(c.rules, rule) {
 			return differ("a column twice")
-		case from >= 0 && slices.Max(append(c.from, -1)) > from && (rule != 0 || at != len(after)-1):
-			return differ("columns in another order")
-		case from >= 0 && slices.Contains(c.from, -1) && (rule != 0 || at != len(after)-1):
-			return differ("a new column in front of an old one")
 		}
 		c.from, c.rules = append(c.from, from), append(c.rules, rule)
+	}
+	if next < len(c.names) || gone >= 0 {
+		return differ("a column is lost")
 	}
 	return c.complete()
 }
 
-// find returns the position before of a column after. The column of a rule may have lost the name of its table.
-func (c *comparison) find(n name, ruled bool) int {
-	for i, old := range c.names {
-		if !slices.Contains(c.from, i) && (old == n || ruled && strings.EqualFold(old.column, n.column)) {
-			return i
-		}
+func (c *comparison) columnsBefore() error {
+	c.names = listed(c.before)
+	if len(c.names) > 0 || len(c.before.Lists[0]) == 0 {
+		return nil
 	}
-	return -1
+	if c.s.Table == nil {
+		return differ("no column list")
+	}
+	for _, column := range c.s.Table.Columns {
+		c.names = append(c.names, name{restore(&ast.ColumnName{Name: ast.NewCIStr(column.Name)}), column.Name})
+	}
+	return nil
 }
 
-// complete checks that no column is missing, and that the one whose id may set LAST_INSERT_ID() is behind whatever reads it.
+// rule returns the index of the rule that a column has, or -1.
+func (c *comparison) rule(n name) int {
+	return slices.IndexFunc(c.s.Rules, func(r *rewriter.Rule) bool { return strings.EqualFold(r.Column, n.column) })
+}
+
+// same reports whether a column after, which has the rule, is that of before. With a rule it may lose the name of its table.
+func (c *comparison) same(before, after name, rule int) bool {
+	return before == after || rule >= 0 && strings.EqualFold(before.column, after.column)
+}
+
+// complete checks that no rule is left out, and that the id that may set LAST_INSERT_ID() is behind whatever reads it.
 func (c *comparison) complete() error {
-	for from := range c.names {
-		if !slices.Contains(c.from, from) {
-			return differ("a column is lost")
-		}
-	}
 	for rule := range c.s.Rules {
 		if !slices.Contains(c.rules, rule) {
 			return differ("no column for a rule")

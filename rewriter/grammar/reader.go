@@ -74,7 +74,7 @@ func compare(s *rewriter.Statement, p *rewriter.Plan) error {
 }
 
 // maxReduced bounds what the second reader is given: its parser takes far more memory than its text.
-const maxReduced = 1 << 20
+const maxReduced = 256 << 10
 
 // plainText reports whether TiDB's parser takes the text as the server does but for its grammar: it reads UTF-8 alone, runs
 // version comments of any version, has some of its own, and takes MySQL's dollar quotes for names.

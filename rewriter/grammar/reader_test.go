@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"idproxy/rewriter"
 )
@@ -252,6 +253,29 @@ func TestReaderOfMuch(t *testing.T) {
 	}
 	if got := p.Reduce(s); len(got.Text) > 100 {
 		t.Errorf("reduced to %d bytes", len(got.Text))
+	}
+}
+
+// Nesting and width that servers may refuse must not hold the proxy up, nor end it.
+func TestReaderOfDeepAndWide(t *testing.T) {
+	const n = 10_000
+	for _, values := range []string{
+		strings.Repeat("(", n) + "1" + strings.Repeat(")", n), strings.Repeat("NOT ", n) + "1", "1" + strings.Repeat("+1", n),
+		strings.Repeat("f(", n) + "1" + strings.Repeat(")", n), strings.Repeat("CASE 1 WHEN ", n) + "1" + strings.Repeat(" THEN 1 END", n),
+	} {
+		s, p := read(t, "INSERT INTO t (a) VALUES ("+values+")")
+		start := time.Now()
+		if err := New(1).Check(s, p); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%.40s... took %s", values, took)
+		}
+	}
+	s, p := read(t, "INSERT INTO t (a"+strings.Repeat(",a", n)+") VALUES (1"+strings.Repeat(",1", n)+")")
+	start := time.Now()
+	if err := New(1).Check(s, p); err != nil || time.Since(start) > 5*time.Second {
+		t.Errorf("%d columns: %v, took %s", n, err, time.Since(start))
 	}
 }
 
