@@ -128,6 +128,13 @@ func warningOfID() *deviation {
 	}
 }
 
+// notAnAssignment is := in the SET form, beside an expression for the id.
+var notAnAssignment = &deviation{
+	name:    "not an assignment",
+	reason:  "in the SET form := is another =, and is taken for an assignment to a variable that the expression may read",
+	refused: "expression for a generated column in a statement that sets what it reads",
+}
+
 // cutID is what INSERT IGNORE makes of an id with a number at its beginning.
 var cutID = &deviation{
 	name:      "id that IGNORE cuts short",

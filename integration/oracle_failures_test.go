@@ -9,7 +9,8 @@ import (
 // failure is a way in which an INSERT fails. The rows before and behind the bad one are good.
 type failure struct {
 	name, columns, good, bad string
-	early                    bool // found before the first row is written
+	tail                     string // of the statement
+	early                    bool   // found before the first row is written
 }
 
 var failingInserts = []failure{
@@ -17,6 +18,8 @@ var failingInserts = []failure{
 	{name: "duplicate explicit id", columns: "id,a", good: "(NULL,'x')", bad: "(90001,'x')"},
 	{name: "NOT NULL", columns: "a", good: "('x')", bad: "(NULL)"},
 	{name: "foreign key", columns: "a,f", good: "('x',1)", bad: "('x',99)"},
+	{name: "foreign key, ON DUPLICATE KEY UPDATE", columns: "a,f", good: "('x',1)", bad: "('x',99)", tail: " ON DUPLICATE KEY UPDATE a = 'y'"},
+	{name: "update to a duplicate", columns: "a,u", good: "('x',NULL)", bad: "('x',2)", tail: " ON DUPLICATE KEY UPDATE u = 1"},
 	{name: "data too long", columns: "a", good: "('x')", bad: "(REPEAT('x',50))"},
 	{name: "CHECK", columns: "id,a,c", good: "(0,'x',1)", bad: "(0,'x',500)"},
 	{name: "out of range", columns: "a,id,n", good: "('x',DEFAULT,1)", bad: "('x',DEFAULT,999)"},
@@ -40,7 +43,7 @@ func (f failure) statement(rows, bad int) string {
 			tuples[i] = f.bad
 		}
 	}
-	return fmt.Sprintf("INSERT INTO t (%s) VALUES %s", f.columns, strings.Join(tuples, ", "))
+	return fmt.Sprintf("INSERT INTO t (%s) VALUES %s", f.columns, strings.Join(tuples, ", ")) + f.tail
 }
 
 // readers are what stands behind a failed INSERT: all that can tell an application which value LAST_INSERT_ID() has, and

@@ -116,6 +116,17 @@ type form struct {
 	trigger trigger
 }
 
+// generates says that a row with a generated id goes in, whatever the choices were.
+func (f *form) generates() bool {
+	switch f.ids {
+	case explicitID, expression:
+		return false
+	case mixedIDs:
+		return strings.Trim(f.rows, "IR") == ""
+	}
+	return strings.ContainsAny(f.rows, "IR")
+}
+
 // coverage is a cell of the table of what has to be tried.
 type coverage struct {
 	family  string

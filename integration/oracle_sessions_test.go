@@ -80,6 +80,16 @@ func formScripts() []script {
 			{sql: "INSERT INTO t (id,a) VALUES ('','not strict')", deviation: warningOfID()},
 			{sql: "SELECT LAST_INSERT_ID()"},
 		}},
+		{name: "expressions and counts", steps: []step{
+			{sql: "INSERT INTO t (a) VALUES ('seed')"},
+			{sql: "SET @n = 600"},
+			{sql: "INSERT INTO t SET a := 'x', id := @n", deviation: notAnAssignment},
+			{sql: "INSERT INTO t (a,u) VALUES ('updated',1) ON DUPLICATE KEY UPDATE a = VALUES(a)"},
+			{sql: "SELECT ROW_COUNT()", binary: true},
+			{sql: "INSERT INTO t (a) VALUES ('in'),('too') ON DUPLICATE KEY UPDATE a = VALUES(a)"},
+			{sql: "SELECT ROW_COUNT()", binary: true},
+			{sql: "SELECT LAST_INSERT_ID()"},
+		}},
 		{name: "a trigger in front of DELAYED", lacks: "MySQL", steps: []step{
 			{sql: "INSERT INTO slow (a) VALUES ('seed')"},
 			{sql: "CREATE TRIGGER slow_trigger BEFORE INSERT ON slow FOR EACH ROW SET NEW.n = 3"},

@@ -300,8 +300,8 @@ func (w *writer) render(s *statement) string {
 	if s.body == "set" {
 		word("", "SET")
 		equals := []string{"=", "=", ":="}
-		if slices.Equal(w.family.ids, []ids{expression}) {
-			equals = equals[:2]
+		if slices.Contains(w.family.ids, expression) {
+			equals = equals[:2] // := beside an expression is refused, see notAnAssignment
 		}
 		for i, c := range s.columns {
 			s.columns[i] = w.column(c) + gap() + w.pick(equals) + gap() + s.tuples[0][i]
