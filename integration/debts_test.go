@@ -98,3 +98,41 @@ func (s *rawSession) pipeline(texts []string) (all []reply, err error) {
 	}
 	return all, nil
 }
+
+// TestBelowZero writes ids below zero to an unsigned column: what the server would make 0 of is refused, for natively
+// it generates; where the server refuses it, the server's own error comes.
+func TestBelowZero(t *testing.T) {
+	for _, s := range harness.Servers(t) {
+		t.Run(s.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, s)
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {start: 1000}}}
+rules:     [{table: "*.plain", column: id, source: ids}]
+`, s.Addr))
+			c := openSession(t, proxy.Addr("a"), name)
+			c.must(t, "CREATE TABLE plain (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)")
+			for _, tt := range []struct {
+				setup, sql string
+				code       uint16
+			}{
+				{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT INTO plain (id) VALUES (-5)", 1264},
+				{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT INTO plain (id) VALUES (-0.7)", 1264},
+				{"SET sql_mode='STRICT_TRANS_TABLES', @x=-5", "INSERT INTO plain (id) VALUES (@x)", 1235},
+				{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT IGNORE INTO plain (id) VALUES (-5)", 1235},
+				{"SET sql_mode=''", "INSERT INTO plain (id) VALUES ('-5')", 1235},
+				{"SET sql_mode=''", "INSERT INTO plain (id) VALUES (-0.7), ('nancy'), (-5+0)", 0},
+			} {
+				c.must(t, tt.setup)
+				if tt.code == 0 {
+					c.must(t, tt.sql)
+				} else if e := c.fails(t, tt.sql); e.Code != tt.code {
+					t.Errorf("%s; %s: %v, want error %d", tt.setup, tt.sql, e, tt.code)
+				}
+			}
+			if got := c.value(t, "SELECT GROUP_CONCAT(id ORDER BY id) FROM plain"); got != "1000,1001,1002" {
+				t.Errorf("ids %s, want three generated", got)
+			}
+		})
+	}
+}

@@ -12,13 +12,13 @@ import (
 
 // need is what a decision waits for.
 type need struct {
-	kind   needKind
-	table  rewriter.Name // needTable
-	key    string        // of the table
-	column *filling      // needMax
-	values []string      // needValues: expressions
-	text   bool          // needValues: the column is one of text
-	ignore bool          // needValues: the statement says IGNORE
+	kind    needKind
+	table   rewriter.Name     // needTable
+	key     string            // of the table
+	column  *filling          // needMax
+	values  []string          // needValues: expressions
+	columns []rewriter.Column // needValues: of each, the column it is for
+	ignore  bool              // needValues: the statement says IGNORE
 }
 
 type needKind uint8

@@ -182,6 +182,7 @@ func (c *conversation) readColumns(packets []byte) (d described, err error) {
 			Name:          col.Name,
 			AutoIncrement: col.Flags&mysql.AUTO_INCREMENT_FLAG != 0,
 			Max:           maxID(col),
+			Unsigned:      col.Flags&mysql.UNSIGNED_FLAG != 0,
 			Text:          isText(col.Type),
 			Default:       col.Flags&mysql.NOT_NULL_FLAG == 0 || col.Flags&noDefaultValue == 0,
 		})

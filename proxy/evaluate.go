@@ -41,7 +41,7 @@ func (s *session) evaluate(st *statement, ask need) error {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	for i, raw := range rows[0][:n] {
-		v := cell{text: raw, number: rows[0][n+i], wholeText: ask.text, strict: s.c.state.strict && !ask.ignore}
+		v := cell{text: raw, number: rows[0][n+i], column: ask.columns[i], strict: s.c.state.strict && !ask.ignore}
 		if !v.types(definitions[i], definitions[n+i], s.c.caps) {
 			return errAnswerCut
 		}
@@ -71,7 +71,7 @@ type cell struct {
 	kind         byte   // MySQL's type of text
 	binary       bool   // text has no character set
 	numberKind   byte
-	wholeText    bool // the column holds text, not the number in front of it
+	column       rewriter.Column
 	strict       bool // the server refuses text that is no number
 }
 
@@ -105,7 +105,7 @@ func (v *cell) value(s *state) rewriter.Value {
 	case huge:
 		return rewriter.Value{}
 	case number == nil:
-		generates := isText && !v.wholeText && !v.strict && leadingZero(text) && !s.mode.NoAutoValueOnZero
+		generates := isText && !v.column.Text && !v.strict && leadingZero(text) && !s.mode.NoAutoValueOnZero
 		return rewriter.Value{Generate: generates}
 	}
 	whole := roundHalfAway(number)
@@ -116,6 +116,8 @@ func (v *cell) value(s *state) rewriter.Value {
 	switch {
 	case whole.Sign() == 0 && !s.mode.NoAutoValueOnZero:
 		return rewriter.Value{Generate: true}
+	case whole.Sign() < 0 && v.column.Unsigned: // the server makes 0 of it, or refuses it
+		return rewriter.Value{Generate: !v.strict && !s.mode.NoAutoValueOnZero}
 	case whole.IsUint64():
 		return rewriter.Value{Known: true, Number: whole.Uint64()}
 	case whole.IsInt64():
@@ -124,13 +126,16 @@ func (v *cell) value(s *state) rewriter.Value {
 	return rewriter.Value{}
 }
 
+// numberBytes are what a number is written with.
+const numberBytes = "0123456789+-.eE"
+
 // maxNumber is the length up to which digits are read.
 const maxNumber = 400
 
 // parseNumber reads a number, nil when text is none; huge is one that no column
 // holds.
 func parseNumber(text string) (number *big.Rat, huge bool) {
-	if strings.Trim(text, "0123456789+-.eE") != "" || len(text) > maxNumber {
+	if strings.Trim(text, numberBytes) != "" || len(text) > maxNumber {
 		return nil, false
 	}
 	f, err := strconv.ParseFloat(text, 64)
@@ -152,7 +157,8 @@ func parseNumber(text string) (number *big.Rat, huge bool) {
 // leadingZero reports whether text is 0 to a server that takes the number in
 // front of it and lets the rest go.
 func leadingZero(text string) bool {
-	for n := min(len(text), maxNumber); n > 0; n-- {
+	number := text[:len(text)-len(strings.TrimLeft(text, numberBytes))] // not inf, nan or 0x1p4, which Go reads too
+	for n := min(len(number), maxNumber); n > 0; n-- {
 		if f, err := strconv.ParseFloat(text[:n], 64); err == nil {
 			return math.Abs(f) < 0.5
 		}

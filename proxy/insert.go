@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -142,7 +141,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 			return false, d.unfilled(p, "what two readers read differently: "+err.Error(), cx)
 		}
 	}
-	if err := d.admissible(p, plan); err != nil {
+	if err := d.admissible(p, plan, cx); err != nil {
 		return false, err
 	}
 	st.parts = st.parts[:len(st.parts)+1]
@@ -194,17 +193,17 @@ func (p *part) questions(st *statement, plan *rewriter.Plan, cx *reading) error 
 	case cx.busy: // with what may set a variable
 		return lacks(needQuiet)
 	}
-	var values []string
+	n := need{kind: needValues, ignore: plan.Ignore}
 	text := st.text[p.span.Start:p.span.End]
-	for _, q := range plan.Questions {
-		values = append(values, string(text[q.Start:q.End]))
+	for i, q := range plan.Questions {
+		n.values = append(n.values, string(text[q.Start:q.End]))
+		n.columns = append(n.columns, p.columns[plan.AskedFor(i)])
 	}
-	isText := slices.ContainsFunc(p.columns, func(c rewriter.Column) bool { return c.Text })
-	return errIncomplete{need{kind: needValues, values: values, text: isText, ignore: plan.Ignore}}
+	return errIncomplete{n}
 }
 
 // admissible checks what the plan says of each column against its rule.
-func (d *decider) admissible(p *part, plan *rewriter.Plan) error {
+func (d *decider) admissible(p *part, plan *rewriter.Plan, cx *reading) error {
 	for i := range p.rules {
 		rule, filled := p.rules[i], &plan.Columns[i]
 		switch {
@@ -212,6 +211,10 @@ func (d *decider) admissible(p *part, plan *rewriter.Plan) error {
 			return errExplicit(rule)
 		case filled.Explicit > 0 && rule.Explicit == rewriter.Advance && filled.GreatestUnknown:
 			return errNoNumber(rule)
+		case filled.BelowZero && p.columns[i].Unsigned && !plan.Ignore && cx.snap.known&knowStrict == 0:
+			return lacks(needProbe)
+		case filled.BelowZero && p.columns[i].Unsigned && (plan.Ignore || !cx.snap.strict):
+			return errBelowZero(rule) // the server would make 0 of it, which natively generates
 		case (filled.Generated > 0 || rule.Explicit == rewriter.Advance) && !d.tables.isAdmitted(p.admission(i)):
 			return errIncomplete{need{kind: needMax, column: p.filling(i)}}
 		}

@@ -148,12 +148,12 @@ func TestSplit(t *testing.T) {
 		want string // statements, separated by |; ~ in front of one in doubt
 	}{
 		{"", ""},
-		{" ; ", " "},
+		{" ; ", "~ ; "},
 		{"-- x", ""},
 		{"SELECT 1", "SELECT 1"},
 		{"SELECT 1;", "SELECT 1"},
 		{"SELECT 1; /*x*/ ;; # y", "SELECT 1"},
-		{"SELECT 1;;SELECT 2", "SELECT 1||SELECT 2"},
+		{"SELECT 1;;SELECT 2", "SELECT 1|~;SELECT 2"},
 		{"SELECT ';', `;`, \";\" /*;*/ -- ;\n # ;\n;b", "SELECT ';', `;`, \";\" /*;*/ -- ;\n # ;\n|b"},
 		{"SELECT '\\';';b", "SELECT '\\';'|b"},
 		{"SELECT 1--;b", "SELECT 1--|b"},

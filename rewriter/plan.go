@@ -88,6 +88,7 @@ type Filled struct {
 	HasLast         bool
 	Greatest        uint64 // greatest explicit id
 	GreatestUnknown bool   // some explicit id is no number that is known
+	BelowZero       bool   // some explicit id is a number below zero
 }
 
 // AskedFor returns the index in Columns of the column that the i-th of the Questions is about.

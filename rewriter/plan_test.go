@@ -225,7 +225,7 @@ func TestPlanFacts(t *testing.T) {
 	}{
 		{"INSERT INTO t(id) VALUES (500)", Mode{}, Plan{Rows: 1, Columns: []Filled{{Explicit: 1, Last: 500, HasLast: true, Greatest: 500}}}},
 		{"INSERT INTO t(id) VALUES (503),('501')", Mode{}, Plan{Rows: 2, Columns: []Filled{{Explicit: 2, Last: 501, HasLast: true, Greatest: 503}}}},
-		{"INSERT INTO t(id) VALUES (-5)", Mode{}, Plan{Rows: 1, Columns: []Filled{{Explicit: 1, Last: 1<<64 - 5, HasLast: true}}}},
+		{"INSERT INTO t(id) VALUES (-5)", Mode{}, Plan{Rows: 1, Columns: []Filled{{Explicit: 1, Last: 1<<64 - 5, HasLast: true, BelowZero: true}}}},
 		{"INSERT INTO t(id) VALUES (600),(NULL),(700)", Mode{}, Plan{Rows: 3, Columns: []Filled{{Generated: 1, Explicit: 2, Last: 700, HasLast: true, Greatest: 700}}}},
 		{"INSERT INTO t(id) VALUES (0),(1)", Mode{}, Plan{Rows: 2, ZeroDoubt: true, Columns: []Filled{{Generated: 1, Explicit: 1, Last: 1, HasLast: true, Greatest: 1}}}},
 		{"INSERT INTO t(id) VALUES (0)", navoz, Plan{Rows: 1, ZeroDoubt: true, Columns: []Filled{{Explicit: 1, HasLast: true}}}},
@@ -243,9 +243,9 @@ func TestPlanFacts(t *testing.T) {
 		{"INSERT INTO t(a) VALUES (1) RETURNING @@identity", Mode{MariaDB: true}, Plan{Rows: 1, Plain: true, Returning: true, ReadsLastID: true, Columns: []Filled{{Generated: 1}}}},
 		{"INSERT INTO t(a) VALUES (1) AS n", Mode{}, Plan{Rows: 1, Plain: true, Columns: []Filled{{Generated: 1}}}},
 		{"INSERT INTO t SET id=DEFAULT(id)", Mode{}, Plan{Rows: 1, ZeroDoubt: true, Columns: []Filled{{Generated: 1}}}},
-		{"INSERT INTO t(id,a) VALUES (NULL,LAST_INSERT_ID()),(-1,2)", Mode{MariaDB: true}, Plan{Rows: 2, Plain: true, ReadsLastID: true, Columns: []Filled{{Generated: 1, Explicit: 1, Last: 1<<64 - 1, HasLast: true}}}},
+		{"INSERT INTO t(id,a) VALUES (NULL,LAST_INSERT_ID()),(-1,2)", Mode{MariaDB: true}, Plan{Rows: 2, Plain: true, ReadsLastID: true, Columns: []Filled{{Generated: 1, Explicit: 1, Last: 1<<64 - 1, HasLast: true, BelowZero: true}}}},
 		{"INSERT INTO t(id) VALUES (18446744073709551616)", Mode{}, Plan{Rows: 1, Columns: []Filled{{Explicit: 1, GreatestUnknown: true}}}},
-		{"INSERT INTO t(id) VALUES (-9223372036854775809)", Mode{}, Plan{Rows: 1, Columns: []Filled{{Explicit: 1}}}},
+		{"INSERT INTO t(id) VALUES (-9223372036854775809)", Mode{}, Plan{Rows: 1, Columns: []Filled{{Explicit: 1, BelowZero: true}}}},
 		{"INSERT INTO t(a) VALUES ('@@IDENTITY'),(2)", Mode{}, Plan{Rows: 2, Columns: []Filled{{Generated: 2}}}},
 	}
 	p := new(Plan) // one plan for all: nothing of a statement may stay

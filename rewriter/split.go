@@ -1,5 +1,7 @@
 package rewriter
 
+import "bytes"
+
 // Span is one statement of a text: the bytes from Start up to, not including, End. The ';' is outside.
 type Span struct {
 	Start, End int
@@ -10,7 +12,7 @@ type Span struct {
 }
 
 // Split appends the statements of text to dst: only one, the whole text, when m.MultiStatements is off. Empty statements
-// at the end are left out, those between others are not, for the server stops at them with an error.
+// at the end are left out. One between others takes all that follows, for the server stops at it with an error.
 //
 // Servers split by parsing: the ';' inside a block belong to it. A compound statement takes all that follows, and so does
 // a CREATE of a routine with a block for its body.
@@ -42,6 +44,10 @@ func Next(text []byte, start int, m Mode) (span Span, last, ok bool) {
 	if end == len(text) {
 		rest := scanner{text: text, pos: start, mode: m}
 		return Span{Start: start, End: end, Doubt: doubt}, true, doubt || rest.next().kind != tokEnd
+	}
+	if len(bytes.TrimLeft(text[start:end], " \t\r\n")) == 0 {
+		// Nothing stands in front of the ';', which servers refuse. Should one go on, it is in doubt what with.
+		return Span{Start: start, End: len(text), Doubt: true}, true, true
 	}
 	return Span{Start: start, End: end, Doubt: doubt}, isBlank(text[end+1:], m), true
 }

@@ -102,27 +102,31 @@ func (r *planReader) rowNames() error {
 // newNames appends a name for each column that is appended to the row, each with a comma behind it. They are words that
 // the statement does not have.
 func (r *planReader) newNames() {
-	p := r.plan
-	for i, n := 0, 0; i < len(p.behind); n++ {
-		start := len(p.buffer)
-		p.buffer = strconv.AppendInt(append(p.buffer, "`idproxy"...), int64(n), 10)
-		if containsFold(r.text, p.buffer[start+1:]) {
-			p.buffer = p.buffer[:start]
-			continue
-		}
+	p, n := r.plan, unusedNumber(r.text)
+	for range p.behind {
+		p.buffer = strconv.AppendUint(append(append(p.buffer, '`'), newName...), n, 10)
 		p.buffer = append(p.buffer, "`,"...)
-		i++
+		n++
 	}
 }
 
-// containsFold reports whether text has the lower-case word somewhere, in any case.
-func containsFold(text, word []byte) bool {
-	for i := 0; i+len(word) <= len(text); i++ {
-		if equalFold(text[i:i+len(word)], string(word)) {
-			return true
+// newName begins the names that are made up.
+const newName = "idproxy"
+
+// unusedNumber returns a number such that text has no word that begins with newName and has it, or one above it, behind.
+func unusedNumber(text []byte) uint64 {
+	unused := uint64(0)
+	for i := 0; i+len(newName) <= len(text); i++ {
+		if !foldEqual(text[i:i+len(newName)], newName) {
+			continue
 		}
+		n := uint64(0)
+		for at := i + len(newName); at < len(text) && text[at]-'0' <= 9 && n < 1<<40; at++ {
+			n = n*10 + uint64(text[at]-'0')
+		}
+		unused = max(unused, n+1)
 	}
-	return false
+	return unused
 }
 
 // update reads ON DUPLICATE KEY UPDATE behind its ON, and returns what follows it. The server is made to report the id of

@@ -304,6 +304,7 @@ func (r *planReader) place(k int, behind token) {
 		c.Generated++
 	} else {
 		c.Explicit++
+		c.BelowZero = c.BelowZero || v.negative && (v.hasNumber() || v.kind == valueUnknown)
 		c.GreatestUnknown = c.GreatestUnknown || v.kind == valueUnknown && !v.negative
 		if v.hasNumber() && !v.negative {
 			c.Greatest = max(c.Greatest, v.number)
