@@ -36,6 +36,7 @@ type conversation struct {
 	// delta is what the sequence numbers of a file's packets lack for the
 	// server: what is taken off those of its reply.
 	delta  atomic.Uint32
+	asking *withheld     // the OK packet that waits for the answer to a question
 	kept   []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
 	infile chan struct{} // holds a token when the server asked for a file
 	// tablesChanged is called when columns of tables may have changed.
@@ -223,6 +224,9 @@ func (c *conversation) quiet() <-chan struct{} {
 func (c *conversation) inFlight() (inserts []expect, seq byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if w := c.asking; w != nil && len(w.frame) > 0 {
+		return []expect{*w.expect}, w.frame[3] - 1
+	}
 	for i := range c.pending.n {
 		j := c.pending.at(i).job
 		if j == nil {
@@ -255,6 +259,13 @@ func (c *conversation) mayOwe() bool {
 		}
 	}
 	return c.state.lastID.owed
+}
+
+// setAsking notes that an OK packet waits for a question; nil: none does.
+func (c *conversation) setAsking(w *withheld) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking = w
 }
 
 // lastReply says how the reply ended that ended last.

@@ -116,6 +116,10 @@ func (s *session) settle(st *statement) error {
 		sql = w.expect.storedSQL(&st.parts[0]) // what leaves a question is a piece of its own
 	}
 	id, err := s.askAfter(w, sql)
+	if errors.Is(err, errServerGone) {
+		return err // the client is told which ids are in doubt
+	}
+	s.c.setAsking(nil)
 	ok, _ := wire.ParseOK(w.payload(), 0)
 	n := w.expect.answered(w.ask, &ok, id)
 	if err != nil { // better no id than one of no row
@@ -127,12 +131,7 @@ func (s *session) settle(st *statement) error {
 		out, used := ok.AppendPrefixWithInsertID(make([]byte, wire.HeaderLen), w.payload(), n.insertID)
 		out = append(out, w.payload()[used:]...)
 		wire.AppendHeader(out[:0], len(out)-wire.HeaderLen, w.frame[3])
-		if lost := s.deliver(out); lost != nil {
-			return lost
-		}
-	}
-	if errors.Is(err, errServerGone) {
-		return err
+		return s.deliver(out)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
 )
 
 // What is left of a text whose first piece failed is no part of the statement
@@ -45,5 +47,24 @@ func TestManyPieces(t *testing.T) {
 		if p := c.read(); p[0] != 0 {
 			t.Fatalf("statement %d of %d answered with %q", i, n, p)
 		}
+	}
+}
+
+// A server that is lost while it is asked what became of an INSERT leaves the
+// ids of that in doubt: the client is told which they are.
+func TestLostBehindAQuestion(t *testing.T) {
+	r := start(t, nil)
+	r.server.set(func(f *fakeServer) {
+		f.handle = func(sql string) ([][]byte, bool) {
+			if strings.HasPrefix(sql, "INSERT IGNORE") {
+				return [][]byte{okPayload(1, 0, 2)}, true
+			}
+			return nil, false
+		}
+	})
+	c := r.client()
+	c.write(query("INSERT IGNORE INTO orders (a) VALUES (1),(2)"))
+	if p := c.read(); p[0] != 0xff || wire.ErrCode(p) != 2013 || !strings.Contains(string(p), "ids 100 to 101 were assigned in shop.orders") {
+		t.Errorf("client got %q, want error 2013 with the ids", p)
 	}
 }

@@ -125,7 +125,11 @@ func (m *replies) body(in []byte, i int) int {
 	}
 	i += k
 	m.left -= k
-	if m.left == 0 && !m.cont && m.ending {
+	if m.left > 0 || m.cont {
+		return i
+	}
+	m.hold = false
+	if m.ending {
 		m.finish(in, i)
 	}
 	return i
@@ -147,7 +151,7 @@ func (m *replies) finish(in []byte, i int) {
 			defer close(j.answer.done)
 		}
 	}
-	m.end.result, m.hold = m.result, false
+	m.end.result = m.result
 	due := m.c.finish(&m.cur, m.end)
 	if len(due) > 0 {
 		m.out = append(append(m.out, in[m.from:i]...), due...)

@@ -27,7 +27,8 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 		default:
 			m.step, m.rowsIn = stepDefs, 0
 			if m.c.has(mysql.CLIENT_DEPRECATE_EOF) {
-				m.step, m.rowsIn = stepRows, -int(payload[0]) // of tables with more columns than one byte says, more rows are counted
+				r := wire.NewReader(payload)
+				m.step, m.rowsIn = stepRows, -int(r.Lenenc())
 			}
 		}
 	case payload[0] == wire.EOFByte && (n < 9 || m.c.has(mysql.CLIENT_DEPRECATE_EOF) && n < wire.MaxPayload):
@@ -105,6 +106,7 @@ func (m *replies) resultOK(payload []byte, n int) (patched []byte, used int) {
 	if was.ask != askNothing {
 		m.cur.job.withheld = &withheld{expect: e, ask: was.ask, warnings: ok.Warnings > 0}
 		m.hold = true
+		m.c.setAsking(m.cur.job.withheld)
 		return nil, 0
 	}
 	m.c.settle(was)
