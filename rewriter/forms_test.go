@@ -298,12 +298,16 @@ func TestExpressionsAnswered(t *testing.T) {
 		{"INSERT INTO t(id) VALUES (@x)", []Value{{}}, "error: variable for column id that holds no whole number", Filled{}},
 		{"INSERT INTO t(id) VALUES ('')", []Value{{}}, "INSERT INTO t(id) VALUES ('')", Filled{Explicit: 1, GreatestUnknown: true}},
 		{
-			"INSERT INTO t(id,a) VALUES (LAST_INSERT_ID(),f(1)),(NULL,2)", []Value{{Number: 9, Known: true}},
-			"INSERT INTO t(id,a) VALUES (9,f(1)),(77,2)", Filled{Generated: 1, Explicit: 1, Greatest: 9},
+			"INSERT INTO t(id,a) VALUES (LAST_INSERT_ID(),f(1)),(NULL,2)",
+			[]Value{{Number: 9, Known: true}},
+			"INSERT INTO t(id,a) VALUES (9,f(1)),(77,2)",
+			Filled{Generated: 1, Explicit: 1, Greatest: 9},
 		},
 		{
-			"INSERT INTO t(id,a) VALUES (@x,id),(@x,2)", []Value{{Number: 1<<64 - 9, Known: true}, {Number: 9, Known: true}},
-			"INSERT INTO t(id,a) VALUES (-9,id),(9,2)", Filled{Explicit: 2, Last: 9, HasLast: true, Greatest: 9, BelowZero: true},
+			"INSERT INTO t(id,a) VALUES (@x,id),(@x,2)",
+			[]Value{{Number: 1<<64 - 9, Known: true}, {Number: 9, Known: true}},
+			"INSERT INTO t(id,a) VALUES (-9,id),(9,2)",
+			Filled{Explicit: 2, Last: 9, HasLast: true, Greatest: 9, BelowZero: true},
 		},
 		{"INSERT INTO t SET id=@'x'ON DUPLICATE KEY UPDATE a=1", []Value{{Number: 9, Known: true}}, "INSERT INTO t SET id=9 ON DUPLICATE KEY UPDATE a=1,`t`.`id`=IF(LAST_INSERT_ID(`t`.`id`),`t`.`id`,`t`.`id`)", Filled{Explicit: 1, Last: 9, HasLast: true, Greatest: 9}},
 		{
