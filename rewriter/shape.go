@@ -207,8 +207,13 @@ func (r *reducer) token(t token) {
 	raw := r.text[t.start:t.end]
 	switch t.kind {
 	case tokWord, tokQuoted:
-		if r.mode.Charset == SingleByte && utf8.Valid(raw) || !hasHigh(raw) {
+		foreign := hasHigh(raw) && (r.mode.Charset != SingleByte || !utf8.Valid(raw))
+		if !foreign && (raw[0] != '"' || bytes.IndexByte(raw, '\\') < 0) { // TiDB would take a backslash for an escape
 			break
+		}
+		if raw[0] == '_' { // perhaps a string's character set
+			r.out = hex.AppendEncode(append(r.out, '_'), raw)
+			return
 		}
 		r.out = append(r.out, "`x"...)
 		r.out = append(hex.AppendEncode(r.out, r.name(t)), '`')

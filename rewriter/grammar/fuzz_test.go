@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"bytes"
 	"errors"
 	"regexp"
 	"slices"
@@ -164,7 +165,7 @@ func checkReduced(t *testing.T, s *rewriter.Statement, p *rewriter.Plan, read bo
 
 // renamed reports whether Reduce may have put other names for those of s.
 func renamed(s *rewriter.Statement) bool {
-	return !utf8.Valid(s.Text) || s.Mode.Charset != rewriter.SingleByte && hasHigh(s.Text)
+	return !utf8.Valid(s.Text) || s.Mode.ANSIQuotes && bytes.IndexByte(s.Text, '\\') >= 0 || s.Mode.Charset != rewriter.SingleByte && hasHigh(s.Text)
 }
 
 func rewritten(s *rewriter.Statement, p *rewriter.Plan) []byte {

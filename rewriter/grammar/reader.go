@@ -77,9 +77,10 @@ func compare(s *rewriter.Statement, p *rewriter.Plan) error {
 const maxReduced = 256 << 10
 
 // plainText reports whether TiDB's parser takes the text as the server does but for its grammar: it reads UTF-8 alone, runs
-// version comments of any version, has some of its own, and takes MySQL's dollar quotes for names.
+// version comments of any version, has some of its own, and takes MySQL's dollar quotes for names, and a backslash in "x" for
+// an escape also where that is a name.
 func plainText(s *rewriter.Statement) bool {
-	if !s.Mode.MariaDB && bytes.Count(s.Text, []byte("$")) > 1 {
+	if !s.Mode.MariaDB && bytes.Count(s.Text, []byte("$")) > 1 || s.Mode.ANSIQuotes && bytes.IndexByte(s.Text, '\\') >= 0 {
 		return false
 	}
 	for _, c := range [...]string{"/*!", "/*M!", "/*T!"} {
