@@ -220,7 +220,7 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 		if edited {
 			return st.plans[len(st.parts)-1].Plain, nil
 		}
-		st.owing = st.owing || cx.owes && leavesUnseen(head)
+		st.owing = st.owing || cx.owes && leavesUnseen(head) && !rewriter.MentionsDiagnostics(sql)
 	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
 		if err := d.hidden(st, head, sql, cx); err != nil {
 			return false, err
