@@ -200,6 +200,9 @@ func (r *reducer) take(span Span) {
 	}
 }
 
+// longestName is how long a name can be, 64 characters.
+const longestName = 4 * 64
+
 // longLiteral is the length up to which literals stay as they are.
 const longLiteral = 64
 
@@ -211,12 +214,13 @@ func (r *reducer) token(t token) {
 		if !foreign && (raw[0] != '"' || bytes.IndexByte(raw, '\\') < 0) { // TiDB would take a backslash for an escape
 			break
 		}
+		name := r.name(t)
+		name = name[:min(len(name), longestName)]
 		if raw[0] == '_' { // perhaps a string's character set
-			r.out = hex.AppendEncode(append(r.out, '_'), raw)
+			r.out = hex.AppendEncode(append(r.out, '_'), name)
 			return
 		}
-		r.out = append(r.out, "`x"...)
-		r.out = append(hex.AppendEncode(r.out, r.name(t)), '`')
+		r.out = append(hex.AppendEncode(append(r.out, "`x"...), name), '`')
 		return
 	case tokString, tokDollar:
 		switch short := t.kind == tokString && t.plain && len(raw) <= longLiteral && !hasHigh(raw); {
