@@ -227,7 +227,10 @@ func (r *reducer) token(t token) {
 		case short:
 		case r.coded():
 			raw = []byte("'1010'")
-		case t.kind == tokString && t.plain && !isText(raw[1:len(raw)-1]): // a number, whose value may count
+		case t.kind == tokString && !isText(raw[1:len(raw)-1]): // perhaps a number, whose value may count
+			if !t.plain {
+				raw = []byte("'-0'") // for an id as much of a question as '\0' or '\1'
+			}
 		default:
 			r.literals++
 			r.out = strconv.AppendInt(append(r.out, "'s"...), int64(r.literals), 10)
