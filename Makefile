@@ -18,7 +18,7 @@ run: ## two shards behind idproxy until Ctrl-C; UPSTREAM=host:port uses a server
 
 test: lint ## everything that takes less than half an hour
 	$(INSTALL) mariadb mysql gcc
-	go test -race -count=1 -timeout=20m -json ./... | go run ./integration/testrun
+	go test -race -count=1 -timeout=25m -json ./... | go run ./integration/testrun
 	scripts/fuzz.sh $(FUZZTIME)
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
