@@ -237,7 +237,7 @@ func (r *reducer) token(t token) {
 			raw = []byte("'")
 		}
 	case tokNumber:
-		if len(raw) > longLiteral && mayBeNumber(raw) {
+		if len(raw) > longLiteral && mayBeNumber(raw) && raw[1]|0x20 == 'x' {
 			raw = raw[:longLiteral]
 		}
 	}
