@@ -39,6 +39,9 @@ func (c *conversation) textRows(frames []byte) (rows [][][]byte, err error) {
 	return rows, err
 }
 
+// maxQuestionColumns is above what any question of ours asks for.
+const maxQuestionColumns = 4096
+
 // textResult reads a text result set from whole frames: the definitions of its
 // columns, each a payload, and its rows. NULL is nil.
 func (c *conversation) textResult(frames []byte) (definitions [][]byte, rows [][][]byte, err error) {
@@ -50,11 +53,19 @@ func (c *conversation) textResult(frames []byte) (definitions [][]byte, rows [][
 		return nil, nil, serverError(payload)
 	}
 	r := wire.NewReader(payload)
-	for range r.Lenenc() {
-		if payload, rest, err = nextPayload(rest); err != nil {
-			return nil, nil, err
+	columns, described := r.Lenenc(), true
+	if c.has(mysql.CLIENT_OPTIONAL_RESULTSET_METADATA) { // a byte beside the count says whether definitions follow
+		flag := r.Lenenc()
+		columns, described = max(columns, flag), min(columns, flag) > 0
+	}
+	for range min(columns, maxQuestionColumns) {
+		definition := []byte(nil)
+		if described {
+			if definition, rest, err = nextPayload(rest); err != nil {
+				return nil, nil, err
+			}
 		}
-		definitions = append(definitions, payload)
+		definitions = append(definitions, definition)
 	}
 	if !c.has(mysql.CLIENT_DEPRECATE_EOF) {
 		if _, rest, err = nextPayload(rest); err != nil {
