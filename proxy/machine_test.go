@@ -179,7 +179,7 @@ func (k *talk) answer(seq byte) {
 
 // mostKept is the most that the server-to-client machine may leave unconsumed:
 // a frame header and what decides about a packet.
-const mostKept = wire.HeaderLen + wire.OKPrefix + 64
+const mostKept = wire.HeaderLen + max(wire.OKPrefix, maxInfo, maxBridged)
 
 func (k *talk) takeServer() {
 	in := k.server[:len(k.server):len(k.server)]
