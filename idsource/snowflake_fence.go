@@ -35,7 +35,7 @@ func (s *Snowflake) keep() {
 		case jumped != 0 && drift > s.cfg.MaxAhead && r.mono-jumped < confirm:
 			next = confirm - (r.mono - jumped)
 		default:
-			err := s.renew()
+			err := s.renew(s.units(r.wall)) // not read again: the jump may come now
 			s.report(err)
 			if err != nil {
 				next = pause
@@ -71,9 +71,9 @@ func (s *Snowflake) renewNow() {
 	}
 }
 
-// renew stores a fence ahead of the clock and then, and only then, lets ids go
-// up to it. The first call takes the worker number.
-func (s *Snowflake) renew() error {
+// renew stores a fence ahead of the clock, which says now, and then, and only
+// then, lets ids go up to it. The first call takes the worker number.
+func (s *Snowflake) renew(now uint64) error {
 	if s.lease == nil {
 		lease, err := s.cfg.Fences.Acquire(s.life, s.worker, Shape{Layout: s.layout.pool(), Epoch: s.cfg.Epoch})
 		if err != nil {
@@ -82,7 +82,6 @@ func (s *Snowflake) renew() error {
 		s.lease = lease
 	}
 	g := s.grant.Load()
-	now := s.now()
 	if now == 0 {
 		return fmt.Errorf("the clock stands before the epoch %s", s.cfg.Epoch.Format(time.RFC3339))
 	}

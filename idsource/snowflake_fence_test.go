@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -369,6 +370,33 @@ func TestSnowflakeCrashLoop(t *testing.T) {
 		}
 		if id, twice := repeated(all); twice {
 			t.Errorf("id %d was issued twice", id)
+		}
+	})
+}
+
+// A clock that jumps while the fence is renewed takes it nowhere either: what
+// was judged is what is used.
+func TestSnowflakeClockAheadInRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fences := newFaultFences()
+		var clk testClock
+		var armed atomic.Bool
+		c := clk.clock()
+		wall := c.wall
+		c.wall = func() int64 {
+			now := wall()
+			if armed.CompareAndSwap(true, false) {
+				clk.jump(24 * time.Hour)
+			}
+			return now
+		}
+		newTestSnowflake(t, SnowflakeConfig{Fences: fences}, c)
+		time.Sleep(time.Minute + time.Second) // between two renewals
+		before := fences.fence(0)
+		armed.Store(true)
+		time.Sleep(DefaultRenew)
+		if got := fences.fence(0); armed.Load() || got <= before || got > before+10_000 {
+			t.Errorf("the fence went from %d to %d; the clock was read: %t", before, got, !armed.Load())
 		}
 	})
 }

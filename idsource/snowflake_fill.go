@@ -74,8 +74,11 @@ const (
 )
 
 // now is the wall clock in units since the epoch.
-func (s *Snowflake) now() uint64 {
-	d := s.clock.wall() - s.epoch
+func (s *Snowflake) now() uint64 { return s.units(s.clock.wall()) }
+
+// units is a reading of the wall clock in units since the epoch.
+func (s *Snowflake) units(wall int64) uint64 {
+	d := wall - s.epoch
 	if d < 0 {
 		return 0
 	}
