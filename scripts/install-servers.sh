@@ -5,8 +5,10 @@
 #
 #   mariadb   MariaDB server and client from Debian, without the package that sets up a system service; its ed25519
 #             plugin and mariadb-dump are unpacked into .tools/mariadb
-#   mysql     MySQL 9.7 from Debian unstable, unpacked into .tools/mysql97 and run with its own C library, so that
+#   mariadb118
+#             MariaDB 11.8 from Debian 13, unpacked into .tools/mariadb118 and run with its own C library, so that
 #             nothing of the system is touched
+#   mysql     MySQL 9.7 from Debian unstable, in .tools/mysql97 the same way
 #   client    a command-line client, mysql or mariadb
 #   gcc       a C compiler, without which Go has no race detector
 #   haproxy   for benchmarks
@@ -81,45 +83,62 @@ debian_archive() {
   fi
 }
 
-install_mysql() {
-  local root=$tools/mysql97 base=$tools/mysql97.new archive apt
-  [ -x "$root/usr/sbin/mysqld" ] && return
-  [ "$(dpkg --print-architecture)" = amd64 ] || die "MySQL: only amd64 is supported"
-  say "downloading MySQL 9.7 into .tools/mysql97 (100 MB)"
+# unpack_apart FOLDER SUITE PACKAGE ... unpacks packages of another Debian release into a folder of .tools, with all that
+# they depend on down to the C library. Of a package with a + in front it takes the package alone.
+unpack_apart() {
+  local root=$tools/$1 base=$tools/$1.new suite=$2 archive apt deb name whole=() alone=()
+  shift 2
+  [ "$(dpkg --print-architecture)" = amd64 ] || die "$root: only amd64 is supported"
+  for name; do
+    case $name in +*) alone+=("${name#+}") ;; *) whole+=("$name") ;; esac
+  done
   rm -rf "$base"
   mkdir -p "$base"/{root,lists/partial,cache,debs/partial}
   : >"$base/status"
   archive=$(debian_archive)
   [ -n "$archive" ] || die "found no Debian archive in apt's sources"
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive sid main" >"$base/sources.list"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive $suite main" >"$base/sources.list"
   # A package state of its own: apt resolves against an empty system and installs nothing, it only downloads.
   apt=(apt-get -q -o "Dir::Etc::sourcelist=$base/sources.list" -o Dir::Etc::sourceparts=/dev/null
        -o "Dir::State::Lists=$base/lists" -o "Dir::State::status=$base/status" -o "Dir::Cache=$base/cache"
        -o "Dir::Cache::archives=$base/debs" -o APT::Install-Recommends=false -o Debug::NoLocking=1
        -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3
        -o Acquire::Check-Valid-Until=false) # the archive may be a mirror frozen at some day; signatures are checked
-  { "${apt[@]}" update && "${apt[@]}" -y -d install mysql-server-core mysql-client-core libc6; } \
-    >"$tools/apt.log" 2>&1 </dev/null || { tail -n 15 "$tools/apt.log" >&2; die "could not download MySQL"; }
-  say "unpacking MySQL"
-  local deb
+  { "${apt[@]}" update && "${apt[@]}" -y -d install "${whole[@]}" libc6 &&
+    { [ ${#alone[@]} = 0 ] || (cd "$base/debs" && "${apt[@]}" download "${alone[@]}"); }; } \
+    >"$tools/apt.log" 2>&1 </dev/null || { tail -n 15 "$tools/apt.log" >&2; die "could not download ${whole[*]}"; }
+  say "unpacking ${whole[*]}"
   for deb in "$base"/debs/*.deb; do dpkg -x "$deb" "$base/root"; done
   rm -rf "$root"
   mv "$base/root" "$root"
   rm -rf "$base"
 }
 
+install_mysql() {
+  [ -x "$tools/mysql97/usr/sbin/mysqld" ] && return
+  say "downloading MySQL 9.7 into .tools/mysql97 (100 MB)"
+  unpack_apart mysql97 sid mysql-server-core mysql-client-core
+}
+
+install_mariadb118() {
+  [ -e "$tools/mariadb118/usr/lib/mysql/plugin/auth_ed25519.so" ] && return
+  say "downloading MariaDB 11.8 into .tools/mariadb118 (25 MB)"
+  # Of the last two a part of the server and mariadb-dump are wanted, and none of what they depend on.
+  unpack_apart mariadb118 trixie mariadb-server-core mariadb-client-core +mariadb-server +mariadb-client
+}
+
 install_client() { has mysql || has mariadb || apt_install mariadb-client-core; }
 install_gcc() { has gcc || apt_install gcc libc6-dev; }
 install_haproxy() { has haproxy || apt_install haproxy; }
 
-[ $# -gt 0 ] || { sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mysql | client | gcc | haproxy) "install_$what" ;;
+  mariadb | mariadb118 | mysql | client | gcc | haproxy) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done

@@ -17,9 +17,15 @@ import (
 
 // shared are the servers that all tests of a test program use, each started at its first use. It is the one place with
 // package state: a test program has no other that outlives a test.
-var shared = map[servers.Kind]*sharedServer{servers.MariaDB: {}, servers.MySQL: {}}
+var shared = struct{ mariaDB, mySQL, newerMariaDB sharedServer }{
+	sharedServer{kind: servers.MariaDB},
+	sharedServer{kind: servers.MySQL},
+	sharedServer{kind: servers.MariaDB, newer: true},
+}
 
 type sharedServer struct {
+	kind   servers.Kind
+	newer  bool
 	once   sync.Once
 	server *servers.Server
 	err    error
@@ -28,7 +34,7 @@ type sharedServer struct {
 // Main runs the tests and stops what they shared. It does not return.
 func Main(m *testing.M) {
 	code := m.Run()
-	for _, s := range shared {
+	for _, s := range []*sharedServer{&shared.mariaDB, &shared.mySQL, &shared.newerMariaDB} {
 		if s.server == nil {
 			continue
 		}
@@ -47,25 +53,32 @@ func Main(m *testing.M) {
 // MariaDB is the shared MariaDB server. Its settings are those of package servers.
 func MariaDB(tb testing.TB) *servers.Server {
 	tb.Helper()
-	return sharedKind(tb, servers.MariaDB)
+	return shared.mariaDB.get(tb)
 }
 
 // MySQL is the shared MySQL server. Its settings are those of package servers.
 func MySQL(tb testing.TB) *servers.Server {
 	tb.Helper()
-	return sharedKind(tb, servers.MySQL)
+	return shared.mySQL.get(tb)
 }
 
-// Servers are both shared servers, for tests that run once on each: use Kind.String() as the subtest's name.
+// NewerMariaDB is the shared MariaDB 11.8 server, for tests of what 10.11 does not have. Its settings are those of package
+// servers.
+func NewerMariaDB(tb testing.TB) *servers.Server {
+	tb.Helper()
+	return shared.newerMariaDB.get(tb)
+}
+
+// Servers are the shared servers of both kinds, for tests that run once on each: use Kind.String() as the subtest's name.
 func Servers(tb testing.TB) []*servers.Server {
 	tb.Helper()
 	return []*servers.Server{MariaDB(tb), MySQL(tb)}
 }
 
-func sharedKind(tb testing.TB, kind servers.Kind) *servers.Server {
+// get starts the server at its first use.
+func (s *sharedServer) get(tb testing.TB) *servers.Server {
 	tb.Helper()
-	s := shared[kind]
-	s.once.Do(func() { s.server, s.err = servers.Start(context.Background(), kind, servers.Options{}) })
+	s.once.Do(func() { s.server, s.err = servers.Start(context.Background(), s.kind, servers.Options{Newer: s.newer}) })
 	if s.err != nil {
 		tb.Fatal(s.err)
 	}

@@ -14,7 +14,8 @@
 //		...
 //	}
 //
-// One server of each kind is started at its first use and shared by all tests of a test program; Main stops them. A
+// One server of each kind is started at its first use and shared by all tests of a test program; Main stops them. So is a
+// MariaDB 11.8 for tests that ask for NewerMariaDB. A
 // test that kills its server or needs other settings starts one of its own with StartServer.
 //
 // StartProxy builds cmd/idproxy once per test program with the race detector, runs it in a folder of its own (so that

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +15,7 @@ type Kind uint8
 
 // The two makes that idproxy is tested with.
 const (
-	MariaDB Kind = iota // Debian's packages
+	MariaDB Kind = iota // Debian's packages; with Options.Newer 11.8, unpacked as MySQL is
 	MySQL               // MySQL 9.7, unpacked into the tools folder with its own C library
 )
 
@@ -28,7 +29,8 @@ func (k Kind) String() string {
 
 // program is how to run one kind of server.
 type program struct {
-	kind       Kind
+	name       string   // tells programs apart
+	server     string   // the server's own file
 	path       string   // what to execute: the server, or the dynamic loader that runs it
 	args       []string // arguments that come first: the server's path for the loader, where its files are
 	serverArgs []string // arguments for serving only
@@ -37,17 +39,21 @@ type program struct {
 	clientArgs []string
 	dump       string // mysqldump or mariadb-dump, with its first arguments
 	dumpArgs   []string
-	init       func(data string, lowerCase string) *exec.Cmd // makes an empty data folder
+	init       func(data string, lowerCase string) (*exec.Cmd, error) // makes an empty data folder
 }
 
 // find looks for the programs of a kind.
-func find(kind Kind) (program, error) {
+func find(kind Kind, newer bool) (program, error) {
 	tools, err := toolsDir()
-	if err != nil {
+	switch {
+	case err != nil:
 		return program{}, err
-	}
-	if kind == MySQL {
+	case kind == MySQL && newer:
+		return program{}, errors.New("there is one MySQL only, none newer")
+	case kind == MySQL:
 		return findMySQL(filepath.Join(tools, "mysql97"))
+	case newer:
+		return findNewerMariaDB(filepath.Join(tools, "mariadb118"))
 	}
 	return findMariaDB(filepath.Join(tools, "mariadb"))
 }
@@ -65,44 +71,90 @@ func findMariaDB(tools string) (program, error) {
 			return program{}, fmt.Errorf("part of MariaDB: %w\nrun: scripts/install-servers.sh mariadb", err)
 		}
 	}
-	p := program{kind: MariaDB, path: server, client: client, args: append([]string{"--no-defaults"}, asRoot()...)}
+	p := program{name: "MariaDB", server: server, path: server, client: client}
+	p.args = append([]string{"--no-defaults"}, asRoot()...)
 	p.serverArgs = []string{"--plugin-dir=" + plugins, "--plugin-load-add=auth_ed25519", "--innodb-log-file-size=256M"}
 	p.noTLS = []string{"--skip-ssl"}
 	p.clientArgs = []string{"--no-defaults"}
 	p.dump, p.dumpArgs = dump, p.clientArgs
-	p.init = func(data, lowerCase string) *exec.Cmd {
+	p.init = func(data, lowerCase string) (*exec.Cmd, error) {
 		args := append([]string{"--no-defaults"}, asRoot()...)
 		return exec.Command(install, append(args, "--datadir="+data, lowerCase, "--skip-test-db",
-			"--auth-root-authentication-method=normal", "--innodb-log-file-size=8M")...)
+			"--auth-root-authentication-method=normal", "--innodb-log-file-size=8M")...), nil
+	}
+	return p, nil
+}
+
+// systemTables are the scripts that a data folder of MariaDB is made with, in the order that they have to run.
+var systemTables = []string{
+	"mariadb_system_tables", "mariadb_performance_tables", "mariadb_system_tables_data", "maria_add_gis_sp_bootstrap", "mariadb_sys_schema",
+}
+
+// findNewerMariaDB looks for MariaDB 11.8. Its script that makes a data folder does not run on this system, so the server
+// is given the statements that the script would give it.
+func findNewerMariaDB(root string) (program, error) {
+	usr := filepath.Join(root, "usr")
+	plugins, share := filepath.Join(usr, "lib/mysql/plugin"), filepath.Join(usr, "share/mariadb")
+	p := program{name: "MariaDB118", server: filepath.Join(usr, "sbin/mariadbd"), noTLS: []string{"--skip-ssl"}}
+	p.serverArgs = []string{
+		"--plugin-dir=" + plugins, "--plugin-load-add=auth_ed25519;auth_parsec", "--innodb-log-file-size=256M",
+	}
+	p.init = func(data, lowerCase string) (*exec.Cmd, error) {
+		script := []byte("USE mysql;\n")
+		for _, name := range systemTables {
+			text, err := os.ReadFile(filepath.Join(share, name+".sql"))
+			if err != nil {
+				return nil, err
+			}
+			script = append(script, text...)
+		}
+		if err := os.MkdirAll(filepath.Join(data, "mysql"), 0o700); err != nil {
+			return nil, err
+		}
+		cmd := exec.Command(p.path, append(p.args, "--datadir="+data, lowerCase, "--bootstrap", "--innodb-log-file-size=8M")...)
+		cmd.Stdin = bytes.NewReader(script)
+		return cmd, nil
+	}
+	if err := p.load(usr, share, "bin/mariadb", "bin/mariadb-dump"); err != nil {
+		return program{}, fmt.Errorf("find MariaDB 11.8: %w\nrun: scripts/install-servers.sh mariadb118", err)
 	}
 	return p, nil
 }
 
 func findMySQL(root string) (program, error) {
 	usr := filepath.Join(root, "usr")
+	p := program{name: "MySQL", server: filepath.Join(usr, "sbin/mysqld"), noTLS: []string{"--tls-version="}}
+	p.serverArgs = []string{
+		"--plugin-dir=" + filepath.Join(usr, "lib/mysql/plugin"), "--mysqlx=OFF", "--innodb-redo-log-capacity=256M",
+	}
+	p.init = func(data, lowerCase string) (*exec.Cmd, error) {
+		return exec.Command(p.path, append(p.args, "--datadir="+data, lowerCase, "--initialize-insecure",
+			"--innodb-redo-log-capacity=8M")...), nil
+	}
+	if err := p.load(usr, filepath.Join(usr, "share/mysql"), "bin/mysql", "bin/mysqldump"); err != nil {
+		return program{}, fmt.Errorf("find MySQL: %w\nrun: scripts/install-servers.sh mysql", err)
+	}
+	return p, nil
+}
+
+// load has p run by the dynamic loader and with the libraries of another system, which are unpacked in usr. Messages and
+// character sets are in share.
+func (p *program) load(usr, share, client, dump string) error {
 	loader := filepath.Join(usr, "lib64/ld-linux-x86-64.so.2")
-	server, client, dump := filepath.Join(usr, "sbin/mysqld"), filepath.Join(usr, "bin/mysql"), filepath.Join(usr, "bin/mysqldump")
-	for _, file := range []string{loader, server, client, dump} {
+	client, dump = filepath.Join(usr, client), filepath.Join(usr, dump)
+	for _, file := range []string{loader, p.server, client, dump} {
 		if _, err := os.Stat(file); err != nil {
-			return program{}, fmt.Errorf("find MySQL: %w\nrun: scripts/install-servers.sh mysql", err)
+			return err
 		}
 	}
 	libraries := filepath.Join(usr, "lib/x86_64-linux-gnu") + ":" + filepath.Join(usr, "lib/mysql/private")
-	load := []string{"--library-path", libraries}
-	charsets := "--character-sets-dir=" + filepath.Join(usr, "share/mysql/charsets")
-	p := program{kind: MySQL, path: loader, client: loader}
-	p.args = append(load, server, "--no-defaults", "--basedir="+usr, "--plugin-dir="+filepath.Join(usr, "lib/mysql/plugin"),
-		"--lc-messages-dir="+filepath.Join(usr, "share/mysql"), charsets)
+	charsets := "--character-sets-dir=" + filepath.Join(share, "charsets")
+	p.path, p.client, p.dump = loader, loader, loader
+	p.args = []string{"--library-path", libraries, p.server, "--no-defaults", "--basedir=" + usr, "--lc-messages-dir=" + share, charsets}
 	p.args = append(p.args, asRoot()...)
-	p.serverArgs = []string{"--mysqlx=OFF", "--innodb-redo-log-capacity=256M"}
-	p.noTLS = []string{"--tls-version="}
-	p.clientArgs = []string{load[0], load[1], client, "--no-defaults", charsets}
-	p.dump, p.dumpArgs = loader, []string{load[0], load[1], dump, "--no-defaults", charsets}
-	p.init = func(data, lowerCase string) *exec.Cmd {
-		return exec.Command(loader, append(p.args, "--datadir="+data, lowerCase, "--initialize-insecure",
-			"--innodb-redo-log-capacity=8M")...)
-	}
-	return p, nil
+	p.clientArgs = []string{"--library-path", libraries, client, "--no-defaults", charsets}
+	p.dumpArgs = []string{"--library-path", libraries, dump, "--no-defaults", charsets}
+	return nil
 }
 
 // lookPath finds a program also where a user's PATH does not look for servers.
@@ -128,12 +180,12 @@ func (p program) template(lowerCase int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	info, err := os.Stat(p.serverFile())
+	info, err := os.Stat(p.server)
 	if err != nil {
 		return "", err
 	}
 	// A server that was upgraded since gets a folder of its own.
-	dir := filepath.Join(tools, "data", fmt.Sprintf("%s-%x-lower%d", p.kind, info.ModTime().Unix(), lowerCase))
+	dir := filepath.Join(tools, "data", fmt.Sprintf("%s-%x-lower%d", p.name, info.ModTime().Unix(), lowerCase))
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return "", err
 	}
@@ -149,19 +201,14 @@ func (p program) template(lowerCase int) (string, error) {
 	if err := os.RemoveAll(fresh); err != nil {
 		return "", err
 	}
-	cmd := p.init(fresh, fmt.Sprintf("--lower-case-table-names=%d", lowerCase))
+	cmd, err := p.init(fresh, fmt.Sprintf("--lower-case-table-names=%d", lowerCase))
+	if err != nil {
+		return "", err
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("make a data folder for %s: %w\n%s", p.kind, err, out)
+		return "", fmt.Errorf("make a data folder for %s: %w\n%s", p.name, err, out)
 	}
 	return dir, os.Rename(fresh, dir)
-}
-
-// serverFile is the server's own file, which for MySQL is an argument of the loader.
-func (p program) serverFile() string {
-	if p.kind == MySQL {
-		return p.args[2]
-	}
-	return p.path
 }
 
 // lock takes a file lock that ends with the process at the latest.

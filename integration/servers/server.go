@@ -32,6 +32,7 @@ type Options struct {
 	Args      []string // added to the server's own, e.g. "--max-connect-errors=3"; the last of two wins
 	LowerCase int      // lower_case_table_names: 0 (default), 1 or 2; MySQL fixes it when the data folder is made
 	NoTLS     bool     // the server offers no TLS
+	Newer     bool     // MariaDB 11.8 instead of Debian's own
 }
 
 // Server is one private database server.
@@ -55,7 +56,7 @@ func StartMySQL(ctx context.Context, o Options) (*Server, error) { return Start(
 
 // Start starts a server of either kind, see StartMariaDB.
 func Start(ctx context.Context, kind Kind, o Options) (*Server, error) {
-	prog, err := find(kind)
+	prog, err := find(kind, o.Newer)
 	if err != nil {
 		return nil, err
 	}

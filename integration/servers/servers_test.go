@@ -149,11 +149,47 @@ func TestMariaDBKnowsEd25519(t *testing.T) {
 	}
 }
 
+func TestNewerMariaDB(t *testing.T) {
+	s := start(t, MariaDB, Options{Newer: true, LowerCase: 1})
+	db := open(t, s.Config(""))
+	if got := query(t, db, "SELECT VERSION()"); !strings.HasPrefix(got, "11.8.") {
+		t.Errorf("version %s, want 11.8", got)
+	}
+	if got := query(t, db, "SELECT @@lower_case_table_names"); got != "1" {
+		t.Errorf("lower_case_table_names = %s, want 1", got)
+	}
+	for _, text := range []string{
+		"CREATE USER ed IDENTIFIED VIA ed25519 USING PASSWORD('secret')", "CREATE USER pa IDENTIFIED VIA parsec USING PASSWORD('secret')",
+		"CREATE DATABASE shop", "CREATE TABLE shop.t (a INT)", "INSERT INTO shop.t VALUES (7)",
+	} {
+		if _, err := db.Exec(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Client("-N", "-e", "SELECT a FROM shop.t").CombinedOutput()
+	if err != nil || string(out) != "7\n" {
+		t.Errorf("client says %q, %v, want 7", out, err)
+	}
+	out, err = s.Dump("shop", "t").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "INSERT INTO `t` VALUES") {
+		t.Errorf("dump says %q, %v, want rows", out, err)
+	}
+	if _, err := Start(t.Context(), MySQL, Options{Newer: true}); err == nil {
+		t.Error("there is a newer MySQL")
+	}
+}
+
 func TestMissingProgramsNameTheCommand(t *testing.T) {
 	empty := t.TempDir()
 	_, mysqlErr := findMySQL(empty)
 	_, mariadbErr := findMariaDB(empty)
-	for want, err := range map[string]error{"install-servers.sh mysql": mysqlErr, "install-servers.sh mariadb": mariadbErr} {
+	_, newerErr := findNewerMariaDB(empty)
+	for want, err := range map[string]error{
+		"install-servers.sh mysql": mysqlErr, "install-servers.sh mariadb": mariadbErr, "install-servers.sh mariadb118": newerErr,
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error that names %s", err, want)
 		}
