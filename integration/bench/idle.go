@@ -100,8 +100,11 @@ func idleTarget(ctx context.Context, t *target, work workload) (before, after in
 			return 0, 0, fmt.Errorf("session %d: %w", i, err)
 		}
 		clients = append(clients, c)
-		c.packet, c.buf = work.packet(t, i%100), shared
-		if err := c.exchange(); err != nil {
+		c.buf = shared
+		if err = work.load(t, c, i%100); err == nil {
+			err = c.exchange()
+		}
+		if err != nil {
 			return 0, 0, fmt.Errorf("session %d: %w", i, err)
 		}
 		c.packet, c.buf = nil, nil

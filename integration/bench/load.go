@@ -17,18 +17,20 @@ type load struct {
 	lasted []time.Duration
 }
 
-// openLoad connects n clients that send packets made by packet.
-func openLoad(addr string, n int, packet func(i int) []byte) (*load, error) {
+// openLoad connects n clients to a target, for a workload.
+func openLoad(t *target, n int, w workload) (*load, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
 	l := &load{epoll: epoll}
 	for i := range n {
-		c, err := dial(addr)
+		c, err := dial(t.addr)
 		if err == nil {
 			l.clients = append(l.clients, c)
-			c.packet = packet(i)
+			err = w.load(t, c, i)
+		}
+		if err == nil {
 			err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)})
 		}
 		if err != nil {

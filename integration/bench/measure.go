@@ -83,7 +83,7 @@ func (b *bench) sample(ctx context.Context, c *cell, t *target, each time.Durati
 			return s, err
 		}
 	}
-	l, err := openLoad(t.addr, c.connections, func(i int) []byte { return c.workload.packet(t, i) })
+	l, err := openLoad(t, c.connections, c.workload)
 	if err != nil {
 		return s, err
 	}

@@ -26,6 +26,8 @@ const (
 type workload struct {
 	name  string
 	query func(table string, client int) string
+	// arguments makes it a prepared statement: each client prepares query once and executes it with these.
+	arguments func(client int) []argument
 	// injected: idproxy fills the ids. Other targets have the same work done by AUTO_INCREMENT.
 	injected bool
 	reads    bool // from filledTable
@@ -37,10 +39,12 @@ var workloads = []workload{
 	{name: "INSERT of 100 rows, ids injected", query: insert(100), injected: true},
 	{name: "SELECT of one row by its key", query: pointSelect, reads: true},
 	{name: "SELECT of 10,000 rows", query: fullSelect, reads: true},
+	{name: "prepared INSERT of one row, no rule", query: preparedInsert, arguments: insertArguments},
+	{name: "prepared SELECT of one row by its key", query: preparedSelect, arguments: selectArguments, reads: true},
 }
 
-// packet is the statement that a client of a target sends.
-func (w workload) packet(t *target, client int) []byte {
+// load has a connected client of a target send the workload's statement from now on. number tells clients apart.
+func (w workload) load(t *target, c *client, number int) error {
 	table := plainTable
 	switch {
 	case w.reads:
@@ -48,7 +52,17 @@ func (w workload) packet(t *target, client int) []byte {
 	case w.injected && t.injects:
 		table = ruledTable
 	}
-	return wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, w.query(table, client)...))
+	query := w.query(table, number)
+	if w.arguments == nil {
+		c.packet = wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, query...))
+		return nil
+	}
+	statement, err := c.prepare(query)
+	if err != nil {
+		return fmt.Errorf("prepare %s: %w", query, err)
+	}
+	c.packet = wire.AppendPacket(nil, 0, execution(statement, w.arguments(number)))
+	return nil
 }
 
 // insert makes statements of some 230 bytes for one row, and 160 for each further one.
@@ -62,6 +76,22 @@ func insert(rows int) func(string, int) string {
 func pointSelect(table string, client int) string {
 	return fmt.Sprintf("SELECT id, %s FROM %s WHERE id = %d", columns, table, 1+client*97)
 }
+
+func preparedInsert(table string, _ int) string {
+	return fmt.Sprintf("INSERT INTO %s (%s) VALUES (?, ?, ?, ?)", table, columns)
+}
+
+// insertArguments are the values of insert.
+func insertArguments(client int) []argument {
+	note := "It's a gift: " + strings.Repeat("please wrap it. ", 7)
+	return []argument{number(100_000 + client), text("waiting"), text("199.99"), text(note)}
+}
+
+func preparedSelect(table string, _ int) string {
+	return fmt.Sprintf("SELECT id, %s FROM %s WHERE id = ?", columns, table)
+}
+
+func selectArguments(client int) []argument { return []argument{number(1 + client*97)} }
 
 func fullSelect(table string, _ int) string {
 	return fmt.Sprintf("SELECT id, %s FROM %s", columns, table)
