@@ -65,10 +65,13 @@ func (r *planReader) answer(k int) error {
 	p.Questions = append(p.Questions, Span{Start: v.start, End: v.end})
 	p.asked = append(p.asked, uint8(k))
 	v.kind = valueUnknown
+	reads := readsVariable(r.text[v.start:v.end])
+	if reads && r.prepared { // it may have another value at each execution
+		return unsupported("variable for a generated column in a prepared statement")
+	}
 	if n >= len(r.values) {
 		return nil
 	}
-	reads := readsVariable(r.text[v.start:v.end])
 	switch said := r.values[n]; {
 	case said.Generate:
 		v.kind = valueMade

@@ -33,6 +33,8 @@ type Statement struct {
 	Rules  []*Rule // those of the table whose column it has, in their order; the first feeds the last insert id
 	Table  *Table  // nil: not known
 	Values []Value // what the server said of the plan's Questions, in their order; nil: not asked
+	// Prepared: the statement is to be prepared, and a ? may be an id. See Plan.Prepare.
+	Prepared bool
 }
 
 // Value is what an expression for an id makes of it.
@@ -74,6 +76,7 @@ type Plan struct {
 	tuples  []shaped
 	last    Span   // the last tuple
 	foreign []Span // clauses that one of the two servers alone has: row alias, RETURNING
+	marks   []mark // the ? that are ids, in their order
 	// variable: LAST_INSERT_ID(first*(`id`<=>`id`)) stands for LAST_INSERT_ID(first), the same but no constant. MySQL looks for
 	// the partitions of constant rows before it runs the first: in a table partitioned by its id, rows that read the last
 	// insert id would read the new one.
@@ -84,6 +87,7 @@ type Plan struct {
 type Filled struct {
 	Generated       int    // tuples whose id comes from the source
 	Explicit        int    // tuples that bring one
+	Bound           int    // tuples of a statement to prepare whose id is a ?
 	Last            uint64 // the last tuple's id, when that is an explicit number: as the OK packet shows it
 	HasLast         bool
 	Greatest        uint64 // greatest explicit id
@@ -123,6 +127,7 @@ func (p *Plan) reset() {
 	*p = Plan{
 		Columns: p.Columns[:0], Questions: p.Questions[:0], slots: p.slots[:0], order: p.order[:0], behind: p.behind[:0], names: p.names[:0],
 		asked: p.asked[:0], edits: p.edits[:0], moves: p.moves[:0], texts: p.texts[:0], buffer: p.buffer[:0], tuples: p.tuples[:0], foreign: p.foreign[:0],
+		marks: p.marks[:0],
 	}
 }
 

@@ -26,7 +26,7 @@ func (p *Plan) Read(s *Statement) error {
 	for reads, move := false, false; ; {
 		p.reset()
 		p.ReadsLastID = reads
-		r := planReader{plan: p, table: s.Table, values: s.Values, move: move}
+		r := planReader{plan: p, table: s.Table, values: s.Values, move: move, prepared: s.Prepared}
 		r.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 		r.noteSession()
 		err := r.read(s.Rules)
@@ -52,6 +52,7 @@ type planReader struct {
 	table  *Table
 	values []Value
 
+	prepared  bool   // the statement is to be prepared
 	replace   bool   // REPLACE
 	width     int    // values per tuple
 	lengths   uint64 // bit n: some column with a rule has a name of n bytes
@@ -312,7 +313,7 @@ func (r *planReader) decide() error {
 		return ErrNeedValues
 	}
 	p.Expressions = len(p.Questions) > 0
-	p.Plain = p.Plain || p.Ignore || p.Update || p.Delayed || p.Expressions || r.alias || p.Returning && r.returned
+	p.Plain = p.Plain || p.Ignore || p.Update || p.Delayed || p.Expressions || r.alias || p.Returning && r.returned || p.Columns[0].Bound > 0
 	p.variable = p.ReadsLastID && !r.mode.MariaDB
 	if p.Expressions && r.changesVariables() {
 		return unsupported("expression for a generated column in a statement that sets what it reads")
@@ -322,10 +323,10 @@ func (r *planReader) decide() error {
 		if c.last.explicit() && c.last.kind != valueUnknown && c.last.kind != valueDefault {
 			filled.Last, filled.HasLast = c.last.number, true
 		}
-		if !r.mentioned || filled.Generated == 0 || c.at < 0 || c.at == r.width-1 {
+		if !r.mentioned || filled.Generated+filled.Bound == 0 || c.at < 0 || c.at == r.width-1 {
 			continue
 		}
-		if k > 0 || filled.Explicit > 0 || r.alias { // natively what is read is the id in explicit rows alone
+		if k > 0 || filled.Explicit+filled.Bound > 0 || r.alias { // natively what is read is the id in explicit rows alone
 			return unsupported("value that reads a generated column before it")
 		}
 	}

@@ -22,10 +22,13 @@ const (
 	valueNumber                   // an explicit integer
 	valueUnknown                  // an explicit id that is no known number
 	valueMade                     // an expression or literal that generates
+	valueBound                    // a ?
 )
 
 // explicit reports whether v, once it is placed, is an id that the application gives.
-func (v *value) explicit() bool { return v.kind != valueMade && v.kind != valueNull }
+func (v *value) explicit() bool {
+	return v.kind != valueMade && v.kind != valueNull && v.kind != valueBound
+}
 
 // hasNumber reports whether v is a number that is known.
 func (v *value) hasNumber() bool { return v.kind == valueNumber || v.kind == valueZero }
@@ -188,6 +191,10 @@ func (r *planReader) value(k int) (behind token, err error) {
 		if sign == ')' && !r.assigning {
 			return t, ErrRefusedByServer
 		}
+		if sign == '?' && r.prepared {
+			v.kind = valueBound
+			break
+		}
 		if sign != '-' && sign != '+' {
 			break
 		}
@@ -300,9 +307,13 @@ func (r *planReader) place(k int, behind token) {
 		v.kind = valueMade
 	}
 	c := &p.Columns[k]
-	if v.kind == valueMade {
+	switch v.kind {
+	case valueMade:
 		c.Generated++
-	} else {
+	case valueBound:
+		c.Bound++
+		p.marks = append(p.marks, mark{at: v.start, slot: uint8(k)})
+	default:
 		c.Explicit++
 		c.BelowZero = c.BelowZero || v.negative && (v.hasNumber() || v.kind == valueUnknown)
 		c.GreatestUnknown = c.GreatestUnknown || v.kind == valueUnknown && !v.negative

@@ -185,7 +185,7 @@ func (c *comparison) rows() error {
 		}
 	}
 	for rule, n := range generated {
-		if f := c.p.Columns[rule]; n != f.Generated || c.p.Rows-n != f.Explicit {
+		if f := c.p.Columns[rule]; n != f.Generated || c.p.Rows-n != f.Explicit+f.Bound {
 			return differ("%d ids generated, not %d", n, f.Generated)
 		}
 	}

@@ -1,0 +1,224 @@
+package rewriter
+
+import (
+	"errors"
+	"slices"
+)
+
+// Role says what a parameter of a rewritten prepared statement is for.
+type Role uint8
+
+const (
+	RoleValue  Role = iota // the client's, of no concern here
+	RoleBound              // the client's, and the id of a row: NULL and 0 generate
+	RoleID                 // hidden: the id of a row
+	RoleFirst              // hidden: the first generated id, in LAST_INSERT_ID(?)
+	RoleOffset             // hidden: what the last generated id lies above the first, behind LAST_INSERT_ID(?)
+)
+
+// Hidden reports whether the client does not know of the parameter.
+func (r Role) Hidden() bool { return r >= RoleID }
+
+// Parameter is one ? of a rewritten statement.
+type Parameter struct {
+	Role   Role
+	Column uint8 // RoleBound, RoleID: whose id, as in Plan.Columns
+}
+
+// Prepared is a statement to prepare, whose ids are bound when it is executed.
+type Prepared struct {
+	Text       []byte
+	Parameters []Parameter // in the order of their ?; of one column, those that are ids are in row order
+	Client     int         // parameters that the client knows of
+	ZeroDoubt  bool        // as the plan's
+	Reads      bool        // the statement mentions LAST_INSERT_ID or identity
+
+	plan Plan // without what belongs to the text
+	last uint32
+}
+
+// maxParameters is the most that a server prepares: their number has 16 bits in the protocol.
+const maxParameters = 1<<16 - 1
+
+// ErrTooManyParameters: the statement has room for its own parameters, not for those of its ids.
+var ErrTooManyParameters = errors.New("too many parameters with those of the ids")
+
+// Prepare writes the statement s, which p has read with Prepared set, with a hidden ? for each id that is generated. bulk:
+// several rows of parameters may be bound to it at once.
+func (p *Plan) Prepare(s *Statement, bulk bool) (*Prepared, error) {
+	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt, Reads: p.ReadsLastID}, plan: p}
+	w.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
+	w.offset = bulk || p.Columns[0].Generated > 1
+	w.findNext()
+	last := p.Columns[0].Generated - 1
+	if p.Plain || p.carry {
+		last = -1
+	}
+	w.write(last)
+	if len(w.out.Parameters) > maxParameters && w.out.Client <= maxParameters {
+		return nil, ErrTooManyParameters
+	}
+	w.out.plan = Plan{
+		Rows: p.Rows, Columns: slices.Clone(p.Columns), Plain: p.Plain, Ignore: p.Ignore, Update: p.Update, OwnLastID: p.OwnLastID,
+		Assigned: p.Assigned, Delayed: p.Delayed, Returning: p.Returning, Expressions: p.Expressions, ReadsLastID: p.ReadsLastID,
+	}
+	for k := range p.slots {
+		if p.slots[k].last.kind == valueBound {
+			w.out.last |= 1 << k
+		}
+	}
+	return w.out, nil
+}
+
+// preparing writes a Prepared.
+type preparing struct {
+	scanner
+	out    *Prepared
+	plan   *Plan
+	offset bool
+	mark   int // where the next ? of the client's stands; behind the text when there is none
+	bound  int // the next of the plan's
+}
+
+// findNext finds the next ? of the client's.
+func (w *preparing) findNext() {
+	for {
+		t := w.next()
+		if t.kind == tokEnd || t.kind == tokBad {
+			w.mark = len(w.text)
+			return
+		}
+		if w.punct(t, '?') {
+			w.mark = t.start
+			return
+		}
+	}
+}
+
+// copy writes text[start:end], and the parameters in it.
+func (w *preparing) copy(start, end int) {
+	w.out.Text = append(w.out.Text, w.text[start:end]...)
+	for w.mark < end {
+		param := Parameter{}
+		if marks := w.plan.marks; w.bound < len(marks) && marks[w.bound].at == w.mark {
+			param = Parameter{Role: RoleBound, Column: marks[w.bound].slot}
+			w.bound++
+		}
+		w.out.Parameters = append(w.out.Parameters, param)
+		w.out.Client++
+		w.findNext()
+	}
+}
+
+func (w *preparing) hide(role Role, column uint8) {
+	w.out.Parameters = append(w.out.Parameters, Parameter{Role: role, Column: column})
+}
+
+// write is Plan.Append with parameters for ids.
+func (w *preparing) write(last int) {
+	p, out := w.plan, w.out
+	var rows [maxColumns]int
+	at, move, put := 0, 0, 0
+	for _, e := range p.edits {
+		w.copy(at, int(e.start))
+		at = int(e.end)
+		switch e.op {
+		case opText:
+			out.Text = append(out.Text, p.buffer[p.texts[put].Start:p.texts[put].End]...)
+			put++
+		case opAppendID:
+			out.Text = append(out.Text, ',')
+			fallthrough
+		case opID:
+			if e.slot == 0 && rows[0] == last {
+				w.function(w.offset)
+			} else {
+				out.Text = append(out.Text, '?')
+				w.hide(RoleID, e.slot)
+			}
+			rows[e.slot]++
+			if at < len(w.text) && wordByte[w.text[at]] {
+				out.Text = append(out.Text, ' ')
+			}
+		case opMove: // a literal
+			out.Text = append(out.Text, ',')
+			out.Text = append(out.Text, w.text[p.moves[move].Start:p.moves[move].End]...)
+			move++
+		case opMoveCarry:
+			out.Text = append(out.Text, ',')
+			fallthrough
+		case opCarry:
+			number := value{number: p.carried}
+			out.Text = append(number.appendNumber(out.Text), "+0*"...)
+			w.function(false)
+		}
+	}
+	w.copy(at, len(w.text))
+}
+
+// function writes LAST_INSERT_ID(?), and +? where the last id may not be the first.
+func (w *preparing) function(offset bool) {
+	p, out := w.plan, w.out
+	out.Text = append(out.Text, "LAST_INSERT_ID(?"...)
+	w.hide(RoleFirst, 0)
+	if p.variable {
+		name := p.buffer[p.slots[0].name.Start:p.slots[0].name.End]
+		out.Text = append(append(append(append(append(out.Text, "*("...), name...), "<=>"...), name...), ')')
+	}
+	out.Text = append(out.Text, ')')
+	if offset {
+		out.Text = append(out.Text, "+?"...)
+		w.hide(RoleOffset, 0)
+	}
+}
+
+// mark is a ? that is the id of a row.
+type mark struct {
+	at   int
+	slot uint8
+}
+
+// Bind makes plan, which keeps its memory, what the statement is with values for its bound ids: sets of them one behind
+// the other, each in the order of the parameters. More than one set are rows of a bulk execution.
+func (s *Prepared) Bind(plan *Plan, values []Value, sets int, columns []Column) {
+	kept := plan.Columns[:0]
+	plan.reset()
+	slots, edits := plan.slots, plan.edits
+	*plan = s.plan
+	plan.slots, plan.edits = slots, edits
+	plan.Columns = append(kept, s.plan.Columns...)
+	plan.Rows *= sets
+	for k := range plan.Columns {
+		plan.Columns[k].Generated *= sets
+		plan.Columns[k].Explicit *= sets
+	}
+	for next := 0; next < len(values); {
+		for _, param := range s.Parameters {
+			if param.Role != RoleBound {
+				continue
+			}
+			plan.Columns[param.Column].bind(values[next], columns[param.Column], s.last>>param.Column&1 != 0)
+			next++
+		}
+	}
+}
+
+// bind counts a row whose id is bound. last: the last row's id is.
+func (f *Filled) bind(v Value, column Column, last bool) {
+	if last {
+		f.Last, f.HasLast = v.Number, v.Known
+	}
+	if v.Generate {
+		f.Generated++
+		return
+	}
+	f.Explicit++
+	switch {
+	case !v.Known:
+		f.GreatestUnknown = true
+	case v.Number > 1<<63-1 && column.Max <= 1<<63-1:
+		f.BelowZero = true
+	default:
+		f.Greatest = max(f.Greatest, v.Number)
+	}
+}
