@@ -39,6 +39,8 @@ type conversation struct {
 	asking *withheld     // the OK packet that waits for the answer to a question
 	kept   []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
 	infile chan struct{} // holds a token when the server asked for a file
+	// prepared holds what is known of prepared statements, by number.
+	prepared map[uint32]*prepared
 	// tablesChanged is called when columns of tables may have changed.
 	tablesChanged func()
 }
@@ -97,6 +99,8 @@ type job struct {
 	schema  []byte   // not nil: the default schema once the command succeeds
 	temps   []temp   // temporary tables made, and forgotten
 	answer  *answer  // who waits for a hidden reply
+	// prepared is the statement that a PREPARE makes.
+	prepared *prepared
 	// withheld is set when the reply has ended with a question left.
 	withheld *withheld
 }
@@ -385,8 +389,10 @@ func (c *conversation) apply(p *pending, o outcome) {
 	case o.failed:
 	case p.reply == replyAuth:
 		s.login()
+		c.forgetStatements()
 	case p.touch&touchReset != 0:
 		s.reset()
+		c.forgetStatements()
 	}
 	if !o.hasStatus {
 		return

@@ -85,6 +85,14 @@ func (errIncomplete) Error() string { return "something must be asked first" }
 
 func lacks(kind needKind) error { return errIncomplete{need{kind: kind}} }
 
+// needOf takes the need out of an error that stands for one.
+func needOf(err error) (need, error) {
+	if missing, ok := errors.AsType[errIncomplete](err); ok {
+		return missing.need, nil
+	}
+	return need{}, err
+}
+
 // maxParts bounds the INSERTs of a piece, and so what is kept for them.
 const maxParts = 1000
 
@@ -102,19 +110,11 @@ func (d *decider) decide(st *statement) (need, error) {
 	cx := d.begin(st)
 	st.parts, st.touch, st.job, st.owing = st.parts[:0], 0, nil, false
 	st.spans, st.end, st.rest = st.spans[:0], len(st.text), 0
-	if st.unprepared {
-		return need{}, errUnprepared()
+	if st.prepares() {
+		st.prepared = nil
 	}
 	if st.prefix[0] == mysql.COM_STMT_EXECUTE || st.prefix[0] == comBulkExecute {
-		if cx.busy {
-			return need{kind: needQuiet}, nil
-		}
-		st.owing = true
-		st.touch = touchLastID
-		if cx.snap.preparedState {
-			st.touch |= touchAll
-		}
-		return need{}, nil
+		return needOf(d.executes(st, &cx))
 	}
 	if st.doubted(^cx.snap.known) || len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
 		if st.unconcerned(&cx) {
@@ -126,12 +126,8 @@ func (d *decider) decide(st *statement) (need, error) {
 	if cx.busy && rewriter.MentionsLastID(st.text) {
 		return need{kind: needQuiet}, nil
 	}
-	err := d.parts(st, &cx)
-	if missing, ok := errors.AsType[errIncomplete](err); ok {
-		return missing.need, nil
-	}
-	if err != nil {
-		return need{}, err
+	if missing, err := needOf(d.parts(st, &cx)); missing.kind != needNothing || err != nil {
+		return missing, err
 	}
 	st.owing = st.owing || cx.owes && st.readsLastID()
 	if st.owing && cx.busy { // what is owed then is not certain yet
@@ -239,7 +235,7 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 // temporary notes the temporary tables that a statement makes or drops.
 func (d *decider) temporary(st *statement, i int, head rewriter.Head, cx *reading) error {
 	switch {
-	case st.prefix[0] == mysql.COM_STMT_PREPARE:
+	case st.prepares():
 	case head.Temporary && head.Create && bytes.IndexByte(st.text[st.spans[i].Start:st.spans[i].End], '!') >= 0:
 		st.touch |= touchAll // whether it makes one is not certain: the rule stays awake
 	case head.Temporary && head.Create:
@@ -268,7 +264,7 @@ func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) 
 	var p pending
 	changes(&p, head, sql, true)
 	st.touch |= p.touch
-	if st.prefix[0] == mysql.COM_STMT_PREPARE {
+	if st.prepares() {
 		return
 	}
 	if len(st.spans) > 1 && p.touch&touchInsert != 0 {
@@ -328,6 +324,9 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) ([]*rewri
 	if _, own := cx.snap.temporary[string(st.key)]; own {
 		if cx.busy { // a command that is pending may drop it
 			return nil, lacks(needQuiet)
+		}
+		if st.prepares() {
+			st.prepared = &prepared{shadow: string(st.key)}
 		}
 		return nil, nil
 	}

@@ -53,7 +53,7 @@ func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns .
 
 // on decides on a command and says how, in a word or two.
 func (x *deciding) on(command byte, text string, multi bool) string {
-	m := &requests{multi: multi}
+	m := &requests{c: x.c, multi: multi}
 	x.st.read(wire.AppendPacket(nil, 0, append([]byte{command}, text...)), x.c.caps, m)
 	n, err := x.d.decide(&x.st)
 	x.last = err
@@ -83,6 +83,9 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 		parts = append(parts, fmt.Sprintf("%sof %s in result %d", filled, p.facts.name, p.result))
 	}
 	what := "forward"
+	if p := x.st.prepared; p != nil && p.fill != nil && x.st.prepares() {
+		what += " " + string(p.fill.plan.Text)
+	}
 	if parts != nil {
 		what = "fill " + strings.Join(parts, ", ")
 	}
@@ -180,7 +183,8 @@ func TestDecide(t *testing.T) {
 func TestDecidePrepared(t *testing.T) {
 	x := newDeciding()
 	for text, want := range map[string]string{
-		"INSERT INTO orders (a) VALUES (?)":                   "error 1235",
+		"INSERT INTO orders (a) VALUES (?)":                   "forward INSERT INTO orders (a,`id`) VALUES (?,LAST_INSERT_ID(?))",
+		"INSERT INTO orders (id, a) VALUES (?+1, ?)":          "error 1235",
 		"INSERT INTO other (a) VALUES (?)":                    "forward",
 		"PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'":  "error 1235",
 		"BEGIN NOT ATOMIC INSERT INTO orders VALUES (1); END": "error 1235",
@@ -198,7 +202,10 @@ func TestDecidePrepared(t *testing.T) {
 // any execution may change.
 func TestDecideExecute(t *testing.T) {
 	x := newDeciding()
-	x.c.state.preparedState, x.c.state.lastID.owed = true, true
+	x.c.state.lastID.owed = true
+	head, _ := rewriter.ReadHead([]byte("CALL p()"), x.c.state.mode)
+	x.st.prepared = newPrepared(head, []byte("CALL p()"), true)
+	x.c.prepared = map[uint32]*prepared{1: x.st.prepared}
 	if got := x.on(mysql.COM_STMT_EXECUTE, "\x01\x00\x00\x00\x00\x01\x00\x00\x00", false); got != "forward" || !x.st.owing {
 		t.Errorf("%s, owing %v", got, x.st.owing)
 	}

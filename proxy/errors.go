@@ -83,6 +83,38 @@ func errUnprepared() *mysql.MyError {
 	return clientError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (last) given to EXECUTE: idproxy refused to prepare it")
 }
 
+// errReprepare is what a server says when it cannot prepare a statement anew by
+// itself.
+func errReprepare(why string) *mysql.MyError {
+	return clientError(mysql.ER_NEED_REPREPARE, "HY000", "Prepared statement needs to be re-prepared: %s; idproxy sent nothing", why)
+}
+
+func errMiscounted(rule *rewriter.Rule, table string) *mysql.MyError {
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy and the server count other parameters in the prepared INSERT into %s with rule %s, so its ids have no certain place; nothing was sent", table, rule)
+}
+
+// errMalformed is MariaDB's answer to an execution that ends too early or brings
+// no types; MySQL's has the same number.
+func errMalformed(command string) *mysql.MyError {
+	return clientError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", command)
+}
+
+func errLongID(rule *rewriter.Rule) *mysql.MyError {
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not take an id of more than %d bytes for column %s of rule %s; nothing was sent", maxLongID, rule.Column, rule)
+}
+
+// errNoBulk is what MariaDB 10.11 says to a bulk execution with flags that it
+// does not know, and of a statement without parameters.
+func errNoBulk() *mysql.MyError {
+	return clientError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+}
+
+// errTooManyParameters is a server's own error, for parameters that it would
+// have had room for but for those of the ids.
+func errTooManyParameters(table string) *mysql.MyError {
+	return clientError(mysql.ER_PS_MANY_PARAM, "HY000", "Prepared statement contains too many placeholders: idproxy adds one for each id of %s and needs room for them below 65536; prepare fewer rows", table)
+}
+
 func errExplicit(rule *rewriter.Rule) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)
 }

@@ -58,7 +58,7 @@ func FuzzRequests(f *testing.F) {
 			k := newTalk(t, fuzzCaps(caps), cut)
 			k.requests.limit = 100
 			k.c.state.lastID.owed = seed%2 == 0
-			k.c.state.preparedLastID = seed%3 == 0
+			k.c.prepared = map[uint32]*prepared{1: {reads: seed%3 == 0}}
 			k.fromClient(in)
 			return k
 		}

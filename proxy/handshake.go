@@ -18,10 +18,9 @@ import (
 const maxHandshake = 1 << 20
 
 // masked are the capabilities that the proxy cannot relay: compressed
-// connections, which it could not read, and MariaDB's bulk statements, which
-// it does not fill.
-const masked = uint64(mysql.CLIENT_COMPRESS) | uint64(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM) |
-	wire.MariaDBStmtBulkOperations | wire.MariaDBBulkUnitResults
+// connections, which it could not read, and the results for each row of
+// MariaDB's bulk executions, whose ids it does not correct.
+const masked = uint64(mysql.CLIENT_COMPRESS) | uint64(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM) | wire.MariaDBBulkUnitResults
 
 // handshake connects to the server, relays its own greeting and the client's
 // response, and leaves the rest of the authentication to the relay: the

@@ -27,7 +27,7 @@ func (s *session) statement(command []byte) error {
 	s.held = statements.Get().(*statement)
 	s.held.read(command, s.c.caps, &s.requests)
 	if s.held.prefix[0] == mysql.COM_STMT_PREPARE {
-		s.requests.lastRefused = true // unless it is sent
+		s.requests.last = &prepared{refused: errUnprepared()} // unless it is sent
 	}
 	err := s.decide(s.held)
 	if len(command) <= smallText {

@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
@@ -51,8 +54,6 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 		form = "INSERT through a view without column " + p.rules[0].Column
 	case head.Kind == rewriter.Load:
 		form = "LOAD DATA"
-	case st.prefix[0] == mysql.COM_STMT_PREPARE:
-		form = "prepared INSERT"
 	default:
 		return d.plan(st, p, cx)
 	}
@@ -65,15 +66,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 	if cx.remaking { // what is known now is of the table before that
 		return lacks(needQuiet)
 	}
-	f := d.tables.get(st.key)
-	if cx.snap.unseen {
-		if f = d.own[string(st.key)]; !d.tables.current(f) {
-			f = nil
-		}
-	}
-	if st.denied != nil && st.deniedKey == string(st.key) {
-		f = st.denied
-	}
+	f := d.known(st, st.key, cx)
 	if f == nil {
 		return errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	}
@@ -115,6 +108,9 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	plan := &st.plans[len(st.parts)]
 	read := &st.reading
 	*read = rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.table}
+	if st.prepares() {
+		read.Prepared, read.Bulk = true, d.c.caps&wire.MariaDBStmtBulkOperations != 0
+	}
 	if len(st.spans) == 1 {
 		read.Values = st.values
 	}
@@ -129,9 +125,13 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 		if p.facts.at.Before(st.begun) { // by what the table was; the server must be sure to refuse it now
 			return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 		}
+		if st.prepares() {
+			st.prepared = &prepared{refused: errUnsupported(p.rules[0], p.name, "INSERT that the server should have refused to prepare")}
+		}
 		return false, nil // it goes as it is, and the server says why not
 	case plan.ZeroDoubt && cx.snap.known&knowZero == 0, plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
 		return false, lacks(needProbe)
+	case st.prepares(): // nothing happens yet
 	case plan.Plain && len(st.spans) > 1, p.mayOwe(plan) && st.touch&(touchLastID|touchInsert) != 0:
 		return false, errCut // what LAST_INSERT_ID() is in front of it must be known
 	}
@@ -140,6 +140,9 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 			d.log.Warn("two readers read a statement differently, it is not filled", "rule", p.rules[0].String(), "table", p.facts.name, "error", err)
 			return false, d.unfilled(p, "what two readers read differently: "+err.Error(), cx)
 		}
+	}
+	if st.prepares() {
+		return false, d.prepare(st, p, plan, cx)
 	}
 	if err := d.admissible(p, plan, cx); err != nil {
 		return false, err
@@ -219,5 +222,20 @@ func (d *decider) admissible(p *part, plan *rewriter.Plan, cx *reading) error {
 			return errIncomplete{need{kind: needMax, column: p.filling(i)}}
 		}
 	}
+	return nil
+}
+
+// prepare makes of the part what is sent in place of the PREPARE's text.
+func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *reading) error {
+	made, err := plan.Prepare(&st.reading)
+	if err != nil {
+		return errTooManyParameters(p.facts.name)
+	}
+	st.prepared = &prepared{fill: &filler{
+		plan: made, head: rewriter.Head{Kind: p.head.Kind}, key: string(st.key), facts: p.facts,
+		name:  rewriter.Name{Schema: bytes.Clone(p.name.Schema), Table: bytes.Clone(p.name.Table)},
+		rules: slices.Clone(p.rules), columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
+		noZero: cx.mode.NoAutoValueOnZero,
+	}}
 	return nil
 }

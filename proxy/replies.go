@@ -45,8 +45,11 @@ type replies struct {
 	result int    // number of the result within the reply
 	more   uint16 // SERVER_MORE_RESULTS_EXISTS where only the EOF behind the definitions says so: OUT parameters
 	count  int    // packets left in stepCount
+	nth    int    // those seen of them
+	params bool   // definitions of parameters are among them
 	rowsIn int    // rows of the result so far, less its column definitions; counted only where a job wants it
 	hold   bool   // the packet is withheld from the client
+	omit   bool   // the packet is not for the client
 
 	left    int  // bytes left of the current frame
 	cont    bool // the next frame continues the packet
@@ -120,6 +123,8 @@ func (m *replies) body(in []byte, i int) int {
 	case m.hold:
 		j.withheld.frame = append(j.withheld.frame, in[i:i+k]...)
 		m.drop(in, i, k)
+	case m.omit:
+		m.drop(in, i, k)
 	default:
 		m.forward = m.active
 	}
@@ -128,7 +133,10 @@ func (m *replies) body(in []byte, i int) int {
 	if m.left > 0 || m.cont {
 		return i
 	}
-	m.hold = false
+	if m.omit {
+		m.cur.seqDelta++
+	}
+	m.hold, m.omit = false, false
 	if m.ending {
 		m.finish(in, i)
 	}
@@ -288,6 +296,8 @@ func (m *replies) judgeRows(payload []byte, n int) {
 func (m *replies) judgePrepare(payload []byte, n int) {
 	switch {
 	case m.step == stepCount && payload[0] != wire.ErrByte:
+		m.omit = m.omits()
+		m.nth++
 		m.count--
 		m.ending = m.count == 0
 	case payload[0] == wire.ErrByte:
@@ -296,10 +306,20 @@ func (m *replies) judgePrepare(payload []byte, n int) {
 		m.ending = true
 	default:
 		p, _ := wire.ParsePrepared(payload)
+		if j := m.cur.job; j != nil && j.prepared != nil {
+			wire.SetParams(payload, m.c.learnStatement(j.prepared, p))
+		}
+		m.nth, m.params = 0, p.Definitions
 		m.count = m.definitions(p.Params, p.Definitions) + m.definitions(p.Columns, p.Definitions)
 		m.step = stepCount
 		m.ending = m.count == 0
 	}
+}
+
+// omits reports whether the packet behind PREPARE_OK is not for the client.
+func (m *replies) omits() bool {
+	j := m.cur.job
+	return j != nil && j.prepared != nil && j.prepared.fill != nil && !j.prepared.broken && j.prepared.fill.hides(m.nth, m.params)
 }
 
 // definitions returns the number of packets that n column definitions take.

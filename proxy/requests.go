@@ -38,12 +38,13 @@ type requests struct {
 	limit int  // most bytes of a command to hold
 	multi bool // the server splits texts at ';'
 
-	left        int  // bytes left of the current frame
-	cont        bool // the next frame continues the packet
-	dropping    bool
-	enough      int  // bytes of the first command to have, or all of it, before it is judged again
-	seq         byte // sequence number of the last frame seen
-	lastRefused bool // the statement that the client prepared last was refused here
+	left     int  // bytes left of the current frame
+	cont     bool // the next frame continues the packet
+	dropping bool
+	silent   bool      // nobody is told of what is dropped
+	enough   int       // bytes of the first command to have, or all of it, before it is judged again
+	seq      byte      // sequence number of the last frame seen
+	last     *prepared // the statement that the client prepared last, if anything is known of it
 }
 
 // verdict is what is to happen to a command.
@@ -53,6 +54,7 @@ const (
 	forwardIt verdict = iota
 	holdIt
 	waitForIt // there is too little of it to tell
+	dropIt    // it is kept here
 )
 
 // next looks at the unconsumed bytes the client sent, from the start of in,
@@ -65,6 +67,10 @@ func (m *requests) next(in []byte) (n int, act action) {
 			i, m.left = i+k, m.left-k
 			if m.left == 0 && !m.cont && m.dropping {
 				m.dropping = false
+				if m.silent {
+					m.silent = false
+					return i, actDrop
+				}
 				return i, actTooLarge
 			}
 			continue
@@ -91,6 +97,12 @@ func (m *requests) next(in []byte) (n int, act action) {
 		}
 		if v == waitForIt || i > 0 {
 			break
+		}
+		if v == dropIt {
+			m.keepLong(rest[wire.HeaderLen:min(wire.HeaderLen+size, len(rest))], size)
+			m.dropping, m.silent = true, true
+			m.frame(rest, size)
+			continue
 		}
 		return m.hold(in)
 	}
@@ -185,13 +197,12 @@ func (m *requests) command(rest []byte, size int) verdict {
 	case mysql.COM_STMT_PREPARE:
 		return m.prepare(payload[1:], size-1, whole)
 	case mysql.COM_STMT_EXECUTE, comBulkExecute:
-		if m.lastRefused && len(payload) < 5 && !whole {
+		if len(payload) < 5 && !whole {
 			return waitForIt
 		}
-		if m.lastRefused && executesLast(payload) {
-			return holdIt
-		}
-		return m.execute()
+		return m.execute(payload)
+	case mysql.COM_STMT_SEND_LONG_DATA:
+		return m.longData(payload, size, whole)
 	}
 	if !whole && size <= maxNote {
 		return waitForIt
@@ -238,8 +249,12 @@ func (m *requests) other(payload []byte) verdict {
 	case mysql.COM_CHANGE_USER:
 		m.c.setPhase(phaseAuth)
 		p.touch = touchSettings | touchSchema
+		m.last = nil
 	case mysql.COM_RESET_CONNECTION:
 		p.touch = touchReset | touchSettings
+		m.last = nil
+	case mysql.COM_STMT_RESET, mysql.COM_STMT_CLOSE:
+		m.end(payload)
 	case mysql.COM_DROP_DB, mysql.COM_CREATE_DB:
 		p.touch = touchTables
 	case mysql.COM_SET_OPTION:
@@ -254,60 +269,6 @@ func (m *requests) other(payload []byte) verdict {
 		m.c.send(p)
 	}
 	return forwardIt
-}
-
-// execute handles the execution of a prepared statement.
-func (m *requests) execute() verdict {
-	m.c.mu.Lock()
-	defer m.c.mu.Unlock()
-	m.c.kept = nil
-	p := pending{reply: replyResult}
-	if m.c.state.preparedState {
-		p.touch |= touchAll
-	}
-	if m.c.state.preparedLastID {
-		if m.c.mayOwe() {
-			return holdIt
-		}
-		p.touch |= touchLastID
-	}
-	m.c.sendLocked(p)
-	return forwardIt
-}
-
-// prepare handles COM_STMT_PREPARE. sql is what has arrived of size bytes.
-func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
-	m.c.mu.Lock()
-	defer m.c.mu.Unlock()
-	m.c.kept = nil
-	head, more := rewriter.ReadHead(sql, m.c.state.mode)
-	if more && !whole {
-		return m.undecided(len(sql), size)
-	}
-	s := &m.c.state
-	switch head.Kind {
-	case rewriter.Insert, rewriter.Replace, rewriter.Load:
-		if m.mayConcern(head.Target) {
-			return holdIt
-		}
-	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
-		return holdIt
-	case rewriter.Set, rewriter.Use, rewriter.Call, rewriter.DDL:
-		s.preparedState = true
-	}
-	if !whole || rewriter.MentionsInsertID(sql) || head.Kind == rewriter.Call {
-		s.preparedLastID = true
-	}
-	m.lastRefused = false
-	m.c.sendLocked(pending{reply: replyPrepare})
-	return forwardIt
-}
-
-// executesLast reports whether an execution names MariaDB's statement -1, the
-// one prepared last. Clients send that right behind the PREPARE.
-func executesLast(payload []byte) bool {
-	return len(payload) >= 5 && binary.LittleEndian.Uint32(payload[1:]) == 1<<32-1 &&
-		(payload[0] == mysql.COM_STMT_EXECUTE || payload[0] == comBulkExecute)
 }
 
 // query handles COM_QUERY. payload is what has arrived of size bytes.

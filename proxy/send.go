@@ -21,9 +21,14 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 		again, err := s.refuseAt(st, at, err)
 		return false, !again, err
 	}
-	payload, edited := st.command, inserts != nil || st.rest > 0 || st.pieces > 0
+	if st.prepares() {
+		s.prepared(st)
+	}
+	payload, edited := st.command, inserts != nil || st.rest > 0 || st.pieces > 0 || st.prepared != nil && st.prepared.fill != nil
 	if edited {
-		payload = st.rewrite()
+		if payload, err = s.rewrite(st); err != nil {
+			return false, true, s.answer(asClientError(err), st.seq)
+		}
 		if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
 			return false, true, s.answer(e, st.seq)
 		}
@@ -45,6 +50,36 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 		return true, false, s.write(st.out)
 	}
 	return true, false, s.sendBehind(first, payload)
+}
+
+// prepared sees to it that what is known of the statement is kept when the
+// server has prepared it.
+func (s *session) prepared(st *statement) {
+	head, _ := rewriter.ReadHead(st.text, s.decider.begin(st).mode)
+	e := newPrepared(head, st.text, true)
+	switch {
+	case st.prepared == nil:
+		st.prepared = e
+	case e != nil && st.prepared.fill == nil:
+		st.prepared.touch, st.prepared.reads = e.touch, e.reads
+	}
+	st.touch, st.owing = 0, false
+	s.requests.last = st.prepared
+	if st.prepared != nil {
+		st.job = st.prepared.job()
+	}
+}
+
+// rewrite writes what is sent in place of the command.
+func (s *session) rewrite(st *statement) ([]byte, error) {
+	switch {
+	case st.prepares():
+		st.out = append(append(append(st.out[:0], 0, 0, 0, 0), st.prefix...), st.prepared.fill.plan.Text...)
+		return st.out[wire.HeaderLen:], nil
+	case st.prepared != nil:
+		return st.splice(s.c.caps)
+	}
+	return st.rewrite(), nil
 }
 
 // draw fills the ids of all parts, before anything is sent. at is the statement
@@ -224,9 +259,8 @@ func (s *session) prelude(st *statement, p pending) []byte {
 		first = c.appendQuery(first, "SELECT LAST_INSERT_ID()")
 		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenLastID, answer: &answer{}}})
 	}
-	if st.prefix[0] == mysql.COM_STMT_PREPARE {
-		c.state.preparedState, c.state.preparedLastID = true, true
-		s.requests.lastRefused = false
+	if st.prepared != nil && !st.prepares() {
+		st.prepared.long = longData{}
 	}
 	c.sendLocked(p)
 	return first

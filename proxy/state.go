@@ -48,10 +48,6 @@ type state struct {
 	// the session's own: their rules rest.
 	temporary map[string]struct{}
 	shared    bool // a snapshot has the same map
-	// preparedState and preparedLastID say that some prepared statement of the
-	// session may change its settings, or read or set its last insert id.
-	preparedState  bool
-	preparedLastID bool
 }
 
 // lastID is what the session's LAST_INSERT_ID() natively is.
@@ -103,7 +99,6 @@ func (s *state) reset() {
 	s.forget(knowSettings)
 	s.lastID = lastID{known: true}
 	s.temporary, s.unseen = nil, false
-	s.preparedState, s.preparedLastID = false, false
 }
 
 // login is what a login and COM_CHANGE_USER leave behind. Nothing is certain

@@ -30,8 +30,8 @@ type statement struct {
 	// this session and for this statement: another user may be told more.
 	denied    *facts
 	deniedKey string
-	// unprepared: it executes what was prepared last, and that was refused here.
-	unprepared bool
+	prepared  *prepared // what it executes, or prepares, if anything is known of that
+	execution execution
 
 	// Of the piece:
 	spans  []rewriter.Span  // its statements
@@ -83,7 +83,23 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	for i := range st.doubtful {
 		st.doubtful[i] = finder{-1}
 	}
-	st.unprepared = m.lastRefused && executesLast(payload)
+	st.prepared = nil
+	if payload[0] == mysql.COM_STMT_EXECUTE || payload[0] == comBulkExecute {
+		m.c.mu.Lock()
+		st.prepared = m.statementOf(payload)
+		m.c.mu.Unlock()
+	}
+}
+
+// prepares reports whether the command is a PREPARE.
+func (st *statement) prepares() bool { return st.prefix[0] == mysql.COM_STMT_PREPARE }
+
+// payload returns the command, whose text was not sent yet.
+func (st *statement) payload() []byte {
+	if st.command != nil {
+		return st.command
+	}
+	return append(bytes.Clone(st.prefix), st.text...)
 }
 
 // next goes on to the piece behind one that was sent.

@@ -207,7 +207,7 @@ func TestSeveralColumns(t *testing.T) {
 			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
 		}
 	}
-	many := make([]*Rule, maxColumns+1)
+	many := make([]*Rule, MaxColumns+1)
 	for i := range many {
 		many[i] = &Rule{Column: strings.Repeat("x", i+1)}
 	}

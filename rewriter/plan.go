@@ -35,6 +35,7 @@ type Statement struct {
 	Values []Value // what the server said of the plan's Questions, in their order; nil: not asked
 	// Prepared: the statement is to be prepared, and a ? may be an id. See Plan.Prepare.
 	Prepared bool
+	Bulk     bool // and several rows of parameters may be bound to it at once
 }
 
 // Value is what an expression for an id makes of it.
@@ -120,8 +121,8 @@ const (
 // widestEdit bounds the bytes an edit adds, but for texts and moves, whose lengths are known.
 const widestEdit = len(",+0*LAST_INSERT_ID(*(<=>))") + 2*20
 
-// maxColumns bounds the columns of one table that get ids.
-const maxColumns = 16
+// MaxColumns bounds the columns of one table that get ids.
+const MaxColumns = 16
 
 func (p *Plan) reset() {
 	*p = Plan{
@@ -152,7 +153,7 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 	if p.Plain || p.carry {
 		last = -1
 	}
-	var rows [maxColumns]int
+	var rows [MaxColumns]int
 	var id decimal
 	at, move, put := 0, 0, 0
 	for _, e := range p.edits {

@@ -43,12 +43,11 @@ const maxParameters = 1<<16 - 1
 // ErrTooManyParameters: the statement has room for its own parameters, not for those of its ids.
 var ErrTooManyParameters = errors.New("too many parameters with those of the ids")
 
-// Prepare writes the statement s, which p has read with Prepared set, with a hidden ? for each id that is generated. bulk:
-// several rows of parameters may be bound to it at once.
-func (p *Plan) Prepare(s *Statement, bulk bool) (*Prepared, error) {
+// Prepare writes the statement s, which p has read with Prepared set, with a hidden ? for each id that is generated.
+func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
 	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt, Reads: p.ReadsLastID}, plan: p}
 	w.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
-	w.offset = bulk || p.Columns[0].Generated > 1
+	w.offset = s.Bulk || p.Columns[0].Generated > 1
 	w.findNext()
 	last := p.Columns[0].Generated - 1
 	if p.Plain || p.carry {
@@ -117,7 +116,7 @@ func (w *preparing) hide(role Role, column uint8) {
 // write is Plan.Append with parameters for ids.
 func (w *preparing) write(last int) {
 	p, out := w.plan, w.out
-	var rows [maxColumns]int
+	var rows [MaxColumns]int
 	at, move, put := 0, 0, 0
 	for _, e := range p.edits {
 		w.copy(at, int(e.start))
@@ -221,4 +220,20 @@ func (f *Filled) bind(v Value, column Column, last bool) {
 	default:
 		f.Greatest = max(f.Greatest, v.Number)
 	}
+}
+
+// Position returns the place among all parameters of one that the client knows by its number, and its role. A number that
+// the client does not have has a place behind all.
+func (s *Prepared) Position(client int) (at int, role Role) {
+	left := client
+	for at, p := range s.Parameters {
+		if p.Role.Hidden() {
+			continue
+		}
+		if left == 0 {
+			return at, p.Role
+		}
+		left--
+	}
+	return len(s.Parameters) + left, RoleValue
 }

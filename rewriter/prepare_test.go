@@ -51,17 +51,18 @@ func TestPrepare(t *testing.T) {
 			1, "INSERT INTO t (id,a) VALUES (NULL,LAST_INSERT_ID()),(900,?)", false,
 			"INSERT INTO t (a,`id`) VALUES (LAST_INSERT_ID(),?),(?,900+0*LAST_INSERT_ID(?*(`id`<=>`id`)))", "ivf",
 		},
+		{1, "INSERT INTO t (a) VALUES (LAST_INSERT_ID())", true, "INSERT INTO t (a,`id`) VALUES (LAST_INSERT_ID(),?)", "i"},
 		{2, "INSERT INTO t (a) VALUES (?),(?)", false, "INSERT INTO t (a,`id2`,`id`) VALUES (?,?,?),(?,?,LAST_INSERT_ID(?)+?)", "vi1ivi1fo"},
 		{2, "INSERT INTO t (id2,a) VALUES (?,?)", false, "INSERT INTO t (id2,a,`id`) VALUES (?,?,LAST_INSERT_ID(?))", "b1vf"},
 		{1, "INSERT INTO t (a) VALUES (?) RETURNING id", false, "INSERT INTO t (a,`id`) VALUES (?,LAST_INSERT_ID(?)) RETURNING id", "vf"},
 	} {
 		t.Run(tt.in, func(t *testing.T) {
 			var p Plan
-			s := &Statement{Text: []byte(tt.in), Rules: preparedRules[:tt.rules], Table: table, Prepared: true}
+			s := &Statement{Text: []byte(tt.in), Rules: preparedRules[:tt.rules], Table: table, Prepared: true, Bulk: tt.bulk}
 			if err := p.Read(s); err != nil {
 				t.Fatal(err)
 			}
-			got, err := p.Prepare(s, tt.bulk)
+			got, err := p.Prepare(s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +103,7 @@ func TestPrepareRefuses(t *testing.T) {
 	if err := p.Read(s); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Prepare(s, false); !errors.Is(err, ErrTooManyParameters) {
+	if _, err := p.Prepare(s); !errors.Is(err, ErrTooManyParameters) {
 		t.Errorf("80,003 parameters: %v", err)
 	}
 }
@@ -131,7 +132,7 @@ func TestBind(t *testing.T) {
 		if err := p.Read(s); err != nil {
 			t.Fatal(err)
 		}
-		prepared, err := p.Prepare(s, false)
+		prepared, err := p.Prepare(s)
 		if err != nil {
 			t.Fatal(err)
 		}

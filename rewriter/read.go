@@ -19,14 +19,14 @@ func (p *Plan) Read(s *Statement) error {
 	if len(s.Text) > math.MaxUint32 {
 		return unsupported("statement over 4 GiB")
 	}
-	if len(s.Rules) > maxColumns {
-		return unsupported(fmt.Sprintf("more than %d generated columns", maxColumns))
+	if len(s.Rules) > MaxColumns {
+		return unsupported(fmt.Sprintf("more than %d generated columns", MaxColumns))
 	}
 	// What the statement turns out to have behind the place where it matters takes another pass.
 	for reads, move := false, false; ; {
 		p.reset()
 		p.ReadsLastID = reads
-		r := planReader{plan: p, table: s.Table, values: s.Values, move: move, prepared: s.Prepared}
+		r := planReader{plan: p, table: s.Table, values: s.Values, move: move, prepared: s.Prepared, bulk: s.Bulk}
 		r.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 		r.noteSession()
 		err := r.read(s.Rules)
@@ -53,6 +53,7 @@ type planReader struct {
 	values []Value
 
 	prepared  bool   // the statement is to be prepared
+	bulk      bool   // for several rows of parameters at once
 	replace   bool   // REPLACE
 	width     int    // values per tuple
 	lengths   uint64 // bit n: some column with a rule has a name of n bytes
@@ -313,7 +314,8 @@ func (r *planReader) decide() error {
 		return ErrNeedValues
 	}
 	p.Expressions = len(p.Questions) > 0
-	p.Plain = p.Plain || p.Ignore || p.Update || p.Delayed || p.Expressions || r.alias || p.Returning && r.returned || p.Columns[0].Bound > 0
+	p.Plain = p.Plain || p.Ignore || p.Update || p.Delayed || p.Expressions || r.alias || p.Returning && r.returned || p.Columns[0].Bound > 0 ||
+		r.bulk && p.ReadsLastID
 	p.variable = p.ReadsLastID && !r.mode.MariaDB
 	if p.Expressions && r.changesVariables() {
 		return unsupported("expression for a generated column in a statement that sets what it reads")

@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/go-mysql-org/go-mysql/mysql"
+import (
+	"encoding/binary"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
 
 // What binaryLen says of types whose values carry their own length.
 const (
@@ -113,6 +117,12 @@ func ParsePrepared(payload []byte) (p Prepared, ok bool) {
 		p.Definitions = r.Uint8() != 0
 	}
 	return p, ok
+}
+
+// SetParams writes another number of parameters into a COM_STMT_PREPARE reply's
+// first packet.
+func SetParams(payload []byte, params uint16) {
+	binary.LittleEndian.PutUint16(payload[7:], params)
 }
 
 // Column is a column definition (protocol 4.1).

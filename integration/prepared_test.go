@@ -1,0 +1,98 @@
+package integration
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"testing"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+)
+
+// openPrepared starts a proxy in front of a table whose column id it fills, and returns one session through it.
+func openPrepared(t *testing.T, server *servers.Server) *sql.Conn {
+	t.Helper()
+	name := harness.Database(t, server)
+	proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {start: 1000}}}
+rules:     [{table: "*.orders", column: id, source: ids}]
+`, server.Addr))
+	conn, err := harness.Open(t, server.Config(name), proxy.Addr("a")).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	for _, text := range []string{
+		"CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE, a VARCHAR(20))", "CREATE TABLE free (a BIGINT)",
+	} {
+		if _, err := conn.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return conn
+}
+
+// TestPrepared executes statements twice, with differing values: each execution gets ids of its own, and the client sees
+// the parameters that are its own.
+func TestPrepared(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) { testPrepared(t, openPrepared(t, server)) })
+	}
+}
+
+func testPrepared(t *testing.T, conn *sql.Conn) {
+	for _, tt := range []struct {
+		text string
+		args [][]any
+		want []int64 // insert ids, from 1000 on those that are generated
+	}{
+		{"INSERT INTO orders (u) VALUES (?)", [][]any{{1}, {nil}}, []int64{1000, 1001}},
+		{"INSERT INTO orders (u, a) VALUES (?, ?), (?, 'x'), (NULL, ?)", [][]any{{1, "a", nil, "b"}, {nil, nil, 5, nil}}, []int64{1000, 1003}},
+		{"INSERT INTO orders (id, u) VALUES (?, ?)", [][]any{{nil, 1}, {0, 2}, {7, 3}, {"0", 4}, {"00", 5}, {uint64(9), nil}}, []int64{1000, 1001, 7, 1002, 1003, 9}},
+		{"INSERT INTO orders VALUES (?, ?, ?), (NULL, ?, ?)", [][]any{{nil, 1, nil, 2, nil}, {5, 3, nil, 4, nil}}, []int64{1000, 1002}},
+		{"INSERT INTO orders (u) VALUES (1) ON DUPLICATE KEY UPDATE u = ?", [][]any{{2}, {2}, {3}}, []int64{1000, 1000, 1002}},
+		{"INSERT IGNORE INTO orders (u) VALUES (?)", [][]any{{2}, {2}}, []int64{1000, 0}},
+		{"INSERT INTO orders () VALUES ()", [][]any{{}, {}}, []int64{1000, 1001}},
+		{"REPLACE INTO orders SET u = ?, a = ?", [][]any{{1, "a"}, {1, "b"}}, []int64{1000, 1001}},
+	} {
+		t.Run(tt.text, func(t *testing.T) {
+			if _, err := conn.ExecContext(t.Context(), "DELETE FROM orders"); err != nil {
+				t.Fatal(err)
+			}
+			st, err := conn.PrepareContext(t.Context(), tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			var got []int64
+			for _, args := range tt.args {
+				got = append(got, executed(t, st, args))
+			}
+			first := got[0]
+			for i := range got {
+				if got[i] >= first {
+					got[i] -= first - 1000
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("insert ids %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func executed(t *testing.T, st *sql.Stmt, args []any) int64 {
+	t.Helper()
+	result, err := st.ExecContext(context.Background(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := result.LastInsertId()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}

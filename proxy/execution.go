@@ -1,0 +1,324 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// execution is the execution of a prepared INSERT that gets ids: one row of
+// parameters, or, by COM_STMT_BULK_EXECUTE, several.
+type execution struct {
+	one    wire.Execute
+	many   wire.Bulk
+	bulk   bool
+	rows   int              // of parameters
+	values []rewriter.Value // of bound ids, row by row
+	params []wire.Parameter // what is sent
+	ids    []byte           // the values of ids in it
+}
+
+// idType is the type that ids are bound with. Text would not do: MySQL takes
+// LAST_INSERT_ID('9223372036854775814') for too large.
+const idType = uint16(mysql.MYSQL_TYPE_LONGLONG) | wire.Unsigned
+
+// executes decides on an execution that was held.
+func (d *decider) executes(st *statement, cx *reading) error {
+	e := st.prepared
+	if e == nil { // it was forgotten by a reply meanwhile: the server will not know it either
+		return nil
+	}
+	switch _, own := cx.snap.temporary[e.shadow]; {
+	case e.refused != nil:
+		return e.refused
+	case e.shadow != "" && cx.busy:
+		return lacks(needQuiet)
+	case e.shadow != "" && !own:
+		return errReprepare("the temporary table it was prepared for is gone")
+	case e.fill == nil && cx.busy && cx.owes:
+		return lacks(needQuiet)
+	case e.fill == nil:
+		st.owing = cx.owes && e.reads
+		st.touch = e.touch
+		return nil
+	}
+	return d.fills(st, e, cx)
+}
+
+// fills decides on the execution of a statement that gets ids.
+func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
+	f := e.fill
+	if d.isBroken(e) {
+		return errMiscounted(f.rules[0], f.facts.name)
+	}
+	if len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
+		return lacks(needProbe)
+	}
+	if err := st.execution.read(st, e, d.c.caps); err != nil {
+		return err
+	}
+	p := st.newPart()
+	p.head, p.name = f.head, f.name
+	p.rules, p.columns = append(p.rules, f.rules...), append(p.columns, f.columns...)
+	if err := d.sameTable(st, p, f, cx); err != nil {
+		return err
+	}
+	if err := st.execution.judge(st, e, &cx.snap); err != nil {
+		return err
+	}
+	plan := &st.plans[0]
+	f.plan.Bind(plan, st.execution.values, st.execution.rows, p.columns)
+	switch {
+	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0, f.plan.ZeroDoubt && cx.snap.known&knowZero == 0:
+		return lacks(needProbe)
+	case f.plan.ZeroDoubt && f.noZero != cx.snap.mode.NoAutoValueOnZero:
+		return errReprepare("NO_AUTO_VALUE_ON_ZERO has changed since")
+	case f.plan.Reads && cx.busy:
+		return lacks(needQuiet)
+	}
+	st.owing = f.plan.Reads && cx.owes
+	if err := d.admissible(p, plan, cx); err != nil {
+		return err
+	}
+	st.parts = st.parts[:1]
+	return nil
+}
+
+func (d *decider) isBroken(e *prepared) bool {
+	d.c.mu.Lock()
+	defer d.c.mu.Unlock()
+	return e.broken
+}
+
+// sameTable sees to it that the table is what it was at the PREPARE, as far as
+// the statement's ids depend on it.
+func (d *decider) sameTable(st *statement, p *part, f *filler, cx *reading) error {
+	p.facts = f.facts
+	if _, own := cx.snap.temporary[f.key]; own {
+		return errReprepare("a temporary table has its table's name now")
+	}
+	if cx.remaking {
+		return lacks(needQuiet)
+	}
+	if d.tables.current(f.facts) {
+		return nil
+	}
+	now := d.known(st, []byte(f.key), cx)
+	switch {
+	case now == nil:
+		return errIncomplete{need{kind: needTable, table: f.name, key: f.key}}
+	case now.err != nil:
+		return now.err // as the server itself says it
+	case !sameColumns(now, f):
+		return errReprepare("the columns of its table have changed since")
+	}
+	f.facts, p.facts = now, now
+	return nil
+}
+
+// known returns what is known of a table, nil when nothing is.
+func (d *decider) known(st *statement, key []byte, cx *reading) *facts {
+	f := d.tables.get(key)
+	if cx.snap.unseen {
+		if f = d.own[string(key)]; !d.tables.current(f) {
+			f = nil
+		}
+	}
+	if st.denied != nil && st.deniedKey == string(key) {
+		f = st.denied
+	}
+	return f
+}
+
+// sameColumns reports whether columns that were described anew are those of the
+// PREPARE.
+func sameColumns(now *facts, f *filler) bool {
+	if now.view != f.facts.view || now.table == nil {
+		return false
+	}
+	return slices.Equal(now.table.Columns, f.facts.table.Columns) && slices.Equal(now.table.Invisible, f.facts.table.Invisible)
+}
+
+// read takes the packet apart.
+func (x *execution) read(st *statement, e *prepared, caps uint64) error {
+	x.bulk, x.rows = st.prefix[0] == comBulkExecute, 1
+	n := e.fill.plan.Client
+	payload := st.payload()
+	if !x.bulk {
+		if !x.one.Parse(payload, caps, n, e.types, e.isLong) {
+			return errMalformed("mysqld_stmt_execute")
+		}
+		if x.one.Typed {
+			e.types = e.types[:0]
+			for _, p := range x.one.Parameters[:n] {
+				e.types = append(e.types, p.Type)
+			}
+		}
+		for _, data := range e.long.ids {
+			if len(data) > maxLongID {
+				return errLongID(e.fill.rules[0])
+			}
+		}
+		return nil
+	}
+	if n == 0 {
+		return errNoBulk()
+	}
+	if !x.many.Parse(payload, n, e.types) || x.many.Flags&^wire.BulkTypes != 0 {
+		if x.many.Flags&^wire.BulkTypes != 0 {
+			return errNoBulk()
+		}
+		return errMalformed("mysqld_stmt_bulk_execute")
+	}
+	if x.many.Typed {
+		e.types = append(e.types[:0], x.many.Types...)
+	}
+	rows, ok := x.many.Walk(func(int, int, byte, []byte) {})
+	if x.rows = rows; !ok || rows == 0 {
+		return errMalformed("mysqld_stmt_bulk_execute")
+	}
+	return nil
+}
+
+func (e *prepared) isLong(param int) bool {
+	_, id := e.long.ids[param]
+	return id || e.long.sent[param]
+}
+
+// judge finds out which of the bound ids generate.
+func (x *execution) judge(st *statement, e *prepared, s *state) error {
+	f := e.fill
+	x.values = x.values[:0]
+	if len(f.bound) == 0 {
+		return nil
+	}
+	doubt := false
+	take := func(param int, v wire.Parameter) {
+		column, ok := f.boundID(param)
+		if !ok {
+			return
+		}
+		if data, long := e.long.ids[param]; long {
+			v = longID(data)
+		}
+		value, certain := idOf(&v, f.columns[column], s)
+		doubt = doubt || !certain && s.known&(knowZero|knowStrict) != knowZero|knowStrict
+		x.values = append(x.values, value)
+	}
+	if !x.bulk {
+		for i, v := range x.one.Parameters[:f.plan.Client] {
+			take(i, v)
+		}
+	} else {
+		x.many.Walk(func(_, param int, indicator byte, value []byte) {
+			v := wire.Parameter{Type: x.many.Types[param], Null: indicator == wire.IndicatorNull, Value: value}
+			if indicator >= wire.IndicatorDefault { // stores 0, which generates or not
+				v.Type, v.Value = uint16(mysql.MYSQL_TYPE_TINY), []byte{0}
+			}
+			take(param, v)
+		})
+	}
+	if doubt {
+		return lacks(needProbe)
+	}
+	return nil
+}
+
+// longID is an id that was sent as long data.
+func longID(data []byte) wire.Parameter {
+	return wire.Parameter{Type: uint16(mysql.MYSQL_TYPE_VAR_STRING), Value: mysql.PutLengthEncodedString(data)}
+}
+
+// idOf says what an AUTO_INCREMENT column makes of a bound value. certain: it
+// does so in every sql_mode.
+func idOf(p *wire.Parameter, column rewriter.Column, s *state) (v rewriter.Value, certain bool) {
+	kind := byte(p.Type)
+	if p.Null || kind == mysql.MYSQL_TYPE_NULL {
+		return rewriter.Value{Generate: true}, true
+	}
+	c := cell{kind: kind, column: column, strict: s.strict}
+	if number, ok := integer(p); ok {
+		if number != 0 && (number <= math.MaxInt64 || p.Type&wire.Unsigned != 0) {
+			return rewriter.Value{Known: true, Number: number}, true
+		}
+		c.text = strconv.AppendInt(nil, int64(number), 10)
+		return c.value(s), false
+	}
+	inner, _ := p.Inner()
+	switch kind {
+	case mysql.MYSQL_TYPE_FLOAT:
+		f := math.Float32frombits(binary.LittleEndian.Uint32(p.Value))
+		c.text = strconv.AppendFloat(nil, float64(f), 'g', -1, 64)
+	case mysql.MYSQL_TYPE_DOUBLE:
+		f := math.Float64frombits(binary.LittleEndian.Uint64(p.Value))
+		c.text = strconv.AppendFloat(nil, f, 'g', -1, 64)
+	case mysql.MYSQL_TYPE_DATE, mysql.MYSQL_TYPE_DATETIME, mysql.MYSQL_TYPE_TIMESTAMP, mysql.MYSQL_TYPE_TIME:
+		c.text = timeNumber(kind, inner)
+	case mysql.MYSQL_TYPE_DECIMAL, mysql.MYSQL_TYPE_NEWDECIMAL:
+		c.text = inner
+	default:
+		c.kind, c.text = mysql.MYSQL_TYPE_VAR_STRING, inner
+	}
+	if c.text == nil {
+		c.text = []byte{}
+	}
+	return c.value(s), false
+}
+
+// integer returns the value of an integer parameter, with the sign's bits above
+// it.
+func integer(p *wire.Parameter) (number uint64, ok bool) {
+	signed := p.Type&wire.Unsigned == 0
+	switch byte(p.Type) {
+	case mysql.MYSQL_TYPE_TINY:
+		number = uint64(p.Value[0])
+		if signed {
+			number = uint64(int8(p.Value[0]))
+		}
+	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
+		n := binary.LittleEndian.Uint16(p.Value)
+		number = uint64(n)
+		if signed {
+			number = uint64(int16(n))
+		}
+	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
+		n := binary.LittleEndian.Uint32(p.Value)
+		number = uint64(n)
+		if signed {
+			number = uint64(int32(n))
+		}
+	case mysql.MYSQL_TYPE_LONGLONG:
+		number = binary.LittleEndian.Uint64(p.Value)
+	default:
+		return 0, false
+	}
+	return number, true
+}
+
+// timeNumber writes a date or time as the number it is to an integer column:
+// 20240131, 20240131235959. A part of a second is left for the server.
+func timeNumber(kind byte, v []byte) []byte {
+	var parts [6]int // year, month, day, hour, minute, second
+	switch {
+	case kind == mysql.MYSQL_TYPE_TIME && len(v) >= 8:
+		days := int(binary.LittleEndian.Uint32(v[1:]))
+		parts[3], parts[4], parts[5] = days*24+int(v[5]), int(v[6]), int(v[7])
+	case kind == mysql.MYSQL_TYPE_TIME:
+	case len(v) >= 4:
+		parts[0], parts[1], parts[2] = int(binary.LittleEndian.Uint16(v)), int(v[2]), int(v[3])
+		if len(v) >= 7 {
+			parts[3], parts[4], parts[5] = int(v[4]), int(v[5]), int(v[6])
+		}
+	}
+	number := parts[0]*10000 + parts[1]*100 + parts[2]
+	if kind != mysql.MYSQL_TYPE_DATE {
+		number = number*1e6 + parts[3]*10000 + parts[4]*100 + parts[5]
+	}
+	return strconv.AppendInt(nil, int64(number), 10)
+}

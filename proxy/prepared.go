@@ -1,0 +1,275 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// prepared is a statement that the client has prepared and that is more than
+// passed on. Only the goroutine that reads from the client uses it once it was
+// sent, but for broken.
+type prepared struct {
+	touch touch // what an execution may change
+	reads bool  // LAST_INSERT_ID() must be right before an execution
+	// refused is what an execution is answered with: the PREPARE was, or the
+	// statement would do something else than was decided then.
+	refused *mysql.MyError
+	// shadow is the key of the temporary table that the statement was prepared
+	// for, in place of a table with a rule.
+	shadow string
+
+	fill   *filler
+	broken bool // the server counts other parameters than the proxy; under the conversation's mu
+
+	types []uint16 // of the client's parameters, as it gave them last
+	long  longData
+}
+
+// filler is what is known of a prepared INSERT that gets ids.
+type filler struct {
+	plan    *rewriter.Prepared
+	head    rewriter.Head
+	name    rewriter.Name
+	key     string // of the table
+	facts   *facts
+	rules   []*rewriter.Rule
+	columns []rewriter.Column
+	bound   []boundID // by parameter
+	noZero  bool      // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
+}
+
+// boundID is a parameter of the client that is an id.
+type boundID struct {
+	param  int
+	column uint8
+}
+
+// boundIDs returns the client's parameters that are ids.
+func boundIDs(parameters []rewriter.Parameter) (ids []boundID) {
+	client := 0
+	for _, p := range parameters {
+		if p.Role == rewriter.RoleBound {
+			ids = append(ids, boundID{client, p.Column})
+		}
+		if !p.Role.Hidden() {
+			client++
+		}
+	}
+	return ids
+}
+
+// boundID returns the column whose id a parameter of the client is.
+func (f *filler) boundID(param int) (column uint8, ok bool) {
+	at, ok := slices.BinarySearchFunc(f.bound, param, func(b boundID, param int) int { return b.param - param })
+	if !ok {
+		return 0, false
+	}
+	return f.bound[at].column, true
+}
+
+// longData is what COM_STMT_SEND_LONG_DATA has brought since the last execution.
+type longData struct {
+	sent map[int]bool   // the client's parameters whose data the server has
+	ids  map[int][]byte // those that are ids: the server has nothing of them
+}
+
+// maxLongID bounds the text of an id that comes as long data; no column holds an
+// id that long.
+const maxLongID = 4096
+
+// lastStatement is MariaDB's number of the statement that was prepared last.
+const lastStatement = 1<<32 - 1
+
+// newPrepared returns what is to be known of a statement that is prepared as it
+// is: nil when nothing is. sql is all of it, or, unless whole, its beginning.
+func newPrepared(head rewriter.Head, sql []byte, whole bool) *prepared {
+	var p pending
+	changes(&p, head, sql, whole)
+	e := &prepared{touch: p.touch}
+	runs := false
+	switch head.Kind {
+	case rewriter.Call, rewriter.Prepare, rewriter.Execute, rewriter.Compound:
+		runs = true
+		fallthrough
+	case rewriter.Set, rewriter.Use, rewriter.DDL:
+		e.touch |= touchAll
+	}
+	e.reads = !whole || !rewriter.MentionsDiagnostics(sql) && (runs || rewriter.MentionsLastID(sql) || leavesUnseen(head))
+	if e.touch == 0 && !e.reads {
+		return nil
+	}
+	return e
+}
+
+// statementOf returns what is known of the prepared statement that a command
+// names, nil when that is nothing. The conversation's lock is held.
+func (m *requests) statementOf(payload []byte) *prepared {
+	if len(payload) < 5 {
+		return nil
+	}
+	id := binary.LittleEndian.Uint32(payload[1:])
+	if e := m.c.prepared[id]; e != nil || id != lastStatement {
+		return e
+	}
+	return m.last
+}
+
+// execute handles the execution of a prepared statement.
+func (m *requests) execute(payload []byte) verdict {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	m.c.kept = nil
+	p := pending{reply: replyResult}
+	if e := m.statementOf(payload); e != nil {
+		if e.fill != nil || e.refused != nil || e.shadow != "" || e.reads && m.c.mayOwe() {
+			return holdIt
+		}
+		p.touch = e.touch
+	}
+	m.c.sendLocked(p)
+	return forwardIt
+}
+
+// prepare handles COM_STMT_PREPARE. sql is what has arrived of size bytes.
+func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	m.c.kept = nil
+	head, more := rewriter.ReadHead(sql, m.c.state.mode)
+	if more && !whole {
+		return m.undecided(len(sql), size)
+	}
+	switch head.Kind {
+	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+		if m.mayConcern(head.Target) {
+			return holdIt
+		}
+	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
+		return holdIt
+	}
+	m.last = newPrepared(head, sql, whole)
+	m.c.sendLocked(pending{reply: replyPrepare, job: m.last.job()})
+	return forwardIt
+}
+
+// job is that of the PREPARE.
+func (e *prepared) job() *job {
+	if e == nil {
+		return nil
+	}
+	return &job{prepared: e}
+}
+
+// longData handles COM_STMT_SEND_LONG_DATA: the parameter that it names has
+// another number on the server when hidden ones stand in front of it.
+func (m *requests) longData(payload []byte, size int, whole bool) verdict {
+	const head = 7 // command, statement (4), parameter (2)
+	if len(payload) < head {
+		if whole {
+			return m.other(payload)
+		}
+		return waitForIt
+	}
+	m.c.mu.Lock()
+	e := m.statementOf(payload)
+	m.c.mu.Unlock()
+	if e == nil || e.fill == nil {
+		return m.other(payload)
+	}
+	client := int(binary.LittleEndian.Uint16(payload[5:]))
+	server, role := e.fill.plan.Position(client)
+	if role == rewriter.RoleBound {
+		if !whole && size <= maxNote {
+			return waitForIt
+		}
+		return dropIt
+	}
+	m.c.keepWarnings(nil)
+	if role == rewriter.RoleValue && client < e.fill.plan.Client {
+		if e.long.sent == nil {
+			e.long.sent = map[int]bool{}
+		}
+		e.long.sent[client] = true
+	}
+	binary.LittleEndian.PutUint16(payload[5:], uint16(min(server, 1<<16-1)))
+	return forwardIt
+}
+
+// keepLong keeps the data of a parameter that is an id: whether the server gets
+// to see it is known at the execution. payload is what has arrived of size bytes.
+func (m *requests) keepLong(payload []byte, size int) {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	m.c.kept = nil
+	e := m.statementOf(payload)
+	param := int(binary.LittleEndian.Uint16(payload[5:]))
+	if e.long.ids == nil {
+		e.long.ids = map[int][]byte{}
+	}
+	have := e.long.ids[param]
+	switch {
+	case len(payload) < size || len(have)+size > maxLongID:
+		have = make([]byte, maxLongID+1)
+	default:
+		have = append(have, payload[7:]...)
+	}
+	e.long.ids[param] = have
+}
+
+// forgetStatements drops all prepared statements.
+func (c *conversation) forgetStatements() { c.prepared = nil }
+
+// learnStatement keeps what is known of a statement by the number that the
+// server gave it, and returns how many parameters the client is told of.
+func (c *conversation) learnStatement(e *prepared, p wire.Prepared) (params uint16) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.prepared == nil {
+		c.prepared = map[uint32]*prepared{}
+	}
+	c.prepared[p.ID] = e
+	if e.fill == nil {
+		return p.Params
+	}
+	if int(p.Params) != len(e.fill.plan.Parameters) {
+		e.broken = true
+		return p.Params
+	}
+	return uint16(e.fill.plan.Client)
+}
+
+// hides reports whether the n-th packet behind the first of a reply to the
+// PREPARE is not for the client: the definition of a hidden parameter, or the
+// EOF behind definitions of which none is left. defined: there are definitions.
+func (f *filler) hides(n int, defined bool) bool {
+	params := f.plan.Parameters
+	if defined && n < len(params) {
+		return params[n].Role.Hidden()
+	}
+	if defined {
+		n -= len(params)
+	}
+	return n == 0 && f.plan.Client == 0
+}
+
+// end handles COM_STMT_RESET, which drops long data, and COM_STMT_CLOSE.
+func (m *requests) end(payload []byte) {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	e := m.statementOf(payload)
+	if e == nil {
+		return
+	}
+	e.long = longData{}
+	if payload[0] == mysql.COM_STMT_CLOSE {
+		delete(m.c.prepared, binary.LittleEndian.Uint32(payload[1:]))
+		if m.last == e {
+			m.last = nil
+		}
+	}
+}

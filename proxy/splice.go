@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// splice writes the execution with its ids to st.out, behind room for a header,
+// and returns it without that.
+func (st *statement) splice(caps uint64) ([]byte, error) {
+	x, e, p := &st.execution, st.prepared, &st.parts[0]
+	w := splicer{x: x, e: e, ids: p.ids}
+	out := append(slices.Grow(st.out[:0], len(st.prefix)+st.end+64), 0, 0, 0, 0)
+	if x.bulk {
+		types, err := w.types()
+		if err != nil {
+			return nil, err
+		}
+		w.dst = x.many.AppendHead(out, types)
+		w.rows(types)
+		st.out = w.dst
+		return st.out[wire.HeaderLen:], nil
+	}
+	x.params, x.ids = x.params[:0], slices.Grow(x.ids[:0], 8*len(e.fill.plan.Parameters))
+	client, bound := 0, 0
+	for _, param := range e.fill.plan.Parameters {
+		if param.Role.Hidden() {
+			w.bind(w.next(param))
+			continue
+		}
+		v := x.one.Parameters[client]
+		if param.Role == rewriter.RoleBound {
+			if data, long := e.long.ids[client]; long {
+				v = longID(data)
+			}
+			bound++
+		}
+		client++
+		if param.Role == rewriter.RoleBound && x.values[bound-1].Generate {
+			w.bind(w.next(param))
+			continue
+		}
+		x.params = append(x.params, v)
+	}
+	x.params = append(x.params, x.one.Parameters[client:]...)
+	st.out = x.one.AppendExecute(out, caps, x.params)
+	return st.out[wire.HeaderLen:], nil
+}
+
+// splicer puts ids among the values of an execution.
+type splicer struct {
+	x    *execution
+	e    *prepared
+	ids  [][]uint64 // by column
+	used [rewriter.MaxColumns]int
+	dst  []byte
+}
+
+// next returns the id that a parameter is.
+func (w *splicer) next(param rewriter.Parameter) uint64 {
+	ids := w.ids[param.Column]
+	if param.Role == rewriter.RoleFirst {
+		return ids[0]
+	}
+	id := ids[w.used[param.Column]]
+	w.used[param.Column]++
+	if param.Role == rewriter.RoleOffset {
+		return id - ids[0]
+	}
+	return id
+}
+
+// bind adds an id to the parameters of an execution.
+func (w *splicer) bind(id uint64) {
+	x := w.x
+	at := len(x.ids)
+	x.ids = binary.LittleEndian.AppendUint64(x.ids, id)
+	x.params = append(x.params, wire.Parameter{Type: idType, Value: x.ids[at:]})
+}
+
+// types returns those of the parameters of a bulk execution, which are the same
+// for all its rows: an id that some rows generate and others bring needs one for
+// both.
+func (w *splicer) types() ([]uint16, error) {
+	x, f := w.x, w.e.fill
+	types := make([]uint16, 0, len(f.plan.Parameters))
+	client, bound := 0, 0
+	for _, param := range f.plan.Parameters {
+		if param.Role.Hidden() {
+			types = append(types, idType)
+			continue
+		}
+		t := x.many.Types[client]
+		client++
+		if param.Role == rewriter.RoleBound {
+			var err error
+			if t, err = w.shared(t, bound, param.Column); err != nil {
+				return nil, err
+			}
+			bound++
+		}
+		types = append(types, t)
+	}
+	return types, nil
+}
+
+// shared returns the type for all values of a bound id, the n-th of a row.
+func (w *splicer) shared(t uint16, n int, column uint8) (uint16, error) {
+	made, given := false, false
+	for i := n; i < len(w.x.values); i += len(w.e.fill.bound) {
+		made, given = made || w.x.values[i].Generate, given || !w.x.values[i].Generate
+	}
+	switch {
+	case !made:
+		return t, nil
+	case !given:
+		return idType, nil
+	}
+	switch byte(t) {
+	case mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_LONGLONG:
+		if t&wire.Unsigned != 0 || slices.Max(w.ids[column]) <= math.MaxInt64 {
+			return uint16(mysql.MYSQL_TYPE_LONGLONG) | t&wire.Unsigned, nil
+		}
+		return uint16(mysql.MYSQL_TYPE_VAR_STRING), nil
+	case mysql.MYSQL_TYPE_FLOAT, mysql.MYSQL_TYPE_DOUBLE, mysql.MYSQL_TYPE_DATE, mysql.MYSQL_TYPE_DATETIME, mysql.MYSQL_TYPE_TIMESTAMP, mysql.MYSQL_TYPE_TIME:
+		f := w.e.fill
+		return 0, errUnsupported(f.rules[column], f.name, "ids of a floating-point or time type in a bulk execution of which other rows generate theirs")
+	}
+	return t, nil // a text, in which ids are digits
+}
+
+// rows writes the rows of a bulk execution.
+func (w *splicer) rows(types []uint16) {
+	x, params := w.x, w.e.fill.plan.Parameters
+	at, bound, last := 0, 0, len(x.many.Types)-1
+	hidden := func() {
+		for ; at < len(params) && params[at].Role.Hidden(); at++ {
+			w.value(types[at], w.next(params[at]))
+		}
+	}
+	x.many.Walk(func(_, client int, indicator byte, value []byte) {
+		hidden()
+		param, t := params[at], types[at]
+		at++
+		switch {
+		case param.Role != rewriter.RoleBound:
+			w.dst = append(append(w.dst, indicator), value...)
+		default:
+			w.boundValue(param, t, x.values[bound], given{x.many.Types[client], indicator, value})
+			bound++
+		}
+		if client == last {
+			hidden()
+			at = 0
+		}
+	})
+}
+
+// given is a value as the client's packet has it.
+type given struct {
+	kind      uint16
+	indicator byte
+	value     []byte
+}
+
+// boundValue writes an id that is bound, as type t.
+func (w *splicer) boundValue(param rewriter.Parameter, t uint16, v rewriter.Value, g given) {
+	switch {
+	case v.Generate:
+		w.value(t, w.next(param))
+	case g.indicator >= wire.IndicatorDefault: // under NO_AUTO_VALUE_ON_ZERO
+		w.value(t, 0)
+	case t == g.kind:
+		w.dst = append(append(w.dst, g.indicator), g.value...)
+	default:
+		number, _ := integer(&wire.Parameter{Type: g.kind, Value: g.value})
+		if byte(t) == mysql.MYSQL_TYPE_LONGLONG {
+			w.value(t, number)
+			return
+		}
+		text := strconv.AppendInt(nil, int64(number), 10)
+		w.dst = append(append(w.dst, wire.IndicatorNone), mysql.PutLengthEncodedString(text)...)
+	}
+}
+
+// value writes a number as type t.
+func (w *splicer) value(t uint16, number uint64) {
+	w.dst = append(w.dst, wire.IndicatorNone)
+	if byte(t) == mysql.MYSQL_TYPE_LONGLONG {
+		w.dst = binary.LittleEndian.AppendUint64(w.dst, number)
+		return
+	}
+	w.dst = append(w.dst, mysql.PutLengthEncodedString(strconv.AppendUint(nil, number, 10))...)
+}

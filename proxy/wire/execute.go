@@ -1,0 +1,159 @@
+package wire
+
+import (
+	"encoding/binary"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// Unsigned is the flag beside a parameter's type that says its integer has no
+// sign.
+const Unsigned = 0x8000
+
+// executeHead is the length of what a COM_STMT_EXECUTE begins with: command,
+// statement (4), flags, iterations (4).
+const executeHead = 10
+
+// parameterCount is the flag of a COM_STMT_EXECUTE that brings a number of
+// parameters also where the statement has none (CLIENT_QUERY_ATTRIBUTES).
+const parameterCount = 8
+
+// Parameter is a value bound to a statement, or a query attribute.
+type Parameter struct {
+	Type  uint16 // of MYSQL_TYPE_*, and Unsigned
+	Null  bool
+	Value []byte // as it stands in the packet, with its length; none when Null, or sent as long data
+	Name  []byte // as it stands, with its length; only of CLIENT_QUERY_ATTRIBUTES
+}
+
+// Execute is a COM_STMT_EXECUTE. Its slices alias the payload that it was read
+// of.
+type Execute struct {
+	Head       []byte      // command, statement, flags, iterations
+	Parameters []Parameter // of the statement, in front of the query attributes
+	Typed      bool        // the packet has the types
+	Tail       []byte      // what stands behind the values
+}
+
+// Parse reads the execution of a statement with n parameters. types are those of
+// the last execution that had some; long tells which values went ahead by
+// COM_STMT_SEND_LONG_DATA, nil: none. It reports false for a packet that servers
+// take for malformed.
+//
+// The layout is that of https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html
+func (e *Execute) Parse(payload []byte, caps uint64, n int, types []uint16, long func(int) bool) bool {
+	*e = Execute{Parameters: e.Parameters[:0]}
+	r := NewReader(payload)
+	e.Head = r.Bytes(executeHead)
+	if !r.OK() {
+		return false
+	}
+	attributes := caps&uint64(mysql.CLIENT_QUERY_ATTRIBUTES) != 0
+	count := n
+	if attributes && (n > 0 || e.Head[5]&parameterCount != 0) {
+		given := r.Lenenc()
+		if given < uint64(n) || given > uint64(r.Len())*8 { // each takes a bit at least: a cap before the allocation
+			return false
+		}
+		count = int(given)
+	}
+	if count > 0 {
+		nulls := r.Bytes((count + 7) / 8)
+		e.Typed = r.Uint8() != 0
+		if !r.OK() || !e.Typed && count > n {
+			return false
+		}
+		e.readTypes(&r, count, attributes, types)
+		for i := range e.Parameters {
+			p := &e.Parameters[i]
+			p.Null = nulls[i/8]&(1<<(i%8)) != 0
+			if !p.Null && !e.Typed && i >= len(types) {
+				return false // of a type that nobody said
+			}
+			if !p.Null && (long == nil || i >= n || !long(i)) {
+				p.Value = valueOf(&r, byte(p.Type))
+			}
+		}
+	}
+	e.Tail = r.Rest()
+	return r.OK()
+}
+
+// readTypes reads the types and names of count parameters.
+func (e *Execute) readTypes(r *Reader, count int, names bool, types []uint16) {
+	for i := range count {
+		p := Parameter{Type: uint16(mysql.MYSQL_TYPE_NULL)}
+		switch {
+		case e.Typed:
+			p.Type = r.Uint16()
+			if names {
+				at := r.b
+				r.LenencBytes()
+				p.Name = at[:len(at)-r.Len()]
+			}
+			if !r.OK() {
+				return
+			}
+		case i < len(types):
+			p.Type = types[i]
+		}
+		e.Parameters = append(e.Parameters, p)
+	}
+}
+
+// valueOf reads a value of type t as it stands in the packet.
+func valueOf(r *Reader, t byte) []byte {
+	at := r.b
+	skipBinary(r, t)
+	if !r.OK() {
+		return nil
+	}
+	return at[: len(at)-r.Len() : len(at)-r.Len()]
+}
+
+// AppendExecute appends a COM_STMT_EXECUTE with the head and tail of e and other
+// parameters, which all have their types.
+func (e *Execute) AppendExecute(dst []byte, caps uint64, parameters []Parameter) []byte {
+	attributes := caps&uint64(mysql.CLIENT_QUERY_ATTRIBUTES) != 0
+	dst = append(dst, e.Head...)
+	if attributes {
+		dst = mysql.AppendLengthEncodedInteger(dst, uint64(len(parameters)))
+	}
+	nulls := len(dst)
+	for range (len(parameters) + 7) / 8 {
+		dst = append(dst, 0)
+	}
+	dst = append(dst, 1)
+	for i := range parameters {
+		p := &parameters[i]
+		if p.Null {
+			dst[nulls+i/8] |= 1 << (i % 8)
+		}
+		dst = binary.LittleEndian.AppendUint16(dst, p.Type)
+		switch {
+		case attributes && len(p.Name) == 0:
+			dst = append(dst, 0)
+		case attributes:
+			dst = append(dst, p.Name...)
+		}
+	}
+	for i := range parameters {
+		dst = append(dst, parameters[i].Value...)
+	}
+	return append(dst, e.Tail...)
+}
+
+// Inner returns the value without the length in front of it, and whether there
+// is one.
+func (p *Parameter) Inner() ([]byte, bool) {
+	r := NewReader(p.Value)
+	switch binaryLen(byte(p.Type)) {
+	case byteLen:
+		v := r.Bytes(int(r.Uint8()))
+		return v, r.OK()
+	case lenencLen:
+		v := r.LenencBytes()
+		return v, r.OK()
+	}
+	return p.Value, true
+}
