@@ -5,9 +5,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -188,24 +186,7 @@ func dumpSession(c *rawConn) {
 // follow runs a replica of go-mysql's until it has seen a row that is written while it waits.
 func follow(t *testing.T, server *servers.Server, addr string) {
 	t.Helper()
-	host, text, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	syncer := replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
-		ServerID: 78, Flavor: map[servers.Kind]string{servers.MariaDB: "mariadb", servers.MySQL: "mysql"}[server.Kind],
-		Host: host, Port: uint16(port), User: servers.AppUser, Password: servers.AppPassword,
-		Logger: slog.New(slog.DiscardHandler),
-	})
-	defer syncer.Close()
-	events, err := syncer.StartSync(mysql.Position{Name: "binlog.000001", Pos: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := replicate(t, server, addr)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	db := harness.Open(t, server.Config("b"), addr)
