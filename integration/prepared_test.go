@@ -11,8 +11,13 @@ import (
 	"idproxy/integration/servers"
 )
 
-// openPrepared starts a proxy in front of a table whose column id it fills, and returns one session through it.
-func openPrepared(t *testing.T, server *servers.Server) *sql.Conn {
+// preparedWorld is a database whose table orders gets ids from a proxy, from 1000 on, and one session through that.
+type preparedWorld struct {
+	addr, db string
+	conn     *sql.Conn
+}
+
+func openPrepared(t *testing.T, server *servers.Server) preparedWorld {
 	t.Helper()
 	name := harness.Database(t, server)
 	proxy := harness.StartProxy(t, fmt.Sprintf(`
@@ -32,14 +37,14 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 			t.Fatal(err)
 		}
 	}
-	return conn
+	return preparedWorld{proxy.Addr("a"), name, conn}
 }
 
 // TestPrepared executes statements twice, with differing values: each execution gets ids of its own, and the client sees
 // the parameters that are its own.
 func TestPrepared(t *testing.T) {
 	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) { testPrepared(t, openPrepared(t, server)) })
+		t.Run(server.Kind.String(), func(t *testing.T) { testPrepared(t, openPrepared(t, server).conn) })
 	}
 }
 

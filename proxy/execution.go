@@ -69,7 +69,7 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	if err := d.sameTable(st, p, f, cx); err != nil {
 		return err
 	}
-	if err := st.execution.judge(st, e, &cx.snap); err != nil {
+	if err := st.execution.judge(e, &cx.snap); err != nil {
 		return err
 	}
 	plan := &st.plans[0]
@@ -192,7 +192,7 @@ func (e *prepared) isLong(param int) bool {
 }
 
 // judge finds out which of the bound ids generate.
-func (x *execution) judge(st *statement, e *prepared, s *state) error {
+func (x *execution) judge(e *prepared, s *state) error {
 	f := e.fill
 	x.values = x.values[:0]
 	if len(f.bound) == 0 {

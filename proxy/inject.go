@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
@@ -30,11 +31,31 @@ func (s *session) statement(command []byte) error {
 		s.requests.last = &prepared{refused: errUnprepared()} // unless it is sent
 	}
 	err := s.decide(s.held)
+	if err == nil {
+		err = s.dropLong(s.held)
+	}
 	if len(command) <= smallText {
 		s.held.forget()
 		statements.Put(s.held)
 	}
 	s.held = nil
+	return err
+}
+
+// dropLong drops the long data of an execution that was refused here: every
+// execution drops it, and the next one must not find what was meant for this.
+func (s *session) dropLong(st *statement) error {
+	e := st.prepared
+	if e == nil || st.prepares() || e.long.sent == nil && e.long.ids == nil {
+		return nil
+	}
+	atServer := e.long.sent != nil
+	e.long = longData{}
+	if !atServer {
+		return nil
+	}
+	reset := append([]byte{mysql.COM_STMT_RESET}, st.payload()[1:5]...)
+	_, err := s.ask(wire.AppendPacket(nil, 0, reset), replyOne)
 	return err
 }
 

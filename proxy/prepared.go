@@ -78,6 +78,14 @@ type longData struct {
 	ids  map[int][]byte // those that are ids: the server has nothing of them
 }
 
+// atServer notes that the server has data of a parameter.
+func (l *longData) atServer(param int) {
+	if l.sent == nil {
+		l.sent = map[int]bool{}
+	}
+	l.sent[param] = true
+}
+
 // maxLongID bounds the text of an id that comes as long data; no column holds an
 // id that long.
 const maxLongID = 4096
@@ -129,7 +137,7 @@ func (m *requests) execute(payload []byte) verdict {
 		if e.fill != nil || e.refused != nil || e.shadow != "" || e.reads && m.c.mayOwe() {
 			return holdIt
 		}
-		p.touch = e.touch
+		p.touch, e.long = e.touch, longData{}
 	}
 	m.c.sendLocked(p)
 	return forwardIt
@@ -178,10 +186,14 @@ func (m *requests) longData(payload []byte, size int, whole bool) verdict {
 	m.c.mu.Lock()
 	e := m.statementOf(payload)
 	m.c.mu.Unlock()
-	if e == nil || e.fill == nil {
+	if e == nil {
 		return m.other(payload)
 	}
 	client := int(binary.LittleEndian.Uint16(payload[5:]))
+	if e.fill == nil {
+		e.long.atServer(client)
+		return m.other(payload)
+	}
 	server, role := e.fill.plan.Position(client)
 	if role == rewriter.RoleBound {
 		if !whole && size <= maxNote {
@@ -191,10 +203,7 @@ func (m *requests) longData(payload []byte, size int, whole bool) verdict {
 	}
 	m.c.keepWarnings(nil)
 	if role == rewriter.RoleValue && client < e.fill.plan.Client {
-		if e.long.sent == nil {
-			e.long.sent = map[int]bool{}
-		}
-		e.long.sent[client] = true
+		e.long.atServer(client)
 	}
 	binary.LittleEndian.PutUint16(payload[5:], uint16(min(server, 1<<16-1)))
 	return forwardIt
