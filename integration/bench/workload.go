@@ -40,6 +40,7 @@ var workloads = []workload{
 	{name: "SELECT of one row by its key", query: pointSelect, reads: true},
 	{name: "SELECT of 10,000 rows", query: fullSelect, reads: true},
 	{name: "prepared INSERT of one row, no rule", query: preparedInsert, arguments: insertArguments},
+	{name: "prepared INSERT of one row, id injected", query: preparedInsert, arguments: insertArguments, injected: true},
 	{name: "prepared SELECT of one row by its key", query: preparedSelect, arguments: selectArguments, reads: true},
 }
 
