@@ -26,31 +26,97 @@ func TestAllocations(t *testing.T) {
 	} {
 		x := newDeciding()
 		command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, tt.text...))
-		m := requests{c: x.c, rules: x.d.rules, limit: 1 << 20}
-		run := func() {
-			n, act := m.next(command)
-			if act == actForward {
-				m.left = 0
-				x.c.pending.pop()
-				return
-			}
-			x.st.read(command[:n], x.c.caps, &m)
-			if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing || len(x.st.parts) != 1 {
-				t.Fatalf("%s: %v, %v, %d parts", tt.name, n, err, len(x.st.parts))
-			}
-			p, plan := &x.st.parts[0], &x.st.plans[0]
-			for len(p.ids) < len(p.rules) {
-				p.ids = append(p.ids, make([]uint64, plan.Rows))
-			}
-			p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
-			x.st.jobs().inserts = append(make([]expect, 0, 1), p.expect(plan, false))
-			x.st.rewrite()
-		}
+		m := &requests{c: x.c, rules: x.d.rules, limit: 1 << 20}
+		run := func() { x.carry(t, m, command) }
 		run()
 		got := testing.AllocsPerRun(200, run)
 		t.Logf("%s: %v allocations", tt.name, got)
 		if got > tt.most {
 			t.Errorf("%s: %v allocations; want %v at most", tt.name, got, tt.most)
 		}
+	}
+}
+
+// What one more execution of a prepared statement costs. Those that are forwarded
+// cost none, also where something is known of the statement.
+func TestAllocationsOfExecutions(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		most       float64
+	}{
+		{"SELECT", "SELECT * FROM orders WHERE id = ?", 0},
+		{"UPDATE", "UPDATE orders SET a = 1 WHERE id = ?", 0},
+		{"INSERT", "INSERT INTO other (a) VALUES (?)", 0},
+		{"LAST_INSERT_ID()", "SELECT ?, LAST_INSERT_ID()", 0},
+		{"INSERT that gets its id", "INSERT INTO orders (a) VALUES (?)", 2},
+		{"INSERT of three rows", "INSERT INTO orders (a) VALUES (?), (2), (3)", 2},
+		{"explicit id", "INSERT INTO orders (id) VALUES (?)", 2},
+	} {
+		x := newDeciding()
+		m := &requests{c: x.c, rules: x.d.rules, limit: 1 << 20}
+		x.prepare(t, m, tt.text)
+		command := wire.AppendPacket(nil, 0, []byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00"+
+			"\x00\x01\x08\x00\x07\x00\x00\x00\x00\x00\x00\x00")) // the BIGINT 7
+		run := func() { x.carry(t, m, command) }
+		run()
+		got := testing.AllocsPerRun(200, run)
+		t.Logf("%s: %v allocations", tt.name, got)
+		if got > tt.most {
+			t.Errorf("%s: %v allocations; want %v at most", tt.name, got, tt.most)
+		}
+	}
+}
+
+// prepare prepares a statement with one parameter under the number 1.
+func (x *deciding) prepare(t *testing.T, m *requests, text string) {
+	t.Helper()
+	command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, text...))
+	_, act := m.next(command)
+	e := m.last
+	if act == actForward {
+		m.left = 0
+		x.c.pending.pop()
+	} else {
+		x.st.read(command, x.c.caps, m)
+		if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing {
+			t.Fatalf("%s: %v, %v", text, n, err)
+		}
+		e = x.st.prepared
+	}
+	if e == nil {
+		return
+	}
+	p := wire.Prepared{ID: 1, Params: 1}
+	if e.fill != nil {
+		p.Params = uint16(len(e.fill.plan.Parameters))
+	}
+	x.c.learnStatement(e, p)
+}
+
+// carry takes one command through all that it goes through but the network.
+func (x *deciding) carry(t *testing.T, m *requests, command []byte) {
+	t.Helper()
+	n, act := m.next(command)
+	if act == actForward {
+		m.left = 0
+		x.c.pending.pop()
+		return
+	}
+	x.st.read(command[:n], x.c.caps, m)
+	if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing || len(x.st.parts) != 1 {
+		t.Fatalf("%q: %v, %v, %d parts", command, n, err, len(x.st.parts))
+	}
+	p, plan := &x.st.parts[0], &x.st.plans[0]
+	for len(p.ids) < len(p.rules) {
+		p.ids = append(p.ids, make([]uint64, plan.Rows))
+	}
+	p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
+	x.st.jobs().inserts = append(make([]expect, 0, 1), p.expect(plan, false))
+	if x.st.prepared == nil {
+		x.st.rewrite()
+		return
+	}
+	if _, err := x.st.splice(x.c.caps); err != nil {
+		t.Fatalf("%q: %v", command, err)
 	}
 }
