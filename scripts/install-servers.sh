@@ -10,6 +10,8 @@
 #             nothing of the system is touched
 #   mysql     MySQL 9.7 from Debian unstable, in .tools/mysql97 the same way
 #   client    a command-line client, mysql or mariadb
+#   clients   client libraries of other languages: compilers and interpreters with Debian's packages for MySQL, and
+#             packages for Node.js, as integration/clients/node/package-lock.json has them, in .tools/clients
 #   gcc       a C compiler, without which Go has no race detector
 #   haproxy   for benchmarks
 #
@@ -127,18 +129,48 @@ install_mariadb118() {
   unpack_apart mariadb118 trixie mariadb-server-core mariadb-client-core +mariadb-server +mariadb-client
 }
 
+# installed PACKAGE is true when Debian's package is there.
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+install_clients() {
+  local package missing=()
+  for package in php-cli php-mysql perl libdbd-mysql-perl libdbd-mariadb-perl python3 python3-pymysql python3-mysqldb \
+    python3-sqlalchemy python3-django ruby ruby-mysql2 ruby-activerecord libmariadb-dev libmariadb-java; do
+    installed "$package" || missing+=("$package")
+  done
+  has gcc || missing+=(gcc libc6-dev)
+  has java javac || missing+=(default-jdk-headless)
+  has node npm || missing+=(nodejs npm)
+  [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}"
+  install_node_packages
+}
+
+install_node_packages() {
+  local to=$tools/clients/node lock=integration/clients/node/package-lock.json
+  cmp -s "$lock" "$to/package-lock.json" && return
+  say "installing packages for Node.js into .tools/clients/node (90 MB)"
+  rm -rf "$to.new"
+  mkdir -p "$to.new"
+  cp integration/clients/node/package.json "$lock" "$to.new"
+  # Nothing that a package brings is run.
+  (cd "$to.new" && npm ci --ignore-scripts --no-audit --no-fund) >"$tools/npm.log" 2>&1 </dev/null ||
+    { tail -n 15 "$tools/npm.log" >&2; die "could not install packages for Node.js"; }
+  rm -rf "$to"
+  mv "$to.new" "$to"
+}
+
 install_client() { has mysql || has mariadb || apt_install mariadb-client-core; }
 install_gcc() { has gcc || apt_install gcc libc6-dev; }
 install_haproxy() { has haproxy || apt_install haproxy; }
 
-[ $# -gt 0 ] || { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mariadb118 | mysql | client | gcc | haproxy) "install_$what" ;;
+  mariadb | mariadb118 | mysql | client | clients | gcc | haproxy) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done
