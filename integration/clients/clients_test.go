@@ -1,0 +1,285 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+)
+
+// client is a client library, or one of its modes, and the script that uses it.
+type client struct {
+	name    string
+	command func(addr, db string) *exec.Cmd // the environment is added
+	servers []servers.Kind                  // default: both
+	// scenarios are the first words of lines that a run must print, so that a script that does less does not pass.
+	scenarios string
+	// unlike are regular differences that docs/clients.md names: lines of both runs with these prefixes are not compared.
+	unlike []string
+}
+
+// script is the command of a script in this package's folder.
+func script(program string, args ...string) func(addr, db string) *exec.Cmd {
+	return func(string, string) *exec.Cmd { return exec.Command(program, args...) }
+}
+
+// scriptTimeout bounds a run of one script. The slowest take some seconds.
+const scriptTimeout = 3 * time.Minute
+
+// tables has the places for what an id column and a table have natively.
+const tables = `
+CREATE TABLE orders (id BIGINT NOT NULL %[1]s PRIMARY KEY, g VARCHAR(40) NOT NULL, n INT NULL, s VARCHAR(60) NULL, u VARCHAR(40) NULL UNIQUE) %[2]s;
+CREATE TABLE items (id BIGINT NOT NULL %[1]s PRIMARY KEY, order_id BIGINT NULL, s VARCHAR(60) NULL) %[3]s;
+CREATE TABLE plain (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, order_id BIGINT NULL, s VARCHAR(60) NULL) AUTO_INCREMENT=300`
+
+// site is where a script runs: a database with the tables, and the address that leads to it.
+type site struct {
+	server *servers.Server
+	addr   string
+	db     string
+	pool   *sql.DB // on the server itself
+	proxy  *harness.Proxy
+}
+
+// nativeSite has tables with AUTO_INCREMENT.
+func nativeSite(t *testing.T, server *servers.Server) site {
+	return newSite(t, server, fmt.Sprintf(tables, "AUTO_INCREMENT",
+		fmt.Sprintf("AUTO_INCREMENT=%d", nativeOrders), fmt.Sprintf("AUTO_INCREMENT=%d", nativeItems)))
+}
+
+// plainSite has tables whose ids nobody gives.
+func plainSite(t *testing.T, server *servers.Server) site {
+	return newSite(t, server, fmt.Sprintf(tables, "", "", ""))
+}
+
+// proxiedSite is a plain one behind idproxy.
+func proxiedSite(t *testing.T, server *servers.Server) site {
+	s := plainSite(t, server)
+	config := fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:
+  orders: {segment: {start: %d}}
+  items:  {segment: {start: %d}}
+rules:
+  - {table: %[4]s.orders, column: id, source: orders}
+  - {table: %[4]s.items, column: id, source: items}
+`, server.Addr, proxiedOrders, proxiedItems, s.db)
+	// By default a program with the race detector sleeps for a second at its end.
+	s.proxy = harness.Start(t, harness.Spec{Config: config, Env: []string{"GORACE=atexit_sleep_ms=10"}})
+	s.addr = s.proxy.Addr("a")
+	return s
+}
+
+func newSite(t *testing.T, server *servers.Server, ddl string) site {
+	t.Helper()
+	s := site{server: server, addr: server.Addr, db: harness.Database(t, server)}
+	s.pool = harness.Open(t, server.Config(s.db), "")
+	for _, statement := range strings.Split(ddl, ";\n") {
+		if _, err := s.pool.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// run runs a client's script and returns what it printed and what the tables hold then.
+func (s site) run(t *testing.T, c client) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
+	defer cancel()
+	host, port, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := c.command(s.addr, s.db)
+	cmd := exec.CommandContext(ctx, made.Path, made.Args[1:]...)
+	cmd.Stdin, cmd.Env, cmd.WaitDelay = made.Stdin, made.Environ(), 5*time.Second
+	cmd.Env = append(cmd.Env, "CLIENT_HOST="+host, "CLIENT_PORT="+port, "CLIENT_USER="+servers.AppUser,
+		"CLIENT_PASSWORD="+servers.AppPassword, "CLIENT_DATABASE="+s.db, "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s%s\nif a library is missing, run: scripts/install-servers.sh clients", c.name, err, stdout.String(), stderr.String())
+	}
+	if stderr.Len() > 0 {
+		t.Logf("%s also says:\n%s", c.name, stderr.String())
+	}
+	return strings.ReplaceAll(stdout.String(), s.db, "DB") + s.rows(t)
+}
+
+// rows are the rows of all tables, read on the server itself, and the ids of each scenario in one list, which shows gaps.
+// Upserts leave others than natively, see docs/semantics.md.
+func (s site) rows(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	for _, query := range []string{
+		"SELECT CONCAT_WS(' ','orders',id,g,IFNULL(n,'NULL'),IFNULL(s,'NULL'),IFNULL(u,'NULL')) FROM orders ORDER BY id",
+		"SELECT CONCAT('group ',g,' ids=',GROUP_CONCAT(id ORDER BY id)) FROM orders WHERE g NOT LIKE 'upsert%' AND g NOT LIKE 'ignore%' GROUP BY g ORDER BY g",
+		"SELECT CONCAT_WS(' ','items',id,IFNULL(order_id,'NULL'),IFNULL(s,'NULL')) FROM items ORDER BY id",
+		"SELECT CONCAT_WS(' ','plain',id,IFNULL(order_id,'NULL'),IFNULL(s,'NULL')) FROM plain ORDER BY id",
+	} {
+		rows, err := s.pool.Query(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var row string
+			if err := rows.Scan(&row); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintln(&text, "table", row)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return text.String()
+}
+
+// explicitBelow bounds the ids that scripts write themselves.
+const explicitBelow = 10_000
+
+// fromSource counts the rows whose id idproxy's sources gave, and those whose id nobody should have given.
+func (s site) fromSource(t *testing.T) (generated, strange int) {
+	t.Helper()
+	for table, first := range map[string]int{"orders": proxiedOrders, "items": proxiedItems} {
+		var all, own, ours int
+		err := s.pool.QueryRow("SELECT COUNT(*), COUNT(CASE WHEN id BETWEEN 1 AND ? THEN 1 END), COUNT(CASE WHEN id BETWEEN ? AND ? THEN 1 END) FROM "+
+			table, explicitBelow, first, first+seriesLength).Scan(&all, &own, &ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		generated, strange = generated+ours, strange+all-own-ours
+	}
+	return generated, strange
+}
+
+// compared leaves out the lines that are known to differ.
+func (c client) compared(output string) string {
+	var kept []string
+	for line := range strings.Lines(output) {
+		known := false
+		for _, prefix := range c.unlike {
+			known = known || strings.HasPrefix(line, prefix)
+		}
+		if !known {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+// incomplete says what is wrong with a native run: scenarios that printed nothing, errors nobody expected.
+func (c client) incomplete(output string) (wrong []string) {
+	for _, name := range strings.Fields(c.scenarios) {
+		if !strings.Contains("\n"+output, "\n"+name+" ") {
+			wrong = append(wrong, "no line of scenario "+name)
+		}
+	}
+	for line := range strings.Lines(output) {
+		if strings.Contains(line, " error=") {
+			wrong = append(wrong, strings.TrimSpace(line))
+		}
+	}
+	return wrong
+}
+
+// minGenerated is how many rows with generated ids a script must leave at least.
+const minGenerated = 3
+
+// testClients runs each client on each server, itself and through idproxy.
+func testClients(t *testing.T, clients ...client) {
+	t.Helper()
+	for _, server := range harness.Servers(t) {
+		for i, c := range clients {
+			if c.servers != nil && c.servers[0] != server.Kind {
+				continue
+			}
+			t.Run(server.Kind.String()+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				testClient(t, server, c)
+				if i == 0 {
+					testWithoutProxy(t, server, c)
+				}
+			})
+		}
+	}
+}
+
+func testClient(t *testing.T, server *servers.Server, c client) {
+	native := nativeNames().replace(nativeSite(t, server).run(t, c))
+	if wrong := c.incomplete(native); wrong != nil {
+		t.Fatalf("on the server itself: %q\n%s", wrong, native)
+	}
+	behind := proxiedSite(t, server)
+	proxied := proxiedNames().replace(behind.run(t, c))
+	if diff := cmp.Diff(strings.Split(c.compared(native), "\n"), strings.Split(c.compared(proxied), "\n")); diff != "" {
+		t.Errorf("- on the server itself, + through idproxy:\n%s\nthrough idproxy:\n%s", diff, proxied)
+	}
+	if generated, strange := behind.fromSource(t); generated < minGenerated || strange > 0 {
+		t.Errorf("%d rows with ids of the source, %d with strange ids", generated, strange)
+	}
+	if err := behind.refusals(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%s:\n%s", c.name, native)
+}
+
+// refusals stops idproxy and is an error when it refused a statement: some drivers try another way then and say nothing.
+func (s site) refusals() error {
+	if err := s.proxy.Stop(30 * time.Second); err != nil {
+		return err
+	}
+	m := regexp.MustCompile(`msg=stopped .*`).FindString(s.proxy.Log())
+	if !strings.Contains(m+" ", " refused=0 ") {
+		return fmt.Errorf("idproxy refused statements: %q", m)
+	}
+	return nil
+}
+
+// testWithoutProxy shows that a script that went past idproxy would not pass.
+func testWithoutProxy(t *testing.T, server *servers.Server, c client) {
+	native := nativeNames().replace(nativeSite(t, server).run(t, c))
+	plain := proxiedNames().replace(plainSite(t, server).run(t, c))
+	if c.compared(native) == c.compared(plain) {
+		t.Errorf("plain tables without idproxy pass as well:\n%s", plain)
+	}
+}
+
+// need fails a test that lacks one of these programs or files.
+func need(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		_, err := os.Stat(path)
+		if !strings.Contains(path, "/") {
+			_, err = exec.LookPath(path)
+		}
+		if err != nil {
+			t.Fatalf("%v\nrun: scripts/install-servers.sh clients", err)
+		}
+	}
+}
+
+// tool is a path in the folder that scripts/install-servers.sh installs into.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../../.tools/clients", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
