@@ -118,13 +118,13 @@ func (w *splicer) shared(t uint16, n int, column uint8) (uint16, error) {
 		made, given = made || w.x.values[i].Generate, given || !w.x.values[i].Generate
 	}
 	switch {
-	case !made:
+	case !made && byte(t) != mysql.MYSQL_TYPE_NULL:
 		return t, nil
 	case !given:
 		return idType, nil
 	}
 	switch byte(t) {
-	case mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_LONGLONG:
+	case mysql.MYSQL_TYPE_NULL, mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_LONGLONG:
 		if t&wire.Unsigned != 0 || slices.Max(w.ids[column]) <= math.MaxInt64 {
 			return uint16(mysql.MYSQL_TYPE_LONGLONG) | t&wire.Unsigned, nil
 		}
@@ -176,7 +176,7 @@ func (w *splicer) boundValue(param rewriter.Parameter, t uint16, v rewriter.Valu
 	case v.Generate:
 		w.value(t, w.next(param))
 	case g.indicator >= wire.IndicatorDefault: // under NO_AUTO_VALUE_ON_ZERO
-		w.value(t, 0)
+		w.dst = append(append(w.dst, wire.IndicatorNone), wire.Zero(byte(t))...)
 	case t == g.kind:
 		w.dst = append(append(w.dst, g.indicator), g.value...)
 	default:

@@ -168,6 +168,31 @@ func TestSplice(t *testing.T) {
 	}
 }
 
+// DEFAULT for an id stores 0 under NO_AUTO_VALUE_ON_ZERO: a 0 of the type that the rows have.
+func TestSpliceDefaultOfEveryType(t *testing.T) {
+	for kind, zero := range map[byte]string{
+		mysql.MYSQL_TYPE_TINY: "\x00", mysql.MYSQL_TYPE_SHORT: "\x00\x00", mysql.MYSQL_TYPE_LONG: "\x00\x00\x00\x00",
+		mysql.MYSQL_TYPE_DOUBLE: "\x00\x00\x00\x00\x00\x00\x00\x00", mysql.MYSQL_TYPE_DATETIME: "\x00", mysql.MYSQL_TYPE_STRING: "\x010",
+	} {
+		e := preparedText(t, 2, true)
+		st := &statement{prepared: e, plans: make([]rewriter.Plan, 1), parts: []part{{ids: make([][]uint64, 2)}}}
+		st.command = []byte("\xfa\x01\x00\x00\x00\x80\x00" + string(typed(uint16(kind), typeNull)) + "\x02\x01")
+		st.prefix = st.command[:1]
+		if err := st.execution.read(st, e, wire.MariaDBStmtBulkOperations); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.execution.judge(e, &state{known: knowAll, mode: rewriter.Mode{NoAutoValueOnZero: true}}); err != nil {
+			t.Fatal(err)
+		}
+		st.parts[0].ids[1] = []uint64{7}
+		got, err := st.splice(wire.MariaDBStmtBulkOperations)
+		want := string(typed(uint16(kind), typeNull, idType)) + "\x00" + zero + "\x01" + "\x00\x07\x00\x00\x00\x00\x00\x00\x00"
+		if err != nil || string(got[7:]) != want {
+			t.Errorf("type %d: %v\ngot  %x\nwant %x", kind, err, got[7:], want)
+		}
+	}
+}
+
 // Types that an execution does not bring are those of the one before.
 func TestSpliceRemembersTypes(t *testing.T) {
 	e := preparedText(t, 0, false)
@@ -343,8 +368,8 @@ func checkBound(t *testing.T, value rewriter.Value, own, v given, ids []uint64, 
 // An execution that is refused keeps nothing of its packet.
 func TestExecutionErrors(t *testing.T) {
 	for in, want := range map[string]error{
-		"\x17\x01\x00":                             errMalformed("mysqld_stmt_execute"),
-		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00": errMalformed("mysqld_stmt_execute"),
+		"\x17\x01\x00": errMalformed("mysqld_stmt_execute"),
+		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00":                      errMalformed("mysqld_stmt_execute"),
 		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x09x": errMalformed("mysqld_stmt_execute"),
 		"\xfa\x01\x00\x00\x00\x80":                                      errMalformed("mysqld_stmt_bulk_execute"),
 		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00":                          errMalformed("mysqld_stmt_bulk_execute"),

@@ -143,6 +143,18 @@ func (e *Execute) AppendExecute(dst []byte, caps uint64, parameters []Parameter)
 	return append(dst, e.Tail...)
 }
 
+// Zero returns 0 as a value of type t: of a date, the one without digits.
+func Zero(t byte) []byte {
+	switch n := binaryLen(t); n {
+	case byteLen:
+		return []byte{0}
+	case lenencLen:
+		return []byte("\x010")
+	default:
+		return make([]byte, n)
+	}
+}
+
 // Inner returns the value without the length in front of it, and whether there
 // is one.
 func (p *Parameter) Inner() ([]byte, bool) {
