@@ -108,6 +108,20 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
+// What a literal stands for may depend on NO_AUTO_VALUE_ON_ZERO, which may change until the execution.
+func TestPrepareZeroDoubt(t *testing.T) {
+	for text, want := range map[string]bool{"0": true, "DEFAULT": true, "'0.4'": true, "7": false, "NULL": false, "?": false} {
+		var p Plan
+		s := &Statement{Text: []byte("INSERT INTO t (id) VALUES (" + text + ")"), Rules: preparedRules[:1], Prepared: true, Values: []Value{{Known: true}}}
+		if err := p.Read(s); err != nil {
+			t.Fatal(err)
+		}
+		if made, err := p.Prepare(s); err != nil || made.ZeroDoubt != want {
+			t.Errorf("%s: %+v, %v", text, made, err)
+		}
+	}
+}
+
 func TestBind(t *testing.T) {
 	column := []Column{{Name: "id", Max: 1<<63 - 1}, {Name: "id2", Max: 1<<63 - 1}}
 	made, five, below, odd := Value{Generate: true}, Value{Known: true, Number: 5}, Value{Known: true, Number: 1<<64 - 5}, Value{}
