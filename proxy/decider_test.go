@@ -214,6 +214,27 @@ func TestDecideExecute(t *testing.T) {
 	}
 }
 
+// Preparing tells as much of SET and USE as their text does, which is that tables
+// stay as they are.
+func TestPreparedTouch(t *testing.T) {
+	for text, want := range map[string]touch{
+		"SET @tenant = ?":              0,
+		"SET sql_mode = ?":             touchSettings,
+		"USE other":                    touchSchema,
+		"CREATE TEMPORARY TABLE t (a)": touchAll,
+		"CALL p(?)":                    touchAll | touchLastID,
+	} {
+		head, _ := rewriter.ReadHead([]byte(text), rewriter.Mode{})
+		got := touch(0)
+		if e := newPrepared(head, []byte(text), true); e != nil {
+			got = e.touch
+		}
+		if got != want {
+			t.Errorf("%s touches %07b, want %07b", text, got, want)
+		}
+	}
+}
+
 // Rules that forward or observe let pass what others refuse, and count it.
 func TestDecideRules(t *testing.T) {
 	orders := rewriter.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}

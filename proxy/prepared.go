@@ -103,9 +103,11 @@ func newPrepared(head rewriter.Head, sql []byte, whole bool) *prepared {
 	switch head.Kind {
 	case rewriter.Call, rewriter.Prepare, rewriter.Execute, rewriter.Compound:
 		runs = true
-		fallthrough
-	case rewriter.Set, rewriter.Use, rewriter.DDL:
+		fallthrough // they may do what DDL does
+	case rewriter.DDL:
 		e.touch |= touchAll
+	case rewriter.Use:
+		e.touch |= touchSchema
 	}
 	e.reads = !whole || !rewriter.MentionsDiagnostics(sql) && (runs || rewriter.MentionsLastID(sql) || leavesUnseen(head))
 	if e.touch == 0 && !e.reads {
