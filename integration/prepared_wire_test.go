@@ -35,7 +35,7 @@ func (s wireSession) statement(tb testing.TB, sql string) (id uint32, params int
 	}
 	id = binary.LittleEndian.Uint32(p[1:])
 	for range packets {
-		if p, err = s.conn.ReadPacket(); err != nil {
+		if _, err = s.conn.ReadPacket(); err != nil {
 			tb.Fatal(err)
 		}
 	}

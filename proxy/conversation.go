@@ -99,6 +99,7 @@ type job struct {
 	schema  []byte   // not nil: the default schema once the command succeeds
 	temps   []temp   // temporary tables made, and forgotten
 	answer  *answer  // who waits for a hidden reply
+	units   *units   // what results for each row must show
 	// prepared is the statement that a PREPARE makes.
 	prepared *prepared
 	// withheld is set when the reply has ended with a question left.

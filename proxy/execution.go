@@ -22,6 +22,7 @@ type execution struct {
 	values []rewriter.Value // of bound ids, row by row
 	params []wire.Parameter // what is sent
 	ids    []byte           // the values of ids in it
+	units  *units           // what the results for each row must show; nil: there are none
 }
 
 // idType is the type that ids are bound with. Text would not do: MySQL takes
@@ -147,7 +148,7 @@ func sameColumns(now *facts, f *filler) bool {
 
 // read takes the packet apart.
 func (x *execution) read(st *statement, e *prepared, caps uint64) error {
-	x.bulk, x.rows = st.prefix[0] == comBulkExecute, 1
+	x.bulk, x.rows, x.units = st.prefix[0] == comBulkExecute, 1, nil
 	n := e.fill.plan.Client
 	payload := st.payload()
 	if !x.bulk {
@@ -170,11 +171,15 @@ func (x *execution) read(st *statement, e *prepared, caps uint64) error {
 	if n == 0 {
 		return errNoBulk()
 	}
-	if !x.many.Parse(payload, n, e.types) || x.many.Flags&^wire.BulkTypes != 0 {
-		if x.many.Flags&^wire.BulkTypes != 0 {
-			return errNoBulk()
-		}
+	whole := x.many.Parse(payload, n, e.types)
+	if x.many.Flags&^(wire.BulkTypes|wire.BulkUnitResults) != 0 {
+		return errNoBulk()
+	}
+	if !whole {
 		return errMalformed("mysqld_stmt_bulk_execute")
+	}
+	if x.many.Flags&wire.BulkUnitResults != 0 {
+		x.units = &units{}
 	}
 	if x.many.Typed {
 		e.types = append(e.types[:0], x.many.Types...)

@@ -17,10 +17,9 @@ import (
 // MySQL's own net_buffer_length both allow 1 MiB.
 const maxHandshake = 1 << 20
 
-// masked are the capabilities that the proxy cannot relay: compressed
-// connections, which it could not read, and the results for each row of
-// MariaDB's bulk executions, whose ids it does not correct.
-const masked = uint64(mysql.CLIENT_COMPRESS) | uint64(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM) | wire.MariaDBBulkUnitResults
+// masked are the capabilities that the proxy cannot relay: those of compressed
+// connections, which it could not read.
+const masked = uint64(mysql.CLIENT_COMPRESS) | uint64(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
 
 // handshake connects to the server, relays its own greeting and the client's
 // response, and leaves the rest of the authentication to the relay: the

@@ -50,6 +50,7 @@ type replies struct {
 	rowsIn int    // rows of the result so far, less its column definitions; counted only where a job wants it
 	hold   bool   // the packet is withheld from the client
 	omit   bool   // the packet is not for the client
+	each   bool   // the packet is a result for one row, which is held
 
 	left    int  // bytes left of the current frame
 	cont    bool // the next frame continues the packet
@@ -125,6 +126,9 @@ func (m *replies) body(in []byte, i int) int {
 		m.drop(in, i, k)
 	case m.omit:
 		m.drop(in, i, k)
+	case m.each:
+		j.units.take(in[i : i+k])
+		m.drop(in, i, k)
 	default:
 		m.forward = m.active
 	}
@@ -136,7 +140,7 @@ func (m *replies) body(in []byte, i int) int {
 	if m.omit {
 		m.cur.seqDelta++
 	}
-	m.hold, m.omit = false, false
+	m.hold, m.omit, m.each = false, false, false
 	if m.ending {
 		m.finish(in, i)
 	}
@@ -204,11 +208,24 @@ func (m *replies) packet(in []byte, i int) (next int, ok bool) {
 	m.end.seq = in[i+3]
 	m.left = wire.HeaderLen + n
 	m.cont = n == wire.MaxPayload
-	if patched, used := m.judge(payload, n); patched != nil {
+	patched, used := m.judge(payload, n)
+	if m.each = m.unit(payload); !m.each {
+		m.release(in, i)
+	}
+	if patched != nil {
 		m.replace(in, i, patched, used)
 		return i + wire.HeaderLen + used, true
 	}
 	return i, true
+}
+
+// release gives out, in front of the packet at i, rows that were held.
+func (m *replies) release(in []byte, i int) {
+	if m.cur.job == nil || m.cur.job.units == nil || m.cur.job.units.held == nil {
+		return
+	}
+	m.out = append(append(m.out, in[m.from:i]...), m.cur.job.units.release()...)
+	m.from = i
 }
 
 // replace gives out patched in place of the header at i and the first used

@@ -29,6 +29,9 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 			if m.c.has(mysql.CLIENT_DEPRECATE_EOF) {
 				r := wire.NewReader(payload)
 				m.step, m.rowsIn = stepRows, -int(r.Lenenc())
+				if cached := m.c.caps&wire.MariaDBCacheMetadata != 0; cached && r.Uint8() == 0 { // the client has the definitions
+					m.rowsIn = 0
+				}
 			}
 		}
 	case payload[0] == wire.EOFByte && (n < 9 || m.c.has(mysql.CLIENT_DEPRECATE_EOF) && n < wire.MaxPayload):

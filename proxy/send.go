@@ -43,6 +43,10 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	if inserts != nil {
 		p.job = st.jobs()
 		p.job.inserts, p.job.seq = inserts, st.seq
+		if st.prepared != nil && st.execution.units != nil {
+			p.job.units = st.execution.units
+			p.job.units.expects(inserts, &st.plans[0])
+		}
 	}
 	first := s.prelude(st, p)
 	if edited && first == nil && len(payload) < wire.MaxPayload {

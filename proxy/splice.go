@@ -159,8 +159,23 @@ func (w *splicer) rows(types []uint16) {
 		if client == last {
 			hidden()
 			at = 0
+			w.unit()
 		}
 	})
+}
+
+// unit notes the id that the result for the row just written shows: the last one
+// generated in it.
+func (w *splicer) unit() {
+	u := w.x.units
+	if u == nil {
+		return
+	}
+	id := uint64(0)
+	if n := w.used[0]; n > u.used {
+		id, u.used = w.ids[0][n-1], n
+	}
+	u.ids = append(u.ids, id)
 }
 
 // given is a value as the client's packet has it.

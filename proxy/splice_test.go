@@ -375,7 +375,7 @@ func TestExecutionErrors(t *testing.T) {
 		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00":                          errMalformed("mysqld_stmt_bulk_execute"),
 		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00\x00\x01x\x04":             errMalformed("mysqld_stmt_bulk_execute"),
 		"\xfa\x01\x00\x00\x00\x00\x00\x00\x01x":                         errMalformed("mysqld_stmt_bulk_execute"),
-		"\xfa\x01\x00\x00\x00\xc0\x00\xfd\x00\x00\x01x":                 errNoBulk(),
+		"\xfa\x01\x00\x00\x00\x81\x00\xfd\x00\x00\x01x":                 errNoBulk(),
 	} {
 		_, _, err := splicing(t, preparedText(t, 0, true), []byte(in), 0)
 		got, ok := errors.AsType[*mysql.MyError](err)

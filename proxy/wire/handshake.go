@@ -19,7 +19,7 @@ const (
 	ClientMySQL               uint64 = 1
 	MariaDBStmtBulkOperations uint64 = 1 << 34
 	MariaDBExtendedMetadata   uint64 = 1 << 35
-	MariaDBBulkUnitResults    uint64 = 1 << 37
+	MariaDBCacheMetadata      uint64 = 1 << 36
 )
 
 // Sizes and places in handshake packets.

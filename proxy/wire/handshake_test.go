@@ -31,7 +31,7 @@ func greeting(version string, caps uint64, plugin string) []byte {
 
 const (
 	mysqlCaps   = uint64(mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_SECURE_CONNECTION | mysql.CLIENT_PLUGIN_AUTH | mysql.CLIENT_DEPRECATE_EOF)
-	mariadbCaps = mysqlCaps&^1 | MariaDBStmtBulkOperations | MariaDBBulkUnitResults
+	mariadbCaps = mysqlCaps&^1 | MariaDBStmtBulkOperations | MariaDBCacheMetadata
 )
 
 func TestParseGreeting(t *testing.T) {
@@ -51,7 +51,7 @@ func TestParseGreeting(t *testing.T) {
 			mariaDB: true,
 		},
 		{
-			name: "upper caps are filler where bit 0 is set", in: greeting("8.4.0", mysqlCaps|MariaDBBulkUnitResults, ""),
+			name: "upper caps are filler where bit 0 is set", in: greeting("8.4.0", mysqlCaps|MariaDBCacheMetadata, ""),
 			want: &Greeting{Version: "8.4.0", ThreadID: 12345, Caps: mysqlCaps, Status: 2},
 		},
 		{
@@ -118,8 +118,8 @@ func TestParseResponse(t *testing.T) {
 		{name: "schema without its NUL", in: response(withDB, "app\x00", "\x00", "shop"), want: &Response{Caps: withDB, Charset: 45, User: "app", Schema: "shop"}},
 		{name: "plugin missing", in: response(plugin, "app\x00", "\x00", "shop\x00"), want: &Response{Caps: plugin, Charset: 45, User: "app", Schema: "shop"}},
 		{
-			name: "MariaDB capabilities", in: response(plain&^1|MariaDBBulkUnitResults, "app\x00", "\x00"),
-			want: &Response{Caps: plain&^1 | MariaDBBulkUnitResults, Charset: 45, User: "app"},
+			name: "MariaDB capabilities", in: response(plain&^1|MariaDBCacheMetadata, "app\x00", "\x00"),
+			want: &Response{Caps: plain&^1 | MariaDBCacheMetadata, Charset: 45, User: "app"},
 		},
 		{name: "request for TLS", in: response(tls), want: &Response{Caps: tls, Charset: 45, SSLRequest: true}},
 		{

@@ -1,0 +1,78 @@
+package proxy
+
+import (
+	"encoding/binary"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// units is the result that a bulk execution gives for each of its rows: the id
+// and the number of affected rows, in place of an OK packet (MariaDB 11.5). The
+// server knows of no id in a column without AUTO_INCREMENT; a native one shows
+// the last id that the row generated, and 0 for one that it brought.
+//
+// The rows are held until all are there: a trigger that writes rows adds results
+// of its own, and then none can be told from the others.
+type units struct {
+	result int      // which result of the command it is, from 0
+	update bool     // ON DUPLICATE KEY UPDATE: a row that was updated shows 0
+	ids    []uint64 // by row
+	used   int      // ids used, while ids is filled
+	held   []byte   // whole frames
+}
+
+// A row of the result: header, OK byte, NULL bitmap, id and affected rows.
+const (
+	unitID       = wire.HeaderLen + 2
+	unitAffected = unitID + 8
+	unitLen      = unitAffected + 8
+)
+
+// take holds bytes of the rows.
+func (u *units) take(b []byte) { u.held = append(u.held, b...) }
+
+// release returns the rows with their ids.
+func (u *units) release() []byte {
+	held := u.held
+	u.held = nil
+	if len(held) != unitLen*len(u.ids) {
+		return held
+	}
+	for i, id := range u.ids {
+		row := held[i*unitLen:]
+		if wire.PayloadLen(row) != unitLen-wire.HeaderLen {
+			return held
+		}
+		if u.update && binary.LittleEndian.Uint64(row[unitAffected:]) == 2 {
+			id = 0
+		}
+		if binary.LittleEndian.Uint64(row[unitID:]) == 0 {
+			binary.LittleEndian.PutUint64(row[unitID:], id)
+		}
+	}
+	return held
+}
+
+// unit reports whether a packet is a row of units. They are held as long as they
+// may be those that are awaited.
+func (m *replies) unit(payload []byte) bool {
+	j := m.cur.job
+	if j == nil || j.units == nil || m.result != j.units.result || m.step != stepRows || m.rowsIn <= 0 {
+		return false
+	}
+	if m.ending || len(payload) == 0 || payload[0] != wire.OKByte {
+		return false
+	}
+	return len(j.units.held) < unitLen*len(j.units.ids)
+}
+
+// expects says where in the reply the rows are. They tell as little of the last
+// insert id as rows that RETURNING sends.
+func (u *units) expects(inserts []expect, plan *rewriter.Plan) {
+	u.update = plan.Update
+	if plan.Returning {
+		u.result = 1
+	}
+	inserts[0].returning = true
+}
