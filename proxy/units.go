@@ -64,7 +64,11 @@ func (m *replies) unit(payload []byte) bool {
 	if m.ending || len(payload) == 0 || payload[0] != wire.OKByte {
 		return false
 	}
-	return len(j.units.held) < unitLen*len(j.units.ids)
+	if len(j.units.held) >= unitLen*len(j.units.ids) { // one too many
+		j.units.ids = nil
+		return false
+	}
+	return true
 }
 
 // expects says where in the reply the rows are. They tell as little of the last
