@@ -12,7 +12,7 @@ import (
 func shell(s *servers.Server, args ...string) func(addr, db string) *exec.Cmd {
 	args = append(args, "--batch", "--force", "--skip-column-names", "-v", "-v", "--default-character-set=utf8mb4")
 	return func(addr, db string) *exec.Cmd {
-		client := s.ClientTo(addr, append(args[:len(args):len(args)], db)...)
+		client := s.ClientTo(addr, append(args[:len(args):len(args)], "--user="+db, db)...) // the last of two wins
 		return exec.Command("sh", append([]string{"-c", `exec "$@" <cli/batch.sql 2>&1`, "sh"}, client.Args...)...)
 	}
 }

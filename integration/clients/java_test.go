@@ -14,7 +14,7 @@ func TestJava(t *testing.T) {
 	if out, err := exec.Command("javac", "-encoding", "UTF-8", "-d", classes, "java/Clients.java").CombinedOutput(); err != nil {
 		t.Fatalf("compile java/Clients.java: %v\n%s", err, out)
 	}
-	const scenarios = "single values repeated batch batch_of_types batch_of_ids batch_of_texts batch_that_fails upsert_batch " +
+	const scenarios = "single values repeated batch batch_without_keys batch_of_many batch_of_types batch_of_ids batch_of_texts batch_that_fails upsert_batch " +
 		"commit rollback upsert failed explicit zero plain"
 	mode := func(name, options string) client {
 		// A small virtual machine starts in half the time.

@@ -123,6 +123,48 @@ public class Clients {
         rows(g);
     }
 
+    /** A driver may use another way when nobody asks for the keys, MariaDB's bulk executions for one. */
+    static void batchWithoutKeys(String g) throws SQLException {
+        Object[][][] all = {{{null, 1, "a"}, {null, null, "b"}, {null, 3, null}}, {{45L, 4, null}, {null, 5, "e"}, {0L, null, null}}};
+        for (Object[][] batch : all) {
+            try (PreparedStatement st = db.prepareStatement("INSERT INTO orders (id, g, n, s) VALUES (?, ?, ?, ?)")) {
+                for (Object[] row : batch) {
+                    st.setObject(1, row[0]);
+                    st.setString(2, g);
+                    st.setObject(3, row[1]);
+                    st.setObject(4, row[2]);
+                    st.addBatch();
+                }
+                print(g, "counts=" + Arrays.toString(st.executeBatch()).replace(" ", ""));
+            }
+            rows(g);
+        }
+        print(g, insert("INSERT INTO items (order_id, s) VALUES (1, ?)", g));
+    }
+
+    /** More rows than fit into one packet of some drivers. */
+    static void batchOfMany(String g) throws SQLException {
+        try (PreparedStatement st = db.prepareStatement("INSERT INTO orders (g, n) VALUES (?, ?)")) {
+            for (int n = 0; n < 3000; n++) {
+                st.setString(1, g);
+                st.setInt(2, n);
+                st.addBatch();
+            }
+            print(g, "counts=" + st.executeBatch().length + " last=" + (last() > 0));
+        }
+        // Ids follow the order of the rows.
+        try (Statement st = db.createStatement(); ResultSet rs = st.executeQuery("SELECT COUNT(*), COUNT(DISTINCT id), SUM(n) FROM orders WHERE g='" + g + "'")) {
+            rs.next();
+            print(g, "rows=" + rs.getInt(1) + " ids=" + rs.getInt(2) + " sum=" + rs.getInt(3));
+        }
+        try (Statement st = db.createStatement(); ResultSet rs = st.executeQuery("SELECT n FROM orders WHERE g='" + g + "' ORDER BY id")) {
+            int wrong = 0;
+            for (int n = 0; rs.next(); n++) if (rs.getInt(1) != n) wrong++;
+            print(g, "out of order=" + wrong);
+        }
+        db.createStatement().executeUpdate("DELETE FROM orders WHERE g='" + g + "'");
+    }
+
     static void batchOfTypes(String g) throws SQLException {
         try (PreparedStatement st = prepare("INSERT INTO orders (g, n) VALUES (?, ?)")) {
             for (Object n : new Object[] {1, "2", null, 4L}) {
@@ -258,6 +300,8 @@ public class Clients {
         scenario("values", Clients::values);
         scenario("repeated", Clients::repeated);
         scenario("batch", Clients::batch);
+        scenario("batch_without_keys", Clients::batchWithoutKeys);
+        scenario("batch_of_many", Clients::batchOfMany);
         scenario("batch_of_types", Clients::batchOfTypes);
         scenario("batch_of_ids", Clients::batchOfIds);
         scenario("batch_of_texts", Clients::batchOfTexts);
