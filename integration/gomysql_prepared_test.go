@@ -6,8 +6,6 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
-
-	"idproxy/integration/harness"
 )
 
 // arguments are those of one execution.
@@ -97,8 +95,8 @@ var preparedSteps = []libraryStep{
 }
 
 func TestGoMySQLPrepared(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
+	for name, server := range libraryServers(t) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			compareLibrary(t, server, preparedSteps)
 		})
