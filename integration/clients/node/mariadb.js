@@ -94,6 +94,11 @@ async function main () {
       console.log(`${g} ${got.map(r => `key=${r.insertId} affected=${r.affectedRows}`).join(' ')}`)
       await rows(g)
     }
+    scenarios.batch_results = async g => { // a result for each row, where the server has them
+      const r = await db.batch({ sql: 'INSERT INTO orders (g, n) VALUES (?, ?)', fullResult: true }, [[g, 1], [g, null], [g, 3]])
+      console.log(`${g} ${[r].flat().map(r => `key=${r.insertId} affected=${r.affectedRows}`).join(' ')}`)
+      await rows(g)
+    }
     scenarios.batch_ids = async g => {
       const r = await db.batch('INSERT INTO orders (id, g) VALUES (?, ?)', [[null, g], [41, g], [0, g], [null, g]])
       const got = Array.isArray(r) ? r : [r]
