@@ -141,3 +141,24 @@ func TestLongID(t *testing.T) {
 		})
 	}
 }
+
+// TestLastStatement: MariaDB's statement -1 is the client's, also behind one that the proxy prepared to describe a table.
+func TestLastStatement(t *testing.T) {
+	w := openPrepared(t, harness.MariaDB(t))
+	s := wireSession{openSession(t, w.addr, w.db)}
+	other := harness.Database(t, harness.MariaDB(t))
+	for _, sql := range []string{"INSERT INTO free VALUES (?)", "INSERT INTO orders (u) VALUES (?)"} {
+		s.statement(t, sql)
+		for i := range byte(3) {
+			s.must(t, "CREATE OR REPLACE TABLE "+other+".orders (id BIGINT NOT NULL PRIMARY KEY)", "INSERT INTO "+other+".orders () VALUES ()")
+			if r := s.execute(t, lastStatement, []byte{0, 1, mysql.MYSQL_TYPE_TINY, 0, i}); r[0].err != nil {
+				t.Errorf("%s, execution %d: %v", sql, i, r[0].err)
+			}
+		}
+	}
+	if got := s.lines(t, "SELECT (SELECT COUNT(*) FROM free), (SELECT COUNT(*) FROM orders)"); got[0] != "3,3" {
+		t.Errorf("rows: %q, want 3 and 3", got)
+	}
+}
+
+const lastStatement = 1<<32 - 1

@@ -41,6 +41,7 @@ type conversation struct {
 	infile chan struct{} // holds a token when the server asked for a file
 	// prepared holds what is known of prepared statements, by number.
 	prepared map[uint32]*prepared
+	newest   newest
 	// tablesChanged is called when columns of tables may have changed.
 	tablesChanged func()
 }

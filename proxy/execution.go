@@ -31,6 +31,9 @@ const idType = uint16(mysql.MYSQL_TYPE_LONGLONG) | wire.Unsigned
 
 // executes decides on an execution that was held.
 func (d *decider) executes(st *statement, cx *reading) error {
+	d.c.mu.Lock()
+	d.c.address(st.payload())
+	d.c.mu.Unlock()
 	e := st.prepared
 	if e == nil { // it was forgotten by a reply meanwhile: the server will not know it either
 		return nil
@@ -137,13 +140,31 @@ func (d *decider) known(st *statement, key []byte, cx *reading) *facts {
 	return f
 }
 
-// sameColumns reports whether columns that were described anew are those of the
-// PREPARE.
+// sameColumns reports whether the statement's ids go into a table that was
+// described anew as they did at the PREPARE.
 func sameColumns(now *facts, f *filler) bool {
-	if now.view != f.facts.view || now.table == nil {
+	if now.view != f.facts.view || now.table == nil || counting(now.table) != counting(f.facts.table) {
 		return false
 	}
-	return slices.Equal(now.table.Columns, f.facts.table.Columns) && slices.Equal(now.table.Invisible, f.facts.table.Invisible)
+	for i, rule := range f.rules {
+		if column, _, ok := now.table.Column(rule.Column); !ok || column != f.columns[i] {
+			return false
+		}
+	}
+	sameName := func(a, b rewriter.Column) bool { return a.Name == b.Name }
+	return !f.plan.ByPosition || slices.EqualFunc(now.table.Columns, f.facts.table.Columns, sameName)
+}
+
+// counting returns the name of the column with AUTO_INCREMENT.
+func counting(t *rewriter.Table) string {
+	for _, columns := range [...][]rewriter.Column{t.Columns, t.Invisible} {
+		for i := range columns {
+			if columns[i].AutoIncrement {
+				return columns[i].Name
+			}
+		}
+	}
+	return ""
 }
 
 // read takes the packet apart.

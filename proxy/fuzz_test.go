@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
+	"idproxy/rewriter"
 )
 
 // fuzzCaps makes capabilities of a byte: those that change how bytes are read.
@@ -31,7 +32,7 @@ func (k *talk) requestsOutcome() string {
 	for i := range k.c.pending.n {
 		p := k.c.pending.at(i)
 		fmt.Fprintf(&b, "%d ", p.reply)
-		if p.job != nil {
+		if p.job != nil && p.job.prepared == nil { // what is known of a PREPARE that has not arrived whole is less
 			fmt.Fprintf(&b, "%q %q ", p.job.schema, p.job.local)
 		}
 	}
@@ -50,21 +51,28 @@ func FuzzRequests(f *testing.F) {
 		packet(0, []byte("\x16INSERT INTO orders (a) VALUES (?)")), command([]byte("\x17\x01\x00\x00\x00")...),
 		packet(0, []byte("\x03\x01\x01\x00\x01\xfd\x00\x01a\x03xyzINSERT INTO orders VALUES (1)")), command(0x12), packet(0, nil),
 	}
+	long := "\x18\x02\x00\x00\x00"
+	f.Add(append(command([]byte(long+"\x01\x00xyz")...), command([]byte(long+"\x00\x0012")...)...), byte(1<<6), uint64(3))
 	for i, s := range seeds {
 		f.Add(append(bytes.Clone(s), seeds[(i+3)%len(seeds)]...), byte(i), uint64(i))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, caps byte, seed uint64) {
+		filled := caps&(1<<6) != 0 // long data is renumbered, and that of ids kept
 		run := func(cut cutter) *talk {
 			k := newTalk(t, fuzzCaps(caps), cut)
 			k.requests.limit = 100
 			k.c.state.lastID.owed = seed%2 == 0
 			k.c.prepared = map[uint32]*prepared{1: {reads: seed%3 == 0}}
+			if filled {
+				params := []rewriter.Parameter{{Role: rewriter.RoleID}, {Role: rewriter.RoleBound}, {}}
+				k.c.prepared[2] = &prepared{fill: &filler{plan: &rewriter.Prepared{Parameters: params, Client: 2}}}
+			}
 			k.fromClient(in)
 			return k
 		}
 		whole, cut := run(atOnce), run(randomly(seed))
 		for _, k := range []*talk{whole, cut} {
-			if k.refused == 0 && !k.requests.dropping && !bytes.Equal(append(bytes.Clone(k.toServer), k.client...), in) {
+			if !filled && k.refused == 0 && !k.requests.dropping && !bytes.Equal(append(bytes.Clone(k.toServer), k.client...), in) {
 				t.Errorf("%x went to the server as %x", in, k.toServer)
 			}
 			// A command without text is waited for up to maxNote.
@@ -107,6 +115,14 @@ func fuzzPending(kind, more byte) pending {
 	case 5: // several forms, whose questions nobody asks
 		p.reply, p.more = replyResult, more%2 == 0
 		p.job = insertJob(expect{form: form(more % 6), rows: int(more % 5), generated: int(more % 3), first: 300, last: 302, askable: true, returning: more > 99})
+	case 6: // statements with hidden parameters
+		fill := filler{plan: &rewriter.Prepared{Parameters: []rewriter.Parameter{{}, {Role: rewriter.RoleID}, {Role: rewriter.RoleFirst}}, Client: 1}}
+		if more%2 == 0 {
+			fill.plan.Parameters, fill.plan.Client = fill.plan.Parameters[1:], 0
+		}
+		p.reply, p.job = replyPrepare, &job{prepared: &prepared{fill: &fill}}
+	case 7: // results for each row
+		p.reply, p.job = replyResult, &job{units: &units{result: int(more % 2), ids: make([]uint64, more%4), update: more%3 == 0}}
 	case 4:
 		p.job = &job{schema: []byte("other"), temps: []temp{{result: int(more), name: "x"}}}
 	}
@@ -129,6 +145,9 @@ func FuzzReplies(f *testing.F) {
 	f.Add([]byte{39, 0}, append(packet(1, []byte("\x00\x01\x00\x00\x00\x01\x00\x01\x00\x00\x00\x00")), packet(2, []byte("\x03def"))...), byte(1), uint64(4))
 	f.Add([]byte{8, 0, 9, 0, 23, 7}, append(packet(1, []byte("\xff\xff\xff")), packet(2, okPayload(1, 1<<40, 2))...), byte(2), uint64(5))
 	f.Add([]byte{38, 0, 1, 1}, append(packet(1, []byte("\xfbfile")), packet(3, okPayload(1, 0, 2))...), byte(3), uint64(6))
+	f.Add([]byte{44, 1}, bytes.Join([][]byte{packet(1, []byte("\x00\x01\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00")), packet(2, []byte("\x03def")), packet(3, []byte("\x03def")), packet(4, []byte("\x03def")), packet(5, []byte{0xfe, 0, 0, 2, 0})}, nil), byte(0), uint64(8))
+	f.Add([]byte{44, 0}, bytes.Join([][]byte{packet(1, []byte("\x00\x01\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00")), packet(2, []byte("\x03def")), packet(3, []byte("\x03def")), packet(4, []byte{0xfe, 0, 0, 2, 0})}, nil), byte(0), uint64(9))
+	f.Add([]byte{50, 2, 1, 1}, bytes.Join([][]byte{packet(1, []byte{2}), packet(2, []byte("\x03def")), packet(3, []byte("\x03def")), packet(4, make([]byte, 18)), packet(5, make([]byte, 18)), packet(6, []byte{0xfe, 0, 0, 2, 0})}, nil), byte(1), uint64(10))
 	f.Add([]byte{38, 3}, packet(1, trackOK("\x01\x06\x05other")), byte(8), uint64(7))
 	f.Fuzz(func(t *testing.T, sent, in []byte, caps byte, seed uint64) {
 		run := func(cut cutter) *talk {
@@ -150,7 +169,7 @@ func FuzzReplies(f *testing.F) {
 		changes := caps&(1<<7) != 0
 		for i := 0; i+1 < len(sent) && i < 16; i += 2 {
 			p := fuzzPending(sent[i], sent[i+1])
-			changes = changes || p.seqDelta != 0 || p.more || p.job != nil && (p.job.inserts != nil || p.job.hidden != notHidden)
+			changes = changes || p.seqDelta != 0 || p.more || p.job != nil && (p.job.inserts != nil || p.job.hidden != notHidden || p.job.prepared != nil || p.job.units != nil)
 		}
 		if !changes && !bytes.Equal(append(bytes.Clone(whole.toClient), whole.server...), in) {
 			t.Errorf("%x went to the client as %x", in, whole.toClient)

@@ -93,6 +93,41 @@ const maxLongID = 4096
 // lastStatement is MariaDB's number of the statement that was prepared last.
 const lastStatement = 1<<32 - 1
 
+// newest is the statement that was prepared last, by the client or by the proxy.
+type newest struct {
+	id     uint32 // of the client's; 0: none, or its PREPARE failed
+	hidden bool   // one of the proxy's has come behind it
+}
+
+// note takes a reply to a PREPARE; id 0: it failed.
+func (n *newest) note(id uint32, ours bool) {
+	if ours {
+		n.hidden = true
+		return
+	}
+	*n = newest{id: id}
+}
+
+func (c *conversation) notePrepared(id uint32, ours bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newest.note(id, ours)
+}
+
+// address writes the number of the client's last statement into a command that
+// says lastStatement, where the server would take another one. The lock is held.
+func (c *conversation) address(payload []byte) {
+	if len(payload) < 5 || !c.newest.hidden || c.newest.id == 0 || binary.LittleEndian.Uint32(payload[1:]) != lastStatement {
+		return
+	}
+	for i := range c.pending.n {
+		if c.pending.at(i).reply == replyPrepare { // the server means that one
+			return
+		}
+	}
+	binary.LittleEndian.PutUint32(payload[1:], c.newest.id)
+}
+
 // newPrepared returns what is to be known of a statement that is prepared as it
 // is: nil when nothing is. sql is all of it, or, unless whole, its beginning.
 func newPrepared(head rewriter.Head, sql []byte, whole bool) *prepared {
@@ -141,6 +176,7 @@ func (m *requests) execute(payload []byte) verdict {
 		}
 		p.touch, e.long = e.touch, longData{}
 	}
+	m.c.address(payload)
 	m.c.sendLocked(p)
 	return forwardIt
 }
@@ -187,6 +223,7 @@ func (m *requests) longData(payload []byte, size int, whole bool) verdict {
 	}
 	m.c.mu.Lock()
 	e := m.statementOf(payload)
+	m.c.address(payload)
 	m.c.mu.Unlock()
 	if e == nil {
 		return m.other(payload)
@@ -233,7 +270,7 @@ func (m *requests) keepLong(payload []byte, size int) {
 }
 
 // forgetStatements drops all prepared statements.
-func (c *conversation) forgetStatements() { c.prepared = nil }
+func (c *conversation) forgetStatements() { c.prepared, c.newest = nil, newest{} }
 
 // learnStatement keeps what is known of a statement by the number that the
 // server gave it, and returns how many parameters the client is told of.
@@ -273,6 +310,7 @@ func (m *requests) end(payload []byte) {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	e := m.statementOf(payload)
+	m.c.address(payload)
 	if e == nil {
 		return
 	}

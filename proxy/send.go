@@ -24,7 +24,7 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	if st.prepares() {
 		s.prepared(st)
 	}
-	payload, edited := st.command, inserts != nil || st.rest > 0 || st.pieces > 0 || st.prepared != nil && st.prepared.fill != nil
+	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.prepared != nil && st.prepared.fill != nil
 	if edited {
 		if payload, err = s.rewrite(st); err != nil {
 			return false, true, s.answer(asClientError(err), st.seq)

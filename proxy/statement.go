@@ -96,10 +96,10 @@ func (st *statement) prepares() bool { return st.prefix[0] == mysql.COM_STMT_PRE
 
 // payload returns the command, whose text was not sent yet.
 func (st *statement) payload() []byte {
-	if st.command != nil {
-		return st.command
+	if st.command == nil {
+		st.command = append(bytes.Clone(st.prefix), st.text...)
 	}
-	return append(bytes.Clone(st.prefix), st.text...)
+	return st.command
 }
 
 // next goes on to the piece behind one that was sent.

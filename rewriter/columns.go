@@ -164,7 +164,7 @@ func (r *planReader) noColumns(nameEnd int) error {
 	if r.table == nil {
 		return ErrNeedTable
 	}
-	r.width = len(r.table.Columns)
+	r.width, p.byPosition = len(r.table.Columns), true
 	list := r.move
 	for k := range p.slots {
 		c := &p.slots[k]

@@ -78,6 +78,8 @@ type Plan struct {
 	last    Span   // the last tuple
 	foreign []Span // clauses that one of the two servers alone has: row alias, RETURNING
 	marks   []mark // the ? that are ids, in their order
+	// byPosition: there is no column list, and values go to columns by their places in the table.
+	byPosition bool
 	// variable: LAST_INSERT_ID(first*(`id`<=>`id`)) stands for LAST_INSERT_ID(first), the same but no constant. MySQL looks for
 	// the partitions of constant rows before it runs the first: in a table partitioned by its id, rows that read the last
 	// insert id would read the new one.
