@@ -70,6 +70,17 @@ func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
 	return w.out, nil
 }
 
+// Asks reports whether a statement has a parameter, and so is one to prepare.
+func Asks(text []byte, m Mode) bool {
+	s := scanner{text: text, mode: m}
+	for {
+		t := s.next()
+		if t.kind == tokEnd || t.kind == tokBad || s.punct(t, '?') {
+			return t.kind == tokPunct
+		}
+	}
+}
+
 // preparing writes a Prepared.
 type preparing struct {
 	scanner

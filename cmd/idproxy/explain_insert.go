@@ -37,7 +37,7 @@ func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) erro
 	if err != nil {
 		return err
 	}
-	st := &rewriter.Statement{Text: sql, Mode: mode, Table: table}
+	st := &rewriter.Statement{Text: sql, Mode: mode, Table: table, Prepared: rewriter.Asks(sql, mode)}
 	if st.Rules = e.applying(sql, rules, table); st.Rules != nil {
 		e.read(st)
 	}
@@ -139,6 +139,10 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 	if e.observed(st) {
 		return
 	}
+	if st.Prepared {
+		e.prepared(st, plan)
+		return
+	}
 	ids, generated := make([][]uint64, len(st.Rules)), 0
 	for i, rule := range st.Rules {
 		column := &plan.Columns[i]
@@ -164,6 +168,28 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 		e.note("%s", why)
 	}
 	fmt.Fprintf(e.out, "%s;\n", sent)
+}
+
+// prepared shows a statement that is to be prepared.
+func (e *explainer) prepared(st *rewriter.Statement, plan *rewriter.Plan) {
+	made, err := plan.Prepare(st)
+	if err != nil {
+		e.reject(st.Rules[0], err.Error())
+		return
+	}
+	for i, rule := range st.Rules {
+		c := &plan.Columns[i]
+		if c.Generated > 0 {
+			e.note("rule %s: %d of %d rows get ids from source %s at each execution, by parameters that the client does not see", rule, c.Generated, plan.Rows, rule.Source)
+		}
+		if c.Bound > 0 {
+			e.note("rule %s: in %d of %d rows %s is a parameter, which gets an id from source %s where NULL or 0 is bound", rule, c.Bound, plan.Rows, rule.Column, rule.Source)
+		}
+	}
+	if why := decides(st.Rules[0], plan); why != "" {
+		e.note("%s", why)
+	}
+	fmt.Fprintf(e.out, "%s;\n", made.Text)
 }
 
 // violates says which rule forbids an explicit value that the statement brings.

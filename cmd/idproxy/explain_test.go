@@ -52,6 +52,13 @@ func TestExplain(t *testing.T) {
 		}},
 		{"refused expression", "INSERT INTO shop.orders (id) VALUES (f())", 1, []string{"expression for column id is not available yet\n"}},
 		{"not understood", "INSERT INTO shop.orders (a) VALUES (1", 1, []string{"id: not understood at byte 37: "}},
+		{"prepared", "INSERT INTO shop.orders (a) VALUES (?), ('?')", 0, []string{
+			"-- rule shop.orders.id: 2 of 2 rows get ids from source ids at each execution, by parameters that the client does not see",
+			"VALUES (?,?), ('?',LAST_INSERT_ID(?)+?);",
+		}},
+		{"bound", "INSERT INTO shop.orders (id, a) VALUES (?, ?)", 0, []string{
+			"-- rule shop.orders.id: in 1 of 1 rows id is a parameter, which gets an id from source ids where NULL or 0 is bound", "VALUES (?, ?);",
+		}},
 		{"asked expression", "INSERT INTO shop.orders (id, a) VALUES (@x, 1), (1.5 - @@y, 2)", 0, []string{
 			"-- the server is asked first what is worth: @x, 1.5 - @@y; ", "VALUES (1, 1), (2, 2);",
 		}},
