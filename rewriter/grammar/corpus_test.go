@@ -47,4 +47,6 @@ var fragments = []string{
 	"--", "-", "+", "*", "/", "=", ":=", "@", "@@", ".", "?", "$$", "$a$", "\x00", "\x80", "\xA0", "\xBF\x5C", "é", "NULL", "DEFAULT", "0", "'0'", "1", "-1", "00", "0.0", "id", "`id`", "t.id",
 	"uid", "LAST_INSERT_ID()", "LAST_INSERT_ID(5)", "@@identity", "VALUES", "VALUE", "SET", "AS n", "AS n(x)", " ON DUPLICATE KEY UPDATE a=1", ",id=LAST_INSERT_ID(id)",
 	" RETURNING id", "IGNORE", "INSERT", "REPLACE", "INTO", "PARTITION (p)", "SELECT 1", "ROW(1)", "a", "x'41'", "b'1'", "N'x'", "_utf8mb4'x'", "1e5", "0x1F", "2a", "\\N", "DEFAULT(id)", "f(1,2)",
+	"INSERT INTO t (id, a) VALUES (?, ?), (NULL, ?), (?, '?')", "INSERT INTO t VALUES (?, ?) ON DUPLICATE KEY UPDATE a = ? /* ? */",
+	"INSERT INTO t SET a = ?, id = ?", "REPLACE INTO t (a, uid) VALUES (?, ?), (LAST_INSERT_ID(), 0)",
 }

@@ -22,11 +22,13 @@ type session struct {
 	rules   []*rewriter.Rule
 	columns int
 	seed    int
+
+	prepared, bulk bool
 }
 
 func sessionOf(n uint16) session {
 	bit := func(i int) bool { return n>>i&1 != 0 }
-	s := session{seed: int(n >> 8), columns: int(n >> 10)}
+	s := session{seed: int(n >> 8), columns: int(n >> 10), prepared: bit(9), bulk: bit(8)}
 	s.mode = rewriter.Mode{ANSIQuotes: bit(0), NoBackslashEscapes: bit(1), NoAutoValueOnZero: bit(2), MariaDB: bit(3), Version: 90704}
 	if s.mode.MariaDB {
 		s.mode.Version = 101119
@@ -115,7 +117,7 @@ func edited(statement string, edits []byte) []byte {
 var slips = regexp.MustCompile("(?i)@@(global\\.|session\\.|local\\.)?([^\\w$.'\"`\\x80-\\x{10FFFF}]|$)")
 
 func checkReaders(t *testing.T, text []byte, se session) {
-	s := &rewriter.Statement{Text: text, Mode: se.mode, Rules: se.rules}
+	s := &rewriter.Statement{Text: text, Mode: se.mode, Rules: se.rules, Prepared: se.prepared, Bulk: se.bulk}
 	var before *ast.InsertStmt
 	if slips.Match(text) {
 		return
@@ -145,7 +147,43 @@ func checkReaders(t *testing.T, text []byte, se session) {
 		}
 	}
 	checkReduced(t, s, &p, before != nil)
+	if s.Prepared && before != nil {
+		checkPrepared(t, s, &p, before)
+	}
 }
+
+// checkPrepared compares the parameters of a statement to prepare with those that TiDB's parser finds.
+func checkPrepared(t *testing.T, s *rewriter.Statement, p *rewriter.Plan, before *ast.InsertStmt) {
+	made, err := p.Prepare(s)
+	if err != nil {
+		return
+	}
+	after, err := parse(string(made.Text), s.Mode)
+	if err != nil {
+		t.Fatalf("%v\n %q\n gives %q", err, s.Text, made.Text)
+	}
+	if own, all := parameters(before), parameters(after); own != made.Client || all != len(made.Parameters) {
+		t.Errorf("%d parameters of %d, not %d of %d\n %q\n gives %q", own, all, made.Client, len(made.Parameters), s.Text, made.Text)
+	}
+}
+
+// parameters counts those of a statement.
+func parameters(s *ast.InsertStmt) int {
+	var c counter
+	s.Accept(&c)
+	return c.n
+}
+
+type counter struct{ n int }
+
+func (c *counter) Enter(n ast.Node) (ast.Node, bool) {
+	if _, ok := n.(ast.ParamMarkerExpr); ok {
+		c.n++
+	}
+	return n, false
+}
+
+func (*counter) Leave(n ast.Node) (ast.Node, bool) { return n, true }
 
 // checkReduced: a reduced statement has the shapes of the whole one, and is read wherever that is.
 func checkReduced(t *testing.T, s *rewriter.Statement, p *rewriter.Plan, read bool) {
