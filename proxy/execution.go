@@ -225,6 +225,7 @@ func (x *execution) judge(e *prepared, s *state) error {
 		return nil
 	}
 	doubt := false
+	var refused error
 	take := func(param int, v wire.Parameter) {
 		column, ok := f.boundID(param)
 		if !ok {
@@ -232,6 +233,10 @@ func (x *execution) judge(e *prepared, s *state) error {
 		}
 		if data, long := e.long.ids[param]; long {
 			v = longID(data)
+		}
+		if isTime(byte(v.Type)) && !v.Null {
+			refused = errUnsupported(f.rules[column], f.name, "id of a date or time type")
+			return
 		}
 		value, certain := idOf(&v, f.columns[column], s)
 		doubt = doubt || !certain && s.known&(knowZero|knowStrict) != knowZero|knowStrict
@@ -250,10 +255,19 @@ func (x *execution) judge(e *prepared, s *state) error {
 			take(param, v)
 		})
 	}
-	if doubt {
+	switch {
+	case refused != nil:
+		return refused
+	case doubt:
 		return lacks(needProbe)
 	}
 	return nil
+}
+
+// isTime reports whether a type is one of dates or times. MySQL goes on to take
+// a parameter for a date that was bound as one, also an id.
+func isTime(kind byte) bool {
+	return kind == mysql.MYSQL_TYPE_DATE || kind == mysql.MYSQL_TYPE_DATETIME || kind == mysql.MYSQL_TYPE_TIMESTAMP || kind == mysql.MYSQL_TYPE_TIME
 }
 
 // longID is an id that was sent as long data.
@@ -284,8 +298,6 @@ func idOf(p *wire.Parameter, column rewriter.Column, s *state) (v rewriter.Value
 	case mysql.MYSQL_TYPE_DOUBLE:
 		f := math.Float64frombits(binary.LittleEndian.Uint64(p.Value))
 		c.text = strconv.AppendFloat(nil, f, 'g', -1, 64)
-	case mysql.MYSQL_TYPE_DATE, mysql.MYSQL_TYPE_DATETIME, mysql.MYSQL_TYPE_TIMESTAMP, mysql.MYSQL_TYPE_TIME:
-		c.text = timeNumber(kind, inner)
 	case mysql.MYSQL_TYPE_DECIMAL, mysql.MYSQL_TYPE_NEWDECIMAL:
 		c.text = inner
 	default:
@@ -325,26 +337,4 @@ func integer(p *wire.Parameter) (number uint64, ok bool) {
 		return 0, false
 	}
 	return number, true
-}
-
-// timeNumber writes a date or time as the number it is to an integer column:
-// 20240131, 20240131235959. A part of a second is left for the server.
-func timeNumber(kind byte, v []byte) []byte {
-	var parts [6]int // year, month, day, hour, minute, second
-	switch {
-	case kind == mysql.MYSQL_TYPE_TIME && len(v) >= 8:
-		days := int(binary.LittleEndian.Uint32(v[1:]))
-		parts[3], parts[4], parts[5] = days*24+int(v[5]), int(v[6]), int(v[7])
-	case kind == mysql.MYSQL_TYPE_TIME:
-	case len(v) >= 4:
-		parts[0], parts[1], parts[2] = int(binary.LittleEndian.Uint16(v)), int(v[2]), int(v[3])
-		if len(v) >= 7 {
-			parts[3], parts[4], parts[5] = int(v[4]), int(v[5]), int(v[6])
-		}
-	}
-	number := parts[0]*10000 + parts[1]*100 + parts[2]
-	if kind != mysql.MYSQL_TYPE_DATE {
-		number = number*1e6 + parts[3]*10000 + parts[4]*100 + parts[5]
-	}
-	return strconv.AppendInt(nil, int64(number), 10)
 }

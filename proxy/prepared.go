@@ -293,8 +293,9 @@ func (c *conversation) learnStatement(e *prepared, p wire.Prepared) (params uint
 
 // hides reports whether the n-th packet behind the first of a reply to the
 // PREPARE is not for the client: the definition of a hidden parameter, or the
-// EOF behind definitions of which none is left. defined: there are definitions.
-func (f *filler) hides(n int, defined bool) bool {
+// EOF behind definitions of which none is left. defined: there are definitions;
+// ended: and an EOF behind them.
+func (f *filler) hides(n int, defined, ended bool) bool {
 	params := f.plan.Parameters
 	if defined && n < len(params) {
 		return params[n].Role.Hidden()
@@ -302,7 +303,7 @@ func (f *filler) hides(n int, defined bool) bool {
 	if defined {
 		n -= len(params)
 	}
-	return n == 0 && f.plan.Client == 0
+	return ended && n == 0 && f.plan.Client == 0 && len(params) > 0
 }
 
 // end handles COM_STMT_RESET, which drops long data, and COM_STMT_CLOSE.

@@ -338,7 +338,7 @@ func (m *replies) judgePrepare(payload []byte, n int) {
 // omits reports whether the packet behind PREPARE_OK is not for the client.
 func (m *replies) omits() bool {
 	j := m.cur.job
-	return j != nil && j.prepared != nil && j.prepared.fill != nil && !j.prepared.broken && j.prepared.fill.hides(m.nth, m.params)
+	return j != nil && j.prepared != nil && j.prepared.fill != nil && !j.prepared.broken && j.prepared.fill.hides(m.nth, m.params, !m.c.has(mysql.CLIENT_DEPRECATE_EOF))
 }
 
 // definitions returns the number of packets that n column definitions take.

@@ -123,15 +123,18 @@ func (w *splicer) shared(t uint16, n int, column uint8) (uint16, error) {
 	case !given:
 		return idType, nil
 	}
+	if isTime(byte(t)) { // NULL in some rows, DEFAULT in others
+		return uint16(mysql.MYSQL_TYPE_VAR_STRING), nil
+	}
 	switch byte(t) {
 	case mysql.MYSQL_TYPE_NULL, mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_LONGLONG:
 		if t&wire.Unsigned != 0 || slices.Max(w.ids[column]) <= math.MaxInt64 {
 			return uint16(mysql.MYSQL_TYPE_LONGLONG) | t&wire.Unsigned, nil
 		}
 		return uint16(mysql.MYSQL_TYPE_VAR_STRING), nil
-	case mysql.MYSQL_TYPE_FLOAT, mysql.MYSQL_TYPE_DOUBLE, mysql.MYSQL_TYPE_DATE, mysql.MYSQL_TYPE_DATETIME, mysql.MYSQL_TYPE_TIMESTAMP, mysql.MYSQL_TYPE_TIME:
+	case mysql.MYSQL_TYPE_FLOAT, mysql.MYSQL_TYPE_DOUBLE:
 		f := w.e.fill
-		return 0, errUnsupported(f.rules[column], f.name, "ids of a floating-point or time type in a bulk execution of which other rows generate theirs")
+		return 0, errUnsupported(f.rules[column], f.name, "ids of a floating-point type in a bulk execution of which other rows generate theirs")
 	}
 	return t, nil // a text, in which ids are digits
 }

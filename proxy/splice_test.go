@@ -59,7 +59,7 @@ func splicing(t testing.TB, e *prepared, payload []byte, caps uint64) (st *state
 		return st, nil, err
 	}
 	if err := st.execution.judge(e, &state{known: knowAll}); err != nil {
-		t.Fatal(err)
+		return st, nil, err
 	}
 	st.plans = make([]rewriter.Plan, 1)
 	plan := &st.plans[0]
@@ -383,6 +383,10 @@ func TestExecutionErrors(t *testing.T) {
 			t.Errorf("%x: %v, want %v", in, err, want)
 		}
 	}
+	dated := []byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\x0a\x00\xfd\x00\x04\xe8\x07\x01\x01\x01x")
+	if _, _, err := splicing(t, preparedText(t, 2, false), dated, 0); asClientError(err).Code != mysql.ER_NOT_SUPPORTED_YET {
+		t.Errorf("a date for an id: %v", err)
+	}
 	if _, _, err := splicing(t, preparedText(t, 6, true), []byte("\xfa\x01\x00\x00\x00\x80\x00"), 0); asClientError(err).Code != mysql.ER_UNSUPPORTED_PS {
 		t.Errorf("bulk without parameters: %v", err)
 	}
@@ -391,21 +395,22 @@ func TestExecutionErrors(t *testing.T) {
 // The packets of a reply to PREPARE that the client must not see are those of hidden parameters.
 func TestPrepareReplyHidden(t *testing.T) {
 	for _, tt := range []struct {
-		text    int
-		defined bool
-		packets int
-		want    []int // hidden ones
+		text           int
+		defined, ended bool
+		packets        int
+		want           []int // hidden ones
 	}{
-		{0, true, 5, []int{1, 2}}, // 3 parameters, EOF, and one of a column
-		{6, true, 4, []int{0, 1, 2}},
-		{6, false, 2, []int{0}},
-		{0, false, 2, nil},
-		{2, true, 4, []int{2}},
+		{0, true, true, 5, []int{1, 2}}, // 3 parameters, EOF, and one of a column
+		{6, true, true, 4, []int{0, 1, 2}},
+		{6, true, false, 4, []int{0, 1}}, // 2 parameters and those of columns
+		{6, false, true, 2, []int{0}},
+		{0, false, true, 2, nil},
+		{2, true, true, 4, []int{2}},
 	} {
 		f := preparedText(t, tt.text, false).fill
 		var got []int
 		for n := range tt.packets {
-			if f.hides(n, tt.defined) {
+			if f.hides(n, tt.defined, tt.ended) {
 				got = append(got, n)
 			}
 		}
