@@ -111,6 +111,8 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 		{sql: "INSERT INTO orders (u) VALUES (?)", rows: []bulkRow{{1}, {1}}, want: "ERROR 1062 (23000): Duplicate entry '1' for key 'u'; last 0"},
 		{sql: "INSERT INTO orders (u) VALUES (?) RETURNING id", rows: []bulkRow{{1}, {2}}},
 		{sql: "INSERT IGNORE INTO orders (u) VALUES (?)", rows: []bulkRow{{1}, {1}, {2}}, want: "1,1; 2,0; 3,1; last 1"},
+		{sql: "INSERT IGNORE INTO orders (u) VALUES (?)", rows: []bulkRow{{1}, {2}}, setup: "INSERT INTO orders VALUES (7, 1)", want: "1,0; 2,1; last 2"},
+		{sql: "INSERT IGNORE INTO orders (u) VALUES (?)", rows: []bulkRow{{1}, {1}}, setup: "INSERT INTO orders VALUES (7, 1)", want: "1,0; 2,0; last 0"},
 		{
 			sql: "INSERT INTO orders (u) VALUES (?)", rows: []bulkRow{{1}, {2}},
 			setup: "CREATE TRIGGER logged AFTER INSERT ON orders FOR EACH ROW INSERT INTO log VALUES (NEW.u)", want: "0,1; 0,1; 0,1; 0,1; last 1",

@@ -93,9 +93,20 @@ func errMiscounted(rule *rewriter.Rule, table string) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy and the server count other parameters in the prepared INSERT into %s with rule %s, so its ids have no certain place; nothing was sent", table, rule)
 }
 
-// errMalformed is MariaDB's answer to an execution that ends too early or brings
-// no types; MySQL's has the same number.
-func errMalformed(command string) *mysql.MyError {
+// errPacket is a server's answer to an execution that ends too early or brings
+// no types.
+func errPacket(cause error, mariaDB bool, command string) *mysql.MyError {
+	if errors.Is(cause, wire.ErrUntyped) {
+		return errArguments(command)
+	}
+	end := "."
+	if mariaDB {
+		end = ""
+	}
+	return clientError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet%s", end)
+}
+
+func errArguments(command string) *mysql.MyError {
 	return clientError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", command)
 }
 

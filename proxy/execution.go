@@ -19,6 +19,7 @@ type execution struct {
 	many   wire.Bulk
 	bulk   bool
 	rows   int              // of parameters
+	size   int              // of a bulk execution with its ids, at most
 	values []rewriter.Value // of bound ids, row by row
 	params []wire.Parameter // what is sent
 	ids    []byte           // the values of ids in it
@@ -64,7 +65,10 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	if len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
 		return lacks(needProbe)
 	}
-	if err := st.execution.read(st, e, d.c.caps); err != nil {
+	if err := st.execution.read(st, e, d.c); err != nil {
+		return err
+	}
+	if err := st.execution.fits(&cx.snap); err != nil {
 		return err
 	}
 	p := st.newPart()
@@ -168,13 +172,13 @@ func counting(t *rewriter.Table) string {
 }
 
 // read takes the packet apart.
-func (x *execution) read(st *statement, e *prepared, caps uint64) error {
+func (x *execution) read(st *statement, e *prepared, c *conversation) error {
 	x.bulk, x.rows, x.units = st.prefix[0] == comBulkExecute, 1, nil
 	n := e.fill.plan.Client
 	payload := st.payload()
 	if !x.bulk {
-		if !x.one.Parse(payload, caps, n, e.types, e.isLong) {
-			return errMalformed("mysqld_stmt_execute")
+		if err := x.one.Parse(payload, c.caps, wire.Bound{Parameters: n, Types: e.types, Long: e.isLong}); err != nil {
+			return errPacket(err, c.mariaDB, "mysqld_stmt_execute")
 		}
 		if x.one.Typed {
 			e.types = e.types[:0]
@@ -192,12 +196,16 @@ func (x *execution) read(st *statement, e *prepared, caps uint64) error {
 	if n == 0 {
 		return errNoBulk()
 	}
-	whole := x.many.Parse(payload, n, e.types)
+	const command = "mysqld_stmt_bulk_execute"
+	if e.long.ids != nil || e.long.sent != nil {
+		return errArguments(command)
+	}
+	err := x.many.Parse(payload, n, e.types)
 	if x.many.Flags&^(wire.BulkTypes|wire.BulkUnitResults) != 0 {
 		return errNoBulk()
 	}
-	if !whole {
-		return errMalformed("mysqld_stmt_bulk_execute")
+	if err != nil {
+		return errPacket(err, c.mariaDB, command)
 	}
 	if x.many.Flags&wire.BulkUnitResults != 0 {
 		x.units = &units{}
@@ -205,9 +213,29 @@ func (x *execution) read(st *statement, e *prepared, caps uint64) error {
 	if x.many.Typed {
 		e.types = append(e.types[:0], x.many.Types...)
 	}
-	rows, ok := x.many.Walk(func(int, int, byte, []byte) {})
+	const id = 9 // bytes of an id, with its indicator
+	nulls := 0
+	rows, ok := x.many.Walk(func(_, param int, indicator byte, _ []byte) {
+		if _, bound := e.fill.boundID(param); bound && indicator != wire.IndicatorNone {
+			nulls++
+		}
+	})
 	if x.rows = rows; !ok || rows == 0 {
-		return errMalformed("mysqld_stmt_bulk_execute")
+		return errArguments(command)
+	}
+	x.size = len(payload) + id*(nulls+rows*(len(e.fill.plan.Parameters)-n))
+	return nil
+}
+
+// fits refuses a bulk execution that its ids make larger than the server takes,
+// before any are drawn: a row may be one byte.
+func (x *execution) fits(s *state) error {
+	switch {
+	case !x.bulk:
+	case s.known&knowNumbers == 0:
+		return lacks(needProbe)
+	case uint64(x.size) > s.maxPacket:
+		return errTooLarge(x.size, "max_allowed_packet", s.maxPacket)
 	}
 	return nil
 }

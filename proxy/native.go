@@ -152,14 +152,30 @@ func (e *expect) updated(ok *wire.OK, payload []byte) native {
 func (e *expect) updatedRows(ok *wire.OK, payload []byte) native {
 	// Each row updated counts twice, and one left as it was not at all, so the
 	// sum alone does not tell.
-	all := ok.AffectedRows == uint64(e.rows) && !e.foundRows && !e.ignore && bytes.Contains(payload, []byte("Duplicates: 0 "))
+	stored, told := uint64(0), false
+	if updated, ok2 := duplicates(payload); ok2 && !e.foundRows && !e.ignore {
+		stored, told = ok.AffectedRows-2*updated, 2*updated <= ok.AffectedRows
+	}
 	switch {
-	case all:
+	case told && stored == uint64(e.rows):
 		return e.inserted(ok)
+	case told && stored == 0:
+		return e.noneStored(ok)
 	case e.askable && ok.AffectedRows > 0:
 		return native{ask: askStored}
 	}
 	return e.noneStored(ok)
+}
+
+// duplicates reads the number of rows that were there already from the text of an
+// OK packet.
+func duplicates(payload []byte) (n uint64, ok bool) {
+	_, text, ok := bytes.Cut(payload, []byte("Duplicates: "))
+	digits := 0
+	for ; digits < len(text) && text[digits]-'0' <= 9 && digits < 18; digits++ {
+		n = n*10 + uint64(text[digits]-'0')
+	}
+	return n, ok && digits > 0
 }
 
 // left is what is shown when no row went in.

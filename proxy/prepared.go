@@ -40,7 +40,26 @@ type filler struct {
 	rules   []*rewriter.Rule
 	columns []rewriter.Column
 	bound   []boundID // by parameter
+	places  []uint16  // of the client's parameters among all, once long data has asked for them
 	noZero  bool      // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
+}
+
+// position returns the place among all parameters of one of the client's, and its
+// role. What the client does not have lies behind all.
+func (f *filler) position(client int) (at int, role rewriter.Role) {
+	params := f.plan.Parameters
+	if f.places == nil {
+		for i := range params {
+			if !params[i].Role.Hidden() {
+				f.places = append(f.places, uint16(i))
+			}
+		}
+	}
+	if client >= len(f.places) {
+		return len(params) + client - len(f.places), rewriter.RoleValue
+	}
+	at = int(f.places[client])
+	return at, params[at].Role
 }
 
 // boundID is a parameter of the client that is an id.
@@ -233,7 +252,7 @@ func (m *requests) longData(payload []byte, size int, whole bool) verdict {
 		e.long.atServer(client)
 		return m.other(payload)
 	}
-	server, role := e.fill.plan.Position(client)
+	server, role := e.fill.position(client)
 	if role == rewriter.RoleBound {
 		if !whole && size <= maxNote {
 			return waitForIt
@@ -241,7 +260,7 @@ func (m *requests) longData(payload []byte, size int, whole bool) verdict {
 		return dropIt
 	}
 	m.c.keepWarnings(nil)
-	if role == rewriter.RoleValue && client < e.fill.plan.Client {
+	if client < e.fill.plan.Client {
 		e.long.atServer(client)
 	}
 	binary.LittleEndian.PutUint16(payload[5:], uint16(min(server, 1<<16-1)))

@@ -136,7 +136,11 @@ func (m *replies) returned(result int) {
 	if e == nil || !e.returning {
 		return
 	}
-	was := e.returned(m.rowsIn)
+	n := m.rowsIn
+	if u := m.cur.job.units; u != nil && u.result == result {
+		n = u.stored()
+	}
+	was := e.returned(n)
 	if was.ask != askNothing {
 		m.cur.job.withheld = &withheld{expect: e, ask: was.ask, warnings: true}
 		return

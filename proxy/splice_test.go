@@ -55,7 +55,7 @@ func splicing(t testing.TB, e *prepared, payload []byte, caps uint64) (st *state
 	t.Helper()
 	st = &statement{prepared: e}
 	st.command, st.prefix, st.text, st.end = payload, payload[:1], payload[1:], len(payload)-1
-	if err := st.execution.read(st, e, caps); err != nil {
+	if err := st.execution.read(st, e, &conversation{caps: caps}); err != nil {
 		return st, nil, err
 	}
 	if err := st.execution.judge(e, &state{known: knowAll}); err != nil {
@@ -178,7 +178,7 @@ func TestSpliceDefaultOfEveryType(t *testing.T) {
 		st := &statement{prepared: e, plans: make([]rewriter.Plan, 1), parts: []part{{ids: make([][]uint64, 2)}}}
 		st.command = []byte("\xfa\x01\x00\x00\x00\x80\x00" + string(typed(uint16(kind), typeNull)) + "\x02\x01")
 		st.prefix = st.command[:1]
-		if err := st.execution.read(st, e, wire.MariaDBStmtBulkOperations); err != nil {
+		if err := st.execution.read(st, e, &conversation{caps: wire.MariaDBStmtBulkOperations}); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.execution.judge(e, &state{known: knowAll, mode: rewriter.Mode{NoAutoValueOnZero: true}}); err != nil {
@@ -235,7 +235,7 @@ func FuzzExecute(f *testing.F) {
 			return
 		}
 		var got wire.Execute
-		if !got.Parse(out, caps, len(e.fill.plan.Parameters), nil, nil) {
+		if err := got.Parse(out, caps, wire.Bound{Parameters: len(e.fill.plan.Parameters)}); err != nil {
 			t.Fatalf("%x became %x, which is malformed", payload, out)
 		}
 		before, ids := st.execution.one, st.parts[0].ids
@@ -312,7 +312,7 @@ func FuzzBulk(f *testing.F) {
 			return
 		}
 		var got wire.Bulk
-		if !got.Parse(out, len(e.fill.plan.Parameters), nil) {
+		if err := got.Parse(out, len(e.fill.plan.Parameters), nil); err != nil {
 			t.Fatalf("%x became %x, which is malformed", payload, out)
 		}
 		x := &st.execution
@@ -367,14 +367,17 @@ func checkBound(t *testing.T, value rewriter.Value, own, v given, ids []uint64, 
 
 // An execution that is refused keeps nothing of its packet.
 func TestExecutionErrors(t *testing.T) {
+	malformed := errPacket(wire.ErrMalformed, false, "")
 	for in, want := range map[string]error{
-		"\x17\x01\x00": errMalformed("mysqld_stmt_execute"),
-		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00":                      errMalformed("mysqld_stmt_execute"),
-		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x09x": errMalformed("mysqld_stmt_execute"),
-		"\xfa\x01\x00\x00\x00\x80":                                      errMalformed("mysqld_stmt_bulk_execute"),
-		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00":                          errMalformed("mysqld_stmt_bulk_execute"),
-		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00\x00\x01x\x04":             errMalformed("mysqld_stmt_bulk_execute"),
-		"\xfa\x01\x00\x00\x00\x00\x00\x00\x01x":                         errMalformed("mysqld_stmt_bulk_execute"),
+		"\x17\x01\x00": malformed,
+		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00":                      malformed,
+		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x09x": malformed,
+		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01x":         errArguments("mysqld_stmt_execute"),
+		"\xfa\x01\x00\x00\x00\x80":                                      malformed,
+		"\xfa\x01\x00\x00\x00\x80\x00\xfd":                              malformed,
+		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00":                          errArguments("mysqld_stmt_bulk_execute"),
+		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00\x00\x01x\x04":             errArguments("mysqld_stmt_bulk_execute"),
+		"\xfa\x01\x00\x00\x00\x00\x00\x00\x01x":                         errArguments("mysqld_stmt_bulk_execute"),
 		"\xfa\x01\x00\x00\x00\x81\x00\xfd\x00\x00\x01x":                 errNoBulk(),
 	} {
 		_, _, err := splicing(t, preparedText(t, 0, true), []byte(in), 0)

@@ -32,6 +32,20 @@ const (
 // take holds bytes of the rows.
 func (u *units) take(b []byte) { u.held = append(u.held, b...) }
 
+// stored returns how many rows went in or were changed; 1 when the results are not
+// one for each row.
+func (u *units) stored() (n int) {
+	if len(u.held) != unitLen*len(u.ids) {
+		return 1
+	}
+	for i := range u.ids {
+		if binary.LittleEndian.Uint64(u.held[i*unitLen+unitAffected:]) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // release returns the rows with their ids.
 func (u *units) release() []byte {
 	held := u.held

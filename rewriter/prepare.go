@@ -233,19 +233,3 @@ func (f *Filled) bind(v Value, column Column, last bool) {
 		f.Greatest = max(f.Greatest, v.Number)
 	}
 }
-
-// Position returns the place among all parameters of one that the client knows by its number, and its role. A number that
-// the client does not have has a place behind all.
-func (s *Prepared) Position(client int) (at int, role Role) {
-	left := client
-	for at, p := range s.Parameters {
-		if p.Role.Hidden() {
-			continue
-		}
-		if left == 0 {
-			return at, p.Role
-		}
-		left--
-	}
-	return len(s.Parameters) + left, RoleValue
-}

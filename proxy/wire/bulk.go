@@ -31,21 +31,21 @@ type Bulk struct {
 }
 
 // Parse reads the execution of a statement with n parameters. types are those of
-// the last execution that had some. It reports false for a packet that is
-// malformed, as far as that is seen in front of its rows.
+// the last execution that had some. The error, ErrMalformed or ErrUntyped, is of
+// what stands in front of the rows.
 //
 // The layout is that of https://mariadb.com/docs/server/reference/clientserver-protocol/3-binary-protocol-prepared-statements/com_stmt_bulk_execute
-func (b *Bulk) Parse(payload []byte, n int, types []uint16) bool {
+func (b *Bulk) Parse(payload []byte, n int, types []uint16) error {
 	r := NewReader(payload)
 	*b = Bulk{Head: r.Bytes(bulkHead), Types: b.Types[:0]}
 	if !r.OK() {
-		return false
+		return ErrMalformed
 	}
 	b.Flags = binary.LittleEndian.Uint16(b.Head[5:])
 	b.Typed = b.Flags&BulkTypes != 0
 	if b.Typed {
 		if n > r.Len()/2 {
-			return false
+			return ErrMalformed
 		}
 		for range n {
 			b.Types = append(b.Types, r.Uint16())
@@ -54,7 +54,10 @@ func (b *Bulk) Parse(payload []byte, n int, types []uint16) bool {
 		b.Types = append(b.Types, types...)
 	}
 	b.rows = r.Rest()
-	return r.OK() && len(b.Types) == n
+	if len(b.Types) != n {
+		return ErrUntyped
+	}
+	return nil
 }
 
 // Walk calls value for each value of each row: its indicator, and the value as

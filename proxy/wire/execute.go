@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
@@ -17,6 +18,15 @@ const executeHead = 10
 // parameterCount is the flag of a COM_STMT_EXECUTE that brings a number of
 // parameters also where the statement has none (CLIENT_QUERY_ATTRIBUTES).
 const parameterCount = 8
+
+// What is wrong with an execution.
+var (
+	ErrMalformed = errors.New("malformed packet")
+	ErrUntyped   = errors.New("values whose types were never given")
+)
+
+// maxAttributes bounds the query attributes of an execution.
+const maxAttributes = 1<<16 - 1
 
 // Parameter is a value bound to a statement, or a query attribute.
 type Parameter struct {
@@ -35,25 +45,29 @@ type Execute struct {
 	Tail       []byte      // what stands behind the values
 }
 
-// Parse reads the execution of a statement with n parameters. types are those of
-// the last execution that had some; long tells which values went ahead by
-// COM_STMT_SEND_LONG_DATA, nil: none. It reports false for a packet that servers
-// take for malformed.
+// Bound is what is known of the statement that is executed.
+type Bound struct {
+	Parameters int
+	Types      []uint16       // of the last execution that had some
+	Long       func(int) bool // whether a value went ahead by COM_STMT_SEND_LONG_DATA; nil: none did
+}
+
+// Parse reads an execution. The error is ErrMalformed or ErrUntyped.
 //
 // The layout is that of https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html
-func (e *Execute) Parse(payload []byte, caps uint64, n int, types []uint16, long func(int) bool) bool {
+func (e *Execute) Parse(payload []byte, caps uint64, st Bound) error {
 	*e = Execute{Parameters: e.Parameters[:0]}
 	r := NewReader(payload)
 	e.Head = r.Bytes(executeHead)
 	if !r.OK() {
-		return false
+		return ErrMalformed
 	}
 	attributes := caps&uint64(mysql.CLIENT_QUERY_ATTRIBUTES) != 0
-	count := n
+	n, count := st.Parameters, st.Parameters
 	if attributes && (n > 0 || e.Head[5]&parameterCount != 0) {
 		given := r.Lenenc()
-		if given < uint64(n) || given > uint64(r.Len())*8 { // each takes a bit at least: a cap before the allocation
-			return false
+		if given < uint64(n) || given > uint64(n+maxAttributes) || given > uint64(r.Len())*8 { // each takes a bit at least: a cap before the allocation
+			return ErrMalformed
 		}
 		count = int(given)
 	}
@@ -61,22 +75,25 @@ func (e *Execute) Parse(payload []byte, caps uint64, n int, types []uint16, long
 		nulls := r.Bytes((count + 7) / 8)
 		e.Typed = r.Uint8() != 0
 		if !r.OK() || !e.Typed && count > n {
-			return false
+			return ErrMalformed
 		}
-		e.readTypes(&r, count, attributes, types)
+		e.readTypes(&r, count, attributes, st.Types)
 		for i := range e.Parameters {
 			p := &e.Parameters[i]
 			p.Null = nulls[i/8]&(1<<(i%8)) != 0
-			if !p.Null && !e.Typed && i >= len(types) {
-				return false // of a type that nobody said
+			if !p.Null && !e.Typed && i >= len(st.Types) {
+				return ErrUntyped
 			}
-			if !p.Null && (long == nil || i >= n || !long(i)) {
+			if !p.Null && (st.Long == nil || i >= n || !st.Long(i)) {
 				p.Value = valueOf(&r, byte(p.Type))
 			}
 		}
 	}
 	e.Tail = r.Rest()
-	return r.OK()
+	if !r.OK() {
+		return ErrMalformed
+	}
+	return nil
 }
 
 // readTypes reads the types and names of count parameters.

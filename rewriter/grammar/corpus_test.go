@@ -39,6 +39,8 @@ var corpus = []string{
 	"INSERT INTO mid(a) VALUES (1)", "INSERT INTO 2024_log(a) VALUES (1e5,.5,5.)", "INSERT t value(1)", "INSERT INTO .t (a) VALUES (1)",
 	"INSERT INTO t (a) VALUES (\\N)", "INSERT INTO t (a) VALUES ($$x$$)", "INSERT INTO t (a) SELECT 1", "INSERT INTO t(a) VALUES(1); SELECT 1",
 	"INSERT INTO t (a) VALUES ('\xBF\x5C'),('\x95\x5C')", "INSERT INTO t (a) VALUES (1),(2,3)", "INSERT INTO t (id,id) VALUES (1,2)",
+	"INSERT INTO t (id, a) VALUES (?, ?), (NULL, ?), (?, '?')", "INSERT INTO t VALUES (?, ?) ON DUPLICATE KEY UPDATE a = ? /* ? */",
+	"INSERT INTO t SET a = ?, id = ?", "REPLACE INTO t (a, uid) VALUES (?, ?), (LAST_INSERT_ID(), 0)",
 }
 
 // fragments are what an edit may put into a statement.
@@ -47,6 +49,4 @@ var fragments = []string{
 	"--", "-", "+", "*", "/", "=", ":=", "@", "@@", ".", "?", "$$", "$a$", "\x00", "\x80", "\xA0", "\xBF\x5C", "é", "NULL", "DEFAULT", "0", "'0'", "1", "-1", "00", "0.0", "id", "`id`", "t.id",
 	"uid", "LAST_INSERT_ID()", "LAST_INSERT_ID(5)", "@@identity", "VALUES", "VALUE", "SET", "AS n", "AS n(x)", " ON DUPLICATE KEY UPDATE a=1", ",id=LAST_INSERT_ID(id)",
 	" RETURNING id", "IGNORE", "INSERT", "REPLACE", "INTO", "PARTITION (p)", "SELECT 1", "ROW(1)", "a", "x'41'", "b'1'", "N'x'", "_utf8mb4'x'", "1e5", "0x1F", "2a", "\\N", "DEFAULT(id)", "f(1,2)",
-	"INSERT INTO t (id, a) VALUES (?, ?), (NULL, ?), (?, '?')", "INSERT INTO t VALUES (?, ?) ON DUPLICATE KEY UPDATE a = ? /* ? */",
-	"INSERT INTO t SET a = ?, id = ?", "REPLACE INTO t (a, uid) VALUES (?, ?), (LAST_INSERT_ID(), 0)",
 }
