@@ -20,7 +20,7 @@ func TestC(t *testing.T) {
 	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Fatalf("compile c/stmt.c: %v\n%s", err, out)
 	}
-	const prepared = "repeated bound batch two upsert failed rollback"
+	const prepared = "repeated bound batch two upsert failed rollback direct cursor reset reprepared no_list"
 	testClients(
 		t,
 		client{name: "text", command: script(program, "text"), scenarios: "query"},

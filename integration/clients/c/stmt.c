@@ -210,6 +210,102 @@ static void returning(const char *g) {
     mysql_stmt_close(st);
 }
 
+static void direct(const char *g) { /* prepared and executed in one go: on MariaDB the statement is -1, the last one prepared */
+    const char *sql = "INSERT INTO orders (g, n) VALUES (?, ?), ('direct', 5)";
+    unsigned long lg;
+    unsigned int parameters = 2;
+    MYSQL_STMT *st;
+    for (int n = 1; n <= 2; n++) {
+        MYSQL_BIND b[2] = {text(g, &lg), integer(MYSQL_TYPE_LONG, &n, 0)};
+        st = mysql_stmt_init(db);
+        mysql_stmt_attr_set(st, STMT_ATTR_PREBIND_PARAMS, &parameters);
+        mysql_stmt_bind_param(st, b);
+        if (mariadb_stmt_execute_direct(st, sql, strlen(sql)))
+            printf("%s error=%u\n", g, mysql_stmt_errno(st));
+        else
+            printf("%s key=%llu affected=%llu parameters=%lu\n", g, (unsigned long long)mysql_stmt_insert_id(st),
+                   (unsigned long long)mysql_stmt_affected_rows(st), mysql_stmt_param_count(st));
+        mysql_stmt_close(st);
+    }
+    st = mysql_stmt_init(db); /* an error, and a statement behind it */
+    const char *wrong = "INSERT INTO orders (g, nosuch) VALUES ('direct', 5)";
+    if (mariadb_stmt_execute_direct(st, wrong, strlen(wrong))) printf("%s failed=%u\n", g, mysql_stmt_errno(st));
+    mysql_stmt_close(st);
+    st = mysql_stmt_init(db);
+    const char *item = "INSERT INTO items (order_id, s) VALUES (LAST_INSERT_ID(), 'direct')";
+    if (mariadb_stmt_execute_direct(st, item, strlen(item))) printf("%s error=%u\n", g, mysql_stmt_errno(st));
+    printf("%s child=%llu last=%llu\n", g, (unsigned long long)mysql_stmt_insert_id(st), last());
+    mysql_stmt_close(st);
+    rows(g);
+}
+
+static void cursor(const char *g) { /* a cursor asked for where there are no rows; with RETURNING a server itself loses step */
+    const unsigned long type = CURSOR_TYPE_READ_ONLY;
+    unsigned long l1, l2;
+    MYSQL_STMT *st = prepare(g, "INSERT INTO orders (g, n) VALUES (?, 1), (?, 2)");
+    if (!st) return;
+    MYSQL_BIND b[2] = {text(g, &l1), text(g, &l2)};
+    mysql_stmt_attr_set(st, STMT_ATTR_CURSOR_TYPE, &type);
+    mysql_stmt_bind_param(st, b);
+    execute(g, st);
+    mysql_stmt_close(st);
+    rows(g);
+}
+
+static void reset(const char *g) { /* a connection that a pool hands on: nothing is left of what was there before */
+    unsigned long lg;
+    for (int change = 0; change < 2; change++) {
+        MYSQL_STMT *st = prepare(g, "INSERT INTO orders (g) VALUES (?)");
+        if (!st) return;
+        MYSQL_BIND b[1] = {text(g, &lg)};
+        mysql_stmt_bind_param(st, b);
+        execute(g, st);
+        int failed = change ? mysql_change_user(db, getenv("CLIENT_USER"), getenv("CLIENT_PASSWORD"), getenv("CLIENT_DATABASE"))
+                            : mysql_reset_connection(db);
+        if (failed) printf("%s error=%u\n", g, mysql_errno(db));
+        printf("%s last=%llu\n", g, last());
+        if (mysql_stmt_execute(st)) printf("%s failed=%u\n", g, mysql_stmt_errno(st));
+        mysql_stmt_close(st);
+        st = prepare(g, "INSERT INTO orders (g) VALUES (?)");
+        if (!st) return;
+        mysql_stmt_bind_param(st, b);
+        execute(g, st);
+        mysql_stmt_close(st);
+    }
+    rows(g);
+}
+
+static void reprepared(const char *g) { /* the table changes under a statement */
+    unsigned long lg;
+    MYSQL_STMT *st = prepare(g, "INSERT INTO orders (g) VALUES (?)");
+    if (!st) return;
+    static const char *changes[] = {"ALTER TABLE orders ADD COLUMN extra INT NULL", "ALTER TABLE orders DROP COLUMN extra", "ALTER TABLE orders COMMENT 'changed'"};
+    for (int i = 0; i < 3; i++) {
+        MYSQL_BIND b[1] = {text(g, &lg)};
+        mysql_stmt_bind_param(st, b);
+        execute(g, st);
+        if (mysql_query(db, changes[i])) printf("%s error=%u\n", g, mysql_errno(db));
+        execute(g, st);
+    }
+    mysql_stmt_close(st);
+    rows(g);
+}
+
+static void no_list(const char *g) { /* no column list: the id is a parameter like the others */
+    MYSQL_STMT *st = prepare(g, "INSERT INTO items VALUES (?, ?, ?)");
+    if (!st) return;
+    unsigned long lg;
+    long long id = 92, order = 7;
+    MYSQL_BIND nothing = {.buffer_type = MYSQL_TYPE_NULL};
+    MYSQL_BIND ids[] = {nothing, integer(MYSQL_TYPE_LONGLONG, &id, 0), nothing};
+    for (int i = 0; i < 3; i++) {
+        MYSQL_BIND b[3] = {ids[i], integer(MYSQL_TYPE_LONGLONG, &order, 0), text(g, &lg)};
+        mysql_stmt_bind_param(st, b);
+        execute(g, st);
+    }
+    mysql_stmt_close(st);
+}
+
 static void bulk_insert(const char *g, const char *sql) { /* rows of one statement in arrays: a bulk command on MariaDB */
     MYSQL_STMT *st = prepare(g, sql);
     if (!st) return;
@@ -321,6 +417,8 @@ int main(int argc, char **argv) {
         {"prepared", "repeated", repeated, 0}, {"prepared", "bound", bound, 0}, {"prepared", "batch", batch, 0},
         {"prepared", "two", two, 0}, {"prepared", "upsert", upsert, 0}, {"prepared", "failed", failed, 0},
         {"prepared", "rollback", rollback, 0}, {"prepared", "returning", returning, 1},
+        {"prepared", "direct", direct, 0}, {"prepared", "cursor", cursor, 0}, {"prepared", "reset", reset, 0},
+        {"prepared", "reprepared", reprepared, 0}, {"prepared", "no_list", no_list, 0},
         {"bulk", "bulk", bulk, 1}, {"bulk", "bulk_text", bulk_text, 1}, {"bulk", "bulk_ids", bulk_ids, 1},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
