@@ -279,7 +279,7 @@ static void reprepared(const char *g) { /* the table changes under a statement *
     unsigned long lg;
     MYSQL_STMT *st = prepare(g, "INSERT INTO orders (g) VALUES (?)");
     if (!st) return;
-    static const char *changes[] = {"ALTER TABLE orders ADD COLUMN extra INT NULL", "ALTER TABLE orders DROP COLUMN extra", "ALTER TABLE orders COMMENT 'changed'"};
+    static const char *changes[] = {"ALTER TABLE orders ADD COLUMN extra INT NULL FIRST", "ALTER TABLE orders DROP COLUMN extra", "ALTER TABLE orders COMMENT 'changed'"};
     for (int i = 0; i < 3; i++) {
         MYSQL_BIND b[1] = {text(g, &lg)};
         mysql_stmt_bind_param(st, b);
