@@ -102,7 +102,8 @@ func newSite(t *testing.T, server *servers.Server, ddl string) site {
 	// MySQL asks for more at an account's first login, which not every client can give without TLS.
 	config := server.Config(s.db)
 	config.User = s.db
-	if err := harness.Open(t, config, "").Ping(); err != nil {
+	first := harness.Open(t, config, "")
+	if err := errors.Join(first.Ping(), first.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -137,6 +138,14 @@ func (s site) run(t *testing.T, c client) string {
 // text instead would have fewer.
 func (s site) commands(t *testing.T) string {
 	t.Helper()
+	// A server counts an execution a moment after it answers, and all of a session's when that is gone.
+	deadline := time.Now().Add(10 * time.Second)
+	for sessions := 1; sessions > 0; time.Sleep(2 * time.Millisecond) {
+		err := s.pool.QueryRow("SELECT COUNT(*) FROM performance_schema.threads WHERE processlist_user=?", s.db).Scan(&sessions)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%d sessions of the script are still there: %v", sessions, err)
+		}
+	}
 	var text string
 	err := s.pool.QueryRow(`SELECT GROUP_CONCAT(event_name, '=', count_star ORDER BY event_name SEPARATOR ' ')
 		FROM performance_schema.events_statements_summary_by_user_by_event_name
