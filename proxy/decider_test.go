@@ -235,6 +235,48 @@ func TestPreparedTouch(t *testing.T) {
 	}
 }
 
+// A statement that went as it is, for its table had no column with a rule, is
+// refused once the table has one.
+func TestDecideBare(t *testing.T) {
+	rules := []rewriter.Rule{
+		{Schema: "shop", Table: "*", Column: "id", Source: "s"},
+		{Schema: "shop", Table: "*", Column: "b", Source: "s"},
+		{Schema: "shop", Table: "*", Column: "c", Source: "s", Observe: true},
+	}
+	id, a := rewriter.Column{Name: "id", Max: 1<<63 - 1}, rewriter.Column{Name: "a"}
+	b, c := rewriter.Column{Name: "b", Max: 1<<63 - 1}, rewriter.Column{Name: "c", Max: 1<<63 - 1}
+	for _, tt := range []struct {
+		before, after []rewriter.Column
+		text, want    string
+	}{
+		{[]rewriter.Column{a}, []rewriter.Column{a}, "forward", "forward"},
+		{[]rewriter.Column{a}, []rewriter.Column{a, c}, "forward", "forward"},
+		{[]rewriter.Column{a}, []rewriter.Column{a, id}, "forward", "error 1615"},
+		{[]rewriter.Column{a, id}, []rewriter.Column{a, id, c}, "forward INSERT INTO t (a,`id`) VALUES (?,LAST_INSERT_ID(?))", "fill 1 of shop.t in result 0"},
+		{[]rewriter.Column{a, id}, []rewriter.Column{a, id, b}, "forward INSERT INTO t (a,`id`) VALUES (?,LAST_INSERT_ID(?))", "error 1615"},
+	} {
+		x := newDeciding(rules...)
+		x.facts("shop", "t", nil, tt.before...)
+		if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO t (a) VALUES (?)", false); got != tt.text {
+			t.Errorf("%s (%v), want %s", got, x.last, tt.text)
+		}
+		x.c.prepared = map[uint32]*prepared{1: x.st.prepared}
+		execute := "\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x01x"
+		x.d.tables.forget()
+		if got := x.on(mysql.COM_STMT_EXECUTE, execute, false); got != "need table shop.t" {
+			t.Errorf("when tables have changed: %s", got)
+		}
+		x.d.tables.put("shop\x00t", &facts{name: "shop.t", at: time.Now(), table: &rewriter.Table{Columns: tt.after}, changes: x.d.tables.count()})
+		if got := x.on(mysql.COM_STMT_EXECUTE, execute, false); got != tt.want {
+			t.Errorf("%s (%v), want %s", got, x.last, tt.want)
+		}
+	}
+	x := newDeciding(rewriter.Rule{Schema: "shop", Table: "gone", Column: "id", Source: "s"})
+	if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO gone (a) VALUES (?)", false); got != "forward" || x.st.prepared == nil || x.st.prepared.refused == nil {
+		t.Errorf("a table that is not there: %s, %+v", got, x.st.prepared)
+	}
+}
+
 // Rules that forward or observe let pass what others refuse, and count it.
 func TestDecideRules(t *testing.T) {
 	orders := rewriter.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}

@@ -39,6 +39,11 @@ func (d *decider) executes(st *statement, cx *reading) error {
 	if e == nil { // it was forgotten by a reply meanwhile: the server will not know it either
 		return nil
 	}
+	if e.bare != nil {
+		if err := d.isBare(st, e.bare, cx); err != nil {
+			return err
+		}
+	}
 	switch _, own := cx.snap.temporary[e.shadow]; {
 	case e.refused != nil:
 		return e.refused
@@ -130,6 +135,39 @@ func (d *decider) sameTable(st *statement, p *part, f *filler, cx *reading) erro
 	return nil
 }
 
+// isBare sees to it that the table of a statement that goes as it is still has
+// no column with a rule.
+func (d *decider) isBare(st *statement, b *bare, cx *reading) error {
+	if _, own := cx.snap.temporary[b.key]; own {
+		return nil
+	}
+	if cx.remaking {
+		return lacks(needQuiet)
+	}
+	if d.tables.current(b.facts) {
+		return nil
+	}
+	now := d.known(st, []byte(b.key), cx)
+	switch {
+	case now == nil:
+		return errIncomplete{need{kind: needTable, table: b.name, key: b.key}}
+	case now.err != nil:
+		return nil // the server will say so itself
+	case now.view, gained(now.table, b.rules):
+		return errReprepare("its table has a column with a rule now")
+	}
+	b.facts = now
+	return nil
+}
+
+// gained reports whether a table has a column of one of the rules.
+func gained(t *rewriter.Table, rules []*rewriter.Rule) bool {
+	return slices.ContainsFunc(rules, func(rule *rewriter.Rule) bool {
+		_, _, ok := t.Column(rule.Column)
+		return ok
+	})
+}
+
 // known returns what is known of a table, nil when nothing is.
 func (d *decider) known(st *statement, key []byte, cx *reading) *facts {
 	f := d.tables.get(key)
@@ -147,7 +185,7 @@ func (d *decider) known(st *statement, key []byte, cx *reading) *facts {
 // sameColumns reports whether the statement's ids go into a table that was
 // described anew as they did at the PREPARE.
 func sameColumns(now *facts, f *filler) bool {
-	if now.view != f.facts.view || now.table == nil || counting(now.table) != counting(f.facts.table) {
+	if now.view != f.facts.view || now.table == nil || counting(now.table) != counting(f.facts.table) || gained(now.table, f.absent) {
 		return false
 	}
 	for i, rule := range f.rules {

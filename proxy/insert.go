@@ -72,6 +72,9 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 	}
 	if f.err != nil {
 		if f.err.Code == mysql.ER_NO_SUCH_TABLE || f.err.Code == mysql.ER_BAD_DB_ERROR {
+			if st.prepares() { // or not: the table may have been made since
+				st.prepared = &prepared{refused: errReprepare("its table was made since")}
+			}
 			return nil // the server will say so itself
 		}
 		return errFacts(rules[0], f.name, f.err)
@@ -83,6 +86,9 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 		case !ok && rule.Exact():
 			return errNoColumn(rule, f.name)
 		case !ok:
+			if st.prepares() && !rule.Observe {
+				p.absent = append(p.absent, rule)
+			}
 			continue
 		case column.Max == 0:
 			return errColumnType(rule, f.name)
@@ -96,6 +102,9 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 		p.rules, p.columns = append(p.rules, rules...), append(p.columns, make([]rewriter.Column, len(rules))...)
 	default:
 		d.stats.NoColumn.Add(1)
+		if p.absent != nil {
+			st.prepared = &prepared{bare: &bare{name: cloneName(p.name), key: string(st.key), facts: f, rules: p.absent}}
+		}
 	}
 	return nil
 }
@@ -233,9 +242,13 @@ func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *readi
 	}
 	st.prepared = &prepared{fill: &filler{
 		plan: made, head: rewriter.Head{Kind: p.head.Kind}, key: string(st.key), facts: p.facts,
-		name:  rewriter.Name{Schema: bytes.Clone(p.name.Schema), Table: bytes.Clone(p.name.Table)},
-		rules: slices.Clone(p.rules), columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
+		name:  cloneName(p.name),
+		rules: slices.Clone(p.rules), absent: p.absent, columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
 		noZero: cx.mode.NoAutoValueOnZero,
 	}}
 	return nil
+}
+
+func cloneName(n rewriter.Name) rewriter.Name {
+	return rewriter.Name{Schema: bytes.Clone(n.Schema), Table: bytes.Clone(n.Table)}
 }

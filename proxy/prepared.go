@@ -22,6 +22,7 @@ type prepared struct {
 	// shadow is the key of the temporary table that the statement was prepared
 	// for, in place of a table with a rule.
 	shadow string
+	bare   *bare
 
 	fill   *filler
 	broken bool // the server counts other parameters than the proxy; under the conversation's mu
@@ -38,6 +39,7 @@ type filler struct {
 	key     string // of the table
 	facts   *facts
 	rules   []*rewriter.Rule
+	absent  []*rewriter.Rule // whose columns the table does not have
 	columns []rewriter.Column
 	bound   []boundID // by parameter
 	places  []uint16  // of the client's parameters among all, once long data has asked for them
@@ -60,6 +62,15 @@ func (f *filler) position(client int) (at int, role rewriter.Role) {
 	}
 	at = int(f.places[client])
 	return at, params[at].Role
+}
+
+// bare is a table with rules, as an INSERT was prepared for it that goes as it
+// is: it has none of their columns.
+type bare struct {
+	name  rewriter.Name
+	key   string
+	facts *facts
+	rules []*rewriter.Rule
 }
 
 // boundID is a parameter of the client that is an id.
@@ -190,7 +201,7 @@ func (m *requests) execute(payload []byte) verdict {
 	m.c.kept = nil
 	p := pending{reply: replyResult}
 	if e := m.statementOf(payload); e != nil {
-		if e.fill != nil || e.refused != nil || e.shadow != "" || e.reads && m.c.mayOwe() {
+		if e.fill != nil || e.refused != nil || e.shadow != "" || e.bare != nil || e.reads && m.c.mayOwe() {
 			return holdIt
 		}
 		p.touch, e.long = e.touch, longData{}

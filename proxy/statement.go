@@ -64,6 +64,7 @@ type part struct {
 	rules   []*rewriter.Rule
 	facts   *facts
 	columns []rewriter.Column // by rule
+	absent  []*rewriter.Rule  // of a statement to prepare: those whose columns the table does not have
 	view    bool              // it is a view that has none of the columns
 	ids     [][]uint64        // by rule
 }
