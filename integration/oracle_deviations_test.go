@@ -16,7 +16,7 @@ func (fam *family) asks(kindOfIDs ids, rows string) bool {
 	case fam.update && fam.returns != nil:
 		return kindOfIDs != explicitID
 	case fam.update && len(rows) > 1:
-		return fam.found || fam.ignore && !none || !all && !none
+		return fam.found || fam.ignore && !none || !all && strings.Contains(rows, "I")
 	}
 	return len(rows) > 1 && !all && !none && kindOfIDs != explicitID
 }
