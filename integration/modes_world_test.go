@@ -205,7 +205,7 @@ func (s *rawSession) command(t *testing.T, payload []byte) {
 	if err := s.conn.WritePacket(append(make([]byte, 4), payload...)); err != nil {
 		t.Fatal(err)
 	}
-	r, err := s.result()
+	r, err := s.result(parseRow)
 	if err != nil || r.err != nil {
 		t.Fatalf("command %d: %v, %v", payload[0], err, r.err)
 	}

@@ -15,17 +15,24 @@ import (
 type step struct {
 	sql       string
 	binary    bool       // prepared and executed, instead of sent as text
+	send      sender     // what is done instead of sending it as text
+	known     bool       // the proxy is known to get it wrong
+	with      string     // ... as reports show it behind the text
 	deviation *deviation // how the proxy's answer is known to differ; nil: it does not
 	gaps      bool       // rows that are skipped or updated may leave gaps between the ids of the others
 	form      *form      // what it is an example of, for the coverage; nil: of nothing
 	pieces    []string   // the kinds of statements in its text
 }
 
+// sender does something in a session, for which it is given the step's text.
+type sender func(s *rawSession, sql string) ([]reply, error)
+
 // script is what one session does.
 type script struct {
 	name    string
 	lacks   string // the kind of server that does not have it
 	options []client.Option
+	caps    uint64 // capabilities beyond the usual ones, as far as they are offered
 	steps   []step
 }
 
@@ -59,6 +66,9 @@ const sparseIDs = "gaps between ids"
 // facet is one thing that an application sees of a step, with ids replaced by the rows they name.
 type facet struct{ name, value string }
 
+// lost is the facet of a connection that does not go on.
+const lost = "connection lost"
+
 var longNumber = regexp.MustCompile(`\d{7,20}`)
 
 // text makes messages of two worlds comparable.
@@ -85,6 +95,9 @@ func (w *world) facets(replies []reply, contents string) []facet {
 		if r.hasRows {
 			add("rows", w.rows(r.rows))
 		}
+		for _, f := range r.prepared {
+			add(f.name, w.text(f.value))
+		}
 	}
 	return append(all, facet{"results", fmt.Sprint(len(replies))}, facet{"contents", contents})
 }
@@ -103,11 +116,11 @@ func (w *world) rows(rows [][]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// play runs a script in a session of its own and returns the facets of each step.
+// play runs a script in a session of its own and returns the facets of each step, up to one that loses the connection.
 func (w *world) play(t *testing.T, sc script) [][]facet {
 	t.Helper()
 	w.reset(t)
-	s, err := dialSession(w.addr, w.db, sc.options...)
+	s, err := dialWith(sc.caps, w.addr, w.db, sc.options...)
 	if err != nil {
 		t.Fatalf("%s, %s: %v", sc.name, w.column, err)
 	}
@@ -115,13 +128,9 @@ func (w *world) play(t *testing.T, sc script) [][]facet {
 	var all [][]facet
 	for _, st := range sc.steps {
 		sql := strings.ReplaceAll(st.sql, "{db}", w.db)
-		send := s.query
-		if st.binary {
-			send = s.prepared
-		}
-		replies, err := send(sql)
+		replies, err := st.run(s, sql)
 		if err != nil {
-			t.Fatalf("%s, %s: %s: %v", sc.name, w.column, sql, err)
+			return append(all, []facet{{lost, err.Error()}})
 		}
 		if strings.Contains(sql, "DELAYED") {
 			w.observer.must(t, "FLUSH TABLES slow") // ends only when the delayed rows are there
@@ -134,6 +143,17 @@ func (w *world) play(t *testing.T, sc script) [][]facet {
 		all = append(all, facets)
 	}
 	return all
+}
+
+// run does what a step says.
+func (st *step) run(s *rawSession, sql string) ([]reply, error) {
+	switch {
+	case st.send != nil:
+		return st.send(s, sql)
+	case st.binary:
+		return s.prepared(sql)
+	}
+	return s.query(sql)
 }
 
 // oracle compares worlds that went through the proxy with the native one.
@@ -159,12 +179,15 @@ func (o *oracle) run(t *testing.T, sc script) {
 		return
 	}
 	want := o.native.play(t, sc)
+	if last := want[len(want)-1][0]; last.name == lost {
+		t.Fatalf("%s, step %d natively: %s: %s", sc.name, len(want), sc.steps[len(want)-1].sql, last.value)
+	}
 	o.steps += len(sc.steps)
 	for i, facets := range want {
 		if strings.HasSuffix(facets[0].name, "error") {
 			o.errors++
 			if f := sc.steps[i].form; f != nil && !f.mayFail {
-				o.report("%s, step %d: %s natively: %s", sc.name, i+1, sc.steps[i].sql, facets[0].value)
+				o.report("%s, step %d: %s %s natively: %s", sc.name, i+1, sc.steps[i].sql, sc.steps[i].with, facets[0].value)
 			}
 		}
 	}
@@ -176,11 +199,14 @@ func (o *oracle) run(t *testing.T, sc script) {
 			if d != nil && d.plainOnly && w.column == kept {
 				d = nil
 			}
+			if i == len(got)-1 && got[i][0].name == lost {
+				d = nil
+			}
 			if diff := o.compare(d, want[i], got[i]); diff != "" && st.knownFailure() {
 				o.known++
 				break
 			} else if diff != "" {
-				o.report("%s, step %d (%s column)%s: %s\n%s", sc.name, i+1, w.column, sc.before(i), st.sql, diff)
+				o.report("%s, step %d (%s column)%s: %s %s\n%s", sc.name, i+1, w.column, sc.before(i), st.sql, st.with, diff)
 				break // what follows would differ for no reason of its own
 			}
 		}

@@ -174,5 +174,5 @@ func (st *step) knownFailure() bool {
 			return true
 		}
 	}
-	return false
+	return st.known
 }

@@ -8,14 +8,14 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
-
-	"idproxy/integration/servers"
 )
 
 // rawSession is a client that shows all that a server says: every result of a text, insert ids, warning counts and info
 // strings. It logs in with go-mysql, whose packet layer checks the sequence number of every packet.
 type rawSession struct {
-	conn *client.Conn
+	conn       *client.Conn
+	caps       uint64 // what was agreed on at login
+	statements map[string]*preparedStatement
 }
 
 // reply is one result of a command.
@@ -28,6 +28,7 @@ type reply struct {
 	info     string
 	hasRows  bool
 	rows     [][]string // NULL is "NULL"
+	prepared []facet    // what a PREPARE was told
 }
 
 // openSession logs in as the app account, with multi statements.
@@ -43,35 +44,41 @@ func openSession(tb testing.TB, addr, db string) *rawSession {
 
 // dialSession is openSession for other goroutines than the test's, with options; the caller closes the session.
 func dialSession(addr, db string, options ...client.Option) (*rawSession, error) {
-	options = append([]client.Option{func(c *client.Conn) error {
-		c.UnsetCapability(mysql.CLIENT_QUERY_ATTRIBUTES | mysql.CLIENT_DEPRECATE_EOF)
-		return c.SetCapability(mysql.CLIENT_MULTI_STATEMENTS)
-	}}, options...)
-	conn, err := client.Connect(addr, servers.AppUser, servers.AppPassword, db, options...)
-	if err != nil {
-		return nil, err
-	}
-	return &rawSession{conn: conn}, nil
+	return dialWith(0, addr, db, options...)
 }
 
 func (s *rawSession) close() { _ = s.conn.Close() } // the test may have closed or lost it
 
 // query sends one text and returns all its results. The error is one of the connection, never the server's.
 func (s *rawSession) query(sql string) ([]reply, error) {
-	s.conn.ResetSequence()
-	packet := make([]byte, 5, 5+len(sql))
-	packet[4] = mysql.COM_QUERY
-	if err := s.conn.WritePacket(append(packet, sql...)); err != nil {
+	if s.has(mysql.CLIENT_QUERY_ATTRIBUTES) {
+		sql = "\x00\x01" + sql
+	}
+	if err := s.send(mysql.COM_QUERY, []byte(sql)); err != nil {
 		return nil, err
 	}
 	return s.results()
 }
 
+// has says whether a capability was agreed on.
+func (s *rawSession) has(capability uint32) bool { return s.caps&uint64(capability) != 0 }
+
+// send sends a command.
+func (s *rawSession) send(command byte, body []byte) error {
+	s.conn.ResetSequence()
+	packet := make([]byte, 5, 5+len(body))
+	packet[4] = command
+	return s.conn.WritePacket(append(packet, body...))
+}
+
 // results reads the results of a text.
-func (s *rawSession) results() ([]reply, error) {
+func (s *rawSession) results() ([]reply, error) { return s.all(parseRow) }
+
+// all reads the results of a command whose rows are to be read so.
+func (s *rawSession) all(read rowReader) ([]reply, error) {
 	var all []reply
 	for {
-		r, err := s.result()
+		r, err := s.result(read)
 		if err != nil {
 			return all, err
 		}
@@ -82,8 +89,11 @@ func (s *rawSession) results() ([]reply, error) {
 	}
 }
 
-// result reads one result. The session speaks without CLIENT_DEPRECATE_EOF and CLIENT_SESSION_TRACK.
-func (s *rawSession) result() (reply, error) {
+// rowReader reads a row of a result with these columns.
+type rowReader func(row []byte, columns []*mysql.Field) []string
+
+// result reads one result. The session speaks without CLIENT_SESSION_TRACK.
+func (s *rawSession) result(read rowReader) (reply, error) {
 	p, err := s.conn.ReadPacket()
 	if err != nil {
 		return reply{}, err
@@ -96,26 +106,70 @@ func (s *rawSession) result() (reply, error) {
 	case p[0] == mysql.ERR_HEADER:
 		return reply{err: parseERR(p)}, nil
 	}
-	columns, _, _ := mysql.LengthEncodedInt(p)
-	for range columns + 1 { // definitions and their EOF
-		if _, err = s.conn.ReadPacket(); err != nil {
-			return reply{}, err
-		}
+	count, _, _ := mysql.LengthEncodedInt(p)
+	columns, end, err := s.definitions(int(count))
+	if err != nil {
+		return reply{}, err
 	}
-	r := reply{hasRows: true}
+	if end.status&mysql.SERVER_STATUS_CURSOR_EXISTS != 0 { // the rows have to be fetched
+		return end, nil
+	}
+	r, err := s.rows(columns, read)
+	r.hasRows = r.err == nil
+	return r, err
+}
+
+// definitions reads column definitions and the EOF behind them, which sessions with CLIENT_DEPRECATE_EOF go without.
+func (s *rawSession) definitions(count int) (columns []*mysql.Field, end reply, err error) {
+	for range count {
+		p, err := s.conn.ReadPacket()
+		if err != nil {
+			return nil, end, err
+		}
+		column, err := mysql.FieldData(p).Parse()
+		if err != nil {
+			return nil, end, fmt.Errorf("definition %q: %w", p, err)
+		}
+		columns = append(columns, column)
+	}
+	if count == 0 || s.has(mysql.CLIENT_DEPRECATE_EOF) {
+		return columns, end, nil
+	}
+	p, err := s.conn.ReadPacket()
+	if err == nil && (p[0] != mysql.EOF_HEADER || len(p) != 5) {
+		err = fmt.Errorf("want EOF behind definitions, got %q", p)
+	}
+	if err != nil {
+		return nil, end, err
+	}
+	return columns, parseEOF(p), nil
+}
+
+// rows reads rows up to what ends them.
+func (s *rawSession) rows(columns []*mysql.Field, read rowReader) (r reply, err error) {
 	for {
-		if p, err = s.conn.ReadPacket(); err != nil {
+		p, err := s.conn.ReadPacket()
+		if err != nil {
 			return reply{}, err
 		}
 		switch {
 		case p[0] == mysql.ERR_HEADER:
 			return reply{err: parseERR(p)}, nil
+		case p[0] == mysql.EOF_HEADER && s.has(mysql.CLIENT_DEPRECATE_EOF):
+			end := parseOK(p)
+			end.rows = r.rows
+			return end, nil
 		case p[0] == mysql.EOF_HEADER && len(p) < 9:
-			r.warnings, r.status = binary.LittleEndian.Uint16(p[1:]), binary.LittleEndian.Uint16(p[3:])
-			return r, nil
+			end := parseEOF(p)
+			end.rows = r.rows
+			return end, nil
 		}
-		r.rows = append(r.rows, parseRow(p, int(columns)))
+		r.rows = append(r.rows, read(p, columns))
 	}
+}
+
+func parseEOF(p []byte) reply {
+	return reply{warnings: binary.LittleEndian.Uint16(p[1:]), status: binary.LittleEndian.Uint16(p[3:])}
 }
 
 func parseOK(p []byte) reply {
@@ -139,8 +193,8 @@ func parseERR(p []byte) *mysql.MyError {
 	return e
 }
 
-func parseRow(p []byte, columns int) []string {
-	row := make([]string, columns)
+func parseRow(p []byte, columns []*mysql.Field) []string {
+	row := make([]string, len(columns))
 	for i := range row {
 		v, null, n, err := mysql.LengthEncodedString(p)
 		row[i] = string(v)
@@ -153,38 +207,6 @@ func parseRow(p []byte, columns int) []string {
 		p = p[n:]
 	}
 	return row
-}
-
-// prepared prepares and executes a statement that has no parameters, in the binary protocol.
-func (s *rawSession) prepared(sql string) ([]reply, error) {
-	stmt, err := s.conn.Prepare(sql)
-	if err != nil {
-		return serverReply(err)
-	}
-	defer func() { _ = stmt.Close() }() // a closed statement has no reply to fail
-	r, err := stmt.Execute()
-	if err != nil {
-		return serverReply(err)
-	}
-	out := reply{affected: r.AffectedRows, insertID: r.InsertId, status: r.Status, warnings: r.Warnings}
-	if r.Resultset != nil {
-		out.hasRows = true
-		for _, values := range r.Values {
-			var row []string
-			for i := range values {
-				row = append(row, fmt.Sprint(values[i].Value()))
-			}
-			out.rows = append(out.rows, row)
-		}
-	}
-	return []reply{out}, nil
-}
-
-func serverReply(err error) ([]reply, error) {
-	if e, ok := errors.AsType[*mysql.MyError](err); ok {
-		return []reply{{err: e}}, nil
-	}
-	return nil, err
 }
 
 // must runs statements that have to succeed and returns the last reply.
