@@ -92,7 +92,7 @@ func dialWith(caps uint64, addr, db string, options ...client.Option) (*rawSessi
 
 // changeLogin sends COM_CHANGE_USER for the app account, whose password the server knows since the login.
 func (s *rawSession) changeLogin(db string) ([]reply, error) {
-	body := servers.AppUser + "\x00\x00" + db + "\x00" + "\x2d\x00" + mysql.AUTH_NATIVE_PASSWORD + "\x00"
+	body := servers.AppUser + "\x00\x00" + db + "\x00" + "\x2d\x00" + mysql.AUTH_NATIVE_PASSWORD + "\x00\x00" // no attributes
 	if err := s.send(mysql.COM_CHANGE_USER, []byte(body)); err != nil {
 		return nil, err
 	}

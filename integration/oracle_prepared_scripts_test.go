@@ -69,14 +69,24 @@ func boundIDScripts() []script {
 			if first.known = knownBound.MatchString(shown); !first.known {
 				first.deviation, again.deviation = noteOfID, noteOfID
 			}
-			all = append(all, script{name: fmt.Sprintf("bound id %s, %s", shown, mode), steps: []step{
-				{sql: mode}, prepareStep("in", "INSERT INTO t (a,id) VALUES (?,?)"), prepareStep("last", "SELECT LAST_INSERT_ID()"),
-				first, executeStep("last"), {sql: "DELETE FROM t WHERE a = 'x'"}, again, executeStep("last"),
-			}})
+			sc := script{name: fmt.Sprintf("bound id %s, %s", shown, mode), steps: []step{
+				{sql: mode},
+				prepareStep("in", "INSERT INTO t (a,id) VALUES (?,?)"), prepareStep("last", "SELECT LAST_INSERT_ID()"),
+				first, executeStep("last"),
+				{sql: "DELETE FROM t WHERE a = 'x'"},
+				again, executeStep("last"),
+			}}
+			if timeTypes.MatchString(shown) {
+				sc.steps = append(sc.steps[:3], first.deviating(notYet("id of a date or time type")))
+			}
+			all = append(all, sc)
 		}
 	}
 	return all
 }
+
+// timeTypes are ids that are refused.
+var timeTypes = regexp.MustCompile(`^(DATE|DATETIME|TIME|type 7) [^(]`)
 
 // beyond are ids that no column holds.
 var beyond = regexp.MustCompile(`\d{19}|1e\+19|Inf|NaN`)

@@ -19,7 +19,7 @@ type preparedStatement struct {
 // Statement ids that no server gives out, and MariaDB's for the one that was prepared last.
 const (
 	unknownStatement = 4711
-	lastStatement    = math.MaxUint32
+	latestStatement  = math.MaxUint32
 )
 
 // Flags of COM_STMT_EXECUTE.
@@ -68,6 +68,9 @@ func (s *rawSession) preparedReply(name string) (reply, error) {
 	}
 	columns, params := int(binary.LittleEndian.Uint16(p[5:])), int(binary.LittleEndian.Uint16(p[7:]))
 	r := reply{warnings: binary.LittleEndian.Uint16(p[10:])}
+	if s.statements == nil {
+		s.statements = map[string]*preparedStatement{}
+	}
 	s.statements[name] = &preparedStatement{binary.LittleEndian.Uint32(p[1:]), params}
 	r.prepared = []facet{{"numbers", fmt.Sprintf("%d parameters, %d columns, rest %x", params, columns, p[12:])}}
 	for _, list := range []struct {
@@ -186,7 +189,7 @@ func (s *rawSession) direct(name, sql string, e execution) ([]reply, error) {
 	if err := s.send(mysql.COM_STMT_PREPARE, []byte(sql)); err != nil {
 		return nil, err
 	}
-	if err := s.sendExecution(lastStatement, e); err != nil {
+	if err := s.sendExecution(latestStatement, e); err != nil {
 		return nil, err
 	}
 	s.conn.Sequence = 1
@@ -195,7 +198,7 @@ func (s *rawSession) direct(name, sql string, e execution) ([]reply, error) {
 		return nil, err
 	}
 	s.conn.Sequence = 1
-	replies, err := s.executed(lastStatement)
+	replies, err := s.executed(latestStatement)
 	if err == nil && r.err == nil {
 		replies[0].prepared = r.prepared
 	} else if err == nil {
@@ -230,6 +233,15 @@ func (s *rawSession) bulk(name string, typed bool, rows [][]argument) ([]reply, 
 		return nil, err
 	}
 	return s.executed(s.id(name))
+}
+
+// fetch reads some rows of a cursor, all of which have one column of text.
+func (s *rawSession) fetch(name string, rows byte) ([]reply, error) {
+	if err := s.send(mysql.COM_STMT_FETCH, append(binary.LittleEndian.AppendUint32(nil, s.id(name)), rows, 0, 0, 0)); err != nil {
+		return nil, err
+	}
+	r, err := s.rows([]*mysql.Field{{Type: mysql.MYSQL_TYPE_VAR_STRING}}, parseBinaryRow)
+	return []reply{r}, err
 }
 
 // closeStatement sends COM_STMT_CLOSE, which has no reply.

@@ -270,6 +270,11 @@ func (b *binder) readers(kindOfIDs ids, rows string) []step {
 	steps := b.after(kindOfIDs, rows)
 	for i := range steps {
 		st := &steps[i]
+		if st.deviation != nil { // whether the proxy asks depends on what the statement can be given, too
+			counts := *st.deviation
+			counts.maybe = true
+			st.deviation = &counts
+		}
 		if prepared, ok := readersPrepared[st.sql]; ok && b.IntN(3) > 0 {
 			st.binary, st.sql, st.send = false, "execute "+st.sql, func(s *rawSession, _ string) ([]reply, error) { return s.execute(prepared, execution{}) }
 		} else if strings.HasPrefix(st.sql, "INSERT INTO t (a,parent) VALUES ('child") && b.IntN(2) == 0 {
