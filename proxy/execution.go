@@ -290,6 +290,10 @@ func (x *execution) judge(e *prepared, s *state) error {
 	if len(f.bound) == 0 {
 		return nil
 	}
+	if f.plan.Ignore { // what strict modes refuse is let pass then
+		loose := *s
+		loose.strict, s = false, &loose
+	}
 	doubt := false
 	var refused error
 	take := func(param int, v wire.Parameter) {
@@ -366,6 +370,9 @@ func idOf(p *wire.Parameter, column rewriter.Column, s *state) (v rewriter.Value
 		c.text = strconv.AppendFloat(nil, f, 'g', -1, 64)
 	case mysql.MYSQL_TYPE_DECIMAL, mysql.MYSQL_TYPE_NEWDECIMAL:
 		c.text = inner
+		if s.mode.MariaDB { // takes the number in front, in every sql_mode
+			c.kind, c.strict = mysql.MYSQL_TYPE_VAR_STRING, false
+		}
 	default:
 		c.kind, c.text = mysql.MYSQL_TYPE_VAR_STRING, inner
 	}

@@ -32,6 +32,7 @@ type Prepared struct {
 	Client     int         // parameters that the client knows of
 	ZeroDoubt  bool        // as the plan's, and for literals that may be rounded to 0
 	Reads      bool        // the statement mentions LAST_INSERT_ID or identity
+	Ignore     bool        // the statement says IGNORE
 	ByPosition bool        // it has no column list: its values go to columns by their places in the table
 
 	plan Plan // without what belongs to the text
@@ -46,7 +47,7 @@ var ErrTooManyParameters = errors.New("too many parameters with those of the ids
 
 // Prepare writes the statement s, which p has read with Prepared set, with a hidden ? for each id that is generated.
 func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
-	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt || p.Expressions, Reads: p.ReadsLastID, ByPosition: p.byPosition}, plan: p}
+	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt || p.Expressions, Reads: p.ReadsLastID, Ignore: p.Ignore, ByPosition: p.byPosition}, plan: p}
 	w.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 	w.offset = s.Bulk || p.Columns[0].Generated > 1
 	w.findNext()
