@@ -45,6 +45,8 @@ func (d *decider) executes(st *statement, cx *reading) error {
 		}
 	}
 	switch _, own := cx.snap.temporary[e.shadow]; {
+	case e.ruled(cx.rules):
+		return errReprepare("rules for its table have come since")
 	case e.refused != nil:
 		return e.refused
 	case e.shadow != "" && cx.busy:

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 
@@ -23,6 +24,10 @@ type prepared struct {
 	// for, in place of a table with a rule.
 	shadow string
 	bare   *bare
+	// target is the table of an INSERT that goes as it is; book had no rule for it
+	// that says otherwise.
+	target rewriter.Name
+	book   *rewriter.Rules
 
 	fill   *filler
 	broken bool // the server counts other parameters than the proxy; under the conversation's mu
@@ -181,6 +186,36 @@ func newPrepared(head rewriter.Head, sql []byte, whole bool) *prepared {
 	return e
 }
 
+// aims notes the table of an INSERT that is prepared as it is. schema is the
+// default one, nil when it is not known.
+func (e *prepared) aims(head rewriter.Head, schema []byte, book *rewriter.Rules) {
+	if e == nil || head.Kind != rewriter.Insert && head.Kind != rewriter.Replace {
+		return
+	}
+	e.target, e.book = cloneName(head.Target), book
+	if len(e.target.Schema) == 0 {
+		e.target.Schema = bytes.Clone(schema)
+	}
+}
+
+// ruled reports whether rules that came after the PREPARE, by a reload, say that
+// the INSERT does not go as it is.
+func (e *prepared) ruled(book ruleBook) bool {
+	if e.book == nil || e.book == book.Rules {
+		return false
+	}
+	if len(e.target.Schema) == 0 {
+		return book.MayMatch(e.target.Table, book.fold)
+	}
+	for _, rule := range book.Match(e.target.Schema, e.target.Table, book.fold) {
+		if !rule.Observe {
+			return true
+		}
+	}
+	e.book = book.Rules
+	return false
+}
+
 // statementOf returns what is known of the prepared statement that a command
 // names, nil when that is nothing. The conversation's lock is held.
 func (m *requests) statementOf(payload []byte) *prepared {
@@ -201,7 +236,7 @@ func (m *requests) execute(payload []byte) verdict {
 	m.c.kept = nil
 	p := pending{reply: replyResult}
 	if e := m.statementOf(payload); e != nil {
-		if e.fill != nil || e.refused != nil || e.shadow != "" || e.bare != nil || e.reads && m.c.mayOwe() {
+		if e.fill != nil || e.refused != nil || e.shadow != "" || e.bare != nil || e.ruled(m.rules()) || e.reads && m.c.mayOwe() {
 			return holdIt
 		}
 		p.touch, e.long = e.touch, longData{}
@@ -229,6 +264,7 @@ func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 		return holdIt
 	}
 	m.last = newPrepared(head, sql, whole)
+	m.last.aims(head, m.c.state.knownSchema(), m.rules().Rules)
 	m.c.sendLocked(pending{reply: replyPrepare, job: m.last.job()})
 	return forwardIt
 }

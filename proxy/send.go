@@ -59,11 +59,13 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 // prepared sees to it that what is known of the statement is kept when the
 // server has prepared it.
 func (s *session) prepared(st *statement) {
-	head, _ := rewriter.ReadHead(st.text, s.decider.begin(st).mode)
+	cx := s.decider.begin(st)
+	head, _ := rewriter.ReadHead(st.text, cx.mode)
 	e := newPrepared(head, st.text, true)
 	switch {
 	case st.prepared == nil:
 		st.prepared = e
+		e.aims(head, cx.snap.knownSchema(), cx.rules.Rules)
 	case e != nil && st.prepared.fill == nil:
 		st.prepared.touch, st.prepared.reads = e.touch, e.reads
 	}

@@ -71,6 +71,14 @@ func (s *state) learnSchema(name []byte) {
 	s.known |= knowSchema
 }
 
+// knownSchema returns the default schema, nil when it is not known.
+func (s *state) knownSchema() []byte {
+	if s.known&knowSchema == 0 {
+		return nil
+	}
+	return s.schema
+}
+
 // makeTemporary notes that the session has a temporary table of its own, or,
 // without a name, that it may have dropped the ones it had.
 func (s *state) makeTemporary(name string) {
