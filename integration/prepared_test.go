@@ -15,6 +15,7 @@ import (
 type preparedWorld struct {
 	addr, db string
 	conn     *sql.Conn
+	proxy    *harness.Proxy
 }
 
 func openPrepared(t *testing.T, server *servers.Server) preparedWorld {
@@ -37,7 +38,7 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 			t.Fatal(err)
 		}
 	}
-	return preparedWorld{proxy.Addr("a"), name, conn}
+	return preparedWorld{proxy.Addr("a"), name, conn, proxy}
 }
 
 // TestPrepared executes statements twice, with differing values: each execution gets ids of its own, and the client sees

@@ -162,3 +162,40 @@ func TestLastStatement(t *testing.T) {
 }
 
 const lastStatement = 1<<32 - 1
+
+// TestManyStatements keeps ten thousand statements open, and executes the first and the last of them.
+func TestManyStatements(t *testing.T) {
+	w := openPrepared(t, harness.MariaDB(t))
+	s := wireSession{openSession(t, w.addr, w.db)}
+	const open = 10_000
+	before, err := w.proxy.Usage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]uint32, open)
+	for i := range ids {
+		ids[i], _ = s.statement(t, fmt.Sprintf("INSERT INTO orders (u, a) VALUES (?, 's%d'), (?, ?)", i))
+	}
+	after, err := w.proxy.Usage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes for each statement, with the race detector", (after.RSS-before.RSS)/open)
+	types := []byte{0, 1, mysql.MYSQL_TYPE_LONG, 0, mysql.MYSQL_TYPE_LONG, 0, mysql.MYSQL_TYPE_VAR_STRING, 0}
+	for n, i := range []int{0, open - 1, open / 2, 0} {
+		values := append(binary.LittleEndian.AppendUint32(nil, uint32(2*n)), binary.LittleEndian.AppendUint32(nil, uint32(2*n+1))...)
+		r := s.execute(t, ids[i], types, values, []byte("\x01x"))
+		if want := uint64(1000 + 2*n); r[0].err != nil || r[0].insertID != want {
+			t.Errorf("statement %d: %+v, want insert id %d", i, r[0], want)
+		}
+	}
+	if got := s.lines(t, "SELECT GROUP_CONCAT(a ORDER BY id) FROM orders"); got[0] != "s0,x,s9999,x,s5000,x,s0,x" {
+		t.Errorf("rows %q", got)
+	}
+	for _, id := range ids {
+		s.write(t, binary.LittleEndian.AppendUint32([]byte{mysql.COM_STMT_CLOSE}, id))
+	}
+	if r := s.execute(t, ids[0], types, make([]byte, 8), []byte("\x01x")); r[0].err == nil || r[0].err.Code != mysql.ER_UNKNOWN_STMT_HANDLER {
+		t.Errorf("a statement that was closed: %+v", r[0])
+	}
+}

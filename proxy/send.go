@@ -80,7 +80,9 @@ func (s *session) prepared(st *statement) {
 func (s *session) rewrite(st *statement) ([]byte, error) {
 	switch {
 	case st.prepares():
-		st.out = append(append(append(st.out[:0], 0, 0, 0, 0), st.prefix...), st.prepared.fill.plan.Text...)
+		made := st.prepared.fill.plan
+		st.out = append(append(append(st.out[:0], 0, 0, 0, 0), st.prefix...), made.Text...)
+		made.Text = nil // a client may keep thousands of statements
 		return st.out[wire.HeaderLen:], nil
 	case st.prepared != nil:
 		return st.splice(s.c.caps)
