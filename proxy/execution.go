@@ -32,11 +32,12 @@ const idType = uint16(mysql.MYSQL_TYPE_LONGLONG) | wire.Unsigned
 
 // executes decides on an execution that was held.
 func (d *decider) executes(st *statement, cx *reading) error {
+	e := st.prepared
 	d.c.mu.Lock()
 	d.c.address(st.payload())
+	unknown := e == nil || e.failed
 	d.c.mu.Unlock()
-	e := st.prepared
-	if e == nil { // it was forgotten by a reply meanwhile: the server will not know it either
+	if unknown { // to the server too, which says so
 		return nil
 	}
 	if e.bare != nil {
@@ -47,6 +48,8 @@ func (d *decider) executes(st *statement, cx *reading) error {
 	switch _, own := cx.snap.temporary[e.shadow]; {
 	case e.ruled(cx.rules):
 		return errReprepare("rules for its table have come since")
+	case e.refused != nil && cx.busy: // perhaps with its PREPARE
+		return lacks(needQuiet)
 	case e.refused != nil:
 		return e.refused
 	case e.shadow != "" && cx.busy:
@@ -371,10 +374,8 @@ func idOf(p *wire.Parameter, column rewriter.Column, s *state) (v rewriter.Value
 		f := math.Float64frombits(binary.LittleEndian.Uint64(p.Value))
 		c.text = strconv.AppendFloat(nil, f, 'g', -1, 64)
 	case mysql.MYSQL_TYPE_DECIMAL, mysql.MYSQL_TYPE_NEWDECIMAL:
-		c.text = inner
-		if s.mode.MariaDB { // takes the number in front, in every sql_mode
-			c.kind, c.strict = mysql.MYSQL_TYPE_VAR_STRING, false
-		}
+		// Servers take the number in front, in every sql_mode.
+		c.kind, c.text, c.strict = mysql.MYSQL_TYPE_VAR_STRING, inner, false
 	default:
 		c.kind, c.text = mysql.MYSQL_TYPE_VAR_STRING, inner
 	}

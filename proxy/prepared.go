@@ -13,7 +13,7 @@ import (
 
 // prepared is a statement that the client has prepared and that is more than
 // passed on. Only the goroutine that reads from the client uses it once it was
-// sent, but for broken.
+// sent, but for broken and failed.
 type prepared struct {
 	touch touch // what an execution may change
 	reads bool  // LAST_INSERT_ID() must be right before an execution
@@ -29,8 +29,10 @@ type prepared struct {
 	target rewriter.Name
 	book   *rewriter.Rules
 
-	fill   *filler
-	broken bool // the server counts other parameters than the proxy; under the conversation's mu
+	fill *filler
+	// Of the reply to the PREPARE, under the conversation's mu:
+	broken bool // the server counts other parameters than the proxy
+	failed bool // it was an ERR
 
 	types []uint16 // of the client's parameters, as it gave them last
 	long  longData
@@ -143,10 +145,14 @@ func (n *newest) note(id uint32, ours bool) {
 	*n = newest{id: id}
 }
 
-func (c *conversation) notePrepared(id uint32, ours bool) {
+// notePrepared takes the reply to the PREPARE p; id 0: it failed.
+func (c *conversation) notePrepared(id uint32, p *pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.newest.note(id, ours)
+	c.newest.note(id, p.ours())
+	if id == 0 && p.job != nil && p.job.prepared != nil {
+		p.job.prepared.failed = true
+	}
 }
 
 // address writes the number of the client's last statement into a command that

@@ -319,12 +319,12 @@ func (m *replies) judgePrepare(payload []byte, n int) {
 		m.ending = m.count == 0
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
-		m.c.notePrepared(0, m.cur.ours())
+		m.c.notePrepared(0, &m.cur)
 	case n < wire.PreparedLen:
 		m.ending = true
 	default:
 		p, _ := wire.ParsePrepared(payload)
-		m.c.notePrepared(p.ID, m.cur.ours())
+		m.c.notePrepared(p.ID, &m.cur)
 		if j := m.cur.job; j != nil && j.prepared != nil {
 			wire.SetParams(payload, m.c.learnStatement(j.prepared, p))
 		}
