@@ -366,25 +366,22 @@ func checkBound(t *testing.T, value rewriter.Value, own, v given, ids []uint64, 
 }
 
 // A text that is no number generates where the server makes 0 of it: strict modes refuse it, but not under IGNORE, and not
-// in a DECIMAL on MariaDB.
+// in a DECIMAL.
 func TestJudgeStrict(t *testing.T) {
 	const decimal = uint16(mysql.MYSQL_TYPE_NEWDECIMAL)
 	for _, tt := range []struct {
-		text    int
-		kind    uint16
-		mariaDB bool
-		want    bool
+		text int
+		kind uint16
+		want bool
 	}{
-		{2, typeString, false, false},
-		{2, typeString, true, false},
-		{8, typeString, false, true},
-		{2, decimal, false, false},
-		{2, decimal, true, true},
+		{2, typeString, false},
+		{8, typeString, true},
+		{2, decimal, true},
 	} {
 		e := preparedText(t, tt.text, false)
 		x := &execution{rows: 1}
 		x.one.Parameters = []wire.Parameter{{Type: tt.kind, Value: []byte("\x02x0")}, {Type: tt.kind, Value: []byte("\x02x0")}}
-		if err := x.judge(e, &state{known: knowAll, strict: true, mode: rewriter.Mode{MariaDB: tt.mariaDB}}); err != nil {
+		if err := x.judge(e, &state{known: knowAll, strict: true}); err != nil {
 			t.Fatal(err)
 		}
 		if got := x.values[0].Generate; got != tt.want {
