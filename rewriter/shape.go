@@ -237,11 +237,20 @@ func (r *reducer) token(t token) {
 			raw = []byte("'")
 		}
 	case tokNumber:
-		if len(raw) > longLiteral && mayBeNumber(raw) && raw[1]|0x20 == 'x' {
+		if len(raw) > longLiteral && mayBeNumber(raw) && raw[1]|0x20 == 'x' && allHex(raw[2:]) {
 			raw = raw[:longLiteral]
 		}
 	}
 	r.out = append(r.out, raw...)
+}
+
+func allHex(digits []byte) bool {
+	for _, c := range digits {
+		if c-'0' > 9 && (c|0x20)-'a' > 5 {
+			return false
+		}
+	}
+	return true
 }
 
 // coded reports whether the string to be written is one of digits: x'..' or b'..'.
