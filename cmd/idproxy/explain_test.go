@@ -217,7 +217,10 @@ func keepsBytes(t *testing.T, text []byte, rules *rewriter.Rules) {
 		if span.Doubt || e.statement(sql, rewriter.Mode{MultiStatements: true}) != nil || e.next == 0 {
 			continue
 		}
-		_, sent, _ := strings.Cut(out.String(), "\n")
+		first, sent, _ := strings.Cut(out.String(), "\n")
+		if strings.HasPrefix(first, "-- the server is asked") { // an id stands for an expression, as long as that is
+			continue
+		}
 		if lost := lostByte(sql, []byte(sent)); lost >= 0 {
 			t.Fatalf("byte %d of %q is not in %q", lost, sql, sent)
 		}
