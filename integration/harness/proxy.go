@@ -73,6 +73,9 @@ func Start(tb testing.TB, spec Spec) *Proxy {
 	return p
 }
 
+// raceOptions shorten the second that a program with the race detector sleeps when it ends; what it found it has said before.
+const raceOptions = "GORACE=atexit_sleep_ms=10"
+
 // Launch starts a built idproxy outside of a test; the caller stops it.
 func Launch(ctx context.Context, program string, spec Spec) (*Proxy, error) {
 	names, err := listenerNames(spec.Config)
@@ -87,7 +90,7 @@ func Launch(ctx context.Context, program string, spec Spec) (*Proxy, error) {
 		return nil, err
 	}
 	proc, err := process.Start(process.Spec{
-		Path: program, Args: []string{"serve", "--config", path}, Dir: spec.Dir, Env: spec.Env,
+		Path: program, Args: []string{"serve", "--config", path}, Dir: spec.Dir, Env: append([]string{raceOptions}, spec.Env...),
 		Log: filepath.Join(spec.Dir, "idproxy.log"),
 	})
 	if err != nil {
