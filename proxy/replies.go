@@ -253,7 +253,7 @@ func (m *replies) decides(b byte, n int) bool {
 	case m.cur.reply == replyRows, m.step == stepDefs, m.step == stepRows:
 		return b >= wire.EOFByte && n < wire.MaxPayload
 	case m.step == stepCount:
-		return false
+		return b == wire.ErrByte
 	}
 	return true
 }

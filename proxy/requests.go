@@ -292,7 +292,7 @@ func (m *requests) query(payload []byte, size int, whole bool) verdict {
 		m.c.kept = nil
 	}
 	head, more := rewriter.ReadHead(sql, s.mode)
-	if !whole && more && !m.multi {
+	if !whole && !m.multi && (more || head.Kind == rewriter.Use) {
 		return m.undecided(len(payload), size)
 	}
 	p := pending{reply: replyResult}
@@ -364,7 +364,7 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 			p.touch |= touchSettings
 		}
 	case rewriter.Use:
-		if len(head.Target.Schema) == 0 || bytes.IndexByte(sql, '!') >= 0 { // read otherwise by the server, perhaps
+		if len(head.Target.Schema) == 0 || !whole || bytes.IndexByte(sql, '!') >= 0 { // read otherwise by the server, perhaps
 			p.touch |= touchSchema
 		} else {
 			p.job = &job{schema: bytes.Clone(head.Target.Schema)}
