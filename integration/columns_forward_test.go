@@ -55,7 +55,7 @@ var forwardScripts = []nameScript{
 		{text: "INSERT /*+ SET_VAR(sql_mode='') */ INTO bare (a) SELECT 7", want: "!1235", says: "sql_mode of its own"}, {text: "SELECT id, a FROM bare"},
 	}},
 	{"a SQL PREPARE", "", []nameStep{
-		{text: "SET sql_mode=''"}, {text: "PREPARE s FROM 'INSERT INTO bare (a) VALUES (7)'", want: "!1235", says: "store 0"}, {text: "SELECT id, a FROM bare"},
+		{text: "SET sql_mode=''"}, {text: "PREPARE s FROM 'INSERT INTO bare (id,a) VALUES (IF(1,NULL,2),7)'", want: "!1235", says: "store 0"}, {text: "SELECT id, a FROM bare"},
 	}},
 	{"LOAD DATA", "", []nameStep{
 		{text: "LOAD DATA INFILE 'DIR/f' INTO TABLE bare (a)", want: "!1235", says: "the list of columns"},

@@ -42,6 +42,11 @@ type conversation struct {
 	// prepared holds what is known of prepared statements, by number.
 	prepared map[uint32]*prepared
 	newest   newest
+	// named holds what is known of statements prepared in SQL, by name in lower
+	// case, and blind says that some were prepared unread while no table had a
+	// rule. Only the goroutine that reads from the client uses them.
+	named map[string]*prepared
+	blind bool
 	// tablesChanged is called when columns of tables may have changed.
 	tablesChanged func()
 }
@@ -101,8 +106,8 @@ type job struct {
 	temps   []temp   // temporary tables made, and forgotten
 	answer  *answer  // who waits for a hidden reply
 	units   *units   // what results for each row must show
-	// prepared is the statement that a PREPARE makes.
-	prepared *prepared
+	// prepared is the statement that a PREPARE makes, named that of one in SQL.
+	prepared, named *prepared
 	// withheld is set when the reply has ended with a question left.
 	withheld *withheld
 }
@@ -189,6 +194,7 @@ func (c *conversation) sendLocked(p pending) {
 	}
 	if p.touch&touchAll == touchAll {
 		c.state.unseen = true
+		c.forgetUnseen()
 	}
 	p.age = c.state.age
 	c.pending.push(p)
@@ -375,6 +381,9 @@ func (c *conversation) apply(p *pending, o outcome) {
 		c.tablesChanged()
 	}
 	if j := p.job; j != nil {
+		if j.named != nil && o.failed {
+			j.named.failed = true
+		}
 		if j.schema != nil && !o.failed && s.age == p.age {
 			s.learnSchema(j.schema)
 		}

@@ -16,9 +16,10 @@ type need struct {
 	table   rewriter.Name     // needTable
 	key     string            // of the table
 	column  *filling          // needMax
-	values  []string          // needValues: expressions
+	values  []string          // needValues, needSource: expressions
 	columns []rewriter.Column // needValues: of each, the column it is for
 	ignore  bool              // needValues: the statement says IGNORE
+	bound   bool              // needValues: they are arguments of EXECUTE
 }
 
 type needKind uint8
@@ -30,6 +31,7 @@ const (
 	needTable                   // the columns of a table
 	needMax                     // the greatest id in a column
 	needValues                  // what expressions for ids are worth
+	needSource                  // the text that an expression gives a PREPARE
 )
 
 // decider decides on held statements. It does no I/O: what it does not know it
@@ -109,6 +111,9 @@ const smallText = 512 << 10
 func (d *decider) decide(st *statement) (need, error) {
 	cx := d.begin(st)
 	st.parts, st.touch, st.job, st.owing = st.parts[:0], 0, nil, false
+	if st.dynamic != nil {
+		st.dynamic, st.prepared, st.short = nil, nil, false
+	}
 	st.spans, st.end, st.rest = st.spans[:0], len(st.text), 0
 	if st.prepares() {
 		st.prepared = nil
@@ -118,6 +123,7 @@ func (d *decider) decide(st *statement) (need, error) {
 	}
 	if st.doubted(^cx.snap.known) || len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
 		if st.unconcerned(&cx) {
+			d.c.blind = d.c.blind || containsFold(st.text, "prepare")
 			st.touch = touchAll | touchLastID
 			return need{}, nil
 		}
@@ -217,7 +223,10 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 			return st.plans[len(st.parts)-1].Plain, nil
 		}
 		st.owing = st.owing || cx.owes && leavesUnseen(head) && !rewriter.MentionsDiagnostics(sql)
-	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
+	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
+		if head.Kind != rewriter.Compound && !st.prepares() {
+			return d.dynamic(st, i, head, cx)
+		}
 		if err := d.hidden(st, head, sql, cx); err != nil {
 			return false, err
 		}

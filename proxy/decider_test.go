@@ -70,6 +70,10 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 		return "need probe"
 	case needTable:
 		return fmt.Sprintf("need table %s.%s", n.table.Schema, n.table.Table)
+	case needSource:
+		return "need the text of " + n.values[0]
+	case needValues:
+		return fmt.Sprintf("need values %q", n.values)
 	case needMax:
 		return fmt.Sprintf("need max %s.%s.%s", n.column.table.Schema, n.column.table.Table, n.column.column.Name)
 	}
@@ -83,7 +87,7 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 		parts = append(parts, fmt.Sprintf("%sof %s in result %d", filled, p.facts.name, p.result))
 	}
 	what := "forward"
-	if p := x.st.prepared; p != nil && p.fill != nil && x.st.prepares() {
+	if p := x.st.prepared; p != nil && p.fill != nil && (x.st.prepares() || x.st.dynamic != nil && parts == nil) {
 		what += " " + string(p.fill.plan.Text)
 	}
 	if parts != nil {
@@ -97,6 +101,7 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 
 func TestDecide(t *testing.T) {
 	const insert = "INSERT INTO orders (a) VALUES (1)"
+	mariaDB := func(x *deciding) { x.c.mariaDB, x.c.state.mode.MariaDB = true, true }
 	unknown := func(k known) func(x *deciding) { return func(x *deciding) { x.c.state.known &^= k } }
 	tests := []struct {
 		name, text string
@@ -137,10 +142,26 @@ func TestDecide(t *testing.T) {
 
 		{name: "INSERT ... SELECT", text: "INSERT INTO orders SELECT 1, 2, 3", want: "error 1235", says: "SELECT"},
 		{name: "LOAD DATA", text: "LOAD DATA INFILE 'f' INTO TABLE orders", want: "error 1235", says: "LOAD DATA"},
-		{name: "SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", want: "error 1235", says: "PREPARE"},
+		{name: "SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", want: "forward INSERT INTO orders (a,`id`) VALUES (1,LAST_INSERT_ID(?))"},
+		{name: "SQL PREPARE of two rows", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (?),(?)'", want: "forward INSERT INTO orders (a,`id`) VALUES (?,?),(?,LAST_INSERT_ID(?)+?)"},
+		{name: "SQL PREPARE behind another", text: insert + "; PREPARE s FROM '" + insert + "'", multi: true, want: "fill 1 of shop.orders in result 0; then PREPARE s FROM '" + insert + "'"},
+		{name: "SQL PREPARE in front of another", text: "PREPARE s FROM '" + insert + "'; EXECUTE s", multi: true, want: "forward INSERT INTO orders (a,`id`) VALUES (1,LAST_INSERT_ID(?)); then EXECUTE s"},
+		{name: "SQL PREPARE of a form that is not filled", text: "PREPARE s FROM 'LOAD DATA INFILE ''f'' INTO TABLE orders'", want: "error 1235", says: "LOAD DATA"},
+		{name: "SQL PREPARE of a block", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", want: "error 1235", says: "inside another"},
+		{name: "SQL PREPARE from a variable", text: "PREPARE s FROM @v", want: "need the text of @v"},
+		{name: "SQL PREPARE from a variable, settings unknown", text: "PREPARE s FROM @v", setup: unknown(knowQuotes), want: "need probe"},
+		{name: "SQL PREPARE from a variable waits", text: "PREPARE s FROM @v", setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
+		{name: "SQL PREPARE of what MySQL does not take", text: "PREPARE s FROM CONCAT('INSERT INTO ', @t)", want: "forward"},
+		{name: "SQL PREPARE beyond ASCII", text: "PREPARE \xc3\xa9 FROM 'INSERT INTO orders (a) VALUES (1)'", want: "error 1235", says: "beyond ASCII"},
+		{name: "EXECUTE of a name not known", text: "EXECUTE s USING @a", want: "forward"},
+		{name: "an EXECUTE that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", want: "error 1235"},
 		{name: "SQL PREPARE of another table", text: "PREPARE s FROM 'INSERT INTO other (a) VALUES (1)'", want: "forward"},
 		{name: "SQL PREPARE of a SELECT", text: "PREPARE s FROM 'SELECT 1'", want: "forward"},
-		{name: "EXECUTE IMMEDIATE", text: "EXECUTE IMMEDIATE 'INSERT INTO shop.orders (a) VALUES (1)'", want: "error 1235"},
+		{name: "EXECUTE IMMEDIATE", text: "EXECUTE IMMEDIATE 'INSERT INTO shop.orders (a) VALUES (1)'", setup: mariaDB, want: "fill 1 of shop.orders in result 0"},
+		{name: "EXECUTE IMMEDIATE of an expression", text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO ', @t)", setup: mariaDB, want: "need the text of CONCAT('INSERT INTO ', @t)"},
+		{name: "EXECUTE IMMEDIATE of what has effects", text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO ', SLEEP(1))", setup: mariaDB, want: "error 1235", says: "user variable"},
+		{name: "EXECUTE IMMEDIATE with too few arguments", text: "EXECUTE IMMEDIATE 'INSERT INTO shop.orders (a) VALUES (?)'", setup: mariaDB, want: "forward"},
+		{name: "EXECUTE IMMEDIATE on MySQL, which has none", text: "EXECUTE IMMEDIATE 'INSERT INTO shop.orders (a) VALUES (1)'", want: "forward"},
 		{name: "wrong number of values, by old facts", text: "INSERT INTO orders (a) VALUES (1, 2)", want: "need table shop.orders"},
 		{name: "wrong number of values", text: "INSERT INTO orders (a) VALUES (1, 2)", setup: func(x *deciding) {
 			x.d.tables.facts["shop\x00orders"].at = time.Now().Add(time.Hour)
@@ -300,8 +321,8 @@ func TestDecideRules(t *testing.T) {
 		{name: "forwarded", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{forward}, want: "forward", counts: [3]int64{1}},
 		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
 		{name: "forwarded, not known", text: "INSERT INTO orders SELECT 1, 2, 3", rules: []rewriter.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.c.state.known &^= knowStrict }},
-		{name: "forwarded, hidden", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", rules: []rewriter.Rule{forward}, want: "forward", counts: [3]int64{1}},
-		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", rules: []rewriter.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
+		{name: "forwarded, hidden", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rewriter.Rule{forward}, want: "forward", counts: [3]int64{1}},
+		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rewriter.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
 		{name: "a view without the column", text: "INSERT INTO short (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "error 1235"},
 		{name: "a view without the column, forwarded", text: "INSERT INTO short (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table, r.Forward = "*", true })}, want: "forward", counts: [3]int64{1}},
 		{name: "a view without the column, forwarded, not strict", text: "INSERT INTO short (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table, r.Forward = "*", true })}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},

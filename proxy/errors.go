@@ -83,6 +83,21 @@ func errUnprepared() *mysql.MyError {
 	return clientError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (last) given to EXECUTE: idproxy refused to prepare it")
 }
 
+// errUnpreparedName is the same for a name.
+func errUnpreparedName(name string) *mysql.MyError {
+	return clientError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%s) given to EXECUTE: idproxy refused to prepare it", name)
+}
+
+func errTooManyNames() *mysql.MyError {
+	return clientError(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000", "Can't create more than max_prepared_stmt_count statements (idproxy keeps at most %d of a session by name)", maxNamed)
+}
+
+// errSource says that the text of a statement cannot be known before the server
+// runs it.
+func errSource() *mysql.MyError {
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support 'PREPARE or EXECUTE IMMEDIATE of an expression that may have another value the next time': it could be an INSERT into a table with a rule; nothing was sent (put the text into a user variable first)")
+}
+
 // errReprepare is what a server says when it cannot prepare a statement anew by
 // itself.
 func errReprepare(why string) *mysql.MyError {

@@ -45,6 +45,10 @@ func (s *session) evaluate(st *statement, ask need) error {
 		if !v.types(definitions[i], definitions[n+i], s.c.caps) {
 			return errAnswerCut
 		}
+		if ask.bound {
+			st.bound = append(st.bound, v.value(&s.c.state))
+			continue
+		}
 		st.values = append(st.values, v.value(&s.c.state))
 	}
 	return nil

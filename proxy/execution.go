@@ -40,6 +40,22 @@ func (d *decider) executes(st *statement, cx *reading) error {
 	if unknown { // to the server too, which says so
 		return nil
 	}
+	if err := d.allowed(st, e, cx); err != nil {
+		return err
+	}
+	switch {
+	case e.fill == nil && cx.busy && cx.owes:
+		return lacks(needQuiet)
+	case e.fill == nil:
+		st.owing = cx.owes && e.reads
+		st.touch = e.touch
+		return nil
+	}
+	return d.fills(st, e, cx)
+}
+
+// allowed returns why a statement cannot be executed any more as it was prepared.
+func (d *decider) allowed(st *statement, e *prepared, cx *reading) error {
 	if e.bare != nil {
 		if err := d.isBare(st, e.bare, cx); err != nil {
 			return err
@@ -56,14 +72,8 @@ func (d *decider) executes(st *statement, cx *reading) error {
 		return lacks(needQuiet)
 	case e.shadow != "" && !own:
 		return errReprepare("the temporary table it was prepared for is gone")
-	case e.fill == nil && cx.busy && cx.owes:
-		return lacks(needQuiet)
-	case e.fill == nil:
-		st.owing = cx.owes && e.reads
-		st.touch = e.touch
-		return nil
 	}
-	return d.fills(st, e, cx)
+	return nil
 }
 
 // fills decides on the execution of a statement that gets ids.

@@ -100,6 +100,7 @@ func (s *session) refuseAt(st *statement, i int, cause error) (again bool, err e
 		return true, nil
 	}
 	e := asClientError(cause)
+	s.unprepared(st)
 	if e.Code == mysql.ER_NOT_SUPPORTED_YET {
 		s.l.srv.Stats.Refused.Add(1)
 	}
@@ -117,6 +118,8 @@ func (s *session) learn(st *statement, n need) error {
 		return s.describe(n)
 	case needValues:
 		return s.evaluate(st, n)
+	case needSource:
+		return s.askSource(st, n.values[0])
 	default:
 		return s.admit(n.column)
 	}

@@ -38,7 +38,9 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 	}
 	p := st.newPart()
 	p.result, p.span, p.head = i, st.spans[i], head
-	p.text = st.text[p.span.Start:p.span.End]
+	if p.text = st.inner; p.text == nil {
+		p.text = st.text[p.span.Start:p.span.End]
+	}
 	p.name = rewriter.Name{Schema: schemaOf(head.Target, cx), Table: head.Target.Table}
 	err = d.facts(st, p, rules, cx)
 	if e, ok := errors.AsType[*mysql.MyError](err); ok && rules[0].Observe {
@@ -118,7 +120,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	read := &st.reading
 	*read = rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.table}
 	if st.prepares() {
-		read.Prepared, read.Bulk = true, d.c.caps&wire.MariaDBStmtBulkOperations != 0
+		read.Prepared, read.Bulk = true, st.inner == nil && d.c.caps&wire.MariaDBStmtBulkOperations != 0
 	}
 	if len(st.spans) == 1 {
 		read.Values = st.values
@@ -206,9 +208,8 @@ func (p *part) questions(st *statement, plan *rewriter.Plan, cx *reading) error 
 		return lacks(needQuiet)
 	}
 	n := need{kind: needValues, ignore: plan.Ignore}
-	text := st.text[p.span.Start:p.span.End]
 	for i, q := range plan.Questions {
-		n.values = append(n.values, string(text[q.Start:q.End]))
+		n.values = append(n.values, string(p.text[q.Start:q.End]))
 		n.columns = append(n.columns, p.columns[plan.AskedFor(i)])
 	}
 	return errIncomplete{n}

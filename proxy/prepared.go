@@ -28,6 +28,7 @@ type prepared struct {
 	// that says otherwise.
 	target rewriter.Name
 	book   *rewriter.Rules
+	opaque bool // prepared in SQL, unread while no table had a rule
 
 	fill *filler
 	// Of the reply to the PREPARE, under the conversation's mu:

@@ -249,10 +249,10 @@ func (m *requests) other(payload []byte) verdict {
 	case mysql.COM_CHANGE_USER:
 		m.c.setPhase(phaseAuth)
 		p.touch = touchSettings | touchSchema
-		m.last = nil
+		m.last, m.c.named, m.c.blind = nil, nil, false
 	case mysql.COM_RESET_CONNECTION:
 		p.touch = touchReset | touchSettings
-		m.last = nil
+		m.last, m.c.named, m.c.blind = nil, nil, false
 	case mysql.COM_STMT_RESET, mysql.COM_STMT_CLOSE:
 		m.end(payload)
 	case mysql.COM_DROP_DB, mysql.COM_CREATE_DB:
@@ -301,6 +301,7 @@ func (m *requests) query(payload []byte, size int, whole bool) verdict {
 			return holdIt
 		}
 		p.touch = touchAll | touchLastID
+		m.c.blind = m.c.blind || !whole || containsFold(sql, "prepare")
 	}
 	if m.note(&p, head, sql, whole) == holdIt {
 		return holdIt
@@ -327,7 +328,7 @@ func (m *requests) note(p *pending, head rewriter.Head, sql []byte, whole bool) 
 		if m.mayConcern(head.Target) {
 			return holdIt
 		}
-	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
+	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
 		return holdIt
 	case rewriter.DDL:
 		if head.Temporary || head.Drop && s.temporary != nil {
@@ -352,7 +353,7 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 		p.touch |= touchInsert
 	case rewriter.Load:
 		p.touch |= touchLastID
-	case rewriter.Prepare, rewriter.Execute, rewriter.Call, rewriter.Compound:
+	case rewriter.Execute, rewriter.Call, rewriter.Compound:
 		p.touch |= touchAll | touchLastID
 	case rewriter.DDL:
 		p.touch |= touchTables

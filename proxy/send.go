@@ -24,13 +24,19 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	if st.prepares() {
 		s.prepared(st)
 	}
-	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.prepared != nil && st.prepared.fill != nil
+	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short || st.prepared != nil && st.prepared.fill != nil
 	if edited {
 		if payload, err = s.rewrite(st); err != nil {
 			return false, true, s.answer(asClientError(err), st.seq)
 		}
 		if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
+			s.unprepared(st)
 			return false, true, s.answer(e, st.seq)
+		}
+	}
+	if st.dynamic != nil {
+		if err := s.byName(st); err != nil {
+			return s.refused(st, err)
 		}
 	}
 	p := pending{
@@ -43,7 +49,7 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	if inserts != nil {
 		p.job = st.jobs()
 		p.job.inserts, p.job.seq = inserts, st.seq
-		if st.prepared != nil && st.execution.units != nil {
+		if st.prepared != nil && st.dynamic == nil && st.execution.units != nil {
 			p.job.units = st.execution.units
 			p.job.units.expects(inserts, &st.plans[0])
 		}
@@ -79,6 +85,8 @@ func (s *session) prepared(st *statement) {
 // rewrite writes what is sent in place of the command.
 func (s *session) rewrite(st *statement) ([]byte, error) {
 	switch {
+	case st.dynamic != nil:
+		return st.rewriteDynamic(s.c.mariaDB, s.decider.begin(st).mode), nil
 	case st.prepares():
 		made := st.prepared.fill.plan
 		st.out = append(append(append(st.out[:0], 0, 0, 0, 0), st.prefix...), made.Text...)

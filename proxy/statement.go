@@ -31,6 +31,7 @@ type statement struct {
 	denied    *facts
 	deniedKey string
 	prepared  *prepared // what it executes, or prepares, if anything is known of that
+	inner     []byte    // the text that a PREPARE in SQL brings, while that is what is decided on
 	execution execution
 
 	// Of the piece:
@@ -38,6 +39,11 @@ type statement struct {
 	end    int              // where it ends in text
 	rest   int              // where the next one begins; 0: there is none
 	values []rewriter.Value // of the expressions for ids in its first statement
+	// Of a PREPARE or EXECUTE in SQL, which is a piece of its own:
+	dynamic *rewriter.Dynamic
+	source  *innerText       // the text that it was asked for
+	bound   []rewriter.Value // of the ids among the arguments
+	short   bool             // the arguments are left out, for the server to count them
 	// refused is the statement that is refused once those in front of it are
 	// over; 0: none.
 	refused int
@@ -80,6 +86,7 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	st.multi = m.multi && payload[0] == mysql.COM_QUERY
 	st.begun = time.Now()
 	st.denied, st.values, st.refused = nil, nil, 0
+	st.dynamic, st.source, st.bound, st.short = nil, nil, nil, false
 	st.writes = finder{-1}
 	for i := range st.doubtful {
 		st.doubtful[i] = finder{-1}
@@ -92,8 +99,10 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	}
 }
 
-// prepares reports whether the command is a PREPARE.
-func (st *statement) prepares() bool { return st.prefix[0] == mysql.COM_STMT_PREPARE }
+// prepares reports whether what is decided on is a statement to prepare.
+func (st *statement) prepares() bool {
+	return st.prefix[0] == mysql.COM_STMT_PREPARE || st.inner != nil
+}
 
 // payload returns the command, whose text was not sent yet.
 func (st *statement) payload() []byte {
@@ -111,7 +120,7 @@ func (st *statement) next(seq byte) {
 	for i := range st.doubtful {
 		st.doubtful[i].at = max(st.doubtful[i].at-st.rest, -1)
 	}
-	st.values, st.refused = nil, 0
+	st.values, st.source, st.bound, st.refused = nil, nil, nil, 0
 }
 
 // cut ends the piece in front of its i-th statement.
@@ -128,6 +137,7 @@ func (st *statement) keep() {
 // forget lets go of the client's bytes.
 func (st *statement) forget() {
 	st.command, st.prefix, st.text, st.job, st.denied = nil, nil, nil, nil, nil
+	st.dynamic, st.source, st.bound, st.prepared = nil, nil, nil, nil
 }
 
 // finder knows where in a text something is next. It looks at no byte twice,

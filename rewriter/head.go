@@ -7,17 +7,18 @@ type Kind uint8
 
 // The kinds of statement that a rule or the session's tracked state is concerned with, and Other for the rest.
 const (
-	Other    Kind = iota // SELECT, UPDATE, COMMIT, SHOW, EXPLAIN, CREATE PROCEDURE/TRIGGER/EVENT/FUNCTION, ...
-	Insert               // INSERT
-	Replace              // REPLACE
-	Load                 // LOAD DATA, LOAD XML
-	Prepare              // PREPARE .. FROM
-	Execute              // EXECUTE, EXECUTE IMMEDIATE
-	Call                 // CALL
-	Set                  // SET of variables
-	Use                  // USE
-	DDL                  // CREATE, ALTER, DROP, RENAME, TRUNCATE of anything but a routine
-	Compound             // may hide an INSERT: BEGIN NOT ATOMIC, IF, SET STATEMENT .. FOR, ANALYZE INSERT, ...
+	Other      Kind = iota // SELECT, UPDATE, COMMIT, SHOW, EXPLAIN, CREATE PROCEDURE/TRIGGER/EVENT/FUNCTION, ...
+	Insert                 // INSERT
+	Replace                // REPLACE
+	Load                   // LOAD DATA, LOAD XML
+	Prepare                // PREPARE .. FROM
+	Execute                // EXECUTE, EXECUTE IMMEDIATE
+	Call                   // CALL
+	Set                    // SET of variables
+	Use                    // USE
+	DDL                    // CREATE, ALTER, DROP, RENAME, TRUNCATE of anything but a routine
+	Compound               // may hide an INSERT: BEGIN NOT ATOMIC, IF, SET STATEMENT .. FOR, ANALYZE INSERT, ...
+	Deallocate             // DEALLOCATE PREPARE, DROP PREPARE
 )
 
 // Name is a possibly qualified table name without its quotes. The bytes are slices of the text, or a small copy when a
@@ -107,6 +108,8 @@ func (r *headReader) read() {
 		r.head.Kind = Prepare
 	case kwExecute:
 		r.head.Kind = Execute
+	case kwDeallocate:
+		r.head.Kind = Deallocate
 	case kwCall:
 		r.head.Kind = Call
 	case kwSet:
@@ -274,6 +277,11 @@ func (r *headReader) object() {
 		}
 		value = r.punct(t, '=') || r.punct(t, '@')
 		switch w {
+		case kwPrepare:
+			if r.head.Drop {
+				r.head = Head{Kind: Deallocate}
+				return
+			}
 		case kwTemporary:
 			r.head.Temporary = true
 		case kwTable:

@@ -83,8 +83,8 @@ func (r *headReader) literal(t token) []byte {
 	}
 }
 
-// decode appends the value of a string literal. Escapes that make no part of a statement's first words are kept simple: the
-// byte behind the backslash.
+// decode appends the value of a string literal as servers read it. (In a character set whose characters hide a backslash,
+// an escaped one counts as one byte.)
 func (r *headReader) decode(out []byte, t token) []byte {
 	inner := r.text[t.start+1 : t.end-1]
 	if t.plain {
@@ -94,6 +94,9 @@ func (r *headReader) decode(out []byte, t token) []byte {
 		if c := inner[i]; c == r.text[t.start] || c == '\\' && !r.mode.NoBackslashEscapes {
 			i++
 			if i < len(inner) {
+				if c == '\\' && (inner[i] == '%' || inner[i] == '_') { // kept, for LIKE
+					out = append(out, c)
+				}
 				out = append(out, unescape(c, inner[i]))
 			}
 			i++

@@ -42,6 +42,7 @@ const (
 	kwEnd
 	kwCase
 	kwImmediate
+	kwDeallocate
 )
 
 var keywords = map[string]keyword{
@@ -57,6 +58,7 @@ var keywords = map[string]keyword{
 	"work": kwWork, "not": kwNot, "if": kwIf, "local": kwLocal, "no_write_to_binlog": kwLocal, "select": kwOther,
 	"update": kwOther, "delete": kwOther, "commit": kwOther, "rollback": kwOther, "show": kwOther, "start": kwOther,
 	"with": kwOther, "end": kwEnd, "case": kwCase, "immediate": kwImmediate,
+	"deallocate": kwDeallocate,
 }
 
 // longestKeyword is the length of no_write_to_binlog.

@@ -1,0 +1,249 @@
+package proxy
+
+import (
+	"errors"
+
+	"idproxy/rewriter"
+)
+
+// dynamic decides on a PREPARE, EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE in
+// SQL. ends: nothing else is in its piece.
+func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading) (ends bool, err error) {
+	sql := st.text[st.spans[i].Start:st.spans[i].End]
+	dyn, err := rewriter.ReadDynamic(sql, cx.mode)
+	switch {
+	case err != nil && (errors.Is(err, rewriter.ErrRefusedByServer) || cx.rules.Empty()):
+		d.c.blind = d.c.blind || head.Kind == rewriter.Prepare
+		st.owing = cx.owes
+		d.follow(st, i, head, cx)
+		return false, nil
+	case err != nil:
+		return false, errUndecided(err)
+	case i > 0:
+		return false, errCut
+	}
+	st.dynamic = dyn
+	switch dyn.Verb {
+	case rewriter.VerbPrepare:
+		return true, d.text(st, sql, cx)
+	case rewriter.VerbImmediate:
+		return true, d.immediate(st, i, head, cx)
+	case rewriter.VerbExecute:
+		return true, d.name(st, i, head, cx)
+	}
+	return true, nil
+}
+
+// innerText is the text of a statement that another one brings.
+type innerText struct {
+	text []byte // in UTF-8 when the server was asked for it
+	wide bool   // it has characters that cannot be written into a literal of the session with certainty
+}
+
+// text decides on the text of a statement, and sets st.prepared.
+func (d *decider) text(st *statement, sql []byte, cx *reading) error {
+	dyn := st.dynamic
+	in := *cx
+	in.mode.MultiStatements = false
+	inner := innerText{text: dyn.Literal, wide: in.mode.Charset != rewriter.SingleByte && beyondASCII(dyn.Literal)}
+	switch {
+	case dyn.From == rewriter.SourceLiteral:
+	case cx.rules.Empty():
+		st.prepared = &prepared{touch: touchAll | touchLastID, reads: true, opaque: true}
+		return nil
+	case dyn.From == rewriter.SourceOther:
+		return errSource()
+	case st.source != nil:
+		inner, in.mode.Charset = *st.source, rewriter.SingleByte
+	case cx.snap.known&(knowMode|knowCharset) != knowMode|knowCharset:
+		return lacks(needProbe)
+	case cx.busy: // with what may set a variable
+		return lacks(needQuiet)
+	default:
+		return errIncomplete{need{kind: needSource, values: []string{string(sql[dyn.Source.Start:dyn.Source.End])}}}
+	}
+	head, more := rewriter.ReadHead(inner.text, in.mode)
+	if cut := more && len(head.Target.Table) == 0; !cut { // else the server refuses it
+		if err := d.inside(st, inner, head, &in); err != nil {
+			return err
+		}
+	}
+	e := newPrepared(head, inner.text, true)
+	if e == nil {
+		e = &prepared{}
+	}
+	e.aims(head, cx.snap.knownSchema(), cx.rules.Rules)
+	switch {
+	case st.prepared == nil:
+		st.prepared = e
+	case st.prepared.fill == nil:
+		st.prepared.touch, st.prepared.reads = e.touch, e.reads
+	case in.mode.MariaDB && rewriter.NamesParameters(inner.text, in.mode):
+		return errUnsupported(st.prepared.fill.rules[0], st.prepared.fill.name, "SQL PREPARE of a text with named parameters")
+	case dyn.Verb == rewriter.VerbPrepare && dyn.Name == "":
+		return errUnsupported(st.prepared.fill.rules[0], st.prepared.fill.name, "SQL PREPARE under a name beyond ASCII")
+	}
+	return nil
+}
+
+// inside decides on a statement whose text another one brings.
+func (d *decider) inside(st *statement, inner innerText, head rewriter.Head, cx *reading) error {
+	switch head.Kind {
+	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
+		return d.hidden(st, head, inner.text, cx)
+	default:
+		return nil
+	}
+	st.inner = inner.text
+	defer func() { st.inner = nil }()
+	_, err := d.insert(st, 0, head, cx)
+	if err == nil && inner.wide && st.prepared != nil && st.prepared.fill != nil {
+		return errUnsupported(st.prepared.fill.rules[0], st.prepared.fill.name, "SQL PREPARE of a text with such characters in this character set")
+	}
+	return err
+}
+
+func beyondASCII(text []byte) bool { return rewriter.DoubtsOf(text)&rewriter.DoubtCharset != 0 }
+
+// immediate decides on EXECUTE IMMEDIATE.
+func (d *decider) immediate(st *statement, i int, head rewriter.Head, cx *reading) error {
+	if err := d.text(st, st.text[st.spans[i].Start:st.spans[i].End], cx); err != nil {
+		return err
+	}
+	if st.prepared.fill != nil {
+		return d.fillsNamed(st, i, cx)
+	}
+	d.unfilledName(st, i, head, cx)
+	st.prepared = nil
+	return nil
+}
+
+// unfilledName notes what an execution that goes as it is may change.
+func (d *decider) unfilledName(st *statement, i int, head rewriter.Head, cx *reading) {
+	sql := st.text[st.spans[i].Start:st.spans[i].End]
+	st.touch |= st.prepared.touch
+	if setsLastID(head, sql) { // among the arguments
+		st.touch |= touchLastID
+	}
+	st.owing = cx.owes && (st.prepared.reads || rewriter.MentionsLastID(sql))
+}
+
+// name decides on EXECUTE.
+func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) error {
+	e := d.c.named[st.dynamic.Name]
+	switch {
+	case st.dynamic.Name == "" || e == nil: // a routine may have prepared it
+		if d.c.blind && !cx.rules.Empty() {
+			return errReprepare("no table had a rule when it was prepared")
+		}
+		st.owing = cx.owes
+		d.follow(st, i, head, cx)
+		return nil
+	case d.hasFailed(e): // the server says so itself
+		return nil
+	case e.opaque && !cx.rules.Empty():
+		return errReprepare("no table had a rule when it was prepared")
+	}
+	st.prepared = e
+	if err := d.allowed(st, e, cx); err != nil {
+		return err
+	}
+	if e.fill != nil {
+		return d.fillsNamed(st, i, cx)
+	}
+	if cx.busy && cx.owes {
+		return lacks(needQuiet)
+	}
+	d.unfilledName(st, i, head, cx)
+	st.prepared = nil
+	return nil
+}
+
+func (d *decider) hasFailed(e *prepared) bool {
+	d.c.mu.Lock()
+	defer d.c.mu.Unlock()
+	return e.failed
+}
+
+// fillsNamed decides on the execution of a statement that gets ids.
+func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
+	e, dyn := st.prepared, st.dynamic
+	f, given := e.fill, len(st.dynamic.Arguments)
+	if given != f.plan.Client { // the server says so, if it does not take them for those of ids
+		st.short = dyn.Verb == rewriter.VerbExecute && given == len(f.plan.Parameters)
+		st.prepared = nil
+		return nil
+	}
+	sql := st.text[st.spans[i].Start:st.spans[i].End]
+	if err := d.boundArguments(st, sql, cx); err != nil {
+		return err
+	}
+	p := st.newPart()
+	p.head, p.name, p.span, p.text = f.head, f.name, st.spans[i], sql
+	p.rules, p.columns = append(p.rules, f.rules...), append(p.columns, f.columns...)
+	if err := d.sameTable(st, p, f, cx); err != nil {
+		return err
+	}
+	plan := &st.plans[0]
+	f.plan.Bind(plan, st.execution.values, 1, p.columns)
+	reads := f.plan.Reads || rewriter.MentionsLastID(sql)
+	switch {
+	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0, f.plan.ZeroDoubt && cx.snap.known&knowZero == 0:
+		return lacks(needProbe)
+	case f.plan.ZeroDoubt && f.noZero != cx.snap.mode.NoAutoValueOnZero:
+		return errReprepare("NO_AUTO_VALUE_ON_ZERO has changed since")
+	case reads && cx.busy:
+		return lacks(needQuiet)
+	}
+	st.owing = reads && cx.owes
+	if err := d.admissible(p, plan, cx); err != nil {
+		return err
+	}
+	st.parts = st.parts[:1]
+	return nil
+}
+
+// maxBound bounds the ids of one execution that the server is asked for.
+const maxBound = maxQuestionColumns / 2
+
+// boundArguments finds out what the ids among the arguments are worth.
+func (d *decider) boundArguments(st *statement, sql []byte, cx *reading) error {
+	f, args := st.prepared.fill, st.dynamic.Arguments
+	st.execution.values = st.execution.values[:0]
+	if len(f.bound) == 0 {
+		return nil
+	}
+	n := need{kind: needValues, bound: true, ignore: f.plan.Ignore}
+	for _, b := range f.bound {
+		if !args[b.param].Default {
+			n.values = append(n.values, string(sql[args[b.param].Start:args[b.param].End]))
+			n.columns = append(n.columns, f.columns[b.column])
+		}
+	}
+	for _, a := range args {
+		if a.From == rewriter.SourceOther && len(n.values) > 0 { // it may change them
+			return errUnsupported(f.rules[0], f.name, "EXECUTE with a bound id and an expression that may have another value the next time")
+		}
+	}
+	switch {
+	case len(n.values) > maxBound:
+		return errUnsupported(f.rules[0], f.name, "EXECUTE with so many bound ids")
+	case cx.snap.known&(knowZero|knowStrict) != knowZero|knowStrict:
+		return lacks(needProbe)
+	case len(n.values) > len(st.bound) && cx.busy: // with what may set a variable
+		return lacks(needQuiet)
+	case len(n.values) > len(st.bound):
+		return errIncomplete{n}
+	}
+	next := 0
+	for _, b := range f.bound {
+		v := rewriter.Value{Generate: !cx.snap.mode.NoAutoValueOnZero, Known: true} // DEFAULT stores 0, which generates or not
+		if !args[b.param].Default {
+			v = st.bound[next]
+			next++
+		}
+		st.execution.values = append(st.execution.values, v)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// maxNamed bounds the statements that a session has by name. Servers have a limit
+// of their own, far below.
+const maxNamed = 1 << 16
+
+// keepName notes the statement that a PREPARE makes, before it is sent, or
+// forgets the one that DEALLOCATE drops.
+func (s *session) keepName(st *statement) error {
+	c, name := &s.c, st.dynamic.Name
+	switch {
+	case st.dynamic.Verb == rewriter.VerbDeallocate:
+		delete(c.named, name)
+		return nil
+	case st.dynamic.Verb != rewriter.VerbPrepare:
+		return nil
+	case name == "":
+		c.blind = c.blind || st.prepared.opaque
+		return nil
+	case len(c.named) >= maxNamed:
+		c.forgetFailed()
+		if len(c.named) >= maxNamed {
+			return errTooManyNames()
+		}
+	}
+	if c.named == nil {
+		c.named = map[string]*prepared{}
+	}
+	c.named[name] = st.prepared
+	st.jobs().named = st.prepared
+	return nil
+}
+
+// forgetFailed drops the names that the server does not have.
+func (c *conversation) forgetFailed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, e := range c.named {
+		if e.failed {
+			delete(c.named, name)
+		}
+	}
+}
+
+// forgetUnseen drops what is known of statements that go as they are, when a
+// routine may have prepared others under their names.
+func (c *conversation) forgetUnseen() {
+	for name, e := range c.named {
+		if e.fill == nil && e.refused == nil && e.shadow == "" && e.bare == nil && e.book == nil && !e.opaque {
+			delete(c.named, name)
+		}
+	}
+}
+
+// unprepared notes that a PREPARE was refused here: a server would have dropped
+// the statement that had the name.
+func (s *session) unprepared(st *statement) {
+	if st.dynamic == nil || st.dynamic.Verb != rewriter.VerbPrepare || st.dynamic.Name == "" {
+		return
+	}
+	if s.c.named == nil {
+		s.c.named = map[string]*prepared{}
+	}
+	s.c.named[st.dynamic.Name] = &prepared{refused: errUnpreparedName(st.dynamic.Name)}
+}
+
+// variable is the user variable that carries the n-th id of an execution on
+// MySQL, which takes nothing else behind USING.
+func variable(n int) string { return "@`idproxy " + strconv.Itoa(n) + "`" }
+
+// rewriteDynamic writes the piece, a PREPARE or an execution, as a command to
+// st.out, behind room for a header, and returns it without that.
+func (st *statement) rewriteDynamic(mariaDB bool, mode rewriter.Mode) []byte {
+	dyn, span := st.dynamic, st.spans[0]
+	out := append(append(st.out[:0], 0, 0, 0, 0), st.prefix...)
+	sql, at := st.text[:st.end], 0
+	copyTo := func(end int) { // end is in the statement
+		out = append(out, sql[at:span.Start+end]...)
+		at = span.Start + end
+	}
+	if made := st.madeText(); made != nil {
+		copyTo(dyn.Source.Start)
+		out = rewriter.AppendLiteral(out, made, mode)
+		at = span.Start + dyn.Source.End
+	}
+	switch {
+	case st.short:
+		copyTo(dyn.NameEnd)
+		at = span.Start + dyn.End
+	case len(st.parts) > 0 && len(st.prepared.fill.plan.Parameters) > 0:
+		if dyn.Using {
+			copyTo(dyn.Arguments[0].Start)
+		} else {
+			copyTo(dyn.End)
+			out = append(out, " USING "...)
+		}
+		out, _ = st.appendArguments(out, mariaDB)
+		at = span.Start + dyn.End
+	}
+	out = append(out, sql[at:]...)
+	st.out = out
+	return out[wire.HeaderLen:]
+}
+
+// madeText returns what stands for the text of a statement; nil: it stays.
+func (st *statement) madeText() []byte {
+	if st.dynamic.From == rewriter.SourceNone || st.prepared == nil || st.prepared.fill == nil {
+		return nil
+	}
+	made := st.prepared.fill.plan.Text
+	if st.dynamic.From == rewriter.SourceLiteral && bytes.Equal(made, st.dynamic.Literal) || st.source != nil && bytes.Equal(made, st.source.text) {
+		return nil
+	}
+	return made
+}
+
+// appendArguments appends the arguments of an execution with its ids. carried are
+// the ids that stand in variables.
+func (st *statement) appendArguments(out []byte, mariaDB bool) (_ []byte, carried []uint64) {
+	dyn, sql := st.dynamic, st.text[st.spans[0].Start:]
+	w := splicer{ids: st.parts[0].ids}
+	client, bound := 0, 0
+	for i, param := range st.prepared.fill.plan.Parameters {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		var given rewriter.Argument
+		made := param.Role.Hidden()
+		if !made {
+			given = dyn.Arguments[client]
+			client++
+		}
+		if param.Role == rewriter.RoleBound {
+			made = st.execution.values[bound].Generate
+			bound++
+		}
+		switch {
+		case made && mariaDB:
+			out = strconv.AppendUint(out, w.next(param), 10)
+		case made:
+			out = append(out, variable(len(carried))...)
+			carried = append(carried, w.next(param))
+		case param.Role == rewriter.RoleBound && given.Default: // under NO_AUTO_VALUE_ON_ZERO
+			out = append(out, '0')
+		default:
+			out = append(out, sql[given.Start:given.End]...)
+		}
+	}
+	return out, carried
+}
+
+// carry sets the variables that bring the ids of an execution to MySQL. It waits
+// for the reply: if the server did not set them, as when the query is killed, the
+// execution would find the ids of the one before.
+func (s *session) carry(st *statement) error {
+	if s.c.mariaDB || st.dynamic == nil || len(st.parts) == 0 {
+		return nil
+	}
+	_, ids := st.appendArguments(nil, false)
+	if len(ids) == 0 {
+		return nil
+	}
+	set := []byte("SET ")
+	for i, id := range ids {
+		if i > 0 {
+			set = append(set, ',')
+		}
+		set = strconv.AppendUint(append(append(set, variable(i)...), '='), id, 10)
+	}
+	packets, err := s.ask(s.c.appendQuery(nil, string(set)), replyResult)
+	if err != nil {
+		return err
+	}
+	payload, _, err := nextPayload(packets)
+	switch {
+	case err != nil:
+		return err
+	case payload[0] == wire.ErrByte:
+		return serverError(payload)
+	case payload[0] != wire.OKByte:
+		return errAnswerCut
+	}
+	return nil
+}
+
+// askSource asks for the text that a PREPARE or EXECUTE IMMEDIATE takes from an
+// expression.
+func (s *session) askSource(st *statement, expression string) error {
+	if err := s.payFor(expression); err != nil {
+		return err
+	}
+	rows, err := s.query("SELECT (" + expression + ") IS NULL,HEX(CONVERT((" + expression + ") USING utf8mb4)),@@character_set_client")
+	if err != nil {
+		return err // the statement would fail by the same
+	}
+	if len(rows) != 1 || len(rows[0]) != 3 {
+		return errAnswerCut
+	}
+	null, digits, charset := string(rows[0][0]), rows[0][1], string(rows[0][2])
+	if null == "1" {
+		st.source = &innerText{text: []byte("NULL")}
+		return nil
+	}
+	text, err := hex.AppendDecode([]byte{}, digits)
+	if digits == nil || err != nil {
+		return fmt.Errorf("the text of the statement to prepare: %w", errors.Join(errAnswerCut, err))
+	}
+	st.source = &innerText{text: text}
+	for rest := text; len(rest) > 0; {
+		_, n := utf8.DecodeRune(rest)
+		if n > 1 && charset != "utf8mb4" && (n == 4 || charset != "utf8mb3" && charset != "utf8") {
+			st.source.wide = true
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// byName does what must be done before a PREPARE or EXECUTE in SQL is sent.
+func (s *session) byName(st *statement) error {
+	if err := s.carry(st); err != nil {
+		return err
+	}
+	if st.dynamic.Verb == rewriter.VerbPrepare && st.prepared.fill != nil {
+		st.prepared.fill.plan.Text = nil // written, and a client may keep thousands of statements
+	}
+	return s.keepName(st)
+}
+
+// refused answers for a piece that was refused when it was to be sent.
+func (s *session) refused(st *statement, err error) (sent, done bool, _ error) {
+	if errors.Is(err, errServerGone) {
+		return false, true, err
+	}
+	s.unprepared(st)
+	return false, true, s.answer(asClientError(err), st.seq)
+}
