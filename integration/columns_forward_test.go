@@ -59,7 +59,7 @@ var forwardScripts = []nameScript{
 	}},
 	{"LOAD DATA", "", []nameStep{
 		{text: "LOAD DATA INFILE 'DIR/f' INTO TABLE bare (a)", want: "!1235", says: "the list of columns"},
-		{text: "LOAD DATA LOCAL INFILE 'DIR/f' INTO TABLE bare", want: "!1235", says: "LOCAL"},
+		{text: "LOAD DATA LOCAL INFILE 'DIR/f' INTO TABLE bare CHARACTER SET utf16", want: "!1235", says: "LOCAL"},
 		{text: "LOAD DATA INFILE 'DIR/f' INTO TABLE bare", want: "!1261"},
 		{text: "LOAD DATA INFILE 'DIR/f' INTO TABLE bare (id)"},
 		{text: "SELECT id, a FROM bare", want: "7,NULL"},

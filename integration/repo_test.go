@@ -32,7 +32,7 @@ type goPackage struct {
 // What is not here may import nothing. Only cmd and tests know config.
 var arrows = map[string][]string{
 	"cmd/idproxy":      {"config", "proxy", "proxy/", "rewriter", "rewriter/", "idsource", "idsource/"},
-	"proxy":            {"proxy/wire", "rewriter"},
+	"proxy":            {"proxy/wire", "proxy/infile", "rewriter"},
 	"rewriter/grammar": {"rewriter"},
 	"idsource/":        {"idsource"},
 	"integration":      {""},
@@ -41,7 +41,7 @@ var arrows = map[string][]string{
 
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
 var (
-	pure = []string{"rewriter", "proxy/wire"}
+	pure = []string{"rewriter", "proxy/wire", "proxy/infile"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

@@ -105,6 +105,7 @@ type job struct {
 	schema  []byte   // not nil: the default schema once the command succeeds
 	temps   []temp   // temporary tables made, and forgotten
 	answer  *answer  // who waits for a hidden reply
+	load    *loading // the file it asks for is given ids
 	units   *units   // what results for each row must show
 	// prepared is the statement that a PREPARE makes, named that of one in SQL.
 	prepared, named *prepared
@@ -245,6 +246,9 @@ func (c *conversation) inFlight() (inserts []expect, seq byte) {
 			break
 		}
 		if j.hidden == notHidden {
+			if j.load != nil {
+				j.load.tell(&j.inserts[0])
+			}
 			return j.inserts, j.seq
 		}
 	}

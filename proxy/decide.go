@@ -32,6 +32,7 @@ const (
 	needMax                     // the greatest id in a column
 	needValues                  // what expressions for ids are worth
 	needSource                  // the text that an expression gives a PREPARE
+	needCharset                 // character_set_database
 )
 
 // decider decides on held statements. It does no I/O: what it does not know it
@@ -111,6 +112,7 @@ const smallText = 512 << 10
 func (d *decider) decide(st *statement) (need, error) {
 	cx := d.begin(st)
 	st.parts, st.touch, st.job, st.owing = st.parts[:0], 0, nil, false
+	st.load = nil
 	if st.dynamic != nil {
 		st.dynamic, st.prepared, st.short = nil, nil, false
 	}
@@ -220,7 +222,7 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 			return false, err
 		}
 		if edited {
-			return st.plans[len(st.parts)-1].Plain, nil
+			return st.load != nil || st.plans[len(st.parts)-1].Plain, nil
 		}
 		st.owing = st.owing || cx.owes && leavesUnseen(head) && !rewriter.MentionsDiagnostics(sql)
 	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:

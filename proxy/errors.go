@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -196,6 +197,12 @@ func errLost(inserts []expect) *mysql.MyError {
 		}
 	}
 	return clientError(2013, "08S01", "%s", msg)
+}
+
+// errBrokenOff says that a LOAD DATA was broken off behind rows of its file.
+func errBrokenOff(cause *mysql.MyError, rows int) *mysql.MyError {
+	why := strings.TrimSuffix(cause.Message, "; nothing was sent")
+	return clientError(cause.Code, cause.State, "%s; idproxy broke off LOAD DATA behind %d ids: the server rolled it back, but for tables without transactions, and the connection is closed", why, rows)
 }
 
 // asClientError turns any error into one for the client.

@@ -120,6 +120,8 @@ func (s *session) learn(st *statement, n need) error {
 		return s.evaluate(st, n)
 	case needSource:
 		return s.askSource(st, n.values[0])
+	case needCharset:
+		return s.learnCharset(st)
 	default:
 		return s.admit(n.column)
 	}

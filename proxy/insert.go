@@ -55,7 +55,7 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 	case p.view:
 		form = "INSERT through a view without column " + p.rules[0].Column
 	case head.Kind == rewriter.Load:
-		form = "LOAD DATA"
+		return d.load(st, p, cx)
 	default:
 		return d.plan(st, p, cx)
 	}
@@ -181,16 +181,19 @@ func (d *decider) observed(st *statement, p *part, cx *reading) bool {
 // would says what the i-th rule of the part would do.
 func (d *decider) would(st *statement, p *part, i int, cx *reading) string {
 	var plan rewriter.Plan
-	err := plan.Read(&rewriter.Statement{
-		Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.table,
-	})
+	var load rewriter.LoadPlan
+	read, only := plan.Read, &rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.table}
+	if p.head.Kind == rewriter.Load {
+		read = load.Read
+	}
+	err := read(only)
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
 	switch {
 	case unsupported:
 		return "would refuse: " + form.Form
 	case errors.Is(err, rewriter.ErrRefusedByServer):
 		return "would forward what the server refuses"
-	case err == nil && plan.Columns[0].Explicit > 0 && p.rules[i].Explicit == rewriter.Reject:
+	case err == nil && p.head.Kind != rewriter.Load && plan.Columns[0].Explicit > 0 && p.rules[i].Explicit == rewriter.Reject:
 		return "would refuse: explicit value"
 	}
 	return "would fill ids"

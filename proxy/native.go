@@ -45,6 +45,7 @@ const (
 	formIgnore                // plain numbers; rows may be skipped
 	formUpdate                // plain numbers; rows may be updated instead, and the last of those is in LAST_INSERT_ID()
 	formOwnUpdate             // the same, by the application's own wish
+	formLoad                  // plain numbers in the file of a LOAD DATA; the OK packet never shows one
 	formDelayed               // plain numbers; rows go in later, and nobody learns their ids
 )
 
@@ -97,6 +98,8 @@ func (e *expect) succeeded(ok *wire.OK, payload []byte) native {
 	n := native{insertID: ok.InsertID}
 	affected, rows := ok.AffectedRows, uint64(e.rows)
 	switch {
+	case e.form == formLoad:
+		n = e.loaded(payload)
 	case e.form == formDelayed && e.hasExplicit:
 		n.insertID = e.explicit
 	case e.form == formDelayed:
@@ -170,12 +173,30 @@ func (e *expect) updatedRows(ok *wire.OK, payload []byte) native {
 // duplicates reads the number of rows that were there already from the text of an
 // OK packet.
 func duplicates(payload []byte) (n uint64, ok bool) {
-	_, text, ok := bytes.Cut(payload, []byte("Duplicates: "))
+	return counted(payload, "Duplicates: ")
+}
+
+// counted reads the number behind a word in the text of an OK packet.
+func counted(payload []byte, word string) (n uint64, ok bool) {
+	_, text, ok := bytes.Cut(payload, []byte(word))
 	digits := 0
 	for ; digits < len(text) && text[digits]-'0' <= 9 && digits < 18; digits++ {
 		n = n*10 + uint64(text[digits]-'0')
 	}
 	return n, ok && digits > 0
+}
+
+// loaded is what an OK packet to a LOAD DATA says.
+func (e *expect) loaded(payload []byte) native {
+	records, _ := counted(payload, "Records: ")
+	skipped, told := counted(payload, "Skipped: ")
+	switch {
+	case e.generated == 0, told && skipped >= records:
+		return native{last: lastKept}
+	case told && skipped > 0 && e.askable:
+		return native{ask: askStored}
+	}
+	return native{last: lastMustBe, lastID: e.first}
 }
 
 // left is what is shown when no row went in.
@@ -206,6 +227,10 @@ func (e *expect) noneStored(ok *wire.OK) native {
 func (e *expect) answered(ask question, ok *wire.OK, id *uint64) native {
 	var n native
 	switch {
+	case e.form == formLoad && id == nil:
+		n = native{last: lastKept}
+	case e.form == formLoad:
+		n = native{last: lastMustBe, lastID: *id}
 	case id == nil:
 		n = e.noneStored(ok)
 	case ask == askStored && e.generated > 0 && e.first <= *id && *id <= e.last:

@@ -12,7 +12,11 @@ import (
 // execute sends a decided piece and waits for its end where something depends
 // on it. done: the client has its whole reply, or will have it.
 func (s *session) execute(st *statement) (done bool, err error) {
-	sent, done, err := s.send(st)
+	send := s.send
+	if st.load != nil {
+		send = s.sendLoad
+	}
+	sent, done, err := send(st)
 	if !sent || err != nil {
 		return done, err
 	}
@@ -35,6 +39,9 @@ func (s *session) execute(st *statement) (done bool, err error) {
 
 // outcome reports whether the reply may leave a question.
 func (st *statement) outcome() bool {
+	if st.load != nil {
+		return true
+	}
 	for i := range st.parts {
 		if p := &st.plans[i]; p.Ignore || p.Update {
 			return true
@@ -66,6 +73,9 @@ func (s *session) quiet() error {
 func (s *session) relayFile() error {
 	if s.c.phase() != phaseInfile {
 		return nil
+	}
+	if l := s.held.load; l != nil {
+		return s.relayLoad(l)
 	}
 	s.held.keep()
 	s.in.consume(s.holding)
@@ -113,7 +123,7 @@ func (s *session) settle(st *statement) error {
 	w := st.job.withheld
 	sql := "SELECT LAST_INSERT_ID()"
 	if w.ask == askStored {
-		sql = w.expect.storedSQL(&st.parts[0]) // what leaves a question is a piece of its own
+		sql = st.storedSQL(w.expect) // what leaves a question is a piece of its own
 	}
 	id, err := s.askAfter(w, sql)
 	if errors.Is(err, errServerGone) {

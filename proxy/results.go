@@ -16,6 +16,9 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 	switch {
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
+		if broken := m.brokenOff(); broken != nil && len(payload) == n {
+			return errPayload(broken), n
+		}
 		return m.denied(payload, n)
 	case m.step == stepFirst:
 		switch payload[0] {
@@ -23,6 +26,9 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 			return m.resultOK(payload, n)
 		case wire.InfileByte:
 			m.c.delta.Store(uint32(m.cur.seqDelta))
+			if j := m.cur.job; j != nil && j.load != nil {
+				j.load.asked = true
+			}
 			m.c.setPhase(phaseInfile)
 		default:
 			m.step, m.rowsIn = stepDefs, 0
@@ -40,6 +46,14 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 		m.rowsIn++
 	}
 	return nil, 0
+}
+
+// brokenOff returns why a load was broken off that the server now answers, nil when it was not.
+func (m *replies) brokenOff() *mysql.MyError {
+	if m.cur.job == nil || m.cur.job.load == nil {
+		return nil
+	}
+	return m.cur.job.load.brokenOff()
 }
 
 // denied adds to the server's refusal of a column why that column is written to:
@@ -154,6 +168,9 @@ func (j *job) expected(result int) *expect {
 	i, found := slices.BinarySearchFunc(j.inserts, result, func(e expect, result int) int { return e.result - result })
 	if !found {
 		return nil
+	}
+	if j.load != nil {
+		j.load.tell(&j.inserts[i])
 	}
 	return &j.inserts[i]
 }

@@ -201,6 +201,14 @@ func formOf(plan *rewriter.Plan) form {
 	return formInline
 }
 
+// storedSQL asks which id of the piece is in the table.
+func (st *statement) storedSQL(e *expect) string {
+	if st.load != nil {
+		return st.load.storedSQL()
+	}
+	return e.storedSQL(&st.parts[0])
+}
+
 // storedSQL asks which id of the statement is in the table: see askStored. It
 // names the table once, for under LOCK TABLES it may be there under one name only.
 func (e *expect) storedSQL(p *part) string {

@@ -52,9 +52,12 @@ type statement struct {
 	reading rewriter.Statement // what a plan reads
 	key     []byte             // scratch for table keys
 	touch   touch
-	job     *job // besides inserts: schema and temporary tables
-	owing   bool // LAST_INSERT_ID() must be paid before it
-	out     []byte
+	load    *loading // the LOAD DATA that the piece is
+	// fileCharset is character_set_database, where a LOAD DATA needs it.
+	fileCharset string
+	job         *job // besides inserts: schema and temporary tables
+	owing       bool // LAST_INSERT_ID() must be paid before it
+	out         []byte
 
 	writes   finder // of the words that an INSERT, REPLACE or LOAD begins with
 	doubtful [len(doubts)]finder
@@ -87,6 +90,7 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	st.begun = time.Now()
 	st.denied, st.values, st.refused = nil, nil, 0
 	st.dynamic, st.source, st.bound, st.short = nil, nil, nil, false
+	st.fileCharset, st.load = "", nil
 	st.writes = finder{-1}
 	for i := range st.doubtful {
 		st.doubtful[i] = finder{-1}
@@ -121,6 +125,7 @@ func (st *statement) next(seq byte) {
 		st.doubtful[i].at = max(st.doubtful[i].at-st.rest, -1)
 	}
 	st.values, st.source, st.bound, st.refused = nil, nil, nil, 0
+	st.fileCharset = ""
 }
 
 // cut ends the piece in front of its i-th statement.
@@ -138,6 +143,7 @@ func (st *statement) keep() {
 func (st *statement) forget() {
 	st.command, st.prefix, st.text, st.job, st.denied = nil, nil, nil, nil, nil
 	st.dynamic, st.source, st.bound, st.prepared = nil, nil, nil, nil
+	st.load = nil
 }
 
 // finder knows where in a text something is next. It looks at no byte twice,

@@ -131,7 +131,7 @@ func unsupported(form string) error { return &Unsupported{Form: form} }
 
 // unexpected is the error for a token that has no place where it stands. It tells what kind of token that is, never its
 // text, for that may be a value.
-func (r *planReader) unexpected(t token) error {
+func (r *scanner) unexpected(t token) error {
 	what := "unexpected word"
 	switch t.kind {
 	case tokEnd:

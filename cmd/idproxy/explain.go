@@ -101,8 +101,7 @@ func (e *explainer) statement(sql []byte, mode rewriter.Mode) error {
 	case rewriter.Insert, rewriter.Replace:
 		return e.insert(sql, head.Target, mode)
 	case rewriter.Load:
-		e.forms(sql, []rewriter.Name{head.Target}, "LOAD DATA")
-		return nil
+		return e.load(sql, head.Target, mode)
 	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
 		e.forms(sql, rewriter.Hidden(nil, sql, mode), "INSERT inside another statement")
 		return nil

@@ -24,24 +24,35 @@ func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) erro
 		e.forms(sql, []rewriter.Name{t}, "INSERT")
 		return nil
 	}
+	st, err := e.concerned(sql, t, mode)
+	if st != nil {
+		st.Prepared = rewriter.Asks(sql, mode)
+		e.read(st)
+	}
+	return err
+}
+
+// concerned returns a statement with the rules of the table that it writes to;
+// nil when it has said what becomes of it.
+func (e *explainer) concerned(sql []byte, t rewriter.Name, mode rewriter.Mode) (*rewriter.Statement, error) {
 	rules := e.rulesOf(t)
 	switch {
 	case len(rules) == 0 && len(t.Schema) == 0 && len(e.schema) == 0 && e.rules.MayMatch(t.Table, false):
 		e.say(sql, "forwarded unchanged: without a default schema the server refuses it; --schema sets one")
-		return nil
+		return nil, nil
 	case len(rules) == 0:
 		e.say(sql, "forwarded unchanged: no rule for table %s", t.Table)
-		return nil
+		return nil, nil
 	}
 	table, err := e.table(t, rules)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	st := &rewriter.Statement{Text: sql, Mode: mode, Table: table, Prepared: rewriter.Asks(sql, mode)}
-	if st.Rules = e.applying(sql, rules, table); st.Rules != nil {
-		e.read(st)
+	st := &rewriter.Statement{Text: sql, Mode: mode, Table: table}
+	if st.Rules = e.applying(sql, rules, table); st.Rules == nil {
+		return nil, nil
 	}
-	return nil
+	return st, nil
 }
 
 // table returns what the server says of a table; nil offline.

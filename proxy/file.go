@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/infile"
+	"idproxy/proxy/wire"
+)
+
+// sendLoad sends a LOAD DATA whose file will be given ids.
+func (s *session) sendLoad(st *statement) (sent, done bool, err error) {
+	l := st.load
+	if err := l.begin(s); err != nil {
+		again, err := s.refuseAt(st, 0, err)
+		return false, !again, err
+	}
+	payload := append([]byte(nil), st.prefix...)
+	payload = append(payload, st.text[:l.part.span.Start]...)
+	payload = l.plan.Append(payload, l.part.text)
+	payload = append(payload, st.text[l.part.span.End:st.end]...)
+	if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
+		return false, true, s.answer(e, st.seq)
+	}
+	j := st.jobs()
+	j.load, j.inserts, j.seq = l, []expect{l.expect()}, st.seq
+	s.l.srv.Stats.Filled.Add(1)
+	first := s.prelude(st, pending{
+		reply:    replyOf(mysql.COM_QUERY),
+		seqDelta: byte(wire.Frames(len(payload))) - (st.seq + 1),
+		more:     st.rest > 0,
+		touch:    st.touch,
+		job:      j,
+	})
+	return true, false, s.sendBehind(first, payload)
+}
+
+// relayLoad passes on the file that the server asked for, with its ids.
+//
+// A load that must not go on is broken off by a packet out of order: both servers then roll the statement back, answer
+// with an error and close the connection, while the end of the file would have them keep the rows so far.
+func (s *session) relayLoad(l *loading) error {
+	s.held.keep()
+	s.in.consume(s.holding)
+	s.holding = 0
+	in := &fileFrames{s: s}
+	if err := in.header(); err != nil {
+		return err
+	}
+	out := &loadFrames{s: s, l: l, seq: in.seq + s.c.fileDelta()}
+	err := infile.Edit(out, in, &l.format, l)
+	for k := range l.chunks {
+		l.record(k)
+	}
+	switch {
+	case errors.Is(err, errClientGone), errors.Is(err, errServerGone):
+		return err
+	case err != nil:
+		l.breakOff(err)
+		if _, err := io.Copy(io.Discard, in); err != nil {
+			return err
+		}
+		out.seq += 64
+	}
+	s.requests.seq = in.seq
+	s.c.delta.Store(uint32(out.seq - in.seq))
+	s.c.setPhase(phaseCommands)
+	return s.write(wire.AppendHeader(nil, 0, out.seq))
+}
+
+// fileFrames reads the data of a file out of the client's packets.
+type fileFrames struct {
+	s    *session
+	seq  byte // of the packet begun last
+	left int  // bytes of it that were not read
+	cont bool // the next one continues it
+	open bool // a packet was begun
+	done bool // the empty packet came
+}
+
+// header reads the header of the next packet.
+func (f *fileFrames) header() error {
+	in := f.s.in
+	for len(in.bytes()) < wire.HeaderLen {
+		if err := in.more(); err != nil {
+			f.s.clientClosed(err)
+			return errClientGone
+		}
+	}
+	b := in.bytes()
+	n := wire.PayloadLen(b)
+	f.done = n == 0 && !f.cont
+	f.seq, f.left, f.cont, f.open = b[3], n, n == wire.MaxPayload, true
+	in.consume(wire.HeaderLen)
+	return nil
+}
+
+// Read returns io.EOF at the end of the file, and errClientGone.
+func (f *fileFrames) Read(b []byte) (int, error) {
+	in := f.s.in
+	for f.left == 0 {
+		if f.done {
+			return 0, io.EOF
+		}
+		if err := f.header(); err != nil {
+			return 0, err
+		}
+	}
+	for len(in.bytes()) == 0 {
+		if err := in.more(); err != nil {
+			f.s.clientClosed(err)
+			return 0, errClientGone
+		}
+	}
+	n := copy(b[:min(len(b), f.left)], in.bytes())
+	in.consume(n)
+	f.left -= n
+	return n, nil
+}
+
+// loadFrames writes data to the server in packets.
+type loadFrames struct {
+	s   *session
+	l   *loading
+	seq byte // of the next one
+	buf []byte
+}
+
+// Write sends b as one packet. It is never empty, and far below the size from which packets are split.
+func (f *loadFrames) Write(b []byte) (int, error) {
+	if err := f.l.advance(); err != nil {
+		return 0, err
+	}
+	f.buf = append(wire.AppendHeader(f.buf[:0], len(b), f.seq), b...)
+	f.seq++
+	return len(b), f.s.write(f.buf)
+}

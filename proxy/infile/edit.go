@@ -1,0 +1,281 @@
+package infile
+
+import (
+	"errors"
+	"io"
+	"strconv"
+)
+
+// IDs is what the data is given ids by.
+type IDs interface {
+	// Next returns the next id of a column, an index of Format.Columns.
+	Next(column int) (uint64, error)
+	// Explicit is told of an id that the file brings, as the server will read it.
+	Explicit(column int, id Explicit) error
+}
+
+// Explicit is an id that a file brings.
+type Explicit struct {
+	Number   uint64 // without its sign; 2^64-1: that or more
+	Negative bool
+	Known    bool // it is a number
+}
+
+// Errors of [Edit] for files whose ids have no certain place.
+var (
+	ErrShortLine = errors.New("a line that ends before its id, which is not the next field")
+	ErrLongID    = errors.New("a field of more than 1,000 bytes for an id")
+)
+
+// Edit copies the data of a file from src to dst and puts in the ids of its rows. It returns the errors of src, dst and ids as
+// they are, and the two above: what was written then must not be taken for the whole. f.Check must have found nothing.
+func Edit(dst io.Writer, src io.Reader, f *Format, ids IDs) error {
+	e := &editor{reader: newReader(f, src), dst: dst, ids: ids, held: -1, at: make([]int, f.Fields)}
+	e.discard = func(upTo int64) int64 {
+		e.flush(upTo)
+		return min(e.from, upTo)
+	}
+	for i := range e.at {
+		e.at[i] = Absent
+	}
+	for k, c := range f.Columns {
+		if c.Field == Absent {
+			e.front++
+		} else {
+			e.at[c.Field] = k
+		}
+	}
+	err := e.lines()
+	switch {
+	case e.failed != nil:
+		return e.failed
+	case err != nil:
+		return err
+	}
+	e.flush(e.base + int64(len(e.buf)))
+	return e.write()
+}
+
+type editor struct {
+	*reader
+	dst   io.Writer
+	ids   IDs
+	at    []int // by field: the column, or Absent
+	front int   // columns in front of each line
+	from  int64 // place up to which the file was copied
+	held  int64 // place of an id whose field is being read; -1: none
+	out   []byte
+	err   error // of dst
+}
+
+// flush copies the file up to a place.
+func (e *editor) flush(upTo int64) {
+	if e.held >= 0 {
+		upTo = min(upTo, e.held)
+	}
+	if upTo > e.from {
+		e.out = append(e.out, e.buf[e.from-e.base:upTo-e.base]...)
+		e.from = upTo
+	}
+	if len(e.out) >= chunk/2 {
+		e.err = errors.Join(e.err, e.write())
+	}
+}
+
+func (e *editor) write() error {
+	if len(e.out) == 0 || e.err != nil {
+		return e.err
+	}
+	_, err := e.dst.Write(e.out)
+	e.out = e.out[:0]
+	return err
+}
+
+// lines goes through the file.
+func (e *editor) lines() error {
+	skip := e.Skip
+	for ; skip > 0 && len(e.LineTerm) > 0; skip-- {
+		if !e.nextLine() {
+			return nil
+		}
+	}
+	for {
+		n, err := e.row(skip > 0)
+		switch {
+		case err != nil:
+			return err
+		case e.failed != nil || e.err != nil:
+			return errors.Join(e.failed, e.err)
+		case e.refused:
+			e.drop()
+			return nil
+		}
+		if skip > 0 {
+			skip-- // servers do not go on to the next line then, for there are none
+			if n == 0 {
+				return nil
+			}
+			continue
+		}
+		if n == 0 {
+			return nil
+		}
+		if n < e.Fields {
+			if err := e.missing(n); err != nil {
+				return err
+			}
+		}
+		if !e.nextLine() {
+			return nil
+		}
+	}
+}
+
+// drop keeps what is left of a file that the server refuses, so that it can take none of it for anything else.
+func (e *editor) drop() {
+	e.flush(e.base + int64(e.pos))
+	_, err := io.Copy(io.Discard, e.src)
+	e.failed = errors.Join(e.failed, err)
+	e.from = e.base + int64(len(e.buf))
+}
+
+// row reads the fields of one row, puts in its ids, and returns the number of fields that were there. A row to be skipped is
+// read like any other, and its fields thrown away.
+func (e *editor) row(skip bool) (n int, err error) {
+	for n = 0; n < e.Fields; n++ {
+		if !e.begin() {
+			return n, nil
+		}
+		if n == 0 && e.front > 0 {
+			if err := e.inFront(skip); err != nil {
+				return n, err
+			}
+		}
+		k := e.at[n]
+		if k == Absent || skip {
+			e.field()
+		} else if err := e.own(k); err != nil {
+			return n, err
+		}
+		if e.refused || e.failed != nil || e.err != nil {
+			return n + 1, nil
+		}
+	}
+	return n, nil
+}
+
+// inFront puts the ids of columns that the file does not have in front of the row.
+func (e *editor) inFront(skip bool) error {
+	e.flush(e.fieldStart)
+	for k, c := range e.Columns {
+		if c.Field != Absent {
+			continue
+		}
+		id := uint64(0)
+		if !skip {
+			var err error
+			if id, err = e.ids.Next(k); err != nil {
+				return err
+			}
+		}
+		e.out = strconv.AppendUint(e.out, id, 10)
+		e.out = append(e.out, e.FieldTerm...)
+	}
+	return nil
+}
+
+// own reads the field of an id, and puts an id into it if it generates one.
+func (e *editor) own(k int) error {
+	e.flush(e.fieldStart)
+	e.held, e.keep = e.fieldStart, true
+	e.field()
+	e.held, e.keep = -1, false
+	if e.refused || e.failed != nil || e.err != nil {
+		return nil
+	}
+	v, c := e.fieldValue(), &e.Columns[k]
+	switch {
+	case e.length > maxWanted && c.Text:
+		return e.ids.Explicit(k, Explicit{})
+	case e.length > maxWanted:
+		return ErrLongID
+	}
+	if e.length == 1 && e.null || !e.enclosed && e.Enclosed != None && string(v) == "NULL" {
+		return e.generate(k, e.fieldStart, e.fieldEnd)
+	}
+	n := parseNumber(v)
+	below := c.Unsigned && n.negative && n.value > 0
+	if n.value > 0 && !below || n.end < max(len(v), 1) && c.Text {
+		return e.ids.Explicit(k, Explicit{Number: n.value, Negative: n.negative, Known: n.end > 0})
+	}
+	clean := n.end > 0 && !below && blank(v[n.end:])
+	switch {
+	case e.KeepZero:
+		return e.ids.Explicit(k, Explicit{Known: n.end > 0})
+	case e.Strict && !clean: // the server says why not
+		return nil
+	case n.end == 0 || below || !e.simple || n.end < len(v) && joins(v[n.end]):
+		return e.generate(k, e.fieldStart, e.fieldEnd)
+	}
+	start := e.fieldStart
+	if e.quoted {
+		e.flush(start + 1)
+		start++
+	}
+	return e.generate(k, start, start+int64(n.end))
+}
+
+// fieldValue returns the value of the field, without what stands in it for the closing quote.
+func (e *editor) fieldValue() []byte {
+	if e.quoted && !e.enclosed && e.lineDone { // the quote was never closed, and is part of the value
+		return append([]byte{byte(e.Enclosed)}, e.value...)
+	}
+	return e.value
+}
+
+func blank(b []byte) bool {
+	for _, c := range b {
+		if c != ' ' {
+			return false
+		}
+	}
+	return true
+}
+
+// joins reports whether a byte right behind a whole number may go on it.
+func joins(c byte) bool { return c == '.' || c|0x20 == 'e' || c-'0' <= 9 }
+
+// generate puts an id in the place of bytes of the file.
+func (e *editor) generate(k int, from, to int64) error {
+	id, err := e.ids.Next(k)
+	if err != nil {
+		return err
+	}
+	e.flush(from)
+	e.out = strconv.AppendUint(e.out, id, 10)
+	e.from = to
+	return nil
+}
+
+// missing puts ids behind a row that has n fields and lacks the rest.
+func (e *editor) missing(n int) error {
+	next := n
+	for field := n; field < e.Fields; field++ {
+		k := e.at[field]
+		if k == Absent || e.Strict { // in strict mode the server refuses the row
+			continue
+		}
+		if field != next || e.ragged {
+			return ErrShortLine
+		}
+		next++
+		id, err := e.ids.Next(k)
+		if err != nil {
+			return err
+		}
+		e.flush(e.fieldEnd)
+		e.out = append(e.out, e.FieldTerm...)
+		e.out = strconv.AppendUint(e.out, id, 10)
+	}
+	return nil
+}

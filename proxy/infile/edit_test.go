@@ -1,0 +1,159 @@
+package infile
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// counter gives ids from 1001 on and notes explicit ones.
+type counter struct {
+	n        uint64
+	most     uint64 // 0: no end
+	explicit []Explicit
+}
+
+var errOut = errors.New("out of ids")
+
+func (c *counter) Next(int) (uint64, error) {
+	if c.most > 0 && c.n == c.most {
+		return 0, errOut
+	}
+	c.n++
+	return 1000 + c.n, nil
+}
+
+func (c *counter) Explicit(_ int, id Explicit) error {
+	c.explicit = append(c.explicit, id)
+	return nil
+}
+
+// form is a Format with the defaults of the servers.
+func form(change func(*Format)) *Format {
+	f := &Format{FieldTerm: []byte(","), LineTerm: []byte("\n"), Enclosed: None, Escape: '\\', Fields: 2, MariaDB: true, Columns: []Column{{Field: Absent}}}
+	if change != nil {
+		change(f)
+	}
+	return f
+}
+
+func edited(f *Format, in string) (string, error) {
+	var out bytes.Buffer
+	err := Edit(&out, strings.NewReader(in), f, &counter{})
+	return out.String(), err
+}
+
+func TestEdit(t *testing.T) {
+	quoted := func(f *Format) { f.Enclosed = '"' }
+	at := func(field int) func(*Format) { return func(f *Format) { f.Columns[0].Field = field; f.Enclosed = '"' } }
+	set := func(cs Charset, mariaDB bool) func(*Format) {
+		return func(f *Format) { f.Charset, f.MariaDB = cs, mariaDB }
+	}
+	for _, test := range []struct {
+		name     string
+		change   func(*Format)
+		in, want string
+	}{
+		{"no lines", nil, "", ""},
+		{"lines", nil, "a,b\nc,d\n", "1001,a,b\n1002,c,d\n"},
+		{"no end", nil, "a,b\nc,d", "1001,a,b\n1002,c,d"},
+		{"empty line", nil, "\n\n", "1001,\n1002,\n"},
+		{"escaped ends", nil, "a\\\nb,c\\,d\n", "1001,a\\\nb,c\\,d\n"},
+		{"enclosed ends", quoted, "\"a\n\"\"b\",\"c\n\"\nd\n", "1001,\"a\n\"\"b\",\"c\n\"\n1002,d\n"},
+		{"rest of a line is not enclosed", quoted, "a,b,\"c\nd\"\n", "1001,a,b,\"c\n1002,d\"\n"},
+		{"rest of a line is escaped", nil, "a,b,c\\\nd\ne", "1001,a,b,c\\\nd\n1002,e"},
+		{"starting by", func(f *Format) { f.LineStart = []byte(">>") }, "x>>a\n>b\n>>>c", "x>>1001,a\n>b\n>>1002,>c"},
+		{"skipped lines", func(f *Format) { f.Skip = 2 }, "h\\\nh\n\"\na", "h\\\nh\n\"\n1001,a"},
+		{"lines without end", func(f *Format) { f.LineTerm = nil }, "a,b,c,d", "1001,a,b,1002,c,d"},
+		{"skipped rows", func(f *Format) { f.LineTerm, f.Skip = nil, 1 }, "a,b,c,d", "0,a,b,1001,c,d"},
+		{"lines end as fields", func(f *Format) { f.LineTerm, f.Skip = []byte(","), 1 }, "a,b,c,d", "1001,a,b,1002,c,d"},
+		{"long terminators", func(f *Format) { f.FieldTerm, f.LineTerm = []byte("|+"), []byte("|-") }, "a|||+b|-c", "1001|+a|||+b|-1002|+c"},
+		{"sjis hides an escape", set(SJIS, true), "\x83\\\nb\nc", "1001,\x83\\\n1002,b\n1003,c"},
+		{"latin1 does not", set(Single, true), "\x83\\\nb\nc", "1001,\x83\\\nb\n1002,c"},
+		{"broken, MySQL", set(UTF8MB4, false), "\xE0\nb", "1001,\xE0\n1002,b"},
+		{"refused, MySQL", set(UTF8MB4, false), "a\n\x80\nb", "1001,a\n1002,\x80\nb"},
+		{"generated", at(0), "0,a\n\\N,b\nNULL,c\n\"0\",d\n00 ,e\n,f\nx,g\n", "1001,a\n1002,b\n1003,c\n\"1004\",d\n1005 ,e\n1006,f\n1007,g\n"},
+		{"explicit", at(0), "7,a\n-1,b\n0.5,c\n\"NULL\",d\n", "7,a\n-1,b\n0.5,c\n1001,d\n"},
+		{"tails", at(0), "0x,a\n0.1.5,b\n0e0e5,c\n0-,d\n", "1001x,a\n1002,b\n1003,c\n1004-,d\n"},
+		{"at the end", at(1), "a,0\nb,\"0\"\nc,7\nd,0,x\n", "a,1001\nb,\"1002\"\nc,7\nd,1003,x\n"},
+		{"missing", at(1), "a\n\"b\"\n\nc", "a,1001\n\"b\",1002\n,1003\nc,1004"},
+		{"missing in strict mode", func(f *Format) { f.Columns[0].Field, f.Strict = 1, true }, "a\nb,x\nc,0", "a\nb,x\nc,1001"},
+		{"zero is kept", func(f *Format) { f.Columns[0].Field, f.KeepZero = 0, true }, "0,a\n,b\n\\N,c", "0,a\n,b\n1001,c"},
+		{"below zero", func(f *Format) { f.Columns[0] = Column{Field: 0, Unsigned: true} }, "-5,a\n-0.2,b", "1001,a\n1002,b"},
+		{"text", func(f *Format) { f.Columns[0] = Column{Field: 0, Text: true} }, "0,a\nx,b\n0x,c\n,d", "1001,a\nx,b\n0x,c\n,d"},
+		{"two columns", func(f *Format) { f.Columns = []Column{{Field: 1}, {Field: Absent}} }, "a,0\nb,7", "1001,a,1002\n1003,b,7"},
+	} {
+		f := form(test.change)
+		if err := f.Check(); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		got, err := edited(f, test.in)
+		if test.name == "refused, MySQL" {
+			test.want = strings.TrimSuffix(test.want, "\nb") + got[len(strings.TrimSuffix(test.want, "\nb")):] // how much more is sent does not matter
+		}
+		if err != nil || got != test.want {
+			t.Errorf("%s: %q -> %q, %v; want %q", test.name, test.in, got, err, test.want)
+		}
+		var out bytes.Buffer
+		if err := Edit(&out, iotest.OneByteReader(strings.NewReader(test.in)), f, &counter{}); err != nil || test.name != "refused, MySQL" && out.String() != got {
+			t.Errorf("%s, byte by byte: %q, %v; want %q", test.name, out.String(), err, got)
+		}
+	}
+}
+
+func TestEditErrors(t *testing.T) {
+	f := form(nil)
+	var out bytes.Buffer
+	if err := Edit(&out, strings.NewReader("a\nb\nc\n"), f, &counter{most: 2}); !errors.Is(err, errOut) {
+		t.Errorf("out of ids: %v", err)
+	}
+	if err := Edit(&out, iotest.ErrReader(errOut), f, &counter{}); !errors.Is(err, errOut) {
+		t.Errorf("reader: %v", err)
+	}
+	if err := Edit(iotest.TruncateWriter(nil, 0), strings.NewReader(""), f, &counter{}); err != nil {
+		t.Errorf("nothing to write: %v", err)
+	}
+	last := form(func(f *Format) { f.Columns[0].Field, f.Fields, f.Enclosed = 2, 3, '"' })
+	for _, in := range []string{"a\n", "a,\"b", "a,b\\"} {
+		if _, err := edited(last, in); !errors.Is(err, ErrShortLine) {
+			t.Errorf("%q: %v, want ErrShortLine", in, err)
+		}
+	}
+	for _, in := range []string{strings.Repeat("0", 1025) + ",a", strings.Repeat("0", 1<<20)} {
+		if _, err := edited(form(func(f *Format) { f.Columns[0].Field = 0 }), in); !errors.Is(err, ErrLongID) {
+			t.Errorf("long id: %v", err)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for name, change := range map[string]func(*Format){
+		"fixed rows":   func(f *Format) { f.FieldTerm = nil },
+		"no field end": func(f *Format) { f.FieldTerm, f.Enclosed = nil, '"' },
+		"digit":        func(f *Format) { f.LineTerm = []byte("7") },
+		"escape":       func(f *Format) { f.Escape = ',' },
+		"enclosed":     func(f *Format) { f.Enclosed = ',' },
+		"prefix":       func(f *Format) { f.LineTerm = []byte(",,") },
+		"long":         func(f *Format) { f.LineStart = make([]byte, 1025) },
+		"high":         func(f *Format) { f.LineStart = []byte{0x80} },
+	} {
+		if form(change).Check() == nil {
+			t.Errorf("%s is not refused", name)
+		}
+	}
+}
+
+func TestParseNumber(t *testing.T) {
+	for in, want := range map[string]number{
+		"": {}, "x": {}, "-": {}, ".": {}, "e1": {}, "0": {end: 1}, " +007x": {end: 5, value: 7}, "-0.4": {end: 4, negative: true},
+		"0.49": {end: 4}, "0.5": {end: 3, value: 1}, "1.5e1": {end: 5, value: 15}, "5e-1": {end: 4, value: 1}, "49e-2": {end: 5},
+		"18446744073709551616": {end: 20, value: 1<<64 - 1}, "1e30": {end: 4, value: 1<<64 - 1}, "1e-30": {end: 5}, "0e999999999999": {end: 14},
+		"0.00000000000000000000000000001": {end: 31}, "123456789012345678901234567890e-30": {end: 34}, "1e": {end: 1, value: 1},
+	} {
+		if got := parseNumber([]byte(in)); got != want {
+			t.Errorf("%q: %+v, want %+v", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package infile
+
+import (
+	"bytes"
+	"errors"
+)
+
+// Format is how a statement has the server read its file.
+type Format struct {
+	FieldTerm []byte // FIELDS TERMINATED BY, not empty
+	LineStart []byte // LINES STARTING BY
+	LineTerm  []byte // LINES TERMINATED BY
+	Enclosed  int    // FIELDS ENCLOSED BY: a byte, or None
+	Escape    int    // FIELDS ESCAPED BY: a byte, or None
+	Skip      uint64 // IGNORE n LINES
+	Fields    int    // how many fields of a line the statement reads
+	Charset   Charset
+	MariaDB   bool // the server is MariaDB, else MySQL
+	// Strict: what does not convert to a number is an error of the server's, not a warning: such an id is left as it is.
+	Strict bool
+	// KeepZero: sql_mode NO_AUTO_VALUE_ON_ZERO: only NULL and a missing id generate.
+	KeepZero bool
+	Columns  []Column
+}
+
+// None stands for an ENCLOSED BY or ESCAPED BY that is empty.
+const None = -1
+
+// Column is one column that gets ids.
+type Column struct {
+	// Field is the place of its field among those of the file. Absent: the file has none, and the id goes in front of the line,
+	// in the order of the columns: the statement must be given those columns in front of its list.
+	Field    int
+	Text     bool // it holds text: what is no number is an id of the application's
+	Unsigned bool // a number below zero becomes zero, and generates
+}
+
+// Absent is the Field of a column that the file does not have.
+const Absent = -1
+
+// Check says why ids cannot be put in with certainty into files of the format; nil when they can.
+func (f *Format) Check() error {
+	switch {
+	case len(f.FieldTerm) == 0 && f.Enclosed == None:
+		return errors.New("rows of a fixed size (FIELDS TERMINATED BY '' ENCLOSED BY '')")
+	case len(f.FieldTerm) == 0:
+		return errors.New("FIELDS TERMINATED BY ''")
+	case digit(int(f.FieldTerm[0])), len(f.LineTerm) > 0 && digit(int(f.LineTerm[0])), digit(f.Enclosed), digit(f.Escape):
+		return errors.New("a digit that separates fields or lines")
+	case int(f.FieldTerm[0]) == f.Escape:
+		return errors.New("FIELDS ESCAPED BY what they are terminated by")
+	case int(f.FieldTerm[0]) == f.Enclosed:
+		return errors.New("FIELDS ENCLOSED BY what they are terminated by")
+	case len(f.LineTerm) > 0 && !bytes.Equal(f.LineTerm, f.FieldTerm) && (bytes.HasPrefix(f.LineTerm, f.FieldTerm) || bytes.HasPrefix(f.FieldTerm, f.LineTerm)):
+		return errors.New("LINES TERMINATED BY what begins as fields are terminated")
+	case len(f.FieldTerm)+len(f.LineTerm)+len(f.LineStart) > maxSeparators:
+		return errors.New("separators of more than 1024 bytes")
+	}
+	for _, b := range [...][]byte{f.FieldTerm, f.LineStart, f.LineTerm, {byte(max(f.Enclosed, 0)), byte(max(f.Escape, 0))}} {
+		for _, c := range b {
+			if c >= 0x80 {
+				return errors.New("separators beyond ASCII")
+			}
+		}
+	}
+	return nil
+}
+
+const maxSeparators = 1024
+
+func digit(c int) bool { return c >= '0' && c <= '9' }

@@ -1,0 +1,322 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/infile"
+	"idproxy/rewriter"
+)
+
+// loading is a LOAD DATA LOCAL INFILE whose file is given ids as it passes.
+type loading struct {
+	s      *session
+	part   part
+	plan   rewriter.LoadPlan
+	format infile.Format
+	stride uint64
+	asked  bool // the server has asked for the file; toClient's
+
+	// Of each column, toServer's:
+	chunks   []chunk
+	greatest []uint64 // explicit id that the source must be moved past
+	advanced []uint64 // explicit id that it was moved past
+	rows     int
+
+	mu     sync.Mutex
+	drawn  drawn          // of the first column
+	broken *mysql.MyError // why the load was broken off
+}
+
+// chunk is what was drawn for one column and not used yet.
+type chunk struct {
+	ids  []uint64
+	used int
+	size int // of the next one
+}
+
+// Chunks grow from smallChunk to largeChunk ids: a small file wastes few, a large one asks seldom.
+const (
+	smallChunk = 16
+	largeChunk = 4096
+)
+
+// maxRanges bounds the ranges of ids that are told apart when the first row is looked for that went in.
+const maxRanges = 64
+
+// drawn are the ids that the rows of a file were given.
+type drawn struct {
+	generated   int
+	first, last uint64
+	ranges      [][2]uint64 // from the first to the last of each
+}
+
+func (d *drawn) add(first, last uint64, stride uint64) {
+	if d.ranges == nil {
+		d.first = first
+	}
+	d.last = last
+	n := len(d.ranges)
+	if n > 0 && (first == d.ranges[n-1][1]+stride || n == maxRanges && first > d.ranges[n-1][1]) {
+		d.ranges[n-1][1] = last
+		return
+	}
+	if n < maxRanges {
+		d.ranges = append(d.ranges, [2]uint64{first, last})
+	}
+}
+
+// load decides on a LOAD DATA or LOAD XML into a table with a rule.
+func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err error) {
+	if st.prepares() {
+		return false, d.unfilled(p, "LOAD DATA in a prepared statement", cx)
+	}
+	if d.observed(st, p, cx) {
+		return false, nil
+	}
+	const settings = knowMode | knowNumbers
+	switch {
+	case len(st.spans) > 1:
+		return false, errCut
+	case cx.busy:
+		return false, lacks(needQuiet)
+	}
+	l := &loading{part: *p, stride: cx.snap.increment}
+	err = l.plan.Read(&rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.table})
+	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
+	switch {
+	case unsupported:
+		return false, d.unfilled(p, form.Form, cx)
+	case err != nil: // ErrRefusedByServer
+		return false, nil
+	case cx.snap.known&settings != settings:
+		return false, lacks(needProbe)
+	}
+	charset := l.plan.Charset
+	if charset == "" {
+		if st.fileCharset == "" {
+			return false, lacks(needCharset)
+		}
+		charset = st.fileCharset
+	}
+	set, known := infile.CharsetOf(charset)
+	if !known {
+		return false, d.unfilled(p, "LOAD DATA of a file in character set "+charset, cx)
+	}
+	l.format = d.format(l, set, cx)
+	if err := l.format.Check(); err != nil {
+		return false, d.unfilled(p, "LOAD DATA with "+err.Error(), cx)
+	}
+	for i := range p.rules {
+		if !d.tables.isAdmitted(p.admission(i)) {
+			return false, errIncomplete{need{kind: needMax, column: p.filling(i)}}
+		}
+	}
+	l.part.rules, l.part.columns = append([]*rewriter.Rule(nil), p.rules...), append([]rewriter.Column(nil), p.columns...)
+	l.part.name = cloneName(p.name)
+	st.load = l
+	if setsLastID(p.head, p.text) {
+		st.touch |= touchLastID
+	}
+	return true, nil
+}
+
+// format is how the server will read the file.
+func (d *decider) format(l *loading, set infile.Charset, cx *reading) infile.Format {
+	f := infile.Format{
+		FieldTerm: l.plan.FieldTerm, LineStart: l.plan.LineStart, LineTerm: l.plan.LineTerm, Enclosed: infile.None, Escape: infile.None,
+		Skip: l.plan.Skip, Fields: l.plan.Fields, Charset: set, MariaDB: cx.mode.MariaDB,
+		Strict: l.plan.Replace && cx.snap.strict, KeepZero: cx.mode.NoAutoValueOnZero,
+	}
+	if len(l.plan.Enclosed) > 0 {
+		f.Enclosed = int(l.plan.Enclosed[0])
+	}
+	if len(l.plan.Escaped) > 0 {
+		f.Escape = int(l.plan.Escaped[0])
+	}
+	for i, at := range l.plan.At {
+		f.Columns = append(f.Columns, infile.Column{Field: at, Text: l.part.columns[i].Text, Unsigned: l.part.columns[i].Unsigned})
+	}
+	return f
+}
+
+// begin makes the load ready, and draws the first ids of columns that the file does not have: a source that has none is an
+// error while nothing has been sent.
+func (l *loading) begin(s *session) error {
+	n := len(l.part.rules)
+	l.s = s
+	l.chunks, l.greatest, l.advanced = make([]chunk, n), make([]uint64, n), make([]uint64, n)
+	for k := range l.chunks {
+		if l.format.Columns[k].Field != infile.Absent {
+			continue
+		}
+		if err := l.draw(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draw gets the next ids of a column.
+func (l *loading) draw(k int) error {
+	c, rule := &l.chunks[k], l.part.rules[k]
+	source := l.s.l.srv.settings().Sources[rule.Source]
+	if source == nil {
+		return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+	}
+	c.size = min(max(4*c.size, smallChunk), largeChunk)
+	c.ids, c.used = append(c.ids[:0], make([]uint64, c.size)...), 0
+	if err := source.Fill(l.s.ctx, c.ids, l.stride); err != nil {
+		c.ids = nil
+		return errOutOfIDs(rule, err)
+	}
+	for i, id := range c.ids {
+		if id > l.part.columns[k].Max {
+			c.ids = c.ids[:i] // those in front are used up first
+			break
+		}
+	}
+	if len(c.ids) == 0 {
+		return errTooWide(rule, l.part.columns[k].Max+1, l.part.columns[k].Max)
+	}
+	return nil
+}
+
+// Next returns the next id of a column.
+func (l *loading) Next(k int) (uint64, error) {
+	c := &l.chunks[k]
+	if c.used == len(c.ids) {
+		l.record(k)
+		if err := l.draw(k); err != nil {
+			return 0, err
+		}
+	}
+	c.used++
+	if k == 0 {
+		l.rows++
+	}
+	return c.ids[c.used-1], nil
+}
+
+// record counts the ids of a chunk that were used.
+func (l *loading) record(k int) {
+	c := &l.chunks[k]
+	used := c.ids[:c.used]
+	c.ids, c.used = c.ids[c.used:], 0
+	if len(used) == 0 {
+		return
+	}
+	l.s.l.srv.Stats.IDs.Add(int64(len(used)))
+	if k > 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drawn.generated += len(used)
+	start := 0
+	for i := 1; i <= len(used); i++ { // a source may leave gaps in a chunk
+		if i == len(used) || used[i] != used[i-1]+l.stride {
+			l.drawn.add(used[start], used[i-1], l.stride)
+			start = i
+		}
+	}
+}
+
+// Explicit checks an id that the file brings against the column's rule.
+func (l *loading) Explicit(k int, id infile.Explicit) error {
+	rule := l.part.rules[k]
+	switch {
+	case rule.Explicit == rewriter.Reject:
+		return errExplicit(rule)
+	case rule.Explicit != rewriter.Advance:
+	case !id.Known:
+		return errNoNumber(rule)
+	case !id.Negative:
+		if most := l.part.columns[k].Max; id.Number >= most-most>>lastMillionth {
+			return errLastID(rule, id.Number, most)
+		}
+		l.greatest[k] = max(l.greatest[k], id.Number)
+	}
+	return nil
+}
+
+// advance moves the sources past the explicit ids that are about to be sent.
+func (l *loading) advance() error {
+	for k, n := range l.greatest {
+		if n <= l.advanced[k] {
+			continue
+		}
+		rule := l.part.rules[k]
+		source := l.s.l.srv.settings().Sources[rule.Source]
+		if source == nil {
+			return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+		}
+		if err := source.Advance(l.s.ctx, n); err != nil {
+			return errOutOfIDs(rule, err)
+		}
+		l.advanced[k] = n
+	}
+	return nil
+}
+
+// expect is what is to be expected of the reply, before the file has passed.
+func (l *loading) expect() expect {
+	return expect{form: formLoad, packet: l.part.rules[0].Packet, askable: !l.part.columns[0].Text, table: l.part.facts.name}
+}
+
+// tell puts into e what the file was given so far.
+func (l *loading) tell(e *expect) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.generated, e.first, e.last = l.drawn.generated, l.drawn.first, l.drawn.last
+	e.rows = e.generated
+}
+
+// breakOff notes why the load cannot go on.
+func (l *loading) breakOff(cause error) {
+	e, ok := errors.AsType[*mysql.MyError](cause)
+	if !ok {
+		e = errUnsupported(l.part.rules[0], l.part.name, "LOAD DATA of "+cause.Error())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = errBrokenOff(e, l.rows)
+}
+
+func (l *loading) brokenOff() *mysql.MyError {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broken
+}
+
+// storedSQL asks for the least id of the load that is in the table.
+func (l *loading) storedSQL() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := string(quoteName(nil, []byte(l.part.rules[0].Column)))
+	var made []string
+	for i, r := range l.drawn.ranges {
+		if i == maxRanges-1 {
+			r[1] = max(r[1], l.drawn.last)
+		}
+		made = append(made, fmt.Sprintf("%s BETWEEN %d AND %d", id, r[0], r[1]))
+	}
+	return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s", id, appendTable(nil, l.part.name), strings.Join(made, " OR "))
+}
+
+// learnCharset asks for the character set that files are in when LOAD DATA does not say.
+func (s *session) learnCharset(st *statement) error {
+	rows, err := s.query("SELECT @@character_set_database")
+	if err != nil {
+		return err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 || len(rows[0][0]) == 0 {
+		return errAnswerCut
+	}
+	st.fileCharset = string(rows[0][0])
+	return nil
+}
