@@ -134,7 +134,7 @@ func (w *world) play(t *testing.T, sc script) [][]facet {
 		if err != nil {
 			return append(all, []facet{{lost, err.Error()}})
 		}
-		if strings.Contains(sql, "DELAYED") {
+		if strings.Contains(sql+st.with, "DELAYED") {
 			w.observer.must(t, "FLUSH TABLES slow") // ends only when the delayed rows are there
 		}
 		several := len(st.pieces) > 0 // a source gives ids to all tables, a counter to one

@@ -36,7 +36,7 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 
 // innerText is the text of a statement that another one brings.
 type innerText struct {
-	text []byte // in UTF-8 when the server was asked for it
+	text []byte // in the client's character set, or in UTF-8 when it is wide and the server was asked for it
 	wide bool   // it has characters that cannot be written into a literal of the session with certainty
 }
 
@@ -45,7 +45,7 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	dyn := st.dynamic
 	in := *cx
 	in.mode.MultiStatements = false
-	inner := innerText{text: dyn.Literal, wide: in.mode.Charset != rewriter.SingleByte && beyondASCII(dyn.Literal)}
+	inner := innerText{text: dyn.Literal, wide: !in.mode.MariaDB && in.mode.Charset != rewriter.SingleByte && beyondASCII(dyn.Literal)}
 	switch {
 	case dyn.From == rewriter.SourceLiteral:
 	case cx.rules.Empty():
@@ -54,7 +54,12 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	case dyn.From == rewriter.SourceOther:
 		return errSource()
 	case st.source != nil:
-		inner, in.mode.Charset = *st.source, rewriter.SingleByte
+		if len(st.source.text) > smallText && cx.snap.known&knowNumbers == 0 {
+			return lacks(needProbe)
+		}
+		if inner = *st.source; inner.wide {
+			in.mode.Charset = rewriter.SingleByte
+		}
 	case cx.snap.known&(knowMode|knowCharset) != knowMode|knowCharset:
 		return lacks(needProbe)
 	case cx.busy: // with what may set a variable

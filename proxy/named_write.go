@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"unicode/utf8"
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -92,7 +91,11 @@ func (st *statement) rewriteDynamic(mariaDB bool, mode rewriter.Mode) []byte {
 	}
 	if made := st.madeText(); made != nil {
 		copyTo(dyn.Source.Start)
-		out = rewriter.AppendLiteral(out, made, mode)
+		if st.carriesText(mariaDB) {
+			out = append(out, textVariable...)
+		} else {
+			out = rewriter.AppendLiteral(out, made, mode)
+		}
 		at = span.Start + dyn.Source.End
 	}
 	switch {
@@ -112,6 +115,14 @@ func (st *statement) rewriteDynamic(mariaDB bool, mode rewriter.Mode) []byte {
 	out = append(out, sql[at:]...)
 	st.out = out
 	return out[wire.HeaderLen:]
+}
+
+// textVariable is the user variable that carries the text of a PREPARE to MySQL
+// when it came from one: a literal would be converted to utf8mb3 there.
+const textVariable = "@`idproxy text`"
+
+func (st *statement) carriesText(mariaDB bool) bool {
+	return !mariaDB && st.dynamic.From == rewriter.SourceAsked && st.madeText() != nil
 }
 
 // madeText returns what stands for the text of a statement; nil: it stays.
@@ -161,23 +172,34 @@ func (st *statement) appendArguments(out []byte, mariaDB bool) (_ []byte, carrie
 	return out, carried
 }
 
-// carry sets the variables that bring the ids of an execution to MySQL. It waits
-// for the reply: if the server did not set them, as when the query is killed, the
-// execution would find the ids of the one before.
+// carry sets the variables that bring the ids of an execution, or the text of a
+// PREPARE, to MySQL. It waits for the reply: if the server did not set them, as when
+// the query is killed, the execution would find the ids of the one before.
 func (s *session) carry(st *statement) error {
-	if s.c.mariaDB || st.dynamic == nil || len(st.parts) == 0 {
-		return nil
-	}
-	_, ids := st.appendArguments(nil, false)
-	if len(ids) == 0 {
+	if s.c.mariaDB {
 		return nil
 	}
 	set := []byte("SET ")
-	for i, id := range ids {
-		if i > 0 {
-			set = append(set, ',')
+	switch {
+	case st.carriesText(false):
+		set = append(append(set, textVariable...), '=')
+		set = rewriter.AppendLiteral(set, st.madeText(), s.decider.begin(st).mode)
+		if e := s.tooLarge(len(st.source.text), len(set)+1); e != nil {
+			return e
 		}
-		set = strconv.AppendUint(append(append(set, variable(i)...), '='), id, 10)
+	case len(st.parts) > 0:
+		_, ids := st.appendArguments(nil, false)
+		if len(ids) == 0 {
+			return nil
+		}
+		for i, id := range ids {
+			if i > 0 {
+				set = append(set, ',')
+			}
+			set = strconv.AppendUint(append(append(set, variable(i)...), '='), id, 10)
+		}
+	default:
+		return nil
 	}
 	packets, err := s.ask(s.c.appendQuery(nil, string(set)), replyResult)
 	if err != nil {
@@ -201,31 +223,48 @@ func (s *session) askSource(st *statement, expression string) error {
 	if err := s.payFor(expression); err != nil {
 		return err
 	}
-	rows, err := s.query("SELECT (" + expression + ") IS NULL,HEX(CONVERT((" + expression + ") USING utf8mb4)),@@character_set_client")
+	rows, err := s.query("SELECT (" + expression + ") IS NULL,HEX(CONVERT((" + expression + ") USING utf8mb4)),@@character_set_client,@@character_set_connection")
 	if err != nil {
 		return err // the statement would fail by the same
 	}
-	if len(rows) != 1 || len(rows[0]) != 3 {
+	if len(rows) != 1 || len(rows[0]) != 4 {
 		return errAnswerCut
 	}
-	null, digits, charset := string(rows[0][0]), rows[0][1], string(rows[0][2])
-	if null == "1" {
+	if string(rows[0][0]) == "1" {
 		st.source = &innerText{text: []byte("NULL")}
 		return nil
 	}
-	text, err := hex.AppendDecode([]byte{}, digits)
-	if digits == nil || err != nil {
-		return fmt.Errorf("the text of the statement to prepare: %w", errors.Join(errAnswerCut, err))
+	client, connection := string(rows[0][2]), string(rows[0][3])
+	text, err := unhex(rows[0][1])
+	if err != nil {
+		return err
 	}
 	st.source = &innerText{text: text}
-	for rest := text; len(rest) > 0; {
-		_, n := utf8.DecodeRune(rest)
-		if n > 1 && charset != "utf8mb4" && (n == 4 || charset != "utf8mb3" && charset != "utf8") {
-			st.source.wide = true
+	switch {
+	case !beyondASCII(text):
+	case client != connection: // a literal is converted to that, and may lose characters
+		st.source.wide = true
+	case client != "utf8mb4":
+		rows, err := s.query("SELECT HEX(CONVERT((" + expression + ") USING " + string(quoteName(nil, rows[0][2])) + "))")
+		if err != nil {
+			return err
 		}
-		rest = rest[n:]
+		if len(rows) != 1 || len(rows[0]) != 1 {
+			return errAnswerCut
+		}
+		st.source.text, err = unhex(rows[0][0])
+		return err
 	}
 	return nil
+}
+
+// unhex reads the answer HEX() gives; it is never nil.
+func unhex(digits []byte) ([]byte, error) {
+	text, err := hex.AppendDecode([]byte{}, digits)
+	if digits == nil || err != nil {
+		return nil, fmt.Errorf("the text of the statement to prepare: %w", errors.Join(errAnswerCut, err))
+	}
+	return text, nil
 }
 
 // byName does what must be done before a PREPARE or EXECUTE in SQL is sent.

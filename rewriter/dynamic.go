@@ -255,18 +255,16 @@ func setOf(list string) map[string]bool {
 	return set
 }
 
-// AppendLiteral appends text as a string literal that servers read as text again, in a character set whose characters hide
-// no quotes.
+// AppendLiteral appends text as a string literal that servers read as text again.
 func AppendLiteral(dst, text []byte, m Mode) []byte {
 	dst = append(dst, '\'')
-	for _, c := range text {
-		switch {
-		case c == '\'', c == '\\' && !m.NoBackslashEscapes:
+	for i := 0; i < len(text); {
+		c, n := text[i], m.Charset.charLen(text[i:])
+		if c == '\'' || c == '\\' && !m.NoBackslashEscapes {
 			dst = append(dst, c)
-		case c == 0 && !m.NoBackslashEscapes:
-			dst, c = append(dst, '\\'), '0'
 		}
-		dst = append(dst, c)
+		dst = append(dst, text[i:i+n]...)
+		i += n
 	}
 	return append(dst, '\'')
 }

@@ -152,9 +152,10 @@ func FuzzDynamic(f *testing.F) {
 	} {
 		f.Add(s, byte(0))
 		f.Add(s, byte(7))
+		f.Add(s+"\x95\\\x81", byte(0x14))
 	}
 	f.Fuzz(func(t *testing.T, text string, modes byte) {
-		m := Mode{ANSIQuotes: modes&1 > 0, NoBackslashEscapes: modes&2 > 0, MariaDB: modes&4 > 0, Version: 101119}
+		m := Mode{ANSIQuotes: modes&1 > 0, NoBackslashEscapes: modes&2 > 0, MariaDB: modes&4 > 0, Version: 101119, Charset: Charset(modes >> 4 % 5)}
 		sql := AppendLiteral([]byte("PREPARE s FROM "), []byte(text), m)
 		d, err := ReadDynamic(sql, m)
 		if err != nil || d.From != SourceLiteral || string(d.Literal) != text || d.End != len(sql) {
