@@ -412,7 +412,7 @@ func (c *conversation) apply(p *pending, o outcome) {
 	if !o.hasStatus {
 		return
 	}
-	s.inTrans = o.status&mysql.SERVER_STATUS_IN_TRANS != 0
+	s.inTrans, s.manual = o.status&mysql.SERVER_STATUS_IN_TRANS != 0, o.status&mysql.SERVER_STATUS_AUTOCOMMIT == 0
 	if o.status&mysql.SERVER_STATUS_DB_DROPPED != 0 {
 		s.forget(knowSchema)
 	}

@@ -31,7 +31,7 @@ func TestSessionBoundsWaitingRefusals(t *testing.T) {
 	go func() {
 		defer close(written)
 		for range sent {
-			c.write(query("INSERT INTO orders SELECT 1, 2"))
+			c.write(query("INSERT INTO orders SELECT SLEEP(0), 2"))
 		}
 	}()
 	most := 0

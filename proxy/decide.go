@@ -20,6 +20,9 @@ type need struct {
 	columns []rewriter.Column // needValues: of each, the column it is for
 	ignore  bool              // needValues: the statement says IGNORE
 	bound   bool              // needValues: they are arguments of EXECUTE
+	facts   *facts            // needEngine
+	part    *part             // needCount
+	plan    *rewriter.Plan    // needCount
 }
 
 type needKind uint8
@@ -33,6 +36,8 @@ const (
 	needValues                  // what expressions for ids are worth
 	needSource                  // the text that an expression gives a PREPARE
 	needCharset                 // character_set_database
+	needEngine                  // whether the table's engine takes rows back
+	needCount                   // how many rows a query gives
 )
 
 // decider decides on held statements. It does no I/O: what it does not know it

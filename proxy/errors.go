@@ -66,6 +66,11 @@ func errLastID(rule *rewriter.Rule, id, most uint64) *mysql.MyError {
 	return errOutOfIDs(rule, fmt.Errorf("source %s is not moved past id %d, for the column holds at most %d: insert a lower id, or use explicit: keep", rule.Source, id, most))
 }
 
+// errRowsComing gives up on an INSERT ... SELECT.
+func errRowsComing(table string) *mysql.MyError {
+	return clientError(mysql.ER_CHECKREAD, "HY000", "Record has changed since last read in table '%s': in each of %d tries the SELECT of INSERT ... SELECT gave more rows than had been counted just before; no row was inserted, try again", table, maxTries)
+}
+
 // errUnsupported says that a form of INSERT on a table with a rule is not
 // filled, and that nothing was sent to the server.
 func errUnsupported(rule *rewriter.Rule, t rewriter.Name, form string) *mysql.MyError {

@@ -122,6 +122,10 @@ func (s *session) learn(st *statement, n need) error {
 		return s.askSource(st, n.values[0])
 	case needCharset:
 		return s.learnCharset(st)
+	case needEngine:
+		return s.findEngine(n)
+	case needCount:
+		return s.count(st, n)
 	default:
 		return s.admit(n.column)
 	}

@@ -155,7 +155,12 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	if st.prepares() {
 		return false, d.prepare(st, p, plan, cx)
 	}
-	if err := d.admissible(p, plan, cx); err != nil {
+	if plan.Selected {
+		err = d.selects(st, p, plan, cx)
+	} else {
+		err = d.admissible(p, plan, cx)
+	}
+	if err != nil {
 		return false, err
 	}
 	st.parts = st.parts[:len(st.parts)+1]

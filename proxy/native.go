@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"idproxy/proxy/wire"
+	"idproxy/rewriter"
 )
 
 // expect is what is known of an injected INSERT before its reply: with the
@@ -24,6 +25,7 @@ type expect struct {
 	foundRows bool // CLIENT_FOUND_ROWS: rows found and left as they were count as affected
 	returning bool // the rows come back, and no OK packet with an insert id
 	packet    bool // last_insert_id: packet: LAST_INSERT_ID() is not looked after
+	selected  bool // the rows come from a query: rows is how many it was to give
 	askable   bool // askStored can be asked
 	// For the client that loses its server:
 	table  string
@@ -83,6 +85,8 @@ func (e *expect) failed() lastEffect {
 	switch {
 	case e.packet:
 		return lastUnknown
+	case e.selected && e.form != formOwnUpdate: // the rows were counted in it
+		return lastMustStay
 	case e.form == formInline && e.generated > 0, e.form == formUpdate:
 		return lastMustStay
 	case e.form == formOwnUpdate:
@@ -122,6 +126,8 @@ func (e *expect) succeeded(ok *wire.OK, payload []byte) native {
 // inserted is what is shown when the first generated row went in.
 func (e *expect) inserted(ok *wire.OK) native {
 	switch {
+	case e.generated == 0 && e.selected:
+		return native{last: lastKept}
 	case e.generated == 0 && !e.hasExplicit: // an id that only the server knows
 		return native{insertID: ok.InsertID, last: lastKept}
 	case e.generated == 0:
@@ -134,7 +140,7 @@ func (e *expect) inserted(ok *wire.OK) native {
 
 // updated is what an OK packet to INSERT ... ON DUPLICATE KEY UPDATE says.
 func (e *expect) updated(ok *wire.OK, payload []byte) native {
-	if e.rows > 1 {
+	if e.rows > 1 || e.selected {
 		return e.updatedRows(ok, payload)
 	}
 	// The function names the row that was there. An inserted row does not call
@@ -212,6 +218,8 @@ func (e *expect) left(insertID uint64) native {
 // statement is in the table.
 func (e *expect) noneStored(ok *wire.OK) native {
 	switch {
+	case e.selected && e.form == formUpdate:
+		return e.left(0)
 	case e.form == formUpdate && (ok.AffectedRows == 0 || e.foundRows && ok.AffectedRows == uint64(e.rows)): // all left as they were
 		return e.left(0)
 	case e.form != formIgnore:
@@ -265,4 +273,13 @@ func (e *expect) returned(n int) native {
 		return e.left(0)
 	}
 	return native{last: lastKept}
+}
+
+// selects says that the rows come from a query, and what their ids are.
+func (e *expect) selects(n *rewriter.Numbers) {
+	e.selected = true
+	if len(n.Runs) > 0 {
+		last := n.Runs[len(n.Runs)-1]
+		e.first, e.last = n.Runs[0].First, last.First+(last.Count-1)*n.Stride
+	}
 }

@@ -27,6 +27,12 @@ func (s *session) execute(st *statement) (done bool, err error) {
 		return true, err
 	}
 	failed, seq := s.c.lastReply()
+	if st.job != nil && st.job.withheld != nil && st.job.withheld.guard {
+		if st.retry() {
+			return false, nil
+		}
+		return true, s.answer(errRowsComing(st.parts[0].facts.name), st.seq)
+	}
 	if err := s.settle(st); err != nil {
 		return true, err
 	}
@@ -43,7 +49,7 @@ func (st *statement) outcome() bool {
 		return true
 	}
 	for i := range st.parts {
-		if p := &st.plans[i]; p.Ignore || p.Update {
+		if p := &st.plans[i]; p.Ignore || p.Update || p.Selected {
 			return true
 		}
 	}
@@ -110,6 +116,7 @@ type withheld struct {
 	ask      question
 	frame    []byte // empty: what was given to the client shows no insert id
 	warnings bool   // the statement left some
+	guard    bool   // it is the ERR of an INSERT ... SELECT that found more rows than there are ids
 }
 
 func (w *withheld) payload() []byte { return w.frame[min(wire.HeaderLen, len(w.frame)):] }

@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
+	"idproxy/rewriter"
 )
 
 // maxInfo bounds what is waited for of an OK packet to an injected INSERT: its
@@ -18,6 +20,11 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 		m.fail(payload)
 		if broken := m.brokenOff(); broken != nil && len(payload) == n {
 			return errPayload(broken), n
+		}
+		if e := m.guarded(payload); e != nil {
+			m.cur.job.withheld = &withheld{expect: e, guard: true}
+			m.hold = true
+			return nil, 0
 		}
 		return m.denied(payload, n)
 	case m.step == stepFirst:
@@ -54,6 +61,18 @@ func (m *replies) brokenOff() *mysql.MyError {
 		return nil
 	}
 	return m.cur.job.load.brokenOff()
+}
+
+// guarded returns the INSERT ... SELECT that an ERR says found more rows than
+// there are ids, nil for any other ERR.
+func (m *replies) guarded(payload []byte) *expect {
+	if m.cur.job == nil || wire.ErrCode(payload) != mysql.ER_DATA_OUT_OF_RANGE || !bytes.Contains(payload, []byte(rewriter.GuardText)) {
+		return nil
+	}
+	if e := m.cur.job.expected(m.result); e != nil && e.selected {
+		return e
+	}
+	return nil
 }
 
 // denied adds to the server's refusal of a column why that column is written to:

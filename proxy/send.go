@@ -107,10 +107,18 @@ func (s *session) draw(st *statement) (inserts []expect, at int, err error) {
 	inserts = make([]expect, 0, len(st.parts))
 	for i := range st.parts {
 		part, plan := &st.parts[i], &st.plans[i]
-		if err := s.fill(part, plan); err != nil {
+		if plan.Selected {
+			err = s.number(st, part, plan)
+		} else {
+			err = s.fill(part, plan)
+		}
+		if err != nil {
 			return nil, part.result, err
 		}
 		inserts = append(inserts, part.expect(plan, s.c.has(mysql.CLIENT_FOUND_ROWS)))
+		if plan.Selected {
+			inserts[i].selects(&st.selection.numbers.Columns[0])
+		}
 	}
 	return inserts, 0, nil
 }
@@ -136,13 +144,8 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 		if source == nil {
 			return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
 		}
-		if rule.Explicit == rewriter.Advance && filled.Greatest > 0 {
-			if most := p.columns[i].Max; filled.Greatest >= most-most>>lastMillionth {
-				return errLastID(rule, filled.Greatest, most)
-			}
-			if err := source.Advance(s.ctx, filled.Greatest); err != nil {
-				return errOutOfIDs(rule, err)
-			}
+		if err := s.advance(p, i, filled); err != nil {
+			return err
 		}
 		ids := slices.Grow(p.ids[i][:0], filled.Generated)[:filled.Generated]
 		p.ids[i] = ids
@@ -160,6 +163,26 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 	}
 	if drawn {
 		s.l.srv.Stats.Filled.Add(1)
+	}
+	return nil
+}
+
+// advance moves the source of the i-th column past the ids that the application
+// brings, where the rule says so.
+func (s *session) advance(p *part, i int, filled *rewriter.Filled) error {
+	rule, most := p.rules[i], p.columns[i].Max
+	if rule.Explicit != rewriter.Advance || filled.Greatest == 0 {
+		return nil
+	}
+	if filled.Greatest >= most-most>>lastMillionth {
+		return errLastID(rule, filled.Greatest, most)
+	}
+	source := s.l.srv.settings().Sources[rule.Source]
+	if source == nil {
+		return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+	}
+	if err := source.Advance(s.ctx, filled.Greatest); err != nil {
+		return errOutOfIDs(rule, err)
 	}
 	return nil
 }
@@ -243,7 +266,11 @@ func (st *statement) rewrite() []byte {
 	for i := range st.parts {
 		p := &st.parts[i]
 		out = append(out, st.text[at:p.span.Start]...)
-		out = st.plans[i].Append(out, st.text[p.span.Start:p.span.End], p.ids)
+		if plan := &st.plans[i]; plan.Selected {
+			out = plan.AppendSelect(out, st.text[p.span.Start:p.span.End], &st.selection.numbers)
+		} else {
+			out = plan.Append(out, st.text[p.span.Start:p.span.End], p.ids)
+		}
 		at = p.span.End
 	}
 	st.out = append(out, st.text[at:st.end]...)

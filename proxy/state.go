@@ -39,6 +39,7 @@ type state struct {
 	increment uint64
 	maxPacket uint64
 	inTrans   bool
+	manual    bool // autocommit is off
 	// unseen: the session may have temporary tables that are not known, which a
 	// routine made, or which a DROP did not drop. What it says of a table then is
 	// not what others see.

@@ -50,9 +50,11 @@ type statement struct {
 	parts   []part
 	plans   []rewriter.Plan    // by index of the part
 	reading rewriter.Statement // what a plan reads
-	key     []byte             // scratch for table keys
-	touch   touch
-	load    *loading // the LOAD DATA that the piece is
+	// selection is of its only statement, when the rows of that come from a query.
+	selection selection
+	key       []byte // scratch for table keys
+	touch     touch
+	load      *loading // the LOAD DATA that the piece is
 	// fileCharset is character_set_database, where a LOAD DATA needs it.
 	fileCharset string
 	job         *job // besides inserts: schema and temporary tables
@@ -88,7 +90,7 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	st.command, st.prefix, st.text, st.seq, st.pieces = payload, payload[:at], payload[at:], m.seq, 0
 	st.multi = m.multi && payload[0] == mysql.COM_QUERY
 	st.begun = time.Now()
-	st.denied, st.values, st.refused = nil, nil, 0
+	st.denied, st.values, st.refused, st.selection = nil, nil, 0, selection{}
 	st.dynamic, st.source, st.bound, st.short = nil, nil, nil, false
 	st.fileCharset, st.load = "", nil
 	st.writes = finder{-1}
@@ -124,7 +126,7 @@ func (st *statement) next(seq byte) {
 	for i := range st.doubtful {
 		st.doubtful[i].at = max(st.doubtful[i].at-st.rest, -1)
 	}
-	st.values, st.source, st.bound, st.refused = nil, nil, nil, 0
+	st.values, st.source, st.bound, st.refused, st.selection = nil, nil, nil, 0, selection{}
 	st.fileCharset = ""
 }
 

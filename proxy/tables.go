@@ -37,6 +37,7 @@ type facts struct {
 	// changes is that of the tables before the server was asked: what it says
 	// while DDL is on its way may be over already.
 	changes uint64
+	engine  atomic.Int32 // engineUnknown, ...
 }
 
 // admission names a column and a source that it was compared with.

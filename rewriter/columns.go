@@ -18,14 +18,6 @@ func (r *planReader) columns(table Name) error {
 		return r.emptyList(t.start, false)
 	}
 	for n := 0; ; n++ {
-		if n == 0 && t.kind == tokWord {
-			if form := r.otherRows(t); form != "" && !r.punct(r.peek(), ',') && !r.punct(r.peek(), ')') {
-				return unsupported(form)
-			}
-		}
-		if n == 0 && r.punct(t, '(') {
-			return unsupported(r.otherRows(t))
-		}
 		before := r.crossed
 		column, span, err := r.columnName(t, table)
 		if err != nil {

@@ -3,6 +3,7 @@ package rewriter
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -80,7 +81,7 @@ func FuzzScanner(f *testing.F) {
 // says is the business of package grammar's targets, where TiDB's parser reads it.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte("INSERT INTO t (a) VALUES ("+strings.Repeat("1", 90)+")"), uint8(0), uint8(0))
-	for i, s := range append(nasty, forms...) {
+	for i, s := range slices.Concat(nasty, forms, queries) {
 		f.Add([]byte(s), uint8(0), uint8(i))
 		f.Add([]byte(s), uint8(i&15), uint8(i*7))
 		f.Add([]byte(s), uint8(i<<4), uint8(i*11))
@@ -103,6 +104,12 @@ func FuzzPlan(f *testing.F) {
 		if err != nil {
 			return
 		}
+		if p.Selected {
+			if err := checkSelect(p, text); err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
 		for i, c := range p.Columns {
 			if c.Generated+c.Explicit != p.Rows {
 				t.Fatalf("%q: column %d of %d rows has %+v", text, i, p.Rows, c)
@@ -116,6 +123,13 @@ func FuzzPlan(f *testing.F) {
 			t.Fatalf("%q\n gives %q\n and then %q", text, out, again)
 		}
 	})
+}
+
+// queries are statements whose rows come from a query.
+var queries = []string{
+	"INSERT t (a) SELECT x,'y' FROM s -- z", "INSERT t ((SELECT NULL,2 FROM s ORDER BY 1)) ", "REPLACE t (a) SELECT 1 FOR UPDATE ;", "INSERT IGNORE t TABLE s LIMIT 3",
+	"INSERT t (a) WITH c(x) AS (SELECT 1) SELECT c.x FROM c UNION SELECT 2", "INSERT t (a) SELECT COUNT(*) FROM s GROUP BY y", "INSERT t (a) VALUES ROW(1),ROW(2)",
+	"INSERT t (a) SELECT x FROM s WHERE f IN (1) ON DUPLICATE KEY UPDATE a=s.b,id=LAST_INSERT_ID(id)", "INSERT t (a) (SELECT /*!50000 x */ FROM s)",
 }
 
 // forms are those that nasty has none of.

@@ -51,16 +51,19 @@ type Plan struct {
 	Columns []Filled // one per rule
 	// Plain: ids are plain numbers everywhere; the insert id of the OK packet and LAST_INSERT_ID() are the caller's business.
 	Plain       bool
-	Ignore      bool   // IGNORE
-	Update      bool   // ON DUPLICATE KEY UPDATE
-	OwnLastID   bool   // its list has id=LAST_INSERT_ID(id), by the application
-	Assigned    bool   // its list got that assignment from the plan
-	Delayed     bool   // DELAYED, on a server that heeds it
-	Returning   bool   // RETURNING
-	Expressions bool   // some id is an expression that the server was asked for
-	ReadsLastID bool   // the statement mentions LAST_INSERT_ID or identity outside strings and comments
-	ZeroDoubt   bool   // some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
-	Questions   []Span // expressions for ids whose value only the server can tell
+	Ignore      bool // IGNORE
+	Update      bool // ON DUPLICATE KEY UPDATE
+	OwnLastID   bool // its list has id=LAST_INSERT_ID(id), by the application
+	Assigned    bool // its list got that assignment from the plan
+	Delayed     bool // DELAYED, on a server that heeds it
+	Returning   bool // RETURNING
+	Expressions bool // some id is an expression that the server was asked for
+	ReadsLastID bool // the statement mentions LAST_INSERT_ID or identity outside strings and comments
+	ZeroDoubt   bool // some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
+	// Selected: the rows come from a query; how many there are only the server can tell. Ask it by AppendCount, give Count the
+	// answer, and write the statement with AppendSelect in place of Append.
+	Selected  bool
+	Questions []Span // expressions for ids whose value only the server can tell
 
 	slots   []slot
 	order   []uint8 // the slots that have a place in the tuples, in the order of their places
@@ -84,6 +87,8 @@ type Plan struct {
 	// the partitions of constant rows before it runs the first: in a table partitioned by its id, rows that read the last
 	// insert id would read the new one.
 	variable bool
+	query    query
+	width    int // values per row of it
 }
 
 // Filled is what a plan does to one column.

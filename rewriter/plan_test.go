@@ -113,15 +113,6 @@ func TestPlanRefusals(t *testing.T) {
 	refused := ErrRefusedByServer.Error()
 	tests := []struct{ in, want string }{
 		{"REPLACE HIGH_PRIORITY t(a) VALUES (1)", "not understood at byte 8: unexpected word"},
-		{"INSERT INTO t SELECT 1", "INSERT ... SELECT"},
-		{"INSERT INTO t (SELECT 1)", "INSERT ... SELECT"},
-		{"INSERT INTO t ((SELECT 1))", "INSERT ... SELECT"},
-		{"INSERT INTO t(a) SELECT 1", "INSERT ... SELECT"},
-		{"INSERT INTO t(a) (SELECT 1)", "INSERT ... SELECT"},
-		{"INSERT INTO t(a) WITH c AS (SELECT 1) SELECT * FROM c", "INSERT ... WITH"},
-		{"INSERT INTO t TABLE u", "INSERT ... TABLE"},
-		{"INSERT INTO t(a) VALUES ROW(1),ROW(2)", "VALUES ROW()"},
-		{"INSERT INTO t (VALUES ROW(1))", "INSERT ... VALUES"},
 		{"REPLACE IGNORE t(a) VALUES (1)", "not understood at byte 8: unexpected word"},
 		{"INSERT IGNORE LOW_PRIORITY t(a) VALUES (1)", "not understood at byte 14: unexpected word"},
 		{"INSERT LOW_PRIORITY DELAYED t(a) VALUES (1)", "not understood at byte 20: unexpected word"},
@@ -132,7 +123,6 @@ func TestPlanRefusals(t *testing.T) {
 		{"INSERT INTO t (a) SET a=1", "not understood at byte 18: unexpected word"},
 		{"INSERT INTO t () SET a=1", "not understood at byte 17: unexpected word"},
 		{"INSERT INTO t AS n (a) VALUES (1)", "not understood at byte 14: unexpected word"},
-		{"INSERT INTO t () SELECT 1", "INSERT ... SELECT"},
 		{"REPLACE INTO t (a) VALUES (1) AS n", "not understood at byte 30: unexpected word"},
 		{"REPLACE INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a=1", "not understood at byte 30: unexpected word"},
 		{"INSERT INTO t (a) VALUES ()", refused},
@@ -286,8 +276,8 @@ func TestAppendIDsThatAreNotConsecutive(t *testing.T) {
 
 func TestErrorTypes(t *testing.T) {
 	p := new(Plan)
-	err := p.Read(statement([]byte("INSERT INTO t SELECT 1")))
-	if u, ok := errors.AsType[*Unsupported](err); !ok || u.Form != "INSERT ... SELECT" {
+	err := p.Read(statement([]byte("INSERT INTO t(a) SELECT f()")))
+	if u, ok := errors.AsType[*Unsupported](err); !ok || u.Form != "INSERT ... SELECT that calls a function which may do more than read" {
 		t.Errorf("got %v, want *Unsupported", err)
 	}
 	if err := p.Read(statement([]byte("INSERT INTO t VALUES (1)"))); !errors.Is(err, ErrNeedTable) {

@@ -79,12 +79,12 @@ func TestPrepare(t *testing.T) {
 
 func TestPrepareRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		"INSERT INTO t (id,a) VALUES (?+1,2)":   "expression for column id",
-		"INSERT INTO t (id,a) VALUES (@x,?)":    "variable for a generated column in a prepared statement",
-		"INSERT INTO t (id,a) VALUES (?,id+1)":  "value that reads a generated column before it",
-		"INSERT INTO t (id,a) VALUES ((?),2)":   "expression for column id",
-		"INSERT INTO t (id,a) VALUES (? ?,2)":   "expression for column id",
-		"INSERT INTO t (id,a) SELECT ?, a FROM": "INSERT ... SELECT",
+		"INSERT INTO t (id,a) VALUES (?+1,2)":  "expression for column id",
+		"INSERT INTO t (id,a) VALUES (@x,?)":   "variable for a generated column in a prepared statement",
+		"INSERT INTO t (id,a) VALUES (?,id+1)": "value that reads a generated column before it",
+		"INSERT INTO t (id,a) VALUES ((?),2)":  "expression for column id",
+		"INSERT INTO t (id,a) VALUES (? ?,2)":  "expression for column id",
+		"INSERT INTO t (id,a) SELECT ?, f(a)":  "INSERT ... SELECT that calls a function which may do more than read",
 	} {
 		var p Plan
 		s := &Statement{Text: []byte(in), Rules: preparedRules[:1], Prepared: true}

@@ -11,7 +11,7 @@ import (
 // expressions for ids ErrNeedValues until it is read with their values. After any other error the plan must not be used.
 //
 // Understood: {INSERT [LOW_PRIORITY | HIGH_PRIORITY | DELAYED] [IGNORE] | REPLACE [LOW_PRIORITY | DELAYED]} [INTO] name
-// [PARTITION (names)] {[([columns])] {VALUES | VALUE} tuple [, tuple] ... | SET column = value [, column = value] ...}
+// [PARTITION (names)] {[([columns])] {{VALUES | VALUE} tuple [, tuple] ... | query} | SET column = value [, column = value] ...}
 // [AS alias [(names)]] [ON DUPLICATE KEY UPDATE column = value [, column = value] ...] [RETURNING ...], where a tuple may be
 // (). Any other form is *Unsupported.
 func (p *Plan) Read(s *Statement) error {
@@ -66,6 +66,7 @@ type planReader struct {
 	alias     bool   // the rows have one
 	updateAt  int    // where the list of ON DUPLICATE KEY UPDATE begins
 	returned  bool   // RETURNING reads the last insert id
+	rowWord   bool   // each tuple has ROW in front
 }
 
 // slot is a column that gets ids, and its place in the statement.
@@ -89,6 +90,9 @@ func (r *planReader) read(rules []*Rule) error {
 	t, err := r.names()
 	if err != nil {
 		return err
+	}
+	if r.plan.Selected {
+		return r.query(t)
 	}
 	if err := r.tail(t); err != nil {
 		return err
@@ -203,20 +207,23 @@ func (r *planReader) names() (token, error) {
 	if r.isWord(t, "set") {
 		return r.set(name)
 	}
-	listed := r.punct(t, '(')
+	listed := r.punct(t, '(') && !r.beginsQuery()
 	if listed {
 		if err := r.columns(name); err != nil {
 			return t, err
 		}
 		t = r.next()
 	}
-	if err := r.valuesWord(t); err != nil {
+	if r.plan.Selected, err = r.rowsFrom(t); err != nil {
 		return t, err
 	}
 	if !listed {
 		if err := r.noColumns(end); err != nil {
 			return t, err
 		}
+	}
+	if r.plan.Selected {
+		return t, nil
 	}
 	return r.tuples()
 }
@@ -275,19 +282,22 @@ func (r *planReader) partitions() error {
 	return r.unexpected(t)
 }
 
-// valuesWord takes VALUES or VALUE, or names the form that stands in its place.
-func (r *planReader) valuesWord(t token) error {
+// rowsFrom takes VALUES or VALUE, or finds that a query begins with t.
+func (r *planReader) rowsFrom(t token) (selected bool, err error) {
+	values := r.isWord(t, "values") || r.isWord(t, "value")
 	switch {
-	case r.isWord(t, "values"), r.isWord(t, "value"):
+	case values && r.isWord(r.peek(), "row"):
+		if r.mode.MariaDB {
+			return false, unsupported("VALUES ROW()")
+		}
+		r.rowWord = true
+		return false, nil
+	case values:
+		return false, nil
 	case r.otherRows(t) != "":
-		return unsupported(r.otherRows(t))
-	default:
-		return r.unexpected(t)
+		return true, nil
 	}
-	if r.isWord(r.peek(), "row") {
-		return unsupported("VALUES ROW()")
-	}
-	return nil
+	return false, r.unexpected(t)
 }
 
 // otherRows names the form of a statement whose rows come from a query that begins with t.

@@ -161,7 +161,7 @@ func (r *planReader) update() (token, error) {
 		p.names, r.mentioned = p.names[:names], mentioned // neither is of the rows
 		// From the first row that is updated on, the rows behind it and what is returned would read its id.
 		read := p.ReadsLastID && (p.Rows > 1 || r.isWord(behind, "returning"))
-		if c := &p.slots[0]; !p.OwnLastID && !c.rule.Packet && !c.text && !read {
+		if c := &p.slots[0]; !p.OwnLastID && !p.Selected && !c.rule.Packet && !c.text && !read {
 			r.reportUpdated(end)
 		}
 		return behind, nil

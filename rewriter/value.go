@@ -37,6 +37,11 @@ func (v *value) hasNumber() bool { return v.kind == valueNumber || v.kind == val
 func (r *planReader) tuples() (token, error) {
 	shape := r.shape
 	for {
+		if r.rowWord {
+			if t := r.next(); !r.isWord(t, "row") {
+				return t, r.unexpected(t)
+			}
+		}
 		if r.pos < len(r.text) && r.text[r.pos] == '(' {
 			r.pos++
 		} else if t := r.next(); !r.punct(t, '(') {

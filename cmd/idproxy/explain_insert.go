@@ -150,6 +150,10 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 	if e.observed(st) {
 		return
 	}
+	if plan.Selected {
+		e.selected(st, plan)
+		return
+	}
 	if st.Prepared {
 		e.prepared(st, plan)
 		return

@@ -31,7 +31,7 @@ func (d difference) Error() string { return "the second reader differs: " + stri
 
 func differ(format string, args ...any) error { return difference(fmt.Sprintf(format, args...)) }
 
-// parse reads text as one INSERT or REPLACE of values. It returns errUnread when TiDB cannot read it at all, and a
+// parse reads text as one INSERT or REPLACE. It returns errUnread when TiDB cannot read it at all, and a
 // difference when it reads something else.
 func parse(text string, m rewriter.Mode) (stmt *ast.InsertStmt, err error) {
 	p := parsers.Get().(*parser.Parser)
@@ -51,11 +51,14 @@ func parse(text string, m rewriter.Mode) (stmt *ast.InsertStmt, err error) {
 		return nil, differ("%d statements", len(stmts))
 	}
 	stmt, ok := stmts[0].(*ast.InsertStmt)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, differ("no INSERT")
-	case stmt.Select != nil:
-		return nil, differ("rows of a query")
+	}
+	if rows, ok := stmt.Select.(*ast.SelectStmt); ok && rows.Kind == ast.SelectStmtKindValues && rows.OrderBy == nil && rows.Limit == nil && rows.With == nil {
+		stmt.Select = nil // VALUES ROW(..) is a query to TiDB
+		for _, row := range rows.Lists {
+			stmt.Lists = append(stmt.Lists, row.Values)
+		}
 	}
 	return stmt, nil
 }

@@ -108,6 +108,12 @@ func compareWhole(s *rewriter.Statement, p *rewriter.Plan) error {
 	if err != nil {
 		return err
 	}
+	switch {
+	case p.Selected != (before.Select != nil):
+		return differ("rows of a query, or not")
+	case p.Selected:
+		return compareQuery(s, p, before)
+	}
 	ids := make([][]uint64, len(p.Columns))
 	for i := range ids {
 		for n := range p.Columns[i].Generated {

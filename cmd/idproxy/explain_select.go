@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+
+	"idproxy/rewriter"
+)
+
+// madeUpRows stands for the number of rows that a query gives.
+const madeUpRows = 1000
+
+// selected explains a statement whose rows come from a query.
+func (e *explainer) selected(st *rewriter.Statement, plan *rewriter.Plan) {
+	can, must := plan.CanBeside()
+	n := &rewriter.Numbering{Beside: can}
+	e.note("the server counts the rows first: %s", plan.AppendCount(nil, st.Text, false))
+	for _, rule := range st.Rules {
+		first := e.next + 1
+		e.next += madeUpRows
+		n.Columns = append(n.Columns, rewriter.Numbers{Runs: []rewriter.Run{{First: first, Count: madeUpRows}}, Stride: 1})
+		e.note("rule %s: rows without an id get one from source %s; here there are %d rows, and %d to %d stand for their ids", rule, rule.Source, madeUpRows, first, e.next)
+	}
+	e.note("when there are more rows than were counted the server fails with 1690, which the client does not see: no row went in, and they are counted anew")
+	switch {
+	case must:
+		e.note("if the table's engine is not InnoDB it is refused: the ids stand beside values of the query, and rows that went in could not be taken back")
+	case can:
+		e.note("if the table's engine is not InnoDB another form is sent, which fails before the first row")
+	}
+	if why := decides(st.Rules[0], plan); why != "" {
+		e.note("%s", why)
+	}
+	fmt.Fprintf(e.out, "%s;\n", plan.AppendSelect(nil, st.Text, n))
+}

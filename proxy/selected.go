@@ -1,0 +1,296 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// selection is what is known of an INSERT whose rows come from a query: how
+// many there are must be asked in front of it.
+type selection struct {
+	counted  *rewriter.Counted
+	tries    int                // that failed, for more rows had come
+	numbers  rewriter.Numbering // of the last try; its ids went into no row
+	isolated bool               // the transaction sees an older state than the INSERT will
+}
+
+// maxTries bounds how often an INSERT ... SELECT is tried while rows come to the
+// tables that it reads. Each try has twice as many ids in store.
+const maxTries = 10
+
+// selects decides on an INSERT whose rows come from a query.
+func (d *decider) selects(st *statement, p *part, plan *rewriter.Plan, cx *reading) error {
+	can, must := plan.CanBeside()
+	switch {
+	case len(st.spans) > 1:
+		return errCut
+	case cx.busy:
+		return lacks(needQuiet)
+	case cx.snap.known&knowNumbers == 0:
+		return lacks(needProbe)
+	case can && p.facts.engine.Load() == engineUnknown:
+		return errIncomplete{need{kind: needEngine, table: p.name, facts: p.facts}}
+	case must && p.facts.engine.Load() != engineTransactional:
+		return d.unfilled(p, "INSERT ... SELECT with ON DUPLICATE KEY UPDATE that may read columns of the query's tables, on a table whose engine cannot take rows back", cx)
+	}
+	s := &st.selection
+	if s.counted == nil {
+		return errIncomplete{need{kind: needCount, part: p, plan: plan}}
+	}
+	if err := plan.Count(s.counted); err != nil {
+		return d.unfilled(p, err.Error(), cx)
+	}
+	if s.counted.LastID >= 1<<63-1 {
+		return d.unfilled(p, "INSERT ... SELECT while LAST_INSERT_ID() is above 2^63", cx)
+	}
+	s.numbers.LastID, s.numbers.Beside = s.counted.LastID, can && p.facts.engine.Load() == engineTransactional
+	return d.admissible(p, plan, cx)
+}
+
+// findEngine asks whether the table's engine takes the rows of a statement back
+// that fails in the middle.
+func (s *session) findEngine(n need) error {
+	engine := engineOther
+	t := n.table
+	if !slices.Contains(t.Schema, '\\') && !slices.Contains(t.Table, '\\') { // how to write that in a string depends on sql_mode
+		rows, err := s.query("SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA=" + quoteText(t.Schema) + " AND TABLE_NAME=" + quoteText(t.Table))
+		if err != nil {
+			return err
+		}
+		if len(rows) == 1 && len(rows[0]) == 1 && strings.EqualFold(string(rows[0][0]), "InnoDB") {
+			engine = engineTransactional
+		}
+	}
+	n.facts.engine.Store(engine)
+	return nil
+}
+
+// What is known of a table's engine. A view has none.
+const (
+	engineUnknown int32 = iota
+	engineTransactional
+	engineOther
+)
+
+// count asks how many rows the query of an INSERT gives.
+func (s *session) count(st *statement, n need) error {
+	sel := &st.selection
+	if err := s.isolation(sel); err != nil {
+		return err
+	}
+	sql := n.plan.AppendCount(nil, n.part.text, sel.isolated)
+	if err := s.payFor(string(sql)); err != nil {
+		return err
+	}
+	packets, err := s.ask(s.c.appendQuery(nil, string(sql)), replyResult)
+	if err != nil {
+		return err
+	}
+	definitions, rows, err := s.c.textResult(packets)
+	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
+		return s.nativeError(n.part.text, refused)
+	}
+	asked := n.plan.Asked()
+	if err != nil || len(rows) != 1 || len(rows[0]) < 2+3*len(asked) {
+		return fmt.Errorf("the rows of a query: %w", errors.Join(errAnswerCut, err))
+	}
+	c := &rewriter.Counted{Columns: make([]rewriter.CountedIDs, len(n.plan.Columns))}
+	row := rows[0]
+	if c.Rows, err = strconv.ParseUint(string(row[0]), 10, 64); err == nil {
+		c.LastID, err = strconv.ParseUint(string(row[1]), 10, 64)
+	}
+	for i, k := range asked {
+		at := 2 + 3*i
+		if err == nil {
+			err = countedIDs(&c.Columns[k], row[at:at+3])
+		}
+		t, ok := wire.ParseColumn(definitions[at+1], s.c.caps&wire.MariaDBExtendedMetadata != 0)
+		c.Columns[k].Float = !ok || t.Type == mysql.MYSQL_TYPE_FLOAT || t.Type == mysql.MYSQL_TYPE_DOUBLE
+	}
+	if err != nil {
+		return fmt.Errorf("the rows of a query: %w", err)
+	}
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if id := &s.c.state.lastID; !id.owed {
+		*id = lastID{value: c.LastID, known: true}
+	}
+	sel.counted = c
+	return nil
+}
+
+// countedIDs reads how many rows generate their ids, and the greatest and the
+// least of the others.
+func countedIDs(c *rewriter.CountedIDs, row [][]byte) (err error) {
+	if c.Generated, err = strconv.ParseUint(string(row[0]), 10, 64); err != nil {
+		return err
+	}
+	for i, bound := range row[1:] {
+		if bound == nil {
+			continue
+		}
+		n, err := strconv.ParseUint(string(bound), 10, 64)
+		if err != nil {
+			below, err := strconv.ParseInt(string(bound), 10, 64)
+			c.BelowZero, c.Unknown = c.BelowZero || err == nil && below < 0, c.Unknown || err != nil
+			continue
+		}
+		if i == 0 {
+			c.Greatest = n
+		}
+	}
+	return nil
+}
+
+// isolation finds out whether the rows must be counted under a lock: in a
+// transaction of REPEATABLE READ a plain count is of an older state than what
+// INSERT ... SELECT reads, which takes locks too. READ COMMITTED takes none.
+func (s *session) isolation(sel *selection) error {
+	s.c.mu.Lock()
+	open, mode := s.c.state.inTrans || s.c.state.manual, s.c.state.mode
+	s.c.mu.Unlock()
+	if !open || sel.tries > 0 {
+		sel.isolated = open
+		return nil
+	}
+	variable := "@@transaction_isolation"
+	if mode.MariaDB || mode.Version > 0 && mode.Version < 80000 {
+		variable = "@@tx_isolation"
+	}
+	rows, err := s.query("SELECT " + variable)
+	if err != nil {
+		return err
+	}
+	sel.isolated = len(rows) != 1 || len(rows[0]) != 1 || !strings.HasPrefix(string(rows[0][0]), "READ-")
+	return nil
+}
+
+// Errors of a query that names its columns, WITH d(a,b) AS (..), in place of
+// ER_WRONG_VALUE_COUNT_ON_ROW.
+const (
+	errViewWrongList   = 1353 // MySQL
+	errWithColumnCount = 4002 // MariaDB
+)
+
+// nativeError returns what the server says of an INSERT whose query it refuses
+// to count: it is prepared for that, not run.
+func (s *session) nativeError(text []byte, refused *mysql.MyError) error {
+	switch refused.Code {
+	case errViewWrongList, errWithColumnCount:
+		return clientError(mysql.ER_WRONG_VALUE_COUNT_ON_ROW, "21S01", "Column count doesn't match value count at row 1")
+	case mysql.ER_PARSE_ERROR, mysql.ER_CANT_USE_OPTION_HERE:
+	default:
+		return refused
+	}
+	id, err := s.hiddenPrepare(text)
+	if err == nil {
+		err = errors.Join(refused, s.closeStatement(id))
+	}
+	return err
+}
+
+// hiddenPrepare prepares a statement of the proxy's own.
+func (s *session) hiddenPrepare(text []byte) (id uint32, err error) {
+	packets, err := s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, text...)), replyPrepare)
+	if err != nil {
+		return 0, err
+	}
+	payload, _, err := nextPayload(packets)
+	if err != nil {
+		return 0, err
+	}
+	if payload[0] == wire.ErrByte {
+		return 0, serverError(payload)
+	}
+	p, ok := wire.ParsePrepared(payload)
+	if !ok {
+		return 0, errAnswerCut
+	}
+	return p.ID, nil
+}
+
+func (s *session) closeStatement(id uint32) error {
+	return s.write(wire.AppendPacket(nil, 0, []byte{mysql.COM_STMT_CLOSE, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)}))
+}
+
+// idsAtOnce is how many ids are drawn at a time for the rows of a query: the
+// memory they take does not grow with the rows.
+const idsAtOnce = 1 << 14
+
+// number draws the ids for the rows of a query.
+func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
+	s.c.mu.Lock()
+	stride := s.c.state.increment
+	s.c.mu.Unlock()
+	sel := &st.selection
+	numbers := make([]rewriter.Numbers, len(p.rules))
+	p.ids = make([][]uint64, len(p.rules))
+	for i, rule := range p.rules {
+		filled, counted := &plan.Columns[i], &sel.counted.Columns[i]
+		n := &numbers[i]
+		n.Stride, n.Float = stride, counted.Float
+		if filled.Explicit > 0 {
+			n.Given = rewriter.GivenAny
+			if rule.Explicit == rewriter.Advance {
+				n.Given, n.Most = rewriter.GivenUpTo, filled.Greatest
+			}
+		}
+		if err := s.advance(p, i, filled); err != nil {
+			return err
+		}
+		want := uint64(filled.Generated)
+		if i < len(sel.numbers.Columns) {
+			before := sel.numbers.Columns[i]
+			if before.Stride == stride {
+				n.Runs = before.Runs
+			}
+			if filled.Explicit == 0 || want > 0 {
+				want = max(want, 2*before.Count()+16)
+			}
+		}
+		if err := s.drawRuns(p, i, n, want); err != nil {
+			return err
+		}
+	}
+	sel.numbers.Columns = numbers
+	s.l.srv.Stats.Filled.Add(1)
+	return nil
+}
+
+// drawRuns draws ids until n has want of them.
+func (s *session) drawRuns(p *part, i int, n *rewriter.Numbers, want uint64) error {
+	rule := p.rules[i]
+	source := s.l.srv.settings().Sources[rule.Source]
+	if source == nil {
+		return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+	}
+	var ids []uint64
+	for have := n.Count(); have < want; have += uint64(len(ids)) {
+		ids = slices.Grow(ids[:0], idsAtOnce)[:min(idsAtOnce, want-have)]
+		if err := source.Fill(s.ctx, ids, n.Stride); err != nil {
+			return errOutOfIDs(rule, err)
+		}
+		if last := slices.Max(ids); last > p.columns[i].Max {
+			return errTooWide(rule, last, p.columns[i].Max)
+		}
+		n.Add(ids)
+		s.l.srv.Stats.IDs.Add(int64(len(ids)))
+	}
+	return nil
+}
+
+// retry takes back what was decided on an INSERT ... SELECT, for rows have come
+// since they were counted. The ids it was to have went into no row, and serve the next try.
+func (st *statement) retry() bool {
+	st.selection.counted = nil
+	st.selection.tries++
+	return st.selection.tries < maxTries
+}
