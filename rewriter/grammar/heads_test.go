@@ -104,6 +104,8 @@ func headOf(stmt ast.StmtNode) (h rewriter.Head) {
 		h.Kind = rewriter.Set
 	case *ast.PrepareStmt:
 		h.Kind = rewriter.Prepare
+	case *ast.DeallocateStmt:
+		h.Kind = rewriter.Deallocate
 	case *ast.ExecuteStmt:
 		h.Kind = rewriter.Execute
 	case *ast.CallStmt:
