@@ -83,3 +83,16 @@ func TestOracleDynamicSeesDifferences(t *testing.T) {
 		})
 	}
 }
+
+// TestOracleDynamicSessions is what else SQL's own prepared statements can do.
+func TestOracleDynamicSessions(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		for _, w := range append([]*world{o.native}, o.worlds...) {
+			w.observer.must(t, "CREATE PROCEDURE prepares(q TEXT) BEGIN SET @q = q; PREPARE s FROM @q; END", "CREATE PROCEDURE deallocates() DEALLOCATE PREPARE s")
+		}
+		for _, sc := range dynamicSessions() {
+			o.run(t, sc)
+		}
+		o.mustShow(t, "a procedure takes a name")
+	})
+}

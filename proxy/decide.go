@@ -241,6 +241,9 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 	case rewriter.Call:
 		st.owing = cx.owes
 	}
+	if err := d.creates(st, head, sql, cx); err != nil {
+		return false, err
+	}
 	if err := d.temporary(st, i, head, cx); err != nil {
 		return false, err
 	}

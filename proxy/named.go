@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 
 	"idproxy/rewriter"
@@ -78,6 +79,9 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 		e = &prepared{}
 	}
 	e.aims(head, cx.snap.knownSchema(), cx.rules.Rules)
+	if key := d.makes(head, inner.text, cx); key != "" {
+		e.makes, e.touch = key, touchTables
+	}
 	switch {
 	case st.prepared == nil:
 		st.prepared = e
@@ -91,12 +95,24 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	return nil
 }
 
+// makes returns the key of the temporary table that a statement makes, when that
+// is certain.
+func (d *decider) makes(head rewriter.Head, text []byte, cx *reading) string {
+	if !head.Temporary || !head.Create || len(head.Target.Table) == 0 || bytes.IndexByte(text, '!') >= 0 ||
+		!cx.known && len(head.Target.Schema) == 0 || d.tables.fold.Load() == foldUnknown {
+		return ""
+	}
+	return string(d.tables.appendKey(nil, schemaOf(head.Target, cx), head.Target.Table))
+}
+
 // inside decides on a statement whose text another one brings.
 func (d *decider) inside(st *statement, inner innerText, head rewriter.Head, cx *reading) error {
 	switch head.Kind {
 	case rewriter.Insert, rewriter.Replace, rewriter.Load:
 	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
 		return d.hidden(st, head, inner.text, cx)
+	case rewriter.DDL:
+		return d.creates(st, head, inner.text, cx)
 	default:
 		return nil
 	}
@@ -128,6 +144,9 @@ func (d *decider) immediate(st *statement, i int, head rewriter.Head, cx *readin
 func (d *decider) unfilledName(st *statement, i int, head rewriter.Head, cx *reading) {
 	sql := st.text[st.spans[i].Start:st.spans[i].End]
 	st.touch |= st.prepared.touch
+	if st.prepared.makes != "" {
+		st.jobs().temps = append(st.jobs().temps, temp{name: st.prepared.makes})
+	}
 	if setsLastID(head, sql) { // among the arguments
 		st.touch |= touchLastID
 	}

@@ -29,6 +29,8 @@ type prepared struct {
 	target rewriter.Name
 	book   *rewriter.Rules
 	opaque bool // prepared in SQL, unread while no table had a rule
+	// makes is the key of the temporary table that a statement prepared in SQL makes.
+	makes string
 
 	fill *filler
 	// Of the reply to the PREPARE, under the conversation's mu:
@@ -269,6 +271,10 @@ func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 		}
 	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
 		return holdIt
+	case rewriter.DDL:
+		if m.createsRuled(head) {
+			return holdIt
+		}
 	}
 	m.last = newPrepared(head, sql, whole)
 	m.last.aims(head, m.c.state.knownSchema(), m.rules().Rules)

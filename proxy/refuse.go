@@ -35,6 +35,25 @@ func (d *decider) unfilled(p *part, form string, cx *reading) error {
 	return nil
 }
 
+// creates answers for a CREATE TABLE that fills a table with a rule from a query.
+// Where it defines the column itself, the server stores 0 in it, or ids of its own.
+func (d *decider) creates(st *statement, head rewriter.Head, sql []byte, cx *reading) error {
+	if head.Kind != rewriter.DDL || !head.Create || head.Temporary || len(head.Target.Table) == 0 {
+		return nil
+	}
+	rules, err := d.rulesOf(head.Target, st, cx)
+	p := part{head: head, text: sql, name: rewriter.Name{Schema: schemaOf(head.Target, cx), Table: head.Target.Table}}
+	for _, rule := range rules {
+		if rewriter.CreatesRows(sql, cx.mode, rule.Column) {
+			p.rules, p.columns = append(p.rules, rule), append(p.columns, rewriter.Column{Name: rule.Column})
+		}
+	}
+	if err != nil || p.rules == nil {
+		return err
+	}
+	return d.unfilled(&p, "CREATE TABLE ... SELECT", cx)
+}
+
 // hidden answers for a statement that hides INSERTs into tables with rules.
 func (d *decider) hidden(st *statement, head rewriter.Head, sql []byte, cx *reading) error {
 	for _, t := range rewriter.Hidden(nil, sql, cx.mode) {

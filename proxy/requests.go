@@ -331,7 +331,7 @@ func (m *requests) note(p *pending, head rewriter.Head, sql []byte, whole bool) 
 	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
 		return holdIt
 	case rewriter.DDL:
-		if head.Temporary || head.Drop && s.temporary != nil {
+		if head.Temporary || head.Drop && s.temporary != nil || m.createsRuled(head) {
 			return holdIt
 		}
 	}
@@ -420,6 +420,12 @@ func setsLastID(head rewriter.Head, sql []byte) bool {
 			return true
 		}
 	}
+}
+
+// createsRuled reports whether a CREATE TABLE may make a table with a rule: it may
+// fill it, too.
+func (m *requests) createsRuled(head rewriter.Head) bool {
+	return head.Create && len(head.Target.Table) > 0 && m.mayConcern(head.Target)
 }
 
 // mayConcern reports whether a statement that writes to a table may be one

@@ -3,7 +3,7 @@ package rewriter
 // Hidden appends the tables that INSERT, REPLACE or LOAD words inside text write to: inside the literals of PREPARE and
 // EXECUTE IMMEDIATE, and inside a Compound statement or a Span in doubt. A Name without Table is a table that could not be
 // read, and so may be any. Words that only look like such a statement count too: the answer may have tables too many, never
-// too few. Texts that come from variables or expressions at run time are not seen.
+// too few. Where the text of a PREPARE or EXECUTE IMMEDIATE is no literal it may be any statement.
 func Hidden(dst []Name, text []byte, m Mode) []Name { return hidden(dst, text, m, 0) }
 
 // maxHidden bounds literals within literals: PREPARE s FROM 'PREPARE t FROM ”...”'.
@@ -14,7 +14,6 @@ func hidden(dst []Name, text []byte, m Mode, level int) []Name {
 		return append(dst, Name{})
 	}
 	r := headReader{scanner: scanner{text: text, mode: m}}
-	literal := false // the next string is a statement
 	var before token
 	for {
 		t := r.next()
@@ -26,13 +25,11 @@ func hidden(dst []Name, text []byte, m Mode, level int) []Name {
 		}
 		after := r.pos
 		switch w := r.keyword(t); {
-		case r.punct(t, ';'):
-			literal = false
-		case w == kwPrepare || w == kwImmediate:
-			literal = true
-		case t.kind == tokString && literal:
-			dst = hiddenLiteral(dst, r.literal(t), m, level)
-			after = r.pos
+		case w == kwPrepare && r.keyword(before) != kwDeallocate && r.keyword(before) != kwDrop && r.name(r.next()) != nil && r.isWord(r.next(), "from"),
+			w == kwImmediate && r.keyword(before) == kwExecute:
+			if dst = r.hiddenText(dst, m, level); r.pos > after {
+				after = r.pos
+			}
 		case w == kwInsert || w == kwReplace:
 			if r.writes(before) {
 				r.insertTarget()
@@ -47,6 +44,21 @@ func hidden(dst []Name, text []byte, m Mode, level int) []Name {
 		r.head.Target = Name{}
 		r.pos, before = after, t
 	}
+}
+
+// hiddenText reads what a PREPARE or EXECUTE IMMEDIATE takes for a statement.
+func (r *headReader) hiddenText(dst []Name, m Mode, level int) []Name {
+	start := r.pos
+	t := r.next()
+	if t.kind != tokString {
+		r.pos = start
+		return append(dst, Name{})
+	}
+	text := r.literal(t)
+	if t = r.peek(); t.kind != tokEnd && !r.punct(t, ';') && !r.isWord(t, "using") { // an expression
+		return append(dst, Name{})
+	}
+	return hiddenLiteral(dst, text, m, level)
 }
 
 // writes reports whether the INSERT or REPLACE just read is a statement's: no function, no column, no privilege, no CREATE

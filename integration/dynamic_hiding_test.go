@@ -1,0 +1,112 @@
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"idproxy/integration/harness"
+)
+
+// Outcomes of the forms that hide an INSERT.
+const (
+	refused  = "!1235"
+	noSyntax = "!1064"
+)
+
+// hiding is a form that hides an INSERT into the table t, which has a rule and whose id has no default; the session is not
+// strict, so that whatever reaches the server without an id stores 0 or fails.
+type hiding struct {
+	text           string
+	mariaDB, mysql string // what comes of it; "" is success
+	stored         string // rows of t then
+}
+
+// hidings are all known forms. That which nothing can be done about is forwarded, and stores 0 here: it is listed in
+// docs/semantics.md.
+var hidings = []hiding{
+	{text: "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES ('x'); END", mariaDB: refused, mysql: refused},
+	{text: "BEGIN NOT ATOMIC PREPARE q FROM 'INSERT INTO t (a) VALUES (''x'')'; EXECUTE q; END", mariaDB: refused, mysql: refused},
+	{text: "BEGIN NOT ATOMIC PREPARE q FROM @z; EXECUTE q; END", mariaDB: refused, mysql: refused},
+	{text: "BEGIN NOT ATOMIC EXECUTE IMMEDIATE @z; END", mariaDB: refused, mysql: refused},
+	{text: "BEGIN NOT ATOMIC INSERT INTO other (a) VALUES ('x'); END", mysql: noSyntax},
+	{text: "BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'INSERT INTO other (a) VALUES (1)'; END", mariaDB: "!1312", mysql: noSyntax},
+	{text: "IF 1 THEN INSERT INTO t (a) VALUES ('x'); END IF", mariaDB: refused, mysql: refused},
+	{text: "CASE WHEN 1 THEN REPLACE INTO t (a) VALUES ('x'); END CASE", mariaDB: refused, mysql: refused},
+	{text: "l: LOOP INSERT INTO t (a) VALUES ('x'); LEAVE l; END LOOP", mariaDB: refused, mysql: refused},
+	{text: "WHILE 1 DO INSERT INTO t (a) VALUES ('x'); END WHILE", mariaDB: refused, mysql: refused},
+	{text: "REPEAT INSERT INTO t (a) VALUES ('x'); UNTIL 1 END REPEAT", mariaDB: refused, mysql: refused},
+	{text: "FOR i IN 1..1 DO INSERT INTO t (a) VALUES ('x'); END FOR", mariaDB: refused, mysql: refused},
+	{text: "SET STATEMENT max_statement_time=10 FOR INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: refused},
+	{text: "SET STATEMENT max_statement_time=10 FOR EXECUTE IMMEDIATE @z", mariaDB: refused, mysql: refused},
+	{text: "SET STATEMENT max_statement_time=10 FOR PREPARE p FROM @z", mariaDB: refused, mysql: refused},
+	{text: "SET STATEMENT max_statement_time=10 FOR EXECUTE known", mariaDB: "!1210", mysql: noSyntax},
+	{text: "ANALYZE INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: refused},
+	{text: "ANALYZE FORMAT=JSON INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: refused},
+	{text: "EXPLAIN ANALYZE INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: refused},
+	{text: "EXPLAIN ANALYZE INSERT INTO t (a) SELECT a FROM other", mariaDB: refused, mysql: refused},
+	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT) SELECT 7 a", mariaDB: refused, mysql: refused},
+	{text: "CREATE TABLE made (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AS SELECT 7 a", mariaDB: refused, mysql: refused},
+	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT) AS TABLE other", mariaDB: refused, mysql: refused},
+	{text: "PREPARE p FROM 'CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT) SELECT 7 a'", mariaDB: refused, mysql: refused},
+	{text: "CREATE TABLE made AS SELECT 5 id, 7 a"},
+	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT)"},
+	{text: "PREPARE p FROM 'BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (''x''); END'", mariaDB: refused, mysql: refused},
+	{text: "PREPARE p FROM 'SET STATEMENT max_statement_time=10 FOR INSERT INTO t (a) VALUES (''x'')'", mariaDB: refused, mysql: refused},
+	{text: "PREPARE p FROM 'LOAD DATA LOCAL INFILE ''DIR/f'' INTO TABLE t'", mariaDB: refused, mysql: refused},
+	{text: "PREPARE p FROM 'EXECUTE IMMEDIATE @z'", mariaDB: refused, mysql: refused},
+	{text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO t (a) VALUES (', RAND(), ')')", mariaDB: refused, mysql: noSyntax},
+	{text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO t (a) VALUES (', '1', ')')", mysql: noSyntax, stored: "id,1"},
+	{text: "LOAD DATA INFILE 'DIR/f' INTO TABLE t", mariaDB: refused, mysql: refused},
+	{text: "WITH c AS (SELECT 1 a) INSERT INTO t (a) SELECT a FROM c", mariaDB: noSyntax, mysql: noSyntax},
+	{text: "(INSERT INTO t (a) VALUES ('x'))", mariaDB: refused, mysql: refused},
+	{text: "HANDLER t OPEN"},
+	{text: "DO (SELECT COUNT(*) FROM t)"},
+	{text: "XA PREPARE 'x'", mariaDB: "!1399", mysql: "!1399"},
+	// What runs in the server, out of sight: forwarded.
+	{text: "CREATE PROCEDURE again() INSERT INTO t (a) VALUES ('x')"},
+	{text: "CALL inserts()", stored: "0,x"},
+	{text: "DO inserting()", stored: "0,x"},
+	{text: "INSERT INTO other (a) VALUES ('y')", stored: "0,y"}, // by a trigger
+	{text: "INSERT INTO seen (a) VALUES ('x')", stored: "0,x"},  // a view that no rule names
+}
+
+// TestHiding holds what docs/semantics.md says of the forms that hide an INSERT.
+func TestHiding(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newNameWorld(t, server, "[{table: DB.t, column: id, source: ids}, {table: DB.made, column: id, source: ids}]",
+				"SET sql_mode = ''", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))", "CREATE VIEW seen AS SELECT a FROM t",
+				"CREATE PROCEDURE inserts() INSERT INTO t (a) VALUES ('x')",
+				"CREATE FUNCTION inserting() RETURNS INT DETERMINISTIC BEGIN INSERT INTO t (a) VALUES ('x'); RETURN 1; END")
+			if err := os.WriteFile(filepath.Join(server.Dir, "f"), []byte("7\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			var scripts []nameScript
+			for _, h := range hidings {
+				want := h.mysql
+				if server.Kind.String() == "MariaDB" {
+					want = h.mariaDB
+				}
+				steps := []nameStep{
+					{text: "SET sql_mode = '', @z = 'INSERT INTO t (a) VALUES (''x'')'"},
+					{text: "PREPARE known FROM 'INSERT INTO t (a) VALUES (1)'"},
+					{text: h.text, want: want},
+				}
+				stored := h.stored
+				if want != "" {
+					stored = ""
+				}
+				if want == "" && h.text[0] != 'E' && h.text[0] != 'D' { // else it may have rows to show
+					steps = append(steps, nameStep{text: "SELECT 1", want: "1"})
+				}
+				steps = append(steps, nameStep{text: "SELECT id, a FROM t", want: stored})
+				scripts = append(scripts, nameScript{name: h.text, steps: steps})
+			}
+			w.run(t, scripts, "DROP TABLE IF EXISTS made, t, other", "DROP PROCEDURE IF EXISTS again", "SET SESSION sql_mode = ''",
+				"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))",
+				"CREATE TRIGGER by_trigger AFTER INSERT ON other FOR EACH ROW INSERT INTO t (a) SELECT NEW.a FROM DUAL WHERE NEW.a = 'y'")
+		})
+	}
+}

@@ -1,0 +1,136 @@
+package proxy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/rewriter"
+)
+
+// behind returns what the server saw behind the first text that begins so, that
+// included.
+func (f *fakeServer) behind(begin string) []string {
+	seen := f.queries()
+	i := slices.IndexFunc(seen, func(sql string) bool { return strings.HasPrefix(sql, begin) })
+	if i < 0 {
+		return nil
+	}
+	return seen[i:]
+}
+
+// On MySQL the ids of an EXECUTE are set first. One whose SET failed is not sent:
+// it would find the ids of the one before.
+func TestNamedIDsAreCarried(t *testing.T) {
+	r := start(t, nil)
+	fails := false
+	r.server.set(func(f *fakeServer) {
+		f.handle = func(sql string) ([][]byte, bool) {
+			switch {
+			case strings.HasPrefix(sql, "SET @") && fails:
+				return [][]byte{errPayload(testError(1317))}, true
+			case strings.HasPrefix(sql, "EXECUTE"):
+				return [][]byte{okPayload(1, 0, 2)}, true
+			}
+			return [][]byte{okPayload(0, 0, 2)}, true
+		}
+	})
+	c := r.client()
+	c.query("PREPARE s FROM 'INSERT INTO orders (a) VALUES (?)'")
+	if id := insertIDOf(t, c.query("EXECUTE s USING @a")); id != 100 {
+		t.Errorf("insert id %d, want 100", id)
+	}
+	r.server.set(func(*fakeServer) { fails = true })
+	c.wantError(c.query("EXECUTE s USING @a"), 1317, "")
+	r.server.set(func(*fakeServer) { fails = false })
+	if id := insertIDOf(t, c.query("EXECUTE s USING @a")); id != 102 {
+		t.Errorf("insert id %d, want 102", id)
+	}
+	want := []string{
+		"PREPARE s FROM 'INSERT INTO orders (a,`id`) VALUES (?,LAST_INSERT_ID(?))'",
+		"SET @`idproxy 0`=100", "EXECUTE s USING @a,@`idproxy 0`", "SET @`idproxy 0`=101", "SET @`idproxy 0`=102", "EXECUTE s USING @a,@`idproxy 0`",
+	}
+	got := slices.DeleteFunc(r.server.behind("PREPARE"), func(sql string) bool { return strings.HasPrefix(sql, "SELECT LAST_INSERT_ID()") })
+	if !slices.Equal(got, want) {
+		t.Errorf("the server saw %q, want %q", got, want)
+	}
+}
+
+// named is a PREPARE that the decider saw succeed.
+func (x *deciding) named(t *testing.T, text string) *prepared {
+	t.Helper()
+	x.on(mysql.COM_QUERY, text, true)
+	if x.st.dynamic == nil || x.st.prepared == nil {
+		t.Fatalf("%s: %v, %+v", text, x.last, x.st.prepared)
+	}
+	if x.c.named == nil {
+		x.c.named = map[string]*prepared{}
+	}
+	x.c.named[x.st.dynamic.Name] = x.st.prepared
+	return x.st.prepared
+}
+
+func TestDecideNamed(t *testing.T) {
+	rules := []rewriter.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
+	maria := func(x *deciding) { x.c.mariaDB, x.c.state.mode.MariaDB = true, true }
+	for _, tt := range []struct {
+		name, prepare, execute string
+		change                 func(x *deciding)
+		want, sent             string
+	}{
+		{name: "generated", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE S USING @a;", want: "fill 1 of shop.orders in result 0", sent: "EXECUTE S USING @a,@`idproxy 0`;"},
+		{name: "on MariaDB", prepare: "INSERT INTO orders (a) VALUES (?),(?)", execute: "EXECUTE s USING f(1), 'x' -- y", change: maria, want: "fill 2 of shop.orders in result 0", sent: "EXECUTE s USING f(1),7,'x',7,1 -- y"},
+		{name: "no arguments", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "/* 1 */ EXECUTE s /* 2 */;", change: maria, want: "fill 1 of shop.orders in result 0", sent: "/* 1 */ EXECUTE s USING 7 /* 2 */;"},
+		{name: "explicit", prepare: "INSERT INTO orders (id) VALUES (5)", execute: "EXECUTE s", want: "fill 0 of shop.orders in result 0", sent: "EXECUTE s"},
+		{name: "bound", prepare: "INSERT INTO orders (id) VALUES (?)", execute: "EXECUTE s USING @a", want: `need values ["@a"]`},
+		{name: "bound, DEFAULT", prepare: "INSERT INTO orders (id) VALUES (?)", execute: "EXECUTE s USING DEFAULT", change: maria, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING 7"},
+		{name: "bound, and an effect", prepare: "INSERT INTO orders (id, a) VALUES (?, ?)", execute: "EXECUTE s USING @a, @a:=5", change: maria, want: "error 1235"},
+		{name: "too few", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE s", want: "forward"},
+		{name: "as many as with the ids", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE s USING @a, @b", want: "forward", sent: "EXECUTE s"},
+		{name: "what MySQL does not take", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE s USING 5", want: "forward"},
+		{name: "a SELECT", prepare: "SELECT LAST_INSERT_ID()", execute: "EXECUTE s", want: "forward"},
+		{name: "a failed PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"].failed = true }, want: "forward"},
+		{name: "a refused PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"] = &prepared{refused: errUnpreparedName("s")} }, want: "error 1243"},
+		{name: "another schema meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.schema = []byte("other") }, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING @`idproxy 0`"},
+		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.mode.NoAutoValueOnZero = true }, want: "error 1615"},
+		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.makeTemporary("shop\x00orders") }, want: "error 1615"},
+		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"] = &prepared{opaque: true} }, want: "error 1615"},
+		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.blind = true }, want: "error 1615"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := newDeciding(rules...)
+			x.named(t, "PREPARE s FROM '"+tt.prepare+"'")
+			if tt.change != nil {
+				tt.change(x)
+			}
+			if got := x.on(mysql.COM_QUERY, tt.execute, true); got != tt.want {
+				t.Fatalf("%s (%v), want %s", got, x.last, tt.want)
+			}
+			if tt.sent == "" {
+				return
+			}
+			for i := range x.st.parts {
+				generated := x.st.plans[i].Columns[0].Generated
+				x.st.parts[i].ids = [][]uint64{[]uint64{7, 8}[:generated]}
+			}
+			if got := string(x.st.rewriteDynamic(x.c.mariaDB, x.c.state.mode)[1:]); got != tt.sent {
+				t.Errorf("sends %q, want %q", got, tt.sent)
+			}
+		})
+	}
+}
+
+// A routine that ran may have prepared others under the names of statements
+// that go as they are. What gets ids is kept: the server refuses another number of
+// arguments.
+func TestNamesBehindRoutines(t *testing.T) {
+	x := newDeciding(rewriter.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"})
+	x.named(t, "PREPARE fills FROM 'INSERT INTO orders (a) VALUES (1)'")
+	x.named(t, "PREPARE reads FROM 'SELECT 1'")
+	x.c.send(pending{reply: replyResult, touch: touchAll})
+	if x.c.named["fills"] == nil || x.c.named["reads"] != nil {
+		t.Errorf("left: %v", x.c.named)
+	}
+}
