@@ -99,7 +99,7 @@ func (s *session) count(st *statement, n need) error {
 		return s.nativeError(n.part.text, refused)
 	}
 	asked := n.plan.Asked()
-	if err != nil || len(rows) != 1 || len(rows[0]) < 2+3*len(asked) {
+	if err != nil || len(rows) != 1 || len(rows[0]) < 2+4*len(asked) {
 		return fmt.Errorf("the rows of a query: %w", errors.Join(errAnswerCut, err))
 	}
 	c := &rewriter.Counted{Columns: make([]rewriter.CountedIDs, len(n.plan.Columns))}
@@ -108,12 +108,13 @@ func (s *session) count(st *statement, n need) error {
 		c.LastID, err = strconv.ParseUint(string(row[1]), 10, 64)
 	}
 	for i, k := range asked {
-		at := 2 + 3*i
+		at := 2 + 4*i
 		if err == nil {
-			err = countedIDs(&c.Columns[k], row[at:at+3])
+			err = countedIDs(&c.Columns[k], row[at:at+4])
 		}
-		t, ok := wire.ParseColumn(definitions[at+1], s.c.caps&wire.MariaDBExtendedMetadata != 0)
+		t, ok := wire.ParseColumn(definitions[at+2], s.c.caps&wire.MariaDBExtendedMetadata != 0)
 		c.Columns[k].Float = !ok || t.Type == mysql.MYSQL_TYPE_FLOAT || t.Type == mysql.MYSQL_TYPE_DOUBLE
+		c.Columns[k].Text = (!ok || !isNumber(t.Type)) && string(row[at+1]) != "0"
 	}
 	if err != nil {
 		return fmt.Errorf("the rows of a query: %w", err)
@@ -127,13 +128,23 @@ func (s *session) count(st *statement, n need) error {
 	return nil
 }
 
+// isNumber reports whether a type is one of numbers.
+func isNumber(kind byte) bool {
+	switch kind {
+	case mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_LONGLONG,
+		mysql.MYSQL_TYPE_FLOAT, mysql.MYSQL_TYPE_DOUBLE, mysql.MYSQL_TYPE_DECIMAL, mysql.MYSQL_TYPE_NEWDECIMAL:
+		return true
+	}
+	return false
+}
+
 // countedIDs reads how many rows generate their ids, and the greatest and the
 // least of the others.
 func countedIDs(c *rewriter.CountedIDs, row [][]byte) (err error) {
 	if c.Generated, err = strconv.ParseUint(string(row[0]), 10, 64); err != nil {
 		return err
 	}
-	for i, bound := range row[1:] {
+	for i, bound := range row[2:] {
 		if bound == nil {
 			continue
 		}

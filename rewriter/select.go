@@ -16,6 +16,7 @@ type CountedIDs struct {
 	Unknown   bool   // explicit ids are no whole numbers, or not of 64 bits
 	BelowZero bool   // some explicit id is a number below zero
 	Float     bool   // the query gives floating-point numbers: they have no room for the digits of ids
+	Text      bool   // it gives texts or times, not all of them NULL: what generates is not told in the way the server does
 }
 
 // Numbering is how the rows of a query get their ids.
@@ -83,7 +84,8 @@ const noLimit = " LIMIT 18446744073709551615"
 const jump = "1099511627776"
 
 // AppendCount appends the question how many rows the query of a plan that is Selected gives. The answer is one row: COUNT(*),
-// LAST_INSERT_ID(), and for each of Asked in turn the number of rows that generate, the greatest explicit id, and the least.
+// LAST_INSERT_ID(), and for each of Asked in turn how many rows generate, how many are not NULL, and the greatest and the least
+// explicit id.
 // lock: rows are counted as the INSERT will read them, and not as an open transaction sees them.
 func (p *Plan) AppendCount(dst, text []byte, lock bool) []byte {
 	w := p.selecting(dst, text)
@@ -92,6 +94,7 @@ func (p *Plan) AppendCount(dst, text []byte, lock bool) []byte {
 	for _, k := range p.order {
 		id := w.column(p.slots[k].at)
 		w.add(",COUNT(CASE WHEN ").generates(int(k)).add(" THEN 1 END)")
+		w.add(",COUNT(").add(id).add(")")
 		for _, bound := range [...]string{"MAX", "MIN"} {
 			w.add(",").add(bound).add("(CASE WHEN ").generates(int(k)).add(" THEN NULL ELSE ").add(id).add(" END)")
 		}
@@ -99,7 +102,7 @@ func (p *Plan) AppendCount(dst, text []byte, lock bool) []byte {
 	if w.variables() {
 		w.add(",@").add(w.name(nameCounter)).add(":=0")
 	}
-	return w.from("", lock).dst
+	return w.from("", lock).add(" LIMIT 1").dst // without one sql_select_limit=0 would leave none
 }
 
 // Asked returns the columns that the query gives, by their indexes in Columns.
@@ -116,6 +119,9 @@ func (p *Plan) Count(c *Counted) error {
 		}
 		filled.Generated, filled.Explicit = int(counted.Generated), p.Rows-int(counted.Generated)
 		filled.Greatest, filled.GreatestUnknown, filled.BelowZero = counted.Greatest, counted.Unknown, counted.BelowZero
+		if counted.Text && filled.Generated > 0 {
+			return unsupported("INSERT ... SELECT that gives ids as texts or times, some of which generate")
+		}
 		if mixed := filled.Generated > 0 && filled.Explicit > 0; mixed && (len(p.Columns) > 1 || p.OwnLastID) {
 			return unsupported("INSERT ... SELECT that gives the ids of some rows and not of others")
 		}
@@ -396,18 +402,15 @@ func (w *selecting) variables() bool { return w.plan.query.mariaDB || w.plan.que
 // beside writes the ids as further values of a plain SELECT, up to the SELECT's end.
 func (w *selecting) beside() {
 	q := &w.plan.query
-	rest := w.text[q.listEnd:q.inner.End]
-	next, row, window := "", "", ""
-	switch {
-	case q.order.End > 0: // an order of its own is that of the numbers
-		next = "ROW_NUMBER() OVER (" + string(w.text[q.order.Start:q.order.End]) + ")"
-		row = next
-	case w.variables():
-		variable := "@" + w.name(nameCounter)
-		next, row = "("+variable+":="+variable+"+1)", "CAST("+variable+" AS SIGNED)"
-	default: // one window: each OVER () would be another
-		next = "ROW_NUMBER() OVER " + w.name(nameCounter)
-		row, window = next, " WINDOW "+w.name(nameCounter)+" AS ()"
+	end, counter := q.inner.End, w.name(nameCounter)
+	if q.order.End > 0 {
+		end = q.order.Start
+	}
+	// MySQL: one window, for each OVER () would be another. Its numbers are unsigned, and the guard's must not be.
+	next, window := "ROW_NUMBER() OVER "+counter, " WINDOW "+counter+" AS () "
+	row := "CAST(" + next + " AS SIGNED)"
+	if w.variables() {
+		next, row, window = "(@"+counter+":=@"+counter+"+1)", "CAST(@"+counter+" AS SIGNED)", ""
 	}
 	for i, k := range w.plan.behind {
 		n := &w.n.Columns[k]
@@ -419,8 +422,9 @@ func (w *selecting) beside() {
 		}
 	}
 	w.add(" ")
-	w.dst = append(w.dst, rest...)
+	w.dst = append(w.dst, w.text[q.listEnd:end]...)
 	w.add(window)
+	w.dst = append(w.dst, w.text[end:q.inner.End]...)
 }
 
 // slotAt returns the slot whose place among the query's columns is at, or -1.

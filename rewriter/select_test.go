@@ -71,14 +71,14 @@ func TestAppendSelect(t *testing.T) {
 }
 
 func TestAppendSelectBeside(t *testing.T) {
-	const mysql = "IF(ROW_NUMBER() OVER `idproxy2`>4,9223372036854775807+ROW_NUMBER() OVER `idproxy2`,77+(ROW_NUMBER() OVER `idproxy2`-1)+0*UUID_SHORT())"
+	const mysql = "IF(ROW_NUMBER() OVER `idproxy2`>4,9223372036854775807+CAST(ROW_NUMBER() OVER `idproxy2` AS SIGNED),77+(CAST(ROW_NUMBER() OVER `idproxy2` AS SIGNED)-1)+0*UUID_SHORT())"
 	const mariaDB = "IF((@`idproxy2`:=@`idproxy2`+1)>4,9223372036854775807+CAST(@`idproxy2` AS SIGNED),77+(CAST(@`idproxy2` AS SIGNED)-1)+0*UUID_SHORT())"
 	for _, tt := range []struct {
 		in, want string
 		mode     Mode
 	}{
-		{"INSERT t(a) SELECT x FROM s WHERE y", "INSERT t(a,`id`) SELECT x ," + mysql + " FROM s WHERE y WINDOW `idproxy2` AS ()", Mode{}},
-		{"INSERT t(a) (SELECT x FROM s);", "INSERT t(a,`id`) (SELECT x ," + mysql + " FROM s WINDOW `idproxy2` AS ());", Mode{}},
+		{"INSERT t(a) SELECT x FROM s WHERE y", "INSERT t(a,`id`) SELECT x ," + mysql + " FROM s WHERE y WINDOW `idproxy2` AS () ", Mode{}},
+		{"INSERT t(a) (SELECT x FROM s);", "INSERT t(a,`id`) (SELECT x ," + mysql + " FROM s WINDOW `idproxy2` AS () );", Mode{}},
 		{"INSERT t(a) SELECT x FROM s WHERE y", "INSERT t(a,`id`) SELECT x ," + mariaDB + " FROM s WHERE y", Mode{MariaDB: true}},
 		{
 			"INSERT t(a) SELECT x FROM s ON DUPLICATE KEY UPDATE a=s.b",
@@ -110,8 +110,8 @@ func TestAppendSelectGiven(t *testing.T) {
 	const generates = "(`idproxy3` IS NULL OR ROUND(`idproxy3`)=0)"
 	p := readSelect(t, in, Mode{})
 	if got, want := string(p.AppendCount(nil, []byte(in), true)), "WITH `idproxy0`(`idproxy3`,`idproxy4`,`idproxy5`) AS (SELECT x,1,2 FROM s LOCK IN SHARE MODE) "+
-		"SELECT COUNT(*),LAST_INSERT_ID(),COUNT(CASE WHEN "+generates+" THEN 1 END),MAX(CASE WHEN "+generates+" THEN NULL ELSE `idproxy3` END),"+
-		"MIN(CASE WHEN "+generates+" THEN NULL ELSE `idproxy3` END) FROM `idproxy0`"; got != want {
+		"SELECT COUNT(*),LAST_INSERT_ID(),COUNT(CASE WHEN "+generates+" THEN 1 END),COUNT(`idproxy3`),MAX(CASE WHEN "+generates+" THEN NULL ELSE `idproxy3` END),"+
+		"MIN(CASE WHEN "+generates+" THEN NULL ELSE `idproxy3` END) FROM `idproxy0` LIMIT 1"; got != want {
 		t.Errorf("counted by %s\n want %s", got, want)
 	}
 	for _, tt := range []struct {
