@@ -1,7 +1,10 @@
 package proxy
 
 import (
+	"encoding/binary"
 	"errors"
+	"math"
+	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -45,6 +48,72 @@ const maxQuestionColumns = 4096
 // textResult reads a text result set from whole frames: the definitions of its
 // columns, each a payload, and its rows. NULL is nil.
 func (c *conversation) textResult(frames []byte) (definitions [][]byte, rows [][][]byte, err error) {
+	return c.result(frames, nil, func(payload []byte, definitions [][]byte) (row [][]byte, ok bool) {
+		r := wire.NewReader(payload)
+		for range definitions {
+			v, null := r.Value()
+			if !r.OK() {
+				return nil, false
+			}
+			if null {
+				v = nil
+			}
+			row = append(row, v)
+		}
+		return row, true
+	})
+}
+
+// binaryResult is textResult for a result of the binary protocol. The values are
+// those of the text protocol, but for types that no question of ours asks for.
+// MariaDB may leave definitions out that the PREPARE brought.
+func (c *conversation) binaryResult(frames []byte, prepared [][]byte) (definitions [][]byte, rows [][][]byte, err error) {
+	return c.result(frames, prepared, func(payload []byte, definitions [][]byte) (row [][]byte, ok bool) {
+		types := make([]uint16, len(definitions))
+		for i, definition := range definitions {
+			types[i] = uint16(mysql.MYSQL_TYPE_LONGLONG)
+			if t, ok := wire.ParseColumn(definition, c.caps&wire.MariaDBExtendedMetadata != 0); ok {
+				types[i] = uint16(t.Type)
+				if t.Flags&mysql.UNSIGNED_FLAG != 0 {
+					types[i] |= wire.Unsigned
+				}
+			}
+		}
+		values, ok := wire.BinaryRow(nil, payload, types)
+		if !ok {
+			return nil, false
+		}
+		for i := range values {
+			row = append(row, textOf(&values[i]))
+		}
+		return row, true
+	})
+}
+
+// textOf returns a binary value as the text protocol has it; nil is NULL.
+func textOf(v *wire.Parameter) []byte {
+	if v.Null {
+		return nil
+	}
+	if number, ok := integer(v); ok {
+		if v.Type&wire.Unsigned != 0 {
+			return strconv.AppendUint(nil, number, 10)
+		}
+		return strconv.AppendInt(nil, int64(number), 10)
+	}
+	inner, _ := v.Inner()
+	switch byte(v.Type) {
+	case mysql.MYSQL_TYPE_FLOAT:
+		return strconv.AppendFloat(nil, float64(math.Float32frombits(binary.LittleEndian.Uint32(inner))), 'g', -1, 32)
+	case mysql.MYSQL_TYPE_DOUBLE:
+		return strconv.AppendFloat(nil, math.Float64frombits(binary.LittleEndian.Uint64(inner)), 'g', -1, 64)
+	}
+	return append([]byte{}, inner...)
+}
+
+// result reads a result set from whole frames; read reads one row. prepared are
+// definitions that a PREPARE brought.
+func (c *conversation) result(frames []byte, prepared [][]byte, read func(payload []byte, definitions [][]byte) ([][]byte, bool)) (definitions [][]byte, rows [][][]byte, err error) {
 	payload, rest, err := nextPayload(frames)
 	if err != nil {
 		return nil, nil, err
@@ -58,7 +127,13 @@ func (c *conversation) textResult(frames []byte) (definitions [][]byte, rows [][
 		flag := r.Lenenc()
 		columns, described = max(columns, flag), min(columns, flag) > 0
 	}
-	for range min(columns, maxQuestionColumns) {
+	if prepared != nil && c.caps&wire.MariaDBCacheMetadata != 0 && r.Uint8() == 0 {
+		described, definitions = false, prepared
+	}
+	for i := range min(columns, maxQuestionColumns) {
+		if definitions != nil && i < uint64(len(prepared)) && !described {
+			continue
+		}
 		definition := []byte(nil)
 		if described {
 			if definition, rest, err = nextPayload(rest); err != nil {
@@ -82,17 +157,9 @@ func (c *conversation) textResult(frames []byte) (definitions [][]byte, rows [][
 		case payload[0] == wire.EOFByte && len(payload) < wire.MaxPayload:
 			return definitions, rows, nil
 		}
-		r = wire.NewReader(payload)
-		var row [][]byte
-		for range definitions {
-			v, null := r.Value()
-			if !r.OK() {
-				return nil, nil, errAnswerCut
-			}
-			if null {
-				v = nil
-			}
-			row = append(row, v)
+		row, ok := read(payload, definitions)
+		if !ok {
+			return nil, nil, errAnswerCut
 		}
 		rows = append(rows, row)
 	}

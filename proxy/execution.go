@@ -72,6 +72,8 @@ func (d *decider) allowed(st *statement, e *prepared, cx *reading) error {
 		return lacks(needQuiet)
 	case e.shadow != "" && !own:
 		return errReprepare("the temporary table it was prepared for is gone")
+	case e.query != nil:
+		return d.selectsPrepared(st, e, cx)
 	}
 	return nil
 }

@@ -245,6 +245,10 @@ func (d *decider) admissible(p *part, plan *rewriter.Plan, cx *reading) error {
 
 // prepare makes of the part what is sent in place of the PREPARE's text.
 func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *reading) error {
+	if plan.Selected {
+		st.prepared = &prepared{query: newPreparedQuery(st, p, cx)}
+		return nil
+	}
 	made, err := plan.Prepare(&st.reading)
 	if err != nil {
 		return errTooManyParameters(p.facts.name)

@@ -23,6 +23,9 @@ func (s *session) execute(st *statement) (done bool, err error) {
 	if st.rest == 0 && !st.outcome() {
 		return true, nil
 	}
+	if err := s.closeQuery(st); err != nil {
+		return true, err
+	}
 	if err := s.quiet(); err != nil {
 		return true, err
 	}

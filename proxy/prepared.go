@@ -32,7 +32,8 @@ type prepared struct {
 	// makes is the key of the temporary table that a statement prepared in SQL makes.
 	makes string
 
-	fill *filler
+	fill  *filler
+	query *preparedQuery // of an INSERT whose rows come from a query
 	// Of the reply to the PREPARE, under the conversation's mu:
 	broken bool // the server counts other parameters than the proxy
 	failed bool // it was an ERR
@@ -245,7 +246,7 @@ func (m *requests) execute(payload []byte) verdict {
 	m.c.kept = nil
 	p := pending{reply: replyResult}
 	if e := m.statementOf(payload); e != nil {
-		if e.fill != nil || e.refused != nil || e.shadow != "" || e.bare != nil || e.ruled(m.rules()) || e.reads && m.c.mayOwe() {
+		if e.fill != nil || e.query != nil || e.refused != nil || e.shadow != "" || e.bare != nil || e.ruled(m.rules()) || e.reads && m.c.mayOwe() {
 			return holdIt
 		}
 		p.touch, e.long = e.touch, longData{}
@@ -360,6 +361,9 @@ func (c *conversation) learnStatement(e *prepared, p wire.Prepared) (params uint
 		c.prepared = map[uint32]*prepared{}
 	}
 	c.prepared[p.ID] = e
+	if e.query != nil {
+		e.query.parameters = int(p.Params)
+	}
 	if e.fill == nil {
 		return p.Params
 	}

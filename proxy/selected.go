@@ -90,11 +90,7 @@ func (s *session) count(st *statement, n need) error {
 	if err := s.payFor(string(sql)); err != nil {
 		return err
 	}
-	packets, err := s.ask(s.c.appendQuery(nil, string(sql)), replyResult)
-	if err != nil {
-		return err
-	}
-	definitions, rows, err := s.c.textResult(packets)
+	definitions, rows, err := s.counted(st, sql, n.plan.Marks())
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		return s.nativeError(n.part.text, refused)
 	}
@@ -126,6 +122,19 @@ func (s *session) count(st *statement, n need) error {
 	}
 	sel.counted = c
 	return nil
+}
+
+// counted asks the question, for an execution with the values of its first
+// parameters.
+func (s *session) counted(st *statement, sql []byte, marks int) (definitions [][]byte, rows [][][]byte, err error) {
+	if st.prefix[0] == mysql.COM_STMT_EXECUTE {
+		return s.executeCount(st, sql, marks)
+	}
+	packets, err := s.ask(s.c.appendQuery(nil, string(sql)), replyResult)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.c.textResult(packets)
 }
 
 // isNumber reports whether a type is one of numbers.
@@ -201,31 +210,50 @@ func (s *session) nativeError(text []byte, refused *mysql.MyError) error {
 	default:
 		return refused
 	}
-	id, err := s.hiddenPrepare(text)
+	id, _, err := s.hiddenPrepare(text)
 	if err == nil {
 		err = errors.Join(refused, s.closeStatement(id))
 	}
 	return err
 }
 
-// hiddenPrepare prepares a statement of the proxy's own.
-func (s *session) hiddenPrepare(text []byte) (id uint32, err error) {
+// hiddenPrepare prepares a statement of the proxy's own, and returns the
+// definitions of its columns.
+func (s *session) hiddenPrepare(text []byte) (id uint32, columns [][]byte, err error) {
 	packets, err := s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, text...)), replyPrepare)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	payload, _, err := nextPayload(packets)
+	payload, rest, err := nextPayload(packets)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	if payload[0] == wire.ErrByte {
-		return 0, serverError(payload)
+		return 0, nil, serverError(payload)
 	}
 	p, ok := wire.ParsePrepared(payload)
 	if !ok {
-		return 0, errAnswerCut
+		return 0, nil, errAnswerCut
 	}
-	return p.ID, nil
+	behind := s.c.behindParameters(p)
+	for i := 0; p.Definitions && i < behind+int(p.Columns); i++ {
+		if payload, rest, err = nextPayload(rest); err != nil {
+			return 0, nil, err
+		}
+		if i >= behind {
+			columns = append(columns, payload)
+		}
+	}
+	return p.ID, columns, nil
+}
+
+// behindParameters returns how many packets in a reply to a PREPARE are of its
+// parameters.
+func (c *conversation) behindParameters(p wire.Prepared) int {
+	if p.Params > 0 && !c.has(mysql.CLIENT_DEPRECATE_EOF) {
+		return int(p.Params) + 1
+	}
+	return int(p.Params)
 }
 
 func (s *session) closeStatement(id uint32) error {

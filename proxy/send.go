@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -26,7 +27,10 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	}
 	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short || st.prepared != nil && st.prepared.fill != nil
 	if edited {
-		if payload, err = s.rewrite(st); err != nil {
+		if payload, err = s.rewrite(st); errors.Is(err, errServerGone) {
+			return false, true, err
+		}
+		if err != nil {
 			return false, true, s.answer(asClientError(err), st.seq)
 		}
 		if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
@@ -87,6 +91,8 @@ func (s *session) rewrite(st *statement) ([]byte, error) {
 	switch {
 	case st.dynamic != nil:
 		return st.rewriteDynamic(s.c.mariaDB, s.decider.begin(st).mode), nil
+	case st.prepared != nil && st.prepared.query != nil && !st.prepares():
+		return s.executeQuery(st)
 	case st.prepares():
 		made := st.prepared.fill.plan
 		st.out = append(append(append(st.out[:0], 0, 0, 0, 0), st.prefix...), made.Text...)

@@ -9,6 +9,7 @@ type query struct {
 	// added, and its ORDER BY. listEnd is -1 when it is not plain.
 	listEnd int
 	order   Span
+	marks   int  // ? in it
 	sourced bool // ON DUPLICATE KEY UPDATE may read columns of the query's tables
 	single  bool // it is one SELECT: no UNION, TABLE or VALUES
 	locked  bool // it says FOR UPDATE or the like
@@ -215,6 +216,8 @@ type queryWalk struct {
 // token takes one token of the query.
 func (w *queryWalk) token(t token) error {
 	switch {
+	case w.punct(t, '?'):
+		w.plan.query.marks++
 	case w.punct(t, '('):
 		if err := w.call(); err != nil {
 			return err

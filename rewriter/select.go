@@ -108,6 +108,9 @@ func (p *Plan) AppendCount(dst, text []byte, lock bool) []byte {
 // Asked returns the columns that the query gives, by their indexes in Columns.
 func (p *Plan) Asked() []uint8 { return p.order }
 
+// Marks returns how many ? the query has: the first of the statement's.
+func (p *Plan) Marks() int { return p.query.marks }
+
 // Count notes what the server has counted. It fails where the rows cannot be numbered.
 func (p *Plan) Count(c *Counted) error {
 	p.Rows = int(c.Rows)

@@ -172,6 +172,27 @@ func Zero(t byte) []byte {
 	}
 }
 
+// BinaryRow appends the values of a row of the binary protocol, whose columns have the given types, to dst.
+//
+// The layout is that of https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html
+func BinaryRow(dst []Parameter, payload []byte, types []uint16) ([]Parameter, bool) {
+	const spare = 2 // bits of the null bitmap
+	r := NewReader(payload)
+	r.Uint8()
+	nulls := r.Bytes((len(types) + spare + 7) / 8)
+	if !r.OK() {
+		return dst, false
+	}
+	for i, t := range types {
+		p := Parameter{Type: t, Null: nulls[(i+spare)/8]&(1<<((i+spare)%8)) != 0}
+		if !p.Null {
+			p.Value = valueOf(&r, byte(t))
+		}
+		dst = append(dst, p)
+	}
+	return dst, r.OK() && r.Len() == 0
+}
+
 // Inner returns the value without the length in front of it, and whether there
 // is one.
 func (p *Parameter) Inner() ([]byte, bool) {

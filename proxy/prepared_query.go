@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// preparedQuery is a prepared INSERT whose rows come from a query. How many
+// there are is known at an execution only, and so are the ids: each execution
+// prepares the statement anew with them, and executes that with the values of
+// its parameters. The statement that the client has prepared is never executed.
+type preparedQuery struct {
+	text       []byte
+	mode       rewriter.Mode // and the schema, as they were at the PREPARE
+	schema     []byte
+	name       rewriter.Name
+	key        string // of the table
+	kind       rewriter.Kind
+	rules      []*rewriter.Rule
+	parameters int    // that the server counted
+	running    uint32 // the statement that is executed in its place
+}
+
+func newPreparedQuery(st *statement, p *part, cx *reading) *preparedQuery {
+	return &preparedQuery{
+		text: bytes.Clone(p.text), mode: cx.mode, schema: bytes.Clone(cx.schema), name: cloneName(p.name), key: string(st.key),
+		kind: p.head.Kind, rules: append([]*rewriter.Rule{}, p.rules...),
+	}
+}
+
+// selectsPrepared decides on an execution.
+func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error {
+	q := e.query
+	read := cx.mode
+	read.MultiStatements, read.NoAutoValueOnZero = q.mode.MultiStatements, q.mode.NoAutoValueOnZero
+	switch {
+	case cx.busy: // perhaps with its PREPARE
+		return lacks(needQuiet)
+	case cx.snap.known&(knowMode|knowCharset|knowSchema) != knowMode|knowCharset|knowSchema:
+		return lacks(needProbe)
+	case read != q.mode || !bytes.Equal(cx.schema, q.schema):
+		return errReprepare("the sql_mode, the character set or the default schema has changed since")
+	case st.prefix[0] != mysql.COM_STMT_EXECUTE:
+		return errUnsupported(q.rules[0], q.name, "INSERT ... SELECT in a bulk execution")
+	case e.long.sent != nil:
+		return errUnsupported(q.rules[0], q.name, "INSERT ... SELECT with a parameter sent as long data")
+	}
+	if _, own := cx.snap.temporary[q.key]; own {
+		return errReprepare("a temporary table has its table's name now")
+	}
+	if err := st.execution.readQuery(st, e, d.c); err != nil {
+		return err
+	}
+	st.key = append(st.key[:0], q.key...)
+	p := st.newPart()
+	p.head, p.name, p.text = rewriter.Head{Kind: q.kind}, q.name, q.text
+	if err := d.facts(st, p, q.rules, cx); err != nil {
+		return err
+	}
+	if len(p.rules) == 0 {
+		return errReprepare("the columns of its table have changed since")
+	}
+	st.spans = append(st.spans[:0], rewriter.Span{End: len(q.text)})
+	mode := cx.mode
+	cx.mode.MultiStatements = false
+	edited, err := d.plan(st, p, cx)
+	cx.mode = mode
+	if err == nil && !edited {
+		err = errReprepare("it would not get ids any more")
+	}
+	st.owing = cx.owes && e.reads
+	return err
+}
+
+// readQuery takes the packet apart.
+func (x *execution) readQuery(st *statement, e *prepared, c *conversation) error {
+	x.bulk, x.rows, x.units = false, 1, nil
+	c.mu.Lock()
+	n := e.query.parameters
+	c.mu.Unlock()
+	if err := x.one.Parse(st.payload(), c.caps, wire.Bound{Parameters: n, Types: e.types}); err != nil {
+		return errPacket(err, c.mariaDB, "mysqld_stmt_execute")
+	}
+	if x.one.Typed {
+		e.types = e.types[:0]
+		for _, p := range x.one.Parameters[:n] {
+			e.types = append(e.types, p.Type)
+		}
+	}
+	return nil
+}
+
+// execution writes an execution of another statement than the client's, with the
+// given ones of its parameters.
+func (s *session) execution(st *statement, id uint32, parameters []wire.Parameter) []byte {
+	x := &st.execution.one
+	head := bytes.Clone(x.Head)
+	binary.LittleEndian.PutUint32(head[1:], id)
+	if len(parameters) == 0 {
+		const attributes = 8 // the flag of a number of parameters where the statement has none
+		head[5] &^= attributes
+		return head
+	}
+	one := wire.Execute{Head: head}
+	return one.AppendExecute(nil, s.c.caps, parameters)
+}
+
+// executeCount asks how many rows the query of an execution gives, with the values
+// of its first parameters.
+func (s *session) executeCount(st *statement, sql []byte, marks int) (definitions [][]byte, rows [][][]byte, err error) {
+	parameters := st.execution.one.Parameters
+	if marks > len(parameters) {
+		return nil, nil, errArguments("mysqld_stmt_execute")
+	}
+	id, prepared, err := s.hiddenPrepare(sql)
+	if err != nil {
+		return nil, nil, err
+	}
+	packets, err := s.ask(wire.AppendPacket(nil, 0, s.execution(st, id, parameters[:marks])), replyResult)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.closeStatement(id); err != nil {
+		return nil, nil, err
+	}
+	return s.c.binaryResult(packets, prepared)
+}
+
+// executeQuery prepares the statement with its ids, and returns the execution of
+// that.
+func (s *session) executeQuery(st *statement) ([]byte, error) {
+	q := st.prepared.query
+	id, _, err := s.hiddenPrepare(st.plans[0].AppendSelect(nil, q.text, &st.selection.numbers))
+	if err != nil {
+		return nil, err
+	}
+	q.running = id
+	payload := s.execution(st, id, st.execution.one.Parameters)
+	st.out = append(append(st.out[:0], 0, 0, 0, 0), payload...)
+	return st.out[wire.HeaderLen:], nil
+}
+
+// closeQuery lets go of the statement that was executed.
+func (s *session) closeQuery(st *statement) error {
+	if st.prepared == nil || st.prepared.query == nil || st.prepared.query.running == 0 {
+		return nil
+	}
+	id := st.prepared.query.running
+	st.prepared.query.running = 0
+	return s.closeStatement(id)
+}
