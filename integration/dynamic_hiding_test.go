@@ -53,6 +53,8 @@ var hidings = []hiding{
 	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT)"},
 	{text: "PREPARE p FROM 'BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (''x''); END'", mariaDB: refused, mysql: refused},
 	{text: "PREPARE p FROM 'SET STATEMENT max_statement_time=10 FOR INSERT INTO t (a) VALUES (''x'')'", mariaDB: refused, mysql: refused},
+	{text: "PREPARE p FROM 'INSERT INTO t (a) SELECT a FROM other'", mariaDB: refused, mysql: refused},
+	{text: "EXECUTE IMMEDIATE 'INSERT INTO t (a) SELECT a FROM other'", mariaDB: refused, mysql: noSyntax},
 	{text: "PREPARE p FROM 'LOAD DATA LOCAL INFILE ''DIR/f'' INTO TABLE t'", mariaDB: refused, mysql: refused},
 	{text: "PREPARE p FROM 'EXECUTE IMMEDIATE @z'", mariaDB: refused, mysql: refused},
 	{text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO t (a) VALUES (', RAND(), ')')", mariaDB: refused, mysql: noSyntax},

@@ -245,6 +245,9 @@ func (d *decider) admissible(p *part, plan *rewriter.Plan, cx *reading) error {
 
 // prepare makes of the part what is sent in place of the PREPARE's text.
 func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *reading) error {
+	if plan.Selected && st.inner != nil {
+		return d.unfilled(p, "INSERT ... SELECT in SQL PREPARE", cx)
+	}
 	if plan.Selected {
 		st.prepared = &prepared{query: newPreparedQuery(st, p, cx)}
 		return nil
