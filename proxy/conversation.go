@@ -246,13 +246,25 @@ func (c *conversation) inFlight() (inserts []expect, seq byte) {
 			break
 		}
 		if j.hidden == notHidden {
-			if j.load != nil {
-				j.load.tell(&j.inserts[0])
-			}
 			return j.inserts, j.seq
 		}
 	}
 	return nil, 0
+}
+
+// loading returns the load that stands first among the pending commands, hidden ones aside; nil when that is another command.
+func (c *conversation) loading() *loading {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.pending.n {
+		if j := c.pending.at(i).job; j == nil || j.hidden == notHidden {
+			if j == nil {
+				return nil
+			}
+			return j.load
+		}
+	}
+	return nil
 }
 
 // maxPending is how many commands may be pending before a reply made here waits

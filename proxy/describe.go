@@ -184,12 +184,16 @@ func (c *conversation) readColumns(packets []byte) (d described, err error) {
 			Max:           maxID(col),
 			Unsigned:      col.Flags&mysql.UNSIGNED_FLAG != 0,
 			Text:          isText(col.Type),
+			Bytes:         col.Collation == binaryCollation,
 			Default:       col.Flags&mysql.NOT_NULL_FLAG == 0 || col.Flags&noDefaultValue == 0,
 		})
 	}
 	d.table = t
 	return d, nil
 }
+
+// binaryCollation is what columns without a character set have.
+const binaryCollation = 63
 
 // noDefaultValue is the flag of a column without DEFAULT and AUTO_INCREMENT.
 // MySQL also sets it where DROP DEFAULT took a column's NULL away.

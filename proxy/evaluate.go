@@ -83,7 +83,6 @@ func (v *cell) types(text, number []byte, caps uint64) bool {
 	extended := caps&wire.MariaDBExtendedMetadata != 0
 	t, ok := wire.ParseColumn(text, extended)
 	n, ok2 := wire.ParseColumn(number, extended)
-	const binaryCollation = 63
 	v.kind, v.binary, v.numberKind = t.Type, t.Collation == binaryCollation, n.Type
 	return ok && ok2
 }

@@ -62,12 +62,21 @@ func (s *session) relayLoad(l *loading) error {
 		if _, err := io.Copy(io.Discard, in); err != nil {
 			return err
 		}
-		out.seq += 64
 	}
 	s.requests.seq = in.seq
+	l.ended(in.seq)
 	s.c.delta.Store(uint32(out.seq - in.seq))
 	s.c.setPhase(phaseCommands)
-	return s.write(wire.AppendHeader(nil, 0, out.seq))
+	if err == nil {
+		return s.write(wire.AppendHeader(nil, 0, out.seq))
+	}
+	if err := s.write(append(wire.AppendHeader(nil, 1, out.seq+64), 0)); err != nil {
+		return err
+	}
+	if half, ok := s.server.(interface{ CloseWrite() error }); ok { // MySQL goes on to read until something ends it
+		_ = half.CloseWrite()
+	}
+	return nil
 }
 
 // fileFrames reads the data of a file out of the client's packets.

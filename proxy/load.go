@@ -30,6 +30,8 @@ type loading struct {
 	mu     sync.Mutex
 	drawn  drawn          // of the first column
 	broken *mysql.MyError // why the load was broken off
+	end    byte           // sequence number of the packet that ended the file
+	over   bool           // it has come
 }
 
 // chunk is what was drawn for one column and not used yet.
@@ -129,7 +131,7 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 func (d *decider) format(l *loading, set infile.Charset, cx *reading) infile.Format {
 	f := infile.Format{
 		FieldTerm: l.plan.FieldTerm, LineStart: l.plan.LineStart, LineTerm: l.plan.LineTerm, Enclosed: infile.None, Escape: infile.None,
-		Skip: l.plan.Skip, Fields: l.plan.Fields, Charset: set, MariaDB: cx.mode.MariaDB,
+		Skip: l.plan.Skip, Fields: l.plan.Fields, Bytes: l.plan.Bytes, Charset: set, MariaDB: cx.mode.MariaDB,
 		Strict: l.plan.Replace && cx.snap.strict, KeepZero: cx.mode.NoAutoValueOnZero,
 	}
 	if len(l.plan.Enclosed) > 0 {
@@ -285,6 +287,38 @@ func (l *loading) breakOff(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = errBrokenOff(e, l.rows)
+}
+
+// ended notes that the client has sent all of the file.
+func (l *loading) ended(seq byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end, l.over = seq, true
+}
+
+// delta is what is taken off sequence number seq of the reply. That to a packet out of order is the next one to the client.
+func (l *loading) delta(seq, file byte) byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken != nil {
+		return seq - (l.end + 1)
+	}
+	return file
+}
+
+// lost returns what a client is told whose server is gone, and the sequence number of what it sent last; nil while it sends.
+func (l *loading) lost() (e *mysql.MyError, seq byte) {
+	if e = l.brokenOff(); e == nil {
+		made := l.expect()
+		l.tell(&made)
+		e = errLost([]expect{made})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		return nil, 0
+	}
+	return e, l.end
 }
 
 func (l *loading) brokenOff() *mysql.MyError {

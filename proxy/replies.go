@@ -205,7 +205,7 @@ func (m *replies) packet(in []byte, i int) (next int, ok bool) {
 	}
 	payload = payload[:min(n, len(payload))]
 	if j := m.cur.job; j != nil && j.load != nil && j.load.asked {
-		m.cur.seqDelta = m.c.fileDelta() // its file went in other packets
+		m.cur.seqDelta = j.load.delta(in[i+3], m.c.fileDelta()) // its file went in other packets
 	}
 	in[i+3] -= m.cur.seqDelta
 	m.end.seq = in[i+3]

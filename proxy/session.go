@@ -284,6 +284,13 @@ func (s *session) serverClosed() {
 func (s *session) tellLost() {
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
+	if l := s.c.loading(); l != nil {
+		if e, seq := l.lost(); e != nil && s.replies.left == 0 {
+			s.log.Warn("server lost with a LOAD DATA in flight", "error", e.Message)
+			_, _ = s.client.Write(wire.AppendERR(nil, seq+1, e))
+		}
+		return
+	}
 	inserts, seq := s.c.inFlight()
 	if len(inserts) == 0 || s.replies.forward {
 		return

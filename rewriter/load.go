@@ -20,6 +20,8 @@ type LoadPlan struct {
 	// At has the place of each rule's column among the fields of the file, -1 for a column that the file does not have: Append
 	// puts those in front of the list, in the order of the rules.
 	At []int
+	// Bytes says of each field that it goes into a variable, or a column without a character set.
+	Bytes []bool
 
 	edits []loadEdit
 }
@@ -385,6 +387,7 @@ func (r *loadReader) item() error {
 	n := r.load.Fields
 	r.load.Fields++
 	if r.punct(r.t, '@') {
+		r.load.Bytes = append(r.load.Bytes, true)
 		if r.advance(); r.t.kind != tokString && r.name(r.t) == nil {
 			return r.unexpected(r.t)
 		}
@@ -403,6 +406,7 @@ func (r *loadReader) item() error {
 			r.advance()
 			continue
 		}
+		r.load.Bytes = append(r.load.Bytes, r.bytes(string(name)))
 		k := r.ruled(name)
 		if k < 0 {
 			return nil
@@ -413,6 +417,15 @@ func (r *loadReader) item() error {
 		r.load.At[k] = n
 		return nil
 	}
+}
+
+// bytes reports whether a column has no character set.
+func (r *loadReader) bytes(name string) bool {
+	if r.statement.Table == nil {
+		return false
+	}
+	c, _, _ := r.statement.Table.Column(name)
+	return c.Bytes
 }
 
 // ruled returns the index of the rule whose column a name is, or -1.
@@ -433,6 +446,9 @@ func (r *loadReader) wholeTable(at int, open, closing string) error {
 		return ErrNeedTable
 	}
 	r.load.Fields = len(table.Columns)
+	for i := range table.Columns {
+		r.load.Bytes = append(r.load.Bytes, table.Columns[i].Bytes)
+	}
 	for k, rule := range r.statement.Rules {
 		if r.load.At[k] = table.Index(rule.Column); r.load.At[k] < 0 && index(table.Invisible, rule.Column) < 0 {
 			return unsupported("no column list, and no column " + rule.Column)

@@ -13,6 +13,7 @@ type Column struct {
 	Max           uint64 // greatest id the column can hold; 0: it cannot hold a generated number (DATE, BLOB, DOUBLE, ...)
 	Unsigned      bool   // a number below zero does not fit: servers store 0 in its place, or refuse it
 	Text          bool   // CHAR, VARCHAR: a string that is no whole number is an explicit id
+	Bytes         bool   // it has no character set: a number, a time, bytes
 	// Default: it has a default, or allows NULL: an INSERT that leaves it out succeeds in any sql_mode without storing 0
 	// for want of one.
 	Default bool

@@ -1,6 +1,7 @@
 package infile
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strconv"
@@ -25,10 +26,11 @@ type Explicit struct {
 var (
 	ErrShortLine = errors.New("a line that ends before its id, which is not the next field")
 	ErrLongID    = errors.New("a field of more than 1,000 bytes for an id")
+	ErrBroken    = errors.New("broken characters beside an id")
 )
 
 // Edit copies the data of a file from src to dst and puts in the ids of its rows. It returns the errors of src, dst and ids as
-// they are, and the two above: what was written then must not be taken for the whole. f.Check must have found nothing.
+// they are, and those above: what was written then must not be taken for the whole. f.Check must have found nothing.
 func Edit(dst io.Writer, src io.Reader, f *Format, ids IDs) error {
 	e := &editor{reader: newReader(f, src), dst: dst, ids: ids, held: -1, at: make([]int, f.Fields)}
 	e.discard = func(upTo int64) int64 {
@@ -96,7 +98,7 @@ func (e *editor) lines() error {
 	skip := e.Skip
 	for ; skip > 0 && len(e.LineTerm) > 0; skip-- {
 		if !e.nextLine() {
-			return nil
+			return e.brokenRest()
 		}
 	}
 	for {
@@ -106,6 +108,8 @@ func (e *editor) lines() error {
 			return err
 		case e.failed != nil || e.err != nil:
 			return errors.Join(e.failed, e.err)
+		case e.refused && e.Charset == GB18030: // it looks further ahead than can be told
+			return ErrBroken
 		case e.refused:
 			e.drop()
 			return nil
@@ -126,14 +130,30 @@ func (e *editor) lines() error {
 			}
 		}
 		if !e.nextLine() {
-			return nil
+			return e.brokenRest()
 		}
 	}
 }
 
-// drop keeps what is left of a file that the server refuses, so that it can take none of it for anything else.
+// brokenRest is what to say of a line behind which there is none.
+func (e *editor) brokenRest() error {
+	if e.refused {
+		return ErrBroken
+	}
+	return nil
+}
+
+// drop keeps back what is left of a file that the server refuses, so that it can take none of it for anything else. A
+// character's length further is what the server may have looked ahead.
 func (e *editor) drop() {
+	for range 8 {
+		e.get()
+	}
 	e.flush(e.base + int64(e.pos))
+	if e.eof {
+		e.from = e.base + int64(len(e.buf))
+		return
+	}
 	_, err := io.Copy(io.Discard, e.src)
 	e.failed = errors.Join(e.failed, err)
 	e.from = e.base + int64(len(e.buf))
@@ -151,6 +171,7 @@ func (e *editor) row(skip bool) (n int, err error) {
 				return n, err
 			}
 		}
+		e.single = e.Charset == Single || e.MariaDB && n < len(e.Bytes) && e.Bytes[n]
 		k := e.at[n]
 		if k == Absent || skip {
 			e.field()
@@ -203,7 +224,7 @@ func (e *editor) own(k int) error {
 	if e.length == 1 && e.null || !e.enclosed && e.Enclosed != None && string(v) == "NULL" {
 		return e.generate(k, e.fieldStart, e.fieldEnd)
 	}
-	n := parseNumber(v)
+	n := parseNumber(v, e.MariaDB)
 	below := c.Unsigned && n.negative && n.value > 0
 	if n.value > 0 && !below || n.end < max(len(v), 1) && c.Text {
 		return e.ids.Explicit(k, Explicit{Number: n.value, Negative: n.negative, Known: n.end > 0})
@@ -216,13 +237,10 @@ func (e *editor) own(k int) error {
 		return nil
 	case n.end == 0 || below || !e.simple || n.end < len(v) && joins(v[n.end]):
 		return e.generate(k, e.fieldStart, e.fieldEnd)
+	case e.enclosed:
+		return e.generate(k, e.fieldStart, e.fieldStart+1+int64(n.end))
 	}
-	start := e.fieldStart
-	if e.quoted {
-		e.flush(start + 1)
-		start++
-	}
-	return e.generate(k, start, start+int64(n.end))
+	return e.generate(k, e.fieldStart, e.fieldStart+int64(n.end))
 }
 
 // fieldValue returns the value of the field, without what stands in it for the closing quote.
@@ -245,16 +263,37 @@ func blank(b []byte) bool {
 // joins reports whether a byte right behind a whole number may go on it.
 func joins(c byte) bool { return c == '.' || c|0x20 == 'e' || c-'0' <= 9 }
 
-// generate puts an id in the place of bytes of the file.
+// generate puts an id in the place of bytes of the field, which keeps its quotes.
 func (e *editor) generate(k int, from, to int64) error {
+	if e.odd {
+		return ErrBroken
+	}
 	id, err := e.ids.Next(k)
 	if err != nil {
 		return err
+	}
+	if e.enclosed {
+		from++
+		to = min(to, e.fieldEnd-1)
 	}
 	e.flush(from)
 	e.out = strconv.AppendUint(e.out, id, 10)
 	e.from = to
 	return nil
+}
+
+// merges reports whether the end of the field read last and a terminator behind it would be read as a terminator that begins
+// earlier.
+func (e *editor) merges() bool {
+	tail := e.buf[max(e.fieldStart, e.from, e.fieldEnd-maxSeparators)-e.base : e.fieldEnd-e.base]
+	joined := append(append([]byte(nil), tail...), e.FieldTerm...)
+	for i := range tail {
+		rest := joined[i:]
+		if bytes.HasPrefix(rest, e.FieldTerm) || len(e.lineTerm) > 0 && bytes.HasPrefix(rest, e.lineTerm) {
+			return true
+		}
+	}
+	return false
 }
 
 // missing puts ids behind a row that has n fields and lacks the rest.
@@ -265,7 +304,7 @@ func (e *editor) missing(n int) error {
 		if k == Absent || e.Strict { // in strict mode the server refuses the row
 			continue
 		}
-		if field != next || e.ragged {
+		if field != next || e.ragged || e.odd || field == n && e.merges() {
 			return ErrShortLine
 		}
 		next++

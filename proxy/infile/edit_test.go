@@ -75,8 +75,8 @@ func TestEdit(t *testing.T) {
 		{"broken, MySQL", set(UTF8MB4, false), "\xE0\nb", "1001,\xE0\n1002,b"},
 		{"refused, MySQL", set(UTF8MB4, false), "a\n\x80\nb", "1001,a\n1002,\x80\nb"},
 		{"generated", at(0), "0,a\n\\N,b\nNULL,c\n\"0\",d\n00 ,e\n,f\nx,g\n", "1001,a\n1002,b\n1003,c\n\"1004\",d\n1005 ,e\n1006,f\n1007,g\n"},
-		{"explicit", at(0), "7,a\n-1,b\n0.5,c\n\"NULL\",d\n", "7,a\n-1,b\n0.5,c\n1001,d\n"},
-		{"tails", at(0), "0x,a\n0.1.5,b\n0e0e5,c\n0-,d\n", "1001x,a\n1002,b\n1003,c\n1004-,d\n"},
+		{"explicit", at(0), "7,a\n-1,b\n0.5,c\n\"NULL\",d\n", "7,a\n-1,b\n0.5,c\n\"1001\",d\n"},
+		{"tails", at(0), "0x,a\n0.0.5,b\n0e0e5,c\n0-,d\n", "1001x,a\n1002,b\n1003,c\n1004-,d\n"},
 		{"at the end", at(1), "a,0\nb,\"0\"\nc,7\nd,0,x\n", "a,1001\nb,\"1002\"\nc,7\nd,1003,x\n"},
 		{"missing", at(1), "a\n\"b\"\n\nc", "a,1001\n\"b\",1002\n,1003\nc,1004"},
 		{"missing in strict mode", func(f *Format) { f.Columns[0].Field, f.Strict = 1, true }, "a\nb,x\nc,0", "a\nb,x\nc,1001"},
@@ -148,11 +148,11 @@ func TestCheck(t *testing.T) {
 func TestParseNumber(t *testing.T) {
 	for in, want := range map[string]number{
 		"": {}, "x": {}, "-": {}, ".": {}, "e1": {}, "0": {end: 1}, " +007x": {end: 5, value: 7}, "-0.4": {end: 4, negative: true},
-		"0.49": {end: 4}, "0.5": {end: 3, value: 1}, "1.5e1": {end: 5, value: 15}, "5e-1": {end: 4, value: 1}, "49e-2": {end: 5},
+		"0.49": {end: 4}, "0.5": {end: 3, value: 1}, "0.40.4": {end: 4, value: 40}, "1.5e1": {end: 5, value: 15}, "5e-1": {end: 4, value: 1}, "49e-2": {end: 5},
 		"18446744073709551616": {end: 20, value: 1<<64 - 1}, "1e30": {end: 4, value: 1<<64 - 1}, "1e-30": {end: 5}, "0e999999999999": {end: 14},
 		"0.00000000000000000000000000001": {end: 31}, "123456789012345678901234567890e-30": {end: 34}, "1e": {end: 1, value: 1},
 	} {
-		if got := parseNumber([]byte(in)); got != want {
+		if got := parseNumber([]byte(in), true); got != want {
 			t.Errorf("%q: %+v, want %+v", in, got, want)
 		}
 	}

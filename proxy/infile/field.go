@@ -31,7 +31,7 @@ func (r *reader) unescaped(c int) int {
 
 // field reads a field that begin went to, and its terminator.
 func (r *reader) field() {
-	r.null, r.enclosed, r.simple, r.ragged, r.quoted = false, false, true, false, false
+	r.null, r.enclosed, r.simple, r.ragged, r.quoted, r.odd = false, false, true, false, false, false
 	r.value, r.length = r.value[:0], 0
 	quote := None
 	if c := r.get(); c == r.Enclosed {
@@ -84,7 +84,7 @@ func (r *reader) field() {
 		} else if quote == None && c == int(r.FieldTerm[0]) && r.terminator(r.FieldTerm) {
 			return
 		}
-		if c < 0x80 || r.Charset == Single {
+		if c < 0x80 || r.single {
 			r.take(c)
 			continue
 		}
@@ -186,6 +186,7 @@ func (r *reader) wideMySQL(c int, escaped *bool) bool {
 	var b [4]byte
 	var lasts [4]int64
 	b[0], lasts[0] = byte(c), r.last
+	wasEscaped := false
 	for i := 1; i < n; i++ {
 		c := r.get()
 		if c == end {
@@ -193,7 +194,7 @@ func (r *reader) wideMySQL(c int, escaped *bool) bool {
 			return false
 		}
 		if c == r.Escape && *escaped {
-			r.simple = false
+			r.simple, wasEscaped = false, true
 			if c = r.get(); c == end {
 				c = 0xFF
 			} else {
@@ -209,6 +210,7 @@ func (r *reader) wideMySQL(c int, escaped *bool) bool {
 		}
 		return true
 	}
+	r.odd = r.odd || wasEscaped
 	for i := n - 1; i > 0; i-- {
 		r.unget(int(b[i]), lasts[i])
 	}

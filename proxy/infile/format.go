@@ -14,8 +14,11 @@ type Format struct {
 	Escape    int    // FIELDS ESCAPED BY: a byte, or None
 	Skip      uint64 // IGNORE n LINES
 	Fields    int    // how many fields of a line the statement reads
-	Charset   Charset
-	MariaDB   bool // the server is MariaDB, else MySQL
+	// Bytes says of each field that it goes into a variable, or a column without a character set: MariaDB reads those byte by
+	// byte. nil: none does.
+	Bytes   []bool
+	Charset Charset
+	MariaDB bool // the server is MariaDB, else MySQL
 	// Strict: what does not convert to a number is an error of the server's, not a warning: such an id is left as it is.
 	Strict bool
 	// KeepZero: sql_mode NO_AUTO_VALUE_ON_ZERO: only NULL and a missing id generate.
@@ -53,6 +56,8 @@ func (f *Format) Check() error {
 		return errors.New("FIELDS ENCLOSED BY what they are terminated by")
 	case len(f.LineTerm) > 0 && !bytes.Equal(f.LineTerm, f.FieldTerm) && (bytes.HasPrefix(f.LineTerm, f.FieldTerm) || bytes.HasPrefix(f.FieldTerm, f.LineTerm)):
 		return errors.New("LINES TERMINATED BY what begins as fields are terminated")
+	case len(f.LineTerm) > 0 && int(f.LineTerm[0]) == f.Escape:
+		return errors.New("LINES TERMINATED BY what fields are escaped by")
 	case len(f.FieldTerm)+len(f.LineTerm)+len(f.LineStart) > maxSeparators:
 		return errors.New("separators of more than 1024 bytes")
 	}

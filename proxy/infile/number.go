@@ -9,11 +9,11 @@ type number struct {
 	negative bool
 }
 
-// parseNumber reads a field as both servers do for an integer column: blanks, a sign, digits with a dot, an exponent; halves are
+// parseNumber reads a field as servers do for an integer column: blanks, line ends to MariaDB alone, a sign, digits with a dot, an exponent; halves are
 // rounded away from zero.
-func parseNumber(b []byte) number {
+func parseNumber(b []byte, mariaDB bool) number {
 	i := 0
-	for i < len(b) && (b[i] == ' ' || b[i] >= '\t' && b[i] <= '\r') {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || mariaDB && b[i] >= '\n' && b[i] <= '\r') {
 		i++
 	}
 	var n number
@@ -41,6 +41,8 @@ func parseNumber(b []byte) number {
 		case b[i] == '.' && !dot:
 			dot = true
 			continue
+		case b[i] == '.' && mariaDB: // the first one is forgotten then: 0.40.4 is 40
+			shift = 0
 		}
 		break
 	}

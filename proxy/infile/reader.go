@@ -35,9 +35,11 @@ type reader struct {
 	enclosed             bool
 	null                 bool // \N was in it
 	simple               bool // its bytes are those of the value, quotes aside
+	odd                  bool // an escape of its is not where the byte is that it escapes
 	ragged               bool // the file ended where nothing can be put behind it
 	quoted               bool // it begins with ENCLOSED BY
 	keep                 bool // its value is wanted
+	single               bool // it is read byte by byte
 	value                []byte
 	length               int // of the value
 }
@@ -223,6 +225,10 @@ func (r *reader) restMySQL() bool {
 		c := r.get()
 		if c >= 0x80 && r.Charset != Single {
 			n := r.Charset.lengthMySQL(byte(c), r.next(byte(c)))
+			if n == 0 && r.Charset == GB18030 {
+				r.refused = true
+				return false
+			}
 			for i := 1; i < n && c != end; i++ {
 				c = r.get()
 			}
