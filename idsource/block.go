@@ -7,13 +7,14 @@ import "sync/atomic"
 // the block.
 type block struct {
 	cur  atomic.Uint64
+	lo   uint64
 	hi   uint64
 	mark uint64 // taking the id below it asks for the next range
 	next *block
 }
 
 func newBlock(lo, hi, mark uint64) *block {
-	b := &block{hi: hi, mark: mark}
+	b := &block{lo: lo, hi: hi, mark: mark}
 	b.cur.Store(lo)
 	return b
 }
@@ -36,6 +37,13 @@ func (b *block) take(span uint64) (first uint64, ok bool) {
 func (b *block) crossed(first, span uint64) bool { return first < b.mark && first+span >= b.mark }
 
 func (b *block) pastMark() bool { return b.cur.Load() >= b.mark }
+
+// untake gives back the ids from first up to end, or those of them that are its
+// own, if they are the ones taken last.
+func (b *block) untake(first, end uint64) bool {
+	first = max(first, b.lo)
+	return first < end && b.cur.CompareAndSwap(end, first)
+}
 
 // skip drops what is left below id.
 func (b *block) skip(id uint64) {

@@ -44,6 +44,20 @@ func (s *Segment) advance(id uint64) (*waiter, *Error) {
 	return s.enqueue(&waiter{past: id + 1}), nil
 }
 
+// Return takes back the ids from first up to end, which Fill has set and which
+// went nowhere, if none has been taken since; else they stay unused. Of those
+// that Advance has moved past meanwhile none is issued again.
+func (s *Segment) Return(first, end uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first = max(first, s.past)
+	for b := s.head.Load(); b != nil && s.ended() == nil; b = b.next {
+		if b.untake(first, end) {
+			return
+		}
+	}
+}
+
 // skip drops what is held below id. The caller holds mu.
 func (s *Segment) skip(id uint64) {
 	if id <= s.past {

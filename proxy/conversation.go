@@ -31,8 +31,10 @@ type conversation struct {
 	settled chan struct{} // when set, closed once pending is empty
 	// Of the reply that ended last: whether it was an ERR, and its last sequence
 	// number.
-	failed bool
-	seq    byte
+	failed   bool
+	seq      byte
+	affected uint64 // rows, as its OK packet says; not set without one
+	okSeen   bool
 	// delta is what the sequence numbers of a file's packets lack for the
 	// server: what is taken off those of its reply.
 	delta  atomic.Uint32
@@ -322,6 +324,14 @@ func (c *conversation) keptWarnings(sql []byte) []byte {
 	return bytes.Clone(c.kept)
 }
 
+// lastAffected returns how many rows the statement affected whose reply ended
+// last; ok is false when no OK packet said so.
+func (c *conversation) lastAffected() (rows uint64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.affected, c.okSeen
+}
+
 // settle notes what became of LAST_INSERT_ID().
 func (c *conversation) settle(n native) {
 	c.mu.Lock()
@@ -362,6 +372,7 @@ type outcome struct {
 	result    int  // results that ended well before it
 	code      uint16
 	okSeen    bool // an OK packet ended it, not rows
+	affected  uint64
 	insertID  uint64
 	status    uint16
 	hasStatus bool
@@ -374,7 +385,7 @@ func (c *conversation) finish(p *pending, o outcome) (due []byte) {
 	defer c.mu.Unlock()
 	c.pending.pop()
 	c.apply(p, o)
-	c.failed, c.seq = o.failed, o.seq
+	c.failed, c.seq, c.affected, c.okSeen = o.failed, o.seq, o.affected, o.okSeen
 	for c.pending.n > 0 {
 		j := c.pending.at(0).job
 		if j == nil || j.local == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"idproxy/proxy/wire"
+	"idproxy/rewriter"
 )
 
 // execute sends a decided piece and waits for its end where something depends
@@ -34,7 +35,11 @@ func (s *session) execute(st *statement) (done bool, err error) {
 		if st.retry() {
 			return false, nil
 		}
+		s.giveBack(st, 0)
 		return true, s.answer(errRowsComing(st.parts[0].facts.name), st.seq)
+	}
+	if rows, ok := s.c.lastAffected(); ok && !failed && st.countsRows() {
+		s.giveBack(st, rows)
 	}
 	if err := s.settle(st); err != nil {
 		return true, err
@@ -44,6 +49,16 @@ func (s *session) execute(st *statement) (done bool, err error) {
 	}
 	st.next(seq)
 	return false, nil
+}
+
+// countsRows reports whether the rows that went in are as many as those that the
+// reply says were affected.
+func (st *statement) countsRows() bool {
+	if len(st.parts) != 1 {
+		return false
+	}
+	plan := &st.plans[0]
+	return plan.Selected && !plan.Ignore && !plan.Update && !plan.Returning && st.parts[0].head.Kind == rewriter.Insert
 }
 
 // outcome reports whether the reply may leave a question.

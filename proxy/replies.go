@@ -406,7 +406,7 @@ func (m *replies) ok(payload []byte, n int) (wire.OK, bool) {
 	if !valid {
 		return ok, false
 	}
-	m.end.okSeen, m.end.insertID = true, ok.InsertID
+	m.end.okSeen, m.end.insertID, m.end.affected = true, ok.InsertID, ok.AffectedRows
 	m.end.status, m.end.hasStatus = ok.Status, true
 	if ok.Status&mysql.SERVER_SESSION_STATE_CHANGED != 0 && m.c.has(mysql.CLIENT_SESSION_TRACK) {
 		m.c.track(ok.Track)

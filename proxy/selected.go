@@ -326,6 +326,27 @@ func (s *session) drawRuns(p *part, i int, n *rewriter.Numbers, want uint64) err
 	return nil
 }
 
+// returner is an id source that takes back ids which it gave last.
+type returner interface{ Return(first, end uint64) }
+
+// giveBack returns the ids that were drawn for more rows than went in, which are
+// the first ones of those that were to.
+func (s *session) giveBack(st *statement, used uint64) {
+	p := &st.parts[0]
+	for i := range st.selection.numbers.Columns {
+		n := &st.selection.numbers.Columns[i]
+		source, ok := s.l.srv.settings().Sources[p.rules[i].Source].(returner)
+		rows := used
+		if !ok || len(n.Runs) == 0 || n.Count() <= rows {
+			continue
+		}
+		last := n.Runs[len(n.Runs)-1]
+		spare := min(n.Count()-rows, last.Count)
+		end := last.First + last.Count*n.Stride
+		source.Return(end-spare*n.Stride, end)
+	}
+}
+
 // retry takes back what was decided on an INSERT ... SELECT, for rows have come
 // since they were counted. The ids it was to have went into no row, and serve the next try.
 func (st *statement) retry() bool {
