@@ -44,6 +44,8 @@ func (d *decider) executes(st *statement, cx *reading) error {
 		return err
 	}
 	switch {
+	case e.query != nil:
+		return d.selectsPrepared(st, e, cx)
 	case e.fill == nil && cx.busy && cx.owes:
 		return lacks(needQuiet)
 	case e.fill == nil:
@@ -72,8 +74,6 @@ func (d *decider) allowed(st *statement, e *prepared, cx *reading) error {
 		return lacks(needQuiet)
 	case e.shadow != "" && !own:
 		return errReprepare("the temporary table it was prepared for is gone")
-	case e.query != nil:
-		return d.selectsPrepared(st, e, cx)
 	}
 	return nil
 }
