@@ -63,6 +63,13 @@ var hidings = []hiding{
 	{text: "WITH c AS (SELECT 1 a) INSERT INTO t (a) SELECT a FROM c", mariaDB: noSyntax, mysql: noSyntax},
 	{text: "(INSERT INTO t (a) VALUES ('x'))", mariaDB: refused, mysql: refused},
 	{text: "HANDLER t OPEN"},
+	{text: "DESCRIBE t a", mariaDB: "a,varchar(20),YES,,NULL,", mysql: "a,varchar(20),YES,,NULL,"},
+	{text: "UPDATE t SET id = 5"},
+	{text: "ALTER TABLE other ADD COLUMN id BIGINT NOT NULL"},
+	{text: "CREATE TABLE made LIKE t"},
+	{text: "CREATE TEMPORARY TABLE made (id BIGINT NOT NULL, a INT) SELECT 7 a"},
+	{text: "CREATE EVENT soon ON SCHEDULE EVERY 1 DAY DISABLE DO INSERT INTO t (a) VALUES ('x')"},
+	{text: "CREATE TRIGGER another BEFORE INSERT ON other FOR EACH ROW INSERT INTO t (a) VALUES ('x')"},
 	{text: "DO (SELECT COUNT(*) FROM t)"},
 	{text: "XA PREPARE 'x'", mariaDB: "!1399", mysql: "!1399"},
 	// What runs in the server, out of sight: forwarded.
@@ -106,7 +113,7 @@ func TestHiding(t *testing.T) {
 				steps = append(steps, nameStep{text: "SELECT id, a FROM t", want: stored})
 				scripts = append(scripts, nameScript{name: h.text, steps: steps})
 			}
-			w.run(t, scripts, "DROP TABLE IF EXISTS made, t, other", "DROP PROCEDURE IF EXISTS again", "SET SESSION sql_mode = ''",
+			w.run(t, scripts, "DROP TABLE IF EXISTS made, t, other", "DROP PROCEDURE IF EXISTS again", "DROP EVENT IF EXISTS soon", "SET SESSION sql_mode = ''",
 				"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))",
 				"CREATE TRIGGER by_trigger AFTER INSERT ON other FOR EACH ROW INSERT INTO t (a) SELECT NEW.a FROM DUAL WHERE NEW.a = 'y'")
 		})
