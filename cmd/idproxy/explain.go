@@ -71,7 +71,9 @@ type explainer struct {
 	describe func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) // nil: offline
 	next     uint64                                                                      // id shown last
 	refused  bool
-	second   *grammar.Reader
+	// dynamicText: the statement is the text of a PREPARE in SQL.
+	dynamicText bool
+	second      *grammar.Reader
 }
 
 func (e *explainer) explain(text []byte) error {
@@ -102,7 +104,9 @@ func (e *explainer) statement(sql []byte, mode rewriter.Mode) error {
 		return e.insert(sql, head.Target, mode)
 	case rewriter.Load:
 		return e.load(sql, head.Target, mode)
-	case rewriter.Prepare, rewriter.Execute, rewriter.Compound:
+	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate:
+		return e.dynamic(sql, mode)
+	case rewriter.Compound:
 		e.forms(sql, rewriter.Hidden(nil, sql, mode), "INSERT inside another statement")
 		return nil
 	}

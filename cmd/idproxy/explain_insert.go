@@ -26,7 +26,7 @@ func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) erro
 	}
 	st, err := e.concerned(sql, t, mode)
 	if st != nil {
-		st.Prepared = rewriter.Asks(sql, mode)
+		st.Prepared = e.dynamicText || rewriter.Asks(sql, mode)
 		e.read(st)
 	}
 	return err
@@ -148,6 +148,10 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 		return
 	}
 	if e.observed(st) {
+		return
+	}
+	if plan.Selected && e.dynamicText {
+		e.refuse(st.Text, st.Rules[0], notFilled("INSERT ... SELECT in SQL PREPARE"))
 		return
 	}
 	if plan.Selected {
