@@ -82,7 +82,8 @@ func TestAppendSelectBeside(t *testing.T) {
 		{"INSERT t(a) SELECT x FROM s WHERE y", "INSERT t(a,`id`) SELECT x ," + mariaDB + " FROM s WHERE y", Mode{MariaDB: true}},
 		{
 			"INSERT t(a) SELECT x FROM s ON DUPLICATE KEY UPDATE a=s.b",
-			"INSERT t(a,`id`) SELECT x ," + mariaDB + " FROM s ON DUPLICATE KEY UPDATE a=s.b", Mode{MariaDB: true},
+			"INSERT t(a,`id`) SELECT x ," + mariaDB + " FROM s ON DUPLICATE KEY UPDATE a=s.b",
+			Mode{MariaDB: true},
 		},
 	} {
 		p := readSelect(t, tt.in, tt.mode)
@@ -122,7 +123,9 @@ func TestAppendSelectGiven(t *testing.T) {
 		{"none explicit", Numbers{Runs: []Run{{77, 4}}, Stride: 1}, "77+(`idproxy2`-6)+0*UUID_SHORT())", "CASE WHEN NOT " + generates + " THEN 1099511627776 ELSE 1 END"},
 		{"all explicit", Numbers{Stride: 1, Given: GivenAny}, "AS SIGNED),`idproxy3`)", "CASE WHEN " + generates + " THEN 1099511627776 ELSE 1 END"},
 		{
-			"some", Numbers{Runs: []Run{{77, 4}}, Stride: 2, Given: GivenUpTo, Most: 900}, "IF(" + generates + ",77+2*(`idproxy2`-6)+0*UUID_SHORT(),`idproxy3`)",
+			"some",
+			Numbers{Runs: []Run{{77, 4}}, Stride: 2, Given: GivenUpTo, Most: 900},
+			"IF(" + generates + ",77+2*(`idproxy2`-6)+0*UUID_SHORT(),`idproxy3`)",
 			"CASE WHEN `idproxy3`>900 THEN 1099511627776 WHEN NOT " + generates + " THEN 0 ELSE 1 END",
 		},
 		{"some of DOUBLE", Numbers{Runs: []Run{{77, 4}}, Stride: 1, Given: GivenAny, Float: true}, "CAST(77+(`idproxy2`-6)+0*UUID_SHORT() AS CHAR)", "THEN 0 ELSE 1 END"},

@@ -32,6 +32,10 @@ var (
 // Edit copies the data of a file from src to dst and puts in the ids of its rows. It returns the errors of src, dst and ids as
 // they are, and those above: what was written then must not be taken for the whole. f.Check must have found nothing.
 func Edit(dst io.Writer, src io.Reader, f *Format, ids IDs) error {
+	return newEditor(dst, src, f, ids).edit()
+}
+
+func newEditor(dst io.Writer, src io.Reader, f *Format, ids IDs) *editor {
 	e := &editor{reader: newReader(f, src), dst: dst, ids: ids, held: -1, at: make([]int, f.Fields)}
 	e.discard = func(upTo int64) int64 {
 		e.flush(upTo)
@@ -47,6 +51,10 @@ func Edit(dst io.Writer, src io.Reader, f *Format, ids IDs) error {
 			e.at[c.Field] = k
 		}
 	}
+	return e
+}
+
+func (e *editor) edit() error {
 	err := e.lines()
 	switch {
 	case e.failed != nil:
@@ -304,7 +312,7 @@ func (e *editor) missing(n int) error {
 		if k == Absent || e.Strict { // in strict mode the server refuses the row
 			continue
 		}
-		if field != next || e.ragged || e.odd || field == n && e.merges() {
+		if field != next || e.ragged || e.odd || e.loose == e.fieldEnd || field == n && e.merges() {
 			return ErrShortLine
 		}
 		next++

@@ -121,6 +121,11 @@ func TestEditErrors(t *testing.T) {
 			t.Errorf("%q: %v, want ErrShortLine", in, err)
 		}
 	}
+	for _, in := range []string{"a\x83\n", "a|\n"} { // what goes behind would be taken for a part of it
+		if _, err := edited(form(func(f *Format) { f.Columns[0].Field, f.FieldTerm, f.Charset = 1, []byte("||"), SJIS }), in); !errors.Is(err, ErrShortLine) {
+			t.Errorf("%q: %v, want ErrShortLine", in, err)
+		}
+	}
 	for _, in := range []string{strings.Repeat("0", 1025) + ",a", strings.Repeat("0", 1<<20)} {
 		if _, err := edited(form(func(f *Format) { f.Columns[0].Field = 0 }), in); !errors.Is(err, ErrLongID) {
 			t.Errorf("long id: %v", err)

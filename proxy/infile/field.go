@@ -32,7 +32,7 @@ func (r *reader) unescaped(c int) int {
 // field reads a field that begin went to, and its terminator.
 func (r *reader) field() {
 	r.null, r.enclosed, r.simple, r.ragged, r.quoted, r.odd = false, false, true, false, false, false
-	r.value, r.length = r.value[:0], 0
+	r.value, r.length, r.loose = r.value[:0], 0, -1
 	quote := None
 	if c := r.get(); c == r.Enclosed {
 		quote, r.quoted = c, true
@@ -163,7 +163,7 @@ func (r *reader) wideMariaDB(c int) bool {
 		n++
 		if r.Charset.lengthMariaDB(b[:n]) == broken {
 			r.unget(c, r.last)
-			r.last = at
+			r.last, r.loose = at, at
 			return true
 		}
 		r.take(c)
@@ -214,7 +214,7 @@ func (r *reader) wideMySQL(c int, escaped *bool) bool {
 	for i := n - 1; i > 0; i-- {
 		r.unget(int(b[i]), lasts[i])
 	}
-	r.last = lasts[0]
+	r.last, r.loose = lasts[0], lasts[0]
 	r.take(int(b[0]))
 	return true
 }

@@ -33,13 +33,14 @@ type reader struct {
 	// Of the field read last:
 	fieldStart, fieldEnd int64 // without its terminator, with its quotes
 	enclosed             bool
-	null                 bool // \N was in it
-	simple               bool // its bytes are those of the value, quotes aside
-	odd                  bool // an escape of its is not where the byte is that it escapes
-	ragged               bool // the file ended where nothing can be put behind it
-	quoted               bool // it begins with ENCLOSED BY
-	keep                 bool // its value is wanted
-	single               bool // it is read byte by byte
+	null                 bool  // \N was in it
+	simple               bool  // its bytes are those of the value, quotes aside
+	loose                int64 // place behind a byte that begins a character, were it not for what follows; -1: none
+	odd                  bool  // an escape of its is not where the byte is that it escapes
+	ragged               bool  // the file ended where nothing can be put behind it
+	quoted               bool  // it begins with ENCLOSED BY
+	keep                 bool  // its value is wanted
+	single               bool  // it is read byte by byte
 	value                []byte
 	length               int // of the value
 }
