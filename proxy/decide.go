@@ -130,7 +130,7 @@ func (d *decider) decide(st *statement) (need, error) {
 	}
 	if st.doubted(^cx.snap.known) || len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
 		if st.unconcerned(&cx) {
-			d.c.blind = d.c.blind || containsFold(st.text, "prepare")
+			d.c.blind = d.c.blind || rewriter.MentionsPrepare(st.text)
 			st.touch = touchAll | touchLastID
 			return need{}, nil
 		}

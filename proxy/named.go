@@ -14,7 +14,7 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 	dyn, err := rewriter.ReadDynamic(sql, cx.mode)
 	switch {
 	case err != nil && (errors.Is(err, rewriter.ErrRefusedByServer) || cx.rules.Empty()):
-		d.c.blind = d.c.blind || head.Kind == rewriter.Prepare
+		d.c.blind = d.c.blind || head.Kind == rewriter.Prepare && cx.rules.Empty()
 		st.owing = cx.owes
 		d.follow(st, i, head, cx)
 		return false, nil

@@ -301,7 +301,7 @@ func (m *requests) query(payload []byte, size int, whole bool) verdict {
 			return holdIt
 		}
 		p.touch = touchAll | touchLastID
-		m.c.blind = m.c.blind || !whole || containsFold(sql, "prepare")
+		m.c.blind = m.c.blind || !whole || rewriter.MentionsPrepare(sql)
 	}
 	if m.note(&p, head, sql, whole) == holdIt {
 		return holdIt

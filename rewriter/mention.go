@@ -18,7 +18,11 @@ func MentionsDiagnostics(text []byte) bool { return diagnosticsWords.in(text) }
 // statements, however its quotes and character set are read.
 func MentionsWrite(text []byte) bool { return writeWords.in(text) }
 
+// MentionsPrepare reports whether text contains prepare anywhere.
+func MentionsPrepare(text []byte) bool { return prepareWords.in(text) }
+
 var (
+	prepareWords     = newWordSet("prepare")
 	writeWords       = newWordSet("insert", "replace", "load")
 	lastIDWords      = newWordSet("last_insert_id", "identity")
 	insertIDWords    = newWordSet("insert_id", "identity")

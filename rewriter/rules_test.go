@@ -118,7 +118,7 @@ func TestMentions(t *testing.T) {
 	for pad := range 40 { // at every place relative to the leaps
 		for word, in := range map[string]func([]byte) bool{
 			"last_insert_id": MentionsLastID, "iDENTITy": MentionsLastID, "Insert_ID": MentionsInsertID, "LOAD": MentionsWrite,
-			"replace": MentionsWrite, "row_count": MentionsDiagnostics, "Errors": MentionsDiagnostics, "diagnosticS": MentionsDiagnostics,
+			"replace": MentionsWrite, "Prepare": MentionsPrepare, "row_count": MentionsDiagnostics, "Errors": MentionsDiagnostics, "diagnosticS": MentionsDiagnostics,
 		} {
 			before, behind := strings.Repeat(word[:1], pad), strings.Repeat(word[1:2], 40-pad)
 			if !in([]byte(before + word + behind)) {
