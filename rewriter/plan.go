@@ -87,6 +87,7 @@ type Plan struct {
 	// the partitions of constant rows before it runs the first: in a table partitioned by its id, rows that read the last
 	// insert id would read the new one.
 	variable bool
+	rowWord  bool // each tuple has ROW in front
 	query    query
 	width    int // values per row of it
 }

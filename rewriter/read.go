@@ -66,7 +66,6 @@ type planReader struct {
 	alias     bool   // the rows have one
 	updateAt  int    // where the list of ON DUPLICATE KEY UPDATE begins
 	returned  bool   // RETURNING reads the last insert id
-	rowWord   bool   // each tuple has ROW in front
 }
 
 // slot is a column that gets ids, and its place in the statement.
@@ -290,7 +289,7 @@ func (r *planReader) rowsFrom(t token) (selected bool, err error) {
 		if r.mode.MariaDB {
 			return false, unsupported("VALUES ROW()")
 		}
-		r.rowWord = true
+		r.plan.rowWord = true
 		return false, nil
 	case values:
 		return false, nil

@@ -159,6 +159,9 @@ func (p *Plan) Reduce(s *Statement) *Statement {
 	for _, t := range kept {
 		if t.span.Start > first {
 			r.out = append(r.out, ',')
+			if p.rowWord {
+				r.out = append(r.out, "ROW"...)
+			}
 			r.end = t.span.Start
 		}
 		r.take(t.span)

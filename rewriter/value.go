@@ -37,7 +37,7 @@ func (v *value) hasNumber() bool { return v.kind == valueNumber || v.kind == val
 func (r *planReader) tuples() (token, error) {
 	shape := r.shape
 	for {
-		if r.rowWord {
+		if r.plan.rowWord {
 			if t := r.next(); !r.isWord(t, "row") {
 				return t, r.unexpected(t)
 			}

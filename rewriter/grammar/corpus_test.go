@@ -38,6 +38,11 @@ var corpus = []string{
 	"INSERT INTO t (a,b) VALUES (1,2),(NOW(),f(3)),(1,-2),(NULL,'x'),(NOW(),f('y')) ON DUPLICATE KEY UPDATE a=VALUES(a), b=IF(b>1,b,VALUES(b))",
 	"INSERT INTO mid(a) VALUES (1)", "INSERT INTO 2024_log(a) VALUES (1e5,.5,5.)", "INSERT t value(1)", "INSERT INTO .t (a) VALUES (1)",
 	"INSERT INTO t (a) VALUES (\\N)", "INSERT INTO t (a) VALUES ($$x$$)", "INSERT INTO t (a) SELECT 1", "INSERT INTO t(a) VALUES(1); SELECT 1",
+	"INSERT INTO t (a) SELECT x.y, LAST_INSERT_ID() FROM s AS x JOIN u ON x.a=u.b WHERE f IN (1,2) ORDER BY y DESC", "INSERT t ((SELECT NULL, 'a' FROM s))",
+	"REPLACE INTO t (id, a) SELECT DISTINCT id, COUNT(*) FROM s GROUP BY id HAVING COUNT(*) > 1 LIMIT 3", "INSERT INTO t (a) TABLE s ORDER BY 1 LIMIT 2",
+	"INSERT IGNORE t (a) WITH c (x) AS (SELECT 1) SELECT c.x FROM c UNION ALL (SELECT 2 LIMIT 1) ON DUPLICATE KEY UPDATE a=VALUES(a)",
+	"INSERT INTO t (a) SELECT s.x FROM s WHERE s.y='a' ON DUPLICATE KEY UPDATE a=s.x, id=LAST_INSERT_ID(t.id)", "INSERT INTO t (a) SELECT x FROM s FOR UPDATE",
+	"INSERT INTO t (a) SELECT CAST(x AS DECIMAL(10,2)) FROM (SELECT 1 x) d LOCK IN SHARE MODE", "INSERT INTO t (a) VALUES ROW(1),ROW(NULL)",
 	"INSERT INTO t (a) VALUES ('\xBF\x5C'),('\x95\x5C')", "INSERT INTO t (a) VALUES (1),(2,3)", "INSERT INTO t (id,id) VALUES (1,2)",
 	"INSERT INTO t (id, a) VALUES (?, ?), (NULL, ?), (?, '?')", "INSERT INTO t VALUES (?, ?) ON DUPLICATE KEY UPDATE a = ? /* ? */",
 	"INSERT INTO t SET a = ?, id = ?", "REPLACE INTO t (a, uid) VALUES (?, ?), (LAST_INSERT_ID(), 0)",
@@ -48,5 +53,5 @@ var fragments = []string{
 	",", "(", ")", "()", "(1)", ",(2)", " ", "\n", "'", "''", "\"", "`", "\\", "\\'", ";", "-- ", "#", "/*", "*/", "/*!", "/*!50000 ", "/*!99999 ", "/*M!", "/*+ ", "/*T! ",
 	"--", "-", "+", "*", "/", "=", ":=", "@", "@@", ".", "?", "$$", "$a$", "\x00", "\x80", "\xA0", "\xBF\x5C", "é", "NULL", "DEFAULT", "0", "'0'", "1", "-1", "00", "0.0", "id", "`id`", "t.id",
 	"uid", "LAST_INSERT_ID()", "LAST_INSERT_ID(5)", "@@identity", "VALUES", "VALUE", "SET", "AS n", "AS n(x)", " ON DUPLICATE KEY UPDATE a=1", ",id=LAST_INSERT_ID(id)",
-	" RETURNING id", "IGNORE", "INSERT", "REPLACE", "INTO", "PARTITION (p)", "SELECT 1", "ROW(1)", "a", "x'41'", "b'1'", "N'x'", "_utf8mb4'x'", "1e5", "0x1F", "2a", "\\N", "DEFAULT(id)", "f(1,2)",
+	" RETURNING id", "IGNORE", "INSERT", "REPLACE", "INTO", "PARTITION (p)", "SELECT 1", "(SELECT", ") UNION SELECT 2", "FROM s", "ORDER BY a", "LIMIT 1", "FOR UPDATE", "WITH c AS (SELECT 1)", "TABLE s", "WHERE", "GROUP BY a", "@x:=1", "ROW(1)", "a", "x'41'", "b'1'", "N'x'", "_utf8mb4'x'", "1e5", "0x1F", "2a", "\\N", "DEFAULT(id)", "f(1,2)",
 }
