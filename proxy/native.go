@@ -126,7 +126,7 @@ func (e *expect) succeeded(ok *wire.OK, payload []byte) native {
 // inserted is what is shown when the first generated row went in.
 func (e *expect) inserted(ok *wire.OK) native {
 	switch {
-	case e.generated == 0 && e.selected:
+	case e.generated == 0 && e.selected && !e.hasExplicit:
 		return native{last: lastKept}
 	case e.generated == 0 && !e.hasExplicit: // an id that only the server knows
 		return native{insertID: ok.InsertID, last: lastKept}
@@ -276,8 +276,11 @@ func (e *expect) returned(n int) native {
 }
 
 // selects says that the rows come from a query, and what their ids are.
-func (e *expect) selects(n *rewriter.Numbers) {
+func (e *expect) selects(plan *rewriter.Plan, n *rewriter.Numbers) {
 	e.selected = true
+	if e.generated == 0 && e.rows == 1 && plan.Columns[0].Explicit == 1 { // of several the last one counts, and which that is is not known
+		e.explicit, e.hasExplicit = plan.Columns[0].Greatest, !plan.Columns[0].GreatestUnknown && !plan.Columns[0].BelowZero
+	}
 	if len(n.Runs) > 0 {
 		last := n.Runs[len(n.Runs)-1]
 		e.first, e.last = n.Runs[0].First, last.First+(last.Count-1)*n.Stride

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -66,7 +65,7 @@ func (m *replies) brokenOff() *mysql.MyError {
 // guarded returns the INSERT ... SELECT that an ERR says found more rows than
 // there are ids, nil for any other ERR.
 func (m *replies) guarded(payload []byte) *expect {
-	if m.cur.job == nil || wire.ErrCode(payload) != mysql.ER_DATA_OUT_OF_RANGE || !bytes.Contains(payload, []byte(rewriter.GuardText)) {
+	if m.cur.job == nil || wire.ErrCode(payload) != mysql.ER_DATA_OUT_OF_RANGE || !rewriter.Guarded(payload) {
 		return nil
 	}
 	if e := m.cur.job.expected(m.result); e != nil && e.selected {

@@ -123,7 +123,7 @@ func (s *session) draw(st *statement) (inserts []expect, at int, err error) {
 		}
 		inserts = append(inserts, part.expect(plan, s.c.has(mysql.CLIENT_FOUND_ROWS)))
 		if plan.Selected {
-			inserts[i].selects(&st.selection.numbers.Columns[0])
+			inserts[i].selects(plan, &st.selection.numbers.Columns[0])
 		}
 	}
 	return inserts, 0, nil

@@ -1,6 +1,9 @@
 package rewriter
 
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+)
 
 // Counted is what the server has counted of the rows that a query gives.
 type Counted struct {
@@ -69,9 +72,14 @@ func (n *Numbers) Count() (sum uint64) {
 	return sum
 }
 
-// GuardText is in the message of the server's error 1690 when the query of a statement that AppendSelect wrote gave more rows
-// than there are ids, or an id that may not be.
-const GuardText = "9223372036854775807 + "
+// Guarded reports whether the message of a server's error 1690 says that the query of a statement that AppendSelect wrote gave
+// more rows than there are ids, or an id that may not be. It quotes the sum that is out of range, as in
+// 9223372036854775807 + cast(last_insert_id() - 5 as signed).
+func Guarded(message []byte) bool {
+	_, term, ok := bytes.Cut(message, []byte("9223372036854775807 + cast("))
+	return ok && (bytes.HasPrefix(term, []byte("last_insert_id() - ")) || bytes.HasPrefix(term, []byte("(last_insert_id() - ")) ||
+		bytes.Contains(term, []byte(newName)))
+}
 
 // guard fails with 1690, also under IGNORE and in any sql_mode, once an integer above 0 is added to it. Measured on MariaDB 10.11
 // and 11.8 and on MySQL 9.7.

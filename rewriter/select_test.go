@@ -137,6 +137,22 @@ func TestAppendSelectGiven(t *testing.T) {
 	}
 }
 
+func TestGuarded(t *testing.T) {
+	for message, want := range map[string]bool{ // as MariaDB 10.11 and MySQL 9.7 wrote them
+		"BIGINT value is out of range in '9223372036854775807 + cast(last_insert_id() - 500 as signed)'":         true,
+		"BIGINT value is out of range in '(9223372036854775807 + cast((last_insert_id() - 500) as signed))'":     true,
+		"BIGINT value is out of range in '9223372036854775807 + cast(@`idproxy2` as signed)'":                    true,
+		"BIGINT value is out of range in '(9223372036854775807 + cast(`row_number() OVER idproxy2` as signed))'": true,
+		"BIGINT value is out of range in '9223372036854775807 + `shop`.`s`.`v`'":                                 false,
+		"BIGINT value is out of range in '9223372036854775807 + cast(`shop`.`s`.`v` as signed)'":                 false,
+		"BIGINT UNSIGNED value is out of range in '18446744073709551615 + 1'":                                    false,
+	} {
+		if got := Guarded([]byte(message)); got != want {
+			t.Errorf("%s: %t", message, got)
+		}
+	}
+}
+
 // Runs are found by a tree, and a name of the statement's own is not made up.
 func TestAppendSelectRuns(t *testing.T) {
 	const in = "INSERT t(a) SELECT IDPROXY7 FROM s"
