@@ -92,6 +92,9 @@ func (s *session) count(st *statement, n need) error {
 	}
 	definitions, rows, err := s.counted(st, sql, n.plan.Marks())
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
+		if miscounts(refused) && n.part.facts.at.Before(st.begun) { // by what the table was
+			return s.describe(need{kind: needTable, table: n.part.name, key: string(st.key)})
+		}
 		return s.nativeError(n.part.text, refused)
 	}
 	asked := n.plan.Asked()
@@ -200,14 +203,19 @@ const (
 	errWithColumnCount = 4002 // MariaDB
 )
 
+// miscounts reports whether an error says that the query gives another number
+// of columns than was thought.
+func miscounts(e *mysql.MyError) bool {
+	return e.Code == errViewWrongList || e.Code == errWithColumnCount
+}
+
 // nativeError returns what the server says of an INSERT whose query it refuses
 // to count: it is prepared for that, not run.
 func (s *session) nativeError(text []byte, refused *mysql.MyError) error {
-	switch refused.Code {
-	case errViewWrongList, errWithColumnCount:
+	switch {
+	case miscounts(refused):
 		return clientError(mysql.ER_WRONG_VALUE_COUNT_ON_ROW, "21S01", "Column count doesn't match value count at row 1")
-	case mysql.ER_PARSE_ERROR, mysql.ER_CANT_USE_OPTION_HERE:
-	default:
+	case refused.Code != mysql.ER_PARSE_ERROR && refused.Code != mysql.ER_CANT_USE_OPTION_HERE:
 		return refused
 	}
 	id, _, err := s.hiddenPrepare(text)
