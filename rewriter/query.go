@@ -208,7 +208,6 @@ type queryWalk struct {
 	from     int      // its FROM
 	limited  bool     // it has a LIMIT
 	locks    int      // where FOR UPDATE or the like begins
-	ordered  bool     // ORDER BY was seen last
 	depth    int      // of parentheses
 	previous [2]token // the two tokens in front, the nearer one first
 }
