@@ -83,3 +83,53 @@ func TestReloadPrepared(t *testing.T) {
 		t.Errorf("late, prepared anew: id %d, want 5002", id)
 	}
 }
+
+// TestReloadPreparedInSQL is the same for names, prepared while no table had a rule: from a literal and from a variable.
+func TestReloadPreparedInSQL(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			db := harness.Database(t, server)
+			base := oneListener(server.Addr) + "sources: {ids: {segment: {start: 5000}}}\n"
+			p := startProxy(t, harness.Spec{Config: base})
+			conn, err := harness.Open(t, server.Config(db), p.Addr("a")).Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			execute := func(texts ...string) (id int64) {
+				t.Helper()
+				for _, text := range texts {
+					result, err := conn.ExecContext(t.Context(), text)
+					if err != nil {
+						t.Fatalf("%s: %v", text, err)
+					}
+					id, _ = result.LastInsertId()
+				}
+				return id
+			}
+			execute("CREATE TABLE late (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "SET @q = 'INSERT INTO late (a) VALUES (2)'",
+				"PREPARE l FROM 'INSERT INTO late (a) VALUES (1)'", "PREPARE v FROM @q", "EXECUTE l", "EXECUTE v")
+			from := len(p.Log())
+			rules := fmt.Sprintf("%srules: [{table: %s.late, column: id, source: ids}]\n", base, db)
+			if err := os.WriteFile(p.ConfigPath, []byte(rules), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			waitLog(t, p, from, `msg="configuration reloaded"`)
+			for _, name := range []string{"l", "v"} {
+				_, err := conn.ExecContext(t.Context(), "EXECUTE "+name)
+				if e, ok := errors.AsType[*sqldriver.MySQLError](err); !ok || e.Number != mysql.ER_NEED_REPREPARE {
+					t.Errorf("EXECUTE %s: %v, want error 1615", name, err)
+				}
+			}
+			if id := execute("PREPARE l FROM 'INSERT INTO late (a) VALUES (1)'", "EXECUTE l"); id != 5000 {
+				t.Errorf("prepared anew from a literal: id %d, want 5000", id)
+			}
+			if id := execute("PREPARE v FROM @q", "EXECUTE v"); id != 5001 {
+				t.Errorf("prepared anew from a variable: id %d, want 5001", id)
+			}
+		})
+	}
+}
