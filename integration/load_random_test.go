@@ -126,6 +126,9 @@ func TestLoadDataRandom(t *testing.T) {
 				w.native.exec("DELETE FROM t")
 				w.filled.exec("DELETE FROM t")
 			}
+			if f := (loadForm{sql: loadCSV + "(a,b)"}); w.native.random(f, "x,y\n") == w.filled.random(f, "x,z\n") {
+				t.Error("a row that differs is not noticed")
+			}
 			t.Logf("%d files with rows, %d refused or broken off", loaded, refused)
 			if n := loadRounds(t); loaded < n/3 || refused > n/3 {
 				t.Error("too few files were loaded")

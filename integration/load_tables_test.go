@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,6 +90,37 @@ func (l *loader) shownWithoutAlias(statement, file string) string {
 	return out + l.rows("SELECT IF(id>1000000,'new',id), t.* FROM t ORDER BY id")
 }
 
+// A table with several columns that get ids, and one that another session changes: the number of fields must not be believed.
+func TestLoadDataColumns(t *testing.T) {
+	for _, s := range harness.Servers(t) {
+		t.Run(s.Kind.String(), func(t *testing.T) {
+			db := harness.Database(t, s)
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {key: ids}}, numbers: {segment: {key: numbers, start: 1000}}}
+rules:     [{table: %[2]s.t, column: id, source: ids}, {table: %[2]s.t, column: nr, source: numbers}]
+`, s.Addr, db))
+			direct, l := newLoader(t, s.Config(db), ""), newLoader(t, s.Config(db), proxy.Addr("a"))
+			direct.exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(50), nr INT NOT NULL)")
+			load := func(list, file, want string) {
+				t.Helper()
+				if got := l.load(loadCSV+list, strings.NewReader(file)); !strings.HasPrefix(got, "affected") {
+					t.Errorf("%s: %s", list, got)
+				}
+				if got := direct.rows("SELECT * FROM t ORDER BY id"); got != want {
+					t.Errorf("%s:\n%s\nwant\n%s", list, got, want)
+				}
+				direct.exec("DELETE FROM t")
+			}
+			load("(a)", "x\ny\n", "\"1\" \"x\" \"1000\" \n\"2\" \"y\" \"1001\" \n")
+			load("(a, nr)", "x,0\ny,7\n", "\"17\" \"x\" \"1016\" \n\"18\" \"y\" \"7\" \n")
+			load("", "0,x,0\n", "\"33\" \"x\" \"1032\" \n")
+			direct.exec("ALTER TABLE t ADD first VARCHAR(50) FIRST")
+			load("", "0,0,x,0\n1,50,y,2\n", "\"0\" \"49\" \"x\" \"1048\" \n\"1\" \"50\" \"y\" \"2\" \n")
+		})
+	}
+}
+
 // The servers' own clients load a file, several in one session, and one that is not there.
 func TestLoadDataClients(t *testing.T) {
 	for _, s := range harness.Servers(t) {
@@ -105,6 +137,33 @@ func TestLoadDataClients(t *testing.T) {
 			out, _ := cmd.CombinedOutput() // its status is that of the file that is not there
 			if got := string(out); !strings.Contains(got, "/nowhere") || !strings.Contains(got, "1\n200000") || !strings.Contains(got, "200000\t200000") {
 				t.Errorf("the client says %q", got)
+			}
+		})
+	}
+}
+
+// What a server reads itself, what it would read later, and what only looks like a load goes in without ids, and is refused.
+func TestLoadDataRefused(t *testing.T) {
+	for _, s := range harness.Servers(t) {
+		t.Run(s.Kind.String(), func(t *testing.T) {
+			w := newLoadWorld(t, s)
+			w.create(loadTable)
+			for _, c := range []struct{ sql, says string }{
+				{"LOAD DATA INFILE '/nowhere' INTO TABLE t (a)", "LOAD DATA without LOCAL"},
+				{"LOAD XML LOCAL INFILE 'f' INTO TABLE t ROWS IDENTIFIED BY '<r>'", "LOAD XML"},
+				{"PREPARE s FROM 'LOAD DATA LOCAL INFILE \"f\" INTO TABLE t (a)'", "LOAD DATA in a prepared statement"},
+				{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '' ENCLOSED BY '' (a)", "rows of a fixed size"},
+				{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t CHARACTER SET utf16 (a)", "character set utf16"},
+				{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a) SET id = 7", "SET names the generated column id"},
+				{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '1' (a)", "a digit that separates"},
+			} {
+				got := w.filled.load(c.sql, strings.NewReader("x\n"))
+				if !strings.Contains(got, "Error 1235 (42000)") || !strings.Contains(got, c.says) {
+					t.Errorf("%s: %s", c.sql, got)
+				}
+			}
+			if got := w.filled.rows("SELECT COUNT(*) FROM t"); got != "\"0\" \n" {
+				t.Errorf("rows: %s", got)
 			}
 		})
 	}

@@ -95,6 +95,8 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 		return false, d.unfilled(p, form.Form, cx)
 	case err != nil: // ErrRefusedByServer
 		return false, nil
+	case p.facts.at.Before(st.begun): // how many fields a line has must be certain: no server says when it was not
+		return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	case cx.snap.known&settings != settings:
 		return false, lacks(needProbe)
 	}
