@@ -34,7 +34,11 @@ func selectOracles(t *testing.T, triggers []trigger, test func(*testing.T, *orac
 // TestOracleSelects is INSERT ... SELECT: every way to say which rows, every outcome of them, every way to give the id, in
 // both protocols.
 func TestOracleSelects(t *testing.T) {
-	selectOracles(t, []trigger{noTrigger, beforeTrigger, afterTrigger}, func(t *testing.T, o *oracle) {
+	triggers := []trigger{noTrigger, afterTrigger}
+	if sweep {
+		triggers = append(triggers, beforeTrigger)
+	}
+	selectOracles(t, triggers, func(t *testing.T, o *oracle) {
 		used := map[string]bool{}
 		for i, fam := range selectings {
 			if fam.lacks == o.native.server.Kind.String() {
@@ -67,7 +71,7 @@ func shapesOf(kind servers.Kind) []shape {
 func (o *oracle) selectScripts(fam *selecting, binary bool, used map[string]bool) []script {
 	h := fnv.New64()
 	fmt.Fprint(h, fam.name, binary, o.trigger, o.native.server.Kind)
-	w := &selectWriter{Rand: rand.New(rand.NewPCG(1, h.Sum64())), family: fam, binary: binary}
+	w := &selectWriter{Rand: rand.New(rand.NewPCG(1, h.Sum64())), family: fam, binary: binary, trigger: o.trigger}
 	all := shapesOf(o.native.server.Kind)
 	kinds := allIDs
 	if fam.tables != nil || fam.name == "SELECT, failing" {
@@ -126,8 +130,11 @@ func (w *selectWriter) example(sh shape, kind ids, rows string) []step {
 		st.gaps = strings.ContainsAny(rows, "SUN") || kind == mixedIDs || i > 0
 		st.form = &form{family: &family{name: w.family.name, mayFail: mayFail || i > 0}, ids: kind, rows: rows}
 		st.send = withoutIndexFlags(st.send)
-		if kind == explicitID {
+		switch {
+		case kind == explicitID && len(rows) > 1:
 			st.deviation = explicitSelected
+		case kind == explicitID && len(rows) == 1 && w.trigger != noTrigger:
+			st.deviation = explicitTriggered(7010 + digitOf[rune(rows[0])])
 		}
 		if i > 0 {
 			seed += " again"
@@ -147,7 +154,6 @@ func (w *selectWriter) example(sh shape, kind ids, rows string) []step {
 		} else if mayFail {
 			st.deviation = failedBatch("t{" + seed + "}")
 		}
-		st.known = w.binary && strings.Contains(w.family.update, "LAST_INSERT_ID")
 		steps = append(steps, st)
 	}
 	return steps
@@ -183,6 +189,19 @@ var explicitSelected = &deviation{
 			return f.name == "result 0: error" || f == facet{"result 0: insert id", "0"}
 		})
 	},
+}
+
+// explicitTriggered is what the proxy tells of one row with an explicit id that a SELECT gives.
+func explicitTriggered(id int) *deviation {
+	return &deviation{
+		name:     "insert id of an explicit id under a trigger",
+		reason:   "a trigger natively takes away the insert id of INSERT ... SELECT with an explicit id; the proxy does not know of it",
+		insertID: fmt.Sprint(id),
+		when: func(native []facet) bool {
+			return slices.Contains(native, facet{"result 0: insert id", "0"}) && !slices.Contains(native, facet{"result 0: affected rows", "0"})
+		},
+		maybe: true,
+	}
 }
 
 // withoutIndexFlags takes the flags out of replies that say whether an index was used. The proxy's statement reads the rows

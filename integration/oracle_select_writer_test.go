@@ -125,9 +125,10 @@ var selectings = []selecting{
 // selectWriter writes INSERT ... SELECT statements.
 type selectWriter struct {
 	*rand.Rand
-	family *selecting
-	binary bool // the condition's values are parameters
-	serial int
+	family  *selecting
+	binary  bool // the condition's values are parameters
+	serial  int
+	trigger trigger
 }
 
 // givenIDs are the ways in which a SELECT gives ids, and the text of each.

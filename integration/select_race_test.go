@@ -95,21 +95,23 @@ type race struct {
 	session *rawSession // through the proxy
 	writer  *rawSession // directly
 	tries   int         // INSERTs that reached the server
+	proxy   *harness.Proxy
+	db      string
 }
 
 func newRace(t *testing.T, server *servers.Server, engine string) *race {
 	t.Helper()
 	r := &race{t: t, hook: startHook(t, server.Addr)}
-	db := harness.Database(t, server)
-	r.writer = openSession(t, server.Addr, db)
+	r.db = harness.Database(t, server)
+	r.writer = openSession(t, server.Addr, r.db)
 	r.writer.must(t, "CREATE TABLE src (k INT AUTO_INCREMENT PRIMARY KEY, v INT) ENGINE="+engine,
 		"CREATE TABLE t (id BIGINT NOT NULL, v INT, round INT, KEY (id), KEY (round)) ENGINE="+engine)
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
+	r.proxy = harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources: {ids: {segment: {start: 1000}}}
 rules: [{table: %s.t, column: id, source: ids}]
-`, r.hook.addr, db))
-	r.session = openSession(t, proxy.Addr("a"), db)
+`, r.hook.addr, r.db))
+	r.session = openSession(t, r.proxy.Addr("a"), r.db)
 	return r
 }
 
@@ -338,13 +340,12 @@ func TestSelectWriters(t *testing.T) {
 				t.Parallel()
 				r := newRace(t, server, engine)
 				r.writer.must(t, "ALTER TABLE src ADD w INT, ADD n INT", "ALTER TABLE t ADD w INT")
-				db := r.writer.value(t, "SELECT DATABASE()")
 				var stop atomic.Bool
 				var all sync.WaitGroup
 				defer all.Wait()
 				defer stop.Store(true)
 				for w := range writers {
-					s := openSession(t, server.Addr, db)
+					s := openSession(t, server.Addr, r.db)
 					all.Go(func() {
 						for n := 1; !stop.Load() && n < 4000; n++ {
 							if replies, err := s.query(fmt.Sprintf("INSERT INTO src (v, w, n) VALUES (0, %d, %d)", w, n)); err != nil || replies[0].err != nil && replies[0].err.Code != mysql.ER_LOCK_DEADLOCK {
