@@ -37,6 +37,7 @@ const (
 	needSource                  // the text that an expression gives a PREPARE
 	needCharset                 // character_set_database
 	needEngine                  // whether the table's engine takes rows back
+	needExact                   // whether MariaDB keeps the values of a query that stands inside another
 	needCount                   // how many rows a query gives
 )
 

@@ -67,8 +67,8 @@ func errLastID(rule *rewriter.Rule, id, most uint64) *mysql.MyError {
 }
 
 // errRowsComing gives up on an INSERT ... SELECT.
-func errRowsComing(table string) *mysql.MyError {
-	return clientError(mysql.ER_CHECKREAD, "HY000", "Record has changed since last read in table '%s': in each of %d tries the SELECT of INSERT ... SELECT gave more rows than had been counted just before; no row was inserted, try again", table, maxTries)
+func errRowsComing(table string, tries int) *mysql.MyError {
+	return clientError(mysql.ER_CHECKREAD, "HY000", "Record has changed since last read in table '%s': in each of %d tries the SELECT of INSERT ... SELECT gave more rows than had been counted just before; no row was inserted, try again", table, tries)
 }
 
 // errUnsupported says that a form of INSERT on a table with a rule is not

@@ -124,6 +124,8 @@ func (s *session) learn(st *statement, n need) error {
 		return s.learnCharset(st)
 	case needEngine:
 		return s.findEngine(n)
+	case needExact:
+		return s.findExact(st, n)
 	case needCount:
 		return s.count(st, n)
 	default:

@@ -36,7 +36,7 @@ func (s *session) execute(st *statement) (done bool, err error) {
 			return false, nil
 		}
 		s.giveBack(st, 0)
-		return true, s.answer(errRowsComing(st.parts[0].facts.name), st.seq)
+		return true, s.answer(errRowsComing(st.parts[0].facts.name, maxTries), st.seq)
 	}
 	if rows, ok := s.c.lastAffected(); ok && !failed && st.countsRows() {
 		s.giveBack(st, rows)

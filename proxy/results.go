@@ -20,7 +20,10 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 		if broken := m.brokenOff(); broken != nil && len(payload) == n {
 			return errPayload(broken), n
 		}
-		if e := m.guarded(payload); e != nil {
+		switch e := m.guarded(payload); {
+		case e != nil && m.step != stepFirst && len(payload) == n: // the client has seen the beginning of the result
+			return errPayload(errRowsComing(e.table, 1)), n
+		case e != nil && m.step == stepFirst:
 			m.cur.job.withheld = &withheld{expect: e, guard: true}
 			m.hold = true
 			return nil, 0

@@ -20,6 +20,7 @@ type selection struct {
 	tries    int                // that failed, for more rows had come
 	numbers  rewriter.Numbering // of the last try; its ids went into no row
 	isolated bool               // the transaction sees an older state than the INSERT will
+	exact    exactness
 }
 
 // maxTries bounds how often an INSERT ... SELECT is tried while rows come to the
@@ -42,6 +43,18 @@ func (d *decider) selects(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		return d.unfilled(p, "INSERT ... SELECT with ON DUPLICATE KEY UPDATE that may read columns of the query's tables, on a table whose engine cannot take rows back", cx)
 	}
 	s := &st.selection
+	beside := can && p.facts.engine.Load() == engineTransactional
+	if !beside && d.c.mariaDB {
+		switch {
+		case s.exact == exactUnknown:
+			return errIncomplete{need{kind: needExact, part: p, plan: plan}}
+		case s.exact == exactNot && plan.CanBesideOrdered() && p.facts.engine.Load() == engineUnknown:
+			return errIncomplete{need{kind: needEngine, table: p.name, facts: p.facts}}
+		case s.exact == exactNot && (!plan.CanBesideOrdered() || p.facts.engine.Load() != engineTransactional):
+			return d.unfilled(p, "INSERT ... SELECT of numbers that MariaDB would round on their way (a quotient, or a sum of DOUBLE)", cx)
+		}
+		beside = s.exact == exactNot
+	}
 	if s.counted == nil {
 		return errIncomplete{need{kind: needCount, part: p, plan: plan}}
 	}
@@ -51,8 +64,48 @@ func (d *decider) selects(st *statement, p *part, plan *rewriter.Plan, cx *readi
 	if s.counted.LastID >= 1<<63-1 {
 		return d.unfilled(p, "INSERT ... SELECT while LAST_INSERT_ID() is above 2^63", cx)
 	}
-	s.numbers.LastID, s.numbers.Beside = s.counted.LastID, can && p.facts.engine.Load() == engineTransactional
+	s.numbers.LastID, s.numbers.Beside = s.counted.LastID, beside
 	return d.admissible(p, plan, cx)
+}
+
+// exactness is whether the values of a query come out of another query around it
+// as they are. MariaDB computes quotients with more digits than their type has,
+// and loses those in between; likewise the digits of a DOUBLE behind its last decimal.
+type exactness uint8
+
+const (
+	exactUnknown exactness = iota
+	exactSurely
+	exactNot
+)
+
+// findExact asks what types the query gives: it is prepared, not run.
+func (s *session) findExact(st *statement, n need) error {
+	st.selection.exact = exactSurely
+	id, columns, err := s.hiddenPrepare(n.plan.Query(n.part.text))
+	if _, refused := errors.AsType[*mysql.MyError](err); refused {
+		return nil // the count fails likewise
+	}
+	if err != nil {
+		return err
+	}
+	for _, definition := range columns {
+		c, ok := wire.ParseColumn(definition, s.c.caps&wire.MariaDBExtendedMetadata != 0)
+		if !ok || !isExact(c) || n.plan.Divides() && !c.Stored && c.Type == mysql.MYSQL_TYPE_NEWDECIMAL {
+			st.selection.exact = exactNot
+		}
+	}
+	if len(columns) == 0 || n.plan.Divides() && n.plan.Marks() > 0 { // types may change with those of the parameters
+		st.selection.exact = exactNot
+	}
+	return s.closeStatement(id)
+}
+
+// isExact reports whether values of a column's type keep all digits that the
+// server has computed, but for quotients.
+func isExact(c wire.Column) bool {
+	const notFixed = 31 // decimals of a floating-point number that has no number of them
+	return c.Stored || c.Type != mysql.MYSQL_TYPE_FLOAT && c.Type != mysql.MYSQL_TYPE_DOUBLE || c.Decimals >= notFixed
 }
 
 // findEngine asks whether the table's engine takes the rows of a statement back

@@ -68,6 +68,9 @@ var aggregates = wordList(`
 any_value avg bit_and bit_or bit_xor count group_concat json_arrayagg json_objectagg max median min over percentile_cont percentile_disc
 std stddev stddev_pop stddev_samp st_collect sum var_pop var_samp variance`)
 
+// dividing are those of them whose value has more digits than its type says.
+var dividing = wordList("avg std stddev stddev_pop stddev_samp var_pop var_samp variance median percentile_cont percentile_disc")
+
 func wordList(words string) map[string]struct{} {
 	set := map[string]struct{}{}
 	for word := range strings.FieldsSeq(words) {

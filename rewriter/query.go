@@ -9,6 +9,10 @@ type query struct {
 	// added, and its ORDER BY. listEnd is -1 when it is not plain.
 	listEnd int
 	order   Span
+	loose   bool // it has an ORDER BY, a LIMIT or locks besides
+	cut     bool // it has a LIMIT or locks
+	joined  bool // it is of several tables
+	divides bool // it has a division, or a function that makes one
 	marks   int  // ? in it
 	sourced bool // ON DUPLICATE KEY UPDATE may read columns of the query's tables
 	single  bool // it is one SELECT: no UNION, TABLE or VALUES
@@ -85,7 +89,7 @@ func (r *planReader) fillable() error {
 		}
 		q.sourced = sourced
 	}
-	if q.sourced && (q.listEnd < 0 || q.old) {
+	if q.sourced && (q.listEnd < 0 || q.cut || q.old) {
 		return unsupported("ON DUPLICATE KEY UPDATE that may read columns of the query's tables")
 	}
 	if q.old && !q.single {
@@ -179,7 +183,7 @@ func (r *planReader) endsQuery(t token) bool {
 // queryBody reads a query from t on, and returns what follows it.
 func (r *planReader) queryBody(t token) (token, error) {
 	q := &r.plan.query
-	w := queryWalk{planReader: r, plain: r.isWord(t, "select")}
+	w := queryWalk{planReader: r, plain: r.isWord(t, "select"), loose: r.isWord(t, "select")}
 	q.single = w.plain
 	for ; ; t = r.next() {
 		switch {
@@ -205,8 +209,10 @@ func (r *planReader) queryBody(t token) (token, error) {
 type queryWalk struct {
 	*planReader
 	plain    bool     // it may still be a plain SELECT
+	loose    bool     // or one but for its end
 	from     int      // its FROM
 	limited  bool     // it has a LIMIT
+	tables   bool     // its list of tables goes on
 	locks    int      // where FOR UPDATE or the like begins
 	depth    int      // of parentheses
 	previous [2]token // the two tokens in front, the nearer one first
@@ -217,6 +223,10 @@ func (w *queryWalk) token(t token) error {
 	switch {
 	case w.punct(t, '?'):
 		w.plan.query.marks++
+	case w.punct(t, ',') && w.depth == 0 && w.tables:
+		w.plan.query.joined = true
+	case w.punct(t, '/'):
+		w.plan.query.divides = true
 	case w.punct(t, '('):
 		if err := w.call(); err != nil {
 			return err
@@ -252,7 +262,10 @@ func (w *queryWalk) word(t token) error {
 		return nil
 	}
 	q := &w.plan.query
-	switch word := w.text[t.start:t.end]; {
+	word := w.text[t.start:t.end]
+	q.joined = q.joined || foldEqual(word, "join") || foldEqual(word, "straight_join")
+	w.tables = w.tables && !foldEqual(word, "where") && !foldEqual(word, "order") && !foldEqual(word, "limit")
+	switch {
 	case foldEqual(word, "limit"), foldEqual(word, "fetch") && w.nextIs("first", "next"):
 		w.limited, w.plain = true, false
 	case foldEqual(word, "for") && w.nextIs("update", "share"), foldEqual(word, "lock") && w.nextIs("in", "in"):
@@ -261,11 +274,14 @@ func (w *queryWalk) word(t token) error {
 		}
 		w.plain = false
 	case foldEqual(word, "from") && w.from == 0:
-		w.from = t.start
+		w.from, w.tables = t.start, true
+		if w.isWord(w.peek(), "dual") {
+			w.plain, w.loose = false, false
+		}
 	case foldEqual(word, "order"):
 		q.order = Span{Start: t.start}
 	case unplain(word):
-		w.plain = false
+		w.plain, w.loose = false, false
 		q.single = q.single && !joins(word)
 	}
 	return nil
@@ -317,7 +333,10 @@ func (w *queryWalk) call() error {
 			return unsupported("INSERT ... SELECT that sets LAST_INSERT_ID()")
 		}
 		if word := w.text[callee.start:callee.end]; !w.punct(before, '.') && harmless(word) {
-			w.plain = w.plain && !isOf(aggregates, word)
+			if isOf(aggregates, word) {
+				w.plain, w.loose = false, false
+				w.plan.query.divides = w.plan.query.divides || isOf(dividing, word)
+			}
 			return nil
 		}
 	case tokQuoted, tokNumber:
@@ -356,8 +375,9 @@ func (w *queryWalk) end() {
 	if q.order.Start > 0 {
 		q.order.End = q.inner.End
 	}
-	if q.listEnd = -1; w.plain && w.from > 0 {
-		q.listEnd = w.from
+	if q.listEnd = -1; (w.plain || w.loose) && w.from > 0 {
+		q.listEnd, q.cut = w.from, !w.plain
+		q.loose = q.cut || q.order.End > 0
 	}
 }
 

@@ -143,9 +143,22 @@ func (p *Plan) Count(c *Counted) error {
 // CanBeside reports whether the ids may be further values of a SELECT. mustBeside: there is no other way.
 func (p *Plan) CanBeside() (can, must bool) {
 	q := &p.query
-	can = q.listEnd >= 0 && len(p.order) == 0 && (q.order.End == 0 || q.sourced)
+	can = q.listEnd >= 0 && len(p.order) == 0 && (!q.loose || q.sourced)
 	return can, q.sourced
 }
+
+// CanBesideOrdered reports whether the ids may be further values of a SELECT with an ORDER BY, a LIMIT or the like: on MariaDB,
+// which reads the list behind the sort where there is one table.
+func (p *Plan) CanBesideOrdered() bool {
+	q := &p.query
+	return q.listEnd >= 0 && len(p.order) == 0 && q.mariaDB && !q.joined
+}
+
+// Query returns the query, without the parentheses around it.
+func (p *Plan) Query(text []byte) []byte { return text[p.query.inner.Start:p.query.inner.End] }
+
+// Divides reports whether the query has a division, or a function that makes one.
+func (p *Plan) Divides() bool { return p.query.divides }
 
 // AppendSelect is [Plan.Append] for a plan that is Selected. The server numbers the rows, in the order in which the query gives
 // them.

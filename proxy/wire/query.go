@@ -133,6 +133,7 @@ type Column struct {
 	Flags     uint16
 	Length    uint32 // display length, in bytes of Collation's character set
 	Decimals  byte
+	Stored    bool // it is a column of a table, and no expression
 }
 
 // ParseColumn reads a column definition. extended says that the session
@@ -141,7 +142,7 @@ type Column struct {
 func ParseColumn(payload []byte, extended bool) (c Column, ok bool) {
 	r := NewReader(payload)
 	for range 4 { // catalog, schema, table, original table
-		r.LenencBytes()
+		c.Stored = len(r.LenencBytes()) > 0
 	}
 	c.Name = string(r.LenencBytes())
 	r.LenencBytes() // original name

@@ -80,7 +80,7 @@ func column(name, extra string, c Column) []byte {
 }
 
 func TestParseColumn(t *testing.T) {
-	want := Column{Name: "id", Collation: 63, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: mysql.UNSIGNED_FLAG | mysql.AUTO_INCREMENT_FLAG, Length: 20, Decimals: 1}
+	want := Column{Name: "id", Collation: 63, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: mysql.UNSIGNED_FLAG | mysql.AUTO_INCREMENT_FLAG, Length: 20, Decimals: 1, Stored: true}
 	got, ok := ParseColumn(column("id", "", want), false)
 	if got != want || !ok {
 		t.Errorf("ParseColumn = %+v, %v; want %+v", got, ok, want)
