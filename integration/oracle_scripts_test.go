@@ -169,10 +169,9 @@ func notYet(form string) *deviation {
 func notFilled() []step {
 	var steps []step
 	for _, f := range [][2]string{
-		{"INSERT INTO t (a) SELECT 'select'", "SELECT"},
-		{"INSERT INTO t (a) (SELECT 'parenthesis')", "SELECT"},
-		{"REPLACE INTO t (a) SELECT 'replace'", "SELECT"},
-		{"INSERT IGNORE INTO t (a) SELECT 'ignore'", "SELECT"},
+		{"INSERT INTO t (a) SELECT CONCAT('select', SLEEP(0))", "SELECT"},
+		{"INSERT INTO t (a) (SELECT @x := 'parenthesis')", "SELECT"},
+		{"REPLACE INTO t (a) SELECT 'replace' WHERE GET_LOCK('x', 0)", "SELECT"},
 		{"INSERT INTO t (id,a) VALUES (IF(1,NULL,2),'function')", "expression for column id"},
 		{"INSERT INTO t (id,a) VALUES (NULL,'x'),((SELECT 901),'subquery')", "expression for column id"},
 		{"INSERT INTO t SET a = 'x', id = IFNULL(@x,NULL)", "expression for column id"},

@@ -80,7 +80,7 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 `, s.Addr))
 			c := openSession(t, proxy.Addr("a"), name)
 			c.must(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)")
-			got, err := c.query("INSERT INTO orders (u) VALUES (1); INSERT INTO orders (u) SELECT 2; INSERT INTO orders (u) VALUES (3)")
+			got, err := c.query("INSERT INTO orders (u) VALUES (1); INSERT INTO orders (u) SELECT 2+SLEEP(0); INSERT INTO orders (u) VALUES (3)")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -96,6 +96,7 @@ const (
 	touchReset                      // COM_RESET_CONNECTION: when it succeeds the session is as new
 	touchSchema                     // may change the default schema, to one its text does not tell
 	touchTemps                      // may drop or rename temporary tables
+	touchNext                       // SET TRANSACTION: is of the next transaction alone
 )
 
 // job is what must be done with a reply beyond relaying it.
@@ -422,6 +423,12 @@ func (c *conversation) apply(p *pending, o outcome) {
 	}
 	if p.touch&touchTemps != 0 {
 		s.makeTemporary("")
+	}
+	switch {
+	case p.touch&touchNext != 0:
+		s.oneShot = s.oneShot || !o.failed && !s.inTrans
+	case p.touch&touchSettings == 0 && !p.ours():
+		s.oneShot = false // used up
 	}
 	switch {
 	case o.failed:

@@ -364,6 +364,9 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 		if !whole || changesSettings(sql) {
 			p.touch |= touchSettings
 		}
+		if containsFold(sql, "transaction") && !containsFold(sql, "session") && !containsFold(sql, "global") && !containsFold(sql, "local") {
+			p.touch |= touchNext
+		}
 	case rewriter.Use:
 		if len(head.Target.Schema) == 0 || !whole || bytes.IndexByte(sql, '!') >= 0 { // read otherwise by the server, perhaps
 			p.touch |= touchSchema

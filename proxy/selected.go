@@ -35,6 +35,8 @@ func (d *decider) selects(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		return errCut
 	case cx.busy:
 		return lacks(needQuiet)
+	case cx.snap.oneShot:
+		return d.unfilled(p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up", cx)
 	case cx.snap.known&knowNumbers == 0:
 		return lacks(needProbe)
 	case can && p.facts.engine.Load() == engineUnknown:
@@ -148,7 +150,7 @@ func (s *session) count(st *statement, n need) error {
 		if miscounts(refused) && n.part.facts.at.Before(st.begun) { // by what the table was
 			return s.describe(need{kind: needTable, table: n.part.name, key: string(st.key)})
 		}
-		return s.nativeError(n.part.text, refused)
+		return s.nativeError(n.part, refused)
 	}
 	asked := n.plan.Asked()
 	if err != nil || len(rows) != 1 || len(rows[0]) < 2+4*len(asked) {
@@ -264,18 +266,21 @@ func miscounts(e *mysql.MyError) bool {
 
 // nativeError returns what the server says of an INSERT whose query it refuses
 // to count: it is prepared for that, not run.
-func (s *session) nativeError(text []byte, refused *mysql.MyError) error {
+func (s *session) nativeError(p *part, refused *mysql.MyError) error {
 	switch {
 	case miscounts(refused):
 		return clientError(mysql.ER_WRONG_VALUE_COUNT_ON_ROW, "21S01", "Column count doesn't match value count at row 1")
 	case refused.Code != mysql.ER_PARSE_ERROR && refused.Code != mysql.ER_CANT_USE_OPTION_HERE:
 		return refused
 	}
-	id, _, err := s.hiddenPrepare(text)
-	if err == nil {
-		err = errors.Join(refused, s.closeStatement(id))
+	id, _, err := s.hiddenPrepare(p.text)
+	if err != nil {
+		return err
 	}
-	return err
+	if err := s.closeStatement(id); err != nil {
+		return err
+	}
+	return errUnsupported(p.rules[0], p.name, "INSERT ... SELECT whose query cannot stand inside another")
 }
 
 // hiddenPrepare prepares a statement of the proxy's own, and returns the

@@ -40,6 +40,7 @@ type state struct {
 	maxPacket uint64
 	inTrans   bool
 	manual    bool // autocommit is off
+	oneShot   bool // SET TRANSACTION waits for the next transaction
 	// unseen: the session may have temporary tables that are not known, which a
 	// routine made, or which a DROP did not drop. What it says of a table then is
 	// not what others see.

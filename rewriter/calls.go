@@ -63,6 +63,11 @@ unhex unix_timestamp updatexml upper user utc_date utc_time utc_timestamp uuid u
 variance vec_distance vec_distance_cosine vec_distance_euclidean vec_fromtext vec_totext version week weekday weekofyear weight_string
 yearweek`)
 
+// reservedWords stand in an expression and are no columns' names.
+var reservedWords = wordList(`
+all and any as asc between binary by case collate current_date current_time current_timestamp default desc distinct div else exists false
+from in interval is like limit localtime mod not null on or order regexp rlike select then true union using values when where xor end`)
+
 // aggregates make of a SELECT one that may give one row for many; also OVER, whose functions are run over all rows.
 var aggregates = wordList(`
 any_value avg bit_and bit_or bit_xor count group_concat json_arrayagg json_objectagg max median min over percentile_cont percentile_disc

@@ -57,10 +57,12 @@ func (r *planReader) query(t token) error {
 	}
 	dropped := r.crossed != crossed
 	q.inner.Start = t.start
+	before := r.crossed
 	t, err := r.queryBody(t)
 	if err != nil {
 		return err
 	}
+	dropped = dropped || r.crossed != before // what is put around it would stand inside a version comment, or the count would
 	q.outer.End, crossed = q.inner.End, r.crossed
 	for ; open > 0; open-- {
 		if !r.punct(t, ')') {
@@ -240,8 +242,11 @@ func (w *queryWalk) token(t token) error {
 		if err := w.word(t); err != nil {
 			return err
 		}
-	case (t.kind == tokWord || t.kind == tokQuoted) && w.punct(w.previous[0], '.') && foldEqual(w.name(t), "nextval"):
+	case t.kind != tokWord && t.kind != tokQuoted:
+	case w.punct(w.previous[0], '.') && foldEqual(w.name(t), "nextval"):
 		return unsupported("INSERT ... SELECT that draws from a sequence")
+	case foldEqual(w.name(t), "warning_count"), foldEqual(w.name(t), "error_count"):
+		return unsupported("INSERT ... SELECT that reads what a question ends, the warnings of the statement before")
 	}
 	w.previous[1], w.previous[0] = w.previous[0], t
 	return nil
@@ -266,7 +271,10 @@ func (w *queryWalk) word(t token) error {
 	q.joined = q.joined || foldEqual(word, "join") || foldEqual(word, "straight_join")
 	w.tables = w.tables && !foldEqual(word, "where") && !foldEqual(word, "order") && !foldEqual(word, "limit")
 	switch {
-	case foldEqual(word, "limit"), foldEqual(word, "fetch") && w.nextIs("first", "next"):
+	case foldEqual(word, "examined"):
+		return unsupported("INSERT ... SELECT with LIMIT ROWS EXAMINED")
+	case foldEqual(word, "limit"), foldEqual(word, "fetch") && w.nextIs("first", "next"),
+		foldEqual(word, "offset") && (w.peek().kind == tokDigits || w.punct(w.peek(), '?')):
 		w.limited, w.plain = true, false
 	case foldEqual(word, "for") && w.nextIs("update", "share"), foldEqual(word, "lock") && w.nextIs("in", "in"):
 		if w.locks == 0 {
@@ -305,7 +313,7 @@ func selectOption(word []byte) bool {
 // unplain reports whether a word outside parentheses makes of a SELECT more than one whose list can be longer.
 func unplain(word []byte) bool {
 	for _, w := range [...]string{
-		"union", "except", "intersect", "minus", "distinct", "distinctrow", "group", "having", "window", "values", "table", "with", "offset", "rownum",
+		"union", "except", "intersect", "minus", "distinct", "distinctrow", "group", "having", "window", "values", "table", "with", "rownum",
 	} {
 		if foldEqual(word, w) {
 			return true
@@ -418,7 +426,7 @@ func (r *planReader) sourced() (bool, error) {
 		case n > 1 && !equalFold(parts[n-2], string(table)):
 			return true, nil
 		case n > 1, index(r.table.Columns, string(parts[0])) >= 0, index(r.table.Invisible, string(parts[0])) >= 0:
-		case t.kind == tokQuoted, !isOf(grammarWords, parts[0]) && !constant(parts[0]) && !s.punct(s.peek(), '('):
+		case t.kind == tokQuoted, !isOf(reservedWords, parts[0]) && !s.punct(s.peek(), '('):
 			return true, nil
 		}
 	}
@@ -430,14 +438,4 @@ func (s *scanner) nameOf(t token) []byte {
 		return s.text[t.start:t.end]
 	}
 	return s.name(t)
-}
-
-// constant reports whether a word of an expression is no column's name.
-func constant(word []byte) bool {
-	for _, w := range [...]string{"null", "true", "false", "default", "end", "unknown", "current_date", "current_time", "current_timestamp", "localtime"} {
-		if foldEqual(word, w) {
-			return true
-		}
-	}
-	return false
 }
