@@ -427,8 +427,8 @@ func (c *conversation) apply(p *pending, o outcome) {
 	switch {
 	case p.touch&touchNext != 0:
 		s.oneShot = s.oneShot || !o.failed && !s.inTrans
-	case p.touch&touchSettings == 0 && !p.ours():
-		s.oneShot = false // used up
+	case s.inTrans || p.touch&touchInsert != 0 && !p.ours(): // used up
+		s.oneShot = false
 	}
 	switch {
 	case o.failed:

@@ -71,6 +71,11 @@ func errRowsComing(table string, tries int) *mysql.MyError {
 	return clientError(mysql.ER_CHECKREAD, "HY000", "Record has changed since last read in table '%s': in each of %d tries the SELECT of INSERT ... SELECT gave more rows than had been counted just before; no row was inserted, try again", table, tries)
 }
 
+// errHalfDone says that rows of an INSERT ... SELECT are in the table.
+func errHalfDone(table string) *mysql.MyError {
+	return clientError(mysql.ER_CHECKREAD, "HY000", "Record has changed since last read in table '%s': the SELECT of INSERT ... SELECT gave more rows than had been counted just before, and the table's engine has become one that does not take rows back: some were inserted", table)
+}
+
 // errUnsupported says that a form of INSERT on a table with a rule is not
 // filled, and that nothing was sent to the server.
 func errUnsupported(rule *rewriter.Rule, t rewriter.Name, form string) *mysql.MyError {

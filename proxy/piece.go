@@ -32,10 +32,12 @@ func (s *session) execute(st *statement) (done bool, err error) {
 	}
 	failed, seq := s.c.lastReply()
 	if st.job != nil && st.job.withheld != nil && st.job.withheld.guard {
+		if taken, err := s.tookBack(st); err != nil || !taken {
+			return true, errors.Join(err, s.answer(errHalfDone(st.parts[0].facts.name), st.seq))
+		}
 		if st.retry() {
 			return false, nil
 		}
-		s.giveBack(st, 0)
 		return true, s.answer(errRowsComing(st.parts[0].facts.name, maxTries), st.seq)
 	}
 	if rows, ok := s.c.lastAffected(); ok && !failed && st.countsRows() {

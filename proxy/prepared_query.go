@@ -121,7 +121,10 @@ func (s *session) executeCount(st *statement, sql []byte, marks int) (definition
 	if err != nil {
 		return nil, nil, err
 	}
-	packets, err := s.ask(wire.AppendPacket(nil, 0, s.execution(st, id, parameters[:marks])), replyResult)
+	const cursors = 1 | 2 | 4 // flags that would keep the rows at the server
+	execution := s.execution(st, id, parameters[:marks])
+	execution[5] &^= cursors
+	packets, err := s.ask(wire.AppendPacket(nil, 0, execution), replyResult)
 	if err != nil {
 		return nil, nil, err
 	}

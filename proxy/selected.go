@@ -18,6 +18,7 @@ import (
 type selection struct {
 	counted  *rewriter.Counted
 	tries    int                // that failed, for more rows had come
+	had      uint64             // ids for the last of them
 	numbers  rewriter.Numbering // of the last try; its ids went into no row
 	isolated bool               // the transaction sees an older state than the INSERT will
 	exact    exactness
@@ -357,9 +358,9 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 			if before.Stride == stride {
 				n.Runs = before.Runs
 			}
-			if filled.Explicit == 0 || want > 0 {
-				want = max(want, 2*before.Count()+16)
-			}
+		}
+		if sel.tries > 0 && (filled.Explicit == 0 || want > 0) {
+			want = max(want, 2*sel.had+16)
 		}
 		if err := s.drawRuns(p, i, n, want); err != nil {
 			return err
@@ -411,6 +412,22 @@ func (s *session) giveBack(st *statement, used uint64) {
 		end := last.First + last.Count*n.Stride
 		source.Return(end-spare*n.Stride, end)
 	}
+}
+
+// tookBack makes sure that no row of a try is in the table whose guard has failed.
+// With the ids beside the values some may have gone in, and the engine took them
+// back if it still is the one that was asked for: the ids are used no more.
+func (s *session) tookBack(st *statement) (bool, error) {
+	st.selection.had = st.selection.numbers.Columns[0].Count()
+	if !st.selection.numbers.Beside {
+		return true, nil
+	}
+	p := &st.parts[0]
+	st.selection.numbers.Columns = nil
+	if err := s.findEngine(need{table: p.name, facts: p.facts}); err != nil {
+		return false, err
+	}
+	return p.facts.engine.Load() == engineTransactional, nil
 }
 
 // retry takes back what was decided on an INSERT ... SELECT, for rows have come
