@@ -249,6 +249,9 @@ func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		return d.unfilled(p, "INSERT ... SELECT in SQL PREPARE", cx)
 	}
 	if plan.Selected {
+		if cx.snap.known&readAlike != readAlike {
+			return lacks(needProbe)
+		}
 		st.prepared = &prepared{query: newPreparedQuery(st, p, cx)}
 		return nil
 	}

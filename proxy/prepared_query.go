@@ -33,6 +33,9 @@ func newPreparedQuery(st *statement, p *part, cx *reading) *preparedQuery {
 	}
 }
 
+// readAlike is what must be known to tell whether a text reads as it did.
+const readAlike = knowMode | knowCharset | knowSchema
+
 // selectsPrepared decides on an execution.
 func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error {
 	q := e.query
@@ -41,7 +44,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	switch {
 	case cx.busy: // perhaps with its PREPARE
 		return lacks(needQuiet)
-	case cx.snap.known&(knowMode|knowCharset|knowSchema) != knowMode|knowCharset|knowSchema:
+	case cx.snap.known&readAlike != readAlike:
 		return lacks(needProbe)
 	case read != q.mode || !bytes.Equal(cx.schema, q.schema):
 		return errReprepare("the sql_mode, the character set or the default schema has changed since")
