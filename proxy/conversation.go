@@ -379,6 +379,11 @@ type outcome struct {
 	hasStatus bool
 }
 
+// inTrans reports whether a transaction is open behind the reply.
+func (o outcome) inTrans() bool {
+	return o.hasStatus && o.status&mysql.SERVER_STATUS_IN_TRANS != 0
+}
+
 // finish ends the reply of the first pending command, records what it
 // changed, and returns the replies made here that are now due.
 func (c *conversation) finish(p *pending, o outcome) (due []byte) {
@@ -427,7 +432,7 @@ func (c *conversation) apply(p *pending, o outcome) {
 	switch {
 	case p.touch&touchNext != 0:
 		s.oneShot = s.oneShot || !o.failed && !s.inTrans
-	case s.inTrans || p.touch&touchInsert != 0 && !p.ours(): // used up
+	case s.inTrans || o.inTrans() || p.touch&touchInsert != 0 && !p.ours(): // used up
 		s.oneShot = false
 	}
 	switch {
@@ -442,7 +447,7 @@ func (c *conversation) apply(p *pending, o outcome) {
 	if !o.hasStatus {
 		return
 	}
-	s.inTrans, s.manual = o.status&mysql.SERVER_STATUS_IN_TRANS != 0, o.status&mysql.SERVER_STATUS_AUTOCOMMIT == 0
+	s.inTrans, s.manual = o.inTrans(), o.status&mysql.SERVER_STATUS_AUTOCOMMIT == 0
 	if o.status&mysql.SERVER_STATUS_DB_DROPPED != 0 {
 		s.forget(knowSchema)
 	}
