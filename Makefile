@@ -17,12 +17,12 @@ run: ## two shards behind idproxy until Ctrl-C; UPSTREAM=host:port uses a server
 	@scripts/run-demo.sh
 
 test: lint ## everything that takes less than half an hour
-	$(INSTALL) mariadb mariadb118 mysql gcc clients
+	$(INSTALL) mariadb mariadb118 mysql redis gcc clients
 	go test -race -count=1 -timeout=25m -json ./... | go run ./integration/testrun
 	scripts/fuzz.sh $(FUZZTIME)
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
-	$(INSTALL) mariadb mariadb118 mysql gcc clients
+	$(INSTALL) mariadb mariadb118 mysql redis gcc clients
 	go vet -tags=long ./...
 	go test -race -count=1 -timeout=6h -tags=long -json ./... | go run ./integration/testrun
 	scripts/fuzz.sh 10m

@@ -35,6 +35,9 @@ var arrows = map[string][]string{
 	"proxy":            {"proxy/wire", "proxy/infile", "rewriter"},
 	"rewriter/grammar": {"rewriter"},
 	"idsource/":        {"idsource"},
+	"idsource/redis":   {"idsource/lease"},
+	"idsource/etcd":    {"idsource/lease"},
+	"idsource/mysql":   {"idsource/lease"},
 	"integration":      {""},
 	"integration/":     {""},
 }

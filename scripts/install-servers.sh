@@ -14,6 +14,7 @@
 #             packages for Node.js, as integration/clients/node/package-lock.json has them, in .tools/clients
 #   gcc       a C compiler, without which Go has no race detector
 #   haproxy   for benchmarks
+#   redis     Redis from Debian, without its system service
 #
 # Needs a Debian system; system packages need root or sudo.
 set -euo pipefail
@@ -163,14 +164,22 @@ install_client() { has mysql || has mariadb || apt_install mariadb-client-core; 
 install_gcc() { has gcc || apt_install gcc libc6-dev; }
 install_haproxy() { has haproxy || apt_install haproxy; }
 
-[ $# -gt 0 ] || { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+# The program is in redis-tools under another name, by which it tells what to be; the package redis-server adds the service.
+install_redis() {
+  has redis-server && return
+  has redis-check-rdb || apt_install redis-tools
+  mkdir -p "$tools/redis"
+  ln -sf "$(command -v redis-check-rdb)" "$tools/redis/redis-server"
+}
+
+[ $# -gt 0 ] || { sed -n '2,21s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mariadb118 | mysql | client | clients | gcc | haproxy) "install_$what" ;;
+  mariadb | mariadb118 | mysql | client | clients | gcc | haproxy | redis) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done

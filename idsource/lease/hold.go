@@ -1,0 +1,50 @@
+package lease
+
+import "time"
+
+// Hold is a number as its holder sees it. Mono times are on the holder's
+// monotonic clock.
+type Hold struct {
+	Worker uint64
+	Token  string
+	Start  int64 // first timestamp
+	Fence  int64 // timestamps lie below
+
+	Active   bool          // ids may be issued
+	taken    time.Duration // mono: when the number was taken
+	deadline time.Duration // mono: no renewal may be sent after this
+}
+
+// Took is the hold that begins when the store has given out a number. received
+// is when its answer came, on the monotonic clock, sent when it was asked.
+func (l Rules) Took(worker uint64, r Record, sent, received time.Duration) Hold {
+	return Hold{
+		Worker: worker, Token: r.Token, Start: r.Start, Fence: r.Fence,
+		Active: l.Loss == 0 || !l.has(guardActivation),
+		taken:  received, deadline: sent + ms(l.Gap),
+	}
+}
+
+// MayRenew says whether a renewal may be sent. When it may not, the lease has
+// ended: the number may be somebody else's.
+func (l Rules) MayRenew(h Hold, mono time.Duration) bool {
+	return mono <= h.deadline || !l.has(guardDeadline)
+}
+
+// Renewed is the hold after the store granted a renewal.
+func (l Rules) Renewed(h Hold, fence int64, sent time.Duration) Hold {
+	h.Fence = max(h.Fence, fence)
+	h.deadline = max(h.deadline, sent+ms(l.Gap))
+	h.Active = h.Active || sent >= h.taken+ms(l.Loss)
+	return h
+}
+
+// Activates is when a renewal makes the hold active.
+func (l Rules) Activates(h Hold) time.Duration { return h.taken + ms(l.Loss) }
+
+// May says whether an id may carry a timestamp.
+func (l Rules) May(h Hold, ts int64) bool {
+	return h.Active && ts >= h.Start && (ts < h.Fence || !l.has(guardFence))
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -1,0 +1,141 @@
+package lease
+
+// Pool is what a store keeps of a pool as a whole.
+type Pool struct {
+	Shape  string // what ids are composed of; see ShapeText
+	Server string // which server that was, at the last visit; empty for stores that do not forget
+	Since  int64  // since when it is that server: no number is given out before Since+Quarantine
+}
+
+// State is what becomes of a worker number.
+type State uint8
+
+// The states of a worker number.
+const (
+	Free    State = iota + 1 // anybody may take it
+	Held                     // it has a holder
+	Dropped                  // it was taken out of the pool; its fence is kept
+)
+
+// Record is what a store keeps of a worker number.
+type Record struct {
+	State State
+	Token string // the holder's secret
+	Label string // who that is, for people
+	Beat  int64  // the holder's last sign of life; for a free number when it became free
+	Start int64  // the holder's first timestamp
+	Fence int64  // all its timestamps lie below; the next holder starts here
+}
+
+// Verdict is a store's answer to a holder.
+type Verdict uint8
+
+// The verdicts. All but Granted and Wait are final for the token.
+const (
+	Granted    Verdict = iota
+	Wait               // not yet; it is known for how long
+	NoPool             // the store has no such pool
+	OtherShape         // the pool is one of other ids
+	Empty              // no number is free
+	Gone               // the number is not held
+	Stolen             // the number has another holder
+	Late               // the lease was silent for too long
+)
+
+var verdicts = [...]string{
+	Granted: "granted", Wait: "wait", NoPool: "the store has no such pool", OtherShape: "the pool is one of other ids",
+	Empty: "no number is free", Gone: "the number was given back or taken out", Stolen: "the number has another holder",
+	Late: "the lease was not renewed in time",
+}
+
+// String returns the verdict in words.
+func (v Verdict) String() string { return verdicts[v] }
+
+// Visit notes which server answers. One that is not the one from before may
+// have forgotten any part of the past.
+func (l Rules) Visit(p Pool, server string, now int64) Pool {
+	if p.Server != server && l.has(guardIncarnation) {
+		p.Since = now
+	}
+	p.Server = server
+	return p
+}
+
+// Resting is how long no number may be given out.
+func (l Rules) Resting(p Pool, now int64) int64 {
+	return max(0, p.Since+l.Quarantine()-now)
+}
+
+// Create makes a pool. fresh says that no id of its shape was ever issued, by
+// any pool; then there is nothing to wait for.
+func (l Rules) Create(shape, server string, now int64, fresh bool) Pool {
+	p := Pool{Shape: shape, Server: server, Since: now}
+	if fresh || !l.has(guardQuarantine) {
+		p.Since -= l.Quarantine()
+	}
+	return p
+}
+
+// Take gives a number to the holder of token; or says how long its present
+// holder has to be silent yet.
+func (l Rules) Take(r Record, now int64, token, label string) (Record, int64, Verdict) {
+	switch r.State {
+	case Free:
+	case Held:
+		if wait := r.Beat + l.Reclaim - now; wait > 0 && l.has(guardReclaim) {
+			return r, wait, Wait
+		}
+	default:
+		return r, 0, Gone
+	}
+	start := now
+	if l.has(guardStart) {
+		start = max(r.Fence, now)
+	}
+	// A start ahead of the clock has to be waited for: a fence beyond now+Lead
+	// would let numbers that change hands run away from the clock.
+	return Record{State: Held, Token: token, Label: label, Beat: now, Start: start, Fence: max(start, now+l.Lead)}, 0, Granted
+}
+
+// Use is what a holder tells of itself.
+type Use struct {
+	Token string
+	Last  int64 // its last timestamp, 0 when there is none
+}
+
+// owned says whether the number is held under the token.
+func (l Rules) owned(r Record, token string) Verdict {
+	switch {
+	case r.State != Held:
+		return Gone
+	case r.Token != token && l.has(guardToken):
+		return Stolen
+	}
+	return Granted
+}
+
+// Renew moves the fence on. Timestamps that run ahead of the clock take it
+// with them, within Ahead.
+func (l Rules) Renew(r Record, now int64, u Use) (Record, Verdict) {
+	if v := l.owned(r, u.Token); v != Granted {
+		return r, v
+	}
+	if now-r.Beat > l.Gap && l.has(guardGap) {
+		return r, Late
+	}
+	r.Beat = now
+	r.Fence = max(r.Fence, max(now, min(u.Last, now+l.Ahead))+l.Lead)
+	return r, Granted
+}
+
+// Release makes the number free. The fence comes down to what was used.
+func (l Rules) Release(r Record, now int64, u Use) (Record, Verdict) {
+	if v := l.owned(r, u.Token); v != Granted {
+		return r, v
+	}
+	fence := u.Last + 1
+	if l.has(guardRelease) {
+		fence = max(r.Start, fence)
+	}
+	return Record{State: Free, Label: r.Label, Beat: now, Start: r.Start, Fence: fence}, Granted
+}

@@ -1,0 +1,154 @@
+-- One step on a pool of worker numbers; package lease has the rules in Go.
+-- KEYS: the pool (hash), its free numbers by the time they became free, its held ones by the last heartbeat (sorted sets).
+local pool, free, held = KEYS[1], KEYS[2], KEYS[3]
+local op, shape, worker, token, label = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local last = tonumber(ARGV[6])
+local gap, lead, ahead, reclaim, quarantine = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local flag = ARGV[12] -- take: queue, reclaim or spare; add: fresh
+local FREE, HELD, DROPPED = 1, 2, 3
+
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+
+local function int(n) return string.format('%.0f', n) end
+local function answer(verdict, w, start, fence, wait, why)
+  return {verdict, w or '0', int(start or 0), int(fence or 0), int(now), int(wait or 0), why or ''}
+end
+
+local function get(w)
+  local text = redis.call('HGET', pool, 'w' .. w)
+  if not text then return nil end
+  local state, tok, beat, start, fence, lab = string.match(text, '^(%d+)|([^|]*)|(%-?%d+)|(%-?%d+)|(%-?%d+)|(.*)$')
+  if not state then return nil end
+  return {state = tonumber(state), token = tok, beat = tonumber(beat), start = tonumber(start), fence = tonumber(fence), label = lab}
+end
+
+local function put(w, r)
+  redis.call('HSET', pool, 'w' .. w, r.state .. '|' .. r.token .. '|' .. int(r.beat) .. '|' .. int(r.start) .. '|' .. int(r.fence) .. '|' .. r.label)
+  redis.call('ZREM', r.state == FREE and held or free, w)
+  if r.state == DROPPED then
+    redis.call('ZREM', held, w)
+  else
+    redis.call('ZADD', r.state == FREE and free or held, int(r.beat), w)
+  end
+end
+
+-- Another process or another history of data has another identity.
+local function server()
+  local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+  local history = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
+  return run and history and run .. '.' .. history
+end
+
+-- A server that is not the one from before may have forgotten any part of the past.
+local function visit()
+  local id = server()
+  if not id then return nil end
+  if redis.call('HGET', pool, 'server') ~= id then
+    redis.call('HSET', pool, 'server', id, 'since', int(now))
+  end
+  return id
+end
+
+if op == 'add' then
+  local id = server()
+  if not id then return answer('noserver') end
+  local stored = redis.call('HGET', pool, 'shape')
+  if stored and stored ~= shape then return answer('othershape', nil, 0, 0, 0, stored) end
+  if not stored then
+    redis.call('DEL', pool, free, held)
+    redis.call('HSET', pool, 'shape', shape, 'server', id, 'since', int(flag == 'fresh' and now - quarantine or now))
+  end
+  local added = 0
+  for w = 0, tonumber(worker) - 1 do
+    local n = int(w)
+    local r = get(n)
+    if not r then
+      put(n, {state = FREE, token = '', beat = now, start = 0, fence = 0, label = ''})
+      added = added + 1
+    elseif r.state == DROPPED then
+      r.state, r.beat = FREE, now
+      put(n, r)
+      added = added + 1
+    else
+      put(n, r) -- mends the indexes
+    end
+  end
+  return answer('granted', int(added))
+end
+
+local stored = redis.call('HGET', pool, 'shape')
+if not stored then return answer('nopool') end
+if op ~= 'drop' and stored ~= shape then return answer('othershape', nil, 0, 0, 0, stored) end
+
+if op == 'drop' then
+  local r = get(worker)
+  if not r or r.state ~= FREE then return answer('gone') end
+  r.state = DROPPED
+  put(worker, r)
+  redis.call('ZREM', free, worker)
+  return answer('granted', worker)
+end
+
+if op == 'release' then
+  local r = get(worker)
+  if not r or r.state ~= HELD then return answer('gone') end
+  if r.token ~= token then return answer('stolen') end
+  r.state, r.token, r.beat, r.fence = FREE, '', now, math.max(r.start, last + 1)
+  put(worker, r)
+  return answer('granted', worker, r.start, r.fence)
+end
+
+if not visit() then return answer('noserver') end
+
+if op == 'renew' then
+  local r = get(worker)
+  if not r or r.state ~= HELD then return answer('gone') end
+  if r.token ~= token then return answer('stolen') end
+  if now - r.beat > gap then return answer('late') end
+  r.beat = now
+  r.fence = math.max(r.fence, math.max(now, math.min(last, now + ahead)) + lead)
+  put(worker, r)
+  return answer('granted', worker, r.start, r.fence)
+end
+
+-- take
+local since = tonumber(redis.call('HGET', pool, 'since'))
+if since + quarantine > now then
+  return answer('wait', nil, 0, 0, since + quarantine - now, 'the pool was made anew, or its server restarted or was replaced')
+end
+
+local function give(w, r)
+  local start = math.max(r.fence, now)
+  put(w, {state = HELD, token = token, beat = now, start = start, fence = math.max(start, now + lead), label = label})
+  return answer('granted', w, start, math.max(start, now + lead))
+end
+
+if flag == 'spare' and redis.call('ZCARD', free) <= redis.call('ZCARD', held) then return answer('empty') end
+
+-- The number that has been free for longest, unless its fence lies too far ahead to be of use now.
+local second
+for _, w in ipairs(redis.call('ZRANGE', free, 0, 31)) do
+  local r = get(w)
+  if not r or r.state ~= FREE then
+    redis.call('ZREM', free, w) -- an index that is wrong
+  elseif r.fence <= now + ahead then
+    return give(w, r)
+  else
+    second = second or w
+  end
+end
+if second then return give(second, get(second)) end
+if flag ~= 'reclaim' then return answer('empty') end
+
+for _, w in ipairs(redis.call('ZRANGE', held, 0, 31)) do
+  local r = get(w)
+  if not r or r.state ~= HELD then
+    redis.call('ZREM', held, w)
+  elseif r.beat + reclaim > now then
+    return answer('wait', nil, 0, 0, r.beat + reclaim - now, 'all numbers are held, the oldest one, ' .. w .. ', has been silent for ' .. int(now - r.beat) .. ' ms')
+  else
+    return give(w, r)
+  end
+end
+return answer('empty')

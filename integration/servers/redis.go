@@ -1,0 +1,114 @@
+package servers
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"idproxy/integration/process"
+)
+
+// Redis is one private Redis server.
+type Redis struct {
+	Addr string // host:port, the same after Restart
+	Dir  string // its folder, with data and log
+
+	args []string
+	proc *process.Process
+}
+
+// StartRedis starts a Redis server without data that keeps none, and waits until it answers. args are added to its
+// own, e.g. "--appendonly", "yes".
+func StartRedis(ctx context.Context, args ...string) (*Redis, error) {
+	dir, err := runDir()
+	if err != nil {
+		return nil, err
+	}
+	r := &Redis{Dir: dir, args: args}
+	var failed error
+	for range 3 { // another program may take the port first
+		if r.Addr, err = freeAddr(); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		if failed = r.Start(ctx); failed == nil {
+			return r, nil
+		}
+	}
+	return nil, errors.Join(failed, os.RemoveAll(dir))
+}
+
+func findRedis() (string, error) {
+	program, err := lookPath("redis-server")
+	if err == nil {
+		return program, nil
+	}
+	tools, err := toolsDir()
+	if err != nil {
+		return "", err
+	}
+	program = filepath.Join(tools, "redis/redis-server")
+	if _, err := os.Stat(program); err != nil {
+		return "", fmt.Errorf("find Redis: %w\nrun: scripts/install-servers.sh redis", err)
+	}
+	return program, nil
+}
+
+// Start starts the server again, on the same port and data, after Kill.
+func (r *Redis) Start(ctx context.Context) error {
+	program, err := findRedis()
+	if err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(r.Addr) // freeAddr made it
+	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", r.Dir, "--save", "", "--daemonize", "no"}, r.args...)
+	r.proc, err = process.Start(process.Spec{Path: program, Args: args, Log: filepath.Join(r.Dir, "server.log")})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := r.proc.Poll(ctx, func() bool { _, err := r.Do("PING"); return err == nil }); err != nil {
+		return errors.Join(fmt.Errorf("start Redis: %w", err), r.proc.Kill())
+	}
+	return nil
+}
+
+// Do sends one command without blanks in its words and returns the first line of the answer.
+func (r *Redis) Do(words ...string) (string, error) {
+	conn, err := net.DialTimeout("tcp", r.Addr, time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprintf(conn, "%s\r\n", strings.Join(words, " ")); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	line = strings.TrimRight(line, "\r\n")
+	if err == nil && strings.HasPrefix(line, "-") {
+		return "", fmt.Errorf("redis %s: %s", words[0], line[1:])
+	}
+	return line, err
+}
+
+// Kill ends the server with SIGKILL.
+func (r *Redis) Kill() error { return r.proc.Kill() }
+
+// Signal sends sig to the server.
+func (r *Redis) Signal(sig syscall.Signal) error { return r.proc.Signal(sig) }
+
+// Log is what the server has printed so far.
+func (r *Redis) Log() string { return r.proc.Log() }
+
+// Stop ends the server and removes its folder.
+func (r *Redis) Stop() error { return errors.Join(r.proc.Kill(), os.RemoveAll(r.Dir)) }
