@@ -95,6 +95,9 @@ func (d *decoder) checkStore(c *Config, i int) {
 	if s.MySQL != nil {
 		d.checkDSN(s.MySQL, path+"/mysql")
 	}
+	if s.Redis != nil {
+		d.checkRedis(s.Redis, path+"/redis")
+	}
 	if s.File == nil || s.File.Dir == "" {
 		return
 	}

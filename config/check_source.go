@@ -88,10 +88,13 @@ func (d *decoder) checkSnowflake(c *Config, f *Snowflake, path string) {
 	case worker && workers:
 		d.fail(d.keys[path+"/worker"], "\"worker\" and \"workers\" exclude each other: remove one of them")
 	case !worker && !workers && d.sound(path):
-		d.fail(d.keys[path], "\"worker\" is missing and has no default: add a number that no other process uses")
+		d.fail(d.keys[path], "\"worker\" is missing and has no default: add a number that no other process uses, or \"workers\", a store that leases numbers")
 	}
-	if s := d.store(c, path+"/workers", f.Workers); s != nil && s.File != nil {
-		d.fail(d.vals[path+"/workers"], "store %s is a file store, which cannot lease worker numbers: give a fixed number with \"worker\"", quote(f.Workers))
+	if workers {
+		d.checkWorkers(c, f, path)
+	}
+	if at := path + "/clock_back/then"; f.ClockBack.Then == ThenSwap && !workers && d.has(at) {
+		d.fail(d.vals[at], "then: swap needs \"workers\", a fixed number has no other: use error or borrow")
 	}
 	if s := d.store(c, path+"/store", f.Store); s != nil && s.File == nil {
 		d.fail(d.vals[path+"/store"], "store %s is no file store: the fence of a fixed worker needs one", quote(f.Store))

@@ -65,6 +65,9 @@ func (c *Config) complete() {
 		if s.File != nil {
 			c.joinDir([]*string{&s.File.Dir})
 		}
+		if s.Redis != nil && s.Redis.TLS != nil {
+			c.joinDir([]*string{&s.Redis.TLS.CA, &s.Redis.TLS.Cert, &s.Redis.TLS.Key})
+		}
 	}
 	for i := range c.Sources {
 		c.completeSource(&c.Sources[i])
@@ -89,6 +92,10 @@ func (c *Config) completeSource(s *Source) {
 			if f.Workers != "" {
 				f.ClockBack.Then = ThenSwap
 			}
+		}
+		if f.Workers != "" && f.Lease == nil {
+			f.Lease = &Lease{}
+			f.Lease.setDefaults()
 		}
 		if f.Store == "" && f.Workers == "" {
 			f.Store = c.defaultStore()

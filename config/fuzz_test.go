@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,7 +37,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, s := range c.Sources {
-			if s.Segment != nil && c.Store(s.Segment.Store) == nil || s.Snowflake != nil && c.Store(s.Snowflake.Store) == nil {
+			if s.Segment != nil && c.Store(s.Segment.Store) == nil || s.Snowflake != nil && c.Store(cmp.Or(s.Snowflake.Workers, s.Snowflake.Store)) == nil {
 				t.Errorf("source %s has no store", s.Name)
 			}
 		}

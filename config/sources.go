@@ -13,8 +13,8 @@ type Store struct {
 	Name  string      `yaml:"-"`
 	MySQL *MySQLStore `yaml:"mysql"`
 	File  *FileStore  `yaml:"file"`
-	Redis *RedisStore `yaml:"redis" later:"all" instead:"use mysql or file"` // not available yet
-	Etcd  *EtcdStore  `yaml:"etcd" later:"all" instead:"use mysql or file"`  // not available yet
+	Redis *RedisStore `yaml:"redis"`
+	Etcd  *EtcdStore  `yaml:"etcd" later:"all" instead:"use mysql or file"` // not available yet
 }
 
 // MySQLStore is a table in a MySQL or MariaDB server.
@@ -28,8 +28,8 @@ type FileStore struct {
 	Dir string `yaml:"dir,required"`
 }
 
-// RedisStore is a Redis server, a group under Sentinel, or a cluster. Not
-// available yet.
+// RedisStore is a Redis server, a group under Sentinel, or a cluster. It leases
+// worker numbers.
 type RedisStore struct {
 	Addrs    []string  `yaml:"addrs,required"`
 	Master   string    `yaml:"master"`  // name of the group, when addrs are Sentinels
@@ -40,12 +40,12 @@ type RedisStore struct {
 	TLS      *RedisTLS `yaml:"tls"` // default: no TLS
 }
 
-// RedisTLS is how a Redis server is spoken to over TLS. Not available yet.
+// RedisTLS is how a Redis server is spoken to over TLS.
 type RedisTLS struct {
-	CA         string `yaml:"ca"`
-	Cert       string `yaml:"cert"`
-	Key        string `yaml:"key"`
-	ServerName string `yaml:"server_name"`
+	CA         string `yaml:"ca"`          // default: the system's
+	Cert       string `yaml:"cert"`        // with Key: who we are; default: no certificate
+	Key        string `yaml:"key"`         //
+	ServerName string `yaml:"server_name"` // default: the host connected to
 }
 
 // EtcdStore is an etcd cluster. Not available yet.
@@ -83,25 +83,25 @@ const (
 
 // Snowflake makes ids from time, a worker number and a sequence.
 type Snowflake struct {
-	Workers    string        `yaml:"workers" later:"all" instead:"use worker, a fixed number"` // store that leases worker numbers. Not available yet.
-	Worker     uint64        `yaml:"worker"`                                                   // this process's number when Workers is empty
-	Datacenter uint64        `yaml:"datacenter"`                                               // only with a layout like 41/5+5/12, and then required
-	Store      string        `yaml:"store"`                                                    // file store of lock and fence of a fixed worker; default [DefaultStore]
-	Layout     string        `yaml:"layout"`                                                   // bits of time/worker/sequence or time/datacenter+worker/sequence; time may carry its unit (32s, 39x10ms); default 41/10/12
-	Epoch      time.Time     `yaml:"epoch"`                                                    // time zero of the ids; default 2020-01-01T00:00:00Z
-	Sequence   string        `yaml:"sequence"`                                                 // where the sequence starts in a new unit: continue (default), zero, random, random:N
-	MaxAhead   time.Duration `yaml:"max_ahead"`                                                // how far ids may run ahead of the clock; default 3s
+	Workers    string        `yaml:"workers"`    // redis store that leases worker numbers
+	Worker     uint64        `yaml:"worker"`     // this process's number when Workers is empty
+	Datacenter uint64        `yaml:"datacenter"` // only with a layout like 41/5+5/12, and then required
+	Store      string        `yaml:"store"`      // file store of lock and fence of a fixed worker; default [DefaultStore]
+	Layout     string        `yaml:"layout"`     // bits of time/worker/sequence or time/datacenter+worker/sequence; time may carry its unit (32s, 39x10ms); default 41/10/12
+	Epoch      time.Time     `yaml:"epoch"`      // time zero of the ids; default 2020-01-01T00:00:00Z
+	Sequence   string        `yaml:"sequence"`   // where the sequence starts in a new unit: continue (default), zero, random, random:N
+	MaxAhead   time.Duration `yaml:"max_ahead"`  // how far ids may run ahead of the clock; default 3s
 	ClockBack  ClockBack     `yaml:"clock_back"`
-	Lease      *Lease        `yaml:"lease" later:"all"` // with workers only. Not available yet.
+	Lease      *Lease        `yaml:"lease"` // with workers only
 }
 
 // ClockBack is what happens when the clock goes back.
 type ClockBack struct {
-	Hold time.Duration `yaml:"hold"`                                   // up to here ids go on from the last time seen; default 15ms
-	Then string        `yaml:"then" oneof:"error|borrow" later:"swap"` // beyond it; default error, with workers swap
+	Hold time.Duration `yaml:"hold"`                           // up to here ids go on from the last time seen; default 15ms
+	Then string        `yaml:"then" oneof:"error|borrow|swap"` // beyond it; default error, with workers swap
 }
 
-// Lease is how a worker number is held. Not available yet.
+// Lease is how a worker number is held.
 type Lease struct {
 	Heartbeat time.Duration `yaml:"heartbeat"` // default 2s
 	Reclaim   time.Duration `yaml:"reclaim"`   // silence after which another process may take the number; default 20s

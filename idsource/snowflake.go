@@ -31,14 +31,16 @@ const (
 	BackBorrow ClockBack = iota
 	// BackError refuses until the clock has caught up.
 	BackError
-	// BackSwap changes to another worker number; a fixed one has none.
+	// BackSwap changes to another worker number of the pool; a fixed one has none.
 	BackSwap
 )
 
-// SnowflakeConfig describes a Snowflake with a fixed worker number.
+// SnowflakeConfig describes a Snowflake, with a fixed worker number or with one
+// from a pool.
 type SnowflakeConfig struct {
 	Name       string        // required: the source's name, for messages
-	Fences     FenceStore    // required; stays the caller's, who closes it after the source
+	Fences     FenceStore    // for a fixed number; stays the caller's, who closes it after the source
+	Pool       WorkerPool    // in place of Fences, Datacenter, Worker and Renew
 	Layout     string        // default 41/10/12; see ParseLayout
 	Epoch      time.Time     // default 2020-01-01 UTC
 	Datacenter uint64        // only with a layout that has datacenter bits
@@ -72,15 +74,17 @@ func (c *SnowflakeConfig) check() error {
 	switch {
 	case c.Name == "":
 		return errors.New("a snowflake source needs a name")
-	case c.Fences == nil:
-		return errors.New("a snowflake source needs a store for its fence")
-	case c.ClockBack == BackSwap:
-		return errors.New("clock_back: swap is not available yet, a fixed worker number takes borrow or error")
+	case (c.Fences == nil) == (c.Pool == nil):
+		return errors.New("a snowflake source needs a store for its fence, or a pool")
+	case c.Pool != nil && (c.Worker != 0 || c.Datacenter != 0):
+		return errors.New("a worker number from a pool is not configured as well")
+	case c.ClockBack == BackSwap && c.Pool == nil:
+		return errors.New("clock_back: swap needs worker numbers from a pool, a fixed one takes borrow or error")
 	case c.ClockBack > BackSwap:
 		return fmt.Errorf("unknown clock_back %d", c.ClockBack)
 	case c.MaxAhead < 0 || c.Hold < 0 || c.Renew < 0 || c.Wait < 0:
 		return errors.New("a duration cannot be negative")
-	case c.Lead < c.MaxAhead+c.Renew:
+	case c.Pool == nil && c.Lead < c.MaxAhead+c.Renew:
 		return fmt.Errorf("the lead of %v must be at least max_ahead %v and the renewal interval %v together",
 			c.Lead, c.MaxAhead, c.Renew)
 	}
@@ -168,7 +172,11 @@ func newSnowflake(c SnowflakeConfig, clk clock) (*Snowflake, error) {
 		return nil, &Error{Source: c.Name, Kind: BadConfig, Cause: err}
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.wg.Go(s.keep)
+	if c.Pool != nil {
+		s.wg.Go(func() { c.Pool.Keep(s.life, tenant{s}) })
+	} else {
+		s.wg.Go(s.keep)
+	}
 	return s, nil
 }
 
@@ -196,6 +204,6 @@ func buildSnowflake(c SnowflakeConfig, clk clock) (*Snowflake, error) {
 		cfg: c, layout: l, worker: worker, mask: mask, startSeq: start, clock: clk,
 		epoch: c.Epoch.UnixNano(),
 		ahead: uint64(c.MaxAhead / l.Unit), lead: uint64((c.Lead + l.Unit - 1) / l.Unit),
-		kick: make(chan struct{}, 1), changed: make(chan struct{}),
+		kick: make(chan struct{}, 1), swap: make(chan struct{}, 1), changed: make(chan struct{}),
 	}, nil
 }

@@ -45,6 +45,8 @@ func (s *Snowflake) wordOf(id uint64) (word uint64, ok bool) {
 	}
 	word = p.Time << s.layout.Sequence
 	switch {
+	case s.cfg.Pool != nil: // the next id may be of any worker
+		return word | s.mask, true
 	case p.Worker < s.worker: // ids of this unit are greater
 		return max(word, 1) - 1, true
 	case p.Worker == s.worker:

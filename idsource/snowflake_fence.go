@@ -87,7 +87,7 @@ func (s *Snowflake) renew(now uint64) error {
 	}
 	if g == nil {
 		start := max(s.lease.Fence(), now)
-		g = &grant{start: start, fence: start}
+		g = &grant{start: start, fence: start, worker: s.worker}
 		s.word.Store(start<<s.layout.Sequence - 1)
 	}
 	// Timestamps run ahead of the clock by MaxAhead, and Lead is more than that
@@ -96,7 +96,7 @@ func (s *Snowflake) renew(now uint64) error {
 	if err := s.lease.Raise(s.life, fence); err != nil {
 		return err
 	}
-	s.grant.Store(&grant{start: g.start, fence: fence})
+	s.grant.Store(&grant{start: g.start, fence: fence, worker: s.worker})
 	return nil
 }
 
@@ -107,10 +107,9 @@ func (s *Snowflake) report(err error) {
 	switch {
 	case s.life.Err() != nil:
 	case err != nil && before == nil:
-		s.cfg.Logger.Warn("id source cannot take or renew its worker number",
-			"source", s.cfg.Name, "worker", s.worker, "error", err)
+		s.cfg.Logger.Warn("id source cannot take or renew its worker number", "source", s.cfg.Name, "error", err)
 	case err == nil && before != nil:
-		s.cfg.Logger.Info("id source holds its worker number", "source", s.cfg.Name, "worker", s.worker)
+		s.cfg.Logger.Info("id source holds its worker number", "source", s.cfg.Name)
 	}
 }
 
@@ -136,7 +135,7 @@ func (s *Snowflake) Admit(_ context.Context, column string, highest uint64) erro
 	if ts <= reach {
 		return nil
 	}
-	lowest := s.layout.compose(s.now()<<s.layout.Sequence, s.worker)
+	lowest := s.layout.compose(s.now()<<s.layout.Sequence, s.worker) // with a pool: about
 	return s.fail(Behind, fmt.Errorf("%s holds %d already, this source issues ids from %d on", column, highest, lowest),
 		"check the clock of this host, layout and epoch; an epoch further back gives higher ids")
 }

@@ -17,10 +17,11 @@ type clock struct {
 	mono func() time.Duration // since any moment; never goes back
 }
 
-// grant is what the store allows: timestamps in [start, fence). It never
-// changes; a renewal puts a new one in its place.
+// grant is what the store allows: timestamps in [start, fence) with a worker
+// number. It never changes; a renewal puts a new one in its place.
 type grant struct {
 	start, fence uint64
+	worker       uint64
 }
 
 // Snowflake composes ids from the time, a worker number and a sequence.
@@ -33,7 +34,7 @@ type grant struct {
 type Snowflake struct {
 	cfg      SnowflakeConfig
 	layout   Layout
-	worker   uint64
+	worker   uint64 // the configured one; with a pool each grant has its own
 	mask     uint64 // of the sequence
 	startSeq func(last uint64) uint64
 	clock    clock
@@ -41,9 +42,11 @@ type Snowflake struct {
 	ahead    uint64 // MaxAhead in units
 	lead     uint64 // Lead in units
 
-	word  atomic.Uint64         // time<<Sequence | sequence of the last id issued
-	seen  atomic.Uint64         // greatest reading of the clock, in units
-	grant atomic.Pointer[grant] // nil: nothing may be issued
+	word  atomic.Uint64           // time<<Sequence | sequence of the last id issued
+	seen  atomic.Uint64           // greatest reading of the clock, in units
+	grant atomic.Pointer[grant]   // nil: nothing may be issued
+	base  atomic.Pointer[reading] // with a pool: where its clock stood
+	swap  chan struct{}           // asks the pool for another number
 
 	life context.Context // of keep; ended by Close
 	end  context.CancelFunc
@@ -74,7 +77,7 @@ const (
 )
 
 // now is the wall clock in units since the epoch.
-func (s *Snowflake) now() uint64 { return s.units(s.clock.wall()) }
+func (s *Snowflake) now() uint64 { return s.units(s.wall()) }
 
 // units is a reading of the wall clock in units since the epoch.
 func (s *Snowflake) units(wall int64) uint64 {
@@ -98,26 +101,33 @@ func (s *Snowflake) Fill(ctx context.Context, ids []uint64, stride uint64) error
 		return s.fail(TooMany, fmt.Errorf("%d ids, %d apart, are more than %v of layout %s hold",
 			len(ids), stride, s.cfg.MaxAhead, s.layout), "insert fewer rows per statement")
 	}
-	first, why, _ := s.claim(uint64(len(ids)), stride)
+	first, worker, why, _ := s.claim(uint64(len(ids)), stride)
 	if why != flows {
-		err := s.wait(ctx, func() (why stall, lack uint64) {
-			first, why, lack = s.claim(uint64(len(ids)), stride)
-			return why, lack
-		})
-		if err != nil {
+		var err error
+		if first, worker, err = s.await(ctx, uint64(len(ids)), stride); err != nil {
 			return err
 		}
 	}
-	s.write(ids, first, stride)
+	s.write(ids, first, worker, stride)
 	return nil
+}
+
+// await claims once that is possible. It is apart from Fill for what its
+// closure puts on the heap.
+func (s *Snowflake) await(ctx context.Context, n, stride uint64) (first, worker uint64, err error) {
+	err = s.wait(ctx, func() (why stall, lack uint64) {
+		first, worker, why, lack = s.claim(n, stride)
+		return why, lack
+	})
+	return first, worker, err
 }
 
 // perUnit is how many ids, stride apart, one unit holds.
 func (s *Snowflake) perUnit(stride uint64) uint64 { return s.mask/stride + 1 }
 
 // write expands the run or runs that start at word first.
-func (s *Snowflake) write(ids []uint64, first, stride uint64) {
-	seq, id := first&s.mask, s.layout.compose(first, s.worker)
+func (s *Snowflake) write(ids []uint64, first, worker, stride uint64) {
+	seq, id := first&s.mask, s.layout.compose(first, worker)
 	for i := range ids {
 		ids[i] = id
 		if stride <= s.mask-seq {
@@ -126,17 +136,17 @@ func (s *Snowflake) write(ids []uint64, first, stride uint64) {
 		}
 		// place gives whole units when one has too few.
 		first = (first | s.mask) + 1
-		seq, id = 0, s.layout.compose(first, s.worker)
+		seq, id = 0, s.layout.compose(first, worker)
 	}
 }
 
-// claim takes the words of n ids, stride apart, and returns the first one. lack
-// is the number of units by which the clock falls short.
-func (s *Snowflake) claim(n, stride uint64) (first uint64, why stall, lack uint64) {
+// claim takes the words of n ids, stride apart, and returns the first one and
+// the worker number. lack is the number of units by which the clock falls short.
+func (s *Snowflake) claim(n, stride uint64) (first, worker uint64, why stall, lack uint64) {
 	for {
 		g := s.grant.Load()
 		if g == nil {
-			return 0, noGrant, 0
+			return 0, 0, noGrant, 0
 		}
 		// The clock is read after the word: what other goroutines add in
 		// between is not mistaken for a clock that went back.
@@ -144,7 +154,7 @@ func (s *Snowflake) claim(n, stride uint64) (first uint64, why stall, lack uint6
 		now := s.now()
 		first, last := s.place(p, now, n, stride)
 		if why, lack := s.gate(g, last>>s.layout.Sequence, now); why != flows {
-			return 0, why, lack
+			return 0, 0, why, lack
 		}
 		if !s.word.CompareAndSwap(p, last) {
 			continue
@@ -152,7 +162,7 @@ func (s *Snowflake) claim(n, stride uint64) (first uint64, why stall, lack uint6
 		// Close takes the grant away before it reads the word and lowers the
 		// fence to it; a word claimed in between is dropped.
 		if s.grant.Load() == g || s.noRecheck {
-			return first, flows, 0
+			return first, g.worker, flows, 0
 		}
 	}
 }
@@ -195,7 +205,7 @@ func (s *Snowflake) gate(g *grant, ts, now uint64) (why stall, lack uint64) {
 	switch {
 	case ts > s.layout.maxTime():
 		return spent, 0
-	case s.cfg.ClockBack == BackError && back > uint64(s.cfg.Hold/s.layout.Unit):
+	case s.cfg.ClockBack != BackBorrow && back > uint64(s.cfg.Hold/s.layout.Unit):
 		return clockBack, back
 	case ts >= g.fence && !s.noFence:
 		return atFence, ts + 1 - min(ts+1, now+s.lead)
@@ -226,6 +236,10 @@ func (s *Snowflake) wait(ctx context.Context, try func() (stall, uint64)) error 
 			return nil
 		}
 		need := s.duration(lack)
+		if why == clockBack && s.cfg.ClockBack == BackSwap && !hopeless {
+			s.swapNow()
+			need = 0
+		}
 		if hopeless || why == spent || need > s.cfg.Wait-(s.clock.mono()-started) {
 			return s.refuse(why, lack)
 		}
@@ -278,6 +292,8 @@ func (s *Snowflake) refuse(why stall, lack uint64) *Error {
 		return s.fail(Closed, nil, "")
 	case why == spent:
 		return s.fail(Exhausted, fmt.Errorf("layout %s has no timestamps left", s.layout), "move to a layout with more bits of time")
+	case why == noGrant && failed == nil && s.cfg.Pool != nil:
+		return s.fail(NotReady, errors.New("no worker number is taken yet"), "")
 	case why == noGrant && failed == nil:
 		return s.fail(NotReady, fmt.Errorf("worker %d is not taken yet", s.worker), "")
 	case why == noGrant && errors.Is(failed, BadConfig):
@@ -285,8 +301,8 @@ func (s *Snowflake) refuse(why stall, lack uint64) *Error {
 	case why == noGrant:
 		return s.fail(NotReady, failed, "it is tried again until it succeeds")
 	case why == atFence && lack > 0:
-		return s.fail(Fenced, fmt.Errorf("the clock is %v behind the timestamps that worker %d may have used",
-			s.duration(lack), s.worker), checkClock)
+		return s.fail(Fenced, fmt.Errorf("the clock is %v behind the timestamps that the worker number may have been used with",
+			s.duration(lack)), checkClock)
 	case why == atFence && failed != nil:
 		return s.fail(Fenced, fmt.Errorf("the bound of timestamps cannot be renewed: %w", failed), "it is tried again until it succeeds")
 	case why == atFence:

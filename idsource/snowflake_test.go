@@ -157,7 +157,7 @@ func TestSnowflakeConfigErrors(t *testing.T) {
 		{"split worker too large", SnowflakeConfig{Layout: "41/5+5/12", Worker: 32}, "31"},
 		{"datacenter too large", SnowflakeConfig{Layout: "41/5+5/12", Datacenter: 32}, "datacenter 32"},
 		{"datacenter without bits", SnowflakeConfig{Datacenter: 1}, "datacenter 1"},
-		{"swap", SnowflakeConfig{ClockBack: BackSwap}, "not available yet"},
+		{"swap", SnowflakeConfig{ClockBack: BackSwap}, "needs worker numbers from a pool"},
 		{"sequence", SnowflakeConfig{Sequence: "random:0"}, "random:0"},
 		{"sequence unknown", SnowflakeConfig{Sequence: "zeros"}, "zeros"},
 		{"max_ahead beyond lead", SnowflakeConfig{MaxAhead: 7 * time.Second}, "lead"},

@@ -51,7 +51,7 @@ func TestCommandLine(t *testing.T) {
 		{"explain --nonsense", 2, "nonsense"},
 		{"decode", 2, "not available yet"},
 		{"source list", 2, "not available yet"},
-		{"worker list", 2, "not available yet"},
+		{"worker list", 2, "no --config given"},
 		{"version", 0, "idproxy"},
 		{"help", 0, "idproxy serve"},
 	} {

@@ -26,10 +26,13 @@ const usage = `idproxy fills the id columns of INSERTs on their way to MySQL or 
                                                    check the file; with --online also servers, tables and stores
   idproxy explain --config FILE [--schema NAME] [--online] "INSERT ..." | -
                                                    show what becomes of a statement, or why not
+  idproxy worker  --config FILE [--source NAME] [--json] list | add N [--new-pool] | drop N ...
+                                                   worker numbers of a source that leases them: show, fill the pool to N,
+                                                   take free ones out; --new-pool: no id was ever issued, start at once
   idproxy version
 
 FILE is ./idproxy.yaml, then /etc/idproxy/idproxy.yaml, unless given.
-Not available yet: decode, source, worker.
+Not available yet: decode, source.
 `
 
 func main() {
@@ -57,6 +60,7 @@ func run(ctx context.Context, args []string, std streams) int {
 		"check":   check,
 		"explain": explain,
 		"version": version,
+		"worker":  worker,
 	}
 	name := ""
 	if len(args) > 0 {
@@ -67,7 +71,7 @@ func run(ctx context.Context, args []string, std streams) int {
 	case name == "help" || name == "-h" || name == "--help":
 		fmt.Fprint(std.out, usage)
 		return statusFine
-	case name == "decode" || name == "source" || name == "worker":
+	case name == "decode" || name == "source":
 		fmt.Fprintf(std.err, "idproxy: %s is not available yet\n", name)
 		return statusUsage
 	case !known:

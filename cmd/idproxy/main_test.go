@@ -53,7 +53,7 @@ func TestStatuses(t *testing.T) {
 		{"unknown", []string{"sevre"}, statusUsage, "", "idproxy serve"},
 		{"decode", []string{"decode", "x", "1"}, statusUsage, "", "decode is not available yet"},
 		{"source", []string{"source", "list"}, statusUsage, "", "source is not available yet"},
-		{"worker", []string{"worker"}, statusUsage, "", "worker is not available yet"},
+		{"worker", []string{"worker"}, statusUsage, "", "worker list, worker add N or worker drop N"},
 		{"version", []string{"version"}, statusFine, "idproxy ", ""},
 		{"help of a command", []string{"check", "-h"}, statusFine, "", "-online"},
 		{"unknown flag", []string{"check", "--on-line"}, statusUsage, "", "flag provided but not defined"},

@@ -11,6 +11,7 @@ import (
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
+	"idproxy/idsource/lease"
 	"idproxy/idsource/mysql"
 )
 
@@ -20,6 +21,7 @@ const closeTime = 5 * time.Second
 // sources are the id sources of a configuration and the stores behind them.
 type sources struct {
 	log    *slog.Logger
+	dir    string // of the configuration file
 	stores map[string]store
 	byName map[string]idsource.Source
 }
@@ -28,11 +30,12 @@ type sources struct {
 type store struct {
 	segments idsource.SegmentStore
 	fences   idsource.FenceStore // nil: the kind has none
+	workers  lease.Store         // nil: the kind leases no worker numbers
 	close    func() error
 }
 
 func openSources(cfg *config.Config, log *slog.Logger) (*sources, error) {
-	s := &sources{log: log, stores: map[string]store{}, byName: map[string]idsource.Source{}}
+	s := &sources{log: log, dir: cfg.Dir, stores: map[string]store{}, byName: map[string]idsource.Source{}}
 	if err := s.open(cfg); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -83,6 +86,12 @@ func (s *sources) openStore(c *config.Store) error {
 			return fmt.Errorf("store %s: %w", c.Name, err)
 		}
 		s.stores[c.Name] = store{segments: st, close: st.Close}
+	case c.Redis != nil:
+		st, err := openRedis(c.Redis)
+		if err != nil {
+			return fmt.Errorf("store %s: %w", c.Name, err)
+		}
+		s.stores[c.Name] = store{workers: st, close: st.Close}
 	}
 	return nil
 }
@@ -96,16 +105,7 @@ func (s *sources) newSource(c *config.Source) (idsource.Source, error) {
 			Prefetch: float64(g.Prefetch) / 100, Logger: s.log,
 		})
 	}
-	f := c.Snowflake
-	back := idsource.BackError
-	if f.ClockBack.Then == config.ThenBorrow {
-		back = idsource.BackBorrow
-	}
-	return idsource.NewSnowflake(idsource.SnowflakeConfig{
-		Name: c.Name, Fences: s.stores[f.Store].fences, Layout: f.Layout, Epoch: f.Epoch,
-		Datacenter: f.Datacenter, Worker: f.Worker, Sequence: f.Sequence, MaxAhead: f.MaxAhead,
-		Hold: f.ClockBack.Hold, ClockBack: back, Logger: s.log,
-	})
+	return s.newSnowflake(c)
 }
 
 // close ends the sources and then their stores.

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/idsource/lease"
+	"idproxy/idsource/redis"
+)
+
+// leaseDir is the folder, beside the configuration file, of the files by which
+// a process that was restarted takes its worker numbers again.
+const leaseDir = "idproxy-leases"
+
+func (s *sources) newSnowflake(c *config.Source) (idsource.Source, error) {
+	f := c.Snowflake
+	sc := idsource.SnowflakeConfig{
+		Name: c.Name, Layout: f.Layout, Epoch: f.Epoch, Sequence: f.Sequence, MaxAhead: f.MaxAhead, Hold: f.ClockBack.Hold,
+		ClockBack: map[string]idsource.ClockBack{
+			config.ThenBorrow: idsource.BackBorrow, config.ThenError: idsource.BackError, config.ThenSwap: idsource.BackSwap,
+		}[f.ClockBack.Then],
+		Logger: s.log,
+	}
+	if f.Workers == "" {
+		sc.Fences, sc.Datacenter, sc.Worker = s.stores[f.Store].fences, f.Datacenter, f.Worker
+		return idsource.NewSnowflake(sc)
+	}
+	rules, err := lease.Derive(f.Lease.Heartbeat, f.Lease.Reclaim, f.MaxAhead)
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", c.Name, err)
+	}
+	sc.Lead = time.Duration(rules.Lead) * time.Millisecond
+	sc.Pool, err = lease.New(lease.Config{
+		Pool: c.Name, Store: s.stores[f.Workers].workers, Rules: rules, Dir: filepath.Join(s.dir, leaseDir), Logger: s.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", c.Name, err)
+	}
+	return idsource.NewSnowflake(sc)
+}
+
+func openRedis(c *config.RedisStore) (*redis.Store, error) {
+	r := redis.Config{
+		Addrs: c.Addrs, Master: c.Master, Cluster: c.Cluster, DB: int(c.DB), Username: c.Username, Password: string(c.Password),
+	}
+	if c.TLS != nil {
+		r.TLS = &tls.Config{ServerName: c.TLS.ServerName}
+		if c.TLS.CA != "" {
+			roots, err := loadCA(c.TLS.CA)
+			if err != nil {
+				return nil, fmt.Errorf("redis.tls.ca: %w", err)
+			}
+			r.TLS.RootCAs = roots
+		}
+		if c.TLS.Cert != "" {
+			cert, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
+			if err != nil {
+				return nil, fmt.Errorf("redis.tls: %w", err)
+			}
+			r.TLS.Certificates = []tls.Certificate{cert}
+		}
+	}
+	return redis.New(r)
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/idsource/lease"
+)
+
+// workerTime bounds what a worker command asks its store.
+const workerTime = 10 * time.Second
+
+// workerPool is the pool that a worker command is about.
+type workerPool struct {
+	store   lease.Store
+	name    string
+	shape   string
+	numbers uint64 // as many as the layout has room for
+	rules   lease.Rules
+	std     streams
+	json    bool
+}
+
+// worker shows and fills pools of worker numbers.
+func worker(ctx context.Context, args []string, std streams) error {
+	set, path := flags("worker", std)
+	source := set.String("source", "", "the `source` whose worker numbers are meant; needed when several lease theirs")
+	asJSON := set.Bool("json", false, "print JSON")
+	fresh := set.Bool("new-pool", false, "add: no id of this source was ever issued; a new pool gives out numbers at once")
+	words, err := parseMixed(set, args)
+	if err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return fmt.Errorf("%w: worker list, worker add N or worker drop N", errUsage)
+	}
+	var numbers []uint64
+	for _, word := range words[1:] {
+		n, err := strconv.ParseUint(word, 10, 32)
+		if err != nil {
+			return fmt.Errorf("%w: %q is no worker number", errUsage, word)
+		}
+		numbers = append(numbers, n)
+	}
+	file, err := configPath(*path)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	p, err := openPool(cfg, *source)
+	if err != nil {
+		return err
+	}
+	p.std, p.json = std, *asJSON
+	ctx, cancel := context.WithTimeout(ctx, workerTime)
+	defer cancel()
+	switch {
+	case words[0] == "list" && len(numbers) == 0:
+		err = p.list(ctx)
+	case words[0] == "add" && len(numbers) == 1:
+		err = p.add(ctx, numbers[0], *fresh)
+	case words[0] == "drop" && len(numbers) > 0:
+		err = p.drop(ctx, numbers)
+	default:
+		err = fmt.Errorf("%w: worker list, worker add N or worker drop N ...", errUsage)
+	}
+	return errors.Join(err, p.store.Close())
+}
+
+// parseMixed lets flags stand behind words, as in worker add 10 --new-pool.
+func parseMixed(set *flag.FlagSet, args []string) (words []string, err error) {
+	for {
+		if err := parse(set, args); err != nil {
+			return nil, err
+		}
+		if args = set.Args(); len(args) == 0 {
+			return words, nil
+		}
+		words, args = append(words, args[0]), args[1:]
+	}
+}
+
+// openPool opens the pool of a source, which may go unnamed when it is the only one.
+func openPool(cfg *config.Config, source string) (*workerPool, error) {
+	var names []string
+	var found *config.Source
+	for i := range cfg.Sources {
+		if c := &cfg.Sources[i]; c.Snowflake != nil && c.Snowflake.Workers != "" {
+			names = append(names, c.Name)
+			if source == "" || source == c.Name {
+				found = c
+			}
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s: no source leases its worker numbers (snowflake.workers)", cfg.Path)
+	case found == nil:
+		return nil, fmt.Errorf("%w: source %q leases no worker numbers, these do: %q", errUsage, source, names)
+	case source == "" && len(names) > 1:
+		return nil, fmt.Errorf("%w: name one of the sources %q with --source", errUsage, names)
+	}
+	f := found.Snowflake
+	rules, err := lease.Derive(f.Lease.Heartbeat, f.Lease.Reclaim, f.MaxAhead)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := idsource.ParseLayout(f.Layout)
+	if err != nil {
+		return nil, err
+	}
+	shape, numbers := layout.Shape(f.Epoch)
+	s := &sources{log: slog.New(slog.DiscardHandler), stores: map[string]store{}}
+	if err := s.openStore(cfg.Store(f.Workers)); err != nil {
+		return nil, err
+	}
+	return &workerPool{
+		store: s.stores[f.Workers].workers, name: found.Name, numbers: numbers, rules: rules,
+		shape: lease.ShapeText(shape.Layout, shape.Epoch),
+	}, nil
+}
+
+func (p *workerPool) add(ctx context.Context, n uint64, fresh bool) error {
+	if n == 0 || n > p.numbers {
+		return fmt.Errorf("%w: a pool of this layout has from 1 to %d numbers", errUsage, p.numbers)
+	}
+	added, err := p.store.Add(ctx, lease.Fill{Pool: p.name, Shape: p.shape, Numbers: n, Fresh: fresh, Rules: p.rules})
+	if err != nil {
+		return err
+	}
+	l, err := p.store.List(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	rest := time.Duration(p.rules.Resting(l.Pool, l.Now)) * time.Millisecond
+	if p.json {
+		return p.print(map[string]any{"pool": p.name, "added": added, "numbers": len(l.Records), "rests_seconds": rest.Seconds()})
+	}
+	fmt.Fprintf(p.std.out, "pool %s: %d added\n", p.name, added)
+	if rest > 0 {
+		fmt.Fprintf(p.std.out, "its first number is given out in %v: ids of a pool that was there before may run that far ahead (--new-pool: there was none)\n", rest)
+	}
+	return nil
+}
+
+func (p *workerPool) drop(ctx context.Context, numbers []uint64) error {
+	dropped, err := p.store.Drop(ctx, p.name, numbers)
+	if err != nil {
+		return err
+	}
+	kept := slices.DeleteFunc(slices.Clone(numbers), func(n uint64) bool { return slices.Contains(dropped, n) })
+	if p.json {
+		if dropped == nil {
+			dropped = []uint64{}
+		}
+		if err := p.print(map[string]any{"pool": p.name, "dropped": dropped, "kept": kept}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(p.std.out, "pool %s: %d dropped\n", p.name, len(dropped))
+		if len(kept) > 0 {
+			fmt.Fprintf(p.std.out, "not free, and kept: %d\n", kept)
+		}
+	}
+	if len(kept) > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+// workerState is one number as worker list prints it.
+type workerState struct {
+	Number uint64    `json:"number"`
+	State  string    `json:"state"`
+	Owner  string    `json:"owner,omitempty"`
+	Since  float64   `json:"seconds"` // held: since the last heartbeat; free: since it became free
+	Fence  time.Time `json:"fence"`   // ids have times below; the zero time when it was never used
+}
+
+var stateNames = map[lease.State]string{lease.Free: "free", lease.Held: "held", lease.Dropped: "dropped"}
+
+func (p *workerPool) list(ctx context.Context) error {
+	l, err := p.store.List(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	if !l.Exists {
+		return fmt.Errorf("the store has no pool %s: make it with idproxy worker add N", p.name)
+	}
+	states := []workerState{}
+	for _, n := range slices.Sorted(maps.Keys(l.Records)) {
+		r := l.Records[n]
+		s := workerState{Number: n, State: stateNames[r.State], Owner: r.Label, Since: float64(l.Now-r.Beat) / 1000}
+		if r.Fence > 0 {
+			s.Fence = time.UnixMilli(r.Fence).UTC()
+		}
+		states = append(states, s)
+	}
+	rest := time.Duration(p.rules.Resting(l.Pool, l.Now)) * time.Millisecond
+	if p.json {
+		return p.print(map[string]any{
+			"pool": p.name, "shape": l.Pool.Shape, "server": l.Pool.Server, "rests_seconds": rest.Seconds(),
+			"survives_seconds": p.rules.Survives().Seconds(), "workers": states,
+		})
+	}
+	fmt.Fprintf(p.std.out, "pool %s, ids of %s; holders survive an outage of the store of %v\n", p.name, l.Pool.Shape, p.rules.Survives())
+	if rest > 0 {
+		fmt.Fprintf(p.std.out, "no number is given out for another %v\n", rest)
+	}
+	w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NUMBER\tSTATE\tSECONDS\tIDS BELOW\tOWNER")
+	for _, s := range states {
+		fence := "never used"
+		if !s.Fence.IsZero() {
+			fence = s.Fence.Format("2006-01-02 15:04:05.000")
+		}
+		fmt.Fprintf(w, "%d\t%s\t%.1f\t%s\t%s\n", s.Number, s.State, s.Since, fence, s.Owner)
+	}
+	return w.Flush()
+}
+
+func (p *workerPool) print(v any) error { return printJSON(p.std.out, v) }
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

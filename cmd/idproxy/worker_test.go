@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/integration/servers"
+)
+
+// leasing is a configuration whose source leases its worker numbers from a private Redis.
+func leasing(t *testing.T) (path string, server *servers.Redis) {
+	t.Helper()
+	server, err := servers.StartRedis(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {leases: {redis: {addrs: ["%s"]}}}
+sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
+`, server.Addr)), server
+}
+
+func TestWorkerCommands(t *testing.T) {
+	path, _ := leasing(t)
+	run := func(status int, want string, args ...string) string {
+		t.Helper()
+		got := runWith(t, "", append([]string{"worker", "--config", path}, args...)...)
+		if got.status != status || !strings.Contains(got.out+got.err, want) {
+			t.Fatalf("worker %q: %+v, want status %d and %q", args, got, status, want)
+		}
+		return got.out
+	}
+	run(statusFinding, "the store has no pool event_id", "list")
+	run(statusUsage, "from 1 to 8 numbers", "add", "9")
+	run(statusUsage, "from 1 to 8 numbers", "add", "0")
+	run(statusUsage, "is no worker number", "add", "x")
+	run(statusUsage, "leases no worker numbers", "list", "--source", "other")
+	run(statusFine, "pool event_id: 3 added\n", "add", "3", "--new-pool")
+	run(statusFine, "0 added", "add", "3")
+	run(statusFine, "1 added", "add", "4")
+	run(statusFine, "2 dropped", "drop", "0", "2")
+	run(statusFinding, "not free, and kept: [0 7]", "drop", "0", "7")
+	run(statusFine, "dropped", "list")
+	run(statusFine, "2 added", "add", "4")
+	var l struct {
+		Pool    string        `json:"pool"`
+		Rests   float64       `json:"rests_seconds"`
+		Workers []workerState `json:"workers"`
+	}
+	if err := json.Unmarshal([]byte(run(statusFine, "", "list", "--json")), &l); err != nil {
+		t.Fatal(err)
+	}
+	if l.Pool != "event_id" || len(l.Workers) != 4 || l.Workers[2].State != "free" || l.Rests != 0 {
+		t.Errorf("list --json: %+v", l)
+	}
+}
+
+// TestWorkerQuarantine: without the word of someone who knows, a new pool is
+// taken for one that was lost.
+func TestWorkerQuarantine(t *testing.T) {
+	path, _ := leasing(t)
+	got := runWith(t, "", "worker", "--config", path, "add", "2")
+	if got.status != statusFine || !strings.Contains(got.out, "its first number is given out in ") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestLeasedSources runs two programs' sources on one pool, ends one and has a
+// third take over.
+func TestLeasedSources(t *testing.T) {
+	path, _ := leasing(t)
+	if got := runWith(t, "", "worker", "--config", path, "add", "4", "--new-pool"); got.status != statusFine {
+		t.Fatalf("%+v", got)
+	}
+	layout, err := idsource.ParseLayout("41/3/12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() *sources {
+		cfg, err := config.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := openSources(cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	seen := map[uint64]bool{}
+	use := func(s *sources) (worker uint64) {
+		ids := make([]uint64, 5000)
+		for try := 0; ; try++ {
+			err := s.byName["event_id"].Fill(t.Context(), ids, 1)
+			if err == nil {
+				break
+			}
+			if try == 5 { // each waits for two seconds
+				t.Fatalf("%v\n%s", err, runWith(t, "", "worker", "--config", path, "list").out)
+			}
+		}
+		for _, id := range ids {
+			if seen[id] {
+				t.Fatalf("%d is issued twice", id)
+			}
+			seen[id] = true
+			worker = layout.Decode(id).Worker
+		}
+		return worker
+	}
+	one, two := open(), open()
+	a, b := use(one), use(two)
+	if a == b {
+		t.Errorf("both have worker number %d", a)
+	}
+	list := runWith(t, "", "worker", "--config", path, "list")
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%s:%d", host, os.Getpid()); strings.Count(list.out, want) < 2 {
+		t.Errorf("list does not show two of %s:\n%s", want, list.out)
+	}
+	if err := one.close(); err != nil {
+		t.Error(err)
+	}
+	three := open()
+	if c := use(three); c == b {
+		t.Errorf("a third program has worker number %d, which is in use", c)
+	}
+	for _, s := range []*sources{two, three} {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), leaseDir, "event_id-*.lease"))
+	if err != nil || len(files) == 0 {
+		t.Errorf("files of the worker numbers: %q, %v", files, err)
+	}
+}

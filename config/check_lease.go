@@ -1,0 +1,60 @@
+package config
+
+import (
+	"net"
+	"time"
+)
+
+func (d *decoder) checkRedis(r *RedisStore, path string) {
+	for i, addr := range r.Addrs {
+		at := d.vals[item(path+"/addrs", i)]
+		if _, port, err := net.SplitHostPort(addr); (err != nil || port == "") && !d.failedAt(at) {
+			d.fail(at, "%s is no address: write host:port", quote(addr))
+		}
+	}
+	switch {
+	case r.Master != "" && r.Cluster:
+		d.fail(d.keys[path+"/cluster"], "\"master\" (addrs are Sentinels) and \"cluster\" exclude each other: remove one of them")
+	case r.Cluster && r.DB != 0:
+		d.fail(d.vals[path+"/db"], "a cluster has no databases but 0: remove \"db\"")
+	case len(r.Addrs) > 1 && r.Master == "" && !r.Cluster && d.sound(path+"/addrs"):
+		d.fail(d.vals[path+"/addrs"], "several \"addrs\" need \"master\" (they are Sentinels) or \"cluster: true\"")
+	}
+	if t := r.TLS; t != nil && (t.Cert == "") != (t.Key == "") {
+		d.fail(d.keys[path+"/tls"], "\"cert\" and \"key\" go together: add the other one")
+	}
+}
+
+// What a store that forgets is assumed to have forgotten at most, and what a
+// lease leaves for it. idsource/lease gives these times their meaning.
+const leaseMargin = 3 * time.Second
+
+// checkWorkers checks a source whose worker numbers are leased.
+func (d *decoder) checkWorkers(c *Config, f *Snowflake, path string) {
+	at := d.vals[path+"/workers"]
+	s := d.store(c, path+"/workers", f.Workers)
+	switch {
+	case s == nil:
+	case s.File != nil:
+		d.fail(at, "store %s is a file store, which cannot lease worker numbers: give a fixed number with \"worker\"", quote(f.Workers))
+	case s.Redis == nil:
+		d.later(at, "worker numbers from store %s are not available yet: use a redis store, or a fixed number with \"worker\"", quote(f.Workers))
+	}
+	if d.has(path + "/datacenter") {
+		d.fail(d.keys[path+"/datacenter"], "\"datacenter\" does not go with \"workers\", which leases datacenter and worker as one number: remove it")
+	}
+	l := f.Lease
+	if l == nil || d.failedAt(d.vals[path+"/lease"]) {
+		return
+	}
+	at, ok := d.vals[path+"/lease/reclaim"]
+	if !ok {
+		at = d.keys[path+"/lease"]
+	}
+	if at.Line == 0 {
+		at = d.vals[path+"/max_ahead"]
+	}
+	if least := 7*l.Heartbeat + f.MaxAhead + leaseMargin; l.Reclaim < least && !d.failedAt(at) {
+		d.fail(at, "\"reclaim\" must be at least %v with a heartbeat of %v and max_ahead of %v, got %v", least, l.Heartbeat, f.MaxAhead, l.Reclaim)
+	}
+}

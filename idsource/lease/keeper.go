@@ -1,0 +1,372 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"idproxy/idsource"
+)
+
+// Config describes a Keeper.
+type Config struct {
+	Pool   string       // required: name of the pool, which is that of the source
+	Store  Store        // required; stays the caller's
+	Rules  Rules        // required: from Derive
+	Dir    string       // folder of the file by which a process that was restarted takes its number again; default: no file
+	Label  string       // who we are, for people; default host and process number
+	Logger *slog.Logger // default: discard
+}
+
+// Keeper holds a worker number, and where many are free a spare one, by the
+// rules of the pool. It is an idsource.WorkerPool.
+type Keeper struct {
+	cfg  Config
+	mono func() time.Duration // runs on while the machine sleeps
+}
+
+var _ idsource.WorkerPool = (*Keeper)(nil)
+
+// The pace of those who find no number. Waits with a known end do not count as tries.
+const (
+	queueTries   = 3 // before the silent are looked at
+	queuePause   = time.Second
+	reclaimPause = 5 * time.Second
+	leastPause   = 50 * time.Millisecond
+)
+
+// New checks the configuration and does nothing yet.
+func New(c Config) (*Keeper, error) {
+	if c.Pool == "" || c.Store == nil || c.Rules.Heartbeat == 0 {
+		return nil, errors.New("a keeper of a worker number needs a pool, a store and rules")
+	}
+	if c.Label == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		c.Label = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Keeper{cfg: c, mono: sinceBoot}, nil
+}
+
+// sinceBoot is a clock that no one can set and that runs on in suspension.
+func sinceBoot() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return time.Since(processStart) // kernels without it are older than Go supports
+	}
+	return time.Duration(t.Nano())
+}
+
+var processStart = time.Now()
+
+func newToken() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
+}
+
+// Keep implements idsource.WorkerPool.
+func (k *Keeper) Keep(ctx context.Context, t idsource.Tenant) {
+	shape, numbers := t.Shape()
+	r := &keeping{Keeper: k, tenant: t, shape: ShapeText(shape.Layout, shape.Epoch), numbers: numbers}
+	r.file = openFile(k.cfg.Dir, k.cfg.Pool, k.cfg.Logger)
+	defer r.file.close()
+	r.resume()
+	for ctx.Err() == nil {
+		pause := time.NewTimer(r.step(ctx))
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		case <-t.Swap():
+			r.swap(ctx)
+		}
+		pause.Stop()
+	}
+	r.end()
+}
+
+// keeping is one call of Keep. Its goroutine alone uses it.
+type keeping struct {
+	*Keeper
+	tenant  idsource.Tenant
+	shape   string
+	numbers uint64
+	file    *file
+
+	main, spare *Hold
+	granted     bool // the tenant has main
+	until       int64
+	seen        clock // the store's, as last read
+	tries       int
+	pause       time.Duration // after an error
+	nextSpare   time.Duration // when to look for a spare again
+	waiting     bool          // it was logged
+}
+
+// clock is a reading of the store's clock.
+type clock struct {
+	now  int64
+	at   time.Duration // on the monotonic clock
+	late time.Duration // now may be too low by this
+}
+
+// now is the store's clock, or a little less.
+func (r *keeping) now() int64 { return r.seen.now + (r.mono() - r.seen.at).Milliseconds() }
+
+// read takes a reading from a reply to what was sent.
+func (r *keeping) read(reply Reply, sent time.Duration) {
+	if reply.Now == 0 {
+		return
+	}
+	at := r.mono()
+	r.seen = clock{now: reply.Now, at: at, late: at - sent}
+}
+
+func (r *keeping) ask(h *Hold, last int64) Ask {
+	return Ask{
+		Pool: r.cfg.Pool, Shape: r.shape, Worker: h.Worker,
+		// One who took the number up again does not know what was used below its start.
+		Use:   Use{Token: h.Token, Last: max(last, h.Start-1)},
+		Label: r.cfg.Label, Rules: r.cfg.Rules,
+	}
+}
+
+// step does what is due and returns when to come back.
+func (r *keeping) step(ctx context.Context) time.Duration {
+	if r.main == nil {
+		r.main, r.spare = r.spare, nil
+	}
+	if r.main == nil {
+		return r.take(ctx)
+	}
+	pause, ok := r.renew(ctx)
+	if ok {
+		r.keepSpare(ctx)
+	}
+	return pause
+}
+
+// take asks for a number.
+func (r *keeping) take(ctx context.Context) time.Duration {
+	h := Hold{Token: newToken()}
+	a := r.ask(&h, 0)
+	a.Reclaim = r.tries >= queueTries
+	sent := r.mono()
+	reply, err := r.cfg.Store.Take(ctx, a)
+	if err != nil {
+		return r.failed(fmt.Errorf("take a worker number from pool %s: %w", r.cfg.Pool, err))
+	}
+	r.pause = 0
+	r.read(reply, sent)
+	slow := min(reclaimPause, ms(r.cfg.Rules.Reclaim)/4)
+	switch reply.Verdict {
+	case Granted:
+		if reply.Worker >= r.numbers {
+			// Never used, and kept from those who would.
+			return r.failed(fmt.Errorf("%w: pool %s gave number %d, and the layout has room for %d", idsource.BadConfig, r.cfg.Pool, reply.Worker, r.numbers))
+		}
+		h = r.cfg.Rules.Took(reply.Worker, Record{Token: h.Token, Start: reply.Start, Fence: reply.Fence}, sent, r.mono())
+		r.main, r.tries, r.waiting = &h, 0, false
+		r.cfg.Logger.Info("worker number taken", "pool", r.cfg.Pool, "worker", h.Worker)
+		if h.Active {
+			return r.grant(reply.Fence)
+		}
+		r.tenant.Report(fmt.Errorf("worker number %d of pool %s rests for %v before its first id", h.Worker, r.cfg.Pool, ms(r.cfg.Rules.Loss)))
+		return r.untilActive()
+	case Wait:
+		if !r.waiting {
+			r.cfg.Logger.Info("waiting for a worker number", "pool", r.cfg.Pool, "for", reply.Wait, "why", reply.Why)
+			r.waiting = true
+		}
+		r.tenant.Report(fmt.Errorf("no worker number of pool %s for another %v: %s", r.cfg.Pool, reply.Wait, reply.Why))
+		return max(leastPause/5, min(reply.Wait, slow))
+	case NoPool:
+		r.tenant.Report(fmt.Errorf("pool %s: %s: make it with idproxy worker add", r.cfg.Pool, reply.Verdict))
+		return slow
+	case OtherShape:
+		r.tenant.Report(fmt.Errorf("%w: pool %s is for ids of %s, the configuration says %s", idsource.BadConfig, r.cfg.Pool, reply.Why, r.shape))
+		return slow
+	}
+	r.tries++
+	r.tenant.Report(fmt.Errorf("pool %s: %s: more can be added with idproxy worker add", r.cfg.Pool, reply.Verdict))
+	if r.tries <= queueTries {
+		return min(queuePause, slow)
+	}
+	return slow
+}
+
+// failed reports an error of the store and returns when to try again.
+func (r *keeping) failed(err error) time.Duration {
+	r.tenant.Report(err)
+	r.pause = min(max(2*r.pause, leastPause), time.Second, ms(r.cfg.Rules.Heartbeat))
+	return r.pause
+}
+
+func (r *keeping) untilActive() time.Duration {
+	return min(ms(r.cfg.Rules.Heartbeat), max(0, r.cfg.Rules.Activates(*r.main)-r.mono()))
+}
+
+// renew moves the fence of main on.
+func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
+	if !r.cfg.Rules.MayRenew(*r.main, r.mono()) {
+		return r.lose(ctx, Late), false
+	}
+	sent := r.mono()
+	reply, err := r.cfg.Store.Renew(ctx, r.ask(r.main, r.tenant.Last()))
+	if err != nil {
+		if ctx.Err() == nil && r.main.Active {
+			r.grant(r.main.Fence) // what is stored already can be used
+		}
+		return r.failed(fmt.Errorf("renew worker number %d: %w", r.main.Worker, err)), false
+	}
+	r.pause = 0
+	r.read(reply, sent)
+	if reply.Verdict != Granted {
+		return r.lose(ctx, reply.Verdict), false
+	}
+	*r.main = r.cfg.Rules.Renewed(*r.main, reply.Fence, sent)
+	if !r.main.Active {
+		return r.untilActive(), false
+	}
+	return r.grant(reply.Fence), true
+}
+
+// lose drops main. One that is only late is given back: nobody else has to wait
+// for it.
+func (r *keeping) lose(ctx context.Context, why Verdict) time.Duration {
+	old := *r.main
+	r.cfg.Logger.Warn("worker number lost, another one is taken", "pool", r.cfg.Pool, "worker", old.Worker, "why", why)
+	last, err := r.drop(fmt.Errorf("worker number %d was lost: %s", old.Worker, why))
+	if err != nil {
+		r.cfg.Logger.Warn("file of the worker number", "error", err)
+	} else if why == Late {
+		r.release(ctx, &old, last)
+	}
+	return 0
+}
+
+// drop takes main from the tenant and returns the last timestamp used. After an
+// error the number must not be given back.
+func (r *keeping) drop(why error) (last int64, err error) {
+	if r.granted {
+		last = r.tenant.Revoke()
+	}
+	r.main, r.granted, r.until = nil, false, 0
+	r.tenant.Report(why)
+	return last, r.file.clear()
+}
+
+// grant lets the tenant use timestamps below fence. With a file it is let up to
+// a nearer bound, which the file has first: a process that is started again
+// goes on there.
+func (r *keeping) grant(fence int64) time.Duration {
+	until := fence
+	if r.file != nil {
+		near := r.now() + r.cfg.Rules.Ahead + 2*r.cfg.Rules.Heartbeat
+		until = max(r.until, min(fence, near))
+		if err := r.file.save(r.saved(until)); err != nil {
+			return r.failed(fmt.Errorf("worker number %d: %w", r.main.Worker, err))
+		}
+	}
+	r.until = until
+	r.tenant.Grant(idsource.Term{
+		Worker: r.main.Worker, Start: r.main.Start, Fence: until,
+		Now: r.now(), Late: r.seen.late, Fresh: !r.granted,
+	})
+	r.granted = true
+	r.tenant.Report(nil)
+	return ms(r.cfg.Rules.Heartbeat)
+}
+
+// keepSpare takes or renews a second number, so that a swap needs no wait.
+func (r *keeping) keepSpare(ctx context.Context) {
+	sent := r.mono()
+	if r.spare == nil {
+		if sent < r.nextSpare {
+			return
+		}
+		r.nextSpare = sent + 5*ms(r.cfg.Rules.Heartbeat)
+		h := Hold{Token: newToken()}
+		a := r.ask(&h, 0)
+		a.Spare = true
+		reply, err := r.cfg.Store.Take(ctx, a)
+		if err == nil && reply.Verdict == Granted && reply.Worker < r.numbers {
+			h = r.cfg.Rules.Took(reply.Worker, Record{Token: h.Token, Start: reply.Start, Fence: reply.Fence}, sent, r.mono())
+			r.spare = &h
+		}
+		return
+	}
+	if !r.cfg.Rules.MayRenew(*r.spare, sent) {
+		r.spare = nil
+		return
+	}
+	reply, err := r.cfg.Store.Renew(ctx, r.ask(r.spare, 0))
+	switch {
+	case err != nil: // main's renewal will tell
+	case reply.Verdict != Granted:
+		r.spare = nil
+	default:
+		*r.spare = r.cfg.Rules.Renewed(*r.spare, reply.Fence, sent)
+	}
+}
+
+// swap changes to another number, and gives the old one back.
+func (r *keeping) swap(ctx context.Context) {
+	if r.main == nil || !r.granted {
+		return
+	}
+	old := *r.main
+	last, err := r.drop(fmt.Errorf("worker number %d is being swapped", old.Worker))
+	r.cfg.Logger.Info("worker number swapped", "pool", r.cfg.Pool, "worker", old.Worker)
+	if r.spare != nil && r.spare.Active && r.cfg.Rules.MayRenew(*r.spare, r.mono()) {
+		r.main, r.spare, r.nextSpare = r.spare, nil, 0
+		r.grant(r.main.Fence)
+	}
+	if err != nil {
+		r.cfg.Logger.Warn("worker number not given back", "worker", old.Worker, "error", err)
+		return
+	}
+	r.release(ctx, &old, last)
+}
+
+func (r *keeping) release(ctx context.Context, h *Hold, last int64) bool {
+	reply, err := r.cfg.Store.Release(ctx, r.ask(h, last))
+	if err != nil {
+		r.cfg.Logger.Warn("worker number not given back, it becomes free by itself", "pool", r.cfg.Pool, "worker", h.Worker, "error", err)
+	}
+	return err == nil && reply.Verdict == Granted
+}
+
+// end gives the numbers back. What cannot be given back is left in the file
+// with the bound of what was used.
+func (r *keeping) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if r.spare != nil {
+		r.release(ctx, r.spare, 0)
+	}
+	if r.main == nil {
+		return
+	}
+	old, granted := *r.main, r.granted
+	last, err := r.drop(nil)
+	if err == nil && !r.release(ctx, &old, last) && granted {
+		r.main = &old
+		err = r.file.save(r.saved(max(last+1, old.Start)))
+	}
+	if err != nil {
+		r.cfg.Logger.Warn("file of the worker number", "error", err)
+	}
+}
