@@ -54,6 +54,7 @@ func check(ctx context.Context, args []string, std streams) error {
 	}
 	if cfg != nil {
 		findings = append(findings, checkFiles(cfg)...)
+		findings = append(findings, leaseNotes(cfg)...)
 		if *online {
 			ctx, cancel := context.WithTimeout(ctx, onlineTime)
 			defer cancel()
@@ -128,6 +129,7 @@ func (c *checker) add(pos config.Pos, level, format string, args ...any) {
 
 func (c *checker) run(ctx context.Context) {
 	positions := c.positions(ctx)
+	c.pools(ctx)
 	for i := range c.cfg.Listeners {
 		l := &c.cfg.Listeners[i]
 		if l.Account == nil {

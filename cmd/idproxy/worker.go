@@ -77,7 +77,7 @@ func worker(ctx context.Context, args []string, std streams) error {
 	case words[0] == "drop" && len(numbers) > 0:
 		err = p.drop(ctx, numbers)
 	default:
-		err = fmt.Errorf("%w: worker list, worker add N or worker drop N ...", errUsage)
+		err = fmt.Errorf("%w: worker list, worker add N or worker drop N", errUsage)
 	}
 	return errors.Join(err, p.store.Close())
 }
@@ -99,12 +99,10 @@ func parseMixed(set *flag.FlagSet, args []string) (words []string, err error) {
 func openPool(cfg *config.Config, source string) (*workerPool, error) {
 	var names []string
 	var found *config.Source
-	for i := range cfg.Sources {
-		if c := &cfg.Sources[i]; c.Snowflake != nil && c.Snowflake.Workers != "" {
-			names = append(names, c.Name)
-			if source == "" || source == c.Name {
-				found = c
-			}
+	for _, c := range leased(cfg) {
+		names = append(names, c.Name)
+		if source == "" || source == c.Name {
+			found = c
 		}
 	}
 	switch {

@@ -77,6 +77,30 @@ func TestWorkerQuarantine(t *testing.T) {
 	}
 }
 
+func TestCheckPools(t *testing.T) {
+	path, _ := leasing(t)
+	expect := func(status int, want ...string) {
+		t.Helper()
+		got := runWith(t, "", "check", "--online", "--config", path)
+		for _, w := range want {
+			if got.status != status || !strings.Contains(got.out, w) {
+				t.Errorf("check: %+v, want status %d and %q", got, status, w)
+			}
+		}
+	}
+	expect(statusFinding, "survives an outage of store leases of 900ms", "make it with idproxy worker add N")
+	runWith(t, "", "worker", "--config", path, "add", "2")
+	expect(statusFine, "2 worker numbers are free, 0 are held")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "41/3/12", "41/4/12", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(statusFinding, "the pool in store leases is for ids of 41/3/12 since")
+}
+
 // TestLeasedSources runs two programs' sources on one pool, ends one and has a
 // third take over.
 func TestLeasedSources(t *testing.T) {

@@ -1,0 +1,232 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"idproxy/idsource"
+)
+
+func defaults(t testing.TB) Rules {
+	t.Helper()
+	rules, err := Derive(2*time.Second, 20*time.Second, 3*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// TestDerive holds the published default: silence of 20 s, heartbeats of 2 s.
+func TestDerive(t *testing.T) {
+	want := Rules{Heartbeat: 2000, Gap: 6000, Lead: 8000, Ahead: 3000, Loss: 2000, Skew: 1000, Reclaim: 20000}
+	if got := defaults(t); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	five, err := Derive(5*time.Second, 5*time.Minute, 3*time.Second)
+	if err != nil || five.Survives() < 2*time.Minute {
+		t.Errorf("five minutes: %+v survives %v, %v", five, five.Survives(), err)
+	}
+	for _, r := range []Rules{defaults(t), five} {
+		if r.Gap >= r.Lead || r.Gap+r.Loss+r.Lead+r.Ahead+r.Skew > r.Reclaim || r.Quarantine() > r.Reclaim {
+			t.Errorf("%+v contradict each other", r)
+		}
+	}
+	if _, err := Derive(2*time.Second, 19*time.Second, 3*time.Second); err == nil || !strings.Contains(err.Error(), "at least 20s") {
+		t.Errorf("19s: %v", err)
+	}
+}
+
+// keep runs a keeper until the returned function is called.
+func keep(t testing.TB, m *memory, g *guest, dir string) (stop func()) {
+	t.Helper()
+	k, err := New(Config{Pool: "p", Store: m, Rules: m.rules, Dir: dir, Label: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot := time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC) // synctest starts behind it
+	k.mono = func() time.Duration { return time.Since(boot) }
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		k.Keep(ctx, g)
+	}()
+	return func() { cancel(); <-done }
+}
+
+func TestKeepAndGiveBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(defaults(t), 8), newGuest()
+		stop := keep(t, m, g, "")
+		time.Sleep(time.Second)
+		if has, _, err := g.now(); has || err == nil || !strings.Contains(err.Error(), "rests") {
+			t.Errorf("before a renewal has shown that the number was not lost: %t, %v", has, err)
+		}
+		time.Sleep(2 * time.Second)
+		if has, term, err := g.now(); !has || err != nil || term.Fence <= time.Now().UnixMilli() {
+			t.Errorf("after it: %t, %+v, %v", has, term, err)
+		}
+		if n := m.holders(Held); n != 2 {
+			t.Errorf("%d numbers are held, want one and a spare", n)
+		}
+		time.Sleep(time.Minute)
+		g.used = time.Now().UnixMilli() + 500
+		stop()
+		if n := m.holders(Free); n != 8 {
+			t.Errorf("%d numbers are free after the end, want all", n)
+		}
+		if f := m.records[0].Fence; f != g.used+1 {
+			t.Errorf("the fence stands at %d, %d was used", f, g.used)
+		}
+	})
+}
+
+// TestSwapIsInstant: the spare number takes the place of the first one at once.
+func TestSwapIsInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(defaults(t), 8), newGuest()
+		defer keep(t, m, g, "")()
+		time.Sleep(10 * time.Second)
+		before, token := time.Now(), m.records[0].Token
+		g.swap <- struct{}{}
+		synctest.Wait()
+		if got := g.workers(); !slices.Equal(got, []uint64{0, 1}) || time.Since(before) > 0 {
+			t.Errorf("numbers %d after %v, want the first and at once the spare one", got, time.Since(before))
+		}
+		if m.records[0].Token == token {
+			t.Error("the number that was swapped was not given back")
+		}
+	})
+}
+
+// TestOutage: through one shorter than the gap nothing is noticed; a longer one
+// costs the number, and all comes back by itself.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(defaults(t), 8), newGuest()
+		defer keep(t, m, g, "")()
+		time.Sleep(10500 * time.Millisecond) // between two heartbeats
+		m.set(func(m *memory) { m.down = errDown })
+		time.Sleep(5 * time.Second)
+		if has, _, err := g.now(); !has || !errors.Is(err, errDown) {
+			t.Errorf("after 5s: %t, %v", has, err)
+		}
+		m.set(func(m *memory) { m.down = nil })
+		time.Sleep(3 * time.Second)
+		if got := g.workers(); len(got) != 1 {
+			t.Errorf("numbers %d, want the one", got)
+		}
+		m.set(func(m *memory) { m.down = errDown })
+		time.Sleep(30 * time.Second)
+		if has, term, _ := g.now(); has || term.Fence > time.Now().UnixMilli() {
+			t.Errorf("after 30s: %t, %+v", has, term)
+		}
+		m.set(func(m *memory) { m.down = nil })
+		time.Sleep(4 * time.Second)
+		if has, _, err := g.now(); !has || err != nil {
+			t.Errorf("after the outage: %t, %v", has, err)
+		}
+	})
+}
+
+// TestPace: three tries for a free number a second apart, then the silent are
+// looked at, and waited for as long as it takes.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(defaults(t), 1), newGuest()
+		start := time.Now()
+		m.records[0] = Record{State: Held, Token: "dead", Beat: start.UnixMilli(), Fence: start.UnixMilli() + 8000}
+		defer keep(t, m, g, "")()
+		time.Sleep(19 * time.Second)
+		if has, _, err := g.now(); has || err == nil || !strings.Contains(err.Error(), "for another") {
+			t.Errorf("while the holder may live: %t, %v", has, err)
+		}
+		time.Sleep(4 * time.Second)
+		if has, _, err := g.now(); !has || err != nil {
+			t.Errorf("after 20 s of silence and two of rest: %t, %v", has, err)
+		}
+		var at []time.Duration
+		for _, take := range m.takes {
+			at = append(at, take.Sub(start))
+		}
+		s := time.Second
+		if want := []time.Duration{0, s, 2 * s, 3 * s, 8 * s, 13 * s, 18 * s, 20 * s}; !slices.Equal(at, want) {
+			t.Errorf("asked at %v, want %v", at, want)
+		}
+	})
+}
+
+func TestRefused(t *testing.T) {
+	for name, change := range map[string]func(*memory){
+		"the store has no such pool":      func(m *memory) { m.exists = false },
+		"the configuration says 41/10/12": func(m *memory) { m.pool.Shape = "38/15/10 since 2020" },
+		"for another":                     func(m *memory) { m.pool.Since = time.Now().UnixMilli() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m, g := newMemory(defaults(t), 1), newGuest()
+			change(m)
+			defer keep(t, m, g, "")()
+			time.Sleep(3 * time.Second)
+			has, _, err := g.now()
+			if has || err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %t, %v", name, has, err)
+			}
+			if want := strings.Contains(name, "configuration"); errors.Is(err, idsource.BadConfig) != want {
+				t.Errorf("%s: %v is a bad configuration: %t", name, err, !want)
+			}
+		})
+	}
+}
+
+// TestFile: the next process of the host goes on above what the last one may
+// have used, also without the store; a copy of the file is worth nothing.
+func TestFile(t *testing.T) {
+	dir, copied := t.TempDir(), t.TempDir()
+	rules, err := Derive(2*time.Second, 5*time.Minute, 3*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(rules, 4), newGuest()
+		stop := keep(t, m, g, dir)
+		time.Sleep(10 * time.Second)
+		m.set(func(m *memory) { m.down = errDown })
+		stop() // the number cannot be given back
+		data, err := os.ReadFile(filepath.Join(dir, "p-0.lease"))
+		if err != nil || len(data) == 0 {
+			t.Fatalf("the file: %q, %v", data, err)
+		}
+		if err := os.WriteFile(filepath.Join(copied, "p-0.lease"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		next := newGuest()
+		stop = keep(t, m, next, dir)
+		time.Sleep(time.Second)
+		if has, term, _ := next.now(); !has || term.Start <= g.used {
+			t.Errorf("without the store: %t, %+v; %d was used", has, term, g.used)
+		}
+		other := newGuest()
+		stopOther := keep(t, m, other, copied)
+		time.Sleep(time.Second)
+		if has, term, _ := other.now(); has {
+			t.Errorf("a copied file gives %+v", term)
+		}
+		stopOther()
+		m.set(func(m *memory) { m.down = nil })
+		time.Sleep(10 * time.Second)
+		if got := next.workers(); !slices.Equal(got, []uint64{0}) {
+			t.Errorf("numbers %d, want the same as before", got)
+		}
+		stop()
+		if data, err := os.ReadFile(filepath.Join(dir, "p-0.lease")); err != nil || len(data) != 0 {
+			t.Errorf("after the number was given back the file holds %q, %v", data, err)
+		}
+	})
+}

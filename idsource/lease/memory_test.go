@@ -1,0 +1,197 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"idproxy/idsource"
+)
+
+// memory is a Store by the functions of this package.
+type memory struct {
+	mu      sync.Mutex
+	exists  bool
+	pool    Pool
+	records map[uint64]Record
+	rules   Rules
+	down    error
+	takes   []time.Time // when one was asked for, spare ones left out
+}
+
+var errDown = errors.New("connection refused")
+
+func newMemory(rules Rules, numbers uint64) *memory {
+	m := &memory{exists: true, records: map[uint64]Record{}, rules: rules}
+	m.pool = rules.Create(testShape, "one", time.Now().UnixMilli(), true)
+	for w := range numbers {
+		m.records[w] = Record{State: Free}
+	}
+	return m
+}
+
+func (m *memory) set(change func(*memory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(m)
+}
+
+// enter locks the store and answers what needs no number.
+func (m *memory) enter(shape string) (now int64, v Verdict, err error) {
+	m.mu.Lock()
+	switch {
+	case m.down != nil:
+		return 0, 0, m.down
+	case !m.exists:
+		return 0, NoPool, nil
+	case m.pool.Shape != shape:
+		return 0, OtherShape, nil
+	}
+	return time.Now().UnixMilli(), Granted, nil
+}
+
+func (m *memory) Take(_ context.Context, a Ask) (Reply, error) {
+	now, v, err := m.enter(a.Shape)
+	defer m.mu.Unlock()
+	if !a.Spare {
+		m.takes = append(m.takes, time.Now())
+	}
+	if err != nil || v != Granted {
+		return Reply{Verdict: v}, err
+	}
+	m.pool = m.rules.Visit(m.pool, "one", now)
+	if wait := m.rules.Resting(m.pool, now); wait > 0 {
+		return Reply{Verdict: Wait, Wait: ms(wait), Now: now}, nil
+	}
+	reply := Reply{Verdict: Empty, Now: now}
+	for w := range uint64(len(m.records)) {
+		old := m.records[w]
+		if old.State == Held && (!a.Reclaim || a.Spare) {
+			continue
+		}
+		r, wait, v := m.rules.Take(old, now, a.Token, a.Label)
+		if v == Granted {
+			m.records[w] = r
+			return Reply{Worker: w, Start: r.Start, Fence: r.Fence, Now: now}, nil
+		}
+		reply = Reply{Verdict: v, Wait: ms(wait), Now: now}
+	}
+	return reply, nil
+}
+
+func (m *memory) change(a Ask, step func(Record, int64, Use) (Record, Verdict)) (Reply, error) {
+	now, v, err := m.enter(a.Shape)
+	defer m.mu.Unlock()
+	if err != nil || v != Granted {
+		return Reply{Verdict: v}, err
+	}
+	r, v := step(m.records[a.Worker], now, a.Use)
+	if v == Granted {
+		m.records[a.Worker] = r
+	}
+	return Reply{Verdict: v, Worker: a.Worker, Start: r.Start, Fence: r.Fence, Now: now}, nil
+}
+
+func (m *memory) Renew(_ context.Context, a Ask) (Reply, error) { return m.change(a, m.rules.Renew) }
+
+func (m *memory) Release(_ context.Context, a Ask) (Reply, error) {
+	return m.change(a, m.rules.Release)
+}
+func (m *memory) Add(context.Context, Fill) (int, error) { return 0, nil }
+func (m *memory) Close() error                           { return nil }
+
+func (m *memory) Drop(context.Context, string, []uint64) ([]uint64, error) { return nil, nil }
+
+func (m *memory) List(context.Context, string) (Listing, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := Listing{Pool: m.pool, Exists: m.exists, Records: map[uint64]Record{}}
+	for w, r := range m.records {
+		l.Records[w] = r
+	}
+	return l, nil
+}
+
+// holders is how many numbers are in a state.
+func (m *memory) holders(s State) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.records {
+		if r.State == s {
+			n++
+		}
+	}
+	return n
+}
+
+// guest is a Tenant that notes what it is told.
+type guest struct {
+	mu    sync.Mutex
+	terms []idsource.Term
+	has   bool
+	used  int64
+	err   error
+	swap  chan struct{}
+}
+
+func newGuest() *guest { return &guest{swap: make(chan struct{})} }
+
+var (
+	testEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	testShape = ShapeText("41/10/12", testEpoch)
+)
+
+func (g *guest) Grant(t idsource.Term) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.terms, g.has = append(g.terms, t), true
+	g.used = max(g.used, t.Start)
+}
+
+func (g *guest) Revoke() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.has = false
+	return g.used
+}
+
+func (g *guest) Last() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.used
+}
+
+func (g *guest) Report(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.err = err
+}
+
+func (g *guest) Swap() <-chan struct{} { return g.swap }
+
+func (g *guest) Shape() (idsource.Shape, uint64) {
+	return idsource.Shape{Layout: "41/10/12", Epoch: testEpoch}, 1024
+}
+
+func (g *guest) now() (has bool, last idsource.Term, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := len(g.terms); n > 0 {
+		last = g.terms[n-1]
+	}
+	return g.has, last, g.err
+}
+
+// workers are the numbers that the guest was given, in their order.
+func (g *guest) workers() (list []uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, t := range g.terms {
+		if t.Fresh {
+			list = append(list, t.Worker)
+		}
+	}
+	return slices.Clip(list)
+}
