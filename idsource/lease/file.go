@@ -51,6 +51,9 @@ func (r *keeping) resume() {
 	r.main = &Hold{Worker: s.Worker, Token: s.Token, Start: s.Until, Fence: s.Fence, Active: true, deadline: s.Deadline}
 	r.until = s.Until
 	r.seen = clock{now: s.Now, at: s.At}
+	if s.Until < s.Fence {
+		r.grant(s.Fence) // the store has that bound already: there is no need to ask it first
+	}
 }
 
 // file keeps one number across a restart. It is locked while its process lives.
