@@ -3,6 +3,7 @@ package idsource
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,13 +11,13 @@ import (
 
 // fakePool gives numbers 1, 2, ... from a clock of its own.
 type fakePool struct {
-	skew time.Duration // of its clock
+	skew atomic.Int64 // of its clock, in nanoseconds
 	gave []uint64
 	last []int64 // what each Revoke said
 	none error
 }
 
-func (p *fakePool) now() int64 { return time.Now().Add(p.skew).UnixMilli() }
+func (p *fakePool) now() int64 { return time.Now().Add(time.Duration(p.skew.Load())).UnixMilli() }
 
 func (p *fakePool) Keep(ctx context.Context, t Tenant) {
 	worker := uint64(0)
@@ -80,13 +81,14 @@ func TestPoolSwap(t *testing.T) {
 		synctest.Wait()
 		all := fill(t, s, 10, 1)
 		last := s.layout.Decode(all[9])
-		p.skew = -time.Minute
+		p.skew.Store(-int64(time.Minute))
 		time.Sleep(2100 * time.Millisecond) // the next renewal brings the news
 		all = append(all, fill(t, s, 10, 1)...)
 		next := s.layout.Decode(all[10])
 		if next.Worker != 2 || next.Time >= last.Time {
 			t.Errorf("after the clock went back: %+v behind %+v, want worker 2 and an earlier time", next, last)
 		}
+		synctest.Wait()
 		if got, least := p.last[0], testEpoch.UnixMilli()+int64(last.Time); got < least {
 			t.Errorf("the number was given back with last timestamp %d, it used %d", got, least)
 		}
@@ -103,9 +105,10 @@ func TestPoolBack(t *testing.T) {
 		s, _ := pooled(t, p, BackError)
 		synctest.Wait()
 		fill(t, s, 10, 1)
-		p.skew = -time.Minute
+		p.skew.Store(-int64(time.Minute))
 		time.Sleep(2100 * time.Millisecond)
 		wantKind(t, "clock back", s.Fill(t.Context(), make([]uint64, 1), 1), Fenced)
+		synctest.Wait()
 		if len(p.gave) != 1 {
 			t.Errorf("numbers given: %d", p.gave)
 		}

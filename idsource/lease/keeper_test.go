@@ -77,13 +77,14 @@ func TestKeepAndGiveBack(t *testing.T) {
 			t.Errorf("%d numbers are held, want one and a spare", n)
 		}
 		time.Sleep(time.Minute)
-		g.used = time.Now().UnixMilli() + 500
+		used := time.Now().UnixMilli() + 500
+		g.use(used)
 		stop()
 		if n := m.holders(Free); n != 8 {
 			t.Errorf("%d numbers are free after the end, want all", n)
 		}
-		if f := m.records[0].Fence; f != g.used+1 {
-			t.Errorf("the fence stands at %d, %d was used", f, g.used)
+		if f := m.record(0).Fence; f != used+1 {
+			t.Errorf("the fence stands at %d, %d was used", f, used)
 		}
 	})
 }
@@ -94,13 +95,13 @@ func TestSwapIsInstant(t *testing.T) {
 		m, g := newMemory(defaults(t), 8), newGuest()
 		defer keep(t, m, g, "")()
 		time.Sleep(10 * time.Second)
-		before, token := time.Now(), m.records[0].Token
+		before, token := time.Now(), m.record(0).Token
 		g.swap <- struct{}{}
 		synctest.Wait()
 		if got := g.workers(); !slices.Equal(got, []uint64{0, 1}) || time.Since(before) > 0 {
 			t.Errorf("numbers %d after %v, want the first and at once the spare one", got, time.Since(before))
 		}
-		if m.records[0].Token == token {
+		if m.record(0).Token == token {
 			t.Error("the number that was swapped was not given back")
 		}
 	})
@@ -153,7 +154,7 @@ func TestPace(t *testing.T) {
 			t.Errorf("after 20 s of silence and two of rest: %t, %v", has, err)
 		}
 		var at []time.Duration
-		for _, take := range m.takes {
+		for _, take := range m.asked() {
 			at = append(at, take.Sub(start))
 		}
 		s := time.Second
@@ -209,8 +210,8 @@ func TestFile(t *testing.T) {
 		next := newGuest()
 		stop = keep(t, m, next, dir)
 		time.Sleep(time.Second)
-		if has, term, _ := next.now(); !has || term.Start <= g.used {
-			t.Errorf("without the store: %t, %+v; %d was used", has, term, g.used)
+		if has, term, _ := next.now(); !has || term.Start <= g.Last() {
+			t.Errorf("without the store: %t, %+v; %d was used", has, term, g.Last())
 		}
 		other := newGuest()
 		stopOther := keep(t, m, other, copied)

@@ -114,6 +114,18 @@ func (m *memory) List(context.Context, string) (Listing, error) {
 	return l, nil
 }
 
+func (m *memory) asked() []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.takes)
+}
+
+func (m *memory) record(w uint64) Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.records[w]
+}
+
 // holders is how many numbers are in a state.
 func (m *memory) holders(s State) (n int) {
 	m.mu.Lock()
@@ -155,6 +167,12 @@ func (g *guest) Revoke() int64 {
 	defer g.mu.Unlock()
 	g.has = false
 	return g.used
+}
+
+func (g *guest) use(ts int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.used = ts
 }
 
 func (g *guest) Last() int64 {

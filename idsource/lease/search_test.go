@@ -83,7 +83,7 @@ func TestModel(t *testing.T) {
 		{none, true, 1e7},
 		{emptied, true, 1e7},
 		{vanished, true, 1e7},
-		{replaced, false, 1e7},
+		{replaced, false, largest},
 		{replaced, true, 1e6}, // there are more than fit into the memory of a small machine
 	} {
 		m := model{rules: modelRules, class: run.class, owners: 2, numbers: 1, ahead: run.ahead}
