@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestEndsOfReplies(t *testing.T) {
 		for _, v := range variants(server.Kind) {
 			cfg := p.config(v)
 			cfg.addr = p.proxy.Addr("ruled")
-			for name, run := range map[string]func(c *rawConn){"OUT parameters": outParameters, "no definitions": noDefinitions} {
+			for name, run := range map[string]func(c *rawConn){"OUT parameters": outParameters, "no definitions": noDefinitions, "failed PREPARE": failedPrepare} {
 				if err := rawDo(func() {
 					c := loginRaw(cfg)
 					defer c.close()
@@ -59,6 +60,18 @@ func outParameters(c *rawConn) {
 		})
 		check(c.result())
 		wantRefused(c.result())
+	}
+}
+
+// failedPrepare executes the statement prepared last, whose PREPARE has failed: the server must say that there is none.
+func failedPrepare(c *rawConn) {
+	_, err := c.prepare("INSERT INTO ruled (nosuch) VALUES (?)")
+	if codeOf(err) != mysql.ER_BAD_FIELD_ERROR {
+		fail("PREPARE with an unknown column: %w", err)
+	}
+	c.sendExecute(prepared{id: math.MaxUint32, params: 1}, 0, true, long(1))
+	if err := c.result(); codeOf(err) != mysql.ER_UNKNOWN_STMT_HANDLER {
+		fail("execution of a statement whose PREPARE failed: %w", err)
 	}
 }
 
