@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -239,11 +240,15 @@ func accountArgs(addr string) []string {
 	return []string{"--protocol=tcp", "--host=" + host, "--port=" + port, "--user=" + AppUser, "--password=" + AppPassword}
 }
 
-// freeAddr is a loopback address with a port that is free at this moment.
+// freeAddr is a loopback address with a port that is free at this moment. It lies below those that the system gives to
+// connections and to listeners on port 0, and is drawn at random, so that nobody else takes it before the server does.
 func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+	var err error
+	for range 100 {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))); err == nil {
+			return l.Addr().String(), l.Close()
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return "", fmt.Errorf("find a free port: %w", err)
 }
