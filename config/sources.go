@@ -65,13 +65,13 @@ type Source struct {
 
 // Segment takes ranges of ids from a store and hands them out one by one.
 type Segment struct {
-	Store      string  `yaml:"store"`                                 // a mysql or file store; default [DefaultStore]
-	Key        string  `yaml:"key"`                                   // the series' name in the store; default the source's name
-	Start      uint64  `yaml:"start"`                                 // first id of a series that does not exist yet; default 1
-	Step       uint64  `yaml:"step"`                                  // ids taken from the store at once, to begin with; default 1000
-	MaxStep    uint64  `yaml:"max_step"`                              // bound of the step's growth; default 1000000, or step when that is more
-	StepPolicy string  `yaml:"step_policy" oneof:"leaf" later:"rate"` // leaf (default): x2 when a range lasts under 15 min, /2 over 30 min
-	Prefetch   Percent `yaml:"prefetch"`                              // the next range is fetched once this share of the current one is used; default 10%
+	Store      string  `yaml:"store"`                               // a mysql or file store; default [DefaultStore]
+	Key        string  `yaml:"key"`                                 // the series' name in the store; default the source's name
+	Start      uint64  `yaml:"start"`                               // first id of a series that does not exist yet; default 1
+	Step       uint64  `yaml:"step"`                                // ids taken from the store at once, to begin with; default 1000
+	MaxStep    uint64  `yaml:"max_step"`                            // bound of the step's growth; default 1000000, or step when that is more
+	StepPolicy string  `yaml:"step_policy" oneof:"leaf|rate|fixed"` // leaf (default): x2 when a range lasts under 15 min, /2 over 30 min; rate: ranges last a minute
+	Prefetch   Percent `yaml:"prefetch"`                            // the next range is fetched once this share of the current one is used; default 10%
 }
 
 // What a Snowflake's ClockBack.Then can be.

@@ -36,8 +36,10 @@ type Segment struct {
 	low     uint64    // where the last range began
 	high    uint64    // no range may start below: where the last one ended
 	past    uint64    // no id below is issued: Advance
+	pace    pace
 
 	noHighWater bool // a test's negative control: high is not looked at
+	noPace      bool // a test's negative control: ranges are fetched by their mark alone
 }
 
 // waiter is a Fill that found no ids, or an Advance beyond the last range. done

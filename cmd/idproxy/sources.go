@@ -87,11 +87,15 @@ func (s *sources) openStore(c *config.Store) error {
 	return nil
 }
 
+var stepPolicies = map[string]idsource.StepPolicy{
+	"leaf": idsource.StepLeaf, "rate": idsource.StepRate, "fixed": idsource.StepFixed,
+}
+
 func (s *sources) newSource(c *config.Source) (idsource.Source, error) {
 	if g := c.Segment; g != nil {
 		return idsource.NewSegment(idsource.SegmentConfig{
 			Name: c.Name, Store: s.stores[g.Store].segments, Key: g.Key,
-			Start: g.Start, Step: g.Step, MaxStep: g.MaxStep,
+			Start: g.Start, Step: g.Step, MaxStep: g.MaxStep, StepPolicy: stepPolicies[g.StepPolicy],
 			Last:     math.MaxUint64 - 1, // what a column holds bounds it further
 			Prefetch: float64(g.Prefetch) / 100, Logger: s.log,
 		})
