@@ -36,6 +36,7 @@ type Segment struct {
 	low     uint64    // where the last range began
 	high    uint64    // no range may start below: where the last one ended
 	past    uint64    // no id below is issued: Advance
+	raised  uint64    // no part of the store gives a range below: Raiser
 	pace    pace
 
 	noHighWater bool // a test's negative control: high is not looked at
