@@ -1,7 +1,9 @@
 package config
 
 import (
+	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -95,6 +97,13 @@ func (d *decoder) checkStore(c *Config, i int) {
 	if s.MySQL != nil {
 		d.checkDSN(s.MySQL, path+"/mysql")
 	}
+	if s.Etcd != nil {
+		for j, endpoint := range s.Etcd.Endpoints {
+			if _, _, err := net.SplitHostPort(endpoint); err != nil && endpoint != "" {
+				d.fail(d.vals[item(path+"/etcd/endpoints", j)], "%s is no endpoint: write host:port such as 127.0.0.1:2379", quote(endpoint))
+			}
+		}
+	}
 	if s.File == nil || s.File.Dir == "" {
 		return
 	}
@@ -118,8 +127,15 @@ func (d *decoder) checkDSN(m *MySQLStore, path string) {
 	if one && m.DSN != "" {
 		d.dsnShape(d.vals[path+"/dsn"], string(m.DSN))
 	}
+	if many && !one && len(m.DSNs) == 1 {
+		d.fail(d.vals[path+"/dsns"], "\"dsns\" names one server: write it as \"dsn\", or add another that stands in for it")
+	}
 	for i, dsn := range m.DSNs {
-		d.dsnShape(d.vals[item(path+"/dsns", i)], string(dsn))
+		at := d.vals[item(path+"/dsns", i)]
+		d.dsnShape(at, string(dsn))
+		if dsn != "" && slices.Contains(m.DSNs[:i], dsn) {
+			d.fail(at, "\"dsns\" names a server twice: remove one")
+		}
 	}
 }
 

@@ -10,8 +10,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/idsource"
-	"idproxy/idsource/file"
-	"idproxy/idsource/mysql"
+	"idproxy/proxy"
 )
 
 // closeTime is how long sources get to give ids back when the program ends.
@@ -22,13 +21,6 @@ type sources struct {
 	log    *slog.Logger
 	stores map[string]store
 	byName map[string]idsource.Source
-}
-
-// store is a store of any kind.
-type store struct {
-	segments idsource.SegmentStore
-	fences   idsource.FenceStore // nil: the kind has none
-	close    func() error
 }
 
 func openSources(cfg *config.Config, log *slog.Logger) (*sources, error) {
@@ -69,21 +61,11 @@ func (s *sources) openStore(c *config.Store) error {
 	if _, open := s.stores[c.Name]; open {
 		return nil
 	}
-	log := s.log.With("store", c.Name)
-	switch {
-	case c.File != nil:
-		st, err := file.New(file.Config{Dir: c.File.Dir, Logger: log})
-		if err != nil {
-			return fmt.Errorf("store %s: %w", c.Name, err)
-		}
-		s.stores[c.Name] = store{segments: st, fences: st, close: st.Close}
-	case c.MySQL != nil:
-		st, err := mysql.New(mysql.Config{DSN: string(c.MySQL.DSN), Logger: log})
-		if err != nil {
-			return fmt.Errorf("store %s: %w", c.Name, err)
-		}
-		s.stores[c.Name] = store{segments: st, close: st.Close}
+	st, err := openStore(c, s.log.With("store", c.Name))
+	if err != nil {
+		return fmt.Errorf("store %s: %w", c.Name, err)
 	}
+	s.stores[c.Name] = st
 	return nil
 }
 
@@ -92,13 +74,8 @@ var stepPolicies = map[string]idsource.StepPolicy{
 }
 
 func (s *sources) newSource(c *config.Source) (idsource.Source, error) {
-	if g := c.Segment; g != nil {
-		return idsource.NewSegment(idsource.SegmentConfig{
-			Name: c.Name, Store: s.stores[g.Store].segments, Key: g.Key,
-			Start: g.Start, Step: g.Step, MaxStep: g.MaxStep, StepPolicy: stepPolicies[g.StepPolicy],
-			Last:     math.MaxUint64 - 1, // what a column holds bounds it further
-			Prefetch: float64(g.Prefetch) / 100, Logger: s.log,
-		})
+	if c.Segment != nil {
+		return s.newSegment(c)
 	}
 	f := c.Snowflake
 	back := idsource.BackError
@@ -110,6 +87,38 @@ func (s *sources) newSource(c *config.Source) (idsource.Source, error) {
 		Datacenter: f.Datacenter, Worker: f.Worker, Sequence: f.Sequence, MaxAhead: f.MaxAhead,
 		Hold: f.ClockBack.Hold, ClockBack: back, Logger: s.log,
 	})
+}
+
+func (s *sources) newSegment(c *config.Source) (idsource.Source, error) {
+	g := c.Segment
+	st := s.stores[g.Store]
+	sc := idsource.SegmentConfig{
+		Name: c.Name, Store: st.segments, Key: g.Key,
+		Start: g.Start, Step: g.Step, MaxStep: g.MaxStep, StepPolicy: stepPolicies[g.StepPolicy],
+		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
+		MaxBatch: st.most,
+		Prefetch: float64(g.Prefetch) / 100, Logger: s.log,
+	}
+	if idsource.IsTemplate(g.Key) {
+		p, err := idsource.NewPerTable(sc)
+		if err != nil {
+			return nil, err
+		}
+		return perTable{p}, nil
+	}
+	return idsource.NewSegment(sc)
+}
+
+// perTable shows the proxy a series for each table.
+type perTable struct{ *idsource.PerTable }
+
+// Table implements proxy.PerTable.
+func (p perTable) Table(schema, table string) (proxy.IDs, error) {
+	s, err := p.PerTable.Table(schema, table)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // close ends the sources and then their stores.
