@@ -26,10 +26,12 @@ const usage = `idproxy fills the id columns of INSERTs on their way to MySQL or 
                                                    check the file; with --online also servers, tables and stores
   idproxy explain --config FILE [--schema NAME] [--online] "INSERT ..." | -
                                                    show what becomes of a statement, or why not
+  idproxy source  list | show | set | import       where the sources stand, and moving them (idproxy source help)
+  idproxy decode  --config FILE [--json] SOURCE ID take an id apart
   idproxy version
 
 FILE is ./idproxy.yaml, then /etc/idproxy/idproxy.yaml, unless given.
-Not available yet: decode, source, worker.
+Not available yet: worker.
 `
 
 func main() {
@@ -56,6 +58,8 @@ func run(ctx context.Context, args []string, std streams) int {
 		"serve":   serve,
 		"check":   check,
 		"explain": explain,
+		"source":  sourceCommand,
+		"decode":  decode,
 		"version": version,
 	}
 	name := ""
@@ -67,7 +71,7 @@ func run(ctx context.Context, args []string, std streams) int {
 	case name == "help" || name == "-h" || name == "--help":
 		fmt.Fprint(std.out, usage)
 		return statusFine
-	case name == "decode" || name == "source" || name == "worker":
+	case name == "worker":
 		fmt.Fprintf(std.err, "idproxy: %s is not available yet\n", name)
 		return statusUsage
 	case !known:
