@@ -21,6 +21,7 @@ func (d *decoder) check(c *Config) {
 		d.checkSource(c, &c.Sources[i])
 	}
 	d.checkRules(c)
+	d.checkIDs(c)
 	if at, ok := d.vals["limits/sessions"]; ok && c.Limits.Sessions == 0 && !d.failedAt(at) {
 		d.fail(at, "\"sessions\" must be at least 1, got 0")
 	}
@@ -167,6 +168,29 @@ func (d *decoder) oneKind(at Pos, path string, all []string) {
 		d.fail(at, "%s %s has no kind: give it %s", what, quote(name), listOf(all[:2]))
 	case len(there) > 1:
 		d.fail(at, "%s %s has more than one kind, %s: keep one of them", what, quote(name), strings.Join(there, " and "))
+	}
+}
+
+// checkIDs asks for something to serve, and for passwords that are some.
+func (d *decoder) checkIDs(c *Config) {
+	if c.IDs == nil || !d.sound("ids") {
+		return
+	}
+	if !d.has("ids/redis") && !d.has("ids/http") {
+		d.fail(d.keys["ids"], "\"ids\" serves nothing: add \"redis\" to it")
+	}
+	if c.IDs.Redis == nil {
+		return
+	}
+	for i := range c.IDs.Redis.Users {
+		u := &c.IDs.Redis.Users[i]
+		path := "ids/redis/users/" + u.Name
+		if at, ok := d.vals[path+"/password"]; ok && u.Password == "" && !d.failedAt(at) {
+			d.fail(at, "\"password\" is empty: anyone could be %s", u.Name)
+		}
+		if d.has(path+"/sources") && len(u.Sources) == 0 && d.sound(path+"/sources") {
+			d.fail(d.vals[path+"/sources"], "\"sources\" is empty: name at least one, or remove the key for all")
+		}
 	}
 }
 

@@ -128,6 +128,7 @@ sources:
                 max_ahead: 1m, clock_back: {hold: 1s, then: borrow}}
 rules:
   - {table: "shop_?.*", column: id, source: order.id, explicit: reject, unsupported: forward, mode: observe, listeners: [listener1]}
+ids: {redis: {listen: 127.0.0.1:6399, users: {default: {password: "${PW}"}, reader: {password: x, sources: [each, other]}}}}
 limits: {sessions: 5, handshake: 1m, statement: 64KiB}
 shutdown_timeout: "${TIME}"
 log: {level: debug, format: json}
@@ -158,6 +159,8 @@ log: {level: debug, format: json}
 		{"rule words", c.Rules[0].Explicit + " " + c.Rules[0].Unsupported + " " + c.Rules[0].Mode, "reject forward observe"},
 		{"rule on shard0", c.Rules[0].On("shard0"), false},
 		{"rule on listener1", c.Rules[0].On("listener1"), true},
+		{"ids", c.IDs.Redis.Listen.String() + " " + string(c.IDs.Redis.Users[0].Password), `127.0.0.1:6399 p: "}{'#@/`},
+		{"user", c.IDs.Redis.Users[1].Name + " " + strings.Join(c.IDs.Redis.Users[1].Sources, " "), "reader each other"},
 		{"limits", c.Limits, Limits{Sessions: 5, Handshake: time.Minute, Statement: 64 << 10}},
 		{"shutdown_timeout", c.ShutdownTimeout, 45 * time.Second},
 		{"log", c.Log, Log{Level: "debug", Format: "json"}},

@@ -79,6 +79,13 @@ func (s *Segment) Fill(ctx context.Context, ids []uint64, stride uint64) error {
 	return nil
 }
 
+// Range reserves n consecutive ids without listing them and returns the first.
+func (s *Segment) Range(ctx context.Context, n uint64) (first uint64, err error) {
+	var one [1]uint64
+	err = s.Fill(ctx, one[:], n)
+	return one[0], err
+}
+
 func (s *Segment) tooMany(n int, stride uint64) *Error {
 	if stride == 0 {
 		return s.fail(BadConfig, fmt.Errorf("ids %d apart were asked for", stride), "")

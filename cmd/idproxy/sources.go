@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"sync"
 	"time"
 
 	"idproxy/config"
@@ -18,13 +20,45 @@ const closeTime = 5 * time.Second
 
 // sources are the id sources of a configuration and the stores behind them.
 type sources struct {
-	log    *slog.Logger
+	log *slog.Logger
+
+	mu     sync.Mutex // guards the maps; open alone changes them
 	stores map[string]store
 	byName map[string]idsource.Source
+	byKey  map[seriesKey]idsource.Source // segments, by store and key
+}
+
+// openedStore is a store and the sources that have its keys.
+type openedStore struct {
+	store
+	byKey map[string]idsource.Source
+}
+
+// opened returns the stores that keep segments, by name.
+func (s *sources) opened() map[string]openedStore {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]openedStore{}
+	for name, st := range s.stores {
+		if st.keys != nil {
+			all[name] = openedStore{st, map[string]idsource.Source{}}
+		}
+	}
+	for k, source := range s.byKey {
+		all[k.store].byKey[k.key] = source
+	}
+	return all
+}
+
+// named returns the sources by name.
+func (s *sources) named() map[string]idsource.Source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.byName)
 }
 
 func openSources(cfg *config.Config, log *slog.Logger) (*sources, error) {
-	s := &sources{log: log, stores: map[string]store{}, byName: map[string]idsource.Source{}}
+	s := &sources{log: log, stores: map[string]store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
 	if err := s.open(cfg); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -34,6 +68,8 @@ func openSources(cfg *config.Config, log *slog.Logger) (*sources, error) {
 // open adds the stores and sources that are new in cfg. On an error it has
 // added none that a rule could name.
 func (s *sources) open(cfg *config.Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range cfg.Stores {
 		if err := s.openStore(&cfg.Stores[i]); err != nil {
 			return err
@@ -53,6 +89,9 @@ func (s *sources) open(cfg *config.Config) error {
 	}
 	for name, source := range added {
 		s.byName[name] = source
+		if g := cfg.Source(name).Segment; g != nil && !idsource.IsTemplate(g.Key) {
+			s.byKey[seriesKey{g.Store, g.Key}] = source
+		}
 	}
 	return nil
 }
