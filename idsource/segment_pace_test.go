@@ -122,3 +122,42 @@ func TestSegmentPaceIgnoresBursts(t *testing.T) {
 		t.Errorf("rate %v three idle seconds later, want 90000", p.rate)
 	}
 }
+
+// TestSegmentLongOutage takes the store away under 20,000 ids a second: for 30 s
+// nothing fails, since by then ranges last long enough; in a longer outage there is
+// nothing but StoreDown, and ids come again by themselves.
+func TestSegmentLongOutage(t *testing.T) {
+	for _, policy := range []StepPolicy{StepLeaf, StepRate} {
+		synctest.Test(t, func(t *testing.T) {
+			st := newFaultStore()
+			s := newTestSegment(t, SegmentConfig{Store: st, StepPolicy: policy})
+			ids := make([]uint64, 200)
+			run := func(lasts time.Duration) (failed int) {
+				for range int(lasts / (10 * time.Millisecond)) {
+					time.Sleep(10 * time.Millisecond)
+					if err := s.Fill(t.Context(), ids, 1); err != nil {
+						wantKind(t, "Fill", err, StoreDown)
+						failed++
+					}
+				}
+				return failed
+			}
+			run(5 * time.Minute)
+			st.set(func(st *faultStore) { st.down = errDown })
+			if n := run(30 * time.Second); n > 0 {
+				t.Errorf("policy %d: %d statements failed in an outage of 30 s", policy, n)
+			}
+			st.set(func(st *faultStore) { st.down = nil })
+			run(2 * time.Minute)
+			st.set(func(st *faultStore) { st.down = errDown })
+			if n := run(10 * time.Minute); n == 0 {
+				t.Errorf("policy %d: nothing failed in ten minutes: was the store down?", policy)
+			}
+			st.set(func(st *faultStore) { st.down = nil })
+			time.Sleep(maxPause)
+			if n := run(time.Minute); n > 0 {
+				t.Errorf("policy %d: %d statements failed with the store back", policy, n)
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"idproxy/idsource"
@@ -42,8 +43,8 @@ type Group struct {
 	members []*member
 	logger  *slog.Logger
 
-	turn    chan struct{} // holds one token; whoever has it may use ensured
-	ensured bool          // the group exists, or was formed
+	turn    chan struct{} // holds one token: of whoever forms the group
+	ensured atomic.Bool   // the group exists, or was formed
 
 	mu      sync.Mutex
 	current int    // the server that gave the last range
@@ -226,6 +227,7 @@ func (g *Group) belongs(m *member, known map[string]string) error {
 		}
 	}
 	if known[factReady] == "" {
+		g.ensured.Store(false) // whoever formed it died; it was down when this process looked
 		return errForming
 	}
 	g.group = known[factGroup]

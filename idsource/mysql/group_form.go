@@ -10,13 +10,16 @@ import (
 // ensure finds out which group this is, and forms it at its very first use: all
 // servers must answer then, and none may be part of a group already.
 func (g *Group) ensure(ctx context.Context) error {
+	if g.ensured.Load() {
+		return nil
+	}
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if g.ensured {
+	if g.ensured.Load() {
 		return nil
 	}
 	all, errs := each(ctx, g.members, func(ctx context.Context, m *member) (map[string]string, error) { return facts(ctx, m.db) })
@@ -33,7 +36,7 @@ func (g *Group) ensure(ctx context.Context) error {
 	switch {
 	case ready > 0 && (ready == named || down != nil):
 		// A server that is part of no group was emptied or replaced; belongs says so.
-		g.ensured = ready == named
+		g.ensured.Store(ready == named)
 		return nil
 	case down != nil:
 		return fmt.Errorf("all servers must answer once, to form the group: %w", down)
@@ -41,7 +44,7 @@ func (g *Group) ensure(ctx context.Context) error {
 	if err := g.form(ctx); err != nil {
 		return fmt.Errorf("form a group of %d servers: %w", len(g.members), err)
 	}
-	g.ensured = true
+	g.ensured.Store(true)
 	return nil
 }
 

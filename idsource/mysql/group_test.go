@@ -262,3 +262,63 @@ func TestGroupAdvance(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupAdmit gives a column that held ids before no id below them, though the
+// server that is used has not come that far: another one has.
+func TestGroupAdmit(t *testing.T) {
+	dsns := databases(t, 2)
+	ids := make([]uint64, 60)
+	if err := newGroupSegment(t, newGroup(t, dsns, 100), 10).Fill(t.Context(), ids, 1); err != nil {
+		t.Fatal(err)
+	}
+	first := newGroup(t, dsns, 100)
+	if _, _, err := first.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 400, Last: 1 << 60}); err != nil {
+		t.Fatal(err)
+	}
+	for _, admit := range []bool{true, false} {
+		g := newGroup(t, dsns, 100)
+		g.current = 1
+		src := newGroupSegment(t, g, 10)
+		if admit {
+			if err := src.Admit(t.Context(), "shop.old.id", 350); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := g.members[1].Store.checkTables(t.Context()); err == nil { // the control starts where the server stood
+			t.Error("a server of a group can be used alone")
+		} else if _, err := g.members[1].db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 0"); err != nil {
+			t.Fatal(err)
+		} else if _, err := g.members[0].db.ExecContext(t.Context(), dropMarks, "order_id"); err != nil {
+			t.Fatal(err)
+		}
+		if err := src.Fill(t.Context(), ids[:1], 1); err != nil {
+			t.Fatal(err)
+		}
+		if above := ids[0] > 350; above != admit {
+			t.Errorf("admitted %v: id %d", admit, ids[0])
+		}
+	}
+}
+
+// TestGroupHalfFormed: whoever formed the group died before the last step.
+func TestGroupHalfFormed(t *testing.T) {
+	dsns := databases(t, 2)
+	if err := newGroup(t, dsns, 100).Advance(t.Context(), "order_id", 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, undo := range []string{"group1", "group0"} {
+		running := newGroup(t, dsns, 100)
+		running.current = 1
+		if err := shared.exec("DELETE FROM " + undo + ".idproxy_store WHERE name = 'ready'"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the first call may find it out, the second one finishes
+			if _, _, err := running.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		known, err := facts(t.Context(), running.members[map[string]int{"group0": 0, "group1": 1}[undo]].db)
+		if err != nil || known[factReady] != "1" {
+			t.Errorf("%s: %v, %v: the group was not formed to the end", undo, known, err)
+		}
+	}
+}
