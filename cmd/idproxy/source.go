@@ -27,6 +27,7 @@ idproxy source show SOURCE                       one of them, with the parts of 
 idproxy source set SOURCE NEXT [--key KEY]       have NEXT be the lowest id not given yet; --force: also when that is lower
 idproxy source import --format leaf|tinyid|tickets64 --from DSN [--from DSN] [TAG=SOURCE ...]
                                                  move sources to where another system's tables stand
+idproxy source adopt STORE                       of several servers, use those again that were emptied, replaced or restored
 All take --config FILE and --json.
 `
 
@@ -36,14 +37,14 @@ const storeTime = 10 * time.Second
 // sourceCommand shows and moves the state of sources.
 func sourceCommand(ctx context.Context, args []string, std streams) error {
 	commands := map[string]func(context.Context, *sourceArgs) error{
-		"list": sourceList, "show": sourceShow, "set": sourceSet, "import": sourceImport,
+		"list": sourceList, "show": sourceShow, "set": sourceSet, "import": sourceImport, "adopt": sourceAdopt,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		if len(args) > 0 && (args[0] == "-h" || args[0] == "--help" || args[0] == "help") {
 			fmt.Fprint(std.out, sourceUsage)
 			return nil
 		}
-		return fmt.Errorf("%w: source takes list, show, set or import\n%s", errUsage, sourceUsage)
+		return fmt.Errorf("%w: source takes list, show, set, import or adopt\n%s", errUsage, sourceUsage)
 	}
 	a := &sourceArgs{out: std.out}
 	set, path := flags("source "+args[0], std)
@@ -444,4 +445,31 @@ func move(ctx context.Context, st store, key string, to moveTo) (from uint64, er
 		return now.Next, fmt.Errorf("key %s stands at %d already", key, now.Next)
 	}
 	return p.Next, nil
+}
+
+// sourceAdopt has all servers of a store used again.
+func sourceAdopt(ctx context.Context, a *sourceArgs) error {
+	if len(a.args) != 1 {
+		return fmt.Errorf("%w: adopt takes the name of a store", errUsage)
+	}
+	c := a.cfg.Store(a.args[0])
+	if c == nil || c.MySQL == nil || len(c.MySQL.DSNs) == 0 {
+		return fmt.Errorf("%s has no store %q of several servers", a.cfg.Path, a.args[0])
+	}
+	stores := openedStores{}
+	defer stores.close()
+	st, err := stores.get(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	if err := st.segments.(*mysql.Group).Adopt(ctx); err != nil {
+		return fmt.Errorf("store %s: %w", c.Name, err)
+	}
+	if a.json {
+		return printJSON(a.out, map[string]any{"store": c.Name, "servers": len(c.MySQL.DSNs)})
+	}
+	fmt.Fprintf(a.out, "store %s: all %d servers are used, each above all that is known of any\n", c.Name, len(c.MySQL.DSNs))
+	return nil
 }

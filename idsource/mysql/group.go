@@ -204,7 +204,7 @@ func (g *Group) want(m *member, group string) map[string]string {
 }
 
 // errNew is what belongs answers for a server without a word of any group.
-var errNew = errors.New("the server is part of no group: it is new, was emptied or was replaced")
+var errNew = errors.New("the server is part of no group: it is new, was emptied or was replaced; idproxy source adopt takes it in")
 
 // belongs says whether a server with these facts is m of this group.
 func (g *Group) belongs(m *member, known map[string]string) error {

@@ -41,29 +41,43 @@ func (g *Group) ensure(ctx context.Context) error {
 	case down != nil:
 		return fmt.Errorf("all servers must answer once, to form the group: %w", down)
 	}
-	if err := g.form(ctx); err != nil {
+	if err := g.form(ctx, ""); err != nil {
 		return fmt.Errorf("form a group of %d servers: %w", len(g.members), err)
 	}
 	g.ensured.Store(true)
 	return nil
 }
 
-// form makes a group of the servers. Several processes may form the same group
-// at once: each step can be done twice, and no server is used before the last.
-func (g *Group) form(ctx context.Context) error {
-	first := g.members[0]
-	if err := create(ctx, first.db); err != nil {
-		return first.wrap(err)
+// Adopt has servers used again that were emptied, replaced or restored: all keys
+// of all servers are moved to where the furthest stands, or was seen to stand. It
+// is for someone to decide who knows that those are all ids in use, as they are
+// unless the other servers were down when ids were given. All must answer.
+func (g *Group) Adopt(ctx context.Context) error {
+	if err := g.ensure(ctx); err != nil {
+		return err
 	}
-	// Whoever is first with the first server names the group.
-	if _, err := first.db.ExecContext(ctx, insertFact, factGroup, rand.Text()); err != nil {
-		return first.wrap(err)
+	all, errs := each(ctx, g.members, func(ctx context.Context, m *member) (map[string]string, error) { return facts(ctx, m.db) })
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("all servers must answer: %w", err)
 	}
-	known, err := facts(ctx, first.db)
-	if err != nil {
-		return first.wrap(err)
+	name := ""
+	for _, known := range all {
+		if known[factReady] != "" {
+			name = known[factGroup]
+		}
 	}
-	name := known[factGroup]
+	return g.form(ctx, name)
+}
+
+// form makes a group of the servers, a new one when it has no name. Several
+// processes may form the same group at once: each step can be done twice, and
+// no server is used before the last.
+func (g *Group) form(ctx context.Context, name string) (err error) {
+	if name == "" {
+		if name, err = g.newName(ctx); err != nil {
+			return g.members[0].wrap(err)
+		}
+	}
 	if err := g.name(ctx, name); err != nil {
 		return err
 	}
@@ -79,6 +93,19 @@ func (g *Group) form(ctx context.Context) error {
 	}
 	g.logger.Info("group of servers formed", "servers", len(g.members), "block", g.block, "group", name)
 	return nil
+}
+
+// newName names the group: whoever is first with the first server does.
+func (g *Group) newName(ctx context.Context) (string, error) {
+	first := g.members[0].db
+	if err := create(ctx, first); err != nil {
+		return "", err
+	}
+	if _, err := first.ExecContext(ctx, insertFact, factGroup, rand.Text()); err != nil {
+		return "", err
+	}
+	known, err := facts(ctx, first)
+	return known[factGroup], err
 }
 
 // name has every server say which of the group it is. From then on a process

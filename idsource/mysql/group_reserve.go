@@ -26,7 +26,7 @@ type behindError struct {
 }
 
 func (e *behindError) Error() string {
-	return fmt.Sprintf("the server went back: key %q stands at %d there and was at %d; it is not used until idproxy source set moves the key above every id in use",
+	return fmt.Sprintf("the server went back: key %q stands at %d there and was at %d; it is not used until idproxy source adopt or source set moves the key above every id in use",
 		e.key, e.next, e.known)
 }
 

@@ -261,6 +261,17 @@ func TestGroupEmptied(t *testing.T) {
 	if err := g.Advance(t.Context(), "new", 1); err == nil {
 		t.Error("a key was made without the emptied server")
 	}
+	if err := g.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, ids...)
+	ids = mustTake(t, newGroup(t, dsns, 10_000), 0, 100)
+	if ids[0]/10_000%2 != 0 {
+		t.Errorf("id %d after it was adopted is not the emptied server's", ids[0])
+	}
+	if id, dup := twice(append(all, ids...)); dup {
+		t.Errorf("id %d came twice", id)
+	}
 }
 
 // TestGroupHalfOpen stops a server, as a machine that hangs does: its port accepts
