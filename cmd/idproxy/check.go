@@ -171,7 +171,7 @@ func storePosition(ctx context.Context, st *config.Store, s *config.Source) (ids
 	if err != nil {
 		return idsource.Position{}, err
 	}
-	p, err := open.segments.Position(ctx, s.Segment.Key)
+	p, err := open.look(ctx, s.Segment.Key)
 	return p, errors.Join(err, open.close())
 }
 

@@ -344,7 +344,7 @@ func (o openedStores) reader(ctx context.Context, c *config.Store) (listKeys, as
 		if err != nil {
 			return nil, nil, err
 		}
-		return st.keys.Keys, st.segments.Position, nil
+		return st.keys.Keys, st.look, nil
 	}
 	held, err := file.Peek(c.File.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // no folder yet: never used

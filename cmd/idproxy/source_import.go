@@ -187,7 +187,7 @@ func (a *sourceArgs) importOne(ctx context.Context, stores openedStores, one *im
 	if err != nil {
 		return err
 	}
-	p, err := st.segments.Position(ctx, one.Key)
+	p, err := st.look(ctx, one.Key)
 	if err != nil {
 		return err
 	}

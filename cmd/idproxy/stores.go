@@ -59,3 +59,11 @@ func openStore(c *config.Store, log *slog.Logger) (store, error) {
 	}
 	return store{segments: st, keys: st, close: st.Close}, nil
 }
+
+// look asks where a key stands and changes nothing.
+func (s store) look(ctx context.Context, key string) (idsource.Position, error) {
+	if g, several := s.segments.(*mysql.Group); several {
+		return g.Look(ctx, key)
+	}
+	return s.segments.Position(ctx, key)
+}

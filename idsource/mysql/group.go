@@ -257,6 +257,14 @@ func (g *Group) believe(ctx context.Context, m *member, db querier) error {
 // Position implements idsource.SegmentStore: where the furthest server stands, or
 // is known by another to have stood.
 func (g *Group) Position(ctx context.Context, key string) (idsource.Position, error) {
+	if err := g.ensure(ctx, true); err != nil {
+		return idsource.Position{}, err
+	}
+	return g.Look(ctx, key)
+}
+
+// Look is Position without making a group of servers that are none yet.
+func (g *Group) Look(ctx context.Context, key string) (idsource.Position, error) {
 	states, err := g.State(ctx, key)
 	if err != nil {
 		return idsource.Position{}, err
@@ -278,12 +286,15 @@ type State struct {
 	Err    error  // why it is not used
 }
 
-// State asks all servers about a key. The error is that none can be used.
+// State asks all servers about a key and changes nothing. There are no states of
+// servers that have not been used yet; the error is that none can be used.
 func (g *Group) State(ctx context.Context, key string) ([]State, error) {
 	if err := g.members[0].checkKey(key); err != nil {
 		return nil, err
 	}
-	if err := g.ensure(ctx); err != nil {
+	if err := g.ensure(ctx, false); errors.Is(err, errNotFormed) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
 	type answer struct {
@@ -322,7 +333,7 @@ func (g *Group) State(ctx context.Context, key string) ([]State, error) {
 // Advance implements idsource.SegmentStore. All servers must be there: one that
 // was not would give ids below next when it is back.
 func (g *Group) Advance(ctx context.Context, key string, next uint64) error {
-	if err := errors.Join(g.members[0].checkKey(key), g.ensure(ctx)); err != nil {
+	if err := errors.Join(g.members[0].checkKey(key), g.ensure(ctx, true)); err != nil {
 		return err
 	}
 	_, errs := each(ctx, g.members, func(ctx context.Context, m *member) (struct{}, error) {
@@ -345,7 +356,7 @@ func (g *Group) Raise(ctx context.Context, key string, next uint64) error {
 // Set puts a key at next on all servers, also below where they stand: whoever
 // calls it knows that no id from next on is in use.
 func (g *Group) Set(ctx context.Context, key string, next uint64) error {
-	if err := errors.Join(g.members[0].checkKey(key), g.ensure(ctx)); err != nil {
+	if err := errors.Join(g.members[0].checkKey(key), g.ensure(ctx, true)); err != nil {
 		return err
 	}
 	do := func(query string, args ...any) error {

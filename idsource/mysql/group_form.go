@@ -7,9 +7,13 @@ import (
 	"fmt"
 )
 
+// errNotFormed is what looking at servers answers that are no group yet.
+var errNotFormed = errors.New("the servers have not been used yet")
+
 // ensure finds out which group this is, and forms it at its very first use: all
-// servers must answer then, and none may be part of a group already.
-func (g *Group) ensure(ctx context.Context) error {
+// servers must answer then, and none may be part of a group already. Whoever
+// only looks does not form it.
+func (g *Group) ensure(ctx context.Context, form bool) error {
 	if g.ensured.Load() {
 		return nil
 	}
@@ -40,6 +44,8 @@ func (g *Group) ensure(ctx context.Context) error {
 		return nil
 	case down != nil:
 		return fmt.Errorf("all servers must answer once, to form the group: %w", down)
+	case !form:
+		return errNotFormed
 	}
 	if err := g.form(ctx, ""); err != nil {
 		return fmt.Errorf("form a group of %d servers: %w", len(g.members), err)
@@ -53,7 +59,7 @@ func (g *Group) ensure(ctx context.Context) error {
 // is for someone to decide who knows that those are all ids in use, as they are
 // unless the other servers were down when ids were given. All must answer.
 func (g *Group) Adopt(ctx context.Context) error {
-	if err := g.ensure(ctx); err != nil {
+	if err := g.ensure(ctx, true); err != nil {
 		return err
 	}
 	all, errs := each(ctx, g.members, func(ctx context.Context, m *member) (map[string]string, error) { return facts(ctx, m.db) })

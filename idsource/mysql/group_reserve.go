@@ -39,7 +39,7 @@ func (g *Group) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err
 	if a.Count == 0 || a.Count > g.block {
 		return 0, 0, fmt.Errorf("%d ids were asked for, a block has %d", a.Count, g.block)
 	}
-	if err := g.ensure(ctx); err != nil {
+	if err := g.ensure(ctx, true); err != nil {
 		return 0, 0, err
 	}
 	a.Floor = max(a.Floor, a.High)

@@ -322,3 +322,23 @@ func TestGroupHalfFormed(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupLook shows new servers without making them a group.
+func TestGroupLook(t *testing.T) {
+	g := newGroup(t, databases(t, 2), 100)
+	p, err := g.Look(t.Context(), "order_id")
+	if err != nil || p != (idsource.Position{}) {
+		t.Errorf("Look at new servers: %+v, %v", p, err)
+	}
+	for _, m := range g.members {
+		if known, err := facts(t.Context(), m.db); err != nil || known != nil {
+			t.Errorf("looking left %v, %v", known, err)
+		}
+	}
+	if err := g.Advance(t.Context(), "order_id", 7); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := g.Look(t.Context(), "order_id"); err != nil || p.Next != 7 {
+		t.Errorf("Look: %+v, %v, want 7", p, err)
+	}
+}
