@@ -1,7 +1,9 @@
 package config
 
 import (
+	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,6 +21,7 @@ func (d *decoder) check(c *Config) {
 		d.checkSource(c, &c.Sources[i])
 	}
 	d.checkRules(c)
+	d.checkIDs(c)
 	if at, ok := d.vals["limits/sessions"]; ok && c.Limits.Sessions == 0 && !d.failedAt(at) {
 		d.fail(at, "\"sessions\" must be at least 1, got 0")
 	}
@@ -98,6 +101,13 @@ func (d *decoder) checkStore(c *Config, i int) {
 	if s.Redis != nil {
 		d.checkRedis(s.Redis, path+"/redis")
 	}
+	if s.Etcd != nil {
+		for j, endpoint := range s.Etcd.Endpoints {
+			if _, _, err := net.SplitHostPort(endpoint); err != nil && endpoint != "" {
+				d.fail(d.vals[item(path+"/etcd/endpoints", j)], "%s is no endpoint: write host:port such as 127.0.0.1:2379", quote(endpoint))
+			}
+		}
+	}
 	if s.File == nil || s.File.Dir == "" {
 		return
 	}
@@ -121,8 +131,15 @@ func (d *decoder) checkDSN(m *MySQLStore, path string) {
 	if one && m.DSN != "" {
 		d.dsnShape(d.vals[path+"/dsn"], string(m.DSN))
 	}
+	if many && !one && len(m.DSNs) == 1 {
+		d.fail(d.vals[path+"/dsns"], "\"dsns\" names one server: write it as \"dsn\", or add another that stands in for it")
+	}
 	for i, dsn := range m.DSNs {
-		d.dsnShape(d.vals[item(path+"/dsns", i)], string(dsn))
+		at := d.vals[item(path+"/dsns", i)]
+		d.dsnShape(at, string(dsn))
+		if dsn != "" && slices.Contains(m.DSNs[:i], dsn) {
+			d.fail(at, "\"dsns\" names a server twice: remove one")
+		}
 	}
 }
 
@@ -154,6 +171,29 @@ func (d *decoder) oneKind(at Pos, path string, all []string) {
 		d.fail(at, "%s %s has no kind: give it %s", what, quote(name), listOf(all[:2]))
 	case len(there) > 1:
 		d.fail(at, "%s %s has more than one kind, %s: keep one of them", what, quote(name), strings.Join(there, " and "))
+	}
+}
+
+// checkIDs asks for something to serve, and for passwords that are some.
+func (d *decoder) checkIDs(c *Config) {
+	if c.IDs == nil || !d.sound("ids") {
+		return
+	}
+	if !d.has("ids/redis") && !d.has("ids/http") {
+		d.fail(d.keys["ids"], "\"ids\" serves nothing: add \"redis\" to it")
+	}
+	if c.IDs.Redis == nil {
+		return
+	}
+	for i := range c.IDs.Redis.Users {
+		u := &c.IDs.Redis.Users[i]
+		path := "ids/redis/users/" + u.Name
+		if at, ok := d.vals[path+"/password"]; ok && u.Password == "" && !d.failedAt(at) {
+			d.fail(at, "\"password\" is empty: anyone could be %s", u.Name)
+		}
+		if d.has(path+"/sources") && len(u.Sources) == 0 && d.sound(path+"/sources") {
+			d.fail(d.vals[path+"/sources"], "\"sources\" is empty: name at least one, or remove the key for all")
+		}
 	}
 }
 

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// GroupBlock is how many consecutive ids of a store of several servers belong to
+// one of them: no range and no statement has more.
+const GroupBlock = 1000000
+
 // maxStepLimit keeps one fetch from using up a noticeable part of the numbers.
 const maxStepLimit = 1000000000
 
@@ -23,8 +27,10 @@ func (d *decoder) checkSource(c *Config, s *Source) {
 }
 
 func (d *decoder) checkSegment(c *Config, g *Segment, path string) {
-	if st := d.store(c, path+"/store", g.Store); st != nil && st.Redis != nil {
-		d.fail(d.vals[path+"/store"], "store %s is a redis store, which cannot keep segments: name a mysql or file store", quote(g.Store))
+	st := d.store(c, path+"/store", g.Store)
+	d.checkGroup(st, g, path)
+	if st != nil && st.Redis != nil {
+		d.fail(d.vals[path+"/store"], "store %s is a redis store, which cannot keep segments: name a mysql, etcd or file store", quote(g.Store))
 	}
 	d.checkKey(g.Key, path+"/key")
 	for _, n := range []struct {
@@ -38,6 +44,19 @@ func (d *decoder) checkSegment(c *Config, g *Segment, path string) {
 	}
 	if at, ok := d.vals[path+"/max_step"]; ok && g.MaxStep < g.Step && !d.failedAt(at) {
 		d.fail(at, "\"max_step\" (%d) is below \"step\" (%d): raise it or lower \"step\"", g.MaxStep, g.Step)
+	}
+}
+
+// checkGroup bounds the step by what one server of several gives at once.
+func (d *decoder) checkGroup(s *Store, g *Segment, path string) {
+	if s == nil || s.MySQL == nil || len(s.MySQL.DSNs) == 0 {
+		return
+	}
+	for _, key := range []string{"step", "max_step"} {
+		at, ok := d.vals[path+"/"+key]
+		if n := map[string]uint64{"step": g.Step, "max_step": g.MaxStep}[key]; ok && n > GroupBlock && !d.failedAt(at) {
+			d.fail(at, "%q must be at most %d with a store of several servers, got %d", key, GroupBlock, n)
+		}
 	}
 }
 
@@ -73,12 +92,8 @@ func (d *decoder) checkKey(key, path string) {
 	if !ok || d.failedAt(at) {
 		return
 	}
-	if keyPlaceholder.MatchString(key) {
-		d.later(at, "{schema} and {table} in \"key\" are not available yet: write a plain name, one series for all tables of the source")
-		return
-	}
-	if !validName(key) {
-		d.fail(at, "%s is not a key: use up to 64 letters, digits, \"_\", \"-\" and \".\", starting with a letter or digit", quote(key))
+	if !validName(keyPlaceholder.ReplaceAllString(key, "x")) {
+		d.fail(at, "%s is not a key: use up to 64 letters, digits, \"_\", \"-\" and \".\", starting with a letter or digit; {schema} and {table} in it make a series for each table", quote(key))
 	}
 }
 

@@ -12,7 +12,7 @@ type Config struct {
 	Sources         []Source      `yaml:"sources,named"`      // in file order
 	Rules           []Rule        `yaml:"rules"`              // in file order: per column the first match wins
 	Admin           *Admin        `yaml:"admin" later:"all"`  // default: none. Not available yet.
-	IDs             *IDs          `yaml:"ids" later:"all"`    // default: none. Not available yet.
+	IDs             *IDs          `yaml:"ids"`                // default: none
 	Limits          Limits        `yaml:"limits"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"` // from SIGTERM until sessions that still work are cut; default 30s
 	Log             Log           `yaml:"log"`
@@ -37,16 +37,24 @@ type Admin struct {
 	Token  Secret `yaml:"token"` // default: no token asked
 }
 
-// IDs hands ids to other programs. Not available yet.
+// IDs hands ids to other programs.
 type IDs struct {
 	Redis *IDsRedis `yaml:"redis"`
-	HTTP  *IDsHTTP  `yaml:"http"`
+	HTTP  *IDsHTTP  `yaml:"http" later:"all" instead:"use redis"` // not available yet
 }
 
-// IDsRedis answers INCR, INCRBY and GET. Not available yet.
+// IDsRedis answers INCR, INCRBY and GET of the Redis protocol.
 type IDsRedis struct {
-	Listen Addr              `yaml:"listen,required"`
-	Users  map[string]Secret `yaml:"users"` // name to password; default: none asked
+	Listen Addr      `yaml:"listen,required"`
+	Users  []IDsUser `yaml:"users,named"` // in file order; default: nobody is asked who he is
+}
+
+// IDsUser may ask for ids.
+type IDsUser struct {
+	Pos      Pos      `yaml:"-"`
+	Name     string   `yaml:"-"` // "default" is who gives a password alone
+	Password Secret   `yaml:"password,required"`
+	Sources  []string `yaml:"sources"` // sources, or keys of stores; default (empty): all
 }
 
 // IDsHTTP hands out ids over HTTP. Not available yet.

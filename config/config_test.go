@@ -118,13 +118,17 @@ listeners:
 stores:
   main: {mysql: {dsn: "idproxy:${PW}@tcp(127.0.0.1:3306)/idproxy"}}
   local: {file: {dir: ./data}}
+  tickets: {mysql: {dsns: ["u@tcp(h1:3306)/d", "u@tcp(h2:3306)/d"]}}
+  raft: {etcd: {endpoints: ["h1:2379", "h2:2379"]}}
 sources:
+  each: {segment: {store: raft, key: "ids_{schema}.{table}", step_policy: rate}}
   order.id: {segment: {store: main, key: orders, start: 5000, step: 2000000, prefetch: 50%}}
   fixed_id:
     snowflake: {worker: 31, datacenter: 3, layout: 41/5+5/12, store: local, epoch: 2024-02-03, sequence: "random:100",
                 max_ahead: 1m, clock_back: {hold: 1s, then: borrow}}
 rules:
   - {table: "shop_?.*", column: id, source: order.id, explicit: reject, unsupported: forward, mode: observe, listeners: [listener1]}
+ids: {redis: {listen: 127.0.0.1:6399, users: {default: {password: "${PW}"}, reader: {password: x, sources: [each, other]}}}}
 limits: {sessions: 5, handshake: 1m, statement: 64KiB}
 shutdown_timeout: "${TIME}"
 log: {level: debug, format: json}
@@ -148,14 +152,19 @@ log: {level: debug, format: json}
 			Worker: 31, Datacenter: 3, Layout: "41/5+5/12", Store: "local", Epoch: time.Date(2024, 2, 3, 0, 0, 0, 0, time.UTC),
 			Sequence: "random:100", MaxAhead: time.Minute, ClockBack: ClockBack{Hold: time.Second, Then: ThenBorrow},
 		}},
+		{"dsns", string(c.Store("tickets").MySQL.DSNs[1]), "u@tcp(h2:3306)/d"},
+		{"endpoints", c.Store("raft").Etcd.Endpoints, []string{"h1:2379", "h2:2379"}},
+		{"series for each table", *c.Source("each").Segment, Segment{Store: "raft", Key: "ids_{schema}.{table}", Start: 1, Step: 1000, MaxStep: 1000000, StepPolicy: "rate", Prefetch: 10}},
 		{"rule", c.Rules[0].String(), "shop_?.*.id"},
 		{"rule words", c.Rules[0].Explicit + " " + c.Rules[0].Unsupported + " " + c.Rules[0].Mode, "reject forward observe"},
 		{"rule on shard0", c.Rules[0].On("shard0"), false},
 		{"rule on listener1", c.Rules[0].On("listener1"), true},
+		{"ids", c.IDs.Redis.Listen.String() + " " + string(c.IDs.Redis.Users[0].Password), `127.0.0.1:6399 p: "}{'#@/`},
+		{"user", c.IDs.Redis.Users[1].Name + " " + strings.Join(c.IDs.Redis.Users[1].Sources, " "), "reader each other"},
 		{"limits", c.Limits, Limits{Sessions: 5, Handshake: time.Minute, Statement: 64 << 10}},
 		{"shutdown_timeout", c.ShutdownTimeout, 45 * time.Second},
 		{"log", c.Log, Log{Level: "debug", Format: "json"}},
-		{"no default store", len(c.Stores), 2},
+		{"no default store", len(c.Stores), 4},
 		{"store that is not there", c.Store("x") == nil && c.Source("x") == nil, true},
 	} {
 		if diff := cmp.Diff(tt.want, tt.got); diff != "" {

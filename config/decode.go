@@ -78,8 +78,6 @@ func (d *decoder) value(s slot, n ast.Node) {
 		d.named(s, n)
 	case s.dst.Kind() == reflect.Slice:
 		d.list(s, n)
-	case s.dst.Kind() == reflect.Map:
-		d.secrets(s, n)
 	}
 }
 
@@ -217,20 +215,6 @@ func (d *decoder) list(s slot, n ast.Node) {
 			f.FieldByName("Pos").Set(reflect.ValueOf(at))
 		}
 		s.dst.Set(reflect.Append(s.dst, one))
-	}
-}
-
-// secrets reads a mapping of names to passwords.
-func (d *decoder) secrets(s slot, n ast.Node) {
-	list, ok := d.pairs(s, n)
-	if !ok {
-		return
-	}
-	s.dst.Set(reflect.ValueOf(map[string]Secret{}))
-	for _, p := range list {
-		var one Secret
-		d.value(slot{dst: reflect.ValueOf(&one).Elem(), path: join(s.path, p.key), key: p.at, tag: tag{name: p.key}}, p.value)
-		s.dst.SetMapIndex(reflect.ValueOf(p.key), reflect.ValueOf(one))
 	}
 }
 

@@ -82,6 +82,16 @@ func (d *differ) compare(path string, a, b reflect.Value) {
 		}
 		return
 	}
+	if a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Struct {
+		old, new := byName(a.Interface()), byName(b.Interface())
+		d.named(path, old, new)
+		for _, name := range new.names {
+			if _, ok := old.get(name); !ok {
+				d.add(path+"."+name, "added")
+			}
+		}
+		return
+	}
 	if a.Kind() != reflect.Struct || isScalar(a) {
 		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
 			d.add(path, "changed")

@@ -18,6 +18,7 @@ sources:
   flake: {snowflake: {worker: 1}}
 rules:
   - {table: shop.orders, column: id, source: ids}
+ids: {redis: {listen: ":6399", users: {app: {password: old}}}}
 `
 
 func TestDiff(t *testing.T) {
@@ -45,6 +46,9 @@ func TestDiff(t *testing.T) {
 		{name: "worker", old: "worker: 1", new: "worker: 2", want: []string{"sources.flake.snowflake.worker (changed)"}},
 		{name: "epoch", old: "worker: 1", new: "worker: 1, epoch: 2021-01-01", want: []string{"sources.flake.snowflake.epoch (changed)"}},
 		{name: "source removed", old: "  flake: {snowflake: {worker: 1}}\n", new: "", want: []string{"stores.(default) (removed)", "sources.flake (removed)"}},
+		{name: "user added", old: "users: {", new: "users: {more: {password: x}, ", want: []string{"ids.redis.users.more (added)"}},
+		{name: "password of a user", old: "app: {password: old}", new: "app: {password: new}", want: []string{"ids.redis.users.app.password (changed)"}},
+		{name: "no more ids", old: "ids: {redis: {listen: \":6399\", users: {app: {password: old}}}}", new: "", want: []string{"ids (removed)"}},
 		{
 			name: "several", old: "store: main}}\n  flake: {snowflake: {worker: 1}}", new: "store: main, step: 7, start: 9}}\n  flake: {snowflake: {worker: 2}}",
 			want: []string{"sources.ids.segment.start (changed)", "sources.ids.segment.step (changed)", "sources.flake.snowflake.worker (changed)"},

@@ -54,7 +54,7 @@ func (a Admin) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{Listen:%s Token:%s}", a.Listen, a.Token)
 }
 
-// Format prints the address and how many users there are.
-func (r IDsRedis) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "{Listen:%s Users:%d}", r.Listen, len(r.Users))
+// Format prints the user without the password.
+func (u IDsUser) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{Name:%s Password:%s Sources:%v}", u.Name, u.Password, u.Sources)
 }

@@ -13,14 +13,14 @@ type Store struct {
 	Name  string      `yaml:"-"`
 	MySQL *MySQLStore `yaml:"mysql"`
 	File  *FileStore  `yaml:"file"`
+	Etcd  *EtcdStore  `yaml:"etcd"`
 	Redis *RedisStore `yaml:"redis"`
-	Etcd  *EtcdStore  `yaml:"etcd" later:"all" instead:"use mysql or file"` // not available yet
 }
 
-// MySQLStore is a table in a MySQL or MariaDB server.
+// MySQLStore is a table in a MySQL or MariaDB server, or in several.
 type MySQLStore struct {
-	DSN  Secret   `yaml:"dsn"`                                            // user:password@tcp(host:port)/database
-	DSNs []Secret `yaml:"dsns" later:"all" instead:"use dsn, one server"` // several servers, any of which may die. Not available yet.
+	DSN  Secret   `yaml:"dsn"`  // user:password@tcp(host:port)/database
+	DSNs []Secret `yaml:"dsns"` // several servers, any of which may be down; always in the same order
 }
 
 // FileStore is a folder of this host; ids from it are unique on this host only.
@@ -48,7 +48,7 @@ type RedisTLS struct {
 	ServerName string `yaml:"server_name"` // default: the host connected to
 }
 
-// EtcdStore is an etcd cluster. Not available yet.
+// EtcdStore is an etcd cluster.
 type EtcdStore struct {
 	Endpoints []string `yaml:"endpoints,required"`
 }
@@ -65,13 +65,13 @@ type Source struct {
 
 // Segment takes ranges of ids from a store and hands them out one by one.
 type Segment struct {
-	Store      string  `yaml:"store"`                                 // a mysql or file store; default [DefaultStore]
-	Key        string  `yaml:"key"`                                   // the series' name in the store; default the source's name
-	Start      uint64  `yaml:"start"`                                 // first id of a series that does not exist yet; default 1
-	Step       uint64  `yaml:"step"`                                  // ids taken from the store at once, to begin with; default 1000
-	MaxStep    uint64  `yaml:"max_step"`                              // bound of the step's growth; default 1000000, or step when that is more
-	StepPolicy string  `yaml:"step_policy" oneof:"leaf" later:"rate"` // leaf (default): x2 when a range lasts under 15 min, /2 over 30 min
-	Prefetch   Percent `yaml:"prefetch"`                              // the next range is fetched once this share of the current one is used; default 10%
+	Store      string  `yaml:"store"`                               // a mysql, etcd or file store; default [DefaultStore]
+	Key        string  `yaml:"key"`                                 // the series' name in the store, with {schema} or {table} in it one for each table; default the source's name
+	Start      uint64  `yaml:"start"`                               // first id of a series that does not exist yet; default 1
+	Step       uint64  `yaml:"step"`                                // ids taken from the store at once, to begin with; default 1000
+	MaxStep    uint64  `yaml:"max_step"`                            // bound of the step's growth; default 1000000, or step when that is more
+	StepPolicy string  `yaml:"step_policy" oneof:"leaf|rate|fixed"` // leaf (default): x2 when a range lasts under 15 min, /2 over 30 min; rate: ranges last a minute
+	Prefetch   Percent `yaml:"prefetch"`                            // the next range is fetched once this share of the current one is used; default 10%
 }
 
 // What a Snowflake's ClockBack.Then can be.

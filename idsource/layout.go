@@ -145,9 +145,9 @@ func (l Layout) Decode(id uint64) Parts {
 
 const year = 365 * 24 * time.Hour
 
-// end is when the timestamps run out. A layout of many bits and large units
+// End is when the timestamps run out. A layout of many bits and large units
 // lasts longer than a Duration can say; it ends in the far future then.
-func (l Layout) end(epoch time.Time) time.Time {
+func (l Layout) End(epoch time.Time) time.Time {
 	const far = 1 << 62
 	if l.maxTime() >= uint64(far/l.Unit) {
 		return epoch.Add(far)

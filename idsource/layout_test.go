@@ -79,7 +79,7 @@ func TestLayoutEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := l.end(DefaultEpoch).Sub(DefaultEpoch).Hours() / 24 / 365.25; got < tt.min || got > tt.max {
+		if got := l.End(DefaultEpoch).Sub(DefaultEpoch).Hours() / 24 / 365.25; got < tt.min || got > tt.max {
 			t.Errorf("%s lasts %.2f years, want %v to %v", tt.layout, got, tt.min, tt.max)
 		}
 	}

@@ -28,6 +28,9 @@ const (
 	StepLeaf StepPolicy = iota
 	// StepFixed always reserves Step.
 	StepFixed
+	// StepRate sizes ranges to last a minute at the rate that ids are used,
+	// between Step and MaxStep, and changes by a factor of two at most.
+	StepRate
 )
 
 // SegmentConfig describes a Segment.
@@ -39,7 +42,7 @@ type SegmentConfig struct {
 	Step       uint64        // ids per range, default 1000
 	MaxStep    uint64        // bound of the dynamic step, default 1,000,000 or Step if that is more
 	StepPolicy StepPolicy    // default StepLeaf
-	Prefetch   float64       // share of the newest range that is used when the next one is fetched, default 0.1
+	Prefetch   float64       // share of the newest range that is used when the next one is fetched, default 0.1; earlier if the rest would not last
 	Last       uint64        // greatest id ever issued, default 2^63-1
 	MaxBatch   uint64        // greatest number of ids, times stride, in one Fill; default 2^32
 	Wait       time.Duration // longest wait of a Fill or Admit for the store, default 2s
@@ -76,7 +79,7 @@ func (c *SegmentConfig) check() error {
 		return errors.New("a segment source needs a name")
 	case c.Store == nil:
 		return errors.New("a segment source needs a store")
-	case c.StepPolicy > StepFixed:
+	case c.StepPolicy > StepRate:
 		return fmt.Errorf("unknown step policy %d", c.StepPolicy)
 	case c.MaxStep < c.Step:
 		return fmt.Errorf("max_step %d is below step %d", c.MaxStep, c.Step)

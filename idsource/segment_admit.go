@@ -39,11 +39,16 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 	if lo, hi, held := s.holds(highest); held {
 		return s.behind(column, highest, fmt.Sprintf("ids %d to %d are reserved and not issued yet", lo, hi-1))
 	}
-	if p.Next >= floor {
-		return nil
+	if p.Next < floor {
+		if err := s.cfg.Store.Advance(ctx, s.cfg.Key, floor); err != nil {
+			return s.storeDown(err)
+		}
 	}
-	if err := s.cfg.Store.Advance(ctx, s.cfg.Key, floor); err != nil {
-		return s.storeDown(err)
+	if _, parts := s.cfg.Store.(Raiser); parts {
+		// Some part may stand below ids that the column held before this source.
+		s.mu.Lock()
+		s.skip(highest + 1)
+		s.mu.Unlock()
 	}
 	return nil
 }

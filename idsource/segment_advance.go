@@ -15,6 +15,9 @@ import (
 // and so on down to id. And the fetch is refused by a store that stands below
 // where this process knows it to be, which its floor would hide.
 func (s *Segment) Advance(ctx context.Context, id uint64) error {
+	if err := s.raise(ctx, id); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	w, err := s.advance(id)
 	s.mu.Unlock()
@@ -27,6 +30,29 @@ func (s *Segment) Advance(ctx context.Context, id uint64) error {
 	return nil
 }
 
+// raise has all parts of a store of several stand above id.
+func (s *Segment) raise(ctx context.Context, id uint64) error {
+	parts, ok := s.cfg.Store.(Raiser)
+	s.mu.Lock()
+	needless, ended := id < s.raised, s.ended()
+	s.mu.Unlock()
+	if !ok || needless || ended != nil || s.tooHigh(id) {
+		return nil // advance says what is wrong
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Wait)
+	defer cancel()
+	if err := parts.Raise(ctx, s.cfg.Key, id+1); err != nil {
+		return s.storeDown(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.raised = max(s.raised, id+1)
+	return nil
+}
+
+// tooHigh says whether fewer ids than a step are left above id.
+func (s *Segment) tooHigh(id uint64) bool { return id > s.cfg.Last || s.cfg.Last-id < s.cfg.MaxStep }
+
 // advance does what needs no waiting. The caller holds mu.
 func (s *Segment) advance(id uint64) (*waiter, *Error) {
 	if err := s.ended(); err != nil {
@@ -36,7 +62,7 @@ func (s *Segment) advance(id uint64) (*waiter, *Error) {
 		s.skip(id + 1)
 		return nil, nil
 	}
-	if id > s.cfg.Last || s.cfg.Last-id < s.cfg.MaxStep {
+	if s.tooHigh(id) {
 		return nil, s.fail(TooHigh, fmt.Errorf("%d cannot be moved past: fewer than %d ids would be left below the greatest allowed, %d",
 			id, s.cfg.MaxStep, s.cfg.Last), "insert a lower id, or use explicit: keep")
 	}

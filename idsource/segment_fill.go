@@ -36,8 +36,11 @@ type Segment struct {
 	low     uint64    // where the last range began
 	high    uint64    // no range may start below: where the last one ended
 	past    uint64    // no id below is issued: Advance
+	raised  uint64    // no part of the store gives a range below: Raiser
+	pace    pace
 
 	noHighWater bool // a test's negative control: high is not looked at
+	noPace      bool // a test's negative control: ranges are fetched by their mark alone
 }
 
 // waiter is a Fill that found no ids, or an Advance beyond the last range. done
@@ -74,6 +77,13 @@ func (s *Segment) Fill(ctx context.Context, ids []uint64, stride uint64) error {
 		first += stride
 	}
 	return nil
+}
+
+// Range reserves n consecutive ids without listing them and returns the first.
+func (s *Segment) Range(ctx context.Context, n uint64) (first uint64, err error) {
+	var one [1]uint64
+	err = s.Fill(ctx, one[:], n)
+	return one[0], err
 }
 
 func (s *Segment) tooMany(n int, stride uint64) *Error {

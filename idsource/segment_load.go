@@ -13,10 +13,10 @@ const (
 	maxPause = time.Second
 )
 
-// prefetch starts the loader when the newest range is used far enough. The
-// caller holds mu.
+// prefetch starts the loader when the newest range is used far enough, or the
+// rest would not last. The caller holds mu.
 func (s *Segment) prefetch() {
-	if s.tail != nil && s.tail.pastMark() {
+	if s.tail != nil && (s.tail.pastMark() || s.short()) {
 		s.startLoader()
 	}
 }
@@ -39,8 +39,9 @@ func (s *Segment) load() {
 		if !ok {
 			return
 		}
+		asked := time.Now()
 		lo, hi, err := s.reserve(ask)
-		if !s.settle(lo, hi, step, err) {
+		if !s.settle(fetched{lo: lo, hi: hi, step: step, took: time.Since(asked)}, err) {
 			return
 		}
 		if err == nil {
@@ -59,12 +60,16 @@ func (s *Segment) load() {
 func (s *Segment) nextAsk() (a Ask, step uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wanted := len(s.waiters) > 0 || s.tail == nil || s.tail.pastMark()
+	now := time.Now()
+	if s.failed == nil { // ids that could not be had do not make a low rate
+		s.pace.measure(now, s.held())
+	}
+	wanted := len(s.waiters) > 0 || s.tail == nil || s.tail.pastMark() || s.short()
 	if !wanted || s.ended() != nil {
 		s.loading = false
 		return Ask{}, 0, false
 	}
-	step = s.nextStep(time.Now())
+	step = s.nextStep(now)
 	a = Ask{Key: s.cfg.Key, Count: max(step, s.waitedFor()), Floor: max(s.cfg.Start, s.past), Last: s.cfg.Last}
 	if !s.noHighWater {
 		a.High = s.high
@@ -92,10 +97,14 @@ const (
 	leafLong  = 30 * time.Minute
 )
 
-// nextStep is the size of the next range by how long the last one lasted.
+// nextStep is the size of the next range by how long the last one lasted, or by
+// how fast ids go.
 func (s *Segment) nextStep(now time.Time) uint64 {
-	if s.cfg.StepPolicy == StepFixed || s.fetched.IsZero() {
+	switch {
+	case s.cfg.StepPolicy == StepFixed || s.fetched.IsZero() || s.failed != nil: // an outage is no low demand
 		return s.step
+	case s.cfg.StepPolicy == StepRate:
+		return s.pace.step(s.step, &s.cfg)
 	}
 	switch lasted := now.Sub(s.fetched); {
 	case lasted < leafShort:
@@ -139,8 +148,14 @@ func (s *Segment) reserve(a Ask) (lo, hi uint64, err error) {
 	return 0, 0, err
 }
 
+// fetched is a range [lo, hi), the step it was asked with, and the time it took.
+type fetched struct {
+	lo, hi, step uint64
+	took         time.Duration
+}
+
 // settle books the outcome of one fetch and says whether the loader goes on.
-func (s *Segment) settle(lo, hi, step uint64, err error) bool {
+func (s *Segment) settle(f fetched, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, full := errors.AsType[*FullError](err)
@@ -157,10 +172,10 @@ func (s *Segment) settle(lo, hi, step uint64, err error) bool {
 		}
 		s.failed = err
 		return true
-	case lo < s.high && !s.noHighWater:
-		s.wentBack(lo)
+	case f.lo < s.high && !s.noHighWater:
+		s.wentBack(f.lo)
 	default:
-		s.arrived(lo, hi, step)
+		s.arrived(f)
 		return true
 	}
 	s.loading = false
@@ -198,14 +213,20 @@ func (s *Segment) wentBack(lo uint64) {
 
 // arrived serves the waiters in the order they came and keeps the rest. What is
 // left of a range right below is joined to it first.
-func (s *Segment) arrived(lo, hi, step uint64) {
+func (s *Segment) arrived(f fetched) {
+	lo, hi := f.lo, f.hi
 	if s.failed != nil {
 		s.cfg.Logger.Info("id source reserves ranges again", "source", s.cfg.Name)
 	}
-	s.failed, s.step, s.fetched, s.low, s.high = nil, step, time.Now(), lo, hi
+	s.failed, s.step, s.fetched, s.low, s.high = nil, f.step, time.Now(), lo, hi
+	s.pace.took(f.took)
+	s.pace.given += hi - lo
 	mark := lo + max(1, uint64(float64(hi-lo)*s.cfg.Prefetch))
 	if s.tail != nil && s.tail.hi == lo {
 		lo, _ = s.tail.drain()
+	}
+	if lead := s.lead(); lead < hi {
+		mark = max(min(mark, hi-lead), lo+1)
 	}
 	lo = max(lo, min(s.past, hi)) // Advance came while the range was on its way
 	served := 0

@@ -166,6 +166,7 @@ func TestSegmentStep(t *testing.T) {
 		{"busy", StepLeaf, []time.Duration{0, time.Minute, time.Minute, time.Minute, time.Minute}, []uint64{100, 200, 400, 500, 500}},
 		{"steady", StepLeaf, []time.Duration{0, 20 * time.Minute, 29 * time.Minute}, []uint64{100, 100, 100}},
 		{"busy, then idle", StepLeaf, []time.Duration{0, time.Minute, time.Minute, time.Hour, time.Hour, time.Hour}, []uint64{100, 200, 400, 200, 100, 100}},
+		{"busy, then steady", StepLeaf, []time.Duration{0, time.Minute, 16 * time.Minute}, []uint64{100, 200, 200}},
 		{"fixed", StepFixed, []time.Duration{0, time.Minute, time.Hour}, []uint64{100, 100, 100}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

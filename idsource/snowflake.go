@@ -109,7 +109,7 @@ func checkEnd(c *SnowflakeConfig, l Layout, now time.Time) error {
 	if c.Epoch.After(now) {
 		return fmt.Errorf("the epoch %s lies in the future", c.Epoch.Format(time.RFC3339))
 	}
-	end := l.end(c.Epoch)
+	end := l.End(c.Epoch)
 	left := end.Sub(now)
 	text := fmt.Sprintf("layout %s with epoch %s runs out of timestamps on %s",
 		l, c.Epoch.Format(time.DateOnly), end.Format(time.DateOnly))

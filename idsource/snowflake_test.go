@@ -137,7 +137,7 @@ func TestSnowflakeExhausted(t *testing.T) {
 		l := Layout{Time: 36, Worker: 10, Sequence: 12, Unit: time.Millisecond}
 		s := newTestSnowflake(t, SnowflakeConfig{Fences: newFaultFences(), Layout: l.String()}, clk.clock())
 		fill(t, s, 1, 1)
-		clk.jump(time.Until(l.end(testEpoch)))
+		clk.jump(time.Until(l.End(testEpoch)))
 		time.Sleep(10 * time.Second)
 		wantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), Exhausted)
 	})

@@ -62,6 +62,13 @@ type SegmentStore interface {
 	GiveBack(ctx context.Context, key string, lo, hi uint64) (bool, error)
 }
 
+// Raiser is a SegmentStore of several parts, each of which gives ranges by
+// itself: a range above an id says nothing of the other parts.
+type Raiser interface {
+	// Raise returns nil when no part gives a range below next any more.
+	Raise(ctx context.Context, key string, next uint64) error
+}
+
 // Shape is what ids of a worker pool are composed of. A worker's shape is kept
 // with its fence: ids of two shapes could coincide.
 type Shape struct {

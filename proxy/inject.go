@@ -185,9 +185,9 @@ func (s *session) admit(f *filling) error {
 	if err != nil {
 		return errOutOfIDs(f.rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.rule.Source, column, err))
 	}
-	ids := s.l.srv.settings().Sources[f.rule.Source]
-	if ids == nil {
-		return errOutOfIDs(f.rule, fmt.Errorf("there is no source %s", f.rule.Source))
+	ids, err := s.l.srv.settings().source(f.rule, f.table)
+	if err != nil {
+		return errOutOfIDs(f.rule, err)
 	}
 	if err := ids.Admit(s.ctx, column, greatest); err != nil {
 		return errOutOfIDs(f.rule, err)

@@ -146,9 +146,9 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 	p.ids = slices.Grow(p.ids[:0], len(p.rules))[:len(p.rules)]
 	for i, rule := range p.rules {
 		filled := &plan.Columns[i]
-		source := s.l.srv.settings().Sources[rule.Source]
-		if source == nil {
-			return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+		source, err := s.l.srv.settings().source(rule, p.name)
+		if err != nil {
+			return errOutOfIDs(rule, err)
 		}
 		if err := s.advance(p, i, filled); err != nil {
 			return err

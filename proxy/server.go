@@ -28,6 +28,11 @@ type IDs interface {
 	Advance(ctx context.Context, id uint64) error
 }
 
+// PerTable is implemented by IDs that have a series for each table.
+type PerTable interface {
+	Table(schema, table string) (IDs, error)
+}
+
 // SecondReader checks a plan with another reader of SQL than the one that made
 // it. It is called from many goroutines, for every injected statement, so it
 // must be quick where it has seen a statement's like before.
@@ -90,6 +95,18 @@ type Settings struct {
 	Sessions  int
 	Handshake time.Duration
 	Statement int // most bytes of a statement to hold
+}
+
+// source returns what a rule's ids for a table come from.
+func (s *Settings) source(rule *rewriter.Rule, table rewriter.Name) (IDs, error) {
+	ids := s.Sources[rule.Source]
+	if ids == nil {
+		return nil, fmt.Errorf("there is no source %s", rule.Source)
+	}
+	if each, ok := ids.(PerTable); ok {
+		return each.Table(string(table.Schema), string(table.Table))
+	}
+	return ids, nil
 }
 
 // Stats counts what the proxy did.

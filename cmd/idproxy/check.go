@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
 
 	"idproxy/config"
 	"idproxy/idsource"
-	"idproxy/idsource/mysql"
 	"idproxy/rewriter"
 )
 
@@ -146,7 +146,7 @@ func (c *checker) positions(ctx context.Context) map[string]uint64 {
 	at := map[string]uint64{}
 	for i := range c.cfg.Sources {
 		s := &c.cfg.Sources[i]
-		if s.Segment == nil {
+		if s.Segment == nil || idsource.IsTemplate(s.Segment.Key) {
 			continue
 		}
 		st := c.cfg.Store(s.Segment.Store)
@@ -169,12 +169,12 @@ func (c *checker) positions(ctx context.Context) map[string]uint64 {
 }
 
 func storePosition(ctx context.Context, st *config.Store, s *config.Source) (idsource.Position, error) {
-	open, err := mysql.New(mysql.Config{DSN: string(st.MySQL.DSN)})
+	open, err := openStore(st, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return idsource.Position{}, err
 	}
-	p, err := open.Position(ctx, s.Segment.Key)
-	return p, errors.Join(err, open.Close())
+	p, err := open.look(ctx, s.Segment.Key)
+	return p, errors.Join(err, open.close())
 }
 
 func (c *checker) listener(ctx context.Context, l *config.Listener, positions map[string]uint64) {

@@ -3,6 +3,8 @@
 //	idproxy serve   --config idproxy.yaml
 //	idproxy check   --config idproxy.yaml [--online] [--json]
 //	idproxy explain --config idproxy.yaml [--schema S] [--online] "INSERT ..." | -
+//	idproxy source  list | show SOURCE | set SOURCE NEXT [--force] | import ...
+//	idproxy decode  --config idproxy.yaml [--json] SOURCE ID
 //	idproxy version
 //
 // It exits with status 0 when all is fine, 1 on a finding or failure, and 2

@@ -29,10 +29,11 @@ const usage = `idproxy fills the id columns of INSERTs on their way to MySQL or 
   idproxy worker  --config FILE [--source NAME] [--json] list | add N [--new-pool] | drop N ...
                                                    worker numbers of a source that leases them: show, fill the pool to N,
                                                    take free ones out; --new-pool: no id was ever issued, start at once
+  idproxy source  list | show | set | import       where the sources stand, and moving them (idproxy source help)
+  idproxy decode  --config FILE [--json] SOURCE ID take an id apart
   idproxy version
 
 FILE is ./idproxy.yaml, then /etc/idproxy/idproxy.yaml, unless given.
-Not available yet: decode, source.
 `
 
 func main() {
@@ -59,6 +60,8 @@ func run(ctx context.Context, args []string, std streams) int {
 		"serve":   serve,
 		"check":   check,
 		"explain": explain,
+		"source":  sourceCommand,
+		"decode":  decode,
 		"version": version,
 		"worker":  worker,
 	}
@@ -71,9 +74,6 @@ func run(ctx context.Context, args []string, std streams) int {
 	case name == "help" || name == "-h" || name == "--help":
 		fmt.Fprint(std.out, usage)
 		return statusFine
-	case name == "decode" || name == "source":
-		fmt.Fprintf(std.err, "idproxy: %s is not available yet\n", name)
-		return statusUsage
 	case !known:
 		fmt.Fprint(std.err, usage)
 		return statusUsage

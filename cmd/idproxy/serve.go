@@ -64,6 +64,7 @@ type program struct {
 	log     *slog.Logger
 	sources *sources
 	srv     *proxy.Server
+	ids     *idServer // nil: none
 }
 
 func (p *program) serve(ctx context.Context, file string) (err error) {
@@ -86,6 +87,14 @@ func (p *program) serve(ctx context.Context, file string) (err error) {
 	if err := p.srv.Listen(); err != nil {
 		return err
 	}
+	if p.ids, err = p.serveIDs(); err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := p.ids.close(); err == nil {
+			err = cerr
+		}
+	}()
 	p.notify(daemon.SdNotifyReady)
 	stopReloads := p.reloadOnHangup(file)
 	defer stopReloads()
@@ -147,5 +156,6 @@ func (p *program) reload(file string) error {
 	p.cfg = cfg
 	setLevel(p.level, cfg.Log)
 	p.srv.Set(p.settings())
+	p.ids.again()
 	return nil
 }

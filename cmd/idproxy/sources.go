@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"sync"
 	"time"
 
 	"idproxy/config"
 	"idproxy/idsource"
-	"idproxy/idsource/file"
-	"idproxy/idsource/lease"
-	"idproxy/idsource/mysql"
+	"idproxy/proxy"
 )
 
 // closeTime is how long sources get to give ids back when the program ends.
@@ -20,22 +20,46 @@ const closeTime = 5 * time.Second
 
 // sources are the id sources of a configuration and the stores behind them.
 type sources struct {
-	log    *slog.Logger
-	dir    string // of the configuration file
+	log *slog.Logger
+	dir string // of the configuration file
+
+	mu     sync.Mutex // guards the maps; open alone changes them
 	stores map[string]store
 	byName map[string]idsource.Source
+	byKey  map[seriesKey]idsource.Source // segments, by store and key
 }
 
-// store is a store of any kind.
-type store struct {
-	segments idsource.SegmentStore
-	fences   idsource.FenceStore // nil: the kind has none
-	workers  lease.Store         // nil: the kind leases no worker numbers
-	close    func() error
+// openedStore is a store and the sources that have its keys.
+type openedStore struct {
+	store
+	byKey map[string]idsource.Source
+}
+
+// opened returns the stores that keep segments, by name.
+func (s *sources) opened() map[string]openedStore {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]openedStore{}
+	for name, st := range s.stores {
+		if st.keys != nil {
+			all[name] = openedStore{st, map[string]idsource.Source{}}
+		}
+	}
+	for k, source := range s.byKey {
+		all[k.store].byKey[k.key] = source
+	}
+	return all
+}
+
+// named returns the sources by name.
+func (s *sources) named() map[string]idsource.Source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.byName)
 }
 
 func openSources(cfg *config.Config, log *slog.Logger) (*sources, error) {
-	s := &sources{log: log, dir: cfg.Dir, stores: map[string]store{}, byName: map[string]idsource.Source{}}
+	s := &sources{log: log, dir: cfg.Dir, stores: map[string]store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
 	if err := s.open(cfg); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -45,6 +69,8 @@ func openSources(cfg *config.Config, log *slog.Logger) (*sources, error) {
 // open adds the stores and sources that are new in cfg. On an error it has
 // added none that a rule could name.
 func (s *sources) open(cfg *config.Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range cfg.Stores {
 		if err := s.openStore(&cfg.Stores[i]); err != nil {
 			return err
@@ -64,6 +90,9 @@ func (s *sources) open(cfg *config.Config) error {
 	}
 	for name, source := range added {
 		s.byName[name] = source
+		if g := cfg.Source(name).Segment; g != nil && !idsource.IsTemplate(g.Key) {
+			s.byKey[seriesKey{g.Store, g.Key}] = source
+		}
 	}
 	return nil
 }
@@ -72,40 +101,55 @@ func (s *sources) openStore(c *config.Store) error {
 	if _, open := s.stores[c.Name]; open {
 		return nil
 	}
-	log := s.log.With("store", c.Name)
-	switch {
-	case c.File != nil:
-		st, err := file.New(file.Config{Dir: c.File.Dir, Logger: log})
-		if err != nil {
-			return fmt.Errorf("store %s: %w", c.Name, err)
-		}
-		s.stores[c.Name] = store{segments: st, fences: st, close: st.Close}
-	case c.MySQL != nil:
-		st, err := mysql.New(mysql.Config{DSN: string(c.MySQL.DSN), Logger: log})
-		if err != nil {
-			return fmt.Errorf("store %s: %w", c.Name, err)
-		}
-		s.stores[c.Name] = store{segments: st, close: st.Close}
-	case c.Redis != nil:
-		st, err := openRedis(c.Redis)
-		if err != nil {
-			return fmt.Errorf("store %s: %w", c.Name, err)
-		}
-		s.stores[c.Name] = store{workers: st, close: st.Close}
+	st, err := openStore(c, s.log.With("store", c.Name))
+	if err != nil {
+		return fmt.Errorf("store %s: %w", c.Name, err)
 	}
+	s.stores[c.Name] = st
 	return nil
 }
 
+var stepPolicies = map[string]idsource.StepPolicy{
+	"leaf": idsource.StepLeaf, "rate": idsource.StepRate, "fixed": idsource.StepFixed,
+}
+
 func (s *sources) newSource(c *config.Source) (idsource.Source, error) {
-	if g := c.Segment; g != nil {
-		return idsource.NewSegment(idsource.SegmentConfig{
-			Name: c.Name, Store: s.stores[g.Store].segments, Key: g.Key,
-			Start: g.Start, Step: g.Step, MaxStep: g.MaxStep,
-			Last:     math.MaxUint64 - 1, // what a column holds bounds it further
-			Prefetch: float64(g.Prefetch) / 100, Logger: s.log,
-		})
+	if c.Segment != nil {
+		return s.newSegment(c)
 	}
 	return s.newSnowflake(c)
+}
+
+func (s *sources) newSegment(c *config.Source) (idsource.Source, error) {
+	g := c.Segment
+	st := s.stores[g.Store]
+	sc := idsource.SegmentConfig{
+		Name: c.Name, Store: st.segments, Key: g.Key,
+		Start: g.Start, Step: g.Step, MaxStep: g.MaxStep, StepPolicy: stepPolicies[g.StepPolicy],
+		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
+		MaxBatch: st.most,
+		Prefetch: float64(g.Prefetch) / 100, Logger: s.log,
+	}
+	if idsource.IsTemplate(g.Key) {
+		p, err := idsource.NewPerTable(sc)
+		if err != nil {
+			return nil, err
+		}
+		return perTable{p}, nil
+	}
+	return idsource.NewSegment(sc)
+}
+
+// perTable shows the proxy a series for each table.
+type perTable struct{ *idsource.PerTable }
+
+// Table implements proxy.PerTable.
+func (p perTable) Table(schema, table string) (proxy.IDs, error) {
+	s, err := p.PerTable.Table(schema, table)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // close ends the sources and then their stores.

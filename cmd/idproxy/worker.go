@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -80,19 +77,6 @@ func worker(ctx context.Context, args []string, std streams) error {
 		err = fmt.Errorf("%w: worker list, worker add N or worker drop N", errUsage)
 	}
 	return errors.Join(err, p.store.Close())
-}
-
-// parseMixed lets flags stand behind words, as in worker add 10 --new-pool.
-func parseMixed(set *flag.FlagSet, args []string) (words []string, err error) {
-	for {
-		if err := parse(set, args); err != nil {
-			return nil, err
-		}
-		if args = set.Args(); len(args) == 0 {
-			return words, nil
-		}
-		words, args = append(words, args[0]), args[1:]
-	}
 }
 
 // openPool opens the pool of a source, which may go unnamed when it is the only one.
@@ -233,9 +217,3 @@ func (p *workerPool) list(ctx context.Context) error {
 }
 
 func (p *workerPool) print(v any) error { return printJSON(p.std.out, v) }
-
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}

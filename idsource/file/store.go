@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"slices"
 
 	"idproxy/idsource"
 )
@@ -185,6 +186,44 @@ func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 		p.Next = max(p.Next, next)
 		return p, nil
 	})
+}
+
+// Set puts an existing key at next, also below where it stands: whoever calls
+// it knows that no id from next on is in use.
+func (s *Store) Set(ctx context.Context, key string, next uint64) error {
+	return s.change(ctx, key, func(p idsource.Position, exists bool) (idsource.Position, error) {
+		if exists {
+			p.Next = next
+		}
+		return p, nil
+	})
+}
+
+// Keys lists the keys there are.
+func (s *Store) Keys(ctx context.Context) ([]string, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	if err := s.load(); err != nil {
+		return nil, fmt.Errorf("file store: %w", err)
+	}
+	return slices.Sorted(maps.Keys(s.keys)), nil
+}
+
+// Peek reads the positions of a folder that another process may be using: it
+// takes no lock, makes no folder, and what it returns may be old by then.
+func Peek(dir string) (map[string]idsource.Position, error) {
+	path := filepath.Join(dir, segmentsFile)
+	data, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := parsePositions(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return keys, nil
 }
 
 // GiveBack implements idsource.SegmentStore.

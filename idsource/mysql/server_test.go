@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,6 +101,14 @@ func (s *server) kill() {
 	_ = s.cmd.Wait() // killed
 }
 
+// hang stops the server without ending it, or has it go on.
+func (s *server) hang(stop bool) error {
+	if stop {
+		return s.cmd.Process.Signal(syscall.SIGSTOP)
+	}
+	return s.cmd.Process.Signal(syscall.SIGCONT)
+}
+
 // exec runs statements as root.
 func (s *server) exec(statements ...string) error {
 	cfg := driver.NewConfig()
@@ -147,7 +156,7 @@ func newStore(t *testing.T, dsn string) *Store {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	if _, err := s.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS idproxy_segment"); err != nil {
+	if _, err := s.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS idproxy_segment, idproxy_store, idproxy_mark"); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -22,27 +22,25 @@ import (
 const DefaultTimeout = 5 * time.Second
 
 // maxKey is the length of the key column, in characters.
-const maxKey = 128
+const maxKey = 255
 
 const (
-	// Binary collation: keys that differ by case or accent are different keys.
-	createTable = "CREATE TABLE IF NOT EXISTS idproxy_segment (" +
-		"biz_tag VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, " +
-		"max_id BIGINT UNSIGNED NOT NULL, " +
-		"step INT NOT NULL, " +
-		"description VARCHAR(256) DEFAULT NULL, " +
-		"update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP" +
-		") ENGINE=InnoDB"
 	insertKey = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, 0) " +
 		"ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, ?)"
 	// The server remembers the value of LAST_INSERT_ID(expr) and sends it in
 	// the OK packet, so the new position comes back without a second question.
 	// The cast keeps the sum an unsigned integer: an unsigned column and a
 	// signed literal make a decimal.
+	//
+	// The last condition stops a process that knows nothing of a group that the
+	// server was made part of.
 	reserve = "UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(CAST(GREATEST(max_id, ?) + ? AS UNSIGNED)), step = ? " +
-		"WHERE biz_tag = ? AND GREATEST(max_id, ?) <= ? AND max_id >= ?"
+		"WHERE biz_tag = ? AND GREATEST(max_id, ?) <= ? AND max_id >= ? " +
+		"AND NOT EXISTS (SELECT 1 FROM idproxy_store WHERE name = 'servers' OR name = 'version' AND value <> '1')"
 	position = "SELECT max_id, step FROM idproxy_segment WHERE biz_tag = ?"
 	giveBack = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ? AND max_id = ?"
+	setKey   = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ?"
+	allKeys  = "SELECT biz_tag FROM idproxy_segment ORDER BY biz_tag"
 )
 
 // Config says where a Store is.
@@ -168,6 +166,9 @@ func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err
 
 // full finds out why no row was updated.
 func (s *Store) full(ctx context.Context, a idsource.Ask) error {
+	if err := s.checkTables(ctx); err != nil {
+		return err
+	}
 	next, _, err := s.read(ctx, a.Key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return idsource.ErrNoKey
@@ -217,22 +218,89 @@ func (s *Store) checkDurability(ctx context.Context) {
 	}
 }
 
-// Advance implements idsource.SegmentStore. It creates the table if need be.
-func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
-	if err := s.checkKey(key); err != nil {
-		return err
-	}
-	_, err := s.db.ExecContext(ctx, insertKey, key, next, next)
-	if noTable(err) {
-		if _, err := s.db.ExecContext(ctx, createTable); err != nil {
-			return s.wrap(fmt.Errorf("create the table: %w", err))
-		}
-		_, err = s.db.ExecContext(ctx, insertKey, key, next, next)
+// checkTables says why the tables are not this store's to use.
+func (s *Store) checkTables(ctx context.Context) error {
+	known, err := facts(ctx, s.db)
+	if err == nil {
+		err = alone(known)
 	}
 	if err != nil {
 		return s.wrap(err)
 	}
 	return nil
+}
+
+// Advance implements idsource.SegmentStore. It creates the tables if need be.
+func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
+	if err := s.checkKey(key); err != nil {
+		return err
+	}
+	known, err := facts(ctx, s.db)
+	if err == nil {
+		err = alone(known)
+	}
+	if err == nil && known[factVersion] == "" {
+		err = create(ctx, s.db)
+	}
+	if err == nil {
+		err = insert(ctx, s.db, key, next)
+	}
+	if err != nil {
+		return s.wrap(err)
+	}
+	return nil
+}
+
+// insert creates a key, or moves it up.
+func insert(ctx context.Context, db querier, key string, next uint64) error {
+	_, err := db.ExecContext(ctx, insertKey, key, next, next)
+	if noTable(err) { // someone dropped that one alone
+		if err = create(ctx, db); err == nil {
+			_, err = db.ExecContext(ctx, insertKey, key, next, next)
+		}
+	}
+	return err
+}
+
+// Set puts an existing key at next, also below where it stands: whoever calls
+// it knows that no id from next on is in use.
+func (s *Store) Set(ctx context.Context, key string, next uint64) error {
+	if err := errors.Join(s.checkKey(key), s.checkTables(ctx)); err != nil {
+		return err
+	}
+	if _, err := s.db.ExecContext(ctx, setKey, next, key); err != nil {
+		return s.wrap(err)
+	}
+	return nil
+}
+
+// Keys lists the keys there are.
+func (s *Store) Keys(ctx context.Context) ([]string, error) {
+	keys, err := listKeys(ctx, s.db)
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	return keys, nil
+}
+
+func listKeys(ctx context.Context, db querier) ([]string, error) {
+	rows, err := db.QueryContext(ctx, allKeys)
+	if noTable(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err below says it
+	var keys []string
+	for rows.Next() {
+		var key string
+		if err := rows.Scan(&key); err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, rows.Err()
 }
 
 // GiveBack implements idsource.SegmentStore.

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"idproxy/config"
+	"idproxy/idsource"
+)
+
+// decoded is what an id tells.
+type decoded struct {
+	Source     string     `json:"source"`
+	Kind       string     `json:"kind"`
+	ID         uint64     `json:"id"`
+	Time       *time.Time `json:"time,omitempty"`
+	Datacenter *uint64    `json:"datacenter,omitempty"`
+	Worker     *uint64    `json:"worker,omitempty"`
+	Sequence   *uint64    `json:"sequence,omitempty"`
+	Key        string     `json:"key,omitempty"`
+	Next       *uint64    `json:"next,omitempty"`
+	Reserved   *bool      `json:"reserved,omitempty"` // false: the source has not come to this id yet
+	Server     *uint64    `json:"server,omitempty"`   // of several, from 1
+}
+
+// decode takes an id apart.
+func decode(ctx context.Context, args []string, std streams) error {
+	set, path := flags("decode", std)
+	asJSON := set.Bool("json", false, "print JSON")
+	rest, err := parseMixed(set, args)
+	if err != nil {
+		return err
+	}
+	if len(rest) != 2 {
+		return fmt.Errorf("%w: decode takes a source and an id", errUsage)
+	}
+	id, err := strconv.ParseUint(rest[1], 10, 64)
+	if err != nil {
+		return fmt.Errorf("%w: %q is not an id", errUsage, rest[1])
+	}
+	name, err := configPath(*path)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load(name)
+	if err != nil {
+		return err
+	}
+	src := cfg.Source(rest[0])
+	if src == nil {
+		return fmt.Errorf("%s has no source %q", cfg.Path, rest[0])
+	}
+	d, err := decodeID(ctx, cfg, src, id)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		return printJSON(std.out, d)
+	}
+	d.print(std)
+	return nil
+}
+
+func decodeID(ctx context.Context, cfg *config.Config, src *config.Source, id uint64) (*decoded, error) {
+	d := &decoded{Source: src.Name, ID: id}
+	switch {
+	case src.Snowflake != nil:
+		d.Kind = "snowflake"
+		return d, d.snowflake(src.Snowflake)
+	case src.Segment == nil:
+		return nil, fmt.Errorf("source %s makes no numbers", src.Name)
+	}
+	d.Kind, d.Key = "segment", src.Segment.Key
+	if st := cfg.Store(src.Segment.Store); st.MySQL != nil && len(st.MySQL.DSNs) > 0 {
+		server := id/config.GroupBlock%uint64(len(st.MySQL.DSNs)) + 1
+		d.Server = &server
+	}
+	stores := openedStores{}
+	defer stores.close()
+	if s := stores.stand(ctx, cfg, src, false); s.Next != nil {
+		reserved := id < *s.Next
+		d.Next, d.Reserved = s.Next, &reserved
+	}
+	return d, nil
+}
+
+func (d *decoded) snowflake(f *config.Snowflake) error {
+	l, err := idsource.ParseLayout(f.Layout)
+	if err != nil {
+		return err
+	}
+	if d.ID >= 1<<63 {
+		return fmt.Errorf("%d has more than 63 bits: it is no snowflake id", d.ID)
+	}
+	p := l.Decode(d.ID)
+	at := time.UnixMilli(f.Epoch.UnixMilli() + int64(p.Time)*l.Unit.Milliseconds()).UTC()
+	worker := p.Worker & (1<<l.Worker - 1)
+	d.Time, d.Worker, d.Sequence = &at, &worker, &p.Sequence
+	if l.Datacenter > 0 {
+		datacenter := p.Worker >> l.Worker
+		d.Datacenter = &datacenter
+	}
+	return nil
+}
+
+func (d *decoded) print(std streams) {
+	fmt.Fprintf(std.out, "%d is of source %s, a %s\n", d.ID, d.Source, d.Kind)
+	if d.Time != nil {
+		fmt.Fprintf(std.out, "time        %s\n", d.Time.Format("2006-01-02T15:04:05.000Z07:00"))
+	}
+	if d.Datacenter != nil {
+		fmt.Fprintf(std.out, "datacenter  %d\n", *d.Datacenter)
+	}
+	if d.Worker != nil {
+		fmt.Fprintf(std.out, "worker      %d\nsequence    %d\n", *d.Worker, *d.Sequence)
+	}
+	if d.Server != nil {
+		fmt.Fprintf(std.out, "server      number %d of dsns\n", *d.Server)
+	}
+	switch {
+	case d.Reserved == nil && d.Kind == "segment":
+		fmt.Fprintf(std.out, "key         %s, where it stands is not known\n", d.Key)
+	case d.Reserved != nil && *d.Reserved:
+		fmt.Fprintf(std.out, "key         %s, which stands at %d: the id was reserved\n", d.Key, *d.Next)
+	case d.Reserved != nil:
+		fmt.Fprintf(std.out, "key         %s, which stands at %d: the id was not reserved yet\n", d.Key, *d.Next)
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/idsource/resp"
+)
+
+// How often stores are asked for their keys: once a minute, and sooner after
+// one did not answer.
+const (
+	keysEvery = time.Minute
+	keysRetry = 5 * time.Second
+)
+
+// idServer hands ids to other programs.
+type idServer struct {
+	log     *slog.Logger
+	sources func() *sources
+	known   atomic.Pointer[map[string]resp.Source] // by source or key
+	wake    chan struct{}
+	end     context.CancelFunc
+	wg      sync.WaitGroup
+
+	mu    sync.Mutex                      // of whoever replaces known
+	extra map[seriesKey]*idsource.Segment // keys of stores that no source has
+}
+
+// seriesKey is a key of a store.
+type seriesKey struct{ store, key string }
+
+// serveIDs starts what the configuration asks for; nil when it is nothing. A
+// store that does not answer is no reason not to start.
+func (p *program) serveIDs() (*idServer, error) {
+	if p.cfg.IDs == nil || p.cfg.IDs.Redis == nil {
+		return nil, nil
+	}
+	c := p.cfg.IDs.Redis
+	l, err := net.Listen(c.Listen.Network, c.Listen.Address)
+	if err != nil {
+		return nil, fmt.Errorf("ids over redis: %w", err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	s := &idServer{log: p.log, sources: func() *sources { return p.sources }, wake: make(chan struct{}, 1), end: end, extra: map[seriesKey]*idsource.Segment{}}
+	s.known.Store(&map[string]resp.Source{})
+	rc := resp.Config{Lookup: s.lookup, Logger: p.log}
+	for _, u := range c.Users {
+		rc.Users = append(rc.Users, resp.User{Name: u.Name, Password: string(u.Password), Keys: u.Sources})
+	}
+	s.refresh(ctx)
+	s.wg.Go(func() { s.keepFresh(ctx) })
+	s.wg.Go(func() {
+		if err := resp.New(rc).Serve(ctx, l); err != nil {
+			p.log.Error("ids over redis ended", "error", err)
+		}
+	})
+	p.log.Info("ids over redis", "address", config.Addr{Network: l.Addr().Network(), Address: l.Addr().String()}.String(), "users", len(c.Users))
+	return s, nil
+}
+
+func (s *idServer) lookup(key string) (resp.Source, bool) {
+	src, ok := (*s.known.Load())[key]
+	return src, ok
+}
+
+// again has the keys read now, as after a reload.
+func (s *idServer) again() {
+	if s == nil {
+		return
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default: // it is about to be
+	}
+}
+
+// close ends the server, before the sources and their stores are closed.
+func (s *idServer) close() error {
+	if s == nil {
+		return nil
+	}
+	s.end()
+	s.wg.Wait()
+	byName := map[string]idsource.Source{}
+	for k, seg := range s.extra {
+		byName[k.store+"/"+k.key] = seg
+	}
+	return closeAll(byName)
+}
+
+func (s *idServer) keepFresh(ctx context.Context) {
+	every := keysEvery
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-time.After(every):
+		}
+		every = keysEvery
+		if !s.refresh(ctx) {
+			every = keysRetry
+		}
+	}
+}
+
+// refresh reads the keys of all stores. Those of a store that does not answer stay
+// as they were. A source has its name whatever keys there are.
+func (s *idServer) refresh(ctx context.Context) (all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	src := s.sources()
+	stores := src.opened()
+	all = true
+	known := map[string]resp.Source{}
+	from := map[string]string{} // key: its store
+	for _, name := range sortedKeys(stores) {
+		keys, err := s.keysOf(ctx, stores[name], name)
+		if err != nil {
+			s.log.Warn("the keys of a store cannot be read", "store", name, "error", err)
+			all = false
+		}
+		for key, one := range keys {
+			if other, twice := from[key]; twice {
+				s.log.Warn("a key is in two stores and is not served: name a source for it", "key", key, "stores", []string{other, name})
+				known[key] = nil
+				continue
+			}
+			known[key], from[key] = one, name
+		}
+	}
+	maps.DeleteFunc(known, func(_ string, one resp.Source) bool { return one == nil })
+	for name, one := range src.named() {
+		if _, each := one.(perTable); !each {
+			known[name] = one
+		}
+	}
+	s.known.Store(&known)
+	return all
+}
+
+// keysOf returns the series of a store: of the sources that have its keys, and
+// one for each key that no source has.
+func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map[string]resp.Source, error) {
+	ctx, cancel := context.WithTimeout(ctx, keysRetry)
+	defer cancel()
+	series := map[string]resp.Source{}
+	for key, one := range st.byKey { // also before they are in the store
+		series[key] = one
+	}
+	keys, err := st.keys.Keys(ctx)
+	if err != nil {
+		for k, seg := range s.extra {
+			if k.store == name {
+				series[k.key] = seg
+			}
+		}
+		return series, err
+	}
+	for _, key := range keys {
+		if series[key] != nil {
+			continue
+		}
+		k := seriesKey{name, key}
+		if s.extra[k] == nil {
+			seg, err := idsource.NewSegment(idsource.SegmentConfig{
+				Name: key, Store: st.segments, Key: key, Last: math.MaxInt64, MaxBatch: st.most, Logger: s.log,
+			})
+			if err != nil {
+				return series, err
+			}
+			s.extra[k] = seg
+		}
+		series[key] = s.extra[k]
+	}
+	return series, s.drop(ctx, name, series)
+}
+
+// drop closes the series of keys that the store no longer has.
+func (s *idServer) drop(ctx context.Context, store string, series map[string]resp.Source) error {
+	var errs []error
+	for k, seg := range s.extra {
+		if k.store == store && series[k.key] == nil {
+			delete(s.extra, k)
+			errs = append(errs, seg.Close(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,475 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/idsource/file"
+	"idproxy/idsource/mysql"
+)
+
+const sourceUsage = `idproxy source list                              where all sources stand
+idproxy source show SOURCE                       one of them, with the parts of its store
+idproxy source set SOURCE NEXT [--key KEY]       have NEXT be the lowest id not given yet; --force: also when that is lower
+idproxy source import --format leaf|tinyid|tickets64 --from DSN [--from DSN] [TAG=SOURCE ...]
+                                                 move sources to where another system's tables stand
+idproxy source adopt STORE                       of several servers, use those again that were emptied, replaced or restored
+All take --config FILE and --json.
+`
+
+// storeTime bounds what a command asks of one store.
+const storeTime = 10 * time.Second
+
+// sourceCommand shows and moves the state of sources.
+func sourceCommand(ctx context.Context, args []string, std streams) error {
+	commands := map[string]func(context.Context, *sourceArgs) error{
+		"list": sourceList, "show": sourceShow, "set": sourceSet, "import": sourceImport, "adopt": sourceAdopt,
+	}
+	if len(args) == 0 || commands[args[0]] == nil {
+		if len(args) > 0 && (args[0] == "-h" || args[0] == "--help" || args[0] == "help") {
+			fmt.Fprint(std.out, sourceUsage)
+			return nil
+		}
+		return fmt.Errorf("%w: source takes list, show, set, import or adopt\n%s", errUsage, sourceUsage)
+	}
+	a := &sourceArgs{out: std.out}
+	set, path := flags("source "+args[0], std)
+	set.BoolVar(&a.json, "json", false, "print JSON")
+	switch args[0] {
+	case "set":
+		set.BoolVar(&a.force, "force", false, "also move it back: only when no id from there on is in use")
+		set.StringVar(&a.key, "key", "", "the `key` of a source with {schema} or {table} in its key")
+	case "import":
+		set.Var(&a.from, "from", "`DSN` of the other system's database, user:password@tcp(host:port)/database; once per server")
+		set.StringVar(&a.format, "format", "", "leaf, tinyid or tickets64")
+		set.StringVar(&a.table, "table", "", "`name` of its table (default leaf_alloc, tiny_id_info, Tickets64)")
+		set.StringVar(&a.store, "store", "", "take all tags over as keys of this `store`")
+		set.Uint64Var(&a.margin, "margin", 0, "leave out this many ids, for a system that still runs")
+		set.BoolVar(&a.dry, "dry-run", false, "only say what would be done")
+	}
+	var err error
+	if a.args, err = parseMixed(set, args[1:]); err != nil {
+		return err
+	}
+	name, err := configPath(*path)
+	if err != nil {
+		return err
+	}
+	if a.cfg, err = config.Load(name); err != nil {
+		return err
+	}
+	return commands[args[0]](ctx, a)
+}
+
+// sourceArgs is what a source command was given.
+type sourceArgs struct {
+	cfg  *config.Config
+	out  io.Writer
+	args []string
+	json bool
+
+	force         bool
+	key           string
+	from          listFlag
+	format, table string
+	store         string
+	margin        uint64
+	dry           bool
+}
+
+// listFlag is a flag that may be given several times.
+type listFlag []string
+
+func (l *listFlag) String() string { return fmt.Sprintf("%d", len(*l)) } // not the values: DSNs hold passwords
+
+func (l *listFlag) Set(v string) error {
+	*l = append(*l, v)
+	return nil
+}
+
+// parseMixed takes flags before, between and behind the arguments.
+func parseMixed(set *flag.FlagSet, args []string) (rest []string, err error) {
+	for {
+		if err := parse(set, args); err != nil {
+			return nil, err
+		}
+		if set.NArg() == 0 {
+			return rest, nil
+		}
+		rest, args = append(rest, set.Arg(0)), set.Args()[1:]
+	}
+}
+
+// standing is where one series of a source stands.
+type standing struct {
+	Source  string        `json:"source"`
+	Kind    string        `json:"kind"`
+	Store   string        `json:"store,omitempty"`
+	Key     string        `json:"key,omitempty"`
+	Next    *uint64       `json:"next,omitempty"` // the lowest id not reserved; absent: not known
+	Used    *bool         `json:"used,omitempty"` // whether any id was ever reserved
+	Worker  *uint64       `json:"worker,omitempty"`
+	Layout  string        `json:"layout,omitempty"`
+	Until   *time.Time    `json:"until,omitempty"` // when a snowflake's time bits run out
+	Start   uint64        `json:"start,omitempty"`
+	Error   string        `json:"error,omitempty"`
+	Servers []serverState `json:"servers,omitempty"`
+	Series  []standing    `json:"series,omitempty"`
+}
+
+// serverState is where one of several servers stands.
+type serverState struct {
+	Server string `json:"server"`
+	Next   uint64 `json:"next"`
+	Seen   uint64 `json:"seen,omitempty"` // where the others saw it
+	Error  string `json:"error,omitempty"`
+}
+
+func sourceList(ctx context.Context, a *sourceArgs) error {
+	if len(a.args) > 0 {
+		return fmt.Errorf("%w: source list takes no arguments, got %q", errUsage, a.args[0])
+	}
+	stores := openedStores{}
+	defer stores.close()
+	list := []standing{}
+	for i := range a.cfg.Sources {
+		list = append(list, stores.stand(ctx, a.cfg, &a.cfg.Sources[i], false))
+	}
+	if a.json {
+		return printJSON(a.out, map[string]any{"sources": list})
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SOURCE\tKIND\tSTORE\tKEY\tNEXT\tSTATE")
+	for i := range list {
+		fmt.Fprintln(w, list[i].row())
+	}
+	return w.Flush()
+}
+
+// row is a standing in one line, its fields apart by tabs.
+func (s *standing) row() string {
+	return strings.Join([]string{s.Source, s.Kind, cmp.Or(s.Store, "-"), cmp.Or(s.Key, "-"), s.next(), s.state()}, "\t")
+}
+
+func (s *standing) next() string {
+	if s.Next == nil {
+		return "-"
+	}
+	return strconv.FormatUint(*s.Next, 10)
+}
+
+func (s *standing) state() string {
+	switch {
+	case s.Error != "":
+		return s.Error
+	case s.Until != nil && s.Worker != nil:
+		return fmt.Sprintf("worker %d, layout %s, until %s", *s.Worker, s.Layout, s.Until.Format(time.DateOnly))
+	case s.Until != nil:
+		return fmt.Sprintf("layout %s, until %s", s.Layout, s.Until.Format(time.DateOnly))
+	case s.Series != nil:
+		return fmt.Sprintf("%d series", len(s.Series))
+	case s.Used != nil && !*s.Used:
+		return "never used"
+	}
+	return "fine"
+}
+
+func sourceShow(ctx context.Context, a *sourceArgs) error {
+	src, err := a.source(1)
+	if err != nil {
+		return err
+	}
+	stores := openedStores{}
+	defer stores.close()
+	s := stores.stand(ctx, a.cfg, src, true)
+	if a.json {
+		return errors.Join(printJSON(a.out, s), s.failed())
+	}
+	fmt.Fprintf(a.out, "%s is a %s source\n", s.Source, s.Kind)
+	if s.Store != "" {
+		fmt.Fprintf(a.out, "store   %s\n", s.Store)
+	}
+	if s.Key != "" {
+		fmt.Fprintf(a.out, "key     %s\n", s.Key)
+	}
+	if s.Next != nil {
+		fmt.Fprintf(a.out, "next    %s, or start (%d) if that is more\n", s.next(), s.Start)
+	}
+	fmt.Fprintf(a.out, "state   %s\n", s.state())
+	for _, m := range s.Servers {
+		fmt.Fprintf(a.out, "server  %s: next %d, seen at %d%s\n", m.Server, m.Next, m.Seen, strings.TrimSuffix(" "+m.Error, " "))
+	}
+	for _, one := range s.Series {
+		fmt.Fprintf(a.out, "series  %s: next %s\n", one.Key, one.next())
+	}
+	return s.failed()
+}
+
+// failed makes a source that cannot be asked a finding.
+func (s *standing) failed() error {
+	if s.Error != "" {
+		return errFindings
+	}
+	return nil
+}
+
+// source returns the source that the first of n arguments names.
+func (a *sourceArgs) source(n int) (*config.Source, error) {
+	if len(a.args) != n {
+		return nil, fmt.Errorf("%w: %d arguments, want %d\n%s", errUsage, len(a.args), n, sourceUsage)
+	}
+	src := a.cfg.Source(a.args[0])
+	if src == nil {
+		return nil, fmt.Errorf("%s has no source %q", a.cfg.Path, a.args[0])
+	}
+	return src, nil
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// openedStores are the stores that a command asks, by name.
+type openedStores map[string]store
+
+func (o openedStores) get(c *config.Store) (store, error) {
+	if st, ok := o[c.Name]; ok {
+		return st, nil
+	}
+	st, err := openStore(c, slog.New(slog.DiscardHandler))
+	if err == nil {
+		o[c.Name] = st
+	}
+	return st, err
+}
+
+func (o openedStores) close() {
+	for _, st := range o {
+		_ = st.close() // nothing is pending
+	}
+}
+
+// stand asks where a source stands; deep also asks for its parts.
+func (o openedStores) stand(ctx context.Context, cfg *config.Config, src *config.Source, deep bool) standing {
+	s := standing{Source: src.Name}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	switch {
+	case src.Segment != nil:
+		g := src.Segment
+		s.Kind, s.Store, s.Key, s.Start = "segment", g.Store, g.Key, g.Start
+		if err := o.segment(ctx, cfg.Store(g.Store), &s, deep); err != nil {
+			s.Error = err.Error()
+		}
+	case src.Snowflake != nil:
+		f := src.Snowflake
+		s.Kind, s.Store, s.Layout = "snowflake", cmp.Or(f.Workers, f.Store), f.Layout
+		if l, err := idsource.ParseLayout(f.Layout); err == nil {
+			until := l.End(f.Epoch)
+			s.Until = &until
+			if worker := f.Datacenter<<l.Worker | f.Worker; f.Workers == "" {
+				s.Worker = &worker
+			}
+		}
+	default:
+		s.Kind = "other"
+	}
+	return s
+}
+
+func (o openedStores) segment(ctx context.Context, c *config.Store, s *standing, deep bool) error {
+	keys, position, err := o.reader(ctx, c)
+	if err != nil {
+		return err
+	}
+	if idsource.IsTemplate(s.Key) {
+		all, err := keys(ctx)
+		if err != nil {
+			return err
+		}
+		s.Series = []standing{}
+		for _, key := range matching(s.Key, all) {
+			one := standing{Source: s.Source, Kind: s.Kind, Key: key}
+			if err := one.fill(ctx, position); err != nil {
+				return err
+			}
+			s.Series = append(s.Series, one)
+		}
+		return nil
+	}
+	if g, ok := o[c.Name].segments.(*mysql.Group); ok && deep {
+		states, err := g.State(ctx, s.Key)
+		if err != nil {
+			return err
+		}
+		for _, m := range states {
+			one := serverState{Server: m.Server, Next: m.Next, Seen: m.Mark}
+			switch {
+			case m.Err != nil:
+				one.Error = m.Err.Error()
+			case m.Next < m.Mark:
+				one.Error = "went back, not used"
+			}
+			s.Servers = append(s.Servers, one)
+		}
+	}
+	return s.fill(ctx, position)
+}
+
+type (
+	listKeys    = func(context.Context) ([]string, error)
+	askPosition = func(context.Context, string) (idsource.Position, error)
+)
+
+// reader reads a store. A file store is read past the process that holds it.
+func (o openedStores) reader(ctx context.Context, c *config.Store) (listKeys, askPosition, error) {
+	if c.File == nil {
+		st, err := o.get(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		return st.keys.Keys, st.look, nil
+	}
+	held, err := file.Peek(c.File.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // no folder yet: never used
+		return nil, nil, err
+	}
+	list := func(context.Context) ([]string, error) { return sortedKeys(held), nil }
+	return list, func(_ context.Context, key string) (idsource.Position, error) { return held[key], nil }, ctx.Err()
+}
+
+func (s *standing) fill(ctx context.Context, position askPosition) error {
+	p, err := position(ctx, s.Key)
+	if err == nil {
+		s.Next, s.Used = &p.Next, &p.Used
+	}
+	return err
+}
+
+// matching returns the keys that a template can have made.
+func matching(template string, keys []string) (found []string) {
+	pattern := regexp.QuoteMeta(template)
+	for _, word := range []string{`\{schema\}`, `\{table\}`} {
+		pattern = strings.ReplaceAll(pattern, word, ".+")
+	}
+	expr := regexp.MustCompile("^" + pattern + "$")
+	for _, key := range keys {
+		if expr.MatchString(key) {
+			found = append(found, key)
+		}
+	}
+	return found
+}
+
+func sourceSet(ctx context.Context, a *sourceArgs) error {
+	src, err := a.source(2)
+	if err != nil {
+		return err
+	}
+	next, err := strconv.ParseUint(a.args[1], 10, 64)
+	if err != nil || next == 0 || next == 1<<64-1 {
+		return fmt.Errorf("%w: %q is not a number from 1 to 2^64-2", errUsage, a.args[1])
+	}
+	if src.Segment == nil {
+		return fmt.Errorf("source %s is no segment: it has nothing that could be set", src.Name)
+	}
+	key := src.Segment.Key
+	switch {
+	case idsource.IsTemplate(key) && len(matching(key, []string{a.key})) == 0:
+		return fmt.Errorf("%w: source %s has a series for each table: name one with --key, of the form %s", errUsage, src.Name, key)
+	case idsource.IsTemplate(key):
+		key = a.key
+	case a.key != "":
+		return fmt.Errorf("%w: --key is for sources with {schema} or {table} in their key", errUsage)
+	}
+	stores := openedStores{}
+	defer stores.close()
+	st, err := stores.get(a.cfg.Store(src.Segment.Store))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	from, err := move(ctx, st, key, moveTo{next, a.force})
+	if err != nil {
+		return fmt.Errorf("source %s: %w", src.Name, err)
+	}
+	if a.json {
+		return printJSON(a.out, map[string]any{"source": src.Name, "key": key, "from": from, "next": next})
+	}
+	fmt.Fprintf(a.out, "%s: key %s moved from %d to %d\n", src.Name, key, from, next)
+	return nil
+}
+
+// moveTo is where a key is to stand.
+type moveTo struct {
+	next  uint64
+	force bool // also down
+}
+
+// move has a key stand at to.next, and returns where it stood.
+func move(ctx context.Context, st store, key string, to moveTo) (from uint64, err error) {
+	p, perr := st.segments.Position(ctx, key)
+	if perr == nil && to.next < p.Next {
+		if !to.force {
+			return p.Next, fmt.Errorf("key %s stands at %d and would go back to %d: ids from there on may be in use; stop every process that uses it, "+
+				"and add --force when you know that none is", key, p.Next, to.next)
+		}
+		return p.Next, st.keys.Set(ctx, key, to.next)
+	}
+	// A store that was restored does not say where it stands until it is moved up.
+	if err := st.segments.Advance(ctx, key, to.next); err != nil {
+		return p.Next, err
+	}
+	now, err := st.segments.Position(ctx, key)
+	if err != nil {
+		return p.Next, err
+	}
+	if now.Next > to.next { // a process that is running was faster
+		return now.Next, fmt.Errorf("key %s stands at %d already", key, now.Next)
+	}
+	return p.Next, nil
+}
+
+// sourceAdopt has all servers of a store used again.
+func sourceAdopt(ctx context.Context, a *sourceArgs) error {
+	if len(a.args) != 1 {
+		return fmt.Errorf("%w: adopt takes the name of a store", errUsage)
+	}
+	c := a.cfg.Store(a.args[0])
+	if c == nil || c.MySQL == nil || len(c.MySQL.DSNs) == 0 {
+		return fmt.Errorf("%s has no store %q of several servers", a.cfg.Path, a.args[0])
+	}
+	stores := openedStores{}
+	defer stores.close()
+	st, err := stores.get(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	if err := st.segments.(*mysql.Group).Adopt(ctx); err != nil {
+		return fmt.Errorf("store %s: %w", c.Name, err)
+	}
+	if a.json {
+		return printJSON(a.out, map[string]any{"store": c.Name, "servers": len(c.MySQL.DSNs)})
+	}
+	fmt.Fprintf(a.out, "store %s: all %d servers are used, each above all that is known of any\n", c.Name, len(c.MySQL.DSNs))
+	return nil
+}

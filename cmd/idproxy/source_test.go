@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"idproxy/idsource"
+	"idproxy/idsource/file"
+)
+
+const sourcesConfig = `
+listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {local: {file: {dir: ./ids}}, several: {mysql: {dsns: ["u@tcp(127.0.0.1:1)/d", "u@tcp(127.0.0.1:2)/d"]}}}
+sources:
+  order_id: {segment: {store: local, key: orders, start: 5}}
+  each: {segment: {store: local, key: "ids_{table}"}}
+  ticket: {segment: {store: several}}
+  event_id: {snowflake: {worker: 7, datacenter: 3, layout: 41/5+5/12, store: local, epoch: 2024-01-01}}
+`
+
+// TestSourceSet moves a source up, and down only when forced; list, show and
+// decode say where it stands, also while another process holds the store.
+func TestSourceSet(t *testing.T) {
+	path := writeConfig(t, sourcesConfig)
+	idproxy := func(status int, args ...string) ran {
+		t.Helper()
+		got := runWith(t, "", append(args, "--config", path)...)
+		if got.status != status {
+			t.Fatalf("%q: status %d, want %d: %s%s", args, got.status, status, got.out, got.err)
+		}
+		return got
+	}
+	holds(t, "list", idproxy(statusFine, "source", "list").out, "never used")
+	holds(t, "set", idproxy(statusFine, "source", "set", "order_id", "100").out, "moved from 0 to 100")
+	holds(t, "set", idproxy(statusFine, "source", "set", "order_id", "200", "--json").out, `"from": 100`)
+	back := idproxy(statusFinding, "source", "set", "order_id", "150").err
+	for _, word := range []string{"200", "150", "--force"} {
+		holds(t, "a set that goes back", back, word)
+	}
+	holds(t, "show", idproxy(statusFine, "source", "show", "order_id").out, "next    200")
+	holds(t, "set by force", idproxy(statusFine, "source", "set", "--force", "order_id", "150").out, "moved from 200 to 150")
+	holds(t, "set without a key", idproxy(statusUsage, "source", "set", "each", "150").err, "--key")
+	holds(t, "set of another key", idproxy(statusUsage, "source", "set", "each", "150", "--key", "orders").err, "ids_{table}")
+	idproxy(statusFine, "source", "set", "each", "150", "--key", "ids_x")
+	holds(t, "set of a snowflake", idproxy(statusFinding, "source", "set", "event_id", "150").err, "no segment")
+	holds(t, "set of 0", idproxy(statusUsage, "source", "set", "order_id", "0").err, "not a number from 1")
+
+	st, err := file.New(file.Config{Dir: filepath.Join(filepath.Dir(path), "ids")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close() //nolint:errcheck // read below
+	if _, _, err := st.Reserve(context.Background(), idsource.Ask{Key: "orders", Count: 10, Last: 1 << 60}); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, "set while in use", idproxy(statusFinding, "source", "set", "order_id", "1000").err, "process")
+
+	var list struct{ Sources []standing }
+	if err := json.Unmarshal([]byte(idproxy(statusFine, "source", "list", "--json").out), &list); err != nil {
+		t.Fatal(err)
+	}
+	s := list.Sources
+	if len(s) != 4 || *s[0].Next != 160 || !*s[0].Used || len(s[1].Series) != 1 || *s[1].Series[0].Next != 150 || s[2].Error == "" || *s[3].Worker != 3<<5|7 {
+		t.Errorf("list %+v", s)
+	}
+	holds(t, "show of a source whose store is down", idproxy(statusFinding, "source", "show", "ticket").out, "refused")
+	holds(t, "show of series", idproxy(statusFine, "source", "show", "each").out, "ids_x: next 150")
+}
+
+func TestDecode(t *testing.T) {
+	path := writeConfig(t, sourcesConfig)
+	id := uint64(1000)<<22 | 3<<17 | 7<<12 | 9
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"event_id", strconv.FormatUint(id, 10)}, []string{"2024-01-01T00:00:01.000Z", "datacenter  3", "worker      7", "sequence    9"}},
+		{[]string{"event_id", strconv.FormatUint(id, 10), "--json"}, []string{`"time": "2024-01-01T00:00:01Z"`, `"worker": 7`}},
+		{[]string{"order_id", "7"}, []string{"key         orders", "not reserved yet"}},
+		{[]string{"ticket", "3000000"}, []string{"number 2 of dsns", "not known"}},
+	} {
+		got := runWith(t, "", append([]string{"decode", "--config", path}, tt.args...)...)
+		for _, want := range tt.want {
+			holds(t, strings.Join(tt.args, " "), got.out, want)
+		}
+	}
+	if got := runWith(t, "", "decode", "--config", path, "event_id", "9223372036854775808"); got.status != statusFinding {
+		t.Errorf("an id of 64 bits: %+v", got)
+	}
+}
+
+func TestMatching(t *testing.T) {
+	keys := []string{"ids_a", "ids_", "ids.a", "a_b", "xids_a"}
+	if got := matching("ids_{table}", keys); !slices.Equal(got, []string{"ids_a"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := matching("{schema}.{table}", keys); !slices.Equal(got, []string{"ids.a"}) {
+		t.Errorf("got %q", got)
+	}
+}

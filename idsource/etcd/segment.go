@@ -1,0 +1,288 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	client "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"idproxy/idsource"
+)
+
+// prefix is what the keys of segments begin with.
+const prefix = "/idproxy/segment/"
+
+// dialTimeout bounds one attempt to connect.
+const dialTimeout = 2 * time.Second
+
+// Config says where a Store is.
+type Config struct {
+	Endpoints []string     // required: host:port of the members
+	Logger    *slog.Logger // default: discard
+}
+
+// Store keeps positions in etcd. It is an idsource.SegmentStore.
+type Store struct {
+	c      *client.Client
+	where  string
+	logger *slog.Logger
+
+	mu       sync.Mutex
+	revision int64           // the greatest the cluster has shown
+	cache    map[string]item // as last seen, to spare a question
+}
+
+// item is a key's value and revision.
+type item struct {
+	value
+	text     string // as it is written
+	revision int64  // 0: there is no such key
+}
+
+// value is what etcd keeps of a key.
+type value struct {
+	Next    uint64 `json:"next"`
+	Used    bool   `json:"used"`
+	Cluster string `json:"cluster"` // id of the cluster that it was written in
+}
+
+var _ idsource.SegmentStore = (*Store)(nil)
+
+// New makes a Store that connects when it is used.
+func New(c Config) (*Store, error) {
+	if len(c.Endpoints) == 0 {
+		return nil, errors.New("etcd store: no endpoints")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	conn, err := client.New(client.Config{Endpoints: c.Endpoints, DialTimeout: dialTimeout, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, fmt.Errorf("etcd store: %w", err)
+	}
+	return &Store{c: conn, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, cache: map[string]item{}}, nil
+}
+
+// Close closes the connections.
+func (s *Store) Close() error { return s.c.Close() }
+
+func (s *Store) wrap(err error) error { return fmt.Errorf("%s: %w", s.where, err) }
+
+// answered notes the revision of an answer. One below what was seen is that of
+// a cluster that forgot: a snapshot was restored.
+func (s *Store) answered(revision int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if revision < s.revision {
+		return s.wrap(fmt.Errorf("the cluster went back from revision %d to %d", s.revision, revision))
+	}
+	s.revision = revision
+	return nil
+}
+
+func (s *Store) cached(key string) (item, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, ok := s.cache[key]
+	return it, ok
+}
+
+func (s *Store) remember(key string, it item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cache[key] = it
+}
+
+// parse reads the answer to a Get of one key.
+func (s *Store) parse(key string, r *client.GetResponse) (it item, err error) {
+	if len(r.Kvs) == 0 {
+		return item{}, nil
+	}
+	it.revision, it.text = r.Kvs[0].ModRevision, string(r.Kvs[0].Value)
+	if err := json.Unmarshal(r.Kvs[0].Value, &it.value); err != nil {
+		return item{}, s.wrap(fmt.Errorf("key %q holds %.100q, which no idproxy has written", key, r.Kvs[0].Value))
+	}
+	return it, nil
+}
+
+func clusterName(id uint64) string { return strconv.FormatUint(id, 16) }
+
+// restored says that a position was written in another cluster than this.
+func restored(it item, cluster string) error {
+	if it.revision == 0 || it.Cluster == cluster {
+		return nil
+	}
+	return fmt.Errorf("the position %d was written in cluster %s and this is %s: a snapshot was restored, and ids above may be in use; "+
+		"idproxy source set moves the key above every id in use", it.Next, it.Cluster, cluster)
+}
+
+// read asks for a key.
+func (s *Store) read(ctx context.Context, key string) (it item, cluster string, err error) {
+	r, err := s.c.Get(ctx, prefix+key)
+	if err != nil {
+		return item{}, "", s.wrap(err)
+	}
+	if err := s.answered(r.Header.Revision); err != nil {
+		return item{}, "", err
+	}
+	it, err = s.parse(key, r)
+	return it, clusterName(r.Header.ClusterId), err
+}
+
+// errUnchanged is what a move answers to leave the key as it is.
+var errUnchanged = errors.New("unchanged")
+
+// change moves a key. move gets what is there and returns what is to be; it may
+// be called several times.
+func (s *Store) change(ctx context.Context, key string, move func(old item, cluster string) (value, error)) error {
+	var cluster string
+	it, ok := s.cached(key)
+	for {
+		if !ok {
+			var err error
+			if it, cluster, err = s.read(ctx, key); err != nil {
+				return err
+			}
+		} else {
+			cluster = it.Cluster // as it was; the transaction finds out whether it still is
+		}
+		v, err := move(it, cluster)
+		if errors.Is(err, errUnchanged) && !ok {
+			return nil
+		}
+		if err != nil && ok { // what is remembered may be old
+			ok = false
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		v.Cluster = cluster
+		done, err := s.swap(ctx, key, it, v)
+		if done || err != nil {
+			return err
+		}
+		ok = false
+	}
+}
+
+// swap writes a key if it is as it was. Its answer is false when it was not.
+func (s *Store) swap(ctx context.Context, key string, old item, v value) (bool, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return false, err
+	}
+	same := []client.Cmp{client.Compare(client.ModRevision(prefix+key), "=", old.revision)}
+	if old.revision != 0 { // a cluster that was restored can come to the same revision by another way
+		same = append(same, client.Compare(client.Value(prefix+key), "=", old.text))
+	}
+	r, err := s.c.Txn(ctx).If(same...).Then(client.OpPut(prefix+key, string(text))).Commit()
+	if err != nil {
+		return false, s.wrap(err)
+	}
+	if err := s.answered(r.Header.Revision); err != nil {
+		return false, err
+	}
+	if name := clusterName(r.Header.ClusterId); r.Succeeded && name != v.Cluster {
+		return false, s.wrap(fmt.Errorf("the cluster was %s and is %s now", v.Cluster, name))
+	}
+	if !r.Succeeded {
+		return false, nil
+	}
+	s.remember(key, item{value: v, text: string(text), revision: r.Header.Revision})
+	return true, nil
+}
+
+// Reserve implements idsource.SegmentStore.
+func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err error) {
+	err = s.change(ctx, a.Key, func(old item, cluster string) (value, error) {
+		if old.revision == 0 {
+			return value{}, idsource.ErrNoKey
+		}
+		if err := restored(old, cluster); err != nil {
+			return value{}, s.wrap(err)
+		}
+		if old.Next < a.High {
+			return value{}, &idsource.WentBackError{Next: old.Next}
+		}
+		lo = max(old.Next, a.Floor)
+		if lo > a.Last || a.Count > a.Last-lo+1 {
+			return value{}, &idsource.FullError{Next: lo}
+		}
+		hi = lo + a.Count
+		return value{Next: hi, Used: true}, nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return lo, hi, nil
+}
+
+// Position implements idsource.SegmentStore.
+func (s *Store) Position(ctx context.Context, key string) (idsource.Position, error) {
+	it, cluster, err := s.read(ctx, key)
+	if err != nil {
+		return idsource.Position{}, err
+	}
+	if err := restored(it, cluster); err != nil {
+		return idsource.Position{}, s.wrap(err)
+	}
+	return idsource.Position{Next: it.Next, Used: it.Used}, nil
+}
+
+// Advance implements idsource.SegmentStore.
+func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
+	return s.change(ctx, key, func(old item, cluster string) (value, error) {
+		if err := restored(old, cluster); err != nil && next <= old.Next {
+			return value{}, s.wrap(err)
+		}
+		if old.revision != 0 && old.Next >= next {
+			return value{}, errUnchanged
+		}
+		return value{Next: next, Used: old.Used}, nil
+	})
+}
+
+// Set puts an existing key at next, also below where it stands: whoever calls
+// it knows that no id from next on is in use. It belongs to the cluster then.
+func (s *Store) Set(ctx context.Context, key string, next uint64) error {
+	return s.change(ctx, key, func(old item, _ string) (value, error) {
+		return value{Next: next, Used: old.Used}, nil
+	})
+}
+
+// GiveBack implements idsource.SegmentStore.
+func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back bool, err error) {
+	err = s.change(ctx, key, func(old item, cluster string) (value, error) {
+		back = old.revision != 0 && old.Next == hi && lo < hi && restored(old, cluster) == nil
+		if !back {
+			return value{}, errUnchanged
+		}
+		return value{Next: lo, Used: true}, nil
+	})
+	return back && err == nil, err
+}
+
+// Keys lists the keys there are.
+func (s *Store) Keys(ctx context.Context) ([]string, error) {
+	r, err := s.c.Get(ctx, prefix, client.WithPrefix(), client.WithKeysOnly())
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	if err := s.answered(r.Header.Revision); err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, kv := range r.Kvs {
+		keys = append(keys, strings.TrimPrefix(string(kv.Key), prefix))
+	}
+	return keys, nil
+}

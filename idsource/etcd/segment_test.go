@@ -1,0 +1,336 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"idproxy/idsource"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server is a private etcd of one member.
+type server struct {
+	dir, client, peer string
+	cmd               *exec.Cmd
+}
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{dir: t.TempDir(), client: freeAddr(t), peer: freeAddr(t)}
+	s.start(t, "first")
+	t.Cleanup(func() { s.kill() })
+	return s
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nothing was sent
+	return l.Addr().String()
+}
+
+func (s *server) data() string { return filepath.Join(s.dir, "data") }
+
+// start starts the server and waits until it answers. token makes a new cluster
+// another one.
+func (s *server) start(t *testing.T, token string) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close() //nolint:errcheck // the server has its own
+	s.cmd = exec.Command("etcd", "--name=a", "--data-dir="+s.data(), "--listen-client-urls=http://"+s.client,
+		"--advertise-client-urls=http://"+s.client, "--listen-peer-urls=http://"+s.peer, "--initial-advertise-peer-urls=http://"+s.peer,
+		"--initial-cluster=a=http://"+s.peer, "--initial-cluster-token="+token)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		t.Fatalf("%v\nrun: scripts/install-servers.sh etcd", err)
+	}
+	st := newStore(t, s)
+	for range 100 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err = st.Keys(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("etcd does not answer: %v", err)
+}
+
+// kill ends the server as a power failure does.
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait() // killed
+}
+
+func (s *server) copyData(t *testing.T, from, to string) {
+	t.Helper()
+	if out, err := exec.Command("sh", "-c", `rm -rf "$1" && cp -a "$0" "$1"`, from, to).CombinedOutput(); err != nil {
+		t.Fatalf("copy: %v: %s", err, out)
+	}
+}
+
+func newStore(t *testing.T, s *server) *Store {
+	t.Helper()
+	st, err := New(Config{Endpoints: []string{s.client}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+func newSegment(t *testing.T, st *Store) *idsource.Segment {
+	t.Helper()
+	src, err := idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: st, Step: 10, MaxStep: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = src.Close(context.Background()) })
+	return src
+}
+
+func ask(key string, n uint64) idsource.Ask {
+	return idsource.Ask{Key: key, Count: n, Floor: 1, Last: 1<<63 - 1}
+}
+
+func TestStore(t *testing.T) {
+	s := newServer(t)
+	st, other := newStore(t, s), newStore(t, s)
+	ctx := t.Context()
+	if _, _, err := st.Reserve(ctx, ask("k", 5)); !errors.Is(err, idsource.ErrNoKey) {
+		t.Errorf("Reserve of a key that is not there: %v", err)
+	}
+	if p, err := st.Position(ctx, "k"); p != (idsource.Position{}) || err != nil {
+		t.Errorf("Position of a key that is not there: %+v, %v", p, err)
+	}
+	for _, next := range []uint64{100, 50} {
+		if err := st.Advance(ctx, "k", next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, _ := st.Position(ctx, "k"); p != (idsource.Position{Next: 100}) {
+		t.Errorf("Position %+v, want 100, never used", p)
+	}
+	for i, st := range []*Store{st, other, other, st, st} { // in turn: what each remembers is old
+		lo, hi, err := st.Reserve(ctx, ask("k", 5))
+		if want := uint64(100 + 5*i); err != nil || lo != want || hi != want+5 {
+			t.Errorf("range %d: [%d, %d), %v, want 5 ids from %d on", i, lo, hi, err, want)
+		}
+	}
+	if back, err := st.GiveBack(ctx, "k", 118, 120); back || err != nil {
+		t.Errorf("GiveBack of ids that are not the newest: %v, %v", back, err)
+	}
+	if back, err := other.GiveBack(ctx, "k", 122, 125); !back || err != nil {
+		t.Errorf("GiveBack: %v, %v", back, err)
+	}
+	high := ask("k", 1)
+	high.High = 123
+	_, _, err := st.Reserve(ctx, high)
+	if e, ok := errors.AsType[*idsource.WentBackError](err); !ok || e.Next != 122 {
+		t.Errorf("Reserve below what is known: %v, want a WentBackError", err)
+	}
+	full := ask("k", 3)
+	full.Last = 123
+	_, _, err = other.Reserve(ctx, full)
+	if e, ok := errors.AsType[*idsource.FullError](err); !ok || e.Next != 122 {
+		t.Errorf("Reserve beyond the last id: %v, want a FullError", err)
+	}
+	if err := st.Set(ctx, "k", 7); err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := other.Position(ctx, "k"); p != (idsource.Position{Next: 7, Used: true}) {
+		t.Errorf("Position %+v, want 7", p)
+	}
+	if keys, err := st.Keys(ctx); err != nil || !slices.Equal(keys, []string{"k"}) {
+		t.Errorf("Keys %q, %v", keys, err)
+	}
+	if _, err := st.c.Put(ctx, prefix+"odd", "12"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Position(ctx, "odd"); err == nil || !strings.Contains(err.Error(), "no idproxy") {
+		t.Errorf("a value of someone else's: %v", err)
+	}
+}
+
+// TestServerKilled kills etcd in the middle of fetches of several processes.
+func TestServerKilled(t *testing.T) {
+	s := newServer(t)
+	ctx, stop := context.WithCancel(context.Background())
+	var mu sync.Mutex
+	var all []uint64
+	failed := 0
+	var wg sync.WaitGroup
+	for range 4 {
+		src := newSegment(t, newStore(t, s))
+		wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				ids := make([]uint64, 1+n%5)
+				err := src.Fill(context.Background(), ids, 1)
+				mu.Lock()
+				switch {
+				case err == nil:
+					all = append(all, ids...)
+				case errors.Is(err, idsource.StoreDown):
+					failed++
+				default:
+					t.Errorf("Fill: %v", err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	after := 0
+	for range 3 {
+		time.Sleep(500 * time.Millisecond)
+		s.kill()
+		time.Sleep(2500 * time.Millisecond) // longer than a Fill waits
+		s.start(t, "first")
+		mu.Lock()
+		after = len(all)
+		mu.Unlock()
+	}
+	time.Sleep(3 * time.Second)
+	stop()
+	wg.Wait()
+	if len(all) == after {
+		t.Error("no id after the last restart")
+	}
+	if failed == 0 {
+		t.Error("no Fill failed: the server was not down")
+	}
+	slices.Sort(all)
+	if len(slices.Compact(slices.Clone(all))) != len(all) {
+		t.Error("an id came twice")
+	}
+	t.Logf("%d ids, %d refusals", len(all), failed)
+}
+
+// TestRestored puts an old copy of the data back. A process that ran refuses by
+// the revision, or by its high-water mark; a new one by MAX(column).
+func TestRestored(t *testing.T) {
+	s := newServer(t)
+	st := newStore(t, s)
+	src := newSegment(t, st)
+	ids := make([]uint64, 30)
+	fill := func() error { return src.Fill(t.Context(), ids, 1) }
+	if err := fill(); err != nil {
+		t.Fatal(err)
+	}
+	s.kill()
+	s.copyData(t, s.data(), s.data()+".backup")
+	s.start(t, "first")
+	for range 20 {
+		if err := fill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	highest := ids[29]
+	s.kill()
+	s.copyData(t, s.data()+".backup", s.data())
+	s.start(t, "first")
+	var err error
+	for range 5 {
+		if err = fill(); err != nil {
+			break
+		}
+		if ids[0] <= highest {
+			t.Fatalf("ids from %d on came again, %d was given", ids[0], highest)
+		}
+		highest = ids[29]
+	}
+	if err == nil || !strings.Contains(err.Error(), "went back") {
+		t.Errorf("a process that ran: %v, want a refusal", err)
+	}
+	again := newSegment(t, newStore(t, s))
+	if err := again.Admit(t.Context(), "shop.orders.id", highest); !errors.Is(err, idsource.Behind) {
+		t.Errorf("Admit of a new process: %v, want kind Behind", err)
+	}
+	// The control: nothing else stops it.
+	if err := again.Fill(t.Context(), ids, 1); err != nil || ids[0] > highest {
+		t.Errorf("without Admit: ids from %d on, %v: was the data restored?", ids[0], err)
+	}
+}
+
+// TestOtherCluster finds positions that were written in another cluster, as a
+// snapshot brings them, until someone moves the key.
+func TestOtherCluster(t *testing.T) {
+	s := newServer(t)
+	st := newStore(t, s)
+	if err := st.Advance(t.Context(), "k", 500); err != nil {
+		t.Fatal(err)
+	}
+	text := func(st *Store) string {
+		r, err := st.c.Get(t.Context(), prefix+"k")
+		if err != nil || len(r.Kvs) != 1 {
+			t.Fatal(err)
+		}
+		return string(r.Kvs[0].Value)
+	}
+	old := text(st)
+	s.kill()
+	if err := os.RemoveAll(s.data()); err != nil {
+		t.Fatal(err)
+	}
+	s.start(t, "second")
+	st = newStore(t, s)
+	if _, err := st.c.Put(t.Context(), prefix+"k", old); err != nil {
+		t.Fatal(err)
+	}
+	_, perr := st.Position(t.Context(), "k")
+	_, _, rerr := st.Reserve(t.Context(), ask("k", 1))
+	for _, err := range []error{perr, rerr, st.Advance(t.Context(), "k", 400)} {
+		if err == nil || !strings.Contains(err.Error(), "snapshot") {
+			t.Errorf("%v, want a refusal that tells of a snapshot", err)
+		}
+	}
+	if err := st.Advance(t.Context(), "k", 600); err != nil {
+		t.Fatal(err)
+	}
+	if lo, _, err := st.Reserve(t.Context(), ask("k", 1)); lo != 600 || err != nil {
+		t.Errorf("after the key was moved: %d, %v, want 600", lo, err)
+	}
+	if now := text(st); now == old {
+		t.Errorf("the key still says %s", now)
+	}
+}
+
+// TestOneRoundTrip counts revisions: a range is one write, and nothing else is
+// written.
+func TestOneRoundTrip(t *testing.T) {
+	s := newServer(t)
+	st := newStore(t, s)
+	if err := st.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	before := st.revision
+	for range 10 {
+		if _, _, err := st.Reserve(t.Context(), ask("k", 7)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := st.revision - before; got != 10 {
+		t.Errorf("10 ranges made %d revisions", got)
+	}
+	if _, err := New(Config{}); err == nil {
+		t.Error("a store without endpoints was made")
+	}
+}

@@ -1,0 +1,296 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"idproxy/idsource"
+)
+
+// newServer starts a server of its own; the test kills it as it likes.
+func newServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{dir: t.TempDir()}
+	if err := s.install(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if s.cmd.ProcessState == nil {
+			s.kill()
+		}
+	})
+	return s
+}
+
+func (s *server) restart(t *testing.T) {
+	t.Helper()
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyData copies the data folder of a server that is down, or puts a copy back.
+func copyData(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-a", "--sparse=always", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v: %s", err, out)
+	}
+}
+
+// backup copies the data of a running server, by killing it.
+func (s *server) backup(t *testing.T) {
+	t.Helper()
+	s.kill()
+	copyData(t, s.data(), s.data()+".backup")
+	s.restart(t)
+}
+
+// restore kills the server and has it come back with the data of the backup.
+func (s *server) restore(t *testing.T) {
+	t.Helper()
+	s.kill()
+	copyData(t, s.data()+".backup", s.data())
+	s.restart(t)
+}
+
+func dsnsOf(servers ...*server) []string {
+	var dsns []string
+	for _, s := range servers {
+		dsns = append(dsns, s.dsn())
+	}
+	return dsns
+}
+
+// take fills n ids from a process that is new, as after a restart, and that uses
+// a server of the group first.
+func take(t *testing.T, g *Group, server, n int) ([]uint64, error) {
+	t.Helper()
+	g.current = server
+	src := newGroupSegment(t, g, 10)
+	ids := make([]uint64, 0, n)
+	one := make([]uint64, 1)
+	for range n {
+		if err := src.Fill(t.Context(), one, 1); err != nil {
+			return ids, err
+		}
+		ids = append(ids, one...)
+	}
+	return ids, src.Close(t.Context())
+}
+
+func mustTake(t *testing.T, g *Group, server, n int) []uint64 {
+	t.Helper()
+	ids, err := take(t, g, server, n)
+	if err != nil {
+		t.Fatalf("ids from server %d: %v", server, err)
+	}
+	return ids
+}
+
+// TestGroupServerKilled kills the servers of a group one after the other, under
+// load. Ids never stop, those of a process that is started meanwhile neither, and
+// none comes twice.
+func TestGroupServerKilled(t *testing.T) {
+	servers := []*server{newServer(t), newServer(t), newServer(t)}
+	dsns := dsnsOf(servers...)
+	mustTake(t, newGroup(t, dsns, 10_000), 0, 1) // all must be there once
+	ctx, stop := context.WithCancel(context.Background())
+	var mu sync.Mutex
+	var all []uint64
+	var wg sync.WaitGroup
+	process := func(first int) {
+		g := newGroup(t, dsns, 10_000)
+		g.current = first
+		src := newGroupSegment(t, g, 50)
+		for range 2 {
+			wg.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					ids := make([]uint64, 1+n%7)
+					began := time.Now()
+					if err := src.Fill(context.Background(), ids, 1); err != nil {
+						t.Errorf("after %v: %v", time.Since(began), err)
+						return
+					}
+					mu.Lock()
+					all = append(all, ids...)
+					mu.Unlock()
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+	}
+	for first := range 3 {
+		process(first)
+	}
+	for i, s := range servers {
+		time.Sleep(time.Second)
+		s.kill()
+		process(i) // wants the one that is down
+		time.Sleep(1500 * time.Millisecond)
+		s.restart(t)
+		time.Sleep(memberPause)
+	}
+	stop()
+	wg.Wait()
+	if id, dup := twice(all); dup {
+		t.Errorf("id %d came twice", id)
+	}
+	blocks := map[uint64]int{}
+	for _, id := range all {
+		blocks[id/10_000%3]++
+	}
+	t.Logf("%d ids, by server %v", len(all), blocks)
+	if len(blocks) != 3 {
+		t.Errorf("ids by server %v, want some of each", blocks)
+	}
+}
+
+// TestGroupRestored has a server come back with an old copy of its data. A
+// process that was started since knows nothing, and still is not given an id
+// again: the other servers remember. Without their marks, the control, it is.
+func TestGroupRestored(t *testing.T) {
+	servers := []*server{newServer(t), newServer(t)}
+	dsns := dsnsOf(servers...)
+	all := mustTake(t, newGroup(t, dsns, 10_000), 0, 15)
+	servers[0].backup(t)
+	all = append(all, mustTake(t, newGroup(t, dsns, 10_000), 0, 1000)...)
+
+	running := newGroup(t, dsns, 10_000)
+	all = append(all, mustTake(t, running, 0, 10)...)
+	servers[0].restore(t)
+
+	control := newGroup(t, dsns, 10_000)
+	control.noMarks = true
+	again, err := take(t, control, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, dup := twice(append(again, all...)); !dup {
+		t.Error("without marks no id came twice: the test proves nothing")
+	}
+	servers[0].restore(t)
+
+	for name, g := range map[string]*Group{"a process that ran": running, "a new process": newGroup(t, dsns, 10_000)} {
+		ids, err := take(t, g, 0, 100)
+		if err != nil {
+			t.Fatalf("%s: the other server does not stand in: %v", name, err)
+		}
+		if ids[0]/10_000%2 != 1 {
+			t.Errorf("%s: id %d is the restored server's", name, ids[0])
+		}
+		all = append(all, ids...)
+		states, err := g.State(t.Context(), "order_id")
+		if err != nil || states[0].Next >= states[0].Mark {
+			t.Errorf("%s: %+v, %v: want server 0 below its mark", name, states, err)
+		}
+	}
+	servers[1].kill()
+	_, err = take(t, newGroup(t, dsns, 10_000), 0, 1)
+	servers[1].restart(t)
+	// No witness and a restored server: the two disasters that are not survived
+	// are told by MAX(column) alone.
+	t.Logf("restored, and the other one down: %v", err)
+
+	// Mended: moved above all there is, the server is used again.
+	g := newGroup(t, dsns, 10_000)
+	if err := g.Advance(t.Context(), "order_id", 1_000_000); err != nil {
+		t.Fatal(err)
+	}
+	ids := mustTake(t, g, 0, 100)
+	if ids[0]/10_000%2 != 0 {
+		t.Errorf("id %d after the key was moved is not the mended server's", ids[0])
+	}
+	if id, dup := twice(append(all, ids...)); dup {
+		t.Errorf("id %d came twice", id)
+	}
+}
+
+// TestGroupWitnessRestored: marks that went back do no harm while the server
+// they are about has not.
+func TestGroupWitnessRestored(t *testing.T) {
+	servers := []*server{newServer(t), newServer(t)}
+	dsns := dsnsOf(servers...)
+	all := mustTake(t, newGroup(t, dsns, 10_000), 0, 15)
+	servers[1].backup(t)
+	all = append(all, mustTake(t, newGroup(t, dsns, 10_000), 0, 500)...)
+	servers[1].restore(t)
+	for _, first := range []int{0, 1, 0} {
+		all = append(all, mustTake(t, newGroup(t, dsns, 10_000), first, 100)...)
+	}
+	if id, dup := twice(all); dup {
+		t.Errorf("id %d came twice", id)
+	}
+}
+
+// TestGroupEmptied has a server come back without data: it is not used, for
+// nobody could tell it from a new one.
+func TestGroupEmptied(t *testing.T) {
+	servers := []*server{newServer(t), newServer(t)}
+	dsns := dsnsOf(servers...)
+	servers[0].backup(t) // nothing but the account in it
+	all := mustTake(t, newGroup(t, dsns, 10_000), 0, 500)
+	servers[0].restore(t)
+	g := newGroup(t, dsns, 10_000)
+	ids, err := take(t, g, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, dup := twice(append(all, ids...)); dup {
+		t.Errorf("id %d came twice", id)
+	}
+	states, err := g.State(t.Context(), "order_id")
+	if err != nil || !errors.Is(states[0].Err, errNew) {
+		t.Errorf("%+v, %v: want server 0 told from a new one", states, err)
+	}
+	servers[1].kill()
+	if _, _, err := g.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60}); err == nil || !strings.Contains(err.Error(), "emptied") {
+		t.Errorf("the other server down: %v, want a refusal", err)
+	}
+	servers[1].restart(t)
+	// New keys need all servers: one that missed it would start it from 1 later.
+	if err := g.Advance(t.Context(), "new", 1); err == nil {
+		t.Error("a key was made without the emptied server")
+	}
+	if err := g.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, ids...)
+	ids = mustTake(t, newGroup(t, dsns, 10_000), 0, 100)
+	if ids[0]/10_000%2 != 0 {
+		t.Errorf("id %d after it was adopted is not the emptied server's", ids[0])
+	}
+	if id, dup := twice(append(all, ids...)); dup {
+		t.Errorf("id %d came twice", id)
+	}
+}
+
+// TestGroupHalfOpen stops a server, as a machine that hangs does: its port accepts
+// and nothing answers. Others stand in within the time a Fill waits.
+func TestGroupHalfOpen(t *testing.T) {
+	servers := []*server{newServer(t), newServer(t)}
+	dsns := dsnsOf(servers...)
+	mustTake(t, newGroup(t, dsns, 10_000), 0, 1)
+	if err := servers[0].hang(true); err != nil {
+		t.Fatal(err)
+	}
+	defer servers[0].hang(false) //nolint:errcheck // it is killed then
+	began := time.Now()
+	ids, err := take(t, newGroup(t, dsns, 10_000), 0, 1)
+	t.Logf("after %v: %v, %v", time.Since(began), ids, err)
+	if err != nil {
+		_, err = take(t, newGroup(t, dsns, 10_000), 0, 1)
+	}
+	if err != nil {
+		t.Error(fmt.Errorf("no id while a server hangs: %w", err))
+	}
+}

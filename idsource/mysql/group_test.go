@@ -1,0 +1,344 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"idproxy/idsource"
+)
+
+// databases are empty databases of the shared server: to a group, servers.
+func databases(t *testing.T, n int) []string {
+	t.Helper()
+	var dsns []string
+	for i := range n {
+		name := fmt.Sprintf("group%d", i)
+		if err := shared.exec("DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name,
+			"GRANT ALL ON "+name+".* TO idproxy@'127.0.0.1'"); err != nil {
+			t.Fatal(err)
+		}
+		dsns = append(dsns, strings.Replace(shared.dsn(), "/idproxy", "/"+name, 1))
+	}
+	return dsns
+}
+
+func newGroup(t *testing.T, dsns []string, block uint64) *Group {
+	t.Helper()
+	g, err := NewGroup(GroupConfig{DSNs: dsns, Block: block})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	return g
+}
+
+func newGroupSegment(t *testing.T, g *Group, step uint64) *idsource.Segment {
+	t.Helper()
+	src, err := idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = src.Close(context.Background()) })
+	return src
+}
+
+// twice returns an id that occurs more than once.
+func twice(ids []uint64) (uint64, bool) {
+	slices.Sort(ids)
+	for i := 1; i < len(ids); i++ {
+		if ids[i] == ids[i-1] {
+			return ids[i], true
+		}
+	}
+	return 0, false
+}
+
+// TestGroupRanges compares what the server reserves with what it should, from
+// random positions: within one block, of the server's own, not below floor.
+func TestGroupRanges(t *testing.T) {
+	g := newGroup(t, databases(t, 3), 10)
+	if err := g.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	near := []uint64{0, 1, 9, 10, 1 << 40, 1<<63 - 20, 1 << 63, math.MaxUint64 - 400}
+	for range 400 {
+		m := g.members[random.IntN(3)]
+		at := near[random.IntN(len(near))] + random.Uint64N(80)
+		a := idsource.Ask{Key: "k", Count: 1 + random.Uint64N(10), Floor: at + random.Uint64N(50) - min(at, 25), Last: math.MaxUint64 - 1}
+		if _, err := m.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = 'k'", at); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := g.connect(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lo, hi, err := m.takeRange(t.Context(), conn, a, g.rangeSQL(m, a, 0))
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want := g.align(m, max(at, a.Floor), a.Count)
+		switch {
+		case err != nil || lo != want || hi != lo+a.Count:
+			t.Fatalf("server %d at %d: [%d, %d), %v for %+v; want a range from %d on", m.index, at, lo, hi, err, a, want)
+		case lo < at || lo < a.Floor || lo/10 != (hi-1)/10 || lo/10%3 != uint64(m.index):
+			t.Fatalf("server %d at %d: [%d, %d) for %+v", m.index, at, lo, hi, a)
+		case lo > max(at, a.Floor)+60:
+			t.Fatalf("server %d at %d: [%d, %d) for %+v leaves out more than it must", m.index, at, lo, hi, a)
+		}
+	}
+	a := idsource.Ask{Key: "k", Count: 5, Last: 1000}
+	for _, m := range g.members {
+		if _, err := m.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 998"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := g.Reserve(t.Context(), a)
+	if e, ok := errors.AsType[*idsource.FullError](err); !ok {
+		t.Errorf("5 ids from 998 to 1000: %v, want a FullError", e)
+	}
+	if _, _, err := g.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 11, Last: 1000}); err == nil {
+		t.Error("11 ids came of a block of 10")
+	}
+	if _, _, err := g.Reserve(t.Context(), idsource.Ask{Key: "other", Count: 1, Last: 1000}); !errors.Is(err, idsource.ErrNoKey) {
+		t.Errorf("a key that is not there: %v", err)
+	}
+}
+
+// TestGroupUnique has processes take ids at once, each from another server. If
+// servers did not keep to their blocks, the control, ids would come twice.
+func TestGroupUnique(t *testing.T) {
+	for _, noOwner := range []bool{false, true} {
+		dsns := databases(t, 3)
+		var mu sync.Mutex
+		var all []uint64
+		var wg sync.WaitGroup
+		for p := range 6 {
+			g := newGroup(t, dsns, 500)
+			g.noOwner, g.current = noOwner, p%3
+			src := newGroupSegment(t, g, 70)
+			wg.Go(func() {
+				for n := range 60 {
+					ids := make([]uint64, 1+n%40)
+					if err := src.Fill(context.Background(), ids, uint64(1+n%3)); err != nil {
+						t.Errorf("Fill: %v", err)
+						return
+					}
+					mu.Lock()
+					all = append(all, ids...)
+					mu.Unlock()
+					if n%20 == 19 {
+						g.mu.Lock()
+						g.current = (g.current + 1) % 3
+						g.mu.Unlock()
+					}
+				}
+			})
+		}
+		wg.Wait()
+		id, dup := twice(all)
+		t.Logf("%d ids up to %d", len(all), all[len(all)-1])
+		if dup != noOwner {
+			t.Errorf("blocks ignored %v: id %d came twice: %v", noOwner, id, dup)
+		}
+	}
+}
+
+// TestGroupFormed makes a group of servers of which one was alone before.
+func TestGroupFormed(t *testing.T) {
+	dsns := databases(t, 2)
+	alone, err := New(Config{DSN: dsns[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = alone.Close() })
+	old := newSegment(t, alone)
+	if err := alone.Advance(t.Context(), "order_id", 5_000_000); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]uint64, 15)
+	if err := old.Fill(t.Context(), ids, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		g := newGroup(t, dsns, 1000)
+		g.current = i
+		src := newGroupSegment(t, g, 10)
+		more := make([]uint64, 3)
+		if err := src.Fill(t.Context(), more, 1); err != nil {
+			t.Fatal(err)
+		}
+		if more[0] <= ids[14] {
+			t.Errorf("server %d gives %d, and %d was given before", i, more[0], ids[14])
+		}
+		if err := src.Admit(t.Context(), "shop.orders.id", ids[14]); err != nil {
+			t.Errorf("Admit: %v", err)
+		}
+		if err := src.Admit(t.Context(), "shop.orders.id", 1<<40); !errors.Is(err, idsource.Behind) {
+			t.Errorf("Admit of an id above: %v, want kind Behind", err)
+		}
+	}
+	for range 20 {
+		if err = old.Fill(t.Context(), ids, 1); err != nil {
+			break
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "dsns") {
+		t.Errorf("a process that knows one server alone: %v, want a refusal that names dsns", err)
+	}
+	for name, wrong := range map[string]*Group{
+		"other order": newGroup(t, []string{dsns[1], dsns[0]}, 1000),
+		"other block": newGroup(t, dsns, 2000),
+		"one more":    newGroup(t, append(slices.Clone(dsns), shared.dsn()), 1000),
+	} {
+		if _, _, err := wrong.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60}); err == nil {
+			t.Errorf("%s: ids were given", name)
+		}
+	}
+	if _, err := NewGroup(GroupConfig{DSNs: []string{dsns[0], dsns[0]}}); err == nil {
+		t.Error("one server twice is a group")
+	}
+}
+
+// TestGroupFormedAtOnce has many processes find the servers new.
+func TestGroupFormedAtOnce(t *testing.T) {
+	dsns := databases(t, 3)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var all []uint64
+	for range 8 {
+		src := newGroupSegment(t, newGroup(t, dsns, 100), 10)
+		wg.Go(func() {
+			ids := make([]uint64, 5)
+			var err error
+			for range 5 {
+				if err = src.Fill(context.Background(), ids, 1); err == nil {
+					break
+				}
+			}
+			if err != nil {
+				t.Errorf("Fill: %v", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, ids...)
+		})
+	}
+	wg.Wait()
+	if id, dup := twice(all); dup {
+		t.Errorf("id %d came twice", id)
+	}
+}
+
+// TestGroupAdvance moves past an id that belongs to another server than the one
+// in use: no server gives it, or anything below, to any process.
+func TestGroupAdvance(t *testing.T) {
+	dsns := databases(t, 3)
+	src := newGroupSegment(t, newGroup(t, dsns, 100), 10)
+	ids := make([]uint64, 1)
+	if err := src.Fill(t.Context(), ids, 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []uint64{150, 151, 120, 777} {
+		if err := src.Advance(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			g := newGroup(t, dsns, 100)
+			g.current = i
+			for _, src := range []*idsource.Segment{newGroupSegment(t, g, 10), src} {
+				if err := src.Fill(t.Context(), ids, 1); err != nil || ids[0] <= id {
+					t.Errorf("server %d gives %d behind Advance(%d), %v", i, ids[0], id, err)
+				}
+			}
+		}
+	}
+}
+
+// TestGroupAdmit gives a column that held ids before no id below them, though the
+// server that is used has not come that far: another one has.
+func TestGroupAdmit(t *testing.T) {
+	dsns := databases(t, 2)
+	ids := make([]uint64, 60)
+	if err := newGroupSegment(t, newGroup(t, dsns, 100), 10).Fill(t.Context(), ids, 1); err != nil {
+		t.Fatal(err)
+	}
+	first := newGroup(t, dsns, 100)
+	if _, _, err := first.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 400, Last: 1 << 60}); err != nil {
+		t.Fatal(err)
+	}
+	for _, admit := range []bool{true, false} {
+		g := newGroup(t, dsns, 100)
+		g.current = 1
+		src := newGroupSegment(t, g, 10)
+		if admit {
+			if err := src.Admit(t.Context(), "shop.old.id", 350); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := g.members[1].Store.checkTables(t.Context()); err == nil { // the control starts where the server stood
+			t.Error("a server of a group can be used alone")
+		} else if _, err := g.members[1].db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 0"); err != nil {
+			t.Fatal(err)
+		} else if _, err := g.members[0].db.ExecContext(t.Context(), dropMarks, "order_id"); err != nil {
+			t.Fatal(err)
+		}
+		if err := src.Fill(t.Context(), ids[:1], 1); err != nil {
+			t.Fatal(err)
+		}
+		if above := ids[0] > 350; above != admit {
+			t.Errorf("admitted %v: id %d", admit, ids[0])
+		}
+	}
+}
+
+// TestGroupHalfFormed: whoever formed the group died before the last step.
+func TestGroupHalfFormed(t *testing.T) {
+	dsns := databases(t, 2)
+	if err := newGroup(t, dsns, 100).Advance(t.Context(), "order_id", 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, undo := range []string{"group1", "group0"} {
+		running := newGroup(t, dsns, 100)
+		running.current = 1
+		if err := shared.exec("DELETE FROM " + undo + ".idproxy_store WHERE name = 'ready'"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the first call may find it out, the second one finishes
+			if _, _, err := running.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		known, err := facts(t.Context(), running.members[map[string]int{"group0": 0, "group1": 1}[undo]].db)
+		if err != nil || known[factReady] != "1" {
+			t.Errorf("%s: %v, %v: the group was not formed to the end", undo, known, err)
+		}
+	}
+}
+
+// TestGroupLook shows new servers without making them a group.
+func TestGroupLook(t *testing.T) {
+	g := newGroup(t, databases(t, 2), 100)
+	p, err := g.Look(t.Context(), "order_id")
+	if err != nil || p != (idsource.Position{}) {
+		t.Errorf("Look at new servers: %+v, %v", p, err)
+	}
+	for _, m := range g.members {
+		if known, err := facts(t.Context(), m.db); err != nil || known != nil {
+			t.Errorf("looking left %v, %v", known, err)
+		}
+	}
+	if err := g.Advance(t.Context(), "order_id", 7); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := g.Look(t.Context(), "order_id"); err != nil || p.Next != 7 {
+		t.Errorf("Look: %+v, %v, want 7", p, err)
+	}
+}

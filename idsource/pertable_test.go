@@ -1,0 +1,78 @@
+package idsource
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+func TestPerTable(t *testing.T) {
+	st := newFaultStore()
+	p, err := NewPerTable(SegmentConfig{Name: "ids", Store: st, Key: "ids_{schema}.{table}", Step: 10, StepPolicy: StepFixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := map[string]uint64{}
+	for _, name := range [][2]string{{"shop", "orders"}, {"shop", "items"}, {"SHOP", "Orders"}, {"other", "orders"}, {"shop", "orders"}} {
+		s, err := p.Table(name[0], name[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		next[s.cfg.Key]++
+		if got := fill(t, s, 1, 1)[0]; got != next[s.cfg.Key] {
+			t.Errorf("%s.%s: id %d, want %d", name[0], name[1], got, next[s.cfg.Key])
+		}
+	}
+	if len(next) != 3 || next["ids_shop.orders"] != 3 {
+		t.Errorf("series %v, want three, one of them of shop.orders by any spelling", next)
+	}
+	_, err = p.Table("shop", "bücher")
+	wantKind(t, "a name beyond ASCII", err, BadConfig)
+	wantKind(t, "Fill without a table", p.Fill(t.Context(), make([]uint64, 1), 1), BadConfig)
+	if err := p.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for key, n := range next {
+		if got := st.snapshot()[key].Next; got != n+1 {
+			t.Errorf("%s stands at %d after Close, want %d: the rest was not given back", key, got, n+1)
+		}
+	}
+	_, err = p.Table("shop", "more")
+	wantKind(t, "after Close", err, Closed)
+}
+
+func TestPerTableAtOnce(t *testing.T) {
+	p, err := NewPerTable(SegmentConfig{Name: "ids", Store: newFaultStore(), Key: "{table}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	for range 8 {
+		wg.Go(func() {
+			for i := range 50 {
+				s, err := p.Table("shop", fmt.Sprint("t", i%5))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				id := fill(t, s, 1, 1)[0]
+				mu.Lock()
+				name := fmt.Sprint(i%5, "/", id)
+				if seen[name] {
+					t.Errorf("id %s came twice", name)
+				}
+				seen[name] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := len(*p.series.Load()); n != 5 {
+		t.Errorf("%d series, want 5", n)
+	}
+}

@@ -1,0 +1,207 @@
+package resp
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Source gives ids; the sources of package idsource do.
+type Source interface {
+	Fill(ctx context.Context, ids []uint64, stride uint64) error
+}
+
+// Ranger is a Source that gives n consecutive ids without listing them.
+type Ranger interface {
+	Range(ctx context.Context, n uint64) (first uint64, err error)
+}
+
+// User is who may ask, and for which keys.
+type User struct {
+	Name     string
+	Password string
+	Keys     []string // empty: all
+}
+
+// Config describes a Server.
+type Config struct {
+	// Lookup returns the source of a key; false: there is none. It must answer at once.
+	Lookup  func(key string) (Source, bool)
+	Users   []User        // empty: nobody is asked who he is
+	Clients int           // connections at once, default 10000
+	Idle    time.Duration // a connection without a question is closed after this; default: never
+	Logger  *slog.Logger  // default: discard
+}
+
+// Server answers Redis clients.
+type Server struct {
+	cfg Config
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+	last  map[string]uint64 // by key: the last id given
+	ended bool
+	wg    sync.WaitGroup
+}
+
+// New returns a Server that listens to nothing yet.
+func New(c Config) *Server {
+	if c.Clients == 0 {
+		c.Clients = 10_000
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Server{cfg: c, conns: map[net.Conn]struct{}{}, last: map[string]uint64{}}
+}
+
+// Serve accepts clients on l, which it closes, until ctx is done. It returns
+// when all connections have ended; a question that waits for ids is cut short.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		_ = l.Close() // Accept says so
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ended = true
+		for c := range s.conns {
+			_ = c.Close()
+		}
+	})
+	defer stop()
+	var failed error
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			if ctx.Err() == nil {
+				failed = err
+			}
+			break
+		}
+		if !s.enter(c) {
+			_, _ = c.Write(appendError(nil, "ERR max number of clients reached"))
+			_ = c.Close()
+			continue
+		}
+		s.wg.Go(func() {
+			defer s.leave(c)
+			s.client(ctx, c)
+		})
+	}
+	cancel()
+	s.wg.Wait()
+	return failed
+}
+
+func (s *Server) enter(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || len(s.conns) >= s.cfg.Clients {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	return true
+}
+
+func (s *Server) leave(c net.Conn) {
+	_ = c.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// client is one connection.
+type client struct {
+	s       *Server
+	user    *User // nil: not known yet
+	version int   // of the protocol
+	quit    bool
+}
+
+// client answers one connection until it ends.
+func (s *Server) client(ctx context.Context, c net.Conn) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.cfg.Logger.Error("panic", "client", c.RemoteAddr(), "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	cl := &client{s: s, version: 2}
+	if len(s.cfg.Users) == 0 {
+		cl.user = &User{}
+	}
+	r := bufio.NewReaderSize(c, 2*maxLine)
+	var out []byte
+	for !cl.quit {
+		if r.Buffered() == 0 || len(out) > 64<<10 { // all questions that are there are answered at once
+			if _, err := c.Write(out); err != nil {
+				return
+			}
+			out = out[:0]
+		}
+		if s.cfg.Idle > 0 {
+			_ = c.SetReadDeadline(time.Now().Add(s.cfg.Idle)) // a dead connection says so at the read
+		}
+		args, err := readCommand(r)
+		if e, ok := errors.AsType[protocolError](err); ok {
+			out, cl.quit = appendError(out, "ERR %v", e), true
+		} else if err != nil {
+			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
+				s.cfg.Logger.Debug("client of ids gone", "client", c.RemoteAddr(), "error", err)
+			}
+			return
+		} else if len(args) > 0 {
+			out = cl.do(ctx, out, args)
+		}
+	}
+	_, _ = c.Write(out) // the last words
+}
+
+// may says whether the user may ask for a key.
+func (u *User) may(key string) bool {
+	if len(u.Keys) == 0 {
+		return true
+	}
+	for _, k := range u.Keys {
+		if k == key {
+			return true
+		}
+	}
+	return false
+}
+
+// known returns the user of this name and password. Every user is compared, and
+// in the same time, so that an answer tells nothing but yes or no.
+func (s *Server) known(name, password string) (found *User) {
+	given := sha256.Sum256([]byte(name + "\x00" + password))
+	for i := range s.cfg.Users {
+		u := &s.cfg.Users[i]
+		want := sha256.Sum256([]byte(u.Name + "\x00" + u.Password))
+		if subtle.ConstantTimeCompare(given[:], want[:]) == 1 {
+			found = u
+		}
+	}
+	return found
+}
+
+// gave notes the last id given for a key.
+func (s *Server) gave(key string, id uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last[key] = max(s.last[key], id)
+}
+
+func (s *Server) lastGiven(key string) (uint64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.last[key]
+	return id, ok
+}

@@ -1,0 +1,358 @@
+package resp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// counter is a source that counts.
+type counter struct {
+	mu   sync.Mutex
+	next uint64
+	err  error
+	gap  bool // every second id is left out
+}
+
+func (c *counter) Fill(_ context.Context, ids []uint64, stride uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	for i := range ids {
+		if c.gap {
+			c.next++
+		}
+		ids[i] = c.next
+		c.next += stride
+	}
+	return nil
+}
+
+// ranges is a counter that need not list ids.
+type ranges struct{ counter }
+
+func (r *ranges) Range(ctx context.Context, n uint64) (uint64, error) {
+	var one [1]uint64
+	err := r.Fill(ctx, one[:], n)
+	return one[0], err
+}
+
+// waiter is a source that waits until its context ends.
+type waiter struct{ waits chan struct{} }
+
+func (w waiter) Fill(ctx context.Context, _ []uint64, _ uint64) error {
+	close(w.waits)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// newServer serves sources until the test ends.
+func newServer(t *testing.T, sources map[string]Source, users ...User) (addr string, stop func() error) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Users: users, Clients: 20, Lookup: func(key string) (Source, bool) {
+		src, ok := sources[key]
+		return src, ok
+	}})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return l.Addr().String(), stop
+}
+
+// talk sends text and returns the whole answer, after the server or QUIT has
+// ended the connection.
+func talk(t *testing.T, addr, text string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // read to the end
+	if _, err := io.WriteString(c, text+"QUIT\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatalf("%q: %v after %q", text, err, all)
+	}
+	return strings.TrimSuffix(string(all), "+OK\r\n")
+}
+
+func TestCommands(t *testing.T) {
+	addr, _ := newServer(t, map[string]Source{
+		"a": &counter{next: 1}, "r": &ranges{counter{next: 1}}, "gap": &counter{gap: true}, "big": &counter{next: math.MaxInt64},
+		"down": &counter{err: errors.New("id source \"down\":\r\nstore not available")},
+	})
+	for _, tt := range []struct{ in, want string }{
+		{"INCR a\r\n", ":1\r\n"},
+		{"incr a\nGET a\n", ":2\r\n$1\r\n2\r\n"},
+		{"*2\r\n$4\r\nINCR\r\n$1\r\na\r\n*3\r\n$6\r\nINCRBY\r\n$1\r\na\r\n$2\r\n10\r\n", ":3\r\n:13\r\n"},
+		{"INCRBY a 1\r\nINCR a\r\n", ":14\r\n:15\r\n"},
+		{"INCRBY r 1000000000\r\nINCR r\r\n", ":1000000000\r\n:1000000001\r\n"},
+		{"INCRBY a 65537\r\n", "-ERR at most 65536 ids of this source can be had at once\r\n"},
+		{"INCRBY gap 3\r\n", "-ERR this source has no 3 consecutive ids: ask for fewer\r\n"},
+		{"INCR big\r\n", ":9223372036854775807\r\n"},
+		{"INCR big\r\n", "-ERR id 9223372036854775808 is above 2^63-1, the greatest number of the protocol\r\n"},
+		{"INCR down\r\nPING\r\n", "-ERR id source \"down\":  store not available\r\n+PONG\r\n"},
+		{"INCR unknown\r\n", "-ERR there is no id source and no key 'unknown'\r\n"},
+		{"GET unknown\r\n", "-ERR there is no id source and no key 'unknown'\r\n"},
+		{"GET down\r\n", "$-1\r\n"},
+		{"INCRBY a 0\r\n", "-ERR value is not an integer from 1 to 2^63-1: ids only go up\r\n"},
+		{"INCRBY a -1\r\n", "-ERR value is not an integer from 1 to 2^63-1: ids only go up\r\n"},
+		{"INCRBY a x\r\n", "-ERR value is not an integer from 1 to 2^63-1: ids only go up\r\n"},
+		{"INCR\r\n", "-ERR wrong number of arguments for 'incr' command\r\n"},
+		{"INCR a b\r\n", "-ERR wrong number of arguments for 'incr' command\r\n"},
+		{"SET a 1\r\n", "-ERR unknown command 'SET', ids are asked for with INCR, INCRBY and GET\r\n"},
+		{"DECR a\r\n", "-ERR unknown command 'DECR', ids are asked for with INCR, INCRBY and GET\r\n"},
+		{"AUTH x\r\n", "-ERR AUTH called without any password configured for the default user\r\n"},
+		{"SELECT 0\r\nSELECT 1\r\n", "+OK\r\n-ERR DB index is out of range\r\n"},
+		{"PING x\r\nECHO y\r\n", "$1\r\nx\r\n$1\r\ny\r\n"},
+		{"HELLO 4\r\n", "-NOPROTO unsupported protocol version\r\n"},
+		{"HELLO 3\r\nGET down\r\n", "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:1\r\n" +
+			"$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n_\r\n"},
+		{"\r\n\r\n*0\r\nPING\r\n", "+PONG\r\n"},
+		{"CLIENT SETINFO LIB-NAME x\r\nCLIENT KILL x\r\n", "+OK\r\n-ERR unknown subcommand 'KILL'\r\n"},
+		{"*1000\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		{"*-1\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		{"*1\r\n$999999999\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
+		{"*1\r\nINCR\r\n", "-ERR Protocol error: expected '$'\r\n"},
+		{"*1\r\n$4\r\nPINGxx", "-ERR Protocol error: a bulk string does not end where it should\r\n"},
+		{strings.Repeat("x", maxLine+1) + "\r\n", "-ERR Protocol error: too big a line\r\n"},
+	} {
+		if got := talk(t, addr, tt.in); got != tt.want {
+			t.Errorf("%.60q: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestRights(t *testing.T) {
+	addr, _ := newServer(t, map[string]Source{"a": &counter{next: 1}, "b": &counter{next: 100}},
+		User{Name: "default", Password: "all"}, User{Name: "reader", Password: "only a", Keys: []string{"a"}})
+	const no, wrong = "-NOAUTH Authentication required.\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+	for _, tt := range []struct{ in, want string }{
+		{"INCR a\r\nPING\r\nINFO\r\n", no + no + no},
+		{"AUTH wrong\r\nINCR a\r\n", wrong + no},
+		{"AUTH all\r\nINCR a\r\nINCR b\r\n", "+OK\r\n:1\r\n:100\r\n"},
+		{"AUTH default all\r\nAUTH wrong\r\nINCR a\r\n", "+OK\r\n" + wrong + ":2\r\n"},
+		{"*3\r\n$4\r\nAUTH\r\n$6\r\nreader\r\n$6\r\nonly a\r\nINCR a\r\nINCR b\r\nGET b\r\nINCR nothing\r\n", "+OK\r\n:3\r\n" +
+			"-NOPERM user 'reader' has no right to the key 'b'\r\n-NOPERM user 'reader' has no right to the key 'b'\r\n-NOPERM user 'reader' has no right to the key 'nothing'\r\n"},
+		{"AUTH reader all\r\n", wrong},
+		{"AUTH nobody all\r\n", wrong},
+		{"AUTH all\r\nRESET\r\nINCR a\r\n", "+OK\r\n+RESET\r\n" + no},
+		{"HELLO 2 AUTH default wrong\r\nHELLO 3\r\n", wrong + "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used\r\n"},
+	} {
+		if got := talk(t, addr, tt.in); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// TestShutdown cuts a question that waits and a connection that is silent.
+func TestShutdown(t *testing.T) {
+	w := waiter{make(chan struct{})}
+	addr, stop := newServer(t, map[string]Source{"w": w})
+	silent, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // the server closes it
+	asking, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asking.Close() //nolint:errcheck // the server closes it
+	if _, err := io.WriteString(asking, "INCR w\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-w.waits
+	began := time.Now()
+	if err := stop(); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+}
+
+func TestTooManyClients(t *testing.T) {
+	addr, _ := newServer(t, nil)
+	for range 20 {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close() //nolint:errcheck // the test is over
+		if _, err := io.WriteString(c, "PING\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(c).ReadString('\n'); line != "+PONG\r\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // the server closes it
+	if all, _ := io.ReadAll(c); string(all) != "-ERR max number of clients reached\r\n" {
+		t.Errorf("client 21 is told %q", all)
+	}
+}
+
+// TestGoRedis has many goroutines of the common client ask, in both versions of
+// the protocol, alone and pipelined.
+func TestGoRedis(t *testing.T) {
+	for _, version := range []int{2, 3} {
+		addr, _ := newServer(t, map[string]Source{"ids": &ranges{counter{next: 1}}}, User{Name: "app", Password: "secret"})
+		c := redis.NewClient(&redis.Options{Addr: addr, Protocol: version, Username: "app", Password: "secret", PoolSize: 10})
+		var mu sync.Mutex
+		seen := map[int64]bool{}
+		note := func(last, n int64) {
+			mu.Lock()
+			defer mu.Unlock()
+			for id := last - n + 1; id <= last; id++ {
+				if seen[id] {
+					t.Errorf("id %d came twice", id)
+				}
+				seen[id] = true
+			}
+		}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for i := range 100 {
+					id, err := c.Incr(t.Context(), "ids").Result()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					note(id, 1)
+					n := int64(1 + i%20)
+					if id, err = c.IncrBy(t.Context(), "ids", n).Result(); err != nil {
+						t.Error(err)
+						return
+					}
+					note(id, n)
+				}
+				cmds, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+					for range 50 {
+						p.Incr(context.Background(), "ids")
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				for _, cmd := range cmds {
+					note(cmd.(*redis.IntCmd).Val(), 1)
+				}
+			})
+		}
+		wg.Wait()
+		if want := 8 * (100 + 5*210 + 50); len(seen) != want {
+			t.Errorf("version %d: %d ids, want %d", version, len(seen), want)
+		}
+		last, err := c.Get(t.Context(), "ids").Int64()
+		if err != nil || int(last) != len(seen) {
+			t.Errorf("version %d: GET %d, %v, want the last id %d", version, last, err, len(seen))
+		}
+		if err := c.Incr(t.Context(), "other").Err(); err == nil {
+			t.Error("an unknown key was counted up")
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRedisCLI asks with redis-cli, as people do.
+func TestRedisCLI(t *testing.T) {
+	addr, _ := newServer(t, map[string]Source{"ids": &counter{next: 7}}, User{Name: "default", Password: "secret"})
+	host, port, _ := net.SplitHostPort(addr)
+	cli := func(in string, args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "redis-cli", append([]string{"-h", host, "-p", port, "--no-auth-warning", "-a", "secret"}, args...)...)
+		cmd.Stdin = strings.NewReader(in)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("redis-cli %q: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	for _, tt := range []struct{ in, want string }{
+		{"INCR ids", "7\n"}, {"incrby ids 3", "10\n"}, {"GET ids", "10\n"}, {"INCR x", "ERR there is no id source"},
+	} {
+		if got := cli("", strings.Fields(tt.in)...); !strings.Contains(got, tt.want) {
+			t.Errorf("redis-cli %s: %q, want %q", tt.in, got, tt.want)
+		}
+	}
+	if got := cli("INCR ids\nPING\n"); got != "11\nPONG\n\n" && got != "11\nPONG\n" {
+		t.Errorf("redis-cli with a script: %q", got)
+	}
+	if got := cli("", "-3", "INCR", "ids"); got != "12\n" {
+		t.Errorf("redis-cli -3: %q", got)
+	}
+}
+
+// FuzzRead: whatever comes, a command is read or refused, and what is read means
+// the same when it is written in full.
+func FuzzRead(f *testing.F) {
+	for _, text := range []string{"INCR a\r\n", "*2\r\n$4\r\nINCR\r\n$1\r\na\r\n", "*1\r\n$-1\r\n", "*\r\n", "$1\r\n", "\n", "*1\r\n$0\r\n\r\n"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		args, err := readCommand(bufio.NewReaderSize(strings.NewReader(string(in)), 2*maxLine))
+		if err != nil {
+			return
+		}
+		full := fmt.Sprintf("*%d\r\n", len(args))
+		for _, a := range args {
+			full += fmt.Sprintf("$%d\r\n%s\r\n", len(a), a)
+		}
+		if len(full) > 1<<20 {
+			t.Fatalf("%d bytes were kept of %d", len(full), len(in))
+		}
+		again, err := readCommand(bufio.NewReaderSize(strings.NewReader(full), 2*maxLine))
+		if err != nil && longest(args) <= maxBulk || err == nil && strings.Join(again, "\x00") != strings.Join(args, "\x00") {
+			t.Errorf("%q became %q and then %q, %v", in, args, again, err)
+		}
+	})
+}
+
+func longest(words []string) (n int) {
+	for _, w := range words {
+		n = max(n, len(w))
+	}
+	return n
+}
