@@ -47,6 +47,9 @@ func CharsetOf(name string) Charset {
 	return SingleByte
 }
 
+// maxChar is the length of the longest character of a set that charLen knows.
+const maxChar = 4
+
 // charLen returns the length of the character that b, which is not empty, begins with; 1 when it begins with none.
 // The ranges are those of the servers' ctype tables, which differ from the standards' in places.
 func (cs Charset) charLen(b []byte) int {

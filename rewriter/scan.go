@@ -152,7 +152,7 @@ func (s *scanner) word(k kind) token {
 		ascii = false
 		n := s.mode.Charset.charLen(s.text[i:])
 		if n == 1 && s.mode.Charset != SingleByte {
-			s.touched = s.touched || i+1 == len(s.text)
+			s.touched = s.touched || len(s.text)-i < maxChar
 			return s.bad(s.pos, "byte that is no character")
 		}
 		i += n
