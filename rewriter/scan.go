@@ -178,6 +178,7 @@ func (s *scanner) number() token {
 // dollar reads a dollar-quoted text of MySQL 9, or else the identifier that $ begins.
 func (s *scanner) dollar() token {
 	w := s.word(tokWord)
+	s.touched = s.touched || w.end == len(s.text) // also where the quote ends before
 	if s.mode.MariaDB || w.kind == tokBad {
 		return w
 	}
