@@ -1,15 +1,17 @@
 // Command testrun reads `go test -json` and prints what a person wants of it: one line per package, the output of
-// what failed, and a count of the tests at the end. It exits with status 1 when anything failed or no test ran.
+// what failed, and at the end a count of the tests and those that took longest. It exits with status 1 when anything failed or no test ran.
 //
 //	go test -json ./... | go run ./integration/testrun
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -39,6 +41,7 @@ type tally struct {
 	output                  map[string]*strings.Builder // by package and test, until its result is known
 	passed, failed, skipped int                         // top-level tests, examples and fuzz seeds
 	perPackage              map[string]int
+	took                    []event // top-level tests that passed
 	broken                  int // packages that failed: to build, by a timeout, or by a test
 }
 
@@ -71,6 +74,7 @@ func summarize(r io.Reader, w io.Writer) (bool, error) {
 		fmt.Fprintf(w, ", %d packages failed", t.broken)
 	}
 	fmt.Fprintln(w)
+	t.printSlowest()
 	return t.failed == 0 && t.broken == 0 && t.passed > 0, nil
 }
 
@@ -106,6 +110,7 @@ func (t *tally) add(e event) {
 	switch e.Action {
 	case "pass":
 		t.passed++
+		t.took = append(t.took, e)
 	case "fail":
 		t.failed++
 	case "skip":
@@ -123,5 +128,17 @@ func (t *tally) addPackage(e event) {
 func (t *tally) print(key string) {
 	if text := t.output[key]; text != nil {
 		fmt.Fprint(t.out, text)
+	}
+}
+
+// printSlowest lists the tests that decide how long a run takes.
+func (t *tally) printSlowest() {
+	const most, least = 15, 5 // tests, seconds
+	slices.SortFunc(t.took, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for i, e := range t.took {
+		if i == most || e.Elapsed < least {
+			return
+		}
+		fmt.Fprintf(t.out, "%6.1fs %s %s\n", e.Elapsed, e.Package, e.Test)
 	}
 }

@@ -18,6 +18,9 @@ func TestSummarize(t *testing.T) {
 		wantOK   bool
 	}{
 		{"all pass", good, "1 passed, 0 failed\n", true},
+		{"slow tests", good + `{"Action":"pass","Package":"p","Test":"TestS","Elapsed":7}
+{"Action":"pass","Package":"p","Test":"TestT","Elapsed":80}
+`, "3 passed, 0 failed\n  80.0s p TestT\n   7.0s p TestS\n", true},
 		{"nothing ran", `{"Action":"pass","Package":"p"}` + "\n", "0 passed, 0 failed\n", false},
 		{
 			"a test fails", good + `{"Action":"output","Package":"q","Test":"TestB","Output":"got 1\n"}
