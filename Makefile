@@ -7,8 +7,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 INSTALL     := scripts/install-servers.sh
 FUZZTIME    ?= 8s
+CHAOS       ?= 5m
 
-.PHONY: build run test test-long lint fuzz-short bench clean
+.PHONY: build run test test-long lint fuzz-short chaos bench clean
 
 build: ## the program, in bin/idproxy
 	CGO_ENABLED=0 go build -trimpath -o bin/idproxy ./cmd/idproxy
@@ -34,6 +35,10 @@ lint: ## vet, staticcheck, gofumpt
 
 fuzz-short: ## every fuzz target for FUZZTIME
 	scripts/fuzz.sh $(FUZZTIME)
+
+chaos: ## for CHAOS, harms six idproxies and the servers they depend on, and looks for ids that come twice
+	$(INSTALL) mariadb redis
+	IDPROXY_CHAOS=$(CHAOS) go test -count=1 -timeout=12h -v -run '^TestChaos' ./integration/chaos
 
 bench: ## idproxy against a direct connection, a plain relay and HAProxy; results are for docs/benchmarks.md
 	$(INSTALL) mariadb haproxy

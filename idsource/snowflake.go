@@ -156,10 +156,7 @@ func sequenceStart(text string, mask uint64) (func(last uint64) uint64, error) {
 // worker number and keeps its fence ahead of the clock. The error is an *Error
 // of kind BadConfig.
 func NewSnowflake(c SnowflakeConfig) (*Snowflake, error) {
-	return newSnowflake(c, clock{
-		wall: func() int64 { return time.Now().UnixNano() },
-		mono: func() time.Duration { return time.Since(processStart) },
-	})
+	return newSnowflake(c, hostClock())
 }
 
 // processStart is only the zero of the monotonic clock.
@@ -205,5 +202,6 @@ func buildSnowflake(c SnowflakeConfig, clk clock) (*Snowflake, error) {
 		epoch: c.Epoch.UnixNano(),
 		ahead: uint64(c.MaxAhead / l.Unit), lead: uint64((c.Lead + l.Unit - 1) / l.Unit),
 		kick: make(chan struct{}, 1), swap: make(chan struct{}, 1), changed: make(chan struct{}),
+		noFence: fenceOff,
 	}, nil
 }

@@ -57,7 +57,7 @@ func New(c Config) (*Keeper, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Keeper{cfg: c, mono: sinceBoot}, nil
+	return &Keeper{cfg: c, mono: hostClock}, nil
 }
 
 // sinceBoot is a clock that no one can set and that runs on in suspension.

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// builds are the idproxy programs of this test program, with and without the race detector.
+// builds are the idproxy programs of this test program, by the arguments they were built with.
 var builds = struct {
 	mutex sync.Mutex
 	dir   string
-	done  map[bool]buildResult
-}{done: map[bool]buildResult{}}
+	done  map[string]buildResult
+}{done: map[string]buildResult{}}
 
 type buildResult struct {
 	path string
@@ -21,18 +21,23 @@ type buildResult struct {
 }
 
 // Build builds cmd/idproxy, once for each value of race, and returns the program's path.
-func Build(race bool) (string, error) {
+func Build(race bool) (string, error) { return buildWith(fmt.Sprintf("-race=%t", race)) }
+
+// BuildFaults is Build of the program whose clocks a test can move, see Faults; without the race detector.
+func BuildFaults() (string, error) { return buildWith("-tags=faultinject") }
+
+func buildWith(argument string) (string, error) {
 	builds.mutex.Lock()
 	defer builds.mutex.Unlock()
-	if result, ok := builds.done[race]; ok {
+	if result, ok := builds.done[argument]; ok {
 		return result.path, result.err
 	}
-	path, err := build(race)
-	builds.done[race] = buildResult{path, err}
+	path, err := build(argument)
+	builds.done[argument] = buildResult{path, err}
 	return path, err
 }
 
-func build(race bool) (string, error) {
+func build(argument string) (string, error) {
 	if builds.dir == "" {
 		dir, err := os.MkdirTemp("", fmt.Sprintf("idproxy-%d-", os.Getpid()))
 		if err != nil {
@@ -40,8 +45,8 @@ func build(race bool) (string, error) {
 		}
 		builds.dir = dir
 	}
-	path := filepath.Join(builds.dir, fmt.Sprintf("idproxy-race-%t", race))
-	cmd := exec.Command("go", "build", fmt.Sprintf("-race=%t", race), "-o", path, "idproxy/cmd/idproxy")
+	path := filepath.Join(builds.dir, "idproxy"+argument)
+	cmd := exec.Command("go", "build", argument, "-o", path, "idproxy/cmd/idproxy")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build idproxy: %w\n%s", err, out)
 	}

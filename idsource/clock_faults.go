@@ -1,0 +1,20 @@
+//go:build faultinject
+
+package idsource
+
+import (
+	"time"
+
+	"idproxy/idsource/faults"
+)
+
+// fenceOff is the negative control of tests that kill and stop processes.
+var fenceOff = faults.NoFence()
+
+// hostClock is the clock of this host, moved by a test.
+func hostClock() clock {
+	return clock{
+		wall: func() int64 { return time.Now().Add(faults.Wall()).UnixNano() },
+		mono: func() time.Duration { return time.Since(processStart) + faults.Mono() },
+	}
+}

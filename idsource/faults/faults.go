@@ -1,0 +1,46 @@
+//go:build faultinject
+
+package faults
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// Variable names the file that a test writes faults into. It is mapped, so that what is written is in force at once. It
+// has three numbers of eight bytes in the host's order: nanoseconds to add to the wall clock, nanoseconds to add to
+// the monotonic clock, and whether the fence of worker numbers is left out (not 0).
+const Variable = "IDPROXY_FAULTS"
+
+const numbers = 3
+
+var file = open(os.Getenv(Variable))
+
+func open(path string) *[numbers]int64 {
+	if path == "" {
+		return new([numbers]int64)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		panic(fmt.Sprintf("faults: %v", err))
+	}
+	defer f.Close() //nolint:errcheck // the mapping stays
+	mem, err := syscall.Mmap(int(f.Fd()), 0, int(unsafe.Sizeof([numbers]int64{})), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		panic(fmt.Sprintf("faults: map %s: %v", path, err))
+	}
+	return (*[numbers]int64)(unsafe.Pointer(unsafe.SliceData(mem)))
+}
+
+// Wall is by how much the wall clock is moved now.
+func Wall() time.Duration { return time.Duration(atomic.LoadInt64(&file[0])) }
+
+// Mono is by how much the monotonic clock is moved now.
+func Mono() time.Duration { return time.Duration(atomic.LoadInt64(&file[1])) }
+
+// NoFence says that timestamps are not compared with their fence.
+func NoFence() bool { return atomic.LoadInt64(&file[2]) != 0 }

@@ -1,0 +1,8 @@
+//go:build !faultinject
+
+package lease
+
+import "time"
+
+// hostClock is the clock by which leases end.
+func hostClock() time.Duration { return sinceBoot() }

@@ -1,0 +1,12 @@
+//go:build faultinject
+
+package lease
+
+import (
+	"time"
+
+	"idproxy/idsource/faults"
+)
+
+// hostClock is the clock by which leases end, moved by a test.
+func hostClock() time.Duration { return sinceBoot() + faults.Mono() }

@@ -1,0 +1,104 @@
+package chaos
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/process"
+)
+
+// node is an idproxy with the folder, the clocks and the ways to its stores that it keeps when it is started again.
+type node struct {
+	number  uint8
+	dir     string
+	program string
+	faults  *harness.Faults
+	relays  map[string]*relay // by store
+	proc    *process.Process
+	starts  int
+}
+
+// sqlSocket and idsSocket are where it listens.
+func (n *node) sqlSocket() string { return filepath.Join(n.dir, "sql") }
+func (n *node) idsSocket() string { return filepath.Join(n.dir, "ids") }
+func (n *node) config() string    { return filepath.Join(n.dir, "idproxy.yaml") }
+
+func newNode(t testing.TB, number uint8, stores map[string]string) *node {
+	t.Helper()
+	program, err := harness.BuildFaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The path of a unix socket has 107 bytes at most, a test's folder may have more.
+	dir, err := os.MkdirTemp("", "chaos")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	n := &node{number: number, dir: dir, program: program, faults: harness.NewFaults(t, filepath.Join(dir, "faults")), relays: map[string]*relay{}}
+	for name, addr := range stores {
+		n.relays[name] = newRelay(t, addr)
+	}
+	return n
+}
+
+// configure writes its configuration.
+func (n *node) configure(t testing.TB, text string) {
+	t.Helper()
+	if err := os.WriteFile(n.config(), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *node) start(t testing.TB) {
+	t.Helper()
+	for _, socket := range []string{n.sqlSocket(), n.idsSocket()} { // that one who was killed left
+		if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	n.starts++
+	var err error
+	n.proc, err = process.Start(process.Spec{
+		Path: n.program, Args: []string{"serve", "--config", n.config()}, Dir: n.dir, Env: []string{n.faults.Env()},
+		Log: filepath.Join(n.dir, "log"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *node) signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if err := n.proc.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *node) kill(t testing.TB) {
+	t.Helper()
+	if err := n.proc.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stop ends it in good order.
+func (n *node) stop(t testing.TB) {
+	t.Helper()
+	n.signal(t, syscall.SIGCONT)
+	if err := n.proc.Stop(time.Minute); err != nil {
+		t.Errorf("process %d: %v\n%s", n.number, err, n.proc.LogTail(30))
+	}
+	log := []byte(n.proc.Log())
+	for _, word := range []string{"panic", "fatal error"} {
+		if i := bytes.Index(log, []byte(word)); i >= 0 {
+			t.Errorf("process %d: %.2000s", n.number, log[i:])
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package harness
+
+import (
+	"errors"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// FaultsVariable names the file of a Faults in the environment of a program that BuildFaults built.
+const FaultsVariable = "IDPROXY_FAULTS"
+
+// Faults move the clocks of one program, as package idsource/faults says. They stay in force when it is started again.
+type Faults struct {
+	path    string
+	numbers *[3]int64
+}
+
+// NewFaults writes a file without faults.
+func NewFaults(tb testing.TB, path string) *Faults {
+	tb.Helper()
+	f := &Faults{path: path}
+	size := int(unsafe.Sizeof(*f.numbers))
+	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	mem, err := syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err := errors.Join(err, file.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	f.numbers = (*[3]int64)(unsafe.Pointer(unsafe.SliceData(mem))) // for as long as the test program lives
+	return f
+}
+
+// Env is what the program needs in its environment.
+func (f *Faults) Env() string { return FaultsVariable + "=" + f.path }
+
+// Wall moves the wall clock: it is ahead of the host's by d.
+func (f *Faults) Wall(d time.Duration) { atomic.StoreInt64(&f.numbers[0], int64(d)) }
+
+// Mono moves the monotonic clock.
+func (f *Faults) Mono(d time.Duration) { atomic.StoreInt64(&f.numbers[1], int64(d)) }
+
+// NoFence leaves out the fence of worker numbers from the next start on.
+func (f *Faults) NoFence() { atomic.StoreInt64(&f.numbers[2], 1) }
