@@ -25,7 +25,8 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	if st.prepares() {
 		s.prepared(st)
 	}
-	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short || st.prepares() && st.prepared != nil && st.prepared.fill != nil
+	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short ||
+		(st.prepares() || st.dynamic != nil) && st.prepared != nil && st.prepared.fill != nil
 	if edited {
 		if payload, err = s.rewrite(st); errors.Is(err, errServerGone) {
 			return false, true, err
