@@ -174,3 +174,66 @@ func TestLeasedSources(t *testing.T) {
 		t.Errorf("files of the worker numbers: %q, %v", files, err)
 	}
 }
+
+// TestWorkersTLS speaks to a Redis that wants TLS and a certificate.
+func TestWorkersTLS(t *testing.T) {
+	servers := [2]*servers.Redis{}
+	for i := range servers {
+		servers[i] = redisTLS(t)
+	}
+	for _, tt := range []struct {
+		name, tls string
+		fails     string // part of the error
+	}{
+		{name: "all right", tls: fmt.Sprintf("{ca: %[1]s/ca.pem, cert: %[1]s/client.pem, key: %[1]s/client.key}", servers[0].Dir)},
+		{name: "name of the server", tls: fmt.Sprintf("{ca: %[1]s/ca.pem, cert: %[1]s/client.pem, key: %[1]s/client.key, server_name: localhost}", servers[0].Dir)},
+		{
+			name: "another server", tls: fmt.Sprintf("{ca: %[1]s/ca.pem, cert: %[1]s/client.pem, key: %[1]s/client.key, server_name: db1}", servers[0].Dir),
+			fails: "certificate is valid for localhost, not db1",
+		},
+		{
+			name: "signed by someone else", tls: fmt.Sprintf("{ca: %s/ca.pem, cert: %[2]s/client.pem, key: %[2]s/client.key}", servers[1].Dir, servers[0].Dir),
+			fails: "certificate signed by unknown authority",
+		},
+		{name: "the system's authorities", tls: "{}", fails: "certificate signed by unknown authority"},
+		{name: "no certificate", tls: fmt.Sprintf("{ca: %s/ca.pem}", servers[0].Dir), fails: "certificate required"},
+		{
+			name: "certificate of someone else's", tls: fmt.Sprintf("{ca: %[1]s/ca.pem, cert: %[2]s/client.pem, key: %[2]s/client.key}", servers[0].Dir, servers[1].Dir),
+			fails: "remote error: tls: ",
+		},
+		{name: "no authority in the file", tls: fmt.Sprintf("{ca: %s/client.key}", servers[0].Dir), fails: "redis.tls.ca"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {leases: {redis: {addrs: ["%s"], tls: %s}}}
+sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12}}}
+`, servers[0].Addr, tt.tls))
+			got := runWith(t, "", "worker", "--config", path, "add", "4", "--new-pool")
+			if tt.fails == "" && (got.status != statusFine || !strings.Contains(got.out, "pool event_id")) ||
+				tt.fails != "" && (got.status != statusFinding || !strings.Contains(got.err, tt.fails)) {
+				t.Errorf("%+v; want error %q", got, tt.fails)
+			}
+		})
+	}
+	plain := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {leases: {redis: {addrs: ["%s"]}}}
+sources: {event_id: {snowflake: {workers: leases}}}
+`, servers[0].Addr))
+	if got := runWith(t, "", "worker", "--config", plain, "list"); got.status != statusFinding {
+		t.Errorf("without TLS: %+v", got)
+	}
+}
+
+func redisTLS(t *testing.T) *servers.Redis {
+	t.Helper()
+	r, err := servers.StartRedisTLS(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}

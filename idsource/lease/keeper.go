@@ -227,7 +227,7 @@ func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
 	reply, err := r.cfg.Store.Renew(ctx, r.ask(r.main, r.tenant.Last()))
 	if err != nil {
 		if ctx.Err() == nil && r.main.Active {
-			r.grant(r.main.Fence) // what is stored already can be used
+			err = errors.Join(err, r.allow(r.main.Fence)) // what is stored already can be used
 		}
 		return r.failed(fmt.Errorf("renew worker number %d: %w", r.main.Worker, err)), false
 	}
@@ -272,12 +272,21 @@ func (r *keeping) drop(why error) (last int64, err error) {
 // a nearer bound, which the file has first: a process that is started again
 // goes on there.
 func (r *keeping) grant(fence int64) time.Duration {
+	if err := r.allow(fence); err != nil {
+		return r.failed(err)
+	}
+	r.tenant.Report(nil)
+	return ms(r.cfg.Rules.Heartbeat)
+}
+
+// allow is grant for one whose renewal failed.
+func (r *keeping) allow(fence int64) error {
 	until := fence
 	if r.file != nil {
 		near := r.now() + r.cfg.Rules.Ahead + 2*r.cfg.Rules.Heartbeat
 		until = max(r.until, min(fence, near))
 		if err := r.file.save(r.saved(until)); err != nil {
-			return r.failed(fmt.Errorf("worker number %d: %w", r.main.Worker, err))
+			return fmt.Errorf("worker number %d: %w", r.main.Worker, err)
 		}
 	}
 	r.until = until
@@ -286,8 +295,7 @@ func (r *keeping) grant(fence int64) time.Duration {
 		Now: r.now(), Late: r.seen.late, Fresh: !r.granted,
 	})
 	r.granted = true
-	r.tenant.Report(nil)
-	return ms(r.cfg.Rules.Heartbeat)
+	return nil
 }
 
 // keepSpare takes or renews a second number, so that a swap needs no wait.

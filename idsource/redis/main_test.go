@@ -2,13 +2,16 @@ package redis
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
 
@@ -16,13 +19,8 @@ import (
 var shared *servers.Redis
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(jobVariable); text != "" {
-		if err := child(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	holders.Main(openJob)
+	holders.MostlyWait()
 	var err error
 	if shared, err = servers.StartRedis(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -39,6 +37,47 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// unsafe are changes to the script that tests must notice.
+var unsafe = map[string]func(string) string{
+	"incarnation": func(s string) string {
+		return strings.Replace(s, "redis.call('HGET', pool, 'server') ~= id", "false", 1)
+	},
+}
+
+// place is a Config as holders are told it.
+type place struct {
+	Addrs   []string
+	Master  string
+	Cluster bool
+}
+
+// openJob opens the store of a holder.
+func openJob(j holders.Job) (lease.Store, error) {
+	var p place
+	if err := json.Unmarshal(j.Store, &p); err != nil {
+		return nil, err
+	}
+	s, err := New(Config{Addrs: p.Addrs, Master: p.Master, Cluster: p.Cluster})
+	if err != nil {
+		return nil, err
+	}
+	if j.Unsafe == holders.WithoutFence {
+		return holders.Boundless(s), nil
+	}
+	return s, nil
+}
+
+// jobOn is the job of a holder in a pool of a store.
+func jobOn(c Config, pool string) holders.Job {
+	text, err := json.Marshal(place{c.Addrs, c.Master, c.Cluster})
+	if err != nil {
+		panic(fmt.Sprintf("the configuration of a store: %v", err))
+	}
+	return holders.Job{Store: text, Pool: pool}
+}
+
+func jobAt(addr, pool string) holders.Job { return jobOn(Config{Addrs: []string{addr}}, pool) }
 
 func open(t testing.TB, c Config) *Store {
 	t.Helper()
@@ -57,18 +96,18 @@ func open(t testing.TB, c Config) *Store {
 	return s
 }
 
-// quick are rules a hundred times faster than the default.
-var quick = lease.Rules{Heartbeat: 20, Gap: 60, Lead: 80, Ahead: 30, Loss: 20, Skew: 10, Reclaim: 200}
-
-const shape = "41/10/12 since 2020-01-01T00:00:00Z"
-
-func ask(pool string) lease.Ask {
-	return lease.Ask{Pool: pool, Shape: shape, Label: "test|1", Rules: quick}
-}
-
-func fill(t testing.TB, s *Store, pool string, n uint64) {
-	t.Helper()
-	if _, err := s.Add(t.Context(), lease.Fill{Pool: pool, Shape: shape, Numbers: n, Fresh: true, Rules: quick}); err != nil {
-		t.Fatal(err)
-	}
+func TestContract(t *testing.T) {
+	t.Parallel()
+	t.Run("rules", func(t *testing.T) {
+		t.Parallel()
+		holders.ObeysTheRules(t, open(t, Config{}), "rules", 600)
+	})
+	t.Run("administers", func(t *testing.T) {
+		t.Parallel()
+		holders.Administers(t, open(t, Config{}), "administers")
+	})
+	t.Run("races", func(t *testing.T) {
+		t.Parallel()
+		holders.Races(t, func() lease.Store { return open(t, Config{}) }, "races")
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,6 +31,7 @@ type Config struct {
 type Store struct {
 	client redis.UniversalClient
 	sha    *redis.Script
+	where  string // names the servers in errors
 }
 
 var _ lease.Store = (*Store)(nil)
@@ -51,6 +53,7 @@ func New(c Config) (*Store, error) {
 	case c.Master == "" && !c.Cluster && len(c.Addrs) > 1:
 		return nil, errors.New("several addresses need master (they are Sentinels) or cluster")
 	}
+	quiet.Do(func() { redis.SetLogger(discard{}) })
 	client := redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: c.Addrs, MasterName: c.Master, IsClusterMode: c.Cluster, DB: c.DB,
 		Username: c.Username, Password: c.Password, TLSConfig: c.TLS,
@@ -58,8 +61,15 @@ func New(c Config) (*Store, error) {
 		MaxRetries: -1, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
 		ContextTimeoutEnabled: true, DisableIdentity: true, PoolSize: 4, ClientName: "idproxy",
 	})
-	return &Store{client: client, sha: redis.NewScript(source)}, nil
+	return &Store{client: client, sha: redis.NewScript(source), where: "redis store " + strings.Join(c.Addrs, ",")}, nil
 }
+
+// The client writes to standard error what it also returns.
+var quiet sync.Once
+
+type discard struct{}
+
+func (discard) Printf(context.Context, string, ...any) {}
 
 // Close closes the connections.
 func (s *Store) Close() error { return s.client.Close() }
@@ -75,7 +85,7 @@ func (s *Store) run(ctx context.Context, op string, a lease.Ask, flag string) (l
 	v, err := s.sha.Run(ctx, s.client, keys(a.Pool), op, a.Shape, a.Worker, a.Token, a.Label, a.Last,
 		r.Gap, r.Lead, r.Ahead, r.Reclaim, r.Quarantine(), flag).StringSlice()
 	if err != nil {
-		return lease.Reply{}, fmt.Errorf("redis store: %w", err)
+		return lease.Reply{}, fmt.Errorf("%s: %w", s.where, err)
 	}
 	return parseReply(v)
 }
@@ -140,7 +150,7 @@ func (s *Store) Add(ctx context.Context, f lease.Fill) (int, error) {
 		return 0, err
 	}
 	if r.Verdict != lease.Granted {
-		return 0, fmt.Errorf("redis store: pool %s: %s: it has %s, the configuration says %s", f.Pool, r.Verdict, r.Why, f.Shape)
+		return 0, fmt.Errorf("%s: pool %s: %s: it has %s, the configuration says %s", s.where, f.Pool, r.Verdict, r.Why, f.Shape)
 	}
 	return int(r.Worker), nil
 }
@@ -156,7 +166,7 @@ func (s *Store) Drop(ctx context.Context, pool string, workers []uint64) (droppe
 		case lease.Granted:
 			dropped = append(dropped, w)
 		case lease.NoPool:
-			return dropped, fmt.Errorf("redis store: pool %s: %s", pool, r.Verdict)
+			return dropped, fmt.Errorf("%s: pool %s: %s", s.where, pool, r.Verdict)
 		}
 	}
 	return dropped, nil
@@ -166,11 +176,11 @@ func (s *Store) Drop(ctx context.Context, pool string, workers []uint64) (droppe
 func (s *Store) List(ctx context.Context, pool string) (lease.Listing, error) {
 	now, err := s.client.Time(ctx).Result()
 	if err != nil {
-		return lease.Listing{}, fmt.Errorf("redis store: %w", err)
+		return lease.Listing{}, fmt.Errorf("%s: %w", s.where, err)
 	}
 	fields, err := s.client.HGetAll(ctx, keys(pool)[0]).Result()
 	if err != nil {
-		return lease.Listing{}, fmt.Errorf("redis store: %w", err)
+		return lease.Listing{}, fmt.Errorf("%s: %w", s.where, err)
 	}
 	l := lease.Listing{Exists: fields["shape"] != "", Now: now.UnixMilli(), Records: map[uint64]lease.Record{}}
 	l.Pool.Shape, l.Pool.Server = fields["shape"], fields["server"]

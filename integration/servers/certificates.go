@@ -16,31 +16,42 @@ import (
 	"time"
 )
 
-// writeCertificates makes a CA and a certificate for 127.0.0.1 and localhost signed by it: ca.pem, server.pem and
-// server.key in dir. The CA's key is thrown away.
+// writeCertificates makes a CA, and signed by it a certificate for 127.0.0.1 and localhost and one of a client: ca.pem,
+// server.pem, server.key, client.pem and client.key in dir. The CA's key is thrown away.
 func writeCertificates(dir string) error {
-	caKey, err1 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	key, err2 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err := errors.Join(err1, err2); err != nil {
-		return fmt.Errorf("make keys: %w", err)
+	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("make a key: %w", err)
 	}
 	ca := certificate(1, "idproxy test CA")
 	ca.IsCA, ca.BasicConstraintsValid, ca.KeyUsage = true, true, x509.KeyUsageCertSign
-	server := certificate(2, "localhost")
+	server, client := certificate(2, "localhost"), certificate(3, "idproxy")
 	server.IPAddresses, server.DNSNames = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, []string{"localhost"}
 	server.KeyUsage, server.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-
-	caDER, err1 := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
-	serverDER, err2 := x509.CreateCertificate(rand.Reader, server, ca, &key.PublicKey, caKey)
-	keyDER, err3 := x509.MarshalPKCS8PrivateKey(key)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return fmt.Errorf("make certificates: %w", err)
+	client.KeyUsage, client.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
+	if err != nil {
+		return fmt.Errorf("make a certificate: %w", err)
 	}
 	return errors.Join(
-		writePEM(filepath.Join(dir, "ca.pem"), "CERTIFICATE", caDER),
-		writePEM(filepath.Join(dir, "server.pem"), "CERTIFICATE", serverDER),
-		writePEM(filepath.Join(dir, "server.key"), "PRIVATE KEY", keyDER),
+		writePEM(filepath.Join(dir, "ca.pem"), "CERTIFICATE", der),
+		signed(filepath.Join(dir, "server"), server, ca, caKey),
+		signed(filepath.Join(dir, "client"), client, ca, caKey),
 	)
+}
+
+// signed makes a key and its certificate: path.pem and path.key.
+func signed(path string, c, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("make a key: %w", err)
+	}
+	der, err1 := x509.CreateCertificate(rand.Reader, c, ca, &key.PublicKey, caKey)
+	keyDER, err2 := x509.MarshalPKCS8PrivateKey(key)
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("make a certificate: %w", err)
+	}
+	return errors.Join(writePEM(path+".pem", "CERTIFICATE", der), writePEM(path+".key", "PRIVATE KEY", keyDER))
 }
 
 // certificate is the part that both have in common: valid now, for a day.

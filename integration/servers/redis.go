@@ -3,6 +3,7 @@ package servers
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -15,23 +16,35 @@ import (
 	"idproxy/integration/process"
 )
 
-// Redis is one private Redis server.
+// Redis is one private Redis server, or a Sentinel.
 type Redis struct {
-	Addr string // host:port, the same after Restart
-	Dir  string // its folder, with data and log
+	Addr string      // host:port, the same after Restart
+	Dir  string      // its folder, with data and log
+	TLS  *tls.Config // how it is spoken to; nil: without TLS
 
 	args []string
+	bus  string // port of a cluster's nodes among themselves
+	conf string // of a Sentinel
 	proc *process.Process
 }
 
 // StartRedis starts a Redis server without data that keeps none, and waits until it answers. args are added to its
 // own, e.g. "--appendonly", "yes".
 func StartRedis(ctx context.Context, args ...string) (*Redis, error) {
+	return startRedis(ctx, &Redis{args: args})
+}
+
+func startRedis(ctx context.Context, r *Redis) (*Redis, error) {
 	dir, err := runDir()
 	if err != nil {
 		return nil, err
 	}
-	r := &Redis{Dir: dir, args: args}
+	r.Dir = dir
+	if r.TLS != nil {
+		if r.TLS, err = redisTLS(dir); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
 	var failed error
 	for range 3 { // another program may take the port first
 		if r.Addr, err = freeAddr(); err != nil {
@@ -66,8 +79,10 @@ func (r *Redis) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, port, _ := net.SplitHostPort(r.Addr) // freeAddr made it
-	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", r.Dir, "--save", "", "--daemonize", "no"}, r.args...)
+	args, err := r.arguments()
+	if err != nil {
+		return err
+	}
 	r.proc, err = process.Start(process.Spec{Path: program, Args: args, Log: filepath.Join(r.Dir, "server.log")})
 	if err != nil {
 		return err
@@ -80,9 +95,18 @@ func (r *Redis) Start(ctx context.Context) error {
 	return nil
 }
 
-// Do sends one command without blanks in its words and returns the first line of the answer.
+func (r *Redis) dial() (net.Conn, error) {
+	d := &net.Dialer{Timeout: time.Second}
+	if r.TLS != nil {
+		return tls.DialWithDialer(d, "tcp", r.Addr, r.TLS)
+	}
+	return d.Dial("tcp", r.Addr)
+}
+
+// Do sends one command without blanks in its words and returns the answer when that is one line or one text; of other
+// answers the first line.
 func (r *Redis) Do(words ...string) (string, error) {
-	conn, err := net.DialTimeout("tcp", r.Addr, time.Second)
+	conn, err := r.dial()
 	if err != nil {
 		return "", err
 	}
@@ -93,12 +117,17 @@ func (r *Redis) Do(words ...string) (string, error) {
 	if _, err := fmt.Fprintf(conn, "%s\r\n", strings.Join(words, " ")); err != nil {
 		return "", err
 	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	line = strings.TrimRight(line, "\r\n")
-	if err == nil && strings.HasPrefix(line, "-") {
-		return "", fmt.Errorf("redis %s: %s", words[0], line[1:])
+	in := bufio.NewReader(conn)
+	line, err := in.ReadString('\n')
+	switch {
+	case err != nil:
+		return "", err
+	case line[0] == '-':
+		return "", fmt.Errorf("redis %s: %s", words[0], strings.TrimSpace(line[1:]))
+	case line[0] == '$' && line[1] != '-':
+		line, err = in.ReadString('\n')
 	}
-	return line, err
+	return strings.TrimRight(line, "\r\n"), err
 }
 
 // Kill ends the server with SIGKILL.

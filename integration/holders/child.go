@@ -1,0 +1,99 @@
+package holders
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/idsource/lease"
+)
+
+const jobVariable = "IDPROXY_TEST_CHILD"
+
+// Job is what a holder is to do.
+type Job struct {
+	Store   json.RawMessage // where the pool is, as the test's own program understands it
+	Pool    string
+	Dir     string      // of the file by which it takes its number again; default: none
+	Unsafe  string      // a rule that is taken away
+	Threads int         // that issue ids; default 1
+	Rules   lease.Rules // default Brisk
+}
+
+// Brisk are rules ten times faster than the default.
+var Brisk = lease.Rules{Heartbeat: 200, Gap: 600, Lead: 800, Ahead: 300, Loss: 200, Skew: 100, Reclaim: 2000}
+
+// Main does the job of a holder and ends the process, if it was started as one.
+func Main(open func(j Job) (lease.Store, error)) {
+	text := os.Getenv(jobVariable)
+	if text == "" {
+		return
+	}
+	var j Job
+	err := json.Unmarshal([]byte(text), &j)
+	if err == nil {
+		err = hold(j, open)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func hold(j Job, open func(j Job) (lease.Store, error)) error {
+	s, err := open(j)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	k, err := lease.New(lease.Config{Pool: j.Pool, Store: s, Rules: j.Rules, Dir: j.Dir, Logger: log})
+	if err != nil {
+		return err
+	}
+	f, err := idsource.NewSnowflake(idsource.SnowflakeConfig{
+		Name: "child", Pool: k, Sequence: "zero", MaxAhead: time.Duration(j.Rules.Ahead) * time.Millisecond,
+		Lead: time.Duration(j.Rules.Lead) * time.Millisecond, Wait: 100 * time.Millisecond, ClockBack: idsource.BackSwap, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { // the parent closes our standard input to have us end well
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	var wg sync.WaitGroup
+	for range max(1, j.Threads) {
+		wg.Go(func() { issue(ctx, f) })
+	}
+	wg.Wait()
+	return errors.Join(f.Close(context.Background()), s.Close())
+}
+
+// issue fills and writes until ctx is done.
+func issue(ctx context.Context, f idsource.Source) {
+	ids, out := make([]uint64, 32), make([]byte, 0, 256)
+	for ctx.Err() == nil {
+		if err := f.Fill(ctx, ids, 1); err != nil {
+			time.Sleep(5 * time.Millisecond)
+			continue
+		}
+		out = out[:0]
+		for _, id := range ids {
+			out = binary.LittleEndian.AppendUint64(out, id)
+		}
+		if _, err := os.Stdout.Write(out); err != nil {
+			return // the parent is gone
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,275 @@
+package holders
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"idproxy/idsource/lease"
+)
+
+// Quick are rules a hundred times faster than the default.
+var Quick = lease.Rules{Heartbeat: 20, Gap: 60, Lead: 80, Ahead: 30, Loss: 20, Skew: 10, Reclaim: 200}
+
+const contractShape = "41/10/12 since 2020-01-01T00:00:00Z"
+
+func ask(pool string) lease.Ask {
+	return lease.Ask{Pool: pool, Shape: contractShape, Label: "test|1", Rules: Quick}
+}
+
+// contract is one run of ObeysTheRules.
+type contract struct {
+	*testing.T
+	store  lease.Store
+	random *rand.Rand
+	before lease.Listing
+	tokens [3]string // by number: who held it last
+	seen   map[string]int
+}
+
+// ObeysTheRules makes random calls and compares every answer, and the record
+// behind it, with what the functions of package lease say. Nobody else uses
+// the pool.
+func ObeysTheRules(t *testing.T, s lease.Store, pool string, steps int) {
+	c := &contract{T: t, store: s, random: rand.New(rand.NewPCG(1, 2)), tokens: [3]string{"none", "none", "none"}, seen: map[string]int{}}
+	if _, err := s.Add(t.Context(), lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Fresh: true, Rules: Quick}); err != nil {
+		t.Fatal(err)
+	}
+	c.before = c.list(pool)
+	for step := range steps {
+		if c.random.IntN(4) == 0 {
+			time.Sleep(time.Duration(c.random.IntN(100)) * time.Millisecond)
+		}
+		c.step(step, pool)
+	}
+	for _, must := range []string{
+		"take: granted", "take: wait", "take: no number is free", "release: granted", "renew: granted",
+		"release: " + lease.Stolen.String(), "renew: " + lease.Late.String(), "renew: " + lease.Gone.String(),
+	} {
+		if c.seen[must] == 0 {
+			t.Errorf("never seen: %s; seen: %v", must, c.seen)
+		}
+	}
+}
+
+func (c *contract) list(pool string) lease.Listing {
+	l, err := c.store.List(c.Context(), pool)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return l
+}
+
+func (c *contract) step(step int, pool string) {
+	a := ask(pool)
+	a.Worker = c.random.Uint64N(uint64(len(c.tokens)))
+	a.Token = c.tokens[a.Worker]
+	if c.random.IntN(8) == 0 {
+		a.Token = "other"
+	}
+	a.Last = c.before.Records[a.Worker].Start + c.random.Int64N(120) - 10
+	var want lease.Record
+	var verdict lease.Verdict
+	var r lease.Reply
+	var err error
+	op := [...]string{"take", "take", "release", "renew", "renew", "renew"}[c.random.IntN(6)]
+	switch op {
+	case "take":
+		a.Token, a.Reclaim = fmt.Sprintf("t%d", step), c.random.IntN(2) == 0
+		r, err = c.store.Take(c.Context(), a)
+		want, verdict = c.wantTake(a, r)
+	case "release":
+		r, err = c.store.Release(c.Context(), a)
+		want, verdict = Quick.Release(c.before.Records[a.Worker], r.Now, a.Use)
+	default:
+		r, err = c.store.Renew(c.Context(), a)
+		want, verdict = Quick.Renew(c.before.Records[a.Worker], r.Now, a.Use)
+	}
+	if err != nil {
+		c.Fatal(err)
+	}
+	if r.Verdict != verdict {
+		c.Fatalf("step %d, %s: %v, the rules say %v", step, op, r.Verdict, verdict)
+	}
+	c.seen[op+": "+r.Verdict.String()]++
+	after := c.list(pool)
+	if r.Verdict == lease.Granted {
+		if got := after.Records[r.Worker]; got != want || r.Start != want.Start || r.Fence != want.Fence {
+			c.Fatalf("step %d, %s: record %v, reply %+v; the rules say %v", step, op, got, r, want)
+		}
+		if op == "take" {
+			c.tokens[r.Worker] = a.Token
+		}
+		c.before.Records[r.Worker] = want
+	}
+	for w, rec := range after.Records {
+		if rec != c.before.Records[w] {
+			c.Fatalf("step %d, %s: number %d changed from %v to %v", step, op, w, c.before.Records[w], rec)
+		}
+	}
+}
+
+// wantTake checks the choice of a number and returns its record as the rules
+// make it.
+func (c *contract) wantTake(a lease.Ask, r lease.Reply) (lease.Record, lease.Verdict) {
+	if r.Verdict == lease.Granted {
+		old := c.before.Records[r.Worker]
+		if old.State == lease.Held && !a.Reclaim {
+			c.Fatalf("number %d is taken from its holder without being asked to", r.Worker)
+		}
+		want, _, verdict := Quick.Take(old, r.Now, a.Token, a.Label)
+		return want, verdict
+	}
+	verdict := lease.Empty
+	least := int64(1 << 62)
+	for w, old := range c.before.Records {
+		_, wait, v := Quick.Take(old, r.Now, a.Token, a.Label)
+		if v == lease.Granted && (old.State == lease.Free || a.Reclaim) {
+			c.Fatalf("%v, but number %d could be taken: %v", r.Verdict, w, old)
+		}
+		if least = min(least, wait); a.Reclaim {
+			verdict = lease.Wait
+		}
+	}
+	if verdict == lease.Wait && r.Wait != time.Duration(least)*time.Millisecond {
+		c.Fatalf("wait %v, the rules say %d ms", r.Wait, least)
+	}
+	return lease.Record{}, verdict
+}
+
+// Administers adds and drops numbers, and looks at what a store says of pools
+// that are not there or of other ids.
+func Administers(t *testing.T, s lease.Store, pool string) {
+	ctx := t.Context()
+	fill := lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Rules: Quick}
+	if l, err := s.List(ctx, pool); err != nil || l.Exists || len(l.Records) > 0 {
+		t.Errorf("a pool that is not there: %+v, %v", l, err)
+	}
+	a := ask(pool)
+	a.Token = "a"
+	expect := func(what string, call func(context.Context, lease.Ask) (lease.Reply, error), want lease.Verdict) lease.Reply {
+		t.Helper()
+		r, err := call(ctx, a)
+		if err != nil || r.Verdict != want {
+			t.Fatalf("%s: %+v, %v; want %v", what, r, err, want)
+		}
+		return r
+	}
+	add := func(want int) {
+		t.Helper()
+		if n, err := s.Add(ctx, fill); err != nil || n != want {
+			t.Fatalf("Add %d: %d, %v; want %d", fill.Numbers, n, err, want)
+		}
+	}
+	drop := func(want ...uint64) {
+		t.Helper()
+		if got, err := s.Drop(ctx, pool, []uint64{0, 1, 200}); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("Drop: %d, %v; want %d", got, err, want)
+		}
+	}
+	expect("take without a pool", s.Take, lease.NoPool)
+	expect("renew without a pool", s.Renew, lease.NoPool)
+	if _, err := s.Drop(ctx, pool, []uint64{0}); err == nil {
+		t.Error("numbers of a pool that is not there were dropped")
+	}
+	add(3)
+	if r := expect("take from a pool that may have been lost", s.Take, lease.Wait); r.Wait <= 0 || r.Wait > time.Duration(Quick.Quarantine())*time.Millisecond || r.Why == "" {
+		t.Errorf("wait: %+v", r)
+	}
+	time.Sleep(time.Duration(Quick.Quarantine()) * time.Millisecond)
+	first := expect("take", s.Take, lease.Granted)
+	a.Worker = first.Worker
+	a.Spare = true
+	second := expect("take a spare one", s.Take, lease.Granted)
+	if second.Worker == first.Worker {
+		t.Errorf("number %d was given twice", first.Worker)
+	}
+	expect("take a spare one when few are left", s.Take, lease.Empty)
+	a.Spare = false
+	a.Shape = "41/9/13 since 2020-01-01T00:00:00Z"
+	if r := expect("take from a pool of other ids", s.Take, lease.OtherShape); r.Why != contractShape {
+		t.Errorf("the shape is %q", r.Why)
+	}
+	expect("renew in a pool of other ids", s.Renew, lease.OtherShape)
+	a.Shape = contractShape
+	other := fill
+	other.Shape = "41/9/13 since 2020-01-01T00:00:00Z"
+	if _, err := s.Add(ctx, other); err == nil {
+		t.Error("numbers were added to a pool of other ids")
+	}
+	a.Last = first.Start + 5
+	if r := expect("release", s.Release, lease.Granted); r.Fence != a.Last+1 {
+		t.Errorf("the fence is %d, the last timestamp was %d", r.Fence, a.Last)
+	}
+	add(0)
+	fill.Numbers = 150
+	add(147)
+	free := []uint64{0, 1}
+	if w := second.Worker; w < 2 {
+		free = []uint64{1 - w}
+	}
+	drop(free...)
+	drop()
+	add(len(free)) // those that were dropped, with their fences
+	if l, err := s.List(ctx, pool); err != nil || len(l.Records) != 150 || l.Records[first.Worker].Fence != a.Last+1 || l.Pool.Shape != contractShape {
+		t.Errorf("%d numbers, the first one taken is %v, %v", len(l.Records), l.Records[first.Worker], err)
+	}
+}
+
+// Races has many take, renew and give back at once: no two may hold one number.
+func Races(t *testing.T, open func() lease.Store, pool string) {
+	s := open()
+	if _, err := s.Add(t.Context(), lease.Fill{Pool: pool, Shape: contractShape, Numbers: 4, Fresh: true, Rules: Brisk}); err != nil {
+		t.Fatal(err)
+	}
+	type stay struct{ from, to int64 }
+	stays := make(chan map[uint64][]stay)
+	const racers = 6
+	for i := range racers {
+		s := open()
+		go func() {
+			mine := map[uint64][]stay{}
+			for n := range 12 {
+				a := ask(pool)
+				a.Rules, a.Token = Brisk, fmt.Sprintf("%d.%d", i, n)
+				r, err := s.Take(context.Background(), a)
+				if err != nil || r.Verdict != lease.Granted {
+					time.Sleep(5 * time.Millisecond)
+					continue
+				}
+				a.Worker, a.Last = r.Worker, r.Start
+				renewed, err := s.Renew(context.Background(), a)
+				if err == nil && renewed.Verdict != lease.Granted {
+					t.Errorf("renewal of number %d just taken: %v", r.Worker, renewed.Verdict)
+				}
+				a.Last = max(r.Start, renewed.Now) + int64(n%3)
+				if back, err := s.Release(context.Background(), a); err == nil && back.Verdict == lease.Granted {
+					mine[r.Worker] = append(mine[r.Worker], stay{r.Start, a.Last})
+				}
+			}
+			stays <- mine
+		}()
+	}
+	all := map[uint64][]stay{}
+	count := 0
+	for range racers {
+		for w, list := range <-stays {
+			all[w] = append(all[w], list...)
+			count += len(list)
+		}
+	}
+	for w, list := range all {
+		for i, x := range list {
+			for _, y := range list[:i] {
+				if x.from <= y.to && y.from <= x.to {
+					t.Errorf("number %d was held for %v and %v", w, x, y)
+				}
+			}
+		}
+	}
+	if count < racers*4 {
+		t.Errorf("%d numbers were held, too few to say anything", count)
+	}
+}

@@ -1,0 +1,75 @@
+package holders
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Forward is an address that leads to one server and then to another, as a
+// name or a virtual address does.
+type Forward struct {
+	ln net.Listener
+	wg sync.WaitGroup
+
+	mu    sync.Mutex
+	to    string
+	conns map[net.Conn]struct{}
+}
+
+// NewForward makes an address that leads to another one until the test ends.
+func NewForward(t testing.TB, to string) *Forward {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Forward{ln: ln, to: to, conns: map[net.Conn]struct{}{}}
+	f.wg.Go(f.serve)
+	t.Cleanup(func() {
+		_ = ln.Close()
+		f.Lead(to)
+		f.wg.Wait()
+	})
+	return f
+}
+
+// Addr is the address.
+func (f *Forward) Addr() string { return f.ln.Addr().String() }
+
+func (f *Forward) serve() {
+	for {
+		client, err := f.ln.Accept()
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		server, err := net.Dial("tcp", f.to)
+		if err != nil {
+			f.mu.Unlock()
+			_ = client.Close()
+			continue
+		}
+		f.conns[client], f.conns[server] = struct{}{}, struct{}{}
+		f.mu.Unlock()
+		for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
+			f.wg.Go(func() {
+				_, _ = io.Copy(pair[0], pair[1]) // ends when either does
+				_ = errors.Join(client.Close(), server.Close())
+			})
+		}
+	}
+}
+
+// Lead changes where the address leads, and cuts what is connected.
+func (f *Forward) Lead(to string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.to = to
+	for c := range f.conns {
+		_ = c.Close()
+	}
+	clear(f.conns)
+}
