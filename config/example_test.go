@@ -31,7 +31,7 @@ func TestExampleShowsDefaults(t *testing.T) {
 	bare := parseOK(t, `
 listeners: [{name: shard0, listen: 127.0.0.1:3307, upstream: 127.0.0.1:3306}, {name: shard1, listen: 127.0.0.1:3308, upstream: 127.0.0.1:3316}]
 stores: {local: {file: {dir: idproxy-data}}}
-sources: {order_id: {segment: {}}, event_id: {snowflake: {worker: 7}}}
+sources: {order_id: {segment: {}}, event_id: {snowflake: {worker: 7}}, public_id: {uuidv7: {}}, doc_id: {objectid: {}}}
 `)
 	if got := Diff(full, bare); len(got) != 0 {
 		t.Errorf("example and defaults differ in %v", got)

@@ -59,8 +59,8 @@ type Source struct {
 	Name      string     `yaml:"-"`
 	Segment   *Segment   `yaml:"segment"`
 	Snowflake *Snowflake `yaml:"snowflake"`
-	UUIDv7    *UUIDv7    `yaml:"uuidv7" later:"all" instead:"use segment or snowflake"`   // not available yet
-	ObjectID  *ObjectID  `yaml:"objectid" later:"all" instead:"use segment or snowflake"` // not available yet
+	UUIDv7    *UUIDv7    `yaml:"uuidv7"`
+	ObjectID  *ObjectID  `yaml:"objectid"`
 }
 
 // Segment takes ranges of ids from a store and hands them out one by one.
@@ -107,8 +107,8 @@ type Lease struct {
 	Reclaim   time.Duration `yaml:"reclaim"`   // silence after which another process may take the number; default 20s
 }
 
-// UUIDv7 makes time-ordered UUIDs. Not available yet.
+// UUIDv7 makes time-ordered UUIDs, for columns of text or bytes. It has no settings and no store.
 type UUIDv7 struct{}
 
-// ObjectID makes the 12-byte ids of MongoDB. Not available yet.
+// ObjectID makes the 12-byte ids of MongoDB, for columns of text or bytes. It has no settings and no store.
 type ObjectID struct{}

@@ -18,6 +18,7 @@ type need struct {
 	column  *filling          // needMax
 	values  []string          // needValues, needSource: expressions
 	columns []rewriter.Column // needValues: of each, the column it is for
+	wide    []bool            // needValues: of each bound one, whether its column has wide ids; nil: none has
 	ignore  bool              // needValues: the statement says IGNORE
 	bound   bool              // needValues: they are arguments of EXECUTE
 	facts   *facts            // needEngine
@@ -227,7 +228,7 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 		if err != nil {
 			return false, err
 		}
-		if edited {
+		if edited && (st.load != nil || !st.plans[len(st.parts)-1].NoLastID) {
 			return st.load != nil || st.plans[len(st.parts)-1].Plain, nil
 		}
 		st.owing = st.owing || cx.owes && leavesUnseen(head) && !rewriter.MentionsDiagnostics(sql)

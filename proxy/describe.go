@@ -25,6 +25,9 @@ func (s *session) describe(n need) error {
 		f.table = visible.table
 		err = s.notVisible(f, n.table, !visible.keyed && !mode.MariaDB && mode.Version >= 80030)
 	}
+	if err == nil {
+		err = s.findBytes(f, n.table)
+	}
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		f.err = refused
 		s.held.denied, s.held.deniedKey = f, n.key
@@ -78,6 +81,32 @@ func (s *session) invisible(f *facts, t rewriter.Name, column string) (bool, err
 	}
 	f.table.Invisible = append(f.table.Invisible, found.table.Columns...)
 	return true, nil
+}
+
+// findBytes asks whether columns for wide ids hold bytes. Their definitions do not
+// tell: under character_set_results=binary they give every text that collation.
+func (s *session) findBytes(f *facts, t rewriter.Name) error {
+	book := s.l.ruleBook()
+	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
+		for _, columns := range [...][]rewriter.Column{f.table.Columns, f.table.Invisible} {
+			for i := range columns {
+				if c := &columns[i]; rule.IDs.Wide() && strings.EqualFold(c.Name, rule.Column) && c.Text && c.Bytes {
+					// One row, also of an empty table.
+					rows, err := s.query("SELECT CHARSET(t." + string(quoteName(nil, []byte(c.Name))) + ") FROM (SELECT 1) one LEFT JOIN " + string(appendTable(nil, t)) + " t ON 1=0")
+					if err != nil {
+						return err
+					}
+					if len(rows) != 1 || len(rows[0]) != 1 {
+						return errAnswerCut
+					}
+					if string(rows[0][0]) != "binary" {
+						c.Bytes, c.Type = false, textName(c)
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // columns asks what SELECT list FROM a table shows, by a prepared statement
@@ -185,8 +214,13 @@ func (c *conversation) readColumns(packets []byte) (d described, err error) {
 			Unsigned:      col.Flags&mysql.UNSIGNED_FLAG != 0,
 			Text:          isText(col.Type),
 			Bytes:         col.Collation == binaryCollation,
+			Length:        charLength(col),
+			Padded:        col.Type == mysql.MYSQL_TYPE_STRING,
+			UUID:          isUUID(col),
 			Default:       col.Flags&mysql.NOT_NULL_FLAG == 0 || col.Flags&noDefaultValue == 0,
 		})
+		last := &t.Columns[len(t.Columns)-1]
+		last.Type = typeName(col, last)
 	}
 	d.table = t
 	return d, nil

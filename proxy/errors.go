@@ -168,8 +168,8 @@ func errNoColumn(rule *rewriter.Rule, table string) *mysql.MyError {
 	return clientError(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s' in table %s, which idproxy rule %s names; correct the rule's column", rule.Column, table, rule)
 }
 
-func errColumnType(rule *rewriter.Rule, table string) *mysql.MyError {
-	return errOutOfIDs(rule, fmt.Errorf("column %s of table %s has a type that cannot hold generated ids exactly (an integer, DECIMAL or CHAR type can)", rule.Column, table))
+func errColumnType(rule *rewriter.Rule, table string, column rewriter.Column) *mysql.MyError {
+	return errOutOfIDs(rule, fmt.Errorf("column %s of table %s has the type %s, which cannot hold the ids of source %s exactly (%s can)", rule.Column, table, column.Type, rule.Source, rule.IDs.Columns()))
 }
 
 // errFacts passes on why the server would not describe a table.
@@ -202,8 +202,12 @@ func errLost(inserts []expect) *mysql.MyError {
 		if e.generated > 0 {
 			msg += fmt.Sprintf("; ids %d to %d were assigned in %s: look them up before you retry", e.first, e.last, e.table)
 		}
-		for _, a := range e.others {
-			msg += fmt.Sprintf("; its column %s got %d to %d", a.column, a.first, a.last)
+		for i, a := range e.others {
+			if i == 0 && e.generated == 0 {
+				msg += fmt.Sprintf("; ids %s to %s were assigned in %s: look them up before you retry", a.text(a.first), a.text(a.last), e.table)
+				continue
+			}
+			msg += fmt.Sprintf("; its column %s got %s to %s", a.column, a.text(a.first), a.text(a.last))
 		}
 	}
 	return clientError(2013, "08S01", "%s", msg)

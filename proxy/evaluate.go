@@ -42,6 +42,7 @@ func (s *session) evaluate(st *statement, ask need) error {
 	defer s.c.mu.Unlock()
 	for i, raw := range rows[0][:n] {
 		v := cell{text: raw, number: rows[0][n+i], column: ask.columns[i], strict: s.c.state.strict && !ask.ignore}
+		v.wide = ask.wide != nil && ask.wide[i]
 		if !v.types(definitions[i], definitions[n+i], s.c.caps) {
 			return errAnswerCut
 		}
@@ -76,6 +77,7 @@ type cell struct {
 	binary       bool   // text has no character set
 	numberKind   byte
 	column       rewriter.Column
+	wide         bool // NULL alone generates
 	strict       bool // the server refuses text that is no number
 }
 
@@ -93,6 +95,9 @@ func (v *cell) types(text, number []byte, caps uint64) bool {
 func (v *cell) value(s *state) rewriter.Value {
 	if v.text == nil {
 		return rewriter.Value{Generate: true}
+	}
+	if v.wide {
+		return rewriter.Value{}
 	}
 	kind, text := v.kind, string(v.text)
 	isText := kind == mysql.MYSQL_TYPE_VAR_STRING || kind == mysql.MYSQL_TYPE_STRING || kind == mysql.MYSQL_TYPE_VARCHAR ||

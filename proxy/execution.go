@@ -113,6 +113,9 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 		return lacks(needQuiet)
 	}
 	st.owing = f.plan.Reads && cx.owes
+	if plan.NoLastID { // as one that is prepared as it is
+		st.owing, st.touch = cx.owes && e.reads, e.touch
+	}
 	if err := d.admissible(p, plan, cx); err != nil {
 		return err
 	}
@@ -268,7 +271,10 @@ func (x *execution) read(st *statement, e *prepared, c *conversation) error {
 	if x.many.Typed {
 		e.types = append(e.types[:0], x.many.Types...)
 	}
-	const id = 9 // bytes of an id, with its indicator
+	id := 9 // bytes of an id, with its indicator
+	if e.fill.anyWide() {
+		id = 1 + rewriter.Longest
+	}
 	nulls := 0
 	rows, ok := x.many.Walk(func(_, param int, indicator byte, _ []byte) {
 		if _, bound := e.fill.boundID(param); bound && indicator != wire.IndicatorNone {
@@ -321,6 +327,10 @@ func (x *execution) judge(e *prepared, s *state) error {
 		if data, long := e.long.ids[param]; long {
 			v = longID(data)
 		}
+		if f.wide(column) { // NULL alone generates
+			x.values = append(x.values, rewriter.Value{Generate: v.Null || byte(v.Type) == mysql.MYSQL_TYPE_NULL})
+			return
+		}
 		if isTime(byte(v.Type)) && !v.Null {
 			refused = errUnsupported(f.rules[column], f.name, "id of a date or time type")
 			return
@@ -338,6 +348,8 @@ func (x *execution) judge(e *prepared, s *state) error {
 			v := wire.Parameter{Type: x.many.Types[param], Null: indicator == wire.IndicatorNull, Value: value}
 			if indicator >= wire.IndicatorDefault { // stores 0, which generates or not
 				v.Type, v.Value = uint16(mysql.MYSQL_TYPE_TINY), []byte{0}
+				column, ok := f.boundID(param)
+				v.Null = ok && f.wide(column) // or generates in any case
 			}
 			take(param, v)
 		})

@@ -92,8 +92,8 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 				p.absent = append(p.absent, rule)
 			}
 			continue
-		case column.Max == 0:
-			return errColumnType(rule, f.name)
+		case column.Form(rule.IDs) == rewriter.FormNone:
+			return errColumnType(rule, f.name, column)
 		}
 		p.rules, p.columns = append(p.rules, rule), append(p.columns, column)
 	}
@@ -143,7 +143,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	case plan.ZeroDoubt && cx.snap.known&knowZero == 0, plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
 		return false, lacks(needProbe)
 	case st.prepares(): // nothing happens yet
-	case plan.Plain && len(st.spans) > 1, p.mayOwe(plan) && st.touch&(touchLastID|touchInsert) != 0:
+	case plan.Plain && !plan.NoLastID && len(st.spans) > 1, p.mayOwe(plan) && st.touch&(touchLastID|touchInsert) != 0:
 		return false, errCut // what LAST_INSERT_ID() is in front of it must be known
 	}
 	if d.second != nil {
@@ -198,7 +198,7 @@ func (d *decider) would(st *statement, p *part, i int, cx *reading) string {
 		return "would refuse: " + form.Form
 	case errors.Is(err, rewriter.ErrRefusedByServer):
 		return "would forward what the server refuses"
-	case err == nil && p.head.Kind != rewriter.Load && plan.Columns[0].Explicit > 0 && p.rules[i].Explicit == rewriter.Reject:
+	case err == nil && p.head.Kind != rewriter.Load && plan.Columns[0].Explicit+plan.Columns[0].Fallback > 0 && p.rules[i].Explicit == rewriter.Reject:
 		return "would refuse: explicit value"
 	}
 	return "would fill ids"
@@ -228,8 +228,9 @@ func (d *decider) admissible(p *part, plan *rewriter.Plan, cx *reading) error {
 	for i := range p.rules {
 		rule, filled := p.rules[i], &plan.Columns[i]
 		switch {
-		case filled.Explicit > 0 && rule.Explicit == rewriter.Reject:
+		case filled.Explicit+filled.Fallback > 0 && rule.Explicit == rewriter.Reject:
 			return errExplicit(rule)
+		case rule.IDs.Wide():
 		case filled.Explicit > 0 && rule.Explicit == rewriter.Advance && filled.GreatestUnknown:
 			return errNoNumber(rule)
 		case filled.BelowZero && p.columns[i].Unsigned && !plan.Ignore && cx.snap.known&knowStrict == 0:

@@ -85,8 +85,13 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	switch {
 	case st.prepared == nil:
 		st.prepared = e
-	case st.prepared.fill == nil:
+	case st.prepared.fill == nil || st.prepared.fill.plan.NoLastID:
 		st.prepared.touch, st.prepared.reads = e.touch, e.reads
+	}
+	if st.prepared.fill == nil {
+		return nil
+	}
+	switch {
 	case in.mode.MariaDB && rewriter.NamesParameters(inner.text, in.mode):
 		return errUnsupported(st.prepared.fill.rules[0], st.prepared.fill.name, "SQL PREPARE of a text with named parameters")
 	case dyn.Verb == rewriter.VerbPrepare && dyn.Name == "":
@@ -221,6 +226,9 @@ func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 		return lacks(needQuiet)
 	}
 	st.owing = reads && cx.owes
+	if plan.NoLastID {
+		st.owing, st.touch = cx.owes && (reads || e.reads), st.touch|e.touch
+	}
 	if err := d.admissible(p, plan, cx); err != nil {
 		return err
 	}
@@ -243,6 +251,7 @@ func (d *decider) boundArguments(st *statement, sql []byte, cx *reading) error {
 		if !args[b.param].Default {
 			n.values = append(n.values, string(sql[args[b.param].Start:args[b.param].End]))
 			n.columns = append(n.columns, f.columns[b.column])
+			n.wide = append(n.wide, f.wide(b.column))
 		}
 	}
 	for _, a := range args {
@@ -262,7 +271,7 @@ func (d *decider) boundArguments(st *statement, sql []byte, cx *reading) error {
 	}
 	next := 0
 	for _, b := range f.bound {
-		v := rewriter.Value{Generate: !cx.snap.mode.NoAutoValueOnZero, Known: true} // DEFAULT stores 0, which generates or not
+		v := rewriter.Value{Generate: f.wide(b.column) || !cx.snap.mode.NoAutoValueOnZero, Known: true} // DEFAULT stores 0, which generates or not
 		if !args[b.param].Default {
 			v = st.bound[next]
 			next++

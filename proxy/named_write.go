@@ -138,10 +138,10 @@ func (st *statement) madeText() []byte {
 }
 
 // appendArguments appends the arguments of an execution with its ids. carried are
-// the ids that stand in variables.
-func (st *statement) appendArguments(out []byte, mariaDB bool) (_ []byte, carried []uint64) {
+// the ids that stand in variables, as SQL.
+func (st *statement) appendArguments(out []byte, mariaDB bool) (_ []byte, carried [][]byte) {
 	dyn, sql := st.dynamic, st.text[st.spans[0].Start:]
-	w := splicer{ids: st.parts[0].ids}
+	w := splicer{e: st.prepared, ids: st.parts[0].ids}
 	client, bound := 0, 0
 	for i, param := range st.prepared.fill.plan.Parameters {
 		if i > 0 {
@@ -159,10 +159,10 @@ func (st *statement) appendArguments(out []byte, mariaDB bool) (_ []byte, carrie
 		}
 		switch {
 		case made && mariaDB:
-			out = strconv.AppendUint(out, w.next(param), 10)
+			out = w.appendSQL(out, param)
 		case made:
 			out = append(out, variable(len(carried))...)
-			carried = append(carried, w.next(param))
+			carried = append(carried, w.appendSQL(nil, param))
 		case param.Role == rewriter.RoleBound && given.Default: // under NO_AUTO_VALUE_ON_ZERO
 			out = append(out, '0')
 		default:
@@ -196,7 +196,7 @@ func (s *session) carry(st *statement) error {
 			if i > 0 {
 				set = append(set, ',')
 			}
-			set = strconv.AppendUint(append(append(set, variable(i)...), '='), id, 10)
+			set = append(append(append(set, variable(i)...), '='), id...)
 		}
 	default:
 		return nil

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"strconv"
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -35,7 +36,16 @@ type expect struct {
 // assigned names ids that a statement was given.
 type assigned struct {
 	column      string
-	first, last uint64
+	form        rewriter.Form
+	first, last []uint64 // one word, or two where ids are wide
+}
+
+// text returns the ids as they are in the table, bytes as hexadecimal literals.
+func (a *assigned) text(id []uint64) string {
+	if !a.form.Wide() {
+		return strconv.FormatUint(id[0], 10)
+	}
+	return string(a.form.AppendLiteral(nil, [2]uint64(id)))
 }
 
 // form says how the outcome of a statement follows from its reply.
@@ -48,6 +58,7 @@ const (
 	formUpdate                // plain numbers; rows may be updated instead, and the last of those is in LAST_INSERT_ID()
 	formOwnUpdate             // the same, by the application's own wish
 	formLoad                  // plain numbers in the file of a LOAD DATA; the OK packet never shows one
+	formElsewhere             // ids that are no numbers: what the server shows is of a column that no rule names, or of none
 	formDelayed               // plain numbers; rows go in later, and nobody learns their ids
 )
 
@@ -85,6 +96,8 @@ func (e *expect) failed() lastEffect {
 	switch {
 	case e.packet:
 		return lastUnknown
+	case e.form == formElsewhere:
+		return lastUnknown
 	case e.selected && e.form != formOwnUpdate: // the rows were counted in it
 		return lastMustStay
 	case e.form == formInline && e.generated > 0, e.form == formUpdate:
@@ -102,6 +115,10 @@ func (e *expect) succeeded(ok *wire.OK, payload []byte) native {
 	n := native{insertID: ok.InsertID}
 	affected, rows := ok.AffectedRows, uint64(e.rows)
 	switch {
+	case e.form == formElsewhere && ok.InsertID == 0:
+		n.last = lastKept
+	case e.form == formElsewhere:
+		n.last = lastUnknown
 	case e.form == formLoad:
 		n = e.loaded(payload)
 	case e.form == formDelayed && e.hasExplicit:
@@ -259,7 +276,7 @@ func (e *expect) answered(ask question, ok *wire.OK, id *uint64) native {
 // returned is what rows that came back say, of which there are n.
 func (e *expect) returned(n int) native {
 	switch {
-	case e.packet:
+	case e.packet, e.form == formElsewhere:
 		return native{last: lastUnknown}
 	case e.form == formInline && e.generated > 0:
 		return native{last: lastIs, lastID: e.first}

@@ -69,7 +69,7 @@ func (st *statement) outcome() bool {
 		return true
 	}
 	for i := range st.parts {
-		if p := &st.plans[i]; p.Ignore || p.Update || p.Selected {
+		if p := &st.plans[i]; !p.NoLastID && (p.Ignore || p.Update || p.Selected) {
 			return true
 		}
 	}

@@ -84,7 +84,7 @@ func (m *replies) denied(payload []byte, n int) (patched []byte, used int) {
 		return nil, 0
 	}
 	e := m.cur.job.expected(m.result)
-	if e == nil || e.generated == 0 {
+	if e == nil || e.generated == 0 && e.others == nil {
 		return nil, 0
 	}
 	return append(append(patched, payload...), deniedNote(e.table)...), n

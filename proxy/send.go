@@ -77,7 +77,7 @@ func (s *session) prepared(st *statement) {
 	case st.prepared == nil:
 		st.prepared = e
 		e.aims(head, cx.snap.knownSchema(), cx.rules.Rules)
-	case e != nil && st.prepared.fill == nil:
+	case e != nil && (st.prepared.fill == nil || st.prepared.fill.plan.NoLastID):
 		st.prepared.touch, st.prepared.reads = e.touch, e.reads
 	}
 	st.touch, st.owing = 0, false
@@ -147,6 +147,13 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 	p.ids = slices.Grow(p.ids[:0], len(p.rules))[:len(p.rules)]
 	for i, rule := range p.rules {
 		filled := &plan.Columns[i]
+		if rule.IDs.Wide() {
+			if err := s.fillWide(p, i, filled.Generated); err != nil {
+				return err
+			}
+			drawn = drawn || filled.Generated > 0
+			continue
+		}
 		source, err := s.l.srv.settings().source(rule, p.name)
 		if err != nil {
 			return errOutOfIDs(rule, err)
@@ -171,6 +178,24 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 	if drawn {
 		s.l.srv.Stats.Filled.Add(1)
 	}
+	return nil
+}
+
+// fillWide draws n ids of the i-th column, which are no numbers.
+func (s *session) fillWide(p *part, i, n int) error {
+	words := p.rules[i].IDs.Words(n)
+	p.ids[i] = slices.Grow(p.ids[i][:0], words)[:words]
+	if n == 0 {
+		return nil
+	}
+	source := s.l.srv.settings().Wide[p.rules[i].Source]
+	if source == nil {
+		return errOutOfIDs(p.rules[i], fmt.Errorf("there is no source %s", p.rules[i].Source))
+	}
+	if err := source.Fill(p.ids[i]); err != nil {
+		return errOutOfIDs(p.rules[i], err)
+	}
+	s.l.srv.Stats.IDs.Add(int64(n))
 	return nil
 }
 
@@ -203,20 +228,29 @@ func (p *part) expect(plan *rewriter.Plan, foundRows bool) expect {
 		ignore: plan.Ignore, unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, foundRows: foundRows, returning: plan.Returning, packet: p.rules[0].Packet,
 		table: p.facts.name,
 	}
+	others := p.ids[1:]
+	if plan.NoLastID {
+		e.generated, ids, others = 0, nil, p.ids
+	}
 	if len(ids) > 0 {
 		e.first, e.last = ids[0], ids[len(ids)-1]
 	}
 	e.askable = plan.Plain && !p.columns[0].Text && (e.generated > 0 || e.hasExplicit)
-	for i, ids := range p.ids[1:] {
-		if len(ids) > 0 {
-			e.others = append(e.others, assigned{p.rules[1+i].Column, ids[0], ids[len(ids)-1]})
+	for i, ids := range others {
+		if k := len(p.ids) - len(others) + i; len(ids) > 0 {
+			e.others = append(e.others, assigned{p.rules[k].Column, p.form(k), slices.Clone(ids[:p.rules[k].IDs.Words(1)]), slices.Clone(ids[len(ids)-p.rules[k].IDs.Words(1):])})
 		}
 	}
 	return e
 }
 
+// form says how the ids of the i-th column are written.
+func (p *part) form(i int) rewriter.Form { return p.columns[i].Form(p.rules[i].IDs) }
+
 func formOf(plan *rewriter.Plan) form {
 	switch {
+	case plan.NoLastID:
+		return formElsewhere
 	case plan.Update && plan.OwnLastID:
 		return formOwnUpdate
 	case plan.Update:
@@ -327,7 +361,7 @@ func (s *session) prelude(st *statement, p pending) []byte {
 // mayOwe reports whether the value that LAST_INSERT_ID() has before the part
 // must be known.
 func (p *part) mayOwe(plan *rewriter.Plan) bool {
-	return !p.rules[0].Packet && (plan.Update || !plan.Plain && plan.Columns[0].Generated > 0)
+	return !p.rules[0].Packet && !plan.NoLastID && (plan.Update || !plan.Plain && plan.Columns[0].Generated > 0)
 }
 
 // sendBehind writes payload as one packet behind other packets.

@@ -28,6 +28,13 @@ type IDs interface {
 	Advance(ctx context.Context, id uint64) error
 }
 
+// WideIDs is a source of ids that are no numbers: UUIDs, ObjectIds. It is safe for
+// concurrent use.
+type WideIDs interface {
+	// Fill makes ids of two words each, ascending.
+	Fill(words []uint64) error
+}
+
 // PerTable is implemented by IDs that have a series for each table.
 type PerTable interface {
 	Table(schema, table string) (IDs, error)
@@ -92,6 +99,7 @@ func (a Address) String() string { return a.Addr }
 type Settings struct {
 	Rules     map[string]*rewriter.Rules // by the listener's name
 	Sources   map[string]IDs             // by the name that rules use
+	Wide      map[string]WideIDs         // those of rules whose IDs are wide
 	Sessions  int
 	Handshake time.Duration
 	Statement int // most bytes of a statement to hold

@@ -32,19 +32,19 @@ func (st *statement) splice(caps uint64) ([]byte, error) {
 	client, bound := 0, 0
 	for _, param := range e.fill.plan.Parameters {
 		if param.Role.Hidden() {
-			w.bind(w.next(param))
+			w.bindNext(param)
 			continue
 		}
 		v := x.one.Parameters[client]
 		if param.Role == rewriter.RoleBound {
 			if data, long := e.long.ids[client]; long {
-				v = longID(data)
+				v = e.fill.longID(param.Column, v.Type, data)
 			}
 			bound++
 		}
 		client++
 		if param.Role == rewriter.RoleBound && x.values[bound-1].Generate {
-			w.bind(w.next(param))
+			w.bindNext(param)
 			continue
 		}
 		x.params = append(x.params, v)
@@ -94,14 +94,18 @@ func (w *splicer) types() ([]uint16, error) {
 	client, bound := 0, 0
 	for _, param := range f.plan.Parameters {
 		if param.Role.Hidden() {
-			types = append(types, idType)
+			types = append(types, f.idType(param.Column))
 			continue
 		}
 		t := x.many.Types[client]
 		client++
 		if param.Role == rewriter.RoleBound {
 			var err error
-			if t, err = w.shared(t, bound, param.Column); err != nil {
+			shared := w.shared
+			if f.wide(param.Column) {
+				shared = w.sharedWide
+			}
+			if t, err = shared(t, bound, param.Column); err != nil {
 				return nil, err
 			}
 			bound++
@@ -113,10 +117,7 @@ func (w *splicer) types() ([]uint16, error) {
 
 // shared returns the type for all values of a bound id, the n-th of a row.
 func (w *splicer) shared(t uint16, n int, column uint8) (uint16, error) {
-	made, given := false, false
-	for i := n; i < len(w.x.values); i += len(w.e.fill.bound) {
-		made, given = made || w.x.values[i].Generate, given || !w.x.values[i].Generate
-	}
+	made, given := w.mixed(n)
 	switch {
 	case !made && byte(t) != mysql.MYSQL_TYPE_NULL:
 		return t, nil
@@ -139,13 +140,22 @@ func (w *splicer) shared(t uint16, n int, column uint8) (uint16, error) {
 	return t, nil // a text, in which ids are digits
 }
 
+// mixed reports whether rows generate the n-th bound id of a row, and whether
+// others bring it.
+func (w *splicer) mixed(n int) (made, given bool) {
+	for i := n; i < len(w.x.values); i += len(w.e.fill.bound) {
+		made, given = made || w.x.values[i].Generate, given || !w.x.values[i].Generate
+	}
+	return made, given
+}
+
 // rows writes the rows of a bulk execution.
 func (w *splicer) rows(types []uint16) {
 	x, params := w.x, w.e.fill.plan.Parameters
 	at, bound, last := 0, 0, len(x.many.Types)-1
 	hidden := func() {
 		for ; at < len(params) && params[at].Role.Hidden(); at++ {
-			w.value(types[at], w.next(params[at]))
+			w.valueNext(types[at], params[at])
 		}
 	}
 	x.many.Walk(func(_, client int, indicator byte, value []byte) {
@@ -175,7 +185,7 @@ func (w *splicer) unit() {
 		return
 	}
 	id := uint64(0)
-	if n := w.used[0]; n > u.used {
+	if n := w.used[0]; n > u.used && !w.e.fill.plan.NoLastID {
 		id, u.used = w.ids[0][n-1], n
 	}
 	u.ids = append(u.ids, id)
@@ -192,7 +202,7 @@ type given struct {
 func (w *splicer) boundValue(param rewriter.Parameter, t uint16, v rewriter.Value, g given) {
 	switch {
 	case v.Generate:
-		w.value(t, w.next(param))
+		w.valueNext(t, param)
 	case g.indicator >= wire.IndicatorDefault: // under NO_AUTO_VALUE_ON_ZERO
 		w.dst = append(append(w.dst, wire.IndicatorNone), wire.Zero(byte(t))...)
 	case t == g.kind:

@@ -188,6 +188,10 @@ func charBytes(collation uint16) int {
 		return 4 // utf8mb4, gb18030
 	case id == 33, id == 76, id == 83, between(192, 223), between(576, 578), id == 12, id == 91, id == 97, id == 98:
 		return 3 // utf8mb3, ujis, eucjpms
+	case id == 54, id == 55, id == 56, between(60, 62), between(101, 124), between(160, 183), between(672, 674), between(736, 738):
+		return 4 // utf16, utf16le, utf32
+	case id == 35, id == 90, between(128, 159), between(640, 642):
+		return 2 // ucs2
 	case id == 1, id == 13, id == 19, id == 24, id == 28, between(84, 88), id == 95, id == 96:
 		return 2 // big5, sjis, euckr, gb2312, gbk, cp932
 	}

@@ -98,7 +98,7 @@ func TestReadColumns(t *testing.T) {
 	id := columnPayload("id", columnType{code: mysql.MYSQL_TYPE_LONGLONG, flags: mysql.UNSIGNED_FLAG | mysql.AUTO_INCREMENT_FLAG, length: 20})
 	day := columnPayload("day", columnType{code: mysql.MYSQL_TYPE_DATE, length: 10})
 	prepared := []byte("\x00\x07\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00")
-	want := &rewriter.Table{Columns: []rewriter.Column{{Name: "id", AutoIncrement: true, Unsigned: true, Max: math.MaxUint64, Default: true}, {Name: "day", Default: true}}}
+	want := &rewriter.Table{Columns: []rewriter.Column{{Name: "id", AutoIncrement: true, Unsigned: true, Max: math.MaxUint64, Type: "BIGINT", Default: true}, {Name: "day", Type: "DATE", Default: true}}}
 	tests := []struct {
 		name    string
 		in      []byte

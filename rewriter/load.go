@@ -55,8 +55,8 @@ func (p *LoadPlan) Read(s *Statement) error {
 		return unsupported("statement over 4 GiB")
 	}
 	for _, rule := range s.Rules {
-		if hasHigh([]byte(rule.Column)) {
-			return unsupported("column name beyond ASCII")
+		if why := rule.unloadable(); why != "" {
+			return unsupported(why)
 		}
 		p.At = append(p.At, -1)
 	}

@@ -51,6 +51,7 @@ type Plan struct {
 	Columns []Filled // one per rule
 	// Plain: ids are plain numbers everywhere; the insert id of the OK packet and LAST_INSERT_ID() are the caller's business.
 	Plain       bool
+	NoLastID    bool // and none of the columns feeds them: all their ids are wide
 	Ignore      bool // IGNORE
 	Update      bool // ON DUPLICATE KEY UPDATE
 	OwnLastID   bool // its list has id=LAST_INSERT_ID(id), by the application
@@ -97,6 +98,7 @@ type Filled struct {
 	Generated       int    // tuples whose id comes from the source
 	Explicit        int    // tuples that bring one
 	Bound           int    // tuples of a statement to prepare whose id is a ?
+	Fallback        int    // of those generated: tuples with an expression, which get the id if it is NULL; wide ids only
 	Last            uint64 // the last tuple's id, when that is an explicit number: as the OK packet shows it
 	HasLast         bool
 	Greatest        uint64 // greatest explicit id
@@ -124,6 +126,7 @@ const (
 	opMove                // a comma and the bytes of the next move
 	opCarry               // the explicit id and +0*LAST_INSERT_ID(first)
 	opMoveCarry           // a comma and what opCarry writes
+	opCloseID             // a comma, the next id and a parenthesis
 )
 
 // widestEdit bounds the bytes an edit adds, but for texts and moves, whose lengths are known.
@@ -151,7 +154,7 @@ func (p *Plan) insert(i, start int) {
 }
 
 // Append appends the rewritten statement to dst. text is what Read read, unchanged; ids[i] are p.Columns[i].Generated ids,
-// ascending, in row order; it panics when they are fewer.
+// ascending, in row order, two words each where they are wide; it panics when they are fewer.
 //
 // Generated rows get plain numbers, but for the last one's id in the first column of a plan that is not Plain: it reads
 // LAST_INSERT_ID(first)+k, which makes the server itself report and remember the first.
@@ -171,17 +174,23 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 		case opText:
 			dst = append(dst, p.buffer[p.texts[put].Start:p.texts[put].End]...)
 			put++
-		case opAppendID:
+		case opAppendID, opCloseID:
 			dst = append(dst, ',')
 			fallthrough
 		case opID:
 			column, row := ids[e.slot], rows[e.slot]
-			if e.slot == 0 && row == last {
+			switch form := p.slots[e.slot].form; {
+			case form.Wide():
+				dst = form.AppendLiteral(dst, [2]uint64{column[2*row], column[2*row+1]})
+			case e.slot == 0 && row == last:
 				dst = p.appendLast(dst, column[0], column[row])
-			} else {
+			default:
 				dst = id.append(dst, column[row])
 			}
 			rows[e.slot]++
+			if e.op == opCloseID {
+				dst = append(dst, ')')
+			}
 			if at < len(text) && wordByte[text[at]] { // as in SET id='0'ON DUPLICATE KEY ...
 				dst = append(dst, ' ')
 			}
@@ -222,6 +231,11 @@ func (p *Plan) appendLast(dst []byte, first, last uint64) []byte {
 
 func (p *Plan) size(text int) int {
 	n := text + len(p.edits)*21 + 2*widestEdit + 2*len(p.buffer)
+	for i := range p.slots {
+		if p.slots[i].form.Wide() {
+			n += p.Columns[i].Generated * Longest
+		}
+	}
 	for _, spans := range [...][]Span{p.moves, p.texts} {
 		for _, s := range spans {
 			n += s.End - s.Start

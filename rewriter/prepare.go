@@ -33,6 +33,7 @@ type Prepared struct {
 	ZeroDoubt  bool        // as the plan's, and for literals that may be rounded to 0
 	Reads      bool        // the statement mentions LAST_INSERT_ID or identity
 	Ignore     bool        // the statement says IGNORE
+	NoLastID   bool        // as the plan's
 	ByPosition bool        // it has no column list: its values go to columns by their places in the table
 
 	plan Plan // without what belongs to the text
@@ -47,7 +48,7 @@ var ErrTooManyParameters = errors.New("too many parameters with those of the ids
 
 // Prepare writes the statement s, which p has read with Prepared set, with a hidden ? for each id that is generated.
 func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
-	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt || p.Expressions, Reads: p.ReadsLastID, Ignore: p.Ignore, ByPosition: p.byPosition}, plan: p}
+	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt || p.Expressions, Reads: p.ReadsLastID, Ignore: p.Ignore, NoLastID: p.NoLastID, ByPosition: p.byPosition}, plan: p}
 	w.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 	w.offset = s.Bulk || p.Columns[0].Generated > 1
 	w.findNext()
@@ -60,7 +61,7 @@ func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
 		return nil, ErrTooManyParameters
 	}
 	w.out.plan = Plan{
-		Rows: p.Rows, Columns: slices.Clone(p.Columns), Plain: p.Plain, Ignore: p.Ignore, Update: p.Update, OwnLastID: p.OwnLastID,
+		Rows: p.Rows, Columns: slices.Clone(p.Columns), Plain: p.Plain, NoLastID: p.NoLastID, Ignore: p.Ignore, Update: p.Update, OwnLastID: p.OwnLastID,
 		Assigned: p.Assigned, Delayed: p.Delayed, Returning: p.Returning, Expressions: p.Expressions, ReadsLastID: p.ReadsLastID,
 	}
 	for k := range p.slots {
@@ -138,7 +139,7 @@ func (w *preparing) write(last int) {
 		case opText:
 			out.Text = append(out.Text, p.buffer[p.texts[put].Start:p.texts[put].End]...)
 			put++
-		case opAppendID:
+		case opAppendID, opCloseID:
 			out.Text = append(out.Text, ',')
 			fallthrough
 		case opID:
@@ -149,6 +150,9 @@ func (w *preparing) write(last int) {
 				w.hide(RoleID, e.slot)
 			}
 			rows[e.slot]++
+			if e.op == opCloseID {
+				out.Text = append(out.Text, ')')
+			}
 			if at < len(w.text) && wordByte[w.text[at]] {
 				out.Text = append(out.Text, ' ')
 			}

@@ -73,6 +73,7 @@ type slot struct {
 	rule       *Rule
 	name       Span   // its name in backticks, in the buffer
 	text       bool   // CHAR or VARCHAR
+	form       Form   // how an id is written
 	max        uint64 // 0: not known
 	at         int    // its position among the values; -1: it has none, and its id is appended
 	own, comma token  // its name in the column list, and what follows
@@ -91,6 +92,11 @@ func (r *planReader) read(rules []*Rule) error {
 		return err
 	}
 	if r.plan.Selected {
+		for k := range r.plan.slots {
+			if r.plan.slots[k].form.Wide() {
+				return unsupported(r.otherRows(t) + " into column " + r.plan.slots[k].rule.Column + ", whose ids are no numbers")
+			}
+		}
 		return r.query(t)
 	}
 	if err := r.tail(t); err != nil {
@@ -118,14 +124,20 @@ func (r *planReader) slot(rule *Rule) error {
 	}
 	start := len(p.buffer)
 	p.buffer = appendQuoted(p.buffer, rule.Column)
-	c := slot{rule: rule, name: Span{Start: start, End: len(p.buffer)}, at: -1}
+	c := slot{rule: rule, name: Span{Start: start, End: len(p.buffer)}, at: -1, form: rule.IDs.anyForm()}
 	if r.table != nil {
 		known, _, _ := r.table.Column(rule.Column)
 		c.text, c.max = known.Text, known.Max
+		if rule.IDs.Wide() {
+			if c.form = known.Form(rule.IDs); c.form == FormNone {
+				return unsupported("column " + rule.Column + " of a type that cannot hold its ids")
+			}
+		}
 	}
+	p.NoLastID = p.NoLastID || c.form.Wide() && len(p.slots) == 0
 	p.slots = append(p.slots, c)
 	p.Columns = append(p.Columns, Filled{})
-	p.Plain = p.Plain || rule.Packet && len(p.slots) == 1
+	p.Plain = p.Plain || p.NoLastID || rule.Packet && len(p.slots) == 1
 	r.lengths |= 1 << min(len(rule.Column), 63)
 	return nil
 }
@@ -331,13 +343,13 @@ func (r *planReader) decide() error {
 	}
 	for k := range p.slots {
 		c, filled := &p.slots[k], &p.Columns[k]
-		if c.last.explicit() && c.last.kind != valueUnknown && c.last.kind != valueDefault {
+		if !c.form.Wide() && c.last.explicit() && c.last.kind != valueUnknown && c.last.kind != valueDefault {
 			filled.Last, filled.HasLast = c.last.number, true
 		}
 		if !r.mentioned || filled.Generated+filled.Bound == 0 || c.at < 0 || c.at == r.width-1 {
 			continue
 		}
-		if k > 0 || filled.Explicit+filled.Bound > 0 || r.alias { // natively what is read is the id in explicit rows alone
+		if k > 0 || filled.Explicit+filled.Bound+filled.Fallback > 0 || r.alias { // natively what is read is the id in explicit rows alone
 			return unsupported("value that reads a generated column before it")
 		}
 	}

@@ -1,6 +1,7 @@
 package rewriter
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type Rule struct {
 	Schema, Table string // patterns: * and ? match within the name, never across the dot
 	Column        string
 	Source        string
+	IDs           IDKind // of the source
 	Explicit      Explicit
 	Packet        bool // last_insert_id: packet
 	Forward       bool // unsupported: forward
@@ -66,7 +68,8 @@ func NewRules(rules []Rule) *Rules {
 // Empty reports whether there is no rule at all.
 func (r *Rules) Empty() bool { return len(r.rules) == 0 }
 
-// Match returns the rules of a table, per column the first that matches, in the order of the file; nil when none does.
+// Match returns the rules of a table, per column the first that matches, in the order of the file, but those of wide ids last,
+// for the first one feeds the last insert id; nil when none does.
 // fold (lower_case_table_names is not 0) compares names without regard to case. Names are compared as UTF-8. The slice is
 // shared: do not change it. A name asked before costs no allocation.
 func (r *Rules) Match(schema, table []byte, fold bool) []*Rule {
@@ -116,6 +119,12 @@ func (r *Rules) find(schema, table string, fold, anySchema bool) (a answer) {
 			a.rules = append(a.rules, rule)
 		}
 	}
+	slices.SortStableFunc(a.rules, func(x, y *Rule) int {
+		if x.IDs.Wide() == y.IDs.Wide() {
+			return 0
+		}
+		return int(x.IDs) - int(y.IDs)
+	})
 	return a
 }
 

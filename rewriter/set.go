@@ -54,7 +54,7 @@ func (r *planReader) assigned(k int, span Span, crossed int) error {
 	if v.crossed != crossed {
 		return unsupported(faultVersion)
 	}
-	p.ZeroDoubt = v.kind == valueZero || v.kind == valueDefault
+	p.ZeroDoubt = !p.NoLastID && (v.kind == valueZero || v.kind == valueDefault)
 	p.edit(span.Start, v.end, opDelete, 0)
 	p.edit(span.End-1, span.End, opDelete, 0)
 	return nil

@@ -106,7 +106,7 @@ func (r *planReader) noteDecisions() {
 	for k := range p.slots {
 		c := &p.slots[k]
 		r.noteWord(p.buffer[c.name.Start:c.name.End])
-		r.note(uint64(c.at + 1))
+		r.note(uint64(c.at+1)<<8 | uint64(c.form))
 	}
 	p.shape = r.shape
 }

@@ -12,8 +12,12 @@ type Column struct {
 	AutoIncrement bool
 	Max           uint64 // greatest id the column can hold; 0: it cannot hold a generated number (DATE, BLOB, DOUBLE, ...)
 	Unsigned      bool   // a number below zero does not fit: servers store 0 in its place, or refuse it
-	Text          bool   // CHAR, VARCHAR: a string that is no whole number is an explicit id
+	Text          bool   // CHAR, VARCHAR, BINARY, VARBINARY: a string that is no whole number is an explicit id
 	Bytes         bool   // it has no character set: a number, a time, bytes
+	Length        int    // CHAR, VARCHAR: characters it holds; BINARY, VARBINARY: bytes
+	Padded        bool   // CHAR, BINARY: it fills up what is shorter
+	UUID          bool   // MariaDB's type of that name
+	Type          string // as messages name it
 	// Default: it has a default, or allows NULL: an INSERT that leaves it out succeeds in any sql_mode without storing 0
 	// for want of one.
 	Default bool

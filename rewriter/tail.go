@@ -150,7 +150,7 @@ func (r *planReader) update() (token, error) {
 		if err := r.equals(); err != nil {
 			return own, err
 		}
-		p.OwnLastID = p.OwnLastID || r.slotOf(column) == 0 && r.ownLastID()
+		p.OwnLastID = p.OwnLastID || r.slotOf(column) == 0 && !p.NoLastID && r.ownLastID()
 		end, behind, err := r.skip()
 		if err != nil {
 			return behind, err
@@ -161,7 +161,7 @@ func (r *planReader) update() (token, error) {
 		p.names, r.mentioned = p.names[:names], mentioned // neither is of the rows
 		// From the first row that is updated on, the rows behind it and what is returned would read its id.
 		read := p.ReadsLastID && (p.Rows > 1 || r.isWord(behind, "returning"))
-		if c := &p.slots[0]; !p.OwnLastID && !p.Selected && !c.rule.Packet && !c.text && !read {
+		if c := &p.slots[0]; !p.OwnLastID && !p.NoLastID && !p.Selected && !c.rule.Packet && !c.text && !read {
 			r.reportUpdated(end)
 		}
 		return behind, nil

@@ -23,6 +23,7 @@ const (
 	valueUnknown                  // an explicit id that is no known number
 	valueMade                     // an expression or literal that generates
 	valueBound                    // a ?
+	valueMaybe                    // an expression for a wide id: generated if it is NULL
 )
 
 // explicit reports whether v, once it is placed, is an id that the application gives.
@@ -165,6 +166,9 @@ func (r *planReader) value(k int) (behind token, err error) {
 		behind = token{kind: tokPunct, start: i + 4, end: i + 5}
 		r.noteToken(behind)
 		return behind, nil
+	}
+	if r.plan.slots[k].form.Wide() {
+		return r.wideID(k)
 	}
 	pos, inVersion, crossed := r.pos, r.inVersion, r.crossed
 	t := r.next()
@@ -315,6 +319,9 @@ func (r *planReader) place(k int, behind token) {
 	switch v.kind {
 	case valueMade:
 		c.Generated++
+	case valueMaybe:
+		c.Generated++
+		c.Fallback++
 	case valueBound:
 		c.Bound++
 		p.marks = append(p.marks, mark{at: v.start, slot: uint8(k)})
@@ -333,6 +340,8 @@ func (r *planReader) place(k int, behind token) {
 		p.edit(behind.start, behind.end, opDelete, 0)
 	case v.kind == valueMade:
 		p.edit(v.start, v.end, opID, k)
+	case v.kind == valueMaybe:
+		p.wrap(k)
 	case v.fixed:
 		start := len(p.buffer)
 		p.buffer = v.appendNumber(p.buffer)

@@ -84,7 +84,10 @@ func (e *explainer) applying(sql []byte, rules []*rewriter.Rule, table *rewriter
 			return nil
 		case !ok:
 			continue
-		case column.Max == 0:
+		case column.Form(rule.IDs) == rewriter.FormNone && rule.IDs.Wide():
+			e.reject(rule, "column "+rule.Column+" has the type "+column.Type+", which cannot hold the ids of source "+rule.Source+" ("+rule.IDs.Columns()+" can)")
+			return nil
+		case column.Form(rule.IDs) == rewriter.FormNone:
 			e.reject(rule, "the type of column "+rule.Column+" cannot hold generated ids exactly")
 			return nil
 		}

@@ -12,6 +12,8 @@ import (
 
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/idsource/objectid"
+	"idproxy/idsource/uuid"
 	"idproxy/proxy"
 )
 
@@ -26,6 +28,7 @@ type sources struct {
 	mu     sync.Mutex // guards the maps; open alone changes them
 	stores map[string]store
 	byName map[string]idsource.Source
+	wide   map[string]proxy.WideIDs
 	byKey  map[seriesKey]idsource.Source // segments, by store and key
 }
 
@@ -59,7 +62,7 @@ func (s *sources) named() map[string]idsource.Source {
 }
 
 func openSources(cfg *config.Config, log *slog.Logger) (*sources, error) {
-	s := &sources{log: log, dir: cfg.Dir, stores: map[string]store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
+	s := &sources{log: log, dir: cfg.Dir, stores: map[string]store{}, byName: map[string]idsource.Source{}, wide: map[string]proxy.WideIDs{}, byKey: map[seriesKey]idsource.Source{}}
 	if err := s.open(cfg); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -79,7 +82,11 @@ func (s *sources) open(cfg *config.Config) error {
 	added := map[string]idsource.Source{}
 	for i := range cfg.Sources {
 		c := &cfg.Sources[i]
-		if s.byName[c.Name] != nil {
+		if s.byName[c.Name] != nil || s.wide[c.Name] != nil {
+			continue
+		}
+		if kindOf(c).Wide() { // they have no state but their own
+			s.wide[c.Name] = newWide(c)
 			continue
 		}
 		source, err := s.newSource(c)
@@ -118,6 +125,14 @@ func (s *sources) newSource(c *config.Source) (idsource.Source, error) {
 		return s.newSegment(c)
 	}
 	return s.newSnowflake(c)
+}
+
+// newWide makes a source of ids that are no numbers.
+func newWide(c *config.Source) proxy.WideIDs {
+	if c.UUIDv7 != nil {
+		return uuid.New()
+	}
+	return objectid.New()
 }
 
 func (s *sources) newSegment(c *config.Source) (idsource.Source, error) {

@@ -119,7 +119,7 @@ func (u *upstream) columns(ctx context.Context, list, schema, table string) (col
 	}
 	for _, c := range types {
 		kind := c.DatabaseTypeName()
-		columns = append(columns, rewriter.Column{Name: c.Name(), Max: widest(kind), Text: kind == "CHAR" || kind == "VARCHAR"})
+		columns = append(columns, rewriter.Column{Name: c.Name(), Max: widest(kind), Text: kind == "CHAR" || kind == "VARCHAR", Type: kind})
 	}
 	return columns, rows.Err()
 }

@@ -18,6 +18,7 @@ func (p *program) settings() *proxy.Settings {
 	s := &proxy.Settings{
 		Rules:     map[string]*rewriter.Rules{},
 		Sources:   map[string]proxy.IDs{},
+		Wide:      map[string]proxy.WideIDs{},
 		Sessions:  int(p.cfg.Limits.Sessions),
 		Handshake: p.cfg.Limits.Handshake,
 		Statement: int(p.cfg.Limits.Statement),
@@ -28,6 +29,9 @@ func (p *program) settings() *proxy.Settings {
 	}
 	for name, source := range p.sources.byName {
 		s.Sources[name] = source
+	}
+	for name, source := range p.sources.wide {
+		s.Wide[name] = source
 	}
 	return s
 }
@@ -41,7 +45,7 @@ func rulesOf(cfg *config.Config, listener string) []rewriter.Rule {
 			continue
 		}
 		rule := rewriter.Rule{
-			Schema: r.Schema, Table: r.Table, Column: r.Column, Source: r.Source,
+			Schema: r.Schema, Table: r.Table, Column: r.Column, Source: r.Source, IDs: kindOf(cfg.Source(r.Source)),
 			Packet:  r.LastInsertID == config.LastIDPacket,
 			Forward: r.Unsupported == config.UnsupportedForward,
 			Observe: r.Mode == config.ModeObserve,
@@ -55,6 +59,17 @@ func rulesOf(cfg *config.Config, listener string) []rewriter.Rule {
 		rules = append(rules, rule)
 	}
 	return rules
+}
+
+// kindOf returns what the ids of a source are.
+func kindOf(s *config.Source) rewriter.IDKind {
+	switch {
+	case s != nil && s.UUIDv7 != nil:
+		return rewriter.UUID
+	case s != nil && s.ObjectID != nil:
+		return rewriter.ObjectID
+	}
+	return rewriter.Number
 }
 
 func proxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {

@@ -169,14 +169,18 @@ func (c *comparison) rows() error {
 				}
 				continue
 			}
-			filled, err := c.id(x, restore(b[at]), rule, generated[rule])
+			id := c.id
+			if c.wide(rule) {
+				id = c.wideID
+			}
+			filled, err := id(x, b[at], rule, generated[rule])
 			if err != nil {
 				return err
 			}
 			if filled {
 				generated[rule]++
 			}
-			if strings.Contains(restore(b[at]), "LAST_INSERT_ID(") && (filled || restore(x) != restore(b[at])) {
+			if !c.wide(rule) && strings.Contains(restore(b[at]), "LAST_INSERT_ID(") && (filled || restore(x) != restore(b[at])) {
 				if c.reader[0] >= 0 {
 					return differ("LAST_INSERT_ID() set twice")
 				}
@@ -193,8 +197,8 @@ func (c *comparison) rows() error {
 }
 
 // id compares a value for an id before, nil when there was none, with what it became. n ids of the rule stand before it.
-func (c *comparison) id(x ast.ExprNode, y string, rule, n int) (filled bool, err error) {
-	may := c.generates(x, c.s.Rules[rule])
+func (c *comparison) id(x, after ast.ExprNode, rule, n int) (filled bool, err error) {
+	may, y := c.generates(x, c.s.Rules[rule]), restore(after)
 	if ids := c.ids[rule]; n < len(ids) && may != never {
 		first, id := strconv.FormatUint(ids[0], 10), strconv.FormatUint(ids[n], 10)
 		switch {

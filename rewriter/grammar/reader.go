@@ -116,7 +116,7 @@ func compareWhole(s *rewriter.Statement, p *rewriter.Plan) error {
 	}
 	ids := make([][]uint64, len(p.Columns))
 	for i := range ids {
-		for n := range p.Columns[i].Generated {
+		for n := range s.Rules[i].IDs.Words(p.Columns[i].Generated) {
 			ids[i] = append(ids[i], firstID+uint64(i)*1_000_000_000_000+uint64(n))
 		}
 	}

@@ -1,0 +1,64 @@
+package proxy
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// charLength returns how many characters or bytes a column holds, 0 when it
+// holds no text.
+func charLength(c wire.Column) int {
+	if !isText(c.Type) || c.Flags&(mysql.ENUM_FLAG|mysql.SET_FLAG) != 0 || isOther(c) && !isUUID(c) {
+		return 0
+	}
+	return int(c.Length) / charBytes(c.Collation)
+}
+
+// isOther reports whether a column is of one of MariaDB's types INET4, INET6 and
+// UUID. To a client without its extended metadata they are CHAR columns, but of
+// numbers without sign.
+func isOther(c wire.Column) bool {
+	return c.Type == mysql.MYSQL_TYPE_STRING && c.Flags&mysql.UNSIGNED_FLAG != 0
+}
+
+// isUUID tells UUID from INET4, which shows 15 characters, and INET6, 39.
+func isUUID(c wire.Column) bool { return isOther(c) && int(c.Length) == 36*charBytes(c.Collation) }
+
+// typeName returns the type of a column as messages name it. It tells what the
+// definition says, which is not all: TINYTEXT and TEXT are one type to it.
+func typeName(c wire.Column, known *rewriter.Column) string {
+	switch {
+	case known.UUID:
+		return "UUID"
+	case isOther(c):
+		return "INET4 or INET6"
+	case known.Length > 0 && known.Bytes:
+		return fmt.Sprintf("%s(%d)", map[bool]string{false: "VARBINARY", true: "BINARY"}[known.Padded], known.Length)
+	case known.Length > 0:
+		return textName(known)
+	case c.Flags&mysql.ENUM_FLAG != 0:
+		return "ENUM"
+	case c.Flags&mysql.SET_FLAG != 0:
+		return "SET"
+	case c.Type == mysql.MYSQL_TYPE_BLOB && c.Collation != binaryCollation:
+		return "TEXT"
+	}
+	names := map[byte]string{
+		mysql.MYSQL_TYPE_TINY: "TINYINT", mysql.MYSQL_TYPE_SHORT: "SMALLINT", mysql.MYSQL_TYPE_INT24: "MEDIUMINT", mysql.MYSQL_TYPE_LONG: "INT",
+		mysql.MYSQL_TYPE_LONGLONG: "BIGINT", mysql.MYSQL_TYPE_NEWDECIMAL: "DECIMAL", mysql.MYSQL_TYPE_FLOAT: "FLOAT", mysql.MYSQL_TYPE_DOUBLE: "DOUBLE",
+		mysql.MYSQL_TYPE_BIT: "BIT", mysql.MYSQL_TYPE_BLOB: "BLOB", mysql.MYSQL_TYPE_JSON: "JSON", mysql.MYSQL_TYPE_YEAR: "YEAR", mysql.MYSQL_TYPE_DATE: "DATE",
+		mysql.MYSQL_TYPE_TIME: "TIME", mysql.MYSQL_TYPE_DATETIME: "DATETIME", mysql.MYSQL_TYPE_TIMESTAMP: "TIMESTAMP",
+	}
+	return cmp.Or(names[c.Type], "number "+strconv.Itoa(int(c.Type)))
+}
+
+// textName is typeName for CHAR and VARCHAR.
+func textName(c *rewriter.Column) string {
+	return fmt.Sprintf("%s(%d)", map[bool]string{false: "VARCHAR", true: "CHAR"}[c.Padded], c.Length)
+}

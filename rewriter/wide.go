@@ -1,0 +1,176 @@
+package rewriter
+
+import "encoding/binary"
+
+// IDKind says what the ids of a source are.
+type IDKind uint8
+
+// Ids of kinds other than Number are wide: two words each, of which an ObjectID is the first twelve bytes. They feed no last
+// insert id: a column of theirs has no AUTO_INCREMENT natively either.
+const (
+	Number   IDKind = iota // up to 64 bits
+	UUID                   // 16 bytes
+	ObjectID               // 12 bytes
+)
+
+// Wide reports whether an id of the kind is two words.
+func (k IDKind) Wide() bool { return k != Number }
+
+// Words returns how many words n ids of the kind are.
+func (k IDKind) Words(n int) int {
+	if k.Wide() {
+		return 2 * n
+	}
+	return n
+}
+
+// Form is how an id is written into a column.
+type Form uint8
+
+const (
+	FormNone    Form = iota // the column cannot hold it
+	FormNumber              // decimal digits
+	FormUUID                // text, 36 characters with dashes
+	FormHex32               // text, a UUID without dashes
+	FormHex24               // text, an ObjectID
+	FormBytes16             // the bytes of a UUID
+	FormBytes12             // the bytes of an ObjectID
+)
+
+// Form returns how ids of a kind are written into the column.
+func (c *Column) Form(kind IDKind) Form {
+	text, holds := c.Text && !c.Bytes && !c.UUID, func(n int) bool { return c.Text && c.Bytes && (c.Length == n || c.Length > n && !c.Padded) }
+	switch {
+	case kind == Number && c.Max > 0:
+		return FormNumber
+	case kind == UUID && (c.UUID || text && c.Length >= 36):
+		return FormUUID
+	case kind == UUID && text && c.Length == 32:
+		return FormHex32
+	case kind == UUID && holds(16):
+		return FormBytes16
+	case kind == ObjectID && text && c.Length >= 24:
+		return FormHex24
+	case kind == ObjectID && holds(12):
+		return FormBytes12
+	}
+	return FormNone
+}
+
+// Columns says what columns hold ids of the kind, for messages.
+func (k IDKind) Columns() string {
+	switch k {
+	case UUID:
+		return "CHAR(36), CHAR(32), BINARY(16), VARCHAR and VARBINARY of that many or more, and MariaDB's UUID"
+	case ObjectID:
+		return "CHAR(24), BINARY(12), VARCHAR and VARBINARY of that many or more"
+	}
+	return "an integer, DECIMAL or CHAR type"
+}
+
+// anyForm is the form in a column that is not known.
+func (k IDKind) anyForm() Form { return [...]Form{FormNumber, FormUUID, FormHex24}[k] }
+
+// Wide reports whether ids of the form are two words.
+func (f Form) Wide() bool { return f > FormNumber }
+
+// Binary reports whether the form is bytes that have no character set.
+func (f Form) Binary() bool { return f >= FormBytes16 }
+
+// Longest is the most bytes that a literal of a form takes.
+const Longest = len(`'xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx'`)
+
+// AppendValue appends a wide id as the column stores it: text, or its bytes.
+func (f Form) AppendValue(dst []byte, id [2]uint64) []byte {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], id[0])
+	binary.BigEndian.PutUint64(b[8:], id[1])
+	switch f {
+	case FormUUID:
+		for _, part := range [...][2]int{{0, 4}, {4, 6}, {6, 8}, {8, 10}} {
+			dst = append(appendHex(dst, b[part[0]:part[1]]), '-')
+		}
+		return appendHex(dst, b[10:])
+	case FormHex32:
+		return appendHex(dst, b[:])
+	case FormHex24:
+		return appendHex(dst, b[:12])
+	case FormBytes16:
+		return append(dst, b[:]...)
+	}
+	return append(dst, b[:12]...)
+}
+
+// AppendLiteral appends a wide id as SQL: a string of ASCII characters that mean the same in every sql_mode and character set,
+// or a hexadecimal literal.
+func (f Form) AppendLiteral(dst []byte, id [2]uint64) []byte {
+	if !f.Binary() {
+		return append(f.AppendValue(append(dst, '\''), id), '\'')
+	}
+	var room [16]byte
+	return append(appendHex(append(dst, "X'"...), f.AppendValue(room[:0], id)), '\'')
+}
+
+func appendHex(dst, b []byte) []byte {
+	const digits = "0123456789abcdef"
+	for _, c := range b {
+		dst = append(dst, digits[c>>4], digits[c&15])
+	}
+	return dst
+}
+
+// wideID reads the id of a row for a slot of wide ids. Only NULL, DEFAULT and an id that is not there generate. A literal is
+// explicit; any other expression may turn out to be NULL, and gets an id for that case.
+func (r *planReader) wideID(k int) (behind token, err error) {
+	v := &r.plan.slots[k].last
+	pos, inVersion, crossed := r.pos, r.inVersion, r.crossed
+	t := r.next()
+	*v = value{start: t.start, end: t.end}
+	before := r.crossed
+	switch {
+	case t.kind == tokBad:
+		return t, r.unexpected(t)
+	case r.punct(t, ')') && !r.assigning:
+		return t, ErrRefusedByServer
+	case r.isWord(t, "null"), t.kind == tokNumber && string(r.text[t.start:t.end]) == `\N` && r.knowsBackslashN():
+		v.kind = valueNull
+	case r.isWord(t, "default"):
+		v.kind = valueNull
+		v.end = r.defaultOf(k, t.end)
+	case r.punct(t, '?') && r.prepared:
+		v.kind = valueBound
+	case !r.punct(t, '@') && !r.isWord(t, "last_insert_id") && r.operand(t):
+		v.kind, v.end = valueUnknown, r.pos
+	}
+	if v.kind != valueOther && r.crossed == before {
+		if behind = r.next(); r.ends(behind) {
+			return behind, nil
+		}
+	}
+	r.pos, r.inVersion, r.crossed = pos, inVersion, crossed
+	*v = value{kind: valueMaybe, start: t.start}
+	if v.end, behind, err = r.skip(); err == nil && r.crossed != before {
+		err = unsupported(faultVersion)
+	}
+	return behind, err
+}
+
+// wrap makes the edits for an expression that gets an id if it is NULL.
+func (p *Plan) wrap(k int) {
+	v := &p.slots[k].last
+	start := len(p.buffer)
+	p.buffer = append(p.buffer, "IFNULL("...)
+	p.insert(v.start, start)
+	p.edit(v.end, v.end, opCloseID, k)
+}
+
+// unloadable says why a file cannot be given ids of the rule.
+func (r *Rule) unloadable() string {
+	switch {
+	case hasHigh([]byte(r.Column)):
+		return "column name beyond ASCII"
+	case r.IDs.Wide():
+		return "LOAD DATA into column " + r.Column + ", whose ids are no numbers"
+	}
+	return ""
+}
