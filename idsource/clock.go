@@ -10,7 +10,7 @@ const fenceOff = false
 // hostClock is the clock of this host.
 func hostClock() clock {
 	return clock{
-		wall: func() int64 { return time.Now().UnixNano() },
+		wall: new(carriedWall).read,
 		mono: func() time.Duration { return time.Since(processStart) },
 	}
 }

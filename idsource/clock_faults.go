@@ -13,8 +13,9 @@ var fenceOff = faults.NoFence()
 
 // hostClock is the clock of this host, moved by a test.
 func hostClock() clock {
+	wall := new(carriedWall)
 	return clock{
-		wall: func() int64 { return time.Now().Add(faults.Wall()).UnixNano() },
+		wall: func() int64 { return wall.read() + int64(faults.Wall()) },
 		mono: func() time.Duration { return time.Since(processStart) + faults.Mono() },
 	}
 }

@@ -122,9 +122,9 @@ func (l Layout) pool() string {
 func (l Layout) maxTime() uint64 { return 1<<l.Time - 1 }
 
 // compose makes an id of a packed word (time and sequence) and a worker number.
-func (l Layout) compose(word, worker uint64) uint64 {
+func (l *Layout) compose(word, worker uint64) uint64 {
 	ts := word >> l.Sequence
-	return ts<<(l.WorkerBits()+l.Sequence) | worker<<l.Sequence | word&(1<<l.Sequence-1)
+	return ts<<(l.Datacenter+l.Worker+l.Sequence) | worker<<l.Sequence | word&(1<<l.Sequence-1)
 }
 
 // Parts is an id taken apart.

@@ -63,7 +63,7 @@ func (s *Segment) holds(id uint64) (lo, hi uint64, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for b := s.head.Load(); b != nil; b = b.next {
-		lo, hi = b.cur.Load(), b.hi
+		lo, hi = b.position(), b.hi
 		if lo <= id && id < hi {
 			return lo, hi, true
 		}

@@ -61,6 +61,12 @@ func (s *Segment) Fill(ctx context.Context, ids []uint64, stride uint64) error {
 	if len(ids) == 0 {
 		return nil
 	}
+	if len(ids) == 1 && stride == 1 {
+		if id, ok := s.takeOne(); ok {
+			ids[0] = id
+			return nil
+		}
+	}
 	over, span := bits.Mul64(uint64(len(ids)), stride)
 	if over != 0 || span > s.cfg.MaxBatch || stride == 0 {
 		return s.tooMany(len(ids), stride)
@@ -98,6 +104,26 @@ func (s *Segment) fail(k Kind, cause error, hint string) *Error {
 	return &Error{Source: s.cfg.Name, Kind: k, Cause: cause, Hint: hint}
 }
 
+// takeOne is the fast path of one id: one load and one addition.
+func (s *Segment) takeOne() (uint64, bool) {
+	b := s.head.Load()
+	if b == nil {
+		return 0, false
+	}
+	id, ok := b.takeOne()
+	if id+1 == b.mark && ok {
+		s.reached()
+	}
+	return id, ok
+}
+
+// reached asks for the next range, now that a mark is reached.
+func (s *Segment) reached() {
+	s.mu.Lock()
+	s.prefetch()
+	s.mu.Unlock()
+}
+
 // take is the fast path: one block, no lock.
 func (s *Segment) take(span uint64) (uint64, bool) {
 	b := s.head.Load()
@@ -106,9 +132,7 @@ func (s *Segment) take(span uint64) (uint64, bool) {
 	}
 	first, ok := b.take(span)
 	if ok && b.crossed(first, span) {
-		s.mu.Lock()
-		s.prefetch()
-		s.mu.Unlock()
+		s.reached()
 	}
 	return first, ok
 }

@@ -76,7 +76,7 @@ func (p *pace) step(last uint64, c *SegmentConfig) uint64 {
 // held counts the ids in memory. The caller holds mu.
 func (s *Segment) held() (n uint64) {
 	for b := s.head.Load(); b != nil; b = b.next {
-		n += b.hi - b.cur.Load()
+		n += b.left()
 	}
 	return n
 }

@@ -17,6 +17,9 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), []string{"-rounds=1", "-seconds=0.02", "-no-idle"}, &out); err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(out.String(), "### An id of a source\n") {
+		t.Error("the id sources are not measured")
+	}
 	for _, w := range workloads {
 		_, table, found := strings.Cut(out.String(), "### "+w.name+"\n")
 		if !found {

@@ -2,6 +2,7 @@
 //
 //	go run ./integration/bench            # everything, a quarter of an hour; `make bench` runs this
 //	go run ./integration/bench -quick     # the same work in two short rounds
+//	go run ./integration/bench -ids       # the id sources alone, two minutes, no server
 //	go run ./integration/bench -profile   # and where idproxy's time goes, by perf
 //
 // It starts a MariaDB server of its own with relaxed flushing, builds idproxy (without the race detector) and the relay

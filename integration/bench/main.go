@@ -16,6 +16,7 @@ import (
 
 	_ "github.com/go-sql-driver/mysql" // for the connection that makes and empties tables
 
+	"idproxy/integration/bench/ids"
 	"idproxy/integration/servers"
 )
 
@@ -32,6 +33,8 @@ func main() {
 // options are what the command line says.
 type options struct {
 	plan    plan
+	ids     ids.Plan
+	onlyIDs bool
 	noIdle  bool
 	profile bool
 }
@@ -42,6 +45,7 @@ func parse(args []string) (o options, err error) {
 	seconds := set.Float64("seconds", 0.3, "`length` of one measurement of one target")
 	quick := set.Bool("quick", false, "two rounds of 0.1 seconds")
 	only := set.String("only", "", "measure workloads whose name contains `text`")
+	set.BoolVar(&o.onlyIDs, "ids", false, "measure the id sources, which needs no server, and nothing else")
 	set.BoolVar(&o.noIdle, "no-idle", false, "leave the memory of idle sessions out")
 	set.BoolVar(&o.profile, "profile", false, "profile idproxy and the relay by perf, and measure nothing else")
 	if err := set.Parse(args); err != nil {
@@ -53,7 +57,9 @@ func parse(args []string) (o options, err error) {
 	if *rounds < 0 || *seconds <= 0 || set.NArg() > 0 {
 		return o, errors.New("-rounds must not be below 0, -seconds must be above, and there are no other arguments")
 	}
-	o.plan = plan{rounds: *rounds, each: time.Duration(*seconds * float64(time.Second)), connections: []int{1, 8, 32}}
+	each := time.Duration(*seconds * float64(time.Second))
+	o.plan = plan{rounds: *rounds, each: each, connections: []int{1, 8, 32}}
+	o.ids = ids.Plan{Rounds: *rounds, Each: each / 6, AtCap: 10 * each, Switch: 5 * each * time.Duration(*rounds)}
 	for _, w := range workloads {
 		if strings.Contains(w.name, *only) {
 			o.plan.workloads = append(o.plan.workloads, w)
@@ -66,6 +72,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	o, err := parse(args)
 	if err != nil {
 		return err
+	}
+	if o.onlyIDs && o.plan.rounds > 0 {
+		describeMachine(out, "none")
+		return ids.Run(ctx, out, o.ids)
 	}
 	if err := raiseFileLimit(4 * idleSessions); err != nil {
 		return err
@@ -109,14 +119,14 @@ func withServer(ctx context.Context, server *servers.Server, o options, out io.W
 	if o.profile {
 		return b.profile(ctx, out, profiler{dir: dir, workloads: o.plan.workloads})
 	}
-	describeMachine(ctx, db, out)
+	describeMachine(out, version(ctx, db))
 	if o.plan.rounds > 0 {
 		cells, err := b.measure(ctx, o.plan)
 		if err != nil {
 			return err
 		}
 		report(out, cells, targets)
-		if err := rewriting(out); err != nil {
+		if err := errors.Join(rewriting(out), ids.Run(ctx, out, o.ids)); err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "\nLoad average at the end: %s\n", loadAverage())
@@ -127,12 +137,16 @@ func withServer(ctx context.Context, server *servers.Server, o options, out io.W
 	return idle(ctx, out, server.Addr)
 }
 
-// describeMachine writes what the figures depend on.
-func describeMachine(ctx context.Context, db *sql.DB, out io.Writer) {
-	var server string
-	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&server); err != nil {
-		server = err.Error() // only a remark
+// version asks the server for its version.
+func version(ctx context.Context, db *sql.DB) (text string) {
+	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&text); err != nil {
+		return err.Error() // only a remark
 	}
+	return text
+}
+
+// describeMachine writes what the figures depend on.
+func describeMachine(out io.Writer, server string) {
 	fmt.Fprintf(out, "%s, %d processors, Linux %s, %s, MariaDB %s. Load average before: %s\n", cpuModel(), runtime.NumCPU(),
 		firstLine("/proc/sys/kernel/osrelease"), runtime.Version(), server, loadAverage())
 }
