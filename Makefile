@@ -18,12 +18,12 @@ run: ## two shards behind idproxy until Ctrl-C; UPSTREAM=host:port uses a server
 	@scripts/run-demo.sh
 
 test: lint ## everything that takes less than half an hour
-	$(INSTALL) mariadb mariadb118 mysql redis gcc clients
+	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients
 	go test -race -count=1 -timeout=25m -json ./... | go run ./integration/testrun
 	scripts/fuzz.sh $(FUZZTIME)
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
-	$(INSTALL) mariadb mariadb118 mysql redis gcc clients
+	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients
 	go vet -tags=long ./...
 	go test -race -count=1 -timeout=6h -tags=long -json ./... | go run ./integration/testrun
 	scripts/fuzz.sh 10m
@@ -37,7 +37,7 @@ fuzz-short: ## every fuzz target for FUZZTIME
 	scripts/fuzz.sh $(FUZZTIME)
 
 chaos: ## for CHAOS, harms six idproxies and the servers they depend on, and looks for ids that come twice
-	$(INSTALL) mariadb redis
+	$(INSTALL) mariadb redis etcd
 	IDPROXY_CHAOS=$(CHAOS) go test -count=1 -timeout=12h -v -run '^TestChaos' ./integration/chaos
 
 bench: ## idproxy against a direct connection, a plain relay and HAProxy; results are for docs/benchmarks.md

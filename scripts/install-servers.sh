@@ -15,6 +15,7 @@
 #   gcc       a C compiler, without which Go has no race detector
 #   haproxy   for benchmarks
 #   redis     Redis from Debian, without its system service
+#   etcd      etcd from Debian, unpacked into .tools/etcd
 #
 # Needs a Debian system; system packages need root or sudo.
 set -euo pipefail
@@ -172,14 +173,18 @@ install_redis() {
   ln -sf "$(command -v redis-check-rdb)" "$tools/redis/redis-server"
 }
 
-[ $# -gt 0 ] || { sed -n '2,21s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+install_etcd() {
+  has etcd || [ -x "$tools/etcd/etcd" ] || take_from etcd-server usr/bin "$tools/etcd"
+}
+
+[ $# -gt 0 ] || { sed -n '2,22s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mariadb118 | mysql | client | clients | gcc | haproxy | redis) "install_$what" ;;
+  mariadb | mariadb118 | mysql | client | clients | gcc | haproxy | redis | etcd) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done

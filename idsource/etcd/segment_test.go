@@ -3,10 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,81 +12,44 @@ import (
 	"go.uber.org/goleak"
 
 	"idproxy/idsource"
+	"idproxy/integration/holders"
+	"idproxy/integration/servers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// server is a private etcd of one member.
-type server struct {
-	dir, client, peer string
-	cmd               *exec.Cmd
+func TestMain(m *testing.M) {
+	holders.MostlyWait()
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("idproxy/integration/process.(*Process).own"))
 }
 
-func newServer(t *testing.T) *server {
+func newServer(t *testing.T) *servers.Etcd {
 	t.Helper()
-	s := &server{dir: t.TempDir(), client: freeAddr(t), peer: freeAddr(t)}
-	s.start(t, "first")
-	t.Cleanup(func() { s.kill() })
+	s, err := servers.StartEtcd(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	return s
 }
 
-func freeAddr(t *testing.T) string {
+// again does something to a server that is not running, and starts it again.
+func again(t *testing.T, s *servers.Etcd, do ...func() error) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	errs := []error{s.Kill()}
+	for _, f := range do {
+		errs = append(errs, f())
+	}
+	if err := errors.Join(append(errs, s.Start(t.Context()))...); err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // nothing was sent
-	return l.Addr().String()
 }
 
-func (s *server) data() string { return filepath.Join(s.dir, "data") }
-
-// start starts the server and waits until it answers. token makes a new cluster
-// another one.
-func (s *server) start(t *testing.T, token string) {
+func newStore(t *testing.T, s *servers.Etcd) *Store {
 	t.Helper()
-	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close() //nolint:errcheck // the server has its own
-	s.cmd = exec.Command("etcd", "--name=a", "--data-dir="+s.data(), "--listen-client-urls=http://"+s.client,
-		"--advertise-client-urls=http://"+s.client, "--listen-peer-urls=http://"+s.peer, "--initial-advertise-peer-urls=http://"+s.peer,
-		"--initial-cluster=a=http://"+s.peer, "--initial-cluster-token="+token)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	if err := s.cmd.Start(); err != nil {
-		t.Fatalf("%v\nrun: scripts/install-servers.sh etcd", err)
-	}
-	st := newStore(t, s)
-	for range 100 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		_, err = st.Keys(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatalf("etcd does not answer: %v", err)
-}
-
-// kill ends the server as a power failure does.
-func (s *server) kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait() // killed
-}
-
-func (s *server) copyData(t *testing.T, from, to string) {
-	t.Helper()
-	if out, err := exec.Command("sh", "-c", `rm -rf "$1" && cp -a "$0" "$1"`, from, to).CombinedOutput(); err != nil {
-		t.Fatalf("copy: %v: %s", err, out)
-	}
-}
-
-func newStore(t *testing.T, s *server) *Store {
-	t.Helper()
-	st, err := New(Config{Endpoints: []string{s.client}})
+	st, err := New(Config{Endpoints: []string{s.Addr}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +72,7 @@ func ask(key string, n uint64) idsource.Ask {
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	st, other := newStore(t, s), newStore(t, s)
 	ctx := t.Context()
@@ -173,6 +133,7 @@ func TestStore(t *testing.T) {
 
 // TestServerKilled kills etcd in the middle of fetches of several processes.
 func TestServerKilled(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	ctx, stop := context.WithCancel(context.Background())
 	var mu sync.Mutex
@@ -199,16 +160,24 @@ func TestServerKilled(t *testing.T) {
 		})
 	}
 	after := 0
-	for range 3 {
-		time.Sleep(500 * time.Millisecond)
-		s.kill()
-		time.Sleep(2500 * time.Millisecond) // longer than a Fill waits
-		s.start(t, "first")
+	for _, away := range []time.Duration{100 * time.Millisecond, 2500 * time.Millisecond, 0} { // a Fill waits for two seconds
+		time.Sleep(300 * time.Millisecond)
+		again(t, s, func() error {
+			time.Sleep(away)
+			return nil
+		})
 		mu.Lock()
 		after = len(all)
 		mu.Unlock()
 	}
-	time.Sleep(3 * time.Second)
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		mu.Lock()
+		back := len(all) > after+100
+		mu.Unlock()
+		if back {
+			break
+		}
+	}
 	stop()
 	wg.Wait()
 	if len(all) == after {
@@ -227,6 +196,7 @@ func TestServerKilled(t *testing.T) {
 // TestRestored puts an old copy of the data back. A process that ran refuses by
 // the revision, or by its high-water mark; a new one by MAX(column).
 func TestRestored(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	st := newStore(t, s)
 	src := newSegment(t, st)
@@ -235,18 +205,14 @@ func TestRestored(t *testing.T) {
 	if err := fill(); err != nil {
 		t.Fatal(err)
 	}
-	s.kill()
-	s.copyData(t, s.data(), s.data()+".backup")
-	s.start(t, "first")
+	again(t, s, func() error { return s.Save("backup") })
 	for range 20 {
 		if err := fill(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	highest := ids[29]
-	s.kill()
-	s.copyData(t, s.data()+".backup", s.data())
-	s.start(t, "first")
+	again(t, s, func() error { return s.Restore("backup") })
 	var err error
 	for range 5 {
 		if err = fill(); err != nil {
@@ -260,12 +226,12 @@ func TestRestored(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "went back") {
 		t.Errorf("a process that ran: %v, want a refusal", err)
 	}
-	again := newSegment(t, newStore(t, s))
-	if err := again.Admit(t.Context(), "shop.orders.id", highest); !errors.Is(err, idsource.Behind) {
+	fresh := newSegment(t, newStore(t, s))
+	if err := fresh.Admit(t.Context(), "shop.orders.id", highest); !errors.Is(err, idsource.Behind) {
 		t.Errorf("Admit of a new process: %v, want kind Behind", err)
 	}
 	// The control: nothing else stops it.
-	if err := again.Fill(t.Context(), ids, 1); err != nil || ids[0] > highest {
+	if err := fresh.Fill(t.Context(), ids, 1); err != nil || ids[0] > highest {
 		t.Errorf("without Admit: ids from %d on, %v: was the data restored?", ids[0], err)
 	}
 }
@@ -273,6 +239,7 @@ func TestRestored(t *testing.T) {
 // TestOtherCluster finds positions that were written in another cluster, as a
 // snapshot brings them, until someone moves the key.
 func TestOtherCluster(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	st := newStore(t, s)
 	if err := st.Advance(t.Context(), "k", 500); err != nil {
@@ -286,11 +253,7 @@ func TestOtherCluster(t *testing.T) {
 		return string(r.Kvs[0].Value)
 	}
 	old := text(st)
-	s.kill()
-	if err := os.RemoveAll(s.data()); err != nil {
-		t.Fatal(err)
-	}
-	s.start(t, "second")
+	again(t, s, s.Renew)
 	st = newStore(t, s)
 	if _, err := st.c.Put(t.Context(), prefix+"k", old); err != nil {
 		t.Fatal(err)
@@ -316,6 +279,7 @@ func TestOtherCluster(t *testing.T) {
 // TestOneRoundTrip counts revisions: a range is one write, and nothing else is
 // written.
 func TestOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	st := newStore(t, s)
 	if err := st.Advance(t.Context(), "k", 1); err != nil {

@@ -101,6 +101,7 @@ func mustTake(t *testing.T, g *Group, server, n int) []uint64 {
 // load. Ids never stop, those of a process that is started meanwhile neither, and
 // none comes twice.
 func TestGroupServerKilled(t *testing.T) {
+	t.Parallel()
 	servers := []*server{newServer(t), newServer(t), newServer(t)}
 	dsns := dsnsOf(servers...)
 	mustTake(t, newGroup(t, dsns, 10_000), 0, 1) // all must be there once
@@ -133,7 +134,7 @@ func TestGroupServerKilled(t *testing.T) {
 		process(first)
 	}
 	for i, s := range servers {
-		time.Sleep(time.Second)
+		time.Sleep(500 * time.Millisecond)
 		s.kill()
 		process(i) // wants the one that is down
 		time.Sleep(1500 * time.Millisecond)
@@ -159,6 +160,7 @@ func TestGroupServerKilled(t *testing.T) {
 // process that was started since knows nothing, and still is not given an id
 // again: the other servers remember. Without their marks, the control, it is.
 func TestGroupRestored(t *testing.T) {
+	t.Parallel()
 	servers := []*server{newServer(t), newServer(t)}
 	dsns := dsnsOf(servers...)
 	all := mustTake(t, newGroup(t, dsns, 10_000), 0, 15)
@@ -218,6 +220,7 @@ func TestGroupRestored(t *testing.T) {
 // TestGroupWitnessRestored: marks that went back do no harm while the server
 // they are about has not.
 func TestGroupWitnessRestored(t *testing.T) {
+	t.Parallel()
 	servers := []*server{newServer(t), newServer(t)}
 	dsns := dsnsOf(servers...)
 	all := mustTake(t, newGroup(t, dsns, 10_000), 0, 15)
@@ -235,6 +238,7 @@ func TestGroupWitnessRestored(t *testing.T) {
 // TestGroupEmptied has a server come back without data: it is not used, for
 // nobody could tell it from a new one.
 func TestGroupEmptied(t *testing.T) {
+	t.Parallel()
 	servers := []*server{newServer(t), newServer(t)}
 	dsns := dsnsOf(servers...)
 	servers[0].backup(t) // nothing but the account in it
@@ -277,6 +281,7 @@ func TestGroupEmptied(t *testing.T) {
 // TestGroupHalfOpen stops a server, as a machine that hangs does: its port accepts
 // and nothing answers. Others stand in within the time a Fill waits.
 func TestGroupHalfOpen(t *testing.T) {
+	t.Parallel()
 	servers := []*server{newServer(t), newServer(t)}
 	dsns := dsnsOf(servers...)
 	mustTake(t, newGroup(t, dsns, 10_000), 0, 1)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +16,8 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
+
+	"idproxy/integration/holders"
 )
 
 // server is a private MariaDB on a free loopback port.
@@ -29,17 +32,22 @@ var shared *server
 
 const password = "S3cret/p@ss"
 
+// template is the data folder that all servers begin with.
+var template string
+
 func TestMain(m *testing.M) {
+	holders.MostlyWait()
 	dir, err := os.MkdirTemp("", "idsource-mysql-")
 	if err == nil {
+		template = filepath.Join(dir, "template")
 		shared = &server{dir: dir}
-		err = shared.install()
+		err = errors.Join(shared.prepare(), shared.install())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "private MariaDB:", err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("idproxy/integration/process.(*Process).own"), goleak.Cleanup(func(code int) {
 		shared.kill()
 		if err := os.RemoveAll(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -48,28 +56,46 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-func (s *server) install() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	s.port = l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		return err
-	}
+// prepare makes the template, which is the data of a server that has the
+// store's database and account.
+func (s *server) prepare() error {
 	out, err := exec.Command("mariadb-install-db", "--no-defaults", "--user=root", "--datadir="+s.data(),
-		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve").CombinedOutput()
+		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=8M").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mariadb-install-db: %w: %s", err, out)
 	}
-	if err := s.start(); err != nil {
+	if err := errors.Join(s.freePort(), s.start()); err != nil {
 		return err
 	}
-	return s.exec(
+	err = s.exec(
 		"CREATE DATABASE idproxy",
 		"CREATE USER idproxy@'127.0.0.1' IDENTIFIED BY '"+password+"'",
 		"GRANT ALL ON idproxy.* TO idproxy@'127.0.0.1'",
 	)
+	if err := errors.Join(err, s.cmd.Process.Signal(syscall.SIGTERM), s.cmd.Wait()); err != nil {
+		return err
+	}
+	return os.Rename(s.data(), template)
+}
+
+// freePort chooses a port below those that the system gives to connections.
+func (s *server) freePort() error {
+	var err error
+	for range 100 {
+		s.port = 10000 + rand.IntN(20000)
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", s.port)); err == nil {
+			return l.Close()
+		}
+	}
+	return err
+}
+
+func (s *server) install() error {
+	if out, err := exec.Command("cp", "-a", "--sparse=always", template, s.data()).CombinedOutput(); err != nil {
+		return fmt.Errorf("cp: %w: %s", err, out)
+	}
+	return errors.Join(s.freePort(), s.start())
 }
 
 func (s *server) data() string { return filepath.Join(s.dir, "data") }
@@ -80,16 +106,16 @@ func (s *server) socket() string { return filepath.Join(s.dir, "sock") }
 func (s *server) start() error {
 	s.cmd = exec.Command("mariadbd", "--no-defaults", "--user=root", "--datadir="+s.data(), "--socket="+s.socket(),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", s.port), "--skip-name-resolve",
-		"--log-error="+filepath.Join(s.dir, "log"), "--innodb-buffer-pool-size=16M", "--autocommit=0")
+		"--log-error="+filepath.Join(s.dir, "log"), "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M", "--autocommit=0")
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
 	var err error
-	for range 300 {
+	for range 3000 {
 		if err = s.exec("DO 0"); err == nil {
 			return nil
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
 	log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // only for the message
 	return errors.Join(err, fmt.Errorf("server log: %s", log))

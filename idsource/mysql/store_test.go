@@ -202,7 +202,9 @@ func newSegment(t *testing.T, s *Store) *idsource.Segment {
 // several processes' sources go on without a restart and no id comes twice.
 // The server runs with autocommit off, which the store must not fall for.
 func TestServerKilled(t *testing.T) {
-	if err := newStore(t, shared.dsn()).Advance(t.Context(), "order_id", 1); err != nil {
+	t.Parallel()
+	own := newServer(t)
+	if err := newStore(t, own.dsn()).Advance(t.Context(), "order_id", 1); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -211,7 +213,7 @@ func TestServerKilled(t *testing.T) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 3 {
-		st, err := New(Config{DSN: shared.dsn()})
+		st, err := New(Config{DSN: own.dsn()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,9 +245,9 @@ func TestServerKilled(t *testing.T) {
 	}
 	for range 3 {
 		time.Sleep(200*time.Millisecond + time.Duration(rand.IntN(200))*time.Millisecond)
-		shared.kill()
+		own.kill()
 		time.Sleep(2500 * time.Millisecond) // longer than a Fill waits
-		if err := shared.start(); err != nil {
+		if err := own.start(); err != nil {
 			t.Fatalf("server did not come back: %v", err)
 		}
 	}
@@ -273,7 +275,9 @@ func TestServerKilled(t *testing.T) {
 
 // Every Advance that returned holds for other processes, though the server dies.
 func TestServerKilledAdvance(t *testing.T) {
-	s := newStore(t, shared.dsn())
+	t.Parallel()
+	own := newServer(t)
+	s := newStore(t, own.dsn())
 	src, ids := newSegment(t, s), make([]uint64, 1)
 	for _, far := range []uint64{0, 9, 10, 500, 1 << 40} {
 		if err := src.Fill(t.Context(), ids, 1); err != nil {
@@ -283,8 +287,8 @@ func TestServerKilledAdvance(t *testing.T) {
 		if err := src.Advance(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		shared.kill()
-		if err := shared.start(); err != nil {
+		own.kill()
+		if err := own.start(); err != nil {
 			t.Fatal(err)
 		}
 		for _, src := range []*idsource.Segment{newSegment(t, s), src} {
