@@ -209,43 +209,6 @@ func TestSnowflakeAdmit(t *testing.T) {
 	})
 }
 
-// One id per millisecond must spread over shards by id modulo their number.
-func TestSnowflakeSpread(t *testing.T) {
-	// Chi-square limits for p = 0.001 by degrees of freedom.
-	limits := map[uint64]float64{2: 10.83, 4: 16.27, 8: 24.32, 16: 37.70, 64: 103.44}
-	for _, tt := range []struct {
-		sequence string
-		flat     bool
-	}{
-		{"continue", true},
-		{"random:64", true},
-		{"zero", false}, // the negative control
-	} {
-		s, err := buildSnowflake(SnowflakeConfig{Name: "a", Fences: newFaultFences(), Sequence: tt.sequence}.withDefaults(),
-			new(testClock).clock())
-		if err != nil {
-			t.Fatal(err)
-		}
-		const ids = 1 << 16
-		for shards, limit := range limits {
-			counts := make([]float64, shards)
-			word := uint64(1) << 40
-			for range ids {
-				word, _ = s.place(word, word>>12+1, 1, 1)
-				counts[s.layout.compose(word, 0)%shards]++
-			}
-			chi := 0.0
-			for _, c := range counts {
-				want := float64(ids) / float64(shards)
-				chi += (c - want) * (c - want) / want
-			}
-			if flat := chi <= limit; flat != tt.flat {
-				t.Errorf("sequence %s over %d shards: chi-square %.1f, limit %.1f, want flat %v", tt.sequence, shards, chi, limit, tt.flat)
-			}
-		}
-	}
-}
-
 func TestSnowflakeAllocs(t *testing.T) {
 	s := newTestSnowflake(t, SnowflakeConfig{Fences: newFaultFences()}, new(testClock).clock())
 	ids := make([]uint64, 10)
