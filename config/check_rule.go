@@ -38,8 +38,8 @@ func (d *decoder) checkRules(c *Config) {
 		if strings.ContainsAny(r.Column, "*?.`") {
 			d.fail(d.vals[path+"/column"], "\"column\" must be the plain name of one column, without wildcards, dots and quotes, got %s", quote(r.Column))
 		}
-		if r.Gene != nil && d.has(path+"/gene/bits") && (r.Gene.Bits < 1 || r.Gene.Bits > 16) && !d.failedAt(d.vals[path+"/gene/bits"]) {
-			d.fail(d.vals[path+"/gene/bits"], "\"bits\" must be from 1 to 16, got %d", r.Gene.Bits)
+		if r.Gene != nil {
+			d.checkGene(c, r, path)
 		}
 		d.checkAdvance(c, r, path)
 		d.checkRuleListeners(c, r, path)

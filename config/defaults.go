@@ -40,7 +40,7 @@ func (r *Rule) setDefaults() {
 	r.LastInsertID, r.Mode = LastIDServer, ModeEnforce
 }
 
-func (g *Gene) setDefaults() { g.By = "mod" }
+func (g *Gene) setDefaults() { g.By = GeneMod }
 
 // complete fills the defaults that depend on other keys and joins relative paths
 // to the folder of the file.

@@ -11,6 +11,8 @@ const (
 	LastIDPacket       = "packet"
 	ModeEnforce        = "enforce"
 	ModeObserve        = "observe"
+	GeneMod            = "mod"
+	GeneCRC32          = "crc32"
 )
 
 // Rule says which column of which tables gets its ids from which source. A
@@ -26,12 +28,22 @@ type Rule struct {
 	Unsupported  string   `yaml:"unsupported" oneof:"reject|forward"`   // a statement that cannot be given ids; default reject
 	LastInsertID string   `yaml:"last_insert_id" oneof:"server|packet"` // packet: plain numbers, for a server without LAST_INSERT_ID(expr); default server
 	Mode         string   `yaml:"mode" oneof:"enforce|observe"`         // observe: log and count, forward unchanged; default enforce
-	Gene         *Gene    `yaml:"gene" later:"all"`                     // default: none. Not available yet.
+	Gene         *Gene    `yaml:"gene"`                                 // default: none
 	Listeners    []string `yaml:"listeners"`                            // names; default (empty): all
 }
 
 // String is schema.table.column, as messages name a rule.
 func (r *Rule) String() string { return r.Schema + "." + r.Table + "." + r.Column }
+
+// GeneBits returns the bits of the widest gene that ids of a source get.
+func (c *Config) GeneBits(source string) (bits uint64) {
+	for i := range c.Rules {
+		if r := &c.Rules[i]; r.Source == source && r.Gene != nil {
+			bits = max(bits, r.Gene.Bits)
+		}
+	}
+	return bits
+}
 
 // On reports whether the rule holds for the sessions of a listener.
 func (r *Rule) On(listener string) bool {
@@ -47,9 +59,9 @@ func (r *Rule) On(listener string) bool {
 }
 
 // Gene puts the low bits of another column of the row into the id, so that both
-// land on the same shard. Not available yet.
+// land on the same shard.
 type Gene struct {
-	Column string `yaml:"column,required"`
-	Bits   uint64 `yaml:"bits,required"`
+	Column string `yaml:"column,required"`      // the key, a column of the same row
+	Bits   uint64 `yaml:"bits,required"`        // 1 to 16
 	By     string `yaml:"by" oneof:"mod|crc32"` // mod (default): id % 2^bits = value % 2^bits; crc32: for strings
 }

@@ -48,6 +48,9 @@ func (s *session) notVisible(f *facts, t rewriter.Name, generated bool) error {
 	book, missing := s.l.ruleBook(), false
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
 		found, err := s.invisible(f, t, rule.Column)
+		if err == nil && found && rule.Gene != nil {
+			err = s.describeKey(f, t, rule.Gene)
+		}
 		if err != nil {
 			return err
 		}

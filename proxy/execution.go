@@ -21,6 +21,7 @@ type execution struct {
 	rows   int              // of parameters
 	size   int              // of a bulk execution with its ids, at most
 	values []rewriter.Value // of bound ids, row by row
+	keys   []wire.Parameter // that genes come from, row by row
 	params []wire.Parameter // what is sent
 	ids    []byte           // the values of ids in it
 	units  *units           // what the results for each row must show; nil: there are none
@@ -104,6 +105,9 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	}
 	plan := &st.plans[0]
 	f.plan.Bind(plan, st.execution.values, st.execution.rows, p.columns)
+	if err := st.execution.genes(e, plan, &cx.snap); err != nil {
+		return err
+	}
 	switch {
 	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0, f.plan.ZeroDoubt && cx.snap.known&knowZero == 0:
 		return lacks(needProbe)
@@ -212,6 +216,9 @@ func sameColumns(now *facts, f *filler) bool {
 		if column, _, ok := now.table.Column(rule.Column); !ok || column != f.columns[i] {
 			return false
 		}
+	}
+	if !slices.Equal(keyColumns(now.table, f.rules), f.keys) {
+		return false
 	}
 	sameName := func(a, b rewriter.Column) bool { return a.Name == b.Name }
 	return !f.plan.ByPosition || slices.EqualFunc(now.table.Columns, f.facts.table.Columns, sameName)

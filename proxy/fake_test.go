@@ -151,7 +151,7 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 	case text == probeSQL:
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return row(7, "\x00\x07utf8mb4\x04shop\x011"+f.maxPacket+"\x010\x010"), true
+		return row(8, "\x00\x07utf8mb4\x04shop\x011"+f.maxPacket+"\x010\x010\x07utf8mb4"), true
 	case text == GreatestQuery("shop", "orders", rewriter.Column{Name: "id"}):
 		return row(1, "\x0299"), true
 	}

@@ -125,8 +125,14 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	if len(st.spans) == 1 {
 		read.Values = st.values
 	}
+	if cx.snap.known&knowUTF8 != 0 {
+		read.UTF8 = cx.snap.utf8
+	}
 	err = plan.Read(read)
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
+		if cx.snap.known&knowUTF8 == 0 && keyed(p.rules) && beyondASCII(p.text) {
+			return false, lacks(needProbe)
+		}
 		return false, d.unfilled(p, form.Form, cx)
 	}
 	switch {
@@ -246,6 +252,9 @@ func (d *decider) admissible(p *part, plan *rewriter.Plan, cx *reading) error {
 
 // prepare makes of the part what is sent in place of the PREPARE's text.
 func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *reading) error {
+	if st.inner != nil && keyed(p.rules) {
+		return d.unfilled(p, "INSERT in SQL PREPARE into a table whose ids have a gene", cx)
+	}
 	if plan.Selected && st.inner != nil {
 		return d.unfilled(p, "INSERT ... SELECT in SQL PREPARE", cx)
 	}
@@ -264,6 +273,7 @@ func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		plan: made, head: rewriter.Head{Kind: p.head.Kind}, key: string(st.key), facts: p.facts,
 		name:  cloneName(p.name),
 		rules: slices.Clone(p.rules), absent: p.absent, columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
+		keyed: keyParams(made.Genes), keys: keyColumns(p.facts.table, p.rules),
 		noZero: cx.mode.NoAutoValueOnZero,
 	}}
 	return nil

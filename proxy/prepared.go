@@ -52,9 +52,11 @@ type filler struct {
 	rules   []*rewriter.Rule
 	absent  []*rewriter.Rule // whose columns the table does not have
 	columns []rewriter.Column
-	bound   []boundID // by parameter
-	places  []uint16  // of the client's parameters among all, once long data has asked for them
-	noZero  bool      // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
+	bound   []boundID         // by parameter
+	keyed   []int             // the client's parameters that genes come from, ascending
+	keys    []rewriter.Column // that genes come from, by rule; nil: none do
+	places  []uint16          // of the client's parameters among all, once long data has asked for them
+	noZero  bool              // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
 }
 
 // position returns the place among all parameters of one of the client's, and its

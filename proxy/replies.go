@@ -430,7 +430,9 @@ func (c *conversation) track(info []byte) {
 			switch string(name) {
 			case "character_set_client":
 				s.mode.Charset = rewriter.CharsetOf(string(value))
-				s.known |= knowCharset
+				s.known = s.known&^knowUTF8 | knowCharset
+			case "character_set_connection":
+				s.known &^= knowUTF8
 			case "sql_mode":
 				s.learnSQLMode(string(value))
 				s.known |= knowMode

@@ -166,7 +166,12 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 		if len(ids) == 0 {
 			continue
 		}
-		if err := source.Fill(s.ctx, ids, stride); err != nil {
+		if rule.Gene != nil {
+			err = fillGenes(s.ctx, source, ids, rule.Gene, plan.Genes[i])
+		} else {
+			err = source.Fill(s.ctx, ids, stride)
+		}
+		if err != nil {
 			return errOutOfIDs(rule, err)
 		}
 		if last := slices.Max(ids); last > p.columns[i].Max {

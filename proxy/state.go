@@ -21,9 +21,10 @@ const (
 	knowStrict                      // STRICT_TRANS_TABLES, STRICT_ALL_TABLES
 	knowCharset                     // character_set_client
 	knowNumbers                     // auto_increment_increment, max_allowed_packet
+	knowUTF8                        // character_set_client and character_set_connection, as state.utf8
 	knowNothing   known = 0
 	knowMode            = knowQuotes | knowBackslash | knowZero | knowStrict // sql_mode
-	knowSettings        = knowMode | knowCharset | knowNumbers
+	knowSettings        = knowMode | knowCharset | knowNumbers | knowUTF8
 	knowAll             = knowSchema | knowSettings
 )
 
@@ -36,6 +37,7 @@ type state struct {
 	schema    []byte
 	mode      rewriter.Mode
 	strict    bool // sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES
+	utf8      int  // see utf8Of
 	increment uint64
 	maxPacket uint64
 	inTrans   bool
@@ -135,12 +137,12 @@ func (s *state) seeStatus(noBackslash bool) {
 // probeSQL asks for everything that known covers. All values are ASCII but the
 // schema's name, which arrives in character_set_results as names in statements
 // arrive in character_set_client: the two are set together by SET NAMES.
-const probeSQL = "SELECT @@sql_mode,@@character_set_client,DATABASE(),@@auto_increment_increment,@@max_allowed_packet,@@lower_case_table_names,LAST_INSERT_ID()"
+const probeSQL = "SELECT @@sql_mode,@@character_set_client,DATABASE(),@@auto_increment_increment,@@max_allowed_packet,@@lower_case_table_names,LAST_INSERT_ID(),@@character_set_connection"
 
 // learnProbe records the answer to probeSQL, asked when the state had the
 // given age. It returns lower_case_table_names != 0.
 func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
-	if len(row) != 7 {
+	if len(row) != 8 {
 		return false, false
 	}
 	for _, name := range row[:3] {
@@ -150,6 +152,7 @@ func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
 	}
 	s.learnSQLMode(string(row[0]))
 	s.mode.Charset = rewriter.CharsetOf(string(row[1]))
+	s.utf8 = min(utf8Of(row[1]), utf8Of(row[7]))
 	s.schema = row[2]
 	var err1, err2 error
 	s.increment, err1 = strconv.ParseUint(string(row[3]), 10, 64)
@@ -165,6 +168,18 @@ func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
 		s.known = knowAll
 	}
 	return string(row[5]) != "0", true
+}
+
+// utf8Of returns the length in bytes of the longest UTF-8 character that a text
+// in the character set keeps; 0: it is not UTF-8.
+func utf8Of(charset []byte) int {
+	switch string(charset) {
+	case "utf8mb4":
+		return 4
+	case "utf8mb3", "utf8":
+		return 3
+	}
+	return 0
 }
 
 func (s *state) learnSQLMode(modes string) {

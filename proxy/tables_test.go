@@ -270,7 +270,7 @@ func TestLearnProbe(t *testing.T) {
 		}
 		return r
 	}
-	good := row("ANSI_QUOTES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO", "gbk", "shop", "2", "1048576", "1", "17")
+	good := row("ANSI_QUOTES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO", "gbk", "shop", "2", "1048576", "1", "17", "gbk")
 	s := state{age: 3}
 	if fold, ok := s.learnProbe(good, 3); !fold || !ok || s.known != knowAll || string(s.schema) != "shop" || s.increment != 2 || s.maxPacket != 1<<20 {
 		t.Errorf("%v, %v: %+v", fold, ok, s)
@@ -279,15 +279,15 @@ func TestLearnProbe(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	s = state{lastID: lastID{value: 5, known: true, owed: true}}
-	if fold, _ := s.learnProbe(row("ORACLE", "utf8mb4", "shop", "1", "1", "2", "17"), 0); !fold || s.strict || s.lastID != (lastID{value: 5, known: true, owed: true}) {
+	if fold, _ := s.learnProbe(row("ORACLE", "utf8mb4", "shop", "1", "1", "2", "17", "utf8mb3"), 0); !fold || s.strict || s.utf8 != 3 || s.lastID != (lastID{value: 5, known: true, owed: true}) {
 		t.Errorf("lower_case_table_names=2, a last insert id owed: %v, %+v", fold, s)
 	}
 	s = state{age: 4}
 	if _, ok := s.learnProbe(good, 3); !ok || s.known != knowNothing {
 		t.Errorf("a late answer makes %06b known", s.known)
 	}
-	utf16 := row("", "g\x00b\x00", "s", "1", "1", "0", "0")
-	for _, bad := range [][][]byte{nil, utf16, good[:6], row("", "gbk", "s", "x", "1", "0", "0"), row("", "gbk", "s", "0", "1", "0", "0"), row("", "gbk", "s", "1", "", "0", "0"), row("", "gbk", "s", "1", "1", "0", "")} {
+	utf16 := row("", "g\x00b\x00", "s", "1", "1", "0", "0", "gbk")
+	for _, bad := range [][][]byte{nil, utf16, good[:7], row("", "gbk", "s", "x", "1", "0", "0", "gbk"), row("", "gbk", "s", "0", "1", "0", "0", "gbk"), row("", "gbk", "s", "1", "", "0", "0", "gbk"), row("", "gbk", "s", "1", "1", "0", "", "gbk")} {
 		s = state{}
 		if _, ok := s.learnProbe(bad, 0); ok || s.known != knowNothing {
 			t.Errorf("%q understood, %06b known", bad, s.known)

@@ -34,6 +34,11 @@ func (r *planReader) columns(table Name) error {
 				return unsupported(faultVersion)
 			}
 			c.at, c.own, c.comma = n, span, t
+		} else if k = r.keyOf(column); k >= 0 {
+			if r.plan.keys[k].at >= 0 {
+				return ErrRefusedByServer
+			}
+			r.plan.keys[k].at = n
 		}
 		if r.punct(t, ')') {
 			r.width = n + 1
@@ -82,14 +87,24 @@ func (r *planReader) arrange() {
 		if p.slots[k].at < 0 {
 			continue
 		}
-		i := len(p.order)
-		p.order = append(p.order, 0)
-		for i > 0 && p.slots[p.order[i-1]].at > p.slots[k].at {
-			p.order[i] = p.order[i-1]
-			i--
-		}
-		p.order[i] = uint8(k)
+		p.inOrder(uint8(k))
 	}
+	for k := range p.keys {
+		if p.keys[k].at >= 0 {
+			p.inOrder(uint8(firstKey + k))
+		}
+	}
+}
+
+// inOrder puts a slot or key among those that have a place.
+func (p *Plan) inOrder(k uint8) {
+	i := len(p.order)
+	p.order = append(p.order, 0)
+	for i > 0 && p.placeOf(p.order[i-1]) > p.placeOf(k) {
+		p.order[i] = p.order[i-1]
+		i--
+	}
+	p.order[i] = k
 }
 
 // columnName reads column, table.column or schema.table.column, of which t is the first token, and notes the column.
@@ -157,6 +172,9 @@ func (r *planReader) noColumns(nameEnd int) error {
 		return ErrNeedTable
 	}
 	r.width, p.byPosition = len(r.table.Columns), true
+	for k := range p.keys {
+		p.keys[k].at = r.table.Index(p.keys[k].name)
+	}
 	list := r.move
 	for k := range p.slots {
 		c := &p.slots[k]

@@ -35,7 +35,10 @@ type Statement struct {
 	Values []Value // what the server said of the plan's Questions, in their order; nil: not asked
 	// Prepared: the statement is to be prepared, and a ? may be an id. See Plan.Prepare.
 	Prepared bool
-	Bulk     bool // and several rows of parameters may be bound to it at once
+	// UTF8 is the length in bytes of the longest UTF-8 character that a text keeps on its way to the server; 0: ASCII alone may.
+	// Genes by crc32 need it.
+	UTF8 int
+	Bulk bool // and several rows of parameters may be bound to it at once
 }
 
 // Value is what an expression for an id makes of it.
@@ -63,11 +66,14 @@ type Plan struct {
 	ZeroDoubt   bool // some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
 	// Selected: the rows come from a query; how many there are only the server can tell. Ask it by AppendCount, give Count the
 	// answer, and write the statement with AppendSelect in place of Append.
-	Selected  bool
+	Selected bool
+	// Genes are the low bits of the ids that are generated, by column and in row order; none where the column's rule has no
+	// gene. Those of a statement to prepare are in Prepared.
+	Genes     [][]uint16
 	Questions []Span // expressions for ids whose value only the server can tell
 
 	slots   []slot
-	order   []uint8 // the slots that have a place in the tuples, in the order of their places
+	order   []uint8 // the slots, and from firstKey on the keys, that have a place in the tuples, in the order of their places
 	behind  []uint8 // the slots whose ids are appended to the tuples
 	names   []token // the columns that the statement names, in the list or behind SET
 	asked   []uint8 // the slot of each question
@@ -88,6 +94,9 @@ type Plan struct {
 	// the partitions of constant rows before it runs the first: in a table partitioned by its id, rows that read the last
 	// insert id would read the new one.
 	variable bool
+	keys     []geneKey
+	rows     []RowGene // of a statement to prepare, in row order
+	scratch  []byte
 	rowWord  bool // each tuple has ROW in front
 	query    query
 	width    int // values per row of it
@@ -139,7 +148,7 @@ func (p *Plan) reset() {
 	*p = Plan{
 		Columns: p.Columns[:0], Questions: p.Questions[:0], slots: p.slots[:0], order: p.order[:0], behind: p.behind[:0], names: p.names[:0],
 		asked: p.asked[:0], edits: p.edits[:0], moves: p.moves[:0], texts: p.texts[:0], buffer: p.buffer[:0], tuples: p.tuples[:0], foreign: p.foreign[:0],
-		marks: p.marks[:0],
+		marks: p.marks[:0], keys: p.keys[:0], rows: p.rows[:0], scratch: p.scratch[:0], Genes: p.Genes[:0],
 	}
 }
 

@@ -34,6 +34,7 @@ type Prepared struct {
 	Reads      bool        // the statement mentions LAST_INSERT_ID or identity
 	Ignore     bool        // the statement says IGNORE
 	NoLastID   bool        // as the plan's
+	Genes      []RowGene   // of the ids that the statement gets, in row order
 	ByPosition bool        // it has no column list: its values go to columns by their places in the table
 
 	plan Plan // without what belongs to the text
@@ -51,6 +52,9 @@ func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
 	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt || p.Expressions, Reads: p.ReadsLastID, Ignore: p.Ignore, NoLastID: p.NoLastID, ByPosition: p.byPosition}, plan: p}
 	w.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 	w.offset = s.Bulk || p.Columns[0].Generated > 1
+	if len(p.rows) > 0 {
+		w.places = map[int]int{}
+	}
 	w.findNext()
 	last := p.Columns[0].Generated - 1
 	if p.Plain || p.carry {
@@ -64,6 +68,7 @@ func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
 		Rows: p.Rows, Columns: slices.Clone(p.Columns), Plain: p.Plain, NoLastID: p.NoLastID, Ignore: p.Ignore, Update: p.Update, OwnLastID: p.OwnLastID,
 		Assigned: p.Assigned, Delayed: p.Delayed, Returning: p.Returning, Expressions: p.Expressions, ReadsLastID: p.ReadsLastID,
 	}
+	w.out.Genes = w.genesOf()
 	for k := range p.slots {
 		if p.slots[k].last.kind == valueBound {
 			w.out.last |= 1 << k
@@ -89,8 +94,9 @@ type preparing struct {
 	out    *Prepared
 	plan   *Plan
 	offset bool
-	mark   int // where the next ? of the client's stands; behind the text when there is none
-	bound  int // the next of the plan's
+	mark   int         // where the next ? of the client's stands; behind the text when there is none
+	bound  int         // the next of the plan's
+	places map[int]int // the client's parameters by their places; nil: not needed
 }
 
 // findNext finds the next ? of the client's.
@@ -118,6 +124,9 @@ func (w *preparing) copy(start, end int) {
 			w.bound++
 		}
 		w.out.Parameters = append(w.out.Parameters, param)
+		if w.places != nil {
+			w.places[w.mark] = w.out.Client
+		}
 		w.out.Client++
 		w.findNext()
 	}

@@ -26,7 +26,7 @@ func (p *Plan) Read(s *Statement) error {
 	for reads, move := false, false; ; {
 		p.reset()
 		p.ReadsLastID = reads
-		r := planReader{plan: p, table: s.Table, values: s.Values, move: move, prepared: s.Prepared, bulk: s.Bulk}
+		r := planReader{plan: p, table: s.Table, values: s.Values, move: move, prepared: s.Prepared, bulk: s.Bulk, utf8: s.UTF8}
 		r.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 		r.noteSession()
 		err := r.read(s.Rules)
@@ -53,6 +53,7 @@ type planReader struct {
 	values []Value
 
 	prepared  bool   // the statement is to be prepared
+	utf8      int    // Statement.UTF8
 	bulk      bool   // for several rows of parameters at once
 	replace   bool   // REPLACE
 	width     int    // values per tuple
@@ -74,6 +75,7 @@ type slot struct {
 	name       Span   // its name in backticks, in the buffer
 	text       bool   // CHAR or VARCHAR
 	form       Form   // how an id is written
+	key        int    // of its gene
 	max        uint64 // 0: not known
 	at         int    // its position among the values; -1: it has none, and its id is appended
 	own, comma token  // its name in the column list, and what follows
@@ -86,10 +88,16 @@ func (r *planReader) read(rules []*Rule) error {
 			return err
 		}
 	}
+	if err := r.findKeys(); err != nil {
+		return err
+	}
 	r.plan.Plain = r.plan.Plain || r.table != nil && (r.counts(r.table.Columns, rules) || r.counts(r.table.Invisible, rules))
 	t, err := r.names()
 	if err != nil {
 		return err
+	}
+	if r.plan.Selected && len(r.plan.keys) > 0 {
+		return unsupported(r.otherRows(t) + " into a table whose ids have a gene")
 	}
 	if r.plan.Selected {
 		for k := range r.plan.slots {

@@ -25,9 +25,10 @@ type Rule struct {
 	Source        string
 	IDs           IDKind // of the source
 	Explicit      Explicit
-	Packet        bool // last_insert_id: packet
-	Forward       bool // unsupported: forward
-	Observe       bool // mode: observe
+	Packet        bool  // last_insert_id: packet
+	Forward       bool  // unsupported: forward
+	Observe       bool  // mode: observe
+	Gene          *Gene // nil: none
 }
 
 // Exact reports whether the rule names one table, without wildcards.

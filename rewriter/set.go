@@ -23,7 +23,7 @@ func (r *planReader) set(table Name) (token, error) {
 		var behind token
 		var end int
 		if k < 0 {
-			end, behind, err = r.skip()
+			end, behind, err = r.other(column, n)
 		} else {
 			p.slots[k].at = n
 			if behind, err = r.value(k); err == nil {
@@ -38,9 +38,24 @@ func (r *planReader) set(table Name) (token, error) {
 			r.width = n + 1
 			r.arrange()
 			r.assign(end)
-			return behind, nil
+			return behind, r.genes()
 		}
 	}
+}
+
+// other reads the n-th assignment, to a column that gets no id.
+func (r *planReader) other(column []byte, n int) (end int, behind token, err error) {
+	if i := r.keyOf(column); i >= 0 {
+		k := &r.plan.keys[i]
+		if k.at >= 0 {
+			return 0, behind, ErrRefusedByServer
+		}
+		k.at = n
+		if behind, ok := r.keyValue(i); ok {
+			return k.last.token.end, behind, nil
+		}
+	}
+	return r.skip()
 }
 
 // assigned makes the edits for an assignment to a slot. The first slot's goes to the end where another value reads it, or

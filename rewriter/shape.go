@@ -144,7 +144,7 @@ func (p *Plan) Shapes(dst []uint64) []uint64 {
 // names are those of s, but for those in another character set.
 func (p *Plan) Reduce(s *Statement) *Statement {
 	r := reducer{scanner: scanner{text: s.Text, mode: s.Mode, version: versionRefuse}, leave: p.foreign}
-	short := &Statement{Mode: s.Mode, Rules: s.Rules, Table: s.Table, Prepared: s.Prepared, Bulk: s.Bulk}
+	short := &Statement{Mode: s.Mode, Rules: withoutGenes(s.Rules), Table: s.Table, Prepared: s.Prepared, Bulk: s.Bulk}
 	if len(p.tuples) == 0 {
 		r.take(Span{End: len(s.Text)})
 		short.Text, short.Values = r.out, s.Values
@@ -174,6 +174,20 @@ func (p *Plan) Reduce(s *Statement) *Statement {
 	r.take(Span{Start: p.last.End, End: len(s.Text)})
 	short.Text = r.out
 	return short
+}
+
+// withoutGenes returns rules for which a key is a value like any other: a short statement has other values.
+func withoutGenes(rules []*Rule) []*Rule {
+	if !slices.ContainsFunc(rules, func(r *Rule) bool { return r.Gene != nil }) {
+		return rules
+	}
+	plain := make([]*Rule, len(rules))
+	for i, rule := range rules {
+		without := *rule
+		without.Gene = nil
+		plain[i] = &without
+	}
+	return plain
 }
 
 // reducer writes tokens again.

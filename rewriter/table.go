@@ -1,5 +1,7 @@
 package rewriter
 
+import "strings"
+
 // Table is what the server says of a table.
 type Table struct {
 	Columns   []Column // the visible columns, in order
@@ -18,9 +20,19 @@ type Column struct {
 	Padded        bool   // CHAR, BINARY: it fills up what is shorter
 	UUID          bool   // MariaDB's type of that name
 	Type          string // as messages name it
+	Charset       string // of a column that genes by crc32 come from: its character set; "": not asked for
 	// Default: it has a default, or allows NULL: an INSERT that leaves it out succeeds in any sql_mode without storing 0
 	// for want of one.
 	Default bool
+}
+
+// integer reports whether the column's type is one of TINYINT to BIGINT.
+func (c *Column) integer() bool {
+	switch strings.TrimPrefix(c.Type, "UNSIGNED ") {
+	case "TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT":
+		return true
+	}
+	return false
 }
 
 // Index returns the position of a visible column, compared without regard to case as servers do, or -1.
@@ -44,4 +56,15 @@ func index(columns []Column, name string) int {
 		}
 	}
 	return -1
+}
+
+// SetKey replaces what is known of a column, or adds it to the invisible ones.
+func (t *Table) SetKey(c Column) {
+	for _, columns := range [...][]Column{t.Columns, t.Invisible} {
+		if i := index(columns, c.Name); i >= 0 {
+			columns[i] = c
+			return
+		}
+	}
+	t.Invisible = append(t.Invisible, c)
 }

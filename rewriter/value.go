@@ -77,7 +77,7 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 	inVersion := r.inVersion
 	at, count, closed := inside, 0, false
 	for _, k := range p.order {
-		want := p.slots[k].at - count
+		want := p.placeOf(k) - count
 		next, seen := r.skim(at, want)
 		if next < 0 {
 			return 0, r.unexpected(r.bad(r.pos, r.fault))
@@ -86,12 +86,20 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 			return 0, ErrRefusedByServer
 		}
 		r.pos = next
-		behind, err := r.value(int(k))
-		if err != nil {
-			return 0, err
+		var behind token
+		if k >= firstKey {
+			var plain bool
+			if behind, plain = r.keyValue(int(k - firstKey)); !plain {
+				at, count = next, p.placeOf(k)
+				continue
+			}
+		} else {
+			if behind, err = r.value(int(k)); err != nil {
+				return 0, err
+			}
+			r.place(int(k), behind)
 		}
-		r.place(int(k), behind)
-		count = p.slots[k].at + 1
+		count = p.placeOf(k) + 1
 		end, at = behind.start, behind.end
 		if closed = r.punct(behind, ')'); closed {
 			break
@@ -111,7 +119,15 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 		return 0, ErrRefusedByServer // with 1136, before it writes a row
 	}
 	r.close(end)
-	return end, nil
+	return end, r.genes()
+}
+
+// placeOf returns the position among the values of what stands in order.
+func (p *Plan) placeOf(k uint8) int {
+	if k >= firstKey {
+		return p.keys[k-firstKey].at
+	}
+	return p.slots[k].at
 }
 
 // blank reports whether nothing but blanks and comments stands from i, which may be in a version comment, up to end.

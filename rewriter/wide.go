@@ -171,6 +171,8 @@ func (r *Rule) unloadable() string {
 		return "column name beyond ASCII"
 	case r.IDs.Wide():
 		return "LOAD DATA into column " + r.Column + ", whose ids are no numbers"
+	case r.Gene != nil:
+		return "LOAD DATA into a table whose ids have a gene"
 	}
 	return ""
 }

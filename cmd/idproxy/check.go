@@ -204,7 +204,7 @@ func (c *checker) listener(ctx context.Context, l *config.Listener, positions ma
 
 // rule checks one rule of one table, and reports whether it can be in force.
 func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positions map[string]uint64) bool {
-	table, err := u.describe(ctx, r.Schema, r.Table, []*rewriter.Rule{{Column: r.Column}})
+	table, err := u.describe(ctx, r.Schema, r.Table, []*rewriter.Rule{{Column: r.Column, Gene: geneOf(r)}})
 	if err != nil {
 		c.add(r.Pos, levelError, "rule %s: %v", r, err)
 		return false
@@ -216,6 +216,10 @@ func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positio
 		return false
 	case column.Max == 0:
 		c.add(r.Pos, levelError, "rule %s: the column's type cannot hold generated ids exactly; make it BIGINT", r)
+		return false
+	}
+	if why := keyProblem(r, table); why != "" {
+		c.add(r.Pos, levelError, "rule %s: %s", r, why)
 		return false
 	}
 	highest, err := u.greatest(ctx, r.Schema, r.Table, column)

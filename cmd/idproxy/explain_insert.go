@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"idproxy/rewriter"
 )
@@ -48,7 +49,7 @@ func (e *explainer) concerned(sql []byte, t rewriter.Name, mode rewriter.Mode) (
 	if err != nil {
 		return nil, err
 	}
-	st := &rewriter.Statement{Text: sql, Mode: mode, Table: table}
+	st := &rewriter.Statement{Text: sql, Mode: mode, Table: table, UTF8: utf8.UTFMax}
 	if st.Rules = e.applying(sql, rules, table); st.Rules == nil {
 		return nil, nil
 	}
@@ -157,6 +158,10 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 		e.refuse(st.Text, st.Rules[0], notFilled("INSERT ... SELECT in SQL PREPARE"))
 		return
 	}
+	if e.dynamicText && slices.ContainsFunc(st.Rules, func(r *rewriter.Rule) bool { return r.Gene != nil }) {
+		e.refuse(st.Text, st.Rules[0], notFilled("INSERT in SQL PREPARE into a table whose ids have a gene"))
+		return
+	}
 	if plan.Selected {
 		e.selected(st, plan)
 		return
@@ -171,14 +176,20 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 		if rule.Explicit == rewriter.Advance && column.Greatest > 0 {
 			e.note("rule %s: source %s is moved past %d first", rule, rule.Source, column.Greatest)
 		}
-		for range column.Generated {
+		for n := range column.Generated {
 			e.next++
-			ids[i] = append(ids[i], e.next)
+			id := e.next
+			if g := rule.Gene; g != nil {
+				id = g.Of(e.next, plan.Genes[i][n])
+				e.next += g.Size() - 1
+			}
+			ids[i] = append(ids[i], id)
 		}
 		if n := column.Generated; n > 0 {
 			generated += n
 			e.note("rule %s: %d of %d rows get ids from source %s; here %d to %d stand for them",
 				rule, n, plan.Rows, rule.Source, ids[i][0], ids[i][n-1])
+			e.gene(rule)
 		}
 	}
 	sent := plan.Append(nil, st.Text, ids)
@@ -192,6 +203,13 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 	fmt.Fprintf(e.out, "%s;\n", sent)
 }
 
+// gene says what the ids of a rule have in common with other values of their rows.
+func (e *explainer) gene(rule *rewriter.Rule) {
+	if g := rule.Gene; g != nil {
+		e.note("rule %s: the gene: %s %% %d = %s; ids are not consecutive", rule, rule.Column, g.Size(), g)
+	}
+}
+
 // prepared shows a statement that is to be prepared.
 func (e *explainer) prepared(st *rewriter.Statement, plan *rewriter.Plan) {
 	made, err := plan.Prepare(st)
@@ -203,6 +221,7 @@ func (e *explainer) prepared(st *rewriter.Statement, plan *rewriter.Plan) {
 		c := &plan.Columns[i]
 		if c.Generated > 0 {
 			e.note("rule %s: %d of %d rows get ids from source %s at each execution, by parameters that the client does not see", rule, c.Generated, plan.Rows, rule.Source)
+			e.gene(rule)
 		}
 		if c.Bound > 0 {
 			e.note("rule %s: in %d of %d rows %s is a parameter, which gets an id from source %s where NULL or 0 is bound", rule, c.Bound, plan.Rows, rule.Column, rule.Source)

@@ -89,7 +89,7 @@ func (s *sources) open(cfg *config.Config) error {
 			s.wide[c.Name] = newWide(c)
 			continue
 		}
-		source, err := s.newSource(c)
+		source, err := s.newSource(c, cfg.GeneBits(c.Name))
 		if err != nil {
 			return errors.Join(err, closeAll(added))
 		}
@@ -120,9 +120,9 @@ var stepPolicies = map[string]idsource.StepPolicy{
 	"leaf": idsource.StepLeaf, "rate": idsource.StepRate, "fixed": idsource.StepFixed,
 }
 
-func (s *sources) newSource(c *config.Source) (idsource.Source, error) {
+func (s *sources) newSource(c *config.Source, geneBits uint64) (idsource.Source, error) {
 	if c.Segment != nil {
-		return s.newSegment(c)
+		return s.newSegment(c, geneBits)
 	}
 	return s.newSnowflake(c)
 }
@@ -135,12 +135,19 @@ func newWide(c *config.Source) proxy.WideIDs {
 	return objectid.New()
 }
 
-func (s *sources) newSegment(c *config.Source) (idsource.Source, error) {
+func (s *sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source, error) {
 	g := c.Segment
 	st := s.stores[g.Store]
+	steps := func(rows uint64) uint64 { // an id with a gene takes 2^bits of the range
+		n := rows << geneBits
+		if st.most > 0 {
+			n = min(n, st.most)
+		}
+		return n
+	}
 	sc := idsource.SegmentConfig{
 		Name: c.Name, Store: st.segments, Key: g.Key,
-		Start: g.Start, Step: g.Step, MaxStep: g.MaxStep, StepPolicy: stepPolicies[g.StepPolicy],
+		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: stepPolicies[g.StepPolicy],
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
 		MaxBatch: st.most,
 		Prefetch: float64(g.Prefetch) / 100, Logger: s.log,

@@ -98,7 +98,7 @@ func (u *upstream) describe(ctx context.Context, schema, table string, rules []*
 		}
 		t.Invisible = append(t.Invisible, found...)
 	}
-	return t, nil
+	return t, u.describeKeys(ctx, t, rewriter.Name{Schema: []byte(schema), Table: []byte(table)}, rules)
 }
 
 // errLockWait is the server's number for a lock that was not had in time.
@@ -118,8 +118,8 @@ func (u *upstream) columns(ctx context.Context, list, schema, table string) (col
 		return nil, err
 	}
 	for _, c := range types {
-		kind := c.DatabaseTypeName()
-		columns = append(columns, rewriter.Column{Name: c.Name(), Max: widest(kind), Text: kind == "CHAR" || kind == "VARCHAR", Type: kind})
+		kind, unsigned := strings.CutPrefix(c.DatabaseTypeName(), "UNSIGNED ")
+		columns = append(columns, rewriter.Column{Name: c.Name(), Max: widest(kind, unsigned), Text: kind == "CHAR" || kind == "VARCHAR", Type: c.DatabaseTypeName()})
 	}
 	return columns, rows.Err()
 }
@@ -151,8 +151,8 @@ func versionNumber(text string) uint32 {
 
 // widest returns the greatest id of a column type, 0 when it cannot hold ids.
 // DECIMAL and character columns are taken as wide enough here.
-func widest(name string) uint64 {
-	kind, unsigned := strings.CutPrefix(name, "UNSIGNED ")
+func widest(name string, unsigned bool) uint64 {
+	kind := strings.ToUpper(name)
 	bits := map[string]uint{"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGINT": 64}[kind]
 	switch {
 	case bits > 0 && unsigned:

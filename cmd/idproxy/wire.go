@@ -56,6 +56,7 @@ func rulesOf(cfg *config.Config, listener string) []rewriter.Rule {
 		case config.ExplicitAdvance:
 			rule.Explicit = rewriter.Advance
 		}
+		rule.Gene = geneOf(r)
 		rules = append(rules, rule)
 	}
 	return rules

@@ -1,0 +1,32 @@
+package config
+
+import "strings"
+
+// maxGeneBits keeps ids from being used up: each takes 2^bits of its source.
+const maxGeneBits = 16
+
+// checkGene compares a gene with the ids that are to have it.
+func (d *decoder) checkGene(c *Config, r *Rule, path string) {
+	g, column, bits := r.Gene, path+"/gene/column", path+"/gene/bits"
+	switch {
+	case strings.ContainsAny(g.Column, "*?.`"):
+		d.fail(d.vals[column], "\"column\" must be the plain name of one column, without wildcards, dots and quotes, got %s", quote(g.Column))
+	case g.Column != "" && strings.EqualFold(g.Column, r.Column):
+		d.fail(d.vals[column], "\"column\" of the gene is the column that gets the ids: name the one whose value they are to carry")
+	}
+	if !d.has(bits) || d.failedAt(d.vals[bits]) {
+		return
+	}
+	s := c.Source(r.Source)
+	switch {
+	case g.Bits < 1 || g.Bits > maxGeneBits:
+		d.fail(d.vals[bits], "\"bits\" must be from 1 to %d, got %d", maxGeneBits, g.Bits)
+	case s == nil:
+	case s.Segment == nil && s.Snowflake == nil:
+		d.fail(d.keys[path+"/gene"], "\"gene\" needs ids that are numbers: source %s is no segment or snowflake", quote(r.Source))
+	case s.Snowflake != nil:
+		if l, ok := parseLayout(s.Snowflake.Layout); ok && g.Bits > uint64(l.sequence) {
+			d.fail(d.vals[bits], "\"bits\" is %d, and layout %s of source %s has %d bits of sequence to take them from", g.Bits, s.Snowflake.Layout, quote(r.Source), l.sequence)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package proxy
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// Blocks is implemented by IDs whose low bits can be chosen: it reserves runs of
+// size ids, one for each element of ids, ascending, and sets that to the first
+// of its run.
+type Blocks interface {
+	Blocks(ctx context.Context, ids []uint64, size uint64) error
+}
+
+// fillGenes draws ids with the given low bits. Any run of 2^bits ids has one of
+// each gene, wherever it begins: so ids with genes, with others or of other
+// widths and ids without may come from one source, and what the source's store
+// says of its position holds for all of them.
+func fillGenes(ctx context.Context, source IDs, ids []uint64, g *rewriter.Gene, genes []uint16) error {
+	blocks, ok := source.(Blocks)
+	if !ok || len(genes) != len(ids) {
+		return errors.New("its ids cannot have genes")
+	}
+	if err := blocks.Blocks(ctx, ids, g.Size()); err != nil {
+		return err
+	}
+	for i, first := range ids {
+		ids[i] = g.Of(first, genes[i])
+	}
+	return nil
+}
+
+// keyed reports whether the ids of some rule have genes.
+func keyed(rules []*rewriter.Rule) bool {
+	return slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return r.Gene != nil })
+}
+
+// describeKey learns of the column that a gene comes from. What its character
+// set is no definition of a column tells: that is always the one of results.
+func (s *session) describeKey(f *facts, t rewriter.Name, g *rewriter.Gene) error {
+	if found, err := s.invisible(f, t, g.Column); err != nil || !found || !g.CRC32 {
+		return err
+	}
+	column, _, _ := f.table.Column(g.Column)
+	if column.Length == 0 {
+		return nil
+	}
+	name := string(quoteName(nil, []byte(g.Column)))
+	rows, err := s.query("SELECT CHARSET(MIN(" + name + ")) FROM " + string(appendTable(nil, t)) + " WHERE FALSE")
+	if err != nil {
+		return err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return fmt.Errorf("character set of column %s: %w", g.Column, errAnswerCut)
+	}
+	column.Charset = string(rows[0][0])
+	f.table.SetKey(column)
+	return nil
+}
+
+// keyParams returns the parameters of the client that genes come from, ascending.
+func keyParams(genes []rewriter.RowGene) (params []int) {
+	for _, g := range genes {
+		if g.Key >= 0 {
+			params = append(params, g.Key)
+		}
+	}
+	slices.Sort(params)
+	return slices.Compact(params)
+}
+
+// keyColumns returns the columns that the genes of rules come from, by rule.
+func keyColumns(t *rewriter.Table, rules []*rewriter.Rule) []rewriter.Column {
+	if !keyed(rules) {
+		return nil
+	}
+	columns := make([]rewriter.Column, len(rules))
+	for i, rule := range rules {
+		if rule.Gene != nil {
+			columns[i], _, _ = t.Column(rule.Gene.Column)
+		}
+	}
+	return columns
+}
+
+// genes finds the genes of the ids that an execution gets, for a plan that Bind
+// has made.
+func (x *execution) genes(e *prepared, plan *rewriter.Plan, s *state) error {
+	f := e.fill
+	rows := f.plan.Genes
+	if len(rows) == 0 {
+		return nil
+	}
+	if err := x.readKeys(f, e); err != nil {
+		return err
+	}
+	plan.Genes = slices.Grow(plan.Genes[:0], len(f.rules))[:len(f.rules)]
+	for i := range plan.Genes {
+		plan.Genes[i] = plan.Genes[i][:0]
+	}
+	for set := range x.rows {
+		for _, g := range rows {
+			if g.ID >= 0 && !x.generates(f, set, g.ID) {
+				continue
+			}
+			value := g.Value
+			if g.Key >= 0 {
+				i, _ := slices.BinarySearch(f.keyed, g.Key)
+				var err error
+				if value, err = f.geneOf(g.Column, &x.keys[set*len(f.keyed)+i], s); err != nil {
+					return err
+				}
+			}
+			plan.Genes[g.Column] = append(plan.Genes[g.Column], value)
+		}
+	}
+	return nil
+}
+
+// generates reports whether a bound id generates, in the given row of parameters.
+func (x *execution) generates(f *filler, set, param int) bool {
+	i, _ := slices.BinarySearchFunc(f.bound, param, func(b boundID, param int) int { return b.param - param })
+	return x.values[set*len(f.bound)+i].Generate
+}
+
+// readKeys takes the keys out of the parameters, row by row. NULL stands for what
+// is no value.
+func (x *execution) readKeys(f *filler, e *prepared) error {
+	x.keys = x.keys[:0]
+	if len(f.keyed) == 0 {
+		return nil
+	}
+	if !x.bulk {
+		for _, param := range f.keyed {
+			if e.isLong(param) {
+				return errUnsupported(f.rules[0], f.name, "long data for a column that is the gene of an id")
+			}
+			x.keys = append(x.keys, x.one.Parameters[param])
+		}
+		return nil
+	}
+	x.many.Walk(func(_, param int, indicator byte, value []byte) {
+		if _, ok := slices.BinarySearch(f.keyed, param); ok {
+			x.keys = append(x.keys, wire.Parameter{Type: x.many.Types[param], Null: indicator != wire.IndicatorNone, Value: value})
+		}
+	})
+	return nil
+}
+
+// geneOf returns the gene that a parameter makes.
+func (f *filler) geneOf(column uint8, p *wire.Parameter, s *state) (gene uint16, err error) {
+	rule, known := f.rules[column], 0
+	if s.known&knowUTF8 != 0 {
+		known = s.utf8
+	}
+	gene, why := geneOf(rule.Gene, f.keys[column], p, known)
+	switch {
+	case why == "":
+		return gene, nil
+	case s.known&knowUTF8 == 0 && holdsText(byte(p.Type)) && !p.Null && beyondASCII(p.Value):
+		return 0, lacks(needProbe)
+	}
+	return 0, errUnsupported(rule, f.name, why+" in column "+rule.Gene.Column+", the gene of the id")
+}
+
+// geneOf returns the gene that a parameter makes; utf8 is as state.utf8.
+func geneOf(g *rewriter.Gene, key rewriter.Column, p *wire.Parameter, utf8 int) (gene uint16, why string) {
+	kind := byte(p.Type)
+	if p.Null || kind == mysql.MYSQL_TYPE_NULL {
+		return 0, "NULL, DEFAULT or the like"
+	}
+	if number, whole := integer(p); whole {
+		if number > math.MaxInt64 && p.Type&wire.Unsigned == 0 {
+			return 0, "a number below zero"
+		}
+		return g.OfNumber(number, key)
+	}
+	switch {
+	case kind == mysql.MYSQL_TYPE_FLOAT || kind == mysql.MYSQL_TYPE_DOUBLE:
+		if number, whole := wholeFloat(p); whole {
+			return g.OfNumber(number, key)
+		}
+		return 0, "a number that is not whole"
+	case holdsText(kind), kind == mysql.MYSQL_TYPE_NEWDECIMAL && !g.CRC32:
+		inner, _ := p.Inner()
+		return g.OfText(inner, key, utf8)
+	}
+	return 0, "a value of a type that is neither whole number nor text"
+}
+
+// holdsText reports whether a parameter of a type is a text.
+func holdsText(kind byte) bool {
+	return isText(kind) || kind >= mysql.MYSQL_TYPE_TINY_BLOB && kind <= mysql.MYSQL_TYPE_BLOB
+}
+
+// wholeFloat reads a floating-point parameter that is a whole number, which
+// servers store as it is.
+func wholeFloat(p *wire.Parameter) (n uint64, ok bool) {
+	var f float64
+	if byte(p.Type) == mysql.MYSQL_TYPE_FLOAT {
+		f = float64(math.Float32frombits(binary.LittleEndian.Uint32(p.Value)))
+	} else {
+		f = math.Float64frombits(binary.LittleEndian.Uint64(p.Value))
+	}
+	const exact = 1 << 53
+	if !(f >= 0 && f <= exact) || f != math.Trunc(f) {
+		return 0, false
+	}
+	return uint64(f), true
+}

@@ -1,0 +1,303 @@
+package rewriter
+
+import (
+	"hash/crc32"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// MaxGeneBits bounds the bits of a Gene.
+const MaxGeneBits = 16
+
+// Gene says that the low bits of an id are those of another column of the row, its key.
+type Gene struct {
+	Column string
+	Bits   int  // 1 to MaxGeneBits
+	CRC32  bool // the key is a text, whose CRC-32 has the bits; else it is a whole number, which has them itself
+}
+
+// Size is how many values the gene can have, 2^Bits.
+func (g *Gene) Size() uint64 { return 1 << g.Bits }
+
+// Of returns the id with the gene among the Size ids from first on, which all are the caller's.
+func (g *Gene) Of(first uint64, gene uint16) uint64 {
+	return first + (uint64(gene)-first)&(g.Size()-1)
+}
+
+// String is what ids and keys have in common, as SQL of the table.
+func (g *Gene) String() string {
+	n := strconv.FormatUint(g.Size(), 10)
+	if g.CRC32 {
+		return "CRC32(" + g.Column + ") % " + n
+	}
+	return g.Column + " % " + n
+}
+
+// OfNumber returns the gene of a key that is a whole number. why is not empty when the column may store another value.
+func (g *Gene) OfNumber(n uint64, key Column) (gene uint16, why string) {
+	switch {
+	case g.CRC32:
+		return 0, "a number for a gene by crc32"
+	case n > key.Max:
+		return 0, "a number above what the column holds"
+	}
+	return uint16(n & (g.Size() - 1)), ""
+}
+
+// OfText returns the gene of a key that is a text, in the character set of the connection. longest is the length in bytes of
+// the longest UTF-8 character that reaches the server unchanged; 0: only ASCII is known to. why is not empty when the column
+// may store another value.
+func (g *Gene) OfText(text []byte, key Column, longest int) (gene uint16, why string) {
+	if !g.CRC32 {
+		n, ok := wholeNumber(text)
+		if !ok {
+			return 0, "a text that is no plain whole number"
+		}
+		return g.OfNumber(n, key)
+	}
+	length := len(text)
+	if hasHigh(text) {
+		if key.Charset == "utf8mb3" || key.Charset == "utf8" {
+			longest = min(longest, 3)
+		} else if key.Charset != "utf8mb4" && key.Charset != "binary" {
+			longest = 0
+		}
+		for rest := text; len(rest) > 0; {
+			r, n := utf8.DecodeRune(rest)
+			if n > longest && n > 1 || r == utf8.RuneError && n == 1 {
+				return 0, "characters beyond ASCII that may be stored as other bytes"
+			}
+			rest = rest[n:]
+		}
+		if !key.Bytes {
+			length = utf8.RuneCount(text)
+		}
+	}
+	switch {
+	case length > key.Length:
+		return 0, "a text longer than the column holds"
+	case key.Padded && key.Bytes && length < key.Length:
+		return 0, "a value shorter than its BINARY column, which is filled up"
+	case key.Padded && !key.Bytes && length > 0 && text[len(text)-1] == ' ':
+		return 0, "a text for a CHAR column that ends in a space"
+	}
+	return uint16(uint64(crc32.ChecksumIEEE(text)) & (g.Size() - 1)), ""
+}
+
+// Fits returns why a column cannot be the key, and "" when it can.
+func (g *Gene) Fits(key Column) string {
+	switch {
+	case key.AutoIncrement:
+		return "has AUTO_INCREMENT"
+	case !g.CRC32 && !key.integer():
+		return "is no integer, which by: mod needs"
+	case g.CRC32 && (key.Length == 0 || key.UUID):
+		return "is no CHAR, VARCHAR, BINARY or VARBINARY, which by: crc32 needs"
+	case g.CRC32 && !keyCharsets[key.Charset]:
+		return "has character set " + key.Charset + ": by: crc32 knows utf8mb4, utf8mb3, latin1, ascii and binary"
+	}
+	return ""
+}
+
+// keyCharsets are those in which ASCII is ASCII, as far as keys are known to be in use in them.
+var keyCharsets = map[string]bool{"utf8mb4": true, "utf8mb3": true, "utf8": true, "latin1": true, "ascii": true, "binary": true}
+
+// wholeNumber reads digits.
+func wholeNumber(text []byte) (n uint64, ok bool) {
+	v := value{}
+	if !allDigits(text) {
+		return 0, false
+	}
+	v.integer(text, 0)
+	return v.number, v.kind == valueNumber || v.kind == valueZero
+}
+
+// geneKey is a column that genes come from, and its place in the statement.
+type geneKey struct {
+	name  string
+	known Column
+	at    int // its position among the values; -1: it has none
+	last  keyValue
+}
+
+// keyValue is what a row has for a key.
+type keyValue struct {
+	kind  keyKind
+	token token // keyText: the literal; keyBound: its ?
+	value uint64
+}
+
+type keyKind uint8
+
+const (
+	keyOther  keyKind = iota // NULL, DEFAULT, an expression
+	keyNumber                // digits
+	keyText
+	keyBound // a ?
+)
+
+// RowGene is the gene of an id of a statement to prepare.
+type RowGene struct {
+	Column uint8 // whose id, as in Plan.Columns
+	ID     int   // the client's parameter that is the id; -1: it is generated always
+	Key    int   // the client's parameter that is the key; -1: Value is the gene
+	Value  uint16
+	mark   int // where the ? of the key stands
+	bound  int // and that of the id
+}
+
+// firstKey is where the keys begin in Plan.order: below are slots.
+const firstKey = MaxColumns
+
+// findKeys finds the columns that the genes of the slots come from.
+func (r *planReader) findKeys() error {
+	p := r.plan
+	for k := range p.slots {
+		c := &p.slots[k]
+		g := c.rule.Gene
+		if g == nil {
+			continue
+		}
+		switch name := []byte(g.Column); {
+		case hasHigh(name):
+			return unsupported("gene of a column name beyond ASCII")
+		case r.slotOf(name) >= 0:
+			return unsupported("gene of column " + g.Column + ", which is generated itself")
+		default:
+			c.key = r.keyOf(name)
+		}
+		if c.key < 0 {
+			c.key = len(p.keys)
+			p.keys = append(p.keys, geneKey{name: g.Column, at: -1})
+		}
+		if err := r.fits(g, &p.keys[c.key]); err != nil {
+			return err
+		}
+	}
+	if len(p.keys) > 0 {
+		p.Genes = slices.Grow(p.Genes, len(p.slots))[:len(p.slots)]
+		for k := range p.Genes {
+			p.Genes[k] = p.Genes[k][:0]
+		}
+	}
+	return nil
+}
+
+func (r *planReader) fits(g *Gene, k *geneKey) error {
+	if r.table == nil { // nobody executes it: explain without a server
+		k.known = Column{Type: "BIGINT", Max: 1<<64 - 1, Length: 1 << 30, Charset: "utf8mb4"}
+		return nil
+	}
+	known, _, ok := r.table.Column(g.Column)
+	if !ok {
+		return unsupported("gene of column " + g.Column + ", which the table does not have")
+	}
+	k.known = known
+	if why := g.Fits(known); why != "" {
+		return unsupported("gene of column " + g.Column + ", which " + why)
+	}
+	return nil
+}
+
+// keyOf returns the index of the key that a column is, or -1.
+func (r *planReader) keyOf(column []byte) int {
+	for i := range r.plan.keys {
+		if equalFold(column, r.plan.keys[i].name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// keyValue reads the value of a key. Where it is nothing but a literal or a ?, ok is true and behind is what follows it;
+// else nothing was read.
+func (r *planReader) keyValue(i int) (behind token, ok bool) {
+	k := &r.plan.keys[i]
+	pos, inVersion, crossed, shape := r.pos, r.inVersion, r.crossed, r.shape
+	t := r.next()
+	k.last = keyValue{token: t}
+	switch {
+	case t.kind == tokDigits:
+		var fits bool
+		if k.last.value, fits = wholeNumber(r.text[t.start:t.end]); fits {
+			k.last.kind = keyNumber
+		}
+	case t.kind == tokString:
+		k.last.kind = keyText
+	case r.punct(t, '?') && r.prepared:
+		k.last.kind = keyBound
+	}
+	if k.last.kind != keyOther {
+		if behind = r.next(); r.ends(behind) {
+			return behind, true
+		}
+	}
+	k.last.kind = keyOther
+	r.pos, r.inVersion, r.crossed, r.shape = pos, inVersion, crossed, shape
+	return token{}, false
+}
+
+// genes notes the genes of the ids that the row just read gets.
+func (r *planReader) genes() error {
+	p := r.plan
+	for k := range p.slots {
+		c := &p.slots[k]
+		g := c.rule.Gene
+		if g == nil || c.last.kind != valueMade && c.last.kind != valueBound {
+			continue
+		}
+		row := RowGene{Column: uint8(k), ID: -1, Key: -1, mark: -1, bound: -1}
+		if c.last.kind == valueBound {
+			row.bound = c.last.start
+		}
+		if err := r.gene(g, &p.keys[c.key], &row); err != nil {
+			return err
+		}
+		if r.prepared {
+			p.rows = append(p.rows, row)
+		}
+		if c.last.kind == valueMade {
+			p.Genes[k] = append(p.Genes[k], row.Value)
+		}
+	}
+	return nil
+}
+
+func (r *planReader) gene(g *Gene, k *geneKey, row *RowGene) error {
+	why := ""
+	switch {
+	case k.at < 0:
+		return unsupported("a row without column " + g.Column + ", the gene of its id")
+	case k.last.kind == keyNumber:
+		row.Value, why = g.OfNumber(k.last.value, k.known)
+	case k.last.kind == keyText:
+		r.plan.scratch = r.decode(r.plan.scratch[:0], k.last.token)
+		row.Value, why = g.OfText(r.plan.scratch, k.known, r.utf8)
+	case k.last.kind == keyBound:
+		row.mark = k.last.token.start
+	default:
+		why = "NULL, DEFAULT or an expression"
+		if !g.CRC32 {
+			why = "what is no plain whole number"
+		}
+	}
+	if why != "" {
+		return unsupported(why + " in column " + g.Column + ", the gene of the id")
+	}
+	return nil
+}
+
+// genesOf places the genes of a statement to prepare among the client's parameters.
+func (w *preparing) genesOf() []RowGene {
+	rows := append([]RowGene(nil), w.plan.rows...)
+	for i := range rows {
+		if rows[i].mark >= 0 {
+			rows[i].Key = w.places[rows[i].mark]
+		}
+		if rows[i].bound >= 0 {
+			rows[i].ID = w.places[rows[i].bound]
+		}
+	}
+	return rows
+}
