@@ -111,6 +111,7 @@ type keeping struct {
 	seen        clock // the store's, as last read
 	tries       int
 	pause       time.Duration // after an error
+	away        bool          // the last renewal of main failed
 	nextSpare   time.Duration // when to look for a spare again
 	waiting     bool          // it was logged
 }
@@ -225,6 +226,7 @@ func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
 	}
 	sent := r.mono()
 	reply, err := r.cfg.Store.Renew(ctx, r.ask(r.main, r.tenant.Last()))
+	r.away = err != nil && ctx.Err() == nil
 	if err != nil {
 		if ctx.Err() == nil && r.main.Active {
 			err = errors.Join(err, r.allow(r.main.Fence)) // what is stored already can be used
@@ -252,7 +254,7 @@ func (r *keeping) lose(ctx context.Context, why Verdict) time.Duration {
 	if err != nil {
 		r.cfg.Logger.Warn("file of the worker number", "error", err)
 	} else if why == Late {
-		r.release(ctx, &old, last)
+		_ = r.release(ctx, &old, last) // it was logged
 	}
 	return 0
 }
@@ -346,31 +348,33 @@ func (r *keeping) swap(ctx context.Context) {
 		r.cfg.Logger.Warn("worker number not given back", "worker", old.Worker, "error", err)
 		return
 	}
-	r.release(ctx, &old, last)
+	_ = r.release(ctx, &old, last) // it was logged
 }
 
-func (r *keeping) release(ctx context.Context, h *Hold, last int64) bool {
-	reply, err := r.cfg.Store.Release(ctx, r.ask(h, last))
+func (r *keeping) release(ctx context.Context, h *Hold, last int64) error {
+	_, err := r.cfg.Store.Release(ctx, r.ask(h, last))
 	if err != nil {
 		r.cfg.Logger.Warn("worker number not given back, it becomes free by itself", "pool", r.cfg.Pool, "worker", h.Worker, "error", err)
 	}
-	return err == nil && reply.Verdict == Granted
+	return err
 }
 
-// end gives the numbers back. What cannot be given back is left in the file
-// with the bound of what was used.
+// end gives the numbers back. One that the store was certainly not told of is
+// left in the file with the bound of what was used. Where it may have been told,
+// or may be yet, the number can become somebody else's with a fence that ends
+// at what was used here, and nobody may take it up again without asking.
 func (r *keeping) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if r.spare != nil {
-		r.release(ctx, r.spare, 0)
+		_ = r.release(ctx, r.spare, 0) // it was logged
 	}
 	if r.main == nil {
 		return
 	}
 	old, granted := *r.main, r.granted
 	last, err := r.drop(nil)
-	if err == nil && !r.release(ctx, &old, last) && granted {
+	if err == nil && (r.away || errors.Is(r.release(ctx, &old, last), ErrUnsent)) && granted {
 		r.main = &old
 		err = r.file.save(r.saved(max(last+1, old.Start)))
 	}

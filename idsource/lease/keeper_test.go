@@ -231,3 +231,58 @@ func TestFile(t *testing.T) {
 		}
 	})
 }
+
+// TestReleaseInDoubt: of a number that was given back without an answer nobody
+// knows whose it is. It is in no file, for a process that took it up again would
+// share its timestamps with the next holder.
+func TestReleaseInDoubt(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m, first := newMemory(defaults(t), 1), newGuest()
+		stop := keep(t, m, first, dir)
+		time.Sleep(10 * time.Second)
+		m.set(func(m *memory) { m.lost = errors.New("no answer") })
+		stop()
+		m.set(func(m *memory) { m.lost, m.down = nil, errDown }) // for the next process of the host
+		again := newGuest()
+		stop = keep(t, m, again, dir)
+		time.Sleep(time.Second)
+		has, term, _ := again.now()
+		r, v := m.record(0), Granted
+		if r.State != Free || r.Fence > first.Last()+1 {
+			t.Fatalf("the number was not given back: %+v", r)
+		}
+		if r, _, v = m.rules.Take(r, time.Now().UnixMilli(), "other", "another host"); v != Granted {
+			t.Fatal(v)
+		}
+		if has && term.Fence > r.Start {
+			t.Errorf("a process took up number %d for times below %d, and whoever has it now begins at %d", term.Worker, term.Fence, r.Start)
+		}
+		stop()
+	})
+}
+
+// TestEndDuringOutage: a process that ends while the store is known to be away
+// does not ask it to take the number back, and the next one of the host has it.
+func TestEndDuringOutage(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m, first := newMemory(defaults(t), 1), newGuest()
+		stop := keep(t, m, first, dir)
+		time.Sleep(10500 * time.Millisecond)
+		m.set(func(m *memory) { m.lost = errors.New("no answer") })
+		time.Sleep(2 * time.Second)
+		stop()
+		if r := m.record(0); r.State != Held {
+			t.Errorf("the number is %+v, want it held", r)
+		}
+		m.set(func(m *memory) { m.down = errDown })
+		again := newGuest()
+		stop = keep(t, m, again, dir)
+		time.Sleep(time.Second)
+		if has, term, err := again.now(); !has || term.Start <= first.Last() {
+			t.Errorf("without the store: %t, %+v, %v; %d was used", has, term, err, first.Last())
+		}
+		stop()
+	})
+}

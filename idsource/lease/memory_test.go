@@ -2,7 +2,7 @@ package lease
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -18,10 +18,11 @@ type memory struct {
 	records map[uint64]Record
 	rules   Rules
 	down    error
+	lost    error       // what Renew and Release answer in place of the step that they made
 	takes   []time.Time // when one was asked for, spare ones left out
 }
 
-var errDown = errors.New("connection refused")
+var errDown = fmt.Errorf("%w: connection refused", ErrUnsent)
 
 func newMemory(rules Rules, numbers uint64) *memory {
 	m := &memory{exists: true, records: map[uint64]Record{}, rules: rules}
@@ -90,6 +91,9 @@ func (m *memory) change(a Ask, step func(Record, int64, Use) (Record, Verdict)) 
 	r, v := step(m.records[a.Worker], now, a.Use)
 	if v == Granted {
 		m.records[a.Worker] = r
+	}
+	if m.lost != nil {
+		return Reply{}, m.lost
 	}
 	return Reply{Verdict: v, Worker: a.Worker, Start: r.Start, Fence: r.Fence, Now: now}, nil
 }

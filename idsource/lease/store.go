@@ -2,14 +2,20 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Store keeps pools. Each call is one atomic step there. After an error it is
-// unknown whether the step was made.
+// ErrUnsent is among the errors of a call of which it is certain that the store
+// has not heard of it and will not.
+var ErrUnsent = errors.New("nothing was sent")
+
+// Store keeps pools. Each call is one atomic step there. After an error other
+// than ErrUnsent it is unknown whether the step was made, or will be: what was
+// sent can arrive long after its sender has given up.
 type Store interface {
 	// Take gives a number to a.Token: the one that has been free for longest
 	// or, with a.Reclaim, the one that has been silent for longest.

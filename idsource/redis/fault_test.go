@@ -117,3 +117,29 @@ func TestRestart(t *testing.T) {
 		return r.Signal(syscall.SIGCONT)
 	})
 }
+
+// TestUnsent: only where no connection was made it is certain that Redis will
+// never hear of a step.
+func TestUnsent(t *testing.T) {
+	t.Parallel()
+	r := private(t)
+	s := open(t, Config{Addrs: []string{r.Addr}})
+	holders.Fill(t, s, "p", 1)
+	ask := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
+	if err := r.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Take(t.Context(), ask)
+	if err == nil || errors.Is(err, lease.ErrUnsent) {
+		t.Errorf("Redis is stopped, and will see it later: %v", err)
+	}
+	if err := errors.Join(r.Signal(syscall.SIGCONT), r.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, Config{Addrs: []string{r.Addr}}).Take(t.Context(), ask); !errors.Is(err, lease.ErrUnsent) {
+		t.Errorf("Redis is gone: %v", err)
+	}
+	if _, err := open(t, Config{Addrs: []string{r.Addr}, Cluster: true}).Take(t.Context(), ask); err == nil || errors.Is(err, lease.ErrUnsent) {
+		t.Errorf("the client of a cluster, which may have sent it before: %v", err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,9 +30,10 @@ type Config struct {
 
 // Store is a lease.Store in Redis.
 type Store struct {
-	client redis.UniversalClient
-	sha    *redis.Script
-	where  string // names the servers in errors
+	client  redis.UniversalClient
+	sha     *redis.Script
+	where   string // names the servers in errors
+	cluster bool   // the client tries again by itself: its last error tells nothing of the tries before
 }
 
 var _ lease.Store = (*Store)(nil)
@@ -58,10 +60,10 @@ func New(c Config) (*Store, error) {
 		Addrs: c.Addrs, MasterName: c.Master, IsClusterMode: c.Cluster, DB: c.DB,
 		Username: c.Username, Password: c.Password, TLSConfig: c.TLS,
 		// A script that took a number is not sent again: that would take another.
-		MaxRetries: -1, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
+		MaxRetries: -1, DialerRetries: 1, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
 		ContextTimeoutEnabled: true, DisableIdentity: true, PoolSize: 4, ClientName: "idproxy",
 	})
-	return &Store{client: client, sha: redis.NewScript(source), where: "redis store " + strings.Join(c.Addrs, ",")}, nil
+	return &Store{client: client, sha: redis.NewScript(source), where: "redis store " + strings.Join(c.Addrs, ","), cluster: c.Cluster}, nil
 }
 
 // The client writes to standard error what it also returns.
@@ -84,6 +86,9 @@ func (s *Store) run(ctx context.Context, op string, a lease.Ask, flag string) (l
 	r := a.Rules
 	v, err := s.sha.Run(ctx, s.client, keys(a.Pool), op, a.Shape, a.Worker, a.Token, a.Label, a.Last,
 		r.Gap, r.Lead, r.Ahead, r.Reclaim, r.Quarantine(), flag).StringSlice()
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && !s.cluster {
+		return lease.Reply{}, fmt.Errorf("%s: %w: %w", s.where, lease.ErrUnsent, err)
+	}
 	if err != nil {
 		return lease.Reply{}, fmt.Errorf("%s: %w", s.where, err)
 	}
