@@ -49,6 +49,8 @@ func startDemo(t *testing.T, env ...string) *process.Process {
 
 var demoCommand = regexp.MustCompile(`(?m)^  (mysql|mariadb) (-h .*)$`)
 
+var demoWorkers = regexp.MustCompile(`have worker number (\d+), of the second (\d+), and (\d+) after its restart`)
+
 // TestDemo is a person who runs `make run`, connects as it says, inserts a row, and presses Ctrl-C.
 func TestDemo(t *testing.T) {
 	p := startDemo(t)
@@ -56,6 +58,9 @@ func TestDemo(t *testing.T) {
 		if !strings.Contains(p.Log(), want) {
 			t.Errorf("the demo does not say %q:\n%s", want, p.Log())
 		}
+	}
+	if numbers := demoWorkers.FindStringSubmatch(p.Log()); numbers == nil || numbers[1] == numbers[2] || numbers[2] != numbers[3] {
+		t.Errorf("worker numbers %q, want another one for the second idproxy, and the same after its restart:\n%s", numbers, p.Log())
 	}
 	commands := demoCommand.FindAllStringSubmatch(p.Log(), -1)
 	if len(commands) != 2 {

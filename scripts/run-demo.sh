@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 need=mariadb
 [ -z "${UPSTREAM:-}" ] || need=client
-scripts/install-servers.sh "$need" &
+scripts/install-servers.sh "$need" redis &
 install=$!
 trap 'wait "$install"' EXIT # a build that fails does not leave it behind
 echo "demo: building idproxy"

@@ -61,9 +61,10 @@ type demo struct {
 	out     io.Writer
 	site    site
 	proxy   *harness.Proxy
+	second  *harness.Proxy // in front of the first shard, for events
 }
 
-// start brings up the shards, their tables and idproxy.
+// start brings up the servers, their tables, the pool of worker numbers and idproxy.
 func (d *demo) start(ctx context.Context) (err error) {
 	if d.site, err = openSite(ctx, d.out); err != nil {
 		return err
@@ -77,18 +78,22 @@ func (d *demo) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.proxy, err = harness.Launch(ctx, d.program, harness.Spec{
-		Config: config, Dir: d.dir, Env: []string{passwordVariable + "=" + d.site.password},
-	})
-	if err != nil {
+	if err := d.addWorkers(ctx, config); err != nil {
 		return err
 	}
+	if d.proxy, err = d.launch(ctx, d.dir, config); err != nil {
+		return err
+	}
+	fmt.Fprintln(d.out)
 	for i, addr := range d.proxy.Addrs() {
 		d.site.shards[i].listen = addr
 		d.say("idproxy listens on %s for %s", addr, d.site.shards[i].name)
 	}
 	return nil
 }
+
+// password is the variable that the configuration names.
+func (d *demo) password() string { return passwordVariable + "=" + d.site.password }
 
 // wait returns when ctx ends, or with an error when idproxy does.
 func (d *demo) wait(ctx context.Context) error {
@@ -99,14 +104,18 @@ func (d *demo) wait(ctx context.Context) error {
 		return nil
 	case <-d.proxy.Done():
 		return fmt.Errorf("idproxy ended; end of its log:\n%s", d.proxy.LogTail(20))
+	case <-d.second.Done():
+		return fmt.Errorf("the second idproxy ended; end of its log:\n%s", d.second.LogTail(20))
 	}
 }
 
-// stop ends idproxy first, so that it can give unused ids back, then the shards.
+// stop ends idproxy first, so that it can give back unused ids and its worker number, then the servers.
 func (d *demo) stop() error {
 	var err error
-	if d.proxy != nil {
-		err = d.proxy.Stop(stopGrace)
+	for _, p := range []*harness.Proxy{d.second, d.proxy} {
+		if p != nil {
+			err = errors.Join(err, p.Stop(stopGrace))
+		}
 	}
 	return errors.Join(err, d.site.stop())
 }

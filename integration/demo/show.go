@@ -42,6 +42,9 @@ func (d *demo) show(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := d.showWorkers(ctx, client); err != nil {
+		return err
+	}
 	d.showHowToConnect(client)
 	return nil
 }
@@ -70,6 +73,22 @@ func (d *demo) insert(ctx context.Context, client string, sh *shard, text string
 		return fmt.Errorf("insert through %s: %w; end of idproxy's log:\n%s", sh.listen, err, d.proxy.LogTail(10))
 	}
 	return nil
+}
+
+// holdsRows says whether any shard has rows in a table.
+func (s *site) holdsRows(ctx context.Context, table string) (bool, error) {
+	for _, sh := range s.shards {
+		db, err := s.open(sh, s.schema)
+		if err != nil {
+			return false, err
+		}
+		var some bool
+		err = db.QueryRowContext(ctx, "SELECT EXISTS (SELECT * FROM "+table+")").Scan(&some)
+		if err := errors.Join(err, db.Close()); err != nil || some {
+			return some, err
+		}
+	}
+	return false, nil
 }
 
 // showTable prints a table of every shard, side by side, read from the servers themselves, and fails when an id is

@@ -19,6 +19,7 @@ import (
 // site is the servers that the demo stands on.
 type site struct {
 	shards         []*shard
+	redis          *servers.Redis // keeps the pool of worker numbers
 	schema         string
 	user, password string
 }
@@ -34,8 +35,20 @@ type shard struct {
 // passwordVariable carries the account's password into the configuration.
 const passwordVariable = "IDPROXY_DEMO_PASSWORD"
 
-// openSite takes the servers that UPSTREAM names, or starts two.
-func openSite(ctx context.Context, out io.Writer) (site, error) {
+// openSite takes the servers that UPSTREAM names, or starts two, and a Redis. The caller stops what it returns, also when
+// there is an error.
+func openSite(ctx context.Context, out io.Writer) (s site, err error) {
+	if s, err = openShards(ctx, out); err != nil {
+		return s, err
+	}
+	if s.redis, err = servers.StartRedis(ctx); err != nil {
+		return s, err
+	}
+	fmt.Fprintf(out, "demo: worker numbers are in Redis on %s\n", s.redis.Addr)
+	return s, nil
+}
+
+func openShards(ctx context.Context, out io.Writer) (site, error) {
 	if upstream := os.Getenv("UPSTREAM"); upstream != "" {
 		s := site{schema: "idproxy_demo", user: os.Getenv("UPSTREAM_USER"), password: os.Getenv("UPSTREAM_PASSWORD")}
 		if s.user == "" {
@@ -74,6 +87,9 @@ func (s *site) stop() error {
 			failed = append(failed, sh.server.Stop())
 		}
 	}
+	if s.redis != nil {
+		failed = append(failed, s.redis.Stop())
+	}
 	return errors.Join(failed...)
 }
 
@@ -109,26 +125,55 @@ func (s *site) createTables(ctx context.Context, sh *shard) error {
 }
 
 // config is idproxy's configuration: a listener per shard, orders numbered from one segment for all of them, events
-// by snowflake.
+// by snowflake with a worker number from Redis.
 func (s *site) config() (string, error) {
 	var b strings.Builder
 	b.WriteString("listeners:\n")
-	for i, sh := range s.shards {
-		listen, err := listenAddr(3307 + i)
-		if err != nil {
+	for i := range s.shards {
+		if err := s.writeListener(&b, i, 3307+i); err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "  - {name: %s, listen: %q, upstream: %q, account: {user: %q, password: \"${%s}\"}}\n",
-			sh.name, listen, sh.upstream, s.user, passwordVariable)
 	}
-	fmt.Fprintf(&b, `sources:
+	fmt.Fprintf(&b, `stores:
+  leases: {redis: {addrs: [%[2]q]}}
+sources:
   order_id: {segment: {}}
-  event_id: {snowflake: {worker: 1}}
+  event_id: {snowflake: {workers: leases}}
 rules:
   - {table: %[1]s.orders, column: id, source: order_id}
   - {table: %[1]s.events, column: id, source: event_id}
-`, s.schema)
+`, s.schema, s.redis.Addr)
 	return b.String(), nil
+}
+
+// secondConfig is that of another idproxy in front of the first shard, which fills the ids of events alone: the file that
+// order_id is kept in belongs to one process.
+func (s *site) secondConfig() (string, error) {
+	var b strings.Builder
+	b.WriteString("listeners:\n")
+	if err := s.writeListener(&b, 0, 3317); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&b, `stores:
+  leases: {redis: {addrs: [%[2]q]}}
+sources:
+  event_id: {snowflake: {workers: leases}}
+rules:
+  - {table: %[1]s.events, column: id, source: event_id}
+`, s.schema, s.redis.Addr)
+	return b.String(), nil
+}
+
+// writeListener writes the listener for a shard, on a port if that is free.
+func (s *site) writeListener(b *strings.Builder, number, port int) error {
+	listen, err := listenAddr(port)
+	if err != nil {
+		return err
+	}
+	sh := s.shards[number]
+	fmt.Fprintf(b, "  - {name: %s, listen: %q, upstream: %q, account: {user: %q, password: \"${%s}\"}}\n",
+		sh.name, listen, sh.upstream, s.user, passwordVariable)
+	return nil
 }
 
 // listenAddr is the loopback address with this port, or with any free one when another program has it.
