@@ -42,7 +42,7 @@ type tally struct {
 	passed, failed, skipped int                         // top-level tests, examples and fuzz seeds
 	perPackage              map[string]int
 	took                    []event // top-level tests that passed
-	broken                  int // packages that failed: to build, by a timeout, or by a test
+	broken                  int     // packages that failed: to build, by a timeout, or by a test
 }
 
 // summarize reads events until r ends and says whether everything passed. An error is a stream that is not what
