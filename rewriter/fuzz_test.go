@@ -152,6 +152,9 @@ func fuzzStatement(text []byte, mode, facts uint8) *Statement {
 	for i, column := range []string{"id", "uid", "a"}[:1+facts%3] {
 		s.Rules = append(s.Rules, &Rule{Schema: "*", Table: "*", Column: column, Packet: i == 0 && facts&32 != 0})
 	}
+	for i := len(s.Rules) - 1; i >= 0 && facts>>(7-i)&1 != 0; i-- { // as Match orders them
+		s.Rules[i].IDs = UUID
+	}
 	return s
 }
 
@@ -162,6 +165,11 @@ func fuzzTable(facts uint8) *Table {
 	}
 	t.Columns[int(facts)%len(t.Columns)].Name = "ID"
 	t.Columns[int(facts/3)%len(t.Columns)].Name = "a"
+	for _, columns := range [][]Column{t.Columns, t.Invisible} {
+		for i := range columns {
+			columns[i].Text, columns[i].Bytes, columns[i].Length = true, facts&8 != 0, 36
+		}
+	}
 	return t
 }
 

@@ -30,6 +30,9 @@ func planIDs(p *Plan) [][]uint64 {
 	var all [][]uint64
 	for i, c := range p.Columns {
 		column := ids(c.Generated)
+		if p.Form(i).Wide() {
+			column = ids(2 * c.Generated)
+		}
 		for k := range column {
 			column[k] += uint64(i) * 1000
 		}

@@ -102,12 +102,13 @@ func (r *planReader) equals() error {
 	return nil
 }
 
-// skip passes a value of an assignment. It returns the end of its last token and what follows it.
+// skip passes a value, of an assignment or in a tuple. It returns the end of its last token and what follows it.
 func (r *planReader) skip() (end int, behind token, err error) {
 	for depth := 0; ; {
 		t := r.next()
+		inside := depth > 0 || !r.assigning
 		switch {
-		case t.kind == tokBad, t.kind == tokEnd && depth > 0, r.punct(t, ';') && depth > 0:
+		case t.kind == tokBad, t.kind == tokEnd && inside, r.punct(t, ';') && inside:
 			return 0, t, r.unexpected(t)
 		case depth == 0 && r.ends(t):
 			if end == 0 {

@@ -119,6 +119,9 @@ func appendHex(dst, b []byte) []byte {
 	return dst
 }
 
+// Form says how ids of the i-th of the plan's columns are written.
+func (p *Plan) Form(i int) Form { return p.slots[i].form }
+
 // wideID reads the id of a row for a slot of wide ids. Only NULL, DEFAULT and an id that is not there generate. A literal is
 // explicit; any other expression may turn out to be NULL, and gets an id for that case.
 func (r *planReader) wideID(k int) (behind token, err error) {

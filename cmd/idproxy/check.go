@@ -204,7 +204,7 @@ func (c *checker) listener(ctx context.Context, l *config.Listener, positions ma
 
 // rule checks one rule of one table, and reports whether it can be in force.
 func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positions map[string]uint64) bool {
-	table, err := u.describe(ctx, r.Schema, r.Table, []*rewriter.Rule{{Column: r.Column, Gene: geneOf(r)}})
+	table, err := u.describe(ctx, r.Schema, r.Table, []*rewriter.Rule{{Column: r.Column, Gene: geneOf(r), IDs: kindOf(c.cfg.Source(r.Source))}})
 	if err != nil {
 		c.add(r.Pos, levelError, "rule %s: %v", r, err)
 		return false
@@ -214,6 +214,8 @@ func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positio
 	case !ok:
 		c.add(r.Pos, levelError, "rule %s: the table has no column %s", r, r.Column)
 		return false
+	case kindOf(c.cfg.Source(r.Source)).Wide():
+		return c.wideColumn(r, column)
 	case column.Max == 0:
 		c.add(r.Pos, levelError, "rule %s: the column's type cannot hold generated ids exactly; make it BIGINT", r)
 		return false
@@ -235,6 +237,16 @@ func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positio
 		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, and the column holds at most %d", r, r.Source, next, column.Max)
 	case known && next <= highest:
 		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, at or below the greatest id %d: its INSERTs will be refused; set start: %d for it", r, r.Source, next, highest, highest+1)
+	}
+	return true
+}
+
+// wideColumn checks the column of a rule whose ids are no numbers.
+func (c *checker) wideColumn(r *config.Rule, column rewriter.Column) bool {
+	kind := kindOf(c.cfg.Source(r.Source))
+	if column.Form(kind) == rewriter.FormNone {
+		c.add(r.Pos, levelError, "rule %s: the column's type is %s, which cannot hold the ids of source %s; %s can", r, column.Type, r.Source, kind.Columns())
+		return false
 	}
 	return true
 }

@@ -86,6 +86,8 @@ func (t *tableCheck) column(ctx context.Context) error {
 		case forward && !t.strict && !hasDefault:
 			t.warn("unsupported: forward, and the server's sql_mode is not strict: what would pass is refused all the same, " +
 				"for the server would store 0; set STRICT_TRANS_TABLES")
+		case hasDefault && kindOf(t.cfg.Source(t.rule.Source)).Wide():
+			t.warn("the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop it, unless it makes an id each time, as (UUID()) does")
 		case hasDefault:
 			t.warn("the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop the default, "+
 				"or add CHECK (%s > 0)", t.rule.Column)

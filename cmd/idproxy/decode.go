@@ -10,13 +10,15 @@ import (
 
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/idsource/objectid"
+	"idproxy/idsource/uuid"
 )
 
 // decoded is what an id tells.
 type decoded struct {
 	Source     string     `json:"source"`
 	Kind       string     `json:"kind"`
-	ID         uint64     `json:"id"`
+	ID         any        `json:"id"` // a number, or text
 	Time       *time.Time `json:"time,omitempty"`
 	Datacenter *uint64    `json:"datacenter,omitempty"`
 	Worker     *uint64    `json:"worker,omitempty"`
@@ -25,6 +27,9 @@ type decoded struct {
 	Next       *uint64    `json:"next,omitempty"`
 	Reserved   *bool      `json:"reserved,omitempty"` // false: the source has not come to this id yet
 	Server     *uint64    `json:"server,omitempty"`   // of several, from 1
+	Process    string     `json:"process,omitempty"`  // of an ObjectId, hexadecimal
+	Counter    *uint64    `json:"counter,omitempty"`  // of a UUID or ObjectId
+	Random     string     `json:"random,omitempty"`   // of a UUID, hexadecimal
 }
 
 // decode takes an id apart.
@@ -38,10 +43,6 @@ func decode(ctx context.Context, args []string, std streams) error {
 	if len(rest) != 2 {
 		return fmt.Errorf("%w: decode takes a source and an id", errUsage)
 	}
-	id, err := strconv.ParseUint(rest[1], 10, 64)
-	if err != nil {
-		return fmt.Errorf("%w: %q is not an id", errUsage, rest[1])
-	}
 	name, err := configPath(*path)
 	if err != nil {
 		return err
@@ -54,7 +55,17 @@ func decode(ctx context.Context, args []string, std streams) error {
 	if src == nil {
 		return fmt.Errorf("%s has no source %q", cfg.Path, rest[0])
 	}
-	d, err := decodeID(ctx, cfg, src, id)
+	d := &decoded{Source: src.Name}
+	if kindOf(src).Wide() {
+		err = d.wide(src, rest[1])
+	} else {
+		var id uint64
+		if id, err = strconv.ParseUint(rest[1], 10, 64); err != nil {
+			return fmt.Errorf("%w: %q is not an id", errUsage, rest[1])
+		}
+		d.ID = id
+		err = d.number(ctx, cfg, src, id)
+	}
 	if err != nil {
 		return err
 	}
@@ -65,14 +76,35 @@ func decode(ctx context.Context, args []string, std streams) error {
 	return nil
 }
 
-func decodeID(ctx context.Context, cfg *config.Config, src *config.Source, id uint64) (*decoded, error) {
-	d := &decoded{Source: src.Name, ID: id}
-	switch {
-	case src.Snowflake != nil:
+// wide takes a UUID or an ObjectId apart.
+func (d *decoded) wide(src *config.Source, text string) error {
+	if src.ObjectID != nil {
+		d.Kind = "objectid"
+		id, err := objectid.Parse(text)
+		if err != nil {
+			return fmt.Errorf("%w: %q is no ObjectId: %w", errUsage, text, err)
+		}
+		p := id.Parts()
+		d.ID, d.Time, d.Process, d.Counter = id.String(), &p.Time, fmt.Sprintf("%010x", p.Process), &p.Counter
+		return nil
+	}
+	d.Kind = "uuidv7"
+	id, err := uuid.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%w: %q is no UUID: %w", errUsage, text, err)
+	}
+	p, err := id.Parts()
+	if err != nil {
+		return fmt.Errorf("%s is of another source: %w", id, err)
+	}
+	d.ID, d.Time, d.Counter, d.Random = id.String(), &p.Time, &p.Counter, fmt.Sprintf("%016x", p.Random)
+	return nil
+}
+
+func (d *decoded) number(ctx context.Context, cfg *config.Config, src *config.Source, id uint64) error {
+	if src.Snowflake != nil {
 		d.Kind = "snowflake"
-		return d, d.snowflake(src.Snowflake)
-	case src.Segment == nil:
-		return nil, fmt.Errorf("source %s makes no numbers", src.Name)
+		return d.snowflake(src.Snowflake, id)
 	}
 	d.Kind, d.Key = "segment", src.Segment.Key
 	if st := cfg.Store(src.Segment.Store); st.MySQL != nil && len(st.MySQL.DSNs) > 0 {
@@ -85,18 +117,18 @@ func decodeID(ctx context.Context, cfg *config.Config, src *config.Source, id ui
 		reserved := id < *s.Next
 		d.Next, d.Reserved = s.Next, &reserved
 	}
-	return d, nil
+	return nil
 }
 
-func (d *decoded) snowflake(f *config.Snowflake) error {
+func (d *decoded) snowflake(f *config.Snowflake, id uint64) error {
 	l, err := idsource.ParseLayout(f.Layout)
 	if err != nil {
 		return err
 	}
-	if d.ID >= 1<<63 {
-		return fmt.Errorf("%d has more than 63 bits: it is no snowflake id", d.ID)
+	if id >= 1<<63 {
+		return fmt.Errorf("%d has more than 63 bits: it is no snowflake id", id)
 	}
-	p := l.Decode(d.ID)
+	p := l.Decode(id)
 	at := time.UnixMilli(f.Epoch.UnixMilli() + int64(p.Time)*l.Unit.Milliseconds()).UTC()
 	worker := p.Worker & (1<<l.Worker - 1)
 	d.Time, d.Worker, d.Sequence = &at, &worker, &p.Sequence
@@ -108,7 +140,7 @@ func (d *decoded) snowflake(f *config.Snowflake) error {
 }
 
 func (d *decoded) print(std streams) {
-	fmt.Fprintf(std.out, "%d is of source %s, a %s\n", d.ID, d.Source, d.Kind)
+	fmt.Fprintf(std.out, "%v is of source %s, a %s\n", d.ID, d.Source, d.Kind)
 	if d.Time != nil {
 		fmt.Fprintf(std.out, "time        %s\n", d.Time.Format("2006-01-02T15:04:05.000Z07:00"))
 	}
@@ -120,6 +152,15 @@ func (d *decoded) print(std streams) {
 	}
 	if d.Server != nil {
 		fmt.Fprintf(std.out, "server      number %d of dsns\n", *d.Server)
+	}
+	if d.Process != "" {
+		fmt.Fprintf(std.out, "process     %s\n", d.Process)
+	}
+	if d.Counter != nil {
+		fmt.Fprintf(std.out, "counter     %d\n", *d.Counter)
+	}
+	if d.Random != "" {
+		fmt.Fprintf(std.out, "random      %s\n", d.Random)
 	}
 	switch {
 	case d.Reserved == nil && d.Kind == "segment":

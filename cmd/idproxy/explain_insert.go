@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -176,20 +178,15 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 		if rule.Explicit == rewriter.Advance && column.Greatest > 0 {
 			e.note("rule %s: source %s is moved past %d first", rule, rule.Source, column.Greatest)
 		}
-		for n := range column.Generated {
-			e.next++
-			id := e.next
-			if g := rule.Gene; g != nil {
-				id = g.Of(e.next, plan.Genes[i][n])
-				e.next += g.Size() - 1
-			}
-			ids[i] = append(ids[i], id)
-		}
+		var least, most string
+		ids[i], least, most = e.madeUp(plan, i, rule)
 		if n := column.Generated; n > 0 {
 			generated += n
-			e.note("rule %s: %d of %d rows get ids from source %s; here %d to %d stand for them",
-				rule, n, plan.Rows, rule.Source, ids[i][0], ids[i][n-1])
+			e.note("rule %s: %d of %d rows get ids from source %s; here %s to %s stand for them", rule, n, plan.Rows, rule.Source, least, most)
 			e.gene(rule)
+		}
+		if column.Fallback > 0 {
+			e.note("rule %s: %d of them only if the expression for %s is NULL", rule, column.Fallback, rule.Column)
 		}
 	}
 	sent := plan.Append(nil, st.Text, ids)
@@ -210,6 +207,33 @@ func (e *explainer) gene(rule *rewriter.Rule) {
 	}
 }
 
+// madeUp returns ids that stand for those of the i-th column, the first and the
+// last as SQL.
+func (e *explainer) madeUp(plan *rewriter.Plan, i int, rule *rewriter.Rule) (ids []uint64, least, most string) {
+	for n := range plan.Columns[i].Generated {
+		e.next++
+		id := e.next
+		if g := rule.Gene; g != nil {
+			id = g.Of(e.next, plan.Genes[i][n])
+			e.next += g.Size() - 1
+		}
+		most = strconv.FormatUint(id, 10)
+		switch rule.IDs {
+		case rewriter.UUID:
+			ids = append(ids, 0x0190_0000_0000_7000|id, 1<<63)
+		case rewriter.ObjectID:
+			ids = append(ids, 0x6600_0000_0000_0000, id<<32)
+		default:
+			ids = append(ids, id)
+		}
+		if rule.IDs.Wide() {
+			most = string(plan.Form(i).AppendLiteral(nil, [2]uint64(ids[len(ids)-2:])))
+		}
+		least = cmp.Or(least, most)
+	}
+	return ids, least, most
+}
+
 // prepared shows a statement that is to be prepared.
 func (e *explainer) prepared(st *rewriter.Statement, plan *rewriter.Plan) {
 	made, err := plan.Prepare(st)
@@ -224,7 +248,11 @@ func (e *explainer) prepared(st *rewriter.Statement, plan *rewriter.Plan) {
 			e.gene(rule)
 		}
 		if c.Bound > 0 {
-			e.note("rule %s: in %d of %d rows %s is a parameter, which gets an id from source %s where NULL or 0 is bound", rule, c.Bound, plan.Rows, rule.Column, rule.Source)
+			bound := "NULL or 0"
+			if rule.IDs.Wide() {
+				bound = "NULL"
+			}
+			e.note("rule %s: in %d of %d rows %s is a parameter, which gets an id from source %s where %s is bound", rule, c.Bound, plan.Rows, rule.Column, rule.Source, bound)
 		}
 	}
 	if why := decides(st.Rules[0], plan); why != "" {
@@ -237,7 +265,7 @@ func (e *explainer) prepared(st *rewriter.Statement, plan *rewriter.Plan) {
 func (e *explainer) violates(rules []*rewriter.Rule, plan *rewriter.Plan) bool {
 	for i, rule := range rules {
 		switch column := &plan.Columns[i]; {
-		case rule.Observe || column.Explicit == 0:
+		case rule.Observe || column.Explicit+column.Fallback == 0:
 		case rule.Explicit == rewriter.Reject:
 			e.reject(rule, "explicit: reject, and the statement gives "+rule.Column+" a value of its own")
 			return true
@@ -290,6 +318,8 @@ func (e *explainer) observed(st *rewriter.Statement) bool {
 func decides(rule *rewriter.Rule, plan *rewriter.Plan) string {
 	const lastID = "the insert id and LAST_INSERT_ID()"
 	switch {
+	case plan.NoLastID:
+		return "the ids are no numbers: " + lastID + " stay what the server makes of them, as on a table without AUTO_INCREMENT"
 	case plan.Delayed:
 		return "DELAYED: rows go in later, and nobody is told their ids, as natively"
 	case rule.Packet:

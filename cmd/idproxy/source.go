@@ -287,8 +287,10 @@ func (o openedStores) stand(ctx context.Context, cfg *config.Config, src *config
 				s.Worker = &worker
 			}
 		}
-	default:
-		s.Kind = "other"
+	case src.UUIDv7 != nil:
+		s.Kind = "uuidv7"
+	case src.ObjectID != nil:
+		s.Kind = "objectid"
 	}
 	return s
 }

@@ -86,7 +86,10 @@ func (u *upstream) describe(ctx context.Context, schema, table string, rules []*
 	}
 	t := &rewriter.Table{Columns: visible}
 	for _, rule := range rules {
-		if t.Index(rule.Column) >= 0 {
+		if i := t.Index(rule.Column); i >= 0 {
+			if err := u.refine(ctx, schema, table, rule, &t.Columns[i]); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		found, err := u.columns(ctx, quote(rule.Column), schema, table)
@@ -96,9 +99,29 @@ func (u *upstream) describe(ctx context.Context, schema, table string, rules []*
 		if err != nil {
 			return nil, err
 		}
+		if err := u.refine(ctx, schema, table, rule, &found[0]); err != nil {
+			return nil, err
+		}
 		t.Invisible = append(t.Invisible, found...)
 	}
 	return t, u.describeKeys(ctx, t, rewriter.Name{Schema: []byte(schema), Table: []byte(table)}, rules)
+}
+
+// refine asks for what tells whether a column holds ids that are no numbers.
+func (u *upstream) refine(ctx context.Context, schema, table string, rule *rewriter.Rule, c *rewriter.Column) error {
+	if !rule.IDs.Wide() {
+		return nil
+	}
+	const query = "SELECT DATA_TYPE, COALESCE(CHARACTER_MAXIMUM_LENGTH, 0), CHARACTER_SET_NAME IS NULL, UPPER(COLUMN_TYPE) " +
+		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
+	var kind string
+	if err := u.db.QueryRowContext(ctx, query, schema, table, rule.Column).Scan(&kind, &c.Length, &c.Bytes, &c.Type); err != nil {
+		return fmt.Errorf("type of column %s: %w", rule.Column, err)
+	}
+	kind = strings.ToLower(kind)
+	c.UUID, c.Padded = kind == "uuid", kind == "char" || kind == "binary"
+	c.Text = c.Padded || kind == "varchar" || kind == "varbinary"
+	return nil
 }
 
 // errLockWait is the server's number for a lock that was not had in time.

@@ -40,6 +40,12 @@ func sessionOf(n uint16) session {
 	if bit(7) {
 		s.rules = append(s.rules, &rewriter.Rule{Schema: "*", Table: "*", Column: "uid"})
 	}
+	if bit(4) != bit(5) { // as Match orders them: the last, or all
+		s.rules[len(s.rules)-1].IDs = rewriter.UUID
+		if bit(4) {
+			s.rules[0].IDs = rewriter.UUID
+		}
+	}
 	return s
 }
 
@@ -58,6 +64,13 @@ func (s session) table(stmt *ast.InsertStmt) *rewriter.Table {
 		t.Columns[i] = rewriter.Column{Name: "uid", Text: s.seed&1 != 0, Max: 1<<64 - 1}
 	} else {
 		t.Invisible = []rewriter.Column{{Name: "uid", Max: 1<<64 - 1}}
+	}
+	for _, columns := range [][]rewriter.Column{t.Columns, t.Invisible} {
+		for i := range columns {
+			if slices.ContainsFunc(s.rules, func(r *rewriter.Rule) bool { return r.IDs.Wide() && strings.EqualFold(r.Column, columns[i].Name) }) {
+				columns[i].Text, columns[i].Bytes, columns[i].Length = true, s.seed&2 != 0, 40
+			}
+		}
 	}
 	return t
 }
@@ -209,7 +222,7 @@ func renamed(s *rewriter.Statement) bool {
 func rewritten(s *rewriter.Statement, p *rewriter.Plan) []byte {
 	ids := make([][]uint64, len(p.Columns))
 	for i := range ids {
-		for n := range p.Columns[i].Generated {
+		for n := range s.Rules[i].IDs.Words(p.Columns[i].Generated) {
 			ids[i] = append(ids[i], uint64(1000*i+77+n))
 		}
 	}

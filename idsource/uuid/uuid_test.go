@@ -1,0 +1,253 @@
+package uuid
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// clock is a source's clock that a test sets.
+type clock struct {
+	mu sync.Mutex
+	ms int64
+}
+
+func (c *clock) now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ms
+}
+
+func (c *clock) set(ms int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ms = ms
+}
+
+const start = 1_700_000_000_000 // ms
+
+func withClock() (*Source, *clock) {
+	c := &clock{ms: start}
+	s := New()
+	s.now = c.now
+	return s, c
+}
+
+func draw(t testing.TB, s *Source, n int) []ID {
+	t.Helper()
+	words := make([]uint64, 2*n)
+	if err := s.Fill(words); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]ID, n)
+	for i := range ids {
+		ids[i] = ID(words[2*i : 2*i+2])
+	}
+	return ids
+}
+
+func compare(a, b ID) int { return slices.Compare(a[:], b[:]) }
+
+// TestVector is the example of RFC 9562, appendix A.6.
+func TestVector(t *testing.T) {
+	const text = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+	id, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := id.Parts()
+	want := Parts{Time: time.Date(2022, 2, 22, 19, 22, 22, 0, time.UTC), Counter: 0xCC3, Random: 0x18C4DC0C0C07398F}
+	if err != nil || p != want {
+		t.Errorf("got %+v, %v; want %+v", p, err, want)
+	}
+	if id.String() != text {
+		t.Errorf("got %s, want %s", id, text)
+	}
+	if bare, err := Parse("017F22E279B07CC398C4DC0C0C07398F"); err != nil || bare != id {
+		t.Errorf("without dashes: %s, %v", bare, err)
+	}
+	for _, bad := range []string{"", "017f22e2", text + "0", "017f22e2_79b0-7cc3-98c4-dc0c0c07398f", "g17f22e2-79b0-7cc3-98c4-dc0c0c07398f", "017f22e2-79b0-7cc3-98c4dc0c0c07398f-"} {
+		if id, err := Parse(bad); err == nil {
+			t.Errorf("%q is read as %s", bad, id)
+		}
+	}
+	for _, other := range []string{"919108f7-52d1-4320-9bac-f847db4148a8", "017f22e2-79b0-7cc3-d8c4-dc0c0c07398f"} { // version 4, another variant
+		id, err := Parse(other)
+		if _, notSeven := id.Parts(); err != nil || notSeven == nil {
+			t.Errorf("%s: %v, %v", other, err, notSeven)
+		}
+	}
+}
+
+// wellFormed checks what every id must be, and returns the time in it.
+func wellFormed(t *testing.T, id ID) int64 {
+	t.Helper()
+	p, err := id.Parts()
+	if err != nil {
+		t.Fatalf("%s: %v", id, err)
+	}
+	if again, err := Parse(id.String()); err != nil || again != id {
+		t.Fatalf("%s is read as %s, %v", id, again, err)
+	}
+	return p.Time.UnixMilli()
+}
+
+func TestFirstOfAMillisecond(t *testing.T) {
+	s, c := withClock()
+	counters := map[uint64]bool{}
+	for i := range int64(200) {
+		c.set(start + i)
+		id := draw(t, s, 1)[0]
+		p, _ := id.Parts()
+		if at := wellFormed(t, id); at != start+i || p.Counter >= 1<<11 {
+			t.Fatalf("at %d: time %d, counter %d", start+i, at, p.Counter)
+		}
+		counters[p.Counter] = true
+	}
+	if len(counters) < 150 { // of 2048 that are equally likely
+		t.Errorf("%d counters in 200 milliseconds are no random start", len(counters))
+	}
+}
+
+// TestClock draws ids while the clock stands still, goes on, back and far ahead.
+func TestClock(t *testing.T) {
+	s, c := withClock()
+	var last ID
+	for _, ms := range []int64{start, start, start + 1, start - 10, start - 3_600_000, start + 5, start + 86_400_000, start, -5, start + 86_400_001} {
+		c.set(ms)
+		before, _ := last.Parts()
+		for i, id := range draw(t, s, 3000) {
+			if compare(last, id) >= 0 {
+				t.Fatalf("clock at %d: id %d, %s, is not above %s", ms, i, id, last)
+			}
+			at := wellFormed(t, id)
+			if highest := max(ms, before.Time.UnixMilli()) + 2; at < ms || at > highest { // 3000 ids carry once or twice
+				t.Fatalf("clock at %d: id %s has the time %d", ms, id, at)
+			}
+			last = id
+		}
+	}
+}
+
+func TestOneCallOfMany(t *testing.T) {
+	s, _ := withClock()
+	ids := draw(t, s, 100_000)
+	if !slices.IsSortedFunc(ids, compare) {
+		t.Error("they do not ascend")
+	}
+	if ahead := wellFormed(t, ids[len(ids)-1]) - start; ahead < 23 || ahead > 25 { // 100,000 / 4096
+		t.Errorf("the last lies %d ms ahead of the clock", ahead)
+	}
+}
+
+// drawn counts ids that come twice among those of sources, each used by several goroutines at once.
+func drawn(t *testing.T, sources []*Source) (twice int) {
+	t.Helper()
+	const goroutines, calls = 4, 200
+	all := make(chan []ID, len(sources)*goroutines*calls)
+	var wg sync.WaitGroup
+	for _, s := range sources {
+		for g := range goroutines {
+			wg.Go(func() {
+				var last ID
+				for range calls {
+					ids := draw(t, s, 1+g*7)
+					if compare(last, ids[0]) >= 0 || !slices.IsSortedFunc(ids, compare) {
+						t.Errorf("%s and what follows are not above %s", ids[0], last)
+					}
+					last = ids[len(ids)-1]
+					all <- ids
+				}
+			})
+		}
+	}
+	wg.Wait()
+	close(all)
+	seen := map[ID]bool{}
+	for ids := range all {
+		for _, id := range ids {
+			if seen[id] {
+				twice++
+			}
+			seen[id] = true
+		}
+	}
+	return twice
+}
+
+// TestNeverTwice has several sources make ids at the same time by one clock that stands still. The control is two sources with
+// the same memory, as after a machine was cloned while it ran: until the random bytes in store are used up they make the same.
+func TestNeverTwice(t *testing.T) {
+	a, c := withClock()
+	b, _ := withClock()
+	b.now = c.now
+	if n := drawn(t, []*Source{a, b, New(), New()}); n != 0 {
+		t.Errorf("%d ids came twice", n)
+	}
+	one, _ := withClock()
+	draw(t, one, 1)
+	clone := &Source{now: one.now, last: one.last, random: one.random, used: one.used}
+	same := 0
+	mine := draw(t, one, 1000)
+	for i, id := range draw(t, clone, 1000) {
+		if id == mine[i] {
+			same++
+		}
+	}
+	if same == 0 || same > reserve/8 {
+		t.Errorf("of a clone %d ids are the same: want some, and no more than were in store", same)
+	}
+}
+
+// TestRandomBits looks at all 62: each is set in about half of the ids.
+func TestRandomBits(t *testing.T) {
+	const n = 4096
+	s, _ := withClock()
+	var set [64]int
+	for _, id := range draw(t, s, n) {
+		for b := id[1]; b != 0; b &= b - 1 {
+			set[bits.TrailingZeros64(b)]++
+		}
+	}
+	for bit, got := range set[:62] {
+		if got < n/2-8*32 || got > n/2+8*32 { // eight standard deviations
+			t.Errorf("bit %d is set in %d of %d ids", bit, got, n)
+		}
+	}
+}
+
+func TestFillAllocatesNothing(t *testing.T) {
+	s := New()
+	words := make([]uint64, 20)
+	if n := testing.AllocsPerRun(1000, func() { _ = s.Fill(words) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "017F22E279B07CC398C4DC0C0C07398F", "", "-"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := Parse(text)
+		if err != nil {
+			return
+		}
+		if again, err := Parse(id.String()); err != nil || again != id {
+			t.Errorf("%q is %s, and that is %s, %v", text, id, again, err)
+		}
+	})
+}
+
+func BenchmarkFill(b *testing.B) {
+	s := New()
+	b.RunParallel(func(pb *testing.PB) {
+		words := make([]uint64, 2)
+		for pb.Next() {
+			_ = s.Fill(words)
+		}
+	})
+	b.ReportAllocs()
+}
