@@ -168,9 +168,9 @@ func (l *loading) begin(s *session) error {
 // draw gets the next ids of a column.
 func (l *loading) draw(k int) error {
 	c, rule := &l.chunks[k], l.part.rules[k]
-	source := l.s.l.srv.settings().Sources[rule.Source]
-	if source == nil {
-		return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+	source, err := l.s.l.srv.settings().source(rule, l.part.name)
+	if err != nil {
+		return errOutOfIDs(rule, err)
 	}
 	c.size = min(max(4*c.size, smallChunk), largeChunk)
 	c.ids, c.used = append(c.ids[:0], make([]uint64, c.size)...), 0
@@ -255,9 +255,9 @@ func (l *loading) advance() error {
 			continue
 		}
 		rule := l.part.rules[k]
-		source := l.s.l.srv.settings().Sources[rule.Source]
-		if source == nil {
-			return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+		source, err := l.s.l.srv.settings().source(rule, l.part.name)
+		if err != nil {
+			return errOutOfIDs(rule, err)
 		}
 		if err := source.Advance(l.s.ctx, n); err != nil {
 			return errOutOfIDs(rule, err)

@@ -374,9 +374,9 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 // drawRuns draws ids until n has want of them.
 func (s *session) drawRuns(p *part, i int, n *rewriter.Numbers, want uint64) error {
 	rule := p.rules[i]
-	source := s.l.srv.settings().Sources[rule.Source]
-	if source == nil {
-		return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+	source, err := s.l.srv.settings().source(rule, p.name)
+	if err != nil {
+		return errOutOfIDs(rule, err)
 	}
 	var ids []uint64
 	for have := n.Count(); have < want; have += uint64(len(ids)) {
@@ -402,9 +402,10 @@ func (s *session) giveBack(st *statement, used uint64) {
 	p := &st.parts[0]
 	for i := range st.selection.numbers.Columns {
 		n := &st.selection.numbers.Columns[i]
-		source, ok := s.l.srv.settings().Sources[p.rules[i].Source].(returner)
+		ids, err := s.l.srv.settings().source(p.rules[i], p.name)
+		source, ok := ids.(returner)
 		rows := used
-		if !ok || len(n.Runs) == 0 || n.Count() <= rows {
+		if err != nil || !ok || len(n.Runs) == 0 || n.Count() <= rows {
 			continue
 		}
 		last := n.Runs[len(n.Runs)-1]

@@ -214,9 +214,9 @@ func (s *session) advance(p *part, i int, filled *rewriter.Filled) error {
 	if filled.Greatest >= most-most>>lastMillionth {
 		return errLastID(rule, filled.Greatest, most)
 	}
-	source := s.l.srv.settings().Sources[rule.Source]
-	if source == nil {
-		return errOutOfIDs(rule, fmt.Errorf("there is no source %s", rule.Source))
+	source, err := s.l.srv.settings().source(rule, p.name)
+	if err != nil {
+		return errOutOfIDs(rule, err)
 	}
 	if err := source.Advance(s.ctx, filled.Greatest); err != nil {
 		return errOutOfIDs(rule, err)
