@@ -41,6 +41,7 @@ type asker struct {
 	socket string
 	source string
 	rate   float64 // ids per second
+	often  bool    // few ids at a time, so that many milliseconds have some
 	into   *record
 	from   uint8
 	told   *tally
@@ -69,11 +70,15 @@ func (a *asker) use(ctx context.Context, conn net.Conn, random *rand.Rand) error
 		if err := conn.SetDeadline(began.Add(patience)); err != nil {
 			return err
 		}
-		sizes := make([]uint64, 1+random.IntN(16))
+		together, most := 16, uint64(1000)
+		if a.often {
+			together, most = 2, 48
+		}
+		sizes := make([]uint64, 1+random.IntN(together))
 		var questions []byte
 		for i := range sizes {
 			if sizes[i] = 1; random.IntN(4) > 0 {
-				sizes[i] = 1 + random.Uint64N(1000)
+				sizes[i] = 1 + random.Uint64N(most)
 				questions = fmt.Appendf(questions, "INCRBY %s %d\r\n", a.source, sizes[i])
 			} else {
 				questions = fmt.Appendf(questions, "INCR %s\r\n", a.source)

@@ -1,26 +1,316 @@
 package chaos
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// nemesis harms a world.
+// apart is how far disasters of Redis are from each other: two within reclaim are not covered.
+const apart = reclaim + 2*time.Second
+
+// nemesis harms a world. Only the goroutine of the test does.
 type nemesis struct {
 	*world
+	t      *testing.T
 	random *rand.Rand
 	done   map[string]int
+	began  time.Time
+	events []string
+	later  []due
+
+	redisUp   bool
+	redisAt   time.Time // when the next disaster of Redis may be
+	following bool      // the other Redis follows the master
+	starting  map[string]chan error
 }
 
-// rage does harm for a while.
-func (n *nemesis) rage(t *testing.T, lasts time.Duration) {
-	t.Helper()
-	for end := time.Now().Add(lasts); time.Now().Before(end); {
-		time.Sleep(time.Duration(100+n.random.IntN(500)) * time.Millisecond)
-		one := n.nodes[n.random.IntN(len(n.nodes))]
-		n.done["kill"]++
-		one.kill(t)
-		one.start(t)
+// due is something to do, later.
+type due struct {
+	at time.Time
+	do func()
+}
+
+func newNemesis(t *testing.T, w *world, seed uint64) *nemesis {
+	return &nemesis{
+		world: w, t: t, random: rand.New(rand.NewPCG(seed, 0)), done: map[string]int{}, began: time.Now(),
+		redisUp: true, redisAt: time.Now().Add(apart / 2), starting: map[string]chan error{},
 	}
+}
+
+// rage does harm for a while, and then what is still due.
+func (n *nemesis) rage(lasts time.Duration) {
+	n.t.Helper()
+	for end := n.began.Add(lasts); time.Now().Before(end); {
+		n.pause(time.Duration(50+n.random.IntN(300)) * time.Millisecond)
+		n.harm()
+	}
+	for len(n.later) > 0 {
+		n.pause(10 * time.Millisecond)
+	}
+	for name := range n.starting {
+		n.started(name, true)
+	}
+}
+
+// pause does what is due in the meantime.
+func (n *nemesis) pause(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		slices.SortStableFunc(n.later, func(a, b due) int { return a.at.Compare(b.at) })
+		for len(n.later) > 0 && time.Now().After(n.later[0].at) {
+			do := n.later[0].do
+			n.later = n.later[1:]
+			do()
+		}
+	}
+}
+
+func (n *nemesis) in(d time.Duration, do func()) {
+	n.later = append(n.later, due{time.Now().Add(d), do})
+}
+
+// upTo is a random time.
+func (n *nemesis) upTo(d time.Duration) time.Duration {
+	return time.Duration(n.random.Int64N(int64(d)))
+}
+
+// did counts and notes what was done.
+func (n *nemesis) did(what, format string, args ...any) {
+	n.done[what]++
+	n.events = append(n.events, fmt.Sprintf("%8dms %s %s", time.Since(n.began).Milliseconds(), what, fmt.Sprintf(format, args...)))
+}
+
+// timeline is what was done, for a failure.
+func (n *nemesis) timeline() string { return strings.Join(n.events, "\n") }
+
+func pick[T any](n *nemesis, from ...T) T { return from[n.random.IntN(len(from))] }
+
+// harm does one thing.
+func (n *nemesis) harm() {
+	one := pick(n, n.nodes...)
+	if time.Now().After(n.redisAt) && n.random.IntN(4) == 0 {
+		n.redisDisaster()
+		return
+	}
+	switch r := n.random.IntN(100); {
+	case r < 14:
+		n.restart(one)
+	case r < 20:
+		n.leap(one)
+	case r < 35:
+		d := pick(n, 300*time.Millisecond, time.Second, reclaim+time.Second, reclaim+3*time.Second)
+		n.did("stop", "process %d for %v", one.number, d)
+		one.signal(n.t, syscall.SIGSTOP)
+		n.in(d, func() { one.signal(n.t, syscall.SIGCONT) })
+	case r < 55:
+		n.clock(one)
+	case r < 63:
+		n.server(pick(n, "app", "second", "etcd"))
+	case r < 70 && n.redisUp:
+		n.must(n.redis[n.master].Do("SAVE")) // the dump that a restart comes back with
+		n.did("dump", "")
+	default:
+		n.network(one)
+	}
+}
+
+func (n *nemesis) must(answer string, err error) {
+	n.t.Helper()
+	if err != nil {
+		n.t.Fatalf("%v %v", answer, err)
+	}
+}
+
+// restart ends a process and starts it, now and then as on another host.
+func (n *nemesis) restart(one *node) {
+	how := pick(n, "kill", "kill", "kill", "end")
+	if how == "kill" {
+		one.kill(n.t)
+	} else {
+		one.signal(n.t, syscall.SIGCONT)
+		_ = one.proc.Stop(2 * time.Second) // it says so when it cannot give ids back
+	}
+	fresh := n.random.IntN(4) == 0
+	if fresh {
+		if err := os.RemoveAll(filepath.Join(one.dir, "idproxy-leases")); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	n.did(how, "process %d, without its lease: %t", one.number, fresh)
+	one.start(n.t)
+}
+
+// clock moves a clock, for a while or until it is moved again.
+func (n *nemesis) clock(one *node) {
+	which, set := "wall clock", one.faults.Wall
+	if n.random.IntN(2) == 0 {
+		which, set = "monotonic clock", one.faults.Mono
+	}
+	by := pick(n, 5*time.Millisecond, 50*time.Millisecond, time.Second, 3*time.Second, 10*time.Second, time.Hour)
+	by *= pick(n, time.Duration(1), -1)
+	n.did(which, "process %d by %v", one.number, by)
+	set(by)
+	if by.Abs() == time.Hour { // not so long that it is believed, or an hour would have to pass
+		time.Sleep(n.upTo(500 * time.Millisecond))
+		set(0)
+		return
+	}
+	if n.random.IntN(3) > 0 {
+		n.in(n.upTo(4*time.Second), func() { set(0) })
+	}
+}
+
+// leap has both clocks run ahead of the fence, kills the process while they do, and starts it with the clocks put right.
+func (n *nemesis) leap(one *node) {
+	wall, mono := 8*time.Second+n.upTo(4*time.Second), 600*time.Millisecond+n.upTo(pick(n, 200*time.Millisecond, 2*time.Second))
+	n.did("leap", "process %d by %v and %v", one.number, wall, mono)
+	one.leap(n.t, wall, mono)
+}
+
+// network has ways to stores fail.
+func (n *nemesis) network(one *node) {
+	stores := []string{"main", "first", "second", "raft", "leases"}
+	var ways []*relay
+	var what string
+	switch n.random.IntN(4) {
+	case 0:
+		what = fmt.Sprintf("process %d to all", one.number)
+		for _, s := range stores {
+			ways = append(ways, one.relays[s])
+		}
+	case 1:
+		s := pick(n, stores...)
+		what = "all to " + s
+		for _, each := range n.nodes {
+			ways = append(ways, each.relays[s])
+		}
+	default:
+		s := pick(n, stores...)
+		what = fmt.Sprintf("process %d to %s", one.number, s)
+		ways = []*relay{one.relays[s]}
+	}
+	m := pick(n, hold, hold, dropRequests, dropReplies, halfOpen, refuse)
+	d, cut := n.upTo(pick(n, time.Second, 3*time.Second, 6*time.Second)), n.random.IntN(2) == 0
+	n.did(m.String(), "%s for %v", what, d)
+	for _, w := range ways {
+		w.set(m)
+	}
+	n.in(d, func() {
+		for _, w := range ways {
+			if cut {
+				w.set(refuse)
+			}
+			w.set(pass)
+		}
+	})
+}
+
+// server kills a server of segments, and of rows, and starts it again.
+func (n *nemesis) server(name string) {
+	if !n.started(name, false) {
+		return
+	}
+	kill, start := n.app.Kill, n.app.Start
+	switch name {
+	case "second":
+		kill, start = n.second.Kill, n.second.Start
+	case "etcd":
+		kill, start = n.etcd.kill, n.etcd.start
+	}
+	n.did("kill "+name, "")
+	n.must("kill", kill())
+	up := make(chan error, 1)
+	n.starting[name] = up
+	n.in(n.upTo(2*time.Second), func() { go func() { up <- start(n.t.Context()) }() })
+}
+
+// started says whether a server is up again that was killed.
+func (n *nemesis) started(name string, wait bool) bool {
+	up, was := n.starting[name]
+	if !was {
+		return true
+	}
+	var err error
+	if wait {
+		err = <-up
+	} else {
+		select {
+		case err = <-up:
+		default:
+			return false
+		}
+	}
+	delete(n.starting, name)
+	n.must("start "+name, err)
+	return true
+}
+
+// redisDisaster has Redis lose what it knows, in one of several ways.
+func (n *nemesis) redisDisaster() {
+	master := n.redis[n.master]
+	switch pick(n, "empty", "kill", "follow", "promote", "promote") {
+	case "empty":
+		n.did("empty redis", "")
+		n.must(master.Do("FLUSHALL"))
+		n.in(n.upTo(2*time.Second), func() { n.addNumbers(n.t) })
+	case "kill":
+		n.did("kill redis", "")
+		n.must("kill", master.Kill())
+		n.redisUp = false
+		n.in(n.upTo(2*time.Second), func() {
+			n.must("start", master.Start(n.t.Context()))
+			n.redisUp = true
+			n.addNumbers(n.t)
+		})
+	case "follow":
+		n.follow()
+		return
+	case "promote":
+		if !n.following {
+			n.follow()
+		}
+		n.promote()
+	}
+	n.redisAt = time.Now().Add(apart)
+}
+
+// follow has the other Redis copy the master.
+func (n *nemesis) follow() {
+	master, other := n.redis[n.master], n.redis[1-n.master]
+	host, port, _ := strings.Cut(master.Addr, ":")
+	mark := fmt.Sprintf("mark%d", len(n.events))
+	n.must(master.Do("SET", mark, "1"))
+	n.must(other.Do("REPLICAOF", host, port))
+	for end := time.Now().Add(20 * time.Second); ; n.pause(20 * time.Millisecond) {
+		if answer, err := other.Do("EXISTS", mark); err == nil && answer == ":1" {
+			break
+		}
+		if time.Now().After(end) {
+			n.t.Fatalf("the replica does not follow:\n%s", other.Log())
+		}
+	}
+	n.following = true
+	n.did("follow", "")
+}
+
+// promote makes the replica the master; it has stopped following before, and
+// not all processes come to it at once.
+func (n *nemesis) promote() {
+	other := n.redis[1-n.master]
+	n.must(other.Do("REPLICAOF", "NO", "ONE"))
+	n.following = false
+	lag := n.upTo(3 * time.Second)
+	n.did("promote", "%v behind", lag)
+	n.pause(lag)
+	n.master = 1 - n.master
+	for _, one := range n.nodes {
+		n.in(n.upTo(1500*time.Millisecond), func() { one.relays["leases"].lead(other.Addr) })
+	}
+	n.in(2*time.Second, func() { n.addNumbers(n.t) })
 }

@@ -88,6 +88,19 @@ func (n *node) kill(t testing.TB) {
 	}
 }
 
+// leap moves the clocks ahead, kills the program and starts it with the clocks put right. It takes longer to believe a
+// clock, or to give up a lease.
+func (n *node) leap(t testing.TB, wall, mono time.Duration) {
+	t.Helper()
+	n.faults.Wall(wall)
+	n.faults.Mono(mono)
+	time.Sleep(100 * time.Millisecond)
+	n.kill(t)
+	n.faults.Wall(0)
+	n.faults.Mono(0)
+	n.start(t)
+}
+
 // stop ends it in good order.
 func (n *node) stop(t testing.TB) {
 	t.Helper()
@@ -95,6 +108,12 @@ func (n *node) stop(t testing.TB) {
 	if err := n.proc.Stop(time.Minute); err != nil {
 		t.Errorf("process %d: %v\n%s", n.number, err, n.proc.LogTail(30))
 	}
+	n.checkLog(t)
+}
+
+// checkLog looks for what no program may log.
+func (n *node) checkLog(t testing.TB) {
+	t.Helper()
 	log := []byte(n.proc.Log())
 	for _, word := range []string{"panic", "fatal error"} {
 		if i := bytes.Index(log, []byte(word)); i >= 0 {

@@ -2,10 +2,14 @@ package chaos
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,12 +22,10 @@ import (
 	"idproxy/integration/servers"
 )
 
-// The lease of the tests: the shortest reclaim that the heartbeat and max_ahead allow is 4.6s.
+// The lease of the tests. The shortest reclaim that the heartbeat and max_ahead of the configuration allow is 4.6s.
 const (
-	heartbeat = 200 * time.Millisecond
-	maxAhead  = 200 * time.Millisecond
-	reclaim   = 5 * time.Second
-	numbers   = 10 // of the pool
+	reclaim = 5 * time.Second
+	numbers = 10 // of the pool
 )
 
 // configuration is a process's: its folder, number, and the addresses of stores as it sees them.
@@ -40,13 +42,21 @@ sources:
   small_id:  {segment: {store: main, step: 10, max_step: 10}}
   ticket_id: {segment: {store: tickets, max_step: 100000}}
   raft_id:   {segment: {store: raft, max_step: 100000}}
-  leased_id: {snowflake: {workers: leases, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
-  fixed_id:  {snowflake: {worker: %[8]d, store: own}}
+  leased_id: {snowflake: {workers: leases, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
+  fixed_id:  {snowflake: {worker: %[8]d, store: own, sequence: zero}}
 rules:
   - {table: app.main, column: id, source: main_id}
   - {table: app.leased, column: id, source: leased_id}
   - {table: app.small, column: id, source: small_id}
 ids: {redis: {listen: "unix:%[9]s"}}
+`
+
+// administrator is what the one has who fills the pool.
+const administrator = `
+listeners: [{listen: "127.0.0.1:1", upstream: "127.0.0.1:2"}]
+stores:    {leases: {redis: {addrs: ["%s"]}}}
+sources:
+  leased_id: {snowflake: {workers: leases, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
 `
 
 // asked are the sources that programs ask for ids; tables those of the rows.
@@ -78,7 +88,7 @@ func newWorld(t *testing.T, processes int) *world {
 	w.app, w.second = harness.StartServer(t, servers.MariaDB, durable), harness.StartServer(t, servers.MariaDB, durable)
 	for i := range w.redis {
 		var err error
-		if w.redis[i], err = servers.StartRedis(t.Context()); err != nil {
+		if w.redis[i], err = servers.StartRedis(t.Context(), "--repl-diskless-sync-delay", "0"); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = w.redis[i].Stop() })
@@ -112,9 +122,13 @@ func newWorld(t *testing.T, processes int) *world {
 
 func (w *world) exec(t testing.TB, s *servers.Server, statement string) {
 	t.Helper()
-	c := s.Config("")
-	c.Logger = &mysql.NopLogger{}
-	if _, err := harness.Open(t, c, "").Exec(statement); err != nil {
+	connector, err := mysql.NewConnector(s.Config(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	_, err = db.Exec(statement)
+	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
 }
@@ -122,20 +136,14 @@ func (w *world) exec(t testing.TB, s *servers.Server, statement string) {
 // addNumbers does what an administrator does who finds the pool gone.
 func (w *world) addNumbers(t testing.TB, more ...string) {
 	t.Helper()
-	n := w.nodes[0]
-	leases := n.relays["leases"]
-	leases.lead(w.redis[w.master].Addr)
-	leases.set(pass)
-	args := append([]string{"worker", "--config", n.config(), "add", fmt.Sprint(numbers)}, more...)
-	var out []byte
-	var err error
-	for range 5 { // a connection may have been cut by the lines above
-		if out, err = exec.Command(n.program, args...).CombinedOutput(); err == nil {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
+	path := filepath.Join(t.TempDir(), "idproxy.yaml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, administrator, w.redis[w.master].Addr), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("worker add: %v\n%s", err, out)
+	args := append([]string{"worker", "--config", path, "add", fmt.Sprint(numbers)}, more...)
+	if out, err := exec.Command(w.nodes[0].program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("worker add: %v\n%s", err, out)
+	}
 }
 
 // begin starts the processes and those who want ids, rate in all per second.
@@ -149,7 +157,8 @@ func (w *world) begin(t testing.TB, rate float64, seed uint64) {
 		for _, source := range asked {
 			a := &asker{
 				socket: n.idsSocket(), source: source, rate: rate / float64(len(w.nodes)*len(asked)),
-				into: w.records[source], from: n.number, told: &w.told,
+				often: source == "leased_id" || source == "fixed_id",
+				into:  w.records[source], from: n.number, told: &w.told,
 			}
 			w.askers = append(w.askers, a)
 			own := rand.New(rand.NewPCG(random.Uint64(), 0))

@@ -1,0 +1,111 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"idproxy/integration/servers"
+)
+
+// fenceConfiguration has both kinds of worker numbers.
+const fenceConfiguration = `
+listeners: [{listen: "unix:%s", upstream: "127.0.0.1:1"}]
+stores:
+  leases: {redis: {addrs: [%q]}}
+  own:    {file: {dir: ./own}}
+sources:
+  leased_id: {snowflake: {workers: leases, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
+  fixed_id:  {snowflake: {worker: 1, store: own, sequence: zero}}
+ids: {redis: {listen: "unix:%s"}}
+`
+
+// TestFence kills a process whose clock runs ahead, and starts it with the clock put right. No id comes twice; with the
+// fence left out some do.
+func TestFence(t *testing.T) {
+	for _, fence := range []bool{true, false} {
+		t.Run(fmt.Sprintf("fence %t", fence), func(t *testing.T) {
+			t.Parallel()
+			r, err := servers.StartRedis(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = r.Stop() })
+			admin := filepath.Join(t.TempDir(), "idproxy.yaml")
+			if err := os.WriteFile(admin, fmt.Appendf(nil, administrator, r.Addr), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			n := newNode(t, 0, nil)
+			if out, err := exec.Command(n.program, "worker", "--config", admin, "add", "1", "--new-pool").CombinedOutput(); err != nil {
+				t.Fatalf("worker add: %v\n%s", err, out)
+			}
+			n.configure(t, fmt.Sprintf(fenceConfiguration, n.sqlSocket(), r.Addr, n.idsSocket()))
+			if !fence {
+				n.faults.NoFence()
+			}
+			for source, twice := range leapAndCount(t, n, fence) {
+				t.Logf("%s: %d ids twice", source, twice)
+				if fence != (twice == 0) {
+					t.Errorf("%s: fence %t, %d ids twice", source, fence, twice)
+				}
+			}
+		})
+	}
+}
+
+// leapAndCount returns how many ids came twice, by source.
+func leapAndCount(t *testing.T, n *node, fence bool) map[string]uint64 {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	w := &world{nodes: []*node{n}}
+	var askers []*asker
+	for i, source := range []string{"leased_id", "fixed_id"} {
+		a := &asker{socket: n.idsSocket(), source: source, rate: 20_000, often: true, into: newRecord(source, math.MaxInt64), told: &w.told}
+		askers = append(askers, a)
+		w.load.Go(func() { a.ask(ctx, rand.New(rand.NewPCG(uint64(i), 0))) })
+	}
+	n.start(t)
+	give := func(more int64) {
+		t.Helper()
+		for _, a := range askers {
+			before := a.good.Load()
+			for limit := time.Now().Add(time.Minute); a.good.Load() < before+more; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(limit) {
+					t.Fatalf("no ids of %s:\n%s", a.source, n.proc.LogTail(20))
+				}
+			}
+		}
+	}
+	give(100)
+	// The bound of the fixed number lies up to 8s ahead of the clock, that of the leased one, in its file, up to 600ms; a leap
+	// of 800ms would end the lease.
+	const wall, mono = 8200 * time.Millisecond, 750 * time.Millisecond
+	for range 3 { // on a machine that is busy a process may issue nothing before it is killed
+		n.leap(t, wall, mono)
+		give(1)
+		time.Sleep(wall + 200*time.Millisecond)
+		give(100)
+		if fence || askers[0].into.check().twice > 0 && askers[1].into.check().twice > 0 {
+			break
+		}
+	}
+	end()
+	w.load.Wait()
+	n.stop(t)
+	twice := map[string]uint64{}
+	for _, a := range askers {
+		f := a.into.check()
+		if len(f.outside) > 0 {
+			t.Errorf("%s: ids outside of the column: %v", a.source, f.outside)
+		}
+		twice[a.source] = f.twice
+	}
+	return twice
+}
