@@ -31,6 +31,7 @@ func setting[T any](t *testing.T, name string, otherwise T, parse func(string) (
 // TestChaos does all kinds of harm to six processes and to what they depend on. No id comes twice, and all processes
 // come back by themselves.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	ids, twice, done := chaos(t, setting(t, lastsVariable, lasts, time.ParseDuration), true)
 	if twice > 0 {
 		t.Errorf("%d ids came twice; what was done:\n%s", twice, done)

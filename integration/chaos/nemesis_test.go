@@ -168,7 +168,7 @@ func (n *nemesis) clock(one *node) {
 
 // leap has both clocks run ahead of the fence, kills the process while they do, and starts it with the clocks put right.
 func (n *nemesis) leap(one *node) {
-	wall, mono := 8*time.Second+n.upTo(4*time.Second), 600*time.Millisecond+n.upTo(pick(n, 200*time.Millisecond, 2*time.Second))
+	wall, mono := 8*time.Second+n.upTo(4*time.Second), 500*time.Millisecond+n.upTo(pick(n, 100*time.Millisecond, 2*time.Second))
 	n.did("leap", "process %d by %v and %v", one.number, wall, mono)
 	one.leap(n.t, wall, mono)
 }
@@ -221,7 +221,7 @@ func (n *nemesis) server(name string) {
 	case "second":
 		kill, start = n.second.Kill, n.second.Start
 	case "etcd":
-		kill, start = n.etcd.kill, n.etcd.start
+		kill, start = n.etcd.Kill, n.etcd.Start
 	}
 	n.did("kill "+name, "")
 	n.must("kill", kill())

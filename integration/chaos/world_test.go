@@ -70,7 +70,7 @@ type world struct {
 	app, second *servers.Server
 	redis       [2]*servers.Redis
 	master      int // of the two
-	etcd        *etcdServer
+	etcd        *servers.Etcd
 	nodes       []*node
 
 	records map[string]*record // by source
@@ -93,7 +93,11 @@ func newWorld(t *testing.T, processes int) *world {
 		}
 		t.Cleanup(func() { _ = w.redis[i].Stop() })
 	}
-	w.etcd = startEtcd(t)
+	var err error
+	if w.etcd, err = servers.StartEtcd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.etcd.Stop() })
 	for _, statement := range []string{
 		"CREATE DATABASE ids", "CREATE DATABASE tickets", "CREATE DATABASE app",
 		// No unique keys: an id that comes twice shall be seen, not refused.
@@ -110,7 +114,7 @@ func newWorld(t *testing.T, processes int) *world {
 	w.records["small_id"] = newRecord("small_id", math.MaxInt16)
 	for i := range processes {
 		n := newNode(t, uint8(i), map[string]string{
-			"main": w.app.Addr, "first": w.app.Addr, "second": w.second.Addr, "raft": w.etcd.addr, "leases": w.redis[0].Addr,
+			"main": w.app.Addr, "first": w.app.Addr, "second": w.second.Addr, "raft": w.etcd.Addr, "leases": w.redis[0].Addr,
 		})
 		n.configure(t, fmt.Sprintf(configuration, n.sqlSocket(), w.app.Addr, n.relays["main"].addr, n.relays["first"].addr,
 			n.relays["second"].addr, n.relays["raft"].addr, n.relays["leases"].addr, i, n.idsSocket()))
