@@ -76,15 +76,23 @@ func (s *Store) Close() error { return s.c.Close() }
 
 func (s *Store) wrap(err error) error { return fmt.Errorf("%s: %w", s.where, err) }
 
-// answered notes the revision of an answer. One below what was seen is that of
-// a cluster that forgot: a snapshot was restored.
-func (s *Store) answered(revision int64) error {
+// known is the greatest revision that the cluster has shown.
+func (s *Store) known() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if revision < s.revision {
-		return s.wrap(fmt.Errorf("the cluster went back from revision %d to %d", s.revision, revision))
+	return s.revision
+}
+
+// answered notes the revision of an answer. One below what was known when the
+// question was asked is that of a cluster that forgot: a snapshot was restored.
+// Answers to questions asked at the same time may come in any order.
+func (s *Store) answered(known, revision int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if revision < known {
+		return s.wrap(fmt.Errorf("the cluster went back from revision %d to %d", known, revision))
 	}
-	s.revision = revision
+	s.revision = max(s.revision, revision)
 	return nil
 }
 
@@ -126,11 +134,12 @@ func restored(it item, cluster string) error {
 
 // read asks for a key.
 func (s *Store) read(ctx context.Context, key string) (it item, cluster string, err error) {
+	known := s.known()
 	r, err := s.c.Get(ctx, prefix+key)
 	if err != nil {
 		return item{}, "", s.wrap(err)
 	}
-	if err := s.answered(r.Header.Revision); err != nil {
+	if err := s.answered(known, r.Header.Revision); err != nil {
 		return item{}, "", err
 	}
 	it, err = s.parse(key, r)
@@ -184,11 +193,12 @@ func (s *Store) swap(ctx context.Context, key string, old item, v value) (bool, 
 	if old.revision != 0 { // a cluster that was restored can come to the same revision by another way
 		same = append(same, client.Compare(client.Value(prefix+key), "=", old.text))
 	}
+	known := s.known()
 	r, err := s.c.Txn(ctx).If(same...).Then(client.OpPut(prefix+key, string(text))).Commit()
 	if err != nil {
 		return false, s.wrap(err)
 	}
-	if err := s.answered(r.Header.Revision); err != nil {
+	if err := s.answered(known, r.Header.Revision); err != nil {
 		return false, err
 	}
 	if name := clusterName(r.Header.ClusterId); r.Succeeded && name != v.Cluster {
@@ -273,11 +283,12 @@ func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back b
 
 // Keys lists the keys there are.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
+	known := s.known()
 	r, err := s.c.Get(ctx, prefix, client.WithPrefix(), client.WithKeysOnly())
 	if err != nil {
 		return nil, s.wrap(err)
 	}
-	if err := s.answered(r.Header.Revision); err != nil {
+	if err := s.answered(known, r.Header.Revision); err != nil {
 		return nil, err
 	}
 	var keys []string
