@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -39,9 +40,29 @@ func fillGenes(ctx context.Context, source IDs, ids []uint64, g *rewriter.Gene, 
 	return nil
 }
 
+// maxListed bounds the ids that a question lists.
+const maxListed = 10_000
+
+// appendIn appends the condition that a column is one of the ids.
+func appendIn(dst []byte, ids []uint64) []byte {
+	dst = append(dst, " IN ("...)
+	for i, id := range ids {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, id, 10)
+	}
+	return append(dst, ')')
+}
+
 // keyed reports whether the ids of some rule have genes.
 func keyed(rules []*rewriter.Rule) bool {
 	return slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return r.Gene != nil })
+}
+
+// keyedByText reports whether those of some rule come from a text.
+func keyedByText(rules []*rewriter.Rule) bool {
+	return slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return r.Gene != nil && r.Gene.CRC32 })
 }
 
 // describeKey learns of the column that a gene comes from. What its character
@@ -158,18 +179,15 @@ func (x *execution) readKeys(f *filler, e *prepared) error {
 
 // geneOf returns the gene that a parameter makes.
 func (f *filler) geneOf(column uint8, p *wire.Parameter, s *state) (gene uint16, err error) {
-	rule, known := f.rules[column], 0
-	if s.known&knowUTF8 != 0 {
-		known = s.utf8
-	}
-	gene, why := geneOf(rule.Gene, f.keys[column], p, known)
-	switch {
-	case why == "":
-		return gene, nil
-	case s.known&knowUTF8 == 0 && holdsText(byte(p.Type)) && !p.Null && beyondASCII(p.Value):
+	rule := f.rules[column]
+	if rule.Gene.CRC32 && s.known&knowUTF8 == 0 {
 		return 0, lacks(needProbe)
 	}
-	return 0, errUnsupported(rule, f.name, why+" in column "+rule.Gene.Column+", the gene of the id")
+	gene, why := geneOf(rule.Gene, f.keys[column], p, s.utf8)
+	if why != "" {
+		return 0, errUnsupported(rule, f.name, why+" in column "+rule.Gene.Column+", the gene of the id")
+	}
+	return gene, nil
 }
 
 // geneOf returns the gene that a parameter makes; utf8 is as state.utf8.

@@ -125,14 +125,12 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	if len(st.spans) == 1 {
 		read.Values = st.values
 	}
-	if cx.snap.known&knowUTF8 != 0 {
-		read.UTF8 = cx.snap.utf8
+	if cx.snap.known&knowUTF8 == 0 && keyedByText(p.rules) {
+		return false, lacks(needProbe)
 	}
+	read.UTF8 = cx.snap.utf8
 	err = plan.Read(read)
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
-		if cx.snap.known&knowUTF8 == 0 && keyed(p.rules) && beyondASCII(p.text) {
-			return false, lacks(needProbe)
-		}
 		return false, d.unfilled(p, form.Form, cx)
 	}
 	switch {
@@ -193,7 +191,7 @@ func (d *decider) observed(st *statement, p *part, cx *reading) bool {
 func (d *decider) would(st *statement, p *part, i int, cx *reading) string {
 	var plan rewriter.Plan
 	var load rewriter.LoadPlan
-	read, only := plan.Read, &rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.table}
+	read, only := plan.Read, &rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.table, UTF8: cx.snap.utf8}
 	if p.head.Kind == rewriter.Load {
 		read = load.Read
 	}

@@ -283,6 +283,9 @@ func (st *statement) storedSQL(e *expect) string {
 func (e *expect) storedSQL(p *part) string {
 	id, table := quoteName(nil, []byte(p.rules[0].Column)), appendTable(nil, p.name)
 	made := fmt.Sprintf("%s BETWEEN %d AND %d", id, e.first, e.last)
+	if p.rules[0].Gene != nil && len(p.ids[0]) <= maxListed { // others' ids may stand between them
+		made = string(appendIn(id, p.ids[0]))
+	}
 	own := strconv.FormatUint(e.explicit, 10)
 	if p.columns[0].Max < math.MaxUint64 { // the column has a sign
 		own = strconv.FormatInt(int64(e.explicit), 10)

@@ -171,9 +171,12 @@ func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
 }
 
 // utf8Of returns the length in bytes of the longest UTF-8 character that a text
-// in the character set keeps; 0: it is not UTF-8.
+// in the character set keeps; 0: it is not UTF-8, but ASCII is ASCII; -1: not
+// even that. In sjis a backslash that comes from another set is a wide one.
 func utf8Of(charset []byte) int {
 	switch string(charset) {
+	case "swe7", "sjis", "ucs2", "utf16", "utf16le", "utf32":
+		return -1
 	case "utf8mb4":
 		return 4
 	case "utf8mb3", "utf8":

@@ -46,7 +46,7 @@ func (g *Gene) OfNumber(n uint64, key Column) (gene uint16, why string) {
 }
 
 // OfText returns the gene of a key that is a text, in the character set of the connection. longest is the length in bytes of
-// the longest UTF-8 character that reaches the server unchanged; 0: only ASCII is known to. why is not empty when the column
+// the longest UTF-8 character that reaches the server unchanged; 0: only ASCII is known to; -1: not even that. why is not empty when the column
 // may store another value.
 func (g *Gene) OfText(text []byte, key Column, longest int) (gene uint16, why string) {
 	if !g.CRC32 {
@@ -55,6 +55,9 @@ func (g *Gene) OfText(text []byte, key Column, longest int) (gene uint16, why st
 			return 0, "a text that is no plain whole number"
 		}
 		return g.OfNumber(n, key)
+	}
+	if longest < 0 {
+		return 0, "a text in a character set that may change ASCII"
 	}
 	length := len(text)
 	if hasHigh(text) {

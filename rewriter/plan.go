@@ -35,7 +35,7 @@ type Statement struct {
 	Values []Value // what the server said of the plan's Questions, in their order; nil: not asked
 	// Prepared: the statement is to be prepared, and a ? may be an id. See Plan.Prepare.
 	Prepared bool
-	// UTF8 is the length in bytes of the longest UTF-8 character that a text keeps on its way to the server; 0: ASCII alone may.
+	// UTF8 is the length in bytes of the longest UTF-8 character that a text keeps on its way to the server; 0: ASCII alone may; -1: not even that.
 	// Genes by crc32 need it.
 	UTF8 int
 	Bulk bool // and several rows of parameters may be bound to it at once

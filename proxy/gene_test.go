@@ -1,0 +1,227 @@
+package proxy
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+func number(kind byte, unsigned bool, v uint64) wire.Parameter {
+	size := map[byte]int{mysql.MYSQL_TYPE_TINY: 1, mysql.MYSQL_TYPE_SHORT: 2, mysql.MYSQL_TYPE_LONG: 4, mysql.MYSQL_TYPE_LONGLONG: 8, mysql.MYSQL_TYPE_FLOAT: 4, mysql.MYSQL_TYPE_DOUBLE: 8}[kind]
+	p := wire.Parameter{Type: uint16(kind), Value: binary.LittleEndian.AppendUint64(nil, v)[:size]}
+	if unsigned {
+		p.Type |= wire.Unsigned
+	}
+	return p
+}
+
+func text(kind byte, v string) wire.Parameter {
+	return wire.Parameter{Type: uint16(kind), Value: mysql.PutLengthEncodedString([]byte(v))}
+}
+
+func TestGeneOfParameter(t *testing.T) {
+	mod, crc := &rewriter.Gene{Column: "k", Bits: 16}, &rewriter.Gene{Column: "k", Bits: 16, CRC32: true}
+	const refused = -1
+	sum := func(s string) int { return int(crc32.ChecksumIEEE([]byte(s)) & 0xffff) }
+	for name, tt := range map[string]struct {
+		in       wire.Parameter
+		mod, crc int
+	}{
+		"NULL by its flag":   {wire.Parameter{Type: uint16(mysql.MYSQL_TYPE_LONGLONG), Null: true}, refused, refused},
+		"NULL by its type":   {wire.Parameter{Type: uint16(mysql.MYSQL_TYPE_NULL)}, refused, refused},
+		"TINYINT":            {number(mysql.MYSQL_TYPE_TINY, false, 7), 7, refused},
+		"TINYINT below zero": {number(mysql.MYSQL_TYPE_TINY, false, 255), refused, refused},
+		"unsigned TINYINT":   {number(mysql.MYSQL_TYPE_TINY, true, 255), 255, refused},
+		"SMALLINT":           {number(mysql.MYSQL_TYPE_SHORT, false, 300), 300, refused},
+		"INT":                {number(mysql.MYSQL_TYPE_LONG, false, 65536+3), 3, refused},
+		"INT below zero":     {number(mysql.MYSQL_TYPE_LONG, false, 0xffffffff), refused, refused},
+		"BIGINT":             {number(mysql.MYSQL_TYPE_LONGLONG, false, 1<<62+9), 9, refused},
+		"too large":          {number(mysql.MYSQL_TYPE_LONGLONG, true, 1<<63), refused, refused},
+		"DOUBLE":             {number(mysql.MYSQL_TYPE_DOUBLE, false, math.Float64bits(70000)), 4464, refused},
+		"DOUBLE, not whole":  {number(mysql.MYSQL_TYPE_DOUBLE, false, math.Float64bits(7.4)), refused, refused},
+		"DOUBLE below zero":  {number(mysql.MYSQL_TYPE_DOUBLE, false, math.Float64bits(-7)), refused, refused},
+		"DOUBLE, not exact":  {number(mysql.MYSQL_TYPE_DOUBLE, false, math.Float64bits(1e17)), refused, refused},
+		"NaN":                {number(mysql.MYSQL_TYPE_DOUBLE, false, math.Float64bits(math.NaN())), refused, refused},
+		"infinite":           {number(mysql.MYSQL_TYPE_DOUBLE, false, math.Float64bits(math.Inf(1))), refused, refused},
+		"FLOAT":              {number(mysql.MYSQL_TYPE_FLOAT, false, uint64(math.Float32bits(7))), 7, refused},
+		"DECIMAL":            {text(mysql.MYSQL_TYPE_NEWDECIMAL, "300"), 300, refused},
+		"DECIMAL, not whole": {text(mysql.MYSQL_TYPE_NEWDECIMAL, "300.0"), refused, refused},
+		"text":               {text(mysql.MYSQL_TYPE_VAR_STRING, "x"), refused, sum("x")},
+		"text of digits":     {text(mysql.MYSQL_TYPE_STRING, "007"), 7, sum("007")},
+		"text with a blank":  {text(mysql.MYSQL_TYPE_STRING, "7 "), refused, sum("7 ")},
+		"no text":            {text(mysql.MYSQL_TYPE_STRING, ""), refused, 0},
+		"BLOB":               {text(mysql.MYSQL_TYPE_BLOB, "grün"), refused, sum("grün")},
+		"ENUM":               {text(mysql.MYSQL_TYPE_ENUM, "7"), refused, refused},
+		"JSON":               {text(mysql.MYSQL_TYPE_JSON, "7"), refused, refused},
+		"DATE":               {wire.Parameter{Type: uint16(mysql.MYSQL_TYPE_DATE), Value: []byte("\x04\xe6\x07\x01\x01")}, refused, refused},
+	} {
+		for _, one := range []struct {
+			g    *rewriter.Gene
+			key  rewriter.Column
+			want int
+		}{
+			{mod, rewriter.Column{Type: "BIGINT", Max: math.MaxInt64}, tt.mod},
+			{crc, rewriter.Column{Text: true, Length: 9, Charset: "utf8mb4"}, tt.crc},
+		} {
+			in := tt.in
+			gene, why := geneOf(one.g, one.key, &in, 4)
+			if (why != "") != (one.want == refused) || why == "" && int(gene) != one.want {
+				t.Errorf("%s, %v: %d, %q; want %d", name, one.g, gene, why, one.want)
+			}
+		}
+	}
+}
+
+// geneStatement prepares an INSERT whose ids have genes of column k.
+func geneStatement(t *testing.T, sql string) *prepared {
+	t.Helper()
+	rules := []*rewriter.Rule{{Schema: "shop", Table: "t", Column: "id", Source: "s", Gene: &rewriter.Gene{Column: "k", Bits: 8}}}
+	table := &rewriter.Table{Columns: []rewriter.Column{{Name: "id", Max: math.MaxInt64}, {Name: "k", Type: "BIGINT", Max: math.MaxInt64}, {Name: "a"}}}
+	var plan rewriter.Plan
+	s := &rewriter.Statement{Text: []byte(sql), Rules: rules, Table: table, Prepared: true, Bulk: true}
+	if err := plan.Read(s); err != nil {
+		t.Fatal(err)
+	}
+	made, err := plan.Prepare(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &prepared{fill: &filler{
+		plan: made, rules: rules, columns: table.Columns[:1], bound: boundIDs(made.Parameters),
+		keyed: keyParams(made.Genes), keys: keyColumns(table, rules),
+	}}
+}
+
+// genesOf decides on an execution.
+func genesOf(e *prepared, payload []byte, s *state) ([]uint16, error) {
+	st := &statement{prepared: e, command: payload, prefix: payload[:1], text: payload[1:], end: len(payload) - 1}
+	if err := st.execution.read(st, e, &conversation{}); err != nil {
+		return nil, err
+	}
+	if err := st.execution.judge(e, s); err != nil {
+		return nil, err
+	}
+	var plan rewriter.Plan
+	e.fill.plan.Bind(&plan, st.execution.values, st.execution.rows, e.fill.columns)
+	if err := st.execution.genes(e, &plan, s); err != nil {
+		return nil, err
+	}
+	if len(plan.Genes[0]) != plan.Columns[0].Generated {
+		return plan.Genes[0], errors.New("as many genes as ids are needed")
+	}
+	return plan.Genes[0], nil
+}
+
+func TestGenesOfExecutions(t *testing.T) {
+	known := &state{known: knowAll, strict: true, utf8: 4}
+	execute := func(nulls byte, values ...byte) []byte { // of TINYINT parameters
+		payload := append([]byte{mysql.COM_STMT_EXECUTE}, "\x01\x00\x00\x00\x00\x01\x00\x00\x00"...)
+		payload = append(payload, nulls, 1)
+		for range values {
+			payload = append(payload, mysql.MYSQL_TYPE_TINY, 0)
+		}
+		for i, v := range values {
+			if nulls>>i&1 == 0 {
+				payload = append(payload, v)
+			}
+		}
+		return payload
+	}
+	bulk := func(params int, values ...byte) []byte { // of pairs: an indicator, and a value where that is 0
+		payload := append([]byte{comBulkExecute}, "\x01\x00\x00\x00\x80\x00"...)
+		for range params {
+			payload = append(payload, mysql.MYSQL_TYPE_TINY, 0)
+		}
+		for i := 0; i < len(values); i += 2 {
+			if payload = append(payload, values[i]); values[i] == wire.IndicatorNone {
+				payload = append(payload, values[i+1])
+			}
+		}
+		return payload
+	}
+	const null, dflt = wire.IndicatorNull, wire.IndicatorDefault
+	for _, tt := range []struct {
+		name, sql string
+		payload   []byte
+		want      []uint16
+		fails     string
+	}{
+		{name: "keys of two rows", sql: "INSERT INTO t (a,k) VALUES (?,?),(?,9)", payload: execute(0, 1, 7, 2), want: []uint16{7, 9}},
+		{name: "NULL", sql: "INSERT INTO t (a,k) VALUES (?,?)", payload: execute(2, 1, 0), fails: "NULL, DEFAULT or the like in column k, the gene of the id"},
+		{name: "below zero", sql: "INSERT INTO t (k) VALUES (?)", payload: execute(0, 0xff), fails: "a number below zero in column k"},
+		{name: "an explicit id", sql: "INSERT INTO t (id,k) VALUES (?,?),(?,8)", payload: execute(2, 5, 0, 0), want: []uint16{8}},
+		{name: "ids that generate", sql: "INSERT INTO t (id,k) VALUES (?,?),(?,?),(5,?)", payload: execute(1, 0, 7, 0, 8, 9), want: []uint16{7, 8}},
+		{name: "in bulk", sql: "INSERT INTO t (a,k) VALUES (?,?)", payload: bulk(2, null, 0, 0, 7, 0, 1, 0, 8), want: []uint16{7, 8}},
+		{name: "in bulk, with ids", sql: "INSERT INTO t (id,k) VALUES (?,?)", payload: bulk(2, null, 0, 0, 7, 0, 5, null, 0, dflt, 0, 0, 9), want: []uint16{7, 9}},
+		{name: "in bulk, of two tuples", sql: "INSERT INTO t (k) VALUES (?),(3)", payload: bulk(1, 0, 7, 0, 8), want: []uint16{7, 3, 8, 3}},
+		{name: "in bulk, NULL", sql: "INSERT INTO t (k) VALUES (?)", payload: bulk(1, 0, 7, null, 0), fails: "NULL, DEFAULT or the like"},
+		{name: "in bulk, DEFAULT", sql: "INSERT INTO t (k) VALUES (?)", payload: bulk(1, 0, 7, dflt, 0), fails: "NULL, DEFAULT or the like"},
+	} {
+		got, err := genesOf(geneStatement(t, tt.sql), tt.payload, known)
+		switch {
+		case tt.fails != "" && (err == nil || !strings.Contains(err.Error(), tt.fails)):
+			t.Errorf("%s: %v, %v; want %q", tt.name, got, err, tt.fails)
+		case tt.fails == "" && (err != nil || !slices.Equal(got, tt.want)):
+			t.Errorf("%s: %v, %v; want %v", tt.name, got, err, tt.want)
+		}
+	}
+	long := geneStatement(t, "INSERT INTO t (a,k) VALUES (?,?)")
+	long.long.atServer(1)
+	if _, err := genesOf(long, execute(0, 1, 7), known); err == nil || !strings.Contains(err.Error(), "long data") {
+		t.Errorf("a key that is long data: %v", err)
+	}
+	byText := geneStatement(t, "INSERT INTO t (a,k) VALUES (?,?)")
+	byText.fill.rules[0].Gene.CRC32 = true
+	if _, err := genesOf(byText, execute(0, 1, 7), &state{known: knowAll &^ knowUTF8}); err == nil || err.Error() != lacks(needProbe).Error() {
+		t.Errorf("a text in a character set that is not known: %v", err)
+	}
+}
+
+// blockIDs hands out runs one behind the other.
+type blockIDs struct {
+	IDs
+	next uint64
+}
+
+func (b *blockIDs) Blocks(_ context.Context, ids []uint64, size uint64) error {
+	for i := range ids {
+		ids[i] = b.next
+		b.next += size
+	}
+	return nil
+}
+
+func TestFillGenes(t *testing.T) {
+	g := &rewriter.Gene{Bits: 3}
+	ids := make([]uint64, 3)
+	source := &blockIDs{next: 100}
+	if err := fillGenes(t.Context(), source, ids, g, []uint16{4, 3, 7}); err != nil || !slices.Equal(ids, []uint64{100, 115, 119}) {
+		t.Errorf("%v, %v", ids, err)
+	}
+	for name, err := range map[string]error{
+		"a source without runs": fillGenes(t.Context(), struct{ IDs }{}, ids, g, []uint16{1, 2, 3}),
+		"a gene too few":        fillGenes(t.Context(), source, ids, g, []uint16{1, 2}),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if source.next != 124 {
+		t.Errorf("refused ids were drawn: %d is next", source.next)
+	}
+	p := part{rules: []*rewriter.Rule{{Column: "id", Gene: g}}, name: rewriter.Name{Schema: []byte("shop"), Table: []byte("t")}, ids: [][]uint64{ids}, columns: make([]rewriter.Column, 1)}
+	e := expect{first: 100, last: 119, generated: 3}
+	if got, want := e.storedSQL(&p), "SELECT MIN(`id`) FROM `shop`.`t` WHERE `id` IN (100,115,119)"; got != want {
+		t.Errorf("asks %s, want %s", got, want)
+	}
+}
