@@ -12,7 +12,9 @@ import (
 // another process may have taken later ranges and used them. Where no id of
 // this process has been reserved yet, as at the first call, the comparison is
 // complete; later, ids reserved from a store that had gone back hide it, so a
-// value among the ids held and not issued is refused too.
+// value among the ids held and not issued is refused too. After a nil return all
+// ids of this process lie above highest: what it held below is dropped, for the
+// store may have moved on between the comparison with one column and another.
 func (s *Segment) Admit(ctx context.Context, column string, highest uint64) error {
 	s.mu.Lock()
 	ended := s.ended()
@@ -44,13 +46,24 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 			return s.storeDown(err)
 		}
 	}
-	if _, parts := s.cfg.Store.(Raiser); parts {
-		// Some part may stand below ids that the column held before this source.
-		s.mu.Lock()
-		s.skip(highest + 1)
-		s.mu.Unlock()
-	}
+	s.above(highest)
 	return nil
+}
+
+// above drops what is held of ids up to highest, and what is on its way: the column
+// has rows there that another process was given ids for, or that were there before
+// the source. Of a store of several parts some may yet give ids below.
+func (s *Segment) above(highest uint64) {
+	_, parts := s.cfg.Store.(Raiser)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	low := parts || s.loading
+	for b := s.head.Load(); b != nil; b = b.next {
+		low = low || b.left() > 0 && b.position() <= highest
+	}
+	if low {
+		s.skip(highest + 1)
+	}
 }
 
 func (s *Segment) behind(column string, highest uint64, stands string) *Error {

@@ -132,13 +132,16 @@ func TestSegmentAdmitLater(t *testing.T) {
 	b := newTestSegment(t, SegmentConfig{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
 	fill(t, a, 10, 1)
 	fill(t, b, 10, 1) // up to 110
-	if err := a.Admit(t.Context(), "shop.orders.id", 110); err != nil {
-		t.Errorf("Admit of what another process issued: %v", err)
-	}
+	wantKind(t, "an id held and not issued", a.Admit(t.Context(), "shop.orders.id", 11), Behind)
 	if err := a.Admit(t.Context(), "shop.orders.id", 10); err != nil {
 		t.Errorf("Admit of what this process issued: %v", err)
 	}
-	wantKind(t, "an id held and not issued", a.Admit(t.Context(), "shop.orders.id", 11), Behind)
+	if ids := fill(t, a, 1, 1); ids[0] != 11 {
+		t.Errorf("id %d behind that, want 11: nothing is in the way", ids[0])
+	}
+	if err := a.Admit(t.Context(), "shop.orders.id", 110); err != nil {
+		t.Errorf("Admit of what another process issued: %v", err)
+	}
 }
 
 func TestSegmentClose(t *testing.T) {
@@ -207,4 +210,66 @@ func TestSegmentCloseUnderLoad(t *testing.T) {
 	if id, twice := repeated(all); twice {
 		t.Errorf("id %d was issued twice", id)
 	}
+}
+
+// TestSegmentAdmitAnother: a column of more ids than this process holds is not given those. Another process, a
+// command or, at the very first use, another column may have moved the store meanwhile.
+func TestSegmentAdmitAnother(t *testing.T) {
+	next := func(s *Segment) uint64 {
+		t.Helper()
+		var ids [1]uint64
+		if err := s.Fill(t.Context(), ids[:], 1); err != nil {
+			t.Fatal(err)
+		}
+		return ids[0]
+	}
+	t.Run("moved by another", func(t *testing.T) {
+		st := newFaultStore()
+		s := newTestSegment(t, SegmentConfig{Name: "ids", Store: st, StepPolicy: StepFixed})
+		if err := s.Admit(t.Context(), "shop.empty.id", 0); err != nil {
+			t.Fatal(err)
+		}
+		next(s)
+		wantKind(t, "Admit of a column that holds more", s.Admit(t.Context(), "shop.full.id", 1999), Behind)
+		if err := st.Advance(t.Context(), "ids", 2000); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Admit(t.Context(), "shop.full.id", 1999); err != nil {
+			t.Fatal(err)
+		}
+		if id := next(s); id <= 1999 {
+			t.Errorf("id %d, and the column holds 1999", id)
+		}
+	})
+	t.Run("two columns at once", func(t *testing.T) {
+		st := &slowPosition{faultStore: newFaultStore()}
+		s := newTestSegment(t, SegmentConfig{Name: "ids", Store: st, StepPolicy: StepFixed})
+		st.behind = func() { // the other column is first, when the store has answered
+			st.behind = nil
+			if err := s.Admit(t.Context(), "shop.empty.id", 0); err != nil {
+				t.Error(err)
+			}
+			next(s)
+		}
+		if err := s.Admit(t.Context(), "shop.full.id", 1999); err != nil {
+			t.Fatal(err)
+		}
+		if id := next(s); id <= 1999 {
+			t.Errorf("id %d, and the column holds 1999", id)
+		}
+	})
+}
+
+// slowPosition does something between the store's answer and its arrival.
+type slowPosition struct {
+	*faultStore
+	behind func()
+}
+
+func (s *slowPosition) Position(ctx context.Context, key string) (Position, error) {
+	p, err := s.faultStore.Position(ctx, key)
+	if s.behind != nil {
+		s.behind()
+	}
+	return p, err
 }

@@ -35,7 +35,7 @@ func (p *pace) measure(now time.Time, held uint64) {
 	if lasted < paceShortest {
 		return
 	}
-	rate := float64(taken-p.taken) / lasted.Seconds()
+	rate := float64(max(taken, p.taken)-p.taken) / lasted.Seconds() // fewer are gone where some came back
 	if rate < p.rate {
 		share := min(1, lasted.Seconds()/paceMemory.Seconds())
 		rate = p.rate + (rate-p.rate)*share

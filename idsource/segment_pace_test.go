@@ -161,3 +161,14 @@ func TestSegmentLongOutage(t *testing.T) {
 		})
 	}
 }
+
+// Ids that came back make fewer gone than before.
+func TestPaceOfReturns(t *testing.T) {
+	start := time.Now()
+	p := pace{given: 1000}
+	p.measure(start, 500)
+	p.measure(start.Add(time.Second), 600)
+	if p.rate != 0 {
+		t.Errorf("%g ids a second, want none", p.rate)
+	}
+}
