@@ -26,7 +26,7 @@ func (s *session) describe(n need) error {
 		err = s.notVisible(f, n.table, !visible.keyed && !mode.MariaDB && mode.Version >= 80030)
 	}
 	if err == nil {
-		err = s.findBytes(f, n.table)
+		err = s.findCharsets(f, n.table)
 	}
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		f.err = refused
@@ -86,28 +86,29 @@ func (s *session) invisible(f *facts, t rewriter.Name, column string) (bool, err
 	return true, nil
 }
 
-// findBytes asks whether columns for wide ids hold bytes. Their definitions do not
-// tell: under character_set_results=binary they give every text that collation.
-func (s *session) findBytes(f *facts, t rewriter.Name) error {
+// findCharsets asks for the character sets of columns for wide ids. Definitions do
+// not tell: they give the one that results are sent in, and none of any text under
+// character_set_results=binary.
+func (s *session) findCharsets(f *facts, t rewriter.Name) error {
 	book := s.l.ruleBook()
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
-		for _, columns := range [...][]rewriter.Column{f.table.Columns, f.table.Invisible} {
-			for i := range columns {
-				if c := &columns[i]; rule.IDs.Wide() && strings.EqualFold(c.Name, rule.Column) && c.Text && c.Bytes {
-					// One row, also of an empty table.
-					rows, err := s.query("SELECT CHARSET(t." + string(quoteName(nil, []byte(c.Name))) + ") FROM (SELECT 1) one LEFT JOIN " + string(appendTable(nil, t)) + " t ON 1=0")
-					if err != nil {
-						return err
-					}
-					if len(rows) != 1 || len(rows[0]) != 1 {
-						return errAnswerCut
-					}
-					if string(rows[0][0]) != "binary" {
-						c.Bytes, c.Type = false, textName(c)
-					}
-				}
-			}
+		c := f.table.Find(rule.Column)
+		if c == nil || !rule.IDs.Wide() || c.Form(rule.IDs) == rewriter.FormNone && !c.Bytes {
+			continue
 		}
+		// One row, also of an empty table.
+		rows, err := s.query("SELECT CHARSET(t." + string(quoteName(nil, []byte(c.Name))) + ") FROM (SELECT 1) one LEFT JOIN " + string(appendTable(nil, t)) + " t ON 1=0")
+		if err != nil {
+			return err
+		}
+		if len(rows) != 1 || len(rows[0]) != 1 {
+			return errAnswerCut
+		}
+		charset := string(rows[0][0])
+		if c.Bytes && charset != "binary" {
+			c.Type = textName(c)
+		}
+		c.SetCharset(charset)
 	}
 	return nil
 }

@@ -75,6 +75,7 @@ type slot struct {
 	name       Span   // its name in backticks, in the buffer
 	text       bool   // CHAR or VARCHAR
 	form       Form   // how an id is written
+	uuid       bool   // MariaDB's UUID
 	key        int    // of its gene
 	max        uint64 // 0: not known
 	at         int    // its position among the values; -1: it has none, and its id is appended
@@ -135,7 +136,7 @@ func (r *planReader) slot(rule *Rule) error {
 	c := slot{rule: rule, name: Span{Start: start, End: len(p.buffer)}, at: -1, form: rule.IDs.anyForm()}
 	if r.table != nil {
 		known, _, _ := r.table.Column(rule.Column)
-		c.text, c.max = known.Text, known.Max
+		c.text, c.max, c.uuid = known.Text, known.Max, known.UUID
 		if rule.IDs.Wide() {
 			if c.form = known.Form(rule.IDs); c.form == FormNone {
 				return unsupported("column " + rule.Column + " of a type that cannot hold its ids")

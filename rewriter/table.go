@@ -49,6 +49,17 @@ func (t *Table) Column(name string) (c Column, visible, ok bool) {
 	return c, false, false
 }
 
+// Find returns the column of a name to be changed, visible or not; nil when there is none.
+func (t *Table) Find(name string) *Column {
+	if i := index(t.Columns, name); i >= 0 {
+		return &t.Columns[i]
+	}
+	if i := index(t.Invisible, name); i >= 0 {
+		return &t.Invisible[i]
+	}
+	return nil
+}
+
 func index(columns []Column, name string) int {
 	for i := range columns {
 		if equalFold(columns[i].Name, name) {

@@ -43,7 +43,9 @@ func (c *Column) Form(kind IDKind) Form {
 	switch {
 	case kind == Number && c.Max > 0:
 		return FormNumber
-	case kind == UUID && (c.UUID || text && c.Length >= 36):
+	case kind == UUID && c.UUID: // as text a session whose character set is binary could not write it
+		return FormBytes16
+	case kind == UUID && text && c.Length >= 36:
 		return FormUUID
 	case kind == UUID && text && c.Length == 32:
 		return FormHex32
@@ -57,13 +59,24 @@ func (c *Column) Form(kind IDKind) Form {
 	return FormNone
 }
 
+// SetCharset notes the character set of a column that holds text or bytes, by the server's name. One in which ASCII is not one
+// byte a character holds no wide ids: a session whose own set is binary stores text there as if it were of that set.
+func (c *Column) SetCharset(name string) {
+	c.Bytes = name == "binary"
+	switch name {
+	case "ucs2", "utf16", "utf16le", "utf32":
+		c.Length = 0
+		c.Type += " CHARACTER SET " + name
+	}
+}
+
 // Columns says what columns hold ids of the kind, for messages.
 func (k IDKind) Columns() string {
 	switch k {
 	case UUID:
-		return "CHAR(36), CHAR(32), BINARY(16), VARCHAR and VARBINARY of that many or more, and MariaDB's UUID"
+		return "CHAR(36), CHAR(32), VARCHAR of that many or more, in a character set of which ASCII is a part, BINARY(16), VARBINARY, and MariaDB's UUID"
 	case ObjectID:
-		return "CHAR(24), BINARY(12), VARCHAR and VARBINARY of that many or more"
+		return "CHAR(24), VARCHAR of that many or more, in a character set of which ASCII is a part, BINARY(12) and VARBINARY"
 	}
 	return "an integer, DECIMAL or CHAR type"
 }
@@ -149,6 +162,9 @@ func (r *planReader) wideID(k int) (behind token, err error) {
 		if behind = r.next(); r.ends(behind) {
 			return behind, nil
 		}
+	}
+	if r.plan.slots[k].uuid { // beside the bytes of an id, text would be taken for bytes too
+		return t, unsupported("expression for column " + r.plan.slots[k].rule.Column + " of type UUID")
 	}
 	r.pos, r.inVersion, r.crossed = pos, inVersion, crossed
 	*v = value{kind: valueMaybe, start: t.start}

@@ -112,15 +112,16 @@ func (u *upstream) refine(ctx context.Context, schema, table string, rule *rewri
 	if !rule.IDs.Wide() {
 		return nil
 	}
-	const query = "SELECT DATA_TYPE, COALESCE(CHARACTER_MAXIMUM_LENGTH, 0), CHARACTER_SET_NAME IS NULL, UPPER(COLUMN_TYPE) " +
+	const query = "SELECT DATA_TYPE, COALESCE(CHARACTER_MAXIMUM_LENGTH, 0), COALESCE(CHARACTER_SET_NAME, 'binary'), UPPER(COLUMN_TYPE) " +
 		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
-	var kind string
-	if err := u.db.QueryRowContext(ctx, query, schema, table, rule.Column).Scan(&kind, &c.Length, &c.Bytes, &c.Type); err != nil {
+	var kind, charset string
+	if err := u.db.QueryRowContext(ctx, query, schema, table, rule.Column).Scan(&kind, &c.Length, &charset, &c.Type); err != nil {
 		return fmt.Errorf("type of column %s: %w", rule.Column, err)
 	}
 	kind = strings.ToLower(kind)
 	c.UUID, c.Padded = kind == "uuid", kind == "char" || kind == "binary"
 	c.Text = c.Padded || kind == "varchar" || kind == "varbinary"
+	c.SetCharset(charset)
 	return nil
 }
 
