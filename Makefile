@@ -38,7 +38,7 @@ fuzz-short: ## every fuzz target for FUZZTIME
 
 chaos: ## for CHAOS, harms six idproxies and the servers they depend on, and looks for ids that come twice
 	$(INSTALL) mariadb redis etcd
-	IDPROXY_CHAOS=$(CHAOS) go test -count=1 -timeout=12h -v -tags=long -run '^TestChaos' ./integration/chaos
+	IDPROXY_CHAOS=$(CHAOS) go test -count=1 -timeout=12h -v -tags=long -run '^Test(Chaos|Outage)' ./integration/chaos
 
 bench: ## idproxy against a direct connection, a plain relay and HAProxy; results are for docs/benchmarks.md
 	$(INSTALL) mariadb haproxy

@@ -12,7 +12,7 @@ const (
 	lastsVariable = "IDPROXY_CHAOS"
 	seedVariable  = "IDPROXY_CHAOS_SEED"
 	lasts         = 15 * time.Second
-	rate          = 300_000 // ids per second
+	rate          = 400_000 // ids per second
 )
 
 func setting[T any](t *testing.T, name string, otherwise T, parse func(string) (T, error)) T {
