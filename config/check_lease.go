@@ -29,6 +29,10 @@ func (d *decoder) checkRedis(r *RedisStore, path string) {
 // lease leaves for it. idsource/lease gives these times their meaning.
 const leaseMargin = 3 * time.Second
 
+// leastDisposable is how many bits of worker numbers last when each start of a
+// process uses one up: a million starts.
+const leastDisposable = 20
+
 // checkWorkers checks a source whose worker numbers are leased.
 func (d *decoder) checkWorkers(c *Config, f *Snowflake, path string) {
 	at := d.vals[path+"/workers"]
@@ -37,8 +41,10 @@ func (d *decoder) checkWorkers(c *Config, f *Snowflake, path string) {
 	case s == nil:
 	case s.File != nil:
 		d.fail(at, "store %s is a file store, which cannot lease worker numbers: give a fixed number with \"worker\"", quote(f.Workers))
-	case s.Redis == nil:
-		d.later(at, "worker numbers from store %s are not available yet: use a redis store, or a fixed number with \"worker\"", quote(f.Workers))
+	case s.MySQL != nil && len(s.MySQL.DSNs) > 0:
+		d.fail(at, "store %s has several servers, which give worker numbers without each other: name a store of one server", quote(f.Workers))
+	case f.Disposable && s.Redis != nil:
+		d.fail(d.vals[path+"/disposable"], "store %s is a redis store, which only leases worker numbers: remove \"disposable\", or name a mysql or etcd store", quote(f.Workers))
 	}
 	if d.has(path + "/datacenter") {
 		d.fail(d.keys[path+"/datacenter"], "\"datacenter\" does not go with \"workers\", which leases datacenter and worker as one number: remove it")

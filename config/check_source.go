@@ -114,7 +114,7 @@ func (d *decoder) checkSnowflake(c *Config, f *Snowflake, path string) {
 	if s := d.store(c, path+"/store", f.Store); s != nil && s.File == nil {
 		d.fail(d.vals[path+"/store"], "store %s is no file store: the fence of a fixed worker needs one", quote(f.Store))
 	}
-	for _, key := range []string{"store", "lease"} {
+	for _, key := range []string{"store", "lease", "disposable"} {
 		if (key == "store") == workers && d.has(path+"/"+key) {
 			d.fail(d.keys[path+"/"+key], "%q does not go with %s: remove it", key, map[bool]string{true: `"workers"`, false: `a fixed "worker"`}[workers])
 		}
@@ -159,6 +159,10 @@ func parseLayout(s string) (layout, bool) {
 func (d *decoder) checkLayout(f *Snowflake, l layout, path string) {
 	if at, ok := d.vals[path+"/worker"]; ok && f.Worker >= 1<<l.worker {
 		d.fail(at, "\"worker\" is %d, but layout %s has room for 0 to %d", f.Worker, f.Layout, 1<<l.worker-1)
+	}
+	if at, ok := d.vals[path+"/disposable"]; ok && f.Disposable && d.has(path+"/workers") && l.datacenter+l.worker < leastDisposable {
+		d.fail(at, "\"disposable\" needs %d bits or more for workers, for each start of a process uses a number up: layout %s has %d; 31s/20/12 is one that has",
+			leastDisposable, f.Layout, l.datacenter+l.worker)
 	}
 	at, has := d.vals[path+"/datacenter"]
 	switch {

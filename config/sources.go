@@ -83,7 +83,8 @@ const (
 
 // Snowflake makes ids from time, a worker number and a sequence.
 type Snowflake struct {
-	Workers    string        `yaml:"workers"`    // redis store that leases worker numbers
+	Workers    string        `yaml:"workers"`    // redis, etcd or mysql store that leases worker numbers
+	Disposable bool          `yaml:"disposable"` // with workers in a mysql or etcd store: each start of a process uses a number up; default false
 	Worker     uint64        `yaml:"worker"`     // this process's number when Workers is empty
 	Datacenter uint64        `yaml:"datacenter"` // only with a layout like 41/5+5/12, and then required
 	Store      string        `yaml:"store"`      // file store of lock and fence of a fixed worker; default [DefaultStore]

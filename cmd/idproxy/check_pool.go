@@ -24,9 +24,13 @@ func leased(cfg *config.Config) (list []*config.Source) {
 func leaseNotes(cfg *config.Config) (notes []finding) {
 	for _, c := range leased(cfg) {
 		f := c.Snowflake
-		rules, err := lease.Derive(f.Lease.Heartbeat, f.Lease.Reclaim, f.MaxAhead)
+		rules, err := leaseRules(f, cfg.Store(f.Workers).Etcd != nil)
 		if err != nil {
 			notes = append(notes, finding{c.Pos.String(), levelError, fmt.Sprintf("source %s: %v", c.Name, err)})
+			continue
+		}
+		if f.Disposable {
+			notes = append(notes, finding{c.Pos.String(), levelNote, fmt.Sprintf("source %s: needs store %s at start only; each start uses a number up", c.Name, f.Workers)})
 			continue
 		}
 		notes = append(notes, finding{c.Pos.String(), levelNote, fmt.Sprintf(
@@ -51,7 +55,7 @@ func (c *checker) pool(ctx context.Context, s *config.Source) error {
 		return err
 	}
 	l, err := p.store.List(ctx, p.name)
-	if err := errors.Join(err, p.store.Close()); err != nil {
+	if err := errors.Join(err, p.close()); err != nil {
 		return err
 	}
 	var free, held int
@@ -68,10 +72,26 @@ func (c *checker) pool(ctx context.Context, s *config.Source) error {
 		return fmt.Errorf("store %s has no pool of worker numbers: make it with idproxy worker add N", s.Snowflake.Workers)
 	case l.Pool.Shape != p.shape:
 		return fmt.Errorf("the pool in store %s is for ids of %s, the configuration says %s", s.Snowflake.Workers, l.Pool.Shape, p.shape)
+	case p.disposable:
+		return c.disposable(s, p, l)
 	case free == 0:
 		c.add(s.Pos, levelWarning, "source %s: none of %d worker numbers is free", s.Name, held)
 	default:
 		c.add(s.Pos, levelNote, "source %s: %d worker numbers are free, %d are held", s.Name, free, held)
+	}
+	return nil
+}
+
+// disposable looks how many numbers are left of a pool whose numbers are used once.
+func (c *checker) disposable(s *config.Source, p *workerPool, l lease.Listing) error {
+	used := p.used(l)
+	switch left := p.numbers - used; {
+	case left == 0:
+		return fmt.Errorf("all %d worker numbers were used: choose a layout with more bits for workers, and another source", p.numbers)
+	case left < p.numbers/4:
+		c.add(s.Pos, levelWarning, "source %s: %d of %d worker numbers are left, each start of a process uses one up", s.Name, left, p.numbers)
+	default:
+		c.add(s.Pos, levelNote, "source %s: %d of %d worker numbers were used", s.Name, used, p.numbers)
 	}
 	return nil
 }

@@ -29,18 +29,28 @@ func (s *sources) newSnowflake(c *config.Source) (idsource.Source, error) {
 		sc.Fences, sc.Datacenter, sc.Worker = s.stores[f.Store].fences, f.Datacenter, f.Worker
 		return idsource.NewSnowflake(sc)
 	}
-	rules, err := lease.Derive(f.Lease.Heartbeat, f.Lease.Reclaim, f.MaxAhead)
+	rules, err := leaseRules(f, s.stores[f.Workers].lasting)
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.Name, err)
 	}
 	sc.Lead = time.Duration(rules.Lead) * time.Millisecond
 	sc.Pool, err = lease.New(lease.Config{
-		Pool: c.Name, Store: s.stores[f.Workers].workers, Rules: rules, Dir: filepath.Join(s.dir, leaseDir), Logger: s.log,
+		Pool: c.Name, Store: s.stores[f.Workers].numbers(f), Rules: rules, Once: f.Disposable, Dir: filepath.Join(s.dir, leaseDir), Logger: s.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.Name, err)
 	}
 	return idsource.NewSnowflake(sc)
+}
+
+// leaseRules are the rules of a source whose worker numbers are leased. lasting
+// says of its store that it keeps what it confirmed, and has no clock.
+func leaseRules(f *config.Snowflake, lasting bool) (lease.Rules, error) {
+	rules, err := lease.Derive(f.Lease.Heartbeat, f.Lease.Reclaim, f.MaxAhead)
+	if lasting {
+		rules = rules.Lasting()
+	}
+	return rules, err
 }
 
 func openRedis(c *config.RedisStore) (*redis.Store, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"idproxy/config"
@@ -14,12 +15,14 @@ import (
 
 // store is a store of any kind.
 type store struct {
-	segments idsource.SegmentStore
-	keys     keyStore
-	fences   idsource.FenceStore // nil: the kind has none
-	workers  lease.Store         // nil: the kind leases no worker numbers
-	most     uint64              // ids in one range; 0: any number
-	close    func() error
+	segments   idsource.SegmentStore
+	keys       keyStore
+	fences     idsource.FenceStore // nil: the kind has none
+	workers    lease.Store         // nil: the kind leases no worker numbers
+	disposable lease.Store         // nil: the kind has no worker numbers that are used once
+	lasting    bool                // workers keeps what it confirmed, and has no clock
+	most       uint64              // ids in one range; 0: any number
+	close      func() error
 }
 
 // keyStore is what commands need of a store besides what sources need.
@@ -49,7 +52,7 @@ func openStore(c *config.Store, log *slog.Logger) (store, error) {
 		if err != nil {
 			return store{}, err
 		}
-		return store{segments: st, keys: st, close: st.Close}, nil
+		return store{segments: st, keys: st, workers: st.Workers(), disposable: st.Disposable(), lasting: true, close: st.Close}, nil
 	case len(c.MySQL.DSNs) > 0:
 		var dsns []string
 		for _, dsn := range c.MySQL.DSNs {
@@ -65,7 +68,17 @@ func openStore(c *config.Store, log *slog.Logger) (store, error) {
 	if err != nil {
 		return store{}, err
 	}
-	return store{segments: st, keys: st, close: st.Close}, nil
+	workers, disposable := st.Workers(), st.Disposable()
+	end := func() error { return errors.Join(workers.Close(), disposable.Close(), st.Close()) }
+	return store{segments: st, keys: st, workers: workers, disposable: disposable, close: end}, nil
+}
+
+// numbers is where a source has its worker numbers from.
+func (s store) numbers(f *config.Snowflake) lease.Store {
+	if f.Disposable {
+		return s.disposable
+	}
+	return s.workers
 }
 
 // look asks where a key stands and changes nothing.

@@ -21,13 +21,15 @@ const workerTime = 10 * time.Second
 
 // workerPool is the pool that a worker command is about.
 type workerPool struct {
-	store   lease.Store
-	name    string
-	shape   string
-	numbers uint64 // as many as the layout has room for
-	rules   lease.Rules
-	std     streams
-	json    bool
+	store      lease.Store
+	close      func() error
+	name       string
+	shape      string
+	numbers    uint64 // as many as the layout has room for
+	rules      lease.Rules
+	disposable bool // numbers are used once
+	std        streams
+	json       bool
 }
 
 // worker shows and fills pools of worker numbers.
@@ -76,7 +78,7 @@ func worker(ctx context.Context, args []string, std streams) error {
 	default:
 		err = fmt.Errorf("%w: worker list, worker add N or worker drop N", errUsage)
 	}
-	return errors.Join(err, p.store.Close())
+	return errors.Join(err, p.close())
 }
 
 // openPool opens the pool of a source, which may go unnamed when it is the only one.
@@ -98,10 +100,6 @@ func openPool(cfg *config.Config, source string) (*workerPool, error) {
 		return nil, fmt.Errorf("%w: name one of the sources %q with --source", errUsage, names)
 	}
 	f := found.Snowflake
-	rules, err := lease.Derive(f.Lease.Heartbeat, f.Lease.Reclaim, f.MaxAhead)
-	if err != nil {
-		return nil, err
-	}
 	layout, err := idsource.ParseLayout(f.Layout)
 	if err != nil {
 		return nil, err
@@ -111,14 +109,23 @@ func openPool(cfg *config.Config, source string) (*workerPool, error) {
 	if err := s.openStore(cfg.Store(f.Workers)); err != nil {
 		return nil, err
 	}
-	return &workerPool{
-		store: s.stores[f.Workers].workers, name: found.Name, numbers: numbers, rules: rules,
-		shape: lease.ShapeText(shape.Layout, shape.Epoch),
-	}, nil
+	st := s.stores[f.Workers]
+	rules, err := leaseRules(f, st.lasting)
+	if err != nil {
+		return nil, errors.Join(err, st.close())
+	}
+	p := &workerPool{
+		store: st.numbers(f), close: st.close, name: found.Name, numbers: numbers, rules: rules,
+		shape: lease.ShapeText(shape.Layout, shape.Epoch), disposable: f.Disposable,
+	}
+	if p.disposable {
+		p.shape = lease.DisposableShape(p.shape)
+	}
+	return p, nil
 }
 
 func (p *workerPool) add(ctx context.Context, n uint64, fresh bool) error {
-	if n == 0 || n > p.numbers {
+	if n == 0 && !p.disposable || n > p.numbers {
 		return fmt.Errorf("%w: a pool of this layout has from 1 to %d numbers", errUsage, p.numbers)
 	}
 	added, err := p.store.Add(ctx, lease.Fill{Pool: p.name, Shape: p.shape, Numbers: n, Fresh: fresh, Rules: p.rules})
@@ -133,11 +140,23 @@ func (p *workerPool) add(ctx context.Context, n uint64, fresh bool) error {
 	if p.json {
 		return p.print(map[string]any{"pool": p.name, "added": added, "numbers": len(l.Records), "rests_seconds": rest.Seconds()})
 	}
-	fmt.Fprintf(p.std.out, "pool %s: %d added\n", p.name, added)
+	if p.disposable {
+		fmt.Fprintf(p.std.out, "pool %s: %d of %d numbers are taken for used\n", p.name, p.used(l), p.numbers)
+	} else {
+		fmt.Fprintf(p.std.out, "pool %s: %d added\n", p.name, added)
+	}
 	if rest > 0 {
 		fmt.Fprintf(p.std.out, "its first number is given out in %v: ids of a pool that was there before may run that far ahead (--new-pool: there was none)\n", rest)
 	}
 	return nil
+}
+
+// used is how many numbers of a pool whose numbers are used once were given.
+func (p *workerPool) used(l lease.Listing) (n uint64) {
+	for w := range l.Records {
+		n = max(n, w+1)
+	}
+	return n
 }
 
 func (p *workerPool) drop(ctx context.Context, numbers []uint64) error {
@@ -200,7 +219,11 @@ func (p *workerPool) list(ctx context.Context) error {
 			"survives_seconds": p.rules.Survives().Seconds(), "workers": states,
 		})
 	}
-	fmt.Fprintf(p.std.out, "pool %s, ids of %s; holders survive an outage of the store of %v\n", p.name, l.Pool.Shape, p.rules.Survives())
+	if p.disposable {
+		fmt.Fprintf(p.std.out, "pool %s, ids of %s; %d of %d numbers were used\n", p.name, l.Pool.Shape, p.used(l), p.numbers)
+	} else {
+		fmt.Fprintf(p.std.out, "pool %s, ids of %s; holders survive an outage of the store of %v\n", p.name, l.Pool.Shape, p.rules.Survives())
+	}
 	if rest > 0 {
 		fmt.Fprintf(p.std.out, "no number is given out for another %v\n", rest)
 	}

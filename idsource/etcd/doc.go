@@ -7,4 +7,6 @@
 // kept while a majority keeps its disks. A cluster that was restored from a
 // snapshot is found out by its id, which is kept with each position, and, by a
 // process that ran before, by its revision.
+//
+// It also keeps pools of worker numbers, see [Store.Workers].
 package etcd

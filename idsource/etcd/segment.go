@@ -34,6 +34,7 @@ type Store struct {
 	c      *client.Client
 	where  string
 	logger *slog.Logger
+	clock  func() time.Time // of this host
 
 	mu       sync.Mutex
 	revision int64           // the greatest the cluster has shown
@@ -68,7 +69,7 @@ func New(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd store: %w", err)
 	}
-	return &Store{c: conn, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, cache: map[string]item{}}, nil
+	return &Store{c: conn, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, clock: time.Now, cache: map[string]item{}}, nil
 }
 
 // Close closes the connections.

@@ -17,6 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	holders.Main(openJob)
 	holders.MostlyWait()
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("idproxy/integration/process.(*Process).own"))
 }

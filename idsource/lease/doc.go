@@ -19,5 +19,6 @@
 //
 // All times are milliseconds since 1970 on the store's clock unless a name says
 // otherwise. Functions are pure; stores that can compare and set (etcd, MySQL)
-// call them, and the scripts of the Redis store are tested against them.
+// call them by way of [FromTable], and the script of the Redis store is tested
+// against them.
 package lease

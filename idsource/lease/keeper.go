@@ -21,6 +21,7 @@ type Config struct {
 	Store  Store        // required; stays the caller's
 	Rules  Rules        // required: from Derive
 	Dir    string       // folder of the file by which a process that was restarted takes its number again; default: no file
+	Once   bool         // the store is one of disposable numbers: no file, no spare number, and without the store it goes on
 	Label  string       // who we are, for people; default host and process number
 	Logger *slog.Logger // default: discard
 }
@@ -81,9 +82,13 @@ func newToken() string {
 func (k *Keeper) Keep(ctx context.Context, t idsource.Tenant) {
 	shape, numbers := t.Shape()
 	r := &keeping{Keeper: k, tenant: t, shape: ShapeText(shape.Layout, shape.Epoch), numbers: numbers}
-	r.file = openFile(k.cfg.Dir, k.cfg.Pool, k.cfg.Logger)
-	defer r.file.close()
-	r.resume()
+	if k.cfg.Once {
+		r.shape = DisposableShape(r.shape)
+	} else {
+		r.file = openFile(k.cfg.Dir, k.cfg.Pool, k.cfg.Logger)
+		defer r.file.close()
+		r.resume()
+	}
 	for ctx.Err() == nil {
 		pause := time.NewTimer(r.step(ctx))
 		select {
@@ -140,7 +145,7 @@ func (r *keeping) ask(h *Hold, last int64) Ask {
 		Pool: r.cfg.Pool, Shape: r.shape, Worker: h.Worker,
 		// One who took the number up again does not know what was used below its start.
 		Use:   Use{Token: h.Token, Last: max(last, h.Start-1)},
-		Label: r.cfg.Label, Rules: r.cfg.Rules,
+		Label: r.cfg.Label, Numbers: r.numbers, Rules: r.cfg.Rules,
 	}
 }
 
@@ -153,7 +158,7 @@ func (r *keeping) step(ctx context.Context) time.Duration {
 		return r.take(ctx)
 	}
 	pause, ok := r.renew(ctx)
-	if ok {
+	if ok && !r.cfg.Once {
 		r.keepSpare(ctx)
 	}
 	return pause
@@ -199,6 +204,9 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 	case OtherShape:
 		r.tenant.Report(fmt.Errorf("%w: pool %s is for ids of %s, the configuration says %s", idsource.BadConfig, r.cfg.Pool, reply.Why, r.shape))
 		return slow
+	case UsedUp:
+		r.tenant.Report(fmt.Errorf("%w: pool %s: %s: choose a layout with more bits for workers", idsource.BadConfig, r.cfg.Pool, reply.Verdict))
+		return slow
 	}
 	r.tries++
 	r.tenant.Report(fmt.Errorf("pool %s: %s: more can be added with idproxy worker add", r.cfg.Pool, reply.Verdict))
@@ -221,13 +229,16 @@ func (r *keeping) untilActive() time.Duration {
 
 // renew moves the fence of main on.
 func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
-	if !r.cfg.Rules.MayRenew(*r.main, r.mono()) {
+	if !r.cfg.Once && !r.cfg.Rules.MayRenew(*r.main, r.mono()) {
 		return r.lose(ctx, Late), false
 	}
 	sent := r.mono()
 	reply, err := r.cfg.Store.Renew(ctx, r.ask(r.main, r.tenant.Last()))
 	r.away = err != nil && ctx.Err() == nil
 	if err != nil {
+		if r.cfg.Once { // nobody else is ever given the number
+			r.main.Fence = max(r.main.Fence, max(r.now(), min(r.tenant.Last(), r.now()+r.cfg.Rules.Ahead))+r.cfg.Rules.Lead)
+		}
 		if ctx.Err() == nil && r.main.Active {
 			err = errors.Join(err, r.allow(r.main.Fence)) // what is stored already can be used
 		}

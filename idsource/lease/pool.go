@@ -40,12 +40,13 @@ const (
 	Gone               // the number is not held
 	Stolen             // the number has another holder
 	Late               // the lease was silent for too long
+	UsedUp             // numbers are used once, and there is none left
 )
 
 var verdicts = [...]string{
 	Granted: "granted", Wait: "wait", NoPool: "the store has no such pool", OtherShape: "the pool is one of other ids",
 	Empty: "no number is free", Gone: "the number was given back or taken out", Stolen: "the number has another holder",
-	Late: "the lease was not renewed in time",
+	Late: "the lease was not renewed in time", UsedUp: "all numbers that the layout has room for were used",
 }
 
 // String returns the verdict in words.

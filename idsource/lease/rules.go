@@ -54,6 +54,14 @@ func Derive(heartbeat, reclaim, maxAhead time.Duration) (Rules, error) {
 	}, nil
 }
 
+// Lasting are the rules for a store that keeps what it has confirmed whichever
+// of its servers fails, and that has no clock of its own: times are those of the
+// processes' hosts. What is assumed of writes that vanish is left to the clocks.
+func (l Rules) Lasting() Rules {
+	l.Skew, l.Loss = l.Skew+l.Loss, 0
+	return l
+}
+
 // Survives is the longest outage of the store through which a holder goes on
 // without a pause, counted from its last renewal.
 func (l Rules) Survives() time.Duration { return time.Duration(l.Gap) * time.Millisecond }

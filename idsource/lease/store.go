@@ -41,8 +41,9 @@ type Ask struct {
 	Worker      uint64
 	Use
 	Label   string
-	Reclaim bool // take a number that is silent when none is free
-	Spare   bool // take one only when many are free
+	Numbers uint64 // the layout has room for so many
+	Reclaim bool   // take a number that is silent when none is free
+	Spare   bool   // take one only when many are free
 	Rules   Rules
 }
 

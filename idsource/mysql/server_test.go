@@ -36,6 +36,7 @@ const password = "S3cret/p@ss"
 var template string
 
 func TestMain(m *testing.M) {
+	holders.Main(openJob)
 	holders.MostlyWait()
 	dir, err := os.MkdirTemp("", "idsource-mysql-")
 	if err == nil {

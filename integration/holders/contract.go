@@ -143,11 +143,14 @@ func (c *contract) wantTake(a lease.Ask, r lease.Reply) (lease.Record, lease.Ver
 // that are not there or of other ids.
 func Administers(t *testing.T, s lease.Store, pool string) {
 	ctx := t.Context()
-	fill := lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Rules: Quick}
+	rules := Quick
+	rules.Lead = 900 // a pool rests for longer than a slow machine takes to ask for a number
+	fill := lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Rules: rules}
 	if l, err := s.List(ctx, pool); err != nil || l.Exists || len(l.Records) > 0 {
 		t.Errorf("a pool that is not there: %+v, %v", l, err)
 	}
 	a := ask(pool)
+	a.Rules = rules
 	a.Token = "a"
 	expect := func(what string, call func(context.Context, lease.Ask) (lease.Reply, error), want lease.Verdict) lease.Reply {
 		t.Helper()
@@ -175,10 +178,10 @@ func Administers(t *testing.T, s lease.Store, pool string) {
 		t.Error("numbers of a pool that is not there were dropped")
 	}
 	add(3)
-	if r := expect("take from a pool that may have been lost", s.Take, lease.Wait); r.Wait <= 0 || r.Wait > time.Duration(Quick.Quarantine())*time.Millisecond || r.Why == "" {
+	if r := expect("take from a pool that may have been lost", s.Take, lease.Wait); r.Wait <= 0 || r.Wait > time.Duration(rules.Quarantine())*time.Millisecond || r.Why == "" {
 		t.Errorf("wait: %+v", r)
 	}
-	time.Sleep(time.Duration(Quick.Quarantine()) * time.Millisecond)
+	time.Sleep(time.Duration(rules.Quarantine()) * time.Millisecond)
 	first := expect("take", s.Take, lease.Granted)
 	a.Worker = first.Worker
 	a.Spare = true

@@ -80,6 +80,12 @@ func zombie(t *testing.T, s lease.Store, j Job) int {
 func Restart(t *testing.T, s lease.Store, j Job, pause func(away bool) error) {
 	Fill(t, s, j.Pool, 1)
 	var all Record
+	if j.Rules.Heartbeat == 0 {
+		j.Rules = Brisk
+	}
+	// A loaded machine takes long to start a process, and the lease must not end meanwhile.
+	const more = 2400
+	j.Rules.Gap, j.Rules.Lead, j.Rules.Reclaim = j.Rules.Gap+more, j.Rules.Lead+more, j.Rules.Reclaim+2*more
 	j.Dir = t.TempDir()
 	for range 3 {
 		a := Start(t, j, &all)
@@ -90,7 +96,7 @@ func Restart(t *testing.T, s lease.Store, j Job, pause func(away bool) error) {
 		t.Errorf("the number is %v, %v; want it held", l.Records[0], err)
 	}
 	a := Start(t, j, &all)
-	a.Issues(t, 200, time.Second+time.Duration(Brisk.Reclaim/2)*time.Millisecond) // no wait for the silence of the one before
+	a.Issues(t, 200, time.Duration(j.Rules.Reclaim/2)*time.Millisecond) // no wait for the silence of the one before
 	if err := pause(true); err != nil {
 		t.Fatal(err)
 	}
@@ -104,5 +110,60 @@ func Restart(t *testing.T, s lease.Store, j Job, pause func(away bool) error) {
 	b.End(t)
 	if again := all.Twice(); len(again) > 0 {
 		t.Errorf("%d ids twice", len(again))
+	}
+}
+
+// Place is a store whose data can be put back to what it was.
+type Place struct {
+	Open    func() lease.Store
+	Control func() lease.Store // the same, but it takes every server for the one from before
+	Save    func()             // keeps the data as it is now
+	Restore func()             // puts it back, with the server being killed
+}
+
+// SameServer makes of a table one that takes every server for the one from before.
+func SameServer(t lease.Table) lease.Table { return sameServer{t} }
+
+type sameServer struct{ lease.Table }
+
+func (t sameServer) Visit(ctx context.Context, pool string, do func(v lease.Visit) error) error {
+	return t.Table.Visit(ctx, pool, func(v lease.Visit) error { return do(sameVisit{v}) })
+}
+
+type sameVisit struct{ lease.Visit }
+
+func (v sameVisit) Read(ctx context.Context, w lease.Workers) (lease.Page, error) {
+	p, err := v.Visit.Read(ctx, w)
+	p.Server = p.Pool.Server
+	return p, err
+}
+
+// Restored puts data back from before a number was taken. Nobody is given it
+// while its holder may use it; in the control somebody is.
+func Restored(t *testing.T, j Job, at Place) {
+	const silent = 20 * time.Second
+	Fill(t, at.Open(), j.Pool, 1)
+	at.Save()
+	var all Record
+	a := Start(t, j, &all)
+	a.Issues(t, 200, silent)
+	a.Signal(t, syscall.SIGSTOP)
+	at.Restore()
+	ask := lease.Ask{Pool: j.Pool, Shape: Shape(), Rules: Brisk, Use: lease.Use{Token: "b"}}
+	if reply, err := at.Open().Take(t.Context(), ask); err != nil || reply.Verdict != lease.Wait {
+		t.Errorf("a number that is in use, and was forgotten: %+v, %v", reply, err)
+	}
+	a.Signal(t, syscall.SIGCONT)
+	b := Start(t, j, &all)
+	Issue(t, 1000, silent, a, b)
+	a.End(t)
+	b.Issues(t, 100, silent)
+	b.End(t)
+	if n := len(all.Twice()); n > 0 {
+		t.Errorf("%d ids twice", n)
+	}
+	at.Restore()
+	if reply, err := at.Control().Take(t.Context(), ask); err != nil || reply.Verdict != lease.Granted {
+		t.Errorf("without the rule: %+v, %v", reply, err)
 	}
 }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/integration/servers"
+)
+
+// TestWorkerStores makes pools in etcd and MariaDB, lets two programs' sources
+// take numbers, and looks at what commands say of it.
+func TestWorkerStores(t *testing.T) {
+	raft, err := servers.StartEtcd(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := servers.Start(t.Context(), servers.MariaDB, servers.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, stop := range []func() error{raft.Stop, db.Stop} {
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	conn, err := sql.Open("mysql", db.DSN(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // nothing is pending
+	if _, err := conn.ExecContext(t.Context(), "CREATE DATABASE idproxy"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, store string }{
+		{"etcd", fmt.Sprintf(`{etcd: {endpoints: ["%s"]}}`, raft.Addr)},
+		{"mysql", fmt.Sprintf(`{mysql: {dsn: "%s"}}`, db.DSN("idproxy"))},
+	} {
+		t.Run(tt.name, func(t *testing.T) { tryStore(t, tt.store) })
+		t.Run(tt.name+" disposable", func(t *testing.T) { tryDisposable(t, tt.store) })
+	}
+}
+
+// running is a program's sources.
+func running(t *testing.T, path string) *sources {
+	t.Helper()
+	cfg, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := openSources(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// numberOf has a source issue an id and returns the worker number in it.
+func numberOf(t *testing.T, s *sources, source, layout string) uint64 {
+	t.Helper()
+	l, err := idsource.ParseLayout(layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := make([]uint64, 1)
+	for try := 0; ; try++ {
+		err := s.byName[source].Fill(t.Context(), id, 1)
+		if err == nil {
+			return l.Decode(id[0]).Worker
+		}
+		if try == 5 { // each waits for two seconds
+			t.Fatal(err)
+		}
+	}
+}
+
+func tryStore(t *testing.T, store string) {
+	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {main: %s}
+sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
+`, store))
+	run := func(status int, want string, args ...string) {
+		t.Helper()
+		got := runWith(t, "", append(args, "--config", path)...)
+		if got.status != status || !strings.Contains(got.out+got.err, want) {
+			t.Fatalf("%q: %+v, want status %d and %q", args, got, status, want)
+		}
+	}
+	run(statusFinding, "the store has no pool event_id", "worker", "list")
+	run(statusFine, "pool event_id: 4 added\n", "worker", "add", "4", "--new-pool")
+	run(statusFine, "1 dropped", "worker", "drop", "3")
+	one, two := running(t, path), running(t, path)
+	if a, b := numberOf(t, one, "event_id", "41/3/12"), numberOf(t, two, "event_id", "41/3/12"); a == b {
+		t.Errorf("both have worker number %d", a)
+	}
+	run(statusFine, "held", "worker", "list")
+	run(statusFine, "are held", "check", "--online")
+	for _, s := range []*sources{one, two} {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	run(statusFine, "3 worker numbers are free, 0 are held", "check", "--online")
+}
+
+func tryDisposable(t *testing.T, store string) {
+	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {main: %s}
+sources: {start_id: {snowflake: {workers: main, disposable: true, layout: 31s/20/12}}}
+`, store))
+	run := func(status int, want string, args ...string) {
+		t.Helper()
+		got := runWith(t, "", append(args, "--config", path)...)
+		if got.status != status || !strings.Contains(got.out+got.err, want) {
+			t.Fatalf("%q: %+v, want status %d and %q", args, got, status, want)
+		}
+	}
+	run(statusFinding, "make it with idproxy worker add N", "check", "--online")
+	run(statusFine, "0 of 1048576 numbers are taken for used", "worker", "add", "0", "--new-pool")
+	for want := range uint64(2) {
+		s := running(t, path)
+		if got := numberOf(t, s, "start_id", "31s/20/12"); got != want {
+			t.Errorf("start %d has number %d", want, got)
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	run(statusFine, "2 of 1048576 worker numbers were used", "check", "--online")
+	run(statusFine, "800000 of 1048576 numbers are taken for used", "worker", "add", "800000")
+	run(statusFine, "248576 of 1048576 worker numbers are left", "check", "--online")
+	run(statusFine, "800000 of 1048576 numbers were used", "worker", "list")
+	run(statusFinding, "none is given again", "worker", "drop", "0")
+}

@@ -1,0 +1,91 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// DisposableShape is the shape of a pool whose numbers are used once. It is
+// another one than that of leased numbers: a number that shows no heartbeat must
+// not be taken from its holder.
+func DisposableShape(shape string) string { return shape + ", disposable" }
+
+// Disposable makes of a table a store whose numbers are used once: each Take
+// gives the one after the greatest that was ever given. Renew writes nothing, it
+// asks whether the number is still the caller's, which it is unless the store
+// forgot: then it may give the number to another, after the pool has rested.
+func Disposable(t Table) Store { return disposable{tabled{t}} }
+
+type disposable struct{ tabled }
+
+// Take implements Store.
+func (s disposable) Take(ctx context.Context, a Ask) (Reply, error) {
+	return s.step(ctx, a, Highest, func(v Visit, p Page) (Reply, bool, error) {
+		if rest := a.Rules.Resting(p.Pool, p.Now); rest > 0 {
+			return Reply{Verdict: Wait, Wait: ms(rest), Why: restingWhy}, true, nil
+		}
+		w := uint64(0)
+		for highest := range p.Records {
+			w = highest + 1
+		}
+		if w >= a.Numbers {
+			return Reply{Verdict: UsedUp}, true, nil
+		}
+		r, _, _ := a.Rules.Take(Record{State: Free}, p.Now, a.Token, a.Label) // free numbers are always given
+		done, err := v.Write(ctx, p, w, r)
+		return Reply{Verdict: Granted, Worker: w, Start: r.Start, Fence: r.Fence}, done, err
+	})
+}
+
+// Renew implements Store.
+func (s disposable) Renew(ctx context.Context, a Ask) (Reply, error) {
+	return s.step(ctx, a, Workers(a.Worker), func(_ Visit, p Page) (Reply, bool, error) {
+		rules := a.Rules
+		rules.Gap = math.MaxInt64 // silence is not the end of it
+		r, verdict := rules.Renew(p.Records[a.Worker], p.Now, a.Use)
+		if verdict != Granted {
+			return Reply{Verdict: verdict}, true, nil
+		}
+		return Reply{Verdict: Granted, Worker: a.Worker, Start: r.Start, Fence: r.Fence}, true, nil
+	})
+}
+
+// Add implements Store: numbers below f.Numbers are never given. It returns how
+// many that took out.
+func (s disposable) Add(ctx context.Context, f Fill) (added int, err error) {
+	err = s.table.Visit(ctx, f.Pool, func(v Visit) error {
+		for range tableTries {
+			p, err := v.Read(ctx, Highest)
+			if err != nil {
+				return err
+			}
+			if ready, err := makePool(ctx, v, p, f); !ready {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			next := uint64(0)
+			for highest := range p.Records {
+				next = highest + 1
+			}
+			if f.Numbers <= next {
+				return nil
+			}
+			done, err := v.Write(ctx, p, f.Numbers-1, Record{State: Dropped, Beat: p.Now})
+			if done || err != nil {
+				added = int(f.Numbers - next)
+				return err
+			}
+		}
+		return fmt.Errorf("pool %s changed %d times in between", f.Pool, tableTries)
+	})
+	return added, err
+}
+
+// Drop implements Store.
+func (s disposable) Drop(context.Context, string, []uint64) ([]uint64, error) {
+	return nil, errors.New("numbers that are used once are not dropped: none is given again")
+}

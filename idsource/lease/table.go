@@ -1,0 +1,299 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Table is a store that can compare and set. [FromTable] makes a [Store] of it.
+type Table interface {
+	// Visit calls do, whose reading and writing goes to one server: when another
+	// one answers in between, or the same one after a restart, writing fails.
+	Visit(ctx context.Context, pool string, do func(v Visit) error) error
+	Close() error
+}
+
+// Visit is a stay at a [Table].
+type Visit interface {
+	// Read reads the pool and the records that are asked for.
+	Read(ctx context.Context, w Workers) (Page, error)
+	// WritePool sets the pool as a whole, if it is as the page has it.
+	WritePool(ctx context.Context, old Page, p Pool) (bool, error)
+	// Write sets a record, if it and the pool are as the page has them.
+	Write(ctx context.Context, old Page, worker uint64, r Record) (bool, error)
+	// Insert makes records, at most InsertMost of them, where there are none. It
+	// changes none that is there.
+	Insert(ctx context.Context, old Page, workers []uint64, r Record) (bool, error)
+}
+
+// InsertMost is how many records Insert makes at once.
+const InsertMost = 100
+
+// Workers says which records Read reads: that of a number, or one of the constants.
+type Workers int64
+
+// What Read can read besides the record of one number.
+const (
+	All     Workers = -1
+	Highest Workers = -2 // that of the greatest number
+)
+
+// Page is what a Read has found.
+type Page struct {
+	Pool        Pool
+	Exists      bool
+	PoolVersion int64  // changes with each WritePool
+	Server      string // who answers, since when
+	Now         int64  // no later than the moment of the reading
+	Records     map[uint64]Record
+	Versions    map[uint64]int64 // change with each Write; 0: no record
+}
+
+// FromTable makes a store of a table. The table stays the caller's until Close.
+func FromTable(t Table) Store { return tabled{t} }
+
+type tabled struct{ table Table }
+
+const (
+	// stepTime bounds a step of a holder, which must not wait for longer than
+	// for its next heartbeat.
+	stepTime = time.Second
+	// tableTries is how often a step is tried that others get in the way of.
+	tableTries = 50
+	// tableMost is how many numbers a pool has: whoever takes one reads them all.
+	tableMost = 1 << 14
+)
+
+const restingWhy = "the pool was made anew, or its server restarted or was replaced"
+
+// Close implements Store.
+func (s tabled) Close() error { return s.table.Close() }
+
+// step visits a pool until do has done its work. do is given a page of the pool, which
+// exists, is for ids of the shape and belongs to the server that answers.
+func (s tabled) step(ctx context.Context, a Ask, w Workers, do func(v Visit, p Page) (r Reply, done bool, err error)) (r Reply, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	err = s.table.Visit(ctx, a.Pool, func(v Visit) error {
+		for range tableTries {
+			p, err := v.Read(ctx, w)
+			if err != nil {
+				return err
+			}
+			pool := a.Rules.Visit(p.Pool, p.Server, p.Now)
+			done := true
+			switch {
+			case !p.Exists:
+				r = Reply{Verdict: NoPool}
+			case p.Pool.Shape != a.Shape:
+				r = Reply{Verdict: OtherShape, Why: p.Pool.Shape}
+			case pool != p.Pool:
+				_, err = v.WritePool(ctx, p, pool)
+				done = false
+			default:
+				r, done, err = do(v, p)
+			}
+			if done || err != nil {
+				r.Now = p.Now
+				return err
+			}
+		}
+		return fmt.Errorf("pool %s changed %d times in between", a.Pool, tableTries)
+	})
+	return r, err
+}
+
+// Take implements Store.
+func (s tabled) Take(ctx context.Context, a Ask) (Reply, error) {
+	return s.step(ctx, a, All, func(v Visit, p Page) (Reply, bool, error) {
+		if rest := a.Rules.Resting(p.Pool, p.Now); rest > 0 {
+			return Reply{Verdict: Wait, Wait: ms(rest), Why: restingWhy}, true, nil
+		}
+		w, wait, verdict := a.Rules.Choose(p.Records, p.Now, a.Reclaim, a.Spare)
+		switch verdict {
+		case Wait:
+			why := fmt.Sprintf("all numbers are held, the oldest one, %d, has been silent for %d ms", w, p.Now-p.Records[w].Beat)
+			return Reply{Verdict: Wait, Wait: ms(wait), Why: why}, true, nil
+		case Granted:
+			r, _, _ := a.Rules.Take(p.Records[w], p.Now, a.Token, a.Label) // as it was chosen
+			done, err := v.Write(ctx, p, w, r)
+			return Reply{Verdict: Granted, Worker: w, Start: r.Start, Fence: r.Fence}, done, err
+		}
+		return Reply{Verdict: verdict}, true, nil
+	})
+}
+
+// Renew implements Store.
+func (s tabled) Renew(ctx context.Context, a Ask) (Reply, error) {
+	return s.move(ctx, a, a.Rules.Renew)
+}
+
+// Release implements Store.
+func (s tabled) Release(ctx context.Context, a Ask) (Reply, error) {
+	return s.move(ctx, a, a.Rules.Release)
+}
+
+// move does what a holder asks for its number.
+func (s tabled) move(ctx context.Context, a Ask, rule func(r Record, now int64, u Use) (Record, Verdict)) (Reply, error) {
+	return s.step(ctx, a, Workers(a.Worker), func(v Visit, p Page) (Reply, bool, error) {
+		r, verdict := rule(p.Records[a.Worker], p.Now, a.Use)
+		if verdict != Granted {
+			return Reply{Verdict: verdict}, true, nil
+		}
+		done, err := v.Write(ctx, p, a.Worker, r)
+		return Reply{Verdict: Granted, Worker: a.Worker, Start: r.Start, Fence: r.Fence}, done, err
+	})
+}
+
+// Add implements Store.
+func (s tabled) Add(ctx context.Context, f Fill) (added int, err error) {
+	if f.Numbers > tableMost {
+		return 0, fmt.Errorf("a pool of this store has at most %d numbers; twice as many as there are processes are enough", tableMost)
+	}
+	err = s.table.Visit(ctx, f.Pool, func(v Visit) error {
+		for range tableTries {
+			p, err := v.Read(ctx, All)
+			if err != nil {
+				return err
+			}
+			if ready, err := makePool(ctx, v, p, f); !ready {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			n, done, err := fill(ctx, v, p, f.Numbers)
+			added += n
+			if done || err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("pool %s changed %d times in between", f.Pool, tableTries)
+	})
+	return added, err
+}
+
+// makePool makes the pool unless it is there. When it has, the page is old.
+func makePool(ctx context.Context, v Visit, p Page, f Fill) (ready bool, err error) {
+	switch {
+	case p.Exists && p.Pool.Shape != f.Shape:
+		return false, fmt.Errorf("pool %s: %s: it has %s, the configuration says %s", f.Pool, OtherShape, p.Pool.Shape, f.Shape)
+	case p.Exists:
+		return true, nil
+	}
+	// Records that are left of another time keep their fences.
+	_, err = v.WritePool(ctx, p, f.Rules.Create(f.Shape, p.Server, p.Now, f.Fresh))
+	return false, err
+}
+
+// fill makes the numbers below n free that the pool lacks. It is not done where
+// someone changed the pool meanwhile.
+func fill(ctx context.Context, v Visit, p Page, n uint64) (added int, done bool, err error) {
+	var missing []uint64
+	for w := range n {
+		r, there := p.Records[w]
+		if !there {
+			missing = append(missing, w)
+			continue
+		}
+		if r.State != Dropped {
+			continue
+		}
+		r.State, r.Beat = Free, p.Now
+		if done, err := v.Write(ctx, p, w, r); !done || err != nil {
+			return added, false, err
+		}
+		added++
+	}
+	for some := range slices.Chunk(missing, InsertMost) {
+		if done, err := v.Insert(ctx, p, some, Record{State: Free, Beat: p.Now}); !done || err != nil {
+			return added, false, err
+		}
+		added += len(some)
+	}
+	return added, true, nil
+}
+
+// Drop implements Store.
+func (s tabled) Drop(ctx context.Context, pool string, workers []uint64) (dropped []uint64, err error) {
+	err = s.table.Visit(ctx, pool, func(v Visit) error {
+		for _, w := range workers {
+			done := false
+			for try := 0; !done && try < tableTries; try++ {
+				p, err := v.Read(ctx, Workers(w))
+				if err != nil {
+					return err
+				}
+				if !p.Exists {
+					return fmt.Errorf("pool %s: %s", pool, NoPool)
+				}
+				r := p.Records[w]
+				if r.State != Free {
+					break
+				}
+				r.State = Dropped
+				if done, err = v.Write(ctx, p, w, r); err != nil {
+					return err
+				}
+			}
+			if done {
+				dropped = append(dropped, w)
+			}
+		}
+		return nil
+	})
+	return dropped, err
+}
+
+// List implements Store.
+func (s tabled) List(ctx context.Context, pool string) (l Listing, err error) {
+	err = s.table.Visit(ctx, pool, func(v Visit) error {
+		p, err := v.Read(ctx, All)
+		l = Listing{Pool: p.Pool, Exists: p.Exists, Now: p.Now, Records: p.Records}
+		return err
+	})
+	return l, err
+}
+
+// Choose says which of a pool's numbers to take: the one that has been free for
+// longest, unless its fence lies too far ahead to be of use now; with reclaim
+// also the one that has been silent for longest, or how long it has to be silent
+// yet. A spare one is taken only while more are free than held.
+func (l Rules) Choose(all map[uint64]Record, now int64, reclaim, spare bool) (worker uint64, wait int64, v Verdict) {
+	byBeat := slices.SortedFunc(maps.Keys(all), func(a, b uint64) int {
+		if d := all[a].Beat - all[b].Beat; d != 0 {
+			return int(max(-1, min(1, d)))
+		}
+		return int(int64(a) - int64(b))
+	})
+	var free, held []uint64
+	for _, w := range byBeat {
+		switch all[w].State {
+		case Free:
+			free = append(free, w)
+		case Held:
+			held = append(held, w)
+		}
+	}
+	if spare && len(free) <= len(held) {
+		return 0, 0, Empty
+	}
+	for _, w := range free {
+		if all[w].Fence <= now+l.Ahead {
+			return w, 0, Granted
+		}
+	}
+	switch {
+	case len(free) > 0:
+		return free[0], 0, Granted
+	case !reclaim || len(held) == 0:
+		return 0, 0, Empty
+	}
+	if wait = all[held[0]].Beat + l.Reclaim - now; wait > 0 {
+		return held[0], wait, Wait
+	}
+	return held[0], 0, Granted
+}

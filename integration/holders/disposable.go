@@ -1,0 +1,103 @@
+package holders
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/idsource/lease"
+)
+
+// worker is the number in the last id of a holder.
+func worker(t *testing.T, p *Process) uint64 {
+	t.Helper()
+	l, err := idsource.ParseLayout(idsource.DefaultLayout)
+	ids := p.IDs()
+	if err != nil || len(ids) == 0 {
+		t.Fatalf("%d ids, %v", len(ids), err)
+	}
+	return l.Decode(ids[len(ids)-1]).Worker
+}
+
+// Disposable shows of a store whose numbers are used once that no number comes
+// twice, that holders go on without the store, which pause(true) takes from them,
+// and what happens when its data is put back.
+func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
+	const silent = 20 * time.Second
+	s := at.Open()
+	j.Once = true
+	shape := lease.DisposableShape(Shape())
+	ask := lease.Ask{Pool: j.Pool, Shape: shape, Rules: Brisk, Use: lease.Use{Token: "x"}, Numbers: 1024}
+	if reply, err := s.Take(t.Context(), ask); err != nil || reply.Verdict != lease.NoPool {
+		t.Errorf("without a pool: %+v, %v", reply, err)
+	}
+	for _, numbers := range []uint64{0, 5, 3} { // the first five are somebody else's
+		if _, err := s.Add(t.Context(), lease.Fill{Pool: j.Pool, Shape: shape, Numbers: numbers, Fresh: true, Rules: Brisk}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leased := ask
+	leased.Shape = Shape()
+	if reply, err := s.Take(t.Context(), leased); err != nil || reply.Verdict != lease.OtherShape {
+		t.Errorf("the pool of numbers that are used once answers who would lease them: %+v, %v", reply, err)
+	}
+	few := ask
+	few.Numbers = 5
+	if reply, err := s.Take(t.Context(), few); err != nil || reply.Verdict != lease.UsedUp {
+		t.Errorf("a layout with room for 5 numbers: %+v, %v", reply, err)
+	}
+	var all Record
+	a, b := Start(t, j, &all), Start(t, j, &all)
+	a.Issues(t, 200, silent)
+	b.Issues(t, 200, silent)
+	if one, two := worker(t, a), worker(t, b); min(one, two) != 5 || max(one, two) != 6 {
+		t.Errorf("the numbers are %d and %d, want 5 and 6", one, two)
+	}
+	a.Kill(t)
+	c := Start(t, j, &all)
+	c.Issues(t, 200, silent)
+	if n := worker(t, c); n != 7 {
+		t.Errorf("after another one was killed: number %d, want 7", n)
+	}
+	c.End(t)
+	if err := pause(true); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(ms(Brisk.Reclaim))
+	b.Issues(t, 500, time.Second) // as if nothing were
+	if err := pause(false); err != nil {
+		t.Fatal(err)
+	}
+	at.Save()
+	d := Start(t, j, &all)
+	d.Issues(t, 200, silent)
+	if n := worker(t, d); n != 8 {
+		t.Errorf("after one ended: number %d, want 8", n)
+	}
+	d.Signal(t, syscall.SIGSTOP)
+	at.Restore()
+	if reply, err := at.Open().Take(t.Context(), ask); err != nil || reply.Verdict != lease.Wait {
+		t.Errorf("a number that is in use, and was forgotten: %+v, %v", reply, err)
+	}
+	d.Signal(t, syscall.SIGCONT)
+	e := Start(t, j, &all)
+	e.Issues(t, 200, silent)
+	d.Issues(t, 200, silent)
+	for _, p := range []*Process{b, d, e} {
+		p.End(t)
+	}
+	if !strings.Contains(d.Log(), "worker number lost") || strings.Contains(b.Log(), "worker number lost") {
+		t.Errorf("the holder of the number that was forgotten must take another, the other one must not:\n%s\n%s", d.Log(), b.Log())
+	}
+	if n := len(all.Twice()); n > 0 {
+		t.Errorf("%d ids twice", n)
+	}
+	at.Restore()
+	if reply, err := at.Control().Take(t.Context(), ask); err != nil || reply.Verdict != lease.Granted || reply.Worker != 8 {
+		t.Errorf("without the rule: %+v, %v", reply, err)
+	}
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
