@@ -33,8 +33,9 @@ type idServer struct {
 	end     context.CancelFunc
 	wg      sync.WaitGroup
 
-	mu    sync.Mutex                      // of whoever replaces known
-	extra map[seriesKey]*idsource.Segment // keys of stores that no source has
+	mu     sync.Mutex                      // of whoever replaces known
+	extra  map[seriesKey]*idsource.Segment // keys of stores that no source has
+	listed map[string]bool                 // stores that have said once which keys they have
 }
 
 // seriesKey is a key of a store.
@@ -52,7 +53,7 @@ func (p *program) serveIDs() (*idServer, error) {
 		return nil, fmt.Errorf("ids over redis: %w", err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	s := &idServer{log: p.log, sources: func() *sources { return p.sources }, wake: make(chan struct{}, 1), end: end, extra: map[seriesKey]*idsource.Segment{}}
+	s := &idServer{log: p.log, sources: func() *sources { return p.sources }, wake: make(chan struct{}, 1), end: end, extra: map[seriesKey]*idsource.Segment{}, listed: map[string]bool{}}
 	s.known.Store(&map[string]resp.Source{})
 	rc := resp.Config{Lookup: s.lookup, Logger: p.log}
 	for _, u := range c.Users {
@@ -116,7 +117,9 @@ func (s *idServer) keepFresh(ctx context.Context) {
 }
 
 // refresh reads the keys of all stores. Those of a store that does not answer stay
-// as they were. A source has its name whatever keys there are.
+// as they were. A source has its name whatever keys there are. Keys that no source
+// has are served once every store has answered: one that does not may have the same
+// key, and another process may be giving ids of that.
 func (s *idServer) refresh(ctx context.Context) (all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,6 +134,7 @@ func (s *idServer) refresh(ctx context.Context) (all bool) {
 			s.log.Warn("the keys of a store cannot be read", "store", name, "error", err)
 			all = false
 		}
+		s.listed[name] = s.listed[name] || err == nil
 		for key, one := range keys {
 			if other, twice := from[key]; twice {
 				s.log.Warn("a key is in two stores and is not served: name a source for it", "key", key, "stores", []string{other, name})
@@ -138,6 +142,15 @@ func (s *idServer) refresh(ctx context.Context) (all bool) {
 				continue
 			}
 			known[key], from[key] = one, name
+		}
+	}
+	for name := range stores {
+		if !s.listed[name] {
+			before := *s.known.Load()
+			maps.DeleteFunc(known, func(key string, one resp.Source) bool {
+				return s.extra[seriesKey{from[key], key}] != nil && before[key] != one
+			})
+			s.log.Warn("new keys that no source has are not served until all stores have answered", "missing", name)
 		}
 	}
 	maps.DeleteFunc(known, func(_ string, one resp.Source) bool { return one == nil })
