@@ -24,6 +24,20 @@ var tableFindings = []struct {
 		want: "the column's type cannot hold generated ids exactly; make it BIGINT",
 	},
 	{name: "float", table: "id FLOAT PRIMARY KEY", level: levelError, want: "cannot hold generated ids exactly"},
+	{name: "gene", table: "id BIGINT PRIMARY KEY, k INT UNSIGNED", rule: ", gene: {column: k, bits: 8}"},
+	{name: "gene of a text", table: "id BIGINT PRIMARY KEY, k VARCHAR(9) CHARACTER SET ascii", rule: ", gene: {column: k, bits: 8, by: crc32}"},
+	{
+		name: "gene of no column", table: "id BIGINT PRIMARY KEY", level: levelError, rule: ", gene: {column: k, bits: 8}",
+		want: "gene: the table has no column k",
+	},
+	{
+		name: "gene of another type", table: "id BIGINT PRIMARY KEY, k DECIMAL(9)", level: levelError, rule: ", gene: {column: k, bits: 8}",
+		want: "gene: column k is no integer, which by: mod needs",
+	},
+	{
+		name: "gene of another character set", table: "id BIGINT PRIMARY KEY, k CHAR(9) CHARACTER SET ucs2", level: levelError, rule: ", gene: {column: k, bits: 8, by: crc32}",
+		want: "gene: column k has character set ucs2: by: crc32 knows utf8mb4, utf8mb3, latin1, ascii and binary",
+	},
 	{
 		name: "default", table: "id BIGINT NOT NULL DEFAULT 0 PRIMARY KEY", want: "the column has a default",
 	},

@@ -30,6 +30,7 @@ type decoded struct {
 	Process    string     `json:"process,omitempty"`  // of an ObjectId, hexadecimal
 	Counter    *uint64    `json:"counter,omitempty"`  // of a UUID or ObjectId
 	Random     string     `json:"random,omitempty"`   // of a UUID, hexadecimal
+	Genes      []gened    `json:"genes,omitempty"`    // by the rules of the source that have genes
 }
 
 // decode takes an id apart.
@@ -63,7 +64,7 @@ func decode(ctx context.Context, args []string, std streams) error {
 		if id, err = strconv.ParseUint(rest[1], 10, 64); err != nil {
 			return fmt.Errorf("%w: %q is not an id", errUsage, rest[1])
 		}
-		d.ID = id
+		d.ID, d.Genes = id, genesOf(cfg, src.Name, id)
 		err = d.number(ctx, cfg, src, id)
 	}
 	if err != nil {
@@ -149,6 +150,9 @@ func (d *decoded) print(std streams) {
 	}
 	if d.Worker != nil {
 		fmt.Fprintf(std.out, "worker      %d\nsequence    %d\n", *d.Worker, *d.Sequence)
+	}
+	for _, g := range d.Genes {
+		fmt.Fprintf(std.out, "gene        %d, of rule %s: %s; above it %d\n", g.Gene, g.Rule, g.Formula, g.Body)
 	}
 	if d.Server != nil {
 		fmt.Fprintf(std.out, "server      number %d of dsns\n", *d.Server)

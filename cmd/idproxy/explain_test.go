@@ -25,6 +25,8 @@ rules:
   - {table: shop.two, column: nr, source: ids, explicit: advance}
   - {table: shop.half, column: id, source: ids}
   - {table: shop.half, column: nr, source: ids, mode: observe}
+  - {table: shop.near, column: id, source: ids, gene: {column: user_id, bits: 8}}
+  - {table: shop.named, column: id, source: ids, gene: {column: name, bits: 4, by: crc32}}
   - {table: shop.strict, column: id, source: ids, explicit: reject, unsupported: forward}
 `
 
@@ -120,6 +122,18 @@ func TestExplain(t *testing.T) {
 		{"one of several", "INSERT INTO shop.orders (a) VALUES (1); INSERT INTO shop.orders (a) SELECT f(1)", 1, []string{
 			"LAST_INSERT_ID(1)", "more than read is not available yet",
 		}},
+		{"gene", "INSERT INTO shop.near (a,user_id) VALUES (1,7),(2,300)", 0, []string{
+			"2 of 2 rows get ids from source ids; here 7 to 300 stand for them\n-- rule shop.near.id: the gene: id % 256 = user_id % 256; ids are not consecutive\n",
+			"VALUES (1,7,7),(2,300,LAST_INSERT_ID(7)+293);",
+		}},
+		{"gene of a text", "INSERT INTO shop.named (name) VALUES ('x')", 0, []string{"id % 16 = CRC32(name) % 16", "VALUES ('x',LAST_INSERT_ID(3));"}},
+		{"gene, prepared", "INSERT INTO shop.near (user_id) VALUES (?)", 0, []string{"the gene: id % 256 = user_id % 256"}},
+		{"gene of nothing", "INSERT INTO shop.near (a) VALUES (1)", 1, []string{
+			"-- refused by rule shop.near.id: a row without column user_id, the gene of its id is not available yet\n",
+		}},
+		{"gene of a query", "INSERT INTO shop.near (user_id) SELECT 1", 1, []string{"INSERT ... SELECT into a table whose ids have a gene"}},
+		{"gene in a file", "LOAD DATA LOCAL INFILE 'x' INTO TABLE shop.near (user_id)", 1, []string{"LOAD DATA into a table whose ids have a gene"}},
+		{"gene in SQL PREPARE", "PREPARE s FROM 'INSERT INTO shop.near (user_id) VALUES (?)'", 1, []string{"INSERT in SQL PREPARE into a table whose ids have a gene"}},
 		{"no schema", "INSERT INTO orders (a) VALUES (1)", 0, []string{"--schema sets one"}},
 		{"nothing", " ; ", 0, nil},
 	}

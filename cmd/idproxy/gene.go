@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,6 +18,26 @@ func geneOf(r *config.Rule) *rewriter.Gene {
 		return nil
 	}
 	return &rewriter.Gene{Column: r.Gene.Column, Bits: int(r.Gene.Bits), CRC32: r.Gene.By == config.GeneCRC32}
+}
+
+// gened is an id as a rule with a gene makes it.
+type gened struct {
+	Rule    string `json:"rule"`
+	Formula string `json:"formula"` // what ids and keys of the rule have in common
+	Gene    uint64 `json:"gene"`
+	Body    uint64 `json:"body"` // the bits above
+}
+
+// genesOf takes the genes out of an id, by each rule of its source that has one.
+func genesOf(cfg *config.Config, source string, id uint64) (genes []gened) {
+	for i := range cfg.Rules {
+		r := &cfg.Rules[i]
+		if g := geneOf(r); g != nil && r.Source == source {
+			formula := fmt.Sprintf("%s %% %d = %s", r.Column, g.Size(), g)
+			genes = append(genes, gened{Rule: r.String(), Formula: formula, Gene: id % g.Size(), Body: id / g.Size()})
+		}
+	}
+	return genes
 }
 
 // describeKeys learns of the columns that genes come from what a result does not

@@ -21,6 +21,9 @@ sources:
   each: {segment: {store: local, key: "ids_{table}"}}
   ticket: {segment: {store: several}}
   event_id: {snowflake: {worker: 7, datacenter: 3, layout: 41/5+5/12, store: local, epoch: 2024-01-01}}
+rules:
+  - {table: shop.orders, column: id, source: order_id, gene: {column: user_id, bits: 8}}
+  - {table: shop.names, column: nr, source: order_id, gene: {column: name, bits: 4, by: crc32}}
 `
 
 // TestSourceSet moves a source up, and down only when forced; list, show and
@@ -82,6 +85,11 @@ func TestDecode(t *testing.T) {
 		{[]string{"event_id", strconv.FormatUint(id, 10)}, []string{"2024-01-01T00:00:01.000Z", "datacenter  3", "worker      7", "sequence    9"}},
 		{[]string{"event_id", strconv.FormatUint(id, 10), "--json"}, []string{`"time": "2024-01-01T00:00:01Z"`, `"worker": 7`}},
 		{[]string{"order_id", "7"}, []string{"key         orders", "not reserved yet"}},
+		{[]string{"order_id", "1000"}, []string{
+			"gene        232, of rule shop.orders.id: id % 256 = user_id % 256; above it 3\n",
+			"gene        8, of rule shop.names.nr: nr % 16 = CRC32(name) % 16; above it 62\n",
+		}},
+		{[]string{"order_id", "1000", "--json"}, []string{`"gene": 232`, `"body": 3`, `"rule": "shop.names.nr"`}},
 		{[]string{"ticket", "3000000"}, []string{"number 2 of dsns", "not known"}},
 	} {
 		got := runWith(t, "", append([]string{"decode", "--config", path}, tt.args...)...)
