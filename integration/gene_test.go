@@ -154,11 +154,12 @@ func TestGenesRefused(t *testing.T) {
   - {table: DB.moved, column: id, source: plain, gene: {column: k, bits: 8, by: mod}, explicit: advance}
   - {table: DB.lacks, column: id, source: ids, gene: {column: key_of, bits: 8, by: mod}}
   - {table: DB.listed, column: id, source: ids, gene: {column: k, bits: 8, by: crc32}}
+  - {table: DB.narrow, column: id, source: each, gene: {column: k, bits: 4, by: mod}}
   - {table: DB.ahead, column: id, source: plain, gene: {column: k, bits: 8, by: mod}}
 `[1:])
 			for _, table := range []string{
 				"loose (id BIGINT AUTO_INCREMENT PRIMARY KEY, k INT)", "moved (id BIGINT PRIMARY KEY, k INT)", "lacks (id BIGINT PRIMARY KEY, k INT)",
-				"listed (id BIGINT PRIMARY KEY, k ENUM('x','y'))", "ahead (id BIGINT PRIMARY KEY, k INT)",
+				"listed (id BIGINT PRIMARY KEY, k ENUM('x','y'))", "ahead (id BIGINT PRIMARY KEY, k INT)", "narrow (id TINYINT PRIMARY KEY, k INT INVISIBLE)",
 			} {
 				mustExec(t, w.direct, "CREATE TABLE "+table)
 			}
@@ -211,6 +212,15 @@ func TestGenesRefused(t *testing.T) {
 			mustExec(t, w.direct, "INSERT INTO ahead VALUES (1000000,1)")
 			_, err = db.Exec("INSERT INTO ahead (k) VALUES (1)")
 			wantError(t, err, 1467, "holds 1000000 already")
+			for n := int64(0); ; n++ { // 15, 31, ... 127
+				if _, err = db.Exec("INSERT INTO narrow (k) VALUES (15)"); err != nil {
+					wantError(t, err, 1467, "the column holds at most 127")
+					if bad := count(t, w.direct, "SELECT COUNT(*) FROM narrow WHERE id%16<>15"); n != 8 || bad != 0 {
+						t.Errorf("%d ids went into a TINYINT, want 8; %d have another gene", n, bad)
+					}
+					break
+				}
+			}
 		})
 	}
 }
