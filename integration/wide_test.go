@@ -20,7 +20,7 @@ import (
 func wideProxy(t *testing.T, server *servers.Server, db string) string {
 	t.Helper()
 	return harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q}]
-sources: {public_id: {uuidv7: {}}, doc_id: {objectid: {}}, ids: {segment: {}}}
+sources: {public_id: {uuidv7: {}}, doc_id: {objectid: {}}, ids: {segment: {key: "{schema}.{table}"}}}
 rules:
   - {table: "%[2]s.strict", column: pid, source: public_id, explicit: reject}
   - {table: "%[2]s.*", column: pid, source: public_id}
