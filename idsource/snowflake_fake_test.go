@@ -24,6 +24,15 @@ func newFaultFences() *faultFences {
 	return &faultFences{fences: map[uint64]uint64{}, held: map[uint64]bool{}}
 }
 
+// usedFences has let worker numbers be used before, long ago.
+func usedFences(workers ...uint64) *faultFences {
+	s := newFaultFences()
+	for _, w := range workers {
+		s.fences[w] = 1
+	}
+	return s
+}
+
 func (s *faultFences) set(change func(*faultFences)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

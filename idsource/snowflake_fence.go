@@ -88,6 +88,11 @@ func (s *Snowflake) renew(now uint64) error {
 	if g == nil {
 		start := max(s.lease.Fence(), now)
 		g = &grant{start: start, fence: start, worker: s.worker}
+		if s.lease.Fence() == 0 {
+			// Never used, or the store was lost with its fence: the process that
+			// had it may have run ahead of the clock.
+			start += s.ahead
+		}
 		s.word.Store(start<<s.layout.Sequence - 1)
 	}
 	// Timestamps run ahead of the clock by MaxAhead, and Lead is more than that

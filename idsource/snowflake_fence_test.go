@@ -400,3 +400,18 @@ func TestSnowflakeClockAheadInRenewal(t *testing.T) {
 		}
 	})
 }
+
+// TestSnowflakeStoreLost: a process whose store is new starts behind what one before it, with a store that was lost, can have
+// run ahead of the clock.
+func TestSnowflakeStoreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := SnowflakeConfig{Layout: "41/16/2", MaxAhead: 100 * time.Millisecond}
+		c.Fences = usedFences(0)
+		all := fill(t, newTestSnowflake(t, c, new(testClock).clock()), 400, 1)
+		c.Fences = newFaultFences()
+		all = append(all, fill(t, newTestSnowflake(t, c, new(testClock).clock()), 400, 1)...)
+		if id, twice := repeated(all); twice {
+			t.Errorf("id %d was issued twice", id)
+		}
+	})
+}

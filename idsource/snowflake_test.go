@@ -47,7 +47,7 @@ func TestSnowflakeRuns(t *testing.T) {
 		for _, sequence := range []string{"continue", "zero", "random", "random:7"} {
 			synctest.Test(t, func(t *testing.T) {
 				s := newTestSnowflake(t, SnowflakeConfig{
-					Fences: newFaultFences(), Layout: tt.layout, Worker: 5, Sequence: sequence,
+					Fences: usedFences(5), Layout: tt.layout, Worker: 5, Sequence: sequence,
 				}, new(testClock).clock())
 				var all []uint64
 				for range 5 {
@@ -108,7 +108,7 @@ func TestSnowflakeConcurrent(t *testing.T) {
 // wait for the clock.
 func TestSnowflakeOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestSnowflake(t, SnowflakeConfig{Fences: newFaultFences(), Layout: "41/16/2", MaxAhead: 100 * time.Millisecond},
+		s := newTestSnowflake(t, SnowflakeConfig{Fences: usedFences(0), Layout: "41/16/2", MaxAhead: 100 * time.Millisecond},
 			new(testClock).clock())
 		fill(t, s, 1, 1)
 		start, most := time.Now(), uint64(0)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
@@ -105,7 +106,9 @@ func TestAdvanceSnowflake(t *testing.T) {
 	openSession(t, server.Addr, db).must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	s := openSession(t, advanceProxy(t, server, db, "{snowflake: {worker: 5}}"), db)
 	next := func() uint64 { return s.must(t, "INSERT INTO t (a) VALUES (1)").insertID }
-	id := next() + 2000<<22 // two seconds ahead
+	next()
+	time.Sleep(3 * time.Second) // a number that was never used starts so far ahead of the clock
+	id := next() + 2000<<22     // two seconds ahead
 	s.must(t, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 1)", id))
 	if got := next(); got <= id {
 		t.Errorf("the next id behind %d is %d", id, got)
