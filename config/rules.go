@@ -16,8 +16,8 @@ const (
 )
 
 // Rule says which column of which tables gets its ids from which source. A
-// table may have rules for several columns; the first of them feeds the last
-// insert id.
+// table may have rules for several columns; the first of them whose ids are
+// numbers feeds the last insert id.
 type Rule struct {
 	Pos          Pos      `yaml:"-"`
 	Schema       string   `yaml:"-"`                                    // left of the dot of table; * and ? are wildcards

@@ -85,7 +85,11 @@ func errUnsupported(rule *rewriter.Rule, t rewriter.Name, form string) *mysql.My
 // errStoresZero says why a statement is not forwarded although its rule would
 // let it pass without an id.
 func errStoresZero(rule *rewriter.Rule, t rewriter.Name, form, why string) *mysql.MyError {
-	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not forward '%s' on table %s: the server would store 0 in column %s, which has no default, for %s (rule %s, unsupported: forward); nothing was sent", form, t.Table, rule.Column, why, rule)
+	stored := "0"
+	if rule.IDs.Wide() {
+		stored = "an empty value"
+	}
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not forward '%s' on table %s: the server would store %s in column %s, which has no default, for %s (rule %s, unsupported: forward); nothing was sent", form, t.Table, stored, rule.Column, why, rule)
 }
 
 // errUnprepared is what a server says to an execution of the statement
