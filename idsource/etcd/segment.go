@@ -69,7 +69,7 @@ func New(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd store: %w", err)
 	}
-	return &Store{c: conn, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, clock: time.Now, cache: map[string]item{}}, nil
+	return &Store{c: conn, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, clock: hostClock, cache: map[string]item{}}, nil
 }
 
 // Close closes the connections.

@@ -43,6 +43,9 @@ sources:
   ticket_id: {segment: {store: tickets, max_step: 100000}}
   raft_id:   {segment: {store: raft, max_step: 100000}}
   leased_id: {snowflake: {workers: leases, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
+  raft_worker_id: {snowflake: {workers: raft, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
+  main_worker_id: {snowflake: {workers: main, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
+  start_id:  {snowflake: {workers: raft, disposable: true, layout: 31s/20/12, lease: {heartbeat: 200ms, reclaim: 8s}}}
   fixed_id:  {snowflake: {worker: %[8]d, store: own, sequence: zero}}
 rules:
   - {table: app.main, column: id, source: main_id}
@@ -61,8 +64,9 @@ sources:
 
 // asked are the sources that programs ask for ids; tables those of the rows.
 var (
-	asked  = []string{"main_id", "ticket_id", "raft_id", "leased_id", "fixed_id"}
-	tables = map[string]string{"main": "main_id", "leased": "leased_id", "small": "small_id"}
+	asked    = []string{"main_id", "ticket_id", "raft_id", "leased_id", "raft_worker_id", "main_worker_id", "start_id", "fixed_id"}
+	segments = "main_id ticket_id raft_id"
+	tables   = map[string]string{"main": "main_id", "leased": "leased_id", "small": "small_id"}
 )
 
 // world is everything that is harmed, and what came of it.
@@ -120,7 +124,9 @@ func newWorld(t *testing.T, processes int) *world {
 			n.relays["second"].addr, n.relays["raft"].addr, n.relays["leases"].addr, i, n.idsSocket()))
 		w.nodes = append(w.nodes, n)
 	}
-	w.addNumbers(t, "--new-pool")
+	for _, source := range []string{"leased_id", "raft_worker_id", "main_worker_id", "start_id"} {
+		w.worker(t, w.nodes[0].config(), "add", "--source", source, "--new-pool", fmt.Sprint(numbers))
+	}
 	return w
 }
 
@@ -137,16 +143,22 @@ func (w *world) exec(t testing.TB, s *servers.Server, statement string) {
 	}
 }
 
-// addNumbers does what an administrator does who finds the pool gone.
-func (w *world) addNumbers(t testing.TB, more ...string) {
+// addNumbers does what an administrator does who finds the pool in Redis gone.
+func (w *world) addNumbers(t testing.TB) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "idproxy.yaml")
 	if err := os.WriteFile(path, fmt.Appendf(nil, administrator, w.redis[w.master].Addr), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"worker", "--config", path, "add", fmt.Sprint(numbers)}, more...)
+	w.worker(t, path, "add", fmt.Sprint(numbers))
+}
+
+// worker runs a command of worker numbers.
+func (w *world) worker(t testing.TB, config string, args ...string) {
+	t.Helper()
+	args = append([]string{"worker", "--config", config}, args...)
 	if out, err := exec.Command(w.nodes[0].program, args...).CombinedOutput(); err != nil {
-		t.Fatalf("worker add: %v\n%s", err, out)
+		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
 }
 
@@ -161,8 +173,7 @@ func (w *world) begin(t testing.TB, rate float64, seed uint64) {
 		for _, source := range asked {
 			a := &asker{
 				socket: n.idsSocket(), source: source, rate: rate / float64(len(w.nodes)*len(asked)),
-				often: source == "leased_id" || source == "fixed_id",
-				into:  w.records[source], from: n.number, told: &w.told,
+				often: !strings.Contains(segments, source), into: w.records[source], from: n.number, told: &w.told,
 			}
 			w.askers = append(w.askers, a)
 			own := rand.New(rand.NewPCG(random.Uint64(), 0))
@@ -192,7 +203,7 @@ func (w *world) mend(t testing.TB) {
 		n.signal(t, syscall.SIGCONT)
 	}
 	w.addNumbers(t)
-	before := make([]int64, len(w.askers))
+	began, before := time.Now(), make([]int64, len(w.askers))
 	for i, a := range w.askers {
 		before[i] = a.good.Load()
 	}
@@ -202,6 +213,10 @@ func (w *world) mend(t testing.TB) {
 				t.Errorf("process %d gives no ids of %s any more:\n%s", a.from, a.source, w.nodes[a.from].proc.LogTail(40))
 				break
 			}
+		}
+		if took := time.Since(began); took > reclaim {
+			t.Logf("%s of process %d: ids again after %v", a.source, a.from, took)
+			began = time.Now()
 		}
 	}
 }
@@ -230,7 +245,7 @@ func (w *world) report(t testing.TB) (ids, twice uint64) {
 	t.Helper()
 	for source, r := range w.records {
 		f := r.check()
-		t.Logf("%-9s %10d ids in %d answers, %d twice", source, f.ids, len(r.runs), f.twice)
+		t.Logf("%-14s %10d ids in %d answers, %d twice", source, f.ids, len(r.runs), f.twice)
 		for _, pair := range f.pairs {
 			t.Logf("  %s", strings.Join(pair[:], " and "))
 		}
