@@ -35,7 +35,7 @@ func (s *sources) newSnowflake(c *config.Source) (idsource.Source, error) {
 	}
 	sc.Lead = time.Duration(rules.Lead) * time.Millisecond
 	sc.Pool, err = lease.New(lease.Config{
-		Pool: c.Name, Store: s.stores[f.Workers].numbers(f), Rules: rules, Once: f.Disposable, Dir: filepath.Join(s.dir, leaseDir), Logger: s.log,
+		Pool: c.Name, Store: s.stores[f.Workers].numbers(f), Place: s.stores[f.Workers].place, Rules: rules, Once: f.Disposable, Dir: filepath.Join(s.dir, leaseDir), Logger: s.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.Name, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"idproxy/config"
@@ -20,6 +21,7 @@ type store struct {
 	fences     idsource.FenceStore // nil: the kind has none
 	workers    lease.Store         // nil: the kind leases no worker numbers
 	disposable lease.Store         // nil: the kind has no worker numbers that are used once
+	place      string              // names where workers is
 	lasting    bool                // workers keeps what it confirmed, and has no clock
 	most       uint64              // ids in one range; 0: any number
 	close      func() error
@@ -46,13 +48,14 @@ func openStore(c *config.Store, log *slog.Logger) (store, error) {
 		if err != nil {
 			return store{}, err
 		}
-		return store{workers: st, close: st.Close}, nil
+		place := fmt.Sprintf("redis %q %q %d", c.Redis.Addrs, c.Redis.Master, c.Redis.DB)
+		return store{workers: st, place: place, close: st.Close}, nil
 	case c.Etcd != nil:
 		st, err := etcd.New(etcd.Config{Endpoints: c.Etcd.Endpoints, Logger: log})
 		if err != nil {
 			return store{}, err
 		}
-		return store{segments: st, keys: st, workers: st.Workers(), disposable: st.Disposable(), lasting: true, close: st.Close}, nil
+		return store{segments: st, keys: st, workers: st.Workers(), disposable: st.Disposable(), place: fmt.Sprintf("etcd %q", c.Etcd.Endpoints), lasting: true, close: st.Close}, nil
 	case len(c.MySQL.DSNs) > 0:
 		var dsns []string
 		for _, dsn := range c.MySQL.DSNs {
@@ -70,7 +73,7 @@ func openStore(c *config.Store, log *slog.Logger) (store, error) {
 	}
 	workers, disposable := st.Workers(), st.Disposable()
 	end := func() error { return errors.Join(workers.Close(), disposable.Close(), st.Close()) }
-	return store{segments: st, keys: st, workers: workers, disposable: disposable, close: end}, nil
+	return store{segments: st, keys: st, workers: workers, disposable: disposable, place: st.Where(), close: end}, nil
 }
 
 // numbers is where a source has its worker numbers from.

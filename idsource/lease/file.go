@@ -18,6 +18,7 @@ import (
 // that it was written to, since the machine was started.
 type saved struct {
 	Pool, Shape string
+	Place       string // of the store
 	Boot        string // of the kernel
 	File        uint64 // inode
 	Worker      uint64
@@ -31,7 +32,7 @@ type saved struct {
 
 func (r *keeping) saved(until int64) saved {
 	return saved{
-		Pool: r.cfg.Pool, Shape: r.shape, Worker: r.main.Worker, Token: r.main.Token, Until: until, Fence: r.main.Fence,
+		Pool: r.cfg.Pool, Shape: r.shape, Place: r.cfg.Place, Worker: r.main.Worker, Token: r.main.Token, Until: until, Fence: r.main.Fence,
 		Deadline: r.main.deadline, Now: r.seen.now, At: r.seen.at,
 	}
 }
@@ -41,7 +42,7 @@ func (r *keeping) saved(until int64) saved {
 // clock says what.
 func (r *keeping) resume() {
 	s, ok := r.file.load()
-	if !ok || s.Pool != r.cfg.Pool || s.Shape != r.shape || s.Worker >= r.numbers {
+	if !ok || s.Pool != r.cfg.Pool || s.Place != r.cfg.Place || s.Shape != r.shape || s.Worker >= r.numbers {
 		return
 	}
 	if r.mono() > s.Deadline {

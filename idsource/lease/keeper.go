@@ -21,6 +21,7 @@ type Config struct {
 	Store  Store        // required; stays the caller's
 	Rules  Rules        // required: from Derive
 	Dir    string       // folder of the file by which a process that was restarted takes its number again; default: no file
+	Place  string       // names the store; a number is taken up again only from the same one
 	Once   bool         // the store is one of disposable numbers: no file, no spare number, and without the store it goes on
 	Label  string       // who we are, for people; default host and process number
 	Logger *slog.Logger // default: discard

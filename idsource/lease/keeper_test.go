@@ -46,7 +46,12 @@ func TestDerive(t *testing.T) {
 // keep runs a keeper until the returned function is called.
 func keep(t testing.TB, m *memory, g *guest, dir string) (stop func()) {
 	t.Helper()
-	k, err := New(Config{Pool: "p", Store: m, Rules: m.rules, Dir: dir, Label: "test"})
+	return keepAt(t, "", m, g, dir)
+}
+
+func keepAt(t testing.TB, place string, m *memory, g *guest, dir string) (stop func()) {
+	t.Helper()
+	k, err := New(Config{Pool: "p", Place: place, Store: m, Rules: m.rules, Dir: dir, Label: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,5 +289,32 @@ func TestEndDuringOutage(t *testing.T) {
 			t.Errorf("without the store: %t, %+v, %v; %d was used", has, term, err, first.Last())
 		}
 		stop()
+	})
+}
+
+// TestFileOfAnotherStore: a pool of the same name and shape in another store is another pool.
+func TestFileOfAnotherStore(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m, first := newMemory(defaults(t), 1), newGuest()
+		stop := keep(t, m, first, dir)
+		time.Sleep(10 * time.Second)
+		m.set(func(m *memory) { m.down = errDown })
+		stop()
+		other := newMemory(defaults(t), 1)
+		other.down = errDown
+		for place, want := range map[string]bool{"": true, "elsewhere": false} {
+			copied := t.TempDir()
+			if err := os.Link(filepath.Join(dir, "p-0.lease"), filepath.Join(copied, "p-0.lease")); err != nil {
+				t.Fatal(err)
+			}
+			again := newGuest()
+			stop := keepAt(t, place, other, again, copied)
+			time.Sleep(100 * time.Millisecond)
+			if has, term, _ := again.now(); has != want {
+				t.Errorf("store %q: %t, %+v, want %t", place, has, term, want)
+			}
+			stop()
+		}
 	})
 }

@@ -111,6 +111,9 @@ func setDefault(d *time.Duration) {
 	}
 }
 
+// Where names the server and the database, without account and password.
+func (s *Store) Where() string { return s.where }
+
 func (s *Store) wrap(err error) error { return fmt.Errorf("%s: %w", s.where, err) }
 
 // checkKey refuses what the column would cut or the server would not take:
