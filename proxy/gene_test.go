@@ -59,7 +59,7 @@ func TestGeneOfParameter(t *testing.T) {
 		"text":               {text(mysql.MYSQL_TYPE_VAR_STRING, "x"), refused, sum("x")},
 		"text of digits":     {text(mysql.MYSQL_TYPE_STRING, "007"), 7, sum("007")},
 		"text with a blank":  {text(mysql.MYSQL_TYPE_STRING, "7 "), refused, sum("7 ")},
-		"no text":            {text(mysql.MYSQL_TYPE_STRING, ""), refused, 0},
+		"no text":            {text(mysql.MYSQL_TYPE_STRING, ""), refused, refused},
 		"BLOB":               {text(mysql.MYSQL_TYPE_BLOB, "grün"), refused, sum("grün")},
 		"ENUM":               {text(mysql.MYSQL_TYPE_ENUM, "7"), refused, refused},
 		"JSON":               {text(mysql.MYSQL_TYPE_JSON, "7"), refused, refused},
@@ -224,4 +224,35 @@ func TestFillGenes(t *testing.T) {
 	if got, want := e.storedSQL(&p), "SELECT MIN(`id`) FROM `shop`.`t` WHERE `id` IN (100,115,119)"; got != want {
 		t.Errorf("asks %s, want %s", got, want)
 	}
+}
+
+// FuzzGenes: whatever an execution brings, each id it gets has a gene, or it is refused.
+func FuzzGenes(f *testing.F) {
+	texts := []string{
+		"INSERT INTO t (a,k) VALUES (?,?)", "INSERT INTO t (id,k) VALUES (?,?),(NULL,?),(5,?)", "INSERT INTO t (k) VALUES (?),(3)", "INSERT INTO t (k,id) VALUES (?,?)",
+		"INSERT IGNORE INTO t VALUES (?,?,?)",
+	}
+	for i := range texts {
+		f.Add(uint8(i), false, []byte("\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\x01\x00\x01\x00\x07\x08"))
+		f.Add(uint8(i), true, []byte("\x01\x00\x00\x00\x80\x00\x08\x00\xfd\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00\x0212\x01\x00\x013"))
+		f.Add(uint8(i), false, []byte("\x01\x00\x00\x00\x00\x01\x00\x00\x00\x02\x01\x05\x00\x06\x00\x00\x00\x00\x00\x00\x00\x1c\x40"))
+	}
+	f.Fuzz(func(t *testing.T, n uint8, bulk bool, body []byte) {
+		command := mysql.COM_STMT_EXECUTE
+		if bulk {
+			command = comBulkExecute
+		}
+		e := geneStatement(t, texts[int(n)%len(texts)])
+		e.fill.rules[0].Gene.CRC32 = n&128 != 0
+		e.fill.keys[0].Length, e.fill.keys[0].Charset = 9, "utf8mb4"
+		genes, err := genesOf(e, append([]byte{byte(command)}, body...), &state{known: knowAll, utf8: 4})
+		if err != nil && strings.Contains(err.Error(), "as many genes as ids") {
+			t.Fatalf("%v: %v", genes, err)
+		}
+		for _, gene := range genes {
+			if gene > 255 {
+				t.Fatalf("gene %d of 8 bits", gene)
+			}
+		}
+	})
 }

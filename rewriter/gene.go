@@ -56,8 +56,11 @@ func (g *Gene) OfText(text []byte, key Column, longest int) (gene uint16, why st
 		}
 		return g.OfNumber(n, key)
 	}
-	if longest < 0 {
+	switch {
+	case longest < 0:
 		return 0, "a text in a character set that may change ASCII"
+	case len(text) == 0:
+		return 0, "a text of no characters, which may be NULL,"
 	}
 	length := len(text)
 	if hasHigh(text) {
