@@ -103,20 +103,16 @@ func (c *SnowflakeConfig) worker(l Layout) (uint64, error) {
 	return c.Datacenter<<l.Worker | c.Worker, nil
 }
 
-// A layout must last for a year more when a process starts, and warns for
-// another one.
+// checkEnd refuses a layout that ends within a year, and warns within another one.
 func checkEnd(c *SnowflakeConfig, l Layout, now time.Time) error {
 	if c.Epoch.After(now) {
 		return fmt.Errorf("the epoch %s lies in the future", c.Epoch.Format(time.RFC3339))
 	}
-	end := l.End(c.Epoch)
-	left := end.Sub(now)
-	text := fmt.Sprintf("layout %s with epoch %s runs out of timestamps on %s",
-		l, c.Epoch.Format(time.DateOnly), end.Format(time.DateOnly))
-	if left < year {
-		return fmt.Errorf("%s, less than a year from now", text)
-	}
-	if left < 2*year {
+	text, refused := l.Ending(c.Epoch, now)
+	switch {
+	case refused:
+		return errors.New(text)
+	case text != "":
 		c.Logger.Warn(text, "source", c.Name)
 	}
 	return nil

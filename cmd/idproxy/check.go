@@ -54,6 +54,7 @@ func check(ctx context.Context, args []string, std streams) error {
 	}
 	if cfg != nil {
 		findings = append(findings, checkFiles(cfg)...)
+		findings = append(findings, endNotes(cfg, time.Now())...)
 		findings = append(findings, leaseNotes(cfg)...)
 		if *online {
 			ctx, cancel := context.WithTimeout(ctx, onlineTime)

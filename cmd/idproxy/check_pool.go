@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"idproxy/config"
+	"idproxy/idsource"
 	"idproxy/idsource/lease"
 )
 
@@ -18,6 +19,31 @@ func leased(cfg *config.Config) (list []*config.Source) {
 		}
 	}
 	return list
+}
+
+// endNotes says which layouts end soon, and with which of them serve does not start.
+func endNotes(cfg *config.Config, now time.Time) (notes []finding) {
+	for i := range cfg.Sources {
+		c := &cfg.Sources[i]
+		if c.Snowflake == nil {
+			continue
+		}
+		l, err := idsource.ParseLayout(c.Snowflake.Layout)
+		if err != nil {
+			notes = append(notes, finding{c.Pos.String(), levelError, fmt.Sprintf("source %s: %v", c.Name, err)})
+			continue
+		}
+		text, refused := l.Ending(c.Snowflake.Epoch, now)
+		if text == "" {
+			continue
+		}
+		level := levelWarning
+		if refused {
+			level = levelError
+		}
+		notes = append(notes, finding{c.Pos.String(), level, fmt.Sprintf("source %s: %s", c.Name, text)})
+	}
+	return notes
 }
 
 // leaseNotes says what follows from the lease of each source.

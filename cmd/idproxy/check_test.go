@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"idproxy/integration/harness"
 )
@@ -43,6 +44,26 @@ func TestCheckListsAllProblems(t *testing.T) {
 		t.Errorf("problems in lines %s, want %s:\n%s", got, want, strings.Join(lines, "\n"))
 	}
 	holds(t, "the last problem", lines[len(lines)-1], "not available yet")
+}
+
+// TestCheckEnd: what serve refuses, check names. 38 bits of milliseconds last 3181 days.
+func TestCheckEnd(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		left time.Duration
+		want string
+	}{{300 * day, ": error: source ids: layout 38/15/10"}, {500 * day, ": warning: source ids: layout 38/15/10"}, {1000 * day, ": fine"}} {
+		epoch := time.Now().Add(tt.left - 3181*day).UTC().Format(time.RFC3339)
+		path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: "127.0.0.1:1"}]
+sources: {ids: {snowflake: {worker: 1, layout: 38/15/10, epoch: %s}}}
+rules: [{table: shop.orders, column: id, source: ids}]
+`, epoch))
+		got := runWith(t, "", "check", "--config", path)
+		if refused := got.status == statusFinding; refused != (tt.left < 365*day) {
+			t.Errorf("%v left: status %d: %s", tt.left, got.status, got.out)
+		}
+		holds(t, tt.left.String(), got.out, tt.want)
+	}
 }
 
 func TestCheckJSON(t *testing.T) {
