@@ -25,7 +25,10 @@ func (d *decoder) checkGene(c *Config, r *Rule, path string) {
 	case s.Segment == nil && s.Snowflake == nil:
 		d.fail(d.keys[path+"/gene"], "\"gene\" needs ids that are numbers: source %s is no segment or snowflake", quote(r.Source))
 	case s.Snowflake != nil:
-		if l, ok := parseLayout(s.Snowflake.Layout); ok && g.Bits > uint64(l.sequence) {
+		l, ok := parseLayout(s.Snowflake.Layout)
+		if ok && !l.consecutive {
+			d.fail(d.keys[path+"/gene"], "\"gene\" takes the low bits of an id, and in layout %s of source %s these are not the sequence's", s.Snowflake.Layout, quote(r.Source))
+		} else if ok && g.Bits > uint64(l.sequence) {
 			d.fail(d.vals[bits], "\"bits\" is %d, and layout %s of source %s has %d bits of sequence to take them from", g.Bits, s.Snowflake.Layout, quote(r.Source), l.sequence)
 		}
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,7 +122,7 @@ func (d *decoder) checkSnowflake(c *Config, f *Snowflake, path string) {
 	}
 	l, ok := parseLayout(f.Layout)
 	if !ok {
-		d.fail(d.vals[path+"/layout"], "\"layout\" must be bits of time/worker/sequence such as 41/10/12, or time/datacenter+worker/sequence such as 41/5+5/12, "+
+		d.fail(d.vals[path+"/layout"], "\"layout\" must be bits of time/worker/sequence such as 41/10/12, or time/datacenter+worker/sequence such as 41/5+5/12, or with names in another order such as 41/12seq/10worker, "+
 			"at most 63 together and 32 for worker or sequence, got %s", quote(f.Layout))
 		return
 	}
@@ -135,22 +136,52 @@ type layout struct {
 	time, datacenter, worker, sequence int
 	unit                               time.Duration
 	split                              bool // time/datacenter+worker/sequence
+	ascends                            bool // the time comes first
+	consecutive                        bool // the sequence comes last
 }
 
-var layoutShape = regexp.MustCompile(`^([1-9]\d?)(s|ms|x10ms)?/(?:([1-9]\d?)\+)?([1-9]\d?)/([1-9]\d?)$`)
+// The parts of a layout. In an order of its own worker and sequence are named.
+var (
+	layoutTime   = regexp.MustCompile(`^([1-9]\d?)(s|ms|x10ms)?$`)
+	layoutWorker = regexp.MustCompile(`^(?:([1-9]\d?)\+)?([1-9]\d?)$`)
+	layoutBits   = regexp.MustCompile(`^[1-9]\d?$`)
+)
 
 var layoutUnits = map[string]time.Duration{"": time.Millisecond, "ms": time.Millisecond, "x10ms": 10 * time.Millisecond, "s": time.Second}
 
-func parseLayout(s string) (layout, bool) {
-	m := layoutShape.FindStringSubmatch(s)
-	if m == nil {
+func parseLayout(s string) (l layout, ok bool) {
+	parts := strings.Split(s, "/")
+	if len(parts) != 3 {
+		return layout{}, false
+	}
+	at := [3]int{0, 1, 2} // of time, worker and sequence
+	if strings.ContainsAny(s, "wq") {
+		at = [3]int{-1, -1, -1}
+		for i, part := range parts {
+			kind := 0
+			if number, is := strings.CutSuffix(part, "worker"); is {
+				kind, parts[i] = 1, number
+			} else if number, is := strings.CutSuffix(part, "seq"); is {
+				kind, parts[i] = 2, number
+			}
+			at[kind] = i
+		}
+		if slices.Contains(at[:], -1) {
+			return layout{}, false
+		}
+	}
+	t, w := layoutTime.FindStringSubmatch(parts[at[0]]), layoutWorker.FindStringSubmatch(parts[at[1]])
+	if t == nil || w == nil || !layoutBits.MatchString(parts[at[2]]) {
 		return layout{}, false
 	}
 	var bits [4]int
-	for i, group := range []int{1, 3, 4, 5} {
-		bits[i], _ = strconv.Atoi(m[group]) // digits by the expression; an absent datacenter is 0
+	for i, text := range []string{t[1], w[1], w[2], parts[at[2]]} {
+		bits[i], _ = strconv.Atoi(text) // digits by the expressions; an absent datacenter is 0
 	}
-	l := layout{time: bits[0], datacenter: bits[1], worker: bits[2], sequence: bits[3], unit: layoutUnits[m[2]], split: m[3] != ""}
+	l = layout{
+		time: bits[0], datacenter: bits[1], worker: bits[2], sequence: bits[3], unit: layoutUnits[t[2]], split: w[1] != "",
+		ascends: at[0] == 0, consecutive: at[2] == 2,
+	}
 	workers := l.datacenter + l.worker
 	return l, l.time+workers+l.sequence <= 63 && workers <= 32 && l.sequence <= 32
 }

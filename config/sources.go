@@ -88,7 +88,7 @@ type Snowflake struct {
 	Worker     uint64        `yaml:"worker"`     // this process's number when Workers is empty
 	Datacenter uint64        `yaml:"datacenter"` // only with a layout like 41/5+5/12, and then required
 	Store      string        `yaml:"store"`      // file store of lock and fence of a fixed worker; default [DefaultStore]
-	Layout     string        `yaml:"layout"`     // bits of time/worker/sequence or time/datacenter+worker/sequence; time may carry its unit (32s, 39x10ms); default 41/10/12
+	Layout     string        `yaml:"layout"`     // bits of time/worker/sequence or time/datacenter+worker/sequence; time may carry its unit (32s, 39x10ms); 41/12seq/10worker has another order; default 41/10/12
 	Epoch      time.Time     `yaml:"epoch"`      // time zero of the ids; default 2020-01-01T00:00:00Z
 	Sequence   string        `yaml:"sequence"`   // where the sequence starts in a new unit: continue (default), zero, random, random:N
 	MaxAhead   time.Duration `yaml:"max_ahead"`  // how far ids may run ahead of the clock; default 3s

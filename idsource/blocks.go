@@ -33,7 +33,7 @@ func (s *Snowflake) Blocks(ctx context.Context, ids []uint64, size uint64) error
 	if len(ids) == 0 {
 		return nil
 	}
-	if size == 0 || size&(size-1) != 0 || size > s.mask+1 {
+	if size == 0 || size&(size-1) != 0 || size > s.mask+1 || !s.layout.Consecutive() {
 		return s.fail(BadConfig, fmt.Errorf("runs of %d ids are not possible with layout %s", size, s.layout), "")
 	}
 	n := uint64(len(ids)) * size

@@ -8,34 +8,69 @@ import (
 	"time"
 )
 
-// Layout is how the bits of a snowflake id are shared out, from the top: time
-// since the epoch, worker number, sequence within one unit of time.
+// Layout is how the bits of a snowflake id are shared out, from the top unless
+// it has another order: time since the epoch, worker number, sequence within one
+// unit of time.
 type Layout struct {
 	Time       uint          // bits
 	Datacenter uint          // upper bits of the worker number that are configured apart; may be 0
 	Worker     uint          // the rest of the worker number
 	Sequence   uint          // bits
 	Unit       time.Duration // of the time, default 1ms
+
+	order string // fields from the top, by their first letters; empty for "tws"
 }
+
+// What follows a number of bits where fields stand in another order.
+const (
+	workerName   = "worker"
+	sequenceName = "seq"
+)
 
 // ParseLayout reads "41/10/12" (time, worker, sequence), "41/5+5/12" (the
 // worker split in datacenter and worker) and, for units other than a
-// millisecond, "32s/8/13" or "39x10ms/16/8". Every part has at least one bit,
-// all together at most 63, so that ids are positive in a signed BIGINT; 53 and
-// less are exact in JavaScript.
+// millisecond, "32s/8/13" or "39x10ms/16/8". In another order worker and sequence
+// are named: "39x10ms/8seq/16worker". Every part has at least one bit, all
+// together at most 63, so that ids are positive in a signed BIGINT; 53 and less
+// are exact in JavaScript.
 func ParseLayout(text string) (Layout, error) {
+	l, err := parseLayout(text)
+	if err != nil {
+		return Layout{}, fmt.Errorf("layout %q: %w", text, err)
+	}
+	return l, nil
+}
+
+func parseLayout(text string) (l Layout, err error) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 {
-		return Layout{}, fmt.Errorf("layout %q is not of the form time/worker/sequence", text)
+		return l, errors.New("it is not of the form time/worker/sequence")
 	}
-	var l Layout
-	var err error
-	digits := strings.TrimRight(parts[0], "msx0123456789")
-	if digits != "" {
-		return Layout{}, fmt.Errorf("layout %q: %q is not a number of bits with a unit", text, parts[0])
+	var bits struct{ time, worker, sequence string }
+	order := ""
+	for _, part := range parts {
+		if number, is := strings.CutSuffix(part, workerName); is {
+			bits.worker, order = number, order+"w"
+		} else if number, is := strings.CutSuffix(part, sequenceName); is {
+			bits.sequence, order = number, order+"s"
+		} else {
+			bits.time, order = part, order+"t"
+		}
 	}
-	number, unit := splitUnit(parts[0])
-	dc, worker, split := strings.Cut(parts[1], "+")
+	switch order {
+	case "ttt":
+		bits.time, bits.worker, bits.sequence, order = parts[0], parts[1], parts[2], ""
+	case "tws": // what it is without the names
+		order = ""
+	case "tsw", "wts", "wst", "stw", "swt":
+	default:
+		return l, fmt.Errorf("in an order of its own it names worker and sequence, each once, as in 39x10ms/8%s/16%s", sequenceName, workerName)
+	}
+	if strings.TrimRight(bits.time, "msx0123456789") != "" {
+		return l, fmt.Errorf("%q is not a number of bits with a unit", bits.time)
+	}
+	number, unit := splitUnit(bits.time)
+	dc, worker, split := strings.Cut(bits.worker, "+")
 	if !split {
 		dc, worker = "", dc
 	}
@@ -45,13 +80,14 @@ func ParseLayout(text string) (Layout, error) {
 		l.Datacenter, err = parseBits(dc, err)
 	}
 	l.Worker, err = parseBits(worker, err)
-	l.Sequence, err = parseBits(parts[2], err)
+	l.Sequence, err = parseBits(bits.sequence, err)
 	if err == nil {
 		err = l.check()
 	}
 	if err != nil {
-		return Layout{}, fmt.Errorf("layout %q: %w", text, err)
+		return Layout{}, err
 	}
+	l.order = order
 	return l, nil
 }
 
@@ -105,11 +141,29 @@ func (l Layout) WorkerBits() uint { return l.Datacenter + l.Worker }
 // String is the canonical form; ParseLayout reads it back.
 func (l Layout) String() string {
 	unit := map[time.Duration]string{time.Second: "s", 10 * time.Millisecond: "x10ms"}[l.Unit]
+	worker := strconv.Itoa(int(l.Worker))
 	if l.Datacenter > 0 {
-		return fmt.Sprintf("%d%s/%d+%d/%d", l.Time, unit, l.Datacenter, l.Worker, l.Sequence)
+		worker = fmt.Sprintf("%d+%d", l.Datacenter, l.Worker)
 	}
-	return fmt.Sprintf("%d%s/%d/%d", l.Time, unit, l.Worker, l.Sequence)
+	if l.order == "" {
+		return fmt.Sprintf("%d%s/%s/%d", l.Time, unit, worker, l.Sequence)
+	}
+	fields := map[rune]string{
+		't': fmt.Sprintf("%d%s", l.Time, unit), 'w': worker + workerName, 's': fmt.Sprintf("%d%s", l.Sequence, sequenceName),
+	}
+	var parts []string
+	for _, f := range l.order {
+		parts = append(parts, fields[f])
+	}
+	return strings.Join(parts, "/")
 }
+
+// Ascends says whether ids ascend with their time.
+func (l Layout) Ascends() bool { return l.order == "" || l.order[0] == 't' }
+
+// Consecutive says whether ids of one unit of time and one worker are
+// consecutive.
+func (l Layout) Consecutive() bool { return l.order == "" || l.order[2] == 's' }
 
 // pool is what all workers of one pool must agree on: how the worker number is
 // configured makes no difference to the ids.
@@ -123,8 +177,25 @@ func (l Layout) maxTime() uint64 { return 1<<l.Time - 1 }
 
 // compose makes an id of a packed word (time and sequence) and a worker number.
 func (l *Layout) compose(word, worker uint64) uint64 {
-	ts := word >> l.Sequence
-	return ts<<(l.Datacenter+l.Worker+l.Sequence) | worker<<l.Sequence | word&(1<<l.Sequence-1)
+	ts, seq := word>>l.Sequence, word&(1<<l.Sequence-1)
+	if l.order != "" {
+		return l.composeInOrder(ts, worker, seq)
+	}
+	return ts<<(l.Datacenter+l.Worker+l.Sequence) | worker<<l.Sequence | seq
+}
+
+func (l *Layout) composeInOrder(ts, worker, seq uint64) (id uint64) {
+	for i := range len(l.order) {
+		switch l.order[i] {
+		case 't':
+			id = id<<l.Time | ts
+		case 'w':
+			id = id<<l.WorkerBits() | worker
+		case 's':
+			id = id<<l.Sequence | seq
+		}
+	}
+	return id
 }
 
 // Parts is an id taken apart.
@@ -135,12 +206,30 @@ type Parts struct {
 }
 
 // Decode takes an id apart.
-func (l Layout) Decode(id uint64) Parts {
-	return Parts{
-		Time:     id >> (l.WorkerBits() + l.Sequence),
-		Worker:   id >> l.Sequence & (1<<l.WorkerBits() - 1),
-		Sequence: id & (1<<l.Sequence - 1),
+func (l Layout) Decode(id uint64) (p Parts) {
+	order := l.order
+	if order == "" {
+		order = "tws"
 	}
+	for i := len(order) - 1; i >= 0; i-- {
+		var value *uint64
+		var bits uint
+		switch order[i] {
+		case 't':
+			value, bits = &p.Time, l.Time
+		case 'w':
+			value, bits = &p.Worker, l.WorkerBits()
+		case 's':
+			value, bits = &p.Sequence, l.Sequence
+		}
+		if i == 0 { // what has too many bits is seen there
+			*value = id
+			break
+		}
+		*value = id & (1<<bits - 1)
+		id >>= bits
+	}
+	return p
 }
 
 const year = 365 * 24 * time.Hour

@@ -20,6 +20,21 @@ func TestParseLayout(t *testing.T) {
 		{in: "41/5/7", want: Layout{Time: 41, Worker: 5, Sequence: 7, Unit: time.Millisecond}},
 		{in: "32s/8/13", want: Layout{Time: 32, Worker: 8, Sequence: 13, Unit: time.Second}},
 		{in: "39x10ms/16/8", want: Layout{Time: 39, Worker: 16, Sequence: 8, Unit: 10 * time.Millisecond}},
+		{in: "39x10ms/8seq/16worker", want: Layout{Time: 39, Worker: 16, Sequence: 8, Unit: 10 * time.Millisecond, order: "tsw"}},
+		{in: "5+5worker/41/12seq", want: Layout{Time: 41, Datacenter: 5, Worker: 5, Sequence: 12, Unit: time.Millisecond, order: "wts"}},
+		{in: "10worker/12seq/41ms", want: Layout{Time: 41, Worker: 10, Sequence: 12, Unit: time.Millisecond, order: "wst"}},
+		{in: "12seq/41/10worker", want: Layout{Time: 41, Worker: 10, Sequence: 12, Unit: time.Millisecond, order: "stw"}},
+		{in: "12seq/10worker/32s", want: Layout{Time: 32, Worker: 10, Sequence: 12, Unit: time.Second, order: "swt"}},
+		{in: "41/10worker/12seq", want: Layout{Time: 41, Worker: 10, Sequence: 12, Unit: time.Millisecond}},
+		{in: "41/12seq/10", wantErr: "names worker and sequence"},
+		{in: "41/10worker/12", wantErr: "names worker and sequence"},
+		{in: "12seq/12seq/10worker", wantErr: "names worker and sequence"},
+		{in: "12/10worker/10worker", wantErr: "names worker and sequence"},
+		{in: "41/seq/10worker", wantErr: "number of bits"},
+		{in: "41/12seq/worker", wantErr: "number of bits"},
+		{in: "41/8s/16w", wantErr: "number of bits"},
+		{in: "41worker/10seq/12seq", wantErr: "names worker and sequence"},
+		{in: "41/13seq/10worker", wantErr: "64 bits"},
 		{in: "", wantErr: "form"},
 		{in: "41/10", wantErr: "form"},
 		{in: "41/10/12/1", wantErr: "form"},
@@ -44,7 +59,7 @@ func TestParseLayout(t *testing.T) {
 // A layout that parses prints as one that parses to the same, and every id it
 // composes comes apart into what it was made of.
 func FuzzParseLayout(f *testing.F) {
-	for _, s := range []string{"41/10/12", "41/5+5/12", "32s/8/13", "39x10ms/16/8", "38/15/10", "1/1/1"} {
+	for _, s := range []string{"41/10/12", "41/5+5/12", "32s/8/13", "39x10ms/16/8", "38/15/10", "1/1/1", "39x10ms/8seq/16worker", "5+5worker/41/12seq", "12seq/10worker/32s", "1worker/1seq/1"} {
 		f.Add(s, uint64(math.MaxUint64), uint64(math.MaxUint64))
 	}
 	f.Fuzz(func(t *testing.T, text string, word, worker uint64) {

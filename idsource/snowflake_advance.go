@@ -10,6 +10,9 @@ import (
 // TooHigh: following it would leave the source without ids until the clock
 // gets there. It waits only for the worker number and its fence. See Source.
 func (s *Snowflake) Advance(ctx context.Context, id uint64) error {
+	if !s.layout.Ascends() {
+		return s.tooHigh(id, fmt.Sprintf("ids of layout %s do not ascend with their time", s.layout))
+	}
 	word, ok := s.wordOf(id)
 	if !ok {
 		return s.tooHigh(id, fmt.Sprintf("it is no id of layout %s", s.layout))
@@ -45,6 +48,8 @@ func (s *Snowflake) wordOf(id uint64) (word uint64, ok bool) {
 	}
 	word = p.Time << s.layout.Sequence
 	switch {
+	case !s.layout.Consecutive(): // the sequence stands above the worker
+		return word | p.Sequence, true
 	case s.cfg.Pool != nil: // the next id may be of any worker
 		return word | s.mask, true
 	case p.Worker < s.worker: // ids of this unit are greater

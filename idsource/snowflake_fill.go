@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,6 +101,9 @@ func (s *Snowflake) Fill(ctx context.Context, ids []uint64, stride uint64) error
 	if stride == 0 {
 		return s.fail(BadConfig, errors.New("ids 0 apart were asked for"), "")
 	}
+	if !s.layout.Consecutive() { // each id is a run of its own
+		stride = 1
+	}
 	if units := uint64(len(ids)-1) / s.perUnit(stride); units > s.ahead {
 		return s.fail(TooMany, fmt.Errorf("%d ids, %d apart, are more than %v of layout %s hold",
 			len(ids), stride, s.cfg.MaxAhead, s.layout), "insert fewer rows per statement")
@@ -130,6 +134,15 @@ func (s *Snowflake) perUnit(stride uint64) uint64 { return s.mask/stride + 1 }
 
 // write expands the run or runs that start at word first.
 func (s *Snowflake) write(ids []uint64, first, worker, stride uint64) {
+	if !s.layout.Consecutive() {
+		for i := range ids { // stride is 1
+			ids[i] = s.layout.compose(first+uint64(i), worker)
+		}
+		if !s.layout.Ascends() {
+			slices.Sort(ids)
+		}
+		return
+	}
 	seq, id := first&s.mask, s.layout.compose(first, worker)
 	for i := range ids {
 		ids[i] = id

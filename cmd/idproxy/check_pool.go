@@ -21,7 +21,8 @@ func leased(cfg *config.Config) (list []*config.Source) {
 	return list
 }
 
-// endNotes says which layouts end soon, and with which of them serve does not start.
+// endNotes says which layouts end soon, and with which of them serve does not
+// start; and whose ids are not what an application may expect.
 func endNotes(cfg *config.Config, now time.Time) (notes []finding) {
 	for i := range cfg.Sources {
 		c := &cfg.Sources[i]
@@ -33,6 +34,7 @@ func endNotes(cfg *config.Config, now time.Time) (notes []finding) {
 			notes = append(notes, finding{c.Pos.String(), levelError, fmt.Sprintf("source %s: %v", c.Name, err)})
 			continue
 		}
+		notes = append(notes, orderNotes(c, l)...)
 		text, refused := l.Ending(c.Snowflake.Epoch, now)
 		if text == "" {
 			continue
@@ -42,6 +44,18 @@ func endNotes(cfg *config.Config, now time.Time) (notes []finding) {
 			level = levelError
 		}
 		notes = append(notes, finding{c.Pos.String(), level, fmt.Sprintf("source %s: %s", c.Name, text)})
+	}
+	return notes
+}
+
+// orderNotes says what the ids of a layout are not.
+func orderNotes(c *config.Source, l idsource.Layout) (notes []finding) {
+	if !l.Consecutive() {
+		notes = append(notes, finding{c.Pos.String(), levelWarning, fmt.Sprintf("source %s: ids of layout %s are not consecutive: "+
+			"drivers and applications that count on from the insert id compute wrong ids for statements of several rows", c.Name, l)})
+	}
+	if !l.Ascends() {
+		notes = append(notes, finding{c.Pos.String(), levelWarning, fmt.Sprintf("source %s: ids of layout %s do not ascend with time", c.Name, l)})
 	}
 	return notes
 }

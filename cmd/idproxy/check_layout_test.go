@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"idproxy/config"
+	"idproxy/idsource"
+)
+
+// TestCheckLayouts looks at layouts whose ids are not what an application may expect.
+func TestCheckLayouts(t *testing.T) {
+	for _, tt := range []struct {
+		layout, want string // "" for no word about the layout
+	}{
+		{layout: "41/10/12"},
+		{layout: "39x10ms/16/8"},
+		{layout: "39x10ms/8seq/16worker", want: "warning: source ids: ids of layout 39x10ms/8seq/16worker are not consecutive"},
+		{layout: "10worker/41/12seq", want: "warning: source ids: ids of layout 10worker/41/12seq do not ascend"},
+	} {
+		t.Run(tt.layout, func(t *testing.T) {
+			path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+sources: {ids: {snowflake: {worker: 1, layout: %s}}}
+`, tt.layout))
+			got := runWith(t, "", "check", "--config", path)
+			if got.status != statusFine || !strings.Contains(got.out, tt.want) || tt.want == "" && strings.Contains(got.out, "layout") {
+				t.Errorf("%+v, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestLayoutsReadAlike: what the configuration takes for a layout is one.
+func TestLayoutsReadAlike(t *testing.T) {
+	for _, layout := range []string{
+		"41/10/12", "41ms/10/12", "41/5+5/12", "39x10ms/8seq/16worker", "39x10ms/16worker/8seq", "16worker/8seq/39x10ms", "5+5worker/41/12seq",
+		"41/10", "41/10/12/1", "41/10/13", "41/0/12", "41/+5/12", "041/10/12", "41m/10/12", "41/10worker/12", "41/12seq/10", "12seq/41/12seq",
+		"41worker/10seq/12seq", "41/seq/10worker", "41/8s/16w", "w/q/1", "41/10/12seq", "20/33/10", "40worker/1seq/1", "41/012seq/10worker",
+	} {
+		_, err := idsource.ParseLayout(layout)
+		_, configured := config.Parse("c.yaml", fmt.Appendf(nil, `listeners: [{name: a, listen: ":1", upstream: "h:1"}]
+sources: {ids: {snowflake: {worker: 1, layout: %q%s}}}
+`, layout, map[bool]string{true: ", datacenter: 1"}[strings.Contains(layout, "+")]), func(string) (string, bool) { return "", false })
+		if (err == nil) != (configured == nil) {
+			t.Errorf("%q: %v, in a configuration %v", layout, err, configured)
+		}
+	}
+}
