@@ -135,24 +135,33 @@ func (t *table) open(ctx context.Context) (c *session, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var now, up int64
-	if err := conn.QueryRowContext(ctx, "SELECT UNIX_TIMESTAMP()").Scan(&now); err != nil {
-		return nil, err
-	}
-	status, err := variables(ctx, conn, "SHOW GLOBAL STATUS LIKE 'Uptime'")
-	if err != nil {
-		return nil, err
-	}
-	if up, err = strconv.ParseInt(status["Uptime"], 10, 64); err != nil {
-		return nil, fmt.Errorf("status Uptime: %w", err)
-	}
 	names, err := variables(ctx, conn, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_id', 'hostname', 'port')")
 	if err != nil {
 		return nil, err
 	}
 	// MariaDB has no server_uuid.
 	who := fmt.Sprintf("%s:%s server_id=%s %s", names["hostname"], names["port"], names["server_id"], names["server_uuid"])
-	return &session{Conn: conn, who: strings.TrimSpace(who), since: now - up}, nil
+	c = &session{Conn: conn, who: strings.TrimSpace(who)}
+	return c, c.look(ctx)
+}
+
+// look finds out when the server's process began, by its clock of now: where that
+// was set meanwhile, it is another time than before.
+func (c *session) look(ctx context.Context) error {
+	var now int64
+	if err := c.QueryRowContext(ctx, "SELECT UNIX_TIMESTAMP()").Scan(&now); err != nil {
+		return err
+	}
+	status, err := variables(ctx, c.Conn, "SHOW GLOBAL STATUS LIKE 'Uptime'")
+	if err != nil {
+		return err
+	}
+	up, err := strconv.ParseInt(status["Uptime"], 10, 64)
+	if err != nil {
+		return fmt.Errorf("status Uptime: %w", err)
+	}
+	c.since = now - up
+	return nil
 }
 
 // variables is what SHOW VARIABLES or SHOW STATUS answers.
@@ -197,6 +206,13 @@ type visit struct {
 // Read implements lease.Visit.
 func (v *visit) Read(ctx context.Context, w lease.Workers) (lease.Page, error) {
 	p, err := v.read(ctx, w)
+	if err == nil && p.Exists && p.Server != p.Pool.Server {
+		// Someone else may have looked after the server's clock was set. Two sessions
+		// that go by different readings would take turns in starting a quarantine.
+		if err = v.look(ctx); err == nil {
+			p.Server = v.server(p.Pool.Server)
+		}
+	}
 	if noTable(err) { // there is no pool either
 		err = v.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)").Scan(&p.Now)
 		p.Server = v.server("")

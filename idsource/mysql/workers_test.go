@@ -215,3 +215,30 @@ func TestServerName(t *testing.T) {
 		}
 	}
 }
+
+// TestServerClockSet: a session that was opened before the server's clock was set looks again before it takes the
+// server for another one.
+func TestServerClockSet(t *testing.T) {
+	t.Parallel()
+	w := startFor(t, servers.MariaDB)
+	before, now := newTable(w.store()), lease.FromTable(newTable(w.store()))
+	holders.Fill(t, now, "p", 2)
+	old := lease.FromTable(before)
+	defer func() {
+		if err := errors.Join(old.Close(), now.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := old.List(t.Context(), "p"); err != nil {
+		t.Fatal(err)
+	}
+	c := <-before.free
+	c.since -= 3600
+	before.free <- c
+	a := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
+	for i, s := range []lease.Store{old, now} {
+		if r, err := s.Take(t.Context(), a); err != nil || r.Verdict != lease.Granted {
+			t.Errorf("session %d: %+v, %v, want a number", i, r, err)
+		}
+	}
+}
