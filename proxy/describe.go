@@ -96,8 +96,9 @@ func (s *session) findCharsets(f *facts, t rewriter.Name) error {
 		if c == nil || !rule.IDs.Wide() || c.Form(rule.IDs) == rewriter.FormNone && !c.Bytes {
 			continue
 		}
-		// One row, also of an empty table.
-		rows, err := s.query("SELECT CHARSET(t." + string(quoteName(nil, []byte(c.Name))) + ") FROM (SELECT 1) one LEFT JOIN " + string(appendTable(nil, t)) + " t ON 1=0")
+		// One row, also of an empty table; by its own name, for under LOCK TABLES it may have no other.
+		table := string(appendTable(nil, t))
+		rows, err := s.query("SELECT CHARSET(" + table + "." + string(quoteName(nil, []byte(c.Name))) + ") FROM (SELECT 1) `idproxy` LEFT JOIN " + table + " ON 1=0")
 		if err != nil {
 			return err
 		}
