@@ -30,8 +30,23 @@ func (b boundless) Renew(ctx context.Context, a lease.Ask) (lease.Reply, error) 
 	return r, err
 }
 
-// WithoutFence is the rule that Zombie takes away in its control.
-const WithoutFence = "fence"
+// Startless makes of a store one that has its holders start at their clock, not
+// at the fence of the one before.
+func Startless(s lease.Store) lease.Store { return startless{s} }
+
+type startless struct{ lease.Store }
+
+func (b startless) Take(ctx context.Context, a lease.Ask) (lease.Reply, error) {
+	r, err := b.Store.Take(ctx, a)
+	r.Start = min(r.Start, r.Now)
+	return r, err
+}
+
+// The rules that controls take away.
+const (
+	WithoutFence = "fence"
+	WithoutStart = "start"
+)
 
 // Zombie stops a holder until another has its number, then lets it go on, and
 // shows that ids come twice where the store is [Boundless].
