@@ -51,3 +51,26 @@ rules: [{table: "%[3]s.*behind*", column: id, source: behind}, {table: "%[3]s.*a
 		}
 	}
 }
+
+// TestGreatestOfTransaction: ids that the open transaction has written itself count, also where the listener's account is
+// asked, which does not see them.
+func TestGreatestOfTransaction(t *testing.T) {
+	server := harness.MariaDB(t)
+	for i, account := range []string{"", "account: {user: app, password: app}"} {
+		t.Run(fmt.Sprintf("account %v", i == 1), func(t *testing.T) {
+			db := harness.Database(t, server)
+			direct := openSession(t, server.Addr, db)
+			direct.must(t, "CREATE TABLE t (id BIGINT NOT NULL, KEY (id))")
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, %s}]
+sources: {ids: {segment: {start: 1}}}
+rules: [{table: "%s.t", column: id, source: ids, explicit: keep}]
+`, server.Addr, account, db))
+			s := openSession(t, proxy.Addr("a"), db)
+			s.must(t, "BEGIN", "INSERT INTO t (id) VALUES (1), (2), (300)", "INSERT INTO t VALUES (NULL)", "COMMIT")
+			if got := direct.must(t, "SELECT MAX(id) FROM t").rows[0][0]; got != "301" {
+				t.Errorf("the id behind 300 is %s", got)
+			}
+		})
+	}
+}

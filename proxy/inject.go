@@ -197,13 +197,31 @@ func (s *session) admit(f *filling) error {
 }
 
 // greatest returns the greatest id in a column, 0 when there is none above 0.
+// The listener's account sees what other transactions have committed, the session what its own has written: in
+// an open one both are asked.
 func (s *session) greatest(t rewriter.Name, column rewriter.Column) (uint64, error) {
-	if ask := s.l.Greatest; ask != nil {
-		n, err := ask(s.ctx, string(t.Schema), string(t.Table), column)
-		if !errors.Is(err, ErrLocked) {
-			return n, err
-		}
+	ask := s.l.Greatest
+	if ask == nil {
+		return s.greatestSeen(t, column)
 	}
+	n, err := ask(s.ctx, string(t.Schema), string(t.Table), column)
+	if errors.Is(err, ErrLocked) {
+		return s.greatestSeen(t, column)
+	}
+	s.c.mu.Lock()
+	open := s.c.state.inTrans
+	s.c.mu.Unlock()
+	if err != nil || !open {
+		return n, err
+	}
+	own, err := s.greatestSeen(t, column)
+	if _, refused := errors.AsType[*mysql.MyError](err); refused { // the client may have no right to read
+		return n, nil
+	}
+	return max(n, own), err
+}
+
+func (s *session) greatestSeen(t rewriter.Name, column rewriter.Column) (uint64, error) {
 	rows, err := s.query(GreatestQuery(string(t.Schema), string(t.Table), column))
 	if err != nil {
 		return 0, err
