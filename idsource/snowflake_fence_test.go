@@ -346,9 +346,12 @@ func TestSnowflakeCloseUnderLoad(t *testing.T) {
 	if id, twice := repeated(closeUnderLoad(t, false)); twice {
 		t.Errorf("id %d was issued twice", id)
 	}
-	if _, twice := repeated(closeUnderLoad(t, true)); !twice {
-		t.Error("without looking at the grant again no id was issued twice: the test proves nothing")
+	for range 20 { // on a busy machine the moment may be missed
+		if _, twice := repeated(closeUnderLoad(t, true)); twice {
+			return
+		}
 	}
+	t.Error("without looking at the grant again no id was issued twice: the test proves nothing")
 }
 
 // Restarts in quick succession do not add their leads up.
