@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	holders.Main(openJob)
-	holders.MostlyWait()
+	holders.MostlyWait(16)
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("idproxy/integration/process.(*Process).own"))
 }
 

@@ -93,14 +93,14 @@ func zombie(t *testing.T, s lease.Store, j Job) int {
 // at once, also while the store is away, which pause(true) makes it, and goes on
 // from where the last one may have come to.
 func Restart(t *testing.T, s lease.Store, j Job, pause func(away bool) error) {
-	Fill(t, s, j.Pool, 1)
 	var all Record
 	if j.Rules.Heartbeat == 0 {
 		j.Rules = Brisk
 	}
 	// A loaded machine takes long to start a process, and the lease must not end meanwhile.
-	const more = 2400
+	const more = 8000
 	j.Rules.Gap, j.Rules.Lead, j.Rules.Reclaim = j.Rules.Gap+more, j.Rules.Lead+more, j.Rules.Reclaim+2*more
+	FillBy(t, s, j.Rules, lease.Fill{Pool: j.Pool, Numbers: 1, Fresh: true})
 	j.Dir = t.TempDir()
 	for range 3 {
 		a := Start(t, j, &all)
@@ -117,7 +117,7 @@ func Restart(t *testing.T, s lease.Store, j Job, pause func(away bool) error) {
 	}
 	a.Kill(t)
 	b := Start(t, j, &all)
-	b.Issues(t, 32, 2*time.Second)
+	b.Issues(t, 32, ms(j.Rules.Gap))
 	if err := pause(false); err != nil {
 		t.Fatal(err)
 	}

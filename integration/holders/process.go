@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -209,11 +210,11 @@ func FillBy(t testing.TB, s lease.Store, rules lease.Rules, f lease.Fill) {
 	}
 }
 
-// MostlyWait has tests run side by side that say they may: they wait for leases
-// to end more than they work. It is for a TestMain.
-func MostlyWait() {
+// MostlyWait has up to n tests run side by side that say they may: they wait for
+// leases to end more than they work. It is for a TestMain.
+func MostlyWait(n int) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
 		panic(fmt.Sprintf("the flag of package testing: %v", err))
 	}
 }
