@@ -61,6 +61,11 @@ func (p *PerTable) Table(schema, table string) (*Segment, error) {
 	return p.make(key)
 }
 
+// Series returns the series of a key that the store has and the source's template
+// can have made, so that whoever asks for ids by keys takes them from the series
+// of the table.
+func (p *PerTable) Series(key string) (*Segment, error) { return p.make(key) }
+
 func (p *PerTable) make(key string) (*Segment, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,6 +35,7 @@ type idServer struct {
 
 	mu     sync.Mutex                      // of whoever replaces known
 	extra  map[seriesKey]*idsource.Segment // keys of stores that no source has
+	tables map[seriesKey]*idsource.Segment // keys of the series of tables
 	listed map[string]bool                 // stores that have said once which keys they have
 }
 
@@ -53,7 +54,7 @@ func (p *program) serveIDs() (*idServer, error) {
 		return nil, fmt.Errorf("ids over redis: %w", err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	s := &idServer{log: p.log, sources: func() *sources { return p.sources }, wake: make(chan struct{}, 1), end: end, extra: map[seriesKey]*idsource.Segment{}, listed: map[string]bool{}}
+	s := &idServer{log: p.log, sources: func() *sources { return p.sources }, wake: make(chan struct{}, 1), end: end, extra: map[seriesKey]*idsource.Segment{}, tables: map[seriesKey]*idsource.Segment{}, listed: map[string]bool{}}
 	s.known.Store(&map[string]resp.Source{})
 	rc := resp.Config{Lookup: s.lookup, Logger: p.log}
 	for _, u := range c.Users {
@@ -174,9 +175,11 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 	}
 	keys, err := st.keys.Keys(ctx)
 	if err != nil {
-		for k, seg := range s.extra {
-			if k.store == name {
-				series[k.key] = seg
+		for _, had := range []map[seriesKey]*idsource.Segment{s.extra, s.tables} {
+			for k, seg := range had {
+				if k.store == name {
+					series[k.key] = seg
+				}
 			}
 		}
 		return series, err
@@ -186,6 +189,12 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 			continue
 		}
 		k := seriesKey{name, key}
+		if each, ok := st.ofTable(key); ok && s.extra[k] == nil {
+			if seg, err := each.Series(key); err == nil { // else it has more tables than it may
+				s.tables[k], series[key] = seg, seg
+				continue
+			}
+		}
 		if s.extra[k] == nil {
 			seg, err := idsource.NewSegment(idsource.SegmentConfig{
 				Name: key, Store: st.segments, Key: key, Last: math.MaxInt64, MaxBatch: st.most, Logger: s.log,
@@ -198,6 +207,16 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 		series[key] = s.extra[k]
 	}
 	return series, s.drop(ctx, name, series)
+}
+
+// ofTable returns the source of which a key is the series of a table.
+func (st *openedStore) ofTable(key string) (perTable, bool) {
+	for _, template := range sortedKeys(st.templates) {
+		if len(matching(template, []string{key})) > 0 {
+			return st.templates[template], true
+		}
+	}
+	return perTable{}, false
 }
 
 // drop closes the series of keys that the store no longer has.

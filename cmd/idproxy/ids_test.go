@@ -48,7 +48,7 @@ func TestKeyInTwoStores(t *testing.T) {
 	}
 	s := &idServer{
 		log: slog.New(slog.DiscardHandler), sources: func() *sources { return src }, end: func() {},
-		extra: map[seriesKey]*idsource.Segment{}, listed: map[string]bool{},
+		extra: map[seriesKey]*idsource.Segment{}, tables: map[seriesKey]*idsource.Segment{}, listed: map[string]bool{},
 	}
 	s.known.Store(&map[string]resp.Source{})
 	t.Cleanup(func() {
@@ -67,5 +67,72 @@ func TestKeyInTwoStores(t *testing.T) {
 		if got := sortedKeys(*s.known.Load()); !slices.Equal(got, tt.want) {
 			t.Errorf("one away: %v; keys %q are served, want %q", tt.away, got, tt.want)
 		}
+	}
+}
+
+// TestKeyOfTable: by the key of a table's series programs ask for ids of that series: what an INSERT has moved past is not
+// given to them either.
+func TestKeyOfTable(t *testing.T) {
+	st, err := file.New(file.Config{Dir: t.TempDir() + "/ids"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p, err := idsource.NewPerTable(idsource.SegmentConfig{Name: "each", Store: st, Key: "ids_{table}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := &awayStore{Store: st}
+	src := &sources{
+		stores: map[string]store{"local": {segments: st, keys: away, close: st.Close}}, byName: map[string]idsource.Source{"each": perTable{p}},
+		byKey: map[seriesKey]idsource.Source{{"local", "ids_{table}"}: perTable{p}},
+	}
+	s := &idServer{
+		log: slog.New(slog.DiscardHandler), sources: func() *sources { return src }, end: func() {},
+		extra: map[seriesKey]*idsource.Segment{}, tables: map[seriesKey]*idsource.Segment{}, listed: map[string]bool{},
+	}
+	s.known.Store(&map[string]resp.Source{})
+	t.Cleanup(func() {
+		if err := errors.Join(s.close(), p.Close(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := errors.Join(st.Advance(t.Context(), "ids_orders", 100), st.Advance(t.Context(), "other", 1)); err != nil {
+		t.Fatal(err)
+	}
+	next := func() uint64 {
+		t.Helper()
+		one, ok := s.lookup("ids_orders")
+		if !ok {
+			t.Fatal("the key is not served")
+		}
+		var ids [1]uint64
+		if err := one.Fill(t.Context(), ids[:], 1); err != nil {
+			t.Fatal(err)
+		}
+		return ids[0]
+	}
+	s.refresh(t.Context())
+	if got := next(); got != 100 {
+		t.Errorf("the first id is %d, want 100", got)
+	}
+	table, err := p.Table("shop", "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Advance(t.Context(), 500); err != nil {
+		t.Fatal(err)
+	}
+	away.away = true
+	s.refresh(t.Context())
+	if got := next(); got != 501 {
+		t.Errorf("the id behind 500 is %d", got)
+	}
+	if _, ok := s.lookup("other"); !ok {
+		t.Error("a key of no table is not served")
 	}
 }

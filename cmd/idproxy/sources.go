@@ -35,7 +35,8 @@ type sources struct {
 // openedStore is a store and the sources that have its keys.
 type openedStore struct {
 	store
-	byKey map[string]idsource.Source
+	byKey     map[string]idsource.Source
+	templates map[string]perTable // sources with a series for each table, by their keys
 }
 
 // opened returns the stores that keep segments, by name.
@@ -45,10 +46,14 @@ func (s *sources) opened() map[string]openedStore {
 	all := map[string]openedStore{}
 	for name, st := range s.stores {
 		if st.keys != nil {
-			all[name] = openedStore{st, map[string]idsource.Source{}}
+			all[name] = openedStore{st, map[string]idsource.Source{}, map[string]perTable{}}
 		}
 	}
 	for k, source := range s.byKey {
+		if each, ok := source.(perTable); ok {
+			all[k.store].templates[k.key] = each
+			continue
+		}
 		all[k.store].byKey[k.key] = source
 	}
 	return all
@@ -97,7 +102,7 @@ func (s *sources) open(cfg *config.Config) error {
 	}
 	for name, source := range added {
 		s.byName[name] = source
-		if g := cfg.Source(name).Segment; g != nil && !idsource.IsTemplate(g.Key) {
+		if g := cfg.Source(name).Segment; g != nil {
 			s.byKey[seriesKey{g.Store, g.Key}] = source
 		}
 	}
