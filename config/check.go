@@ -194,6 +194,11 @@ func (d *decoder) checkIDs(c *Config) {
 		if d.has(path+"/sources") && len(u.Sources) == 0 && d.sound(path+"/sources") {
 			d.fail(d.vals[path+"/sources"], "\"sources\" is empty: name at least one, or remove the key for all")
 		}
+		for j, name := range u.Sources {
+			if s := c.Source(name); s != nil && (s.UUIDv7 != nil || s.ObjectID != nil) {
+				d.fail(d.vals[item(path+"/sources", j)], "source %s gives no numbers, and others are not served here: remove it", quote(name))
+			}
+		}
 	}
 }
 

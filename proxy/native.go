@@ -37,15 +37,15 @@ type expect struct {
 type assigned struct {
 	column      string
 	form        rewriter.Form
-	first, last []uint64 // one word, or two where ids are wide
+	first, last [2]uint64 // the second word only where ids are wide
 }
 
 // text returns the ids as they are in the table, bytes as hexadecimal literals.
-func (a *assigned) text(id []uint64) string {
+func (a *assigned) text(id [2]uint64) string {
 	if !a.form.Wide() {
 		return strconv.FormatUint(id[0], 10)
 	}
-	return string(a.form.AppendLiteral(nil, [2]uint64(id)))
+	return string(a.form.AppendLiteral(nil, id))
 }
 
 // form says how the outcome of a statement follows from its reply.

@@ -243,7 +243,10 @@ func (p *part) expect(plan *rewriter.Plan, foundRows bool) expect {
 	e.askable = plan.Plain && !p.columns[0].Text && (e.generated > 0 || e.hasExplicit)
 	for i, ids := range others {
 		if k := len(p.ids) - len(others) + i; len(ids) > 0 {
-			e.others = append(e.others, assigned{p.rules[k].Column, p.form(k), slices.Clone(ids[:p.rules[k].IDs.Words(1)]), slices.Clone(ids[len(ids)-p.rules[k].IDs.Words(1):])})
+			a := assigned{column: p.rules[k].Column, form: p.form(k)}
+			copy(a.first[:], ids[:p.rules[k].IDs.Words(1)])
+			copy(a.last[:], ids[len(ids)-p.rules[k].IDs.Words(1):])
+			e.others = append(e.others, a)
 		}
 	}
 	return e
