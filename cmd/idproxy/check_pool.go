@@ -99,13 +99,24 @@ func (c *checker) pool(ctx context.Context, s *config.Source) error {
 		return err
 	}
 	var free, held int
+	var latest lease.Record
 	for _, r := range l.Records {
 		switch r.State {
 		case lease.Free:
 			free++
 		case lease.Held:
 			held++
+			if r.Beat > latest.Beat {
+				latest = r
+			}
 		}
+	}
+	if ahead := latest.Beat - l.Now; ahead > p.rules.Skew {
+		whose := "the store's clock"
+		if p.lasting {
+			whose = "this host's clock"
+		}
+		c.add(s.Pos, levelWarning, "source %s: %s is %v behind the heartbeat of %s", s.Name, whose, time.Duration(ahead)*time.Millisecond, latest.Label)
 	}
 	switch {
 	case !l.Exists:

@@ -28,6 +28,7 @@ type workerPool struct {
 	numbers    uint64 // as many as the layout has room for
 	rules      lease.Rules
 	disposable bool // numbers are used once
+	lasting    bool // times are those of hosts
 	std        streams
 	json       bool
 }
@@ -116,7 +117,7 @@ func openPool(cfg *config.Config, source string) (*workerPool, error) {
 	}
 	p := &workerPool{
 		store: st.numbers(f), close: st.close, name: found.Name, numbers: numbers, rules: rules,
-		shape: lease.ShapeText(shape.Layout, shape.Epoch), disposable: f.Disposable,
+		shape: lease.ShapeText(shape.Layout, shape.Epoch), disposable: f.Disposable, lasting: st.lasting,
 	}
 	if p.disposable {
 		p.shape = lease.DisposableShape(p.shape)

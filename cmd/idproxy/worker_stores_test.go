@@ -6,9 +6,13 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
+
+	client "go.etcd.io/etcd/client/v3"
 
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/idsource/lease"
 	"idproxy/integration/servers"
 )
 
@@ -44,6 +48,33 @@ func TestWorkerStores(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) { tryStore(t, tt.store) })
 		t.Run(tt.name+" disposable", func(t *testing.T) { tryDisposable(t, tt.store) })
+	}
+	t.Run("clocks", func(t *testing.T) { tryClocks(t, raft.Addr) })
+}
+
+// tryClocks has another host hold a number, whose clock is ahead of this one's.
+func tryClocks(t *testing.T, addr string) {
+	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {main: {etcd: {endpoints: ["%s"]}}}
+sources: {far_id: {snowflake: {workers: main}}}
+`, addr))
+	if got := runWith(t, "", "worker", "--config", path, "add", "2", "--new-pool"); got.status != statusFine {
+		t.Fatalf("%+v", got)
+	}
+	c, err := client.New(client.Config{Endpoints: []string{addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // nothing is pending
+	for ahead, warns := range map[time.Duration]bool{time.Second: false, time.Minute: true} {
+		r := lease.Record{State: lease.Held, Token: "x", Label: "far:1", Beat: time.Now().Add(ahead).UnixMilli()}
+		if _, err := c.Put(t.Context(), "/idproxy/workers/far_id/number/0000000001", r.String()); err != nil {
+			t.Fatal(err)
+		}
+		got := runWith(t, "", "check", "--online", "--config", path)
+		if warned := strings.Contains(got.out, "behind the heartbeat of far:1"); warned != warns || warned != strings.Contains(got.out, "this host's clock is 5") {
+			t.Errorf("%v ahead: %+v", ahead, got)
+		}
 	}
 }
 
