@@ -91,7 +91,7 @@ func (s *Store) enlist(l *lease, want fence, unused bool) error {
 
 // acquireSoon takes a lock that is only held for moments.
 func acquireSoon(ctx context.Context, path string) (*lock, error) {
-	const tries, pause = 20, 10 * time.Millisecond
+	const tries, pause = 300, 10 * time.Millisecond // each holder syncs three files, and many may start at once
 	for try := 1; ; try++ {
 		l, err := acquire(path)
 		if err == nil || try == tries {
