@@ -34,11 +34,11 @@ var arrows = map[string][]string{
 	"cmd/idproxy":      {"config", "proxy", "proxy/", "rewriter", "rewriter/", "idsource", "idsource/"},
 	"proxy":            {"proxy/wire", "proxy/infile", "rewriter"},
 	"rewriter/grammar": {"rewriter"},
-	"idsource":         {"idsource/faults"}, // builds with the tag faultinject; so lease and etcd
+	"idsource":         {"idsource/faults"}, // builds with the tag faultinject; so lease
 	"idsource/":        {"idsource"},
 	"idsource/lease":   {"idsource/faults"},
 	"idsource/redis":   {"idsource/lease"},
-	"idsource/etcd":    {"idsource/lease", "idsource/faults"},
+	"idsource/etcd":    {"idsource/lease"},
 	"idsource/mysql":   {"idsource/lease"},
 	"integration":      {""},
 	"integration/":     {""},

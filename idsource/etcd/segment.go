@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"idproxy/idsource"
+	"idproxy/idsource/lease"
 )
 
 // prefix is what the keys of segments begin with.
@@ -34,7 +35,7 @@ type Store struct {
 	c      *client.Client
 	where  string
 	logger *slog.Logger
-	clock  func() time.Time // of this host
+	clock  func() time.Time // of this host, which is not believed at once
 
 	mu       sync.Mutex
 	revision int64           // the greatest the cluster has shown
@@ -69,7 +70,7 @@ func New(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd store: %w", err)
 	}
-	return &Store{c: conn, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, clock: hostClock, cache: map[string]item{}}, nil
+	return &Store{c: conn, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, clock: lease.HostClock(), cache: map[string]item{}}, nil
 }
 
 // Close closes the connections.

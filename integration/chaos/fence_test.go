@@ -27,6 +27,7 @@ ids: {redis: {listen: "unix:%s"}}
 // TestFence kills a process whose clock runs ahead, and starts it with the clock put right. No id comes twice; with the
 // fence left out some do.
 func TestFence(t *testing.T) {
+	t.Parallel()
 	for _, fence := range []bool{true, false} {
 		t.Run(fmt.Sprintf("fence %t", fence), func(t *testing.T) {
 			t.Parallel()

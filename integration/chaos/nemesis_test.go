@@ -148,22 +148,36 @@ func (n *nemesis) restart(one *node) {
 
 // clock moves a clock, for a while or until it is moved again.
 func (n *nemesis) clock(one *node) {
-	which, set := "wall clock", one.faults.Wall
-	if n.random.IntN(2) == 0 {
-		which, set = "monotonic clock", one.faults.Mono
-	}
 	by := pick(n, 5*time.Millisecond, 50*time.Millisecond, time.Second, 3*time.Second, 10*time.Second, time.Hour)
+	if n.random.IntN(2) == 0 {
+		n.monotonic(one, by)
+		return
+	}
 	by *= pick(n, time.Duration(1), -1)
-	n.did(which, "process %d by %v", one.number, by)
-	set(by)
+	n.did("wall clock", "process %d by %v", one.number, by)
+	one.faults.Wall(by)
 	if by.Abs() == time.Hour { // not so long that it is believed, or an hour would have to pass
 		time.Sleep(n.upTo(500 * time.Millisecond))
-		set(0)
+		one.faults.Wall(0)
 		return
 	}
 	if n.random.IntN(3) > 0 {
-		n.in(n.upTo(4*time.Second), func() { set(0) })
+		n.in(n.upTo(4*time.Second), func() { one.faults.Wall(0) })
 	}
+}
+
+// monotonic moves the clock that nobody can set: ahead for good, as when a machine sleeps, or back and forth.
+func (n *nemesis) monotonic(one *node, by time.Duration) {
+	if by == time.Hour {
+		n.did("monotonic clock", "process %d by %v for good", one.number, by)
+		one.mono += by
+		one.faults.Mono(one.mono)
+		return
+	}
+	by *= pick(n, time.Duration(1), -1)
+	n.did("monotonic clock", "process %d by %v", one.number, by)
+	one.faults.Mono(one.mono + by)
+	n.in(n.upTo(4*time.Second), func() { one.faults.Mono(one.mono) })
 }
 
 // leap has both clocks run ahead of the fence, kills the process while they do, and starts it with the clocks put right.

@@ -19,9 +19,9 @@ type node struct {
 	dir     string
 	program string
 	faults  *harness.Faults
+	mono    time.Duration     // by which its monotonic clock is ahead for good
 	relays  map[string]*relay // by store
 	proc    *process.Process
-	starts  int
 }
 
 // sqlSocket and idsSocket are where it listens.
@@ -63,7 +63,6 @@ func (n *node) start(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
-	n.starts++
 	var err error
 	n.proc, err = process.Start(process.Spec{
 		Path: n.program, Args: []string{"serve", "--config", n.config()}, Dir: n.dir, Env: []string{n.faults.Env()},
@@ -93,11 +92,11 @@ func (n *node) kill(t testing.TB) {
 func (n *node) leap(t testing.TB, wall, mono time.Duration) {
 	t.Helper()
 	n.faults.Wall(wall)
-	n.faults.Mono(mono)
+	n.faults.Mono(n.mono + mono)
 	time.Sleep(100 * time.Millisecond)
 	n.kill(t)
 	n.faults.Wall(0)
-	n.faults.Mono(0)
+	n.faults.Mono(n.mono)
 	n.start(t)
 }
 

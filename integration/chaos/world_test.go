@@ -199,7 +199,7 @@ func (w *world) mend(t testing.TB) {
 			r.set(pass)
 		}
 		n.faults.Wall(0)
-		n.faults.Mono(0)
+		n.faults.Mono(n.mono)
 		n.signal(t, syscall.SIGCONT)
 	}
 	w.addNumbers(t)
