@@ -19,7 +19,7 @@ type ID [2]uint64
 // whose top bit is 0.
 const counterBits = 12
 
-// reserve is how many random bytes are fetched at once: 13 ids. What is left of them is in memory, and so in its copy when a
+// reserve is how many random bytes are fetched at once: 12 to 16 ids. What is left of them is in memory, and so in its copy when a
 // virtual machine is cloned; more would be little faster.
 const reserve = 128
 
