@@ -55,7 +55,20 @@ ids: {redis: {listen: "127.0.0.1:0", users: {default: {password: all}, reader: {
 	var mu sync.Mutex
 	seen := map[int64]bool{}
 	var wg sync.WaitGroup
+	mustExec(t, direct, "INSERT INTO t (id) VALUES (7000)")
 	proxies := []*harness.Proxy{harness.StartProxy(t, config), harness.StartProxy(t, config)}
+	// A program does not begin a series, for it would begin below the rows.
+	early := redisTo(t, proxies[0], "", "all")
+	for _, key := range []string{"order_id", "orders"} {
+		if err := early.Incr(t.Context(), key).Err(); err == nil || !strings.Contains(err.Error(), `no key "orders" yet`) {
+			t.Errorf("INCR %s before the first INSERT: %v", key, err)
+		}
+	}
+	mustExec(t, harness.Open(t, s.Config(name), proxies[0].Addr("a")), "INSERT INTO t (a) VALUES (1)")
+	if id, err := early.Incr(t.Context(), "order_id").Result(); err != nil || id != 7002 {
+		t.Errorf("INCR behind it: %d, %v", id, err)
+	}
+	seen[7002] = true
 	for _, p := range proxies {
 		ids, db := redisTo(t, p, "", "all"), harness.Open(t, s.Config(name), p.Addr("a"))
 		for i := range 4 {
@@ -101,7 +114,7 @@ ids: {redis: {listen: "127.0.0.1:0", users: {default: {password: all}, reader: {
 			t.Errorf("id %d of a row was given to a program, too", id)
 		}
 	}
-	if err := rows.Err(); err != nil || n != 400 || len(seen) < 2000 {
+	if err := rows.Err(); err != nil || n != 402 || len(seen) < 2000 {
 		t.Errorf("%d rows, %d ids of programs, %v", n, len(seen), err)
 	}
 

@@ -36,6 +36,7 @@ type idServer struct {
 	mu     sync.Mutex                      // of whoever replaces known
 	extra  map[seriesKey]*idsource.Segment // keys of stores that no source has
 	tables map[seriesKey]*idsource.Segment // keys of the series of tables
+	begun  map[*idsource.Segment]*begun    // of sources
 	listed map[string]bool                 // stores that have said once which keys they have
 }
 
@@ -54,8 +55,7 @@ func (p *program) serveIDs() (*idServer, error) {
 		return nil, fmt.Errorf("ids over redis: %w", err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	s := &idServer{log: p.log, sources: func() *sources { return p.sources }, wake: make(chan struct{}, 1), end: end, extra: map[seriesKey]*idsource.Segment{}, tables: map[seriesKey]*idsource.Segment{}, listed: map[string]bool{}}
-	s.known.Store(&map[string]resp.Source{})
+	s := newIDServer(p.log, func() *sources { return p.sources }, end)
 	rc := resp.Config{Lookup: s.lookup, Logger: p.log}
 	for _, u := range c.Users {
 		rc.Users = append(rc.Users, resp.User{Name: u.Name, Password: string(u.Password), Keys: u.Sources})
@@ -69,6 +69,15 @@ func (p *program) serveIDs() (*idServer, error) {
 	})
 	p.log.Info("ids over redis", "address", config.Addr{Network: l.Addr().Network(), Address: l.Addr().String()}.String(), "users", len(c.Users))
 	return s, nil
+}
+
+func newIDServer(log *slog.Logger, from func() *sources, end context.CancelFunc) *idServer {
+	s := &idServer{
+		log: log, sources: from, wake: make(chan struct{}, 1), end: end, extra: map[seriesKey]*idsource.Segment{},
+		tables: map[seriesKey]*idsource.Segment{}, begun: map[*idsource.Segment]*begun{}, listed: map[string]bool{},
+	}
+	s.known.Store(&map[string]resp.Source{})
+	return s
 }
 
 func (s *idServer) lookup(key string) (resp.Source, bool) {
@@ -156,7 +165,13 @@ func (s *idServer) refresh(ctx context.Context) (all bool) {
 	}
 	maps.DeleteFunc(known, func(_ string, one resp.Source) bool { return one == nil })
 	for name, one := range src.named() {
-		if _, each := one.(perTable); !each {
+		switch one := one.(type) {
+		case perTable:
+		case *idsource.Segment:
+			if b := s.begun[one]; b != nil { // else it came just now: the next reading has it
+				known[name] = b
+			}
+		default:
 			known[name] = one
 		}
 	}
@@ -171,6 +186,12 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 	defer cancel()
 	series := map[string]resp.Source{}
 	for key, one := range st.byKey { // also before they are in the store
+		if seg, ok := one.(*idsource.Segment); ok {
+			if s.begun[seg] == nil {
+				s.begun[seg] = &begun{Segment: seg, key: key, store: st.segments}
+			}
+			one = s.begun[seg]
+		}
 		series[key] = one
 	}
 	keys, err := st.keys.Keys(ctx)

@@ -9,7 +9,6 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/file"
-	"idproxy/idsource/resp"
 )
 
 // awayStore is a store that does not list its keys while it is away.
@@ -46,11 +45,7 @@ func TestKeyInTwoStores(t *testing.T) {
 		both[name] = &awayStore{Store: st}
 		src.stores[name] = store{segments: st, keys: both[name], close: st.Close}
 	}
-	s := &idServer{
-		log: slog.New(slog.DiscardHandler), sources: func() *sources { return src }, end: func() {},
-		extra: map[seriesKey]*idsource.Segment{}, tables: map[seriesKey]*idsource.Segment{}, listed: map[string]bool{},
-	}
-	s.known.Store(&map[string]resp.Source{})
+	s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
 	t.Cleanup(func() {
 		if err := s.close(); err != nil {
 			t.Error(err)
@@ -91,11 +86,7 @@ func TestKeyOfTable(t *testing.T) {
 		stores: map[string]store{"local": {segments: st, keys: away, close: st.Close}}, byName: map[string]idsource.Source{"each": perTable{p}},
 		byKey: map[seriesKey]idsource.Source{{"local", "ids_{table}"}: perTable{p}},
 	}
-	s := &idServer{
-		log: slog.New(slog.DiscardHandler), sources: func() *sources { return src }, end: func() {},
-		extra: map[seriesKey]*idsource.Segment{}, tables: map[seriesKey]*idsource.Segment{}, listed: map[string]bool{},
-	}
-	s.known.Store(&map[string]resp.Source{})
+	s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
 	t.Cleanup(func() {
 		if err := errors.Join(s.close(), p.Close(context.Background())); err != nil {
 			t.Error(err)

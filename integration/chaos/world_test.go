@@ -125,7 +125,10 @@ func newWorld(t *testing.T, processes int) *world {
 		w.nodes = append(w.nodes, n)
 	}
 	for _, source := range []string{"leased_id", "raft_worker_id", "main_worker_id", "start_id"} {
-		w.worker(t, w.nodes[0].config(), "add", "--source", source, "--new-pool", fmt.Sprint(numbers))
+		w.command(t, "worker", "--config", w.nodes[0].config(), "add", "--source", source, "--new-pool", fmt.Sprint(numbers))
+	}
+	for _, source := range strings.Fields(segments) { // no INSERT has begun them when programs ask
+		w.command(t, "source", "set", "--config", w.nodes[0].config(), source, "1")
 	}
 	return w
 }
@@ -150,13 +153,12 @@ func (w *world) addNumbers(t testing.TB) {
 	if err := os.WriteFile(path, fmt.Appendf(nil, administrator, w.redis[w.master].Addr), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.worker(t, path, "add", fmt.Sprint(numbers))
+	w.command(t, "worker", "--config", path, "add", fmt.Sprint(numbers))
 }
 
-// worker runs a command of worker numbers.
-func (w *world) worker(t testing.TB, config string, args ...string) {
+// command runs a command of the program.
+func (w *world) command(t testing.TB, args ...string) {
 	t.Helper()
-	args = append([]string{"worker", "--config", config}, args...)
 	if out, err := exec.Command(w.nodes[0].program, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
 	}

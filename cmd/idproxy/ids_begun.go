@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"idproxy/idsource"
+	"idproxy/idsource/resp"
+)
+
+// begun is the series of a source as other programs have it: they do not begin
+// it. An INSERT begins a series above the rows of its table; a program brings no
+// table, and would have it begin at its start, below rows that are there. So a
+// store that was emptied gives no id twice.
+type begun struct {
+	*idsource.Segment
+	key   string
+	store idsource.SegmentStore
+	sure  atomic.Bool // the key was seen in the store
+}
+
+var (
+	_ resp.Source = (*begun)(nil)
+	_ resp.Ranger = (*begun)(nil)
+)
+
+// Fill implements resp.Source.
+func (b *begun) Fill(ctx context.Context, ids []uint64, stride uint64) error {
+	if err := b.look(ctx); err != nil {
+		return err
+	}
+	return b.Segment.Fill(ctx, ids, stride)
+}
+
+// Range implements resp.Ranger.
+func (b *begun) Range(ctx context.Context, n uint64) (first uint64, err error) {
+	if err := b.look(ctx); err != nil {
+		return 0, err
+	}
+	return b.Segment.Range(ctx, n)
+}
+
+func (b *begun) look(ctx context.Context) error {
+	if b.sure.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, keysRetry)
+	defer cancel()
+	p, err := b.store.Position(ctx, b.key)
+	if err != nil {
+		return fmt.Errorf("where key %q stands cannot be read: %w", b.key, err)
+	}
+	if !p.Used && p.Next == 0 {
+		return fmt.Errorf("the store has no key %q yet: the first INSERT makes it, above the rows of its table, or idproxy source set", b.key)
+	}
+	b.sure.Store(true)
+	return nil
+}
