@@ -37,7 +37,7 @@ var template string
 
 func TestMain(m *testing.M) {
 	holders.Main(openJob)
-	holders.MostlyWait(4)
+	holders.MostlyWait(6)
 	dir, err := os.MkdirTemp("", "idsource-mysql-")
 	if err == nil {
 		template = filepath.Join(dir, "template")

@@ -234,6 +234,7 @@ func TestServerKilled(t *testing.T) {
 						t.Errorf("Fill: %v", err)
 					}
 					mu.Unlock()
+					time.Sleep(time.Millisecond)
 					select {
 					case <-done:
 						return

@@ -24,6 +24,7 @@ type Job struct {
 	Pool    string
 	Dir     string      // of the file by which it takes its number again; default: none
 	Unsafe  string      // a rule that is taken away
+	Slow    bool        // the store answers renewals late
 	Once    bool        // the store's numbers are used once
 	Threads int         // that issue ids; default 1
 	Rules   lease.Rules // default Brisk
@@ -54,6 +55,9 @@ func hold(j Job, open func(j Job) (lease.Store, error)) error {
 	s, err := open(j)
 	if err != nil {
 		return err
+	}
+	if j.Slow {
+		s = slow{s}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	k, err := lease.New(lease.Config{Pool: j.Pool, Store: s, Rules: j.Rules, Dir: j.Dir, Once: j.Once, Logger: log})

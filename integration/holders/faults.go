@@ -42,6 +42,15 @@ func (b startless) Take(ctx context.Context, a lease.Ask) (lease.Reply, error) {
 	return r, err
 }
 
+// slow is a store that answers a renewal late, so that a holder which went on
+// has nothing but the fence to hold it.
+type slow struct{ lease.Store }
+
+func (b slow) Renew(ctx context.Context, a lease.Ask) (lease.Reply, error) {
+	time.Sleep(50 * time.Millisecond)
+	return b.Store.Renew(ctx, a)
+}
+
 // The rules that controls take away.
 const (
 	WithoutFence = "fence"
@@ -75,7 +84,11 @@ func zombie(t *testing.T, s lease.Store, j Job) int {
 	t.Helper()
 	Fill(t, s, j.Pool, 1)
 	var all Record
-	j.Threads = 16 // some of them look at the clock before the one that renews
+	if j.Rules.Heartbeat == 0 {
+		j.Rules = Brisk
+	}
+	j.Slow, j.Rules.Gap = true, 60_000 // the holder's own clock does not tell it, either
+	j.Threads = 16
 	a := Start(t, j, &all)
 	a.Issues(t, 100, 20*time.Second)
 	a.Signal(t, syscall.SIGSTOP)
