@@ -20,6 +20,7 @@ func (d *decoder) check(c *Config) {
 	for i := range c.Sources {
 		d.checkSource(c, &c.Sources[i])
 	}
+	d.checkSeries(c)
 	d.checkRules(c)
 	d.checkIDs(c)
 	if at, ok := d.vals["limits/sessions"]; ok && c.Limits.Sessions == 0 && !d.failedAt(at) {

@@ -27,6 +27,25 @@ func (d *decoder) checkSource(c *Config, s *Source) {
 	}
 }
 
+// checkSeries refuses two sources of one series: each would hold ranges of its own,
+// and what one learns of explicit ids the other would not.
+func (d *decoder) checkSeries(c *Config) {
+	first := map[[2]string]*Source{}
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		if s.Segment == nil {
+			continue
+		}
+		series := [2]string{s.Segment.Store, s.Segment.Key}
+		if other := first[series]; other != nil {
+			d.fail(s.Pos, "key %s in this store is that of source %s in line %d: name that source in the rules, or choose another key",
+				quote(series[1]), quote(other.Name), other.Pos.Line)
+			continue
+		}
+		first[series] = s
+	}
+}
+
 func (d *decoder) checkSegment(c *Config, g *Segment, path string) {
 	st := d.store(c, path+"/store", g.Store)
 	d.checkGroup(st, g, path)
