@@ -298,7 +298,9 @@ func (r *keeping) allow(fence int64) error {
 	until := fence
 	if r.file != nil {
 		near := r.now() + r.cfg.Rules.Ahead + 2*r.cfg.Rules.Heartbeat
-		until = max(r.until, min(fence, near))
+		// Not below the start, which may lie ahead of a clock that went back: the
+		// process that is started again would begin below it.
+		until = max(r.until, r.main.Start, min(fence, near))
 		if err := r.file.save(r.saved(until)); err != nil {
 			return fmt.Errorf("worker number %d: %w", r.main.Worker, err)
 		}

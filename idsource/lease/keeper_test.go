@@ -318,3 +318,33 @@ func TestFileOfAnotherStore(t *testing.T) {
 		}
 	})
 }
+
+// TestFileOfStartAhead kills a process whose number starts ahead of the clock, as one does that was given back before the
+// clock went back. The next one goes on no lower.
+func TestFileOfStartAhead(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(defaults(t), 1), newGuest()
+		start := time.Now().Add(time.Minute).UnixMilli()
+		m.records[0] = Record{State: Free, Fence: start}
+		stop := keep(t, m, g, dir)
+		time.Sleep(10 * time.Second)
+		path := filepath.Join(dir, "p-0.lease")
+		killed, err := os.ReadFile(path)
+		if err != nil || len(killed) == 0 {
+			t.Fatalf("the file: %q, %v", killed, err)
+		}
+		m.set(func(m *memory) { m.down = errDown })
+		stop()
+		if err := os.WriteFile(path, killed, 0o600); err != nil { // as SIGKILL leaves it
+			t.Fatal(err)
+		}
+		next := newGuest()
+		m.set(func(m *memory) { m.down = nil })
+		defer keep(t, m, next, dir)()
+		time.Sleep(3 * time.Second)
+		if has, term, err := next.now(); !has || term.Worker != 0 || term.Start < start {
+			t.Errorf("%t, %+v, %v: ids below %d may have been used", has, term, err, start)
+		}
+	})
+}
