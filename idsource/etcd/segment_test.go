@@ -202,7 +202,15 @@ func TestRestored(t *testing.T) {
 	st := newStore(t, s)
 	src := newSegment(t, st)
 	ids := make([]uint64, 30)
-	fill := func() error { return src.Fill(t.Context(), ids, 1) }
+	fill := func() (err error) {
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+			err = src.Fill(t.Context(), ids, 1)
+			if !errors.Is(err, idsource.StoreDown) || strings.Contains(err.Error(), "went back") {
+				break // else the client has not found the server again that was restarted
+			}
+		}
+		return err
+	}
 	if err := fill(); err != nil {
 		t.Fatal(err)
 	}
