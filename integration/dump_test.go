@@ -119,6 +119,7 @@ var dumpWays = []dumpWay{
 func TestDump(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
+			t.Parallel()
 			for _, d := range dumpWays {
 				t.Run(d.name, func(t *testing.T) {
 					from, to := harness.Database(t, server), harness.Database(t, server)
