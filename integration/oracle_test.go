@@ -42,13 +42,8 @@ func (o *oracle) mustShow(t *testing.T, names ...string) {
 
 // everywhere runs a test with an oracle for each server and kind of trigger.
 func everywhere(t *testing.T, test func(*testing.T, *oracle)) {
-	withTriggers(t, []trigger{noTrigger, beforeTrigger, afterTrigger}, test)
-}
-
-// withTriggers is everywhere with some of the kinds of triggers.
-func withTriggers(t *testing.T, kinds []trigger, test func(*testing.T, *oracle)) {
 	for _, server := range harness.Servers(t) {
-		for _, tr := range kinds {
+		for _, tr := range []trigger{noTrigger, beforeTrigger, afterTrigger} {
 			t.Run(fmt.Sprintf("%s, %s", server.Kind, tr), func(t *testing.T) {
 				t.Parallel()
 				o := newOracle(t, server, tr)
@@ -84,11 +79,7 @@ func TestOracleForms(t *testing.T) {
 // TestOracleFamilies is every form of text INSERT, with every way to give the id and every outcome of its rows, in every
 // mode; with triggers in some.
 func TestOracleFamilies(t *testing.T) {
-	kinds := []trigger{noTrigger, afterTrigger}
-	if sweep {
-		kinds = append(kinds, beforeTrigger)
-	}
-	withTriggers(t, kinds, func(t *testing.T, o *oracle) {
+	everywhere(t, func(t *testing.T, o *oracle) {
 		kind, rounds := o.native.server.Kind, 1
 		if sweep {
 			rounds = 3
