@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,7 @@ type rawConn struct {
 	batching bool
 	ended    bool // the server has closed: there is nobody to say goodbye to
 
-	sent, got   bytes.Buffer
+	sent, got   recording
 	gotMasks    []span  // ranges of got that differ between sessions by nature
 	progress    int     // progress packets of MariaDB seen
 	lastPayload []byte  // first bytes of the last packet read
@@ -71,6 +72,23 @@ type rawConn struct {
 }
 
 type span struct{ from, to int }
+
+// recording keeps the slices that are added to it, which nobody may change any more. Sessions are up to some 200 MB
+// long: to copy them again and again, as they grow, takes longer than to run them.
+type recording struct {
+	parts [][]byte
+	size  int
+}
+
+func (r *recording) add(b []byte) {
+	r.parts = append(r.parts, b)
+	r.size += len(b)
+}
+
+func (r *recording) Len() int { return r.size }
+
+// Bytes is a copy of all.
+func (r *recording) Bytes() []byte { return slices.Concat(r.parts...) }
 
 // rawOK is what an OK packet says first.
 type rawOK struct {
@@ -157,10 +175,10 @@ func (c *rawConn) maskGot(at, n int) {
 func (c *rawConn) read(n int) []byte {
 	b := make([]byte, n)
 	if k, err := io.ReadFull(c.in, b); err != nil {
-		c.got.Write(b[:k])
+		c.got.add(b[:k])
 		fail("read %d bytes after %d: %w", n, c.got.Len(), err)
 	}
-	c.got.Write(b)
+	c.got.add(b)
 	return b
 }
 
@@ -171,7 +189,12 @@ func (c *rawConn) packet() []byte {
 		h := c.read(4)
 		n := int(h[0]) | int(h[1])<<8 | int(h[2])<<16
 		c.seq = h[3] + 1
-		payload = append(payload, c.read(n)...)
+		frame := c.read(n)
+		if payload == nil {
+			payload = frame
+		} else {
+			payload = append(payload, frame...)
+		}
 		if n < 1<<24-1 {
 			c.lastPayload = payload
 			return payload
@@ -182,7 +205,7 @@ func (c *rawConn) packet() []byte {
 // drain reads what is left, to the end of the stream.
 func (c *rawConn) drain() []byte {
 	rest, err := io.ReadAll(c.in)
-	c.got.Write(rest)
+	c.got.add(rest)
 	if err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset by peer") {
 		fail("wait for the end: %w", err)
 	}
@@ -191,6 +214,7 @@ func (c *rawConn) drain() []byte {
 
 // frames cuts a payload into frames from sequence number seq.
 func frames(seq byte, payload []byte) (out []byte, next byte) {
+	out = make([]byte, 0, len(payload)+4*(len(payload)/(1<<24-1)+1))
 	for {
 		n := min(len(payload), 1<<24-1)
 		out = append(out, byte(n), byte(n>>8), byte(n>>16), seq)
@@ -220,7 +244,7 @@ func (c *rawConn) commandText(command byte, body string) { c.command(command, []
 
 // write sends bytes as they are.
 func (c *rawConn) write(b []byte) {
-	c.sent.Write(b)
+	c.sent.add(b)
 	if c.batching {
 		c.batch = append(c.batch, b...)
 		return

@@ -121,8 +121,9 @@ func differ(direct, proxied replayed) error {
 	return nil
 }
 
-// masked leaves the marked ranges out.
+// masked leaves the marked ranges of b, which it changes, out.
 func masked(b []byte, masks []span) (out []byte) {
+	out = b[:0]
 	at := 0
 	for _, m := range masks {
 		out = append(out, b[at:m.from]...)
@@ -133,13 +134,13 @@ func masked(b []byte, masks []span) (out []byte) {
 
 // firstDifference shows the first place in which want and got differ.
 func firstDifference(want, got []byte) error {
+	if bytes.Equal(want, got) {
+		return nil
+	}
 	n := min(len(want), len(got))
 	i := 0
 	for i < n && want[i] == got[i] {
 		i++
-	}
-	if i == n && len(want) == len(got) {
-		return nil
 	}
 	show := func(b []byte) string { return fmt.Sprintf("%q", b[max(0, min(i, len(b))-24):min(len(b), i+40)]) }
 	return fmt.Errorf("byte %d of %d, %d:\n want ...%s\n got  ...%s", i, len(want), len(got), show(want), show(got))
@@ -260,7 +261,7 @@ func TestParityFindsDifferences(t *testing.T) {
 		t.Errorf("a tap that is all there is between client and server: %v", err)
 	}
 	tapped = replay(cfg, ask("SELECT 'left'"))
-	tapped.c.sent.WriteByte(0)
+	tapped.c.sent.add([]byte{0})
 	if err := p.check(1, tapped.c); err == nil {
 		t.Error("a byte that the server did not get is not found")
 	}
