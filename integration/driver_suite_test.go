@@ -105,6 +105,7 @@ func skipsForTheServer(r suiteRun) (reasons []string) {
 }
 
 func TestDriverSuite(t *testing.T) {
+	t.Parallel()
 	program := buildDriverSuite(t)
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {

@@ -117,6 +117,7 @@ var dumpWays = []dumpWay{
 
 // TestDump restores dumps of mysqldump and mariadb-dump whose ids were taken out, with the command-line client.
 func TestDump(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()

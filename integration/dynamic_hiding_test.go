@@ -82,6 +82,7 @@ var hidings = []hiding{
 
 // TestHiding holds what docs/semantics.md says of the forms that hide an INSERT.
 func TestHiding(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 // TestLiterals holds the reading and writing of string literals against the servers' own: what ReadDynamic takes for the text
 // of a PREPARE is what the server makes of the literal, and what AppendLiteral writes it reads as the text again.
 func TestLiterals(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()

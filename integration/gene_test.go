@@ -83,6 +83,7 @@ func (w *geneWorld) open(t *testing.T) *sql.DB {
 
 // TestGenes shows for each form that is filled the ids' genes, and what the application is told of them.
 func TestGenes(t *testing.T) {
+	t.Parallel()
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
 			t.Parallel()
@@ -146,6 +147,7 @@ func execute(t *testing.T, db *sql.DB, query string, args ...any) {
 
 // TestGenesRefused names rule, table and column, and sends nothing.
 func TestGenesRefused(t *testing.T) {
+	t.Parallel()
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
 			t.Parallel()
@@ -267,6 +269,7 @@ func randomKey(r *rand.Rand, g geneTable) (literal string, arg any) {
 // TestGenesAsStored inserts random keys under settings under which servers store many of them otherwise than they read,
 // and has the server compare what it stored.
 func TestGenesAsStored(t *testing.T) {
+	t.Parallel()
 	settings := []string{
 		"SET sql_mode=DEFAULT; SET NAMES utf8mb4", "SET sql_mode=''; SET NAMES utf8mb4", "SET sql_mode='NO_BACKSLASH_ESCAPES'; SET NAMES utf8mb4",
 		"SET sql_mode=''; SET NAMES latin1", "SET sql_mode=''; SET NAMES utf8mb3", "SET sql_mode=''; SET NAMES gbk", "SET sql_mode=''; SET NAMES sjis", "SET sql_mode=''; SET NAMES swe7",
@@ -327,6 +330,7 @@ func TestGenesAsStored(t *testing.T) {
 // TestGenesAtOnce has several sessions insert keys of all genes into tables of one source, with genes of several widths and
 // without.
 func TestGenesAtOnce(t *testing.T) {
+	t.Parallel()
 	s := harness.MariaDB(t)
 	w := startGenes(t, s, "  - {table: DB.none, column: id, source: ids}\n  - {table: DB.flakes_none, column: id, source: flakes}\n")
 	mustExec(t, w.direct, "CREATE TABLE none (a INT, k INT, id BIGINT PRIMARY KEY)")

@@ -20,6 +20,7 @@ import (
 // TestGoMySQLBinlog has a replica of go-mysql's read, through the proxy, the rows that were inserted through the proxy: it
 // sees the ids that applications see, whichever way they sent the rows.
 func TestGoMySQLBinlog(t *testing.T) {
+	t.Parallel()
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()

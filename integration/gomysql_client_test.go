@@ -256,6 +256,7 @@ func libraryServers(t *testing.T) map[string]*servers.Server {
 }
 
 func TestGoMySQLClient(t *testing.T) {
+	t.Parallel()
 	for name, server := range libraryServers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -95,6 +95,7 @@ var preparedSteps = []libraryStep{
 }
 
 func TestGoMySQLPrepared(t *testing.T) {
+	t.Parallel()
 	for name, server := range libraryServers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -70,6 +70,7 @@ func rowsOf(table string, size int) (sql string, rows int) {
 // TestLargeFrames sends statements around the size at which a packet takes another frame: on their own, and only with
 // their ids. The client checks the sequence number of the reply, which counts from the frames it sent itself.
 func TestLargeFrames(t *testing.T) {
+	t.Parallel()
 	const head, tail = "INSERT INTO t (a) VALUES ('", "')"
 	added := len(",`id`") + len(fmt.Sprintf(",LAST_INSERT_ID(%d)", sourceStart))
 	for _, server := range harness.Servers(t) {
@@ -94,6 +95,7 @@ func TestLargeFrames(t *testing.T) {
 // TestLargeStatementLimit: only what is held is limited, and a session is none the worse for what was refused. What a
 // session with multi statements sends is held whatever it begins with.
 func TestLargeStatementLimit(t *testing.T) {
+	t.Parallel()
 	server := harness.MariaDB(t)
 	l := newLarge(t, server, "limits: {statement: 1MiB}")
 	for name, s := range map[string]*rawSession{"single": l.single(), "multi": openSession(t, l.proxy.Addr("a"), l.db)} {
@@ -117,6 +119,7 @@ func TestLargeStatementLimit(t *testing.T) {
 // TestLargerThanServerAccepts: a statement that only its ids make larger than max_allowed_packet would make the server
 // close the connection.
 func TestLargerThanServerAccepts(t *testing.T) {
+	t.Parallel()
 	const limit = mib
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {

@@ -115,6 +115,7 @@ func leave(addr string, way int) {
 // TestAddressIsNotBlocked: a server refuses an address for good after max_connect_errors of broken handshakes. Through
 // the proxy there must be none, whatever clients do.
 func TestAddressIsNotBlocked(t *testing.T) {
+	t.Parallel()
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
@@ -148,6 +149,7 @@ func TestAddressIsNotBlocked(t *testing.T) {
 
 // TestServerDownFullAndBack: a server that is down, full, and back.
 func TestServerDownFullAndBack(t *testing.T) {
+	t.Parallel()
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()

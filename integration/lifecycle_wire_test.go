@@ -139,6 +139,7 @@ func lastFrame(b []byte) []byte {
 // TestBinlogDump follows a server's binlog through the proxy, as a replica does, and compares the bytes of a dump that
 // ends with direct ones.
 func TestBinlogDump(t *testing.T) {
+	t.Parallel()
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()

@@ -88,6 +88,7 @@ var charsets = []struct {
 
 // TestCharsets holds that every pair of bytes means through the proxy what it means natively, in every character set.
 func TestCharsets(t *testing.T) {
+	t.Parallel()
 	var texts []string
 	for _, pair := range charsetPairs() {
 		texts = append(texts, charsetTexts(pair)...)
@@ -170,6 +171,7 @@ const gbkChinese = 28
 // TestCharsetWays holds that a text means what it means natively however the session came to its character set, also
 // when it changes in the middle.
 func TestCharsetWays(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()
@@ -215,6 +217,7 @@ func TestCharsetOfLoginIgnored(t *testing.T) {
 
 // TestIncrement holds that the ids of a statement are apart as auto_increment_increment says, however it was set.
 func TestIncrement(t *testing.T) {
+	t.Parallel()
 	texts := []string{
 		"INSERT INTO t (a) VALUES ('1'), ('2'), ('3')",
 		"INSERT INTO t (id, a) VALUES (NULL, '1'), (7, '2'), (0, '3'), (NULL, '4')",

@@ -102,6 +102,7 @@ var modeWays = []modeWay{
 // TestModes holds that a text stores through the proxy what it stores natively, whatever mode is in force and however
 // it came to be.
 func TestModes(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()

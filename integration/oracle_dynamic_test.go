@@ -47,6 +47,7 @@ func TestOracleDynamic(t *testing.T) {
 
 // TestOracleDynamicSeesDifferences is TestOracleSeesDifferences with statements prepared in SQL.
 func TestOracleDynamicSeesDifferences(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()

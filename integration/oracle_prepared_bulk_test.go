@@ -101,6 +101,7 @@ func (f *former) bulk(sql string, k int, ids []argument) step {
 
 // TestOracleBulk is MariaDB's COM_STMT_BULK_EXECUTE.
 func TestOracleBulk(t *testing.T) {
+	t.Parallel()
 	server := harness.MariaDB(t)
 	for _, tr := range []trigger{noTrigger, beforeTrigger, afterTrigger} {
 		t.Run(tr.String(), func(t *testing.T) {

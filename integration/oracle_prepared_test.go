@@ -100,6 +100,7 @@ func TestOraclePrepared(t *testing.T) {
 
 // TestOracleBoundIDs is an id of every type.
 func TestOracleBoundIDs(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()
@@ -113,6 +114,7 @@ func TestOracleBoundIDs(t *testing.T) {
 
 // TestOraclePreparedSeesDifferences is TestOracleSeesDifferences with prepared statements.
 func TestOraclePreparedSeesDifferences(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()

@@ -42,6 +42,7 @@ func (o *oracle) mustShow(t *testing.T, names ...string) {
 
 // everywhere runs a test with an oracle for each server and kind of trigger.
 func everywhere(t *testing.T, test func(*testing.T, *oracle)) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		for _, tr := range []trigger{noTrigger, beforeTrigger, afterTrigger} {
 			t.Run(fmt.Sprintf("%s, %s", server.Kind, tr), func(t *testing.T) {
@@ -120,6 +121,7 @@ func (o *oracle) families(t *testing.T, round int) {
 
 // TestOracleUpdateTriggers is ON DUPLICATE KEY UPDATE where a trigger loses the id that it tells.
 func TestOracleUpdateTriggers(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()
@@ -199,6 +201,7 @@ func TestOracleFailures(t *testing.T) {
 // TestOracleSeesDifferences feeds the oracle a pair that must differ: the same scripts, against a plain column that
 // no proxy stands in front of.
 func TestOracleSeesDifferences(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()

@@ -78,6 +78,7 @@ func TestParityOfPieces(t *testing.T) {
 }
 
 func TestParityOfLargePackets(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			p := newParityWith(t, server, harness.Spec{Plain: true})

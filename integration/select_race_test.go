@@ -177,6 +177,7 @@ var raceQueries = []string{
 
 // TestSelectRace has a row appear between the count and the INSERT, a thousand times.
 func TestSelectRace(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		for _, engine := range []string{"InnoDB", "MyISAM"} {
 			t.Run(server.Kind.String()+", "+engine, func(t *testing.T) {
@@ -207,6 +208,7 @@ func TestSelectRace(t *testing.T) {
 // TestSelectRaceBound has so many rows appear that no number of ids is enough: the statement fails, with nothing written, and
 // the session goes on.
 func TestSelectRaceBound(t *testing.T) {
+	t.Parallel()
 	const bound = 10
 	for _, server := range harness.Servers(t) {
 		for _, engine := range []string{"InnoDB", "MyISAM"} {
@@ -252,6 +254,7 @@ func TestSelectRaceBound(t *testing.T) {
 // TestSelectRaceTransactions has rows appear between count and INSERT of a transaction, and before, behind the snapshot that
 // it reads.
 func TestSelectRaceTransactions(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		for _, level := range []string{"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
 			t.Run(server.Kind.String()+", "+level, func(t *testing.T) {
@@ -297,6 +300,7 @@ func TestSelectRaceTransactions(t *testing.T) {
 
 // TestSelectRaceNoGuard takes the guard out of what the proxy sends: the same test then finds ids that were given twice.
 func TestSelectRaceNoGuard(t *testing.T) {
+	t.Parallel()
 	limits := regexp.MustCompile(`>(\d+)( OR |,9223372036854775807\+)`)
 	for _, server := range harness.Servers(t) {
 		for i, query := range raceQueries {
@@ -333,6 +337,7 @@ func TestSelectRaceNoGuard(t *testing.T) {
 // TestSelectWriters inserts from a table that others write to. Each statement has to take, of each writer's rows, all up to
 // some number, among them those that were there when it began.
 func TestSelectWriters(t *testing.T) {
+	t.Parallel()
 	const writers, rounds = 3, 25
 	for _, server := range harness.Servers(t) {
 		for _, engine := range []string{"InnoDB", "MyISAM"} {

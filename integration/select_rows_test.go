@@ -15,6 +15,7 @@ import (
 // TestSelectFewer has rows vanish between the count and the INSERT, while other sessions draw ids: those that were not needed
 // may be given again, but none that was.
 func TestSelectFewer(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		for _, engine := range []string{"InnoDB", "MyISAM"} {
 			t.Run(server.Kind.String()+", "+engine, func(t *testing.T) {
@@ -51,6 +52,7 @@ func TestSelectFewer(t *testing.T) {
 // TestSelectFailsBehind lets a statement fail with rows in a table that cannot take them back: their ids are given no second
 // time.
 func TestSelectFailsBehind(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()
@@ -72,6 +74,7 @@ func TestSelectFailsBehind(t *testing.T) {
 
 // TestSelectOwnRange is an error of the application's own that looks like the guard's.
 func TestSelectOwnRange(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()
