@@ -6,7 +6,7 @@ SHELL      := /usr/bin/env bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 INSTALL     := scripts/install-servers.sh
-FUZZTIME    ?= 8s
+FUZZTIME    ?= 6s
 CHAOS       ?= 5m
 
 .PHONY: build run test test-long lint fuzz-short chaos bench clean
@@ -17,15 +17,16 @@ build: ## the program, in bin/idproxy
 run: ## two shards behind idproxy until Ctrl-C; UPSTREAM=host:port uses a server that is there
 	@scripts/run-demo.sh
 
+# Package integration takes longest, so it begins first.
 test: lint ## everything that takes less than half an hour
 	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients
-	go test -race -count=1 -timeout=29m -json ./... | go run ./integration/testrun
+	go test -race -count=1 -timeout=29m -json ./integration ./... | go run ./integration/testrun
 	scripts/fuzz.sh $(FUZZTIME)
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
 	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients
 	go vet -tags=long ./...
-	go test -race -count=1 -timeout=6h -tags=long -json ./... | go run ./integration/testrun
+	go test -race -count=1 -timeout=6h -tags=long -json ./integration ./... | go run ./integration/testrun
 	scripts/fuzz.sh 10m
 
 lint: ## vet, staticcheck, gofumpt
