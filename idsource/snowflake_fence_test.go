@@ -216,33 +216,45 @@ func TestSnowflakeClockBack(t *testing.T) {
 
 // A clock that jumps ahead and is put right must not take the fence with it.
 func TestSnowflakeClockAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fences := newFaultFences()
-		var clk testClock
-		s := newTestSnowflake(t, SnowflakeConfig{Fences: fences}, clk.clock())
-		time.Sleep(time.Minute)
-		fill(t, s, 1, 1)
-		before := fences.fence(0)
-		clk.jump(24 * time.Hour)
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		if err := s.Fill(ctx, make([]uint64, 1), 1); err == nil {
-			t.Error("an id was issued a day ahead at once")
-		}
-		clk.jump(-24 * time.Hour)
-		if got := fences.fence(0); got > before+10_000 {
-			t.Errorf("the fence followed the jump by %d ms", got-before)
-		}
-		fill(t, s, 1, 1)
+	for _, then := range []ClockBack{BackBorrow, BackError} {
+		synctest.Test(t, func(t *testing.T) { clockAhead(t, then) })
+	}
+}
 
-		// A jump that stays is followed.
-		clk.jump(24 * time.Hour)
-		time.Sleep(2 * DefaultRenew)
-		id := s.layout.Decode(fill(t, s, 1, 1)[0])
-		if now := s.now(); id.Time+1000 < now {
-			t.Errorf("timestamp %d, the clock says %d", id.Time, now)
-		}
-	})
+func clockAhead(t *testing.T, then ClockBack) {
+	t.Helper()
+	fences := newFaultFences()
+	var clk testClock
+	s := newTestSnowflake(t, SnowflakeConfig{Fences: fences, ClockBack: then}, clk.clock())
+	time.Sleep(time.Minute)
+	fill(t, s, 1, 1)
+	before := fences.fence(0)
+	clk.jump(24 * time.Hour)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := s.Fill(ctx, make([]uint64, 1), 1); err == nil {
+		t.Error("an id was issued a day ahead at once")
+	}
+	clk.jump(-24 * time.Hour)
+	if got := fences.fence(0); got > before+10_000 {
+		t.Errorf("the fence followed the jump by %d ms", got-before)
+	}
+	fill(t, s, 1, 1) // the clock was put right, it did not go back
+
+	// A jump that stays is followed.
+	clk.jump(24 * time.Hour)
+	time.Sleep(2 * DefaultRenew)
+	id := s.layout.Decode(fill(t, s, 1, 1)[0])
+	if now := s.now(); id.Time+1000 < now {
+		t.Errorf("timestamp %d, the clock says %d", id.Time, now)
+	}
+
+	// That is what it can go back from.
+	clk.jump(-24 * time.Hour)
+	err := s.Fill(t.Context(), make([]uint64, 1), 1)
+	if then == BackError && (err == nil || !strings.Contains(err.Error(), "the clock went back by 24h")) {
+		t.Errorf("a day back: %v", err)
+	}
 }
 
 // Two sources with one worker number and no lock between them: the fence does

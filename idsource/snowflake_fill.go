@@ -44,7 +44,7 @@ type Snowflake struct {
 	lead     uint64 // Lead in units
 
 	word  atomic.Uint64           // time<<Sequence | sequence of the last id issued
-	seen  atomic.Uint64           // greatest reading of the clock, in units
+	seen  atomic.Uint64           // greatest reading of the clock below the fence, in units
 	grant atomic.Pointer[grant]   // nil: nothing may be issued
 	base  atomic.Pointer[reading] // with a pool: where its clock stood
 	swap  chan struct{}           // asks the pool for another number
@@ -206,17 +206,7 @@ func (s *Snowflake) place(p, now, n, stride uint64) (first, last uint64) {
 
 // gate says whether an id may carry the timestamp ts.
 func (s *Snowflake) gate(g *grant, ts, now uint64) (why stall, lack uint64) {
-	var back uint64
-	for {
-		seen := s.seen.Load()
-		if now <= seen {
-			back = seen - now
-			break
-		}
-		if s.seen.CompareAndSwap(seen, now) {
-			break
-		}
-	}
+	back := s.behind(g, now)
 	limit := s.limit(g, now)
 	switch {
 	case ts > s.layout.maxTime():
@@ -229,6 +219,21 @@ func (s *Snowflake) gate(g *grant, ts, now uint64) (why stall, lack uint64) {
 		return tooFar, ts - limit
 	}
 	return flows, 0
+}
+
+// behind says by how many units the clock is behind its greatest reading. One
+// at or above the fence does not count: it may be put right before it is
+// confirmed, see keep, and no id can come of it until then.
+func (s *Snowflake) behind(g *grant, now uint64) uint64 {
+	for {
+		seen := s.seen.Load()
+		switch {
+		case now <= seen:
+			return seen - now
+		case now >= g.fence && !s.noFence, s.seen.CompareAndSwap(seen, now):
+			return 0
+		}
+	}
 }
 
 // limit is the greatest timestamp that the clock allows. After a crash the
