@@ -117,7 +117,10 @@ func (c *rawConn) authenticate(plugin string, scramble []byte) {
 			fail("%w", rawServerError(p, true))
 		case p[0] == mysql.EOF_HEADER:
 			end := bytes.IndexByte(p, 0)
-			plugin, scramble = string(p[1:end]), bytes.TrimSuffix(p[end+1:], []byte{0})
+			plugin, scramble = string(p[1:end]), p[end+1:]
+			if plugin != mysql.AUTH_MARIADB_ED25519 { // whose 32 bytes are any, a zero at the end, too
+				scramble = bytes.TrimSuffix(scramble, []byte{0})
+			}
 			c.maskGot(4+end+1, len(scramble))
 			c.send(c.proof(plugin, scramble)...)
 		case bytes.Equal(p, []byte{1, 3}): // the cache knew: OK follows by itself

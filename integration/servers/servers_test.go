@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"database/sql"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -144,7 +145,10 @@ func TestMariaDBKnowsEd25519(t *testing.T) {
 	}
 	config := s.Config("")
 	config.User, config.Passwd = "ed", "secret"
-	if got := query(t, open(t, config), "SELECT CURRENT_USER()"); got != "ed@%" {
+	db := open(t, config)
+	for errors.Is(db.Ping(), mysql.ErrMalformPkt) { // the driver cuts a zero off a challenge that happens to end in one
+	}
+	if got := query(t, db, "SELECT CURRENT_USER()"); got != "ed@%" {
 		t.Errorf("logged in as %s, want ed@%%", got)
 	}
 }
