@@ -20,15 +20,15 @@ func explain(ctx context.Context, args []string, std streams) error {
 	set, path := flags("explain", std)
 	schema := set.String("schema", "", "the session's default `schema`")
 	online := set.Bool("online", false, "ask the first listener's server for the columns of tables, with its account")
-	if err := parse(set, args); err != nil {
+	args, err := parseMixed(set, args)
+	if err != nil {
 		return err
 	}
-	if set.NArg() != 1 {
+	if len(args) != 1 {
 		return fmt.Errorf("%w: explain takes one statement, or - to read it from standard input", errUsage)
 	}
-	text := []byte(set.Arg(0))
-	if set.Arg(0) == "-" {
-		var err error
+	text := []byte(args[0])
+	if args[0] == "-" {
 		if text, err = io.ReadAll(io.LimitReader(std.in, maxExplained+1)); err != nil {
 			return fmt.Errorf("read standard input: %w", err)
 		}

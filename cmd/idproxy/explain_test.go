@@ -146,7 +146,7 @@ func TestExplain(t *testing.T) {
 			for _, part := range tt.want {
 				holds(t, "the output", got.out, part)
 			}
-			if again := runWith(t, "", "explain", "--config", path, tt.sql); again != got {
+			if again := runWith(t, "", "explain", tt.sql, "--config", path); again != got {
 				t.Errorf("as an argument: %+v", again)
 			}
 		})
