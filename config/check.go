@@ -1,8 +1,8 @@
 package config
 
 import (
-	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,8 +104,8 @@ func (d *decoder) checkStore(c *Config, i int) {
 	}
 	if s.Etcd != nil {
 		for j, endpoint := range s.Etcd.Endpoints {
-			if _, _, err := net.SplitHostPort(endpoint); err != nil && endpoint != "" {
-				d.fail(d.vals[item(path+"/etcd/endpoints", j)], "%s is no endpoint: write host:port such as 127.0.0.1:2379", quote(endpoint))
+			if at := d.vals[item(path+"/etcd/endpoints", j)]; !dialable(endpoint) && !d.failedAt(at) {
+				d.fail(at, "%s is no endpoint: write host:port such as 127.0.0.1:2379", quote(endpoint))
 			}
 		}
 	}
@@ -148,17 +148,26 @@ func (d *decoder) checkDSN(m *MySQLStore, path string) {
 // what is missing behind it is worth a message then.
 func (d *decoder) sound(path string) bool { return d.has(path) && !d.failedAt(d.vals[path]) }
 
+// url is how a DSN of another kind begins.
+var url = regexp.MustCompile(`^[a-z0-9+]+://`)
+
+// dsnShape finds the database as the driver does, behind the last slash: a password
+// may hold anything.
 func (d *decoder) dsnShape(at Pos, dsn string) {
-	slash := strings.LastIndexByte(strings.SplitN(dsn, "?", 2)[0], '/')
-	if strings.Contains(dsn, "://") || slash < 0 {
+	slash := strings.LastIndexByte(dsn, '/')
+	if slash < 0 || url.MatchString(dsn) {
 		d.fail(at, "\"dsn\" must have the form user:password@tcp(host:3306)/database")
+		return
+	}
+	server := dsn[strings.LastIndexByte(dsn[:slash], '@')+1 : slash]
+	if strings.Contains(server, "(") && !strings.HasSuffix(server, ")") {
+		d.fail(at, "\"dsn\" must have the form user:password@tcp(host:3306)/database; a \"/\" in a parameter is written %%2F")
 	} else if database, _, _ := strings.Cut(dsn[slash+1:], "?"); database == "" {
 		d.fail(at, "\"dsn\" names no database: it must have the form user:password@tcp(host:3306)/database")
 	}
 }
 
-// oneKind asks for exactly one of the keys that say what a store or source is. Only
-// the first two are available and worth naming.
+// oneKind asks for exactly one of the keys that say what a store or source is.
 func (d *decoder) oneKind(at Pos, path string, all []string) {
 	var there []string
 	for _, k := range all {
@@ -169,7 +178,7 @@ func (d *decoder) oneKind(at Pos, path string, all []string) {
 	what, name, _ := strings.Cut(path, "s/") // stores/... or sources/...
 	switch {
 	case len(there) == 0 && d.sound(path):
-		d.fail(at, "%s %s has no kind: give it %s", what, quote(name), listOf(all[:2]))
+		d.fail(at, "%s %s has no kind: give it %s", what, quote(name), listOf(all))
 	case len(there) > 1:
 		d.fail(at, "%s %s has more than one kind, %s: keep one of them", what, quote(name), strings.Join(there, " and "))
 	}
@@ -185,6 +194,11 @@ func (d *decoder) checkIDs(c *Config) {
 	}
 	if c.IDs.Redis == nil {
 		return
+	}
+	for i := range c.Listeners {
+		if l := &c.Listeners[i]; l.Listen == c.IDs.Redis.Listen && l.Listen.Address != "" && !strings.HasSuffix(l.Listen.Address, ":0") {
+			d.fail(d.vals["ids/redis/listen"], "%s is already listened on by %s in line %d: choose another port", l.Listen, quote(l.Name), l.Pos.Line)
+		}
 	}
 	for i := range c.IDs.Redis.Users {
 		u := &c.IDs.Redis.Users[i]

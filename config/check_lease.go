@@ -1,14 +1,11 @@
 package config
 
-import (
-	"net"
-	"time"
-)
+import "time"
 
 func (d *decoder) checkRedis(r *RedisStore, path string) {
 	for i, addr := range r.Addrs {
 		at := d.vals[item(path+"/addrs", i)]
-		if _, port, err := net.SplitHostPort(addr); (err != nil || port == "") && !d.failedAt(at) {
+		if !dialable(addr) && !d.failedAt(at) {
 			d.fail(at, "%s is no address: write host:port", quote(addr))
 		}
 	}

@@ -386,7 +386,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("no file: got %v, want fs.ErrNotExist", err)
 	}
 	t.Setenv("IDPROXY_TEST_DIR", "data")
-	text := oneListener + "stores: {s: {file: {dir: \"${IDPROXY_TEST_DIR}\"}}}\n"
+	text := oneListener + "stores: {s: {file: {dir: \"${IDPROXY_TEST_DIR}\"}}}\nids: {redis: {listen: unix:ids.sock}}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -396,6 +396,9 @@ func TestLoad(t *testing.T) {
 	}
 	if got, want := c.Store("s").File.Dir, filepath.Join(dir, "data"); got != want {
 		t.Errorf("dir: got %s, want %s", got, want)
+	}
+	if got, want := c.IDs.Redis.Listen.Address, filepath.Join(dir, "ids.sock"); got != want {
+		t.Errorf("ids.redis.listen: got %s, want %s", got, want)
 	}
 }
 

@@ -61,6 +61,9 @@ func (c *Config) complete() {
 		}
 		c.joinDir(paths)
 	}
+	if c.IDs != nil && c.IDs.Redis != nil && c.IDs.Redis.Listen.Network == "unix" {
+		c.joinDir([]*string{&c.IDs.Redis.Listen.Address})
+	}
 	for _, s := range c.Stores {
 		if s.File != nil {
 			c.joinDir([]*string{&s.File.Dir})

@@ -109,9 +109,6 @@ func (d *decoder) text(s slot, w word, p *string) {
 		d.fail(w.at, "%s is empty: give it a value", s.name())
 	case strings.ContainsFunc(w.text, isControl):
 		d.fail(w.at, "%s holds a line break or another control character: remove it", s.name())
-	case slices.Contains(s.tag.notYet, w.text):
-		d.later(w.at, "%s: %s is not available yet: use %s", s.tag.name, w.text, listOf(s.tag.oneof))
-		*p = w.text
 	case len(s.tag.oneof) > 0 && !slices.Contains(s.tag.oneof, w.text):
 		d.fail(w.at, "%s must be %s, got %s", s.name(), listOf(s.tag.oneof), quote(w.raw))
 	default:
@@ -205,6 +202,13 @@ func (d *decoder) addr(s slot, w word) Addr {
 		return Addr{Network: "tcp", Address: w.text}
 	}
 	return Addr{}
+}
+
+// dialable reports whether an address is host:port.
+func dialable(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	n, numErr := strconv.ParseUint(port, 10, 16)
+	return err == nil && host != "" && validHost(host) && numErr == nil && n > 0
 }
 
 // validHost takes names and addresses; what a resolver makes of them shows later.

@@ -67,7 +67,7 @@ type Source struct {
 type Segment struct {
 	Store      string  `yaml:"store"`                               // a mysql, etcd or file store; default [DefaultStore]
 	Key        string  `yaml:"key"`                                 // the series' name in the store, with {schema} or {table} in it one for each table; default the source's name
-	Start      uint64  `yaml:"start"`                               // first id of a series that does not exist yet; default 1
+	Start      uint64  `yaml:"start"`                               // lowest id, and a series that stands below is moved up to it; default 1
 	Step       uint64  `yaml:"step"`                                // ids taken from the store at once, to begin with; default 1000
 	MaxStep    uint64  `yaml:"max_step"`                            // bound of the step's growth; default 1000000, or step when that is more
 	StepPolicy string  `yaml:"step_policy" oneof:"leaf|rate|fixed"` // leaf (default): x2 when a range lasts under 15 min, /2 over 30 min; rate: ranges last a minute

@@ -12,13 +12,12 @@ import (
 //	yaml:"name,required,named"  the key; it must be there; a mapping of names
 //	oneof:"a|b"                 the words it can be
 //	later:"all"                 the key's function is not available yet
-//	later:"c"                   these words' function is not available yet
 //	instead:"d"                 what to use until then; default: remove the key
 type tag struct {
 	name            string
 	words           string // instead of name where there is no key: "an item of ..."
 	required, named bool
-	oneof, notYet   []string
+	oneof           []string
 	later           bool
 	instead         string
 }
@@ -41,17 +40,11 @@ func fieldsOf(t reflect.Type) []field {
 			name:     name,
 			required: strings.Contains(options, "required"),
 			named:    strings.Contains(options, "named"),
+			later:    f.Tag.Get("later") == "all",
 			instead:  cmp.Or(f.Tag.Get("instead"), "remove it"),
 		}
 		if words := f.Tag.Get("oneof"); words != "" {
 			one.oneof = strings.Split(words, "|")
-		}
-		switch words := f.Tag.Get("later"); words {
-		case "":
-		case "all":
-			one.later = true
-		default:
-			one.notYet = strings.Split(words, "|")
 		}
 		list = append(list, field{index: i, tag: one})
 	}
