@@ -7,9 +7,10 @@ import (
 
 // Diff lists by key path, in a fixed order, what differs between the configuration
 // in force and a new one and cannot change while the program runs: any listener,
-// and the definition of a store or source that exists. An empty list means that
-// new can be put in force: it differs at most in rules, limits, log,
-// shutdown_timeout and in stores and sources that old does not have.
+// the definition of a store or source that exists, admin, ids and log.format. An
+// empty list means that new can be put in force: it differs at most in rules,
+// limits, log.level, shutdown_timeout and in stores and sources that old does not
+// have.
 //
 // Values are compared as they are after defaults and the environment, so a key
 // written out at its default is no change. Where things stand in the file never is.
@@ -25,6 +26,7 @@ func Diff(old, new *Config) (needsRestart []string) {
 	d.named("sources", byName(old.Sources), byName(new.Sources))
 	d.compare("admin", reflect.ValueOf(old.Admin), reflect.ValueOf(new.Admin))
 	d.compare("ids", reflect.ValueOf(old.IDs), reflect.ValueOf(new.IDs))
+	d.compare("log.format", reflect.ValueOf(old.Log.Format), reflect.ValueOf(new.Log.Format))
 	return d.paths
 }
 

@@ -235,12 +235,12 @@ func start(t *testing.T, change func(cfg *Config, live *Settings)) *running {
 	r := &running{t: t, server: newFakeServer(t), ids: &counter{}, done: make(chan struct{})}
 	address := Address{Net: "tcp", Addr: r.server.ln.Addr().String()}
 	cfg := Config{
-		Listeners:       []Listener{{Name: "l", Listen: Address{Net: "tcp", Addr: "127.0.0.1:0"}, Upstream: address, UpstreamTLSMode: Disabled}},
-		ShutdownTimeout: patience, Logger: slog.New(slog.DiscardHandler),
+		Listeners: []Listener{{Name: "l", Listen: Address{Net: "tcp", Addr: "127.0.0.1:0"}, Upstream: address, UpstreamTLSMode: Disabled}},
+		Logger:    slog.New(slog.DiscardHandler),
 	}
 	live := &Settings{
 		Rules:   map[string]*rewriter.Rules{"l": theRules},
-		Sources: map[string]IDs{"s": r.ids}, Handshake: patience, Statement: 1 << 20,
+		Sources: map[string]IDs{"s": r.ids}, Handshake: patience, Statement: 1 << 20, ShutdownTimeout: patience,
 	}
 	if change != nil {
 		change(&cfg, live)

@@ -50,10 +50,9 @@ type SecondReader interface {
 
 // Config is what a Server is made of; it does not change while it runs.
 type Config struct {
-	Listeners       []Listener
-	ShutdownTimeout time.Duration // 0: sessions are cut at once
-	SecondReader    SecondReader  // nil: none
-	Logger          *slog.Logger  // nil: discard
+	Listeners    []Listener
+	SecondReader SecondReader // nil: none
+	Logger       *slog.Logger // nil: discard
 }
 
 // TLSMode says when the connection to the server uses TLS.
@@ -97,12 +96,13 @@ func (a Address) String() string { return a.Addr }
 
 // Settings are what may change while sessions run.
 type Settings struct {
-	Rules     map[string]*rewriter.Rules // by the listener's name
-	Sources   map[string]IDs             // by the name that rules use
-	Wide      map[string]WideIDs         // those of rules whose IDs are wide
-	Sessions  int
-	Handshake time.Duration
-	Statement int // most bytes of a statement to hold
+	Rules           map[string]*rewriter.Rules // by the listener's name
+	Sources         map[string]IDs             // by the name that rules use
+	Wide            map[string]WideIDs         // those of rules whose IDs are wide
+	Sessions        int
+	Handshake       time.Duration
+	Statement       int           // most bytes of a statement to hold
+	ShutdownTimeout time.Duration // 0: sessions are cut at once
 }
 
 // source returns what a rule's ids for a table come from.
@@ -188,7 +188,7 @@ func (l *listener) ruleBook() ruleBook {
 // Listen opens every listener's address, or none.
 func (srv *Server) Listen() error {
 	for i, l := range srv.listeners {
-		ln, err := net.Listen(l.Listen.Network(), l.Listen.String())
+		ln, err := Listen(l.Listen.Network(), l.Listen.String())
 		if err != nil {
 			for _, open := range srv.listeners[:i] {
 				open.ln.Close()
@@ -205,7 +205,7 @@ func (srv *Server) Listen() error {
 
 // Serve accepts clients until ctx is done. Then it stops accepting, closes
 // sessions as they come between two transactions, and cuts what is left after
-// Config.ShutdownTimeout. It returns when all sessions have ended.
+// Settings.ShutdownTimeout. It returns when all sessions have ended.
 func (srv *Server) Serve(ctx context.Context) error {
 	var accepting sync.WaitGroup
 	for _, l := range srv.listeners {
@@ -228,8 +228,9 @@ func (srv *Server) drain() {
 		s.drain()
 	}
 	srv.mu.Unlock()
-	srv.log.Info("draining", "sessions", open, "timeout", srv.cfg.ShutdownTimeout)
-	cut := time.AfterFunc(srv.cfg.ShutdownTimeout, func() {
+	timeout := srv.settings().ShutdownTimeout
+	srv.log.Info("draining", "sessions", open, "timeout", timeout)
+	cut := time.AfterFunc(timeout, func() {
 		srv.mu.Lock()
 		defer srv.mu.Unlock()
 		srv.log.Warn("cutting sessions that did not end in time", "sessions", len(srv.sessions))

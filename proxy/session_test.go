@@ -230,13 +230,16 @@ func waitFor(t *testing.T, done func() bool) {
 }
 
 func TestDrainCuts(t *testing.T) {
-	r := start(t, func(cfg *Config, _ *Settings) { cfg.ShutdownTimeout = 20 * time.Millisecond })
+	r := start(t, nil)
 	handle := func(string) ([][]byte, bool) {
 		return [][]byte{okPayload(0, 0, mysql.SERVER_STATUS_IN_TRANS)}, true
 	}
 	r.server.set(func(f *fakeServer) { f.handle = handle })
 	c := r.client()
 	c.query("BEGIN")
+	live := *r.srv.settings()
+	live.ShutdownTimeout = 20 * time.Millisecond // as after a reload
+	r.srv.Set(&live)
 	r.drain()
 	c.wantClosed()
 	<-r.done

@@ -16,12 +16,13 @@ import (
 // settings returns what of the configuration may change while sessions run.
 func (p *program) settings() *proxy.Settings {
 	s := &proxy.Settings{
-		Rules:     map[string]*rewriter.Rules{},
-		Sources:   map[string]proxy.IDs{},
-		Wide:      map[string]proxy.WideIDs{},
-		Sessions:  int(p.cfg.Limits.Sessions),
-		Handshake: p.cfg.Limits.Handshake,
-		Statement: int(p.cfg.Limits.Statement),
+		Rules:           map[string]*rewriter.Rules{},
+		Sources:         map[string]proxy.IDs{},
+		Wide:            map[string]proxy.WideIDs{},
+		Sessions:        int(p.cfg.Limits.Sessions),
+		Handshake:       p.cfg.Limits.Handshake,
+		Statement:       int(p.cfg.Limits.Statement),
+		ShutdownTimeout: p.cfg.ShutdownTimeout,
 	}
 	for i := range p.cfg.Listeners {
 		name := p.cfg.Listeners[i].Name
@@ -74,7 +75,7 @@ func kindOf(s *config.Source) rewriter.IDKind {
 }
 
 func proxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {
-	c := proxy.Config{ShutdownTimeout: cfg.ShutdownTimeout, Logger: log}
+	c := proxy.Config{Logger: log}
 	for i := range cfg.Listeners {
 		l, err := proxyListener(&cfg.Listeners[i])
 		if err != nil {
