@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"math"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/resp"
+	"idproxy/proxy"
 )
 
 // How often stores are asked for their keys: once a minute, and sooner after
@@ -50,7 +50,7 @@ func (p *program) serveIDs() (*idServer, error) {
 		return nil, nil
 	}
 	c := p.cfg.IDs.Redis
-	l, err := net.Listen(c.Listen.Network, c.Listen.Address)
+	l, err := proxy.Listen(c.Listen.Network, c.Listen.Address)
 	if err != nil {
 		return nil, fmt.Errorf("ids over redis: %w", err)
 	}

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -58,11 +57,6 @@ func (n *node) configure(t testing.TB, text string) {
 
 func (n *node) start(t testing.TB) {
 	t.Helper()
-	for _, socket := range []string{n.sqlSocket(), n.idsSocket()} { // that one who was killed left
-		if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-	}
 	var err error
 	n.proc, err = process.Start(process.Spec{
 		Path: n.program, Args: []string{"serve", "--config", n.config()}, Dir: n.dir, Env: []string{n.faults.Env()},
