@@ -44,7 +44,7 @@ type idServer struct {
 type seriesKey struct{ store, key string }
 
 // serveIDs starts what the configuration asks for; nil when it is nothing. A
-// store that does not answer is no reason not to start.
+// store that does not answer keeps nobody else waiting.
 func (p *program) serveIDs() (*idServer, error) {
 	if p.cfg.IDs == nil || p.cfg.IDs.Redis == nil {
 		return nil, nil
@@ -60,14 +60,14 @@ func (p *program) serveIDs() (*idServer, error) {
 	for _, u := range c.Users {
 		rc.Users = append(rc.Users, resp.User{Name: u.Name, Password: string(u.Password), Keys: u.Sources})
 	}
-	s.refresh(ctx)
-	s.wg.Go(func() { s.keepFresh(ctx) })
 	s.wg.Go(func() {
+		all := s.refresh(ctx)
+		s.wg.Go(func() { s.keepFresh(ctx, all) })
+		p.log.Info("ids over redis", "address", config.Addr{Network: l.Addr().Network(), Address: l.Addr().String()}.String(), "users", len(c.Users))
 		if err := resp.New(rc).Serve(ctx, l); err != nil {
 			p.log.Error("ids over redis ended", "error", err)
 		}
 	})
-	p.log.Info("ids over redis", "address", config.Addr{Network: l.Addr().Network(), Address: l.Addr().String()}.String(), "users", len(c.Users))
 	return s, nil
 }
 
@@ -110,19 +110,21 @@ func (s *idServer) close() error {
 	return closeAll(byName)
 }
 
-func (s *idServer) keepFresh(ctx context.Context) {
-	every := keysEvery
+// keepFresh reads the keys again and again; all says whether every store has
+// answered before.
+func (s *idServer) keepFresh(ctx context.Context, all bool) {
 	for {
+		every := keysEvery
+		if !all {
+			every = keysRetry
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.wake:
 		case <-time.After(every):
 		}
-		every = keysEvery
-		if !s.refresh(ctx) {
-			every = keysRetry
-		}
+		all = s.refresh(ctx)
 	}
 }
 

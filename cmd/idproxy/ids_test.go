@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
 )
@@ -14,10 +18,12 @@ import (
 // awayStore is a store that does not list its keys while it is away.
 type awayStore struct {
 	*file.Store
-	away bool
+	away  bool
+	asked int
 }
 
 func (s *awayStore) Keys(ctx context.Context) ([]string, error) {
+	s.asked++
 	if s.away {
 		return nil, errors.New("connection refused")
 	}
@@ -62,6 +68,69 @@ func TestKeyInTwoStores(t *testing.T) {
 		if got := sortedKeys(*s.known.Load()); !slices.Equal(got, tt.want) {
 			t.Errorf("one away: %v; keys %q are served, want %q", tt.away, got, tt.want)
 		}
+	}
+}
+
+// TestKeysAskedAgain: a store that did not answer is soon asked again, also when it was away at the start.
+func TestKeysAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &awayStore{away: true}
+		src := &sources{stores: map[string]store{"s": {keys: st}}}
+		s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		go s.keepFresh(ctx, s.refresh(ctx))
+		for want := 2; want < 5; want++ {
+			time.Sleep(keysRetry)
+			synctest.Wait()
+			if st.asked != want {
+				t.Fatalf("asked %d times, want %d", st.asked, want)
+			}
+		}
+	})
+}
+
+// hangingStore is a store that answers when it is told to.
+type hangingStore struct {
+	*file.Store
+	answer chan struct{}
+}
+
+func (s *hangingStore) Keys(context.Context) ([]string, error) {
+	<-s.answer
+	return nil, errors.New("too late")
+}
+
+// TestIDsStartWithoutStore: a store that does not answer does not keep the proxy from starting.
+func TestIDsStartWithoutStore(t *testing.T) {
+	st := &hangingStore{answer: make(chan struct{})}
+	cfg, err := config.Load(writeConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nids: {redis: {listen: \"unix:ids\"}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{cfg: cfg, log: slog.New(slog.DiscardHandler), sources: &sources{stores: map[string]store{"s": {keys: st}}}}
+	started := make(chan *idServer)
+	go func() {
+		s, err := p.serveIDs()
+		if err != nil {
+			t.Error(err)
+		}
+		started <- s
+	}()
+	select {
+	case s := <-started:
+		conn, err := net.Dial("unix", cfg.IDs.Redis.Listen.Address)
+		if err != nil {
+			t.Error(err)
+		} else if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		close(st.answer)
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits for the store")
 	}
 }
 
