@@ -63,6 +63,10 @@ func New(c Config) *Server {
 	return &Server{cfg: c, conns: map[net.Conn]struct{}{}, last: map[string]uint64{}}
 }
 
+// acceptPause is how long accepting waits after an error such as too many open
+// files.
+const acceptPause = 50 * time.Millisecond
+
 // Serve accepts clients on l, which it closes, until ctx is done. It returns
 // when all connections have ended; a question that waits for ids is cut short.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -82,10 +86,16 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	for {
 		c, err := l.Accept()
 		if err != nil {
-			if ctx.Err() == nil {
-				failed = err
+			if ctx.Err() != nil {
+				break
 			}
-			break
+			if errors.Is(err, net.ErrClosed) {
+				failed = err
+				break
+			}
+			s.cfg.Logger.Error("accept", "error", err)
+			time.Sleep(acceptPause)
+			continue
 		}
 		if !s.enter(c) {
 			_, _ = c.Write(appendError(nil, "ERR max number of clients reached"))

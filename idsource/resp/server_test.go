@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,6 +204,39 @@ func TestShutdown(t *testing.T) {
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("stopping took %v", took)
+	}
+}
+
+// crowded is a listener that has no more files at first.
+type crowded struct {
+	net.Listener
+	times int
+}
+
+func (c *crowded) Accept() (net.Conn, error) {
+	if c.times > 0 {
+		c.times--
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return c.Listener.Accept()
+}
+
+// TestAcceptFails: what passes by itself does not end the server.
+func TestAcceptFails(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Lookup: func(string) (Source, bool) { return &counter{next: 1}, true }})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, &crowded{l, 3}) }()
+	if got := talk(t, l.Addr().String(), "INCR a\r\n"); got != ":1\r\n" {
+		t.Errorf("the answer is %q", got)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
