@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,6 +32,7 @@ type decoded struct {
 	Counter    *uint64    `json:"counter,omitempty"`  // of a UUID or ObjectId
 	Random     string     `json:"random,omitempty"`   // of a UUID, hexadecimal
 	Genes      []gened    `json:"genes,omitempty"`    // by the rules of the source that have genes
+	Error      string     `json:"error,omitempty"`    // why it is not known where the key stands
 }
 
 // decode takes an id apart.
@@ -71,10 +73,14 @@ func decode(ctx context.Context, args []string, std streams) error {
 		return err
 	}
 	if *asJSON {
-		return printJSON(std.out, d)
+		err = printJSON(std.out, d)
+	} else {
+		d.print(std)
 	}
-	d.print(std)
-	return nil
+	if d.Error != "" {
+		return errors.Join(err, errFindings)
+	}
+	return err
 }
 
 // wide takes a UUID or an ObjectId apart.
@@ -114,7 +120,8 @@ func (d *decoded) number(ctx context.Context, cfg *config.Config, src *config.So
 	}
 	stores := openedStores{}
 	defer stores.close()
-	if s := stores.stand(ctx, cfg, src, false); s.Next != nil {
+	s := stores.stand(ctx, cfg, src, false)
+	if d.Error = s.Error; s.Next != nil {
 		reserved := id < *s.Next
 		d.Next, d.Reserved = s.Next, &reserved
 	}
@@ -167,8 +174,10 @@ func (d *decoded) print(std streams) {
 		fmt.Fprintf(std.out, "random      %s\n", d.Random)
 	}
 	switch {
-	case d.Reserved == nil && d.Kind == "segment":
-		fmt.Fprintf(std.out, "key         %s, where it stands is not known\n", d.Key)
+	case d.Error != "":
+		fmt.Fprintf(std.out, "key         %s, where it stands is not known: %s\n", d.Key, d.Error)
+	case d.Reserved == nil && d.Key != "":
+		fmt.Fprintf(std.out, "key         %s: each table has a series of its own, and the id tells of none\n", d.Key)
 	case d.Reserved != nil && *d.Reserved:
 		fmt.Fprintf(std.out, "key         %s, which stands at %d: the id was reserved\n", d.Key, *d.Next)
 	case d.Reserved != nil:

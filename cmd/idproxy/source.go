@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -349,11 +350,20 @@ func (o openedStores) reader(ctx context.Context, c *config.Store) (listKeys, as
 		return st.keys.Keys, st.look, nil
 	}
 	held, err := file.Peek(c.File.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // no folder yet: never used
+	if _, serr := os.Lstat(c.File.Dir); err != nil && !errors.Is(serr, fs.ErrNotExist) { // no folder yet: never used
 		return nil, nil, err
 	}
 	list := func(context.Context) ([]string, error) { return sortedKeys(held), nil }
 	return list, func(_ context.Context, key string) (idsource.Position, error) { return held[key], nil }, ctx.Err()
+}
+
+// position asks a store where a key stands.
+func (o openedStores) position(ctx context.Context, c *config.Store, key string) (idsource.Position, error) {
+	_, position, err := o.reader(ctx, c)
+	if err != nil {
+		return idsource.Position{}, err
+	}
+	return position(ctx, key)
 }
 
 func (s *standing) fill(ctx context.Context, position askPosition) error {

@@ -139,6 +139,9 @@ func (a *sourceArgs) targets(tags map[string]uint64) ([]imported, error) {
 		if _, ok := tags[tag]; !ok {
 			return nil, fmt.Errorf("there is no tag %q, there are %q", tag, sortedKeys(tags))
 		}
+		if named[tag] != nil {
+			return nil, fmt.Errorf("%w: tag %q is to go to two sources, %s and %s", errUsage, tag, named[tag].Name, name)
+		}
 		if named[tag] = a.cfg.Source(name); named[tag] == nil {
 			return nil, fmt.Errorf("%s has no source %q", a.cfg.Path, name)
 		}
@@ -147,6 +150,9 @@ func (a *sourceArgs) targets(tags map[string]uint64) ([]imported, error) {
 	if a.store != "" {
 		if into = a.cfg.Store(a.store); into == nil {
 			return nil, fmt.Errorf("%s has no store %q", a.cfg.Path, a.store)
+		}
+		if into.Redis != nil {
+			return nil, fmt.Errorf("store %s is a redis store, which cannot keep segments: name a mysql, etcd or file store", into.Name)
 		}
 	}
 	if a.format == "tickets64" && len(named) == 0 {

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
 )
@@ -73,28 +75,65 @@ func TestSourceSet(t *testing.T) {
 	}
 	holds(t, "show of a source whose store is down", idproxy(statusFinding, "source", "show", "ticket").out, "refused")
 	holds(t, "show of series", idproxy(statusFine, "source", "show", "each").out, "ids_x: next 150")
+	if err := os.Remove(filepath.Join(filepath.Dir(path), "ids", "segments")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, "show of a source whose file is gone", idproxy(statusFinding, "source", "show", "order_id").out, "segments: no such file")
+}
+
+// TestImportTargets: what an import cannot go to is named before anything is moved.
+func TestImportTargets(t *testing.T) {
+	cfg, err := config.Load(writeConfig(t, sourcesConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Stores = append(cfg.Stores, config.Store{Name: "leases", Redis: &config.RedisStore{}})
+	tags := map[string]uint64{"": 5, "x": 7}
+	for _, tt := range []struct {
+		a    sourceArgs
+		want string
+	}{
+		{sourceArgs{format: "leaf", store: "leases"}, "redis store, which cannot keep segments"},
+		{sourceArgs{format: "leaf", store: "gone"}, `no store "gone"`},
+		{sourceArgs{format: "leaf", args: []string{"x=order_id", "x=ticket"}}, `tag "x" is to go to two sources, order_id and ticket`},
+		{sourceArgs{format: "tickets64", args: []string{"order_id", "ticket"}}, "order_id and ticket"},
+		{sourceArgs{format: "leaf", args: []string{"x=each"}}, "no segment with one key"},
+		{sourceArgs{format: "leaf", args: []string{"y=order_id"}}, `no tag "y"`},
+	} {
+		tt.a.cfg = cfg
+		list, err := tt.a.targets(tags)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s, %q: %v, %v; want an error with %q", tt.a.format, tt.a.args, list, err, tt.want)
+		}
+	}
 }
 
 func TestDecode(t *testing.T) {
 	path := writeConfig(t, sourcesConfig)
 	id := uint64(1000)<<22 | 3<<17 | 7<<12 | 9
 	for _, tt := range []struct {
-		args []string
-		want []string
+		args   []string
+		want   []string
+		status int
 	}{
-		{[]string{"event_id", strconv.FormatUint(id, 10)}, []string{"2024-01-01T00:00:01.000Z", "datacenter  3", "worker      7", "sequence    9"}},
-		{[]string{"event_id", strconv.FormatUint(id, 10), "--json"}, []string{`"time": "2024-01-01T00:00:01Z"`, `"worker": 7`}},
-		{[]string{"order_id", "7"}, []string{"key         orders", "not reserved yet"}},
+		{[]string{"event_id", strconv.FormatUint(id, 10)}, []string{"2024-01-01T00:00:01.000Z", "datacenter  3", "worker      7", "sequence    9"}, statusFine},
+		{[]string{"event_id", strconv.FormatUint(id, 10), "--json"}, []string{`"time": "2024-01-01T00:00:01Z"`, `"worker": 7`}, statusFine},
+		{[]string{"order_id", "7"}, []string{"key         orders", "not reserved yet"}, statusFine},
 		{[]string{"order_id", "1000"}, []string{
 			"gene        232, of rule shop.orders.id: id % 256 = user_id % 256; above it 3\n",
 			"gene        8, of rule shop.names.nr: nr % 16 = CRC32(name) % 16; above it 62\n",
-		}},
-		{[]string{"order_id", "1000", "--json"}, []string{`"gene": 232`, `"body": 3`, `"rule": "shop.names.nr"`}},
-		{[]string{"ticket", "3000000"}, []string{"number 2 of dsns", "not known"}},
+		}, statusFine},
+		{[]string{"order_id", "1000", "--json"}, []string{`"gene": 232`, `"body": 3`, `"rule": "shop.names.nr"`}, statusFine},
+		{[]string{"each", "7"}, []string{"key         ids_{table}: each table has a series of its own"}, statusFine},
+		{[]string{"ticket", "3000000"}, []string{"number 2 of dsns", "where it stands is not known: ", "connection refused"}, statusFinding},
+		{[]string{"ticket", "3000000", "--json"}, []string{`"server": 2`, `"error": "`}, statusFinding},
 	} {
 		got := runWith(t, "", append([]string{"decode", "--config", path}, tt.args...)...)
 		for _, want := range tt.want {
 			holds(t, strings.Join(tt.args, " "), got.out, want)
+		}
+		if got.status != tt.status {
+			t.Errorf("%q: status %d, want %d", tt.args, got.status, tt.status)
 		}
 	}
 	if got := runWith(t, "", "decode", "--config", path, "event_id", "9223372036854775808"); got.status != statusFinding {
