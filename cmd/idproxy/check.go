@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -142,9 +142,11 @@ func (c *checker) run(ctx context.Context) {
 }
 
 // positions returns where the segment sources stand that gave ids before, as
-// far as their stores say. A file store is not opened: a running proxy holds it.
+// far as their stores say.
 func (c *checker) positions(ctx context.Context) map[string]uint64 {
 	at := map[string]uint64{}
+	stores := openedStores{}
+	defer stores.close()
 	for i := range c.cfg.Sources {
 		s := &c.cfg.Sources[i]
 		if s.Segment == nil || idsource.IsTemplate(s.Segment.Key) {
@@ -154,28 +156,23 @@ func (c *checker) positions(ctx context.Context) map[string]uint64 {
 		if st.File != nil {
 			if _, err := os.Stat(st.File.Dir); err != nil {
 				c.add(s.Pos, levelNote, "source %s: its folder %s will be created, and its ids are unique on this host only", s.Name, st.File.Dir)
+				continue
 			}
+		}
+		p, err := stores.position(ctx, st, s.Segment.Key)
+		if errors.Is(err, fs.ErrPermission) {
+			c.add(s.Pos, levelNote, "source %s: not checked: where it stands may be read by its owner only: %v", s.Name, err)
 			continue
 		}
-		p, err := storePosition(ctx, st, s)
 		if err != nil {
 			c.add(s.Pos, levelError, "source %s: %v", s.Name, err)
 			continue
 		}
 		if p.Used { // a key never used starts above all that is there
-			at[s.Name] = max(p.Next, s.Segment.Start)
+			at[s.Name] = p.Next
 		}
 	}
 	return at
-}
-
-func storePosition(ctx context.Context, st *config.Store, s *config.Source) (idsource.Position, error) {
-	open, err := openStore(st, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return idsource.Position{}, err
-	}
-	p, err := open.look(ctx, s.Segment.Key)
-	return p, errors.Join(err, open.close())
 }
 
 func (c *checker) listener(ctx context.Context, l *config.Listener, positions map[string]uint64) {
@@ -230,16 +227,32 @@ func (c *checker) rule(ctx context.Context, u *upstream, r *config.Rule, positio
 		c.add(r.Pos, levelError, "rule %s: %v", r, err)
 		return false
 	}
+	source := c.cfg.Source(r.Source)
 	next, known := positions[r.Source]
-	switch source := c.cfg.Source(r.Source); {
-	case source.Snowflake != nil && column.Max < 1<<63-1:
-		c.add(r.Pos, levelError, "rule %s: source %s makes ids of up to 63 bits, and the column holds at most %d", r, r.Source, column.Max)
-	case known && next > column.Max:
+	if source.Segment != nil {
+		next = max(next, source.Segment.Start)
+	}
+	switch bits := snowflakeBits(source); {
+	case bits > 0 && column.Max < 1<<bits-1:
+		c.add(r.Pos, levelError, "rule %s: source %s makes ids of up to %d bits, and the column holds at most %d", r, r.Source, bits, column.Max)
+	case next > column.Max:
 		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, and the column holds at most %d", r, r.Source, next, column.Max)
 	case known && next <= highest:
 		c.add(r.Pos, levelError, "rule %s: source %s stands at %d, at or below the greatest id %d: its INSERTs will be refused; set start: %d for it", r, r.Source, next, highest, highest+1)
 	}
 	return true
+}
+
+// snowflakeBits is how many bits the ids of a snowflake source have; 0 for other sources.
+func snowflakeBits(source *config.Source) uint {
+	if source.Snowflake == nil {
+		return 0
+	}
+	l, err := idsource.ParseLayout(source.Snowflake.Layout)
+	if err != nil { // it is a finding of its own
+		return 0
+	}
+	return l.Time + l.WorkerBits() + l.Sequence
 }
 
 // wideColumn checks the column of a rule whose ids are no numbers.

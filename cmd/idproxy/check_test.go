@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/idsource"
+	"idproxy/idsource/file"
 	"idproxy/integration/harness"
 )
 
@@ -103,7 +105,9 @@ const onlineConfig = `listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1
 stores: {main: {mysql: {dsn: "app:app@tcp(%[1]s)/%[2]s"}}}
 sources:
   ids: {segment: {store: main, key: ids}}
+  late: {segment: {store: main, start: 3000000000}}
   flakes: {snowflake: {worker: 1}}
+  short: {snowflake: {worker: 2, layout: 41/5/7}}
 rules: [{table: %[2]s.%[3]s, column: %[4]s, source: %[5]s}]
 `
 
@@ -129,6 +133,8 @@ func TestCheckOnline(t *testing.T) {
 		{"column missing", "orders", "nr", "ids", "the table has no column nr"},
 		{"column of another type", "orders", "day", "ids", "cannot hold generated ids exactly"},
 		{"column too narrow", "orders", "small", "flakes", "makes ids of up to 63 bits, and the column holds at most 2147483647"},
+		{"column too narrow for a short layout", "orders", "small", "short", "makes ids of up to 53 bits, and the column holds at most 2147483647"},
+		{"column too narrow for the start", "orders", "small", "late", "stands at 3000000000, and the column holds at most 2147483647"},
 		{"column wide enough", "orders", "id", "flakes", ""},
 		{"source never used", "old", "id", "ids", ""},
 		{"only negative ids", "negative", "id", "ids", ""},
@@ -143,7 +149,7 @@ func TestCheckOnline(t *testing.T) {
 				}
 				return
 			}
-			holds(t, "the findings", got.out, path+":6:9: error: rule "+name+"."+tt.table+"."+tt.column)
+			holds(t, "the findings", got.out, path+":8:9: error: rule "+name+"."+tt.table+"."+tt.column)
 			holds(t, "the findings", got.out, tt.want)
 			if got.status != statusFinding {
 				t.Errorf("status %d", got.status)
@@ -182,6 +188,41 @@ func TestCheckOnlineStoreBehind(t *testing.T) {
 	}
 	holds(t, "the finding", got.out, "at or below the greatest id 900000")
 	holds(t, "the finding", got.out, "set start: 900001")
+}
+
+// TestCheckOnlineFileBehind looks at a file store while another process holds it.
+func TestCheckOnlineFileBehind(t *testing.T) {
+	server := harness.MariaDB(t)
+	name := harness.Database(t, server)
+	db := harness.Open(t, server.Config(name), "")
+	if _, err := db.Exec("CREATE TABLE orders (id BIGINT PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: app, password: app}}]
+sources: {ids: {segment: {}}}
+rules: [{table: %s.orders, column: id, source: ids}]
+`, server.Addr, name))
+	holds(t, "the findings without a folder", runWith(t, "", "check", "--online", "--config", path).out, "will be created")
+	st, err := file.New(file.Config{Dir: filepath.Join(filepath.Dir(path), "idproxy-data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close() //nolint:errcheck // nothing is pending
+	if err := st.Advance(t.Context(), "ids", 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := st.Reserve(t.Context(), idsource.Ask{Key: "ids", Count: 1000, Last: 1 << 60}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []int{1000, 5000} {
+		if _, err := db.Exec("INSERT INTO orders VALUES (?)", id); err != nil {
+			t.Fatal(err)
+		}
+		got := runWith(t, "", "check", "--online", "--config", path)
+		if behind := strings.Contains(got.out, "stands at 1001, at or below the greatest id 5000"); behind != (id == 5000) || behind != (got.status == statusFinding) {
+			t.Errorf("greatest id %d: %+v", id, got)
+		}
+	}
 }
 
 func TestCheckOnlineWithoutAccount(t *testing.T) {
