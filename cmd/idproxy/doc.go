@@ -3,7 +3,8 @@
 //	idproxy serve   --config idproxy.yaml
 //	idproxy check   --config idproxy.yaml [--online] [--json]
 //	idproxy explain --config idproxy.yaml [--schema S] [--online] "INSERT ..." | -
-//	idproxy source  list | show SOURCE | set SOURCE NEXT [--force] | import ...
+//	idproxy source  list | show SOURCE | set SOURCE NEXT [--force] | import ... | adopt STORE
+//	idproxy worker  list | add N [--new-pool] | drop N ...
 //	idproxy decode  --config idproxy.yaml [--json] SOURCE ID
 //	idproxy version
 //

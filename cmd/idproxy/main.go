@@ -29,7 +29,8 @@ const usage = `idproxy fills the id columns of INSERTs on their way to MySQL or 
   idproxy worker  --config FILE [--source NAME] [--json] list | add N [--new-pool] | drop N ...
                                                    worker numbers of a source that leases them: show, fill the pool to N,
                                                    take free ones out; --new-pool: no id was ever issued, start at once
-  idproxy source  list | show | set | import       where the sources stand, and moving them (idproxy source help)
+  idproxy source  list | show | set | import | adopt
+                                                   where the sources stand, and moving them (idproxy source help)
   idproxy decode  --config FILE [--json] SOURCE ID take an id apart
   idproxy version
 

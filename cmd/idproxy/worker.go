@@ -43,16 +43,12 @@ func worker(ctx context.Context, args []string, std streams) error {
 	if err != nil {
 		return err
 	}
-	if len(words) == 0 {
-		return fmt.Errorf("%w: worker list, worker add N or worker drop N", errUsage)
+	command, numbers, err := workerWords(words)
+	if err != nil {
+		return err
 	}
-	var numbers []uint64
-	for _, word := range words[1:] {
-		n, err := strconv.ParseUint(word, 10, 32)
-		if err != nil {
-			return fmt.Errorf("%w: %q is no worker number", errUsage, word)
-		}
-		numbers = append(numbers, n)
+	if *fresh && command != "add" {
+		return fmt.Errorf("%w: --new-pool goes with worker add", errUsage)
 	}
 	file, err := configPath(*path)
 	if err != nil {
@@ -69,17 +65,35 @@ func worker(ctx context.Context, args []string, std streams) error {
 	p.std, p.json = std, *asJSON
 	ctx, cancel := context.WithTimeout(ctx, workerTime)
 	defer cancel()
-	switch {
-	case words[0] == "list" && len(numbers) == 0:
+	switch command {
+	case "list":
 		err = p.list(ctx)
-	case words[0] == "add" && len(numbers) == 1:
+	case "add":
 		err = p.add(ctx, numbers[0], *fresh)
-	case words[0] == "drop" && len(numbers) > 0:
+	case "drop":
 		err = p.drop(ctx, numbers)
-	default:
-		err = fmt.Errorf("%w: worker list, worker add N or worker drop N", errUsage)
 	}
 	return errors.Join(err, p.close())
+}
+
+// workerWords reads list, add N or drop N ...
+func workerWords(words []string) (command string, numbers []uint64, err error) {
+	if len(words) > 0 {
+		command, words = words[0], words[1:]
+	}
+	switch n := len(words); {
+	case command == "list" && n == 0, command == "add" && n == 1, command == "drop" && n > 0:
+	default:
+		return "", nil, fmt.Errorf("%w: worker list, worker add N or worker drop N", errUsage)
+	}
+	for _, word := range words {
+		n, err := strconv.ParseUint(word, 10, 32)
+		if err != nil {
+			return "", nil, fmt.Errorf("%w: %q is no worker number", errUsage, word)
+		}
+		numbers = append(numbers, n)
+	}
+	return command, numbers, nil
 }
 
 // openPool opens the pool of a source, which may go unnamed when it is the only one.

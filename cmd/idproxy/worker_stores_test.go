@@ -111,18 +111,25 @@ func numberOf(t *testing.T, s *sources, source, layout string) uint64 {
 	}
 }
 
-func tryStore(t *testing.T, store string) {
-	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
-stores: {main: %s}
-sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
-`, store))
-	run := func(status int, want string, args ...string) {
+// commands returns what runs idproxy with a configuration. It ends the test unless the status, and a part of what is
+// printed, are as wanted.
+func commands(t *testing.T, path string) func(status int, want string, args ...string) (out string) {
+	return func(status int, want string, args ...string) string {
 		t.Helper()
 		got := runWith(t, "", append(args, "--config", path)...)
 		if got.status != status || !strings.Contains(got.out+got.err, want) {
 			t.Fatalf("%q: %+v, want status %d and %q", args, got, status, want)
 		}
+		return got.out
 	}
+}
+
+func tryStore(t *testing.T, store string) {
+	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {main: %s}
+sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
+`, store))
+	run := commands(t, path)
 	run(statusFinding, "the store has no pool event_id", "worker", "list")
 	run(statusFine, "pool event_id: 4 added\n", "worker", "add", "4", "--new-pool")
 	run(statusFine, "1 dropped", "worker", "drop", "3")
@@ -145,13 +152,7 @@ func tryDisposable(t *testing.T, store string) {
 stores: {main: %s}
 sources: {start_id: {snowflake: {workers: main, disposable: true, layout: 31s/20/12}}}
 `, store))
-	run := func(status int, want string, args ...string) {
-		t.Helper()
-		got := runWith(t, "", append(args, "--config", path)...)
-		if got.status != status || !strings.Contains(got.out+got.err, want) {
-			t.Fatalf("%q: %+v, want status %d and %q", args, got, status, want)
-		}
-	}
+	run := commands(t, path)
 	run(statusFinding, "make it with idproxy worker add N", "check", "--online")
 	run(statusFine, "0 of 1048576 numbers are taken for used", "worker", "add", "0", "--new-pool")
 	for want := range uint64(2) {

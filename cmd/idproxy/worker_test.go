@@ -3,13 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/integration/servers"
 )
@@ -36,11 +34,7 @@ func TestWorkerCommands(t *testing.T) {
 	path, _ := leasing(t)
 	run := func(status int, want string, args ...string) string {
 		t.Helper()
-		got := runWith(t, "", append([]string{"worker", "--config", path}, args...)...)
-		if got.status != status || !strings.Contains(got.out+got.err, want) {
-			t.Fatalf("worker %q: %+v, want status %d and %q", args, got, status, want)
-		}
-		return got.out
+		return commands(t, path)(status, want, append([]string{"worker"}, args...)...)
 	}
 	run(statusFinding, "the store has no pool event_id", "list")
 	run(statusUsage, "from 1 to 8 numbers", "add", "9")
@@ -112,17 +106,6 @@ func TestLeasedSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func() *sources {
-		cfg, err := config.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := openSources(cfg, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
 	seen := map[uint64]bool{}
 	use := func(s *sources) (worker uint64) {
 		ids := make([]uint64, 5000)
@@ -144,7 +127,7 @@ func TestLeasedSources(t *testing.T) {
 		}
 		return worker
 	}
-	one, two := open(), open()
+	one, two := running(t, path), running(t, path)
 	a, b := use(one), use(two)
 	if a == b {
 		t.Errorf("both have worker number %d", a)
@@ -160,7 +143,7 @@ func TestLeasedSources(t *testing.T) {
 	if err := one.close(); err != nil {
 		t.Error(err)
 	}
-	three := open()
+	three := running(t, path)
 	if c := use(three); c == b {
 		t.Errorf("a third program has worker number %d, which is in use", c)
 	}
