@@ -38,11 +38,25 @@ type relay struct {
 
 func startRelay(t *testing.T, upstream string) *relay {
 	t.Helper()
+	r := &relay{lost: make(chan struct{}, 100)}
+	r.addr = between(t, upstream, r.cut, func(client, server net.Conn) [2]func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.conns = append(r.conns, client, server)
+		return [2]func(){func() { r.copy(server, client, loseRequest) }, func() { r.copy(client, server, loseReply) }}
+	})
+	return r
+}
+
+// between returns an address. It runs what join returns for each client that connects there and its connection to the
+// upstream: what relays the two directions until either side is gone. end is called at the end of the test, before it waits
+// for these.
+func between(t *testing.T, upstream string, end func(), join func(client, server net.Conn) [2]func()) (addr string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{addr: l.Addr().String(), lost: make(chan struct{}, 100)}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -55,19 +69,17 @@ func startRelay(t *testing.T, upstream string) *relay {
 				client.Close()
 				continue
 			}
-			r.mu.Lock()
-			r.conns = append(r.conns, client, server)
-			r.mu.Unlock()
-			all.Go(func() { r.copy(server, client, loseRequest) })
-			all.Go(func() { r.copy(client, server, loseReply) })
+			for _, direction := range join(client, server) {
+				all.Go(direction)
+			}
 		}
 	})
 	t.Cleanup(func() {
 		l.Close()
-		r.cut()
+		end()
 		all.Wait()
 	})
-	return r
+	return l.Addr().String()
 }
 
 // copy relays one direction and loses it all while that is the fault.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// selectScripts are sessions with INSERT ... SELECT that the generated ones do not cover.
+// selectSessions are sessions with INSERT ... SELECT that the generated ones do not cover.
 var selectSessions = []script{
 	{name: "without FROM", steps: plainSteps(
 		"INSERT INTO t (a) SELECT 'one'", "SELECT LAST_INSERT_ID()", "INSERT INTO t (a,parent) SELECT 'child', LAST_INSERT_ID()",

@@ -10,7 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/client"
 )
 
-// sourceRows is the table that INSERT ... SELECT reads. Row k = 10*place+digit goes in, or not, as its digit says; see
+// sourceTable is the table that INSERT ... SELECT reads. Row k = 10*place+digit goes in, or not, as its digit says; see
 // digitOf. The column given holds NULL, 0 and explicit ids in turn.
 var sourceTable = []string{
 	"CREATE TABLE src (k INT PRIMARY KEY, a VARCHAR(40), parent BIGINT, u INT, f INT, n INT, c INT, given BIGINT)",

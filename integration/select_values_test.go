@@ -51,7 +51,7 @@ func TestSelectValues(t *testing.T) {
 				"CREATE TABLE s (v INT PRIMARY KEY, w VARCHAR(20), date VARCHAR(20), fd DOUBLE(10,2), dd DECIMAL(20,10))",
 				"INSERT INTO s VALUES (1,'a','x',1.1,0.3333333333),(2,'b','y',2.2,1.5),(3,'c','z',0.35,7)",
 			} {
-				mustRun(t, direct, q)
+				mustExec(t, direct, q)
 			}
 			proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources: {ids: {segment: {}}}
@@ -61,8 +61,8 @@ rules: [{table: "%[2]s.t", column: id, source: ids}]
 				t.Run(tt.text, func(t *testing.T) {
 					const columns = " PRIMARY KEY, a BIGINT UNIQUE, b VARCHAR(40), d DECIMAL(40,20), f DOUBLE)"
 					run := func(column, addr string) (string, error) {
-						mustRun(t, direct, "DROP TABLE IF EXISTS t")
-						mustRun(t, direct, "CREATE TABLE t (id BIGINT "+column+columns)
+						mustExec(t, direct, "DROP TABLE IF EXISTS t")
+						mustExec(t, direct, "CREATE TABLE t (id BIGINT "+column+columns)
 						db := harness.Open(t, server.Config(name), addr)
 						db.SetMaxOpenConns(1)
 						var err error
@@ -87,13 +87,6 @@ rules: [{table: "%[2]s.t", column: id, source: ids}]
 				})
 			}
 		})
-	}
-}
-
-func mustRun(t *testing.T, db *sql.DB, q string) {
-	t.Helper()
-	if _, err := db.Exec(q); err != nil {
-		t.Fatalf("%s: %v", q, err)
 	}
 }
 

@@ -163,7 +163,7 @@ func (w *writer) write(ctx context.Context, t testing.TB, random *rand.Rand) {
 	}
 }
 
-// check reads all rows into the record and looks for those whose ids were told.
+// check looks among the ids of all rows of its table for those that it was told.
 func (w *writer) check(t testing.TB, rows map[int64]bool) {
 	t.Helper()
 	missing := 0
