@@ -177,7 +177,7 @@ install_etcd() {
   has etcd || [ -x "$tools/etcd/etcd" ] || take_from etcd-server usr/bin "$tools/etcd"
 }
 
-[ $# -gt 0 ] || { sed -n '2,22s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
