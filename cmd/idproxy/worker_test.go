@@ -158,6 +158,34 @@ func TestLeasedSources(t *testing.T) {
 	}
 }
 
+// TestWorkersRights gives the account in Redis the rights that docs/id-sources.md names, and then one less.
+func TestWorkersRights(t *testing.T) {
+	_, server := leasing(t)
+	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {leases: {redis: {addrs: ["%s"], username: idp, password: secret}}}
+sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
+`, server.Addr))
+	rights := []string{"+client|setname", "+evalsha", "+eval", "+info", "+time", "+hget", "+hset", "+hgetall", "+del", "+@sortedset"}
+	may := func(rights ...string) {
+		t.Helper()
+		if answer, err := server.Do(append([]string{"ACL", "SETUSER", "idp", "reset", "on", ">secret", "~idproxy:*"}, rights...)...); err != nil {
+			t.Fatal(answer, err)
+		}
+	}
+	run := commands(t, path)
+	may(rights...)
+	run(statusFine, "4 added", "worker", "add", "4", "--new-pool")
+	run(statusFine, "1 dropped", "worker", "drop", "3")
+	s := running(t, path)
+	numberOf(t, s, "event_id", "41/3/12")
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+	run(statusFine, "free", "worker", "list")
+	may(rights[1:]...)
+	run(statusFinding, "client|setname", "worker", "list")
+}
+
 // TestWorkersTLS speaks to a Redis that wants TLS and a certificate.
 func TestWorkersTLS(t *testing.T) {
 	servers := [2]*servers.Redis{}
