@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -62,7 +64,7 @@ func newModeWorld(t *testing.T, server *servers.Server, name, id string) *modeWo
 // login says how a session of the modes tests begins.
 type login struct {
 	user      string // default: the app account, which init_connect does not run for
-	collation string // default: that of the client library
+	collation string // default: latin1_swedish_ci
 }
 
 func (w *modeWorld) open(t *testing.T, l login) *rawSession {
@@ -73,12 +75,9 @@ func (w *modeWorld) open(t *testing.T, l login) *rawSession {
 	}
 	conn, err := client.Connect(w.addr, user, password, w.db, func(c *client.Conn) error {
 		c.UnsetCapability(mysql.CLIENT_QUERY_ATTRIBUTES | mysql.CLIENT_DEPRECATE_EOF)
-		if l.collation != "" {
-			if err := c.SetCollation(l.collation); err != nil {
-				return err
-			}
-		}
-		return c.SetCapability(mysql.CLIENT_MULTI_STATEMENTS)
+		// The library's own is unknown to MariaDB, where COM_RESET_CONNECTION then goes back to the character set that some
+		// connection before this one had logged in with.
+		return errors.Join(c.SetCollation(cmp.Or(l.collation, "latin1_swedish_ci")), c.SetCapability(mysql.CLIENT_MULTI_STATEMENTS))
 	})
 	if err != nil {
 		t.Fatalf("%s: connect as %s: %v", w.name, user, err)

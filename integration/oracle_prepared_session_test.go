@@ -16,9 +16,10 @@ type preparedStatement struct {
 	params int
 }
 
-// Statement ids that no server gives out, and MariaDB's for the one that was prepared last.
+// Statement ids: one that no server comes to (MariaDB may count on from where a connection that has ended stopped), and
+// MariaDB's for the statement that was prepared last.
 const (
-	unknownStatement = 4711
+	unknownStatement = 2_000_000_000
 	latestStatement  = math.MaxUint32
 )
 
