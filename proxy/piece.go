@@ -54,13 +54,17 @@ func (s *session) execute(st *statement) (done bool, err error) {
 }
 
 // countsRows reports whether the rows that went in are as many as those that the
-// reply says were affected.
+// reply says were affected, and have the first ones of their ids. Beside the values
+// of a query with a LIMIT they need not: MariaDB may number rows that it leaves out
+// then, as behind a sort of what a view joins.
 func (st *statement) countsRows() bool {
 	if len(st.parts) != 1 {
 		return false
 	}
 	plan := &st.plans[0]
-	return plan.Selected && !plan.Ignore && !plan.Update && !plan.Returning && st.parts[0].head.Kind == rewriter.Insert
+	plain, _ := plan.CanBeside()
+	return plan.Selected && !plan.Ignore && !plan.Update && !plan.Returning && st.parts[0].head.Kind == rewriter.Insert &&
+		(plain || !st.selection.numbers.Beside)
 }
 
 // outcome reports whether the reply may leave a question.

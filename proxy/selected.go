@@ -404,12 +404,11 @@ func (s *session) giveBack(st *statement, used uint64) {
 		n := &st.selection.numbers.Columns[i]
 		ids, err := s.l.srv.settings().source(p.rules[i], p.name)
 		source, ok := ids.(returner)
-		rows := used
-		if err != nil || !ok || len(n.Runs) == 0 || n.Count() <= rows {
+		if err != nil || !ok || len(n.Runs) == 0 || n.Count() <= used {
 			continue
 		}
 		last := n.Runs[len(n.Runs)-1]
-		spare := min(n.Count()-rows, last.Count)
+		spare := min(n.Count()-used, last.Count)
 		end := last.First + last.Count*n.Stride
 		source.Return(end-spare*n.Stride, end)
 	}
