@@ -248,7 +248,7 @@ func GreatestQuery(schema, table string, column rewriter.Column) string {
 		return "SELECT CAST(MAX(" + id + ") AS DECIMAL(65)) FROM " + from + " WHERE " + id + "<=18446744073709551615"
 	}
 	number := "CAST(" + id + " AS DECIMAL(65))"
-	return "SELECT MAX(" + number + ") FROM " + from + " WHERE CONVERT(" + id + " USING utf8mb4) REGEXP '^ *[0-9]+[^0-9A-Za-z]*$' AND " +
+	return "SELECT MAX(" + number + ") FROM " + from + " WHERE CONVERT(" + id + " USING utf8mb4) REGEXP _utf8mb4'^ *[0-9]+[^0-9A-Za-z]*$' AND " +
 		number + "<=18446744073709551615"
 }
 
