@@ -27,3 +27,44 @@ rules:     [{table: %[2]s.c, column: id, source: ids}]
 		})
 	}
 }
+
+// TestTextThatLooksLikeBytes has a session describe tables whose definitions give all text as bytes: for itself and for the others
+// the columns are what they are.
+func TestTextThatLooksLikeBytes(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			db := harness.Database(t, server)
+			direct := openSession(t, server.Addr, db)
+			direct.must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, k CHAR(4) CHARACTER SET latin1)", "CREATE TABLE c (id CHAR(20) CHARACTER SET utf8mb4, a INT)")
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {}}}
+rules:
+  - {table: %[2]s.t, column: id, source: ids, gene: {column: k, bits: 8, by: crc32}}
+  - {table: %[2]s.c, column: id, source: ids}
+`, server.Addr, db))
+			bytes, other := openSession(t, proxy.Addr("a"), db), openSession(t, proxy.Addr("a"), db)
+			bytes.must(t, "SET NAMES binary")
+			if replies, err := other.prepare("p", "INSERT INTO c (a) VALUES (?)"); err != nil || replies[0].err != nil {
+				t.Fatal(err, replies)
+			}
+			other.must(t, "DROP TABLE IF EXISTS nothing") // ends what is known of tables
+			bytes.must(t, "INSERT INTO c (a) VALUES (1)")
+			if replies, err := other.execute("p", execution{args: []argument{long(2)}}); err != nil || replies[0].err != nil {
+				t.Errorf("executed after the other session had described the table: %v, %+v", err, replies)
+			}
+			for _, s := range []*rawSession{bytes, other} {
+				s.must(t, "INSERT INTO t (k) VALUES ('abcd')", "INSERT INTO t (k) VALUES ('abc')")
+				if e := s.fails(t, "INSERT INTO t (k) VALUES ('abc ')"); e.Code != 1235 {
+					t.Errorf("a space at the end of a CHAR: %v", e)
+				}
+			}
+			if rows := direct.must(t, "SELECT id, k FROM t WHERE id % 256 <> CRC32(k) % 256").rows; len(rows) > 0 {
+				t.Errorf("rows have another gene than their key: %v", rows)
+			}
+			if n := direct.value(t, "SELECT COUNT(*) FROM t"); n != "4" {
+				t.Errorf("%s rows went in, want 4", n)
+			}
+		})
+	}
+}

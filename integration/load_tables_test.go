@@ -42,6 +42,10 @@ var loadWorlds = []struct {
 	{name: "gb18030", mysql: true, sql: "LOAD DATA LOCAL INFILE 'f' INTO TABLE t CHARACTER SET gb18030 FIELDS TERMINATED BY ',' (a,u)", file: "\x95\\,1\n\x81\x30\x81\x30,2\n"},
 	{name: "broken utf8mb4", sql: loadCSV + "(a,u)", file: "\xff,2\ny,3\n"},
 	{name: "reads the last insert id", sql: loadCSV + "(a) SET u = LAST_INSERT_ID()", file: "x\ny\n"},
+	{
+		name: "text that looks like bytes", table: "CREATE TABLE t (id BIGINT PRIMARY KEY AUTO, a VARCHAR(20), u INT) DEFAULT CHARSET gbk", before: "SET NAMES binary",
+		sql: "LOAD DATA LOCAL INFILE 'f' INTO TABLE t CHARACTER SET gbk FIELDS TERMINATED BY ',' (a,u)", file: "\xb1\\\nx,1\n\xb1\\,2\n",
+	},
 }
 
 func TestLoadDataTables(t *testing.T) {

@@ -26,6 +26,9 @@ func (s *session) describe(n need) error {
 		err = s.notVisible(f, n.table, !visible.keyed && !mode.MariaDB && mode.Version >= 80030)
 	}
 	if err == nil {
+		err = s.tellBytes(f, n.table)
+	}
+	if err == nil {
 		err = s.findCharsets(f, n.table)
 	}
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
@@ -86,14 +89,44 @@ func (s *session) invisible(f *facts, t rewriter.Name, column string) (bool, err
 	return true, nil
 }
 
+// tellBytes finds out which columns without a character set have one. Definitions
+// give all text as bytes under character_set_results=binary, and what is known of a
+// table is not of the session that has asked.
+func (s *session) tellBytes(f *facts, t rewriter.Name) error {
+	var doubtful []*rewriter.Column
+	for _, columns := range [...][]rewriter.Column{f.table.Columns, f.table.Invisible} {
+		for i := range columns {
+			if c := &columns[i]; c.Bytes && (c.Text || c.Type == "BLOB") {
+				doubtful = append(doubtful, c)
+			}
+		}
+	}
+	if doubtful == nil {
+		return nil
+	}
+	results, err := s.queryRow("SELECT @@character_set_results", 1)
+	if err != nil || string(results[0]) != "binary" {
+		return err
+	}
+	charsets, err := s.charsets(doubtful, t)
+	if err != nil {
+		return err
+	}
+	for i, c := range doubtful {
+		if string(charsets[i]) != "binary" {
+			c.Bytes, c.Type = false, asText(c)
+		}
+	}
+	return nil
+}
+
 // findCharsets asks for the character sets of columns for wide ids. Definitions do
-// not tell: they give the one that results are sent in, and none of any text under
-// character_set_results=binary.
+// not tell: they give the one that results are sent in.
 func (s *session) findCharsets(f *facts, t rewriter.Name) error {
 	book := s.l.ruleBook()
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
 		c := f.table.Find(rule.Column)
-		if c == nil || !rule.IDs.Wide() || c.Form(rule.IDs) == rewriter.FormNone && !c.Bytes {
+		if c == nil || !rule.IDs.Wide() || c.Form(rule.IDs) == rewriter.FormNone {
 			continue
 		}
 		// One row, also of an empty table; by its own name, for under LOCK TABLES it may have no other.
@@ -105,13 +138,26 @@ func (s *session) findCharsets(f *facts, t rewriter.Name) error {
 		if len(rows) != 1 || len(rows[0]) != 1 {
 			return errAnswerCut
 		}
-		charset := string(rows[0][0])
-		if c.Bytes && charset != "binary" {
-			c.Type = textName(c)
-		}
-		c.SetCharset(charset)
+		c.SetCharset(string(rows[0][0]))
 	}
 	return nil
+}
+
+// charsets asks for the character sets of columns. The question has one row, also of
+// an empty table, and reads none: it opens no read view. It names the table as it is
+// called, for under LOCK TABLES it may have no other name.
+func (s *session) charsets(columns []*rewriter.Column, t rewriter.Name) ([][]byte, error) {
+	if len(columns) == 0 {
+		return nil, nil
+	}
+	sql := []byte("SELECT ")
+	for i, c := range columns {
+		if i > 0 {
+			sql = append(sql, ',')
+		}
+		sql = append(quoteName(append(sql, "CHARSET(MIN("...), []byte(c.Name)), "))"...)
+	}
+	return s.queryRow(string(appendTable(append(sql, " FROM "...), t))+" WHERE FALSE", len(columns))
 }
 
 // columns asks what SELECT list FROM a table shows, by a prepared statement

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -75,15 +74,11 @@ func (s *session) describeKey(f *facts, t rewriter.Name, g *rewriter.Gene) error
 	if column.Length == 0 {
 		return nil
 	}
-	name := string(quoteName(nil, []byte(g.Column)))
-	rows, err := s.query("SELECT CHARSET(MIN(" + name + ")) FROM " + string(appendTable(nil, t)) + " WHERE FALSE")
+	charsets, err := s.charsets([]*rewriter.Column{&column}, t)
 	if err != nil {
 		return err
 	}
-	if len(rows) != 1 || len(rows[0]) != 1 {
-		return fmt.Errorf("character set of column %s: %w", g.Column, errAnswerCut)
-	}
-	column.Charset = string(rows[0][0])
+	column.Charset = string(charsets[0])
 	f.table.SetKey(column)
 	return nil
 }

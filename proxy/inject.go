@@ -158,6 +158,18 @@ func (s *session) query(sql string) ([][][]byte, error) {
 	return s.c.textRows(packets)
 }
 
+// queryRow is query for a row of n values.
+func (s *session) queryRow(sql string, n int) ([][]byte, error) {
+	rows, err := s.query(sql)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 || len(rows[0]) != n {
+		return nil, errAnswerCut
+	}
+	return rows[0], nil
+}
+
 // probe asks the server for the session's settings.
 func (s *session) probe() error {
 	s.c.mu.Lock()

@@ -62,3 +62,14 @@ func typeName(c wire.Column, known *rewriter.Column) string {
 func textName(c *rewriter.Column) string {
 	return fmt.Sprintf("%s(%d)", map[bool]string{false: "VARCHAR", true: "CHAR"}[c.Padded], c.Length)
 }
+
+// asText returns the type of a column of bytes that turns out to be text.
+func asText(c *rewriter.Column) string {
+	switch {
+	case c.Length > 0:
+		return textName(c)
+	case c.Type == "BLOB":
+		return "TEXT"
+	}
+	return c.Type
+}
