@@ -126,3 +126,25 @@ func sendText(t *testing.T, s *rawSession, text string, prepared bool) string {
 	}
 	return strings.Join(all, "; ")
 }
+
+// TestWideSnapshot: what is asked of a table in front of an INSERT opens no read view; the client's own first SELECT does.
+func TestWideSnapshot(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			db := harness.Database(t, server)
+			proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources: {public_id: {uuidv7: {}}}
+rules: [{table: "%s.t", column: pid, source: public_id}]
+`, server.Addr, db))
+			direct, s := openSession(t, server.Addr, db), openSession(t, proxy.Addr("a"), db)
+			direct.must(t, "CREATE TABLE t (a INT, pid CHAR(36) NOT NULL)", "CREATE TABLE seen (a INT)", "INSERT INTO t VALUES (0,'x')")
+			s.must(t, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN", "INSERT INTO t (a) VALUES (1)")
+			for _, want := range []string{"1", "1"} { // the second one is behind the view
+				direct.must(t, "INSERT INTO seen VALUES (1)")
+				if n := s.value(t, "SELECT COUNT(*) FROM seen"); n != want {
+					t.Errorf("%s rows are seen, want %s", n, want)
+				}
+			}
+		})
+	}
+}

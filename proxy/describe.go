@@ -123,22 +123,19 @@ func (s *session) tellBytes(f *facts, t rewriter.Name) error {
 // findCharsets asks for the character sets of columns for wide ids. Definitions do
 // not tell: they give the one that results are sent in.
 func (s *session) findCharsets(f *facts, t rewriter.Name) error {
+	var wide []*rewriter.Column
 	book := s.l.ruleBook()
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
-		c := f.table.Find(rule.Column)
-		if c == nil || !rule.IDs.Wide() || c.Form(rule.IDs) == rewriter.FormNone {
-			continue
+		if c := f.table.Find(rule.Column); c != nil && rule.IDs.Wide() && c.Form(rule.IDs) != rewriter.FormNone {
+			wide = append(wide, c)
 		}
-		// One row, also of an empty table; by its own name, for under LOCK TABLES it may have no other.
-		table := string(appendTable(nil, t))
-		rows, err := s.query("SELECT CHARSET(" + table + "." + string(quoteName(nil, []byte(c.Name))) + ") FROM (SELECT 1) `idproxy` LEFT JOIN " + table + " ON 1=0")
-		if err != nil {
-			return err
-		}
-		if len(rows) != 1 || len(rows[0]) != 1 {
-			return errAnswerCut
-		}
-		c.SetCharset(string(rows[0][0]))
+	}
+	charsets, err := s.charsets(wide, t)
+	if err != nil {
+		return err
+	}
+	for i, c := range wide {
+		c.SetCharset(string(charsets[i]))
 	}
 	return nil
 }
