@@ -29,7 +29,7 @@ const (
 	levelNote    = "note"
 )
 
-// onlineTime bounds all that check --online asks.
+// onlineTime bounds all that check --online asks of one listener's server.
 const onlineTime = 30 * time.Second
 
 // check reports what is wrong with a configuration.
@@ -57,9 +57,7 @@ func check(ctx context.Context, args []string, std streams) error {
 		findings = append(findings, endNotes(cfg, time.Now())...)
 		findings = append(findings, leaseNotes(cfg)...)
 		if *online {
-			ctx, cancel := context.WithTimeout(ctx, onlineTime)
-			defer cancel()
-			c := &checker{cfg: cfg}
+			c := &checker{cfg: cfg, silent: map[string]error{}}
 			c.run(ctx)
 			findings = append(findings, c.findings...)
 		}
@@ -122,10 +120,29 @@ func report(w io.Writer, cfg *config.Config, findings []finding, asJSON bool) er
 type checker struct {
 	cfg      *config.Config
 	findings []finding
+	silent   map[string]error // stores that did not answer, by name
 }
 
 func (c *checker) add(pos config.Pos, level, format string, args ...any) {
-	c.findings = append(c.findings, finding{pos.String(), level, fmt.Sprintf(format, args...)})
+	c.findings = append(c.findings, finding{pos.String(), level, oneLine(fmt.Sprintf(format, args...))})
+}
+
+// oneLine sets what may be several errors into a line.
+func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
+
+// ask puts a question to a store. One that does not answer costs its time once,
+// and takes none of what others have.
+func (c *checker) ask(ctx context.Context, store string, question func(context.Context) error) error {
+	if err := c.silent[store]; err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	err := question(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		c.silent[store] = err
+	}
+	return err
 }
 
 func (c *checker) run(ctx context.Context) {
@@ -159,7 +176,11 @@ func (c *checker) positions(ctx context.Context) map[string]uint64 {
 				continue
 			}
 		}
-		p, err := stores.position(ctx, st, s.Segment.Key)
+		var p idsource.Position
+		err := c.ask(ctx, st.Name, func(ctx context.Context) (err error) {
+			p, err = stores.position(ctx, st, s.Segment.Key)
+			return err
+		})
 		if errors.Is(err, fs.ErrPermission) {
 			c.add(s.Pos, levelNote, "source %s: not checked: where it stands may be read by its owner only: %v", s.Name, err)
 			continue
@@ -176,6 +197,8 @@ func (c *checker) positions(ctx context.Context) map[string]uint64 {
 }
 
 func (c *checker) listener(ctx context.Context, l *config.Listener, positions map[string]uint64) {
+	ctx, cancel := context.WithTimeout(ctx, onlineTime)
+	defer cancel()
 	u, err := openUpstream(l)
 	if err != nil {
 		c.add(l.Pos, levelError, "listener %s: %v", l.Name, err)

@@ -94,7 +94,11 @@ func (c *checker) pool(ctx context.Context, s *config.Source) error {
 	if err != nil {
 		return err
 	}
-	l, err := p.store.List(ctx, p.name)
+	var l lease.Listing
+	err = c.ask(ctx, s.Snowflake.Workers, func(ctx context.Context) (err error) {
+		l, err = p.store.List(ctx, p.name)
+		return err
+	})
 	if err := errors.Join(err, p.close()); err != nil {
 		return err
 	}

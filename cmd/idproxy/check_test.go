@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"idproxy/idsource"
@@ -223,6 +226,28 @@ rules: [{table: %s.orders, column: id, source: ids}]
 			t.Errorf("greatest id %d: %+v", id, got)
 		}
 	}
+}
+
+// TestCheckSilentStore: a store that does not answer costs its time once, and takes none of what others have.
+func TestCheckSilentStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, began := &checker{silent: map[string]error{}}, time.Now()
+		for range 3 {
+			err := c.ask(t.Context(), "etcd", func(ctx context.Context) error {
+				<-ctx.Done()
+				return fmt.Errorf("etcd store: %w", ctx.Err())
+			})
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		if err := c.ask(t.Context(), "redis", func(ctx context.Context) error { return ctx.Err() }); err != nil {
+			t.Errorf("another store: %v", err)
+		}
+		if took := time.Since(began); took != storeTime {
+			t.Errorf("it took %v, want %v", took, storeTime)
+		}
+	})
 }
 
 func TestCheckOnlineWithoutAccount(t *testing.T) {

@@ -276,7 +276,7 @@ func (o openedStores) stand(ctx context.Context, cfg *config.Config, src *config
 		g := src.Segment
 		s.Kind, s.Store, s.Key, s.Start = "segment", g.Store, g.Key, g.Start
 		if err := o.segment(ctx, cfg.Store(g.Store), &s, deep); err != nil {
-			s.Error = err.Error()
+			s.Error = oneLine(err.Error())
 		}
 	case src.Snowflake != nil:
 		f := src.Snowflake

@@ -75,6 +75,14 @@ func TestSourceSet(t *testing.T) {
 	}
 	holds(t, "show of a source whose store is down", idproxy(statusFinding, "source", "show", "ticket").out, "refused")
 	holds(t, "show of series", idproxy(statusFine, "source", "show", "each").out, "ids_x: next 150")
+	if lines := strings.Count(idproxy(statusFine, "source", "list").out, "\n"); lines != 5 {
+		t.Errorf("source list has %d lines, want a head and one for each source", lines)
+	}
+	for line := range strings.Lines(idproxy(statusFinding, "check", "--online").out) { // each server of a store says why it does not answer
+		if !strings.HasPrefix(line, path+":") {
+			t.Errorf("check --online: %q names no place", line)
+		}
+	}
 	if err := os.Remove(filepath.Join(filepath.Dir(path), "ids", "segments")); err != nil {
 		t.Fatal(err)
 	}

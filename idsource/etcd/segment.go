@@ -76,7 +76,12 @@ func New(c Config) (*Store, error) {
 // Close closes the connections.
 func (s *Store) Close() error { return s.c.Close() }
 
-func (s *Store) wrap(err error) error { return fmt.Errorf("%s: %w", s.where, err) }
+func (s *Store) wrap(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) { // the client has tried all endpoints, and does not say what came of it
+		return fmt.Errorf("%s: no answer in time: it is down, cannot be reached, or has no leader: %w", s.where, err)
+	}
+	return fmt.Errorf("%s: %w", s.where, err)
+}
 
 // known is the greatest revision that the cluster has shown.
 func (s *Store) known() int64 {
