@@ -13,6 +13,8 @@ import (
 
 	client "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"idproxy/idsource"
 	"idproxy/idsource/lease"
@@ -21,8 +23,15 @@ import (
 // prefix is what the keys of segments begin with.
 const prefix = "/idproxy/segment/"
 
-// dialTimeout bounds one attempt to connect.
-const dialTimeout = 2 * time.Second
+// Connections to members. What the client does by itself is for long connections
+// of many: it would find a cluster that was away for long up to two minutes after
+// it is back, and a connection that a firewall forgot a quarter of an hour later.
+const (
+	dialTimeout  = 2 * time.Second  // of one attempt to connect
+	dialPause    = time.Second      // the longest between two of them
+	aliveAfter   = 10 * time.Second // of silence a member is asked for a sign of life; servers refuse to be asked far more often
+	aliveTimeout = time.Second      // a member that gives none is left
+)
 
 // Config says where a Store is.
 type Config struct {
@@ -66,7 +75,13 @@ func New(c Config) (*Store, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	conn, err := client.New(client.Config{Endpoints: c.Endpoints, DialTimeout: dialTimeout, Logger: zap.NewNop()})
+	conn, err := client.New(client.Config{
+		Endpoints: c.Endpoints, DialKeepAliveTime: aliveAfter, DialKeepAliveTimeout: aliveTimeout, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: dialPause / 10, Multiplier: 2, Jitter: 0.2, MaxDelay: dialPause},
+			MinConnectTimeout: dialTimeout,
+		})},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("etcd store: %w", err)
 	}

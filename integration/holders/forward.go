@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -16,7 +17,7 @@ type Forward struct {
 
 	mu    sync.Mutex
 	to    string
-	conns map[net.Conn]struct{}
+	conns map[net.Conn]*atomic.Bool // whether they are forgotten
 }
 
 // NewForward makes an address that leads to another one until the test ends.
@@ -26,7 +27,7 @@ func NewForward(t testing.TB, to string) *Forward {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &Forward{ln: ln, to: to, conns: map[net.Conn]struct{}{}}
+	f := &Forward{ln: ln, to: to, conns: map[net.Conn]*atomic.Bool{}}
 	f.wg.Go(f.serve)
 	t.Cleanup(func() {
 		_ = ln.Close()
@@ -52,14 +53,38 @@ func (f *Forward) serve() {
 			_ = client.Close()
 			continue
 		}
-		f.conns[client], f.conns[server] = struct{}{}, struct{}{}
+		forgotten := new(atomic.Bool)
+		f.conns[client], f.conns[server] = forgotten, forgotten
 		f.mu.Unlock()
 		for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
 			f.wg.Go(func() {
-				_, _ = io.Copy(pair[0], pair[1]) // ends when either does
+				_, _ = io.Copy(way{pair[0], forgotten}, pair[1]) // ends when either does
 				_ = errors.Join(client.Close(), server.Close())
 			})
 		}
+	}
+}
+
+// way is a connection that takes what is written and delivers it unless it is forgotten.
+type way struct {
+	to        io.Writer
+	forgotten *atomic.Bool
+}
+
+func (w way) Write(b []byte) (int, error) {
+	if w.forgotten.Load() {
+		return len(b), nil
+	}
+	return w.to.Write(b)
+}
+
+// Forget leaves what is connected without an answer, and without an end, as a
+// firewall does that was restarted. New connections lead on.
+func (f *Forward) Forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, forgotten := range f.conns {
+		forgotten.Store(true)
 	}
 }
 

@@ -1,0 +1,98 @@
+package etcd
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"idproxy/integration/holders"
+)
+
+// TestConnectsAgain has a cluster be away: however long that lasts, attempts to connect follow each other within
+// a second or two, so that ids come soon after the cluster does.
+func TestConnectsAgain(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempts := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		stop()
+		_ = l.Close()
+		for range attempts { // until nobody accepts
+		}
+	})
+	go func() {
+		defer close(attempts)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+			attempts <- struct{}{}
+		}
+	}()
+	st, err := New(Config{Endpoints: []string{l.Addr().String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close() //nolint:errcheck // nothing is pending
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		for ctx.Err() == nil {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			if _, err := st.Position(ctx, "k"); err == nil {
+				t.Error("a position came of nowhere")
+			}
+			cancel()
+		}
+	}()
+	defer func() { stop(); <-asked }()
+	late := time.After(30 * time.Second) // by then there are 7 attempts of a client that waits ever longer
+	for n := range 10 {
+		select {
+		case <-attempts:
+		case <-late:
+			t.Fatalf("%d attempts to connect in 30 s", n)
+		}
+	}
+}
+
+// TestForgottenConnection: a connection that a firewall forgot, so that neither an answer nor an end comes, is left
+// for another one.
+func TestForgottenConnection(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	f := holders.NewForward(t, s.Addr)
+	st, err := New(Config{Endpoints: []string{f.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close() //nolint:errcheck // nothing is pending
+	reserve := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err := st.Reserve(ctx, ask("k", 1))
+		return err
+	}
+	if err := st.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := reserve(); err != nil {
+		t.Fatal(err)
+	}
+	f.Forget()
+	if err := reserve(); err == nil {
+		t.Error("the connection is not forgotten")
+	}
+	for end := time.Now().Add(40 * time.Second); reserve() != nil; {
+		if time.Now().After(end) {
+			t.Fatal("no range in 40 s")
+		}
+	}
+}
