@@ -381,16 +381,21 @@ func (g *Group) GiveBack(context.Context, string, uint64, uint64) (bool, error) 
 
 // Keys lists the keys there are, on any server that answers.
 func (g *Group) Keys(ctx context.Context) ([]string, error) {
+	keys, errs := g.keys(ctx)
+	if !slices.Contains(errs, nil) {
+		return nil, errors.Join(errs...)
+	}
+	return keys, nil
+}
+
+// keys lists the keys of all servers, and for each one why it did not answer.
+func (g *Group) keys(ctx context.Context) ([]string, []error) {
 	lists, errs := each(ctx, g.members, func(ctx context.Context, m *member) ([]string, error) { return listKeys(ctx, m.db) })
-	all, answered := map[string]bool{}, false
-	for i, list := range lists {
-		answered = answered || errs[i] == nil
+	all := map[string]bool{}
+	for _, list := range lists {
 		for _, key := range list {
 			all[key] = true
 		}
 	}
-	if !answered {
-		return nil, errors.Join(errs...)
-	}
-	return slices.Sorted(maps.Keys(all)), nil
+	return slices.Sorted(maps.Keys(all)), errs
 }

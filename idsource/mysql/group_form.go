@@ -141,8 +141,8 @@ func (g *Group) name(ctx context.Context, group string) error {
 // level moves every key of any server to where the furthest stands: ids below
 // may have been given by a server that was alone, in any block.
 func (g *Group) level(ctx context.Context) error {
-	keys, err := g.Keys(ctx)
-	if err != nil {
+	keys, errs := g.keys(ctx)
+	if err := errors.Join(errs...); err != nil { // it may have keys that no other server has
 		return err
 	}
 	for _, key := range keys {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -78,7 +79,22 @@ func (g *Group) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err
 		}
 		return 0, 0, &idsource.FullError{Next: next}
 	}
-	return 0, 0, errors.Join(errs...)
+	return 0, 0, disagreed(errs, noKey > 0)
+}
+
+// disagreed is what a group answers whose servers did not answer alike. It is none of
+// the errors that a caller acts upon: of a key that one server lacks while another
+// one is away nobody knows that it went back, or that there is none.
+func disagreed(errs []error, noKey bool) error {
+	var texts []string
+	for _, err := range errs {
+		texts = append(texts, err.Error())
+	}
+	err := errors.New(strings.Join(texts, "; "))
+	if noKey {
+		return fmt.Errorf("all servers of a group must be there for a key that is not on all of them: %w", err)
+	}
+	return err
 }
 
 // from reserves a range on one server.

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"idproxy/idsource"
+	"idproxy/integration/holders"
 )
 
 // databases are empty databases of the shared server: to a group, servers.
@@ -340,5 +342,77 @@ func TestGroupLook(t *testing.T) {
 	}
 	if p, err := g.Look(t.Context(), "order_id"); err != nil || p.Next != 7 {
 		t.Errorf("Look: %+v, %v, want 7", p, err)
+	}
+}
+
+// elsewhere is the same database at another address.
+func elsewhere(dsn string, f *holders.Forward) string {
+	return strings.Replace(dsn, fmt.Sprintf("127.0.0.1:%d", shared.port), f.Addr(), 1)
+}
+
+// TestGroupDisagrees: what one server says while another one is away ends no source. The one that has the key may come back.
+func TestGroupDisagrees(t *testing.T) {
+	dsns := databases(t, 2)
+	f := holders.NewForward(t, fmt.Sprintf("127.0.0.1:%d", shared.port))
+	dsns[0] = elsewhere(dsns[0], f)
+	g := newGroup(t, dsns, 1000)
+	if err := g.Advance(t.Context(), "order_id", 1); err != nil {
+		t.Fatal(err)
+	}
+	src, err := idsource.NewSegment(idsource.SegmentConfig{
+		Name: "order_id", Store: g, Step: 10, MaxStep: 10, StepPolicy: idsource.StepFixed, Prefetch: 1, MaxBatch: g.Block(), Wait: 5 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = src.Close(context.Background()) })
+	ids := make([]uint64, 10)
+	if err := src.Fill(t.Context(), ids, 1); err != nil {
+		t.Fatal(err)
+	}
+	// As where the key was made, and server 1 answered too late.
+	if err := shared.exec("DELETE FROM group1.idproxy_segment"); err != nil {
+		t.Fatal(err)
+	}
+	f.Lead("127.0.0.1:1")
+	soon, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	for range 3 { // some ids are in memory
+		if err = src.Fill(soon, ids, 1); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, idsource.StoreDown) || !strings.Contains(err.Error(), "all servers of a group must be there") {
+		t.Errorf("the server that has the key is away: %v, want kind StoreDown", err)
+	}
+	f.Lead(fmt.Sprintf("127.0.0.1:%d", shared.port))
+	if err := src.Fill(t.Context(), ids, 1); err != nil {
+		t.Errorf("it is back: %v", err)
+	}
+
+	if err := shared.exec("INSERT INTO group1.idproxy_segment (biz_tag, max_id, step) VALUES ('order_id', 1998, 1)"); err != nil {
+		t.Fatal(err)
+	}
+	f.Lead("127.0.0.1:1")
+	_, _, err = g.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 5, Last: 2000})
+	if _, full := errors.AsType[*idsource.FullError](err); err == nil || full {
+		t.Errorf("no room on the one server that answers: %v, which is not that of the group", err)
+	}
+}
+
+// TestGroupFormsOfAllKeys: a server whose keys cannot be read is not one that has none.
+func TestGroupFormsOfAllKeys(t *testing.T) {
+	g := newGroup(t, databases(t, 2), 1000)
+	if err := shared.exec("CREATE TABLE group1.idproxy_segment (id INT)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.ensure(t.Context(), true); err == nil {
+		t.Error("a group was formed of servers one of which did not say what it has")
+	}
+	if err := shared.exec("DROP TABLE group1.idproxy_segment"); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.ensure(t.Context(), true); err != nil {
+		t.Error(err)
 	}
 }
