@@ -242,10 +242,8 @@ func (cl *client) info(_ context.Context, b []byte, _ []string) []byte {
 }
 
 func (cl *client) reset(_ context.Context, b []byte, _ []string) []byte {
-	cl.version, cl.user = 2, nil
-	if len(cl.s.cfg.Users) == 0 {
-		cl.user = &User{}
-	}
+	cl.version = 2
+	cl.forget()
 	return appendSimple(b, "RESET")
 }
 

@@ -34,11 +34,12 @@ type User struct {
 // Config describes a Server.
 type Config struct {
 	// Lookup returns the source of a key; false: there is none. It must answer at once.
-	Lookup  func(key string) (Source, bool)
-	Users   []User        // empty: nobody is asked who he is
-	Clients int           // connections at once, default 10000
-	Idle    time.Duration // a connection without a question is closed after this; default: never
-	Logger  *slog.Logger  // default: discard
+	Lookup   func(key string) (Source, bool)
+	Users    []User        // empty: nobody is asked who he is
+	Clients  int           // connections at once, default 10000
+	Idle     time.Duration // a connection without a question is closed after this; default: never
+	Patience time.Duration // how long a client may take to log in, and to read what he is answered; default 1 min
+	Logger   *slog.Logger  // default: discard
 }
 
 // Server answers Redis clients.
@@ -56,6 +57,9 @@ type Server struct {
 func New(c Config) *Server {
 	if c.Clients == 0 {
 		c.Clients = 10_000
+	}
+	if c.Patience == 0 {
+		c.Patience = time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -132,9 +136,21 @@ func (s *Server) leave(c net.Conn) {
 // client is one connection.
 type client struct {
 	s       *Server
-	user    *User // nil: not known yet
-	version int   // of the protocol
+	user    *User     // nil: not known yet
+	since   time.Time // when it was not known first
+	version int       // of the protocol
 	quit    bool
+}
+
+// until is when the next question must have come; zero: at any time.
+func (cl *client) until() (t time.Time) {
+	switch {
+	case cl.user == nil:
+		t = cl.since.Add(cl.s.cfg.Patience)
+	case cl.s.cfg.Idle > 0:
+		t = time.Now().Add(cl.s.cfg.Idle)
+	}
+	return t
 }
 
 // client answers one connection until it ends.
@@ -145,20 +161,20 @@ func (s *Server) client(ctx context.Context, c net.Conn) {
 		}
 	}()
 	cl := &client{s: s, version: 2}
-	if len(s.cfg.Users) == 0 {
-		cl.user = &User{}
-	}
+	cl.forget()
 	r := bufio.NewReaderSize(c, 2*maxLine)
 	var out []byte
+	var limit time.Time
 	for !cl.quit {
 		if r.Buffered() == 0 || len(out) > 64<<10 { // all questions that are there are answered at once
-			if _, err := c.Write(out); err != nil {
+			if err := s.write(c, out); err != nil {
 				return
 			}
 			out = out[:0]
 		}
-		if s.cfg.Idle > 0 {
-			_ = c.SetReadDeadline(time.Now().Add(s.cfg.Idle)) // a dead connection says so at the read
+		if until := cl.until(); until != limit {
+			limit = until
+			_ = c.SetReadDeadline(until) // a dead connection says so at the read
 		}
 		args, err := readCommand(r)
 		if e, ok := errors.AsType[protocolError](err); ok {
@@ -172,7 +188,24 @@ func (s *Server) client(ctx context.Context, c net.Conn) {
 			out = cl.do(ctx, out, args)
 		}
 	}
-	_, _ = c.Write(out) // the last words
+	_ = s.write(c, out) // the last words
+}
+
+func (s *Server) write(c net.Conn, out []byte) error {
+	if len(out) == 0 {
+		return nil
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(s.cfg.Patience)) // a dead connection says so at the write
+	_, err := c.Write(out)
+	return err
+}
+
+// forget makes the client one who has not said who he is.
+func (cl *client) forget() {
+	cl.user, cl.since = nil, time.Now()
+	if len(cl.s.cfg.Users) == 0 {
+		cl.user = &User{}
+	}
 }
 
 // may says whether the user may ask for a key.

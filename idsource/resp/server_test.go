@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -66,11 +67,16 @@ func (w waiter) Fill(ctx context.Context, _ []uint64, _ uint64) error {
 // newServer serves sources until the test ends.
 func newServer(t *testing.T, sources map[string]Source, users ...User) (addr string, stop func() error) {
 	t.Helper()
+	return newPatientServer(t, 0, sources, users...)
+}
+
+func newPatientServer(t *testing.T, patience time.Duration, sources map[string]Source, users ...User) (addr string, stop func() error) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{Users: users, Clients: 20, Lookup: func(key string) (Source, bool) {
+	s := New(Config{Users: users, Clients: 20, Patience: patience, Lookup: func(key string) (Source, bool) {
 		src, ok := sources[key]
 		return src, ok
 	}})
@@ -263,6 +269,61 @@ func TestTooManyClients(t *testing.T) {
 	if all, _ := io.ReadAll(c); string(all) != "-ERR max number of clients reached\r\n" {
 		t.Errorf("client 21 is told %q", all)
 	}
+}
+
+// TestPatience: who does not say who he is, or does not read, holds no connection for long, and everyone else does.
+func TestPatience(t *testing.T) {
+	sources := map[string]Source{"a": &counter{next: 1}}
+	addr, _ := newPatientServer(t, 300*time.Millisecond, sources, User{Name: "default", Password: "all"})
+	dial := func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	known := dial()
+	answers := bufio.NewReader(known)
+	ask := func(question, want string) {
+		t.Helper()
+		if _, err := io.WriteString(known, question); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := answers.ReadString('\n'); line != want {
+			t.Fatalf("%q: %q, %v", question, line, err)
+		}
+	}
+	ask("AUTH all\r\n", "+OK\r\n")
+	ask("RESET\r\n", "+RESET\r\n")
+	ask("AUTH all\r\n", "+OK\r\n")
+	silent, noisy, deaf := dial(), dial(), dial()
+	go func() {
+		for {
+			if _, err := io.WriteString(noisy, "PING\r\n"); err != nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	for name, c := range map[string]net.Conn{"silent": silent, "never logged in": noisy} {
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: still connected", name)
+		}
+	}
+	question := "AUTH all\r\n" + strings.Repeat("ECHO "+strings.Repeat("x", 4000)+"\r\n", 100)
+	var err error
+	for err == nil { // until both sides are full, and then until the server has had enough
+		_, err = io.WriteString(deaf, question)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("who does not read is still connected")
+	}
+	ask("INCR a\r\n", ":1\r\n")
 }
 
 // TestGoRedis has many goroutines of the common client ask, in both versions of
