@@ -46,6 +46,10 @@ func (t tenant) Grant(term Term) {
 		}
 		s.word.Store(from)
 		s.seen.Store(s.now())
+		select {
+		case <-s.swap: // who asked while the number was being changed has got what he asked for
+		default:
+		}
 	}
 	s.grant.Store(g)
 }

@@ -3,6 +3,7 @@ package idsource
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,8 @@ type fakePool struct {
 	gave []uint64
 	last []int64 // what each Revoke said
 	none error
+
+	swapped func() // called while a number is being changed
 }
 
 func (p *fakePool) now() int64 { return time.Now().Add(time.Duration(p.skew.Load())).UnixMilli() }
@@ -38,6 +41,9 @@ func (p *fakePool) Keep(ctx context.Context, t Tenant) {
 		case <-ctx.Done():
 		case <-time.After(2 * time.Second):
 		case <-t.Swap():
+			if p.swapped != nil {
+				p.swapped()
+			}
 			p.last = append(p.last, t.Revoke())
 			fresh = true
 		}
@@ -94,6 +100,24 @@ func TestPoolSwap(t *testing.T) {
 		}
 		if id, again := repeated(all); again {
 			t.Errorf("%d came twice", id)
+		}
+	})
+}
+
+// TestPoolSwapOnce: who asks for another number while it is being changed does not have it changed again.
+func TestPoolSwapOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakePool{}
+		s, _ := pooled(t, p, BackSwap)
+		synctest.Wait()
+		fill(t, s, 10, 1)
+		p.swapped = sync.OnceFunc(s.swapNow)
+		s.swapNow()
+		time.Sleep(5 * time.Second)
+		fill(t, s, 10, 1)
+		synctest.Wait()
+		if len(p.gave) != 2 {
+			t.Errorf("numbers given: %d, want two", p.gave)
 		}
 	})
 }
