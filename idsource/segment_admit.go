@@ -106,10 +106,10 @@ func (s *Segment) Close(ctx context.Context) error {
 	}
 	s.head.Store(nil)
 	s.tail = nil
-	s.mu.Unlock()
 	if s.past > 0 {
 		lo = max(lo, s.low+1)
 	}
+	s.mu.Unlock()
 	if lo >= hi {
 		return nil
 	}
