@@ -36,7 +36,7 @@ type idServer struct {
 	mu     sync.Mutex                      // of whoever replaces known
 	extra  map[seriesKey]*idsource.Segment // keys of stores that no source has
 	tables map[seriesKey]*idsource.Segment // keys of the series of tables
-	begun  map[*idsource.Segment]*begun    // of sources
+	begun  map[*idsource.Segment]*begun    // of all that are served
 	listed map[string]bool                 // stores that have said once which keys they have
 }
 
@@ -188,20 +188,17 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 	defer cancel()
 	series := map[string]resp.Source{}
 	for key, one := range st.byKey { // also before they are in the store
-		if seg, ok := one.(*idsource.Segment); ok {
-			if s.begun[seg] == nil {
-				s.begun[seg] = &begun{Segment: seg, key: key, store: st.segments}
-			}
-			one = s.begun[seg]
-		}
 		series[key] = one
+		if seg, ok := one.(*idsource.Segment); ok {
+			series[key] = s.begin(seg, key, st)
+		}
 	}
 	keys, err := st.keys.Keys(ctx)
 	if err != nil {
 		for _, had := range []map[seriesKey]*idsource.Segment{s.extra, s.tables} {
 			for k, seg := range had {
 				if k.store == name {
-					series[k.key] = seg
+					series[k.key] = s.begin(seg, k.key, st)
 				}
 			}
 		}
@@ -214,7 +211,7 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 		k := seriesKey{name, key}
 		if each, ok := st.ofTable(key); ok && s.extra[k] == nil {
 			if seg, err := each.Series(key); err == nil { // else it has more tables than it may
-				s.tables[k], series[key] = seg, seg
+				s.tables[k], series[key] = seg, s.begin(seg, key, st)
 				continue
 			}
 		}
@@ -227,9 +224,17 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 			}
 			s.extra[k] = seg
 		}
-		series[key] = s.extra[k]
+		series[key] = s.begin(s.extra[k], key, st)
 	}
 	return series, s.drop(ctx, name, series)
+}
+
+// begin returns a series as programs have it, always the same.
+func (s *idServer) begin(seg *idsource.Segment, key string, st openedStore) *begun {
+	if s.begun[seg] == nil {
+		s.begun[seg] = &begun{Segment: seg, key: key, store: st.segments}
+	}
+	return s.begun[seg]
 }
 
 // ofTable returns the source of which a key is the series of a table.
@@ -248,6 +253,7 @@ func (s *idServer) drop(ctx context.Context, store string, series map[string]res
 	for k, seg := range s.extra {
 		if k.store == store && series[k.key] == nil {
 			delete(s.extra, k)
+			delete(s.begun, seg)
 			errs = append(errs, seg.Close(ctx))
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"idproxy/idsource/resp"
 )
 
-// begun is the series of a source as other programs have it: they do not begin
-// it. An INSERT begins a series above the rows of its table; a program brings no
-// table, and would have it begin at its start, below rows that are there. So a
-// store that was emptied gives no id twice.
+// begun is a series as other programs have it: they do not begin it. An INSERT
+// begins a series above the rows of its table; a program brings no table, and
+// would have it begin at its start, below ids that are there. So a store that was
+// emptied gives no id twice, also by a key that the store had when it was listed.
 type begun struct {
 	*idsource.Segment
 	key   string

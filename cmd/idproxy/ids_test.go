@@ -36,15 +36,7 @@ func TestKeyInTwoStores(t *testing.T) {
 	src := &sources{stores: map[string]store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
 	both := map[string]*awayStore{}
 	for name, own := range map[string]string{"old": "archive", "new": "events"} {
-		st, err := file.New(file.Config{Dir: t.TempDir() + "/ids"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := st.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		st := openFile(t)
 		if err := errors.Join(st.Advance(t.Context(), "orders", 100), st.Advance(t.Context(), own, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -137,15 +129,7 @@ func TestIDsStartWithoutStore(t *testing.T) {
 // TestKeyOfTable: by the key of a table's series programs ask for ids of that series: what an INSERT has moved past is not
 // given to them either.
 func TestKeyOfTable(t *testing.T) {
-	st, err := file.New(file.Config{Dir: t.TempDir() + "/ids"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	st := openFile(t)
 	p, err := idsource.NewPerTable(idsource.SegmentConfig{Name: "each", Store: st, Key: "ids_{table}"})
 	if err != nil {
 		t.Fatal(err)
@@ -194,5 +178,65 @@ func TestKeyOfTable(t *testing.T) {
 	}
 	if _, ok := s.lookup("other"); !ok {
 		t.Error("a key of no table is not served")
+	}
+}
+
+// standIn is a store in whose place another one comes.
+type standIn struct{ idsource.SegmentStore }
+
+func openFile(t *testing.T) *file.Store {
+	t.Helper()
+	st, err := file.New(file.Config{Dir: t.TempDir() + "/ids"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return st
+}
+
+// TestKeyOfEmptiedStore: a key that was listed, and is gone when the first id is asked for, is not begun anew.
+func TestKeyOfEmptiedStore(t *testing.T) {
+	full, empty := openFile(t), openFile(t)
+	if err := errors.Join(full.Advance(t.Context(), "orders", 100), full.Advance(t.Context(), "ids_items", 100)); err != nil {
+		t.Fatal(err)
+	}
+	now := &standIn{SegmentStore: full}
+	p, err := idsource.NewPerTable(idsource.SegmentConfig{Name: "each", Store: now, Key: "ids_{table}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := &sources{
+		stores: map[string]store{"local": {segments: now, keys: full, close: full.Close}}, byName: map[string]idsource.Source{"each": perTable{p}},
+		byKey: map[seriesKey]idsource.Source{{"local", "ids_{table}"}: perTable{p}},
+	}
+	s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
+	t.Cleanup(func() {
+		if err := errors.Join(s.close(), p.Close(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	s.refresh(t.Context())
+	for _, gone := range []bool{true, false} { // then it is put back
+		now.SegmentStore = full
+		if gone {
+			now.SegmentStore = empty
+		}
+		for _, key := range []string{"orders", "ids_items"} {
+			one, ok := s.lookup(key)
+			if !ok {
+				t.Fatalf("key %s is not served", key)
+			}
+			var ids [1]uint64
+			if err := one.Fill(t.Context(), ids[:], 1); (err != nil) != gone || !gone && ids[0] != 100 {
+				t.Errorf("store emptied %v: id %d of %s, %v", gone, ids[0], key, err)
+			}
+		}
+	}
+	if keys, err := empty.Keys(t.Context()); err != nil || len(keys) > 0 {
+		t.Errorf("keys %q were made, %v", keys, err)
 	}
 }
