@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 )
 
@@ -26,10 +25,7 @@ func (s disposable) Take(ctx context.Context, a Ask) (Reply, error) {
 		if rest := a.Rules.Resting(p.Pool, p.Now); rest > 0 {
 			return Reply{Verdict: Wait, Wait: ms(rest), Why: restingWhy}, true, nil
 		}
-		w := uint64(0)
-		for highest := range p.Records {
-			w = highest + 1
-		}
+		w := next(p)
 		if w >= a.Numbers {
 			return Reply{Verdict: UsedUp}, true, nil
 		}
@@ -55,34 +51,26 @@ func (s disposable) Renew(ctx context.Context, a Ask) (Reply, error) {
 // Add implements Store: numbers below f.Numbers are never given. It returns how
 // many that took out.
 func (s disposable) Add(ctx context.Context, f Fill) (added int, err error) {
-	err = s.table.Visit(ctx, f.Pool, func(v Visit) error {
-		for range tableTries {
-			p, err := v.Read(ctx, Highest)
-			if err != nil {
-				return err
-			}
-			if ready, err := makePool(ctx, v, p, f); !ready {
-				if err != nil {
-					return err
-				}
-				continue
-			}
-			next := uint64(0)
-			for highest := range p.Records {
-				next = highest + 1
-			}
-			if f.Numbers <= next {
-				return nil
-			}
-			done, err := v.Write(ctx, p, f.Numbers-1, Record{State: Dropped, Beat: p.Now})
-			if done || err != nil {
-				added = int(f.Numbers - next)
-				return err
-			}
+	err = s.add(ctx, f, Highest, func(v Visit, p Page) (bool, error) {
+		unused := next(p)
+		if f.Numbers <= unused {
+			return true, nil
 		}
-		return fmt.Errorf("pool %s changed %d times in between", f.Pool, tableTries)
+		done, err := v.Write(ctx, p, f.Numbers-1, Record{State: Dropped, Beat: p.Now})
+		if done && err == nil {
+			added = int(f.Numbers - unused)
+		}
+		return done, err
 	})
 	return added, err
+}
+
+// next is the number above the greatest that was given, of a page that has that.
+func next(p Page) (worker uint64) {
+	for highest := range p.Records {
+		worker = highest + 1
+	}
+	return worker
 }
 
 // Drop implements Store.

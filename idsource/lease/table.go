@@ -153,27 +153,32 @@ func (s tabled) Add(ctx context.Context, f Fill) (added int, err error) {
 	if f.Numbers > tableMost {
 		return 0, fmt.Errorf("a pool of this store has at most %d numbers; twice as many as there are processes are enough", tableMost)
 	}
-	err = s.table.Visit(ctx, f.Pool, func(v Visit) error {
+	err = s.add(ctx, f, All, func(v Visit, p Page) (bool, error) {
+		n, done, err := fill(ctx, v, p, f.Numbers)
+		added += n
+		return done, err
+	})
+	return added, err
+}
+
+// add makes the pool unless it is there, and visits it until do has done its work.
+func (s tabled) add(ctx context.Context, f Fill, w Workers, do func(v Visit, p Page) (done bool, err error)) error {
+	return s.table.Visit(ctx, f.Pool, func(v Visit) error {
 		for range tableTries {
-			p, err := v.Read(ctx, All)
+			p, err := v.Read(ctx, w)
 			if err != nil {
 				return err
 			}
-			if ready, err := makePool(ctx, v, p, f); !ready {
-				if err != nil {
-					return err
-				}
-				continue
+			done, err := makePool(ctx, v, p, f)
+			if done && err == nil {
+				done, err = do(v, p)
 			}
-			n, done, err := fill(ctx, v, p, f.Numbers)
-			added += n
 			if done || err != nil {
 				return err
 			}
 		}
 		return fmt.Errorf("pool %s changed %d times in between", f.Pool, tableTries)
 	})
-	return added, err
 }
 
 // makePool makes the pool unless it is there. When it has, the page is old.
