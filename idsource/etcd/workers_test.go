@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"encoding/json"
-	"errors"
 	"syscall"
 	"testing"
 	"time"
@@ -29,25 +28,11 @@ func openJob(j holders.Job) (lease.Store, error) {
 		return nil, err
 	}
 	s.clock = func() time.Time { return time.Now().Add(p.Off) }
-	switch {
-	case j.Unsafe == holders.WithoutFence:
-		return owned{holders.Boundless(s.Workers()), s}, nil
-	case j.Unsafe == holders.WithoutStart:
-		return owned{holders.Startless(s.Workers()), s}, nil
-	}
 	if j.Once {
-		return owned{s.Disposable(), s}, nil
+		return holders.Owned(s.Disposable(), s), nil
 	}
-	return owned{s.Workers(), s}, nil
+	return holders.Owned(s.Workers(), s), nil
 }
-
-// owned closes the store of segments with that of workers.
-type owned struct {
-	lease.Store
-	s *Store
-}
-
-func (o owned) Close() error { return errors.Join(o.Store.Close(), o.s.Close()) }
 
 func jobAt(t *testing.T, s *servers.Etcd, pool string, off time.Duration) holders.Job {
 	t.Helper()

@@ -25,22 +25,11 @@ func openJob(j holders.Job) (lease.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Unsafe == holders.WithoutFence {
-		return owned{holders.Boundless(s.Workers()), s}, nil
-	}
 	if j.Once {
-		return owned{s.Disposable(), s}, nil
+		return holders.Owned(s.Disposable(), s), nil
 	}
-	return owned{s.Workers(), s}, nil
+	return holders.Owned(s.Workers(), s), nil
 }
-
-// owned closes the store of segments with that of workers.
-type owned struct {
-	lease.Store
-	s *Store
-}
-
-func (o owned) Close() error { return errors.Join(o.Store.Close(), o.s.Close()) }
 
 // workersAt is a server with an empty database for pools.
 type workersAt struct {

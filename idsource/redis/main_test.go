@@ -58,14 +58,7 @@ func openJob(j holders.Job) (lease.Store, error) {
 	if err := json.Unmarshal(j.Store, &p); err != nil {
 		return nil, err
 	}
-	s, err := New(Config{Addrs: p.Addrs, Master: p.Master, Cluster: p.Cluster})
-	if err != nil {
-		return nil, err
-	}
-	if j.Unsafe == holders.WithoutFence {
-		return holders.Boundless(s), nil
-	}
-	return s, nil
+	return New(Config{Addrs: p.Addrs, Master: p.Master, Cluster: p.Cluster})
 }
 
 // jobOn is the job of a holder in a pool of a store.

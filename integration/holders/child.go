@@ -56,6 +56,7 @@ func hold(j Job, open func(j Job) (lease.Store, error)) error {
 	if err != nil {
 		return err
 	}
+	s = j.unsafe(s)
 	if j.Slow {
 		s = slow{s}
 	}

@@ -2,7 +2,9 @@ package holders
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"syscall"
 	"testing"
 	"time"
@@ -10,10 +12,25 @@ import (
 	"idproxy/idsource/lease"
 )
 
-// Boundless makes of a store one that tells its holders of bounds which they
-// will not reach: the negative control of whatever relies on the fence.
-func Boundless(s lease.Store) lease.Store { return boundless{s} }
+// The rules that controls take away.
+const (
+	WithoutFence = "fence"
+	WithoutStart = "start"
+)
 
+// unsafe is the store of a holder whose job is to leave out a rule.
+func (j Job) unsafe(s lease.Store) lease.Store {
+	switch j.Unsafe {
+	case WithoutFence:
+		return boundless{s}
+	case WithoutStart:
+		return startless{s}
+	}
+	return s
+}
+
+// boundless is a store that tells its holders of bounds which they will not
+// reach: the negative control of whatever relies on the fence.
 type boundless struct{ lease.Store }
 
 const far = 1000000000
@@ -30,10 +47,8 @@ func (b boundless) Renew(ctx context.Context, a lease.Ask) (lease.Reply, error) 
 	return r, err
 }
 
-// Startless makes of a store one that has its holders start at their clock, not
-// at the fence of the one before.
-func Startless(s lease.Store) lease.Store { return startless{s} }
-
+// startless is a store that has its holders start at their clock, not at the
+// fence of the one before.
 type startless struct{ lease.Store }
 
 func (b startless) Take(ctx context.Context, a lease.Ask) (lease.Reply, error) {
@@ -51,14 +66,18 @@ func (b slow) Renew(ctx context.Context, a lease.Ask) (lease.Reply, error) {
 	return b.Store.Renew(ctx, a)
 }
 
-// The rules that controls take away.
-const (
-	WithoutFence = "fence"
-	WithoutStart = "start"
-)
+// Owned is a store that closes what it belongs to as well.
+func Owned(s lease.Store, of io.Closer) lease.Store { return owned{s, of} }
+
+type owned struct {
+	lease.Store
+	of io.Closer
+}
+
+func (o owned) Close() error { return errors.Join(o.Store.Close(), o.of.Close()) }
 
 // Zombie stops a holder until another has its number, then lets it go on, and
-// shows that ids come twice where the store is [Boundless].
+// shows that ids come twice where the store tells no bound.
 func Zombie(t *testing.T, s lease.Store, j Job) {
 	t.Run("obeys", func(t *testing.T) {
 		t.Parallel()
