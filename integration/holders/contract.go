@@ -144,7 +144,7 @@ func (c *contract) wantTake(a lease.Ask, r lease.Reply) (lease.Record, lease.Ver
 func Administers(t *testing.T, s lease.Store, pool string) {
 	ctx := t.Context()
 	rules := Quick
-	rules.Lead = 900 // a pool rests for longer than a slow machine takes to ask for a number
+	rules.Lead = 2500 // a pool rests for longer than a slow machine takes to ask for a number
 	fill := lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Rules: rules}
 	if l, err := s.List(ctx, pool); err != nil || l.Exists || len(l.Records) > 0 {
 		t.Errorf("a pool that is not there: %+v, %v", l, err)
