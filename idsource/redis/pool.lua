@@ -86,7 +86,6 @@ if op == 'drop' then
   if not r or r.state ~= FREE then return answer('gone') end
   r.state = DROPPED
   put(worker, r)
-  redis.call('ZREM', free, worker)
   return answer('granted', worker)
 end
 
