@@ -104,3 +104,16 @@ func TestContract(t *testing.T) {
 		holders.Races(t, func() lease.Store { return open(t, Config{}) }, "races")
 	})
 }
+
+// TestPoolMost: a million numbers in one script would keep Redis from all others for seconds, and holders from their heartbeats.
+func TestPoolMost(t *testing.T) {
+	t.Parallel()
+	s := open(t, Config{})
+	fill := lease.Fill{Pool: "most", Shape: holders.Shape(), Numbers: poolMost + 1, Rules: holders.Brisk}
+	if n, err := s.Add(t.Context(), fill); err == nil || n != 0 {
+		t.Errorf("%d numbers were added, %v", n, err)
+	}
+	if l, err := s.List(t.Context(), fill.Pool); err != nil || l.Exists {
+		t.Errorf("the pool is there: %v, %v", l.Exists, err)
+	}
+}

@@ -144,8 +144,15 @@ func (s *Store) Release(ctx context.Context, a lease.Ask) (lease.Reply, error) {
 	return s.run(ctx, "release", a, "")
 }
 
+// poolMost is how many numbers a pool has: they are made by one script, and
+// nobody else is answered meanwhile.
+const poolMost = 1 << 16
+
 // Add implements lease.Store.
 func (s *Store) Add(ctx context.Context, f lease.Fill) (int, error) {
+	if f.Numbers > poolMost {
+		return 0, fmt.Errorf("%s: a pool has at most %d numbers; twice as many as there are processes are enough", s.where, poolMost)
+	}
 	flag := ""
 	if f.Fresh {
 		flag = "fresh"
