@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,11 +20,11 @@ import (
 type awayStore struct {
 	*file.Store
 	away  bool
-	asked int
+	asked atomic.Int32
 }
 
 func (s *awayStore) Keys(ctx context.Context) ([]string, error) {
-	s.asked++
+	s.asked.Add(1)
 	if s.away {
 		return nil, errors.New("connection refused")
 	}
@@ -72,11 +73,11 @@ func TestKeysAskedAgain(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		go s.keepFresh(ctx, s.refresh(ctx))
-		for want := 2; want < 5; want++ {
+		for want := int32(2); want < 5; want++ {
 			time.Sleep(keysRetry)
 			synctest.Wait()
-			if st.asked != want {
-				t.Fatalf("asked %d times, want %d", st.asked, want)
+			if asked := st.asked.Load(); asked != want {
+				t.Fatalf("asked %d times, want %d", asked, want)
 			}
 		}
 	})
