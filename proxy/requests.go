@@ -364,7 +364,8 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 		if !whole || changesSettings(sql) {
 			p.touch |= touchSettings
 		}
-		if containsFold(sql, "transaction") && !containsFold(sql, "session") && !containsFold(sql, "global") && !containsFold(sql, "local") {
+		next := containsFold(sql, "transaction") || containsFold(sql, "@tx_") // SET @@tx_isolation, unlike SET tx_isolation
+		if next && !containsFold(sql, "session") && !containsFold(sql, "global") && !containsFold(sql, "local") {
 			p.touch |= touchNext
 		}
 	case rewriter.Use:
