@@ -104,11 +104,19 @@ func textOf(v *wire.Parameter) []byte {
 	inner, _ := v.Inner()
 	switch byte(v.Type) {
 	case mysql.MYSQL_TYPE_FLOAT:
-		return strconv.AppendFloat(nil, float64(math.Float32frombits(binary.LittleEndian.Uint32(inner))), 'g', -1, 32)
+		return textOfFloat(float64(math.Float32frombits(binary.LittleEndian.Uint32(inner))), 32)
 	case mysql.MYSQL_TYPE_DOUBLE:
-		return strconv.AppendFloat(nil, math.Float64frombits(binary.LittleEndian.Uint64(inner)), 'g', -1, 64)
+		return textOfFloat(math.Float64frombits(binary.LittleEndian.Uint64(inner)), 64)
 	}
 	return append([]byte{}, inner...)
+}
+
+// textOfFloat writes an exponent where servers do, from 1e15 on.
+func textOfFloat(f float64, bits int) []byte {
+	if math.Abs(f) < 1e15 {
+		return strconv.AppendFloat(nil, f, 'f', -1, bits)
+	}
+	return strconv.AppendFloat(nil, f, 'g', -1, bits)
 }
 
 // result reads a result set from whole frames; read reads one row. prepared are
