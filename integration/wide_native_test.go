@@ -134,7 +134,7 @@ func TestWideSnapshot(t *testing.T) {
 			db := harness.Database(t, server)
 			proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources: {public_id: {uuidv7: {}}}
-rules: [{table: "%s.t", column: pid, source: public_id}]
+rules: [{table: "%[2]s.t", column: pid, source: public_id}, {table: "%[2]s.*", column: absent, source: public_id}]
 `, server.Addr, db))
 			direct, s := openSession(t, server.Addr, db), openSession(t, proxy.Addr("a"), db)
 			direct.must(t, "CREATE TABLE t (a INT, pid CHAR(36) NOT NULL)", "CREATE TABLE seen (a INT)", "INSERT INTO t VALUES (0,'x')")

@@ -179,7 +179,19 @@ func (s *session) columns(list string, t rewriter.Name) (*described, error) {
 
 // isView reports whether a table that can be read is a view. The definitions of
 // its columns do not tell: they name the view as the table they come from.
+//
+// information_schema is asked only where a right is missing (SHOW VIEW, or more than
+// one to columns): in a transaction of REPEATABLE READ that opens a read view on MySQL.
 func (s *session) isView(t rewriter.Name) (bool, error) {
+	packets, err := s.ask(s.c.appendQuery(nil, "SHOW CREATE TABLE "+string(appendTable(nil, t))), replyResult)
+	if err != nil {
+		return false, err
+	}
+	if definitions, _, err := s.c.textResult(packets); err == nil && len(definitions) > 0 {
+		if c, ok := wire.ParseColumn(definitions[0], s.c.caps&wire.MariaDBExtendedMetadata != 0); ok {
+			return c.Name == "View", nil
+		}
+	}
 	if bytes.IndexByte(t.Schema, '\\') >= 0 || bytes.IndexByte(t.Table, '\\') >= 0 {
 		return true, nil // how to write that in a string depends on sql_mode; better safe
 	}
