@@ -102,3 +102,36 @@ func executed(t *testing.T, st *sql.Stmt, args []any) int64 {
 	}
 	return id
 }
+
+// TestPreparedSelectGainsColumn adds a column that a wildcard's rule names to the table of a prepared INSERT ... SELECT.
+func TestPreparedSelectGainsColumn(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			db := harness.Database(t, server)
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {}}}
+rules:     [{table: %[2]s.t, column: id, source: ids}, {table: "%[2]s.*", column: nr, source: ids}]
+`, server.Addr, db))
+			s := openSession(t, proxy.Addr("a"), db)
+			s.must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+			for i, want := range []uint16{0, 1615} {
+				if i > 0 {
+					s.must(t, "ALTER TABLE t ADD nr BIGINT")
+				} else if replies, err := s.prepare("p", "INSERT INTO t (a) SELECT ?"); err != nil || replies[0].err != nil {
+					t.Fatal(err, replies)
+				}
+				replies, err := s.execute("p", execution{args: []argument{long(1)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e := replies[0].err; want == 0 && e != nil || want > 0 && (e == nil || e.Code != want) {
+					t.Errorf("execution %d: %v, want error %d", i, e, want)
+				}
+			}
+			if n := s.value(t, "SELECT COUNT(*) FROM t WHERE nr IS NULL"); n != "1" {
+				t.Errorf("%s rows without a number went in, want the one of before", n)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -22,14 +23,15 @@ type preparedQuery struct {
 	key        string // of the table
 	kind       rewriter.Kind
 	rules      []*rewriter.Rule
-	parameters int    // that the server counted
-	running    uint32 // the statement that is executed in its place
+	absent     []*rewriter.Rule // whose columns the table did not have
+	parameters int              // that the server counted
+	running    uint32           // the statement that is executed in its place
 }
 
 func newPreparedQuery(st *statement, p *part, cx *reading) *preparedQuery {
 	return &preparedQuery{
 		text: bytes.Clone(p.text), mode: cx.mode, schema: bytes.Clone(cx.schema), name: cloneName(p.name), key: string(st.key),
-		kind: p.head.Kind, rules: append([]*rewriter.Rule{}, p.rules...),
+		kind: p.head.Kind, rules: slices.Clone(p.rules), absent: p.absent,
 	}
 }
 
@@ -65,7 +67,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	if err := d.facts(st, p, q.rules, cx); err != nil {
 		return err
 	}
-	if len(p.rules) == 0 {
+	if p.view || len(p.rules) < len(q.rules) || gained(p.facts.table, q.absent) {
 		return errReprepare("the columns of its table have changed since")
 	}
 	st.spans = append(st.spans[:0], rewriter.Span{End: len(q.text)})
