@@ -13,7 +13,7 @@ import (
 // need is what a decision waits for.
 type need struct {
 	kind    needKind
-	table   rewriter.Name     // needTable
+	table   rewriter.Name     // needTable, needEngine
 	key     string            // of the table
 	column  *filling          // needMax
 	values  []string          // needValues, needSource: expressions
@@ -22,8 +22,8 @@ type need struct {
 	ignore  bool              // needValues: the statement says IGNORE
 	bound   bool              // needValues: they are arguments of EXECUTE
 	facts   *facts            // needEngine
-	part    *part             // needCount
-	plan    *rewriter.Plan    // needCount
+	part    *part             // needCount, needExact
+	plan    *rewriter.Plan    // needCount, needExact
 }
 
 type needKind uint8
