@@ -272,7 +272,7 @@ func TestGenesAsStored(t *testing.T) {
 	t.Parallel()
 	settings := []string{
 		"SET sql_mode=DEFAULT; SET NAMES utf8mb4", "SET sql_mode=''; SET NAMES utf8mb4", "SET sql_mode='NO_BACKSLASH_ESCAPES'; SET NAMES utf8mb4",
-		"SET sql_mode=''; SET NAMES latin1", "SET sql_mode=''; SET NAMES utf8mb3", "SET sql_mode=''; SET NAMES gbk", "SET sql_mode=''; SET NAMES sjis", "SET sql_mode=''; SET NAMES swe7",
+		"SET sql_mode=''; SET NAMES latin1", "SET sql_mode=''; SET NAMES utf8mb3", "SET sql_mode=''; SET NAMES gbk", "SET sql_mode=''; SET NAMES sjis", "SET sql_mode=''; SET NAMES swe7", "SET sql_mode=''; SET NAMES binary",
 		"SET sql_mode='ANSI_QUOTES'; SET NAMES utf8mb4; SET character_set_connection=latin1", "SET sql_mode=''; SET NAMES utf8mb4; SET character_set_connection=sjis",
 		"SET sql_mode=''; SET NAMES cp932; SET character_set_connection=utf8mb4", "SET sql_mode=''; SET NAMES utf8mb4; SET character_set_connection=utf16",
 		"SET sql_mode=/*M!100300 'EMPTY_STRING_IS_NULL'*//*!80000 ''*/; SET NAMES utf8mb4",
