@@ -19,6 +19,7 @@ type node struct {
 	program string
 	faults  *harness.Faults
 	mono    time.Duration     // by which its monotonic clock is ahead for good
+	lost    time.Time         // when it last had nothing to compare a clock with: at its start, and behind a sleep
 	relays  map[string]*relay // by store
 	proc    *process.Process
 }
@@ -57,6 +58,7 @@ func (n *node) configure(t testing.TB, text string) {
 
 func (n *node) start(t testing.TB) {
 	t.Helper()
+	n.lost = time.Now()
 	var err error
 	n.proc, err = process.Start(process.Spec{
 		Path: n.program, Args: []string{"serve", "--config", n.config()}, Dir: n.dir, Env: []string{n.faults.Env()},
