@@ -127,17 +127,15 @@ func TestIDsStartWithoutStore(t *testing.T) {
 	}
 }
 
-// TestKeyOfTable: by the key of a table's series programs ask for ids of that series: what an INSERT has moved past is not
-// given to them either.
-func TestKeyOfTable(t *testing.T) {
-	st := openFile(t)
-	p, err := idsource.NewPerTable(idsource.SegmentConfig{Name: "each", Store: st, Key: "ids_{table}"})
+// serveTables serves the keys of a store, of which a source has a series for each table, ids_{table}.
+func serveTables(t *testing.T, st store) (*idServer, *idsource.PerTable) {
+	t.Helper()
+	p, err := idsource.NewPerTable(idsource.SegmentConfig{Name: "each", Store: st.segments, Key: "ids_{table}"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	away := &awayStore{Store: st}
 	src := &sources{
-		stores: map[string]store{"local": {segments: st, keys: away, close: st.Close}}, byName: map[string]idsource.Source{"each": perTable{p}},
+		stores: map[string]store{"local": st}, byName: map[string]idsource.Source{"each": perTable{p}},
 		byKey: map[seriesKey]idsource.Source{{"local", "ids_{table}"}: perTable{p}},
 	}
 	s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
@@ -146,6 +144,15 @@ func TestKeyOfTable(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return s, p
+}
+
+// TestKeyOfTable: by the key of a table's series programs ask for ids of that series: what an INSERT has moved past is not
+// given to them either.
+func TestKeyOfTable(t *testing.T) {
+	st := openFile(t)
+	away := &awayStore{Store: st}
+	s, p := serveTables(t, store{segments: st, keys: away, close: st.Close})
 	if err := errors.Join(st.Advance(t.Context(), "ids_orders", 100), st.Advance(t.Context(), "other", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -206,20 +213,7 @@ func TestKeyOfEmptiedStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := &standIn{SegmentStore: full}
-	p, err := idsource.NewPerTable(idsource.SegmentConfig{Name: "each", Store: now, Key: "ids_{table}"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	src := &sources{
-		stores: map[string]store{"local": {segments: now, keys: full, close: full.Close}}, byName: map[string]idsource.Source{"each": perTable{p}},
-		byKey: map[seriesKey]idsource.Source{{"local", "ids_{table}"}: perTable{p}},
-	}
-	s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
-	t.Cleanup(func() {
-		if err := errors.Join(s.close(), p.Close(context.Background())); err != nil {
-			t.Error(err)
-		}
-	})
+	s, _ := serveTables(t, store{segments: now, keys: full, close: full.Close})
 	s.refresh(t.Context())
 	for _, gone := range []bool{true, false} { // then it is put back
 		now.SegmentStore = full
