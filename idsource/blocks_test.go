@@ -62,7 +62,7 @@ func TestBlocks(t *testing.T) {
 	flake := func(sequence string) func(t *testing.T) blocked {
 		return func(t *testing.T) blocked {
 			return newTestSnowflake(t, SnowflakeConfig{
-				Fences: newFaultFences(), Layout: "41/10/8", Worker: 3, Sequence: sequence, Renew: time.Millisecond, MaxAhead: 20 * time.Second, Lead: 25 * time.Second, Wait: 10 * time.Second,
+				Fences: newFaultFences(), Layout: "41/10/8", Worker: 3, Sequence: sequence, Renew: time.Millisecond, MaxAhead: 20 * time.Second, Lead: 25 * time.Second, Wait: waits(10 * time.Second),
 			}, new(testClock).clock())
 		}
 	}

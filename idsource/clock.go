@@ -4,8 +4,11 @@ package idsource
 
 import "time"
 
-// fenceOff is a negative control that this build does not have.
-const fenceOff = false
+// These are negative controls that this build does not have.
+const (
+	fenceOff = false
+	beginOff = false
+)
 
 // hostClock is the clock of this host.
 func hostClock() clock {

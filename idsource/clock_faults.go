@@ -8,8 +8,9 @@ import (
 	"idproxy/idsource/faults"
 )
 
-// fenceOff is the negative control of tests that kill and stop processes.
-var fenceOff = faults.NoFence()
+// fenceOff is the negative control of tests that kill and stop processes, beginOff of
+// those with several shards.
+var fenceOff, beginOff = faults.NoFence(), faults.NoBegin()
 
 // hostClock is the clock of this host, moved by a test.
 func hostClock() clock {

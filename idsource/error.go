@@ -3,6 +3,8 @@ package idsource
 import (
 	"fmt"
 	"strings"
+
+	"idproxy/inside"
 )
 
 // Kind says what is wrong with a source, so that callers can branch with
@@ -57,13 +59,21 @@ func (k Kind) String() string {
 // Error returns the kind in words.
 func (k Kind) Error() string { return k.String() }
 
-// Error is what every method of a source answers with. Its text is one line,
-// fit for the message of an ERR packet: source, kind, cause, what to do.
+// Error is what every method of a source answers with. Its text is one line:
+// source, kind, cause, what to do. What clients may read of it [inside.Text] says.
 type Error struct {
 	Source string // name of the source in the configuration
 	Kind   Kind
 	Cause  error  // may be nil
 	Hint   string // what someone can do about it; may be empty
+}
+
+// newError is an Error. What a store that is down said is not for clients.
+func newError(source string, k Kind, cause error, hint string) *Error {
+	if k == StoreDown {
+		cause = inside.Mark(cause)
+	}
+	return &Error{Source: source, Kind: k, Cause: cause, Hint: hint}
 }
 
 // Error names the source, what is wrong, why, and what to do.

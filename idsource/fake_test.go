@@ -6,6 +6,7 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"time"
 )
 
 // faultStore is a SegmentStore in memory that fails on demand.
@@ -17,7 +18,7 @@ type faultStore struct {
 	most     int // calls of Reserve in flight at once
 	down     error
 	lose     bool          // reserve, then answer with an error
-	block    chan struct{} // not nil: Reserve waits until it is closed
+	block    chan struct{} // not nil: Reserve and Position wait until it is closed
 }
 
 func newFaultStore() *faultStore { return &faultStore{keys: map[string]Position{}} }
@@ -44,9 +45,19 @@ func (s *faultStore) calls() []Ask {
 
 func (s *faultStore) enter(ctx context.Context) error {
 	s.mu.Lock()
-	block := s.block
 	s.inFlight++
 	s.most = max(s.most, s.inFlight)
+	s.mu.Unlock()
+	err := s.hang(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight--
+	return err
+}
+
+func (s *faultStore) hang(ctx context.Context) error {
+	s.mu.Lock()
+	block := s.block
 	s.mu.Unlock()
 	if block != nil {
 		select {
@@ -54,9 +65,6 @@ func (s *faultStore) enter(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.inFlight--
 	return ctx.Err()
 }
 
@@ -90,6 +98,9 @@ func (s *faultStore) Reserve(ctx context.Context, a Ask) (lo, hi uint64, err err
 }
 
 func (s *faultStore) Position(ctx context.Context, key string) (Position, error) {
+	if err := s.hang(ctx); err != nil {
+		return Position{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.keys[key], s.down
@@ -160,3 +171,6 @@ func wantKind(t testing.TB, what string, err error, kind Kind) {
 		t.Errorf("%s: %v, want an *Error of kind %q", what, err, kind)
 	}
 }
+
+// waits is for Wait of a configuration.
+func waits(d time.Duration) func() time.Duration { return func() time.Duration { return d } }

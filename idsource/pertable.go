@@ -32,6 +32,12 @@ func IsTemplate(key string) bool {
 	return strings.Contains(key, "{schema}") || strings.Contains(key, "{table}")
 }
 
+// KeyOf returns the key of a table's series, which a template makes.
+func KeyOf(template, schema, table string) string {
+	key := strings.ReplaceAll(template, "{schema}", strings.ToLower(schema))
+	return strings.ReplaceAll(key, "{table}", strings.ToLower(table))
+}
+
 // NewPerTable checks the configuration; it asks nothing of the store.
 func NewPerTable(c SegmentConfig) (*PerTable, error) {
 	c = c.withDefaults()
@@ -49,8 +55,7 @@ func NewPerTable(c SegmentConfig) (*PerTable, error) {
 // than ASCII are refused for that reason: how they are written depends on the
 // client's character set.
 func (p *PerTable) Table(schema, table string) (*Segment, error) {
-	key := strings.ReplaceAll(p.cfg.Key, "{schema}", strings.ToLower(schema))
-	key = strings.ReplaceAll(key, "{table}", strings.ToLower(table))
+	key := KeyOf(p.cfg.Key, schema, table)
 	if s := (*p.series.Load())[key]; s != nil {
 		return s, nil
 	}

@@ -35,19 +35,22 @@ const (
 
 // SegmentConfig describes a Segment.
 type SegmentConfig struct {
-	Name       string        // required: the source's name, for messages
-	Store      SegmentStore  // required; stays the caller's, who closes it after the source
-	Key        string        // default Name
-	Start      uint64        // lowest id, default 1; a key that stands below is moved up to it
-	Step       uint64        // ids per range, default 1000
-	MaxStep    uint64        // bound of the dynamic step, default 1,000,000 or Step if that is more
-	StepPolicy StepPolicy    // default StepLeaf
-	Prefetch   float64       // share of the newest range that is used when the next one is fetched, default 0.1; earlier if the rest would not last
-	Last       uint64        // greatest id ever issued, default 2^63-1
-	MaxBatch   uint64        // greatest number of ids, times stride, in one Fill; default 2^32
-	Wait       time.Duration // longest wait of a Fill or Admit for the store, default 2s
-	Timeout    time.Duration // of one fetch from the store, default 5s
-	Logger     *slog.Logger  // default: discard
+	Name       string               // required: the source's name, for messages
+	Store      SegmentStore         // required; stays the caller's, who closes it after the source
+	Key        string               // default Name
+	Start      uint64               // lowest id, default 1; a key that stands below is moved up to it
+	Step       uint64               // ids per range, default 1000
+	MaxStep    uint64               // bound of the dynamic step, default 1,000,000 or Step if that is more
+	StepPolicy StepPolicy           // default StepLeaf
+	Prefetch   float64              // share of the newest range that is used when the next one is fetched, default 0.1; earlier if the rest would not last
+	Last       uint64               // greatest id ever issued, default 2^63-1
+	MaxBatch   uint64               // greatest number of ids, times stride, in one Fill; default 2^32
+	Wait       func() time.Duration // longest wait of a Fill or Admit for the store, asked at each; default 2s
+	Timeout    time.Duration        // of one fetch from the store, default 5s
+	Begin      Begin                // asked before the first id of a series; nil: the column of Admit is all there is
+	Logger     *slog.Logger         // default: discard
+
+	patience *patience // by Wait; the series of a PerTable share it
 }
 
 func (c SegmentConfig) withDefaults() SegmentConfig {
@@ -58,10 +61,12 @@ func (c SegmentConfig) withDefaults() SegmentConfig {
 	setDefault(&c.Prefetch, DefaultPrefetch)
 	setDefault(&c.Last, math.MaxInt64)
 	setDefault(&c.MaxBatch, DefaultMaxBatch)
-	setDefault(&c.Wait, DefaultWait)
 	setDefault(&c.Timeout, DefaultTimeout)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.patience == nil {
+		c.patience = newPatience(c.Wait)
 	}
 	return c
 }
@@ -89,7 +94,7 @@ func (c *SegmentConfig) check() error {
 		return errors.New("the greatest id must be below 2^64-1")
 	case c.Start > c.Last:
 		return fmt.Errorf("start %d is above the greatest id %d", c.Start, c.Last)
-	case c.Wait < 0 || c.Timeout < 0:
+	case c.Timeout < 0:
 		return errors.New("a wait cannot be negative")
 	}
 	return nil
@@ -102,7 +107,7 @@ func NewSegment(c SegmentConfig) (*Segment, error) {
 	if err := c.check(); err != nil {
 		return nil, &Error{Source: c.Name, Kind: BadConfig, Cause: err}
 	}
-	s := &Segment{cfg: c, step: c.Step}
+	s := &Segment{cfg: c, step: c.Step, kick: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
 }

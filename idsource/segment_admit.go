@@ -5,8 +5,26 @@ import (
 	"fmt"
 )
 
+// Begin finds the greatest id of all columns that a series is for, wherever they
+// are. A Segment asks for it while nothing was ever reserved of the series: later the
+// store's position is what counts.
+type Begin func(ctx context.Context, b Beginning) (Greatest, error)
+
+// Beginning is what is known of a series that was never used.
+type Beginning struct {
+	Key    string
+	Column string // what Admit was asked for; its greatest id is known
+	Told   bool   // the store has a position: someone said where the series begins, or began it
+}
+
+// Greatest is the greatest id of a column.
+type Greatest struct {
+	ID     uint64
+	Column string
+}
+
 // Admit compares the store's position with the greatest value of a column. A
-// key never used starts above it. See Source.
+// key never used starts above it, and above all that Begin finds. See Source.
 //
 // What counts is the store's position, not the next id of this process:
 // another process may have taken later ranges and used them. Where no id of
@@ -22,31 +40,83 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 	if ended != nil {
 		return ended
 	}
-	if highest >= s.cfg.Last {
-		return s.fail(Exhausted, fmt.Errorf("%s holds %d, the greatest id allowed is %d", column, highest, s.cfg.Last), "")
+	top := Greatest{highest, column}
+	if err := s.room(top); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Wait)
-	defer cancel()
-	p, err := s.cfg.Store.Position(ctx, s.cfg.Key)
-	if err != nil {
-		return s.storeDown(err)
+	var p Position
+	if err := s.ask(ctx, func(ctx context.Context) (err error) {
+		p, err = s.cfg.Store.Position(ctx, s.cfg.Key)
+		return err
+	}); err != nil {
+		return err
 	}
 	floor := s.cfg.Start
 	if !p.Used {
-		floor = max(floor, highest+1)
+		var err error
+		if top, err = s.begin(ctx, top, p); err != nil {
+			return err
+		}
+		floor = max(floor, top.ID+1)
 	}
-	if max(p.Next, floor) <= highest {
-		return s.behind(column, highest, fmt.Sprintf("the store stands at %d", p.Next))
+	if max(p.Next, floor) <= top.ID {
+		return s.behind(top, fmt.Sprintf("the store stands at %d", p.Next))
 	}
-	if lo, hi, held := s.holds(highest); held {
-		return s.behind(column, highest, fmt.Sprintf("ids %d to %d are reserved and not issued yet", lo, hi-1))
+	if lo, hi, held := s.holds(top.ID); held {
+		return s.behind(top, fmt.Sprintf("ids %d to %d are reserved and not issued yet", lo, hi-1))
 	}
 	if p.Next < floor {
-		if err := s.cfg.Store.Advance(ctx, s.cfg.Key, floor); err != nil {
-			return s.storeDown(err)
+		if err := s.ask(ctx, func(ctx context.Context) error { return s.cfg.Store.Advance(ctx, s.cfg.Key, floor) }); err != nil {
+			return err
 		}
 	}
-	s.above(highest)
+	s.above(top.ID)
+	return nil
+}
+
+// begin returns the greatest id that a series never used has to begin above: that of
+// the column, or a greater one.
+func (s *Segment) begin(ctx context.Context, column Greatest, p Position) (Greatest, error) {
+	if s.cfg.Begin == nil || beginOff {
+		return column, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.patience.limit())
+	defer cancel()
+	all, err := s.cfg.Begin(ctx, Beginning{Key: s.cfg.Key, Column: column.Column, Told: p.Next > 0})
+	if err != nil {
+		return column, s.fail(NotReady, fmt.Errorf("where key %q begins: %w", s.cfg.Key, err), "")
+	}
+	if all.ID <= column.ID {
+		return column, nil
+	}
+	return all, s.room(all)
+}
+
+// room refuses a column behind whose greatest id the series has none.
+func (s *Segment) room(g Greatest) error {
+	if g.ID < s.cfg.Last {
+		return nil
+	}
+	return s.fail(Exhausted, fmt.Errorf("%s holds %d, the greatest id allowed is %d", g.Column, g.ID, s.cfg.Last), "")
+}
+
+// ask asks the store, for as long as patience allows.
+func (s *Segment) ask(ctx context.Context, what func(ctx context.Context) error) error {
+	t, ok := s.cfg.patience.begin()
+	if !ok {
+		return s.storeDown(s.cfg.patience.why())
+	}
+	defer t.end()
+	limited, cancel := context.WithTimeout(ctx, t.most)
+	defer cancel()
+	err := what(limited)
+	if err != nil && ctx.Err() != nil { // the client has gone, which tells nothing of the store
+		return s.storeDown(err)
+	}
+	s.cfg.patience.answered(err)
+	if err != nil {
+		return s.storeDown(err)
+	}
 	return nil
 }
 
@@ -66,9 +136,9 @@ func (s *Segment) above(highest uint64) {
 	}
 }
 
-func (s *Segment) behind(column string, highest uint64, stands string) *Error {
-	return s.fail(Behind, fmt.Errorf("%s holds %d already, %s (key %q)", column, highest, stands, s.cfg.Key),
-		fmt.Sprintf("set start: %d for source %s in the configuration and restart", highest+1, s.cfg.Name))
+func (s *Segment) behind(g Greatest, stands string) *Error {
+	return s.fail(Behind, fmt.Errorf("%s holds %d already, %s (key %q)", g.Column, g.ID, stands, s.cfg.Key),
+		fmt.Sprintf("set start: %d for source %s in the configuration and restart", g.ID+1, s.cfg.Name))
 }
 
 // holds says whether id is among those reserved and not issued yet.

@@ -39,10 +39,9 @@ func (s *Segment) raise(ctx context.Context, id uint64) error {
 	if !ok || needless || ended != nil || s.tooHigh(id) {
 		return nil // advance says what is wrong
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Wait)
-	defer cancel()
-	if err := parts.Raise(ctx, s.cfg.Key, id+1); err != nil {
-		return s.storeDown(err)
+	err := s.ask(ctx, func(ctx context.Context) error { return parts.Raise(ctx, s.cfg.Key, id+1) })
+	if err != nil { // an *Error
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,6 +23,7 @@ type Segment struct {
 	life context.Context // of the loader; ended by Close
 	end  context.CancelFunc
 	wg   sync.WaitGroup
+	kick chan struct{} // has the loader try the store again now
 
 	mu      sync.Mutex
 	tail    *block
@@ -48,6 +49,7 @@ type Segment struct {
 type waiter struct {
 	span uint64 // of Fill
 	past uint64 // of Advance: the store is to stand here or above
+	turn turn
 	done chan outcome
 }
 
@@ -101,7 +103,7 @@ func (s *Segment) tooMany(n int, stride uint64) *Error {
 }
 
 func (s *Segment) fail(k Kind, cause error, hint string) *Error {
-	return &Error{Source: s.cfg.Name, Kind: k, Cause: cause, Hint: hint}
+	return newError(s.cfg.Name, k, cause, hint)
 }
 
 // takeOne is the fast path of one id: one load and one addition.
@@ -155,17 +157,29 @@ func (s *Segment) wait(ctx context.Context, span uint64) (uint64, *Error) {
 	return s.await(ctx, w)
 }
 
-// enqueue has the loader serve w. The caller holds mu.
+// enqueue has the loader serve w, if patience allows it to wait. The caller holds mu.
 func (s *Segment) enqueue(w *waiter) *waiter {
 	w.done = make(chan outcome, 1)
-	s.waiters = append(s.waiters, w)
+	var ok bool
+	if w.turn, ok = s.cfg.patience.begin(); ok {
+		s.waiters = append(s.waiters, w)
+	} else {
+		w.done <- outcome{err: s.storeDown(s.cfg.patience.why())}
+	}
 	s.startLoader()
+	if s.failed != nil {
+		select {
+		case s.kick <- struct{}{}:
+		default: // one is pending
+		}
+	}
 	return w
 }
 
-// await waits until w is served, for as long as ctx and Wait allow.
+// await waits until w is served, for as long as ctx and patience allow.
 func (s *Segment) await(ctx context.Context, w *waiter) (uint64, *Error) {
-	limit := time.NewTimer(s.cfg.Wait)
+	defer w.turn.end()
+	limit := time.NewTimer(w.turn.most)
 	defer limit.Stop()
 	select {
 	case o := <-w.done:
@@ -218,13 +232,10 @@ func (s *Segment) giveUp(w *waiter, cause error) (uint64, *Error) {
 		return o.first, o.err
 	default:
 	}
-	switch {
-	case failed != nil:
-		return 0, s.storeDown(failed)
-	case cause != nil:
+	if failed == nil && cause != nil {
 		return 0, s.fail(NotReady, fmt.Errorf("the wait for a range ended: %w", cause), "")
 	}
-	return 0, s.fail(StoreDown, fmt.Errorf("no answer within %v", s.cfg.Wait), "")
+	return 0, s.storeDown(s.cfg.patience.why())
 }
 
 func (s *Segment) storeDown(err error) *Error {

@@ -48,11 +48,24 @@ func (s *Segment) load() {
 			pause = minPause
 			continue
 		}
-		select {
-		case <-s.life.Done():
-		case <-time.After(pause):
-		}
+		s.rest(pause)
 		pause = min(2*pause, maxPause)
+	}
+}
+
+// rest waits for d. A call that finds no ids ends it, but not at once: the store
+// of thousands of clients would be asked as often.
+func (s *Segment) rest(d time.Duration) {
+	const least = 200 * time.Millisecond
+	select {
+	case <-s.life.Done():
+		return
+	case <-time.After(min(d, least)):
+	}
+	select {
+	case <-s.life.Done():
+	case <-s.kick:
+	case <-time.After(d - min(d, least)):
 	}
 }
 
@@ -171,6 +184,7 @@ func (s *Segment) settle(f fetched, err error) bool {
 			s.cfg.Logger.Warn("id source cannot reserve a range", "source", s.cfg.Name, "error", err)
 		}
 		s.failed = err
+		s.cfg.patience.answered(err)
 		return true
 	case f.lo < s.high && !s.noHighWater:
 		s.wentBack(f.lo)
@@ -219,6 +233,7 @@ func (s *Segment) arrived(f fetched) {
 		s.cfg.Logger.Info("id source reserves ranges again", "source", s.cfg.Name)
 	}
 	s.failed, s.step, s.fetched, s.low, s.high = nil, f.step, time.Now(), lo, hi
+	s.cfg.patience.answered(nil)
 	s.pace.took(f.took)
 	s.pace.given += hi - lo
 	mark := lo + max(1, uint64(float64(hi-lo)*s.cfg.Prefetch))

@@ -350,7 +350,6 @@ func TestSegmentConfigErrors(t *testing.T) {
 		{"prefetch not a number", SegmentConfig{Name: "a", Store: st, Prefetch: math.NaN()}},
 		{"start above last", SegmentConfig{Name: "a", Store: st, Start: 11, Last: 10}},
 		{"last without an end", SegmentConfig{Name: "a", Store: st, Last: math.MaxUint64}},
-		{"negative wait", SegmentConfig{Name: "a", Store: st, Wait: -1}},
 		{"step policy", SegmentConfig{Name: "a", Store: st, StepPolicy: 9}},
 	} {
 		_, err := NewSegment(tt.c)

@@ -38,21 +38,21 @@ const (
 // SnowflakeConfig describes a Snowflake, with a fixed worker number or with one
 // from a pool.
 type SnowflakeConfig struct {
-	Name       string        // required: the source's name, for messages
-	Fences     FenceStore    // for a fixed number; stays the caller's, who closes it after the source
-	Pool       WorkerPool    // in place of Fences, Datacenter, Worker and Renew
-	Layout     string        // default 41/10/12; see ParseLayout
-	Epoch      time.Time     // default 2020-01-01 UTC
-	Datacenter uint64        // only with a layout that has datacenter bits
-	Worker     uint64        // the worker number
-	Sequence   string        // where it starts in a new unit of time: continue (default), random, random:N, zero
-	MaxAhead   time.Duration // how far timestamps may run ahead of the clock when the sequence overflows, default 3s
-	Hold       time.Duration // a clock that goes back no more than this is waited out, default 15ms
-	ClockBack  ClockBack     // beyond Hold; default BackBorrow
-	Lead       time.Duration // how far ahead of the clock the fence is stored, default 8s
-	Renew      time.Duration // how often, default 2s
-	Wait       time.Duration // longest wait of a Fill, default 2s
-	Logger     *slog.Logger  // default: discard
+	Name       string               // required: the source's name, for messages
+	Fences     FenceStore           // for a fixed number; stays the caller's, who closes it after the source
+	Pool       WorkerPool           // in place of Fences, Datacenter, Worker and Renew
+	Layout     string               // default 41/10/12; see ParseLayout
+	Epoch      time.Time            // default 2020-01-01 UTC
+	Datacenter uint64               // only with a layout that has datacenter bits
+	Worker     uint64               // the worker number
+	Sequence   string               // where it starts in a new unit of time: continue (default), random, random:N, zero
+	MaxAhead   time.Duration        // how far timestamps may run ahead of the clock when the sequence overflows, default 3s
+	Hold       time.Duration        // a clock that goes back no more than this is waited out, default 15ms
+	ClockBack  ClockBack            // beyond Hold; default BackBorrow
+	Lead       time.Duration        // how far ahead of the clock the fence is stored, default 8s
+	Renew      time.Duration        // how often, default 2s
+	Wait       func() time.Duration // longest wait of a Fill, asked at each; default 2s
+	Logger     *slog.Logger         // default: discard
 }
 
 func (c SnowflakeConfig) withDefaults() SnowflakeConfig {
@@ -63,7 +63,6 @@ func (c SnowflakeConfig) withDefaults() SnowflakeConfig {
 	setDefault(&c.Hold, DefaultHold)
 	setDefault(&c.Lead, DefaultLead)
 	setDefault(&c.Renew, DefaultRenew)
-	setDefault(&c.Wait, DefaultWait)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -82,7 +81,7 @@ func (c *SnowflakeConfig) check() error {
 		return errors.New("clock_back: swap needs worker numbers from a pool, a fixed one takes borrow or error")
 	case c.ClockBack > BackSwap:
 		return fmt.Errorf("unknown clock_back %d", c.ClockBack)
-	case c.MaxAhead < 0 || c.Hold < 0 || c.Renew < 0 || c.Wait < 0:
+	case c.MaxAhead < 0 || c.Hold < 0 || c.Renew < 0:
 		return errors.New("a duration cannot be negative")
 	case c.Pool == nil && c.Lead < c.MaxAhead+c.Renew:
 		return fmt.Errorf("the lead of %v must be at least max_ahead %v and the renewal interval %v together",
@@ -211,7 +210,7 @@ func buildSnowflake(c SnowflakeConfig, clk clock) (*Snowflake, error) {
 		cfg: c, layout: l, worker: worker, mask: mask, startSeq: start, clock: clk,
 		epoch: c.Epoch.UnixNano(),
 		ahead: uint64(c.MaxAhead / l.Unit), lead: uint64((c.Lead + l.Unit - 1) / l.Unit),
-		kick: make(chan struct{}, 1), swap: make(chan struct{}, 1), changed: make(chan struct{}),
+		patience: newPatience(c.Wait), kick: make(chan struct{}, 1), swap: make(chan struct{}, 1), changed: make(chan struct{}),
 		noFence: fenceOff,
 	}, nil
 }

@@ -2,8 +2,12 @@ package idsource
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"time"
+
+	"idproxy/inside"
 )
 
 // confirm is how long a wall clock that jumped ahead of the monotonic one must
@@ -76,8 +80,11 @@ func (s *Snowflake) renewNow() {
 func (s *Snowflake) renew(now uint64) error {
 	if s.lease == nil {
 		lease, err := s.cfg.Fences.Acquire(s.life, s.worker, Shape{Layout: s.layout.pool(), Epoch: s.cfg.Epoch})
-		if err != nil {
+		if errors.Is(err, BadConfig) { // of the source, nothing of the store
 			return err
+		}
+		if err != nil {
+			return inside.Mark(err)
 		}
 		s.lease = lease
 	}
@@ -99,7 +106,7 @@ func (s *Snowflake) renew(now uint64) error {
 	// and a renewal interval together.
 	fence := max(g.fence, now+s.lead)
 	if err := s.lease.Raise(s.life, fence); err != nil {
-		return err
+		return inside.Mark(err)
 	}
 	s.grant.Store(&grant{start: g.start, fence: fence, worker: s.worker})
 	return nil
@@ -111,18 +118,35 @@ func (s *Snowflake) report(err error) {
 	before := s.wake(err)
 	switch {
 	case s.life.Err() != nil:
-	case err != nil && before == nil:
+	case resting(err) && before == nil:
+		s.cfg.Logger.Info("id source waits for its worker number", "source", s.cfg.Name, "why", err)
+	case err != nil && !resting(err) && (before == nil || resting(before)):
 		s.cfg.Logger.Warn("id source cannot take or renew its worker number", "source", s.cfg.Name, "error", err)
 	case err == nil && before != nil:
 		s.cfg.Logger.Info("id source holds its worker number", "source", s.cfg.Name)
 	}
 }
 
+// resting reports whether a pool works as it should, and a number only has to wait.
+func resting(err error) bool {
+	_, ok := errors.AsType[*LaterError](err)
+	return ok
+}
+
 // wake lets those who wait try again, and returns the error from before.
 func (s *Snowflake) wake(err error) (before error) {
+	later, known := errors.AsType[*LaterError](err)
+	if known {
+		s.patience.answered(nil)
+	} else {
+		s.patience.answered(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, s.failed = s.failed, err
+	before, s.failed, s.later = s.failed, err, 0
+	if known {
+		s.later = s.clock.mono() + min(later.For, math.MaxInt64/2)
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 	return before

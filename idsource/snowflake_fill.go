@@ -54,9 +54,12 @@ type Snowflake struct {
 	wg   sync.WaitGroup
 	kick chan struct{} // asks keep to renew now
 
+	patience *patience
+
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when grant or failed changes
 	failed  error         // of the store; nil when the last call succeeded
+	later   time.Duration // on the monotonic clock: when failed may change, if that is known
 	closed  bool
 	lease   Lease // keep's while it runs, then Close's
 
@@ -213,6 +216,8 @@ func (s *Snowflake) gate(g *grant, ts, now uint64) (why stall, lack uint64) {
 		return spent, 0
 	case s.cfg.ClockBack != BackBorrow && back > uint64(s.cfg.Hold/s.layout.Unit):
 		return clockBack, back
+	case s.cfg.ClockBack == BackSwap && g.start > limit+1: // it has given none, and for long it could not; 1 is what rounding does
+		return clockBack, g.start - limit
 	case ts >= g.fence && !s.noFence:
 		return atFence, ts + 1 - min(ts+1, now+s.lead)
 	case ts > limit:
@@ -244,24 +249,39 @@ func (s *Snowflake) limit(g *grant, now uint64) uint64 {
 }
 
 // wait tries again when something has changed that stood in the way, until
-// Wait is over. What cannot change in time is refused at once.
+// Wait is over, or patience with the store. What cannot change in time is refused
+// at once.
 func (s *Snowflake) wait(ctx context.Context, try func() (stall, uint64)) error {
-	limit := time.NewTimer(s.cfg.Wait)
+	started, most := s.clock.mono(), s.patience.limit()
+	limit := time.NewTimer(most)
 	defer limit.Stop()
-	started := s.clock.mono()
+	var t turn // of a wait for the store
+	defer func() { t.end() }()
 	for {
-		changed, hopeless := s.watch()
+		changed, later, hopeless := s.watch()
 		// Only now, so that no change falls in between.
 		why, lack := try()
 		if why == flows {
 			return nil
 		}
+		waited := s.clock.mono() - started
 		need := s.duration(lack)
+		if why == noGrant {
+			need = max(need, later-s.clock.mono())
+		}
+		if need <= 0 && t.of == nil && (why == noGrant || why == atFence) {
+			var ok bool
+			if t, ok = s.patience.begin(); !ok {
+				return s.refuse(why, lack)
+			}
+			most = min(most, waited+t.most)
+			limit.Reset(most - waited)
+		}
 		if why == clockBack && s.cfg.ClockBack == BackSwap && !hopeless {
 			s.swapNow()
 			need = 0
 		}
-		if hopeless || why == spent || need > s.cfg.Wait-(s.clock.mono()-started) {
+		if hopeless || why == spent || need > most-waited {
 			return s.refuse(why, lack)
 		}
 		if why == atFence {
@@ -290,16 +310,17 @@ func (s *Snowflake) duration(units uint64) time.Duration {
 	return time.Duration(units) * s.layout.Unit
 }
 
-// watch returns a channel that is closed at the next change, and whether there
-// is no point in waiting for one.
-func (s *Snowflake) watch() (changed <-chan struct{}, hopeless bool) {
+// watch returns a channel that is closed at the next change, when on the monotonic
+// clock that may come at the earliest, and whether there is no point in waiting for
+// it.
+func (s *Snowflake) watch() (changed <-chan struct{}, later time.Duration, hopeless bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changed, s.closed || errors.Is(s.failed, BadConfig)
+	return s.changed, s.later, s.closed || errors.Is(s.failed, BadConfig)
 }
 
 func (s *Snowflake) fail(k Kind, cause error, hint string) *Error {
-	return &Error{Source: s.cfg.Name, Kind: k, Cause: cause, Hint: hint}
+	return newError(s.cfg.Name, k, cause, hint)
 }
 
 // refuse turns a stall into the error it ends in.
@@ -327,7 +348,7 @@ func (s *Snowflake) refuse(why stall, lack uint64) *Error {
 	case why == atFence && failed != nil:
 		return s.fail(Fenced, fmt.Errorf("the bound of timestamps cannot be renewed: %w", failed), "it is tried again until it succeeds")
 	case why == atFence:
-		return s.fail(Fenced, fmt.Errorf("the bound of timestamps was not renewed within %v", s.cfg.Wait), "")
+		return s.fail(Fenced, fmt.Errorf("the bound of timestamps was not renewed within %v", s.patience.limit()), "")
 	case why == clockBack:
 		return s.fail(Fenced, fmt.Errorf("the clock went back by %v", s.duration(lack)), checkClock)
 	}

@@ -16,6 +16,7 @@ type fakePool struct {
 	gave []uint64
 	last []int64 // what each Revoke said
 	none error
+	far  bool // the first number starts an hour ahead, as when the clock went back since it was taken
 
 	swapped func() // called while a number is being changed
 }
@@ -33,7 +34,11 @@ func (p *fakePool) Keep(ctx context.Context, t Tenant) {
 				worker++
 				p.gave = append(p.gave, worker)
 			}
-			t.Grant(Term{Worker: worker, Start: p.now(), Fence: p.now() + 8000, Now: p.now(), Fresh: fresh})
+			ahead := int64(0)
+			if p.far && worker == 1 {
+				ahead = time.Hour.Milliseconds()
+			}
+			t.Grant(Term{Worker: worker, Start: p.now() + ahead, Fence: p.now() + ahead + 8000, Now: p.now(), Fresh: fresh})
 			t.Report(nil)
 			fresh = false
 		}
@@ -102,6 +107,28 @@ func TestPoolSwap(t *testing.T) {
 			t.Errorf("%d came twice", id)
 		}
 	})
+}
+
+// TestPoolSwapGoesOn: a number that cannot be used yet is changed for another one, if that is what clock_back says.
+func TestPoolSwapGoesOn(t *testing.T) {
+	for _, back := range []ClockBack{BackSwap, BackError, BackBorrow} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &fakePool{far: true}
+			s, _ := pooled(t, p, back)
+			synctest.Wait()
+			ids := make([]uint64, 10)
+			err := s.Fill(t.Context(), ids, 1)
+			if back != BackSwap {
+				if e, ok := errors.AsType[*Error](err); !ok || e.Kind != Fenced {
+					t.Errorf("clock_back %d: %v", back, err)
+				}
+				return
+			}
+			if err != nil || s.layout.Decode(ids[0]).Worker != 2 {
+				t.Errorf("%v, the first of %d; want the second number", err, ids)
+			}
+		})
+	}
 }
 
 // TestPoolSwapOnce: who asks for another number while it is being changed does not have it changed again.

@@ -75,7 +75,7 @@ func TestSnowflakeConcurrent(t *testing.T) {
 	var wg sync.WaitGroup
 	for worker := range uint64(2) {
 		s := newTestSnowflake(t, SnowflakeConfig{
-			Fences: fences, Worker: worker, Renew: time.Millisecond, Wait: 10 * time.Second,
+			Fences: fences, Worker: worker, Renew: time.Millisecond, Wait: waits(10 * time.Second),
 		}, new(testClock).clock())
 		for g := range 6 {
 			wg.Go(func() {

@@ -17,8 +17,8 @@ type Source interface {
 	Fill(ctx context.Context, ids []uint64, stride uint64) error
 
 	// Admit is asked once per column, before its table gets a first id. column
-	// names it in messages ("shop.orders.id"), highest is the greatest value
-	// it holds, 0 when the table is empty. An error of kind Behind means that
+	// names it in messages ("shop.orders.id of listener a"), highest is the greatest
+	// value it holds, 0 when the table is empty. An error of kind Behind means that
 	// ids at or below highest might be issued again.
 	Admit(ctx context.Context, column string, highest uint64) error
 

@@ -78,20 +78,21 @@ type Shape struct {
 
 // FenceStore keeps one fence per worker number.
 type FenceStore interface {
-	// Acquire takes the worker number for this process alone. A worker whose
-	// stored shape differs is refused with an error of kind BadConfig.
+	// Acquire takes the worker number for this process alone; several of its
+	// sources may take it, which gives each a lease. A worker whose stored
+	// shape differs is refused with an error of kind BadConfig.
 	Acquire(ctx context.Context, worker uint64, s Shape) (Lease, error)
 }
 
 // Lease is a worker number held by this process. One goroutine uses it.
 type Lease interface {
 	// Fence is the lowest timestamp, in units since the epoch, that was never
-	// allowed to any holder of this worker; 0 for a worker never used.
+	// allowed to any earlier holder of this worker; 0 for a worker never used.
 	Fence() uint64
 	// Raise stores a new fence. It is durable when Raise returns nil; after an
 	// error the fence may stand at either value.
 	Raise(ctx context.Context, fence uint64) error
-	// Release gives the worker up. fence, when not 0, replaces the stored
-	// one: the holder knows that it used no timestamp at or above it.
+	// Release gives the worker up. fence, when not 0, replaces the one that
+	// was raised: the holder knows that it used no timestamp at or above it.
 	Release(ctx context.Context, fence uint64) error
 }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 
 	"idproxy/idsource"
 	"idproxy/idsource/lease"
@@ -36,12 +38,16 @@ const (
 // Config says where a Store is.
 type Config struct {
 	Endpoints []string     // required: host:port of the members
+	Username  string       // default: none, or whom the certificate names
+	Password  string       //
+	TLS       *tls.Config  // default: no TLS
 	Logger    *slog.Logger // default: discard
 }
 
 // Store keeps positions in etcd. It is an idsource.SegmentStore.
 type Store struct {
 	c      *client.Client
+	login  *login // nil: there is no user
 	where  string
 	logger *slog.Logger
 	clock  func() time.Time // of this host, which is not believed at once
@@ -75,17 +81,26 @@ func New(c Config) (*Store, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	options := []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: dialPause / 10, Multiplier: 2, Jitter: 0.2, MaxDelay: dialPause},
+		MinConnectTimeout: dialTimeout,
+	}), grpc.WithChainUnaryInterceptor(atOnce())}
+	if c.TLS != nil && c.TLS.ServerName != "" {
+		options = append(options, grpc.WithTransportCredentials(named{credentials.NewTLS(c.TLS), c.TLS.ServerName}))
+	}
+	var who *login
+	if c.Username != "" {
+		who = &login{name: c.Username, password: c.Password}
+		options = append(options, grpc.WithPerRPCCredentials(who))
+	}
 	conn, err := client.New(client.Config{
-		Endpoints: c.Endpoints, DialKeepAliveTime: aliveAfter, DialKeepAliveTimeout: aliveTimeout, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: dialPause / 10, Multiplier: 2, Jitter: 0.2, MaxDelay: dialPause},
-			MinConnectTimeout: dialTimeout,
-		})},
+		Endpoints: c.Endpoints, TLS: c.TLS, DialKeepAliveTime: aliveAfter, DialKeepAliveTimeout: aliveTimeout, Logger: zap.NewNop(),
+		DialOptions: options, MaxUnaryRetries: 1, // try asks again
 	})
 	if err != nil {
 		return nil, fmt.Errorf("etcd store: %w", err)
 	}
-	return &Store{c: conn, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, clock: lease.HostClock(), cache: map[string]item{}}, nil
+	return &Store{c: conn, login: who, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, clock: lease.HostClock(), cache: map[string]item{}}, nil
 }
 
 // Close closes the connections.
@@ -157,7 +172,11 @@ func restored(it item, cluster string) error {
 // read asks for a key.
 func (s *Store) read(ctx context.Context, key string) (it item, cluster string, err error) {
 	known := s.known()
-	r, err := s.c.Get(ctx, prefix+key)
+	var r *client.GetResponse
+	err = s.try(ctx, func(ctx context.Context) (err error) {
+		r, err = s.c.Get(ctx, prefix+key)
+		return err
+	})
 	if err != nil {
 		return item{}, "", s.wrap(err)
 	}
@@ -216,7 +235,11 @@ func (s *Store) swap(ctx context.Context, key string, old item, v value) (bool, 
 		same = append(same, client.Compare(client.Value(prefix+key), "=", old.text))
 	}
 	known := s.known()
-	r, err := s.c.Txn(ctx).If(same...).Then(client.OpPut(prefix+key, string(text))).Commit()
+	var r *client.TxnResponse
+	err = s.try(ctx, func(ctx context.Context) (err error) {
+		r, err = s.c.Txn(ctx).If(same...).Then(client.OpPut(prefix+key, string(text))).Commit()
+		return err
+	})
 	if err != nil {
 		return false, s.wrap(err)
 	}
@@ -306,7 +329,11 @@ func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back b
 // Keys lists the keys there are.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	known := s.known()
-	r, err := s.c.Get(ctx, prefix, client.WithPrefix(), client.WithKeysOnly())
+	var r *client.GetResponse
+	err := s.try(ctx, func(ctx context.Context) (err error) {
+		r, err = s.c.Get(ctx, prefix, client.WithPrefix(), client.WithKeysOnly())
+		return err
+	})
 	if err != nil {
 		return nil, s.wrap(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	client "go.etcd.io/etcd/client/v3"
 
@@ -29,7 +28,7 @@ func (t table) Close() error { return nil }
 // Visit implements lease.Table.
 func (t table) Visit(_ context.Context, pool string, do func(v lease.Visit) error) error {
 	base := "/idproxy/workers/" + pool + "/"
-	if err := do(&visit{c: t.s.c, clock: t.s.clock, pool: base + "pool", base: base + "number/"}); err != nil {
+	if err := do(&visit{s: t.s, pool: base + "pool", base: base + "number/"}); err != nil {
 		return t.s.wrap(err)
 	}
 	return nil
@@ -37,8 +36,7 @@ func (t table) Visit(_ context.Context, pool string, do func(v lease.Visit) erro
 
 // visit is a stay at one pool.
 type visit struct {
-	c      *client.Client
-	clock  func() time.Time
+	s      *Store
 	pool   string // its key
 	base   string // of the keys of numbers
 	server string // who answered
@@ -76,8 +74,12 @@ func (v *visit) Read(ctx context.Context, w lease.Workers) (lease.Page, error) {
 		records = client.OpGet(v.base, append(client.WithLastKey(), client.WithPrefix())...)
 	}
 	v.server = ""
-	now := v.clock().UnixMilli()
-	r, err := v.c.Txn(ctx).Then(client.OpGet(v.pool), records).Commit()
+	now := v.s.clock().UnixMilli()
+	var r *client.TxnResponse
+	err := v.s.try(ctx, func(ctx context.Context) (err error) {
+		r, err = v.s.c.Txn(ctx).Then(client.OpGet(v.pool), records).Commit()
+		return err
+	})
 	if err != nil {
 		return lease.Page{}, err
 	}
@@ -106,9 +108,14 @@ func (v *visit) Read(ctx context.Context, w lease.Workers) (lease.Page, error) {
 }
 
 // put is one transaction. What it compares with is what Read has found, of the
-// same cluster in the same term.
+// same cluster in the same term. Where its answer was lost it may say that it found
+// something else, which is what it wrote.
 func (v *visit) put(ctx context.Context, same []client.Cmp, puts []client.Op) (bool, error) {
-	r, err := v.c.Txn(ctx).If(same...).Then(puts...).Commit()
+	var r *client.TxnResponse
+	err := v.s.try(ctx, func(ctx context.Context) (err error) {
+		r, err = v.s.c.Txn(ctx).If(same...).Then(puts...).Commit()
+		return err
+	})
 	if err != nil {
 		return false, err
 	}

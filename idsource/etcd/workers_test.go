@@ -59,6 +59,10 @@ func TestWorkers(t *testing.T) {
 		t.Parallel()
 		holders.Administers(t, workers(), "administers")
 	})
+	t.Run("goes on", func(t *testing.T) {
+		t.Parallel()
+		holders.GoesOn(t, workers(), "goes-on")
+	})
 	t.Run("races", func(t *testing.T) {
 		t.Parallel()
 		holders.Races(t, workers, "races")

@@ -12,11 +12,12 @@ import (
 )
 
 // Variable names the file that a test writes faults into. It is mapped, so that what is written is in force at once. It
-// has three numbers of eight bytes in the host's order: nanoseconds to add to the wall clock, nanoseconds to add to
-// the monotonic clock, and whether the fence of worker numbers is left out (not 0).
+// has four numbers of eight bytes in the host's order: nanoseconds to add to the wall clock, nanoseconds to add to
+// the monotonic clock, whether the fence of worker numbers is left out (not 0), and whether a series begins above the
+// column of its first INSERT alone (not 0).
 const Variable = "IDPROXY_FAULTS"
 
-const numbers = 3
+const numbers = 4
 
 var file = open(os.Getenv(Variable))
 
@@ -44,3 +45,6 @@ func Mono() time.Duration { return time.Duration(atomic.LoadInt64(&file[1])) }
 
 // NoFence says that timestamps are not compared with their fence.
 func NoFence() bool { return atomic.LoadInt64(&file[2]) != 0 }
+
+// NoBegin says that no other columns are asked for where a series begins.
+func NoBegin() bool { return atomic.LoadInt64(&file[3]) != 0 }

@@ -10,7 +10,7 @@
 //
 // The positions belong to one process at a time and each worker number to one
 // process at a time, by flock. Two processes of one host may share a folder for
-// their worker numbers.
+// their worker numbers. Within a process several sources may use one number.
 //
 // A Store is safe for concurrent use. It opens nothing until it is used; while
 // the folder cannot be used, each call tries again and answers with the cause.

@@ -12,11 +12,25 @@ import (
 	"idproxy/idsource"
 )
 
-// lease is a worker number held by this process.
+// number is a worker number held by this process, for one source or for several. Their
+// timestamps may be the same, as two sources are two series of ids; what is stored is a
+// fence above all of them. It is used in the store's turn.
+type number struct {
+	path   string
+	lock   *lock  // nil only in a test's negative control
+	fence  fence  // as stored
+	doubt  bool   // a write failed: what is stored is not known
+	first  uint64 // the fence that was found
+	left   uint64 // greatest of the fences of sources that gave the number up; 0: none did
+	leases []*lease
+}
+
+// lease is the part of one source in a number.
 type lease struct {
-	path  string
-	lock  *lock // nil only in a test's negative control
-	fence fence
+	store  *Store
+	number *number
+	from   uint64 // what Fence answers
+	until  uint64 // the source's own fence
 }
 
 // Acquire implements idsource.FenceStore.
@@ -25,45 +39,64 @@ func (s *Store) Acquire(ctx context.Context, worker uint64, shape idsource.Shape
 		return nil, err
 	}
 	defer s.leave()
-	l := &lease{path: filepath.Join(s.dir, fmt.Sprintf("worker-%d", worker))}
-	if !s.noLock {
+	n := s.numbers[worker]
+	if n == nil {
 		var err error
-		if l.lock, err = acquire(l.path + ".lock"); err != nil {
+		if n, err = s.take(ctx, worker, shape); err != nil {
 			return nil, fmt.Errorf("file store: %w", err)
 		}
+	} else if err := n.fence.differs(newFence(worker, shape)); err != nil {
+		return nil, fmt.Errorf("file store: %s: %w; sources that share a number need the same layout and epoch, or stores of their own", n.path, err)
 	}
-	if err := s.readFence(ctx, l, newFence(worker, shape)); err != nil {
-		return nil, errors.Join(fmt.Errorf("file store: %w", err), l.unlock())
-	}
+	from := max(n.first, n.left)
+	l := &lease{store: s, number: n, from: from, until: from}
+	n.leases = append(n.leases, l)
 	return l, nil
 }
 
-// readFence fills l with what is stored for want.worker; a worker that was
+// take locks a number that this process does not hold.
+func (s *Store) take(ctx context.Context, worker uint64, shape idsource.Shape) (*number, error) {
+	n := &number{path: filepath.Join(s.dir, fmt.Sprintf("worker-%d", worker))}
+	if !s.noLock {
+		var err error
+		if n.lock, err = acquire(n.path + ".lock"); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.readFence(ctx, n, newFence(worker, shape)); err != nil {
+		return nil, errors.Join(err, n.unlock())
+	}
+	n.first = n.fence.until
+	s.numbers[worker] = n
+	return n, nil
+}
+
+// readFence fills n with what is stored for want.worker; a worker that was
 // never used is stored with want's shape.
-func (s *Store) readFence(ctx context.Context, l *lease, want fence) error {
-	data, err := readFile(l.path)
+func (s *Store) readFence(ctx context.Context, n *number, want fence) error {
+	data, err := readFile(n.path)
 	unused := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !unused {
 		return err
 	}
 	if unused {
 		data = nil
-	} else if l.fence, err = parseFence(data); err != nil {
-		return fmt.Errorf("%s: %w", l.path, err)
-	} else if err := l.fence.differs(want); err != nil {
-		return fmt.Errorf("%s: %w", l.path, err)
+	} else if n.fence, err = parseFence(data); err != nil {
+		return fmt.Errorf("%s: %w", n.path, err)
+	} else if err := n.fence.differs(want); err != nil {
+		return fmt.Errorf("%s: %w", n.path, err)
 	}
 	index, err := acquireSoon(ctx, filepath.Join(s.dir, workersFile+".lock"))
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.enlist(l, want, unused), index.release())
+	return errors.Join(s.enlist(n, want, unused), index.release())
 }
 
 // enlist stores the fence of an unused worker, then its number in the list of
 // used ones: the other order would leave a listed worker without a fence after
 // a crash, which looks like a fence that vanished.
-func (s *Store) enlist(l *lease, want fence, unused bool) error {
+func (s *Store) enlist(n *number, want fence, unused bool) error {
 	path := filepath.Join(s.dir, workersFile)
 	data, err := readFile(path)
 	if err != nil {
@@ -75,13 +108,13 @@ func (s *Store) enlist(l *lease, want fence, unused bool) error {
 	}
 	at, listed := slices.BinarySearch(workers, want.worker)
 	if unused && listed {
-		return fmt.Errorf("%s vanished: worker %d was used before; restore the file, or use another worker number", l.path, want.worker)
+		return fmt.Errorf("%s vanished: worker %d was used before; restore the file, or use another worker number", n.path, want.worker)
 	}
 	if unused {
-		if err := replace(l.path, want.render()); err != nil {
+		if err := replace(n.path, want.render()); err != nil {
 			return err
 		}
-		l.fence = want
+		n.fence = want
 	}
 	if listed {
 		return nil
@@ -118,37 +151,88 @@ func (f fence) differs(want fence) error {
 		idsource.BadConfig, f.worker, f.layout, f.epoch, want.layout, want.epoch)
 }
 
-// Fence implements idsource.Lease.
-func (l *lease) Fence() uint64 { return l.fence.until }
+// Fence implements idsource.Lease. What other sources of the process may use says nothing
+// of the source's own ids.
+func (l *lease) Fence() uint64 { return l.from }
 
 // Raise implements idsource.Lease.
-func (l *lease) Raise(_ context.Context, until uint64) error {
-	if l.lock != nil {
-		if err := l.lock.valid(); err != nil {
-			return fmt.Errorf("file store: %w", err)
-		}
+func (l *lease) Raise(ctx context.Context, until uint64) error {
+	if err := l.store.enter(ctx); err != nil {
+		return err
 	}
-	f := l.fence
-	f.until = until
-	if err := replace(l.path, f.render()); err != nil {
+	defer l.store.leave()
+	if err := l.number.valid(); err != nil {
 		return fmt.Errorf("file store: %w", err)
 	}
-	l.fence = f
+	before := l.until
+	l.until = until
+	if err := l.number.write(); err != nil {
+		l.until = before
+		return fmt.Errorf("file store: %w", err)
+	}
 	return nil
 }
 
-// Release implements idsource.Lease.
-func (l *lease) Release(ctx context.Context, until uint64) error {
-	var err error
-	if until != 0 {
-		err = l.Raise(ctx, until)
+// Release implements idsource.Lease. The last source of the process that releases the
+// number unlocks it.
+func (l *lease) Release(_ context.Context, until uint64) error {
+	l.store.turn <- struct{}{} // nobody holds it for longer than it takes to write a file
+	defer l.store.leave()
+	n := l.number
+	n.leases = slices.DeleteFunc(n.leases, func(other *lease) bool { return other == l })
+	if until == 0 {
+		until = l.until
 	}
-	return errors.Join(err, l.unlock())
+	n.left = max(n.left, until)
+	var err error
+	if n.doubt || n.highest() != n.fence.until {
+		if err = n.valid(); err == nil {
+			err = n.write()
+		}
+		if err != nil {
+			err = fmt.Errorf("file store: %w", err)
+		}
+	}
+	if len(n.leases) > 0 {
+		return err
+	}
+	delete(l.store.numbers, n.fence.worker)
+	return errors.Join(err, n.unlock())
 }
 
-func (l *lease) unlock() error {
-	if l.lock == nil {
+// highest is the fence that all sources need.
+func (n *number) highest() uint64 {
+	until := n.left
+	for _, l := range n.leases {
+		until = max(until, l.until)
+	}
+	return until
+}
+
+// write stores the fence that all sources need, unless it is stored.
+func (n *number) write() error {
+	f := n.fence
+	if f.until = n.highest(); f.until == n.fence.until && !n.doubt {
 		return nil
 	}
-	return l.lock.release()
+	n.doubt = true
+	if err := replace(n.path, f.render()); err != nil {
+		return err
+	}
+	n.fence, n.doubt = f, false
+	return nil
+}
+
+func (n *number) valid() error {
+	if n.lock == nil {
+		return nil
+	}
+	return n.lock.valid()
+}
+
+func (n *number) unlock() error {
+	if n.lock == nil {
+		return nil
+	}
+	return n.lock.release()
 }

@@ -140,7 +140,7 @@ func TestWorkerLock(t *testing.T) {
 	fillOne := func(st *Store) (uint64, error) {
 		src, err := idsource.NewSnowflake(idsource.SnowflakeConfig{
 			Name: "event_id", Fences: st, Worker: 7, Layout: "40/10/2", Epoch: time.Now().Add(-time.Hour),
-			Sequence: "zero", Wait: 200 * time.Millisecond,
+			Sequence: "zero", Wait: func() time.Duration { return 200 * time.Millisecond },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -352,4 +352,66 @@ func TestLeaseKeepsFence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestNumberOfSeveralSources: the sources of a process share a number, and what is stored is
+// above all that any of them may use.
+func TestNumberOfSeveralSources(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := newStore(t, dir)
+	take := func(s *Store, fence uint64) idsource.Lease {
+		t.Helper()
+		l, err := s.Acquire(t.Context(), 7, testShape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Fence() != fence {
+			t.Errorf("fence %d, want %d", l.Fence(), fence)
+		}
+		return l
+	}
+	stored := func(want uint64) {
+		t.Helper()
+		data, err := readFile(filepath.Join(dir, "worker-7"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := parseFence(data); f.until != want || err != nil {
+			t.Errorf("the fence stands at %d (%v), want %d", f.until, err, want)
+		}
+	}
+	raise := func(l idsource.Lease, until uint64) {
+		t.Helper()
+		if err := l.Raise(t.Context(), until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := func(l idsource.Lease, until uint64) {
+		t.Helper()
+		if err := l.Release(t.Context(), until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := take(s, 0)
+	raise(a, 100)
+	b := take(s, 0) // what a may use is no matter of b
+	raise(b, 50)
+	stored(100)
+	raise(b, 120)
+	stored(120)
+	release(b, 60)
+	stored(100)
+	c := take(s, 60) // it may be the source that b was
+	release(a, 40)
+	stored(60)
+	raise(c, 80)
+	stored(80)
+	other := newStore(t, dir)
+	_, err := other.Acquire(t.Context(), 7, testShape)
+	wantError(t, "another process", err, "held by process")
+	_, err = s.Acquire(t.Context(), 7, idsource.Shape{Layout: "39ms/12/12", Epoch: testShape.Epoch})
+	wantError(t, "another layout", err, "sources that share a number need the same layout and epoch, or stores of their own")
+	release(c, 70)
+	stored(70)
+	release(take(other, 70), 0)
 }

@@ -39,6 +39,10 @@ func (l Rules) Renewed(h Hold, fence int64, sent time.Duration) Hold {
 	return h
 }
 
+// Reaches says whether the clock, which shows now, is near enough to the hold's
+// first timestamp for it to be used. It is not when the clock went back since.
+func (l Rules) Reaches(h Hold, now int64) bool { return h.Start < now+l.Lead }
+
 // Activates is when a renewal makes the hold active.
 func (l Rules) Activates(h Hold) time.Duration { return h.taken + ms(l.Loss) }
 

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"idproxy/idsource"
+	"idproxy/inside"
 )
 
 // Config describes a Keeper.
@@ -152,6 +154,10 @@ func (r *keeping) ask(h *Hold, last int64) Ask {
 
 // step does what is due and returns when to come back.
 func (r *keeping) step(ctx context.Context) time.Duration {
+	if r.spare != nil && !r.cfg.Rules.Reaches(*r.spare, r.now()) { // the clock went back: main could not be changed for it
+		_ = r.release(ctx, r.spare, 0) // it was logged
+		r.spare, r.nextSpare = nil, 0
+	}
 	if r.main == nil {
 		r.main, r.spare = r.spare, nil
 	}
@@ -190,17 +196,17 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 		if h.Active {
 			return r.grant(reply.Fence)
 		}
-		r.tenant.Report(fmt.Errorf("worker number %d of pool %s rests for %v before its first id", h.Worker, r.cfg.Pool, ms(r.cfg.Rules.Loss)))
+		r.later(r.cfg.Rules.Activates(h)-r.mono(), fmt.Errorf("worker number %d of pool %s rests for %v before its first id", h.Worker, r.cfg.Pool, ms(r.cfg.Rules.Loss)))
 		return r.untilActive()
 	case Wait:
 		if !r.waiting {
 			r.cfg.Logger.Info("waiting for a worker number", "pool", r.cfg.Pool, "for", reply.Wait, "why", reply.Why)
 			r.waiting = true
 		}
-		r.tenant.Report(fmt.Errorf("no worker number of pool %s for another %v: %s", r.cfg.Pool, reply.Wait, reply.Why))
+		r.later(reply.Wait, fmt.Errorf("no worker number of pool %s for another %v: %s", r.cfg.Pool, reply.Wait, reply.Why))
 		return max(leastPause/5, min(reply.Wait, slow))
 	case NoPool:
-		r.tenant.Report(fmt.Errorf("pool %s: %s: make it with idproxy worker add", r.cfg.Pool, reply.Verdict))
+		r.later(unknown, fmt.Errorf("pool %s: %s: make it with idproxy worker add", r.cfg.Pool, reply.Verdict))
 		return slow
 	case OtherShape:
 		r.tenant.Report(fmt.Errorf("%w: pool %s is for ids of %s, the configuration says %s", idsource.BadConfig, r.cfg.Pool, reply.Why, r.shape))
@@ -210,16 +216,30 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 		return slow
 	}
 	r.tries++
-	r.tenant.Report(fmt.Errorf("pool %s: %s: more can be added with idproxy worker add", r.cfg.Pool, reply.Verdict))
+	none := reply.Verdict.String()
+	if reply.Why != "" {
+		none = reply.Why
+	}
+	err = fmt.Errorf("pool %s: %s: more can be added with idproxy worker add", r.cfg.Pool, none)
 	if r.tries <= queueTries {
+		r.tenant.Report(err)
 		return min(queuePause, slow)
 	}
+	r.later(unknown, err)
 	return slow
+}
+
+// unknown is a time that nobody waits for.
+const unknown = time.Duration(math.MaxInt64)
+
+// later reports an error that stays for a while, so that no INSERT waits in vain.
+func (r *keeping) later(d time.Duration, err error) {
+	r.tenant.Report(&idsource.LaterError{For: d, Err: err})
 }
 
 // failed reports an error of the store and returns when to try again.
 func (r *keeping) failed(err error) time.Duration {
-	r.tenant.Report(err)
+	r.tenant.Report(inside.Mark(err))
 	r.pause = min(max(2*r.pause, leastPause), time.Second, ms(r.cfg.Rules.Heartbeat))
 	return r.pause
 }
@@ -346,7 +366,8 @@ func (r *keeping) keepSpare(ctx context.Context) {
 	}
 }
 
-// swap changes to another number, and gives the old one back.
+// swap changes to another number, and gives the old one back. Where the spare one
+// is of no use, the next step takes one.
 func (r *keeping) swap(ctx context.Context) {
 	if r.main == nil || !r.granted {
 		return
@@ -354,7 +375,7 @@ func (r *keeping) swap(ctx context.Context) {
 	old := *r.main
 	last, err := r.drop(fmt.Errorf("worker number %d is being swapped", old.Worker))
 	r.cfg.Logger.Info("worker number swapped", "pool", r.cfg.Pool, "worker", old.Worker)
-	if r.spare != nil && r.spare.Active && r.cfg.Rules.MayRenew(*r.spare, r.mono()) {
+	if r.spare != nil && r.spare.Active && r.cfg.Rules.MayRenew(*r.spare, r.mono()) && r.cfg.Rules.Reaches(*r.spare, r.now()) {
 		r.main, r.spare, r.nextSpare = r.spare, nil, 0
 		r.grant(r.main.Fence)
 	}

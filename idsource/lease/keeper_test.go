@@ -319,16 +319,18 @@ func TestFileOfAnotherStore(t *testing.T) {
 	})
 }
 
-// TestFileOfStartAhead kills a process whose number starts ahead of the clock, as one does that was given back before the
-// clock went back. The next one goes on no lower.
+// TestFileOfStartAhead kills a process whose number starts ahead of the clock, as one does when the clock goes back behind
+// it. The next one goes on no lower.
 func TestFileOfStartAhead(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		m, g := newMemory(defaults(t), 1), newGuest()
-		start := time.Now().Add(time.Minute).UnixMilli()
-		m.records[0] = Record{State: Free, Fence: start}
+		m.off = time.Minute
 		stop := keep(t, m, g, dir)
-		time.Sleep(10 * time.Second)
+		time.Sleep(time.Second)
+		start := m.record(0).Start
+		m.set(func(m *memory) { m.off = 0 })
+		time.Sleep(9 * time.Second)
 		path := filepath.Join(dir, "p-0.lease")
 		killed, err := os.ReadFile(path)
 		if err != nil || len(killed) == 0 {
@@ -347,4 +349,39 @@ func TestFileOfStartAhead(t *testing.T) {
 			t.Errorf("%t, %+v, %v: ids below %d may have been used", has, term, err, start)
 		}
 	})
+}
+
+// TestSwapGoesOn has the store's clock go back by an hour, and a number be asked for in place of the one that is of no use
+// any more. The spare one is of none either, nor are others that were used; the holder comes to one that is.
+func TestSwapGoesOn(t *testing.T) {
+	for name, used := range map[string]int{"others are free": 0, "one is left": 5, "none is left": 6} {
+		synctest.Test(t, func(t *testing.T) {
+			m, g := newMemory(defaults(t), 8), newGuest()
+			m.pool.Since = 0      // no quarantine has to be waited for once more
+			for w := range used { // besides the two that it takes
+				m.records[uint64(2+w)] = Record{State: Free, Beat: 1, Fence: time.Now().UnixMilli() - 1}
+			}
+			defer keep(t, m, g, "")()
+			time.Sleep(10 * time.Second)
+			m.set(func(m *memory) { m.off = -time.Hour })
+			time.Sleep(2 * time.Second) // a renewal brings the news
+			g.swap <- struct{}{}
+			time.Sleep(3 * time.Second)
+			has, term, err := g.now()
+			if used == 6 {
+				if has || err == nil || !strings.Contains(err.Error(), "ahead of this one") {
+					t.Errorf("%s: %t, %+v, %v; want none, and to hear why", name, has, term, err)
+				}
+				m.set(func(m *memory) { m.records[7] = Record{State: Free} })
+				time.Sleep(10 * time.Second)
+				has, term, err = g.now()
+			}
+			if !has || err != nil || term.Start >= term.Fence || term.Start > time.Now().Add(-time.Hour).UnixMilli() {
+				t.Errorf("%s: %t, %+v, %v; want a number that can be used", name, has, term, err)
+			}
+			if n := m.holders(Held); n > 2 {
+				t.Errorf("%s: %d numbers are held, want one and a spare", name, n)
+			}
+		})
+	}
 }

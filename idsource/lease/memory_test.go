@@ -18,8 +18,9 @@ type memory struct {
 	records map[uint64]Record
 	rules   Rules
 	down    error
-	lost    error       // what Renew and Release answer in place of the step that they made
-	takes   []time.Time // when one was asked for, spare ones left out
+	lost    error         // what Renew and Release answer in place of the step that they made
+	takes   []time.Time   // when one was asked for, spare ones left out
+	off     time.Duration // by which its clock is wrong
 }
 
 var errDown = fmt.Errorf("%w: connection refused", ErrUnsent)
@@ -50,7 +51,7 @@ func (m *memory) enter(shape string) (now int64, v Verdict, err error) {
 	case m.pool.Shape != shape:
 		return 0, OtherShape, nil
 	}
-	return time.Now().UnixMilli(), Granted, nil
+	return time.Now().Add(m.off).UnixMilli(), Granted, nil
 }
 
 func (m *memory) Take(_ context.Context, a Ask) (Reply, error) {
@@ -66,20 +67,13 @@ func (m *memory) Take(_ context.Context, a Ask) (Reply, error) {
 	if wait := m.rules.Resting(m.pool, now); wait > 0 {
 		return Reply{Verdict: Wait, Wait: ms(wait), Now: now}, nil
 	}
-	reply := Reply{Verdict: Empty, Now: now}
-	for w := range uint64(len(m.records)) {
-		old := m.records[w]
-		if old.State == Held && (!a.Reclaim || a.Spare) {
-			continue
-		}
-		r, wait, v := m.rules.Take(old, now, a.Token, a.Label)
-		if v == Granted {
-			m.records[w] = r
-			return Reply{Worker: w, Start: r.Start, Fence: r.Fence, Now: now}, nil
-		}
-		reply = Reply{Verdict: v, Wait: ms(wait), Now: now}
+	w, wait, v := m.rules.Choose(m.records, now, a.Reclaim, a.Spare)
+	if v != Granted {
+		return Reply{Verdict: v, Wait: ms(wait), Now: now, Why: why(Page{Now: now, Records: m.records}, w)}, nil
 	}
-	return reply, nil
+	r, _, _ := m.rules.Take(m.records[w], now, a.Token, a.Label)
+	m.records[w] = r
+	return Reply{Worker: w, Start: r.Start, Fence: r.Fence, Now: now}, nil
 }
 
 func (m *memory) change(a Ask, step func(Record, int64, Use) (Record, Verdict)) (Reply, error) {

@@ -27,6 +27,7 @@ type class struct {
 	flush   bool // all is lost; the pool is made anew
 	promote bool // any earlier state comes back, on another server, whose clock may differ
 	vanish  bool // the last writes vanish, on what looks like the same server
+	set     int8 // somebody sets the store's clock, this far ahead or back
 }
 
 type modelRecord struct{ state, token, beat, start, fence int8 }
@@ -70,7 +71,7 @@ type model struct {
 	out  []modelState // of next
 	say  []string     // what led to each, when tell is set
 	tell bool
-	dup  int // index of a step that used the mark again; -1: none
+	bad  int // index of a step that used the mark again, or gave a number that cannot be used; -1: none
 }
 
 func (m *model) add(s modelState, what string, args ...any) {
@@ -84,18 +85,21 @@ func (m *model) add(s modelState, what string, args ...any) {
 // tokens of the owners; the first is that of an owner that is gone.
 var tokens = [...]string{"gone", "A", "B", "C"}
 
+// off is how far a store's clock may be off.
+func (m *model) off() int8 { return max(int8(m.rules.Skew), m.class.set) }
+
 // settle makes states equal that differ in nothing that matters.
 func (m *model) settle(s *modelState) {
-	past := int8(-m.rules.Skew - 1) // what starts before this starts now
+	past := -m.off() - 1 // what starts before this starts now
 	for _, st := range []*modelStore{&s.store, &s.other} {
-		st.since = max(st.since, int8(-m.rules.Quarantine()-m.rules.Skew))
+		st.since = max(st.since, int8(-m.rules.Quarantine())-m.off())
 		for i := range st.records {
 			r := &st.records[i]
 			if t := r.token; t > 0 && (!s.owners[t-1].holds || int(s.owners[t-1].number) != i) {
 				r.token = 0
 			}
 			r.fence, r.start = max(r.fence, past), max(r.start, past)
-			if r.beat = max(r.beat, int8(-m.rules.Reclaim-m.rules.Skew)); State(r.state) == Free {
+			if r.beat = max(r.beat, int8(-m.rules.Reclaim)-m.off()); State(r.state) == Free {
 				r.token, r.beat, r.start = 0, 0, 0
 			}
 		}
@@ -161,7 +165,7 @@ func (o *modelOwner) set(h Hold) {
 
 // next fills m.out with the states behind s.
 func (m *model) next(s modelState) {
-	m.out, m.say, m.dup = m.out[:0], m.say[:0], -1
+	m.out, m.say, m.bad = m.out[:0], m.say[:0], -1
 	m.tick(s)
 	for o := range m.owners {
 		if !s.owners[o].holds {
@@ -213,7 +217,7 @@ func (m *model) tick(s modelState) {
 // over says that nobody can use the mark again: no owner can, and whoever takes
 // the number from now on starts later.
 func (m *model) over(s modelState) bool {
-	if !s.marked || s.mark >= int8(-m.rules.Skew) {
+	if !s.marked || s.mark >= -m.off() {
 		return false
 	}
 	for i := range s.owners {
@@ -260,6 +264,9 @@ func (m *model) take(s modelState, o int) {
 			own := &t.owners[o]
 			*own = modelOwner{holds: true, number: int8(w), last: far}
 			own.set(m.rules.Took(uint64(w), r, 0, 0))
+			if r.Start >= now+m.rules.Lead {
+				m.bad = len(m.out)
+			}
 			m.add(t, "%s gives number %d to owner %s, from %d below %d", name, w, tokens[o+1], r.Start, r.Fence)
 		}
 	})
@@ -292,7 +299,7 @@ func (m *model) issue(s modelState, o int) {
 			t.marked, t.mark, t.markOf = true, int8(ts), own.number
 			m.add(t, "owner %s uses %d", tokens[o+1], ts)
 		case s.mark == int8(ts) && s.markOf == own.number:
-			m.dup = len(m.out)
+			m.bad = len(m.out)
 			m.add(t, "owner %s uses %d AGAIN", tokens[o+1], ts)
 		}
 	}
@@ -396,6 +403,12 @@ func (m *model) disaster(s modelState) {
 			t.oldLeft = int8(m.rules.Loss)
 			t.store.changed, t.store.skew = true, int8(skew)
 			m.add(t, "the replica takes over, its clock %d off", skew)
+		}
+	}
+	for off := -m.class.set; off <= m.class.set; off++ {
+		t := s
+		if t.store.skew = off; off != 0 {
+			m.add(t, "the store's clock is set, it is %d off", off)
 		}
 	}
 }

@@ -77,25 +77,33 @@ func (l Rules) Create(shape, server string, now int64, fresh bool) Pool {
 	return p
 }
 
-// Take gives a number to the holder of token; or says how long its present
-// holder has to be silent yet.
+// Wait is for how long nobody may take a number: until its holder has been
+// silent for long enough, and until its first timestamp is one that can be used.
+func (l Rules) Wait(r Record, now int64) (wait int64) {
+	if r.State == Held && l.has(guardReclaim) {
+		wait = r.Beat + l.Reclaim - now
+	}
+	// A fence beyond now+Lead would let numbers that change hands run away from
+	// the clock, and a number that starts there is of no use to anybody.
+	if l.has(guardReach) {
+		wait = max(wait, r.Fence-(now+l.Lead)+1)
+	}
+	return max(0, wait)
+}
+
+// Take gives a number to the holder of token; or says how long it has to wait.
 func (l Rules) Take(r Record, now int64, token, label string) (Record, int64, Verdict) {
-	switch r.State {
-	case Free:
-	case Held:
-		if wait := r.Beat + l.Reclaim - now; wait > 0 && l.has(guardReclaim) {
-			return r, wait, Wait
-		}
-	default:
+	if r.State != Free && r.State != Held {
 		return r, 0, Gone
+	}
+	if wait := l.Wait(r, now); wait > 0 {
+		return r, wait, Wait
 	}
 	start := now
 	if l.has(guardStart) {
 		start = max(r.Fence, now)
 	}
-	// A start ahead of the clock has to be waited for: a fence beyond now+Lead
-	// would let numbers that change hands run away from the clock.
-	return Record{State: Held, Token: token, Label: label, Beat: now, Start: start, Fence: max(start, now+l.Lead)}, 0, Granted
+	return Record{State: Held, Token: token, Label: label, Beat: now, Start: start, Fence: now + l.Lead}, 0, Granted
 }
 
 // Use is what a holder tells of itself.

@@ -86,6 +86,7 @@ const (
 	guardReclaim                       // only a silent number is taken from its holder
 	guardRelease                       // a fence does not come down below where its holder started
 	guardDeadline                      // a holder does not ask to renew a lease that has ended by its own clock
+	guardReach                         // a number is not given whose first timestamp the clock has to reach yet
 )
 
 func (l Rules) has(g guard) bool { return l.without&g == 0 }

@@ -10,7 +10,8 @@ import (
 )
 
 // search visits all states, nearest first, until there are none left, limit is
-// reached, or a timestamp was used twice; then it returns how that came about.
+// reached, or a timestamp was used twice, or a number was given that cannot be
+// used; then it returns how that came about.
 func (m *model) search(limit int) (states int, whole bool, trace string) {
 	seed := maphash.MakeSeed()
 	seen := make(map[uint64]struct{}, 1<<16)
@@ -24,8 +25,8 @@ func (m *model) search(limit int) (states int, whole bool, trace string) {
 			return len(queue), false, ""
 		}
 		m.next(queue[i].state)
-		if m.dup >= 0 {
-			path := []modelState{m.out[m.dup]}
+		if m.bad >= 0 {
+			path := []modelState{m.out[m.bad]}
 			for at := int32(i); at >= 0; at = queue[at].parent {
 				path = append(path, queue[at].state)
 			}
@@ -70,6 +71,7 @@ var (
 	emptied  = class{name: "emptied", flush: true}
 	replaced = class{name: "replaced", promote: true}
 	vanished = class{name: "writes vanish", vanish: true}
+	clockSet = class{name: "the clock is set", set: 3}
 )
 
 // TestModel visits every state of the protocol, under each disaster.
@@ -83,13 +85,14 @@ func TestModel(t *testing.T) {
 		{none, true, 1e7},
 		{emptied, true, 1e7},
 		{vanished, true, 1e7},
+		{clockSet, false, 1e7},
 		{replaced, false, largest},
 		{replaced, true, 1e6}, // there are more than fit into the memory of a small machine
 	} {
 		m := model{rules: modelRules, class: run.class, owners: 2, numbers: 1, ahead: run.ahead}
 		states, whole, trace := m.search(run.limit)
 		if trace != "" {
-			t.Errorf("%s: a timestamp is used twice:\n%s", run.class.name, trace)
+			t.Errorf("%s: a timestamp is used twice, or a number is given that cannot be used:\n%s", run.class.name, trace)
 		}
 		if !whole && run.limit > 1e6 {
 			t.Errorf("%s: there are more than %d states", run.class.name, run.limit)
@@ -120,6 +123,7 @@ func TestGuards(t *testing.T) {
 		{"reclaim", guardReclaim, replaced, false},
 		{"activation", guardActivation, vanished, false},
 		{"gap", guardGap, vanished, false},
+		{"reach", guardReach, clockSet, false},
 		// The deadline is a second line behind the gap, for a store whose clock
 		// cannot be trusted to notice it: it holds where messages are not late.
 		{"gap and deadline", guardGap | guardDeadline, vanished, true},

@@ -17,8 +17,7 @@ var ErrUnsent = errors.New("nothing was sent")
 // than ErrUnsent it is unknown whether the step was made, or will be: what was
 // sent can arrive long after its sender has given up.
 type Store interface {
-	// Take gives a number to a.Token: the one that has been free for longest
-	// or, with a.Reclaim, the one that has been silent for longest.
+	// Take gives a number to a.Token, the one that [Rules.Choose] says.
 	Take(ctx context.Context, a Ask) (Reply, error)
 	// Renew moves the fence of a.Worker on.
 	Renew(ctx context.Context, a Ask) (Reply, error)
@@ -55,7 +54,7 @@ type Reply struct {
 	Fence   int64
 	Now     int64         // the store's clock
 	Wait    time.Duration // with Wait: how long
-	Why     string        // with Wait and OtherShape: more
+	Why     string        // with Wait, Empty and OtherShape: more
 }
 
 // Fill is what an administrator asks of a pool.

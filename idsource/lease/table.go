@@ -1,9 +1,9 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -112,18 +112,30 @@ func (s tabled) Take(ctx context.Context, a Ask) (Reply, error) {
 		if rest := a.Rules.Resting(p.Pool, p.Now); rest > 0 {
 			return Reply{Verdict: Wait, Wait: ms(rest), Why: restingWhy}, true, nil
 		}
-		w, wait, verdict := a.Rules.Choose(p.Records, p.Now, a.Reclaim, a.Spare)
-		switch verdict {
-		case Wait:
-			why := fmt.Sprintf("all numbers are held, the oldest one, %d, has been silent for %d ms", w, p.Now-p.Records[w].Beat)
-			return Reply{Verdict: Wait, Wait: ms(wait), Why: why}, true, nil
-		case Granted:
-			r, _, _ := a.Rules.Take(p.Records[w], p.Now, a.Token, a.Label) // as it was chosen
-			done, err := v.Write(ctx, p, w, r)
-			return Reply{Verdict: Granted, Worker: w, Start: r.Start, Fence: r.Fence}, done, err
+		for w, r := range p.Records {
+			if r.State == Held && r.Token == a.Token { // the answer to the writing was lost
+				return Reply{Verdict: Granted, Worker: w, Start: r.Start, Fence: r.Fence}, true, nil
+			}
 		}
-		return Reply{Verdict: verdict}, true, nil
+		w, wait, verdict := a.Rules.Choose(p.Records, p.Now, a.Reclaim, a.Spare)
+		if verdict != Granted {
+			return Reply{Verdict: verdict, Wait: ms(wait), Why: why(p, w)}, true, nil
+		}
+		r, _, _ := a.Rules.Take(p.Records[w], p.Now, a.Token, a.Label) // as it was chosen
+		done, err := v.Write(ctx, p, w, r)
+		return Reply{Verdict: Granted, Worker: w, Start: r.Start, Fence: r.Fence}, done, err
 	})
+}
+
+// why says what keeps a number, the next one to come, from being taken.
+func why(p Page, worker uint64) string {
+	switch r := p.Records[worker]; {
+	case r.State == Free && r.Fence > p.Now:
+		return fmt.Sprintf("free numbers were used with a clock that was ahead of this one, the nearest one, %d, by %d ms", worker, r.Fence-p.Now)
+	case r.State == Held:
+		return fmt.Sprintf("all numbers are held, the oldest one, %d, has been silent for %d ms", worker, p.Now-r.Beat)
+	}
+	return ""
 }
 
 // Renew implements Store.
@@ -263,42 +275,40 @@ func (s tabled) List(ctx context.Context, pool string) (l Listing, err error) {
 	return l, err
 }
 
-// Choose says which of a pool's numbers to take: the one that has been free for
-// longest, unless its fence lies too far ahead to be of use now; with reclaim
-// also the one that has been silent for longest, or how long it has to be silent
-// yet. A spare one is taken only while more are free than held.
+// Choose says which of a pool's numbers to take: the free one whose timestamps
+// ended first, if it can be used; with reclaim also the one that has been silent for
+// longest of those that can be used. Where there is none it names the one that can be
+// taken next, and with reclaim says when. A spare one is taken only while more are
+// free than held.
 func (l Rules) Choose(all map[uint64]Record, now int64, reclaim, spare bool) (worker uint64, wait int64, v Verdict) {
-	byBeat := slices.SortedFunc(maps.Keys(all), func(a, b uint64) int {
-		if d := all[a].Beat - all[b].Beat; d != 0 {
-			return int(max(-1, min(1, d)))
-		}
-		return int(int64(a) - int64(b))
-	})
-	var free, held []uint64
-	for _, w := range byBeat {
-		switch all[w].State {
-		case Free:
-			free = append(free, w)
-		case Held:
-			held = append(held, w)
-		}
-	}
+	free := sorted(all, Free, func(r Record) int64 { return r.Fence })
+	held := sorted(all, Held, func(r Record) int64 { return r.Beat })
 	if spare && len(free) <= len(held) {
 		return 0, 0, Empty
 	}
-	for _, w := range free {
-		if all[w].Fence <= now+l.Ahead {
+	if len(free) > 0 && l.Wait(all[free[0]], now) == 0 {
+		return free[0], 0, Granted
+	}
+	first := slices.Concat(free[:min(1, len(free))], held[:min(1, len(held))])
+	if !reclaim || spare || len(first) == 0 {
+		return slices.Concat(free, []uint64{0})[0], 0, Empty
+	}
+	for _, w := range held {
+		if l.Wait(all[w], now) == 0 {
 			return w, 0, Granted
 		}
 	}
-	switch {
-	case len(free) > 0:
-		return free[0], 0, Granted
-	case !reclaim || len(held) == 0:
-		return 0, 0, Empty
+	next := slices.MinFunc(first, func(a, b uint64) int { return cmp.Compare(l.Wait(all[a], now), l.Wait(all[b], now)) })
+	return next, l.Wait(all[next], now), Wait
+}
+
+// sorted are the numbers of a state by a time of theirs.
+func sorted(all map[uint64]Record, state State, by func(Record) int64) (list []uint64) {
+	for w, r := range all {
+		if r.State == state {
+			list = append(list, w)
+		}
 	}
-	if wait = all[held[0]].Beat + l.Reclaim - now; wait > 0 {
-		return held[0], wait, Wait
-	}
-	return held[0], 0, Granted
+	slices.SortFunc(list, func(a, b uint64) int { return cmp.Or(cmp.Compare(by(all[a]), by(all[b])), cmp.Compare(a, b)) })
+	return list
 }

@@ -360,7 +360,7 @@ func TestGroupDisagrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	src, err := idsource.NewSegment(idsource.SegmentConfig{
-		Name: "order_id", Store: g, Step: 10, MaxStep: 10, StepPolicy: idsource.StepFixed, Prefetch: 1, MaxBatch: g.Block(), Wait: 5 * time.Second,
+		Name: "order_id", Store: g, Step: 10, MaxStep: 10, StepPolicy: idsource.StepFixed, Prefetch: 1, MaxBatch: g.Block(), Wait: func() time.Duration { return 5 * time.Second },
 	})
 	if err != nil {
 		t.Fatal(err)

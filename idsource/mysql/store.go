@@ -196,29 +196,15 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 		return idsource.Position{}, err
 	}
 	next, step, err := s.read(ctx, key)
-	if errors.Is(err, sql.ErrNoRows) || noTable(err) {
-		return idsource.Position{}, nil
-	}
-	if err != nil {
+	fresh := errors.Is(err, sql.ErrNoRows) || noTable(err)
+	if err != nil && !fresh {
 		return idsource.Position{}, s.wrap(err)
 	}
-	s.checkDurability(ctx)
+	_ = s.WarnOfCrashes(ctx) // tried again at the next call
+	if fresh {
+		return idsource.Position{}, nil
+	}
 	return idsource.Position{Next: next, Used: step != 0}, nil
-}
-
-// checkDurability warns, once, of a server that may forget what it committed.
-func (s *Store) checkDurability(ctx context.Context) {
-	if s.warned.Load() {
-		return
-	}
-	var flush int
-	if err := s.db.QueryRowContext(ctx, "SELECT @@innodb_flush_log_at_trx_commit").Scan(&flush); err != nil {
-		return // asked again at the next call
-	}
-	if !s.warned.Swap(true) && flush != 1 {
-		s.logger.Warn("a crash of the store's host can bring ids back that were issued: innodb_flush_log_at_trx_commit is not 1",
-			"store", s.where, "value", flush)
-	}
 }
 
 // checkTables says why the tables are not this store's to use.

@@ -161,25 +161,54 @@ func TestPasswordStaysSecret(t *testing.T) {
 	}
 }
 
-func TestDurabilityWarning(t *testing.T) {
+// TestWarnOfCrashes: a server that may forget commits is named once, also for a key that is
+// not there yet.
+func TestWarnOfCrashes(t *testing.T) {
+	defer func() {
+		if err := shared.exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1"); err != nil {
+			t.Error(err)
+		}
+	}()
 	for _, value := range []string{"2", "1"} {
 		if err := shared.exec("SET GLOBAL innodb_flush_log_at_trx_commit = " + value); err != nil {
 			t.Fatal(err)
 		}
-		s := newStore(t, shared.dsn())
-		var log bytes.Buffer
-		s.logger = slog.New(slog.NewTextHandler(&log, nil))
-		if err := s.Advance(t.Context(), "k", 1); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			if _, err := s.Position(t.Context(), "k"); err != nil {
-				t.Fatal(err)
+		for _, fresh := range []bool{false, true} {
+			s := newStore(t, shared.dsn())
+			var log bytes.Buffer
+			s.logger = slog.New(slog.NewTextHandler(&log, nil))
+			key := "fresh"
+			if !fresh {
+				key = "k"
+				if err := s.Advance(t.Context(), key, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 3 {
+				if _, err := s.Position(t.Context(), key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := map[string]int{"2": 1, "1": 0}[value]
+			if n := strings.Count(log.String(), "innodb_flush_log_at_trx_commit is 2, not 1"); n != want {
+				t.Errorf("innodb_flush_log_at_trx_commit %s, fresh %v: %d warnings, want %d: %s", value, fresh, n, want, &log)
 			}
 		}
-		want := map[string]int{"2": 1, "1": 0}[value]
-		if n := strings.Count(log.String(), "innodb_flush_log_at_trx_commit"); n != want {
-			t.Errorf("innodb_flush_log_at_trx_commit %s: %d warnings, want %d", value, n, want)
+	}
+}
+
+func TestWeakness(t *testing.T) {
+	for _, tt := range []struct{ flush, log, sync, want string }{
+		{"1", "ON", "1", ""},
+		{"1", "OFF", "0", ""},
+		{"3", "OFF", "0", ""},
+		{"1", "ON", "0", "sync_binlog is 0, not 1"},
+		{"1", "ON", "1000", "sync_binlog is 1000, not 1"},
+		{"0", "ON", "0", "innodb_flush_log_at_trx_commit is 0 and sync_binlog is 0, not 1"},
+	} {
+		got := weakness(map[string]string{"innodb_flush_log_at_trx_commit": tt.flush, "log_bin": tt.log, "sync_binlog": tt.sync})
+		if got != tt.want {
+			t.Errorf("%+v: %q", tt, got)
 		}
 	}
 }

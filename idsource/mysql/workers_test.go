@@ -113,6 +113,10 @@ func TestWorkers(t *testing.T) {
 					t.Parallel()
 					holders.Administers(t, w.open(), "administers")
 				})
+				t.Run("goes on", func(t *testing.T) {
+					t.Parallel()
+					holders.GoesOn(t, w.open(), "goes-on")
+				})
 				t.Run("races", func(t *testing.T) {
 					t.Parallel()
 					holders.Races(t, w.open, "races")

@@ -99,6 +99,10 @@ func TestContract(t *testing.T) {
 		t.Parallel()
 		holders.Administers(t, open(t, Config{}), "administers")
 	})
+	t.Run("goes on", func(t *testing.T) {
+		t.Parallel()
+		holders.GoesOn(t, open(t, Config{}), "goes-on")
+	})
 	t.Run("races", func(t *testing.T) {
 		t.Parallel()
 		holders.Races(t, func() lease.Store { return open(t, Config{}) }, "races")

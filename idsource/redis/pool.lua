@@ -1,5 +1,5 @@
 -- One step on a pool of worker numbers; package lease has the rules in Go.
--- KEYS: the pool (hash), its free numbers by the time they became free, its held ones by the last heartbeat (sorted sets).
+-- KEYS: the pool (hash), its free numbers by their fences, its held ones by the last heartbeat (sorted sets).
 local pool, free, held = KEYS[1], KEYS[2], KEYS[3]
 local op, shape, worker, token, label = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local last = tonumber(ARGV[6])
@@ -29,7 +29,7 @@ local function put(w, r)
   if r.state == DROPPED then
     redis.call('ZREM', held, w)
   else
-    redis.call('ZADD', r.state == FREE and free or held, int(r.beat), w)
+    redis.call('ZADD', r.state == FREE and free or held, int(r.state == FREE and r.fence or r.beat), w)
   end
 end
 
@@ -119,35 +119,65 @@ end
 
 local function give(w, r)
   local start = math.max(r.fence, now)
-  put(w, {state = HELD, token = token, beat = now, start = start, fence = math.max(start, now + lead), label = label})
-  return answer('granted', w, start, math.max(start, now + lead))
+  put(w, {state = HELD, token = token, beat = now, start = start, fence = now + lead, label = label})
+  return answer('granted', w, start, now + lead)
+end
+
+-- For how long nobody may take a number.
+local function wait(r)
+  local n = r.fence - (now + lead) + 1
+  if r.state == HELD then n = math.max(n, r.beat + reclaim - now) end
+  return math.max(0, n)
+end
+
+-- The first number of an index. Where the index is wrong it is mended: in one of an earlier version free numbers are by
+-- the time they became free.
+local function first(index, state, by)
+  while true do
+    local entry = redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')
+    local w, score = entry[1], tonumber(entry[2])
+    if not w then return nil end
+    local r = get(w)
+    if not r or r.state ~= state then
+      redis.call('ZREM', index, w)
+    elseif r[by] ~= score then
+      redis.call('ZADD', index, int(r[by]), w)
+    else
+      return w, r
+    end
+  end
 end
 
 if flag == 'spare' and redis.call('ZCARD', free) <= redis.call('ZCARD', held) then return answer('empty') end
 
--- The number that has been free for longest, unless its fence lies too far ahead to be of use now.
-local second
-for _, w in ipairs(redis.call('ZRANGE', free, 0, 31)) do
-  local r = get(w)
-  if not r or r.state ~= FREE then
-    redis.call('ZREM', free, w) -- an index that is wrong
-  elseif r.fence <= now + ahead then
-    return give(w, r)
-  else
-    second = second or w
-  end
-end
-if second then return give(second, get(second)) end
-if flag ~= 'reclaim' then return answer('empty') end
+-- The free number whose timestamps ended first.
+local w, r = first(free, FREE, 'fence')
+if w and wait(r) == 0 then return give(w, r) end
+local why = w and 'free numbers were used with a clock that was ahead of this one, the nearest one, ' .. w .. ', by ' .. int(r.fence - now) .. ' ms'
+if flag ~= 'reclaim' then return answer('empty', w, 0, 0, 0, why) end
 
-for _, w in ipairs(redis.call('ZRANGE', held, 0, 31)) do
-  local r = get(w)
-  if not r or r.state ~= HELD then
-    redis.call('ZREM', held, w)
-  elseif r.beat + reclaim > now then
-    return answer('wait', nil, 0, 0, r.beat + reclaim - now, 'all numbers are held, the oldest one, ' .. w .. ', has been silent for ' .. int(now - r.beat) .. ' ms')
-  else
-    return give(w, r)
+-- The one that has been silent for longest, of those that can be used.
+local skip = 0
+while true do
+  local silent = redis.call('ZRANGEBYSCORE', held, '-inf', int(now - reclaim), 'LIMIT', skip, 32)
+  if #silent == 0 then break end
+  for _, s in ipairs(silent) do
+    local q = get(s)
+    if not q or q.state ~= HELD then
+      redis.call('ZREM', held, s)
+    elseif wait(q) == 0 then
+      return give(s, q)
+    else
+      skip = skip + 1
+    end
   end
 end
-return answer('empty')
+
+-- None. Which one will be the next?
+local h, q = first(held, HELD, 'beat')
+if h and (not w or wait(q) < wait(r)) then
+  w, r = h, q
+  why = 'all numbers are held, the oldest one, ' .. h .. ', has been silent for ' .. int(now - q.beat) .. ' ms'
+end
+if not w then return answer('empty') end
+return answer('wait', w, 0, 0, wait(r), why)

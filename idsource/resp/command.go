@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"idproxy/inside"
 )
 
 // maxListed bounds INCRBY for a source that can only list its ids.
@@ -91,15 +93,27 @@ func (cl *client) incr(ctx context.Context, b []byte, args []string) []byte {
 	if !ok {
 		return b
 	}
+	if most := cl.mostIDs(); n > most {
+		return appendError(b, "ERR at most %d ids can be had at once (max_incrby)", most)
+	}
 	last, err := take(ctx, src, n)
 	if err != nil {
-		return appendError(b, "ERR %v", err)
+		cl.s.kept.Note(cl.s.cfg.Logger, err, "key", key, "user", cl.user.Name, "client", cl.addr)
+		text, _ := inside.Text(err)
+		return appendError(b, "ERR %s", text)
 	}
 	cl.s.gave(key, last)
 	if last > math.MaxInt64 {
 		return appendError(b, "ERR id %d is above 2^63-1, the greatest number of the protocol", last)
 	}
 	return appendInt(b, int64(last))
+}
+
+func (cl *client) mostIDs() uint64 {
+	if cl.user.MaxIncrBy > 0 {
+		return cl.user.MaxIncrBy
+	}
+	return cl.s.cfg.MaxIncrBy
 }
 
 // take draws n consecutive ids and returns the last one.
@@ -138,7 +152,7 @@ func (cl *client) get(_ context.Context, b []byte, args []string) []byte {
 	return appendBulk(b, strconv.FormatUint(id, 10))
 }
 
-func (cl *client) auth(_ context.Context, b []byte, args []string) []byte {
+func (cl *client) auth(ctx context.Context, b []byte, args []string) []byte {
 	name, password := "default", args[len(args)-1]
 	if len(args) == 3 {
 		name = args[1]
@@ -146,23 +160,14 @@ func (cl *client) auth(_ context.Context, b []byte, args []string) []byte {
 	if len(cl.s.cfg.Users) == 0 {
 		return appendError(b, "ERR AUTH called without any password configured for the default user")
 	}
-	if !cl.login(name, password) {
+	if !cl.login(ctx, name, password) {
 		return appendError(b, "WRONGPASS invalid username-password pair or user is disabled.")
 	}
 	return appendSimple(b, "OK")
 }
 
-// login makes the client a user. A wrong password leaves him who he was.
-func (cl *client) login(name, password string) bool {
-	u := cl.s.known(name, password)
-	if u != nil {
-		cl.user = u
-	}
-	return u != nil
-}
-
 // hello chooses the protocol's version, and can log in.
-func (cl *client) hello(_ context.Context, b []byte, args []string) []byte {
+func (cl *client) hello(ctx context.Context, b []byte, args []string) []byte {
 	version := cl.version
 	if len(args) > 1 {
 		if args[1] != "2" && args[1] != "3" {
@@ -173,7 +178,7 @@ func (cl *client) hello(_ context.Context, b []byte, args []string) []byte {
 	for i := 2; i < len(args); i++ {
 		switch word := strings.ToUpper(args[i]); {
 		case word == "AUTH" && i+2 < len(args):
-			if !cl.login(args[i+1], args[i+2]) {
+			if !cl.login(ctx, args[i+1], args[i+2]) {
 				return appendError(b, "WRONGPASS invalid username-password pair or user is disabled.")
 			}
 			i += 2

@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"idproxy/inside"
 )
 
 // Source gives ids; the sources of package idsource do.
@@ -26,20 +28,26 @@ type Ranger interface {
 
 // User is who may ask, and for which keys.
 type User struct {
-	Name     string
-	Password string
-	Keys     []string // empty: all
+	Name      string
+	Password  string
+	Keys      []string // empty: all
+	MaxIncrBy uint64   // most ids of one INCRBY; default that of Config
 }
+
+// DefaultMaxIncrBy is how many ids one INCRBY gives at most unless configured: a series of
+// numbers can be used up, and what a wrong program took is gone.
+const DefaultMaxIncrBy = 1_000_000
 
 // Config describes a Server.
 type Config struct {
 	// Lookup returns the source of a key; false: there is none. It must answer at once.
-	Lookup   func(key string) (Source, bool)
-	Users    []User        // empty: nobody is asked who he is
-	Clients  int           // connections at once, default 10000
-	Idle     time.Duration // a connection without a question is closed after this; default: never
-	Patience time.Duration // how long a client may take to log in, and to read what he is answered; default 1 min
-	Logger   *slog.Logger  // default: discard
+	Lookup    func(key string) (Source, bool)
+	Users     []User        // empty: nobody is asked who he is
+	MaxIncrBy uint64        // most ids of one INCRBY, default 1000000
+	Clients   int           // connections at once, default 10000
+	Idle      time.Duration // a connection without a question is closed after this; default: never
+	Patience  time.Duration // how long a client may take to log in, and to read what he is answered; default 1 min
+	Logger    *slog.Logger  // default: discard
 }
 
 // Server answers Redis clients.
@@ -48,9 +56,12 @@ type Server struct {
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
-	last  map[string]uint64 // by key: the last id given
+	last  map[string]uint64    // by key: the last id given
+	tries map[string]time.Time // by host: when it may try the next password
 	ended bool
 	wg    sync.WaitGroup
+
+	kept inside.Log // of what clients were not told
 }
 
 // New returns a Server that listens to nothing yet.
@@ -58,13 +69,16 @@ func New(c Config) *Server {
 	if c.Clients == 0 {
 		c.Clients = 10_000
 	}
+	if c.MaxIncrBy == 0 {
+		c.MaxIncrBy = DefaultMaxIncrBy
+	}
 	if c.Patience == 0 {
 		c.Patience = time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: c, conns: map[net.Conn]struct{}{}, last: map[string]uint64{}}
+	return &Server{cfg: c, conns: map[net.Conn]struct{}{}, last: map[string]uint64{}, tries: map[string]time.Time{}}
 }
 
 // acceptPause is how long accepting waits after an error such as too many open
@@ -136,6 +150,7 @@ func (s *Server) leave(c net.Conn) {
 // client is one connection.
 type client struct {
 	s       *Server
+	addr    net.Addr
 	user    *User     // nil: not known yet
 	since   time.Time // when it was not known first
 	version int       // of the protocol
@@ -160,7 +175,7 @@ func (s *Server) client(ctx context.Context, c net.Conn) {
 			s.cfg.Logger.Error("panic", "client", c.RemoteAddr(), "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
-	cl := &client{s: s, version: 2}
+	cl := &client{s: s, addr: c.RemoteAddr(), version: 2}
 	cl.forget()
 	r := bufio.NewReaderSize(c, 2*maxLine)
 	var out []byte
@@ -176,7 +191,11 @@ func (s *Server) client(ctx context.Context, c net.Conn) {
 			limit = until
 			_ = c.SetReadDeadline(until) // a dead connection says so at the read
 		}
-		args, err := readCommand(r)
+		most := maxArgs
+		if cl.user == nil {
+			most = maxAuth
+		}
+		args, err := readCommand(r, most)
 		if e, ok := errors.AsType[protocolError](err); ok {
 			out, cl.quit = appendError(out, "ERR %v", e), true
 		} else if err != nil {

@@ -12,6 +12,7 @@ import (
 // What a client can make the server hold.
 const (
 	maxArgs = 64
+	maxAuth = 8 // before the login, which takes seven
 	maxBulk = 4 << 10
 	maxLine = 4 << 10
 )
@@ -21,20 +22,21 @@ type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
-// readCommand reads one command, in either form; an empty one has no words.
-func readCommand(r *bufio.Reader) ([]string, error) {
+// readCommand reads one command of at most so many words, in either form; an empty one has
+// none. It makes room for what is there, not for what is announced.
+func readCommand(r *bufio.Reader, most int) ([]string, error) {
 	line, err := readLine(r)
 	if err != nil {
 		return nil, err
 	}
 	if len(line) == 0 || line[0] != '*' {
-		return inline(line)
+		return inline(line, most)
 	}
-	n, err := parseLength(line[1:], maxArgs)
+	n, err := parseLength(line[1:], most)
 	if err != nil {
 		return nil, protocolError("invalid multibulk length")
 	}
-	args := make([]string, 0, n)
+	var args []string
 	for range n {
 		if line, err = readLine(r); err != nil {
 			return nil, cut(err)
@@ -46,14 +48,15 @@ func readCommand(r *bufio.Reader) ([]string, error) {
 		if err != nil {
 			return nil, protocolError("invalid bulk length")
 		}
-		word := make([]byte, size+2)
-		if _, err := io.ReadFull(r, word); err != nil {
+		word, err := r.Peek(size + 2) // the buffer holds the longest
+		if err != nil {
 			return nil, cut(err)
 		}
 		if word[size] != '\r' || word[size+1] != '\n' {
 			return nil, protocolError("a bulk string does not end where it should")
 		}
 		args = append(args, string(word[:size]))
+		_, _ = r.Discard(size + 2) // it is there
 	}
 	return args, nil
 }
@@ -83,9 +86,9 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 }
 
 // inline is a command as a person types it.
-func inline(line []byte) ([]string, error) {
+func inline(line []byte, most int) ([]string, error) {
 	words := bytes.Fields(line)
-	if len(words) > maxArgs {
+	if len(words) > most {
 		return nil, protocolError("too many words")
 	}
 	args := make([]string, len(words))

@@ -1,0 +1,118 @@
+package etcd
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/integration/servers"
+)
+
+// cluster starts three members, with elections as etcd has them by default.
+func cluster(t *testing.T) (all []*servers.Etcd, endpoints []string) {
+	t.Helper()
+	all, err := servers.StartEtcdCluster(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		endpoints = append(endpoints, m.Addr)
+		t.Cleanup(func() {
+			if err := m.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return all, endpoints
+}
+
+// leader waits for the member that leads.
+func leader(t *testing.T, all []*servers.Etcd) *servers.Etcd {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if i := slices.IndexFunc(all, (*servers.Etcd).Leads); i >= 0 {
+			return all[i]
+		}
+	}
+	t.Fatal("no member leads")
+	return nil
+}
+
+// TestLeaderKilled kills the leader of three again and again. Ranges are had again as soon as there is another one, for which
+// it takes a second or two, and a source that holds ids is not disturbed.
+func TestLeaderKilled(t *testing.T) {
+	t.Parallel()
+	all, endpoints := cluster(t)
+	var stores [2]*Store
+	for i := range stores {
+		var err error
+		if stores[i], err = New(Config{Endpoints: endpoints}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = stores[i].Close() })
+	}
+	if err := stores[0].Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	src, err := idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: stores[1], Step: 100_000, MaxStep: 100_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var filled atomic.Int64
+	done := make(chan struct{})
+	go func() { // a client, 5000 ids a second
+		defer close(done)
+		ids := make([]uint64, 5)
+		for ctx.Err() == nil {
+			if err := src.Fill(context.Background(), ids, 1); err != nil {
+				t.Errorf("a source that holds ids: %v", err)
+			}
+			filled.Add(1)
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	defer func() { stop(); <-done; _ = src.Close(context.Background()) }()
+	var last uint64
+	for range 6 {
+		first := leader(t, all)
+		for range 5 { // each member has been asked
+			reserved(t, stores[0], &last)
+		}
+		if err := first.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		reserved(t, stores[0], &last)
+		took := time.Since(began)
+		t.Logf("a range %v after the leader was killed", took.Round(10*time.Millisecond))
+		// A member answers by itself after 7 s that a question got lost with its leader.
+		if took > 5*time.Second {
+			t.Errorf("it took %v to have a range after the leader was killed", took)
+		}
+		if err := first.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if filled.Load() == 0 {
+		t.Error("no ids were had meanwhile")
+	}
+}
+
+// reserved has a range above the last one. It is one call, which has the time of a source's fetch.
+func reserved(t *testing.T, s *Store, last *uint64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*idsource.DefaultTimeout)
+	defer cancel()
+	lo, hi, err := s.Reserve(ctx, ask("k", 10))
+	if err != nil {
+		t.Fatalf("no range: %v", err)
+	}
+	if lo < *last {
+		t.Errorf("the range %d to %d was given before", lo, hi)
+	}
+	*last = hi
+}

@@ -1,0 +1,127 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	client "go.etcd.io/etcd/client/v3"
+
+	"idproxy/idsource/lease"
+	"idproxy/integration/holders"
+	"idproxy/integration/servers"
+)
+
+// newSecure starts an etcd with TLS and users, and one of idproxy's rights.
+func newSecure(t *testing.T) *servers.Etcd {
+	t.Helper()
+	s, err := servers.StartEtcdTLS(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(client.Config{Endpoints: []string{s.Addr}, TLS: s.TLS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // nothing is pending
+	ctx := t.Context()
+	for _, do := range []func() error{
+		func() error { _, err := c.UserAdd(ctx, "root", "r"); return err },
+		func() error { _, err := c.RoleAdd(ctx, "root"); return err },
+		func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := c.UserAdd(ctx, "app", "secret"); return err },
+		func() error { _, err := c.RoleAdd(ctx, "ids"); return err },
+		func() error {
+			all := client.GetPrefixRangeEnd("/idproxy/")
+			_, err := c.RoleGrantPermission(ctx, "ids", "/idproxy/", all, client.PermissionType(client.PermReadWrite))
+			return err
+		},
+		func() error { _, err := c.UserGrantRole(ctx, "app", "ids"); return err },
+		func() error { _, err := c.AuthEnable(ctx); return err },
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// TestUser has a user with rights to idproxy's keys alone, over TLS with a certificate. The server forgets who has logged in
+// when it is restarted.
+func TestUser(t *testing.T) {
+	t.Parallel()
+	s := newSecure(t)
+	if err := s.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	st, err := New(Config{Endpoints: []string{s.Addr}, Username: "app", Password: "secret", TLS: s.TLS})
+	if err != nil {
+		t.Fatalf("while the cluster is away: %v", err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	if err := s.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	var last uint64
+	reserved(t, st, &last)
+	again(t, s)
+	reserved(t, st, &last)
+	if keys, err := st.Keys(t.Context()); err != nil || len(keys) != 1 {
+		t.Errorf("keys %q, %v", keys, err)
+	}
+	workers := st.Workers()
+	holders.Fill(t, workers, "p", 2)
+	a := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "x"}}
+	for range 2 { // as one does who got no answer
+		if r, err := workers.Take(t.Context(), a); err != nil || r.Verdict != lease.Granted || r.Worker != 0 {
+			t.Errorf("a worker number: %+v, %v, want number 0", r, err)
+		}
+	}
+}
+
+// TestRefused has etcd refuse who may not in.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	s := newSecure(t)
+	nobody := s.TLS.Clone()
+	nobody.Certificates = nil
+	for _, tt := range []struct {
+		name           string
+		user, password string
+		tls            *tls.Config
+		want           string
+	}{
+		{"a wrong password", "app", "wrong", s.TLS, "invalid user ID or password"},
+		{"another user's", "root", "secret", s.TLS, "invalid user ID or password"},
+		{"no user", "", "", s.TLS, "permission denied"}, // the certificate names one that is not there
+		{"no certificate", "app", "secret", nobody, ""}, // the connection ends, with a reason or without,
+		{"a server that nobody vouches for", "app", "secret", &tls.Config{Certificates: s.TLS.Certificates}, "certificate signed by unknown authority"},
+		{"no TLS", "app", "secret", nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			st, err := New(Config{Endpoints: []string{s.Addr}, Username: tt.user, Password: tt.password, TLS: tt.tls})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close() //nolint:errcheck // nothing is pending
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			_, err = st.Position(ctx, "k")
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}

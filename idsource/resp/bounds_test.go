@@ -1,0 +1,125 @@
+package resp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"idproxy/inside"
+)
+
+// logged is a log that can be read while it is written.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestInside has a store be down: clients get a reference, and the log has the rest.
+func TestInside(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := &counter{err: fmt.Errorf("id source a: store not available: %w", inside.Mark(errors.New("dial tcp 10.1.2.3:3306: access denied for 'ids'")))}
+	var out logged
+	addr, _ := serve(t, l, Config{Logger: slog.New(slog.NewTextHandler(&out, nil)), Lookup: func(string) (Source, bool) { return down, true }})
+	got := talk(t, addr, "INCR a\r\nINCRBY a 5\r\n")
+	_, reference, _ := strings.Cut(strings.TrimSpace(strings.SplitN(got, "\r\n", 2)[0]), "reference ")
+	if strings.Contains(got, "10.1.2.3") || strings.Contains(got, "'ids'") || len(reference) != 8 || !strings.HasPrefix(got, "-ERR id source a: store not available: the log of idproxy says why") {
+		t.Errorf("clients are told %q", got)
+	}
+	if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, reference) || !strings.Contains(text, "10.1.2.3:3306: access denied for 'ids'") || !strings.Contains(text, "key=a") {
+		t.Errorf("reference %s, and the log has %s", reference, text)
+	}
+}
+
+// TestGuesses tries passwords over many connections at once.
+func TestGuesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out logged
+		s := New(Config{Users: []User{{Name: "default", Password: "right"}}, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		from := func(host string) *client { return &client{s: s, addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}} }
+		began := time.Now()
+		if from("10.0.0.1").login(t.Context(), "default", "wrong") {
+			t.Fatal("a wrong password is right")
+		}
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() { from("10.0.0.1").login(t.Context(), "default", fmt.Sprint("guess", i)) })
+		}
+		if !from("10.0.0.2").login(t.Context(), "default", "right") || time.Since(began) > 0 {
+			t.Errorf("another host had to wait for %v", time.Since(began))
+		}
+		wg.Wait()
+		if took := time.Since(began); took < 10*guessPause {
+			t.Errorf("ten guesses took %v", took)
+		}
+		if !from("10.0.0.1").login(t.Context(), "default", "right") || time.Since(began) < 11*guessPause {
+			t.Errorf("after ten guesses the right password took %v", time.Since(began))
+		}
+		time.Sleep(2 * guessTime)
+		began = time.Now()
+		if !from("10.0.0.1").login(t.Context(), "default", "right") || time.Since(began) > 0 {
+			t.Errorf("later the right password took %v", time.Since(began))
+		}
+		if text := out.String(); !strings.Contains(text, "login failed") || !strings.Contains(text, "10.0.0.1") || strings.Contains(text, "wrong") || strings.Contains(text, "guess") || strings.Count(text, "\n") > 2 {
+			t.Errorf("the log has\n%s", text)
+		}
+	})
+}
+
+// TestMaxIncrBy bounds what one command takes.
+func TestMaxIncrBy(t *testing.T) {
+	addr, _ := newServer(t, map[string]Source{"a": &ranges{counter{next: 1}}}, User{Name: "default", Password: "x"}, User{Name: "few", Password: "x", MaxIncrBy: 10})
+	for in, want := range map[string]string{
+		"AUTH x\r\nINCRBY a 1000000\r\n": "+OK\r\n:",
+		"AUTH x\r\nINCRBY a 1000001\r\n": "+OK\r\n-ERR at most 1000000 ids can be had at once (max_incrby)",
+		"AUTH few x\r\nINCRBY a 10\r\n":  "+OK\r\n:",
+		"AUTH few x\r\nINCRBY a 11\r\n":  "+OK\r\n-ERR at most 10 ids can be had at once (max_incrby)",
+	} {
+		if got := talk(t, addr, in); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestAnnounced sends commands whose words are announced and never come: no room is made for them.
+func TestAnnounced(t *testing.T) {
+	r := bufio.NewReaderSize(nil, 2*maxLine)
+	const text = "*64\r\n$4096\r\n"
+	if bytes := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Reset(strings.NewReader(text))
+			if _, err := readCommand(r, maxArgs); !errors.Is(err, io.ErrUnexpectedEOF) {
+				b.Fatal(err)
+			}
+		}
+	}).AllocedBytesPerOp(); bytes > 512 {
+		t.Errorf("%d bytes of memory for %d that were sent", bytes, len(text))
+	}
+	if _, err := readCommand(bufio.NewReaderSize(strings.NewReader("*9\r\n"), 2*maxLine), maxAuth); err == nil {
+		t.Error("nine words before the login are accepted")
+	}
+}

@@ -1,0 +1,78 @@
+package resp
+
+import (
+	"context"
+	"net"
+	"time"
+)
+
+const (
+	guessPause = 200 * time.Millisecond // between two passwords of a host, once one was wrong
+	guessTime  = time.Minute            // for so long
+	maxHosts   = 10_000                 // of which that is noted
+)
+
+// login makes the client a user. A wrong password leaves him who he was. It is logged, and
+// the next one of his host has to wait, whichever connection it comes over, right or wrong:
+// else whoever tries many at once would learn the right one at once.
+func (cl *client) login(ctx context.Context, name, password string) bool {
+	host := hostOf(cl.addr)
+	if wait := cl.s.turn(host); wait > 0 {
+		if wait > cl.s.cfg.Patience {
+			cl.quit = true
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+	}
+	u := cl.s.known(name, password)
+	if u == nil {
+		cl.s.wrong(host)
+		cl.s.kept.Warn(cl.s.cfg.Logger, "login "+host, "login failed", "client", cl.addr, "user", name[:min(len(name), 64)])
+		return false
+	}
+	cl.user = u
+	return true
+}
+
+// hostOf is what an address has in common with others of its host. Clients of a unix socket
+// are one.
+func hostOf(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+// turn is how long a host has to wait with a password.
+func (s *Server) turn(host string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next, ok := s.tries[host]
+	wait := time.Until(next)
+	if !ok || -wait > guessTime {
+		delete(s.tries, host)
+		return 0
+	}
+	wait = max(0, wait)
+	if wait <= s.cfg.Patience { // else it is not tried at all
+		s.tries[host] = time.Now().Add(wait + guessPause)
+	}
+	return wait
+}
+
+// wrong notes that a host gave a wrong password.
+func (s *Server) wrong(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.tries) >= maxHosts {
+		clear(s.tries)
+	}
+	if next := time.Now().Add(guessPause); next.After(s.tries[host]) {
+		s.tries[host] = next
+	}
+}
