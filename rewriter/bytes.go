@@ -102,7 +102,7 @@ const (
 func quotedEnd(text []byte, start int, esc byte, cs Charset) (end int, plain bool) {
 	quote := text[start]
 	quotes, escapes, wide := lows*uint64(quote), lows*uint64(esc), uint64(0)
-	if cs != SingleByte {
+	if cs.Hides() {
 		wide = highs
 	}
 	plain = true
@@ -114,7 +114,7 @@ func quotedEnd(text []byte, start int, esc byte, cs Charset) (end int, plain boo
 			// The lowest bit set marks the first zero byte of a or b; bits above it may be wrong.
 			hit := ((a-lows)&^a|(b-lows)&^b)&highs | v&wide
 			if hit == 0 {
-				if i += 8; i > leaps && cs == SingleByte {
+				if i += 8; i > leaps && wide == 0 {
 					from := i
 					if i = leap(text, i, quote, esc); i-from < longQuote {
 						leaps = i + 8*longQuote // it does not pay here
@@ -224,15 +224,23 @@ func equalFold[T []byte | string](word T, name string) bool {
 	return true
 }
 
-// undouble removes the second of each pair of quotes.
-func undouble(inner []byte, quote byte) []byte {
-	if bytes.IndexByte(inner, quote) < 0 {
-		return inner
+// undouble returns the name whose quotes stand at text[start] and in front of text[end], as servers read it: they take the
+// second of each pair out byte by byte, so that one in a wider character counts, too. MySQL does so where there is a pair, and
+// takes as many bytes as the name should have, also from behind it; MariaDB does so always, and stops at its end.
+func undouble(text []byte, start, end int, m Mode) []byte {
+	quote, inner := text[start], text[start+1:end-1]
+	size := len(inner)
+	for i := 0; i < len(inner); {
+		n := m.Charset.charLen(inner[i:])
+		if inner[i] == quote {
+			size, n = size-1, 2
+		}
+		i += n
 	}
 	out := make([]byte, 0, len(inner))
-	for i := 0; i < len(inner); i++ {
-		out = append(out, inner[i])
-		if inner[i] == quote {
+	for i := start + 1; i < len(text) && (m.MariaDB && i < end-1 || !m.MariaDB && len(out) < size); i++ {
+		out = append(out, text[i])
+		if text[i] == quote {
 			i++
 		}
 	}

@@ -171,7 +171,7 @@ func (r *planReader) noColumns(nameEnd int) error {
 	if r.table == nil {
 		return ErrNeedTable
 	}
-	r.width, p.byPosition = len(r.table.Columns), true
+	r.width, p.ByPosition = len(r.table.Columns), true
 	for k := range p.keys {
 		p.keys[k].at = r.table.Index(p.keys[k].name)
 	}
@@ -198,7 +198,7 @@ func (r *planReader) noColumns(nameEnd int) error {
 			return unsupported("column name beyond ASCII in a statement that must name its columns and does not")
 		}
 		if !r.move || i != p.slots[0].at {
-			p.buffer = append(appendQuoted(p.buffer, name), ',')
+			p.buffer = append(AppendQuoted(p.buffer, name, r.mode), ',')
 		}
 	}
 	for _, k := range p.behind {

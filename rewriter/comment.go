@@ -20,6 +20,12 @@ func (s *scanner) blanks() bool {
 				continue
 			}
 			return true
+		case classHigh:
+			if !s.mode.Charset.blank(c) {
+				return true
+			}
+			s.pos++
+			continue
 		default:
 			return true
 		}
@@ -86,14 +92,14 @@ func changesIDs(hint []byte) bool {
 	return bytes.Contains(hint, []byte("sql_mode")) || bytes.Contains(hint, []byte("auto_increment"))
 }
 
-// lineComment returns the index behind the line. Servers stop reading a comment at a zero byte, and then fail.
+// lineComment returns the index behind the line. Servers stop reading a comment at a zero byte.
 func (s *scanner) lineComment(i int) (end int, ok bool) {
 	n := bytes.IndexByte(s.text[i:], '\n')
 	end = i + n + 1
 	if n < 0 {
 		end = len(s.text)
 	}
-	if bytes.IndexByte(s.text[i:end], 0) >= 0 {
+	if zero := bytes.IndexByte(s.text[i:end], 0); zero >= 0 && !s.ends(i+zero) {
 		s.fault = "zero byte in a comment"
 		return i, false
 	}

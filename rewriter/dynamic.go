@@ -44,17 +44,17 @@ type Argument struct {
 }
 
 // ReadDynamic reads a statement of kind Prepare, Execute or Deallocate. What no server takes is ErrRefusedByServer; what
-// servers may read otherwise is *Unsupported.
+// servers may read otherwise is *Unsupported, and is read as far as that.
 func ReadDynamic(text []byte, m Mode) (*Dynamic, error) {
 	r := dynamicReader{}
 	r.scanner = scanner{text: text, mode: m, version: versionRefuse}
 	switch err := r.read(); {
 	case err == ErrRefusedByServer && hasHigh(text): // a byte beyond ASCII may be a blank
-		return nil, unsupported("not understood: byte beyond ASCII")
+		return &r.out, unsupported("not understood: byte beyond ASCII")
 	case err != nil:
-		return nil, err
+		return &r.out, err
 	case r.began != r.ended: // what is replaced as one must not begin in a version comment and end outside
-		return nil, unsupported(faultVersion)
+		return &r.out, unsupported(faultVersion)
 	}
 	return &r.out, nil
 }

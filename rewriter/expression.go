@@ -62,13 +62,13 @@ func (r *planReader) expression(k int) (behind token, err error) {
 // was held against is written in place of what reads one.
 func (r *planReader) answer(k int) error {
 	p, v, n := r.plan, &r.plan.slots[k].last, len(r.plan.Questions)
-	p.Questions = append(p.Questions, Span{Start: v.start, End: v.end})
-	p.asked = append(p.asked, uint8(k))
-	v.kind = valueUnknown
 	reads := readsVariable(r.text[v.start:v.end])
 	if reads && r.prepared { // it may have another value at each execution
 		return unsupported("variable for a generated column in a prepared statement")
 	}
+	p.Questions = append(p.Questions, Span{Start: v.start, End: v.end})
+	p.asked = append(p.asked, uint8(k))
+	v.kind = valueUnknown
 	if n >= len(r.values) {
 		return nil
 	}
@@ -81,6 +81,8 @@ func (r *planReader) answer(k int) error {
 		v.kind, v.number = valueNumber, said.Number
 		v.negative = said.Number > 1<<63-1 && p.slots[k].max <= 1<<63-1
 		v.fixed = reads
+	case p.slots[k].text:
+		v.kind = valueText
 	case reads:
 		return unsupported("variable for column " + p.slots[k].rule.Column + " that holds no whole number")
 	}

@@ -358,11 +358,14 @@ func TestTextColumn(t *testing.T) {
 		id     string
 		filled Filled
 	}{
-		{"'abc'", Filled{Explicit: 1, GreatestUnknown: true}},
-		{"'it''s'", Filled{Explicit: 1, GreatestUnknown: true}},
-		{"''", Filled{Explicit: 1, GreatestUnknown: true}},
+		{"'abc'", Filled{Texts: 1}},
+		{"'it''s'", Filled{Texts: 1}},
+		{"''", Filled{Texts: 1}},
 		{"'7'", Filled{Explicit: 1, Last: 7, HasLast: true, Greatest: 7}},
-		{"'99999999999999999999'", Filled{Explicit: 1, GreatestUnknown: true}},
+		{"'99999999999999999999'", Filled{Texts: 1}},
+		{"UUID()", Filled{Texts: 1}},
+		{"CONCAT('a', (SELECT 'b,c'), a)", Filled{Texts: 1}},
+		{"CASE WHEN 1 THEN 'x' END", Filled{Texts: 1}},
 		{"'0'", Filled{Generated: 1}},
 		{"NULL", Filled{Generated: 1}},
 	}
@@ -376,6 +379,25 @@ func TestTextColumn(t *testing.T) {
 		if got, _ := rewrite("INSERT INTO t VALUES ("+id+",1)", Mode{}, testRule, table); got != "error: "+ErrNeedValues.Error() {
 			t.Errorf("%s: %s", id, got)
 		}
+	}
+	// What goes as it is stays where it is, and with it the order of parameters.
+	for in, want := range map[string]string{
+		"INSERT INTO t(id,a) VALUES (NULL,LAST_INSERT_ID()),(CAST(? AS CHAR),?)": "INSERT INTO t(id,a) VALUES (?,LAST_INSERT_ID()),(CAST(? AS CHAR),?)",
+		"INSERT INTO t SET id=UPPER(?), a=? ON DUPLICATE KEY UPDATE a=?":         "INSERT INTO t SET id=UPPER(?), a=? ON DUPLICATE KEY UPDATE a=?",
+		"INSERT INTO t(id,a) VALUES (@x,?)":                                      "INSERT INTO t(id,a) VALUES (@x,?)",
+	} {
+		var p Plan
+		st := &Statement{Text: []byte(in), Rules: []*Rule{testRule}, Table: table, Prepared: true}
+		if err := p.Read(st); err != nil {
+			t.Errorf("%s: %v", in, err)
+		} else if made, err := p.Prepare(st); err != nil || string(made.Text) != want || p.Columns[0].Texts != 1 {
+			t.Errorf("%s: %s, %v, %+v", in, made.Text, err, p.Columns)
+		}
+	}
+	var p Plan
+	asked := &Statement{Text: []byte("INSERT INTO t VALUES (@x,1)"), Rules: []*Rule{testRule}, Table: table, Values: []Value{{}}}
+	if err := p.Read(asked); err != nil || p.Columns[0].Texts != 1 || string(p.Append(nil, asked.Text, [][]uint64{nil})) != string(asked.Text) {
+		t.Errorf("a variable that is a text: %v, %+v", err, p.Columns)
 	}
 	in := "INSERT INTO t(a,id) VALUES (LAST_INSERT_ID(),NULL),(1,'9')"
 	if got, p := rewrite(in, Mode{MariaDB: true}, testRule, table); got != "INSERT INTO t(a,id) VALUES (LAST_INSERT_ID(),77),(1,'9')" || !p.Plain {

@@ -62,8 +62,8 @@ func FuzzScanner(f *testing.F) {
 				t.Fatalf("%q reads as kind %d, with what follows as %d", one, h.Kind, h2.Kind)
 			}
 		}
-		for _, n := range Hidden(nil, text, m) {
-			if len(n.Table) > len(text) {
+		for _, n := range Hidden(text, m).Tables {
+			if len(n.Table) == 0 || len(n.Table) > len(text) {
 				t.Fatalf("table %q from %q", n.Table, text)
 			}
 		}

@@ -201,19 +201,21 @@ func TestSplit(t *testing.T) {
 }
 
 func TestHidden(t *testing.T) {
+	const unseen, unread = "?", "!"
 	tests := []struct{ in, want string }{
 		{"PREPARE s FROM 'INSERT INTO d.t VALUES (''x'', ?)'", "d.t"},
 		{"PREPARE s FROM 'SELECT 1'", ""},
-		{"PREPARE s FROM @v", "."},
-		{"BEGIN NOT ATOMIC PREPARE s FROM @v; EXECUTE s; DEALLOCATE PREPARE s; END", "."},
-		{"BEGIN NOT ATOMIC EXECUTE IMMEDIATE @v; END", "."},
-		{"BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'INSERT INTO ' || 't SELECT 1'; END", "."},
+		{"PREPARE s FROM @v", unseen},
+		{"BEGIN NOT ATOMIC PREPARE s FROM @v; EXECUTE s; DEALLOCATE PREPARE s; END", unseen},
+		{"BEGIN NOT ATOMIC EXECUTE IMMEDIATE @v; END", unseen},
+		{"BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'INSERT INTO ' || 't SELECT 1'; END", unseen},
+		{"BEGIN NOT ATOMIC EXECUTE IMMEDIATE @v; INSERT INTO t VALUES (1); END", ".t " + unseen},
 		{"SET STATEMENT max_statement_time=1 FOR EXECUTE IMMEDIATE 'SELECT ?' USING @a", ""},
 		{"SET STATEMENT max_statement_time=1 FOR EXECUTE s USING @a", ""},
 		{"BEGIN NOT ATOMIC SELECT prepare, immediate FROM t; END", ""},
 		{"PREPARE s FROM 'INS' 'ERT INTO `a``b` VALUES (1)'", ".a`b"},
 		{"PREPARE s FROM \"REPLACE\\nINTO t VALUES (1)\"", ".t"},
-		{"PREPARE s FROM CONCAT('INSERT INTO ', @t)", "."},
+		{"PREPARE s FROM CONCAT('INSERT INTO ', @t)", unseen},
 		{"EXECUTE IMMEDIATE 'LOAD DATA INFILE ''x'' INTO TABLE t'", ".t"},
 		{"PREPARE s FROM 'EXECUTE IMMEDIATE ''INSERT INTO t VALUES (1)'''", ".t"},
 		{"EXECUTE s USING 'INSERT INTO t'", ""},
@@ -223,19 +225,26 @@ func TestHidden(t *testing.T) {
 		{"CREATE OR REPLACE TRIGGER x BEFORE INSERT ON u FOR EACH ROW INSERT INTO t VALUES (1)", ".t"},
 		{"BEGIN NOT ATOMIC SELECT 'INSERT INTO t'; END", ""},
 		{"BEGIN NOT ATOMIC LOAD DATA INFILE 'x' REPLACE INTO TABLE t; END", ".t .t"},
-		{"BEGIN NOT ATOMIC INSERT INTO 'x", "."},
+		{"BEGIN NOT ATOMIC INSERT INTO 'x", unread},
+		{"BEGIN NOT ATOMIC INSERT INTO (SELECT 1); INSERT INTO t VALUES (1); END", ".t " + unread},
+		{"BEGIN NOT ATOMIC INSERT INTO t VALUES (1); \x01 END", ".t " + unread},
+		{"EXECUTE IMMEDIATE 'INSERT INTO @a'", unread},
+		{"EXECUTE IMMEDIATE 'INSERT INTO'", ""},
 	}
 	for _, tt := range tests {
 		var got []string
-		for _, n := range Hidden(nil, []byte(tt.in), Mode{}) {
+		h := Hidden([]byte(tt.in), Mode{})
+		for _, n := range h.Tables {
 			got = append(got, fmt.Sprintf("%s.%s", n.Schema, n.Table))
 		}
-		want := strings.Fields(tt.want)
-		if tt.in == "BEGIN NOT ATOMIC INSERT INTO 'x" {
-			want = []string{".", "."} // the table, and what follows, could not be read
+		if len(h.Unread) > 0 {
+			got = append(got, unread)
 		}
-		if strings.Join(got, " ") != strings.Join(want, " ") {
-			t.Errorf("%q hides %q, want %q", tt.in, got, want)
+		if h.Unseen {
+			got = append(got, unseen)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%q hides %q, want %q", tt.in, got, tt.want)
 		}
 	}
 }

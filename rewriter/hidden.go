@@ -1,64 +1,93 @@
 package rewriter
 
-// Hidden appends the tables that INSERT, REPLACE or LOAD words inside text write to: inside the literals of PREPARE and
-// EXECUTE IMMEDIATE, and inside a Compound statement or a Span in doubt. A Name without Table is a table that could not be
-// read, and so may be any. Words that only look like such a statement count too: the answer may have tables too many, never
-// too few. Where the text of a PREPARE or EXECUTE IMMEDIATE is no literal it may be any statement.
-func Hidden(dst []Name, text []byte, m Mode) []Name { return hidden(dst, text, m, 0) }
+// Hiding is what a statement that runs others hides.
+type Hiding struct {
+	// Tables are those that INSERT, REPLACE or LOAD words write to. Words that only look like such a statement count too:
+	// there may be tables too many, never too few.
+	Tables []Name
+	// Unread are the texts that could not be read to their end, or whose tables could not: they may write to any that they
+	// name.
+	Unread [][]byte
+	// Unseen: the text of a PREPARE or EXECUTE IMMEDIATE is no literal. It may be any statement.
+	Unseen bool
+}
+
+// Hidden reads what a Compound statement, or a Span in doubt, hides in itself and in the literals of its PREPARE and EXECUTE
+// IMMEDIATE.
+func Hidden(text []byte, m Mode) (h Hiding) {
+	h.read(text, m, 0)
+	return h
+}
 
 // maxHidden bounds literals within literals: PREPARE s FROM 'PREPARE t FROM ”...”'.
 const maxHidden = 4
 
-func hidden(dst []Name, text []byte, m Mode, level int) []Name {
+func (h *Hiding) read(text []byte, m Mode, level int) {
 	if level > maxHidden {
-		return append(dst, Name{})
+		h.Unread = append(h.Unread, text)
+		return
 	}
 	r := headReader{scanner: scanner{text: text, mode: m}}
+	unread := false
 	var before token
 	for {
 		t := r.next()
-		if t.kind == tokEnd {
-			return dst
-		}
-		if t.kind == tokBad {
-			return append(dst, Name{})
+		if t.kind == tokEnd || t.kind == tokBad {
+			if unread || t.kind == tokBad {
+				h.Unread = append(h.Unread, text)
+			}
+			return
 		}
 		after := r.pos
+		r.head = Head{}
 		switch w := r.keyword(t); {
 		case w == kwPrepare && r.keyword(before) != kwDeallocate && r.keyword(before) != kwDrop && r.name(r.next()) != nil && r.isWord(r.next(), "from"),
 			w == kwImmediate && r.keyword(before) == kwExecute:
-			if dst = r.hiddenText(dst, m, level); r.pos > after {
-				after = r.pos
-			}
+			h.text(&r, level)
+			after = max(after, r.pos)
 		case w == kwInsert || w == kwReplace:
 			if r.writes(before) {
 				r.insertTarget()
-				dst = append(dst, r.head.Target)
+				r.head.Kind = Insert
 			}
 		case w == kwLoad:
-			r.head.Kind = Other
-			if r.load(); r.head.Kind == Load {
-				dst = append(dst, r.head.Target)
-			}
+			r.load()
 		}
-		r.head.Target = Name{}
+		switch {
+		case r.head.Kind == Other:
+		case len(r.head.Target.Table) == 0:
+			unread = true
+		default:
+			h.Tables = append(h.Tables, r.head.Target)
+		}
 		r.pos, before = after, t
 	}
 }
 
-// hiddenText reads what a PREPARE or EXECUTE IMMEDIATE takes for a statement.
-func (r *headReader) hiddenText(dst []Name, m Mode, level int) []Name {
+// text reads what a PREPARE or EXECUTE IMMEDIATE takes for a statement.
+func (h *Hiding) text(r *headReader, level int) {
 	start := r.pos
 	t := r.next()
 	if t.kind != tokString {
-		r.pos = start
-		return append(dst, Name{})
+		r.pos, h.Unseen = start, true
+		return
 	}
 	text := r.literal(t)
 	if t = r.peek(); t.kind != tokEnd && !r.punct(t, ';') && !r.isWord(t, "using") { // an expression
-		return append(dst, Name{})
+		h.Unseen = true
+		return
 	}
-	return hiddenLiteral(dst, text, m, level)
+	switch head, more := ReadHead(text, r.mode); head.Kind {
+	case Insert, Replace, Load:
+		switch {
+		case len(head.Target.Table) > 0:
+			h.Tables = append(h.Tables, head.Target)
+		case !more: // else the server refuses it
+			h.Unread = append(h.Unread, text)
+		}
+	case Compound, Prepare, Execute:
+		h.read(text, r.mode, level+1)
+	}
 }
 
 // writes reports whether the INSERT or REPLACE just read is a statement's: no function, no column, no privilege, no CREATE
@@ -69,17 +98,6 @@ func (r *headReader) writes(before token) bool {
 	}
 	t := r.peek()
 	return t.kind != tokEnd && !r.isWord(t, "on") && (t.kind != tokPunct || r.punct(t, '.'))
-}
-
-func hiddenLiteral(dst []Name, text []byte, m Mode, level int) []Name {
-	h, _ := ReadHead(text, m)
-	switch h.Kind {
-	case Insert, Replace, Load:
-		return append(dst, h.Target)
-	case Compound, Prepare, Execute:
-		return hidden(dst, text, m, level+1)
-	}
-	return dst
 }
 
 // literal decodes the string t and those that follow it directly, which servers join.

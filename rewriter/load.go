@@ -376,7 +376,7 @@ func (r *loadReader) list() error {
 func (r *loadReader) absent() (names []byte) {
 	for k, rule := range r.statement.Rules {
 		if r.load.At[k] < 0 {
-			names = append(appendQuoted(names, rule.Column), ',')
+			names = append(AppendQuoted(names, rule.Column, r.mode), ',')
 		}
 	}
 	return names
@@ -463,7 +463,7 @@ func (r *loadReader) wholeTable(at int, open, closing string) error {
 		if hasHigh([]byte(table.Columns[i].Name)) {
 			return unsupported("column name beyond ASCII in a statement that must name its columns and does not")
 		}
-		text = append(appendQuoted(text, table.Columns[i].Name), ',')
+		text = append(AppendQuoted(text, table.Columns[i].Name, r.mode), ',')
 	}
 	text = append(bytes.TrimSuffix(text, []byte(",")), closing...)
 	r.load.edits = append(r.load.edits, loadEdit{at, text})

@@ -21,7 +21,12 @@ func MentionsWrite(text []byte) bool { return writeWords.in(text) }
 // MentionsPrepare reports whether text contains prepare anywhere.
 func MentionsPrepare(text []byte) bool { return prepareWords.in(text) }
 
+// MentionsDynamic reports whether text contains prepare or execute anywhere: only such a text can hold SQL that prepares,
+// executes or drops a statement by name.
+func MentionsDynamic(text []byte) bool { return dynamicWords.in(text) }
+
 var (
+	dynamicWords     = newWordSet("prepare", "execute")
 	prepareWords     = newWordSet("prepare")
 	writeWords       = newWordSet("insert", "replace", "load")
 	lastIDWords      = newWordSet("last_insert_id", "identity")

@@ -63,6 +63,7 @@ type Plan struct {
 	Returning   bool // RETURNING
 	Expressions bool // some id is an expression that the server was asked for
 	ReadsLastID bool // the statement mentions LAST_INSERT_ID or identity outside strings and comments
+	Asks        bool // it has a ?
 	ZeroDoubt   bool // some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
 	// Selected: the rows come from a query; how many there are only the server can tell. Ask it by AppendCount, give Count the
 	// answer, and write the statement with AppendSelect in place of Append.
@@ -88,8 +89,8 @@ type Plan struct {
 	last    Span   // the last tuple
 	foreign []Span // clauses that one of the two servers alone has: row alias, RETURNING
 	marks   []mark // the ? that are ids, in their order
-	// byPosition: there is no column list, and values go to columns by their places in the table.
-	byPosition bool
+	// ByPosition: there is no column list, and values go to columns by their places in the table.
+	ByPosition bool
 	// variable: LAST_INSERT_ID(first*(`id`<=>`id`)) stands for LAST_INSERT_ID(first), the same but no constant. MySQL looks for
 	// the partitions of constant rows before it runs the first: in a table partitioned by its id, rows that read the last
 	// insert id would read the new one.
@@ -106,6 +107,7 @@ type Plan struct {
 type Filled struct {
 	Generated       int    // tuples whose id comes from the source
 	Explicit        int    // tuples that bring one
+	Texts           int    // tuples of a text column that bring one which is no whole number, or an expression: no source gives such an id
 	Bound           int    // tuples of a statement to prepare whose id is a ?
 	Fallback        int    // of those generated: tuples with an expression, which get the id if it is NULL; wide ids only
 	Last            uint64 // the last tuple's id, when that is an explicit number: as the OK packet shows it

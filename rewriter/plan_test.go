@@ -67,7 +67,7 @@ func TestPlan(t *testing.T) {
 		{"/* a ' */ INSERT -- b ' (\n INTO # c ' )\n t /* d */ ( /*e)*/ a /*f*/ ) /*g*/ VALUES /*h(*/ ( /*i*/ 1 -- j )\n ) /*k*/ ; # l", "/* a ' */ INSERT -- b ' (\n INTO # c ' )\n t /* d */ ( /*e)*/ a /*f*/ ,`id`) /*g*/ VALUES /*h(*/ ( /*i*/ 1 -- j )\n ,LAST_INSERT_ID(77)) /*k*/ ; # l"},
 		{"INSERT /*+ SET_VAR(x=1) */ INTO t(a) VALUES(1--1)", "INSERT /*+ SET_VAR(x=1) */ INTO t(a,`id`) VALUES(1--1,LAST_INSERT_ID(77))"},
 		{"INSERT INTO `values` (`value`,`values`) VALUES ('a' 'b',_utf8mb4'c')", "INSERT INTO `values` (`value`,`values`,`id`) VALUES ('a' 'b',_utf8mb4'c',LAST_INSERT_ID(77))"},
-		{"INSERT INTO value(value) VALUE(?)", "INSERT INTO value(value,`id`) VALUE(?,LAST_INSERT_ID(77))"},
+		{"INSERT INTO value(value) VALUE(1)", "INSERT INTO value(value,`id`) VALUE(1,LAST_INSERT_ID(77))"},
 		{"INSERT INTO db.values(a) VALUES (1)", "INSERT INTO db.values(a,`id`) VALUES (1,LAST_INSERT_ID(77))"},
 		{"INSERT INTO 2024_log(a) VALUES (INSERT('a',1,1,'b')),(REPLACE('a','b','c'))", "INSERT INTO 2024_log(a,`id`) VALUES (INSERT('a',1,1,'b'),77),(REPLACE('a','b','c'),LAST_INSERT_ID(77)+1)"},
 		{"INSERT INTO täble(ä) VALUES ('ü'),(ä)", "INSERT INTO täble(ä,`id`) VALUES ('ü',77),(ä,LAST_INSERT_ID(77)+1)"},

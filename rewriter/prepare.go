@@ -49,7 +49,7 @@ var ErrTooManyParameters = errors.New("too many parameters with those of the ids
 
 // Prepare writes the statement s, which p has read with Prepared set, with a hidden ? for each id that is generated.
 func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
-	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt || p.Expressions, Reads: p.ReadsLastID, Ignore: p.Ignore, NoLastID: p.NoLastID, ByPosition: p.byPosition}, plan: p}
+	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt || p.Expressions, Reads: p.ReadsLastID, Ignore: p.Ignore, NoLastID: p.NoLastID, ByPosition: p.ByPosition}, plan: p}
 	w.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 	w.offset = s.Bulk || p.Columns[0].Generated > 1
 	if len(p.rows) > 0 {
@@ -216,6 +216,7 @@ func (s *Prepared) Bind(plan *Plan, values []Value, sets int, columns []Column) 
 	for k := range plan.Columns {
 		plan.Columns[k].Generated *= sets
 		plan.Columns[k].Explicit *= sets
+		plan.Columns[k].Texts *= sets
 	}
 	for next := 0; next < len(values); {
 		for _, param := range s.Parameters {
@@ -235,6 +236,10 @@ func (f *Filled) bind(v Value, column Column, last bool) {
 	}
 	if v.Generate {
 		f.Generated++
+		return
+	}
+	if column.Text && !v.Known {
+		f.Texts++
 		return
 	}
 	f.Explicit++

@@ -39,6 +39,7 @@ func (p *Plan) Read(s *Statement) error {
 			move = true
 		default:
 			err := r.finish()
+			p.Asks = r.asks
 			r.noteDecisions()
 			return err
 		}
@@ -67,6 +68,7 @@ type planReader struct {
 	alias     bool   // the rows have one
 	updateAt  int    // where the list of ON DUPLICATE KEY UPDATE begins
 	returned  bool   // RETURNING reads the last insert id
+	texts     bool   // an expression goes into a text column as it is
 }
 
 // slot is a column that gets ids, and its place in the statement.
@@ -132,7 +134,7 @@ func (r *planReader) slot(rule *Rule) error {
 		return unsupported("column name beyond ASCII")
 	}
 	start := len(p.buffer)
-	p.buffer = appendQuoted(p.buffer, rule.Column)
+	p.buffer = AppendQuoted(p.buffer, rule.Column, r.mode)
 	c := slot{rule: rule, name: Span{Start: start, End: len(p.buffer)}, at: -1, form: rule.IDs.anyForm()}
 	if r.table != nil {
 		known, _, _ := r.table.Column(rule.Column)
@@ -173,17 +175,6 @@ func (r *scanner) unexpected(t token) error {
 		what = fmt.Sprintf("unexpected %q", r.text[t.start])
 	}
 	return unsupported(fmt.Sprintf("not understood at byte %d: %s", t.start, what))
-}
-
-func appendQuoted(dst []byte, name string) []byte {
-	dst = append(dst, '`')
-	for i := range len(name) {
-		if name[i] == '`' {
-			dst = append(dst, '`')
-		}
-		dst = append(dst, name[i])
-	}
-	return append(dst, '`')
 }
 
 // appendName appends the name that t is, as the statement writes it but always in quotes. A word holds no quote but as part
@@ -344,7 +335,7 @@ func (r *planReader) decide() error {
 		return ErrNeedValues
 	}
 	p.Expressions = len(p.Questions) > 0
-	p.Plain = p.Plain || p.Ignore || p.Update || p.Delayed || p.Expressions || r.alias || p.Returning && r.returned || p.Columns[0].Bound > 0 ||
+	p.Plain = p.Plain || p.Ignore || p.Update || p.Delayed || p.Expressions || r.texts || r.alias || p.Returning && r.returned || p.Columns[0].Bound > 0 ||
 		r.bulk && p.ReadsLastID
 	p.variable = p.ReadsLastID && !r.mode.MariaDB
 	if p.Expressions && r.changesVariables() {
@@ -352,13 +343,13 @@ func (r *planReader) decide() error {
 	}
 	for k := range p.slots {
 		c, filled := &p.slots[k], &p.Columns[k]
-		if !c.form.Wide() && c.last.explicit() && c.last.kind != valueUnknown && c.last.kind != valueDefault {
+		if !c.form.Wide() && c.last.explicit() && c.last.kind != valueUnknown && c.last.kind != valueText && c.last.kind != valueDefault {
 			filled.Last, filled.HasLast = c.last.number, true
 		}
 		if !r.mentioned || filled.Generated+filled.Bound == 0 || c.at < 0 || c.at == r.width-1 {
 			continue
 		}
-		if k > 0 || filled.Explicit+filled.Bound+filled.Fallback > 0 || r.alias { // natively what is read is the id in explicit rows alone
+		if k > 0 || filled.Explicit+filled.Texts+filled.Bound+filled.Fallback > 0 || r.alias { // natively what is read is the id in explicit rows alone
 			return unsupported("value that reads a generated column before it")
 		}
 	}

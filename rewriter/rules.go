@@ -5,7 +5,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
+
+	"idproxy/pattern"
 )
 
 // Explicit is what a rule does with an id that the application gives itself.
@@ -32,16 +33,19 @@ type Rule struct {
 }
 
 // Exact reports whether the rule names one table, without wildcards.
-func (r *Rule) Exact() bool {
-	return !strings.ContainsAny(r.Schema, "*?") && !strings.ContainsAny(r.Table, "*?")
-}
+func (r *Rule) Exact() bool { return r.pattern().Exact() }
+
+func (r *Rule) pattern() pattern.Table { return pattern.Table{Schema: r.Schema, Name: r.Table} }
 
 // String returns "schema.table.column", as error messages name the rule.
 func (r *Rule) String() string { return r.Schema + "." + r.Table + "." + r.Column }
 
 // Rules is an immutable list of rules, safe for concurrent use.
 type Rules struct {
-	rules []Rule
+	rules  []Rule
+	named  *namedTables
+	tables pattern.Index // of rules, by their places in the list
+	names  pattern.Index // the same in any schema
 
 	// answers holds what was asked before. Readers take no lock: a new answer replaces the map, which is small because it
 	// starts anew at maxAnswers.
@@ -61,7 +65,11 @@ const (
 
 // NewRules returns the rules in their order of precedence. It keeps no reference to the slice.
 func NewRules(rules []Rule) *Rules {
-	r := &Rules{rules: append([]Rule(nil), rules...)}
+	r := &Rules{rules: append([]Rule(nil), rules...), named: newNamedTables(rules)}
+	for i := range r.rules {
+		r.tables.Add(r.rules[i].pattern(), i)
+		r.names.Add(pattern.Table{Schema: "*", Name: r.rules[i].Table}, i)
+	}
 	r.answers.Store(&map[string]answer{})
 	return r
 }
@@ -106,17 +114,18 @@ func (r *Rules) answer(schema, table []byte, fold, anySchema bool) answer {
 }
 
 func (r *Rules) find(schema, table string, fold, anySchema bool) (a answer) {
-	for i := range r.rules {
+	if anySchema {
+		for _, i := range r.names.Find(nil, "", table) {
+			a.may = a.may || pattern.Match(r.rules[i].Table, table, fold)
+		}
+		return a
+	}
+	near := r.tables.Find(nil, schema, table)
+	slices.Sort(near) // the order of the file
+	for _, i := range near {
 		rule := &r.rules[i]
-		if !glob(rule.Table, table, fold) || !anySchema && !glob(rule.Schema, schema, fold) {
-			continue
-		}
-		a.may = true
-		taken := false
-		for _, other := range a.rules {
-			taken = taken || strings.EqualFold(other.Column, rule.Column)
-		}
-		if !taken && !anySchema {
+		taken := slices.ContainsFunc(a.rules, func(other *Rule) bool { return strings.EqualFold(other.Column, rule.Column) })
+		if !taken && rule.pattern().Match(schema, table, fold) {
 			a.rules = append(a.rules, rule)
 		}
 	}
@@ -142,31 +151,4 @@ func (r *Rules) remember(key string, a answer) {
 	}
 	answers[key] = a
 	r.answers.Store(&answers)
-}
-
-// glob matches a name against a pattern in which * stands for any characters and ? for one.
-func glob(pattern, name string, fold bool) bool {
-	if fold {
-		pattern, name = strings.ToLower(pattern), strings.ToLower(name)
-	}
-	star, again := -1, 0 // the last * and the place in name that it may have to swallow next
-	p, n := 0, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, again = p, n
-			p++
-		case p < len(pattern) && pattern[p] == '?':
-			_, size := utf8.DecodeRuneInString(name[n:])
-			p, n = p+1, n+size
-		case p < len(pattern) && pattern[p] == name[n]:
-			p, n = p+1, n+1
-		case star >= 0:
-			again++
-			p, n = star+1, again
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }

@@ -80,6 +80,24 @@ func TestMatchCacheIsBoundedAndShared(t *testing.T) {
 	}
 }
 
+// BenchmarkMatchNew finds rules of tables that were not asked for before.
+func BenchmarkMatchNew(b *testing.B) {
+	for _, n := range []int{100, 10000} {
+		b.Run(fmt.Sprintf("%d rules", n), func(b *testing.B) {
+			list := make([]Rule, n)
+			for i := range list {
+				list[i] = Rule{Schema: "shop", Table: fmt.Sprintf("t%d", i), Column: "id"}
+			}
+			rules := NewRules(list)
+			for b.Loop() {
+				if rules.find("shop", "t77", false, false).rules == nil {
+					b.Fatal("no match")
+				}
+			}
+		})
+	}
+}
+
 func TestRuleNames(t *testing.T) {
 	r := Rule{Schema: "shop", Table: "orders", Column: "id"}
 	if r.String() != "shop.orders.id" || !r.Exact() {
@@ -143,7 +161,7 @@ func TestDoubtsAndCharsets(t *testing.T) {
 	}
 	for name, want := range map[string]Charset{
 		"gbk": GBK, "GBK_chinese_ci": GBK, "big5": Big5, "sjis": SJIS, "cp932_bin": SJIS, "gb18030": GB18030, "utf8mb4": SingleByte,
-		"gb2312": SingleByte, "latin1": SingleByte, "": SingleByte,
+		"gb2312": GB2312, "euckr_bin": EUCKR, "eucjpms": UJIS, "binary": SingleByte, "": SingleByte,
 	} {
 		if got := CharsetOf(name); got != want {
 			t.Errorf("CharsetOf(%q) = %v, want %v", name, got, want)

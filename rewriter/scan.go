@@ -54,6 +54,7 @@ type scanner struct {
 	noting bool   // tokens are noted in shape
 	shape  uint64 // what was noted
 	lastID bool   // LAST_INSERT_ID or identity was among it
+	asks   bool   // and a ?
 }
 
 // next returns the next token; blanks and comments between are passed.
@@ -90,6 +91,10 @@ func (s *scanner) next() token {
 		}
 		t = token{kind: tokNumber, start: i, end: min(i+2, len(s.text))}
 	case classBad:
+		if s.ends(i) {
+			s.touched = true
+			return token{kind: tokEnd, start: i, end: i}
+		}
 		return s.bad(i, "control byte or bracket")
 	default:
 		t = token{kind: tokPunct, start: i, end: i + 1}
@@ -103,6 +108,13 @@ func (s *scanner) next() token {
 		s.noteToken(t)
 	}
 	return t
+}
+
+// ends reports whether the byte at i is zero and the last of the text, but for what servers cut off there: some clients send
+// one. To a server any other zero byte outside quotes ends the statement where it stands, which is an error wherever it is,
+// and so is what stands behind.
+func (s *scanner) ends(i int) bool {
+	return s.text[i] == 0 && len(bytes.TrimRight(s.text[i+1:], "; \t\n\v\f\r")) == 0
 }
 
 func (s *scanner) bad(at int, fault string) token {
@@ -136,8 +148,8 @@ func (s *scanner) quoted(k kind, esc byte) token {
 	return token{kind: k, plain: plain, start: s.pos, end: end}
 }
 
-// word reads an identifier. In a single-byte character set some bytes >= 0x80 are blanks (0xA0 in latin1), and which set
-// it is is not known here; so what is no UTF-8 is not understood.
+// word reads an identifier. Where the character set is none of those that are known, some bytes >= 0x80 may be blanks, and
+// what is no UTF-8 is not understood.
 func (s *scanner) word(k kind) token {
 	i, ascii := s.pos, true
 	for i < len(s.text) {
@@ -149,12 +161,15 @@ func (s *scanner) word(k kind) token {
 		if c < 0x80 {
 			break
 		}
-		ascii = false
-		n := s.mode.Charset.charLen(s.text[i:])
-		if n == 1 && s.mode.Charset != SingleByte {
+		n := s.mode.Charset.letterLen(s.text[i:])
+		if n == 0 && (s.mode.Charset < firstNarrow || i == s.pos) {
 			s.touched = s.touched || len(s.text)-i < maxChar
-			return s.bad(s.pos, "byte that is no character")
+			return s.bad(s.pos, "byte that is no letter")
 		}
+		if n == 0 {
+			break
+		}
+		ascii = false
 		i += n
 	}
 	if !ascii && s.mode.Charset == SingleByte && !utf8.Valid(s.text[s.pos:i]) {
@@ -196,7 +211,7 @@ func (s *scanner) dollar() token {
 
 // goesOn reports whether the byte at i goes on a word or number.
 func (s *scanner) goesOn(i int) bool {
-	return i > 0 && i != s.fresh && (wordByte[s.text[i-1]] || s.text[i-1] >= 0x80)
+	return i > 0 && i != s.fresh && (wordByte[s.text[i-1]] || s.text[i-1] >= 0x80 && !s.mode.Charset.blank(s.text[i-1]))
 }
 
 // punct reports whether t is the byte c.
@@ -233,10 +248,10 @@ func (s *scanner) name(t token) []byte {
 		return s.text[t.start:t.end]
 	case tokQuoted:
 		inner := s.text[t.start+1 : t.end-1]
-		if t.plain {
+		if t.plain && (!s.mode.MariaDB || bytes.IndexByte(inner, s.text[t.start]) < 0) {
 			return inner
 		}
-		return undouble(inner, s.text[t.start])
+		return undouble(s.text, t.start, t.end, s.mode)
 	}
 	return nil
 }

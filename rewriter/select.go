@@ -91,6 +91,10 @@ const noLimit = " LIMIT 18446744073709551615"
 // jump is what a row that may not be adds to the number of rows: more than any table has.
 const jump = "1099511627776"
 
+// Untimed is what a question of our own has behind SELECT on MySQL: max_execution_time ends no INSERT, and so not what is
+// asked for one. 0 would leave that variable in force; this is 49 days.
+const Untimed = "/*+ MAX_EXECUTION_TIME(4294967295) */ "
+
 // AppendCount appends the question how many rows the query of a plan that is Selected gives. The answer is one row: COUNT(*),
 // LAST_INSERT_ID(), and for each of Asked in turn how many rows generate, how many are not NULL, and the greatest and the least
 // explicit id.
@@ -98,7 +102,11 @@ const jump = "1099511627776"
 func (p *Plan) AppendCount(dst, text []byte, lock bool) []byte {
 	w := p.selecting(dst, text)
 	w.with("", lock)
-	w.add("SELECT COUNT(*),LAST_INSERT_ID()")
+	w.add("SELECT ")
+	if !p.query.mariaDB {
+		w.add(Untimed)
+	}
+	w.add("COUNT(*),LAST_INSERT_ID()")
 	for _, k := range p.order {
 		id := w.column(p.slots[k].at)
 		w.add(",COUNT(CASE WHEN ").generates(int(k)).add(" THEN 1 END)")

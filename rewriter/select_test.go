@@ -111,7 +111,7 @@ func TestAppendSelectGiven(t *testing.T) {
 	const generates = "(`idproxy3` IS NULL OR ROUND(`idproxy3`)=0)"
 	p := readSelect(t, in, Mode{})
 	if got, want := string(p.AppendCount(nil, []byte(in), true)), "WITH `idproxy0`(`idproxy3`,`idproxy4`,`idproxy5`) AS (SELECT x,1,2 FROM s LOCK IN SHARE MODE) "+
-		"SELECT COUNT(*),LAST_INSERT_ID(),COUNT(CASE WHEN "+generates+" THEN 1 END),COUNT(`idproxy3`),MAX(CASE WHEN "+generates+" THEN NULL ELSE `idproxy3` END),"+
+		"SELECT "+Untimed+"COUNT(*),LAST_INSERT_ID(),COUNT(CASE WHEN "+generates+" THEN 1 END),COUNT(`idproxy3`),MAX(CASE WHEN "+generates+" THEN NULL ELSE `idproxy3` END),"+
 		"MIN(CASE WHEN "+generates+" THEN NULL ELSE `idproxy3` END) FROM `idproxy0` LIMIT 1"; got != want {
 		t.Errorf("counted by %s\n want %s", got, want)
 	}

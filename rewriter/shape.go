@@ -40,7 +40,9 @@ func (s *scanner) noteToken(t token) {
 	case tokWord:
 		s.noteWord(s.text[t.start:t.end])
 	case tokPunct:
-		if c := s.text[t.start]; c != '?' && !s.sign(t.start) {
+		if c := s.text[t.start]; c == '?' {
+			s.asks = true
+		} else if !s.sign(t.start) {
 			s.note(uint64(c))
 		}
 	}

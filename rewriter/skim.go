@@ -92,7 +92,9 @@ func (r *planReader) skimRare(i int) int {
 	text := r.text
 	switch c := text[i]; classes[c] {
 	case classPunct:
-		if c != '?' && !r.sign(i) {
+		if c == '?' {
+			r.asks = true
+		} else if !r.sign(i) {
 			r.note(uint64(c))
 		}
 		return i + 1
@@ -115,6 +117,9 @@ func (r *planReader) skimRare(i int) int {
 		}
 		return r.stop(i, "name that begins with a dollar sign")
 	case classHigh:
+		if r.mode.Charset.blank(c) {
+			return i + 1
+		}
 		start := i
 		for start != r.fresh && wordByte[text[start-1]] {
 			start--
@@ -123,6 +128,9 @@ func (r *planReader) skimRare(i int) int {
 		t := r.word(tokWord)
 		if t.kind == tokBad {
 			return r.stop(i, r.fault)
+		}
+		if t.end <= i {
+			return r.stop(i, "byte that is no letter")
 		}
 		r.noteWord(text[t.start:t.end])
 		r.mention(text[t.start:t.end])
@@ -140,8 +148,11 @@ func (r *planReader) skimRare(i int) int {
 	}
 	r.pos = i
 	t := r.next()
-	if t.kind == tokBad {
+	switch t.kind {
+	case tokBad:
 		return r.stop(i, r.fault)
+	case tokEnd: // a zero byte
+		return r.stop(i, "end of the statement")
 	}
 	if t.kind == tokQuoted {
 		r.mention(r.name(t))

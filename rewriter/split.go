@@ -6,8 +6,9 @@ import "bytes"
 type Span struct {
 	Start, End int
 	// Doubt: servers may find other statements in these bytes than this one. It stands for text behind a routine's block,
-	// for a ';' that version comments or quotes make uncertain, and for text that ends in a quote or comment. Treat it as a
-	// Compound: ask Hidden what it may write to.
+	// for a ';' that version comments or quotes make uncertain, for text that ends in a quote or comment, and for a zero byte,
+	// at which servers fail: what is in front of it must not be run without it. Treat it as a Compound: ask Hidden what it may
+	// write to.
 	Doubt bool
 }
 
@@ -130,6 +131,8 @@ func (s *splitter) semicolon(i int) (end int, doubt bool) {
 			doubt = doubt || t.kind == tokDollar
 		case classHigh:
 			next = i + s.mode.Charset.charLen(text[i:])
+		case classBad:
+			ok = c != 0 || s.ends(i)
 		}
 		if !ok {
 			return len(text), true

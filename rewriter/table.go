@@ -24,6 +24,12 @@ type Column struct {
 	// Default: it has a default, or allows NULL: an INSERT that leaves it out succeeds in any sql_mode without storing 0
 	// for want of one.
 	Default bool
+	// What tells whether a wildcard concerns the table, see Rule.Unfit.
+	Key       bool   // some key begins with it, or it is in the primary key
+	Primary   bool   // it is in the primary key
+	NotNull   bool   // it takes no NULL
+	Generated bool   // the server computes it: GENERATED ALWAYS
+	Own       string // its DEFAULT as the server writes it; "": none, NULL, or not asked for
 }
 
 // integer reports whether the column's type is one of TINYINT to BIGINT.

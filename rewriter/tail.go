@@ -94,7 +94,7 @@ func (r *planReader) rowNames() error {
 		if hasHigh([]byte(r.table.Columns[i].Name)) {
 			return unsupported("column name beyond ASCII in a statement with a row alias that does not name its columns")
 		}
-		p.buffer = append(appendQuoted(p.buffer, r.table.Columns[i].Name), ',')
+		p.buffer = append(AppendQuoted(p.buffer, r.table.Columns[i].Name, r.mode), ',')
 	}
 	return nil
 }

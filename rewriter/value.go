@@ -1,6 +1,9 @@
 package rewriter
 
-import "strconv"
+import (
+	"errors"
+	"strconv"
+)
 
 // value is what a row has for an id.
 type value struct {
@@ -24,6 +27,7 @@ const (
 	valueMade                     // an expression or literal that generates
 	valueBound                    // a ?
 	valueMaybe                    // an expression for a wide id: generated if it is NULL
+	valueText                     // what a text column gets that is no whole number, or an expression: it stays as it is
 )
 
 // explicit reports whether v, once it is placed, is an id that the application gives.
@@ -209,7 +213,7 @@ func (r *planReader) value(k int) (behind token, err error) {
 			v.quoted(r.text[t.start+1 : t.end-1])
 		}
 		if v.kind == valueOther && r.plan.slots[k].text && isText(r.text[t.start+1:t.end-1]) {
-			v.kind = valueUnknown
+			v.kind = valueText
 		}
 	case tokPunct:
 		sign := r.text[t.start]
@@ -230,13 +234,25 @@ func (r *planReader) value(k int) (behind token, err error) {
 		}
 	}
 	v.crossed = r.crossed
+	if v.kind == valueUnknown && r.plan.slots[k].text { // more digits than any id has
+		v.kind = valueText
+	}
 	if v.kind != valueOther && v.crossed == before {
 		if behind = r.next(); r.ends(behind) {
 			return behind, nil
 		}
 	}
 	r.pos, r.inVersion, r.crossed = pos, inVersion, crossed
-	return r.expression(k)
+	behind, err = r.expression(k)
+	if _, unknown := errors.AsType[*Unsupported](err); !unknown || !r.plan.slots[k].text {
+		return behind, err
+	}
+	r.pos, r.inVersion, r.crossed, r.texts = pos, inVersion, crossed, true
+	*v = value{kind: valueText, start: t.start}
+	if v.end, behind, err = r.skip(); err == nil && r.crossed != crossed {
+		err = unsupported(faultVersion)
+	}
+	return behind, err
 }
 
 // knowsBackslashN reports whether the server is known to read \N as NULL: MySQL does not since 8.0.
@@ -338,6 +354,8 @@ func (r *planReader) place(k int, behind token) {
 	case valueMaybe:
 		c.Generated++
 		c.Fallback++
+	case valueText:
+		c.Texts++
 	case valueBound:
 		c.Bound++
 		p.marks = append(p.marks, mark{at: v.start, slot: uint8(k)})

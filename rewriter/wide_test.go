@@ -104,7 +104,7 @@ func TestWidePlans(t *testing.T) {
 		{"INSERT INTO t (pid,a) VALUES (NULL,pid)", "INSERT INTO t (a,`pid`) VALUES (pid," + u1 + ")", ""},
 	} {
 		for _, prepared := range []bool{false, true} {
-			if prepared && tt.prepared == "" || !prepared && strings.Contains(tt.in, "?") && tt.want == "" {
+			if prepared && tt.prepared == "" || !prepared && strings.Contains(tt.in, "?") {
 				continue
 			}
 			s := &Statement{Text: []byte(tt.in), Rules: []*Rule{pidRule}, Table: wideTable, Mode: Mode{Version: 90704}, Prepared: prepared}

@@ -189,7 +189,7 @@ func (c *comparison) rows() error {
 		}
 	}
 	for rule, n := range generated {
-		if f := c.p.Columns[rule]; n != f.Generated || c.p.Rows-n != f.Explicit+f.Bound {
+		if f := c.p.Columns[rule]; n != f.Generated || c.p.Rows-n != f.Explicit+f.Texts+f.Bound {
 			return differ("%d ids generated, not %d", n, f.Generated)
 		}
 	}
