@@ -17,6 +17,11 @@ func (d *decoder) check(c *Config) {
 	for i := range c.Stores {
 		d.checkStore(c, i)
 	}
+	d.sources = map[string]*Source{}
+	for i := range c.Sources {
+		d.sources[c.Sources[i].Name] = &c.Sources[i]
+		d.sourceNames = append(d.sourceNames, c.Sources[i].Name)
+	}
 	for i := range c.Sources {
 		d.checkSource(c, &c.Sources[i])
 	}
@@ -103,11 +108,7 @@ func (d *decoder) checkStore(c *Config, i int) {
 		d.checkRedis(s.Redis, path+"/redis")
 	}
 	if s.Etcd != nil {
-		for j, endpoint := range s.Etcd.Endpoints {
-			if at := d.vals[item(path+"/etcd/endpoints", j)]; !dialable(endpoint) && !d.failedAt(at) {
-				d.fail(at, "%s is no endpoint: write host:port such as 127.0.0.1:2379", quote(endpoint))
-			}
-		}
+		d.checkEtcd(s.Etcd, path+"/etcd")
 	}
 	if s.File == nil || s.File.Dir == "" {
 		return
@@ -117,6 +118,18 @@ func (d *decoder) checkStore(c *Config, i int) {
 			d.fail(d.vals[path+"/file/dir"], "store %s in line %d has the same folder: use one store for both", quote(other.Name), other.Pos.Line)
 		}
 	}
+}
+
+func (d *decoder) checkEtcd(e *EtcdStore, path string) {
+	for j, endpoint := range e.Endpoints {
+		if at := d.vals[item(path+"/endpoints", j)]; !dialable(endpoint) && !d.failedAt(at) {
+			d.fail(at, "%s is no endpoint: write host:port such as 127.0.0.1:2379", quote(endpoint))
+		}
+	}
+	if (e.Username == "") != (e.Password == "") && d.sound(path) {
+		d.fail(d.keys[path], "\"username\" and \"password\" go together: add the other one, or remove both and let the certificate of \"tls\" say who idproxy is")
+	}
+	d.checkStoreTLS(e.TLS, path+"/tls")
 }
 
 // checkDSN asks for a shape only: the driver knows the rest, and this package
@@ -200,9 +213,13 @@ func (d *decoder) checkIDs(c *Config) {
 			d.fail(d.vals["ids/redis/listen"], "%s is already listened on by %s in line %d: choose another port", l.Listen, quote(l.Name), l.Pos.Line)
 		}
 	}
+	d.checkMaxIncrBy(c.IDs.Redis.MaxIncrBy, "ids/redis/max_incrby")
 	for i := range c.IDs.Redis.Users {
 		u := &c.IDs.Redis.Users[i]
 		path := "ids/redis/users/" + u.Name
+		if d.checkMaxIncrBy(u.MaxIncrBy, path+"/max_incrby"); u.MaxIncrBy == 0 {
+			u.MaxIncrBy = c.IDs.Redis.MaxIncrBy
+		}
 		if at, ok := d.vals[path+"/password"]; ok && u.Password == "" && !d.failedAt(at) {
 			d.fail(at, "\"password\" is empty: anyone could be %s", u.Name)
 		}
@@ -210,10 +227,16 @@ func (d *decoder) checkIDs(c *Config) {
 			d.fail(d.vals[path+"/sources"], "\"sources\" is empty: name at least one, or remove the key for all")
 		}
 		for j, name := range u.Sources {
-			if s := c.Source(name); s != nil && (s.UUIDv7 != nil || s.ObjectID != nil) {
+			if s := d.sources[name]; s != nil && (s.UUIDv7 != nil || s.ObjectID != nil) {
 				d.fail(d.vals[item(path+"/sources", j)], "source %s gives no numbers, and others are not served here: remove it", quote(name))
 			}
 		}
+	}
+}
+
+func (d *decoder) checkMaxIncrBy(n uint64, path string) {
+	if at, ok := d.vals[path]; ok && n == 0 && !d.failedAt(at) {
+		d.fail(at, "\"max_incrby\" must be at least 1: who may have no ids is no user")
 	}
 }
 

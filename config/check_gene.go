@@ -6,7 +6,7 @@ import "strings"
 const maxGeneBits = 16
 
 // checkGene compares a gene with the ids that are to have it.
-func (d *decoder) checkGene(c *Config, r *Rule, path string) {
+func (d *decoder) checkGene(r *Rule, path string) {
 	g, column, bits := r.Gene, path+"/gene/column", path+"/gene/bits"
 	switch {
 	case strings.ContainsAny(g.Column, "*?.`"):
@@ -17,7 +17,7 @@ func (d *decoder) checkGene(c *Config, r *Rule, path string) {
 	if !d.has(bits) || d.failedAt(d.vals[bits]) {
 		return
 	}
-	s := c.Source(r.Source)
+	s := d.sources[r.Source]
 	switch {
 	case g.Bits < 1 || g.Bits > maxGeneBits:
 		d.fail(d.vals[bits], "\"bits\" must be from 1 to %d, got %d", maxGeneBits, g.Bits)

@@ -17,8 +17,13 @@ func (d *decoder) checkRedis(r *RedisStore, path string) {
 	case len(r.Addrs) > 1 && r.Master == "" && !r.Cluster && d.sound(path+"/addrs"):
 		d.fail(d.vals[path+"/addrs"], "several \"addrs\" need \"master\" (they are Sentinels) or \"cluster: true\"")
 	}
-	if t := r.TLS; t != nil && (t.Cert == "") != (t.Key == "") {
-		d.fail(d.keys[path+"/tls"], "\"cert\" and \"key\" go together: add the other one")
+	d.checkStoreTLS(r.TLS, path+"/tls")
+}
+
+// checkStoreTLS looks at how a store is spoken to over TLS, if it is.
+func (d *decoder) checkStoreTLS(t *StoreTLS, path string) {
+	if t != nil && (t.Cert == "") != (t.Key == "") {
+		d.fail(d.keys[path], "\"cert\" and \"key\" go together: add the other one")
 	}
 }
 

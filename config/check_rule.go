@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"idproxy/pattern"
 )
 
 // splitTables takes the pattern of every rule apart at its dot.
@@ -30,28 +32,29 @@ func (d *decoder) splitTables(c *Config) {
 }
 
 func (d *decoder) checkRules(c *Config) {
+	before := newEarlierRules(c.Listeners)
 	for i := range c.Rules {
 		r, path := &c.Rules[i], item("rules", i)
-		if r.Source != "" && c.Source(r.Source) == nil {
-			d.fail(d.vals[path+"/source"], "there is no source %s: %s", quote(r.Source), available("sources", sourceNames(c)))
+		if r.Source != "" && d.sources[r.Source] == nil {
+			d.fail(d.vals[path+"/source"], "there is no source %s: %s", quote(r.Source), available("sources", d.sourceNames))
 		}
 		if strings.ContainsAny(r.Column, "*?.`") {
 			d.fail(d.vals[path+"/column"], "\"column\" must be the plain name of one column, without wildcards, dots and quotes, got %s", quote(r.Column))
 		}
 		if r.Gene != nil {
-			d.checkGene(c, r, path)
+			d.checkGene(r, path)
 		}
-		d.checkAdvance(c, r, path)
+		d.checkAdvance(r, path)
 		d.checkRuleListeners(c, r, path)
-		if r.Schema != "" {
-			d.checkEarlier(c, i)
+		if first := before.add(r); first != nil {
+			d.fail(d.vals[path+"/table"], "this rule can never apply: the rule in line %d comes first and matches the same; remove one of them, or put the narrower first", first.Pos.Line)
 		}
 	}
 }
 
 // checkAdvance refuses to move a source on that has no order to move in.
-func (d *decoder) checkAdvance(c *Config, r *Rule, path string) {
-	s := c.Source(r.Source)
+func (d *decoder) checkAdvance(r *Rule, path string) {
+	s := d.sources[r.Source]
 	if r.Explicit != ExplicitAdvance || s == nil {
 		return
 	}
@@ -69,6 +72,9 @@ func (d *decoder) checkRuleListeners(c *Config, r *Rule, path string) {
 	if d.has(path+"/listeners") && len(r.Listeners) == 0 && d.sound(path+"/listeners") {
 		d.fail(d.vals[path+"/listeners"], "\"listeners\" is empty: name at least one, or remove the key for all")
 	}
+	if len(r.Listeners) == 0 {
+		return
+	}
 	var known []string
 	for _, l := range c.Listeners {
 		known = append(known, l.Name)
@@ -84,58 +90,77 @@ func (d *decoder) checkRuleListeners(c *Config, r *Rule, path string) {
 	}
 }
 
-// checkEarlier compares a rule with those before it: it must be able to apply.
-func (d *decoder) checkEarlier(c *Config, i int) {
-	r, at := &c.Rules[i], d.vals[item("rules", i)+"/table"]
-	for j := range c.Rules[:i] {
-		e := &c.Rules[j]
-		if e.Schema == "" || e.Column == "" || r.Column == "" || !e.overlaps(r, c.Listeners) {
-			continue
-		}
-		if strings.EqualFold(e.Column, r.Column) && covers(e.Schema, r.Schema) && covers(e.Table, r.Table) && e.everywhere(r, c.Listeners) {
-			d.fail(at, "this rule can never apply: the rule in line %d comes first and matches the same; remove one of them, or put the narrower first", e.Pos.Line)
-			return
+// earlierRules are the rules in front of one. It must be able to apply beside them.
+type earlierRules struct {
+	rules     []earlierRule
+	listeners map[string]int            // their places in the file
+	all       []uint64                  // of the listeners, a bit for each
+	byColumn  map[string]*pattern.Index // of rules, by columns in small letters
+	compared  int                       // rules with one another, which must not be all with all
+}
+
+type earlierRule struct {
+	*Rule
+	places []uint64 // of the listeners that have it, a bit for each
+}
+
+func newEarlierRules(listeners []Listener) *earlierRules {
+	e := &earlierRules{listeners: map[string]int{}, all: make([]uint64, len(listeners)/64+1), byColumn: map[string]*pattern.Index{}}
+	for i := range listeners {
+		e.listeners[listeners[i].Name] = i
+		e.all[i/64] |= 1 << (i % 64)
+	}
+	return e
+}
+
+// add adds a rule and returns an earlier one that leaves nothing to it: one of the same
+// column that matches all its tables on all its listeners.
+func (e *earlierRules) add(r *Rule) (first *Rule) {
+	if r.Schema == "" || r.Column == "" { // refused
+		return nil
+	}
+	added := earlierRule{r, e.places(r)}
+	column := strings.ToLower(r.Column)
+	index := e.byColumn[column]
+	if index == nil {
+		index = &pattern.Index{}
+		e.byColumn[column] = index
+	}
+	near := index.Find(nil, r.Schema, r.Table)
+	slices.Sort(near)
+	for _, i := range near {
+		e.compared++
+		if before := e.rules[i]; before.Pattern().Covers(r.Pattern()) && before.everywhere(added) {
+			first = before.Rule
+			break
 		}
 	}
+	index.Add(r.Pattern(), len(e.rules))
+	e.rules = append(e.rules, added)
+	return first
 }
 
-// overlaps reports whether some listener has both rules.
-func (r *Rule) overlaps(other *Rule, all []Listener) bool {
-	return slices.ContainsFunc(all, func(l Listener) bool { return r.On(l.Name) && other.On(l.Name) })
+func (e *earlierRules) places(r *Rule) []uint64 {
+	if len(r.Listeners) == 0 {
+		return e.all
+	}
+	bits := make([]uint64, len(e.all))
+	for _, name := range r.Listeners {
+		if i, known := e.listeners[name]; known {
+			bits[i/64] |= 1 << (i % 64)
+		}
+	}
+	return bits
 }
 
-// everywhere reports whether every listener that has the other rule has this one.
-func (r *Rule) everywhere(other *Rule, all []Listener) bool {
-	return !slices.ContainsFunc(all, func(l Listener) bool { return other.On(l.Name) && !r.On(l.Name) })
-}
-
-// covers reports whether every name that narrow matches is matched by wide: the
-// glob wide run over the text of narrow, whose own * only a * of wide may take, and
-// whose ? only a * or ?.
-func covers(wide, narrow string) bool {
-	star, mark := -1, 0 // the last * of wide, and how far of narrow it has taken
-	w, n := 0, 0
-	for n < len(narrow) {
-		switch {
-		case w < len(wide) && wide[w] == '*':
-			star, mark = w, n
-			w++
-		case w < len(wide) && narrow[n] != '*' && (wide[w] == '?' || wide[w] == narrow[n]):
-			w, n = w+1, n+1
-		case star >= 0:
-			mark++
-			w, n = star+1, mark
-		default:
+// everywhere reports whether the other rule holds somewhere, and this one wherever it does.
+func (r earlierRule) everywhere(other earlierRule) bool {
+	some := false
+	for i, bits := range other.places {
+		if bits&^r.places[i] != 0 {
 			return false
 		}
+		some = some || bits != 0
 	}
-	return strings.Trim(wide[w:], "*") == ""
-}
-
-func sourceNames(c *Config) []string {
-	var names []string
-	for _, s := range c.Sources {
-		names = append(names, s.Name)
-	}
-	return names
+	return some
 }

@@ -47,6 +47,7 @@ func (d *decoder) checkSeries(c *Config) {
 }
 
 func (d *decoder) checkSegment(c *Config, g *Segment, path string) {
+	g.StartGiven = d.has(path + "/start")
 	st := d.store(c, path+"/store", g.Store)
 	d.checkGroup(st, g, path)
 	if st != nil && st.Redis != nil {
@@ -81,14 +82,7 @@ func (d *decoder) checkGroup(s *Store, g *Segment, path string) {
 }
 
 // failedAt reports whether the value at a position was refused already.
-func (d *decoder) failedAt(at Pos) bool {
-	for _, e := range d.errs {
-		if e.Pos == at {
-			return true
-		}
-	}
-	return false
-}
+func (d *decoder) failedAt(at Pos) bool { return d.failed[at] }
 
 // store resolves the name of a store that the file gives.
 func (d *decoder) store(c *Config, path, name string) *Store {

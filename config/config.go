@@ -23,6 +23,7 @@ type Limits struct {
 	Sessions  uint64        `yaml:"sessions"`  // at once, over all listeners; default 10000
 	Handshake time.Duration `yaml:"handshake"` // from accept to the server's final OK; default 10s
 	Statement Size          `yaml:"statement"` // most bytes of one statement held in memory; default 256MiB
+	IDWait    time.Duration `yaml:"id_wait"`   // longest wait of an INSERT for ids; default 2s
 }
 
 // Log says what is written to stderr and how.
@@ -45,16 +46,18 @@ type IDs struct {
 
 // IDsRedis answers INCR, INCRBY and GET of the Redis protocol.
 type IDsRedis struct {
-	Listen Addr      `yaml:"listen,required"`
-	Users  []IDsUser `yaml:"users,named"` // in file order; default: nobody is asked who he is
+	Listen    Addr      `yaml:"listen,required"`
+	MaxIncrBy uint64    `yaml:"max_incrby"`  // most ids of one INCRBY; default 1000000
+	Users     []IDsUser `yaml:"users,named"` // in file order; default: nobody is asked who he is
 }
 
 // IDsUser may ask for ids.
 type IDsUser struct {
-	Pos      Pos      `yaml:"-"`
-	Name     string   `yaml:"-"` // "default" is who gives a password alone
-	Password Secret   `yaml:"password,required"`
-	Sources  []string `yaml:"sources"` // sources, or keys of stores; default (empty): all
+	Pos       Pos      `yaml:"-"`
+	Name      string   `yaml:"-"` // "default" is who gives a password alone
+	Password  Secret   `yaml:"password,required"`
+	Sources   []string `yaml:"sources"`    // sources, or keys of stores; default (empty): all
+	MaxIncrBy uint64   `yaml:"max_incrby"` // most ids of one INCRBY; default that of all users
 }
 
 // IDsHTTP hands out ids over HTTP. Not available yet.

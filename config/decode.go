@@ -19,6 +19,11 @@ type decoder struct {
 	errs Errors
 	keys map[string]Pos // key path, joined by "/": where the key stands
 	vals map[string]Pos // the same for the value
+
+	fields      map[reflect.Type][]field // of the types that were met
+	failed      map[Pos]bool             // where errs are
+	sources     map[string]*Source       // once all were read
+	sourceNames []string
 }
 
 // slot is the place of one value: in the structs and in the file.
@@ -42,11 +47,11 @@ func (s slot) name() string {
 type defaulter interface{ setDefaults() }
 
 func (d *decoder) fail(at Pos, format string, args ...any) {
-	d.errs = append(d.errs, &Error{Pos: at, Message: fmt.Sprintf(format, args...)})
+	d.errs, d.failed[at] = append(d.errs, &Error{Pos: at, Message: fmt.Sprintf(format, args...)}), true
 }
 
 func (d *decoder) later(at Pos, format string, args ...any) {
-	d.errs = append(d.errs, &Error{Pos: at, Message: fmt.Sprintf(format, args...), NotAvailable: true})
+	d.errs, d.failed[at] = append(d.errs, &Error{Pos: at, Message: fmt.Sprintf(format, args...), NotAvailable: true}), true
 }
 
 // value reads one node into its slot.
@@ -136,13 +141,20 @@ func (d *decoder) pairs(s slot, n ast.Node) (list []pair, ok bool) {
 	return list, true
 }
 
+func (d *decoder) fieldsOf(t reflect.Type) []field {
+	if d.fields[t] == nil {
+		d.fields[t] = fieldsOf(t)
+	}
+	return d.fields[t]
+}
+
 // mapping reads the keys of a struct.
 func (d *decoder) mapping(s slot, n ast.Node) {
 	list, ok := d.pairs(s, n)
 	if !ok {
 		return
 	}
-	fields, meant := fieldsOf(s.dst.Type()), map[string]bool{}
+	fields, meant := d.fieldsOf(s.dst.Type()), map[string]bool{}
 	for _, p := range list {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.tag.name == p.key })
 		if i < 0 {

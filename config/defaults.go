@@ -14,12 +14,14 @@ const (
 )
 
 func (c *Config) setDefaults() {
-	c.Limits = Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20}
+	c.Limits = Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20, IDWait: 2 * time.Second}
 	c.ShutdownTimeout = 30 * time.Second
 	c.Log = Log{Level: "info", Format: "text"}
 }
 
 func (l *Listener) setDefaults() { l.UpstreamTLS.Mode = TLSAsClient }
+
+func (r *IDsRedis) setDefaults() { r.MaxIncrBy = 1_000_000 }
 
 func (s *Segment) setDefaults() {
 	s.Start, s.Step, s.StepPolicy, s.Prefetch = 1, defaultStep, "leaf", 10
@@ -68,13 +70,24 @@ func (c *Config) complete() {
 		if s.File != nil {
 			c.joinDir([]*string{&s.File.Dir})
 		}
-		if s.Redis != nil && s.Redis.TLS != nil {
-			c.joinDir([]*string{&s.Redis.TLS.CA, &s.Redis.TLS.Cert, &s.Redis.TLS.Key})
+		for _, t := range s.tls() {
+			c.joinDir([]*string{&t.CA, &t.Cert, &t.Key})
 		}
 	}
 	for i := range c.Sources {
 		c.completeSource(&c.Sources[i])
 	}
+}
+
+// tls is how the store is spoken to over TLS, if it is.
+func (s *Store) tls() (set []*StoreTLS) {
+	if s.Redis != nil && s.Redis.TLS != nil {
+		set = append(set, s.Redis.TLS)
+	}
+	if s.Etcd != nil && s.Etcd.TLS != nil {
+		set = append(set, s.Etcd.TLS)
+	}
+	return set
 }
 
 func (c *Config) completeSource(s *Source) {

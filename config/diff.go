@@ -17,8 +17,9 @@ import (
 func Diff(old, new *Config) (needsRestart []string) {
 	var d differ
 	d.named("listeners", byName(old.Listeners), byName(new.Listeners))
+	before := byName(old.Listeners)
 	for _, l := range new.Listeners {
-		if _, ok := byName(old.Listeners).get(l.Name); !ok {
+		if _, ok := before.get(l.Name); !ok {
 			d.add("listeners."+l.Name, "added")
 		}
 	}
@@ -38,23 +39,23 @@ func (d *differ) add(path, how string) { d.paths = append(d.paths, path+" ("+how
 type set struct {
 	names  []string
 	values []reflect.Value
+	places map[string]int
 }
 
 func byName(list any) set {
 	v := reflect.ValueOf(list)
-	var s set
+	s := set{places: map[string]int{}}
 	for i := range v.Len() {
 		s.names = append(s.names, v.Index(i).FieldByName("Name").String())
+		s.places[s.names[i]] = i
 		s.values = append(s.values, v.Index(i))
 	}
 	return s
 }
 
 func (s set) get(name string) (reflect.Value, bool) {
-	for i, n := range s.names {
-		if n == name {
-			return s.values[i], true
-		}
+	if i, ok := s.places[name]; ok {
+		return s.values[i], true
 	}
 	return reflect.Value{}, false
 }

@@ -18,7 +18,7 @@ import (
 // and low enough that the YAML parser, which calls itself for each level, cannot
 // exhaust the stack.
 const (
-	maxFile  = 1 << 20
+	maxFile  = 4 << 20
 	maxDepth = 100
 )
 
@@ -26,7 +26,7 @@ const (
 // is what relative paths are relative to; env answers for ${NAME}. The error is
 // [Errors].
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
-	d := &decoder{file: name, env: env, keys: map[string]Pos{}, vals: map[string]Pos{}}
+	d := &decoder{file: name, env: env, keys: map[string]Pos{}, vals: map[string]Pos{}, fields: map[reflect.Type][]field{}, failed: map[Pos]bool{}}
 	c := &Config{Path: name, Dir: filepath.Dir(name)}
 	c.setDefaults()
 	if root, ok := d.document(data); ok {
@@ -48,7 +48,7 @@ func (d *decoder) document(data []byte) (body ast.Node, ok bool) {
 	top := Pos{File: d.file, Line: 1, Column: 1}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(data) > maxFile || deep(data) {
-		d.fail(top, "the file is larger than 1 MiB or nested deeper than %d levels: this is no idproxy configuration", maxDepth)
+		d.fail(top, "the file is larger than 4 MiB or nested deeper than %d levels: this is no idproxy configuration", maxDepth)
 		return nil, false
 	}
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())

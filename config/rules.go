@@ -1,5 +1,7 @@
 package config
 
+import "idproxy/pattern"
+
 // What the words of a Rule can be.
 const (
 	ExplicitKeep       = "keep"
@@ -35,11 +37,18 @@ type Rule struct {
 // String is schema.table.column, as messages name a rule.
 func (r *Rule) String() string { return r.Schema + "." + r.Table + "." + r.Column }
 
-// GeneBits returns the bits of the widest gene that ids of a source get.
-func (c *Config) GeneBits(source string) (bits uint64) {
+// Pattern is what tables the rule is for.
+func (r *Rule) Pattern() pattern.Table { return pattern.Table{Schema: r.Schema, Name: r.Table} }
+
+// Wild reports whether the rule has wildcards: it may match any number of tables.
+func (r *Rule) Wild() bool { return !r.Pattern().Exact() }
+
+// GeneBits returns by source the bits of the widest gene that its ids get.
+func (c *Config) GeneBits() map[string]uint64 {
+	bits := map[string]uint64{}
 	for i := range c.Rules {
-		if r := &c.Rules[i]; r.Source == source && r.Gene != nil {
-			bits = max(bits, r.Gene.Bits)
+		if r := &c.Rules[i]; r.Gene != nil {
+			bits[r.Source] = max(bits[r.Source], r.Gene.Bits)
 		}
 	}
 	return bits

@@ -49,6 +49,11 @@ func (r RedisStore) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{Addrs:%v Master:%s Username:%s Password:%s}", r.Addrs, r.Master, r.Username, r.Password)
 }
 
+// Format prints the store without its password.
+func (e EtcdStore) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{Endpoints:%v Username:%s Password:%s}", e.Endpoints, e.Username, e.Password)
+}
+
 // Format prints the address without the token.
 func (a Admin) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{Listen:%s Token:%s}", a.Listen, a.Token)

@@ -37,11 +37,11 @@ type RedisStore struct {
 	DB       uint64    `yaml:"db"`      // default 0
 	Username string    `yaml:"username"`
 	Password Secret    `yaml:"password"`
-	TLS      *RedisTLS `yaml:"tls"` // default: no TLS
+	TLS      *StoreTLS `yaml:"tls"` // default: no TLS
 }
 
-// RedisTLS is how a Redis server is spoken to over TLS.
-type RedisTLS struct {
+// StoreTLS is how a store is spoken to over TLS. The first three are paths of PEM files.
+type StoreTLS struct {
 	CA         string `yaml:"ca"`          // default: the system's
 	Cert       string `yaml:"cert"`        // with Key: who we are; default: no certificate
 	Key        string `yaml:"key"`         //
@@ -50,7 +50,10 @@ type RedisTLS struct {
 
 // EtcdStore is an etcd cluster.
 type EtcdStore struct {
-	Endpoints []string `yaml:"endpoints,required"`
+	Endpoints []string  `yaml:"endpoints,required"`
+	Username  string    `yaml:"username"` // default: none, or whom the certificate names
+	Password  Secret    `yaml:"password"`
+	TLS       *StoreTLS `yaml:"tls"` // default: no TLS
 }
 
 // Source is one series of ids. Exactly one of the kinds is set.
@@ -68,6 +71,7 @@ type Segment struct {
 	Store      string  `yaml:"store"`                               // a mysql, etcd or file store; default [DefaultStore]
 	Key        string  `yaml:"key"`                                 // the series' name in the store, with {schema} or {table} in it one for each table; default the source's name
 	Start      uint64  `yaml:"start"`                               // lowest id, and a series that stands below is moved up to it; default 1
+	StartGiven bool    `yaml:"-"`                                   // the file says start, maybe 1
 	Step       uint64  `yaml:"step"`                                // ids taken from the store at once, to begin with; default 1000
 	MaxStep    uint64  `yaml:"max_step"`                            // bound of the step's growth; default 1000000, or step when that is more
 	StepPolicy string  `yaml:"step_policy" oneof:"leaf|rate|fixed"` // leaf (default): x2 when a range lasts under 15 min, /2 over 30 min; rate: ranges last a minute
