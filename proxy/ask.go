@@ -1,14 +1,17 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
+	"idproxy/rewriter"
 )
 
 var errAnswerCut = errors.New("server's answer is cut off")
@@ -169,8 +172,36 @@ func (c *conversation) result(frames []byte, prepared [][]byte, read func(payloa
 		if !ok {
 			return nil, nil, errAnswerCut
 		}
+		for i := range row {
+			row[i] = c.readable(row[i], definitions[i])
+		}
 		rows = append(rows, row)
 	}
+}
+
+// readable returns a value of an answer as UTF-8 where it arrives in one of the
+// character sets in which ASCII is not ASCII. The definition names the set of a
+// text. Numbers come in that set or in ASCII, by their type and server, and
+// their definitions do not tell which.
+func (c *conversation) readable(v, definition []byte) []byte {
+	column, ok := wire.ParseColumn(definition, c.caps&wire.MariaDBExtendedMetadata != 0)
+	switch {
+	case ok && column.Collation != binaryCollation:
+		return decodeWide(v, wideSet(column.Collation))
+	case ok && holdsText(column.Type), bytes.IndexByte(v, 0) < 0:
+		return v
+	}
+	return bytes.ReplaceAll(v, []byte{0}, nil)
+}
+
+// untimed returns a SELECT of our own that MySQL's max_execution_time does not
+// end: no statement of the client's is a SELECT because of it.
+func (c *conversation) untimed(sql string) string {
+	rest, found := strings.CutPrefix(sql, "SELECT ")
+	if !found || c.mariaDB {
+		return sql
+	}
+	return "SELECT " + rewriter.Untimed + rest
 }
 
 // appendQuery appends a COM_QUERY packet of our own, with an empty set of

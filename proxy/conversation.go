@@ -24,14 +24,18 @@ type conversation struct {
 	caps    uint64 // what client and server both speak
 	mariaDB bool
 	now     atomic.Uint32 // phase
+	ended   atomic.Bool   // leave has ended it; set under mu
 
-	mu      sync.Mutex // guards all below
-	pending queue
-	state   state
-	settled chan struct{} // when set, closed once pending is empty
+	mu       sync.Mutex // guards all below
+	pending  queue
+	multi    bool // the server splits texts at ';'
+	state    state
+	deciding bool          // a held statement has neither been sent nor answered
+	settled  chan struct{} // when set, closed once pending is empty
 	// Of the reply that ended last: whether it was an ERR, and its last sequence
 	// number.
 	failed   bool
+	code     uint16 // the server's number of the error
 	seq      byte
 	affected uint64 // rows, as its OK packet says; not set without one
 	okSeen   bool
@@ -44,11 +48,16 @@ type conversation struct {
 	// prepared holds what is known of prepared statements, by number.
 	prepared map[uint32]*prepared
 	newest   newest
+	texts    int  // bytes of the texts kept of them
+	renewed  bool // the server's number of one is another than the client's
 	// named holds what is known of statements prepared in SQL, by name in lower
 	// case, and blind says that some were prepared unread while no table had a
 	// rule. Only the goroutine that reads from the client uses them.
 	named map[string]*prepared
 	blind bool
+	user  string // who logs in, or has
+	// unseen counts what may write to tables out of sight; nil: nobody asks.
+	unseen *atomic.Int64
 	// tablesChanged is called when columns of tables may have changed.
 	tablesChanged func()
 }
@@ -70,114 +79,6 @@ func (c *conversation) has(flag uint32) bool {
 
 func (c *conversation) fileDelta() byte { return byte(c.delta.Load()) }
 
-// pending is a command that was sent, or a reply that was made here, in the
-// order in which the client must see the replies.
-type pending struct {
-	reply    replyKind
-	seqDelta byte // frames added to the command: taken off the reply's sequence numbers
-	more     bool // another piece of the same text follows: the reply ends in SERVER_MORE_RESULTS_EXISTS
-	touch    touch
-	age      uint32 // of the state when the command was sent
-	job      *job   // nil for nearly all that is forwarded
-}
-
-// ours reports whether the command is the proxy's own: the client does not see
-// its reply.
-func (p *pending) ours() bool { return p.job != nil && p.job.hidden != notHidden }
-
-// touch is the set of things that a command may change.
-type touch uint8
-
-const (
-	touchLastID   touch = 1 << iota // may change LAST_INSERT_ID() in ways its reply does not show
-	touchInsert                     // an INSERT that is not ours: its reply shows whether LAST_INSERT_ID() changed
-	touchSettings                   // may change the tracked settings
-	touchTables                     // may change columns of tables
-	touchReset                      // COM_RESET_CONNECTION: when it succeeds the session is as new
-	touchSchema                     // may change the default schema, to one its text does not tell
-	touchTemps                      // may drop or rename temporary tables
-	touchNext                       // SET TRANSACTION: is of the next transaction alone
-)
-
-// job is what must be done with a reply beyond relaying it.
-type job struct {
-	hidden  hidden   // the command is ours and its reply is kept from the client
-	local   []byte   // the reply itself, made here; nothing was sent to the server
-	seq     byte     // sequence number of the command's last frame, as the client sent it
-	inserts []expect // what OK packets of injected INSERTs must show, by result
-	schema  []byte   // not nil: the default schema once the command succeeds
-	temps   []temp   // temporary tables made, and forgotten
-	answer  *answer  // who waits for a hidden reply
-	load    *loading // the file it asks for is given ids
-	units   *units   // what results for each row must show
-	// prepared is the statement that a PREPARE makes, named that of one in SQL.
-	prepared, named *prepared
-	// withheld is set when the reply has ended with a question left.
-	withheld *withheld
-}
-
-// temp is a temporary table that one result of a command makes.
-type temp struct {
-	result int
-	name   string // key of the table; empty: whatever there was is gone
-}
-
-// hidden says what a hidden command was.
-type hidden uint8
-
-const (
-	notHidden    hidden = iota
-	hiddenAsk           // someone waits for the answer
-	hiddenLastID        // SELECT LAST_INSERT_ID(), pipelined before an INSERT
-	hiddenPay           // DO LAST_INSERT_ID(n), pipelined before a reader
-)
-
-// answer receives a hidden reply.
-type answer struct {
-	packets []byte // whole frames, headers and all; none when they were more than maxAnswer
-	full    bool
-	done    chan struct{}
-}
-
-// maxAnswer bounds a hidden reply, in bytes. A table of 4,096 columns, the
-// most a server allows, takes less than half of it.
-const maxAnswer = 4 << 20
-
-// take keeps bytes of the reply, or, once it is too large, nothing of it.
-func (a *answer) take(b []byte) {
-	if a.full = a.full || len(a.packets)+len(b) > maxAnswer; a.full {
-		a.packets = nil
-		return
-	}
-	a.packets = append(a.packets, b...)
-}
-
-// queue is a ring of pending commands.
-type queue struct {
-	ring    []pending
-	head, n int
-}
-
-func (q *queue) push(p pending) {
-	if q.n == len(q.ring) {
-		grown := make([]pending, max(4, 2*len(q.ring)))
-		for i := range q.n {
-			grown[i] = q.ring[(q.head+i)%len(q.ring)]
-		}
-		q.ring, q.head = grown, 0
-	}
-	q.ring[(q.head+q.n)%len(q.ring)] = p
-	q.n++
-}
-
-func (q *queue) at(i int) *pending { return &q.ring[(q.head+i)%len(q.ring)] }
-
-func (q *queue) pop() {
-	q.ring[q.head] = pending{}
-	q.head = (q.head + 1) % len(q.ring)
-	q.n--
-}
-
 // send records commands that are about to be written to the server. It must
 // be called before the write, so that no reply can come first.
 func (c *conversation) send(p pending) {
@@ -195,6 +96,9 @@ func (c *conversation) sendLocked(p pending) {
 	}
 	if p.touch&touchTemps != 0 {
 		c.state.makeTemporary("")
+	}
+	if p.unseen && c.unseen != nil {
+		c.unseen.Add(1)
 	}
 	if p.touch&touchAll == touchAll {
 		c.state.unseen = true
@@ -214,11 +118,31 @@ func (c *conversation) first() (p pending, ok bool) {
 	return *c.pending.at(0), true
 }
 
-// idle reports whether no command is pending and no transaction open.
-func (c *conversation) idle() bool {
+// decide keeps the conversation from ending while a held statement is decided
+// on, until decided. It reports false when it has ended.
+func (c *conversation) decide() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pending.n == 0 && !c.state.inTrans && c.phase() == phaseCommands
+	c.deciding = !c.ended.Load()
+	return c.deciding
+}
+
+func (c *conversation) decided() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deciding = false
+}
+
+// leave ends the conversation for good, and reports true, when no command is
+// pending and no transaction open. What is recorded afterwards must not be sent.
+func (c *conversation) leave() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.deciding || c.pending.n > 0 || c.state.inTrans || c.phase() != phaseCommands {
+		return false
+	}
+	c.ended.Store(true)
+	return true
 }
 
 // quiet returns a channel that is closed once nothing is pending.
@@ -290,6 +214,17 @@ func (c *conversation) mayOwe() bool {
 		}
 	}
 	return c.state.lastID.owed
+}
+
+// mayTurn reports whether what is pending may change whether the server splits texts.
+// The lock is held.
+func (c *conversation) mayTurn() bool {
+	for i := range c.pending.n {
+		if j := c.pending.at(i).job; j != nil && j.option != optionNone {
+			return true
+		}
+	}
+	return false
 }
 
 // setAsking notes that an OK packet waits for a question; nil: none does.
@@ -391,7 +326,7 @@ func (c *conversation) finish(p *pending, o outcome) (due []byte) {
 	defer c.mu.Unlock()
 	c.pending.pop()
 	c.apply(p, o)
-	c.failed, c.seq, c.affected, c.okSeen = o.failed, o.seq, o.affected, o.okSeen
+	c.failed, c.code, c.seq, c.affected, c.okSeen = o.failed, o.code, o.seq, o.affected, o.okSeen
 	for c.pending.n > 0 {
 		j := c.pending.at(0).job
 		if j == nil || j.local == nil {
@@ -413,9 +348,15 @@ func (c *conversation) apply(p *pending, o outcome) {
 	if p.touch&touchTables != 0 || o.failed && staleTable(o.code) && !p.ours() {
 		c.tablesChanged()
 	}
+	if o.failed && doubtsTable(o.code) {
+		p.forgetTables()
+	}
 	if j := p.job; j != nil {
 		if j.named != nil && o.failed {
 			j.named.failed = true
+		}
+		if j.option != optionNone && !o.failed {
+			c.multi = j.option == optionOn
 		}
 		if j.schema != nil && !o.failed && s.age == p.age {
 			s.learnSchema(j.schema)
@@ -462,6 +403,39 @@ func staleTable(code uint16) bool {
 		return true
 	}
 	return false
+}
+
+// doubtsTable reports whether an error code says that a row and its table do not fit,
+// which may be the application's own doing: what was known of that table is asked for
+// again.
+func doubtsTable(code uint16) bool {
+	switch code {
+	case mysql.ER_BAD_NULL_ERROR, mysql.ER_NO_DEFAULT_FOR_FIELD, mysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD,
+		generatedColumn, generatedColumnMariaDB:
+		return true
+	}
+	return false
+}
+
+// What servers say to a value for a generated column.
+const (
+	generatedColumn        = 3105
+	generatedColumnMariaDB = 1906
+)
+
+// forgetTables ends what is known of the tables that the command inserts into.
+func (p *pending) forgetTables() {
+	if p.facts != nil {
+		p.facts.doubted.Store(true)
+	}
+	if p.job == nil {
+		return
+	}
+	for i := range p.job.inserts {
+		if f := p.job.inserts[i].facts; f != nil {
+			f.doubted.Store(true)
+		}
+	}
 }
 
 func (c *conversation) applyLastID(p *pending, o outcome) {

@@ -22,6 +22,7 @@ type need struct {
 	ignore  bool              // needValues: the statement says IGNORE
 	bound   bool              // needValues: they are arguments of EXECUTE
 	facts   *facts            // needEngine
+	name    spelling          // needName
 	part    *part             // needCount, needExact
 	plan    *rewriter.Plan    // needCount, needExact
 }
@@ -31,12 +32,15 @@ type needKind uint8
 const (
 	needNothing needKind = iota // decided
 	needQuiet                   // no command may be pending
+	needRenewal                 // the statement that is executed must be prepared anew
+	needReading                 // the session must read its text as it was read
 	needProbe                   // the session's settings
 	needTable                   // the columns of a table
 	needMax                     // the greatest id in a column
 	needValues                  // what expressions for ids are worth
 	needSource                  // the text that an expression gives a PREPARE
 	needCharset                 // character_set_database
+	needName                    // a name in UTF-8
 	needEngine                  // whether the table's engine takes rows back
 	needExact                   // whether MariaDB keeps the values of a query that stands inside another
 	needCount                   // how many rows a query gives
@@ -54,6 +58,8 @@ type decider struct {
 	// own holds facts once routines or the like have run in the session: a
 	// temporary table that they made is not what others see by its name.
 	own map[string]*facts
+	// sightings are those of the decision that was made last.
+	sightings []sighting
 }
 
 // keep remembers what the server said of a table.
@@ -116,9 +122,27 @@ const smallText = 512 << 10
 
 // decide goes through the statements of st. It returns what it needs to know,
 // or an error for the client, or needNothing with st.parts filled.
+//
+// A text that names no table with a rule, however it is read, goes as it came before
+// anything is asked for it, cut off it or refused.
 func (d *decider) decide(st *statement) (need, error) {
 	cx := d.begin(st)
-	st.parts, st.touch, st.job, st.owing = st.parts[:0], 0, nil, false
+	missing, err := d.judge(st, cx)
+	if (missing.kind == needNothing && err == nil && st.rest == 0) || !st.unconcerned(&cx) {
+		return missing, err
+	}
+	d.c.blind = d.c.blind || rewriter.MentionsPrepare(st.text)
+	st.parts, st.touch, st.job, st.prepared = st.parts[:0], touchAll|touchLastID, nil, nil
+	st.spans, st.end, st.rest, st.refused = st.spans[:0], len(st.text), 0, 0
+	st.dynamic, st.load, st.short, st.owing = nil, nil, false, false
+	return need{}, nil
+}
+
+// judge is decide for what it cannot tell to be without any rule.
+func (d *decider) judge(st *statement, cx reading) (need, error) {
+	st.parts, st.touch, st.job, st.owing, st.types, st.unseen = st.parts[:0], 0, nil, false, false, false
+	d.sightings = d.sightings[:0]
+	st.facts = nil
 	st.load = nil
 	if st.dynamic != nil {
 		st.dynamic, st.prepared, st.short = nil, nil, false
@@ -127,15 +151,13 @@ func (d *decider) decide(st *statement) (need, error) {
 	if st.prepares() {
 		st.prepared = nil
 	}
-	if st.prefix[0] == mysql.COM_STMT_EXECUTE || st.prefix[0] == comBulkExecute {
+	switch st.prefix[0] {
+	case mysql.COM_STMT_EXECUTE, comBulkExecute:
 		return needOf(d.executes(st, &cx))
+	case mysql.COM_STMT_SEND_LONG_DATA:
+		return needOf(d.readyForLong(st, &cx))
 	}
 	if st.doubted(^cx.snap.known) || len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
-		if st.unconcerned(&cx) {
-			d.c.blind = d.c.blind || rewriter.MentionsPrepare(st.text)
-			st.touch = touchAll | touchLastID
-			return need{}, nil
-		}
 		return need{kind: needProbe}, nil
 	}
 	if cx.busy && rewriter.MentionsLastID(st.text) {
@@ -187,14 +209,18 @@ func (d *decider) parts(st *statement, cx *reading) error {
 	return nil
 }
 
-// unconcerned reports whether a text that cannot be read with certainty is
-// better passed on as it is: no rule can concern it, and it may look at
-// diagnostics, which a question in front of it would change.
+// unconcerned reports whether no rule can concern what is left of a text. What looks at
+// diagnostics and writes nothing is not asked about: a question would change them.
 func (st *statement) unconcerned(cx *reading) bool {
-	if cx.snap.lastID.owed {
+	switch {
+	case st.prefix[0] != mysql.COM_QUERY && st.prefix[0] != mysql.COM_STMT_PREPARE, cx.owes:
+		return false
+	case cx.rules.Empty():
+		return true
+	case rewriter.MentionsDynamic(st.text):
 		return false
 	}
-	return cx.rules.Empty() || rewriter.MentionsDiagnostics(st.text) && !rewriter.MentionsWrite(st.text)
+	return !cx.rules.MayName(st.text) || rewriter.MentionsDiagnostics(st.text) && !rewriter.MentionsWrite(st.text)
 }
 
 func (d *decider) begin(st *statement) reading {
@@ -260,10 +286,14 @@ func (d *decider) temporary(st *statement, i int, head rewriter.Head, cx *readin
 	case head.Temporary && head.Create && bytes.IndexByte(st.text[st.spans[i].Start:st.spans[i].End], '!') >= 0:
 		st.touch |= touchAll // whether it makes one is not certain: the rule stays awake
 	case head.Temporary && head.Create:
+		name, readable, err := d.named(head.Target, cx)
 		certain := (cx.known || len(head.Target.Schema) > 0) && d.tables.fold.Load() != foldUnknown
 		switch {
-		case certain:
-			st.key = d.tables.appendKey(st.key[:0], schemaOf(head.Target, cx), head.Target.Table)
+		case err != nil && !cx.rules.Empty():
+			return err
+		case err == nil && !readable: // the server refuses it
+		case err == nil && certain:
+			st.key = d.tables.appendKey(st.key[:0], name.Schema, name.Table)
 			st.jobs().temps = append(st.jobs().temps, temp{result: i, name: string(st.key)})
 		case cx.rules.Empty():
 			st.touch |= touchAll
@@ -288,6 +318,7 @@ func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) 
 	if st.prepares() {
 		return
 	}
+	st.unseen = st.unseen || p.unseen
 	if len(st.spans) > 1 && p.touch&touchInsert != 0 {
 		st.touch |= touchLastID
 	}
@@ -307,49 +338,46 @@ func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) 
 	}
 }
 
-func schemaOf(t rewriter.Name, cx *reading) []byte {
-	if len(t.Schema) > 0 {
-		return t.Schema
-	}
-	return cx.schema
-}
-
-// rulesOf returns the rules of a table, none when it has none.
-func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) ([]*rewriter.Rule, error) {
+// rulesOf returns the rules of a table, none when it has none, and the name in
+// UTF-8 that they match.
+func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter.Name, []*rewriter.Rule, error) {
 	if cx.rules.Empty() {
-		return nil, nil
+		return t, nil, nil
 	}
-	if len(t.Table) == 0 {
-		return nil, errUndecided(errors.New("the table it writes to could not be read"))
+	name, ok, err := d.named(t, cx)
+	if err != nil || !ok {
+		return t, nil, err
 	}
 	if len(t.Schema) == 0 && !cx.known {
 		switch {
-		case !cx.rules.MayMatch(t.Table, cx.rules.fold):
-			return nil, nil
+		case !cx.rules.MayMatch(name.Table, cx.rules.fold):
+			return name, nil, nil
 		case cx.barrier:
-			return nil, errCut
+			return name, nil, errCut
 		}
-		return nil, lacks(needProbe)
+		return name, nil, lacks(needProbe)
 	}
-	schema := schemaOf(t, cx)
-	rules := cx.rules.Match(schema, t.Table, cx.rules.fold)
+	if len(name.Schema) == 0 { // none is selected: the server refuses it
+		return name, nil, nil
+	}
+	rules := cx.rules.Match(name.Schema, name.Table, cx.rules.fold)
 	switch {
 	case rules == nil:
-		return nil, nil
+		return name, nil, nil
 	case cx.barrier: // what is known of the table may not be true any more
-		return nil, errCut
+		return name, nil, errCut
 	case d.tables.fold.Load() == foldUnknown:
-		return nil, lacks(needProbe)
+		return name, nil, lacks(needProbe)
 	}
-	st.key = d.tables.appendKey(st.key[:0], schema, t.Table)
+	st.key = d.tables.appendKey(st.key[:0], name.Schema, name.Table)
 	if _, own := cx.snap.temporary[string(st.key)]; own {
 		if cx.busy { // a command that is pending may drop it
-			return nil, lacks(needQuiet)
+			return name, nil, lacks(needQuiet)
 		}
 		if st.prepares() {
 			st.prepared = &prepared{shadow: string(st.key)}
 		}
-		return nil, nil
+		return name, nil, nil
 	}
-	return rules, nil
+	return name, rules, nil
 }

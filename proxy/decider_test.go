@@ -31,7 +31,7 @@ func newDeciding(rules ...rewriter.Rule) *deciding {
 	}
 	x := &deciding{d: newDecider(c, rules), c: c}
 	x.d.tables.setFold(false)
-	id := rewriter.Column{Name: "id", Max: 1<<63 - 1}
+	id := rewriter.Column{Name: "id", Max: 1<<63 - 1, NotNull: true}
 	x.facts("shop", "orders", nil, id, rewriter.Column{Name: "a"}, rewriter.Column{Name: "b", Max: 1<<31 - 1})
 	x.facts("shop", "narrow", nil, rewriter.Column{Name: "id"}, rewriter.Column{Name: "a"})
 	x.facts("shop", "log_a", nil, rewriter.Column{Name: "a"})
@@ -53,7 +53,8 @@ func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns .
 
 // on decides on a command and says how, in a word or two.
 func (x *deciding) on(command byte, text string, multi bool) string {
-	m := &requests{c: x.c, multi: multi}
+	x.c.multi = multi
+	m := &requests{c: x.c}
 	x.st.read(wire.AppendPacket(nil, 0, append([]byte{command}, text...)), x.c.caps, m)
 	n, err := x.d.decide(&x.st)
 	x.last = err
@@ -68,6 +69,8 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 		return "need quiet"
 	case needProbe:
 		return "need probe"
+	case needRenewal:
+		return "need renewal"
 	case needTable:
 		return fmt.Sprintf("need table %s.%s", n.table.Schema, n.table.Table)
 	case needSource:
@@ -103,6 +106,9 @@ func TestDecide(t *testing.T) {
 	const insert = "INSERT INTO orders (a) VALUES (1)"
 	mariaDB := func(x *deciding) { x.c.mariaDB, x.c.state.mode.MariaDB = true, true }
 	unknown := func(k known) func(x *deciding) { return func(x *deciding) { x.c.state.known &^= k } }
+	named := func(e *prepared) func(x *deciding) {
+		return func(x *deciding) { x.c.named = map[string]*prepared{"s": e} }
+	}
 	tests := []struct {
 		name, text string
 		setup      func(x *deciding)
@@ -112,7 +118,7 @@ func TestDecide(t *testing.T) {
 	}{
 		{name: "insert", text: insert, want: "fill 1 of shop.orders in result 0"},
 		{name: "three rows", text: "INSERT INTO shop.orders (a) VALUES (1), (2), (3)", want: "fill 3 of shop.orders in result 0"},
-		{name: "no column list", text: "REPLACE orders VALUES (NULL, 1, 2)", want: "fill 1 of shop.orders in result 0"},
+		{name: "no column list", text: "REPLACE orders VALUES (NULL, 1, 2)", want: "need table shop.orders"},
 		{name: "explicit id", text: "INSERT INTO orders (id) VALUES (7)", want: "fill 0 of shop.orders in result 0"},
 		{name: "another table", text: "INSERT INTO other (a) VALUES (1)", want: "forward"},
 		{name: "another schema", text: "INSERT INTO elsewhere.orders (a) VALUES (1)", want: "forward"},
@@ -154,12 +160,16 @@ func TestDecide(t *testing.T) {
 		{name: "SQL PREPARE of what MySQL does not take", text: "PREPARE s FROM CONCAT('INSERT INTO ', @t)", want: "forward"},
 		{name: "SQL PREPARE beyond ASCII", text: "PREPARE \xc3\xa9 FROM 'INSERT INTO orders (a) VALUES (1)'", want: "error 1235", says: "beyond ASCII"},
 		{name: "EXECUTE of a name not known", text: "EXECUTE s USING @a", want: "forward"},
-		{name: "an EXECUTE that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", want: "error 1235"},
+		{name: "an EXECUTE that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", want: "forward"},
+		{name: "an EXECUTE of what gets ids that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", setup: named(&prepared{fill: &filler{}}), want: "error 1235", says: "could not be read"},
+		{name: "an EXECUTE that is not read of another name", text: "EXECUTE t USING @a /*!80000 ,@b */ [", setup: named(&prepared{fill: &filler{}}), want: "forward"},
+		{name: "a PREPARE that is not read, and names the table", text: "PREPARE t FROM 'INSERT INTO orders (a) VALUES (1)' [", want: "error 1235", says: "could not be read"},
+		{name: "a PREPARE that is not read", text: "PREPARE t FROM 'INSERT INTO other (a) VALUES (1)' [", want: "forward"},
 		{name: "SQL PREPARE of another table", text: "PREPARE s FROM 'INSERT INTO other (a) VALUES (1)'", want: "forward"},
 		{name: "SQL PREPARE of a SELECT", text: "PREPARE s FROM 'SELECT 1'", want: "forward"},
 		{name: "EXECUTE IMMEDIATE", text: "EXECUTE IMMEDIATE 'INSERT INTO shop.orders (a) VALUES (1)'", setup: mariaDB, want: "fill 1 of shop.orders in result 0"},
 		{name: "EXECUTE IMMEDIATE of an expression", text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO ', @t)", setup: mariaDB, want: "need the text of CONCAT('INSERT INTO ', @t)"},
-		{name: "EXECUTE IMMEDIATE of what has effects", text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO ', SLEEP(1))", setup: mariaDB, want: "error 1235", says: "user variable"},
+		{name: "EXECUTE IMMEDIATE of what has effects", text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO ', SLEEP(1))", setup: mariaDB, want: "forward"},
 		{name: "EXECUTE IMMEDIATE with too few arguments", text: "EXECUTE IMMEDIATE 'INSERT INTO shop.orders (a) VALUES (?)'", setup: mariaDB, want: "forward"},
 		{name: "EXECUTE IMMEDIATE on MySQL, which has none", text: "EXECUTE IMMEDIATE 'INSERT INTO shop.orders (a) VALUES (1)'", want: "forward"},
 		{name: "wrong number of values, by old facts", text: "INSERT INTO orders (a) VALUES (1, 2)", want: "need table shop.orders"},
@@ -183,7 +193,13 @@ func TestDecide(t *testing.T) {
 		{name: "refused behind another", text: insert + "; INSERT INTO orders SELECT SLEEP(0), 2, 3", multi: true, want: "error 1235"},
 		{name: "behind DDL, elsewhere", text: "CREATE TABLE t (id INT); INSERT INTO other VALUES (1)", multi: true, want: "forward"},
 		{name: "before DDL", text: insert + "; DROP TABLE t", multi: true, want: "fill 1 of shop.orders in result 0"},
-		{name: "several statements wait for what is pending", text: "SELECT 1; SELECT 2", multi: true, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
+		{name: "several statements wait for what is pending", text: "SELECT 1; SELECT 2 FROM orders", multi: true, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
+		{name: "but not where no table with a rule is named", text: "SELECT 1; SELECT 2", multi: true, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "forward"},
+		{name: "what cannot be read, and names none", text: "INSERT INTO (SELECT 'x", multi: true, want: "forward"},
+		{name: "what cannot be read, and names one", text: "INSERT INTO (SELECT orders", multi: true, want: "error 1235"},
+		{name: "doubt, where no table with a rule is named", text: `SELECT "x"; INSERT INTO other VALUES ("\")`, multi: true, setup: unknown(knowQuotes), want: "forward"},
+		{name: "doubt, where one is", text: `SELECT "x"; INSERT INTO other VALUES ("\orders")`, multi: true, setup: unknown(knowQuotes), want: "need probe"},
+		{name: "pieces, where no table with a rule is named", text: "SET sql_mode = ''; INSERT INTO other VALUES (1)", multi: true, want: "forward"},
 		{name: "a reader waits for what is pending", text: "INSERT INTO orders (a) VALUES (LAST_INSERT_ID())", setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
 		{name: "columns wait for DDL that is pending", text: insert, setup: func(x *deciding) { x.c.send(pending{reply: replyResult, touch: touchTables}) }, want: "need quiet"},
 		{name: "one statement does not", text: insert, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "fill 1 of shop.orders in result 0"},
@@ -264,17 +280,20 @@ func TestDecideBare(t *testing.T) {
 		{Schema: "shop", Table: "*", Column: "b", Source: "s"},
 		{Schema: "shop", Table: "*", Column: "c", Source: "s", Observe: true},
 	}
-	id, a := rewriter.Column{Name: "id", Max: 1<<63 - 1}, rewriter.Column{Name: "a"}
-	b, c := rewriter.Column{Name: "b", Max: 1<<63 - 1}, rewriter.Column{Name: "c", Max: 1<<63 - 1}
+	id, a := rewriter.Column{Name: "id", Max: 1<<63 - 1, NotNull: true}, rewriter.Column{Name: "a"}
+	b, c := rewriter.Column{Name: "b", Max: 1<<63 - 1, NotNull: true}, rewriter.Column{Name: "c", Max: 1<<63 - 1, NotNull: true}
+	byItself := rewriter.Column{Name: "id", Max: 1<<63 - 1, NotNull: true, Own: "nextval(`s`)"}
 	for _, tt := range []struct {
 		before, after []rewriter.Column
 		text, want    string
 	}{
 		{[]rewriter.Column{a}, []rewriter.Column{a}, "forward", "forward"},
 		{[]rewriter.Column{a}, []rewriter.Column{a, c}, "forward", "forward"},
-		{[]rewriter.Column{a}, []rewriter.Column{a, id}, "forward", "error 1615"},
+		{[]rewriter.Column{a}, []rewriter.Column{a, id}, "forward", "need renewal"},
+		{[]rewriter.Column{a}, []rewriter.Column{a, byItself}, "forward", "forward"},
+		{[]rewriter.Column{a, byItself}, []rewriter.Column{a, id}, "forward", "need renewal"},
 		{[]rewriter.Column{a, id}, []rewriter.Column{a, id, c}, "forward INSERT INTO t (a,`id`) VALUES (?,LAST_INSERT_ID(?))", "fill 1 of shop.t in result 0"},
-		{[]rewriter.Column{a, id}, []rewriter.Column{a, id, b}, "forward INSERT INTO t (a,`id`) VALUES (?,LAST_INSERT_ID(?))", "error 1615"},
+		{[]rewriter.Column{a, id}, []rewriter.Column{a, id, b}, "forward INSERT INTO t (a,`id`) VALUES (?,LAST_INSERT_ID(?))", "need renewal"},
 	} {
 		x := newDeciding(rules...)
 		x.facts("shop", "t", nil, tt.before...)
@@ -293,7 +312,7 @@ func TestDecideBare(t *testing.T) {
 		}
 	}
 	x := newDeciding(rewriter.Rule{Schema: "shop", Table: "gone", Column: "id", Source: "s"})
-	if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO gone (a) VALUES (?)", false); got != "forward" || x.st.prepared == nil || x.st.prepared.refused == nil {
+	if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO gone (a) VALUES (?)", false); got != "forward" || x.st.prepared == nil || !x.st.prepared.stale {
 		t.Errorf("a table that is not there: %s, %+v", got, x.st.prepared)
 	}
 }
@@ -314,7 +333,7 @@ func TestDecideRules(t *testing.T) {
 		name, text string
 		rules      []rewriter.Rule
 		want       string
-		counts     [3]int64 // forwarded, observed, without the column
+		counts     [3]int64 // forwarded, observed, left alone
 		setup      func(x *deciding)
 	}{
 		{name: "refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rewriter.Rule{orders}, want: "error 1235"},
@@ -339,7 +358,9 @@ func TestDecideRules(t *testing.T) {
 		{name: "explicit rejected", text: "INSERT INTO orders (id) VALUES (5)", rules: []rewriter.Rule{reject}, want: "error 1235"},
 		{name: "wildcard", text: "INSERT INTO orders (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "fill 1 of shop.orders in result 0"},
 		{name: "wildcard on a table without the column", text: "INSERT INTO log_a (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "forward", counts: [3]int64{0, 0, 1}},
-		{name: "a type that holds no ids", text: "INSERT INTO narrow (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "error 1467"},
+		{name: "wildcard on a type that holds no ids", text: "INSERT INTO narrow (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "forward", counts: [3]int64{0, 0, 1}},
+		{name: "wildcard on such a table, in a block", text: "BEGIN NOT ATOMIC INSERT INTO narrow (a) VALUES (1); END", rules: []rewriter.Rule{any}, want: "forward", counts: [3]int64{0, 0, 1}},
+		{name: "a type that holds no ids", text: "INSERT INTO narrow (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table = "narrow" })}, want: "error 1467"},
 		{name: "a table that does not exist", text: "INSERT INTO gone (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "forward"},
 		{name: "a table that may not be read", text: "INSERT INTO secret (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "error 1142"},
 		{name: "the named column is missing", text: "INSERT INTO log_a (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table = "log_a" })}, want: "error 1054"},
@@ -359,7 +380,7 @@ func TestDecideRules(t *testing.T) {
 				t.Errorf("%s (%v); want %s", got, x.last, tt.want)
 			}
 			s := x.d.stats
-			if got := [3]int64{s.Forwarded.Load(), s.Observed.Load(), s.NoColumn.Load()}; got != tt.counts {
+			if got := [3]int64{s.Forwarded.Load(), int64(len(x.d.sightings)), s.LeftAlone.Load()}; got != tt.counts {
 				t.Errorf("counted %v; want %v", got, tt.counts)
 			}
 		})

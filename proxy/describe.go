@@ -1,11 +1,13 @@
 package proxy
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -22,14 +24,27 @@ func (s *session) describe(n need) error {
 	f := &facts{name: tableName(n.table.Schema, n.table.Table), at: time.Now(), changes: s.l.tables.count()}
 	visible, err := s.columns("*", n.table)
 	if err == nil {
+		f.shape, f.full = visible.shape, f.at
+		if before := s.decider.remembered([]byte(n.key), unseen); before.tells(f) {
+			f.table, f.view, f.full = before.table, before.view, before.full
+			f.engine.Store(before.engine.Load())
+			s.decider.keep(n.key, f, unseen)
+			return nil
+		}
 		f.table = visible.table
 		err = s.notVisible(f, n.table, !visible.keyed && !mode.MariaDB && mode.Version >= 80030)
+	}
+	if err == nil {
+		err = s.findDefinition(f, n.table, mode.MariaDB)
 	}
 	if err == nil {
 		err = s.tellBytes(f, n.table)
 	}
 	if err == nil {
 		err = s.findCharsets(f, n.table)
+	}
+	if err == nil {
+		err = s.findBases(f, n.table)
 	}
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		f.err = refused
@@ -39,47 +54,58 @@ func (s *session) describe(n need) error {
 	if err != nil {
 		return err
 	}
+	s.tellLeft(f, n.table)
+	if f.partial {
+		s.held.denied, s.held.deniedKey = f, n.key
+		return nil
+	}
 	s.decider.keep(n.key, f, unseen)
 	return nil
 }
 
-// notVisible asks for the columns of rules that SELECT * does not show. A table
-// that does not have them either may be a view, whose columns are what it was
-// made with. generated: the table may have MySQL's generated invisible primary
-// key, which counts by itself.
+// tells reports whether what else is to be known of a table, besides the columns that
+// are asked for again and again, is known.
+func (f *facts) tells(now *facts) bool {
+	return f != nil && f.err == nil && f.shape == now.shape && f.changes == now.changes && now.at.Sub(f.full) <= factsAge
+}
+
+// notVisible asks for the columns of rules that SELECT * does not show. generated:
+// the table may have MySQL's generated invisible primary key, which counts by itself.
 func (s *session) notVisible(f *facts, t rewriter.Name, generated bool) error {
-	book, missing := s.l.ruleBook(), false
+	book := s.l.ruleBook()
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
-		found, err := s.invisible(f, t, rule.Column)
+		found, err := s.invisible(f, t, rule.Column, rule.Exact())
 		if err == nil && found && rule.Gene != nil {
 			err = s.describeKey(f, t, rule.Gene)
 		}
 		if err != nil {
 			return err
 		}
-		missing = missing || !found
 	}
 	if generated {
-		if _, err := s.invisible(f, t, "my_row_id"); err != nil {
+		if _, err := s.invisible(f, t, "my_row_id", false); err != nil {
 			return err
 		}
 	}
-	if !missing {
-		return nil
-	}
-	view, err := s.isView(t)
-	f.view = view
-	return err
+	return nil
 }
 
 // invisible asks for a column that is not known yet, and reports whether there
-// is one.
-func (s *session) invisible(f *facts, t rewriter.Name, column string) (bool, error) {
+// is one. MySQL tells a user with rights to columns alone that one that is not there
+// may not be read: unless it must be there, that counts as no column.
+func (s *session) invisible(f *facts, t rewriter.Name, column string, must bool) (bool, error) {
 	if _, _, ok := f.table.Column(column); ok {
 		return true, nil
 	}
-	found, err := s.columns(string(quoteName(nil, []byte(column))), t)
+	name, err := s.appendName(nil, column)
+	if err != nil {
+		return false, err
+	}
+	found, err := s.columns(string(name), t)
 	if e, ok := errors.AsType[*mysql.MyError](err); ok && e.Code == mysql.ER_BAD_FIELD_ERROR {
+		return false, nil
+	} else if ok && e.Code == mysql.ER_COLUMNACCESS_DENIED_ERROR && !must {
+		f.partial = true
 		return false, nil
 	}
 	if err != nil {
@@ -152,24 +178,38 @@ func (s *session) charsets(columns []*rewriter.Column, t rewriter.Name) ([][]byt
 		if i > 0 {
 			sql = append(sql, ',')
 		}
-		sql = append(quoteName(append(sql, "CHARSET(MIN("...), []byte(c.Name)), "))"...)
+		var err error
+		if sql, err = s.appendName(append(sql, "CHARSET(MIN("...), c.Name); err != nil {
+			return nil, err
+		}
+		sql = append(sql, "))"...)
 	}
-	return s.queryRow(string(appendTable(append(sql, " FROM "...), t))+" WHERE FALSE", len(columns))
+	sql, err := s.appendTable(append(sql, " FROM "...), t)
+	if err != nil {
+		return nil, err
+	}
+	return s.queryRow(string(sql)+" WHERE FALSE", len(columns))
 }
 
 // columns asks what SELECT list FROM a table shows, by a prepared statement
 // that is never executed.
 func (s *session) columns(list string, t rewriter.Name) (*described, error) {
-	payload := append([]byte{mysql.COM_STMT_PREPARE}, "SELECT "+list+" FROM "...)
-	packets, err := s.ask(wire.AppendPacket(nil, 0, appendTable(payload, t)), replyPrepare)
+	payload, err := s.appendTable(append([]byte{mysql.COM_STMT_PREPARE}, "SELECT "+list+" FROM "...), t)
+	if err != nil {
+		return nil, err
+	}
+	packets, err := s.ask(wire.AppendPacket(nil, 0, payload), replyPrepare)
 	if err != nil {
 		return nil, err
 	}
 	d, err := s.c.readColumns(packets)
 	if id := d.statement; id != 0 {
-		if werr := s.write(wire.AppendPacket(nil, 0, []byte{mysql.COM_STMT_CLOSE, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})); werr != nil {
+		if werr := s.closeStatement(id); werr != nil {
 			return nil, werr
 		}
+	}
+	if err == nil {
+		err = s.decodeNames(d.table.Columns)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("columns of %s: %w", tableName(t.Schema, t.Table), err)
@@ -177,49 +217,44 @@ func (s *session) columns(list string, t rewriter.Name) (*described, error) {
 	return &d, nil
 }
 
-// isView reports whether a table that can be read is a view. The definitions of
-// its columns do not tell: they name the view as the table they come from.
-//
-// information_schema is asked only where a right is missing (SHOW VIEW, or more than
-// one to columns): in a transaction of REPEATABLE READ that opens a read view on MySQL.
-func (s *session) isView(t rewriter.Name) (bool, error) {
-	packets, err := s.ask(s.c.appendQuery(nil, "SHOW CREATE TABLE "+string(appendTable(nil, t))), replyResult)
-	if err != nil {
-		return false, err
+// decodeNames reads the names of columns that arrive in a character set of
+// results in which ASCII is not ASCII. Definitions do not say which that is: a
+// table of numbers has none.
+func (s *session) decodeNames(columns []rewriter.Column) error {
+	if !slices.ContainsFunc(columns, func(c rewriter.Column) bool { return !isASCII(c.Name) }) {
+		return nil
 	}
-	if definitions, _, err := s.c.textResult(packets); err == nil && len(definitions) > 0 {
-		if c, ok := wire.ParseColumn(definitions[0], s.c.caps&wire.MariaDBExtendedMetadata != 0); ok {
-			return c.Name == "View", nil
+	results, err := s.queryRow("SELECT @@character_set_results", 1)
+	if err != nil {
+		return err
+	}
+	set := string(results[0])
+	for i := range columns {
+		name := &columns[i].Name
+		switch {
+		case set == setUCS2, set == setUTF16, set == setUTF16L, set == setUTF32:
+			*name = string(decodeWide([]byte(*name), set))
+		case set != "" && !isUTF8(set) && !isPlain(*name):
+			converted, err := s.convert(spelling{name: *name, charset: set})
+			if err != nil {
+				return err
+			}
+			*name = converted
 		}
 	}
-	if bytes.IndexByte(t.Schema, '\\') >= 0 || bytes.IndexByte(t.Table, '\\') >= 0 {
-		return true, nil // how to write that in a string depends on sql_mode; better safe
-	}
-	rows, err := s.query("SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA=" + quoteText(t.Schema) + " AND TABLE_NAME=" + quoteText(t.Table))
-	if err != nil {
-		return false, err
-	}
-	return len(rows) == 1 && len(rows[0]) == 1 && bytes.Contains(rows[0][0], []byte("VIEW")), nil
+	return nil
 }
 
-// quoteText returns a string literal of text without backslashes.
-func quoteText(text []byte) string { return "'" + strings.ReplaceAll(string(text), "'", "''") + "'" }
-
-// quoteName appends an identifier in backticks.
-func quoteName(dst, name []byte) []byte {
-	dst = append(dst, '`')
-	for _, b := range name {
-		if b == '`' {
-			dst = append(dst, '`')
-		}
-		dst = append(dst, b)
-	}
-	return append(dst, '`')
+// isASCII reports whether a name surely is what it reads as: characters of wide
+// sets have bytes of zero or beyond ASCII.
+func isASCII(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r == 0 || r >= utf8.RuneSelf })
 }
 
-// appendTable appends the qualified name of a table.
-func appendTable(dst []byte, t rewriter.Name) []byte {
-	return quoteName(append(quoteName(dst, t.Schema), '.'), t.Table)
+// whereTable finds a table in information_schema. The names are as servers have
+// them, whatever the session's character set and sql_mode.
+func whereTable(t rewriter.Name) string {
+	return fmt.Sprintf(" WHERE TABLE_SCHEMA=_utf8mb4 X'%x' AND TABLE_NAME=_utf8mb4 X'%x'", t.Schema, t.Table)
 }
 
 // tableName names a table in messages.
@@ -234,8 +269,9 @@ func tableName(schema, table []byte) string {
 // described is what the reply to a PREPARE of a SELECT says.
 type described struct {
 	table     *rewriter.Table
-	keyed     bool   // some column belongs to a primary key
-	statement uint32 // to close; 0: none
+	keyed     bool              // some column belongs to a primary key
+	shape     [sha256.Size]byte // of all that was said of the columns
+	statement uint32            // to close; 0: none
 }
 
 // readColumns reads the reply to a PREPARE of a SELECT of columns.
@@ -253,18 +289,16 @@ func (c *conversation) readColumns(packets []byte) (d described, err error) {
 	}
 	d.statement = p.ID
 	extended := c.caps&wire.MariaDBExtendedMetadata != 0
-	t := &rewriter.Table{}
+	t, shape := &rewriter.Table{}, sha256.New()
 	for len(t.Columns) < int(p.Columns) {
 		var payload []byte
 		if payload, rest, err = nextPayload(rest); err != nil {
 			return d, err
 		}
+		shape.Write(payload)
 		col, ok := wire.ParseColumn(payload, extended)
 		if !ok {
 			return d, fmt.Errorf("column definition %d is malformed", len(t.Columns)+1)
-		}
-		if strings.IndexByte(col.Name, 0) >= 0 {
-			return d, errors.New("names arrive in a character set that is not understood; set character_set_results to utf8mb4")
 		}
 		d.keyed = d.keyed || col.Flags&mysql.PRI_KEY_FLAG != 0
 		t.Columns = append(t.Columns, rewriter.Column{
@@ -278,16 +312,23 @@ func (c *conversation) readColumns(packets []byte) (d described, err error) {
 			Padded:        col.Type == mysql.MYSQL_TYPE_STRING,
 			UUID:          isUUID(col),
 			Default:       col.Flags&mysql.NOT_NULL_FLAG == 0 || col.Flags&noDefaultValue == 0,
+			NotNull:       col.Flags&mysql.NOT_NULL_FLAG != 0,
+			Primary:       col.Flags&mysql.PRI_KEY_FLAG != 0,
+			Key:           col.Flags&(mysql.PRI_KEY_FLAG|mysql.UNIQUE_KEY_FLAG|multipleKey) != 0,
 		})
 		last := &t.Columns[len(t.Columns)-1]
 		last.Type = typeName(col, last)
 	}
 	d.table = t
+	shape.Sum(d.shape[:0])
 	return d, nil
 }
 
 // binaryCollation is what columns without a character set have.
 const binaryCollation = 63
+
+// multipleKey is the flag of a column that a key begins with which is not unique.
+const multipleKey = 8
 
 // noDefaultValue is the flag of a column without DEFAULT and AUTO_INCREMENT.
 // MySQL also sets it where DROP DEFAULT took a column's NULL away.
@@ -296,9 +337,15 @@ const noDefaultValue = 4096
 // GreatestQuery returns the question for the greatest id in a column: a number,
 // or NULL. Ids above 2^64-1, which no source gives, do not count, and neither
 // does text that is no number: text compares as text, where '9' is above '10'.
+//
+// The names are in UTF-8, and so is the connection's character set.
 func GreatestQuery(schema, table string, column rewriter.Column) string {
-	id := string(quoteName(nil, []byte(column.Name)))
-	from := string(appendTable(nil, rewriter.Name{Schema: []byte(schema), Table: []byte(table)}))
+	quoted := func(name string) string { return string(rewriter.AppendQuoted(nil, name, rewriter.Mode{})) }
+	return greatestQuery(quoted(column.Name), quoted(schema)+"."+quoted(table), column)
+}
+
+// greatestQuery is GreatestQuery with the names as SQL.
+func greatestQuery(id, from string, column rewriter.Column) string {
 	if !column.Text { // an index answers this at once
 		return "SELECT CAST(MAX(" + id + ") AS DECIMAL(65)) FROM " + from + " WHERE " + id + "<=18446744073709551615"
 	}

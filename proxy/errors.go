@@ -7,11 +7,14 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/inside"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
-// All errors that clients see from the proxy itself are made in this file.
+// All errors that clients see from the proxy itself are made in this file. Their
+// numbers are those of servers: client libraries have 2000 to 2999 to themselves,
+// and libmariadb takes a packet with such a number for a malformed one.
 
 func clientError(code uint16, state, format string, args ...any) *mysql.MyError {
 	return &mysql.MyError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
@@ -22,11 +25,12 @@ func errPayload(e *mysql.MyError) []byte {
 	return wire.AppendERR(nil, 0, e)[wire.HeaderLen:]
 }
 
-// errUnreachable stands for the greeting that a server did not send. The
-// client has not said yet that it speaks protocol 4.1, so there is no SQL
-// state in it.
+// errUnreachable stands for the greeting that a server did not send. As in what
+// servers say themselves in its place, there is no SQL state in it: the client has
+// not said yet that it speaks protocol 4.1, and MySQL's own would show the state as
+// text. Drivers that go by the number know this one as 08S01.
 func errUnreachable(upstream string, cause error) *mysql.MyError {
-	return clientError(2003, "", "Can't connect to MySQL server on '%s' through idproxy: %v", upstream, cause)
+	return clientError(mysql.ER_BAD_HOST_ERROR, "", "Can't connect to MySQL server on '%s' through idproxy: %v", upstream, cause)
 }
 
 func errTooManySessions(limit int) *mysql.MyError {
@@ -37,9 +41,8 @@ func errHandshake(cause error) *mysql.MyError {
 	return clientError(mysql.ER_HANDSHAKE_ERROR, "08S01", "Bad handshake: %v", cause)
 }
 
-// errUpstreamTLS uses the client library's number for a failed TLS handshake.
 func errUpstreamTLS(upstream string, cause error) *mysql.MyError {
-	return clientError(2026, "HY000", "TLS connection error between idproxy and MySQL server on '%s': %v", upstream, cause)
+	return clientError(mysql.ER_HANDSHAKE_ERROR, "08S01", "TLS connection error between idproxy and MySQL server on '%s': %v", upstream, cause)
 }
 
 func errTLSRequired() *mysql.MyError {
@@ -52,18 +55,35 @@ func errBridge() *mysql.MyError {
 
 // errOutOfIDs says that the source of a rule gave no ids. Nothing was sent to
 // the server.
-func errOutOfIDs(rule *rewriter.Rule, cause error) *mysql.MyError {
-	return clientError(mysql.ER_AUTOINC_READ_FAILED, "HY000", "Failed to read auto-increment value for %s: %v", rule, cause)
+func errOutOfIDs(rule *rewriter.Rule, cause error) error {
+	text, reference := inside.Text(cause)
+	if reference == "" {
+		return outOfIDs(rule, cause.Error())
+	}
+	return keptError{outOfIDs(rule, text), rule, cause}
 }
 
+func outOfIDs(rule *rewriter.Rule, text string) *mysql.MyError {
+	return clientError(mysql.ER_AUTOINC_READ_FAILED, "HY000", "Failed to read auto-increment value for %s: %s", rule, text)
+}
+
+// keptError is an error with a cause that the client is not told all of.
+type keptError struct {
+	*mysql.MyError
+	rule  *rewriter.Rule
+	cause error
+}
+
+func (e keptError) Unwrap() error { return e.MyError }
+
 func errTooWide(rule *rewriter.Rule, id, most uint64) *mysql.MyError {
-	return errOutOfIDs(rule, fmt.Errorf("source %s gave id %d, and the column holds at most %d: make the column BIGINT or give it a source of smaller ids", rule.Source, id, most))
+	return outOfIDs(rule, fmt.Sprintf("source %s gave id %d, and the column holds at most %d: make the column BIGINT or give it a source of smaller ids", rule.Source, id, most))
 }
 
 // errLastID refuses to move a source where the column could hold none of its
 // ids any more, as a native counter ends with such an explicit id.
 func errLastID(rule *rewriter.Rule, id, most uint64) *mysql.MyError {
-	return errOutOfIDs(rule, fmt.Errorf("source %s is not moved past id %d, for the column holds at most %d: insert a lower id, or use explicit: keep", rule.Source, id, most))
+	return outOfIDs(rule, fmt.Sprintf("source %s is not moved past id %d, for the column holds at most %d: insert a lower id, or use explicit: keep", rule.Source, id, most))
 }
 
 // errRowsComing gives up on an INSERT ... SELECT.
@@ -107,16 +127,9 @@ func errTooManyNames() *mysql.MyError {
 	return clientError(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000", "Can't create more than max_prepared_stmt_count statements (idproxy keeps at most %d of a session by name)", maxNamed)
 }
 
-// errSource says that the text of a statement cannot be known before the server
-// runs it.
-func errSource() *mysql.MyError {
-	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support 'PREPARE or EXECUTE IMMEDIATE of an expression that may have another value the next time': it could be an INSERT into a table with a rule; nothing was sent (put the text into a user variable first)")
-}
-
-// errReprepare is what a server says when it cannot prepare a statement anew by
-// itself.
-func errReprepare(why string) *mysql.MyError {
-	return clientError(mysql.ER_NEED_REPREPARE, "HY000", "Prepared statement needs to be re-prepared: %s; idproxy sent nothing", why)
+// errReadLate says that the text of a statement prepared in SQL was not read.
+func errReadLate() *mysql.MyError {
+	return errUndecided(errors.New("no table had a rule when it was prepared, and its text was not read: prepare it again"))
 }
 
 func errMiscounted(rule *rewriter.Rule, table string) *mysql.MyError {
@@ -173,7 +186,7 @@ func errNoColumn(rule *rewriter.Rule, table string) *mysql.MyError {
 }
 
 func errColumnType(rule *rewriter.Rule, table string, column rewriter.Column) *mysql.MyError {
-	return errOutOfIDs(rule, fmt.Errorf("column %s of table %s has the type %s, which cannot hold the ids of source %s exactly (%s can)", rule.Column, table, column.Type, rule.Source, rule.IDs.Columns()))
+	return outOfIDs(rule, fmt.Sprintf("column %s of table %s has the type %s, which cannot hold the ids of source %s exactly (%s can)", rule.Column, table, column.Type, rule.Source, rule.IDs.Columns()))
 }
 
 // errFacts passes on why the server would not describe a table.
@@ -199,7 +212,10 @@ func errUndecided(cause error) *mysql.MyError {
 }
 
 // errLost tells a client that its INSERT may or may not have happened, and by
-// which ids it can be found. 08S01 makes pools drop the connection.
+// which ids it can be found. 08S01 makes pools drop the connection, and frameworks
+// know the first words. The number is what a server says that lost another one it
+// works with. 1053 is not: proxies take it for a statement that did not run, and
+// send it again.
 func errLost(inserts []expect) *mysql.MyError {
 	msg := "Lost connection to MySQL server during query"
 	for _, e := range inserts {
@@ -214,7 +230,7 @@ func errLost(inserts []expect) *mysql.MyError {
 			msg += fmt.Sprintf("; its column %s got %s to %s", a.column, a.text(a.first), a.text(a.last))
 		}
 	}
-	return clientError(2013, "08S01", "%s", msg)
+	return clientError(mysql.ER_NET_READ_ERROR, "08S01", "%s", msg)
 }
 
 // errBrokenOff says that a LOAD DATA was broken off behind rows of its file.
@@ -223,7 +239,7 @@ func errBrokenOff(cause *mysql.MyError, rows int) *mysql.MyError {
 	return clientError(cause.Code, cause.State, "%s; idproxy broke off LOAD DATA behind %d ids: the server rolled it back, but for tables without transactions, and the connection is closed", why, rows)
 }
 
-// asClientError turns any error into one for the client.
+// asClientError turns any error into one for a client.
 func asClientError(err error) *mysql.MyError {
 	if e, ok := errors.AsType[*mysql.MyError](err); ok {
 		return e

@@ -26,7 +26,7 @@ func (s *session) evaluate(st *statement, ask need) error {
 	if err := s.payFor(sql); err != nil {
 		return err
 	}
-	packets, err := s.ask(s.c.appendQuery(nil, sql+" LIMIT 1"), replyResult)
+	packets, err := s.question(sql)
 	if err != nil {
 		return err
 	}

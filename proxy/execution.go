@@ -35,11 +35,14 @@ const idType = uint16(mysql.MYSQL_TYPE_LONGLONG) | wire.Unsigned
 func (d *decider) executes(st *statement, cx *reading) error {
 	e := st.prepared
 	d.c.mu.Lock()
-	d.c.address(st.payload())
+	d.c.address(e, st.payload())
 	unknown := e == nil || e.failed
 	d.c.mu.Unlock()
 	if unknown { // to the server too, which says so
 		return nil
+	}
+	if e.long.refused != nil {
+		return e.long.refused
 	}
 	if err := d.allowed(st, e, cx); err != nil {
 		return err
@@ -51,10 +54,22 @@ func (d *decider) executes(st *statement, cx *reading) error {
 		return lacks(needQuiet)
 	case e.fill == nil:
 		st.owing = cx.owes && e.reads
-		st.touch = e.touch
+		st.touch, st.types = e.touch, e.untyped
+		d.c.mu.Lock()
+		defer d.c.mu.Unlock()
+		e.noteTypes(st.payload(), d.c.caps)
 		return nil
 	}
 	return d.fills(st, e, cx)
+}
+
+// readyForLong decides whether long data may go to the server.
+func (d *decider) readyForLong(st *statement, cx *reading) error {
+	e := st.prepared
+	if err := d.allowed(st, e, cx); err != nil || e.fill == nil {
+		return err
+	}
+	return d.asPrepared(st, e.fill, cx)
 }
 
 // allowed returns why a statement cannot be executed any more as it was prepared.
@@ -65,8 +80,8 @@ func (d *decider) allowed(st *statement, e *prepared, cx *reading) error {
 		}
 	}
 	switch _, own := cx.snap.temporary[e.shadow]; {
-	case e.ruled(cx.rules):
-		return errReprepare("rules for its table have come since")
+	case e.stale, e.ruled(cx.rules):
+		return outdated(cx)
 	case e.refused != nil && cx.busy: // perhaps with its PREPARE
 		return lacks(needQuiet)
 	case e.refused != nil:
@@ -74,7 +89,7 @@ func (d *decider) allowed(st *statement, e *prepared, cx *reading) error {
 	case e.shadow != "" && cx.busy:
 		return lacks(needQuiet)
 	case e.shadow != "" && !own:
-		return errReprepare("the temporary table it was prepared for is gone")
+		return outdated(cx)
 	}
 	return nil
 }
@@ -97,9 +112,10 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	p := st.newPart()
 	p.head, p.name = f.head, f.name
 	p.rules, p.columns = append(p.rules, f.rules...), append(p.columns, f.columns...)
-	if err := d.sameTable(st, p, f, cx); err != nil {
+	if err := d.asPrepared(st, f, cx); err != nil {
 		return err
 	}
+	p.facts = f.facts
 	if err := st.execution.judge(e, &cx.snap); err != nil {
 		return err
 	}
@@ -109,10 +125,8 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 		return err
 	}
 	switch {
-	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0, f.plan.ZeroDoubt && cx.snap.known&knowZero == 0:
+	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
 		return lacks(needProbe)
-	case f.plan.ZeroDoubt && f.noZero != cx.snap.mode.NoAutoValueOnZero:
-		return errReprepare("NO_AUTO_VALUE_ON_ZERO has changed since")
 	case f.plan.Reads && cx.busy:
 		return lacks(needQuiet)
 	}
@@ -133,29 +147,35 @@ func (d *decider) isBroken(e *prepared) bool {
 	return e.broken
 }
 
-// sameTable sees to it that the table is what it was at the PREPARE, as far as
-// the statement's ids depend on it.
-func (d *decider) sameTable(st *statement, p *part, f *filler, cx *reading) error {
-	p.facts = f.facts
-	if _, own := cx.snap.temporary[f.key]; own {
-		return errReprepare("a temporary table has its table's name now")
-	}
-	if cx.remaking {
+// asPrepared sees to it that the table is what it was at the PREPARE, as far as the
+// statement's ids depend on it, and so is what generates one.
+func (d *decider) asPrepared(st *statement, f *filler, cx *reading) error {
+	_, own := cx.snap.temporary[f.key]
+	switch {
+	case cx.remaking:
 		return lacks(needQuiet)
+	case own:
+		return outdated(cx)
+	case f.plan.ZeroDoubt && cx.snap.known&knowZero == 0:
+		return lacks(needProbe)
+	case f.plan.ZeroDoubt && f.noZero != cx.snap.mode.NoAutoValueOnZero:
+		return outdated(cx)
 	}
-	if d.tables.current(f.facts) {
+	st.facts = f.facts
+	asked := func(is *facts) bool { return !f.plan.ByPosition || !is.at.Before(st.begun) }
+	if d.tables.current(f.facts) && asked(f.facts) {
 		return nil
 	}
 	now := d.known(st, []byte(f.key), cx)
 	switch {
-	case now == nil:
+	case now == nil, !asked(now):
 		return errIncomplete{need{kind: needTable, table: f.name, key: f.key}}
 	case now.err != nil:
 		return now.err // as the server itself says it
 	case !sameColumns(now, f):
-		return errReprepare("the columns of its table have changed since")
+		return outdated(cx)
 	}
-	f.facts, p.facts = now, now
+	f.facts, st.facts = now, now
 	return nil
 }
 
@@ -168,6 +188,7 @@ func (d *decider) isBare(st *statement, b *bare, cx *reading) error {
 	if cx.remaking {
 		return lacks(needQuiet)
 	}
+	st.facts = b.facts
 	if d.tables.current(b.facts) {
 		return nil
 	}
@@ -178,32 +199,35 @@ func (d *decider) isBare(st *statement, b *bare, cx *reading) error {
 	case now.err != nil:
 		return nil // the server will say so itself
 	case now.view, gained(now.table, b.rules):
-		return errReprepare("its table has a column with a rule now")
+		return outdated(cx)
 	}
 	b.facts = now
 	return nil
 }
 
-// gained reports whether a table has a column of one of the rules.
+// gained reports whether one of the rules, wildcards that left a table alone, concerns
+// it now.
 func gained(t *rewriter.Table, rules []*rewriter.Rule) bool {
-	return slices.ContainsFunc(rules, func(rule *rewriter.Rule) bool {
-		_, _, ok := t.Column(rule.Column)
-		return ok
-	})
+	return slices.ContainsFunc(rules, func(rule *rewriter.Rule) bool { return rule.Unfit(t).None() })
 }
 
 // known returns what is known of a table, nil when nothing is.
 func (d *decider) known(st *statement, key []byte, cx *reading) *facts {
-	f := d.tables.get(key)
-	if cx.snap.unseen {
-		if f = d.own[string(key)]; !d.tables.current(f) {
-			f = nil
-		}
-	}
 	if st.denied != nil && st.deniedKey == string(key) {
-		f = st.denied
+		return st.denied
 	}
-	return f
+	return d.remembered(key, cx.snap.unseen)
+}
+
+// remembered is known of what the server said before the statement.
+func (d *decider) remembered(key []byte, unseen bool) *facts {
+	if !unseen {
+		return d.tables.get(key)
+	}
+	if f := d.own[string(key)]; d.tables.current(f) {
+		return f
+	}
+	return nil
 }
 
 // sameColumns reports whether the statement's ids go into a table that was

@@ -22,7 +22,7 @@ import (
 const (
 	fakeCaps = uint64(mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_SECURE_CONNECTION |
 		mysql.CLIENT_PLUGIN_AUTH | mysql.CLIENT_MULTI_STATEMENTS | mysql.CLIENT_CONNECT_WITH_DB)
-	patience = 5 * time.Second // how long a test waits for what must come
+	patience = 30 * time.Second // how long a test waits for what must come
 )
 
 // fakeServer is a MySQL server by script: it greets, lets everybody in, and
@@ -130,7 +130,7 @@ func (f *fakeServer) serve(c net.Conn) {
 
 // answer answers what the proxy asks of its own accord.
 func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
-	text := strings.TrimSuffix(string(payload[1:]), " LIMIT 1")
+	text := strings.Replace(strings.TrimSuffix(string(payload[1:]), " LIMIT 1"), rewriter.Untimed, "", 1)
 	eof := []byte{0xfe, 0, 0, 2, 0}
 	row := func(columns byte, values string) [][]byte {
 		reply := [][]byte{{columns}}
@@ -148,10 +148,14 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 			columnPayload("id", columnType{code: mysql.MYSQL_TYPE_LONGLONG, length: 20}),
 			columnPayload("a", columnType{code: mysql.MYSQL_TYPE_LONG, length: 11}), eof,
 		}, true
+	case payload[0] == mysql.COM_STMT_PREPARE && text == refusedText:
+		return [][]byte{[]byte("\x00\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")}, true
+	case payload[0] == mysql.COM_STMT_PREPARE && text == brokenText:
+		return [][]byte{errPayload(clientError(mysql.ER_PARSE_ERROR, "42000", "near ''"))}, true
 	case text == probeSQL:
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return row(8, "\x00\x07utf8mb4\x04shop\x011"+f.maxPacket+"\x010\x010\x07utf8mb4"), true
+		return row(8, "\x00\x07utf8mb4\x0873686f70\x011"+f.maxPacket+"\x010\x010\x07utf8mb4"), true
 	case text == GreatestQuery("shop", "orders", rewriter.Column{Name: "id"}):
 		return row(1, "\x0299"), true
 	}
@@ -161,6 +165,12 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 	f.mu.Unlock()
 	return handle(text)
 }
+
+// refusedText is a form that is not filled, and brokenText one that no server takes.
+const (
+	refusedText = "INSERT INTO orders SELECT SLEEP(0), 2"
+	brokenText  = "INSERT INTO orders (a VALUES (1)"
+)
 
 func (f *fakeServer) queries() []string {
 	f.mu.Lock()
@@ -211,7 +221,7 @@ func (c *counter) Fill(_ context.Context, ids []uint64, stride uint64) error {
 }
 
 func (c *counter) Admit(_ context.Context, column string, greatest uint64) error {
-	if column != "shop.orders.id" || greatest != 99 {
+	if column != "shop.orders.id of listener l" || greatest != 99 {
 		return errors.New("admitted with " + column)
 	}
 	return nil

@@ -67,7 +67,7 @@ func keyedByText(rules []*rewriter.Rule) bool {
 // describeKey learns of the column that a gene comes from. What its character
 // set is no definition of a column tells: that is always the one of results.
 func (s *session) describeKey(f *facts, t rewriter.Name, g *rewriter.Gene) error {
-	if found, err := s.invisible(f, t, g.Column); err != nil || !found || !g.CRC32 {
+	if found, err := s.invisible(f, t, g.Column, true); err != nil || !found || !g.CRC32 {
 		return err
 	}
 	column, _, _ := f.table.Column(g.Column)

@@ -54,13 +54,14 @@ func (s *session) handshake() error {
 		if payload, seq, err = s.startTLS(payload, seq, caps); err != nil {
 			return err
 		}
-		if _, err = wire.ParseResponse(payload, caps); err != nil {
+		if response, err = wire.ParseResponse(payload, caps); err != nil {
 			return s.refuse(errHandshake(err), seq, offered)
 		}
 	} else if s.l.UpstreamTLSMode == Required {
 		return s.refuse(errTLSRequired(), seq, offered)
 	}
 	s.begin(greeting, caps)
+	s.c.setUser([]byte(response.User))
 	wire.SetResponseCaps(payload, caps)
 	return s.write(wire.AppendPacket(nil, seq, payload))
 }
@@ -72,7 +73,7 @@ func (s *session) begin(greeting *wire.Greeting, caps uint64) {
 	s.c.caps, s.c.mariaDB = caps, greeting.MariaDB()
 	s.c.state.mode.MariaDB, s.c.state.mode.Version = s.c.mariaDB, greeting.Number()
 	s.c.state.increment = 1
-	s.requests.multi = s.c.has(mysql.CLIENT_MULTI_STATEMENTS)
+	s.c.multi = s.c.has(mysql.CLIENT_MULTI_STATEMENTS)
 	s.replies.mismatch = secure(s.client) != secure(s.server)
 	s.c.setPhase(phaseAuth)
 	s.c.send(pending{reply: replyAuth})

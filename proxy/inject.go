@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/inside"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -30,7 +31,13 @@ func (s *session) statement(command []byte) error {
 	if s.held.prefix[0] == mysql.COM_STMT_PREPARE {
 		s.requests.last = &prepared{refused: errUnprepared()} // unless it is sent
 	}
-	err := s.decide(s.held)
+	err := s.settleOption(s.held)
+	if err == nil {
+		err = s.decide(s.held)
+	}
+	if err == nil {
+		err = s.readAsNow(s.held)
+	}
 	if err == nil {
 		err = s.dropLong(s.held)
 	}
@@ -42,11 +49,27 @@ func (s *session) statement(command []byte) error {
 	return err
 }
 
+// settleOption waits for the reply to a COM_SET_OPTION: whether the server takes it is
+// not known before, and it says where a text is cut.
+func (s *session) settleOption(st *statement) error {
+	s.c.mu.Lock()
+	turns := s.c.mayTurn()
+	s.c.mu.Unlock()
+	if st.prefix[0] != mysql.COM_QUERY || !turns {
+		return nil
+	}
+	err := s.quiet()
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	st.multi = s.c.multi
+	return err
+}
+
 // dropLong drops the long data of an execution that was refused here: every
 // execution drops it, and the next one must not find what was meant for this.
 func (s *session) dropLong(st *statement) error {
 	e := st.prepared
-	if e == nil || st.prepares() || e.long.sent == nil && e.long.ids == nil {
+	if e == nil || st.prepares() {
 		return nil
 	}
 	atServer := e.long.sent != nil
@@ -61,35 +84,42 @@ func (s *session) dropLong(st *statement) error {
 
 // decide decides on a statement piece by piece, and sends them.
 func (s *session) decide(st *statement) error {
-	for rounds := 0; rounds < maxRounds; rounds++ {
+	for {
 		if shown, done, err := s.showKept(st); shown {
 			if done || err != nil {
 				return err
 			}
 			continue
 		}
-		n, err := s.decider.decide(st)
-		switch {
-		case err == nil && n.kind == needNothing:
+		err := s.decided(st)
+		s.observed()
+		if err == nil {
 			if done, err := s.execute(st); done || err != nil {
 				return err
 			}
-			rounds = 0 // they are of a piece
 			continue
-		case err == nil:
-			err = s.learn(st, n)
 		}
-		if errors.Is(err, errServerGone) {
+		if errors.Is(err, errServerGone) || errors.Is(err, errClientGone) {
 			return err
-		}
-		if err == nil {
-			continue
 		}
 		if again, err := s.refuseAt(st, len(st.spans)-1, err); !again {
 			return err
 		}
 	}
-	return s.answer(errUndecided(errors.New("too many questions to the server")), st.seq)
+}
+
+// decided decides on the next piece of a statement, and asks what that takes.
+func (s *session) decided(st *statement) error {
+	for range maxRounds {
+		n, err := s.decider.decide(st)
+		if err == nil && n.kind != needNothing {
+			if err = s.learn(st, n); err == nil {
+				continue
+			}
+		}
+		return err
+	}
+	return errUndecided(errors.New("too many questions to the server"))
 }
 
 // refuseAt answers for the i-th statement of the piece, as a server does: those
@@ -99,11 +129,14 @@ func (s *session) refuseAt(st *statement, i int, cause error) (again bool, err e
 		st.refused = i
 		return true, nil
 	}
-	e := asClientError(cause)
-	s.unprepared(st)
+	e := s.told(cause)
 	if e.Code == mysql.ER_NOT_SUPPORTED_YET {
+		if taken, done, err := s.object(st, e); taken || err != nil {
+			return !done && err == nil, err
+		}
 		s.l.srv.Stats.Refused.Add(1)
 	}
+	s.unprepared(st)
 	return false, s.answer(e, st.seq)
 }
 
@@ -112,6 +145,10 @@ func (s *session) learn(st *statement, n need) error {
 	switch n.kind {
 	case needQuiet:
 		return s.quiet()
+	case needRenewal:
+		return s.renew(st)
+	case needReading:
+		return s.readAs(st, st.prepared.own, string(st.prepared.query.text), true)
 	case needProbe:
 		return s.probe()
 	case needTable:
@@ -120,6 +157,8 @@ func (s *session) learn(st *statement, n need) error {
 		return s.evaluate(st, n)
 	case needSource:
 		return s.askSource(st, n.values[0])
+	case needName:
+		return s.learnName(n.name)
 	case needCharset:
 		return s.learnCharset(st)
 	case needEngine:
@@ -135,8 +174,14 @@ func (s *session) learn(st *statement, n need) error {
 
 // ask sends a command of our own and waits for the whole reply.
 func (s *session) ask(packet []byte, kind replyKind) ([]byte, error) {
+	return s.askAs(packet, pending{reply: kind, job: &job{}})
+}
+
+// askAs is ask for a command that changes what is known of the session, as p says.
+func (s *session) askAs(packet []byte, p pending) ([]byte, error) {
 	a := &answer{done: make(chan struct{})}
-	s.c.send(pending{reply: kind, job: &job{hidden: hiddenAsk, answer: a}})
+	p.job.hidden, p.job.answer = hiddenAsk, a
+	s.c.send(p)
 	if err := s.write(packet); err != nil {
 		return nil, err
 	}
@@ -151,11 +196,16 @@ func (s *session) ask(packet []byte, kind replyKind) ([]byte, error) {
 // query asks for one row. LIMIT stands in it, for without one sql_select_limit=0
 // would leave none.
 func (s *session) query(sql string) ([][][]byte, error) {
-	packets, err := s.ask(s.c.appendQuery(nil, sql+" LIMIT 1"), replyResult)
+	packets, err := s.question(sql)
 	if err != nil {
 		return nil, err
 	}
 	return s.c.textRows(packets)
+}
+
+// question sends what query asks and returns the whole reply.
+func (s *session) question(sql string) ([]byte, error) {
+	return s.ask(s.c.appendQuery(nil, s.c.untimed(sql)+" LIMIT 1"), replyResult)
 }
 
 // queryRow is query for a row of n values.
@@ -190,14 +240,18 @@ func (s *session) probe() error {
 	return errors.New("the server's answer about its settings is not understood")
 }
 
+// ColumnOn names schema.table.column for sources: where there are several listeners
+// the name of the table does not tell.
+func ColumnOn(listener, column string) string { return column + " of listener " + listener }
+
 // admit compares the greatest id in a column with its source.
 func (s *session) admit(f *filling) error {
-	column := f.name + "." + f.rule.Column
+	column := ColumnOn(s.l.Name, f.name+"."+f.rule.Column)
 	greatest, err := s.greatest(f.table, f.column)
 	if err != nil {
-		return errOutOfIDs(f.rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.rule.Source, column, err))
+		return errOutOfIDs(f.rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.rule.Source, column, inside.Mark(err)))
 	}
-	ids, err := s.l.srv.settings().source(f.rule, f.table)
+	ids, err := s.source(f.rule, f.table, f.facts)
 	if err != nil {
 		return errOutOfIDs(f.rule, err)
 	}
@@ -234,7 +288,15 @@ func (s *session) greatest(t rewriter.Name, column rewriter.Column) (uint64, err
 }
 
 func (s *session) greatestSeen(t rewriter.Name, column rewriter.Column) (uint64, error) {
-	rows, err := s.query(GreatestQuery(string(t.Schema), string(t.Table), column))
+	table, err := s.appendTable(nil, t)
+	if err != nil {
+		return 0, err
+	}
+	id, err := s.appendName(nil, column.Name)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := s.query(greatestQuery(string(id), string(table), column))
 	if err != nil {
 		return 0, err
 	}

@@ -17,11 +17,12 @@ type filling struct {
 	table  rewriter.Name // with its schema
 	column rewriter.Column
 	name   string // schema.table
+	facts  *facts
 }
 
 // filling returns the i-th column that the part fills.
 func (p *part) filling(i int) *filling {
-	return &filling{rule: p.rules[i], table: p.name, column: p.columns[i], name: p.facts.name}
+	return &filling{rule: p.rules[i], table: p.name, column: p.columns[i], name: p.facts.name, facts: p.facts}
 }
 
 // admission names the i-th column of the part, and what it is compared with.
@@ -32,19 +33,22 @@ func (f *filling) admission() admission { return admission{f.name, f.rule.Column
 // insert decides on an INSERT, REPLACE or LOAD. edited is true when it became
 // a part of st; else it goes as it is.
 func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) (edited bool, err error) {
-	rules, err := d.rulesOf(head.Target, st, cx)
+	text := st.inner
+	if text == nil {
+		text = st.text[st.spans[i].Start:st.spans[i].End]
+	}
+	if len(head.Target.Table) == 0 {
+		return false, d.unread(text, cx)
+	}
+	name, rules, err := d.rulesOf(head.Target, st, cx)
 	if rules == nil || err != nil {
 		return false, err
 	}
 	p := st.newPart()
-	p.result, p.span, p.head = i, st.spans[i], head
-	if p.text = st.inner; p.text == nil {
-		p.text = st.text[p.span.Start:p.span.End]
-	}
-	p.name = rewriter.Name{Schema: schemaOf(head.Target, cx), Table: head.Target.Table}
+	p.result, p.span, p.head, p.text, p.name = i, st.spans[i], head, text, name
 	err = d.facts(st, p, rules, cx)
 	if e, ok := errors.AsType[*mysql.MyError](err); ok && rules[0].Observe {
-		d.observe(rules[0], p.name, "would refuse: "+e.Message)
+		d.observe(rules[0], p, cx, "would refuse: "+e.Message)
 		return false, nil
 	}
 	if len(p.rules) == 0 || err != nil {
@@ -73,25 +77,26 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 		return errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	}
 	if f.err != nil {
-		if f.err.Code == mysql.ER_NO_SUCH_TABLE || f.err.Code == mysql.ER_BAD_DB_ERROR {
+		if noTable(f.err.Code) {
 			if st.prepares() { // or not: the table may have been made since
-				st.prepared = &prepared{refused: errReprepare("its table was made since")}
+				st.prepared = &prepared{stale: true}
 			}
 			return nil // the server will say so itself
 		}
 		return errFacts(rules[0], f.name, f.err)
 	}
-	p.facts = f
+	p.facts, st.facts = f, f
 	for _, rule := range rules {
-		column, _, ok := f.table.Column(rule.Column)
-		switch {
-		case !ok && rule.Exact():
-			return errNoColumn(rule, f.name)
-		case !ok:
+		if !rule.Exact() && !rule.Unfit(f.table).None() {
 			if st.prepares() && !rule.Observe {
 				p.absent = append(p.absent, rule)
 			}
 			continue
+		}
+		column, _, ok := f.table.Column(rule.Column)
+		switch {
+		case !ok:
+			return errNoColumn(rule, f.name)
 		case column.Form(rule.IDs) == rewriter.FormNone:
 			return errColumnType(rule, f.name, column)
 		}
@@ -103,12 +108,23 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 		p.view = true
 		p.rules, p.columns = append(p.rules, rules...), append(p.columns, make([]rewriter.Column, len(rules))...)
 	default:
-		d.stats.NoColumn.Add(1)
+		d.stats.LeftAlone.Add(1)
 		if p.absent != nil {
 			st.prepared = &prepared{bare: &bare{name: cloneName(p.name), key: string(st.key), facts: f, rules: p.absent}}
 		}
 	}
 	return nil
+}
+
+// noTable reports whether an error code says that there is no table of a name, or
+// can be none.
+func noTable(code uint16) bool {
+	switch code {
+	case mysql.ER_NO_SUCH_TABLE, mysql.ER_BAD_DB_ERROR, mysql.ER_WRONG_TABLE_NAME, mysql.ER_WRONG_DB_NAME, mysql.ER_TOO_LONG_IDENT,
+		mysql.ER_INVALID_CHARACTER_STRING:
+		return true
+	}
+	return false
 }
 
 // plan reads the INSERT and adds it to the parts of st.
@@ -133,7 +149,12 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
 		return false, d.unfilled(p, form.Form, cx)
 	}
+	if err == nil && plan.Asks && st.prefix[0] == mysql.COM_QUERY && !st.prepares() { // no server takes it
+		return false, d.unfilled(p, "parameter outside a prepared statement", cx)
+	}
 	switch {
+	case plan.ByPosition && !st.prepares() && p.facts.at.Before(st.begun): // in another order of columns an id would take the place of a value
+		return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	case errors.Is(err, rewriter.ErrNeedValues):
 		return false, p.questions(st, plan, cx)
 	case err != nil: // ErrRefusedByServer
@@ -141,7 +162,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 			return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 		}
 		if st.prepares() {
-			st.prepared = &prepared{refused: errUnsupported(p.rules[0], p.name, "INSERT that the server should have refused to prepare")}
+			st.prepared = &prepared{stale: true}
 		}
 		return false, nil // it goes as it is, and the server says why not
 	case plan.ZeroDoubt && cx.snap.known&knowZero == 0, plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
@@ -177,7 +198,7 @@ func (d *decider) observed(st *statement, p *part, cx *reading) bool {
 	kept := 0
 	for i, rule := range p.rules {
 		if rule.Observe {
-			d.observe(rule, p.name, d.would(st, p, i, cx))
+			d.observe(rule, p, cx, d.would(st, p, i, cx))
 			continue
 		}
 		p.rules[kept], p.columns[kept] = rule, p.columns[i]

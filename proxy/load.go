@@ -168,7 +168,7 @@ func (l *loading) begin(s *session) error {
 // draw gets the next ids of a column.
 func (l *loading) draw(k int) error {
 	c, rule := &l.chunks[k], l.part.rules[k]
-	source, err := l.s.l.srv.settings().source(rule, l.part.name)
+	source, err := l.s.source(rule, l.part.name, l.part.facts)
 	if err != nil {
 		return errOutOfIDs(rule, err)
 	}
@@ -234,6 +234,7 @@ func (l *loading) record(k int) {
 func (l *loading) Explicit(k int, id infile.Explicit) error {
 	rule := l.part.rules[k]
 	switch {
+	case !id.Known && l.part.columns[k].Text: // no source gives such an id
 	case rule.Explicit == rewriter.Reject:
 		return errExplicit(rule)
 	case rule.Explicit != rewriter.Advance:
@@ -255,7 +256,7 @@ func (l *loading) advance() error {
 			continue
 		}
 		rule := l.part.rules[k]
-		source, err := l.s.l.srv.settings().source(rule, l.part.name)
+		source, err := l.s.source(rule, l.part.name, l.part.facts)
 		if err != nil {
 			return errOutOfIDs(rule, err)
 		}
@@ -282,8 +283,8 @@ func (l *loading) tell(e *expect) {
 
 // breakOff notes why the load cannot go on.
 func (l *loading) breakOff(cause error) {
-	e, ok := errors.AsType[*mysql.MyError](cause)
-	if !ok {
+	e := l.s.told(cause)
+	if _, ok := errors.AsType[*mysql.MyError](cause); !ok {
 		e = errUnsupported(l.part.rules[0], l.part.name, "LOAD DATA of "+cause.Error())
 	}
 	l.mu.Lock()
@@ -330,10 +331,10 @@ func (l *loading) brokenOff() *mysql.MyError {
 }
 
 // storedSQL asks for the least id of the load that is in the table.
-func (l *loading) storedSQL() string {
+func (l *loading) storedSQL(table []byte) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	id := string(quoteName(nil, []byte(l.part.rules[0].Column)))
+	id := string(rewriter.AppendQuoted(nil, l.part.rules[0].Column, rewriter.Mode{}))
 	var made []string
 	for i, r := range l.drawn.ranges {
 		if i == maxRanges-1 {
@@ -341,7 +342,7 @@ func (l *loading) storedSQL() string {
 		}
 		made = append(made, fmt.Sprintf("%s BETWEEN %d AND %d", id, r[0], r[1]))
 	}
-	return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s", id, appendTable(nil, l.part.name), strings.Join(made, " OR "))
+	return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s", id, table, strings.Join(made, " OR "))
 }
 
 // learnCharset asks for the character set that files are in when LOAD DATA does not say.

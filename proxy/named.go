@@ -18,10 +18,10 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 		st.owing = cx.owes
 		d.follow(st, i, head, cx)
 		return false, nil
-	case err != nil:
-		return false, errUndecided(err)
 	case i > 0:
 		return false, errCut
+	case err != nil:
+		return false, d.unreadDynamic(st, head, dyn, cx)
 	}
 	st.dynamic = dyn
 	switch dyn.Verb {
@@ -35,10 +35,31 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 	return true, nil
 }
 
+// unreadDynamic answers for a PREPARE or the like, the first of its piece, of which dyn
+// is what could be read. It goes as it is, but where it may write to a table with a rule: by what it
+// names, or as the execution of a statement that gets ids.
+func (d *decider) unreadDynamic(st *statement, head rewriter.Head, dyn *rewriter.Dynamic, cx *reading) error {
+	if head.Kind != rewriter.Deallocate {
+		for name, e := range d.c.named {
+			if (dyn.Name == name || dyn.Name == "") && e.fill != nil {
+				return errUndecided(errors.New("the arguments of a statement that gets ids could not be read"))
+			}
+		}
+		if err := d.unread(st.text[st.spans[0].Start:st.spans[0].End], cx); err != nil {
+			return err
+		}
+		delete(d.c.named, dyn.Name)
+	}
+	st.owing = cx.owes
+	d.follow(st, 0, head, cx)
+	return nil
+}
+
 // innerText is the text of a statement that another one brings.
 type innerText struct {
-	text []byte // in the client's character set, or in UTF-8 when it is wide and the server was asked for it
-	wide bool   // it has characters that cannot be written into a literal of the session with certainty
+	text    []byte // in the client's character set, or in UTF-8 when it is wide and the server was asked for it
+	wide    bool   // it has characters that cannot be written into a literal of the session with certainty
+	unknown bool   // the server would not tell
 }
 
 // text decides on the text of a statement, and sets st.prepared.
@@ -46,14 +67,15 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	dyn := st.dynamic
 	in := *cx
 	in.mode.MultiStatements = false
-	inner := innerText{text: dyn.Literal, wide: !in.mode.MariaDB && in.mode.Charset != rewriter.SingleByte && beyondASCII(dyn.Literal)}
+	inner := innerText{text: dyn.Literal, wide: !in.mode.MariaDB && in.mode.Charset.Hides() && beyondASCII(dyn.Literal)}
 	switch {
 	case dyn.From == rewriter.SourceLiteral:
 	case cx.rules.Empty():
 		st.prepared = &prepared{touch: touchAll | touchLastID, reads: true, opaque: true}
 		return nil
-	case dyn.From == rewriter.SourceOther:
-		return errSource()
+	case dyn.From == rewriter.SourceOther, st.source != nil && st.source.unknown:
+		st.prepared = &prepared{touch: touchAll | touchLastID, reads: true, unseen: true}
+		return nil
 	case st.source != nil:
 		if len(st.source.text) > smallText && cx.snap.known&knowNumbers == 0 {
 			return lacks(needProbe)
@@ -78,15 +100,17 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	if e == nil {
 		e = &prepared{}
 	}
-	e.aims(head, cx.snap.knownSchema(), cx.rules.Rules)
+	e.unseen, st.unseen = e.unseen || st.unseen, false
 	if key := d.makes(head, inner.text, cx); key != "" {
 		e.makes, e.touch = key, touchTables
 	}
-	switch {
-	case st.prepared == nil:
-		st.prepared = e
-	case st.prepared.fill == nil || st.prepared.fill.plan.NoLastID:
-		st.prepared.touch, st.prepared.reads = e.touch, e.reads
+	st.prepared = st.prepared.with(e)
+	if inserts(head) && dyn.Verb == rewriter.VerbPrepare {
+		st.prepared.aims(head, inner.text, &cx.snap, cx.rules.Rules)
+		st.prepared.own.asked = dyn.From == rewriter.SourceAsked
+		if inner.wide && dyn.From != rewriter.SourceLiteral { // it is not in the client's character set
+			st.prepared.own = nil
+		}
 	}
 	if st.prepared.fill == nil {
 		return nil
@@ -107,7 +131,11 @@ func (d *decider) makes(head rewriter.Head, text []byte, cx *reading) string {
 		!cx.known && len(head.Target.Schema) == 0 || d.tables.fold.Load() == foldUnknown {
 		return ""
 	}
-	return string(d.tables.appendKey(nil, schemaOf(head.Target, cx), head.Target.Table))
+	name, ok, err := d.named(head.Target, cx)
+	if !ok || err != nil {
+		return ""
+	}
+	return string(d.tables.appendKey(nil, name.Schema, name.Table))
 }
 
 // inside decides on a statement whose text another one brings.
@@ -149,6 +177,7 @@ func (d *decider) immediate(st *statement, i int, head rewriter.Head, cx *readin
 func (d *decider) unfilledName(st *statement, i int, head rewriter.Head, cx *reading) {
 	sql := st.text[st.spans[i].Start:st.spans[i].End]
 	st.touch |= st.prepared.touch
+	st.unseen = st.unseen || st.prepared.unseen
 	if st.prepared.makes != "" {
 		st.jobs().temps = append(st.jobs().temps, temp{name: st.prepared.makes})
 	}
@@ -164,7 +193,7 @@ func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) er
 	switch {
 	case st.dynamic.Name == "" || e == nil: // a routine may have prepared it
 		if d.c.blind && !cx.rules.Empty() {
-			return errReprepare("no table had a rule when it was prepared")
+			return errReadLate()
 		}
 		st.owing = cx.owes
 		d.follow(st, i, head, cx)
@@ -172,7 +201,7 @@ func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) er
 	case d.hasFailed(e): // the server says so itself
 		return nil
 	case e.opaque && !cx.rules.Empty():
-		return errReprepare("no table had a rule when it was prepared")
+		return errReadLate()
 	}
 	st.prepared = e
 	if err := d.allowed(st, e, cx); err != nil {
@@ -211,17 +240,16 @@ func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 	p := st.newPart()
 	p.head, p.name, p.span, p.text = f.head, f.name, st.spans[i], sql
 	p.rules, p.columns = append(p.rules, f.rules...), append(p.columns, f.columns...)
-	if err := d.sameTable(st, p, f, cx); err != nil {
+	if err := d.asPrepared(st, f, cx); err != nil {
 		return err
 	}
+	p.facts = f.facts
 	plan := &st.plans[0]
 	f.plan.Bind(plan, st.execution.values, 1, p.columns)
 	reads := f.plan.Reads || rewriter.MentionsLastID(sql)
 	switch {
-	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0, f.plan.ZeroDoubt && cx.snap.known&knowZero == 0:
+	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
 		return lacks(needProbe)
-	case f.plan.ZeroDoubt && f.noZero != cx.snap.mode.NoAutoValueOnZero:
-		return errReprepare("NO_AUTO_VALUE_ON_ZERO has changed since")
 	case reads && cx.busy:
 		return lacks(needQuiet)
 	}

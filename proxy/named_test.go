@@ -94,11 +94,11 @@ func TestDecideNamed(t *testing.T) {
 		{name: "a failed PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"].failed = true }, want: "forward"},
 		{name: "a refused PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"] = &prepared{refused: errUnpreparedName("s")} }, want: "error 1243"},
 		{name: "another schema meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.schema = []byte("other") }, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING @`idproxy 0`"},
-		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.mode.NoAutoValueOnZero = true }, want: "error 1615"},
-		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.makeTemporary("shop\x00orders") }, want: "error 1615"},
-		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"] = &prepared{opaque: true} }, want: "error 1615"},
+		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.mode.NoAutoValueOnZero = true }, want: "need renewal"},
+		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.makeTemporary("shop\x00orders") }, want: "need renewal"},
+		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"] = &prepared{opaque: true} }, want: "error 1235"},
 		{name: "a PREPARE that the server refused", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.on(mysql.COM_QUERY, "PREPARE x FROM", false) }, want: "forward"},
-		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.blind = true }, want: "error 1615"},
+		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.blind = true }, want: "error 1235"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x := newDeciding(rules...)

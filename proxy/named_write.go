@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -21,7 +23,7 @@ func (s *session) keepName(st *statement) error {
 	c, name := &s.c, st.dynamic.Name
 	switch {
 	case st.dynamic.Verb == rewriter.VerbDeallocate:
-		delete(c.named, name)
+		c.forgetName(name)
 		return nil
 	case st.dynamic.Verb != rewriter.VerbPrepare:
 		return nil
@@ -37,9 +39,23 @@ func (s *session) keepName(st *statement) error {
 	if c.named == nil {
 		c.named = map[string]*prepared{}
 	}
+	c.forgetName(name)
 	c.named[name] = st.prepared
 	st.jobs().named = st.prepared
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keepText(st.prepared)
 	return nil
+}
+
+// forgetName drops what is known of a statement prepared in SQL.
+func (c *conversation) forgetName(name string) {
+	if e := c.named[name]; e != nil {
+		c.mu.Lock()
+		c.dropText(e)
+		c.mu.Unlock()
+		delete(c.named, name)
+	}
 }
 
 // forgetFailed drops the names that the server does not have.
@@ -48,6 +64,7 @@ func (c *conversation) forgetFailed() {
 	defer c.mu.Unlock()
 	for name, e := range c.named {
 		if e.failed {
+			c.dropText(e)
 			delete(c.named, name)
 		}
 	}
@@ -218,44 +235,56 @@ func (s *session) carry(st *statement) error {
 }
 
 // askSource asks for the text that a PREPARE or EXECUTE IMMEDIATE takes from an
-// expression.
+// expression. Where the server would not tell, the statement fails by the same, or
+// its text is not known.
 func (s *session) askSource(st *statement, expression string) error {
-	if err := s.payFor(expression); err != nil {
+	source, err := s.textOf(expression)
+	if e, refused := errors.AsType[*mysql.MyError](err); errors.Is(err, errServerGone) || refused && interrupts(e.Code) {
 		return err
 	}
-	rows, err := s.query("SELECT (" + expression + ") IS NULL,HEX(CONVERT((" + expression + ") USING utf8mb4)),@@character_set_client,@@character_set_connection")
 	if err != nil {
-		return err // the statement would fail by the same
+		source = &innerText{unknown: true}
 	}
-	if len(rows) != 1 || len(rows[0]) != 4 {
-		return errAnswerCut
-	}
-	if string(rows[0][0]) == "1" {
-		st.source = &innerText{text: []byte("NULL")}
-		return nil
-	}
-	client, connection := string(rows[0][2]), string(rows[0][3])
-	text, err := unhex(rows[0][1])
-	if err != nil {
-		return err
-	}
-	st.source = &innerText{text: text}
-	switch {
-	case !beyondASCII(text):
-	case client != connection: // a literal is converted to that, and may lose characters
-		st.source.wide = true
-	case client != "utf8mb4":
-		rows, err := s.query("SELECT HEX(CONVERT((" + expression + ") USING " + string(quoteName(nil, rows[0][2])) + "))")
-		if err != nil {
-			return err
-		}
-		if len(rows) != 1 || len(rows[0]) != 1 {
-			return errAnswerCut
-		}
-		st.source.text, err = unhex(rows[0][0])
-		return err
-	}
+	st.source = source
 	return nil
+}
+
+// interrupts reports whether an error code is of a query that was ended from
+// outside: it says nothing of the query.
+func interrupts(code uint16) bool {
+	const queryTimeout, statementTimeout = 3024, 1969 // of MySQL, of MariaDB
+	return code == mysql.ER_QUERY_INTERRUPTED || code == queryTimeout || code == statementTimeout
+}
+
+func (s *session) textOf(expression string) (*innerText, error) {
+	if err := s.payFor(expression); err != nil {
+		return nil, err
+	}
+	row, err := s.queryRow("SELECT ("+expression+") IS NULL,HEX(CONVERT(("+expression+") USING utf8mb4)),@@character_set_client,@@character_set_connection", 4)
+	if err != nil {
+		return nil, err
+	}
+	if string(row[0]) == "1" {
+		return &innerText{text: []byte("NULL")}, nil
+	}
+	client, connection := string(row[2]), string(row[3])
+	source := &innerText{}
+	if source.text, err = unhex(row[1]); err != nil {
+		return nil, err
+	}
+	switch {
+	case !beyondASCII(source.text):
+	case client != connection: // a literal is converted to that, and may lose characters
+		source.wide = true
+	case client != "utf8mb4":
+		if row, err = s.queryRow("SELECT HEX(CONVERT(("+expression+") USING "+string(rewriter.AppendQuoted(nil, row[2], rewriter.Mode{}))+"))", 1); err != nil {
+			return nil, err
+		}
+		if source.text, err = unhex(row[0]); err != nil {
+			return nil, err
+		}
+	}
+	return source, nil
 }
 
 // unhex reads the answer HEX() gives; it is never nil.
@@ -284,5 +313,5 @@ func (s *session) refused(st *statement, err error) (sent, done bool, _ error) {
 		return false, true, err
 	}
 	s.unprepared(st)
-	return false, true, s.answer(asClientError(err), st.seq)
+	return false, true, s.answer(s.told(err), st.seq)
 }

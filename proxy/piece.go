@@ -31,6 +31,9 @@ func (s *session) execute(st *statement) (done bool, err error) {
 		return true, err
 	}
 	failed, seq := s.c.lastReply()
+	if st.job != nil && st.job.withheld != nil && st.job.withheld.quotes {
+		return true, s.quoteAll(st, st.job.withheld)
+	}
 	if st.job != nil && st.job.withheld != nil && st.job.withheld.guard {
 		if taken, err := s.tookBack(st); err != nil || !taken {
 			return true, errors.Join(err, s.answer(errHalfDone(st.parts[0].facts.name), st.seq))
@@ -141,6 +144,8 @@ type withheld struct {
 	frame    []byte // empty: what was given to the client shows no insert id
 	warnings bool   // the statement left some
 	guard    bool   // it is the ERR of an INSERT ... SELECT that found more rows than there are ids
+	quotes   bool   // it is an ERR that quotes the text up to the end of the piece
+	result   int    // the statement that such an ERR is of
 }
 
 func (w *withheld) payload() []byte { return w.frame[min(wire.HeaderLen, len(w.frame)):] }
@@ -152,11 +157,7 @@ func (s *session) settle(st *statement) error {
 		return nil
 	}
 	w := st.job.withheld
-	sql := "SELECT LAST_INSERT_ID()"
-	if w.ask == askStored {
-		sql = st.storedSQL(w.expect) // what leaves a question is a piece of its own
-	}
-	id, err := s.askAfter(w, sql)
+	id, err := s.askAfter(st, w)
 	if errors.Is(err, errServerGone) {
 		return err // the client is told which ids are in doubt
 	}
@@ -179,13 +180,20 @@ func (s *session) settle(st *statement) error {
 
 // askAfter asks the question behind an INSERT; nil when the answer is NULL. It
 // keeps the warnings of the INSERT, which the question ends on the server.
-func (s *session) askAfter(w *withheld, sql string) (*uint64, error) {
+func (s *session) askAfter(st *statement, w *withheld) (*uint64, error) {
 	if w.warnings {
 		packets, err := s.ask(s.c.appendQuery(nil, showWarnings), replyResult)
 		if err != nil {
 			return nil, err
 		}
 		s.c.keepWarnings(packets)
+	}
+	sql := "SELECT LAST_INSERT_ID()"
+	if w.ask == askStored {
+		var err error
+		if sql, err = s.storedSQL(st, w.expect); err != nil { // what leaves a question is a piece of its own
+			return nil, err
+		}
 	}
 	rows, err := s.query(sql)
 	if err != nil {

@@ -15,17 +15,18 @@ import (
 // passed on. Only the goroutine that reads from the client uses it once it was
 // sent, but for broken and failed.
 type prepared struct {
-	touch touch // what an execution may change
-	reads bool  // LAST_INSERT_ID() must be right before an execution
-	// refused is what an execution is answered with: the PREPARE was, or the
-	// statement would do something else than was decided then.
-	refused *mysql.MyError
+	number  uint32 // the server's; 0: its reply has not come
+	own     *ownText
+	touch   touch          // what an execution may change
+	reads   bool           // LAST_INSERT_ID() must be right before an execution
+	unseen  bool           // an execution may write to tables out of sight
+	refused *mysql.MyError // what an execution is answered with: the PREPARE was
+	stale   bool           // it was prepared for a table that the server did not have then
 	// shadow is the key of the temporary table that the statement was prepared
 	// for, in place of a table with a rule.
 	shadow string
 	bare   *bare
-	// target is the table of an INSERT that goes as it is; book had no rule for it
-	// that says otherwise.
+	// target is the table of an INSERT; book are the rules that it was prepared by.
 	target rewriter.Name
 	book   *rewriter.Rules
 	opaque bool // prepared in SQL, unread while no table had a rule
@@ -38,8 +39,10 @@ type prepared struct {
 	broken bool // the server counts other parameters than the proxy
 	failed bool // it was an ERR
 
-	types []uint16 // of the client's parameters, as it gave them last
-	long  longData
+	params  int      // the client's parameters
+	types   []uint16 // of those, as it gave them last
+	untyped bool     // the server, which has the statement anew, was not told
+	long    longData
 }
 
 // filler is what is known of a prepared INSERT that gets ids.
@@ -119,6 +122,10 @@ func (f *filler) boundID(param int) (column uint8, ok bool) {
 type longData struct {
 	sent map[int]bool   // the client's parameters whose data the server has
 	ids  map[int][]byte // those that are ids: the server has nothing of them
+	// ready: the statement was made the right one when the first piece came, or that was
+	// refused.
+	ready   bool
+	refused *mysql.MyError
 }
 
 // atServer notes that the server has data of a parameter.
@@ -161,9 +168,14 @@ func (c *conversation) notePrepared(id uint32, p *pending) {
 	}
 }
 
-// address writes the number of the client's last statement into a command that
-// says lastStatement, where the server would take another one. The lock is held.
-func (c *conversation) address(payload []byte) {
+// address writes the server's number of e into a command, or, where nothing is known
+// of that, the number of the client's last statement into one that says
+// lastStatement and that the server would take for another. The lock is held.
+func (c *conversation) address(e *prepared, payload []byte) {
+	if e != nil && e.number != 0 {
+		binary.LittleEndian.PutUint32(payload[1:], e.number)
+		return
+	}
 	if len(payload) < 5 || !c.newest.hidden || c.newest.id == 0 || binary.LittleEndian.Uint32(payload[1:]) != lastStatement {
 		return
 	}
@@ -180,7 +192,7 @@ func (c *conversation) address(payload []byte) {
 func newPrepared(head rewriter.Head, sql []byte, whole bool) *prepared {
 	var p pending
 	changes(&p, head, sql, whole)
-	e := &prepared{touch: p.touch}
+	e := &prepared{touch: p.touch, unseen: p.unseen}
 	runs := false
 	switch head.Kind {
 	case rewriter.Call, rewriter.Prepare, rewriter.Execute, rewriter.Compound:
@@ -198,23 +210,30 @@ func newPrepared(head rewriter.Head, sql []byte, whole bool) *prepared {
 	return e
 }
 
-// aims notes the table of an INSERT that is prepared as it is. schema is the
-// default one, nil when it is not known.
-func (e *prepared) aims(head rewriter.Head, schema []byte, book *rewriter.Rules) {
-	if e == nil || head.Kind != rewriter.Insert && head.Kind != rewriter.Replace {
-		return
-	}
+// inserts reports whether a statement may be one that rules concern.
+func inserts(head rewriter.Head) bool {
+	return head.Kind == rewriter.Insert || head.Kind == rewriter.Replace
+}
+
+// aims notes the table of an INSERT, and its text, nil when too little of it was seen.
+func (e *prepared) aims(head rewriter.Head, text []byte, s *state, book *rewriter.Rules) {
 	e.target, e.book = cloneName(head.Target), book
 	if len(e.target.Schema) == 0 {
-		e.target.Schema = bytes.Clone(schema)
+		e.target.Schema = bytes.Clone(s.knownSchema())
+	}
+	if text != nil {
+		e.own = newOwnText(text, head, s)
 	}
 }
 
-// ruled reports whether rules that came after the PREPARE, by a reload, say that
-// the INSERT does not go as it is.
+// ruled reports whether the rules of the INSERT are not those that it was prepared by:
+// a reload has brought others.
 func (e *prepared) ruled(book ruleBook) bool {
 	if e.book == nil || e.book == book.Rules {
 		return false
+	}
+	if e.fill != nil || e.query != nil || e.bare != nil {
+		return true
 	}
 	if len(e.target.Schema) == 0 {
 		return book.MayMatch(e.target.Table, book.fold)
@@ -242,20 +261,48 @@ func (m *requests) statementOf(payload []byte) *prepared {
 }
 
 // execute handles the execution of a prepared statement.
-func (m *requests) execute(payload []byte) verdict {
+// payload is what has arrived of size bytes.
+func (m *requests) execute(payload []byte, size int, whole bool) verdict {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	m.c.kept = nil
 	p := pending{reply: replyResult}
-	if e := m.statementOf(payload); e != nil {
-		if e.fill != nil || e.query != nil || e.refused != nil || e.shadow != "" || e.bare != nil || e.ruled(m.rules()) || e.reads && m.c.mayOwe() {
+	e := m.statementOf(payload)
+	if e != nil {
+		if e.held() || e.ruled(m.rules()) || e.reads && m.c.mayOwe() {
 			return holdIt
 		}
-		p.touch, e.long = e.touch, longData{}
+		if e.own != nil && !e.noteTypes(payload, m.c.caps) && !whole {
+			return m.undecided(len(payload), size)
+		}
+		p.touch, p.unseen, e.long = e.touch, e.unseen, longData{}
 	}
-	m.c.address(payload)
+	m.c.address(e, payload)
 	m.c.sendLocked(p)
 	return forwardIt
+}
+
+// held reports whether every execution is decided on.
+func (e *prepared) held() bool {
+	return e.fill != nil || e.query != nil || e.refused != nil || e.stale || e.shadow != "" || e.bare != nil || e.untyped
+}
+
+// noteTypes keeps the types that an execution gives the parameters, for a server
+// that has the statement anew does not know them. It reports false when the packet
+// ends in front of them.
+func (e *prepared) noteTypes(payload []byte, caps uint64) bool {
+	if e.params == 0 {
+		return true
+	}
+	read := wire.AppendTypes
+	if payload[0] == comBulkExecute {
+		read = wire.AppendBulkTypes
+	}
+	types, ok := read(e.types[:0], payload, caps, e.params)
+	if len(types) > 0 {
+		e.types = types
+	}
+	return ok
 }
 
 // prepare handles COM_STMT_PREPARE. sql is what has arrived of size bytes.
@@ -272,6 +319,9 @@ func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 		if m.mayConcern(head.Target) {
 			return holdIt
 		}
+		if inserts(head) && !whole && size <= min(m.most(), wire.MaxPayload-1, maxOwnTexts-m.c.texts) { // its text is kept
+			return m.undecided(len(sql), size)
+		}
 	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
 		return holdIt
 	case rewriter.DDL:
@@ -280,7 +330,13 @@ func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 		}
 	}
 	m.last = newPrepared(head, sql, whole)
-	m.last.aims(head, m.c.state.knownSchema(), m.rules().Rules)
+	if inserts(head) {
+		text := sql
+		if !whole {
+			text = nil
+		}
+		m.last.aims(head, text, &m.c.state, m.rules().Rules)
+	}
 	m.c.sendLocked(pending{reply: replyPrepare, job: m.last.job()})
 	return forwardIt
 }
@@ -305,7 +361,14 @@ func (m *requests) longData(payload []byte, size int, whole bool) verdict {
 	}
 	m.c.mu.Lock()
 	e := m.statementOf(payload)
-	m.c.address(payload)
+	if e != nil && !e.long.ready && (e.held() || e.ruled(m.rules())) {
+		m.c.mu.Unlock()
+		m.checking = e
+		return checkIt
+	}
+	if e == nil || e.fill == nil {
+		m.c.address(e, payload)
+	}
 	m.c.mu.Unlock()
 	if e == nil {
 		return m.other(payload)
@@ -322,10 +385,13 @@ func (m *requests) longData(payload []byte, size int, whole bool) verdict {
 		}
 		return dropIt
 	}
-	m.c.keepWarnings(nil)
 	if client < e.fill.plan.Client {
 		e.long.atServer(client)
 	}
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	m.c.kept = nil
+	m.c.address(e, payload)
 	binary.LittleEndian.PutUint16(payload[5:], uint16(min(server, 1<<16-1)))
 	return forwardIt
 }
@@ -352,7 +418,9 @@ func (m *requests) keepLong(payload []byte, size int) {
 }
 
 // forgetStatements drops all prepared statements.
-func (c *conversation) forgetStatements() { c.prepared, c.newest = nil, newest{} }
+func (c *conversation) forgetStatements() {
+	c.prepared, c.newest, c.texts, c.renewed = nil, newest{}, 0, false
+}
 
 // learnStatement keeps what is known of a statement by the number that the
 // server gave it, and returns how many parameters the client is told of.
@@ -363,17 +431,20 @@ func (c *conversation) learnStatement(e *prepared, p wire.Prepared) (params uint
 		c.prepared = map[uint32]*prepared{}
 	}
 	c.prepared[p.ID] = e
-	if e.query != nil {
-		e.query.parameters = int(p.Params)
-	}
+	c.keepText(e)
+	c.learnParameters(e, p)
+	return uint16(e.params)
+}
+
+// learnParameters takes what the server said of a statement. The lock is held.
+func (c *conversation) learnParameters(e *prepared, p wire.Prepared) {
+	e.number, e.params = p.ID, int(p.Params)
 	if e.fill == nil {
-		return p.Params
+		return
 	}
-	if int(p.Params) != len(e.fill.plan.Parameters) {
-		e.broken = true
-		return p.Params
+	if e.broken = e.params != len(e.fill.plan.Parameters); !e.broken {
+		e.params = e.fill.plan.Client
 	}
-	return uint16(e.fill.plan.Client)
 }
 
 // hides reports whether the n-th packet behind the first of a reply to the
@@ -396,15 +467,26 @@ func (m *requests) end(payload []byte) {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	e := m.statementOf(payload)
-	m.c.address(payload)
 	if e == nil {
+		m.c.address(e, payload)
 		return
 	}
 	e.long = longData{}
 	if payload[0] == mysql.COM_STMT_CLOSE {
 		delete(m.c.prepared, binary.LittleEndian.Uint32(payload[1:]))
+		m.c.dropText(e)
 		if m.last == e {
 			m.last = nil
 		}
+	}
+	m.c.address(e, payload)
+}
+
+// fetch handles COM_STMT_FETCH.
+func (m *requests) fetch(payload []byte) {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	if m.c.renewed {
+		m.c.address(m.statementOf(payload), payload)
 	}
 }

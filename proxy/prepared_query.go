@@ -16,21 +16,19 @@ import (
 // prepares the statement anew with them, and executes that with the values of
 // its parameters. The statement that the client has prepared is never executed.
 type preparedQuery struct {
-	text       []byte
-	mode       rewriter.Mode // and the schema, as they were at the PREPARE
-	schema     []byte
-	name       rewriter.Name
-	key        string // of the table
-	kind       rewriter.Kind
-	rules      []*rewriter.Rule
-	absent     []*rewriter.Rule // whose columns the table did not have
-	parameters int              // that the server counted
-	running    uint32           // the statement that is executed in its place
+	text    []byte
+	charset rewriter.Charset // as it was at the PREPARE
+	name    rewriter.Name
+	key     string // of the table
+	kind    rewriter.Kind
+	rules   []*rewriter.Rule
+	absent  []*rewriter.Rule // whose columns the table did not have
+	running uint32           // the statement that is executed in its place
 }
 
 func newPreparedQuery(st *statement, p *part, cx *reading) *preparedQuery {
 	return &preparedQuery{
-		text: bytes.Clone(p.text), mode: cx.mode, schema: bytes.Clone(cx.schema), name: cloneName(p.name), key: string(st.key),
+		text: bytes.Clone(p.text), charset: cx.mode.Charset, name: cloneName(p.name), key: string(st.key),
 		kind: p.head.Kind, rules: slices.Clone(p.rules), absent: p.absent,
 	}
 }
@@ -41,22 +39,26 @@ const readAlike = knowMode | knowCharset | knowSchema
 // selectsPrepared decides on an execution.
 func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error {
 	q := e.query
-	read := cx.mode
-	read.MultiStatements, read.NoAutoValueOnZero = q.mode.MultiStatements, q.mode.NoAutoValueOnZero
 	switch {
 	case cx.busy: // perhaps with its PREPARE
 		return lacks(needQuiet)
 	case cx.snap.known&readAlike != readAlike:
 		return lacks(needProbe)
-	case read != q.mode || !bytes.Equal(cx.schema, q.schema):
-		return errReprepare("the sql_mode, the character set or the default schema has changed since")
+	case cx.mode.Charset != q.charset && beyondASCII(q.text):
+		return errReadElse("the character set")
+	}
+	switch differs, err := e.own.asItWas(string(q.text), &cx.snap, true); {
+	case err != nil:
+		return err
+	case differs != (asItWas{}):
+		return lacks(needReading)
 	case st.prefix[0] != mysql.COM_STMT_EXECUTE:
 		return errUnsupported(q.rules[0], q.name, "INSERT ... SELECT in a bulk execution")
 	case e.long.sent != nil:
 		return errUnsupported(q.rules[0], q.name, "INSERT ... SELECT with a parameter sent as long data")
 	}
 	if _, own := cx.snap.temporary[q.key]; own {
-		return errReprepare("a temporary table has its table's name now")
+		return outdated(cx)
 	}
 	if err := st.execution.readQuery(st, e, d.c); err != nil {
 		return err
@@ -68,7 +70,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 		return err
 	}
 	if p.view || len(p.rules) < len(q.rules) || gained(p.facts.table, q.absent) {
-		return errReprepare("the columns of its table have changed since")
+		return outdated(cx)
 	}
 	st.spans = append(st.spans[:0], rewriter.Span{End: len(q.text)})
 	mode := cx.mode
@@ -76,7 +78,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	edited, err := d.plan(st, p, cx)
 	cx.mode = mode
 	if err == nil && !edited {
-		err = errReprepare("it would not get ids any more")
+		err = outdated(cx)
 	}
 	st.owing = cx.owes && e.reads
 	return err
@@ -86,7 +88,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 func (x *execution) readQuery(st *statement, e *prepared, c *conversation) error {
 	x.bulk, x.rows, x.units = false, 1, nil
 	c.mu.Lock()
-	n := e.query.parameters
+	n := e.params
 	c.mu.Unlock()
 	if err := x.one.Parse(st.payload(), c.caps, wire.Bound{Parameters: n, Types: e.types}); err != nil {
 		return errPacket(err, c.mariaDB, "mysqld_stmt_execute")
@@ -122,18 +124,18 @@ func (s *session) executeCount(st *statement, sql []byte, marks int) (definition
 	if marks > len(parameters) {
 		return nil, nil, errArguments("mysqld_stmt_execute")
 	}
-	id, prepared, err := s.hiddenPrepare(sql)
+	made, prepared, err := s.hiddenPrepare(sql)
 	if err != nil {
 		return nil, nil, err
 	}
 	const cursors = 1 | 2 | 4 // flags that would keep the rows at the server
-	execution := s.execution(st, id, parameters[:marks])
+	execution := s.execution(st, made.ID, parameters[:marks])
 	execution[5] &^= cursors
 	packets, err := s.ask(wire.AppendPacket(nil, 0, execution), replyResult)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.closeStatement(id); err != nil {
+	if err := s.closeStatement(made.ID); err != nil {
 		return nil, nil, err
 	}
 	return s.c.binaryResult(packets, prepared)
@@ -143,12 +145,15 @@ func (s *session) executeCount(st *statement, sql []byte, marks int) (definition
 // that.
 func (s *session) executeQuery(st *statement) ([]byte, error) {
 	q := st.prepared.query
-	id, _, err := s.hiddenPrepare(st.plans[0].AppendSelect(nil, q.text, &st.selection.numbers))
+	made, _, err := s.hiddenPrepare(st.plans[0].AppendSelect(nil, q.text, &st.selection.numbers))
 	if err != nil {
 		return nil, err
 	}
-	q.running = id
-	payload := s.execution(st, id, st.execution.one.Parameters)
+	if err := s.readAsNow(st); err != nil {
+		return nil, err
+	}
+	q.running = made.ID
+	payload := s.execution(st, made.ID, st.execution.one.Parameters)
 	st.out = append(append(st.out[:0], 0, 0, 0, 0), payload...)
 	return st.out[wire.HeaderLen:], nil
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"idproxy/rewriter"
@@ -13,7 +14,7 @@ func (d *decider) unfilled(p *part, form string, cx *reading) error {
 	forwarded := false
 	for i, rule := range p.rules {
 		if rule.Observe {
-			d.observe(rule, p.name, "would refuse: "+form)
+			d.observe(rule, p, cx, "would refuse: "+form)
 			continue
 		}
 		if !rule.Forward {
@@ -41,8 +42,8 @@ func (d *decider) creates(st *statement, head rewriter.Head, sql []byte, cx *rea
 	if head.Kind != rewriter.DDL || !head.Create || head.Temporary || len(head.Target.Table) == 0 {
 		return nil
 	}
-	rules, err := d.rulesOf(head.Target, st, cx)
-	p := part{head: head, text: sql, name: rewriter.Name{Schema: schemaOf(head.Target, cx), Table: head.Target.Table}}
+	name, rules, err := d.rulesOf(head.Target, st, cx)
+	p := part{head: head, text: sql, name: name}
 	for _, rule := range rules {
 		if rewriter.CreatesRows(sql, cx.mode, rule.Column) {
 			p.rules, p.columns = append(p.rules, rule), append(p.columns, rewriter.Column{Name: rule.Column})
@@ -54,18 +55,44 @@ func (d *decider) creates(st *statement, head rewriter.Head, sql []byte, cx *rea
 	return d.unfilled(&p, "CREATE TABLE ... SELECT", cx)
 }
 
+// unread answers for a text that could not be read, or not the tables that it
+// writes to: an error when it may name one with a rule.
+func (d *decider) unread(text []byte, cx *reading) error {
+	switch {
+	case !cx.rules.MayNameIn(text, nil, false):
+		return nil
+	case cx.barrier: // behind the statements in front it may be read
+		return errCut
+	case !cx.known:
+		return lacks(needProbe)
+	case !cx.rules.MayNameIn(text, cx.schema, true):
+		return nil
+	}
+	return errUndecided(errors.New("the tables it writes to could not be read"))
+}
+
 // hidden answers for a statement that hides INSERTs into tables with rules.
 func (d *decider) hidden(st *statement, head rewriter.Head, sql []byte, cx *reading) error {
-	for _, t := range rewriter.Hidden(nil, sql, cx.mode) {
-		rules, err := d.rulesOf(t, st, cx)
+	if cx.rules.Empty() {
+		return nil
+	}
+	inside := rewriter.Hidden(sql, cx.mode)
+	st.unseen = st.unseen || inside.Unseen
+	for _, text := range inside.Unread {
+		if err := d.unread(text, cx); err != nil {
+			return err
+		}
+	}
+	for _, t := range inside.Tables {
+		name, rules, err := d.rulesOf(t, st, cx)
 		if err != nil {
 			return err
 		}
 		if rules == nil {
 			continue
 		}
-		p := part{head: head, text: sql, name: rewriter.Name{Schema: schemaOf(t, cx), Table: t.Table}, rules: rules}
-		if slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return r.Forward && !r.Observe }) {
+		p := part{head: head, text: sql, name: name, rules: rules}
+		if slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
 			p.rules = nil
 			err = d.facts(st, &p, rules, cx)
 		}
@@ -89,9 +116,12 @@ func hiddenForm(k rewriter.Kind) string {
 	return "INSERT inside another statement"
 }
 
-func (d *decider) observe(rule *rewriter.Rule, t rewriter.Name, what string) {
-	d.stats.Observed.Add(1)
-	d.log.Info("observed", "rule", rule.String(), "schema", string(t.Schema), "table", string(t.Table), "what", what)
+// observe notes what a rule that observes would do. It counts once the statement is
+// decided on, for until then it may be decided on again.
+func (d *decider) observe(rule *rewriter.Rule, p *part, cx *reading, what string) {
+	d.sightings = append(d.sightings, sighting{
+		rule: rule.String(), what: what, statement: rewriter.Outline(p.text, cx.mode), table: tableName(p.name.Schema, p.name.Table),
+	})
 }
 
 // storesZero says why a statement that goes in without its id may store 0 in

@@ -24,6 +24,7 @@ type event uint8
 
 const (
 	eventLoggedIn event = 1 << iota // authentication succeeded
+	eventDenied                     // the server refused a login
 	eventRefused                    // authentication cannot be relayed between a secure and an insecure side
 )
 
@@ -363,6 +364,7 @@ func (m *replies) judgeAuth(payload []byte, n int) (patched []byte, used int) {
 	switch {
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
+		m.events |= eventDenied
 	case payload[0] == wire.OKByte && n >= 7:
 		m.ok(payload, n)
 		m.ending = true
@@ -423,19 +425,20 @@ func (c *conversation) track(info []byte) {
 	// What a later command may have changed already is not learned.
 	read := c.pending.n == 1 && info != nil && wire.WalkTrack(info,
 		func(name []byte) {
-			s.age++
+			s.forget(knowSchema)
 			s.learnSchema(name)
 		},
 		func(name, value []byte) {
 			switch string(name) {
 			case "character_set_client":
-				s.mode.Charset = rewriter.CharsetOf(string(value))
+				s.charset, s.mode.Charset = string(value), rewriter.CharsetOf(string(value))
 				s.known = s.known&^knowUTF8 | knowCharset
-			case "character_set_connection":
+			case "character_set_connection", "collation_connection":
 				s.known &^= knowUTF8
 			case "sql_mode":
 				s.learnSQLMode(string(value))
 				s.known |= knowMode
+				s.modeAge++
 			}
 		})
 	if !read {

@@ -19,6 +19,7 @@ const (
 	actStatement               // the first n bytes are one whole command to be decided on
 	actDrop                    // throw the first n bytes away
 	actTooLarge                // the same, and they end a command that was larger than may be held
+	actReady                   // make the statement in checking ready for long data, and ask again
 )
 
 // ruleBook finds the rules of a table.
@@ -35,8 +36,7 @@ type ruleBook struct {
 type requests struct {
 	c     *conversation
 	rules func() ruleBook
-	limit int  // most bytes of a command to hold
-	multi bool // the server splits texts at ';'
+	limit int // most bytes of a command to hold
 
 	left     int  // bytes left of the current frame
 	cont     bool // the next frame continues the packet
@@ -45,6 +45,7 @@ type requests struct {
 	enough   int       // bytes of the first command to have, or all of it, before it is judged again
 	seq      byte      // sequence number of the last frame seen
 	last     *prepared // the statement that the client prepared last, if anything is known of it
+	checking *prepared
 }
 
 // verdict is what is to happen to a command.
@@ -55,6 +56,7 @@ const (
 	holdIt
 	waitForIt // there is too little of it to tell
 	dropIt    // it is kept here
+	checkIt   // the statement that it is of must be ready first
 )
 
 // next looks at the unconsumed bytes the client sent, from the start of in,
@@ -97,6 +99,9 @@ func (m *requests) next(in []byte) (n int, act action) {
 		}
 		if v == waitForIt || i > 0 {
 			break
+		}
+		if v == checkIt {
+			return 0, actReady
 		}
 		if v == dropIt {
 			m.keepLong(rest[wire.HeaderLen:min(wire.HeaderLen+size, len(rest))], size)
@@ -200,7 +205,7 @@ func (m *requests) command(rest []byte, size int) verdict {
 		if len(payload) < 5 && !whole {
 			return waitForIt
 		}
-		return m.execute(payload)
+		return m.execute(payload, size, whole)
 	case mysql.COM_STMT_SEND_LONG_DATA:
 		return m.longData(payload, size, whole)
 	}
@@ -245,8 +250,10 @@ func (m *requests) other(payload []byte) verdict {
 	}
 	switch payload[0] {
 	case mysql.COM_INIT_DB:
-		p.job = &job{schema: bytes.Clone(payload[1:])}
+		p.choose(payload[1:])
 	case mysql.COM_CHANGE_USER:
+		user, _, _ := bytes.Cut(payload[1:], []byte{0})
+		m.c.setUser(user)
 		m.c.setPhase(phaseAuth)
 		p.touch = touchSettings | touchSchema
 		m.last, m.c.named, m.c.blind = nil, nil, false
@@ -255,11 +262,16 @@ func (m *requests) other(payload []byte) verdict {
 		m.last, m.c.named, m.c.blind = nil, nil, false
 	case mysql.COM_STMT_RESET, mysql.COM_STMT_CLOSE:
 		m.end(payload)
+	case mysql.COM_STMT_FETCH:
+		m.fetch(payload)
 	case mysql.COM_DROP_DB, mysql.COM_CREATE_DB:
 		p.touch = touchTables
 	case mysql.COM_SET_OPTION:
 		if len(payload) >= 3 {
-			m.multi = binary.LittleEndian.Uint16(payload[1:]) == 0
+			p.job = &job{option: optionOff}
+			if binary.LittleEndian.Uint16(payload[1:]) == 0 {
+				p.job.option = optionOn
+			}
 		}
 	}
 	if p.reply == replyOpaque {
@@ -292,11 +304,12 @@ func (m *requests) query(payload []byte, size int, whole bool) verdict {
 		m.c.kept = nil
 	}
 	head, more := rewriter.ReadHead(sql, s.mode)
-	if !whole && !m.multi && (more || head.Kind == rewriter.Use) {
+	multi := m.c.multi || m.c.mayTurn()
+	if !whole && !multi && (more || head.Kind == rewriter.Use) {
 		return m.undecided(len(payload), size)
 	}
 	p := pending{reply: replyResult}
-	if m.multi && (!whole || several(sql)) {
+	if multi && (!whole || several(sql)) {
 		if s.lastID.owed || !m.rules().Empty() {
 			return holdIt
 		}
@@ -339,6 +352,16 @@ func (m *requests) note(p *pending, head rewriter.Head, sql []byte, whole bool) 
 	return forwardIt
 }
 
+// choose notes that the command makes a schema the default one. What its name is
+// in UTF-8 the server is asked when that matters.
+func (p *pending) choose(schema []byte) {
+	if rewriter.DoubtsOf(schema)&rewriter.DoubtCharset != 0 {
+		p.touch |= touchSchema
+		return
+	}
+	p.job = &job{schema: bytes.Clone(schema)}
+}
+
 // touchAll is what a statement may change that runs others which are not seen.
 const touchAll = touchSettings | touchSchema | touchTemps | touchTables
 
@@ -355,6 +378,7 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 		p.touch |= touchLastID
 	case rewriter.Execute, rewriter.Call, rewriter.Compound:
 		p.touch |= touchAll | touchLastID
+		p.unseen = head.Kind != rewriter.Compound
 	case rewriter.DDL:
 		p.touch |= touchTables
 		if !head.Create && !head.Drop && (!whole || containsFold(sql, "rename")) {
@@ -372,7 +396,7 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 		if len(head.Target.Schema) == 0 || !whole || bytes.IndexByte(sql, '!') >= 0 { // read otherwise by the server, perhaps
 			p.touch |= touchSchema
 		} else {
-			p.job = &job{schema: bytes.Clone(head.Target.Schema)}
+			p.choose(head.Target.Schema)
 		}
 	}
 	if !whole || setsLastID(head, sql) {
@@ -439,7 +463,7 @@ func (m *requests) mayConcern(t rewriter.Name) bool {
 	switch {
 	case rules.Empty():
 		return false
-	case len(t.Table) == 0 || doubtfulName(t) && s.known&knowCharset == 0:
+	case len(t.Table) == 0, !s.hasInUTF8(t.Schema) || !s.hasInUTF8(t.Table): // or it must be converted first
 		return true
 	case len(t.Schema) > 0:
 		return rules.Match(t.Schema, t.Table, rules.fold) != nil
@@ -448,10 +472,4 @@ func (m *requests) mayConcern(t rewriter.Name) bool {
 	default:
 		return rules.Match(s.schema, t.Table, rules.fold) != nil
 	}
-}
-
-// doubtfulName reports whether the bytes of a name read differently by
-// charset.
-func doubtfulName(t rewriter.Name) bool {
-	return rewriter.DoubtsOf(t.Schema)|rewriter.DoubtsOf(t.Table) != 0
 }

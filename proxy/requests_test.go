@@ -89,7 +89,7 @@ func TestStateLearned(t *testing.T) {
 	k := newTalk(t, caps, atOnce)
 	s := &k.c.state
 	k.exchange(query("SELECT 1"), okPayload(0, 0, mysql.SERVER_STATUS_IN_TRANS))
-	if !s.inTrans || k.c.idle() || s.known != knowAll {
+	if !s.inTrans || k.c.leave() || s.known != knowAll {
 		t.Errorf("status bits: %+v", s)
 	}
 	k.exchange(query("SET NAMES sjis, sql_mode = 'ANSI_QUOTES'"), trackOK("\x01\x06\x05other\x00\x1a\x14character_set_client\x04sjis\x00\x15\x08sql_mode\x0bANSI_QUOTES"))

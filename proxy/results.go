@@ -27,6 +27,10 @@ func (m *replies) judgeResult(payload []byte, n int) (patched []byte, used int) 
 			m.cur.job.withheld = &withheld{expect: e, guard: true}
 			m.hold = true
 			return nil, 0
+		case m.cur.more && m.step == stepFirst && wire.ErrCode(payload) == mysql.ER_PARSE_ERROR:
+			m.cur.job.withheld = &withheld{quotes: true, result: m.result}
+			m.hold = true
+			return nil, 0
 		}
 		return m.denied(payload, n)
 	case m.step == stepFirst:
@@ -103,6 +107,9 @@ func (m *replies) endOfRows(payload []byte) {
 		m.more = 0
 		if status&mysql.SERVER_PS_OUT_PARAMS != 0 {
 			m.more = status & mysql.SERVER_MORE_RESULTS_EXISTS
+		}
+		if m.cur.more { // a server says so behind the definitions, too
+			wire.SetMoreResults(payload)
 		}
 		return
 	}

@@ -85,7 +85,7 @@ const (
 // findExact asks what types the query gives: it is prepared, not run.
 func (s *session) findExact(st *statement, n need) error {
 	st.selection.exact = exactSurely
-	id, columns, err := s.hiddenPrepare(n.plan.Query(n.part.text))
+	made, columns, err := s.hiddenPrepare(n.plan.Query(n.part.text))
 	if _, refused := errors.AsType[*mysql.MyError](err); refused {
 		return nil // the count fails likewise
 	}
@@ -101,7 +101,7 @@ func (s *session) findExact(st *statement, n need) error {
 	if len(columns) == 0 || n.plan.Divides() && n.plan.Marks() > 0 { // types may change with those of the parameters
 		st.selection.exact = exactNot
 	}
-	return s.closeStatement(id)
+	return s.closeStatement(made.ID)
 }
 
 // isExact reports whether values of a column's type keep all digits that the
@@ -115,15 +115,12 @@ func isExact(c wire.Column) bool {
 // that fails in the middle.
 func (s *session) findEngine(n need) error {
 	engine := engineOther
-	t := n.table
-	if !slices.Contains(t.Schema, '\\') && !slices.Contains(t.Table, '\\') { // how to write that in a string depends on sql_mode
-		rows, err := s.query("SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA=" + quoteText(t.Schema) + " AND TABLE_NAME=" + quoteText(t.Table))
-		if err != nil {
-			return err
-		}
-		if len(rows) == 1 && len(rows[0]) == 1 && strings.EqualFold(string(rows[0][0]), "InnoDB") {
-			engine = engineTransactional
-		}
+	rows, err := s.query("SELECT ENGINE FROM information_schema.TABLES" + whereTable(n.table))
+	if err != nil {
+		return err
+	}
+	if len(rows) == 1 && len(rows[0]) == 1 && strings.EqualFold(string(rows[0][0]), "InnoDB") {
+		engine = engineTransactional
 	}
 	n.facts.engine.Store(engine)
 	return nil
@@ -274,44 +271,44 @@ func (s *session) nativeError(p *part, refused *mysql.MyError) error {
 	case refused.Code != mysql.ER_PARSE_ERROR && refused.Code != mysql.ER_CANT_USE_OPTION_HERE:
 		return refused
 	}
-	id, _, err := s.hiddenPrepare(p.text)
+	made, _, err := s.hiddenPrepare(p.text)
 	if err != nil {
 		return err
 	}
-	if err := s.closeStatement(id); err != nil {
+	if err := s.closeStatement(made.ID); err != nil {
 		return err
 	}
 	return errUnsupported(p.rules[0], p.name, "INSERT ... SELECT whose query cannot stand inside another")
 }
 
-// hiddenPrepare prepares a statement of the proxy's own, and returns the
-// definitions of its columns.
-func (s *session) hiddenPrepare(text []byte) (id uint32, columns [][]byte, err error) {
+// hiddenPrepare prepares a statement of the proxy's own, and returns what the
+// server says of it and the definitions of its columns.
+func (s *session) hiddenPrepare(text []byte) (p wire.Prepared, columns [][]byte, err error) {
 	packets, err := s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, text...)), replyPrepare)
 	if err != nil {
-		return 0, nil, err
+		return p, nil, err
 	}
 	payload, rest, err := nextPayload(packets)
 	if err != nil {
-		return 0, nil, err
+		return p, nil, err
 	}
 	if payload[0] == wire.ErrByte {
-		return 0, nil, serverError(payload)
+		return p, nil, serverError(payload)
 	}
 	p, ok := wire.ParsePrepared(payload)
 	if !ok {
-		return 0, nil, errAnswerCut
+		return p, nil, errAnswerCut
 	}
 	behind := s.c.behindParameters(p)
 	for i := 0; p.Definitions && i < behind+int(p.Columns); i++ {
 		if payload, rest, err = nextPayload(rest); err != nil {
-			return 0, nil, err
+			return p, nil, err
 		}
 		if i >= behind {
 			columns = append(columns, payload)
 		}
 	}
-	return p.ID, columns, nil
+	return p, columns, nil
 }
 
 // behindParameters returns how many packets in a reply to a PREPARE are of its
@@ -374,7 +371,7 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 // drawRuns draws ids until n has want of them.
 func (s *session) drawRuns(p *part, i int, n *rewriter.Numbers, want uint64) error {
 	rule := p.rules[i]
-	source, err := s.l.srv.settings().source(rule, p.name)
+	source, err := s.source(rule, p.name, p.facts)
 	if err != nil {
 		return errOutOfIDs(rule, err)
 	}
@@ -402,7 +399,7 @@ func (s *session) giveBack(st *statement, used uint64) {
 	p := &st.parts[0]
 	for i := range st.selection.numbers.Columns {
 		n := &st.selection.numbers.Columns[i]
-		ids, err := s.l.srv.settings().source(p.rules[i], p.name)
+		ids, err := s.source(p.rules[i], p.name, p.facts)
 		source, ok := ids.(returner)
 		if err != nil || !ok || len(n.Runs) == 0 || n.Count() <= used {
 			continue

@@ -23,16 +23,17 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 		return false, !again, err
 	}
 	if st.prepares() {
-		s.prepared(st)
+		s.made(st)
+		s.requests.last, st.job = st.prepared, st.prepared.job()
 	}
-	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short ||
+	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short || st.types ||
 		(st.prepares() || st.dynamic != nil) && st.prepared != nil && st.prepared.fill != nil
 	if edited {
 		if payload, err = s.rewrite(st); errors.Is(err, errServerGone) {
 			return false, true, err
 		}
 		if err != nil {
-			return false, true, s.answer(asClientError(err), st.seq)
+			return false, true, s.answer(s.told(err), st.seq)
 		}
 		if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
 			s.unprepared(st)
@@ -44,12 +45,17 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 			return s.refused(st, err)
 		}
 	}
+	if st.rest > 0 { // its error may be withheld
+		st.jobs()
+	}
 	p := pending{
 		reply:    replyOf(st.prefix[0]),
 		seqDelta: byte(wire.Frames(len(payload))) - (st.seq + 1),
 		more:     st.rest > 0,
 		touch:    st.touch,
+		unseen:   st.unseen,
 		job:      st.job,
+		facts:    st.facts,
 	}
 	if inserts != nil {
 		p.job = st.jobs()
@@ -67,24 +73,29 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	return true, false, s.sendBehind(first, payload)
 }
 
-// prepared sees to it that what is known of the statement is kept when the
-// server has prepared it.
-func (s *session) prepared(st *statement) {
+// made completes what is to be known of a statement when the server has prepared it.
+func (s *session) made(st *statement) {
 	cx := s.decider.begin(st)
 	head, _ := rewriter.ReadHead(st.text, cx.mode)
-	e := newPrepared(head, st.text, true)
-	switch {
-	case st.prepared == nil:
-		st.prepared = e
-		e.aims(head, cx.snap.knownSchema(), cx.rules.Rules)
-	case e != nil && (st.prepared.fill == nil || st.prepared.fill.plan.NoLastID):
-		st.prepared.touch, st.prepared.reads = e.touch, e.reads
+	st.prepared = st.prepared.with(newPrepared(head, st.text, true))
+	if inserts(head) {
+		st.prepared.aims(head, st.text, &cx.snap, cx.rules.Rules)
 	}
-	st.touch, st.owing = 0, false
-	s.requests.last = st.prepared
 	if st.prepared != nil {
-		st.job = st.prepared.job()
+		st.prepared.unseen = st.prepared.unseen || st.unseen
 	}
+	st.touch, st.owing, st.unseen = 0, false, false
+}
+
+// with adds what is known of every statement of its kind.
+func (e *prepared) with(any *prepared) *prepared {
+	switch {
+	case e == nil:
+		return any
+	case any != nil && (e.fill == nil || e.fill.plan.NoLastID):
+		e.touch, e.reads = any.touch, any.reads
+	}
+	return e
 }
 
 // rewrite writes what is sent in place of the command.
@@ -99,6 +110,9 @@ func (s *session) rewrite(st *statement) ([]byte, error) {
 		st.out = append(append(append(st.out[:0], 0, 0, 0, 0), st.prefix...), made.Text...)
 		made.Text = nil // a client may keep thousands of statements
 		return st.out[wire.HeaderLen:], nil
+	case st.types:
+		st.prepared.untyped = false
+		return st.typed(&s.c), nil
 	case st.prepared != nil:
 		return st.splice(s.c.caps)
 	}
@@ -154,7 +168,7 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 			drawn = drawn || filled.Generated > 0
 			continue
 		}
-		source, err := s.l.srv.settings().source(rule, p.name)
+		source, err := s.source(rule, p.name, p.facts)
 		if err != nil {
 			return errOutOfIDs(rule, err)
 		}
@@ -214,7 +228,7 @@ func (s *session) advance(p *part, i int, filled *rewriter.Filled) error {
 	if filled.Greatest >= most-most>>lastMillionth {
 		return errLastID(rule, filled.Greatest, most)
 	}
-	source, err := s.l.srv.settings().source(rule, p.name)
+	source, err := s.source(rule, p.name, p.facts)
 	if err != nil {
 		return errOutOfIDs(rule, err)
 	}
@@ -231,7 +245,7 @@ func (p *part) expect(plan *rewriter.Plan, foundRows bool) expect {
 		result: p.result, form: formOf(plan), rows: plan.Rows,
 		generated: first.Generated, explicit: first.Last, hasExplicit: first.HasLast,
 		ignore: plan.Ignore, unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, foundRows: foundRows, returning: plan.Returning, packet: p.rules[0].Packet,
-		table: p.facts.name,
+		table: p.facts.name, facts: p.facts,
 	}
 	others := p.ids[1:]
 	if plan.NoLastID {
@@ -274,17 +288,30 @@ func formOf(plan *rewriter.Plan) form {
 }
 
 // storedSQL asks which id of the piece is in the table.
-func (st *statement) storedSQL(e *expect) string {
-	if st.load != nil {
-		return st.load.storedSQL()
+func (s *session) storedSQL(st *statement, e *expect) (string, error) {
+	p := st.part()
+	table, err := s.appendTable(nil, p.name)
+	switch {
+	case err != nil:
+		return "", err
+	case st.load != nil:
+		return st.load.storedSQL(table), nil
 	}
-	return e.storedSQL(&st.parts[0])
+	return e.storedSQL(p, table), nil
+}
+
+// part returns the only INSERT or LOAD of the piece.
+func (st *statement) part() *part {
+	if st.load != nil {
+		return &st.load.part
+	}
+	return &st.parts[0]
 }
 
 // storedSQL asks which id of the statement is in the table: see askStored. It
 // names the table once, for under LOCK TABLES it may be there under one name only.
-func (e *expect) storedSQL(p *part) string {
-	id, table := quoteName(nil, []byte(p.rules[0].Column)), appendTable(nil, p.name)
+func (e *expect) storedSQL(p *part, table []byte) string {
+	id := rewriter.AppendQuoted(nil, p.rules[0].Column, rewriter.Mode{})
 	made := fmt.Sprintf("%s BETWEEN %d AND %d", id, e.first, e.last)
 	if p.rules[0].Gene != nil && len(p.ids[0]) <= maxListed { // others' ids may stand between them
 		made = string(appendIn(id, p.ids[0]))
@@ -359,7 +386,7 @@ func (s *session) prelude(st *statement, p pending) []byte {
 		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenPay}})
 	}
 	if changes && (!id.known || c.pending.n > 0 && !st.owing) {
-		first = c.appendQuery(first, "SELECT LAST_INSERT_ID()")
+		first = c.appendQuery(first, c.untimed("SELECT LAST_INSERT_ID()"))
 		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenLastID, answer: &answer{}}})
 	}
 	if st.prepared != nil && !st.prepares() {

@@ -20,7 +20,7 @@ type IDs interface {
 	// Fill sets every element of ids, ascending, neighbours stride apart.
 	Fill(ctx context.Context, ids []uint64, stride uint64) error
 	// Admit compares the source with the greatest id that a column holds,
-	// before the first id is drawn for it.
+	// before the first id is drawn for it. See ColumnOn for column.
 	Admit(ctx context.Context, column string, greatest uint64) error
 	// Advance moves the source past an explicit id, for explicit: advance: on
 	// nil it issues neither id nor anything below any more. The column must
@@ -80,6 +80,9 @@ type Listener struct {
 	// nil: it is asked over the client's, as it is after ErrLocked: the lock may
 	// be the client's own, as LOCK TABLES in a dump takes it.
 	Greatest func(ctx context.Context, schema, table string, column rewriter.Column) (uint64, error)
+	// Definition returns what SHOW CREATE VIEW says of a view, nil of a table, where a
+	// client may not see it; nil: there is no account to ask with.
+	Definition func(ctx context.Context, schema, table string) ([]byte, error)
 }
 
 // ErrLocked is what Listener.Greatest answers when someone has locked the table.
@@ -125,7 +128,8 @@ type Stats struct {
 	Refused   atomic.Int64 // statements refused for their form
 	Forwarded atomic.Int64 // statements passed without ids because their rule says so
 	Observed  atomic.Int64 // statements that an observing rule saw
-	NoColumn  atomic.Int64 // statements on tables that a wildcard names and that lack its column
+	LeftAlone atomic.Int64 // statements on tables that a wildcard matches and does not concern
+	Unseen    atomic.Int64 // statements that may have written to tables with rules out of sight: CALL, texts that are not known
 	Panics    atomic.Int64
 }
 
@@ -138,6 +142,8 @@ type Server struct {
 	live      atomic.Pointer[Settings]
 	listeners []*listener
 
+	notices *notices
+
 	mu       sync.Mutex // guards sessions and draining
 	sessions map[*session]struct{}
 	draining bool
@@ -146,7 +152,7 @@ type Server struct {
 
 // New returns a Server that is not listening yet.
 func New(cfg Config, live *Settings) *Server {
-	srv := &Server{cfg: cfg, log: cfg.Logger, sessions: map[*session]struct{}{}}
+	srv := &Server{cfg: cfg, log: cfg.Logger, sessions: map[*session]struct{}{}, notices: newNotices()}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
@@ -225,7 +231,7 @@ func (srv *Server) drain() {
 	srv.draining = true
 	open := len(srv.sessions)
 	for s := range srv.sessions {
-		s.drain()
+		srv.wg.Go(s.drain)
 	}
 	srv.mu.Unlock()
 	timeout := srv.settings().ShutdownTimeout
@@ -240,6 +246,7 @@ func (srv *Server) drain() {
 	})
 	srv.wg.Wait()
 	cut.Stop()
+	srv.notices.summary(srv.log)
 }
 
 // acceptPause is how long accepting waits after an error such as too many
@@ -304,6 +311,7 @@ func (l *listener) newSession(conn net.Conn) *session {
 		started: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.c.unseen = &l.srv.Stats.Unseen
 	s.c.tablesChanged, s.c.infile = l.tables.forget, make(chan struct{}, 1)
 	s.requests = requests{c: &s.c, rules: l.ruleBook, limit: l.srv.settings().Statement}
 	s.replies = replies{c: &s.c}

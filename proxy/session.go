@@ -48,7 +48,6 @@ type session struct {
 	cancel   context.CancelCauseFunc // why the session ended
 	login    *time.Timer
 	draining atomic.Bool
-	deciding atomic.Bool // a held statement has neither been sent nor answered
 	started  time.Time
 }
 
@@ -144,15 +143,23 @@ func (s *session) setServer(c net.Conn) {
 	}
 }
 
-// drain closes the session once it is between two transactions.
+// drain closes the session once it is between two transactions. It waits for a
+// client that is slow to read its reply.
 func (s *session) drain() {
 	s.draining.Store(true)
-	if s.idle() {
+	if s.leave() {
 		s.close(errDrained)
 	}
 }
 
-func (s *session) idle() bool { return !s.deciding.Load() && s.c.idle() }
+// leave ends the session between two transactions: a command that comes later is
+// not sent. A reply stops being pending before the client has all of it, so
+// whoever writes to the client is waited for.
+func (s *session) leave() bool {
+	s.clientMu.Lock()
+	defer s.clientMu.Unlock()
+	return s.c.leave()
+}
 
 // toServer relays the client's bytes until the client closes.
 func (s *session) toServer() {
@@ -168,6 +175,13 @@ func (s *session) toServer() {
 			n, act := s.requests.next(in.bytes())
 			if act == actMore {
 				break
+			}
+			if act == actReady {
+				if err := s.ready(s.requests.checking); err != nil {
+					s.stop(err)
+					return
+				}
+				continue
 			}
 			s.holding = n
 			if err := s.act(act, in.bytes()[:n]); err != nil {
@@ -191,21 +205,26 @@ func (s *session) stop(err error) {
 }
 
 func (s *session) act(act action, b []byte) error {
+	var err error
 	switch act {
 	case actForward:
-		return s.write(b)
-	case actStatement:
-		s.deciding.Store(true)
-		err := s.statement(b)
-		s.deciding.Store(false)
-		if err == nil && s.draining.Load() && s.idle() { // it was answered here
+		if s.c.ended.Load() { // else the commands, which are pending since requests found them, keep it from ending
 			return errDrained
 		}
-		return err
+		return s.write(b)
+	case actStatement:
+		if !s.c.decide() {
+			return errDrained
+		}
+		err = s.statement(b)
+		s.c.decided()
 	case actTooLarge:
-		return s.answer(errHeldTooLarge(s.requests.limit), s.requests.seq)
+		err = s.answer(errHeldTooLarge(s.requests.limit), s.requests.seq)
 	}
-	return nil
+	if err == nil && s.draining.Load() && s.leave() { // it was answered here
+		return errDrained
+	}
+	return err
 }
 
 func (s *session) write(b []byte) error {
@@ -249,13 +268,16 @@ func (s *session) relay(in *inlet) error {
 	if err != nil {
 		return errClientGone
 	}
+	if ev&eventDenied != 0 {
+		s.denied()
+	}
 	if ev&eventRefused != 0 {
 		return errBridge()
 	}
 	if ev&eventLoggedIn != 0 {
 		s.login.Stop()
 	}
-	if s.draining.Load() && s.idle() {
+	if s.draining.Load() && s.leave() {
 		return errDrained
 	}
 	return nil

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -129,6 +130,7 @@ func TestMayConcern(t *testing.T) {
 		known         known
 		fold          bool
 		want          bool
+		charset       string
 	}{
 		{table: "orders", known: knowAll, want: true},
 		{table: "other", known: knowAll},
@@ -141,10 +143,12 @@ func TestMayConcern(t *testing.T) {
 		{table: "", known: knowAll, want: true}, // cannot be read
 		{table: "caf\xc3\xa9", known: knowAll},
 		{table: "caf\xc3\xa9", known: knowAll &^ knowCharset, want: true},
+		{table: "caf\xc3\xa9", known: knowAll, charset: "latin1", want: true}, // must be converted first
+		{table: "orders\xff", known: knowAll, want: true},                     // which MySQL takes for orders
 	}
 	for _, tt := range tests {
 		k := newTalk(t, 0, atOnce)
-		k.c.state.known = tt.known
+		k.c.state.known, k.c.state.charset = tt.known, cmp.Or(tt.charset, "utf8mb4")
 		k.requests.rules = func() ruleBook { return ruleBook{Rules: theRules, fold: tt.fold} }
 		name := rewriter.Name{Schema: []byte(tt.schema), Table: []byte(tt.table)}
 		if got := k.requests.mayConcern(name); got != tt.want {

@@ -48,11 +48,13 @@ func TestSessionFills(t *testing.T) {
 	}
 }
 
-// What the proxy refuses never reaches the server, and the session goes on.
+// What the proxy refuses never runs on the server, and the session goes on. A form that
+// is not filled is prepared there first, for the server's own error if it has one.
 func TestSessionRefuses(t *testing.T) {
 	r := start(t, func(_ *Config, live *Settings) { live.Statement = 200 })
 	c := r.client()
-	c.wantError(c.query("INSERT INTO orders SELECT SLEEP(0), 2"), mysql.ER_NOT_SUPPORTED_YET, "shop.orders.id")
+	c.wantError(c.query(refusedText), mysql.ER_NOT_SUPPORTED_YET, "shop.orders.id")
+	c.wantError(c.query(brokenText), mysql.ER_PARSE_ERROR, "near ''")
 	c.wantError(c.query("INSERT INTO orders (a) VALUES ('"+strings.Repeat("x", 200)+"')"), mysql.ER_NET_PACKET_TOO_LARGE, "limits.statement")
 	r.ids.set(errors.New("store is down"), false)
 	c.wantError(c.query("INSERT INTO orders (a) VALUES (1)"), mysql.ER_AUTOINC_READ_FAILED, "store is down")
@@ -144,14 +146,14 @@ func TestServerLost(t *testing.T) {
 	r := start(t, nil)
 	r.server.set(func(f *fakeServer) { f.handle = func(string) ([][]byte, bool) { return nil, false } })
 	c := r.client()
-	c.wantError(c.query("INSERT INTO orders (a) VALUES (1), (2)"), 2013, "ids 100 to 101 were assigned in shop.orders")
+	c.wantError(c.query("INSERT INTO orders (a) VALUES (1), (2)"), mysql.ER_NET_READ_ERROR, "ids 100 to 101 were assigned in shop.orders")
 	c.wantClosed()
 	c = r.client()
 	c.write(query("UPDATE orders SET a = 1"))
 	c.wantClosed()
 	c = r.client()
 	c.write(query("INSERT INTO orders (id, a) VALUES (7, 1)"))
-	c.wantError(c.read(), 2013, "")
+	c.wantError(c.read(), mysql.ER_NET_READ_ERROR, "")
 	c.wantClosed()
 }
 
@@ -306,11 +308,11 @@ func TestServerRefuses(t *testing.T) {
 	c.wantClosed()
 	r.server.set(func(f *fakeServer) { f.greeting = []byte("\x09old") })
 	c = r.dial()
-	c.wantError(c.read(), 2003, "protocol 10")
+	c.wantError(c.read(), mysql.ER_BAD_HOST_ERROR, "protocol 10")
 	c.wantClosed()
 	r.server.stop()
 	c = r.dial()
-	c.wantError(c.read(), 2003, "connect")
+	c.wantError(c.read(), mysql.ER_BAD_HOST_ERROR, "connect")
 	c.wantClosed()
 }
 
@@ -324,5 +326,36 @@ func TestListen(t *testing.T) {
 	}
 	if _, err := srv.listeners[0].ln.Accept(); err == nil {
 		t.Error("the first listener is still open")
+	}
+}
+
+// What may write to a table with a rule out of the proxy's sight is forwarded, and
+// counted.
+func TestSessionCountsUnseen(t *testing.T) {
+	r := start(t, nil)
+	c := r.client()
+	seen := int64(0)
+	for _, tt := range []struct {
+		text   string
+		counts int64
+	}{
+		{"CALL p()", 1},
+		{"SELECT 1", 0},
+		{"EXECUTE s", 1},
+		{"BEGIN NOT ATOMIC INSERT INTO other (a) VALUES (1); END", 0},
+		{"BEGIN NOT ATOMIC EXECUTE IMMEDIATE @a; END", 1},
+		{"SET STATEMENT max_statement_time=1 FOR PREPARE s FROM CONCAT(@a, 'x')", 1},
+		{"PREPARE s FROM 'BEGIN NOT ATOMIC EXECUTE IMMEDIATE @a; END'", 0},
+		{"EXECUTE s", 1},
+		{"PREPARE s FROM 'SELECT 1'", 0},
+		{"EXECUTE s", 0},
+	} {
+		if reply := c.query(tt.text); reply[0] != wire.OKByte {
+			t.Errorf("%s: %q", tt.text, reply)
+		}
+		if seen += tt.counts; r.srv.Stats.Unseen.Load() != seen {
+			t.Errorf("%s: counted %d, want %d", tt.text, r.srv.Stats.Unseen.Load(), seen)
+			seen = r.srv.Stats.Unseen.Load()
+		}
 	}
 }

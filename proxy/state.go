@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"bytes"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"strconv"
@@ -34,10 +34,13 @@ const (
 type state struct {
 	known     known
 	age       uint32 // grows with every forgetting, so that a late reply does not restore what a later command changed
-	schema    []byte
+	schemaAge uint32 // grows whenever the default schema may have changed
+	modeAge   uint32 // and whenever sql_mode may have
+	schema    []byte // in UTF-8, as all names
 	mode      rewriter.Mode
-	strict    bool // sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES
-	utf8      int  // see utf8Of
+	charset   string // character_set_client, with knowCharset
+	strict    bool   // sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES
+	utf8      int    // see utf8Of
 	increment uint64
 	maxPacket uint64
 	inTrans   bool
@@ -67,6 +70,12 @@ type lastID struct {
 func (s *state) forget(k known) {
 	s.known &^= k
 	s.age++
+	if k&knowSchema != 0 {
+		s.schemaAge++
+	}
+	if k&knowMode != 0 {
+		s.modeAge++
+	}
 }
 
 // learnSchema records the default schema as the server reports it.
@@ -131,13 +140,13 @@ func (s *state) login() {
 func (s *state) seeStatus(noBackslash bool) {
 	if noBackslash != s.mode.NoBackslashEscapes {
 		s.known &^= knowMode // its age stays, or a probe could never teach better
+		s.modeAge++
 	}
 }
 
-// probeSQL asks for everything that known covers. All values are ASCII but the
-// schema's name, which arrives in character_set_results as names in statements
-// arrive in character_set_client: the two are set together by SET NAMES.
-const probeSQL = "SELECT @@sql_mode,@@character_set_client,DATABASE(),@@auto_increment_increment,@@max_allowed_packet,@@lower_case_table_names,LAST_INSERT_ID(),@@character_set_connection"
+// probeSQL asks for everything that known covers. The schema's name comes in
+// UTF-8, as servers have it, whatever character_set_results is.
+const probeSQL = "SELECT @@sql_mode,@@character_set_client,HEX(DATABASE()),@@auto_increment_increment,@@max_allowed_packet,@@lower_case_table_names,LAST_INSERT_ID(),@@character_set_connection"
 
 // learnProbe records the answer to probeSQL, asked when the state had the
 // given age. It returns lower_case_table_names != 0.
@@ -145,20 +154,16 @@ func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
 	if len(row) != 8 {
 		return false, false
 	}
-	for _, name := range row[:3] {
-		if bytes.IndexByte(name, 0) >= 0 { // character_set_results is UTF-16 or the like
-			return false, false
-		}
-	}
 	s.learnSQLMode(string(row[0]))
-	s.mode.Charset = rewriter.CharsetOf(string(row[1]))
+	s.charset, s.mode.Charset = string(row[1]), rewriter.CharsetOf(string(row[1]))
 	s.utf8 = min(utf8Of(row[1]), utf8Of(row[7]))
-	s.schema = row[2]
+	schema, err0 := hex.DecodeString(string(row[2]))
+	s.schema = schema
 	var err1, err2 error
 	s.increment, err1 = strconv.ParseUint(string(row[3]), 10, 64)
 	s.maxPacket, err2 = strconv.ParseUint(string(row[4]), 10, 64)
 	id, err3 := strconv.ParseUint(string(row[6]), 10, 64)
-	if errors.Join(err1, err2, err3) != nil || s.increment == 0 {
+	if errors.Join(err0, err1, err2, err3) != nil || s.increment == 0 {
 		return false, false
 	}
 	if !s.lastID.known { // else it may be owed, and the server's not the right one
@@ -203,7 +208,7 @@ func (s *state) learnSQLMode(modes string) {
 
 // settingWords are the words without which a SET statement changes nothing
 // that the state tracks.
-var settingWords = []string{"mode", "names", "char", "increment", "max_allowed", "default", "role"}
+var settingWords = []string{"mode", "names", "char", "collation", "increment", "max_allowed", "default", "role"}
 
 // changesSettings reports whether a SET statement may change a tracked
 // setting.

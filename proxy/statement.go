@@ -57,8 +57,12 @@ type statement struct {
 	load      *loading // the LOAD DATA that the piece is
 	// fileCharset is character_set_database, where a LOAD DATA needs it.
 	fileCharset string
-	job         *job // besides inserts: schema and temporary tables
-	owing       bool // LAST_INSERT_ID() must be paid before it
+	job         *job   // besides inserts: schema and temporary tables
+	owing       bool   // LAST_INSERT_ID() must be paid before it
+	facts       *facts // what is known of the table of its last INSERT that may have ids
+	types       bool   // an execution that goes as it is, but for its types
+	elsewhere   elsewhere
+	unseen      bool // it may write to tables out of sight
 	out         []byte
 
 	writes   finder // of the words that an INSERT, REPLACE or LOAD begins with
@@ -88,7 +92,9 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 		at, _ = wire.QueryText(payload, caps)
 	}
 	st.command, st.prefix, st.text, st.seq, st.pieces = payload, payload[:at], payload[at:], m.seq, 0
-	st.multi = m.multi && payload[0] == mysql.COM_QUERY
+	m.c.mu.Lock()
+	st.multi = m.c.multi && payload[0] == mysql.COM_QUERY
+	m.c.mu.Unlock()
 	st.begun = time.Now()
 	st.denied, st.values, st.refused, st.selection = nil, nil, 0, selection{}
 	st.dynamic, st.source, st.bound, st.short = nil, nil, nil, false
@@ -120,7 +126,7 @@ func (st *statement) payload() []byte {
 
 // next goes on to the piece behind one that was sent.
 func (st *statement) next(seq byte) {
-	st.text, st.seq = st.text[st.rest:], seq
+	st.text, st.seq, st.begun = st.text[st.rest:], seq, time.Now()
 	st.pieces++
 	st.writes.at = max(st.writes.at-st.rest, -1)
 	for i := range st.doubtful {
@@ -145,7 +151,7 @@ func (st *statement) keep() {
 func (st *statement) forget() {
 	st.command, st.prefix, st.text, st.job, st.denied = nil, nil, nil, nil, nil
 	st.dynamic, st.source, st.bound, st.prepared = nil, nil, nil, nil
-	st.load = nil
+	st.load, st.facts = nil, nil
 }
 
 // finder knows where in a text something is next. It looks at no byte twice,

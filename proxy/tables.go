@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -19,25 +22,35 @@ const factsAge = time.Minute
 // tables caches what a server says of its tables, for all sessions of a
 // listener.
 type tables struct {
-	fold atomic.Int32 // foldUnknown, foldNo or foldYes
+	fold  atomic.Int32 // foldUnknown, foldNo or foldYes
+	names names
 
 	mu       sync.RWMutex
 	changes  uint64 // grows with every forgetting
 	facts    map[string]*facts
 	admitted map[admission]bool // columns whose greatest id the source has been compared with
+	left     map[departure]bool // tables that wildcards leave alone, once that was logged
 }
 
 // facts is what the server said of one table.
 type facts struct {
 	name  string // schema.table, for messages
 	table *rewriter.Table
+	bases []base         // of columns that have a series for each table
 	view  bool           // it lacks a column that a rule names, and is a view
 	err   *mysql.MyError // why it said nothing
-	at    time.Time
+	// partial: the user may not see all of it, others may.
+	partial bool
+	at      time.Time
 	// changes is that of the tables before the server was asked: what it says
 	// while DDL is on its way may be over already.
 	changes uint64
 	engine  atomic.Int32 // engineUnknown, ...
+	doubted atomic.Bool  // a row did not fit the table
+	// shape tells the columns that SELECT * shows from others, and full is when the
+	// rest was asked for.
+	shape [sha256.Size]byte
+	full  time.Time
 }
 
 // admission names a column and a source that it was compared with.
@@ -46,6 +59,9 @@ type admission struct {
 	column string
 	source string
 }
+
+// departure is why a wildcard rule leaves a table alone.
+type departure struct{ rule, table, why string }
 
 // maxFacts bounds the cache; when it is full it is emptied.
 const maxFacts = 10_000
@@ -66,7 +82,7 @@ func (t *tables) setFold(fold bool) {
 }
 
 func newTables() *tables {
-	return &tables{facts: map[string]*facts{}, admitted: map[admission]bool{}}
+	return &tables{facts: map[string]*facts{}, admitted: map[admission]bool{}, left: map[departure]bool{}}
 }
 
 // appendKey appends the key of a table to dst. Without regard to case when the
@@ -76,8 +92,11 @@ func (t *tables) appendKey(dst, schema, table []byte) []byte {
 	dst = append(append(append(dst, schema...), 0), table...)
 	if t.fold.Load() == foldYes {
 		for i, b := range dst[at:] {
-			if 'A' <= b && b <= 'Z' {
+			switch {
+			case 'A' <= b && b <= 'Z':
 				dst[at+i] = b + 'a' - 'A'
+			case b >= utf8.RuneSelf:
+				return append(dst[:at], bytes.ToLower(dst[at:])...)
 			}
 		}
 	}
@@ -88,7 +107,7 @@ func (t *tables) get(key []byte) *facts {
 	t.mu.RLock()
 	f := t.facts[string(key)]
 	t.mu.RUnlock()
-	if f == nil || time.Since(f.at) > factsAge {
+	if f == nil || f.doubted.Load() || time.Since(f.at) > factsAge {
 		return nil
 	}
 	return f
@@ -96,7 +115,7 @@ func (t *tables) get(key []byte) *facts {
 
 // current reports whether facts kept outside of the cache are still believed.
 func (t *tables) current(f *facts) bool {
-	return f != nil && f.changes == t.count() && time.Since(f.at) <= factsAge
+	return f != nil && f.changes == t.count() && !f.doubted.Load() && time.Since(f.at) <= factsAge
 }
 
 // count returns how often facts were forgotten.
@@ -140,6 +159,23 @@ func (t *tables) admit(column admission) {
 	t.admitted[column] = true
 }
 
+// leaves notes that a table is left alone, and reports whether that is news.
+func (t *tables) leaves(d departure) bool {
+	t.mu.RLock()
+	known := t.left[d]
+	t.mu.RUnlock()
+	if known {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.left) >= maxFacts {
+		clear(t.left)
+	}
+	known, t.left[d] = t.left[d], true
+	return !known
+}
+
 // maxID returns the greatest id a column holds, 0 when it cannot hold ids.
 // Floating-point columns cannot: they lose digits above 2^53.
 func maxID(c wire.Column) uint64 {
@@ -178,20 +214,24 @@ func maxID(c wire.Column) uint64 {
 // takes at most; both servers give the length of a CHAR column in such bytes,
 // for the character set of results.
 func charBytes(collation uint16) int {
+	switch wideSet(collation) {
+	case setUCS2:
+		return 2
+	case setUTF16, setUTF16L, setUTF32:
+		return 4
+	}
 	id := collation
-	if 1024 <= id && id < 2048 {
+	if 1024 <= id && id < firstUCA1400 {
 		id -= 1024 // MariaDB's NO PAD collations
 	}
 	between := func(low, high uint16) bool { return low <= id && id <= high }
 	switch {
-	case id == 45, id == 46, between(224, 250), between(255, 323), between(608, 610), id >= 2048:
+	case id >= firstUCA1400 && id < firstUCA1400+256:
+		return 3 // utf8mb3
+	case id == 45, id == 46, between(224, 250), between(255, 323), between(608, 610), id >= firstUCA1400:
 		return 4 // utf8mb4, gb18030
 	case id == 33, id == 76, id == 83, between(192, 223), between(576, 578), id == 12, id == 91, id == 97, id == 98:
 		return 3 // utf8mb3, ujis, eucjpms
-	case id == 54, id == 55, id == 56, between(60, 62), between(101, 124), between(160, 183), between(672, 674), between(736, 738):
-		return 4 // utf16, utf16le, utf32
-	case id == 35, id == 90, between(128, 159), between(640, 642):
-		return 2 // ucs2
 	case id == 1, id == 13, id == 19, id == 24, id == 28, between(84, 88), id == 95, id == 96:
 		return 2 // big5, sjis, euckr, gb2312, gbk, cp932
 	}

@@ -270,7 +270,7 @@ func TestLearnProbe(t *testing.T) {
 		}
 		return r
 	}
-	good := row("ANSI_QUOTES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO", "gbk", "shop", "2", "1048576", "1", "17", "gbk")
+	good := row("ANSI_QUOTES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO", "gbk", "73686f70", "2", "1048576", "1", "17", "gbk")
 	s := state{age: 3}
 	if fold, ok := s.learnProbe(good, 3); !fold || !ok || s.known != knowAll || string(s.schema) != "shop" || s.increment != 2 || s.maxPacket != 1<<20 {
 		t.Errorf("%v, %v: %+v", fold, ok, s)
@@ -279,15 +279,14 @@ func TestLearnProbe(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	s = state{lastID: lastID{value: 5, known: true, owed: true}}
-	if fold, _ := s.learnProbe(row("ORACLE", "utf8mb4", "shop", "1", "1", "2", "17", "utf8mb3"), 0); !fold || s.strict || s.utf8 != 3 || s.lastID != (lastID{value: 5, known: true, owed: true}) {
+	if fold, _ := s.learnProbe(row("ORACLE", "utf8mb4", "73686f70", "1", "1", "2", "17", "utf8mb3"), 0); !fold || s.strict || s.utf8 != 3 || s.lastID != (lastID{value: 5, known: true, owed: true}) {
 		t.Errorf("lower_case_table_names=2, a last insert id owed: %v, %+v", fold, s)
 	}
 	s = state{age: 4}
 	if _, ok := s.learnProbe(good, 3); !ok || s.known != knowNothing {
 		t.Errorf("a late answer makes %06b known", s.known)
 	}
-	utf16 := row("", "g\x00b\x00", "s", "1", "1", "0", "0", "gbk")
-	for _, bad := range [][][]byte{nil, utf16, good[:7], row("", "gbk", "s", "x", "1", "0", "0", "gbk"), row("", "gbk", "s", "0", "1", "0", "0", "gbk"), row("", "gbk", "s", "1", "", "0", "0", "gbk"), row("", "gbk", "s", "1", "1", "0", "", "gbk")} {
+	for _, bad := range [][][]byte{nil, good[:7], row("", "gbk", "73", "x", "1", "0", "0", "gbk"), row("", "gbk", "73", "0", "1", "0", "0", "gbk"), row("", "gbk", "73", "1", "", "0", "0", "gbk"), row("", "gbk", "73", "1", "1", "0", "", "gbk")} {
 		s = state{}
 		if _, ok := s.learnProbe(bad, 0); ok || s.known != knowNothing {
 			t.Errorf("%q understood, %06b known", bad, s.known)
@@ -295,14 +294,11 @@ func TestLearnProbe(t *testing.T) {
 	}
 }
 
-func TestQuoteName(t *testing.T) {
-	if got := string(appendTable([]byte("FROM "), rewriter.Name{Schema: []byte("a`b"), Table: []byte("c")})); got != "FROM `a``b`.`c`" {
-		t.Errorf("got %s", got)
-	}
-	want := []string{"1467", "1235", "1054", "1153", "2013"}
+func TestErrorCodes(t *testing.T) {
+	want := []string{"1467", "1235", "1054", "1153", "1158", "1043"}
 	rule := &rewriter.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
 	var codes []string
-	for _, e := range []*mysql.MyError{errOutOfIDs(rule, errors.New("x")), errUnsupported(rule, rewriter.Name{Table: []byte("t")}, "x"), errNoColumn(rule, "t"), errHeldTooLarge(9), errLost(nil)} {
+	for _, e := range []*mysql.MyError{asClientError(errOutOfIDs(rule, errors.New("x"))), errUnsupported(rule, rewriter.Name{Table: []byte("t")}, "x"), errNoColumn(rule, "t"), errHeldTooLarge(9), errLost(nil), errUpstreamTLS("s", errors.New("x"))} {
 		codes = append(codes, strings.Fields(e.Error())[1])
 		if len(e.State) != 5 {
 			t.Errorf("state %q of %v", e.State, e)
@@ -331,6 +327,28 @@ func TestQuestionsForgetNoTables(t *testing.T) {
 		k.fromServer(packet(1, errPayload(testError(mysql.ER_BAD_FIELD_ERROR))))
 		if forgotten != tt.want {
 			t.Errorf("%s: forgotten %d times; want %d", tt.name, forgotten, tt.want)
+		}
+	}
+}
+
+// An error that says that a row does not fit its table ends what is known of that table, and of no other.
+func TestErrorsDoubtTheirTable(t *testing.T) {
+	for code, want := range map[uint16]bool{1048: true, 1364: true, 1366: true, 1906: true, 3105: true, 1062: false, 1064: false, 1213: false} {
+		tb := newTables()
+		mine, other := &facts{at: time.Now()}, &facts{at: time.Now()}
+		second := &facts{at: time.Now()}
+		for key, f := range map[string]*facts{"mine": mine, "other": other, "second": second} {
+			tb.put(key, f)
+		}
+		c := &conversation{tablesChanged: tb.forget}
+		p := pending{reply: replyResult, facts: mine, job: &job{inserts: []expect{{facts: second}}}}
+		c.send(p)
+		c.finish(&p, outcome{failed: true, code: code})
+		if got := tb.get([]byte("mine")) == nil; got != want || tb.current(mine) == want || tb.current(second) == want {
+			t.Errorf("error %d: forgotten %t, want %t", code, got, want)
+		}
+		if tb.get([]byte("other")) == nil {
+			t.Errorf("error %d: another table is forgotten", code)
 		}
 	}
 }

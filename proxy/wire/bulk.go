@@ -60,6 +60,27 @@ func (b *Bulk) Parse(payload []byte, n int, types []uint16) error {
 	return nil
 }
 
+// AppendBulkTypes appends the types that an execution gives the n parameters of its
+// statement to dst; none when it gives none. ok is false when payload ends before
+// they do.
+func AppendBulkTypes(dst []uint16, payload []byte, _ uint64, n int) (_ []uint16, ok bool) {
+	r := NewReader(payload)
+	head := r.Bytes(bulkHead)
+	if !r.OK() || binary.LittleEndian.Uint16(head[5:])&BulkTypes == 0 {
+		return dst, r.OK()
+	}
+	if n > r.Len()/2 {
+		return dst, false
+	}
+	for range n {
+		dst = append(dst, r.Uint16())
+	}
+	return dst, true
+}
+
+// Rows are the bytes behind the types.
+func (b *Bulk) Rows() []byte { return b.rows }
+
 // Walk calls value for each value of each row: its indicator, and the value as
 // it stands in the packet, with its length, where there is one. It returns the
 // number of rows, and reports false when the last is cut off or an indicator is

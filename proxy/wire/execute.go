@@ -58,20 +58,13 @@ type Bound struct {
 func (e *Execute) Parse(payload []byte, caps uint64, st Bound) error {
 	*e = Execute{Parameters: e.Parameters[:0]}
 	r := NewReader(payload)
-	e.Head = r.Bytes(executeHead)
-	if !r.OK() {
+	n := st.Parameters
+	count, ok := e.begin(&r, caps, n)
+	if !ok {
 		return ErrMalformed
 	}
-	attributes := caps&uint64(mysql.CLIENT_QUERY_ATTRIBUTES) != 0
-	n, count := st.Parameters, st.Parameters
-	if attributes && (n > 0 || e.Head[5]&parameterCount != 0) {
-		given := r.Lenenc()
-		if given < uint64(n) || given > uint64(n+maxAttributes) || given > uint64(r.Len())*8 { // each takes a bit at least: a cap before the allocation
-			return ErrMalformed
-		}
-		count = int(given)
-	}
 	if count > 0 {
+		attributes := caps&uint64(mysql.CLIENT_QUERY_ATTRIBUTES) != 0
 		nulls := r.Bytes((count + 7) / 8)
 		e.Typed = r.Uint8() != 0
 		if !r.OK() || !e.Typed && count > n {
@@ -94,6 +87,49 @@ func (e *Execute) Parse(payload []byte, caps uint64, st Bound) error {
 		return ErrMalformed
 	}
 	return nil
+}
+
+// begin reads the head and how many parameters follow, n of them the statement's.
+func (e *Execute) begin(r *Reader, caps uint64, n int) (count int, ok bool) {
+	e.Head = r.Bytes(executeHead)
+	if !r.OK() {
+		return 0, false
+	}
+	if caps&uint64(mysql.CLIENT_QUERY_ATTRIBUTES) == 0 || n == 0 && e.Head[5]&parameterCount == 0 {
+		return n, true
+	}
+	given := r.Lenenc()
+	if given < uint64(n) || given > uint64(n+maxAttributes) || given > uint64(r.Len())*8 { // each takes a bit at least: a cap before the allocation
+		return 0, false
+	}
+	return int(given), true
+}
+
+// AppendTypes appends the types that an execution gives the n parameters of its
+// statement to dst; none when it gives none. ok is false when payload ends before
+// they do.
+func AppendTypes(dst []uint16, payload []byte, caps uint64, n int) (_ []uint16, ok bool) {
+	var e Execute
+	r := NewReader(payload)
+	count, ok := e.begin(&r, caps, n)
+	if !ok || n == 0 {
+		return dst, ok
+	}
+	r.Bytes((count + 7) / 8)
+	if typed := r.Uint8() != 0; !typed || !r.OK() {
+		return dst, r.OK()
+	}
+	at := len(dst)
+	for range n {
+		dst = append(dst, r.Uint16())
+		if caps&uint64(mysql.CLIENT_QUERY_ATTRIBUTES) != 0 {
+			r.LenencBytes()
+		}
+		if !r.OK() {
+			return dst[:at], false
+		}
+	}
+	return dst, true
 }
 
 // readTypes reads the types and names of count parameters.

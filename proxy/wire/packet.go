@@ -85,6 +85,9 @@ func Join(b []byte) []byte {
 	}
 }
 
+// readStep is the least that ReadPacket makes room for.
+const readStep = 4 << 10
+
 // ReadPacket reads one packet of at most limit payload bytes and not a byte
 // more, so that what follows (a TLS ClientHello, say) stays in r. seq is that
 // of the last frame.
@@ -98,10 +101,14 @@ func ReadPacket(r io.Reader, limit int) (payload []byte, seq byte, err error) {
 		if len(payload)+n > limit {
 			return nil, header[3], fmt.Errorf("%w of %d bytes", ErrPacketTooLarge, limit)
 		}
-		at := len(payload)
-		payload = append(payload, make([]byte, n)...)
-		if _, err = io.ReadFull(r, payload[at:]); err != nil {
-			return nil, header[3], fmt.Errorf("read packet body: %w", err)
+		for left := n; left > 0; {
+			// The header may announce what never comes: memory follows what did.
+			at, step := len(payload), min(left, max(readStep, len(payload)))
+			payload = append(payload, make([]byte, step)...)
+			if _, err = io.ReadFull(r, payload[at:]); err != nil {
+				return nil, header[3], fmt.Errorf("read packet body: %w", err)
+			}
+			left -= step
 		}
 		if n < MaxPayload {
 			return payload, header[3], nil

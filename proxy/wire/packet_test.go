@@ -137,3 +137,37 @@ func FuzzPacket(f *testing.F) {
 		}
 	})
 }
+
+// greedy counts what is asked of it beyond twice what it gave.
+type greedy struct {
+	text []byte
+	gave int
+	most int
+}
+
+func (g *greedy) Read(p []byte) (int, error) {
+	g.most = max(g.most, len(p)-g.gave)
+	if len(g.text) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, g.text)
+	g.text, g.gave = g.text[n:], g.gave+n
+	return n, nil
+}
+
+// TestReadPacketAnnounced: a header that announces a mebibyte makes no room for it.
+func TestReadPacketAnnounced(t *testing.T) {
+	for _, sent := range []int{0, 100, 10_000, 500_000} {
+		g := &greedy{text: append(AppendHeader(nil, 1<<20, 0), make([]byte, sent)...)}
+		if _, _, err := ReadPacket(g, 1<<20); err == nil {
+			t.Errorf("%d bytes of a packet are a packet", sent)
+		}
+		if g.most > readStep {
+			t.Errorf("%d bytes more than were sent have room, after %d", g.most, sent)
+		}
+	}
+	whole := AppendPacket(nil, 0, bytes.Repeat([]byte("0123456789"), 90_000))
+	if payload, _, err := ReadPacket(bytes.NewReader(whole), 1<<20); err != nil || !bytes.Equal(payload, whole[HeaderLen:]) {
+		t.Errorf("a large packet: %d bytes, %v", len(payload), err)
+	}
+}

@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/inside"
+	"idproxy/rewriter"
+)
+
+// notices are what the log of a server has of statements that rules concern, and of logins. All
+// sessions share them.
+type notices struct {
+	inside.Log
+
+	mu   sync.Mutex
+	seen map[sighting]int // what rules that observe would do, for the end
+}
+
+// sighting is one kind of statement that a rule which observes saw.
+type sighting struct{ rule, table, what, statement string }
+
+// maxSightings bounds the kinds of statements that are told apart.
+const maxSightings = 1000
+
+func newNotices() *notices { return &notices{seen: map[sighting]int{}} }
+
+// observe counts a sighting.
+func (n *notices) observe(s sighting) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, ok := n.seen[s]; !ok && len(n.seen) >= maxSightings {
+		s = sighting{rule: s.rule, what: "more kinds of statements than are told apart"}
+	}
+	n.seen[s]++
+}
+
+// summary logs what rules that observe have seen, the most frequent first.
+func (n *notices) summary(log *slog.Logger) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := slices.SortedFunc(maps.Keys(n.seen), func(a, b sighting) int {
+		if d := n.seen[b] - n.seen[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a.rule+a.table+a.what+a.statement, b.rule+b.table+b.what+b.statement)
+	})
+	for _, s := range all {
+		log.Info("observed in all", "rule", s.rule, "table", s.table, "what", s.what, "statement", s.statement, "count", n.seen[s])
+	}
+}
+
+// withoutNumbers is what errors of one cause have in common.
+func withoutNumbers(text string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// told is the error that a client is told. One of a rule or its source is logged, with what the
+// client is not told of it.
+func (s *session) told(err error) *mysql.MyError {
+	e := asClientError(err)
+	if e.Code != mysql.ER_AUTOINC_READ_FAILED && e.Code != mysql.ER_NOT_SUPPORTED_YET {
+		return e
+	}
+	others, ok := s.l.srv.notices.Due(s.l.Name + withoutNumbers(e.Message))
+	if !ok {
+		return e
+	}
+	s.c.mu.Lock()
+	user, schema, mode := s.c.user, string(s.c.state.schema), s.c.state.mode
+	s.c.mu.Unlock()
+	said := []any{"code", e.Code, "error", e.Message, "user", user, "schema", schema}
+	if s.held != nil {
+		said = append(said, "statement", s.held.outline(mode))
+	}
+	if kept, ok := errors.AsType[keptError](err); ok {
+		if _, reference := inside.Text(kept.cause); reference != "" {
+			said = append(said, "reference", reference, "cause", kept.cause)
+		}
+	}
+	s.log.Warn("statement refused", append(said, "others", others)...)
+	return e
+}
+
+// outline is the statement that is decided on, without its values.
+func (st *statement) outline(mode rewriter.Mode) string {
+	if st.prefix[0] != mysql.COM_QUERY && st.prefix[0] != mysql.COM_STMT_PREPARE {
+		return "execution of a prepared statement"
+	}
+	if n := len(st.spans); n > 0 {
+		return rewriter.Outline(st.text[st.spans[n-1].Start:st.spans[n-1].End], mode)
+	}
+	return rewriter.Outline(st.text, mode)
+}
+
+// observed logs and counts what rules that observe made of the statement that was decided
+// on.
+func (s *session) observed() {
+	for _, o := range s.decider.sightings {
+		s.l.srv.Stats.Observed.Add(1)
+		s.l.srv.notices.observe(o)
+		if others, ok := s.l.srv.notices.Due(o.rule + o.table + o.what); ok {
+			s.log.Info("observed", "rule", o.rule, "table", o.table, "what", o.what, "statement", o.statement, "others", others)
+		}
+	}
+	s.decider.sightings = s.decider.sightings[:0]
+}
+
+// maxUser is how much is kept of a user's name, which has 80 characters on MariaDB and 32
+// on MySQL.
+const maxUser = 320
+
+// setUser notes who is about to log in.
+func (c *conversation) setUser(user []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.user = string(user[:min(len(user), maxUser)])
+}
+
+// denied logs that the server refused a login. It has said why to the client.
+func (s *session) denied() {
+	s.c.mu.Lock()
+	user, code := s.c.user, s.c.code
+	s.c.mu.Unlock()
+	if others, ok := s.l.srv.notices.Due(s.l.Name + " login " + user); ok {
+		s.log.Info("login failed", "user", user, "code", code, "others", others)
+	}
+}

@@ -1,0 +1,153 @@
+package proxy
+
+import (
+	"bytes"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// What is refused here for its form is given to the server first, as a statement to
+// prepare: that runs nothing. An error that the server has of its own is what the
+// client sees natively, and what SHOW ERRORS shows then.
+
+// object gives the server the statement that is to be refused, the first of what is
+// left of its text. taken: the client has the server's own error, or will have it.
+func (s *session) object(st *statement, cause *mysql.MyError) (taken, done bool, err error) {
+	switch {
+	case st.dynamic != nil && st.dynamic.From != rewriter.SourceNone:
+		return s.objectInside(st, cause)
+	case st.prefix[0] == mysql.COM_STMT_PREPARE:
+		_, own, err := s.tryPrepare(st.text)
+		if own == nil || err != nil {
+			return false, false, err
+		}
+		return true, true, s.answer(own, st.seq)
+	case st.prefix[0] != mysql.COM_QUERY:
+		return false, false, nil
+	}
+	sql := st.text
+	if len(st.spans) > 0 {
+		sql = sql[:st.spans[0].End]
+	}
+	parameters, own, err := s.tryPrepare(sql)
+	several := st.multi && bytes.IndexByte(st.text, ';') >= 0
+	switch {
+	case err != nil:
+		return false, false, err
+	case own == nil && parameters > 0, // outside a PREPARE no server takes a ?
+		own != nil && own.Code == mysql.ER_PARSE_ERROR && !several && bytes.IndexByte(sql, '?') >= 0: // and fails at the first
+		done, err = s.sendAsIs(st, len(st.text), 0)
+		return true, done, err
+	case own != nil && own.Code == mysql.ER_PARSE_ERROR && several:
+		own, err = s.parseError(sql, st.text)
+	}
+	if err != nil || own == nil || own.Code == mysql.ER_UNSUPPORTED_PS || own.Code == mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED {
+		return false, false, err
+	}
+	return true, true, s.answer(own, st.seq)
+}
+
+// objectInside is object for a PREPARE or EXECUTE IMMEDIATE: it is their text that
+// the server may not take. A PREPARE that fails is the server's affair, for it also
+// drops the statement of its name.
+func (s *session) objectInside(st *statement, cause *mysql.MyError) (taken, done bool, err error) {
+	inner := innerText{text: st.dynamic.Literal}
+	if st.source != nil {
+		inner = *st.source
+	}
+	if inner.text == nil || inner.wide {
+		return false, false, nil
+	}
+	_, own, err := s.tryPrepare(inner.text)
+	switch {
+	case own == nil || err != nil:
+		return false, false, err
+	case st.dynamic.Verb == rewriter.VerbImmediate:
+		return true, true, s.answer(own, st.seq)
+	}
+	st.prepared = &prepared{refused: cause} // should it not fail after all
+	span, last, _ := rewriter.Next(st.text, 0, s.decider.begin(st).mode)
+	end, rest := len(st.text), 0
+	if !last {
+		end, rest = span.End, span.End+1
+	}
+	done, err = s.sendAsIs(st, end, rest)
+	return true, done, err
+}
+
+// sendAsIs sends on, up to end, a text that the server is sure to refuse. rest is
+// where what is behind it begins; 0: nothing is.
+func (s *session) sendAsIs(st *statement, end, rest int) (done bool, err error) {
+	st.parts, st.load, st.job, st.owing, st.unseen = st.parts[:0], nil, nil, false, false
+	st.touch, st.end, st.rest = touchAll|touchLastID, end, rest
+	return s.execute(st)
+}
+
+// maxCuts bounds the places where one text may end that the server is asked about.
+const maxCuts = 64
+
+// parseError returns the server's error for a statement that it cannot read, in the
+// words in which it puts that: they quote the text up to its end. sql is what was
+// taken for the statement, and text goes on behind it. It returns nil when the server
+// may have read a statement up to a ';' and failed behind it, for it prepares only one.
+func (s *session) parseError(sql, text []byte) (*mysql.MyError, error) {
+	cuts := 0
+	for i, c := range sql {
+		if c != ';' || bytes.HasSuffix(bytes.TrimRight(sql[:i], "; \t\n\v\f\r"), []byte{0}) { // a zero byte would be the end of the text
+			continue
+		}
+		if cuts++; cuts > maxCuts {
+			return nil, nil
+		}
+		_, own, err := s.tryPrepare(sql[:i])
+		if err != nil || own == nil || own.Code != mysql.ER_PARSE_ERROR && own.Code != mysql.ER_EMPTY_QUERY {
+			return nil, err
+		}
+	}
+	_, own, err := s.tryPrepare(text)
+	return own, err
+}
+
+// quoteAll gives the client the error of a statement of a piece that the server could
+// not read. Natively it quotes what stands behind the piece, too.
+func (s *session) quoteAll(st *statement, w *withheld) error {
+	ofItsText := st.dynamic != nil && st.dynamic.From != rewriter.SourceNone // the error; asking would change the diagnostics
+	if w.result < len(st.spans) && !ofItsText {
+		span := st.spans[w.result]
+		_, own, err := s.tryPrepare(st.text[span.Start:span.End])
+		if err == nil && own != nil && own.Code == mysql.ER_PARSE_ERROR { // else it is of a text that the statement runs
+			_, own, err = s.tryPrepare(st.text[span.Start:])
+			if err == nil && own != nil {
+				return s.answer(own, w.frame[3]-1)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.deliver(w.frame)
+}
+
+// tryPrepare has the server prepare a statement, and close it again. It returns the
+// number of its parameters, or the server's error.
+func (s *session) tryPrepare(sql []byte) (parameters int, refused *mysql.MyError, err error) {
+	packets, err := s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, sql...)), replyPrepare)
+	if err != nil {
+		return 0, nil, err
+	}
+	first, _, err := nextPayload(packets)
+	if err != nil {
+		return 0, nil, err
+	}
+	if first[0] == wire.ErrByte {
+		return 0, serverError(first), nil
+	}
+	p, ok := wire.ParsePrepared(first)
+	if !ok {
+		return 0, nil, nil
+	}
+	return int(p.Params), nil, s.closeStatement(p.ID)
+}

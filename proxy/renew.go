@@ -1,0 +1,184 @@
+package proxy
+
+import (
+	"errors"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// outdated stands for a statement that must be prepared anew before it is executed,
+// as a server does it in silence when a table has changed.
+func outdated(cx *reading) error {
+	if cx.busy { // what is pending may change more
+		return lacks(needQuiet)
+	}
+	return lacks(needRenewal)
+}
+
+// renew prepares the statement that st executes anew, from the client's own text.
+// The client keeps its number for it, while the server gives it another one.
+func (s *session) renew(st *statement) error {
+	e := st.prepared
+	switch {
+	case e.own == nil || !e.own.kept:
+		return errUndecided(errors.New("it must be prepared anew, and idproxy keeps its text no longer: prepare it again"))
+	case e.long.sent != nil || e.long.ids != nil: // the server would drop it with the old one
+		return errUndecided(errors.New("its table has changed between its long data and its execution: execute it again"))
+	}
+	if err := s.readAs(st, e.own, e.own.text.Value(), s.c.mariaDB); err != nil {
+		return errors.Join(err, s.readAsNow(st))
+	}
+	fresh, err := s.prepareAnew(st, e)
+	if berr := s.readAsNow(st); err != nil || berr != nil {
+		return errors.Join(err, berr)
+	}
+	fresh.types, fresh.own = e.types, e.own
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	*e = *fresh // who knows the statement knows it by e
+	return nil
+}
+
+// prepareAnew prepares the text of e as if the client did now.
+func (s *session) prepareAnew(st *statement, e *prepared) (*prepared, error) {
+	anew := statements.Get().(*statement)
+	held := s.held
+	s.held = anew
+	defer func() {
+		s.held = held
+		anew.forget()
+		statements.Put(anew)
+	}()
+	if st.dynamic != nil {
+		return s.prepareNameAnew(anew, st.dynamic.Name, e)
+	}
+	anew.read(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, e.own.text.Value()...)), s.c.caps, &s.requests)
+	text, err := s.decidedText(anew)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := s.hiddenPrepare(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.closeStatement(e.number); err != nil {
+		return nil, err
+	}
+	fresh := anew.prepared
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.c.learnParameters(fresh, p)
+	s.c.renewed, fresh.untyped = true, true
+	return fresh, nil
+}
+
+// decidedText decides on a PREPARE of our own, and returns the text that is prepared.
+func (s *session) decidedText(st *statement) ([]byte, error) {
+	if err := s.decided(st); err != nil {
+		return nil, err
+	}
+	s.made(st)
+	if st.prepared.fill == nil {
+		return st.text, nil
+	}
+	payload, err := s.rewrite(st)
+	if err != nil {
+		return nil, err
+	}
+	if e := s.tooLarge(len(st.prefix)+len(st.text), len(payload)); e != nil {
+		return nil, e
+	}
+	return payload[len(st.prefix):], nil
+}
+
+// prepareNameAnew is prepareAnew for a statement that was prepared in SQL.
+func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*prepared, error) {
+	if err := s.probe(); err != nil { // a literal reads by all of it
+		return nil, err
+	}
+	text := []byte(e.own.text.Value())
+	mode := s.decider.begin(st).mode
+	sql := append(rewriter.AppendQuoted([]byte("PREPARE "), name, mode), " FROM "...)
+	if e.own.asked && !s.c.mariaDB {
+		set := rewriter.AppendLiteral([]byte("SET "+textVariable+"="), text, mode)
+		if err := s.change(s.c.appendQuery(nil, string(set)), pending{reply: replyResult, job: &job{}}); err != nil {
+			return nil, err
+		}
+		sql = append(sql, textVariable...)
+	} else {
+		sql = rewriter.AppendLiteral(sql, text, mode)
+	}
+	st.read(s.c.appendQuery(nil, string(sql)), s.c.caps, &s.requests)
+	if err := s.decided(st); err != nil {
+		return nil, err
+	}
+	fresh, payload, made := st.prepared, st.payload(), text
+	if fresh.fill != nil {
+		var err error
+		made = fresh.fill.plan.Text
+		if payload, err = s.rewrite(st); err != nil {
+			return nil, err
+		}
+	}
+	// By number first: a PREPARE that fails drops the statement that has the name.
+	id, _, err := s.hiddenPrepare(made)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.closeStatement(id.ID); err != nil {
+		return nil, err
+	}
+	if err := s.carry(st); err != nil {
+		return nil, err
+	}
+	if fresh.fill != nil {
+		fresh.fill.plan.Text = nil
+	}
+	return fresh, s.change(wire.AppendPacket(nil, 0, payload), pending{reply: replyResult, job: &job{}})
+}
+
+// ready sees to it that a statement is the right one before long data of it goes to
+// the server, which drops it with the statement. An error is the execution's.
+func (s *session) ready(e *prepared) error {
+	st := statements.Get().(*statement)
+	*st = statement{prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, prepared: e}
+	held := s.held
+	s.held = st
+	err := s.decided(st)
+	s.held = held
+	statements.Put(st)
+	e.long.ready = true
+	if errors.Is(err, errServerGone) {
+		return err
+	}
+	if err != nil {
+		e.long.refused = asClientError(err)
+	}
+	return nil
+}
+
+// typed writes an execution with the types that the client gave an earlier one, for
+// the server has the statement anew and does not know them.
+func (st *statement) typed(c *conversation) []byte {
+	x, e := &st.execution, st.prepared
+	payload, out := st.payload(), append(st.out[:0], 0, 0, 0, 0)
+	var err error
+	if payload[0] == comBulkExecute {
+		if err = x.many.Parse(payload, e.params, e.types); err == nil {
+			out = append(x.many.AppendHead(out, x.many.Types), x.many.Rows()...)
+		}
+	} else {
+		bound := wire.Bound{Parameters: e.params, Types: e.types, Long: e.isLong}
+		if err = x.one.Parse(payload, c.caps, bound); err == nil {
+			out = x.one.AppendExecute(out, c.caps, x.one.Parameters)
+		}
+	}
+	if err != nil || e.params == 0 { // the server says what is wrong with it
+		out = append(out[:wire.HeaderLen], payload...)
+	}
+	st.out = out
+	return out[wire.HeaderLen:]
+}

@@ -1,0 +1,131 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// A series for each table is that of the table that rows go into: an INSERT through a
+// view takes its ids from the series of the view's table.
+
+// maxViews bounds how many views stand on each other.
+const maxViews = 16
+
+// base is the table that a column of a view, or of a table, belongs to.
+type base struct {
+	column string
+	table  rewriter.Name
+	err    error // why that is not known
+}
+
+// errNoBase is why ids of an INSERT through a view have no series.
+var errNoBase = errors.New("the view shows the column of no single table, or shows an expression: name the table in the INSERT")
+
+// BaseColumn follows a column through views to its table. definition returns what SHOW
+// CREATE VIEW says, nil for a table.
+func BaseColumn(t rewriter.Name, column string, definition func(rewriter.Name) ([]byte, error)) (rewriter.Name, string, error) {
+	for range maxViews {
+		text, err := definition(t)
+		if text == nil || err != nil {
+			return t, column, err
+		}
+		view, ok := rewriter.ReadView(text)
+		if !ok {
+			return t, column, errNoBase
+		}
+		of := view.Base(column)
+		if of == nil {
+			return t, column, errNoBase
+		}
+		schema := view.Table.Schema
+		if schema == nil {
+			schema = t.Schema
+		}
+		t, column = rewriter.Name{Schema: bytes.Clone(schema), Table: bytes.Clone(view.Table.Table)}, string(of)
+	}
+	return t, column, errNoBase
+}
+
+// findBases finds the tables behind the columns that have a series for each table.
+func (s *session) findBases(f *facts, t rewriter.Name) error {
+	book := s.l.ruleBook()
+	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
+		if _, each := s.l.srv.settings().Sources[rule.Source].(PerTable); !each || f.table.Find(rule.Column) == nil {
+			continue
+		}
+		b := base{column: rule.Column}
+		b.table, _, b.err = BaseColumn(cloneName(t), rule.Column, s.definition) // facts outlive the statement
+		if b.err != nil && !errors.Is(b.err, errNoBase) {
+			return b.err
+		}
+		f.bases = append(f.bases, b)
+	}
+	return nil
+}
+
+// definition returns what a view was made with, nil for a table. What the client may not
+// see the listener's account is asked for.
+func (s *session) definition(t rewriter.Name) ([]byte, error) {
+	table, err := s.appendTable(nil, t)
+	if err != nil {
+		return nil, err
+	}
+	packets, err := s.ask(s.c.appendQuery(nil, "SHOW CREATE TABLE "+string(table)), replyResult)
+	if err != nil {
+		return nil, err
+	}
+	definitions, rows, err := s.c.textResult(packets)
+	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
+		if s.l.Definition != nil {
+			text, err := s.l.Definition(s.ctx, string(t.Schema), string(t.Table))
+			if err != nil {
+				return nil, clientError(refused.Code, refused.State, "%s; nor may the listener's account see it: %v", refused.Message, err)
+			}
+			return text, nil
+		}
+		if view, err := s.isView(t); !view {
+			return nil, err
+		}
+		return nil, clientError(refused.Code, refused.State, "%s: which table the view is of is not known: grant SHOW VIEW, or give the listener an account", refused.Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(definitions) == 0 || len(rows) != 1 || len(rows[0]) < 2 {
+		return nil, errAnswerCut
+	}
+	c, ok := wire.ParseColumn(definitions[0], s.c.caps&wire.MariaDBExtendedMetadata != 0)
+	switch {
+	case !ok:
+		return nil, errAnswerCut
+	case strings.ReplaceAll(c.Name, "\x00", "") != "View": // in any character set of results
+		return nil, nil
+	}
+	return append([]byte{}, rows[0][1]...), nil
+}
+
+// series returns the table whose series the ids of a rule come from, if it has one for
+// each table.
+func (f *facts) series(rule *rewriter.Rule, t rewriter.Name) (rewriter.Name, error) {
+	for _, b := range f.bases {
+		if b.column == rule.Column {
+			return b.table, b.err
+		}
+	}
+	return t, nil
+}
+
+// source returns what the ids of a rule come from for a table.
+func (s *session) source(rule *rewriter.Rule, t rewriter.Name, f *facts) (IDs, error) {
+	table, err := f.series(rule, t)
+	if err != nil {
+		return nil, err
+	}
+	return s.l.srv.settings().source(rule, table)
+}
