@@ -80,22 +80,14 @@ func leaseNotes(cfg *config.Config) (notes []finding) {
 	return notes
 }
 
-// pools looks at the pools of worker numbers.
-func (c *checker) pools(ctx context.Context) {
-	for _, s := range leased(c.cfg) {
-		if err := c.pool(ctx, s); err != nil {
-			c.add(s.Pos, levelError, "source %s: %v", s.Name, err)
-		}
-	}
-}
-
-func (c *checker) pool(ctx context.Context, s *config.Source) error {
-	p, err := openPool(c.cfg, s.Name)
+// pool looks at the pool that a source has its worker numbers from.
+func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, store *storeAsker) error {
+	p, err := openPool(cfg, s.source.Name)
 	if err != nil {
 		return err
 	}
 	var l lease.Listing
-	err = c.ask(ctx, s.Snowflake.Workers, func(ctx context.Context) (err error) {
+	err = store.ask(ctx, func(ctx context.Context) (err error) {
 		l, err = p.store.List(ctx, p.name)
 		return err
 	})
@@ -120,33 +112,33 @@ func (c *checker) pool(ctx context.Context, s *config.Source) error {
 		if p.lasting {
 			whose = "this host's clock"
 		}
-		c.add(s.Pos, levelWarning, "source %s: %s is %v behind the heartbeat of %s", s.Name, whose, time.Duration(ahead)*time.Millisecond, latest.Label)
+		s.add(s.source.Pos, levelWarning, "source %s: %s is %v behind the heartbeat of %s", s.source.Name, whose, time.Duration(ahead)*time.Millisecond, latest.Label)
 	}
 	switch {
 	case !l.Exists:
-		return fmt.Errorf("store %s has no pool of worker numbers: make it with idproxy worker add N", s.Snowflake.Workers)
+		return fmt.Errorf("store %s has no pool of worker numbers: make it with idproxy worker add N", s.source.Snowflake.Workers)
 	case l.Pool.Shape != p.shape:
-		return fmt.Errorf("the pool in store %s is for ids of %s, the configuration says %s", s.Snowflake.Workers, l.Pool.Shape, p.shape)
+		return fmt.Errorf("the pool in store %s is for ids of %s, the configuration says %s", s.source.Snowflake.Workers, l.Pool.Shape, p.shape)
 	case p.disposable:
-		return c.disposable(s, p, l)
+		return s.disposable(p, l)
 	case free == 0:
-		c.add(s.Pos, levelWarning, "source %s: none of %d worker numbers is free", s.Name, held)
+		s.add(s.source.Pos, levelWarning, "source %s: none of %d worker numbers is free", s.source.Name, held)
 	default:
-		c.add(s.Pos, levelNote, "source %s: %d worker numbers are free, %d are held", s.Name, free, held)
+		s.add(s.source.Pos, levelNote, "source %s: %d worker numbers are free, %d are held", s.source.Name, free, held)
 	}
 	return nil
 }
 
 // disposable looks how many numbers are left of a pool whose numbers are used once.
-func (c *checker) disposable(s *config.Source, p *workerPool, l lease.Listing) error {
+func (s *sourceCheck) disposable(p *workerPool, l lease.Listing) error {
 	used := p.used(l)
 	switch left := p.numbers - used; {
 	case left == 0:
 		return fmt.Errorf("all %d worker numbers were used: choose a layout with more bits for workers, and another source", p.numbers)
 	case left < p.numbers/4:
-		c.add(s.Pos, levelWarning, "source %s: %d of %d worker numbers are left, each start of a process uses one up", s.Name, left, p.numbers)
+		s.add(s.source.Pos, levelWarning, "source %s: %d of %d worker numbers are left, each start of a process uses one up", s.source.Name, left, p.numbers)
 	default:
-		c.add(s.Pos, levelNote, "source %s: %d of %d worker numbers were used", s.Name, used, p.numbers)
+		s.add(s.source.Pos, levelNote, "source %s: %d of %d worker numbers were used", s.source.Name, used, p.numbers)
 	}
 	return nil
 }

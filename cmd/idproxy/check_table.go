@@ -2,74 +2,143 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	driver "github.com/go-sql-driver/mysql"
 
 	"idproxy/config"
+	"idproxy/idsource"
 	"idproxy/rewriter"
 )
 
-// tableCheck looks for what makes statements go wrong on a table that has a
-// rule: grants, views, triggers, defaults and modes.
+// tableCheck looks for what makes statements go wrong on a table that a rule
+// concerns: its columns and ids, grants, views, triggers, defaults and modes.
 type tableCheck struct {
-	*checker
-	*upstream
-	rule    *config.Rule
-	rules   *rewriter.Rules // of the listener
-	mariaDB bool
-	strict  bool // the server's sql_mode
+	notes
+	*server
+	rule          *config.Rule
+	rules         *rewriter.Rules // of a listener
+	schema, table string
+
+	// What was found.
+	seen     bool            // all was looked at
+	left     string          // why a wildcard rule leaves the table alone
+	unlike   rewriter.Misfit // to a column with AUTO_INCREMENT
+	ids      bool            // the column takes ids that are numbers: what follows was asked
+	max      uint64          // what it holds
+	greatest uint64          // what is in it
 }
 
+func (t *tableCheck) add(level, format string, args ...any) {
+	which := t.where()
+	if t.rule.Wild() {
+		which = "table " + t.schema + "." + t.table + ": " + which
+	}
+	t.notes.add(t.rule.Pos, level, "rule %s: %s%s", t.rule, which, fmt.Sprintf(format, args...))
+}
+
+func (t *tableCheck) warn(format string, args ...any) { t.add(levelWarning, format, args...) }
+
+// run looks at the table. What a deadline cuts off is not seen.
 func (t *tableCheck) run(ctx context.Context) {
+	if err := t.look(ctx); err != nil && ctx.Err() == nil {
+		t.add(levelError, "%v", err)
+	}
+	t.seen = ctx.Err() == nil
+}
+
+func (t *tableCheck) look(ctx context.Context) error {
+	fits, err := t.fits(ctx)
+	if err != nil || !fits {
+		return err
+	}
 	for _, part := range []struct {
 		name string
 		look func(context.Context) error
 	}{{"the column", t.column}, {"column grants", t.grants}, {"views", t.views}, {"triggers, routines and events", t.programs}} {
 		err := part.look(ctx)
-		if e, denied := errors.AsType[*driver.MySQLError](err); denied {
-			t.add(t.rule.Pos, levelNote, "rule %s: not checked: %s: the account may not look: %s", t.rule, part.name, e.Message)
+		if e, denied := errors.AsType[*driver.MySQLError](err); denied { // said once for all tables
+			t.notes.add(t.rule.Pos, levelNote, "rule %s: %snot checked: %s: the account may not look: %s", t.rule, t.where(), part.name, e.Message)
 		} else if err != nil {
-			t.add(t.rule.Pos, levelError, "rule %s: %s: %v", t.rule, part.name, err)
+			return fmt.Errorf("%s: %w", part.name, err)
 		}
+	}
+	return nil
+}
+
+// fits looks whether the table's columns can have what the rule asks for, and whether
+// the rule can be in force.
+func (t *tableCheck) fits(ctx context.Context) (bool, error) {
+	r, source := t.rule, t.cfg.Source(t.rule.Source)
+	kind := kindOf(source)
+	rule := &rewriter.Rule{Column: r.Column, Source: r.Source, Gene: geneOf(r), IDs: kind}
+	table, err := t.describe(ctx, t.schema, t.table, []*rewriter.Rule{rule})
+	if err != nil {
+		return false, err
+	}
+	if why := rule.Unfit(table); r.Wild() && !why.None() {
+		t.left = why.String()
+		return false, nil
+	}
+	column, _, ok := table.Column(r.Column)
+	switch {
+	case !ok:
+		t.add(levelError, "the table has no column %s", r.Column)
+		return false, nil
+	case kind.Wide() && column.Form(kind) == rewriter.FormNone:
+		t.add(levelError, "the column's type is %s, which cannot hold the ids of source %s; %s can", column.Type, r.Source, kind.Columns())
+		return false, nil
+	case !kind.Wide() && column.Max == 0:
+		t.add(levelError, "the column's type cannot hold generated ids exactly; make it BIGINT")
+		return false, nil
+	}
+	switch t.unlike = rule.Unlike(&column); {
+	case t.unlike.Refused():
+		t.add(levelError, "%v, which takes no id: every INSERT that gets one fails; take the rule off", t.unlike)
+		return false, nil
+	case kind.Wide():
+		return true, nil
+	case column.Own == "" && !t.unlike.None():
+		t.add(levelError, "%v: the column is filled, but two rows may have one id, and an INSERT that goes around the proxy stores NULL; make it NOT NULL and a key", t.unlike)
+	}
+	if why := keyProblem(r, table); why != "" {
+		t.add(levelError, "%s", why)
+		return false, nil
+	}
+	if t.greatest, err = t.upstream.greatest(ctx, t.schema, t.table, column); err != nil {
+		return false, err
+	}
+	t.ids, t.max = true, column.Max
+	if bits := snowflakeBits(source); bits > 0 && column.Max < 1<<bits-1 {
+		t.add(levelError, "source %s makes ids of up to %d bits, and the column holds at most %d", r.Source, bits, column.Max)
+	}
+	return true, nil
+}
+
+// compare looks whether the column holds what comes next of the source. positions are
+// those of sources that gave ids.
+func (t *tableCheck) compare(positions map[string]uint64) {
+	source := t.cfg.Source(t.rule.Source)
+	if !t.ids || source.Segment == nil {
+		return
+	}
+	if next := max(positions[source.Name], source.Segment.Start); next > t.max {
+		t.add(levelError, "source %s stands at %d, and the column holds at most %d", source.Name, next, t.max)
 	}
 }
 
-func (t *tableCheck) warn(format string, args ...any) {
-	t.add(t.rule.Pos, levelWarning, "rule %s: %s", t.rule, fmt.Sprintf(format, args...))
-}
-
-// each runs a query of text columns and calls do with every row.
-func (t *tableCheck) each(ctx context.Context, query string, do func(row []string), args ...any) error {
-	rows, err := t.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
+// snowflakeBits is how many bits the ids of a snowflake source have; 0 for other sources.
+func snowflakeBits(source *config.Source) uint {
+	if source.Snowflake == nil {
+		return 0
 	}
-	defer rows.Close()
-	names, err := rows.Columns()
-	if err != nil {
-		return err
+	l, err := idsource.ParseLayout(source.Snowflake.Layout)
+	if err != nil { // it is a finding of its own
+		return 0
 	}
-	cells := make([]sql.NullString, len(names))
-	into := make([]any, len(names))
-	for i := range cells {
-		into[i] = &cells[i]
-	}
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return err
-		}
-		row := make([]string, len(cells))
-		for i := range cells {
-			row[i] = cells[i].String
-		}
-		do(row)
-	}
-	return rows.Err()
+	return l.Time + l.WorkerBits() + l.Sequence
 }
 
 // column looks at how the id is declared. A default is what an INSERT stores
@@ -83,106 +152,22 @@ func (t *tableCheck) column(ctx context.Context) error {
 		case forward && auto:
 			t.warn("unsupported: forward, and the column has AUTO_INCREMENT: what passes without an id draws one from the server's own counter, " +
 				"which another shard may have given; take AUTO_INCREMENT off, or use unsupported: reject")
-		case forward && !t.strict && !hasDefault:
+		case forward && !t.facts.strict && !hasDefault:
 			t.warn("unsupported: forward, and the server's sql_mode is not strict: what would pass is refused all the same, " +
 				"for the server would store 0; set STRICT_TRANS_TABLES")
 		case hasDefault && kindOf(t.cfg.Source(t.rule.Source)).Wide():
 			t.warn("the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop it, unless it makes an id each time, as (UUID()) does")
+		case hasDefault && !t.unlike.None():
+			t.add(levelError, "%v: an INSERT that goes around the proxy stores that instead of failing; drop the default", t.unlike)
 		case hasDefault:
 			t.warn("the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop the default, "+
 				"or add CHECK (%s > 0)", t.rule.Column)
-		case t.mariaDB && auto && strings.Contains(extra, "invisible"):
-			t.add(t.rule.Pos, levelNote, "rule %s: the column is invisible: MariaDB lets AUTO_INCREMENT go only if it gets a default "+
-				"(error 4108), such as DEFAULT 0 with CHECK (%s > 0)", t.rule, t.rule.Column)
+		case t.facts.mariaDB && auto && strings.Contains(extra, "invisible"):
+			t.add(levelNote, "the column is invisible: MariaDB lets AUTO_INCREMENT go only if it gets a default "+
+				"(error 4108), such as DEFAULT 0 with CHECK (%s > 0)", t.rule.Column)
+		case auto:
+			t.add(levelNote, "the column has AUTO_INCREMENT: an INSERT that no proxy sees (of a routine, a trigger, or dynamic SQL whose text is not known) gets an id "+
+				"of the server's own counter, which another shard may have given; take AUTO_INCREMENT off, so that it fails with 1364")
 		}
-	}, t.rule.Schema, t.rule.Table, t.rule.Column)
-}
-
-// grants finds accounts that may write some columns but not the id.
-func (t *tableCheck) grants(ctx context.Context) error {
-	const query = "SELECT User, Host, SUM(FIND_IN_SET(?, Column_priv) > 0), " +
-		"SUM(FIND_IN_SET(?, Column_priv) > 0 AND LOWER(Column_name) = LOWER(?)) " +
-		"FROM mysql.columns_priv WHERE Db = ? AND Table_name = ? GROUP BY User, Host"
-	const whole = "SELECT EXISTS(SELECT 1 FROM mysql.tables_priv WHERE User = ? AND Host = ? AND Db = ? AND Table_name = ? AND FIND_IN_SET(?, Table_priv) > 0) " +
-		"OR EXISTS(SELECT 1 FROM mysql.db WHERE User = ? AND Host = ? AND ? LIKE Db AND %[1]s_priv = 'Y') " +
-		"OR EXISTS(SELECT 1 FROM mysql.user WHERE User = ? AND Host = ? AND %[1]s_priv = 'Y')"
-	for _, priv := range []string{"Insert", "Select"} {
-		var partly [][]string
-		err := t.each(ctx, query, func(row []string) {
-			if row[2] != "0" && (row[3] == "0" || priv == "Select") {
-				partly = append(partly, row)
-			}
-		}, priv, priv, t.rule.Column, t.rule.Schema, t.rule.Table)
-		if err != nil {
-			return err
-		}
-		for _, row := range partly {
-			user, host, all := row[0], row[1], false
-			err := t.db.QueryRowContext(ctx, fmt.Sprintf(whole, priv), user, host, t.rule.Schema, t.rule.Table, priv,
-				user, host, t.rule.Schema, user, host).Scan(&all)
-			switch {
-			case err != nil:
-				return err
-			case all:
-			case priv == "Insert":
-				t.warn("account '%s'@'%s' may insert into some columns but not into %s: its INSERTs fail with 1143; GRANT INSERT (%s) ON %s.%s to it",
-					user, host, t.rule.Column, quote(t.rule.Column), quote(t.rule.Schema), quote(t.rule.Table))
-			default:
-				t.warn("account '%s'@'%s' may select some columns only: the table cannot be described to it, and its INSERTs fail; GRANT SELECT ON %s.%s to it",
-					user, host, quote(t.rule.Schema), quote(t.rule.Table))
-			}
-		}
-	}
-	return nil
-}
-
-// views finds views that rows can be inserted through without an id.
-func (t *tableCheck) views(ctx context.Context) error {
-	const query = "SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE IS_UPDATABLE = 'YES' AND " +
-		"LOCATE(?, VIEW_DEFINITION) > 0"
-	var views [][]string
-	of := quote(t.rule.Schema) + "." + quote(t.rule.Table)
-	err := t.each(ctx, query, func(row []string) { views = append(views, row) }, of)
-	if err != nil {
-		return err
-	}
-	for _, v := range views {
-		rules := t.rules.Match([]byte(v[0]), []byte(v[1]), false)
-		if len(rules) == 0 {
-			t.warn("view %s.%s of the table has no rule: an INSERT through it gets no id; add a rule for the view, with its own name of the column", v[0], v[1])
-			continue
-		}
-		columns, err := t.describe(ctx, v[0], v[1], nil)
-		if err != nil {
-			return err
-		}
-		if _, _, ok := columns.Column(rules[0].Column); !ok {
-			t.warn("view %s.%s of the table does not show column %s, which rule %s names: an INSERT through it is refused; add the column to the view",
-				v[0], v[1], rules[0].Column, rules[0])
-		}
-	}
-	return nil
-}
-
-// programs finds triggers that overwrite the id, and what inserts inside the
-// server, out of a proxy's sight.
-func (t *tableCheck) programs(ctx context.Context) error {
-	column, table := regexp.QuoteMeta(t.rule.Column), regexp.QuoteMeta(t.rule.Table)
-	sets := regexp.MustCompile("(?is)\\bset\\b[^;]*\\bnew\\s*\\.\\s*`?" + column + "`?\\s*:?=")
-	inserts := regexp.MustCompile("(?is)\\b(insert|replace)\\b[^;(]*[\\s.`]" + table + "($|[\\s`(;])")
-	const before = "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? " +
-		"AND EVENT_MANIPULATION = 'INSERT' AND ACTION_TIMING = 'BEFORE'"
-	err := t.each(ctx, before, func(row []string) {
-		if sets.MatchString(row[1]) {
-			t.warn("trigger %s sets NEW.%s: rows get its value, and the insert id names the one from the source; take that out of the trigger", row[0], t.rule.Column)
-		}
-	}, t.rule.Schema, t.rule.Table)
-	const bodies = "SELECT 'trigger', TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = ? " +
-		"UNION ALL SELECT LOWER(ROUTINE_TYPE), ROUTINE_NAME, ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = ? " +
-		"UNION ALL SELECT 'event', EVENT_NAME, EVENT_DEFINITION FROM information_schema.EVENTS WHERE EVENT_SCHEMA = ?"
-	return errors.Join(err, t.each(ctx, bodies, func(row []string) {
-		if inserts.MatchString(row[2]) {
-			t.warn("%s %s inserts into the table inside the server, where no proxy sees it: those rows get no id from the source", row[0], row[1])
-		}
-	}, t.rule.Schema, t.rule.Schema, t.rule.Schema))
+	}, t.schema, t.table, t.rule.Column)
 }

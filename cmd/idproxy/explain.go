@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"idproxy/config"
@@ -20,6 +21,7 @@ func explain(ctx context.Context, args []string, std streams) error {
 	set, path := flags("explain", std)
 	schema := set.String("schema", "", "the session's default `schema`")
 	online := set.Bool("online", false, "ask the first listener's server for the columns of tables, with its account")
+	verbose := set.Bool("verbose", false, "show the SQL that numbers the rows of INSERT ... SELECT")
 	args, err := parseMixed(set, args)
 	if err != nil {
 		return err
@@ -44,7 +46,7 @@ func explain(ctx context.Context, args []string, std streams) error {
 	if err != nil {
 		return err
 	}
-	e := &explainer{second: grammar.New(knownShapes), out: std.out, schema: []byte(*schema), rules: rewriter.NewRules(rulesOf(cfg, cfg.Listeners[0].Name))}
+	e := &explainer{verbose: *verbose, second: grammar.New(knownShapes), out: std.out, schema: []byte(*schema), rules: rewriter.NewRules(rulesOf(cfg, cfg.Listeners[0].Name))}
 	if *online {
 		u, err := openUpstream(&cfg.Listeners[0])
 		if err != nil {
@@ -71,6 +73,8 @@ type explainer struct {
 	describe func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) // nil: offline
 	next     uint64                                                                      // id shown last
 	refused  bool
+	verbose  bool
+	text     []byte // all of it
 	// dynamicText: the statement is the text of a PREPARE in SQL.
 	dynamicText bool
 	second      *grammar.Reader
@@ -79,10 +83,11 @@ type explainer struct {
 func (e *explainer) explain(text []byte) error {
 	mode := e.mode
 	mode.MultiStatements = true
+	e.text = text
 	for _, span := range rewriter.Split(nil, text, mode) {
 		sql := bytes.TrimSpace(text[span.Start:span.End])
 		if span.Doubt {
-			e.forms(sql, rewriter.Hidden(nil, sql, mode), "INSERT behind or inside another statement")
+			e.hidden(sql, mode, "INSERT behind or inside another statement")
 			continue
 		}
 		if err := e.statement(sql, mode); err != nil {
@@ -107,8 +112,12 @@ func (e *explainer) statement(sql []byte, mode rewriter.Mode) error {
 	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate:
 		return e.dynamic(sql, mode)
 	case rewriter.Compound:
-		e.forms(sql, rewriter.Hidden(nil, sql, mode), "INSERT inside another statement")
+		e.hidden(sql, mode, "INSERT inside another statement")
 		return nil
+	case rewriter.DDL:
+		if e.creates(sql, head, mode) {
+			return nil
+		}
 	}
 	e.say(sql, "forwarded unchanged: nothing a rule is concerned with")
 	return nil
@@ -119,13 +128,43 @@ func (e *explainer) say(sql []byte, format string, args ...any) {
 	fmt.Fprintf(e.out, "-- %s\n%s;\n", strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "), sql)
 }
 
+// creates explains a CREATE TABLE that fills a table with a rule from a query, and reports
+// whether this is one.
+func (e *explainer) creates(sql []byte, head rewriter.Head, mode rewriter.Mode) bool {
+	if !head.Create || head.Temporary || len(head.Target.Table) == 0 {
+		return false
+	}
+	rules := slices.DeleteFunc(slices.Clone(e.rulesOf(head.Target)), func(r *rewriter.Rule) bool { return !rewriter.CreatesRows(sql, mode, r.Column) })
+	if len(rules) > 0 {
+		e.unfilled(sql, rules, "CREATE TABLE ... SELECT")
+	}
+	return len(rules) > 0
+}
+
+// unfilled explains a statement that gets no ids: it is refused by the first rule that does
+// not let it pass.
+func (e *explainer) unfilled(sql []byte, rules []*rewriter.Rule, form string) {
+	for _, rule := range rules {
+		if !rule.Observe && !rule.Forward {
+			e.reject(rule, notFilled(form))
+			return
+		}
+	}
+	e.refuse(sql, rules[0], notFilled(form))
+}
+
 // refuse prints why a statement is not sent, unless its rule lets it pass.
 func (e *explainer) refuse(sql []byte, rule *rewriter.Rule, why string) {
-	if rule.Forward || rule.Observe {
+	switch {
+	case rule.Observe && rule.Forward:
+		e.say(sql, "forwarded; under enforce, too, unless the server would store 0, as rule %s says: %s", rule, why)
+	case rule.Observe:
+		e.say(sql, "forwarded; under enforce: REFUSED by rule %s, because %s", rule, why)
+	case rule.Forward:
 		e.say(sql, "forwarded unchanged, without ids, as rule %s says, unless the server would store 0: %s", rule, why)
-		return
+	default:
+		e.reject(rule, why)
 	}
-	e.reject(rule, why)
 }
 
 // reject prints why a statement is not sent, whatever forms its rule lets pass.
@@ -142,20 +181,51 @@ func notFilled(form string) string {
 			return form
 		}
 	}
-	return form + " is not available yet"
+	if form == "LOAD DATA without LOCAL" {
+		return "it can't be filled: the server reads the file itself; use LOAD DATA LOCAL INFILE"
+	}
+	return "it can't be filled: " + form
 }
 
 func (e *explainer) forms(sql []byte, targets []rewriter.Name, form string) {
+	if !e.rules.MayName(e.text) && !rewriter.MentionsDynamic(e.text) { // as the proxy looks at it
+		e.say(sql, "forwarded unchanged: no table with a rule is named in the text")
+		return
+	}
 	for _, t := range targets {
-		if len(t.Table) == 0 && !e.rules.Empty() {
-			e.refused = true
-			fmt.Fprintf(e.out, "-- refused: %s, and the table it writes to could not be read\n", form)
-			return
-		}
 		if rules := e.rulesOf(t); len(rules) > 0 {
-			e.refuse(sql, rules[0], notFilled(form))
+			e.unfilled(sql, rules, form)
 			return
 		}
 	}
 	e.say(sql, "forwarded unchanged: no table with a rule")
 }
+
+// unread explains a text that could not be read, or not the tables that it writes to.
+func (e *explainer) unread(sql, text []byte, form string) {
+	if !e.rules.MayNameIn(text, e.schema, len(e.schema) > 0) {
+		e.say(sql, "forwarded unchanged: it could not be read, and has no name that has a rule")
+		return
+	}
+	e.refused = true
+	fmt.Fprintf(e.out, "-- refused unless the server has an error for it: %s, and the tables it writes to could not be read\n", form)
+}
+
+// hidden explains a statement that others stand in.
+func (e *explainer) hidden(sql []byte, mode rewriter.Mode, form string) {
+	inside := rewriter.Hidden(sql, mode)
+	for _, text := range inside.Unread {
+		if e.rules.MayNameIn(text, e.schema, len(e.schema) > 0) {
+			e.unread(sql, text, form)
+			return
+		}
+	}
+	if inside.Unseen && !slices.ContainsFunc(inside.Tables, func(t rewriter.Name) bool { return len(e.rulesOf(t)) > 0 }) {
+		e.say(sql, unseenText)
+		return
+	}
+	e.forms(sql, inside.Tables, form)
+}
+
+// unseenText is what becomes of a statement that runs others which are not known.
+const unseenText = "forwarded unchanged: the text that it runs is not known before; an INSERT into a table with a rule would go without an id"

@@ -17,8 +17,11 @@ func (e *explainer) dynamic(sql []byte, mode rewriter.Mode) error {
 	case errors.Is(err, rewriter.ErrRefusedByServer):
 		e.say(sql, "forwarded unchanged: the server refuses it as it stands")
 		return nil
-	case err != nil || d.From == rewriter.SourceOther:
-		e.forms(sql, []rewriter.Name{{}}, "INSERT in a text that may have another value the next time")
+	case err != nil:
+		e.unread(sql, sql, "a PREPARE or EXECUTE")
+		return nil
+	case d.From == rewriter.SourceOther:
+		e.say(sql, unseenText)
 		return nil
 	case d.From == rewriter.SourceAsked:
 		e.say(sql, "the server is asked for the text first; an INSERT into a table with a rule is treated as one in a literal, all else is forwarded unchanged")
@@ -50,9 +53,13 @@ func (e *explainer) dynamic(sql []byte, mode rewriter.Mode) error {
 		defer func() { e.dynamicText = false }()
 		return e.insert(d.Literal, head.Target, mode)
 	case rewriter.Load:
+		if len(head.Target.Table) == 0 {
+			e.unread(sql, d.Literal, "LOAD DATA in a prepared statement")
+			return nil
+		}
 		e.forms(sql, []rewriter.Name{head.Target}, "LOAD DATA in a prepared statement")
 	default:
-		e.forms(sql, rewriter.Hidden(nil, sql, mode), "INSERT inside another statement")
+		e.hidden(sql, mode, "INSERT inside another statement")
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (e *explainer) rulesOf(t rewriter.Name) []*rewriter.Rule {
 // insert explains an INSERT or REPLACE.
 func (e *explainer) insert(sql []byte, t rewriter.Name, mode rewriter.Mode) error {
 	if len(t.Table) == 0 {
-		e.forms(sql, []rewriter.Name{t}, "INSERT")
+		e.unread(sql, sql, "INSERT")
 		return nil
 	}
 	st, err := e.concerned(sql, t, mode)
@@ -80,13 +80,16 @@ func (e *explainer) applying(sql []byte, rules []*rewriter.Rule, table *rewriter
 	if table == nil {
 		return rules
 	}
+	left := ""
 	for _, rule := range rules {
+		if why := rule.Unfit(table); !rule.Exact() && !why.None() {
+			left = fmt.Sprintf("%v, and rule %s is a wildcard", why, rule)
+			continue
+		}
 		switch column, _, ok := table.Column(rule.Column); {
-		case !ok && rule.Exact():
+		case !ok:
 			e.reject(rule, "the table has no column "+rule.Column)
 			return nil
-		case !ok:
-			continue
 		case column.Form(rule.IDs) == rewriter.FormNone && rule.IDs.Wide():
 			e.reject(rule, "column "+rule.Column+" has the type "+column.Type+", which cannot hold the ids of source "+rule.Source+" ("+rule.IDs.Columns()+" can)")
 			return nil
@@ -97,7 +100,7 @@ func (e *explainer) applying(sql []byte, rules []*rewriter.Rule, table *rewriter
 		apply = append(apply, rule)
 	}
 	if apply == nil {
-		e.say(sql, "forwarded unchanged: the table has no column %s, and rule %s is a wildcard", rules[0].Column, rules[0])
+		e.say(sql, "forwarded unchanged: %s", left)
 	}
 	return apply
 }
@@ -122,9 +125,9 @@ func (e *explainer) read(st *rewriter.Statement) {
 	case errors.Is(err, rewriter.ErrRefusedByServer):
 		e.say(st.Text, "forwarded unchanged: the server refuses it as it stands")
 	case err != nil:
-		e.refuse(st.Text, rule, notFilled(err.Error()))
+		e.unfilled(st.Text, st.Rules, err.Error())
 	case e.second != nil && e.second.Check(st, &plan) != nil:
-		e.refuse(st.Text, rule, "not understood: two readers read it differently")
+		e.unfilled(st.Text, st.Rules, "not understood: two readers read it differently")
 	default:
 		e.filled(st, &plan)
 	}
@@ -157,11 +160,11 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 		return
 	}
 	if plan.Selected && e.dynamicText {
-		e.refuse(st.Text, st.Rules[0], notFilled("INSERT ... SELECT in SQL PREPARE"))
+		e.unfilled(st.Text, st.Rules, "INSERT ... SELECT in SQL PREPARE")
 		return
 	}
 	if e.dynamicText && slices.ContainsFunc(st.Rules, func(r *rewriter.Rule) bool { return r.Gene != nil }) {
-		e.refuse(st.Text, st.Rules[0], notFilled("INSERT in SQL PREPARE into a table whose ids have a gene"))
+		e.unfilled(st.Text, st.Rules, "INSERT in SQL PREPARE into a table whose ids have a gene")
 		return
 	}
 	if plan.Selected {

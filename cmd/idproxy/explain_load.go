@@ -10,7 +10,7 @@ import (
 // load explains a LOAD DATA or LOAD XML.
 func (e *explainer) load(sql []byte, t rewriter.Name, mode rewriter.Mode) error {
 	if len(t.Table) == 0 {
-		e.forms(sql, []rewriter.Name{t}, "LOAD DATA")
+		e.unread(sql, sql, "LOAD DATA")
 		return nil
 	}
 	st, err := e.concerned(sql, t, mode)
@@ -39,7 +39,7 @@ func (e *explainer) load(sql []byte, t rewriter.Name, mode rewriter.Mode) error 
 	case errors.Is(err, rewriter.ErrRefusedByServer):
 		e.say(sql, "forwarded unchanged: the server refuses it as it stands")
 	case err != nil:
-		e.refuse(sql, st.Rules[0], notFilled(err.Error()))
+		e.unfilled(sql, st.Rules, err.Error())
 	default:
 		for k, rule := range st.Rules {
 			if plan.At[k] < 0 {

@@ -13,12 +13,21 @@ const madeUpRows = 1000
 func (e *explainer) selected(st *rewriter.Statement, plan *rewriter.Plan) {
 	can, must := plan.CanBeside()
 	n := &rewriter.Numbering{Beside: can}
-	e.note("the server counts the rows first: %s", plan.AppendCount(nil, st.Text, false))
+	if e.verbose {
+		e.note("the server counts the rows first: %s", plan.AppendCount(nil, st.Text, false))
+	} else {
+		e.note("the server counts the rows first, and numbers them as they go in; --verbose shows the SQL")
+	}
 	for _, rule := range st.Rules {
 		first := e.next + 1
 		e.next += madeUpRows
 		n.Columns = append(n.Columns, rewriter.Numbers{Runs: []rewriter.Run{{First: first, Count: madeUpRows}}, Stride: 1})
 		e.note("rule %s: rows without an id get one from source %s; here there are %d rows, and %d to %d stand for their ids", rule, rule.Source, madeUpRows, first, e.next)
+	}
+	for _, k := range plan.Asked() {
+		if rule := st.Rules[k]; rule.Explicit == rewriter.Reject {
+			e.note("rule %s: it is refused if a row of the query brings a value of its own for %s (explicit: reject)", rule, rule.Column)
+		}
 	}
 	e.note("when there are more rows than were counted the server fails with 1690, which the client does not see: no row went in, and they are counted anew")
 	switch {
@@ -29,6 +38,10 @@ func (e *explainer) selected(st *rewriter.Statement, plan *rewriter.Plan) {
 	}
 	if why := decides(st.Rules[0], plan); why != "" {
 		e.note("%s", why)
+	}
+	if !e.verbose {
+		fmt.Fprintf(e.out, "%s;\n", st.Text)
+		return
 	}
 	fmt.Fprintf(e.out, "%s;\n", plan.AppendSelect(nil, st.Text, n))
 }

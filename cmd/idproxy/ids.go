@@ -56,9 +56,9 @@ func (p *program) serveIDs() (*idServer, error) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	s := newIDServer(p.log, func() *sources { return p.sources }, end)
-	rc := resp.Config{Lookup: s.lookup, Logger: p.log}
+	rc := resp.Config{Lookup: s.lookup, MaxIncrBy: c.MaxIncrBy, Logger: p.log}
 	for _, u := range c.Users {
-		rc.Users = append(rc.Users, resp.User{Name: u.Name, Password: string(u.Password), Keys: u.Sources})
+		rc.Users = append(rc.Users, resp.User{Name: u.Name, Password: string(u.Password), Keys: u.Sources, MaxIncrBy: u.MaxIncrBy})
 	}
 	s.wg.Go(func() {
 		all := s.refresh(ctx)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -23,7 +22,7 @@ func (s *sources) newSnowflake(c *config.Source) (idsource.Source, error) {
 		ClockBack: map[string]idsource.ClockBack{
 			config.ThenBorrow: idsource.BackBorrow, config.ThenError: idsource.BackError, config.ThenSwap: idsource.BackSwap,
 		}[f.ClockBack.Then],
-		Logger: s.log,
+		Wait: s.wait, Logger: s.log,
 	}
 	if f.Workers == "" {
 		sc.Fences, sc.Datacenter, sc.Worker = s.stores[f.Store].fences, f.Datacenter, f.Worker
@@ -57,22 +56,9 @@ func openRedis(c *config.RedisStore) (*redis.Store, error) {
 	r := redis.Config{
 		Addrs: c.Addrs, Master: c.Master, Cluster: c.Cluster, DB: int(c.DB), Username: c.Username, Password: string(c.Password),
 	}
-	if c.TLS != nil {
-		r.TLS = &tls.Config{ServerName: c.TLS.ServerName}
-		if c.TLS.CA != "" {
-			roots, err := loadCA(c.TLS.CA)
-			if err != nil {
-				return nil, fmt.Errorf("redis.tls.ca: %w", err)
-			}
-			r.TLS.RootCAs = roots
-		}
-		if c.TLS.Cert != "" {
-			cert, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
-			if err != nil {
-				return nil, fmt.Errorf("redis.tls: %w", err)
-			}
-			r.TLS.Certificates = []tls.Certificate{cert}
-		}
+	var err error
+	if r.TLS, err = storeTLS(c.TLS); err != nil {
+		return nil, fmt.Errorf("redis.%w", err)
 	}
 	return redis.New(r)
 }

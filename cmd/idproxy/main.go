@@ -24,7 +24,7 @@ const usage = `idproxy fills the id columns of INSERTs on their way to MySQL or 
   idproxy serve   --config FILE                    run the proxy; logs go to stderr
   idproxy check   --config FILE [--online] [--json]
                                                    check the file; with --online also servers, tables and stores
-  idproxy explain --config FILE [--schema NAME] [--online] "INSERT ..." | -
+  idproxy explain --config FILE [--schema NAME] [--online] [--verbose] "INSERT ..." | -
                                                    show what becomes of a statement, or why not
   idproxy worker  --config FILE [--source NAME] [--json] list | add N [--new-pool] | drop N ...
                                                    worker numbers of a source that leases them: show, fill the pool to N,

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,14 +28,24 @@ func runWith(t testing.TB, in string, args ...string) ran {
 	return ran{status, out.String(), errs.String()}
 }
 
-// writeConfig writes a configuration file and returns its path.
+// writeConfig writes a configuration file and returns its path. It bounds the sessions
+// unless the text does: check warns of more than the machine allows open files for.
 func writeConfig(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "idproxy.yaml")
+	if !strings.Contains(text, "limits:") {
+		text = strings.TrimSuffix(text, "\n") + "\nlimits: {sessions: 100}\n"
+	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// askedListener is a configuration's listener in front of a server that check can ask.
+func askedListener(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}]", harness.MariaDB(t).Addr)
 }
 
 func TestStatuses(t *testing.T) {

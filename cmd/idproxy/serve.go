@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
@@ -45,9 +46,19 @@ func newLogger(w io.Writer, c config.Log, level *slog.LevelVar) *slog.Logger {
 	setLevel(level, c)
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
+		options.ReplaceAttr = inMilliseconds
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// inMilliseconds writes durations as numbers of milliseconds, with the unit in the name;
+// slog's own are nanoseconds.
+func inMilliseconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() != slog.KindDuration {
+		return a
+	}
+	return slog.Float64(a.Key+"_ms", float64(a.Value.Duration())/float64(time.Millisecond))
 }
 
 func setLevel(level *slog.LevelVar, c config.Log) {
@@ -77,6 +88,10 @@ func (p *program) serve(ctx context.Context, file string) (err error) {
 			err = cerr
 		}
 	}()
+	p.sources.warnOfCrashes(ctx)
+	if text := descriptors(p.cfg); text != "" {
+		p.log.Warn("too few open files", "cause", text)
+	}
 	listeners, err := proxyConfig(p.cfg, p.log)
 	if err != nil {
 		return err
@@ -101,6 +116,7 @@ func (p *program) serve(ctx context.Context, file string) (err error) {
 	err = p.srv.Serve(ctx)
 	p.notify(daemon.SdNotifyStopping)
 	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", p.srv.Stats.IDs.Load(), "refused", p.srv.Stats.Refused.Load(),
+		"unseen", p.srv.Stats.Unseen.Load(),
 		slog.Group("shapes", "agreed", second.Agreed.Load(), "unread", second.Unread.Load(), "differ", second.Differs.Load()))
 	return err
 }
@@ -154,6 +170,7 @@ func (p *program) reload(file string) error {
 		return err
 	}
 	p.cfg = cfg
+	p.sources.begin.set(cfg)
 	setLevel(p.level, cfg.Log)
 	p.srv.Set(p.settings())
 	p.ids.again()

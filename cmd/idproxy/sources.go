@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"idproxy/config"
@@ -22,8 +23,12 @@ const closeTime = 5 * time.Second
 
 // sources are the id sources of a configuration and the stores behind them.
 type sources struct {
-	log *slog.Logger
-	dir string // of the configuration file
+	log    *slog.Logger
+	dir    string // of the configuration file
+	begin  *beginner
+	idWait atomic.Int64 // limits.id_wait
+
+	asking sync.WaitGroup // questions to stores at the start
 
 	mu     sync.Mutex // guards the maps; open alone changes them
 	stores map[string]store
@@ -67,12 +72,15 @@ func (s *sources) named() map[string]idsource.Source {
 }
 
 func openSources(cfg *config.Config, log *slog.Logger) (*sources, error) {
-	s := &sources{log: log, dir: cfg.Dir, stores: map[string]store{}, byName: map[string]idsource.Source{}, wide: map[string]proxy.WideIDs{}, byKey: map[seriesKey]idsource.Source{}}
+	s := &sources{log: log, dir: cfg.Dir, begin: newBeginner(cfg, log), stores: map[string]store{}, byName: map[string]idsource.Source{}, wide: map[string]proxy.WideIDs{}, byKey: map[seriesKey]idsource.Source{}}
 	if err := s.open(cfg); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
+
+// wait returns limits.id_wait, which a reload may change.
+func (s *sources) wait() time.Duration { return time.Duration(s.idWait.Load()) }
 
 // open adds the stores and sources that are new in cfg. On an error it has
 // added none that a rule could name.
@@ -84,7 +92,7 @@ func (s *sources) open(cfg *config.Config) error {
 			return err
 		}
 	}
-	added := map[string]idsource.Source{}
+	added, genes := map[string]idsource.Source{}, cfg.GeneBits()
 	for i := range cfg.Sources {
 		c := &cfg.Sources[i]
 		if s.byName[c.Name] != nil || s.wide[c.Name] != nil {
@@ -94,7 +102,7 @@ func (s *sources) open(cfg *config.Config) error {
 			s.wide[c.Name] = newWide(c)
 			continue
 		}
-		source, err := s.newSource(c, cfg.GeneBits(c.Name))
+		source, err := s.newSource(c, genes[c.Name])
 		if err != nil {
 			return errors.Join(err, closeAll(added))
 		}
@@ -106,6 +114,7 @@ func (s *sources) open(cfg *config.Config) error {
 			s.byKey[seriesKey{g.Store, g.Key}] = source
 		}
 	}
+	s.idWait.Store(int64(cfg.Limits.IDWait))
 	return nil
 }
 
@@ -154,8 +163,8 @@ func (s *sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source
 		Name: c.Name, Store: st.segments, Key: g.Key,
 		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: stepPolicies[g.StepPolicy],
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
-		MaxBatch: st.most,
-		Prefetch: float64(g.Prefetch) / 100, Logger: s.log,
+		MaxBatch: st.most, Wait: s.wait,
+		Prefetch: float64(g.Prefetch) / 100, Begin: s.begin.of(c.Name), Logger: s.log,
 	}
 	if idsource.IsTemplate(g.Key) {
 		p, err := idsource.NewPerTable(sc)
@@ -181,7 +190,9 @@ func (p perTable) Table(schema, table string) (proxy.IDs, error) {
 
 // close ends the sources and then their stores.
 func (s *sources) close() error {
+	s.asking.Wait()
 	errs := []error{closeAll(s.byName)}
+	s.begin.close()
 	for name, st := range s.stores {
 		if err := st.close(); err != nil {
 			errs = append(errs, fmt.Errorf("store %s: %w", name, err))

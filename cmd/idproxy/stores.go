@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,8 @@ type store struct {
 	workers    lease.Store         // nil: the kind leases no worker numbers
 	disposable lease.Store         // nil: the kind has no worker numbers that are used once
 	place      string              // names where workers is
+	places     []string            // the databases it keeps things in; none for a folder
+	servers    serverAsker         // nil: the kind has no settings that matter
 	lasting    bool                // workers keeps what it confirmed, and has no clock
 	most       uint64              // ids in one range; 0: any number
 	close      func() error
@@ -31,6 +34,12 @@ type store struct {
 type keyStore interface {
 	Keys(ctx context.Context) ([]string, error)
 	Set(ctx context.Context, key string, next uint64) error
+}
+
+// serverAsker asks the servers of a store what they are.
+type serverAsker interface {
+	Servers(ctx context.Context) ([]mysql.Server, error)
+	WarnOfCrashes(ctx context.Context) error
 }
 
 // openStore makes a store of the configuration. It connects when it is first
@@ -49,13 +58,14 @@ func openStore(c *config.Store, log *slog.Logger) (store, error) {
 			return store{}, err
 		}
 		place := fmt.Sprintf("redis %q %q %d", c.Redis.Addrs, c.Redis.Master, c.Redis.DB)
-		return store{workers: st, place: place, close: st.Close}, nil
+		return store{workers: st, place: place, places: []string{place}, close: st.Close}, nil
 	case c.Etcd != nil:
-		st, err := etcd.New(etcd.Config{Endpoints: c.Etcd.Endpoints, Logger: log})
+		place := fmt.Sprintf("etcd %q", c.Etcd.Endpoints)
+		st, err := openEtcd(c.Etcd, log)
 		if err != nil {
 			return store{}, err
 		}
-		return store{segments: st, keys: st, workers: st.Workers(), disposable: st.Disposable(), place: fmt.Sprintf("etcd %q", c.Etcd.Endpoints), lasting: true, close: st.Close}, nil
+		return store{segments: st, keys: st, workers: st.Workers(), disposable: st.Disposable(), place: place, places: []string{place}, lasting: true, close: st.Close}, nil
 	case len(c.MySQL.DSNs) > 0:
 		var dsns []string
 		for _, dsn := range c.MySQL.DSNs {
@@ -65,7 +75,7 @@ func openStore(c *config.Store, log *slog.Logger) (store, error) {
 		if err != nil {
 			return store{}, err
 		}
-		return store{segments: g, keys: g, most: g.Block(), close: g.Close}, nil
+		return store{segments: g, keys: g, most: g.Block(), places: g.Places(), servers: g, close: g.Close}, nil
 	}
 	st, err := mysql.New(mysql.Config{DSN: string(c.MySQL.DSN), Logger: log})
 	if err != nil {
@@ -73,7 +83,38 @@ func openStore(c *config.Store, log *slog.Logger) (store, error) {
 	}
 	workers, disposable := st.Workers(), st.Disposable()
 	end := func() error { return errors.Join(workers.Close(), disposable.Close(), st.Close()) }
-	return store{segments: st, keys: st, workers: workers, disposable: disposable, place: st.Where(), close: end}, nil
+	return store{segments: st, keys: st, workers: workers, disposable: disposable, place: st.Where(), places: []string{st.Where()}, servers: st, close: end}, nil
+}
+
+func openEtcd(c *config.EtcdStore, log *slog.Logger) (*etcd.Store, error) {
+	secure, err := storeTLS(c.TLS)
+	if err != nil {
+		return nil, fmt.Errorf("etcd.%w", err)
+	}
+	return etcd.New(etcd.Config{Endpoints: c.Endpoints, Username: c.Username, Password: string(c.Password), TLS: secure, Logger: log})
+}
+
+// storeTLS is how a store is spoken to over TLS; nil: it is not.
+func storeTLS(c *config.StoreTLS) (*tls.Config, error) {
+	if c == nil {
+		return nil, nil
+	}
+	t := &tls.Config{ServerName: c.ServerName}
+	if c.CA != "" {
+		roots, err := loadCA(c.CA)
+		if err != nil {
+			return nil, fmt.Errorf("tls.ca: %w", err)
+		}
+		t.RootCAs = roots
+	}
+	if c.Cert != "" {
+		cert, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+		t.Certificates = []tls.Certificate{cert}
+	}
+	return t, nil
 }
 
 // numbers is where a source has its worker numbers from.

@@ -36,6 +36,9 @@ func openUpstream(c *config.Listener) (*upstream, error) {
 	return &upstream{db: db}, nil
 }
 
+// connectionsAtOnce bounds the connections with the account of one listener.
+const connectionsAtOnce = 4
+
 // accountDB returns a pool of connections to a listener's server with its own
 // account. It connects when it is first used.
 func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
@@ -53,7 +56,7 @@ func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxIdleConns(1)
-	db.SetMaxOpenConns(4)
+	db.SetMaxOpenConns(connectionsAtOnce)
 	return db, nil
 }
 
@@ -75,6 +78,25 @@ func (u *upstream) greatest(ctx context.Context, schema, table string, column re
 		return 0, errors.New("MAX(" + column.Name + ") is no whole number below 2^64")
 	}
 	return n, nil
+}
+
+// definition returns what a view was made with, nil for a table.
+func (u *upstream) definition(ctx context.Context, schema, table string) (text []byte, err error) {
+	rows, err := u.db.QueryContext(ctx, "SHOW CREATE TABLE "+quote(schema)+"."+quote(table))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil || len(names) < 2 || names[0] != "View" || !rows.Next() {
+		return nil, errors.Join(err, rows.Err())
+	}
+	into := make([]any, len(names))
+	for i := range into {
+		into[i] = new(sql.RawBytes)
+	}
+	into[1] = &text
+	return text, errors.Join(rows.Scan(into...), rows.Err())
 }
 
 // describe returns the visible columns of a table, and those that the rules
@@ -107,19 +129,30 @@ func (u *upstream) describe(ctx context.Context, schema, table string, rules []*
 	return t, u.describeKeys(ctx, t, rewriter.Name{Schema: []byte(schema), Table: []byte(table)}, rules)
 }
 
-// refine asks for what tells whether a column holds ids that are no numbers.
+// refine asks for what a result does not tell of the column of a rule: how it is
+// declared, and whether it holds ids that are no numbers.
 func (u *upstream) refine(ctx context.Context, schema, table string, rule *rewriter.Rule, c *rewriter.Column) error {
+	const query = "SELECT DATA_TYPE, COALESCE(CHARACTER_MAXIMUM_LENGTH, 0), COALESCE(CHARACTER_SET_NAME, 'binary'), UPPER(COLUMN_TYPE), " +
+		"IS_NULLABLE = 'NO', COLUMN_KEY <> '', EXTRA, COLUMN_DEFAULT, VERSION() LIKE '%MariaDB%' " +
+		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
+	var length int
+	var kind, charset, full, extra string
+	var value []byte
+	var mariaDB bool
+	row := u.db.QueryRowContext(ctx, query, schema, table, rule.Column)
+	if err := row.Scan(&kind, &length, &charset, &full, &c.NotNull, &c.Key, &extra, &value, &mariaDB); err != nil {
+		return fmt.Errorf("declaration of column %s: %w", rule.Column, err)
+	}
+	c.AutoIncrement = strings.Contains(strings.ToLower(extra), "auto_increment")
+	c.Schema(value, extra, mariaDB)
+	if c.Text {
+		c.Type = full
+	}
 	if !rule.IDs.Wide() {
 		return nil
 	}
-	const query = "SELECT DATA_TYPE, COALESCE(CHARACTER_MAXIMUM_LENGTH, 0), COALESCE(CHARACTER_SET_NAME, 'binary'), UPPER(COLUMN_TYPE) " +
-		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
-	var kind, charset string
-	if err := u.db.QueryRowContext(ctx, query, schema, table, rule.Column).Scan(&kind, &c.Length, &charset, &c.Type); err != nil {
-		return fmt.Errorf("type of column %s: %w", rule.Column, err)
-	}
 	kind = strings.ToLower(kind)
-	c.UUID, c.Padded = kind == "uuid", kind == "char" || kind == "binary"
+	c.Type, c.Length, c.UUID, c.Padded = full, length, kind == "uuid", kind == "char" || kind == "binary"
 	c.Text = c.Padded || kind == "varchar" || kind == "varbinary"
 	c.SetCharset(charset)
 	return nil

@@ -8,7 +8,7 @@ import (
 	"idproxy/integration/harness"
 )
 
-const wideConfig = `listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: app, password: app}}]
+const wideConfig = `listeners: [{name: a, listen: "unix:a.sock", upstream: %[1]q, account: {user: app, password: app}}]
 sources: {public: {uuidv7: {}}, doc: {objectid: {}}, ids: {segment: {}}}
 rules:
   - {table: %[2]s.t, column: pid, source: public}

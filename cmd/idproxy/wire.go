@@ -16,17 +16,13 @@ import (
 // settings returns what of the configuration may change while sessions run.
 func (p *program) settings() *proxy.Settings {
 	s := &proxy.Settings{
-		Rules:           map[string]*rewriter.Rules{},
+		Rules:           ruleSets(p.cfg),
 		Sources:         map[string]proxy.IDs{},
 		Wide:            map[string]proxy.WideIDs{},
 		Sessions:        int(p.cfg.Limits.Sessions),
 		Handshake:       p.cfg.Limits.Handshake,
 		Statement:       int(p.cfg.Limits.Statement),
 		ShutdownTimeout: p.cfg.ShutdownTimeout,
-	}
-	for i := range p.cfg.Listeners {
-		name := p.cfg.Listeners[i].Name
-		s.Rules[name] = rewriter.NewRules(rulesOf(p.cfg, name))
 	}
 	for name, source := range p.sources.byName {
 		s.Sources[name] = source
@@ -37,16 +33,48 @@ func (p *program) settings() *proxy.Settings {
 	return s
 }
 
-// rulesOf returns the rules that hold on a listener.
+// ruleSets returns the rules of each listener, by its name. Listeners with the same
+// rules share them.
+func ruleSets(cfg *config.Config) map[string]*rewriter.Rules {
+	sets, byRules := map[string]*rewriter.Rules{}, map[string]*rewriter.Rules{}
+	for i := range cfg.Listeners {
+		name := cfg.Listeners[i].Name
+		which := make([]byte, 0, len(cfg.Rules)) // of the rules hold here
+		for j := range cfg.Rules {
+			on := byte('0')
+			if cfg.Rules[j].On(name) {
+				on = '1'
+			}
+			which = append(which, on)
+		}
+		if byRules[string(which)] == nil {
+			byRules[string(which)] = rewriter.NewRules(rulesOf(cfg, name))
+		}
+		sets[name] = byRules[string(which)]
+	}
+	return sets
+}
+
+// rulesOn returns the rules that hold on a listener, in the order of rulesOf.
+func rulesOn(cfg *config.Config, listener string) (rules []*config.Rule) {
+	for i := range cfg.Rules {
+		if r := &cfg.Rules[i]; r.On(listener) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// rulesOf returns the rules that hold on a listener, as the proxy takes them.
 func rulesOf(cfg *config.Config, listener string) []rewriter.Rule {
 	var rules []rewriter.Rule
-	for i := range cfg.Rules {
-		r := &cfg.Rules[i]
-		if !r.On(listener) {
-			continue
-		}
+	kinds := map[string]rewriter.IDKind{}
+	for i := range cfg.Sources {
+		kinds[cfg.Sources[i].Name] = kindOf(&cfg.Sources[i])
+	}
+	for _, r := range rulesOn(cfg, listener) {
 		rule := rewriter.Rule{
-			Schema: r.Schema, Table: r.Table, Column: r.Column, Source: r.Source, IDs: kindOf(cfg.Source(r.Source)),
+			Schema: r.Schema, Table: r.Table, Column: r.Column, Source: r.Source, IDs: kinds[r.Source],
 			Packet:  r.LastInsertID == config.LastIDPacket,
 			Forward: r.Unsupported == config.UnsupportedForward,
 			Observe: r.Mode == config.ModeObserve,
@@ -107,7 +135,7 @@ func proxyListener(c *config.Listener) (proxy.Listener, error) {
 		if err != nil {
 			return l, err
 		}
-		l.Greatest = u.greatest
+		l.Greatest, l.Definition = u.greatest, u.definition
 	}
 	return l, nil
 }

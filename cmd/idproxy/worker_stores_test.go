@@ -2,6 +2,7 @@ package main
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -54,10 +55,10 @@ func TestWorkerStores(t *testing.T) {
 
 // tryClocks has another host hold a number, whose clock is ahead of this one's.
 func tryClocks(t *testing.T, addr string) {
-	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+	path := writeConfig(t, fmt.Sprintf(`%s
 stores: {main: {etcd: {endpoints: ["%s"]}}}
 sources: {far_id: {snowflake: {workers: main}}}
-`, addr))
+`, askedListener(t), addr))
 	if got := runWith(t, "", "worker", "--config", path, "add", "2", "--new-pool"); got.status != statusFine {
 		t.Fatalf("%+v", got)
 	}
@@ -125,10 +126,10 @@ func commands(t *testing.T, path string) func(status int, want string, args ...s
 }
 
 func tryStore(t *testing.T, store string) {
-	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+	path := writeConfig(t, fmt.Sprintf(`%s
 stores: {main: %s}
 sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
-`, store))
+`, askedListener(t), store))
 	run := commands(t, path)
 	run(statusFinding, "the store has no pool event_id", "worker", "list")
 	run(statusFine, "pool event_id: 4 added\n", "worker", "add", "4", "--new-pool")
@@ -148,10 +149,10 @@ sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbe
 }
 
 func tryDisposable(t *testing.T, store string) {
-	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+	path := writeConfig(t, fmt.Sprintf(`%s
 stores: {main: %s}
 sources: {start_id: {snowflake: {workers: main, disposable: true, layout: 31s/20/12}}}
-`, store))
+`, askedListener(t), store))
 	run := commands(t, path)
 	run(statusFinding, "make it with idproxy worker add N", "check", "--online")
 	run(statusFine, "0 of 1048576 numbers are taken for used", "worker", "add", "0", "--new-pool")
@@ -169,4 +170,54 @@ sources: {start_id: {snowflake: {workers: main, disposable: true, layout: 31s/20
 	run(statusFine, "248576 of 1048576 worker numbers are left", "check", "--online")
 	run(statusFine, "800000 of 1048576 numbers were used", "worker", "list")
 	run(statusFinding, "none is given again", "worker", "drop", "0")
+}
+
+// TestEtcdTLS has an etcd with TLS and users.
+func TestEtcdTLS(t *testing.T) {
+	s, err := servers.StartEtcdTLS(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(client.Config{Endpoints: []string{s.Addr}, TLS: s.TLS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // nothing is pending
+	_, err1 := c.UserAdd(t.Context(), "root", "secret")
+	_, err2 := c.UserGrantRole(t.Context(), "root", "root")
+	_, err3 := c.AuthEnable(t.Context())
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	files := fmt.Sprintf("ca: %[1]s/ca.pem, cert: %[1]s/client.pem, key: %[1]s/client.key", s.Dir)
+	for _, tt := range []struct {
+		name, store string
+		fails       string // part of the error
+	}{
+		{name: "all right", store: "username: root, password: secret, tls: {" + files + "}"},
+		{name: "name of the server", store: "username: root, password: secret, tls: {" + files + ", server_name: localhost}"},
+		{"another server", "username: root, password: secret, tls: {" + files + ", server_name: db1}", "certificate is valid for localhost, not db1"},
+		{"another password", "username: root, password: wrong, tls: {" + files + "}", "invalid user ID or password"},
+		{"the system's authorities", "username: root, password: secret, tls: {}", "certificate signed by unknown authority"},
+		{"no authority in the file", fmt.Sprintf("tls: {ca: %s/client.key}", s.Dir), "etcd.tls.ca"},
+		{"no TLS", "username: root, password: secret", "etcd store"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {main: {etcd: {endpoints: ["%s"], %s}}}
+sources: {event_id: {snowflake: {workers: main}}, order_id: {segment: {store: main}}}
+`, s.Addr, tt.store))
+			for _, args := range [][]string{{"worker", "--config", path, "add", "2", "--new-pool"}, {"source", "set", "--config", path, "order_id", "1"}} {
+				got := runWith(t, "", args...)
+				if tt.fails == "" && got.status != statusFine || tt.fails != "" && !strings.Contains(got.out+got.err, tt.fails) {
+					t.Errorf("%v: %+v; want error %q", args, got, tt.fails)
+				}
+			}
+		})
+	}
 }

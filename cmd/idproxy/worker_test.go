@@ -24,10 +24,10 @@ func leasing(t *testing.T) (path string, server *servers.Redis) {
 			t.Error(err)
 		}
 	})
-	return writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+	return writeConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"]}}}
 sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
-`, server.Addr)), server
+`, askedListener(t), server.Addr)), server
 }
 
 func TestWorkerCommands(t *testing.T) {
@@ -161,10 +161,10 @@ func TestLeasedSources(t *testing.T) {
 // TestWorkersRights gives the account in Redis the rights that docs/id-sources.md names, and then one less.
 func TestWorkersRights(t *testing.T) {
 	_, server := leasing(t)
-	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+	path := writeConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"], username: idp, password: secret}}}
 sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
-`, server.Addr))
+`, askedListener(t), server.Addr))
 	rights := []string{"+client|setname", "+evalsha", "+eval", "+info", "+time", "+hget", "+hset", "+hgetall", "+del", "+@sortedset"}
 	may := func(rights ...string) {
 		t.Helper()
@@ -215,10 +215,10 @@ func TestWorkersTLS(t *testing.T) {
 		{name: "no authority in the file", tls: fmt.Sprintf("{ca: %s/client.key}", servers[0].Dir), fails: "redis.tls.ca"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+			path := writeConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"], tls: %s}}}
 sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12}}}
-`, servers[0].Addr, tt.tls))
+`, askedListener(t), servers[0].Addr, tt.tls))
 			got := runWith(t, "", "worker", "--config", path, "add", "4", "--new-pool")
 			if tt.fails == "" && (got.status != statusFine || !strings.Contains(got.out, "pool event_id")) ||
 				tt.fails != "" && (got.status != statusFinding || !strings.Contains(got.err, tt.fails)) {
@@ -226,10 +226,10 @@ sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12}}}
 			}
 		})
 	}
-	plain := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+	plain := writeConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"]}}}
 sources: {event_id: {snowflake: {workers: leases}}}
-`, servers[0].Addr))
+`, askedListener(t), servers[0].Addr))
 	if got := runWith(t, "", "worker", "--config", plain, "list"); got.status != statusFinding {
 		t.Errorf("without TLS: %+v", got)
 	}
@@ -247,4 +247,23 @@ func redisTLS(t *testing.T) *servers.Redis {
 		}
 	})
 	return r
+}
+
+// TestNumberOfTwoSources: a process uses its fixed number in all of its sources.
+func TestNumberOfTwoSources(t *testing.T) {
+	t.Setenv("WORKER", "5")
+	path := writeConfig(t, `listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+sources: {order_id: {snowflake: {worker: "${WORKER}"}}, event_id: {snowflake: {worker: "${WORKER}"}}}
+`)
+	for range 2 { // the second time after a clean end
+		s := running(t, path)
+		for _, source := range []string{"order_id", "event_id"} {
+			if got := numberOf(t, s, source, "41/10/12"); got != 5 {
+				t.Errorf("%s has number %d", source, got)
+			}
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

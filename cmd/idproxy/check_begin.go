@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/proxy"
+)
+
+// begins compares where segments stand with the greatest ids of all that they fill,
+// and says where those begin that were never used.
+func (c *checker) begins(ctx context.Context, servers []*server) []finding {
+	var all notes
+	stores := openedStores{}
+	defer stores.close()
+	for i := range c.cfg.Sources {
+		source := &c.cfg.Sources[i]
+		if source.Segment == nil {
+			continue
+		}
+		b := beginCheck{notes: &all, source: source, highest: map[string]idsource.Greatest{}}
+		shards := (&census{cfg: c.cfg, sources: []*config.Source{source}}).shards()
+		if len(shards) == 0 || len(shards) == 1 && shards[0].account == nil { // the client's connection is all there is
+			continue
+		}
+		for _, s := range shards {
+			b.missing(s, servers)
+		}
+		for _, s := range servers {
+			for _, t := range s.tables {
+				b.add(t)
+			}
+		}
+		if err := b.compare(ctx, c.cfg.Store(source.Segment.Store), stores); err == nil { // else it is a finding of its own
+			b.say()
+		}
+	}
+	return all.findings
+}
+
+// beginCheck is what is known of the series of one source.
+type beginCheck struct {
+	*notes
+	source  *config.Source
+	unasked []string
+	highest map[string]idsource.Greatest // by key
+
+	fresh, told, behind int               // series never used, those of them that have a position, and those that stand too low
+	top, low            idsource.Greatest // the greatest id of fresh ones, and of those too low
+	first               uint64            // the highest id that a fresh one begins at
+	stands              uint64            // of low: its position
+}
+
+// missing notes what could not be asked of a shard.
+func (b *beginCheck) missing(s *shard, servers []*server) {
+	asked := slices.ContainsFunc(servers, func(of *server) bool {
+		return s.account != nil && slices.Contains(of.listeners, s.account) && of.facts.version != "" && !slices.ContainsFunc(of.tables, func(t *tableCheck) bool {
+			return t.rule.Source == b.source.Name && !t.seen
+		})
+	})
+	if !asked {
+		b.unasked = append(b.unasked, "listener "+s.name())
+	}
+}
+
+// add counts the greatest id of a table.
+func (b *beginCheck) add(t *tableCheck) {
+	if !t.ids || t.rule.Source != b.source.Name {
+		return
+	}
+	g := idsource.Greatest{ID: t.greatest, Column: proxy.ColumnOn(t.listeners[0].Name, t.schema+"."+t.table+"."+t.rule.Column)}
+	if err := tooHigh(t.greatest, t.max); err != nil {
+		b.unasked = append(b.unasked, fmt.Sprintf("%s: %v", g.Column, err))
+		return
+	}
+	key := idsource.KeyOf(b.source.Segment.Key, t.schema, t.table)
+	if old, ok := b.highest[key]; !ok || g.ID > old.ID {
+		b.highest[key] = g
+	}
+}
+
+// compare asks the store where each series stands.
+func (b *beginCheck) compare(ctx context.Context, c *config.Store, stores openedStores) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	_, position, err := stores.reader(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, key := range sortedKeys(b.highest) {
+		g := b.highest[key]
+		p, err := position(ctx, key)
+		if err != nil {
+			return err
+		}
+		next := max(p.Next, b.source.Segment.Start)
+		switch {
+		case !p.Used:
+			b.fresh++
+			if p.Next > 0 || b.source.Segment.StartGiven {
+				b.told++
+			}
+			if begins := max(next, g.ID+1); begins > b.first {
+				b.first, b.top = begins, g
+			}
+		case next <= g.ID:
+			b.behind++
+			if g.ID > b.low.ID {
+				b.low, b.stands = g, next
+			}
+		}
+	}
+	return nil
+}
+
+// say says what came of it.
+func (b *beginCheck) say() {
+	name, unasked := b.source.Name, strings.Join(b.unasked, ", ")
+	if b.behind > 0 {
+		b.notes.add(b.source.Pos, levelError, "source %s%s stands at %d, at or below the greatest id %d, which %s holds: its INSERTs will be refused; set start: %d for it",
+			name, b.of(b.behind, "one of %d series that do"), b.stands, b.low.ID, b.low.Column, b.low.ID+1)
+	}
+	if b.fresh == 0 {
+		return
+	}
+	never := fmt.Sprintf("source %s%s was never used", name, b.of(b.fresh, "one of %d series"))
+	switch {
+	case unasked != "" && b.told < b.fresh:
+		b.notes.add(b.source.Pos, levelError, "%s, and its INSERTs will be refused, for where it begins is not known: NOT asked: %s; mend that, or set start: a number above all that is there "+
+			"(from %d on above what was asked)", never, unasked, b.first)
+	case unasked != "":
+		b.notes.add(b.source.Pos, levelWarning, "%s: it begins at %d, above what could be asked; NOT asked: %s", never, b.first, unasked)
+	default:
+		b.notes.add(b.source.Pos, levelNote, "%s: it begins at %d, above the greatest id %d of %s; as a number: start: %[2]d", never, b.first, b.top.ID, b.top.Column)
+	}
+}
+
+// of says of a source with a series for each table how many there are.
+func (b *beginCheck) of(n int, text string) string {
+	if n == 1 || !idsource.IsTemplate(b.source.Segment.Key) {
+		return ""
+	}
+	return ", " + fmt.Sprintf(text, n) + ","
+}

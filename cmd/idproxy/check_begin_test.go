@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"idproxy/integration/harness"
+)
+
+// TestCheckBegins: check --online says where series begin that were never used, and the number for those that stand too low.
+func TestCheckBegins(t *testing.T) {
+	maria, mysql := harness.MariaDB(t), harness.MySQL(t)
+	name := harness.Database(t, maria)
+	other := harness.Open(t, mysql.Config(""), "")
+	for _, sql := range []string{"CREATE DATABASE " + name, "CREATE TABLE " + name + ".orders (id BIGINT PRIMARY KEY)", "INSERT INTO " + name + ".orders VALUES (196607)"} {
+		if _, err := other.Exec(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if _, err := other.Exec("DROP DATABASE " + name); err != nil {
+			t.Error(err)
+		}
+	})
+	db := harness.Open(t, maria.Config(name), "")
+	for _, sql := range []string{
+		"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (131072)", "CREATE TABLE items (id BIGINT PRIMARY KEY)", "INSERT INTO items VALUES (9)",
+	} {
+		if _, err := db.Exec(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const account = ", account: {user: app, password: app}"
+	config := func(second, segment, table string) string {
+		return fmt.Sprintf(`listeners:
+  - {name: a, listen: "127.0.0.1:0", upstream: %q%s}
+  - {name: b, listen: "127.0.0.1:0", upstream: %q%s}
+stores: {main: {mysql: {dsn: "app:app@tcp(%s)/%s"}}}
+sources:
+  ids: {segment: {store: main%s}}
+rules: [{table: %q, column: id, source: ids}]
+`, maria.Addr, account, mysql.Addr, second, maria.Addr, name, segment, name+table)
+	}
+	check := func(path, level, want string) {
+		t.Helper()
+		got := runWith(t, "", "check", "--online", "--config", path)
+		holds(t, "the finding", got.out, path+":6:3: "+level+": source ids"+want)
+	}
+	for _, tt := range []struct{ second, segment, table, level, want string }{
+		{account, "", ".orders", levelNote, " was never used: it begins at 196608, above the greatest id 196607 of " + name + ".orders.id of listener b; as a number: start: 196608\n"},
+		{account, "", ".*", levelNote, " was never used: it begins at 196608,"},
+		{account, ", start: 500000", ".*", levelNote, " was never used: it begins at 500000,"},
+		{account, ", key: 'k_{table}'", ".*", levelNote, ", one of 2 series, was never used: it begins at 196608,"},
+		{account, ", key: 'k_{schema}.{table}'", ".*", levelNote, ", one of 2 series, was never used: it begins at 196608,"},
+		{"", "", ".orders", levelError, " was never used, and its INSERTs will be refused, for where it begins is not known: NOT asked: listener b; mend that, or set start: " +
+			"a number above all that is there (from 131073 on above what was asked)\n"},
+		{"", ", key: 'k_{table}'", ".orders", levelError, " was never used, and its INSERTs will be refused"},
+		{"", ", start: 1", ".orders", levelWarning, " was never used: it begins at 131073, above what could be asked; NOT asked: listener b\n"},
+	} {
+		check(writeConfig(t, config(tt.second, tt.segment, tt.table)), tt.level, tt.want)
+	}
+	for _, segment := range []string{", key: used", ", key: 'u_{table}'", ", key: 'u_{schema}.{table}'"} {
+		text := config(account, segment, ".*")
+		path := writeConfig(t, text)
+		args := []string{"source", "set", "ids", "196608", "--config", path}
+		if strings.Contains(segment, "{") {
+			args = append(args, "--key", strings.NewReplacer("{schema}", name, "{table}", "orders").Replace(strings.Split(segment, "'")[1]))
+		}
+		if got := runWith(t, "", args...); got.status != statusFine {
+			t.Fatalf("%+v", got)
+		}
+		p := harness.StartProxy(t, text)
+		if _, err := harness.Open(t, maria.Config(name), p.Addr("a")).Exec("INSERT INTO orders (id) VALUES (NULL)"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Exec("INSERT IGNORE INTO " + name + ".orders VALUES (900000)"); err != nil {
+			t.Fatal(err)
+		}
+		check(path, levelError, " stands at 197608, at or below the greatest id 900000, which "+name+".orders.id of listener b holds: its INSERTs will be refused; set start: 900001 for it")
+		if _, err := other.Exec("DELETE FROM " + name + ".orders WHERE id > 196607"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec("DELETE FROM orders WHERE id > 131072"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// inside is what a server has around its tables, asked for when the first table wants
+// it. Each question is put once, however many tables there are.
+type inside struct {
+	grants   func() ([][]string, error) // of columns: user, host, schema, table, column, privileges
+	views    func() ([][]string, error) // that take rows: schema, name, definition
+	triggers func() ([][]string, error) // before an INSERT: schema, table, name, body
+	programs func() ([][]string, error) // that insert: schema, kind, name, body
+}
+
+func (s *server) lookInside(ctx context.Context) *inside {
+	ask := func(query string) func() ([][]string, error) {
+		return sync.OnceValues(func() (rows [][]string, err error) {
+			err = s.each(ctx, query, func(row []string) { rows = append(rows, row) })
+			return rows, err
+		})
+	}
+	programs := ask("SELECT TRIGGER_SCHEMA, 'trigger', TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS " +
+		"UNION ALL SELECT ROUTINE_SCHEMA, LOWER(ROUTINE_TYPE), ROUTINE_NAME, ROUTINE_DEFINITION FROM information_schema.ROUTINES " +
+		"UNION ALL SELECT EVENT_SCHEMA, 'event', EVENT_NAME, EVENT_DEFINITION FROM information_schema.EVENTS")
+	writes := regexp.MustCompile(`(?i)\b(insert|replace)\b`)
+	return &inside{
+		grants: ask("SELECT User, Host, Db, Table_name, Column_name, Column_priv FROM mysql.columns_priv"),
+		views:  ask("SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE IS_UPDATABLE = 'YES'"),
+		triggers: ask("SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS " +
+			"WHERE EVENT_MANIPULATION = 'INSERT' AND ACTION_TIMING = 'BEFORE'"),
+		programs: sync.OnceValues(func() ([][]string, error) {
+			rows, err := programs()
+			return slices.DeleteFunc(rows, func(row []string) bool { return !writes.MatchString(row[3]) }), err
+		}),
+	}
+}
+
+// each runs a query of text columns and calls do with every row.
+func (u *upstream) each(ctx context.Context, query string, do func(row []string), args ...any) error {
+	rows, err := u.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	cells := make([]sql.NullString, len(names))
+	into := make([]any, len(names))
+	for i := range cells {
+		into[i] = &cells[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		row := make([]string, len(cells))
+		for i := range cells {
+			row[i] = cells[i].String
+		}
+		do(row)
+	}
+	return rows.Err()
+}
+
+// same compares names of schemas and tables as the server does.
+func (s *server) same(a, b string) bool {
+	return a == b || s.facts.fold && strings.EqualFold(a, b)
+}
+
+// grants finds accounts that may write some columns but not the id, or read some only.
+func (t *tableCheck) grants(ctx context.Context) error {
+	grants, err := t.inside.grants()
+	if err != nil {
+		return err
+	}
+	for _, priv := range []string{"Insert", "Select"} {
+		var partly [][2]string // users and hosts
+		var id [][2]string     // those that may write the id
+		for _, g := range grants {
+			if !t.same(g[2], t.schema) || !t.same(g[3], t.table) || !slices.Contains(strings.Split(g[5], ","), priv) {
+				continue
+			}
+			who := [2]string{g[0], g[1]}
+			if !slices.Contains(partly, who) {
+				partly = append(partly, who)
+			}
+			if priv == "Insert" && strings.EqualFold(g[4], t.rule.Column) {
+				id = append(id, who)
+			}
+		}
+		for _, who := range partly {
+			if slices.Contains(id, who) {
+				continue
+			}
+			if err := t.partly(ctx, priv, who[0], who[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// partly says of an account with a privilege on some columns what that breaks, unless it
+// has it on the whole table by another grant.
+func (t *tableCheck) partly(ctx context.Context, priv, user, host string) error {
+	const whole = "SELECT EXISTS(SELECT 1 FROM mysql.tables_priv WHERE User = ? AND Host = ? AND Db = ? AND Table_name = ? AND FIND_IN_SET(?, Table_priv) > 0) " +
+		"OR EXISTS(SELECT 1 FROM mysql.db WHERE User = ? AND Host = ? AND ? LIKE Db AND %[1]s_priv = 'Y') " +
+		"OR EXISTS(SELECT 1 FROM mysql.user WHERE User = ? AND Host = ? AND %[1]s_priv = 'Y')"
+	all := false
+	err := t.db.QueryRowContext(ctx, fmt.Sprintf(whole, priv), user, host, t.schema, t.table, priv, user, host, t.schema, user, host).Scan(&all)
+	switch {
+	case err != nil:
+		return err
+	case all:
+	case priv == "Insert":
+		t.warn("account '%s'@'%s' may insert into some columns but not into %s: its INSERTs fail with 1143; GRANT INSERT (%s) ON %s.%s to it",
+			user, host, t.rule.Column, quote(t.rule.Column), quote(t.schema), quote(t.table))
+	default:
+		t.warn("account '%s'@'%s' may select some columns only: the table cannot be described to it, and its INSERTs fail; GRANT SELECT ON %s.%s to it",
+			user, host, quote(t.schema), quote(t.table))
+	}
+	return nil
+}
+
+// views finds views that rows can be inserted through without an id.
+func (t *tableCheck) views(ctx context.Context) error {
+	views, err := t.inside.views()
+	if err != nil {
+		return err
+	}
+	of := quote(t.schema) + "." + quote(t.table)
+	for _, v := range views {
+		if !strings.Contains(v[2], of) {
+			continue
+		}
+		rules := t.rules.Match([]byte(v[0]), []byte(v[1]), t.facts.fold)
+		if len(rules) == 0 {
+			t.warn("view %s.%s of the table has no rule: an INSERT through it gets no id; add a rule for the view, with its own name of the column", v[0], v[1])
+			continue
+		}
+		columns, err := t.describe(ctx, v[0], v[1], nil)
+		if err != nil {
+			return err
+		}
+		if _, _, ok := columns.Column(rules[0].Column); !ok {
+			t.warn("view %s.%s of the table does not show column %s, which rule %s names: an INSERT through it is refused; add the column to the view",
+				v[0], v[1], rules[0].Column, rules[0])
+		}
+	}
+	return nil
+}
+
+// programs finds triggers that overwrite the id, and what inserts inside the
+// server, out of a proxy's sight.
+func (t *tableCheck) programs(context.Context) error {
+	triggers, err := t.inside.triggers()
+	programs, err2 := t.inside.programs()
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	sets := regexp.MustCompile("(?is)\\bset\\b[^;]*\\bnew\\s*\\.\\s*`?" + regexp.QuoteMeta(t.rule.Column) + "`?\\s*:?=")
+	for _, p := range triggers {
+		if t.same(p[0], t.schema) && t.same(p[1], t.table) && sets.MatchString(p[3]) {
+			t.warn("trigger %s sets NEW.%s: rows get its value, and the insert id names the one from the source; take that out of the trigger", p[2], t.rule.Column)
+		}
+	}
+	inserts := regexp.MustCompile("(?is)\\b(insert|replace)\\b[^;(]*[\\s.`]" + regexp.QuoteMeta(t.table) + "($|[\\s`(;])")
+	for _, p := range programs {
+		if t.same(p[0], t.schema) && inserts.MatchString(p[3]) {
+			t.warn("%s %s inserts into the table inside the server, where no proxy sees it: those rows get no id from the source", p[1], p[2])
+		}
+	}
+	return nil
+}

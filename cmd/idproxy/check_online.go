@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"idproxy/config"
+	"idproxy/rewriter"
+)
+
+// patience is how long servers are waited for.
+type patience struct {
+	first time.Duration // for the first answer of a server
+	all   time.Duration // for all answers of a server, which is left where it is then
+}
+
+var onlinePatience = patience{first: 5 * time.Second, all: 30 * time.Second}
+
+// Servers are asked at once, each over a few connections (accountDB says how many):
+// 64 connections in all, which leaves a small server some for others.
+const serversAtOnce = 16
+
+// checker asks servers and stores. It changes nothing in them.
+type checker struct {
+	cfg      *config.Config
+	patience patience
+}
+
+// run asks stores and servers, all at once, and compares what they say. Findings come
+// in the order of the file.
+func (c *checker) run(ctx context.Context) (findings []finding) {
+	servers := c.servers()
+	var sources sourceChecks
+	var stores []finding
+	var wg sync.WaitGroup
+	wg.Go(func() { sources = c.sources(ctx) })
+	wg.Go(func() { stores = c.storeServers(ctx) })
+	turn := make(chan struct{}, serversAtOnce)
+	for _, s := range servers {
+		wg.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			s.run(ctx)
+		})
+	}
+	wg.Wait()
+	for _, s := range servers {
+		for _, t := range s.tables {
+			t.compare(sources.positions)
+		}
+	}
+	findings = slices.Concat(stores, sources.findings, c.begins(ctx, servers))
+	for i := range c.cfg.Listeners {
+		l := &c.cfg.Listeners[i]
+		if l.Account == nil {
+			var n notes
+			n.add(l.Pos, levelError, "listener %s: NOT checked: it has no account to ask server %s and its tables with; add one: account: {user: ..., password: ...}", l.Name, l.Upstream)
+			findings = append(findings, n.findings...)
+			continue
+		}
+		for _, s := range servers {
+			if s.listeners[0] == l {
+				findings = append(findings, s.report()...)
+			}
+		}
+	}
+	return once(findings)
+}
+
+// once leaves out what was said before.
+func once(findings []finding) (list []finding) {
+	said := map[finding]bool{}
+	for _, f := range findings {
+		if !said[f] {
+			list = append(list, f)
+		}
+		said[f] = true
+	}
+	return list
+}
+
+// servers returns the servers that can be asked. Listeners with the same server and
+// account have it asked once.
+func (c *checker) servers() (servers []*server) {
+	type way struct {
+		to  config.Addr
+		as  config.Account
+		tls config.UpstreamTLS
+	}
+	sets := ruleSets(c.cfg)
+	byWay := map[way]*server{}
+	for i := range c.cfg.Listeners {
+		l := &c.cfg.Listeners[i]
+		if l.Account == nil {
+			continue
+		}
+		w := way{l.Upstream, *l.Account, l.UpstreamTLS}
+		s := byWay[w]
+		if s == nil {
+			s = &server{checker: c, rules: map[*rewriter.Rules][]*config.Rule{}}
+			byWay[w] = s
+			servers = append(servers, s)
+		}
+		s.listeners = append(s.listeners, l)
+		if rules := sets[l.Name]; s.rules[rules] == nil {
+			s.sets = append(s.sets, rules)
+			s.rules[rules] = rulesOn(c.cfg, l.Name)
+		}
+	}
+	for _, s := range servers {
+		s.alone = len(servers) == 1
+	}
+	return servers
+}
+
+// inParallel runs do for each of a list, n at a time, and returns when all are done.
+func inParallel[T any](list []T, n int, do func(T)) {
+	next := make(chan T)
+	var wg sync.WaitGroup
+	for range min(n, len(list)) {
+		wg.Go(func() {
+			for one := range next {
+				do(one)
+			}
+		})
+	}
+	for _, one := range list {
+		next <- one
+	}
+	close(next)
+	wg.Wait()
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"idproxy/config"
+	"idproxy/integration/harness"
+)
+
+// TestCheckOnlineWildcards: all tables that a wildcard matches are looked at, as the proxy
+// would match them.
+func TestCheckOnlineWildcards(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, server)
+			db := harness.Open(t, server.Config(name), "")
+			for _, sql := range []string{
+				"CREATE TABLE orders_1 (id BIGINT PRIMARY KEY)", "CREATE TABLE orders_2 (id BIGINT PRIMARY KEY)", "INSERT INTO orders_2 VALUES (3000000001)",
+				"CREATE TABLE orders_3 (id INT PRIMARY KEY)", "CREATE TABLE orders_own (nr INT PRIMARY KEY)", "CREATE TABLE orders_tiny (id INT PRIMARY KEY, nr BIGINT)",
+				"CREATE TABLE orders_uuid (id CHAR(36) NOT NULL DEFAULT (UUID()) PRIMARY KEY)", "CREATE TABLE orders_null (id INT)", "CREATE TABLE orders_default (id INT NOT NULL DEFAULT 7)",
+				"CREATE TABLE other (id INT PRIMARY KEY)",
+			} {
+				if _, err := db.Exec(sql); err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: app, password: app}}]
+stores: {main: {mysql: {dsn: "app:app@tcp(%[1]s)/%[2]s"}}}
+sources: {ids: {segment: {store: main, start: 3000000000}}, few: {segment: {store: main}}}
+rules:
+  - {table: %[2]s.orders_tiny, column: id, source: few}
+  - {table: "%[2]s.orders_*", column: id, source: ids}
+  - {table: "%[2]s.gone_*", column: id, source: ids}
+  - {table: "%[2]s.orders_?", column: nr, source: ids}
+`, server.Addr, name))
+			got := runWith(t, "", "check", "--online", "--config", path)
+			if got.status != statusFinding {
+				t.Errorf("status %d", got.status)
+			}
+			rule := path + ":6:5: %s: rule " + name + ".orders_*.id: "
+			holds(t, "a table that is too narrow", got.out, fmt.Sprintf(rule, levelError)+"table "+name+".orders_3: source ids stands at 3000000000, and the column holds at most 2147483647")
+			holds(t, "a table without the column", got.out, fmt.Sprintf(rule, levelNote)+"leaves tables alone: "+
+				name+".orders_default (column id has a default of its own, ")
+			holds(t, "columns that could not be AUTO_INCREMENT", got.out, name+".orders_null (column id may be NULL and is no key), "+
+				name+".orders_own (the table has no column id), "+name+".orders_uuid (column id has the type CHAR(36), and ids of source ids go into integers and DECIMAL)\n")
+			holds(t, "a rule without tables", got.out, path+":7:5: note: rule "+name+".gone_*.id: matches no table that the account may see\n")
+			holds(t, "a rule of one character", got.out, name+".orders_?.nr: leaves tables alone: "+name+".orders_1 (the table has no column nr), "+name+".orders_2 (the table has no column nr), "+name+".orders_3 (the table has no column nr)\n")
+			if n := strings.Count(got.out, ": error: "); n != 1 {
+				t.Errorf("%d errors, want 1: %s", n, got.out)
+			}
+			if again := runWith(t, "", "check", "--online", "--config", path); again.out != got.out {
+				t.Errorf("the second time it is %q, the first %q", again.out, got.out)
+			}
+		})
+	}
+}
+
+// TestCheckOnlineAsksOnce has many listeners in front of one server, and finds each table
+// asked for once.
+func TestCheckOnlineAsksOnce(t *testing.T) {
+	server := harness.MariaDB(t)
+	name := harness.Database(t, server)
+	db := harness.Open(t, server.Config(name), "")
+	const listeners, rules = 64, 21
+	var text strings.Builder
+	text.WriteString("listeners:\n")
+	for i := range listeners {
+		fmt.Fprintf(&text, "  - {name: l%d, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}\n", i, server.Addr)
+	}
+	fmt.Fprintf(&text, "sources: {ids: {snowflake: {worker: 1}}}\nrules:\n")
+	for i := range rules {
+		if _, err := db.Exec(fmt.Sprintf("CREATE TABLE t%d (id BIGINT PRIMARY KEY)", i)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "  - {table: %s.t%d, column: id, source: ids%s}\n", name, i, map[bool]string{true: ", listeners: [l1, l2]"}[i == 0])
+	}
+	questions := func() (n int) {
+		var variable, value string
+		if err := db.QueryRow("SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&variable, &value); err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := questions()
+	got := runWith(t, "", "check", "--online", "--config", writeConfig(t, text.String()))
+	if got.status != statusFine {
+		t.Errorf("%+v", got)
+	}
+	if asked := questions() - before; asked > 10*rules+50 || asked < 3*rules {
+		t.Errorf("%d questions for %d tables", asked, rules)
+	}
+}
+
+// TestCheckOnlineSilentServer has servers that do not answer, one at once and one after
+// some questions. What could not be asked is named, and all others are looked at.
+func TestCheckOnlineSilentServer(t *testing.T) {
+	server := harness.MariaDB(t)
+	name := harness.Database(t, server)
+	db := harness.Open(t, server.Config(name), "")
+	if _, err := db.Exec("CREATE TABLE t (small DATE)"); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(writeConfig(t, fmt.Sprintf(`listeners:
+  - {name: silent, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}
+  - {name: stuck, listen: 127.0.0.1:0, upstream_tls: {mode: disabled}, upstream: %q, account: {user: app, password: app}}
+  - {name: fine, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}
+sources: {ids: {snowflake: {worker: 1}}}
+rules: [{table: %s.t, column: small, source: ids}]
+`, silentAt(t, server.Addr, ""), silentAt(t, server.Addr, "LIMIT 0"), server.Addr, name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The server that answers has as long as it takes.
+	c := &checker{cfg: cfg, patience: patience{first: 5 * time.Second, all: 5 * time.Second}}
+	var out strings.Builder
+	if err := report(&out, cfg, c.run(t.Context()), false); err == nil {
+		t.Error("no finding")
+	}
+	holds(t, "the silent server", out.String(), ":2:5: error: listener silent: server "+cfg.Listeners[0].Upstream.String()+": no answer within 5s: NOT checked, nor are its tables\n")
+	holds(t, "the stuck server", out.String(), ":3:5: error: listener stuck: server "+cfg.Listeners[1].Upstream.String()+": no answer within 5s: NOT checked: "+name+".t\n")
+	holds(t, "the server that answers", out.String(), name+".t.small: listener fine: the column's type cannot hold generated ids exactly")
+}
+
+// silentAt returns the address of a relay that passes on what a client says until that has
+// the text in it, and nothing from there on.
+func silentAt(t *testing.T, upstream, text string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var relays sync.WaitGroup
+	relays.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			relays.Go(func() {
+				defer client.Close()
+				server, err := net.Dial("tcp", upstream)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer server.Close()
+				relays.Go(func() {
+					if text != "" {
+						_, _ = io.Copy(client, server)
+					}
+				})
+				buf := make([]byte, 4096)
+				for said, silent := "", text == ""; ; {
+					n, err := client.Read(buf)
+					if said += string(buf[:n]); err != nil { // the client gave up
+						return
+					}
+					if silent = silent || strings.Contains(said, text); !silent {
+						_, _ = server.Write(buf[:n])
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		relays.Wait()
+	})
+	return l.Addr().String()
+}

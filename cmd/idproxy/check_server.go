@@ -1,0 +1,229 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"idproxy/config"
+	"idproxy/rewriter"
+)
+
+// server is a server that is asked with the account of its listeners.
+type server struct {
+	notes // about the server itself
+	*checker
+	*upstream
+	listeners []*config.Listener // in front of it, with the same account
+	alone     bool               // no other server is asked
+	sets      []*rewriter.Rules  // of its listeners, each once
+	rules     map[*rewriter.Rules][]*config.Rule
+	facts     serverFacts
+	inside    *inside
+	tables    []*tableCheck // by rule, then by name; those that a deadline left out, too
+}
+
+// serverFacts are the settings of a server that the check of a table needs.
+type serverFacts struct {
+	version string
+	mariaDB bool
+	strict  bool // sql_mode
+	fold    bool // names of tables are the same in capitals
+}
+
+// name is how findings name the server: by its listeners.
+func (s *server) name() string {
+	names := make([]string, len(s.listeners))
+	for i, l := range s.listeners {
+		names[i] = l.Name
+	}
+	if len(names) == 1 {
+		return "listener " + names[0]
+	}
+	return "listeners " + strings.Join(names, ", ")
+}
+
+func (s *server) pos() config.Pos       { return s.listeners[0].Pos }
+func (s *server) address() *config.Addr { return &s.listeners[0].Upstream }
+
+// run looks at the server and at all tables that rules concern.
+func (s *server) run(ctx context.Context) {
+	u, err := openUpstream(s.listeners[0])
+	if err != nil {
+		s.add(s.pos(), levelError, "%s: %v", s.name(), err)
+		return
+	}
+	defer u.db.Close()
+	s.upstream = u
+	ctx, cancel := context.WithTimeout(ctx, s.patience.all)
+	defer cancel()
+	s.inside = s.lookInside(ctx)
+	if err := s.greet(ctx); err != nil {
+		s.add(s.pos(), levelError, "%s: server %s: %v: NOT checked, nor are its tables", s.name(), s.address(), silence(err, s.patience.first))
+		return
+	}
+	s.add(s.pos(), levelNote, "%s: server %s is %s", s.name(), s.address(), s.facts.version)
+	s.logins(ctx)
+	if err := s.match(ctx); err != nil {
+		s.add(s.pos(), levelError, "%s: server %s: %v: its tables are NOT checked", s.name(), s.address(), silence(err, s.patience.all))
+		return
+	}
+	inParallel(s.tables, connectionsAtOnce, func(t *tableCheck) { t.run(ctx) })
+}
+
+// silence words an error that comes of a deadline.
+func silence(err error, waited time.Duration) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %v", waited)
+	}
+	return err
+}
+
+// greet asks for what does not depend on tables.
+func (s *server) greet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.patience.first)
+	defer cancel()
+	var modes, names string
+	err := s.db.QueryRowContext(ctx, "SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.lower_case_table_names").Scan(&s.facts.version, &modes, &names)
+	s.facts.mariaDB = strings.Contains(s.facts.version, "MariaDB")
+	s.facts.strict = strings.Contains(modes, "STRICT_")
+	s.facts.fold = names != "0"
+	return err
+}
+
+// logins finds accounts that cannot log in through a listener without TLS as they can
+// at the server, which offers it: the client has to send its password, which it does not
+// do in the clear. The server remembers who did, until it is restarted or told to forget.
+func (s *server) logins(ctx context.Context) {
+	bare := slices.DeleteFunc(slices.Clone(s.listeners), func(l *config.Listener) bool { return l.TLS != nil || l.Listen.Network != "tcp" })
+	if len(bare) == 0 || s.facts.mariaDB {
+		return
+	}
+	var accounts []string
+	err := s.each(ctx, "SELECT User, Host FROM mysql.user WHERE plugin = 'caching_sha2_password' AND account_locked = 'N' ORDER BY User, Host", func(row []string) {
+		accounts = append(accounts, "'"+row[0]+"'@'"+row[1]+"'")
+	})
+	for _, l := range bare {
+		if e, denied := errors.AsType[*driver.MySQLError](err); denied {
+			s.add(l.Pos, levelNote, "listener %s: not checked: accounts that need TLS: the account may not look: %s", l.Name, e.Message)
+		} else if len(accounts) > 0 {
+			s.add(l.Pos, levelWarning, "listener %s: it offers no TLS, and these accounts have caching_sha2_password: %s: clients that do not ask for the server's key fail with 2061 at their first login; "+
+				"add tls to the listener, or set the clients' option (--get-server-public-key)", l.Name, someOf(accounts))
+		}
+	}
+}
+
+// match finds the tables that rules of the server's listeners concern: those that rules
+// name, there or not, and those that wildcards match, as the proxy matches them.
+func (s *server) match(ctx context.Context) error {
+	type concerned struct {
+		rule          *config.Rule
+		schema, table string
+	}
+	known, matched := map[concerned]bool{}, map[*config.Rule]bool{}
+	add := func(set *rewriter.Rules, r *config.Rule, schema, table string) {
+		if c := (concerned{r, schema, table}); !known[c] {
+			known[c], matched[r] = true, true
+			s.tables = append(s.tables, &tableCheck{server: s, rules: set, rule: r, schema: schema, table: table})
+		}
+	}
+	names, err := s.names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, set := range s.sets {
+		byName := map[string]*config.Rule{}
+		for _, r := range s.rules[set] {
+			byName[r.String()] = r
+			if !r.Wild() {
+				add(set, r, r.Schema, r.Table)
+			}
+		}
+		for _, name := range names {
+			for _, rule := range set.Match(name.Schema, name.Table, s.facts.fold) {
+				if !rule.Exact() {
+					add(set, byName[rule.String()], string(name.Schema), string(name.Table))
+				}
+			}
+		}
+	}
+	for _, set := range s.sets {
+		for _, r := range s.rules[set] {
+			if !matched[r] {
+				s.add(r.Pos, levelNote, "rule %s: %smatches no table that the account may see", r, s.where())
+			}
+		}
+	}
+	slices.SortStableFunc(s.tables, func(a, b *tableCheck) int {
+		return cmp.Or(cmp.Compare(a.rule.Pos.Line, b.rule.Pos.Line), cmp.Compare(a.rule.Pos.Column, b.rule.Pos.Column), strings.Compare(a.schema, b.schema), strings.Compare(a.table, b.table))
+	})
+	return nil
+}
+
+// names lists the tables and views that the account may see, if a wildcard is to find
+// some. Those of the server's own schemas are no one's to insert into.
+func (s *server) names(ctx context.Context) (names []rewriter.Name, err error) {
+	wild := false
+	for _, rules := range s.rules {
+		wild = wild || slices.ContainsFunc(rules, (*config.Rule).Wild)
+	}
+	if !wild {
+		return nil, nil
+	}
+	const query = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES " +
+		"WHERE TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
+	err = s.each(ctx, query, func(row []string) {
+		names = append(names, rewriter.Name{Schema: []byte(row[0]), Table: []byte(row[1])})
+	})
+	return names, err
+}
+
+// report returns what was found, and what could not be looked at.
+func (s *server) report() []finding {
+	all := slices.Clone(s.findings)
+	left := map[*config.Rule][]string{}
+	var unseen []string
+	for _, t := range s.tables {
+		switch {
+		case !t.seen:
+			unseen = append(unseen, t.schema+"."+t.table)
+		case t.left != "":
+			left[t.rule] = append(left[t.rule], t.schema+"."+t.table+" ("+t.left+")")
+		}
+		all = append(all, t.findings...)
+	}
+	n := notes{all}
+	if len(unseen) > 0 {
+		n.add(s.pos(), levelError, "%s: server %s: no answer within %v: NOT checked: %s", s.name(), s.address(), s.patience.all, someOf(unseen))
+	}
+	for i := range s.cfg.Rules {
+		r := &s.cfg.Rules[i]
+		if list := left[r]; len(list) > 0 {
+			n.add(r.Pos, levelNote, "rule %s: %sleaves tables alone: %s", r, s.where(), someOf(list))
+		}
+	}
+	return n.findings
+}
+
+// where names the server in findings about tables, when there are others.
+func (s *server) where() string {
+	if s.alone {
+		return ""
+	}
+	return s.name() + ": "
+}
+
+// someOf lists names, not more than a person reads.
+func someOf(names []string) string {
+	const most = 20
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+
+	"idproxy/config"
+	"idproxy/idsource"
+)
+
+// sourceChecks is what the stores say of the sources.
+type sourceChecks struct {
+	findings  []finding
+	positions map[string]uint64 // where the segment sources stand that gave ids before
+}
+
+// sources asks all stores at once where the sources stand, and looks at the pools of
+// worker numbers.
+func (c *checker) sources(ctx context.Context) sourceChecks {
+	checks := make([]sourceCheck, len(c.cfg.Sources))
+	byStore := map[string][]*sourceCheck{}
+	for i := range c.cfg.Sources {
+		checks[i].source = &c.cfg.Sources[i]
+		if name := storeOf(checks[i].source); name != "" {
+			byStore[name] = append(byStore[name], &checks[i])
+		}
+	}
+	var wg sync.WaitGroup
+	for name, list := range byStore {
+		wg.Go(func() { c.store(ctx, c.cfg.Store(name), list) })
+	}
+	wg.Wait()
+	all := sourceChecks{positions: map[string]uint64{}}
+	for i := range checks {
+		all.findings = append(all.findings, checks[i].findings...)
+		if checks[i].next > 0 {
+			all.positions[checks[i].source.Name] = checks[i].next
+		}
+	}
+	return all
+}
+
+// storeOf is the store that a source is asked of; "" for none.
+func storeOf(s *config.Source) string {
+	switch {
+	case s.Segment != nil && !idsource.IsTemplate(s.Segment.Key):
+		return s.Segment.Store
+	case s.Snowflake != nil:
+		return s.Snowflake.Workers
+	}
+	return ""
+}
+
+// sourceCheck is what a store says of one source.
+type sourceCheck struct {
+	notes
+	source *config.Source
+	next   uint64 // where it stands; 0: it never gave an id, which makes it start above all that is there
+}
+
+// store asks one store for all of its sources.
+func (c *checker) store(ctx context.Context, st *config.Store, list []*sourceCheck) {
+	opened := openedStores{}
+	defer opened.close()
+	var asker storeAsker
+	for _, s := range list {
+		if s.source.Snowflake != nil {
+			if err := s.pool(ctx, c.cfg, &asker); err != nil {
+				s.add(s.source.Pos, levelError, "source %s: %v", s.source.Name, err)
+			}
+			continue
+		}
+		s.position(ctx, st, func(ctx context.Context) (p idsource.Position, err error) {
+			err = asker.ask(ctx, func(ctx context.Context) (err error) {
+				p, err = opened.position(ctx, st, s.source.Segment.Key)
+				return err
+			})
+			return p, err
+		})
+	}
+}
+
+// position looks where a source stands.
+func (s *sourceCheck) position(ctx context.Context, st *config.Store, ask func(context.Context) (idsource.Position, error)) {
+	if st.File != nil {
+		if _, err := os.Stat(st.File.Dir); err != nil {
+			s.add(s.source.Pos, levelNote, "source %s: its folder %s will be created, and its ids are unique on this host only", s.source.Name, st.File.Dir)
+			return
+		}
+	}
+	p, err := ask(ctx)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		s.add(s.source.Pos, levelNote, "source %s: not checked: where it stands may be read by its owner only: %v", s.source.Name, err)
+	case err != nil:
+		s.add(s.source.Pos, levelError, "source %s: %v", s.source.Name, err)
+	case p.Used:
+		s.next = p.Next
+	}
+}
+
+// storeAsker puts questions to a store. One that does not answer costs its time once.
+type storeAsker struct{ silent error }
+
+func (a *storeAsker) ask(ctx context.Context, question func(context.Context) error) error {
+	if a.silent != nil {
+		return a.silent
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	err := question(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		a.silent = err
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"idproxy/config"
+	"idproxy/idsource/mysql"
+)
+
+// stores looks at the stores without asking them: as serve makes them, and whether two of
+// them are one.
+func (c *checker) stores() (findings []finding) {
+	var n notes
+	places := map[string]*config.Store{}
+	for i := range c.cfg.Stores {
+		s := &c.cfg.Stores[i]
+		st, err := openStore(s, slog.New(slog.DiscardHandler))
+		if err == nil {
+			err = st.close()
+		}
+		if err != nil {
+			n.add(s.Pos, levelError, "store %s: %v", s.Name, err)
+			continue
+		}
+		for _, place := range st.places {
+			if other := places[place]; other != nil {
+				c.sameStore(&n, other, s, place)
+			}
+			places[place] = s
+		}
+		if s.File == nil {
+			continue
+		}
+		for j := range c.cfg.Stores[:i] {
+			if other := &c.cfg.Stores[j]; other.File != nil && sameFolder(other.File.Dir, s.File.Dir) {
+				n.add(s.Pos, levelError, "store %s: its folder is that of store %s in line %d: each would lock the other out; use one store for both", s.Name, other.Name, other.Pos.Line)
+			}
+		}
+	}
+	return n.findings
+}
+
+func sameFolder(a, b string) bool {
+	one, err := os.Stat(a)
+	other, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(one, other)
+}
+
+// sameStore says that two stores are one: worse when a series is in both, whose halves
+// would not know of one another.
+func (c *checker) sameStore(n *notes, first, second *config.Store, place string) {
+	keys := map[string]*config.Source{}
+	for i := range c.cfg.Sources {
+		if s := &c.cfg.Sources[i]; s.Segment != nil && s.Segment.Store == first.Name {
+			keys[s.Segment.Key] = s
+		}
+	}
+	for i := range c.cfg.Sources {
+		s := &c.cfg.Sources[i]
+		if s.Segment == nil || s.Segment.Store != second.Name || keys[s.Segment.Key] == nil {
+			continue
+		}
+		n.add(s.Pos, levelError, "source %s: its key %s is that of source %s in line %d, as stores %s and %s are one database, %s: name that source in the rules, or choose another key",
+			s.Name, s.Segment.Key, keys[s.Segment.Key].Name, keys[s.Segment.Key].Pos.Line, second.Name, first.Name, place)
+	}
+	n.add(second.Pos, levelWarning, "store %s: it is the same database as store %s in line %d, %s: use one store for both", second.Name, first.Name, first.Pos.Line, place)
+}
+
+// storeServers is what the servers of a store are.
+type storeServers struct {
+	store   *config.Store
+	servers []mysql.Server
+	err     error
+}
+
+// servers asks the MySQL stores at once what they are: whether a crash can bring ids back,
+// and whether two of them are one by different addresses.
+func (c *checker) storeServers(ctx context.Context) (findings []finding) {
+	asked := make([]storeServers, len(c.cfg.Stores))
+	var wg sync.WaitGroup
+	for i := range c.cfg.Stores {
+		asked[i].store = &c.cfg.Stores[i]
+		wg.Go(func() { asked[i].ask(ctx) })
+	}
+	wg.Wait()
+	var n notes
+	known := map[string]*config.Store{}
+	where := map[string]string{}
+	for _, a := range asked {
+		if a.err != nil {
+			n.add(a.store.Pos, levelError, "store %s: NOT checked: %v", a.store.Name, a.err)
+		}
+		for _, server := range a.servers {
+			if server.Weak != "" {
+				n.add(a.store.Pos, levelWarning, "store %s: %s: %s: a crash of its host can bring ids back that were issued; set both innodb_flush_log_at_trx_commit and sync_binlog to 1",
+					a.store.Name, server.Where, server.Weak)
+			}
+			if other := known[server.Identity]; other != nil && where[server.Identity] != server.Where {
+				c.sameStore(&n, other, a.store, where[server.Identity]+" and "+server.Where)
+			}
+			known[server.Identity], where[server.Identity] = a.store, server.Where
+		}
+	}
+	return n.findings
+}
+
+func (a *storeServers) ask(ctx context.Context) {
+	if a.store.MySQL == nil {
+		return
+	}
+	st, err := openStore(a.store, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return // said offline
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	a.servers, a.err = st.servers.Servers(ctx)
+	a.err = errors.Join(a.err, st.close())
+}
+
+// warnOfCrashes has all stores that may forget what they stored say so. One that does not
+// answer now says it when it is first used.
+func (s *sources) warnOfCrashes(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, st := range s.stores {
+		if st.servers == nil {
+			continue
+		}
+		s.asking.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, storeTime)
+			defer cancel()
+			if err := st.servers.WarnOfCrashes(ctx); err != nil {
+				s.log.Debug("store not asked whether a crash can bring ids back", "store", name, "error", fmt.Sprint(err))
+			}
+		})
+	}
+}
