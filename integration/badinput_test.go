@@ -277,8 +277,8 @@ func TestBadServers(t *testing.T) {
 	}
 	wg.Wait()
 	for listener, want := range map[string]string{"down": "connection refused", "nowhere": "no-such-host.invalid"} {
-		if err := serves(good, p.Addr(listener)); codeOf(err) != 2003 || !strings.Contains(err.Error(), want) {
-			t.Errorf("listener %s: %v, want 2003 with %q", listener, err, want)
+		if err := serves(good, p.Addr(listener)); codeOf(err) != mysql.ER_BAD_HOST_ERROR || !strings.Contains(err.Error(), want) {
+			t.Errorf("listener %s: %v, want 1042 with %q", listener, err, want)
 		}
 	}
 }

@@ -47,6 +47,20 @@ func startDemo(t *testing.T, env ...string) *process.Process {
 	return p
 }
 
+// pasted runs the commands that the demo shows with what they printed, as a person would who pastes them into a shell. Making
+// the pool of worker numbers anew is left out: it is there.
+func pasted(t *testing.T, p *process.Process) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`(?m)^\$ (.+)$`).FindAllStringSubmatch(p.Log(), -1) {
+		if strings.Contains(m[1], "--new-pool") {
+			continue
+		}
+		if out, err := exec.Command("bash", "-c", m[1]).CombinedOutput(); err != nil {
+			t.Errorf("$ %s\n%s%v", m[1], out, err)
+		}
+	}
+}
+
 var demoCommand = regexp.MustCompile(`(?m)^  (mysql|mariadb) (-h .*)$`)
 
 var demoWorkers = regexp.MustCompile(`have worker number (\d+), of the second (\d+), and (\d+) after its restart`)
@@ -73,6 +87,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %q, %v, want id %s", m[0], out, err, want)
 		}
 	}
+	pasted(t, p)
 	ports := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(p.Log(), -1)
 	folder := regexp.MustCompile(`configuration is (\S+)/idproxy\.yaml`).FindStringSubmatch(p.Log())[1]
 	if err := p.Signal(syscall.SIGINT); err != nil {

@@ -8,10 +8,11 @@ import (
 	"idproxy/integration/harness"
 )
 
-// Outcomes of the forms that hide an INSERT.
+// Outcomes of the forms that hide an INSERT: refused by idproxy, or by the server.
 const (
-	refused  = "!1235"
-	noSyntax = "!1064"
+	refused     = "!1235"
+	noSyntax    = "!1064"
+	notPrepared = "!1295"
 )
 
 // hiding is a form that hides an INSERT into the table t, which has a rule and whose id has no default; the session is not
@@ -25,43 +26,43 @@ type hiding struct {
 // hidings are all known forms. That which nothing can be done about is forwarded, and stores 0 here: it is listed in
 // docs/semantics.md.
 var hidings = []hiding{
-	{text: "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES ('x'); END", mariaDB: refused, mysql: refused},
-	{text: "BEGIN NOT ATOMIC PREPARE q FROM 'INSERT INTO t (a) VALUES (''x'')'; EXECUTE q; END", mariaDB: refused, mysql: refused},
-	{text: "BEGIN NOT ATOMIC PREPARE q FROM @z; EXECUTE q; END", mariaDB: refused, mysql: refused},
-	{text: "BEGIN NOT ATOMIC EXECUTE IMMEDIATE @z; END", mariaDB: refused, mysql: refused},
+	{text: "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES ('x'); END", mariaDB: refused, mysql: noSyntax},
+	{text: "BEGIN NOT ATOMIC PREPARE q FROM 'INSERT INTO t (a) VALUES (''x'')'; EXECUTE q; END", mariaDB: refused, mysql: noSyntax},
+	{text: "BEGIN NOT ATOMIC PREPARE q FROM @z; EXECUTE q; END", mariaDB: "!1312", mysql: noSyntax},
+	{text: "BEGIN NOT ATOMIC EXECUTE IMMEDIATE @z; END", mariaDB: "!1312", mysql: noSyntax},
 	{text: "BEGIN NOT ATOMIC INSERT INTO other (a) VALUES ('x'); END", mysql: noSyntax},
 	{text: "BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'INSERT INTO other (a) VALUES (1)'; END", mariaDB: "!1312", mysql: noSyntax},
-	{text: "IF 1 THEN INSERT INTO t (a) VALUES ('x'); END IF", mariaDB: refused, mysql: refused},
-	{text: "CASE WHEN 1 THEN REPLACE INTO t (a) VALUES ('x'); END CASE", mariaDB: refused, mysql: refused},
-	{text: "l: LOOP INSERT INTO t (a) VALUES ('x'); LEAVE l; END LOOP", mariaDB: refused, mysql: refused},
-	{text: "WHILE 1 DO INSERT INTO t (a) VALUES ('x'); END WHILE", mariaDB: refused, mysql: refused},
-	{text: "REPEAT INSERT INTO t (a) VALUES ('x'); UNTIL 1 END REPEAT", mariaDB: refused, mysql: refused},
-	{text: "FOR i IN 1..1 DO INSERT INTO t (a) VALUES ('x'); END FOR", mariaDB: refused, mysql: refused},
-	{text: "SET STATEMENT max_statement_time=10 FOR INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: refused},
-	{text: "SET STATEMENT max_statement_time=10 FOR EXECUTE IMMEDIATE @z", mariaDB: refused, mysql: refused},
-	{text: "SET STATEMENT max_statement_time=10 FOR PREPARE p FROM @z", mariaDB: refused, mysql: refused},
+	{text: "IF 1 THEN INSERT INTO t (a) VALUES ('x'); END IF", mariaDB: refused, mysql: noSyntax},
+	{text: "CASE WHEN 1 THEN REPLACE INTO t (a) VALUES ('x'); END CASE", mariaDB: refused, mysql: noSyntax},
+	{text: "l: LOOP INSERT INTO t (a) VALUES ('x'); LEAVE l; END LOOP", mariaDB: noSyntax, mysql: noSyntax},
+	{text: "WHILE 1 DO INSERT INTO t (a) VALUES ('x'); END WHILE", mariaDB: refused, mysql: noSyntax},
+	{text: "REPEAT INSERT INTO t (a) VALUES ('x'); UNTIL 1 END REPEAT", mariaDB: refused, mysql: noSyntax},
+	{text: "FOR i IN 1..1 DO INSERT INTO t (a) VALUES ('x'); END FOR", mariaDB: refused, mysql: noSyntax},
+	{text: "SET STATEMENT max_statement_time=10 FOR INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: noSyntax},
+	{text: "SET STATEMENT max_statement_time=10 FOR EXECUTE IMMEDIATE @z", mysql: noSyntax, stored: "0,x"},
+	{text: "SET STATEMENT max_statement_time=10 FOR PREPARE p FROM @z", mysql: noSyntax},
 	{text: "SET STATEMENT max_statement_time=10 FOR EXECUTE known", mariaDB: "!1210", mysql: noSyntax},
-	{text: "ANALYZE INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: refused},
-	{text: "ANALYZE FORMAT=JSON INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: refused},
-	{text: "EXPLAIN ANALYZE INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: refused},
-	{text: "EXPLAIN ANALYZE INSERT INTO t (a) SELECT a FROM other", mariaDB: refused, mysql: refused},
+	{text: "ANALYZE INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: noSyntax},
+	{text: "ANALYZE FORMAT=JSON INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: noSyntax},
+	{text: "EXPLAIN ANALYZE INSERT INTO t (a) VALUES ('x')", mariaDB: noSyntax, mysql: refused},
+	{text: "EXPLAIN ANALYZE INSERT INTO t (a) SELECT a FROM other", mariaDB: noSyntax, mysql: refused},
 	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT) SELECT 7 a", mariaDB: refused, mysql: refused},
 	{text: "CREATE TABLE made (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AS SELECT 7 a", mariaDB: refused, mysql: refused},
-	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT) AS TABLE other", mariaDB: refused, mysql: refused},
+	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT) AS TABLE other", mariaDB: noSyntax, mysql: refused},
 	{text: "PREPARE p FROM 'CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT) SELECT 7 a'", mariaDB: refused, mysql: refused},
 	{text: "CREATE TABLE made AS SELECT 5 id, 7 a"},
 	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT)"},
-	{text: "PREPARE p FROM 'BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (''x''); END'", mariaDB: refused, mysql: refused},
-	{text: "PREPARE p FROM 'SET STATEMENT max_statement_time=10 FOR INSERT INTO t (a) VALUES (''x'')'", mariaDB: refused, mysql: refused},
+	{text: "PREPARE p FROM 'BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (''x''); END'", mariaDB: refused, mysql: noSyntax},
+	{text: "PREPARE p FROM 'SET STATEMENT max_statement_time=10 FOR INSERT INTO t (a) VALUES (''x'')'", mariaDB: refused, mysql: noSyntax},
 	{text: "PREPARE p FROM 'INSERT INTO t (a) SELECT a FROM other'", mariaDB: refused, mysql: refused},
 	{text: "EXECUTE IMMEDIATE 'INSERT INTO t (a) SELECT a FROM other'", mariaDB: refused, mysql: noSyntax},
-	{text: "PREPARE p FROM 'LOAD DATA LOCAL INFILE ''DIR/f'' INTO TABLE t'", mariaDB: refused, mysql: refused},
-	{text: "PREPARE p FROM 'EXECUTE IMMEDIATE @z'", mariaDB: refused, mysql: refused},
-	{text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO t (a) VALUES (', RAND(), ')')", mariaDB: refused, mysql: noSyntax},
+	{text: "PREPARE p FROM 'LOAD DATA LOCAL INFILE ''DIR/f'' INTO TABLE t'", mariaDB: refused, mysql: notPrepared},
+	{text: "PREPARE p FROM 'EXECUTE IMMEDIATE @z'", mariaDB: notPrepared, mysql: noSyntax},
+	{text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO t (a) VALUES (', SIGN(RAND()+1), ')')", mysql: noSyntax, stored: "0,1"},
 	{text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO t (a) VALUES (', '1', ')')", mysql: noSyntax, stored: "id,1"},
 	{text: "LOAD DATA INFILE 'DIR/f' INTO TABLE t", mariaDB: refused, mysql: refused},
 	{text: "WITH c AS (SELECT 1 a) INSERT INTO t (a) SELECT a FROM c", mariaDB: noSyntax, mysql: noSyntax},
-	{text: "(INSERT INTO t (a) VALUES ('x'))", mariaDB: refused, mysql: refused},
+	{text: "(INSERT INTO t (a) VALUES ('x'))", mariaDB: noSyntax, mysql: noSyntax},
 	{text: "HANDLER t OPEN"},
 	{text: "DESCRIBE t a", mariaDB: "a,varchar(20),YES,,NULL,", mysql: "a,varchar(20),YES,,NULL,"},
 	{text: "UPDATE t SET id = 5"},
@@ -72,7 +73,10 @@ var hidings = []hiding{
 	{text: "CREATE TRIGGER another BEFORE INSERT ON other FOR EACH ROW INSERT INTO t (a) VALUES ('x')"},
 	{text: "DO (SELECT COUNT(*) FROM t)"},
 	{text: "XA PREPARE 'x'", mariaDB: "!1399", mysql: "!1399"},
-	// What runs in the server, out of sight: forwarded.
+	// What runs in the server, out of sight, or is a text that is not known before: forwarded.
+	{text: "IF 1 THEN EXECUTE IMMEDIATE @z; END IF", mariaDB: "!1312", mysql: noSyntax},
+	{text: "EXECUTE IMMEDIATE IF(@n := 1, @z, 0)", mysql: noSyntax, stored: "0,x"},
+	{text: "EXECUTE IMMEDIATE @z", mysql: noSyntax, stored: "id,x"}, // a variable is asked for
 	{text: "CREATE PROCEDURE again() INSERT INTO t (a) VALUES ('x')"},
 	{text: "CALL inserts()", stored: "0,x"},
 	{text: "DO inserting()", stored: "0,x"},

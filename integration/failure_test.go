@@ -143,8 +143,8 @@ rules: [{table: %s.t, column: id, source: ids}]
 				s := openSession(t, proxy.Addr("a"), db)
 				s.must(t, "INSERT INTO t (a) VALUES (0), (0)") // what the proxy asks about the table it asks now
 				e := loseDuring(t, r, s, tt.fault)
-				if e.Code != 2013 || e.State != "08S01" {
-					t.Errorf("got %v, want error 2013 with state 08S01", e)
+				if e.Code != mysql.ER_NET_READ_ERROR || e.State != "08S01" {
+					t.Errorf("got %v, want error 1158 with state 08S01", e)
 				}
 				m := assigned.FindStringSubmatch(e.Message)
 				if m == nil || m[3] != db+".t" {
@@ -249,8 +249,8 @@ func refusedByStore(addr, db string) error {
 		return err
 	}
 	e := replies[0].err
-	if e == nil || e.Code != mysql.ER_AUTOINC_READ_FAILED || e.State != "HY000" || !strings.Contains(e.Message, "remote") || !strings.Contains(e.Message, "connect") {
-		return fmt.Errorf("got %w, want error 1467 that names the source and that it cannot be connected to", e)
+	if e == nil || e.Code != mysql.ER_AUTOINC_READ_FAILED || e.State != "HY000" || !strings.Contains(e.Message, "remote") || !strings.Contains(e.Message, "the log of idproxy says why") {
+		return fmt.Errorf("got %w, want error 1467 that names the source and where the cause is found", e)
 	}
 	for _, text := range []string{"SELECT 1", "INSERT INTO local (a) VALUES (1)", "INSERT INTO free (a) VALUES (1)"} {
 		replies, err := s.query(text)

@@ -165,8 +165,8 @@ func TestServerDownFullAndBack(t *testing.T) {
 			}
 			for range 2 {
 				err := serves(server, p.Addr("a"))
-				if codeOf(err) != 2003 || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), server.Addr) {
-					t.Errorf("server down: %v, want 2003 with the cause", err)
+				if codeOf(err) != mysql.ER_BAD_HOST_ERROR || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), server.Addr) {
+					t.Errorf("server down: %v, want 1042 with the cause", err)
 				}
 			}
 			if err := server.Start(t.Context()); err != nil {

@@ -162,7 +162,12 @@ func TestLoadDataRefused(t *testing.T) {
 				{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '1' (a)", "a digit that separates"},
 			} {
 				got := w.filled.load(c.sql, strings.NewReader("x\n"))
-				if !strings.Contains(got, "Error 1235 (42000)") || !strings.Contains(got, c.says) {
+				if s.Kind == servers.MySQL && strings.HasPrefix(c.sql, "PREPARE") { // it prepares no LOAD DATA
+					c.says = "not supported in the prepared statement protocol yet"
+				} else if !strings.Contains(got, "Error 1235 (42000)") {
+					t.Errorf("%s: %s", c.sql, got)
+				}
+				if !strings.Contains(got, c.says) {
 					t.Errorf("%s: %s", c.sql, got)
 				}
 			}

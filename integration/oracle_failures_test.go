@@ -81,18 +81,11 @@ var readers = [][]step{
 	{{sql: "BEGIN"}, {sql: "INSERT INTO t (a,parent) VALUES ('childS', LAST_INSERT_ID())"}, {sql: "ROLLBACK"}, {sql: "SELECT @@identity"}},
 }
 
-var (
-	refusedSyntax = &deviation{
-		name:    "refused syntax",
-		reason:  "what the proxy does not understand on a table with a rule it refuses, before the server can say 1064",
-		refused: "idproxy",
-	}
-	quotedSyntax = &deviation{
-		name:      "quoted syntax",
-		reason:    "the server's 1064 quotes the text that it got, with the ids in it",
-		sameError: true,
-	}
-)
+var quotedSyntax = &deviation{
+	name:      "quoted syntax",
+	reason:    "the server's 1064 quotes the text that it got, with the ids in it",
+	sameError: true,
+}
 
 // failedBatch is the value that native columns leave behind a failed INSERT of several rows.
 func failedBatch(seed string) *deviation {

@@ -117,14 +117,14 @@ func rawDo(f func()) (err error) {
 func fail(format string, args ...any) { panic(rawError{fmt.Errorf(format, args...)}) }
 
 // rawTimeout bounds every conversation of a rawConn.
-const rawTimeout = 20 * time.Second
+const rawTimeout = 3 * time.Minute
 
 // dialRaw connects and reads the greeting.
 func dialRaw(cfg rawConfig) *rawConn {
 	if cfg.network == "" {
 		cfg.network = "tcp"
 	}
-	conn, err := net.DialTimeout(cfg.network, cfg.addr, 5*time.Second)
+	conn, err := net.DialTimeout(cfg.network, cfg.addr, rawTimeout)
 	if err != nil {
 		fail("dial: %w", err)
 	}

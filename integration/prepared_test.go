@@ -115,9 +115,9 @@ rules:     [{table: %[2]s.t, column: id, source: ids}, {table: "%[2]s.*", column
 `, server.Addr, db))
 			s := openSession(t, proxy.Addr("a"), db)
 			s.must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-			for i, want := range []uint16{0, 1615} {
+			for i := range 2 {
 				if i > 0 {
-					s.must(t, "ALTER TABLE t ADD nr BIGINT")
+					s.must(t, "ALTER TABLE t ADD nr BIGINT NOT NULL DEFAULT 0")
 				} else if replies, err := s.prepare("p", "INSERT INTO t (a) SELECT ?"); err != nil || replies[0].err != nil {
 					t.Fatal(err, replies)
 				}
@@ -125,11 +125,11 @@ rules:     [{table: %[2]s.t, column: id, source: ids}, {table: "%[2]s.*", column
 				if err != nil {
 					t.Fatal(err)
 				}
-				if e := replies[0].err; want == 0 && e != nil || want > 0 && (e == nil || e.Code != want) {
-					t.Errorf("execution %d: %v, want error %d", i, e, want)
+				if e := replies[0].err; e != nil {
+					t.Errorf("execution %d: %v", i, e)
 				}
 			}
-			if n := s.value(t, "SELECT COUNT(*) FROM t WHERE nr IS NULL"); n != "1" {
+			if n := s.value(t, "SELECT COUNT(*) FROM t WHERE nr = 0"); n != "1" {
 				t.Errorf("%s rows without a number went in, want the one of before", n)
 			}
 		})

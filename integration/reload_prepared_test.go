@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -13,8 +14,8 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestReloadPrepared: an INSERT that was prepared before a reload brought a rule for its table must not go in without an id;
-// one that had a rule keeps it.
+// TestReloadPrepared: an INSERT that was prepared before a reload brought a rule for its table gets ids from then on, and none
+// from when another has taken it.
 func TestReloadPrepared(t *testing.T) {
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
@@ -61,27 +62,30 @@ func TestReloadPrepared(t *testing.T) {
 	want("kept", 5000)
 	want("late", 1)
 	want("free", 1)
-	from := len(p.Log())
-	if err := os.WriteFile(p.ConfigPath, []byte(rules(enforced)), 0o600); err != nil {
-		t.Fatal(err)
+	reload := func(more string) {
+		t.Helper()
+		from := len(p.Log())
+		if err := os.WriteFile(p.ConfigPath, []byte(rules(more)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		waitLog(t, p, from, `msg="configuration reloaded"`)
 	}
-	if err := p.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	waitLog(t, p, from, `msg="configuration reloaded"`)
+	reload(enforced)
 	want("kept", 5001)
 	want("free", 2)
-	_, err = insert["late"]()
-	if e, ok := errors.AsType[*sqldriver.MySQLError](err); !ok || e.Number != mysql.ER_NEED_REPREPARE {
-		t.Errorf("late: %v, want error 1615", err)
-	}
-	result, err := conn.ExecContext(t.Context(), "INSERT INTO late (a) VALUES (?)", 1) // prepared anew
-	if err != nil {
+	want("late", 5002)
+	want("late", 5003)
+	reload(strings.Replace(enforced, "source: ids", "source: ids, mode: observe", 1))
+	want("late", 5004) // of the server's own counter
+	if _, err := conn.ExecContext(t.Context(), "DELETE FROM late"); err != nil {
 		t.Fatal(err)
 	}
-	if id, _ := result.LastInsertId(); id != 5002 {
-		t.Errorf("late, prepared anew: id %d, want 5002", id)
-	}
+	reload(enforced)
+	want("late", 5004)
+	want("kept", 5005)
 }
 
 // TestReloadPreparedInSQL is the same for names, prepared while no table had a rule: from a literal and from a variable.
@@ -108,7 +112,7 @@ func TestReloadPreparedInSQL(t *testing.T) {
 				return id
 			}
 			execute("CREATE TABLE late (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "SET @q = 'INSERT INTO late (a) VALUES (2)'",
-				"PREPARE l FROM 'INSERT INTO late (a) VALUES (1)'", "PREPARE v FROM @q", "EXECUTE l", "EXECUTE v")
+				"PREPARE l FROM 'INSERT INTO "+db+".late (a) VALUES (1)'", "PREPARE v FROM @q", "EXECUTE l", "EXECUTE v")
 			from := len(p.Log())
 			rules := fmt.Sprintf("%srules: [{table: %s.late, column: id, source: ids}]\n", base, db)
 			if err := os.WriteFile(p.ConfigPath, []byte(rules), 0o600); err != nil {
@@ -118,14 +122,12 @@ func TestReloadPreparedInSQL(t *testing.T) {
 				t.Fatal(err)
 			}
 			waitLog(t, p, from, `msg="configuration reloaded"`)
-			for _, name := range []string{"l", "v"} {
-				_, err := conn.ExecContext(t.Context(), "EXECUTE "+name)
-				if e, ok := errors.AsType[*sqldriver.MySQLError](err); !ok || e.Number != mysql.ER_NEED_REPREPARE {
-					t.Errorf("EXECUTE %s: %v, want error 1615", name, err)
-				}
+			if id := execute("EXECUTE l"); id != 5000 {
+				t.Errorf("prepared from a literal: id %d, want 5000", id)
 			}
-			if id := execute("PREPARE l FROM 'INSERT INTO late (a) VALUES (1)'", "EXECUTE l"); id != 5000 {
-				t.Errorf("prepared anew from a literal: id %d, want 5000", id)
+			_, err = conn.ExecContext(t.Context(), "EXECUTE v") // whose text was not read
+			if e, ok := errors.AsType[*sqldriver.MySQLError](err); !ok || e.Number != mysql.ER_NOT_SUPPORTED_YET {
+				t.Errorf("EXECUTE v: %v, want error 1235", err)
 			}
 			if id := execute("PREPARE v FROM @q", "EXECUTE v"); id != 5001 {
 				t.Errorf("prepared anew from a variable: id %d, want 5001", id)

@@ -31,12 +31,15 @@ type goPackage struct {
 // arrows are the imports that a package may have inside the module; a name ending in / stands for all below it.
 // What is not here may import nothing. Only cmd and tests know config.
 var arrows = map[string][]string{
-	"cmd/idproxy":      {"config", "proxy", "proxy/", "rewriter", "rewriter/", "idsource", "idsource/"},
-	"proxy":            {"proxy/wire", "proxy/infile", "rewriter"},
+	"cmd/idproxy":      {"config", "pattern", "inside", "proxy", "proxy/", "rewriter", "rewriter/", "idsource", "idsource/"},
+	"config":           {"pattern"},
+	"proxy":            {"proxy/wire", "proxy/infile", "rewriter", "inside"},
+	"rewriter":         {"pattern"},
 	"rewriter/grammar": {"rewriter"},
-	"idsource":         {"idsource/faults"}, // builds with the tag faultinject; so lease
+	"idsource":         {"inside", "idsource/faults"}, // builds with the tag faultinject; so lease
 	"idsource/":        {"idsource"},
-	"idsource/lease":   {"idsource/faults"},
+	"idsource/lease":   {"inside", "idsource/faults"},
+	"idsource/resp":    {"inside"},
 	"idsource/redis":   {"idsource/lease"},
 	"idsource/etcd":    {"idsource/lease"},
 	"idsource/mysql":   {"idsource/lease"},
@@ -46,7 +49,7 @@ var arrows = map[string][]string{
 
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
 var (
-	pure = []string{"rewriter", "proxy/wire", "proxy/infile"}
+	pure = []string{"rewriter", "pattern", "proxy/wire", "proxy/infile"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

@@ -27,9 +27,9 @@ var selectValues = []struct {
 	{text: "INSERT INTO t (b) SELECT 'x' FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM t WHERE b='x')"},
 	{text: "INSERT INTO t (a,b) SELECT v,w FROM s ORDER BY v ON DUPLICATE KEY UPDATE b=date"},
 	{text: "INSERT INTO t (a,b) SELECT v,w FROM s ON DUPLICATE KEY UPDATE b=s.date"},
-	{text: "SET TRANSACTION READ ONLY; INSERT INTO t (a) SELECT v FROM s", always: true},
-	{text: "SET TRANSACTION READ ONLY; SELECT 1; INSERT INTO t (a) SELECT v FROM s", always: true},
-	{text: "SET @@tx_read_only=1; INSERT INTO t (a) SELECT v FROM s", refused: true}, // a name that MySQL does not have
+	{text: "SET TRANSACTION READ ONLY; INSERT INTO t (a) SELECT v FROM s"},
+	{text: "SET TRANSACTION READ ONLY; SELECT 1; INSERT INTO t (a) SELECT v FROM s"},
+	{text: "SET @@tx_read_only=1; INSERT INTO t (a) SELECT v FROM s"}, // a name that MySQL does not have
 	{text: "SET TRANSACTION READ ONLY; START TRANSACTION; INSERT INTO t (a) SELECT v FROM s"},
 	{text: "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION; COMMIT; INSERT INTO t (a) SELECT v FROM s"},
 	{text: "INSERT INTO t (a) SELECT v FROM s /*!40000 ORDER BY v */", always: true},

@@ -238,7 +238,7 @@ func killDuring(t *testing.T, s *servers.Server, db, addr, insert string) lostID
 			t.Fatal(err)
 		}
 		e, ok := errors.AsType[*mysql.MySQLError](err)
-		if !ok || e.Number != 2013 {
+		if !ok || e.Number != 1158 {
 			t.Logf("the server died between two INSERTs: %v", err)
 			continue
 		}

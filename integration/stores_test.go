@@ -170,7 +170,7 @@ func TestEmptiedStore(t *testing.T) {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-		}, "ids"},
+		}, "the log of idproxy says why"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newStoreCase(t, tt.kind)
@@ -242,7 +242,10 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 			second := harness.StartProxy(t, config)
 			db2 := harness.Open(t, s.Config(name), second.Addr("a"))
 			_, err := db2.Exec("INSERT INTO t (a) VALUES (2)")
-			wantError(t, err, 1467, "order_id", fmt.Sprintf("is held by process %d", first.PID()))
+			wantError(t, err, 1467, "order_id", "the log of idproxy says why")
+			if held := fmt.Sprintf("is held by process %d", first.PID()); !strings.Contains(second.Log(), held) {
+				t.Errorf("the log lacks %q:\n%s", held, second.Log())
+			}
 			if _, err := db2.Exec("UPDATE t SET a = 3"); err != nil {
 				t.Errorf("other statements: %v", err)
 			}

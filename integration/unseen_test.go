@@ -88,7 +88,7 @@ rules: [{table: %[2]s.orders, column: id, source: ids}, {table: "%[2]s.log_*", c
 func prepareUnseen(t *testing.T, db *sql.DB, server *servers.Server, name string) {
 	t.Helper()
 	list := []string{
-		"CREATE TABLE orders (id BIGINT, a INT)", "CREATE TABLE log_1 (id BIGINT, a INT)",
+		"CREATE TABLE orders (id BIGINT, a INT)", "CREATE TABLE log_1 (id BIGINT NOT NULL, a INT)",
 		"CREATE DATABASE IF NOT EXISTS DB_other", "CREATE TABLE DB_other.orders (id BIGINT, a INT)",
 		"CREATE PROCEDURE tidy() DROP TEMPORARY TABLE DB.orders", "CREATE PROCEDURE tidy2() DO 1",
 		"CREATE PROCEDURE quote() SET sql_mode='NO_BACKSLASH_ESCAPES'",

@@ -23,7 +23,7 @@ func TestWideRefused(t *testing.T) {
 			} {
 				direct.must(t, "CREATE TABLE "+table+" (a INT, pid "+kind+")")
 			}
-			addr := wideProxy(t, server, db)
+			addr := wideProxy(t, server, db, "number", "narrow", "bytes", "body", "sixteen", "wide")
 			for _, session := range []string{"SET NAMES binary", "SET NAMES utf8mb4"} {
 				s := openSession(t, addr, db)
 				s.must(t, session)
@@ -88,15 +88,14 @@ func TestWideTableChanges(t *testing.T) {
 				t.Fatal(err, replies)
 			}
 			s.must(t, "DELETE FROM t", "ALTER TABLE t MODIFY pid BINARY(16) NOT NULL")
-			if replies, err := s.execute("p", execution{}); err != nil || replies[0].err == nil || replies[0].err.Code != 1615 {
+			if replies, err := s.execute("p", execution{}); err != nil || replies[0].err != nil {
 				t.Errorf("executed after the column became another: %v, %+v", err, replies)
 			}
-			if e := s.fails(t, "EXECUTE q"); e.Code != 1615 {
-				t.Errorf("executed by name after the column became another: %v", e)
-			}
-			s.must(t, "INSERT INTO t (a) VALUES (1)")
-			if got := direct.value(t, "SELECT LOWER(HEX(pid)) FROM t"); !withoutDashes.MatchString(got) {
-				t.Errorf("%q is stored", got)
+			s.must(t, "EXECUTE q", "INSERT INTO t (a) VALUES (1)")
+			for _, row := range direct.must(t, "SELECT LOWER(HEX(pid)) FROM t").rows {
+				if !withoutDashes.MatchString(row[0]) {
+					t.Errorf("%q is stored", row[0])
+				}
 			}
 			if server.Kind.String() == "MariaDB" {
 				shown := s.must(t, "INSERT INTO t (a) VALUES (2),(3) RETURNING LOWER(HEX(pid))").rows

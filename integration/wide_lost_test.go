@@ -29,7 +29,7 @@ rules: [{table: %s.t, column: pid, source: public_id}]
 			s.must(t, "INSERT INTO t (a) VALUES (0)")
 			e := loseDuring(t, r, s, fault)
 			m := named.FindStringSubmatch(e.Message)
-			if e.Code != 2013 || m == nil || m[3] != db+".t" {
+			if e.Code != 1158 || m == nil || m[3] != db+".t" {
 				t.Fatalf("%s: %v", kind, e)
 			}
 			if got := direct.value(t, "SELECT COUNT(*) FROM t WHERE pid BETWEEN "+m[1]+" AND "+m[2]); got != want {

@@ -16,17 +16,22 @@ import (
 	"idproxy/integration/servers"
 )
 
-// wideProxy starts a proxy that fills columns of UUIDs and ObjectIds, and one of numbers.
-func wideProxy(t *testing.T, server *servers.Server, db string) string {
+// wideProxy starts a proxy that fills columns of UUIDs and ObjectIds, and one of numbers. Rules of their own name the tables
+// whose UUIDs it may not leave alone.
+func wideProxy(t *testing.T, server *servers.Server, db string, named ...string) string {
 	t.Helper()
+	rules := ""
+	for _, table := range named {
+		rules += fmt.Sprintf("  - {table: %s.%s, column: pid, source: public_id}\n", db, table)
+	}
 	return harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q}]
 sources: {public_id: {uuidv7: {}}, doc_id: {objectid: {}}, ids: {segment: {key: "{schema}.{table}"}}}
 rules:
-  - {table: "%[2]s.strict", column: pid, source: public_id, explicit: reject}
+%[3]s  - {table: "%[2]s.strict", column: pid, source: public_id, explicit: reject}
   - {table: "%[2]s.*", column: pid, source: public_id}
   - {table: "%[2]s.*", column: oid, source: doc_id}
   - {table: "%[2]s.*", column: id, source: ids}
-`, server.Addr, db)).Addr("a")
+`, server.Addr, db, rules)).Addr("a")
 }
 
 // wideColumn is a column for such ids.

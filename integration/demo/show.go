@@ -65,7 +65,7 @@ func (d *demo) insert(ctx context.Context, client string, sh *shard, text string
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n$ %s -h %s -P %s %s -e \"%s\"\n", client, host, port, d.site.schema, text)
+	fmt.Fprintf(d.out, "\n$ %s -t -e \"%s\"\n", d.connect(client, host, port), text)
 	cmd := exec.CommandContext(ctx, client, "--protocol=tcp", "-h", host, "-P", port, "-u", d.site.user, "-t", "-e", text, d.site.schema)
 	cmd.Env = append(os.Environ(), "MYSQL_PWD="+d.site.password)
 	cmd.Stdout, cmd.Stderr = d.out, d.out
@@ -73,6 +73,19 @@ func (d *demo) insert(ctx context.Context, client string, sh *shard, text string
 		return fmt.Errorf("insert through %s: %w; end of idproxy's log:\n%s", sh.listen, err, d.proxy.LogTail(10))
 	}
 	return nil
+}
+
+// connect is the command by which a person connects. It has the password of a private server, which is known to all; for
+// any other it asks.
+func (d *demo) connect(client, host, port string) string {
+	password := " -p"
+	switch {
+	case d.site.password == "":
+		password = ""
+	case d.site.private():
+		password = " -p" + d.site.password
+	}
+	return fmt.Sprintf("%s -h %s -P %s -u %s%s %s", client, host, port, d.site.user, password, d.site.schema)
 }
 
 // holdsRows says whether any shard has rows in a table.
@@ -167,13 +180,7 @@ func (d *demo) showHowToConnect(client string) {
 	fmt.Fprintf(d.out, "\nConnect and insert rows of your own, without ids:\n\n")
 	for _, sh := range d.site.shards {
 		host, port, _ := net.SplitHostPort(sh.listen) // insert has split it before
-		password := " -p"
-		if d.site.password == "" {
-			password = ""
-		} else if sh.server != nil {
-			password = " -p" + d.site.password // a private server's, known to all
-		}
-		fmt.Fprintf(d.out, "  %s -h %s -P %s -u %s%s %s\n", client, host, port, d.site.user, password, d.site.schema)
+		fmt.Fprintf(d.out, "  %s\n", d.connect(client, host, port))
 	}
 	fmt.Fprintf(d.out, "\nThe configuration is %s, the log beside it. Ctrl-C stops everything.\n", d.proxy.ConfigPath)
 }

@@ -79,6 +79,9 @@ func openShards(ctx context.Context, out io.Writer) (site, error) {
 	return s, nil
 }
 
+// private reports whether the servers are the demo's own.
+func (s *site) private() bool { return s.shards[0].server != nil }
+
 // stop ends the servers that openSite started.
 func (s *site) stop() error {
 	var failed []error

@@ -40,7 +40,11 @@ func (d *demo) addWorkers(ctx context.Context, config string) error {
 
 // command runs a command of idproxy as a person would.
 func (d *demo) command(ctx context.Context, args ...string) error {
-	fmt.Fprintf(d.out, "\n$ %s %s\n", d.program, strings.Join(args, " "))
+	variable := d.password()
+	if !d.site.private() {
+		variable = passwordVariable + "=..."
+	}
+	fmt.Fprintf(d.out, "\n$ %s %s %s\n", variable, d.program, strings.Join(args, " "))
 	cmd := d.idproxy(ctx, args...)
 	cmd.Stdout, cmd.Stderr = d.out, d.out
 	if err := cmd.Run(); err != nil {

@@ -16,7 +16,7 @@ const FaultsVariable = "IDPROXY_FAULTS"
 // Faults move the clocks of one program, as package idsource/faults says. They stay in force when it is started again.
 type Faults struct {
 	path    string
-	numbers *[3]int64
+	numbers *[4]int64
 }
 
 // NewFaults writes a file without faults.
@@ -35,7 +35,7 @@ func NewFaults(tb testing.TB, path string) *Faults {
 	if err := errors.Join(err, file.Close()); err != nil {
 		tb.Fatal(err)
 	}
-	f.numbers = (*[3]int64)(unsafe.Pointer(unsafe.SliceData(mem))) // for as long as the test program lives
+	f.numbers = (*[4]int64)(unsafe.Pointer(unsafe.SliceData(mem))) // for as long as the test program lives
 	return f
 }
 
@@ -50,3 +50,6 @@ func (f *Faults) Mono(d time.Duration) { atomic.StoreInt64(&f.numbers[1], int64(
 
 // NoFence leaves out the fence of worker numbers from the next start on.
 func (f *Faults) NoFence() { atomic.StoreInt64(&f.numbers[2], 1) }
+
+// NoBegin has series begin above the column of their first INSERT alone, from the next start on.
+func (f *Faults) NoBegin() { atomic.StoreInt64(&f.numbers[3], 1) }

@@ -67,7 +67,7 @@ func hold(j Job, open func(j Job) (lease.Store, error)) error {
 	}
 	f, err := idsource.NewSnowflake(idsource.SnowflakeConfig{
 		Name: "child", Pool: k, Sequence: "zero", MaxAhead: time.Duration(j.Rules.Ahead) * time.Millisecond,
-		Lead: time.Duration(j.Rules.Lead) * time.Millisecond, Wait: 100 * time.Millisecond, ClockBack: idsource.BackSwap, Logger: log,
+		Lead: time.Duration(j.Rules.Lead) * time.Millisecond, Wait: func() time.Duration { return 100 * time.Millisecond }, ClockBack: idsource.BackSwap, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -70,6 +70,9 @@ func (c *contract) step(step int, pool string) {
 		a.Token = "other"
 	}
 	a.Last = c.before.Records[a.Worker].Start + c.random.Int64N(120) - 10
+	if c.random.IntN(3) == 0 {
+		a.Last += 200 // as if the clock had gone back
+	}
 	var want lease.Record
 	var verdict lease.Verdict
 	var r lease.Reply
@@ -77,6 +80,7 @@ func (c *contract) step(step int, pool string) {
 	op := [...]string{"take", "take", "release", "renew", "renew", "renew"}[c.random.IntN(6)]
 	switch op {
 	case "take":
+		a.Spare = c.random.IntN(8) == 0
 		a.Token, a.Reclaim = fmt.Sprintf("t%d", step), c.random.IntN(2) == 0
 		r, err = c.store.Take(c.Context(), a)
 		want, verdict = c.wantTake(a, r)
@@ -114,29 +118,16 @@ func (c *contract) step(step int, pool string) {
 // wantTake checks the choice of a number and returns its record as the rules
 // make it.
 func (c *contract) wantTake(a lease.Ask, r lease.Reply) (lease.Record, lease.Verdict) {
-	if r.Verdict == lease.Granted {
-		old := c.before.Records[r.Worker]
-		if old.State == lease.Held && !a.Reclaim {
-			c.Fatalf("number %d is taken from its holder without being asked to", r.Worker)
-		}
-		want, _, verdict := Quick.Take(old, r.Now, a.Token, a.Label)
-		return want, verdict
+	w, wait, verdict := Quick.Choose(c.before.Records, r.Now, a.Reclaim, a.Spare)
+	old := c.before.Records[w]
+	if r.Verdict != verdict || r.Verdict == lease.Granted && r.Worker != w || r.Wait != time.Duration(wait)*time.Millisecond {
+		c.Fatalf("%+v, the rules say %v of number %d, %v, for %d ms", r, verdict, w, old, wait)
 	}
-	verdict := lease.Empty
-	least := int64(1 << 62)
-	for w, old := range c.before.Records {
-		_, wait, v := Quick.Take(old, r.Now, a.Token, a.Label)
-		if v == lease.Granted && (old.State == lease.Free || a.Reclaim) {
-			c.Fatalf("%v, but number %d could be taken: %v", r.Verdict, w, old)
-		}
-		if least = min(least, wait); a.Reclaim {
-			verdict = lease.Wait
-		}
+	if verdict != lease.Granted {
+		return lease.Record{}, verdict
 	}
-	if verdict == lease.Wait && r.Wait != time.Duration(least)*time.Millisecond {
-		c.Fatalf("wait %v, the rules say %d ms", r.Wait, least)
-	}
-	return lease.Record{}, verdict
+	want, _, _ := Quick.Take(old, r.Now, a.Token, a.Label)
+	return want, verdict
 }
 
 // Administers adds and drops numbers, and looks at what a store says of pools
@@ -184,13 +175,14 @@ func Administers(t *testing.T, s lease.Store, pool string) {
 	time.Sleep(time.Duration(rules.Quarantine()) * time.Millisecond)
 	first := expect("take", s.Take, lease.Granted)
 	a.Worker = first.Worker
-	a.Spare = true
+	a.Spare, a.Token = true, "b"
 	second := expect("take a spare one", s.Take, lease.Granted)
 	if second.Worker == first.Worker {
 		t.Errorf("number %d was given twice", first.Worker)
 	}
+	a.Token = "c"
 	expect("take a spare one when few are left", s.Take, lease.Empty)
-	a.Spare = false
+	a.Spare, a.Token = false, "a"
 	a.Shape = "41/9/13 since 2020-01-01T00:00:00Z"
 	if r := expect("take from a pool of other ids", s.Take, lease.OtherShape); r.Why != contractShape {
 		t.Errorf("the shape is %q", r.Why)
@@ -218,6 +210,65 @@ func Administers(t *testing.T, s lease.Store, pool string) {
 	add(len(free)) // those that were dropped, with their fences
 	if l, err := s.List(ctx, pool); err != nil || len(l.Records) != 150 || l.Records[first.Worker].Fence != a.Last+1 || l.Pool.Shape != contractShape {
 		t.Errorf("%d numbers, the first one taken is %v, %v", len(l.Records), l.Records[first.Worker], err)
+	}
+}
+
+// GoesOn has a pool whose numbers were used with a clock an hour ahead, all but some, and looks at which are given: none
+// that its holder could not use. It has more numbers than a store looks at in one go.
+func GoesOn(t *testing.T, s lease.Store, pool string) {
+	rules, near := Brisk, Brisk
+	rules.Lead, near.Lead = 60_000, 4_000_000 // as if the clock had come near to what was used
+	a := ask(pool)
+	a.Rules = rules
+	const numbers = 70
+	if _, err := s.Add(t.Context(), lease.Fill{Pool: pool, Shape: contractShape, Numbers: numbers, Fresh: true, Rules: near}); err != nil {
+		t.Fatal(err)
+	}
+	do := func(call func(context.Context, lease.Ask) (lease.Reply, error), want lease.Verdict) lease.Reply {
+		t.Helper()
+		r, err := call(t.Context(), a)
+		if err != nil || r.Verdict != want {
+			t.Fatalf("%+v, %v; want %v", r, err, want)
+		}
+		return r
+	}
+	used := map[uint64]bool{}
+	hold := func() {
+		t.Helper()
+		r := do(s.Take, lease.Granted)
+		if used[r.Worker] || r.Start >= r.Fence {
+			t.Fatalf("number %d is given from %d below %d, used before: %t", r.Worker, r.Start, r.Fence, used[r.Worker])
+		}
+		used[r.Worker], a.Worker, a.Last = true, r.Worker, r.Start+3_600_000
+	}
+	for i := range numbers {
+		a.Token = fmt.Sprint(i)
+		if hold(); i < numbers-1 { // the last one stays held
+			do(s.Release, lease.Granted)
+		}
+	}
+	a.Token = "other"
+	if r := do(s.Take, lease.Empty); r.Why == "" {
+		t.Errorf("none can be used, and nothing says why: %+v", r)
+	}
+	a.Spare = true
+	do(s.Take, lease.Empty)
+	a.Spare, a.Reclaim = false, true
+	last := a.Worker
+	if r := do(s.Take, lease.Wait); r.Wait > time.Duration(rules.Reclaim)*time.Millisecond {
+		t.Errorf("the one that is held is the next to come: %+v", r)
+	}
+	time.Sleep(time.Duration(rules.Reclaim) * time.Millisecond)
+	if r := do(s.Take, lease.Granted); r.Worker != last || r.Start >= r.Fence {
+		t.Errorf("number %d is given from %d below %d, want the silent one, %d", r.Worker, r.Start, r.Fence, last)
+	}
+	a.Rules.Reclaim, a.Token = 8_000_000, "another"
+	if r := do(s.Take, lease.Wait); r.Wait < 3_000_000*time.Millisecond || r.Wait > 3_600_000*time.Millisecond {
+		t.Errorf("a free one is the next to come: %+v", r)
+	}
+	a.Rules, a.Reclaim = near, false
+	if r := do(s.Take, lease.Granted); r.Start < r.Now+3_000_000 {
+		t.Errorf("number %d is given from %d on, before what it was used with", r.Worker, r.Start)
 	}
 }
 

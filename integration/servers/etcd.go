@@ -2,49 +2,104 @@ package servers
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"idproxy/integration/process"
 )
 
-// Etcd is a private etcd of one member.
+// Etcd is a private etcd: a member of a cluster, or the only one of its own.
 type Etcd struct {
-	Addr string // host:port for clients, the same after Start
-	Dir  string // its folder, with data and log
+	Addr string      // host:port for clients, the same after Start
+	Dir  string      // its folder, with data and log
+	TLS  *tls.Config // how it is spoken to; nil: without TLS
 
-	peer  string
-	token string // makes the cluster of an empty data folder another one
-	proc  *process.Process
+	name    string
+	peer    string
+	members string   // of the cluster, each name=URL
+	token   string   // makes the cluster of an empty data folder another one
+	timing  []string // of elections; default: etcd's
+	proc    *process.Process
 }
 
 // StartEtcd starts an etcd without data and waits until it answers.
 func StartEtcd(ctx context.Context) (*Etcd, error) {
-	dir, err := runDir()
+	return startAlone(ctx, nil)
+}
+
+// StartEtcdTLS starts an etcd that is spoken to over TLS by clients with a certificate. In its folder are ca.pem,
+// client.pem and client.key.
+func StartEtcdTLS(ctx context.Context) (*Etcd, error) {
+	return startAlone(ctx, &tls.Config{})
+}
+
+func startAlone(ctx context.Context, secure *tls.Config) (*Etcd, error) {
+	// One member elects itself once this has passed: the default is a second.
+	all, err := startMembers(ctx, 1, secure, "--heartbeat-interval=10", "--election-timeout=100")
 	if err != nil {
 		return nil, err
 	}
-	e := &Etcd{Dir: dir, token: "first"}
+	return all[0], nil
+}
+
+// StartEtcdCluster starts a cluster of so many members, with elections as etcd has them by default, and waits until all answer.
+func StartEtcdCluster(ctx context.Context, members int) ([]*Etcd, error) {
+	return startMembers(ctx, members, nil)
+}
+
+func startMembers(ctx context.Context, n int, secure *tls.Config, timing ...string) ([]*Etcd, error) {
 	var failed error
 	for range 3 { // another program may take a port first
+		all, err := newMembers(n, secure, timing)
+		for _, e := range all {
+			err = errors.Join(err, e.launch())
+		}
+		for _, e := range all {
+			if err == nil {
+				err = e.await(ctx)
+			}
+		}
+		if err == nil {
+			return all, nil
+		}
+		for _, e := range all {
+			err = errors.Join(err, e.Stop())
+		}
+		failed = errors.Join(failed, err)
+	}
+	return nil, failed
+}
+
+// newMembers makes the members of a cluster, with folders and addresses of their own. None is started.
+func newMembers(n int, secure *tls.Config, timing []string) (all []*Etcd, err error) {
+	var members []string
+	for i := range n {
+		e := &Etcd{name: string(rune('a' + i)), token: "first", timing: timing}
 		var err1, err2 error
 		e.Addr, err1 = freeAddr()
 		e.peer, err2 = freeAddr()
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(dir))
+		if e.Dir, err = runDir(); err != nil {
+			return all, err
 		}
-		if failed = e.Start(ctx); failed == nil {
-			return e, nil
+		all, members = append(all, e), append(members, e.name+"=http://"+e.peer)
+		if secure != nil {
+			e.TLS, err = clientTLS(e.Dir)
 		}
-		if err := os.RemoveAll(e.Data()); err != nil { // it holds the address of the peer
-			return nil, errors.Join(failed, err)
+		if err := errors.Join(err, err1, err2); err != nil {
+			return all, err
 		}
 	}
-	return nil, errors.Join(failed, os.RemoveAll(dir))
+	for _, e := range all {
+		e.members = strings.Join(members, ",")
+	}
+	return all, nil
 }
 
 func findEtcd() (string, error) {
@@ -66,40 +121,64 @@ func findEtcd() (string, error) {
 // Data is the folder of its data, which may be copied and put back while the server is not running.
 func (e *Etcd) Data() string { return filepath.Join(e.Dir, "data") }
 
-// Start starts the server again, on the same ports and data, after Kill.
+// Start starts the server again, on the same ports and data, after Kill, and waits until it answers.
 func (e *Etcd) Start(ctx context.Context) error {
+	if err := e.launch(); err != nil {
+		return err
+	}
+	return e.await(ctx)
+}
+
+func (e *Etcd) launch() error {
 	program, err := findEtcd()
 	if err != nil {
 		return err
 	}
-	client, peer := "http://"+e.Addr, "http://"+e.peer
-	e.proc, err = process.Start(process.Spec{
-		Path: program, Log: filepath.Join(e.Dir, "server.log"),
-		Args: []string{
-			"--name=a", "--data-dir=" + e.Data(), "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=a=" + peer,
-			"--initial-cluster-token=" + e.token,
-			// One member elects itself once this has passed: the default is a second.
-			"--heartbeat-interval=10", "--election-timeout=100",
-		},
-	})
-	if err != nil {
-		return err
+	peer := "http://" + e.peer
+	args := []string{
+		"--name=" + e.name, "--data-dir=" + e.Data(), "--listen-client-urls=" + e.url(), "--advertise-client-urls=" + e.url(),
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=" + e.members,
+		"--initial-cluster-token=" + e.token,
 	}
+	if e.TLS != nil {
+		args = append(args, "--client-cert-auth", "--trusted-ca-file="+filepath.Join(e.Dir, "ca.pem"),
+			"--cert-file="+filepath.Join(e.Dir, "server.pem"), "--key-file="+filepath.Join(e.Dir, "server.key"))
+	}
+	e.proc, err = process.Start(process.Spec{Path: program, Log: filepath.Join(e.Dir, "server.log"), Args: append(args, e.timing...)})
+	return err
+}
+
+func (e *Etcd) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := e.proc.Poll(ctx, e.healthy); err != nil {
+	if err := e.proc.Poll(ctx, func() bool { _, ok := e.get("/health"); return ok }); err != nil {
 		return errors.Join(fmt.Errorf("start etcd: %w", err), e.proc.Kill())
 	}
 	return nil
 }
 
-func (e *Etcd) healthy() bool {
-	r, err := http.Get("http://" + e.Addr + "/health")
-	if err != nil {
-		return false
+func (e *Etcd) url() string {
+	if e.TLS != nil {
+		return "https://" + e.Addr
 	}
-	return r.Body.Close() == nil && r.StatusCode == http.StatusOK
+	return "http://" + e.Addr
+}
+
+// get asks the server for a page of its own; false: it does not answer, or is not well.
+func (e *Etcd) get(path string) (page string, ok bool) {
+	c := http.Client{Transport: &http.Transport{TLSClientConfig: e.TLS, DisableKeepAlives: true}}
+	r, err := c.Get(e.url() + path)
+	if err != nil {
+		return "", false
+	}
+	text, err := io.ReadAll(r.Body)
+	return string(text), errors.Join(err, r.Body.Close()) == nil && r.StatusCode == http.StatusOK
+}
+
+// Leads says whether the server is its cluster's leader.
+func (e *Etcd) Leads() bool {
+	metrics, ok := e.get("/metrics")
+	return ok && strings.Contains(metrics, "etcd_server_is_leader 1\n")
 }
 
 // Renew has the next Start make another cluster, which is empty. The server is not running.
@@ -131,4 +210,10 @@ func (e *Etcd) Signal(sig syscall.Signal) error { return e.proc.Signal(sig) }
 func (e *Etcd) Log() string { return e.proc.Log() }
 
 // Stop ends the server and removes its folder.
-func (e *Etcd) Stop() error { return errors.Join(e.proc.Kill(), os.RemoveAll(e.Dir)) }
+func (e *Etcd) Stop() error {
+	var err error
+	if e.proc != nil {
+		err = e.proc.Kill()
+	}
+	return errors.Join(err, os.RemoveAll(e.Dir))
+}

@@ -79,7 +79,7 @@ func findMariaDB(tools string) (program, error) {
 	p.dump, p.dumpArgs = dump, p.clientArgs
 	p.init = func(data, lowerCase string) (*exec.Cmd, error) {
 		args := append([]string{"--no-defaults"}, asRoot()...)
-		return exec.Command(install, append(args, "--datadir="+data, lowerCase, "--skip-test-db",
+		return exec.Command(install, append(args, "--datadir="+data, lowerCase, "--skip-test-db", "--skip-name-resolve",
 			"--auth-root-authentication-method=normal", "--innodb-log-file-size=8M")...), nil
 	}
 	return p, nil

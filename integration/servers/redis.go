@@ -41,7 +41,7 @@ func startRedis(ctx context.Context, r *Redis) (*Redis, error) {
 	}
 	r.Dir = dir
 	if r.TLS != nil {
-		if r.TLS, err = redisTLS(dir); err != nil {
+		if r.TLS, err = clientTLS(dir); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 	}

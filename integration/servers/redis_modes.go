@@ -20,8 +20,8 @@ func StartRedisTLS(ctx context.Context, args ...string) (*Redis, error) {
 	return startRedis(ctx, &Redis{TLS: &tls.Config{}, args: args})
 }
 
-// redisTLS makes certificates and says how a client uses them.
-func redisTLS(dir string) (*tls.Config, error) {
+// clientTLS makes certificates in a folder and says how a client uses them.
+func clientTLS(dir string) (*tls.Config, error) {
 	if err := writeCertificates(dir); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 // Command gorm inserts by database/sql and by GORM, over github.com/go-sql-driver/mysql.
 //
-//	gorm LIBRARY PARAMETERS       sql or orm, and the parameters of the driver's DSN
+//	gorm LIBRARY PARAMETERS       sql, orm or lost, and the parameters of the driver's DSN
 //
 // See package clients for what it is told and prints.
 package main
@@ -19,9 +19,12 @@ func main() {
 	config, err := mysql.ParseDSN("tcp(" + os.Getenv("CLIENT_HOST") + ":" + os.Getenv("CLIENT_PORT") + ")/?" + os.Args[2])
 	if err == nil {
 		config.User, config.Passwd, config.DBName = os.Getenv("CLIENT_USER"), os.Getenv("CLIENT_PASSWORD"), os.Getenv("CLIENT_DATABASE")
-		if os.Args[1] == "orm" {
+		switch os.Args[1] {
+		case "orm":
 			err = runORM(config)
-		} else {
+		case "lost":
+			err = runLost(config)
+		default:
 			err = runSQL(config)
 		}
 	}

@@ -1,0 +1,67 @@
+package integration
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/harness"
+)
+
+// TestNotices: what fails because of a rule is in the log, once for each cause, with the statement and without its values.
+func TestNotices(t *testing.T) {
+	const secretID = 471100815000 // no thread, port or time has six digits of it
+	t.Parallel()
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			db := harness.Database(t, server)
+			direct := openSession(t, server.Addr, db)
+			direct.must(t, "CREATE TABLE kept (id BIGINT PRIMARY KEY, a VARCHAR(20))")
+			direct.must(t, "CREATE TABLE seen (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20))")
+			p := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources: {ids: {segment: {}}}
+rules:
+  - {table: %[2]s.kept, column: id, source: ids, explicit: reject}
+  - {table: %[2]s.seen, column: id, source: ids, mode: observe}
+`, server.Addr, db))
+			s := openSession(t, p.Addr("a"), db)
+			for i := range 20 {
+				replies, err := s.query(fmt.Sprintf("INSERT INTO kept (id, a) VALUES (%d, 'secret')", secretID+i))
+				if err != nil || shown(replies[0]) != "!1235" {
+					t.Fatalf("an explicit id: %v, %v, want 1235", replies, err)
+				}
+				s.must(t, "INSERT INTO seen (a) VALUES ('secret'), ('secret')")
+				s.must(t, "INSERT INTO seen (id, a) SELECT SLEEP(0), 'secret'")
+			}
+			cfg := server.Config(db)
+			cfg.Addr, cfg.Passwd = p.Addr("a"), "wrong"
+			cfg.Logger = &mysql.NopLogger{}
+			if err := harness.Open(t, cfg, "").Ping(); err == nil {
+				t.Fatal("a wrong password logs in")
+			}
+			if err := p.Stop(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(p.Log(), "secret") || strings.Contains(p.Log(), strconv.Itoa(secretID)[:6]) {
+				t.Errorf("values are in the log:\n%s", p.Log())
+			}
+			for _, w := range []string{
+				`level=WARN msg="statement refused" * code=1235 * user=app schema=DB statement="INSERT INTO kept(id,a) VALUES(?,?)" others=0`,
+				`msg=observed * table=DB.seen * statement="INSERT INTO seen(a) VALUES(?),.." others=0`,
+				`msg="observed in all" rule=DB.seen.id table=DB.seen * statement="INSERT INTO seen(a) VALUES(?),.." count=20`,
+				`msg="observed in all" rule=DB.seen.id * statement="INSERT INTO seen(id,a) SELECT SLEEP(?),?" count=20`,
+				`msg="login failed" * user=app code=1045`,
+			} {
+				line := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(strings.ReplaceAll(w, "DB", db)), `\*`, ".*"))
+				if n := len(line.FindAllString(p.Log(), -1)); n != 1 {
+					t.Errorf("%d lines like %s, want 1:\n%s", n, line, p.Log())
+				}
+			}
+		})
+	}
+}

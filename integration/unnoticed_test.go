@@ -1,0 +1,249 @@
+package integration_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+	"idproxy/integration/statements"
+)
+
+// How many statements TestUnnoticed sends to each server, and the seed they are drawn with.
+const (
+	unnoticedStatements = 1_000
+	unnoticedSeed       = 20261122
+	unnoticedSession    = 100 // statements of a session
+)
+
+// TestUnnoticed sends statements of the whole grammar directly, through a proxy whose rule matches no table, and
+// through one whose rule matches a table that no statement names: every reply is the same, byte for byte. Each
+// session finds the same schema.
+//
+// IDPROXY_STATEMENTS and IDPROXY_SEED ask for more, as `make test-long` does, or for others.
+func TestUnnoticed(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			n, seed := setting(t, "IDPROXY_STATEMENTS", unnoticedStatements), setting(t, "IDPROXY_SEED", unnoticedSeed)
+			u := newUnnoticed(t, kind)
+			g, err := statements.New(u.dialect(), uint64(seed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed := 0
+			for at := 0; at < n && failed < 20; at += unnoticedSession {
+				if !u.compare(t, g.Session(unnoticedSession)) {
+					failed++
+				}
+			}
+			t.Logf("seed %d: %d statements, %d of them succeeded, %d replies with an error", seed, u.sent, u.fine, u.sent-u.fine)
+			if u.fine < u.sent/5 {
+				t.Errorf("only %d of %d statements succeeded: the corpus tests error messages", u.fine, u.sent)
+			}
+		})
+	}
+}
+
+// setting is a number from the environment.
+func setting(t *testing.T, name string, value int) int {
+	v := os.Getenv(name)
+	if v == "" {
+		return value
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		t.Fatalf("%s=%q: want a number", name, v)
+	}
+	return n
+}
+
+// unnoticed is a server, reached directly and through a proxy.
+type unnoticed struct {
+	server     *servers.Server
+	root       *sql.DB
+	addrs      map[string]string // of the listeners
+	sent, fine int
+}
+
+// unnoticedSchema is the schema in which sessions begin.
+const unnoticedSchema = "world"
+
+func newUnnoticed(t *testing.T, kind servers.Kind) *unnoticed {
+	// What an optimizer counts on must not change behind a session's back.
+	limits := []string{"--lock-wait-timeout=1", "--innodb-lock-wait-timeout=1", "--innodb-stats-auto-recalc=OFF"}
+	if kind == servers.MariaDB {
+		limits = append(limits, "--max-statement-time=5")
+	}
+	u := &unnoticed{server: harness.StartServer(t, kind, servers.Options{Args: limits})}
+	u.root = harness.Open(t, u.server.Config(""), "")
+	u.root.SetMaxOpenConns(1)
+	proxy := startProxy(t, harness.Spec{Plain: true, Config: fmt.Sprintf(`
+listeners:
+  - {name: none, listen: "127.0.0.1:0", upstream: %q}
+  - {name: other, listen: "127.0.0.1:0", upstream: %q}
+sources: {ids: {segment: {}}}
+rules:
+  - {table: nowhere.nothing, column: id, source: ids, listeners: [none]}
+  - {table: "*.ruled", column: id, source: ids, listeners: [other]}
+`, u.server.Addr, u.server.Addr)})
+	u.addrs = map[string]string{"direct": u.server.Addr, "none": proxy.Addr("none"), "other": proxy.Addr("other")}
+	return u
+}
+
+func (u *unnoticed) dialect() string {
+	if u.server.Kind == servers.MySQL {
+		return statements.MySQL
+	}
+	return statements.MariaDB
+}
+
+// reply is what came back for a step: its bytes but for what differs by nature, and how the step ended.
+type reply struct {
+	bytes []byte
+	err   error
+}
+
+// compare runs a session each way, and reports whether all replies are the same. It tells of the first that is not.
+func (u *unnoticed) compare(t *testing.T, s statements.Session) bool {
+	t.Helper()
+	direct := u.run(t, "direct", s)
+	for _, r := range direct {
+		u.sent++
+		if r.err == nil {
+			u.fine++
+		}
+	}
+	for _, way := range []string{"none", "other"} {
+		for i, got := range u.run(t, way, s) {
+			want, step := direct[i], s.Steps[i]
+			if codeOf(want.err) == codeOf(got.err) && (want.err == nil) == (got.err == nil) && (step.Varies || bytes.Equal(want.bytes, got.bytes)) {
+				continue
+			}
+			t.Errorf("listener %s, %s, sql_mode %q, step %d of\n%s\n %q\n want %v\n got  %v\n%v", way, s.Charset, s.Mode, i, history(s.Steps[:i]), step.Text, want.err, got.err, firstDifference(want.bytes, got.bytes))
+			return false
+		}
+	}
+	return true
+}
+
+// history shows the last texts in front of one.
+func history(steps []statements.Step) string {
+	var b strings.Builder
+	for _, s := range steps[max(0, len(steps)-12):] {
+		fmt.Fprintf(&b, "  %d %q\n", s.Way, s.Text)
+	}
+	return b.String()
+}
+
+// run makes the world anew and runs a session in it.
+func (u *unnoticed) run(t *testing.T, way string, s statements.Session) []reply {
+	t.Helper()
+	u.reset(t)
+	replies := make([]reply, len(s.Steps))
+	if err := rawDo(func() {
+		c := loginRaw(rawConfig{
+			addr: u.addrs[way], user: servers.AppUser, password: servers.AppPassword, schema: unnoticedSchema,
+			infile: func(c *rawConn, _ string) { c.send([]byte("1\t2\tx\n2,'y',z|a\n")...); c.send() },
+		})
+		defer c.close()
+		check(errors.Join(c.conn.SetDeadline(time.Now().Add(time.Minute)), c.query("SET NAMES "+s.Charset),
+			c.query("SET SESSION sql_mode='"+s.Mode+"', timestamp=1000000000")))
+		for i, step := range s.Steps {
+			from, masks := c.got.Len(), len(c.gotMasks)
+			err := rawDo(func() { check(c.step(step)) })
+			replies[i] = reply{c.since(from, masks), err}
+			switch {
+			case err == nil || codeOf(err) != 0:
+			case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+				return // COMMIT RELEASE, by chance
+			default:
+				fail("step %d, %q behind\n%s%w", i, step.Text, history(s.Steps[:i]), err)
+			}
+		}
+		c.command(mysql.COM_QUIT)
+		c.drain()
+	}); err != nil {
+		t.Fatalf("%s: %v", way, err)
+	}
+	return replies
+}
+
+// step sends a text as its step says.
+func (c *rawConn) step(s statements.Step) error {
+	if s.Way == statements.AsText {
+		return c.query(s.Text)
+	}
+	st, err := c.prepare(s.Text)
+	if err != nil {
+		return err
+	}
+	params := make([]param, st.params)
+	for i := range params {
+		params[i] = []param{long(int64(i)), text("1"), {kind: mysql.MYSQL_TYPE_NULL, null: true}}[i%3]
+	}
+	err = c.execute(st, 0, true, params...)
+	err = errors.Join(err, c.execute(st, 0, true, params...))
+	c.command(mysql.COM_STMT_CLOSE, st.bytes()...)
+	return err
+}
+
+// since is what came from a place on, without what was masked since then.
+func (c *rawConn) since(from, masks int) []byte {
+	var ranges []span
+	for _, m := range c.gotMasks[masks:] {
+		ranges = append(ranges, span{m.from - from, m.to - from})
+	}
+	return masked(bytes.Clone(c.got.Bytes()[from:]), ranges)
+}
+
+// reset makes the schema that sessions begin in, and takes away what they left elsewhere.
+func (u *unnoticed) reset(t *testing.T) {
+	t.Helper()
+	texts := []string{"DROP DATABASE IF EXISTS " + unnoticedSchema, "DROP DATABASE IF EXISTS idproxy_none"}
+	texts = append(texts, u.left(t, "SELECT CONCAT('DROP SERVER `', REPLACE(Server_name, '`', '``'), '`') FROM mysql.servers")...)
+	what := "'DROP USER ', QUOTE(User), '@', QUOTE(Host)"
+	if u.server.Kind == servers.MariaDB {
+		what = "IF(is_role = 'Y', CONCAT('DROP ROLE ', QUOTE(User)), CONCAT(" + what + "))"
+	}
+	texts = append(texts, u.left(t, "SELECT CONCAT("+what+") FROM mysql.user WHERE Host <> 'localhost' AND User NOT IN ('root', 'app') OR User LIKE 'idproxy%'")...)
+	texts = append(texts, "CREATE DATABASE "+unnoticedSchema, "USE "+unnoticedSchema)
+	for _, text := range append(texts, statements.World(u.dialect())...) {
+		if _, err := u.root.Exec(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+}
+
+// left are statements, which a query makes, that take away what a session left.
+func (u *unnoticed) left(t *testing.T, query string) (texts []string) {
+	t.Helper()
+	rows, err := u.root.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, text)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
