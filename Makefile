@@ -18,15 +18,15 @@ run: ## two shards behind idproxy until Ctrl-C; UPSTREAM=host:port uses a server
 	@scripts/run-demo.sh
 
 # Package integration takes longest, so it begins first.
-test: lint ## everything that takes less than half an hour
+test: lint ## everything that takes about half an hour
 	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients
-	go test -race -count=1 -timeout=29m -json ./integration ./... | go run ./integration/testrun
+	go test -race -count=1 -timeout=40m -json ./integration ./... | go run ./integration/testrun
 	scripts/fuzz.sh $(FUZZTIME)
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
 	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients
 	go vet -tags=long ./...
-	go test -race -count=1 -timeout=6h -tags=long -json ./integration ./... | go run ./integration/testrun
+	IDPROXY_STATEMENTS=20000 go test -race -count=1 -timeout=6h -tags=long -json ./integration ./... | go run ./integration/testrun
 	scripts/fuzz.sh 10m
 
 lint: ## vet, staticcheck, gofumpt
