@@ -212,7 +212,7 @@ rules:
 			t.Error(err)
 		}
 	}
-	if took := time.Since(began); took > 15*time.Second {
+	if took := time.Since(began); took > clients*2*time.Second {
 		t.Errorf("%d clients waited %v together", clients, took)
 	}
 	if got := direct.value(t, "SELECT CONCAT_WS(' ', (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM local), (SELECT COUNT(*) FROM free))"); got != "0 20 20" {

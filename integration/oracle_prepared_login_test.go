@@ -79,7 +79,7 @@ func dialWith(caps uint64, addr, db string, options ...client.Option) (*rawSessi
 	}}, options...)
 	var conn *loginConn
 	dialer := func(ctx context.Context, network, address string) (net.Conn, error) {
-		plain, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, network, address)
+		plain, err := (&net.Dialer{Timeout: time.Minute}).DialContext(ctx, network, address)
 		conn = &loginConn{Conn: plain, wanted: caps}
 		return conn, err
 	}

@@ -113,7 +113,7 @@ func talk(t *testing.T, addr, text string) string {
 	if _, err := io.WriteString(c, text+"QUIT\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	all, err := io.ReadAll(c)
@@ -214,7 +214,7 @@ func TestShutdown(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Errorf("Serve: %v", err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("stopping took %v", took)
 	}
 }

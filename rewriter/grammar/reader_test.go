@@ -268,13 +268,13 @@ func TestReaderOfDeepAndWide(t *testing.T) {
 		if err := New(1).Check(s, p); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%.40s... took %s", values, took)
 		}
 	}
 	s, p := read(t, "INSERT INTO t (a"+strings.Repeat(",a", n)+") VALUES (1"+strings.Repeat(",1", n)+")")
 	start := time.Now()
-	if err := New(1).Check(s, p); err != nil || time.Since(start) > 5*time.Second {
+	if err := New(1).Check(s, p); err != nil || time.Since(start) > time.Minute {
 		t.Errorf("%d columns: %v, took %s", n, err, time.Since(start))
 	}
 }
