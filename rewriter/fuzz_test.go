@@ -111,7 +111,7 @@ func FuzzPlan(f *testing.F) {
 			return
 		}
 		for i, c := range p.Columns {
-			if c.Generated+c.Explicit != p.Rows {
+			if c.Generated+c.Explicit+c.Texts != p.Rows {
 				t.Fatalf("%q: column %d of %d rows has %+v", text, i, p.Rows, c)
 			}
 		}
