@@ -2,8 +2,12 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -11,40 +15,47 @@ import (
 
 // findDefinition asks how a table is defined, as far as that tells what its rules
 // mean to it: whether a table without the column of a rule is a view, whose columns
-// are what it was made with, and whether a column that a wildcard names is generated
-// or has a default of its own.
+// are what it was made with, whether a column that a wildcard names is generated
+// or has a default of its own, and how long a column of MariaDB is that may be
+// COMPRESSED.
 //
 // SHOW CREATE TABLE shows the session's own temporary tables, and opens no read
 // view. information_schema, which is asked where a right is missing or the table is
 // a view, does on MySQL, in a transaction of REPEATABLE READ.
-func (s *session) findDefinition(f *facts, t rewriter.Name, mariaDB bool) error {
+func (s *session) findDefinition(f *facts, t rewriter.Name, mariaDB bool, show shower) error {
 	book, missing := s.l.ruleBook(), false
 	var doubtful []*rewriter.Column
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
 		c := f.table.Find(rule.Column)
 		missing = missing || c == nil
-		if c != nil && !rule.Exact() && rule.Unfit(f.table).None() && !certain(c, mariaDB) {
+		if c != nil && (mayBeShorter(c, mariaDB) || !rule.Exact() && rule.Unfit(f.table).None() && !certain(c, mariaDB)) {
 			doubtful = append(doubtful, c)
+		}
+		if rule.Gene == nil {
+			continue
+		}
+		if key := f.table.Find(rule.Gene.Column); key != nil && mayBeShorter(key, mariaDB) {
+			doubtful = append(doubtful, key)
 		}
 	}
 	if !missing && doubtful == nil {
 		return nil
 	}
-	created, view, err := s.showCreate(t)
+	created, err := show(t)
 	if err != nil {
 		return err
 	}
-	if created == nil && missing {
-		if view, err = s.isView(t); err != nil {
+	f.view = missing && created.view
+	if created.refused != nil && missing {
+		if f.view, err = s.isView(t); err != nil {
 			return err
 		}
 	}
-	f.view = missing && view
-	if created != nil && !view {
-		f.table.Define(created)
+	if created.refused == nil && !created.view {
+		f.table.Define(created.text)
 		return nil
 	}
-	return s.askDefaults(doubtful, t, view, mariaDB)
+	return s.askDefinition(doubtful, t, created.view, mariaDB)
 }
 
 // certain reports whether the definition of a column that a wildcard may fill says
@@ -54,31 +65,63 @@ func certain(c *rewriter.Column, mariaDB bool) bool {
 	return c.AutoIncrement || mariaDB && c.Primary && !c.Default
 }
 
-// showCreate asks for the text that makes a table, nil when the session may not see
-// it. The definitions of columns do not tell a view: they name it as the table that
-// they come from.
-func (s *session) showCreate(t rewriter.Name) (created []byte, view bool, err error) {
+// mayBeShorter reports whether a column may hold less than its definition says: that of
+// one that is COMPRESSED counts a byte or character too much, and does not tell that it is.
+func mayBeShorter(c *rewriter.Column, mariaDB bool) bool {
+	return mariaDB && c.Text && !c.Padded && !c.UUID
+}
+
+// created is what SHOW CREATE TABLE says of a table.
+type created struct {
+	text      []byte
+	view      bool
+	temporary bool           // it is the session's own
+	refused   *mysql.MyError // why it says nothing
+}
+
+// shower asks for that.
+type shower func(rewriter.Name) (created, error)
+
+// showOnce returns a shower that asks about t once.
+func (s *session) showOnce(t rewriter.Name) shower {
+	first := sync.OnceValues(func() (created, error) { return s.showCreate(t) })
+	return func(of rewriter.Name) (created, error) {
+		if bytes.Equal(of.Schema, t.Schema) && bytes.Equal(of.Table, t.Table) {
+			return first()
+		}
+		return s.showCreate(of)
+	}
+}
+
+// showCreate asks for the text that makes a table. The definitions of columns do not
+// tell a view: they name it as the table that they come from.
+func (s *session) showCreate(t rewriter.Name) (c created, err error) {
 	table, err := s.appendTable(nil, t)
 	if err != nil {
-		return nil, false, err
+		return c, err
 	}
 	packets, err := s.ask(s.c.appendQuery(nil, "SHOW CREATE TABLE "+string(table)), replyResult)
 	if err != nil {
-		return nil, false, err
+		return c, err
 	}
 	definitions, rows, err := s.c.textResult(packets)
-	if err != nil || len(definitions) == 0 {
-		return nil, false, nil
+	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
+		return created{refused: refused}, nil
 	}
-	c, ok := wire.ParseColumn(definitions[0], s.c.caps&wire.MariaDBExtendedMetadata != 0)
+	if err == nil && (len(definitions) == 0 || len(rows) != 1 || len(rows[0]) < 2) {
+		err = errAnswerCut
+	}
+	if err != nil {
+		return c, err
+	}
+	column, ok := wire.ParseColumn(definitions[0], s.c.caps&wire.MariaDBExtendedMetadata != 0)
 	if !ok {
-		return nil, false, nil
+		return c, errAnswerCut
 	}
-	created = []byte{}
-	if len(rows) == 1 && len(rows[0]) > 1 {
-		created = rows[0][1]
-	}
-	return created, strings.ReplaceAll(c.Name, "\x00", "") == "View", nil // in any character set of results
+	c.text = append([]byte{}, rows[0][1]...)
+	c.view = strings.ReplaceAll(column.Name, "\x00", "") == "View" // in any character set of results
+	c.temporary = bytes.HasPrefix(c.text, []byte("CREATE TEMPORARY TABLE "))
+	return c, nil
 }
 
 // isView asks information_schema whether a table is a view.
@@ -90,19 +133,21 @@ func (s *session) isView(t rewriter.Name) (bool, error) {
 	return len(rows) == 1 && len(rows[0]) == 1 && bytes.Contains(rows[0][0], []byte("VIEW")), nil
 }
 
-// askDefaults asks information_schema for what columns have by themselves. Of a
-// view it says nothing that the definition of a column without a default does not.
-func (s *session) askDefaults(columns []*rewriter.Column, t rewriter.Name, view, mariaDB bool) error {
+// askDefinition asks information_schema for what columns have by themselves. Of a
+// view it says nothing of defaults that the definition of a column without one does not.
+func (s *session) askDefinition(columns []*rewriter.Column, t rewriter.Name, view, mariaDB bool) error {
 	for _, c := range columns {
-		if view && !c.Default {
+		if view && !c.Default && !mayBeShorter(c, mariaDB) {
 			continue
 		}
-		rows, err := s.query("SELECT COLUMN_DEFAULT, EXTRA FROM information_schema.COLUMNS" + whereTable(t) + fmt.Sprintf(" AND COLUMN_NAME=_utf8mb4 X'%x'", c.Name))
+		const sql = "SELECT COLUMN_DEFAULT, EXTRA, CHARACTER_MAXIMUM_LENGTH FROM information_schema.COLUMNS"
+		rows, err := s.query(sql + whereTable(t) + fmt.Sprintf(" AND COLUMN_NAME=_utf8mb4 X'%x'", c.Name))
 		if err != nil {
 			return err
 		}
-		if len(rows) == 1 && len(rows[0]) == 2 {
+		if len(rows) == 1 && len(rows[0]) == 3 {
 			c.Schema(rows[0][0], string(rows[0][1]), mariaDB)
+			c.Shorten(string(rows[0][2]))
 		}
 	}
 	return nil

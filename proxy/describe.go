@@ -34,8 +34,9 @@ func (s *session) describe(n need) error {
 		f.table = visible.table
 		err = s.notVisible(f, n.table, !visible.keyed && !mode.MariaDB && mode.Version >= 80030)
 	}
+	show := s.showOnce(n.table)
 	if err == nil {
-		err = s.findDefinition(f, n.table, mode.MariaDB)
+		err = s.findDefinition(f, n.table, mode.MariaDB, show)
 	}
 	if err == nil {
 		err = s.tellBytes(f, n.table)
@@ -44,7 +45,7 @@ func (s *session) describe(n need) error {
 		err = s.findCharsets(f, n.table)
 	}
 	if err == nil {
-		err = s.findBases(f, n.table)
+		err = s.findBases(f, n.table, show)
 	}
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		f.err = refused

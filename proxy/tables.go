@@ -207,7 +207,7 @@ func maxID(c wire.Column) uint64 {
 	default:
 		return 0
 	}
-	return nines(digits)
+	return rewriter.Nines(digits)
 }
 
 // charBytes returns how many bytes a character of a collation's character set
@@ -236,16 +236,4 @@ func charBytes(collation uint16) int {
 		return 2 // big5, sjis, euckr, gb2312, gbk, cp932
 	}
 	return 1
-}
-
-// nines returns the greatest number of that many digits.
-func nines(digits int) uint64 {
-	if digits >= 20 {
-		return math.MaxUint64
-	}
-	n := uint64(0)
-	for range digits {
-		n = n*10 + 9
-	}
-	return n
 }

@@ -3,11 +3,7 @@ package proxy
 import (
 	"bytes"
 	"errors"
-	"strings"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
-	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
@@ -53,14 +49,16 @@ func BaseColumn(t rewriter.Name, column string, definition func(rewriter.Name) (
 }
 
 // findBases finds the tables behind the columns that have a series for each table.
-func (s *session) findBases(f *facts, t rewriter.Name) error {
+func (s *session) findBases(f *facts, t rewriter.Name, show shower) error {
 	book := s.l.ruleBook()
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
 		if _, each := s.l.srv.settings().Sources[rule.Source].(PerTable); !each || f.table.Find(rule.Column) == nil {
 			continue
 		}
 		b := base{column: rule.Column}
-		b.table, _, b.err = BaseColumn(cloneName(t), rule.Column, s.definition) // facts outlive the statement
+		b.table, _, b.err = BaseColumn(cloneName(t), rule.Column, func(of rewriter.Name) ([]byte, error) {
+			return s.definition(of, show)
+		}) // facts outlive the statement
 		if b.err != nil && !errors.Is(b.err, errNoBase) {
 			return b.err
 		}
@@ -71,43 +69,27 @@ func (s *session) findBases(f *facts, t rewriter.Name) error {
 
 // definition returns what a view was made with, nil for a table. What the client may not
 // see the listener's account is asked for.
-func (s *session) definition(t rewriter.Name) ([]byte, error) {
-	table, err := s.appendTable(nil, t)
-	if err != nil {
-		return nil, err
-	}
-	packets, err := s.ask(s.c.appendQuery(nil, "SHOW CREATE TABLE "+string(table)), replyResult)
-	if err != nil {
-		return nil, err
-	}
-	definitions, rows, err := s.c.textResult(packets)
-	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
-		if s.l.Definition != nil {
-			text, err := s.l.Definition(s.ctx, string(t.Schema), string(t.Table))
-			if err != nil {
-				return nil, clientError(refused.Code, refused.State, "%s; nor may the listener's account see it: %v", refused.Message, err)
-			}
-			return text, nil
-		}
-		if view, err := s.isView(t); !view {
-			return nil, err
-		}
-		return nil, clientError(refused.Code, refused.State, "%s: which table the view is of is not known: grant SHOW VIEW, or give the listener an account", refused.Message)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if len(definitions) == 0 || len(rows) != 1 || len(rows[0]) < 2 {
-		return nil, errAnswerCut
-	}
-	c, ok := wire.ParseColumn(definitions[0], s.c.caps&wire.MariaDBExtendedMetadata != 0)
+func (s *session) definition(t rewriter.Name, show shower) ([]byte, error) {
+	created, err := show(t)
+	refused := created.refused
 	switch {
-	case !ok:
-		return nil, errAnswerCut
-	case strings.ReplaceAll(c.Name, "\x00", "") != "View": // in any character set of results
+	case err != nil:
+		return nil, err
+	case refused == nil && created.view:
+		return created.text, nil
+	case refused == nil:
 		return nil, nil
+	case s.l.Definition != nil:
+		text, err := s.l.Definition(s.ctx, string(t.Schema), string(t.Table))
+		if err != nil {
+			return nil, clientError(refused.Code, refused.State, "%s; nor may the listener's account see it: %v", refused.Message, err)
+		}
+		return text, nil
 	}
-	return append([]byte{}, rows[0][1]...), nil
+	if view, err := s.isView(t); !view {
+		return nil, err
+	}
+	return nil, clientError(refused.Code, refused.State, "%s: which table the view is of is not known: grant SHOW VIEW, or give the listener an account", refused.Message)
 }
 
 // series returns the table whose series the ids of a rule come from, if it has one for

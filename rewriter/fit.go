@@ -125,8 +125,11 @@ func lineName(line []byte) (name string, rest []byte) {
 
 // define reads the line of a column behind its name.
 func (c *Column) define(line []byte) {
+	word, line := attribute(line)
+	if _, size, ok := bytes.Cut(word, []byte{'('}); ok {
+		c.Shorten(string(bytes.TrimSuffix(size, []byte{')'})))
+	}
 	for len(line) > 0 {
-		var word []byte
 		switch word, line = attribute(line); {
 		case foldEqual(word, "generated"), foldEqual(word, "as"):
 			c.Generated = true

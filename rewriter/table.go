@@ -1,6 +1,10 @@
 package rewriter
 
-import "strings"
+import (
+	"math"
+	"strconv"
+	"strings"
+)
 
 // Table is what the server says of a table.
 type Table struct {
@@ -39,6 +43,28 @@ func (c *Column) integer() bool {
 		return true
 	}
 	return false
+}
+
+// Shorten takes what a text column is declared to hold, in characters or bytes, where its definition has promised more.
+func (c *Column) Shorten(declared string) {
+	if n, err := strconv.Atoi(declared); err == nil && c.Text && n < c.Length {
+		c.Length, c.Max = n, min(c.Max, Nines(n))
+		if kind, _, ok := strings.Cut(c.Type, "("); ok {
+			c.Type = kind + "(" + declared + ")"
+		}
+	}
+}
+
+// Nines returns the greatest number of that many digits.
+func Nines(digits int) uint64 {
+	if digits >= 20 {
+		return math.MaxUint64
+	}
+	n := uint64(0)
+	for range digits {
+		n = n*10 + 9
+	}
+	return n
 }
 
 // Index returns the position of a visible column, compared without regard to case as servers do, or -1.
