@@ -156,11 +156,11 @@ func (c *session) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	up, err := strconv.ParseInt(status["Uptime"], 10, 64)
+	up, err := strconv.ParseUint(status["Uptime"], 10, 64)
 	if err != nil {
 		return fmt.Errorf("status Uptime: %w", err)
 	}
-	c.since = now - up
+	c.since = now - int64(up) // below zero, which is written as 2^64 less so much, where the clock is before the start
 	return nil
 }
 

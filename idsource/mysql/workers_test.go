@@ -39,7 +39,13 @@ type workersAt struct {
 
 func startFor(t *testing.T, kind servers.Kind) workersAt {
 	t.Helper()
-	s, err := servers.Start(t.Context(), kind, servers.Options{NoTLS: true, Args: []string{"--innodb-buffer-pool-size=16M"}})
+	return startWith(t, kind, nil)
+}
+
+// startWith starts a server with a clock of its own; nil: the host's.
+func startWith(t *testing.T, kind servers.Kind, clock *servers.Clock) workersAt {
+	t.Helper()
+	s, err := servers.Start(t.Context(), kind, servers.Options{NoTLS: true, Args: []string{"--innodb-buffer-pool-size=16M"}, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,5 +239,45 @@ func TestServerClockSet(t *testing.T) {
 		if r, err := s.Take(t.Context(), a); err != nil || r.Verdict != lease.Granted {
 			t.Errorf("session %d: %+v, %v, want a number", i, r, err)
 		}
+	}
+}
+
+// TestServerClockBeforeItsStart: a server whose clock was ahead when it began, and was put right, has a status Uptime of 2^64
+// less so many seconds. It is the same server, and gives numbers.
+func TestServerClockBeforeItsStart(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			clock, err := servers.NewClock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := clock.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			w := startWith(t, kind, clock)
+			name := func(stored string) string {
+				c, err := newTable(w.store()).open(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close() //nolint:errcheck // nothing is pending
+				return c.server(stored)
+			}
+			before := name("")
+			clock.Ahead(-time.Hour)
+			if now := name(before); now != before {
+				t.Errorf("the server was %s and is %s", before, now)
+			}
+			pool := w.open()
+			holders.Fill(t, pool, "p", 2)
+			a := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
+			if r, err := pool.Take(t.Context(), a); err != nil || r.Verdict != lease.Granted {
+				t.Errorf("%+v, %v, want a number", r, err)
+			}
+		})
 	}
 }

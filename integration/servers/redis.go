@@ -22,16 +22,22 @@ type Redis struct {
 	Dir  string      // its folder, with data and log
 	TLS  *tls.Config // how it is spoken to; nil: without TLS
 
-	args []string
-	bus  string // port of a cluster's nodes among themselves
-	conf string // of a Sentinel
-	proc *process.Process
+	args  []string
+	clock *Clock // nil: the host's
+	bus   string // port of a cluster's nodes among themselves
+	conf  string // of a Sentinel
+	proc  *process.Process
 }
 
 // StartRedis starts a Redis server without data that keeps none, and waits until it answers. args are added to its
 // own, e.g. "--appendonly", "yes".
 func StartRedis(ctx context.Context, args ...string) (*Redis, error) {
 	return startRedis(ctx, &Redis{args: args})
+}
+
+// StartRedisClock is StartRedis with another clock than the host's.
+func StartRedisClock(ctx context.Context, c *Clock, args ...string) (*Redis, error) {
+	return startRedis(ctx, &Redis{clock: c, args: args})
 }
 
 func startRedis(ctx context.Context, r *Redis) (*Redis, error) {
@@ -83,7 +89,7 @@ func (r *Redis) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.proc, err = process.Start(process.Spec{Path: program, Args: args, Log: filepath.Join(r.Dir, "server.log")})
+	r.proc, err = process.Start(process.Spec{Path: program, Args: args, Env: r.clock.env(), Log: filepath.Join(r.Dir, "server.log")})
 	if err != nil {
 		return err
 	}

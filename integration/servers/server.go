@@ -34,6 +34,7 @@ type Options struct {
 	LowerCase int      // lower_case_table_names: 0 (default), 1 or 2; MySQL fixes it when the data folder is made
 	NoTLS     bool     // the server offers no TLS
 	Newer     bool     // MariaDB 11.8 instead of Debian's own
+	Clock     *Clock   // default: the host's
 }
 
 // Server is one private database server.
@@ -117,7 +118,7 @@ func (s *Server) startOnFreePort(ctx context.Context) error {
 // Start starts the server again, on the same port and data, after Kill or after it ended by itself.
 func (s *Server) Start(ctx context.Context) error {
 	proc, err := process.Start(process.Spec{
-		Path: s.program.path, Args: slices.Concat(s.program.args, s.args()), Log: s.path("server.log"),
+		Path: s.program.path, Args: slices.Concat(s.program.args, s.args()), Env: s.options.Clock.env(), Log: s.path("server.log"),
 	})
 	if err != nil {
 		return err
