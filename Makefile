@@ -8,6 +8,7 @@ GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 INSTALL     := scripts/install-servers.sh
 FUZZTIME    ?= 6s
 CHAOS       ?= 5m
+RUNS        ?= 1
 
 .PHONY: build run test test-long lint fuzz-short chaos bench clean
 
@@ -37,9 +38,10 @@ lint: ## vet, staticcheck, gofumpt
 fuzz-short: ## every fuzz target for FUZZTIME
 	scripts/fuzz.sh $(FUZZTIME)
 
-chaos: ## for CHAOS, harms six idproxies and the servers they depend on, and looks for ids that come twice
-	$(INSTALL) mariadb redis etcd
-	IDPROXY_CHAOS=$(CHAOS) go test -count=1 -timeout=12h -v -tags=long -run '^Test(Chaos|Outage)' ./integration/chaos
+chaos: ## RUNS times for CHAOS, harms six idproxies and the servers they depend on, looks for ids that come twice, and adds up
+	$(INSTALL) mariadb redis etcd gcc
+	IDPROXY_CHAOS=$(CHAOS) IDPROXY_CHAOS_RUNS=$(RUNS) IDPROXY_CHAOS_SUM=$(CURDIR)/.tools/chaos.sum \
+		go test -count=1 -timeout=12h -v -tags=long -run '^Test(Chaos|Outage)' ./integration/chaos
 
 bench: ## idproxy against a direct connection, a plain relay and HAProxy; results are for docs/benchmarks.md
 	$(INSTALL) mariadb haproxy

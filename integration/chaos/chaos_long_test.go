@@ -9,8 +9,8 @@ import (
 
 // TestChaosWithoutFence is TestChaos with the fence left out: the control that shows that duplicates are seen.
 func TestChaosWithoutFence(t *testing.T) {
-	ids, twice, done := chaos(t, time.Minute, false)
-	if twice == 0 {
-		t.Errorf("without the fence none of %d ids came twice; what was done:\n%s", ids, done)
+	r, done := chaos(t, uint64(time.Now().UnixNano()), time.Minute, false)
+	if r.twice == 0 {
+		t.Errorf("without the fence none of %d ids came twice; what was done:\n%s", r.ids, done)
 	}
 }

@@ -29,6 +29,7 @@ type nemesis struct {
 	redisAt   time.Time // when the next disaster of Redis may be
 	following bool      // the other Redis follows the master
 	starting  map[string]chan error
+	stopped   [members]int // how often each of etcd is
 }
 
 // due is something to do, later.
@@ -110,9 +111,15 @@ func (n *nemesis) harm() {
 		n.in(d, func() { one.signal(n.t, syscall.SIGCONT) })
 	case r < 55:
 		n.clock(one)
-	case r < 63:
-		n.server(pick(n, "app", "second", "etcd"))
-	case r < 70 && n.redisUp:
+	case r < 59:
+		n.server(pick(n, "app", "second", "keeps"))
+	case r < 64:
+		n.cluster()
+	case r < 72:
+		n.storeClock(pick(n, n.clocks...))
+	case r < 74:
+		n.redisClocks()
+	case r < 79 && n.redisUp:
 		n.must(n.redis[n.master].Do("SAVE")) // the dump that a restart comes back with
 		n.did("dump", "")
 	default:
@@ -193,25 +200,21 @@ func (n *nemesis) leap(one *node) {
 
 // network has ways to stores fail.
 func (n *nemesis) network(one *node) {
-	stores := []string{"main", "first", "second", "raft", "leases"}
+	s := pick(n, "main", "first", "second", "raft", "raft", etcdWay(n.random.IntN(members)), "leases", "moved")
 	var ways []*relay
 	var what string
 	switch n.random.IntN(4) {
 	case 0:
 		what = fmt.Sprintf("process %d to all", one.number)
-		for _, s := range stores {
-			ways = append(ways, one.relays[s])
-		}
+		ways = one.ways("")
 	case 1:
-		s := pick(n, stores...)
 		what = "all to " + s
 		for _, each := range n.nodes {
-			ways = append(ways, each.relays[s])
+			ways = append(ways, each.ways(s)...)
 		}
 	default:
-		s := pick(n, stores...)
 		what = fmt.Sprintf("process %d to %s", one.number, s)
-		ways = []*relay{one.relays[s]}
+		ways = one.ways(s)
 	}
 	m := pick(n, hold, hold, dropRequests, dropReplies, halfOpen, refuse)
 	d, cut := n.upTo(pick(n, time.Second, 3*time.Second, 6*time.Second)), n.random.IntN(2) == 0
@@ -229,23 +232,13 @@ func (n *nemesis) network(one *node) {
 	})
 }
 
-// server kills a server of segments, and of rows, and starts it again.
+// server kills a server of segments, of rows or of worker numbers that loses nothing.
 func (n *nemesis) server(name string) {
 	if !n.started(name, false) {
 		return
 	}
-	kill, start := n.app.Kill, n.app.Start
-	switch name {
-	case "second":
-		kill, start = n.second.Kill, n.second.Start
-	case "etcd":
-		kill, start = n.etcd.Kill, n.etcd.Start
-	}
 	n.did("kill "+name, "")
-	n.must("kill", kill())
-	up := make(chan error, 1)
-	n.starting[name] = up
-	n.in(n.upTo(2*time.Second), func() { go func() { up <- start(n.t.Context()) }() })
+	n.killServer(name, map[string]killable{"app": n.app, "second": n.second, "keeps": n.keeps}[name])
 }
 
 // started says whether a server is up again that was killed.
@@ -276,7 +269,7 @@ func (n *nemesis) redisDisaster() {
 	case "empty":
 		n.did("empty redis", "")
 		n.must(master.Do("FLUSHALL"))
-		n.in(n.upTo(2*time.Second), func() { n.addNumbers(n.t) })
+		n.in(n.upTo(2*time.Second), func() { n.addNumbers(n.t, "leased_id", numbers) })
 	case "kill":
 		n.did("kill redis", "")
 		n.must("kill", master.Kill())
@@ -284,7 +277,7 @@ func (n *nemesis) redisDisaster() {
 		n.in(n.upTo(2*time.Second), func() {
 			n.must("start", master.Start(n.t.Context()))
 			n.redisUp = true
-			n.addNumbers(n.t)
+			n.addNumbers(n.t, "leased_id", numbers)
 		})
 	case "follow":
 		n.follow()
@@ -330,5 +323,5 @@ func (n *nemesis) promote() {
 	for _, one := range n.nodes {
 		n.in(n.upTo(1500*time.Millisecond), func() { one.relays["leases"].lead(other.Addr) })
 	}
-	n.in(2*time.Second, func() { n.addNumbers(n.t) })
+	n.in(2*time.Second, func() { n.addNumbers(n.t, "leased_id", numbers) })
 }

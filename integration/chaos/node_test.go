@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +47,16 @@ func newNode(t testing.TB, number uint8, stores map[string]string) *node {
 		n.relays[name] = newRelay(t, addr)
 	}
 	return n
+}
+
+// ways are those to the stores whose names begin so.
+func (n *node) ways(to string) (all []*relay) {
+	for name, r := range n.relays {
+		if strings.HasPrefix(name, to) {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // configure writes its configuration.

@@ -41,6 +41,16 @@ func (r *record) add(last int64, n uint64, from uint8) {
 	r.runs = append(r.runs, one)
 }
 
+// greatest is the greatest id that was received.
+func (r *record) greatest() (id uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.runs {
+		id = max(id, one.last)
+	}
+	return id
+}
+
 // faults are what no series may have.
 type faults struct {
 	ids, twice uint64

@@ -26,9 +26,10 @@ func (m mode) String() string { return modes[m] }
 
 // relay is an address that leads to a server, through a network that fails.
 type relay struct {
-	addr string
-	ln   net.Listener
-	wg   sync.WaitGroup
+	addr  string
+	first string // where it led to at first
+	ln    net.Listener
+	wg    sync.WaitGroup
 
 	mu      sync.Mutex
 	to      string
@@ -44,7 +45,7 @@ func newRelay(t testing.TB, to string) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{addr: ln.Addr().String(), ln: ln, to: to, changed: make(chan struct{}), clients: map[net.Conn]struct{}{}, servers: map[net.Conn]struct{}{}}
+	r := &relay{addr: ln.Addr().String(), ln: ln, first: to, to: to, changed: make(chan struct{}), clients: map[net.Conn]struct{}{}, servers: map[net.Conn]struct{}{}}
 	r.wg.Go(r.serve)
 	t.Cleanup(func() {
 		_ = ln.Close()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,14 +29,15 @@ const (
 	numbers = 10 // of the pool
 )
 
-// configuration is a process's: its folder, number, and the addresses of stores as it sees them.
+// configuration is a process's: names with a $ are its folder's sockets, its number, and the addresses of stores as it sees them.
 const configuration = `
-listeners: [{listen: "unix:%[1]s", upstream: %[2]q, account: {user: app, password: app}}]
+listeners: [{listen: "unix:$sql", upstream: "$rows", account: {user: app, password: app}}]
 stores:
-  main:    {mysql: {dsn: "app:app@tcp(%[3]s)/ids"}}
-  tickets: {mysql: {dsns: ["app:app@tcp(%[4]s)/tickets", "app:app@tcp(%[5]s)/tickets"]}}
-  raft:    {etcd: {endpoints: ["%[6]s"]}}
-  leases:  {redis: {addrs: ["%[7]s"]}}
+  main:    {mysql: {dsn: "app:app@tcp($main)/ids"}}
+  tickets: {mysql: {dsns: ["app:app@tcp($first)/tickets", "app:app@tcp($second)/tickets"]}}
+  raft:    {etcd: {endpoints: ["$raft0", "$raft1", "$raft2"]}}
+  leases:  {redis: {addrs: ["$leases"]}}
+  moved:   {redis: {addrs: ["$moved"]}}
   own:     {file: {dir: ./own}}
 sources:
   main_id:   {segment: {store: main, max_step: 100000}}
@@ -43,38 +45,39 @@ sources:
   ticket_id: {segment: {store: tickets, max_step: 100000}}
   raft_id:   {segment: {store: raft, max_step: 100000}}
   leased_id: {snowflake: {workers: leases, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
+  moved_id:  {snowflake: {workers: moved, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
   raft_worker_id: {snowflake: {workers: raft, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
   main_worker_id: {snowflake: {workers: main, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
   start_id:  {snowflake: {workers: raft, disposable: true, layout: 31s/20/12, lease: {heartbeat: 200ms, reclaim: 8s}}}
-  fixed_id:  {snowflake: {worker: %[8]d, store: own, sequence: zero}}
+  fixed_id:  {snowflake: {worker: $number, store: own, sequence: zero}}
 rules:
   - {table: app.main, column: id, source: main_id}
   - {table: app.leased, column: id, source: leased_id}
   - {table: app.small, column: id, source: small_id}
-ids: {redis: {listen: "unix:%[9]s"}}
+ids: {redis: {listen: "unix:$ids"}}
 `
 
-// administrator is what the one has who fills the pool.
-const administrator = `
-listeners: [{listen: "127.0.0.1:1", upstream: "127.0.0.1:2"}]
-stores:    {leases: {redis: {addrs: ["%s"]}}}
-sources:
-  leased_id: {snowflake: {workers: leases, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
-`
-
-// asked are the sources that programs ask for ids; tables those of the rows.
+// asked are the sources that programs ask for ids; pools those with worker numbers; tables those of the rows.
 var (
-	asked    = []string{"main_id", "ticket_id", "raft_id", "leased_id", "raft_worker_id", "main_worker_id", "start_id", "fixed_id"}
-	segments = "main_id ticket_id raft_id"
+	pools    = []string{"leased_id", "moved_id", "raft_worker_id", "main_worker_id", "start_id"}
+	segments = []string{"main_id", "ticket_id", "raft_id"}
+	asked    = slices.Concat(segments, pools, []string{"fixed_id"})
 	tables   = map[string]string{"main": "main_id", "leased": "leased_id", "small": "small_id"}
 )
+
+// members is how many etcd's cluster has.
+const members = 3
 
 // world is everything that is harmed, and what came of it.
 type world struct {
 	app, second *servers.Server
-	redis       [2]*servers.Redis
-	master      int // of the two
-	etcd        *servers.Etcd
+	redis       [2]*servers.Redis // one is the master, the other may follow it
+	apart       [2]*servers.Clock // of the two
+	master      int
+	keeps       *servers.Redis // loses nothing
+	etcd        []*servers.Etcd
+	clocks      []*movedClock
+	direct      string // configuration of an administrator, whose network does not fail
 	nodes       []*node
 
 	records map[string]*record // by source
@@ -88,20 +91,52 @@ type world struct {
 func newWorld(t *testing.T, processes int) *world {
 	t.Helper()
 	w := &world{records: map[string]*record{}}
-	durable := servers.Options{Args: []string{"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=32M", "--performance-schema=OFF"}}
-	w.app, w.second = harness.StartServer(t, servers.MariaDB, durable), harness.StartServer(t, servers.MariaDB, durable)
-	for i := range w.redis {
-		var err error
-		if w.redis[i], err = servers.StartRedis(t.Context(), "--repl-diskless-sync-delay", "0"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = w.redis[i].Stop() })
+	w.startServers(t)
+	for _, name := range asked {
+		w.records[name] = newRecord(name, math.MaxInt64)
 	}
+	w.records["small_id"] = newRecord("small_id", math.MaxInt16)
+	stores := map[string]string{
+		"main": w.app.Addr, "first": w.app.Addr, "second": w.second.Addr, "leases": w.redis[0].Addr, "moved": w.keeps.Addr,
+	}
+	for i, e := range w.etcd {
+		stores[etcdWay(i)] = e.Addr
+	}
+	for i := range processes {
+		n := newNode(t, uint8(i), stores)
+		n.configure(t, w.configuration(n, func(store string) string { return n.relays[store].addr }))
+		w.nodes = append(w.nodes, n)
+	}
+	w.direct = filepath.Join(t.TempDir(), "idproxy.yaml")
+	w.readdress(t)
+	for _, source := range pools {
+		w.command(t, "worker", "--config", w.direct, "add", "--source", source, "--new-pool", fmt.Sprint(numbers))
+	}
+	for _, source := range segments { // no INSERT has begun them when programs ask
+		w.command(t, "source", "set", "--config", w.direct, source, "1")
+	}
+	return w
+}
+
+func (w *world) startServers(t *testing.T) {
+	t.Helper()
+	appClock, keepsClock := newClock(t), newClock(t)
+	durable := servers.Options{Args: []string{"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=32M", "--performance-schema=OFF"}}
+	w.second = harness.StartServer(t, servers.MariaDB, durable)
+	durable.Clock = appClock
+	w.app = harness.StartServer(t, servers.MariaDB, durable)
+	for i := range w.redis {
+		w.apart[i] = newClock(t)
+		w.redis[i] = startRedis(t, w.apart[i], "--repl-diskless-sync-delay", "0")
+	}
+	w.keeps = startRedis(t, keepsClock, "--appendonly", "yes", "--appendfsync", "always")
 	var err error
-	if w.etcd, err = servers.StartEtcd(t.Context()); err != nil {
+	if w.etcd, err = servers.StartEtcdCluster(t.Context(), members); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = w.etcd.Stop() })
+	for _, e := range w.etcd {
+		t.Cleanup(func() { _ = e.Stop() })
+	}
 	for _, statement := range []string{
 		"CREATE DATABASE ids", "CREATE DATABASE tickets", "CREATE DATABASE app",
 		// No unique keys: an id that comes twice shall be seen, not refused.
@@ -112,25 +147,51 @@ func newWorld(t *testing.T, processes int) *world {
 		w.exec(t, w.app, statement)
 	}
 	w.exec(t, w.second, "CREATE DATABASE tickets")
-	for _, name := range asked {
-		w.records[name] = newRecord(name, math.MaxInt64)
+	w.clocks = []*movedClock{
+		{Clock: appClock, server: "app", source: "main_worker_id", pool: numbers, now: func() (time.Time, error) { return databaseTime(w.app) }},
+		{Clock: keepsClock, server: "keeps", source: "moved_id", pool: numbers, now: func() (time.Time, error) { return redisTime(w.keeps) }},
 	}
-	w.records["small_id"] = newRecord("small_id", math.MaxInt16)
-	for i := range processes {
-		n := newNode(t, uint8(i), map[string]string{
-			"main": w.app.Addr, "first": w.app.Addr, "second": w.second.Addr, "raft": w.etcd.Addr, "leases": w.redis[0].Addr,
-		})
-		n.configure(t, fmt.Sprintf(configuration, n.sqlSocket(), w.app.Addr, n.relays["main"].addr, n.relays["first"].addr,
-			n.relays["second"].addr, n.relays["raft"].addr, n.relays["leases"].addr, i, n.idsSocket()))
-		w.nodes = append(w.nodes, n)
+}
+
+func startRedis(t *testing.T, c *servers.Clock, args ...string) *servers.Redis {
+	t.Helper()
+	r, err := servers.StartRedisClock(t.Context(), c, args...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, source := range []string{"leased_id", "raft_worker_id", "main_worker_id", "start_id"} {
-		w.command(t, "worker", "--config", w.nodes[0].config(), "add", "--source", source, "--new-pool", fmt.Sprint(numbers))
+	t.Cleanup(func() { _ = r.Stop() })
+	return r
+}
+
+// configuration is that of a process that finds stores at these addresses.
+func (w *world) configuration(n *node, store func(name string) string) string {
+	return os.Expand(configuration, func(name string) string {
+		switch name {
+		case "sql":
+			return n.sqlSocket()
+		case "ids":
+			return n.idsSocket()
+		case "rows":
+			return w.app.Addr
+		case "number":
+			return fmt.Sprint(n.number)
+		}
+		return store(name)
+	})
+}
+
+// readdress tells the administrator where stores are.
+func (w *world) readdress(t testing.TB) {
+	t.Helper()
+	text := w.configuration(w.nodes[0], func(store string) string {
+		if store == "leases" {
+			return w.redis[w.master].Addr
+		}
+		return w.nodes[0].relays[store].first
+	})
+	if err := os.WriteFile(w.direct, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	for _, source := range strings.Fields(segments) { // no INSERT has begun them when programs ask
-		w.command(t, "source", "set", "--config", w.nodes[0].config(), source, "1")
-	}
-	return w
 }
 
 func (w *world) exec(t testing.TB, s *servers.Server, statement string) {
@@ -146,14 +207,11 @@ func (w *world) exec(t testing.TB, s *servers.Server, statement string) {
 	}
 }
 
-// addNumbers does what an administrator does who finds the pool in Redis gone.
-func (w *world) addNumbers(t testing.TB) {
+// addNumbers does what an administrator does who finds the pool of a source gone, or its numbers used up.
+func (w *world) addNumbers(t testing.TB, source string, n int) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "idproxy.yaml")
-	if err := os.WriteFile(path, fmt.Appendf(nil, administrator, w.redis[w.master].Addr), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.command(t, "worker", "--config", path, "add", fmt.Sprint(numbers))
+	w.readdress(t)
+	w.command(t, "worker", "--config", w.direct, "add", "--source", source, fmt.Sprint(n))
 }
 
 // command runs a command of the program.
@@ -164,8 +222,8 @@ func (w *world) command(t testing.TB, args ...string) {
 	}
 }
 
-// begin starts the processes and those who want ids, rate in all per second.
-func (w *world) begin(t testing.TB, rate float64, seed uint64) {
+// begin starts the processes and those who want ids.
+func (w *world) begin(t testing.TB, seed uint64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w.end = cancel
@@ -173,9 +231,9 @@ func (w *world) begin(t testing.TB, rate float64, seed uint64) {
 	for _, n := range w.nodes {
 		n.start(t)
 		for _, source := range asked {
-			a := &asker{
-				socket: n.idsSocket(), source: source, rate: rate / float64(len(w.nodes)*len(asked)),
-				often: !strings.Contains(segments, source), into: w.records[source], from: n.number, told: &w.told,
+			a := &asker{socket: n.idsSocket(), source: source, rate: segmentRate, into: w.records[source], from: n.number, told: &w.told}
+			if !slices.Contains(segments, source) {
+				a.rate, a.often = snowflakeRate, true
 			}
 			w.askers = append(w.askers, a)
 			own := rand.New(rand.NewPCG(random.Uint64(), 0))
@@ -204,7 +262,10 @@ func (w *world) mend(t testing.TB) {
 		n.faults.Mono(n.mono)
 		n.signal(t, syscall.SIGCONT)
 	}
-	w.addNumbers(t)
+	w.addNumbers(t, "leased_id", numbers)
+	for _, c := range w.clocks {
+		c.catchUp(t)
+	}
 	began, before := time.Now(), make([]int64, len(w.askers))
 	for i, a := range w.askers {
 		before[i] = a.good.Load()
@@ -231,6 +292,7 @@ func (w *world) finish(t testing.TB) {
 	for _, n := range w.nodes {
 		n.stop(t)
 	}
+	w.checkTimes(t)
 	db := harness.Open(t, w.app.Config("app"), "")
 	for table, source := range tables {
 		rows := readRows(t, db, table, w.records[source])
@@ -242,8 +304,8 @@ func (w *world) finish(t testing.TB) {
 	}
 }
 
-// report says what came, and returns how many ids came and how many twice.
-func (w *world) report(t testing.TB) (ids, twice uint64) {
+// report says what came.
+func (w *world) report(t testing.TB) (sum result) {
 	t.Helper()
 	for source, r := range w.records {
 		f := r.check()
@@ -254,8 +316,8 @@ func (w *world) report(t testing.TB) (ids, twice uint64) {
 		if len(f.outside) > 0 {
 			t.Errorf("%s: %d answers with ids that are not positive or do not fit, such as %v", source, len(f.outside), f.outside[0])
 		}
-		ids, twice = ids+f.ids, twice+f.twice
+		sum.ids, sum.answers, sum.twice = sum.ids+f.ids, sum.answers+uint64(len(r.runs)), sum.twice+f.twice
 	}
 	t.Logf("told: %v", w.told.told)
-	return ids, twice
+	return sum
 }

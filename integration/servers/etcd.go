@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"idproxy/integration/process"
 )
@@ -164,9 +165,12 @@ func (e *Etcd) url() string {
 	return "http://" + e.Addr
 }
 
+// pageTime is how long a server has for a page; one that was stopped gives none.
+const pageTime = 5 * time.Second
+
 // get asks the server for a page of its own; false: it does not answer, or is not well.
 func (e *Etcd) get(path string) (page string, ok bool) {
-	c := http.Client{Transport: &http.Transport{TLSClientConfig: e.TLS, DisableKeepAlives: true}}
+	c := http.Client{Transport: &http.Transport{TLSClientConfig: e.TLS, DisableKeepAlives: true}, Timeout: pageTime}
 	r, err := c.Get(e.url() + path)
 	if err != nil {
 		return "", false
