@@ -1,8 +1,10 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -15,39 +17,64 @@ import (
 // How a question is asked again. A member that passed it on to a leader that died says so after
 // seven seconds only, and another leader is elected within one or two.
 const (
-	askTime  = 500 * time.Millisecond // for one member to answer; more after that time has passed twice
-	askPause = 25 * time.Millisecond
+	askBeside = 200 * time.Millisecond // after so long without an answer another member is asked, too
+	askPause  = 25 * time.Millisecond  // after an answer that there is no leader
 )
 
-// try asks a question, and asks it again where a member gives no answer or has no leader, until ctx
-// ends. The client turns to the next member each time. A question that changes something must
-// say what it changes: it may be asked again after it has been heard.
-func (s *Store) try(ctx context.Context, ask func(ctx context.Context) error) error {
+// try asks a question until there is an answer or ctx ends. Where none comes it asks again, beside the
+// question that waits: that one may be lost with a leader, or its answer may take so long. The client
+// turns to the next member each time. A question that changes something must say what it
+// changes: it may be asked again after it has been heard.
+func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A, error)) (answer A, err error) {
+	type result struct {
+		answer A
+		err    error
+	}
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	ctx, cancel := context.WithCancel(client.WithRequireLeader(ctx))
+	defer cancel()
+	results := make(chan result)
 	began := time.Now()
+	next := time.NewTimer(0)
+	defer next.Stop()
 	for {
-		// Longer each time: where all answers take so long, one of them must come.
-		one, cancel := context.WithTimeout(client.WithRequireLeader(ctx), max(askTime, time.Since(began)/2))
-		err := s.login.first(one, s.c)
-		if err == nil {
-			err = ask(one)
-		}
-		late := one.Err() != nil
-		cancel()
-		switch e, said := errors.AsType[rpctypes.EtcdError](err); {
-		case err == nil || ctx.Err() != nil:
-			return err
-		case s.login.forgotten(err):
-		case late, said && e.Code() == codes.Unavailable: // an election may be under way
-		case status.Code(err) == codes.Unavailable && time.Since(began) < dialPause+askTime: // the client connects to none, or not yet again
-		default:
-			return err
-		}
 		select {
 		case <-ctx.Done():
-			return err
-		case <-time.After(askPause):
+			return answer, cmp.Or(err, ctx.Err())
+		case <-next.C:
+			asking.Go(func() {
+				var r result
+				if r.err = s.login.first(ctx, s.c); r.err == nil {
+					r.answer, r.err = ask(ctx)
+				}
+				select {
+				case results <- r:
+				case <-ctx.Done():
+				}
+			})
+			next.Reset(max(askBeside, time.Since(began)/8)) // a cluster that is slow is not asked ever more
+		case r := <-results:
+			if r.err == nil || ctx.Err() != nil || !s.again(r.err, time.Since(began)) {
+				return r.answer, r.err
+			}
+			err = r.err
+			next.Reset(askPause)
 		}
 	}
+}
+
+// again says whether an answer is none, and another one may come.
+func (s *Store) again(err error, passed time.Duration) bool {
+	e, said := errors.AsType[rpctypes.EtcdError](err)
+	switch {
+	case s.login.forgotten(err):
+		return true
+	case said && e.Code() == codes.Unavailable: // an election may be under way
+		return true
+	}
+	// The client connects to none, or not yet again.
+	return status.Code(err) == codes.Unavailable && passed < dialPause*3/2
 }
 
 // atOnce has a question fail whose members cannot be reached, with the reason why. The client

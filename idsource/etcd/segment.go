@@ -172,10 +172,8 @@ func restored(it item, cluster string) error {
 // read asks for a key.
 func (s *Store) read(ctx context.Context, key string) (it item, cluster string, err error) {
 	known := s.known()
-	var r *client.GetResponse
-	err = s.try(ctx, func(ctx context.Context) (err error) {
-		r, err = s.c.Get(ctx, prefix+key)
-		return err
+	r, err := try(ctx, s, func(ctx context.Context) (*client.GetResponse, error) {
+		return s.c.Get(ctx, prefix+key)
 	})
 	if err != nil {
 		return item{}, "", s.wrap(err)
@@ -235,10 +233,8 @@ func (s *Store) swap(ctx context.Context, key string, old item, v value) (bool, 
 		same = append(same, client.Compare(client.Value(prefix+key), "=", old.text))
 	}
 	known := s.known()
-	var r *client.TxnResponse
-	err = s.try(ctx, func(ctx context.Context) (err error) {
-		r, err = s.c.Txn(ctx).If(same...).Then(client.OpPut(prefix+key, string(text))).Commit()
-		return err
+	r, err := try(ctx, s, func(ctx context.Context) (*client.TxnResponse, error) {
+		return s.c.Txn(ctx).If(same...).Then(client.OpPut(prefix+key, string(text))).Commit()
 	})
 	if err != nil {
 		return false, s.wrap(err)
@@ -329,10 +325,8 @@ func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back b
 // Keys lists the keys there are.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	known := s.known()
-	var r *client.GetResponse
-	err := s.try(ctx, func(ctx context.Context) (err error) {
-		r, err = s.c.Get(ctx, prefix, client.WithPrefix(), client.WithKeysOnly())
-		return err
+	r, err := try(ctx, s, func(ctx context.Context) (*client.GetResponse, error) {
+		return s.c.Get(ctx, prefix, client.WithPrefix(), client.WithKeysOnly())
 	})
 	if err != nil {
 		return nil, s.wrap(err)

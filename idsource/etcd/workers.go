@@ -75,10 +75,8 @@ func (v *visit) Read(ctx context.Context, w lease.Workers) (lease.Page, error) {
 	}
 	v.server = ""
 	now := v.s.clock().UnixMilli()
-	var r *client.TxnResponse
-	err := v.s.try(ctx, func(ctx context.Context) (err error) {
-		r, err = v.s.c.Txn(ctx).Then(client.OpGet(v.pool), records).Commit()
-		return err
+	r, err := try(ctx, v.s, func(ctx context.Context) (*client.TxnResponse, error) {
+		return v.s.c.Txn(ctx).Then(client.OpGet(v.pool), records).Commit()
 	})
 	if err != nil {
 		return lease.Page{}, err
@@ -111,10 +109,8 @@ func (v *visit) Read(ctx context.Context, w lease.Workers) (lease.Page, error) {
 // same cluster in the same term. Where its answer was lost it may say that it found
 // something else, which is what it wrote.
 func (v *visit) put(ctx context.Context, same []client.Cmp, puts []client.Op) (bool, error) {
-	var r *client.TxnResponse
-	err := v.s.try(ctx, func(ctx context.Context) (err error) {
-		r, err = v.s.c.Txn(ctx).If(same...).Then(puts...).Commit()
-		return err
+	r, err := try(ctx, v.s, func(ctx context.Context) (*client.TxnResponse, error) {
+		return v.s.c.Txn(ctx).If(same...).Then(puts...).Commit()
 	})
 	if err != nil {
 		return false, err

@@ -50,9 +50,10 @@ func startAlone(ctx context.Context, secure *tls.Config) (*Etcd, error) {
 	return all[0], nil
 }
 
-// StartEtcdCluster starts a cluster of so many members, with elections as etcd has them by default, and waits until all answer.
+// StartEtcdCluster starts a cluster of so many members, with elections as etcd has them by default since 3.5, and waits until
+// all answer.
 func StartEtcdCluster(ctx context.Context, members int) ([]*Etcd, error) {
-	return startMembers(ctx, members, nil)
+	return startMembers(ctx, members, nil, "--pre-vote=true")
 }
 
 func startMembers(ctx context.Context, n int, secure *tls.Config, timing ...string) ([]*Etcd, error) {
