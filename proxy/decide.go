@@ -14,7 +14,7 @@ import (
 type need struct {
 	kind    needKind
 	table   rewriter.Name     // needTable, needEngine
-	key     string            // of the table
+	key     string            // of the table; needOwner
 	column  *filling          // needMax
 	values  []string          // needValues, needSource: expressions
 	columns []rewriter.Column // needValues: of each, the column it is for
@@ -41,6 +41,7 @@ const (
 	needSource                  // the text that an expression gives a PREPARE
 	needCharset                 // character_set_database
 	needName                    // a name in UTF-8
+	needOwner                   // whether a table is a temporary one of the session's own
 	needEngine                  // whether the table's engine takes rows back
 	needExact                   // whether MariaDB keeps the values of a query that stands inside another
 	needCount                   // how many rows a query gives
@@ -55,28 +56,9 @@ type decider struct {
 	log    *slog.Logger
 	stats  *Stats
 	second SecondReader // nil: none
-	// own holds facts once routines or the like have run in the session: a
-	// temporary table that they made is not what others see by its name.
-	own map[string]*facts
 	// sightings are those of the decision that was made last.
 	sightings []sighting
 }
-
-// keep remembers what the server said of a table.
-func (d *decider) keep(key string, f *facts, unseen bool) {
-	switch {
-	case !unseen:
-		d.tables.put(key, f)
-		return
-	case d.own == nil || len(d.own) >= maxOwn:
-		d.own = map[string]*facts{}
-	}
-	d.own[key] = f
-}
-
-// maxOwn bounds the facts a session keeps for itself; when there are more, it
-// asks again.
-const maxOwn = 64
 
 // reading is what a text has said so far, while its statements are gone
 // through.
@@ -370,7 +352,11 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter
 		return name, nil, lacks(needProbe)
 	}
 	st.key = d.tables.appendKey(st.key[:0], name.Schema, name.Table)
-	if _, own := cx.snap.temporary[string(st.key)]; own {
+	own, err := cx.owns(st.key)
+	if err != nil {
+		return name, nil, err
+	}
+	if own {
 		if cx.busy { // a command that is pending may drop it
 			return name, nil, lacks(needQuiet)
 		}
@@ -380,4 +366,14 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter
 		return name, nil, nil
 	}
 	return name, rules, nil
+}
+
+// owns reports whether the table of a key is a temporary one of the session's own, whose
+// rules rest. Where the session may have some that were not seen, the server is asked.
+func (cx *reading) owns(key []byte) (bool, error) {
+	own, known := cx.snap.temporary[string(key)]
+	if known || !cx.snap.unseen {
+		return own, nil
+	}
+	return false, errIncomplete{need{kind: needOwner, key: string(key)}}
 }

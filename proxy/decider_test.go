@@ -390,7 +390,7 @@ func TestDecideRules(t *testing.T) {
 // What a decided text changes is noted for when its reply comes.
 func TestDecideEffects(t *testing.T) {
 	x := newDeciding()
-	x.c.state.temporary = map[string]struct{}{"shop\x00t": {}}
+	x.c.state.temporary = map[string]bool{"shop\x00t": true}
 	x.c.state.lastID.owed = true
 	x.on(mysql.COM_QUERY, "CREATE TEMPORARY TABLE t (id INT); DROP TABLE t; USE other; SELECT LAST_INSERT_ID()", true)
 	if j := x.st.job; j == nil || string(j.schema) != "other" || len(j.temps) != 2 || j.temps[0] != (temp{0, "shop\x00t"}) || j.temps[1] != (temp{1, ""}) {

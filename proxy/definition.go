@@ -124,6 +124,20 @@ func (s *session) showCreate(t rewriter.Name) (c created, err error) {
 	return c, nil
 }
 
+// findOwner asks whether the table of a key is a temporary one of the session's own. Of
+// such a table every user may see how it is made: what is refused, or not there, is none.
+func (s *session) findOwner(key string) error {
+	schema, table, _ := strings.Cut(key, "\x00")
+	created, err := s.showCreate(rewriter.Name{Schema: []byte(schema), Table: []byte(table)})
+	if err != nil {
+		return err
+	}
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.c.state.noteTable(key, created.temporary)
+	return nil
+}
+
 // isView asks information_schema whether a table is a view.
 func (s *session) isView(t rewriter.Name) (bool, error) {
 	rows, err := s.query("SELECT TABLE_TYPE FROM information_schema.TABLES" + whereTable(t))

@@ -19,16 +19,16 @@ import (
 // it shows what the session itself would see.
 func (s *session) describe(n need) error {
 	s.c.mu.Lock()
-	unseen, mode := s.c.state.unseen, s.c.state.mode
+	mode := s.c.state.mode
 	s.c.mu.Unlock()
 	f := &facts{name: tableName(n.table.Schema, n.table.Table), at: time.Now(), changes: s.l.tables.count()}
 	visible, err := s.columns("*", n.table)
 	if err == nil {
 		f.shape, f.full = visible.shape, f.at
-		if before := s.decider.remembered([]byte(n.key), unseen); before.tells(f) {
+		if before := s.l.tables.get([]byte(n.key)); before.tells(f) {
 			f.table, f.view, f.full = before.table, before.view, before.full
 			f.engine.Store(before.engine.Load())
-			s.decider.keep(n.key, f, unseen)
+			s.l.tables.put(n.key, f)
 			return nil
 		}
 		f.table = visible.table
@@ -60,7 +60,7 @@ func (s *session) describe(n need) error {
 		s.held.denied, s.held.deniedKey = f, n.key
 		return nil
 	}
-	s.decider.keep(n.key, f, unseen)
+	s.l.tables.put(n.key, f)
 	return nil
 }
 

@@ -79,19 +79,23 @@ func (d *decider) allowed(st *statement, e *prepared, cx *reading) error {
 			return err
 		}
 	}
-	switch _, own := cx.snap.temporary[e.shadow]; {
+	switch {
 	case e.stale, e.ruled(cx.rules):
 		return outdated(cx)
 	case e.refused != nil && cx.busy: // perhaps with its PREPARE
 		return lacks(needQuiet)
 	case e.refused != nil:
 		return e.refused
-	case e.shadow != "" && cx.busy:
+	case e.shadow == "":
+		return nil
+	case cx.busy:
 		return lacks(needQuiet)
-	case e.shadow != "" && !own:
-		return outdated(cx)
 	}
-	return nil
+	own, err := cx.owns([]byte(e.shadow))
+	if err == nil && !own {
+		err = outdated(cx)
+	}
+	return err
 }
 
 // fills decides on the execution of a statement that gets ids.
@@ -150,10 +154,13 @@ func (d *decider) isBroken(e *prepared) bool {
 // asPrepared sees to it that the table is what it was at the PREPARE, as far as the
 // statement's ids depend on it, and so is what generates one.
 func (d *decider) asPrepared(st *statement, f *filler, cx *reading) error {
-	_, own := cx.snap.temporary[f.key]
-	switch {
-	case cx.remaking:
+	if cx.remaking {
 		return lacks(needQuiet)
+	}
+	own, err := cx.owns([]byte(f.key))
+	switch {
+	case err != nil:
+		return err
 	case own:
 		return outdated(cx)
 	case f.plan.ZeroDoubt && cx.snap.known&knowZero == 0:
@@ -166,7 +173,7 @@ func (d *decider) asPrepared(st *statement, f *filler, cx *reading) error {
 	if d.tables.current(f.facts) && asked(f.facts) {
 		return nil
 	}
-	now := d.known(st, []byte(f.key), cx)
+	now := d.known(st, []byte(f.key))
 	switch {
 	case now == nil, !asked(now):
 		return errIncomplete{need{kind: needTable, table: f.name, key: f.key}}
@@ -182,9 +189,6 @@ func (d *decider) asPrepared(st *statement, f *filler, cx *reading) error {
 // isBare sees to it that the table of a statement that goes as it is still has
 // no column with a rule.
 func (d *decider) isBare(st *statement, b *bare, cx *reading) error {
-	if _, own := cx.snap.temporary[b.key]; own {
-		return nil
-	}
 	if cx.remaking {
 		return lacks(needQuiet)
 	}
@@ -192,7 +196,10 @@ func (d *decider) isBare(st *statement, b *bare, cx *reading) error {
 	if d.tables.current(b.facts) {
 		return nil
 	}
-	now := d.known(st, []byte(b.key), cx)
+	if own, err := cx.owns([]byte(b.key)); own || err != nil {
+		return err
+	}
+	now := d.known(st, []byte(b.key))
 	switch {
 	case now == nil:
 		return errIncomplete{need{kind: needTable, table: b.name, key: b.key}}
@@ -212,22 +219,11 @@ func gained(t *rewriter.Table, rules []*rewriter.Rule) bool {
 }
 
 // known returns what is known of a table, nil when nothing is.
-func (d *decider) known(st *statement, key []byte, cx *reading) *facts {
+func (d *decider) known(st *statement, key []byte) *facts {
 	if st.denied != nil && st.deniedKey == string(key) {
 		return st.denied
 	}
-	return d.remembered(key, cx.snap.unseen)
-}
-
-// remembered is known of what the server said before the statement.
-func (d *decider) remembered(key []byte, unseen bool) *facts {
-	if !unseen {
-		return d.tables.get(key)
-	}
-	if f := d.own[string(key)]; d.tables.current(f) {
-		return f
-	}
-	return nil
+	return d.tables.get(key)
 }
 
 // sameColumns reports whether the statement's ids go into a table that was

@@ -161,6 +161,8 @@ func (s *session) learn(st *statement, n need) error {
 		return s.learnName(n.name)
 	case needCharset:
 		return s.learnCharset(st)
+	case needOwner:
+		return s.findOwner(n.key)
 	case needEngine:
 		return s.findEngine(n)
 	case needExact:

@@ -72,7 +72,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 	if cx.remaking { // what is known now is of the table before that
 		return lacks(needQuiet)
 	}
-	f := d.known(st, st.key, cx)
+	f := d.known(st, st.key)
 	if f == nil {
 		return errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -20,24 +21,14 @@ func TestFactsOfAnOlderTableAreDropped(t *testing.T) {
 	}
 }
 
-// A session in which a routine has run may see a temporary table: what it is
-// told stays with it.
-func TestFactsOfASessionStayWithIt(t *testing.T) {
-	tables := newTables()
-	one, other := decider{tables: tables}, decider{tables: tables}
-	one.keep("a", testFacts(tables.count()), true)
-	if tables.get([]byte("a")) != nil || other.own["a"] != nil || !tables.current(one.own["a"]) {
-		t.Error("facts of one session are not its own")
+// What a session knows of whose tables are has a bound.
+func TestOwnersAreBounded(t *testing.T) {
+	s := state{unseen: true}
+	for i := range 3 * maxTables {
+		s.noteTable(fmt.Sprint(i), false)
 	}
-	tables.forget()
-	if tables.current(one.own["a"]) {
-		t.Error("a session's own facts survive DDL")
-	}
-	for i := range 3 * maxOwn {
-		one.keep(string(rune('b'+i)), testFacts(tables.count()), true)
-	}
-	if len(one.own) > maxOwn {
-		t.Errorf("a session keeps facts of %d tables", len(one.own))
+	if _, known := s.temporary[fmt.Sprint(3*maxTables-1)]; !known || len(s.temporary) > maxTables {
+		t.Errorf("%d tables are known", len(s.temporary))
 	}
 }
 

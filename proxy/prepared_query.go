@@ -57,7 +57,9 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	case e.long.sent != nil:
 		return errUnsupported(q.rules[0], q.name, "INSERT ... SELECT with a parameter sent as long data")
 	}
-	if _, own := cx.snap.temporary[q.key]; own {
+	if own, err := cx.owns([]byte(q.key)); err != nil {
+		return err
+	} else if own {
 		return outdated(cx)
 	}
 	if err := st.execution.readQuery(st, e, d.c); err != nil {

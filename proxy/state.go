@@ -47,13 +47,12 @@ type state struct {
 	manual    bool // autocommit is off
 	oneShot   bool // SET TRANSACTION waits for the next transaction
 	// unseen: the session may have temporary tables that are not known, which a
-	// routine made, or which a DROP did not drop. What it says of a table then is
-	// not what others see.
+	// routine made, or which a DROP did not drop: whose a table is must be asked.
 	unseen bool
 	lastID lastID
-	// temporary holds the keys of the tables that CREATE TEMPORARY TABLE made
-	// the session's own: their rules rest.
-	temporary map[string]struct{}
+	// temporary says by the keys of tables whether they are temporary ones of the
+	// session's own: their rules rest.
+	temporary map[string]bool
 	shared    bool // a snapshot has the same map
 }
 
@@ -100,13 +99,25 @@ func (s *state) makeTemporary(name string) {
 		s.temporary = nil
 		return
 	}
+	s.noteTable(name, true)
+}
+
+// maxTables bounds what a session knows of whose tables are; when there are more, it
+// asks again.
+const maxTables = 1000
+
+// noteTable notes whether the table of a key is a temporary one of the session's own.
+func (s *state) noteTable(key string, own bool) {
+	if len(s.temporary) >= maxTables {
+		s.makeTemporary("")
+	}
 	if s.temporary == nil || s.shared {
 		s.temporary, s.shared = maps.Clone(s.temporary), false
 		if s.temporary == nil {
-			s.temporary = map[string]struct{}{}
+			s.temporary = map[string]bool{}
 		}
 	}
-	s.temporary[name] = struct{}{}
+	s.temporary[key] = own
 }
 
 // snapshot returns a copy that later changes do not reach.
