@@ -23,7 +23,7 @@ const (
 // Ids per second that one process is asked for of one source.
 const (
 	snowflakeRate = 8000 // few at a time
-	segmentRate   = 40_000
+	segmentRate   = 60_000
 )
 
 func setting[T any](t *testing.T, name string, otherwise T, parse func(string) (T, error)) T {

@@ -114,11 +114,14 @@ func (n *nemesis) moreNumbers(c *movedClock) {
 	n.addNumbers(n.t, c.source, c.pool)
 }
 
-// redisClocks sets the clocks of the two Redis that may replace each other.
+// redisClocks sets the clocks of the two Redis that may replace each other: both ahead for good, and apart within the band.
 func (n *nemesis) redisClocks() {
-	i, ahead := n.random.IntN(2), n.upTo(band)
-	n.did("clock of redis", "%d to %v", i, ahead)
-	n.apart[i].Ahead(ahead)
+	n.base += pick(n, 0, 0, 100*time.Millisecond, 3*time.Second, time.Minute, time.Hour)
+	for _, c := range n.apart {
+		ahead := n.base + n.upTo(band)
+		n.did("clock of redis", "to %v", ahead)
+		c.Ahead(ahead)
+	}
 }
 
 // checkTimes looks whether ids followed the clocks of the stores that have their pools.

@@ -26,8 +26,9 @@ type nemesis struct {
 	later  []due
 
 	redisUp   bool
-	redisAt   time.Time // when the next disaster of Redis may be
-	following bool      // the other Redis follows the master
+	redisAt   time.Time     // when the next disaster of Redis may be
+	base      time.Duration // by which the clocks of both are ahead
+	following bool          // the other Redis follows the master
 	starting  map[string]chan error
 	stopped   [members]int // how often each of etcd is
 }
