@@ -165,7 +165,11 @@ func (r *planReader) emptyList(at int, own bool) error {
 func (r *planReader) noColumns(nameEnd int) error {
 	p := r.plan
 	ahead := r.scanner
-	if ahead.punct(ahead.next(), '(') && ahead.punct(ahead.next(), ')') {
+	t := ahead.next()
+	if p.rowWord {
+		t = ahead.next()
+	}
+	if ahead.punct(t, '(') && ahead.punct(ahead.next(), ')') {
 		return r.emptyList(nameEnd, true)
 	}
 	if r.table == nil {

@@ -112,6 +112,19 @@ func TestPlanWithoutColumnList(t *testing.T) {
 	}
 }
 
+// TestPlanEmptyRows: MySQL takes ROW() for a row of defaults.
+func TestPlanEmptyRows(t *testing.T) {
+	for in, want := range map[string]string{
+		"INSERT INTO t VALUES ROW(), ROW ()":  "INSERT INTO t (`id`) VALUES ROW(77), ROW (LAST_INSERT_ID(77)+1)",
+		"REPLACE t () VALUES ROW()":           "REPLACE t (`id`) VALUES ROW(LAST_INSERT_ID(77))",
+		"INSERT INTO t VALUES ROW(),ROW(1,2)": "error: " + ErrRefusedByServer.Error(),
+	} {
+		if got, _ := rewrite(in, Mode{}, testRule, idFirst); got != want {
+			t.Errorf("%s\n gives %s\n want  %s", in, got, want)
+		}
+	}
+}
+
 func TestPlanRefusals(t *testing.T) {
 	refused := ErrRefusedByServer.Error()
 	tests := []struct{ in, want string }{
