@@ -325,7 +325,7 @@ func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
 		return holdIt
 	case rewriter.DDL:
-		if m.createsRuled(head) {
+		if m.createsRuled(head, sql) {
 			return holdIt
 		}
 	}

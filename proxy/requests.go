@@ -344,7 +344,7 @@ func (m *requests) note(p *pending, head rewriter.Head, sql []byte, whole bool) 
 	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
 		return holdIt
 	case rewriter.DDL:
-		if head.Temporary || head.Drop && s.temporary != nil || m.createsRuled(head) {
+		if head.Temporary || head.Drop && s.temporary != nil || m.createsRuled(head, sql) {
 			return holdIt
 		}
 	}
@@ -451,9 +451,15 @@ func setsLastID(head rewriter.Head, sql []byte) bool {
 }
 
 // createsRuled reports whether a CREATE TABLE may make a table with a rule: it may
-// fill it, too.
-func (m *requests) createsRuled(head rewriter.Head) bool {
-	return head.Create && len(head.Target.Table) > 0 && m.mayConcern(head.Target)
+// fill it, too. The state's lock is held.
+func (m *requests) createsRuled(head rewriter.Head, sql []byte) bool {
+	switch {
+	case !head.Create:
+		return false
+	case len(head.Target.Table) > 0:
+		return m.mayConcern(head.Target)
+	}
+	return m.c.state.known&knowQuotes == 0 && bytes.IndexByte(sql, '"') >= 0 && !m.rules().Empty() // it may be the name
 }
 
 // mayConcern reports whether a statement that writes to a table may be one
