@@ -46,11 +46,7 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 	}
 	p := st.newPart()
 	p.result, p.span, p.head, p.text, p.name = i, st.spans[i], head, text, name
-	err = d.facts(st, p, rules, cx)
-	if e, ok := errors.AsType[*mysql.MyError](err); ok && rules[0].Observe {
-		d.observe(rules[0], p, cx, "would refuse: "+e.Message)
-		return false, nil
-	}
+	err = d.concern(st, p, rules, cx)
 	if len(p.rules) == 0 || err != nil {
 		return false, err
 	}
@@ -66,6 +62,18 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 	return false, d.unfilled(p, form, cx)
 }
 
+// concern is facts, but that an error is no more than seen by rules that only observe.
+func (d *decider) concern(st *statement, p *part, rules []*rewriter.Rule, cx *reading) error {
+	err := d.facts(st, p, rules, cx)
+	e, ok := errors.AsType[*mysql.MyError](err)
+	if !ok || !rules[0].Observe {
+		return err
+	}
+	d.observe(rules[0], p, cx, "would refuse: "+e.Message)
+	p.rules = p.rules[:0]
+	return nil
+}
+
 // facts finds the columns of the rules in what is known of the table. A part
 // without rules goes as it is.
 func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *reading) error {
@@ -77,7 +85,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 		return errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	}
 	if f.err != nil {
-		if noTable(f.err.Code) {
+		if NoTable(f.err.Code) {
 			if st.prepares() { // or not: the table may have been made since
 				st.prepared = &prepared{stale: true}
 			}
@@ -116,9 +124,9 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 	return nil
 }
 
-// noTable reports whether an error code says that there is no table of a name, or
+// NoTable reports whether an error code says that there is no table of a name, or
 // can be none.
-func noTable(code uint16) bool {
+func NoTable(code uint16) bool {
 	switch code {
 	case mysql.ER_NO_SUCH_TABLE, mysql.ER_BAD_DB_ERROR, mysql.ER_WRONG_TABLE_NAME, mysql.ER_WRONG_DB_NAME, mysql.ER_TOO_LONG_IDENT,
 		mysql.ER_INVALID_CHARACTER_STRING:

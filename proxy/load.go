@@ -107,14 +107,10 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 		}
 		charset = st.fileCharset
 	}
-	set, known := infile.CharsetOf(charset)
-	if !known {
-		return false, d.unfilled(p, "LOAD DATA of a file in character set "+charset, cx)
+	if form := LoadForm(&l.plan, charset); form != "" {
+		return false, d.unfilled(p, form, cx)
 	}
-	l.format = d.format(l, set, cx)
-	if err := l.format.Check(); err != nil {
-		return false, d.unfilled(p, "LOAD DATA with "+err.Error(), cx)
-	}
+	l.format = d.format(l, charset, cx)
 	for i := range p.rules {
 		if !d.tables.isAdmitted(p.admission(i)) {
 			return false, errIncomplete{need{kind: needMax, column: p.filling(i)}}
@@ -129,19 +125,38 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 	return true, nil
 }
 
+// LoadForm says why a file cannot get ids as it passes; it is empty when it can. charset
+// is that of the file.
+func LoadForm(plan *rewriter.LoadPlan, charset string) string {
+	if _, known := infile.CharsetOf(charset); !known {
+		return "LOAD DATA of a file in character set " + charset
+	}
+	f := separated(plan)
+	if err := f.Check(); err != nil {
+		return "LOAD DATA with " + err.Error()
+	}
+	return ""
+}
+
+// separated is how the statement cuts its file.
+func separated(plan *rewriter.LoadPlan) infile.Format {
+	f := infile.Format{FieldTerm: plan.FieldTerm, LineStart: plan.LineStart, LineTerm: plan.LineTerm, Enclosed: infile.None, Escape: infile.None}
+	if len(plan.Enclosed) > 0 {
+		f.Enclosed = int(plan.Enclosed[0])
+	}
+	if len(plan.Escaped) > 0 {
+		f.Escape = int(plan.Escaped[0])
+	}
+	return f
+}
+
 // format is how the server will read the file.
-func (d *decider) format(l *loading, set infile.Charset, cx *reading) infile.Format {
-	f := infile.Format{
-		FieldTerm: l.plan.FieldTerm, LineStart: l.plan.LineStart, LineTerm: l.plan.LineTerm, Enclosed: infile.None, Escape: infile.None,
-		Skip: l.plan.Skip, Fields: l.plan.Fields, Bytes: l.plan.Bytes, Charset: set, MariaDB: cx.mode.MariaDB,
-		Strict: l.plan.Replace && cx.snap.strict, KeepZero: cx.mode.NoAutoValueOnZero,
-	}
-	if len(l.plan.Enclosed) > 0 {
-		f.Enclosed = int(l.plan.Enclosed[0])
-	}
-	if len(l.plan.Escaped) > 0 {
-		f.Escape = int(l.plan.Escaped[0])
-	}
+func (d *decider) format(l *loading, charset string, cx *reading) infile.Format {
+	f := separated(&l.plan)
+	f.Skip, f.Fields, f.Bytes = l.plan.Skip, l.plan.Fields, l.plan.Bytes
+	f.Charset, _ = infile.CharsetOf(charset)
+	f.MariaDB, f.KeepZero = cx.mode.MariaDB, cx.mode.NoAutoValueOnZero
+	f.Strict = l.plan.Replace && cx.snap.strict
 	for i, at := range l.plan.At {
 		f.Columns = append(f.Columns, infile.Column{Field: at, Text: l.part.columns[i].Text, Unsigned: l.part.columns[i].Unsigned})
 	}

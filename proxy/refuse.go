@@ -94,7 +94,7 @@ func (d *decider) hidden(st *statement, head rewriter.Head, sql []byte, cx *read
 		p := part{head: head, text: sql, name: name, rules: rules}
 		if slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
 			p.rules = nil
-			err = d.facts(st, &p, rules, cx)
+			err = d.concern(st, &p, rules, cx)
 		}
 		if err == nil {
 			err = d.unfilled(&p, hiddenForm(head.Kind), cx)

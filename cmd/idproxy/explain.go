@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -59,6 +60,7 @@ func explain(ctx context.Context, args []string, std streams) error {
 		e.describe = func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) {
 			return u.describe(ctx, schema, table, rules)
 		}
+		e.view = func(schema, table string) ([]byte, error) { return u.definition(ctx, schema, table) }
 	}
 	return e.explain(text)
 }
@@ -66,12 +68,14 @@ func explain(ctx context.Context, args []string, std streams) error {
 // explainer reads a text as a session with the server's default settings
 // would, on the configuration's first listener.
 type explainer struct {
-	out      io.Writer
-	schema   []byte
-	rules    *rewriter.Rules
-	mode     rewriter.Mode                                                               // of the server; offline only what every server has
-	describe func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) // nil: offline
-	next     uint64                                                                      // id shown last
+	out    io.Writer
+	schema []byte
+	rules  *rewriter.Rules
+	mode   rewriter.Mode // of the server; offline only what every server has
+	// Offline these are nil.
+	describe func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error)
+	view     func(schema, table string) (definition []byte, err error) // of a table nothing
+	next     uint64                                                    // id shown last
 	refused  bool
 	verbose  bool
 	text     []byte // all of it
@@ -86,8 +90,10 @@ func (e *explainer) explain(text []byte) error {
 	e.text = text
 	for _, span := range rewriter.Split(nil, text, mode) {
 		sql := bytes.TrimSpace(text[span.Start:span.End])
-		if span.Doubt {
-			e.hidden(sql, mode, "INSERT behind or inside another statement")
+		if span.Doubt && e.held(sql, mode) {
+			if err := e.hidden(sql, mode, "INSERT behind or inside another statement"); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := e.statement(sql, mode); err != nil {
@@ -100,20 +106,42 @@ func (e *explainer) explain(text []byte) error {
 	return nil
 }
 
-func (e *explainer) statement(sql []byte, mode rewriter.Mode) error {
+// held reports whether the proxy looks into a statement of which it is not certain where
+// it ends: one of several in a text, or one that begins like those that get ids or hide others.
+func (e *explainer) held(sql []byte, mode rewriter.Mode) bool {
+	if i := bytes.IndexByte(e.text, ';'); i >= 0 && len(bytes.TrimLeft(e.text[i+1:], " \t\r\n;\x00")) > 0 {
+		return true
+	}
 	head, _ := rewriter.ReadHead(sql, mode)
+	switch head.Kind {
+	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+		return len(head.Target.Table) == 0 || len(e.rulesOf(head.Target)) > 0
+	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
+		return true
+	case rewriter.DDL:
+		return head.Temporary || head.Create && len(head.Target.Table) > 0 && len(e.rulesOf(head.Target)) > 0
+	}
+	return false
+}
+
+func (e *explainer) statement(sql []byte, mode rewriter.Mode) error {
+	head, cut := rewriter.ReadHead(sql, mode)
 	switch head.Kind {
 	case rewriter.Use:
 		e.schema = append([]byte(nil), head.Target.Schema...)
-	case rewriter.Insert, rewriter.Replace:
+	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+		switch {
+		case cut && len(head.Target.Table) == 0:
+			e.say(sql, "forwarded unchanged: the server refuses it as it stands")
+			return nil
+		case head.Kind == rewriter.Load:
+			return e.load(sql, head.Target, mode)
+		}
 		return e.insert(sql, head.Target, mode)
-	case rewriter.Load:
-		return e.load(sql, head.Target, mode)
 	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate:
-		return e.dynamic(sql, mode)
+		return e.dynamic(sql, head, mode)
 	case rewriter.Compound:
-		e.hidden(sql, mode, "INSERT inside another statement")
-		return nil
+		return e.hidden(sql, mode, "INSERT inside another statement")
 	case rewriter.DDL:
 		if e.creates(sql, head, mode) {
 			return nil
@@ -187,18 +215,41 @@ func notFilled(form string) string {
 	return "it can't be filled: " + form
 }
 
-func (e *explainer) forms(sql []byte, targets []rewriter.Name, form string) {
-	if !e.rules.MayName(e.text) && !rewriter.MentionsDynamic(e.text) { // as the proxy looks at it
-		e.say(sql, "forwarded unchanged: no table with a rule is named in the text")
-		return
+// unconcerned says that the text goes as it is when it is one that the proxy forwards however
+// its statements read.
+func (e *explainer) unconcerned(sql []byte) bool {
+	switch {
+	case rewriter.MentionsDynamic(e.text), e.rules.MayName(e.text) && (!rewriter.MentionsDiagnostics(e.text) || rewriter.MentionsWrite(e.text)):
+		return false
 	}
+	e.say(sql, "forwarded unchanged: no table with a rule is named in the text")
+	return true
+}
+
+// forms explains a statement with others inside that write to tables.
+func (e *explainer) forms(sql []byte, targets []rewriter.Name, form string) error {
+	if e.unconcerned(sql) {
+		return nil
+	}
+	var concerned []*rewriter.Rule
+	left := "no table with a rule"
 	for _, t := range targets {
-		if rules := e.rulesOf(t); len(rules) > 0 {
-			e.unfilled(sql, rules, form)
-			return
+		rules := e.rulesOf(t)
+		if slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
+			c, err := e.concern(sql, t, rules)
+			if err != nil || c.said {
+				return err
+			}
+			rules, left = c.rules, cmp.Or(c.left, left)
 		}
+		concerned = append(concerned, rules...)
 	}
-	e.say(sql, "forwarded unchanged: no table with a rule")
+	if concerned == nil {
+		e.say(sql, "forwarded unchanged: %s", left)
+		return nil
+	}
+	e.unfilled(sql, concerned, form)
+	return nil
 }
 
 // unread explains a text that could not be read, or not the tables that it writes to.
@@ -212,19 +263,22 @@ func (e *explainer) unread(sql, text []byte, form string) {
 }
 
 // hidden explains a statement that others stand in.
-func (e *explainer) hidden(sql []byte, mode rewriter.Mode, form string) {
+func (e *explainer) hidden(sql []byte, mode rewriter.Mode, form string) error {
+	if e.unconcerned(sql) {
+		return nil
+	}
 	inside := rewriter.Hidden(sql, mode)
 	for _, text := range inside.Unread {
 		if e.rules.MayNameIn(text, e.schema, len(e.schema) > 0) {
 			e.unread(sql, text, form)
-			return
+			return nil
 		}
 	}
 	if inside.Unseen && !slices.ContainsFunc(inside.Tables, func(t rewriter.Name) bool { return len(e.rulesOf(t)) > 0 }) {
 		e.say(sql, unseenText)
-		return
+		return nil
 	}
-	e.forms(sql, inside.Tables, form)
+	return e.forms(sql, inside.Tables, form)
 }
 
 // unseenText is what becomes of a statement that runs others which are not known.

@@ -47,62 +47,21 @@ func (e *explainer) concerned(sql []byte, t rewriter.Name, mode rewriter.Mode) (
 		e.say(sql, "forwarded unchanged: no rule for table %s", t.Table)
 		return nil, nil
 	}
-	table, err := e.table(t, rules)
-	if err != nil {
+	c, err := e.concern(sql, t, rules)
+	switch {
+	case err != nil || c.said:
 		return nil, err
-	}
-	st := &rewriter.Statement{Text: sql, Mode: mode, Table: table, UTF8: utf8.UTFMax}
-	if st.Rules = e.applying(sql, rules, table); st.Rules == nil {
+	case c.view:
+		e.unfilled(sql, c.rules, "INSERT through a view without column "+rules[0].Column)
+		return nil, nil
+	case c.rules == nil && c.table == nil:
+		e.say(sql, "forwarded unchanged: %s, and refuses it", c.left)
+		return nil, nil
+	case c.rules == nil:
+		e.say(sql, "forwarded unchanged: %s", c.left)
 		return nil, nil
 	}
-	return st, nil
-}
-
-// table returns what the server says of a table; nil offline.
-func (e *explainer) table(t rewriter.Name, rules []*rewriter.Rule) (*rewriter.Table, error) {
-	if e.describe == nil {
-		return nil, nil
-	}
-	schema := string(t.Schema)
-	if schema == "" {
-		schema = string(e.schema)
-	}
-	table, err := e.describe(schema, string(t.Table), rules)
-	if err != nil {
-		return nil, fmt.Errorf("rule %s: columns of %s.%s: %w", rules[0], schema, t.Table, err)
-	}
-	return table, nil
-}
-
-// applying returns the rules whose columns the table has. When there are none
-// it has said what becomes of the statement.
-func (e *explainer) applying(sql []byte, rules []*rewriter.Rule, table *rewriter.Table) (apply []*rewriter.Rule) {
-	if table == nil {
-		return rules
-	}
-	left := ""
-	for _, rule := range rules {
-		if why := rule.Unfit(table); !rule.Exact() && !why.None() {
-			left = fmt.Sprintf("%v, and rule %s is a wildcard", why, rule)
-			continue
-		}
-		switch column, _, ok := table.Column(rule.Column); {
-		case !ok:
-			e.reject(rule, "the table has no column "+rule.Column)
-			return nil
-		case column.Form(rule.IDs) == rewriter.FormNone && rule.IDs.Wide():
-			e.reject(rule, "column "+rule.Column+" has the type "+column.Type+", which cannot hold the ids of source "+rule.Source+" ("+rule.IDs.Columns()+" can)")
-			return nil
-		case column.Form(rule.IDs) == rewriter.FormNone:
-			e.reject(rule, "the type of column "+rule.Column+" cannot hold generated ids exactly")
-			return nil
-		}
-		apply = append(apply, rule)
-	}
-	if apply == nil {
-		e.say(sql, "forwarded unchanged: %s", left)
-	}
-	return apply
+	return &rewriter.Statement{Text: sql, Mode: mode, Rules: c.rules, Table: c.table, UTF8: utf8.UTFMax}, nil
 }
 
 // read explains what the rewriter makes of a statement.
@@ -143,8 +102,16 @@ func (e *explainer) asked(st *rewriter.Statement, questions []rewriter.Span) {
 	for _, q := range questions {
 		list = append(list, string(st.Text[q.Start:q.End]))
 	}
-	e.note("the server is asked first what is worth: %s; NULL and what rounds to 0 get an id, as shown here, all else stays as it is written",
-		strings.Join(list, ", "))
+	rest := "stays as it is written, but for variables, which must hold a whole number"
+	for _, r := range st.Rules {
+		switch r.Explicit {
+		case rewriter.Reject:
+			rest = "is refused (explicit: reject)"
+		case rewriter.Advance:
+			rest = "must be a whole number (explicit: advance)"
+		}
+	}
+	e.note("the server is asked first what is worth: %s; NULL and what rounds to 0 get an id, as shown here, all else %s", strings.Join(list, ", "), rest)
 }
 
 func (e *explainer) note(format string, args ...any) {
@@ -165,6 +132,10 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 	}
 	if e.dynamicText && slices.ContainsFunc(st.Rules, func(r *rewriter.Rule) bool { return r.Gene != nil }) {
 		e.unfilled(st.Text, st.Rules, "INSERT in SQL PREPARE into a table whose ids have a gene")
+		return
+	}
+	if e.dynamicText && st.Mode.MariaDB && rewriter.NamesParameters(st.Text, st.Mode) {
+		e.reject(st.Rules[0], notFilled("SQL PREPARE of a text with named parameters"))
 		return
 	}
 	if plan.Selected {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
+	"idproxy/proxy"
 	"idproxy/rewriter"
 )
 
@@ -32,6 +34,10 @@ func (e *explainer) load(sql []byte, t rewriter.Name, mode rewriter.Mode) error 
 	}
 	var plan rewriter.LoadPlan
 	err = plan.Read(st)
+	form := ""
+	if err == nil {
+		form = proxy.LoadForm(&plan, cmp.Or(plan.Charset, "utf8mb4"))
+	}
 	switch {
 	case errors.Is(err, rewriter.ErrNeedTable):
 		e.refused = true
@@ -40,6 +46,8 @@ func (e *explainer) load(sql []byte, t rewriter.Name, mode rewriter.Mode) error 
 		e.say(sql, "forwarded unchanged: the server refuses it as it stands")
 	case err != nil:
 		e.unfilled(sql, st.Rules, err.Error())
+	case form != "":
+		e.unfilled(sql, st.Rules, form)
 	default:
 		for k, rule := range st.Rules {
 			if plan.At[k] < 0 {

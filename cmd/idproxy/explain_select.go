@@ -25,9 +25,11 @@ func (e *explainer) selected(st *rewriter.Statement, plan *rewriter.Plan) {
 		e.note("rule %s: rows without an id get one from source %s; here there are %d rows, and %d to %d stand for their ids", rule, rule.Source, madeUpRows, first, e.next)
 	}
 	for _, k := range plan.Asked() {
-		if rule := st.Rules[k]; rule.Explicit == rewriter.Reject {
+		rule := st.Rules[k]
+		if rule.Explicit == rewriter.Reject {
 			e.note("rule %s: it is refused if a row of the query brings a value of its own for %s (explicit: reject)", rule, rule.Column)
 		}
+		e.note("rule %s: it is refused if the query gives %s as texts or times, some of which generate", rule, rule.Column)
 	}
 	e.note("when there are more rows than were counted the server fails with 1690, which the client does not see: no row went in, and they are counted anew")
 	switch {
@@ -35,6 +37,13 @@ func (e *explainer) selected(st *rewriter.Statement, plan *rewriter.Plan) {
 		e.note("if the table's engine is not InnoDB it is refused: the ids stand beside values of the query, and rows that went in could not be taken back")
 	case can:
 		e.note("if the table's engine is not InnoDB another form is sent, which fails before the first row")
+	}
+	if st.Mode.MariaDB && !must {
+		on := ""
+		if can || plan.CanBesideOrdered() {
+			on = ", and the table's engine is not InnoDB"
+		}
+		e.note("it is refused if MariaDB would round values on their way (a quotient, or a sum of DOUBLE)%s", on)
 	}
 	if why := decides(st.Rules[0], plan); why != "" {
 		e.note("%s", why)

@@ -193,15 +193,12 @@ rules: [{table: DB.orders, column: id, source: ids}, {table: "DB.nr_*", column: 
 		{"INSERT INTO orders VALUES (0)", 0, "the server refuses it as it stands"},
 		{"INSERT INTO nr_1 VALUES (0)", 0, "the table has no column id, and rule " + name + ".nr_*.id is a wildcard"},
 		{"INSERT INTO days (id) VALUES (0)", 1, "the type of column id cannot hold generated ids exactly"},
-		{"INSERT INTO gone VALUES (0)", 1, ""},
+		{"INSERT INTO gone VALUES (0)", 0, "forwarded unchanged: the server has no such table"},
 	}
 	for _, tt := range tests {
 		got := runWith(t, "", "explain", "--online", "--config", path, "--schema", name, tt.sql)
 		if got.status != tt.status || !strings.Contains(got.out, tt.want) {
 			t.Errorf("%s: got %+v, want %q", tt.sql, got, tt.want)
-		}
-		if tt.want == "" {
-			holds(t, "standard error", got.err, "columns of "+name+".gone: Error 1146")
 		}
 	}
 }

@@ -70,6 +70,17 @@ func (g *Generator) Session(n int) Session {
 	return s
 }
 
+// Statement draws one statement of a production in grammar.bnf, now and then a broken one, for a session with
+// utf8mb4.
+func (g *Generator) Statement(production, mode string) string {
+	g.begin("utf8mb4", mode)
+	text := g.of(production)
+	if g.random.IntN(16) == 0 {
+		text = g.broken(text)
+	}
+	return text
+}
+
 // step draws a text: one statement, several, or a broken one.
 func (g *Generator) step() Step {
 	g.varies = false
@@ -91,9 +102,12 @@ func (g *Generator) step() Step {
 }
 
 // text draws one statement.
-func (g *Generator) text() string {
+func (g *Generator) text() string { return g.of("statement") }
+
+// of draws one statement of a production.
+func (g *Generator) of(production string) string {
 	g.words, g.left = nil, 8+g.random.IntN(60)
-	g.expand(name("statement"))
+	g.expand(name(production))
 	return g.join(g.words)
 }
 
