@@ -41,6 +41,8 @@ type GroupConfig struct {
 type Group struct {
 	block   uint64
 	members []*member
+	// How long one server may take for its part, and to be a witness.
+	memberTimeout, witnessTimeout time.Duration
 	logger  *slog.Logger
 
 	turn    chan struct{} // holds one token: of whoever forms the group
@@ -86,7 +88,7 @@ func NewGroup(c GroupConfig) (*Group, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Group{block: c.Block, logger: c.Logger, turn: make(chan struct{}, 1)}
+	g := &Group{block: c.Block, logger: c.Logger, turn: make(chan struct{}, 1), memberTimeout: memberTimeout, witnessTimeout: witnessTimeout}
 	where := map[string]int{}
 	for i, dsn := range c.DSNs {
 		st, err := New(Config{DSN: dsn, Logger: c.Logger})
@@ -171,9 +173,9 @@ func (g *Group) others(m *member) []*member {
 	return slices.DeleteFunc(slices.Clone(g.members), func(o *member) bool { return o == m })
 }
 
-// each calls do for some servers at once and returns what each answered.
-func each[T any](ctx context.Context, members []*member, do func(context.Context, *member) (T, error)) ([]T, []error) {
-	return within(ctx, memberTimeout, members, do)
+// each calls do for all servers at once and returns what each answered.
+func each[T any](ctx context.Context, g *Group, do func(context.Context, *member) (T, error)) ([]T, []error) {
+	return within(ctx, g.memberTimeout, g.members, do)
 }
 
 func within[T any](ctx context.Context, limit time.Duration, members []*member, do func(context.Context, *member) (T, error)) ([]T, []error) {
@@ -301,7 +303,7 @@ func (g *Group) State(ctx context.Context, key string) ([]State, error) {
 		at    idsource.Position
 		marks map[int]uint64
 	}
-	answers, errs := each(ctx, g.members, func(ctx context.Context, m *member) (a answer, err error) {
+	answers, errs := each(ctx, g, func(ctx context.Context, m *member) (a answer, err error) {
 		if err = g.believe(ctx, m, m.db); err != nil {
 			return a, err
 		}
@@ -336,7 +338,7 @@ func (g *Group) Advance(ctx context.Context, key string, next uint64) error {
 	if err := errors.Join(g.members[0].checkKey(key), g.ensure(ctx, true)); err != nil {
 		return err
 	}
-	_, errs := each(ctx, g.members, func(ctx context.Context, m *member) (struct{}, error) {
+	_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
 		if err := g.believe(ctx, m, m.db); err != nil {
 			return struct{}{}, err
 		}
@@ -360,7 +362,7 @@ func (g *Group) Set(ctx context.Context, key string, next uint64) error {
 		return err
 	}
 	do := func(query string, args ...any) error {
-		_, errs := each(ctx, g.members, func(ctx context.Context, m *member) (struct{}, error) {
+		_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
 			if err := g.believe(ctx, m, m.db); err != nil {
 				return struct{}{}, err
 			}
@@ -390,7 +392,7 @@ func (g *Group) Keys(ctx context.Context) ([]string, error) {
 
 // keys lists the keys of all servers, and for each one why it did not answer.
 func (g *Group) keys(ctx context.Context) ([]string, []error) {
-	lists, errs := each(ctx, g.members, func(ctx context.Context, m *member) ([]string, error) { return listKeys(ctx, m.db) })
+	lists, errs := each(ctx, g, func(ctx context.Context, m *member) ([]string, error) { return listKeys(ctx, m.db) })
 	all := map[string]bool{}
 	for _, list := range lists {
 		for _, key := range list {

@@ -26,7 +26,7 @@ func (g *Group) ensure(ctx context.Context, form bool) error {
 	if g.ensured.Load() {
 		return nil
 	}
-	all, errs := each(ctx, g.members, func(ctx context.Context, m *member) (map[string]string, error) { return facts(ctx, m.db) })
+	all, errs := each(ctx, g, func(ctx context.Context, m *member) (map[string]string, error) { return facts(ctx, m.db) })
 	down := errors.Join(errs...)
 	ready, named := 0, 0
 	for _, known := range all {
@@ -62,7 +62,7 @@ func (g *Group) Adopt(ctx context.Context) error {
 	if err := g.ensure(ctx, true); err != nil {
 		return err
 	}
-	all, errs := each(ctx, g.members, func(ctx context.Context, m *member) (map[string]string, error) { return facts(ctx, m.db) })
+	all, errs := each(ctx, g, func(ctx context.Context, m *member) (map[string]string, error) { return facts(ctx, m.db) })
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("all servers must answer: %w", err)
 	}
@@ -90,7 +90,7 @@ func (g *Group) form(ctx context.Context, name string) (err error) {
 	if err := g.level(ctx); err != nil {
 		return err
 	}
-	_, errs := each(ctx, g.members, func(ctx context.Context, m *member) (struct{}, error) {
+	_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
 		_, err := m.db.ExecContext(ctx, insertFact, factReady, "1")
 		return struct{}{}, err
 	})
@@ -117,7 +117,7 @@ func (g *Group) newName(ctx context.Context) (string, error) {
 // name has every server say which of the group it is. From then on a process
 // that knows the server alone gets no more ranges from it.
 func (g *Group) name(ctx context.Context, group string) error {
-	_, errs := each(ctx, g.members, func(ctx context.Context, m *member) (struct{}, error) {
+	_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
 		if err := create(ctx, m.db); err != nil {
 			return struct{}{}, err
 		}
@@ -146,7 +146,7 @@ func (g *Group) level(ctx context.Context) error {
 		return err
 	}
 	for _, key := range keys {
-		at, errs := each(ctx, g.members, func(ctx context.Context, m *member) (uint64, error) {
+		at, errs := each(ctx, g, func(ctx context.Context, m *member) (uint64, error) {
 			p, err := m.Store.Position(ctx, key)
 			if err != nil {
 				return 0, err
@@ -164,7 +164,7 @@ func (g *Group) level(ctx context.Context) error {
 		for _, n := range at {
 			next = max(next, n)
 		}
-		_, errs = each(ctx, g.members, func(ctx context.Context, m *member) (struct{}, error) {
+		_, errs = each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
 			return struct{}{}, insert(ctx, m.db, key, next)
 		})
 		if err := errors.Join(errs...); err != nil {

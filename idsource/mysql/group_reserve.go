@@ -109,7 +109,9 @@ func (g *Group) from(ctx context.Context, m *member, a idsource.Ask) (lo, hi uin
 	}
 	defer conn.Close() //nolint:errcheck // back to the pool
 	known, witnesses := g.known(ctx, m, a.Key)
-	lo, hi, err = m.takeRange(ctx, conn, a, g.rangeSQL(m, a, known))
+	taking, cancel := context.WithTimeout(ctx, g.memberTimeout)
+	defer cancel()
+	lo, hi, err = m.takeRange(taking, conn, a, g.rangeSQL(m, a, known))
 	if errors.Is(err, errNoRow) {
 		next, _, rerr := readRow(ctx, conn, a.Key)
 		switch {
@@ -132,7 +134,7 @@ func (g *Group) from(ctx context.Context, m *member, a idsource.Ask) (lo, hi uin
 
 // connect holds a connection to a server that is m of the group.
 func (g *Group) connect(ctx context.Context, m *member) (*sql.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
+	ctx, cancel := context.WithTimeout(ctx, g.memberTimeout)
 	defer cancel()
 	conn, err := m.db.Conn(ctx)
 	if err != nil {
@@ -169,7 +171,7 @@ func (g *Group) known(ctx context.Context, m *member, key string) (next uint64, 
 			ask = append(ask, o)
 		}
 	}
-	marks, errs := within(ctx, witnessTimeout, ask, func(ctx context.Context, o *member) (map[int]uint64, error) {
+	marks, errs := within(ctx, g.witnessTimeout, ask, func(ctx context.Context, o *member) (map[int]uint64, error) {
 		if err := g.believe(ctx, o, o.db); err != nil {
 			return nil, err
 		}
@@ -187,7 +189,7 @@ func (g *Group) known(ctx context.Context, m *member, key string) (next uint64, 
 // testify has the witnesses remember where m stands. One that fails is a
 // witness less, as if it had been down before.
 func (g *Group) testify(ctx context.Context, m *member, witnesses []*member, key string, next uint64) {
-	_, errs := within(ctx, witnessTimeout, witnesses, func(ctx context.Context, o *member) (struct{}, error) {
+	_, errs := within(ctx, g.witnessTimeout, witnesses, func(ctx context.Context, o *member) (struct{}, error) {
 		_, err := o.db.ExecContext(ctx, raiseMark, key, m.index, next, next)
 		return struct{}{}, err
 	})
@@ -270,8 +272,6 @@ var errNoRow = errors.New("no row was updated")
 const errOutOfRange = 1690
 
 func (m *member) takeRange(ctx context.Context, conn *sql.Conn, a idsource.Ask, query string) (lo, hi uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
-	defer cancel()
 	if a.Count-1 > a.Last {
 		return 0, 0, errNoRow
 	}

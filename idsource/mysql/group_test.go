@@ -38,12 +38,20 @@ func newGroup(t *testing.T, dsns []string, block uint64) *Group {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
+	g.memberTimeout, g.witnessTimeout = 10*memberTimeout, 10*witnessTimeout // of a busy machine
 	return g
 }
 
 func newGroupSegment(t *testing.T, g *Group, step uint64) *idsource.Segment {
 	t.Helper()
-	src, err := idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block()})
+	return newGroupSegmentWithin(t, idsource.DefaultWait, g, step)
+}
+
+func newGroupSegmentWithin(t *testing.T, wait time.Duration, g *Group, step uint64) *idsource.Segment {
+	t.Helper()
+	src, err := idsource.NewSegment(idsource.SegmentConfig{
+		Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block(), Wait: func() time.Duration { return wait },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (s *Store) WarnOfCrashes(ctx context.Context) error {
 
 // Servers asks what the group's servers are. Those that do not answer are in the error.
 func (g *Group) Servers(ctx context.Context) (all []Server, err error) {
-	found, errs := each(ctx, g.members, func(ctx context.Context, m *member) ([]Server, error) { return m.Servers(ctx) })
+	found, errs := each(ctx, g, func(ctx context.Context, m *member) ([]Server, error) { return m.Servers(ctx) })
 	for _, servers := range found {
 		all = append(all, servers...)
 	}
