@@ -7,7 +7,7 @@ import (
 
 // benchmarkFill measures one goroutine and all of them, for one id and for a
 // thousand.
-func benchmarkFill(b *testing.B, s Source) {
+func benchmarkFill(b *testing.B, s Series) {
 	fill(b, s, 1, 1)
 	for _, n := range []int{1, 1000} {
 		b.Run("n="+strconv.Itoa(n), func(b *testing.B) {

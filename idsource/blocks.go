@@ -2,14 +2,14 @@ package idsource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
 
-// Blocks reserves a run of size ids for each element of ids, ascending, and
-// sets it to the first of its run: all from ids[i] up to ids[i]+size-1 are the
-// caller's. size is at least 1. The runs of one call need not lie side by side.
-// See Fill for errors.
+var errNoBlocks = errors.New("its ids are no numbers")
+
+// Blocks implements Series, for any size of at least 1.
 func (s *Segment) Blocks(ctx context.Context, ids []uint64, size uint64) error {
 	if size == 0 || size > s.cfg.MaxBatch {
 		return s.tooMany(1, size)
@@ -26,9 +26,8 @@ func (s *Segment) Blocks(ctx context.Context, ids []uint64, size uint64) error {
 	return nil
 }
 
-// Blocks reserves a run of size ids for each element of ids, as that of a
-// Segment does. size is a power of two up to the ids that one unit of time
-// holds; each run lies within a unit.
+// Blocks implements Series, for sizes up to the ids that one unit of time holds;
+// each run lies within a unit.
 func (s *Snowflake) Blocks(ctx context.Context, ids []uint64, size uint64) error {
 	if len(ids) == 0 {
 		return nil
@@ -52,9 +51,4 @@ func (s *Snowflake) Blocks(ctx context.Context, ids []uint64, size uint64) error
 	}
 	s.write(ids, first, worker, size)
 	return nil
-}
-
-// Blocks implements the method of a Segment, as Fill does.
-func (p *PerTable) Blocks(context.Context, []uint64, uint64) error {
-	return p.fail(BadConfig, errNoTable, "")
 }

@@ -1,7 +1,6 @@
 package idsource
 
 import (
-	"context"
 	"errors"
 	"math"
 	"slices"
@@ -10,15 +9,9 @@ import (
 	"time"
 )
 
-// blocked is a Source that hands out runs of ids.
-type blocked interface {
-	Source
-	Blocks(ctx context.Context, ids []uint64, size uint64) error
-}
-
 // drawAlike takes ids from a source in many goroutines at once: runs of several sizes, and single ids with and without
 // a stride. It returns all that it was given.
-func drawAlike(t *testing.T, s blocked, take func(ids []uint64, size uint64) error) (all []uint64) {
+func drawAlike(t *testing.T, s Series, take func(ids []uint64, size uint64) error) (all []uint64) {
 	t.Helper()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -59,18 +52,18 @@ func drawAlike(t *testing.T, s blocked, take func(ids []uint64, size uint64) err
 
 // TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the source.
 func TestBlocks(t *testing.T) {
-	flake := func(sequence string) func(t *testing.T) blocked {
-		return func(t *testing.T) blocked {
+	flake := func(sequence string) func(t *testing.T) Series {
+		return func(t *testing.T) Series {
 			return newTestSnowflake(t, SnowflakeConfig{
 				Fences: newFaultFences(), Layout: "41/10/8", Worker: 3, Sequence: sequence, Renew: time.Millisecond, MaxAhead: 20 * time.Second, Lead: 25 * time.Second, Wait: waits(10 * time.Second),
 			}, new(testClock).clock())
 		}
 	}
-	for name, source := range map[string]func(t *testing.T) blocked{
-		"segment": func(t *testing.T) blocked {
+	for name, source := range map[string]func(t *testing.T) Series{
+		"segment": func(t *testing.T) Series {
 			return newTestSegment(t, SegmentConfig{Store: newFaultStore(), Step: 500, MaxStep: 4000})
 		},
-		"segment in small parts": func(t *testing.T) blocked {
+		"segment in small parts": func(t *testing.T) Series {
 			return newTestSegment(t, SegmentConfig{Store: newFaultStore(), Step: 50, MaxStep: 200, MaxBatch: 200})
 		},
 		"snowflake":               flake("continue"),
@@ -103,13 +96,9 @@ func TestBlocks(t *testing.T) {
 func TestBlocksRefused(t *testing.T) {
 	segment := newTestSegment(t, SegmentConfig{Store: newFaultStore(), MaxBatch: 1000})
 	flake := newTestSnowflake(t, SnowflakeConfig{Fences: newFaultFences(), Layout: "41/10/4"}, new(testClock).clock())
-	each, err := NewPerTable(SegmentConfig{Name: "each", Key: "{table}", Store: newFaultStore()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, tt := range []struct {
 		name string
-		s    blocked
+		s    Series
 		n    int
 		size uint64
 		want Kind
@@ -121,13 +110,12 @@ func TestBlocksRefused(t *testing.T) {
 		{name: "a snowflake, no power of two", s: flake, n: 1, size: 3, want: BadConfig},
 		{name: "a snowflake, beyond max_ahead", s: flake, n: 4000, size: 16, want: TooMany},
 		{name: "a snowflake, beyond all numbers", s: flake, n: 1 << 20, size: 16, want: TooMany},
-		{name: "a series for each table", s: each, n: 1, size: 1, want: BadConfig},
 	} {
 		if err := tt.s.Blocks(t.Context(), make([]uint64, tt.n), tt.size); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want kind %v", tt.name, err, tt.want)
 		}
 	}
-	for _, s := range []blocked{segment, flake} {
+	for _, s := range []Series{segment, flake} {
 		if err := s.Blocks(t.Context(), nil, 16); err != nil {
 			t.Errorf("no runs: %v", err)
 		}

@@ -143,7 +143,7 @@ func newTestSegment(t testing.TB, c SegmentConfig) *Segment {
 }
 
 // fill asks for n ids, stride apart.
-func fill(t testing.TB, s Source, n int, stride uint64) []uint64 {
+func fill(t testing.TB, s Series, n int, stride uint64) []uint64 {
 	t.Helper()
 	ids := make([]uint64, n)
 	if err := s.Fill(t.Context(), ids, stride); err != nil {

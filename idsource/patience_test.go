@@ -103,7 +103,7 @@ func TestPatienceOfTables(t *testing.T) {
 		fill := func() error {
 			mu.Lock()
 			n++
-			s, err := p.Table("s", fmt.Sprint("t", n))
+			s, err := p.Series("s", fmt.Sprint("t", n))
 			mu.Unlock()
 			if err != nil {
 				return err

@@ -25,8 +25,6 @@ type PerTable struct {
 	closed bool
 }
 
-var _ Source = (*PerTable)(nil)
-
 // IsTemplate says whether a key makes a series for each table.
 func IsTemplate(key string) bool {
 	return strings.Contains(key, "{schema}") || strings.Contains(key, "{table}")
@@ -49,12 +47,12 @@ func NewPerTable(c SegmentConfig) (*PerTable, error) {
 	return p, nil
 }
 
-// Table returns the series of a table. Letters count as small: of two
+// Series implements Source. Letters count as small: of two
 // spellings of one table each would begin a series of its own, while two
 // tables that share one are given different ids all the same. Other characters
 // than ASCII are refused for that reason: how they are written depends on the
 // client's character set.
-func (p *PerTable) Table(schema, table string) (*Segment, error) {
+func (p *PerTable) Series(schema, table string) (Series, error) {
 	key := KeyOf(p.cfg.Key, schema, table)
 	if s := (*p.series.Load())[key]; s != nil {
 		return s, nil
@@ -63,15 +61,16 @@ func (p *PerTable) Table(schema, table string) (*Segment, error) {
 		return nil, p.fail(BadConfig, fmt.Errorf("key %q for table %s.%s", p.cfg.Key, schema, table),
 			"{schema} and {table} are for names of ASCII characters; give this table a source of its own")
 	}
-	return p.make(key)
+	s, err := p.OfKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
-// Series returns the series of a key that the store has and the source's template
-// can have made, so that whoever asks for ids by keys takes them from the series
-// of the table.
-func (p *PerTable) Series(key string) (*Segment, error) { return p.make(key) }
-
-func (p *PerTable) make(key string) (*Segment, error) {
+// OfKey returns the series of a key that the source's template can have made, so
+// that whoever asks for ids by keys takes them from the series of the table.
+func (p *PerTable) OfKey(key string) (*Segment, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := *p.series.Load()
@@ -99,20 +98,8 @@ func (p *PerTable) fail(k Kind, cause error, hint string) *Error {
 	return &Error{Source: p.cfg.Name, Kind: k, Cause: cause, Hint: hint}
 }
 
-var errNoTable = errors.New("its key has {schema} or {table} in it: ids are asked for a table")
-
-// Fill implements Source; ids come from the series that Table returns.
-func (p *PerTable) Fill(context.Context, []uint64, uint64) error {
-	return p.fail(BadConfig, errNoTable, "")
-}
-
-// Admit implements Source, as Fill does.
-func (p *PerTable) Admit(context.Context, string, uint64) error {
-	return p.fail(BadConfig, errNoTable, "")
-}
-
-// Advance implements Source, as Fill does.
-func (p *PerTable) Advance(context.Context, uint64) error { return p.fail(BadConfig, errNoTable, "") }
+// EachTable implements Source.
+func (p *PerTable) EachTable() bool { return true }
 
 // Close closes all series.
 func (p *PerTable) Close(ctx context.Context) error {

@@ -14,21 +14,21 @@ func TestPerTable(t *testing.T) {
 	}
 	next := map[string]uint64{}
 	for _, name := range [][2]string{{"shop", "orders"}, {"shop", "items"}, {"SHOP", "Orders"}, {"other", "orders"}, {"shop", "orders"}} {
-		s, err := p.Table(name[0], name[1])
+		s, err := p.Series(name[0], name[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		next[s.cfg.Key]++
-		if got := fill(t, s, 1, 1)[0]; got != next[s.cfg.Key] {
-			t.Errorf("%s.%s: id %d, want %d", name[0], name[1], got, next[s.cfg.Key])
+		key := s.(*Segment).cfg.Key
+		next[key]++
+		if got := fill(t, s, 1, 1)[0]; got != next[key] {
+			t.Errorf("%s.%s: id %d, want %d", name[0], name[1], got, next[key])
 		}
 	}
 	if len(next) != 3 || next["ids_shop.orders"] != 3 {
 		t.Errorf("series %v, want three, one of them of shop.orders by any spelling", next)
 	}
-	_, err = p.Table("shop", "bücher")
+	_, err = p.Series("shop", "bücher")
 	wantKind(t, "a name beyond ASCII", err, BadConfig)
-	wantKind(t, "Fill without a table", p.Fill(t.Context(), make([]uint64, 1), 1), BadConfig)
 	if err := p.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestPerTable(t *testing.T) {
 			t.Errorf("%s stands at %d after Close, want %d: the rest was not given back", key, got, n+1)
 		}
 	}
-	_, err = p.Table("shop", "more")
+	_, err = p.Series("shop", "more")
 	wantKind(t, "after Close", err, Closed)
 }
 
@@ -52,7 +52,7 @@ func TestPerTableAtOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for i := range 50 {
-				s, err := p.Table("shop", fmt.Sprint("t", i%5))
+				s, err := p.Series("shop", fmt.Sprint("t", i%5))
 				if err != nil {
 					t.Error(err)
 					return

@@ -111,3 +111,6 @@ func NewSegment(c SegmentConfig) (*Segment, error) {
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
 }
+
+// Series implements Source: all tables share the one series.
+func (s *Segment) Series(string, string) (Series, error) { return s, nil }

@@ -69,9 +69,8 @@ func (s *Segment) advance(id uint64) (*waiter, *Error) {
 	return s.enqueue(&waiter{past: id + 1}), nil
 }
 
-// Return takes back the ids from first up to end, which Fill has set and which
-// went nowhere, if none has been taken since; else they stay unused. Of those
-// that Advance has moved past meanwhile none is issued again.
+// Return implements Series. Of the ids that Advance has moved past meanwhile none
+// is issued again.
 func (s *Segment) Return(first, end uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

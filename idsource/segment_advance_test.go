@@ -11,7 +11,7 @@ import (
 )
 
 // advance moves a source past id.
-func advance(t testing.TB, s Source, id uint64) {
+func advance(t testing.TB, s Series, id uint64) {
 	t.Helper()
 	if err := s.Advance(t.Context(), id); err != nil {
 		t.Fatalf("Advance(%d): %v", id, err)

@@ -17,6 +17,7 @@ import (
 // A Segment starts a goroutine when a range is wanted, and it ends when one has
 // come; while the store does not answer it keeps trying.
 type Segment struct {
+	oneSeries
 	cfg  SegmentConfig
 	head atomic.Pointer[block] // first of the chain, what the fast path takes from
 

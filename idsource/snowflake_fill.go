@@ -33,6 +33,7 @@ type grant struct {
 // of every id lies below a fence that has been stored before, and the next
 // owner of the worker number starts at or above it.
 type Snowflake struct {
+	oneSeries
 	cfg      SnowflakeConfig
 	layout   Layout
 	worker   uint64 // the configured one; with a pool each grant has its own

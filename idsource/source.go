@@ -2,19 +2,49 @@ package idsource
 
 import "context"
 
-// Source hands out ids. It is safe for concurrent use.
+// Source is what the configuration calls a source: one series of ids, or one for
+// each table. It is safe for concurrent use.
 type Source interface {
-	// Fill sets every element of ids, in ascending order. Within a run,
-	// ids[i+1] is ids[i]+stride. A Segment makes one run whatever the number of
-	// ids; a Snowflake makes runs that each lie within one unit of its time.
+	// Series returns the series that a table's ids come from. It waits for nothing.
+	// Errors are of type *Error.
+	Series(schema, table string) (Series, error)
+
+	// EachTable reports whether tables have series of their own.
+	EachTable() bool
+
+	// Close ends the source: waits for its goroutines, gives back ids that were
+	// never issued when the store allows it, and releases locks. The methods of its
+	// series answer with kind Closed from then on.
+	Close(ctx context.Context) error
+}
+
+// Series hands out ids. It is safe for concurrent use.
+//
+// An id is a number, or, where Wide says so, two words: a UUID or an ObjectID.
+type Series interface {
+	// Wide reports whether an id is two words. Wide ids have no position: Admit and
+	// Advance have nothing to compare, and Blocks is an error.
+	Wide() bool
+
+	// Fill sets every element of ids, in ascending order; a wide id takes two
+	// elements. Within a run, ids[i+1] is ids[i]+stride. A Segment makes one run
+	// whatever the number of ids; a Snowflake makes runs that each lie within one
+	// unit of its time.
 	//
 	// stride is at least 1; it is what the session's auto_increment_increment
-	// says, since clients compute the ids of rows 2..n from the first one.
+	// says, since clients compute the ids of rows 2..n from the first one. Wide ids
+	// have none.
 	//
 	// Errors are of type *Error; none of the ids may be used then. Fill waits
 	// for a store or a clock no longer than ctx and the source's own limit
 	// allow. It does not allocate unless it has to wait.
 	Fill(ctx context.Context, ids []uint64, stride uint64) error
+
+	// Blocks reserves a run of size ids for each element of ids, ascending, and
+	// sets it to the first of its run: all from ids[i] up to ids[i]+size-1 are the
+	// caller's. size is a power of two. The runs of one call need not lie side by
+	// side. See Fill for errors.
+	Blocks(ctx context.Context, ids []uint64, size uint64) error
 
 	// Admit is asked once per column, before its table gets a first id. column
 	// names it in messages ("shop.orders.id of listener a"), highest is the greatest
@@ -22,24 +52,62 @@ type Source interface {
 	// ids at or below highest might be issued again.
 	Admit(ctx context.Context, column string, highest uint64) error
 
-	// Advance moves the source past an id that was written without it: after
+	// Advance moves the series past an id that was written without it: after
 	// a nil return neither id nor anything below it is issued that had not been
 	// issued before. That holds for this process and for ranges that any process
 	// fetches from now on. What another process holds in memory at this moment
 	// it does issue, and a Snowflake speaks for its own worker number alone.
 	// Admit comes first, for a column as for any other of its ids.
 	//
-	// An id that leaves the source no room to go on is refused with kind TooHigh
-	// and moves nothing. After other errors the source may have moved.
+	// An id that leaves the series no room to go on is refused with kind TooHigh
+	// and moves nothing. After other errors the series may have moved.
 	Advance(ctx context.Context, id uint64) error
 
-	// Close ends the source: waits for its goroutines, gives back ids that were
-	// never issued when the store allows it, and releases locks. Fill, Admit and
-	// Advance answer with kind Closed from then on.
-	Close(ctx context.Context) error
+	// Return takes back the ids from first up to end, of which the caller has used
+	// none, if they are the ones that Fill gave last. Where that is not so, or the
+	// series takes none back, they are lost.
+	Return(first, end uint64)
 }
 
 var (
 	_ Source = (*Segment)(nil)
 	_ Source = (*Snowflake)(nil)
+	_ Source = (*PerTable)(nil)
+	_ Series = (*Segment)(nil)
+	_ Series = (*Snowflake)(nil)
 )
+
+// oneSeries is embedded by sources that are a series of numbers themselves.
+type oneSeries struct{}
+
+// EachTable implements Source.
+func (oneSeries) EachTable() bool { return false }
+
+// Wide implements Series.
+func (oneSeries) Wide() bool { return false }
+
+// NoPosition is embedded by series of wide ids.
+type NoPosition struct{}
+
+// EachTable implements Source.
+func (NoPosition) EachTable() bool { return false }
+
+// Close implements Source: there is nothing to end.
+func (NoPosition) Close(context.Context) error { return nil }
+
+// Wide implements Series.
+func (NoPosition) Wide() bool { return true }
+
+// Blocks implements Series.
+func (NoPosition) Blocks(context.Context, []uint64, uint64) error {
+	return &Error{Kind: BadConfig, Cause: errNoBlocks}
+}
+
+// Admit implements Series.
+func (NoPosition) Admit(context.Context, string, uint64) error { return nil }
+
+// Advance implements Series.
+func (NoPosition) Advance(context.Context, uint64) error { return nil }
+
+// Return implements Series.
+func (NoPosition) Return(uint64, uint64) {}

@@ -33,7 +33,8 @@ type goPackage struct {
 var arrows = map[string][]string{
 	"cmd/idproxy":      {"config", "pattern", "inside", "proxy", "proxy/", "rewriter", "rewriter/", "idsource", "idsource/"},
 	"config":           {"pattern"},
-	"proxy":            {"proxy/wire", "proxy/infile", "rewriter", "inside"},
+	"proxy":            {"proxy/wire", "proxy/infile", "proxy/draw", "rewriter", "idsource", "inside"},
+	"proxy/draw":       {"rewriter", "idsource"},
 	"rewriter":         {"pattern"},
 	"rewriter/grammar": {"rewriter"},
 	"idsource":         {"inside", "idsource/faults"}, // builds with the tag faultinject; so lease

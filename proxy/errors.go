@@ -76,16 +76,6 @@ type keptError struct {
 
 func (e keptError) Unwrap() error { return e.MyError }
 
-func errTooWide(rule *rewriter.Rule, id, most uint64) *mysql.MyError {
-	return outOfIDs(rule, fmt.Sprintf("source %s gave id %d, and the column holds at most %d: make the column BIGINT or give it a source of smaller ids", rule.Source, id, most))
-}
-
-// errLastID refuses to move a source where the column could hold none of its
-// ids any more, as a native counter ends with such an explicit id.
-func errLastID(rule *rewriter.Rule, id, most uint64) *mysql.MyError {
-	return outOfIDs(rule, fmt.Sprintf("source %s is not moved past id %d, for the column holds at most %d: insert a lower id, or use explicit: keep", rule.Source, id, most))
-}
-
 // errRowsComing gives up on an INSERT ... SELECT.
 func errRowsComing(table string, tries int) *mysql.MyError {
 	return clientError(mysql.ER_CHECKREAD, "HY000", "Record has changed since last read in table '%s': in each of %d tries the SELECT of INSERT ... SELECT gave more rows than had been counted just before; no row was inserted, try again", table, tries)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/idsource"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -192,6 +193,7 @@ func (f *fakeServer) users(n int) []string {
 
 // counter is a source of ids: 100, 101, ...
 type counter struct {
+	numbers
 	mu     sync.Mutex
 	next   uint64
 	refuse error
@@ -229,6 +231,15 @@ func (c *counter) Admit(_ context.Context, column string, greatest uint64) error
 
 func (c *counter) Advance(context.Context, uint64) error { return nil }
 
+func (c *counter) Series(string, string) (idsource.Series, error) { return c, nil }
+
+// numbers is a source of ids of which a test needs some methods alone.
+type numbers struct{ idsource.Series }
+
+func (numbers) EachTable() bool             { return false }
+func (numbers) Wide() bool                  { return false }
+func (numbers) Close(context.Context) error { return nil }
+
 // running is a Server at work between a test's clients and a fake server.
 type running struct {
 	t      *testing.T
@@ -250,7 +261,7 @@ func start(t *testing.T, change func(cfg *Config, live *Settings)) *running {
 	}
 	live := &Settings{
 		Rules:   map[string]*rewriter.Rules{"l": theRules},
-		Sources: map[string]IDs{"s": r.ids}, Handshake: patience, Statement: 1 << 20, ShutdownTimeout: patience,
+		Sources: map[string]idsource.Source{"s": r.ids}, Handshake: patience, Statement: 1 << 20, ShutdownTimeout: patience,
 	}
 	if change != nil {
 		change(&cfg, live)

@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"context"
 	"encoding/binary"
-	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -13,31 +11,6 @@ import (
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
-
-// Blocks is implemented by IDs whose low bits can be chosen: it reserves runs of
-// size ids, one for each element of ids, ascending, and sets that to the first
-// of its run.
-type Blocks interface {
-	Blocks(ctx context.Context, ids []uint64, size uint64) error
-}
-
-// fillGenes draws ids with the given low bits. Any run of 2^bits ids has one of
-// each gene, wherever it begins: so ids with genes, with others or of other
-// widths and ids without may come from one source, and what the source's store
-// says of its position holds for all of them.
-func fillGenes(ctx context.Context, source IDs, ids []uint64, g *rewriter.Gene, genes []uint16) error {
-	blocks, ok := source.(Blocks)
-	if !ok || len(genes) != len(ids) {
-		return errors.New("its ids cannot have genes")
-	}
-	if err := blocks.Blocks(ctx, ids, g.Size()); err != nil {
-		return err
-	}
-	for i, first := range ids {
-		ids[i] = g.Of(first, genes[i])
-	}
-	return nil
-}
 
 // maxListed bounds the ids that a question lists.
 const maxListed = 10_000

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -187,38 +186,9 @@ func TestGenesOfExecutions(t *testing.T) {
 	}
 }
 
-// blockIDs hands out runs one behind the other.
-type blockIDs struct {
-	IDs
-	next uint64
-}
-
-func (b *blockIDs) Blocks(_ context.Context, ids []uint64, size uint64) error {
-	for i := range ids {
-		ids[i] = b.next
-		b.next += size
-	}
-	return nil
-}
-
-func TestFillGenes(t *testing.T) {
+func TestAskForGenes(t *testing.T) {
 	g := &rewriter.Gene{Bits: 3}
-	ids := make([]uint64, 3)
-	source := &blockIDs{next: 100}
-	if err := fillGenes(t.Context(), source, ids, g, []uint16{4, 3, 7}); err != nil || !slices.Equal(ids, []uint64{100, 115, 119}) {
-		t.Errorf("%v, %v", ids, err)
-	}
-	for name, err := range map[string]error{
-		"a source without runs": fillGenes(t.Context(), struct{ IDs }{}, ids, g, []uint16{1, 2, 3}),
-		"a gene too few":        fillGenes(t.Context(), source, ids, g, []uint16{1, 2}),
-	} {
-		if err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	if source.next != 124 {
-		t.Errorf("refused ids were drawn: %d is next", source.next)
-	}
+	ids := []uint64{100, 115, 119}
 	p := part{rules: []*rewriter.Rule{{Column: "id", Gene: g}}, name: rewriter.Name{Schema: []byte("shop"), Table: []byte("t")}, ids: [][]uint64{ids}, columns: make([]rewriter.Column, 1)}
 	e := expect{first: 100, last: 119, generated: 3}
 	if got, want := e.storedSQL(&p, []byte("`shop`.`t`")), "SELECT MIN(`id`) FROM `shop`.`t` WHERE `id` IN (100,115,119)"; got != want {

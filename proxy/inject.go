@@ -253,11 +253,11 @@ func (s *session) admit(f *filling) error {
 	if err != nil {
 		return errOutOfIDs(f.rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.rule.Source, column, inside.Mark(err)))
 	}
-	ids, err := s.source(f.rule, f.table, f.facts)
+	from, err := s.idsOf(f.rule, f.column, f.table, f.facts)
 	if err != nil {
-		return errOutOfIDs(f.rule, err)
+		return err
 	}
-	if err := ids.Admit(s.ctx, column, greatest); err != nil {
+	if err := from.Admit(s.ctx, column, greatest); err != nil {
 		return errOutOfIDs(f.rule, err)
 	}
 	s.l.tables.admit(f.admission())

@@ -180,27 +180,19 @@ func (l *loading) begin(s *session) error {
 	return nil
 }
 
-// draw gets the next ids of a column.
+// draw gets the next ids of a column. Those that it holds are used up before there is an error.
 func (l *loading) draw(k int) error {
 	c, rule := &l.chunks[k], l.part.rules[k]
-	source, err := l.s.source(rule, l.part.name, l.part.facts)
+	from, err := l.s.idsOf(rule, l.part.columns[k], l.part.name, l.part.facts)
 	if err != nil {
-		return errOutOfIDs(rule, err)
+		return err
 	}
 	c.size = min(max(4*c.size, smallChunk), largeChunk)
 	c.ids, c.used = append(c.ids[:0], make([]uint64, c.size)...), 0
-	if err := source.Fill(l.s.ctx, c.ids, l.stride); err != nil {
-		c.ids = nil
+	held, err := from.Some(l.s.ctx, c.ids, l.stride)
+	c.ids = c.ids[:held]
+	if err != nil {
 		return errOutOfIDs(rule, err)
-	}
-	for i, id := range c.ids {
-		if id > l.part.columns[k].Max {
-			c.ids = c.ids[:i] // those in front are used up first
-			break
-		}
-	}
-	if len(c.ids) == 0 {
-		return errTooWide(rule, l.part.columns[k].Max+1, l.part.columns[k].Max)
 	}
 	return nil
 }
@@ -256,9 +248,6 @@ func (l *loading) Explicit(k int, id infile.Explicit) error {
 	case !id.Known:
 		return errNoNumber(rule)
 	case !id.Negative:
-		if most := l.part.columns[k].Max; id.Number >= most-most>>lastMillionth {
-			return errLastID(rule, id.Number, most)
-		}
 		l.greatest[k] = max(l.greatest[k], id.Number)
 	}
 	return nil
@@ -271,11 +260,11 @@ func (l *loading) advance() error {
 			continue
 		}
 		rule := l.part.rules[k]
-		source, err := l.s.source(rule, l.part.name, l.part.facts)
+		from, err := l.s.idsOf(rule, l.part.columns[k], l.part.name, l.part.facts)
 		if err != nil {
-			return errOutOfIDs(rule, err)
+			return err
 		}
-		if err := source.Advance(l.s.ctx, n); err != nil {
+		if err := from.Advance(l.s.ctx, n); err != nil {
 			return errOutOfIDs(rule, err)
 		}
 		l.advanced[k] = n

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/draw"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -346,7 +347,11 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 				n.Given, n.Most = rewriter.GivenUpTo, filled.Greatest
 			}
 		}
-		if err := s.advance(p, i, filled); err != nil {
+		from, err := s.idsOf(rule, p.columns[i], p.name, p.facts)
+		if err != nil {
+			return err
+		}
+		if err := s.advance(from, rule, filled); err != nil {
 			return err
 		}
 		want := uint64(filled.Generated)
@@ -359,8 +364,8 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 		if sel.tries > 0 && (filled.Explicit == 0 || want > 0) {
 			want = max(want, 2*sel.had+16)
 		}
-		if err := s.drawRuns(p, i, n, want); err != nil {
-			return err
+		if err := s.drawRuns(from, n, want); err != nil {
+			return errOutOfIDs(rule, err)
 		}
 	}
 	sel.numbers.Columns = numbers
@@ -369,20 +374,12 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 }
 
 // drawRuns draws ids until n has want of them.
-func (s *session) drawRuns(p *part, i int, n *rewriter.Numbers, want uint64) error {
-	rule := p.rules[i]
-	source, err := s.source(rule, p.name, p.facts)
-	if err != nil {
-		return errOutOfIDs(rule, err)
-	}
+func (s *session) drawRuns(from draw.Column, n *rewriter.Numbers, want uint64) error {
 	var ids []uint64
 	for have := n.Count(); have < want; have += uint64(len(ids)) {
 		ids = slices.Grow(ids[:0], idsAtOnce)[:min(idsAtOnce, want-have)]
-		if err := source.Fill(s.ctx, ids, n.Stride); err != nil {
-			return errOutOfIDs(rule, err)
-		}
-		if last := slices.Max(ids); last > p.columns[i].Max {
-			return errTooWide(rule, last, p.columns[i].Max)
+		if err := from.Fill(s.ctx, ids, n.Stride); err != nil {
+			return err
 		}
 		n.Add(ids)
 		s.l.srv.Stats.IDs.Add(int64(len(ids)))
@@ -390,24 +387,20 @@ func (s *session) drawRuns(p *part, i int, n *rewriter.Numbers, want uint64) err
 	return nil
 }
 
-// returner is an id source that takes back ids which it gave last.
-type returner interface{ Return(first, end uint64) }
-
 // giveBack returns the ids that were drawn for more rows than went in, which are
 // the first ones of those that were to.
 func (s *session) giveBack(st *statement, used uint64) {
 	p := &st.parts[0]
 	for i := range st.selection.numbers.Columns {
 		n := &st.selection.numbers.Columns[i]
-		ids, err := s.source(p.rules[i], p.name, p.facts)
-		source, ok := ids.(returner)
-		if err != nil || !ok || len(n.Runs) == 0 || n.Count() <= used {
+		from, err := s.idsOf(p.rules[i], p.columns[i], p.name, p.facts)
+		if err != nil || len(n.Runs) == 0 || n.Count() <= used {
 			continue
 		}
 		last := n.Runs[len(n.Runs)-1]
 		spare := min(n.Count()-used, last.Count)
 		end := last.First + last.Count*n.Stride
-		source.Return(end-spare*n.Stride, end)
+		from.Return(end-spare*n.Stride, end)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/draw"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -144,10 +145,6 @@ func (s *session) draw(st *statement) (inserts []expect, at int, err error) {
 	return inserts, 0, nil
 }
 
-// lastMillionth shifts the greatest id of a column to the number of ids at its
-// end that no source is moved into: it would leave the table without ids.
-const lastMillionth = 20
-
 // fill draws the ids of each column, and moves sources past the ids that the
 // application brings where its rule says so.
 func (s *session) fill(p *part, plan *rewriter.Plan) error {
@@ -161,37 +158,28 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 	p.ids = slices.Grow(p.ids[:0], len(p.rules))[:len(p.rules)]
 	for i, rule := range p.rules {
 		filled := &plan.Columns[i]
-		if rule.IDs.Wide() {
-			if err := s.fillWide(p, i, filled.Generated); err != nil {
-				return err
-			}
-			drawn = drawn || filled.Generated > 0
-			continue
-		}
-		source, err := s.source(rule, p.name, p.facts)
+		from, err := s.idsOf(rule, p.columns[i], p.name, p.facts)
 		if err != nil {
-			return errOutOfIDs(rule, err)
-		}
-		if err := s.advance(p, i, filled); err != nil {
 			return err
 		}
-		ids := slices.Grow(p.ids[i][:0], filled.Generated)[:filled.Generated]
+		if err := s.advance(from, rule, filled); err != nil {
+			return err
+		}
+		words := rule.IDs.Words(filled.Generated)
+		ids := slices.Grow(p.ids[i][:0], words)[:words]
 		p.ids[i] = ids
 		if len(ids) == 0 {
 			continue
 		}
 		if rule.Gene != nil {
-			err = fillGenes(s.ctx, source, ids, rule.Gene, plan.Genes[i])
+			err = from.FillGenes(s.ctx, ids, plan.Genes[i])
 		} else {
-			err = source.Fill(s.ctx, ids, stride)
+			err = from.Fill(s.ctx, ids, stride)
 		}
 		if err != nil {
 			return errOutOfIDs(rule, err)
 		}
-		if last := slices.Max(ids); last > p.columns[i].Max {
-			return errTooWide(rule, last, p.columns[i].Max)
-		}
-		s.l.srv.Stats.IDs.Add(int64(len(ids)))
+		s.l.srv.Stats.IDs.Add(int64(filled.Generated))
 		drawn = true
 	}
 	if drawn {
@@ -200,39 +188,13 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 	return nil
 }
 
-// fillWide draws n ids of the i-th column, which are no numbers.
-func (s *session) fillWide(p *part, i, n int) error {
-	words := p.rules[i].IDs.Words(n)
-	p.ids[i] = slices.Grow(p.ids[i][:0], words)[:words]
-	if n == 0 {
-		return nil
-	}
-	source := s.l.srv.settings().Wide[p.rules[i].Source]
-	if source == nil {
-		return errOutOfIDs(p.rules[i], fmt.Errorf("there is no source %s", p.rules[i].Source))
-	}
-	if err := source.Fill(p.ids[i]); err != nil {
-		return errOutOfIDs(p.rules[i], err)
-	}
-	s.l.srv.Stats.IDs.Add(int64(n))
-	return nil
-}
-
-// advance moves the source of the i-th column past the ids that the application
-// brings, where the rule says so.
-func (s *session) advance(p *part, i int, filled *rewriter.Filled) error {
-	rule, most := p.rules[i], p.columns[i].Max
+// advance moves the source of a column past the ids that the application brings,
+// where the rule says so.
+func (s *session) advance(from draw.Column, rule *rewriter.Rule, filled *rewriter.Filled) error {
 	if rule.Explicit != rewriter.Advance || filled.Greatest == 0 {
 		return nil
 	}
-	if filled.Greatest >= most-most>>lastMillionth {
-		return errLastID(rule, filled.Greatest, most)
-	}
-	source, err := s.source(rule, p.name, p.facts)
-	if err != nil {
-		return errOutOfIDs(rule, err)
-	}
-	if err := source.Advance(s.ctx, filled.Greatest); err != nil {
+	if err := from.Advance(s.ctx, filled.Greatest); err != nil {
 		return errOutOfIDs(rule, err)
 	}
 	return nil

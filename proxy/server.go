@@ -11,34 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"idproxy/idsource"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
-
-// IDs hands out ids; see package idsource for the sources that do.
-type IDs interface {
-	// Fill sets every element of ids, ascending, neighbours stride apart.
-	Fill(ctx context.Context, ids []uint64, stride uint64) error
-	// Admit compares the source with the greatest id that a column holds,
-	// before the first id is drawn for it. See ColumnOn for column.
-	Admit(ctx context.Context, column string, greatest uint64) error
-	// Advance moves the source past an explicit id, for explicit: advance: on
-	// nil it issues neither id nor anything below any more. The column must
-	// have been admitted. An error means that the id must not be stored.
-	Advance(ctx context.Context, id uint64) error
-}
-
-// WideIDs is a source of ids that are no numbers: UUIDs, ObjectIds. It is safe for
-// concurrent use.
-type WideIDs interface {
-	// Fill makes ids of two words each, ascending.
-	Fill(words []uint64) error
-}
-
-// PerTable is implemented by IDs that have a series for each table.
-type PerTable interface {
-	Table(schema, table string) (IDs, error)
-}
 
 // SecondReader checks a plan with another reader of SQL than the one that made
 // it. It is called from many goroutines, for every injected statement, so it
@@ -100,24 +76,11 @@ func (a Address) String() string { return a.Addr }
 // Settings are what may change while sessions run.
 type Settings struct {
 	Rules           map[string]*rewriter.Rules // by the listener's name
-	Sources         map[string]IDs             // by the name that rules use
-	Wide            map[string]WideIDs         // those of rules whose IDs are wide
+	Sources         map[string]idsource.Source // by the name that rules use
 	Sessions        int
 	Handshake       time.Duration
 	Statement       int           // most bytes of a statement to hold
 	ShutdownTimeout time.Duration // 0: sessions are cut at once
-}
-
-// source returns what a rule's ids for a table come from.
-func (s *Settings) source(rule *rewriter.Rule, table rewriter.Name) (IDs, error) {
-	ids := s.Sources[rule.Source]
-	if ids == nil {
-		return nil, fmt.Errorf("there is no source %s", rule.Source)
-	}
-	if each, ok := ids.(PerTable); ok {
-		return each.Table(string(table.Schema), string(table.Table))
-	}
-	return ids, nil
 }
 
 // Stats counts what the proxy did.

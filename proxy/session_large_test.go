@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/idsource"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -83,6 +84,7 @@ func TestSessionWaits(t *testing.T) {
 
 // failing is a source whose Admit refuses, or whose ids are too large.
 type failing struct {
+	numbers
 	refuse error
 	first  uint64
 }
@@ -98,9 +100,11 @@ func (f failing) Admit(context.Context, string, uint64) error { return f.refuse 
 
 func (f failing) Advance(context.Context, uint64) error { return f.refuse }
 
+func (f failing) Series(string, string) (idsource.Series, error) { return f, nil }
+
 func TestSourceRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
-		source IDs
+		source idsource.Source
 		says   string
 	}{
 		"behind":  {source: failing{refuse: errors.New("stands at 5, and MAX is 99")}, says: "MAX is 99"},
@@ -109,7 +113,7 @@ func TestSourceRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, func(_ *Config, live *Settings) {
-				live.Sources = map[string]IDs{}
+				live.Sources = map[string]idsource.Source{}
 				if tt.source != nil {
 					live.Sources["s"] = tt.source
 				}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"idproxy/proxy/draw"
 	"idproxy/rewriter"
 )
 
@@ -52,7 +53,8 @@ func BaseColumn(t rewriter.Name, column string, definition func(rewriter.Name) (
 func (s *session) findBases(f *facts, t rewriter.Name, show shower) error {
 	book := s.l.ruleBook()
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
-		if _, each := s.l.srv.settings().Sources[rule.Source].(PerTable); !each || f.table.Find(rule.Column) == nil {
+		source := s.l.srv.settings().Sources[rule.Source]
+		if source == nil || !source.EachTable() || f.table.Find(rule.Column) == nil {
 			continue
 		}
 		b := base{column: rule.Column}
@@ -103,11 +105,15 @@ func (f *facts) series(rule *rewriter.Rule, t rewriter.Name) (rewriter.Name, err
 	return t, nil
 }
 
-// source returns what the ids of a rule come from for a table.
-func (s *session) source(rule *rewriter.Rule, t rewriter.Name, f *facts) (IDs, error) {
+// idsOf returns where the ids of a rule's column come from.
+func (s *session) idsOf(rule *rewriter.Rule, column rewriter.Column, t rewriter.Name, f *facts) (draw.Column, error) {
 	table, err := f.series(rule, t)
 	if err != nil {
-		return nil, err
+		return draw.Column{}, errOutOfIDs(rule, err)
 	}
-	return s.l.srv.settings().source(rule, table)
+	c, err := draw.From(s.l.srv.settings().Sources, rule, table, column.Max)
+	if err != nil {
+		return c, errOutOfIDs(rule, err)
+	}
+	return c, nil
 }

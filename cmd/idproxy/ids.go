@@ -168,13 +168,14 @@ func (s *idServer) refresh(ctx context.Context) (all bool) {
 	maps.DeleteFunc(known, func(_ string, one resp.Source) bool { return one == nil })
 	for name, one := range src.named() {
 		switch one := one.(type) {
-		case perTable:
 		case *idsource.Segment:
 			if b := s.begun[one]; b != nil { // else it came just now: the next reading has it
 				known[name] = b
 			}
-		default:
-			known[name] = one
+		case idsource.Series:
+			if !one.Wide() { // else Redis has no reply for its ids
+				known[name] = one
+			}
 		}
 	}
 	s.known.Store(&known)
@@ -188,7 +189,6 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 	defer cancel()
 	series := map[string]resp.Source{}
 	for key, one := range st.byKey { // also before they are in the store
-		series[key] = one
 		if seg, ok := one.(*idsource.Segment); ok {
 			series[key] = s.begin(seg, key, st)
 		}
@@ -209,8 +209,8 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 			continue
 		}
 		k := seriesKey{name, key}
-		if each, ok := st.ofTable(key); ok && s.extra[k] == nil {
-			if seg, err := each.Series(key); err == nil { // else it has more tables than it may
+		if each := st.ofTable(key); each != nil && s.extra[k] == nil {
+			if seg, err := each.OfKey(key); err == nil { // else it has more tables than it may
 				s.tables[k], series[key] = seg, s.begin(seg, key, st)
 				continue
 			}
@@ -237,14 +237,14 @@ func (s *idServer) begin(seg *idsource.Segment, key string, st openedStore) *beg
 	return s.begun[seg]
 }
 
-// ofTable returns the source of which a key is the series of a table.
-func (st *openedStore) ofTable(key string) (perTable, bool) {
+// ofTable returns the source of which a key is the series of a table, nil when there is none.
+func (st *openedStore) ofTable(key string) *idsource.PerTable {
 	for _, template := range sortedKeys(st.templates) {
 		if len(matching(template, []string{key})) > 0 {
-			return st.templates[template], true
+			return st.templates[template]
 		}
 	}
-	return perTable{}, false
+	return nil
 }
 
 // drop closes the series of keys that the store no longer has.

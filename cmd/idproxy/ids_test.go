@@ -135,8 +135,8 @@ func serveTables(t *testing.T, st store) (*idServer, *idsource.PerTable) {
 		t.Fatal(err)
 	}
 	src := &sources{
-		stores: map[string]store{"local": st}, byName: map[string]idsource.Source{"each": perTable{p}},
-		byKey: map[seriesKey]idsource.Source{{"local", "ids_{table}"}: perTable{p}},
+		stores: map[string]store{"local": st}, byName: map[string]idsource.Source{"each": p},
+		byKey: map[seriesKey]idsource.Source{{"local", "ids_{table}"}: p},
 	}
 	s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
 	t.Cleanup(func() {
@@ -172,7 +172,7 @@ func TestKeyOfTable(t *testing.T) {
 	if got := next(); got != 100 {
 		t.Errorf("the first id is %d, want 100", got)
 	}
-	table, err := p.Table("shop", "Orders")
+	table, err := p.Series("shop", "Orders")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"idproxy/idsource"
 	"idproxy/idsource/objectid"
 	"idproxy/idsource/uuid"
-	"idproxy/proxy"
 )
 
 // closeTime is how long sources get to give ids back when the program ends.
@@ -33,7 +32,6 @@ type sources struct {
 	mu     sync.Mutex // guards the maps; open alone changes them
 	stores map[string]store
 	byName map[string]idsource.Source
-	wide   map[string]proxy.WideIDs
 	byKey  map[seriesKey]idsource.Source // segments, by store and key
 }
 
@@ -41,7 +39,7 @@ type sources struct {
 type openedStore struct {
 	store
 	byKey     map[string]idsource.Source
-	templates map[string]perTable // sources with a series for each table, by their keys
+	templates map[string]*idsource.PerTable // sources with a series for each table, by their keys
 }
 
 // opened returns the stores that keep segments, by name.
@@ -51,11 +49,11 @@ func (s *sources) opened() map[string]openedStore {
 	all := map[string]openedStore{}
 	for name, st := range s.stores {
 		if st.keys != nil {
-			all[name] = openedStore{st, map[string]idsource.Source{}, map[string]perTable{}}
+			all[name] = openedStore{st, map[string]idsource.Source{}, map[string]*idsource.PerTable{}}
 		}
 	}
 	for k, source := range s.byKey {
-		if each, ok := source.(perTable); ok {
+		if each, ok := source.(*idsource.PerTable); ok {
 			all[k.store].templates[k.key] = each
 			continue
 		}
@@ -72,7 +70,7 @@ func (s *sources) named() map[string]idsource.Source {
 }
 
 func openSources(cfg *config.Config, log *slog.Logger) (*sources, error) {
-	s := &sources{log: log, dir: cfg.Dir, begin: newBeginner(cfg, log), stores: map[string]store{}, byName: map[string]idsource.Source{}, wide: map[string]proxy.WideIDs{}, byKey: map[seriesKey]idsource.Source{}}
+	s := &sources{log: log, dir: cfg.Dir, begin: newBeginner(cfg, log), stores: map[string]store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
 	if err := s.open(cfg); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -95,11 +93,7 @@ func (s *sources) open(cfg *config.Config) error {
 	added, genes := map[string]idsource.Source{}, cfg.GeneBits()
 	for i := range cfg.Sources {
 		c := &cfg.Sources[i]
-		if s.byName[c.Name] != nil || s.wide[c.Name] != nil {
-			continue
-		}
-		if kindOf(c).Wide() { // they have no state but their own
-			s.wide[c.Name] = newWide(c)
+		if s.byName[c.Name] != nil {
 			continue
 		}
 		source, err := s.newSource(c, genes[c.Name])
@@ -135,18 +129,15 @@ var stepPolicies = map[string]idsource.StepPolicy{
 }
 
 func (s *sources) newSource(c *config.Source, geneBits uint64) (idsource.Source, error) {
-	if c.Segment != nil {
+	switch {
+	case c.Segment != nil:
 		return s.newSegment(c, geneBits)
+	case c.UUIDv7 != nil:
+		return uuid.New(), nil
+	case c.ObjectID != nil:
+		return objectid.New(), nil
 	}
 	return s.newSnowflake(c)
-}
-
-// newWide makes a source of ids that are no numbers.
-func newWide(c *config.Source) proxy.WideIDs {
-	if c.UUIDv7 != nil {
-		return uuid.New()
-	}
-	return objectid.New()
 }
 
 func (s *sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source, error) {
@@ -167,25 +158,9 @@ func (s *sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source
 		Prefetch: float64(g.Prefetch) / 100, Begin: s.begin.of(c.Name), Logger: s.log,
 	}
 	if idsource.IsTemplate(g.Key) {
-		p, err := idsource.NewPerTable(sc)
-		if err != nil {
-			return nil, err
-		}
-		return perTable{p}, nil
+		return idsource.NewPerTable(sc)
 	}
 	return idsource.NewSegment(sc)
-}
-
-// perTable shows the proxy a series for each table.
-type perTable struct{ *idsource.PerTable }
-
-// Table implements proxy.PerTable.
-func (p perTable) Table(schema, table string) (proxy.IDs, error) {
-	s, err := p.PerTable.Table(schema, table)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // close ends the sources and then their stores.

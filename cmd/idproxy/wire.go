@@ -15,22 +15,14 @@ import (
 
 // settings returns what of the configuration may change while sessions run.
 func (p *program) settings() *proxy.Settings {
-	s := &proxy.Settings{
+	return &proxy.Settings{
 		Rules:           ruleSets(p.cfg),
-		Sources:         map[string]proxy.IDs{},
-		Wide:            map[string]proxy.WideIDs{},
+		Sources:         p.sources.named(),
 		Sessions:        int(p.cfg.Limits.Sessions),
 		Handshake:       p.cfg.Limits.Handshake,
 		Statement:       int(p.cfg.Limits.Statement),
 		ShutdownTimeout: p.cfg.ShutdownTimeout,
 	}
-	for name, source := range p.sources.byName {
-		s.Sources[name] = source
-	}
-	for name, source := range p.sources.wide {
-		s.Wide[name] = source
-	}
-	return s
 }
 
 // ruleSets returns the rules of each listener, by its name. Listeners with the same

@@ -102,7 +102,7 @@ func numberOf(t *testing.T, s *sources, source, layout string) uint64 {
 	}
 	id := make([]uint64, 1)
 	for try := 0; ; try++ {
-		err := s.byName[source].Fill(t.Context(), id, 1)
+		err := s.byName[source].(idsource.Series).Fill(t.Context(), id, 1)
 		if err == nil {
 			return l.Decode(id[0]).Worker
 		}

@@ -110,7 +110,7 @@ func TestLeasedSources(t *testing.T) {
 	use := func(s *sources) (worker uint64) {
 		ids := make([]uint64, 5000)
 		for try := 0; ; try++ {
-			err := s.byName["event_id"].Fill(t.Context(), ids, 1)
+			err := s.byName["event_id"].(idsource.Series).Fill(t.Context(), ids, 1)
 			if err == nil {
 				break
 			}

@@ -36,7 +36,7 @@ func issue(kind, dir string) error {
 	if err != nil {
 		return err
 	}
-	var src idsource.Source
+	var src idsource.Series
 	kind, advance, _ := strings.Cut(kind, "+")
 	if kind == "segment" {
 		src, err = idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: st, Step: 20, MaxStep: 40})

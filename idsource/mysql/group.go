@@ -41,9 +41,10 @@ type GroupConfig struct {
 type Group struct {
 	block   uint64
 	members []*member
+	logger  *slog.Logger
+
 	// How long one server may take for its part, and to be a witness.
 	memberTimeout, witnessTimeout time.Duration
-	logger  *slog.Logger
 
 	turn    chan struct{} // holds one token: of whoever forms the group
 	ensured atomic.Bool   // the group exists, or was formed

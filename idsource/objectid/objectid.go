@@ -3,6 +3,7 @@
 package objectid
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +11,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"idproxy/idsource"
 )
 
 // ID is an ObjectId as two numbers: its first eight bytes, and the last four in the upper half of the second.
@@ -26,6 +29,8 @@ var ErrAhead = fmt.Errorf("more than %d ids a second for too long: the time in t
 
 // Source makes ids. It is safe for concurrent use.
 type Source struct {
+	idsource.NoPosition
+
 	now     func() int64 // Unix seconds
 	process uint64       // 5 bytes
 
@@ -47,9 +52,12 @@ func newSource(now func() int64) *Source {
 	return &Source{now: now, process: n >> counterBits, last: n & (1<<counterBits - 1)}
 }
 
+// Series implements idsource.Source.
+func (s *Source) Series(string, string) (idsource.Series, error) { return s, nil }
+
 // Fill makes ids of two words each, every one above all before it, or none and returns ErrAhead. The counter goes on from one second to
 // the next; where it would begin anew within one, it is carried into the next second. So it is with a clock that went back.
-func (s *Source) Fill(words []uint64) error {
+func (s *Source) Fill(_ context.Context, words []uint64, _ uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := uint64(max(s.now(), 0)) & (1<<32 - 1)

@@ -1,6 +1,7 @@
 package objectid
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -20,7 +21,7 @@ func withClock() (*Source, *atomic.Int64) {
 func draw(t testing.TB, s *Source, n int) []ID {
 	t.Helper()
 	words := make([]uint64, 2*n)
-	if err := s.Fill(words); err != nil {
+	if err := s.Fill(context.Background(), words, 1); err != nil {
 		t.Fatal(err)
 	}
 	ids := make([]ID, n)
@@ -99,7 +100,7 @@ func TestBound(t *testing.T) {
 	s.last = (start+maxAhead)<<counterBits | (1<<counterBits - 3)
 	last := draw(t, s, 1)[0]
 	words := make([]uint64, 4)
-	if err := s.Fill(words); !errors.Is(err, ErrAhead) || words[0] != 0 {
+	if err := s.Fill(context.Background(), words, 1); !errors.Is(err, ErrAhead) || words[0] != 0 {
 		t.Errorf("got %v and %x", err, words)
 	}
 	c.Store(start + 1)
@@ -110,7 +111,7 @@ func TestBound(t *testing.T) {
 	s.last = 0
 	draw(t, s, 1)
 	s.last = 1<<(32+counterBits) - 2
-	if err := s.Fill(words); !errors.Is(err, ErrAhead) {
+	if err := s.Fill(context.Background(), words, 1); !errors.Is(err, ErrAhead) {
 		t.Errorf("behind the last second of all: %v", err)
 	}
 }
@@ -181,7 +182,7 @@ func TestProcessesDiffer(t *testing.T) {
 func TestFillAllocatesNothing(t *testing.T) {
 	s := New()
 	words := make([]uint64, 20)
-	if n := testing.AllocsPerRun(1000, func() { _ = s.Fill(words) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { _ = s.Fill(context.Background(), words, 1) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -205,7 +206,7 @@ func BenchmarkFill(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		words := make([]uint64, 2)
 		for pb.Next() {
-			_ = s.Fill(words)
+			_ = s.Fill(context.Background(), words, 1)
 		}
 	})
 	b.ReportAllocs()

@@ -3,6 +3,7 @@
 package uuid
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"idproxy/idsource"
 )
 
 // ID is a UUID as two numbers, the first bytes in the first. Their order is that of the ids.
@@ -25,6 +28,8 @@ const reserve = 128
 
 // Source makes ids. It is safe for concurrent use.
 type Source struct {
+	idsource.NoPosition
+
 	now func() int64 // Unix milliseconds
 
 	mu     sync.Mutex
@@ -38,9 +43,12 @@ func New() *Source {
 	return &Source{now: func() int64 { return time.Now().UnixMilli() }, used: reserve}
 }
 
+// Series implements idsource.Source.
+func (s *Source) Series(string, string) (idsource.Series, error) { return s, nil }
+
 // Fill makes ids of two words each, every one above all before it. It waits for nothing and never fails: where the clock stands
 // still, goes back or gives too little room for so many ids, the counter is carried into the time, which then runs ahead.
-func (s *Source) Fill(words []uint64) error {
+func (s *Source) Fill(_ context.Context, words []uint64, _ uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := uint64(max(s.now(), 0)) & (1<<48 - 1)

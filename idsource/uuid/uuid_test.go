@@ -1,6 +1,7 @@
 package uuid
 
 import (
+	"context"
 	"math/bits"
 	"slices"
 	"sync"
@@ -38,7 +39,7 @@ func withClock() (*Source, *clock) {
 func draw(t testing.TB, s *Source, n int) []ID {
 	t.Helper()
 	words := make([]uint64, 2*n)
-	if err := s.Fill(words); err != nil {
+	if err := s.Fill(context.Background(), words, 1); err != nil {
 		t.Fatal(err)
 	}
 	ids := make([]ID, n)
@@ -221,7 +222,7 @@ func TestRandomBits(t *testing.T) {
 func TestFillAllocatesNothing(t *testing.T) {
 	s := New()
 	words := make([]uint64, 20)
-	if n := testing.AllocsPerRun(1000, func() { _ = s.Fill(words) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { _ = s.Fill(context.Background(), words, 1) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -246,7 +247,7 @@ func BenchmarkFill(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		words := make([]uint64, 2)
 		for pb.Next() {
-			_ = s.Fill(words)
+			_ = s.Fill(context.Background(), words, 1)
 		}
 	})
 	b.ReportAllocs()

@@ -86,7 +86,7 @@ func hold(j Job, open func(j Job) (lease.Store, error)) error {
 }
 
 // issue fills and writes until ctx is done.
-func issue(ctx context.Context, f idsource.Source) {
+func issue(ctx context.Context, f idsource.Series) {
 	ids, out := make([]uint64, 32), make([]byte, 0, 256)
 	for ctx.Err() == nil {
 		if err := f.Fill(ctx, ids, 1); err != nil {

@@ -51,7 +51,7 @@ func shared(take func(n int) error) func() func(int) error {
 }
 
 // taking takes ids of a source of ours as the proxy does for INSERTs of one row.
-func taking(ctx context.Context, s idsource.Source) func() func(int) error {
+func taking(ctx context.Context, s idsource.Series) func() func(int) error {
 	return func() func(int) error {
 		room := make([]uint64, 1)
 		return func(n int) error {

@@ -63,7 +63,7 @@ func (s switching) measure(ctx context.Context, out io.Writer, length time.Durat
 // latencies are those of all calls, and of the calls that got the first id of a range.
 type latencies struct{ all, first histogram }
 
-func (s switching) fill(ctx context.Context, source idsource.Source, length time.Duration) (*latencies, error) {
+func (s switching) fill(ctx context.Context, source idsource.Series, length time.Duration) (*latencies, error) {
 	seen := new(latencies)
 	var room [1]uint64
 	ids, last := room[:], uint64(0)

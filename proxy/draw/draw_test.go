@@ -1,0 +1,120 @@
+package draw
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"idproxy/idsource"
+	"idproxy/idsource/uuid"
+	"idproxy/rewriter"
+)
+
+// counter is a source that hands out next, next+1, ...
+type counter struct {
+	idsource.Series
+	next  uint64
+	moved uint64
+}
+
+func (c *counter) Wide() bool { return false }
+
+func (c *counter) Fill(_ context.Context, ids []uint64, stride uint64) error {
+	return c.Blocks(context.Background(), ids, stride)
+}
+
+func (c *counter) Blocks(_ context.Context, ids []uint64, size uint64) error {
+	for i := range ids {
+		ids[i] = c.next
+		c.next += size
+	}
+	return nil
+}
+
+func (c *counter) Advance(_ context.Context, id uint64) error {
+	c.moved = id
+	return nil
+}
+
+func column(c *counter, most uint64, gene *rewriter.Gene) Column {
+	return Column{series: c, rule: &rewriter.Rule{Source: "s", Gene: gene}, most: most}
+}
+
+func TestFill(t *testing.T) {
+	ids := make([]uint64, 3)
+	c := column(&counter{next: 98}, 100, nil)
+	if err := c.Fill(t.Context(), ids, 1); err != nil || !slices.Equal(ids, []uint64{98, 99, 100}) {
+		t.Errorf("%v, %v", ids, err)
+	}
+	if err := c.Fill(t.Context(), ids, 1); err == nil || !strings.Contains(err.Error(), "source s gave id 103, and the column holds at most 100") {
+		t.Errorf("ids above what the column holds: %v", err)
+	}
+	c = column(&counter{next: 99}, 100, nil)
+	if held, err := c.Some(t.Context(), ids, 1); held != 2 || err != nil {
+		t.Errorf("%d ids that the column holds, %v; want 2", held, err)
+	}
+	if held, err := c.Some(t.Context(), ids, 1); held != 0 || err == nil {
+		t.Errorf("%d ids that the column holds, %v; want an error", held, err)
+	}
+}
+
+// What is too great for a number says nothing of a UUID.
+func TestFillWide(t *testing.T) {
+	c := Column{series: uuid.New(), rule: &rewriter.Rule{Source: "s", IDs: rewriter.UUID}}
+	ids := make([]uint64, 4)
+	if err := c.Fill(t.Context(), ids, 1); err != nil || slices.Contains(ids, 0) {
+		t.Errorf("%v, %v", ids, err)
+	}
+}
+
+func TestFillGenes(t *testing.T) {
+	g := &rewriter.Gene{Bits: 3}
+	ids := make([]uint64, 3)
+	source := &counter{next: 100}
+	c := column(source, math.MaxInt64, g)
+	if err := c.FillGenes(t.Context(), ids, []uint16{4, 3, 7}); err != nil || !slices.Equal(ids, []uint64{100, 115, 119}) {
+		t.Errorf("%v, %v", ids, err)
+	}
+	if err := c.FillGenes(t.Context(), ids, []uint16{1, 2}); err == nil {
+		t.Error("a gene too few: no error")
+	}
+	if source.next != 124 {
+		t.Errorf("refused ids were drawn: %d is next", source.next)
+	}
+	c = column(source, 130, g)
+	if err := c.FillGenes(t.Context(), ids, []uint16{1, 2, 3}); err == nil {
+		t.Errorf("ids above what the column holds: %v", ids)
+	}
+}
+
+func TestAdvance(t *testing.T) {
+	source := &counter{}
+	c := column(source, math.MaxInt32, nil)
+	if err := c.Advance(t.Context(), 2_000_000_000); err != nil || source.moved != 2_000_000_000 {
+		t.Errorf("moved past %d, %v", source.moved, err)
+	}
+	if err := c.Advance(t.Context(), math.MaxInt32-1); err == nil || source.moved != 2_000_000_000 {
+		t.Errorf("moved to the end of the column: past %d, %v", source.moved, err)
+	}
+}
+
+func TestFrom(t *testing.T) {
+	refuses := errors.New("no such table")
+	sources := map[string]idsource.Source{"s": each{refuses}}
+	if _, err := From(sources, &rewriter.Rule{Source: "other"}, rewriter.Name{}, 1); err == nil || err.Error() != "there is no source other" {
+		t.Errorf("a source that is not there: %v", err)
+	}
+	if _, err := From(sources, &rewriter.Rule{Source: "s"}, rewriter.Name{Table: []byte("t")}, 1); !errors.Is(err, refuses) {
+		t.Errorf("a table without a series: %v", err)
+	}
+}
+
+// each is a source that has a series for no table.
+type each struct{ refuses error }
+
+func (e each) Series(string, string) (idsource.Series, error) { return nil, e.refuses }
+func (each) EachTable() bool                                  { return true }
+func (each) Close(context.Context) error                      { return nil }
