@@ -91,6 +91,9 @@ func (c *conversation) sendLocked(p pending) {
 	if p.touch&touchSettings != 0 {
 		c.state.forget(knowSettings)
 	}
+	if p.touch&touchNumbers != 0 {
+		c.state.forget(knowNumbers)
+	}
 	if p.job != nil && p.job.schema != nil || p.touch&touchSchema != 0 {
 		c.state.forget(knowSchema)
 	}

@@ -236,6 +236,10 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 		if err != nil {
 			return false, err
 		}
+		if edited && rewriter.CallsUnknown(sql, head.Target.Table) {
+			st.touch |= touchNumbers
+			cx.barrier, cx.settings = true, true
+		}
 		if edited && (st.load != nil || !st.plans[len(st.parts)-1].NoLastID) {
 			return st.load != nil || st.plans[len(st.parts)-1].Plain, nil
 		}
@@ -315,7 +319,7 @@ func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) 
 	switch {
 	case p.touch&touchTables != 0 && head.Kind == rewriter.DDL:
 		cx.barrier = true
-	case p.touch&(touchSettings|touchSchema) != 0:
+	case p.touch&(touchSettings|touchSchema|touchNumbers) != 0:
 		cx.barrier, cx.settings = true, true
 	}
 }

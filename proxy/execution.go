@@ -134,9 +134,9 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	case f.plan.Reads && cx.busy:
 		return lacks(needQuiet)
 	}
-	st.owing = f.plan.Reads && cx.owes
+	st.owing, st.touch = f.plan.Reads && cx.owes, e.touch
 	if plan.NoLastID { // as one that is prepared as it is
-		st.owing, st.touch = cx.owes && e.reads, e.touch
+		st.owing = cx.owes && e.reads
 	}
 	if err := d.admissible(p, plan, cx); err != nil {
 		return err

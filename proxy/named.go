@@ -253,9 +253,9 @@ func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 	case reads && cx.busy:
 		return lacks(needQuiet)
 	}
-	st.owing = reads && cx.owes
+	st.owing, st.touch = reads && cx.owes, st.touch|e.touch
 	if plan.NoLastID {
-		st.owing, st.touch = cx.owes && (reads || e.reads), st.touch|e.touch
+		st.owing = cx.owes && (reads || e.reads)
 	}
 	if err := d.admissible(p, plan, cx); err != nil {
 		return err

@@ -18,7 +18,7 @@ type pending struct {
 func (p *pending) ours() bool { return p.job != nil && p.job.hidden != notHidden }
 
 // touch is the set of things that a command may change.
-type touch uint8
+type touch uint16
 
 const (
 	touchLastID   touch = 1 << iota // may change LAST_INSERT_ID() in ways its reply does not show
@@ -28,6 +28,7 @@ const (
 	touchReset                      // COM_RESET_CONNECTION: when it succeeds the session is as new
 	touchSchema                     // may change the default schema, to one its text does not tell
 	touchTemps                      // may drop or rename temporary tables
+	touchNumbers                    // may change how ids are spaced
 	touchNext                       // SET TRANSACTION: is of the next transaction alone
 )
 

@@ -433,6 +433,8 @@ func (c *conversation) track(info []byte) {
 			case "character_set_client":
 				s.charset, s.mode.Charset = string(value), rewriter.CharsetOf(string(value))
 				s.known = s.known&^knowUTF8 | knowCharset
+			case "auto_increment_increment":
+				s.known &^= knowNumbers
 			case "character_set_connection", "collation_connection":
 				s.known &^= knowUTF8
 			case "sql_mode":

@@ -363,7 +363,7 @@ func (p *pending) choose(schema []byte) {
 }
 
 // touchAll is what a statement may change that runs others which are not seen.
-const touchAll = touchSettings | touchSchema | touchTemps | touchTables
+const touchAll = touchSettings | touchNumbers | touchSchema | touchTemps | touchTables
 
 func containsFold(text []byte, lower string) bool {
 	return bytes.Contains(bytes.ToLower(text), []byte(lower))
@@ -401,6 +401,9 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 	}
 	if !whole || setsLastID(head, sql) {
 		p.touch |= touchLastID
+	}
+	if !whole || head.Kind != rewriter.DDL && rewriter.CallsUnknown(sql, head.Target.Table) {
+		p.touch |= touchNumbers
 	}
 }
 

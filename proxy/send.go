@@ -95,6 +95,8 @@ func (e *prepared) with(any *prepared) *prepared {
 		return any
 	case any != nil && (e.fill == nil || e.fill.plan.NoLastID):
 		e.touch, e.reads = any.touch, any.reads
+	case any != nil:
+		e.touch = any.touch & touchNumbers
 	}
 	return e
 }

@@ -1,6 +1,54 @@
 package rewriter
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
+
+// CallsUnknown reports whether a text may call a function that is none of the servers' own: one that is stored or loaded
+// can set variables of the session. table is the one that the text inserts into, whose name stands in front of a parenthesis, too.
+// Strings and comments are not told from code.
+func CallsUnknown(text, table []byte) bool {
+	for at := 0; ; at++ {
+		next := bytes.IndexByte(text[at:], '(')
+		if next < 0 {
+			return false
+		}
+		at += next
+		switch word, certain := callee(text[:at]); {
+		case word == nil, bytes.Equal(word, table):
+		case certain, !harmless(word) && !isOf(tellingFunctions, word):
+			return true
+		}
+	}
+}
+
+// callee returns the word that a text ends with, nil for none. certain: it is no word of the grammar, for it is
+// quoted, or a schema stands in front of it, or a comment behind.
+func callee(text []byte) (word []byte, certain bool) {
+	text = bytes.TrimRight(text, " \t\r\n")
+	if len(text) == 0 {
+		return nil, false
+	}
+	end := len(text) - 1
+	switch last := text[end]; last {
+	case '`', '"':
+		begin := bytes.LastIndexByte(text[:end], last)
+		return text[begin+1 : end], true
+	case '/':
+		if end > 0 && text[end-1] == '*' {
+			return text[end:], true
+		}
+	}
+	begin := end + 1
+	for begin > 0 && (wordByte[text[begin-1]] || text[begin-1] >= 0x80) {
+		begin--
+	}
+	if begin > end {
+		return nil, false
+	}
+	return text[begin:], begin > 0 && text[begin-1] == '.'
+}
 
 // harmless reports whether a word in front of a parenthesis does nothing but tell a value: a word of the grammar, or a
 // function of the servers that changes nothing when it is called once more than natively. Any other may be a stored or
@@ -62,6 +110,11 @@ time_to_sec timediff timestampadd timestampdiff to_base64 to_char to_days to_sec
 unhex unix_timestamp updatexml upper user utc_date utc_time utc_timestamp uuid uuid_short uuid_to_bin uuid_v4 uuid_v7 var_pop var_samp
 variance vec_distance vec_distance_cosine vec_distance_euclidean vec_fromtext vec_totext version week weekday weekofyear weight_string
 yearweek`)
+
+// tellingFunctions are the servers' own functions that are not harmless, and that change nothing which outlives them but locks and sequences.
+var tellingFunctions = wordList(`
+benchmark found_rows get_lock lastval master_gtid_wait master_pos_wait nextval release_all_locks release_lock row_count setval sleep
+source_pos_wait wait_for_executed_gtid_set`)
 
 // reservedWords stand in an expression and are no columns' names.
 var reservedWords = wordList(`
