@@ -26,6 +26,8 @@ func TestDebts(t *testing.T) {
 		{"INSERT INTO {t} (u) VALUES (1), (2) ON DUPLICATE KEY UPDATE u=u", "INSERT INTO {t} (u) VALUES (1)"},
 		{"LOCK TABLES {t} WRITE; INSERT IGNORE INTO {t} (id, u) VALUES (NULL, 1), (NULL, 4), (50, 5); UNLOCK TABLES"},
 		{"SET sql_select_limit = 0", "INSERT IGNORE INTO {t} (u) VALUES (1), (2)", "SET sql_select_limit = DEFAULT"},
+		{"SET sql_select_limit = 0", "INSERT INTO other (x) VALUES (1)", "INSERT INTO {t} (u) SELECT id FROM other", "INSERT INTO other (x) VALUES (LAST_INSERT_ID())", "SELECT COUNT(*) FROM {t} JOIN other ON x={t}.id LIMIT 1"},
+		{"SET sql_select_limit = 0|INSERT INTO {t} (u) VALUES (4)|INSERT INTO {t} (u) VALUES (1)", "SET sql_select_limit = DEFAULT"},
 		{"INSERT INTO {t} (u) VALUES (1)|INSERT INTO {t} (u) VALUES (1)|SELECT LAST_INSERT_ID() > 999"},
 		{"INSERT INTO {t} (u) VALUES (1)|INSERT INTO other (x) VALUES (LAST_INSERT_ID())", "SELECT IFNULL(u, x) FROM other LEFT JOIN {t} t ON t.id=x WHERE other.id > 100"},
 		{"INSERT INTO {t} (u) VALUES (1)", "INSERT INTO other (x) VALUES (SLEEP(0.1))|INSERT INTO other (x) SELECT LAST_INSERT_ID()"},

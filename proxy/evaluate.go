@@ -63,7 +63,7 @@ func (s *session) payFor(sql string) error {
 	if !id.owed || !rewriter.MentionsLastID([]byte(sql)) {
 		return nil
 	}
-	if _, err := s.ask(s.c.appendQuery(nil, "DO LAST_INSERT_ID("+strconv.FormatUint(id.value, 10)+")"), replyOne); err != nil {
+	if _, err := s.ask(s.c.appendQuery(nil, "SET last_insert_id="+strconv.FormatUint(id.value, 10)), replyOne); err != nil {
 		return err
 	}
 	s.c.settle(native{last: lastIs, lastID: id.value})

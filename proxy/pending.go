@@ -72,7 +72,7 @@ const (
 	notHidden    hidden = iota
 	hiddenAsk           // someone waits for the answer
 	hiddenLastID        // SELECT LAST_INSERT_ID(), pipelined before an INSERT
-	hiddenPay           // DO LAST_INSERT_ID(n), pipelined before a reader
+	hiddenPay           // SET last_insert_id=n, pipelined before a reader
 )
 
 // answer receives a hidden reply.

@@ -346,11 +346,11 @@ func (s *session) prelude(st *statement, p pending) []byte {
 	var first []byte
 	id := c.state.lastID
 	if st.owing && id.owed {
-		first = c.appendQuery(first, "DO LAST_INSERT_ID("+strconv.FormatUint(id.value, 10)+")")
+		first = c.appendQuery(first, "SET last_insert_id="+strconv.FormatUint(id.value, 10))
 		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenPay}})
 	}
 	if changes && (!id.known || c.pending.n > 0 && !st.owing) {
-		first = c.appendQuery(first, c.untimed("SELECT LAST_INSERT_ID()"))
+		first = c.appendQuery(first, c.untimed("SELECT LAST_INSERT_ID() LIMIT 1"))
 		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenLastID, answer: &answer{}}})
 	}
 	if st.prepared != nil && !st.prepares() {

@@ -61,7 +61,7 @@ type lastID struct {
 	value uint64
 	known bool
 	// owed: the server may hold another value than the native one, because an
-	// INSERT with generated ids failed. It is paid with DO LAST_INSERT_ID(value)
+	// INSERT with generated ids failed. It is paid with SET last_insert_id=value
 	// just before a statement that can read it.
 	owed bool
 }
