@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/rewriter"
 )
 
 // phase says what bytes from the client are when they are not commands.
@@ -257,7 +259,7 @@ func (c *conversation) keepWarnings(reply []byte) {
 func (c *conversation) keptWarnings(sql []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kept == nil || !isShowWarnings(sql) {
+	if c.kept == nil || !rewriter.IsShowWarnings(sql) {
 		return nil
 	}
 	return bytes.Clone(c.kept)

@@ -243,7 +243,7 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 		if edited && (st.load != nil || !st.plans[len(st.parts)-1].NoLastID) {
 			return st.load != nil || st.plans[len(st.parts)-1].Plain, nil
 		}
-		st.owing = st.owing || cx.owes && leavesUnseen(head) && !rewriter.MentionsDiagnostics(sql)
+		st.owing = st.owing || cx.owes && head.HidesLastID() && !rewriter.MentionsDiagnostics(sql)
 	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
 		if head.Kind != rewriter.Compound && !st.prepares() {
 			return d.dynamic(st, i, head, cx)

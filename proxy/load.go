@@ -119,7 +119,7 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 	l.part.rules, l.part.columns = append([]*rewriter.Rule(nil), p.rules...), append([]rewriter.Column(nil), p.columns...)
 	l.part.name = cloneName(p.name)
 	st.load = l
-	if setsLastID(p.head, p.text) {
+	if p.head.Effects(p.text)&rewriter.SetsLastID != 0 {
 		st.touch |= touchLastID
 	}
 	return true, nil

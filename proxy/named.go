@@ -181,7 +181,7 @@ func (d *decider) unfilledName(st *statement, i int, head rewriter.Head, cx *rea
 	if st.prepared.makes != "" {
 		st.jobs().temps = append(st.jobs().temps, temp{name: st.prepared.makes})
 	}
-	if setsLastID(head, sql) { // among the arguments
+	if head.Effects(sql)&rewriter.SetsLastID != 0 { // among the arguments
 		st.touch |= touchLastID
 	}
 	st.owing = cx.owes && (st.prepared.reads || rewriter.MentionsLastID(sql))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
-	"strings"
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -243,8 +242,3 @@ func (s *session) showKept(st *statement) (shown, done bool, err error) {
 
 // showWarnings is answered with what was kept.
 const showWarnings = "SHOW WARNINGS"
-
-// isShowWarnings reports whether a text is that, as clients send it.
-func isShowWarnings(sql []byte) bool {
-	return len(sql) <= len(showWarnings)+8 && strings.EqualFold(strings.Trim(string(sql), " ;\r\n\t"), showWarnings)
-}

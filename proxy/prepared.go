@@ -203,7 +203,7 @@ func newPrepared(head rewriter.Head, sql []byte, whole bool) *prepared {
 	case rewriter.Use:
 		e.touch |= touchSchema
 	}
-	e.reads = !whole || !rewriter.MentionsDiagnostics(sql) && (runs || rewriter.MentionsLastID(sql) || leavesUnseen(head))
+	e.reads = !whole || !rewriter.MentionsDiagnostics(sql) && (runs || rewriter.MentionsLastID(sql) || head.HidesLastID())
 	if e.touch == 0 && !e.reads {
 		return nil
 	}

@@ -298,7 +298,7 @@ func (m *requests) query(payload []byte, size int, whole bool) verdict {
 	defer m.c.mu.Unlock()
 	s := &m.c.state
 	if m.c.kept != nil {
-		if first, _, _ := bytes.Cut(sql, []byte(";")); whole && isShowWarnings(first) {
+		if first, _, _ := bytes.Cut(sql, []byte(";")); whole && rewriter.IsShowWarnings(first) {
 			return holdIt
 		}
 		m.c.kept = nil
@@ -365,12 +365,12 @@ func (p *pending) choose(schema []byte) {
 // touchAll is what a statement may change that runs others which are not seen.
 const touchAll = touchSettings | touchNumbers | touchSchema | touchTemps | touchTables
 
-func containsFold(text []byte, lower string) bool {
-	return bytes.Contains(bytes.ToLower(text), []byte(lower))
-}
-
 // changes says in p what a single statement may change.
 func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
+	effects := head.Effects(sql)
+	if !whole {
+		effects |= ^rewriter.SetsTransaction
+	}
 	switch head.Kind {
 	case rewriter.Insert, rewriter.Replace:
 		p.touch |= touchInsert
@@ -381,15 +381,14 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 		p.unseen = head.Kind != rewriter.Compound
 	case rewriter.DDL:
 		p.touch |= touchTables
-		if !head.Create && !head.Drop && (!whole || containsFold(sql, "rename")) {
+		if !head.Create && !head.Drop && effects&rewriter.RenamesTable != 0 {
 			p.touch |= touchTemps
 		}
 	case rewriter.Set:
-		if !whole || changesSettings(sql) {
+		if effects&rewriter.SetsSettings != 0 {
 			p.touch |= touchSettings
 		}
-		next := containsFold(sql, "transaction") || containsFold(sql, "@tx_") // SET @@tx_isolation, unlike SET tx_isolation
-		if next && !containsFold(sql, "session") && !containsFold(sql, "global") && !containsFold(sql, "local") {
+		if effects&rewriter.SetsTransaction != 0 {
 			p.touch |= touchNext
 		}
 	case rewriter.Use:
@@ -399,7 +398,7 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 			p.choose(head.Target.Schema)
 		}
 	}
-	if !whole || setsLastID(head, sql) {
+	if effects&rewriter.SetsLastID != 0 {
 		p.touch |= touchLastID
 	}
 	if !whole || head.Kind != rewriter.DDL && rewriter.CallsUnknown(sql, head.Target.Table) {
@@ -420,37 +419,7 @@ func (m *requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
 	case rewriter.Call, rewriter.Prepare, rewriter.Execute, rewriter.Compound:
 		return true
 	}
-	return rewriter.MentionsLastID(sql) || leavesUnseen(head)
-}
-
-// leavesUnseen reports whether a statement may set LAST_INSERT_ID() or leave it
-// alone without an OK packet that tells which, so that what it leaves is certain
-// only when what it finds is right.
-func leavesUnseen(head rewriter.Head) bool {
-	return head.Kind == rewriter.Insert || head.Kind == rewriter.Replace || head.Kind == rewriter.Load
-}
-
-// setsLastID reports whether a statement may set LAST_INSERT_ID() by itself: it
-// calls the function with an argument, or sets a variable. Calls without one only
-// read.
-func setsLastID(head rewriter.Head, sql []byte) bool {
-	if !rewriter.MentionsInsertID(sql) || head.Kind == rewriter.Set {
-		return head.Kind == rewriter.Set && rewriter.MentionsInsertID(sql)
-	}
-	for rest := bytes.ToLower(sql); ; {
-		at := bytes.Index(rest, []byte("insert_id"))
-		if at < 0 {
-			return false
-		}
-		last := bytes.HasSuffix(rest[:at], []byte("last_"))
-		rest = bytes.TrimLeft(rest[at+len("insert_id"):], " \t\r\n")
-		switch {
-		case !last, bytes.HasPrefix(rest, []byte("/")), bytes.HasPrefix(rest, []byte("-")), bytes.HasPrefix(rest, []byte("#")):
-			return true // or a comment, behind which there is an argument
-		case bytes.HasPrefix(rest, []byte("(")) && !bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte(")")):
-			return true
-		}
-	}
+	return rewriter.MentionsLastID(sql) || head.HidesLastID()
 }
 
 // createsRuled reports whether a CREATE TABLE may make a table with a rule: it may

@@ -8,7 +8,6 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
 )
 
 // command returns a packet of a command without SQL text.
@@ -250,33 +249,6 @@ func TestNoAllocations(t *testing.T) {
 		}
 		if n := testing.AllocsPerRun(100, roundTrip); n != 0 {
 			t.Errorf("%s: %v allocations", tt.name, n)
-		}
-	}
-}
-
-// A statement that only reads LAST_INSERT_ID() is not taken for one that sets
-// it, and none that sets it for one that does not.
-func TestSetsLastID(t *testing.T) {
-	for sql, want := range map[string]bool{
-		"SELECT 1":                false,
-		"SELECT LAST_INSERT_ID()": false,
-		"SELECT last_insert_id ( ) + 1, @@identity":   false,
-		"SELECT id FROM t WHERE id=LAST_INSERT_ID();": false,
-		"SELECT @@session.last_insert_id":             false,
-		"SELECT LAST_INSERT_ID(5)":                    true,
-		"DO LAST_INSERT_ID (id)":                      true,
-		"SELECT LAST_INSERT_ID(), LAST_INSERT_ID(5)":  true,
-		"SELECT LAST_INSERT_ID/**/(5)":                true,
-		"SELECT LAST_INSERT_ID -- x\n (5)":            true,
-		"SELECT LAST_INSERT_ID(/**/)":                 true, // not looked at more closely
-		"SET last_insert_id=5":                        true,
-		"SET @@identity = 5":                          true,
-		"SET insert_id=5":                             true,
-		"SELECT @@insert_id":                          true,
-	} {
-		head, _ := rewriter.ReadHead([]byte(sql), rewriter.Mode{})
-		if got := setsLastID(head, []byte(sql)); got != want {
-			t.Errorf("%q: %v; want %v", sql, got, want)
 		}
 	}
 }

@@ -216,19 +216,3 @@ func (s *state) learnSQLMode(modes string) {
 		}
 	}
 }
-
-// settingWords are the words without which a SET statement changes nothing
-// that the state tracks.
-var settingWords = []string{"mode", "names", "char", "collation", "increment", "max_allowed", "default", "role"}
-
-// changesSettings reports whether a SET statement may change a tracked
-// setting.
-func changesSettings(sql []byte) bool {
-	lower := strings.ToLower(string(sql))
-	for _, w := range settingWords {
-		if strings.Contains(lower, w) {
-			return true
-		}
-	}
-	return false
-}
