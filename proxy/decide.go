@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -53,11 +52,8 @@ type decider struct {
 	c      *conversation
 	tables *tables
 	rules  func() ruleBook
-	log    *slog.Logger
-	stats  *Stats
 	second SecondReader // nil: none
-	// sightings are those of the decision that was made last.
-	sightings []sighting
+	found  findings     // of the decision that was made last
 }
 
 // reading is what a text has said so far, while its statements are gone
@@ -123,7 +119,7 @@ func (d *decider) decide(st *statement) (need, error) {
 // judge is decide for what it cannot tell to be without any rule.
 func (d *decider) judge(st *statement, cx reading) (need, error) {
 	st.parts, st.touch, st.job, st.owing, st.types, st.unseen = st.parts[:0], 0, nil, false, false, false
-	d.sightings = d.sightings[:0]
+	d.found.reset()
 	st.facts = nil
 	st.load = nil
 	if st.dynamic != nil {

@@ -69,7 +69,6 @@ func (s *session) handshake() error {
 // begin sets the session up for the capabilities both sides agreed on.
 func (s *session) begin(greeting *wire.Greeting, caps uint64) {
 	s.log = s.log.With("thread", greeting.ThreadID)
-	s.decider.log = s.log
 	s.c.caps, s.c.mariaDB = caps, greeting.MariaDB()
 	s.c.state.mode.MariaDB, s.c.state.mode.Version = s.c.mariaDB, greeting.Number()
 	s.c.state.increment = 1

@@ -92,7 +92,7 @@ func (s *session) decide(st *statement) error {
 			continue
 		}
 		err := s.decided(st)
-		s.observed()
+		s.report()
 		if err == nil {
 			if done, err := s.execute(st); done || err != nil {
 				return err

@@ -116,7 +116,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 		p.view = true
 		p.rules, p.columns = append(p.rules, rules...), append(p.columns, make([]rewriter.Column, len(rules))...)
 	default:
-		d.stats.LeftAlone.Add(1)
+		d.found.leftAlone++
 		if p.absent != nil {
 			st.prepared = &prepared{bare: &bare{name: cloneName(p.name), key: string(st.key), facts: f, rules: p.absent}}
 		}
@@ -181,7 +181,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	}
 	if d.second != nil {
 		if err := d.second.Check(read, plan); err != nil {
-			d.log.Warn("two readers read a statement differently, it is not filled", "rule", p.rules[0].String(), "table", p.facts.name, "error", err)
+			d.found.disputes = append(d.found.disputes, dispute{p.rules[0], p.facts.name, err})
 			return false, d.unfilled(p, "what two readers read differently: "+err.Error(), cx)
 		}
 	}

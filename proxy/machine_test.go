@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"testing"
 
@@ -219,6 +218,5 @@ func newDecider(c *conversation, rules []rewriter.Rule) *decider {
 	book := ruleBook{Rules: rewriter.NewRules(rules)}
 	return &decider{
 		c: c, tables: newTables(), rules: func() ruleBook { return book },
-		log: slog.New(slog.DiscardHandler), stats: &Stats{},
 	}
 }

@@ -104,17 +104,51 @@ func (st *statement) outline(mode rewriter.Mode) string {
 	return rewriter.Outline(st.text, mode)
 }
 
-// observed logs and counts what rules that observe made of the statement that was decided
-// on.
-func (s *session) observed() {
-	for _, o := range s.decider.sightings {
-		s.l.srv.Stats.Observed.Add(1)
+// findings are what a decision saw that is not what is to be done. They count once the
+// decision stands: until then it is made again and again.
+type findings struct {
+	observed  []sighting
+	passed    []passed
+	disputes  []dispute
+	leftAlone int // statements on tables that a wildcard matches and does not concern
+}
+
+// passed is a statement that goes without ids, for its rule says so.
+type passed struct {
+	rule        *rewriter.Rule
+	table, form string
+}
+
+// dispute is a statement that two readers read differently.
+type dispute struct {
+	rule  *rewriter.Rule
+	table string
+	err   error
+}
+
+func (f *findings) reset() {
+	f.observed, f.passed, f.disputes, f.leftAlone = f.observed[:0], f.passed[:0], f.disputes[:0], 0
+}
+
+// report logs and counts what the decision found that was made last.
+func (s *session) report() {
+	found, stats := &s.decider.found, &s.l.srv.Stats
+	stats.LeftAlone.Add(int64(found.leftAlone))
+	for _, p := range found.passed {
+		stats.Forwarded.Add(1)
+		s.log.Debug("forwarded without ids", "rule", p.rule.String(), "table", p.table, "form", p.form)
+	}
+	for _, d := range found.disputes {
+		s.log.Warn("two readers read a statement differently, it is not filled", "rule", d.rule.String(), "table", d.table, "error", d.err)
+	}
+	for _, o := range found.observed {
+		stats.Observed.Add(1)
 		s.l.srv.notices.observe(o)
 		if others, ok := s.l.srv.notices.Due(o.rule + o.table + o.what); ok {
 			s.log.Info("observed", "rule", o.rule, "table", o.table, "what", o.what, "statement", o.statement, "others", others)
 		}
 	}
-	s.decider.sightings = s.decider.sightings[:0]
+	found.reset()
 }
 
 // maxUser is how much is kept of a user's name, which has 80 characters on MariaDB and 32

@@ -29,8 +29,7 @@ func (d *decider) unfilled(p *part, form string, cx *reading) error {
 		forwarded = true
 	}
 	if forwarded {
-		d.stats.Forwarded.Add(1)
-		d.log.Debug("forwarded without ids", "rule", p.rules[0].String(), "table", string(p.name.Table), "form", form)
+		d.found.passed = append(d.found.passed, passed{p.rules[0], string(p.name.Table), form})
 	}
 	return nil
 }
@@ -115,10 +114,9 @@ func hiddenForm(k rewriter.Kind) string {
 	return "INSERT inside another statement"
 }
 
-// observe notes what a rule that observes would do. It counts once the statement is
-// decided on, for until then it may be decided on again.
+// observe notes what a rule that observes would do.
 func (d *decider) observe(rule *rewriter.Rule, p *part, cx *reading, what string) {
-	d.sightings = append(d.sightings, sighting{
+	d.found.observed = append(d.found.observed, sighting{
 		rule: rule.String(), what: what, statement: rewriter.Outline(p.text, cx.mode), table: tableName(p.name.Schema, p.name.Table),
 	})
 }

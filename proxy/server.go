@@ -278,6 +278,6 @@ func (l *listener) newSession(conn net.Conn) *session {
 	s.c.tablesChanged, s.c.infile = l.tables.forget, make(chan struct{}, 1)
 	s.requests = requests{c: &s.c, rules: l.ruleBook, limit: l.srv.settings().Statement}
 	s.replies = replies{c: &s.c}
-	s.decider = decider{c: &s.c, tables: l.tables, rules: l.ruleBook, log: s.log, stats: &l.srv.Stats, second: l.srv.cfg.SecondReader}
+	s.decider = decider{c: &s.c, tables: l.tables, rules: l.ruleBook, second: l.srv.cfg.SecondReader}
 	return s
 }
