@@ -266,6 +266,7 @@ func (w *world) mend(t testing.TB) {
 	for _, c := range w.clocks {
 		c.catchUp(t)
 	}
+	time.Sleep(time.Second) // that is, heartbeats: processes hear of it
 	began, before := time.Now(), make([]int64, len(w.askers))
 	for i, a := range w.askers {
 		before[i] = a.good.Load()
@@ -282,6 +283,7 @@ func (w *world) mend(t testing.TB) {
 			began = time.Now()
 		}
 	}
+	w.checkTimes(t)
 }
 
 // finish ends load and processes, and reads the tables.
@@ -292,7 +294,6 @@ func (w *world) finish(t testing.TB) {
 	for _, n := range w.nodes {
 		n.stop(t)
 	}
-	w.checkTimes(t)
 	db := harness.Open(t, w.app.Config("app"), "")
 	for table, source := range tables {
 		rows := readRows(t, db, table, w.records[source])
