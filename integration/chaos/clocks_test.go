@@ -89,8 +89,15 @@ func (n *nemesis) storeClock(c *movedClock) {
 	by := pick(n, 5*time.Millisecond, 100*time.Millisecond, time.Second, 3*time.Second, 10*time.Second, time.Minute, time.Hour)
 	before := c.ahead
 	n.setStore(c, c.ahead+by*pick(n, time.Duration(1), -1))
-	if by >= time.Minute && n.random.IntN(3) > 0 {
-		n.in(n.upTo(6*time.Second), func() { n.setStore(c, before) })
+	if by < time.Minute {
+		return
+	}
+	switch n.random.IntN(3) {
+	case 0: // where it was, behind numbers that were used meanwhile
+		n.in(n.upTo(4*time.Second), func() { n.setStore(c, before) })
+		n.in(4*time.Second+n.upTo(4*time.Second), func() { n.setStore(c, c.most) })
+	case 1: // where all numbers can be used
+		n.in(n.upTo(6*time.Second), func() { n.setStore(c, c.most) })
 	}
 }
 
