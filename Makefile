@@ -41,7 +41,7 @@ fuzz-short: ## every fuzz target for FUZZTIME
 chaos: ## RUNS times for CHAOS, harms six idproxies and the servers they depend on, looks for ids that come twice, and adds up
 	$(INSTALL) mariadb redis etcd gcc
 	IDPROXY_CHAOS=$(CHAOS) IDPROXY_CHAOS_RUNS=$(RUNS) IDPROXY_CHAOS_SUM=$(CURDIR)/.tools/chaos.sum \
-		go test -count=1 -timeout=12h -v -tags=long -run '^Test(Chaos|Outage)' ./integration/chaos
+		go test -count=1 -timeout=12h -v -tags=long -run '^Test(Chaos|Clock|Outage)' ./integration/chaos
 
 bench: ## idproxy against a direct connection, a plain relay and HAProxy; results are for docs/benchmarks.md
 	$(INSTALL) mariadb haproxy

@@ -1,0 +1,86 @@
+//go:build long
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const clockConfiguration = `
+listeners: [{listen: "unix:%s", upstream: "127.0.0.1:1"}]
+stores:    {moved: {redis: {addrs: [%q]}}}
+sources:
+  moved_id: {snowflake: {workers: moved, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
+ids: {redis: {listen: "unix:%s"}}
+`
+
+// TestClockAndLoss sets the clock of a store back, and lets the time pass that it has shown before. No id comes twice, but where
+// the store forgot its pool as well some do: these are the two disasters that it takes, and so TestChaos keeps them apart.
+func TestClockAndLoss(t *testing.T) {
+	t.Parallel()
+	for _, loses := range []bool{false, true} {
+		t.Run(fmt.Sprintf("loses %t", loses), func(t *testing.T) {
+			t.Parallel()
+			const ahead, between = 15 * time.Second, 4 * time.Second
+			clock := newClock(t)
+			r := startRedis(t, clock)
+			n := newNode(t, 0, nil)
+			n.configure(t, fmt.Sprintf(clockConfiguration, n.sqlSocket(), r.Addr, n.idsSocket()))
+			addTwo(t, n, "--new-pool")
+			a := &asker{socket: n.idsSocket(), source: "moved_id", rate: 20_000, often: true, into: newRecord("moved_id", math.MaxInt64), told: &tally{}}
+			ctx, end := context.WithCancel(t.Context())
+			w := &world{nodes: []*node{n}}
+			w.load.Go(func() { a.ask(ctx, rand.New(rand.NewPCG(1, 0))) })
+			clock.Ahead(ahead)
+			n.start(t)
+			giveMore(t, n, a)
+			time.Sleep(between)
+			n.kill(t)
+			clock.Ahead(0)
+			if err := os.RemoveAll(filepath.Join(n.dir, "idproxy-leases")); err != nil {
+				t.Fatal(err)
+			}
+			if loses {
+				if _, err := r.Do("FLUSHALL"); err != nil {
+					t.Fatal(err)
+				}
+				addTwo(t, n)
+			}
+			n.start(t)
+			time.Sleep(ahead + between)
+			giveMore(t, n, a)
+			end()
+			w.load.Wait()
+			n.stop(t)
+			f := a.into.check()
+			t.Logf("%d ids, %d twice", f.ids, f.twice)
+			if loses != (f.twice > 0) {
+				t.Errorf("the store lost its pool: %t; %d ids twice", loses, f.twice)
+			}
+		})
+	}
+}
+
+// addTwo adds two numbers to the pool.
+func addTwo(t *testing.T, n *node, more ...string) {
+	t.Helper()
+	args := append([]string{"worker", "--config", n.config(), "add", "2"}, more...)
+	if out, err := exec.Command(n.program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+}
+
+// giveMore waits for ids.
+func giveMore(t *testing.T, n *node, a *asker) {
+	t.Helper()
+	before := a.good.Load()
+	until(t, n, func() bool { return a.good.Load() > before+100 })
+}
