@@ -53,11 +53,11 @@ type conversation struct {
 	texts    int  // bytes of the texts kept of them
 	renewed  bool // the server's number of one is another than the client's
 	// named holds what is known of statements prepared in SQL, by name in lower
-	// case, and blind says that some were prepared unread while no table had a
-	// rule. Only the goroutine that reads from the client uses them.
-	named map[string]*prepared
-	blind bool
-	user  string // who logs in, or has
+	// case, and passed the texts that prepared others unread. Only the goroutine
+	// that reads from the client uses them.
+	named  map[string]*prepared
+	passed passedNames
+	user   string // who logs in, or has
 	// unseen counts what may write to tables out of sight; nil: nobody asks.
 	unseen *atomic.Int64
 	// tablesChanged is called when columns of tables may have changed.

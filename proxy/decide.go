@@ -102,14 +102,19 @@ const smallText = 512 << 10
 // or an error for the client, or needNothing with st.parts filled.
 //
 // A text that names no table with a rule, however it is read, goes as it came before
-// anything is asked for it, cut off it or refused.
+// anything is asked for it, cut off it or refused. Statements by name are known better from
+// a text in pieces.
 func (d *decider) decide(st *statement) (need, error) {
 	cx := d.begin(st)
 	missing, err := d.judge(st, cx)
-	if (missing.kind == needNothing && err == nil && st.rest == 0) || !st.unconcerned(&cx) {
+	decided := missing.kind == needNothing && err == nil
+	if decided && (st.rest == 0 || !cx.rules.Empty() && rewriter.MentionsDynamic(st.text)) || !d.unconcerned(st, &cx) {
+		if missing.kind != needNothing && missing.kind != needQuiet && d.readersFirst(st, &cx) {
+			return need{}, nil
+		}
 		return missing, err
 	}
-	d.c.blind = d.c.blind || rewriter.MentionsPrepare(st.text)
+	d.passes(st.text, cx.rules)
 	st.parts, st.touch, st.job, st.prepared = st.parts[:0], touchAll|touchLastID, nil, nil
 	st.spans, st.end, st.rest, st.refused = st.spans[:0], len(st.text), 0, 0
 	st.dynamic, st.load, st.short, st.owing = nil, nil, false, false
@@ -189,16 +194,17 @@ func (d *decider) parts(st *statement, cx *reading) error {
 
 // unconcerned reports whether no rule can concern what is left of a text. What looks at
 // diagnostics and writes nothing is not asked about: a question would change them.
-func (st *statement) unconcerned(cx *reading) bool {
+func (d *decider) unconcerned(st *statement, cx *reading) bool {
 	switch {
 	case st.prefix[0] != mysql.COM_QUERY && st.prefix[0] != mysql.COM_STMT_PREPARE, cx.owes:
 		return false
 	case cx.rules.Empty():
 		return true
-	case rewriter.MentionsDynamic(st.text):
+	case rewriter.MentionsDynamic(st.text) && (d.concernsName(cx.rules) || !rewriter.PlainDynamic(st.text)):
 		return false
 	}
-	return !cx.rules.MayName(st.text) || rewriter.MentionsDiagnostics(st.text) && !rewriter.MentionsWrite(st.text)
+	return !cx.rules.MayName(st.text) ||
+		rewriter.MentionsDiagnostics(st.text) && (!rewriter.MentionsWrite(st.text) || !cx.rules.MayNameIn(st.text, cx.schema, cx.known))
 }
 
 func (d *decider) begin(st *statement) reading {

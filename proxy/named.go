@@ -14,7 +14,9 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 	dyn, err := rewriter.ReadDynamic(sql, cx.mode)
 	switch {
 	case err != nil && (errors.Is(err, rewriter.ErrRefusedByServer) || cx.rules.Empty()):
-		d.c.blind = d.c.blind || head.Kind == rewriter.Prepare && cx.rules.Empty()
+		if head.Kind == rewriter.Prepare && cx.rules.Empty() {
+			d.passes(sql, cx.rules)
+		}
 		st.owing = cx.owes
 		d.follow(st, i, head, cx)
 		return false, nil
@@ -192,7 +194,7 @@ func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) er
 	e := d.c.named[st.dynamic.Name]
 	switch {
 	case st.dynamic.Name == "" || e == nil: // a routine may have prepared it
-		if d.c.blind && !cx.rules.Empty() {
+		if !cx.rules.Empty() && d.c.passed.mayInsert(cx.rules.Rules) {
 			return errReadLate()
 		}
 		st.owing = cx.owes

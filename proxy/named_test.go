@@ -98,7 +98,11 @@ func TestDecideNamed(t *testing.T) {
 		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.makeTemporary("shop\x00orders") }, want: "need renewal"},
 		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"] = &prepared{opaque: true} }, want: "error 1235"},
 		{name: "a PREPARE that the server refused", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.on(mysql.COM_QUERY, "PREPARE x FROM", false) }, want: "forward"},
-		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.blind = true }, want: "error 1235"},
+		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.passed.lose(nil) }, want: "error 1235"},
+		{name: "prepared blindly, of another table", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.passNames([]byte("PREPARE other FROM 'SELECT 1'; DO 1"), true, nil) }, want: "forward"},
+		{name: "prepared blindly, of the table", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) {
+			x.c.passNames([]byte("PREPARE other FROM 'INSERT INTO Orders (a) VALUES (1)'; DO 1"), true, nil)
+		}, want: "error 1235"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x := newDeciding(rules...)

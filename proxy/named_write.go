@@ -28,7 +28,7 @@ func (s *session) keepName(st *statement) error {
 	case st.dynamic.Verb != rewriter.VerbPrepare:
 		return nil
 	case name == "":
-		c.blind = c.blind || st.prepared.opaque
+		s.keepNameless(st.prepared)
 		return nil
 	case len(c.named) >= maxNamed:
 		c.forgetFailed()
@@ -46,6 +46,17 @@ func (s *session) keepName(st *statement) error {
 	defer c.mu.Unlock()
 	c.keepText(st.prepared)
 	return nil
+}
+
+// keepNameless notes a statement prepared under a name that only the server can compare.
+func (s *session) keepNameless(e *prepared) {
+	by := s.decider.rules().Rules
+	switch {
+	case e.own != nil && e.own.kept:
+		s.c.passed.add([]byte(e.own.text.Value()), by)
+	case e.opaque || e.book != nil:
+		s.c.passed.lose(by)
+	}
 }
 
 // forgetName drops what is known of a statement prepared in SQL.

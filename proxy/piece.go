@@ -224,13 +224,15 @@ func (s *session) showKept(st *statement) (shown, done bool, err error) {
 	}
 	rest := min(end+1, len(st.text))
 	last := len(bytes.TrimLeft(st.text[rest:], "; \t\r\n")) == 0
-	seq, at := st.seq, 0
-	for i := 0; i < len(reply); i += wire.HeaderLen + wire.PayloadLen(reply[i:]) {
+	seq := st.seq
+	for i, next := 0, 0; i < len(reply); i = next {
 		seq++
-		reply[i+3], at = seq, i
-	}
-	if !last {
-		wire.SetMoreResults(reply[at+wire.HeaderLen:])
+		reply[i+3], next = seq, i+wire.HeaderLen+wire.PayloadLen(reply[i:])
+		payload := reply[i+wire.HeaderLen : next]
+		eof := len(payload) == 5 && payload[0] == wire.EOFByte // behind the definitions
+		if !last && (eof || next == len(reply)) {
+			wire.SetMoreResults(payload)
+		}
 	}
 	if err := s.deliver(reply); err != nil || last {
 		return true, true, err

@@ -10,8 +10,8 @@ func MentionsLastID(text []byte) bool { return lastIDWords.in(text) }
 // session's last insert id, or the id of its next row.
 func MentionsInsertID(text []byte) bool { return insertIDWords.in(text) }
 
-// MentionsDiagnostics reports whether text contains row_count, found_rows, warnings, errors or diagnostics anywhere:
-// only such a text can read what the statement before it left behind.
+// MentionsDiagnostics reports whether text contains row_count, found_rows, warnings, errors, diagnostics, warning_count or
+// error_count anywhere: only such a text can read what the statement before it left behind.
 func MentionsDiagnostics(text []byte) bool { return diagnosticsWords.in(text) }
 
 // MentionsWrite reports whether text contains insert, replace or load anywhere: only such a text can hold one of these
@@ -31,7 +31,7 @@ var (
 	writeWords       = newWordSet("insert", "replace", "load")
 	lastIDWords      = newWordSet("last_insert_id", "identity")
 	insertIDWords    = newWordSet("insert_id", "identity")
-	diagnosticsWords = newWordSet("row_count", "found_rows", "warnings", "errors", "diagnostics")
+	diagnosticsWords = newWordSet("row_count", "found_rows", "warnings", "errors", "diagnostics", "warning_count", "error_count")
 )
 
 // wordSet finds any of several words. It looks at four bytes in every step bytes only: a word has four of its own there.

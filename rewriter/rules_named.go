@@ -33,7 +33,7 @@ func (r *Rules) MayNameIn(text, schema []byte, known bool) bool {
 func hasParts(text []byte, pattern string) bool {
 	apart := func(c rune) bool { return c >= utf8.RuneSelf || !wordByte[c] }
 	if strings.IndexFunc(pattern, apart) < 0 {
-		return hasWord(text, strings.ToLower(pattern))
+		return HasWord(text, strings.ToLower(pattern))
 	}
 	for part := range strings.FieldsFuncSeq(pattern, apart) {
 		_, behind, found := bytes.Cut(text, []byte(strings.ToLower(part)))
@@ -45,9 +45,9 @@ func hasParts(text []byte, pattern string) bool {
 	return true
 }
 
-// hasWord reports whether a word stands in text, and is no part of a longer one. Digits in front may be those of a version
-// comment.
-func hasWord(text []byte, word string) bool {
+// HasWord reports whether a word stands in text, and is no part of a longer one. Digits in front may be those of a version
+// comment, and what is not ASCII is no part of it. Both are in lower case.
+func HasWord(text []byte, word string) bool {
 	for from := 0; ; from++ {
 		at := bytes.Index(text[from:], []byte(word))
 		if at < 0 {

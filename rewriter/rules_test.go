@@ -124,6 +124,8 @@ func TestMentions(t *testing.T) {
 		{"show warnings", false, false, true},
 		{"SHOW ERRORS", false, false, true},
 		{"GET DIAGNOSTICS", false, false, true},
+		{"SELECT @@warning_count", false, false, true},
+		{"SELECT @@Error_Count", false, false, true},
 		{"", false, false, false},
 		{"id", false, false, false},
 	}

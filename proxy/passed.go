@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"bytes"
+	"strings"
+
+	"idproxy/rewriter"
+)
+
+// passedNames is what is kept of texts that went to the server unread and may have
+// prepared statements by name: no rule concerned them then, but a reload may bring one.
+type passedNames struct {
+	texts []byte
+	// lost says that some are not kept, and by are the rules that did not concern those.
+	lost bool
+	by   *rewriter.Rules
+}
+
+// maxPassed bounds the texts that a session keeps so, in bytes.
+const maxPassed = 64 << 10
+
+// mayInsert reports whether a statement that such a text prepared may insert into a
+// table with a rule.
+func (p *passedNames) mayInsert(rules *rewriter.Rules) bool {
+	return p.lost && p.by != rules || len(p.texts) > 0 && rules.MayName(p.texts)
+}
+
+func (p *passedNames) add(text []byte, by *rewriter.Rules) {
+	switch {
+	case bytes.Contains(p.texts, text): // sent again
+	case len(p.texts)+len(text) >= maxPassed:
+		p.lose(by)
+	default:
+		p.texts = append(append(p.texts, text...), '\n')
+	}
+}
+
+// lose notes that a text is not kept.
+func (p *passedNames) lose(by *rewriter.Rules) {
+	if !p.lost {
+		p.lost, p.by = true, by
+	}
+}
+
+// passNames notes a text that goes to the server unread, which no rule concerns. whole:
+// it is not the beginning of one. The lock is held.
+func (c *conversation) passNames(text []byte, whole bool, by *rewriter.Rules) {
+	if whole && !rewriter.MentionsPrepare(text) {
+		return
+	}
+	lower := bytes.ToLower(text)
+	for name, e := range c.named {
+		escaped := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_$") != ""
+		if whole && !escaped && !rewriter.HasWord(lower, name) {
+			continue
+		}
+		switch { // whether the server still has this one is not known
+		case e.own != nil && e.own.kept:
+			c.passed.add([]byte(e.own.text.Value()), by)
+		case e.book != nil || e.opaque:
+			c.passed.lose(by)
+		}
+		c.dropText(e)
+		delete(c.named, name)
+	}
+	if whole && rewriter.PlainDynamic(text) {
+		c.passed.add(text, by)
+	} else {
+		c.passed.lose(by)
+	}
+}
+
+// passes is passNames for a whole text.
+func (d *decider) passes(text []byte, rules ruleBook) {
+	d.c.mu.Lock()
+	defer d.c.mu.Unlock()
+	d.c.passNames(text, true, rules.Rules)
+}
+
+// concernsName reports whether the execution of a statement prepared in SQL may have to
+// be decided on.
+func (d *decider) concernsName(rules ruleBook) bool {
+	if d.c.passed.mayInsert(rules.Rules) {
+		return true
+	}
+	for _, e := range d.c.named {
+		if e.held() || e.opaque || e.ruled(rules) {
+			return true
+		}
+	}
+	return false
+}
