@@ -2,10 +2,13 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
+	"idproxy/pattern"
 )
 
 // caseScripts run where names compare without regard to case. The rule is for Shop.Orders.
@@ -42,6 +45,63 @@ var caseScripts = []nameScript{
 	{"the column in capitals", "", []nameStep{{text: "INSERT INTO orders (ID, A) VALUES (NULL, 7)"}, {text: readOrders, want: "id,7"}}},
 }
 
+// foldedNames are tables, how an INSERT writes them, and whether that is the same name where case does not count.
+var foldedNames = []struct {
+	table, written string
+	same           bool
+}{
+	{"ÄÖÜ", "äöü", true},
+	{"заказы", "ЗАКАЗЫ", true},
+	{"İzmir", "izmir", true},
+	{"ılık", "ILIK", false},
+	{"Straße", "STRAßE", true},
+	{"maße", "MASSE", false},
+	{"Σας", "σας", true},
+	{"Σος", "ΣΟΣ", false},
+	{"\u10a0", "\u2d00", false}, // letters of which one came to Unicode later
+	{"\u04c0", "\u04cf", false},
+	{"\u1e9e", "ß", false},
+}
+
+// foldsAsServer compares small letters with the server's, and fills tables by rules that are written as the tables are.
+func foldsAsServer(t *testing.T, server *servers.Server) {
+	direct := openSession(t, server.Addr, "")
+	direct.must(t, "SET NAMES utf8mb4", "CREATE DATABASE folded", "USE folded")
+	for from := rune(0); from < 0x10000; from += 0x800 {
+		var b strings.Builder
+		for r := from; r < from+0x800 && !utf16.IsSurrogate(r); r++ {
+			b.WriteRune(r)
+		}
+		lower := fmt.Sprintf("SELECT HEX(LOWER(_utf8mb3 X'%x' COLLATE utf8mb3_general_ci))", b.String())
+		if want, got := direct.value(t, lower), fmt.Sprintf("%X", pattern.Fold(b.String())); got != want {
+			t.Errorf("small letters from %U: %s, the server has %s", from, got, want)
+		}
+	}
+	rules := ""
+	for _, n := range foldedNames {
+		direct.must(t, "CREATE TABLE `"+n.table+"` (id BIGINT PRIMARY KEY, a INT)")
+		if !n.same {
+			direct.must(t, "CREATE TABLE `"+n.written+"` (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+		}
+		rules += fmt.Sprintf("\n  - {table: %q, column: id, source: ids}", "folded."+n.table)
+	}
+	proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources: {ids: {segment: {start: %d}}}
+rules: %s
+`, server.Addr, nameSource, rules))
+	s := openSession(t, proxy.Addr("a"), "folded")
+	s.must(t, "SET NAMES utf8mb4")
+	for _, n := range foldedNames {
+		if id := s.must(t, "INSERT INTO `"+n.table+"` (a) VALUES (1)").insertID; id < nameSource {
+			t.Errorf("%s: id %d, want one of the source", n.table, id)
+		}
+		if id := s.must(t, "INSERT INTO `"+n.written+"` (a) VALUES (2)").insertID; id >= nameSource != n.same {
+			t.Errorf("rule for %s: %s gets id %d", n.table, n.written, id)
+		}
+	}
+}
+
 // TestNamesWithoutCase runs against servers with lower_case_table_names=1, each script behind a proxy that knows nothing
 // of its server yet. The value 2 is for file systems without regard to case, which this one is not; a unit test of the
 // proxy has it.
@@ -51,6 +111,7 @@ func TestNamesWithoutCase(t *testing.T) {
 			server := harness.StartServer(t, kind, servers.Options{LowerCase: 1})
 			openSession(t, server.Addr, "").must(t, "CREATE DATABASE Shop", "CREATE TABLE Shop.Orders (Id BIGINT PRIMARY KEY, a INT)",
 				"CREATE VIEW Shop.v_short AS SELECT a FROM Shop.Orders", "CREATE TABLE Shop.v_table (a INT)")
+			foldsAsServer(t, server)
 			for _, sc := range caseScripts {
 				w := &nameWorld{server: server, db: "shop", addr: harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]

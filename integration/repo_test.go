@@ -33,7 +33,7 @@ type goPackage struct {
 var arrows = map[string][]string{
 	"cmd/idproxy":      {"config", "pattern", "inside", "proxy", "proxy/", "rewriter", "rewriter/", "idsource", "idsource/"},
 	"config":           {"pattern"},
-	"proxy":            {"proxy/wire", "proxy/infile", "proxy/draw", "rewriter", "idsource", "inside"},
+	"proxy":            {"proxy/wire", "proxy/infile", "proxy/draw", "rewriter", "pattern", "idsource", "inside"},
 	"proxy/draw":       {"rewriter", "idsource"},
 	"rewriter":         {"pattern"},
 	"rewriter/grammar": {"rewriter"},

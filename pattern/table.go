@@ -21,7 +21,7 @@ func (t Table) Match(schema, name string, fold bool) bool {
 // Match matches one name against one part of a pattern.
 func Match(part, name string, fold bool) bool {
 	if fold {
-		part, name = strings.ToLower(part), strings.ToLower(name)
+		part, name = Fold(part), Fold(name)
 	}
 	star, again := -1, 0 // the last * and the place in name that it may have to swallow next
 	p, n := 0, 0

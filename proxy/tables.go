@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"math"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/pattern"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -96,7 +96,7 @@ func (t *tables) appendKey(dst, schema, table []byte) []byte {
 			case 'A' <= b && b <= 'Z':
 				dst[at+i] = b + 'a' - 'A'
 			case b >= utf8.RuneSelf:
-				return append(dst[:at], bytes.ToLower(dst[at:])...)
+				return append(dst[:at], pattern.Fold(string(dst[at:]))...)
 			}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"idproxy/pattern"
 )
 
 // inside is what a server has around its tables, asked for when the first table wants
@@ -74,7 +76,7 @@ func (u *upstream) each(ctx context.Context, query string, do func(row []string)
 
 // same compares names of schemas and tables as the server does.
 func (s *server) same(a, b string) bool {
-	return a == b || s.facts.fold && strings.EqualFold(a, b)
+	return a == b || s.facts.fold && pattern.Fold(a) == pattern.Fold(b)
 }
 
 // grants finds accounts that may write some columns but not the id, or read some only.
