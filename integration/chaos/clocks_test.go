@@ -123,7 +123,7 @@ func (n *nemesis) moreNumbers(c *movedClock) {
 
 // redisClocks sets the clocks of the two Redis that may replace each other: both ahead for good, and apart within the band.
 func (n *nemesis) redisClocks() {
-	n.base += pick(n, 0, 0, 100*time.Millisecond, 3*time.Second, time.Minute, time.Hour)
+	n.base += pick(n, 0, 0, 0, 0, 100*time.Millisecond, time.Second, time.Minute, time.Hour)
 	for _, c := range n.apart {
 		ahead := n.base + n.upTo(band)
 		n.did("clock of redis", "to %v", ahead)
