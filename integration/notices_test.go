@@ -65,3 +65,62 @@ rules:
 		})
 	}
 }
+
+// TestNoticesOfExecutions: of a prepared statement that is refused or gets no id when it is executed, the log has what was
+// prepared.
+func TestNoticesOfExecutions(t *testing.T) {
+	t.Parallel()
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, server)
+			direct := openSession(t, server.Addr, name)
+			for _, table := range []string{"kept", "named", "small", "query"} {
+				direct.must(t, "CREATE TABLE "+table+" (id TINYINT PRIMARY KEY, a VARCHAR(20))")
+			}
+			p := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources: {ids: {segment: {}}, high: {segment: {start: 1000}}}
+rules:
+  - {table: %[2]s.kept, column: id, source: ids, explicit: reject}
+  - {table: %[2]s.named, column: id, source: ids, explicit: reject}
+  - {table: %[2]s.query, column: id, source: high}
+  - {table: %[2]s.small, column: id, source: high}
+`, server.Addr, name))
+			db := harness.Open(t, server.Config(name), p.Addr("a"))
+			for _, tt := range []struct {
+				sql  string
+				code uint16
+				args []any
+			}{
+				{"INSERT INTO kept (id, a) VALUES (?, ?)", 1235, []any{7, "secret"}},
+				{"INSERT INTO small (a) VALUES (?), ('secret')", 1467, []any{"secret"}},
+				{"INSERT INTO query (a) SELECT a FROM (SELECT ? a) x", 1467, []any{"secret"}},
+			} {
+				st, err := db.Prepare(tt.sql)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = st.Exec(tt.args...)
+				wantError(t, err, tt.code)
+				if err := st.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			s := openSession(t, p.Addr("a"), name)
+			s.must(t, "PREPARE s FROM 'REPLACE named (a, id) VALUES (''secret'', ?)'")
+			if _, err := s.query("SET @secret = 9; EXECUTE s USING @secret"); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Stop(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"INSERT INTO kept(id,a) VALUES(?,?)", "INSERT INTO small(a) VALUES(?),..", "REPLACE named(a,id) VALUES(?,?)", "INSERT INTO query(a) SELECT a FROM(SELECT? a) x"} {
+				if !strings.Contains(p.Log(), `statement="`+want+`"`) {
+					t.Errorf("no statement %s in\n%s", want, p.Log())
+				}
+			}
+			if strings.Contains(p.Log(), "secret") {
+				t.Errorf("values are in the log:\n%s", p.Log())
+			}
+		})
+	}
+}

@@ -93,8 +93,12 @@ func (s *session) told(err error) *mysql.MyError {
 	return e
 }
 
-// outline is the statement that is decided on, without its values.
+// outline is the statement that is decided on, without its values. Of an execution it is
+// what was prepared.
 func (st *statement) outline(mode rewriter.Mode) string {
+	if e := st.prepared; e != nil && e.own != nil && e.own.kept && !st.prepares() {
+		return rewriter.Outline([]byte(e.own.text.Value()), e.own.by.mode)
+	}
 	if st.prefix[0] != mysql.COM_QUERY && st.prefix[0] != mysql.COM_STMT_PREPARE {
 		return "execution of a prepared statement"
 	}
