@@ -275,11 +275,15 @@ func TestBeginsWith(t *testing.T) {
 			{"ids that are no numbers", listener("a", account), []string{
 				"CREATE TABLE days (id DATE)", "INSERT INTO days VALUES ('2026-01-01')",
 				"CREATE TABLE names (id VARCHAR(20))", "INSERT INTO names VALUES ('12x'), ('44')",
-			}, 45, ""},
-			{"small columns at their end", listener("a", account), []string{"CREATE TABLE kinds (id TINYINT)", "INSERT INTO kinds VALUES (127)"}, 128, ""},
+			}, 1, ""},
+			{"columns that a wildcard leaves alone", listener("a", account), []string{
+				"CREATE TABLE codes (id INT)", "INSERT INTO codes VALUES (2147483647)",
+				"CREATE TABLE fixed (id INT NOT NULL DEFAULT 7)", "INSERT INTO fixed VALUES (2147483646)",
+			}, 1, ""},
+			{"small columns at their end", listener("a", account), []string{"CREATE TABLE kinds (id TINYINT PRIMARY KEY)", "INSERT INTO kinds VALUES (127)"}, 128, ""},
 			{
 				"a column at its end", listener("a", account),
-				[]string{"CREATE TABLE dummies (id INT)", "INSERT INTO dummies VALUES (2147483647)"},
+				[]string{"CREATE TABLE dummies (id INT PRIMARY KEY)", "INSERT INTO dummies VALUES (2147483647)"},
 				0,
 				"dummies.id of listener a: it holds 2147483647",
 			},
@@ -380,6 +384,19 @@ func TestBeginsWhereTold(t *testing.T) {
 		}
 		if id := insert(t, db, "orders"); id != 700 {
 			t.Errorf("the series began at %d, want 700", id)
+		}
+	})
+}
+
+// TestBeginsBehindViews: a series that is filled through a view is that of the view's table, on the other shards, too.
+func TestBeginsBehindViews(t *testing.T) {
+	onShards(t, func(t *testing.T, s *shards) {
+		s.exec(t, "CREATE TABLE orders"+beginTable)
+		s.exec(t, "CREATE VIEW shown AS SELECT id AS nr, note FROM orders WHERE id < 5000 OR id > 200000")
+		mustExec(t, s.direct[1], "INSERT INTO orders VALUES (50, 'a'), (196607, 'a')")
+		p := harness.StartProxy(t, s.listeners()+fmt.Sprintf("sources: {ids: {segment: {key: \"ids_{table}\", step: 10}}}\nrules: [{table: %s.shown, column: nr, source: ids}]\n", s.name))
+		if id := insert(t, s.open(t, p, 0), "shown"); id != 196608 {
+			t.Errorf("the series began at %d, want 196608", id)
 		}
 	})
 }

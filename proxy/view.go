@@ -21,8 +21,8 @@ type base struct {
 	err    error // why that is not known
 }
 
-// errNoBase is why ids of an INSERT through a view have no series.
-var errNoBase = errors.New("the view shows the column of no single table, or shows an expression: name the table in the INSERT")
+// ErrNoBase is why ids of an INSERT through a view have no series.
+var ErrNoBase = errors.New("the view shows the column of no single table, or shows an expression: name the table in the INSERT")
 
 // BaseColumn follows a column through views to its table. definition returns what SHOW
 // CREATE VIEW says, nil for a table.
@@ -34,11 +34,11 @@ func BaseColumn(t rewriter.Name, column string, definition func(rewriter.Name) (
 		}
 		view, ok := rewriter.ReadView(text)
 		if !ok {
-			return t, column, errNoBase
+			return t, column, ErrNoBase
 		}
 		of := view.Base(column)
 		if of == nil {
-			return t, column, errNoBase
+			return t, column, ErrNoBase
 		}
 		schema := view.Table.Schema
 		if schema == nil {
@@ -46,7 +46,7 @@ func BaseColumn(t rewriter.Name, column string, definition func(rewriter.Name) (
 		}
 		t, column = rewriter.Name{Schema: bytes.Clone(schema), Table: bytes.Clone(view.Table.Table)}, string(of)
 	}
-	return t, column, errNoBase
+	return t, column, ErrNoBase
 }
 
 // findBases finds the tables behind the columns that have a series for each table.
@@ -61,7 +61,7 @@ func (s *session) findBases(f *facts, t rewriter.Name, show shower) error {
 		b.table, _, b.err = BaseColumn(cloneName(t), rule.Column, func(of rewriter.Name) ([]byte, error) {
 			return s.definition(of, show)
 		}) // facts outlive the statement
-		if b.err != nil && !errors.Is(b.err, errNoBase) {
+		if b.err != nil && !errors.Is(b.err, ErrNoBase) {
 			return b.err
 		}
 		f.bases = append(f.bases, b)

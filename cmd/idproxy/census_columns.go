@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/proxy"
 	"idproxy/rewriter"
 )
 
@@ -16,9 +18,10 @@ import (
 type columnLister struct {
 	*shard
 	u     *upstream
-	fold  bool              // the server compares names without regard to case
-	rules []*rewriter.Rules // of the listeners, each once
-	views map[tableName]bool
+	fold  bool               // the server compares names without regard to case
+	maria bool               // it is MariaDB
+	rules []*rewriter.Rules  // of the listeners, each once
+	views map[tableName]bool // whether INSERTs go through them
 	seen  map[filledColumn]bool
 	list  []filledColumn
 }
@@ -29,7 +32,7 @@ type tableName struct{ schema, table string }
 // columns lists what of the server the sources fill.
 func (s *shard) columns(ctx context.Context, u *upstream) ([]filledColumn, error) {
 	l := &columnLister{shard: s, u: u, seen: map[filledColumn]bool{}}
-	if err := u.db.QueryRowContext(ctx, "SELECT @@lower_case_table_names <> 0").Scan(&l.fold); err != nil {
+	if err := u.db.QueryRowContext(ctx, "SELECT @@lower_case_table_names <> 0, VERSION() LIKE '%MariaDB%'").Scan(&l.fold, &l.maria); err != nil {
 		return nil, err
 	}
 	sets := ruleSets(s.census.cfg)
@@ -38,7 +41,7 @@ func (s *shard) columns(ctx context.Context, u *upstream) ([]filledColumn, error
 			l.rules = append(l.rules, rules)
 		}
 	}
-	if err := l.readOnlyViews(ctx); err != nil {
+	if err := l.listViews(ctx); err != nil {
 		return nil, err
 	}
 	if err := l.declared(ctx); err != nil {
@@ -75,21 +78,22 @@ func (l *columnLister) where() (condition string, args []any) {
 
 func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
-// readOnlyViews lists the views that no INSERT goes through: their greatest id may take long to find.
-func (l *columnLister) readOnlyViews(ctx context.Context) error {
+// listViews lists the views. The greatest id of one that no INSERT goes through may take long to find.
+func (l *columnLister) listViews(ctx context.Context) error {
 	where, args := l.where()
 	l.views = map[tableName]bool{}
-	rows, err := l.u.db.QueryContext(ctx, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEWS WHERE IS_UPDATABLE <> 'YES' AND "+where, args...)
+	rows, err := l.u.db.QueryContext(ctx, "SELECT TABLE_SCHEMA, TABLE_NAME, IS_UPDATABLE = 'YES' FROM information_schema.VIEWS WHERE "+where, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var v tableName
-		if err := rows.Scan(&v.schema, &v.table); err != nil {
+		var updatable bool
+		if err := rows.Scan(&v.schema, &v.table, &updatable); err != nil {
 			return err
 		}
-		l.views[v] = true
+		l.views[v] = updatable
 	}
 	return rows.Err()
 }
@@ -103,10 +107,11 @@ func (l *columnLister) declared(ctx context.Context) error {
 			names = append(names, name)
 		}
 	})
-	query := "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE LIKE '%unsigned%' FROM information_schema.COLUMNS WHERE " + where +
+	query := "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE LIKE '%unsigned%', IS_NULLABLE = 'NO', COLUMN_KEY <> '', EXTRA, COLUMN_DEFAULT " +
+		"FROM information_schema.COLUMNS WHERE " + where +
 		" AND LOWER(COLUMN_NAME) IN (" + marks(len(names)) + ")"
 	args = append(args, names...)
-	if key := l.census.key; key != "" && idsource.IsTemplate(l.census.sources[0].Segment.Key) { // one series of many: the server looks for its tables
+	if key := l.census.key; key != "" && idsource.IsTemplate(l.census.sources[0].Segment.Key) && len(l.views) == 0 { // one series of many: the server looks for its tables
 		query += " AND LOWER(REPLACE(REPLACE(?, '{schema}', TABLE_SCHEMA), '{table}', TABLE_NAME)) = ?"
 		args = append(args, l.census.sources[0].Segment.Key, strings.ToLower(key))
 	}
@@ -115,27 +120,44 @@ func (l *columnLister) declared(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
+	type declared struct {
+		table  tableName
+		column rewriter.Column
+	}
+	var all []declared
 	for rows.Next() {
-		var t tableName
-		var column, kind string
+		var d declared
+		var kind, extra string
+		var value []byte
 		var unsigned bool
-		if err := rows.Scan(&t.schema, &t.table, &column, &kind, &unsigned); err != nil {
+		c := &d.column
+		if err := rows.Scan(&d.table.schema, &d.table.table, &c.Name, &kind, &unsigned, &c.NotNull, &c.Key, &extra, &value); err != nil {
 			return err
 		}
-		c := rewriter.Column{Name: column, Max: widest(kind, unsigned)}
+		c.Max, c.AutoIncrement = widest(kind, unsigned), strings.Contains(strings.ToLower(extra), "auto_increment")
+		c.Schema(value, extra, l.maria)
 		switch kind = strings.ToUpper(kind); kind {
 		case "CHAR", "VARCHAR", "BINARY", "VARBINARY":
 			c.Text, c.Max = true, math.MaxUint64
 		}
-		l.add(t, c)
+		all = append(all, d)
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, d := range all {
+		if err := l.add(ctx, d.table, d.column); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // add lists a column for each series that a rule fills it from.
-func (l *columnLister) add(t tableName, column rewriter.Column) {
-	if l.views[t] {
-		return
+func (l *columnLister) add(ctx context.Context, t tableName, column rewriter.Column) error {
+	updatable, view := l.views[t]
+	if view && !updatable {
+		return nil
 	}
 	for _, rules := range l.rules {
 		for _, rule := range rules.Match([]byte(t.schema), []byte(t.table), l.fold) {
@@ -143,15 +165,38 @@ func (l *columnLister) add(t tableName, column rewriter.Column) {
 			if source == nil || !strings.EqualFold(rule.Column, column.Name) || column.Form(rule.IDs) == rewriter.FormNone {
 				continue
 			}
-			of := series{source.Name, idsource.KeyOf(source.Segment.Key, t.schema, t.table)}
-			c := filledColumn{of, t.schema, t.table, column}
-			if l.census.key != "" && of.key != l.census.key || l.seen[c] {
+			if !rule.Exact() && !rule.Unfit(&rewriter.Table{Columns: []rewriter.Column{column}}).None() { // it is left alone
+				continue
+			}
+			c := filledColumn{schema: t.schema, table: t.table, column: column}
+			if view && idsource.IsTemplate(source.Segment.Key) {
+				if ok, err := l.behind(ctx, &c); err != nil || !ok {
+					return err
+				}
+			}
+			c.of = series{source.Name, idsource.KeyOf(source.Segment.Key, c.schema, c.table)}
+			if l.census.key != "" && c.of.key != l.census.key || l.seen[c] {
 				continue
 			}
 			l.seen[c] = true
 			l.list = append(l.list, c)
 		}
 	}
+	return nil
+}
+
+// behind follows a column of a view to its table, whose series it is filled from. ok is
+// false when it is filled from none.
+func (l *columnLister) behind(ctx context.Context, c *filledColumn) (ok bool, err error) {
+	of := rewriter.Name{Schema: []byte(c.schema), Table: []byte(c.table)}
+	base, column, err := proxy.BaseColumn(of, c.column.Name, func(t rewriter.Name) ([]byte, error) {
+		return l.u.definition(ctx, string(t.Schema), string(t.Table))
+	})
+	if errors.Is(err, proxy.ErrNoBase) || isGone(err) {
+		return false, nil
+	}
+	c.schema, c.table, c.column.Name = string(base.Schema), string(base.Table), column
+	return err == nil, err
 }
 
 // hidden refuses tables that exact rules name and that the account may not see. One
