@@ -6,8 +6,8 @@ import (
 )
 
 // Begin finds the greatest id of all columns that a series is for, wherever they
-// are. A Segment asks for it while nothing was ever reserved of the series: later the
-// store's position is what counts.
+// are. Once something was reserved of the series the store's position is what counts, but
+// for columns that join the series then: of others it returns the zero Greatest.
 type Begin func(ctx context.Context, b Beginning) (Greatest, error)
 
 // Beginning is what is known of a series that was never used.
@@ -15,6 +15,7 @@ type Beginning struct {
 	Key    string
 	Column string // what Admit was asked for; its greatest id is known
 	Told   bool   // the store has a position: someone said where the series begins, or began it
+	Used   bool   // something was reserved of the series
 }
 
 // Greatest is the greatest id of a column.
@@ -52,17 +53,17 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 		return err
 	}
 	floor := s.cfg.Start
-	if !p.Used {
-		var err error
-		if top, err = s.begin(ctx, top, p); err != nil {
-			return err
-		}
+	top, fresh, err := s.begin(ctx, top, p)
+	if err != nil {
+		return err
+	}
+	if fresh {
 		floor = max(floor, top.ID+1)
 	}
 	if max(p.Next, floor) <= top.ID {
 		return s.behind(top, fmt.Sprintf("the store stands at %d", p.Next))
 	}
-	if lo, hi, held := s.holds(top.ID); held {
+	if lo, hi, held := s.holds(top.ID); held && !fresh {
 		return s.behind(top, fmt.Sprintf("ids %d to %d are reserved and not issued yet", lo, hi-1))
 	}
 	if p.Next < floor {
@@ -74,22 +75,24 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 	return nil
 }
 
-// begin returns the greatest id that a series never used has to begin above: that of
-// the column, or a greater one.
-func (s *Segment) begin(ctx context.Context, column Greatest, p Position) (Greatest, error) {
+// begin returns the greatest id that the column's ids have to begin above: that of the
+// column, or a greater one. fresh is false where the store's position has to be above it
+// already.
+func (s *Segment) begin(ctx context.Context, column Greatest, p Position) (top Greatest, fresh bool, err error) {
 	if s.cfg.Begin == nil || beginOff {
-		return column, nil
+		return column, !p.Used, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.patience.limit())
 	defer cancel()
-	all, err := s.cfg.Begin(ctx, Beginning{Key: s.cfg.Key, Column: column.Column, Told: p.Next > 0})
+	all, err := s.cfg.Begin(ctx, Beginning{Key: s.cfg.Key, Column: column.Column, Told: p.Next > 0, Used: p.Used})
 	if err != nil {
-		return column, s.fail(NotReady, fmt.Errorf("where key %q begins: %w", s.cfg.Key, err), "")
+		return column, false, s.fail(NotReady, fmt.Errorf("where key %q begins: %w", s.cfg.Key, err), "")
 	}
+	fresh = !p.Used || all.Column != ""
 	if all.ID <= column.ID {
-		return column, nil
+		return column, fresh, nil
 	}
-	return all, s.room(all)
+	return all, fresh, s.room(all)
 }
 
 // room refuses a column behind whose greatest id the series has none.

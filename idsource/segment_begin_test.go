@@ -25,7 +25,8 @@ func TestSegmentBegins(t *testing.T) {
 		{name: "less than the column of Admit", all: Greatest{5, "x"}, want: 131073, asked: &Beginning{Key: "order_id", Column: column}},
 		{name: "told below", at: &Position{Next: 7}, all: other, want: 196608, asked: &Beginning{Key: "order_id", Column: column, Told: true}},
 		{name: "told above", at: &Position{Next: 200000}, all: other, want: 200000, asked: &Beginning{Key: "order_id", Column: column, Told: true}},
-		{name: "used", at: &Position{Next: 150000, Used: true}, all: other, want: 150000},
+		{name: "used", at: &Position{Next: 150000, Used: true}, want: 150000, asked: &Beginning{Key: "order_id", Column: column, Told: true, Used: true}},
+		{name: "joined", at: &Position{Next: 150000, Used: true}, all: other, want: 196608, asked: &Beginning{Key: "order_id", Column: column, Told: true, Used: true}},
 		{name: "not known", err: errors.New("listener b cannot be asked"), kind: NotReady, asked: &Beginning{Key: "order_id", Column: column}},
 		{name: "no room", all: other, last: 196607, kind: Exhausted, asked: &Beginning{Key: "order_id", Column: column}},
 	} {

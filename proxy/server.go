@@ -135,6 +135,7 @@ func (srv *Server) Set(live *Settings) {
 			rules = rewriter.NewRules(nil)
 		}
 		l.rules.Store(rules)
+		l.tables.withdraw(l.ruleBook())
 		l.tables.forget() // they were asked for the columns of other rules
 	}
 }

@@ -3,6 +3,8 @@ package proxy
 import (
 	"crypto/sha256"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,6 +159,21 @@ func (t *tables) admit(column admission) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.admitted[column] = true
+}
+
+// withdraw forgets the admission of columns that no rule names any more: what is stored in
+// them meanwhile the source does not know.
+func (t *tables) withdraw(book ruleBook) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a := range t.admitted {
+		schema, table, _ := strings.Cut(a.table, ".")
+		if !slices.ContainsFunc(book.Match([]byte(schema), []byte(table), book.fold), func(r *rewriter.Rule) bool {
+			return r.Column == a.column && r.Source == a.source && !r.Observe
+		}) {
+			delete(t.admitted, a)
+		}
+	}
 }
 
 // leaves notes that a table is left alone, and reports whether that is news.

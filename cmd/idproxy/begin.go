@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/pattern"
 	"idproxy/proxy"
 )
 
@@ -34,7 +36,14 @@ type beginner struct {
 	wg   sync.WaitGroup
 
 	mu      sync.Mutex
-	running map[series]*counting
+	running map[counted]*counting
+	joined  []config.Rule // those that a reload brought, on the listeners where it did
+}
+
+// counted is what a census is of: a series, or the tables that joined it.
+type counted struct {
+	series
+	joined bool
 }
 
 // counting is a census that runs, or one that failed a moment ago.
@@ -47,18 +56,58 @@ type counting struct {
 }
 
 func newBeginner(cfg *config.Config, log *slog.Logger) *beginner {
-	b := &beginner{log: log, running: map[series]*counting{}}
+	b := &beginner{log: log, running: map[counted]*counting{}}
 	b.life, b.end = context.WithCancel(context.Background())
 	b.cfg.Store(cfg)
 	return b
 }
 
-// set has series begin by another configuration.
+// set has series begin by another configuration, which a reload brought.
 func (b *beginner) set(cfg *config.Config) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.joined = joining(b.cfg.Load(), cfg, b.joined)
 	b.cfg.Store(cfg)
 	clear(b.running)
+}
+
+// joining returns the rules of a configuration that the one before did not have, or had only
+// since an earlier reload, on the listeners where that is so.
+func joining(before, now *config.Config, joined []config.Rule) (rules []config.Rule) {
+	has := func(all []config.Rule, r *config.Rule, listener string) bool {
+		return slices.ContainsFunc(all, func(o config.Rule) bool {
+			return o.Schema == r.Schema && o.Table == r.Table && o.Column == r.Column && o.Source == r.Source && o.Mode == r.Mode && o.On(listener)
+		})
+	}
+	for _, r := range now.Rules {
+		var on []string
+		for i := range now.Listeners {
+			if l := now.Listeners[i].Name; r.On(l) && (!has(before.Rules, &r, l) || has(joined, &r, l)) {
+				on = append(on, l)
+			}
+		}
+		if on != nil {
+			r.Listeners = on
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// joins reports whether a column is one of rules that a reload brought. It has the name
+// that proxy.ColumnOn makes.
+func joins(rules []config.Rule, source, column string) bool {
+	return slices.ContainsFunc(rules, func(r config.Rule) bool {
+		return r.Source == source && slices.ContainsFunc(r.Listeners, func(l string) bool {
+			name, ok := strings.CutSuffix(strings.ToLower(column), strings.ToLower(proxy.ColumnOn(l, "."+r.Column)))
+			for at := range name {
+				if ok && name[at] == '.' && (pattern.Table{Schema: r.Schema, Name: r.Table}).Match(name[:at], name[at+1:], true) {
+					return true
+				}
+			}
+			return false
+		})
+	})
 }
 
 func (b *beginner) close() {
@@ -77,14 +126,31 @@ func (b *beginner) begin(ctx context.Context, name string, at idsource.Beginning
 	cfg, of := b.cfg.Load(), series{name, at.Key}
 	source := cfg.Source(name)
 	c := &census{cfg: cfg, sources: []*config.Source{source}, key: at.Key}
+	if at.Used {
+		b.mu.Lock()
+		joined := b.joined
+		b.mu.Unlock()
+		if !joins(joined, name, at.Column) {
+			return idsource.Greatest{}, nil
+		}
+		some := *cfg
+		some.Rules = joined
+		c.cfg = &some
+	}
 	shards := c.shards()
+	if at.Used && len(shards) == 1 && shards[0].account == nil { // likewise
+		return idsource.Greatest{Column: at.Column}, nil
+	}
 	if len(shards) == 0 || len(shards) == 1 && shards[0].account == nil { // the client's connection is all there is
 		return idsource.Greatest{}, nil
 	}
-	run := b.run(of, c, shards)
+	run := b.run(counted{of, at.Used}, c, shards)
 	select {
 	case <-run.done:
 	case <-ctx.Done():
+		if at.Used {
+			return idsource.Greatest{}, fmt.Errorf("a reload brought tables to the series: no answer yet from %s where their ids begin", run.missing())
+		}
 		return idsource.Greatest{}, fmt.Errorf("no answer yet from %s; %s", run.missing(), wayOut(of, source))
 	}
 	if b.cfg.Load() != cfg { // there are other rules since
@@ -93,12 +159,17 @@ func (b *beginner) begin(ctx context.Context, name string, at idsource.Beginning
 	missing := run.found.missing(at.Column)
 	switch {
 	case missing == "":
+	case at.Used:
+		return idsource.Greatest{}, fmt.Errorf("a reload brought tables to the series, and where their ids begin is not known: %s; mend that, or move the source above every id of them "+
+			"and restart: idproxy source set %s NEXT%s", missing, name, keyFlag(of, source))
 	case at.Told || source.Segment.StartGiven:
 		b.log.Warn("a series begins where it was told to, above what could be asked", "source", name, "key", at.Key, "not_asked", missing)
 	default:
 		return idsource.Greatest{}, fmt.Errorf("%s; mend that, or %s", missing, wayOut(of, source))
 	}
-	return run.found.greatest[of], nil
+	top := run.found.greatest[of]
+	top.Column = cmp.Or(top.Column, at.Column)
+	return top, nil
 }
 
 // missing says what could not be asked, but for the column of an INSERT whose client
@@ -115,15 +186,18 @@ func (f *found) missing(column string) string {
 
 // wayOut says how to have a series begin without asking.
 func wayOut(of series, source *config.Source) string {
-	key := ""
+	return fmt.Sprintf("say where it begins, above every id in use: start in source %s, or idproxy source set %[1]s NEXT%s", of.source, keyFlag(of, source))
+}
+
+func keyFlag(of series, source *config.Source) string {
 	if idsource.IsTemplate(source.Segment.Key) {
-		key = " --key " + of.key
+		return " --key " + of.key
 	}
-	return fmt.Sprintf("say where it begins, above every id in use: start in source %s, or idproxy source set %[1]s NEXT%s", of.source, key)
+	return ""
 }
 
 // run returns the census of a series that runs, or starts one.
-func (b *beginner) run(of series, c *census, shards []*shard) *counting {
+func (b *beginner) run(of counted, c *census, shards []*shard) *counting {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if run := b.running[of]; run != nil {
@@ -144,7 +218,7 @@ func (b *beginner) run(of series, c *census, shards []*shard) *counting {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.running[of] == run {
+		if b.running[of] == run && (!of.joined || run.found.unasked != nil) { // the series is above what joined it, from the first time on
 			delete(b.running, of)
 		}
 	})
