@@ -27,8 +27,8 @@ type execution struct {
 	units  *units           // what the results for each row must show; nil: there are none
 }
 
-// idType is the type that ids are bound with. Text would not do: MySQL takes
-// LAST_INSERT_ID('9223372036854775814') for too large.
+// idType is the type that ids are bound with, unsigned but for what [splicer.derived] says. Text
+// would not do: MySQL takes LAST_INSERT_ID('9223372036854775814') for too large.
 const idType = uint16(mysql.MYSQL_TYPE_LONGLONG) | wire.Unsigned
 
 // executes decides on an execution that was held.

@@ -77,12 +77,23 @@ func (w *splicer) next(param rewriter.Parameter) uint64 {
 	return id
 }
 
-// bind adds an id to the parameters of an execution.
-func (w *splicer) bind(id uint64) {
+// bind adds the next id to the parameters of an execution.
+func (w *splicer) bind(param rewriter.Parameter) {
 	x := w.x
-	at := len(x.ids)
+	at, id := len(x.ids), w.next(param)
 	x.ids = binary.LittleEndian.AppendUint64(x.ids, id)
-	x.params = append(x.params, wire.Parameter{Type: idType, Value: x.ids[at:]})
+	x.params = append(x.params, wire.Parameter{Type: w.derived(param, id), Value: x.ids[at:]})
+}
+
+// derived returns the type that MySQL has given the parameter of an id at its PREPARE: for
+// another one it prepares the statement anew, at each execution and under the sql_mode of then.
+func (w *splicer) derived(param rewriter.Parameter, id uint64) uint16 {
+	unsigned := param.Role == rewriter.RoleOffset || // beside LAST_INSERT_ID(), which is unsigned, while its argument is not
+		param.Role != rewriter.RoleFirst && w.e.fill.columns[param.Column].Unsigned
+	if unsigned || id > math.MaxInt64 {
+		return idType
+	}
+	return idType &^ wire.Unsigned
 }
 
 // types returns those of the parameters of a bulk execution, which are the same

@@ -74,7 +74,7 @@ func (w *splicer) appendSQL(dst []byte, param rewriter.Parameter) []byte {
 // bindNext adds the next id to the parameters of an execution.
 func (w *splicer) bindNext(param rewriter.Parameter) {
 	if !w.e.fill.wide(param.Column) {
-		w.bind(w.next(param))
+		w.bind(param)
 		return
 	}
 	var room [36]byte
