@@ -103,8 +103,8 @@ rules: %s
 }
 
 // TestNamesWithoutCase runs against servers with lower_case_table_names=1, each script behind a proxy that knows nothing
-// of its server yet. The value 2 is for file systems without regard to case, which this one is not; a unit test of the
-// proxy has it.
+// of its server yet. The value 2 is for file systems without regard to case, which this one is not: both servers make 0 of
+// it here. A unit test of the proxy has it.
 func TestNamesWithoutCase(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
