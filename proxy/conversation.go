@@ -94,7 +94,7 @@ func (c *conversation) sendLocked(p pending) {
 		c.state.forget(knowSettings)
 	}
 	if p.touch&touchNumbers != 0 {
-		c.state.forget(knowNumbers)
+		c.state.forget(knowNumbers | knowAsked)
 	}
 	if p.job != nil && p.job.schema != nil || p.touch&touchSchema != 0 {
 		c.state.forget(knowSchema)

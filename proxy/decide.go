@@ -22,7 +22,7 @@ type need struct {
 	bound   bool              // needValues: they are arguments of EXECUTE
 	facts   *facts            // needEngine
 	name    spelling          // needName
-	part    *part             // needCount, needExact
+	part    *part             // needCount, needExact, needAsked
 	plan    *rewriter.Plan    // needCount, needExact
 }
 
@@ -42,6 +42,7 @@ const (
 	needName                    // a name in UTF-8
 	needOwner                   // whether a table is a temporary one of the session's own
 	needEngine                  // whether the table's engine takes rows back
+	needAsked                   // what SET insert_id asks for
 	needExact                   // whether MariaDB keeps the values of a query that stands inside another
 	needCount                   // how many rows a query gives
 )

@@ -25,7 +25,7 @@ type deciding struct {
 
 func newDeciding(rules ...rewriter.Rule) *deciding {
 	c := &conversation{caps: uint64(mysql.CLIENT_PROTOCOL_41), tablesChanged: func() {}}
-	c.state = state{known: knowAll, strict: true, schema: []byte("shop"), increment: 1, maxPacket: 1 << 20, lastID: lastID{known: true}}
+	c.state = state{known: knowAll | knowAsked, strict: true, schema: []byte("shop"), increment: 1, maxPacket: 1 << 20, lastID: lastID{known: true}}
 	if rules == nil {
 		rules = []rewriter.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
 	}

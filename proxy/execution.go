@@ -138,7 +138,7 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	if plan.NoLastID { // as one that is prepared as it is
 		st.owing = cx.owes && e.reads
 	}
-	if err := d.admissible(p, plan, cx); err != nil {
+	if err := d.admissible(st, p, plan, cx); err != nil {
 		return err
 	}
 	st.parts = st.parts[:1]

@@ -165,6 +165,8 @@ func (s *session) learn(st *statement, n need) error {
 		return s.findOwner(n.key)
 	case needEngine:
 		return s.findEngine(n)
+	case needAsked:
+		return s.takeAsked(st, n.part)
 	case needExact:
 		return s.findExact(st, n)
 	case needCount:

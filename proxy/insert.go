@@ -191,7 +191,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	if plan.Selected {
 		err = d.selects(st, p, plan, cx)
 	} else {
-		err = d.admissible(p, plan, cx)
+		err = d.admissible(st, p, plan, cx)
 	}
 	if err != nil {
 		return false, err
@@ -257,7 +257,7 @@ func (p *part) questions(st *statement, plan *rewriter.Plan, cx *reading) error 
 }
 
 // admissible checks what the plan says of each column against its rule.
-func (d *decider) admissible(p *part, plan *rewriter.Plan, cx *reading) error {
+func (d *decider) admissible(st *statement, p *part, plan *rewriter.Plan, cx *reading) error {
 	for i := range p.rules {
 		rule, filled := p.rules[i], &plan.Columns[i]
 		switch {
@@ -274,7 +274,10 @@ func (d *decider) admissible(p *part, plan *rewriter.Plan, cx *reading) error {
 			return errIncomplete{need{kind: needMax, column: p.filling(i)}}
 		}
 	}
-	return nil
+	if plan.NoLastID || plan.Columns[0].Generated == 0 {
+		return nil
+	}
+	return d.begins(st, p, cx)
 }
 
 // prepare makes of the part what is sent in place of the PREPARE's text.

@@ -117,7 +117,10 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 		}
 	}
 	l.part.rules, l.part.columns = append([]*rewriter.Rule(nil), p.rules...), append([]rewriter.Column(nil), p.columns...)
-	l.part.name = cloneName(p.name)
+	if err := d.begins(st, p, cx); err != nil {
+		return false, err
+	}
+	l.part.name, l.part.asked = cloneName(p.name), p.asked
 	st.load = l
 	if p.head.Effects(p.text)&rewriter.SetsLastID != 0 {
 		st.touch |= touchLastID
@@ -183,7 +186,7 @@ func (l *loading) begin(s *session) error {
 // draw gets the next ids of a column. Those that it holds are used up before there is an error.
 func (l *loading) draw(k int) error {
 	c, rule := &l.chunks[k], l.part.rules[k]
-	from, err := l.s.idsOf(rule, l.part.columns[k], l.part.name, l.part.facts)
+	from, err := l.s.idsFor(&l.part, k)
 	if err != nil {
 		return err
 	}

@@ -259,7 +259,7 @@ func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 	if plan.NoLastID {
 		st.owing = cx.owes && (reads || e.reads)
 	}
-	if err := d.admissible(p, plan, cx); err != nil {
+	if err := d.admissible(st, p, plan, cx); err != nil {
 		return err
 	}
 	st.parts = st.parts[:1]

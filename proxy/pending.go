@@ -28,7 +28,7 @@ const (
 	touchReset                      // COM_RESET_CONNECTION: when it succeeds the session is as new
 	touchSchema                     // may change the default schema, to one its text does not tell
 	touchTemps                      // may drop or rename temporary tables
-	touchNumbers                    // may change how ids are spaced
+	touchNumbers                    // may change how ids are spaced, or where they begin: SET insert_id
 	touchNext                       // SET TRANSACTION: is of the next transaction alone
 )
 

@@ -401,7 +401,7 @@ func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
 	if effects&rewriter.SetsLastID != 0 {
 		p.touch |= touchLastID
 	}
-	if !whole || head.Kind != rewriter.DDL && rewriter.CallsUnknown(sql, head.Target.Table) {
+	if effects&rewriter.SetsNumbering != 0 {
 		p.touch |= touchNumbers
 	}
 }

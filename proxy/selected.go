@@ -69,7 +69,7 @@ func (d *decider) selects(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		return d.unfilled(p, "INSERT ... SELECT while LAST_INSERT_ID() is above 2^63", cx)
 	}
 	s.numbers.LastID, s.numbers.Beside = s.counted.LastID, beside
-	return d.admissible(p, plan, cx)
+	return d.admissible(st, p, plan, cx)
 }
 
 // exactness is whether the values of a query come out of another query around it
@@ -347,7 +347,7 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 				n.Given, n.Most = rewriter.GivenUpTo, filled.Greatest
 			}
 		}
-		from, err := s.idsOf(rule, p.columns[i], p.name, p.facts)
+		from, err := s.idsFor(p, i)
 		if err != nil {
 			return err
 		}
@@ -393,7 +393,7 @@ func (s *session) giveBack(st *statement, used uint64) {
 	p := &st.parts[0]
 	for i := range st.selection.numbers.Columns {
 		n := &st.selection.numbers.Columns[i]
-		from, err := s.idsOf(p.rules[i], p.columns[i], p.name, p.facts)
+		from, err := s.idsFor(p, i)
 		if err != nil || len(n.Runs) == 0 || n.Count() <= used {
 			continue
 		}

@@ -160,7 +160,7 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 	p.ids = slices.Grow(p.ids[:0], len(p.rules))[:len(p.rules)]
 	for i, rule := range p.rules {
 		filled := &plan.Columns[i]
-		from, err := s.idsOf(rule, p.columns[i], p.name, p.facts)
+		from, err := s.idsFor(p, i)
 		if err != nil {
 			return err
 		}

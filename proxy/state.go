@@ -11,7 +11,7 @@ import (
 )
 
 // known is the set of session settings whose values are certain.
-type known uint8
+type known uint16
 
 const (
 	knowSchema    known = 1 << iota // the default schema
@@ -22,6 +22,7 @@ const (
 	knowCharset                     // character_set_client
 	knowNumbers                     // auto_increment_increment, max_allowed_packet
 	knowUTF8                        // character_set_client and character_set_connection, as state.utf8
+	knowAsked                       // that no SET insert_id waits for an INSERT
 	knowNothing   known = 0
 	knowMode            = knowQuotes | knowBackslash | knowZero | knowStrict // sql_mode
 	knowSettings        = knowMode | knowCharset | knowNumbers | knowUTF8
@@ -129,6 +130,7 @@ func (s *state) snapshot() state {
 // reset is what COM_RESET_CONNECTION leaves behind.
 func (s *state) reset() {
 	s.forget(knowSettings)
+	s.known |= knowAsked
 	s.lastID = lastID{known: true}
 	s.temporary, s.unseen = nil, false
 }
@@ -181,7 +183,7 @@ func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
 		s.lastID = lastID{value: id, known: true}
 	}
 	if s.age == age {
-		s.known = knowAll
+		s.known = s.known&knowAsked | knowAll
 	}
 	return string(row[5]) != "0", true
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/draw"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -30,8 +31,9 @@ type statement struct {
 	// this session and for this statement: another user may be told more.
 	denied    *facts
 	deniedKey string
-	prepared  *prepared // what it executes, or prepares, if anything is known of that
-	inner     []byte    // the text that a PREPARE in SQL brings, while that is what is decided on
+	prepared  *prepared   // what it executes, or prepares, if anything is known of that
+	asked     *draw.Asked // what SET insert_id asks its first statement for; nil: nothing
+	inner     []byte      // the text that a PREPARE in SQL brings, while that is what is decided on
 	execution execution
 
 	// Of the piece:
@@ -82,6 +84,7 @@ type part struct {
 	absent  []*rewriter.Rule  // of a statement to prepare: those whose columns the table does not have
 	view    bool              // it is a view that has none of the columns
 	ids     [][]uint64        // by rule
+	asked   *draw.Asked       // for the first rule, in place of its source's; nil: none
 }
 
 // read takes a held command, one whole packet.
@@ -97,7 +100,7 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	m.c.mu.Unlock()
 	st.begun = time.Now()
 	st.denied, st.values, st.refused, st.selection = nil, nil, 0, selection{}
-	st.dynamic, st.source, st.bound, st.short = nil, nil, nil, false
+	st.dynamic, st.source, st.bound, st.short, st.asked = nil, nil, nil, false, nil
 	st.fileCharset, st.load = "", nil
 	st.writes = finder{-1}
 	for i := range st.doubtful {
@@ -133,7 +136,7 @@ func (st *statement) next(seq byte) {
 		st.doubtful[i].at = max(st.doubtful[i].at-st.rest, -1)
 	}
 	st.values, st.source, st.bound, st.refused, st.selection = nil, nil, nil, 0, selection{}
-	st.fileCharset = ""
+	st.fileCharset, st.asked = "", nil
 }
 
 // cut ends the piece in front of its i-th statement.

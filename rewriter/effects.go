@@ -11,6 +11,7 @@ const (
 	SetsSettings                        // a setting by which statements are read, or a role
 	SetsTransaction                     // SET TRANSACTION of the next transaction alone
 	RenamesTable                        // ALTER .. RENAME
+	SetsNumbering                       // how ids are spaced, by a function that is not known, or where they begin, by SET insert_id
 )
 
 // Effects returns what one statement with this head may change. It goes by words,
@@ -18,6 +19,9 @@ const (
 // effect too many is possible, one too few is not.
 func (h Head) Effects(sql []byte) Effects {
 	var e Effects
+	if h.Kind != DDL && CallsUnknown(sql, h.Target.Table) {
+		e |= SetsNumbering
+	}
 	switch h.Kind {
 	case Set:
 		if settingWords.in(sql) {
@@ -28,6 +32,9 @@ func (h Head) Effects(sql []byte) Effects {
 		}
 		if insertIDWords.in(sql) {
 			e |= SetsLastID
+			if setsInsertID(sql) {
+				e |= SetsNumbering
+			}
 		}
 		return e
 	case DDL:
@@ -48,6 +55,17 @@ var (
 	scopeWords       = newWordSet("session", "global", "local")
 	renameWords      = newWordSet("rename")
 )
+
+// setsInsertID reports whether a SET names insert_id, and not LAST_INSERT_ID alone.
+func setsInsertID(sql []byte) bool {
+	for rest := bytes.ToLower(sql); ; {
+		before, behind, found := bytes.Cut(rest, []byte("insert_id"))
+		if !found || !bytes.HasSuffix(before, []byte("last_")) {
+			return found
+		}
+		rest = behind
+	}
+}
 
 // callsWithArgument reports whether LAST_INSERT_ID may stand in sql with an argument, or
 // insert_id without LAST_. Calls without an argument only read.

@@ -31,17 +31,23 @@ func TestSetsLastID(t *testing.T) {
 
 func TestEffects(t *testing.T) {
 	for sql, want := range map[string]Effects{
-		"SET @x = 1":                          0,
-		"set Names latin1":                    SetsSettings,
-		"SET collation_connection=cp1251_bin": SetsSettings,
-		"SET SESSION sql_MODE=''":             SetsSettings,
-		"SET TRANSACTION READ ONLY":           SetsTransaction,
-		"SET @@tx_isolation='SERIALIZABLE'":   SetsTransaction,
-		"SET SESSION TRANSACTION READ ONLY":   0,
-		"ALTER TABLE t RENAME TO u":           RenamesTable,
-		"ALTER TABLE t ADD COLUMN a INT":      0,
-		"CREATE TABLE t (rename_me INT)":      0,
-		"SELECT 'names', 'transaction'":       0,
+		"SET @x = 1":                           0,
+		"set Names latin1":                     SetsSettings,
+		"SET collation_connection=cp1251_bin":  SetsSettings,
+		"SET SESSION sql_MODE=''":              SetsSettings,
+		"SET TRANSACTION READ ONLY":            SetsTransaction,
+		"SET @@tx_isolation='SERIALIZABLE'":    SetsTransaction,
+		"SET SESSION TRANSACTION READ ONLY":    0,
+		"ALTER TABLE t RENAME TO u":            RenamesTable,
+		"ALTER TABLE t ADD COLUMN a INT":       0,
+		"CREATE TABLE t (rename_me INT)":       0,
+		"SELECT 'names', 'transaction'":        0,
+		"SET insert_id=5":                      SetsLastID | SetsNumbering,
+		"SET @a=LAST_INSERT_ID(), INSERT_ID=5": SetsLastID | SetsNumbering,
+		"SET @a=LAST_INSERT_ID()":              SetsLastID,
+		"SET @a=f()":                           SetsNumbering,
+		"DO f(1)":                              SetsNumbering,
+		"CREATE INDEX i ON t (a)":              0,
 	} {
 		head, _ := ReadHead([]byte(sql), Mode{})
 		if got := head.Effects([]byte(sql)); got != want {

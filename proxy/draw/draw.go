@@ -74,6 +74,9 @@ func (c *Column) FillGenes(ctx context.Context, ids []uint64, genes []uint16) er
 	if len(genes) != len(ids) {
 		return errors.New("there are not as many genes as ids")
 	}
+	if _, ok := c.series.(asked); ok {
+		return c.Fill(ctx, ids, 1)
+	}
 	gene := c.rule.Gene
 	if err := c.series.Blocks(ctx, ids, gene.Size()); err != nil {
 		return err

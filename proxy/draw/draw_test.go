@@ -90,6 +90,37 @@ func TestFillGenes(t *testing.T) {
 	}
 }
 
+// TestAsked counts from what was asked for, and leaves the source alone.
+func TestAsked(t *testing.T) {
+	source := &counter{next: 100}
+	from := column(source, math.MaxUint64, &rewriter.Gene{Bits: 3})
+	ids := make([]uint64, 3)
+	for _, tt := range []struct {
+		asked Asked
+		want  []uint64
+	}{
+		{Asked{Next: 500, Increment: 1, Offset: 1}, []uint64{500, 501, 502}},
+		{Asked{Next: 500, Increment: 10, Offset: 3}, []uint64{500, 503, 513}},
+		{Asked{Next: math.MaxUint64 - 1, Increment: 1, Offset: 1}, []uint64{math.MaxUint64 - 1, math.MaxUint64, math.MaxUint64}},
+		{Asked{Next: math.MaxUint64 - 1, Increment: 10, Offset: 1}, []uint64{math.MaxUint64 - 1, math.MaxUint64, math.MaxUint64}},
+	} {
+		a := tt.asked
+		asks := from.Asks(&a)
+		if err := asks.FillGenes(t.Context(), ids, []uint16{1, 2, 3}); err != nil || !slices.Equal(ids, tt.want) {
+			t.Errorf("%+v: %v, %v", tt.asked, ids, err)
+		}
+		asks.Return(500, 503)
+	}
+	if source.next != 100 || source.moved != 0 {
+		t.Errorf("the source stands at %d, and was moved past %d", source.next, source.moved)
+	}
+	from.rule.Explicit = rewriter.Advance
+	asks := from.Asks(&Asked{Next: 500, Increment: 1})
+	if err := asks.Fill(t.Context(), ids, 1); err != nil || source.moved != 502 {
+		t.Errorf("moved past %d, %v", source.moved, err)
+	}
+}
+
 func TestAdvance(t *testing.T) {
 	source := &counter{}
 	c := column(source, math.MaxInt32, nil)

@@ -1,0 +1,107 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/draw"
+	"idproxy/rewriter"
+)
+
+// idsFor returns where the ids of the i-th column of a part come from: SET insert_id asks
+// for those of the first one.
+func (s *session) idsFor(p *part, i int) (draw.Column, error) {
+	from, err := s.idsOf(p.rules[i], p.columns[i], p.name, p.facts)
+	if err == nil && i == 0 && p.asked != nil {
+		from = from.Asks(p.asked)
+	}
+	return from, err
+}
+
+// begins sees to it that it is known what SET insert_id asks for where a part generates
+// ids in the column that would be AUTO_INCREMENT: natively the next statement that does
+// so counts from there, and uses that up.
+func (d *decider) begins(st *statement, p *part, cx *reading) error {
+	native := counting(p.facts.table)
+	switch {
+	case native != "" && !strings.EqualFold(native, p.rules[0].Column): // that one uses it up
+	case p.rules[0].Packet: // the server may not know it
+	case cx.snap.known&knowAsked != 0:
+		if p.result == 0 && st.asked != nil {
+			if p.asked = st.asked; st.selection.tries == 0 { // else those of the last try are still there
+				st.asked.Next = st.asked.First
+			}
+		}
+	case p.result > 0: // what stands in front may use it up
+		return errCut
+	case cx.busy:
+		return lacks(needQuiet)
+	default:
+		return errIncomplete{need{kind: needAsked, part: p}}
+	}
+	return nil
+}
+
+// takeAsked asks what SET insert_id asks for, and uses it up.
+func (s *session) takeAsked(st *statement, p *part) error {
+	s.c.mu.Lock()
+	age := s.c.state.age
+	s.c.mu.Unlock()
+	const sql = "SELECT @@insert_id,@@auto_increment_increment,@@auto_increment_offset,LAST_INSERT_ID()"
+	row, err := s.queryRow(sql, 4)
+	if err != nil {
+		return err
+	}
+	var n [4]uint64
+	for i, v := range row {
+		var e error
+		n[i], e = strconv.ParseUint(string(v), 10, 64)
+		err = errors.Join(err, e)
+	}
+	if err != nil {
+		return fmt.Errorf("insert_id: %w", err)
+	}
+	if n[0] > 0 {
+		if p.rules[0].Explicit == rewriter.Reject {
+			return errExplicit(p.rules[0])
+		}
+		if err := s.useUp(p.name, n[3]); err != nil {
+			return err
+		}
+		st.asked = &draw.Asked{First: n[0], Next: n[0], Increment: n[1], Offset: n[2]}
+	}
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if s.c.state.age == age {
+		s.c.state.known |= knowAsked
+	}
+	return nil
+}
+
+// useUp ends what SET insert_id asks for. MySQL does not forget it but for a statement
+// that generates an id: one in a temporary table of ours does. last is LAST_INSERT_ID().
+func (s *session) useUp(t rewriter.Name, last uint64) error {
+	run := func(sql string) error {
+		return s.change(s.c.appendQuery(nil, sql), pending{reply: replyResult, job: &job{}})
+	}
+	if s.c.mariaDB {
+		return run("SET insert_id=0")
+	}
+	table, err := s.appendTable(nil, rewriter.Name{Schema: t.Schema, Table: []byte("idproxy insert_id")})
+	if err != nil {
+		return err
+	}
+	name := string(table)
+	err = run("CREATE TEMPORARY TABLE " + name + " (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
+	if e, ok := errors.AsType[*mysql.MyError](err); ok {
+		return clientError(e.Code, e.State, "%s: MySQL forgets SET insert_id only for a temporary table that idproxy makes; nothing was sent", e.Message)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(run("INSERT INTO "+name+" VALUES (NULL)"), run("DROP TEMPORARY TABLE "+name), run(fmt.Sprintf("DO LAST_INSERT_ID(%d)", last)))
+}
