@@ -15,6 +15,8 @@ import (
 func TestDebts(t *testing.T) {
 	scripts := [][]string{ // commands; those joined by | are sent at once. {t} has an id and a unique u, of which 1 is there; other has AUTO_INCREMENT
 		{"INSERT INTO other (x) VALUES (1); INSERT INTO {t} (u) VALUES (1)"},
+		{"INSERT INTO other (x) VALUES (1); COMMIT", "INSERT INTO {t} (u) VALUES (1)"},
+		{"INSERT INTO other (x) VALUES (1); INSERT INTO {t} (id, u) VALUES (50, 7)", "INSERT INTO {t} (u) VALUES (1)"},
 		{"DO LAST_INSERT_ID(9); INSERT INTO {t} (u) VALUES (1)"},
 		{"UPDATE other SET x=LAST_INSERT_ID(5) WHERE id=100; INSERT INTO {t} (u) VALUES (1)"},
 		{"INSERT INTO {t} (u) VALUES (2); SELECT LAST_INSERT_ID() - LAST_INSERT_ID(); INSERT INTO {t} (u) VALUES (1)"},

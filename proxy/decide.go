@@ -165,6 +165,9 @@ func (d *decider) parts(st *statement, cx *reading) error {
 			break
 		}
 		st.spans = append(st.spans, span)
+		if st.touch&touchInsert != 0 { // the reply shows the insert id of its last result alone
+			st.touch |= touchLastID
+		}
 		if cx.busy && !last {
 			return lacks(needQuiet)
 		}
