@@ -1,0 +1,34 @@
+package sessions
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestDraw draws the same session for the same numbers, and another for others.
+func TestDraw(t *testing.T) {
+	for _, dialect := range []string{MariaDB, MySQL} {
+		first := Draw(dialect, 1, 2, 100)
+		if len(first.Steps) < 100 || len(first.World) < 5 {
+			t.Errorf("%s: %d steps, a world of %d statements", dialect, len(first.Steps), len(first.World))
+		}
+		if !reflect.DeepEqual(first, Draw(dialect, 1, 2, 100)) {
+			t.Errorf("%s: not the same again", dialect)
+		}
+		if reflect.DeepEqual(first, Draw(dialect, 1, 3, 100)) {
+			t.Errorf("%s: another number, the same session", dialect)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	const text = "CREATE TABLE {db}.t (id INT {plain}, i INT {kept}) {start 2}"
+	for want, side := range map[string]Side{
+		"CREATE TABLE d.t (id INT AUTO_INCREMENT, i INT AUTO_INCREMENT) AUTO_INCREMENT=100200000": {Schema: "d"},
+		"CREATE TABLE p.t (id INT , i INT AUTO_INCREMENT) AUTO_INCREMENT=50000000":                {Schema: "p", Proxied: true},
+	} {
+		if got := side.Fit(text); got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+	}
+}
