@@ -115,31 +115,6 @@ func parseMixed(set *flag.FlagSet, args []string) (rest []string, err error) {
 	}
 }
 
-// standing is where one series of a source stands.
-type standing struct {
-	Source  string        `json:"source"`
-	Kind    string        `json:"kind"`
-	Store   string        `json:"store,omitempty"`
-	Key     string        `json:"key,omitempty"`
-	Next    *uint64       `json:"next,omitempty"` // the lowest id not reserved; absent: not known
-	Used    *bool         `json:"used,omitempty"` // whether any id was ever reserved
-	Worker  *uint64       `json:"worker,omitempty"`
-	Layout  string        `json:"layout,omitempty"`
-	Until   *time.Time    `json:"until,omitempty"` // when a snowflake's time bits run out
-	Start   uint64        `json:"start,omitempty"`
-	Error   string        `json:"error,omitempty"`
-	Servers []serverState `json:"servers,omitempty"`
-	Series  []standing    `json:"series,omitempty"`
-}
-
-// serverState is where one of several servers stands.
-type serverState struct {
-	Server string `json:"server"`
-	Next   uint64 `json:"next"`
-	Seen   uint64 `json:"seen,omitempty"` // where the others saw it
-	Error  string `json:"error,omitempty"`
-}
-
 func sourceList(ctx context.Context, a *sourceArgs) error {
 	if len(a.args) > 0 {
 		return fmt.Errorf("%w: source list takes no arguments, got %q", errUsage, a.args[0])
@@ -159,34 +134,6 @@ func sourceList(ctx context.Context, a *sourceArgs) error {
 		fmt.Fprintln(w, list[i].row())
 	}
 	return w.Flush()
-}
-
-// row is a standing in one line, its fields apart by tabs.
-func (s *standing) row() string {
-	return strings.Join([]string{s.Source, s.Kind, cmp.Or(s.Store, "-"), cmp.Or(s.Key, "-"), s.next(), s.state()}, "\t")
-}
-
-func (s *standing) next() string {
-	if s.Next == nil {
-		return "-"
-	}
-	return strconv.FormatUint(*s.Next, 10)
-}
-
-func (s *standing) state() string {
-	switch {
-	case s.Error != "":
-		return s.Error
-	case s.Until != nil && s.Worker != nil:
-		return fmt.Sprintf("worker %d, layout %s, until %s", *s.Worker, s.Layout, s.Until.Format(time.DateOnly))
-	case s.Until != nil:
-		return fmt.Sprintf("layout %s, until %s", s.Layout, s.Until.Format(time.DateOnly))
-	case s.Series != nil:
-		return fmt.Sprintf("%d series", len(s.Series))
-	case s.Used != nil && !*s.Used:
-		return "never used"
-	}
-	return "fine"
 }
 
 func sourceShow(ctx context.Context, a *sourceArgs) error {
@@ -215,17 +162,9 @@ func sourceShow(ctx context.Context, a *sourceArgs) error {
 		fmt.Fprintf(a.out, "server  %s: next %d, seen at %d%s\n", m.Server, m.Next, m.Seen, strings.TrimSuffix(" "+m.Error, " "))
 	}
 	for _, one := range s.Series {
-		fmt.Fprintf(a.out, "series  %s: next %s\n", one.Key, one.next())
+		fmt.Fprintf(a.out, "series  %s: next %s, %s\n", one.Key, one.next(), one.state())
 	}
 	return s.failed()
-}
-
-// failed makes a source that cannot be asked a finding.
-func (s *standing) failed() error {
-	if s.Error != "" {
-		return errFindings
-	}
-	return nil
 }
 
 // source returns the source that the first of n arguments names.
@@ -275,7 +214,7 @@ func (o openedStores) stand(ctx context.Context, cfg *config.Config, src *config
 	case src.Segment != nil:
 		g := src.Segment
 		s.Kind, s.Store, s.Key, s.Start = "segment", g.Store, g.Key, g.Start
-		if err := o.segment(ctx, cfg.Store(g.Store), &s, deep); err != nil {
+		if err := o.segment(ctx, cfg, g, &s, deep); err != nil {
 			s.Error = oneLine(err.Error())
 		}
 	case src.Snowflake != nil:
@@ -296,7 +235,8 @@ func (o openedStores) stand(ctx context.Context, cfg *config.Config, src *config
 	return s
 }
 
-func (o openedStores) segment(ctx context.Context, c *config.Store, s *standing, deep bool) error {
+func (o openedStores) segment(ctx context.Context, cfg *config.Config, g *config.Segment, s *standing, deep bool) error {
+	c := cfg.Store(g.Store)
 	keys, position, err := o.reader(ctx, c)
 	if err != nil {
 		return err
@@ -312,12 +252,13 @@ func (o openedStores) segment(ctx context.Context, c *config.Store, s *standing,
 			if err := one.fill(ctx, position); err != nil {
 				return err
 			}
+			one.begins(g)
 			s.Series = append(s.Series, one)
 		}
 		return nil
 	}
-	if g, ok := o[c.Name].segments.(*mysql.Group); ok && deep {
-		states, err := g.State(ctx, s.Key)
+	if group, ok := o[c.Name].segments.(*mysql.Group); ok && deep {
+		states, err := group.State(ctx, s.Key)
 		if err != nil {
 			return err
 		}
@@ -332,7 +273,11 @@ func (o openedStores) segment(ctx context.Context, c *config.Store, s *standing,
 			s.Servers = append(s.Servers, one)
 		}
 	}
-	return s.fill(ctx, position)
+	if err := s.fill(ctx, position); err != nil {
+		return err
+	}
+	s.begins(g)
+	return nil
 }
 
 type (

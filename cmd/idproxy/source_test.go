@@ -40,7 +40,8 @@ func TestSourceSet(t *testing.T) {
 		}
 		return got
 	}
-	holds(t, "list", idproxy(statusFine, "source", "list").out, "never used")
+	holds(t, "list", idproxy(statusFine, "source", "list").out, "never used, begins at 5, or above the greatest id of its tables if that is more\n")
+	holds(t, "list as JSON", idproxy(statusFine, "source", "list", "--json").out, `"begins": "at 5, or above`)
 	holds(t, "set", idproxy(statusFine, "source", "set", "order_id", "100").out, "moved from 0 to 100")
 	holds(t, "set", idproxy(statusFine, "source", "set", "order_id", "200", "--json").out, `"from": 100`)
 	back := idproxy(statusFinding, "source", "set", "order_id", "150").err

@@ -251,7 +251,18 @@ func (p *workerPool) list(ctx context.Context) error {
 		}
 		fmt.Fprintf(w, "%d\t%s\t%.1f\t%s\t%s\n", s.Number, s.State, s.Since, fence, s.Owner)
 	}
-	return w.Flush()
+	fmt.Fprintln(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(p.std.out, workerColumns)
+	return err
 }
+
+// workerColumns explains the columns of worker list.
+const workerColumns = `STATE      held: a process issues ids with it; free: the next process may take it; dropped: nobody gets it
+SECONDS    since its holder was last heard of, or since it became free
+IDS BELOW  the times of all ids that it was used for lie below; its next holder begins there
+`
 
 func (p *workerPool) print(v any) error { return printJSON(p.std.out, v) }

@@ -139,6 +139,7 @@ sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbe
 		t.Errorf("both have worker number %d", a)
 	}
 	run(statusFine, "held", "worker", "list")
+	run(statusFine, "SECONDS    since its holder was last heard of", "worker", "list")
 	run(statusFine, "are held", "check", "--online")
 	for _, s := range []*sources{one, two} {
 		if err := s.close(); err != nil {
