@@ -111,7 +111,7 @@ func (x *deciding) carry(t *testing.T, m *requests, command []byte) {
 		p.ids = append(p.ids, make([]uint64, plan.Rows))
 	}
 	p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
-	x.st.jobs().inserts = append(make([]expect, 0, 1), p.expect(plan, false))
+	x.st.reply = &pieceReply{inserts: append(make([]expect, 0, 1), p.expect(plan, false))}
 	if x.st.prepared == nil {
 		x.st.rewrite()
 		return

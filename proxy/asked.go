@@ -86,7 +86,7 @@ func (s *session) takeAsked(st *statement, p *part) error {
 // that generates an id: one in a temporary table of ours does. last is LAST_INSERT_ID().
 func (s *session) useUp(t rewriter.Name, last uint64) error {
 	run := func(sql string) error {
-		return s.change(s.c.appendQuery(nil, sql), pending{reply: replyResult, job: &job{}})
+		return s.change(s.c.appendQuery(nil, sql), pending{reply: replyResult})
 	}
 	if s.c.mariaDB {
 		return run("SET insert_id=0")

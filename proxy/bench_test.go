@@ -37,7 +37,7 @@ func BenchmarkInjected(b *testing.B) {
 					p.ids = append(p.ids, make([]uint64, plan.Rows))
 				}
 				p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
-				x.st.jobs().inserts = []expect{p.expect(plan, false)}
+				x.st.reply = &pieceReply{inserts: []expect{p.expect(plan, false)}}
 				x.st.rewrite()
 			}
 		})

@@ -96,7 +96,7 @@ func (c *conversation) sendLocked(p pending) {
 	if p.touch&touchNumbers != 0 {
 		c.state.forget(knowNumbers | knowAsked)
 	}
-	if p.job != nil && p.job.schema != nil || p.touch&touchSchema != 0 {
+	if p.after != nil && p.after.schema != nil || p.touch&touchSchema != 0 {
 		c.state.forget(knowSchema)
 	}
 	if p.touch&touchTemps != 0 {
@@ -172,29 +172,30 @@ func (c *conversation) inFlight() (inserts []expect, seq byte) {
 	if w := c.asking; w != nil && len(w.frame) > 0 {
 		return []expect{*w.expect}, w.frame[3] - 1
 	}
-	for i := range c.pending.n {
-		j := c.pending.at(i).job
-		if j == nil {
-			break
-		}
-		if j.hidden == notHidden {
-			return j.inserts, j.seq
-		}
+	if r := c.firstPiece(); r != nil {
+		return r.inserts, r.seq
 	}
 	return nil, 0
+}
+
+// firstPiece returns the reply that stands first among those that are pending, hidden ones
+// aside; nil when it is not one to a piece. The lock is held.
+func (c *conversation) firstPiece() *pieceReply {
+	for i := range c.pending.n {
+		if p := c.pending.at(i); !p.ours() {
+			r, _ := p.watcher.(*pieceReply)
+			return r
+		}
+	}
+	return nil
 }
 
 // loading returns the load that stands first among the pending commands, hidden ones aside; nil when that is another command.
 func (c *conversation) loading() *loading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range c.pending.n {
-		if j := c.pending.at(i).job; j == nil || j.hidden == notHidden {
-			if j == nil {
-				return nil
-			}
-			return j.load
-		}
+	if r := c.firstPiece(); r != nil {
+		return r.load
 	}
 	return nil
 }
@@ -214,7 +215,7 @@ func (c *conversation) crowded() bool {
 // is pending is over. The lock is held.
 func (c *conversation) mayOwe() bool {
 	for i := range c.pending.n {
-		if j := c.pending.at(i).job; j != nil && j.inserts != nil {
+		if r, ok := c.pending.at(i).watcher.(*pieceReply); ok && r.inserts != nil {
 			return true
 		}
 	}
@@ -225,7 +226,7 @@ func (c *conversation) mayOwe() bool {
 // The lock is held.
 func (c *conversation) mayTurn() bool {
 	for i := range c.pending.n {
-		if j := c.pending.at(i).job; j != nil && j.option != optionNone {
+		if a := c.pending.at(i).after; a != nil && a.option != optionNone {
 			return true
 		}
 	}
@@ -302,7 +303,7 @@ func (c *conversation) answerable(local []byte) bool {
 	if c.pending.n == 0 {
 		return true
 	}
-	c.pending.push(pending{job: &job{local: local}})
+	c.pending.push(pending{watcher: &localReply{bytes: local}})
 	return false
 }
 
@@ -333,11 +334,11 @@ func (c *conversation) finish(p *pending, o outcome) (due []byte) {
 	c.apply(p, o)
 	c.failed, c.code, c.seq, c.affected, c.okSeen = o.failed, o.code, o.seq, o.affected, o.okSeen
 	for c.pending.n > 0 {
-		j := c.pending.at(0).job
-		if j == nil || j.local == nil {
+		local, ok := c.pending.at(0).watcher.(*localReply)
+		if !ok {
 			break
 		}
-		due = append(due, j.local...)
+		due = append(due, local.bytes...)
 		c.pending.pop()
 	}
 	if c.pending.n == 0 && c.settled != nil {
@@ -356,17 +357,17 @@ func (c *conversation) apply(p *pending, o outcome) {
 	if o.failed && doubtsTable(o.code) {
 		p.forgetTables()
 	}
-	if j := p.job; j != nil {
-		if j.named != nil && o.failed {
-			j.named.failed = true
+	if a := p.after; a != nil {
+		if a.named != nil && o.failed {
+			a.named.failed = true
 		}
-		if j.option != optionNone && !o.failed {
-			c.multi = j.option == optionOn
+		if a.option != optionNone && !o.failed {
+			c.multi = a.option == optionOn
 		}
-		if j.schema != nil && !o.failed && s.age == p.age {
-			s.learnSchema(j.schema)
+		if a.schema != nil && !o.failed && s.age == p.age {
+			s.learnSchema(a.schema)
 		}
-		for _, t := range j.temps {
+		for _, t := range a.temps {
 			if !o.failed || t.result < o.result {
 				s.makeTemporary(t.name)
 			}
@@ -433,12 +434,11 @@ func (p *pending) forgetTables() {
 	if p.facts != nil {
 		p.facts.doubted.Store(true)
 	}
-	if p.job == nil {
-		return
-	}
-	for i := range p.job.inserts {
-		if f := p.job.inserts[i].facts; f != nil {
-			f.doubted.Store(true)
+	if r, ok := p.watcher.(*pieceReply); ok {
+		for i := range r.inserts {
+			if f := r.inserts[i].facts; f != nil {
+				f.doubted.Store(true)
+			}
 		}
 	}
 }
@@ -446,14 +446,14 @@ func (p *pending) forgetTables() {
 func (c *conversation) applyLastID(p *pending, o outcome) {
 	id := &c.state.lastID
 	injected := false
-	if p.job != nil {
-		if p.job.hidden == hiddenPay && !o.failed {
+	switch r := p.watcher.(type) {
+	case *hiddenReply:
+		if r.kind == hiddenPay && !o.failed {
 			id.owed = false
 		}
-		if p.job.hidden != notHidden {
-			return
-		}
-		injected = p.job.inserts != nil
+		return
+	case *pieceReply:
+		injected = r.inserts != nil
 	}
 	if id.owed && o.insertID == 0 {
 		return // nothing was paid, for the command read diagnostics, and it set no id that shows

@@ -116,7 +116,7 @@ func (d *decider) decide(st *statement) (need, error) {
 		return missing, err
 	}
 	d.passes(st.text, cx.rules)
-	st.parts, st.touch, st.job, st.prepared = st.parts[:0], touchAll|touchLastID, nil, nil
+	st.parts, st.touch, st.after, st.prepared = st.parts[:0], touchAll|touchLastID, nil, nil
 	st.spans, st.end, st.rest, st.refused = st.spans[:0], len(st.text), 0, 0
 	st.dynamic, st.load, st.short, st.owing = nil, nil, false, false
 	return need{}, nil
@@ -124,7 +124,7 @@ func (d *decider) decide(st *statement) (need, error) {
 
 // judge is decide for what it cannot tell to be without any rule.
 func (d *decider) judge(st *statement, cx reading) (need, error) {
-	st.parts, st.touch, st.job, st.owing, st.types, st.unseen = st.parts[:0], 0, nil, false, false, false
+	st.parts, st.touch, st.after, st.reply, st.owing, st.types, st.unseen = st.parts[:0], 0, nil, nil, false, false, false
 	d.found.reset()
 	st.facts = nil
 	st.load = nil
@@ -286,7 +286,7 @@ func (d *decider) temporary(st *statement, i int, head rewriter.Head, cx *readin
 		case err == nil && !readable: // the server refuses it
 		case err == nil && certain:
 			st.key = d.tables.appendKey(st.key[:0], name.Schema, name.Table)
-			st.jobs().temps = append(st.jobs().temps, temp{result: i, name: string(st.key)})
+			st.changes().temps = append(st.changes().temps, temp{result: i, name: string(st.key)})
 		case cx.rules.Empty():
 			st.touch |= touchAll
 		case cx.barrier:
@@ -295,7 +295,7 @@ func (d *decider) temporary(st *statement, i int, head rewriter.Head, cx *readin
 			return lacks(needProbe)
 		}
 	case head.Drop && cx.snap.temporary != nil:
-		st.jobs().temps = append(st.jobs().temps, temp{result: i})
+		st.changes().temps = append(st.changes().temps, temp{result: i})
 	}
 	return nil
 }
@@ -314,13 +314,13 @@ func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) 
 	if len(st.spans) > 1 && p.touch&touchInsert != 0 {
 		st.touch |= touchLastID
 	}
-	if p.job != nil {
-		cx.schema, cx.known = p.job.schema, true
-		st.jobs().schema = p.job.schema
+	if p.after != nil {
+		cx.schema, cx.known = p.after.schema, true
+		st.changes().schema = p.after.schema
 	}
 	if p.touch&touchSchema != 0 {
 		cx.known = false
-		st.jobs().schema = nil
+		st.changes().schema = nil
 	}
 	switch {
 	case p.touch&touchTables != 0 && head.Kind == rewriter.DDL:

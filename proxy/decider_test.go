@@ -230,8 +230,8 @@ func TestDecidePrepared(t *testing.T) {
 			t.Errorf("%q: %s (%v); want %s", text, got, x.last, want)
 		}
 	}
-	if got := x.on(mysql.COM_STMT_PREPARE, "USE other", false); got != "forward" || x.st.job != nil {
-		t.Errorf("USE that is only prepared: %s, %+v", got, x.st.job)
+	if got := x.on(mysql.COM_STMT_PREPARE, "USE other", false); got != "forward" || x.st.after != nil {
+		t.Errorf("USE that is only prepared: %s, %+v", got, x.st.after)
 	}
 }
 
@@ -393,15 +393,15 @@ func TestDecideEffects(t *testing.T) {
 	x.c.state.temporary = map[string]bool{"shop\x00t": true}
 	x.c.state.lastID.owed = true
 	x.on(mysql.COM_QUERY, "CREATE TEMPORARY TABLE t (id INT); DROP TABLE t; USE other; SELECT LAST_INSERT_ID()", true)
-	if j := x.st.job; j == nil || string(j.schema) != "other" || len(j.temps) != 2 || j.temps[0] != (temp{0, "shop\x00t"}) || j.temps[1] != (temp{1, ""}) {
-		t.Errorf("job %+v", j)
+	if j := x.st.after; j == nil || string(j.schema) != "other" || len(j.temps) != 2 || j.temps[0] != (temp{0, "shop\x00t"}) || j.temps[1] != (temp{1, ""}) {
+		t.Errorf("after %+v", j)
 	}
 	if x.st.touch&touchTables == 0 || !x.st.owing {
 		t.Errorf("touches %05b, owing %v", x.st.touch, x.st.owing)
 	}
 	x.c.state.lastID.owed = false
 	x.on(mysql.COM_QUERY, "SELECT 1; INSERT INTO other VALUES (1)", true)
-	if x.st.touch&touchLastID == 0 || x.st.owing || x.st.job != nil {
-		t.Errorf("behind it: touches %05b, owing %v, job %+v", x.st.touch, x.st.owing, x.st.job)
+	if x.st.touch&touchLastID == 0 || x.st.owing || x.st.after != nil {
+		t.Errorf("behind it: touches %05b, owing %v, after %+v", x.st.touch, x.st.owing, x.st.after)
 	}
 }

@@ -24,15 +24,15 @@ func (s *session) sendLoad(st *statement) (sent, done bool, err error) {
 	if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
 		return false, true, s.answer(e, st.seq)
 	}
-	j := st.jobs()
-	j.load, j.inserts, j.seq = l, []expect{l.expect()}, st.seq
+	st.reply = &pieceReply{load: l, inserts: []expect{l.expect()}, seq: st.seq}
 	s.l.srv.Stats.Filled.Add(1)
 	first := s.prelude(st, pending{
 		reply:    replyOf(mysql.COM_QUERY),
 		seqDelta: byte(wire.Frames(len(payload))) - (st.seq + 1),
 		more:     st.rest > 0,
 		touch:    st.touch,
-		job:      j,
+		after:    st.after,
+		watcher:  st.reply,
 	})
 	return true, false, s.sendBehind(first, payload)
 }

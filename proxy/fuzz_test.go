@@ -32,8 +32,11 @@ func (k *talk) requestsOutcome() string {
 	for i := range k.c.pending.n {
 		p := k.c.pending.at(i)
 		fmt.Fprintf(&b, "%d ", p.reply)
-		if p.job != nil && p.job.prepared == nil { // what is known of a PREPARE that has not arrived whole is less
-			fmt.Fprintf(&b, "%q %q ", p.job.schema, p.job.local)
+		if p.after != nil {
+			fmt.Fprintf(&b, "%q ", p.after.schema)
+		}
+		if local, ok := p.watcher.(*localReply); ok {
+			fmt.Fprintf(&b, "%q ", local.bytes)
 		}
 	}
 	fmt.Fprintf(&b, "phase %d, left %d %q", k.c.phase(), k.requests.left, k.client)
@@ -107,24 +110,24 @@ func fuzzPending(kind, more byte) pending {
 		p.seqDelta = 1
 	case 1:
 		p.reply = replyResult
-		p.job = insertJob(generated(0, uint64(more)<<(more%50)), explicit(1, 9))
+		p.watcher = insertReply(generated(0, uint64(more)<<(more%50)), explicit(1, 9))
 	case 2:
-		p.job = &job{hidden: hiddenAsk, answer: &answer{done: make(chan struct{})}}
+		p.watcher = &hiddenReply{kind: hiddenAsk, answer: &answer{done: make(chan struct{})}}
 	case 3:
-		p.reply, p.job = replyResult, &job{hidden: hiddenLastID, answer: &answer{}}
+		p.reply, p.watcher = replyResult, &hiddenReply{kind: hiddenLastID, answer: &answer{}}
 	case 5: // several forms, whose questions nobody asks
 		p.reply, p.more = replyResult, more%2 == 0
-		p.job = insertJob(expect{form: form(more % 6), rows: int(more % 5), generated: int(more % 3), first: 300, last: 302, askable: true, returning: more > 99})
+		p.watcher = insertReply(expect{form: form(more % 6), rows: int(more % 5), generated: int(more % 3), first: 300, last: 302, askable: true, returning: more > 99})
 	case 6: // statements with hidden parameters
 		fill := filler{plan: &rewriter.Prepared{Parameters: []rewriter.Parameter{{}, {Role: rewriter.RoleID}, {Role: rewriter.RoleFirst}}, Client: 1}}
 		if more%2 == 0 {
 			fill.plan.Parameters, fill.plan.Client = fill.plan.Parameters[1:], 0
 		}
-		p.reply, p.job = replyPrepare, &job{prepared: &prepared{fill: &fill}}
+		p.reply, p.watcher = replyPrepare, &prepareReply{made: &prepared{fill: &fill}}
 	case 7: // results for each row
-		p.reply, p.job = replyResult, &job{units: &units{result: int(more % 2), ids: make([]uint64, more%4), update: more%3 == 0}}
+		p.reply, p.watcher = replyResult, &pieceReply{units: &units{result: int(more % 2), ids: make([]uint64, more%4), update: more%3 == 0}}
 	case 4:
-		p.job = &job{schema: []byte("other"), temps: []temp{{result: int(more), name: "x"}}}
+		p.after = &after{schema: []byte("other"), temps: []temp{{result: int(more), name: "x"}}}
 	}
 	return p
 }
@@ -169,7 +172,7 @@ func FuzzReplies(f *testing.F) {
 		changes := caps&(1<<7) != 0
 		for i := 0; i+1 < len(sent) && i < 16; i += 2 {
 			p := fuzzPending(sent[i], sent[i+1])
-			changes = changes || p.seqDelta != 0 || p.more || p.job != nil && (p.job.inserts != nil || p.job.hidden != notHidden || p.job.prepared != nil || p.job.units != nil)
+			changes = changes || p.seqDelta != 0 || p.more || p.watcher != nil
 		}
 		if !changes && !bytes.Equal(append(bytes.Clone(whole.toClient), whole.server...), in) {
 			t.Errorf("%x went to the client as %x", in, whole.toClient)

@@ -178,13 +178,13 @@ func (s *session) learn(st *statement, n need) error {
 
 // ask sends a command of our own and waits for the whole reply.
 func (s *session) ask(packet []byte, kind replyKind) ([]byte, error) {
-	return s.askAs(packet, pending{reply: kind, job: &job{}})
+	return s.askAs(packet, pending{reply: kind})
 }
 
 // askAs is ask for a command that changes what is known of the session, as p says.
 func (s *session) askAs(packet []byte, p pending) ([]byte, error) {
 	a := &answer{done: make(chan struct{})}
-	p.job.hidden, p.job.answer = hiddenAsk, a
+	p.watcher = &hiddenReply{kind: hiddenAsk, answer: a}
 	s.c.send(p)
 	if err := s.write(packet); err != nil {
 		return nil, err

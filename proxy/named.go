@@ -181,7 +181,7 @@ func (d *decider) unfilledName(st *statement, i int, head rewriter.Head, cx *rea
 	st.touch |= st.prepared.touch
 	st.unseen = st.unseen || st.prepared.unseen
 	if st.prepared.makes != "" {
-		st.jobs().temps = append(st.jobs().temps, temp{name: st.prepared.makes})
+		st.changes().temps = append(st.changes().temps, temp{name: st.prepared.makes})
 	}
 	if head.Effects(sql)&rewriter.SetsLastID != 0 { // among the arguments
 		st.touch |= touchLastID

@@ -41,7 +41,7 @@ func (s *session) keepName(st *statement) error {
 	}
 	c.forgetName(name)
 	c.named[name] = st.prepared
-	st.jobs().named = st.prepared
+	st.changes().named = st.prepared
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keepText(st.prepared)

@@ -81,7 +81,7 @@ func (s *session) objectInside(st *statement, cause *mysql.MyError) (taken, done
 // sendAsIs sends on, up to end, a text that the server is sure to refuse. rest is
 // where what is behind it begins; 0: nothing is.
 func (s *session) sendAsIs(st *statement, end, rest int) (done bool, err error) {
-	st.parts, st.load, st.job, st.owing, st.unseen = st.parts[:0], nil, nil, false, false
+	st.parts, st.load, st.after, st.owing, st.unseen = st.parts[:0], nil, nil, false, false
 	st.touch, st.end, st.rest = touchAll|touchLastID, end, rest
 	return s.execute(st)
 }

@@ -217,11 +217,11 @@ func (s *session) useSchema(name []byte) error {
 		return err
 	}
 	use := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_INIT_DB}, written...))
-	return s.change(use, pending{reply: replyOne, job: &job{schema: name}})
+	return s.change(use, pending{reply: replyOne, after: &after{schema: name}})
 }
 
 func (s *session) setMode(modes string) error {
-	return s.change(s.c.appendQuery(nil, "SET sql_mode='"+modes+"'"), pending{reply: replyResult, touch: touchSettings, job: &job{}})
+	return s.change(s.c.appendQuery(nil, "SET sql_mode='"+modes+"'"), pending{reply: replyResult, touch: touchSettings})
 }
 
 // change sends a command of our own that must succeed.

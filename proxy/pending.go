@@ -9,13 +9,17 @@ type pending struct {
 	touch    touch
 	unseen   bool   // it may write to tables with rules out of sight
 	age      uint32 // of the state when the command was sent
-	job      *job   // nil for nearly all that is forwarded
 	facts    *facts // what was known of the table of an INSERT that may have ids
+	after    *after // what else is true once the reply has come; nil for nearly all
+	watcher  watcher
 }
 
 // ours reports whether the command is the proxy's own: the client does not see
 // its reply.
-func (p *pending) ours() bool { return p.job != nil && p.job.hidden != notHidden }
+func (p *pending) ours() bool {
+	_, ours := p.watcher.(*hiddenReply)
+	return ours
+}
 
 // touch is the set of things that a command may change.
 type touch uint16
@@ -32,22 +36,13 @@ const (
 	touchNext                       // SET TRANSACTION: is of the next transaction alone
 )
 
-// job is what must be done with a reply beyond relaying it.
-type job struct {
-	hidden  hidden   // the command is ours and its reply is kept from the client
-	local   []byte   // the reply itself, made here; nothing was sent to the server
-	seq     byte     // sequence number of the command's last frame, as the client sent it
-	inserts []expect // what OK packets of injected INSERTs must show, by result
-	schema  []byte   // not nil: the default schema once the command succeeds
-	temps   []temp   // temporary tables made, and forgotten
-	answer  *answer  // who waits for a hidden reply
-	load    *loading // the file it asks for is given ids
-	units   *units   // what results for each row must show
-	option  option   // that it sets when it succeeds
-	// prepared is the statement that a PREPARE makes, named that of one in SQL.
-	prepared, named *prepared
-	// withheld is set when the reply has ended with a question left.
-	withheld *withheld
+// after is what a command changes that nothing in its reply tells but whether it
+// succeeded.
+type after struct {
+	schema []byte    // not nil: the default schema
+	temps  []temp    // temporary tables made, and forgotten
+	option option    // that it sets
+	named  *prepared // the statement that a PREPARE in SQL makes
 }
 
 // option is what a COM_SET_OPTION sets.
@@ -63,36 +58,6 @@ const (
 type temp struct {
 	result int
 	name   string // key of the table; empty: whatever there was is gone
-}
-
-// hidden says what a hidden command was.
-type hidden uint8
-
-const (
-	notHidden    hidden = iota
-	hiddenAsk           // someone waits for the answer
-	hiddenLastID        // SELECT LAST_INSERT_ID(), pipelined before an INSERT
-	hiddenPay           // SET last_insert_id=n, pipelined before a reader
-)
-
-// answer receives a hidden reply.
-type answer struct {
-	packets []byte // whole frames, headers and all; none when they were more than maxAnswer
-	full    bool
-	done    chan struct{}
-}
-
-// maxAnswer bounds a hidden reply, in bytes. A table of 4,096 columns, the
-// most a server allows, takes less than half of it.
-const maxAnswer = 4 << 20
-
-// take keeps bytes of the reply, or, once it is too large, nothing of it.
-func (a *answer) take(b []byte) {
-	if a.full = a.full || len(a.packets)+len(b) > maxAnswer; a.full {
-		a.packets = nil
-		return
-	}
-	a.packets = append(a.packets, b...)
 }
 
 // queue is a ring of pending commands.

@@ -30,10 +30,10 @@ func (s *session) execute(st *statement) (done bool, err error) {
 		return true, err
 	}
 	failed, seq := s.c.lastReply()
-	if st.job != nil && st.job.withheld != nil && st.job.withheld.quotes {
-		return true, s.quoteAll(st, st.job.withheld)
+	if w := st.withheld(); w != nil && w.quotes {
+		return true, s.quoteAll(st, w)
 	}
-	if st.job != nil && st.job.withheld != nil && st.job.withheld.guard {
+	if w := st.withheld(); w != nil && w.guard {
 		if taken, err := s.tookBack(st); err != nil || !taken {
 			return true, errors.Join(err, s.answer(errHalfDone(st.parts[0].facts.name), st.seq))
 		}
@@ -147,15 +147,23 @@ type withheld struct {
 	result   int    // the statement that such an ERR is of
 }
 
+// withheld returns what the reply to the piece left open, nil when that is nothing.
+func (st *statement) withheld() *withheld {
+	if st.reply == nil {
+		return nil
+	}
+	return st.reply.withheld
+}
+
 func (w *withheld) payload() []byte { return w.frame[min(wire.HeaderLen, len(w.frame)):] }
 
 // settle asks what the reply to an INSERT left open, and gives the client the
 // OK packet that was kept from it.
 func (s *session) settle(st *statement) error {
-	if st.job == nil || st.job.withheld == nil {
+	w := st.withheld()
+	if w == nil {
 		return nil
 	}
-	w := st.job.withheld
 	id, err := s.askAfter(st, w)
 	if errors.Is(err, errServerGone) {
 		return err // the client is told which ids are in doubt

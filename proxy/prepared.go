@@ -158,14 +158,11 @@ func (n *newest) note(id uint32, ours bool) {
 	*n = newest{id: id}
 }
 
-// notePrepared takes the reply to the PREPARE p; id 0: it failed.
-func (c *conversation) notePrepared(id uint32, p *pending) {
+// notePrepared takes the reply to a PREPARE; id 0: it failed.
+func (c *conversation) notePrepared(id uint32, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.newest.note(id, p.ours())
-	if id == 0 && p.job != nil && p.job.prepared != nil {
-		p.job.prepared.failed = true
-	}
+	c.newest.note(id, ours)
 }
 
 // address writes the server's number of e into a command, or, where nothing is known
@@ -337,16 +334,8 @@ func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 		}
 		m.last.aims(head, text, &m.c.state, m.rules().Rules)
 	}
-	m.c.sendLocked(pending{reply: replyPrepare, job: m.last.job()})
+	m.c.sendLocked(pending{reply: replyPrepare, watcher: m.last.watcher()})
 	return forwardIt
-}
-
-// job is that of the PREPARE.
-func (e *prepared) job() *job {
-	if e == nil {
-		return nil
-	}
-	return &job{prepared: e}
 }
 
 // longData handles COM_STMT_SEND_LONG_DATA: the parameter that it names has

@@ -104,7 +104,7 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 	sql := append(rewriter.AppendQuoted([]byte("PREPARE "), name, mode), " FROM "...)
 	if e.own.asked && !s.c.mariaDB {
 		set := rewriter.AppendLiteral([]byte("SET "+textVariable+"="), text, mode)
-		if err := s.change(s.c.appendQuery(nil, string(set)), pending{reply: replyResult, job: &job{}}); err != nil {
+		if err := s.change(s.c.appendQuery(nil, string(set)), pending{reply: replyResult}); err != nil {
 			return nil, err
 		}
 		sql = append(sql, textVariable...)
@@ -137,7 +137,7 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 	if fresh.fill != nil {
 		fresh.fill.plan.Text = nil
 	}
-	return fresh, s.change(wire.AppendPacket(nil, 0, payload), pending{reply: replyResult, job: &job{}})
+	return fresh, s.change(wire.AppendPacket(nil, 0, payload), pending{reply: replyResult})
 }
 
 // ready sees to it that a statement is the right one before long data of it goes to

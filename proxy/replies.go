@@ -49,9 +49,7 @@ type replies struct {
 	nth    int    // those seen of them
 	params bool   // definitions of parameters are among them
 	rowsIn int    // rows of the result so far, less its column definitions; counted only where a job wants it
-	hold   bool   // the packet is withheld from the client
-	omit   bool   // the packet is not for the client
-	each   bool   // the packet is a result for one row, which is held
+	fate   fate   // of the packet
 
 	left    int  // bytes left of the current frame
 	cont    bool // the next frame continues the packet
@@ -74,7 +72,7 @@ func (m *replies) feed(in []byte) (out []byte, used int, ev event) {
 			i = m.body(in, i)
 			continue
 		}
-		if m.step == stepRows && m.active && !m.cont && m.cur.job == nil {
+		if m.step == stepRows && m.active && !m.cont && m.cur.watcher == nil {
 			i = m.rows(in, i)
 			if m.left > 0 {
 				continue
@@ -116,19 +114,11 @@ func (m *replies) rows(in []byte, i int) int {
 // body passes over the bytes of a packet whose fate is decided.
 func (m *replies) body(in []byte, i int) int {
 	k := min(m.left, len(in)-i)
-	switch j := m.cur.job; {
-	case j != nil && j.hidden != notHidden:
-		if j.answer != nil {
-			j.answer.take(in[i : i+k])
-		}
+	switch m.fate {
+	case fateHold:
+		m.cur.watcher.take(in[i : i+k])
 		m.drop(in, i, k)
-	case m.hold:
-		j.withheld.frame = append(j.withheld.frame, in[i:i+k]...)
-		m.drop(in, i, k)
-	case m.omit:
-		m.drop(in, i, k)
-	case m.each:
-		j.units.take(in[i : i+k])
+	case fateOmit:
 		m.drop(in, i, k)
 	default:
 		m.forward = m.active
@@ -138,10 +128,10 @@ func (m *replies) body(in []byte, i int) int {
 	if m.left > 0 || m.cont {
 		return i
 	}
-	if m.omit {
+	if m.fate == fateOmit {
 		m.cur.seqDelta++
 	}
-	m.hold, m.omit, m.each = false, false, false
+	m.fate = fatePass
 	if m.ending {
 		m.finish(in, i)
 	}
@@ -157,15 +147,11 @@ func (m *replies) drop(in []byte, i, k int) {
 // finish ends the current reply at i and appends the local replies that are
 // due behind it.
 func (m *replies) finish(in []byte, i int) {
-	if j := m.cur.job; j != nil && j.answer != nil {
-		if j.hidden == hiddenLastID {
-			m.c.learnHiddenLastID(j.answer.packets)
-		} else {
-			defer close(j.answer.done)
-		}
-	}
 	m.end.result = m.result
 	due := m.c.finish(&m.cur, m.end)
+	if m.cur.watcher != nil {
+		m.cur.watcher.ended(m.c)
+	}
 	if len(due) > 0 {
 		m.out = append(append(m.out, in[m.from:i]...), due...)
 		m.from = i
@@ -198,48 +184,42 @@ func (m *replies) packet(in []byte, i int) (next int, ok bool) {
 	switch {
 	case m.mismatch && m.cur.reply == replyAuth:
 		want = min(n, maxBridged)
-	case want > 1 && m.cur.job != nil && m.cur.job.inserts != nil:
-		want = min(n, maxInfo)
+	case want > 1 && m.cur.watcher != nil:
+		want = min(n, m.cur.watcher.wants())
 	}
 	if len(payload) < want {
 		return i, false
 	}
 	payload = payload[:min(n, len(payload))]
-	if j := m.cur.job; j != nil && j.load != nil && j.load.asked {
-		m.cur.seqDelta = j.load.delta(in[i+3], m.c.fileDelta()) // its file went in other packets
+	if m.cur.watcher != nil {
+		m.fate = m.cur.watcher.begins(m, in[i+3])
 	}
 	in[i+3] -= m.cur.seqDelta
 	m.end.seq = in[i+3]
 	m.left = wire.HeaderLen + n
 	m.cont = n == wire.MaxPayload
-	patched, used := m.judge(payload, n)
-	if m.each = m.unit(payload); !m.each {
-		m.release(in, i)
+	v := m.judge(payload, n)
+	if m.cur.watcher != nil {
+		m.fate = max(m.fate, v.fate)
+		if rows := m.cur.watcher.released(); rows != nil {
+			m.out = append(append(m.out, in[m.from:i]...), rows...)
+			m.from = i
+		}
 	}
-	if patched != nil {
-		m.replace(in, i, patched, used)
-		return i + wire.HeaderLen + used, true
+	if v.patched != nil {
+		m.replace(in, i, v)
+		return i + wire.HeaderLen + v.used, true
 	}
 	return i, true
 }
 
-// release gives out, in front of the packet at i, rows that were held.
-func (m *replies) release(in []byte, i int) {
-	if m.cur.job == nil || m.cur.job.units == nil || m.cur.job.units.held == nil {
-		return
-	}
-	m.out = append(append(m.out, in[m.from:i]...), m.cur.job.units.release()...)
-	m.from = i
-}
-
-// replace gives out patched in place of the header at i and the first used
-// bytes of the payload behind it.
-func (m *replies) replace(in []byte, i int, patched []byte, used int) {
-	n := wire.PayloadLen(in[i:]) - used
+// replace gives out the packet at i as the ruling says.
+func (m *replies) replace(in []byte, i int, v ruling) {
+	n := wire.PayloadLen(in[i:]) - v.used
 	m.out = append(m.out, in[m.from:i]...)
-	m.out = wire.AppendHeader(m.out, len(patched)+n, in[i+3])
-	m.out = append(m.out, patched...)
-	m.from = i + wire.HeaderLen + used
+	m.out = wire.AppendHeader(m.out, len(v.patched)+n, in[i+3])
+	m.out = append(m.out, v.patched...)
+	m.from = i + wire.HeaderLen + v.used
 	m.left = n
 	m.forward = true
 	if n == 0 && m.ending {
@@ -262,16 +242,15 @@ func (m *replies) decides(b byte, n int) bool {
 	return true
 }
 
-// judge decides what the packet is. payload holds its first bytes, at least
-// wire.OKPrefix of them or all. patched, when not nil, stands for the first
-// used bytes of the payload.
-func (m *replies) judge(payload []byte, n int) (patched []byte, used int) {
+// judge decides what the packet is, and what becomes of it. payload holds its first
+// bytes, as many as decide.
+func (m *replies) judge(payload []byte, n int) (v ruling) {
 	if !m.active {
-		return nil, 0
+		return v
 	}
 	if n == 0 {
 		m.ending = m.cur.reply == replyOne || m.cur.reply == replyRaw
-		return nil, 0
+		return v
 	}
 	switch m.cur.reply {
 	case replyResult:
@@ -279,7 +258,7 @@ func (m *replies) judge(payload []byte, n int) (patched []byte, used int) {
 	case replyRows:
 		m.judgeRows(payload, n)
 	case replyPrepare:
-		m.judgePrepare(payload, n)
+		return m.judgePrepare(payload, n)
 	case replyAuth:
 		return m.judgeAuth(payload, n)
 	case replyOpaque:
@@ -299,7 +278,7 @@ func (m *replies) judge(payload []byte, n int) (patched []byte, used int) {
 			m.ok(payload, n)
 		}
 	}
-	return nil, 0
+	return v
 }
 
 func (m *replies) judgeRows(payload []byte, n int) {
@@ -314,35 +293,36 @@ func (m *replies) judgeRows(payload []byte, n int) {
 	}
 }
 
-func (m *replies) judgePrepare(payload []byte, n int) {
+func (m *replies) judgePrepare(payload []byte, n int) (v ruling) {
+	w := m.cur.watcher
 	switch {
 	case m.step == stepCount && payload[0] != wire.ErrByte:
-		m.omit = m.omits()
+		if w != nil {
+			v.fate = w.definition(m)
+		}
 		m.nth++
 		m.count--
 		m.ending = m.count == 0
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
-		m.c.notePrepared(0, &m.cur)
+		m.c.notePrepared(0, m.cur.ours())
+		if w != nil {
+			w.failed(m, payload, n)
+		}
 	case n < wire.PreparedLen:
 		m.ending = true
 	default:
 		p, _ := wire.ParsePrepared(payload)
-		m.c.notePrepared(p.ID, &m.cur)
-		if j := m.cur.job; j != nil && j.prepared != nil {
-			wire.SetParams(payload, m.c.learnStatement(j.prepared, p))
+		m.c.notePrepared(p.ID, m.cur.ours())
+		if w != nil {
+			w.prepared(m, payload, p)
 		}
 		m.nth, m.params = 0, p.Definitions
 		m.count = m.definitions(p.Params, p.Definitions) + m.definitions(p.Columns, p.Definitions)
 		m.step = stepCount
 		m.ending = m.count == 0
 	}
-}
-
-// omits reports whether the packet behind PREPARE_OK is not for the client.
-func (m *replies) omits() bool {
-	j := m.cur.job
-	return j != nil && j.prepared != nil && j.prepared.fill != nil && !j.prepared.broken && j.prepared.fill.hides(m.nth, m.params, !m.c.has(mysql.CLIENT_DEPRECATE_EOF))
+	return v
 }
 
 // definitions returns the number of packets that n column definitions take.
@@ -360,7 +340,7 @@ func (m *replies) definitions(n uint16, sent bool) (packets int) {
 // judgeAuth ends an authentication exchange at OK or ERR. Any other byte is a
 // plugin's own affair; MariaDB does not escape a leading 0x00 of plugin data,
 // but an OK packet takes at least 7 bytes.
-func (m *replies) judgeAuth(payload []byte, n int) (patched []byte, used int) {
+func (m *replies) judgeAuth(payload []byte, n int) (v ruling) {
 	switch {
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
@@ -373,12 +353,12 @@ func (m *replies) judgeAuth(payload []byte, n int) (patched []byte, used int) {
 		m.ending = true
 		m.events |= eventRefused
 		m.end.failed = true
-		return errPayload(errBridge()), n
+		return ruling{patched: errPayload(errBridge()), used: n}
 	}
 	if m.ending {
 		m.c.setPhase(phaseCommands)
 	}
-	return nil, 0
+	return v
 }
 
 // fail handles an ERR packet, which ends any reply but for MariaDB's progress
@@ -390,12 +370,6 @@ func (m *replies) fail(payload []byte) {
 	}
 	m.ending = true
 	m.end.failed, m.end.code = true, code
-	if m.cur.job == nil {
-		return
-	}
-	if e := m.cur.job.expected(m.result); e != nil {
-		m.c.settle(native{last: e.failed()})
-	}
 }
 
 // ok reads an OK packet for what it says of the session.

@@ -22,7 +22,7 @@ func packet(seq byte, payload []byte) []byte { return wire.AppendPacket(nil, seq
 // sent records a command of the proxy or of the client as sent.
 func (k *talk) sent(p pending) { k.c.send(p) }
 
-func insertJob(inserts ...expect) *job { return &job{inserts: inserts} }
+func insertReply(inserts ...expect) *pieceReply { return &pieceReply{inserts: inserts} }
 
 // generated expects that a statement gave its rows ids of which id is the first.
 func generated(result int, id uint64) expect {
@@ -58,7 +58,7 @@ func TestInsertIDPatched(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
-				k.sent(pending{reply: replyResult, job: insertJob(generated(0, tt.expected))})
+				k.sent(pending{reply: replyResult, watcher: insertReply(generated(0, tt.expected))})
 				k.sent(pending{reply: replyOne})
 				tail := "\x07Records"
 				k.fromServer(packet(1, append(okPayload(tt.affected, tt.server, 2), tail...)))
@@ -78,7 +78,7 @@ func TestInsertIDPatched(t *testing.T) {
 func TestInsertIDPatchedByResult(t *testing.T) {
 	const more = mysql.SERVER_MORE_RESULTS_EXISTS
 	eachWay(t, 0, func(k *talk) {
-		k.sent(pending{reply: replyResult, job: insertJob(
+		k.sent(pending{reply: replyResult, watcher: insertReply(
 			generated(1, 300), explicit(3, 9))})
 		k.fromServer(packet(1, okPayload(1, 5, more)))
 		k.fromServer(packet(2, okPayload(2, 0, more)))
@@ -112,10 +112,10 @@ func TestHiddenReplies(t *testing.T) {
 	eachWay(t, 0, func(k *talk) {
 		asked := &answer{done: make(chan struct{})}
 		k.sent(pending{reply: replyOne})
-		k.sent(pending{reply: replyResult, job: &job{hidden: hiddenAsk, answer: asked}})
-		k.sent(pending{reply: replyResult, job: &job{hidden: hiddenPay}})
-		k.sent(pending{reply: replyResult, job: &job{hidden: hiddenLastID, answer: &answer{}}})
-		k.sent(pending{reply: replyResult, job: insertJob(generated(0, 300))})
+		k.sent(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenAsk, answer: asked}})
+		k.sent(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenPay}})
+		k.sent(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenLastID, answer: &answer{}}})
+		k.sent(pending{reply: replyResult, watcher: insertReply(generated(0, 300))})
 		k.c.state.lastID = lastID{value: 42, known: true, owed: true}
 		k.fromServer(packet(1, okPayload(0, 0, 2)))
 		k.fromServer(rowset)
@@ -144,7 +144,7 @@ func TestHiddenReplies(t *testing.T) {
 func TestHiddenReplyBounded(t *testing.T) {
 	k := newTalk(t, 0, atOnce)
 	a := &answer{done: make(chan struct{})}
-	k.sent(pending{reply: replyResult, job: &job{hidden: hiddenAsk, answer: a}})
+	k.sent(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenAsk, answer: a}})
 	k.fromServer(packet(1, []byte{1}))
 	k.fromServer(packet(2, []byte("\x03def")))
 	k.fromServer(packet(3, []byte{0xfe, 0, 0, 2, 0}))
@@ -182,7 +182,7 @@ func TestSequenceDelta(t *testing.T) {
 	for way, cut := range map[string]cutter{"at once": atOnce, "byte by byte": byteByByte, "randomly": randomly(3)} {
 		t.Run(way, func(t *testing.T) {
 			k := newTalk(t, 0, cut)
-			k.sent(pending{reply: replyResult, seqDelta: 1, job: insertJob(generated(0, 70000))})
+			k.sent(pending{reply: replyResult, seqDelta: 1, watcher: insertReply(generated(0, 70000))})
 			k.sent(pending{reply: replyResult, seqDelta: 1})
 			k.sent(pending{reply: replyOne})
 			var server, want []byte

@@ -268,9 +268,9 @@ func (m *requests) other(payload []byte) verdict {
 		p.touch = touchTables
 	case mysql.COM_SET_OPTION:
 		if len(payload) >= 3 {
-			p.job = &job{option: optionOff}
+			p.after = &after{option: optionOff}
 			if binary.LittleEndian.Uint16(payload[1:]) == 0 {
-				p.job.option = optionOn
+				p.after.option = optionOn
 			}
 		}
 	}
@@ -359,7 +359,7 @@ func (p *pending) choose(schema []byte) {
 		p.touch |= touchSchema
 		return
 	}
-	p.job = &job{schema: bytes.Clone(schema)}
+	p.after = &after{schema: bytes.Clone(schema)}
 }
 
 // touchAll is what a statement may change that runs others which are not seen.

@@ -123,8 +123,8 @@ func TestStateLearned(t *testing.T) {
 // Whether LAST_INSERT_ID() is known, and owed, after a reply.
 func TestLastID(t *testing.T) {
 	ok := okPayload(1, 0, 2)
-	ours := insertJob(generated(0, 70))
-	own := insertJob(explicit(0, 9))
+	ours := insertReply(generated(0, 70))
+	own := insertReply(explicit(0, 9))
 	tests := []struct {
 		name  string
 		sent  pending
@@ -132,16 +132,16 @@ func TestLastID(t *testing.T) {
 		want  lastID
 	}{
 		{name: "SELECT", sent: pending{reply: replyResult}, reply: ok, want: lastID{value: 5, known: true}},
-		{name: "ours", sent: pending{reply: replyResult, job: ours}, reply: okPayload(2, 70, 2), want: lastID{value: 70, known: true}},
-		{name: "ours fails", sent: pending{reply: replyResult, job: ours}, reply: errPayload(testError(1062)), want: lastID{value: 5, known: true, owed: true}},
-		{name: "an explicit id", sent: pending{reply: replyResult, job: own}, reply: ok, want: lastID{value: 5, known: true}},
-		{name: "an explicit id fails", sent: pending{reply: replyResult, job: own}, reply: errPayload(testError(1062)), want: lastID{value: 5, known: true}},
+		{name: "ours", sent: pending{reply: replyResult, watcher: ours}, reply: okPayload(2, 70, 2), want: lastID{value: 70, known: true}},
+		{name: "ours fails", sent: pending{reply: replyResult, watcher: ours}, reply: errPayload(testError(1062)), want: lastID{value: 5, known: true, owed: true}},
+		{name: "an explicit id", sent: pending{reply: replyResult, watcher: own}, reply: ok, want: lastID{value: 5, known: true}},
+		{name: "an explicit id fails", sent: pending{reply: replyResult, watcher: own}, reply: errPayload(testError(1062)), want: lastID{value: 5, known: true}},
 		{name: "another INSERT that generated", sent: pending{reply: replyResult, touch: touchInsert}, reply: okPayload(1, 8, 2)},
 		{name: "another INSERT that did not", sent: pending{reply: replyResult, touch: touchInsert}, reply: ok, want: lastID{value: 5, known: true}},
 		{name: "another INSERT that fails", sent: pending{reply: replyResult, touch: touchInsert}, reply: errPayload(testError(1062))},
 		{name: "an INSERT where none was seen", sent: pending{reply: replyResult}, reply: okPayload(1, 8, 2)},
 		{name: "CALL", sent: pending{reply: replyResult, touch: touchLastID}, reply: ok},
-		{name: "hidden", sent: pending{reply: replyResult, job: &job{hidden: hiddenPay}}, reply: okPayload(0, 5, 2), want: lastID{value: 5, known: true}},
+		{name: "hidden", sent: pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenPay}}, reply: okPayload(0, 5, 2), want: lastID{value: 5, known: true}},
 		{name: "reset", sent: pending{reply: replyOne, touch: touchReset}, reply: ok, want: lastID{known: true}},
 		{name: "reset that fails", sent: pending{reply: replyOne, touch: touchReset}, reply: errPayload(testError(1)), want: lastID{value: 5, known: true}},
 	}

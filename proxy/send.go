@@ -25,7 +25,7 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	}
 	if st.prepares() {
 		s.made(st)
-		s.requests.last, st.job = st.prepared, st.prepared.job()
+		s.requests.last = st.prepared
 	}
 	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short || st.types ||
 		(st.prepares() || st.dynamic != nil) && st.prepared != nil && st.prepared.fill != nil
@@ -46,25 +46,25 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 			return s.refused(st, err)
 		}
 	}
-	if st.rest > 0 { // its error may be withheld
-		st.jobs()
-	}
 	p := pending{
 		reply:    replyOf(st.prefix[0]),
 		seqDelta: byte(wire.Frames(len(payload))) - (st.seq + 1),
 		more:     st.rest > 0,
 		touch:    st.touch,
 		unseen:   st.unseen,
-		job:      st.job,
 		facts:    st.facts,
+		after:    st.after,
 	}
-	if inserts != nil {
-		p.job = st.jobs()
-		p.job.inserts, p.job.seq = inserts, st.seq
-		if st.prepared != nil && st.dynamic == nil && st.execution.units != nil {
-			p.job.units = st.execution.units
-			p.job.units.expects(inserts, &st.plans[0])
+	switch {
+	case st.prepares():
+		p.after, p.watcher = nil, st.prepared.watcher()
+	case inserts != nil || st.rest > 0: // or its error may be withheld
+		st.reply = &pieceReply{inserts: inserts, seq: st.seq}
+		if inserts != nil && st.prepared != nil && st.dynamic == nil && st.execution.units != nil {
+			st.reply.units = st.execution.units
+			st.reply.units.expects(inserts, &st.plans[0])
 		}
+		p.watcher = st.reply
 	}
 	first := s.prelude(st, p)
 	if edited && first == nil && len(payload) < wire.MaxPayload {
@@ -347,11 +347,11 @@ func (s *session) prelude(st *statement, p pending) []byte {
 	id := c.state.lastID
 	if st.owing && id.owed {
 		first = c.appendQuery(first, "SET last_insert_id="+strconv.FormatUint(id.value, 10))
-		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenPay}})
+		c.sendLocked(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenPay}})
 	}
 	if changes && (!id.known || c.pending.n > 0 && !st.owing) {
 		first = c.appendQuery(first, c.untimed("SELECT LAST_INSERT_ID() LIMIT 1"))
-		c.sendLocked(pending{reply: replyResult, job: &job{hidden: hiddenLastID, answer: &answer{}}})
+		c.sendLocked(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenLastID, answer: &answer{}}})
 	}
 	if st.prepared != nil && !st.prepares() {
 		st.prepared.long = longData{}

@@ -59,7 +59,8 @@ type statement struct {
 	load      *loading // the LOAD DATA that the piece is
 	// fileCharset is character_set_database, where a LOAD DATA needs it.
 	fileCharset string
-	job         *job   // besides inserts: schema and temporary tables
+	after       *after // what it changes besides
+	reply       *pieceReply
 	owing       bool   // LAST_INSERT_ID() must be paid before it
 	facts       *facts // what is known of the table of its last INSERT that may have ids
 	types       bool   // an execution that goes as it is, but for its types
@@ -152,7 +153,7 @@ func (st *statement) keep() {
 
 // forget lets go of the client's bytes.
 func (st *statement) forget() {
-	st.command, st.prefix, st.text, st.job, st.denied = nil, nil, nil, nil, nil
+	st.command, st.prefix, st.text, st.after, st.reply, st.denied = nil, nil, nil, nil, nil, nil
 	st.dynamic, st.source, st.bound, st.prepared = nil, nil, nil, nil
 	st.load, st.facts = nil, nil
 }
@@ -233,9 +234,10 @@ func (st *statement) newPart() *part {
 	return p
 }
 
-func (st *statement) jobs() *job {
-	if st.job == nil {
-		st.job = &job{}
+// changes returns what the piece changes besides, for more to be added.
+func (st *statement) changes() *after {
+	if st.after == nil {
+		st.after = &after{}
 	}
-	return st.job
+	return st.after
 }

@@ -314,16 +314,16 @@ func TestErrorCodes(t *testing.T) {
 func TestQuestionsForgetNoTables(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		job  *job
+		sees watcher
 		want int
 	}{
 		{"the client's", nil, 1},
-		{"our own", &job{hidden: hiddenAsk, answer: &answer{done: make(chan struct{})}}, 0},
+		{"our own", &hiddenReply{kind: hiddenAsk, answer: &answer{done: make(chan struct{})}}, 0},
 	} {
 		k := newTalk(t, 0, atOnce)
 		forgotten := 0
 		k.c.tablesChanged = func() { forgotten++ }
-		k.sent(pending{reply: replyPrepare, job: tt.job})
+		k.sent(pending{reply: replyPrepare, watcher: tt.sees})
 		k.fromServer(packet(1, errPayload(testError(mysql.ER_BAD_FIELD_ERROR))))
 		if forgotten != tt.want {
 			t.Errorf("%s: forgotten %d times; want %d", tt.name, forgotten, tt.want)
@@ -341,7 +341,7 @@ func TestErrorsDoubtTheirTable(t *testing.T) {
 			tb.put(key, f)
 		}
 		c := &conversation{tablesChanged: tb.forget}
-		p := pending{reply: replyResult, facts: mine, job: &job{inserts: []expect{{facts: second}}}}
+		p := pending{reply: replyResult, facts: mine, watcher: insertReply(expect{facts: second})}
 		c.send(p)
 		c.finish(&p, outcome{failed: true, code: code})
 		if got := tb.get([]byte("mine")) == nil; got != want || tb.current(mine) == want || tb.current(second) == want {

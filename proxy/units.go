@@ -29,9 +29,6 @@ const (
 	unitLen      = unitAffected + 8
 )
 
-// take holds bytes of the rows.
-func (u *units) take(b []byte) { u.held = append(u.held, b...) }
-
 // stored returns how many rows went in or were changed; 1 when the results are not
 // one for each row.
 func (u *units) stored() (n int) {
@@ -68,18 +65,14 @@ func (u *units) release() []byte {
 	return held
 }
 
-// unit reports whether a packet is a row of units. They are held as long as they
-// may be those that are awaited.
-func (m *replies) unit(payload []byte) bool {
-	j := m.cur.job
-	if j == nil || j.units == nil || m.result != j.units.result || m.step != stepRows || m.rowsIn <= 0 {
+// awaits reports whether a packet of a result is one of the rows. They are held as long
+// as they may be those that are awaited.
+func (u *units) awaits(m *replies, payload []byte) bool {
+	if m.result != u.result || m.rowsIn <= 0 || payload[0] != wire.OKByte {
 		return false
 	}
-	if m.ending || len(payload) == 0 || payload[0] != wire.OKByte {
-		return false
-	}
-	if len(j.units.held) >= unitLen*len(j.units.ids) { // one too many
-		j.units.ids = nil
+	if len(u.held) >= unitLen*len(u.ids) { // one too many
+		u.ids = nil
 		return false
 	}
 	return true
