@@ -152,8 +152,12 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	if cx.snap.known&knowUTF8 == 0 && keyedByText(p.rules) {
 		return false, lacks(needProbe)
 	}
-	read.UTF8 = cx.snap.utf8
+	st.speller = d.speller(cx)
+	read.UTF8, read.Speller = cx.snap.utf8, &st.speller
 	err = plan.Read(read)
+	if _, lacking := errors.AsType[errIncomplete](err); lacking || errors.Is(err, errCut) {
+		return false, err
+	}
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
 		return false, d.unfilled(p, form.Form, cx)
 	}
@@ -220,7 +224,7 @@ func (d *decider) observed(st *statement, p *part, cx *reading) bool {
 func (d *decider) would(st *statement, p *part, i int, cx *reading) string {
 	var plan rewriter.Plan
 	var load rewriter.LoadPlan
-	read, only := plan.Read, &rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.table, UTF8: cx.snap.utf8}
+	read, only := plan.Read, &rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.table, UTF8: cx.snap.utf8, Speller: rewriter.UTF8{}}
 	if p.head.Kind == rewriter.Load {
 		read = load.Read
 	}

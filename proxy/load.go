@@ -88,9 +88,13 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 		return false, lacks(needQuiet)
 	}
 	l := &loading{part: *p, stride: cx.snap.increment}
-	err = l.plan.Read(&rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.table})
+	st.speller = d.speller(cx)
+	err = l.plan.Read(&rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.table, Speller: &st.speller})
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
+	_, lacking := errors.AsType[errIncomplete](err)
 	switch {
+	case lacking:
+		return false, err
 	case unsupported:
 		return false, d.unfilled(p, form.Form, cx)
 	case err != nil: // ErrRefusedByServer
@@ -338,10 +342,9 @@ func (l *loading) brokenOff() *mysql.MyError {
 }
 
 // storedSQL asks for the least id of the load that is in the table.
-func (l *loading) storedSQL(table []byte) string {
+func (l *loading) storedSQL(table, id []byte) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	id := string(rewriter.AppendQuoted(nil, l.part.rules[0].Column, rewriter.Mode{}))
 	var made []string
 	for i, r := range l.drawn.ranges {
 		if i == maxRanges-1 {

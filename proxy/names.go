@@ -149,6 +149,39 @@ func (d *decider) named(t rewriter.Name, cx *reading) (n rewriter.Name, ok bool,
 	return n, ok, err
 }
 
+// speller knows names in the character set of a text that is decided on.
+type speller struct {
+	names   *names
+	charset string
+	known   bool // the character set is
+	barrier bool // statements in front may change it
+}
+
+func (d *decider) speller(cx *reading) speller {
+	return speller{&d.tables.names, cx.snap.charset, cx.snap.known&knowCharset != 0, cx.barrier}
+}
+
+// Spell implements rewriter.Speller; a name that is to be asked for is a need.
+func (s *speller) Spell(name string) (string, error) {
+	n := spelling{name: name, charset: s.charset, back: true}
+	switch {
+	case s.known && isUTF8(s.charset):
+		return name, nil
+	case s.barrier:
+		return "", errCut
+	case !s.known:
+		return "", lacks(needProbe)
+	}
+	written, ok := s.names.get(n)
+	switch {
+	case !ok:
+		return "", errIncomplete{need{kind: needName, name: n}}
+	case written == unreadable:
+		return "", &rewriter.Unsupported{Form: "column " + name + ", which the session's character set does not have"}
+	}
+	return written, nil
+}
+
 // learnName has the server convert a name.
 func (s *session) learnName(n spelling) error {
 	known := &s.l.tables.names

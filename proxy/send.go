@@ -255,13 +255,17 @@ func formOf(plan *rewriter.Plan) form {
 func (s *session) storedSQL(st *statement, e *expect) (string, error) {
 	p := st.part()
 	table, err := s.appendTable(nil, p.name)
+	if err != nil {
+		return "", err
+	}
+	id, err := s.appendName(nil, p.rules[0].Column)
 	switch {
 	case err != nil:
 		return "", err
 	case st.load != nil:
-		return st.load.storedSQL(table), nil
+		return st.load.storedSQL(table, id), nil
 	}
-	return e.storedSQL(p, table), nil
+	return e.storedSQL(p, table, id), nil
 }
 
 // part returns the only INSERT or LOAD of the piece.
@@ -274,8 +278,7 @@ func (st *statement) part() *part {
 
 // storedSQL asks which id of the statement is in the table: see askStored. It
 // names the table once, for under LOCK TABLES it may be there under one name only.
-func (e *expect) storedSQL(p *part, table []byte) string {
-	id := rewriter.AppendQuoted(nil, p.rules[0].Column, rewriter.Mode{})
+func (e *expect) storedSQL(p *part, table, id []byte) string {
 	made := fmt.Sprintf("%s BETWEEN %d AND %d", id, e.first, e.last)
 	if p.rules[0].Gene != nil && len(p.ids[0]) <= maxListed { // others' ids may stand between them
 		made = string(appendIn(id, p.ids[0]))

@@ -52,6 +52,7 @@ type statement struct {
 	parts   []part
 	plans   []rewriter.Plan    // by index of the part
 	reading rewriter.Statement // what a plan reads
+	speller speller
 	// selection is of its only statement, when the rows of that come from a query.
 	selection selection
 	key       []byte // scratch for table keys

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+
+	"idproxy/pattern"
 )
 
 // class is what a byte can begin outside quotes and comments.
@@ -245,4 +247,25 @@ func undouble(text []byte, start, end int, m Mode) []byte {
 		}
 	}
 	return out
+}
+
+// isSpelled reports whether a name in a text is that of a column, as servers compare them: without regard to case. spelled is
+// the column's name as the text would have it. Where that differs from the name itself the text is not in UTF-8, and letters
+// beyond ASCII are told from their capitals.
+func isSpelled(word []byte, spelled, name string) bool {
+	return equalFold(word, spelled) || spelled == name && !isASCII(name) && pattern.Fold(string(word)) == pattern.Fold(name)
+}
+
+// sameColumn reports whether two names in UTF-8 are of one column.
+func sameColumn(a, b string) bool {
+	return equalFold(a, b) || !isASCII(a) && pattern.Fold(a) == pattern.Fold(b)
+}
+
+func isASCII(name string) bool {
+	for i := range len(name) {
+		if name[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
 }

@@ -3,7 +3,7 @@ package rewriter
 // slotOf returns the index of the slot that a column is, or -1.
 func (r *planReader) slotOf(column []byte) int {
 	for k := range r.plan.slots {
-		if equalFold(column, r.plan.slots[k].rule.Column) {
+		if c := &r.plan.slots[k]; isSpelled(column, c.spelled, c.rule.Column) {
 			return k
 		}
 	}
@@ -197,9 +197,9 @@ func (r *planReader) noColumns(nameEnd int) error {
 	start := len(p.buffer)
 	p.buffer = append(p.buffer, " ("...) // with the blank, or a table called mid or count would read as a function
 	for i := range r.table.Columns {
-		name := r.table.Columns[i].Name
-		if hasHigh([]byte(name)) {
-			return unsupported("column name beyond ASCII in a statement that must name its columns and does not")
+		name, err := spell(r.speller, r.table.Columns[i].Name)
+		if err != nil {
+			return err
 		}
 		if !r.move || i != p.slots[0].at {
 			p.buffer = append(AppendQuoted(p.buffer, name, r.mode), ',')

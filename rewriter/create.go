@@ -23,7 +23,7 @@ func CreatesRows(text []byte, m Mode, column string) bool {
 		case r.isWord(t, "select"), r.isWord(t, "values") && depth == 0 && (r.punct(r.peek(), '(') || r.isWord(r.peek(), "row")),
 			r.isWord(t, "table") && depth == 0:
 			return defines
-		case depth > 0 && equalFold(column, string(r.name(t))):
+		case depth > 0 && (equalFold(column, string(r.name(t))) || !isASCII(column) && hasHigh(r.name(t))):
 			defines = true
 		}
 	}

@@ -121,10 +121,11 @@ func wholeNumber(text []byte) (n uint64, ok bool) {
 
 // geneKey is a column that genes come from, and its place in the statement.
 type geneKey struct {
-	name  string
-	known Column
-	at    int // its position among the values; -1: it has none
-	last  keyValue
+	name    string
+	spelled string // as the text has it
+	known   Column
+	at      int // its position among the values; -1: it has none
+	last    keyValue
 }
 
 // keyValue is what a row has for a key.
@@ -165,17 +166,16 @@ func (r *planReader) findKeys() error {
 		if g == nil {
 			continue
 		}
-		switch name := []byte(g.Column); {
-		case hasHigh(name):
-			return unsupported("gene of a column name beyond ASCII")
-		case r.slotOf(name) >= 0:
-			return unsupported("gene of column " + g.Column + ", which is generated itself")
-		default:
-			c.key = r.keyOf(name)
+		spelled, err := spell(r.speller, g.Column)
+		if err != nil {
+			return err
 		}
-		if c.key < 0 {
+		if r.slotOf([]byte(spelled)) >= 0 {
+			return unsupported("gene of column " + g.Column + ", which is generated itself")
+		}
+		if c.key = r.keyOf([]byte(spelled)); c.key < 0 {
 			c.key = len(p.keys)
-			p.keys = append(p.keys, geneKey{name: g.Column, at: -1})
+			p.keys = append(p.keys, geneKey{name: g.Column, spelled: spelled, at: -1})
 		}
 		if err := r.fits(g, &p.keys[c.key]); err != nil {
 			return err
@@ -209,7 +209,7 @@ func (r *planReader) fits(g *Gene, k *geneKey) error {
 // keyOf returns the index of the key that a column is, or -1.
 func (r *planReader) keyOf(column []byte) int {
 	for i := range r.plan.keys {
-		if equalFold(column, r.plan.keys[i].name) {
+		if key := &r.plan.keys[i]; isSpelled(column, key.spelled, key.name) {
 			return i
 		}
 	}

@@ -61,6 +61,13 @@ func (p *LoadPlan) Read(s *Statement) error {
 		p.At = append(p.At, -1)
 	}
 	r := loadReader{load: p, statement: s}
+	for _, rule := range s.Rules {
+		spelled, err := spell(s.Speller, rule.Column)
+		if err != nil {
+			return err
+		}
+		r.spelled = append(r.spelled, spelled)
+	}
 	r.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 	if err := r.read(); err != nil {
 		return err
@@ -75,8 +82,9 @@ type loadReader struct {
 	headReader
 	load      *LoadPlan
 	statement *Statement
-	t         token // the next one
-	behind    int   // where the token before it ends
+	spelled   []string // the rules' columns, as the text has them
+	t         token    // the next one
+	behind    int      // where the token before it ends
 	into      Name
 }
 
@@ -374,9 +382,9 @@ func (r *loadReader) list() error {
 
 // absent returns the columns that the file does not have, each with a comma behind it.
 func (r *loadReader) absent() (names []byte) {
-	for k, rule := range r.statement.Rules {
+	for k := range r.statement.Rules {
 		if r.load.At[k] < 0 {
-			names = append(AppendQuoted(names, rule.Column, r.mode), ',')
+			names = append(AppendQuoted(names, r.spelled[k], r.mode), ',')
 		}
 	}
 	return names
@@ -406,7 +414,11 @@ func (r *loadReader) item() error {
 			r.advance()
 			continue
 		}
-		r.load.Bytes = append(r.load.Bytes, r.bytes(string(name)))
+		bytes, err := r.bytes(name)
+		if err != nil {
+			return err
+		}
+		r.load.Bytes = append(r.load.Bytes, bytes)
 		k := r.ruled(name)
 		if k < 0 {
 			return nil
@@ -420,18 +432,31 @@ func (r *loadReader) item() error {
 }
 
 // bytes reports whether a column has no character set.
-func (r *loadReader) bytes(name string) bool {
+func (r *loadReader) bytes(name []byte) (bool, error) {
 	if r.statement.Table == nil {
-		return false
+		return false, nil
 	}
-	c, _, _ := r.statement.Table.Column(name)
-	return c.Bytes
+	for _, columns := range [...][]Column{r.statement.Table.Columns, r.statement.Table.Invisible} {
+		for i := range columns {
+			if hasHigh(name) == isASCII(columns[i].Name) {
+				continue
+			}
+			spelled, err := spell(r.statement.Speller, columns[i].Name)
+			if err != nil {
+				return false, err
+			}
+			if isSpelled(name, spelled, columns[i].Name) {
+				return columns[i].Bytes, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // ruled returns the index of the rule whose column a name is, or -1.
 func (r *loadReader) ruled(name []byte) int {
 	for k, rule := range r.statement.Rules {
-		if equalFold(name, rule.Column) {
+		if isSpelled(name, r.spelled[k], rule.Column) {
 			return k
 		}
 	}
@@ -460,10 +485,11 @@ func (r *loadReader) wholeTable(at int, open, closing string) error {
 	}
 	text := append([]byte(open), names...)
 	for i := range table.Columns {
-		if hasHigh([]byte(table.Columns[i].Name)) {
-			return unsupported("column name beyond ASCII in a statement that must name its columns and does not")
+		name, err := spell(r.statement.Speller, table.Columns[i].Name)
+		if err != nil {
+			return err
 		}
-		text = append(AppendQuoted(text, table.Columns[i].Name, r.mode), ',')
+		text = append(AppendQuoted(text, name, r.mode), ',')
 	}
 	text = append(bytes.TrimSuffix(text, []byte(",")), closing...)
 	r.load.edits = append(r.load.edits, loadEdit{at, text})

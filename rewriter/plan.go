@@ -39,6 +39,31 @@ type Statement struct {
 	// Genes by crc32 need it.
 	UTF8 int
 	Bulk bool // and several rows of parameters may be bound to it at once
+	// Speller is asked for names of columns beyond ASCII. nil: a statement is not edited where they matter.
+	Speller Speller
+}
+
+// Speller knows names in the character set of a text.
+type Speller interface {
+	// Spell returns a name that is in UTF-8 as the text has it. Reading ends with its errors.
+	Spell(name string) (string, error)
+}
+
+// UTF8 is the Speller of texts in UTF-8.
+type UTF8 struct{}
+
+// Spell implements Speller.
+func (UTF8) Spell(name string) (string, error) { return name, nil }
+
+// spell asks s for a name where it is beyond ASCII.
+func spell(s Speller, name string) (string, error) {
+	switch {
+	case isASCII(name):
+		return name, nil
+	case s == nil:
+		return "", unsupported("column name beyond ASCII")
+	}
+	return s.Spell(name)
 }
 
 // Value is what an expression for an id makes of it.

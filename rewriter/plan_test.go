@@ -103,7 +103,7 @@ func TestPlanWithoutColumnList(t *testing.T) {
 		{"INSERT INTO t VALUES (NULL,1,2),(1,2)", idLast, "error: " + ErrRefusedByServer.Error()},
 		{"INSERT INTO t VALUES (1,2,3),()", idFirst, "error: " + ErrRefusedByServer.Error()},
 		{"INSERT INTO t VALUES (1)", &Table{Columns: []Column{{Name: "a"}}}, "error: no column list, and no column id"},
-		{"INSERT INTO t VALUES (NULL,@@identity,1)", &Table{Columns: []Column{{Name: "id"}, {Name: "ä"}, {Name: "b"}}}, "error: column name beyond ASCII in a statement that must name its columns and does not"},
+		{"INSERT INTO t VALUES (NULL,@@identity,1)", &Table{Columns: []Column{{Name: "id"}, {Name: "ä"}, {Name: "b"}}}, "error: column name beyond ASCII"},
 	}
 	for _, tt := range tests {
 		if got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, tt.table); got != tt.want {

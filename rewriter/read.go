@@ -26,7 +26,7 @@ func (p *Plan) Read(s *Statement) error {
 	for reads, move := false, false; ; {
 		p.reset()
 		p.ReadsLastID = reads
-		r := planReader{plan: p, table: s.Table, values: s.Values, move: move, prepared: s.Prepared, bulk: s.Bulk, utf8: s.UTF8}
+		r := planReader{plan: p, table: s.Table, values: s.Values, move: move, prepared: s.Prepared, bulk: s.Bulk, utf8: s.UTF8, speller: s.Speller}
 		r.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 		r.noteSession()
 		err := r.read(s.Rules)
@@ -53,8 +53,9 @@ type planReader struct {
 	table  *Table
 	values []Value
 
-	prepared  bool   // the statement is to be prepared
-	utf8      int    // Statement.UTF8
+	prepared  bool // the statement is to be prepared
+	utf8      int  // Statement.UTF8
+	speller   Speller
 	bulk      bool   // for several rows of parameters at once
 	replace   bool   // REPLACE
 	width     int    // values per tuple
@@ -74,7 +75,8 @@ type planReader struct {
 // slot is a column that gets ids, and its place in the statement.
 type slot struct {
 	rule       *Rule
-	name       Span   // its name in backticks, in the buffer
+	spelled    string // its name as the text has it
+	name       Span   // and in backticks, in the buffer
 	text       bool   // CHAR or VARCHAR
 	form       Form   // how an id is written
 	uuid       bool   // MariaDB's UUID
@@ -120,7 +122,7 @@ func (r *planReader) read(rules []*Rule) error {
 // remember that number, whatever LAST_INSERT_ID(first) says.
 func (r *planReader) counts(columns []Column, rules []*Rule) bool {
 	for i := range columns {
-		named := func(rule *Rule) bool { return equalFold(rule.Column, columns[i].Name) }
+		named := func(rule *Rule) bool { return sameColumn(rule.Column, columns[i].Name) }
 		if columns[i].AutoIncrement && !slices.ContainsFunc(rules, named) {
 			return true
 		}
@@ -130,12 +132,13 @@ func (r *planReader) counts(columns []Column, rules []*Rule) bool {
 
 func (r *planReader) slot(rule *Rule) error {
 	p := r.plan
-	if hasHigh([]byte(rule.Column)) {
-		return unsupported("column name beyond ASCII")
+	spelled, err := spell(r.speller, rule.Column)
+	if err != nil {
+		return err
 	}
 	start := len(p.buffer)
-	p.buffer = AppendQuoted(p.buffer, rule.Column, r.mode)
-	c := slot{rule: rule, name: Span{Start: start, End: len(p.buffer)}, at: -1, form: rule.IDs.anyForm()}
+	p.buffer = AppendQuoted(p.buffer, spelled, r.mode)
+	c := slot{rule: rule, spelled: spelled, name: Span{Start: start, End: len(p.buffer)}, at: -1, form: rule.IDs.anyForm()}
 	if r.table != nil {
 		known, _, _ := r.table.Column(rule.Column)
 		c.text, c.max, c.uuid = known.Text, known.Max, known.UUID
@@ -149,7 +152,10 @@ func (r *planReader) slot(rule *Rule) error {
 	p.slots = append(p.slots, c)
 	p.Columns = append(p.Columns, Filled{})
 	p.Plain = p.Plain || p.NoLastID || rule.Packet && len(p.slots) == 1
-	r.lengths |= 1 << min(len(rule.Column), 63)
+	r.lengths |= 1 << min(len(spelled), 63)
+	if !isASCII(spelled) { // small and capital letters may differ in length
+		r.lengths = ^uint64(0)
+	}
 	return nil
 }
 

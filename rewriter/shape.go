@@ -146,7 +146,7 @@ func (p *Plan) Shapes(dst []uint64) []uint64 {
 // names are those of s, but for those in another character set.
 func (p *Plan) Reduce(s *Statement) *Statement {
 	r := reducer{scanner: scanner{text: s.Text, mode: s.Mode, version: versionRefuse}, leave: p.foreign}
-	short := &Statement{Mode: s.Mode, Rules: withoutGenes(s.Rules), Table: s.Table, Prepared: s.Prepared, Bulk: s.Bulk}
+	short := &Statement{Mode: s.Mode, Rules: withoutGenes(s.Rules), Table: s.Table, Prepared: s.Prepared, Bulk: s.Bulk, Speller: s.Speller}
 	if len(p.tuples) == 0 {
 		r.take(Span{End: len(s.Text)})
 		short.Text, short.Values = r.out, s.Values

@@ -94,7 +94,7 @@ func (t *Table) Find(name string) *Column {
 
 func index(columns []Column, name string) int {
 	for i := range columns {
-		if equalFold(columns[i].Name, name) {
+		if sameColumn(columns[i].Name, name) {
 			return i
 		}
 	}

@@ -91,10 +91,11 @@ func (r *planReader) rowNames() error {
 		return nil
 	}
 	for i := range r.table.Columns {
-		if hasHigh([]byte(r.table.Columns[i].Name)) {
-			return unsupported("column name beyond ASCII in a statement with a row alias that does not name its columns")
+		name, err := spell(r.speller, r.table.Columns[i].Name)
+		if err != nil {
+			return err
 		}
-		p.buffer = append(AppendQuoted(p.buffer, r.table.Columns[i].Name, r.mode), ',')
+		p.buffer = append(AppendQuoted(p.buffer, name, r.mode), ',')
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (e *explainer) concerned(sql []byte, t rewriter.Name, mode rewriter.Mode) (
 		e.say(sql, "forwarded unchanged: %s", c.left)
 		return nil, nil
 	}
-	return &rewriter.Statement{Text: sql, Mode: mode, Rules: c.rules, Table: c.table, UTF8: utf8.UTFMax}, nil
+	return &rewriter.Statement{Text: sql, Mode: mode, Rules: c.rules, Table: c.table, UTF8: utf8.UTFMax, Speller: rewriter.UTF8{}}, nil
 }
 
 // read explains what the rewriter makes of a statement.
