@@ -264,12 +264,14 @@ func miscounts(e *mysql.MyError) bool {
 }
 
 // nativeError returns what the server says of an INSERT whose query it refuses
-// to count: it is prepared for that, not run.
+// to count. What is wrong with the text or its names is found when it is prepared, and
+// may be another error than that of the query alone.
 func (s *session) nativeError(p *part, refused *mysql.MyError) error {
-	switch {
-	case miscounts(refused):
+	if miscounts(refused) {
 		return clientError(mysql.ER_WRONG_VALUE_COUNT_ON_ROW, "21S01", "Column count doesn't match value count at row 1")
-	case refused.Code != mysql.ER_PARSE_ERROR && refused.Code != mysql.ER_CANT_USE_OPTION_HERE:
+	}
+	const ofText = "42" // the class of SQL states
+	if !strings.HasPrefix(refused.State, ofText) {
 		return refused
 	}
 	made, _, err := s.hiddenPrepare(p.text)
@@ -279,7 +281,10 @@ func (s *session) nativeError(p *part, refused *mysql.MyError) error {
 	if err := s.closeStatement(made.ID); err != nil {
 		return err
 	}
-	return errUnsupported(p.rules[0], p.name, "INSERT ... SELECT whose query cannot stand inside another")
+	if refused.Code == mysql.ER_PARSE_ERROR || refused.Code == mysql.ER_CANT_USE_OPTION_HERE {
+		return errUnsupported(p.rules[0], p.name, "INSERT ... SELECT whose query cannot stand inside another")
+	}
+	return refused
 }
 
 // hiddenPrepare prepares a statement of the proxy's own, and returns what the

@@ -32,17 +32,17 @@ as_root() {
   fi
 }
 
-# apt_install PACKAGE ... installs them, refreshing apt's lists only when they do not do.
+# apt_install PACKAGE ... installs them as they are in the archive today: lists from a while ago lack security fixes, and
+# tests know the servers that have them.
 apt_install() {
   command -v apt-get >/dev/null || die "this is not a Debian system: install by hand: $*"
   say "installing $*"
-  local install=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "$@")
   mkdir -p "$tools"
-  if ! as_root "${install[@]}" >"$tools/apt.log" 2>&1 </dev/null; then
-    if ! { as_root apt-get -q update && as_root "${install[@]}"; } >>"$tools/apt.log" 2>&1 </dev/null; then
-      tail -n 15 "$tools/apt.log" >&2
-      die "could not install: $* (as root: apt-get install --no-install-recommends $*)"
-    fi
+  [ -n "${refreshed-}" ] || as_root apt-get -q update >"$tools/apt.log" 2>&1 </dev/null || say "apt-get update failed, its lists may be old"
+  refreshed=yes
+  if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "$@" >>"$tools/apt.log" 2>&1 </dev/null; then
+    tail -n 15 "$tools/apt.log" >&2
+    die "could not install: $* (as root: apt-get install --no-install-recommends $*)"
   fi
 }
 
