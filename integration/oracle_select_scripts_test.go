@@ -36,7 +36,7 @@ var selectSessions = []script{
 	)},
 	{name: "errors before any row", steps: plainSteps(
 		"INSERT INTO t (a) VALUES ('seed')", "INSERT INTO t (a) SELECT a, u FROM src", "INSERT INTO t (a,u) SELECT a FROM src", "INSERT INTO t SELECT a FROM src",
-		"INSERT INTO t (a) SELECT nothing FROM src", "INSERT INTO t (a) SELECT a FROM nowhere", "INSERT INTO t (a) SELECT a FROM src WHERE nothing = 1",
+		"INSERT INTO t (a) SELECT nothing FROM src", "INSERT INTO t (nothing, a) SELECT 5, a FROM src ORDER BY nothing", "INSERT INTO t (a) SELECT a FROM nowhere", "INSERT INTO t (a) SELECT a FROM src WHERE nothing = 1",
 		"INSERT INTO t (a,nothing) SELECT a, u FROM src", "INSERT INTO t (a,a) SELECT a, u FROM src", "INSERT INTO t (a) SELECT a FROM src, t",
 		"INSERT INTO t (a) SELECT a FROM src UNION SELECT a, u FROM src", "INSERT INTO t (a) SELECT (SELECT a, u FROM src LIMIT 1) FROM src",
 		"INSERT INTO t (a) SELECT a COLLATE nothing_ci FROM src", "INSERT INTO nowhere (a) SELECT a FROM src",
