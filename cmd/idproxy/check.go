@@ -25,21 +25,14 @@ const (
 	levelNote    = "note"
 )
 
+// checkOptions says what check looks at.
+type checkOptions struct {
+	online, json bool
+	out          io.Writer
+}
+
 // check reports what is wrong with a configuration.
-func check(ctx context.Context, args []string, std streams) error {
-	set, path := flags("check", std)
-	online := set.Bool("online", false, "check servers, tables, columns and stores too")
-	asJSON := set.Bool("json", false, "print findings as JSON")
-	if err := parse(set, args); err != nil {
-		return err
-	}
-	if set.NArg() > 0 {
-		return fmt.Errorf("%w: check takes no arguments, got %q", errUsage, set.Arg(0))
-	}
-	file, err := configPath(*path)
-	if err != nil {
-		return err
-	}
+func check(ctx context.Context, file string, o checkOptions) error {
 	cfg, err := config.Load(file)
 	findings, err := fromErrors(err)
 	if err != nil {
@@ -55,11 +48,11 @@ func check(ctx context.Context, args []string, std streams) error {
 		}
 		findings = append(findings, endNotes(cfg, time.Now())...)
 		findings = append(findings, leaseNotes(cfg)...)
-		if *online {
+		if o.online {
 			findings = append(findings, c.run(ctx)...)
 		}
 	}
-	return report(std.out, cfg, findings, *asJSON)
+	return report(o.out, cfg, findings, o.json)
 }
 
 // fromErrors turns the errors of a file into findings. An error that is not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -35,36 +36,26 @@ type decoded struct {
 	Error      string     `json:"error,omitempty"`    // why it is not known where the key stands
 }
 
+// decodeOptions says which id is taken apart.
+type decodeOptions struct {
+	source, id string
+	json       bool
+	out        io.Writer
+}
+
 // decode takes an id apart.
-func decode(ctx context.Context, args []string, std streams) error {
-	set, path := flags("decode", std)
-	asJSON := set.Bool("json", false, "print JSON")
-	rest, err := parseMixed(set, args)
-	if err != nil {
-		return err
-	}
-	if len(rest) != 2 {
-		return fmt.Errorf("%w: decode takes a source and an id", errUsage)
-	}
-	name, err := configPath(*path)
-	if err != nil {
-		return err
-	}
-	cfg, err := config.Load(name)
-	if err != nil {
-		return err
-	}
-	src := cfg.Source(rest[0])
+func decode(ctx context.Context, cfg *config.Config, o decodeOptions) (err error) {
+	src := cfg.Source(o.source)
 	if src == nil {
-		return fmt.Errorf("%s has no source %q", cfg.Path, rest[0])
+		return fmt.Errorf("%s has no source %q", cfg.Path, o.source)
 	}
 	d := &decoded{Source: src.Name}
 	if kindOf(src).Wide() {
-		err = d.wide(src, rest[1])
+		err = d.wide(src, o.id)
 	} else {
 		var id uint64
-		if id, err = strconv.ParseUint(rest[1], 10, 64); err != nil {
-			return fmt.Errorf("%w: %q is not an id", errUsage, rest[1])
+		if id, err = strconv.ParseUint(o.id, 10, 64); err != nil {
+			return fmt.Errorf("%w: %q is not an id", errUsage, o.id)
 		}
 		d.ID, d.Genes = id, genesOf(cfg, src.Name, id)
 		err = d.number(ctx, cfg, src, id)
@@ -72,10 +63,10 @@ func decode(ctx context.Context, args []string, std streams) error {
 	if err != nil {
 		return err
 	}
-	if *asJSON {
-		err = printJSON(std.out, d)
+	if o.json {
+		err = printJSON(o.out, d)
 	} else {
-		d.print(std)
+		d.print(o.out)
 	}
 	if d.Error != "" {
 		return errors.Join(err, errFindings)
@@ -147,41 +138,41 @@ func (d *decoded) snowflake(f *config.Snowflake, id uint64) error {
 	return nil
 }
 
-func (d *decoded) print(std streams) {
-	fmt.Fprintf(std.out, "%v is of source %s, a %s\n", d.ID, d.Source, d.Kind)
+func (d *decoded) print(w io.Writer) {
+	fmt.Fprintf(w, "%v is of source %s, a %s\n", d.ID, d.Source, d.Kind)
 	if d.Time != nil {
-		fmt.Fprintf(std.out, "time        %s\n", d.Time.Format("2006-01-02T15:04:05.000Z07:00"))
+		fmt.Fprintf(w, "time        %s\n", d.Time.Format("2006-01-02T15:04:05.000Z07:00"))
 	}
 	if d.Datacenter != nil {
-		fmt.Fprintf(std.out, "datacenter  %d\n", *d.Datacenter)
+		fmt.Fprintf(w, "datacenter  %d\n", *d.Datacenter)
 	}
 	if d.Worker != nil {
-		fmt.Fprintf(std.out, "worker      %d\nsequence    %d\n", *d.Worker, *d.Sequence)
+		fmt.Fprintf(w, "worker      %d\nsequence    %d\n", *d.Worker, *d.Sequence)
 	}
 	for _, g := range d.Genes {
-		fmt.Fprintf(std.out, "gene        %d, of rule %s: %s; above it %d\n", g.Gene, g.Rule, g.Formula, g.Body)
+		fmt.Fprintf(w, "gene        %d, of rule %s: %s; above it %d\n", g.Gene, g.Rule, g.Formula, g.Body)
 	}
 	if d.Server != nil {
-		fmt.Fprintf(std.out, "server      number %d of dsns\n", *d.Server)
+		fmt.Fprintf(w, "server      number %d of dsns\n", *d.Server)
 	}
 	if d.Process != "" {
-		fmt.Fprintf(std.out, "process     %s\n", d.Process)
+		fmt.Fprintf(w, "process     %s\n", d.Process)
 	}
 	if d.Counter != nil {
-		fmt.Fprintf(std.out, "counter     %d\n", *d.Counter)
+		fmt.Fprintf(w, "counter     %d\n", *d.Counter)
 	}
 	if d.Random != "" {
-		fmt.Fprintf(std.out, "random      %s\n", d.Random)
+		fmt.Fprintf(w, "random      %s\n", d.Random)
 	}
 	switch {
 	case d.Error != "":
-		fmt.Fprintf(std.out, "key         %s, where it stands is not known: %s\n", d.Key, d.Error)
+		fmt.Fprintf(w, "key         %s, where it stands is not known: %s\n", d.Key, d.Error)
 	case d.Reserved == nil && d.Key != "":
-		fmt.Fprintf(std.out, "key         %s: each table has a series of its own, and the id tells of none\n", d.Key)
+		fmt.Fprintf(w, "key         %s: each table has a series of its own, and the id tells of none\n", d.Key)
 	case d.Reserved != nil && *d.Reserved:
-		fmt.Fprintf(std.out, "key         %s, which stands at %d: the id was reserved\n", d.Key, *d.Next)
+		fmt.Fprintf(w, "key         %s, which stands at %d: the id was reserved\n", d.Key, *d.Next)
 	case d.Reserved != nil:
-		fmt.Fprintf(std.out, "key         %s, which stands at %d: the id was not reserved yet\n", d.Key, *d.Next)
+		fmt.Fprintf(w, "key         %s, which stands at %d: the id was not reserved yet\n", d.Key, *d.Next)
 	}
 }
 

@@ -17,38 +17,27 @@ import (
 // maxExplained bounds a statement read from standard input, in bytes.
 const maxExplained = 64 << 20
 
-// explain shows what becomes of the statements of a text.
-func explain(ctx context.Context, args []string, std streams) error {
-	set, path := flags("explain", std)
-	schema := set.String("schema", "", "the session's default `schema`")
-	online := set.Bool("online", false, "ask the first listener's server for the columns of tables, with its account")
-	verbose := set.Bool("verbose", false, "show the SQL that numbers the rows of INSERT ... SELECT")
-	args, err := parseMixed(set, args)
-	if err != nil {
-		return err
-	}
-	if len(args) != 1 {
-		return fmt.Errorf("%w: explain takes one statement, or - to read it from standard input", errUsage)
-	}
-	text := []byte(args[0])
-	if args[0] == "-" {
-		if text, err = io.ReadAll(io.LimitReader(std.in, maxExplained+1)); err != nil {
+// explainOptions says how statements are explained.
+type explainOptions struct {
+	schema          string
+	online, verbose bool
+	std             streams
+}
+
+// explain shows what becomes of the statements of a text; - stands for standard input.
+func explain(ctx context.Context, cfg *config.Config, statements string, o explainOptions) error {
+	text := []byte(statements)
+	if statements == "-" {
+		var err error
+		if text, err = io.ReadAll(io.LimitReader(o.std.in, maxExplained+1)); err != nil {
 			return fmt.Errorf("read standard input: %w", err)
 		}
 		if len(text) > maxExplained {
 			return fmt.Errorf("standard input is larger than the %d bytes that explain reads", maxExplained)
 		}
 	}
-	file, err := configPath(*path)
-	if err != nil {
-		return err
-	}
-	cfg, err := config.Load(file)
-	if err != nil {
-		return err
-	}
-	e := &explainer{verbose: *verbose, second: grammar.New(knownShapes), out: std.out, schema: []byte(*schema), rules: rewriter.NewRules(rulesOf(cfg, cfg.Listeners[0].Name))}
-	if *online {
+	e := &explainer{verbose: o.verbose, second: grammar.New(knownShapes), out: o.std.out, schema: []byte(o.schema), rules: rewriter.NewRules(rulesOf(cfg, cfg.Listeners[0].Name))}
+	if o.online {
 		u, err := openUpstream(&cfg.Listeners[0])
 		if err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"idproxy/integration/harness"
 )
 
@@ -58,30 +60,32 @@ func TestStatuses(t *testing.T) {
 		out    string // part of standard output; empty: nothing is written there
 		err    string // part of standard error; empty: nothing is written there
 	}{
-		{"nothing", nil, statusUsage, "", "idproxy serve"},
-		{"help", []string{"help"}, statusFine, "idproxy explain", ""},
-		{"dash help", []string{"--help"}, statusFine, "idproxy decode", ""},
-		{"unknown", []string{"sevre"}, statusUsage, "", "idproxy serve"},
-		{"worker", []string{"worker"}, statusUsage, "", "worker list, worker add N or worker drop N"},
-		{"worker of another word", []string{"worker", "help"}, statusUsage, "", "worker list, worker add N or worker drop N"},
-		{"worker list with a number", []string{"worker", "list", "5"}, statusUsage, "", "worker list, worker add N or worker drop N"},
-		{"worker list of a new pool", []string{"worker", "list", "--new-pool"}, statusUsage, "", "--new-pool goes with worker add"},
-		{"decode of nothing", []string{"decode", "--config", good, "x"}, statusUsage, "", "decode takes a source and an id"},
-		{"decode of no id", []string{"decode", "--config", good, "x", "-1x"}, statusUsage, "", "flag provided but not defined"},
+		{"nothing", nil, statusUsage, "", "serve       Run the proxy"},
+		{"help", []string{"help"}, statusFine, "explain     Show what becomes", ""},
+		{"dash help", []string{"--help"}, statusFine, "Exit status: 0", ""},
+		{"unknown", []string{"sevre"}, statusUsage, "", `unknown command "sevre"`},
+		{"worker", []string{"worker"}, statusUsage, "", "add         Fill the pool"},
+		{"worker of another word", []string{"worker", "fill"}, statusUsage, "", `unknown command "fill"`},
+		{"worker list with a number", []string{"worker", "list", "5"}, statusUsage, "", "idproxy worker list"},
+		{"worker list of a new pool", []string{"worker", "list", "--new-pool"}, statusUsage, "", "unknown flag: --new-pool"},
+		{"decode of nothing", []string{"decode", "--config", good, "x"}, statusUsage, "", "accepts 2 arg(s), received 1"},
+		{"decode of no id", []string{"decode", "--config", good, "x", "-1x"}, statusUsage, "", "unknown shorthand flag"},
 		{"decode without the source", []string{"decode", "--config", good, "x", "1"}, statusFinding, "", `no source "x"`},
-		{"source of nothing", []string{"source"}, statusUsage, "", "list, show, set, import or adopt"},
-		{"source help", []string{"source", "help"}, statusFine, "--force", ""},
-		{"source set without a number", []string{"source", "set", "--config", good, "x"}, statusUsage, "", "want 2"},
+		{"source of nothing", []string{"source"}, statusUsage, "", "adopt       Of several servers"},
+		{"source help", []string{"help", "source", "set"}, statusFine, "--force", ""},
+		{"source set without a number", []string{"source", "set", "--config", good, "x"}, statusUsage, "", "accepts 2 arg(s), received 1"},
 		{"source show without the source", []string{"source", "show", "--config", good, "x"}, statusFinding, "", `no source "x"`},
 		{"source adopt of no group", []string{"source", "adopt", "--config", good, "x"}, statusFinding, "", "of several servers"},
 		{"source import without a format", []string{"source", "import", "--config", good}, statusUsage, "", "leaf, tickets64, tinyid"},
 		{"version", []string{"version"}, statusFine, "idproxy ", ""},
-		{"help of a command", []string{"check", "-h"}, statusFine, "", "-online"},
-		{"unknown flag", []string{"check", "--on-line"}, statusUsage, "", "flag provided but not defined"},
-		{"check takes no arguments", []string{"check", "--config", good, "x"}, statusUsage, "", `check takes no arguments, got "x"`},
-		{"serve takes no arguments", []string{"serve", "--config", good, "x"}, statusUsage, "", `serve takes no arguments, got "x"`},
-		{"explain without a statement", []string{"explain", "--config", good}, statusUsage, "", "explain takes one statement"},
-		{"explain with two", []string{"explain", "--config", good, "a", "b"}, statusUsage, "", "explain takes one statement"},
+		{"version as a flag", []string{"--version"}, statusFine, "idproxy ", ""},
+		{"completion", []string{"completion", "bash"}, statusFine, "__start_idproxy", ""},
+		{"help of a command", []string{"check", "-h"}, statusFine, "--online", ""},
+		{"unknown flag", []string{"check", "--on-line"}, statusUsage, "", "unknown flag: --on-line"},
+		{"check takes no arguments", []string{"check", "--config", good, "x"}, statusUsage, "", `unknown command "x" for "idproxy check"`},
+		{"serve takes no arguments", []string{"serve", "--config", good, "x"}, statusUsage, "", `unknown command "x" for "idproxy serve"`},
+		{"explain without a statement", []string{"explain", "--config", good}, statusUsage, "", "idproxy explain STATEMENT | -"},
+		{"explain with two", []string{"explain", "--config", good, "a", "b"}, statusUsage, "", "idproxy explain STATEMENT | -"},
 		{"no file", []string{"check"}, statusUsage, "", "no --config given"},
 		{"missing file", []string{"check", "--config", "gone.yaml"}, statusFinding, "", "gone.yaml"},
 		{"serve with a missing file", []string{"serve", "--config", "gone.yaml"}, statusFinding, "", "gone.yaml"},
@@ -97,6 +101,26 @@ func TestStatuses(t *testing.T) {
 			holds(t, "standard error", got.err, tt.err)
 		})
 	}
+}
+
+// TestHelp: each command says in a line what it does, and shows an example of its use.
+func TestHelp(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Name() == "completion" || c.Name() == "help" {
+			return
+		}
+		if c.Short == "" || c.RunE == nil && c.Run == nil {
+			t.Errorf("%s: no line, or nothing to run", c.CommandPath())
+		}
+		if !c.HasSubCommands() && !strings.Contains(c.Example, "  idproxy "+strings.TrimPrefix(c.CommandPath(), "idproxy ")) {
+			t.Errorf("%s: no example of it in %q", c.CommandPath(), c.Example)
+		}
+		for _, below := range c.Commands() {
+			walk(below)
+		}
+	}
+	walk(commandLine(streams{}))
 }
 
 // holds fails the test unless text has part in it, or is empty when part is.

@@ -19,18 +19,7 @@ import (
 )
 
 // serve runs the proxy until ctx is done.
-func serve(ctx context.Context, args []string, std streams) error {
-	set, path := flags("serve", std)
-	if err := parse(set, args); err != nil {
-		return err
-	}
-	if set.NArg() > 0 {
-		return fmt.Errorf("%w: serve takes no arguments, got %q", errUsage, set.Arg(0))
-	}
-	file, err := configPath(*path)
-	if err != nil {
-		return err
-	}
+func serve(ctx context.Context, file string, std streams) error {
 	cfg, err := config.Load(file)
 	if err != nil {
 		return err

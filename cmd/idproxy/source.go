@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -23,58 +22,8 @@ import (
 	"idproxy/idsource/mysql"
 )
 
-const sourceUsage = `idproxy source list                              where all sources stand
-idproxy source show SOURCE                       one of them, with the parts of its store
-idproxy source set SOURCE NEXT [--key KEY]       have NEXT be the lowest id not given yet; --force: also when that is lower
-idproxy source import --format leaf|tinyid|tickets64 --from DSN [--from DSN] [TAG=SOURCE ...]
-                                                 move sources to where another system's tables stand
-idproxy source adopt STORE                       of several servers, use those again that were emptied, replaced or restored
-All take --config FILE and --json.
-`
-
 // storeTime bounds what a command asks of one store.
 const storeTime = 10 * time.Second
-
-// sourceCommand shows and moves the state of sources.
-func sourceCommand(ctx context.Context, args []string, std streams) error {
-	commands := map[string]func(context.Context, *sourceArgs) error{
-		"list": sourceList, "show": sourceShow, "set": sourceSet, "import": sourceImport, "adopt": sourceAdopt,
-	}
-	if len(args) == 0 || commands[args[0]] == nil {
-		if len(args) > 0 && (args[0] == "-h" || args[0] == "--help" || args[0] == "help") {
-			fmt.Fprint(std.out, sourceUsage)
-			return nil
-		}
-		return fmt.Errorf("%w: source takes list, show, set, import or adopt\n%s", errUsage, sourceUsage)
-	}
-	a := &sourceArgs{out: std.out}
-	set, path := flags("source "+args[0], std)
-	set.BoolVar(&a.json, "json", false, "print JSON")
-	switch args[0] {
-	case "set":
-		set.BoolVar(&a.force, "force", false, "also move it back: only when no id from there on is in use")
-		set.StringVar(&a.key, "key", "", "the `key` of a source with {schema} or {table} in its key")
-	case "import":
-		set.Var(&a.from, "from", "`DSN` of the other system's database, user:password@tcp(host:port)/database; once per server")
-		set.StringVar(&a.format, "format", "", "leaf, tinyid or tickets64")
-		set.StringVar(&a.table, "table", "", "`name` of its table (default leaf_alloc, tiny_id_info, Tickets64)")
-		set.StringVar(&a.store, "store", "", "take all tags over as keys of this `store`")
-		set.Uint64Var(&a.margin, "margin", 0, "leave out this many ids, for a system that still runs")
-		set.BoolVar(&a.dry, "dry-run", false, "only say what would be done")
-	}
-	var err error
-	if a.args, err = parseMixed(set, args[1:]); err != nil {
-		return err
-	}
-	name, err := configPath(*path)
-	if err != nil {
-		return err
-	}
-	if a.cfg, err = config.Load(name); err != nil {
-		return err
-	}
-	return commands[args[0]](ctx, a)
-}
 
 // sourceArgs is what a source command was given.
 type sourceArgs struct {
@@ -85,40 +34,14 @@ type sourceArgs struct {
 
 	force         bool
 	key           string
-	from          listFlag
+	from          []string
 	format, table string
 	store         string
 	margin        uint64
 	dry           bool
 }
 
-// listFlag is a flag that may be given several times.
-type listFlag []string
-
-func (l *listFlag) String() string { return fmt.Sprintf("%d", len(*l)) } // not the values: DSNs hold passwords
-
-func (l *listFlag) Set(v string) error {
-	*l = append(*l, v)
-	return nil
-}
-
-// parseMixed takes flags before, between and behind the arguments.
-func parseMixed(set *flag.FlagSet, args []string) (rest []string, err error) {
-	for {
-		if err := parse(set, args); err != nil {
-			return nil, err
-		}
-		if set.NArg() == 0 {
-			return rest, nil
-		}
-		rest, args = append(rest, set.Arg(0)), set.Args()[1:]
-	}
-}
-
 func sourceList(ctx context.Context, a *sourceArgs) error {
-	if len(a.args) > 0 {
-		return fmt.Errorf("%w: source list takes no arguments, got %q", errUsage, a.args[0])
-	}
 	stores := openedStores{}
 	defer stores.close()
 	list := []standing{}
@@ -137,7 +60,7 @@ func sourceList(ctx context.Context, a *sourceArgs) error {
 }
 
 func sourceShow(ctx context.Context, a *sourceArgs) error {
-	src, err := a.source(1)
+	src, err := a.source()
 	if err != nil {
 		return err
 	}
@@ -167,11 +90,8 @@ func sourceShow(ctx context.Context, a *sourceArgs) error {
 	return s.failed()
 }
 
-// source returns the source that the first of n arguments names.
-func (a *sourceArgs) source(n int) (*config.Source, error) {
-	if len(a.args) != n {
-		return nil, fmt.Errorf("%w: %d arguments, want %d\n%s", errUsage, len(a.args), n, sourceUsage)
-	}
+// source returns the source that the first argument names.
+func (a *sourceArgs) source() (*config.Source, error) {
 	src := a.cfg.Source(a.args[0])
 	if src == nil {
 		return nil, fmt.Errorf("%s has no source %q", a.cfg.Path, a.args[0])
@@ -335,7 +255,7 @@ func matching(template string, keys []string) (found []string) {
 }
 
 func sourceSet(ctx context.Context, a *sourceArgs) error {
-	src, err := a.source(2)
+	src, err := a.source()
 	if err != nil {
 		return err
 	}
@@ -406,9 +326,6 @@ func move(ctx context.Context, st store, key string, to moveTo) (from uint64, er
 
 // sourceAdopt has all servers of a store used again.
 func sourceAdopt(ctx context.Context, a *sourceArgs) error {
-	if len(a.args) != 1 {
-		return fmt.Errorf("%w: adopt takes the name of a store", errUsage)
-	}
 	c := a.cfg.Store(a.args[0])
 	if c == nil || c.MySQL == nil || len(c.MySQL.DSNs) == 0 {
 		return fmt.Errorf("%s has no store %q of several servers", a.cfg.Path, a.args[0])

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -33,67 +32,15 @@ type workerPool struct {
 	json       bool
 }
 
-// worker shows and fills pools of worker numbers.
-func worker(ctx context.Context, args []string, std streams) error {
-	set, path := flags("worker", std)
-	source := set.String("source", "", "the `source` whose worker numbers are meant; needed when several lease theirs")
-	asJSON := set.Bool("json", false, "print JSON")
-	fresh := set.Bool("new-pool", false, "add: no id of this source was ever issued; a new pool gives out numbers at once")
-	words, err := parseMixed(set, args)
+// withPool opens the pool of a source, and closes it behind do.
+func withPool(ctx context.Context, cfg *config.Config, source string, do func(context.Context, *workerPool) error) error {
+	p, err := openPool(cfg, source)
 	if err != nil {
 		return err
 	}
-	command, numbers, err := workerWords(words)
-	if err != nil {
-		return err
-	}
-	if *fresh && command != "add" {
-		return fmt.Errorf("%w: --new-pool goes with worker add", errUsage)
-	}
-	file, err := configPath(*path)
-	if err != nil {
-		return err
-	}
-	cfg, err := config.Load(file)
-	if err != nil {
-		return err
-	}
-	p, err := openPool(cfg, *source)
-	if err != nil {
-		return err
-	}
-	p.std, p.json = std, *asJSON
 	ctx, cancel := context.WithTimeout(ctx, workerTime)
 	defer cancel()
-	switch command {
-	case "list":
-		err = p.list(ctx)
-	case "add":
-		err = p.add(ctx, numbers[0], *fresh)
-	case "drop":
-		err = p.drop(ctx, numbers)
-	}
-	return errors.Join(err, p.close())
-}
-
-// workerWords reads list, add N or drop N ...
-func workerWords(words []string) (command string, numbers []uint64, err error) {
-	if len(words) > 0 {
-		command, words = words[0], words[1:]
-	}
-	switch n := len(words); {
-	case command == "list" && n == 0, command == "add" && n == 1, command == "drop" && n > 0:
-	default:
-		return "", nil, fmt.Errorf("%w: worker list, worker add N or worker drop N", errUsage)
-	}
-	for _, word := range words {
-		n, err := strconv.ParseUint(word, 10, 32)
-		if err != nil {
-			return "", nil, fmt.Errorf("%w: %q is no worker number", errUsage, word)
-		}
-		numbers = append(numbers, n)
-	}
-	return command, numbers, nil
+	return errors.Join(do(ctx, p), p.close())
 }
 
 // openPool opens the pool of a source, which may go unnamed when it is the only one.
