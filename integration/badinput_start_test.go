@@ -39,8 +39,8 @@ func TestCommandLine(t *testing.T) {
 		status int
 		want   string // part of the output
 	}{
-		{"", 2, "idproxy serve"},
-		{"nonsense", 2, "idproxy serve"},
+		{"", 2, "no command was given"},
+		{"nonsense", 2, `unknown command "nonsense"`},
 		{"serve --nonsense", 2, "nonsense"},
 		{"serve --config", 2, "config"},
 		{"serve surplus", 2, "surplus"},
@@ -49,11 +49,11 @@ func TestCommandLine(t *testing.T) {
 		{"check --config missing.yaml", 1, "missing.yaml"},
 		{"check --nonsense", 2, "nonsense"},
 		{"explain --nonsense", 2, "nonsense"},
-		{"decode", 2, "a source and an id"},
+		{"decode", 2, "idproxy decode SOURCE ID"},
 		{"source list", 2, "no --config given"},
 		{"worker list", 2, "no --config given"},
 		{"version", 0, "idproxy"},
-		{"help", 0, "idproxy serve"},
+		{"help", 0, "Run the proxy"},
 	} {
 		status, out := start(t, strings.Fields(tt.args)...)
 		if status != tt.status || !strings.Contains(out, tt.want) || strings.Contains(out, "goroutine ") {

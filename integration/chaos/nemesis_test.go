@@ -121,11 +121,20 @@ func (n *nemesis) harm() {
 	case r < 74:
 		n.redisClocks()
 	case r < 79 && n.redisUp:
-		n.must(n.redis[n.master].Do("SAVE")) // the dump that a restart comes back with
-		n.did("dump", "")
+		n.dump()
 	default:
 		n.network(one)
 	}
+}
+
+// dump has Redis write what a restart comes back with. While it writes that for another server it writes no other.
+func (n *nemesis) dump() {
+	answer, err := n.redis[n.master].Do("SAVE")
+	if err != nil && strings.Contains(answer+err.Error(), "save already in progress") {
+		return
+	}
+	n.must(answer, err)
+	n.did("dump", "")
 }
 
 func (n *nemesis) must(answer string, err error) {
