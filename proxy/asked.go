@@ -103,5 +103,5 @@ func (s *session) useUp(t rewriter.Name, last uint64) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(run("INSERT INTO "+name+" VALUES (NULL)"), run("DROP TEMPORARY TABLE "+name), run(fmt.Sprintf("DO LAST_INSERT_ID(%d)", last)))
+	return errors.Join(run("INSERT INTO "+name+" VALUES (NULL)"), run("DROP TEMPORARY TABLE "+name), run(fmt.Sprintf("SET last_insert_id=%d", last)))
 }

@@ -92,7 +92,7 @@ type hidden uint8
 const (
 	hiddenAsk    hidden = iota // someone waits for the answer
 	hiddenLastID               // SELECT LAST_INSERT_ID(), pipelined before an INSERT
-	hiddenPay                  // DO LAST_INSERT_ID(n), pipelined before a reader
+	hiddenPay                  // SET last_insert_id=n, pipelined before a reader
 )
 
 // answer receives a hidden reply.
