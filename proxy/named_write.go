@@ -229,20 +229,7 @@ func (s *session) carry(st *statement) error {
 	default:
 		return nil
 	}
-	packets, err := s.ask(s.c.appendQuery(nil, string(set)), replyResult)
-	if err != nil {
-		return err
-	}
-	payload, _, err := nextPayload(packets)
-	switch {
-	case err != nil:
-		return err
-	case payload[0] == wire.ErrByte:
-		return serverError(payload)
-	case payload[0] != wire.OKByte:
-		return errAnswerCut
-	}
-	return nil
+	return s.change(s.c.appendQuery(nil, string(set)), pending{reply: replyResult})
 }
 
 // askSource asks for the text that a PREPARE or EXECUTE IMMEDIATE takes from an
