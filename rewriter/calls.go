@@ -26,12 +26,17 @@ func CallsUnknown(text, table []byte) bool {
 // callee returns the word that a text ends with, nil for none. certain: it is no word of the grammar, for it is
 // quoted, or a schema stands in front of it, or a comment behind.
 func callee(text []byte) (word []byte, certain bool) {
-	text = bytes.TrimRight(text, " \t\r\n")
-	if len(text) == 0 {
+	end := len(text) - 1
+	for end >= 0 && (text[end] == ' ' || text[end] == '\t' || text[end] == '\r' || text[end] == '\n') {
+		end--
+	}
+	if end < 0 {
 		return nil, false
 	}
-	end := len(text) - 1
+	text = text[:end+1]
 	switch last := text[end]; last {
+	case ',': // between rows
+		return nil, false
 	case '`', '"':
 		begin := bytes.LastIndexByte(text[:end], last)
 		return text[begin+1 : end], true
