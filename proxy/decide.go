@@ -371,7 +371,7 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter
 			return name, nil, lacks(needQuiet)
 		}
 		if st.prepares() {
-			st.prepared = &prepared{shadow: string(st.key)}
+			st.prepared = &prepared{kind: shadow(st.key)}
 		}
 		return name, nil, nil
 	}

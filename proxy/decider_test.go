@@ -90,8 +90,8 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 		parts = append(parts, fmt.Sprintf("%sof %s in result %d", filled, p.facts.name, p.result))
 	}
 	what := "forward"
-	if p := x.st.prepared; p != nil && p.fill != nil && (x.st.prepares() || x.st.dynamic != nil && parts == nil) {
-		what += " " + string(p.fill.plan.Text)
+	if p := x.st.prepared; p != nil && p.filler() != nil && (x.st.prepares() || x.st.dynamic != nil && parts == nil) {
+		what += " " + string(p.filler().plan.Text)
 	}
 	if parts != nil {
 		what = "fill " + strings.Join(parts, ", ")
@@ -161,8 +161,8 @@ func TestDecide(t *testing.T) {
 		{name: "SQL PREPARE beyond ASCII", text: "PREPARE \xc3\xa9 FROM 'INSERT INTO orders (a) VALUES (1)'", want: "error 1235", says: "beyond ASCII"},
 		{name: "EXECUTE of a name not known", text: "EXECUTE s USING @a", want: "forward"},
 		{name: "an EXECUTE that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", want: "forward"},
-		{name: "an EXECUTE of what gets ids that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", setup: named(&prepared{fill: &filler{}}), want: "error 1235", says: "could not be read"},
-		{name: "an EXECUTE that is not read of another name", text: "EXECUTE t USING @a /*!80000 ,@b */ [", setup: named(&prepared{fill: &filler{}}), want: "forward"},
+		{name: "an EXECUTE of what gets ids that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", setup: named(&prepared{kind: &filler{}}), want: "error 1235", says: "could not be read"},
+		{name: "an EXECUTE that is not read of another name", text: "EXECUTE t USING @a /*!80000 ,@b */ [", setup: named(&prepared{kind: &filler{}}), want: "forward"},
 		{name: "a PREPARE that is not read, and names the table", text: "PREPARE t FROM 'INSERT INTO orders (a) VALUES (1)' [", want: "error 1235", says: "could not be read"},
 		{name: "a PREPARE that is not read", text: "PREPARE t FROM 'INSERT INTO other (a) VALUES (1)' [", want: "forward"},
 		{name: "SQL PREPARE of another table", text: "PREPARE s FROM 'INSERT INTO other (a) VALUES (1)'", want: "forward"},
@@ -312,7 +312,7 @@ func TestDecideBare(t *testing.T) {
 		}
 	}
 	x := newDeciding(rewriter.Rule{Schema: "shop", Table: "gone", Column: "id", Source: "s"})
-	if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO gone (a) VALUES (?)", false); got != "forward" || x.st.prepared == nil || !x.st.prepared.stale {
+	if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO gone (a) VALUES (?)", false); got != "forward" || x.st.prepared == nil || x.st.prepared.kind != (stale{}) {
 		t.Errorf("a table that is not there: %s, %+v", got, x.st.prepared)
 	}
 }

@@ -11,7 +11,7 @@ import (
 func TestExecuteOfARefusedStatement(t *testing.T) {
 	const last, first = "\x17\xff\xff\xff\xff\x00\x01\x00\x00\x00", "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00"
 	eachWay(t, 0, func(k *talk) {
-		k.requests.last = &prepared{refused: errUnprepared()}
+		k.requests.last = &prepared{kind: refusal{errUnprepared()}}
 		k.fromClient(command([]byte(first)...))
 		if len(k.held) != 0 {
 			k.t.Error("an execution of another statement is held")
@@ -27,7 +27,7 @@ func TestExecuteOfARefusedStatement(t *testing.T) {
 		}
 	})
 	x := newDeciding()
-	x.st.read(command([]byte(last)...), 0, &requests{c: x.c, last: &prepared{refused: errUnprepared()}})
+	x.st.read(command([]byte(last)...), 0, &requests{c: x.c, last: &prepared{kind: refusal{errUnprepared()}}})
 	if _, err := x.d.decide(&x.st); err == nil || asClientError(err).Code != mysql.ER_UNKNOWN_STMT_HANDLER {
 		t.Errorf("got %v", err)
 	}

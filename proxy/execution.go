@@ -48,11 +48,11 @@ func (d *decider) executes(st *statement, cx *reading) error {
 		return err
 	}
 	switch {
-	case e.query != nil:
+	case e.counted() != nil:
 		return d.selectsPrepared(st, e, cx)
-	case e.fill == nil && cx.busy && cx.owes:
+	case e.filler() == nil && cx.busy && cx.owes:
 		return lacks(needQuiet)
-	case e.fill == nil:
+	case e.filler() == nil:
 		st.owing = cx.owes && e.reads
 		st.touch, st.types = e.touch, e.untyped
 		d.c.mu.Lock()
@@ -66,32 +66,42 @@ func (d *decider) executes(st *statement, cx *reading) error {
 // readyForLong decides whether long data may go to the server.
 func (d *decider) readyForLong(st *statement, cx *reading) error {
 	e := st.prepared
-	if err := d.allowed(st, e, cx); err != nil || e.fill == nil {
+	if err := d.allowed(st, e, cx); err != nil || e.filler() == nil {
 		return err
 	}
-	return d.asPrepared(st, e.fill, cx)
+	return d.asPrepared(st, e.filler(), cx)
 }
 
 // allowed returns why a statement cannot be executed any more as it was prepared.
 func (d *decider) allowed(st *statement, e *prepared, cx *reading) error {
-	if e.bare != nil {
-		if err := d.isBare(st, e.bare, cx); err != nil {
+	if b, ok := e.kind.(*bare); ok {
+		if err := d.isBare(st, b, cx); err != nil {
 			return err
 		}
 	}
-	switch {
-	case e.stale, e.ruled(cx.rules):
+	if e.ruled(cx.rules) {
 		return outdated(cx)
-	case e.refused != nil && cx.busy: // perhaps with its PREPARE
-		return lacks(needQuiet)
-	case e.refused != nil:
-		return e.refused
-	case e.shadow == "":
-		return nil
-	case cx.busy:
+	}
+	switch k := e.kind.(type) {
+	case stale:
+		return outdated(cx)
+	case refusal:
+		if cx.busy { // perhaps with its PREPARE
+			return lacks(needQuiet)
+		}
+		return k.MyError
+	case shadow:
+		return k.allowed(cx)
+	}
+	return nil
+}
+
+// allowed returns why the statement does not go into the temporary table any more.
+func (key shadow) allowed(cx *reading) error {
+	if cx.busy {
 		return lacks(needQuiet)
 	}
-	own, err := cx.owns([]byte(e.shadow))
+	own, err := cx.owns([]byte(key))
 	if err == nil && !own {
 		err = outdated(cx)
 	}
@@ -100,7 +110,7 @@ func (d *decider) allowed(st *statement, e *prepared, cx *reading) error {
 
 // fills decides on the execution of a statement that gets ids.
 func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
-	f := e.fill
+	f := e.filler()
 	if d.isBroken(e) {
 		return errMiscounted(f.rules[0], f.facts.name)
 	}
@@ -259,7 +269,7 @@ func counting(t *rewriter.Table) string {
 // read takes the packet apart.
 func (x *execution) read(st *statement, e *prepared, c *conversation) error {
 	x.bulk, x.rows, x.units = st.prefix[0] == comBulkExecute, 1, nil
-	n := e.fill.plan.Client
+	n := e.filler().plan.Client
 	payload := st.payload()
 	if !x.bulk {
 		if err := x.one.Parse(payload, c.caps, wire.Bound{Parameters: n, Types: e.types, Long: e.isLong}); err != nil {
@@ -273,7 +283,7 @@ func (x *execution) read(st *statement, e *prepared, c *conversation) error {
 		}
 		for _, data := range e.long.ids {
 			if len(data) > maxLongID {
-				return errLongID(e.fill.rules[0])
+				return errLongID(e.filler().rules[0])
 			}
 		}
 		return nil
@@ -299,19 +309,19 @@ func (x *execution) read(st *statement, e *prepared, c *conversation) error {
 		e.types = append(e.types[:0], x.many.Types...)
 	}
 	id := 9 // bytes of an id, with its indicator
-	if e.fill.anyWide() {
+	if e.filler().anyWide() {
 		id = 1 + rewriter.Longest
 	}
 	nulls := 0
 	rows, ok := x.many.Walk(func(_, param int, indicator byte, _ []byte) {
-		if _, bound := e.fill.boundID(param); bound && indicator != wire.IndicatorNone {
+		if _, bound := e.filler().boundID(param); bound && indicator != wire.IndicatorNone {
 			nulls++
 		}
 	})
 	if x.rows = rows; !ok || rows == 0 {
 		return errArguments(command)
 	}
-	x.size = len(payload) + id*(nulls+rows*(len(e.fill.plan.Parameters)-n))
+	x.size = len(payload) + id*(nulls+rows*(len(e.filler().plan.Parameters)-n))
 	return nil
 }
 
@@ -335,7 +345,7 @@ func (e *prepared) isLong(param int) bool {
 
 // judge finds out which of the bound ids generate.
 func (x *execution) judge(e *prepared, s *state) error {
-	f := e.fill
+	f := e.filler()
 	x.values = x.values[:0]
 	if len(f.bound) == 0 {
 		return nil

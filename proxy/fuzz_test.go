@@ -68,7 +68,7 @@ func FuzzRequests(f *testing.F) {
 			k.c.prepared = map[uint32]*prepared{1: {reads: seed%3 == 0}}
 			if filled {
 				params := []rewriter.Parameter{{Role: rewriter.RoleID}, {Role: rewriter.RoleBound}, {}}
-				k.c.prepared[2] = &prepared{fill: &filler{plan: &rewriter.Prepared{Parameters: params, Client: 2}}}
+				k.c.prepared[2] = withIDs(&filler{plan: &rewriter.Prepared{Parameters: params, Client: 2}})
 			}
 			k.fromClient(in)
 			return k
@@ -123,7 +123,7 @@ func fuzzPending(kind, more byte) pending {
 		if more%2 == 0 {
 			fill.plan.Parameters, fill.plan.Client = fill.plan.Parameters[1:], 0
 		}
-		p.reply, p.watcher = replyPrepare, &prepareReply{made: &prepared{fill: &fill}}
+		p.reply, p.watcher = replyPrepare, &prepareReply{made: withIDs(&fill)}
 	case 7: // results for each row
 		p.reply, p.watcher = replyResult, &pieceReply{units: &units{result: int(more % 2), ids: make([]uint64, more%4), update: more%3 == 0}}
 	case 4:

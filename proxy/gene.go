@@ -84,7 +84,7 @@ func keyColumns(t *rewriter.Table, rules []*rewriter.Rule) []rewriter.Column {
 // genes finds the genes of the ids that an execution gets, for a plan that Bind
 // has made.
 func (x *execution) genes(e *prepared, plan *rewriter.Plan, s *state) error {
-	f := e.fill
+	f := e.filler()
 	rows := f.plan.Genes
 	if len(rows) == 0 {
 		return nil

@@ -29,7 +29,7 @@ func (s *session) statement(command []byte) error {
 	s.held = statements.Get().(*statement)
 	s.held.read(command, s.c.caps, &s.requests)
 	if s.held.prefix[0] == mysql.COM_STMT_PREPARE {
-		s.requests.last = &prepared{refused: errUnprepared()} // unless it is sent
+		s.requests.last = &prepared{kind: refusal{errUnprepared()}} // unless it is sent
 	}
 	err := s.settleOption(s.held)
 	if err == nil {
@@ -148,7 +148,7 @@ func (s *session) learn(st *statement, n need) error {
 	case needRenewal:
 		return s.renew(st)
 	case needReading:
-		return s.readAs(st, st.prepared.own, string(st.prepared.query.text), true)
+		return s.readAs(st, st.prepared.own, string(st.prepared.counted().text), true)
 	case needProbe:
 		return s.probe()
 	case needTable:

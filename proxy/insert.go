@@ -87,7 +87,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 	if f.err != nil {
 		if NoTable(f.err.Code) {
 			if st.prepares() { // or not: the table may have been made since
-				st.prepared = &prepared{stale: true}
+				st.prepared = &prepared{kind: stale{}}
 			}
 			return nil // the server will say so itself
 		}
@@ -118,7 +118,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 	default:
 		d.found.leftAlone++
 		if p.absent != nil {
-			st.prepared = &prepared{bare: &bare{name: cloneName(p.name), key: string(st.key), facts: f, rules: p.absent}}
+			st.prepared = &prepared{kind: &bare{name: cloneName(p.name), key: string(st.key), facts: f, rules: p.absent}}
 		}
 	}
 	return nil
@@ -174,7 +174,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 			return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 		}
 		if st.prepares() {
-			st.prepared = &prepared{stale: true}
+			st.prepared = &prepared{kind: stale{}}
 		}
 		return false, nil // it goes as it is, and the server says why not
 	case plan.ZeroDoubt && cx.snap.known&knowZero == 0, plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
@@ -296,20 +296,20 @@ func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		if cx.snap.known&readAlike != readAlike {
 			return lacks(needProbe)
 		}
-		st.prepared = &prepared{query: newPreparedQuery(st, p, cx)}
+		st.prepared = &prepared{kind: newPreparedQuery(st, p, cx)}
 		return nil
 	}
 	made, err := plan.Prepare(&st.reading)
 	if err != nil {
 		return errTooManyParameters(p.facts.name)
 	}
-	st.prepared = &prepared{fill: &filler{
+	st.prepared = withIDs(&filler{
 		plan: made, head: rewriter.Head{Kind: p.head.Kind}, key: string(st.key), facts: p.facts,
 		name:  cloneName(p.name),
 		rules: slices.Clone(p.rules), absent: p.absent, columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
 		keyed: keyParams(made.Genes), keys: keyColumns(p.facts.table, p.rules),
 		noZero: cx.mode.NoAutoValueOnZero,
-	}}
+	})
 	return nil
 }
 

@@ -54,7 +54,7 @@ func (s *session) keepNameless(e *prepared) {
 	switch {
 	case e.own != nil && e.own.kept:
 		s.c.passed.add([]byte(e.own.text.Value()), by)
-	case e.opaque || e.book != nil:
+	case e.isOpaque() || e.book != nil:
 		s.c.passed.lose(by)
 	}
 }
@@ -85,7 +85,7 @@ func (c *conversation) forgetFailed() {
 // routine may have prepared others under their names.
 func (c *conversation) forgetUnseen() {
 	for name, e := range c.named {
-		if e.fill == nil && e.refused == nil && e.shadow == "" && e.bare == nil && e.book == nil && !e.opaque {
+		if e.kind == nil && e.book == nil {
 			delete(c.named, name)
 		}
 	}
@@ -100,7 +100,7 @@ func (s *session) unprepared(st *statement) {
 	if s.c.named == nil {
 		s.c.named = map[string]*prepared{}
 	}
-	s.c.named[st.dynamic.Name] = &prepared{refused: errUnpreparedName(st.dynamic.Name)}
+	s.c.named[st.dynamic.Name] = &prepared{kind: refusal{errUnpreparedName(st.dynamic.Name)}}
 }
 
 // variable is the user variable that carries the n-th id of an execution on
@@ -130,7 +130,7 @@ func (st *statement) rewriteDynamic(mariaDB bool, mode rewriter.Mode) []byte {
 	case st.short:
 		copyTo(dyn.NameEnd)
 		at = span.Start + dyn.End
-	case len(st.parts) > 0 && len(st.prepared.fill.plan.Parameters) > 0:
+	case len(st.parts) > 0 && len(st.prepared.filler().plan.Parameters) > 0:
 		if dyn.Using {
 			copyTo(dyn.Arguments[0].Start)
 		} else {
@@ -155,10 +155,10 @@ func (st *statement) carriesText(mariaDB bool) bool {
 
 // madeText returns what stands for the text of a statement; nil: it stays.
 func (st *statement) madeText() []byte {
-	if st.dynamic.From == rewriter.SourceNone || st.prepared == nil || st.prepared.fill == nil {
+	if st.dynamic.From == rewriter.SourceNone || st.prepared == nil || st.prepared.filler() == nil {
 		return nil
 	}
-	made := st.prepared.fill.plan.Text
+	made := st.prepared.filler().plan.Text
 	if st.dynamic.From == rewriter.SourceLiteral && bytes.Equal(made, st.dynamic.Literal) || st.source != nil && bytes.Equal(made, st.source.text) {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (st *statement) appendArguments(out []byte, mariaDB bool) (_ []byte, carrie
 	dyn, sql := st.dynamic, st.text[st.spans[0].Start:]
 	w := splicer{e: st.prepared, ids: st.parts[0].ids}
 	client, bound := 0, 0
-	for i, param := range st.prepared.fill.plan.Parameters {
+	for i, param := range st.prepared.filler().plan.Parameters {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -299,8 +299,8 @@ func (s *session) byName(st *statement) error {
 	if err := s.carry(st); err != nil {
 		return err
 	}
-	if st.dynamic.Verb == rewriter.VerbPrepare && st.prepared.fill != nil {
-		st.prepared.fill.plan.Text = nil // written, and a client may keep thousands of statements
+	if st.dynamic.Verb == rewriter.VerbPrepare && st.prepared.filler() != nil {
+		st.prepared.filler().plan.Text = nil // written, and a client may keep thousands of statements
 	}
 	return s.keepName(st)
 }

@@ -68,7 +68,7 @@ func (s *session) objectInside(st *statement, cause *mysql.MyError) (taken, done
 	case st.dynamic.Verb == rewriter.VerbImmediate:
 		return true, true, s.answer(own, st.seq)
 	}
-	st.prepared = &prepared{refused: cause} // should it not fail after all
+	st.prepared = &prepared{kind: refusal{cause}} // should it not fail after all
 	span, last, _ := rewriter.Next(st.text, 0, s.decider.begin(st).mode)
 	end, rest := len(st.text), 0
 	if !last {

@@ -57,7 +57,7 @@ func (c *conversation) passNames(text []byte, whole bool, by *rewriter.Rules) {
 		switch { // whether the server still has this one is not known
 		case e.own != nil && e.own.kept:
 			c.passed.add([]byte(e.own.text.Value()), by)
-		case e.book != nil || e.opaque:
+		case e.book != nil || e.isOpaque():
 			c.passed.lose(by)
 		}
 		c.dropText(e)
@@ -84,7 +84,7 @@ func (d *decider) concernsName(rules ruleBook) bool {
 		return true
 	}
 	for _, e := range d.c.named {
-		if e.held() || e.opaque || e.ruled(rules) {
+		if e.held() || e.isOpaque() || e.ruled(rules) {
 			return true
 		}
 	}

@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -15,26 +14,18 @@ import (
 // passed on. Only the goroutine that reads from the client uses it once it was
 // sent, but for broken and failed.
 type prepared struct {
-	number  uint32 // the server's; 0: its reply has not come
-	own     *ownText
-	touch   touch          // what an execution may change
-	reads   bool           // LAST_INSERT_ID() must be right before an execution
-	unseen  bool           // an execution may write to tables out of sight
-	refused *mysql.MyError // what an execution is answered with: the PREPARE was
-	stale   bool           // it was prepared for a table that the server did not have then
-	// shadow is the key of the temporary table that the statement was prepared
-	// for, in place of a table with a rule.
-	shadow string
-	bare   *bare
+	number uint32 // the server's; 0: its reply has not come
+	own    *ownText
+	touch  touch // what an execution may change
+	reads  bool  // LAST_INSERT_ID() must be right before an execution
+	unseen bool  // an execution may write to tables out of sight
 	// target is the table of an INSERT; book are the rules that it was prepared by.
 	target rewriter.Name
 	book   *rewriter.Rules
-	opaque bool // prepared in SQL, unread while no table had a rule
 	// makes is the key of the temporary table that a statement prepared in SQL makes.
-	makes string
-
-	fill  *filler
-	query *preparedQuery // of an INSERT whose rows come from a query
+	makes  string
+	kind   kind    // nil: an execution goes as it is
+	hidden *hidden // the server's parameters that the client does not have; nil: none
 	// Of the reply to the PREPARE, under the conversation's mu:
 	broken bool // the server counts other parameters than the proxy
 	failed bool // it was an ERR
@@ -43,79 +34,6 @@ type prepared struct {
 	types   []uint16 // of those, as it gave them last
 	untyped bool     // the server, which has the statement anew, was not told
 	long    longData
-}
-
-// filler is what is known of a prepared INSERT that gets ids.
-type filler struct {
-	plan    *rewriter.Prepared
-	head    rewriter.Head
-	name    rewriter.Name
-	key     string // of the table
-	facts   *facts
-	rules   []*rewriter.Rule
-	absent  []*rewriter.Rule // whose columns the table does not have
-	columns []rewriter.Column
-	bound   []boundID         // by parameter
-	keyed   []int             // the client's parameters that genes come from, ascending
-	keys    []rewriter.Column // that genes come from, by rule; nil: none do
-	places  []uint16          // of the client's parameters among all, once long data has asked for them
-	noZero  bool              // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
-}
-
-// position returns the place among all parameters of one of the client's, and its
-// role. What the client does not have lies behind all.
-func (f *filler) position(client int) (at int, role rewriter.Role) {
-	params := f.plan.Parameters
-	if f.places == nil {
-		for i := range params {
-			if !params[i].Role.Hidden() {
-				f.places = append(f.places, uint16(i))
-			}
-		}
-	}
-	if client >= len(f.places) {
-		return len(params) + client - len(f.places), rewriter.RoleValue
-	}
-	at = int(f.places[client])
-	return at, params[at].Role
-}
-
-// bare is a table with rules, as an INSERT was prepared for it that goes as it
-// is: it has none of their columns.
-type bare struct {
-	name  rewriter.Name
-	key   string
-	facts *facts
-	rules []*rewriter.Rule
-}
-
-// boundID is a parameter of the client that is an id.
-type boundID struct {
-	param  int
-	column uint8
-}
-
-// boundIDs returns the client's parameters that are ids.
-func boundIDs(parameters []rewriter.Parameter) (ids []boundID) {
-	client := 0
-	for _, p := range parameters {
-		if p.Role == rewriter.RoleBound {
-			ids = append(ids, boundID{client, p.Column})
-		}
-		if !p.Role.Hidden() {
-			client++
-		}
-	}
-	return ids
-}
-
-// boundID returns the column whose id a parameter of the client is.
-func (f *filler) boundID(param int) (column uint8, ok bool) {
-	at, ok := slices.BinarySearchFunc(f.bound, param, func(b boundID, param int) int { return b.param - param })
-	if !ok {
-		return 0, false
-	}
-	return f.bound[at].column, true
 }
 
 // longData is what COM_STMT_SEND_LONG_DATA has brought since the last execution.
@@ -229,7 +147,7 @@ func (e *prepared) ruled(book ruleBook) bool {
 	if e.book == nil || e.book == book.Rules {
 		return false
 	}
-	if e.fill != nil || e.query != nil || e.bare != nil {
+	if e.kind != nil && e.kind.followsRules() {
 		return true
 	}
 	if len(e.target.Schema) == 0 {
@@ -281,7 +199,7 @@ func (m *requests) execute(payload []byte, size int, whole bool) verdict {
 
 // held reports whether every execution is decided on.
 func (e *prepared) held() bool {
-	return e.fill != nil || e.query != nil || e.refused != nil || e.stale || e.shadow != "" || e.bare != nil || e.untyped
+	return e.untyped || e.kind != nil && e.kind.held()
 }
 
 // noteTypes keeps the types that an execution gives the parameters, for a server
@@ -355,7 +273,7 @@ func (m *requests) longData(payload []byte, size int, whole bool) verdict {
 		m.checking = e
 		return checkIt
 	}
-	if e == nil || e.fill == nil {
+	if e == nil || e.hidden == nil {
 		m.c.address(e, payload)
 	}
 	m.c.mu.Unlock()
@@ -363,18 +281,18 @@ func (m *requests) longData(payload []byte, size int, whole bool) verdict {
 		return m.other(payload)
 	}
 	client := int(binary.LittleEndian.Uint16(payload[5:]))
-	if e.fill == nil {
+	if e.hidden == nil {
 		e.long.atServer(client)
 		return m.other(payload)
 	}
-	server, role := e.fill.position(client)
+	server, role := e.hidden.position(client)
 	if role == rewriter.RoleBound {
 		if !whole && size <= maxNote {
 			return waitForIt
 		}
 		return dropIt
 	}
-	if client < e.fill.plan.Client {
+	if client < e.hidden.client {
 		e.long.atServer(client)
 	}
 	m.c.mu.Lock()
@@ -428,27 +346,12 @@ func (c *conversation) learnStatement(e *prepared, p wire.Prepared) (params uint
 // learnParameters takes what the server said of a statement. The lock is held.
 func (c *conversation) learnParameters(e *prepared, p wire.Prepared) {
 	e.number, e.params = p.ID, int(p.Params)
-	if e.fill == nil {
+	if e.hidden == nil {
 		return
 	}
-	if e.broken = e.params != len(e.fill.plan.Parameters); !e.broken {
-		e.params = e.fill.plan.Client
+	if e.broken = e.params != len(e.hidden.all); !e.broken {
+		e.params = e.hidden.client
 	}
-}
-
-// hides reports whether the n-th packet behind the first of a reply to the
-// PREPARE is not for the client: the definition of a hidden parameter, or the
-// EOF behind definitions of which none is left. defined: there are definitions;
-// ended: and an EOF behind them.
-func (f *filler) hides(n int, defined, ended bool) bool {
-	params := f.plan.Parameters
-	if defined && n < len(params) {
-		return params[n].Role.Hidden()
-	}
-	if defined {
-		n -= len(params)
-	}
-	return ended && n == 0 && f.plan.Client == 0 && len(params) > 0
 }
 
 // end handles COM_STMT_RESET, which drops long data, and COM_STMT_CLOSE.

@@ -38,7 +38,7 @@ const readAlike = knowMode | knowCharset | knowSchema
 
 // selectsPrepared decides on an execution.
 func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error {
-	q := e.query
+	q := e.counted()
 	switch {
 	case cx.busy: // perhaps with its PREPARE
 		return lacks(needQuiet)
@@ -146,7 +146,7 @@ func (s *session) executeCount(st *statement, sql []byte, marks int) (definition
 // executeQuery prepares the statement with its ids, and returns the execution of
 // that.
 func (s *session) executeQuery(st *statement) ([]byte, error) {
-	q := st.prepared.query
+	q := st.prepared.counted()
 	made, _, err := s.hiddenPrepare(st.plans[0].AppendSelect(nil, q.text, &st.selection.numbers))
 	if err != nil {
 		return nil, err
@@ -162,10 +162,10 @@ func (s *session) executeQuery(st *statement) ([]byte, error) {
 
 // closeQuery lets go of the statement that was executed.
 func (s *session) closeQuery(st *statement) error {
-	if st.prepared == nil || st.prepared.query == nil || st.prepared.query.running == 0 {
+	if st.prepared == nil || st.prepared.counted() == nil || st.prepared.counted().running == 0 {
 		return nil
 	}
-	id := st.prepared.query.running
-	st.prepared.query.running = 0
+	id := st.prepared.counted().running
+	st.prepared.counted().running = 0
 	return s.closeStatement(id)
 }

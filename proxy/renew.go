@@ -81,7 +81,7 @@ func (s *session) decidedText(st *statement) ([]byte, error) {
 		return nil, err
 	}
 	s.made(st)
-	if st.prepared.fill == nil {
+	if st.prepared.filler() == nil {
 		return st.text, nil
 	}
 	payload, err := s.rewrite(st)
@@ -116,9 +116,9 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 		return nil, err
 	}
 	fresh, payload, made := st.prepared, st.payload(), text
-	if fresh.fill != nil {
+	if fresh.filler() != nil {
 		var err error
-		made = fresh.fill.plan.Text
+		made = fresh.filler().plan.Text
 		if payload, err = s.rewrite(st); err != nil {
 			return nil, err
 		}
@@ -134,8 +134,8 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 	if err := s.carry(st); err != nil {
 		return nil, err
 	}
-	if fresh.fill != nil {
-		fresh.fill.plan.Text = nil
+	if fresh.filler() != nil {
+		fresh.filler().plan.Text = nil
 	}
 	return fresh, s.change(wire.AppendPacket(nil, 0, payload), pending{reply: replyResult})
 }

@@ -28,7 +28,7 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 		s.requests.last = st.prepared
 	}
 	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short || st.types ||
-		(st.prepares() || st.dynamic != nil) && st.prepared != nil && st.prepared.fill != nil
+		(st.prepares() || st.dynamic != nil) && st.prepared != nil && st.prepared.filler() != nil
 	if edited {
 		if payload, err = s.rewrite(st); errors.Is(err, errServerGone) {
 			return false, true, err
@@ -93,7 +93,7 @@ func (e *prepared) with(any *prepared) *prepared {
 	switch {
 	case e == nil:
 		return any
-	case any != nil && (e.fill == nil || e.fill.plan.NoLastID):
+	case any != nil && (e.filler() == nil || e.filler().plan.NoLastID):
 		e.touch, e.reads = any.touch, any.reads
 	case any != nil:
 		e.touch = any.touch & touchNumbers
@@ -106,10 +106,10 @@ func (s *session) rewrite(st *statement) ([]byte, error) {
 	switch {
 	case st.dynamic != nil:
 		return st.rewriteDynamic(s.c.mariaDB, s.decider.begin(st).mode), nil
-	case st.prepared != nil && st.prepared.query != nil && !st.prepares():
+	case st.prepared != nil && st.prepared.counted() != nil && !st.prepares():
 		return s.executeQuery(st)
 	case st.prepares():
-		made := st.prepared.fill.plan
+		made := st.prepared.filler().plan
 		st.out = append(append(append(st.out[:0], 0, 0, 0, 0), st.prefix...), made.Text...)
 		made.Text = nil // a client may keep thousands of statements
 		return st.out[wire.HeaderLen:], nil

@@ -82,17 +82,17 @@ type localReply struct {
 // hiddenReply is the reply to a command of our own. The client sees nothing of it.
 type hiddenReply struct {
 	passes
-	kind   hidden
+	kind   hiddenKind
 	answer *answer // nil: nobody reads it
 }
 
-// hidden says what a hidden command was.
-type hidden uint8
+// hiddenKind says what a hidden command was.
+type hiddenKind uint8
 
 const (
-	hiddenAsk    hidden = iota // someone waits for the answer
-	hiddenLastID               // SELECT LAST_INSERT_ID(), pipelined before an INSERT
-	hiddenPay                  // SET last_insert_id=n, pipelined before a reader
+	hiddenAsk    hiddenKind = iota // someone waits for the answer
+	hiddenLastID                   // SELECT LAST_INSERT_ID(), pipelined before an INSERT
+	hiddenPay                      // SET last_insert_id=n, pipelined before a reader
 )
 
 // answer receives a hidden reply.
@@ -152,7 +152,7 @@ func (r *prepareReply) prepared(m *replies, payload []byte, p wire.Prepared) {
 
 // definition keeps from the client what describes hidden parameters.
 func (r *prepareReply) definition(m *replies) fate {
-	if f := r.made.fill; f != nil && !r.made.broken && f.hides(m.nth, m.params, !m.c.has(mysql.CLIENT_DEPRECATE_EOF)) {
+	if h := r.made.hidden; h != nil && !r.made.broken && h.hides(m.nth, m.params, !m.c.has(mysql.CLIENT_DEPRECATE_EOF)) {
 		return fateOmit
 	}
 	return fatePass

@@ -1,0 +1,121 @@
+package proxy
+
+import (
+	"slices"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/rewriter"
+)
+
+// kind is what a prepared statement is to a decision on its executions.
+type kind interface {
+	// held reports whether each execution is decided on.
+	held() bool
+	// followsRules reports whether the PREPARE was decided on by the rules of its table: by
+	// others it is another statement.
+	followsRules() bool
+}
+
+// refusal is a statement whose PREPARE was refused: the error answers its executions.
+type refusal struct{ *mysql.MyError }
+
+// stale is an INSERT that was prepared for a table that the server did not have then.
+type stale struct{}
+
+// shadow is an INSERT that was prepared for a temporary table, whose key it is, in place of a table
+// with a rule.
+type shadow string
+
+// opaque is a statement that was prepared in SQL, unread while no table had a rule.
+type opaque struct{}
+
+func (refusal) held() bool        { return true }
+func (stale) held() bool          { return true }
+func (shadow) held() bool         { return true }
+func (opaque) held() bool         { return false }
+func (*bare) held() bool          { return true }
+func (*filler) held() bool        { return true }
+func (*preparedQuery) held() bool { return true }
+
+func (refusal) followsRules() bool        { return false }
+func (stale) followsRules() bool          { return false }
+func (shadow) followsRules() bool         { return false }
+func (opaque) followsRules() bool         { return false }
+func (*bare) followsRules() bool          { return true }
+func (*filler) followsRules() bool        { return true }
+func (*preparedQuery) followsRules() bool { return true }
+
+// filler returns what is known of an INSERT that gets ids, nil for another statement.
+func (e *prepared) filler() *filler {
+	f, _ := e.kind.(*filler)
+	return f
+}
+
+// counted returns what is known of an INSERT whose rows come from a query, nil for another statement.
+func (e *prepared) counted() *preparedQuery {
+	q, _ := e.kind.(*preparedQuery)
+	return q
+}
+
+// isOpaque reports whether the statement went unread.
+func (e *prepared) isOpaque() bool { return e.kind == opaque{} }
+
+// withIDs returns a statement that gets ids.
+func withIDs(f *filler) *prepared {
+	return &prepared{kind: f, hidden: &hidden{all: f.plan.Parameters, client: f.plan.Client}}
+}
+
+// bare is a table with rules, as an INSERT was prepared for it that goes as it
+// is: it has none of their columns.
+type bare struct {
+	name  rewriter.Name
+	key   string
+	facts *facts
+	rules []*rewriter.Rule
+}
+
+// filler is what is known of a prepared INSERT that gets ids.
+type filler struct {
+	plan    *rewriter.Prepared
+	head    rewriter.Head
+	name    rewriter.Name
+	key     string // of the table
+	facts   *facts
+	rules   []*rewriter.Rule
+	absent  []*rewriter.Rule // whose columns the table does not have
+	columns []rewriter.Column
+	bound   []boundID         // by parameter
+	keyed   []int             // the client's parameters that genes come from, ascending
+	keys    []rewriter.Column // that genes come from, by rule; nil: none do
+	noZero  bool              // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
+}
+
+// boundID is a parameter of the client that is an id.
+type boundID struct {
+	param  int
+	column uint8
+}
+
+// boundIDs returns the client's parameters that are ids.
+func boundIDs(parameters []rewriter.Parameter) (ids []boundID) {
+	client := 0
+	for _, p := range parameters {
+		if p.Role == rewriter.RoleBound {
+			ids = append(ids, boundID{client, p.Column})
+		}
+		if !p.Role.Hidden() {
+			client++
+		}
+	}
+	return ids
+}
+
+// boundID returns the column whose id a parameter of the client is.
+func (f *filler) boundID(param int) (column uint8, ok bool) {
+	at, ok := slices.BinarySearchFunc(f.bound, param, func(b boundID, param int) int { return b.param - param })
+	if !ok {
+		return 0, false
+	}
+	return f.bound[at].column, true
+}
