@@ -10,7 +10,7 @@ FUZZTIME    ?= 6s
 CHAOS       ?= 5m
 RUNS        ?= 1
 
-.PHONY: build run test test-long lint fuzz-short chaos bench clean
+.PHONY: build run test test-long lint fuzz-short shape chaos bench clean
 
 build: ## the program, in bin/idproxy
 	CGO_ENABLED=0 go build -trimpath -o bin/idproxy ./cmd/idproxy
@@ -37,6 +37,9 @@ lint: ## vet, staticcheck, gofumpt
 
 fuzz-short: ## every fuzz target for FUZZTIME
 	scripts/fuzz.sh $(FUZZTIME)
+
+shape: ## how dense each package is: functions, branches, types, circles of files; a ! is above its limit
+	@go run ./scripts/shape ./...
 
 chaos: ## RUNS times for CHAOS, harms six idproxies and the servers they depend on, looks for ids that come twice, and adds up
 	$(INSTALL) mariadb redis etcd gcc
