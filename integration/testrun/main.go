@@ -1,7 +1,11 @@
-// Command testrun reads `go test -json` and prints what a person wants of it: one line per package, the output of
-// what failed, and at the end a count of the tests and those that took longest. It exits with status 1 when anything failed or no test ran.
+// Command testrun reads `go test -json` and prints what a person wants of it: one line per package, the output of what
+// failed, and at the end how many tests and cases there were, which tests took longest, and what was compared. It exits
+// with status 1 when anything failed or no test ran.
 //
 //	go test -json ./... | go run ./integration/testrun
+//
+// A case is a test without subtests, or a subtest without any. What a test compared it logs as `compared: 12 steps, 34
+// facets`, with `seed 5` behind where there is one; testrun adds up by package, and over all.
 package main
 
 import (
@@ -41,14 +45,19 @@ type tally struct {
 	output                  map[string]*strings.Builder // by package and test, until its result is known
 	passed, failed, skipped int                         // top-level tests, examples and fuzz seeds
 	perPackage              map[string]int
-	took                    []event // top-level tests that passed
-	broken                  int     // packages that failed: to build, by a timeout, or by a test
+	took                    []event              // top-level tests that passed
+	broken                  int                  // packages that failed: to build, by a timeout, or by a test
+	parents                 map[string]bool      // tests that have subtests, by package and test
+	compared                map[string]*compared // by package
 }
 
 // summarize reads events until r ends and says whether everything passed. An error is a stream that is not what
 // `go test -json` prints.
 func summarize(r io.Reader, w io.Writer) (bool, error) {
-	t := &tally{out: w, output: map[string]*strings.Builder{}, perPackage: map[string]int{}}
+	t := &tally{
+		out: w, output: map[string]*strings.Builder{}, perPackage: map[string]int{}, parents: map[string]bool{},
+		compared: map[string]*compared{},
+	}
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -74,6 +83,7 @@ func summarize(r io.Reader, w io.Writer) (bool, error) {
 		fmt.Fprintf(w, ", %d packages failed", t.broken)
 	}
 	fmt.Fprintln(w)
+	fmt.Fprintf(w, "compared: %s\n", t.sum())
 	t.printSlowest()
 	return t.failed == 0 && t.broken == 0 && t.passed > 0, nil
 }
@@ -86,6 +96,7 @@ func (t *tally) add(e event) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "output":
+		t.of(e.Package).addLine(e.Output)
 		if t.output[key] == nil {
 			t.output[key] = &strings.Builder{}
 		}
@@ -102,6 +113,14 @@ func (t *tally) add(e event) {
 	if e.Test == "" {
 		t.addPackage(e)
 		return
+	}
+	if !t.parents[key] { // a test ends behind its subtests
+		t.of(e.Package).addCase(e.Test)
+	}
+	for i, c := range e.Test {
+		if c == '/' {
+			t.parents[e.Package+" "+e.Test[:i]] = true
+		}
 	}
 	if strings.Contains(e.Test, "/") {
 		return // counted with the test it belongs to
@@ -122,7 +141,26 @@ func (t *tally) addPackage(e event) {
 	if e.Action == "fail" {
 		t.broken++
 	}
-	fmt.Fprintf(t.out, "%-4s %-40s %4d tests %7.1fs\n", e.Action, e.Package, t.perPackage[e.Package], e.Elapsed)
+	fmt.Fprintf(t.out, "%-4s %-36s %4d tests %7.1fs  %s\n", e.Action, e.Package, t.perPackage[e.Package], e.Elapsed, t.of(e.Package))
+}
+
+// of is what a package compared so far.
+func (t *tally) of(name string) *compared {
+	c := t.compared[name]
+	if c == nil {
+		c = newCompared()
+		t.compared[name] = c
+	}
+	return c
+}
+
+// sum is what all packages compared.
+func (t *tally) sum() *compared {
+	all := newCompared()
+	for _, c := range t.compared {
+		all.add(c)
+	}
+	return all
 }
 
 func (t *tally) print(key string) {

@@ -8,7 +8,9 @@ import (
 func TestSummarize(t *testing.T) {
 	const good = `{"Action":"start","Package":"p"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"quiet\n"}
-{"Action":"pass","Package":"p","Test":"TestA/sub"}
+{"Action":"output","Package":"p","Test":"TestA/on_MySQL","Output":"    a_test.go:12: compared: 3 steps, 40 facets, seed 7\n"}
+{"Action":"pass","Package":"p","Test":"TestA/on_MySQL/sub"}
+{"Action":"pass","Package":"p","Test":"TestA/on_MySQL"}
 {"Action":"pass","Package":"p","Test":"TestA"}
 {"Action":"pass","Package":"p","Elapsed":1.5}
 `
@@ -18,9 +20,11 @@ func TestSummarize(t *testing.T) {
 		wantOK   bool
 	}{
 		{"all pass", good, "1 passed, 0 failed\n", true},
+		{"what was compared", good, "1 tests     1.5s  1 cases, 1 on MySQL, 40 facets, 3 steps, seed 7\n", true},
+		{"what two packages compared", good + strings.ReplaceAll(good, `"p"`, `"q"`), "\ncompared: 2 cases, 2 on MySQL, 80 facets, 6 steps, seed 7\n", true},
 		{"slow tests", good + `{"Action":"pass","Package":"p","Test":"TestS","Elapsed":7}
 {"Action":"pass","Package":"p","Test":"TestT","Elapsed":80}
-`, "3 passed, 0 failed\n  80.0s p TestT\n   7.0s p TestS\n", true},
+`, "3 passed, 0 failed\ncompared: 3 cases, 1 on MySQL, 40 facets, 3 steps, seed 7\n  80.0s p TestT\n   7.0s p TestS\n", true},
 		{"nothing ran", `{"Action":"pass","Package":"p"}` + "\n", "0 passed, 0 failed\n", false},
 		{
 			"a test fails", good + `{"Action":"output","Package":"q","Test":"TestB","Output":"got 1\n"}
