@@ -34,30 +34,15 @@ type conversation struct {
 	state    state
 	deciding bool          // a held statement has neither been sent nor answered
 	settled  chan struct{} // when set, closed once pending is empty
-	// Of the reply that ended last: whether it was an ERR, and its last sequence
-	// number.
-	failed   bool
-	code     uint16 // the server's number of the error
-	seq      byte
-	affected uint64 // rows, as its OK packet says; not set without one
-	okSeen   bool
+	last     outcome       // of the reply that ended last
 	// delta is what the sequence numbers of a file's packets lack for the
 	// server: what is taken off those of its reply.
-	delta  atomic.Uint32
-	asking *withheld     // the OK packet that waits for the answer to a question
-	kept   []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
-	infile chan struct{} // holds a token when the server asked for a file
-	// prepared holds what is known of prepared statements, by number.
-	prepared map[uint32]*prepared
-	newest   newest
-	texts    int  // bytes of the texts kept of them
-	renewed  bool // the server's number of one is another than the client's
-	// named holds what is known of statements prepared in SQL, by name in lower
-	// case, and passed the texts that prepared others unread. Only the goroutine
-	// that reads from the client uses them.
-	named  map[string]*prepared
-	passed passedNames
-	user   string // who logs in, or has
+	delta    atomic.Uint32
+	asking   *withheld     // the OK packet that waits for the answer to a question
+	kept     []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
+	infile   chan struct{} // holds a token when the server asked for a file
+	prepared preparedStatements
+	user     string // who logs in, or has
 	// unseen counts what may write to tables out of sight; nil: nobody asks.
 	unseen *atomic.Int64
 	// tablesChanged is called when columns of tables may have changed.
@@ -107,7 +92,7 @@ func (c *conversation) sendLocked(p pending) {
 	}
 	if p.touch&touchAll == touchAll {
 		c.state.unseen = true
-		c.forgetUnseen()
+		c.prepared.forgetUnseen()
 	}
 	p.age = c.state.age
 	c.pending.push(p)
@@ -244,7 +229,7 @@ func (c *conversation) setAsking(w *withheld) {
 func (c *conversation) lastReply() (failed bool, seq byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.failed, c.seq
+	return c.last.failed, c.last.seq
 }
 
 // keepWarnings keeps the reply to SHOW WARNINGS for a client that may send that
@@ -271,7 +256,7 @@ func (c *conversation) keptWarnings(sql []byte) []byte {
 func (c *conversation) lastAffected() (rows uint64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.affected, c.okSeen
+	return c.last.affected, c.last.okSeen
 }
 
 // settle notes what became of LAST_INSERT_ID().
@@ -332,7 +317,7 @@ func (c *conversation) finish(p *pending, o outcome) (due []byte) {
 	defer c.mu.Unlock()
 	c.pending.pop()
 	c.apply(p, o)
-	c.failed, c.code, c.seq, c.affected, c.okSeen = o.failed, o.code, o.seq, o.affected, o.okSeen
+	c.last = o
 	for c.pending.n > 0 {
 		local, ok := c.pending.at(0).watcher.(*localReply)
 		if !ok {
@@ -386,10 +371,10 @@ func (c *conversation) apply(p *pending, o outcome) {
 	case o.failed:
 	case p.reply == replyAuth:
 		s.login()
-		c.forgetStatements()
+		c.prepared.reset()
 	case p.touch&touchReset != 0:
 		s.reset()
-		c.forgetStatements()
+		c.prepared.reset()
 	}
 	if !o.hasStatus {
 		return

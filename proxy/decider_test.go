@@ -107,7 +107,7 @@ func TestDecide(t *testing.T) {
 	mariaDB := func(x *deciding) { x.c.mariaDB, x.c.state.mode.MariaDB = true, true }
 	unknown := func(k known) func(x *deciding) { return func(x *deciding) { x.c.state.known &^= k } }
 	named := func(e *prepared) func(x *deciding) {
-		return func(x *deciding) { x.c.named = map[string]*prepared{"s": e} }
+		return func(x *deciding) { x.c.prepared.byName = map[string]*prepared{"s": e} }
 	}
 	tests := []struct {
 		name, text string
@@ -242,7 +242,7 @@ func TestDecideExecute(t *testing.T) {
 	x.c.state.lastID.owed = true
 	head, _ := rewriter.ReadHead([]byte("CALL p()"), x.c.state.mode)
 	x.st.prepared = newPrepared(head, []byte("CALL p()"), true)
-	x.c.prepared = map[uint32]*prepared{1: x.st.prepared}
+	x.c.prepared.byNumber = map[uint32]*prepared{1: x.st.prepared}
 	if got := x.on(mysql.COM_STMT_EXECUTE, "\x01\x00\x00\x00\x00\x01\x00\x00\x00", false); got != "forward" || !x.st.owing {
 		t.Errorf("%s, owing %v", got, x.st.owing)
 	}
@@ -300,7 +300,7 @@ func TestDecideBare(t *testing.T) {
 		if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO t (a) VALUES (?)", false); got != tt.text {
 			t.Errorf("%s (%v), want %s", got, x.last, tt.text)
 		}
-		x.c.prepared = map[uint32]*prepared{1: x.st.prepared}
+		x.c.prepared.byNumber = map[uint32]*prepared{1: x.st.prepared}
 		execute := "\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x01x"
 		x.d.tables.forget()
 		if got := x.on(mysql.COM_STMT_EXECUTE, execute, false); got != "need table shop.t" {

@@ -65,10 +65,10 @@ func FuzzRequests(f *testing.F) {
 			k := newTalk(t, fuzzCaps(caps), cut)
 			k.requests.limit = 100
 			k.c.state.lastID.owed = seed%2 == 0
-			k.c.prepared = map[uint32]*prepared{1: {reads: seed%3 == 0}}
+			k.c.prepared.byNumber = map[uint32]*prepared{1: {reads: seed%3 == 0}}
 			if filled {
 				params := []rewriter.Parameter{{Role: rewriter.RoleID}, {Role: rewriter.RoleBound}, {}}
-				k.c.prepared[2] = withIDs(&filler{plan: &rewriter.Prepared{Parameters: params, Client: 2}})
+				k.c.prepared.byNumber[2] = withIDs(&filler{plan: &rewriter.Prepared{Parameters: params, Client: 2}})
 			}
 			k.fromClient(in)
 			return k

@@ -42,7 +42,7 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 // names, or as the execution of a statement that gets ids.
 func (d *decider) unreadDynamic(st *statement, head rewriter.Head, dyn *rewriter.Dynamic, cx *reading) error {
 	if head.Kind != rewriter.Deallocate {
-		for name, e := range d.c.named {
+		for name, e := range d.c.prepared.byName {
 			if (dyn.Name == name || dyn.Name == "") && e.filler() != nil {
 				return errUndecided(errors.New("the arguments of a statement that gets ids could not be read"))
 			}
@@ -50,7 +50,7 @@ func (d *decider) unreadDynamic(st *statement, head rewriter.Head, dyn *rewriter
 		if err := d.unread(st.text[st.spans[0].Start:st.spans[0].End], cx); err != nil {
 			return err
 		}
-		delete(d.c.named, dyn.Name)
+		delete(d.c.prepared.byName, dyn.Name)
 	}
 	st.owing = cx.owes
 	d.follow(st, 0, head, cx)
@@ -191,10 +191,10 @@ func (d *decider) unfilledName(st *statement, i int, head rewriter.Head, cx *rea
 
 // name decides on EXECUTE.
 func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) error {
-	e := d.c.named[st.dynamic.Name]
+	e := d.c.prepared.byName[st.dynamic.Name]
 	switch {
 	case st.dynamic.Name == "" || e == nil: // a routine may have prepared it
-		if !cx.rules.Empty() && d.c.passed.mayInsert(cx.rules.Rules) {
+		if !cx.rules.Empty() && d.c.prepared.passed.mayInsert(cx.rules.Rules) {
 			return errReadLate()
 		}
 		st.owing = cx.owes

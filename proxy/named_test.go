@@ -65,10 +65,10 @@ func (x *deciding) named(t *testing.T, text string) *prepared {
 	if x.st.dynamic == nil || x.st.prepared == nil {
 		t.Fatalf("%s: %v, %+v", text, x.last, x.st.prepared)
 	}
-	if x.c.named == nil {
-		x.c.named = map[string]*prepared{}
+	if x.c.prepared.byName == nil {
+		x.c.prepared.byName = map[string]*prepared{}
 	}
-	x.c.named[x.st.dynamic.Name] = x.st.prepared
+	x.c.prepared.byName[x.st.dynamic.Name] = x.st.prepared
 	return x.st.prepared
 }
 
@@ -91,17 +91,17 @@ func TestDecideNamed(t *testing.T) {
 		{name: "as many as with the ids", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE s USING @a, @b", want: "forward", sent: "EXECUTE s"},
 		{name: "what MySQL does not take", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE s USING 5", want: "forward"},
 		{name: "a SELECT", prepare: "SELECT LAST_INSERT_ID()", execute: "EXECUTE s", want: "forward"},
-		{name: "a failed PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"].failed = true }, want: "forward"},
-		{name: "a refused PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"] = &prepared{kind: refusal{errUnpreparedName("s")}} }, want: "error 1243"},
+		{name: "a failed PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.prepared.byName["s"].failed = true }, want: "forward"},
+		{name: "a refused PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.prepared.byName["s"] = &prepared{kind: refusal{errUnpreparedName("s")}} }, want: "error 1243"},
 		{name: "another schema meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.schema = []byte("other") }, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING @`idproxy 0`"},
 		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.mode.NoAutoValueOnZero = true }, want: "need renewal"},
 		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.makeTemporary("shop\x00orders") }, want: "need renewal"},
-		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.named["s"] = &prepared{kind: opaque{}} }, want: "error 1235"},
+		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.prepared.byName["s"] = &prepared{kind: opaque{}} }, want: "error 1235"},
 		{name: "a PREPARE that the server refused", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.on(mysql.COM_QUERY, "PREPARE x FROM", false) }, want: "forward"},
-		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.passed.lose(nil) }, want: "error 1235"},
-		{name: "prepared blindly, of another table", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.passNames([]byte("PREPARE other FROM 'SELECT 1'; DO 1"), true, nil) }, want: "forward"},
+		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.prepared.passed.lose(nil) }, want: "error 1235"},
+		{name: "prepared blindly, of another table", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.prepared.passNames([]byte("PREPARE other FROM 'SELECT 1'; DO 1"), true, nil) }, want: "forward"},
 		{name: "prepared blindly, of the table", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) {
-			x.c.passNames([]byte("PREPARE other FROM 'INSERT INTO Orders (a) VALUES (1)'; DO 1"), true, nil)
+			x.c.prepared.passNames([]byte("PREPARE other FROM 'INSERT INTO Orders (a) VALUES (1)'; DO 1"), true, nil)
 		}, want: "error 1235"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestNamesBehindRoutines(t *testing.T) {
 	x.named(t, "PREPARE fills FROM 'INSERT INTO orders (a) VALUES (1)'")
 	x.named(t, "PREPARE reads FROM 'SELECT 1'")
 	x.c.send(pending{reply: replyResult, touch: touchAll})
-	if x.c.named["fills"] == nil || x.c.named["reads"] != nil {
-		t.Errorf("left: %v", x.c.named)
+	if x.c.prepared.byName["fills"] == nil || x.c.prepared.byName["reads"] != nil {
+		t.Errorf("left: %v", x.c.prepared.byName)
 	}
 }

@@ -13,38 +13,28 @@ import (
 	"idproxy/rewriter"
 )
 
-// maxNamed bounds the statements that a session has by name. Servers have a limit
-// of their own, far below.
-const maxNamed = 1 << 16
-
 // keepName notes the statement that a PREPARE makes, before it is sent, or
 // forgets the one that DEALLOCATE drops.
 func (s *session) keepName(st *statement) error {
 	c, name := &s.c, st.dynamic.Name
 	switch {
 	case st.dynamic.Verb == rewriter.VerbDeallocate:
-		c.forgetName(name)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.prepared.forgetName(name)
 		return nil
 	case st.dynamic.Verb != rewriter.VerbPrepare:
 		return nil
 	case name == "":
 		s.keepNameless(st.prepared)
 		return nil
-	case len(c.named) >= maxNamed:
-		c.forgetFailed()
-		if len(c.named) >= maxNamed {
-			return errTooManyNames()
-		}
 	}
-	if c.named == nil {
-		c.named = map[string]*prepared{}
-	}
-	c.forgetName(name)
-	c.named[name] = st.prepared
-	st.changes().named = st.prepared
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.keepText(st.prepared)
+	if !c.prepared.keepName(name, st.prepared) {
+		return errTooManyNames()
+	}
+	st.changes().named = st.prepared
 	return nil
 }
 
@@ -53,41 +43,9 @@ func (s *session) keepNameless(e *prepared) {
 	by := s.decider.rules().Rules
 	switch {
 	case e.own != nil && e.own.kept:
-		s.c.passed.add([]byte(e.own.text.Value()), by)
+		s.c.prepared.passed.add([]byte(e.own.text.Value()), by)
 	case e.isOpaque() || e.book != nil:
-		s.c.passed.lose(by)
-	}
-}
-
-// forgetName drops what is known of a statement prepared in SQL.
-func (c *conversation) forgetName(name string) {
-	if e := c.named[name]; e != nil {
-		c.mu.Lock()
-		c.dropText(e)
-		c.mu.Unlock()
-		delete(c.named, name)
-	}
-}
-
-// forgetFailed drops the names that the server does not have.
-func (c *conversation) forgetFailed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, e := range c.named {
-		if e.failed {
-			c.dropText(e)
-			delete(c.named, name)
-		}
-	}
-}
-
-// forgetUnseen drops what is known of statements that go as they are, when a
-// routine may have prepared others under their names.
-func (c *conversation) forgetUnseen() {
-	for name, e := range c.named {
-		if e.kind == nil && e.book == nil {
-			delete(c.named, name)
-		}
+		s.c.prepared.passed.lose(by)
 	}
 }
 
@@ -97,10 +55,7 @@ func (s *session) unprepared(st *statement) {
 	if st.dynamic == nil || st.dynamic.Verb != rewriter.VerbPrepare || st.dynamic.Name == "" {
 		return
 	}
-	if s.c.named == nil {
-		s.c.named = map[string]*prepared{}
-	}
-	s.c.named[st.dynamic.Name] = &prepared{kind: refusal{errUnpreparedName(st.dynamic.Name)}}
+	s.c.prepared.setName(st.dynamic.Name, &prepared{kind: refusal{errUnpreparedName(st.dynamic.Name)}})
 }
 
 // variable is the user variable that carries the n-th id of an execution on

@@ -169,7 +169,7 @@ func (c *conversation) setUser(user []byte) {
 // denied logs that the server refused a login. It has said why to the client.
 func (s *session) denied() {
 	s.c.mu.Lock()
-	user, code := s.c.user, s.c.code
+	user, code := s.c.user, s.c.last.code
 	s.c.mu.Unlock()
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " login " + user); ok {
 		s.log.Info("login failed", "user", user, "code", code, "others", others)

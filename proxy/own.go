@@ -50,27 +50,6 @@ func newOwnText(text []byte, head rewriter.Head, s *state) *ownText {
 	return o
 }
 
-// keepText counts the text of a statement that the server has. It is not kept where
-// the session has too many. The lock is held.
-func (c *conversation) keepText(e *prepared) {
-	if e.own == nil || !e.own.kept {
-		return
-	}
-	size := len(e.own.text.Value())
-	if c.texts+size > maxOwnTexts {
-		e.own.text, e.own.kept = unique.Handle[string]{}, false
-		return
-	}
-	c.texts += size
-}
-
-// dropText is called when a statement is closed. The lock is held.
-func (c *conversation) dropText(e *prepared) {
-	if e.own != nil && e.own.kept {
-		c.texts = max(0, c.texts-len(e.own.text.Value()))
-	}
-}
-
 // asItWas says what must be another for a text to be read as it was read.
 type asItWas struct{ schema, quotes bool }
 

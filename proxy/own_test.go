@@ -34,20 +34,20 @@ func TestOwnTextsAreBounded(t *testing.T) {
 	var c conversation
 	made := func(size int) *prepared {
 		e := &prepared{own: newOwnText([]byte(strings.Repeat("x", size)), rewriter.Head{}, &c.state)}
-		c.keepText(e)
+		c.prepared.keepText(e)
 		return e
 	}
-	if e := made(maxOwnTexts + 1); e.own.kept || c.texts != 0 {
-		t.Errorf("one that is too large: kept %t, %d bytes", e.own.kept, c.texts)
+	if e := made(maxOwnTexts + 1); e.own.kept || c.prepared.texts != 0 {
+		t.Errorf("one that is too large: kept %t, %d bytes", e.own.kept, c.prepared.texts)
 	}
 	first, second, third := made(maxOwnTexts/2), made(maxOwnTexts/2), made(1)
-	if !first.own.kept || !second.own.kept || third.own.kept || c.texts != maxOwnTexts {
-		t.Errorf("kept %t %t %t, %d bytes", first.own.kept, second.own.kept, third.own.kept, c.texts)
+	if !first.own.kept || !second.own.kept || third.own.kept || c.prepared.texts != maxOwnTexts {
+		t.Errorf("kept %t %t %t, %d bytes", first.own.kept, second.own.kept, third.own.kept, c.prepared.texts)
 	}
-	c.dropText(third)
-	c.dropText(first)
-	if e := made(1); !e.own.kept || c.texts != maxOwnTexts/2+1 {
-		t.Errorf("when another was closed: kept %t, %d bytes", e.own.kept, c.texts)
+	c.prepared.dropText(third)
+	c.prepared.dropText(first)
+	if e := made(1); !e.own.kept || c.prepared.texts != maxOwnTexts/2+1 {
+		t.Errorf("when another was closed: kept %t, %d bytes", e.own.kept, c.prepared.texts)
 	}
 }
 

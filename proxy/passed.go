@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"strings"
 
 	"idproxy/rewriter"
 )
@@ -42,48 +41,20 @@ func (p *passedNames) lose(by *rewriter.Rules) {
 	}
 }
 
-// passNames notes a text that goes to the server unread, which no rule concerns. whole:
-// it is not the beginning of one. The lock is held.
-func (c *conversation) passNames(text []byte, whole bool, by *rewriter.Rules) {
-	if whole && !rewriter.MentionsPrepare(text) {
-		return
-	}
-	lower := bytes.ToLower(text)
-	for name, e := range c.named {
-		escaped := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_$") != ""
-		if whole && !escaped && !rewriter.HasWord(lower, name) {
-			continue
-		}
-		switch { // whether the server still has this one is not known
-		case e.own != nil && e.own.kept:
-			c.passed.add([]byte(e.own.text.Value()), by)
-		case e.book != nil || e.isOpaque():
-			c.passed.lose(by)
-		}
-		c.dropText(e)
-		delete(c.named, name)
-	}
-	if whole && rewriter.PlainDynamic(text) {
-		c.passed.add(text, by)
-	} else {
-		c.passed.lose(by)
-	}
-}
-
 // passes is passNames for a whole text.
 func (d *decider) passes(text []byte, rules ruleBook) {
 	d.c.mu.Lock()
 	defer d.c.mu.Unlock()
-	d.c.passNames(text, true, rules.Rules)
+	d.c.prepared.passNames(text, true, rules.Rules)
 }
 
 // concernsName reports whether the execution of a statement prepared in SQL may have to
 // be decided on.
 func (d *decider) concernsName(rules ruleBook) bool {
-	if d.c.passed.mayInsert(rules.Rules) {
+	if d.c.prepared.passed.mayInsert(rules.Rules) {
 		return true
 	}
-	for _, e := range d.c.named {
+	for _, e := range d.c.prepared.byName {
 		if e.held() || e.isOpaque() || e.ruled(rules) {
 			return true
 		}

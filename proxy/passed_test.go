@@ -34,11 +34,11 @@ func TestNamesPass(t *testing.T) {
 			if tt.want != "forward" {
 				return
 			}
-			if x.c.named["kept"] == nil || x.c.named["s"] != nil && rewriter.MentionsPrepare([]byte(tt.text)) {
-				t.Errorf("names %v are known behind the text", x.c.named)
+			if x.c.prepared.byName["kept"] == nil || x.c.prepared.byName["s"] != nil && rewriter.MentionsPrepare([]byte(tt.text)) {
+				t.Errorf("names %v are known behind the text", x.c.prepared.byName)
 			}
 			later := rewriter.NewRules([]rewriter.Rule{{Schema: "shop", Table: "later", Column: "id", Source: "s"}})
-			if !x.c.passed.mayInsert(later) { // the text may have failed in front of its PREPARE
+			if !x.c.prepared.passed.mayInsert(later) { // the text may have failed in front of its PREPARE
 				t.Error("the statement that had the name is forgotten once a reload brings a rule for it")
 			}
 		})

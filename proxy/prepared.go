@@ -61,26 +61,11 @@ const maxLongID = 4096
 // lastStatement is MariaDB's number of the statement that was prepared last.
 const lastStatement = 1<<32 - 1
 
-// newest is the statement that was prepared last, by the client or by the proxy.
-type newest struct {
-	id     uint32 // of the client's; 0: none, or its PREPARE failed
-	hidden bool   // one of the proxy's has come behind it
-}
-
-// note takes a reply to a PREPARE; id 0: it failed.
-func (n *newest) note(id uint32, ours bool) {
-	if ours {
-		n.hidden = true
-		return
-	}
-	*n = newest{id: id}
-}
-
 // notePrepared takes the reply to a PREPARE; id 0: it failed.
 func (c *conversation) notePrepared(id uint32, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.newest.note(id, ours)
+	c.prepared.newest.note(id, ours)
 }
 
 // address writes the server's number of e into a command, or, where nothing is known
@@ -91,7 +76,7 @@ func (c *conversation) address(e *prepared, payload []byte) {
 		binary.LittleEndian.PutUint32(payload[1:], e.number)
 		return
 	}
-	if len(payload) < 5 || !c.newest.hidden || c.newest.id == 0 || binary.LittleEndian.Uint32(payload[1:]) != lastStatement {
+	if len(payload) < 5 || !c.prepared.newest.hidden || c.prepared.newest.id == 0 || binary.LittleEndian.Uint32(payload[1:]) != lastStatement {
 		return
 	}
 	for i := range c.pending.n {
@@ -99,7 +84,7 @@ func (c *conversation) address(e *prepared, payload []byte) {
 			return
 		}
 	}
-	binary.LittleEndian.PutUint32(payload[1:], c.newest.id)
+	binary.LittleEndian.PutUint32(payload[1:], c.prepared.newest.id)
 }
 
 // newPrepared returns what is to be known of a statement that is prepared as it
@@ -165,14 +150,7 @@ func (e *prepared) ruled(book ruleBook) bool {
 // statementOf returns what is known of the prepared statement that a command
 // names, nil when that is nothing. The conversation's lock is held.
 func (m *requests) statementOf(payload []byte) *prepared {
-	if len(payload) < 5 {
-		return nil
-	}
-	id := binary.LittleEndian.Uint32(payload[1:])
-	if e := m.c.prepared[id]; e != nil || id != lastStatement {
-		return e
-	}
-	return m.last
+	return m.c.prepared.ofNumber(payload, m.last)
 }
 
 // execute handles the execution of a prepared statement.
@@ -234,7 +212,7 @@ func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 		if m.mayConcern(head.Target) {
 			return holdIt
 		}
-		if inserts(head) && !whole && size <= min(m.most(), wire.MaxPayload-1, maxOwnTexts-m.c.texts) { // its text is kept
+		if inserts(head) && !whole && size <= min(m.most(), wire.MaxPayload-1, maxOwnTexts-m.c.prepared.texts) { // its text is kept
 			return m.undecided(len(sql), size)
 		}
 	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
@@ -324,27 +302,17 @@ func (m *requests) keepLong(payload []byte, size int) {
 	e.long.ids[param] = have
 }
 
-// forgetStatements drops all prepared statements.
-func (c *conversation) forgetStatements() {
-	c.prepared, c.newest, c.texts, c.renewed = nil, newest{}, 0, false
-}
-
 // learnStatement keeps what is known of a statement by the number that the
 // server gave it, and returns how many parameters the client is told of.
 func (c *conversation) learnStatement(e *prepared, p wire.Prepared) (params uint16) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.prepared == nil {
-		c.prepared = map[uint32]*prepared{}
-	}
-	c.prepared[p.ID] = e
-	c.keepText(e)
-	c.learnParameters(e, p)
+	c.prepared.learn(e, p)
 	return uint16(e.params)
 }
 
-// learnParameters takes what the server said of a statement. The lock is held.
-func (c *conversation) learnParameters(e *prepared, p wire.Prepared) {
+// learn takes what the server said of a statement.
+func (e *prepared) learn(p wire.Prepared) {
 	e.number, e.params = p.ID, int(p.Params)
 	if e.hidden == nil {
 		return
@@ -365,8 +333,7 @@ func (m *requests) end(payload []byte) {
 	}
 	e.long = longData{}
 	if payload[0] == mysql.COM_STMT_CLOSE {
-		delete(m.c.prepared, binary.LittleEndian.Uint32(payload[1:]))
-		m.c.dropText(e)
+		m.c.prepared.close(payload, e)
 		if m.last == e {
 			m.last = nil
 		}
@@ -378,7 +345,7 @@ func (m *requests) end(payload []byte) {
 func (m *requests) fetch(payload []byte) {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
-	if m.c.renewed {
+	if m.c.prepared.renewed {
 		m.c.address(m.statementOf(payload), payload)
 	}
 }

@@ -70,8 +70,8 @@ func (s *session) prepareAnew(st *statement, e *prepared) (*prepared, error) {
 	fresh := anew.prepared
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	s.c.learnParameters(fresh, p)
-	s.c.renewed, fresh.untyped = true, true
+	fresh.learn(p)
+	s.c.prepared.renewed, fresh.untyped = true, true
 	return fresh, nil
 }
 

@@ -256,10 +256,10 @@ func (m *requests) other(payload []byte) verdict {
 		m.c.setUser(user)
 		m.c.setPhase(phaseAuth)
 		p.touch = touchSettings | touchSchema
-		m.last, m.c.named, m.c.passed = nil, nil, passedNames{}
+		m.last, m.c.prepared.byName, m.c.prepared.passed = nil, nil, passedNames{}
 	case mysql.COM_RESET_CONNECTION:
 		p.touch = touchReset | touchSettings
-		m.last, m.c.named, m.c.passed = nil, nil, passedNames{}
+		m.last, m.c.prepared.byName, m.c.prepared.passed = nil, nil, passedNames{}
 	case mysql.COM_STMT_RESET, mysql.COM_STMT_CLOSE:
 		m.end(payload)
 	case mysql.COM_STMT_FETCH:
@@ -314,7 +314,7 @@ func (m *requests) query(payload []byte, size int, whole bool) verdict {
 			return holdIt
 		}
 		p.touch = touchAll | touchLastID
-		m.c.passNames(sql, whole, m.rules().Rules)
+		m.c.prepared.passNames(sql, whole, m.rules().Rules)
 	}
 	if m.note(&p, head, sql, whole) == holdIt {
 		return holdIt

@@ -178,7 +178,7 @@ func TestOwedHolds(t *testing.T) {
 	for _, tt := range tests {
 		eachWay(t, 0, func(k *talk) {
 			k.c.state.lastID = lastID{value: 5, known: true, owed: true}
-			k.c.prepared = map[uint32]*prepared{1: {reads: true}}
+			k.c.prepared.byNumber = map[uint32]*prepared{1: {reads: true}}
 			k.fromClient(tt.command)
 			if (len(k.held) > 0) != tt.held || k.c.pending.n != 1 {
 				k.t.Errorf("%.60q held: %v; want %v", tt.command, k.held, tt.held)
