@@ -38,7 +38,7 @@ type conversation struct {
 	// delta is what the sequence numbers of a file's packets lack for the
 	// server: what is taken off those of its reply.
 	delta    atomic.Uint32
-	asking   *withheld     // the OK packet that waits for the answer to a question
+	asking   watcher       // has seen a reply to its end, and waits for the answer to a question; nil: none does
 	kept     []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
 	infile   chan struct{} // holds a token when the server asked for a file
 	prepared preparedStatements
@@ -148,39 +148,17 @@ func (c *conversation) quiet() <-chan struct{} {
 	return ch
 }
 
-// inFlight returns what was expected of an injected INSERT that stands first
-// among the pending commands, hidden ones aside: the statement that a lost
-// server leaves in doubt.
-func (c *conversation) inFlight() (inserts []expect, seq byte) {
+// watching returns who sees the reply that the client waits for first; nil: nobody does.
+func (c *conversation) watching() watcher {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w := c.asking; w != nil && len(w.frame) > 0 {
-		return []expect{*w.expect}, w.frame[3] - 1
+	if c.asking != nil {
+		return c.asking
 	}
-	if r := c.firstPiece(); r != nil {
-		return r.inserts, r.seq
-	}
-	return nil, 0
-}
-
-// firstPiece returns the reply that stands first among those that are pending, hidden ones
-// aside; nil when it is not one to a piece. The lock is held.
-func (c *conversation) firstPiece() *pieceReply {
 	for i := range c.pending.n {
 		if p := c.pending.at(i); !p.ours() {
-			r, _ := p.watcher.(*pieceReply)
-			return r
+			return p.watcher
 		}
-	}
-	return nil
-}
-
-// loading returns the load that stands first among the pending commands, hidden ones aside; nil when that is another command.
-func (c *conversation) loading() *loading {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r := c.firstPiece(); r != nil {
-		return r.load
 	}
 	return nil
 }
@@ -200,7 +178,7 @@ func (c *conversation) crowded() bool {
 // is pending is over. The lock is held.
 func (c *conversation) mayOwe() bool {
 	for i := range c.pending.n {
-		if r, ok := c.pending.at(i).watcher.(*pieceReply); ok && r.inserts != nil {
+		if c.pending.at(i).owes() {
 			return true
 		}
 	}
@@ -218,8 +196,8 @@ func (c *conversation) mayTurn() bool {
 	return false
 }
 
-// setAsking notes that an OK packet waits for a question; nil: none does.
-func (c *conversation) setAsking(w *withheld) {
+// setAsking notes that the client's reply waits for the answer to a question; nil: none does.
+func (c *conversation) setAsking(w watcher) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking = w
@@ -339,8 +317,8 @@ func (c *conversation) apply(p *pending, o outcome) {
 	if p.touch&touchTables != 0 || o.failed && staleTable(o.code) && !p.ours() {
 		c.tablesChanged()
 	}
-	if o.failed && doubtsTable(o.code) {
-		p.forgetTables()
+	if o.failed && p.facts != nil && doubtsTable(o.code) {
+		p.facts.doubt()
 	}
 	if a := p.after; a != nil {
 		if a.named != nil && o.failed {
@@ -414,38 +392,20 @@ const (
 	generatedColumnMariaDB = 1906
 )
 
-// forgetTables ends what is known of the tables that the command inserts into.
-func (p *pending) forgetTables() {
-	if p.facts != nil {
-		p.facts.doubted.Store(true)
-	}
-	if r, ok := p.watcher.(*pieceReply); ok {
-		for i := range r.inserts {
-			if f := r.inserts[i].facts; f != nil {
-				f.doubted.Store(true)
-			}
-		}
-	}
-}
-
 func (c *conversation) applyLastID(p *pending, o outcome) {
 	id := &c.state.lastID
-	injected := false
-	switch r := p.watcher.(type) {
-	case *hiddenReply:
+	if r, ours := p.watcher.(*hiddenReply); ours {
 		if r.kind == hiddenPay && !o.failed {
 			id.owed = false
 		}
 		return
-	case *pieceReply:
-		injected = r.inserts != nil
 	}
 	if id.owed && o.insertID == 0 {
 		return // nothing was paid, for the command read diagnostics, and it set no id that shows
 	}
 	if p.touch&touchLastID != 0 ||
 		p.touch&touchInsert != 0 && (o.failed || !o.okSeen) ||
-		!injected && o.insertID != 0 {
+		!p.owes() && o.insertID != 0 {
 		*id = lastID{}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // expect is what is known of an injected INSERT before its reply: with the
 // reply it tells what a native AUTO_INCREMENT column would have shown.
 type expect struct {
-	facts  *facts
+	facts  doubter // nil: nothing was known
 	result int // which result of the command it is, from 0
 	form   form
 	rows   int

@@ -9,10 +9,16 @@ type pending struct {
 	touch    touch
 	unseen   bool   // it may write to tables with rules out of sight
 	age      uint32 // of the state when the command was sent
-	facts    *facts // what was known of the table of an INSERT that may have ids
+	facts    doubter // what was known of the table of an INSERT that may have ids; nil: nothing
 	after    *after // what else is true once the reply has come; nil for nearly all
 	watcher  watcher
 }
+
+// doubter is what was known of a table: not to be believed any more when a row does not fit it.
+type doubter interface{ doubt() }
+
+// owes reports whether LAST_INSERT_ID() may be owed behind the command.
+func (p *pending) owes() bool { return p.watcher != nil && p.watcher.owes() }
 
 // ours reports whether the command is the proxy's own: the client does not see
 // its reply.

@@ -52,8 +52,10 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 		more:     st.rest > 0,
 		touch:    st.touch,
 		unseen:   st.unseen,
-		facts:    st.facts,
 		after:    st.after,
+	}
+	if st.facts != nil {
+		p.facts = st.facts
 	}
 	switch {
 	case st.prepares():

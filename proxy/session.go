@@ -306,14 +306,18 @@ func (s *session) serverClosed() {
 func (s *session) tellLost() {
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
-	if l := s.c.loading(); l != nil {
-		if e, seq := l.lost(); e != nil && s.replies.left == 0 {
+	r, ok := s.c.watching().(*pieceReply)
+	if !ok {
+		return
+	}
+	if r.load != nil && r.withheld == nil {
+		if e, seq := r.load.lost(); e != nil && s.replies.left == 0 {
 			s.log.Warn("server lost with a LOAD DATA in flight", "error", e.Message)
 			_, _ = s.client.Write(wire.AppendERR(nil, seq+1, e))
 		}
 		return
 	}
-	inserts, seq := s.c.inFlight()
+	inserts, seq := r.inDoubt()
 	if len(inserts) == 0 || s.replies.forward {
 		return
 	}

@@ -55,6 +55,9 @@ type facts struct {
 	full  time.Time
 }
 
+// doubt says that a row did not fit the table.
+func (f *facts) doubt() { f.doubted.Store(true) }
+
 // admission names a column and a source that it was compared with.
 type admission struct {
 	table  string // schema.table

@@ -340,10 +340,10 @@ func TestErrorsDoubtTheirTable(t *testing.T) {
 		for key, f := range map[string]*facts{"mine": mine, "other": other, "second": second} {
 			tb.put(key, f)
 		}
-		c := &conversation{tablesChanged: tb.forget}
-		p := pending{reply: replyResult, facts: mine, watcher: insertReply(expect{facts: second})}
-		c.send(p)
-		c.finish(&p, outcome{failed: true, code: code})
+		k := newTalk(t, uint64(mysql.CLIENT_PROTOCOL_41), atOnce)
+		k.c.tablesChanged = tb.forget
+		k.sent(pending{reply: replyResult, facts: mine, watcher: insertReply(expect{facts: second})})
+		k.fromServer(packet(1, errPayload(testError(code))))
 		if got := tb.get([]byte("mine")) == nil; got != want || tb.current(mine) == want || tb.current(second) == want {
 			t.Errorf("error %d: forgotten %t, want %t", code, got, want)
 		}

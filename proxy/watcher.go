@@ -36,6 +36,8 @@ type watcher interface {
 	released() []byte
 	// take is given the bytes of packets that are held.
 	take(b []byte)
+	// owes reports whether LAST_INSERT_ID() may be owed behind the reply.
+	owes() bool
 	// ended is told that the reply is over, and all that it changed noted.
 	ended(c *conversation)
 }
@@ -71,6 +73,7 @@ func (passes) prepared(*replies, []byte, wire.Prepared)     {}
 func (passes) definition(*replies) fate                     { return fatePass }
 func (passes) released() []byte                             { return nil }
 func (passes) take([]byte)                                  {}
+func (passes) owes() bool                                   { return false }
 func (passes) ended(*conversation)                          {}
 
 // localReply is a reply made here, to a command that was not sent.
@@ -177,6 +180,8 @@ type pieceReply struct {
 	into     *[]byte   // what takes the packet when it is held
 }
 
+func (r *pieceReply) owes() bool { return r.inserts != nil }
+
 func (r *pieceReply) wants() int {
 	if r.inserts == nil {
 		return wire.OKPrefix
@@ -214,7 +219,7 @@ func (r *pieceReply) ok(m *replies, result int, ok wire.OK, payload []byte) (v r
 	was := e.succeeded(&ok, payload)
 	if was.ask != askNothing {
 		v = r.withhold(&withheld{expect: e, ask: was.ask, warnings: ok.Warnings > 0})
-		m.c.setAsking(r.withheld)
+		m.c.setAsking(r)
 		return v
 	}
 	m.c.settle(was)
@@ -227,6 +232,9 @@ func (r *pieceReply) ok(m *replies, result int, ok wire.OK, payload []byte) (v r
 func (r *pieceReply) failed(m *replies, payload []byte, n int) (v ruling) {
 	code, whole := wire.ErrCode(payload), len(payload) == n
 	e := r.expected(m.result)
+	if doubtsTable(code) {
+		r.doubt()
+	}
 	if e != nil && code != wire.ProgressCode {
 		m.c.settle(native{last: e.failed()})
 	}
@@ -252,6 +260,24 @@ func (r *pieceReply) failed(m *replies, payload []byte, n int) (v ruling) {
 		v.patched, v.used = append(append(v.patched, payload...), deniedNote(e.table)...), n
 	}
 	return v
+}
+
+// doubt ends what is known of the tables.
+func (r *pieceReply) doubt() {
+	for i := range r.inserts {
+		if f := r.inserts[i].facts; f != nil {
+			f.doubt()
+		}
+	}
+}
+
+// inDoubt returns the INSERTs that may have happened when the server is gone, and the sequence
+// number of the last frame of their command.
+func (r *pieceReply) inDoubt() (inserts []expect, seq byte) {
+	if w := r.withheld; w != nil && w.ask != askNothing && len(w.frame) > 0 {
+		return []expect{*w.expect}, w.frame[3] - 1
+	}
+	return r.inserts, r.seq
 }
 
 // brokenOff returns why a load was broken off that the server now answers, nil when it was not.
