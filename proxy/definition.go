@@ -104,21 +104,21 @@ func (s *session) showCreate(t rewriter.Name) (c created, err error) {
 	if err != nil {
 		return c, err
 	}
-	definitions, rows, err := s.c.textResult(packets)
+	shown, err := wire.ReadResult(packets, s.c.caps)
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		return created{refused: refused}, nil
 	}
-	if err == nil && (len(definitions) == 0 || len(rows) != 1 || len(rows[0]) < 2) {
-		err = errAnswerCut
+	if err == nil && (len(shown.Payloads) == 0 || len(shown.Rows) != 1 || len(shown.Rows[0]) < 2) {
+		err = wire.ErrCut
 	}
 	if err != nil {
 		return c, err
 	}
-	column, ok := wire.ParseColumn(definitions[0], s.c.caps&wire.MariaDBExtendedMetadata != 0)
+	column, ok := shown.Column(0)
 	if !ok {
-		return c, errAnswerCut
+		return c, wire.ErrCut
 	}
-	c.text = append([]byte{}, rows[0][1]...)
+	c.text = append([]byte{}, shown.Rows[0][1]...)
 	c.view = strings.ReplaceAll(column.Name, "\x00", "") == "View" // in any character set of results
 	c.temporary = bytes.HasPrefix(c.text, []byte("CREATE TEMPORARY TABLE "))
 	return c, nil

@@ -233,8 +233,8 @@ func (s *session) decodeNames(columns []rewriter.Column) error {
 	for i := range columns {
 		name := &columns[i].Name
 		switch {
-		case set == setUCS2, set == setUTF16, set == setUTF16L, set == setUTF32:
-			*name = string(decodeWide([]byte(*name), set))
+		case wire.IsWide(set):
+			*name = string(wire.DecodeWide([]byte(*name), set))
 		case set != "" && !isUTF8(set) && !isPlain(*name):
 			converted, err := s.convert(spelling{name: *name, charset: set})
 			if err != nil {
@@ -277,12 +277,12 @@ type described struct {
 
 // readColumns reads the reply to a PREPARE of a SELECT of columns.
 func (c *conversation) readColumns(packets []byte) (d described, err error) {
-	first, rest, err := nextPayload(packets)
+	first, rest, err := wire.NextPayload(packets)
 	if err != nil {
 		return d, err
 	}
 	if first[0] == wire.ErrByte {
-		return d, serverError(first)
+		return d, wire.ParseERR(first)
 	}
 	p, ok := wire.ParsePrepared(first)
 	if !ok || !p.Definitions {
@@ -293,7 +293,7 @@ func (c *conversation) readColumns(packets []byte) (d described, err error) {
 	t, shape := &rewriter.Table{}, sha256.New()
 	for len(t.Columns) < int(p.Columns) {
 		var payload []byte
-		if payload, rest, err = nextPayload(rest); err != nil {
+		if payload, rest, err = wire.NextPayload(rest); err != nil {
 			return d, err
 		}
 		shape.Write(payload)
@@ -307,8 +307,8 @@ func (c *conversation) readColumns(packets []byte) (d described, err error) {
 			AutoIncrement: col.Flags&mysql.AUTO_INCREMENT_FLAG != 0,
 			Max:           maxID(col),
 			Unsigned:      col.Flags&mysql.UNSIGNED_FLAG != 0,
-			Text:          isText(col.Type),
-			Bytes:         col.Collation == binaryCollation,
+			Text:          wire.IsText(col.Type),
+			Bytes:         col.Collation == wire.BinaryCollation,
 			Length:        charLength(col),
 			Padded:        col.Type == mysql.MYSQL_TYPE_STRING,
 			UUID:          isUUID(col),
@@ -324,9 +324,6 @@ func (c *conversation) readColumns(packets []byte) (d described, err error) {
 	shape.Sum(d.shape[:0])
 	return d, nil
 }
-
-// binaryCollation is what columns without a character set have.
-const binaryCollation = 63
 
 // multipleKey is the flag of a column that a key begins with which is not unique.
 const multipleKey = 8
@@ -353,13 +350,4 @@ func greatestQuery(id, from string, column rewriter.Column) string {
 	number := "CAST(" + id + " AS DECIMAL(65))"
 	return "SELECT MAX(" + number + ") FROM " + from + " WHERE CONVERT(" + id + " USING utf8mb4) REGEXP _utf8mb4'^ *[0-9]+[^0-9A-Za-z]*$' AND " +
 		number + "<=18446744073709551615"
-}
-
-// isText reports whether a column type holds characters.
-func isText(t byte) bool {
-	switch t {
-	case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_STRING:
-		return true
-	}
-	return false
 }

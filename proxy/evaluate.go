@@ -30,21 +30,21 @@ func (s *session) evaluate(st *statement, ask need) error {
 	if err != nil {
 		return err
 	}
-	definitions, rows, err := s.c.textResult(packets)
+	worth, err := wire.ReadResult(packets, s.c.caps)
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		return refused // the statement would fail by the same
 	}
 	n := len(expressions)
-	if err != nil || len(rows) != 1 || len(definitions) != 2*n {
-		return fmt.Errorf("expressions for ids: %w", errors.Join(errAnswerCut, err))
+	if err != nil || len(worth.Rows) != 1 || len(worth.Payloads) != 2*n {
+		return fmt.Errorf("expressions for ids: %w", errors.Join(wire.ErrCut, err))
 	}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	for i, raw := range rows[0][:n] {
-		v := cell{text: raw, number: rows[0][n+i], column: ask.columns[i], strict: s.c.state.strict && !ask.ignore}
+	for i, raw := range worth.Rows[0][:n] {
+		v := cell{text: raw, number: worth.Rows[0][n+i], column: ask.columns[i], strict: s.c.state.strict && !ask.ignore}
 		v.wide = ask.wide != nil && ask.wide[i]
-		if !v.types(definitions[i], definitions[n+i], s.c.caps) {
-			return errAnswerCut
+		if !v.types(&worth.Definitions, i, n+i) {
+			return wire.ErrCut
 		}
 		if ask.bound {
 			st.bound = append(st.bound, v.value(&s.c.state))
@@ -81,11 +81,11 @@ type cell struct {
 	strict       bool // the server refuses text that is no number
 }
 
-func (v *cell) types(text, number []byte, caps uint64) bool {
-	extended := caps&wire.MariaDBExtendedMetadata != 0
-	t, ok := wire.ParseColumn(text, extended)
-	n, ok2 := wire.ParseColumn(number, extended)
-	v.kind, v.binary, v.numberKind = t.Type, t.Collation == binaryCollation, n.Type
+// types reads the types of the columns that text and number come from.
+func (v *cell) types(d *wire.Definitions, text, number int) bool {
+	t, ok := d.Column(text)
+	n, ok2 := d.Column(number)
+	v.kind, v.binary, v.numberKind = t.Type, t.Collation == wire.BinaryCollation, n.Type
 	return ok && ok2
 }
 
@@ -100,8 +100,7 @@ func (v *cell) value(s *state) rewriter.Value {
 		return rewriter.Value{}
 	}
 	kind, text := v.kind, string(v.text)
-	isText := kind == mysql.MYSQL_TYPE_VAR_STRING || kind == mysql.MYSQL_TYPE_STRING || kind == mysql.MYSQL_TYPE_VARCHAR ||
-		kind >= mysql.MYSQL_TYPE_TINY_BLOB && kind <= mysql.MYSQL_TYPE_BLOB
+	isText := wire.HoldsText(kind)
 	if isText && v.binary { // 0x30 is a number to one server and text to the other
 		kind, text, isText = v.numberKind, string(v.number), false
 	}

@@ -419,7 +419,7 @@ func idOf(p *wire.Parameter, column rewriter.Column, s *state) (v rewriter.Value
 		return rewriter.Value{Generate: true}, true
 	}
 	c := cell{kind: kind, column: column, strict: s.strict}
-	if number, ok := integer(p); ok {
+	if number, ok := p.Integer(); ok {
 		if number != 0 && (number <= math.MaxInt64 || p.Type&wire.Unsigned != 0) {
 			return rewriter.Value{Known: true, Number: number}, true
 		}
@@ -444,34 +444,4 @@ func idOf(p *wire.Parameter, column rewriter.Column, s *state) (v rewriter.Value
 		c.text = []byte{}
 	}
 	return c.value(s), false
-}
-
-// integer returns the value of an integer parameter, with the sign's bits above
-// it.
-func integer(p *wire.Parameter) (number uint64, ok bool) {
-	signed := p.Type&wire.Unsigned == 0
-	switch byte(p.Type) {
-	case mysql.MYSQL_TYPE_TINY:
-		number = uint64(p.Value[0])
-		if signed {
-			number = uint64(int8(p.Value[0]))
-		}
-	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
-		n := binary.LittleEndian.Uint16(p.Value)
-		number = uint64(n)
-		if signed {
-			number = uint64(int16(n))
-		}
-	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
-		n := binary.LittleEndian.Uint32(p.Value)
-		number = uint64(n)
-		if signed {
-			number = uint64(int32(n))
-		}
-	case mysql.MYSQL_TYPE_LONGLONG:
-		number = binary.LittleEndian.Uint64(p.Value)
-	default:
-		return 0, false
-	}
-	return number, true
 }

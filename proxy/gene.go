@@ -164,7 +164,7 @@ func geneOf(g *rewriter.Gene, key rewriter.Column, p *wire.Parameter, utf8 int) 
 	if p.Null || kind == mysql.MYSQL_TYPE_NULL {
 		return 0, "NULL, DEFAULT or the like"
 	}
-	if number, whole := integer(p); whole {
+	if number, whole := p.Integer(); whole {
 		if number > math.MaxInt64 && p.Type&wire.Unsigned == 0 {
 			return 0, "a number below zero"
 		}
@@ -176,16 +176,11 @@ func geneOf(g *rewriter.Gene, key rewriter.Column, p *wire.Parameter, utf8 int) 
 			return g.OfNumber(number, key)
 		}
 		return 0, "a number that is not whole"
-	case holdsText(kind), kind == mysql.MYSQL_TYPE_NEWDECIMAL && !g.CRC32:
+	case wire.HoldsText(kind), kind == mysql.MYSQL_TYPE_NEWDECIMAL && !g.CRC32:
 		inner, _ := p.Inner()
 		return g.OfText(inner, key, utf8)
 	}
 	return 0, "a value of a type that is neither whole number nor text"
-}
-
-// holdsText reports whether a parameter of a type is a text.
-func holdsText(kind byte) bool {
-	return isText(kind) || kind >= mysql.MYSQL_TYPE_TINY_BLOB && kind <= mysql.MYSQL_TYPE_BLOB
 }
 
 // wholeFloat reads a floating-point parameter that is a whole number, which

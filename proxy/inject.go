@@ -204,7 +204,8 @@ func (s *session) query(sql string) ([][][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.c.textRows(packets)
+	answer, err := wire.ReadResult(packets, s.c.caps)
+	return answer.Rows, err
 }
 
 // question sends what query asks and returns the whole reply.
@@ -219,7 +220,7 @@ func (s *session) queryRow(sql string, n int) ([][]byte, error) {
 		return nil, err
 	}
 	if len(rows) != 1 || len(rows[0]) != n {
-		return nil, errAnswerCut
+		return nil, wire.ErrCut
 	}
 	return rows[0], nil
 }
@@ -305,7 +306,7 @@ func (s *session) greatestSeen(t rewriter.Name, column rewriter.Column) (uint64,
 		return 0, err
 	}
 	if len(rows) != 1 || len(rows[0]) != 1 {
-		return 0, errAnswerCut
+		return 0, wire.ErrCut
 	}
 	return parseGreatest(string(rows[0][0]))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/infile"
+	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
@@ -362,7 +363,7 @@ func (s *session) learnCharset(st *statement) error {
 		return err
 	}
 	if len(rows) != 1 || len(rows[0]) != 1 || len(rows[0][0]) == 0 {
-		return errAnswerCut
+		return wire.ErrCut
 	}
 	st.fileCharset = string(rows[0][0])
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
@@ -267,7 +268,7 @@ func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 }
 
 // maxBound bounds the ids of one execution that the server is asked for.
-const maxBound = maxQuestionColumns / 2
+const maxBound = wire.MaxColumns / 2
 
 // boundArguments finds out what the ids among the arguments are worth.
 func (d *decider) boundArguments(st *statement, sql []byte, cx *reading) error {

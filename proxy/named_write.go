@@ -244,7 +244,7 @@ func (s *session) textOf(expression string) (*innerText, error) {
 func unhex(digits []byte) ([]byte, error) {
 	text, err := hex.AppendDecode([]byte{}, digits)
 	if digits == nil || err != nil {
-		return nil, fmt.Errorf("the text of the statement to prepare: %w", errors.Join(errAnswerCut, err))
+		return nil, fmt.Errorf("the text of the statement to prepare: %w", errors.Join(wire.ErrCut, err))
 	}
 	return text, nil
 }

@@ -138,12 +138,12 @@ func (s *session) tryPrepare(sql []byte) (parameters int, refused *mysql.MyError
 	if err != nil {
 		return 0, nil, err
 	}
-	first, _, err := nextPayload(packets)
+	first, _, err := wire.NextPayload(packets)
 	if err != nil {
 		return 0, nil, err
 	}
 	if first[0] == wire.ErrByte {
-		return 0, serverError(first), nil
+		return 0, wire.ParseERR(first), nil
 	}
 	p, ok := wire.ParsePrepared(first)
 	if !ok {

@@ -209,14 +209,5 @@ func (s *session) change(packet []byte, p pending) error {
 	if err != nil {
 		return err
 	}
-	payload, _, err := nextPayload(packets)
-	switch {
-	case err != nil:
-		return err
-	case payload[0] == wire.ErrByte:
-		return serverError(payload)
-	case payload[0] != wire.OKByte:
-		return errAnswerCut
-	}
-	return nil
+	return wire.ReadOK(packets)
 }

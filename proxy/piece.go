@@ -207,7 +207,7 @@ func (s *session) askAfter(st *statement, w *withheld) (*uint64, error) {
 		return nil, err
 	}
 	if len(rows) != 1 || len(rows[0]) != 1 {
-		return nil, errAnswerCut
+		return nil, wire.ErrCut
 	}
 	if rows[0][0] == nil {
 		return nil, nil

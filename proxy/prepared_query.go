@@ -121,33 +121,33 @@ func (s *session) execution(st *statement, id uint32, parameters []wire.Paramete
 
 // executeCount asks how many rows the query of an execution gives, with the values
 // of its first parameters.
-func (s *session) executeCount(st *statement, sql []byte, marks int) (definitions [][]byte, rows [][][]byte, err error) {
+func (s *session) executeCount(st *statement, sql []byte, marks int) (wire.Result, error) {
 	parameters := st.execution.one.Parameters
 	if marks > len(parameters) {
-		return nil, nil, errArguments("mysqld_stmt_execute")
+		return wire.Result{}, errArguments("mysqld_stmt_execute")
 	}
-	made, prepared, err := s.hiddenPrepare(sql)
+	made, err := s.hiddenPrepare(sql)
 	if err != nil {
-		return nil, nil, err
+		return wire.Result{}, err
 	}
 	const cursors = 1 | 2 | 4 // flags that would keep the rows at the server
 	execution := s.execution(st, made.ID, parameters[:marks])
 	execution[5] &^= cursors
 	packets, err := s.ask(wire.AppendPacket(nil, 0, execution), replyResult)
 	if err != nil {
-		return nil, nil, err
+		return wire.Result{}, err
 	}
 	if err := s.closeStatement(made.ID); err != nil {
-		return nil, nil, err
+		return wire.Result{}, err
 	}
-	return s.c.binaryResult(packets, prepared)
+	return wire.ReadBinaryResult(packets, s.c.caps, made.Shown.Payloads)
 }
 
 // executeQuery prepares the statement with its ids, and returns the execution of
 // that.
 func (s *session) executeQuery(st *statement) ([]byte, error) {
 	q := st.prepared.counted()
-	made, _, err := s.hiddenPrepare(st.plans[0].AppendSelect(nil, q.text, &st.selection.numbers))
+	made, err := s.hiddenPrepare(st.plans[0].AppendSelect(nil, q.text, &st.selection.numbers))
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func (s *session) prepareAnew(st *statement, e *prepared) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := s.hiddenPrepare(text)
+	p, err := s.hiddenPrepare(text)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (s *session) prepareAnew(st *statement, e *prepared) (*prepared, error) {
 	fresh := anew.prepared
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	fresh.learn(p)
+	fresh.learn(p.Prepared)
 	s.c.prepared.renewed, fresh.untyped = true, true
 	return fresh, nil
 }
@@ -124,7 +124,7 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 		}
 	}
 	// By number first: a PREPARE that fails drops the statement that has the name.
-	id, _, err := s.hiddenPrepare(made)
+	id, err := s.hiddenPrepare(made)
 	if err != nil {
 		return nil, err
 	}

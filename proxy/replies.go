@@ -424,11 +424,11 @@ func (c *conversation) track(info []byte) {
 
 // learnHiddenLastID reads the answer to SELECT LAST_INSERT_ID().
 func (c *conversation) learnHiddenLastID(packets []byte) {
-	rows, err := c.textRows(packets)
-	if err != nil || len(rows) != 1 || len(rows[0]) != 1 {
+	answer, err := wire.ReadResult(packets, c.caps)
+	if err != nil || len(answer.Rows) != 1 || len(answer.Rows[0]) != 1 {
 		return
 	}
-	id, err := strconv.ParseUint(string(rows[0][0]), 10, 64)
+	id, err := strconv.ParseUint(string(answer.Rows[0][0]), 10, 64)
 	if err != nil {
 		return
 	}

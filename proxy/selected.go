@@ -86,20 +86,20 @@ const (
 // findExact asks what types the query gives: it is prepared, not run.
 func (s *session) findExact(st *statement, n need) error {
 	st.selection.exact = exactSurely
-	made, columns, err := s.hiddenPrepare(n.plan.Query(n.part.text))
+	made, err := s.hiddenPrepare(n.plan.Query(n.part.text))
 	if _, refused := errors.AsType[*mysql.MyError](err); refused {
 		return nil // the count fails likewise
 	}
 	if err != nil {
 		return err
 	}
-	for _, definition := range columns {
-		c, ok := wire.ParseColumn(definition, s.c.caps&wire.MariaDBExtendedMetadata != 0)
+	for i := range made.Shown.Payloads {
+		c, ok := made.Shown.Column(i)
 		if !ok || !isExact(c) || n.plan.Divides() && !c.Stored && c.Type == mysql.MYSQL_TYPE_NEWDECIMAL {
 			st.selection.exact = exactNot
 		}
 	}
-	if len(columns) == 0 || n.plan.Divides() && n.plan.Marks() > 0 { // types may change with those of the parameters
+	if len(made.Shown.Payloads) == 0 || n.plan.Divides() && n.plan.Marks() > 0 { // types may change with those of the parameters
 		st.selection.exact = exactNot
 	}
 	return s.closeStatement(made.ID)
@@ -144,7 +144,7 @@ func (s *session) count(st *statement, n need) error {
 	if err := s.payFor(string(sql)); err != nil {
 		return err
 	}
-	definitions, rows, err := s.counted(st, sql, n.plan.Marks())
+	counted, err := s.counted(st, sql, n.plan.Marks())
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		if miscounts(refused) && n.part.facts.at.Before(st.begun) { // by what the table was
 			return s.describe(need{kind: needTable, table: n.part.name, key: string(st.key)})
@@ -152,11 +152,11 @@ func (s *session) count(st *statement, n need) error {
 		return s.nativeError(n.part, refused)
 	}
 	asked := n.plan.Asked()
-	if err != nil || len(rows) != 1 || len(rows[0]) < 2+4*len(asked) {
-		return fmt.Errorf("the rows of a query: %w", errors.Join(errAnswerCut, err))
+	if err != nil || len(counted.Rows) != 1 || len(counted.Rows[0]) < 2+4*len(asked) {
+		return fmt.Errorf("the rows of a query: %w", errors.Join(wire.ErrCut, err))
 	}
 	c := &rewriter.Counted{Columns: make([]rewriter.CountedIDs, len(n.plan.Columns))}
-	row := rows[0]
+	row := counted.Rows[0]
 	if c.Rows, err = strconv.ParseUint(string(row[0]), 10, 64); err == nil {
 		c.LastID, err = strconv.ParseUint(string(row[1]), 10, 64)
 	}
@@ -165,9 +165,9 @@ func (s *session) count(st *statement, n need) error {
 		if err == nil {
 			err = countedIDs(&c.Columns[k], row[at:at+4])
 		}
-		t, ok := wire.ParseColumn(definitions[at+2], s.c.caps&wire.MariaDBExtendedMetadata != 0)
+		t, ok := counted.Column(at + 2)
 		c.Columns[k].Float = !ok || t.Type == mysql.MYSQL_TYPE_FLOAT || t.Type == mysql.MYSQL_TYPE_DOUBLE
-		c.Columns[k].Text = (!ok || !isNumber(t.Type)) && string(row[at+1]) != "0"
+		c.Columns[k].Text = (!ok || !wire.IsNumber(t.Type)) && string(row[at+1]) != "0"
 	}
 	if err != nil {
 		return fmt.Errorf("the rows of a query: %w", err)
@@ -183,25 +183,15 @@ func (s *session) count(st *statement, n need) error {
 
 // counted asks the question, for an execution with the values of its first
 // parameters.
-func (s *session) counted(st *statement, sql []byte, marks int) (definitions [][]byte, rows [][][]byte, err error) {
+func (s *session) counted(st *statement, sql []byte, marks int) (wire.Result, error) {
 	if st.prefix[0] == mysql.COM_STMT_EXECUTE {
 		return s.executeCount(st, sql, marks)
 	}
 	packets, err := s.ask(s.c.appendQuery(nil, string(sql)), replyResult)
 	if err != nil {
-		return nil, nil, err
+		return wire.Result{}, err
 	}
-	return s.c.textResult(packets)
-}
-
-// isNumber reports whether a type is one of numbers.
-func isNumber(kind byte) bool {
-	switch kind {
-	case mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_LONGLONG,
-		mysql.MYSQL_TYPE_FLOAT, mysql.MYSQL_TYPE_DOUBLE, mysql.MYSQL_TYPE_DECIMAL, mysql.MYSQL_TYPE_NEWDECIMAL:
-		return true
-	}
-	return false
+	return wire.ReadResult(packets, s.c.caps)
 }
 
 // countedIDs reads how many rows generate their ids, and the greatest and the
@@ -274,7 +264,7 @@ func (s *session) nativeError(p *part, refused *mysql.MyError) error {
 	if !strings.HasPrefix(refused.State, ofText) {
 		return refused
 	}
-	made, _, err := s.hiddenPrepare(p.text)
+	made, err := s.hiddenPrepare(p.text)
 	if err != nil {
 		return err
 	}
@@ -287,43 +277,13 @@ func (s *session) nativeError(p *part, refused *mysql.MyError) error {
 	return refused
 }
 
-// hiddenPrepare prepares a statement of the proxy's own, and returns what the
-// server says of it and the definitions of its columns.
-func (s *session) hiddenPrepare(text []byte) (p wire.Prepared, columns [][]byte, err error) {
+// hiddenPrepare prepares a statement of the proxy's own.
+func (s *session) hiddenPrepare(text []byte) (p wire.PrepareReply, err error) {
 	packets, err := s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, text...)), replyPrepare)
 	if err != nil {
-		return p, nil, err
+		return p, err
 	}
-	payload, rest, err := nextPayload(packets)
-	if err != nil {
-		return p, nil, err
-	}
-	if payload[0] == wire.ErrByte {
-		return p, nil, serverError(payload)
-	}
-	p, ok := wire.ParsePrepared(payload)
-	if !ok {
-		return p, nil, errAnswerCut
-	}
-	behind := s.c.behindParameters(p)
-	for i := 0; p.Definitions && i < behind+int(p.Columns); i++ {
-		if payload, rest, err = nextPayload(rest); err != nil {
-			return p, nil, err
-		}
-		if i >= behind {
-			columns = append(columns, payload)
-		}
-	}
-	return p, columns, nil
-}
-
-// behindParameters returns how many packets in a reply to a PREPARE are of its
-// parameters.
-func (c *conversation) behindParameters(p wire.Prepared) int {
-	if p.Params > 0 && !c.has(mysql.CLIENT_DEPRECATE_EOF) {
-		return int(p.Params) + 1
-	}
-	return int(p.Params)
+	return wire.ReadPrepare(packets, s.c.caps)
 }
 
 func (s *session) closeStatement(id uint32) error {

@@ -219,7 +219,7 @@ func (w *splicer) boundValue(param rewriter.Parameter, t uint16, v rewriter.Valu
 	case t == g.kind:
 		w.dst = append(append(w.dst, g.indicator), g.value...)
 	default:
-		number, _ := integer(&wire.Parameter{Type: g.kind, Value: g.value})
+		number, _ := (&wire.Parameter{Type: g.kind, Value: g.value}).Integer()
 		if byte(t) == mysql.MYSQL_TYPE_LONGLONG {
 			w.value(t, number)
 			return

@@ -43,13 +43,11 @@ func (f *filler) idType(column uint8) uint16 {
 // longID is an id that was sent as long data, for a parameter of type t.
 func (f *filler) longID(column uint8, t uint16, data []byte) wire.Parameter {
 	v := longID(data)
-	if f.wide(column) && (isText(byte(t)) || isBlob(byte(t))) {
+	if f.wide(column) && (wire.IsText(byte(t)) || wire.IsBlob(byte(t))) {
 		v.Type = t
 	}
 	return v
 }
-
-func isBlob(t byte) bool { return t >= mysql.MYSQL_TYPE_TINY_BLOB && t <= mysql.MYSQL_TYPE_BLOB }
 
 // appendNext appends the next id of a column that has wide ones, as the column
 // stores it.
@@ -100,12 +98,12 @@ func (w *splicer) valueNext(t uint16, param rewriter.Parameter) {
 func (w *splicer) sharedWide(t uint16, n int, column uint8) (uint16, error) {
 	made, given := w.mixed(n)
 	f := w.e.filler()
-	switch fits := isText(byte(t)); {
+	switch fits := wire.IsText(byte(t)); {
 	case !made && byte(t) != mysql.MYSQL_TYPE_NULL:
 		return t, nil
 	case !given:
 		return f.idType(column), nil
-	case f.form(column).Binary() && isBlob(byte(t)), !f.form(column).Binary() && fits:
+	case f.form(column).Binary() && wire.IsBlob(byte(t)), !f.form(column).Binary() && fits:
 		return t, nil
 	}
 	return 0, errUnsupported(f.rules[column], f.name, "ids of this type in a bulk execution of which other rows generate theirs")

@@ -123,7 +123,7 @@ func FuzzWideExecute(f *testing.F) {
 func checkWideID(t *testing.T, f *filler, column uint8, n int, v wire.Parameter) {
 	t.Helper()
 	want := mysql.PutLengthEncodedString(wideValue(f, column, n))
-	if v.Null || v.Type != f.idType(column) && !isText(byte(v.Type)) || !bytes.Equal(v.Value, want) || (v.Type == bytesType) != f.form(column).Binary() {
+	if v.Null || v.Type != f.idType(column) && !wire.IsText(byte(v.Type)) || !bytes.Equal(v.Value, want) || (v.Type == bytesType) != f.form(column).Binary() {
 		t.Errorf("id %d is %+v, want %x", n, v, want)
 	}
 }
@@ -164,7 +164,7 @@ func FuzzWideBulk(f *testing.F) {
 			}
 			if generated && e.filler().wide(param.Column) && param.Role != rewriter.RoleFirst && param.Role != rewriter.RoleOffset {
 				kind := got.Types[i]
-				if isBlob(byte(kind)) {
+				if wire.IsBlob(byte(kind)) {
 					kind = bytesType
 				}
 				checkWideID(t, e.filler(), param.Column, used, wire.Parameter{Type: kind, Null: indicator != 0, Value: value})

@@ -223,37 +223,9 @@ func maxID(c wire.Column) uint64 {
 		if c.Flags&(mysql.ENUM_FLAG|mysql.SET_FLAG) != 0 {
 			return 0
 		}
-		digits /= charBytes(c.Collation)
+		digits /= wire.CharBytes(c.Collation)
 	default:
 		return 0
 	}
 	return rewriter.Nines(digits)
-}
-
-// charBytes returns how many bytes a character of a collation's character set
-// takes at most; both servers give the length of a CHAR column in such bytes,
-// for the character set of results.
-func charBytes(collation uint16) int {
-	switch wideSet(collation) {
-	case setUCS2:
-		return 2
-	case setUTF16, setUTF16L, setUTF32:
-		return 4
-	}
-	id := collation
-	if 1024 <= id && id < firstUCA1400 {
-		id -= 1024 // MariaDB's NO PAD collations
-	}
-	between := func(low, high uint16) bool { return low <= id && id <= high }
-	switch {
-	case id >= firstUCA1400 && id < firstUCA1400+256:
-		return 3 // utf8mb3
-	case id == 45, id == 46, between(224, 250), between(255, 323), between(608, 610), id >= firstUCA1400:
-		return 4 // utf8mb4, gb18030
-	case id == 33, id == 76, id == 83, between(192, 223), between(576, 578), id == 12, id == 91, id == 97, id == 98:
-		return 3 // utf8mb3, ujis, eucjpms
-	case id == 1, id == 13, id == 19, id == 24, id == 28, between(84, 88), id == 95, id == 96:
-		return 2 // big5, sjis, euckr, gb2312, gbk, cp932
-	}
-	return 1
 }

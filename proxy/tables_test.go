@@ -158,49 +158,6 @@ func TestReadColumnFlags(t *testing.T) {
 	}
 }
 
-func TestTextRows(t *testing.T) {
-	one, def, eof := []byte{1}, []byte("\x03def"), []byte{0xfe, 0, 0, 2, 0}
-	long := []byte{0xfe, 0, 0, 2, 0, 0, 0}
-	tests := []struct {
-		name      string
-		in        []byte
-		deprecate bool
-		want      [][][]byte
-		wantErr   string
-	}{
-		{name: "rows", in: frames(one, def, eof, []byte("\x011"), []byte("\xfb"), []byte("\x00"), eof), want: [][][]byte{{[]byte("1")}, {nil}, {{}}}},
-		{name: "rows, no EOF between", in: frames(one, def, []byte("\x011"), long), deprecate: true, want: [][][]byte{{[]byte("1")}}},
-		{name: "none", in: frames(one, def, eof, eof)},
-		{name: "two columns", in: frames([]byte{2}, def, def, eof, []byte("\x01a\x01b"), eof), want: [][][]byte{{[]byte("a"), []byte("b")}}},
-		{name: "refused", in: frames(errPayload(testError(1044))), wantErr: "1044"},
-		{name: "error among rows", in: frames(one, def, eof, []byte("\x011"), errPayload(testError(1317))), wantErr: "1317"},
-		{name: "no end", in: frames(one, def, eof, []byte("\x011")), wantErr: "cut off"},
-		{name: "row cut off", in: frames(one, def, eof, []byte("\x051"), eof), wantErr: "cut off"},
-		{name: "more columns than there are packets", in: frames([]byte("\xfe\xff\xff\xff\xff\xff\xff\xff\xff"), def), wantErr: "cut off"},
-		{name: "nothing", wantErr: "cut off"},
-	}
-	for _, tt := range tests {
-		c := conversation{}
-		if tt.deprecate {
-			c.caps = uint64(mysql.CLIENT_DEPRECATE_EOF)
-		}
-		got, err := c.textRows(tt.in)
-		if diff := cmp.Diff(tt.want, got); diff != "" || !says(err, tt.wantErr) {
-			t.Errorf("%s: error %v; want %q; rows (-want +got):\n%s", tt.name, err, tt.wantErr, diff)
-		}
-	}
-}
-
-func TestServerError(t *testing.T) {
-	e := serverError([]byte("\xff\x7a\x04#42S02no table"))
-	if e.Code != 1146 || e.State != "42S02" || e.Message != "no table" {
-		t.Errorf("%+v", e)
-	}
-	if e := serverError([]byte("\xff\x10\x04full")); e.Code != 1040 || e.State != "HY000" || e.Message != "full" {
-		t.Errorf("without a state: %+v", e)
-	}
-}
-
 func TestParseGreatest(t *testing.T) {
 	for in, want := range map[string]uint64{"": 0, "-5": 0, "0": 0, "17": 17, "18446744073709551615": math.MaxUint64} {
 		if got, err := parseGreatest(in); got != want || err != nil {

@@ -14,10 +14,10 @@ import (
 // charLength returns how many characters or bytes a column holds, 0 when it
 // holds no text.
 func charLength(c wire.Column) int {
-	if !isText(c.Type) || c.Flags&(mysql.ENUM_FLAG|mysql.SET_FLAG) != 0 || isOther(c) && !isUUID(c) {
+	if !wire.IsText(c.Type) || c.Flags&(mysql.ENUM_FLAG|mysql.SET_FLAG) != 0 || isOther(c) && !isUUID(c) {
 		return 0
 	}
-	return int(c.Length) / charBytes(c.Collation)
+	return int(c.Length) / wire.CharBytes(c.Collation)
 }
 
 // isOther reports whether a column is of one of MariaDB's types INET4, INET6 and
@@ -28,7 +28,7 @@ func isOther(c wire.Column) bool {
 }
 
 // isUUID tells UUID from INET4, which shows 15 characters, and INET6, 39.
-func isUUID(c wire.Column) bool { return isOther(c) && int(c.Length) == 36*charBytes(c.Collation) }
+func isUUID(c wire.Column) bool { return isOther(c) && int(c.Length) == 36*wire.CharBytes(c.Collation) }
 
 // typeName returns the type of a column as messages name it. It tells what the
 // definition says, which is not all: TINYTEXT and TEXT are one type to it.
@@ -46,7 +46,7 @@ func typeName(c wire.Column, known *rewriter.Column) string {
 		return "ENUM"
 	case c.Flags&mysql.SET_FLAG != 0:
 		return "SET"
-	case c.Type == mysql.MYSQL_TYPE_BLOB && c.Collation != binaryCollation:
+	case c.Type == mysql.MYSQL_TYPE_BLOB && c.Collation != wire.BinaryCollation:
 		return "TEXT"
 	}
 	names := map[byte]string{

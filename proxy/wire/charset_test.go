@@ -1,4 +1,4 @@
-package proxy
+package wire
 
 import (
 	"encoding/binary"
@@ -15,11 +15,11 @@ func FuzzDecodeWide(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, set := range []string{setUCS2, setUTF16, setUTF16L, setUTF32} {
-			if got := decodeWide([]byte(text), set); !utf8.Valid(got) {
+			if got := DecodeWide([]byte(text), set); !utf8.Valid(got) {
 				t.Errorf("%q in %s reads as %q", text, set, got)
 			}
 			whole := strings.ToValidUTF8(text, "")
-			if got := decodeWide(encodeWide(whole, set), set); string(got) != whole {
+			if got := DecodeWide(encodeWide(whole, set), set); string(got) != whole {
 				t.Errorf("%q in %s reads as %q", whole, set, got)
 			}
 		}
@@ -49,7 +49,7 @@ func TestWideSets(t *testing.T) {
 		35: setUCS2, 90: setUCS2, 54: setUTF16, 101: setUTF16, 56: setUTF16L, 62: setUTF16L, 60: setUTF32, 160: setUTF32,
 		1059: setUCS2, 2560: setUCS2, 2816: setUTF16, 3072: setUTF32,
 	} {
-		if got := wideSet(collation); got != want {
+		if got := WideSet(collation); got != want {
 			t.Errorf("collation %d is of %q, want %q", collation, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package proxy
+package wire
 
 import (
 	"encoding/binary"
@@ -16,8 +16,8 @@ const (
 	setUTF32  = "utf32"
 )
 
-// wideSet returns which of them a collation is of.
-func wideSet(collation uint16) string {
+// WideSet returns which of them a collation is of, "" for none.
+func WideSet(collation uint16) string {
 	id := collation
 	if id >= firstUCA1400 {
 		return [8]string{2: setUCS2, 3: setUTF16, 4: setUTF32}[(id-firstUCA1400)>>8&7]
@@ -39,12 +39,18 @@ func wideSet(collation uint16) string {
 	return notWide
 }
 
+// IsWide reports whether a character set is one of them.
+func IsWide(set string) bool {
+	return set == setUCS2 || set == setUTF16 || set == setUTF16L || set == setUTF32
+}
+
 // firstUCA1400 is where the numbers of MariaDB's UCA 14.0.0 collations begin,
 // 256 for each of utf8mb3, utf8mb4, ucs2, utf16 and utf32.
 const firstUCA1400 = 2048
 
-// decodeWide returns text as UTF-8. What is cut off at its end is left out.
-func decodeWide(text []byte, set string) []byte {
+// DecodeWide returns text of a wide set as UTF-8, and text of none as it is. What is cut off
+// at its end is left out.
+func DecodeWide(text []byte, set string) []byte {
 	var order binary.ByteOrder = binary.BigEndian
 	switch set {
 	case notWide:
@@ -69,4 +75,35 @@ func decodeWide(text []byte, set string) []byte {
 		out = utf8.AppendRune(out, r)
 	}
 	return out
+}
+
+// BinaryCollation is what columns without a character set have.
+const BinaryCollation = 63
+
+// CharBytes returns how many bytes a character of a collation's character set
+// takes at most; both servers give the length of a CHAR column in such bytes,
+// for the character set of results.
+func CharBytes(collation uint16) int {
+	switch WideSet(collation) {
+	case setUCS2:
+		return 2
+	case setUTF16, setUTF16L, setUTF32:
+		return 4
+	}
+	id := collation
+	if 1024 <= id && id < firstUCA1400 {
+		id -= 1024 // MariaDB's NO PAD collations
+	}
+	between := func(low, high uint16) bool { return low <= id && id <= high }
+	switch {
+	case id >= firstUCA1400 && id < firstUCA1400+256:
+		return 3 // utf8mb3
+	case id == 45, id == 46, between(224, 250), between(255, 323), between(608, 610), id >= firstUCA1400:
+		return 4 // utf8mb4, gb18030
+	case id == 33, id == 76, id == 83, between(192, 223), between(576, 578), id == 12, id == 91, id == 97, id == 98:
+		return 3 // utf8mb3, ujis, eucjpms
+	case id == 1, id == 13, id == 19, id == 24, id == 28, between(84, 88), id == 95, id == 96:
+		return 2 // big5, sjis, euckr, gb2312, gbk, cp932
+	}
+	return 1
 }
