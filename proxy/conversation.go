@@ -163,6 +163,17 @@ func (c *conversation) watching() watcher {
 	return nil
 }
 
+// maxUser is how much is kept of a user's name, which has 80 characters on MariaDB and 32
+// on MySQL.
+const maxUser = 320
+
+// setUser notes who is about to log in.
+func (c *conversation) setUser(user []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.user = string(user[:min(len(user), maxUser)])
+}
+
 // maxPending is how many commands may be pending before a reply made here waits
 // for them: the server, which holds a client back that sends and sends, does
 // not see what is refused here.
@@ -238,10 +249,10 @@ func (c *conversation) lastAffected() (rows uint64, ok bool) {
 }
 
 // settle notes what became of LAST_INSERT_ID().
-func (c *conversation) settle(n native) {
+func (c *conversation) settle(effect lastEffect, value uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settleLocked(n.last, n.lastID)
+	c.settleLocked(effect, value)
 }
 
 func (c *conversation) settleLocked(effect lastEffect, value uint64) {

@@ -201,28 +201,6 @@ func errUndecided(cause error) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy could not decide whether the statement needs ids: %v; nothing was sent", cause)
 }
 
-// errLost tells a client that its INSERT may or may not have happened, and by
-// which ids it can be found. 08S01 makes pools drop the connection, and frameworks
-// know the first words. The number is what a server says that lost another one it
-// works with. 1053 is not: proxies take it for a statement that did not run, and
-// send it again.
-func errLost(inserts []expect) *mysql.MyError {
-	msg := "Lost connection to MySQL server during query"
-	for _, e := range inserts {
-		if e.generated > 0 {
-			msg += fmt.Sprintf("; ids %d to %d were assigned in %s: look them up before you retry", e.first, e.last, e.table)
-		}
-		for i, a := range e.others {
-			if i == 0 && e.generated == 0 {
-				msg += fmt.Sprintf("; ids %s to %s were assigned in %s: look them up before you retry", a.text(a.first), a.text(a.last), e.table)
-				continue
-			}
-			msg += fmt.Sprintf("; its column %s got %s to %s", a.column, a.text(a.first), a.text(a.last))
-		}
-	}
-	return clientError(mysql.ER_NET_READ_ERROR, "08S01", "%s", msg)
-}
-
 // errBrokenOff says that a LOAD DATA was broken off behind rows of its file.
 func errBrokenOff(cause *mysql.MyError, rows int) *mysql.MyError {
 	why := strings.TrimSuffix(cause.Message, "; nothing was sent")

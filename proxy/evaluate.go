@@ -66,7 +66,7 @@ func (s *session) payFor(sql string) error {
 	if _, err := s.ask(s.c.appendQuery(nil, "SET last_insert_id="+strconv.FormatUint(id.value, 10)), replyOne); err != nil {
 		return err
 	}
-	s.c.settle(native{last: lastIs, lastID: id.value})
+	s.c.settle(lastIs, id.value)
 	return nil
 }
 

@@ -155,7 +155,9 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sent, in []byte, caps byte, seed uint64) {
 		run := func(cut cutter) *talk {
 			k := newTalk(t, fuzzCaps(caps), cut)
-			k.replies.mismatch = caps&(1<<7) != 0
+			if caps&(1<<7) != 0 {
+				k.replies.bridge = errPayload(errBridge())
+			}
 			for i := 0; i+1 < len(sent) && i < 16; i += 2 {
 				k.sent(fuzzPending(sent[i], sent[i+1]))
 			}

@@ -191,7 +191,7 @@ func TestAskForGenes(t *testing.T) {
 	ids := []uint64{100, 115, 119}
 	p := part{rules: []*rewriter.Rule{{Column: "id", Gene: g}}, name: rewriter.Name{Schema: []byte("shop"), Table: []byte("t")}, ids: [][]uint64{ids}, columns: make([]rewriter.Column, 1)}
 	e := expect{first: 100, last: 119, generated: 3}
-	if got, want := e.storedSQL(&p, []byte("`shop`.`t`"), []byte("`id`")), "SELECT MIN(`id`) FROM `shop`.`t` WHERE `id` IN (100,115,119)"; got != want {
+	if got, want := storedSQL(&e, &p, []byte("`shop`.`t`"), []byte("`id`")), "SELECT MIN(`id`) FROM `shop`.`t` WHERE `id` IN (100,115,119)"; got != want {
 		t.Errorf("asks %s, want %s", got, want)
 	}
 }

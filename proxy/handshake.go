@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,10 +11,6 @@ import (
 
 	"idproxy/proxy/wire"
 )
-
-// maxHandshake bounds a packet before the login has succeeded. TiProxy and
-// MySQL's own net_buffer_length both allow 1 MiB.
-const maxHandshake = 1 << 20
 
 // masked are the capabilities that the proxy cannot relay: those of compressed
 // connections, which it could not read.
@@ -73,7 +68,9 @@ func (s *session) begin(greeting *wire.Greeting, caps uint64) {
 	s.c.state.mode.MariaDB, s.c.state.mode.Version = s.c.mariaDB, greeting.Number()
 	s.c.state.increment = 1
 	s.c.multi = s.c.has(mysql.CLIENT_MULTI_STATEMENTS)
-	s.replies.mismatch = secure(s.client) != secure(s.server)
+	if secure(s.client) != secure(s.server) {
+		s.replies.bridge = errPayload(errBridge())
+	}
 	s.c.setPhase(phaseAuth)
 	s.c.send(pending{reply: replyAuth})
 }
@@ -152,23 +149,6 @@ func readError(err error) error {
 	}
 	return fmt.Errorf("%w during login", errClientGone)
 }
-
-// needsBridge reports whether an authentication packet asks for the password
-// itself: in clear over a secure connection, encrypted with the server's key
-// over any other. When one side of the session is secure and the other is not,
-// client and server disagree on which.
-func needsBridge(payload []byte, n int) bool {
-	const full = 4 // caching_sha2_password: perform full authentication
-	if n == 2 && payload[0] == 1 && payload[1] == full {
-		return true
-	}
-	return bytes.HasPrefix(payload, []byte("\xfesha256_password\x00")) && n <= maxBridged
-}
-
-// maxBridged is the size up to which an authentication packet is read whole
-// where the connections differ in security: a switch to sha256_password takes
-// 38 bytes.
-const maxBridged = 64
 
 // abandonTime is how long the server gets to refuse a login that is abandoned.
 const abandonTime = 2 * time.Second

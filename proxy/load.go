@@ -20,7 +20,6 @@ type loading struct {
 	plan   rewriter.LoadPlan
 	format infile.Format
 	stride uint64
-	asked  bool // the server has asked for the file; toClient's
 
 	// Of each column, toServer's:
 	chunks   []chunk

@@ -2,7 +2,10 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -12,7 +15,7 @@ import (
 // reply it tells what a native AUTO_INCREMENT column would have shown.
 type expect struct {
 	facts  doubter // nil: nothing was known
-	result int // which result of the command it is, from 0
+	result int     // which result of the command it is, from 0
 	form   form
 	rows   int
 
@@ -70,18 +73,6 @@ type native struct {
 	lastID   uint64   // with lastIs and lastMustBe
 	ask      question // it takes an answer to this to tell: the rest is not set
 }
-
-// lastEffect is what a statement made of LAST_INSERT_ID(), natively and on the
-// server.
-type lastEffect uint8
-
-const (
-	lastKept     lastEffect = iota // the value from before, in both
-	lastIs                         // another one, in both
-	lastMustBe                     // another one natively; the server has the one from before
-	lastMustStay                   // the value from before natively; the server may have another
-	lastUnknown                    // what the server has is native, and not known here
-)
 
 // question is one for the server.
 type question uint8
@@ -303,4 +294,26 @@ func (e *expect) selects(plan *rewriter.Plan, n *rewriter.Numbers) {
 		last := n.Runs[len(n.Runs)-1]
 		e.first, e.last = n.Runs[0].First, last.First+(last.Count-1)*n.Stride
 	}
+}
+
+// errLost tells a client that its INSERT may or may not have happened, and by
+// which ids it can be found. 08S01 makes pools drop the connection, and frameworks
+// know the first words. The number is what a server says that lost another one it
+// works with. 1053 is not: proxies take it for a statement that did not run, and
+// send it again.
+func errLost(inserts []expect) *mysql.MyError {
+	msg := "Lost connection to MySQL server during query"
+	for _, e := range inserts {
+		if e.generated > 0 {
+			msg += fmt.Sprintf("; ids %d to %d were assigned in %s: look them up before you retry", e.first, e.last, e.table)
+		}
+		for i, a := range e.others {
+			if i == 0 && e.generated == 0 {
+				msg += fmt.Sprintf("; ids %s to %s were assigned in %s: look them up before you retry", a.text(a.first), a.text(a.last), e.table)
+				continue
+			}
+			msg += fmt.Sprintf("; its column %s got %s to %s", a.column, a.text(a.first), a.text(a.last))
+		}
+	}
+	return clientError(mysql.ER_NET_READ_ERROR, "08S01", "%s", msg)
 }

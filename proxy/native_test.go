@@ -137,16 +137,16 @@ func TestStoredSQL(t *testing.T) {
 	}
 	e := expect{generated: 2, first: 77, last: 78, explicit: 1<<64 - 5, hasExplicit: true}
 	want := "SELECT COALESCE(MIN(CASE WHEN `id` BETWEEN 77 AND 78 THEN `id` END),MIN(`id`)) FROM `shop`.`or``ders` WHERE `id` BETWEEN 77 AND 78 OR `id`=-5"
-	if got := e.storedSQL(&p, []byte("`shop`.`or``ders`"), []byte("`id`")); got != want {
+	if got := storedSQL(&e, &p, []byte("`shop`.`or``ders`"), []byte("`id`")); got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
 	p.columns[0].Max = 1<<64 - 1
 	e.generated = 0
-	if got, want := e.storedSQL(&p, []byte("`shop`.`or``ders`"), []byte("`id`")), "SELECT MIN(`id`) FROM `shop`.`or``ders` WHERE `id`=18446744073709551611"; got != want {
+	if got, want := storedSQL(&e, &p, []byte("`shop`.`or``ders`"), []byte("`id`")), "SELECT MIN(`id`) FROM `shop`.`or``ders` WHERE `id`=18446744073709551611"; got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
 	e.generated, e.hasExplicit = 2, false
-	if got, want := e.storedSQL(&p, []byte("`shop`.`or``ders`"), []byte("`id`")), "SELECT MIN(`id`) FROM `shop`.`or``ders` WHERE `id` BETWEEN 77 AND 78"; got != want {
+	if got, want := storedSQL(&e, &p, []byte("`shop`.`or``ders`"), []byte("`id`")), "SELECT MIN(`id`) FROM `shop`.`or``ders` WHERE `id` BETWEEN 77 AND 78"; got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
 }

@@ -155,17 +155,6 @@ func (s *session) report() {
 	found.reset()
 }
 
-// maxUser is how much is kept of a user's name, which has 80 characters on MariaDB and 32
-// on MySQL.
-const maxUser = 320
-
-// setUser notes who is about to log in.
-func (c *conversation) setUser(user []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.user = string(user[:min(len(user), maxUser)])
-}
-
 // denied logs that the server refused a login. It has said why to the client.
 func (s *session) denied() {
 	s.c.mu.Lock()

@@ -7,10 +7,10 @@ type pending struct {
 	seqDelta byte // frames added to the command: taken off the reply's sequence numbers
 	more     bool // another piece of the same text follows: the reply ends in SERVER_MORE_RESULTS_EXISTS
 	touch    touch
-	unseen   bool   // it may write to tables with rules out of sight
-	age      uint32 // of the state when the command was sent
+	unseen   bool    // it may write to tables with rules out of sight
+	age      uint32  // of the state when the command was sent
 	facts    doubter // what was known of the table of an INSERT that may have ids; nil: nothing
-	after    *after // what else is true once the reply has come; nil for nearly all
+	after    *after  // what else is true once the reply has come; nil for nearly all
 	watcher  watcher
 }
 

@@ -135,18 +135,6 @@ func (s *session) relayFile() error {
 	return nil
 }
 
-// withheld is an OK packet kept from the client until the server has answered
-// what it leaves open.
-type withheld struct {
-	expect   *expect
-	ask      question
-	frame    []byte // empty: what was given to the client shows no insert id
-	warnings bool   // the statement left some
-	guard    bool   // it is the ERR of an INSERT ... SELECT that found more rows than there are ids
-	quotes   bool   // it is an ERR that quotes the text up to the end of the piece
-	result   int    // the statement that such an ERR is of
-}
-
 // withheld returns what the reply to the piece left open, nil when that is nothing.
 func (st *statement) withheld() *withheld {
 	if st.reply == nil {
@@ -154,8 +142,6 @@ func (st *statement) withheld() *withheld {
 	}
 	return st.reply.withheld
 }
-
-func (w *withheld) payload() []byte { return w.frame[min(wire.HeaderLen, len(w.frame)):] }
 
 // settle asks what the reply to an INSERT left open, and gives the client the
 // OK packet that was kept from it.
@@ -175,7 +161,7 @@ func (s *session) settle(st *statement) error {
 		s.log.Warn("what became of an INSERT could not be asked", "table", w.expect.table, "error", err)
 		n = w.expect.left(0)
 	}
-	s.c.settle(n)
+	s.c.settle(n.last, n.lastID)
 	if len(w.frame) > 0 {
 		out, used := ok.AppendPrefixWithInsertID(make([]byte, wire.HeaderLen), w.payload(), n.insertID)
 		out = append(out, w.payload()[used:]...)

@@ -19,7 +19,7 @@ func (d *decider) unfilled(p *part, form string, cx *reading) error {
 		if !rule.Forward {
 			return errUnsupported(rule, p.name, form)
 		}
-		why, ask := cx.snap.storesZero(p.columns[i], p.head, p.text)
+		why, ask := storesZero(&cx.snap, p.columns[i], p.head, p.text)
 		if ask {
 			return lacks(needProbe)
 		}
@@ -126,7 +126,7 @@ func (d *decider) observe(rule *rewriter.Rule, p *part, cx *reading, what string
 // returns "" when it cannot: the column has a default, or the server refuses
 // the statement (1364). ask is true when that depends on a sql_mode that is not
 // known.
-func (s *state) storesZero(c rewriter.Column, head rewriter.Head, sql []byte) (why string, ask bool) {
+func storesZero(s *state, c rewriter.Column, head rewriter.Head, sql []byte) (why string, ask bool) {
 	if c.Default || c.AutoIncrement {
 		return "", false
 	}

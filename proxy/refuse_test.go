@@ -41,7 +41,7 @@ func TestStoresZero(t *testing.T) {
 	}
 	for _, tt := range tests {
 		head, _ := rewriter.ReadHead([]byte(tt.sql), rewriter.Mode{MariaDB: true})
-		why, ask := tt.state.storesZero(tt.column, head, []byte(tt.sql))
+		why, ask := storesZero(&tt.state, tt.column, head, []byte(tt.sql))
 		if (why != "") != tt.why || ask != tt.ask {
 			t.Errorf("%s: %q, ask %v; want a reason %v, ask %v", tt.name, why, ask, tt.why, tt.ask)
 		}

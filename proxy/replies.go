@@ -36,8 +36,10 @@ const (
 // Bytes may be passed on before their packet is complete; only the first
 // wire.OKPrefix bytes of a packet that decides something are waited for.
 type replies struct {
-	c        *conversation
-	mismatch bool // one side of the session is secure and the other is not
+	c *conversation
+	// bridge is the ERR payload that ends a login which needs both sides of the session to be
+	// secure, or both not to be, when they differ; nil: they do not.
+	bridge []byte
 
 	active bool // a reply has begun: cur is valid
 	cur    pending
@@ -182,7 +184,7 @@ func (m *replies) packet(in []byte, i int) (next int, ok bool) {
 		want = 1
 	}
 	switch {
-	case m.mismatch && m.cur.reply == replyAuth:
+	case m.bridge != nil && m.cur.reply == replyAuth:
 		want = min(n, maxBridged)
 	case want > 1 && m.cur.watcher != nil:
 		want = min(n, m.cur.watcher.wants())
@@ -226,6 +228,18 @@ func (m *replies) replace(in []byte, i int, v ruling) {
 		m.finish(in, m.from)
 	}
 }
+
+// first reports whether the packet that is looked at is the first of a result.
+func (m *replies) first() bool { return m.step == stepFirst }
+
+// rowCount returns how many rows of the result have passed; below 1 while they are its definitions.
+func (m *replies) rowCount() int { return m.rowsIn }
+
+// precedes reports whether another piece of the same text follows the command.
+func (m *replies) precedes() bool { return m.cur.more }
+
+// takeOff sets what is taken off the sequence numbers from the packet that is looked at on.
+func (m *replies) takeOff(delta byte) { m.cur.seqDelta = delta }
 
 // decides reports whether a packet that starts with b may be one whose
 // contents matter.
@@ -307,7 +321,7 @@ func (m *replies) judgePrepare(payload []byte, n int) (v ruling) {
 		m.fail(payload)
 		m.c.notePrepared(0, m.cur.ours())
 		if w != nil {
-			w.failed(m, payload, n)
+			w.failed(m, m.result, payload, n)
 		}
 	case n < wire.PreparedLen:
 		m.ending = true
@@ -349,11 +363,11 @@ func (m *replies) judgeAuth(payload []byte, n int) (v ruling) {
 		m.ok(payload, n)
 		m.ending = true
 		m.events |= eventLoggedIn
-	case m.mismatch && needsBridge(payload, n):
+	case m.bridge != nil && needsBridge(payload, n):
 		m.ending = true
 		m.events |= eventRefused
 		m.end.failed = true
-		return ruling{patched: errPayload(errBridge()), used: n}
+		return ruling{patched: m.bridge, used: n}
 	}
 	if m.ending {
 		m.c.setPhase(phaseCommands)

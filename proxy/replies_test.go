@@ -213,7 +213,7 @@ func TestBridgeRefused(t *testing.T) {
 	for name, payload := range map[string][]byte{"caching_sha2_password": full, "sha256_password": sha256} {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
-				k.replies.mismatch = true
+				k.replies.bridge = errPayload(errBridge())
 				k.c.setPhase(phaseAuth)
 				k.sent(pending{reply: replyAuth})
 				k.fromServer(packet(2, payload))

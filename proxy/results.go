@@ -6,17 +6,13 @@ import (
 	"idproxy/proxy/wire"
 )
 
-// maxInfo bounds what is waited for of an OK packet to an injected INSERT: its
-// text says how many rows were duplicates.
-const maxInfo = 1 << 10
-
 func (m *replies) judgeResult(payload []byte, n int) (v ruling) {
 	w := m.cur.watcher
 	switch {
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
 		if w != nil {
-			return w.failed(m, payload, n)
+			return w.failed(m, m.result, payload, n)
 		}
 	case m.step == stepFirst:
 		switch payload[0] {
@@ -36,7 +32,7 @@ func (m *replies) judgeResult(payload []byte, n int) (v ruling) {
 	case m.step == stepRows:
 		m.rowsIn++
 		if w != nil {
-			v.fate = w.row(m, payload)
+			v.fate = w.row(m.result, m.rowsIn, payload)
 		}
 	}
 	return v

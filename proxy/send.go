@@ -267,7 +267,7 @@ func (s *session) storedSQL(st *statement, e *expect) (string, error) {
 	case st.load != nil:
 		return st.load.storedSQL(table, id), nil
 	}
-	return e.storedSQL(p, table, id), nil
+	return storedSQL(e, p, table, id), nil
 }
 
 // part returns the only INSERT or LOAD of the piece.
@@ -280,7 +280,7 @@ func (st *statement) part() *part {
 
 // storedSQL asks which id of the statement is in the table: see askStored. It
 // names the table once, for under LOCK TABLES it may be there under one name only.
-func (e *expect) storedSQL(p *part, table, id []byte) string {
+func storedSQL(e *expect, p *part, table, id []byte) string {
 	made := fmt.Sprintf("%s BETWEEN %d AND %d", id, e.first, e.last)
 	if p.rules[0].Gene != nil && len(p.ids[0]) <= maxListed { // others' ids may stand between them
 		made = string(appendIn(id, p.ids[0]))

@@ -310,18 +310,10 @@ func (s *session) tellLost() {
 	if !ok {
 		return
 	}
-	if r.load != nil && r.withheld == nil {
-		if e, seq := r.load.lost(); e != nil && s.replies.left == 0 {
-			s.log.Warn("server lost with a LOAD DATA in flight", "error", e.Message)
-			_, _ = s.client.Write(wire.AppendERR(nil, seq+1, e))
-		}
+	e, seq := r.lost(s.replies.forward, s.replies.left > 0)
+	if e == nil {
 		return
 	}
-	inserts, seq := r.inDoubt()
-	if len(inserts) == 0 || s.replies.forward {
-		return
-	}
-	e := errLost(inserts)
 	s.log.Warn("server lost with an INSERT in flight", "error", e.Message)
 	_, _ = s.client.Write(wire.AppendERR(nil, seq+1, e)) // the client may be gone too
 }

@@ -67,6 +67,18 @@ type lastID struct {
 	owed bool
 }
 
+// lastEffect is what a statement made of LAST_INSERT_ID(), natively and on the
+// server.
+type lastEffect uint8
+
+const (
+	lastKept     lastEffect = iota // the value from before, in both
+	lastIs                         // another one, in both
+	lastMustBe                     // another one natively; the server has the one from before
+	lastMustStay                   // the value from before natively; the server may have another
+	lastUnknown                    // what the server has is native, and not known here
+)
+
 func (s *state) forget(k known) {
 	s.known &^= k
 	s.age++

@@ -67,8 +67,8 @@ func (u *units) release() []byte {
 
 // awaits reports whether a packet of a result is one of the rows. They are held as long
 // as they may be those that are awaited.
-func (u *units) awaits(m *replies, payload []byte) bool {
-	if m.result != u.result || m.rowsIn <= 0 || payload[0] != wire.OKByte {
+func (u *units) awaits(result, row int, payload []byte) bool {
+	if result != u.result || row <= 0 || payload[0] != wire.OKByte {
 		return false
 	}
 	if len(u.held) >= unitLen*len(u.ids) { // one too many

@@ -1,12 +1,9 @@
 package proxy
 
 import (
-	"slices"
-
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
 )
 
 // watcher sees the reply to a command while it passes, on the goroutine that reads from
@@ -21,10 +18,10 @@ type watcher interface {
 	begins(m *replies, seq byte) fate
 	// ok sees an OK packet that ends a result, the given one of the reply.
 	ok(m *replies, result int, ok wire.OK, payload []byte) ruling
-	// failed sees an ERR packet.
-	failed(m *replies, payload []byte, n int) ruling
-	// row sees any other packet of a result.
-	row(m *replies, payload []byte) fate
+	// failed sees an ERR packet, in the given result of the reply.
+	failed(m *replies, result int, payload []byte, n int) ruling
+	// row sees any other packet of a result: its rows from 1 on, and definitions in front of them.
+	row(result, row int, payload []byte) fate
 	// rowsEnded sees the end of the rows of a result.
 	rowsEnded(m *replies, result int)
 	// infile is told that the server asks for a file.
@@ -65,8 +62,8 @@ type passes struct{}
 func (passes) wants() int                                   { return wire.OKPrefix }
 func (passes) begins(*replies, byte) fate                   { return fatePass }
 func (passes) ok(*replies, int, wire.OK, []byte) (v ruling) { return v }
-func (passes) failed(*replies, []byte, int) (v ruling)      { return v }
-func (passes) row(*replies, []byte) fate                    { return fatePass }
+func (passes) failed(*replies, int, []byte, int) (v ruling) { return v }
+func (passes) row(int, int, []byte) fate                    { return fatePass }
 func (passes) rowsEnded(*replies, int)                      {}
 func (passes) infile()                                      {}
 func (passes) prepared(*replies, []byte, wire.Prepared)     {}
@@ -161,178 +158,9 @@ func (r *prepareReply) definition(m *replies) fate {
 	return fatePass
 }
 
-func (r *prepareReply) failed(m *replies, _ []byte, _ int) (v ruling) {
+func (r *prepareReply) failed(m *replies, _ int, _ []byte, _ int) (v ruling) {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	r.made.failed = true
 	return v
-}
-
-// pieceReply is the reply to a piece of a text, or to an execution: it shows what native
-// columns would have shown of the INSERTs in it.
-type pieceReply struct {
-	passes
-	inserts  []expect  // by result
-	seq      byte      // sequence number of the command's last frame, as the client sent it
-	load     *loading  // the file it asks for is given ids
-	units    *units    // what results for each row must show
-	withheld *withheld // the reply has ended with this left open
-	into     *[]byte   // what takes the packet when it is held
-}
-
-func (r *pieceReply) owes() bool { return r.inserts != nil }
-
-func (r *pieceReply) wants() int {
-	if r.inserts == nil {
-		return wire.OKPrefix
-	}
-	return maxInfo
-}
-
-// begins corrects what is taken off sequence numbers once a file went in other packets.
-func (r *pieceReply) begins(m *replies, seq byte) fate {
-	r.into = nil
-	if r.load != nil && r.load.asked {
-		m.cur.seqDelta = r.load.delta(seq, m.c.fileDelta())
-	}
-	return fatePass
-}
-
-// withhold keeps the packet that is looked at from the client.
-func (r *pieceReply) withhold(w *withheld) ruling {
-	r.withheld, r.into = w, &w.frame
-	return ruling{fate: fateHold}
-}
-
-func (r *pieceReply) infile() {
-	if r.load != nil {
-		r.load.asked = true
-	}
-}
-
-// ok compares the insert id with what a native column would have shown.
-func (r *pieceReply) ok(m *replies, result int, ok wire.OK, payload []byte) (v ruling) {
-	e := r.expected(result)
-	if e == nil {
-		return v
-	}
-	was := e.succeeded(&ok, payload)
-	if was.ask != askNothing {
-		v = r.withhold(&withheld{expect: e, ask: was.ask, warnings: ok.Warnings > 0})
-		m.c.setAsking(r)
-		return v
-	}
-	m.c.settle(was)
-	if was.insertID != ok.InsertID {
-		v.patched, v.used = ok.AppendPrefixWithInsertID(nil, payload, was.insertID)
-	}
-	return v
-}
-
-func (r *pieceReply) failed(m *replies, payload []byte, n int) (v ruling) {
-	code, whole := wire.ErrCode(payload), len(payload) == n
-	e := r.expected(m.result)
-	if doubtsTable(code) {
-		r.doubt()
-	}
-	if e != nil && code != wire.ProgressCode {
-		m.c.settle(native{last: e.failed()})
-	}
-	var told *mysql.MyError
-	switch broken := r.brokenOff(); {
-	case broken != nil && whole:
-		told = broken
-	case e != nil && e.selected && code == mysql.ER_DATA_OUT_OF_RANGE && rewriter.Guarded(payload): // more rows than there are ids
-		if m.step == stepFirst {
-			return r.withhold(&withheld{expect: e, guard: true})
-		}
-		if whole { // the client has seen the beginning of the result
-			told = errRowsComing(e.table, 1)
-		}
-	case m.cur.more && m.step == stepFirst && code == mysql.ER_PARSE_ERROR:
-		return r.withhold(&withheld{quotes: true, result: m.result})
-	}
-	switch {
-	case told != nil:
-		v.patched, v.used = errPayload(told), n
-	case whole && code == mysql.ER_COLUMNACCESS_DENIED_ERROR && e != nil && (e.generated > 0 || e.others != nil):
-		// The statement that the client sent may not name the column.
-		v.patched, v.used = append(append(v.patched, payload...), deniedNote(e.table)...), n
-	}
-	return v
-}
-
-// doubt ends what is known of the tables.
-func (r *pieceReply) doubt() {
-	for i := range r.inserts {
-		if f := r.inserts[i].facts; f != nil {
-			f.doubt()
-		}
-	}
-}
-
-// inDoubt returns the INSERTs that may have happened when the server is gone, and the sequence
-// number of the last frame of their command.
-func (r *pieceReply) inDoubt() (inserts []expect, seq byte) {
-	if w := r.withheld; w != nil && w.ask != askNothing && len(w.frame) > 0 {
-		return []expect{*w.expect}, w.frame[3] - 1
-	}
-	return r.inserts, r.seq
-}
-
-// brokenOff returns why a load was broken off that the server now answers, nil when it was not.
-func (r *pieceReply) brokenOff() *mysql.MyError {
-	if r.load == nil {
-		return nil
-	}
-	return r.load.brokenOff()
-}
-
-// rowsEnded handles the end of rows that an INSERT ... RETURNING sent.
-func (r *pieceReply) rowsEnded(m *replies, result int) {
-	e := r.expected(result)
-	if e == nil || !e.returning {
-		return
-	}
-	n := m.rowsIn
-	if r.units != nil && r.units.result == result {
-		n = r.units.stored()
-	}
-	was := e.returned(n)
-	if was.ask != askNothing {
-		r.withheld = &withheld{expect: e, ask: was.ask, warnings: true}
-		return
-	}
-	m.c.settle(was)
-}
-
-func (r *pieceReply) row(m *replies, payload []byte) fate {
-	if r.units == nil || !r.units.awaits(m, payload) {
-		return fatePass
-	}
-	r.into = &r.units.held
-	return fateHold
-}
-
-// released returns results for each row, in front of what is none.
-func (r *pieceReply) released() []byte {
-	if r.units == nil || r.units.held == nil || r.into == &r.units.held {
-		return nil
-	}
-	return r.units.release()
-}
-
-func (r *pieceReply) take(b []byte) { *r.into = append(*r.into, b...) }
-
-// expected returns what is expected of a result of the command, nil when
-// nothing is.
-func (r *pieceReply) expected(result int) *expect {
-	i, found := slices.BinarySearchFunc(r.inserts, result, func(e expect, result int) int { return e.result - result })
-	if !found {
-		return nil
-	}
-	if r.load != nil {
-		r.load.tell(&r.inserts[i])
-	}
-	return &r.inserts[i]
 }
