@@ -87,8 +87,8 @@ func (x *deciding) prepare(t *testing.T, m *requests, text string) {
 		return
 	}
 	p := wire.Prepared{ID: 1, Params: 1}
-	if e.filler() != nil {
-		p.Params = uint16(len(e.filler().plan.Parameters))
+	if fillerOf(e) != nil {
+		p.Params = uint16(len(fillerOf(e).plan.Parameters))
 	}
 	x.c.learnStatement(e, p)
 }

@@ -90,8 +90,8 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 		parts = append(parts, fmt.Sprintf("%sof %s in result %d", filled, p.facts.name, p.result))
 	}
 	what := "forward"
-	if p := x.st.prepared; p != nil && p.filler() != nil && (x.st.prepares() || x.st.dynamic != nil && parts == nil) {
-		what += " " + string(p.filler().plan.Text)
+	if p := x.st.prepared; p != nil && fillerOf(p) != nil && (x.st.prepares() || x.st.dynamic != nil && parts == nil) {
+		what += " " + string(fillerOf(p).plan.Text)
 	}
 	if parts != nil {
 		what = "fill " + strings.Join(parts, ", ")

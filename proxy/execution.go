@@ -48,11 +48,11 @@ func (d *decider) executes(st *statement, cx *reading) error {
 		return err
 	}
 	switch {
-	case e.counted() != nil:
+	case countedOf(e) != nil:
 		return d.selectsPrepared(st, e, cx)
-	case e.filler() == nil && cx.busy && cx.owes:
+	case fillerOf(e) == nil && cx.busy && cx.owes:
 		return lacks(needQuiet)
-	case e.filler() == nil:
+	case fillerOf(e) == nil:
 		st.owing = cx.owes && e.reads
 		st.touch, st.types = e.touch, e.untyped
 		d.c.mu.Lock()
@@ -66,10 +66,10 @@ func (d *decider) executes(st *statement, cx *reading) error {
 // readyForLong decides whether long data may go to the server.
 func (d *decider) readyForLong(st *statement, cx *reading) error {
 	e := st.prepared
-	if err := d.allowed(st, e, cx); err != nil || e.filler() == nil {
+	if err := d.allowed(st, e, cx); err != nil || fillerOf(e) == nil {
 		return err
 	}
-	return d.asPrepared(st, e.filler(), cx)
+	return d.asPrepared(st, fillerOf(e), cx)
 }
 
 // allowed returns why a statement cannot be executed any more as it was prepared.
@@ -110,7 +110,7 @@ func (key shadow) allowed(cx *reading) error {
 
 // fills decides on the execution of a statement that gets ids.
 func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
-	f := e.filler()
+	f := fillerOf(e)
 	if d.isBroken(e) {
 		return errMiscounted(f.rules[0], f.facts.name)
 	}
@@ -269,10 +269,10 @@ func counting(t *rewriter.Table) string {
 // read takes the packet apart.
 func (x *execution) read(st *statement, e *prepared, c *conversation) error {
 	x.bulk, x.rows, x.units = st.prefix[0] == comBulkExecute, 1, nil
-	n := e.filler().plan.Client
+	n := fillerOf(e).plan.Client
 	payload := st.payload()
 	if !x.bulk {
-		if err := x.one.Parse(payload, c.caps, wire.Bound{Parameters: n, Types: e.types, Long: e.isLong}); err != nil {
+		if err := x.one.Parse(payload, c.caps, wire.Bound{Parameters: n, Types: e.types, Long: e.long.has}); err != nil {
 			return errPacket(err, c.mariaDB, "mysqld_stmt_execute")
 		}
 		if x.one.Typed {
@@ -283,7 +283,7 @@ func (x *execution) read(st *statement, e *prepared, c *conversation) error {
 		}
 		for _, data := range e.long.ids {
 			if len(data) > maxLongID {
-				return errLongID(e.filler().rules[0])
+				return errLongID(fillerOf(e).rules[0])
 			}
 		}
 		return nil
@@ -309,19 +309,19 @@ func (x *execution) read(st *statement, e *prepared, c *conversation) error {
 		e.types = append(e.types[:0], x.many.Types...)
 	}
 	id := 9 // bytes of an id, with its indicator
-	if e.filler().anyWide() {
+	if fillerOf(e).anyWide() {
 		id = 1 + rewriter.Longest
 	}
 	nulls := 0
 	rows, ok := x.many.Walk(func(_, param int, indicator byte, _ []byte) {
-		if _, bound := e.filler().boundID(param); bound && indicator != wire.IndicatorNone {
+		if _, bound := fillerOf(e).boundID(param); bound && indicator != wire.IndicatorNone {
 			nulls++
 		}
 	})
 	if x.rows = rows; !ok || rows == 0 {
 		return errArguments(command)
 	}
-	x.size = len(payload) + id*(nulls+rows*(len(e.filler().plan.Parameters)-n))
+	x.size = len(payload) + id*(nulls+rows*(len(fillerOf(e).plan.Parameters)-n))
 	return nil
 }
 
@@ -338,14 +338,9 @@ func (x *execution) fits(s *state) error {
 	return nil
 }
 
-func (e *prepared) isLong(param int) bool {
-	_, id := e.long.ids[param]
-	return id || e.long.sent[param]
-}
-
 // judge finds out which of the bound ids generate.
 func (x *execution) judge(e *prepared, s *state) error {
-	f := e.filler()
+	f := fillerOf(e)
 	x.values = x.values[:0]
 	if len(f.bound) == 0 {
 		return nil

@@ -84,7 +84,7 @@ func keyColumns(t *rewriter.Table, rules []*rewriter.Rule) []rewriter.Column {
 // genes finds the genes of the ids that an execution gets, for a plan that Bind
 // has made.
 func (x *execution) genes(e *prepared, plan *rewriter.Plan, s *state) error {
-	f := e.filler()
+	f := fillerOf(e)
 	rows := f.plan.Genes
 	if len(rows) == 0 {
 		return nil
@@ -130,7 +130,7 @@ func (x *execution) readKeys(f *filler, e *prepared) error {
 	}
 	if !x.bulk {
 		for _, param := range f.keyed {
-			if e.isLong(param) {
+			if e.long.has(param) {
 				return errUnsupported(f.rules[0], f.name, "long data for a column that is the gene of an id")
 			}
 			x.keys = append(x.keys, x.one.Parameters[param])

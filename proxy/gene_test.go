@@ -111,7 +111,7 @@ func genesOf(e *prepared, payload []byte, s *state) ([]uint16, error) {
 		return nil, err
 	}
 	var plan rewriter.Plan
-	e.filler().plan.Bind(&plan, st.execution.values, st.execution.rows, e.filler().columns)
+	fillerOf(e).plan.Bind(&plan, st.execution.values, st.execution.rows, fillerOf(e).columns)
 	if err := st.execution.genes(e, &plan, s); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func TestGenesOfExecutions(t *testing.T) {
 		t.Errorf("a key that is long data: %v", err)
 	}
 	byText := geneStatement(t, "INSERT INTO t (a,k) VALUES (?,?)")
-	byText.filler().rules[0].Gene.CRC32 = true
+	fillerOf(byText).rules[0].Gene.CRC32 = true
 	if _, err := genesOf(byText, execute(0, 1, 7), &state{known: knowAll &^ knowUTF8}); err == nil || err.Error() != lacks(needProbe).Error() {
 		t.Errorf("a text in a character set that is not known: %v", err)
 	}
@@ -213,8 +213,8 @@ func FuzzGenes(f *testing.F) {
 			command = comBulkExecute
 		}
 		e := geneStatement(t, texts[int(n)%len(texts)])
-		e.filler().rules[0].Gene.CRC32 = n&128 != 0
-		e.filler().keys[0].Length, e.filler().keys[0].Charset = 9, "utf8mb4"
+		fillerOf(e).rules[0].Gene.CRC32 = n&128 != 0
+		fillerOf(e).keys[0].Length, fillerOf(e).keys[0].Charset = 9, "utf8mb4"
 		genes, err := genesOf(e, append([]byte{byte(command)}, body...), &state{known: knowAll, utf8: 4})
 		if err != nil && strings.Contains(err.Error(), "as many genes as ids") {
 			t.Fatalf("%v: %v", genes, err)

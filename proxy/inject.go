@@ -148,7 +148,7 @@ func (s *session) learn(st *statement, n need) error {
 	case needRenewal:
 		return s.renew(st)
 	case needReading:
-		return s.readAs(st, st.prepared.own, string(st.prepared.counted().text), true)
+		return s.readAs(st, st.prepared.own, string(countedOf(st.prepared).text), true)
 	case needProbe:
 		return s.probe()
 	case needTable:

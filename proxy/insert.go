@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 
@@ -311,8 +310,4 @@ func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		noZero: cx.mode.NoAutoValueOnZero,
 	})
 	return nil
-}
-
-func cloneName(n rewriter.Name) rewriter.Name {
-	return rewriter.Name{Schema: bytes.Clone(n.Schema), Table: bytes.Clone(n.Table)}
 }

@@ -44,7 +44,7 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 func (d *decider) unreadDynamic(st *statement, head rewriter.Head, dyn *rewriter.Dynamic, cx *reading) error {
 	if head.Kind != rewriter.Deallocate {
 		for name, e := range d.c.prepared.byName {
-			if (dyn.Name == name || dyn.Name == "") && e.filler() != nil {
+			if (dyn.Name == name || dyn.Name == "") && fillerOf(e) != nil {
 				return errUndecided(errors.New("the arguments of a statement that gets ids could not be read"))
 			}
 		}
@@ -74,7 +74,7 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	switch {
 	case dyn.From == rewriter.SourceLiteral:
 	case cx.rules.Empty():
-		st.prepared = &prepared{touch: touchAll | touchLastID, reads: true, kind: opaque{}}
+		st.prepared = &prepared{touch: touchAll | touchLastID, reads: true, unread: true}
 		return nil
 	case dyn.From == rewriter.SourceOther, st.source != nil && st.source.unknown:
 		st.prepared = &prepared{touch: touchAll | touchLastID, reads: true, unseen: true}
@@ -107,7 +107,7 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	if key := d.makes(head, inner.text, cx); key != "" {
 		e.makes, e.touch = key, touchTables
 	}
-	st.prepared = st.prepared.with(e)
+	st.prepared = with(st.prepared, e)
 	if inserts(head) && dyn.Verb == rewriter.VerbPrepare {
 		st.prepared.aims(head, inner.text, &cx.snap, cx.rules.Rules)
 		st.prepared.own.asked = dyn.From == rewriter.SourceAsked
@@ -115,14 +115,14 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 			st.prepared.own = nil
 		}
 	}
-	if st.prepared.filler() == nil {
+	if fillerOf(st.prepared) == nil {
 		return nil
 	}
 	switch {
 	case in.mode.MariaDB && rewriter.NamesParameters(inner.text, in.mode):
-		return errUnsupported(st.prepared.filler().rules[0], st.prepared.filler().name, "SQL PREPARE of a text with named parameters")
+		return errUnsupported(fillerOf(st.prepared).rules[0], fillerOf(st.prepared).name, "SQL PREPARE of a text with named parameters")
 	case dyn.Verb == rewriter.VerbPrepare && dyn.Name == "":
-		return errUnsupported(st.prepared.filler().rules[0], st.prepared.filler().name, "SQL PREPARE under a name beyond ASCII")
+		return errUnsupported(fillerOf(st.prepared).rules[0], fillerOf(st.prepared).name, "SQL PREPARE under a name beyond ASCII")
 	}
 	return nil
 }
@@ -155,8 +155,8 @@ func (d *decider) inside(st *statement, inner innerText, head rewriter.Head, cx 
 	st.inner = inner.text
 	defer func() { st.inner = nil }()
 	_, err := d.insert(st, 0, head, cx)
-	if err == nil && inner.wide && st.prepared != nil && st.prepared.filler() != nil {
-		return errUnsupported(st.prepared.filler().rules[0], st.prepared.filler().name, "SQL PREPARE of a text with such characters in this character set")
+	if err == nil && inner.wide && st.prepared != nil && fillerOf(st.prepared) != nil {
+		return errUnsupported(fillerOf(st.prepared).rules[0], fillerOf(st.prepared).name, "SQL PREPARE of a text with such characters in this character set")
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func (d *decider) immediate(st *statement, i int, head rewriter.Head, cx *readin
 	if err := d.text(st, st.text[st.spans[i].Start:st.spans[i].End], cx); err != nil {
 		return err
 	}
-	if st.prepared.filler() != nil {
+	if fillerOf(st.prepared) != nil {
 		return d.fillsNamed(st, i, cx)
 	}
 	d.unfilledName(st, i, head, cx)
@@ -203,14 +203,14 @@ func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) er
 		return nil
 	case d.hasFailed(e): // the server says so itself
 		return nil
-	case e.isOpaque() && !cx.rules.Empty():
+	case e.unread && !cx.rules.Empty():
 		return errReadLate()
 	}
 	st.prepared = e
 	if err := d.allowed(st, e, cx); err != nil {
 		return err
 	}
-	if e.filler() != nil {
+	if fillerOf(e) != nil {
 		return d.fillsNamed(st, i, cx)
 	}
 	if cx.busy && cx.owes {
@@ -230,7 +230,7 @@ func (d *decider) hasFailed(e *prepared) bool {
 // fillsNamed decides on the execution of a statement that gets ids.
 func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 	e, dyn := st.prepared, st.dynamic
-	f, given := e.filler(), len(st.dynamic.Arguments)
+	f, given := fillerOf(e), len(st.dynamic.Arguments)
 	if given != f.plan.Client { // the server says so, if it does not take them for those of ids
 		st.short = dyn.Verb == rewriter.VerbExecute && given == len(f.plan.Parameters)
 		st.prepared = nil
@@ -272,7 +272,7 @@ const maxBound = wire.MaxColumns / 2
 
 // boundArguments finds out what the ids among the arguments are worth.
 func (d *decider) boundArguments(st *statement, sql []byte, cx *reading) error {
-	f, args := st.prepared.filler(), st.dynamic.Arguments
+	f, args := fillerOf(st.prepared), st.dynamic.Arguments
 	st.execution.values = st.execution.values[:0]
 	if len(f.bound) == 0 {
 		return nil

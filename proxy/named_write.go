@@ -44,7 +44,7 @@ func (s *session) keepNameless(e *prepared) {
 	switch {
 	case e.own != nil && e.own.kept:
 		s.c.prepared.passed.add([]byte(e.own.text.Value()), by)
-	case e.isOpaque() || e.book != nil:
+	case e.unread || e.book != nil:
 		s.c.prepared.passed.lose(by)
 	}
 }
@@ -85,7 +85,7 @@ func (st *statement) rewriteDynamic(mariaDB bool, mode rewriter.Mode) []byte {
 	case st.short:
 		copyTo(dyn.NameEnd)
 		at = span.Start + dyn.End
-	case len(st.parts) > 0 && len(st.prepared.filler().plan.Parameters) > 0:
+	case len(st.parts) > 0 && len(fillerOf(st.prepared).plan.Parameters) > 0:
 		if dyn.Using {
 			copyTo(dyn.Arguments[0].Start)
 		} else {
@@ -110,10 +110,10 @@ func (st *statement) carriesText(mariaDB bool) bool {
 
 // madeText returns what stands for the text of a statement; nil: it stays.
 func (st *statement) madeText() []byte {
-	if st.dynamic.From == rewriter.SourceNone || st.prepared == nil || st.prepared.filler() == nil {
+	if st.dynamic.From == rewriter.SourceNone || st.prepared == nil || fillerOf(st.prepared) == nil {
 		return nil
 	}
-	made := st.prepared.filler().plan.Text
+	made := fillerOf(st.prepared).plan.Text
 	if st.dynamic.From == rewriter.SourceLiteral && bytes.Equal(made, st.dynamic.Literal) || st.source != nil && bytes.Equal(made, st.source.text) {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (st *statement) appendArguments(out []byte, mariaDB bool) (_ []byte, carrie
 	dyn, sql := st.dynamic, st.text[st.spans[0].Start:]
 	w := splicer{e: st.prepared, ids: st.parts[0].ids}
 	client, bound := 0, 0
-	for i, param := range st.prepared.filler().plan.Parameters {
+	for i, param := range fillerOf(st.prepared).plan.Parameters {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -254,8 +254,8 @@ func (s *session) byName(st *statement) error {
 	if err := s.carry(st); err != nil {
 		return err
 	}
-	if st.dynamic.Verb == rewriter.VerbPrepare && st.prepared.filler() != nil {
-		st.prepared.filler().plan.Text = nil // written, and a client may keep thousands of statements
+	if st.dynamic.Verb == rewriter.VerbPrepare && fillerOf(st.prepared) != nil {
+		fillerOf(st.prepared).plan.Text = nil // written, and a client may keep thousands of statements
 	}
 	return s.keepName(st)
 }

@@ -2,14 +2,8 @@ package proxy
 
 import (
 	"bytes"
-	"errors"
-	"slices"
-	"strings"
 	"unique"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
-	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
@@ -38,176 +32,14 @@ type readBy struct {
 	modeAge   uint32
 }
 
-func (s *state) readBy() readBy {
+func newReadBy(s *state) readBy {
 	return readBy{s.known, bytes.Clone(s.knownSchema()), s.mode, s.schemaAge, s.modeAge}
 }
 
 func newOwnText(text []byte, head rewriter.Head, s *state) *ownText {
-	o := &ownText{kept: len(text) <= maxOwnTexts, by: s.readBy(), qualified: len(head.Target.Schema) > 0}
+	o := &ownText{kept: len(text) <= maxOwnTexts, by: newReadBy(s), qualified: len(head.Target.Schema) > 0}
 	if o.kept {
 		o.text = unique.Make(string(text))
 	}
 	return o
-}
-
-// asItWas says what must be another for a text to be read as it was read.
-type asItWas struct{ schema, quotes bool }
-
-// asItWas reports what differs from what the text was read by; quotes: sql_mode
-// matters, too. A need says that something is to be asked first.
-func (o *ownText) asItWas(text string, now *state, quotes bool) (differs asItWas, err error) {
-	was := &o.by
-	if was.schemaAge != now.schemaAge && (was.known&knowSchema != 0 || !o.qualified) {
-		switch {
-		case was.known&knowSchema == 0:
-			return differs, errReadElse("the default schema")
-		case now.known&knowSchema == 0:
-			return differs, lacks(needProbe)
-		}
-		differs.schema = len(was.schema) > 0 && !bytes.Equal(was.schema, now.schema)
-	}
-	matters := known(0)
-	if strings.Contains(text, `"`) {
-		matters |= knowQuotes
-	}
-	if strings.Contains(text, `\`) {
-		matters |= knowBackslash
-	}
-	if quotes && was.modeAge != now.modeAge && matters != 0 {
-		switch {
-		case was.known&matters != matters:
-			return differs, errReadElse("sql_mode")
-		case now.known&matters != matters:
-			return differs, lacks(needProbe)
-		}
-		differs.quotes = matters&knowQuotes != 0 && was.mode.ANSIQuotes != now.mode.ANSIQuotes ||
-			matters&knowBackslash != 0 && was.mode.NoBackslashEscapes != now.mode.NoBackslashEscapes
-	}
-	return differs, nil
-}
-
-// errReadElse says why a text cannot be prepared anew with certainty.
-func errReadElse(what string) error {
-	return errUndecided(errors.New("it must be prepared anew, and " + what + " may have been another when it was prepared: prepare it again"))
-}
-
-// elsewhere is what a session has been changed from, to read a text as it was read.
-type elsewhere struct {
-	schema []byte // the default one; nil: it stayed
-	mode   string // sql_mode; changed says whether it did
-	moded  bool
-}
-
-// readAs gives the session the default schema and, with quotes, the sql_mode that a
-// text was read by. readAsNow takes them back.
-func (s *session) readAs(st *statement, o *ownText, text string, quotes bool) error {
-	for range 2 {
-		s.c.mu.Lock()
-		differs, err := o.asItWas(text, &s.c.state, quotes)
-		schema := bytes.Clone(s.c.state.schema)
-		s.c.mu.Unlock()
-		missing, err := needOf(err)
-		switch {
-		case err != nil:
-			return err
-		case missing.kind == needProbe:
-			if err := s.probe(); err != nil {
-				return err
-			}
-			continue
-		case differs.schema:
-			if len(schema) == 0 { // nothing leads back there
-				return clientError(mysql.ER_NO_DB_ERROR, "3D000", "No database selected: the statement was prepared in %s, and must be prepared anew", o.by.schema)
-			}
-			if _, _, err := s.spelled(string(schema)); err != nil {
-				return err
-			}
-			if err := s.useSchema(o.by.schema); err != nil {
-				return err
-			}
-			st.elsewhere.schema = schema
-		}
-		if differs.quotes {
-			return s.readQuotesAs(st, o.by.mode)
-		}
-		return nil
-	}
-	return errReadElse("sql_mode")
-}
-
-// readQuotesAs sets what sql_mode says of quotes and backslashes.
-func (s *session) readQuotesAs(st *statement, mode rewriter.Mode) error {
-	row, err := s.queryRow("SELECT @@sql_mode", 1)
-	if err != nil {
-		return err
-	}
-	now := string(row[0])
-	if err := s.setMode(withQuotes(now, mode)); err != nil {
-		return err
-	}
-	st.elsewhere.mode, st.elsewhere.moded = now, true
-	return nil
-}
-
-// withQuotes returns the modes with those that say how quotes and backslashes read.
-func withQuotes(modes string, mode rewriter.Mode) string {
-	list := strings.Split(modes, ",")
-	list = slices.DeleteFunc(list, func(name string) bool {
-		switch name {
-		case "", "NO_BACKSLASH_ESCAPES":
-			return true
-		case "ANSI_QUOTES", "ANSI", "ORACLE", "DB2", "MAXDB", "MSSQL", "POSTGRESQL":
-			// The latter ones bring it. What else they bring has names of its own here.
-			return !mode.ANSIQuotes || name == "ANSI_QUOTES"
-		}
-		return false
-	})
-	if mode.ANSIQuotes {
-		list = append(list, "ANSI_QUOTES")
-	}
-	if mode.NoBackslashEscapes {
-		list = append(list, "NO_BACKSLASH_ESCAPES")
-	}
-	return strings.Join(list, ",")
-}
-
-// readAsNow takes back what readAs changed. A session in which that fails must end:
-// what the client sends next would go elsewhere.
-func (s *session) readAsNow(st *statement) error {
-	was := st.elsewhere
-	st.elsewhere = elsewhere{}
-	var err error
-	if was.moded {
-		err = s.setMode(was.mode)
-	}
-	if err == nil && was.schema != nil {
-		err = s.useSchema(was.schema)
-	}
-	if err != nil {
-		s.log.Warn("a session ends, for its default schema or sql_mode could not be restored", "error", err)
-		return errServerGone
-	}
-	return nil
-}
-
-func (s *session) useSchema(name []byte) error {
-	written, _, err := s.spelled(string(name))
-	if err != nil {
-		return err
-	}
-	use := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_INIT_DB}, written...))
-	return s.change(use, pending{reply: replyOne, after: &after{schema: name}})
-}
-
-func (s *session) setMode(modes string) error {
-	return s.change(s.c.appendQuery(nil, "SET sql_mode='"+modes+"'"), pending{reply: replyResult, touch: touchSettings})
-}
-
-// change sends a command of our own that must succeed.
-func (s *session) change(packet []byte, p pending) error {
-	packets, err := s.askAs(packet, p)
-	if err != nil {
-		return err
-	}
-	return wire.ReadOK(packets)
 }

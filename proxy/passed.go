@@ -40,24 +40,3 @@ func (p *passedNames) lose(by *rewriter.Rules) {
 		p.lost, p.by = true, by
 	}
 }
-
-// passes is passNames for a whole text.
-func (d *decider) passes(text []byte, rules ruleBook) {
-	d.c.mu.Lock()
-	defer d.c.mu.Unlock()
-	d.c.prepared.passNames(text, true, rules.Rules)
-}
-
-// concernsName reports whether the execution of a statement prepared in SQL may have to
-// be decided on.
-func (d *decider) concernsName(rules ruleBook) bool {
-	if d.c.prepared.passed.mayInsert(rules.Rules) {
-		return true
-	}
-	for _, e := range d.c.prepared.byName {
-		if e.held() || e.isOpaque() || e.ruled(rules) {
-			return true
-		}
-	}
-	return false
-}

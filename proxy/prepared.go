@@ -22,6 +22,7 @@ type prepared struct {
 	// target is the table of an INSERT; book are the rules that it was prepared by.
 	target rewriter.Name
 	book   *rewriter.Rules
+	unread bool // prepared in SQL, unread while no table had a rule
 	// makes is the key of the temporary table that a statement prepared in SQL makes.
 	makes  string
 	kind   kind    // nil: an execution goes as it is
@@ -34,6 +35,15 @@ type prepared struct {
 	types   []uint16 // of those, as it gave them last
 	untyped bool     // the server, which has the statement anew, was not told
 	long    longData
+}
+
+// kind is what a prepared statement is to a decision on its executions.
+type kind interface {
+	// held reports whether each execution is decided on.
+	held() bool
+	// followsRules reports whether the PREPARE was decided on by the rules of its table: by
+	// others it is another statement.
+	followsRules() bool
 }
 
 // longData is what COM_STMT_SEND_LONG_DATA has brought since the last execution.
@@ -52,6 +62,12 @@ func (l *longData) atServer(param int) {
 		l.sent = map[int]bool{}
 	}
 	l.sent[param] = true
+}
+
+// has reports whether data of a parameter has come.
+func (l *longData) has(param int) bool {
+	_, id := l.ids[param]
+	return id || l.sent[param]
 }
 
 // maxLongID bounds the text of an id that comes as long data; no column holds an
@@ -124,6 +140,11 @@ func (e *prepared) aims(head rewriter.Head, text []byte, s *state, book *rewrite
 	if text != nil {
 		e.own = newOwnText(text, head, s)
 	}
+}
+
+// cloneName copies a name, for it to outlive the command.
+func cloneName(n rewriter.Name) rewriter.Name {
+	return rewriter.Name{Schema: bytes.Clone(n.Schema), Table: bytes.Clone(n.Table)}
 }
 
 // ruled reports whether the rules of the INSERT are not those that it was prepared by:

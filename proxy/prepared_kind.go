@@ -8,15 +8,6 @@ import (
 	"idproxy/rewriter"
 )
 
-// kind is what a prepared statement is to a decision on its executions.
-type kind interface {
-	// held reports whether each execution is decided on.
-	held() bool
-	// followsRules reports whether the PREPARE was decided on by the rules of its table: by
-	// others it is another statement.
-	followsRules() bool
-}
-
 // refusal is a statement whose PREPARE was refused: the error answers its executions.
 type refusal struct{ *mysql.MyError }
 
@@ -27,13 +18,9 @@ type stale struct{}
 // with a rule.
 type shadow string
 
-// opaque is a statement that was prepared in SQL, unread while no table had a rule.
-type opaque struct{}
-
 func (refusal) held() bool        { return true }
 func (stale) held() bool          { return true }
 func (shadow) held() bool         { return true }
-func (opaque) held() bool         { return false }
 func (*bare) held() bool          { return true }
 func (*filler) held() bool        { return true }
 func (*preparedQuery) held() bool { return true }
@@ -41,25 +28,21 @@ func (*preparedQuery) held() bool { return true }
 func (refusal) followsRules() bool        { return false }
 func (stale) followsRules() bool          { return false }
 func (shadow) followsRules() bool         { return false }
-func (opaque) followsRules() bool         { return false }
 func (*bare) followsRules() bool          { return true }
 func (*filler) followsRules() bool        { return true }
 func (*preparedQuery) followsRules() bool { return true }
 
-// filler returns what is known of an INSERT that gets ids, nil for another statement.
-func (e *prepared) filler() *filler {
+// fillerOf returns what is known of an INSERT that gets ids, nil for another statement.
+func fillerOf(e *prepared) *filler {
 	f, _ := e.kind.(*filler)
 	return f
 }
 
-// counted returns what is known of an INSERT whose rows come from a query, nil for another statement.
-func (e *prepared) counted() *preparedQuery {
+// countedOf returns what is known of an INSERT whose rows come from a query, nil for another statement.
+func countedOf(e *prepared) *preparedQuery {
 	q, _ := e.kind.(*preparedQuery)
 	return q
 }
-
-// isOpaque reports whether the statement went unread.
-func (e *prepared) isOpaque() bool { return e.kind == opaque{} }
 
 // withIDs returns a statement that gets ids.
 func withIDs(f *filler) *prepared {

@@ -38,7 +38,7 @@ const readAlike = knowMode | knowCharset | knowSchema
 
 // selectsPrepared decides on an execution.
 func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error {
-	q := e.counted()
+	q := countedOf(e)
 	switch {
 	case cx.busy: // perhaps with its PREPARE
 		return lacks(needQuiet)
@@ -47,7 +47,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	case cx.mode.Charset != q.charset && beyondASCII(q.text):
 		return errReadElse("the character set")
 	}
-	switch differs, err := e.own.asItWas(string(q.text), &cx.snap, true); {
+	switch differs, err := differsFrom(e.own, string(q.text), &cx.snap, true); {
 	case err != nil:
 		return err
 	case differs != (asItWas{}):
@@ -146,7 +146,7 @@ func (s *session) executeCount(st *statement, sql []byte, marks int) (wire.Resul
 // executeQuery prepares the statement with its ids, and returns the execution of
 // that.
 func (s *session) executeQuery(st *statement) ([]byte, error) {
-	q := st.prepared.counted()
+	q := countedOf(st.prepared)
 	made, err := s.hiddenPrepare(st.plans[0].AppendSelect(nil, q.text, &st.selection.numbers))
 	if err != nil {
 		return nil, err
@@ -162,10 +162,10 @@ func (s *session) executeQuery(st *statement) ([]byte, error) {
 
 // closeQuery lets go of the statement that was executed.
 func (s *session) closeQuery(st *statement) error {
-	if st.prepared == nil || st.prepared.counted() == nil || st.prepared.counted().running == 0 {
+	if st.prepared == nil || countedOf(st.prepared) == nil || countedOf(st.prepared).running == 0 {
 		return nil
 	}
-	id := st.prepared.counted().running
-	st.prepared.counted().running = 0
+	id := countedOf(st.prepared).running
+	countedOf(st.prepared).running = 0
 	return s.closeStatement(id)
 }

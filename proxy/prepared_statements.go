@@ -91,7 +91,7 @@ func (p *preparedStatements) forgetFailed() {
 // routine may have prepared others under their names.
 func (p *preparedStatements) forgetUnseen() {
 	for name, e := range p.byName {
-		if e.kind == nil && e.book == nil {
+		if e.kind == nil && e.book == nil && !e.unread {
 			delete(p.byName, name)
 		}
 	}
@@ -112,7 +112,7 @@ func (p *preparedStatements) passNames(text []byte, whole bool, by *rewriter.Rul
 		switch { // whether the server still has this one is not known
 		case e.own != nil && e.own.kept:
 			p.passed.add([]byte(e.own.text.Value()), by)
-		case e.book != nil || e.isOpaque():
+		case e.book != nil || e.unread:
 			p.passed.lose(by)
 		}
 		p.dropText(e)

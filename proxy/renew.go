@@ -81,7 +81,7 @@ func (s *session) decidedText(st *statement) ([]byte, error) {
 		return nil, err
 	}
 	s.made(st)
-	if st.prepared.filler() == nil {
+	if fillerOf(st.prepared) == nil {
 		return st.text, nil
 	}
 	payload, err := s.rewrite(st)
@@ -116,9 +116,9 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 		return nil, err
 	}
 	fresh, payload, made := st.prepared, st.payload(), text
-	if fresh.filler() != nil {
+	if fillerOf(fresh) != nil {
 		var err error
-		made = fresh.filler().plan.Text
+		made = fillerOf(fresh).plan.Text
 		if payload, err = s.rewrite(st); err != nil {
 			return nil, err
 		}
@@ -134,8 +134,8 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 	if err := s.carry(st); err != nil {
 		return nil, err
 	}
-	if fresh.filler() != nil {
-		fresh.filler().plan.Text = nil
+	if fillerOf(fresh) != nil {
+		fillerOf(fresh).plan.Text = nil
 	}
 	return fresh, s.change(wire.AppendPacket(nil, 0, payload), pending{reply: replyResult})
 }
@@ -171,7 +171,7 @@ func (st *statement) typed(c *conversation) []byte {
 			out = append(x.many.AppendHead(out, x.many.Types), x.many.Rows()...)
 		}
 	} else {
-		bound := wire.Bound{Parameters: e.params, Types: e.types, Long: e.isLong}
+		bound := wire.Bound{Parameters: e.params, Types: e.types, Long: e.long.has}
 		if err = x.one.Parse(payload, c.caps, bound); err == nil {
 			out = x.one.AppendExecute(out, c.caps, x.one.Parameters)
 		}

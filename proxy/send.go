@@ -28,7 +28,7 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 		s.requests.last = st.prepared
 	}
 	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short || st.types ||
-		(st.prepares() || st.dynamic != nil) && st.prepared != nil && st.prepared.filler() != nil
+		(st.prepares() || st.dynamic != nil) && st.prepared != nil && fillerOf(st.prepared) != nil
 	if edited {
 		if payload, err = s.rewrite(st); errors.Is(err, errServerGone) {
 			return false, true, err
@@ -80,7 +80,7 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 func (s *session) made(st *statement) {
 	cx := s.decider.begin(st)
 	head, _ := rewriter.ReadHead(st.text, cx.mode)
-	st.prepared = st.prepared.with(newPrepared(head, st.text, true))
+	st.prepared = with(st.prepared, newPrepared(head, st.text, true))
 	if inserts(head) {
 		st.prepared.aims(head, st.text, &cx.snap, cx.rules.Rules)
 	}
@@ -91,11 +91,11 @@ func (s *session) made(st *statement) {
 }
 
 // with adds what is known of every statement of its kind.
-func (e *prepared) with(any *prepared) *prepared {
+func with(e, any *prepared) *prepared {
 	switch {
 	case e == nil:
 		return any
-	case any != nil && (e.filler() == nil || e.filler().plan.NoLastID):
+	case any != nil && (fillerOf(e) == nil || fillerOf(e).plan.NoLastID):
 		e.touch, e.reads = any.touch, any.reads
 	case any != nil:
 		e.touch = any.touch & touchNumbers
@@ -108,10 +108,10 @@ func (s *session) rewrite(st *statement) ([]byte, error) {
 	switch {
 	case st.dynamic != nil:
 		return st.rewriteDynamic(s.c.mariaDB, s.decider.begin(st).mode), nil
-	case st.prepared != nil && st.prepared.counted() != nil && !st.prepares():
+	case st.prepared != nil && countedOf(st.prepared) != nil && !st.prepares():
 		return s.executeQuery(st)
 	case st.prepares():
-		made := st.prepared.filler().plan
+		made := fillerOf(st.prepared).plan
 		st.out = append(append(append(st.out[:0], 0, 0, 0, 0), st.prefix...), made.Text...)
 		made.Text = nil // a client may keep thousands of statements
 		return st.out[wire.HeaderLen:], nil

@@ -28,9 +28,9 @@ func (st *statement) splice(caps uint64) ([]byte, error) {
 		st.out = w.dst
 		return st.out[wire.HeaderLen:], nil
 	}
-	x.params, x.ids = x.params[:0], slices.Grow(x.ids[:0], 8*len(e.filler().plan.Parameters))
+	x.params, x.ids = x.params[:0], slices.Grow(x.ids[:0], 8*len(fillerOf(e).plan.Parameters))
 	client, bound := 0, 0
-	for _, param := range e.filler().plan.Parameters {
+	for _, param := range fillerOf(e).plan.Parameters {
 		if param.Role.Hidden() {
 			w.bindNext(param)
 			continue
@@ -38,7 +38,7 @@ func (st *statement) splice(caps uint64) ([]byte, error) {
 		v := x.one.Parameters[client]
 		if param.Role == rewriter.RoleBound {
 			if data, long := e.long.ids[client]; long {
-				v = e.filler().longID(param.Column, v.Type, data)
+				v = fillerOf(e).longID(param.Column, v.Type, data)
 			}
 			bound++
 		}
@@ -89,7 +89,7 @@ func (w *splicer) bind(param rewriter.Parameter) {
 // another one it prepares the statement anew, at each execution and under the sql_mode of then.
 func (w *splicer) derived(param rewriter.Parameter, id uint64) uint16 {
 	unsigned := param.Role == rewriter.RoleOffset || // beside LAST_INSERT_ID(), which is unsigned, while its argument is not
-		param.Role != rewriter.RoleFirst && w.e.filler().columns[param.Column].Unsigned
+		param.Role != rewriter.RoleFirst && fillerOf(w.e).columns[param.Column].Unsigned
 	if unsigned || id > math.MaxInt64 {
 		return idType
 	}
@@ -100,7 +100,7 @@ func (w *splicer) derived(param rewriter.Parameter, id uint64) uint16 {
 // for all its rows: an id that some rows generate and others bring needs one for
 // both.
 func (w *splicer) types() ([]uint16, error) {
-	x, f := w.x, w.e.filler()
+	x, f := w.x, fillerOf(w.e)
 	types := make([]uint16, 0, len(f.plan.Parameters))
 	client, bound := 0, 0
 	for _, param := range f.plan.Parameters {
@@ -145,7 +145,7 @@ func (w *splicer) shared(t uint16, n int, column uint8) (uint16, error) {
 		}
 		return uint16(mysql.MYSQL_TYPE_VAR_STRING), nil
 	case mysql.MYSQL_TYPE_FLOAT, mysql.MYSQL_TYPE_DOUBLE:
-		f := w.e.filler()
+		f := fillerOf(w.e)
 		return 0, errUnsupported(f.rules[column], f.name, "ids of a floating-point type in a bulk execution of which other rows generate theirs")
 	}
 	return t, nil // a text, in which ids are digits
@@ -154,7 +154,7 @@ func (w *splicer) shared(t uint16, n int, column uint8) (uint16, error) {
 // mixed reports whether rows generate the n-th bound id of a row, and whether
 // others bring it.
 func (w *splicer) mixed(n int) (made, given bool) {
-	for i := n; i < len(w.x.values); i += len(w.e.filler().bound) {
+	for i := n; i < len(w.x.values); i += len(fillerOf(w.e).bound) {
 		made, given = made || w.x.values[i].Generate, given || !w.x.values[i].Generate
 	}
 	return made, given
@@ -162,7 +162,7 @@ func (w *splicer) mixed(n int) (made, given bool) {
 
 // rows writes the rows of a bulk execution.
 func (w *splicer) rows(types []uint16) {
-	x, params := w.x, w.e.filler().plan.Parameters
+	x, params := w.x, fillerOf(w.e).plan.Parameters
 	at, bound, last := 0, 0, len(x.many.Types)-1
 	hidden := func() {
 		for ; at < len(params) && params[at].Role.Hidden(); at++ {
@@ -196,7 +196,7 @@ func (w *splicer) unit() {
 		return
 	}
 	id := uint64(0)
-	if n := w.used[0]; n > u.used && !w.e.filler().plan.NoLastID {
+	if n := w.used[0]; n > u.used && !fillerOf(w.e).plan.NoLastID {
 		id, u.used = w.ids[0][n-1], n
 	}
 	u.ids = append(u.ids, id)

@@ -63,7 +63,7 @@ func splicing(t testing.TB, e *prepared, payload []byte, caps uint64) (st *state
 	}
 	st.plans = make([]rewriter.Plan, 1)
 	plan := &st.plans[0]
-	e.filler().plan.Bind(plan, st.execution.values, st.execution.rows, e.filler().columns)
+	fillerOf(e).plan.Bind(plan, st.execution.values, st.execution.rows, fillerOf(e).columns)
 	ids := make([][]uint64, 2)
 	for k := range ids {
 		for i := range plan.Columns[k].Generated {
@@ -236,7 +236,7 @@ func FuzzExecute(f *testing.F) {
 			return
 		}
 		var got wire.Execute
-		if err := got.Parse(out, caps, wire.Bound{Parameters: len(e.filler().plan.Parameters)}); err != nil {
+		if err := got.Parse(out, caps, wire.Bound{Parameters: len(fillerOf(e).plan.Parameters)}); err != nil {
 			t.Fatalf("%x became %x, which is malformed", payload, out)
 		}
 		before, ids := st.execution.one, st.parts[0].ids
@@ -244,7 +244,7 @@ func FuzzExecute(f *testing.F) {
 			t.Errorf("%x: head or tail changed: %x", payload, out)
 		}
 		client, bound, used := 0, 0, [2]int{}
-		for i, param := range e.filler().plan.Parameters {
+		for i, param := range fillerOf(e).plan.Parameters {
 			v := got.Parameters[i]
 			if !param.Role.Hidden() {
 				own := before.Parameters[client]
@@ -262,9 +262,9 @@ func FuzzExecute(f *testing.F) {
 			checkID(t, param, v, ids, &used)
 		}
 		for i, own := range before.Parameters[client:] {
-			same(t, own, got.Parameters[len(e.filler().plan.Parameters)+i])
+			same(t, own, got.Parameters[len(fillerOf(e).plan.Parameters)+i])
 		}
-		if used[0] < len(ids[0]) && e.filler().plan.Parameters[len(e.filler().plan.Parameters)-1].Role != rewriter.RoleFirst || used[1] != len(ids[1]) {
+		if used[0] < len(ids[0]) && fillerOf(e).plan.Parameters[len(fillerOf(e).plan.Parameters)-1].Role != rewriter.RoleFirst || used[1] != len(ids[1]) {
 			t.Errorf("%x: %v of %v ids used", payload, used, ids)
 		}
 	})
@@ -313,7 +313,7 @@ func FuzzBulk(f *testing.F) {
 			return
 		}
 		var got wire.Bulk
-		if err := got.Parse(out, len(e.filler().plan.Parameters), nil); err != nil {
+		if err := got.Parse(out, len(fillerOf(e).plan.Parameters), nil); err != nil {
 			t.Fatalf("%x became %x, which is malformed", payload, out)
 		}
 		x := &st.execution
@@ -324,7 +324,7 @@ func FuzzBulk(f *testing.F) {
 		used := [2]int{}
 		next, bound := 0, 0
 		rows, ok := got.Walk(func(_, i int, indicator byte, value []byte) {
-			param, v := e.filler().plan.Parameters[i], given{got.Types[i], indicator, value}
+			param, v := fillerOf(e).plan.Parameters[i], given{got.Types[i], indicator, value}
 			switch {
 			case param.Role.Hidden():
 				checkID(t, param, wire.Parameter{Type: v.kind, Null: indicator != 0, Value: value}, st.parts[0].ids, &used)

@@ -52,7 +52,7 @@ func (f *filler) longID(column uint8, t uint16, data []byte) wire.Parameter {
 // appendNext appends the next id of a column that has wide ones, as the column
 // stores it.
 func (w *splicer) appendNext(dst []byte, column uint8) []byte {
-	return w.e.filler().form(column).AppendValue(dst, w.nextWide(column))
+	return fillerOf(w.e).form(column).AppendValue(dst, w.nextWide(column))
 }
 
 func (w *splicer) nextWide(column uint8) [2]uint64 {
@@ -63,27 +63,27 @@ func (w *splicer) nextWide(column uint8) [2]uint64 {
 
 // appendSQL appends the next id as a literal.
 func (w *splicer) appendSQL(dst []byte, param rewriter.Parameter) []byte {
-	if !w.e.filler().wide(param.Column) {
+	if !fillerOf(w.e).wide(param.Column) {
 		return strconv.AppendUint(dst, w.next(param), 10)
 	}
-	return w.e.filler().form(param.Column).AppendLiteral(dst, w.nextWide(param.Column))
+	return fillerOf(w.e).form(param.Column).AppendLiteral(dst, w.nextWide(param.Column))
 }
 
 // bindNext adds the next id to the parameters of an execution.
 func (w *splicer) bindNext(param rewriter.Parameter) {
-	if !w.e.filler().wide(param.Column) {
+	if !fillerOf(w.e).wide(param.Column) {
 		w.bind(param)
 		return
 	}
 	var room [36]byte
 	x, at, id := w.x, len(w.x.ids), w.appendNext(room[:0], param.Column)
 	x.ids = append(append(x.ids, byte(len(id))), id...) // its length is below 251, which takes one byte
-	x.params = append(x.params, wire.Parameter{Type: w.e.filler().idType(param.Column), Value: x.ids[at:]})
+	x.params = append(x.params, wire.Parameter{Type: fillerOf(w.e).idType(param.Column), Value: x.ids[at:]})
 }
 
 // valueNext writes the next id of a row of a bulk execution, as type t.
 func (w *splicer) valueNext(t uint16, param rewriter.Parameter) {
-	if !w.e.filler().wide(param.Column) {
+	if !fillerOf(w.e).wide(param.Column) {
 		w.value(t, w.next(param))
 		return
 	}
@@ -97,7 +97,7 @@ func (w *splicer) valueNext(t uint16, param rewriter.Parameter) {
 // of a type in which the server takes the generated ones for what they are.
 func (w *splicer) sharedWide(t uint16, n int, column uint8) (uint16, error) {
 	made, given := w.mixed(n)
-	f := w.e.filler()
+	f := fillerOf(w.e)
 	switch fits := wire.IsText(byte(t)); {
 	case !made && byte(t) != mysql.MYSQL_TYPE_NULL:
 		return t, nil

@@ -59,9 +59,9 @@ func spliceWide(t testing.TB, e *prepared, payload []byte) (st *statement, out [
 	if err := st.execution.judge(e, &state{known: knowAll}); err != nil {
 		return st, nil, err
 	}
-	e.filler().plan.Bind(&st.plans[0], st.execution.values, st.execution.rows, e.filler().columns)
+	fillerOf(e).plan.Bind(&st.plans[0], st.execution.values, st.execution.rows, fillerOf(e).columns)
 	p := part{}
-	for k, rule := range e.filler().rules {
+	for k, rule := range fillerOf(e).rules {
 		var ids []uint64
 		for n := range st.plans[0].Columns[k].Generated {
 			if ids = append(ids, uint64(n+1)); rule.IDs.Wide() {
@@ -93,11 +93,11 @@ func FuzzWideExecute(f *testing.F) {
 			return
 		}
 		var got wire.Execute
-		if err := got.Parse(out, 0, wire.Bound{Parameters: len(e.filler().plan.Parameters)}); err != nil {
+		if err := got.Parse(out, 0, wire.Bound{Parameters: len(fillerOf(e).plan.Parameters)}); err != nil {
 			t.Fatalf("%x became %x, which is malformed", payload, out)
 		}
 		client, used := 0, 0
-		for i, param := range e.filler().plan.Parameters {
+		for i, param := range fillerOf(e).plan.Parameters {
 			v, generated := got.Parameters[i], param.Role.Hidden()
 			if !generated {
 				own := st.execution.one.Parameters[client]
@@ -109,12 +109,12 @@ func FuzzWideExecute(f *testing.F) {
 					same(t, own, v)
 				}
 			}
-			if generated && e.filler().wide(param.Column) && param.Role != rewriter.RoleFirst && param.Role != rewriter.RoleOffset {
-				checkWideID(t, e.filler(), param.Column, used, v)
+			if generated && fillerOf(e).wide(param.Column) && param.Role != rewriter.RoleFirst && param.Role != rewriter.RoleOffset {
+				checkWideID(t, fillerOf(e), param.Column, used, v)
 				used++
 			}
 		}
-		if last := len(e.filler().rules) - 1; used != st.plans[0].Columns[last].Generated {
+		if last := len(fillerOf(e).rules) - 1; used != st.plans[0].Columns[last].Generated {
 			t.Errorf("%d ids used of %d", used, st.plans[0].Columns[last].Generated)
 		}
 	})
@@ -144,7 +144,7 @@ func FuzzWideBulk(f *testing.F) {
 			return
 		}
 		var got wire.Bulk
-		if err := got.Parse(out, len(e.filler().plan.Parameters), nil); err != nil {
+		if err := got.Parse(out, len(fillerOf(e).plan.Parameters), nil); err != nil {
 			t.Fatalf("%x became %x, which is malformed", payload, out)
 		}
 		var own []given
@@ -153,7 +153,7 @@ func FuzzWideBulk(f *testing.F) {
 		})
 		next, used := 0, 0
 		rows, ok := got.Walk(func(_, i int, indicator byte, value []byte) {
-			param := e.filler().plan.Parameters[i]
+			param := fillerOf(e).plan.Parameters[i]
 			generated := param.Role.Hidden()
 			if !generated {
 				generated = param.Role == rewriter.RoleBound && own[next].indicator != wire.IndicatorNone
@@ -162,16 +162,16 @@ func FuzzWideBulk(f *testing.F) {
 				}
 				next++
 			}
-			if generated && e.filler().wide(param.Column) && param.Role != rewriter.RoleFirst && param.Role != rewriter.RoleOffset {
+			if generated && fillerOf(e).wide(param.Column) && param.Role != rewriter.RoleFirst && param.Role != rewriter.RoleOffset {
 				kind := got.Types[i]
 				if wire.IsBlob(byte(kind)) {
 					kind = bytesType
 				}
-				checkWideID(t, e.filler(), param.Column, used, wire.Parameter{Type: kind, Null: indicator != 0, Value: value})
+				checkWideID(t, fillerOf(e), param.Column, used, wire.Parameter{Type: kind, Null: indicator != 0, Value: value})
 				used++
 			}
 		})
-		if !ok || rows != st.execution.rows || next != len(own) || used != st.plans[0].Columns[len(e.filler().rules)-1].Generated {
+		if !ok || rows != st.execution.rows || next != len(own) || used != st.plans[0].Columns[len(fillerOf(e).rules)-1].Generated {
 			t.Errorf("%d rows, %v, of %d; %d ids", rows, ok, st.execution.rows, used)
 		}
 	})
