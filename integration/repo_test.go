@@ -31,21 +31,28 @@ type goPackage struct {
 // arrows are the imports that a package may have inside the module; a name ending in / stands for all below it.
 // What is not here may import nothing. Only cmd and tests know config.
 var arrows = map[string][]string{
-	"cmd/idproxy":      {"config", "pattern", "inside", "proxy", "proxy/", "rewriter", "rewriter/", "idsource", "idsource/"},
-	"config":           {"pattern"},
-	"proxy":            {"proxy/wire", "proxy/infile", "proxy/draw", "rewriter", "pattern", "idsource", "inside"},
-	"proxy/draw":       {"rewriter", "idsource"},
-	"rewriter":         {"pattern"},
-	"rewriter/grammar": {"rewriter"},
-	"idsource":         {"inside", "idsource/faults"}, // builds with the tag faultinject; so lease
-	"idsource/":        {"idsource"},
-	"idsource/lease":   {"inside", "idsource/faults"},
-	"idsource/resp":    {"inside"},
-	"idsource/redis":   {"idsource/lease"},
-	"idsource/etcd":    {"idsource/lease"},
-	"idsource/mysql":   {"idsource/lease"},
-	"integration":      {""},
-	"integration/":     {""},
+	"cmd/idproxy": {"cmd/idproxy/", "config", "pattern", "inside", "proxy", "proxy/", "rewriter", "rewriter/", "idsource", "idsource/"},
+	"cmd/idproxy/census": {
+		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "pattern", "proxy", "rewriter",
+	},
+	"cmd/idproxy/ruleset":   {"config", "rewriter"},
+	"cmd/idproxy/store":     {"cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
+	"cmd/idproxy/tlsconfig": {"config"},
+	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "rewriter"},
+	"config":                {"pattern"},
+	"proxy":                 {"proxy/wire", "proxy/infile", "proxy/draw", "rewriter", "pattern", "idsource", "inside"},
+	"proxy/draw":            {"rewriter", "idsource"},
+	"rewriter":              {"pattern"},
+	"rewriter/grammar":      {"rewriter"},
+	"idsource":              {"inside", "idsource/faults"}, // builds with the tag faultinject; so lease
+	"idsource/":             {"idsource"},
+	"idsource/lease":        {"inside", "idsource/faults"},
+	"idsource/resp":         {"inside"},
+	"idsource/redis":        {"idsource/lease"},
+	"idsource/etcd":         {"idsource/lease"},
+	"idsource/mysql":        {"idsource/lease"},
+	"integration":           {""},
+	"integration/":          {""},
 }
 
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
@@ -107,7 +114,7 @@ func TestImportArrows(t *testing.T) {
 	for from, to := range map[string]string{
 		"rewriter": module + "proxy/wire", "proxy": module + "config", "proxy/wire": module + "rewriter",
 		"config": module + "idsource", "idsource": module + "config", "idsource/mysql": module + "idsource/file",
-		"cmd/idproxy": module + "integration/servers", "unknown": module + "rewriter", "proxy/admin": module + "proxy",
+		"cmd/idproxy": module + "integration/servers", "cmd/idproxy/store": module + "cmd/idproxy/census", "unknown": module + "rewriter", "proxy/admin": module + "proxy",
 		"rewriter/grammar": module + "proxy",
 	} {
 		if wrongImports([]goPackage{{ImportPath: module + from, Imports: []string{"fmt", to}}}) == nil {

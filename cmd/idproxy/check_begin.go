@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"idproxy/cmd/idproxy/census"
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/proxy"
@@ -15,16 +18,16 @@ import (
 // and says where those begin that were never used.
 func (c *checker) begins(ctx context.Context, servers []*server) []finding {
 	var all notes
-	stores := openedStores{}
-	defer stores.close()
+	stores := store.Opened{}
+	defer stores.Close()
 	for i := range c.cfg.Sources {
 		source := &c.cfg.Sources[i]
 		if source.Segment == nil {
 			continue
 		}
 		b := beginCheck{notes: &all, source: source, highest: map[string]idsource.Greatest{}}
-		shards := (&census{cfg: c.cfg, sources: []*config.Source{source}}).shards()
-		if len(shards) == 0 || len(shards) == 1 && shards[0].account == nil { // the client's connection is all there is
+		shards := census.Shards(c.cfg, source)
+		if len(shards) == 0 || len(shards) == 1 && shards[0].Account == nil { // the client's connection is all there is
 			continue
 		}
 		for _, s := range shards {
@@ -56,14 +59,14 @@ type beginCheck struct {
 }
 
 // missing notes what could not be asked of a shard.
-func (b *beginCheck) missing(s *shard, servers []*server) {
+func (b *beginCheck) missing(s *census.Shard, servers []*server) {
 	asked := slices.ContainsFunc(servers, func(of *server) bool {
-		return s.account != nil && slices.Contains(of.listeners, s.account) && of.facts.version != "" && !slices.ContainsFunc(of.tables, func(t *tableCheck) bool {
+		return s.Account != nil && slices.Contains(of.listeners, s.Account) && of.facts.version != "" && !slices.ContainsFunc(of.tables, func(t *tableCheck) bool {
 			return t.rule.Source == b.source.Name && !t.seen
 		})
 	})
 	if !asked {
-		b.unasked = append(b.unasked, "listener "+s.name())
+		b.unasked = append(b.unasked, "listener "+s.Name())
 	}
 }
 
@@ -73,7 +76,7 @@ func (b *beginCheck) add(t *tableCheck) {
 		return
 	}
 	g := idsource.Greatest{ID: t.greatest, Column: proxy.ColumnOn(t.listeners[0].Name, t.schema+"."+t.table+"."+t.rule.Column)}
-	if err := tooHigh(t.greatest, t.max); err != nil {
+	if err := census.TooHigh(t.greatest, t.max); err != nil {
 		b.unasked = append(b.unasked, fmt.Sprintf("%s: %v", g.Column, err))
 		return
 	}
@@ -84,14 +87,14 @@ func (b *beginCheck) add(t *tableCheck) {
 }
 
 // compare asks the store where each series stands.
-func (b *beginCheck) compare(ctx context.Context, c *config.Store, stores openedStores) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+func (b *beginCheck) compare(ctx context.Context, c *config.Store, stores store.Opened) error {
+	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
 	defer cancel()
-	_, position, err := stores.reader(ctx, c)
+	_, position, err := stores.Reader(ctx, c)
 	if err != nil {
 		return err
 	}
-	for _, key := range sortedKeys(b.highest) {
+	for _, key := range slices.Sorted(maps.Keys(b.highest)) {
 		g := b.highest[key]
 		p, err := position(ctx, key)
 		if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"idproxy/cmd/idproxy/upstream"
 	"idproxy/pattern"
 )
 
@@ -25,7 +25,7 @@ type inside struct {
 func (s *server) lookInside(ctx context.Context) *inside {
 	ask := func(query string) func() ([][]string, error) {
 		return sync.OnceValues(func() (rows [][]string, err error) {
-			err = s.each(ctx, query, func(row []string) { rows = append(rows, row) })
+			err = s.Each(ctx, query, func(row []string) { rows = append(rows, row) })
 			return rows, err
 		})
 	}
@@ -43,35 +43,6 @@ func (s *server) lookInside(ctx context.Context) *inside {
 			return slices.DeleteFunc(rows, func(row []string) bool { return !writes.MatchString(row[3]) }), err
 		}),
 	}
-}
-
-// each runs a query of text columns and calls do with every row.
-func (u *upstream) each(ctx context.Context, query string, do func(row []string), args ...any) error {
-	rows, err := u.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	names, err := rows.Columns()
-	if err != nil {
-		return err
-	}
-	cells := make([]sql.NullString, len(names))
-	into := make([]any, len(names))
-	for i := range cells {
-		into[i] = &cells[i]
-	}
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return err
-		}
-		row := make([]string, len(cells))
-		for i := range cells {
-			row[i] = cells[i].String
-		}
-		do(row)
-	}
-	return rows.Err()
 }
 
 // same compares names of schemas and tables as the server does.
@@ -119,17 +90,17 @@ func (t *tableCheck) partly(ctx context.Context, priv, user, host string) error 
 		"OR EXISTS(SELECT 1 FROM mysql.db WHERE User = ? AND Host = ? AND ? LIKE Db AND %[1]s_priv = 'Y') " +
 		"OR EXISTS(SELECT 1 FROM mysql.user WHERE User = ? AND Host = ? AND %[1]s_priv = 'Y')"
 	all := false
-	err := t.db.QueryRowContext(ctx, fmt.Sprintf(whole, priv), user, host, t.schema, t.table, priv, user, host, t.schema, user, host).Scan(&all)
+	err := t.DB.QueryRowContext(ctx, fmt.Sprintf(whole, priv), user, host, t.schema, t.table, priv, user, host, t.schema, user, host).Scan(&all)
 	switch {
 	case err != nil:
 		return err
 	case all:
 	case priv == "Insert":
 		t.warn("account '%s'@'%s' may insert into some columns but not into %s: its INSERTs fail with 1143; GRANT INSERT (%s) ON %s.%s to it",
-			user, host, t.rule.Column, quote(t.rule.Column), quote(t.schema), quote(t.table))
+			user, host, t.rule.Column, upstream.Quote(t.rule.Column), upstream.Quote(t.schema), upstream.Quote(t.table))
 	default:
 		t.warn("account '%s'@'%s' may select some columns only: the table cannot be described to it, and its INSERTs fail; GRANT SELECT ON %s.%s to it",
-			user, host, quote(t.schema), quote(t.table))
+			user, host, upstream.Quote(t.schema), upstream.Quote(t.table))
 	}
 	return nil
 }
@@ -140,7 +111,7 @@ func (t *tableCheck) views(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	of := quote(t.schema) + "." + quote(t.table)
+	of := upstream.Quote(t.schema) + "." + upstream.Quote(t.table)
 	for _, v := range views {
 		if !strings.Contains(v[2], of) {
 			continue
@@ -150,7 +121,7 @@ func (t *tableCheck) views(ctx context.Context) error {
 			t.warn("view %s.%s of the table has no rule: an INSERT through it gets no id; add a rule for the view, with its own name of the column", v[0], v[1])
 			continue
 		}
-		columns, err := t.describe(ctx, v[0], v[1], nil)
+		columns, err := t.Describe(ctx, v[0], v[1], nil)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
 	"idproxy/rewriter"
 )
@@ -89,7 +90,7 @@ func (c *checker) servers() (servers []*server) {
 		as  config.Account
 		tls config.UpstreamTLS
 	}
-	sets := ruleSets(c.cfg)
+	sets := ruleset.ByListener(c.cfg)
 	byWay := map[way]*server{}
 	for i := range c.cfg.Listeners {
 		l := &c.cfg.Listeners[i]
@@ -106,7 +107,7 @@ func (c *checker) servers() (servers []*server) {
 		s.listeners = append(s.listeners, l)
 		if rules := sets[l.Name]; s.rules[rules] == nil {
 			s.sets = append(s.sets, rules)
-			s.rules[rules] = rulesOn(c.cfg, l.Name)
+			s.rules[rules] = ruleset.On(c.cfg, l.Name)
 		}
 	}
 	for _, s := range servers {

@@ -6,20 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/lease"
 )
-
-// leased are the sources that lease their worker numbers.
-func leased(cfg *config.Config) (list []*config.Source) {
-	for i := range cfg.Sources {
-		if c := &cfg.Sources[i]; c.Snowflake != nil && c.Snowflake.Workers != "" {
-			list = append(list, c)
-		}
-	}
-	return list
-}
 
 // endNotes says which layouts end soon, and with which of them serve does not
 // start; and whose ids are not what an application may expect.
@@ -62,9 +53,9 @@ func orderNotes(c *config.Source, l idsource.Layout) (notes []finding) {
 
 // leaseNotes says what follows from the lease of each source.
 func leaseNotes(cfg *config.Config) (notes []finding) {
-	for _, c := range leased(cfg) {
+	for _, c := range store.Leasing(cfg) {
 		f := c.Snowflake
-		rules, err := leaseRules(f, cfg.Store(f.Workers).Etcd != nil)
+		rules, err := store.LeaseRules(f, cfg.Store(f.Workers).Etcd != nil)
 		if err != nil {
 			notes = append(notes, finding{c.Pos.String(), levelError, fmt.Sprintf("source %s: %v", c.Name, err)})
 			continue
@@ -81,17 +72,17 @@ func leaseNotes(cfg *config.Config) (notes []finding) {
 }
 
 // pool looks at the pool that a source has its worker numbers from.
-func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, store *storeAsker) error {
-	p, err := openPool(cfg, s.source.Name)
+func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, asker *storeAsker) error {
+	p, err := store.OpenPool(cfg, s.source)
 	if err != nil {
 		return err
 	}
 	var l lease.Listing
-	err = store.ask(ctx, func(ctx context.Context) (err error) {
-		l, err = p.store.List(ctx, p.name)
+	err = asker.ask(ctx, func(ctx context.Context) (err error) {
+		l, err = p.Store.List(ctx, p.Name)
 		return err
 	})
-	if err := errors.Join(err, p.close()); err != nil {
+	if err := errors.Join(err, p.Close()); err != nil {
 		return err
 	}
 	var free, held int
@@ -107,9 +98,9 @@ func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, store *store
 			}
 		}
 	}
-	if ahead := latest.Beat - l.Now; ahead > p.rules.Skew {
+	if ahead := latest.Beat - l.Now; ahead > p.Rules.Skew {
 		whose := "the store's clock"
-		if p.lasting {
+		if p.Lasting {
 			whose = "this host's clock"
 		}
 		s.add(s.source.Pos, levelWarning, "source %s: %s is %v behind the heartbeat of %s", s.source.Name, whose, time.Duration(ahead)*time.Millisecond, latest.Label)
@@ -117,9 +108,9 @@ func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, store *store
 	switch {
 	case !l.Exists:
 		return fmt.Errorf("store %s has no pool of worker numbers: make it with idproxy worker add N", s.source.Snowflake.Workers)
-	case l.Pool.Shape != p.shape:
-		return fmt.Errorf("the pool in store %s is for ids of %s, the configuration says %s", s.source.Snowflake.Workers, l.Pool.Shape, p.shape)
-	case p.disposable:
+	case l.Pool.Shape != p.Shape:
+		return fmt.Errorf("the pool in store %s is for ids of %s, the configuration says %s", s.source.Snowflake.Workers, l.Pool.Shape, p.Shape)
+	case p.Disposable:
 		return s.disposable(p, l)
 	case free == 0:
 		s.add(s.source.Pos, levelWarning, "source %s: none of %d worker numbers is free", s.source.Name, held)
@@ -130,15 +121,15 @@ func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, store *store
 }
 
 // disposable looks how many numbers are left of a pool whose numbers are used once.
-func (s *sourceCheck) disposable(p *workerPool, l lease.Listing) error {
-	used := p.used(l)
-	switch left := p.numbers - used; {
+func (s *sourceCheck) disposable(p *store.Pool, l lease.Listing) error {
+	used := p.Used(l)
+	switch left := p.Size - used; {
 	case left == 0:
-		return fmt.Errorf("all %d worker numbers were used: choose a layout with more bits for workers, and another source", p.numbers)
-	case left < p.numbers/4:
-		s.add(s.source.Pos, levelWarning, "source %s: %d of %d worker numbers are left, each start of a process uses one up", s.source.Name, left, p.numbers)
+		return fmt.Errorf("all %d worker numbers were used: choose a layout with more bits for workers, and another source", p.Size)
+	case left < p.Size/4:
+		s.add(s.source.Pos, levelWarning, "source %s: %d of %d worker numbers are left, each start of a process uses one up", s.source.Name, left, p.Size)
 	default:
-		s.add(s.source.Pos, levelNote, "source %s: %d of %d worker numbers were used", s.source.Name, used, p.numbers)
+		s.add(s.source.Pos, levelNote, "source %s: %d of %d worker numbers were used", s.source.Name, used, p.Size)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/rewriter"
 )
@@ -19,7 +20,7 @@ import (
 type server struct {
 	notes // about the server itself
 	*checker
-	*upstream
+	*upstream.Server
 	listeners []*config.Listener // in front of it, with the same account
 	alone     bool               // no other server is asked
 	sets      []*rewriter.Rules  // of its listeners, each once
@@ -54,13 +55,13 @@ func (s *server) address() *config.Addr { return &s.listeners[0].Upstream }
 
 // run looks at the server and at all tables that rules concern.
 func (s *server) run(ctx context.Context) {
-	u, err := openUpstream(s.listeners[0])
+	u, err := upstream.Open(s.listeners[0])
 	if err != nil {
 		s.add(s.pos(), levelError, "%s: %v", s.name(), err)
 		return
 	}
-	defer u.db.Close()
-	s.upstream = u
+	defer u.DB.Close()
+	s.Server = u
 	ctx, cancel := context.WithTimeout(ctx, s.patience.all)
 	defer cancel()
 	s.inside = s.lookInside(ctx)
@@ -74,7 +75,7 @@ func (s *server) run(ctx context.Context) {
 		s.add(s.pos(), levelError, "%s: server %s: %v: its tables are NOT checked", s.name(), s.address(), silence(err, s.patience.all))
 		return
 	}
-	inParallel(s.tables, connectionsAtOnce, func(t *tableCheck) { t.run(ctx) })
+	inParallel(s.tables, upstream.ConnectionsAtOnce, func(t *tableCheck) { t.run(ctx) })
 }
 
 // silence words an error that comes of a deadline.
@@ -90,7 +91,7 @@ func (s *server) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.patience.first)
 	defer cancel()
 	var modes, names string
-	err := s.db.QueryRowContext(ctx, "SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.lower_case_table_names").Scan(&s.facts.version, &modes, &names)
+	err := s.DB.QueryRowContext(ctx, "SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.lower_case_table_names").Scan(&s.facts.version, &modes, &names)
 	s.facts.mariaDB = strings.Contains(s.facts.version, "MariaDB")
 	s.facts.strict = strings.Contains(modes, "STRICT_")
 	s.facts.fold = names != "0"
@@ -106,7 +107,7 @@ func (s *server) logins(ctx context.Context) {
 		return
 	}
 	var accounts []string
-	err := s.each(ctx, "SELECT User, Host FROM mysql.user WHERE plugin = 'caching_sha2_password' AND account_locked = 'N' ORDER BY User, Host", func(row []string) {
+	err := s.Each(ctx, "SELECT User, Host FROM mysql.user WHERE plugin = 'caching_sha2_password' AND account_locked = 'N' ORDER BY User, Host", func(row []string) {
 		accounts = append(accounts, "'"+row[0]+"'@'"+row[1]+"'")
 	})
 	for _, l := range bare {
@@ -178,7 +179,7 @@ func (s *server) names(ctx context.Context) (names []rewriter.Name, err error) {
 	}
 	const query = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES " +
 		"WHERE TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
-	err = s.each(ctx, query, func(row []string) {
+	err = s.Each(ctx, query, func(row []string) {
 		names = append(names, rewriter.Name{Schema: []byte(row[0]), Table: []byte(row[1])})
 	})
 	return names, err

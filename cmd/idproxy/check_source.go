@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
 )
@@ -63,8 +64,8 @@ type sourceCheck struct {
 
 // store asks one store for all of its sources.
 func (c *checker) store(ctx context.Context, st *config.Store, list []*sourceCheck) {
-	opened := openedStores{}
-	defer opened.close()
+	opened := store.Opened{}
+	defer opened.Close()
 	var asker storeAsker
 	for _, s := range list {
 		if s.source.Snowflake != nil {
@@ -75,7 +76,7 @@ func (c *checker) store(ctx context.Context, st *config.Store, list []*sourceChe
 		}
 		s.position(ctx, st, func(ctx context.Context) (p idsource.Position, err error) {
 			err = asker.ask(ctx, func(ctx context.Context) (err error) {
-				p, err = opened.position(ctx, st, s.source.Segment.Key)
+				p, err = opened.Position(ctx, st, s.source.Segment.Key)
 				return err
 			})
 			return p, err
@@ -109,7 +110,7 @@ func (a *storeAsker) ask(ctx context.Context, question func(context.Context) err
 	if a.silent != nil {
 		return a.silent
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
 	defer cancel()
 	err := question(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource/mysql"
 )
@@ -19,15 +20,15 @@ func (c *checker) stores() (findings []finding) {
 	places := map[string]*config.Store{}
 	for i := range c.cfg.Stores {
 		s := &c.cfg.Stores[i]
-		st, err := openStore(s, slog.New(slog.DiscardHandler))
+		st, err := store.Open(s, slog.New(slog.DiscardHandler))
 		if err == nil {
-			err = st.close()
+			err = st.Close()
 		}
 		if err != nil {
 			n.add(s.Pos, levelError, "store %s: %v", s.Name, err)
 			continue
 		}
-		for _, place := range st.places {
+		for _, place := range st.Places {
 			if other := places[place]; other != nil {
 				c.sameStore(&n, other, s, place)
 			}
@@ -113,14 +114,14 @@ func (a *storeServers) ask(ctx context.Context) {
 	if a.store.MySQL == nil {
 		return
 	}
-	st, err := openStore(a.store, slog.New(slog.DiscardHandler))
+	st, err := store.Open(a.store, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return // said offline
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
 	defer cancel()
-	a.servers, a.err = st.servers.Servers(ctx)
-	a.err = errors.Join(a.err, st.close())
+	a.servers, a.err = st.Servers.Servers(ctx)
+	a.err = errors.Join(a.err, st.Close())
 }
 
 // warnOfCrashes has all stores that may forget what they stored say so. One that does not
@@ -129,13 +130,13 @@ func (s *sources) warnOfCrashes(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, st := range s.stores {
-		if st.servers == nil {
+		if st.Servers == nil {
 			continue
 		}
 		s.asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, storeTime)
+			ctx, cancel := context.WithTimeout(ctx, store.AskTime)
 			defer cancel()
-			if err := st.servers.WarnOfCrashes(ctx); err != nil {
+			if err := st.Servers.WarnOfCrashes(ctx); err != nil {
 				s.log.Debug("store not asked whether a crash can bring ids back", "store", name, "error", fmt.Sprint(err))
 			}
 		})

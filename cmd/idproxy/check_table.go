@@ -8,6 +8,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/rewriter"
@@ -72,9 +73,9 @@ func (t *tableCheck) look(ctx context.Context) error {
 // the rule can be in force.
 func (t *tableCheck) fits(ctx context.Context) (bool, error) {
 	r, source := t.rule, t.cfg.Source(t.rule.Source)
-	kind := kindOf(source)
-	rule := &rewriter.Rule{Column: r.Column, Source: r.Source, Gene: geneOf(r), IDs: kind}
-	table, err := t.describe(ctx, t.schema, t.table, []*rewriter.Rule{rule})
+	kind := ruleset.Kind(source)
+	rule := &rewriter.Rule{Column: r.Column, Source: r.Source, Gene: ruleset.Gene(r), IDs: kind}
+	table, err := t.Describe(ctx, t.schema, t.table, []*rewriter.Rule{rule})
 	if err != nil {
 		return false, err
 	}
@@ -107,7 +108,7 @@ func (t *tableCheck) fits(ctx context.Context) (bool, error) {
 		t.add(levelError, "%s", why)
 		return false, nil
 	}
-	if t.greatest, err = t.upstream.greatest(ctx, t.schema, t.table, column); err != nil {
+	if t.greatest, err = t.Server.Greatest(ctx, t.schema, t.table, column); err != nil {
 		return false, err
 	}
 	t.ids, t.max = true, column.Max
@@ -146,7 +147,7 @@ func snowflakeBits(source *config.Source) uint {
 func (t *tableCheck) column(ctx context.Context) error {
 	const query = "SELECT LOWER(EXTRA), COLUMN_DEFAULT IS NOT NULL AND COLUMN_DEFAULT <> 'NULL' FROM information_schema.COLUMNS " +
 		"WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
-	return t.each(ctx, query, func(row []string) {
+	return t.Each(ctx, query, func(row []string) {
 		extra, hasDefault, forward := row[0], row[1] == "1", t.rule.Unsupported == config.UnsupportedForward
 		switch auto := strings.Contains(extra, "auto_increment"); {
 		case forward && auto:
@@ -155,7 +156,7 @@ func (t *tableCheck) column(ctx context.Context) error {
 		case forward && !t.facts.strict && !hasDefault:
 			t.warn("unsupported: forward, and the server's sql_mode is not strict: what would pass is refused all the same, " +
 				"for the server would store 0; set STRICT_TRANS_TABLES")
-		case hasDefault && kindOf(t.cfg.Source(t.rule.Source)).Wide():
+		case hasDefault && ruleset.Kind(t.cfg.Source(t.rule.Source)).Wide():
 			t.warn("the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop it, unless it makes an id each time, as (UUID()) does")
 		case hasDefault && !t.unlike.None():
 			t.add(levelError, "%v: an INSERT that goes around the proxy stores that instead of failing; drop the default", t.unlike)

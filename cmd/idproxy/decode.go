@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 
+	"idproxy/cmd/idproxy/ruleset"
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/objectid"
@@ -50,7 +50,7 @@ func decode(ctx context.Context, cfg *config.Config, o decodeOptions) (err error
 		return fmt.Errorf("%s has no source %q", cfg.Path, o.source)
 	}
 	d := &decoded{Source: src.Name}
-	if kindOf(src).Wide() {
+	if ruleset.Kind(src).Wide() {
 		err = d.wide(src, o.id)
 	} else {
 		var id uint64
@@ -109,9 +109,9 @@ func (d *decoded) number(ctx context.Context, cfg *config.Config, src *config.So
 		server := id/config.GroupBlock%uint64(len(st.MySQL.DSNs)) + 1
 		d.Server = &server
 	}
-	stores := openedStores{}
-	defer stores.close()
-	s := stores.stand(ctx, cfg, src, false)
+	stores := store.Opened{}
+	defer stores.Close()
+	s := stand(ctx, stores, cfg, src, false)
 	if d.Error = s.Error; s.Next != nil {
 		reserved := id < *s.Next
 		d.Next, d.Reserved = s.Next, &reserved
@@ -175,5 +175,3 @@ func (d *decoded) print(w io.Writer) {
 		fmt.Fprintf(w, "key         %s, which stands at %d: the id was not reserved yet\n", d.Key, *d.Next)
 	}
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 )
 
@@ -19,7 +20,7 @@ func descriptors(cfg *config.Config) string {
 
 func fewDescriptors(cfg *config.Config, limit uint64) string {
 	const each = 2 // the client and the server of a session
-	others := uint64(32 + len(cfg.Listeners)*(1+connectionsAtOnce) + len(cfg.Stores)*16)
+	others := uint64(32 + len(cfg.Listeners)*(1+upstream.ConnectionsAtOnce) + len(cfg.Stores)*16)
 	need := each*cfg.Limits.Sessions + others
 	if limit >= need {
 		return ""

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"idproxy/cmd/idproxy/ruleset"
+	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/rewriter"
 	"idproxy/rewriter/grammar"
@@ -36,20 +38,20 @@ func explain(ctx context.Context, cfg *config.Config, statements string, o expla
 			return fmt.Errorf("standard input is larger than the %d bytes that explain reads", maxExplained)
 		}
 	}
-	e := &explainer{verbose: o.verbose, second: grammar.New(knownShapes), out: o.std.out, schema: []byte(o.schema), rules: rewriter.NewRules(rulesOf(cfg, cfg.Listeners[0].Name))}
+	e := &explainer{verbose: o.verbose, second: grammar.New(knownShapes), out: o.std.out, schema: []byte(o.schema), rules: rewriter.NewRules(ruleset.Of(cfg, cfg.Listeners[0].Name))}
 	if o.online {
-		u, err := openUpstream(&cfg.Listeners[0])
+		u, err := upstream.Open(&cfg.Listeners[0])
 		if err != nil {
 			return err
 		}
-		defer u.db.Close()
-		if e.mode, err = u.mode(ctx); err != nil {
+		defer u.DB.Close()
+		if e.mode, err = u.Mode(ctx); err != nil {
 			return err
 		}
 		e.describe = func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) {
-			return u.describe(ctx, schema, table, rules)
+			return u.Describe(ctx, schema, table, rules)
 		}
-		e.view = func(schema, table string) ([]byte, error) { return u.definition(ctx, schema, table) }
+		e.view = func(schema, table string) ([]byte, error) { return u.Definition(ctx, schema, table) }
 	}
 	return e.explain(text)
 }

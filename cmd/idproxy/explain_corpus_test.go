@@ -18,6 +18,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/cmd/idproxy/ruleset"
+	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
@@ -121,7 +123,7 @@ type explaining struct {
 	cfg     *config.Config
 	proxy   *program
 	said    *recorder
-	account *upstream
+	account *upstream.Server
 	mode    rewriter.Mode
 	dialect string
 	addrs   map[string]string // of the listeners
@@ -142,11 +144,11 @@ func newExplaining(t *testing.T, kind servers.Kind, seed uint64) *explaining {
 		t.Fatal(err)
 	}
 	c.serve(t, path)
-	if c.account, err = openUpstream(&c.cfg.Listeners[0]); err != nil {
+	if c.account, err = upstream.Open(&c.cfg.Listeners[0]); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.account.db.Close() })
-	if c.mode, err = c.account.mode(t.Context()); err != nil {
+	t.Cleanup(func() { c.account.DB.Close() })
+	if c.mode, err = c.account.Mode(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if c.draw, err = statements.New(c.dialect, seed); err != nil {
@@ -212,11 +214,11 @@ func (c *explaining) explain(t *testing.T, listener *config.Listener, mode, text
 	var out bytes.Buffer
 	m := c.mode
 	m.ANSIQuotes, m.NoBackslashEscapes, m.NoAutoValueOnZero = mode == "ANSI_QUOTES", mode == "NO_BACKSLASH_ESCAPES", mode == "NO_AUTO_VALUE_ON_ZERO"
-	e := &explainer{out: &out, schema: []byte(explainedSchema), rules: rewriter.NewRules(rulesOf(c.cfg, listener.Name)), mode: m, second: grammar.New(knownShapes)}
+	e := &explainer{out: &out, schema: []byte(explainedSchema), rules: rewriter.NewRules(ruleset.Of(c.cfg, listener.Name)), mode: m, second: grammar.New(knownShapes)}
 	e.describe = func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) {
-		return c.account.describe(t.Context(), schema, table, rules)
+		return c.account.Describe(t.Context(), schema, table, rules)
 	}
-	e.view = func(schema, table string) ([]byte, error) { return c.account.definition(t.Context(), schema, table) }
+	e.view = func(schema, table string) ([]byte, error) { return c.account.Definition(t.Context(), schema, table) }
 	err := e.explain([]byte(text))
 	said := "\n" + out.String()
 	if err != nil && !errors.Is(err, errFindings) {

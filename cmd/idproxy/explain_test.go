@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
 	"idproxy/integration/harness"
 	"idproxy/rewriter"
@@ -226,7 +227,7 @@ func FuzzExplain(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	rules := rewriter.NewRules(rulesOf(cfg, "a"))
+	rules := rewriter.NewRules(ruleset.Of(cfg, "a"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		given := bytes.Clone(text)
 		var out bytes.Buffer

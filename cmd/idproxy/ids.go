@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/resp"
@@ -140,7 +142,7 @@ func (s *idServer) refresh(ctx context.Context) (all bool) {
 	all = true
 	known := map[string]resp.Source{}
 	from := map[string]string{} // key: its store
-	for _, name := range sortedKeys(stores) {
+	for _, name := range slices.Sorted(maps.Keys(stores)) {
 		keys, err := s.keysOf(ctx, stores[name], name)
 		if err != nil {
 			s.log.Warn("the keys of a store cannot be read", "store", name, "error", err)
@@ -193,7 +195,7 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 			series[key] = s.begin(seg, key, st)
 		}
 	}
-	keys, err := st.keys.Keys(ctx)
+	keys, err := st.Keys.Keys(ctx)
 	if err != nil {
 		for _, had := range []map[seriesKey]*idsource.Segment{s.extra, s.tables} {
 			for k, seg := range had {
@@ -217,7 +219,7 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 		}
 		if s.extra[k] == nil {
 			seg, err := idsource.NewSegment(idsource.SegmentConfig{
-				Name: key, Store: st.segments, Key: key, Last: math.MaxInt64, MaxBatch: st.most, Logger: s.log,
+				Name: key, Store: st.Segments, Key: key, Last: math.MaxInt64, MaxBatch: st.Most, Logger: s.log,
 			})
 			if err != nil {
 				return series, err
@@ -232,15 +234,15 @@ func (s *idServer) keysOf(ctx context.Context, st openedStore, name string) (map
 // begin returns a series as programs have it, always the same.
 func (s *idServer) begin(seg *idsource.Segment, key string, st openedStore) *begun {
 	if s.begun[seg] == nil {
-		s.begun[seg] = &begun{Segment: seg, key: key, store: st.segments}
+		s.begun[seg] = &begun{Segment: seg, key: key, store: st.Segments}
 	}
 	return s.begun[seg]
 }
 
 // ofTable returns the source of which a key is the series of a table, nil when there is none.
 func (st *openedStore) ofTable(key string) *idsource.PerTable {
-	for _, template := range sortedKeys(st.templates) {
-		if len(matching(template, []string{key})) > 0 {
+	for _, template := range slices.Sorted(maps.Keys(st.templates)) {
+		if len(store.Matching(template, []string{key})) > 0 {
 			return st.templates[template]
 		}
 	}

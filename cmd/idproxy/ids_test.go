@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
@@ -34,7 +36,7 @@ func (s *awayStore) Keys(ctx context.Context) ([]string, error) {
 // TestKeyInTwoStores: a key that two stores have is served from neither, and above all not from the one that happens to
 // answer when the program starts: another process goes on with the other one.
 func TestKeyInTwoStores(t *testing.T) {
-	src := &sources{stores: map[string]store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
+	src := &sources{stores: map[string]store.Store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
 	both := map[string]*awayStore{}
 	for name, own := range map[string]string{"old": "archive", "new": "events"} {
 		st := openFile(t)
@@ -42,7 +44,7 @@ func TestKeyInTwoStores(t *testing.T) {
 			t.Fatal(err)
 		}
 		both[name] = &awayStore{Store: st}
-		src.stores[name] = store{segments: st, keys: both[name], close: st.Close}
+		src.stores[name] = store.Store{Segments: st, Keys: both[name], Close: st.Close}
 	}
 	s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
 	t.Cleanup(func() {
@@ -58,7 +60,7 @@ func TestKeyInTwoStores(t *testing.T) {
 		if all := s.refresh(t.Context()); all == tt.away {
 			t.Errorf("one away: %v; all have answered: %v", tt.away, all)
 		}
-		if got := sortedKeys(*s.known.Load()); !slices.Equal(got, tt.want) {
+		if got := slices.Sorted(maps.Keys(*s.known.Load())); !slices.Equal(got, tt.want) {
 			t.Errorf("one away: %v; keys %q are served, want %q", tt.away, got, tt.want)
 		}
 	}
@@ -68,7 +70,7 @@ func TestKeyInTwoStores(t *testing.T) {
 func TestKeysAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &awayStore{away: true}
-		src := &sources{stores: map[string]store{"s": {keys: st}}}
+		src := &sources{stores: map[string]store.Store{"s": {Keys: st}}}
 		s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
@@ -101,7 +103,7 @@ func TestIDsStartWithoutStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &program{cfg: cfg, log: slog.New(slog.DiscardHandler), sources: &sources{stores: map[string]store{"s": {keys: st}}}}
+	p := &program{cfg: cfg, log: slog.New(slog.DiscardHandler), sources: &sources{stores: map[string]store.Store{"s": {Keys: st}}}}
 	started := make(chan *idServer)
 	go func() {
 		s, err := p.serveIDs()
@@ -128,14 +130,14 @@ func TestIDsStartWithoutStore(t *testing.T) {
 }
 
 // serveTables serves the keys of a store, of which a source has a series for each table, ids_{table}.
-func serveTables(t *testing.T, st store) (*idServer, *idsource.PerTable) {
+func serveTables(t *testing.T, st store.Store) (*idServer, *idsource.PerTable) {
 	t.Helper()
-	p, err := idsource.NewPerTable(idsource.SegmentConfig{Name: "each", Store: st.segments, Key: "ids_{table}"})
+	p, err := idsource.NewPerTable(idsource.SegmentConfig{Name: "each", Store: st.Segments, Key: "ids_{table}"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	src := &sources{
-		stores: map[string]store{"local": st}, byName: map[string]idsource.Source{"each": p},
+		stores: map[string]store.Store{"local": st}, byName: map[string]idsource.Source{"each": p},
 		byKey: map[seriesKey]idsource.Source{{"local", "ids_{table}"}: p},
 	}
 	s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
@@ -152,7 +154,7 @@ func serveTables(t *testing.T, st store) (*idServer, *idsource.PerTable) {
 func TestKeyOfTable(t *testing.T) {
 	st := openFile(t)
 	away := &awayStore{Store: st}
-	s, p := serveTables(t, store{segments: st, keys: away, close: st.Close})
+	s, p := serveTables(t, store.Store{Segments: st, Keys: away, Close: st.Close})
 	if err := errors.Join(st.Advance(t.Context(), "ids_orders", 100), st.Advance(t.Context(), "other", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +215,7 @@ func TestKeyOfEmptiedStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := &standIn{SegmentStore: full}
-	s, _ := serveTables(t, store{segments: now, keys: full, close: full.Close})
+	s, _ := serveTables(t, store.Store{Segments: now, Keys: full, Close: full.Close})
 	s.refresh(t.Context())
 	for _, gone := range []bool{true, false} { // then it is put back
 		now.SegmentStore = full

@@ -159,7 +159,7 @@ func (p *program) reload(file string) error {
 		return err
 	}
 	p.cfg = cfg
-	p.sources.begin.set(cfg)
+	p.sources.begin.Set(cfg)
 	setLevel(p.level, cfg.Log)
 	p.srv.Set(p.settings())
 	p.ids.again()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
 	"idproxy/rewriter"
 )
@@ -118,10 +119,10 @@ rules:
 		{Schema: "shop", Table: "orders", Column: "id", Source: "ids", Explicit: rewriter.Advance, Packet: true},
 		{Schema: "shop", Table: "orders", Column: "nr", Source: "ids", Explicit: rewriter.Reject, Forward: true, Observe: true},
 	}
-	if got := rulesOf(cfg, "a"); !slices.Equal(got, want) {
+	if got := ruleset.Of(cfg, "a"); !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := rulesOf(cfg, "b"); len(got) != 3 {
+	if got := ruleset.Of(cfg, "b"); len(got) != 3 {
 		t.Errorf("%d rules on b, want 3", len(got))
 	}
 }

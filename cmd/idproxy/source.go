@@ -7,23 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"log/slog"
-	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
-	"idproxy/idsource/file"
 	"idproxy/idsource/mysql"
 )
-
-// storeTime bounds what a command asks of one store.
-const storeTime = 10 * time.Second
 
 // sourceArgs is what a source command was given.
 type sourceArgs struct {
@@ -42,11 +34,11 @@ type sourceArgs struct {
 }
 
 func sourceList(ctx context.Context, a *sourceArgs) error {
-	stores := openedStores{}
-	defer stores.close()
+	stores := store.Opened{}
+	defer stores.Close()
 	list := []standing{}
 	for i := range a.cfg.Sources {
-		list = append(list, stores.stand(ctx, a.cfg, &a.cfg.Sources[i], false))
+		list = append(list, stand(ctx, stores, a.cfg, &a.cfg.Sources[i], false))
 	}
 	if a.json {
 		return printJSON(a.out, map[string]any{"sources": list})
@@ -64,9 +56,9 @@ func sourceShow(ctx context.Context, a *sourceArgs) error {
 	if err != nil {
 		return err
 	}
-	stores := openedStores{}
-	defer stores.close()
-	s := stores.stand(ctx, a.cfg, src, true)
+	stores := store.Opened{}
+	defer stores.Close()
+	s := stand(ctx, stores, a.cfg, src, true)
 	if a.json {
 		return errors.Join(printJSON(a.out, s), s.failed())
 	}
@@ -105,37 +97,17 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// openedStores are the stores that a command asks, by name.
-type openedStores map[string]store
-
-func (o openedStores) get(c *config.Store) (store, error) {
-	if st, ok := o[c.Name]; ok {
-		return st, nil
-	}
-	st, err := openStore(c, slog.New(slog.DiscardHandler))
-	if err == nil {
-		o[c.Name] = st
-	}
-	return st, err
-}
-
-func (o openedStores) close() {
-	for _, st := range o {
-		_ = st.close() // nothing is pending
-	}
-}
-
 // stand asks where a source stands; deep also asks for its parts.
-func (o openedStores) stand(ctx context.Context, cfg *config.Config, src *config.Source, deep bool) standing {
+func stand(ctx context.Context, stores store.Opened, cfg *config.Config, src *config.Source, deep bool) standing {
 	s := standing{Source: src.Name}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
 	defer cancel()
 	switch {
 	case src.Segment != nil:
 		g := src.Segment
 		s.Kind, s.Store, s.Key, s.Start = "segment", g.Store, g.Key, g.Start
-		if err := o.segment(ctx, cfg, g, &s, deep); err != nil {
-			s.Error = oneLine(err.Error())
+		if err := s.segment(ctx, stores, cfg.Store(g.Store), g, deep); err != nil {
+			s.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
 		}
 	case src.Snowflake != nil:
 		f := src.Snowflake
@@ -155,9 +127,9 @@ func (o openedStores) stand(ctx context.Context, cfg *config.Config, src *config
 	return s
 }
 
-func (o openedStores) segment(ctx context.Context, cfg *config.Config, g *config.Segment, s *standing, deep bool) error {
-	c := cfg.Store(g.Store)
-	keys, position, err := o.reader(ctx, c)
+// segment asks where the series of a segment stands, or those of its tables.
+func (s *standing) segment(ctx context.Context, stores store.Opened, c *config.Store, g *config.Segment, deep bool) error {
+	keys, position, err := stores.Reader(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -167,7 +139,7 @@ func (o openedStores) segment(ctx context.Context, cfg *config.Config, g *config
 			return err
 		}
 		s.Series = []standing{}
-		for _, key := range matching(s.Key, all) {
+		for _, key := range store.Matching(s.Key, all) {
 			one := standing{Source: s.Source, Kind: s.Kind, Key: key}
 			if err := one.fill(ctx, position); err != nil {
 				return err
@@ -177,7 +149,7 @@ func (o openedStores) segment(ctx context.Context, cfg *config.Config, g *config
 		}
 		return nil
 	}
-	if group, ok := o[c.Name].segments.(*mysql.Group); ok && deep {
+	if group, ok := stores[c.Name].Segments.(*mysql.Group); ok && deep {
 		states, err := group.State(ctx, s.Key)
 		if err != nil {
 			return err
@@ -200,58 +172,12 @@ func (o openedStores) segment(ctx context.Context, cfg *config.Config, g *config
 	return nil
 }
 
-type (
-	listKeys    = func(context.Context) ([]string, error)
-	askPosition = func(context.Context, string) (idsource.Position, error)
-)
-
-// reader reads a store. A file store is read past the process that holds it.
-func (o openedStores) reader(ctx context.Context, c *config.Store) (listKeys, askPosition, error) {
-	if c.File == nil {
-		st, err := o.get(c)
-		if err != nil {
-			return nil, nil, err
-		}
-		return st.keys.Keys, st.look, nil
-	}
-	held, err := file.Peek(c.File.Dir)
-	if _, serr := os.Lstat(c.File.Dir); err != nil && !errors.Is(serr, fs.ErrNotExist) { // no folder yet: never used
-		return nil, nil, err
-	}
-	list := func(context.Context) ([]string, error) { return sortedKeys(held), nil }
-	return list, func(_ context.Context, key string) (idsource.Position, error) { return held[key], nil }, ctx.Err()
-}
-
-// position asks a store where a key stands.
-func (o openedStores) position(ctx context.Context, c *config.Store, key string) (idsource.Position, error) {
-	_, position, err := o.reader(ctx, c)
-	if err != nil {
-		return idsource.Position{}, err
-	}
-	return position(ctx, key)
-}
-
-func (s *standing) fill(ctx context.Context, position askPosition) error {
+func (s *standing) fill(ctx context.Context, position store.AskPosition) error {
 	p, err := position(ctx, s.Key)
 	if err == nil {
 		s.Next, s.Used = &p.Next, &p.Used
 	}
 	return err
-}
-
-// matching returns the keys that a template can have made.
-func matching(template string, keys []string) (found []string) {
-	pattern := regexp.QuoteMeta(template)
-	for _, word := range []string{`\{schema\}`, `\{table\}`} {
-		pattern = strings.ReplaceAll(pattern, word, ".+")
-	}
-	expr := regexp.MustCompile("^" + pattern + "$")
-	for _, key := range keys {
-		if expr.MatchString(key) {
-			found = append(found, key)
-		}
-	}
-	return found
 }
 
 func sourceSet(ctx context.Context, a *sourceArgs) error {
@@ -268,20 +194,20 @@ func sourceSet(ctx context.Context, a *sourceArgs) error {
 	}
 	key := src.Segment.Key
 	switch {
-	case idsource.IsTemplate(key) && len(matching(key, []string{a.key})) == 0:
+	case idsource.IsTemplate(key) && len(store.Matching(key, []string{a.key})) == 0:
 		return fmt.Errorf("%w: source %s has a series for each table: name one with --key, of the form %s", errUsage, src.Name, key)
 	case idsource.IsTemplate(key):
 		key = a.key
 	case a.key != "":
 		return fmt.Errorf("%w: --key is for sources with {schema} or {table} in their key", errUsage)
 	}
-	stores := openedStores{}
-	defer stores.close()
-	st, err := stores.get(a.cfg.Store(src.Segment.Store))
+	stores := store.Opened{}
+	defer stores.Close()
+	st, err := stores.Get(a.cfg.Store(src.Segment.Store))
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
 	defer cancel()
 	from, err := move(ctx, st, key, moveTo{next, a.force})
 	if err != nil {
@@ -301,20 +227,20 @@ type moveTo struct {
 }
 
 // move has a key stand at to.next, and returns where it stood.
-func move(ctx context.Context, st store, key string, to moveTo) (from uint64, err error) {
-	p, perr := st.segments.Position(ctx, key)
+func move(ctx context.Context, st store.Store, key string, to moveTo) (from uint64, err error) {
+	p, perr := st.Segments.Position(ctx, key)
 	if perr == nil && to.next < p.Next {
 		if !to.force {
 			return p.Next, fmt.Errorf("key %s stands at %d and would go back to %d: ids from there on may be in use; stop every process that uses it, "+
 				"and add --force when you know that none is", key, p.Next, to.next)
 		}
-		return p.Next, st.keys.Set(ctx, key, to.next)
+		return p.Next, st.Keys.Set(ctx, key, to.next)
 	}
 	// A store that was restored does not say where it stands until it is moved up.
-	if err := st.segments.Advance(ctx, key, to.next); err != nil {
+	if err := st.Segments.Advance(ctx, key, to.next); err != nil {
 		return p.Next, err
 	}
-	now, err := st.segments.Position(ctx, key)
+	now, err := st.Segments.Position(ctx, key)
 	if err != nil {
 		return p.Next, err
 	}
@@ -330,15 +256,15 @@ func sourceAdopt(ctx context.Context, a *sourceArgs) error {
 	if c == nil || c.MySQL == nil || len(c.MySQL.DSNs) == 0 {
 		return fmt.Errorf("%s has no store %q of several servers", a.cfg.Path, a.args[0])
 	}
-	stores := openedStores{}
-	defer stores.close()
-	st, err := stores.get(c)
+	stores := store.Opened{}
+	defer stores.Close()
+	st, err := stores.Get(c)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
 	defer cancel()
-	if err := st.segments.(*mysql.Group).Adopt(ctx); err != nil {
+	if err := st.Segments.(*mysql.Group).Adopt(ctx); err != nil {
 		return fmt.Errorf("store %s: %w", c.Name, err)
 	}
 	if a.json {

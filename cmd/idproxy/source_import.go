@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
 )
@@ -50,7 +52,7 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9_$]+(\.[A-Za-z0-9_$]+)?$`)
 func sourceImport(ctx context.Context, a *sourceArgs) error {
 	f, ok := formats[a.format]
 	if !ok {
-		return fmt.Errorf("%w: --format is one of %s", errUsage, strings.Join(sortedKeys(formats), ", "))
+		return fmt.Errorf("%w: --format is one of %s", errUsage, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
 	}
 	if a.table != "" {
 		f.table = a.table
@@ -58,7 +60,7 @@ func sourceImport(ctx context.Context, a *sourceArgs) error {
 	if len(a.from) == 0 || !plainName.MatchString(f.table) {
 		return fmt.Errorf("%w: import needs --from and the plain name of a table", errUsage)
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
 	defer cancel()
 	tags := map[string]uint64{}
 	for i, dsn := range a.from {
@@ -70,8 +72,8 @@ func sourceImport(ctx context.Context, a *sourceArgs) error {
 	if err != nil {
 		return err
 	}
-	stores := openedStores{}
-	defer stores.close()
+	stores := store.Opened{}
+	defer stores.Close()
 	failed := error(nil)
 	moved := 0
 	for i := range list {
@@ -137,7 +139,7 @@ func (a *sourceArgs) targets(tags map[string]uint64) ([]imported, error) {
 			return nil, fmt.Errorf("%w: %q is not of the form TAG=SOURCE", errUsage, arg)
 		}
 		if _, ok := tags[tag]; !ok {
-			return nil, fmt.Errorf("there is no tag %q, there are %q", tag, sortedKeys(tags))
+			return nil, fmt.Errorf("there is no tag %q, there are %q", tag, slices.Sorted(maps.Keys(tags)))
 		}
 		if named[tag] != nil {
 			return nil, fmt.Errorf("%w: tag %q is to go to two sources, %s and %s", errUsage, tag, named[tag].Name, name)
@@ -159,7 +161,7 @@ func (a *sourceArgs) targets(tags map[string]uint64) ([]imported, error) {
 		return nil, fmt.Errorf("%w: name the source that goes on from the tickets", errUsage)
 	}
 	var list []imported
-	for _, tag := range sortedKeys(tags) {
+	for _, tag := range slices.Sorted(maps.Keys(tags)) {
 		one := imported{Tag: tag, Stands: tags[tag], Result: "skipped: no source has this key"}
 		src := named[tag]
 		if src == nil && len(named) == 0 {
@@ -184,16 +186,16 @@ func (a *sourceArgs) targets(tags map[string]uint64) ([]imported, error) {
 }
 
 // importOne moves one key up; one that is further already stays.
-func (a *sourceArgs) importOne(ctx context.Context, stores openedStores, one *imported) error {
+func (a *sourceArgs) importOne(ctx context.Context, stores store.Opened, one *imported) error {
 	next := one.Stands + a.margin
 	if next < one.Stands || next == 1<<64-1 {
 		return fmt.Errorf("%d and a margin of %d are beyond the greatest id", one.Stands, a.margin)
 	}
-	st, err := stores.get(one.target)
+	st, err := stores.Get(one.target)
 	if err != nil {
 		return err
 	}
-	p, err := st.look(ctx, one.Key)
+	p, err := st.Look(ctx, one.Key)
 	if err != nil {
 		return err
 	}
@@ -207,7 +209,7 @@ func (a *sourceArgs) importOne(ctx context.Context, stores openedStores, one *im
 		return nil
 	}
 	one.Result = fmt.Sprintf("moved from %d", p.Next)
-	return st.segments.Advance(ctx, one.Key, next)
+	return st.Segments.Advance(ctx, one.Key, next)
 }
 
 func (a *sourceArgs) reportImport(list []imported) error {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
@@ -152,10 +153,10 @@ func TestDecode(t *testing.T) {
 
 func TestMatching(t *testing.T) {
 	keys := []string{"ids_a", "ids_", "ids.a", "a_b", "xids_a"}
-	if got := matching("ids_{table}", keys); !slices.Equal(got, []string{"ids_a"}) {
+	if got := store.Matching("ids_{table}", keys); !slices.Equal(got, []string{"ids_a"}) {
 		t.Errorf("got %q", got)
 	}
-	if got := matching("{schema}.{table}", keys); !slices.Equal(got, []string{"ids.a"}) {
+	if got := store.Matching("{schema}.{table}", keys); !slices.Equal(got, []string{"ids.a"}) {
 		t.Errorf("got %q", got)
 	}
 }

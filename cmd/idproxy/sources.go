@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"idproxy/cmd/idproxy/census"
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/objectid"
@@ -24,20 +26,20 @@ const closeTime = 5 * time.Second
 type sources struct {
 	log    *slog.Logger
 	dir    string // of the configuration file
-	begin  *beginner
+	begin  *census.Beginner
 	idWait atomic.Int64 // limits.id_wait
 
 	asking sync.WaitGroup // questions to stores at the start
 
 	mu     sync.Mutex // guards the maps; open alone changes them
-	stores map[string]store
+	stores map[string]store.Store
 	byName map[string]idsource.Source
 	byKey  map[seriesKey]idsource.Source // segments, by store and key
 }
 
 // openedStore is a store and the sources that have its keys.
 type openedStore struct {
-	store
+	store.Store
 	byKey     map[string]idsource.Source
 	templates map[string]*idsource.PerTable // sources with a series for each table, by their keys
 }
@@ -48,7 +50,7 @@ func (s *sources) opened() map[string]openedStore {
 	defer s.mu.Unlock()
 	all := map[string]openedStore{}
 	for name, st := range s.stores {
-		if st.keys != nil {
+		if st.Keys != nil {
 			all[name] = openedStore{st, map[string]idsource.Source{}, map[string]*idsource.PerTable{}}
 		}
 	}
@@ -70,7 +72,7 @@ func (s *sources) named() map[string]idsource.Source {
 }
 
 func openSources(cfg *config.Config, log *slog.Logger) (*sources, error) {
-	s := &sources{log: log, dir: cfg.Dir, begin: newBeginner(cfg, log), stores: map[string]store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
+	s := &sources{log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
 	if err := s.open(cfg); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -116,7 +118,7 @@ func (s *sources) openStore(c *config.Store) error {
 	if _, open := s.stores[c.Name]; open {
 		return nil
 	}
-	st, err := openStore(c, s.log.With("store", c.Name))
+	st, err := store.Open(c, s.log.With("store", c.Name))
 	if err != nil {
 		return fmt.Errorf("store %s: %w", c.Name, err)
 	}
@@ -145,17 +147,17 @@ func (s *sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source
 	st := s.stores[g.Store]
 	steps := func(rows uint64) uint64 { // an id with a gene takes 2^bits of the range
 		n := rows << geneBits
-		if st.most > 0 {
-			n = min(n, st.most)
+		if st.Most > 0 {
+			n = min(n, st.Most)
 		}
 		return n
 	}
 	sc := idsource.SegmentConfig{
-		Name: c.Name, Store: st.segments, Key: g.Key,
+		Name: c.Name, Store: st.Segments, Key: g.Key,
 		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: stepPolicies[g.StepPolicy],
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
-		MaxBatch: st.most, Wait: s.wait,
-		Prefetch: float64(g.Prefetch) / 100, Begin: s.begin.of(c.Name), Logger: s.log,
+		MaxBatch: st.Most, Wait: s.wait,
+		Prefetch: float64(g.Prefetch) / 100, Begin: s.begin.Of(c.Name), Logger: s.log,
 	}
 	if idsource.IsTemplate(g.Key) {
 		return idsource.NewPerTable(sc)
@@ -167,9 +169,9 @@ func (s *sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source
 func (s *sources) close() error {
 	s.asking.Wait()
 	errs := []error{closeAll(s.byName)}
-	s.begin.close()
+	s.begin.Close()
 	for name, st := range s.stores {
-		if err := st.close(); err != nil {
+		if err := st.Close(); err != nil {
 			errs = append(errs, fmt.Errorf("store %s: %w", name, err))
 		}
 	}

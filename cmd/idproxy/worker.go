@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"text/tabwriter"
 	"time"
 
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
-	"idproxy/idsource"
 	"idproxy/idsource/lease"
 )
 
@@ -20,36 +19,34 @@ const workerTime = 10 * time.Second
 
 // workerPool is the pool that a worker command is about.
 type workerPool struct {
-	store      lease.Store
-	close      func() error
-	name       string
-	shape      string
-	numbers    uint64 // as many as the layout has room for
-	rules      lease.Rules
-	disposable bool // numbers are used once
-	lasting    bool // times are those of hosts
-	std        streams
-	json       bool
+	*store.Pool
+	std  streams
+	json bool
 }
 
 // withPool opens the pool of a source, and closes it behind do.
 func withPool(ctx context.Context, cfg *config.Config, source string, do func(context.Context, *workerPool) error) error {
-	p, err := openPool(cfg, source)
+	leasing, err := leasingSource(cfg, source)
 	if err != nil {
 		return err
 	}
+	opened, err := store.OpenPool(cfg, leasing)
+	if err != nil {
+		return err
+	}
+	p := &workerPool{Pool: opened}
 	ctx, cancel := context.WithTimeout(ctx, workerTime)
 	defer cancel()
-	return errors.Join(do(ctx, p), p.close())
+	return errors.Join(do(ctx, p), p.Close())
 }
 
-// openPool opens the pool of a source, which may go unnamed when it is the only one.
-func openPool(cfg *config.Config, source string) (*workerPool, error) {
+// leasingSource returns the source that a worker command is about. It may go unnamed when it is the only one.
+func leasingSource(cfg *config.Config, name string) (*config.Source, error) {
 	var names []string
 	var found *config.Source
-	for _, c := range leased(cfg) {
+	for _, c := range store.Leasing(cfg) {
 		names = append(names, c.Name)
-		if source == "" || source == c.Name {
+		if name == "" || name == c.Name {
 			found = c
 		}
 	}
@@ -57,55 +54,33 @@ func openPool(cfg *config.Config, source string) (*workerPool, error) {
 	case len(names) == 0:
 		return nil, fmt.Errorf("%s: no source leases its worker numbers (snowflake.workers)", cfg.Path)
 	case found == nil:
-		return nil, fmt.Errorf("%w: source %q leases no worker numbers, these do: %q", errUsage, source, names)
-	case source == "" && len(names) > 1:
+		return nil, fmt.Errorf("%w: source %q leases no worker numbers, these do: %q", errUsage, name, names)
+	case name == "" && len(names) > 1:
 		return nil, fmt.Errorf("%w: name one of the sources %q with --source", errUsage, names)
 	}
-	f := found.Snowflake
-	layout, err := idsource.ParseLayout(f.Layout)
-	if err != nil {
-		return nil, err
-	}
-	shape, numbers := layout.Shape(f.Epoch)
-	s := &sources{log: slog.New(slog.DiscardHandler), stores: map[string]store{}}
-	if err := s.openStore(cfg.Store(f.Workers)); err != nil {
-		return nil, err
-	}
-	st := s.stores[f.Workers]
-	rules, err := leaseRules(f, st.lasting)
-	if err != nil {
-		return nil, errors.Join(err, st.close())
-	}
-	p := &workerPool{
-		store: st.numbers(f), close: st.close, name: found.Name, numbers: numbers, rules: rules,
-		shape: lease.ShapeText(shape.Layout, shape.Epoch), disposable: f.Disposable, lasting: st.lasting,
-	}
-	if p.disposable {
-		p.shape = lease.DisposableShape(p.shape)
-	}
-	return p, nil
+	return found, nil
 }
 
 func (p *workerPool) add(ctx context.Context, n uint64, fresh bool) error {
-	if n == 0 && !p.disposable || n > p.numbers {
-		return fmt.Errorf("%w: a pool of this layout has from 1 to %d numbers", errUsage, p.numbers)
+	if n == 0 && !p.Disposable || n > p.Size {
+		return fmt.Errorf("%w: a pool of this layout has from 1 to %d numbers", errUsage, p.Size)
 	}
-	added, err := p.store.Add(ctx, lease.Fill{Pool: p.name, Shape: p.shape, Numbers: n, Fresh: fresh, Rules: p.rules})
+	added, err := p.Store.Add(ctx, lease.Fill{Pool: p.Name, Shape: p.Shape, Numbers: n, Fresh: fresh, Rules: p.Rules})
 	if err != nil {
 		return err
 	}
-	l, err := p.store.List(ctx, p.name)
+	l, err := p.Store.List(ctx, p.Name)
 	if err != nil {
 		return err
 	}
-	rest := time.Duration(p.rules.Resting(l.Pool, l.Now)) * time.Millisecond
+	rest := time.Duration(p.Rules.Resting(l.Pool, l.Now)) * time.Millisecond
 	if p.json {
-		return p.print(map[string]any{"pool": p.name, "added": added, "numbers": len(l.Records), "rests_seconds": rest.Seconds()})
+		return p.print(map[string]any{"pool": p.Name, "added": added, "numbers": len(l.Records), "rests_seconds": rest.Seconds()})
 	}
-	if p.disposable {
-		fmt.Fprintf(p.std.out, "pool %s: %d of %d numbers are taken for used\n", p.name, p.used(l), p.numbers)
+	if p.Disposable {
+		fmt.Fprintf(p.std.out, "pool %s: %d of %d numbers are taken for used\n", p.Name, p.Used(l), p.Size)
 	} else {
-		fmt.Fprintf(p.std.out, "pool %s: %d added\n", p.name, added)
+		fmt.Fprintf(p.std.out, "pool %s: %d added\n", p.Name, added)
 	}
 	if rest > 0 {
 		fmt.Fprintf(p.std.out, "its first number is given out in %v: ids of a pool that was there before may run that far ahead (--new-pool: there was none)\n", rest)
@@ -113,16 +88,8 @@ func (p *workerPool) add(ctx context.Context, n uint64, fresh bool) error {
 	return nil
 }
 
-// used is how many numbers of a pool whose numbers are used once were given.
-func (p *workerPool) used(l lease.Listing) (n uint64) {
-	for w := range l.Records {
-		n = max(n, w+1)
-	}
-	return n
-}
-
 func (p *workerPool) drop(ctx context.Context, numbers []uint64) error {
-	dropped, err := p.store.Drop(ctx, p.name, numbers)
+	dropped, err := p.Store.Drop(ctx, p.Name, numbers)
 	if err != nil {
 		return err
 	}
@@ -131,11 +98,11 @@ func (p *workerPool) drop(ctx context.Context, numbers []uint64) error {
 		if dropped == nil {
 			dropped = []uint64{}
 		}
-		if err := p.print(map[string]any{"pool": p.name, "dropped": dropped, "kept": kept}); err != nil {
+		if err := p.print(map[string]any{"pool": p.Name, "dropped": dropped, "kept": kept}); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(p.std.out, "pool %s: %d dropped\n", p.name, len(dropped))
+		fmt.Fprintf(p.std.out, "pool %s: %d dropped\n", p.Name, len(dropped))
 		if len(kept) > 0 {
 			fmt.Fprintf(p.std.out, "not free, and kept: %d\n", kept)
 		}
@@ -158,12 +125,12 @@ type workerState struct {
 var stateNames = map[lease.State]string{lease.Free: "free", lease.Held: "held", lease.Dropped: "dropped"}
 
 func (p *workerPool) list(ctx context.Context) error {
-	l, err := p.store.List(ctx, p.name)
+	l, err := p.Store.List(ctx, p.Name)
 	if err != nil {
 		return err
 	}
 	if !l.Exists {
-		return fmt.Errorf("the store has no pool %s: make it with idproxy worker add N", p.name)
+		return fmt.Errorf("the store has no pool %s: make it with idproxy worker add N", p.Name)
 	}
 	states := []workerState{}
 	for _, n := range slices.Sorted(maps.Keys(l.Records)) {
@@ -174,17 +141,17 @@ func (p *workerPool) list(ctx context.Context) error {
 		}
 		states = append(states, s)
 	}
-	rest := time.Duration(p.rules.Resting(l.Pool, l.Now)) * time.Millisecond
+	rest := time.Duration(p.Rules.Resting(l.Pool, l.Now)) * time.Millisecond
 	if p.json {
 		return p.print(map[string]any{
-			"pool": p.name, "shape": l.Pool.Shape, "server": l.Pool.Server, "rests_seconds": rest.Seconds(),
-			"survives_seconds": p.rules.Survives().Seconds(), "workers": states,
+			"pool": p.Name, "shape": l.Pool.Shape, "server": l.Pool.Server, "rests_seconds": rest.Seconds(),
+			"survives_seconds": p.Rules.Survives().Seconds(), "workers": states,
 		})
 	}
-	if p.disposable {
-		fmt.Fprintf(p.std.out, "pool %s, ids of %s; %d of %d numbers were used\n", p.name, l.Pool.Shape, p.used(l), p.numbers)
+	if p.Disposable {
+		fmt.Fprintf(p.std.out, "pool %s, ids of %s; %d of %d numbers were used\n", p.Name, l.Pool.Shape, p.Used(l), p.Size)
 	} else {
-		fmt.Fprintf(p.std.out, "pool %s, ids of %s; holders survive an outage of the store of %v\n", p.name, l.Pool.Shape, p.rules.Survives())
+		fmt.Fprintf(p.std.out, "pool %s, ids of %s; holders survive an outage of the store of %v\n", p.Name, l.Pool.Shape, p.Rules.Survives())
 	}
 	if rest > 0 {
 		fmt.Fprintf(p.std.out, "no number is given out for another %v\n", rest)

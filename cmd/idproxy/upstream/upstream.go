@@ -1,4 +1,7 @@
-package main
+// Package upstream asks the server behind a listener, over the listener's own account and
+// database/sql: for the columns of tables, their greatest ids and the definitions of views.
+// The proxy asks the same of a client's connection by its own means.
+package upstream
 
 import (
 	"context"
@@ -12,20 +15,21 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
 	"idproxy/proxy"
 	"idproxy/rewriter"
 )
 
-// upstream asks a listener's server with the listener's own account.
-type upstream struct{ db *sql.DB }
+// Server asks a listener's server with the listener's own account.
+type Server struct{ DB *sql.DB }
 
-// openUpstream connects when it is first asked.
-func openUpstream(c *config.Listener) (*upstream, error) {
+// Open connects when it is first asked.
+func Open(c *config.Listener) (*Server, error) {
 	if c.Account == nil {
 		return nil, fmt.Errorf("%s: listener %s has no account; the server can only be asked with one", c.Pos, c.Name)
 	}
-	t, err := upstreamTLS(c)
+	t, err := tlsconfig.Upstream(c)
 	if err != nil {
 		return nil, err
 	}
@@ -33,11 +37,11 @@ func openUpstream(c *config.Listener) (*upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &upstream{db: db}, nil
+	return &Server{DB: db}, nil
 }
 
-// connectionsAtOnce bounds the connections with the account of one listener.
-const connectionsAtOnce = 4
+// ConnectionsAtOnce bounds the connections with the account of one listener.
+const ConnectionsAtOnce = 4
 
 // accountDB returns a pool of connections to a listener's server with its own
 // account. It connects when it is first used.
@@ -56,14 +60,14 @@ func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxIdleConns(1)
-	db.SetMaxOpenConns(connectionsAtOnce)
+	db.SetMaxOpenConns(ConnectionsAtOnce)
 	return db, nil
 }
 
-// greatest returns the greatest id in a column, 0 when nothing in it is above 0.
-func (u *upstream) greatest(ctx context.Context, schema, table string, column rewriter.Column) (uint64, error) {
+// Greatest returns the greatest id in a column, 0 when nothing in it is above 0.
+func (u *Server) Greatest(ctx context.Context, schema, table string, column rewriter.Column) (uint64, error) {
 	var v sql.NullString
-	err := u.db.QueryRowContext(ctx, proxy.GreatestQuery(schema, table, column)).Scan(&v)
+	err := u.DB.QueryRowContext(ctx, proxy.GreatestQuery(schema, table, column)).Scan(&v)
 	if e, ok := errors.AsType[*driver.MySQLError](err); ok && e.Number == errLockWait {
 		return 0, fmt.Errorf("%w: %w", proxy.ErrLocked, err)
 	}
@@ -80,9 +84,9 @@ func (u *upstream) greatest(ctx context.Context, schema, table string, column re
 	return n, nil
 }
 
-// definition returns what a view was made with, nil for a table.
-func (u *upstream) definition(ctx context.Context, schema, table string) (text []byte, err error) {
-	rows, err := u.db.QueryContext(ctx, "SHOW CREATE TABLE "+quote(schema)+"."+quote(table))
+// Definition returns what a view was made with, nil for a table.
+func (u *Server) Definition(ctx context.Context, schema, table string) (text []byte, err error) {
+	rows, err := u.DB.QueryContext(ctx, "SHOW CREATE TABLE "+Quote(schema)+"."+Quote(table))
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +103,10 @@ func (u *upstream) definition(ctx context.Context, schema, table string) (text [
 	return text, errors.Join(rows.Scan(into...), rows.Err())
 }
 
-// describe returns the visible columns of a table, and those that the rules
+// Describe returns the visible columns of a table, and those that the rules
 // name and that are not.
-func (u *upstream) describe(ctx context.Context, schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) {
-	visible, err := u.columns(ctx, "*", schema, table)
+func (u *Server) Describe(ctx context.Context, schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) {
+	visible, err := u.Columns(ctx, "*", schema, table)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +118,7 @@ func (u *upstream) describe(ctx context.Context, schema, table string, rules []*
 			}
 			continue
 		}
-		found, err := u.columns(ctx, quote(rule.Column), schema, table)
+		found, err := u.Columns(ctx, Quote(rule.Column), schema, table)
 		if e, ok := errors.AsType[*driver.MySQLError](err); ok && e.Number == errNoSuchColumn {
 			continue
 		}
@@ -131,7 +135,7 @@ func (u *upstream) describe(ctx context.Context, schema, table string, rules []*
 
 // refine asks for what a result does not tell of the column of a rule: how it is
 // declared, and whether it holds ids that are no numbers.
-func (u *upstream) refine(ctx context.Context, schema, table string, rule *rewriter.Rule, c *rewriter.Column) error {
+func (u *Server) refine(ctx context.Context, schema, table string, rule *rewriter.Rule, c *rewriter.Column) error {
 	const query = "SELECT DATA_TYPE, COALESCE(CHARACTER_MAXIMUM_LENGTH, 0), COALESCE(CHARACTER_SET_NAME, 'binary'), UPPER(COLUMN_TYPE), " +
 		"IS_NULLABLE = 'NO', COLUMN_KEY <> '', EXTRA, COLUMN_DEFAULT, VERSION() LIKE '%MariaDB%' " +
 		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
@@ -139,7 +143,7 @@ func (u *upstream) refine(ctx context.Context, schema, table string, rule *rewri
 	var kind, charset, full, extra string
 	var value []byte
 	var mariaDB bool
-	row := u.db.QueryRowContext(ctx, query, schema, table, rule.Column)
+	row := u.DB.QueryRowContext(ctx, query, schema, table, rule.Column)
 	if err := row.Scan(&kind, &length, &charset, &full, &c.NotNull, &c.Key, &extra, &value, &mariaDB); err != nil {
 		return fmt.Errorf("declaration of column %s: %w", rule.Column, err)
 	}
@@ -164,8 +168,8 @@ const errLockWait = 1205
 // errNoSuchColumn is the server's number for a column that does not exist.
 const errNoSuchColumn = 1054
 
-func (u *upstream) columns(ctx context.Context, list, schema, table string) (columns []rewriter.Column, err error) {
-	rows, err := u.db.QueryContext(ctx, "SELECT "+list+" FROM "+quote(schema)+"."+quote(table)+" LIMIT 0")
+func (u *Server) Columns(ctx context.Context, list, schema, table string) (columns []rewriter.Column, err error) {
+	rows, err := u.DB.QueryContext(ctx, "SELECT "+list+" FROM "+Quote(schema)+"."+Quote(table)+" LIMIT 0")
 	if err != nil {
 		return nil, err
 	}
@@ -176,15 +180,15 @@ func (u *upstream) columns(ctx context.Context, list, schema, table string) (col
 	}
 	for _, c := range types {
 		kind, unsigned := strings.CutPrefix(c.DatabaseTypeName(), "UNSIGNED ")
-		columns = append(columns, rewriter.Column{Name: c.Name(), Max: widest(kind, unsigned), Text: kind == "CHAR" || kind == "VARCHAR", Type: c.DatabaseTypeName()})
+		columns = append(columns, rewriter.Column{Name: c.Name(), Max: Widest(kind, unsigned), Text: kind == "CHAR" || kind == "VARCHAR", Type: c.DatabaseTypeName()})
 	}
 	return columns, rows.Err()
 }
 
-// mode returns how the server reads text by default.
-func (u *upstream) mode(ctx context.Context) (m rewriter.Mode, err error) {
+// Mode returns how the server reads text by default.
+func (u *Server) Mode(ctx context.Context) (m rewriter.Mode, err error) {
 	var version, modes string
-	if err := u.db.QueryRowContext(ctx, "SELECT VERSION(), @@GLOBAL.sql_mode").Scan(&version, &modes); err != nil {
+	if err := u.DB.QueryRowContext(ctx, "SELECT VERSION(), @@GLOBAL.sql_mode").Scan(&version, &modes); err != nil {
 		return m, err
 	}
 	for mode := range strings.SplitSeq(modes, ",") {
@@ -206,9 +210,9 @@ func versionNumber(text string) uint32 {
 	return major*10000 + minor*100 + patch
 }
 
-// widest returns the greatest id of a column type, 0 when it cannot hold ids.
+// Widest returns the greatest id of a column type, 0 when it cannot hold ids.
 // DECIMAL and character columns are taken as wide enough here.
-func widest(name string, unsigned bool) uint64 {
+func Widest(name string, unsigned bool) uint64 {
 	kind := strings.ToUpper(name)
 	bits := map[string]uint{"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGINT": 64}[kind]
 	switch {
@@ -222,4 +226,4 @@ func widest(name string, unsigned bool) uint64 {
 	return 0
 }
 
-func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

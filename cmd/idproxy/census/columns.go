@@ -1,4 +1,4 @@
-package main
+package census
 
 import (
 	"context"
@@ -8,16 +8,18 @@ import (
 	"slices"
 	"strings"
 
+	"idproxy/cmd/idproxy/ruleset"
+	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/proxy"
 	"idproxy/rewriter"
 )
 
-// columnLister lists the columns of a server that sources fill.
+// columnLister lists the columns of a server that a source fills.
 type columnLister struct {
-	*shard
-	u     *upstream
+	*Shard
+	u     *upstream.Server
 	fold  bool               // the server compares names without regard to case
 	maria bool               // it is MariaDB
 	rules []*rewriter.Rules  // of the listeners, each once
@@ -29,13 +31,13 @@ type columnLister struct {
 // tableName is a key of maps.
 type tableName struct{ schema, table string }
 
-// columns lists what of the server the sources fill.
-func (s *shard) columns(ctx context.Context, u *upstream) ([]filledColumn, error) {
-	l := &columnLister{shard: s, u: u, seen: map[filledColumn]bool{}}
-	if err := u.db.QueryRowContext(ctx, "SELECT @@lower_case_table_names <> 0, VERSION() LIKE '%MariaDB%'").Scan(&l.fold, &l.maria); err != nil {
+// columns lists what of the server the source fills.
+func (s *Shard) columns(ctx context.Context, u *upstream.Server) ([]filledColumn, error) {
+	l := &columnLister{Shard: s, u: u, seen: map[filledColumn]bool{}}
+	if err := u.DB.QueryRowContext(ctx, "SELECT @@lower_case_table_names <> 0, VERSION() LIKE '%MariaDB%'").Scan(&l.fold, &l.maria); err != nil {
 		return nil, err
 	}
-	sets := ruleSets(s.census.cfg)
+	sets := ruleset.ByListener(s.census.cfg)
 	for _, at := range s.listeners {
 		if rules := sets[at.Name]; !slices.Contains(l.rules, rules) {
 			l.rules = append(l.rules, rules)
@@ -50,11 +52,11 @@ func (s *shard) columns(ctx context.Context, u *upstream) ([]filledColumn, error
 	return l.list, l.hidden(ctx)
 }
 
-// each calls do with the rules of the sources that hold on the server.
+// each calls do with the rules of the source that hold on the server.
 func (l *columnLister) each(do func(*config.Rule)) {
 	for i := range l.census.cfg.Rules {
 		r := &l.census.cfg.Rules[i]
-		if l.census.source(r.Source) != nil && slices.ContainsFunc(l.listeners, func(at *config.Listener) bool { return r.On(at.Name) }) {
+		if r.Source == l.census.source.Name && slices.ContainsFunc(l.listeners, func(at *config.Listener) bool { return r.On(at.Name) }) {
 			do(r)
 		}
 	}
@@ -82,7 +84,7 @@ func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), "
 func (l *columnLister) listViews(ctx context.Context) error {
 	where, args := l.where()
 	l.views = map[tableName]bool{}
-	rows, err := l.u.db.QueryContext(ctx, "SELECT TABLE_SCHEMA, TABLE_NAME, IS_UPDATABLE = 'YES' FROM information_schema.VIEWS WHERE "+where, args...)
+	rows, err := l.u.DB.QueryContext(ctx, "SELECT TABLE_SCHEMA, TABLE_NAME, IS_UPDATABLE = 'YES' FROM information_schema.VIEWS WHERE "+where, args...)
 	if err != nil {
 		return err
 	}
@@ -111,11 +113,11 @@ func (l *columnLister) declared(ctx context.Context) error {
 		"FROM information_schema.COLUMNS WHERE " + where +
 		" AND LOWER(COLUMN_NAME) IN (" + marks(len(names)) + ")"
 	args = append(args, names...)
-	if key := l.census.key; key != "" && idsource.IsTemplate(l.census.sources[0].Segment.Key) && len(l.views) == 0 { // one series of many: the server looks for its tables
+	if key := l.census.key; key != "" && idsource.IsTemplate(l.census.source.Segment.Key) && len(l.views) == 0 { // one series of many: the server looks for its tables
 		query += " AND LOWER(REPLACE(REPLACE(?, '{schema}', TABLE_SCHEMA), '{table}', TABLE_NAME)) = ?"
-		args = append(args, l.census.sources[0].Segment.Key, strings.ToLower(key))
+		args = append(args, l.census.source.Segment.Key, strings.ToLower(key))
 	}
-	rows, err := l.u.db.QueryContext(ctx, query, args...)
+	rows, err := l.u.DB.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
@@ -134,7 +136,7 @@ func (l *columnLister) declared(ctx context.Context) error {
 		if err := rows.Scan(&d.table.schema, &d.table.table, &c.Name, &kind, &unsigned, &c.NotNull, &c.Key, &extra, &value); err != nil {
 			return err
 		}
-		c.Max, c.AutoIncrement = widest(kind, unsigned), strings.Contains(strings.ToLower(extra), "auto_increment")
+		c.Max, c.AutoIncrement = upstream.Widest(kind, unsigned), strings.Contains(strings.ToLower(extra), "auto_increment")
 		c.Schema(value, extra, l.maria)
 		switch kind = strings.ToUpper(kind); kind {
 		case "CHAR", "VARCHAR", "BINARY", "VARBINARY":
@@ -155,14 +157,14 @@ func (l *columnLister) declared(ctx context.Context) error {
 
 // add lists a column for each series that a rule fills it from.
 func (l *columnLister) add(ctx context.Context, t tableName, column rewriter.Column) error {
+	source := l.census.source
 	updatable, view := l.views[t]
 	if view && !updatable {
 		return nil
 	}
 	for _, rules := range l.rules {
 		for _, rule := range rules.Match([]byte(t.schema), []byte(t.table), l.fold) {
-			source := l.census.source(rule.Source)
-			if source == nil || !strings.EqualFold(rule.Column, column.Name) || column.Form(rule.IDs) == rewriter.FormNone {
+			if rule.Source != source.Name || !strings.EqualFold(rule.Column, column.Name) || column.Form(rule.IDs) == rewriter.FormNone {
 				continue
 			}
 			if !rule.Exact() && !rule.Unfit(&rewriter.Table{Columns: []rewriter.Column{column}}).None() { // it is left alone
@@ -190,7 +192,7 @@ func (l *columnLister) add(ctx context.Context, t tableName, column rewriter.Col
 func (l *columnLister) behind(ctx context.Context, c *filledColumn) (ok bool, err error) {
 	of := rewriter.Name{Schema: []byte(c.schema), Table: []byte(c.table)}
 	base, column, err := proxy.BaseColumn(of, c.column.Name, func(t rewriter.Name) ([]byte, error) {
-		return l.u.definition(ctx, string(t.Schema), string(t.Table))
+		return l.u.Definition(ctx, string(t.Schema), string(t.Table))
 	})
 	if errors.Is(err, proxy.ErrNoBase) || isGone(err) {
 		return false, nil
@@ -208,11 +210,11 @@ func (l *columnLister) hidden(ctx context.Context) (err error) {
 	}
 	l.each(func(r *config.Rule) {
 		exact := rewriter.Rule{Schema: r.Schema, Table: r.Table}
-		key := idsource.KeyOf(l.census.source(r.Source).Segment.Key, r.Schema, r.Table)
+		key := idsource.KeyOf(l.census.source.Segment.Key, r.Schema, r.Table)
 		if err != nil || !exact.Exact() || shown[tableName{strings.ToLower(r.Schema), strings.ToLower(r.Table)}] || l.census.key != "" && key != l.census.key {
 			return
 		}
-		if _, cerr := l.u.columns(ctx, quote(r.Column), r.Schema, r.Table); cerr != nil && !isGone(cerr) {
+		if _, cerr := l.u.Columns(ctx, upstream.Quote(r.Column), r.Schema, r.Table); cerr != nil && !isGone(cerr) {
 			err = fmt.Errorf("table %s.%s: %w", r.Schema, r.Table, cerr)
 		}
 	})

@@ -1,4 +1,4 @@
-package main
+package census
 
 import (
 	"cmp"
@@ -26,9 +26,9 @@ const (
 	censusAgain = time.Second
 )
 
-// beginner finds where series begin that were never used: above the greatest id of
+// Beginner finds where series begin that were never used: above the greatest id of
 // all their columns, on all listeners. There is one census of a series at a time.
-type beginner struct {
+type Beginner struct {
 	log  *slog.Logger
 	cfg  atomic.Pointer[config.Config]
 	life context.Context // of what runs
@@ -52,18 +52,18 @@ type counting struct {
 	found found // when done
 
 	mu      sync.Mutex
-	waiting []*shard // for their answers
+	waiting []*Shard // for their answers
 }
 
-func newBeginner(cfg *config.Config, log *slog.Logger) *beginner {
-	b := &beginner{log: log, running: map[counted]*counting{}}
+func NewBeginner(cfg *config.Config, log *slog.Logger) *Beginner {
+	b := &Beginner{log: log, running: map[counted]*counting{}}
 	b.life, b.end = context.WithCancel(context.Background())
 	b.cfg.Store(cfg)
 	return b
 }
 
-// set has series begin by another configuration, which a reload brought.
-func (b *beginner) set(cfg *config.Config) {
+// Set has series begin by another configuration, which a reload brought.
+func (b *Beginner) Set(cfg *config.Config) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.joined = joining(b.cfg.Load(), cfg, b.joined)
@@ -110,22 +110,22 @@ func joins(rules []config.Rule, source, column string) bool {
 	})
 }
 
-func (b *beginner) close() {
+func (b *Beginner) Close() {
 	b.end()
 	b.wg.Wait()
 }
 
-// of returns what a source asks before the first id of a series.
-func (b *beginner) of(source string) idsource.Begin {
+// Of returns what a source asks before the first id of a series.
+func (b *Beginner) Of(source string) idsource.Begin {
 	return func(ctx context.Context, at idsource.Beginning) (idsource.Greatest, error) {
 		return b.begin(ctx, source, at)
 	}
 }
 
-func (b *beginner) begin(ctx context.Context, name string, at idsource.Beginning) (idsource.Greatest, error) {
+func (b *Beginner) begin(ctx context.Context, name string, at idsource.Beginning) (idsource.Greatest, error) {
 	cfg, of := b.cfg.Load(), series{name, at.Key}
 	source := cfg.Source(name)
-	c := &census{cfg: cfg, sources: []*config.Source{source}, key: at.Key}
+	c := &census{cfg: cfg, source: source, key: at.Key}
 	if at.Used {
 		b.mu.Lock()
 		joined := b.joined
@@ -138,10 +138,10 @@ func (b *beginner) begin(ctx context.Context, name string, at idsource.Beginning
 		c.cfg = &some
 	}
 	shards := c.shards()
-	if at.Used && len(shards) == 1 && shards[0].account == nil { // likewise
+	if at.Used && len(shards) == 1 && shards[0].Account == nil { // likewise
 		return idsource.Greatest{Column: at.Column}, nil
 	}
-	if len(shards) == 0 || len(shards) == 1 && shards[0].account == nil { // the client's connection is all there is
+	if len(shards) == 0 || len(shards) == 1 && shards[0].Account == nil { // the client's connection is all there is
 		return idsource.Greatest{}, nil
 	}
 	run := b.run(counted{of, at.Used}, c, shards)
@@ -178,7 +178,7 @@ func (f *found) missing(column string) string {
 	var texts []string
 	for _, u := range f.unasked {
 		if !errors.Is(u, proxy.ErrLocked) || !u.is(column) {
-			texts = append(texts, oneLine(u.Error()))
+			texts = append(texts, strings.ReplaceAll(u.Error(), "\n", "; "))
 		}
 	}
 	return strings.Join(texts, "; ")
@@ -197,7 +197,7 @@ func keyFlag(of series, source *config.Source) string {
 }
 
 // run returns the census of a series that runs, or starts one.
-func (b *beginner) run(of counted, c *census, shards []*shard) *counting {
+func (b *Beginner) run(of counted, c *census, shards []*Shard) *counting {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if run := b.running[of]; run != nil {
@@ -225,10 +225,10 @@ func (b *beginner) run(of counted, c *census, shards []*shard) *counting {
 	return run
 }
 
-func (run *counting) heard(s *shard) {
+func (run *counting) heard(s *Shard) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
-	run.waiting = slices.DeleteFunc(run.waiting, func(w *shard) bool { return w == s })
+	run.waiting = slices.DeleteFunc(run.waiting, func(w *Shard) bool { return w == s })
 }
 
 // missing names the listeners that have not answered yet.
@@ -237,7 +237,7 @@ func (run *counting) missing() string {
 	defer run.mu.Unlock()
 	var names []string
 	for _, s := range run.waiting {
-		names = append(names, s.name())
+		names = append(names, s.Name())
 	}
 	return "listener " + strings.Join(names, ", ")
 }

@@ -1,4 +1,6 @@
-package main
+// Package census finds where series begin that were never used: above the greatest id of all
+// columns that they fill, on the servers of all listeners.
+package census
 
 import (
 	"cmp"
@@ -12,6 +14,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/proxy"
@@ -25,12 +28,12 @@ const connectTime = 5 * time.Second
 // series names a series: a source and its key in the store.
 type series struct{ source, key string }
 
-// census asks the servers of listeners for the greatest ids of the columns that
-// sources fill: exact rules name them, and of each wildcard all that match on that server.
+// census asks the servers of listeners for the greatest ids of the columns that a
+// source fills: exact rules name them, and of each wildcard all that match on that server.
 type census struct {
-	cfg     *config.Config
-	sources []*config.Source
-	key     string // this series only; empty: all
+	cfg    *config.Config
+	source *config.Source
+	key    string // this series only; empty: all
 }
 
 // found is what a census came to know.
@@ -41,7 +44,7 @@ type found struct {
 
 // unasked is what could not be asked, or what no series can begin above.
 type unasked struct {
-	shard  *shard
+	shard  *Shard
 	column string // schema.table.column; empty: nothing of the server could be asked
 	err    error  // proxy.ErrLocked where someone has locked the table
 }
@@ -49,9 +52,9 @@ type unasked struct {
 // Error names the listener, and what of it.
 func (u *unasked) Error() string {
 	if u.column == "" {
-		return fmt.Sprintf("listener %s cannot be asked: %v", u.shard.name(), u.err)
+		return fmt.Sprintf("listener %s cannot be asked: %v", u.shard.Name(), u.err)
 	}
-	return fmt.Sprintf("%s: %v", proxy.ColumnOn(u.shard.name(), u.column), u.err)
+	return fmt.Sprintf("%s: %v", proxy.ColumnOn(u.shard.Name(), u.column), u.err)
 }
 
 // Unwrap returns why.
@@ -67,18 +70,23 @@ func (u *unasked) is(column string) bool {
 
 var errNoAccount = errors.New("it has no account")
 
-// shard is a server on which rules hold, by one or several listeners.
-type shard struct {
+// Shard is a server on which rules hold, by one or several listeners.
+type Shard struct {
 	listeners []*config.Listener
-	account   *config.Listener // whose account is used; nil: none has one
+	Account   *config.Listener // whose account is used; nil: none has one
 	census    *census
 }
 
-// shards returns the servers that the sources' rules hold on. Listeners that lead
+// Shards returns the servers that the rules of a source hold on.
+func Shards(cfg *config.Config, source *config.Source) []*Shard {
+	return (&census{cfg: cfg, source: source}).shards()
+}
+
+// shards returns the servers that the source's rules hold on. Listeners that lead
 // to the same address are one.
-func (c *census) shards() []*shard {
-	var all []*shard
-	at := map[config.Addr]*shard{}
+func (c *census) shards() []*Shard {
+	var all []*Shard
+	at := map[config.Addr]*Shard{}
 	for i := range c.cfg.Listeners {
 		l := &c.cfg.Listeners[i]
 		if !c.concerns(l) {
@@ -86,35 +94,25 @@ func (c *census) shards() []*shard {
 		}
 		s := at[l.Upstream]
 		if s == nil {
-			s = &shard{census: c}
+			s = &Shard{census: c}
 			at[l.Upstream] = s
 			all = append(all, s)
 		}
 		s.listeners = append(s.listeners, l)
-		if s.account == nil && l.Account != nil {
-			s.account = l
+		if s.Account == nil && l.Account != nil {
+			s.Account = l
 		}
 	}
 	return all
 }
 
-// concerns reports whether a rule of the sources holds on a listener.
+// concerns reports whether a rule of the source holds on a listener.
 func (c *census) concerns(l *config.Listener) bool {
-	return slices.ContainsFunc(c.cfg.Rules, func(r config.Rule) bool { return r.On(l.Name) && c.source(r.Source) != nil })
-}
-
-// source returns one of the sources by its name.
-func (c *census) source(name string) *config.Source {
-	for _, s := range c.sources {
-		if s.Name == name {
-			return s
-		}
-	}
-	return nil
+	return slices.ContainsFunc(c.cfg.Rules, func(r config.Rule) bool { return r.On(l.Name) && r.Source == c.source.Name })
 }
 
 // take asks all servers at once. heard is called with each that has answered, or cannot.
-func (c *census) take(ctx context.Context, shards []*shard, heard func(*shard)) found {
+func (c *census) take(ctx context.Context, shards []*Shard, heard func(*Shard)) found {
 	parts := make([]found, len(shards))
 	var wg sync.WaitGroup
 	for i, s := range shards {
@@ -140,39 +138,39 @@ func (f *found) raise(k series, g idsource.Greatest) {
 	}
 }
 
-// name is that of the listener that the shard is asked for.
-func (s *shard) name() string {
-	if s.account != nil {
-		return s.account.Name
+// Name is that of the listener that the shard is asked for.
+func (s *Shard) Name() string {
+	if s.Account != nil {
+		return s.Account.Name
 	}
 	return s.listeners[0].Name
 }
 
 // ask asks one server.
-func (s *shard) ask(ctx context.Context) found {
+func (s *Shard) ask(ctx context.Context) found {
 	out := found{greatest: map[series]idsource.Greatest{}}
 	columns, u, err := s.open(ctx)
 	if err != nil {
 		out.unasked = []*unasked{{shard: s, err: err}}
 		return out
 	}
-	defer u.db.Close()
+	defer u.DB.Close()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	free := make(chan struct{}, connectionsAtOnce)
+	free := make(chan struct{}, upstream.ConnectionsAtOnce)
 	for _, c := range columns {
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
-			id, err := u.greatest(ctx, c.schema, c.table, c.column)
+			id, err := u.Greatest(ctx, c.schema, c.table, c.column)
 			if err == nil {
-				err = tooHigh(id, c.column.Max)
+				err = TooHigh(id, c.column.Max)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			switch name := c.schema + "." + c.table + "." + c.column.Name; {
 			case err == nil:
-				out.raise(c.of, idsource.Greatest{ID: id, Column: proxy.ColumnOn(s.name(), name)})
+				out.raise(c.of, idsource.Greatest{ID: id, Column: proxy.ColumnOn(s.Name(), name)})
 			case !isGone(err):
 				out.unasked = append(out.unasked, &unasked{s, name, err})
 			}
@@ -184,17 +182,17 @@ func (s *shard) ask(ctx context.Context) found {
 }
 
 // open connects, and lists the columns to ask for.
-func (s *shard) open(ctx context.Context) ([]filledColumn, *upstream, error) {
-	if s.account == nil {
+func (s *Shard) open(ctx context.Context) ([]filledColumn, *upstream.Server, error) {
+	if s.Account == nil {
 		return nil, nil, errNoAccount
 	}
-	u, err := openUpstream(s.account)
+	u, err := upstream.Open(s.Account)
 	if err != nil {
 		return nil, nil, err
 	}
 	connect, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("no answer within %v", connectTime))
 	defer cancel()
-	err = u.db.PingContext(connect)
+	err = u.DB.PingContext(connect)
 	if err != nil && connect.Err() != nil {
 		err = context.Cause(connect)
 	}
@@ -203,7 +201,7 @@ func (s *shard) open(ctx context.Context) ([]filledColumn, *upstream, error) {
 		columns, err = s.columns(ctx, u)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, u.db.Close())
+		return nil, nil, errors.Join(err, u.DB.Close())
 	}
 	return columns, u, nil
 }
@@ -218,10 +216,10 @@ type filledColumn struct {
 // lastMillionth shifts the greatest id of a column to the number of ids at its end.
 const lastMillionth = 20
 
-// tooHigh refuses an id at the end of a column of 32 bits or more, which holds most:
+// TooHigh refuses an id at the end of a column of 32 bits or more, which holds most:
 // such rows stand for something else than the last one, and above them no such column
 // has room.
-func tooHigh(id, most uint64) error {
+func TooHigh(id, most uint64) error {
 	if most < 1<<31-1 || id < most-most>>lastMillionth {
 		return nil
 	}

@@ -1,0 +1,84 @@
+// Package ruleset makes the rules of a configuration into those that packages proxy and rewriter take.
+package ruleset
+
+import (
+	"idproxy/config"
+	"idproxy/rewriter"
+)
+
+// ByListener returns the rules of each listener, by its name. Listeners with the same
+// rules share them.
+func ByListener(cfg *config.Config) map[string]*rewriter.Rules {
+	sets, byRules := map[string]*rewriter.Rules{}, map[string]*rewriter.Rules{}
+	for i := range cfg.Listeners {
+		name := cfg.Listeners[i].Name
+		which := make([]byte, 0, len(cfg.Rules)) // of the rules hold here
+		for j := range cfg.Rules {
+			on := byte('0')
+			if cfg.Rules[j].On(name) {
+				on = '1'
+			}
+			which = append(which, on)
+		}
+		if byRules[string(which)] == nil {
+			byRules[string(which)] = rewriter.NewRules(Of(cfg, name))
+		}
+		sets[name] = byRules[string(which)]
+	}
+	return sets
+}
+
+// On returns the rules that hold on a listener, in the order of rulesOf.
+func On(cfg *config.Config, listener string) (rules []*config.Rule) {
+	for i := range cfg.Rules {
+		if r := &cfg.Rules[i]; r.On(listener) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// Of returns the rules that hold on a listener, as the proxy takes them.
+func Of(cfg *config.Config, listener string) []rewriter.Rule {
+	var rules []rewriter.Rule
+	kinds := map[string]rewriter.IDKind{}
+	for i := range cfg.Sources {
+		kinds[cfg.Sources[i].Name] = Kind(&cfg.Sources[i])
+	}
+	for _, r := range On(cfg, listener) {
+		rule := rewriter.Rule{
+			Schema: r.Schema, Table: r.Table, Column: r.Column, Source: r.Source, IDs: kinds[r.Source],
+			Packet:  r.LastInsertID == config.LastIDPacket,
+			Forward: r.Unsupported == config.UnsupportedForward,
+			Observe: r.Mode == config.ModeObserve,
+		}
+		switch r.Explicit {
+		case config.ExplicitReject:
+			rule.Explicit = rewriter.Reject
+		case config.ExplicitAdvance:
+			rule.Explicit = rewriter.Advance
+		}
+		rule.Gene = Gene(r)
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// Kind returns what the ids of a source are.
+func Kind(s *config.Source) rewriter.IDKind {
+	switch {
+	case s != nil && s.UUIDv7 != nil:
+		return rewriter.UUID
+	case s != nil && s.ObjectID != nil:
+		return rewriter.ObjectID
+	}
+	return rewriter.Number
+}
+
+// Gene returns the gene of a rule, nil when it has none.
+func Gene(r *config.Rule) *rewriter.Gene {
+	if r.Gene == nil {
+		return nil
+	}
+	return &rewriter.Gene{Column: r.Gene.Column, Bits: int(r.Gene.Bits), CRC32: r.Gene.By == config.GeneCRC32}
+}

@@ -1,0 +1,89 @@
+// Package tlsconfig makes what a configuration says of TLS into what crypto/tls takes: for clients, servers and stores.
+package tlsconfig
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+
+	"idproxy/config"
+)
+
+// Client returns what is offered to clients; nil for none.
+func Client(c *config.TLS) (*tls.Config, error) {
+	if c == nil {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	// Go would start with records of 1.2 kB and make one write of each.
+	t := &tls.Config{Certificates: []tls.Certificate{cert}, DynamicRecordSizingDisabled: true}
+	if c.ClientCA != "" {
+		if t.ClientCAs, err = loadCA(c.ClientCA); err != nil {
+			return nil, fmt.Errorf("tls.client_ca: %w", err)
+		}
+		t.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return t, nil
+}
+
+// Upstream returns how the server is spoken to over TLS. Without a CA its
+// certificate is not verified, as with MySQL's ssl-mode=REQUIRED.
+func Upstream(c *config.Listener) (*tls.Config, error) {
+	t := &tls.Config{ServerName: c.UpstreamTLS.ServerName, DynamicRecordSizingDisabled: true}
+	if t.ServerName == "" && c.Upstream.Network == "tcp" {
+		host, _, err := net.SplitHostPort(c.Upstream.Address)
+		if err != nil {
+			return nil, err
+		}
+		t.ServerName = host
+	}
+	if c.UpstreamTLS.CA == "" {
+		t.InsecureSkipVerify = true
+		return t, nil
+	}
+	var err error
+	if t.RootCAs, err = loadCA(c.UpstreamTLS.CA); err != nil {
+		return nil, fmt.Errorf("upstream_tls.ca: %w", err)
+	}
+	return t, nil
+}
+
+// Store is how a store is spoken to over TLS; nil: it is not.
+func Store(c *config.StoreTLS) (*tls.Config, error) {
+	if c == nil {
+		return nil, nil
+	}
+	t := &tls.Config{ServerName: c.ServerName}
+	if c.CA != "" {
+		roots, err := loadCA(c.CA)
+		if err != nil {
+			return nil, fmt.Errorf("tls.ca: %w", err)
+		}
+		t.RootCAs = roots
+	}
+	if c.Cert != "" {
+		cert, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+		t.Certificates = []tls.Certificate{cert}
+	}
+	return t, nil
+}
+
+func loadCA(path string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no PEM certificate", path)
+	}
+	return pool, nil
+}
