@@ -32,9 +32,7 @@ func (d *decider) begins(st *statement, p *part, cx *reading) error {
 	case p.rules[0].Packet: // the server may not know it
 	case cx.snap.known&knowAsked != 0:
 		if p.result == 0 && st.asked != nil {
-			if p.asked = st.asked; st.selection.tries == 0 { // else those of the last try are still there
-				st.asked.Next = st.asked.First
-			}
+			p.asked = st.asked
 		}
 	case p.result > 0: // what stands in front may use it up
 		return errCut
@@ -44,6 +42,14 @@ func (d *decider) begins(st *statement, p *part, cx *reading) error {
 		return errIncomplete{need{kind: needAsked, part: p}}
 	}
 	return nil
+}
+
+// askAgain begins anew with the ids that SET insert_id asks for. Those of a try that failed
+// are still there.
+func (st *statement) askAgain() {
+	if st.asked != nil && st.selection.tries == 0 {
+		st.asked.Next = st.asked.First
+	}
 }
 
 // takeAsked asks what SET insert_id asks for, and uses it up.

@@ -115,7 +115,7 @@ func (d *decider) decide(st *statement) (need, error) {
 		}
 		return missing, err
 	}
-	d.passes(st.text, cx.rules)
+	d.found.unread = append(d.found.unread, unread{text: st.text, by: cx.rules.Rules})
 	st.parts, st.touch, st.after, st.prepared = st.parts[:0], touchAll|touchLastID, nil, nil
 	st.spans, st.end, st.rest, st.refused = st.spans[:0], len(st.text), 0, 0
 	st.dynamic, st.load, st.short, st.owing = nil, nil, false, false

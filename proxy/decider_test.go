@@ -57,6 +57,7 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 	m := &requests{c: x.c}
 	x.st.read(wire.AppendPacket(nil, 0, append([]byte{command}, text...)), x.c.caps, m)
 	n, err := x.d.decide(&x.st)
+	x.d.found.note(x.c)
 	x.last = err
 	if e, ok := errors.AsType[*mysql.MyError](err); ok {
 		return fmt.Sprintf("error %d", e.Code)

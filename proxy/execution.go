@@ -34,11 +34,7 @@ const idType = uint16(mysql.MYSQL_TYPE_LONGLONG) | wire.Unsigned
 // executes decides on an execution that was held.
 func (d *decider) executes(st *statement, cx *reading) error {
 	e := st.prepared
-	d.c.mu.Lock()
-	d.c.address(e, st.payload())
-	unknown := e == nil || e.failed
-	d.c.mu.Unlock()
-	if unknown { // to the server too, which says so
+	if e == nil || d.hasFailed(e) { // to the server too, which says so
 		return nil
 	}
 	if e.long.refused != nil {
@@ -55,9 +51,9 @@ func (d *decider) executes(st *statement, cx *reading) error {
 	case fillerOf(e) == nil:
 		st.owing = cx.owes && e.reads
 		st.touch, st.types = e.touch, e.untyped
-		d.c.mu.Lock()
-		defer d.c.mu.Unlock()
-		e.noteTypes(st.payload(), d.c.caps)
+		d.found.executed = e
+		d.found.types, _ = e.typesOf(d.found.types, st.payload(), d.c.caps)
+		d.found.typed = len(d.found.types) > 0
 		return nil
 	}
 	return d.fills(st, e, cx)
@@ -69,13 +65,13 @@ func (d *decider) readyForLong(st *statement, cx *reading) error {
 	if err := d.allowed(st, e, cx); err != nil || fillerOf(e) == nil {
 		return err
 	}
-	return d.asPrepared(st, fillerOf(e), cx)
+	return d.asPrepared(st, e, cx)
 }
 
 // allowed returns why a statement cannot be executed any more as it was prepared.
 func (d *decider) allowed(st *statement, e *prepared, cx *reading) error {
-	if b, ok := e.kind.(*bare); ok {
-		if err := d.isBare(st, b, cx); err != nil {
+	if _, ok := e.kind.(*bare); ok {
+		if err := d.isBare(st, e, cx); err != nil {
 			return err
 		}
 	}
@@ -117,7 +113,7 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	if len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
 		return lacks(needProbe)
 	}
-	if err := st.execution.read(st, e, d.c); err != nil {
+	if err := st.execution.read(st, e, d.c, &d.found); err != nil {
 		return err
 	}
 	if err := st.execution.fits(&cx.snap); err != nil {
@@ -126,10 +122,10 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	p := st.newPart()
 	p.head, p.name = f.head, f.name
 	p.rules, p.columns = append(p.rules, f.rules...), append(p.columns, f.columns...)
-	if err := d.asPrepared(st, f, cx); err != nil {
+	if err := d.asPrepared(st, e, cx); err != nil {
 		return err
 	}
-	p.facts = f.facts
+	p.facts = st.facts
 	if err := st.execution.judge(e, &cx.snap); err != nil {
 		return err
 	}
@@ -163,7 +159,8 @@ func (d *decider) isBroken(e *prepared) bool {
 
 // asPrepared sees to it that the table is what it was at the PREPARE, as far as the
 // statement's ids depend on it, and so is what generates one.
-func (d *decider) asPrepared(st *statement, f *filler, cx *reading) error {
+func (d *decider) asPrepared(st *statement, e *prepared, cx *reading) error {
+	f := fillerOf(e)
 	if cx.remaking {
 		return lacks(needQuiet)
 	}
@@ -192,13 +189,14 @@ func (d *decider) asPrepared(st *statement, f *filler, cx *reading) error {
 	case !sameColumns(now, f):
 		return outdated(cx)
 	}
-	f.facts, st.facts = now, now
+	d.found.executed, d.found.facts, st.facts = e, now, now
 	return nil
 }
 
 // isBare sees to it that the table of a statement that goes as it is still has
 // no column with a rule.
-func (d *decider) isBare(st *statement, b *bare, cx *reading) error {
+func (d *decider) isBare(st *statement, e *prepared, cx *reading) error {
+	b := e.kind.(*bare)
 	if cx.remaking {
 		return lacks(needQuiet)
 	}
@@ -218,7 +216,7 @@ func (d *decider) isBare(st *statement, b *bare, cx *reading) error {
 	case now.view, gained(now.table, b.rules):
 		return outdated(cx)
 	}
-	b.facts = now
+	d.found.executed, d.found.facts = e, now
 	return nil
 }
 
@@ -267,7 +265,7 @@ func counting(t *rewriter.Table) string {
 }
 
 // read takes the packet apart.
-func (x *execution) read(st *statement, e *prepared, c *conversation) error {
+func (x *execution) read(st *statement, e *prepared, c *conversation, found *findings) error {
 	x.bulk, x.rows, x.units = st.prefix[0] == comBulkExecute, 1, nil
 	n := fillerOf(e).plan.Client
 	payload := st.payload()
@@ -275,12 +273,7 @@ func (x *execution) read(st *statement, e *prepared, c *conversation) error {
 		if err := x.one.Parse(payload, c.caps, wire.Bound{Parameters: n, Types: e.types, Long: e.long.has}); err != nil {
 			return errPacket(err, c.mariaDB, "mysqld_stmt_execute")
 		}
-		if x.one.Typed {
-			e.types = e.types[:0]
-			for _, p := range x.one.Parameters[:n] {
-				e.types = append(e.types, p.Type)
-			}
-		}
+		found.gives(e, &x.one, n)
 		for _, data := range e.long.ids {
 			if len(data) > maxLongID {
 				return errLongID(fillerOf(e).rules[0])
@@ -306,7 +299,7 @@ func (x *execution) read(st *statement, e *prepared, c *conversation) error {
 		x.units = &units{}
 	}
 	if x.many.Typed {
-		e.types = append(e.types[:0], x.many.Types...)
+		found.executed, found.typed, found.types = e, true, append(found.types[:0], x.many.Types...)
 	}
 	id := 9 // bytes of an id, with its indicator
 	if fillerOf(e).anyWide() {

@@ -13,6 +13,7 @@ import (
 // sendLoad sends a LOAD DATA whose file will be given ids.
 func (s *session) sendLoad(st *statement) (sent, done bool, err error) {
 	l := st.load
+	st.askAgain()
 	if err := l.begin(s); err != nil {
 		again, err := s.refuseAt(st, 0, err)
 		return false, !again, err

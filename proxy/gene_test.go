@@ -104,7 +104,7 @@ func geneStatement(t *testing.T, sql string) *prepared {
 // genesOf decides on an execution.
 func genesOf(e *prepared, payload []byte, s *state) ([]uint16, error) {
 	st := &statement{prepared: e, command: payload, prefix: payload[:1], text: payload[1:], end: len(payload) - 1}
-	if err := st.execution.read(st, e, &conversation{}); err != nil {
+	if err := st.execution.read(st, e, &conversation{}, &findings{}); err != nil {
 		return nil, err
 	}
 	if err := st.execution.judge(e, s); err != nil {

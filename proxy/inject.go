@@ -77,6 +77,7 @@ func (s *session) dropLong(st *statement) error {
 	if !atServer {
 		return nil
 	}
+	s.c.addressed(e, st.payload())
 	reset := append([]byte{mysql.COM_STMT_RESET}, st.payload()[1:5]...)
 	_, err := s.ask(wire.AppendPacket(nil, 0, reset), replyOne)
 	return err
@@ -110,6 +111,7 @@ func (s *session) decide(st *statement) error {
 
 // decided decides on the next piece of a statement, and asks what that takes.
 func (s *session) decided(st *statement) error {
+	defer s.decider.found.note(&s.c)
 	for range maxRounds {
 		n, err := s.decider.decide(st)
 		if err == nil && n.kind != needNothing {

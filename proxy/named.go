@@ -16,7 +16,7 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 	switch {
 	case err != nil && (errors.Is(err, rewriter.ErrRefusedByServer) || cx.rules.Empty()):
 		if head.Kind == rewriter.Prepare && cx.rules.Empty() {
-			d.passes(sql, cx.rules)
+			d.found.unread = append(d.found.unread, unread{text: sql, by: cx.rules.Rules})
 		}
 		st.owing = cx.owes
 		d.follow(st, i, head, cx)
@@ -51,7 +51,7 @@ func (d *decider) unreadDynamic(st *statement, head rewriter.Head, dyn *rewriter
 		if err := d.unread(st.text[st.spans[0].Start:st.spans[0].End], cx); err != nil {
 			return err
 		}
-		delete(d.c.prepared.byName, dyn.Name)
+		d.found.unread = append(d.found.unread, unread{name: dyn.Name})
 	}
 	st.owing = cx.owes
 	d.follow(st, 0, head, cx)
@@ -243,10 +243,10 @@ func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 	p := st.newPart()
 	p.head, p.name, p.span, p.text = f.head, f.name, st.spans[i], sql
 	p.rules, p.columns = append(p.rules, f.rules...), append(p.columns, f.columns...)
-	if err := d.asPrepared(st, f, cx); err != nil {
+	if err := d.asPrepared(st, e, cx); err != nil {
 		return err
 	}
-	p.facts = f.facts
+	p.facts = st.facts
 	plan := &st.plans[0]
 	f.plan.Bind(plan, st.execution.values, 1, p.columns)
 	reads := f.plan.Reads || rewriter.MentionsLastID(sql)

@@ -115,6 +115,19 @@ type findings struct {
 	passed    []passed
 	disputes  []dispute
 	leftAlone int // statements on tables that a wildcard matches and does not concern
+	// What is to be noted of statements that were prepared:
+	unread   []unread  // texts that may prepare some by name and were not read
+	executed *prepared // the one that is executed, where one of these is to be noted of it:
+	facts    *facts    // what is known now of its table
+	types    []uint16  // of its parameters, as the execution gives them
+	typed    bool      // it does
+}
+
+// unread is what is not known of statements prepared by name.
+type unread struct {
+	text []byte // that may prepare some; nil: the one of the name
+	name string
+	by   *rewriter.Rules // that do not concern the text
 }
 
 // passed is a statement that goes without ids, for its rule says so.
@@ -132,6 +145,37 @@ type dispute struct {
 
 func (f *findings) reset() {
 	f.observed, f.passed, f.disputes, f.leftAlone = f.observed[:0], f.passed[:0], f.disputes[:0], 0
+	f.unread, f.executed, f.facts, f.types, f.typed = f.unread[:0], nil, nil, f.types[:0], false
+}
+
+// note notes what the decision found of statements that were prepared. It does so also
+// when the command is refused: what an execution says of types, it has said.
+func (f *findings) note(c *conversation) {
+	if len(f.unread) == 0 && f.executed == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range f.unread {
+		if u.text == nil {
+			delete(c.prepared.byName, u.name)
+			continue
+		}
+		c.prepared.passNames(u.text, true, u.by)
+	}
+	e := f.executed
+	if f.typed {
+		e.types = append(e.types[:0], f.types...)
+	}
+	if f.facts == nil {
+		return
+	}
+	switch k := e.kind.(type) {
+	case *filler:
+		k.facts = f.facts
+	case *bare:
+		k.facts = f.facts
+	}
 }
 
 // report logs and counts what the decision found that was made last.

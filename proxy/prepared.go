@@ -103,6 +103,13 @@ func (c *conversation) address(e *prepared, payload []byte) {
 	binary.LittleEndian.PutUint32(payload[1:], c.prepared.newest.id)
 }
 
+// addressed is address for a caller that does not have the lock.
+func (c *conversation) addressed(e *prepared, payload []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.address(e, payload)
+}
+
 // newPrepared returns what is to be known of a statement that is prepared as it
 // is: nil when nothing is. sql is all of it, or, unless whole, its beginning.
 func newPrepared(head rewriter.Head, sql []byte, whole bool) *prepared {
@@ -164,7 +171,6 @@ func (e *prepared) ruled(book ruleBook) bool {
 			return true
 		}
 	}
-	e.book = book.Rules
 	return false
 }
 
@@ -183,8 +189,12 @@ func (m *requests) execute(payload []byte, size int, whole bool) verdict {
 	p := pending{reply: replyResult}
 	e := m.statementOf(payload)
 	if e != nil {
-		if e.held() || e.ruled(m.rules()) || e.reads && m.c.mayOwe() {
+		book := m.rules()
+		if e.held() || e.ruled(book) || e.reads && m.c.mayOwe() {
 			return holdIt
+		}
+		if e.book != nil { // none of these concern it, too
+			e.book = book.Rules
 		}
 		if e.own != nil && !e.noteTypes(payload, m.c.caps) && !whole {
 			return m.undecided(len(payload), size)
@@ -205,18 +215,23 @@ func (e *prepared) held() bool {
 // that has the statement anew does not know them. It reports false when the packet
 // ends in front of them.
 func (e *prepared) noteTypes(payload []byte, caps uint64) bool {
+	types, ok := e.typesOf(e.types, payload, caps)
+	if len(types) > 0 {
+		e.types = types
+	}
+	return ok
+}
+
+// typesOf returns the types that an execution gives the parameters, in the memory of dst.
+func (e *prepared) typesOf(dst []uint16, payload []byte, caps uint64) (types []uint16, ok bool) {
 	if e.params == 0 {
-		return true
+		return dst[:0], true
 	}
 	read := wire.AppendTypes
 	if payload[0] == comBulkExecute {
 		read = wire.AppendBulkTypes
 	}
-	types, ok := read(e.types[:0], payload, caps, e.params)
-	if len(types) > 0 {
-		e.types = types
-	}
-	return ok
+	return read(dst[:0], payload, caps, e.params)
 }
 
 // prepare handles COM_STMT_PREPARE. sql is what has arrived of size bytes.

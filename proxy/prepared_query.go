@@ -62,7 +62,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	} else if own {
 		return outdated(cx)
 	}
-	if err := st.execution.readQuery(st, e, d.c); err != nil {
+	if err := st.execution.readQuery(st, e, d.c, &d.found); err != nil {
 		return err
 	}
 	st.key = append(st.key[:0], q.key...)
@@ -87,7 +87,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 }
 
 // readQuery takes the packet apart.
-func (x *execution) readQuery(st *statement, e *prepared, c *conversation) error {
+func (x *execution) readQuery(st *statement, e *prepared, c *conversation, found *findings) error {
 	x.bulk, x.rows, x.units = false, 1, nil
 	c.mu.Lock()
 	n := e.params
@@ -95,13 +95,19 @@ func (x *execution) readQuery(st *statement, e *prepared, c *conversation) error
 	if err := x.one.Parse(st.payload(), c.caps, wire.Bound{Parameters: n, Types: e.types}); err != nil {
 		return errPacket(err, c.mariaDB, "mysqld_stmt_execute")
 	}
-	if x.one.Typed {
-		e.types = e.types[:0]
-		for _, p := range x.one.Parameters[:n] {
-			e.types = append(e.types, p.Type)
-		}
-	}
+	found.gives(e, &x.one, n)
 	return nil
+}
+
+// gives notes the types that an execution gives the n parameters of its statement.
+func (f *findings) gives(e *prepared, one *wire.Execute, n int) {
+	if !one.Typed {
+		return
+	}
+	f.executed, f.typed, f.types = e, true, f.types[:0]
+	for i := range one.Parameters[:n] {
+		f.types = append(f.types, one.Parameters[i].Type)
+	}
 }
 
 // execution writes an execution of another statement than the client's, with the

@@ -23,9 +23,12 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 		again, err := s.refuseAt(st, at, err)
 		return false, !again, err
 	}
-	if st.prepares() {
+	switch {
+	case st.prepares():
 		s.made(st)
 		s.requests.last = st.prepared
+	case st.prefix[0] == mysql.COM_STMT_EXECUTE, st.prefix[0] == comBulkExecute:
+		s.c.addressed(st.prepared, st.payload())
 	}
 	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short || st.types ||
 		(st.prepares() || st.dynamic != nil) && st.prepared != nil && fillerOf(st.prepared) != nil
@@ -130,6 +133,7 @@ func (s *session) draw(st *statement) (inserts []expect, at int, err error) {
 	if len(st.parts) == 0 {
 		return nil, 0, nil
 	}
+	st.askAgain()
 	inserts = make([]expect, 0, len(st.parts))
 	for i := range st.parts {
 		part, plan := &st.parts[i], &st.plans[i]

@@ -55,9 +55,11 @@ func splicing(t testing.TB, e *prepared, payload []byte, caps uint64) (st *state
 	t.Helper()
 	st = &statement{prepared: e}
 	st.command, st.prefix, st.text, st.end = payload, payload[:1], payload[1:], len(payload)-1
-	if err := st.execution.read(st, e, &conversation{caps: caps}); err != nil {
+	var found findings
+	if err := st.execution.read(st, e, &conversation{caps: caps}, &found); err != nil {
 		return st, nil, err
 	}
+	found.note(&conversation{})
 	if err := st.execution.judge(e, &state{known: knowAll}); err != nil {
 		return st, nil, err
 	}
@@ -179,7 +181,7 @@ func TestSpliceDefaultOfEveryType(t *testing.T) {
 		st := &statement{prepared: e, plans: make([]rewriter.Plan, 1), parts: []part{{ids: make([][]uint64, 2)}}}
 		st.command = []byte("\xfa\x01\x00\x00\x00\x80\x00" + string(typed(uint16(kind), typeNull)) + "\x02\x01")
 		st.prefix = st.command[:1]
-		if err := st.execution.read(st, e, &conversation{caps: wire.MariaDBStmtBulkOperations}); err != nil {
+		if err := st.execution.read(st, e, &conversation{caps: wire.MariaDBStmtBulkOperations}, &findings{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.execution.judge(e, &state{known: knowAll, mode: rewriter.Mode{NoAutoValueOnZero: true}}); err != nil {

@@ -53,7 +53,7 @@ func spliceWide(t testing.TB, e *prepared, payload []byte) (st *statement, out [
 	t.Helper()
 	st = &statement{prepared: e, plans: make([]rewriter.Plan, 1)}
 	st.command, st.prefix, st.text, st.end = payload, payload[:1], payload[1:], len(payload)-1
-	if err := st.execution.read(st, e, &conversation{}); err != nil {
+	if err := st.execution.read(st, e, &conversation{}, &findings{}); err != nil {
 		return st, nil, err
 	}
 	if err := st.execution.judge(e, &state{known: knowAll}); err != nil {

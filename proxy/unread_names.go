@@ -1,12 +1,5 @@
 package proxy
 
-// passes is passNames for a whole text.
-func (d *decider) passes(text []byte, rules ruleBook) {
-	d.c.mu.Lock()
-	defer d.c.mu.Unlock()
-	d.c.prepared.passNames(text, true, rules.Rules)
-}
-
 // concernsName reports whether the execution of a statement prepared in SQL may have to
 // be decided on.
 func (d *decider) concernsName(rules ruleBook) bool {
