@@ -13,6 +13,7 @@ import (
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // modeWorld is where a text runs: one table, and how it is reached.
@@ -88,7 +89,7 @@ func (w *modeWorld) open(t *testing.T, l login) *rawSession {
 }
 
 // modeFacts is the table as the proxy would know it.
-var modeFacts = &rewriter.Table{Columns: []rewriter.Column{{Name: "id", Max: 1<<63 - 1}, {Name: "a", Default: true}, {Name: "b", Default: true}}}
+var modeFacts = &rule.Table{Columns: []rule.Column{{Name: "id", Max: 1<<63 - 1}, {Name: "a", Default: true}, {Name: "b", Default: true}}}
 
 // mistake rewrites a text as a proxy would that believes in the world's mode.
 func (w *modeWorld) mistake(text string, next *uint64) (string, error) {
@@ -96,8 +97,8 @@ func (w *modeWorld) mistake(text string, next *uint64) (string, error) {
 		return text, nil
 	}
 	var plan rewriter.Plan
-	rule := &rewriter.Rule{Schema: w.db, Table: "t", Column: "id", Source: "ids"}
-	err := plan.Read(&rewriter.Statement{Text: []byte(text), Mode: *w.fake, Rules: []*rewriter.Rule{rule}, Table: modeFacts})
+	r := &rule.Rule{Schema: w.db, Table: "t", Column: "id", Source: "ids"}
+	err := plan.Read(&rewriter.Statement{Text: []byte(text), Mode: *w.fake, Rules: []*rule.Rule{r}, Table: modeFacts})
 	if err != nil {
 		return "", err
 	}

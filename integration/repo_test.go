@@ -31,19 +31,20 @@ type goPackage struct {
 // arrows are the imports that a package may have inside the module; a name ending in / stands for all below it.
 // What is not here may import nothing. Only cmd and tests know config.
 var arrows = map[string][]string{
-	"cmd/idproxy": {"cmd/idproxy/", "config", "pattern", "inside", "proxy", "proxy/", "rewriter", "rewriter/", "idsource", "idsource/"},
+	"cmd/idproxy": {"cmd/idproxy/", "config", "pattern", "inside", "proxy", "proxy/", "rule", "rewriter", "rewriter/", "idsource", "idsource/"},
 	"cmd/idproxy/census": {
-		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "pattern", "proxy", "rewriter",
+		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "pattern", "proxy", "rule", "rewriter",
 	},
-	"cmd/idproxy/ruleset":   {"config", "rewriter"},
+	"cmd/idproxy/ruleset":   {"config", "rule"},
 	"cmd/idproxy/store":     {"cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
 	"cmd/idproxy/tlsconfig": {"config"},
-	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "rewriter"},
+	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "rule", "rewriter"},
 	"config":                {"pattern"},
-	"proxy":                 {"proxy/wire", "proxy/infile", "proxy/draw", "rewriter", "pattern", "idsource", "inside"},
-	"proxy/draw":            {"rewriter", "idsource"},
-	"rewriter":              {"pattern"},
-	"rewriter/grammar":      {"rewriter"},
+	"proxy":                 {"proxy/wire", "proxy/infile", "proxy/draw", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
+	"proxy/draw":            {"rewriter", "rule", "idsource"},
+	"rule":                  {"pattern", "ascii"},
+	"rewriter":              {"rule", "pattern", "ascii"},
+	"rewriter/grammar":      {"rewriter", "rule"},
 	"idsource":              {"inside", "idsource/faults"}, // builds with the tag faultinject; so lease
 	"idsource/":             {"idsource"},
 	"idsource/lease":        {"inside", "idsource/faults"},
@@ -57,7 +58,7 @@ var arrows = map[string][]string{
 
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
 var (
-	pure = []string{"rewriter", "pattern", "proxy/wire", "proxy/infile"}
+	pure = []string{"rewriter", "rule", "pattern", "ascii", "proxy/wire", "proxy/infile"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

@@ -10,6 +10,7 @@ import (
 
 	"idproxy/proxy/draw"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // idsFor returns where the ids of the i-th column of a part come from: SET insert_id asks
@@ -72,7 +73,7 @@ func (s *session) takeAsked(st *statement, p *part) error {
 		return fmt.Errorf("insert_id: %w", err)
 	}
 	if n[0] > 0 {
-		if p.rules[0].Explicit == rewriter.Reject {
+		if p.rules[0].Explicit == rule.Reject {
 			return errExplicit(p.rules[0])
 		}
 		if err := s.useUp(p.name, n[3]); err != nil {

@@ -7,23 +7,24 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // need is what a decision waits for.
 type need struct {
 	kind    needKind
-	table   rewriter.Name     // needTable, needEngine
-	key     string            // of the table; needOwner
-	column  *filling          // needMax
-	values  []string          // needValues, needSource: expressions
-	columns []rewriter.Column // needValues: of each, the column it is for
-	wide    []bool            // needValues: of each bound one, whether its column has wide ids; nil: none has
-	ignore  bool              // needValues: the statement says IGNORE
-	bound   bool              // needValues: they are arguments of EXECUTE
-	facts   *facts            // needEngine
-	name    spelling          // needName
-	part    *part             // needCount, needExact, needAsked
-	plan    *rewriter.Plan    // needCount, needExact
+	table   rewriter.Name  // needTable, needEngine
+	key     string         // of the table; needOwner
+	column  *filling       // needMax
+	values  []string       // needValues, needSource: expressions
+	columns []rule.Column  // needValues: of each, the column it is for
+	wide    []bool         // needValues: of each bound one, whether its column has wide ids; nil: none has
+	ignore  bool           // needValues: the statement says IGNORE
+	bound   bool           // needValues: they are arguments of EXECUTE
+	facts   *facts         // needEngine
+	name    spelling       // needName
+	part    *part          // needCount, needExact, needAsked
+	plan    *rewriter.Plan // needCount, needExact
 }
 
 type needKind uint8
@@ -115,7 +116,7 @@ func (d *decider) decide(st *statement) (need, error) {
 		}
 		return missing, err
 	}
-	d.found.unread = append(d.found.unread, unread{text: st.text, by: cx.rules.Rules})
+	d.found.unread = append(d.found.unread, unread{text: st.text, by: cx.rules.List})
 	st.parts, st.touch, st.after, st.prepared = st.parts[:0], touchAll|touchLastID, nil, nil
 	st.spans, st.end, st.rest, st.refused = st.spans[:0], len(st.text), 0, 0
 	st.dynamic, st.load, st.short, st.owing = nil, nil, false, false
@@ -332,7 +333,7 @@ func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) 
 
 // rulesOf returns the rules of a table, none when it has none, and the name in
 // UTF-8 that they match.
-func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter.Name, []*rewriter.Rule, error) {
+func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter.Name, []*rule.Rule, error) {
 	if cx.rules.Empty() {
 		return t, nil, nil
 	}

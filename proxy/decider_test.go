@@ -12,6 +12,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // deciding is a decider with facts made up: shop.orders has id BIGINT, a and b;
@@ -23,27 +24,27 @@ type deciding struct {
 	last error
 }
 
-func newDeciding(rules ...rewriter.Rule) *deciding {
+func newDeciding(rules ...rule.Rule) *deciding {
 	c := &conversation{caps: uint64(mysql.CLIENT_PROTOCOL_41), tablesChanged: func() {}}
 	c.state = state{known: knowAll | knowAsked, strict: true, schema: []byte("shop"), increment: 1, maxPacket: 1 << 20, lastID: lastID{known: true}}
 	if rules == nil {
-		rules = []rewriter.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
+		rules = []rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
 	}
 	x := &deciding{d: newDecider(c, rules), c: c}
 	x.d.tables.setFold(false)
-	id := rewriter.Column{Name: "id", Max: 1<<63 - 1, NotNull: true}
-	x.facts("shop", "orders", nil, id, rewriter.Column{Name: "a"}, rewriter.Column{Name: "b", Max: 1<<31 - 1})
-	x.facts("shop", "narrow", nil, rewriter.Column{Name: "id"}, rewriter.Column{Name: "a"})
-	x.facts("shop", "log_a", nil, rewriter.Column{Name: "a"})
+	id := rule.Column{Name: "id", Max: 1<<63 - 1, NotNull: true}
+	x.facts("shop", "orders", nil, id, rule.Column{Name: "a"}, rule.Column{Name: "b", Max: 1<<31 - 1})
+	x.facts("shop", "narrow", nil, rule.Column{Name: "id"}, rule.Column{Name: "a"})
+	x.facts("shop", "log_a", nil, rule.Column{Name: "a"})
 	x.facts("shop", "gone", &mysql.MyError{Code: mysql.ER_NO_SUCH_TABLE, State: "42S02", Message: "no table"})
 	x.facts("shop", "secret", &mysql.MyError{Code: mysql.ER_TABLEACCESS_DENIED_ERROR, State: "42000", Message: "denied"})
 	return x
 }
 
-func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns ...rewriter.Column) *facts {
+func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns ...rule.Column) *facts {
 	f := &facts{name: schema + "." + table, at: time.Now(), err: refused}
 	if refused == nil {
-		f.table = &rewriter.Table{Columns: columns}
+		f.table = &rule.Table{Columns: columns}
 	}
 	x.d.tables.put(schema+"\x00"+table, f)
 	x.d.tables.admit(admission{f.name, "id", "s"})
@@ -276,25 +277,25 @@ func TestPreparedTouch(t *testing.T) {
 // A statement that went as it is, for its table had no column with a rule, is
 // refused once the table has one.
 func TestDecideBare(t *testing.T) {
-	rules := []rewriter.Rule{
+	rules := []rule.Rule{
 		{Schema: "shop", Table: "*", Column: "id", Source: "s"},
 		{Schema: "shop", Table: "*", Column: "b", Source: "s"},
 		{Schema: "shop", Table: "*", Column: "c", Source: "s", Observe: true},
 	}
-	id, a := rewriter.Column{Name: "id", Max: 1<<63 - 1, NotNull: true}, rewriter.Column{Name: "a"}
-	b, c := rewriter.Column{Name: "b", Max: 1<<63 - 1, NotNull: true}, rewriter.Column{Name: "c", Max: 1<<63 - 1, NotNull: true}
-	byItself := rewriter.Column{Name: "id", Max: 1<<63 - 1, NotNull: true, Own: "nextval(`s`)"}
+	id, a := rule.Column{Name: "id", Max: 1<<63 - 1, NotNull: true}, rule.Column{Name: "a"}
+	b, c := rule.Column{Name: "b", Max: 1<<63 - 1, NotNull: true}, rule.Column{Name: "c", Max: 1<<63 - 1, NotNull: true}
+	byItself := rule.Column{Name: "id", Max: 1<<63 - 1, NotNull: true, Own: "nextval(`s`)"}
 	for _, tt := range []struct {
-		before, after []rewriter.Column
+		before, after []rule.Column
 		text, want    string
 	}{
-		{[]rewriter.Column{a}, []rewriter.Column{a}, "forward", "forward"},
-		{[]rewriter.Column{a}, []rewriter.Column{a, c}, "forward", "forward"},
-		{[]rewriter.Column{a}, []rewriter.Column{a, id}, "forward", "need renewal"},
-		{[]rewriter.Column{a}, []rewriter.Column{a, byItself}, "forward", "forward"},
-		{[]rewriter.Column{a, byItself}, []rewriter.Column{a, id}, "forward", "need renewal"},
-		{[]rewriter.Column{a, id}, []rewriter.Column{a, id, c}, "forward INSERT INTO t (a,`id`) VALUES (?,LAST_INSERT_ID(?))", "fill 1 of shop.t in result 0"},
-		{[]rewriter.Column{a, id}, []rewriter.Column{a, id, b}, "forward INSERT INTO t (a,`id`) VALUES (?,LAST_INSERT_ID(?))", "need renewal"},
+		{[]rule.Column{a}, []rule.Column{a}, "forward", "forward"},
+		{[]rule.Column{a}, []rule.Column{a, c}, "forward", "forward"},
+		{[]rule.Column{a}, []rule.Column{a, id}, "forward", "need renewal"},
+		{[]rule.Column{a}, []rule.Column{a, byItself}, "forward", "forward"},
+		{[]rule.Column{a, byItself}, []rule.Column{a, id}, "forward", "need renewal"},
+		{[]rule.Column{a, id}, []rule.Column{a, id, c}, "forward INSERT INTO t (a,`id`) VALUES (?,LAST_INSERT_ID(?))", "fill 1 of shop.t in result 0"},
+		{[]rule.Column{a, id}, []rule.Column{a, id, b}, "forward INSERT INTO t (a,`id`) VALUES (?,LAST_INSERT_ID(?))", "need renewal"},
 	} {
 		x := newDeciding(rules...)
 		x.facts("shop", "t", nil, tt.before...)
@@ -307,12 +308,12 @@ func TestDecideBare(t *testing.T) {
 		if got := x.on(mysql.COM_STMT_EXECUTE, execute, false); got != "need table shop.t" {
 			t.Errorf("when tables have changed: %s", got)
 		}
-		x.d.tables.put("shop\x00t", &facts{name: "shop.t", at: time.Now(), table: &rewriter.Table{Columns: tt.after}, changes: x.d.tables.count()})
+		x.d.tables.put("shop\x00t", &facts{name: "shop.t", at: time.Now(), table: &rule.Table{Columns: tt.after}, changes: x.d.tables.count()})
 		if got := x.on(mysql.COM_STMT_EXECUTE, execute, false); got != tt.want {
 			t.Errorf("%s (%v), want %s", got, x.last, tt.want)
 		}
 	}
-	x := newDeciding(rewriter.Rule{Schema: "shop", Table: "gone", Column: "id", Source: "s"})
+	x := newDeciding(rule.Rule{Schema: "shop", Table: "gone", Column: "id", Source: "s"})
 	if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO gone (a) VALUES (?)", false); got != "forward" || x.st.prepared == nil || x.st.prepared.kind != (stale{}) {
 		t.Errorf("a table that is not there: %s, %+v", got, x.st.prepared)
 	}
@@ -320,60 +321,60 @@ func TestDecideBare(t *testing.T) {
 
 // Rules that forward or observe let pass what others refuse, and count it.
 func TestDecideRules(t *testing.T) {
-	orders := rewriter.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
-	with := func(change func(r *rewriter.Rule)) rewriter.Rule {
+	orders := rule.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
+	with := func(change func(r *rule.Rule)) rule.Rule {
 		r := orders
 		change(&r)
 		return r
 	}
-	forward := with(func(r *rewriter.Rule) { r.Forward = true })
-	observe := with(func(r *rewriter.Rule) { r.Observe = true })
-	reject := with(func(r *rewriter.Rule) { r.Explicit = rewriter.Reject })
-	any := with(func(r *rewriter.Rule) { r.Table = "*" })
+	forward := with(func(r *rule.Rule) { r.Forward = true })
+	observe := with(func(r *rule.Rule) { r.Observe = true })
+	reject := with(func(r *rule.Rule) { r.Explicit = rule.Reject })
+	any := with(func(r *rule.Rule) { r.Table = "*" })
 	tests := []struct {
 		name, text string
-		rules      []rewriter.Rule
+		rules      []rule.Rule
 		want       string
 		counts     [3]int // forwarded, observed, left alone
 		setup      func(x *deciding)
 	}{
-		{name: "refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rewriter.Rule{orders}, want: "error 1235"},
-		{name: "forwarded", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rewriter.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rewriter.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
-		{name: "forwarded, not known", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rewriter.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.c.state.known &^= knowStrict }},
-		{name: "forwarded, hidden", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rewriter.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rewriter.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
-		{name: "a view without the column", text: "INSERT INTO short (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "error 1235"},
-		{name: "a view without the column, forwarded", text: "INSERT INTO short (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table, r.Forward = "*", true })}, want: "forward", counts: [3]int{1}},
-		{name: "a view without the column, forwarded, not strict", text: "INSERT INTO short (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table, r.Forward = "*", true })}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
-		{name: "forwarded rules fill what they can", text: "INSERT INTO orders (a) VALUES (1)", rules: []rewriter.Rule{forward}, want: "fill 1 of shop.orders in result 0"},
-		{name: "observed", text: "INSERT INTO orders (a) VALUES (1)", rules: []rewriter.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
-		{name: "observed in SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", rules: []rewriter.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
-		{name: "a form forwarded in SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) SELECT 1'", rules: []rewriter.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "CREATE TABLE ... SELECT", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rewriter.Rule{orders}, want: "error 1235"},
-		{name: "CREATE TABLE ... SELECT, forwarded", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rewriter.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "CREATE TABLE ... SELECT, forwarded, not strict", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rewriter.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
-		{name: "CREATE TABLE ... SELECT, observed", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rewriter.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
-		{name: "CREATE TABLE", text: "CREATE TABLE orders (id INT, a INT)", rules: []rewriter.Rule{orders}, want: "forward"},
-		{name: "observed, refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rewriter.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
-		{name: "explicit rejected", text: "INSERT INTO orders (id) VALUES (5)", rules: []rewriter.Rule{reject}, want: "error 1235"},
-		{name: "wildcard", text: "INSERT INTO orders (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "fill 1 of shop.orders in result 0"},
-		{name: "wildcard on a table without the column", text: "INSERT INTO log_a (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "forward", counts: [3]int{0, 0, 1}},
-		{name: "wildcard on a type that holds no ids", text: "INSERT INTO narrow (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "forward", counts: [3]int{0, 0, 1}},
-		{name: "wildcard on such a table, in a block", text: "BEGIN NOT ATOMIC INSERT INTO narrow (a) VALUES (1); END", rules: []rewriter.Rule{any}, want: "forward", counts: [3]int{0, 0, 1}},
-		{name: "a type that holds no ids", text: "INSERT INTO narrow (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table = "narrow" })}, want: "error 1467"},
-		{name: "a table that does not exist", text: "INSERT INTO gone (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "forward"},
-		{name: "a table that may not be read", text: "INSERT INTO secret (a) VALUES (1)", rules: []rewriter.Rule{any}, want: "error 1142"},
-		{name: "the named column is missing", text: "INSERT INTO log_a (a) VALUES (1)", rules: []rewriter.Rule{with(func(r *rewriter.Rule) { r.Table = "log_a" })}, want: "error 1054"},
+		{name: "refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{orders}, want: "error 1235"},
+		{name: "forwarded", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
+		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
+		{name: "forwarded, not known", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.c.state.known &^= knowStrict }},
+		{name: "forwarded, hidden", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
+		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
+		{name: "a view without the column", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{any}, want: "error 1235"},
+		{name: "a view without the column, forwarded", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "forward", counts: [3]int{1}},
+		{name: "a view without the column, forwarded, not strict", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
+		{name: "forwarded rules fill what they can", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{forward}, want: "fill 1 of shop.orders in result 0"},
+		{name: "observed", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
+		{name: "observed in SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
+		{name: "a form forwarded in SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) SELECT 1'", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
+		{name: "CREATE TABLE ... SELECT", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{orders}, want: "error 1235"},
+		{name: "CREATE TABLE ... SELECT, forwarded", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
+		{name: "CREATE TABLE ... SELECT, forwarded, not strict", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
+		{name: "CREATE TABLE ... SELECT, observed", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
+		{name: "CREATE TABLE", text: "CREATE TABLE orders (id INT, a INT)", rules: []rule.Rule{orders}, want: "forward"},
+		{name: "observed, refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
+		{name: "explicit rejected", text: "INSERT INTO orders (id) VALUES (5)", rules: []rule.Rule{reject}, want: "error 1235"},
+		{name: "wildcard", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{any}, want: "fill 1 of shop.orders in result 0"},
+		{name: "wildcard on a table without the column", text: "INSERT INTO log_a (a) VALUES (1)", rules: []rule.Rule{any}, want: "forward", counts: [3]int{0, 0, 1}},
+		{name: "wildcard on a type that holds no ids", text: "INSERT INTO narrow (a) VALUES (1)", rules: []rule.Rule{any}, want: "forward", counts: [3]int{0, 0, 1}},
+		{name: "wildcard on such a table, in a block", text: "BEGIN NOT ATOMIC INSERT INTO narrow (a) VALUES (1); END", rules: []rule.Rule{any}, want: "forward", counts: [3]int{0, 0, 1}},
+		{name: "a type that holds no ids", text: "INSERT INTO narrow (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table = "narrow" })}, want: "error 1467"},
+		{name: "a table that does not exist", text: "INSERT INTO gone (a) VALUES (1)", rules: []rule.Rule{any}, want: "forward"},
+		{name: "a table that may not be read", text: "INSERT INTO secret (a) VALUES (1)", rules: []rule.Rule{any}, want: "error 1142"},
+		{name: "the named column is missing", text: "INSERT INTO log_a (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table = "log_a" })}, want: "error 1054"},
 		{
 			name: "two columns of one table", text: "INSERT INTO orders (a) VALUES (1)",
-			rules: []rewriter.Rule{orders, with(func(r *rewriter.Rule) { r.Column = "b" })}, want: "fill 1 1 of shop.orders in result 0",
+			rules: []rule.Rule{orders, with(func(r *rule.Rule) { r.Column = "b" })}, want: "fill 1 1 of shop.orders in result 0",
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			x := newDeciding(tt.rules...)
-			x.facts("shop", "short", nil, rewriter.Column{Name: "a"}).view = true
+			x.facts("shop", "short", nil, rule.Column{Name: "a"}).view = true
 			if tt.setup != nil {
 				tt.setup(x)
 			}

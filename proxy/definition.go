@@ -11,6 +11,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // findDefinition asks how a table is defined, as far as that tells what its rules
@@ -24,7 +25,7 @@ import (
 // a view, does on MySQL, in a transaction of REPEATABLE READ.
 func (s *session) findDefinition(f *facts, t rewriter.Name, mariaDB bool, show shower) error {
 	book, missing := s.l.ruleBook(), false
-	var doubtful []*rewriter.Column
+	var doubtful []*rule.Column
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
 		c := f.table.Find(rule.Column)
 		missing = missing || c == nil
@@ -61,13 +62,13 @@ func (s *session) findDefinition(f *facts, t rewriter.Name, mariaDB bool, show s
 // certain reports whether the definition of a column that a wildcard may fill says
 // by itself that it has no default and is not generated. MariaDB takes no generated
 // column into a primary key.
-func certain(c *rewriter.Column, mariaDB bool) bool {
+func certain(c *rule.Column, mariaDB bool) bool {
 	return c.AutoIncrement || mariaDB && c.Primary && !c.Default
 }
 
 // mayBeShorter reports whether a column may hold less than its definition says: that of
 // one that is COMPRESSED counts a byte or character too much, and does not tell that it is.
-func mayBeShorter(c *rewriter.Column, mariaDB bool) bool {
+func mayBeShorter(c *rule.Column, mariaDB bool) bool {
 	return mariaDB && c.Text && !c.Padded && !c.UUID
 }
 
@@ -149,7 +150,7 @@ func (s *session) isView(t rewriter.Name) (bool, error) {
 
 // askDefinition asks information_schema for what columns have by themselves. Of a
 // view it says nothing of defaults that the definition of a column without one does not.
-func (s *session) askDefinition(columns []*rewriter.Column, t rewriter.Name, view, mariaDB bool) error {
+func (s *session) askDefinition(columns []*rule.Column, t rewriter.Name, view, mariaDB bool) error {
 	for _, c := range columns {
 		if view && !c.Default && !mayBeShorter(c, mariaDB) {
 			continue

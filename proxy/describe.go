@@ -13,6 +13,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // describe asks the server about a table, over the client's own connection: so
@@ -120,8 +121,8 @@ func (s *session) invisible(f *facts, t rewriter.Name, column string, must bool)
 // give all text as bytes under character_set_results=binary, and what is known of a
 // table is not of the session that has asked.
 func (s *session) tellBytes(f *facts, t rewriter.Name) error {
-	var doubtful []*rewriter.Column
-	for _, columns := range [...][]rewriter.Column{f.table.Columns, f.table.Invisible} {
+	var doubtful []*rule.Column
+	for _, columns := range [...][]rule.Column{f.table.Columns, f.table.Invisible} {
 		for i := range columns {
 			if c := &columns[i]; c.Bytes && (c.Text || c.Type == "BLOB") {
 				doubtful = append(doubtful, c)
@@ -150,10 +151,10 @@ func (s *session) tellBytes(f *facts, t rewriter.Name) error {
 // findCharsets asks for the character sets of columns for wide ids. Definitions do
 // not tell: they give the one that results are sent in.
 func (s *session) findCharsets(f *facts, t rewriter.Name) error {
-	var wide []*rewriter.Column
+	var wide []*rule.Column
 	book := s.l.ruleBook()
-	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
-		if c := f.table.Find(rule.Column); c != nil && rule.IDs.Wide() && c.Form(rule.IDs) != rewriter.FormNone {
+	for _, r := range book.Match(t.Schema, t.Table, book.fold) {
+		if c := f.table.Find(r.Column); c != nil && r.IDs.Wide() && c.Form(r.IDs) != rule.FormNone {
 			wide = append(wide, c)
 		}
 	}
@@ -170,7 +171,7 @@ func (s *session) findCharsets(f *facts, t rewriter.Name) error {
 // charsets asks for the character sets of columns. The question has one row, also of
 // an empty table, and reads none: it opens no read view. It names the table as it is
 // called, for under LOCK TABLES it may have no other name.
-func (s *session) charsets(columns []*rewriter.Column, t rewriter.Name) ([][]byte, error) {
+func (s *session) charsets(columns []*rule.Column, t rewriter.Name) ([][]byte, error) {
 	if len(columns) == 0 {
 		return nil, nil
 	}
@@ -221,8 +222,8 @@ func (s *session) columns(list string, t rewriter.Name) (*described, error) {
 // decodeNames reads the names of columns that arrive in a character set of
 // results in which ASCII is not ASCII. Definitions do not say which that is: a
 // table of numbers has none.
-func (s *session) decodeNames(columns []rewriter.Column) error {
-	if !slices.ContainsFunc(columns, func(c rewriter.Column) bool { return !isASCII(c.Name) }) {
+func (s *session) decodeNames(columns []rule.Column) error {
+	if !slices.ContainsFunc(columns, func(c rule.Column) bool { return !isASCII(c.Name) }) {
 		return nil
 	}
 	results, err := s.queryRow("SELECT @@character_set_results", 1)
@@ -269,7 +270,7 @@ func tableName(schema, table []byte) string {
 
 // described is what the reply to a PREPARE of a SELECT says.
 type described struct {
-	table     *rewriter.Table
+	table     *rule.Table
 	keyed     bool              // some column belongs to a primary key
 	shape     [sha256.Size]byte // of all that was said of the columns
 	statement uint32            // to close; 0: none
@@ -290,7 +291,7 @@ func (c *conversation) readColumns(packets []byte) (d described, err error) {
 	}
 	d.statement = p.ID
 	extended := c.caps&wire.MariaDBExtendedMetadata != 0
-	t, shape := &rewriter.Table{}, sha256.New()
+	t, shape := &rule.Table{}, sha256.New()
 	for len(t.Columns) < int(p.Columns) {
 		var payload []byte
 		if payload, rest, err = wire.NextPayload(rest); err != nil {
@@ -302,7 +303,7 @@ func (c *conversation) readColumns(packets []byte) (d described, err error) {
 			return d, fmt.Errorf("column definition %d is malformed", len(t.Columns)+1)
 		}
 		d.keyed = d.keyed || col.Flags&mysql.PRI_KEY_FLAG != 0
-		t.Columns = append(t.Columns, rewriter.Column{
+		t.Columns = append(t.Columns, rule.Column{
 			Name:          col.Name,
 			AutoIncrement: col.Flags&mysql.AUTO_INCREMENT_FLAG != 0,
 			Max:           maxID(col),
@@ -337,13 +338,13 @@ const noDefaultValue = 4096
 // does text that is no number: text compares as text, where '9' is above '10'.
 //
 // The names are in UTF-8, and so is the connection's character set.
-func GreatestQuery(schema, table string, column rewriter.Column) string {
+func GreatestQuery(schema, table string, column rule.Column) string {
 	quoted := func(name string) string { return string(rewriter.AppendQuoted(nil, name, rewriter.Mode{})) }
 	return greatestQuery(quoted(column.Name), quoted(schema)+"."+quoted(table), column)
 }
 
 // greatestQuery is GreatestQuery with the names as SQL.
-func greatestQuery(id, from string, column rewriter.Column) string {
+func greatestQuery(id, from string, column rule.Column) string {
 	if !column.Text { // an index answers this at once
 		return "SELECT CAST(MAX(" + id + ") AS DECIMAL(65)) FROM " + from + " WHERE " + id + "<=18446744073709551615"
 	}

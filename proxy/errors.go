@@ -10,6 +10,7 @@ import (
 	"idproxy/inside"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // All errors that clients see from the proxy itself are made in this file. Their
@@ -55,7 +56,7 @@ func errBridge() *mysql.MyError {
 
 // errOutOfIDs says that the source of a rule gave no ids. Nothing was sent to
 // the server.
-func errOutOfIDs(rule *rewriter.Rule, cause error) error {
+func errOutOfIDs(rule *rule.Rule, cause error) error {
 	text, reference := inside.Text(cause)
 	if reference == "" {
 		return outOfIDs(rule, cause.Error())
@@ -63,14 +64,14 @@ func errOutOfIDs(rule *rewriter.Rule, cause error) error {
 	return keptError{outOfIDs(rule, text), rule, cause}
 }
 
-func outOfIDs(rule *rewriter.Rule, text string) *mysql.MyError {
+func outOfIDs(rule *rule.Rule, text string) *mysql.MyError {
 	return clientError(mysql.ER_AUTOINC_READ_FAILED, "HY000", "Failed to read auto-increment value for %s: %s", rule, text)
 }
 
 // keptError is an error with a cause that the client is not told all of.
 type keptError struct {
 	*mysql.MyError
-	rule  *rewriter.Rule
+	rule  *rule.Rule
 	cause error
 }
 
@@ -88,13 +89,13 @@ func errHalfDone(table string) *mysql.MyError {
 
 // errUnsupported says that a form of INSERT on a table with a rule is not
 // filled, and that nothing was sent to the server.
-func errUnsupported(rule *rewriter.Rule, t rewriter.Name, form string) *mysql.MyError {
+func errUnsupported(rule *rule.Rule, t rewriter.Name, form string) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on table %s with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, t.Table, rule)
 }
 
 // errStoresZero says why a statement is not forwarded although its rule would
 // let it pass without an id.
-func errStoresZero(rule *rewriter.Rule, t rewriter.Name, form, why string) *mysql.MyError {
+func errStoresZero(rule *rule.Rule, t rewriter.Name, form, why string) *mysql.MyError {
 	stored := "0"
 	if rule.IDs.Wide() {
 		stored = "an empty value"
@@ -122,7 +123,7 @@ func errReadLate() *mysql.MyError {
 	return errUndecided(errors.New("no table had a rule when it was prepared, and its text was not read: prepare it again"))
 }
 
-func errMiscounted(rule *rewriter.Rule, table string) *mysql.MyError {
+func errMiscounted(rule *rule.Rule, table string) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy and the server count other parameters in the prepared INSERT into %s with rule %s, so its ids have no certain place; nothing was sent", table, rule)
 }
 
@@ -143,7 +144,7 @@ func errArguments(command string) *mysql.MyError {
 	return clientError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", command)
 }
 
-func errLongID(rule *rewriter.Rule) *mysql.MyError {
+func errLongID(rule *rule.Rule) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not take an id of more than %d bytes for column %s of rule %s; nothing was sent", maxLongID, rule.Column, rule)
 }
 
@@ -159,28 +160,28 @@ func errTooManyParameters(table string) *mysql.MyError {
 	return clientError(mysql.ER_PS_MANY_PARAM, "HY000", "Prepared statement contains too many placeholders: idproxy adds one for each id of %s and needs room for them below 65536; prepare fewer rows", table)
 }
 
-func errExplicit(rule *rewriter.Rule) *mysql.MyError {
+func errExplicit(rule *rule.Rule) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)
 }
 
-func errNoNumber(rule *rewriter.Rule) *mysql.MyError {
+func errNoNumber(rule *rule.Rule) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: advance, and the statement gives column %s a value that is no whole number the source could be moved past; nothing was sent", rule, rule.Column)
 }
 
-func errBelowZero(rule *rewriter.Rule) *mysql.MyError {
+func errBelowZero(rule *rule.Rule) *mysql.MyError {
 	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not pass on an id below zero for column %s of rule %s: it is unsigned, and the server would store 0; nothing was sent", rule.Column, rule)
 }
 
-func errNoColumn(rule *rewriter.Rule, table string) *mysql.MyError {
+func errNoColumn(rule *rule.Rule, table string) *mysql.MyError {
 	return clientError(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s' in table %s, which idproxy rule %s names; correct the rule's column", rule.Column, table, rule)
 }
 
-func errColumnType(rule *rewriter.Rule, table string, column rewriter.Column) *mysql.MyError {
+func errColumnType(rule *rule.Rule, table string, column rule.Column) *mysql.MyError {
 	return outOfIDs(rule, fmt.Sprintf("column %s of table %s has the type %s, which cannot hold the ids of source %s exactly (%s can)", rule.Column, table, column.Type, rule.Source, rule.IDs.Columns()))
 }
 
 // errFacts passes on why the server would not describe a table.
-func errFacts(rule *rewriter.Rule, table string, cause *mysql.MyError) *mysql.MyError {
+func errFacts(rule *rule.Rule, table string, cause *mysql.MyError) *mysql.MyError {
 	return clientError(cause.Code, cause.State, "%s (idproxy asks for the columns of %s, because rule %s names it: the user needs SELECT on them)", cause.Message, table, rule)
 }
 

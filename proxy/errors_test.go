@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // TestUnsupportedNamesAll: a refusal names the form, the table and the rule; under a wildcard the last two differ.
 func TestUnsupportedNamesAll(t *testing.T) {
-	rule := &rewriter.Rule{Schema: "shop", Table: "*", Column: "id"}
+	rule := &rule.Rule{Schema: "shop", Table: "*", Column: "id"}
 	e := errUnsupported(rule, rewriter.Name{Table: []byte("orders")}, "INSERT IGNORE")
 	for _, want := range []string{"INSERT IGNORE", "table orders", "shop.*.id"} {
 		if !strings.Contains(e.Message, want) {

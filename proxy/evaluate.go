@@ -12,6 +12,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // evaluate asks the server what expressions for ids are worth. They read
@@ -76,7 +77,7 @@ type cell struct {
 	kind         byte   // MySQL's type of text
 	binary       bool   // text has no character set
 	numberKind   byte
-	column       rewriter.Column
+	column       rule.Column
 	wide         bool // NULL alone generates
 	strict       bool // the server refuses text that is no number
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // What an AUTO_INCREMENT column makes of a value, by its type: measured on
@@ -49,14 +50,14 @@ func TestValueOfExpression(t *testing.T) {
 		{name: "'' when strict", v: cell{text: []byte{}, kind: text, strict: true}, want: kept},
 		{name: "''", v: cell{text: []byte{}, kind: text}, want: generate},
 		{name: "'abc'", v: cell{text: []byte("abc"), kind: text}, want: generate},
-		{name: "'abc' in a column of text", v: cell{text: []byte("abc"), kind: text, column: rewriter.Column{Text: true}}, want: kept},
+		{name: "'abc' in a column of text", v: cell{text: []byte("abc"), kind: text, column: rule.Column{Text: true}}, want: kept},
 		{name: "'nancy'", v: cell{text: []byte("nancy"), kind: text}, want: generate},
 		{name: "'inf'", v: cell{text: []byte("inf"), kind: text}, want: generate},
 		{name: "'0x1p4'", v: cell{text: []byte("0x1p4"), kind: text}, want: generate},
-		{name: "-5 unsigned", v: cell{text: []byte("-5"), kind: whole, column: rewriter.Column{Unsigned: true}}, want: generate},
-		{name: "-5 unsigned, strict", v: cell{text: []byte("-5"), kind: whole, column: rewriter.Column{Unsigned: true}, strict: true}, want: kept},
-		{name: "-0.7 unsigned, strict", v: cell{text: []byte("-0.7"), kind: decimal, column: rewriter.Column{Unsigned: true}, strict: true}, want: kept},
-		{name: "-0.4 unsigned, strict", v: cell{text: []byte("-0.4"), kind: decimal, column: rewriter.Column{Unsigned: true}, strict: true}, want: generate},
+		{name: "-5 unsigned", v: cell{text: []byte("-5"), kind: whole, column: rule.Column{Unsigned: true}}, want: generate},
+		{name: "-5 unsigned, strict", v: cell{text: []byte("-5"), kind: whole, column: rule.Column{Unsigned: true}, strict: true}, want: kept},
+		{name: "-0.7 unsigned, strict", v: cell{text: []byte("-0.7"), kind: decimal, column: rule.Column{Unsigned: true}, strict: true}, want: kept},
+		{name: "-0.4 unsigned, strict", v: cell{text: []byte("-0.4"), kind: decimal, column: rule.Column{Unsigned: true}, strict: true}, want: generate},
 		{name: "'3abc'", v: cell{text: []byte("3abc"), kind: text}, want: kept},
 		{name: "'0x10'", v: cell{text: []byte("0x10"), kind: text, strict: true}, want: kept},
 		{name: "0x00", v: cell{text: []byte{0}, kind: text, binary: true, number: []byte("0"), numberKind: whole}, want: generate},

@@ -10,6 +10,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // execution is the execution of a prepared INSERT that gets ids: one row of
@@ -222,8 +223,8 @@ func (d *decider) isBare(st *statement, e *prepared, cx *reading) error {
 
 // gained reports whether one of the rules, wildcards that left a table alone, concerns
 // it now.
-func gained(t *rewriter.Table, rules []*rewriter.Rule) bool {
-	return slices.ContainsFunc(rules, func(rule *rewriter.Rule) bool { return rule.Unfit(t).None() })
+func gained(t *rule.Table, rules []*rule.Rule) bool {
+	return slices.ContainsFunc(rules, func(rule *rule.Rule) bool { return rule.Unfit(t).None() })
 }
 
 // known returns what is known of a table, nil when nothing is.
@@ -248,13 +249,13 @@ func sameColumns(now *facts, f *filler) bool {
 	if !slices.Equal(keyColumns(now.table, f.rules), f.keys) {
 		return false
 	}
-	sameName := func(a, b rewriter.Column) bool { return a.Name == b.Name }
+	sameName := func(a, b rule.Column) bool { return a.Name == b.Name }
 	return !f.plan.ByPosition || slices.EqualFunc(now.table.Columns, f.facts.table.Columns, sameName)
 }
 
 // counting returns the name of the column with AUTO_INCREMENT.
-func counting(t *rewriter.Table) string {
-	for _, columns := range [...][]rewriter.Column{t.Columns, t.Invisible} {
+func counting(t *rule.Table) string {
+	for _, columns := range [...][]rule.Column{t.Columns, t.Invisible} {
 		for i := range columns {
 			if columns[i].AutoIncrement {
 				return columns[i].Name
@@ -303,7 +304,7 @@ func (x *execution) read(st *statement, e *prepared, c *conversation, found *fin
 	}
 	id := 9 // bytes of an id, with its indicator
 	if fillerOf(e).anyWide() {
-		id = 1 + rewriter.Longest
+		id = 1 + rule.LongestLiteral
 	}
 	nulls := 0
 	rows, ok := x.many.Walk(func(_, param int, indicator byte, _ []byte) {
@@ -401,7 +402,7 @@ func longID(data []byte) wire.Parameter {
 
 // idOf says what an AUTO_INCREMENT column makes of a bound value. certain: it
 // does so in every sql_mode.
-func idOf(p *wire.Parameter, column rewriter.Column, s *state) (v rewriter.Value, certain bool) {
+func idOf(p *wire.Parameter, column rule.Column, s *state) (v rewriter.Value, certain bool) {
 	kind := byte(p.Type)
 	if p.Null || kind == mysql.MYSQL_TYPE_NULL {
 		return rewriter.Value{Generate: true}, true

@@ -18,6 +18,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 const (
@@ -157,7 +158,7 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return row(8, "\x00\x07utf8mb4\x0873686f70\x011"+f.maxPacket+"\x010\x010\x07utf8mb4"), true
-	case text == GreatestQuery("shop", "orders", rewriter.Column{Name: "id"}):
+	case text == GreatestQuery("shop", "orders", rule.Column{Name: "id"}):
 		return row(1, "\x0299"), true
 	}
 	f.mu.Lock()
@@ -260,7 +261,7 @@ func start(t *testing.T, change func(cfg *Config, live *Settings)) *running {
 		Logger:    slog.New(slog.DiscardHandler),
 	}
 	live := &Settings{
-		Rules:   map[string]*rewriter.Rules{"l": theRules},
+		Rules:   map[string]*rule.List{"l": theRules},
 		Sources: map[string]idsource.Source{"s": r.ids}, Handshake: patience, Statement: 1 << 20, ShutdownTimeout: patience,
 	}
 	if change != nil {

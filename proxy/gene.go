@@ -10,6 +10,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // maxListed bounds the ids that a question lists.
@@ -28,18 +29,18 @@ func appendIn(dst []byte, ids []uint64) []byte {
 }
 
 // keyed reports whether the ids of some rule have genes.
-func keyed(rules []*rewriter.Rule) bool {
-	return slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return r.Gene != nil })
+func keyed(rules []*rule.Rule) bool {
+	return slices.ContainsFunc(rules, func(r *rule.Rule) bool { return r.Gene != nil })
 }
 
 // keyedByText reports whether those of some rule come from a text.
-func keyedByText(rules []*rewriter.Rule) bool {
-	return slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return r.Gene != nil && r.Gene.CRC32 })
+func keyedByText(rules []*rule.Rule) bool {
+	return slices.ContainsFunc(rules, func(r *rule.Rule) bool { return r.Gene != nil && r.Gene.CRC32 })
 }
 
 // describeKey learns of the column that a gene comes from. What its character
 // set is no definition of a column tells: that is always the one of results.
-func (s *session) describeKey(f *facts, t rewriter.Name, g *rewriter.Gene) error {
+func (s *session) describeKey(f *facts, t rewriter.Name, g *rule.Gene) error {
 	if found, err := s.invisible(f, t, g.Column, true); err != nil || !found || !g.CRC32 {
 		return err
 	}
@@ -47,7 +48,7 @@ func (s *session) describeKey(f *facts, t rewriter.Name, g *rewriter.Gene) error
 	if column.Length == 0 {
 		return nil
 	}
-	charsets, err := s.charsets([]*rewriter.Column{&column}, t)
+	charsets, err := s.charsets([]*rule.Column{&column}, t)
 	if err != nil {
 		return err
 	}
@@ -68,11 +69,11 @@ func keyParams(genes []rewriter.RowGene) (params []int) {
 }
 
 // keyColumns returns the columns that the genes of rules come from, by rule.
-func keyColumns(t *rewriter.Table, rules []*rewriter.Rule) []rewriter.Column {
+func keyColumns(t *rule.Table, rules []*rule.Rule) []rule.Column {
 	if !keyed(rules) {
 		return nil
 	}
-	columns := make([]rewriter.Column, len(rules))
+	columns := make([]rule.Column, len(rules))
 	for i, rule := range rules {
 		if rule.Gene != nil {
 			columns[i], _, _ = t.Column(rule.Gene.Column)
@@ -159,7 +160,7 @@ func (f *filler) geneOf(column uint8, p *wire.Parameter, s *state) (gene uint16,
 }
 
 // geneOf returns the gene that a parameter makes; utf8 is as state.utf8.
-func geneOf(g *rewriter.Gene, key rewriter.Column, p *wire.Parameter, utf8 int) (gene uint16, why string) {
+func geneOf(g *rule.Gene, key rule.Column, p *wire.Parameter, utf8 int) (gene uint16, why string) {
 	kind := byte(p.Type)
 	if p.Null || kind == mysql.MYSQL_TYPE_NULL {
 		return 0, "NULL, DEFAULT or the like"

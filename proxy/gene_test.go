@@ -13,6 +13,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 func number(kind byte, unsigned bool, v uint64) wire.Parameter {
@@ -29,7 +30,7 @@ func text(kind byte, v string) wire.Parameter {
 }
 
 func TestGeneOfParameter(t *testing.T) {
-	mod, crc := &rewriter.Gene{Column: "k", Bits: 16}, &rewriter.Gene{Column: "k", Bits: 16, CRC32: true}
+	mod, crc := &rule.Gene{Column: "k", Bits: 16}, &rule.Gene{Column: "k", Bits: 16, CRC32: true}
 	const refused = -1
 	sum := func(s string) int { return int(crc32.ChecksumIEEE([]byte(s)) & 0xffff) }
 	for name, tt := range map[string]struct {
@@ -65,12 +66,12 @@ func TestGeneOfParameter(t *testing.T) {
 		"DATE":               {wire.Parameter{Type: uint16(mysql.MYSQL_TYPE_DATE), Value: []byte("\x04\xe6\x07\x01\x01")}, refused, refused},
 	} {
 		for _, one := range []struct {
-			g    *rewriter.Gene
-			key  rewriter.Column
+			g    *rule.Gene
+			key  rule.Column
 			want int
 		}{
-			{mod, rewriter.Column{Type: "BIGINT", Max: math.MaxInt64}, tt.mod},
-			{crc, rewriter.Column{Text: true, Length: 9, Charset: "utf8mb4"}, tt.crc},
+			{mod, rule.Column{Type: "BIGINT", Max: math.MaxInt64}, tt.mod},
+			{crc, rule.Column{Text: true, Length: 9, Charset: "utf8mb4"}, tt.crc},
 		} {
 			in := tt.in
 			gene, why := geneOf(one.g, one.key, &in, 4)
@@ -84,8 +85,8 @@ func TestGeneOfParameter(t *testing.T) {
 // geneStatement prepares an INSERT whose ids have genes of column k.
 func geneStatement(t *testing.T, sql string) *prepared {
 	t.Helper()
-	rules := []*rewriter.Rule{{Schema: "shop", Table: "t", Column: "id", Source: "s", Gene: &rewriter.Gene{Column: "k", Bits: 8}}}
-	table := &rewriter.Table{Columns: []rewriter.Column{{Name: "id", Max: math.MaxInt64}, {Name: "k", Type: "BIGINT", Max: math.MaxInt64}, {Name: "a"}}}
+	rules := []*rule.Rule{{Schema: "shop", Table: "t", Column: "id", Source: "s", Gene: &rule.Gene{Column: "k", Bits: 8}}}
+	table := &rule.Table{Columns: []rule.Column{{Name: "id", Max: math.MaxInt64}, {Name: "k", Type: "BIGINT", Max: math.MaxInt64}, {Name: "a"}}}
 	var plan rewriter.Plan
 	s := &rewriter.Statement{Text: []byte(sql), Rules: rules, Table: table, Prepared: true, Bulk: true}
 	if err := plan.Read(s); err != nil {
@@ -187,9 +188,9 @@ func TestGenesOfExecutions(t *testing.T) {
 }
 
 func TestAskForGenes(t *testing.T) {
-	g := &rewriter.Gene{Bits: 3}
+	g := &rule.Gene{Bits: 3}
 	ids := []uint64{100, 115, 119}
-	p := part{rules: []*rewriter.Rule{{Column: "id", Gene: g}}, name: rewriter.Name{Schema: []byte("shop"), Table: []byte("t")}, ids: [][]uint64{ids}, columns: make([]rewriter.Column, 1)}
+	p := part{rules: []*rule.Rule{{Column: "id", Gene: g}}, name: rewriter.Name{Schema: []byte("shop"), Table: []byte("t")}, ids: [][]uint64{ids}, columns: make([]rule.Column, 1)}
 	e := expect{first: 100, last: 119, generated: 3}
 	if got, want := storedSQL(&e, &p, []byte("`shop`.`t`"), []byte("`id`")), "SELECT MIN(`id`) FROM `shop`.`t` WHERE `id` IN (100,115,119)"; got != want {
 		t.Errorf("asks %s, want %s", got, want)

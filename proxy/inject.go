@@ -12,6 +12,7 @@ import (
 	"idproxy/inside"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // maxRounds bounds what is asked for one piece of a text: settings, and for each
@@ -272,7 +273,7 @@ func (s *session) admit(f *filling) error {
 // greatest returns the greatest id in a column, 0 when there is none above 0.
 // The listener's account sees what other transactions have committed, the session what its own has written: in
 // an open one both are asked.
-func (s *session) greatest(t rewriter.Name, column rewriter.Column) (uint64, error) {
+func (s *session) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
 	ask := s.l.Greatest
 	if ask == nil {
 		return s.greatestSeen(t, column)
@@ -294,7 +295,7 @@ func (s *session) greatest(t rewriter.Name, column rewriter.Column) (uint64, err
 	return max(n, own), err
 }
 
-func (s *session) greatestSeen(t rewriter.Name, column rewriter.Column) (uint64, error) {
+func (s *session) greatestSeen(t rewriter.Name, column rule.Column) (uint64, error) {
 	table, err := s.appendTable(nil, t)
 	if err != nil {
 		return 0, err

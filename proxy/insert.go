@@ -8,13 +8,14 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // filling is one column that a statement fills.
 type filling struct {
-	rule   *rewriter.Rule
+	rule   *rule.Rule
 	table  rewriter.Name // with its schema
-	column rewriter.Column
+	column rule.Column
 	name   string // schema.table
 	facts  *facts
 }
@@ -62,7 +63,7 @@ func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) 
 }
 
 // concern is facts, but that an error is no more than seen by rules that only observe.
-func (d *decider) concern(st *statement, p *part, rules []*rewriter.Rule, cx *reading) error {
+func (d *decider) concern(st *statement, p *part, rules []*rule.Rule, cx *reading) error {
 	err := d.facts(st, p, rules, cx)
 	e, ok := errors.AsType[*mysql.MyError](err)
 	if !ok || !rules[0].Observe {
@@ -75,7 +76,7 @@ func (d *decider) concern(st *statement, p *part, rules []*rewriter.Rule, cx *re
 
 // facts finds the columns of the rules in what is known of the table. A part
 // without rules goes as it is.
-func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *reading) error {
+func (d *decider) facts(st *statement, p *part, rules []*rule.Rule, cx *reading) error {
 	if cx.remaking { // what is known now is of the table before that
 		return lacks(needQuiet)
 	}
@@ -93,27 +94,27 @@ func (d *decider) facts(st *statement, p *part, rules []*rewriter.Rule, cx *read
 		return errFacts(rules[0], f.name, f.err)
 	}
 	p.facts, st.facts = f, f
-	for _, rule := range rules {
-		if !rule.Exact() && !rule.Unfit(f.table).None() {
-			if st.prepares() && !rule.Observe {
-				p.absent = append(p.absent, rule)
+	for _, r := range rules {
+		if !r.Exact() && !r.Unfit(f.table).None() {
+			if st.prepares() && !r.Observe {
+				p.absent = append(p.absent, r)
 			}
 			continue
 		}
-		column, _, ok := f.table.Column(rule.Column)
+		column, _, ok := f.table.Column(r.Column)
 		switch {
 		case !ok:
-			return errNoColumn(rule, f.name)
-		case column.Form(rule.IDs) == rewriter.FormNone:
-			return errColumnType(rule, f.name, column)
+			return errNoColumn(r, f.name)
+		case column.Form(r.IDs) == rule.FormNone:
+			return errColumnType(r, f.name, column)
 		}
-		p.rules, p.columns = append(p.rules, rule), append(p.columns, column)
+		p.rules, p.columns = append(p.rules, r), append(p.columns, column)
 	}
 	switch {
 	case len(p.rules) > 0:
 	case f.view: // what it shows may well be a table that has them
 		p.view = true
-		p.rules, p.columns = append(p.rules, rules...), append(p.columns, make([]rewriter.Column, len(rules))...)
+		p.rules, p.columns = append(p.rules, rules...), append(p.columns, make([]rule.Column, len(rules))...)
 	default:
 		d.found.leftAlone++
 		if p.absent != nil {
@@ -234,7 +235,7 @@ func (d *decider) would(st *statement, p *part, i int, cx *reading) string {
 		return "would refuse: " + form.Form
 	case errors.Is(err, rewriter.ErrRefusedByServer):
 		return "would forward what the server refuses"
-	case err == nil && p.head.Kind != rewriter.Load && plan.Columns[0].Explicit+plan.Columns[0].Fallback > 0 && p.rules[i].Explicit == rewriter.Reject:
+	case err == nil && p.head.Kind != rewriter.Load && plan.Columns[0].Explicit+plan.Columns[0].Fallback > 0 && p.rules[i].Explicit == rule.Reject:
 		return "would refuse: explicit value"
 	}
 	return "would fill ids"
@@ -262,18 +263,18 @@ func (p *part) questions(st *statement, plan *rewriter.Plan, cx *reading) error 
 // admissible checks what the plan says of each column against its rule.
 func (d *decider) admissible(st *statement, p *part, plan *rewriter.Plan, cx *reading) error {
 	for i := range p.rules {
-		rule, filled := p.rules[i], &plan.Columns[i]
+		r, filled := p.rules[i], &plan.Columns[i]
 		switch {
-		case filled.Explicit+filled.Fallback > 0 && rule.Explicit == rewriter.Reject:
-			return errExplicit(rule)
-		case rule.IDs.Wide():
-		case filled.Explicit > 0 && rule.Explicit == rewriter.Advance && filled.GreatestUnknown:
-			return errNoNumber(rule)
+		case filled.Explicit+filled.Fallback > 0 && r.Explicit == rule.Reject:
+			return errExplicit(r)
+		case r.IDs.Wide():
+		case filled.Explicit > 0 && r.Explicit == rule.Advance && filled.GreatestUnknown:
+			return errNoNumber(r)
 		case filled.BelowZero && p.columns[i].Unsigned && !plan.Ignore && cx.snap.known&knowStrict == 0:
 			return lacks(needProbe)
 		case filled.BelowZero && p.columns[i].Unsigned && (plan.Ignore || !cx.snap.strict):
-			return errBelowZero(rule) // the server would make 0 of it, which natively generates
-		case (filled.Generated > 0 || rule.Explicit == rewriter.Advance) && !d.tables.isAdmitted(p.admission(i)):
+			return errBelowZero(r) // the server would make 0 of it, which natively generates
+		case (filled.Generated > 0 || r.Explicit == rule.Advance) && !d.tables.isAdmitted(p.admission(i)):
 			return errIncomplete{need{kind: needMax, column: p.filling(i)}}
 		}
 	}

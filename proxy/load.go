@@ -11,6 +11,7 @@ import (
 	"idproxy/proxy/infile"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // loading is a LOAD DATA LOCAL INFILE whose file is given ids as it passes.
@@ -120,7 +121,7 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 			return false, errIncomplete{need{kind: needMax, column: p.filling(i)}}
 		}
 	}
-	l.part.rules, l.part.columns = append([]*rewriter.Rule(nil), p.rules...), append([]rewriter.Column(nil), p.columns...)
+	l.part.rules, l.part.columns = append([]*rule.Rule(nil), p.rules...), append([]rule.Column(nil), p.columns...)
 	if err := d.begins(st, p, cx); err != nil {
 		return false, err
 	}
@@ -246,14 +247,14 @@ func (l *loading) record(k int) {
 
 // Explicit checks an id that the file brings against the column's rule.
 func (l *loading) Explicit(k int, id infile.Explicit) error {
-	rule := l.part.rules[k]
+	r := l.part.rules[k]
 	switch {
 	case !id.Known && l.part.columns[k].Text: // no source gives such an id
-	case rule.Explicit == rewriter.Reject:
-		return errExplicit(rule)
-	case rule.Explicit != rewriter.Advance:
+	case r.Explicit == rule.Reject:
+		return errExplicit(r)
+	case r.Explicit != rule.Advance:
 	case !id.Known:
-		return errNoNumber(rule)
+		return errNoNumber(r)
 	case !id.Negative:
 		l.greatest[k] = max(l.greatest[k], id.Number)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // talk drives the two machines of a session with the bytes of a trace, cut up
@@ -88,10 +88,10 @@ func ways() map[string]cutter {
 
 // testRules is the rule book of all machine tests: one table.
 func testRules() ruleBook {
-	return ruleBook{Rules: theRules}
+	return ruleBook{List: theRules}
 }
 
-var theRules = rewriter.NewRules([]rewriter.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
+var theRules = rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
 
 // newTalk returns a session that has logged in, with default schema shop, all
 // settings known and LAST_INSERT_ID() known to be 0.
@@ -214,8 +214,8 @@ func okPayload(affected, id uint64, status uint16) []byte {
 }
 
 // newDecider returns a decider of the conversation c, as a session has it.
-func newDecider(c *conversation, rules []rewriter.Rule) *decider {
-	book := ruleBook{Rules: rewriter.NewRules(rules)}
+func newDecider(c *conversation, rules []rule.Rule) *decider {
+	book := ruleBook{List: rule.NewList(rules)}
 	return &decider{
 		c: c, tables: newTables(), rules: func() ruleBook { return book },
 	}

@@ -16,7 +16,7 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 	switch {
 	case err != nil && (errors.Is(err, rewriter.ErrRefusedByServer) || cx.rules.Empty()):
 		if head.Kind == rewriter.Prepare && cx.rules.Empty() {
-			d.found.unread = append(d.found.unread, unread{text: sql, by: cx.rules.Rules})
+			d.found.unread = append(d.found.unread, unread{text: sql, by: cx.rules.List})
 		}
 		st.owing = cx.owes
 		d.follow(st, i, head, cx)
@@ -109,7 +109,7 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	}
 	st.prepared = with(st.prepared, e)
 	if inserts(head) && dyn.Verb == rewriter.VerbPrepare {
-		st.prepared.aims(head, inner.text, &cx.snap, cx.rules.Rules)
+		st.prepared.aims(head, inner.text, &cx.snap, cx.rules.List)
 		st.prepared.own.asked = dyn.From == rewriter.SourceAsked
 		if inner.wide && dyn.From != rewriter.SourceLiteral { // it is not in the client's character set
 			st.prepared.own = nil
@@ -195,7 +195,7 @@ func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) er
 	e := d.c.prepared.byName[st.dynamic.Name]
 	switch {
 	case st.dynamic.Name == "" || e == nil: // a routine may have prepared it
-		if !cx.rules.Empty() && d.c.prepared.passed.mayInsert(cx.rules.Rules) {
+		if !cx.rules.Empty() && d.c.prepared.passed.mayInsert(cx.rules.List) {
 			return errReadLate()
 		}
 		st.owing = cx.owes

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
+	"idproxy/rule"
 
-	"idproxy/rewriter"
+	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // behind returns what the server saw behind the first text that begins so, that
@@ -73,7 +73,7 @@ func (x *deciding) named(t *testing.T, text string) *prepared {
 }
 
 func TestDecideNamed(t *testing.T) {
-	rules := []rewriter.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
+	rules := []rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
 	maria := func(x *deciding) { x.c.mariaDB, x.c.state.mode.MariaDB = true, true }
 	for _, tt := range []struct {
 		name, prepare, execute string
@@ -131,7 +131,7 @@ func TestDecideNamed(t *testing.T) {
 // that go as they are. What gets ids is kept: the server refuses another number of
 // arguments.
 func TestNamesBehindRoutines(t *testing.T) {
-	x := newDeciding(rewriter.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"})
+	x := newDeciding(rule.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"})
 	x.named(t, "PREPARE fills FROM 'INSERT INTO orders (a) VALUES (1)'")
 	x.named(t, "PREPARE reads FROM 'SELECT 1'")
 	x.c.send(pending{reply: replyResult, touch: touchAll})

@@ -40,7 +40,7 @@ func (s *session) keepName(st *statement) error {
 
 // keepNameless notes a statement prepared under a name that only the server can compare.
 func (s *session) keepNameless(e *prepared) {
-	by := s.decider.rules().Rules
+	by := s.decider.rules().List
 	switch {
 	case e.own != nil && e.own.kept:
 		s.c.prepared.passed.add([]byte(e.own.text.Value()), by)

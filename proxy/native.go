@@ -9,6 +9,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // expect is what is known of an injected INSERT before its reply: with the
@@ -40,7 +41,7 @@ type expect struct {
 // assigned names ids that a statement was given.
 type assigned struct {
 	column      string
-	form        rewriter.Form
+	form        rule.Form
 	first, last [2]uint64 // the second word only where ids are wide
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // What a native column would have shown, by what was sent and what the reply
@@ -132,8 +133,8 @@ func TestNativeFailed(t *testing.T) {
 func TestStoredSQL(t *testing.T) {
 	p := part{
 		name:    rewriter.Name{Schema: []byte("shop"), Table: []byte("or`ders")},
-		rules:   []*rewriter.Rule{{Column: "id"}},
-		columns: []rewriter.Column{{Name: "id", Max: 1<<63 - 1}},
+		rules:   []*rule.Rule{{Column: "id"}},
+		columns: []rule.Column{{Name: "id", Max: 1<<63 - 1}},
 	}
 	e := expect{generated: 2, first: 77, last: 78, explicit: 1<<64 - 5, hasExplicit: true}
 	want := "SELECT COALESCE(MIN(CASE WHEN `id` BETWEEN 77 AND 78 THEN `id` END),MIN(`id`)) FROM `shop`.`or``ders` WHERE `id` BETWEEN 77 AND 78 OR `id`=-5"

@@ -12,6 +12,7 @@ import (
 
 	"idproxy/inside"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // notices are what the log of a server has of statements that rules concern, and of logins. All
@@ -127,18 +128,18 @@ type findings struct {
 type unread struct {
 	text []byte // that may prepare some; nil: the one of the name
 	name string
-	by   *rewriter.Rules // that do not concern the text
+	by   *rule.List // that do not concern the text
 }
 
 // passed is a statement that goes without ids, for its rule says so.
 type passed struct {
-	rule        *rewriter.Rule
+	rule        *rule.Rule
 	table, form string
 }
 
 // dispute is a statement that two readers read differently.
 type dispute struct {
-	rule  *rewriter.Rule
+	rule  *rule.Rule
 	table string
 	err   error
 }

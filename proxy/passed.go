@@ -3,7 +3,7 @@ package proxy
 import (
 	"bytes"
 
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // passedNames is what is kept of texts that went to the server unread and may have
@@ -12,7 +12,7 @@ type passedNames struct {
 	texts []byte
 	// lost says that some are not kept, and by are the rules that did not concern those.
 	lost bool
-	by   *rewriter.Rules
+	by   *rule.List
 }
 
 // maxPassed bounds the texts that a session keeps so, in bytes.
@@ -20,11 +20,11 @@ const maxPassed = 64 << 10
 
 // mayInsert reports whether a statement that such a text prepared may insert into a
 // table with a rule.
-func (p *passedNames) mayInsert(rules *rewriter.Rules) bool {
+func (p *passedNames) mayInsert(rules *rule.List) bool {
 	return p.lost && p.by != rules || len(p.texts) > 0 && rules.MayName(p.texts)
 }
 
-func (p *passedNames) add(text []byte, by *rewriter.Rules) {
+func (p *passedNames) add(text []byte, by *rule.List) {
 	switch {
 	case bytes.Contains(p.texts, text): // sent again
 	case len(p.texts)+len(text) >= maxPassed:
@@ -35,7 +35,7 @@ func (p *passedNames) add(text []byte, by *rewriter.Rules) {
 }
 
 // lose notes that a text is not kept.
-func (p *passedNames) lose(by *rewriter.Rules) {
+func (p *passedNames) lose(by *rule.List) {
 	if !p.lost {
 		p.lost, p.by = true, by
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // A text that prepares from plain literals, and names no table with a rule, goes as it came where it is in doubt. What is known
@@ -37,7 +38,7 @@ func TestNamesPass(t *testing.T) {
 			if x.c.prepared.byName["kept"] == nil || x.c.prepared.byName["s"] != nil && rewriter.MentionsPrepare([]byte(tt.text)) {
 				t.Errorf("names %v are known behind the text", x.c.prepared.byName)
 			}
-			later := rewriter.NewRules([]rewriter.Rule{{Schema: "shop", Table: "later", Column: "id", Source: "s"}})
+			later := rule.NewList([]rule.Rule{{Schema: "shop", Table: "later", Column: "id", Source: "s"}})
 			if !x.c.prepared.passed.mayInsert(later) { // the text may have failed in front of its PREPARE
 				t.Error("the statement that had the name is forgotten once a reload brings a rule for it")
 			}
@@ -48,11 +49,11 @@ func TestNamesPass(t *testing.T) {
 // What is kept of such texts is bounded, and what is not kept is no reason to refuse while the rules are the same.
 func TestPassedTextsAreBounded(t *testing.T) {
 	var p passedNames
-	if p.mayInsert(rewriter.NewRules([]rewriter.Rule{{Schema: "shop", Table: "*", Column: "id", Source: "s"}})) {
+	if p.mayInsert(rule.NewList([]rule.Rule{{Schema: "shop", Table: "*", Column: "id", Source: "s"}})) {
 		t.Error("a rule for any table concerns texts that there are not")
 	}
-	rules := func() *rewriter.Rules {
-		return rewriter.NewRules([]rewriter.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
+	rules := func() *rule.List {
+		return rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
 	}
 	same := rules()
 	for n := range 1000 {

@@ -8,6 +8,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // prepared is a statement that the client has prepared and that is more than
@@ -21,7 +22,7 @@ type prepared struct {
 	unseen bool  // an execution may write to tables out of sight
 	// target is the table of an INSERT; book are the rules that it was prepared by.
 	target rewriter.Name
-	book   *rewriter.Rules
+	book   *rule.List
 	unread bool // prepared in SQL, unread while no table had a rule
 	// makes is the key of the temporary table that a statement prepared in SQL makes.
 	makes  string
@@ -139,7 +140,7 @@ func inserts(head rewriter.Head) bool {
 }
 
 // aims notes the table of an INSERT, and its text, nil when too little of it was seen.
-func (e *prepared) aims(head rewriter.Head, text []byte, s *state, book *rewriter.Rules) {
+func (e *prepared) aims(head rewriter.Head, text []byte, s *state, book *rule.List) {
 	e.target, e.book = cloneName(head.Target), book
 	if len(e.target.Schema) == 0 {
 		e.target.Schema = bytes.Clone(s.knownSchema())
@@ -157,7 +158,7 @@ func cloneName(n rewriter.Name) rewriter.Name {
 // ruled reports whether the rules of the INSERT are not those that it was prepared by:
 // a reload has brought others.
 func (e *prepared) ruled(book ruleBook) bool {
-	if e.book == nil || e.book == book.Rules {
+	if e.book == nil || e.book == book.List {
 		return false
 	}
 	if e.kind != nil && e.kind.followsRules() {
@@ -194,7 +195,7 @@ func (m *requests) execute(payload []byte, size int, whole bool) verdict {
 			return holdIt
 		}
 		if e.book != nil { // none of these concern it, too
-			e.book = book.Rules
+			e.book = book.List
 		}
 		if e.own != nil && !e.noteTypes(payload, m.c.caps) && !whole {
 			return m.undecided(len(payload), size)
@@ -264,7 +265,7 @@ func (m *requests) prepare(sql []byte, size int, whole bool) verdict {
 		if !whole {
 			text = nil
 		}
-		m.last.aims(head, text, &m.c.state, m.rules().Rules)
+		m.last.aims(head, text, &m.c.state, m.rules().List)
 	}
 	m.c.sendLocked(pending{reply: replyPrepare, watcher: m.last.watcher()})
 	return forwardIt

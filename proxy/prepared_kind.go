@@ -6,6 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // refusal is a statement whose PREPARE was refused: the error answers its executions.
@@ -55,7 +56,7 @@ type bare struct {
 	name  rewriter.Name
 	key   string
 	facts *facts
-	rules []*rewriter.Rule
+	rules []*rule.Rule
 }
 
 // filler is what is known of a prepared INSERT that gets ids.
@@ -65,13 +66,13 @@ type filler struct {
 	name    rewriter.Name
 	key     string // of the table
 	facts   *facts
-	rules   []*rewriter.Rule
-	absent  []*rewriter.Rule // whose columns the table does not have
-	columns []rewriter.Column
-	bound   []boundID         // by parameter
-	keyed   []int             // the client's parameters that genes come from, ascending
-	keys    []rewriter.Column // that genes come from, by rule; nil: none do
-	noZero  bool              // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
+	rules   []*rule.Rule
+	absent  []*rule.Rule // whose columns the table does not have
+	columns []rule.Column
+	bound   []boundID     // by parameter
+	keyed   []int         // the client's parameters that genes come from, ascending
+	keys    []rule.Column // that genes come from, by rule; nil: none do
+	noZero  bool          // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
 }
 
 // boundID is a parameter of the client that is an id.

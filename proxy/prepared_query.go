@@ -9,6 +9,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // preparedQuery is a prepared INSERT whose rows come from a query. How many
@@ -21,9 +22,9 @@ type preparedQuery struct {
 	name    rewriter.Name
 	key     string // of the table
 	kind    rewriter.Kind
-	rules   []*rewriter.Rule
-	absent  []*rewriter.Rule // whose columns the table did not have
-	running uint32           // the statement that is executed in its place
+	rules   []*rule.Rule
+	absent  []*rule.Rule // whose columns the table did not have
+	running uint32       // the statement that is executed in its place
 }
 
 func newPreparedQuery(st *statement, p *part, cx *reading) *preparedQuery {

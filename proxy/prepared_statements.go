@@ -6,8 +6,10 @@ import (
 	"strings"
 	"unique"
 
+	"idproxy/ascii"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // preparedStatements are those that a session has prepared, as far as there is more to be known of them
@@ -99,14 +101,14 @@ func (p *preparedStatements) forgetUnseen() {
 
 // passNames notes a text that goes to the server unread, which no rule concerns. whole:
 // it is not the beginning of one.
-func (p *preparedStatements) passNames(text []byte, whole bool, by *rewriter.Rules) {
+func (p *preparedStatements) passNames(text []byte, whole bool, by *rule.List) {
 	if whole && !rewriter.MentionsPrepare(text) {
 		return
 	}
 	lower := bytes.ToLower(text)
 	for name, e := range p.byName {
 		escaped := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_$") != ""
-		if whole && !escaped && !rewriter.HasWord(lower, name) {
+		if whole && !escaped && !ascii.HasWord(lower, name) {
 			continue
 		}
 		switch { // whether the server still has this one is not known

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // unfilled answers for an INSERT into the part's table that is not filled: an
@@ -42,9 +43,9 @@ func (d *decider) creates(st *statement, head rewriter.Head, sql []byte, cx *rea
 	}
 	name, rules, err := d.rulesOf(head.Target, st, cx)
 	p := part{head: head, text: sql, name: name}
-	for _, rule := range rules {
-		if rewriter.CreatesRows(sql, cx.mode, rule.Column) {
-			p.rules, p.columns = append(p.rules, rule), append(p.columns, rewriter.Column{Name: rule.Column})
+	for _, r := range rules {
+		if rewriter.CreatesRows(sql, cx.mode, r.Column) {
+			p.rules, p.columns = append(p.rules, r), append(p.columns, rule.Column{Name: r.Column})
 		}
 	}
 	if err != nil || p.rules == nil {
@@ -90,7 +91,7 @@ func (d *decider) hidden(st *statement, head rewriter.Head, sql []byte, cx *read
 			continue
 		}
 		p := part{head: head, text: sql, name: name, rules: rules}
-		if slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
+		if slices.ContainsFunc(rules, func(r *rule.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
 			p.rules = nil
 			err = d.concern(st, &p, rules, cx)
 		}
@@ -115,7 +116,7 @@ func hiddenForm(k rewriter.Kind) string {
 }
 
 // observe notes what a rule that observes would do.
-func (d *decider) observe(rule *rewriter.Rule, p *part, cx *reading, what string) {
+func (d *decider) observe(rule *rule.Rule, p *part, cx *reading, what string) {
 	d.found.observed = append(d.found.observed, sighting{
 		rule: rule.String(), what: what, statement: rewriter.Outline(p.text, cx.mode), table: tableName(p.name.Schema, p.name.Table),
 	})
@@ -126,7 +127,7 @@ func (d *decider) observe(rule *rewriter.Rule, p *part, cx *reading, what string
 // returns "" when it cannot: the column has a default, or the server refuses
 // the statement (1364). ask is true when that depends on a sql_mode that is not
 // known.
-func storesZero(s *state, c rewriter.Column, head rewriter.Head, sql []byte) (why string, ask bool) {
+func storesZero(s *state, c rule.Column, head rewriter.Head, sql []byte) (why string, ask bool) {
 	if c.Default || c.AutoIncrement {
 		return "", false
 	}

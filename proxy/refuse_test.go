@@ -4,16 +4,17 @@ import (
 	"testing"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // Whether a statement that goes in without its id may store 0. That both
 // servers do so is shown in integration.
 func TestStoresZero(t *testing.T) {
-	bare := rewriter.Column{Name: "id"}
+	bare := rule.Column{Name: "id"}
 	strict, loose, unknown := state{known: knowAll, strict: true}, state{known: knowAll}, state{known: knowAll &^ knowStrict, strict: true}
 	tests := []struct {
 		name   string
-		column rewriter.Column
+		column rule.Column
 		state  state
 		sql    string
 		why    bool
@@ -22,8 +23,8 @@ func TestStoresZero(t *testing.T) {
 		{name: "strict", column: bare, state: strict, sql: "INSERT INTO t SELECT 1"},
 		{name: "not strict", column: bare, state: loose, sql: "INSERT INTO t SELECT 1", why: true},
 		{name: "not known", column: bare, state: unknown, sql: "INSERT INTO t SELECT 1", ask: true},
-		{name: "a default", column: rewriter.Column{Name: "id", Default: true}, state: loose, sql: "INSERT IGNORE INTO t SELECT 1"},
-		{name: "AUTO_INCREMENT", column: rewriter.Column{Name: "id", AutoIncrement: true}, state: unknown, sql: "INSERT IGNORE INTO t SELECT 1"},
+		{name: "a default", column: rule.Column{Name: "id", Default: true}, state: loose, sql: "INSERT IGNORE INTO t SELECT 1"},
+		{name: "AUTO_INCREMENT", column: rule.Column{Name: "id", AutoIncrement: true}, state: unknown, sql: "INSERT IGNORE INTO t SELECT 1"},
 		{name: "no such column, a view", state: loose, sql: "INSERT INTO v VALUES (1)", why: true},
 		{name: "IGNORE", column: bare, state: strict, sql: "INSERT ignore INTO t SELECT 1", why: true},
 		{name: "IGNORE, mode not known", column: bare, state: unknown, sql: "INSERT IGNORE INTO t SELECT 1", why: true},

@@ -8,6 +8,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // action is what a driver must do with bytes that the client sent.
@@ -24,7 +25,7 @@ const (
 
 // ruleBook finds the rules of a table.
 type ruleBook struct {
-	*rewriter.Rules
+	*rule.List
 	// fold: names compare without regard to case, as lower_case_table_names
 	// says, or as is safe before the server was asked.
 	fold bool
@@ -314,7 +315,7 @@ func (m *requests) query(payload []byte, size int, whole bool) verdict {
 			return holdIt
 		}
 		p.touch = touchAll | touchLastID
-		m.c.prepared.passNames(sql, whole, m.rules().Rules)
+		m.c.prepared.passNames(sql, whole, m.rules().List)
 	}
 	if m.note(&p, head, sql, whole) == holdIt {
 		return holdIt

@@ -12,6 +12,7 @@ import (
 	"idproxy/proxy/draw"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // selection is what is known of an INSERT whose rows come from a query: how
@@ -302,13 +303,13 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 	sel := &st.selection
 	numbers := make([]rewriter.Numbers, len(p.rules))
 	p.ids = make([][]uint64, len(p.rules))
-	for i, rule := range p.rules {
+	for i, r := range p.rules {
 		filled, counted := &plan.Columns[i], &sel.counted.Columns[i]
 		n := &numbers[i]
 		n.Stride, n.Float = stride, counted.Float
 		if filled.Explicit > 0 {
 			n.Given = rewriter.GivenAny
-			if rule.Explicit == rewriter.Advance {
+			if r.Explicit == rule.Advance {
 				n.Given, n.Most = rewriter.GivenUpTo, filled.Greatest
 			}
 		}
@@ -316,7 +317,7 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 		if err != nil {
 			return err
 		}
-		if err := s.advance(from, rule, filled); err != nil {
+		if err := s.advance(from, r, filled); err != nil {
 			return err
 		}
 		want := uint64(filled.Generated)
@@ -330,7 +331,7 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 			want = max(want, 2*sel.had+16)
 		}
 		if err := s.drawRuns(from, n, want); err != nil {
-			return errOutOfIDs(rule, err)
+			return errOutOfIDs(r, err)
 		}
 	}
 	sel.numbers.Columns = numbers

@@ -13,6 +13,7 @@ import (
 	"idproxy/proxy/draw"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // send draws the ids of a decided piece and sends it on, with what the proxy
@@ -85,7 +86,7 @@ func (s *session) made(st *statement) {
 	head, _ := rewriter.ReadHead(st.text, cx.mode)
 	st.prepared = with(st.prepared, newPrepared(head, st.text, true))
 	if inserts(head) {
-		st.prepared.aims(head, st.text, &cx.snap, cx.rules.Rules)
+		st.prepared.aims(head, st.text, &cx.snap, cx.rules.List)
 	}
 	if st.prepared != nil {
 		st.prepared.unseen = st.prepared.unseen || st.unseen
@@ -198,12 +199,12 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 
 // advance moves the source of a column past the ids that the application brings,
 // where the rule says so.
-func (s *session) advance(from draw.Column, rule *rewriter.Rule, filled *rewriter.Filled) error {
-	if rule.Explicit != rewriter.Advance || filled.Greatest == 0 {
+func (s *session) advance(from draw.Column, r *rule.Rule, filled *rewriter.Filled) error {
+	if r.Explicit != rule.Advance || filled.Greatest == 0 {
 		return nil
 	}
 	if err := from.Advance(s.ctx, filled.Greatest); err != nil {
-		return errOutOfIDs(rule, err)
+		return errOutOfIDs(r, err)
 	}
 	return nil
 }
@@ -237,7 +238,7 @@ func (p *part) expect(plan *rewriter.Plan, foundRows bool) expect {
 }
 
 // form says how the ids of the i-th column are written.
-func (p *part) form(i int) rewriter.Form { return p.columns[i].Form(p.rules[i].IDs) }
+func (p *part) form(i int) rule.Form { return p.columns[i].Form(p.rules[i].IDs) }
 
 func formOf(plan *rewriter.Plan) form {
 	switch {

@@ -14,6 +14,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // SecondReader checks a plan with another reader of SQL than the one that made
@@ -55,7 +56,7 @@ type Listener struct {
 	// Greatest returns what GreatestQuery asks for, over a connection of its own.
 	// nil: it is asked over the client's, as it is after ErrLocked: the lock may
 	// be the client's own, as LOCK TABLES in a dump takes it.
-	Greatest func(ctx context.Context, schema, table string, column rewriter.Column) (uint64, error)
+	Greatest func(ctx context.Context, schema, table string, column rule.Column) (uint64, error)
 	// Definition returns what SHOW CREATE VIEW says of a view, nil of a table, where a
 	// client may not see it; nil: there is no account to ask with.
 	Definition func(ctx context.Context, schema, table string) ([]byte, error)
@@ -75,7 +76,7 @@ func (a Address) String() string { return a.Addr }
 
 // Settings are what may change while sessions run.
 type Settings struct {
-	Rules           map[string]*rewriter.Rules // by the listener's name
+	Rules           map[string]*rule.List      // by the listener's name
 	Sources         map[string]idsource.Source // by the name that rules use
 	Sessions        int
 	Handshake       time.Duration
@@ -132,7 +133,7 @@ func (srv *Server) Set(live *Settings) {
 	for _, l := range srv.listeners {
 		rules := live.Rules[l.Name]
 		if rules == nil {
-			rules = rewriter.NewRules(nil)
+			rules = rule.NewList(nil)
 		}
 		l.rules.Store(rules)
 		l.tables.withdraw(l.ruleBook())
@@ -147,12 +148,12 @@ type listener struct {
 	Listener
 	srv    *Server
 	ln     net.Listener
-	rules  atomic.Pointer[rewriter.Rules]
+	rules  atomic.Pointer[rule.List]
 	tables *tables
 }
 
 func (l *listener) ruleBook() ruleBook {
-	return ruleBook{Rules: l.rules.Load(), fold: l.tables.fold.Load() != foldNo}
+	return ruleBook{List: l.rules.Load(), fold: l.tables.fold.Load() != foldNo}
 }
 
 // Listen opens every listener's address, or none.

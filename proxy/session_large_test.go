@@ -153,7 +153,7 @@ func TestMayConcern(t *testing.T) {
 	for _, tt := range tests {
 		k := newTalk(t, 0, atOnce)
 		k.c.state.known, k.c.state.charset = tt.known, cmp.Or(tt.charset, "utf8mb4")
-		k.requests.rules = func() ruleBook { return ruleBook{Rules: theRules, fold: tt.fold} }
+		k.requests.rules = func() ruleBook { return ruleBook{List: theRules, fold: tt.fold} }
 		name := rewriter.Name{Schema: []byte(tt.schema), Table: []byte(tt.table)}
 		if got := k.requests.mayConcern(name); got != tt.want {
 			t.Errorf("%q.%q, known %06b, fold %v: %v; want %v", tt.schema, tt.table, tt.known, tt.fold, got, tt.want)

@@ -11,6 +11,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // spliceTexts are INSERTs whose executions are spliced in tests; table t has columns id, a, id2, b.
@@ -30,9 +31,9 @@ var spliceTexts = []string{
 // preparedText prepares one of spliceTexts, for a session that executes in bulk or not.
 func preparedText(t testing.TB, n int, bulk bool) *prepared {
 	t.Helper()
-	rules := []*rewriter.Rule{{Schema: "shop", Table: "t", Column: "id", Source: "s"}, {Schema: "shop", Table: "t", Column: "id2", Source: "s"}}
-	whole := rewriter.Column{Max: 1<<63 - 1}
-	table := &rewriter.Table{}
+	rules := []*rule.Rule{{Schema: "shop", Table: "t", Column: "id", Source: "s"}, {Schema: "shop", Table: "t", Column: "id2", Source: "s"}}
+	whole := rule.Column{Max: 1<<63 - 1}
+	table := &rule.Table{}
 	for _, name := range []string{"id", "a", "id2", "b"} {
 		whole.Name = name
 		table.Columns = append(table.Columns, whole)
@@ -46,7 +47,7 @@ func preparedText(t testing.TB, n int, bulk bool) *prepared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return withIDs(&filler{plan: made, rules: rules, columns: []rewriter.Column{whole, whole}, bound: boundIDs(made.Parameters)})
+	return withIDs(&filler{plan: made, rules: rules, columns: []rule.Column{whole, whole}, bound: boundIDs(made.Parameters)})
 }
 
 // splicing splices an execution of e, with ids from 7<<32 on in the first column and 8<<32 in the second. The error is
@@ -352,7 +353,7 @@ func checkBound(t *testing.T, value rewriter.Value, own, v given, ids []uint64, 
 	t.Helper()
 	number := func(g given) (rewriter.Value, bool) {
 		p := wire.Parameter{Type: g.kind, Null: g.indicator == wire.IndicatorNull, Value: g.value}
-		return idOf(&p, rewriter.Column{Max: 1<<63 - 1}, &state{known: knowAll, strict: true, mode: rewriter.Mode{NoAutoValueOnZero: true}})
+		return idOf(&p, rule.Column{Max: 1<<63 - 1}, &state{known: knowAll, strict: true, mode: rewriter.Mode{NoAutoValueOnZero: true}})
 	}
 	got, _ := number(v)
 	if value.Generate {

@@ -8,6 +8,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // Ids that are no numbers are bound as text, which the server converts to the
@@ -19,14 +20,14 @@ const (
 )
 
 // form says how the ids of a column are written.
-func (f *filler) form(column uint8) rewriter.Form {
+func (f *filler) form(column uint8) rule.Form {
 	return f.columns[column].Form(f.rules[column].IDs)
 }
 
 func (f *filler) wide(column uint8) bool { return f.rules[column].IDs.Wide() }
 
 func (f *filler) anyWide() bool {
-	return slices.ContainsFunc(f.rules, func(r *rewriter.Rule) bool { return r.IDs.Wide() })
+	return slices.ContainsFunc(f.rules, func(r *rule.Rule) bool { return r.IDs.Wide() })
 }
 
 // idType is the type that the ids of a column are bound with.

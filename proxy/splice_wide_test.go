@@ -9,6 +9,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // wideTexts are INSERTs into columns of wide ids and, in u, also of numbers.
@@ -22,17 +23,17 @@ var wideTexts = []string{
 // preparedWide prepares one of wideTexts, for a column of text or of bytes.
 func preparedWide(t testing.TB, text int, bytes, bulk bool) *prepared {
 	t.Helper()
-	column := rewriter.Column{Name: "pid", Text: true, Length: 36}
+	column := rule.Column{Name: "pid", Text: true, Length: 36}
 	if bytes {
-		column = rewriter.Column{Name: "pid", Text: true, Bytes: true, Length: 16, Padded: true}
+		column = rule.Column{Name: "pid", Text: true, Bytes: true, Length: 16, Padded: true}
 	}
-	rules, columns := []*rewriter.Rule{{Column: "pid", IDs: rewriter.UUID}}, []rewriter.Column{column}
+	rules, columns := []*rule.Rule{{Column: "pid", IDs: rule.UUID}}, []rule.Column{column}
 	if text == 2 {
-		number := rewriter.Column{Name: "id", Max: 1<<63 - 1}
-		rules, columns = []*rewriter.Rule{{Column: "id"}, rules[0]}, []rewriter.Column{number, column}
+		number := rule.Column{Name: "id", Max: 1<<63 - 1}
+		rules, columns = []*rule.Rule{{Column: "id"}, rules[0]}, []rule.Column{number, column}
 	}
 	var plan rewriter.Plan
-	s := &rewriter.Statement{Text: []byte(wideTexts[text]), Rules: rules, Table: &rewriter.Table{Columns: append(columns, rewriter.Column{Name: "a"})}, Prepared: true, Bulk: bulk}
+	s := &rewriter.Statement{Text: []byte(wideTexts[text]), Rules: rules, Table: &rule.Table{Columns: append(columns, rule.Column{Name: "a"})}, Prepared: true, Bulk: bulk}
 	if err := plan.Read(s); err != nil {
 		t.Fatal(err)
 	}

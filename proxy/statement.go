@@ -10,6 +10,7 @@ import (
 	"idproxy/proxy/draw"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // statement is a held command on its way to a decision. It is reused; its
@@ -80,13 +81,13 @@ type part struct {
 	head    rewriter.Head
 	text    []byte        // of the span
 	name    rewriter.Name // with its schema
-	rules   []*rewriter.Rule
+	rules   []*rule.Rule
 	facts   *facts
-	columns []rewriter.Column // by rule
-	absent  []*rewriter.Rule  // of a statement to prepare: those whose columns the table does not have
-	view    bool              // it is a view that has none of the columns
-	ids     [][]uint64        // by rule
-	asked   *draw.Asked       // for the first rule, in place of its source's; nil: none
+	columns []rule.Column // by rule
+	absent  []*rule.Rule  // of a statement to prepare: those whose columns the table does not have
+	view    bool          // it is a view that has none of the columns
+	ids     [][]uint64    // by rule
+	asked   *draw.Asked   // for the first rule, in place of its source's; nil: none
 }
 
 // read takes a held command, one whole packet.

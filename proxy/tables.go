@@ -14,7 +14,7 @@ import (
 
 	"idproxy/pattern"
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // factsAge is how long the columns of a table are believed. DDL through the
@@ -37,7 +37,7 @@ type tables struct {
 // facts is what the server said of one table.
 type facts struct {
 	name  string // schema.table, for messages
-	table *rewriter.Table
+	table *rule.Table
 	bases []base         // of columns that have a series for each table
 	view  bool           // it lacks a column that a rule names, and is a view
 	err   *mysql.MyError // why it said nothing
@@ -171,7 +171,7 @@ func (t *tables) withdraw(book ruleBook) {
 	defer t.mu.Unlock()
 	for a := range t.admitted {
 		schema, table, _ := strings.Cut(a.table, ".")
-		if !slices.ContainsFunc(book.Match([]byte(schema), []byte(table), book.fold), func(r *rewriter.Rule) bool {
+		if !slices.ContainsFunc(book.Match([]byte(schema), []byte(table), book.fold), func(r *rule.Rule) bool {
 			return r.Column == a.column && r.Source == a.source && !r.Observe
 		}) {
 			delete(t.admitted, a)
@@ -227,5 +227,5 @@ func maxID(c wire.Column) uint64 {
 	default:
 		return 0
 	}
-	return rewriter.Nines(digits)
+	return rule.Nines(digits)
 }

@@ -15,6 +15,7 @@ import (
 
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // columnType is what a column definition says of a column.
@@ -98,11 +99,11 @@ func TestReadColumns(t *testing.T) {
 	id := columnPayload("id", columnType{code: mysql.MYSQL_TYPE_LONGLONG, flags: mysql.UNSIGNED_FLAG | mysql.AUTO_INCREMENT_FLAG, length: 20})
 	day := columnPayload("day", columnType{code: mysql.MYSQL_TYPE_DATE, length: 10})
 	prepared := []byte("\x00\x07\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00")
-	want := &rewriter.Table{Columns: []rewriter.Column{{Name: "id", AutoIncrement: true, Unsigned: true, Max: math.MaxUint64, Type: "BIGINT", Default: true}, {Name: "day", Type: "DATE", Default: true}}}
+	want := &rule.Table{Columns: []rule.Column{{Name: "id", AutoIncrement: true, Unsigned: true, Max: math.MaxUint64, Type: "BIGINT", Default: true}, {Name: "day", Type: "DATE", Default: true}}}
 	tests := []struct {
 		name    string
 		in      []byte
-		want    *rewriter.Table
+		want    *rule.Table
 		id      uint32
 		wantErr string
 	}{
@@ -253,7 +254,7 @@ func TestLearnProbe(t *testing.T) {
 
 func TestErrorCodes(t *testing.T) {
 	want := []string{"1467", "1235", "1054", "1153", "1158", "1043"}
-	rule := &rewriter.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
+	rule := &rule.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
 	var codes []string
 	for _, e := range []*mysql.MyError{asClientError(errOutOfIDs(rule, errors.New("x"))), errUnsupported(rule, rewriter.Name{Table: []byte("t")}, "x"), errNoColumn(rule, "t"), errHeldTooLarge(9), errLost(nil), errUpstreamTLS("s", errors.New("x"))} {
 		codes = append(codes, strings.Fields(e.Error())[1])

@@ -8,7 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // charLength returns how many characters or bytes a column holds, 0 when it
@@ -32,7 +32,7 @@ func isUUID(c wire.Column) bool { return isOther(c) && int(c.Length) == 36*wire.
 
 // typeName returns the type of a column as messages name it. It tells what the
 // definition says, which is not all: TINYTEXT and TEXT are one type to it.
-func typeName(c wire.Column, known *rewriter.Column) string {
+func typeName(c wire.Column, known *rule.Column) string {
 	switch {
 	case known.UUID:
 		return "UUID"
@@ -59,12 +59,12 @@ func typeName(c wire.Column, known *rewriter.Column) string {
 }
 
 // textName is typeName for CHAR and VARCHAR.
-func textName(c *rewriter.Column) string {
+func textName(c *rule.Column) string {
 	return fmt.Sprintf("%s(%d)", map[bool]string{false: "VARCHAR", true: "CHAR"}[c.Padded], c.Length)
 }
 
 // asText returns the type of a column of bytes that turns out to be text.
-func asText(c *rewriter.Column) string {
+func asText(c *rule.Column) string {
 	switch {
 	case c.Length > 0:
 		return textName(c)

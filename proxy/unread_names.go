@@ -3,7 +3,7 @@ package proxy
 // concernsName reports whether the execution of a statement prepared in SQL may have to
 // be decided on.
 func (d *decider) concernsName(rules ruleBook) bool {
-	if d.c.prepared.passed.mayInsert(rules.Rules) {
+	if d.c.prepared.passed.mayInsert(rules.List) {
 		return true
 	}
 	for _, e := range d.c.prepared.byName {

@@ -6,6 +6,7 @@ import (
 
 	"idproxy/proxy/draw"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // A series for each table is that of the table that rows go into: an INSERT through a
@@ -96,7 +97,7 @@ func (s *session) definition(t rewriter.Name, show shower) ([]byte, error) {
 
 // series returns the table whose series the ids of a rule come from, if it has one for
 // each table.
-func (f *facts) series(rule *rewriter.Rule, t rewriter.Name) (rewriter.Name, error) {
+func (f *facts) series(rule *rule.Rule, t rewriter.Name) (rewriter.Name, error) {
 	for _, b := range f.bases {
 		if b.column == rule.Column {
 			return b.table, b.err
@@ -106,7 +107,7 @@ func (f *facts) series(rule *rewriter.Rule, t rewriter.Name) (rewriter.Name, err
 }
 
 // idsOf returns where the ids of a rule's column come from.
-func (s *session) idsOf(rule *rewriter.Rule, column rewriter.Column, t rewriter.Name, f *facts) (draw.Column, error) {
+func (s *session) idsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *facts) (draw.Column, error) {
 	table, err := f.series(rule, t)
 	if err != nil {
 		return draw.Column{}, errOutOfIDs(rule, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // TestTypeNames reads column definitions as both servers send them.
@@ -61,8 +61,8 @@ func TestWideExpectations(t *testing.T) {
 }
 
 func TestLostNamesWideIDs(t *testing.T) {
-	a := assigned{column: "pid", form: rewriter.FormUUID, first: [2]uint64{1, 2}, last: [2]uint64{3, 4}}
-	b := assigned{column: "oid", form: rewriter.FormBytes12, first: [2]uint64{1, 2 << 32}, last: [2]uint64{3, 4 << 32}}
+	a := assigned{column: "pid", form: rule.FormUUID, first: [2]uint64{1, 2}, last: [2]uint64{3, 4}}
+	b := assigned{column: "oid", form: rule.FormBytes12, first: [2]uint64{1, 2 << 32}, last: [2]uint64{3, 4 << 32}}
 	for _, tt := range []struct {
 		e    expect
 		want string
@@ -70,7 +70,7 @@ func TestLostNamesWideIDs(t *testing.T) {
 		{expect{table: "s.t", others: []assigned{a, b}}, "; ids '00000000-0000-0001-0000-000000000002' to '00000000-0000-0003-0000-000000000004' were assigned in s.t: look them up before you retry" +
 			"; its column oid got X'000000000000000100000002' to X'000000000000000300000004'"},
 		{
-			expect{table: "s.t", generated: 2, first: 7, last: 8, others: []assigned{b, {column: "nr", form: rewriter.FormNumber, first: [2]uint64{5}, last: [2]uint64{6}}}},
+			expect{table: "s.t", generated: 2, first: 7, last: 8, others: []assigned{b, {column: "nr", form: rule.FormNumber, first: [2]uint64{5}, last: [2]uint64{6}}}},
 			"; ids 7 to 8 were assigned in s.t: look them up before you retry; its column oid got X'000000000000000100000002' to X'000000000000000300000004'; its column nr got 5 to 6",
 		},
 	} {

@@ -5,6 +5,8 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
+
+	"idproxy/rule"
 )
 
 // bulk returns an INSERT of rows as an application of a shop sends it.
@@ -159,7 +161,7 @@ func BenchmarkMentionsLastID(b *testing.B) {
 }
 
 func BenchmarkMatch(b *testing.B) {
-	rules := NewRules([]Rule{{Schema: "shop_*", Table: "events_*", Column: "id"}, {Schema: "shop", Table: "orders", Column: "id"}})
+	rules := rule.NewList([]rule.Rule{{Schema: "shop_*", Table: "events_*", Column: "id"}, {Schema: "shop", Table: "orders", Column: "id"}})
 	b.ReportAllocs()
 	for b.Loop() {
 		rules.Match([]byte("shop"), []byte("orders"), true)
@@ -172,7 +174,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	withNull, withoutID := statement(text), statement(absent)
 	var out []byte
 	var spans []Span
-	rules := NewRules([]Rule{{Schema: "shop", Table: "orders", Column: "id"}})
+	rules := rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id"}})
 	multi := Mode{MultiStatements: true}
 	for name, f := range map[string]func(){
 		"Plan with NULL": func() {

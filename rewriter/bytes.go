@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
+	"idproxy/ascii"
 	"idproxy/pattern"
 )
 
@@ -76,16 +77,6 @@ var literals = literalTable()
 func literalTable() (t [256]bool) {
 	for c, k := range classes {
 		t[c] = k == classBlank || k == classDigit || c == '.'
-	}
-	return t
-}
-
-// wordByte marks the ASCII bytes of an unquoted identifier.
-var wordByte = wordTable()
-
-func wordTable() (t [256]bool) {
-	for c, k := range classes {
-		t[c] = k == classDigit || k == classLetter || k == classDollar
 	}
 	return t
 }
@@ -209,23 +200,6 @@ func foldEqual(word []byte, lower string) bool {
 	return true
 }
 
-// equalFold reports whether two names are equal but for the case of their ASCII letters.
-func equalFold[T []byte | string](word T, name string) bool {
-	if len(word) != len(name) {
-		return false
-	}
-	for i := range len(name) {
-		c, d := word[i], name[i]
-		if c == d {
-			continue
-		}
-		if c|0x20 != d|0x20 || c|0x20 < 'a' || c|0x20 > 'z' {
-			return false
-		}
-	}
-	return true
-}
-
 // undouble returns the name whose quotes stand at text[start] and in front of text[end], as servers read it: they take the
 // second of each pair out byte by byte, so that one in a wider character counts, too. MySQL does so where there is a pair, and
 // takes as many bytes as the name should have, also from behind it; MariaDB does so always, and stops at its end.
@@ -253,19 +227,5 @@ func undouble(text []byte, start, end int, m Mode) []byte {
 // the column's name as the text would have it. Where that differs from the name itself the text is not in UTF-8, and letters
 // beyond ASCII are told from their capitals.
 func isSpelled(word []byte, spelled, name string) bool {
-	return equalFold(word, spelled) || spelled == name && !isASCII(name) && pattern.Fold(string(word)) == pattern.Fold(name)
-}
-
-// sameColumn reports whether two names in UTF-8 are of one column.
-func sameColumn(a, b string) bool {
-	return equalFold(a, b) || !isASCII(a) && pattern.Fold(a) == pattern.Fold(b)
-}
-
-func isASCII(name string) bool {
-	for i := range len(name) {
-		if name[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
+	return ascii.EqualFold(word, spelled) || spelled == name && !ascii.ValidString(name) && pattern.Fold(string(word)) == pattern.Fold(name)
 }

@@ -3,6 +3,8 @@ package rewriter
 import (
 	"bytes"
 	"strings"
+
+	"idproxy/ascii"
 )
 
 // CallsUnknown reports whether a text may call a function that is none of the servers' own: one that is stored or loaded
@@ -46,7 +48,7 @@ func callee(text []byte) (word []byte, certain bool) {
 		}
 	}
 	begin := end + 1
-	for begin > 0 && (wordByte[text[begin-1]] || text[begin-1] >= 0x80) {
+	for begin > 0 && (ascii.IsWord(text[begin-1]) || text[begin-1] >= 0x80) {
 		begin--
 	}
 	if begin > end {

@@ -1,5 +1,7 @@
 package rewriter
 
+import "idproxy/ascii"
+
 // slotOf returns the index of the slot that a column is, or -1.
 func (r *planReader) slotOf(column []byte) int {
 	for k := range r.plan.slots {
@@ -130,7 +132,7 @@ func (r *planReader) columnName(t token, table Name) (column []byte, span token,
 	if parts[n-1] == nil {
 		return nil, span, r.unexpected(t)
 	}
-	if n > 1 && !equalFold(parts[n-2], string(table.Table)) {
+	if n > 1 && !ascii.EqualFold(parts[n-2], string(table.Table)) {
 		return nil, span, unsupported("column list with a column of another table")
 	}
 	r.plan.names = append(r.plan.names, last)
@@ -185,7 +187,7 @@ func (r *planReader) noColumns(nameEnd int) error {
 		if c.at = r.table.Index(c.rule.Column); c.at >= 0 {
 			continue
 		}
-		if index(r.table.Invisible, c.rule.Column) < 0 {
+		if r.table.Find(c.rule.Column) == nil {
 			return unsupported("no column list, and no column " + c.rule.Column)
 		}
 		list = true

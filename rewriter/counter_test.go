@@ -1,25 +1,29 @@
 package rewriter
 
-import "testing"
+import (
+	"testing"
+
+	"idproxy/rule"
+)
 
 // A column in which the server itself counts takes LAST_INSERT_ID() from the statement, unless it is the rule's own.
 func TestOtherCounter(t *testing.T) {
-	id, seq := Column{Name: "id", Max: 1 << 62}, Column{Name: "seq", AutoIncrement: true}
-	counted := Column{Name: "ID", Max: 1 << 62, AutoIncrement: true}
+	id, seq := rule.Column{Name: "id", Max: 1 << 62}, rule.Column{Name: "seq", AutoIncrement: true}
+	counted := rule.Column{Name: "ID", Max: 1 << 62, AutoIncrement: true}
 	tests := []struct {
 		name  string
-		table *Table
+		table *rule.Table
 		plain bool
 	}{
-		{"none", &Table{Columns: []Column{id, {Name: "a"}}}, false},
-		{"the rule's", &Table{Columns: []Column{counted, {Name: "a"}}}, false},
-		{"another", &Table{Columns: []Column{id, {Name: "a"}, seq}}, true},
-		{"another, invisible", &Table{Columns: []Column{id, {Name: "a"}}, Invisible: []Column{seq}}, true},
+		{"none", &rule.Table{Columns: []rule.Column{id, {Name: "a"}}}, false},
+		{"the rule's", &rule.Table{Columns: []rule.Column{counted, {Name: "a"}}}, false},
+		{"another", &rule.Table{Columns: []rule.Column{id, {Name: "a"}, seq}}, true},
+		{"another, invisible", &rule.Table{Columns: []rule.Column{id, {Name: "a"}}, Invisible: []rule.Column{seq}}, true},
 		{"no facts", nil, false},
 	}
 	for _, tt := range tests {
 		var p Plan
-		s := Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*Rule{{Schema: "s", Table: "t", Column: "id"}}, Table: tt.table}
+		s := Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*rule.Rule{{Schema: "s", Table: "t", Column: "id"}}, Table: tt.table}
 		if err := p.Read(&s); err != nil || p.Plain != tt.plain {
 			t.Errorf("%s: plain %v, %v; want %v", tt.name, p.Plain, err, tt.plain)
 		}

@@ -1,5 +1,7 @@
 package rewriter
 
+import "idproxy/ascii"
+
 // CreatesRows reports whether a CREATE TABLE defines a column itself and fills the table from a query, which may not give
 // that column a value. A text that cannot be read counts as one that does.
 func CreatesRows(text []byte, m Mode, column string) bool {
@@ -23,7 +25,7 @@ func CreatesRows(text []byte, m Mode, column string) bool {
 		case r.isWord(t, "select"), r.isWord(t, "values") && depth == 0 && (r.punct(r.peek(), '(') || r.isWord(r.peek(), "row")),
 			r.isWord(t, "table") && depth == 0:
 			return defines
-		case depth > 0 && (equalFold(column, string(r.name(t))) || !isASCII(column) && hasHigh(r.name(t))):
+		case depth > 0 && (ascii.EqualFold(column, string(r.name(t))) || !ascii.ValidString(column) && !ascii.Valid(r.name(t))):
 			defines = true
 		}
 	}

@@ -1,6 +1,10 @@
 package rewriter
 
-import "bytes"
+import (
+	"bytes"
+
+	"idproxy/ascii"
+)
 
 // Verb is what a [Dynamic] statement does.
 type Verb uint8
@@ -49,7 +53,7 @@ func ReadDynamic(text []byte, m Mode) (*Dynamic, error) {
 	r := dynamicReader{}
 	r.scanner = scanner{text: text, mode: m, version: versionRefuse}
 	switch err := r.read(); {
-	case err == ErrRefusedByServer && hasHigh(text): // a byte beyond ASCII may be a blank
+	case err == ErrRefusedByServer && !ascii.Valid(text): // a byte beyond ASCII may be a blank
 		return &r.out, unsupported("not understood: byte beyond ASCII")
 	case err != nil:
 		return &r.out, err
@@ -129,7 +133,7 @@ func (r *dynamicReader) surprise(t token) error {
 
 // foldName returns a name as servers compare it; "" when only they know how.
 func foldName(name []byte) string {
-	if hasHigh(name) {
+	if !ascii.Valid(name) {
 		return ""
 	}
 	return string(bytes.ToLower(name))

@@ -1,6 +1,10 @@
 package rewriter
 
-import "bytes"
+import (
+	"bytes"
+
+	"idproxy/ascii"
+)
 
 // Effects is what a statement may change of its session, beyond what its head says.
 type Effects uint8
@@ -148,7 +152,7 @@ func cutLoad(sql []byte) (before, rest []byte) {
 // digit or underscore beside it.
 func standsIn(text []byte, name string) bool {
 	text, word := bytes.ToLower(text), bytes.ToLower([]byte(name))
-	beside := func(c byte) bool { return wordByte[c] || c >= 0x80 }
+	beside := func(c byte) bool { return ascii.IsWord(c) || c >= 0x80 }
 	for {
 		i := bytes.Index(text, word)
 		if i < 0 || len(word) == 0 {

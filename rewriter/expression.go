@@ -3,6 +3,8 @@ package rewriter
 import (
 	"bytes"
 	"fmt"
+
+	"idproxy/ascii"
 )
 
 // maxQuestions bounds the expressions of one statement that the server is asked for.
@@ -137,7 +139,7 @@ func (r *planReader) touches(c byte) bool { return r.pos < len(r.text) && r.text
 
 // joins reports whether the next byte goes on a word or number.
 func (r *planReader) joins() bool {
-	return r.pos < len(r.text) && (wordByte[r.text[r.pos]] || r.text[r.pos] >= 0x80)
+	return r.pos < len(r.text) && (ascii.IsWord(r.text[r.pos]) || r.text[r.pos] >= 0x80)
 }
 
 // strings takes the strings that follow a string, which servers join.

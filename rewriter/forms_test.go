@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"idproxy/rule"
 )
 
 // updated is the assignment that ON DUPLICATE KEY UPDATE gets.
@@ -93,13 +95,13 @@ func TestFormsByOutcome(t *testing.T) {
 
 func TestDuplicateKeyUpdate(t *testing.T) {
 	maria := Mode{MariaDB: true}
-	packet, text := *testRule, &Table{Columns: []Column{{Name: "id", Text: true}, {Name: "a"}}}
+	packet, text := *testRule, &rule.Table{Columns: []rule.Column{{Name: "id", Text: true}, {Name: "a"}}}
 	packet.Packet = true
 	tests := []struct {
 		in    string
 		mode  Mode
-		rule  *Rule
-		table *Table
+		rule  *rule.Rule
+		table *rule.Table
 		want  string
 	}{
 		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE a=1", want: "INSERT INTO t(a,`id`) VALUES (1,77) ON DUPLICATE KEY UPDATE a=1" + updated},
@@ -177,8 +179,8 @@ func TestValuesThatReadTheID(t *testing.T) {
 }
 
 func TestSeveralColumns(t *testing.T) {
-	rules := []*Rule{testRule, {Column: "code"}, {Column: "no"}}
-	table := &Table{Columns: []Column{{Name: "code"}, {Name: "a"}, {Name: "id"}, {Name: "b"}}, Invisible: []Column{{Name: "no"}}}
+	rules := []*rule.Rule{testRule, {Column: "code"}, {Column: "no"}}
+	table := &rule.Table{Columns: []rule.Column{{Name: "code"}, {Name: "a"}, {Name: "id"}, {Name: "b"}}, Invisible: []rule.Column{{Name: "no"}}}
 	tests := []struct{ in, want string }{
 		{"INSERT INTO t(a) VALUES (1),(2)", "INSERT INTO t(a,`code`,`no`,`id`) VALUES (1,1077,2077,77),(2,1078,2078,LAST_INSERT_ID(77)+1)"},
 		{"INSERT INTO t(id,a) VALUES (NULL,1),(5,2)", "INSERT INTO t(id,a,`code`,`no`) VALUES (LAST_INSERT_ID(77),1,1077,2077),(5,2,1078,2078)"},
@@ -207,9 +209,9 @@ func TestSeveralColumns(t *testing.T) {
 			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
 		}
 	}
-	many := make([]*Rule, MaxColumns+1)
+	many := make([]*rule.Rule, MaxColumns+1)
 	for i := range many {
-		many[i] = &Rule{Column: strings.Repeat("x", i+1)}
+		many[i] = &rule.Rule{Column: strings.Repeat("x", i+1)}
 	}
 	if err := new(Plan).Read(&Statement{Text: []byte("INSERT INTO t(a) VALUES (1)"), Rules: many}); err == nil {
 		t.Errorf("%d columns are filled", len(many))
@@ -217,7 +219,7 @@ func TestSeveralColumns(t *testing.T) {
 }
 
 func TestInvisibleColumn(t *testing.T) {
-	table := &Table{Columns: []Column{{Name: "a"}, {Name: "b`"}}, Invisible: []Column{{Name: "ID", Max: 5}}}
+	table := &rule.Table{Columns: []rule.Column{{Name: "a"}, {Name: "b`"}}, Invisible: []rule.Column{{Name: "ID", Max: 5}}}
 	tests := []struct{ in, want string }{
 		{"INSERT INTO t VALUES (1,2)", "INSERT INTO t (`a`,`b```,`id`) VALUES (1,2,LAST_INSERT_ID(77))"},
 		{"INSERT INTO t PARTITION (p) VALUES (1,2)", "INSERT INTO t PARTITION (p) (`a`,`b```,`id`) VALUES (1,2,LAST_INSERT_ID(77))"},
@@ -285,7 +287,7 @@ func TestExpressions(t *testing.T) {
 }
 
 func TestExpressionsAnswered(t *testing.T) {
-	table := &Table{Columns: []Column{{Name: "id", Max: 1<<63 - 1}, {Name: "a"}}}
+	table := &rule.Table{Columns: []rule.Column{{Name: "id", Max: 1<<63 - 1}, {Name: "a"}}}
 	tests := []struct {
 		in     string
 		values []Value
@@ -331,7 +333,7 @@ func TestExpressionsAnswered(t *testing.T) {
 	}
 	p := new(Plan)
 	for _, tt := range tests {
-		s := &Statement{Text: []byte(tt.in), Rules: []*Rule{testRule}, Table: table, Values: tt.values}
+		s := &Statement{Text: []byte(tt.in), Rules: []*rule.Rule{testRule}, Table: table, Values: tt.values}
 		if err := p.Read(s); err != nil {
 			if got := "error: " + err.Error(); got != tt.want {
 				t.Errorf("%s: %s, want %s", tt.in, got, tt.want)
@@ -342,7 +344,7 @@ func TestExpressionsAnswered(t *testing.T) {
 			t.Errorf("%s\n gives %s\n want  %s\n filled %+v\n want   %+v, plain %v", tt.in, got, tt.want, p.Columns[0], tt.filled, p.Plain)
 		}
 	}
-	rules := []*Rule{testRule, {Column: "code"}}
+	rules := []*rule.Rule{testRule, {Column: "code"}}
 	if err := p.Read(&Statement{Text: []byte("INSERT INTO t(code,id) VALUES (@a,@b)"), Rules: rules}); !errors.Is(err, ErrNeedValues) || p.AskedFor(0) != 1 || p.AskedFor(1) != 0 {
 		t.Errorf("%v: asked for %d, %d", err, p.AskedFor(0), p.AskedFor(1))
 	}
@@ -353,7 +355,7 @@ func TestExpressionsAnswered(t *testing.T) {
 }
 
 func TestTextColumn(t *testing.T) {
-	table := &Table{Columns: []Column{{Name: "id", Text: true}, {Name: "a"}}}
+	table := &rule.Table{Columns: []rule.Column{{Name: "id", Text: true}, {Name: "a"}}}
 	tests := []struct {
 		id     string
 		filled Filled
@@ -387,7 +389,7 @@ func TestTextColumn(t *testing.T) {
 		"INSERT INTO t(id,a) VALUES (@x,?)":                                      "INSERT INTO t(id,a) VALUES (@x,?)",
 	} {
 		var p Plan
-		st := &Statement{Text: []byte(in), Rules: []*Rule{testRule}, Table: table, Prepared: true}
+		st := &Statement{Text: []byte(in), Rules: []*rule.Rule{testRule}, Table: table, Prepared: true}
 		if err := p.Read(st); err != nil {
 			t.Errorf("%s: %v", in, err)
 		} else if made, err := p.Prepare(st); err != nil || string(made.Text) != want || p.Columns[0].Texts != 1 {
@@ -395,7 +397,7 @@ func TestTextColumn(t *testing.T) {
 		}
 	}
 	var p Plan
-	asked := &Statement{Text: []byte("INSERT INTO t VALUES (@x,1)"), Rules: []*Rule{testRule}, Table: table, Values: []Value{{}}}
+	asked := &Statement{Text: []byte("INSERT INTO t VALUES (@x,1)"), Rules: []*rule.Rule{testRule}, Table: table, Values: []Value{{}}}
 	if err := p.Read(asked); err != nil || p.Columns[0].Texts != 1 || string(p.Append(nil, asked.Text, [][]uint64{nil})) != string(asked.Text) {
 		t.Errorf("a variable that is a text: %v, %+v", err, p.Columns)
 	}

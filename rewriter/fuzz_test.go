@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"idproxy/rule"
 )
 
 // nasty are the seeds of all fuzz targets.
@@ -150,22 +152,22 @@ func fuzzStatement(text []byte, mode, facts uint8) *Statement {
 		s.Mode.Version = 90704
 	}
 	for i, column := range []string{"id", "uid", "a"}[:1+facts%3] {
-		s.Rules = append(s.Rules, &Rule{Schema: "*", Table: "*", Column: column, Packet: i == 0 && facts&32 != 0})
+		s.Rules = append(s.Rules, &rule.Rule{Schema: "*", Table: "*", Column: column, Packet: i == 0 && facts&32 != 0})
 	}
 	for i := len(s.Rules) - 1; i >= 0 && facts>>(7-i)&1 != 0; i-- { // as Match orders them
-		s.Rules[i].IDs = UUID
+		s.Rules[i].IDs = rule.UUID
 	}
 	return s
 }
 
-func fuzzTable(facts uint8) *Table {
-	t := &Table{Invisible: []Column{{Name: "id"}, {Name: "uid", Text: true}}}
+func fuzzTable(facts uint8) *rule.Table {
+	t := &rule.Table{Invisible: []rule.Column{{Name: "id"}, {Name: "uid", Text: true}}}
 	for i := range int(facts>>4) + 1 {
-		t.Columns = append(t.Columns, Column{Name: "c" + strings.Repeat("x", i), Max: 127})
+		t.Columns = append(t.Columns, rule.Column{Name: "c" + strings.Repeat("x", i), Max: 127})
 	}
 	t.Columns[int(facts)%len(t.Columns)].Name = "ID"
 	t.Columns[int(facts/3)%len(t.Columns)].Name = "a"
-	for _, columns := range [][]Column{t.Columns, t.Invisible} {
+	for _, columns := range [][]rule.Column{t.Columns, t.Invisible} {
 		for i := range columns {
 			columns[i].Text, columns[i].Bytes, columns[i].Length = true, facts&8 != 0, 36
 		}
@@ -199,7 +201,7 @@ func TestUndoHasTeeth(t *testing.T) {
 		p, s := new(Plan), fuzzStatement([]byte(in), 8, 0)
 		err := p.Read(s)
 		if errors.Is(err, ErrNeedTable) {
-			s.Table = &Table{Columns: []Column{{Name: "id"}, {Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}}
+			s.Table = &rule.Table{Columns: []rule.Column{{Name: "id"}, {Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}}
 			err = p.Read(s)
 		}
 		if errors.Is(err, ErrNeedValues) {

@@ -3,26 +3,27 @@ package rewriter
 import (
 	"fmt"
 	"hash/crc32"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"idproxy/rule"
 )
 
 var (
-	byMod     = &Rule{Schema: "shop", Table: "*", Column: "id", Gene: &Gene{Column: "k", Bits: 8}}
-	byCRC32   = &Rule{Schema: "shop", Table: "*", Column: "id", Gene: &Gene{Column: "k", Bits: 16, CRC32: true}}
-	numberKey = &Table{Columns: []Column{{Name: "id"}, {Name: "k", Type: "BIGINT", Max: 1<<63 - 1}, {Name: "a"}}}
-	textKey   = &Table{Columns: []Column{{Name: "id"}, {Name: "k", Type: "VARCHAR(20)", Text: true, Length: 20, Charset: "utf8mb4"}, {Name: "a"}}}
+	byMod     = &rule.Rule{Schema: "shop", Table: "*", Column: "id", Gene: &rule.Gene{Column: "k", Bits: 8}}
+	byCRC32   = &rule.Rule{Schema: "shop", Table: "*", Column: "id", Gene: &rule.Gene{Column: "k", Bits: 16, CRC32: true}}
+	numberKey = &rule.Table{Columns: []rule.Column{{Name: "id"}, {Name: "k", Type: "BIGINT", Max: 1<<63 - 1}, {Name: "a"}}}
+	textKey   = &rule.Table{Columns: []rule.Column{{Name: "id"}, {Name: "k", Type: "VARCHAR(20)", Text: true, Length: 20, Charset: "utf8mb4"}, {Name: "a"}}}
 )
 
 func crc(text string) uint16 { return uint16(crc32.ChecksumIEEE([]byte(text))) }
 
 // readGenes returns the genes of the first column, or the error.
-func readGenes(in string, m Mode, rule *Rule, table *Table) ([]uint16, error) {
+func readGenes(in string, m Mode, r *rule.Rule, table *rule.Table) ([]uint16, error) {
 	var p Plan
-	s := &Statement{Text: []byte(in), Mode: m, Rules: []*Rule{rule}, Table: table, UTF8: 4}
+	s := &Statement{Text: []byte(in), Mode: m, Rules: []*rule.Rule{r}, Table: table, UTF8: 4}
 	if err := p.Read(s); err != nil {
 		return nil, err
 	}
@@ -30,10 +31,10 @@ func readGenes(in string, m Mode, rule *Rule, table *Table) ([]uint16, error) {
 		return nil, fmt.Errorf("%d genes for %d ids", len(p.Genes[0]), n)
 	}
 	// But for the genes it is the plan of a rule without one.
-	plain := *rule
+	plain := *r
 	plain.Gene = nil
 	without := Plan{}
-	if err := without.Read(&Statement{Text: s.Text, Mode: m, Rules: []*Rule{&plain}, Table: table}); err != nil {
+	if err := without.Read(&Statement{Text: s.Text, Mode: m, Rules: []*rule.Rule{&plain}, Table: table}); err != nil {
 		return nil, fmt.Errorf("without a gene: %w", err)
 	}
 	if a, b := string(p.Append(nil, s.Text, planIDs(&p))), string(without.Append(nil, s.Text, planIDs(&without))); a != b {
@@ -45,7 +46,7 @@ func readGenes(in string, m Mode, rule *Rule, table *Table) ([]uint16, error) {
 func TestGenes(t *testing.T) {
 	tests := []struct {
 		in   string
-		rule *Rule
+		rule *rule.Rule
 		want []uint16
 	}{
 		{"INSERT INTO t (k) VALUES (7)", byMod, []uint16{7}},
@@ -95,7 +96,7 @@ func TestGenesRefused(t *testing.T) {
 	const number, text = "what is no plain whole number in column k", "" // with a text in its place some are another syntax
 	tests := []struct {
 		in   string
-		rule *Rule
+		rule *rule.Rule
 		want string
 	}{
 		{"INSERT INTO t (a) VALUES (1)", byMod, "a row without column k"},
@@ -104,11 +105,11 @@ func TestGenesRefused(t *testing.T) {
 		{"INSERT INTO t SET a=1", byMod, "a row without column k"},
 		{"INSERT INTO t (k) SELECT 1", byMod, "INSERT ... SELECT into a table whose ids have a gene"},
 		{"REPLACE INTO t (k) TABLE x", byMod, "REPLACE ... TABLE into a table whose ids have a gene"},
-		{"INSERT INTO t (k) VALUES ('x')", &Rule{Column: "id", Gene: &Gene{Column: "id2", Bits: 1}}, "gene of column id2, which the table does not have"},
-		{"INSERT INTO t (k) VALUES ('x')", &Rule{Column: "id", Gene: &Gene{Column: "id", Bits: 1}}, "gene of column id, which is generated itself"},
-		{"INSERT INTO t (k) VALUES ('x')", &Rule{Column: "id", Gene: &Gene{Column: "ä", Bits: 1}}, "column name beyond ASCII"},
-		{"INSERT INTO t (k) VALUES ('x')", &Rule{Column: "id", Gene: &Gene{Column: "a", Bits: 1}}, "gene of column a, which is no integer"},
-		{"INSERT INTO t (k) VALUES ('x')", &Rule{Column: "id", Gene: &Gene{Column: "a", Bits: 1, CRC32: true}}, "gene of column a, which is no CHAR"},
+		{"INSERT INTO t (k) VALUES ('x')", &rule.Rule{Column: "id", Gene: &rule.Gene{Column: "id2", Bits: 1}}, "gene of column id2, which the table does not have"},
+		{"INSERT INTO t (k) VALUES ('x')", &rule.Rule{Column: "id", Gene: &rule.Gene{Column: "id", Bits: 1}}, "gene of column id, which is generated itself"},
+		{"INSERT INTO t (k) VALUES ('x')", &rule.Rule{Column: "id", Gene: &rule.Gene{Column: "ä", Bits: 1}}, "column name beyond ASCII"},
+		{"INSERT INTO t (k) VALUES ('x')", &rule.Rule{Column: "id", Gene: &rule.Gene{Column: "a", Bits: 1}}, "gene of column a, which is no integer"},
+		{"INSERT INTO t (k) VALUES ('x')", &rule.Rule{Column: "id", Gene: &rule.Gene{Column: "a", Bits: 1, CRC32: true}}, "gene of column a, which is no CHAR"},
 		{"INSERT INTO t (k) VALUES (9223372036854775808)", byMod, "a number above what the column holds"},
 		{"INSERT INTO t (k) VALUES (99999999999999999999)", byMod, number},
 		{"INSERT INTO t (k) VALUES (7),(8),('9 ')", byMod, "a text that is no plain whole number in column k"},
@@ -124,11 +125,11 @@ func TestGenesRefused(t *testing.T) {
 			in := fmt.Sprintf(form, value)
 			tests = append(tests, struct {
 				in   string
-				rule *Rule
+				rule *rule.Rule
 				want string
 			}{in, byMod, number}, struct {
 				in   string
-				rule *Rule
+				rule *rule.Rule
 				want string
 			}{strings.ReplaceAll(strings.ReplaceAll(in, "'7'", "'x'"), "7", "'x'"), byCRC32, text})
 		}
@@ -145,92 +146,10 @@ func TestGenesRefused(t *testing.T) {
 	}
 }
 
-func TestGeneOfText(t *testing.T) {
-	g := &Gene{Column: "k", Bits: 16, CRC32: true}
-	column := func(name, charset string, length int) Column {
-		return Column{Type: name, Text: true, Length: length, Charset: charset, Bytes: charset == "binary", Padded: name == "CHAR" || name == "BINARY"}
-	}
-	varchar, char := column("VARCHAR", "utf8mb4", 5), column("CHAR", "utf8mb4", 5)
-	for _, tt := range []struct {
-		text    string
-		column  Column
-		longest int
-		fits    bool
-	}{
-		{"abcde", varchar, 0, true},
-		{"abcdef", varchar, 4, false},
-		{"abc  ", varchar, 4, true},
-		{"abc  ", char, 4, false},
-		{"", char, 4, false},
-		{"ab\x00", char, 4, true},
-		{"grün", varchar, 4, true},
-		{"grün", varchar, 3, true},
-		{"grün", varchar, 0, false},
-		{"abc", varchar, -1, false},
-		{"grün", column("VARCHAR", "latin1", 5), 4, false},
-		{"grun", column("VARCHAR", "latin1", 5), 4, true},
-		{"a😀", varchar, 4, true},
-		{"a😀", varchar, 3, false},
-		{"a😀", column("VARCHAR", "utf8mb3", 5), 4, false},
-		{"äöüßé", column("VARCHAR", "utf8mb3", 5), 4, true},
-		{"äöüßéa", column("VARCHAR", "utf8mb3", 5), 4, false},
-		{"äöü", column("VARBINARY", "binary", 5), 4, false}, // 6 bytes
-		{"äö", column("VARBINARY", "binary", 5), 4, true},
-		{"abcd", column("BINARY", "binary", 5), 4, false},
-		{"abcd ", column("BINARY", "binary", 5), 4, true},
-		{"a\xffb", varchar, 4, false},
-		{"\xed\xa0\x80", varchar, 4, false}, // a surrogate
-		{"\xf4\x90\x80\x80", varchar, 4, false},
-	} {
-		gene, why := g.OfText([]byte(tt.text), tt.column, tt.longest)
-		if (why == "") != tt.fits || tt.fits && gene != crc(tt.text) {
-			t.Errorf("%q in %+v, longest %d: %d, %q; want it to fit: %v", tt.text, tt.column, tt.longest, gene, why, tt.fits)
-		}
-	}
-	for _, tt := range []struct {
-		column Column
-		mod    bool
-		crc    bool
-	}{
-		{Column{Type: "BIGINT", Max: 1}, true, false},
-		{Column{Type: "UNSIGNED TINYINT", Max: 1}, true, false},
-		{Column{Type: "BIGINT", Max: 1, AutoIncrement: true}, false, false},
-		{Column{Type: "DECIMAL", Max: 1}, false, false},
-		{Column{Type: "YEAR"}, false, false},
-		{Column{Type: "ENUM", Text: true}, false, false},
-		{Column{Type: "UUID", Text: true, Length: 36, UUID: true, Charset: "utf8mb4"}, false, false},
-		{column("CHAR", "gbk", 3), false, false},
-		{column("CHAR", "", 3), false, false},
-		{column("CHAR", "ascii", 3), false, true},
-	} {
-		mod, crc := (&Gene{}).Fits(tt.column), (&Gene{CRC32: true}).Fits(tt.column)
-		if (mod == "") != tt.mod || (crc == "") != tt.crc {
-			t.Errorf("%+v: mod %q, crc32 %q", tt.column, mod, crc)
-		}
-	}
-}
-
-// Any run of 2^bits ids has one of each gene, wherever it begins.
-func TestGeneOf(t *testing.T) {
-	for _, bits := range []int{1, 3, 8} {
-		g := &Gene{Bits: bits}
-		for _, first := range []uint64{0, 1, 7, 255, 256, 1000, 1<<63 - 300, math.MaxUint64 - 255} {
-			seen := map[uint64]bool{}
-			for gene := range g.Size() {
-				id := g.Of(first, uint16(gene))
-				if id < first || id-first >= g.Size() || id%g.Size() != gene || seen[id] {
-					t.Fatalf("%d bits, from %d on, gene %d: %d", bits, first, gene, id)
-				}
-				seen[id] = true
-			}
-		}
-	}
-}
-
 func TestPreparedGenes(t *testing.T) {
 	for _, tt := range []struct {
 		in   string
-		rule *Rule
+		rule *rule.Rule
 		want []RowGene
 	}{
 		{"INSERT INTO t (a,k) VALUES (?,?),(?,9),('?',?)", byMod, []RowGene{{ID: -1, Key: 1}, {ID: -1, Key: -1, Value: 9}, {ID: -1, Key: 3}}},
@@ -248,7 +167,7 @@ func TestPreparedGenes(t *testing.T) {
 			table = textKey
 		}
 		var p Plan
-		s := &Statement{Text: []byte(tt.in), Rules: []*Rule{tt.rule}, Table: table, Prepared: true}
+		s := &Statement{Text: []byte(tt.in), Rules: []*rule.Rule{tt.rule}, Table: table, Prepared: true}
 		if err := p.Read(s); err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
@@ -267,7 +186,7 @@ func TestPreparedGenes(t *testing.T) {
 	}
 	for _, in := range []string{"INSERT INTO t (k) VALUES (?+1)", "INSERT INTO t (k) VALUES (-?)", "INSERT INTO t (a) VALUES (?)", "INSERT INTO t (id,k) VALUES (?,NULL)", "INSERT INTO t (k) VALUES (:k)"} {
 		var p Plan
-		if err := p.Read(&Statement{Text: []byte(in), Rules: []*Rule{byMod}, Table: numberKey, Prepared: true}); err == nil {
+		if err := p.Read(&Statement{Text: []byte(in), Rules: []*rule.Rule{byMod}, Table: numberKey, Prepared: true}); err == nil {
 			t.Errorf("%s is prepared", in)
 		}
 	}
@@ -275,8 +194,8 @@ func TestPreparedGenes(t *testing.T) {
 
 // Two rules may take their genes from one column, and a key may be a text of another rule's.
 func TestGenesOfTwoRules(t *testing.T) {
-	rules := []*Rule{byMod, {Column: "id2", Gene: &Gene{Column: "k", Bits: 2}}, {Column: "id3"}, {Column: "id4", Gene: &Gene{Column: "name", Bits: 4, CRC32: true}}}
-	table := &Table{Columns: append(slices.Clone(numberKey.Columns), Column{Name: "id2"}, Column{Name: "id3"}, Column{Name: "id4"}, Column{Name: "name", Text: true, Length: 9, Charset: "ascii"})}
+	rules := []*rule.Rule{byMod, {Column: "id2", Gene: &rule.Gene{Column: "k", Bits: 2}}, {Column: "id3"}, {Column: "id4", Gene: &rule.Gene{Column: "name", Bits: 4, CRC32: true}}}
+	table := &rule.Table{Columns: append(slices.Clone(numberKey.Columns), rule.Column{Name: "id2"}, rule.Column{Name: "id3"}, rule.Column{Name: "id4"}, rule.Column{Name: "name", Text: true, Length: 9, Charset: "ascii"})}
 	var p Plan
 	s := &Statement{Text: []byte("INSERT INTO t (name,id2,k) VALUES ('a',5,7),('b',NULL,9)"), Rules: rules, Table: table}
 	if err := p.Read(s); err != nil {

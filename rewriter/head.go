@@ -1,6 +1,10 @@
 package rewriter
 
-import "bytes"
+import (
+	"bytes"
+
+	"idproxy/ascii"
+)
 
 // Kind is what the first words of a statement say it is.
 type Kind uint8
@@ -142,7 +146,7 @@ func (r *headReader) first() (t token, ok bool) {
 		start := r.pos
 		if t = r.next(); t.kind == tokBad && t.start == start {
 			t.end = start
-			for t.end < len(r.text) && wordByte[r.text[t.end]] {
+			for t.end < len(r.text) && ascii.IsWord(r.text[t.end]) {
 				t.end++
 			}
 			t.kind, r.pos = tokWord, t.end

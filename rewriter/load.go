@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"idproxy/ascii"
 )
 
 // LoadPlan is what to do to one LOAD DATA LOCAL INFILE: what its file must be given is for the caller, who sees it pass.
@@ -54,7 +56,7 @@ func (p *LoadPlan) Read(s *Statement) error {
 		return unsupported("statement over 4 GiB")
 	}
 	for _, rule := range s.Rules {
-		if why := rule.unloadable(); why != "" {
+		if why := unloadable(rule); why != "" {
 			return unsupported(why)
 		}
 		p.At = append(p.At, -1)
@@ -286,7 +288,7 @@ func (r *loadReader) separator() (b []byte, err error) {
 	switch {
 	case err != nil:
 		return nil, r.unexpected(t)
-	case hasHigh(b):
+	case !ascii.Valid(b):
 		return nil, unsupported("LOAD DATA with separators beyond ASCII")
 	case r.t.kind == tokString: // 'a' 'b' is one literal to some
 		return nil, r.unexpected(r.t)

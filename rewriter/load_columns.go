@@ -1,6 +1,11 @@
 package rewriter
 
-import "bytes"
+import (
+	"bytes"
+
+	"idproxy/ascii"
+	"idproxy/rule"
+)
 
 // absent returns the columns that the file does not have, each with a comma behind it.
 func (r *loadReader) absent() (names []byte) {
@@ -58,9 +63,9 @@ func (r *loadReader) bytes(name []byte) (bool, error) {
 	if r.statement.Table == nil {
 		return false, nil
 	}
-	for _, columns := range [...][]Column{r.statement.Table.Columns, r.statement.Table.Invisible} {
+	for _, columns := range [...][]rule.Column{r.statement.Table.Columns, r.statement.Table.Invisible} {
 		for i := range columns {
-			if hasHigh(name) == isASCII(columns[i].Name) {
+			if ascii.Valid(name) != ascii.ValidString(columns[i].Name) {
 				continue
 			}
 			spelled, err := spell(r.statement.Speller, columns[i].Name)
@@ -97,7 +102,7 @@ func (r *loadReader) wholeTable(at int, open, closing string) error {
 		r.load.Bytes = append(r.load.Bytes, table.Columns[i].Bytes)
 	}
 	for k, rule := range r.statement.Rules {
-		if r.load.At[k] = table.Index(rule.Column); r.load.At[k] < 0 && index(table.Invisible, rule.Column) < 0 {
+		if r.load.At[k] = table.Index(rule.Column); r.load.At[k] < 0 && table.Find(rule.Column) == nil {
 			return unsupported("no column list, and no column " + rule.Column)
 		}
 	}

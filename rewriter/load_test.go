@@ -6,17 +6,19 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"idproxy/rule"
 )
 
-var loadRules = []*Rule{{Schema: "s", Table: "t", Column: "id"}}
+var loadRules = []*rule.Rule{{Schema: "s", Table: "t", Column: "id"}}
 
-var loadColumns = &Table{Columns: []Column{{Name: "id", Bytes: true}, {Name: "a"}, {Name: "u", Bytes: true}}}
+var loadColumns = &rule.Table{Columns: []rule.Column{{Name: "id", Bytes: true}, {Name: "a"}, {Name: "u", Bytes: true}}}
 
 func TestLoadPlan(t *testing.T) {
-	hidden := &Table{Columns: []Column{{Name: "a"}, {Name: "u"}}, Invisible: []Column{{Name: "id"}}}
+	hidden := &rule.Table{Columns: []rule.Column{{Name: "a"}, {Name: "u"}}, Invisible: []rule.Column{{Name: "id"}}}
 	for _, test := range []struct {
 		text  string
-		table *Table
+		table *rule.Table
 		mode  Mode
 		want  string // the statement, and what was read of it
 	}{

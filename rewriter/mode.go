@@ -2,7 +2,8 @@ package rewriter
 
 import (
 	"bytes"
-	"encoding/binary"
+
+	"idproxy/ascii"
 )
 
 // Mode is what the session's settings make of SQL text. The zero Mode is a MySQL server with a default sql_mode, a
@@ -36,25 +37,8 @@ func DoubtsOf(text []byte) Doubt {
 	if bytes.IndexByte(text, '\\') >= 0 {
 		d |= DoubtBackslash
 	}
-	if hasHigh(text) {
+	if !ascii.Valid(text) {
 		d |= DoubtCharset
 	}
 	return d
-}
-
-func hasHigh(text []byte) bool {
-	for len(text) >= 32 {
-		v := binary.LittleEndian.Uint64(text) | binary.LittleEndian.Uint64(text[8:]) |
-			binary.LittleEndian.Uint64(text[16:]) | binary.LittleEndian.Uint64(text[24:])
-		if v&highs != 0 {
-			return true
-		}
-		text = text[32:]
-	}
-	for _, c := range text {
-		if c >= 0x80 {
-			return true
-		}
-	}
-	return false
 }

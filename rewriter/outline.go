@@ -3,6 +3,8 @@ package rewriter
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"idproxy/ascii"
 )
 
 // maxOutline is how long an outline gets, in bytes.
@@ -41,7 +43,7 @@ func (o *outliner) token(t token) bool {
 	switch t.kind {
 	case tokString, tokDollar:
 		// Another sql_mode or character set would see another end of it.
-		if bytes.IndexByte(raw, '\\') >= 0 || hasHigh(raw) && !utf8.Valid(raw) {
+		if bytes.IndexByte(raw, '\\') >= 0 || !ascii.Valid(raw) && !utf8.Valid(raw) {
 			o.word("?")
 			return false
 		}
@@ -53,7 +55,7 @@ func (o *outliner) token(t token) bool {
 		}
 		o.word("?")
 	case tokWord, tokQuoted:
-		if hasHigh(raw) && !utf8.Valid(raw) {
+		if !ascii.Valid(raw) && !utf8.Valid(raw) {
 			return false
 		}
 		o.word(string(raw))
@@ -68,7 +70,7 @@ func (o *outliner) token(t token) bool {
 // word writes what must not run into what stands in front of it.
 func (o *outliner) word(text string) {
 	if n := len(o.out); n > 0 {
-		if c := o.out[n-1]; wordByte[c] || c >= 0x80 || c == '?' || c == '`' || c == ')' || bytes.HasSuffix(o.out, []byte(",..")) {
+		if c := o.out[n-1]; ascii.IsWord(c) || c >= 0x80 || c == '?' || c == '`' || c == ')' || bytes.HasSuffix(o.out, []byte(",..")) {
 			o.out = append(o.out, ' ')
 		}
 	}

@@ -1,6 +1,10 @@
 package rewriter
 
-import "bytes"
+import (
+	"bytes"
+
+	"idproxy/ascii"
+)
 
 // PlainDynamic reports whether all that a text prepares or executes in SQL is written in it as it will run: in single
 // literals of ASCII without escapes, or under names that were prepared before. It looks at words alone, so that the answer
@@ -44,7 +48,7 @@ func plainExecute(rest []byte) bool {
 }
 
 // goesOn reports whether what was taken for a word is the beginning of a longer one.
-func goesOn(rest []byte) bool { return len(rest) > 0 && wordByte[rest[0]] }
+func goesOn(rest []byte) bool { return len(rest) > 0 && ascii.IsWord(rest[0]) }
 
 // dynamicWord takes a word, with or without backticks, and the blanks around it off the text behind another word. It is
 // empty where none can stand. ok is false for what may be a comment, or be read in several ways.
@@ -58,7 +62,7 @@ func dynamicWord(text []byte) (word, rest []byte, ok bool) {
 		rest = rest[1:]
 	}
 	n := 0
-	for n < len(rest) && wordByte[rest[n]] {
+	for n < len(rest) && ascii.IsWord(rest[n]) {
 		n++
 	}
 	word, rest = rest[:n], rest[n:]

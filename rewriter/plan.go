@@ -4,6 +4,9 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+
+	"idproxy/ascii"
+	"idproxy/rule"
 )
 
 // Errors of [Plan.Read] beside *[Unsupported].
@@ -28,11 +31,11 @@ func (e *Unsupported) Error() string { return e.Form }
 
 // Statement is one INSERT or REPLACE, and what is known of it.
 type Statement struct {
-	Text   []byte  // one statement, with or without a ';' at its end
-	Mode   Mode    // of the session
-	Rules  []*Rule // those of the table whose column it has, in their order; the first feeds the last insert id
-	Table  *Table  // nil: not known
-	Values []Value // what the server said of the plan's Questions, in their order; nil: not asked
+	Text   []byte       // one statement, with or without a ';' at its end
+	Mode   Mode         // of the session
+	Rules  []*rule.Rule // those of the table whose column it has, in their order; the first feeds the last insert id
+	Table  *rule.Table  // nil: not known
+	Values []Value      // what the server said of the plan's Questions, in their order; nil: not asked
 	// Prepared: the statement is to be prepared, and a ? may be an id. See Plan.Prepare.
 	Prepared bool
 	// UTF8 is the length in bytes of the longest UTF-8 character that a text keeps on its way to the server; 0: ASCII alone may; -1: not even that.
@@ -58,7 +61,7 @@ func (UTF8) Spell(name string) (string, error) { return name, nil }
 // spell asks s for a name where it is beyond ASCII.
 func spell(s Speller, name string) (string, error) {
 	switch {
-	case isASCII(name):
+	case ascii.ValidString(name):
 		return name, nil
 	case s == nil:
 		return "", unsupported("column name beyond ASCII")
@@ -227,7 +230,7 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 			if e.op == opCloseID {
 				dst = append(dst, ')')
 			}
-			if at < len(text) && wordByte[text[at]] { // as in SET id='0'ON DUPLICATE KEY ...
+			if at < len(text) && ascii.IsWord(text[at]) { // as in SET id='0'ON DUPLICATE KEY ...
 				dst = append(dst, ' ')
 			}
 		case opMove:
@@ -269,7 +272,7 @@ func (p *Plan) size(text int) int {
 	n := text + len(p.edits)*21 + 2*widestEdit + 2*len(p.buffer)
 	for i := range p.slots {
 		if p.slots[i].form.Wide() {
-			n += p.Columns[i].Generated * Longest
+			n += p.Columns[i].Generated * rule.LongestLiteral
 		}
 	}
 	for _, spans := range [...][]Span{p.moves, p.texts} {

@@ -4,26 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"idproxy/rule"
 )
 
-var testRule = &Rule{Schema: "shop", Table: "*", Column: "id", Source: "s"}
+var testRule = &rule.Rule{Schema: "shop", Table: "*", Column: "id", Source: "s"}
 
 var (
-	idFirst = &Table{Columns: []Column{{Name: "id"}, {Name: "a"}, {Name: "b"}}}
-	idLast  = &Table{Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "ID"}}}
+	idFirst = &rule.Table{Columns: []rule.Column{{Name: "id"}, {Name: "a"}, {Name: "b"}}}
+	idLast  = &rule.Table{Columns: []rule.Column{{Name: "a"}, {Name: "b"}, {Name: "ID"}}}
 )
 
 // rewrite reads in and renders it with the ids 77, 78, ...; or returns the error's text.
-func rewrite(in string, m Mode, rule *Rule, table *Table) (string, *Plan) {
+func rewrite(in string, m Mode, r *rule.Rule, table *rule.Table) (string, *Plan) {
 	p := new(Plan)
-	if err := p.Read(&Statement{Text: []byte(in), Mode: m, Rules: []*Rule{rule}, Table: table}); err != nil {
+	if err := p.Read(&Statement{Text: []byte(in), Mode: m, Rules: []*rule.Rule{r}, Table: table}); err != nil {
 		return "error: " + err.Error(), p
 	}
 	return string(p.Append(nil, []byte(in), planIDs(p))), p
 }
 
 // statement is a text in the default mode for the rule of most tests.
-func statement(text []byte) *Statement { return &Statement{Text: text, Rules: []*Rule{testRule}} }
+func statement(text []byte) *Statement { return &Statement{Text: text, Rules: []*rule.Rule{testRule}} }
 
 // planIDs returns what p asks for: 77, 78, ... for its first column, 1077, ... for its second.
 func planIDs(p *Plan) [][]uint64 {
@@ -91,7 +93,7 @@ func TestPlan(t *testing.T) {
 func TestPlanWithoutColumnList(t *testing.T) {
 	tests := []struct {
 		in    string
-		table *Table
+		table *rule.Table
 		want  string
 	}{
 		{"INSERT INTO t VALUES (1,2,NULL)", nil, "error: " + ErrNeedTable.Error()},
@@ -102,8 +104,8 @@ func TestPlanWithoutColumnList(t *testing.T) {
 		{"INSERT INTO t VALUES (NULL,1)", idFirst, "error: " + ErrRefusedByServer.Error()},
 		{"INSERT INTO t VALUES (NULL,1,2),(1,2)", idLast, "error: " + ErrRefusedByServer.Error()},
 		{"INSERT INTO t VALUES (1,2,3),()", idFirst, "error: " + ErrRefusedByServer.Error()},
-		{"INSERT INTO t VALUES (1)", &Table{Columns: []Column{{Name: "a"}}}, "error: no column list, and no column id"},
-		{"INSERT INTO t VALUES (NULL,@@identity,1)", &Table{Columns: []Column{{Name: "id"}, {Name: "ä"}, {Name: "b"}}}, "error: column name beyond ASCII"},
+		{"INSERT INTO t VALUES (1)", &rule.Table{Columns: []rule.Column{{Name: "a"}}}, "error: no column list, and no column id"},
+		{"INSERT INTO t VALUES (NULL,@@identity,1)", &rule.Table{Columns: []rule.Column{{Name: "id"}, {Name: "ä"}, {Name: "b"}}}, "error: column name beyond ASCII"},
 	}
 	for _, tt := range tests {
 		if got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, tt.table); got != tt.want {
@@ -191,15 +193,15 @@ func TestPlanModes(t *testing.T) {
 	tests := []struct {
 		name, in string
 		mode     Mode
-		rule     *Rule
+		rule     *rule.Rule
 		want     string
 	}{
 		{"zero kept", in("0"), Mode{NoAutoValueOnZero: true}, testRule, in("0")},
 		{"zero string kept", in("'0'"), Mode{NoAutoValueOnZero: true}, testRule, in("'0'")},
 		{"default kept", in("DEFAULT"), Mode{NoAutoValueOnZero: true}, testRule, in("DEFAULT")},
 		{"null generated", in("NULL"), Mode{NoAutoValueOnZero: true}, testRule, in("LAST_INSERT_ID(77)")},
-		{"explicit under reject, which the caller sees by Explicit > 0", in("5"), Mode{}, &Rule{Column: "id", Explicit: Reject}, in("5")},
-		{"generated under reject", in("0"), Mode{}, &Rule{Column: "id", Explicit: Reject}, in("LAST_INSERT_ID(77)")},
+		{"explicit under reject, which the caller sees by Explicit > 0", in("5"), Mode{}, &rule.Rule{Column: "id", Explicit: rule.Reject}, in("5")},
+		{"generated under reject", in("0"), Mode{}, &rule.Rule{Column: "id", Explicit: rule.Reject}, in("LAST_INSERT_ID(77)")},
 		{"ansi quotes", `INSERT INTO "t" ("a""b") VALUES ("c\")`, Mode{ANSIQuotes: true}, testRule, "INSERT INTO \"t\" (\"a\"\"b\",`id`) VALUES (\"c\\\",LAST_INSERT_ID(77))"},
 		{"ansi quotes off", `INSERT INTO t (a) VALUES ("c\")`, Mode{}, testRule, "error: not understood at byte 26: quote without its end"},
 		{"ansi quotes on a value", `INSERT INTO t (id) VALUES ("0")`, Mode{ANSIQuotes: true}, testRule, "error: expression for column id"},
@@ -212,8 +214,8 @@ func TestPlanModes(t *testing.T) {
 		{"gb18030", "INSERT INTO t (a) VALUES ('\x81\x30\x81\x30\xBF\x5C')", Mode{Charset: GB18030}, testRule, "INSERT INTO t (a,`id`) VALUES ('\x81\x30\x81\x30\xBF\x5C',LAST_INSERT_ID(77))"},
 		{"mariadb version comment", "INSERT /*M! INTO */ t (a) VALUES (1)", Mode{MariaDB: true}, testRule, "error: version comment"},
 		{"the same on mysql", "INSERT /*M! INTO */ t (a) VALUES (1)", Mode{}, testRule, "INSERT /*M! INTO */ t (a,`id`) VALUES (1,LAST_INSERT_ID(77))"},
-		{"column with a backtick", "INSERT INTO t (a) VALUES (1)", Mode{}, &Rule{Column: "i`d"}, "INSERT INTO t (a,`i``d`) VALUES (1,LAST_INSERT_ID(77))"},
-		{"column beyond ASCII", "INSERT INTO t (a) VALUES (1)", Mode{}, &Rule{Column: "ïd"}, "error: column name beyond ASCII"},
+		{"column with a backtick", "INSERT INTO t (a) VALUES (1)", Mode{}, &rule.Rule{Column: "i`d"}, "INSERT INTO t (a,`i``d`) VALUES (1,LAST_INSERT_ID(77))"},
+		{"column beyond ASCII", "INSERT INTO t (a) VALUES (1)", Mode{}, &rule.Rule{Column: "ïd"}, "error: column name beyond ASCII"},
 	}
 	for _, tt := range tests {
 		if got, _ := rewrite(tt.in, tt.mode, tt.rule, nil); got != tt.want {
@@ -256,7 +258,7 @@ func TestPlanFacts(t *testing.T) {
 	}
 	p := new(Plan) // one plan for all: nothing of a statement may stay
 	for _, tt := range tests {
-		if err := p.Read(&Statement{Text: []byte(tt.in), Mode: tt.mode, Rules: []*Rule{testRule}}); err != nil {
+		if err := p.Read(&Statement{Text: []byte(tt.in), Mode: tt.mode, Rules: []*rule.Rule{testRule}}); err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
 		}

@@ -3,6 +3,9 @@ package rewriter
 import (
 	"errors"
 	"slices"
+
+	"idproxy/ascii"
+	"idproxy/rule"
 )
 
 // Role says what a parameter of a rewritten prepared statement is for.
@@ -162,7 +165,7 @@ func (w *preparing) write(last int) {
 			if e.op == opCloseID {
 				out.Text = append(out.Text, ')')
 			}
-			if at < len(w.text) && wordByte[w.text[at]] {
+			if at < len(w.text) && ascii.IsWord(w.text[at]) {
 				out.Text = append(out.Text, ' ')
 			}
 		case opMove: // a literal
@@ -205,7 +208,7 @@ type mark struct {
 
 // Bind makes plan, which keeps its memory, what the statement is with values for its bound ids: sets of them one behind
 // the other, each in the order of the parameters. More than one set are rows of a bulk execution.
-func (s *Prepared) Bind(plan *Plan, values []Value, sets int, columns []Column) {
+func (s *Prepared) Bind(plan *Plan, values []Value, sets int, columns []rule.Column) {
 	kept := plan.Columns[:0]
 	plan.reset()
 	slots, edits := plan.slots, plan.edits
@@ -230,7 +233,7 @@ func (s *Prepared) Bind(plan *Plan, values []Value, sets int, columns []Column) 
 }
 
 // bind counts a row whose id is bound. last: the last row's id is.
-func (f *Filled) bind(v Value, column Column, last bool) {
+func (f *Filled) bind(v Value, column rule.Column, last bool) {
 	if last {
 		f.Last, f.HasLast = v.Number, v.Known
 	}

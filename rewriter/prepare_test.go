@@ -6,10 +6,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"idproxy/rule"
 )
 
 // preparedRules are a table with two generated columns, of which the first feeds the last insert id.
-var preparedRules = []*Rule{{Column: "id"}, {Column: "id2"}}
+var preparedRules = []*rule.Rule{{Column: "id"}, {Column: "id2"}}
 
 // roles writes parameters as a word: v and b of the client, i, f and o hidden.
 func roles(params []Parameter) string {
@@ -24,7 +26,7 @@ func roles(params []Parameter) string {
 }
 
 func TestPrepare(t *testing.T) {
-	table := &Table{Columns: []Column{{Name: "id", Max: 1<<63 - 1}, {Name: "a"}, {Name: "b"}}}
+	table := &rule.Table{Columns: []rule.Column{{Name: "id", Max: 1<<63 - 1}, {Name: "a"}, {Name: "b"}}}
 	for _, tt := range []struct {
 		rules     int
 		in        string
@@ -123,7 +125,7 @@ func TestPrepareZeroDoubt(t *testing.T) {
 }
 
 func TestBind(t *testing.T) {
-	column := []Column{{Name: "id", Max: 1<<63 - 1}, {Name: "id2", Max: 1<<63 - 1}}
+	column := []rule.Column{{Name: "id", Max: 1<<63 - 1}, {Name: "id2", Max: 1<<63 - 1}}
 	made, five, below, odd := Value{Generate: true}, Value{Known: true, Number: 5}, Value{Known: true, Number: 1<<64 - 5}, Value{}
 	for _, tt := range []struct {
 		in     string

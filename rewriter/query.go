@@ -1,5 +1,7 @@
 package rewriter
 
+import "idproxy/ascii"
+
 // query is where the rows of an INSERT ... SELECT come from.
 type query struct {
 	outer Span // with the parentheses around all of it
@@ -423,9 +425,9 @@ func (r *planReader) sourced() (bool, error) {
 			n++
 		}
 		switch {
-		case n > 1 && !equalFold(parts[n-2], string(table)):
+		case n > 1 && !ascii.EqualFold(parts[n-2], string(table)):
 			return true, nil
-		case n > 1, index(r.table.Columns, string(parts[0])) >= 0, index(r.table.Invisible, string(parts[0])) >= 0:
+		case n > 1, r.table.Find(string(parts[0])) != nil:
 		case t.kind == tokQuoted, !isOf(reservedWords, parts[0]) && !s.punct(s.peek(), '('):
 			return true, nil
 		}

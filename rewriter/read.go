@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"idproxy/ascii"
+	"idproxy/rule"
 )
 
 // Read reads an INSERT or REPLACE. A statement that cannot be read without the table's facts gives ErrNeedTable, one with
@@ -50,7 +53,7 @@ func (p *Plan) Read(s *Statement) error {
 type planReader struct {
 	headReader
 	plan   *Plan
-	table  *Table
+	table  *rule.Table
 	values []Value
 
 	prepared  bool // the statement is to be prepared
@@ -74,20 +77,20 @@ type planReader struct {
 
 // slot is a column that gets ids, and its place in the statement.
 type slot struct {
-	rule       *Rule
-	spelled    string // its name as the text has it
-	name       Span   // and in backticks, in the buffer
-	text       bool   // CHAR or VARCHAR
-	form       Form   // how an id is written
-	uuid       bool   // MariaDB's UUID
-	key        int    // of its gene
-	max        uint64 // 0: not known
-	at         int    // its position among the values; -1: it has none, and its id is appended
-	own, comma token  // its name in the column list, and what follows
-	last       value  // the id of the tuple read last
+	rule       *rule.Rule
+	spelled    string    // its name as the text has it
+	name       Span      // and in backticks, in the buffer
+	text       bool      // CHAR or VARCHAR
+	form       rule.Form // how an id is written
+	uuid       bool      // MariaDB's UUID
+	key        int       // of its gene
+	max        uint64    // 0: not known
+	at         int       // its position among the values; -1: it has none, and its id is appended
+	own, comma token     // its name in the column list, and what follows
+	last       value     // the id of the tuple read last
 }
 
-func (r *planReader) read(rules []*Rule) error {
+func (r *planReader) read(rules []*rule.Rule) error {
 	for _, rule := range rules {
 		if err := r.slot(rule); err != nil {
 			return err
@@ -120,9 +123,9 @@ func (r *planReader) read(rules []*Rule) error {
 
 // counts reports whether the server itself counts in one of the columns, one that no rule names: it would report and
 // remember that number, whatever LAST_INSERT_ID(first) says.
-func (r *planReader) counts(columns []Column, rules []*Rule) bool {
+func (r *planReader) counts(columns []rule.Column, rules []*rule.Rule) bool {
 	for i := range columns {
-		named := func(rule *Rule) bool { return sameColumn(rule.Column, columns[i].Name) }
+		named := func(r *rule.Rule) bool { return rule.SameColumn(r.Column, columns[i].Name) }
 		if columns[i].AutoIncrement && !slices.ContainsFunc(rules, named) {
 			return true
 		}
@@ -130,30 +133,30 @@ func (r *planReader) counts(columns []Column, rules []*Rule) bool {
 	return false
 }
 
-func (r *planReader) slot(rule *Rule) error {
+func (r *planReader) slot(of *rule.Rule) error {
 	p := r.plan
-	spelled, err := spell(r.speller, rule.Column)
+	spelled, err := spell(r.speller, of.Column)
 	if err != nil {
 		return err
 	}
 	start := len(p.buffer)
 	p.buffer = AppendQuoted(p.buffer, spelled, r.mode)
-	c := slot{rule: rule, spelled: spelled, name: Span{Start: start, End: len(p.buffer)}, at: -1, form: rule.IDs.anyForm()}
+	c := slot{rule: of, spelled: spelled, name: Span{Start: start, End: len(p.buffer)}, at: -1, form: of.IDs.AnyForm()}
 	if r.table != nil {
-		known, _, _ := r.table.Column(rule.Column)
+		known, _, _ := r.table.Column(of.Column)
 		c.text, c.max, c.uuid = known.Text, known.Max, known.UUID
-		if rule.IDs.Wide() {
-			if c.form = known.Form(rule.IDs); c.form == FormNone {
-				return unsupported("column " + rule.Column + " of a type that cannot hold its ids")
+		if of.IDs.Wide() {
+			if c.form = known.Form(of.IDs); c.form == rule.FormNone {
+				return unsupported("column " + of.Column + " of a type that cannot hold its ids")
 			}
 		}
 	}
 	p.NoLastID = p.NoLastID || c.form.Wide() && len(p.slots) == 0
 	p.slots = append(p.slots, c)
 	p.Columns = append(p.Columns, Filled{})
-	p.Plain = p.Plain || p.NoLastID || rule.Packet && len(p.slots) == 1
+	p.Plain = p.Plain || p.NoLastID || of.Packet && len(p.slots) == 1
 	r.lengths |= 1 << min(len(spelled), 63)
-	if !isASCII(spelled) { // small and capital letters may differ in length
+	if !ascii.ValidString(spelled) { // small and capital letters may differ in length
 		r.lengths = ^uint64(0)
 	}
 	return nil

@@ -3,6 +3,8 @@ package rewriter
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"idproxy/ascii"
 )
 
 // kind is what a token is.
@@ -151,10 +153,10 @@ func (s *scanner) quoted(k kind, esc byte) token {
 // word reads an identifier. Where the character set is none of those that are known, some bytes >= 0x80 may be blanks, and
 // what is no UTF-8 is not understood.
 func (s *scanner) word(k kind) token {
-	i, ascii := s.pos, true
+	i, high := s.pos, false
 	for i < len(s.text) {
 		c := s.text[i]
-		if wordByte[c] {
+		if ascii.IsWord(c) {
 			i++
 			continue
 		}
@@ -169,10 +171,10 @@ func (s *scanner) word(k kind) token {
 		if n == 0 {
 			break
 		}
-		ascii = false
+		high = true
 		i += n
 	}
-	if !ascii && s.mode.Charset == SingleByte && !utf8.Valid(s.text[s.pos:i]) {
+	if high && s.mode.Charset == SingleByte && !utf8.Valid(s.text[s.pos:i]) {
 		s.touched = s.touched || i == len(s.text)
 		return s.bad(s.pos, "name that is not UTF-8, outside quotes")
 	}
@@ -184,7 +186,7 @@ func (s *scanner) number() token {
 	for i < len(s.text) && s.text[i]-'0' <= 9 {
 		i++
 	}
-	if i < len(s.text) && (wordByte[s.text[i]] || s.text[i] >= 0x80) {
+	if i < len(s.text) && (ascii.IsWord(s.text[i]) || s.text[i] >= 0x80) {
 		return s.word(tokNumber)
 	}
 	return token{kind: tokDigits, start: s.pos, end: i}
@@ -211,7 +213,7 @@ func (s *scanner) dollar() token {
 
 // goesOn reports whether the byte at i goes on a word or number.
 func (s *scanner) goesOn(i int) bool {
-	return i > 0 && i != s.fresh && (wordByte[s.text[i-1]] || s.text[i-1] >= 0x80 && !s.mode.Charset.blank(s.text[i-1]))
+	return i > 0 && i != s.fresh && (ascii.IsWord(s.text[i-1]) || s.text[i-1] >= 0x80 && !s.mode.Charset.blank(s.text[i-1]))
 }
 
 // punct reports whether t is the byte c.
@@ -233,7 +235,7 @@ func (s *scanner) qualifies(t token) bool {
 		return false
 	}
 	c := s.text[t.end+1]
-	return wordByte[c] || c >= 0x80
+	return ascii.IsWord(c) || c >= 0x80
 }
 
 // name returns the identifier that t is, without its quotes; nil when it is none.

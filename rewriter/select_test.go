@@ -5,10 +5,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"idproxy/rule"
 )
 
 // selectTable is what the statements of these tests write to.
-var selectTable = &Table{Columns: []Column{{Name: "id", Max: 1 << 62}, {Name: "a"}, {Name: "b"}}}
+var selectTable = &rule.Table{Columns: []rule.Column{{Name: "id", Max: 1 << 62}, {Name: "a"}, {Name: "b"}}}
 
 // numbered is a Numbering whose ids are 77, 78, ...
 func numbered(p *Plan, runs ...Run) *Numbering {
@@ -26,7 +28,7 @@ func numbered(p *Plan, runs ...Run) *Numbering {
 func readSelect(t *testing.T, in string, m Mode) *Plan {
 	t.Helper()
 	p := new(Plan)
-	if err := p.Read(&Statement{Text: []byte(in), Mode: m, Rules: []*Rule{testRule}, Table: selectTable}); err != nil || !p.Selected {
+	if err := p.Read(&Statement{Text: []byte(in), Mode: m, Rules: []*rule.Rule{testRule}, Table: selectTable}); err != nil || !p.Selected {
 		t.Fatalf("%s: %v, selected %t", in, err, p.Selected)
 	}
 	return p
@@ -201,7 +203,7 @@ func TestSelectRefusals(t *testing.T) {
 		{"INSERT t(a) (SELECT 1", "not understood at byte 21: unexpected end of the statement"},
 	} {
 		p := new(Plan)
-		err := p.Read(&Statement{Text: []byte(tt.in), Rules: []*Rule{testRule}, Table: selectTable})
+		err := p.Read(&Statement{Text: []byte(tt.in), Rules: []*rule.Rule{testRule}, Table: selectTable})
 		if form, ok := errors.AsType[*Unsupported](err); !ok || form.Form != tt.want {
 			t.Errorf("%s: %v, want %q", tt.in, err, tt.want)
 		}

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"idproxy/ascii"
+	"idproxy/rule"
 )
 
 // The shape of a statement is what it is made of but for its literals: a hash of its words, names, operators and
@@ -179,11 +182,11 @@ func (p *Plan) Reduce(s *Statement) *Statement {
 }
 
 // withoutGenes returns rules for which a key is a value like any other: a short statement has other values.
-func withoutGenes(rules []*Rule) []*Rule {
-	if !slices.ContainsFunc(rules, func(r *Rule) bool { return r.Gene != nil }) {
+func withoutGenes(rules []*rule.Rule) []*rule.Rule {
+	if !slices.ContainsFunc(rules, func(r *rule.Rule) bool { return r.Gene != nil }) {
 		return rules
 	}
-	plain := make([]*Rule, len(rules))
+	plain := make([]*rule.Rule, len(rules))
 	for i, rule := range rules {
 		without := *rule
 		without.Gene = nil
@@ -229,7 +232,7 @@ func (r *reducer) token(t token) {
 	raw := r.text[t.start:t.end]
 	switch t.kind {
 	case tokWord, tokQuoted:
-		foreign := hasHigh(raw) && (r.mode.Charset != SingleByte || !utf8.Valid(raw))
+		foreign := !ascii.Valid(raw) && (r.mode.Charset != SingleByte || !utf8.Valid(raw))
 		if !foreign && (raw[0] != '"' || bytes.IndexByte(raw, '\\') < 0) { // TiDB would take a backslash for an escape
 			break
 		}
@@ -242,7 +245,7 @@ func (r *reducer) token(t token) {
 		r.out = append(hex.AppendEncode(append(r.out, "`x"...), name), '`')
 		return
 	case tokString, tokDollar:
-		switch short := t.kind == tokString && t.plain && len(raw) <= longLiteral && !hasHigh(raw); {
+		switch short := t.kind == tokString && t.plain && len(raw) <= longLiteral && ascii.Valid(raw); {
 		case short:
 		case r.coded():
 			raw = []byte("'1010'")
@@ -275,7 +278,7 @@ func allHex(digits []byte) bool {
 // coded reports whether the string to be written is one of digits: x'..' or b'..'.
 func (r *reducer) coded() bool {
 	n := len(r.out)
-	if n < 2 || wordByte[r.out[n-2]] {
+	if n < 2 || ascii.IsWord(r.out[n-2]) {
 		return false
 	}
 	c := r.out[n-1] | 0x20

@@ -3,6 +3,8 @@ package rewriter
 import (
 	"encoding/binary"
 	"math"
+
+	"idproxy/ascii"
 )
 
 // skim walks over values from i, the inside of a tuple. It stops behind the given number of commas, or at the parenthesis
@@ -70,7 +72,7 @@ func (r *planReader) skimWord(i int) int {
 	if nullAt(text, i) {
 		return i + 4
 	}
-	for end < len(text) && wordByte[text[end]] {
+	for end < len(text) && ascii.IsWord(text[end]) {
 		end++
 	}
 	if r.goesOn(i) {
@@ -84,7 +86,7 @@ func (r *planReader) skimWord(i int) int {
 
 // nullAt reports whether the word NULL stands at text[i], and something behind it.
 func nullAt(text []byte, i int) bool {
-	return len(text)-i > 4 && binary.LittleEndian.Uint32(text[i:])|0x20202020 == 'n'|'u'<<8|'l'<<16|'l'<<24 && !wordByte[text[i+4]]
+	return len(text)-i > 4 && binary.LittleEndian.Uint32(text[i:])|0x20202020 == 'n'|'u'<<8|'l'<<16|'l'<<24 && !ascii.IsWord(text[i+4])
 }
 
 // skimRare passes what skim has no short way for.
@@ -121,7 +123,7 @@ func (r *planReader) skimRare(i int) int {
 			return i + 1
 		}
 		start := i
-		for start != r.fresh && wordByte[text[start-1]] {
+		for start != r.fresh && ascii.IsWord(text[start-1]) {
 			start--
 		}
 		r.pos = start

@@ -4,6 +4,8 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
+
+	"idproxy/rule"
 )
 
 // A word or dollar quote right behind the number of a version comment does not go on that number.
@@ -16,11 +18,11 @@ func TestInsideOfVersionCommentsBeginsAfresh(t *testing.T) {
 		"INSERT INTO t (a) VALUES (1+/*!80000x*/)":                false,
 		"INSERT INTO t (a) VALUES (1+0x80000identity)":            false,
 	} {
-		if err := p.Read(&Statement{Text: []byte(text), Mode: m, Rules: []*Rule{testRule}}); err != nil || p.ReadsLastID != reads {
+		if err := p.Read(&Statement{Text: []byte(text), Mode: m, Rules: []*rule.Rule{testRule}}); err != nil || p.ReadsLastID != reads {
 			t.Errorf("%s: %v, reads LAST_INSERT_ID %v", text, err, p.ReadsLastID)
 		}
 	}
-	if err := p.Read(&Statement{Text: []byte("INSERT INTO t (a) VALUES (/*!80000$$),($$*/)"), Mode: m, Rules: []*Rule{testRule}}); err == nil {
+	if err := p.Read(&Statement{Text: []byte("INSERT INTO t (a) VALUES (/*!80000$$),($$*/)"), Mode: m, Rules: []*rule.Rule{testRule}}); err == nil {
 		t.Errorf("a dollar quote is read as %d tuples", p.Rows)
 	}
 	text := []byte("SELECT /*!80000$$;$$*/; SELECT 2")

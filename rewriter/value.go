@@ -3,6 +3,8 @@ package rewriter
 import (
 	"errors"
 	"strconv"
+
+	"idproxy/ascii"
 )
 
 // value is what a row has for an id.
@@ -379,7 +381,7 @@ func (r *planReader) place(k int, behind token) {
 	case v.fixed:
 		start := len(p.buffer)
 		p.buffer = v.appendNumber(p.buffer)
-		if v.end < len(r.text) && wordByte[r.text[v.end]] { // as in SET id=@'x'ON DUPLICATE KEY ...
+		if v.end < len(r.text) && ascii.IsWord(r.text[v.end]) { // as in SET id=@'x'ON DUPLICATE KEY ...
 			p.buffer = append(p.buffer, ' ')
 		}
 		p.insert(v.start, start)

@@ -1,6 +1,10 @@
 package rewriter
 
-import "bytes"
+import (
+	"bytes"
+
+	"idproxy/ascii"
+)
 
 // View is a view over one table, as far as its columns are columns of that.
 type View struct {
@@ -14,7 +18,7 @@ type viewColumn struct{ name, base []byte }
 // Base returns the column of the table that a column of the view is; nil when it is none.
 func (v *View) Base(column string) []byte {
 	for _, c := range v.columns {
-		if equalFold(c.name, column) {
+		if ascii.EqualFold(c.name, column) {
 			return c.base
 		}
 	}

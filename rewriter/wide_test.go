@@ -4,62 +4,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"idproxy/rule"
 )
 
-func TestColumnForms(t *testing.T) {
-	char := func(n int) Column { return Column{Text: true, Length: n, Padded: true, Max: 1<<64 - 1} }
-	varchar := func(n int) Column { return Column{Text: true, Length: n, Max: 1<<64 - 1} }
-	binary := func(n int) Column { return Column{Text: true, Bytes: true, Length: n, Padded: true, Max: 1<<64 - 1} }
-	varbinary := func(n int) Column { return Column{Text: true, Bytes: true, Length: n, Max: 1<<64 - 1} }
-	for name, tt := range map[string]struct {
-		column                 Column
-		number, uuid, objectID Form
-	}{
-		"CHAR(36)":      {char(36), FormNumber, FormUUID, FormHex24},
-		"CHAR(40)":      {char(40), FormNumber, FormUUID, FormHex24},
-		"CHAR(35)":      {char(35), FormNumber, FormNone, FormHex24},
-		"CHAR(32)":      {char(32), FormNumber, FormHex32, FormHex24},
-		"VARCHAR(32)":   {varchar(32), FormNumber, FormHex32, FormHex24},
-		"VARCHAR(255)":  {varchar(255), FormNumber, FormUUID, FormHex24},
-		"CHAR(31)":      {char(31), FormNumber, FormNone, FormHex24},
-		"CHAR(24)":      {char(24), FormNumber, FormNone, FormHex24},
-		"CHAR(23)":      {char(23), FormNumber, FormNone, FormNone},
-		"BINARY(16)":    {binary(16), FormNumber, FormBytes16, FormNone},
-		"BINARY(12)":    {binary(12), FormNumber, FormNone, FormBytes12},
-		"BINARY(36)":    {binary(36), FormNumber, FormNone, FormNone},
-		"VARBINARY(16)": {varbinary(16), FormNumber, FormBytes16, FormBytes12},
-		"VARBINARY(36)": {varbinary(36), FormNumber, FormBytes16, FormBytes12},
-		"VARBINARY(11)": {varbinary(11), FormNumber, FormNone, FormNone},
-		"UUID":          {Column{Text: true, Length: 36, UUID: true}, FormNone, FormBytes16, FormNone},
-		"BIGINT":        {Column{Bytes: true, Max: 1<<63 - 1}, FormNumber, FormNone, FormNone},
-		"BLOB":          {Column{Bytes: true}, FormNone, FormNone, FormNone},
-	} {
-		for kind, want := range map[IDKind]Form{Number: tt.number, UUID: tt.uuid, ObjectID: tt.objectID} {
-			if got := tt.column.Form(kind); got != want {
-				t.Errorf("%s for kind %d: form %d, want %d", name, kind, got, want)
-			}
-		}
-	}
-}
-
-func TestAppendWide(t *testing.T) {
-	id := [2]uint64{0x017f22e279b07cc3, 0x98c4dc0c0c07398f}
-	for form, want := range map[Form][2]string{
-		FormUUID:    {"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "'017f22e2-79b0-7cc3-98c4-dc0c0c07398f'"},
-		FormHex32:   {"017f22e279b07cc398c4dc0c0c07398f", "'017f22e279b07cc398c4dc0c0c07398f'"},
-		FormHex24:   {"017f22e279b07cc398c4dc0c", "'017f22e279b07cc398c4dc0c'"},
-		FormBytes16: {"\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c\x0c\x07\x39\x8f", "X'017f22e279b07cc398c4dc0c0c07398f'"},
-		FormBytes12: {"\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c", "X'017f22e279b07cc398c4dc0c'"},
-	} {
-		value, literal := string(form.AppendValue(nil, id)), string(form.AppendLiteral(nil, id))
-		if value != want[0] || literal != want[1] || len(literal) > Longest {
-			t.Errorf("form %d: %q and %s, want %q and %s", form, value, literal, want[0], want[1])
-		}
-	}
-}
-
 // wideTable has columns for all that a rule may name.
-var wideTable = &Table{Columns: []Column{
+var wideTable = &rule.Table{Columns: []rule.Column{
 	{Name: "pid", Text: true, Length: 36, Padded: true},
 	{Name: "a"},
 	{Name: "bid", Text: true, Bytes: true, Length: 12, Padded: true},
@@ -67,9 +17,9 @@ var wideTable = &Table{Columns: []Column{
 }}
 
 var (
-	pidRule = &Rule{Schema: "*", Table: "*", Column: "pid", IDs: UUID}
-	bidRule = &Rule{Schema: "*", Table: "*", Column: "bid", IDs: ObjectID}
-	idRule  = &Rule{Schema: "*", Table: "*", Column: "id"}
+	pidRule = &rule.Rule{Schema: "*", Table: "*", Column: "pid", IDs: rule.UUID}
+	bidRule = &rule.Rule{Schema: "*", Table: "*", Column: "bid", IDs: rule.ObjectID}
+	idRule  = &rule.Rule{Schema: "*", Table: "*", Column: "id"}
 )
 
 const (
@@ -107,7 +57,7 @@ func TestWidePlans(t *testing.T) {
 			if prepared && tt.prepared == "" || !prepared && strings.Contains(tt.in, "?") {
 				continue
 			}
-			s := &Statement{Text: []byte(tt.in), Rules: []*Rule{pidRule}, Table: wideTable, Mode: Mode{Version: 90704}, Prepared: prepared}
+			s := &Statement{Text: []byte(tt.in), Rules: []*rule.Rule{pidRule}, Table: wideTable, Mode: Mode{Version: 90704}, Prepared: prepared}
 			p := new(Plan)
 			if err := p.Read(s); err != nil {
 				t.Errorf("%s: %v", tt.in, err)
@@ -132,7 +82,7 @@ func TestWidePlans(t *testing.T) {
 
 // TestWideBesideNumbers: the number feeds the last insert id, whatever the order of the columns.
 func TestWideBesideNumbers(t *testing.T) {
-	rules := NewRules([]Rule{*bidRule, *pidRule, *idRule}).Match([]byte("s"), []byte("t"), false)
+	rules := rule.NewList([]rule.Rule{*bidRule, *pidRule, *idRule}).Match([]byte("s"), []byte("t"), false)
 	if len(rules) != 3 || rules[0].Column != "id" {
 		t.Fatalf("rules %v", rules)
 	}
@@ -140,7 +90,7 @@ func TestWideBesideNumbers(t *testing.T) {
 		{"INSERT INTO t (a) VALUES (1),(2)", "INSERT INTO t (a,`pid`,`id`) VALUES (1,PID,77),(2,PID,LAST_INSERT_ID(77)+1)"},
 		{"INSERT INTO t (id,a,pid) VALUES (0,LAST_INSERT_ID(),f(1)),(NULL,1,'x')", "INSERT INTO t (a,pid,`id`) VALUES (LAST_INSERT_ID(),IFNULL(f(1),PID),77),(1,'x',LAST_INSERT_ID(77*(`id`<=>`id`))+1)"},
 	} {
-		s := &Statement{Text: []byte(tt.in), Rules: []*Rule{rules[0], pidRule}, Table: wideTable, Mode: Mode{Version: 90704}}
+		s := &Statement{Text: []byte(tt.in), Rules: []*rule.Rule{rules[0], pidRule}, Table: wideTable, Mode: Mode{Version: 90704}}
 		p := new(Plan)
 		if err := p.Read(s); err != nil {
 			t.Errorf("%s: %v", tt.in, err)
@@ -154,7 +104,7 @@ func TestWideBesideNumbers(t *testing.T) {
 			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, want)
 		}
 	}
-	s := &Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*Rule{pidRule, bidRule}, Table: wideTable}
+	s := &Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*rule.Rule{pidRule, bidRule}, Table: wideTable}
 	p := new(Plan)
 	if err := p.Read(s); err != nil {
 		t.Fatal(err)
@@ -174,24 +124,24 @@ func TestWideRefused(t *testing.T) {
 		"INSERT INTO t (pid) VALUES (f;)":                             "';'",
 		"INSERT INTO t (pid) VALUES (f(1":                             "end of the statement",
 	} {
-		s := &Statement{Text: []byte(in), Rules: []*Rule{pidRule}, Table: wideTable, Mode: Mode{Version: 90704}}
+		s := &Statement{Text: []byte(in), Rules: []*rule.Rule{pidRule}, Table: wideTable, Mode: Mode{Version: 90704}}
 		err := new(Plan).Read(s)
 		if form, ok := errors.AsType[*Unsupported](err); !ok || !strings.Contains(form.Form, want) {
 			t.Errorf("%s: %v, want %q", in, err, want)
 		}
 	}
-	s := &Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*Rule{bidRule}, Table: &Table{Columns: []Column{{Name: "bid", Text: true, Length: 12}}}}
+	s := &Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*rule.Rule{bidRule}, Table: &rule.Table{Columns: []rule.Column{{Name: "bid", Text: true, Length: 12}}}}
 	if err := new(Plan).Read(s); err == nil {
 		t.Error("ids are written into CHAR(12)")
 	}
-	load := &Statement{Text: []byte("LOAD DATA LOCAL INFILE 'x' INTO TABLE t (a)"), Rules: []*Rule{idRule, pidRule}, Table: wideTable}
+	load := &Statement{Text: []byte("LOAD DATA LOCAL INFILE 'x' INTO TABLE t (a)"), Rules: []*rule.Rule{idRule, pidRule}, Table: wideTable}
 	if err := new(LoadPlan).Read(load); err == nil || !strings.Contains(err.Error(), "LOAD DATA into column pid") {
 		t.Errorf("LOAD DATA: %v", err)
 	}
 }
 
 func TestWideAllocatesNothing(t *testing.T) {
-	s := &Statement{Text: []byte("INSERT INTO t (a,pid) VALUES (1,NULL),(2,f(1)),(3,'x')"), Rules: []*Rule{pidRule}, Table: wideTable}
+	s := &Statement{Text: []byte("INSERT INTO t (a,pid) VALUES (1,NULL),(2,f(1)),(3,'x')"), Rules: []*rule.Rule{pidRule}, Table: wideTable}
 	p, out := new(Plan), make([]byte, 0, 1024)
 	if err := p.Read(s); err != nil {
 		t.Fatal(err)

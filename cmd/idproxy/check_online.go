@@ -8,7 +8,7 @@ import (
 
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // patience is how long servers are waited for.
@@ -100,7 +100,7 @@ func (c *checker) servers() (servers []*server) {
 		w := way{l.Upstream, *l.Account, l.UpstreamTLS}
 		s := byWay[w]
 		if s == nil {
-			s = &server{checker: c, rules: map[*rewriter.Rules][]*config.Rule{}}
+			s = &server{checker: c, rules: map[*rule.List][]*config.Rule{}}
 			byWay[w] = s
 			servers = append(servers, s)
 		}

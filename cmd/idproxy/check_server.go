@@ -14,6 +14,7 @@ import (
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // server is a server that is asked with the account of its listeners.
@@ -23,8 +24,8 @@ type server struct {
 	*upstream.Server
 	listeners []*config.Listener // in front of it, with the same account
 	alone     bool               // no other server is asked
-	sets      []*rewriter.Rules  // of its listeners, each once
-	rules     map[*rewriter.Rules][]*config.Rule
+	sets      []*rule.List       // of its listeners, each once
+	rules     map[*rule.List][]*config.Rule
 	facts     serverFacts
 	inside    *inside
 	tables    []*tableCheck // by rule, then by name; those that a deadline left out, too
@@ -128,7 +129,7 @@ func (s *server) match(ctx context.Context) error {
 		schema, table string
 	}
 	known, matched := map[concerned]bool{}, map[*config.Rule]bool{}
-	add := func(set *rewriter.Rules, r *config.Rule, schema, table string) {
+	add := func(set *rule.List, r *config.Rule, schema, table string) {
 		if c := (concerned{r, schema, table}); !known[c] {
 			known[c], matched[r] = true, true
 			s.tables = append(s.tables, &tableCheck{server: s, rules: set, rule: r, schema: schema, table: table})

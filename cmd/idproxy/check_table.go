@@ -11,7 +11,7 @@ import (
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
 	"idproxy/idsource"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // tableCheck looks for what makes statements go wrong on a table that a rule
@@ -20,16 +20,16 @@ type tableCheck struct {
 	notes
 	*server
 	rule          *config.Rule
-	rules         *rewriter.Rules // of a listener
+	rules         *rule.List // of a listener
 	schema, table string
 
 	// What was found.
-	seen     bool            // all was looked at
-	left     string          // why a wildcard rule leaves the table alone
-	unlike   rewriter.Misfit // to a column with AUTO_INCREMENT
-	ids      bool            // the column takes ids that are numbers: what follows was asked
-	max      uint64          // what it holds
-	greatest uint64          // what is in it
+	seen     bool        // all was looked at
+	left     string      // why a wildcard rule leaves the table alone
+	unlike   rule.Misfit // to a column with AUTO_INCREMENT
+	ids      bool        // the column takes ids that are numbers: what follows was asked
+	max      uint64      // what it holds
+	greatest uint64      // what is in it
 }
 
 func (t *tableCheck) add(level, format string, args ...any) {
@@ -74,12 +74,12 @@ func (t *tableCheck) look(ctx context.Context) error {
 func (t *tableCheck) fits(ctx context.Context) (bool, error) {
 	r, source := t.rule, t.cfg.Source(t.rule.Source)
 	kind := ruleset.Kind(source)
-	rule := &rewriter.Rule{Column: r.Column, Source: r.Source, Gene: ruleset.Gene(r), IDs: kind}
-	table, err := t.Describe(ctx, t.schema, t.table, []*rewriter.Rule{rule})
+	one := &rule.Rule{Column: r.Column, Source: r.Source, Gene: ruleset.Gene(r), IDs: kind}
+	table, err := t.Describe(ctx, t.schema, t.table, []*rule.Rule{one})
 	if err != nil {
 		return false, err
 	}
-	if why := rule.Unfit(table); r.Wild() && !why.None() {
+	if why := one.Unfit(table); r.Wild() && !why.None() {
 		t.left = why.String()
 		return false, nil
 	}
@@ -88,14 +88,14 @@ func (t *tableCheck) fits(ctx context.Context) (bool, error) {
 	case !ok:
 		t.add(levelError, "the table has no column %s", r.Column)
 		return false, nil
-	case kind.Wide() && column.Form(kind) == rewriter.FormNone:
+	case kind.Wide() && column.Form(kind) == rule.FormNone:
 		t.add(levelError, "the column's type is %s, which cannot hold the ids of source %s; %s can", column.Type, r.Source, kind.Columns())
 		return false, nil
 	case !kind.Wide() && column.Max == 0:
 		t.add(levelError, "the column's type cannot hold generated ids exactly; make it BIGINT")
 		return false, nil
 	}
-	switch t.unlike = rule.Unlike(&column); {
+	switch t.unlike = one.Unlike(&column); {
 	case t.unlike.Refused():
 		t.add(levelError, "%v, which takes no id: every INSERT that gets one fails; take the rule off", t.unlike)
 		return false, nil

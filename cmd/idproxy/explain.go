@@ -14,6 +14,7 @@ import (
 	"idproxy/config"
 	"idproxy/rewriter"
 	"idproxy/rewriter/grammar"
+	"idproxy/rule"
 )
 
 // maxExplained bounds a statement read from standard input, in bytes.
@@ -38,7 +39,7 @@ func explain(ctx context.Context, cfg *config.Config, statements string, o expla
 			return fmt.Errorf("standard input is larger than the %d bytes that explain reads", maxExplained)
 		}
 	}
-	e := &explainer{verbose: o.verbose, second: grammar.New(knownShapes), out: o.std.out, schema: []byte(o.schema), rules: rewriter.NewRules(ruleset.Of(cfg, cfg.Listeners[0].Name))}
+	e := &explainer{verbose: o.verbose, second: grammar.New(knownShapes), out: o.std.out, schema: []byte(o.schema), rules: rule.NewList(ruleset.Of(cfg, cfg.Listeners[0].Name))}
 	if o.online {
 		u, err := upstream.Open(&cfg.Listeners[0])
 		if err != nil {
@@ -48,7 +49,7 @@ func explain(ctx context.Context, cfg *config.Config, statements string, o expla
 		if e.mode, err = u.Mode(ctx); err != nil {
 			return err
 		}
-		e.describe = func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) {
+		e.describe = func(schema, table string, rules []*rule.Rule) (*rule.Table, error) {
 			return u.Describe(ctx, schema, table, rules)
 		}
 		e.view = func(schema, table string) ([]byte, error) { return u.Definition(ctx, schema, table) }
@@ -61,10 +62,10 @@ func explain(ctx context.Context, cfg *config.Config, statements string, o expla
 type explainer struct {
 	out    io.Writer
 	schema []byte
-	rules  *rewriter.Rules
+	rules  *rule.List
 	mode   rewriter.Mode // of the server; offline only what every server has
 	// Offline these are nil.
-	describe func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error)
+	describe func(schema, table string, rules []*rule.Rule) (*rule.Table, error)
 	view     func(schema, table string) (definition []byte, err error) // of a table nothing
 	next     uint64                                                    // id shown last
 	refused  bool
@@ -153,7 +154,7 @@ func (e *explainer) creates(sql []byte, head rewriter.Head, mode rewriter.Mode) 
 	if !head.Create || head.Temporary || len(head.Target.Table) == 0 {
 		return false
 	}
-	rules := slices.DeleteFunc(slices.Clone(e.rulesOf(head.Target)), func(r *rewriter.Rule) bool { return !rewriter.CreatesRows(sql, mode, r.Column) })
+	rules := slices.DeleteFunc(slices.Clone(e.rulesOf(head.Target)), func(r *rule.Rule) bool { return !rewriter.CreatesRows(sql, mode, r.Column) })
 	if len(rules) > 0 {
 		e.unfilled(sql, rules, "CREATE TABLE ... SELECT")
 	}
@@ -162,7 +163,7 @@ func (e *explainer) creates(sql []byte, head rewriter.Head, mode rewriter.Mode) 
 
 // unfilled explains a statement that gets no ids: it is refused by the first rule that does
 // not let it pass.
-func (e *explainer) unfilled(sql []byte, rules []*rewriter.Rule, form string) {
+func (e *explainer) unfilled(sql []byte, rules []*rule.Rule, form string) {
 	for _, rule := range rules {
 		if !rule.Observe && !rule.Forward {
 			e.reject(rule, notFilled(form))
@@ -173,7 +174,7 @@ func (e *explainer) unfilled(sql []byte, rules []*rewriter.Rule, form string) {
 }
 
 // refuse prints why a statement is not sent, unless its rule lets it pass.
-func (e *explainer) refuse(sql []byte, rule *rewriter.Rule, why string) {
+func (e *explainer) refuse(sql []byte, rule *rule.Rule, why string) {
 	switch {
 	case rule.Observe && rule.Forward:
 		e.say(sql, "forwarded; under enforce, too, unless the server would store 0, as rule %s says: %s", rule, why)
@@ -187,7 +188,7 @@ func (e *explainer) refuse(sql []byte, rule *rewriter.Rule, why string) {
 }
 
 // reject prints why a statement is not sent, whatever forms its rule lets pass.
-func (e *explainer) reject(rule *rewriter.Rule, why string) {
+func (e *explainer) reject(rule *rule.Rule, why string) {
 	e.refused = true
 	fmt.Fprintf(e.out, "-- refused by rule %s: %s\n", rule, strings.ReplaceAll(why, "\n", " "))
 }
@@ -222,11 +223,11 @@ func (e *explainer) forms(sql []byte, targets []rewriter.Name, form string) erro
 	if e.unconcerned(sql) {
 		return nil
 	}
-	var concerned []*rewriter.Rule
+	var concerned []*rule.Rule
 	left := "no table with a rule"
 	for _, t := range targets {
 		rules := e.rulesOf(t)
-		if slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
+		if slices.ContainsFunc(rules, func(r *rule.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
 			c, err := e.concern(sql, t, rules)
 			if err != nil || c.said {
 				return err

@@ -26,6 +26,7 @@ import (
 	"idproxy/integration/statements"
 	"idproxy/rewriter"
 	"idproxy/rewriter/grammar"
+	"idproxy/rule"
 )
 
 // explainedProductions are what TestExplainCorpus draws statements of, in turn.
@@ -214,8 +215,8 @@ func (c *explaining) explain(t *testing.T, listener *config.Listener, mode, text
 	var out bytes.Buffer
 	m := c.mode
 	m.ANSIQuotes, m.NoBackslashEscapes, m.NoAutoValueOnZero = mode == "ANSI_QUOTES", mode == "NO_BACKSLASH_ESCAPES", mode == "NO_AUTO_VALUE_ON_ZERO"
-	e := &explainer{out: &out, schema: []byte(explainedSchema), rules: rewriter.NewRules(ruleset.Of(c.cfg, listener.Name)), mode: m, second: grammar.New(knownShapes)}
-	e.describe = func(schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) {
+	e := &explainer{out: &out, schema: []byte(explainedSchema), rules: rule.NewList(ruleset.Of(c.cfg, listener.Name)), mode: m, second: grammar.New(knownShapes)}
+	e.describe = func(schema, table string, rules []*rule.Rule) (*rule.Table, error) {
 		return c.account.Describe(t.Context(), schema, table, rules)
 	}
 	e.view = func(schema, table string) ([]byte, error) { return c.account.Definition(t.Context(), schema, table) }

@@ -10,10 +10,11 @@ import (
 	"unicode/utf8"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // rulesOf returns the rules of a table.
-func (e *explainer) rulesOf(t rewriter.Name) []*rewriter.Rule {
+func (e *explainer) rulesOf(t rewriter.Name) []*rule.Rule {
 	schema := t.Schema
 	if len(schema) == 0 {
 		schema = e.schema
@@ -95,7 +96,7 @@ func (e *explainer) read(st *rewriter.Statement) {
 // asked says what the server is asked before the statement is sent. For rules
 // that only observe nothing is.
 func (e *explainer) asked(st *rewriter.Statement, questions []rewriter.Span) {
-	if !slices.ContainsFunc(st.Rules, func(r *rewriter.Rule) bool { return !r.Observe }) {
+	if !slices.ContainsFunc(st.Rules, func(r *rule.Rule) bool { return !r.Observe }) {
 		return
 	}
 	var list []string
@@ -105,9 +106,9 @@ func (e *explainer) asked(st *rewriter.Statement, questions []rewriter.Span) {
 	rest := "stays as it is written, but for variables, which must hold a whole number"
 	for _, r := range st.Rules {
 		switch r.Explicit {
-		case rewriter.Reject:
+		case rule.Reject:
 			rest = "is refused (explicit: reject)"
-		case rewriter.Advance:
+		case rule.Advance:
 			rest = "must be a whole number (explicit: advance)"
 		}
 	}
@@ -130,7 +131,7 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 		e.unfilled(st.Text, st.Rules, "INSERT ... SELECT in SQL PREPARE")
 		return
 	}
-	if e.dynamicText && slices.ContainsFunc(st.Rules, func(r *rewriter.Rule) bool { return r.Gene != nil }) {
+	if e.dynamicText && slices.ContainsFunc(st.Rules, func(r *rule.Rule) bool { return r.Gene != nil }) {
 		e.unfilled(st.Text, st.Rules, "INSERT in SQL PREPARE into a table whose ids have a gene")
 		return
 	}
@@ -147,20 +148,20 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 		return
 	}
 	ids, generated := make([][]uint64, len(st.Rules)), 0
-	for i, rule := range st.Rules {
+	for i, one := range st.Rules {
 		column := &plan.Columns[i]
-		if rule.Explicit == rewriter.Advance && column.Greatest > 0 {
-			e.note("rule %s: source %s is moved past %d first", rule, rule.Source, column.Greatest)
+		if one.Explicit == rule.Advance && column.Greatest > 0 {
+			e.note("rule %s: source %s is moved past %d first", one, one.Source, column.Greatest)
 		}
 		var least, most string
-		ids[i], least, most = e.madeUp(plan, i, rule)
+		ids[i], least, most = e.madeUp(plan, i, one)
 		if n := column.Generated; n > 0 {
 			generated += n
-			e.note("rule %s: %d of %d rows get ids from source %s; here %s to %s stand for them", rule, n, plan.Rows, rule.Source, least, most)
-			e.gene(rule)
+			e.note("rule %s: %d of %d rows get ids from source %s; here %s to %s stand for them", one, n, plan.Rows, one.Source, least, most)
+			e.gene(one)
 		}
 		if column.Fallback > 0 {
-			e.note("rule %s: %d of them only if the expression for %s is NULL", rule, column.Fallback, rule.Column)
+			e.note("rule %s: %d of them only if the expression for %s is NULL", one, column.Fallback, one.Column)
 		}
 	}
 	sent := plan.Append(nil, st.Text, ids)
@@ -175,7 +176,7 @@ func (e *explainer) filled(st *rewriter.Statement, plan *rewriter.Plan) {
 }
 
 // gene says what the ids of a rule have in common with other values of their rows.
-func (e *explainer) gene(rule *rewriter.Rule) {
+func (e *explainer) gene(rule *rule.Rule) {
 	if g := rule.Gene; g != nil {
 		e.note("rule %s: the gene: %s %% %d = %s; ids are not consecutive", rule, rule.Column, g.Size(), g)
 	}
@@ -183,24 +184,24 @@ func (e *explainer) gene(rule *rewriter.Rule) {
 
 // madeUp returns ids that stand for those of the i-th column, the first and the
 // last as SQL.
-func (e *explainer) madeUp(plan *rewriter.Plan, i int, rule *rewriter.Rule) (ids []uint64, least, most string) {
+func (e *explainer) madeUp(plan *rewriter.Plan, i int, r *rule.Rule) (ids []uint64, least, most string) {
 	for n := range plan.Columns[i].Generated {
 		e.next++
 		id := e.next
-		if g := rule.Gene; g != nil {
+		if g := r.Gene; g != nil {
 			id = g.Of(e.next, plan.Genes[i][n])
 			e.next += g.Size() - 1
 		}
 		most = strconv.FormatUint(id, 10)
-		switch rule.IDs {
-		case rewriter.UUID:
+		switch r.IDs {
+		case rule.UUID:
 			ids = append(ids, 0x0190_0000_0000_7000|id, 1<<63)
-		case rewriter.ObjectID:
+		case rule.ObjectID:
 			ids = append(ids, 0x6600_0000_0000_0000, id<<32)
 		default:
 			ids = append(ids, id)
 		}
-		if rule.IDs.Wide() {
+		if r.IDs.Wide() {
 			most = string(plan.Form(i).AppendLiteral(nil, [2]uint64(ids[len(ids)-2:])))
 		}
 		least = cmp.Or(least, most)
@@ -236,15 +237,15 @@ func (e *explainer) prepared(st *rewriter.Statement, plan *rewriter.Plan) {
 }
 
 // violates says which rule forbids an explicit value that the statement brings.
-func (e *explainer) violates(rules []*rewriter.Rule, plan *rewriter.Plan) bool {
-	for i, rule := range rules {
+func (e *explainer) violates(rules []*rule.Rule, plan *rewriter.Plan) bool {
+	for i, r := range rules {
 		switch column := &plan.Columns[i]; {
-		case rule.Observe || column.Explicit+column.Fallback == 0:
-		case rule.Explicit == rewriter.Reject:
-			e.reject(rule, "explicit: reject, and the statement gives "+rule.Column+" a value of its own")
+		case r.Observe || column.Explicit+column.Fallback == 0:
+		case r.Explicit == rule.Reject:
+			e.reject(r, "explicit: reject, and the statement gives "+r.Column+" a value of its own")
 			return true
-		case rule.Explicit == rewriter.Advance && column.GreatestUnknown:
-			e.reject(rule, "explicit: advance, and the statement gives "+rule.Column+" a value that is no whole number")
+		case r.Explicit == rule.Advance && column.GreatestUnknown:
+			e.reject(r, "explicit: advance, and the statement gives "+r.Column+" a value that is no whole number")
 			return true
 		}
 	}
@@ -254,20 +255,20 @@ func (e *explainer) violates(rules []*rewriter.Rule, plan *rewriter.Plan) bool {
 // observed takes the rules that only observe out of a statement, and reports
 // whether it explained the statement without them.
 func (e *explainer) observed(st *rewriter.Statement) bool {
-	var rest []*rewriter.Rule
+	var rest []*rule.Rule
 	var seen []string
-	for _, rule := range st.Rules {
-		if !rule.Observe {
-			rest = append(rest, rule)
+	for _, r := range st.Rules {
+		if !r.Observe {
+			rest = append(rest, r)
 			continue
 		}
 		var plan rewriter.Plan
 		one := *st
-		one.Rules = []*rewriter.Rule{rule}
+		one.Rules = []*rule.Rule{r}
 		if len(st.Rules) > 1 {
 			one.Values = nil // they are of all rules' columns
 		}
-		what := fmt.Sprintf("rule %s only observes", rule)
+		what := fmt.Sprintf("rule %s only observes", r)
 		if err := plan.Read(&one); err == nil {
 			what += fmt.Sprintf("; %d of %d rows would get ids", plan.Columns[0].Generated, plan.Rows)
 		}
@@ -289,7 +290,7 @@ func (e *explainer) observed(st *rewriter.Statement) bool {
 
 // decides says what of a statement only its outcome tells; empty when the
 // statement itself says all.
-func decides(rule *rewriter.Rule, plan *rewriter.Plan) string {
+func decides(rule *rule.Rule, plan *rewriter.Plan) string {
 	const lastID = "the insert id and LAST_INSERT_ID()"
 	switch {
 	case plan.NoLastID:

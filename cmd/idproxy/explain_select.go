@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // madeUpRows stands for the number of rows that a query gives.
@@ -18,18 +19,18 @@ func (e *explainer) selected(st *rewriter.Statement, plan *rewriter.Plan) {
 	} else {
 		e.note("the server counts the rows first, and numbers them as they go in; --verbose shows the SQL")
 	}
-	for _, rule := range st.Rules {
+	for _, r := range st.Rules {
 		first := e.next + 1
 		e.next += madeUpRows
 		n.Columns = append(n.Columns, rewriter.Numbers{Runs: []rewriter.Run{{First: first, Count: madeUpRows}}, Stride: 1})
-		e.note("rule %s: rows without an id get one from source %s; here there are %d rows, and %d to %d stand for their ids", rule, rule.Source, madeUpRows, first, e.next)
+		e.note("rule %s: rows without an id get one from source %s; here there are %d rows, and %d to %d stand for their ids", r, r.Source, madeUpRows, first, e.next)
 	}
 	for _, k := range plan.Asked() {
-		rule := st.Rules[k]
-		if rule.Explicit == rewriter.Reject {
-			e.note("rule %s: it is refused if a row of the query brings a value of its own for %s (explicit: reject)", rule, rule.Column)
+		r := st.Rules[k]
+		if r.Explicit == rule.Reject {
+			e.note("rule %s: it is refused if a row of the query brings a value of its own for %s (explicit: reject)", r, r.Column)
 		}
-		e.note("rule %s: it is refused if the query gives %s as texts or times, some of which generate", rule, rule.Column)
+		e.note("rule %s: it is refused if the query gives %s as texts or times, some of which generate", r, r.Column)
 	}
 	e.note("when there are more rows than were counted the server fails with 1690, which the client does not see: no row went in, and they are counted anew")
 	switch {

@@ -9,19 +9,20 @@ import (
 
 	"idproxy/proxy"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // concern is what rules mean to a table.
 type concern struct {
-	table *rewriter.Table  // nil: offline
-	rules []*rewriter.Rule // those that concern it
-	left  string           // why none does
-	view  bool             // it is a view that lacks their columns: what it shows may have them
-	said  bool             // what becomes of an INSERT was said
+	table *rule.Table  // nil: offline
+	rules []*rule.Rule // those that concern it
+	left  string       // why none does
+	view  bool         // it is a view that lacks their columns: what it shows may have them
+	said  bool         // what becomes of an INSERT was said
 }
 
 // concern asks for the columns of a table that rules name, and looks which of them concern it.
-func (e *explainer) concern(sql []byte, t rewriter.Name, rules []*rewriter.Rule) (c concern, err error) {
+func (e *explainer) concern(sql []byte, t rewriter.Name, rules []*rule.Rule) (c concern, err error) {
 	if e.describe == nil {
 		return concern{rules: rules}, nil
 	}
@@ -37,7 +38,7 @@ func (e *explainer) concern(sql []byte, t rewriter.Name, rules []*rewriter.Rule)
 		return c, fmt.Errorf("rule %s: columns of %s.%s: %w", rules[0], schema, t.Table, err)
 	}
 	c.apply(e, sql, rules)
-	if c.rules != nil || c.said || !slices.ContainsFunc(rules, func(r *rewriter.Rule) bool { return c.table.Find(r.Column) == nil }) {
+	if c.rules != nil || c.said || !slices.ContainsFunc(rules, func(r *rule.Rule) bool { return c.table.Find(r.Column) == nil }) {
 		return c, nil
 	}
 	text, err := e.view(schema, string(t.Table))
@@ -48,31 +49,31 @@ func (e *explainer) concern(sql []byte, t rewriter.Name, rules []*rewriter.Rule)
 }
 
 // apply sorts out the rules whose columns the table has.
-func (c *concern) apply(e *explainer, sql []byte, rules []*rewriter.Rule) {
-	for _, rule := range rules {
-		if why := rule.Unfit(c.table); !rule.Exact() && !why.None() {
-			c.left = fmt.Sprintf("%v, and rule %s is a wildcard", why, rule)
+func (c *concern) apply(e *explainer, sql []byte, rules []*rule.Rule) {
+	for _, r := range rules {
+		if why := r.Unfit(c.table); !r.Exact() && !why.None() {
+			c.left = fmt.Sprintf("%v, and rule %s is a wildcard", why, r)
 			continue
 		}
-		column, _, ok := c.table.Column(rule.Column)
+		column, _, ok := c.table.Column(r.Column)
 		why := ""
 		switch {
 		case !ok:
-			why = "the table has no column " + rule.Column
-		case column.Form(rule.IDs) != rewriter.FormNone:
-		case rule.IDs.Wide():
-			why = "column " + rule.Column + " has the type " + column.Type + ", which cannot hold the ids of source " + rule.Source + " (" + rule.IDs.Columns() + " can)"
+			why = "the table has no column " + r.Column
+		case column.Form(r.IDs) != rule.FormNone:
+		case r.IDs.Wide():
+			why = "column " + r.Column + " has the type " + column.Type + ", which cannot hold the ids of source " + r.Source + " (" + r.IDs.Columns() + " can)"
 		default:
-			why = "the type of column " + rule.Column + " cannot hold generated ids exactly"
+			why = "the type of column " + r.Column + " cannot hold generated ids exactly"
 		}
 		switch {
 		case why == "":
-			c.rules = append(c.rules, rule)
+			c.rules = append(c.rules, r)
 			continue
 		case rules[0].Observe:
-			e.say(sql, "forwarded; under enforce: REFUSED by rule %s, because %s", rule, why)
+			e.say(sql, "forwarded; under enforce: REFUSED by rule %s, because %s", r, why)
 		default:
-			e.reject(rule, why)
+			e.reject(r, why)
 		}
 		c.rules, c.said = nil, true
 		return

@@ -12,6 +12,7 @@ import (
 	"idproxy/config"
 	"idproxy/integration/harness"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 const explainConfig = `listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
@@ -227,7 +228,7 @@ func FuzzExplain(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	rules := rewriter.NewRules(ruleset.Of(cfg, "a"))
+	rules := rule.NewList(ruleset.Of(cfg, "a"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		given := bytes.Clone(text)
 		var out bytes.Buffer
@@ -243,7 +244,7 @@ func FuzzExplain(f *testing.F) {
 }
 
 // keepsBytes explains each statement of text alone and compares.
-func keepsBytes(t *testing.T, text []byte, rules *rewriter.Rules) {
+func keepsBytes(t *testing.T, text []byte, rules *rule.List) {
 	for _, span := range rewriter.Split(nil, text, rewriter.Mode{MultiStatements: true}) {
 		sql := bytes.TrimSpace(text[span.Start:span.End])
 		var out bytes.Buffer

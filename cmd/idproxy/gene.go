@@ -5,7 +5,7 @@ import (
 
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // gened is an id as a rule with a gene makes it.
@@ -29,7 +29,7 @@ func genesOf(cfg *config.Config, source string, id uint64) (genes []gened) {
 }
 
 // keyProblem says why the ids of a rule cannot have its gene, and "" when they can.
-func keyProblem(r *config.Rule, table *rewriter.Table) string {
+func keyProblem(r *config.Rule, table *rule.Table) string {
 	g := ruleset.Gene(r)
 	if g == nil {
 		return ""

@@ -14,7 +14,7 @@ import (
 
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 func TestServeNamesPortInUse(t *testing.T) {
@@ -115,9 +115,9 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []rewriter.Rule{
-		{Schema: "shop", Table: "orders", Column: "id", Source: "ids", Explicit: rewriter.Advance, Packet: true},
-		{Schema: "shop", Table: "orders", Column: "nr", Source: "ids", Explicit: rewriter.Reject, Forward: true, Observe: true},
+	want := []rule.Rule{
+		{Schema: "shop", Table: "orders", Column: "id", Source: "ids", Explicit: rule.Advance, Packet: true},
+		{Schema: "shop", Table: "orders", Column: "nr", Source: "ids", Explicit: rule.Reject, Forward: true, Observe: true},
 	}
 	if got := ruleset.Of(cfg, "a"); !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

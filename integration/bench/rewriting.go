@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // rewriting measures what reading an INSERT and writing it with its ids costs, without the network, in processor time of
@@ -49,9 +50,9 @@ func newRewrite(rows int) *rewrite {
 	for i := range ids {
 		ids[i] = 7_204_893_301_735_424_000 + uint64(i)
 	}
-	rule := &rewriter.Rule{Schema: schema, Table: ruledTable, Column: "id", Source: "ids"}
+	r := &rule.Rule{Schema: schema, Table: ruledTable, Column: "id", Source: "ids"}
 	return &rewrite{
-		statement: rewriter.Statement{Text: []byte(insert(rows)(ruledTable, 1)), Rules: []*rewriter.Rule{rule}},
+		statement: rewriter.Statement{Text: []byte(insert(rows)(ruledTable, 1)), Rules: []*rule.Rule{r}},
 		ids:       [][]uint64{ids},
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"idproxy/idsource"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // Asked are ids that a session has asked for by SET insert_id. To their source they are
@@ -20,7 +20,7 @@ func (c *Column) Asks(ids *Asked) Column {
 type asked struct {
 	idsource.Series
 	ids  *Asked
-	rule *rewriter.Rule
+	rule *rule.Rule
 }
 
 // Fill counts as servers do: the first id is as it was asked for, and those behind it
@@ -30,7 +30,7 @@ func (a asked) Fill(ctx context.Context, ids []uint64, _ uint64) error {
 		ids[i] = a.ids.Next
 		a.ids.Next = a.ids.after(a.ids.Next)
 	}
-	if a.rule.Explicit != rewriter.Advance {
+	if a.rule.Explicit != rule.Advance {
 		return nil
 	}
 	return a.Series.Advance(ctx, ids[len(ids)-1])

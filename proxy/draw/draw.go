@@ -10,19 +10,20 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // Column is where the ids of one column come from. Its methods return errors of
 // package idsource, or say themselves what is wrong; none of the ids may be used then.
 type Column struct {
 	series idsource.Series
-	rule   *rewriter.Rule
+	rule   *rule.Rule
 	most   uint64
 }
 
 // From returns where the ids of a rule's column come from. table is the one whose
 // series they are, and most the greatest id that the column holds.
-func From(sources map[string]idsource.Source, rule *rewriter.Rule, table rewriter.Name, most uint64) (Column, error) {
+func From(sources map[string]idsource.Source, rule *rule.Rule, table rewriter.Name, most uint64) (Column, error) {
 	source := sources[rule.Source]
 	if source == nil {
 		return Column{}, fmt.Errorf("there is no source %s", rule.Source)

@@ -11,6 +11,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/idsource/uuid"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // counter is a source that hands out next, next+1, ...
@@ -39,8 +40,8 @@ func (c *counter) Advance(_ context.Context, id uint64) error {
 	return nil
 }
 
-func column(c *counter, most uint64, gene *rewriter.Gene) Column {
-	return Column{series: c, rule: &rewriter.Rule{Source: "s", Gene: gene}, most: most}
+func column(c *counter, most uint64, gene *rule.Gene) Column {
+	return Column{series: c, rule: &rule.Rule{Source: "s", Gene: gene}, most: most}
 }
 
 func TestFill(t *testing.T) {
@@ -63,7 +64,7 @@ func TestFill(t *testing.T) {
 
 // What is too great for a number says nothing of a UUID.
 func TestFillWide(t *testing.T) {
-	c := Column{series: uuid.New(), rule: &rewriter.Rule{Source: "s", IDs: rewriter.UUID}}
+	c := Column{series: uuid.New(), rule: &rule.Rule{Source: "s", IDs: rule.UUID}}
 	ids := make([]uint64, 4)
 	if err := c.Fill(t.Context(), ids, 1); err != nil || slices.Contains(ids, 0) {
 		t.Errorf("%v, %v", ids, err)
@@ -71,7 +72,7 @@ func TestFillWide(t *testing.T) {
 }
 
 func TestFillGenes(t *testing.T) {
-	g := &rewriter.Gene{Bits: 3}
+	g := &rule.Gene{Bits: 3}
 	ids := make([]uint64, 3)
 	source := &counter{next: 100}
 	c := column(source, math.MaxInt64, g)
@@ -93,7 +94,7 @@ func TestFillGenes(t *testing.T) {
 // TestAsked counts from what was asked for, and leaves the source alone.
 func TestAsked(t *testing.T) {
 	source := &counter{next: 100}
-	from := column(source, math.MaxUint64, &rewriter.Gene{Bits: 3})
+	from := column(source, math.MaxUint64, &rule.Gene{Bits: 3})
 	ids := make([]uint64, 3)
 	for _, tt := range []struct {
 		asked Asked
@@ -114,7 +115,7 @@ func TestAsked(t *testing.T) {
 	if source.next != 100 || source.moved != 0 {
 		t.Errorf("the source stands at %d, and was moved past %d", source.next, source.moved)
 	}
-	from.rule.Explicit = rewriter.Advance
+	from.rule.Explicit = rule.Advance
 	asks := from.Asks(&Asked{Next: 500, Increment: 1})
 	if err := asks.Fill(t.Context(), ids, 1); err != nil || source.moved != 502 {
 		t.Errorf("moved past %d, %v", source.moved, err)
@@ -135,10 +136,10 @@ func TestAdvance(t *testing.T) {
 func TestFrom(t *testing.T) {
 	refuses := errors.New("no such table")
 	sources := map[string]idsource.Source{"s": each{refuses}}
-	if _, err := From(sources, &rewriter.Rule{Source: "other"}, rewriter.Name{}, 1); err == nil || err.Error() != "there is no source other" {
+	if _, err := From(sources, &rule.Rule{Source: "other"}, rewriter.Name{}, 1); err == nil || err.Error() != "there is no source other" {
 		t.Errorf("a source that is not there: %v", err)
 	}
-	if _, err := From(sources, &rewriter.Rule{Source: "s"}, rewriter.Name{Table: []byte("t")}, 1); !errors.Is(err, refuses) {
+	if _, err := From(sources, &rule.Rule{Source: "s"}, rewriter.Name{Table: []byte("t")}, 1); !errors.Is(err, refuses) {
 		t.Errorf("a table without a series: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	driver "github.com/pingcap/tidb/pkg/parser/test_driver"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // comparison holds a statement and what became of it, as TiDB's parser reads them.
@@ -115,7 +116,7 @@ func (c *comparison) columnsBefore() error {
 
 // rule returns the index of the rule that a column has, or -1.
 func (c *comparison) rule(n name) int {
-	return slices.IndexFunc(c.s.Rules, func(r *rewriter.Rule) bool { return strings.EqualFold(r.Column, n.column) })
+	return slices.IndexFunc(c.s.Rules, func(r *rule.Rule) bool { return strings.EqualFold(r.Column, n.column) })
 }
 
 // same reports whether a column after, which has the rule, is that of before. With a rule it may lose the name of its table.
@@ -315,7 +316,7 @@ const (
 )
 
 // generates returns what a value means for an id of the rule's column; nil is none.
-func (c *comparison) generates(x ast.ExprNode, rule *rewriter.Rule) chance {
+func (c *comparison) generates(x ast.ExprNode, rule *rule.Rule) chance {
 	zero, other := always, never
 	if c.s.Mode.NoAutoValueOnZero {
 		zero = never

@@ -13,13 +13,14 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // session makes what a statement is read by from a number: the mode, the rules, what the table is and what the server says
 // of expressions.
 type session struct {
 	mode    rewriter.Mode
-	rules   []*rewriter.Rule
+	rules   []*rule.Rule
 	columns int
 	seed    int
 
@@ -36,38 +37,38 @@ func sessionOf(n uint16) session {
 	if bit(4) && bit(5) {
 		s.mode.Charset = rewriter.Charset(n>>12) % 5
 	}
-	s.rules = []*rewriter.Rule{{Schema: "*", Table: "*", Column: "id", Packet: bit(6) && bit(7)}}
+	s.rules = []*rule.Rule{{Schema: "*", Table: "*", Column: "id", Packet: bit(6) && bit(7)}}
 	if bit(7) {
-		s.rules = append(s.rules, &rewriter.Rule{Schema: "*", Table: "*", Column: "uid"})
+		s.rules = append(s.rules, &rule.Rule{Schema: "*", Table: "*", Column: "uid"})
 	}
 	if bit(4) != bit(5) { // as Match orders them: the last, or all
-		s.rules[len(s.rules)-1].IDs = rewriter.UUID
+		s.rules[len(s.rules)-1].IDs = rule.UUID
 		if bit(4) {
-			s.rules[0].IDs = rewriter.UUID
+			s.rules[0].IDs = rule.UUID
 		}
 	}
 	return s
 }
 
 // table returns one that fits the statement, if TiDB can read it.
-func (s session) table(stmt *ast.InsertStmt) *rewriter.Table {
+func (s session) table(stmt *ast.InsertStmt) *rule.Table {
 	n := s.columns%5 + 1
 	if stmt != nil && len(stmt.Lists) > 0 && len(stmt.Lists[0]) > 0 && s.columns%7 > 0 {
 		n = len(stmt.Lists[0])
 	}
-	t := &rewriter.Table{}
+	t := &rule.Table{}
 	for i := range n {
-		t.Columns = append(t.Columns, rewriter.Column{Name: "c" + strings.Repeat("x", i), Max: 1<<63 - 1})
+		t.Columns = append(t.Columns, rule.Column{Name: "c" + strings.Repeat("x", i), Max: 1<<63 - 1})
 	}
 	t.Columns[s.seed%n].Name = "ID"
 	if i := (s.seed + 1) % n; n > 1 && len(s.rules) > 1 {
-		t.Columns[i] = rewriter.Column{Name: "uid", Text: s.seed&1 != 0, Max: 1<<64 - 1}
+		t.Columns[i] = rule.Column{Name: "uid", Text: s.seed&1 != 0, Max: 1<<64 - 1}
 	} else {
-		t.Invisible = []rewriter.Column{{Name: "uid", Max: 1<<64 - 1}}
+		t.Invisible = []rule.Column{{Name: "uid", Max: 1<<64 - 1}}
 	}
-	for _, columns := range [][]rewriter.Column{t.Columns, t.Invisible} {
+	for _, columns := range [][]rule.Column{t.Columns, t.Invisible} {
 		for i := range columns {
-			if slices.ContainsFunc(s.rules, func(r *rewriter.Rule) bool { return r.IDs.Wide() && strings.EqualFold(r.Column, columns[i].Name) }) {
+			if slices.ContainsFunc(s.rules, func(r *rule.Rule) bool { return r.IDs.Wide() && strings.EqualFold(r.Column, columns[i].Name) }) {
 				columns[i].Text, columns[i].Bytes, columns[i].Length = true, s.seed&2 != 0, 40
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	driver "github.com/pingcap/tidb/pkg/parser/test_driver"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // geneSeeds are statements whose keys, the values of column a, are read.
@@ -47,13 +48,13 @@ func checkGenes(t *testing.T, text []byte, mode rewriter.Mode, crc bool) bool {
 	if !utf8.Valid(text) {
 		return false
 	}
-	rule := &rewriter.Rule{Schema: "*", Table: "*", Column: "id", Gene: &rewriter.Gene{Column: "a", Bits: 16, CRC32: crc}}
-	table := &rewriter.Table{Columns: []rewriter.Column{{Name: "id", Max: 1<<63 - 1}, {Name: "a", Type: "UNSIGNED BIGINT", Max: 1<<64 - 1}, {Name: "b"}}}
+	r := &rule.Rule{Schema: "*", Table: "*", Column: "id", Gene: &rule.Gene{Column: "a", Bits: 16, CRC32: crc}}
+	table := &rule.Table{Columns: []rule.Column{{Name: "id", Max: 1<<63 - 1}, {Name: "a", Type: "UNSIGNED BIGINT", Max: 1<<64 - 1}, {Name: "b"}}}
 	if crc {
-		table.Columns[1] = rewriter.Column{Name: "a", Type: "VARCHAR", Text: true, Length: 1 << 20, Charset: "utf8mb4"}
+		table.Columns[1] = rule.Column{Name: "a", Type: "VARCHAR", Text: true, Length: 1 << 20, Charset: "utf8mb4"}
 	}
 	var p rewriter.Plan
-	s := &rewriter.Statement{Text: text, Mode: mode, Rules: []*rewriter.Rule{rule}, Table: table, UTF8: 4}
+	s := &rewriter.Statement{Text: text, Mode: mode, Rules: []*rule.Rule{r}, Table: table, UTF8: 4}
 	if p.Read(s) != nil || !plainText(s) || p.Columns[0].Generated != p.Rows { // which rows generate is FuzzReaders' matter
 		return false
 	}
@@ -73,9 +74,9 @@ func checkGenes(t *testing.T, text []byte, mode rewriter.Mode, crc bool) bool {
 		var why string
 		switch key.Kind() {
 		case driver.KindInt64, driver.KindUint64:
-			want, why = rule.Gene.OfNumber(key.GetUint64(), table.Columns[1])
+			want, why = r.Gene.OfNumber(key.GetUint64(), table.Columns[1])
 		case driver.KindString:
-			want, why = rule.Gene.OfText([]byte(key.GetString()), table.Columns[1], 4)
+			want, why = r.Gene.OfText([]byte(key.GetString()), table.Columns[1], 4)
 		default:
 			why = "neither number nor text"
 		}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // Reader is the second reader. It remembers the shapes of statements that were compared, and asks TiDB's parser only about
@@ -104,10 +105,10 @@ func foreignColumns(s *rewriter.Statement) bool {
 		spelled, err := s.Speller.Spell(name)
 		return err != nil || spelled != name
 	}
-	if slices.ContainsFunc(s.Rules, func(r *rewriter.Rule) bool { return foreign(r.Column) }) {
+	if slices.ContainsFunc(s.Rules, func(r *rule.Rule) bool { return foreign(r.Column) }) {
 		return true
 	}
-	return s.Table != nil && slices.ContainsFunc(s.Table.Columns, func(c rewriter.Column) bool { return foreign(c.Name) })
+	return s.Table != nil && slices.ContainsFunc(s.Table.Columns, func(c rule.Column) bool { return foreign(c.Name) })
 }
 
 func hasHigh(text []byte) bool {

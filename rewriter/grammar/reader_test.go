@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
-var rule = &rewriter.Rule{Schema: "*", Table: "*", Column: "id"}
+var anyTable = &rule.Rule{Schema: "*", Table: "*", Column: "id"}
 
 func read(t *testing.T, text string) (*rewriter.Statement, *rewriter.Plan) {
 	t.Helper()
-	s := &rewriter.Statement{Text: []byte(text), Rules: []*rewriter.Rule{rule}}
+	s := &rewriter.Statement{Text: []byte(text), Rules: []*rule.Rule{anyTable}}
 	p := new(rewriter.Plan)
 	if err := p.Read(s); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -26,7 +27,7 @@ func read(t *testing.T, text string) (*rewriter.Statement, *rewriter.Plan) {
 
 // What a wrong rewriter could do must be seen.
 func TestComparisonHasTeeth(t *testing.T) {
-	table := &rewriter.Table{Columns: []rewriter.Column{{Name: "a"}, {Name: "id"}, {Name: "b"}}}
+	table := &rule.Table{Columns: []rule.Column{{Name: "a"}, {Name: "id"}, {Name: "b"}}}
 	for _, tt := range []struct {
 		before string
 		fine   string
@@ -105,7 +106,7 @@ func TestComparisonHasTeeth(t *testing.T) {
 			},
 		},
 	} {
-		s := &rewriter.Statement{Text: []byte(tt.before), Rules: []*rewriter.Rule{rule}, Table: table, Mode: rewriter.Mode{MariaDB: true}}
+		s := &rewriter.Statement{Text: []byte(tt.before), Rules: []*rule.Rule{anyTable}, Table: table, Mode: rewriter.Mode{MariaDB: true}}
 		p := new(rewriter.Plan)
 		if err := p.Read(s); err != nil {
 			t.Errorf("%s: %v", tt.before, err)
@@ -150,7 +151,7 @@ func TestWrongPlans(t *testing.T) {
 		"reads":       func(p *rewriter.Plan) { p.ReadsLastID = false },
 		"assignments": func(p *rewriter.Plan) { p.Assigned = true },
 	} {
-		s := &rewriter.Statement{Text: []byte("INSERT INTO t (a) VALUES (LAST_INSERT_ID()),(2)"), Rules: []*rewriter.Rule{rule}, Mode: rewriter.Mode{MariaDB: true}}
+		s := &rewriter.Statement{Text: []byte("INSERT INTO t (a) VALUES (LAST_INSERT_ID()),(2)"), Rules: []*rule.Rule{anyTable}, Mode: rewriter.Mode{MariaDB: true}}
 		p := new(rewriter.Plan)
 		if err := p.Read(s); err != nil {
 			t.Fatal(err)
@@ -230,7 +231,7 @@ func TestReduce(t *testing.T) {
 			t.Errorf("%.60s gives %q, want %q", tt.in, got, tt.want)
 		}
 	}
-	s := &rewriter.Statement{Text: []byte("INSERT INTO t (a\x95\x5C) VALUES ('\x95\x5C')"), Mode: rewriter.Mode{Charset: rewriter.SJIS}, Rules: []*rewriter.Rule{rule}}
+	s := &rewriter.Statement{Text: []byte("INSERT INTO t (a\x95\x5C) VALUES ('\x95\x5C')"), Mode: rewriter.Mode{Charset: rewriter.SJIS}, Rules: []*rule.Rule{anyTable}}
 	p := new(rewriter.Plan)
 	if err := p.Read(s); err != nil {
 		t.Fatal(err)
@@ -286,7 +287,7 @@ func TestReaderIsBoundedAndConcurrent(t *testing.T) {
 		wg.Go(func() {
 			p := new(rewriter.Plan)
 			for i := range 200 {
-				s := &rewriter.Statement{Text: fmt.Appendf(nil, "INSERT INTO t%d (a) VALUES (1)", (i+g)%50), Rules: []*rewriter.Rule{rule}}
+				s := &rewriter.Statement{Text: fmt.Appendf(nil, "INSERT INTO t%d (a) VALUES (1)", (i+g)%50), Rules: []*rule.Rule{anyTable}}
 				if err := p.Read(s); err != nil {
 					t.Error(err)
 				}
@@ -318,7 +319,7 @@ func TestKnownShapesAllocateNothing(t *testing.T) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	s := &rewriter.Statement{Text: []byte("INSERT INTO orders (customer, amount, note, created) VALUES (1, 2.5, 'x', NOW())"), Rules: []*rewriter.Rule{rule}}
+	s := &rewriter.Statement{Text: []byte("INSERT INTO orders (customer, amount, note, created) VALUES (1, 2.5, 'x', NOW())"), Rules: []*rule.Rule{anyTable}}
 	p := new(rewriter.Plan)
 	if err := p.Read(s); err != nil {
 		b.Fatal(err)

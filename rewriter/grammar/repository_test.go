@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 var beginsInsert = regexp.MustCompile(`(?i)^\s*(/\*.*\*/)?\s*(insert|replace)\b`)
@@ -49,9 +50,9 @@ func TestReaderAgreesToAllTests(t *testing.T) {
 		for n := range uint16(16 * 6) {
 			se := sessionOf(n&15 | n&1<<7)
 			se.mode.ANSIQuotes, se.mode.NoBackslashEscapes = false, false
-			s := &rewriter.Statement{Text: []byte(text), Mode: se.mode, Rules: se.rules, Table: &rewriter.Table{}}
+			s := &rewriter.Statement{Text: []byte(text), Mode: se.mode, Rules: se.rules, Table: &rule.Table{}}
 			for i := range n/16 + 1 {
-				s.Table.Columns = append(s.Table.Columns, rewriter.Column{Name: []string{"id", "a", "uid", "b", "c", "d"}[i]})
+				s.Table.Columns = append(s.Table.Columns, rule.Column{Name: []string{"id", "a", "uid", "b", "c", "d"}[i]})
 			}
 			p := new(rewriter.Plan)
 			err := p.Read(s)

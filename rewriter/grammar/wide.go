@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"strings"
 
+	"idproxy/rule"
+
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	driver "github.com/pingcap/tidb/pkg/parser/test_driver"
-
-	"idproxy/rewriter"
 )
 
 // wide reports whether the ids of a rule are no numbers.
@@ -42,13 +42,13 @@ func (c *comparison) wideID(x, y ast.ExprNode, rule, n int) (filled bool, err er
 }
 
 // isWide reports whether y is the n-th id of a rule.
-func (c *comparison) isWide(y ast.ExprNode, rule, n int) bool {
+func (c *comparison) isWide(y ast.ExprNode, k, n int) bool {
 	v, ok := y.(*driver.ValueExpr)
-	if !ok || 2*n+1 >= len(c.ids[rule]) {
+	if !ok || 2*n+1 >= len(c.ids[k]) {
 		return false
 	}
-	id := [2]uint64{c.ids[rule][2*n], c.ids[rule][2*n+1]}
-	for form := rewriter.FormUUID; form <= rewriter.FormBytes12; form++ {
+	id := [2]uint64{c.ids[k][2*n], c.ids[k][2*n+1]}
+	for form := rule.FormUUID; form <= rule.FormBytes12; form++ {
 		if form.Binary() == (v.Kind() == driver.KindBinaryLiteral) && bytes.Equal(v.GetBytes(), form.AppendValue(nil, id)) {
 			return true
 		}

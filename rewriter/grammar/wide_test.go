@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // TestWideComparisonHasTeeth holds wrong texts against the comparison of ids that are no numbers.
@@ -49,13 +50,13 @@ func TestWideComparisonHasTeeth(t *testing.T) {
 			"INSERT INTO t SET pid=DEFAULT",
 		}},
 	} {
-		pid := rewriter.Column{Name: "pid", Text: true, Length: 36}
+		pid := rule.Column{Name: "pid", Text: true, Length: 36}
 		if tt.binary {
-			pid = rewriter.Column{Name: "pid", Text: true, Bytes: true, Length: 16}
+			pid = rule.Column{Name: "pid", Text: true, Bytes: true, Length: 16}
 		}
 		s := &rewriter.Statement{
-			Text: []byte(tt.before), Rules: []*rewriter.Rule{{Schema: "*", Table: "*", Column: "pid", IDs: rewriter.UUID}},
-			Table: &rewriter.Table{Columns: []rewriter.Column{pid, {Name: "a"}}},
+			Text: []byte(tt.before), Rules: []*rule.Rule{{Schema: "*", Table: "*", Column: "pid", IDs: rule.UUID}},
+			Table: &rule.Table{Columns: []rule.Column{pid, {Name: "a"}}},
 		}
 		p := new(rewriter.Plan)
 		if err := p.Read(s); err != nil {

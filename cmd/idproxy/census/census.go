@@ -18,7 +18,7 @@ import (
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/proxy"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // connectTime is how long a census waits for a server to take its account in. Then
@@ -210,7 +210,7 @@ func (s *Shard) open(ctx context.Context) ([]filledColumn, *upstream.Server, err
 type filledColumn struct {
 	of            series
 	schema, table string
-	column        rewriter.Column
+	column        rule.Column
 }
 
 // lastMillionth shifts the greatest id of a column to the number of ids at its end.

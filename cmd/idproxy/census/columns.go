@@ -14,6 +14,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/proxy"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // columnLister lists the columns of a server that a source fills.
@@ -22,7 +23,7 @@ type columnLister struct {
 	u     *upstream.Server
 	fold  bool               // the server compares names without regard to case
 	maria bool               // it is MariaDB
-	rules []*rewriter.Rules  // of the listeners, each once
+	rules []*rule.List       // of the listeners, each once
 	views map[tableName]bool // whether INSERTs go through them
 	seen  map[filledColumn]bool
 	list  []filledColumn
@@ -124,7 +125,7 @@ func (l *columnLister) declared(ctx context.Context) error {
 	defer rows.Close()
 	type declared struct {
 		table  tableName
-		column rewriter.Column
+		column rule.Column
 	}
 	var all []declared
 	for rows.Next() {
@@ -156,18 +157,18 @@ func (l *columnLister) declared(ctx context.Context) error {
 }
 
 // add lists a column for each series that a rule fills it from.
-func (l *columnLister) add(ctx context.Context, t tableName, column rewriter.Column) error {
+func (l *columnLister) add(ctx context.Context, t tableName, column rule.Column) error {
 	source := l.census.source
 	updatable, view := l.views[t]
 	if view && !updatable {
 		return nil
 	}
 	for _, rules := range l.rules {
-		for _, rule := range rules.Match([]byte(t.schema), []byte(t.table), l.fold) {
-			if rule.Source != source.Name || !strings.EqualFold(rule.Column, column.Name) || column.Form(rule.IDs) == rewriter.FormNone {
+		for _, r := range rules.Match([]byte(t.schema), []byte(t.table), l.fold) {
+			if r.Source != source.Name || !strings.EqualFold(r.Column, column.Name) || column.Form(r.IDs) == rule.FormNone {
 				continue
 			}
-			if !rule.Exact() && !rule.Unfit(&rewriter.Table{Columns: []rewriter.Column{column}}).None() { // it is left alone
+			if !r.Exact() && !r.Unfit(&rule.Table{Columns: []rule.Column{column}}).None() { // it is left alone
 				continue
 			}
 			c := filledColumn{schema: t.schema, table: t.table, column: column}
@@ -209,7 +210,7 @@ func (l *columnLister) hidden(ctx context.Context) (err error) {
 		shown[tableName{strings.ToLower(c.schema), strings.ToLower(c.table)}] = true
 	}
 	l.each(func(r *config.Rule) {
-		exact := rewriter.Rule{Schema: r.Schema, Table: r.Table}
+		exact := rule.Rule{Schema: r.Schema, Table: r.Table}
 		key := idsource.KeyOf(l.census.source.Segment.Key, r.Schema, r.Table)
 		if err != nil || !exact.Exact() || shown[tableName{strings.ToLower(r.Schema), strings.ToLower(r.Table)}] || l.census.key != "" && key != l.census.key {
 			return

@@ -3,13 +3,13 @@ package ruleset
 
 import (
 	"idproxy/config"
-	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // ByListener returns the rules of each listener, by its name. Listeners with the same
 // rules share them.
-func ByListener(cfg *config.Config) map[string]*rewriter.Rules {
-	sets, byRules := map[string]*rewriter.Rules{}, map[string]*rewriter.Rules{}
+func ByListener(cfg *config.Config) map[string]*rule.List {
+	sets, byRules := map[string]*rule.List{}, map[string]*rule.List{}
 	for i := range cfg.Listeners {
 		name := cfg.Listeners[i].Name
 		which := make([]byte, 0, len(cfg.Rules)) // of the rules hold here
@@ -21,7 +21,7 @@ func ByListener(cfg *config.Config) map[string]*rewriter.Rules {
 			which = append(which, on)
 		}
 		if byRules[string(which)] == nil {
-			byRules[string(which)] = rewriter.NewRules(Of(cfg, name))
+			byRules[string(which)] = rule.NewList(Of(cfg, name))
 		}
 		sets[name] = byRules[string(which)]
 	}
@@ -39,14 +39,14 @@ func On(cfg *config.Config, listener string) (rules []*config.Rule) {
 }
 
 // Of returns the rules that hold on a listener, as the proxy takes them.
-func Of(cfg *config.Config, listener string) []rewriter.Rule {
-	var rules []rewriter.Rule
-	kinds := map[string]rewriter.IDKind{}
+func Of(cfg *config.Config, listener string) []rule.Rule {
+	var rules []rule.Rule
+	kinds := map[string]rule.IDKind{}
 	for i := range cfg.Sources {
 		kinds[cfg.Sources[i].Name] = Kind(&cfg.Sources[i])
 	}
 	for _, r := range On(cfg, listener) {
-		rule := rewriter.Rule{
+		one := rule.Rule{
 			Schema: r.Schema, Table: r.Table, Column: r.Column, Source: r.Source, IDs: kinds[r.Source],
 			Packet:  r.LastInsertID == config.LastIDPacket,
 			Forward: r.Unsupported == config.UnsupportedForward,
@@ -54,31 +54,31 @@ func Of(cfg *config.Config, listener string) []rewriter.Rule {
 		}
 		switch r.Explicit {
 		case config.ExplicitReject:
-			rule.Explicit = rewriter.Reject
+			one.Explicit = rule.Reject
 		case config.ExplicitAdvance:
-			rule.Explicit = rewriter.Advance
+			one.Explicit = rule.Advance
 		}
-		rule.Gene = Gene(r)
-		rules = append(rules, rule)
+		one.Gene = Gene(r)
+		rules = append(rules, one)
 	}
 	return rules
 }
 
 // Kind returns what the ids of a source are.
-func Kind(s *config.Source) rewriter.IDKind {
+func Kind(s *config.Source) rule.IDKind {
 	switch {
 	case s != nil && s.UUIDv7 != nil:
-		return rewriter.UUID
+		return rule.UUID
 	case s != nil && s.ObjectID != nil:
-		return rewriter.ObjectID
+		return rule.ObjectID
 	}
-	return rewriter.Number
+	return rule.Number
 }
 
 // Gene returns the gene of a rule, nil when it has none.
-func Gene(r *config.Rule) *rewriter.Gene {
+func Gene(r *config.Rule) *rule.Gene {
 	if r.Gene == nil {
 		return nil
 	}
-	return &rewriter.Gene{Column: r.Gene.Column, Bits: int(r.Gene.Bits), CRC32: r.Gene.By == config.GeneCRC32}
+	return &rule.Gene{Column: r.Gene.Column, Bits: int(r.Gene.Bits), CRC32: r.Gene.By == config.GeneCRC32}
 }

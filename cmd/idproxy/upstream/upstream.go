@@ -19,6 +19,7 @@ import (
 	"idproxy/config"
 	"idproxy/proxy"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // Server asks a listener's server with the listener's own account.
@@ -65,7 +66,7 @@ func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
 }
 
 // Greatest returns the greatest id in a column, 0 when nothing in it is above 0.
-func (u *Server) Greatest(ctx context.Context, schema, table string, column rewriter.Column) (uint64, error) {
+func (u *Server) Greatest(ctx context.Context, schema, table string, column rule.Column) (uint64, error) {
 	var v sql.NullString
 	err := u.DB.QueryRowContext(ctx, proxy.GreatestQuery(schema, table, column)).Scan(&v)
 	if e, ok := errors.AsType[*driver.MySQLError](err); ok && e.Number == errLockWait {
@@ -105,12 +106,12 @@ func (u *Server) Definition(ctx context.Context, schema, table string) (text []b
 
 // Describe returns the visible columns of a table, and those that the rules
 // name and that are not.
-func (u *Server) Describe(ctx context.Context, schema, table string, rules []*rewriter.Rule) (*rewriter.Table, error) {
+func (u *Server) Describe(ctx context.Context, schema, table string, rules []*rule.Rule) (*rule.Table, error) {
 	visible, err := u.Columns(ctx, "*", schema, table)
 	if err != nil {
 		return nil, err
 	}
-	t := &rewriter.Table{Columns: visible}
+	t := &rule.Table{Columns: visible}
 	for _, rule := range rules {
 		if i := t.Index(rule.Column); i >= 0 {
 			if err := u.refine(ctx, schema, table, rule, &t.Columns[i]); err != nil {
@@ -135,7 +136,7 @@ func (u *Server) Describe(ctx context.Context, schema, table string, rules []*re
 
 // refine asks for what a result does not tell of the column of a rule: how it is
 // declared, and whether it holds ids that are no numbers.
-func (u *Server) refine(ctx context.Context, schema, table string, rule *rewriter.Rule, c *rewriter.Column) error {
+func (u *Server) refine(ctx context.Context, schema, table string, rule *rule.Rule, c *rule.Column) error {
 	const query = "SELECT DATA_TYPE, COALESCE(CHARACTER_MAXIMUM_LENGTH, 0), COALESCE(CHARACTER_SET_NAME, 'binary'), UPPER(COLUMN_TYPE), " +
 		"IS_NULLABLE = 'NO', COLUMN_KEY <> '', EXTRA, COLUMN_DEFAULT, VERSION() LIKE '%MariaDB%' " +
 		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
@@ -168,7 +169,7 @@ const errLockWait = 1205
 // errNoSuchColumn is the server's number for a column that does not exist.
 const errNoSuchColumn = 1054
 
-func (u *Server) Columns(ctx context.Context, list, schema, table string) (columns []rewriter.Column, err error) {
+func (u *Server) Columns(ctx context.Context, list, schema, table string) (columns []rule.Column, err error) {
 	rows, err := u.DB.QueryContext(ctx, "SELECT "+list+" FROM "+Quote(schema)+"."+Quote(table)+" LIMIT 0")
 	if err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ func (u *Server) Columns(ctx context.Context, list, schema, table string) (colum
 	}
 	for _, c := range types {
 		kind, unsigned := strings.CutPrefix(c.DatabaseTypeName(), "UNSIGNED ")
-		columns = append(columns, rewriter.Column{Name: c.Name(), Max: Widest(kind, unsigned), Text: kind == "CHAR" || kind == "VARCHAR", Type: c.DatabaseTypeName()})
+		columns = append(columns, rule.Column{Name: c.Name(), Max: Widest(kind, unsigned), Text: kind == "CHAR" || kind == "VARCHAR", Type: c.DatabaseTypeName()})
 	}
 	return columns, rows.Err()
 }

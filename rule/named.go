@@ -1,20 +1,22 @@
-package rewriter
+package rule
 
 import (
 	"bytes"
 	"encoding/binary"
 	"strings"
 	"unicode/utf8"
+
+	"idproxy/ascii"
 )
 
 // MayName reports whether a text may name a table with a rule, however its quotes, comments, schema and character set are
 // read: only such a text can hold an INSERT that a rule concerns. Not seen are names that the text makes while it runs, in
 // routines and in SQL PREPARE.
-func (r *Rules) MayName(text []byte) bool { return r.named.in(text) }
+func (r *List) MayName(text []byte) bool { return r.named.in(text) }
 
 // MayNameIn is MayName for a text that cannot be read, with a closer look: at schemas, and at what stands beside a name
 // without wildcards. A name without a schema is of the given one; unless known, that may be any.
-func (r *Rules) MayNameIn(text, schema []byte, known bool) bool {
+func (r *List) MayNameIn(text, schema []byte, known bool) bool {
 	if !r.MayName(text) {
 		return false
 	}
@@ -31,9 +33,9 @@ func (r *Rules) MayNameIn(text, schema []byte, known bool) bool {
 // hasParts reports whether a text in lower case has the words of a pattern, in their order. What is not ASCII may be there in
 // any character set.
 func hasParts(text []byte, pattern string) bool {
-	apart := func(c rune) bool { return c >= utf8.RuneSelf || !wordByte[c] }
+	apart := func(c rune) bool { return c >= utf8.RuneSelf || !ascii.IsWord(byte(c)) }
 	if strings.IndexFunc(pattern, apart) < 0 {
-		return HasWord(text, strings.ToLower(pattern))
+		return ascii.HasWord(text, strings.ToLower(pattern))
 	}
 	for part := range strings.FieldsFuncSeq(pattern, apart) {
 		_, behind, found := bytes.Cut(text, []byte(strings.ToLower(part)))
@@ -43,22 +45,6 @@ func hasParts(text []byte, pattern string) bool {
 		text = behind
 	}
 	return true
-}
-
-// HasWord reports whether a word stands in text, and is no part of a longer one. Digits in front may be those of a version
-// comment, and what is not ASCII is no part of it. Both are in lower case.
-func HasWord(text []byte, word string) bool {
-	for from := 0; ; from++ {
-		at := bytes.Index(text[from:], []byte(word))
-		if at < 0 {
-			return false
-		}
-		from += at
-		end := from + len(word)
-		if (from == 0 || !wordByte[text[from-1]] || text[from-1]-'0' <= 9) && (end == len(text) || !wordByte[text[end]]) {
-			return true
-		}
-	}
 }
 
 // namedTables finds parts of table names in a text: of each rule the longest part of its pattern that every way to write
@@ -97,7 +83,7 @@ func newNamedTables(rules []Rule) *namedTables {
 // in several ways: doubled, escaped, in other bytes, or, as k and i, as letters that a server folds to these.
 func longestPart(pattern string) (part string) {
 	for run := range strings.FieldsFuncSeq(pattern, func(c rune) bool {
-		return c >= 0x80 || !wordByte[byte(c)] || c == '$'
+		return c >= 0x80 || !ascii.IsWord(byte(c)) || c == '$'
 	}) {
 		if len(run) > len(part) {
 			part = run
@@ -139,7 +125,7 @@ func (n *namedTables) in(text []byte) bool {
 // at reports whether text begins with a part that looks so.
 func (n *namedTables) at(look uint32, text []byte) bool {
 	for _, part := range n.parts[look] {
-		if len(text) >= len(part) && foldEqual(text[:len(part)], part) {
+		if len(text) >= len(part) && ascii.EqualFold(text[:len(part)], part) {
 			return true
 		}
 	}

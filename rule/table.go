@@ -1,9 +1,12 @@
-package rewriter
+package rule
 
 import (
 	"math"
 	"strconv"
 	"strings"
+
+	"idproxy/ascii"
+	"idproxy/pattern"
 )
 
 // Table is what the server says of a table.
@@ -94,7 +97,7 @@ func (t *Table) Find(name string) *Column {
 
 func index(columns []Column, name string) int {
 	for i := range columns {
-		if sameColumn(columns[i].Name, name) {
+		if SameColumn(columns[i].Name, name) {
 			return i
 		}
 	}
@@ -110,4 +113,9 @@ func (t *Table) SetKey(c Column) {
 		}
 	}
 	t.Invisible = append(t.Invisible, c)
+}
+
+// SameColumn reports whether two names in UTF-8 are of one column.
+func SameColumn(a, b string) bool {
+	return ascii.EqualFold(a, b) || !ascii.ValidString(a) && pattern.Fold(a) == pattern.Fold(b)
 }

@@ -1,4 +1,4 @@
-package rewriter
+package rule
 
 import (
 	"slices"
@@ -9,39 +9,8 @@ import (
 	"idproxy/pattern"
 )
 
-// Explicit is what a rule does with an id that the application gives itself.
-type Explicit uint8
-
-// Keep stores the application's id; Reject refuses the statement; Advance stores it and moves the source past it.
-const (
-	Keep Explicit = iota
-	Reject
-	Advance
-)
-
-// Rule says which column of which tables gets ids from which source.
-type Rule struct {
-	Schema, Table string // patterns: * and ? match within the name, never across the dot
-	Column        string
-	Source        string
-	IDs           IDKind // of the source
-	Explicit      Explicit
-	Packet        bool  // last_insert_id: packet
-	Forward       bool  // unsupported: forward
-	Observe       bool  // mode: observe
-	Gene          *Gene // nil: none
-}
-
-// Exact reports whether the rule names one table, without wildcards.
-func (r *Rule) Exact() bool { return r.pattern().Exact() }
-
-func (r *Rule) pattern() pattern.Table { return pattern.Table{Schema: r.Schema, Name: r.Table} }
-
-// String returns "schema.table.column", as error messages name the rule.
-func (r *Rule) String() string { return r.Schema + "." + r.Table + "." + r.Column }
-
-// Rules is an immutable list of rules, safe for concurrent use.
-type Rules struct {
+// List is an immutable list of rules, safe for concurrent use.
+type List struct {
 	rules  []Rule
 	named  *namedTables
 	tables pattern.Index // of rules, by their places in the list
@@ -63,9 +32,9 @@ const (
 	maxKey     = 2*64*4 + 2 // two names of 64 characters, the servers' limit
 )
 
-// NewRules returns the rules in their order of precedence. It keeps no reference to the slice.
-func NewRules(rules []Rule) *Rules {
-	r := &Rules{rules: append([]Rule(nil), rules...), named: newNamedTables(rules)}
+// NewList returns the rules in their order of precedence. It keeps no reference to the slice.
+func NewList(rules []Rule) *List {
+	r := &List{rules: append([]Rule(nil), rules...), named: newNamedTables(rules)}
 	for i := range r.rules {
 		r.tables.Add(r.rules[i].pattern(), i)
 		r.names.Add(pattern.Table{Schema: "*", Name: r.rules[i].Table}, i)
@@ -75,22 +44,22 @@ func NewRules(rules []Rule) *Rules {
 }
 
 // Empty reports whether there is no rule at all.
-func (r *Rules) Empty() bool { return len(r.rules) == 0 }
+func (r *List) Empty() bool { return len(r.rules) == 0 }
 
 // Match returns the rules of a table, per column the first that matches, in the order of the file, but those of wide ids last,
 // for the first one feeds the last insert id; nil when none does.
 // fold (lower_case_table_names is not 0) compares names without regard to case. Names are compared as UTF-8. The slice is
 // shared: do not change it. A name asked before costs no allocation.
-func (r *Rules) Match(schema, table []byte, fold bool) []*Rule {
+func (r *List) Match(schema, table []byte, fold bool) []*Rule {
 	return r.answer(schema, table, fold, false).rules
 }
 
 // MayMatch reports whether a table of this name has a rule in some schema, for sessions whose schema is not known.
-func (r *Rules) MayMatch(table []byte, fold bool) bool {
+func (r *List) MayMatch(table []byte, fold bool) bool {
 	return r.answer(nil, table, fold, true).may
 }
 
-func (r *Rules) answer(schema, table []byte, fold, anySchema bool) answer {
+func (r *List) answer(schema, table []byte, fold, anySchema bool) answer {
 	if len(r.rules) == 0 {
 		return answer{}
 	}
@@ -113,7 +82,7 @@ func (r *Rules) answer(schema, table []byte, fold, anySchema bool) answer {
 	return a
 }
 
-func (r *Rules) find(schema, table string, fold, anySchema bool) (a answer) {
+func (r *List) find(schema, table string, fold, anySchema bool) (a answer) {
 	if anySchema {
 		for _, i := range r.names.Find(nil, "", table) {
 			a.may = a.may || pattern.Match(r.rules[i].Table, table, fold)
@@ -138,7 +107,7 @@ func (r *Rules) find(schema, table string, fold, anySchema bool) (a answer) {
 	return a
 }
 
-func (r *Rules) remember(key string, a answer) {
+func (r *List) remember(key string, a answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old := *r.answers.Load()

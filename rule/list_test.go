@@ -1,0 +1,109 @@
+package rule
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestMatch(t *testing.T) {
+	rules := NewList([]Rule{
+		{Schema: "shop", Table: "orders", Column: "id", Source: "a"},
+		{Schema: "shop_*", Table: "events_?", Column: "id", Source: "b"},
+		{Schema: "shop_*", Table: "*", Column: "ID", Source: "c"},
+		{Schema: "shop_*", Table: "*", Column: "event", Source: "d"},
+		{Schema: "*", Table: "Users", Column: "id", Source: "e"},
+	})
+	tests := []struct {
+		schema, table string
+		fold          bool
+		want          string
+	}{
+		{"shop", "orders", false, "a"},
+		{"shop", "ORDERS", false, ""},
+		{"Shop", "ORDERS", true, "a"},
+		{"shop_1", "events_2", false, "bd"},
+		{"shop_1", "events_é", false, "bd"},
+		{"shop_1", "events_22", false, "cd"},
+		{"shop_", "x", false, "cd"},
+		{"shop", "users", false, ""},
+		{"any", "users", true, "e"},
+		{"", "Users", false, "e"},
+		{"shop.orders", "", false, ""},
+		{"shop.", "orders", false, ""},
+	}
+	for range 2 { // the second time from the cache
+		for _, tt := range tests {
+			got := ""
+			for _, r := range rules.Match([]byte(tt.schema), []byte(tt.table), tt.fold) {
+				got += r.Source
+			}
+			if got != tt.want {
+				t.Errorf("%s.%s fold=%v matches %q, want %q", tt.schema, tt.table, tt.fold, got, tt.want)
+			}
+		}
+	}
+	if NewList(nil).Match([]byte("a"), []byte("b"), true) != nil {
+		t.Error("no rules match")
+	}
+	some := NewList([]Rule{{Schema: "shop", Table: "o*s", Column: "id"}})
+	for table, want := range map[string]bool{"orders": true, "os": true, "Orders": false, "order": false} {
+		if got := some.MayMatch([]byte(table), false); got != want {
+			t.Errorf("MayMatch(%q) = %v, want %v", table, got, want)
+		}
+	}
+}
+
+func TestMatchCacheIsBoundedAndShared(t *testing.T) {
+	rules := NewList([]Rule{{Schema: "s", Table: "*", Column: "id"}})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 2 * maxAnswers {
+				if rules.Match([]byte("s"), fmt.Appendf(nil, "t%d", i), i%2 == 0) == nil {
+					t.Error("no match")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	rules.Match([]byte("s"), []byte(strings.Repeat("x", 1<<16)), false)
+	answers := *rules.answers.Load()
+	if len(answers) > maxAnswers {
+		t.Errorf("%d answers kept, limit %d", len(answers), maxAnswers)
+	}
+	for k := range answers {
+		if len(k) > maxKey {
+			t.Errorf("a key of %d bytes was kept", len(k))
+		}
+	}
+}
+
+// BenchmarkMatchNew finds rules of tables that were not asked for before.
+func BenchmarkMatchNew(b *testing.B) {
+	for _, n := range []int{100, 10000} {
+		b.Run(fmt.Sprintf("%d rules", n), func(b *testing.B) {
+			list := make([]Rule, n)
+			for i := range list {
+				list[i] = Rule{Schema: "shop", Table: fmt.Sprintf("t%d", i), Column: "id"}
+			}
+			rules := NewList(list)
+			for b.Loop() {
+				if rules.find("shop", "t77", false, false).rules == nil {
+					b.Fatal("no match")
+				}
+			}
+		})
+	}
+}
+
+func TestRuleNames(t *testing.T) {
+	r := Rule{Schema: "shop", Table: "orders", Column: "id"}
+	if r.String() != "shop.orders.id" || !r.Exact() {
+		t.Errorf("%s, exact %v", &r, r.Exact())
+	}
+	if r.Table = "o?ders"; r.Exact() {
+		t.Error("a wildcard is exact")
+	}
+}
