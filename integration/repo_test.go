@@ -40,8 +40,9 @@ var arrows = map[string][]string{
 	"cmd/idproxy/tlsconfig": {"config"},
 	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "rule", "rewriter"},
 	"config":                {"pattern"},
-	"proxy":                 {"proxy/wire", "proxy/infile", "proxy/draw", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
+	"proxy":                 {"proxy/wire", "proxy/infile", "proxy/draw", "proxy/facts", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
 	"proxy/draw":            {"rewriter", "rule", "idsource"},
+	"proxy/facts":           {"rewriter", "rule", "pattern"},
 	"rule":                  {"pattern", "ascii"},
 	"rewriter":              {"rule", "pattern", "ascii"},
 	"rewriter/grammar":      {"rewriter", "rule"},
@@ -58,7 +59,7 @@ var arrows = map[string][]string{
 
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
 var (
-	pure = []string{"rewriter", "rule", "pattern", "ascii", "proxy/wire", "proxy/infile"}
+	pure = []string{"rewriter", "rule", "pattern", "ascii", "proxy/wire", "proxy/infile", "proxy/facts"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

@@ -27,7 +27,7 @@ func (s *session) idsFor(p *part, i int) (draw.Column, error) {
 // ids in the column that would be AUTO_INCREMENT: natively the next statement that does
 // so counts from there, and uses that up.
 func (d *decider) begins(st *statement, p *part, cx *reading) error {
-	native := counting(p.facts.table)
+	native := counting(p.facts.Table)
 	switch {
 	case native != "" && !strings.EqualFold(native, p.rules[0].Column): // that one uses it up
 	case p.rules[0].Packet: // the server may not know it

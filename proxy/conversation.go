@@ -329,7 +329,7 @@ func (c *conversation) apply(p *pending, o outcome) {
 		c.tablesChanged()
 	}
 	if o.failed && p.facts != nil && doubtsTable(o.code) {
-		p.facts.doubt()
+		p.facts.Doubt()
 	}
 	if a := p.after; a != nil {
 		if a.named != nil && o.failed {

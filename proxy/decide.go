@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -21,8 +22,8 @@ type need struct {
 	wide    []bool         // needValues: of each bound one, whether its column has wide ids; nil: none has
 	ignore  bool           // needValues: the statement says IGNORE
 	bound   bool           // needValues: they are arguments of EXECUTE
-	facts   *facts         // needEngine
-	name    spelling       // needName
+	facts   *facts.Table   // needEngine
+	name    facts.Spelling // needName
 	part    *part          // needCount, needExact, needAsked
 	plan    *rewriter.Plan // needCount, needExact
 }
@@ -52,7 +53,7 @@ const (
 // names, and it is asked again once that was learned.
 type decider struct {
 	c      *conversation
-	tables *tables
+	tables *facts.Tables
 	rules  func() ruleBook
 	second SecondReader // nil: none
 	found  findings     // of the decision that was made last
@@ -280,13 +281,13 @@ func (d *decider) temporary(st *statement, i int, head rewriter.Head, cx *readin
 		st.touch |= touchAll // whether it makes one is not certain: the rule stays awake
 	case head.Temporary && head.Create:
 		name, readable, err := d.named(head.Target, cx)
-		certain := (cx.known || len(head.Target.Schema) > 0) && d.tables.fold.Load() != foldUnknown
+		certain := (cx.known || len(head.Target.Schema) > 0) && d.tables.Fold() != facts.FoldUnknown
 		switch {
 		case err != nil && !cx.rules.Empty():
 			return err
 		case err == nil && !readable: // the server refuses it
 		case err == nil && certain:
-			st.key = d.tables.appendKey(st.key[:0], name.Schema, name.Table)
+			st.key = d.tables.AppendKey(st.key[:0], name.Schema, name.Table)
 			st.changes().temps = append(st.changes().temps, temp{result: i, name: string(st.key)})
 		case cx.rules.Empty():
 			st.touch |= touchAll
@@ -359,10 +360,10 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter
 		return name, nil, nil
 	case cx.barrier: // what is known of the table may not be true any more
 		return name, nil, errCut
-	case d.tables.fold.Load() == foldUnknown:
+	case d.tables.Fold() == facts.FoldUnknown:
 		return name, nil, lacks(needProbe)
 	}
-	st.key = d.tables.appendKey(st.key[:0], name.Schema, name.Table)
+	st.key = d.tables.AppendKey(st.key[:0], name.Schema, name.Table)
 	own, err := cx.owns(st.key)
 	if err != nil {
 		return name, nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -31,7 +32,7 @@ func newDeciding(rules ...rule.Rule) *deciding {
 		rules = []rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
 	}
 	x := &deciding{d: newDecider(c, rules), c: c}
-	x.d.tables.setFold(false)
+	x.d.tables.SetFold(false)
 	id := rule.Column{Name: "id", Max: 1<<63 - 1, NotNull: true}
 	x.facts("shop", "orders", nil, id, rule.Column{Name: "a"}, rule.Column{Name: "b", Max: 1<<31 - 1})
 	x.facts("shop", "narrow", nil, rule.Column{Name: "id"}, rule.Column{Name: "a"})
@@ -41,14 +42,14 @@ func newDeciding(rules ...rule.Rule) *deciding {
 	return x
 }
 
-func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns ...rule.Column) *facts {
-	f := &facts{name: schema + "." + table, at: time.Now(), err: refused}
+func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns ...rule.Column) *facts.Table {
+	f := &facts.Table{Name: schema + "." + table, At: time.Now(), Err: refused}
 	if refused == nil {
-		f.table = &rule.Table{Columns: columns}
+		f.Table = &rule.Table{Columns: columns}
 	}
-	x.d.tables.put(schema+"\x00"+table, f)
-	x.d.tables.admit(admission{f.name, "id", "s"})
-	x.d.tables.admit(admission{f.name, "b", "s"})
+	x.d.tables.Put(schema+"\x00"+table, f)
+	x.d.tables.Admit(facts.Admission{Table: f.Name, Column: "id", Source: "s"})
+	x.d.tables.Admit(facts.Admission{Table: f.Name, Column: "b", Source: "s"})
 	return f
 }
 
@@ -89,7 +90,7 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 		for _, c := range x.st.plans[i].Columns {
 			filled += fmt.Sprintf("%d ", c.Generated)
 		}
-		parts = append(parts, fmt.Sprintf("%sof %s in result %d", filled, p.facts.name, p.result))
+		parts = append(parts, fmt.Sprintf("%sof %s in result %d", filled, p.facts.Name, p.result))
 	}
 	what := "forward"
 	if p := x.st.prepared; p != nil && fillerOf(p) != nil && (x.st.prepares() || x.st.dynamic != nil && parts == nil) {
@@ -131,7 +132,7 @@ func TestDecide(t *testing.T) {
 		{name: "schema unknown", text: insert, setup: unknown(knowSchema), want: "need probe"},
 		{name: "schema unknown, named", text: "INSERT INTO shop.orders (a) VALUES (1)", setup: unknown(knowSchema), want: "fill 1 of shop.orders in result 0"},
 		{name: "schema unknown, no table of that name", text: "INSERT INTO other (a) VALUES (1)", setup: unknown(knowSchema), want: "forward"},
-		{name: "server's case rule unknown", text: insert, setup: func(x *deciding) { x.d.tables.fold.Store(foldUnknown) }, want: "need probe"},
+		{name: "server's case rule unknown", text: insert, setup: func(x *deciding) { x.d.tables = facts.New() }, want: "need probe"},
 		{name: "doubt of quotes", text: `INSERT INTO orders (a) VALUES ("x")`, setup: unknown(knowQuotes), want: "need probe"},
 		{name: "doubt of backslash", text: `INSERT INTO orders (a) VALUES ('\n')`, setup: unknown(knowBackslash), want: "need probe"},
 		{name: "doubt of charset", text: "INSERT INTO orders (a) VALUES ('\x95\\')", setup: unknown(knowCharset), want: "need probe"},
@@ -141,9 +142,9 @@ func TestDecide(t *testing.T) {
 		{name: "large text needs the limit", text: insert + strings.Repeat(" ", smallText), setup: unknown(knowNumbers), want: "need probe"},
 		{name: "zero stands for itself", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: func(x *deciding) { x.c.state.mode.NoAutoValueOnZero = true }, want: "fill 0 of shop.orders in result 0"},
 
-		{name: "columns unknown", text: insert, setup: func(x *deciding) { x.d.tables.forget() }, want: "need table shop.orders"},
-		{name: "source not compared yet", text: insert, setup: func(x *deciding) { clear(x.d.tables.admitted) }, want: "need max shop.orders.id"},
-		{name: "explicit id needs no comparison", text: "INSERT INTO orders (id) VALUES (7)", setup: func(x *deciding) { clear(x.d.tables.admitted) }, want: "fill 0 of shop.orders in result 0"},
+		{name: "columns unknown", text: insert, setup: func(x *deciding) { x.d.tables.Forget() }, want: "need table shop.orders"},
+		{name: "source not compared yet", text: insert, setup: func(x *deciding) { x.d.tables.Withdraw(rule.NewList(nil)) }, want: "need max shop.orders.id"},
+		{name: "explicit id needs no comparison", text: "INSERT INTO orders (id) VALUES (7)", setup: func(x *deciding) { x.d.tables.Withdraw(rule.NewList(nil)) }, want: "fill 0 of shop.orders in result 0"},
 
 		{name: "temporary table", text: insert, setup: func(x *deciding) { x.c.state.makeTemporary("shop\x00orders") }, want: "forward"},
 		{name: "temporary table of another schema", text: insert, setup: func(x *deciding) { x.c.state.makeTemporary("other\x00orders") }, want: "fill 1 of shop.orders in result 0"},
@@ -176,7 +177,7 @@ func TestDecide(t *testing.T) {
 		{name: "EXECUTE IMMEDIATE on MySQL, which has none", text: "EXECUTE IMMEDIATE 'INSERT INTO shop.orders (a) VALUES (1)'", want: "forward"},
 		{name: "wrong number of values, by old facts", text: "INSERT INTO orders (a) VALUES (1, 2)", want: "need table shop.orders"},
 		{name: "wrong number of values", text: "INSERT INTO orders (a) VALUES (1, 2)", setup: func(x *deciding) {
-			x.d.tables.facts["shop\x00orders"].at = time.Now().Add(time.Hour)
+			x.d.tables.Get([]byte("shop\x00orders")).At = time.Now().Add(time.Hour)
 		}, want: "forward"},
 
 		{name: "two statements", text: insert + "; " + insert, multi: true, want: "fill 1 of shop.orders in result 0, 1 of shop.orders in result 1"},
@@ -304,11 +305,11 @@ func TestDecideBare(t *testing.T) {
 		}
 		x.c.prepared.byNumber = map[uint32]*prepared{1: x.st.prepared}
 		execute := "\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x01x"
-		x.d.tables.forget()
+		x.d.tables.Forget()
 		if got := x.on(mysql.COM_STMT_EXECUTE, execute, false); got != "need table shop.t" {
 			t.Errorf("when tables have changed: %s", got)
 		}
-		x.d.tables.put("shop\x00t", &facts{name: "shop.t", at: time.Now(), table: &rule.Table{Columns: tt.after}, changes: x.d.tables.count()})
+		x.d.tables.Put("shop\x00t", &facts.Table{Name: "shop.t", At: time.Now(), Table: &rule.Table{Columns: tt.after}, Changes: x.d.tables.Count()})
 		if got := x.on(mysql.COM_STMT_EXECUTE, execute, false); got != tt.want {
 			t.Errorf("%s (%v), want %s", got, x.last, tt.want)
 		}
@@ -374,7 +375,7 @@ func TestDecideRules(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			x := newDeciding(tt.rules...)
-			x.facts("shop", "short", nil, rule.Column{Name: "a"}).view = true
+			x.facts("shop", "short", nil, rule.Column{Name: "a"}).View = true
 			if tt.setup != nil {
 				tt.setup(x)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -23,19 +24,19 @@ import (
 // SHOW CREATE TABLE shows the session's own temporary tables, and opens no read
 // view. information_schema, which is asked where a right is missing or the table is
 // a view, does on MySQL, in a transaction of REPEATABLE READ.
-func (s *session) findDefinition(f *facts, t rewriter.Name, mariaDB bool, show shower) error {
+func (s *session) findDefinition(f *facts.Table, t rewriter.Name, mariaDB bool, show shower) error {
 	book, missing := s.l.ruleBook(), false
 	var doubtful []*rule.Column
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
-		c := f.table.Find(rule.Column)
+		c := f.Table.Find(rule.Column)
 		missing = missing || c == nil
-		if c != nil && (mayBeShorter(c, mariaDB) || !rule.Exact() && rule.Unfit(f.table).None() && !certain(c, mariaDB)) {
+		if c != nil && (mayBeShorter(c, mariaDB) || !rule.Exact() && rule.Unfit(f.Table).None() && !certain(c, mariaDB)) {
 			doubtful = append(doubtful, c)
 		}
 		if rule.Gene == nil {
 			continue
 		}
-		if key := f.table.Find(rule.Gene.Column); key != nil && mayBeShorter(key, mariaDB) {
+		if key := f.Table.Find(rule.Gene.Column); key != nil && mayBeShorter(key, mariaDB) {
 			doubtful = append(doubtful, key)
 		}
 	}
@@ -46,14 +47,14 @@ func (s *session) findDefinition(f *facts, t rewriter.Name, mariaDB bool, show s
 	if err != nil {
 		return err
 	}
-	f.view = missing && created.view
+	f.View = missing && created.view
 	if created.refused != nil && missing {
-		if f.view, err = s.isView(t); err != nil {
+		if f.View, err = s.isView(t); err != nil {
 			return err
 		}
 	}
 	if created.refused == nil && !created.view {
-		f.table.Define(created.text)
+		f.Table.Define(created.text)
 		return nil
 	}
 	return s.askDefinition(doubtful, t, created.view, mariaDB)
@@ -169,14 +170,14 @@ func (s *session) askDefinition(columns []*rule.Column, t rewriter.Name, view, m
 }
 
 // tellLeft says once of each wildcard that leaves a table alone why it does.
-func (s *session) tellLeft(f *facts, t rewriter.Name) {
+func (s *session) tellLeft(f *facts.Table, t rewriter.Name) {
 	book := s.l.ruleBook()
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
 		if rule.Exact() {
 			continue
 		}
-		if why := rule.Unfit(f.table); !why.None() && s.l.tables.leaves(departure{rule.String(), f.name, why.String()}) {
-			s.log.Info("a wildcard rule leaves a table alone", "rule", rule.String(), "table", f.name, "why", why.String())
+		if why := rule.Unfit(f.Table); !why.None() && s.l.tables.Leaves(facts.Departure{Rule: rule.String(), Table: f.Name, Why: why.String()}) {
+			s.log.Info("a wildcard rule leaves a table alone", "rule", rule.String(), "table", f.Name, "why", why.String())
 		}
 	}
 }

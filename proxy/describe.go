@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -22,17 +23,17 @@ func (s *session) describe(n need) error {
 	s.c.mu.Lock()
 	mode := s.c.state.mode
 	s.c.mu.Unlock()
-	f := &facts{name: tableName(n.table.Schema, n.table.Table), at: time.Now(), changes: s.l.tables.count()}
+	f := &facts.Table{Name: tableName(n.table.Schema, n.table.Table), At: time.Now(), Changes: s.l.tables.Count()}
 	visible, err := s.columns("*", n.table)
 	if err == nil {
-		f.shape, f.full = visible.shape, f.at
-		if before := s.l.tables.get([]byte(n.key)); before.tells(f) {
-			f.table, f.view, f.full = before.table, before.view, before.full
-			f.engine.Store(before.engine.Load())
-			s.l.tables.put(n.key, f)
+		f.Shape, f.Full = visible.shape, f.At
+		if before := s.l.tables.Get([]byte(n.key)); before.Tells(f) {
+			f.Table, f.View, f.Full = before.Table, before.View, before.Full
+			f.LearnEngine(before.Engine())
+			s.l.tables.Put(n.key, f)
 			return nil
 		}
-		f.table = visible.table
+		f.Table = visible.table
 		err = s.notVisible(f, n.table, !visible.keyed && !mode.MariaDB && mode.Version >= 80030)
 	}
 	show := s.showOnce(n.table)
@@ -49,7 +50,7 @@ func (s *session) describe(n need) error {
 		err = s.findBases(f, n.table, show)
 	}
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
-		f.err = refused
+		f.Err = refused
 		s.held.denied, s.held.deniedKey = f, n.key
 		return nil
 	}
@@ -57,23 +58,17 @@ func (s *session) describe(n need) error {
 		return err
 	}
 	s.tellLeft(f, n.table)
-	if f.partial {
+	if f.Partial {
 		s.held.denied, s.held.deniedKey = f, n.key
 		return nil
 	}
-	s.l.tables.put(n.key, f)
+	s.l.tables.Put(n.key, f)
 	return nil
-}
-
-// tells reports whether what else is to be known of a table, besides the columns that
-// are asked for again and again, is known.
-func (f *facts) tells(now *facts) bool {
-	return f != nil && f.err == nil && f.shape == now.shape && f.changes == now.changes && now.at.Sub(f.full) <= factsAge
 }
 
 // notVisible asks for the columns of rules that SELECT * does not show. generated:
 // the table may have MySQL's generated invisible primary key, which counts by itself.
-func (s *session) notVisible(f *facts, t rewriter.Name, generated bool) error {
+func (s *session) notVisible(f *facts.Table, t rewriter.Name, generated bool) error {
 	book := s.l.ruleBook()
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
 		found, err := s.invisible(f, t, rule.Column, rule.Exact())
@@ -95,8 +90,8 @@ func (s *session) notVisible(f *facts, t rewriter.Name, generated bool) error {
 // invisible asks for a column that is not known yet, and reports whether there
 // is one. MySQL tells a user with rights to columns alone that one that is not there
 // may not be read: unless it must be there, that counts as no column.
-func (s *session) invisible(f *facts, t rewriter.Name, column string, must bool) (bool, error) {
-	if _, _, ok := f.table.Column(column); ok {
+func (s *session) invisible(f *facts.Table, t rewriter.Name, column string, must bool) (bool, error) {
+	if _, _, ok := f.Table.Column(column); ok {
 		return true, nil
 	}
 	name, err := s.appendName(nil, column)
@@ -107,22 +102,22 @@ func (s *session) invisible(f *facts, t rewriter.Name, column string, must bool)
 	if e, ok := errors.AsType[*mysql.MyError](err); ok && e.Code == mysql.ER_BAD_FIELD_ERROR {
 		return false, nil
 	} else if ok && e.Code == mysql.ER_COLUMNACCESS_DENIED_ERROR && !must {
-		f.partial = true
+		f.Partial = true
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	f.table.Invisible = append(f.table.Invisible, found.table.Columns...)
+	f.Table.Invisible = append(f.Table.Invisible, found.table.Columns...)
 	return true, nil
 }
 
 // tellBytes finds out which columns without a character set have one. Definitions
 // give all text as bytes under character_set_results=binary, and what is known of a
 // table is not of the session that has asked.
-func (s *session) tellBytes(f *facts, t rewriter.Name) error {
+func (s *session) tellBytes(f *facts.Table, t rewriter.Name) error {
 	var doubtful []*rule.Column
-	for _, columns := range [...][]rule.Column{f.table.Columns, f.table.Invisible} {
+	for _, columns := range [...][]rule.Column{f.Table.Columns, f.Table.Invisible} {
 		for i := range columns {
 			if c := &columns[i]; c.Bytes && (c.Text || c.Type == "BLOB") {
 				doubtful = append(doubtful, c)
@@ -150,11 +145,11 @@ func (s *session) tellBytes(f *facts, t rewriter.Name) error {
 
 // findCharsets asks for the character sets of columns for wide ids. Definitions do
 // not tell: they give the one that results are sent in.
-func (s *session) findCharsets(f *facts, t rewriter.Name) error {
+func (s *session) findCharsets(f *facts.Table, t rewriter.Name) error {
 	var wide []*rule.Column
 	book := s.l.ruleBook()
 	for _, r := range book.Match(t.Schema, t.Table, book.fold) {
-		if c := f.table.Find(r.Column); c != nil && r.IDs.Wide() && c.Form(r.IDs) != rule.FormNone {
+		if c := f.Table.Find(r.Column); c != nil && r.IDs.Wide() && c.Form(r.IDs) != rule.FormNone {
 			wide = append(wide, c)
 		}
 	}
@@ -236,8 +231,8 @@ func (s *session) decodeNames(columns []rule.Column) error {
 		switch {
 		case wire.IsWide(set):
 			*name = string(wire.DecodeWide([]byte(*name), set))
-		case set != "" && !isUTF8(set) && !isPlain(*name):
-			converted, err := s.convert(spelling{name: *name, charset: set})
+		case set != "" && !facts.IsUTF8(set) && !facts.IsPlain(*name):
+			converted, err := s.convert(facts.Spelling{Name: *name, Charset: set})
 			if err != nil {
 				return err
 			}

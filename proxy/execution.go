@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -109,7 +110,7 @@ func (key shadow) allowed(cx *reading) error {
 func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	f := fillerOf(e)
 	if d.isBroken(e) {
-		return errMiscounted(f.rules[0], f.facts.name)
+		return errMiscounted(f.rules[0], f.facts.Name)
 	}
 	if len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
 		return lacks(needProbe)
@@ -177,16 +178,16 @@ func (d *decider) asPrepared(st *statement, e *prepared, cx *reading) error {
 		return outdated(cx)
 	}
 	st.facts = f.facts
-	asked := func(is *facts) bool { return !f.plan.ByPosition || !is.at.Before(st.begun) }
-	if d.tables.current(f.facts) && asked(f.facts) {
+	asked := func(is *facts.Table) bool { return !f.plan.ByPosition || !is.At.Before(st.begun) }
+	if d.tables.Current(f.facts) && asked(f.facts) {
 		return nil
 	}
 	now := d.known(st, []byte(f.key))
 	switch {
 	case now == nil, !asked(now):
 		return errIncomplete{need{kind: needTable, table: f.name, key: f.key}}
-	case now.err != nil:
-		return now.err // as the server itself says it
+	case now.Err != nil:
+		return now.Err // as the server itself says it
 	case !sameColumns(now, f):
 		return outdated(cx)
 	}
@@ -202,7 +203,7 @@ func (d *decider) isBare(st *statement, e *prepared, cx *reading) error {
 		return lacks(needQuiet)
 	}
 	st.facts = b.facts
-	if d.tables.current(b.facts) {
+	if d.tables.Current(b.facts) {
 		return nil
 	}
 	if own, err := cx.owns([]byte(b.key)); own || err != nil {
@@ -212,9 +213,9 @@ func (d *decider) isBare(st *statement, e *prepared, cx *reading) error {
 	switch {
 	case now == nil:
 		return errIncomplete{need{kind: needTable, table: b.name, key: b.key}}
-	case now.err != nil:
+	case now.Err != nil:
 		return nil // the server will say so itself
-	case now.view, gained(now.table, b.rules):
+	case now.View, gained(now.Table, b.rules):
 		return outdated(cx)
 	}
 	d.found.executed, d.found.facts = e, now
@@ -228,29 +229,29 @@ func gained(t *rule.Table, rules []*rule.Rule) bool {
 }
 
 // known returns what is known of a table, nil when nothing is.
-func (d *decider) known(st *statement, key []byte) *facts {
+func (d *decider) known(st *statement, key []byte) *facts.Table {
 	if st.denied != nil && st.deniedKey == string(key) {
 		return st.denied
 	}
-	return d.tables.get(key)
+	return d.tables.Get(key)
 }
 
 // sameColumns reports whether the statement's ids go into a table that was
 // described anew as they did at the PREPARE.
-func sameColumns(now *facts, f *filler) bool {
-	if now.view != f.facts.view || now.table == nil || counting(now.table) != counting(f.facts.table) || gained(now.table, f.absent) {
+func sameColumns(now *facts.Table, f *filler) bool {
+	if now.View != f.facts.View || now.Table == nil || counting(now.Table) != counting(f.facts.Table) || gained(now.Table, f.absent) {
 		return false
 	}
 	for i, rule := range f.rules {
-		if column, _, ok := now.table.Column(rule.Column); !ok || column != f.columns[i] {
+		if column, _, ok := now.Table.Column(rule.Column); !ok || column != f.columns[i] {
 			return false
 		}
 	}
-	if !slices.Equal(keyColumns(now.table, f.rules), f.keys) {
+	if !slices.Equal(keyColumns(now.Table, f.rules), f.keys) {
 		return false
 	}
 	sameName := func(a, b rule.Column) bool { return a.Name == b.Name }
-	return !f.plan.ByPosition || slices.EqualFunc(now.table.Columns, f.facts.table.Columns, sameName)
+	return !f.plan.ByPosition || slices.EqualFunc(now.Table.Columns, f.facts.Table.Columns, sameName)
 }
 
 // counting returns the name of the column with AUTO_INCREMENT.

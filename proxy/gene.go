@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -40,11 +41,11 @@ func keyedByText(rules []*rule.Rule) bool {
 
 // describeKey learns of the column that a gene comes from. What its character
 // set is no definition of a column tells: that is always the one of results.
-func (s *session) describeKey(f *facts, t rewriter.Name, g *rule.Gene) error {
+func (s *session) describeKey(f *facts.Table, t rewriter.Name, g *rule.Gene) error {
 	if found, err := s.invisible(f, t, g.Column, true); err != nil || !found || !g.CRC32 {
 		return err
 	}
-	column, _, _ := f.table.Column(g.Column)
+	column, _, _ := f.Table.Column(g.Column)
 	if column.Length == 0 {
 		return nil
 	}
@@ -53,7 +54,7 @@ func (s *session) describeKey(f *facts, t rewriter.Name, g *rule.Gene) error {
 		return err
 	}
 	column.Charset = string(charsets[0])
-	f.table.SetKey(column)
+	f.Table.SetKey(column)
 	return nil
 }
 

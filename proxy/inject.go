@@ -241,7 +241,7 @@ func (s *session) probe() error {
 	defer s.c.mu.Unlock()
 	if len(rows) == 1 {
 		if fold, ok := s.c.state.learnProbe(rows[0], age); ok {
-			s.l.tables.setFold(fold)
+			s.l.tables.SetFold(fold)
 			return nil
 		}
 	}
@@ -266,7 +266,7 @@ func (s *session) admit(f *filling) error {
 	if err := from.Admit(s.ctx, column, greatest); err != nil {
 		return errOutOfIDs(f.rule, err)
 	}
-	s.l.tables.admit(f.admission())
+	s.l.tables.Admit(f.admission())
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -17,18 +18,20 @@ type filling struct {
 	table  rewriter.Name // with its schema
 	column rule.Column
 	name   string // schema.table
-	facts  *facts
+	facts  *facts.Table
 }
 
 // filling returns the i-th column that the part fills.
 func (p *part) filling(i int) *filling {
-	return &filling{rule: p.rules[i], table: p.name, column: p.columns[i], name: p.facts.name, facts: p.facts}
+	return &filling{rule: p.rules[i], table: p.name, column: p.columns[i], name: p.facts.Name, facts: p.facts}
 }
 
 // admission names the i-th column of the part, and what it is compared with.
-func (p *part) admission(i int) admission { return p.filling(i).admission() }
+func (p *part) admission(i int) facts.Admission { return p.filling(i).admission() }
 
-func (f *filling) admission() admission { return admission{f.name, f.rule.Column, f.rule.Source} }
+func (f *filling) admission() facts.Admission {
+	return facts.Admission{Table: f.name, Column: f.rule.Column, Source: f.rule.Source}
+}
 
 // insert decides on an INSERT, REPLACE or LOAD. edited is true when it became
 // a part of st; else it goes as it is.
@@ -84,35 +87,35 @@ func (d *decider) facts(st *statement, p *part, rules []*rule.Rule, cx *reading)
 	if f == nil {
 		return errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	}
-	if f.err != nil {
-		if NoTable(f.err.Code) {
+	if f.Err != nil {
+		if NoTable(f.Err.Code) {
 			if st.prepares() { // or not: the table may have been made since
 				st.prepared = &prepared{kind: stale{}}
 			}
 			return nil // the server will say so itself
 		}
-		return errFacts(rules[0], f.name, f.err)
+		return errFacts(rules[0], f.Name, f.Err)
 	}
 	p.facts, st.facts = f, f
 	for _, r := range rules {
-		if !r.Exact() && !r.Unfit(f.table).None() {
+		if !r.Exact() && !r.Unfit(f.Table).None() {
 			if st.prepares() && !r.Observe {
 				p.absent = append(p.absent, r)
 			}
 			continue
 		}
-		column, _, ok := f.table.Column(r.Column)
+		column, _, ok := f.Table.Column(r.Column)
 		switch {
 		case !ok:
-			return errNoColumn(r, f.name)
+			return errNoColumn(r, f.Name)
 		case column.Form(r.IDs) == rule.FormNone:
-			return errColumnType(r, f.name, column)
+			return errColumnType(r, f.Name, column)
 		}
 		p.rules, p.columns = append(p.rules, r), append(p.columns, column)
 	}
 	switch {
 	case len(p.rules) > 0:
-	case f.view: // what it shows may well be a table that has them
+	case f.View: // what it shows may well be a table that has them
 		p.view = true
 		p.rules, p.columns = append(p.rules, rules...), append(p.columns, make([]rule.Column, len(rules))...)
 	default:
@@ -142,7 +145,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	}
 	plan := &st.plans[len(st.parts)]
 	read := &st.reading
-	*read = rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.table}
+	*read = rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.Table}
 	if st.prepares() {
 		read.Prepared, read.Bulk = true, st.inner == nil && d.c.caps&wire.MariaDBStmtBulkOperations != 0
 	}
@@ -165,12 +168,12 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 		return false, d.unfilled(p, "parameter outside a prepared statement", cx)
 	}
 	switch {
-	case plan.ByPosition && !st.prepares() && p.facts.at.Before(st.begun): // in another order of columns an id would take the place of a value
+	case plan.ByPosition && !st.prepares() && p.facts.At.Before(st.begun): // in another order of columns an id would take the place of a value
 		return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	case errors.Is(err, rewriter.ErrNeedValues):
 		return false, p.questions(st, plan, cx)
 	case err != nil: // ErrRefusedByServer
-		if p.facts.at.Before(st.begun) { // by what the table was; the server must be sure to refuse it now
+		if p.facts.At.Before(st.begun) { // by what the table was; the server must be sure to refuse it now
 			return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 		}
 		if st.prepares() {
@@ -185,7 +188,7 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 	}
 	if d.second != nil {
 		if err := d.second.Check(read, plan); err != nil {
-			d.found.disputes = append(d.found.disputes, dispute{p.rules[0], p.facts.name, err})
+			d.found.disputes = append(d.found.disputes, dispute{p.rules[0], p.facts.Name, err})
 			return false, d.unfilled(p, "what two readers read differently: "+err.Error(), cx)
 		}
 	}
@@ -224,7 +227,7 @@ func (d *decider) observed(st *statement, p *part, cx *reading) bool {
 func (d *decider) would(st *statement, p *part, i int, cx *reading) string {
 	var plan rewriter.Plan
 	var load rewriter.LoadPlan
-	read, only := plan.Read, &rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.table, UTF8: cx.snap.utf8, Speller: rewriter.UTF8{}}
+	read, only := plan.Read, &rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.Table, UTF8: cx.snap.utf8, Speller: rewriter.UTF8{}}
 	if p.head.Kind == rewriter.Load {
 		read = load.Read
 	}
@@ -274,7 +277,7 @@ func (d *decider) admissible(st *statement, p *part, plan *rewriter.Plan, cx *re
 			return lacks(needProbe)
 		case filled.BelowZero && p.columns[i].Unsigned && (plan.Ignore || !cx.snap.strict):
 			return errBelowZero(r) // the server would make 0 of it, which natively generates
-		case (filled.Generated > 0 || r.Explicit == rule.Advance) && !d.tables.isAdmitted(p.admission(i)):
+		case (filled.Generated > 0 || r.Explicit == rule.Advance) && !d.tables.IsAdmitted(p.admission(i)):
 			return errIncomplete{need{kind: needMax, column: p.filling(i)}}
 		}
 	}
@@ -301,13 +304,13 @@ func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *readi
 	}
 	made, err := plan.Prepare(&st.reading)
 	if err != nil {
-		return errTooManyParameters(p.facts.name)
+		return errTooManyParameters(p.facts.Name)
 	}
 	st.prepared = withIDs(&filler{
 		plan: made, head: rewriter.Head{Kind: p.head.Kind}, key: string(st.key), facts: p.facts,
 		name:  cloneName(p.name),
 		rules: slices.Clone(p.rules), absent: p.absent, columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
-		keyed: keyParams(made.Genes), keys: keyColumns(p.facts.table, p.rules),
+		keyed: keyParams(made.Genes), keys: keyColumns(p.facts.Table, p.rules),
 		noZero: cx.mode.NoAutoValueOnZero,
 	})
 	return nil

@@ -90,7 +90,7 @@ func (r *pieceReply) failed(m *replies, result int, payload []byte, n int) (v ru
 	code, whole := wire.ErrCode(payload), len(payload) == n
 	e := r.expected(result)
 	if doubtsTable(code) {
-		r.doubt()
+		r.Doubt()
 	}
 	if e != nil && code != wire.ProgressCode {
 		m.c.settle(e.failed(), 0)
@@ -119,11 +119,11 @@ func (r *pieceReply) failed(m *replies, result int, payload []byte, n int) (v ru
 	return v
 }
 
-// doubt ends what is known of the tables.
-func (r *pieceReply) doubt() {
+// Doubt ends what is known of the tables.
+func (r *pieceReply) Doubt() {
 	for i := range r.inserts {
 		if f := r.inserts[i].facts; f != nil {
-			f.doubt()
+			f.Doubt()
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 	}
 	l := &loading{part: *p, stride: cx.snap.increment}
 	st.speller = d.speller(cx)
-	err = l.plan.Read(&rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.table, Speller: &st.speller})
+	err = l.plan.Read(&rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.Table, Speller: &st.speller})
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
 	_, lacking := errors.AsType[errIncomplete](err)
 	switch {
@@ -100,7 +100,7 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 		return false, d.unfilled(p, form.Form, cx)
 	case err != nil: // ErrRefusedByServer
 		return false, nil
-	case p.facts.at.Before(st.begun): // how many fields a line has must be certain: no server says when it was not
+	case p.facts.At.Before(st.begun): // how many fields a line has must be certain: no server says when it was not
 		return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	case cx.snap.known&settings != settings:
 		return false, lacks(needProbe)
@@ -117,7 +117,7 @@ func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err er
 	}
 	l.format = d.format(l, charset, cx)
 	for i := range p.rules {
-		if !d.tables.isAdmitted(p.admission(i)) {
+		if !d.tables.IsAdmitted(p.admission(i)) {
 			return false, errIncomplete{need{kind: needMax, column: p.filling(i)}}
 		}
 	}
@@ -282,7 +282,7 @@ func (l *loading) advance() error {
 
 // expect is what is to be expected of the reply, before the file has passed.
 func (l *loading) expect() expect {
-	return expect{form: formLoad, packet: l.part.rules[0].Packet, askable: !l.part.columns[0].Text, table: l.part.facts.name}
+	return expect{form: formLoad, packet: l.part.rules[0].Packet, askable: !l.part.columns[0].Text, table: l.part.facts.Name}
 }
 
 // tell puts into e what the file was given so far.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rule"
 )
@@ -217,6 +218,6 @@ func okPayload(affected, id uint64, status uint16) []byte {
 func newDecider(c *conversation, rules []rule.Rule) *decider {
 	book := ruleBook{List: rule.NewList(rules)}
 	return &decider{
-		c: c, tables: newTables(), rules: func() ruleBook { return book },
+		c: c, tables: facts.New(), rules: func() ruleBook { return book },
 	}
 }

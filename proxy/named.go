@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -131,14 +132,14 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 // is certain.
 func (d *decider) makes(head rewriter.Head, text []byte, cx *reading) string {
 	if !head.Temporary || !head.Create || len(head.Target.Table) == 0 || bytes.IndexByte(text, '!') >= 0 ||
-		!cx.known && len(head.Target.Schema) == 0 || d.tables.fold.Load() == foldUnknown {
+		!cx.known && len(head.Target.Schema) == 0 || d.tables.Fold() == facts.FoldUnknown {
 		return ""
 	}
 	name, ok, err := d.named(head.Target, cx)
 	if !ok || err != nil {
 		return ""
 	}
-	return string(d.tables.appendKey(nil, name.Schema, name.Table))
+	return string(d.tables.AppendKey(nil, name.Schema, name.Table))
 }
 
 // inside decides on a statement whose text another one brings.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"idproxy/rule"
-
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/rule"
 )
 
 // behind returns what the server saw behind the first text that begins so, that

@@ -11,6 +11,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/inside"
+	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -117,11 +118,11 @@ type findings struct {
 	disputes  []dispute
 	leftAlone int // statements on tables that a wildcard matches and does not concern
 	// What is to be noted of statements that were prepared:
-	unread   []unread  // texts that may prepare some by name and were not read
-	executed *prepared // the one that is executed, where one of these is to be noted of it:
-	facts    *facts    // what is known now of its table
-	types    []uint16  // of its parameters, as the execution gives them
-	typed    bool      // it does
+	unread   []unread     // texts that may prepare some by name and were not read
+	executed *prepared    // the one that is executed, where one of these is to be noted of it:
+	facts    *facts.Table // what is known now of its table
+	types    []uint16     // of its parameters, as the execution gives them
+	typed    bool         // it does
 }
 
 // unread is what is not known of statements prepared by name.

@@ -15,7 +15,7 @@ type pending struct {
 }
 
 // doubter is what was known of a table: not to be believed any more when a row does not fit it.
-type doubter interface{ doubt() }
+type doubter interface{ Doubt() }
 
 // owes reports whether LAST_INSERT_ID() may be owed behind the command.
 func (p *pending) owes() bool { return p.watcher != nil && p.watcher.owes() }

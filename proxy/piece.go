@@ -35,12 +35,12 @@ func (s *session) execute(st *statement) (done bool, err error) {
 	}
 	if w := st.withheld(); w != nil && w.guard {
 		if taken, err := s.tookBack(st); err != nil || !taken {
-			return true, errors.Join(err, s.answer(errHalfDone(st.parts[0].facts.name), st.seq))
+			return true, errors.Join(err, s.answer(errHalfDone(st.parts[0].facts.Name), st.seq))
 		}
 		if st.retry() {
 			return false, nil
 		}
-		return true, s.answer(errRowsComing(st.parts[0].facts.name, maxTries), st.seq)
+		return true, s.answer(errRowsComing(st.parts[0].facts.Name, maxTries), st.seq)
 	}
 	if rows, ok := s.c.lastAffected(); ok && !failed && st.countsRows() {
 		s.giveBack(st, rows)

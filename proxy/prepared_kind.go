@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -55,7 +56,7 @@ func withIDs(f *filler) *prepared {
 type bare struct {
 	name  rewriter.Name
 	key   string
-	facts *facts
+	facts *facts.Table
 	rules []*rule.Rule
 }
 
@@ -65,7 +66,7 @@ type filler struct {
 	head    rewriter.Head
 	name    rewriter.Name
 	key     string // of the table
-	facts   *facts
+	facts   *facts.Table
 	rules   []*rule.Rule
 	absent  []*rule.Rule // whose columns the table does not have
 	columns []rule.Column

@@ -72,7 +72,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	if err := d.facts(st, p, q.rules, cx); err != nil {
 		return err
 	}
-	if p.view || len(p.rules) < len(q.rules) || gained(p.facts.table, q.absent) {
+	if p.view || len(p.rules) < len(q.rules) || gained(p.facts.Table, q.absent) {
 		return outdated(cx)
 	}
 	st.spans = append(st.spans[:0], rewriter.Span{End: len(q.text)})

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/draw"
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -42,20 +43,20 @@ func (d *decider) selects(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		return d.unfilled(p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up", cx)
 	case cx.snap.known&knowNumbers == 0:
 		return lacks(needProbe)
-	case can && p.facts.engine.Load() == engineUnknown:
+	case can && p.facts.Engine() == facts.EngineUnknown:
 		return errIncomplete{need{kind: needEngine, table: p.name, facts: p.facts}}
-	case must && p.facts.engine.Load() != engineTransactional:
+	case must && p.facts.Engine() != facts.EngineTransactional:
 		return d.unfilled(p, "INSERT ... SELECT with ON DUPLICATE KEY UPDATE that may read columns of the query's tables, on a table whose engine cannot take rows back", cx)
 	}
 	s := &st.selection
-	beside := can && p.facts.engine.Load() == engineTransactional
+	beside := can && p.facts.Engine() == facts.EngineTransactional
 	if !beside && d.c.mariaDB {
 		switch {
 		case s.exact == exactUnknown:
 			return errIncomplete{need{kind: needExact, part: p, plan: plan}}
-		case s.exact == exactNot && plan.CanBesideOrdered() && p.facts.engine.Load() == engineUnknown:
+		case s.exact == exactNot && plan.CanBesideOrdered() && p.facts.Engine() == facts.EngineUnknown:
 			return errIncomplete{need{kind: needEngine, table: p.name, facts: p.facts}}
-		case s.exact == exactNot && (!plan.CanBesideOrdered() || p.facts.engine.Load() != engineTransactional):
+		case s.exact == exactNot && (!plan.CanBesideOrdered() || p.facts.Engine() != facts.EngineTransactional):
 			return d.unfilled(p, "INSERT ... SELECT of numbers that MariaDB would round on their way (a quotient, or a sum of DOUBLE)", cx)
 		}
 		beside = s.exact == exactNot
@@ -116,24 +117,17 @@ func isExact(c wire.Column) bool {
 // findEngine asks whether the table's engine takes the rows of a statement back
 // that fails in the middle.
 func (s *session) findEngine(n need) error {
-	engine := engineOther
+	engine := facts.EngineOther
 	rows, err := s.query("SELECT ENGINE FROM information_schema.TABLES" + whereTable(n.table))
 	if err != nil {
 		return err
 	}
 	if len(rows) == 1 && len(rows[0]) == 1 && strings.EqualFold(string(rows[0][0]), "InnoDB") {
-		engine = engineTransactional
+		engine = facts.EngineTransactional
 	}
-	n.facts.engine.Store(engine)
+	n.facts.LearnEngine(engine)
 	return nil
 }
-
-// What is known of a table's engine. A view has none.
-const (
-	engineUnknown int32 = iota
-	engineTransactional
-	engineOther
-)
 
 // count asks how many rows the query of an INSERT gives.
 func (s *session) count(st *statement, n need) error {
@@ -147,7 +141,7 @@ func (s *session) count(st *statement, n need) error {
 	}
 	counted, err := s.counted(st, sql, n.plan.Marks())
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
-		if miscounts(refused) && n.part.facts.at.Before(st.begun) { // by what the table was
+		if miscounts(refused) && n.part.facts.At.Before(st.begun) { // by what the table was
 			return s.describe(need{kind: needTable, table: n.part.name, key: string(st.key)})
 		}
 		return s.nativeError(n.part, refused)
@@ -383,7 +377,7 @@ func (s *session) tookBack(st *statement) (bool, error) {
 	if err := s.findEngine(need{table: p.name, facts: p.facts}); err != nil {
 		return false, err
 	}
-	return p.facts.engine.Load() == engineTransactional, nil
+	return p.facts.Engine() == facts.EngineTransactional, nil
 }
 
 // retry takes back what was decided on an INSERT ... SELECT, for rows have come

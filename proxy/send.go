@@ -216,7 +216,7 @@ func (p *part) expect(plan *rewriter.Plan, foundRows bool) expect {
 		result: p.result, form: formOf(plan), rows: plan.Rows,
 		generated: first.Generated, explicit: first.Last, hasExplicit: first.HasLast,
 		ignore: plan.Ignore, unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, foundRows: foundRows, returning: plan.Returning, packet: p.rules[0].Packet,
-		table: p.facts.name, facts: p.facts,
+		table: p.facts.Name, facts: p.facts,
 	}
 	others := p.ids[1:]
 	if plan.NoLastID {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -121,7 +122,7 @@ func New(cfg Config, live *Settings) *Server {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
 	for _, l := range cfg.Listeners {
-		srv.listeners = append(srv.listeners, &listener{Listener: l, srv: srv, tables: newTables()})
+		srv.listeners = append(srv.listeners, &listener{Listener: l, srv: srv, tables: facts.New()})
 	}
 	srv.Set(live)
 	return srv
@@ -136,8 +137,8 @@ func (srv *Server) Set(live *Settings) {
 			rules = rule.NewList(nil)
 		}
 		l.rules.Store(rules)
-		l.tables.withdraw(l.ruleBook())
-		l.tables.forget() // they were asked for the columns of other rules
+		l.tables.Withdraw(rules)
+		l.tables.Forget() // they were asked for the columns of other rules
 	}
 }
 
@@ -149,11 +150,11 @@ type listener struct {
 	srv    *Server
 	ln     net.Listener
 	rules  atomic.Pointer[rule.List]
-	tables *tables
+	tables *facts.Tables
 }
 
 func (l *listener) ruleBook() ruleBook {
-	return ruleBook{List: l.rules.Load(), fold: l.tables.fold.Load() != foldNo}
+	return ruleBook{List: l.rules.Load(), fold: l.tables.Fold() != facts.FoldNo}
 }
 
 // Listen opens every listener's address, or none.
@@ -277,7 +278,7 @@ func (l *listener) newSession(conn net.Conn) *session {
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.c.unseen = &l.srv.Stats.Unseen
-	s.c.tablesChanged, s.c.infile = l.tables.forget, make(chan struct{}, 1)
+	s.c.tablesChanged, s.c.infile = l.tables.Forget, make(chan struct{}, 1)
 	s.requests = requests{c: &s.c, rules: l.ruleBook, limit: l.srv.settings().Statement}
 	s.replies = replies{c: &s.c}
 	s.decider = decider{c: &s.c, tables: l.tables, rules: l.ruleBook, second: l.srv.cfg.SecondReader}

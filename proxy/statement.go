@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/draw"
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -30,7 +31,7 @@ type statement struct {
 
 	// denied is what the server answered instead of describing a table, to
 	// this session and for this statement: another user may be told more.
-	denied    *facts
+	denied    *facts.Table
 	deniedKey string
 	prepared  *prepared   // what it executes, or prepares, if anything is known of that
 	asked     *draw.Asked // what SET insert_id asks its first statement for; nil: nothing
@@ -63,9 +64,9 @@ type statement struct {
 	fileCharset string
 	after       *after // what it changes besides
 	reply       *pieceReply
-	owing       bool   // LAST_INSERT_ID() must be paid before it
-	facts       *facts // what is known of the table of its last INSERT that may have ids
-	types       bool   // an execution that goes as it is, but for its types
+	owing       bool         // LAST_INSERT_ID() must be paid before it
+	facts       *facts.Table // what is known of the table of its last INSERT that may have ids
+	types       bool         // an execution that goes as it is, but for its types
 	elsewhere   elsewhere
 	unseen      bool // it may write to tables out of sight
 	out         []byte
@@ -82,7 +83,7 @@ type part struct {
 	text    []byte        // of the span
 	name    rewriter.Name // with its schema
 	rules   []*rule.Rule
-	facts   *facts
+	facts   *facts.Table
 	columns []rule.Column // by rule
 	absent  []*rule.Rule  // of a statement to prepare: those whose columns the table does not have
 	view    bool          // it is a view that has none of the columns

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/google/go-cmp/cmp"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -172,51 +172,16 @@ func TestParseGreatest(t *testing.T) {
 	}
 }
 
-func TestTablesCache(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tb := newTables()
-		key := tb.appendKey(nil, []byte("Shop"), []byte("Orders"))
-		if string(key) != "Shop\x00Orders" {
-			t.Errorf("key %q", key)
-		}
-		tb.put(string(key), &facts{name: "x", at: time.Now()})
-		time.Sleep(factsAge)
-		if tb.get(key) == nil {
-			t.Error("facts forgotten too early")
-		}
-		time.Sleep(time.Second)
-		if tb.get(key) != nil {
-			t.Error("facts believed for too long")
-		}
-		tb.put(string(key), &facts{at: time.Now()})
-		tb.admit(admission{column: "c"})
-		tb.forget()
-		if tb.get(key) != nil || !tb.isAdmitted(admission{column: "c"}) || tb.isAdmitted(admission{column: "d"}) {
-			t.Error("forget: facts must go, admitted columns stay")
-		}
-		tb.setFold(true)
-		if key = tb.appendKey([]byte("x"), []byte("Shop"), []byte("Orders")); string(key) != "xshop\x00orders" {
-			t.Errorf("folded key %q", key)
-		}
-		for i := range maxFacts + 1 {
-			tb.put(string(binary.AppendUvarint(nil, uint64(i))), &facts{at: time.Now()})
-		}
-		if n := len(tb.facts); n > maxFacts {
-			t.Errorf("%d facts kept", n)
-		}
-	})
-}
-
 // New rules may name columns that were not asked for.
 func TestNewRulesForgetTables(t *testing.T) {
 	srv := New(Config{Listeners: []Listener{{Name: "a"}}}, &Settings{})
 	tb := srv.listeners[0].tables
-	tb.put("k", &facts{at: time.Now(), changes: tb.count()})
-	if tb.get([]byte("k")) == nil {
+	tb.Put("k", &facts.Table{At: time.Now(), Changes: tb.Count()})
+	if tb.Get([]byte("k")) == nil {
 		t.Fatal("facts are not kept")
 	}
 	srv.Set(&Settings{})
-	if tb.get([]byte("k")) != nil {
+	if tb.Get([]byte("k")) != nil {
 		t.Error("facts are kept under new rules")
 	}
 }
@@ -292,20 +257,20 @@ func TestQuestionsForgetNoTables(t *testing.T) {
 // An error that says that a row does not fit its table ends what is known of that table, and of no other.
 func TestErrorsDoubtTheirTable(t *testing.T) {
 	for code, want := range map[uint16]bool{1048: true, 1364: true, 1366: true, 1906: true, 3105: true, 1062: false, 1064: false, 1213: false} {
-		tb := newTables()
-		mine, other := &facts{at: time.Now()}, &facts{at: time.Now()}
-		second := &facts{at: time.Now()}
-		for key, f := range map[string]*facts{"mine": mine, "other": other, "second": second} {
-			tb.put(key, f)
+		tb := facts.New()
+		mine, other := &facts.Table{At: time.Now()}, &facts.Table{At: time.Now()}
+		second := &facts.Table{At: time.Now()}
+		for key, f := range map[string]*facts.Table{"mine": mine, "other": other, "second": second} {
+			tb.Put(key, f)
 		}
 		k := newTalk(t, uint64(mysql.CLIENT_PROTOCOL_41), atOnce)
-		k.c.tablesChanged = tb.forget
+		k.c.tablesChanged = tb.Forget
 		k.sent(pending{reply: replyResult, facts: mine, watcher: insertReply(expect{facts: second})})
 		k.fromServer(packet(1, errPayload(testError(code))))
-		if got := tb.get([]byte("mine")) == nil; got != want || tb.current(mine) == want || tb.current(second) == want {
+		if got := tb.Get([]byte("mine")) == nil; got != want || tb.Current(mine) == want || tb.Current(second) == want {
 			t.Errorf("error %d: forgotten %t, want %t", code, got, want)
 		}
-		if tb.get([]byte("other")) == nil {
+		if tb.Get([]byte("other")) == nil {
 			t.Errorf("error %d: another table is forgotten", code)
 		}
 	}

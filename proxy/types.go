@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -72,4 +73,38 @@ func asText(c *rule.Column) string {
 		return "TEXT"
 	}
 	return c.Type
+}
+
+// maxID returns the greatest id a column holds, 0 when it cannot hold ids.
+// Floating-point columns cannot: they lose digits above 2^53.
+func maxID(c wire.Column) uint64 {
+	bits := map[byte]int{
+		mysql.MYSQL_TYPE_TINY: 8, mysql.MYSQL_TYPE_SHORT: 16, mysql.MYSQL_TYPE_INT24: 24,
+		mysql.MYSQL_TYPE_LONG: 32, mysql.MYSQL_TYPE_LONGLONG: 64,
+	}[c.Type]
+	switch {
+	case bits > 0 && c.Flags&mysql.UNSIGNED_FLAG != 0:
+		return math.MaxUint64 >> (64 - bits)
+	case bits > 0:
+		return math.MaxUint64 >> (65 - bits)
+	}
+	digits := int(c.Length)
+	switch c.Type {
+	case mysql.MYSQL_TYPE_NEWDECIMAL:
+		digits -= int(c.Decimals)
+		if c.Decimals > 0 {
+			digits-- // the point
+		}
+		if c.Flags&mysql.UNSIGNED_FLAG == 0 {
+			digits-- // the sign
+		}
+	case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_STRING:
+		if c.Flags&(mysql.ENUM_FLAG|mysql.SET_FLAG) != 0 {
+			return 0
+		}
+		digits /= wire.CharBytes(c.Collation)
+	default:
+		return 0
+	}
+	return rule.Nines(digits)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"idproxy/proxy/draw"
+	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -14,13 +15,6 @@ import (
 
 // maxViews bounds how many views stand on each other.
 const maxViews = 16
-
-// base is the table that a column of a view, or of a table, belongs to.
-type base struct {
-	column string
-	table  rewriter.Name
-	err    error // why that is not known
-}
 
 // ErrNoBase is why ids of an INSERT through a view have no series.
 var ErrNoBase = errors.New("the view shows the column of no single table, or shows an expression: name the table in the INSERT")
@@ -51,21 +45,21 @@ func BaseColumn(t rewriter.Name, column string, definition func(rewriter.Name) (
 }
 
 // findBases finds the tables behind the columns that have a series for each table.
-func (s *session) findBases(f *facts, t rewriter.Name, show shower) error {
+func (s *session) findBases(f *facts.Table, t rewriter.Name, show shower) error {
 	book := s.l.ruleBook()
 	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
 		source := s.l.srv.settings().Sources[rule.Source]
-		if source == nil || !source.EachTable() || f.table.Find(rule.Column) == nil {
+		if source == nil || !source.EachTable() || f.Table.Find(rule.Column) == nil {
 			continue
 		}
-		b := base{column: rule.Column}
-		b.table, _, b.err = BaseColumn(cloneName(t), rule.Column, func(of rewriter.Name) ([]byte, error) {
+		b := facts.Base{Column: rule.Column}
+		b.Table, _, b.Err = BaseColumn(cloneName(t), rule.Column, func(of rewriter.Name) ([]byte, error) {
 			return s.definition(of, show)
 		}) // facts outlive the statement
-		if b.err != nil && !errors.Is(b.err, ErrNoBase) {
-			return b.err
+		if b.Err != nil && !errors.Is(b.Err, ErrNoBase) {
+			return b.Err
 		}
-		f.bases = append(f.bases, b)
+		f.Bases = append(f.Bases, b)
 	}
 	return nil
 }
@@ -95,20 +89,9 @@ func (s *session) definition(t rewriter.Name, show shower) ([]byte, error) {
 	return nil, clientError(refused.Code, refused.State, "%s: which table the view is of is not known: grant SHOW VIEW, or give the listener an account", refused.Message)
 }
 
-// series returns the table whose series the ids of a rule come from, if it has one for
-// each table.
-func (f *facts) series(rule *rule.Rule, t rewriter.Name) (rewriter.Name, error) {
-	for _, b := range f.bases {
-		if b.column == rule.Column {
-			return b.table, b.err
-		}
-	}
-	return t, nil
-}
-
 // idsOf returns where the ids of a rule's column come from.
-func (s *session) idsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *facts) (draw.Column, error) {
-	table, err := f.series(rule, t)
+func (s *session) idsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
+	table, err := f.Series(rule.Column, t)
 	if err != nil {
 		return draw.Column{}, errOutOfIDs(rule, err)
 	}

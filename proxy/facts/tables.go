@@ -1,0 +1,252 @@
+package facts
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/pattern"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// maxAge is how long the columns of a table are believed. DDL through the
+// proxy and errors that speak of columns end it at once.
+const maxAge = time.Minute
+
+// Tables caches what a server says of its tables, for all sessions of a
+// listener.
+type Tables struct {
+	fold  atomic.Int32 // a Fold
+	Names Names
+
+	mu       sync.RWMutex
+	changes  uint64 // grows with every forgetting
+	tables   map[string]*Table
+	admitted map[Admission]bool // columns whose greatest id the source has been compared with
+	left     map[Departure]bool // tables that wildcards leave alone, once that was logged
+}
+
+// Table is what the server said of one table.
+type Table struct {
+	Name  string // schema.table, for messages
+	Table *rule.Table
+	Bases []Base         // of columns that have a series for each table
+	View  bool           // it lacks a column that a rule names, and is a view
+	Err   *mysql.MyError // why it said nothing
+	// Partial: the user may not see all of it, others may.
+	Partial bool
+	At      time.Time
+	// Changes is that of the tables before the server was asked: what it says
+	// while DDL is on its way may be over already.
+	Changes uint64
+	engine  atomic.Int32 // an Engine
+	doubted atomic.Bool  // a row did not fit the table
+	// Shape tells the columns that SELECT * shows from others, and Full is when the
+	// rest was asked for.
+	Shape [sha256.Size]byte
+	Full  time.Time
+}
+
+// Doubt says that a row did not fit the table.
+func (f *Table) Doubt() { f.doubted.Store(true) }
+
+// Base is the table that a column of a view, or of a table, belongs to.
+type Base struct {
+	Column string
+	Table  rewriter.Name
+	Err    error // why that is not known
+}
+
+// Series returns the table whose series the ids of a column come from, if its source has
+// one for each table. t is the table itself.
+func (f *Table) Series(column string, t rewriter.Name) (rewriter.Name, error) {
+	for _, b := range f.Bases {
+		if b.Column == column {
+			return b.Table, b.Err
+		}
+	}
+	return t, nil
+}
+
+// Engine is what is known of a table's storage engine. A view has none.
+type Engine int32
+
+// A transactional engine takes the rows of a statement back that fails in the middle.
+const (
+	EngineUnknown Engine = iota
+	EngineTransactional
+	EngineOther
+)
+
+// LearnEngine notes the table's engine.
+func (f *Table) LearnEngine(e Engine) { f.engine.Store(int32(e)) }
+
+// Engine returns the table's engine.
+func (f *Table) Engine() Engine { return Engine(f.engine.Load()) }
+
+// Tells reports whether what else is to be known of a table, besides the columns that
+// are asked for again and again, is known.
+func (f *Table) Tells(now *Table) bool {
+	return f != nil && f.Err == nil && f.Shape == now.Shape && f.Changes == now.Changes && now.At.Sub(f.Full) <= maxAge
+}
+
+// Admission names a column and a source that it was compared with.
+type Admission struct {
+	Table  string // schema.table
+	Column string
+	Source string
+}
+
+// Departure is why a wildcard rule leaves a table alone.
+type Departure struct {
+	Rule  string
+	Table string // schema.table
+	Why   string
+}
+
+// maxTables bounds the cache; when it is full it is emptied.
+const maxTables = 10_000
+
+// Fold is what is known of lower_case_table_names.
+type Fold int32
+
+// Values of Fold.
+const (
+	FoldUnknown Fold = iota
+	FoldNo           // 0: names compare as they are
+	FoldYes          // 1 or 2: names compare without regard to case
+)
+
+// Fold returns how the server compares the names of tables.
+func (t *Tables) Fold() Fold { return Fold(t.fold.Load()) }
+
+// SetFold notes whether it compares them without regard to case.
+func (t *Tables) SetFold(folds bool) {
+	f := FoldNo
+	if folds {
+		f = FoldYes
+	}
+	t.fold.Store(int32(f))
+}
+
+// New returns a cache that knows nothing.
+func New() *Tables {
+	return &Tables{tables: map[string]*Table{}, admitted: map[Admission]bool{}, left: map[Departure]bool{}}
+}
+
+// AppendKey appends the key of a table to dst. Without regard to case when the
+// server says so.
+func (t *Tables) AppendKey(dst, schema, table []byte) []byte {
+	at := len(dst)
+	dst = append(append(append(dst, schema...), 0), table...)
+	if t.Fold() == FoldYes {
+		for i, b := range dst[at:] {
+			switch {
+			case 'A' <= b && b <= 'Z':
+				dst[at+i] = b + 'a' - 'A'
+			case b >= utf8.RuneSelf:
+				return append(dst[:at], pattern.Fold(string(dst[at:]))...)
+			}
+		}
+	}
+	return dst
+}
+
+// Get returns what is known of the table of a key; nil: nothing that is still believed.
+func (t *Tables) Get(key []byte) *Table {
+	t.mu.RLock()
+	f := t.tables[string(key)]
+	t.mu.RUnlock()
+	if f == nil || f.doubted.Load() || time.Since(f.At) > maxAge {
+		return nil
+	}
+	return f
+}
+
+// Current reports whether facts kept outside of the cache are still believed.
+func (t *Tables) Current(f *Table) bool {
+	return f != nil && f.Changes == t.Count() && !f.doubted.Load() && time.Since(f.At) <= maxAge
+}
+
+// Count returns how often facts were forgotten.
+func (t *Tables) Count() uint64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.changes
+}
+
+// Put keeps facts unless tables have changed since they were asked for.
+func (t *Tables) Put(key string, f *Table) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f.Changes != t.changes {
+		return
+	}
+	if len(t.tables) >= maxTables {
+		clear(t.tables)
+	}
+	t.tables[key] = f
+}
+
+// Forget drops all facts. Admitted columns stay admitted: a source that is
+// ahead of a column stays ahead.
+func (t *Tables) Forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changes++
+	clear(t.tables)
+}
+
+// IsAdmitted reports whether the greatest id of a column was compared with its source.
+func (t *Tables) IsAdmitted(column Admission) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.admitted[column]
+}
+
+// Admit notes that it was.
+func (t *Tables) Admit(column Admission) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.admitted[column] = true
+}
+
+// Withdraw forgets the admission of columns that no rule names any more: what is stored in
+// them meanwhile the source does not know.
+func (t *Tables) Withdraw(rules *rule.List) {
+	folds := t.Fold() != FoldNo
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a := range t.admitted {
+		schema, table, _ := strings.Cut(a.Table, ".")
+		if !slices.ContainsFunc(rules.Match([]byte(schema), []byte(table), folds), func(r *rule.Rule) bool {
+			return r.Column == a.Column && r.Source == a.Source && !r.Observe
+		}) {
+			delete(t.admitted, a)
+		}
+	}
+}
+
+// Leaves notes that a table is left alone, and reports whether that is news.
+func (t *Tables) Leaves(d Departure) bool {
+	t.mu.RLock()
+	known := t.left[d]
+	t.mu.RUnlock()
+	if known {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.left) >= maxTables {
+		clear(t.left)
+	}
+	known, t.left[d] = t.left[d], true
+	return !known
+}

@@ -1,0 +1,60 @@
+package facts
+
+import (
+	"encoding/binary"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestTablesCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := New()
+		key := tb.AppendKey(nil, []byte("Shop"), []byte("Orders"))
+		if string(key) != "Shop\x00Orders" {
+			t.Errorf("key %q", key)
+		}
+		tb.Put(string(key), &Table{Name: "x", At: time.Now()})
+		time.Sleep(maxAge)
+		if tb.Get(key) == nil {
+			t.Error("facts forgotten too early")
+		}
+		time.Sleep(time.Second)
+		if tb.Get(key) != nil {
+			t.Error("facts believed for too long")
+		}
+		tb.Put(string(key), &Table{At: time.Now()})
+		tb.Admit(Admission{Column: "c"})
+		tb.Forget()
+		if tb.Get(key) != nil || !tb.IsAdmitted(Admission{Column: "c"}) || tb.IsAdmitted(Admission{Column: "d"}) {
+			t.Error("forget: facts must go, admitted columns stay")
+		}
+		tb.SetFold(true)
+		if key = tb.AppendKey([]byte("x"), []byte("Shop"), []byte("Orders")); string(key) != "xshop\x00orders" {
+			t.Errorf("folded key %q", key)
+		}
+		for i := range maxTables + 1 {
+			tb.Put(string(binary.AppendUvarint(nil, uint64(i))), &Table{At: time.Now()})
+		}
+		if n := len(tb.tables); n > maxTables {
+			t.Errorf("%d facts kept", n)
+		}
+	})
+}
+
+// What the server says of a table while DDL is on its way is not kept.
+func TestFactsOfAnOlderTableAreDropped(t *testing.T) {
+	tables := New()
+	asked := tables.Count()
+	tables.Put("a", testFacts(asked))
+	if tables.Get([]byte("a")) == nil {
+		t.Error("facts are not kept")
+	}
+	tables.Forget()
+	tables.Put("a", testFacts(asked))
+	if tables.Get([]byte("a")) != nil {
+		t.Error("facts asked for before DDL are kept behind it")
+	}
+}
+
+func testFacts(changes uint64) *Table { return &Table{At: time.Now(), Changes: changes} }
