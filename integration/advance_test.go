@@ -24,6 +24,7 @@ rules:
 
 // TestAdvance compares explicit: advance with what a native column does: the next id follows the greatest one written.
 func TestAdvance(t *testing.T) {
+	t.Parallel()
 	explicit := []string{
 		"INSERT INTO t (id, a) VALUES (%d, 1)", "INSERT INTO t VALUES ('%d', 1)", "REPLACE INTO t SET id = %d, a = 1",
 		"INSERT INTO t (id, a) VALUES (NULL, 1), (%d, 2), (3, 3)", "INSERT INTO t (id, a) VALUES (1 + %d - 1, 1)",
@@ -101,6 +102,7 @@ func TestAdvanceSeveralProxies(t *testing.T) {
 
 // TestAdvanceSnowflake moves a snowflake on, as far as its clock allows.
 func TestAdvanceSnowflake(t *testing.T) {
+	t.Parallel()
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
 	openSession(t, server.Addr, db).must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")

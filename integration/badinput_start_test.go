@@ -34,6 +34,7 @@ func start(t *testing.T, args ...string) (status int, out string) {
 }
 
 func TestCommandLine(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		args   string
 		status int
@@ -94,6 +95,7 @@ var badConfigs = []struct{ text, want string }{
 const good = "listeners: [{listen: '127.0.0.1:0', upstream: '127.0.0.1:1'}]\n"
 
 func TestBadConfigurations(t *testing.T) {
+	t.Parallel()
 	for _, tt := range badConfigs {
 		path := filepath.Join(t.TempDir(), "idproxy.yaml")
 		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {

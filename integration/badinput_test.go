@@ -230,6 +230,7 @@ func afterLogin(text string) func(conn net.Conn) {
 }
 
 func TestBadServers(t *testing.T) {
+	t.Parallel()
 	good := harness.MariaDB(t)
 	fakes := map[string]func(conn net.Conn){
 		"closes at once":            func(net.Conn) {},

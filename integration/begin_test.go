@@ -110,6 +110,7 @@ func TestBeginsAboveAllShards(t *testing.T) {
 
 // TestBeginsNotUnasked: what cannot be asked keeps a series from beginning, until someone says where it begins.
 func TestBeginsNotUnasked(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and says nothing
 	if err != nil {
 		t.Fatal(err)
@@ -172,6 +173,7 @@ func TestBeginsNotUnasked(t *testing.T) {
 // TestShardsShareNoID: applications that insert on both shards at once, into rows that are there, get no id that the other
 // shard has. Without the guard they do.
 func TestShardsShareNoID(t *testing.T) {
+	t.Parallel()
 	program, err := harness.BuildFaults()
 	if err != nil {
 		t.Fatal(err)
@@ -255,6 +257,7 @@ func (s *shards) shared(t *testing.T) (n int) {
 
 // TestBeginsWith looks at single servers, and at what must not keep a series from beginning.
 func TestBeginsWith(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		listener := func(name, more string) string {
 			return fmt.Sprintf("  - {name: %s, listen: \"127.0.0.1:0\", upstream: %q%s}\n", name, server.Addr, more)
@@ -314,6 +317,7 @@ func TestBeginsWith(t *testing.T) {
 // TestBeginsUnderLocks: a client that has locked the table it fills, as a dump does, is no reason to wait for; another
 // table that is locked is.
 func TestBeginsUnderLocks(t *testing.T) {
+	t.Parallel()
 	onShards(t, func(t *testing.T, s *shards) {
 		s.exec(t, "CREATE TABLE orders"+beginTable)
 		mustExec(t, s.direct[1], "INSERT INTO orders VALUES (50, 'a')")
@@ -360,6 +364,7 @@ func TestBeginsUnderLocks(t *testing.T) {
 // TestBeginsWhereTold: a key that source set has made begins there, though a listener cannot be asked; and a table that
 // the account may not read is one.
 func TestBeginsWhereTold(t *testing.T) {
+	t.Parallel()
 	program, err := harness.Build(true)
 	if err != nil {
 		t.Fatal(err)

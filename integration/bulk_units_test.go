@@ -87,6 +87,7 @@ func unitSession(addr, db string, caps uint64) *rawConn {
 
 // TestBulkUnitResults: results for each row show the ids that a native column shows.
 func TestBulkUnitResults(t *testing.T) {
+	t.Parallel()
 	server := harness.NewerMariaDB(t)
 	direct, proxied := harness.Database(t, server), harness.Database(t, server)
 	proxy := harness.StartProxy(t, fmt.Sprintf(`

@@ -12,8 +12,9 @@ import (
 // TestTextLengths: no id is cut off by a column of text that is too short for it, whatever its character set, that of results,
 // and though it be COMPRESSED, which its definition does not tell. The ids begin at 1000.
 func TestTextLengths(t *testing.T) {
-	for _, server := range append(harness.Servers(t), harness.NewerMariaDB(t)) {
-		t.Run(server.Addr+" "+server.Kind.String(), func(t *testing.T) {
+	t.Parallel()
+	for name, server := range harness.AllServers(t) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			types := []string{"CHAR(3)", "VARCHAR(3)"}
 			if server.Kind == servers.MariaDB {

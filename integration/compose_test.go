@@ -138,6 +138,7 @@ func TestCompose(t *testing.T) {
 // TestComposeStackWorks is what the services do together, without containers: the schema on a real server, idproxy with
 // the mounted configuration, a row inserted, and idproxy's health check.
 func TestComposeStackWorks(t *testing.T) {
+	t.Parallel()
 	var c composeFile
 	if err := yaml.Unmarshal([]byte(readCompose(t)), &c); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 // TestDebts compares, natively and through the proxy, what LAST_INSERT_ID() and the warnings are behind statements that
 // fail or are told by their outcome, where something else in the same text or in front of it had set them.
 func TestDebts(t *testing.T) {
+	t.Parallel()
 	scripts := [][]string{ // commands; those joined by | are sent at once. {t} has an id and a unique u, of which 1 is there; other has AUTO_INCREMENT
 		{"INSERT INTO other (x) VALUES (1); INSERT INTO {t} (u) VALUES (1)"},
 		{"INSERT INTO other (x) VALUES (1); COMMIT", "INSERT INTO {t} (u) VALUES (1)"},

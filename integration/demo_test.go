@@ -67,6 +67,7 @@ var demoWorkers = regexp.MustCompile(`have worker number (\d+), of the second (\
 
 // TestDemo is a person who runs `make run`, connects as it says, inserts a row, and presses Ctrl-C.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	p := startDemo(t)
 	for _, want := range []string{"7 rows in orders, 7 different ids", "3 rows in events, 3 different ids"} {
 		if !strings.Contains(p.Log(), want) {

@@ -44,6 +44,7 @@ var diagnosticsStorers = []string{
 // TestReaders: what reads the diagnostics, or counts, of the statement before reads what it would read natively, whatever is
 // asked about the text that it stands in.
 func TestReaders(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners:

@@ -109,6 +109,7 @@ func TestDriverSuite(t *testing.T) {
 	program := buildDriverSuite(t)
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
 			// One of its tests takes all connections a server has, so the server is not the shared one.
 			server := harness.StartServer(t, kind, servers.Options{Args: []string{"--max-connections=151"}})
 			db := harness.Database(t, server)
@@ -126,6 +127,7 @@ func TestDriverSuite(t *testing.T) {
 			if differences := compareSuites(direct, proxied); differences != nil {
 				t.Errorf("%s\noutput through idproxy:\n%s", strings.Join(differences, "\n"), failures(proxied.output))
 			}
+			t.Logf("compared: %d results", len(direct.results))
 			t.Logf("itself: %d passed, %d failed, %d left out", direct.count("PASS"), direct.count("FAIL"), direct.count("SKIP"))
 		})
 	}

@@ -15,10 +15,11 @@ import (
 
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 )
 
 // dumpRows is how many rows a dump has.
-const dumpRows = 100_000
+func dumpRows() int { return width.Of(10_000, 100_000) }
 
 // dumpID is added to the ids of dumped rows, so that they can be told from all else in the text.
 const dumpID = 770_000_000_000
@@ -61,7 +62,7 @@ func fillDump(t *testing.T, db *sql.DB, id bool, charset string) {
 		}
 		return b
 	}
-	for n := 0; n < dumpRows; n += batch {
+	for n := 0; n < dumpRows(); n += batch {
 		var values []string
 		var args []any
 		for i := range batch {

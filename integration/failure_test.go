@@ -183,6 +183,7 @@ func loseDuring(t *testing.T, r *relay, s *rawSession, f fault) *mysql.MyError {
 // TestStoreDownFromTheStart starts the proxy while the store of one of its sources does not answer. Only INSERTs that need
 // that source fail, with nothing sent, many at once no later than one alone; they work once the store is there.
 func TestStoreDownFromTheStart(t *testing.T) {
+	t.Parallel()
 	server, store := harness.MySQL(t), harness.StartServer(t, servers.MariaDB, servers.Options{})
 	db, storeDB := harness.Database(t, server), harness.Database(t, store)
 	direct := openSession(t, server.Addr, db)

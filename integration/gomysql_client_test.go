@@ -247,17 +247,9 @@ var librarySteps = []libraryStep{
 	}},
 }
 
-// libraryServers are all servers there are, by name.
-func libraryServers(t *testing.T) map[string]*servers.Server {
-	t.Helper()
-	return map[string]*servers.Server{
-		"MariaDB": harness.MariaDB(t), "MariaDB_11.8": harness.NewerMariaDB(t), "MySQL": harness.MySQL(t),
-	}
-}
-
 func TestGoMySQLClient(t *testing.T) {
 	t.Parallel()
-	for name, server := range libraryServers(t) {
+	for name, server := range harness.AllServers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			compareLibrary(t, server, librarySteps)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/harness"
 )
 
 // arguments are those of one execution.
@@ -96,7 +98,7 @@ var preparedSteps = []libraryStep{
 
 func TestGoMySQLPrepared(t *testing.T) {
 	t.Parallel()
-	for name, server := range libraryServers(t) {
+	for name, server := range harness.AllServers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			compareLibrary(t, server, preparedSteps)

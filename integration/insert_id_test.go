@@ -42,6 +42,7 @@ var insertIDScripts = []struct {
 // TestInsertID: what SET insert_id asks for is what the next INSERT gets whose ids the server would generate, in a table with a rule,
 // too, and nothing is left of it for the one behind.
 func TestInsertID(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			setup := []string{
@@ -94,17 +95,16 @@ func TestInsertID(t *testing.T) {
 // insertIDShown shows all replies to a text, with "id" for each number that is generated.
 func insertIDShown(t *testing.T, s *rawSession, text string) (all string) {
 	t.Helper()
-	step := s.unseenStep
-	if text == "RESET" {
-		step = func(t *testing.T, text string) []reply {
-			replies, err := s.nameCommand(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return replies
+	var replies []reply
+	if text != "RESET" {
+		replies = s.unseenStep(t, text)
+	} else {
+		var err error
+		if replies, err = s.nameCommand(text); err != nil {
+			t.Fatal(err)
 		}
 	}
-	for _, r := range step(t, text) {
+	for _, r := range replies {
 		id := fmt.Sprint(r.insertID)
 		if r.insertID >= nameSource {
 			id = "id"

@@ -15,6 +15,7 @@ import (
 // TestDrainCutsNothing sends SIGTERM to a proxy with many busy clients, again and again. A client's last statement has its
 // reply, or it did not run: its row is not there. The wait for the clients would end in a cut if one went on.
 func TestDrainCutsNothing(t *testing.T) {
+	t.Parallel()
 	const clients, rounds = 64, 8
 	for _, server := range harness.Servers(t) {
 		db := harness.Database(t, server)

@@ -17,6 +17,7 @@ import (
 
 // TestDrain sends SIGTERM to a proxy with one session of each kind.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		p := startProxy(t, harness.Spec{Config: oneListener(server.Addr) + "shutdown_timeout: 3s\n"})
 		addr := p.Addr("a")
@@ -138,6 +139,7 @@ func TestReload(t *testing.T) {
 
 // TestLimits reaches limits.sessions and limits.handshake.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	server := harness.MySQL(t)
 	p := startProxy(t, harness.Spec{Config: oneListener(server.Addr) + "limits: {sessions: 2, handshake: 2s}\n"})
 	addr := p.Addr("a")

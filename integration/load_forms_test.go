@@ -60,6 +60,7 @@ var loadCases = []loadCase{
 var quoted = regexp.MustCompile("`[a-z0-9_]+`\\.|test\\d+\\.")
 
 func TestLoadData(t *testing.T) {
+	t.Parallel()
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
 			w := newLoadWorld(t, s)

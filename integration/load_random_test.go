@@ -96,6 +96,7 @@ func randomFile(r *rand.Rand, f loadForm) string {
 
 // The rows that the server reads of a file are the same, ids aside, whoever put the ids in.
 func TestLoadDataRandom(t *testing.T) {
+	t.Parallel()
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
 			w := newLoadWorld(t, s)

@@ -49,6 +49,7 @@ var loadWorlds = []struct {
 }
 
 func TestLoadDataTables(t *testing.T) {
+	t.Parallel()
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
 			w := newLoadWorld(t, s)
@@ -127,6 +128,7 @@ rules:     [{table: %[2]s.t, column: id, source: ids}, {table: %[2]s.t, column: 
 
 // The servers' own clients load a file, several in one session, and one that is not there.
 func TestLoadDataClients(t *testing.T) {
+	t.Parallel()
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
 			w := newLoadWorld(t, s)

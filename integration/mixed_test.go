@@ -121,6 +121,7 @@ func (m *mixedTable) script(text, file string) []string {
 // TestMixedSchemas holds what the documentation says of wildcards: each of the tables behaves as it does without the proxy,
 // or is filled.
 func TestMixedSchemas(t *testing.T) {
+	t.Parallel()
 	all := mixedTables(t)
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

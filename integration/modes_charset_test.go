@@ -9,6 +9,7 @@ import (
 
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 	"idproxy/rewriter"
 )
 
@@ -97,7 +98,10 @@ func TestCharsets(t *testing.T) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newModeWorlds(t, server)
-			for _, c := range charsets {
+			for i, c := range charsets {
+				if i%width.Of(3, 1) != 0 {
+					continue
+				}
 				if c.only != "" && c.only != server.Kind.String() {
 					continue
 				}
@@ -127,6 +131,7 @@ func TestCharsets(t *testing.T) {
 						n++
 					}
 				}
+				t.Logf("compared: %d texts", len(texts))
 				t.Logf("%s: %d of %d texts go wrong when the character set is not known", c.name, n, len(texts))
 				if wrongRows == wantRows {
 					t.Errorf("%s: nothing differs when it is taken for another: the test proves nothing", c.name)

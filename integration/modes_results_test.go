@@ -46,8 +46,8 @@ var resultTexts = []struct {
 // its results in.
 func TestResultsInAnyCharset(t *testing.T) {
 	t.Parallel()
-	for _, server := range append(harness.Servers(t), harness.NewerMariaDB(t)) {
-		t.Run(fmt.Sprintf("%s %s", server.Kind, server.Addr), func(t *testing.T) {
+	for name, server := range harness.AllServers(t) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := harness.Database(t, server)
 			direct := openSession(t, server.Addr, db)

@@ -106,6 +106,7 @@ rules: %s
 // of its server yet. The value 2 is for file systems without regard to case, which this one is not: both servers make 0 of
 // it here. A unit test of the proxy has it.
 func TestNamesWithoutCase(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
 			server := harness.StartServer(t, kind, servers.Options{LowerCase: 1})

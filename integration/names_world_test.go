@@ -52,6 +52,7 @@ rules: %s
 	return w
 }
 
+// text replaces the names that stand for the schemas and the folder.
 func (w *nameWorld) text(s string) string {
 	return strings.NewReplacer("DB", w.db, "DIR", w.server.Dir).Replace(s)
 }

@@ -329,6 +329,7 @@ func lineDiff(want, got string) string {
 	return fmt.Sprintf("want only %q, got only %q", linesOnlyIn(a, b), linesOnlyIn(b, a))
 }
 
+// linesOnlyIn are the lines of a that b has not.
 func linesOnlyIn(a, b []string) []string {
 	left := map[string]int{}
 	for _, line := range b {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"idproxy/integration/width"
 )
 
 // failure is a way in which an INSERT fails. The rows before and behind the bad one are good.
@@ -101,9 +103,13 @@ func failedBatch(seed string) *deviation {
 }
 
 // failureScripts returns a script for each failure and place of the bad row, in which every reader follows it once. With
-// triggers every fourth reader does, which is another one in each script.
+// triggers, and in a narrow run, every fourth reader does, which is another one in each script.
 func failureScripts(tr trigger) []script {
 	places := []struct{ rows, bad int }{{1, 1}, {3, 1}, {3, 2}, {3, 3}}
+	every := 4
+	if tr == noTrigger {
+		every = width.Of(4, 1)
+	}
 	var all []script
 	for i, f := range failingInserts {
 		for j, at := range places {
@@ -112,7 +118,7 @@ func failureScripts(tr trigger) []script {
 			}
 			sc := script{name: fmt.Sprintf("%s in row %d of %d", f.name, at.bad, at.rows)}
 			for k, reader := range readers {
-				if tr == noTrigger || k%4 == (i+j)%4 {
+				if k%every == (i+j)%every {
 					sc.steps = append(sc.steps, behind(f.statement(at.rows, at.bad), k)...)
 					sc.steps = append(sc.steps, numbered(reader, k, !f.early && at.bad > 1)...)
 				}

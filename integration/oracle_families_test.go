@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 )
 
 // ids says how the id column is given in a statement.
@@ -206,7 +207,7 @@ func familyScripts(fam family, m formMode, at setting) []script {
 		}
 		w.begin()
 		for i, rows := range or(fam.rows, plainRows) {
-			if !sweep && m.name != "default" && len(fam.rows) > 6 && i%2 != w.half {
+			if !width.Long && m.name != "default" && len(fam.rows) > 6 && i%2 != w.half {
 				continue
 			}
 			if kindOfIDs != mixedIDs || len(rows) > 1 {

@@ -107,10 +107,10 @@ func TestOracleBulk(t *testing.T) {
 		t.Run(tr.String(), func(t *testing.T) {
 			t.Parallel()
 			o := newOracle(t, server, tr)
-			for _, sc := range bulkScripts() {
+			for _, sc := range o.share(bulkScripts()) {
 				o.run(t, sc)
 			}
-			t.Logf("%d steps, %d facets compared, %d failed natively, deviations shown: %v", o.steps, o.comparisons, o.errors, o.deviations)
+			o.tell(t)
 		})
 	}
 }

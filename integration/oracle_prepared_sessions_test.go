@@ -173,13 +173,13 @@ func preparedFailures() []script {
 // TestOraclePreparedSessions is what statements and connections go through.
 func TestOraclePreparedSessions(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
-		for _, sc := range lifecycleScripts() {
+		for _, sc := range o.share(lifecycleScripts()) {
 			for _, caps := range []uint64{0, uint64(mysql.CLIENT_DEPRECATE_EOF | mysql.CLIENT_QUERY_ATTRIBUTES)} {
 				sc.caps = caps
 				o.run(t, sc)
 			}
 		}
-		for _, sc := range preparedFailures() {
+		for _, sc := range o.share(preparedFailures()) {
 			o.run(t, sc)
 		}
 		o.mustShow(t, "failed batch")

@@ -12,10 +12,12 @@ import (
 
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 )
 
 // selectOracles runs a test with an oracle for each server and kind of trigger, whose worlds have the source.
 func selectOracles(t *testing.T, triggers []trigger, test func(*testing.T, *oracle)) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		for _, tr := range triggers {
 			t.Run(fmt.Sprintf("%s, %s", server.Kind, tr), func(t *testing.T) {
@@ -25,7 +27,7 @@ func selectOracles(t *testing.T, triggers []trigger, test func(*testing.T, *orac
 					w.addSource(t)
 				}
 				test(t, o)
-				t.Logf("%d steps, %d facets compared, deviations shown: %v", o.steps, o.comparisons, o.deviations)
+				o.tell(t)
 			})
 		}
 	}
@@ -34,8 +36,8 @@ func selectOracles(t *testing.T, triggers []trigger, test func(*testing.T, *orac
 // TestOracleSelects is INSERT ... SELECT: every way to say which rows, every outcome of them, every way to give the id, in
 // both protocols.
 func TestOracleSelects(t *testing.T) {
-	triggers := []trigger{noTrigger, afterTrigger}
-	if sweep {
+	triggers := width.Of([]trigger{noTrigger}, []trigger{noTrigger, afterTrigger})
+	if width.Long {
 		triggers = append(triggers, beforeTrigger)
 	}
 	selectOracles(t, triggers, func(t *testing.T, o *oracle) {

@@ -261,6 +261,7 @@ func parseID(s string) (uint64, bool) {
 	return n, err == nil
 }
 
+// isGenerated says that an id was given by a counter or a source.
 func isGenerated(id uint64) bool { return generatedFrom <= id && id < 1<<63 }
 
 // unnamed stands for a generated id that no row ever had.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/width"
 )
 
 // file answers a server's request for a file with data in packets of size bytes, and its end.
@@ -73,7 +75,7 @@ func failedInfileSession(c *rawConn) {
 // behind the frame's end are those of an EOF packet.
 func bigRowSession(c *rawConn) {
 	const full = 1<<24 - 1
-	for _, size := range []int{full - 6, full - 5, full - 4, full - 3, full, full + 5} {
+	for _, size := range width.Of([]int{full - 5, full - 4}, []int{full - 6, full - 5, full - 4, full - 3, full, full + 5}) {
 		c.must(fmt.Sprintf("SELECT CONCAT(REPEAT('a', %d), x'fe00000200') UNION ALL SELECT 'small'", size-9))
 	}
 	c.must(fmt.Sprintf("SELECT REPEAT('b', %d), REPEAT('c', %d)", full, full))
@@ -88,7 +90,7 @@ func bigRowSession(c *rawConn) {
 // bigRequestSession sends commands of about one frame's size and of more.
 func bigRequestSession(c *rawConn) {
 	const full = 1<<24 - 1
-	for _, size := range []int{full - 1, full, full + 1, 2*full + 3} {
+	for _, size := range width.Of([]int{full - 1, full}, []int{full - 1, full, full + 1, 2*full + 3}) {
 		head, tail := "SELECT LENGTH('", "')"
 		overhead := 1 + len(c.attributes()) + len(head) + len(tail)
 		c.must(head + strings.Repeat("y", size-overhead) + tail)

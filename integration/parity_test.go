@@ -41,6 +41,7 @@ func variants(kind servers.Kind) []variant {
 }
 
 func TestParity(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			t.Parallel()
@@ -57,9 +58,11 @@ func TestParity(t *testing.T) {
 
 // TestParityOfPieces sends sessions in pieces that cut packets and their headers anywhere.
 func TestParityOfPieces(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) // the same pieces every time
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(1, 2)) // the same pieces every time
 			p := newParity(t, server)
 			changeUserAccounts(t, server)
 			for _, v := range []variant{
@@ -81,6 +84,7 @@ func TestParityOfLargePackets(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
+			t.Parallel()
 			p := newParityWith(t, server, harness.Spec{Plain: true})
 			multi := uint64(mysql.CLIENT_MULTI_STATEMENTS)
 			for _, v := range []variant{
@@ -119,6 +123,7 @@ func TestParityWithoutMetadata(t *testing.T) {
 // TestProgressPackets watches an ALTER TABLE of which MariaDB reports the progress. How often it does is its own
 // affair, so the packets are followed rather than compared.
 func TestProgressPackets(t *testing.T) {
+	t.Parallel()
 	p := newParity(t, harness.MariaDB(t))
 	cfg := p.config(variant{cfg: rawConfig{caps: mariaAll | deprecateEOF, without: longFlag}})
 	for _, listener := range []string{"", "plain", "ruled"} {

@@ -17,6 +17,7 @@ import (
 // TestPoolBehindADeadStore has eight clients insert again and again while the store is dead. If each waited for its ids, the
 // INSERTs of this test would take minutes. Once the store is back, all of them are served.
 func TestPoolBehindADeadStore(t *testing.T) {
+	t.Parallel()
 	const clients, failures = 8, 1000
 	server, store := harness.MariaDB(t), harness.StartServer(t, servers.MariaDB, servers.Options{})
 	db, storeDB := harness.Database(t, server), harness.Database(t, store)

@@ -14,6 +14,7 @@ import (
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/sessions"
+	"idproxy/integration/width"
 )
 
 // How TestRandomSessions draws: the seed, and the steps of a session.
@@ -21,6 +22,14 @@ const (
 	randomSeed  = 20261122
 	randomSteps = 200
 )
+
+// randomStatements are those of TestRandomSessions, on each server.
+func randomStatements() int {
+	if width.Long {
+		return 500_000
+	}
+	return width.Of(1_000, 5_000)
+}
 
 // TestRandomSessions plays random sessions directly and through a proxy: replies and contents are the same, ids by the
 // order in which they appear. What is documented to differ is named by traits of steps, see pairs.
@@ -42,15 +51,15 @@ func TestRandomSessions(t *testing.T) {
 				}
 				return value
 			}
-			seed, statements := number("IDPROXY_SEED", randomSeed), number("IDPROXY_SESSION_STATEMENTS", randomStatements)
+			seed, statements := number("IDPROXY_SEED", randomSeed), number("IDPROXY_SESSION_STATEMENTS", randomStatements())
 			p := newPlayground(t, kind)
 			if only := number("IDPROXY_SESSION", -1); only >= 0 {
 				p.compare(t, 0, uint64(seed), uint64(only))
 			} else {
 				p.many(t, uint64(seed), (statements+randomSteps-1)/randomSteps)
 			}
-			t.Logf("seed %d: %d sessions, %d statements each way, %d replies, %d of them errors, %d differences, %v", seed, p.sessions.Load(), p.statements.Load(),
-				p.replies.Load(), p.errors.Load(), p.differences.Load(), time.Since(p.began).Round(time.Second))
+			t.Logf("compared: %d sessions, %d statements, %d replies, seed %d", p.sessions.Load(), p.statements.Load(), p.replies.Load(), seed)
+			t.Logf("%d replies are errors, %d differences, %v", p.errors.Load(), p.differences.Load(), time.Since(p.began).Round(time.Second))
 			if p.errors.Load() > p.replies.Load()/2 {
 				t.Error("more than half of all replies are errors: the sessions test error messages")
 			}

@@ -180,6 +180,7 @@ func machinePaths(name, text, checkout string) (found []string) {
 }
 
 func TestNoMachinePaths(t *testing.T) {
+	t.Parallel()
 	checkout, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
@@ -213,6 +214,7 @@ func badWords(name, text string) (found []string) {
 var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b|\b(t|b|tb)\.(Skip|Skipf|SkipNow)` + `\(`)
 
 func TestNothingLeftUnfinished(t *testing.T) {
+	t.Parallel()
 	for _, name := range repoFiles(t) {
 		if filepath.Ext(name) != ".go" {
 			continue
@@ -253,6 +255,7 @@ func gofumpt(t *testing.T, dir string) string {
 }
 
 func TestFormat(t *testing.T) {
+	t.Parallel()
 	if files := gofumpt(t, "."); files != "" {
 		t.Errorf("not formatted by gofumpt:\n%s", files)
 	}

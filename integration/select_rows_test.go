@@ -10,6 +10,7 @@ import (
 
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 )
 
 // TestSelectFewer has rows vanish between the count and the INSERT, while other sessions draw ids: those that were not needed
@@ -133,7 +134,7 @@ func idsInOrder(t *testing.T, s *rawSession, sorted bool) {
 // the proxy's memory does not grow with them. How long it takes beside AUTO_INCREMENT is logged.
 func TestSelectMillion(t *testing.T) {
 	orders := 1
-	if sweep {
+	if width.Long {
 		orders = 2
 	}
 	for _, server := range harness.Servers(t) {

@@ -43,6 +43,7 @@ var selectValues = []struct {
 
 // TestSelectValues compares what INSERT ... SELECT stores with what it stores natively.
 func TestSelectValues(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			name := harness.Database(t, server)

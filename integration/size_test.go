@@ -13,6 +13,7 @@ import (
 	"idproxy/integration/servers"
 )
 
+// mib is a mebibyte.
 const mib = 1 << 20
 
 // bigServers are servers that take packets of 200 MiB.
@@ -36,6 +37,7 @@ func openBig(t *testing.T, s *servers.Server, db, addr string) *sql.DB {
 	return pool
 }
 
+// mustExec runs a statement that has to succeed.
 func mustExec(t *testing.T, db *sql.DB, query string) sql.Result {
 	t.Helper()
 	r, err := db.Exec(query)
@@ -82,6 +84,7 @@ limits:    {statement: 100MiB}
 
 // TestStatementSizes fills statements around the sizes at which packets split.
 func TestStatementSizes(t *testing.T) {
+	t.Parallel()
 	const frame = 1<<24 - 1
 	sizes := []struct {
 		name       string
@@ -123,6 +126,7 @@ func TestStatementSizes(t *testing.T) {
 
 // TestStatementTooLarge refuses what is larger than may be held, or than the server takes once its ids are in it.
 func TestStatementTooLarge(t *testing.T) {
+	t.Parallel()
 	for _, s := range bigServers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
 			name := harness.Database(t, s)

@@ -30,6 +30,7 @@ func idproxyCommand(t *testing.T, config string, args ...string) (out []byte, er
 // TestImport takes over the tables of Leaf, of tinyid and of two ticket servers: the first id is the next one those
 // would have given, and a second import moves nothing.
 func TestImport(t *testing.T) {
+	t.Parallel()
 	s := harness.MariaDB(t)
 	old, odd, even, store := harness.Database(t, s), harness.Database(t, s), harness.Database(t, s), harness.Database(t, s)
 	db := harness.Open(t, s.Config(old), "")
@@ -106,6 +107,7 @@ rules:
 // TestSeveralStores writes through two proxies whose ids come from a MariaDB and a MySQL server, and kills one of these
 // after the other: no INSERT fails, and no id comes twice.
 func TestSeveralStores(t *testing.T) {
+	t.Parallel()
 	s := harness.MariaDB(t)
 	name := harness.Database(t, s)
 	direct := harness.Open(t, s.Config(name), "")

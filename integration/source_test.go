@@ -18,6 +18,7 @@ import (
 	"idproxy/integration/servers"
 )
 
+// wantError fails the test when err is not the server's error of this number, with these words in its message.
 func wantError(t *testing.T, err error, number uint16, words ...string) {
 	t.Helper()
 	e, ok := errors.AsType[*mysql.MySQLError](err)
@@ -32,6 +33,7 @@ func wantError(t *testing.T, err error, number uint16, words ...string) {
 	}
 }
 
+// count runs a query that gives one number.
 func count(t *testing.T, db *sql.DB, query string) (n int64) {
 	t.Helper()
 	if err := db.QueryRow(query).Scan(&n); err != nil {
@@ -40,6 +42,7 @@ func count(t *testing.T, db *sql.DB, query string) (n int64) {
 	return n
 }
 
+// storeDSN is how a configuration names a database as the store of a source.
 func storeDSN(s *servers.Server, db string) string {
 	c := s.Config(db)
 	return c.FormatDSN()
@@ -174,6 +177,7 @@ var assigned = regexp.MustCompile(`ids (\d+) to (\d+) were assigned in (\S+):`)
 // TestServerLost kills the server between an INSERT and its reply. The client is told the ids, and they find the rows,
 // or that there are none.
 func TestServerLost(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
 			s := harness.StartServer(t, kind, servers.Options{})
@@ -259,6 +263,7 @@ func killDuring(t *testing.T, s *servers.Server, db, addr, insert string) lostID
 // TestNoIDTwice lets two proxies write to two shards, kills one of them and starts it again. Over a store they share no
 // id is given twice; over stores of their own, the control, some are.
 func TestNoIDTwice(t *testing.T) {
+	t.Parallel()
 	s := harness.MariaDB(t)
 	for _, shared := range []bool{true, false} {
 		t.Run(fmt.Sprintf("shared store %v", shared), func(t *testing.T) {

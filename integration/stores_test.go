@@ -109,6 +109,7 @@ var standsAt = regexp.MustCompile(`the store stands at (\d+)`)
 // TestRestoredStore puts an older copy of the store back. INSERTs are refused, by both numbers and what to do, and work
 // once that was done.
 func TestRestoredStore(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"mysql", "file"} {
 		t.Run(kind, func(t *testing.T) {
 			c := newStoreCase(t, kind)
@@ -145,6 +146,7 @@ func TestRestoredStore(t *testing.T) {
 
 // TestEmptiedStore takes away all that the store knows. Ids go on above the rows, or INSERTs are refused.
 func TestEmptiedStore(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, kind string
 		empty      func(*testing.T, *storeCase)
@@ -221,6 +223,7 @@ func TestEmptiedUnderRunningProxies(t *testing.T) {
 // TestFileStoreOfTwo starts two proxies with one file store. The second is ready, and refuses INSERTs by the number of the
 // first; it takes over when that has ended.
 func TestFileStoreOfTwo(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, source string }{
 		{"segment", "{segment: {store: main, step: 10}}"},
 		{"snowflake", "{snowflake: {store: main, worker: 5}}"},
@@ -267,6 +270,7 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 
 // TestEditedLayout changes what ids of a source are composed of. INSERTs are refused, by both.
 func TestEditedLayout(t *testing.T) {
+	t.Parallel()
 	s := harness.MariaDB(t)
 	r, err := servers.StartRedis(t.Context())
 	if err != nil {

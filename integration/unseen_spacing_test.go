@@ -29,6 +29,7 @@ var spacingScripts = []struct {
 
 // TestSpacingOutOfSight: ids are as far apart as auto_increment_increment says, also where a routine has set it.
 func TestSpacingOutOfSight(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			setup := []string{"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"}

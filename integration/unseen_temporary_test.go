@@ -39,6 +39,7 @@ var temporaryUse = []string{
 // TestTemporaryOutOfSight: a rule rests for a temporary table of the session's own, however it came to be, and not for the table
 // behind it.
 func TestTemporaryOutOfSight(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			const columns = "(id INT AUTO_INCREMENT PRIMARY KEY, a INT)"

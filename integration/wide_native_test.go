@@ -51,6 +51,7 @@ var wideTables = []string{
 
 // TestWideIsNative compares all that a client sees of a table whose ids the proxy fills with one whose ids it writes itself.
 func TestWideIsNative(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		for _, way := range []struct {
 			name     string

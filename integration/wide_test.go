@@ -77,6 +77,7 @@ var wideSessions = []struct{ set, only string }{
 
 // TestWideForms fills every kind of column by every form, in many character sets and modes, and looks at what is stored.
 func TestWideForms(t *testing.T) {
+	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			kind := server.Kind.String()

@@ -224,9 +224,7 @@ const minGenerated = 3
 // testClients runs each client on each server, itself and through idproxy.
 func testClients(t *testing.T, clients ...client) {
 	t.Helper()
-	for name, server := range map[string]*servers.Server{
-		"MariaDB": harness.MariaDB(t), "MariaDB 11.8": harness.NewerMariaDB(t), "MySQL": harness.MySQL(t),
-	} {
+	for name, server := range harness.AllServers(t) {
 		for i, c := range clients {
 			if c.servers != nil && !slices.Contains(c.servers, server.Kind) {
 				continue

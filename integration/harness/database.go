@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 )
 
 // shared are the servers that all tests of a test program use, each started at its first use. It is the one place with
@@ -73,6 +74,16 @@ func NewerMariaDB(tb testing.TB) *servers.Server {
 func Servers(tb testing.TB) []*servers.Server {
 	tb.Helper()
 	return []*servers.Server{MariaDB(tb), MySQL(tb)}
+}
+
+// AllServers are the shared servers by name, for tests that compare the same on each: in a wide run MariaDB 11.8 is one of them.
+func AllServers(tb testing.TB) map[string]*servers.Server {
+	tb.Helper()
+	all := map[string]*servers.Server{"MariaDB": MariaDB(tb), "MySQL": MySQL(tb)}
+	if width.Matrix() {
+		all["MariaDB 11.8"] = NewerMariaDB(tb)
+	}
+	return all
 }
 
 // get starts the server at its first use.
