@@ -24,7 +24,7 @@ type hiding struct {
 }
 
 // hidings are all known forms. That which nothing can be done about is forwarded, and stores 0 here: it is listed in
-// docs/semantics.md.
+// docs/semantics/hidden.md.
 var hidings = []hiding{
 	{text: "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES ('x'); END", mariaDB: refused, mysql: noSyntax},
 	{text: "BEGIN NOT ATOMIC PREPARE q FROM 'INSERT INTO t (a) VALUES (''x'')'; EXECUTE q; END", mariaDB: refused, mysql: noSyntax},
@@ -84,7 +84,7 @@ var hidings = []hiding{
 	{text: "INSERT INTO seen (a) VALUES ('x')", stored: "0,x"},  // a view that no rule names
 }
 
-// TestHiding holds what docs/semantics.md says of the forms that hide an INSERT.
+// TestHiding holds what docs/semantics/hidden.md says of the forms that hide an INSERT.
 func TestHiding(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {

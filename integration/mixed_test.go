@@ -13,7 +13,7 @@ import (
 	"idproxy/integration/servers"
 )
 
-// mixedTable is a table of docs/semantics.md under "What a wildcard concerns".
+// mixedTable is a table of docs/semantics/wildcards.md.
 type mixedTable struct {
 	name, columns  string
 	numbers, wide  string // what becomes of it: filled, or why it is left alone
@@ -29,12 +29,12 @@ var mixedWhy = map[string]string{
 // mixedTables reads the tables of the documentation.
 func mixedTables(t *testing.T) (tables []mixedTable) {
 	t.Helper()
-	doc, err := os.ReadFile(filepath.Join("..", "docs", "semantics.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "docs", "semantics", "wildcards.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(doc), "### What a wildcard concerns")
-	section, _, _ = strings.Cut(section, "\n### ")
+	_, section, _ := strings.Cut(string(doc), "## What a wildcard concerns")
+	section, _, _ = strings.Cut(section, "\n## ")
 	for _, cell := range regexp.MustCompile("(?m)^\\| `(.*)` \\| (\\w*) ?\\| (\\w+) \\| (\\w+) \\|$").FindAllStringSubmatch(section, -1) {
 		tables = append(tables, mixedTable{
 			name: fmt.Sprintf("t%d", len(tables)), columns: cell[1], only: cell[2], numbers: cell[3], wide: cell[4], explicit: explicitFor(cell[1]),

@@ -52,7 +52,7 @@ func TestWideExpressions(t *testing.T) {
 					}
 					for _, e := range wideExpressions {
 						if e.only != "" && e.only != server.Kind.String() || strings.Contains(e.text, "COLLATE") && (names != "utf8mb4" || mariaDB && table == "b") {
-							continue // the server refuses it; what MariaDB says of text beside bytes is in docs/semantics.md
+							continue // the server refuses it; what MariaDB says of text beside bytes is in docs/semantics/text-and-bytes.md
 						}
 						direct.must(t, "DELETE FROM "+table, "DELETE FROM native_"+table)
 						want := sendText(t, direct, "INSERT INTO native_"+table+" VALUES (1,"+e.text+")", false)

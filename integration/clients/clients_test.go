@@ -157,7 +157,7 @@ func (s site) commands(t *testing.T) string {
 }
 
 // rows are the rows of all tables, read on the server itself, and the ids of each scenario in one list, which shows gaps.
-// Upserts leave others than natively, see docs/semantics.md.
+// Upserts leave others than natively, see docs/semantics/deviations.md.
 func (s site) rows(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
