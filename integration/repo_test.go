@@ -33,15 +33,16 @@ type goPackage struct {
 var arrows = map[string][]string{
 	"cmd/idproxy": {"cmd/idproxy/", "config", "pattern", "inside", "proxy", "proxy/", "rule", "rewriter", "rewriter/", "idsource", "idsource/"},
 	"cmd/idproxy/census": {
-		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "pattern", "proxy", "rule", "rewriter",
+		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "pattern", "proxy", "proxy/ask", "rule", "rewriter",
 	},
 	"cmd/idproxy/ruleset":   {"config", "rule"},
 	"cmd/idproxy/store":     {"cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
 	"cmd/idproxy/tlsconfig": {"config"},
-	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "rule", "rewriter"},
+	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "proxy/ask", "rule", "rewriter"},
 	"config":                {"pattern"},
-	"proxy":                 {"proxy/wire", "proxy/infile", "proxy/draw", "proxy/facts", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
+	"proxy":                 {"proxy/wire", "proxy/infile", "proxy/draw", "proxy/facts", "proxy/ask", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
 	"proxy/draw":            {"rewriter", "rule", "idsource"},
+	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
 	"proxy/facts":           {"rewriter", "rule", "pattern"},
 	"rule":                  {"pattern", "ascii"},
 	"rewriter":              {"rule", "pattern", "ascii"},
@@ -59,7 +60,7 @@ var arrows = map[string][]string{
 
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
 var (
-	pure = []string{"rewriter", "rule", "pattern", "ascii", "proxy/wire", "proxy/infile", "proxy/facts"}
+	pure = []string{"rewriter", "rule", "pattern", "ascii", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

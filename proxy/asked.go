@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -58,28 +57,18 @@ func (s *session) takeAsked(st *statement, p *part) error {
 	s.c.mu.Lock()
 	age := s.c.state.age
 	s.c.mu.Unlock()
-	const sql = "SELECT @@insert_id,@@auto_increment_increment,@@auto_increment_offset,LAST_INSERT_ID()"
-	row, err := s.queryRow(sql, 4)
+	id, err := s.asker().InsertID()
 	if err != nil {
 		return err
 	}
-	var n [4]uint64
-	for i, v := range row {
-		var e error
-		n[i], e = strconv.ParseUint(string(v), 10, 64)
-		err = errors.Join(err, e)
-	}
-	if err != nil {
-		return fmt.Errorf("insert_id: %w", err)
-	}
-	if n[0] > 0 {
+	if id.First > 0 {
 		if p.rules[0].Explicit == rule.Reject {
 			return errExplicit(p.rules[0])
 		}
-		if err := s.useUp(p.name, n[3]); err != nil {
+		if err := s.useUp(p.name, id.Last); err != nil {
 			return err
 		}
-		st.asked = &draw.Asked{First: n[0], Next: n[0], Increment: n[1], Offset: n[2]}
+		st.asked = &draw.Asked{First: id.First, Next: id.First, Increment: id.Increment, Offset: id.Offset}
 	}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
@@ -98,7 +87,7 @@ func (s *session) useUp(t rewriter.Name, last uint64) error {
 	if s.c.mariaDB {
 		return run("SET insert_id=0")
 	}
-	table, err := s.appendTable(nil, rewriter.Name{Schema: t.Schema, Table: []byte("idproxy insert_id")})
+	table, err := s.asker().AppendTable(nil, rewriter.Name{Schema: t.Schema, Table: []byte("idproxy insert_id")})
 	if err != nil {
 		return err
 	}

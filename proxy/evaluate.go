@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -10,44 +9,28 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/ask"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
 
-// evaluate asks the server what expressions for ids are worth. They read
-// literals and variables alone, so asking changes nothing and the statement
-// will find the same values.
-func (s *session) evaluate(st *statement, ask need) error {
-	expressions := ask.values
-	sql := "SELECT " + strings.Join(expressions, ",")
-	for _, e := range expressions {
-		sql += ",(" + e + ")+0"
-	}
-	if err := s.payFor(sql); err != nil {
+// evaluate asks the server what expressions for ids are worth. Where it refuses, the
+// statement would fail by the same.
+func (s *session) evaluate(st *statement, n need) error {
+	if err := s.payFor(strings.Join(n.values, ",")); err != nil {
 		return err
 	}
-	packets, err := s.question(sql)
+	worth, err := s.asker().Values(n.values)
 	if err != nil {
 		return err
 	}
-	worth, err := wire.ReadResult(packets, s.c.caps)
-	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
-		return refused // the statement would fail by the same
-	}
-	n := len(expressions)
-	if err != nil || len(worth.Rows) != 1 || len(worth.Payloads) != 2*n {
-		return fmt.Errorf("expressions for ids: %w", errors.Join(wire.ErrCut, err))
-	}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	for i, raw := range worth.Rows[0][:n] {
-		v := cell{text: raw, number: worth.Rows[0][n+i], column: ask.columns[i], strict: s.c.state.strict && !ask.ignore}
-		v.wide = ask.wide != nil && ask.wide[i]
-		if !v.types(&worth.Definitions, i, n+i) {
-			return wire.ErrCut
-		}
-		if ask.bound {
+	for i := range worth {
+		v := cell{Value: worth[i], column: n.columns[i], strict: s.c.state.strict && !n.ignore}
+		v.wide = n.wide != nil && n.wide[i]
+		if n.bound {
 			st.bound = append(st.bound, v.value(&s.c.state))
 			continue
 		}
@@ -56,54 +39,28 @@ func (s *session) evaluate(st *statement, ask need) error {
 	return nil
 }
 
-// payFor pays the debt of LAST_INSERT_ID() in front of a question that reads it.
-func (s *session) payFor(sql string) error {
-	s.c.mu.Lock()
-	id := s.c.state.lastID
-	s.c.mu.Unlock()
-	if !id.owed || !rewriter.MentionsLastID([]byte(sql)) {
-		return nil
-	}
-	if _, err := s.ask(s.c.appendQuery(nil, "SET last_insert_id="+strconv.FormatUint(id.value, 10)), replyOne); err != nil {
-		return err
-	}
-	s.c.settle(lastIs, id.value)
-	return nil
-}
-
-// cell is the value of an expression, as it is and as a number.
+// cell is a value that stands for the id of a row.
 type cell struct {
-	text, number []byte // nil is NULL
-	kind         byte   // MySQL's type of text
-	binary       bool   // text has no character set
-	numberKind   byte
-	column       rule.Column
-	wide         bool // NULL alone generates
-	strict       bool // the server refuses text that is no number
-}
-
-// types reads the types of the columns that text and number come from.
-func (v *cell) types(d *wire.Definitions, text, number int) bool {
-	t, ok := d.Column(text)
-	n, ok2 := d.Column(number)
-	v.kind, v.binary, v.numberKind = t.Type, t.Collation == wire.BinaryCollation, n.Type
-	return ok && ok2
+	ask.Value
+	column rule.Column
+	wide   bool // NULL alone generates
+	strict bool // the server refuses text that is no number
 }
 
 // value says what an AUTO_INCREMENT column would make of the cell. The rules of
 // rounding differ by type and were measured on MariaDB 10.11 and MySQL 9.7:
 // '0.5' is stored as 1, 0.5e0 as 0, and what rounds to 0 generates.
 func (v *cell) value(s *state) rewriter.Value {
-	if v.text == nil {
+	if v.Text == nil {
 		return rewriter.Value{Generate: true}
 	}
 	if v.wide {
 		return rewriter.Value{}
 	}
-	kind, text := v.kind, string(v.text)
+	kind, text := v.Kind, string(v.Text)
 	isText := wire.HoldsText(kind)
-	if isText && v.binary { // 0x30 is a number to one server and text to the other
-		kind, text, isText = v.numberKind, string(v.number), false
+	if isText && v.Binary { // 0x30 is a number to one server and text to the other
+		kind, text, isText = v.NumberKind, string(v.Number), false
 	}
 	if isText {
 		text = strings.Trim(text, " \t\n\v\f\r")

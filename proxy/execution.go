@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/ask"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -408,30 +409,30 @@ func idOf(p *wire.Parameter, column rule.Column, s *state) (v rewriter.Value, ce
 	if p.Null || kind == mysql.MYSQL_TYPE_NULL {
 		return rewriter.Value{Generate: true}, true
 	}
-	c := cell{kind: kind, column: column, strict: s.strict}
+	c := cell{Value: ask.Value{Kind: kind}, column: column, strict: s.strict}
 	if number, ok := p.Integer(); ok {
 		if number != 0 && (number <= math.MaxInt64 || p.Type&wire.Unsigned != 0) {
 			return rewriter.Value{Known: true, Number: number}, true
 		}
-		c.text = strconv.AppendInt(nil, int64(number), 10)
+		c.Text = strconv.AppendInt(nil, int64(number), 10)
 		return c.value(s), false
 	}
 	inner, _ := p.Inner()
 	switch kind {
 	case mysql.MYSQL_TYPE_FLOAT:
 		f := math.Float32frombits(binary.LittleEndian.Uint32(p.Value))
-		c.text = strconv.AppendFloat(nil, float64(f), 'g', -1, 64)
+		c.Text = strconv.AppendFloat(nil, float64(f), 'g', -1, 64)
 	case mysql.MYSQL_TYPE_DOUBLE:
 		f := math.Float64frombits(binary.LittleEndian.Uint64(p.Value))
-		c.text = strconv.AppendFloat(nil, f, 'g', -1, 64)
+		c.Text = strconv.AppendFloat(nil, f, 'g', -1, 64)
 	case mysql.MYSQL_TYPE_DECIMAL, mysql.MYSQL_TYPE_NEWDECIMAL:
 		// Servers take the number in front, in every sql_mode.
-		c.kind, c.text, c.strict = mysql.MYSQL_TYPE_VAR_STRING, inner, false
+		c.Kind, c.Text, c.strict = mysql.MYSQL_TYPE_VAR_STRING, inner, false
 	default:
-		c.kind, c.text = mysql.MYSQL_TYPE_VAR_STRING, inner
+		c.Kind, c.Text = mysql.MYSQL_TYPE_VAR_STRING, inner
 	}
-	if c.text == nil {
-		c.text = []byte{}
+	if c.Text == nil {
+		c.Text = []byte{}
 	}
 	return c.value(s), false
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/idsource"
+	"idproxy/proxy/ask"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -154,11 +155,11 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 		return [][]byte{[]byte("\x00\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")}, true
 	case payload[0] == mysql.COM_STMT_PREPARE && text == brokenText:
 		return [][]byte{errPayload(clientError(mysql.ER_PARSE_ERROR, "42000", "near ''"))}, true
-	case text == probeSQL:
+	case strings.HasPrefix(text, "SELECT @@sql_mode,"):
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return row(8, "\x00\x07utf8mb4\x0873686f70\x011"+f.maxPacket+"\x010\x010\x07utf8mb4"), true
-	case text == GreatestQuery("shop", "orders", rule.Column{Name: "id"}):
+	case text == ask.GreatestQuery("shop", "orders", rule.Column{Name: "id"}):
 		return row(1, "\x0299"), true
 	}
 	f.mu.Lock()

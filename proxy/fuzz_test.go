@@ -181,16 +181,3 @@ func FuzzReplies(f *testing.F) {
 		}
 	})
 }
-
-// A table's columns hold none that are not in the answer.
-func FuzzReadColumns(f *testing.F) {
-	f.Add(append(packet(1, []byte("\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00")), packet(2, columnPayload("id", columnType{code: mysql.MYSQL_TYPE_LONGLONG, length: 20}))...))
-	f.Add(packet(1, errPayload(testError(1146))))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		var c conversation
-		d, err := c.readColumns(in)
-		if (err == nil) != (d.table != nil) {
-			t.Errorf("table %v, error %v", d.table, err)
-		}
-	})
-}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -37,25 +36,6 @@ func keyed(rules []*rule.Rule) bool {
 // keyedByText reports whether those of some rule come from a text.
 func keyedByText(rules []*rule.Rule) bool {
 	return slices.ContainsFunc(rules, func(r *rule.Rule) bool { return r.Gene != nil && r.Gene.CRC32 })
-}
-
-// describeKey learns of the column that a gene comes from. What its character
-// set is no definition of a column tells: that is always the one of results.
-func (s *session) describeKey(f *facts.Table, t rewriter.Name, g *rule.Gene) error {
-	if found, err := s.invisible(f, t, g.Column, true); err != nil || !found || !g.CRC32 {
-		return err
-	}
-	column, _, _ := f.Table.Column(g.Column)
-	if column.Length == 0 {
-		return nil
-	}
-	charsets, err := s.charsets([]*rule.Column{&column}, t)
-	if err != nil {
-		return err
-	}
-	column.Charset = string(charsets[0])
-	f.Table.SetKey(column)
-	return nil
 }
 
 // keyParams returns the parameters of the client that genes come from, ascending.

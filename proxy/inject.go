@@ -3,8 +3,6 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -155,19 +153,19 @@ func (s *session) learn(st *statement, n need) error {
 	case needProbe:
 		return s.probe()
 	case needTable:
-		return s.describe(n)
+		return s.describe(n.table, n.key)
 	case needValues:
 		return s.evaluate(st, n)
 	case needSource:
 		return s.askSource(st, n.values[0])
 	case needName:
-		return s.learnName(n.name)
+		return s.asker().LearnName(n.name)
 	case needCharset:
 		return s.learnCharset(st)
 	case needOwner:
 		return s.findOwner(n.key)
 	case needEngine:
-		return s.findEngine(n)
+		return s.findEngine(n.table, n.facts)
 	case needAsked:
 		return s.takeAsked(st, n.part)
 	case needExact:
@@ -177,75 +175,6 @@ func (s *session) learn(st *statement, n need) error {
 	default:
 		return s.admit(n.column)
 	}
-}
-
-// ask sends a command of our own and waits for the whole reply.
-func (s *session) ask(packet []byte, kind replyKind) ([]byte, error) {
-	return s.askAs(packet, pending{reply: kind})
-}
-
-// askAs is ask for a command that changes what is known of the session, as p says.
-func (s *session) askAs(packet []byte, p pending) ([]byte, error) {
-	a := &answer{done: make(chan struct{})}
-	p.watcher = &hiddenReply{kind: hiddenAsk, answer: a}
-	s.c.send(p)
-	if err := s.write(packet); err != nil {
-		return nil, err
-	}
-	select {
-	case <-a.done:
-		return a.packets, nil
-	case <-s.gone:
-		return nil, errServerGone
-	}
-}
-
-// query asks for one row. LIMIT stands in it, for without one sql_select_limit=0
-// would leave none.
-func (s *session) query(sql string) ([][][]byte, error) {
-	packets, err := s.question(sql)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := wire.ReadResult(packets, s.c.caps)
-	return answer.Rows, err
-}
-
-// question sends what query asks and returns the whole reply.
-func (s *session) question(sql string) ([]byte, error) {
-	return s.ask(s.c.appendQuery(nil, s.c.untimed(sql)+" LIMIT 1"), replyResult)
-}
-
-// queryRow is query for a row of n values.
-func (s *session) queryRow(sql string, n int) ([][]byte, error) {
-	rows, err := s.query(sql)
-	if err != nil {
-		return nil, err
-	}
-	if len(rows) != 1 || len(rows[0]) != n {
-		return nil, wire.ErrCut
-	}
-	return rows[0], nil
-}
-
-// probe asks the server for the session's settings.
-func (s *session) probe() error {
-	s.c.mu.Lock()
-	age := s.c.state.age
-	s.c.mu.Unlock()
-	rows, err := s.query(probeSQL)
-	if err != nil {
-		return err
-	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	if len(rows) == 1 {
-		if fold, ok := s.c.state.learnProbe(rows[0], age); ok {
-			s.l.tables.SetFold(fold)
-			return nil
-		}
-	}
-	return errors.New("the server's answer about its settings is not understood")
 }
 
 // ColumnOn names schema.table.column for sources: where there are several listeners
@@ -274,13 +203,13 @@ func (s *session) admit(f *filling) error {
 // The listener's account sees what other transactions have committed, the session what its own has written: in
 // an open one both are asked.
 func (s *session) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
-	ask := s.l.Greatest
-	if ask == nil {
-		return s.greatestSeen(t, column)
+	byAccount := s.l.Greatest
+	if byAccount == nil {
+		return s.asker().Greatest(t, column)
 	}
-	n, err := ask(s.ctx, string(t.Schema), string(t.Table), column)
+	n, err := byAccount(s.ctx, string(t.Schema), string(t.Table), column)
 	if errors.Is(err, ErrLocked) {
-		return s.greatestSeen(t, column)
+		return s.asker().Greatest(t, column)
 	}
 	s.c.mu.Lock()
 	open := s.c.state.inTrans
@@ -288,39 +217,9 @@ func (s *session) greatest(t rewriter.Name, column rule.Column) (uint64, error) 
 	if err != nil || !open {
 		return n, err
 	}
-	own, err := s.greatestSeen(t, column)
+	own, err := s.asker().Greatest(t, column)
 	if _, refused := errors.AsType[*mysql.MyError](err); refused { // the client may have no right to read
 		return n, nil
 	}
 	return max(n, own), err
-}
-
-func (s *session) greatestSeen(t rewriter.Name, column rule.Column) (uint64, error) {
-	table, err := s.appendTable(nil, t)
-	if err != nil {
-		return 0, err
-	}
-	id, err := s.appendName(nil, column.Name)
-	if err != nil {
-		return 0, err
-	}
-	rows, err := s.query(greatestQuery(string(id), string(table), column))
-	if err != nil {
-		return 0, err
-	}
-	if len(rows) != 1 || len(rows[0]) != 1 {
-		return 0, wire.ErrCut
-	}
-	return parseGreatest(string(rows[0][0]))
-}
-
-func parseGreatest(v string) (uint64, error) {
-	if v == "" || strings.HasPrefix(v, "-") {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(v, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a whole number below 2^64", v)
-	}
-	return n, nil
 }

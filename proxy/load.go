@@ -9,7 +9,6 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/infile"
-	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -358,13 +357,7 @@ func (l *loading) storedSQL(table, id []byte) string {
 
 // learnCharset asks for the character set that files are in when LOAD DATA does not say.
 func (s *session) learnCharset(st *statement) error {
-	rows, err := s.query("SELECT @@character_set_database")
-	if err != nil {
-		return err
-	}
-	if len(rows) != 1 || len(rows[0]) != 1 || len(rows[0][0]) == 0 {
-		return wire.ErrCut
-	}
-	st.fileCharset = string(rows[0][0])
-	return nil
+	charset, err := s.asker().FileCharset()
+	st.fileCharset = charset
+	return err
 }

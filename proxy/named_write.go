@@ -2,9 +2,7 @@ package proxy
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -213,40 +211,8 @@ func (s *session) textOf(expression string) (*innerText, error) {
 	if err := s.payFor(expression); err != nil {
 		return nil, err
 	}
-	row, err := s.queryRow("SELECT ("+expression+") IS NULL,HEX(CONVERT(("+expression+") USING utf8mb4)),@@character_set_client,@@character_set_connection", 4)
-	if err != nil {
-		return nil, err
-	}
-	if string(row[0]) == "1" {
-		return &innerText{text: []byte("NULL")}, nil
-	}
-	client, connection := string(row[2]), string(row[3])
-	source := &innerText{}
-	if source.text, err = unhex(row[1]); err != nil {
-		return nil, err
-	}
-	switch {
-	case !beyondASCII(source.text):
-	case client != connection: // a literal is converted to that, and may lose characters
-		source.wide = true
-	case client != "utf8mb4":
-		if row, err = s.queryRow("SELECT HEX(CONVERT(("+expression+") USING "+string(rewriter.AppendQuoted(nil, row[2], rewriter.Mode{}))+"))", 1); err != nil {
-			return nil, err
-		}
-		if source.text, err = unhex(row[0]); err != nil {
-			return nil, err
-		}
-	}
-	return source, nil
-}
-
-// unhex reads the answer HEX() gives; it is never nil.
-func unhex(digits []byte) ([]byte, error) {
-	text, err := hex.AppendDecode([]byte{}, digits)
-	if digits == nil || err != nil {
-		return nil, fmt.Errorf("the text of the statement to prepare: %w", errors.Join(wire.ErrCut, err))
-	}
-	return text, nil
+	text, altered, err := s.asker().Text(expression)
+	return &innerText{text: text, wide: altered}, err
 }
 
 // byName does what must be done before a PREPARE or EXECUTE in SQL is sent.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/wire"
+	"idproxy/proxy/ask"
 	"idproxy/rewriter"
 )
 
@@ -20,7 +20,7 @@ func (s *session) object(st *statement, cause *mysql.MyError) (taken, done bool,
 	case st.dynamic != nil && st.dynamic.From != rewriter.SourceNone:
 		return s.objectInside(st, cause)
 	case st.prefix[0] == mysql.COM_STMT_PREPARE:
-		_, own, err := s.tryPrepare(st.text)
+		_, own, err := ask.TryPrepare(s.questions(), st.text)
 		if own == nil || err != nil {
 			return false, false, err
 		}
@@ -32,7 +32,7 @@ func (s *session) object(st *statement, cause *mysql.MyError) (taken, done bool,
 	if len(st.spans) > 0 {
 		sql = sql[:st.spans[0].End]
 	}
-	parameters, own, err := s.tryPrepare(sql)
+	parameters, own, err := ask.TryPrepare(s.questions(), sql)
 	several := st.multi && bytes.IndexByte(st.text, ';') >= 0
 	switch {
 	case err != nil:
@@ -42,7 +42,7 @@ func (s *session) object(st *statement, cause *mysql.MyError) (taken, done bool,
 		done, err = s.sendAsIs(st, len(st.text), 0)
 		return true, done, err
 	case own != nil && own.Code == mysql.ER_PARSE_ERROR && several:
-		own, err = s.parseError(sql, st.text)
+		own, err = ask.ParseError(s.questions(), sql, st.text)
 	}
 	if err != nil || own == nil || own.Code == mysql.ER_UNSUPPORTED_PS || own.Code == mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED {
 		return false, false, err
@@ -61,7 +61,7 @@ func (s *session) objectInside(st *statement, cause *mysql.MyError) (taken, done
 	if inner.text == nil || inner.wide {
 		return false, false, nil
 	}
-	_, own, err := s.tryPrepare(inner.text)
+	_, own, err := ask.TryPrepare(s.questions(), inner.text)
 	switch {
 	case own == nil || err != nil:
 		return false, false, err
@@ -86,40 +86,15 @@ func (s *session) sendAsIs(st *statement, end, rest int) (done bool, err error) 
 	return s.execute(st)
 }
 
-// maxCuts bounds the places where one text may end that the server is asked about.
-const maxCuts = 64
-
-// parseError returns the server's error for a statement that it cannot read, in the
-// words in which it puts that: they quote the text up to its end. sql is what was
-// taken for the statement, and text goes on behind it. It returns nil when the server
-// may have read a statement up to a ';' and failed behind it, for it prepares only one.
-func (s *session) parseError(sql, text []byte) (*mysql.MyError, error) {
-	cuts := 0
-	for i, c := range sql {
-		if c != ';' || bytes.HasSuffix(bytes.TrimRight(sql[:i], "; \t\n\v\f\r"), []byte{0}) { // a zero byte would be the end of the text
-			continue
-		}
-		if cuts++; cuts > maxCuts {
-			return nil, nil
-		}
-		_, own, err := s.tryPrepare(sql[:i])
-		if err != nil || own == nil || own.Code != mysql.ER_PARSE_ERROR && own.Code != mysql.ER_EMPTY_QUERY {
-			return nil, err
-		}
-	}
-	_, own, err := s.tryPrepare(text)
-	return own, err
-}
-
 // quoteAll gives the client the error of a statement of a piece that the server could
 // not read. Natively it quotes what stands behind the piece, too.
 func (s *session) quoteAll(st *statement, w *withheld) error {
 	ofItsText := st.dynamic != nil && st.dynamic.From != rewriter.SourceNone // the error; asking would change the diagnostics
 	if w.result < len(st.spans) && !ofItsText {
 		span := st.spans[w.result]
-		_, own, err := s.tryPrepare(st.text[span.Start:span.End])
+		_, own, err := ask.TryPrepare(s.questions(), st.text[span.Start:span.End])
 		if err == nil && own != nil && own.Code == mysql.ER_PARSE_ERROR { // else it is of a text that the statement runs
-			_, own, err = s.tryPrepare(st.text[span.Start:])
+			_, own, err = ask.TryPrepare(s.questions(), st.text[span.Start:])
 			if err == nil && own != nil {
 				return s.answer(own, w.frame[3]-1)
 			}
@@ -129,25 +104,4 @@ func (s *session) quoteAll(st *statement, w *withheld) error {
 		}
 	}
 	return s.deliver(w.frame)
-}
-
-// tryPrepare has the server prepare a statement, and close it again. It returns the
-// number of its parameters, or the server's error.
-func (s *session) tryPrepare(sql []byte) (parameters int, refused *mysql.MyError, err error) {
-	packets, err := s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, sql...)), replyPrepare)
-	if err != nil {
-		return 0, nil, err
-	}
-	first, _, err := wire.NextPayload(packets)
-	if err != nil {
-		return 0, nil, err
-	}
-	if first[0] == wire.ErrByte {
-		return 0, wire.ParseERR(first), nil
-	}
-	p, ok := wire.ParsePrepared(first)
-	if !ok {
-		return 0, nil, nil
-	}
-	return int(p.Params), nil, s.closeStatement(p.ID)
 }

@@ -188,18 +188,12 @@ func (s *session) askAfter(st *statement, w *withheld) (*uint64, error) {
 			return nil, err
 		}
 	}
-	rows, err := s.query(sql)
-	if err != nil {
+	row, err := s.asker().Row(sql, 1)
+	if err != nil || row[0] == nil {
 		return nil, err
 	}
-	if len(rows) != 1 || len(rows[0]) != 1 {
-		return nil, wire.ErrCut
-	}
-	if rows[0][0] == nil {
-		return nil, nil
-	}
-	id, err := strconv.ParseUint(string(rows[0][0]), 10, 64)
-	if below, isBelow := strconv.ParseInt(string(rows[0][0]), 10, 64); err != nil {
+	id, err := strconv.ParseUint(string(row[0]), 10, 64)
+	if below, isBelow := strconv.ParseInt(string(row[0]), 10, 64); err != nil {
 		id, err = uint64(below), isBelow
 	}
 	return &id, err

@@ -133,7 +133,7 @@ func (s *session) executeCount(st *statement, sql []byte, marks int) (wire.Resul
 	if marks > len(parameters) {
 		return wire.Result{}, errArguments("mysqld_stmt_execute")
 	}
-	made, err := s.hiddenPrepare(sql)
+	made, err := s.questions().Prepare(sql)
 	if err != nil {
 		return wire.Result{}, err
 	}
@@ -144,7 +144,7 @@ func (s *session) executeCount(st *statement, sql []byte, marks int) (wire.Resul
 	if err != nil {
 		return wire.Result{}, err
 	}
-	if err := s.closeStatement(made.ID); err != nil {
+	if err := s.questions().Close(made.ID); err != nil {
 		return wire.Result{}, err
 	}
 	return wire.ReadBinaryResult(packets, s.c.caps, made.Shown.Payloads)
@@ -154,7 +154,7 @@ func (s *session) executeCount(st *statement, sql []byte, marks int) (wire.Resul
 // that.
 func (s *session) executeQuery(st *statement) ([]byte, error) {
 	q := countedOf(st.prepared)
-	made, err := s.hiddenPrepare(st.plans[0].AppendSelect(nil, q.text, &st.selection.numbers))
+	made, err := s.questions().Prepare(st.plans[0].AppendSelect(nil, q.text, &st.selection.numbers))
 	if err != nil {
 		return nil, err
 	}
@@ -174,5 +174,5 @@ func (s *session) closeQuery(st *statement) error {
 	}
 	id := countedOf(st.prepared).running
 	countedOf(st.prepared).running = 0
-	return s.closeStatement(id)
+	return s.questions().Close(id)
 }

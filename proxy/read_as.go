@@ -81,7 +81,7 @@ func (s *session) readAs(st *statement, o *ownText, text string, quotes bool) er
 			if len(schema) == 0 { // nothing leads back there
 				return clientError(mysql.ER_NO_DB_ERROR, "3D000", "No database selected: the statement was prepared in %s, and must be prepared anew", o.by.schema)
 			}
-			if _, _, err := s.spelled(string(schema)); err != nil {
+			if _, _, err := s.asker().Spelled(string(schema)); err != nil {
 				return err
 			}
 			if err := s.useSchema(o.by.schema); err != nil {
@@ -99,11 +99,10 @@ func (s *session) readAs(st *statement, o *ownText, text string, quotes bool) er
 
 // readQuotesAs sets what sql_mode says of quotes and backslashes.
 func (s *session) readQuotesAs(st *statement, mode rewriter.Mode) error {
-	row, err := s.queryRow("SELECT @@sql_mode", 1)
+	now, err := s.asker().SQLMode()
 	if err != nil {
 		return err
 	}
-	now := string(row[0])
 	if err := s.setMode(withQuotes(now, mode)); err != nil {
 		return err
 	}
@@ -153,7 +152,7 @@ func (s *session) readAsNow(st *statement) error {
 }
 
 func (s *session) useSchema(name []byte) error {
-	written, _, err := s.spelled(string(name))
+	written, _, err := s.asker().Spelled(string(name))
 	if err != nil {
 		return err
 	}
@@ -163,13 +162,4 @@ func (s *session) useSchema(name []byte) error {
 
 func (s *session) setMode(modes string) error {
 	return s.change(s.c.appendQuery(nil, "SET sql_mode='"+modes+"'"), pending{reply: replyResult, touch: touchSettings})
-}
-
-// change sends a command of our own that must succeed.
-func (s *session) change(packet []byte, p pending) error {
-	packets, err := s.askAs(packet, p)
-	if err != nil {
-		return err
-	}
-	return wire.ReadOK(packets)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -118,7 +119,7 @@ func hiddenForm(k rewriter.Kind) string {
 // observe notes what a rule that observes would do.
 func (d *decider) observe(rule *rule.Rule, p *part, cx *reading, what string) {
 	d.found.observed = append(d.found.observed, sighting{
-		rule: rule.String(), what: what, statement: rewriter.Outline(p.text, cx.mode), table: tableName(p.name.Schema, p.name.Table),
+		rule: rule.String(), what: what, statement: rewriter.Outline(p.text, cx.mode), table: facts.TableName(p.name),
 	})
 }
 

@@ -60,11 +60,11 @@ func (s *session) prepareAnew(st *statement, e *prepared) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.hiddenPrepare(text)
+	p, err := s.questions().Prepare(text)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.closeStatement(e.number); err != nil {
+	if err := s.questions().Close(e.number); err != nil {
 		return nil, err
 	}
 	fresh := anew.prepared
@@ -124,11 +124,11 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 		}
 	}
 	// By number first: a PREPARE that fails drops the statement that has the name.
-	id, err := s.hiddenPrepare(made)
+	id, err := s.questions().Prepare(made)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.closeStatement(id.ID); err != nil {
+	if err := s.questions().Close(id.ID); err != nil {
 		return nil, err
 	}
 	if err := s.carry(st); err != nil {

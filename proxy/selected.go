@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/ask"
 	"idproxy/proxy/draw"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
@@ -85,48 +85,23 @@ const (
 	exactNot
 )
 
-// findExact asks what types the query gives: it is prepared, not run.
+// findExact asks for the exactness of a query.
 func (s *session) findExact(st *statement, n need) error {
-	st.selection.exact = exactSurely
-	made, err := s.hiddenPrepare(n.plan.Query(n.part.text))
-	if _, refused := errors.AsType[*mysql.MyError](err); refused {
-		return nil // the count fails likewise
+	exact, err := ask.IsExact(s.questions(), n.plan, n.part.text)
+	if st.selection.exact = exactNot; exact {
+		st.selection.exact = exactSurely
 	}
-	if err != nil {
-		return err
-	}
-	for i := range made.Shown.Payloads {
-		c, ok := made.Shown.Column(i)
-		if !ok || !isExact(c) || n.plan.Divides() && !c.Stored && c.Type == mysql.MYSQL_TYPE_NEWDECIMAL {
-			st.selection.exact = exactNot
-		}
-	}
-	if len(made.Shown.Payloads) == 0 || n.plan.Divides() && n.plan.Marks() > 0 { // types may change with those of the parameters
-		st.selection.exact = exactNot
-	}
-	return s.closeStatement(made.ID)
-}
-
-// isExact reports whether values of a column's type keep all digits that the
-// server has computed, but for quotients.
-func isExact(c wire.Column) bool {
-	const notFixed = 31 // decimals of a floating-point number that has no number of them
-	return c.Stored || c.Type != mysql.MYSQL_TYPE_FLOAT && c.Type != mysql.MYSQL_TYPE_DOUBLE || c.Decimals >= notFixed
+	return err
 }
 
 // findEngine asks whether the table's engine takes the rows of a statement back
 // that fails in the middle.
-func (s *session) findEngine(n need) error {
-	engine := facts.EngineOther
-	rows, err := s.query("SELECT ENGINE FROM information_schema.TABLES" + whereTable(n.table))
-	if err != nil {
-		return err
+func (s *session) findEngine(t rewriter.Name, f *facts.Table) error {
+	engine, err := s.asker().Engine(t)
+	if err == nil {
+		f.LearnEngine(engine)
 	}
-	if len(rows) == 1 && len(rows[0]) == 1 && strings.EqualFold(string(rows[0][0]), "InnoDB") {
-		engine = facts.EngineTransactional
-	}
-	n.facts.LearnEngine(engine)
-	return nil
+	return err
 }
 
 // count asks how many rows the query of an INSERT gives.
@@ -139,30 +114,16 @@ func (s *session) count(st *statement, n need) error {
 	if err := s.payFor(string(sql)); err != nil {
 		return err
 	}
-	counted, err := s.counted(st, sql, n.plan.Marks())
+	answer, err := s.counted(st, sql, n.plan.Marks())
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		if miscounts(refused) && n.part.facts.At.Before(st.begun) { // by what the table was
-			return s.describe(need{kind: needTable, table: n.part.name, key: string(st.key)})
+			return s.describe(n.part.name, string(st.key))
 		}
 		return s.nativeError(n.part, refused)
 	}
-	asked := n.plan.Asked()
-	if err != nil || len(counted.Rows) != 1 || len(counted.Rows[0]) < 2+4*len(asked) {
-		return fmt.Errorf("the rows of a query: %w", errors.Join(wire.ErrCut, err))
-	}
-	c := &rewriter.Counted{Columns: make([]rewriter.CountedIDs, len(n.plan.Columns))}
-	row := counted.Rows[0]
-	if c.Rows, err = strconv.ParseUint(string(row[0]), 10, 64); err == nil {
-		c.LastID, err = strconv.ParseUint(string(row[1]), 10, 64)
-	}
-	for i, k := range asked {
-		at := 2 + 4*i
-		if err == nil {
-			err = countedIDs(&c.Columns[k], row[at:at+4])
-		}
-		t, ok := counted.Column(at + 2)
-		c.Columns[k].Float = !ok || t.Type == mysql.MYSQL_TYPE_FLOAT || t.Type == mysql.MYSQL_TYPE_DOUBLE
-		c.Columns[k].Text = (!ok || !wire.IsNumber(t.Type)) && string(row[at+1]) != "0"
+	var c *rewriter.Counted
+	if err == nil {
+		c, err = ask.ReadCount(&answer, len(n.plan.Columns), n.plan.Asked())
 	}
 	if err != nil {
 		return fmt.Errorf("the rows of a query: %w", err)
@@ -182,34 +143,7 @@ func (s *session) counted(st *statement, sql []byte, marks int) (wire.Result, er
 	if st.prefix[0] == mysql.COM_STMT_EXECUTE {
 		return s.executeCount(st, sql, marks)
 	}
-	packets, err := s.ask(s.c.appendQuery(nil, string(sql)), replyResult)
-	if err != nil {
-		return wire.Result{}, err
-	}
-	return wire.ReadResult(packets, s.c.caps)
-}
-
-// countedIDs reads how many rows generate their ids, and the greatest and the
-// least of the others.
-func countedIDs(c *rewriter.CountedIDs, row [][]byte) (err error) {
-	if c.Generated, err = strconv.ParseUint(string(row[0]), 10, 64); err != nil {
-		return err
-	}
-	for i, bound := range row[2:] {
-		if bound == nil {
-			continue
-		}
-		n, err := strconv.ParseUint(string(bound), 10, 64)
-		if err != nil {
-			below, err := strconv.ParseInt(string(bound), 10, 64)
-			c.BelowZero, c.Unknown = c.BelowZero || err == nil && below < 0, c.Unknown || err != nil
-			continue
-		}
-		if i == 0 {
-			c.Greatest = n
-		}
-	}
-	return nil
+	return s.questions().Query(string(sql))
 }
 
 // isolation finds out whether the rows must be counted under a lock: in a
@@ -217,22 +151,15 @@ func countedIDs(c *rewriter.CountedIDs, row [][]byte) (err error) {
 // INSERT ... SELECT reads, which takes locks too. READ COMMITTED takes none.
 func (s *session) isolation(sel *selection) error {
 	s.c.mu.Lock()
-	open, mode := s.c.state.inTrans || s.c.state.manual, s.c.state.mode
+	open := s.c.state.inTrans || s.c.state.manual
 	s.c.mu.Unlock()
 	if !open || sel.tries > 0 {
 		sel.isolated = open
 		return nil
 	}
-	variable := "@@transaction_isolation"
-	if mode.MariaDB || mode.Version > 0 && mode.Version < 80000 {
-		variable = "@@tx_isolation"
-	}
-	rows, err := s.query("SELECT " + variable)
-	if err != nil {
-		return err
-	}
-	sel.isolated = len(rows) != 1 || len(rows[0]) != 1 || !strings.HasPrefix(string(rows[0][0]), "READ-")
-	return nil
+	isolated, err := s.asker().Isolated()
+	sel.isolated = isolated
+	return err
 }
 
 // Errors of a query that names its columns, WITH d(a,b) AS (..), in place of
@@ -259,30 +186,17 @@ func (s *session) nativeError(p *part, refused *mysql.MyError) error {
 	if !strings.HasPrefix(refused.State, ofText) {
 		return refused
 	}
-	made, err := s.hiddenPrepare(p.text)
+	_, own, err := ask.TryPrepare(s.questions(), p.text)
 	if err != nil {
 		return err
 	}
-	if err := s.closeStatement(made.ID); err != nil {
-		return err
+	if own != nil {
+		return own
 	}
 	if refused.Code == mysql.ER_PARSE_ERROR || refused.Code == mysql.ER_CANT_USE_OPTION_HERE {
 		return errUnsupported(p.rules[0], p.name, "INSERT ... SELECT whose query cannot stand inside another")
 	}
 	return refused
-}
-
-// hiddenPrepare prepares a statement of the proxy's own.
-func (s *session) hiddenPrepare(text []byte) (p wire.PrepareReply, err error) {
-	packets, err := s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, text...)), replyPrepare)
-	if err != nil {
-		return p, err
-	}
-	return wire.ReadPrepare(packets, s.c.caps)
-}
-
-func (s *session) closeStatement(id uint32) error {
-	return s.write(wire.AppendPacket(nil, 0, []byte{mysql.COM_STMT_CLOSE, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)}))
 }
 
 // idsAtOnce is how many ids are drawn at a time for the rows of a query: the
@@ -374,7 +288,7 @@ func (s *session) tookBack(st *statement) (bool, error) {
 	}
 	p := &st.parts[0]
 	st.selection.numbers.Columns = nil
-	if err := s.findEngine(need{table: p.name, facts: p.facts}); err != nil {
+	if err := s.findEngine(p.name, p.facts); err != nil {
 		return false, err
 	}
 	return p.facts.Engine() == facts.EngineTransactional, nil

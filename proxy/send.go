@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/ask"
 	"idproxy/proxy/draw"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -261,11 +262,11 @@ func formOf(plan *rewriter.Plan) form {
 // storedSQL asks which id of the piece is in the table.
 func (s *session) storedSQL(st *statement, e *expect) (string, error) {
 	p := st.part()
-	table, err := s.appendTable(nil, p.name)
+	table, err := s.asker().AppendTable(nil, p.name)
 	if err != nil {
 		return "", err
 	}
-	id, err := s.appendName(nil, p.rules[0].Column)
+	id, err := s.asker().AppendName(nil, p.rules[0].Column)
 	switch {
 	case err != nil:
 		return "", err
@@ -360,7 +361,7 @@ func (s *session) prelude(st *statement, p pending) []byte {
 		c.sendLocked(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenPay}})
 	}
 	if changes && (!id.known || c.pending.n > 0 && !st.owing) {
-		first = c.appendQuery(first, c.untimed("SELECT LAST_INSERT_ID() LIMIT 1"))
+		first = c.appendQuery(first, ask.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", c.mariaDB))
 		c.sendLocked(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenLastID, answer: &answer{}}})
 	}
 	if st.prepared != nil && !st.prepares() {

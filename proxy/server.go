@@ -54,7 +54,7 @@ type Listener struct {
 	// UpstreamTLS is for the connection to the server.
 	UpstreamTLS     *tls.Config
 	UpstreamTLSMode TLSMode
-	// Greatest returns what GreatestQuery asks for, over a connection of its own.
+	// Greatest returns what ask.GreatestQuery asks for, over a connection of its own.
 	// nil: it is asked over the client's, as it is after ErrLocked: the lock may
 	// be the client's own, as LOCK TABLES in a dump takes it.
 	Greatest func(ctx context.Context, schema, table string, column rule.Column) (uint64, error)

@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"encoding/hex"
-	"errors"
 	"maps"
-	"strconv"
 	"strings"
 
+	"idproxy/proxy/ask"
 	"idproxy/rewriter"
 )
 
@@ -169,42 +167,25 @@ func (s *state) seeStatus(noBackslash bool) {
 	}
 }
 
-// probeSQL asks for everything that known covers. The schema's name comes in
-// UTF-8, as servers have it, whatever character_set_results is.
-const probeSQL = "SELECT @@sql_mode,@@character_set_client,HEX(DATABASE()),@@auto_increment_increment,@@max_allowed_packet,@@lower_case_table_names,LAST_INSERT_ID(),@@character_set_connection"
-
-// learnProbe records the answer to probeSQL, asked when the state had the
-// given age. It returns lower_case_table_names != 0.
-func (s *state) learnProbe(row [][]byte, age uint32) (fold, ok bool) {
-	if len(row) != 8 {
-		return false, false
-	}
-	s.learnSQLMode(string(row[0]))
-	s.charset, s.mode.Charset = string(row[1]), rewriter.CharsetOf(string(row[1]))
-	s.utf8 = min(utf8Of(row[1]), utf8Of(row[7]))
-	schema, err0 := hex.DecodeString(string(row[2]))
-	s.schema = schema
-	var err1, err2 error
-	s.increment, err1 = strconv.ParseUint(string(row[3]), 10, 64)
-	s.maxPacket, err2 = strconv.ParseUint(string(row[4]), 10, 64)
-	id, err3 := strconv.ParseUint(string(row[6]), 10, 64)
-	if errors.Join(err0, err1, err2, err3) != nil || s.increment == 0 {
-		return false, false
-	}
+// learnProbe records what was asked for when the state had the given age.
+func (s *state) learnProbe(p *ask.Probed, age uint32) {
+	s.learnSQLMode(p.SQLMode)
+	s.charset, s.mode.Charset = p.Charset, rewriter.CharsetOf(p.Charset)
+	s.utf8 = min(utf8Of(p.Charset), utf8Of(p.Connection))
+	s.schema, s.increment, s.maxPacket = p.Schema, p.Increment, p.MaxPacket
 	if !s.lastID.known { // else it may be owed, and the server's not the right one
-		s.lastID = lastID{value: id, known: true}
+		s.lastID = lastID{value: p.LastID, known: true}
 	}
 	if s.age == age {
 		s.known = s.known&knowAsked | knowAll
 	}
-	return string(row[5]) != "0", true
 }
 
 // utf8Of returns the length in bytes of the longest UTF-8 character that a text
 // in the character set keeps; 0: it is not UTF-8, but ASCII is ASCII; -1: not
 // even that. In sjis a backslash that comes from another set is a wide one.
-func utf8Of(charset []byte) int {
-	switch string(charset) {
+func utf8Of(charset string) int {
+	switch charset {
 	case "swe7", "sjis", "ucs2", "utf16", "utf16le", "utf32":
 		return -1
 	case "utf8mb4":

@@ -54,6 +54,9 @@ type Table struct {
 	Full  time.Time
 }
 
+// TableName names a table in messages.
+func TableName(t rewriter.Name) string { return string(t.Schema) + "." + string(t.Table) }
+
 // Doubt says that a row did not fit the table.
 func (f *Table) Doubt() { f.doubted.Store(true) }
 
@@ -95,6 +98,13 @@ func (f *Table) Engine() Engine { return Engine(f.engine.Load()) }
 // are asked for again and again, is known.
 func (f *Table) Tells(now *Table) bool {
 	return f != nil && f.Err == nil && f.Shape == now.Shape && f.Changes == now.Changes && now.At.Sub(f.Full) <= maxAge
+}
+
+// Keep takes over what was known of the table before, but for its columns' names and order,
+// which are still the same.
+func (f *Table) Keep(before *Table) {
+	f.Table, f.View, f.Full = before.Table, before.View, before.Full
+	f.LearnEngine(before.Engine())
 }
 
 // Admission names a column and a source that it was compared with.

@@ -10,6 +10,9 @@ import (
 // ErrCut is what is wrong with a reply that ends too early.
 var ErrCut = errors.New("server's answer is cut off")
 
+// ErrPlainOK is what is wrong with the reply to a PREPARE of some middlewares.
+var ErrPlainOK = errors.New("server sent a plain OK for a statement to prepare")
+
 // NextPayload returns the payload of the first packet of frames, and the
 // frames behind it. The payload is never empty.
 func NextPayload(frames []byte) (payload, rest []byte, err error) {
@@ -213,7 +216,7 @@ func ReadPrepare(frames []byte, caps uint64) (p PrepareReply, err error) {
 	}
 	head, ok := ParsePrepared(payload)
 	if !ok {
-		return p, ErrCut
+		return p, ErrPlainOK
 	}
 	p = PrepareReply{Prepared: head, Shown: Definitions{Extended: caps&MariaDBExtendedMetadata != 0}}
 	if !p.Definitions {

@@ -126,7 +126,7 @@ func TestReadPrepare(t *testing.T) {
 		"no EOF between":      {in: frames(head, param, shown), deprecate: true, id: 7, shown: 1},
 		"none sent":           {in: frames(append(head, 0)), id: 7},
 		"cut off":             {in: frames(head, param, eof), id: 7, wantErr: "cut off"},
-		"too short":           {in: frames(head[:9]), wantErr: "cut off"},
+		"too short":           {in: frames(head[:9]), wantErr: "plain OK"},
 		"refused":             {in: frames(refused(1146)), wantErr: "1146"},
 		"nothing":             {wantErr: "cut off"},
 		"a packet of nothing": {in: frames(nil), wantErr: "cut off"},

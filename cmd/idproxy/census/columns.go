@@ -12,7 +12,7 @@ import (
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/idsource"
-	"idproxy/proxy"
+	"idproxy/proxy/ask"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -192,10 +192,10 @@ func (l *columnLister) add(ctx context.Context, t tableName, column rule.Column)
 // false when it is filled from none.
 func (l *columnLister) behind(ctx context.Context, c *filledColumn) (ok bool, err error) {
 	of := rewriter.Name{Schema: []byte(c.schema), Table: []byte(c.table)}
-	base, column, err := proxy.BaseColumn(of, c.column.Name, func(t rewriter.Name) ([]byte, error) {
+	base, column, err := ask.BaseColumn(of, c.column.Name, func(t rewriter.Name) ([]byte, error) {
 		return l.u.Definition(ctx, string(t.Schema), string(t.Table))
 	})
-	if errors.Is(err, proxy.ErrNoBase) || isGone(err) {
+	if errors.Is(err, ask.ErrNoBase) || isGone(err) {
 		return false, nil
 	}
 	c.schema, c.table, c.column.Name = string(base.Schema), string(base.Table), column

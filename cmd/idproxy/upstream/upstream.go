@@ -18,6 +18,7 @@ import (
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
 	"idproxy/proxy"
+	"idproxy/proxy/ask"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -68,7 +69,7 @@ func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
 // Greatest returns the greatest id in a column, 0 when nothing in it is above 0.
 func (u *Server) Greatest(ctx context.Context, schema, table string, column rule.Column) (uint64, error) {
 	var v sql.NullString
-	err := u.DB.QueryRowContext(ctx, proxy.GreatestQuery(schema, table, column)).Scan(&v)
+	err := u.DB.QueryRowContext(ctx, ask.GreatestQuery(schema, table, column)).Scan(&v)
 	if e, ok := errors.AsType[*driver.MySQLError](err); ok && e.Number == errLockWait {
 		return 0, fmt.Errorf("%w: %w", proxy.ErrLocked, err)
 	}

@@ -1,13 +1,14 @@
-package proxy
+package ask
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
 
-	"idproxy/proxy/draw"
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"idproxy/proxy/facts"
 	"idproxy/rewriter"
-	"idproxy/rule"
 )
 
 // A series for each table is that of the table that rows go into: an INSERT through a
@@ -45,29 +46,25 @@ func BaseColumn(t rewriter.Name, column string, definition func(rewriter.Name) (
 }
 
 // findBases finds the tables behind the columns that have a series for each table.
-func (s *session) findBases(f *facts.Table, t rewriter.Name, show shower) error {
-	book := s.l.ruleBook()
-	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
-		source := s.l.srv.settings().Sources[rule.Source]
-		if source == nil || !source.EachTable() || f.Table.Find(rule.Column) == nil {
+func (d *describer) findBases() error {
+	for _, rule := range d.Rules {
+		if !d.EachTable(rule) || d.found.Table.Find(rule.Column) == nil {
 			continue
 		}
 		b := facts.Base{Column: rule.Column}
-		b.Table, _, b.Err = BaseColumn(cloneName(t), rule.Column, func(of rewriter.Name) ([]byte, error) {
-			return s.definition(of, show)
-		}) // facts outlive the statement
+		b.Table, _, b.Err = BaseColumn(rewriter.Name{Schema: bytes.Clone(d.Name.Schema), Table: bytes.Clone(d.Name.Table)}, rule.Column, d.definition) // facts outlive the statement
 		if b.Err != nil && !errors.Is(b.Err, ErrNoBase) {
 			return b.Err
 		}
-		f.Bases = append(f.Bases, b)
+		d.found.Bases = append(d.found.Bases, b)
 	}
 	return nil
 }
 
 // definition returns what a view was made with, nil for a table. What the client may not
 // see the listener's account is asked for.
-func (s *session) definition(t rewriter.Name, show shower) ([]byte, error) {
-	created, err := show(t)
+func (d *describer) definition(t rewriter.Name) ([]byte, error) {
+	created, err := d.show(t)
 	refused := created.refused
 	switch {
 	case err != nil:
@@ -76,28 +73,20 @@ func (s *session) definition(t rewriter.Name, show shower) ([]byte, error) {
 		return created.text, nil
 	case refused == nil:
 		return nil, nil
-	case s.l.Definition != nil:
-		text, err := s.l.Definition(s.ctx, string(t.Schema), string(t.Table))
+	case d.Definition != nil:
+		text, err := d.Definition(string(t.Schema), string(t.Table))
 		if err != nil {
-			return nil, clientError(refused.Code, refused.State, "%s; nor may the listener's account see it: %v", refused.Message, err)
+			return nil, saying(refused, "%s; nor may the listener's account see it: %v", refused.Message, err)
 		}
 		return text, nil
 	}
-	if view, err := s.isView(t); !view {
+	if view, err := d.isView(t); !view {
 		return nil, err
 	}
-	return nil, clientError(refused.Code, refused.State, "%s: which table the view is of is not known: grant SHOW VIEW, or give the listener an account", refused.Message)
+	return nil, saying(refused, "%s: which table the view is of is not known: grant SHOW VIEW, or give the listener an account", refused.Message)
 }
 
-// idsOf returns where the ids of a rule's column come from.
-func (s *session) idsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
-	table, err := f.Series(rule.Column, t)
-	if err != nil {
-		return draw.Column{}, errOutOfIDs(rule, err)
-	}
-	c, err := draw.From(s.l.srv.settings().Sources, rule, table, column.Max)
-	if err != nil {
-		return c, errOutOfIDs(rule, err)
-	}
-	return c, nil
+// saying returns a server's error with other words.
+func saying(e *mysql.MyError, format string, args ...any) *mysql.MyError {
+	return &mysql.MyError{Code: e.Code, State: e.State, Message: fmt.Sprintf(format, args...)}
 }

@@ -1,4 +1,4 @@
-package proxy
+package ask
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -24,40 +23,40 @@ import (
 // SHOW CREATE TABLE shows the session's own temporary tables, and opens no read
 // view. information_schema, which is asked where a right is missing or the table is
 // a view, does on MySQL, in a transaction of REPEATABLE READ.
-func (s *session) findDefinition(f *facts.Table, t rewriter.Name, mariaDB bool, show shower) error {
-	book, missing := s.l.ruleBook(), false
+func (d *describer) findDefinition() error {
+	missing := false
 	var doubtful []*rule.Column
-	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
-		c := f.Table.Find(rule.Column)
+	for _, rule := range d.Rules {
+		c := d.found.Table.Find(rule.Column)
 		missing = missing || c == nil
-		if c != nil && (mayBeShorter(c, mariaDB) || !rule.Exact() && rule.Unfit(f.Table).None() && !certain(c, mariaDB)) {
+		if c != nil && (mayBeShorter(c, d.mariaDB) || !rule.Exact() && rule.Unfit(d.found.Table).None() && !certain(c, d.mariaDB)) {
 			doubtful = append(doubtful, c)
 		}
 		if rule.Gene == nil {
 			continue
 		}
-		if key := f.Table.Find(rule.Gene.Column); key != nil && mayBeShorter(key, mariaDB) {
+		if key := d.found.Table.Find(rule.Gene.Column); key != nil && mayBeShorter(key, d.mariaDB) {
 			doubtful = append(doubtful, key)
 		}
 	}
 	if !missing && doubtful == nil {
 		return nil
 	}
-	created, err := show(t)
+	created, err := d.show(d.Name)
 	if err != nil {
 		return err
 	}
-	f.View = missing && created.view
+	d.found.View = missing && created.view
 	if created.refused != nil && missing {
-		if f.View, err = s.isView(t); err != nil {
+		if d.found.View, err = d.isView(d.Name); err != nil {
 			return err
 		}
 	}
 	if created.refused == nil && !created.view {
-		f.Table.Define(created.text)
+		d.found.Table.Define(created.text)
 		return nil
 	}
-	return s.askDefinition(doubtful, t, created.view, mariaDB)
+	return d.askDefinition(doubtful, created.view)
 }
 
 // certain reports whether the definition of a column that a wildcard may fill says
@@ -81,32 +80,25 @@ type created struct {
 	refused   *mysql.MyError // why it says nothing
 }
 
-// shower asks for that.
-type shower func(rewriter.Name) (created, error)
-
-// showOnce returns a shower that asks about t once.
-func (s *session) showOnce(t rewriter.Name) shower {
-	first := sync.OnceValues(func() (created, error) { return s.showCreate(t) })
+// showOnce returns showCreate, which asks about t once.
+func (a *Asker) showOnce(t rewriter.Name) func(rewriter.Name) (created, error) {
+	first := sync.OnceValues(func() (created, error) { return a.showCreate(t) })
 	return func(of rewriter.Name) (created, error) {
 		if bytes.Equal(of.Schema, t.Schema) && bytes.Equal(of.Table, t.Table) {
 			return first()
 		}
-		return s.showCreate(of)
+		return a.showCreate(of)
 	}
 }
 
 // showCreate asks for the text that makes a table. The definitions of columns do not
 // tell a view: they name it as the table that they come from.
-func (s *session) showCreate(t rewriter.Name) (c created, err error) {
-	table, err := s.appendTable(nil, t)
+func (a *Asker) showCreate(t rewriter.Name) (c created, err error) {
+	table, err := a.AppendTable(nil, t)
 	if err != nil {
 		return c, err
 	}
-	packets, err := s.ask(s.c.appendQuery(nil, "SHOW CREATE TABLE "+string(table)), replyResult)
-	if err != nil {
-		return c, err
-	}
-	shown, err := wire.ReadResult(packets, s.c.caps)
+	shown, err := a.Query("SHOW CREATE TABLE " + string(table))
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		return created{refused: refused}, nil
 	}
@@ -126,58 +118,41 @@ func (s *session) showCreate(t rewriter.Name) (c created, err error) {
 	return c, nil
 }
 
-// findOwner asks whether the table of a key is a temporary one of the session's own. Of
-// such a table every user may see how it is made: what is refused, or not there, is none.
-func (s *session) findOwner(key string) error {
-	schema, table, _ := strings.Cut(key, "\x00")
-	created, err := s.showCreate(rewriter.Name{Schema: []byte(schema), Table: []byte(table)})
-	if err != nil {
-		return err
-	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	s.c.state.noteTable(key, created.temporary)
-	return nil
+// IsTemporary asks whether a table is a temporary one of the session's own. Of such a table
+// every user may see how it is made: what is refused, or not there, is none.
+func (a *Asker) IsTemporary(t rewriter.Name) (bool, error) {
+	created, err := a.showCreate(t)
+	return created.temporary, err
 }
 
 // isView asks information_schema whether a table is a view.
-func (s *session) isView(t rewriter.Name) (bool, error) {
-	rows, err := s.query("SELECT TABLE_TYPE FROM information_schema.TABLES" + whereTable(t))
-	if err != nil {
-		return false, err
-	}
-	return len(rows) == 1 && len(rows[0]) == 1 && bytes.Contains(rows[0][0], []byte("VIEW")), nil
+func (a *Asker) isView(t rewriter.Name) (bool, error) {
+	kind, _, err := a.perhaps("SELECT TABLE_TYPE FROM information_schema.TABLES" + whereTable(t))
+	return bytes.Contains(kind, []byte("VIEW")), err
 }
 
 // askDefinition asks information_schema for what columns have by themselves. Of a
 // view it says nothing of defaults that the definition of a column without one does not.
-func (s *session) askDefinition(columns []*rule.Column, t rewriter.Name, view, mariaDB bool) error {
+func (d *describer) askDefinition(columns []*rule.Column, view bool) error {
 	for _, c := range columns {
-		if view && !c.Default && !mayBeShorter(c, mariaDB) {
+		if view && !c.Default && !mayBeShorter(c, d.mariaDB) {
 			continue
 		}
 		const sql = "SELECT COLUMN_DEFAULT, EXTRA, CHARACTER_MAXIMUM_LENGTH FROM information_schema.COLUMNS"
-		rows, err := s.query(sql + whereTable(t) + fmt.Sprintf(" AND COLUMN_NAME=_utf8mb4 X'%x'", c.Name))
+		answer, err := d.one(sql + whereTable(d.Name) + fmt.Sprintf(" AND COLUMN_NAME=_utf8mb4 X'%x'", c.Name))
 		if err != nil {
 			return err
 		}
-		if len(rows) == 1 && len(rows[0]) == 3 {
-			c.Schema(rows[0][0], string(rows[0][1]), mariaDB)
+		if rows := answer.Rows; len(rows) == 1 && len(rows[0]) == 3 {
+			c.Schema(rows[0][0], string(rows[0][1]), d.mariaDB)
 			c.Shorten(string(rows[0][2]))
 		}
 	}
 	return nil
 }
 
-// tellLeft says once of each wildcard that leaves a table alone why it does.
-func (s *session) tellLeft(f *facts.Table, t rewriter.Name) {
-	book := s.l.ruleBook()
-	for _, rule := range book.Match(t.Schema, t.Table, book.fold) {
-		if rule.Exact() {
-			continue
-		}
-		if why := rule.Unfit(f.Table); !why.None() && s.l.tables.Leaves(facts.Departure{Rule: rule.String(), Table: f.Name, Why: why.String()}) {
-			s.log.Info("a wildcard rule leaves a table alone", "rule", rule.String(), "table", f.Name, "why", why.String())
-		}
-	}
+// whereTable finds a table in information_schema. The names are as servers have
+// them, whatever the session's character set and sql_mode.
+func whereTable(t rewriter.Name) string {
+	return fmt.Sprintf(" WHERE TABLE_SCHEMA=_utf8mb4 X'%x' AND TABLE_NAME=_utf8mb4 X'%x'", t.Schema, t.Table)
 }

@@ -1,0 +1,21 @@
+package proxy
+
+import (
+	"idproxy/proxy/draw"
+	"idproxy/proxy/facts"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// idsOf returns where the ids of a rule's column come from.
+func (s *session) idsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
+	table, err := f.Series(rule.Column, t)
+	if err != nil {
+		return draw.Column{}, errOutOfIDs(rule, err)
+	}
+	c, err := draw.From(s.l.srv.settings().Sources, rule, table, column.Max)
+	if err != nil {
+		return c, errOutOfIDs(rule, err)
+	}
+	return c, nil
+}
