@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,7 +36,18 @@ type sharedServer struct {
 }
 
 // Main runs the tests and stops what they shared. It does not return.
+//
+// It lets more tests run at once than there are processors, unless -parallel says how many: they wait for replies most of
+// the time.
 func Main(m *testing.M) {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
 	code := m.Run()
 	for _, s := range []*sharedServer{&shared.mariaDB, &shared.mySQL, &shared.newerMariaDB} {
 		if s.server == nil {

@@ -1,0 +1,133 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/process"
+)
+
+// startDemo builds the demo, starts it and waits until it has shown everything.
+func startDemo(t *testing.T, env ...string) *process.Process {
+	t.Helper()
+	idproxy, err := harness.Build(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "demo")
+	if out, err := exec.Command("go", "build", "-o", program, "./demo").CombinedOutput(); err != nil {
+		t.Fatalf("build the demo: %v\n%s", err, out)
+	}
+	p, err := process.Start(process.Spec{Path: program, Args: []string{idproxy}, Env: env, Log: filepath.Join(dir, "log")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	if err := p.Poll(ctx, func() bool { return strings.Contains(p.Log(), "Ctrl-C stops everything.\n") }); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// pasted runs the commands that the demo shows with what they printed, as a person would who pastes them into a shell. Making
+// the pool of worker numbers anew is left out: it is there.
+func pasted(t *testing.T, p *process.Process) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`(?m)^\$ (.+)$`).FindAllStringSubmatch(p.Log(), -1) {
+		if strings.Contains(m[1], "--new-pool") {
+			continue
+		}
+		if out, err := exec.Command("bash", "-c", m[1]).CombinedOutput(); err != nil {
+			t.Errorf("$ %s\n%s%v", m[1], out, err)
+		}
+	}
+}
+
+var demoCommand = regexp.MustCompile(`(?m)^  (mysql|mariadb) (-h .*)$`)
+
+var demoWorkers = regexp.MustCompile(`have worker number (\d+), of the second (\d+), and (\d+) after its restart`)
+
+// TestDemo is a person who runs `make run`, connects as it says, inserts a row, and presses Ctrl-C.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	p := startDemo(t)
+	for _, want := range []string{"7 rows in orders, 7 different ids", "3 rows in events, 3 different ids"} {
+		if !strings.Contains(p.Log(), want) {
+			t.Errorf("the demo does not say %q:\n%s", want, p.Log())
+		}
+	}
+	if numbers := demoWorkers.FindStringSubmatch(p.Log()); numbers == nil || numbers[1] == numbers[2] || numbers[2] != numbers[3] {
+		t.Errorf("worker numbers %q, want another one for the second idproxy, and the same after its restart:\n%s", numbers, p.Log())
+	}
+	commands := demoCommand.FindAllStringSubmatch(p.Log(), -1)
+	if len(commands) != 2 {
+		t.Fatalf("%d commands to connect, want 2:\n%s", len(commands), p.Log())
+	}
+	for i, m := range commands {
+		args := append(strings.Fields(m[2]), "-N", "-e", "INSERT INTO orders (customer, amount) VALUES ('me', 1); SELECT LAST_INSERT_ID()")
+		out, err := exec.Command(m[1], args...).CombinedOutput()
+		if want := fmt.Sprintln(8 + i); err != nil || string(out) != want {
+			t.Errorf("%s: %q, %v, want id %s", m[0], out, err, want)
+		}
+	}
+	pasted(t, p)
+	ports := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(p.Log(), -1)
+	folder := regexp.MustCompile(`configuration is (\S+)/idproxy\.yaml`).FindStringSubmatch(p.Log())[1]
+	if err := p.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(t.Context()); err != nil {
+		t.Errorf("the demo ended with %v:\n%s", err, p.LogTail(20))
+	}
+	slices.Sort(ports)
+	for _, addr := range slices.Compact(ports) {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			t.Errorf("something still listens on %s", addr)
+		}
+	}
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("folder %s is still there (%v)", folder, err)
+	}
+}
+
+// TestDemoWithExistingServer runs the demo twice on servers that stay: ids of the second run are not those of the
+// first, though it knows nothing of it but what is in the tables.
+func TestDemoWithExistingServer(t *testing.T) {
+	t.Parallel()
+	server := harness.MySQL(t)
+	env := []string{"UPSTREAM=" + server.Addr, "UPSTREAM_USER=root", "UPSTREAM_PASSWORD=root"}
+	for _, want := range []string{"4 rows in orders, 4 different ids", "8 rows in orders, 8 different ids"} {
+		p := startDemo(t, env...)
+		if !strings.Contains(p.Log(), want) {
+			t.Errorf("the demo does not say %q:\n%s", want, p.Log())
+		}
+		if strings.Contains(p.Log(), "-proot") {
+			t.Error("the demo prints the password of somebody's server")
+		}
+		if err := p.Stop(time.Minute); err != nil {
+			t.Errorf("the demo ended with %v:\n%s", err, p.LogTail(20))
+		}
+	}
+	if _, err := harness.Open(t, server.Config(""), "").Exec("DROP DATABASE idproxy_demo"); err != nil {
+		t.Error(err)
+	}
+}

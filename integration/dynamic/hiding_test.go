@@ -1,0 +1,127 @@
+package dynamic
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/pair"
+)
+
+// Outcomes of the forms that hide an INSERT: refused by idproxy, or by the server.
+const (
+	refused     = "!1235"
+	noSyntax    = "!1064"
+	notPrepared = "!1295"
+)
+
+// hiding is a form that hides an INSERT into the table t, which has a rule and whose id has no default; the session is not
+// strict, so that whatever reaches the server without an id stores 0 or fails.
+type hiding struct {
+	text           string
+	mariaDB, mysql string // what comes of it; "" is success
+	stored         string // rows of t then
+}
+
+// hidings are all known forms. That which nothing can be done about is forwarded, and stores 0 here: it is listed in
+// docs/semantics/hidden.md.
+var hidings = []hiding{
+	{text: "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES ('x'); END", mariaDB: refused, mysql: noSyntax},
+	{text: "BEGIN NOT ATOMIC PREPARE q FROM 'INSERT INTO t (a) VALUES (''x'')'; EXECUTE q; END", mariaDB: refused, mysql: noSyntax},
+	{text: "BEGIN NOT ATOMIC PREPARE q FROM @z; EXECUTE q; END", mariaDB: "!1312", mysql: noSyntax},
+	{text: "BEGIN NOT ATOMIC EXECUTE IMMEDIATE @z; END", mariaDB: "!1312", mysql: noSyntax},
+	{text: "BEGIN NOT ATOMIC INSERT INTO other (a) VALUES ('x'); END", mysql: noSyntax},
+	{text: "BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'INSERT INTO other (a) VALUES (1)'; END", mariaDB: "!1312", mysql: noSyntax},
+	{text: "IF 1 THEN INSERT INTO t (a) VALUES ('x'); END IF", mariaDB: refused, mysql: noSyntax},
+	{text: "CASE WHEN 1 THEN REPLACE INTO t (a) VALUES ('x'); END CASE", mariaDB: refused, mysql: noSyntax},
+	{text: "l: LOOP INSERT INTO t (a) VALUES ('x'); LEAVE l; END LOOP", mariaDB: noSyntax, mysql: noSyntax},
+	{text: "WHILE 1 DO INSERT INTO t (a) VALUES ('x'); END WHILE", mariaDB: refused, mysql: noSyntax},
+	{text: "REPEAT INSERT INTO t (a) VALUES ('x'); UNTIL 1 END REPEAT", mariaDB: refused, mysql: noSyntax},
+	{text: "FOR i IN 1..1 DO INSERT INTO t (a) VALUES ('x'); END FOR", mariaDB: refused, mysql: noSyntax},
+	{text: "SET STATEMENT max_statement_time=10 FOR INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: noSyntax},
+	{text: "SET STATEMENT max_statement_time=10 FOR EXECUTE IMMEDIATE @z", mysql: noSyntax, stored: "0,x"},
+	{text: "SET STATEMENT max_statement_time=10 FOR PREPARE p FROM @z", mysql: noSyntax},
+	{text: "SET STATEMENT max_statement_time=10 FOR EXECUTE known", mariaDB: "!1210", mysql: noSyntax},
+	{text: "ANALYZE INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: noSyntax},
+	{text: "ANALYZE FORMAT=JSON INSERT INTO t (a) VALUES ('x')", mariaDB: refused, mysql: noSyntax},
+	{text: "EXPLAIN ANALYZE INSERT INTO t (a) VALUES ('x')", mariaDB: noSyntax, mysql: refused},
+	{text: "EXPLAIN ANALYZE INSERT INTO t (a) SELECT a FROM other", mariaDB: noSyntax, mysql: refused},
+	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT) SELECT 7 a", mariaDB: refused, mysql: refused},
+	{text: "CREATE TABLE made (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AS SELECT 7 a", mariaDB: refused, mysql: refused},
+	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT) AS TABLE other", mariaDB: noSyntax, mysql: refused},
+	{text: "PREPARE p FROM 'CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT) SELECT 7 a'", mariaDB: refused, mysql: refused},
+	{text: "CREATE TABLE made AS SELECT 5 id, 7 a"},
+	{text: "CREATE TABLE made (id BIGINT NOT NULL PRIMARY KEY, a INT)"},
+	{text: "PREPARE p FROM 'BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (''x''); END'", mariaDB: refused, mysql: noSyntax},
+	{text: "PREPARE p FROM 'SET STATEMENT max_statement_time=10 FOR INSERT INTO t (a) VALUES (''x'')'", mariaDB: refused, mysql: noSyntax},
+	{text: "PREPARE p FROM 'INSERT INTO t (a) SELECT a FROM other'", mariaDB: refused, mysql: refused},
+	{text: "EXECUTE IMMEDIATE 'INSERT INTO t (a) SELECT a FROM other'", mariaDB: refused, mysql: noSyntax},
+	{text: "PREPARE p FROM 'LOAD DATA LOCAL INFILE ''DIR/f'' INTO TABLE t'", mariaDB: refused, mysql: notPrepared},
+	{text: "PREPARE p FROM 'EXECUTE IMMEDIATE @z'", mariaDB: notPrepared, mysql: noSyntax},
+	{text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO t (a) VALUES (', SIGN(RAND()+1), ')')", mysql: noSyntax, stored: "0,1"},
+	{text: "EXECUTE IMMEDIATE CONCAT('INSERT INTO t (a) VALUES (', '1', ')')", mysql: noSyntax, stored: "id,1"},
+	{text: "LOAD DATA INFILE 'DIR/f' INTO TABLE t", mariaDB: refused, mysql: refused},
+	{text: "WITH c AS (SELECT 1 a) INSERT INTO t (a) SELECT a FROM c", mariaDB: noSyntax, mysql: noSyntax},
+	{text: "(INSERT INTO t (a) VALUES ('x'))", mariaDB: noSyntax, mysql: noSyntax},
+	{text: "HANDLER t OPEN"},
+	{text: "DESCRIBE t a", mariaDB: "a,varchar(20),YES,,NULL,", mysql: "a,varchar(20),YES,,NULL,"},
+	{text: "UPDATE t SET id = 5"},
+	{text: "ALTER TABLE other ADD COLUMN id BIGINT NOT NULL"},
+	{text: "CREATE TABLE made LIKE t"},
+	{text: "CREATE TEMPORARY TABLE made (id BIGINT NOT NULL, a INT) SELECT 7 a"},
+	{text: "CREATE EVENT soon ON SCHEDULE EVERY 1 DAY DISABLE DO INSERT INTO t (a) VALUES ('x')"},
+	{text: "CREATE TRIGGER another BEFORE INSERT ON other FOR EACH ROW INSERT INTO t (a) VALUES ('x')"},
+	{text: "DO (SELECT COUNT(*) FROM t)"},
+	{text: "XA PREPARE 'x'", mariaDB: "!1399", mysql: "!1399"},
+	// What runs in the server, out of sight, or is a text that is not known before: forwarded.
+	{text: "IF 1 THEN EXECUTE IMMEDIATE @z; END IF", mariaDB: "!1312", mysql: noSyntax},
+	{text: "EXECUTE IMMEDIATE IF(@n := 1, @z, 0)", mysql: noSyntax, stored: "0,x"},
+	{text: "EXECUTE IMMEDIATE @z", mysql: noSyntax, stored: "id,x"}, // a variable is asked for
+	{text: "CREATE PROCEDURE again() INSERT INTO t (a) VALUES ('x')"},
+	{text: "CALL inserts()", stored: "0,x"},
+	{text: "DO inserting()", stored: "0,x"},
+	{text: "INSERT INTO other (a) VALUES ('y')", stored: "0,y"}, // by a trigger
+	{text: "INSERT INTO seen (a) VALUES ('x')", stored: "0,x"},  // a view that no rule names
+}
+
+// TestHiding holds what docs/semantics/hidden.md says of the forms that hide an INSERT.
+func TestHiding(t *testing.T) {
+	t.Parallel()
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			t.Parallel()
+			w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}, {table: DB.made, column: id, source: ids}]",
+				"SET sql_mode = ''", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))", "CREATE VIEW seen AS SELECT a FROM t",
+				"CREATE PROCEDURE inserts() INSERT INTO t (a) VALUES ('x')",
+				"CREATE FUNCTION inserting() RETURNS INT DETERMINISTIC BEGIN INSERT INTO t (a) VALUES ('x'); RETURN 1; END")
+			if err := os.WriteFile(filepath.Join(server.Dir, "f"), []byte("7\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			var scripts []pair.Script
+			for _, h := range hidings {
+				want := h.mysql
+				if server.Kind.String() == "MariaDB" {
+					want = h.mariaDB
+				}
+				steps := []pair.Step{
+					{Text: "SET sql_mode = '', @z = 'INSERT INTO t (a) VALUES (''x'')'"},
+					{Text: "PREPARE known FROM 'INSERT INTO t (a) VALUES (1)'"},
+					{Text: h.text, Want: want},
+				}
+				stored := h.stored
+				if want != "" {
+					stored = ""
+				}
+				if want == "" && h.text[0] != 'E' && h.text[0] != 'D' { // else it may have rows to show
+					steps = append(steps, pair.Step{Text: "SELECT 1", Want: "1"})
+				}
+				steps = append(steps, pair.Step{Text: "SELECT id, a FROM t", Want: stored})
+				scripts = append(scripts, pair.Script{Name: h.text, Steps: steps})
+			}
+			w.Run(t, scripts, "DROP TABLE IF EXISTS made, t, other", "DROP PROCEDURE IF EXISTS again", "DROP EVENT IF EXISTS soon", "SET SESSION sql_mode = ''",
+				"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))",
+				"CREATE TRIGGER by_trigger AFTER INSERT ON other FOR EACH ROW INSERT INTO t (a) SELECT NEW.a FROM DUAL WHERE NEW.a = 'y'")
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package dynamic
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/pair"
+	"idproxy/integration/wireclient"
+)
+
+// insertIDScripts say where ids begin. Table orders has a rule, table other has none.
+var insertIDScripts = []struct {
+	name string
+	run  []string
+}{
+	{"one row", []string{"SET insert_id = 500", "SELECT @@insert_id", "INSERT INTO orders (a) VALUES (1)", "SELECT LAST_INSERT_ID()", "SELECT @@insert_id"}},
+	{"as mysqlbinlog writes it", []string{"SET INSERT_ID=500", "SET TIMESTAMP=1700000000", "INSERT INTO orders (a) VALUES (1), (2)", "INSERT INTO orders (a) VALUES (3)"}},
+	{"rows far apart", []string{"SET auto_increment_increment = 10, auto_increment_offset = 3", "SET insert_id = 500", "INSERT INTO orders (a) VALUES (1), (2), (3)", "SELECT LAST_INSERT_ID()"}},
+	{"explicit ids leave it", []string{"SET insert_id = 500", "INSERT INTO orders (id, a) VALUES (7, 7)", "SELECT @@insert_id", "INSERT INTO orders (a, id) VALUES (8, NULL)"}},
+	{"prepared", []string{"SET SESSION insert_id = 500", "PREPARED INSERT INTO orders (a) VALUES (1), (2)", "PREPARED INSERT INTO orders (a) VALUES (3)"}},
+	{"PREPARE", []string{"PREPARE p FROM 'INSERT INTO orders (a) VALUES (1)'", "SET @@insert_id = 500", "EXECUTE p", "DELETE FROM orders", "EXECUTE p"}},
+	{"INSERT ... SELECT", []string{"SET insert_id = 500", "INSERT INTO orders (a) SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3", "SELECT LAST_INSERT_ID()"}},
+	{"prepared INSERT ... SELECT", []string{"SET insert_id = 500", "PREPARED INSERT INTO orders (a) SELECT 1 UNION ALL SELECT 2"}},
+	{"REPLACE", []string{"SET insert_id = 500", "REPLACE INTO orders (a) VALUES (1)"}},
+	{"a row that is there", []string{"INSERT INTO orders (id, a) VALUES (1, 1)", "SELECT LAST_INSERT_ID(7)", "SET insert_id = 500", "INSERT INTO orders (a) VALUES (1)", "SELECT LAST_INSERT_ID()"}},
+	{"updated", []string{"INSERT INTO orders (id, a) VALUES (1, 1)", "SELECT LAST_INSERT_ID(7)", "SET insert_id = 500", "INSERT INTO orders (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2", "SELECT LAST_INSERT_ID()"}},
+	{"skipped", []string{"INSERT INTO orders (id, a) VALUES (1, 1)", "SET insert_id = 500", "INSERT IGNORE INTO orders (a) VALUES (1)", "SELECT LAST_INSERT_ID()"}},
+	{"one text", []string{"SET insert_id = 500; INSERT INTO orders (a) VALUES (1); INSERT INTO other (a) VALUES (2)"}},
+	{"one text, not at its beginning", []string{"SET insert_id = 500", "DO 1; INSERT INTO orders (a) VALUES (1); INSERT INTO orders (a) VALUES (2)"}},
+	{"an expression", []string{"SET @n = 499", "SET sql_auto_is_null = 0, insert_id = @n + 1", "INSERT INTO orders (a) VALUES (1)"}},
+	{"a procedure", []string{"CALL begins()", "INSERT INTO orders (a) VALUES (1)"}},
+	{"a function", []string{"SELECT beginning()", "INSERT INTO orders (a) VALUES (1)"}},
+	{"a prepared SET", []string{"PREPARE s FROM 'SET insert_id = 500'", "EXECUTE s", "INSERT INTO orders (a) VALUES (1)"}},
+	{"a binary one", []string{"PREPARED SET insert_id = 500", "INSERT INTO orders (a) VALUES (1)"}},
+	{"used up elsewhere", []string{"SET insert_id = 500", "INSERT INTO other (a) VALUES (1)", "INSERT INTO orders (a) VALUES (1)"}},
+	{"in a transaction", []string{"START TRANSACTION", "SET insert_id = 500", "INSERT INTO orders (a) VALUES (1)", "COMMIT"}},
+	{"last_insert_id is another", []string{"SET last_insert_id = 500", "INSERT INTO orders (a) VALUES (1)"}},
+	{"twice", []string{"SET insert_id = 600", "SET insert_id = 500", "INSERT INTO orders (a) VALUES (1)", "SET insert_id = 700", "INSERT INTO orders (a) VALUES (2)"}},
+	{"a connection begun anew", []string{"SET insert_id = 500", "RESET", "SELECT @@insert_id"}},
+}
+
+// TestInsertID: what SET insert_id asks for is what the next INSERT gets whose ids the server would generate, in a table with a rule,
+// too, and nothing is left of it for the one behind.
+func TestInsertID(t *testing.T) {
+	t.Parallel()
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			setup := []string{
+				"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT UNIQUE)", "CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE) AUTO_INCREMENT = 2000",
+				"CREATE TABLE keyed (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE moved (id BIGINT PRIMARY KEY, a INT)",
+			}
+			for _, schema := range []string{"DB", "DB_other"} {
+				setup = append(setup, "CREATE TABLE "+schema+".other (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 2000", "CREATE PROCEDURE "+schema+".begins() SET insert_id = 500",
+					"CREATE FUNCTION "+schema+".beginning() RETURNS INT DETERMINISTIC BEGIN SET insert_id = 500; RETURN 1; END")
+			}
+			w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}, {table: DB.keyed, column: id, source: ids, explicit: reject}, {table: DB.moved, column: id, source: ids, explicit: advance}]", setup...)
+			for _, script := range insertIDScripts {
+				t.Run(script.name, func(t *testing.T) {
+					ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
+					for _, text := range append(script.run[:len(script.run):len(script.run)], "INSERT INTO other (a) VALUES (9)", "SELECT id, a FROM orders ORDER BY a", "SELECT id, a FROM other ORDER BY a",
+						"INSERT INTO orders (a) VALUES (10)", "DELETE FROM orders", "DELETE FROM other") {
+						if got, want := insertIDShown(t, ours, text), insertIDShown(t, native, text); got != want {
+							t.Errorf("%s: %s, natively %s", text, got, want)
+						}
+					}
+				})
+			}
+			t.Run("LOAD DATA", func(t *testing.T) {
+				var got [2]string
+				for i, addr := range []string{w.Addr, server.Addr} {
+					l := harness.NewLoader(t, server.Config([]string{w.DB, w.DB + "_other"}[i]), addr)
+					l.Exec("SET insert_id = 500")
+					got[i] = l.Load("LOAD DATA LOCAL INFILE 'f' INTO TABLE orders (a)", strings.NewReader("1\n2\n3\n")) + l.Rows("SELECT id, a, LAST_INSERT_ID(), @@insert_id FROM orders")
+					l.Exec("DELETE FROM orders")
+				}
+				if got[0] != got[1] {
+					t.Errorf("%s, natively %s", got[0], got[1])
+				}
+			})
+			t.Run("explicit", func(t *testing.T) {
+				s := wireclient.Open(t, w.Addr, w.DB)
+				s.Must(t, "SET insert_id = 500")
+				if e := s.Fails(t, "INSERT INTO keyed (a) VALUES (1)"); e.Code != 1235 || s.Value(t, "SELECT @@insert_id") != "500" {
+					t.Errorf("reject: %v", e)
+				}
+				s.Must(t, "SET insert_id = 300000", "INSERT INTO moved (a) VALUES (1), (2)", "INSERT INTO moved (a) VALUES (3)")
+				if got := fmt.Sprint(s.Must(t, "SELECT id FROM moved").Rows); got != "[[300000] [300001] [300002]]" {
+					t.Errorf("advance: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// insertIDShown shows all replies to a text, with "id" for each number that is generated.
+func insertIDShown(t *testing.T, s *wireclient.Session, text string) (all string) {
+	t.Helper()
+	var replies []wireclient.Reply
+	if text != "RESET" {
+		replies = unseenStep(s, t, text)
+	} else {
+		var err error
+		if replies, err = s.SendText(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range replies {
+		id := fmt.Sprint(r.InsertID)
+		if r.InsertID >= pair.SourceStart {
+			id = "id"
+		}
+		all += fmt.Sprintf("[%s; %d rows, insert id %s]", pair.Shown(r), r.Affected, id)
+	}
+	return all
+}

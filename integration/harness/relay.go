@@ -1,0 +1,41 @@
+package harness
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// Between returns an address. It runs what join returns for each client that connects there and its connection to the
+// upstream: what relays the two directions until either side is gone. end is called at the end of the test, before it waits
+// for these.
+func Between(t *testing.T, upstream string, end func(), join func(client, server net.Conn) [2]func()) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", upstream)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			for _, direction := range join(client, server) {
+				all.Go(direction)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		end()
+		all.Wait()
+	})
+	return l.Addr().String()
+}

@@ -1,0 +1,59 @@
+package harness
+
+import (
+	"database/sql"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/servers"
+)
+
+// MiB is a mebibyte.
+const MiB = 1 << 20
+
+// MustExec runs a statement that has to succeed.
+func MustExec(t *testing.T, db *sql.DB, query string) sql.Result {
+	t.Helper()
+	r, err := db.Exec(query)
+	if err != nil {
+		t.Fatalf("%.80s: %v", query, err)
+	}
+	return r
+}
+
+// WantError fails the test when err is not the server's error of this number, with these words in its message.
+func WantError(t *testing.T, err error, number uint16, words ...string) {
+	t.Helper()
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	if !ok || e.Number != number {
+		t.Errorf("got %v; want error %d", err, number)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(e.Message, w) {
+			t.Errorf("message %q lacks %q", e.Message, w)
+		}
+	}
+}
+
+// Count runs a query that gives one number.
+func Count(t *testing.T, db *sql.DB, query string) (n int64) {
+	t.Helper()
+	if err := db.QueryRow(query).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// StoreDSN is how a configuration names a database as the store of a source.
+func StoreDSN(s *servers.Server, db string) string {
+	c := s.Config(db)
+	return c.FormatDSN()
+}
+
+// AssignedIDs matches what an error says of the ids of a statement whose reply was lost: first, last, table.
+var AssignedIDs = regexp.MustCompile(`ids (\d+) to (\d+) were assigned in (\S+):`)

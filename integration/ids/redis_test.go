@@ -1,0 +1,156 @@
+package ids
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"idproxy/integration/harness"
+)
+
+var idsAddress = regexp.MustCompile(`msg="ids over redis" address=(\S+)`)
+
+// redisTo is a Redis client of a proxy's ids.
+func redisTo(t *testing.T, p *harness.Proxy, user, password string) *redis.Client {
+	t.Helper()
+	m := idsAddress.FindStringSubmatch(p.Log())
+	for range 100 {
+		if m != nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+		m = idsAddress.FindStringSubmatch(p.Log())
+	}
+	if m == nil {
+		t.Fatalf("no address of ids in the log:\n%s", p.Log())
+	}
+	c := redis.NewClient(&redis.Options{Addr: m[1], Username: user, Password: password, MaxRetries: -1})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// TestIDsOverRedis has programs ask two proxies for ids while INSERTs go through them: of one series no id comes twice.
+// Keys of the store that no source has are served too, those that are new after a reload; others are an error at once.
+func TestIDsOverRedis(t *testing.T) {
+	s := harness.MariaDB(t)
+	name, store := harness.Database(t, s), harness.Database(t, s)
+	direct := harness.Open(t, s.Config(name), "")
+	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	config := fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+stores:    {main: {mysql: {dsn: %q}}}
+sources:
+  order_id: {segment: {store: main, key: orders, step: 50, max_step: 50}}
+  flake:    {snowflake: {worker: 3}}
+limits:    {id_wait: 1m}
+rules:     [{table: "*.t", column: id, source: order_id}]
+ids: {redis: {listen: "127.0.0.1:0", users: {default: {password: all}, reader: {password: some, sources: [tag]}}}}
+`, s.Addr, harness.StoreDSN(s, store))
+	var mu sync.Mutex
+	seen := map[int64]bool{}
+	var wg sync.WaitGroup
+	harness.MustExec(t, direct, "INSERT INTO t (id) VALUES (7000)")
+	proxies := []*harness.Proxy{harness.StartProxy(t, config), harness.StartProxy(t, config)}
+	// A program does not begin a series, for it would begin below the rows.
+	early := redisTo(t, proxies[0], "", "all")
+	for _, key := range []string{"order_id", "orders"} {
+		if err := early.Incr(t.Context(), key).Err(); err == nil || !strings.Contains(err.Error(), `no key "orders" yet`) {
+			t.Errorf("INCR %s before the first INSERT: %v", key, err)
+		}
+	}
+	harness.MustExec(t, harness.Open(t, s.Config(name), proxies[0].Addr("a")), "INSERT INTO t (a) VALUES (1)")
+	if id, err := early.Incr(t.Context(), "order_id").Result(); err != nil || id != 7002 {
+		t.Errorf("INCR behind it: %d, %v", id, err)
+	}
+	seen[7002] = true
+	for _, p := range proxies {
+		ids, db := redisTo(t, p, "", "all"), harness.Open(t, s.Config(name), p.Addr("a"))
+		for i := range 4 {
+			wg.Go(func() {
+				for n := range 100 {
+					if i == 0 {
+						if _, err := db.Exec("INSERT INTO t (a) VALUES (1), (2)"); err != nil {
+							t.Errorf("INSERT: %v", err)
+						}
+						continue
+					}
+					want := int64(1 + n%9)
+					last, err := ids.IncrBy(context.Background(), []string{"order_id", "orders"}[n%2], want).Result()
+					if err != nil {
+						t.Errorf("INCRBY: %v", err)
+						return
+					}
+					mu.Lock()
+					for id := last - want + 1; id <= last; id++ {
+						if seen[id] {
+							t.Errorf("id %d came twice", id)
+						}
+						seen[id] = true
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	rows, err := direct.Query("SELECT id FROM t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close() //nolint:errcheck // Err below says it
+	n := 0
+	for ; rows.Next(); n++ {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		if seen[id] {
+			t.Errorf("id %d of a row was given to a program, too", id)
+		}
+	}
+	if err := rows.Err(); err != nil || n != 402 || len(seen) < 2000 {
+		t.Errorf("%d rows, %d ids of programs, %v", n, len(seen), err)
+	}
+
+	ids, reader := redisTo(t, proxies[0], "", "all"), redisTo(t, proxies[0], "reader", "some")
+	if id, err := ids.Incr(t.Context(), "flake").Result(); err != nil || id < 1<<40 {
+		t.Errorf("a snowflake: %d, %v", id, err)
+	}
+	if last, err := ids.IncrBy(t.Context(), "flake", 100).Result(); err != nil || last>>12&1023 != 3 {
+		t.Errorf("a hundred snowflakes: %d, %v", last, err)
+	}
+	wrong := func(c *redis.Client, key, want string) {
+		t.Helper()
+		began := time.Now()
+		err := c.Incr(t.Context(), key).Err()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("INCR %s: %v, want an error with %q", key, err, want)
+		}
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("INCR %s: an error after %v", key, took)
+		}
+	}
+	wrong(ids, "tag", "no key 'tag'")
+	wrong(reader, "order_id", "NOPERM")
+	wrong(redisTo(t, proxies[0], "reader", "all"), "tag", "WRONGPASS")
+	harness.MustExec(t, harness.Open(t, s.Config(store), ""), "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES ('tag', 700, 1)")
+	if err := proxies[0].Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		id, err := reader.Incr(t.Context(), "tag").Result()
+		if err == nil && id == 700 {
+			break
+		}
+		if err == nil || time.Now().After(deadline) {
+			t.Fatalf("a key that is new in the store: %d, %v", id, err)
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package ids
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+)
+
+// TestStoreDown takes the store away: ids held in memory go on being used, then INSERTs fail after a bounded wait
+// with nothing sent, the session stays, and all is well when the store is back.
+func TestStoreDown(t *testing.T) {
+	s := harness.MariaDB(t)
+	name := harness.Database(t, s)
+	store := harness.StartServer(t, servers.MariaDB, servers.Options{})
+	storeDB := harness.Database(t, store)
+	direct := harness.Open(t, s.Config(name), "")
+	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+stores:    {main: {mysql: {dsn: %q}}}
+sources:   {order_id: {segment: {store: main, step: 10, max_step: 10}}}
+rules:     [{table: %s.t, column: id, source: order_id}]
+`, s.Addr, harness.StoreDSN(store, storeDB), name))
+	db := harness.Open(t, s.Config(name), proxy.Addr("a"))
+	db.SetMaxOpenConns(1)
+	harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)")
+	session := harness.Count(t, db, "SELECT CONNECTION_ID()")
+	if err := store.Kill(); err != nil {
+		t.Fatal(err)
+	}
+
+	var err error
+	held := 0
+	for ; held < 100 && err == nil; held++ {
+		_, err = db.Exec("INSERT INTO t (a) VALUES (2)")
+	}
+	if held < 9 {
+		t.Errorf("%d ids were left in memory, want at least 9", held)
+	}
+	harness.WantError(t, err, 1467, "order_id", name+".t.id")
+	sent := harness.Count(t, direct, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME='COM_INSERT'")
+	began := time.Now()
+	_, err = db.Exec("INSERT INTO t (a) VALUES (3)")
+	harness.WantError(t, err, 1467, "order_id")
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("the error took %v, want a bounded wait of some 2s", took)
+	}
+	if now := harness.Count(t, direct, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME='COM_INSERT'"); now != sent {
+		t.Errorf("%d INSERTs reached the server without an id", now-sent)
+	}
+	if got := harness.Count(t, db, "SELECT CONNECTION_ID()"); got != session {
+		t.Errorf("session %d became %d", session, got)
+	}
+
+	if err := store.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if _, err = db.Exec("INSERT INTO t (a) VALUES (4)"); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("30s after the store is back: %v", err)
+		}
+	}
+	if rows, ids := harness.Count(t, direct, "SELECT COUNT(*) FROM t"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id) FROM t"); rows != ids {
+		t.Errorf("%d rows with %d ids", rows, ids)
+	}
+}
+
+// TestColumnsThatDoNotFit names what is wrong between a rule, its source and its table.
+func TestColumnsThatDoNotFit(t *testing.T) {
+	for _, s := range harness.Servers(t) {
+		t.Run(s.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, s)
+			direct := harness.Open(t, s.Config(name), "")
+			for _, table := range []string{
+				"good (id BIGINT PRIMARY KEY, a INT)", "ahead (id BIGINT PRIMARY KEY, a INT)",
+				"narrow (id TINYINT PRIMARY KEY, a INT)", "inexact (id DOUBLE PRIMARY KEY, a INT)",
+				"other (x BIGINT PRIMARY KEY, a INT)", "w_with (id BIGINT PRIMARY KEY, a INT)", "w_without (x INT, a INT)",
+			} {
+				harness.MustExec(t, direct, "CREATE TABLE "+table)
+			}
+			harness.MustExec(t, direct, "INSERT INTO ahead VALUES (5000, 1)")
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q}]
+sources:
+  ids: {segment: {}}
+  high: {segment: {start: 200}}
+rules:
+  - {table: %[2]s.good, column: id, source: ids}
+  - {table: %[2]s.ahead, column: id, source: ids}
+  - {table: %[2]s.missing, column: id, source: ids}
+  - {table: %[2]s.narrow, column: id, source: high}
+  - {table: %[2]s.inexact, column: id, source: ids}
+  - {table: %[2]s.other, column: id, source: ids}
+  - {table: "%[2]s.w_*", column: id, source: ids}
+`, s.Addr, name))
+			db := harness.Open(t, s.Config(name), proxy.Addr("a"))
+			db.SetMaxOpenConns(1)
+			session := harness.Count(t, db, "SELECT CONNECTION_ID()")
+			insert := func(table string) error {
+				_, err := db.Exec("INSERT INTO " + table + " (a) VALUES (1)")
+				return err
+			}
+			if err := insert("good"); err != nil {
+				t.Errorf("good: %v", err)
+			}
+			harness.WantError(t, insert("ahead"), 1467, "ids", "5000", "start: 5001")
+			harness.WantError(t, insert("narrow"), 1467, "high", "200", "127")
+			harness.WantError(t, insert("inexact"), 1467, "exactly")
+			harness.WantError(t, insert("other"), 1054, "'id'", name+".other")
+			harness.WantError(t, insert("missing"), 1146, name+".missing")
+			for _, table := range []string{"w_with", "w_without"} {
+				if err := insert(table); err != nil {
+					t.Errorf("%s: %v", table, err)
+				}
+			}
+			for _, table := range []string{"narrow", "inexact", "other"} {
+				if n := harness.Count(t, direct, "SELECT COUNT(*) FROM "+table); n != 0 {
+					t.Errorf("%s has %d rows, want none", table, n)
+				}
+			}
+			if got := harness.Count(t, db, "SELECT CONNECTION_ID()"); got != session {
+				t.Errorf("session %d became %d", session, got)
+			}
+			_, err := harness.Open(t, s.Config("no_such_schema"), proxy.Addr("a")).Exec("SELECT 1")
+			harness.WantError(t, err, 1049, "no_such_schema")
+		})
+	}
+}
+
+// TestServerLost kills the server between an INSERT and its reply. The client is told the ids, and they find the rows,
+// or that there are none.
+func TestServerLost(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
+		t.Run(kind.String(), func(t *testing.T) {
+			s := harness.StartServer(t, kind, servers.Options{})
+			name := harness.Database(t, s)
+			setUp := harness.Open(t, s.Config(name), "")
+			harness.MustExec(t, setUp, "CREATE TABLE slow (id BIGINT PRIMARY KEY, a INT)")
+			harness.MustExec(t, setUp, "CREATE TRIGGER tr AFTER INSERT ON slow FOR EACH ROW SET @x = SLEEP(60)")
+			harness.MustExec(t, setUp, "CREATE TABLE fast (id BIGINT PRIMARY KEY, a INT)")
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {}}}
+rules:     [{table: "%s.*", column: id, source: ids}]
+`, s.Addr, name))
+
+			lost := killDuring(t, s, name, proxy.Addr("a"), "INSERT INTO slow (a) VALUES (1), (2)")
+			direct := harness.Open(t, s.Config(name), "")
+			if n := harness.Count(t, direct, "SELECT COUNT(*) FROM slow WHERE id BETWEEN "+lost.first+" AND "+lost.last); n != 0 {
+				t.Errorf("%d rows of an INSERT that was never finished", n)
+			}
+			if lost.table != name+".slow" {
+				t.Errorf("table %s, want %s.slow", lost.table, name)
+			}
+
+			lost = killDuring(t, s, name, proxy.Addr("a"), "INSERT INTO fast (a) VALUES (3), (4)")
+			direct = harness.Open(t, s.Config(name), "")
+			n := harness.Count(t, direct, "SELECT COUNT(*) FROM fast WHERE id BETWEEN "+lost.first+" AND "+lost.last)
+			if n != 0 && n != 2 {
+				t.Errorf("%d rows of an INSERT of two", n)
+			}
+			t.Logf("the INSERT in flight (ids %s to %s) left %d rows", lost.first, lost.last, n)
+			if rows, ids := harness.Count(t, direct, "SELECT COUNT(*) FROM fast"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id) FROM fast"); rows != ids {
+				t.Errorf("%d rows with %d ids", rows, ids)
+			}
+		})
+	}
+}
+
+type lostIDs struct{ first, last, table string }
+
+// killDuring repeats an INSERT of two rows, kills the server a second later, restarts it, and returns what the last
+// INSERT was told.
+func killDuring(t *testing.T, s *servers.Server, db, addr, insert string) lostIDs {
+	t.Helper()
+	for range 10 { // the kill may fall between two INSERTs
+		pool := harness.Open(t, s.Config(db), addr)
+		pool.SetMaxOpenConns(1)
+		ended := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := pool.Exec(insert); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		time.Sleep(time.Second)
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		err := <-ended
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e, ok := errors.AsType[*mysql.MySQLError](err)
+		if !ok || e.Number != 1158 {
+			t.Logf("the server died between two INSERTs: %v", err)
+			continue
+		}
+		m := harness.AssignedIDs.FindStringSubmatch(e.Message)
+		if m == nil {
+			t.Fatalf("message %q names no ids", e.Message)
+		}
+		first, _ := strconv.Atoi(m[1]) // digits, by the expression
+		if last, _ := strconv.Atoi(m[2]); last != first+1 {
+			t.Errorf("ids %s to %s, want two", m[1], m[2])
+		}
+		return lostIDs{m[1], m[2], m[3]}
+	}
+	t.Fatal("no INSERT was in flight in ten kills")
+	return lostIDs{}
+}
+
+// TestNoIDTwice lets two proxies write to two shards, kills one of them and starts it again. Over a store they share no
+// id is given twice; over stores of their own, the control, some are.
+func TestNoIDTwice(t *testing.T) {
+	t.Parallel()
+	s := harness.MariaDB(t)
+	for _, shared := range []bool{true, false} {
+		t.Run(fmt.Sprintf("shared store %v", shared), func(t *testing.T) {
+			rows, ids := writeThroughTwo(t, s, shared)
+			t.Logf("%d rows, %d different ids", rows, ids)
+			if shared && rows != ids {
+				t.Errorf("%d rows have %d different ids", rows, ids)
+			}
+			if !shared && rows == ids {
+				t.Errorf("two separate stores gave %d rows different ids: the test cannot see duplicates", rows)
+			}
+			if rows < 100 {
+				t.Errorf("only %d rows were written", rows)
+			}
+		})
+	}
+}
+
+func writeThroughTwo(t *testing.T, s *servers.Server, shared bool) (rows, ids int64) {
+	shards := []string{harness.Database(t, s), harness.Database(t, s)}
+	storeDB := harness.Database(t, s)
+	direct := harness.Open(t, s.Config(""), "")
+	var specs []harness.Spec
+	for _, shard := range shards {
+		harness.MustExec(t, direct, "CREATE TABLE "+shard+".t (id BIGINT PRIMARY KEY, a INT)")
+		store := "{file: {dir: ./ids}}"
+		if shared {
+			store = fmt.Sprintf("{mysql: {dsn: %q}}", harness.StoreDSN(s, storeDB))
+		}
+		specs = append(specs, harness.Spec{MayFail: true, Config: fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+stores:    {main: %s}
+sources:   {ids: {segment: {store: main, step: 20, max_step: 20}}}
+rules:     [{table: "*.t", column: id, source: ids}]
+`, s.Addr, store)})
+	}
+	first, second := harness.Start(t, specs[0]), harness.Start(t, specs[1])
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var writers sync.WaitGroup
+	write := func(p *harness.Proxy, shard string) {
+		db := harness.Open(t, s.Config(shard), p.Addr("a"))
+		for range 4 {
+			writers.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := db.ExecContext(ctx, "INSERT INTO t (a) VALUES (1), (2)"); err != nil {
+						return // its proxy was killed, or the time is over
+					}
+				}
+			})
+		}
+	}
+	write(first, shards[0])
+	write(second, shards[1])
+	for range 3 {
+		time.Sleep(700 * time.Millisecond)
+		if err := first.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		before := harness.Count(t, direct, "SELECT COUNT(*) FROM "+shards[0]+".t")
+		first = harness.Start(t, specs[0])
+		write(first, shards[0])
+		time.Sleep(700 * time.Millisecond)
+		if now := harness.Count(t, direct, "SELECT COUNT(*) FROM "+shards[0]+".t"); shared && now == before {
+			t.Errorf("the proxy that was started again wrote nothing: still %d rows", now)
+		}
+	}
+	cancel()
+	writers.Wait()
+	both := "(SELECT id FROM " + shards[0] + ".t UNION ALL SELECT id FROM " + shards[1] + ".t) u"
+	// At once, for an INSERT whose client has gone may still be under way.
+	if err := direct.QueryRow("SELECT COUNT(id), COUNT(DISTINCT id) FROM "+both).Scan(&rows, &ids); err != nil {
+		t.Fatal(err)
+	}
+	return rows, ids
+}

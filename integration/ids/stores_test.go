@@ -1,0 +1,339 @@
+package ids
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+)
+
+// storeCase is a proxy with a segment in a store that something happens to while the proxy is away.
+type storeCase struct {
+	server *servers.Server
+	name   string // database of the rows
+	direct *sql.DB
+	spec   harness.Spec
+	store  string // database of the store; empty: a file store in spec.Dir/ids
+}
+
+func newStoreCase(t *testing.T, kind string) *storeCase {
+	t.Helper()
+	s := harness.MariaDB(t)
+	c := &storeCase{server: s, name: harness.Database(t, s)}
+	c.direct = harness.Open(t, s.Config(c.name), "")
+	harness.MustExec(t, c.direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	store := "{file: {dir: ./ids}}"
+	if kind == "mysql" {
+		c.store = harness.Database(t, s)
+		store = fmt.Sprintf("{mysql: {dsn: %q}}", harness.StoreDSN(s, c.store))
+	}
+	c.spec = harness.Spec{Dir: t.TempDir(), Config: fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+stores:    {main: %s}
+sources:   {order_id: {segment: {store: main, step: 10, max_step: 10}}}
+rules:     [{table: %s.t, column: id, source: order_id}]
+`, s.Addr, store, c.name)}
+	return c
+}
+
+// insert starts the proxy, inserts n rows and ends it in good order. It returns the first error.
+func (c *storeCase) insert(t *testing.T, n int) (err error) {
+	t.Helper()
+	// A log of its own, for addresses are read from it.
+	if err := os.RemoveAll(filepath.Join(c.spec.Dir, "idproxy.log")); err != nil {
+		t.Fatal(err)
+	}
+	p := harness.Start(t, c.spec)
+	db := harness.Open(t, c.server.Config(c.name), p.Addr("a"))
+	for range n {
+		if _, err = db.Exec("INSERT INTO t (a) VALUES (1)"); err != nil {
+			break
+		}
+	}
+	if err := p.Stop(time.Minute); err != nil {
+		t.Error(err)
+	}
+	return err
+}
+
+func (c *storeCase) highest(t *testing.T) int64 {
+	t.Helper()
+	return harness.Count(t, c.direct, "SELECT MAX(id) FROM t")
+}
+
+// backup copies the store and returns what puts the copy back.
+func (c *storeCase) backup(t *testing.T) (restore func()) {
+	t.Helper()
+	run := func(cmd *exec.Cmd) []byte {
+		t.Helper()
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", cmd.Args, err)
+		}
+		return out
+	}
+	if c.store == "" {
+		dir, copied := filepath.Join(c.spec.Dir, "ids"), t.TempDir()
+		if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.CopyFS(dir, os.DirFS(copied)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	dump := run(c.server.Dump(c.store))
+	return func() {
+		client := c.server.Client(c.store)
+		client.Stdin = bytes.NewReader(dump)
+		run(client)
+	}
+}
+
+var standsAt = regexp.MustCompile(`the store stands at (\d+)`)
+
+// TestRestoredStore puts an older copy of the store back. INSERTs are refused, by both numbers and what to do, and work
+// once that was done.
+func TestRestoredStore(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"mysql", "file"} {
+		t.Run(kind, func(t *testing.T) {
+			c := newStoreCase(t, kind)
+			if err := c.insert(t, 15); err != nil {
+				t.Fatal(err)
+			}
+			restore := c.backup(t)
+			before := c.highest(t)
+			if err := c.insert(t, 45); err != nil {
+				t.Fatal(err)
+			}
+			highest := c.highest(t)
+			restore()
+			err := c.insert(t, 1)
+			harness.WantError(t, err, 1467, "order_id", fmt.Sprintf("holds %d already", highest), fmt.Sprintf("start: %d", highest+1))
+			// What was left of a range may have been given back, or not.
+			m := standsAt.FindStringSubmatch(fmt.Sprint(err))
+			if m == nil {
+				t.Fatalf("%v does not say where the store stands", err)
+			}
+			if stood, _ := strconv.ParseInt(m[1], 10, 64); stood <= before || stood > before+20 {
+				t.Errorf("the store stood behind %d when it was copied, not at %d", before, stood)
+			}
+			c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", fmt.Sprintf("start: %d, step: 10,", highest+1), 1)
+			if err := c.insert(t, 1); err != nil {
+				t.Error(err)
+			}
+			if got := c.highest(t); got != highest+1 {
+				t.Errorf("the next id is %d, want %d", got, highest+1)
+			}
+		})
+	}
+}
+
+// TestEmptiedStore takes away all that the store knows. Ids go on above the rows, or INSERTs are refused.
+func TestEmptiedStore(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, kind string
+		empty      func(*testing.T, *storeCase)
+		refused    string // part of the error; empty: ids go on
+	}{
+		{"rows of the table deleted", "mysql", func(t *testing.T, c *storeCase) {
+			harness.MustExec(t, c.direct, "DELETE FROM "+c.store+".idproxy_segment")
+		}, ""},
+		{"database made anew", "mysql", func(t *testing.T, c *storeCase) {
+			harness.MustExec(t, c.direct, "DROP DATABASE "+c.store)
+			harness.MustExec(t, c.direct, "CREATE DATABASE "+c.store)
+		}, ""},
+		{"folder removed", "file", func(t *testing.T, c *storeCase) {
+			if err := os.RemoveAll(filepath.Join(c.spec.Dir, "ids")); err != nil {
+				t.Fatal(err)
+			}
+		}, ""},
+		{"folder emptied", "file", func(t *testing.T, c *storeCase) {
+			dir := filepath.Join(c.spec.Dir, "ids")
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "the log of idproxy says why"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newStoreCase(t, tt.kind)
+			if err := c.insert(t, 25); err != nil {
+				t.Fatal(err)
+			}
+			before := c.highest(t)
+			tt.empty(t, c)
+			err := c.insert(t, 25)
+			if tt.refused != "" {
+				harness.WantError(t, err, 1467, "order_id", tt.refused)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rows := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t WHERE id > "+strconv.FormatInt(before, 10)); rows != 25 {
+				t.Errorf("%d of 25 rows have ids above %d", rows, before)
+			}
+		})
+	}
+}
+
+// TestEmptiedUnderRunningProxies takes the rows of the store away while two proxies use it. Whatever either answers, no
+// id comes twice: the table has a unique key, and no INSERT meets it.
+func TestEmptiedUnderRunningProxies(t *testing.T) {
+	c := newStoreCase(t, "mysql")
+	other := c.spec
+	other.Dir = t.TempDir()
+	one, two := harness.Start(t, c.spec), harness.Start(t, other)
+	dbs := []*sql.DB{harness.Open(t, c.server.Config(c.name), one.Addr("a")), harness.Open(t, c.server.Config(c.name), two.Addr("a"))}
+	for i := range 200 {
+		if i == 50 {
+			harness.MustExec(t, c.direct, "DELETE FROM "+c.store+".idproxy_segment")
+		}
+		if _, err := dbs[i%2].Exec("INSERT INTO t (a) VALUES (1)"); err != nil {
+			harness.WantError(t, err, 1467, "order_id")
+			if i < 50 {
+				t.Error(err)
+			}
+		}
+	}
+	if rows := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"); rows < 50 {
+		t.Errorf("%d rows", rows)
+	}
+}
+
+// TestFileStoreOfTwo starts two proxies with one file store. The second is ready, and refuses INSERTs by the number of the
+// first; it takes over when that has ended.
+func TestFileStoreOfTwo(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, source string }{
+		{"segment", "{segment: {store: main, step: 10}}"},
+		{"snowflake", "{snowflake: {store: main, worker: 5}}"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := harness.MariaDB(t)
+			name := harness.Database(t, s)
+			direct := harness.Open(t, s.Config(name), "")
+			harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+			config := fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+stores:    {main: {file: {dir: %q}}}
+sources:   {order_id: %s}
+rules:     [{table: %s.t, column: id, source: order_id}]
+`, s.Addr, filepath.Join(t.TempDir(), "ids"), tt.source, name)
+			first := harness.StartProxy(t, config)
+			db := harness.Open(t, s.Config(name), first.Addr("a"))
+			harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)")
+			second := harness.StartProxy(t, config)
+			db2 := harness.Open(t, s.Config(name), second.Addr("a"))
+			_, err := db2.Exec("INSERT INTO t (a) VALUES (2)")
+			harness.WantError(t, err, 1467, "order_id", "the log of idproxy says why")
+			if held := fmt.Sprintf("is held by process %d", first.PID()); !strings.Contains(second.Log(), held) {
+				t.Errorf("the log lacks %q:\n%s", held, second.Log())
+			}
+			if _, err := db2.Exec("UPDATE t SET a = 3"); err != nil {
+				t.Errorf("other statements: %v", err)
+			}
+			harness.MustExec(t, db, "INSERT INTO t (a) VALUES (4)")
+			if err := first.Stop(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+				if _, err = db2.Exec("INSERT INTO t (a) VALUES (5)"); err == nil {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("the first has ended, and the second says %v", err)
+				}
+			}
+		})
+	}
+}
+
+// TestEditedLayout changes what ids of a source are composed of. INSERTs are refused, by both.
+func TestEditedLayout(t *testing.T) {
+	t.Parallel()
+	s := harness.MariaDB(t)
+	r, err := servers.StartRedis(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Stop() })
+	for _, tt := range []struct{ name, numbers, was, is, wantWas, wantIs string }{
+		{"layout", "worker: 5", "layout: 41/10/12", "layout: 41/9/13", "41/10/12", "41/9/13"},
+		{"unit", "worker: 5", "layout: 39/10/12", "layout: 39x10ms/10/12", "39/10/12", "39x10ms/10/12"},
+		{"epoch", "worker: 5", "epoch: 2020-01-01T00:00:00Z", "epoch: 2021-01-01T00:00:00Z", "2020-01-01", "2021-01-01"},
+		{"leased", "workers: leases", "layout: 41/10/12", "layout: 41/9/13", "41/10/12", "41/9/13"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			name := harness.Database(t, s)
+			direct := harness.Open(t, s.Config(name), "")
+			harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+			spec := harness.Spec{Dir: t.TempDir()}
+			config := func(shape string) string {
+				return fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+stores:    {leases: {redis: {addrs: [%q]}}}
+sources:   {order_id: {snowflake: {%s, %s}}}
+rules:     [{table: %s.t, column: id, source: order_id}]
+`, s.Addr, r.Addr, tt.numbers, shape, name)
+			}
+			use := func(shape string) error {
+				t.Helper()
+				spec.Config = config(shape)
+				if err := os.RemoveAll(filepath.Join(spec.Dir, "idproxy.log")); err != nil {
+					t.Fatal(err)
+				}
+				p := harness.Start(t, spec)
+				defer func() { _ = p.Stop(time.Minute) }()
+				db := harness.Open(t, s.Config(name), p.Addr("a"))
+				var err error
+				for range 3 { // a leased number rests for two seconds, as long as an INSERT waits
+					if _, err = db.Exec("INSERT INTO t (a) VALUES (1)"); err == nil {
+						break
+					}
+				}
+				return err
+			}
+			if tt.name == "leased" {
+				program, err := harness.Build(true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(spec.Dir, "admin.yaml")
+				if err := os.WriteFile(path, []byte(config(tt.was)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if out, err := exec.Command(program, "worker", "--config", path, "add", "4", "--new-pool").CombinedOutput(); err != nil {
+					t.Fatalf("worker add: %v\n%s", err, out)
+				}
+			}
+			if err := use(tt.was); err != nil {
+				t.Fatal(err)
+			}
+			harness.MustExec(t, direct, "DELETE FROM t") // rows are another guard
+			harness.WantError(t, use(tt.is), 1467, "order_id", tt.wantWas, tt.wantIs)
+			if err := use(tt.was); err != nil {
+				t.Errorf("after it was put back: %v", err)
+			}
+		})
+	}
+}

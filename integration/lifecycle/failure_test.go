@@ -1,0 +1,230 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+	"idproxy/integration/wireclient"
+)
+
+// fault is what a relay between proxy and server does to a session once it is armed.
+type fault uint32
+
+const (
+	noFault      fault = iota
+	loseRequest        // what the proxy sends does not arrive
+	loseReply          // what the server answers does not
+	closeAtReply       // the first byte of an answer closes the connection
+)
+
+// relay stands between the proxy and a server and loses what it is told to.
+type relay struct {
+	addr  string
+	fault atomic.Uint32
+	lost  chan struct{} // gets a value whenever something was lost
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func startRelay(t *testing.T, upstream string) *relay {
+	t.Helper()
+	r := &relay{lost: make(chan struct{}, 100)}
+	r.addr = harness.Between(t, upstream, r.cut, func(client, server net.Conn) [2]func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.conns = append(r.conns, client, server)
+		return [2]func(){func() { r.copy(server, client, loseRequest) }, func() { r.copy(client, server, loseReply) }}
+	})
+	return r
+}
+
+// copy relays one direction and loses it all while that is the fault.
+func (r *relay) copy(to, from net.Conn, mine fault) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		now := fault(r.fault.Load())
+		if now == closeAtReply && mine == loseReply {
+			return
+		}
+		if now == mine {
+			r.lost <- struct{}{}
+			continue
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// cut closes all connections.
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		c.Close()
+	}
+	r.conns = nil
+}
+
+// TestLostReply loses the server behind an INSERT at a chosen moment: before the INSERT arrived, when it was committed
+// and the reply was on its way, and when the reply began. The client is told ids that find the rows, or that there are
+// none.
+func TestLostReply(t *testing.T) {
+	tests := []struct {
+		name  string
+		fault fault
+		want  string // rows with the ids
+	}{
+		{"request lost", loseRequest, "0"}, {"reply lost", loseReply, "3"}, {"closed instead of a reply", closeAtReply, "3"},
+	}
+	for _, server := range harness.Servers(t) {
+		db := harness.Database(t, server)
+		direct := wireclient.Open(t, server.Addr, db)
+		direct.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+		r := startRelay(t, server.Addr)
+		proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources: {ids: {segment: {}}}
+rules: [{table: %s.t, column: id, source: ids}]
+`, r.addr, db))
+		for _, tt := range tests {
+			t.Run(server.Kind.String()+", "+tt.name, func(t *testing.T) {
+				r.fault.Store(uint32(noFault))
+				s := wireclient.Open(t, proxy.Addr("a"), db)
+				s.Must(t, "INSERT INTO t (a) VALUES (0), (0)") // what the proxy asks about the table it asks now
+				e := loseDuring(t, r, s, tt.fault)
+				if e.Code != mysql.ER_NET_READ_ERROR || e.State != "08S01" {
+					t.Errorf("got %v, want error 1158 with state 08S01", e)
+				}
+				m := harness.AssignedIDs.FindStringSubmatch(e.Message)
+				if m == nil || m[3] != db+".t" {
+					t.Fatalf("message %q does not name ids and table", e.Message)
+				}
+				if got := direct.Value(t, "SELECT COUNT(*) FROM t WHERE id BETWEEN "+m[1]+" AND "+m[2]); got != tt.want {
+					t.Errorf("%s rows with the ids %s to %s, want %s", got, m[1], m[2], tt.want)
+				}
+				if _, err := s.Query("SELECT 1"); err == nil {
+					t.Error("the session goes on without a server")
+				}
+			})
+		}
+	}
+}
+
+// loseDuring sends an INSERT of three rows, lets the fault happen to it and returns what the client was told.
+func loseDuring(t *testing.T, r *relay, s *wireclient.Session, f fault) *mysql.MyError {
+	t.Helper()
+	r.fault.Store(uint32(f))
+	var replies []wireclient.Reply
+	var err error
+	var sent sync.WaitGroup
+	sent.Go(func() { replies, err = s.Query("INSERT INTO t (a) VALUES (1), (2), (3)") })
+	if f != closeAtReply {
+		<-r.lost // for a reply that means that the server has committed
+		r.cut()
+	}
+	sent.Wait()
+	if err != nil || len(replies) != 1 || replies[0].Err == nil {
+		t.Fatalf("got %v, %v, want one error", replies, err)
+	}
+	return replies[0].Err
+}
+
+// TestStoreDownFromTheStart starts the proxy while the store of one of its sources does not answer. Only INSERTs that need
+// that source fail, with nothing sent, many at once no later than one alone; they work once the store is there.
+func TestStoreDownFromTheStart(t *testing.T) {
+	t.Parallel()
+	server, store := harness.MySQL(t), harness.StartServer(t, servers.MariaDB, servers.Options{})
+	db, storeDB := harness.Database(t, server), harness.Database(t, store)
+	direct := wireclient.Open(t, server.Addr, db)
+	direct.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE local (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE free (a INT)")
+	if err := store.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+stores: {main: {mysql: {dsn: %q}}}
+sources: {remote: {segment: {store: main}}, near: {segment: {}}}
+rules:
+  - {table: %[3]s.t, column: id, source: remote}
+  - {table: %[3]s.local, column: id, source: near}
+`, server.Addr, store.DSN(storeDB), db))
+
+	const clients = 20
+	began := time.Now()
+	var all sync.WaitGroup
+	problems := make(chan error, clients)
+	for range clients {
+		all.Go(func() { problems <- refusedByStore(proxy.Addr("a"), db) })
+	}
+	all.Wait()
+	for range clients {
+		if err := <-problems; err != nil {
+			t.Error(err)
+		}
+	}
+	if took := time.Since(began); took > clients*2*time.Second {
+		t.Errorf("%d clients waited %v together", clients, took)
+	}
+	if got := direct.Value(t, "SELECT CONCAT_WS(' ', (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM local), (SELECT COUNT(*) FROM free))"); got != "0 20 20" {
+		t.Errorf("%s rows in t, local and free, want 0 20 20", got)
+	}
+
+	if err := store.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := wireclient.Open(t, proxy.Addr("a"), db)
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		replies, err := s.Query("INSERT INTO t (a) VALUES (1)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if replies[0].Err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("30 s after the store is there: %v", replies[0].Err)
+		}
+	}
+}
+
+// refusedByStore is one client of a proxy whose source is not ready.
+func refusedByStore(addr, db string) error {
+	s, err := wireclient.Dial(addr, db)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	replies, err := s.Query("INSERT INTO t (a) VALUES (1), (2)")
+	if err != nil {
+		return err
+	}
+	e := replies[0].Err
+	if e == nil || e.Code != mysql.ER_AUTOINC_READ_FAILED || e.State != "HY000" || !strings.Contains(e.Message, "remote") || !strings.Contains(e.Message, "the log of idproxy says why") {
+		return fmt.Errorf("got %w, want error 1467 that names the source and where the cause is found", e)
+	}
+	for _, text := range []string{"SELECT 1", "INSERT INTO local (a) VALUES (1)", "INSERT INTO free (a) VALUES (1)"} {
+		replies, err := s.Query(text)
+		if err != nil || replies[0].Err != nil {
+			return errors.Join(fmt.Errorf("%s in the same session: %v", text, replies), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+package lifecycle
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/process"
+	"idproxy/integration/replay"
+	"idproxy/integration/servers"
+)
+
+// private starts a server whose limits are low enough to be reached.
+func private(t *testing.T, kind servers.Kind) *servers.Server {
+	t.Helper()
+	return harness.StartServer(t, kind, servers.Options{
+		NoTLS: true,
+		Args:  []string{"--max-connect-errors=5", "--max-connections=10", "--log-bin=binlog", "--server-id=1"},
+	})
+}
+
+// resolving starts a private server that resolves names, for without that servers do not count an address's broken
+// handshakes. As no later argument takes --skip-name-resolve back on MySQL, it is started again without it.
+func resolving(t *testing.T, kind servers.Kind) *servers.Server {
+	t.Helper()
+	server := private(t, kind)
+	pid, err := os.ReadFile(filepath.Join(server.Dir, "my.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(pid)), "cmdline"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--skip-name-resolve" })
+	again, err := process.Start(process.Spec{Path: args[0], Args: args[1:], Log: filepath.Join(server.Dir, "again.log")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := again.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := again.Poll(ctx, func() bool { return serves(server, server.Addr) == nil }); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+var kinds = []servers.Kind{servers.MariaDB, servers.MySQL}
+
+// serves logs in through the proxy and runs a statement.
+func serves(server *servers.Server, addr string) error {
+	cfg := replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword}
+	if server.Kind == servers.MySQL {
+		cfg.Caps = replay.DeprecateEOF
+	}
+	return replay.Do(func() {
+		c := replay.Login(cfg)
+		defer c.Close()
+		c.Must("SELECT 'served'")
+	})
+}
+
+// fromElsewhere is a relay whose connections come from 127.0.0.2: servers never block 127.0.0.1.
+func fromElsewhere(t *testing.T, upstream string) string {
+	return replay.NewTap(t, upstream, net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).Addr()
+}
+
+// leave connects to addr and leaves in one of several rude ways.
+func leave(addr string, way int) {
+	conn, err := net.DialTimeout("tcp", addr, time.Minute)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // no deadline, no harm
+	if way%4 == 0 {
+		return // as a health check does
+	}
+	_, _ = conn.Read(make([]byte, 200)) // the greeting, as far as it came
+	switch way % 4 {
+	case 1:
+		return
+	case 2:
+		_, _ = conn.Write([]byte("\x40\x00\x00\x01\x05")) // the beginning of a response
+	case 3:
+		_, _ = conn.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+		_, _ = conn.Read(make([]byte, 200))
+	}
+}
+
+// TestAddressIsNotBlocked: a server refuses an address for good after max_connect_errors of broken handshakes. Through
+// the proxy there must be none, whatever clients do.
+func TestAddressIsNotBlocked(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			server := resolving(t, kind)
+			elsewhere := fromElsewhere(t, server.Addr)
+			p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(elsewhere)})
+			var wg sync.WaitGroup
+			for worker := range 4 {
+				wg.Go(func() {
+					for i := range 75 {
+						leave(p.Addr("a"), worker+i)
+					}
+				})
+			}
+			wg.Wait()
+			if err := serves(server, p.Addr("a")); err != nil {
+				t.Errorf("after 300 clients that left: %v", err)
+			}
+			for i := range 12 { // the same without the proxy, to see that the server does block
+				leave(elsewhere, i)
+			}
+			if err := serves(server, elsewhere); replay.CodeOf(err) != mysql.ER_HOST_IS_BLOCKED {
+				t.Errorf("after clients that left without a proxy: %v, want 1129", err)
+			}
+			if err := serves(server, p.Addr("a")); replay.CodeOf(err) != mysql.ER_HOST_IS_BLOCKED {
+				t.Errorf("once the server blocks, through the proxy: %v, want 1129", err)
+			}
+		})
+	}
+}
+
+// TestServerDownFullAndBack: a server that is down, full, and back.
+func TestServerDownFullAndBack(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			server := private(t, kind)
+			p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
+			full(t, server, p.Addr("a"))
+			open := openRaw(t, server, p.Addr("a"))
+			if err := server.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if err := replay.Do(func() { open.Must("SELECT 1") }); err == nil {
+				t.Error("a session survives its server")
+			}
+			for range 2 {
+				err := serves(server, p.Addr("a"))
+				if replay.CodeOf(err) != mysql.ER_BAD_HOST_ERROR || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), server.Addr) {
+					t.Errorf("server down: %v, want 1042 with the cause", err)
+				}
+			}
+			if err := server.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := serves(server, p.Addr("a")); err != nil {
+				t.Errorf("server is back: %v", err)
+			}
+		})
+	}
+}
+
+// full fills the server up and compares what a client is told with what it is told directly.
+func full(t *testing.T, server *servers.Server, addr string) {
+	t.Helper()
+	for range 13 {
+		cfg := replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword}
+		var c *replay.Conn
+		if replay.Do(func() { c = replay.Login(cfg) }) == nil { // the last are refused
+			defer c.Close()
+		}
+	}
+	direct := replay.Run(replay.Config{Addr: server.Addr, User: "app", Password: "app"}, replay.Session{})
+	proxied := replay.Run(replay.Config{Addr: addr, User: "app", Password: "app"}, replay.Session{})
+	if replay.CodeOf(direct.Err) != mysql.ER_CON_COUNT_ERROR || fmt.Sprint(direct.Err) != fmt.Sprint(proxied.Err) {
+		t.Errorf("full server: direct %v, proxied %v", direct.Err, proxied.Err)
+	}
+}
+
+// openRaw logs in and leaves the session open until the end of the test.
+func openRaw(t *testing.T, server *servers.Server, addr string) *replay.Conn {
+	t.Helper()
+	var c *replay.Conn
+	cfg := replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword}
+	for range 50 { // the server may not have noticed yet that others left
+		if err := replay.Do(func() { c = replay.Login(cfg) }); err == nil {
+			t.Cleanup(c.Close)
+			return c
+		} else if replay.CodeOf(err) != mysql.ER_CON_COUNT_ERROR {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("%s stays full", server.Kind)
+	return nil
+}
+
+// TestKill ends statements by their connection id, as clients do at Ctrl-C.
+func TestKill(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
+		db := harness.Open(t, server.Config(""), p.Addr("a"))
+		c := openRaw(t, server, p.Addr("a"))
+		if err := replay.Do(func() {
+			c.Must("DO 1")
+			c.SendQuery("SELECT CONNECTION_ID(), SLEEP(300)")
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := running(t, db, "SLEEP(300)", true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(fmt.Sprintf("KILL QUERY %d", c.Greeting.Thread)); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		err := replay.Do(func() {
+			_ = c.Result() // MySQL lets SLEEP return 1, MariaDB has it fail
+			c.Must("SELECT 'alive'")
+		})
+		if err != nil || time.Since(start) > time.Minute {
+			t.Errorf("%s: after KILL QUERY of the greeting's thread id: %v in %v", server.Kind, err, time.Since(start))
+		}
+		var id uint32
+		one, err := db.Conn(t.Context())
+		if err == nil {
+			err = one.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id)
+			defer one.Close()
+		}
+		if err != nil || id == 0 || id == c.Greeting.Thread {
+			t.Errorf("%s: CONNECTION_ID() = %d, %v", server.Kind, id, err)
+		}
+		interrupted(t, server, p.Addr("a"), db)
+	}
+}
+
+// interrupted sends SIGINT to the command-line client while it waits for a statement.
+func interrupted(t *testing.T, server *servers.Server, addr string, db *sql.DB) {
+	t.Helper()
+	args := []string{"-e", "SELECT SLEEP(31)"}
+	if server.Kind == servers.MySQL {
+		args = append(args, "--ssl-mode=DISABLED", "--get-server-public-key")
+	}
+	cmd := server.ClientTo(addr, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }() // how it ends is its own affair
+	if err := running(t, db, "SLEEP(31)", true); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	if err := running(t, db, "SLEEP(31)", false); err != nil {
+		t.Errorf("%s: after Ctrl-C: %v", server.Kind, err)
+		_ = cmd.Process.Kill() // Wait must come back
+	}
+}
+
+// running waits until a statement with part in its text runs, or until none does.
+func running(t *testing.T, db *sql.DB, part string, want bool) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		var n int
+		err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> CONNECTION_ID()", "%"+part+"%").Scan(&n)
+		if err != nil {
+			return fmt.Errorf("%s running: want %t: %w", part, want, err)
+		}
+		if (n > 0) == want {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,139 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	sqldriver "github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/replay"
+)
+
+// TestReloadPrepared: an INSERT that was prepared before a reload brought a rule for its table gets ids from then on, and none
+// from when another has taken it.
+func TestReloadPrepared(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	base := harness.OneListener(server.Addr) + "sources: {ids: {segment: {start: 5000}}}\n"
+	rules := func(more string) string {
+		return fmt.Sprintf("%srules:\n  - {table: %s.kept, column: id, source: ids}\n%s", base, db, more)
+	}
+	enforced := fmt.Sprintf("  - {table: %s.late, column: id, source: ids}\n", db)
+	p := replay.StartProxy(t, harness.Spec{Config: rules("")})
+	conn, err := harness.Open(t, server.Config(db), p.Addr("a")).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, text := range []string{
+		"CREATE TABLE kept (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE late (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+		"CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+	} {
+		if _, err := conn.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	insert := map[string]func() (int64, error){}
+	for _, table := range []string{"kept", "late", "free"} {
+		st, err := conn.PrepareContext(t.Context(), "INSERT INTO "+table+" (a) VALUES (?)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		insert[table] = func() (int64, error) {
+			result, err := st.ExecContext(t.Context(), 1)
+			if err != nil {
+				return 0, err
+			}
+			return result.LastInsertId()
+		}
+	}
+	want := func(table string, id int64) {
+		t.Helper()
+		if got, err := insert[table](); err != nil || got != id {
+			t.Errorf("%s: id %d, %v; want %d", table, got, err, id)
+		}
+	}
+	want("kept", 5000)
+	want("late", 1)
+	want("free", 1)
+	reload := func(more string) {
+		t.Helper()
+		from := len(p.Log())
+		if err := os.WriteFile(p.ConfigPath, []byte(rules(more)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		waitLog(t, p, from, `msg="configuration reloaded"`)
+	}
+	reload(enforced)
+	want("kept", 5001)
+	want("free", 2)
+	want("late", 5002)
+	want("late", 5003)
+	reload(strings.Replace(enforced, "source: ids", "source: ids, mode: observe", 1))
+	want("late", 5004) // of the server's own counter
+	if _, err := conn.ExecContext(t.Context(), "DELETE FROM late"); err != nil {
+		t.Fatal(err)
+	}
+	reload(enforced)
+	want("late", 5004)
+	want("kept", 5005)
+}
+
+// TestReloadPreparedInSQL is the same for names, prepared while no table had a rule: from a literal and from a variable.
+func TestReloadPreparedInSQL(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			db := harness.Database(t, server)
+			base := harness.OneListener(server.Addr) + "sources: {ids: {segment: {start: 5000}}}\n"
+			p := replay.StartProxy(t, harness.Spec{Config: base})
+			conn, err := harness.Open(t, server.Config(db), p.Addr("a")).Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			execute := func(texts ...string) (id int64) {
+				t.Helper()
+				for _, text := range texts {
+					result, err := conn.ExecContext(t.Context(), text)
+					if err != nil {
+						t.Fatalf("%s: %v", text, err)
+					}
+					id, _ = result.LastInsertId()
+				}
+				return id
+			}
+			execute("CREATE TABLE late (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "SET @q = 'INSERT INTO late (a) VALUES (2)'",
+				"PREPARE l FROM 'INSERT INTO "+db+".late (a) VALUES (1)'", "PREPARE v FROM @q", "EXECUTE l", "EXECUTE v", `PREPARE q FROM 'DO "x"'`)
+			from := len(p.Log())
+			rules := fmt.Sprintf("%srules: [{table: %s.late, column: id, source: ids}]\n", base, db)
+			if err := os.WriteFile(p.ConfigPath, []byte(rules), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			waitLog(t, p, from, `msg="configuration reloaded"`)
+			execute("EXECUTE q") // unread, for what "x" is was not known: it cannot name the table
+			if id := execute("EXECUTE l"); id != 5000 {
+				t.Errorf("prepared from a literal: id %d, want 5000", id)
+			}
+			_, err = conn.ExecContext(t.Context(), "EXECUTE v") // whose text was not read
+			if e, ok := errors.AsType[*sqldriver.MySQLError](err); !ok || e.Number != mysql.ER_NOT_SUPPORTED_YET {
+				t.Errorf("EXECUTE v: %v, want error 1235", err)
+			}
+			if id := execute("PREPARE v FROM @q", "EXECUTE v"); id != 5001 {
+				t.Errorf("prepared anew from a variable: id %d, want 5001", id)
+			}
+		})
+	}
+}

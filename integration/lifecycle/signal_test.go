@@ -1,0 +1,265 @@
+package lifecycle
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/replay"
+	"idproxy/integration/servers"
+)
+
+// TestDrain sends SIGTERM to a proxy with one session of each kind.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	for _, server := range harness.Servers(t) {
+		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) + "shutdown_timeout: 3s\n"})
+		addr := p.Addr("a")
+		busy, idle, committing, stuck := openRaw(t, server, addr), openRaw(t, server, addr), openRaw(t, server, addr), openRaw(t, server, addr)
+		if err := replay.Do(func() {
+			committing.Must("BEGIN")
+			stuck.Must("BEGIN")
+			busy.SendQuery("SELECT SLEEP(1), 'finished'")
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond) // the statement must have arrived
+		start := time.Now()
+		if err := p.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		ends := func(name string, from, to time.Duration, c *replay.Conn) {
+			c.Drain()
+			if took := time.Since(start); took < from || took > to {
+				replay.Fail("%s session ended after %v, want %v to %v", name, took, from, to)
+			}
+		}
+		if err := replay.Do(func() {
+			ends("idle", 0, 800*time.Millisecond, idle)
+			committing.Must("SELECT 'still there'", "COMMIT")
+			ends("committing", 0, 900*time.Millisecond, committing)
+			replay.Check(busy.Result())
+			ends("busy", 600*time.Millisecond, 2500*time.Millisecond, busy)
+			if err := serves(server, addr); err == nil || !strings.Contains(err.Error(), "connection refused") {
+				replay.Fail("a new session while draining: %w", err)
+			}
+			ends("stuck", 2500*time.Millisecond, 6*time.Second, stuck)
+		}); err != nil {
+			t.Errorf("%s: %v", server.Kind, err)
+		}
+		if err := p.Wait(t.Context()); err != nil {
+			t.Errorf("%s: idproxy ended with %v, want 0", server.Kind, err)
+		}
+	}
+}
+
+// waitLog waits until the proxy has logged something new that matches.
+func waitLog(t *testing.T, p *harness.Proxy, from int, pattern string) string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	for range 500 {
+		if m := re.FindString(p.Log()[from:]); m != "" {
+			return m
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("no %q in the log:\n%s", pattern, p.Log()[from:])
+	return ""
+}
+
+// TestReload sends SIGHUP after each change of the configuration, while a session is open.
+func TestReload(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	base := harness.OneListener(server.Addr) + "sources: {ids: {segment: {start: 5000}}}\n"
+	rule := func(table string) string {
+		return fmt.Sprintf("rules:\n  - {table: %s.%s, column: id, source: ids}\n", db, table)
+	}
+	p := replay.StartProxy(t, harness.Spec{Config: base + "rules: []\n"})
+	c := openRaw(t, server, p.Addr("a"))
+	reload := func(config, want string) string {
+		t.Helper()
+		from := len(p.Log())
+		if err := os.WriteFile(p.ConfigPath, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		return waitLog(t, p, from, want)
+	}
+	insert := func(table string, filled bool) {
+		t.Helper()
+		if err := replay.Do(func() {
+			err := c.Query("INSERT INTO " + table + " (a) VALUES (1)")
+			if filled {
+				replay.Check(err)
+			} else {
+				replay.WantCode(err, mysql.ER_NO_DEFAULT_FOR_FIELD)
+			}
+		}); err != nil {
+			t.Errorf("table %s: %v", table, err)
+		}
+	}
+	if err := replay.Do(func() {
+		c.Must("USE "+db, "SET sql_mode = 'STRICT_ALL_TABLES'",
+			"CREATE TABLE one (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE two (id BIGINT PRIMARY KEY, a INT)")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	insert("one", false)
+	reload(base+rule("one"), `msg="configuration reloaded"`)
+	insert("one", true)
+	insert("two", false)
+	reload(base+rule("two")+"    nonsense: 1\n", `not reloaded.*idproxy\.yaml:\d+:\d+: `)
+	insert("one", true)
+	insert("two", false)
+	reload(strings.Replace(base, "127.0.0.1:0", "127.0.0.1:1", 1)+rule("two"), `not reloaded.*listen.*restart`)
+	insert("one", true)
+	insert("two", false)
+	if err := os.Remove(p.ConfigPath); err != nil {
+		t.Fatal(err)
+	}
+	from := len(p.Log())
+	if err := p.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	waitLog(t, p, from, `not reloaded.*no such file`)
+	insert("one", true)
+	reload(base+rule("two"), `msg="configuration reloaded"`)
+	insert("one", false)
+	insert("two", true)
+}
+
+// TestLimits reaches limits.sessions and limits.handshake.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	server := harness.MySQL(t)
+	p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) + "limits: {sessions: 2, handshake: 2s}\n"})
+	addr := p.Addr("a")
+	first, second := openRaw(t, server, addr), openRaw(t, server, addr)
+	err := serves(server, addr)
+	if replay.CodeOf(err) != mysql.ER_CON_COUNT_ERROR || !strings.Contains(err.Error(), "limits.sessions") {
+		t.Errorf("third session: %v, want 1040 that names limits.sessions", err)
+	}
+	first.Close()
+	third := openRaw(t, server, addr)
+	second.Close()
+	start := time.Now()
+	if err := replay.Do(func() {
+		silent := openSilent(addr)
+		defer silent.Close()
+		silent.Drain()
+	}); err != nil || time.Since(start) < 1900*time.Millisecond || time.Since(start) > time.Minute {
+		t.Errorf("a client that does not answer the greeting was cut after %v, %v; limits.handshake is 2s", time.Since(start), err)
+	}
+	if err := replay.Do(func() { third.Must("SELECT 'the limit is for logins alone'") }); err != nil {
+		t.Error(err)
+	}
+}
+
+// openSilent connects as soon as there is room, and reads the greeting.
+func openSilent(addr string) *replay.Conn {
+	for {
+		var c *replay.Conn
+		err := replay.Do(func() { c = replay.Dial(replay.Config{Addr: addr}) })
+		if err == nil {
+			return c
+		}
+		if replay.CodeOf(err) != mysql.ER_CON_COUNT_ERROR {
+			replay.Fail("%w", err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestNoLeaks opens and ends 2,000 sessions in every way there is. What the proxy holds afterwards is what it held
+// before, in files, and in goroutines, which it prints when it is ended by SIGQUIT.
+func TestNoLeaks(t *testing.T) {
+	server := harness.MariaDB(t)
+	count := func(sessions, held int) (goroutines int) {
+		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr), MayFail: true})
+		addr := p.Addr("a")
+		if err := serves(server, addr); err != nil {
+			t.Fatal(err)
+		}
+		before := files(t, p)
+		for i := range sessions {
+			someSession(t, server, addr, i)
+		}
+		ended := func() int { return strings.Count(p.Log(), `msg="session ended"`) }
+		for i := 0; (files(t, p) > before || ended() < sessions+1) && i < 500; i++ {
+			time.Sleep(20 * time.Millisecond)
+		}
+		if after := files(t, p); after > before {
+			t.Errorf("%d files open after %d sessions, %d before", after, sessions, before)
+		}
+		if n := ended(); n != sessions+1 {
+			t.Errorf("%d sessions ended, want %d", n, sessions+1)
+		}
+		for range held {
+			openRaw(t, server, addr)
+		}
+		from := len(p.Log())
+		if err := p.Signal(syscall.SIGQUIT); err != nil {
+			t.Fatal(err)
+		}
+		<-p.Done()
+		return strings.Count(p.Log()[from:], "\ngoroutine ")
+	}
+	few, many, held := count(1, 0), count(2000, 0), count(1, 10)
+	if few == 0 || many > few+5 { // the runtime's own come and go
+		t.Errorf("%d goroutines after 2,000 sessions, %d after one", many, few)
+	}
+	if held < few+10 {
+		t.Errorf("%d goroutines with 10 sessions open, %d with none: leaks would not be seen", held, few)
+	}
+}
+
+// someSession is a session that ends in a way chosen by i.
+func someSession(t *testing.T, server *servers.Server, addr string, i int) {
+	t.Helper()
+	cfg := replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword}
+	switch i % 5 {
+	case 0:
+		leave(addr, i/5)
+		return
+	case 1:
+		cfg.Password = replay.WrongPassword
+		if err := replay.Do(func() { replay.Login(cfg).Close() }); replay.CodeOf(err) != 1045 {
+			t.Errorf("session %d: %v", i, err)
+		}
+		return
+	}
+	err := replay.Do(func() {
+		c := replay.Login(cfg)
+		defer c.Close()
+		c.Must("SELECT " + fmt.Sprint(i))
+		switch i % 5 {
+		case 2:
+			c.Command(mysql.COM_QUIT)
+		case 3:
+			c.SendQuery("SELECT 'nobody waits for this'")
+		}
+	})
+	if err != nil {
+		t.Errorf("session %d: %v", i, err)
+	}
+}
+
+// files counts the proxy's open files.
+func files(t *testing.T, p *harness.Proxy) int {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}

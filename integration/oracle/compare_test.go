@@ -1,0 +1,294 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/client"
+
+	"idproxy/integration/wireclient"
+)
+
+// step is one command of a script. {db} in it stands for the world's database.
+type step struct {
+	sql       string
+	binary    bool       // prepared and executed, instead of sent as text
+	send      sender     // what is done instead of sending it as text
+	known     bool       // the proxy is known to get it wrong
+	with      string     // ... as reports show it behind the text
+	deviation *deviation // how the proxy's answer is known to differ; nil: it does not
+	gaps      bool       // rows that are skipped or updated may leave gaps between the ids of the others
+	form      *form      // what it is an example of, for the coverage; nil: of nothing
+	pieces    []string   // the kinds of statements in its text
+}
+
+// sender does something in a session, for which it is given the step's text.
+type sender func(s *wireclient.Session, sql string) ([]wireclient.Reply, error)
+
+// script is what one session does.
+type script struct {
+	name    string
+	lacks   string // the kind of server that does not have it
+	options []client.Option
+	caps    uint64 // capabilities beyond the usual ones, as far as they are offered
+	steps   []step
+}
+
+// deviation is a difference to a native column that was decided, not overlooked. A step that names one must show
+// exactly that difference: without any the test fails as with another.
+type deviation struct {
+	name, reason string
+	// refused: the proxy answers ERR 1235 with this in its message, and nothing happens.
+	refused string
+	// sameError: the proxy's error has the same number and state, and another text.
+	sameError bool
+	// rows: the proxy's result has these rows.
+	rows *string
+	// insertID is what the proxy's OK packet shows instead of an id.
+	insertID string
+	// plainOnly: there is none on a column that kept its AUTO_INCREMENT.
+	plainOnly bool
+	// maybe: it need not show.
+	maybe bool
+	// fails: the proxy's answer is this error, and nothing happens.
+	fails string
+	// expect turns what the native column showed into what the proxy must show.
+	expect func(nativeFacet string) string
+	// expectFacet is expect for one that needs the facet's name.
+	expectFacet func(native wireclient.Facet) wireclient.Facet
+	// when says by what the native column showed whether there is a deviation; nil: always.
+	when func(native []wireclient.Facet) bool
+}
+
+// sparseIDs is the deviation of steps that say so. It needs no other description: rows are then told apart by their order.
+const sparseIDs = "gaps between ids"
+
+var longNumber = regexp.MustCompile(`\d{7,20}`)
+
+// text makes messages of two worlds comparable.
+func (w *world) text(s string) string {
+	return longNumber.ReplaceAllStringFunc(strings.ReplaceAll(s, w.db, "{db}"), func(number string) string { return "{" + w.name(number) + "}" })
+}
+
+// facets returns what an application sees of the replies to one step, and then of the tables.
+func (w *world) facets(replies []wireclient.Reply, contents string) []wireclient.Facet {
+	var all []wireclient.Facet
+	for i, r := range replies {
+		add := func(name string, value any) {
+			all = append(all, wireclient.Facet{Name: fmt.Sprintf("result %d: %s", i, name), Value: fmt.Sprint(value)})
+		}
+		if r.Err != nil {
+			add("error", fmt.Sprintf("%d (%s) %s", r.Err.Code, r.Err.State, w.text(r.Err.Message)))
+			continue
+		}
+		add("affected rows", r.Affected)
+		add("insert id", w.name(fmt.Sprint(r.InsertID)))
+		add("status", fmt.Sprintf("%#04x", r.Status))
+		add("warnings", r.Warnings)
+		add("info", r.Info)
+		if r.HasRows {
+			add("rows", w.rows(r.Rows))
+		}
+		for _, f := range r.Prepared {
+			add(f.Name, w.text(f.Value))
+		}
+	}
+	return append(all, wireclient.Facet{Name: "results", Value: fmt.Sprint(len(replies))}, wireclient.Facet{Name: "contents", Value: contents})
+}
+
+func (w *world) rows(rows [][]string) string {
+	var lines []string
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, v := range row {
+			if cells[i] = w.name(v); cells[i] == v {
+				cells[i] = w.text(v)
+			}
+		}
+		lines = append(lines, strings.Join(cells, " | "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// play runs a script in a session of its own and returns the facets of each step, up to one that loses the connection.
+func (w *world) play(t *testing.T, sc script) [][]wireclient.Facet {
+	t.Helper()
+	w.reset(t)
+	s, err := wireclient.DialWith(sc.caps, w.addr, w.db, sc.options...)
+	if err != nil {
+		t.Fatalf("%s, %s: %v", sc.name, w.column, err)
+	}
+	defer s.Close()
+	var all [][]wireclient.Facet
+	for _, st := range sc.steps {
+		sql := strings.ReplaceAll(st.sql, "{db}", w.db)
+		replies, err := st.run(s, sql)
+		if err != nil {
+			return append(all, []wireclient.Facet{{Name: wireclient.LostConnection, Value: err.Error()}})
+		}
+		if strings.Contains(sql+st.with, "DELAYED") {
+			w.observer.Must(t, "FLUSH TABLES slow") // ends only when the delayed rows are there
+		}
+		several := len(st.pieces) > 0 // a source gives ids to all tables, a counter to one
+		facets := w.facets(replies, w.observe(t, st.gaps || several))
+		if st.gaps && !several {
+			facets = append(facets, wireclient.Facet{Name: sparseIDs, Value: w.distances})
+		}
+		all = append(all, facets)
+	}
+	return all
+}
+
+// run does what a step says.
+func (st *step) run(s *wireclient.Session, sql string) ([]wireclient.Reply, error) {
+	switch {
+	case st.send != nil:
+		return st.send(s, sql)
+	case st.binary:
+		return s.Prepared(sql)
+	}
+	return s.Query(sql)
+}
+
+// oracle compares worlds that went through the proxy with the native one.
+type oracle struct {
+	trigger     trigger
+	native      *world
+	worlds      []*world
+	comparisons int // facets compared
+	statements  int // statements compared that are examples of a form
+	known       int // known failures that were seen
+	covered     map[coverage]int
+	steps       int            // steps run in the native world
+	errors      int            // steps that failed in the native world
+	deviations  map[string]int // by name: steps that showed them
+	report      func(format string, args ...any)
+}
+
+// run plays a script in all worlds and reports every difference that is not a named deviation, and every named deviation
+// that did not show.
+func (o *oracle) run(t *testing.T, sc script) {
+	t.Helper()
+	if sc.lacks == o.native.server.Kind.String() || len(sc.steps) == 0 {
+		return
+	}
+	want := o.native.play(t, sc)
+	if last := want[len(want)-1][0]; last.Name == wireclient.LostConnection {
+		t.Fatalf("%s, step %d natively: %s: %s", sc.name, len(want), sc.steps[len(want)-1].sql, last.Value)
+	}
+	o.steps += len(sc.steps)
+	for i, facets := range want {
+		if strings.HasSuffix(facets[0].Name, "error") {
+			o.errors++
+			if f := sc.steps[i].form; f != nil && !f.mayFail {
+				o.report("%s, step %d: %s %s natively: %s", sc.name, i+1, sc.steps[i].sql, sc.steps[i].with, facets[0].Value)
+			}
+		}
+	}
+	o.cover(sc, want)
+	for _, w := range o.worlds {
+		got := w.play(t, sc)
+		for i, st := range sc.steps {
+			d := st.deviation
+			if d != nil && d.plainOnly && w.column == kept {
+				d = nil
+			}
+			if i == len(got)-1 && got[i][0].Name == wireclient.LostConnection {
+				d = nil
+			}
+			if diff := o.compare(d, want[i], got[i]); diff != "" && st.knownFailure() {
+				o.known++
+				break
+			} else if diff != "" {
+				o.report("%s, step %d (%s column)%s: %s %s\n%s", sc.name, i+1, w.column, sc.before(i), st.sql, st.with, diff)
+				break // what follows would differ for no reason of its own
+			}
+		}
+	}
+}
+
+// before tells what led to a step that differs: the form that it is, or that it stands behind.
+func (sc script) before(i int) string {
+	for j := i; j >= 0; j-- {
+		if f := sc.steps[j].form; f != nil {
+			return fmt.Sprintf(", rows %s, behind %q", f.rows, sc.steps[j].sql)
+		}
+	}
+	return ""
+}
+
+// compare returns what of got is not as want and the deviation say.
+func (o *oracle) compare(d *deviation, want, got []wireclient.Facet) string {
+	o.comparisons += max(len(want), len(got))
+	want, got = o.withoutGaps(want, got)
+	if d == nil || d.when != nil && !d.when(want) {
+		return wireclient.FacetDiff(want, got)
+	}
+	if slices.Equal(want, got) {
+		if d.maybe {
+			return ""
+		}
+		return fmt.Sprintf("the deviation %q does not show any more: take it out", d.name)
+	}
+	o.deviations[d.name]++
+	if d.refused != "" || d.fails != "" {
+		return d.refusal(got)
+	}
+	if d.sameError {
+		return wireclient.FacetDiff(withoutMessage(want), withoutMessage(got))
+	}
+	expected := make([]wireclient.Facet, len(want))
+	for i, f := range want {
+		expected[i] = f
+		if d.expect != nil {
+			expected[i].Value = d.expect(f.Value)
+		}
+		if d.expectFacet != nil {
+			expected[i] = d.expectFacet(f)
+		}
+		if d.rows != nil && f.Name == "result 0: rows" {
+			expected[i].Value = *d.rows
+		}
+		if d.insertID != "" && f.Name == "result 0: insert id" {
+			expected[i].Value = d.insertID
+		}
+	}
+	return wireclient.FacetDiff(expected, got)
+}
+
+// withoutGaps takes out the facet in which ids may have gaps between them.
+func (o *oracle) withoutGaps(want, got []wireclient.Facet) (w, g []wireclient.Facet) {
+	i, j := len(want)-1, len(got)-1
+	if want[i].Name != sparseIDs || got[j].Name != sparseIDs {
+		return want, got
+	}
+	if want[i] != got[j] {
+		o.deviations[sparseIDs]++
+	}
+	return want[:i], got[:j]
+}
+
+// refusal returns what is wrong with a refusal.
+func (d *deviation) refusal(got []wireclient.Facet) string {
+	number := cmp.Or(d.fails, "1235 (42000)")
+	if e := got[0]; e.Name == "result 0: error" && strings.HasPrefix(e.Value, number) && strings.Contains(e.Value, d.refused) &&
+		slices.Contains(got, wireclient.Facet{Name: "contents", Value: ""}) {
+		return ""
+	}
+	return fmt.Sprintf("want ERR %s with %q and unchanged contents, got %q", number, d.refused, got)
+}
+
+// withoutMessage cuts errors down to number and state.
+func withoutMessage(all []wireclient.Facet) []wireclient.Facet {
+	all = slices.Clone(all)
+	for i, f := range all {
+		if end := strings.Index(f.Value, ")"); strings.HasSuffix(f.Name, "error") && end > 0 {
+			all[i].Value = f.Value[:end]
+		}
+	}
+	return all
+}

@@ -1,0 +1,279 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+	"idproxy/integration/width"
+	"idproxy/integration/wireclient"
+)
+
+// newOracle makes a native world and, behind one proxy, a world for each of the other columns.
+func newOracle(t *testing.T, server *servers.Server, tr trigger) *oracle {
+	t.Helper()
+	o := &oracle{trigger: tr, native: newWorld(t, server, native, tr), covered: map[coverage]int{}, deviations: map[string]int{}, report: t.Errorf}
+	rules := ""
+	for _, c := range []column{plain, kept} {
+		w := newWorld(t, server, c, tr)
+		o.worlds = append(o.worlds, w)
+		rules += fmt.Sprintf("  - {table: \"%s.*\", column: id, source: ids}\n  - {table: %[1]s.two, column: id2, source: second}\n", w.db)
+	}
+	// Triggers are the server's affair: the proxy does the same, so that a narrow run needs the race detector once.
+	proxy := harness.Start(t, harness.Spec{Plain: o.narrow(), Config: fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources: {ids: {segment: {start: %d}}, second: {segment: {start: %d}}}
+rules:
+%s`, server.Addr, wireclient.SourceStart, wireclient.SecondSourceStart, rules)})
+	for _, w := range o.worlds {
+		w.addr = proxy.Addr("a")
+	}
+	return o
+}
+
+// narrow reports whether the oracle runs a part of the scripts: those with triggers do, unless the run is a wide one.
+func (o *oracle) narrow() bool { return o.trigger != noTrigger && !width.Matrix() }
+
+// share returns the scripts to run: in a narrow run each kind of trigger has another third of them.
+func (o *oracle) share(scripts []script) []script {
+	if !o.narrow() {
+		return scripts
+	}
+	var all []script
+	for i := int(o.trigger) % 3; i < len(scripts); i += 3 {
+		all = append(all, scripts[i])
+	}
+	return all
+}
+
+// mustShow fails the test when a deviation it is known for never appeared.
+func (o *oracle) mustShow(t *testing.T, names ...string) {
+	t.Helper()
+	if o.narrow() {
+		return // the part may be one that does not show it
+	}
+	for _, name := range names {
+		if o.deviations[name] == 0 {
+			t.Errorf("the deviation %q did not show", name)
+		}
+	}
+}
+
+// tell logs what was compared.
+func (o *oracle) tell(t *testing.T) {
+	t.Helper()
+	t.Logf("compared: %d steps, %d facets", o.steps, o.comparisons)
+	t.Logf("deviations shown: %v, known failures: %d, failed natively: %d", o.deviations, o.known, o.errors)
+}
+
+// everywhere runs a test with an oracle for each server and kind of trigger.
+func everywhere(t *testing.T, test func(*testing.T, *oracle)) {
+	t.Parallel()
+	for _, server := range harness.Servers(t) {
+		for _, tr := range []trigger{noTrigger, beforeTrigger, afterTrigger} {
+			t.Run(fmt.Sprintf("%s, %s", server.Kind, tr), func(t *testing.T) {
+				t.Parallel()
+				o := newOracle(t, server, tr)
+				test(t, o)
+				if o.steps > 0 {
+					o.tell(t)
+				}
+			})
+		}
+	}
+}
+
+// TestOracleForms is every form of INSERT that gets ids, each behind another, so that every last insert id is read by
+// what follows.
+func TestOracleForms(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		for j, m := range modesOf(o.native.server.Kind) {
+			if !width.Matrix() && j > 0 && j%3 != int(o.trigger)%3 {
+				continue
+			}
+			m.rounds = width.Of(1, m.rounds)
+			for i, forms := range slices.Collect(slices.Chunk(generateForms(m), 12)) {
+				sc := script{name: fmt.Sprintf("%s %d", m.name, i), options: m.options(), steps: m.setup()}
+				for _, form := range forms {
+					sc.steps = append(sc.steps, step{sql: form})
+					sc.steps = append(sc.steps, probes(i)...)
+				}
+				o.run(t, sc)
+			}
+		}
+		if o.errors > 0 {
+			t.Errorf("%d forms failed natively: they show nothing", o.errors)
+		}
+	})
+}
+
+// TestOracleFamilies is every form of text INSERT, with every way to give the id and every outcome of its rows, in every
+// mode; with triggers in some.
+func TestOracleFamilies(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		kind, rounds := o.native.server.Kind, 1
+		if width.Long {
+			rounds = 3
+		}
+		for round := range rounds {
+			o.families(t, round)
+		}
+		for _, c := range wanted(kind) {
+			if !width.Matrix() {
+				c.charset = "utf8mb4"
+			}
+			if o.covered[c] == 0 && (o.trigger == noTrigger || width.Long) {
+				t.Errorf("nothing ran for %v", c)
+			}
+		}
+		if least := width.Of(400, 1500); o.statements < least {
+			t.Errorf("%d statements compared, want %d", o.statements, least)
+		}
+		o.mustShow(t, sparseIDs, "counts of a question", "update that reads the last insert id")
+		if o.trigger == noTrigger {
+			o.mustShow(t, "insert id of a skipped row")
+		}
+	})
+}
+
+// families runs the forms of a server.
+func (o *oracle) families(t *testing.T, round int) {
+	t.Helper()
+	kind := o.native.server.Kind
+	for i, fam := range familiesOf(kind) {
+		for j, m := range modesOf(kind) {
+			switch at := i + j; {
+			case width.Long || width.Matrix() && (o.trigger == noTrigger || j == 0 || at%4 == int(o.trigger)):
+			case width.Matrix() || at%20 != int(o.trigger) && (j > 0 || o.trigger != noTrigger):
+				continue
+			}
+			for _, sc := range familyScripts(fam, m, setting{kind, o.trigger, round}) {
+				o.run(t, sc)
+			}
+		}
+	}
+}
+
+// TestOracleUpdateTriggers is ON DUPLICATE KEY UPDATE where a trigger loses the id that it tells.
+func TestOracleUpdateTriggers(t *testing.T) {
+	t.Parallel()
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			t.Parallel()
+			o := newOracle(t, server, updateTrigger)
+			for _, fam := range familiesOf(server.Kind) {
+				if fam.update {
+					for _, sc := range familyScripts(fam, formModes[0], setting{kind: server.Kind, trigger: updateTrigger}) {
+						o.run(t, sc)
+					}
+				}
+			}
+			o.mustShow(t, "update that a trigger hides")
+			o.tell(t)
+		})
+	}
+}
+
+// TestOracleTexts is texts of several statements, of which some change what the next ones mean.
+func TestOracleTexts(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		for _, sc := range o.share(textScripts()) {
+			o.run(t, sc)
+		}
+		for _, p := range pieces {
+			for _, later := range []bool{false, true} {
+				if o.covered[coverage{family: p.kind, several: later}] == 0 && p.kind != "fail" && !o.narrow() {
+					t.Errorf("no text ran with %q in it, behind another: %t", p.kind, later)
+				}
+			}
+		}
+	})
+}
+
+// TestOracleSessions is sessions of the other forms.
+func TestOracleSessions(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		for _, sc := range o.share(formScripts()) {
+			o.run(t, sc)
+		}
+		o.mustShow(t, "warning of an id that is no number", "id that IGNORE cuts short", "zero by default", "not an assignment")
+		if o.native.server.Kind == servers.MariaDB {
+			o.mustShow(t, "DELAYED behind a trigger")
+		}
+	})
+}
+
+// probes are read-only steps behind a form; every third script has none.
+func probes(i int) []step {
+	switch i % 3 {
+	case 0:
+		return nil
+	case 1:
+		return []step{{sql: "SHOW WARNINGS"}, {sql: "SELECT LAST_INSERT_ID(), @@identity, @@SESSION.last_insert_id"}}
+	}
+	return []step{{sql: "SELECT ROW_COUNT(), LAST_INSERT_ID()"}, {sql: "SELECT @@identity", binary: true}}
+}
+
+// TestOracleScripts is what needs more than one statement to be said.
+func TestOracleScripts(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		for _, sc := range o.share(append(plainScripts(), deviatingScripts()...)) {
+			o.run(t, sc)
+		}
+		o.mustShow(t, "not filled yet", "diagnostics first", "quoted syntax")
+	})
+}
+
+// TestOracleFailures is every way to fail, each followed by every way to read the last insert id and the diagnostics.
+func TestOracleFailures(t *testing.T) {
+	everywhere(t, func(t *testing.T, o *oracle) {
+		for _, sc := range o.share(failureScripts(o.trigger)) {
+			o.run(t, sc)
+		}
+		o.mustShow(t, "failed batch")
+	})
+}
+
+// TestOracleSeesDifferences feeds the oracle a pair that must differ: the same scripts, against a plain column that
+// no proxy stands in front of.
+func TestOracleSeesDifferences(t *testing.T) {
+	t.Parallel()
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			t.Parallel()
+			o := &oracle{native: newWorld(t, server, native, noTrigger), covered: map[coverage]int{}, deviations: map[string]int{}}
+			o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
+			found, tried := 0, 0
+			o.report = func(string, ...any) { found++ }
+			differs := func(steps ...step) {
+				before := found
+				tried++
+				o.run(t, script{name: fmt.Sprint(tried), steps: steps})
+				if found == before {
+					t.Errorf("no difference seen for %s", steps[0].sql)
+				}
+			}
+			m := formModes[0]
+			m.rounds = width.Of(1, m.rounds)
+			for _, form := range generateForms(m) {
+				differs(step{sql: form})
+			}
+			for _, fam := range familiesOf(server.Kind) {
+				for i, sc := range familyScripts(fam, formModes[0], setting{kind: server.Kind}) {
+					if i%width.Of(3, 1) != 0 {
+						continue
+					}
+					for _, st := range sc.steps {
+						if st.form != nil && st.form.generates() {
+							differs(step{sql: st.sql})
+						}
+					}
+				}
+			}
+			t.Logf("compared: %d forms", tried)
+			t.Logf("%d differ, as they must", found)
+		})
+	}
+}

@@ -1,0 +1,251 @@
+package parity
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/replay"
+	"idproxy/integration/servers"
+	"idproxy/integration/statements"
+	"idproxy/integration/width"
+)
+
+// How TestUnnoticed draws statements.
+const (
+	unnoticedSeed    = 20261122
+	unnoticedSession = 100 // statements of a session
+)
+
+// TestUnnoticed sends statements of the whole grammar directly, through a proxy whose rule matches no table, and
+// through one whose rule matches a table that no statement names: every reply is the same, byte for byte. Each
+// session finds the same schema.
+//
+// IDPROXY_STATEMENTS and IDPROXY_SEED ask for more, as `make test-long` does, or for others.
+func TestUnnoticed(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			n, seed := setting(t, "IDPROXY_STATEMENTS", width.Of(1_000, 5_000)), setting(t, "IDPROXY_SEED", unnoticedSeed)
+			u := newUnnoticed(t, kind)
+			g, err := statements.New(u.dialect(), uint64(seed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed := 0
+			for at := 0; at < n && failed < 20; at += unnoticedSession {
+				if !u.compare(t, g.Session(unnoticedSession)) {
+					failed++
+				}
+			}
+			t.Logf("compared: %d statements, seed %d", u.sent, seed)
+			t.Logf("%d statements succeeded, %d replies with an error", u.fine, u.sent-u.fine)
+			if u.fine < u.sent/5 {
+				t.Errorf("only %d of %d statements succeeded: the corpus tests error messages", u.fine, u.sent)
+			}
+		})
+	}
+}
+
+// setting is a number from the environment.
+func setting(t *testing.T, name string, value int) int {
+	v := os.Getenv(name)
+	if v == "" {
+		return value
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		t.Fatalf("%s=%q: want a number", name, v)
+	}
+	return n
+}
+
+// unnoticed is a server, reached directly and through a proxy.
+type unnoticed struct {
+	server     *servers.Server
+	root       *sql.DB
+	addrs      map[string]string // of the listeners
+	sent, fine int
+}
+
+// unnoticedSchema is the schema in which sessions begin.
+const unnoticedSchema = "world"
+
+func newUnnoticed(t *testing.T, kind servers.Kind) *unnoticed {
+	// What an optimizer counts on must not change behind a session's back.
+	limits := []string{"--lock-wait-timeout=1", "--innodb-lock-wait-timeout=1", "--innodb-stats-auto-recalc=OFF"}
+	if kind == servers.MariaDB {
+		limits = append(limits, "--max-statement-time=5")
+	}
+	u := &unnoticed{server: harness.StartServer(t, kind, servers.Options{Args: limits})}
+	u.root = harness.Open(t, u.server.Config(""), "")
+	u.root.SetMaxOpenConns(1)
+	proxy := replay.StartProxy(t, harness.Spec{Plain: true, Config: fmt.Sprintf(`
+listeners:
+  - {name: none, listen: "127.0.0.1:0", upstream: %q}
+  - {name: other, listen: "127.0.0.1:0", upstream: %q}
+sources: {ids: {segment: {}}}
+rules:
+  - {table: nowhere.nothing, column: id, source: ids, listeners: [none]}
+  - {table: "*.ruled", column: id, source: ids, listeners: [other]}
+`, u.server.Addr, u.server.Addr)})
+	u.addrs = map[string]string{"direct": u.server.Addr, "none": proxy.Addr("none"), "other": proxy.Addr("other")}
+	return u
+}
+
+func (u *unnoticed) dialect() string {
+	if u.server.Kind == servers.MySQL {
+		return statements.MySQL
+	}
+	return statements.MariaDB
+}
+
+// reply is what came back for a step: its bytes but for what differs by nature, and how the step ended.
+type reply struct {
+	bytes []byte
+	err   error
+}
+
+// compare runs a session each way, and reports whether all replies are the same. It tells of the first that is not.
+func (u *unnoticed) compare(t *testing.T, s statements.Session) bool {
+	t.Helper()
+	direct := u.run(t, "direct", s)
+	for _, r := range direct {
+		u.sent++
+		if r.err == nil {
+			u.fine++
+		}
+	}
+	for _, way := range []string{"none", "other"} {
+		for i, got := range u.run(t, way, s) {
+			want, step := direct[i], s.Steps[i]
+			if replay.CodeOf(want.err) == replay.CodeOf(got.err) && (want.err == nil) == (got.err == nil) && (step.Varies || bytes.Equal(want.bytes, got.bytes)) {
+				continue
+			}
+			t.Errorf("listener %s, %s, sql_mode %q, step %d of\n%s\n %q\n want %v\n got  %v\n%v", way, s.Charset, s.Mode, i, history(s.Steps[:i]), step.Text, want.err, got.err, replay.FirstDifference(want.bytes, got.bytes))
+			return false
+		}
+	}
+	return true
+}
+
+// history shows the last texts in front of one.
+func history(steps []statements.Step) string {
+	var b strings.Builder
+	for _, s := range steps[max(0, len(steps)-12):] {
+		fmt.Fprintf(&b, "  %d %q\n", s.Way, s.Text)
+	}
+	return b.String()
+}
+
+// run makes the world anew and runs a session in it.
+func (u *unnoticed) run(t *testing.T, way string, s statements.Session) []reply {
+	t.Helper()
+	u.reset(t)
+	replies := make([]reply, len(s.Steps))
+	if err := replay.Do(func() {
+		c := replay.Login(replay.Config{
+			Addr: u.addrs[way], User: servers.AppUser, Password: servers.AppPassword, Schema: unnoticedSchema,
+			Infile: func(c *replay.Conn, _ string) { c.Send([]byte("1\t2\tx\n2,'y',z|a\n")...); c.Send() },
+		})
+		defer c.Close()
+		replay.Check(errors.Join(c.Conn.SetDeadline(time.Now().Add(time.Minute)), c.Query("SET NAMES "+s.Charset),
+			c.Query("SET SESSION sql_mode='"+s.Mode+"', timestamp=1000000000")))
+		for i, step := range s.Steps {
+			from, masks := c.Got.Len(), len(c.GotMasks)
+			err := replay.Do(func() { replay.Check(sendStep(c, step)) })
+			replies[i] = reply{since(c, from, masks), err}
+			switch {
+			case err == nil || replay.CodeOf(err) != 0:
+			case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+				return // COMMIT RELEASE, by chance
+			default:
+				replay.Fail("step %d, %q behind\n%s%w", i, step.Text, history(s.Steps[:i]), err)
+			}
+		}
+		c.Command(mysql.COM_QUIT)
+		c.Drain()
+	}); err != nil {
+		t.Fatalf("%s: %v", way, err)
+	}
+	return replies
+}
+
+// sendStep sends a text as its step says.
+func sendStep(c *replay.Conn, s statements.Step) error {
+	if s.Way == statements.AsText {
+		return c.Query(s.Text)
+	}
+	st, err := c.Prepare(s.Text)
+	if err != nil {
+		return err
+	}
+	params := make([]replay.Param, st.Params)
+	for i := range params {
+		params[i] = []replay.Param{replay.Long(int64(i)), replay.Text("1"), {Kind: mysql.MYSQL_TYPE_NULL, Null: true}}[i%3]
+	}
+	err = c.Execute(st, 0, true, params...)
+	err = errors.Join(err, c.Execute(st, 0, true, params...))
+	c.Command(mysql.COM_STMT_CLOSE, st.Bytes()...)
+	return err
+}
+
+// since is what came from a place on, without what was masked since then.
+func since(c *replay.Conn, from, masks int) []byte {
+	var ranges []replay.Span
+	for _, m := range c.GotMasks[masks:] {
+		ranges = append(ranges, replay.Span{From: m.From - from, To: m.To - from})
+	}
+	return replay.Masked(bytes.Clone(c.Got.Bytes()[from:]), ranges)
+}
+
+// reset makes the schema that sessions begin in, and takes away what they left elsewhere.
+func (u *unnoticed) reset(t *testing.T) {
+	t.Helper()
+	texts := []string{"DROP DATABASE IF EXISTS " + unnoticedSchema, "DROP DATABASE IF EXISTS idproxy_none"}
+	texts = append(texts, u.left(t, "SELECT CONCAT('DROP SERVER `', REPLACE(Server_name, '`', '``'), '`') FROM mysql.servers")...)
+	what := "'DROP USER ', QUOTE(User), '@', QUOTE(Host)"
+	if u.server.Kind == servers.MariaDB {
+		what = "IF(is_role = 'Y', CONCAT('DROP ROLE ', QUOTE(User)), CONCAT(" + what + "))"
+	}
+	texts = append(texts, u.left(t, "SELECT CONCAT("+what+") FROM mysql.user WHERE User NOT IN ('root', 'app', 'mysql', 'mariadb.sys', '') AND User NOT LIKE 'mysql.%'")...) // also such as a broken statement made
+	texts = append(texts, "CREATE DATABASE "+unnoticedSchema, "USE "+unnoticedSchema)
+	for _, text := range append(texts, statements.World(u.dialect())...) {
+		if _, err := u.root.Exec(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+}
+
+// left are statements, which a query makes, that take away what a session left.
+func (u *unnoticed) left(t *testing.T, query string) (texts []string) {
+	t.Helper()
+	rows, err := u.root.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, text)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}

@@ -1,0 +1,260 @@
+package prepared
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+	"idproxy/integration/wireclient"
+)
+
+// openAnew opens a session through a proxy with these rules, in a database {db}.
+func openAnew(t *testing.T, server *servers.Server, rules string) wireSession {
+	t.Helper()
+	db := harness.Database(t, server)
+	config := fmt.Sprintf("listeners: [{name: a, listen: \"127.0.0.1:0\", upstream: %q}]\nsources: {ids: {segment: {start: 1000}}}\n", server.Addr)
+	proxy := harness.StartProxy(t, config+strings.ReplaceAll(rules, "{db}", db))
+	return wireSession{wireclient.Open(t, proxy.Addr("a"), db)}
+}
+
+var text1 = []byte{0, 1, mysql.MYSQL_TYPE_VAR_STRING, 0, 1, 'x'} // one parameter, 'x', with its type
+
+// TestPreparedAnew executes the same statements while what they were prepared for changes: as on a server, nobody has to
+// prepare them again, also where the client gives the types of its parameters once only.
+func TestPreparedAnew(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) { testPreparedAnew(t, server) })
+	}
+}
+
+func testPreparedAnew(t *testing.T, server *servers.Server) {
+	w := openAnew(t, server, "rules: [{table: \"{db}.*\", column: id, source: ids}]\n")
+	w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20) UNIQUE, b VARCHAR(20))")
+	named, _ := w.statement(t, "INSERT INTO t (a) VALUES (?)")
+	placed, _ := w.statement(t, "INSERT INTO t VALUES (NULL, ?, 'b')")
+	pid, _ := w.statement(t, "SELECT COUNT(*) FROM t WHERE a = ?")
+	w.Must(t, "PREPARE n FROM 'INSERT INTO t (a) VALUES (''n'')'")
+	typed := map[uint32]bool{}
+	next := uint64(1000)
+	insert := func(id uint32, ids bool) {
+		t.Helper()
+		rest := [][]byte{{0, 0}, {1, 'x'}}
+		if !typed[id] {
+			rest = [][]byte{text1}
+		}
+		typed[id] = true
+		r := w.execute(t, id, rest...)
+		if ids {
+			if r[0].Err != nil || r[0].InsertID != next {
+				t.Fatalf("statement %d: insert id %d, %v; want %d", id, r[0].InsertID, r[0].Err, next)
+			}
+			next++
+		} else if r[0].Err != nil || r[0].InsertID != 0 {
+			t.Fatalf("statement %d: insert id %d, %v; want none", id, r[0].InsertID, r[0].Err)
+		}
+		w.Must(t, "DELETE FROM t")
+	}
+	byName := func() {
+		t.Helper()
+		if r := w.Must(t, "EXECUTE n"); r.InsertID != next {
+			t.Fatalf("EXECUTE n: insert id %d, want %d", r.InsertID, next)
+		}
+		next++
+		w.Must(t, "DELETE FROM t")
+	}
+	all := func() {
+		t.Helper()
+		insert(named, true)
+		insert(placed, true)
+		byName()
+	}
+	all()
+	for _, ddl := range []string{
+		"DROP TABLE t; CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b VARCHAR(20))",
+		"ALTER TABLE t MODIFY id BIGINT UNSIGNED NOT NULL",
+		"ALTER TABLE t RENAME COLUMN a TO c, RENAME COLUMN b TO a", // columns by position have other names
+		"CREATE TEMPORARY TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20), b VARCHAR(20)); INSERT INTO t (id) VALUES (76)",
+	} {
+		w.Must(t, ddl)
+		if strings.Contains(ddl, "TEMPORARY") {
+			for i, id := range []uint32{named, placed} {
+				r := w.execute(t, id, []byte{0, 0}, []byte{1, 'x'})
+				if r[0].Err != nil || r[0].InsertID != uint64(77+i) {
+					t.Fatalf("into the temporary table: %+v", r[0])
+				}
+			}
+			w.Must(t, "EXECUTE n", "DROP TEMPORARY TABLE t")
+		}
+		all()
+		all()
+	}
+	w.Must(t, "ALTER TABLE t DROP COLUMN id, ADD COLUMN d VARCHAR(1) FIRST")
+	insert(named, false)
+	insert(named, false)
+	insert(placed, false)
+	w.Must(t, "ALTER TABLE t DROP COLUMN d, ADD COLUMN id BIGINT PRIMARY KEY FIRST")
+	all()
+	w.Must(t, "DROP TABLE t")
+	if r := w.execute(t, named, []byte{0, 0}, []byte{1, 'x'}); r[0].Err == nil || r[0].Err.Code != mysql.ER_NO_SUCH_TABLE {
+		t.Fatalf("without its table: %+v", r[0])
+	}
+	if e := w.Fails(t, "EXECUTE n"); e.Code != mysql.ER_NO_SUCH_TABLE {
+		t.Fatalf("EXECUTE n without its table: %v", e)
+	}
+	w.Must(t, "CREATE TABLE t (x INT, id BIGINT PRIMARY KEY, a VARCHAR(20))")
+	insert(named, true)
+	byName()
+	if r := w.execute(t, pid, text1); r[0].Err != nil {
+		t.Fatal(r[0].Err)
+	}
+	w.Must(t, "DEALLOCATE PREPARE n")
+	w.reset(t, named)
+	insert(named, true)
+	for _, id := range []uint32{named, placed, pid} {
+		w.write(t, []byte{mysql.COM_STMT_CLOSE, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
+		if r := w.execute(t, id, text1); r[0].Err == nil || r[0].Err.Code != mysql.ER_UNKNOWN_STMT_HANDLER {
+			t.Fatalf("behind its end: %+v", r[0])
+		}
+	}
+}
+
+// reset sends COM_STMT_RESET.
+func (s wireSession) reset(t *testing.T, id uint32) {
+	t.Helper()
+	s.write(t, []byte{mysql.COM_STMT_RESET, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
+	if r, err := s.Results(); err != nil || r[0].Err != nil {
+		t.Fatal(err, r)
+	}
+}
+
+// TestPreparedAnewLong sends long data for a statement whose table has changed: it arrives, and what a piece goes to is
+// another statement of the server.
+func TestPreparedAnewLong(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			w := openAnew(t, server, "rules: [{table: \"{db}.*\", column: id, source: ids}]\n")
+			w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a LONGTEXT)")
+			st, _ := w.statement(t, "INSERT INTO t (id, a) VALUES (?, ?)")
+			types := []byte{0, 1, mysql.MYSQL_TYPE_BLOB, 0, mysql.MYSQL_TYPE_BLOB, 0}
+			send := func(sum int, rest ...[]byte) {
+				t.Helper()
+				for range 3 {
+					w.longData(t, st, 1, strings.Repeat("x", sum/3))
+				}
+				w.longData(t, st, 0, "0")
+				if r := w.execute(t, st, rest...); r[0].Err != nil {
+					t.Fatal(r[0].Err)
+				}
+				if got := w.Value(t, "SELECT COUNT(*) FROM t WHERE LENGTH(a) = "+fmt.Sprint(sum)); got != "1" {
+					t.Errorf("%s rows of %d bytes", got, sum)
+				}
+			}
+			send(30, types)
+			w.Must(t, "ALTER TABLE t MODIFY id INT NOT NULL")
+			send(3_000_000, []byte{0, 0})
+			w.Must(t, "ALTER TABLE t MODIFY id INT UNSIGNED NOT NULL")
+			w.longData(t, st, 1, "lost")
+			w.reset(t, st)
+			send(60, []byte{0, 0})
+			w.Must(t, "ALTER TABLE t DROP COLUMN id")
+			w.longData(t, st, 1, "lost")
+			if r := w.execute(t, st, types); r[0].Err == nil || r[0].Err.Code != mysql.ER_BAD_FIELD_ERROR {
+				t.Errorf("its column is gone: %v", r[0].Err)
+			}
+		})
+	}
+}
+
+// TestPreparedAnewElsewhere executes statements where text would read otherwise than it did: in another schema, under other
+// quotes, or where no schema leads back.
+func TestPreparedAnewElsewhere(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+			db := w.Value(t, "SELECT DATABASE()")
+			other := harness.Database(t, server)
+			w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')")
+			st, _ := w.statement(t, `INSERT INTO "t" ("a") VALUES ('\\')`)
+			query, _ := w.statement(t, `INSERT INTO "t" ("a") SELECT '\\'`)
+			w.Must(t, `PREPARE n FROM 'INSERT INTO "t" ("a") VALUES (''\\\\'')'`)
+			w.Must(t, "USE "+other, "SET sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'")
+			all := map[uint32]string{query: `\`}
+			if server.Kind == servers.MariaDB { // MySQL reads it by the sql_mode of now
+				all[st] = `\`
+				w.Must(t, "ALTER TABLE "+db+".t MODIFY id INT")
+			}
+			for id, stored := range all {
+				if r := w.execute(t, id); r[0].Err != nil || r[0].InsertID < 1000 {
+					t.Fatalf("insert id %d, %v", r[0].InsertID, r[0].Err)
+				}
+				if got := w.Value(t, "SELECT a FROM "+db+".t"); got != stored {
+					t.Errorf("stored %q, want %q", got, stored)
+				}
+				w.Must(t, "DELETE FROM "+db+".t")
+			}
+			if server.Kind == servers.MariaDB {
+				if r := w.Must(t, "EXECUTE n"); r.InsertID < 1000 {
+					t.Errorf("%+v", r)
+				}
+			}
+			if got := w.Value(t, "SELECT CONCAT(DATABASE(), '/', @@sql_mode)"); got != other+"/STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES" && got != other+"/NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES" {
+				t.Errorf("the session is in %s", got)
+			}
+			scratch := harness.Database(t, server)
+			w.Must(t, "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')", "USE "+other, "ALTER TABLE "+db+".t MODIFY id INT UNSIGNED")
+			for range 2 {
+				if r := w.execute(t, st); r[0].Err != nil || w.Value(t, "SELECT DATABASE()") != other {
+					t.Fatal(r[0].Err)
+				}
+			}
+			w.Must(t, "USE "+scratch, "DROP DATABASE "+scratch, "ALTER TABLE "+db+".t MODIFY id BIGINT")
+			if r := w.execute(t, st); r[0].Err == nil || r[0].Err.Code != mysql.ER_NO_DB_ERROR {
+				t.Errorf("nothing leads back: %v", r[0].Err)
+			}
+			w.Must(t, "USE "+db)
+			if r := w.execute(t, st); r[0].Err != nil {
+				t.Error(r[0].Err)
+			}
+		})
+	}
+}
+
+// TestPreparedAnewPipelined sends executions and a change of their table without waiting for replies.
+func TestPreparedAnewPipelined(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+			w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE free (a INT)")
+			st, _ := w.statement(t, "INSERT INTO t (a) VALUES (1)")
+			free, _ := w.statement(t, "INSERT INTO free (a) VALUES (2)")
+			execute := func(id uint32) {
+				w.write(t, []byte{mysql.COM_STMT_EXECUTE, byte(id), byte(id >> 8), 0, 0, 0, 1, 0, 0, 0})
+			}
+			for _, ddl := range []string{"ALTER TABLE t MODIFY id INT", "ALTER TABLE t MODIFY id BIGINT"} {
+				for range 3 {
+					execute(st)
+					execute(free)
+				}
+				w.write(t, append([]byte{mysql.COM_QUERY}, ddl...))
+				for range 3 {
+					execute(st)
+					execute(free)
+				}
+				for range 13 {
+					w.Conn.ResetSequence()
+					w.Conn.Sequence = 1 // of a reply
+					if r, err := w.Results(); err != nil || r[0].Err != nil {
+						t.Fatal(err, r)
+					}
+				}
+			}
+			if got := w.Value(t, "SELECT CONCAT(COUNT(*), ' ', MAX(id) - MIN(id)) FROM t"); got != "12 11" {
+				t.Errorf("rows %s, want 12 with consecutive ids", got)
+			}
+		})
+	}
+}

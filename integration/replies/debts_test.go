@@ -1,0 +1,144 @@
+package replies
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/wireclient"
+)
+
+// TestDebts compares, natively and through the proxy, what LAST_INSERT_ID() and the warnings are behind statements that
+// fail or are told by their outcome, where something else in the same text or in front of it had set them.
+func TestDebts(t *testing.T) {
+	t.Parallel()
+	scripts := [][]string{ // commands; those joined by | are sent at once. {t} has an id and a unique u, of which 1 is there; other has AUTO_INCREMENT
+		{"INSERT INTO other (x) VALUES (1); INSERT INTO {t} (u) VALUES (1)"},
+		{"INSERT INTO other (x) VALUES (1); COMMIT", "INSERT INTO {t} (u) VALUES (1)"},
+		{"INSERT INTO other (x) VALUES (1); INSERT INTO {t} (id, u) VALUES (50, 7)", "INSERT INTO {t} (u) VALUES (1)"},
+		{"DO LAST_INSERT_ID(9); INSERT INTO {t} (u) VALUES (1)"},
+		{"UPDATE other SET x=LAST_INSERT_ID(5) WHERE id=100; INSERT INTO {t} (u) VALUES (1)"},
+		{"INSERT INTO {t} (u) VALUES (2); SELECT LAST_INSERT_ID() - LAST_INSERT_ID(); INSERT INTO {t} (u) VALUES (1)"},
+		{"INSERT INTO {t} (u) VALUES (1)", "INSERT INTO other (id) VALUES (500)"},
+		{"INSERT INTO {t} (u) VALUES (1)", "INSERT INTO {t} (u) VALUES (1)"},
+		{"INSERT IGNORE INTO {t} (u) VALUES (1), (2)", "INSERT INTO other (id) VALUES (500)"},
+		{"INSERT IGNORE INTO {t} (u) VALUES (1), (2); SHOW WARNINGS; SHOW WARNINGS; SELECT x FROM other; SHOW WARNINGS"},
+		{"INSERT IGNORE INTO {t} (u) VALUES (1), (2)", "SHOW WARNINGS; SELECT x FROM other", "SHOW WARNINGS"},
+		{"INSERT INTO {t} (u) VALUES (1), (2) ON DUPLICATE KEY UPDATE u=u", "INSERT INTO {t} (u) VALUES (1)"},
+		{"LOCK TABLES {t} WRITE; INSERT IGNORE INTO {t} (id, u) VALUES (NULL, 1), (NULL, 4), (50, 5); UNLOCK TABLES"},
+		{"SET sql_select_limit = 0", "INSERT IGNORE INTO {t} (u) VALUES (1), (2)", "SET sql_select_limit = DEFAULT"},
+		{"SET sql_select_limit = 0", "INSERT INTO other (x) VALUES (1)", "INSERT INTO {t} (u) SELECT id FROM other", "INSERT INTO other (x) VALUES (LAST_INSERT_ID())", "SELECT COUNT(*) FROM {t} JOIN other ON x={t}.id LIMIT 1"},
+		{"SET sql_select_limit = 0|INSERT INTO {t} (u) VALUES (4)|INSERT INTO {t} (u) VALUES (1)", "SET sql_select_limit = DEFAULT"},
+		{"INSERT INTO {t} (u) VALUES (1)|INSERT INTO {t} (u) VALUES (1)|SELECT LAST_INSERT_ID() > 999"},
+		{"INSERT INTO {t} (u) VALUES (1)|INSERT INTO other (x) VALUES (LAST_INSERT_ID())", "SELECT IFNULL(u, x) FROM other LEFT JOIN {t} t ON t.id=x WHERE other.id > 100"},
+		{"INSERT INTO {t} (u) VALUES (1)", "INSERT INTO other (x) VALUES (SLEEP(0.1))|INSERT INTO other (x) SELECT LAST_INSERT_ID()"},
+	}
+	for _, s := range harness.Servers(t) {
+		t.Run(s.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, s)
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {start: 1000}}}
+rules:     [{table: "*.plain", column: id, source: ids}]
+`, s.Addr))
+			direct := wireclient.Open(t, s.Addr, name)
+			direct.Must(t, "CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)",
+				"CREATE TABLE counted (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT=1000",
+				"CREATE TABLE other (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, x BIGINT)", "INSERT INTO other VALUES (100, 0)")
+			for _, script := range scripts {
+				want := debts(t, s.Addr, name, "counted", script)
+				if got := debts(t, proxy.Addr("a"), name, "plain", script); got != want {
+					t.Errorf("%q:\n%s\nnatively\n%s", script, got, want)
+				}
+			}
+		})
+	}
+}
+
+// debts plays a script on a table with two rows and tells what it shows: ids are named by what they are the id of.
+func debts(t *testing.T, addr, db, table string, script []string) string {
+	t.Helper()
+	c := wireclient.Open(t, addr, db)
+	defer c.Close()
+	c.Must(t, "DELETE FROM other WHERE id <> 100", "UPDATE other SET x=0", "ALTER TABLE other AUTO_INCREMENT = 200", "DELETE FROM "+table,
+		"INSERT INTO "+table+" (u) VALUES (1)", "INSERT INTO "+table+" (u) VALUES (0)")
+	var b strings.Builder
+	for _, sql := range script {
+		replies, err := pipeline(c, strings.Split(strings.ReplaceAll(sql, "{t}", table), "|"))
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		for _, r := range replies {
+			if r.Err != nil {
+				fmt.Fprintf(&b, "error %d; ", r.Err.Code)
+				continue
+			}
+			fmt.Fprintf(&b, "%d rows, status %#x, %s; ", r.Affected, r.Status, strings.ReplaceAll(fmt.Sprint(r.Rows), table, "{t}"))
+		}
+	}
+	r := c.Must(t, fmt.Sprintf("SELECT IFNULL((SELECT CONCAT('u=', u) FROM %s WHERE id=LAST_INSERT_ID()), LAST_INSERT_ID())", table))
+	return b.String() + fmt.Sprint(r.Rows)
+}
+
+// pipeline sends several texts before it reads the replies to the first.
+func pipeline(s *wireclient.Session, texts []string) (all []wireclient.Reply, err error) {
+	for _, sql := range texts {
+		s.Conn.ResetSequence()
+		packet := make([]byte, 5, 5+len(sql))
+		packet[4] = mysql.COM_QUERY
+		if err := s.Conn.WritePacket(append(packet, sql...)); err != nil {
+			return nil, err
+		}
+	}
+	for range texts {
+		s.Conn.ResetSequence()
+		s.Conn.Sequence = 1 // of a reply
+		replies, err := s.Results()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, replies...)
+	}
+	return all, nil
+}
+
+// TestBelowZero writes ids below zero to an unsigned column: what the server would make 0 of is refused, for natively
+// it generates; where the server refuses it, the server's own error comes.
+func TestBelowZero(t *testing.T) {
+	for _, s := range harness.Servers(t) {
+		t.Run(s.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, s)
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {start: 1000}}}
+rules:     [{table: "*.plain", column: id, source: ids}]
+`, s.Addr))
+			c := wireclient.Open(t, proxy.Addr("a"), name)
+			c.Must(t, "CREATE TABLE plain (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)")
+			for _, tt := range []struct {
+				setup, sql string
+				code       uint16
+			}{
+				{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT INTO plain (id) VALUES (-5)", 1264},
+				{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT INTO plain (id) VALUES (-0.7)", 1264},
+				{"SET sql_mode='STRICT_TRANS_TABLES', @x=-5", "INSERT INTO plain (id) VALUES (@x)", 1235},
+				{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT IGNORE INTO plain (id) VALUES (-5)", 1235},
+				{"SET sql_mode=''", "INSERT INTO plain (id) VALUES ('-5')", 1235},
+				{"SET sql_mode=''", "INSERT INTO plain (id) VALUES (-0.7), ('nancy'), (-5+0)", 0},
+			} {
+				c.Must(t, tt.setup)
+				if tt.code == 0 {
+					c.Must(t, tt.sql)
+				} else if e := c.Fails(t, tt.sql); e.Code != tt.code {
+					t.Errorf("%s; %s: %v, want error %d", tt.setup, tt.sql, e, tt.code)
+				}
+			}
+			if got := c.Value(t, "SELECT GROUP_CONCAT(id ORDER BY id) FROM plain"); got != "1000,1001,1002" {
+				t.Errorf("ids %s, want three generated", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package wide
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/wireclient"
+)
+
+// wideScript has statements with ids that are no numbers: {c} is their column and {v} one of them.
+var wideScript = []string{
+	"INSERT INTO w (a,{c}) VALUES (1,{v})",
+	"INSERT IGNORE INTO num (a) VALUES (1),(2)", // from here on LAST_INSERT_ID() is owed
+	"INSERT INTO w (a,b,{c}) VALUES (2,LAST_INSERT_ID(),{v}),(3,7,{v})",
+	"INSERT IGNORE INTO num (a) VALUES (3)",
+	"INSERT INTO c (a,{c}) VALUES (1,{v})", // the server counts in another column
+	"INSERT INTO num (a) VALUES (1)",       // there already: what LAST_INSERT_ID() was stays
+	"UPDATE w SET b=LAST_INSERT_ID() WHERE a=3",
+	"INSERT IGNORE INTO num (a) VALUES (4)",
+	"INSERT INTO w (a,{c}) VALUES (2,{v})", // there already
+	"INSERT INTO c (a,{c}) VALUES (1,{v})",
+	"INSERT IGNORE INTO w (a,{c}) VALUES (2,{v}),(9,{v})",
+	"SHOW WARNINGS",
+	"INSERT INTO w (a,{c}) VALUES (2,{v}) ON DUPLICATE KEY UPDATE b=5",
+	"INSERT INTO w (a,{c}) VALUES (2,{v}) ON DUPLICATE KEY UPDATE b=5",
+	"INSERT INTO w (a,{c}) VALUES (2,{v}),(10,{v}) ON DUPLICATE KEY UPDATE b=6",
+	"INSERT IGNORE INTO num (a) VALUES (5)",
+	"REPLACE INTO w (a,{c}) VALUES (3,{v})",
+	"INSERT INTO c (a,{c}) VALUES (5,{v}),(6,{v})",
+	"INSERT INTO c (a,b,{c}) VALUES (7,LAST_INSERT_ID(),{v})",
+	"INSERT INTO c (a,{c}) VALUES (5,{v}) ON DUPLICATE KEY UPDATE n=LAST_INSERT_ID(n),b=9",
+	"INSERT INTO w (a,b,{c}) VALUES (20,LAST_INSERT_ID(500),{v})",
+	"INSERT INTO m (a,{c}) VALUES (1,{v})",
+	"INSERT INTO m (a,b,{c}) VALUES (2,LAST_INSERT_ID(),{v}),(3,LAST_INSERT_ID(),{v})",
+	"INSERT INTO m (a,id,b,{c}) VALUES (4,NULL,LAST_INSERT_ID(),{v}),(5,900,1,{v})",
+	"INSERT INTO w (a,b,{c}) VALUES (21,ROW_COUNT(),{v})",
+	"INSERT INTO w (a,{c}) VALUES (1,2,{v})",
+	"INSERT INTO gone (a,{c}) VALUES (1,{v})",
+	"UPDATE w SET b=LAST_INSERT_ID() WHERE a=1",
+	"INSERT INTO w (a,{c}) VALUES (30,{v}); INSERT INTO num (a) VALUES (50); INSERT INTO w (a,b,{c}) VALUES (31,LAST_INSERT_ID(),{v}); SELECT LAST_INSERT_ID(),ROW_COUNT()",
+	"INSERT INTO w (a,{c}) VALUES (32,{v}); INSERT INTO w (a,{c}) VALUES (32,{v}); INSERT INTO w (a,{c}) VALUES (33,{v})",
+}
+
+var wideTables = []string{
+	"CREATE TABLE w (a INT UNIQUE, b BIGINT, pid CHAR(36) NOT NULL PRIMARY KEY)",
+	"CREATE TABLE c (n BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b BIGINT, pid BINARY(16) NOT NULL)",
+	"CREATE TABLE m (id BIGINT %s PRIMARY KEY, a INT UNIQUE, b BIGINT, pid CHAR(36) NOT NULL UNIQUE)",
+	"CREATE TABLE num (id BIGINT %s PRIMARY KEY, a INT UNIQUE)",
+}
+
+// TestWideIsNative compares all that a client sees of a table whose ids the proxy fills with one whose ids it writes itself.
+func TestWideIsNative(t *testing.T) {
+	t.Parallel()
+	for _, server := range harness.Servers(t) {
+		for _, way := range []struct {
+			name     string
+			column   *strings.Replacer // what stands for {c} and {v} through the proxy
+			prepared bool
+		}{
+			{"absent", strings.NewReplacer(",{c}", "", ",{v}", ""), false},
+			{"NULL", strings.NewReplacer("{c}", "pid", "{v}", "NULL"), false},
+			{"prepared", strings.NewReplacer(",{c}", "", ",{v}", ""), true},
+			{"prepared expression", strings.NewReplacer("{c}", "pid", "{v}", "IF(1=2,'',NULL)"), true},
+		} {
+			t.Run(server.Kind.String()+" "+way.name, func(t *testing.T) {
+				own, filled := harness.Database(t, server), harness.Database(t, server)
+				native, s := wireclient.Open(t, server.Addr, own), wireclient.Open(t, server.Addr, filled)
+				for _, text := range wideTables {
+					native.Must(t, strings.Replace(text, "%s", "AUTO_INCREMENT", 1))
+					s.Must(t, strings.Replace(text, "%s", "", 1))
+				}
+				s = wireclient.Open(t, wideProxy(t, server, filled), filled)
+				n := 0
+				for i, text := range wideScript {
+					byHand := strings.ReplaceAll(text, "{c}", "pid")
+					for strings.Contains(byHand, "{v}") {
+						n++
+						byHand = strings.Replace(byHand, "{v}", fmt.Sprintf("'%016d'", n), 1)
+					}
+					prepared := way.prepared && !strings.Contains(text, ";") && !strings.Contains(text, "SHOW")
+					want, got := sendText(t, native, byHand, prepared), sendText(t, s, way.column.Replace(text), prepared)
+					if got != want {
+						t.Errorf("%d: %s\n got  %s\n want %s", i, text, got, want)
+					}
+					// Every other statement finds what the one before it owes.
+					if read := "SELECT LAST_INSERT_ID(),@@identity"; i%2 == 0 {
+						if got, want := sendText(t, s, read, false), sendText(t, native, read, false); got != want {
+							t.Errorf("%d: behind %s\n got  %s\n want %s", i, text, got, want)
+						}
+					}
+				}
+				for _, read := range []string{
+					"SELECT a,b FROM w ORDER BY a", "SELECT n,a,b FROM c ORDER BY n", "SELECT id,a,b FROM m ORDER BY a", "SELECT id,a FROM num ORDER BY a",
+					"SELECT COUNT(*),COUNT(DISTINCT pid),MIN(LENGTH(pid))>15 FROM w",
+				} {
+					if got, want := sendText(t, s, read, false), sendText(t, native, read, false); got != want {
+						t.Errorf("%s\n got  %s\n want %s", read, got, want)
+					}
+				}
+				if odd := s.Value(t, "SELECT COUNT(*) FROM w WHERE pid NOT RLIKE '^[0-9a-f]{8}-[0-9a-f]{4}-7'"); odd != "0" {
+					t.Errorf("%s ids of another form", odd)
+				}
+			})
+		}
+	}
+}
+
+// sendText sends a statement, and shows what comes back but for values of errors, which have ids in them.
+func sendText(t *testing.T, s *wireclient.Session, text string, prepared bool) string {
+	t.Helper()
+	send := s.Query
+	if prepared {
+		send = s.Prepared
+	}
+	replies, err := send(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	var all []string
+	for _, r := range replies {
+		if r.Err != nil {
+			all = append(all, fmt.Sprintf("error %d %s", r.Err.Code, r.Err.State))
+			continue
+		}
+		all = append(all, fmt.Sprintf("affected %d, id %d, status %x, warnings %d, %q, rows %v", r.Affected, r.InsertID, r.Status, r.Warnings, r.Info, r.Rows))
+	}
+	return strings.Join(all, "; ")
+}
+
+// TestWideSnapshot: what is asked of a table in front of an INSERT opens no read view; the client's own first SELECT does.
+func TestWideSnapshot(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			db := harness.Database(t, server)
+			proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources: {public_id: {uuidv7: {}}}
+rules: [{table: "%[2]s.t", column: pid, source: public_id}, {table: "%[2]s.*", column: absent, source: public_id}]
+`, server.Addr, db))
+			direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, proxy.Addr("a"), db)
+			direct.Must(t, "CREATE TABLE t (a INT, pid CHAR(36) NOT NULL)", "CREATE TABLE seen (a INT)", "INSERT INTO t VALUES (0,'x')")
+			s.Must(t, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN", "INSERT INTO t (a) VALUES (1)")
+			for _, want := range []string{"1", "1"} { // the second one is behind the view
+				direct.Must(t, "INSERT INTO seen VALUES (1)")
+				if n := s.Value(t, "SELECT COUNT(*) FROM seen"); n != want {
+					t.Errorf("%s rows are seen, want %s", n, want)
+				}
+			}
+		})
+	}
+}
