@@ -244,7 +244,7 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 		if err != nil {
 			return false, err
 		}
-		if edited && rewriter.CallsUnknown(sql, head.Target.Table) {
+		if edited && st.mayCall(sql, head.Target) {
 			st.touch |= touchNumbers
 			cx.barrier, cx.settings = true, true
 		}

@@ -118,6 +118,14 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	}
 }
 
+// mayCall reports whether the INSERT or LOAD decided on last may call a function that can set variables.
+func (st *statement) mayCall(sql []byte, into rewriter.Name) bool {
+	if st.load != nil {
+		return rewriter.CallsUnknown(sql, into.Table)
+	}
+	return st.plans[len(st.parts)-1].MayCall(sql)
+}
+
 // prepares reports whether what is decided on is a statement to prepare.
 func (st *statement) prepares() bool {
 	return st.prefix[0] == mysql.COM_STMT_PREPARE || st.inner != nil

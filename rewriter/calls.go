@@ -2,50 +2,65 @@ package rewriter
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 
 	"idproxy/ascii"
 )
 
 // CallsUnknown reports whether a text may call a function that is none of the servers' own: one that is stored or loaded
-// can set variables of the session. table is the one that the text inserts into, whose name stands in front of a parenthesis, too.
-// Strings and comments are not told from code.
+// can set variables of the session. table is the one that the text inserts into: its name may stand in front of the list of
+// columns. Strings and comments are not told from code.
 func CallsUnknown(text, table []byte) bool {
+	remarks := lineComments(text)
 	for at := 0; ; at++ {
 		next := bytes.IndexByte(text[at:], '(')
 		if next < 0 {
 			return false
 		}
 		at += next
-		switch word, certain := callee(text[:at]); {
-		case word == nil, bytes.Equal(word, table):
-		case certain, !harmless(word) && !isOf(tellingFunctions, word):
+		if at > 0 && text[at-1] == ',' && !remarks { // between rows, mostly
+			continue
+		}
+		switch word, certain := callee(text[:at], remarks); {
+		case word == nil:
+		case table != nil && bytes.Equal(word, table):
+			table = nil // further on it is a function
+		case certain, !isOf(ownWords, word):
 			return true
 		}
 	}
 }
 
+// mayCall reports whether the parenthesis at text[at] may begin the arguments of a function that is none of the servers' own.
+// text has no line comments.
+func mayCall(text []byte, at int) bool {
+	word, certain := callee(text[:at], false)
+	return word != nil && (certain || !isOf(ownWords, word))
+}
+
+// lineComments reports whether a text may have comments that end with their line.
+func lineComments(text []byte) bool {
+	return bytes.IndexByte(text, '#') >= 0 || bytes.Contains(text, []byte("--"))
+}
+
 // callee returns the word that a text ends with, nil for none. certain: it is no word of the grammar, for it is
-// quoted, or a schema stands in front of it, or a comment behind.
-func callee(text []byte) (word []byte, certain bool) {
-	end := len(text) - 1
-	for end >= 0 && (text[end] == ' ' || text[end] == '\t' || text[end] == '\r' || text[end] == '\n') {
-		end--
-	}
-	if end < 0 {
+// quoted, or a schema stands in front of it, or a comment beside it. remarks: the text may have line comments.
+func callee(text []byte, remarks bool) (word []byte, certain bool) {
+	text, hidden := beforeBlanks(text, remarks)
+	switch {
+	case hidden:
+		return text, true
+	case len(text) == 0:
 		return nil, false
 	}
-	text = text[:end+1]
+	end := len(text) - 1
 	switch last := text[end]; last {
 	case ',': // between rows
 		return nil, false
 	case '`', '"':
 		begin := bytes.LastIndexByte(text[:end], last)
 		return text[begin+1 : end], true
-	case '/':
-		if end > 0 && text[end-1] == '*' {
-			return text[end:], true
-		}
 	}
 	begin := end + 1
 	for begin > 0 && (ascii.IsWord(text[begin-1]) || text[begin-1] >= 0x80) {
@@ -54,7 +69,23 @@ func callee(text []byte) (word []byte, certain bool) {
 	if begin > end {
 		return nil, false
 	}
-	return text[begin:], begin > 0 && text[begin-1] == '.'
+	word = text[begin:]
+	before, hidden := beforeBlanks(text[:begin], remarks)
+	return word, hidden || len(before) > 0 && before[len(before)-1] == '.'
+}
+
+// beforeBlanks returns a text without the blanks at its end. hidden: a comment may stand among them, or in front of them.
+func beforeBlanks(text []byte, remarks bool) (rest []byte, hidden bool) {
+	end, line := len(text), false
+	for end > 0 && classes[text[end-1]] == classBlank {
+		line = line || text[end-1] == '\n'
+		end--
+	}
+	rest = text[:end]
+	if line && remarks {
+		return rest, lineComments(rest[bytes.LastIndexByte(rest, '\n')+1:])
+	}
+	return rest, end > 1 && rest[end-1] == '/' && rest[end-2] == '*'
 }
 
 // harmless reports whether a word in front of a parenthesis does nothing but tell a value: a word of the grammar, or a
@@ -122,6 +153,17 @@ yearweek`)
 var tellingFunctions = wordList(`
 benchmark found_rows get_lock lastval master_gtid_wait master_pos_wait nextval release_all_locks release_lock row_count setval sleep
 source_pos_wait wait_for_executed_gtid_set`)
+
+// ownWords are all of these.
+var ownWords = union(grammarWords, harmlessFunctions, tellingFunctions)
+
+func union(sets ...map[string]struct{}) map[string]struct{} {
+	all := map[string]struct{}{}
+	for _, set := range sets {
+		maps.Copy(all, set)
+	}
+	return all
+}
 
 // reservedWords stand in an expression and are no columns' names.
 var reservedWords = wordList(`

@@ -115,6 +115,8 @@ type Plan struct {
 	shape   uint64 // of all but the tuples
 	tuples  []shaped
 	last    Span   // the last tuple
+	body    int    // where rows begin: behind SET, at VALUES, at the query
+	calls   bool   // a tuple may call a function that is none of the servers' own
 	foreign []Span // clauses that one of the two servers alone has: row alias, RETURNING
 	marks   []mark // the ? that are ids, in their order
 	// ByPosition: there is no column list, and values go to columns by their places in the table.
@@ -143,6 +145,13 @@ type Filled struct {
 	Greatest        uint64 // greatest explicit id
 	GreatestUnknown bool   // some explicit id is no number that is known
 	BelowZero       bool   // some explicit id is a number below zero
+}
+
+// MayCall reports whether the statement, whose text is what Read read, may call a function that is none of the servers' own:
+// one that is stored or loaded can set variables of the session. A list of columns calls none, and tuples were looked
+// at while they were read.
+func (p *Plan) MayCall(text []byte) bool {
+	return p.calls || CallsUnknown(text[max(p.body, p.last.End):], nil)
 }
 
 // AskedFor returns the index in Columns of the column that the i-th of the Questions is about.

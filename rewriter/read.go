@@ -72,6 +72,7 @@ type planReader struct {
 	alias     bool   // the rows have one
 	updateAt  int    // where the list of ON DUPLICATE KEY UPDATE begins
 	returned  bool   // RETURNING reads the last insert id
+	remarked  bool   // a tuple has a comment
 	texts     bool   // an expression goes into a text column as it is
 }
 
@@ -224,6 +225,7 @@ func (r *planReader) names() (token, error) {
 		end = r.pos
 		t = r.next()
 	}
+	r.plan.body = t.end
 	if r.isWord(t, "set") {
 		return r.set(name)
 	}
@@ -234,6 +236,7 @@ func (r *planReader) names() (token, error) {
 		}
 		t = r.next()
 	}
+	r.plan.body = t.start
 	if r.plan.Selected, err = r.rowsFrom(t); err != nil {
 		return t, err
 	}

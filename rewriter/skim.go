@@ -51,6 +51,7 @@ func (r *planReader) skim(i, commas int) (end, seen int) {
 			depth, nested = depth-1, 0
 			i++
 		case classOpen:
+			r.opens(i)
 			r.note(uint64(nested)<<8 | uint64(c))
 			depth, nested = depth+1, 0
 			i++
@@ -61,6 +62,13 @@ func (r *planReader) skim(i, commas int) (end, seen int) {
 		}
 	}
 	return r.stop(i, "end of the statement"), seen
+}
+
+// opens notes whether the parenthesis at i may begin the arguments of a function that is none of the servers' own. Behind a
+// comment it may always.
+func (r *planReader) opens(i int) {
+	p := r.plan
+	p.calls = p.calls || r.remarked || mayCall(r.text, i)
 }
 
 // allCommas lets skim walk to the end of the tuple.
@@ -109,6 +117,7 @@ func (r *planReader) skimRare(i int) int {
 			return r.stop(i, r.fault)
 		}
 		if end > i {
+			r.remarked = true
 			return end
 		}
 		r.note(uint64(c))

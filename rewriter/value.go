@@ -103,6 +103,7 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 			if behind, err = r.value(int(k)); err != nil {
 				return 0, err
 			}
+			p.calls = p.calls || p.slots[k].last.kind != valueNull && CallsUnknown(r.text[next:behind.start], nil)
 			r.place(int(k), behind)
 		}
 		count = p.placeOf(k) + 1

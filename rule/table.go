@@ -117,5 +117,17 @@ func (t *Table) SetKey(c Column) {
 
 // SameColumn reports whether two names in UTF-8 are of one column.
 func SameColumn(a, b string) bool {
-	return ascii.EqualFold(a, b) || !ascii.ValidString(a) && pattern.Fold(a) == pattern.Fold(b)
+	for i := range min(len(a), len(b)) {
+		c, d := a[i], b[i]
+		if c == d {
+			continue
+		}
+		if (c | d) >= 0x80 {
+			return !ascii.ValidString(a) && pattern.Fold(a) == pattern.Fold(b)
+		}
+		if c|0x20 != d|0x20 || c|0x20 < 'a' || c|0x20 > 'z' {
+			return false // letters of Unicode are folded one for one, and what stands before is equal
+		}
+	}
+	return len(a) == len(b)
 }
