@@ -31,10 +31,17 @@ type goPackage struct {
 // arrows are the imports that a package may have inside the module; a name ending in / stands for all below it.
 // What is not here may import nothing. Only cmd and tests know config.
 var arrows = map[string][]string{
-	"cmd/idproxy": {"cmd/idproxy/", "config", "pattern", "inside", "proxy", "proxy/", "rule", "rewriter", "rewriter/", "idsource", "idsource/"},
+	"cmd/idproxy": {"cmd/idproxy/", "config", "pattern", "proxy", "rewriter", "rule", "idsource", "idsource/"},
+	"cmd/idproxy/app": {
+		"cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
+		"config", "idsource/resp", "proxy", "rewriter/grammar",
+	},
+	"cmd/idproxy/explain": {"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "proxy", "rewriter", "rewriter/grammar", "rule"},
 	"cmd/idproxy/census": {
 		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "pattern", "proxy", "proxy/ask", "rule", "rewriter",
 	},
+	"cmd/idproxy/keys":      {"cmd/idproxy/sources", "cmd/idproxy/store", "idsource", "idsource/resp"},
+	"cmd/idproxy/sources":   {"cmd/idproxy/census", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/ruleset":   {"config", "rule"},
 	"cmd/idproxy/store":     {"cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
 	"cmd/idproxy/tlsconfig": {"config"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"idproxy/cmd/idproxy/app"
 	"idproxy/config"
 )
 
@@ -43,7 +44,7 @@ func check(ctx context.Context, file string, o checkOptions) error {
 		findings = append(findings, checkFiles(cfg)...)
 		findings = append(findings, c.stores()...)
 		findings = append(findings, c.numbers()...)
-		if text := descriptors(cfg); text != "" {
+		if text := app.Descriptors(cfg); text != "" {
 			findings = append(findings, finding{cfg.Path + ":1:1", levelWarning, text + "; this is said of the limit of this shell"})
 		}
 		findings = append(findings, endNotes(cfg, time.Now())...)
@@ -71,7 +72,7 @@ func fromErrors(err error) ([]finding, error) {
 
 // checkFiles checks the files that the configuration names.
 func checkFiles(cfg *config.Config) []finding {
-	if _, err := proxyConfig(cfg, nil); err != nil {
+	if _, err := app.ProxyConfig(cfg, nil); err != nil {
 		return []finding{{cfg.Path, levelError, err.Error()}}
 	}
 	return nil

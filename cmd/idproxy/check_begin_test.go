@@ -58,11 +58,11 @@ rules: [{table: %q, column: id, source: ids}]
 		{"", ", key: 'k_{table}'", ".orders", levelError, " was never used, and its INSERTs will be refused"},
 		{"", ", start: 1", ".orders", levelWarning, " was never used: it begins at 131073, above what could be asked; NOT asked: listener b\n"},
 	} {
-		check(writeConfig(t, config(tt.second, tt.segment, tt.table)), tt.level, tt.want)
+		check(harness.WriteConfig(t, config(tt.second, tt.segment, tt.table)), tt.level, tt.want)
 	}
 	for _, segment := range []string{", key: used", ", key: 'u_{table}'", ", key: 'u_{schema}.{table}'"} {
 		text := config(account, segment, ".*")
-		path := writeConfig(t, text)
+		path := harness.WriteConfig(t, text)
 		args := []string{"source", "set", "ids", "196608", "--config", path}
 		if strings.Contains(segment, "{") {
 			args = append(args, "--key", strings.NewReplacer("{schema}", name, "{table}", "orders").Replace(strings.Split(segment, "'")[1]))

@@ -7,6 +7,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/integration/harness"
 )
 
 // TestCheckLayouts looks at layouts whose ids are not what an application may expect.
@@ -20,7 +21,7 @@ func TestCheckLayouts(t *testing.T) {
 		{layout: "10worker/41/12seq", want: "warning: source ids: ids of layout 10worker/41/12seq do not ascend"},
 	} {
 		t.Run(tt.layout, func(t *testing.T) {
-			path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+			path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
 sources: {ids: {snowflake: {worker: 1, layout: %s}}}
 `, tt.layout))
 			got := runWith(t, "", "check", "--config", path)

@@ -31,7 +31,7 @@ func TestCheckOnlineWildcards(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: app, password: app}}]
+			path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: app, password: app}}]
 stores: {main: {mysql: {dsn: "app:app@tcp(%[1]s)/%[2]s"}}}
 sources: {ids: {segment: {store: main, start: 3000000000}}, few: {segment: {store: main}}}
 rules:
@@ -93,7 +93,7 @@ func TestCheckOnlineAsksOnce(t *testing.T) {
 		return n
 	}
 	before := questions()
-	got := runWith(t, "", "check", "--online", "--config", writeConfig(t, text.String()))
+	got := runWith(t, "", "check", "--online", "--config", harness.WriteConfig(t, text.String()))
 	if got.status != statusFine {
 		t.Errorf("%+v", got)
 	}
@@ -111,7 +111,7 @@ func TestCheckOnlineSilentServer(t *testing.T) {
 	if _, err := db.Exec("CREATE TABLE t (small DATE)"); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Load(writeConfig(t, fmt.Sprintf(`listeners:
+	cfg, err := config.Load(harness.WriteConfig(t, fmt.Sprintf(`listeners:
   - {name: silent, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}
   - {name: stuck, listen: 127.0.0.1:0, upstream_tls: {mode: disabled}, upstream: %q, account: {user: app, password: app}}
   - {name: fine, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}

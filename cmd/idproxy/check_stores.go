@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -122,23 +121,4 @@ func (a *storeServers) ask(ctx context.Context) {
 	defer cancel()
 	a.servers, a.err = st.Servers.Servers(ctx)
 	a.err = errors.Join(a.err, st.Close())
-}
-
-// warnOfCrashes has all stores that may forget what they stored say so. One that does not
-// answer now says it when it is first used.
-func (s *sources) warnOfCrashes(ctx context.Context) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name, st := range s.stores {
-		if st.Servers == nil {
-			continue
-		}
-		s.asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, store.AskTime)
-			defer cancel()
-			if err := st.Servers.WarnOfCrashes(ctx); err != nil {
-				s.log.Debug("store not asked whether a crash can bring ids back", "store", name, "error", fmt.Sprint(err))
-			}
-		})
-	}
 }

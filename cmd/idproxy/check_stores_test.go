@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"idproxy/config"
 	"idproxy/integration/harness"
 )
 
@@ -47,7 +46,7 @@ func TestCheckStores(t *testing.T) {
 			if tt.sources == "" {
 				tt.sources = "{}"
 			}
-			path := writeConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: %s\nsources: %s\n", tt.stores, tt.sources))
+			path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: %s\nsources: %s\n", tt.stores, tt.sources))
 			got := runWith(t, "", "check", "--config", path)
 			if got.status != tt.status || strings.Contains(got.out, "hunter2") {
 				t.Errorf("status %d: %s", got.status, got.out)
@@ -66,7 +65,7 @@ func TestCheckFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	path := writeConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: {a: {file: {dir: %[1]s/ids}}, b: {file: {dir: %[1]s/link}}}\n", dir))
+	path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: {a: {file: {dir: %[1]s/ids}}, b: {file: {dir: %[1]s/link}}}\n", dir))
 	got := runWith(t, "", "check", "--config", path)
 	if got.status != statusFinding {
 		t.Errorf("%+v", got)
@@ -80,7 +79,7 @@ func TestCheckOnlineStores(t *testing.T) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			name := harness.Database(t, server)
 			port := server.Addr[strings.LastIndexByte(server.Addr, ':')+1:]
-			path := writeConfig(t, fmt.Sprintf(`%s
+			path := harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {main: {mysql: {dsn: "app:app@tcp(127.0.0.1:%[2]s)/%[3]s"}}, again: {mysql: {dsn: "app:app@tcp(localhost:%[2]s)/%[3]s"}}}
 sources: {x: {segment: {store: main, key: k}}, y: {segment: {store: again, key: k}}}
 `, askedListener(t), port, name))
@@ -114,7 +113,7 @@ sources: {ids: {segment: {store: main}}}
 // TestCheckLogins: accounts that cannot log in without TLS are named where a listener offers none.
 func TestCheckLogins(t *testing.T) {
 	server := harness.MySQL(t)
-	path := writeConfig(t, fmt.Sprintf(`listeners: 
+	path := harness.WriteConfig(t, fmt.Sprintf(`listeners: 
   - {name: bare, listen: 127.0.0.1:0, upstream: %[1]q, account: {user: app, password: app}}
   - {name: local, listen: "unix:a.sock", upstream: %[1]q, account: {user: app, password: app}}
 `, server.Addr))
@@ -124,15 +123,6 @@ func TestCheckLogins(t *testing.T) {
 	}
 	holds(t, "the findings", got.out, ":2:5: warning: listener bare: it offers no TLS, and these accounts have caching_sha2_password: 'app'@'%'")
 	holds(t, "what to do", got.out, "fail with 2061 at their first login; add tls to the listener")
-}
-
-func TestFewDescriptors(t *testing.T) {
-	cfg := &config.Config{Listeners: make([]config.Listener, 1), Limits: config.Limits{Sessions: 1000}}
-	for limit, want := range map[uint64]string{1 << 20: "", 2037: "", 2036: "2036 open files are enough for 999: raise the limit to 2037", 10: "10 open files are enough for 0"} {
-		if got := fewDescriptors(cfg, limit); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("%d: %q, want %q", limit, got, want)
-		}
-	}
 }
 
 // TestCheckNumbers looks at sources that share a fixed worker number.
@@ -167,7 +157,7 @@ func TestCheckNumbers(t *testing.T) {
 			if tt.rules == "" {
 				tt.rules = "[]"
 			}
-			path := writeConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}, {name: b, listen: 127.0.0.1:0, upstream: 127.0.0.1:2}]\nsources: %s\nrules: %s\n", tt.sources, tt.rules))
+			path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}, {name: b, listen: 127.0.0.1:0, upstream: 127.0.0.1:2}]\nsources: %s\nrules: %s\n", tt.sources, tt.rules))
 			got := runWith(t, "", "check", "--config", path)
 			if got.status != tt.status || strings.Contains(got.out, "worker number") != (tt.want != "") || !strings.Contains(got.out, tt.want) {
 				t.Errorf("status %d: %s, want %q", got.status, got.out, tt.want)

@@ -134,7 +134,7 @@ func TestCheckOnlineFindings(t *testing.T) {
 					for _, text := range tt.setup {
 						run(text)
 					}
-					path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "unix:a.sock", upstream: %[1]q, account: {user: app, password: app}}]
+					path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "unix:a.sock", upstream: %[1]q, account: {user: app, password: app}}]
 
 sources: {ids: {segment: {}}}
 rules: [{table: %[2]s.t, column: id, source: ids%[3]s}, {table: "%[2]s.ruled_*", column: id, source: ids}]
@@ -187,7 +187,7 @@ func TestCheckOnlineDenied(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: little, password: x}}]
+	path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: little, password: x}}]
 sources: {ids: {segment: {}}}
 rules: [{table: %s.t, column: id, source: ids}]
 `, server.Addr, name))

@@ -30,7 +30,7 @@ ids: {http: {listen: "127.0.0.1:1"}}
 `
 
 func TestCheckListsAllProblems(t *testing.T) {
-	path := writeConfig(t, malformed)
+	path := harness.WriteConfig(t, malformed)
 	got := runWith(t, "", "check", "--config", path)
 	if got.status != statusFinding || got.err != "" {
 		t.Errorf("status %d, standard error %q", got.status, got.err)
@@ -60,7 +60,7 @@ func TestCheckEnd(t *testing.T) {
 		want string
 	}{{300 * day, ": error: source ids: layout 38/15/10"}, {500 * day, ": warning: source ids: layout 38/15/10"}, {1000 * day, ": fine"}} {
 		epoch := time.Now().Add(tt.left - 3181*day).UTC().Format(time.RFC3339)
-		path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: "127.0.0.1:1"}]
+		path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: "127.0.0.1:1"}]
 sources: {ids: {snowflake: {worker: 1, layout: 38/15/10, epoch: %s}}}
 rules: [{table: shop.orders, column: id, source: ids}]
 `, epoch))
@@ -77,7 +77,7 @@ func TestCheckJSON(t *testing.T) {
 		malformed: 4,
 		"listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n": 0,
 	} {
-		path := writeConfig(t, text)
+		path := harness.WriteConfig(t, text)
 		got := runWith(t, "", "check", "--json", "--config", path)
 		var report struct{ Findings []finding }
 		if err := json.Unmarshal([]byte(got.out), &report); err != nil {
@@ -95,7 +95,7 @@ func TestCheckJSON(t *testing.T) {
 }
 
 func TestCheckNamesMissingCertificate(t *testing.T) {
-	path := writeConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, tls: {cert: gone.pem, key: gone.key}}]\n")
+	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, tls: {cert: gone.pem, key: gone.key}}]\n")
 	got := runWith(t, "", "check", "--config", path)
 	if got.status != statusFinding {
 		t.Errorf("status %d", got.status)
@@ -145,7 +145,7 @@ func TestCheckOnline(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			path := writeConfig(t, fmt.Sprintf(onlineConfig, server.Addr, name, tt.table, tt.column, tt.source))
+			path := harness.WriteConfig(t, fmt.Sprintf(onlineConfig, server.Addr, name, tt.table, tt.column, tt.source))
 			got := runWith(t, "", "check", "--online", "--config", path)
 			if tt.want == "" {
 				if got.status != statusFine || strings.Contains(got.out, ": error: ") {
@@ -179,7 +179,7 @@ func TestCheckOnlineStoreBehind(t *testing.T) {
 	if _, err := harness.Open(t, server.Config(name), proxy.Addr("a")).Exec("INSERT INTO orders VALUES (NULL)"); err != nil {
 		t.Fatal(err)
 	}
-	path := writeConfig(t, config)
+	path := harness.WriteConfig(t, config)
 	if got := runWith(t, "", "check", "--online", "--config", path); got.status != statusFine {
 		t.Errorf("before: got %+v", got)
 	}
@@ -202,7 +202,7 @@ func TestCheckOnlineFileBehind(t *testing.T) {
 	if _, err := db.Exec("CREATE TABLE orders (id BIGINT PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
-	path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: app, password: app}}]
+	path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: app, password: app}}]
 sources: {ids: {segment: {}}}
 rules: [{table: %s.orders, column: id, source: ids}]
 `, server.Addr, name))
@@ -253,7 +253,7 @@ func TestCheckSilentStore(t *testing.T) {
 }
 
 func TestCheckOnlineWithoutAccount(t *testing.T) {
-	path := writeConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
+	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
 	got := runWith(t, "", "check", "--online", "--config", path)
 	if got.status != statusFinding {
 		t.Errorf("status %d", got.status)
@@ -268,7 +268,7 @@ func TestCheckOnlineServerUnreachable(t *testing.T) {
 	}
 	addr := closed.Addr().String()
 	closed.Close()
-	path := writeConfig(t, fmt.Sprintf(onlineConfig, addr, "shop", "orders", "id", "ids"))
+	path := harness.WriteConfig(t, fmt.Sprintf(onlineConfig, addr, "shop", "orders", "id", "ids"))
 	got := runWith(t, "", "check", "--online", "--config", path)
 	if got.status != statusFinding {
 		t.Errorf("status %d", got.status)

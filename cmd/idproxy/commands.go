@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"idproxy/cmd/idproxy/app"
 	"idproxy/config"
 )
 
@@ -84,7 +85,7 @@ func serveCommand(at *configFile, std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), path, std)
+			return app.Serve(cmd.Context(), path, std.err)
 		},
 	}
 }
@@ -108,28 +109,6 @@ The exit status is 1 when something is wrong, or could not be asked.`,
 	}
 	c.Flags().BoolVar(&o.online, "online", false, "check servers, tables, columns and stores too")
 	c.Flags().BoolVar(&o.json, "json", false, "print findings as JSON")
-	return c
-}
-
-func explainCommand(at *configFile, std streams) *cobra.Command {
-	o := explainOptions{std: std}
-	c := &cobra.Command{
-		Use:     "explain STATEMENT | -",
-		Short:   "Show what becomes of a statement, or why not",
-		Long:    "Show what becomes of a statement, by the rules of the first listener. With - the statement is read from standard input.",
-		Example: "  idproxy explain --schema shop \"INSERT INTO orders (item) VALUES ('tea')\"\n  idproxy explain --online - < statements.sql",
-		Args:    usageOf(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := at.load()
-			if err != nil {
-				return err
-			}
-			return explain(cmd.Context(), cfg, args[0], o)
-		},
-	}
-	c.Flags().StringVar(&o.schema, "schema", "", "the session's default `schema`")
-	c.Flags().BoolVar(&o.online, "online", false, "ask the first listener's server for the columns of tables, with its account")
-	c.Flags().BoolVar(&o.verbose, "verbose", false, "show the SQL that numbers the rows of INSERT ... SELECT")
 	return c
 }
 

@@ -55,7 +55,7 @@ rules:
   - {table: DB.loose, column: id, source: ids, unsupported: forward}
 `, server.Addr), "DB", name)
 			proxy := harness.StartProxy(t, text)
-			path := writeConfig(t, text)
+			path := harness.WriteConfig(t, text)
 			for _, sql := range explainedCorpus {
 				sql = strings.ReplaceAll(sql, "DB", name)
 				db := harness.Open(t, server.Config(name), proxy.Addr("a")) // a session of its own

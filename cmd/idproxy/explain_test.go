@@ -1,39 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"idproxy/cmd/idproxy/ruleset"
-	"idproxy/config"
 	"idproxy/integration/harness"
-	"idproxy/rewriter"
-	"idproxy/rule"
 )
 
-const explainConfig = `listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
-sources: {ids: {segment: {}}}
-rules:
-  - {table: shop.orders, column: id, source: ids}
-  - {table: "shop.log_*", column: id, source: ids}
-  - {table: shop.seen, column: id, source: ids, mode: observe, explicit: reject}
-  - {table: shop.loose, column: id, source: ids, unsupported: forward}
-  - {table: shop.middle, column: id, source: ids, last_insert_id: packet}
-  - {table: shop.two, column: id, source: ids, explicit: advance}
-  - {table: shop.two, column: nr, source: ids, explicit: advance}
-  - {table: shop.half, column: id, source: ids}
-  - {table: shop.half, column: nr, source: ids, mode: observe}
-  - {table: shop.near, column: id, source: ids, gene: {column: user_id, bits: 8}}
-  - {table: shop.named, column: id, source: ids, gene: {column: name, bits: 4, by: crc32}}
-  - {table: shop.strict, column: id, source: ids, explicit: reject, unsupported: forward}
-`
+// explainConfig is a file with rules of all kinds.
+const explainConfig = "explain/testdata/rules.yaml"
 
 func TestExplain(t *testing.T) {
-	path := writeConfig(t, explainConfig)
 	tests := []struct {
 		name, sql string
 		status    int
@@ -145,14 +123,14 @@ func TestExplain(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := runWith(t, tt.sql, "explain", "--verbose", "--config", path, "-")
+			got := runWith(t, tt.sql, "explain", "--verbose", "--config", explainConfig, "-")
 			if got.status != tt.status || got.err != "" {
 				t.Errorf("status %d, standard error %q", got.status, got.err)
 			}
 			for _, part := range tt.want {
 				holds(t, "the output", got.out, part)
 			}
-			if again := runWith(t, "", "explain", tt.sql, "--verbose", "--config", path); again != got {
+			if again := runWith(t, "", "explain", tt.sql, "--verbose", "--config", explainConfig); again != got {
 				t.Errorf("as an argument: %+v", again)
 			}
 		})
@@ -160,8 +138,7 @@ func TestExplain(t *testing.T) {
 }
 
 func TestExplainSchema(t *testing.T) {
-	path := writeConfig(t, explainConfig)
-	got := runWith(t, "", "explain", "--config", path, "--schema", "shop", "INSERT INTO orders (a) VALUES (1)")
+	got := runWith(t, "", "explain", "--config", explainConfig, "--schema", "shop", "INSERT INTO orders (a) VALUES (1)")
 	if got.status != statusFine {
 		t.Errorf("status %d", got.status)
 	}
@@ -180,7 +157,7 @@ func TestExplainOnline(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	path := writeConfig(t, strings.ReplaceAll(fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}]
+	path := harness.WriteConfig(t, strings.ReplaceAll(fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}]
 sources: {ids: {segment: {}}}
 rules: [{table: DB.orders, column: id, source: ids}, {table: "DB.nr_*", column: id, source: ids}, {table: DB.days, column: id, source: ids}, {table: DB.gone, column: id, source: ids}, {table: DB.hidden, column: id, source: ids}]
 `, server.Addr), "DB", name))
@@ -206,91 +183,9 @@ rules: [{table: DB.orders, column: id, source: ids}, {table: "DB.nr_*", column: 
 }
 
 func TestExplainOnlineNeedsAccount(t *testing.T) {
-	got := runWith(t, "", "explain", "--online", "--config", writeConfig(t, explainConfig), "SELECT 1")
+	got := runWith(t, "", "explain", "--online", "--config", explainConfig, "SELECT 1")
 	if got.status != statusFinding {
 		t.Errorf("status %d", got.status)
 	}
 	holds(t, "standard error", got.err, "listener a has no account")
-}
-
-// FuzzExplain holds that no text makes explain crash, and that a statement
-// which is filled loses no byte: what the application wrote is a subsequence
-// of what is sent, but for the ids that were asked for.
-func FuzzExplain(f *testing.F) {
-	for _, sql := range []string{
-		"INSERT INTO shop.orders (a) VALUES ('x'),(\"y\\\"\"),(`z`)", "USE shop; REPLACE orders (id,a) VALUES (NULL,';')",
-		"insert into shop.log_1 (a) values (last_insert_id()) -- x", "BEGIN NOT ATOMIC INSERT INTO shop.orders VALUES (1); END",
-		"/*!50000 INSERT */ INTO shop.orders (a) VALUES (1)", "PREPARE s FROM 'INSERT'", "INSERT INTO shop.orders (\x00", "$$", ";;",
-	} {
-		f.Add([]byte(sql))
-	}
-	cfg, err := config.Parse("idproxy.yaml", []byte(explainConfig), os.LookupEnv)
-	if err != nil {
-		f.Fatal(err)
-	}
-	rules := rule.NewList(ruleset.Of(cfg, "a"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		given := bytes.Clone(text)
-		var out bytes.Buffer
-		e := &explainer{out: &out, rules: rules}
-		if err := e.explain(text); err != nil && !errors.Is(err, errFindings) {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(given, text) {
-			t.Fatal("the text was changed")
-		}
-		keepsBytes(t, text, rules)
-	})
-}
-
-// keepsBytes explains each statement of text alone and compares.
-func keepsBytes(t *testing.T, text []byte, rules *rule.List) {
-	for _, span := range rewriter.Split(nil, text, rewriter.Mode{MultiStatements: true}) {
-		sql := bytes.TrimSpace(text[span.Start:span.End])
-		var out bytes.Buffer
-		e := &explainer{out: &out, rules: rules, schema: []byte("shop")}
-		if span.Doubt || e.statement(sql, rewriter.Mode{MultiStatements: true}) != nil || e.next == 0 {
-			continue
-		}
-		first, sent, _ := strings.Cut(out.String(), "\n")
-		if strings.HasPrefix(first, "-- the server is asked") { // an id stands for an expression, as long as that is
-			continue
-		}
-		if lost := lostByte(sql, []byte(sent)); lost >= 0 {
-			t.Fatalf("byte %d of %q is not in %q", lost, sql, sent)
-		}
-	}
-}
-
-// replaced are the bytes of the values that an id stands for: NULL, DEFAULT, 0
-// and '0'. All others must be there still.
-const replaced = "NULLnullDEFAULTdefault0'"
-
-// lostByte returns the index of the first byte of sql, but for replaced ones,
-// that is not found in sent behind those before it; -1 when none is lost.
-// Where LAST_INSERT_ID is read, values change their places.
-func lostByte(sql, sent []byte) int {
-	if rewriter.MentionsLastID(sql) {
-		return -1
-	}
-	for i, c := range sql {
-		if strings.IndexByte(replaced, c) >= 0 {
-			continue
-		}
-		at := bytes.IndexByte(sent, c)
-		if at < 0 {
-			return i
-		}
-		sent = sent[at+1:]
-	}
-	return -1
-}
-
-func TestLostByte(t *testing.T) {
-	if at := lostByte([]byte("a (NULL, 'b')"), []byte("a (,`id`) (1, 'b');")); at != -1 {
-		t.Errorf("byte %d of a kept text is lost", at)
-	}
-	if at := lostByte([]byte("a (b, c)"), []byte("a (1, c);")); at != 3 {
-		t.Errorf("got %d for a lost byte, want 3", at)
-	}
 }

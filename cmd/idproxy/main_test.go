@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,20 +29,6 @@ func runWith(t testing.TB, in string, args ...string) ran {
 	return ran{status, out.String(), errs.String()}
 }
 
-// writeConfig writes a configuration file and returns its path. It bounds the sessions
-// unless the text does: check warns of more than the machine allows open files for.
-func writeConfig(t testing.TB, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "idproxy.yaml")
-	if !strings.Contains(text, "limits:") {
-		text = strings.TrimSuffix(text, "\n") + "\nlimits: {sessions: 100}\n"
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // askedListener is a configuration's listener in front of a server that check can ask.
 func askedListener(t testing.TB) string {
 	t.Helper()
@@ -52,7 +37,7 @@ func askedListener(t testing.TB) string {
 
 func TestStatuses(t *testing.T) {
 	t.Chdir(t.TempDir()) // no ./idproxy.yaml here
-	good := writeConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
+	good := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
 	tests := []struct {
 		name   string
 		args   []string
@@ -132,7 +117,7 @@ func holds(t *testing.T, what, text, part string) {
 }
 
 func TestDefaultConfigFile(t *testing.T) {
-	path := writeConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
+	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
 	t.Chdir(filepath.Dir(path))
 	if got := runWith(t, "", "check"); got.status != statusFine || !strings.Contains(got.out, "fine (listeners 1") {
 		t.Errorf("got %+v", got)

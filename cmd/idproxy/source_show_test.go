@@ -13,7 +13,7 @@ func TestSourceShowServerOut(t *testing.T) {
 	names := []string{harness.Database(t, both[0]), harness.Database(t, both[1])}
 	dsns := []string{both[0].DSN(names[0]), both[1].DSN(names[1])}
 	config := func(second string) string {
-		return writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+		return harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
 stores: {several: {mysql: {dsns: [%q, %q]}}}
 sources: {ticket: {segment: {store: several}}}
 `, dsns[0], second))

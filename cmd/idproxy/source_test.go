@@ -14,6 +14,7 @@ import (
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
+	"idproxy/integration/harness"
 )
 
 const sourcesConfig = `
@@ -32,7 +33,7 @@ rules:
 // TestSourceSet moves a source up, and down only when forced; list, show and
 // decode say where it stands, also while another process holds the store.
 func TestSourceSet(t *testing.T) {
-	path := writeConfig(t, sourcesConfig)
+	path := harness.WriteConfig(t, sourcesConfig)
 	idproxy := func(status int, args ...string) ran {
 		t.Helper()
 		got := runWith(t, "", append(args, "--config", path)...)
@@ -93,7 +94,7 @@ func TestSourceSet(t *testing.T) {
 
 // TestImportTargets: what an import cannot go to is named before anything is moved.
 func TestImportTargets(t *testing.T) {
-	cfg, err := config.Load(writeConfig(t, sourcesConfig))
+	cfg, err := config.Load(harness.WriteConfig(t, sourcesConfig))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestImportTargets(t *testing.T) {
 }
 
 func TestDecode(t *testing.T) {
-	path := writeConfig(t, sourcesConfig)
+	path := harness.WriteConfig(t, sourcesConfig)
 	id := uint64(1000)<<22 | 3<<17 | 7<<12 | 9
 	for _, tt := range []struct {
 		args   []string

@@ -22,7 +22,7 @@ func TestWideColumns(t *testing.T) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			name := harness.Database(t, server)
 			db := harness.Open(t, server.Config(name), "")
-			path := writeConfig(t, fmt.Sprintf(wideConfig, server.Addr, name))
+			path := harness.WriteConfig(t, fmt.Sprintf(wideConfig, server.Addr, name))
 			for _, tt := range []struct{ pid, oid, check, explained string }{
 				{"CHAR(36)", "CHAR(24)", "", "'01900000-0000-7002-8000-000000000000'"},
 				{"CHAR(32)", "VARCHAR(50)", "", "'01900000000070028000000000000000'"},
@@ -66,7 +66,7 @@ func TestWideColumns(t *testing.T) {
 }
 
 func TestWideOffline(t *testing.T) {
-	path := writeConfig(t, fmt.Sprintf(wideConfig, "127.0.0.1:1", "shop"))
+	path := harness.WriteConfig(t, fmt.Sprintf(wideConfig, "127.0.0.1:1", "shop"))
 	for _, tt := range []struct {
 		args   []string
 		status int

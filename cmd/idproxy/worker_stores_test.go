@@ -11,9 +11,11 @@ import (
 
 	client "go.etcd.io/etcd/client/v3"
 
+	"idproxy/cmd/idproxy/sources"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/lease"
+	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
 
@@ -55,7 +57,7 @@ func TestWorkerStores(t *testing.T) {
 
 // tryClocks has another host hold a number, whose clock is ahead of this one's.
 func tryClocks(t *testing.T, addr string) {
-	path := writeConfig(t, fmt.Sprintf(`%s
+	path := harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {main: {etcd: {endpoints: ["%s"]}}}
 sources: {far_id: {snowflake: {workers: main}}}
 `, askedListener(t), addr))
@@ -80,13 +82,13 @@ sources: {far_id: {snowflake: {workers: main}}}
 }
 
 // running is a program's sources.
-func running(t *testing.T, path string) *sources {
+func running(t *testing.T, path string) *sources.Sources {
 	t.Helper()
 	cfg, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := openSources(cfg, slog.New(slog.DiscardHandler))
+	s, err := sources.Open(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,7 @@ func running(t *testing.T, path string) *sources {
 }
 
 // numberOf has a source issue an id and returns the worker number in it.
-func numberOf(t *testing.T, s *sources, source, layout string) uint64 {
+func numberOf(t *testing.T, s *sources.Sources, source, layout string) uint64 {
 	t.Helper()
 	l, err := idsource.ParseLayout(layout)
 	if err != nil {
@@ -102,7 +104,7 @@ func numberOf(t *testing.T, s *sources, source, layout string) uint64 {
 	}
 	id := make([]uint64, 1)
 	for try := 0; ; try++ {
-		err := s.byName[source].(idsource.Series).Fill(t.Context(), id, 1)
+		err := s.Named()[source].(idsource.Series).Fill(t.Context(), id, 1)
 		if err == nil {
 			return l.Decode(id[0]).Worker
 		}
@@ -126,7 +128,7 @@ func commands(t *testing.T, path string) func(status int, want string, args ...s
 }
 
 func tryStore(t *testing.T, store string) {
-	path := writeConfig(t, fmt.Sprintf(`%s
+	path := harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {main: %s}
 sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
 `, askedListener(t), store))
@@ -141,8 +143,8 @@ sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbe
 	run(statusFine, "held", "worker", "list")
 	run(statusFine, "SECONDS    since its holder was last heard of", "worker", "list")
 	run(statusFine, "are held", "check", "--online")
-	for _, s := range []*sources{one, two} {
-		if err := s.close(); err != nil {
+	for _, s := range []*sources.Sources{one, two} {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -150,7 +152,7 @@ sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbe
 }
 
 func tryDisposable(t *testing.T, store string) {
-	path := writeConfig(t, fmt.Sprintf(`%s
+	path := harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {main: %s}
 sources: {start_id: {snowflake: {workers: main, disposable: true, layout: 31s/20/12}}}
 `, askedListener(t), store))
@@ -162,7 +164,7 @@ sources: {start_id: {snowflake: {workers: main, disposable: true, layout: 31s/20
 		if got := numberOf(t, s, "start_id", "31s/20/12"); got != want {
 			t.Errorf("start %d has number %d", want, got)
 		}
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -209,7 +211,7 @@ func TestEtcdTLS(t *testing.T) {
 		{"no TLS", "username: root, password: secret", "etcd store"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path := writeConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+			path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
 stores: {main: {etcd: {endpoints: ["%s"], %s}}}
 sources: {event_id: {snowflake: {workers: main}}, order_id: {segment: {store: main}}}
 `, s.Addr, tt.store))

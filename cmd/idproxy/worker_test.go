@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/cmd/idproxy/sources"
 	"idproxy/idsource"
+	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
 
@@ -24,7 +26,7 @@ func leasing(t *testing.T) (path string, server *servers.Redis) {
 			t.Error(err)
 		}
 	})
-	return writeConfig(t, fmt.Sprintf(`%s
+	return harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"]}}}
 sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
 `, askedListener(t), server.Addr)), server
@@ -107,10 +109,10 @@ func TestLeasedSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[uint64]bool{}
-	use := func(s *sources) (worker uint64) {
+	use := func(s *sources.Sources) (worker uint64) {
 		ids := make([]uint64, 5000)
 		for try := 0; ; try++ {
-			err := s.byName["event_id"].(idsource.Series).Fill(t.Context(), ids, 1)
+			err := s.Named()["event_id"].(idsource.Series).Fill(t.Context(), ids, 1)
 			if err == nil {
 				break
 			}
@@ -140,19 +142,19 @@ func TestLeasedSources(t *testing.T) {
 	if want := fmt.Sprintf("%s:%d", host, os.Getpid()); strings.Count(list.out, want) < 2 {
 		t.Errorf("list does not show two of %s:\n%s", want, list.out)
 	}
-	if err := one.close(); err != nil {
+	if err := one.Close(); err != nil {
 		t.Error(err)
 	}
 	three := running(t, path)
 	if c := use(three); c == b {
 		t.Errorf("a third program has worker number %d, which is in use", c)
 	}
-	for _, s := range []*sources{two, three} {
-		if err := s.close(); err != nil {
+	for _, s := range []*sources.Sources{two, three} {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), leaseDir, "event_id-*.lease"))
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "idproxy-leases", "event_id-*.lease"))
 	if err != nil || len(files) == 0 {
 		t.Errorf("files of the worker numbers: %q, %v", files, err)
 	}
@@ -161,7 +163,7 @@ func TestLeasedSources(t *testing.T) {
 // TestWorkersRights gives the account in Redis the rights that docs/id-sources.md names, and then one less.
 func TestWorkersRights(t *testing.T) {
 	_, server := leasing(t)
-	path := writeConfig(t, fmt.Sprintf(`%s
+	path := harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"], username: idp, password: secret}}}
 sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
 `, askedListener(t), server.Addr))
@@ -178,7 +180,7 @@ sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heart
 	run(statusFine, "1 dropped", "worker", "drop", "3")
 	s := running(t, path)
 	numberOf(t, s, "event_id", "41/3/12")
-	if err := s.close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	run(statusFine, "free", "worker", "list")
@@ -215,7 +217,7 @@ func TestWorkersTLS(t *testing.T) {
 		{name: "no authority in the file", tls: fmt.Sprintf("{ca: %s/client.key}", servers[0].Dir), fails: "redis.tls.ca"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path := writeConfig(t, fmt.Sprintf(`%s
+			path := harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"], tls: %s}}}
 sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12}}}
 `, askedListener(t), servers[0].Addr, tt.tls))
@@ -226,7 +228,7 @@ sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12}}}
 			}
 		})
 	}
-	plain := writeConfig(t, fmt.Sprintf(`%s
+	plain := harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"]}}}
 sources: {event_id: {snowflake: {workers: leases}}}
 `, askedListener(t), servers[0].Addr))
@@ -252,7 +254,7 @@ func redisTLS(t *testing.T) *servers.Redis {
 // TestNumberOfTwoSources: a process uses its fixed number in all of its sources.
 func TestNumberOfTwoSources(t *testing.T) {
 	t.Setenv("WORKER", "5")
-	path := writeConfig(t, `listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+	path := harness.WriteConfig(t, `listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
 sources: {order_id: {snowflake: {worker: "${WORKER}"}}, event_id: {snowflake: {worker: "${WORKER}"}}}
 `)
 	for range 2 { // the second time after a clean end
@@ -262,7 +264,7 @@ sources: {order_id: {snowflake: {worker: "${WORKER}"}}, event_id: {snowflake: {w
 				t.Errorf("%s has number %d", source, got)
 			}
 		}
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}

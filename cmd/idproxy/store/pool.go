@@ -32,7 +32,7 @@ func Leasing(cfg *config.Config) (list []*config.Source) {
 	return list
 }
 
-// OpenPool opens the pool of a source, one of those that leased returns.
+// OpenPool opens the pool of a source, one of those that Leasing returns.
 func OpenPool(cfg *config.Config, source *config.Source) (*Pool, error) {
 	f := source.Snowflake
 	layout, err := idsource.ParseLayout(f.Layout)

@@ -1,11 +1,10 @@
-package main
+package explain
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/cmd/idproxy/app"
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
@@ -121,8 +121,9 @@ func setting(t *testing.T, name string, value int) int {
 type explaining struct {
 	server  *servers.Server
 	draw    *statements.Generator
+	path    string // of the configuration
 	cfg     *config.Config
-	proxy   *program
+	proxy   *app.Program
 	said    *recorder
 	account *upstream.Server
 	mode    rewriter.Mode
@@ -139,12 +140,12 @@ func newExplaining(t *testing.T, kind servers.Kind, seed uint64) *explaining {
 	}
 	c.server = harness.StartServer(t, kind, servers.Options{Args: limits})
 	c.said = record(t, c.server.Addr)
-	path := writeConfig(t, strings.ReplaceAll(explainedConfig, "ADDR", c.said.addr))
+	c.path = harness.WriteConfig(t, strings.ReplaceAll(explainedConfig, "ADDR", c.said.addr))
 	var err error
-	if c.cfg, err = config.Load(path); err != nil {
+	if c.cfg, err = config.Load(c.path); err != nil {
 		t.Fatal(err)
 	}
-	c.serve(t, path)
+	c.serve(t)
 	if c.account, err = upstream.Open(&c.cfg.Listeners[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -159,15 +160,15 @@ func newExplaining(t *testing.T, kind servers.Kind, seed uint64) *explaining {
 }
 
 // serve runs the proxy in this process.
-func (c *explaining) serve(t *testing.T, path string) {
+func (c *explaining) serve(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	w := &watched{word: "listener=loose", seen: make(chan struct{})}
-	c.proxy = &program{cfg: c.cfg, level: &slog.LevelVar{}, log: slog.New(slog.NewTextHandler(w, nil))}
+	w := harness.WatchFor("listener=loose")
+	c.proxy = app.New(c.cfg, w)
 	done := make(chan error, 1)
-	go func() { done <- c.proxy.serve(ctx, path) }()
+	go func() { done <- c.proxy.Serve(ctx, c.path) }()
 	select {
-	case <-w.seen:
+	case <-w.Seen:
 	case err := <-done:
 		t.Fatal(err)
 	}
@@ -212,17 +213,16 @@ type explained struct{ what, why string }
 // explain asks explain.
 func (c *explaining) explain(t *testing.T, listener *config.Listener, mode, text string) (explained, string) {
 	t.Helper()
-	var out bytes.Buffer
 	m := c.mode
 	m.ANSIQuotes, m.NoBackslashEscapes, m.NoAutoValueOnZero = mode == "ANSI_QUOTES", mode == "NO_BACKSLASH_ESCAPES", mode == "NO_AUTO_VALUE_ON_ZERO"
-	e := &explainer{out: &out, schema: []byte(explainedSchema), rules: rule.NewList(ruleset.Of(c.cfg, listener.Name)), mode: m, second: grammar.New(knownShapes)}
-	e.describe = func(schema, table string, rules []*rule.Rule) (*rule.Table, error) {
-		return c.account.Describe(t.Context(), schema, table, rules)
+	e := &session{schema: []byte(explainedSchema), rules: rule.NewList(ruleset.Of(c.cfg, listener.Name)), mode: m, second: grammar.New(shapesRead)}
+	e.ask(t.Context(), c.account)
+	all, err := e.explain([]byte(text))
+	said := "\n"
+	for _, one := range all {
+		said += one.String()
 	}
-	e.view = func(schema, table string) ([]byte, error) { return c.account.Definition(t.Context(), schema, table) }
-	err := e.explain([]byte(text))
-	said := "\n" + out.String()
-	if err != nil && !errors.Is(err, errFindings) {
+	if err != nil {
 		said += "\nfailed: " + err.Error()
 	}
 	if m.MultiStatements = true; len(rewriter.Split(nil, []byte(text), m)) > 1 {
@@ -335,12 +335,14 @@ func (c *explaining) send(t *testing.T, listener *config.Listener, mode, text st
 	db := harness.Open(t, config, c.addrs[listener.Name])
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	stats := &c.proxy.srv.Stats
+	stats := c.proxy.Stats()
 	observed, left := stats.Observed.Load(), stats.LeftAlone.Load()
 	if err := db.Ping(); err != nil {
 		t.Fatal(err)
 	}
-	c.proxy.srv.Set(c.proxy.settings()) // the world was made anew, or changed through another listener
+	if err := c.proxy.Reload(c.path); err != nil { // the world was made anew, or changed through another listener
+		t.Fatal(err)
+	}
 	c.said.clear()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -1,22 +1,30 @@
-package main
+package keys
 
 import (
 	"context"
 	"errors"
 	"log/slog"
 	"maps"
-	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"idproxy/cmd/idproxy/sources"
 	"idproxy/cmd/idproxy/store"
-	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
 )
+
+// fewSources are sources that stay as they are.
+type fewSources struct {
+	stores map[string]sources.Keyed
+	named  map[string]idsource.Source
+}
+
+func (s *fewSources) Stores() map[string]sources.Keyed  { return s.stores }
+func (s *fewSources) Named() map[string]idsource.Source { return s.named }
 
 // awayStore is a store that does not list its keys while it is away.
 type awayStore struct {
@@ -36,7 +44,7 @@ func (s *awayStore) Keys(ctx context.Context) ([]string, error) {
 // TestKeyInTwoStores: a key that two stores have is served from neither, and above all not from the one that happens to
 // answer when the program starts: another process goes on with the other one.
 func TestKeyInTwoStores(t *testing.T) {
-	src := &sources{stores: map[string]store.Store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
+	src := &fewSources{stores: map[string]sources.Keyed{}}
 	both := map[string]*awayStore{}
 	for name, own := range map[string]string{"old": "archive", "new": "events"} {
 		st := openFile(t)
@@ -44,11 +52,11 @@ func TestKeyInTwoStores(t *testing.T) {
 			t.Fatal(err)
 		}
 		both[name] = &awayStore{Store: st}
-		src.stores[name] = store.Store{Segments: st, Keys: both[name], Close: st.Close}
+		src.stores[name] = sources.Keyed{Store: store.Store{Segments: st, Keys: both[name], Close: st.Close}}
 	}
-	s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
+	s := New(slog.New(slog.DiscardHandler), src)
 	t.Cleanup(func() {
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -57,7 +65,7 @@ func TestKeyInTwoStores(t *testing.T) {
 		want []string
 	}{{true, nil}, {false, []string{"archive", "events"}}, {true, []string{"archive", "events"}}} {
 		both["new"].away = tt.away
-		if all := s.refresh(t.Context()); all == tt.away {
+		if all := s.Refresh(t.Context()); all == tt.away {
 			t.Errorf("one away: %v; all have answered: %v", tt.away, all)
 		}
 		if got := slices.Sorted(maps.Keys(*s.known.Load())); !slices.Equal(got, tt.want) {
@@ -70,11 +78,11 @@ func TestKeyInTwoStores(t *testing.T) {
 func TestKeysAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &awayStore{away: true}
-		src := &sources{stores: map[string]store.Store{"s": {Keys: st}}}
-		s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
+		src := &fewSources{stores: map[string]sources.Keyed{"s": {Store: store.Store{Keys: st}}}}
+		s := New(slog.New(slog.DiscardHandler), src)
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
-		go s.keepFresh(ctx, s.refresh(ctx))
+		go s.KeepFresh(ctx, s.Refresh(ctx))
 		for want := int32(2); want < 5; want++ {
 			time.Sleep(keysRetry)
 			synctest.Wait()
@@ -85,64 +93,20 @@ func TestKeysAskedAgain(t *testing.T) {
 	})
 }
 
-// hangingStore is a store that answers when it is told to.
-type hangingStore struct {
-	*file.Store
-	answer chan struct{}
-}
-
-func (s *hangingStore) Keys(context.Context) ([]string, error) {
-	<-s.answer
-	return nil, errors.New("too late")
-}
-
-// TestIDsStartWithoutStore: a store that does not answer does not keep the proxy from starting.
-func TestIDsStartWithoutStore(t *testing.T) {
-	st := &hangingStore{answer: make(chan struct{})}
-	cfg, err := config.Load(writeConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nids: {redis: {listen: \"unix:ids\"}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &program{cfg: cfg, log: slog.New(slog.DiscardHandler), sources: &sources{stores: map[string]store.Store{"s": {Keys: st}}}}
-	started := make(chan *idServer)
-	go func() {
-		s, err := p.serveIDs()
-		if err != nil {
-			t.Error(err)
-		}
-		started <- s
-	}()
-	select {
-	case s := <-started:
-		conn, err := net.Dial("unix", cfg.IDs.Redis.Listen.Address)
-		if err != nil {
-			t.Error(err)
-		} else if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-		close(st.answer)
-		if err := s.close(); err != nil {
-			t.Error(err)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("it waits for the store")
-	}
-}
-
 // serveTables serves the keys of a store, of which a source has a series for each table, ids_{table}.
-func serveTables(t *testing.T, st store.Store) (*idServer, *idsource.PerTable) {
+func serveTables(t *testing.T, st store.Store) (*Registry, *idsource.PerTable) {
 	t.Helper()
 	p, err := idsource.NewPerTable(idsource.SegmentConfig{Name: "each", Store: st.Segments, Key: "ids_{table}"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	src := &sources{
-		stores: map[string]store.Store{"local": st}, byName: map[string]idsource.Source{"each": p},
-		byKey: map[seriesKey]idsource.Source{{"local", "ids_{table}"}: p},
+	src := &fewSources{
+		stores: map[string]sources.Keyed{"local": {Store: st, Templates: map[string]*idsource.PerTable{"ids_{table}": p}}},
+		named:  map[string]idsource.Source{"each": p},
 	}
-	s := newIDServer(slog.New(slog.DiscardHandler), func() *sources { return src }, func() {})
+	s := New(slog.New(slog.DiscardHandler), src)
 	t.Cleanup(func() {
-		if err := errors.Join(s.close(), p.Close(context.Background())); err != nil {
+		if err := errors.Join(s.Close(), p.Close(context.Background())); err != nil {
 			t.Error(err)
 		}
 	})
@@ -160,7 +124,7 @@ func TestKeyOfTable(t *testing.T) {
 	}
 	next := func() uint64 {
 		t.Helper()
-		one, ok := s.lookup("ids_orders")
+		one, ok := s.Lookup("ids_orders")
 		if !ok {
 			t.Fatal("the key is not served")
 		}
@@ -170,7 +134,7 @@ func TestKeyOfTable(t *testing.T) {
 		}
 		return ids[0]
 	}
-	s.refresh(t.Context())
+	s.Refresh(t.Context())
 	if got := next(); got != 100 {
 		t.Errorf("the first id is %d, want 100", got)
 	}
@@ -182,11 +146,11 @@ func TestKeyOfTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	away.away = true
-	s.refresh(t.Context())
+	s.Refresh(t.Context())
 	if got := next(); got != 501 {
 		t.Errorf("the id behind 500 is %d", got)
 	}
-	if _, ok := s.lookup("other"); !ok {
+	if _, ok := s.Lookup("other"); !ok {
 		t.Error("a key of no table is not served")
 	}
 }
@@ -216,14 +180,14 @@ func TestKeyOfEmptiedStore(t *testing.T) {
 	}
 	now := &standIn{SegmentStore: full}
 	s, _ := serveTables(t, store.Store{Segments: now, Keys: full, Close: full.Close})
-	s.refresh(t.Context())
+	s.Refresh(t.Context())
 	for _, gone := range []bool{true, false} { // then it is put back
 		now.SegmentStore = full
 		if gone {
 			now.SegmentStore = empty
 		}
 		for _, key := range []string{"orders", "ids_items"} {
-			one, ok := s.lookup(key)
+			one, ok := s.Lookup(key)
 			if !ok {
 				t.Fatalf("key %s is not served", key)
 			}

@@ -1,29 +1,18 @@
-package main
+package app
 
 import (
 	"fmt"
 	"log/slog"
 
-	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/proxy"
 )
 
-// settings returns what of the configuration may change while sessions run.
-func (p *program) settings() *proxy.Settings {
-	return &proxy.Settings{
-		Rules:           ruleset.ByListener(p.cfg),
-		Sources:         p.sources.named(),
-		Sessions:        int(p.cfg.Limits.Sessions),
-		Handshake:       p.cfg.Limits.Handshake,
-		Statement:       int(p.cfg.Limits.Statement),
-		ShutdownTimeout: p.cfg.ShutdownTimeout,
-	}
-}
-
-func proxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {
+// ProxyConfig returns what the proxy is made of that no reload changes: its listeners. It
+// reads the files that they name.
+func ProxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {
 	c := proxy.Config{Logger: log}
 	for i := range cfg.Listeners {
 		l, err := proxyListener(&cfg.Listeners[i])

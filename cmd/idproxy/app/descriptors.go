@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"idproxy/config"
 )
 
-// descriptors says when the process may open too few files for the sessions that it may
+// Descriptors says when the process may open too few files for the sessions that it may
 // have; "" when they suffice. Go has raised the limit to the hard one at the start.
-func descriptors(cfg *config.Config) string {
+func Descriptors(cfg *config.Config) string {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return ""

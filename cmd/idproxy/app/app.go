@@ -1,0 +1,100 @@
+// Package app runs idproxy: it opens the sources of a configuration, listens, reads the
+// configuration again at SIGHUP, and ends all in order.
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"idproxy/cmd/idproxy/keys"
+	"idproxy/cmd/idproxy/sources"
+	"idproxy/config"
+	"idproxy/proxy"
+	"idproxy/rewriter/grammar"
+)
+
+// Serve runs the proxy that a file configures until ctx is done. Its log goes to w.
+func Serve(ctx context.Context, file string, w io.Writer) error {
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	return New(cfg, w).Serve(ctx, file)
+}
+
+// Program is a running idproxy: the sources of ids, the sessions that fill INSERTs from
+// them, and the server that hands ids to other programs.
+type Program struct {
+	cfg     *config.Config
+	level   *slog.LevelVar
+	log     *slog.Logger
+	sources *sources.Sources
+	srv     *proxy.Server
+	ids     *idServer // nil: none
+}
+
+// New returns a program that does not run yet. Its log goes to w.
+func New(cfg *config.Config, w io.Writer) *Program {
+	level := &slog.LevelVar{}
+	return &Program{cfg: cfg, level: level, log: newLogger(w, cfg.Log, level)}
+}
+
+// Stats are what the program counted of statements, once it listens.
+func (p *Program) Stats() *proxy.Stats { return &p.srv.Stats }
+
+// Serve runs the program, which was made from a file, until ctx is done. SIGHUP reads the file again.
+func (p *Program) Serve(ctx context.Context, file string) (err error) {
+	p.sources, err = sources.Open(p.cfg, p.log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := p.sources.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	p.sources.WarnOfCrashes(ctx)
+	if text := Descriptors(p.cfg); text != "" {
+		p.log.Warn("too few open files", "cause", text)
+	}
+	listeners, err := ProxyConfig(p.cfg, p.log)
+	if err != nil {
+		return err
+	}
+	second := grammar.New(knownShapes)
+	listeners.SecondReader = second
+	p.srv = proxy.New(listeners, p.settings())
+	if err := p.srv.Listen(); err != nil {
+		return err
+	}
+	if p.ids, err = serveIDs(p.cfg.IDs, keys.New(p.log, p.sources), p.log); err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := p.ids.close(); err == nil {
+			err = cerr
+		}
+	}()
+	p.notify(daemon.SdNotifyReady)
+	stopReloads := p.reloadOnHangup(file)
+	defer stopReloads()
+	err = p.srv.Serve(ctx)
+	p.notify(daemon.SdNotifyStopping)
+	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", p.srv.Stats.IDs.Load(), "refused", p.srv.Stats.Refused.Load(),
+		"unseen", p.srv.Stats.Unseen.Load(),
+		slog.Group("shapes", "agreed", second.Agreed.Load(), "unread", second.Unread.Load(), "differ", second.Differs.Load()))
+	return err
+}
+
+// knownShapes is how many shapes of statements the second reader remembers: eight bytes each.
+const knownShapes = 1 << 14
+
+// notify tells systemd, when it started us.
+func (p *Program) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		p.log.Warn("systemd notification", "error", err)
+	}
+}

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"idproxy/cmd/idproxy/ruleset"
+	"idproxy/config"
+	"idproxy/proxy"
+)
+
+// reloadOnHangup reloads the file at every SIGHUP until the returned function
+// is called.
+func (p *Program) reloadOnHangup(file string) (stop func()) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range hangup {
+			p.notify(daemon.SdNotifyReloading)
+			if err := p.Reload(file); err != nil {
+				p.log.Error("configuration not reloaded, the old one stays in force", "error", err)
+			} else {
+				p.log.Info("configuration reloaded", "file", file)
+			}
+			p.notify(daemon.SdNotifyReady)
+		}
+	}()
+	return func() {
+		signal.Stop(hangup)
+		close(hangup)
+		<-done
+	}
+}
+
+// Reload puts the file in force as far as that needs no restart. It changes
+// everything or nothing.
+func (p *Program) Reload(file string) error {
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	if changed := config.Diff(p.cfg, cfg); len(changed) > 0 {
+		return fmt.Errorf("a change of %s needs a restart", strings.Join(changed, ", "))
+	}
+	if err := p.sources.Reload(cfg); err != nil {
+		return err
+	}
+	p.cfg = cfg
+	setLevel(p.level, cfg.Log)
+	p.srv.Set(p.settings())
+	p.ids.again()
+	return nil
+}
+
+// settings returns what of the configuration may change while sessions run.
+func (p *Program) settings() *proxy.Settings {
+	return &proxy.Settings{
+		Rules:           ruleset.ByListener(p.cfg),
+		Sources:         p.sources.Named(),
+		Sessions:        int(p.cfg.Limits.Sessions),
+		Handshake:       p.cfg.Limits.Handshake,
+		Statement:       int(p.cfg.Limits.Statement),
+		ShutdownTimeout: p.cfg.ShutdownTimeout,
+	}
+}

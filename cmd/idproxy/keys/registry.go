@@ -1,0 +1,234 @@
+// Package keys knows which series has which key, for programs that ask for ids by the
+// protocol of Redis.
+package keys
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"idproxy/cmd/idproxy/sources"
+	"idproxy/cmd/idproxy/store"
+	"idproxy/idsource"
+	"idproxy/idsource/resp"
+)
+
+// How often stores are asked for their keys: once a minute, and sooner after
+// one did not answer.
+const (
+	keysEvery = time.Minute
+	keysRetry = 5 * time.Second
+)
+
+// Registry knows which series has which key, as other programs ask for ids.
+type Registry struct {
+	log     *slog.Logger
+	sources Sources
+	known   atomic.Pointer[map[string]resp.Source] // by source or key
+	wake    chan struct{}
+
+	mu     sync.Mutex                     // of whoever replaces known
+	extra  map[storeKey]*idsource.Segment // keys of stores that no source has
+	tables map[storeKey]*idsource.Segment // keys of the series of tables
+	begun  map[*idsource.Segment]*begun   // of all that are served
+	listed map[string]bool                // stores that have said once which keys they have
+}
+
+// Sources are the sources of a running process, which a reload may add to.
+type Sources interface {
+	// Stores returns the stores that keep segments, by name.
+	Stores() map[string]sources.Keyed
+	// Named returns the sources by name.
+	Named() map[string]idsource.Source
+}
+
+// storeKey is a key of a store.
+type storeKey struct{ store, key string }
+
+// New returns a registry that knows no key yet.
+func New(log *slog.Logger, from Sources) *Registry {
+	r := &Registry{
+		log: log, sources: from, wake: make(chan struct{}, 1), extra: map[storeKey]*idsource.Segment{},
+		tables: map[storeKey]*idsource.Segment{}, begun: map[*idsource.Segment]*begun{}, listed: map[string]bool{},
+	}
+	r.known.Store(&map[string]resp.Source{})
+	return r
+}
+
+// Lookup returns the series that has a key, or the source of that name.
+func (r *Registry) Lookup(key string) (resp.Source, bool) {
+	src, ok := (*r.known.Load())[key]
+	return src, ok
+}
+
+// Again has the keys read now, as after a reload.
+func (r *Registry) Again() {
+	select {
+	case r.wake <- struct{}{}:
+	default: // it is about to be
+	}
+}
+
+// Close closes the series of keys that no source has, before the stores are closed.
+func (r *Registry) Close() error {
+	byName := map[string]idsource.Source{}
+	for k, seg := range r.extra {
+		byName[k.store+"/"+k.key] = seg
+	}
+	return sources.CloseAll(byName)
+}
+
+// KeepFresh reads the keys again and again; all says whether every store has
+// answered before.
+func (r *Registry) KeepFresh(ctx context.Context, all bool) {
+	for {
+		every := keysEvery
+		if !all {
+			every = keysRetry
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-time.After(every):
+		}
+		all = r.Refresh(ctx)
+	}
+}
+
+// Refresh reads the keys of all stores. Those of a store that does not answer stay
+// as they were. A source has its name whatever keys there are. Keys that no source
+// has are served once every store has answered: one that does not may have the same
+// key, and another process may be giving ids of that.
+func (r *Registry) Refresh(ctx context.Context) (all bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stores := r.sources.Stores()
+	all = true
+	known := map[string]resp.Source{}
+	from := map[string]string{} // key: its store
+	for _, name := range slices.Sorted(maps.Keys(stores)) {
+		keys, err := r.keysOf(ctx, stores[name], name)
+		if err != nil {
+			r.log.Warn("the keys of a store cannot be read", "store", name, "error", err)
+			all = false
+		}
+		r.listed[name] = r.listed[name] || err == nil
+		for key, one := range keys {
+			if other, twice := from[key]; twice {
+				r.log.Warn("a key is in two stores and is not served: name a source for it", "key", key, "stores", []string{other, name})
+				known[key] = nil
+				continue
+			}
+			known[key], from[key] = one, name
+		}
+	}
+	for name := range stores {
+		if !r.listed[name] {
+			before := *r.known.Load()
+			maps.DeleteFunc(known, func(key string, one resp.Source) bool {
+				return r.extra[storeKey{from[key], key}] != nil && before[key] != one
+			})
+			r.log.Warn("new keys that no source has are not served until all stores have answered", "missing", name)
+		}
+	}
+	maps.DeleteFunc(known, func(_ string, one resp.Source) bool { return one == nil })
+	for name, one := range r.sources.Named() {
+		switch one := one.(type) {
+		case *idsource.Segment:
+			if b := r.begun[one]; b != nil { // else it came just now: the next reading has it
+				known[name] = b
+			}
+		case idsource.Series:
+			if !one.Wide() { // else Redis has no reply for its ids
+				known[name] = one
+			}
+		}
+	}
+	r.known.Store(&known)
+	return all
+}
+
+// keysOf returns the series of a store: of the sources that have its keys, and
+// one for each key that no source has.
+func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (map[string]resp.Source, error) {
+	ctx, cancel := context.WithTimeout(ctx, keysRetry)
+	defer cancel()
+	series := map[string]resp.Source{}
+	for key, one := range st.ByKey { // also before they are in the store
+		if seg, ok := one.(*idsource.Segment); ok {
+			series[key] = r.begin(seg, key, st)
+		}
+	}
+	keys, err := st.Keys.Keys(ctx)
+	if err != nil {
+		for _, had := range []map[storeKey]*idsource.Segment{r.extra, r.tables} {
+			for k, seg := range had {
+				if k.store == name {
+					series[k.key] = r.begin(seg, k.key, st)
+				}
+			}
+		}
+		return series, err
+	}
+	for _, key := range keys {
+		if series[key] != nil {
+			continue
+		}
+		k := storeKey{name, key}
+		if each := ofTable(st, key); each != nil && r.extra[k] == nil {
+			if seg, err := each.OfKey(key); err == nil { // else it has more tables than it may
+				r.tables[k], series[key] = seg, r.begin(seg, key, st)
+				continue
+			}
+		}
+		if r.extra[k] == nil {
+			seg, err := idsource.NewSegment(idsource.SegmentConfig{
+				Name: key, Store: st.Segments, Key: key, Last: math.MaxInt64, MaxBatch: st.Most, Logger: r.log,
+			})
+			if err != nil {
+				return series, err
+			}
+			r.extra[k] = seg
+		}
+		series[key] = r.begin(r.extra[k], key, st)
+	}
+	return series, r.drop(ctx, name, series)
+}
+
+// begin returns a series as programs have it, always the same.
+func (r *Registry) begin(seg *idsource.Segment, key string, st sources.Keyed) *begun {
+	if r.begun[seg] == nil {
+		r.begun[seg] = &begun{Segment: seg, key: key, store: st.Segments}
+	}
+	return r.begun[seg]
+}
+
+// ofTable returns the source of which a key is the series of a table, nil when there is none.
+func ofTable(st sources.Keyed, key string) *idsource.PerTable {
+	for _, template := range slices.Sorted(maps.Keys(st.Templates)) {
+		if len(store.Matching(template, []string{key})) > 0 {
+			return st.Templates[template]
+		}
+	}
+	return nil
+}
+
+// drop closes the series of keys that the store no longer has.
+func (r *Registry) drop(ctx context.Context, store string, series map[string]resp.Source) error {
+	var errs []error
+	for k, seg := range r.extra {
+		if k.store == store && series[k.key] == nil {
+			delete(r.extra, k)
+			delete(r.begun, seg)
+			errs = append(errs, seg.Close(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}

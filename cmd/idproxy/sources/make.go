@@ -1,0 +1,85 @@
+package sources
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"time"
+
+	"idproxy/cmd/idproxy/store"
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/idsource/lease"
+	"idproxy/idsource/objectid"
+	"idproxy/idsource/uuid"
+)
+
+func (s *Sources) newSource(c *config.Source, geneBits uint64) (idsource.Source, error) {
+	switch {
+	case c.Segment != nil:
+		return s.newSegment(c, geneBits)
+	case c.UUIDv7 != nil:
+		return uuid.New(), nil
+	case c.ObjectID != nil:
+		return objectid.New(), nil
+	}
+	return s.newSnowflake(c)
+}
+
+var stepPolicies = map[string]idsource.StepPolicy{
+	"leaf": idsource.StepLeaf, "rate": idsource.StepRate, "fixed": idsource.StepFixed,
+}
+
+func (s *Sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source, error) {
+	g := c.Segment
+	st := s.stores[g.Store]
+	steps := func(rows uint64) uint64 { // an id with a gene takes 2^bits of the range
+		n := rows << geneBits
+		if st.Most > 0 {
+			n = min(n, st.Most)
+		}
+		return n
+	}
+	sc := idsource.SegmentConfig{
+		Name: c.Name, Store: st.Segments, Key: g.Key,
+		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: stepPolicies[g.StepPolicy],
+		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
+		MaxBatch: st.Most, Wait: s.wait,
+		Prefetch: float64(g.Prefetch) / 100, Begin: s.begin.Of(c.Name), Logger: s.log,
+	}
+	if idsource.IsTemplate(g.Key) {
+		return idsource.NewPerTable(sc)
+	}
+	return idsource.NewSegment(sc)
+}
+
+func (s *Sources) newSnowflake(c *config.Source) (idsource.Source, error) {
+	f := c.Snowflake
+	sc := idsource.SnowflakeConfig{
+		Name: c.Name, Layout: f.Layout, Epoch: f.Epoch, Sequence: f.Sequence, MaxAhead: f.MaxAhead, Hold: f.ClockBack.Hold,
+		ClockBack: map[string]idsource.ClockBack{
+			config.ThenBorrow: idsource.BackBorrow, config.ThenError: idsource.BackError, config.ThenSwap: idsource.BackSwap,
+		}[f.ClockBack.Then],
+		Wait: s.wait, Logger: s.log,
+	}
+	if f.Workers == "" {
+		sc.Fences, sc.Datacenter, sc.Worker = s.stores[f.Store].Fences, f.Datacenter, f.Worker
+		return idsource.NewSnowflake(sc)
+	}
+	rules, err := store.LeaseRules(f, s.stores[f.Workers].Lasting)
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", c.Name, err)
+	}
+	sc.Lead = time.Duration(rules.Lead) * time.Millisecond
+	sc.Pool, err = lease.New(lease.Config{
+		Pool: c.Name, Store: s.stores[f.Workers].Numbers(f), Place: s.stores[f.Workers].Place, Rules: rules, Once: f.Disposable, Dir: filepath.Join(s.dir, leaseDir), Logger: s.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", c.Name, err)
+	}
+	return idsource.NewSnowflake(sc)
+}
+
+// leaseDir is the folder, beside the configuration file, of the files by which
+// a process that was restarted takes its worker numbers again.
+const leaseDir = "idproxy-leases"

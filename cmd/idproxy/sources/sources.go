@@ -1,0 +1,182 @@
+// Package sources makes the id sources of a configuration and opens the stores behind them.
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"idproxy/cmd/idproxy/census"
+	"idproxy/cmd/idproxy/store"
+	"idproxy/config"
+	"idproxy/idsource"
+)
+
+// closeTime is how long sources get to give ids back when the program ends.
+const closeTime = 5 * time.Second
+
+// Sources are the id sources of a configuration and the stores behind them.
+type Sources struct {
+	log    *slog.Logger
+	dir    string // of the configuration file
+	begin  *census.Beginner
+	idWait atomic.Int64 // limits.id_wait
+
+	asking sync.WaitGroup // questions to stores at the start
+
+	mu     sync.Mutex // guards the maps; open alone changes them
+	stores map[string]store.Store
+	byName map[string]idsource.Source
+	byKey  map[seriesKey]idsource.Source // segments, by store and key
+}
+
+// seriesKey is a key of a store.
+type seriesKey struct{ store, key string }
+
+// Keyed is a store and the sources that have its keys.
+type Keyed struct {
+	store.Store
+	ByKey     map[string]idsource.Source
+	Templates map[string]*idsource.PerTable // sources with a series for each table, by their keys
+}
+
+// Stores returns the stores that keep segments, by name.
+func (s *Sources) Stores() map[string]Keyed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]Keyed{}
+	for name, st := range s.stores {
+		if st.Keys != nil {
+			all[name] = Keyed{st, map[string]idsource.Source{}, map[string]*idsource.PerTable{}}
+		}
+	}
+	for k, source := range s.byKey {
+		if each, ok := source.(*idsource.PerTable); ok {
+			all[k.store].Templates[k.key] = each
+			continue
+		}
+		all[k.store].ByKey[k.key] = source
+	}
+	return all
+}
+
+// Named returns the sources by name.
+func (s *Sources) Named() map[string]idsource.Source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.byName)
+}
+
+func Open(cfg *config.Config, log *slog.Logger) (*Sources, error) {
+	s := &Sources{log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
+	if err := s.open(cfg); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Reload adds what is new in cfg, by which series begin from now on. On an error it has
+// added none that a rule could name.
+func (s *Sources) Reload(cfg *config.Config) error {
+	if err := s.open(cfg); err != nil {
+		return err
+	}
+	s.begin.Set(cfg)
+	return nil
+}
+
+// wait returns limits.id_wait, which a reload may change.
+func (s *Sources) wait() time.Duration { return time.Duration(s.idWait.Load()) }
+
+// open adds the stores and sources that are new in cfg. On an error it has
+// added none that a rule could name.
+func (s *Sources) open(cfg *config.Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range cfg.Stores {
+		if err := s.openStore(&cfg.Stores[i]); err != nil {
+			return err
+		}
+	}
+	added, genes := map[string]idsource.Source{}, cfg.GeneBits()
+	for i := range cfg.Sources {
+		c := &cfg.Sources[i]
+		if s.byName[c.Name] != nil {
+			continue
+		}
+		source, err := s.newSource(c, genes[c.Name])
+		if err != nil {
+			return errors.Join(err, CloseAll(added))
+		}
+		added[c.Name] = source
+	}
+	for name, source := range added {
+		s.byName[name] = source
+		if g := cfg.Source(name).Segment; g != nil {
+			s.byKey[seriesKey{g.Store, g.Key}] = source
+		}
+	}
+	s.idWait.Store(int64(cfg.Limits.IDWait))
+	return nil
+}
+
+func (s *Sources) openStore(c *config.Store) error {
+	if _, open := s.stores[c.Name]; open {
+		return nil
+	}
+	st, err := store.Open(c, s.log.With("store", c.Name))
+	if err != nil {
+		return fmt.Errorf("store %s: %w", c.Name, err)
+	}
+	s.stores[c.Name] = st
+	return nil
+}
+
+// Close ends the sources and then their stores.
+func (s *Sources) Close() error {
+	s.asking.Wait()
+	errs := []error{CloseAll(s.byName)}
+	s.begin.Close()
+	for name, st := range s.stores {
+		if err := st.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("store %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func CloseAll(byName map[string]idsource.Source) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	var errs []error
+	for name, source := range byName {
+		if err := source.Close(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("source %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// WarnOfCrashes has all stores that may forget what they stored say so. One that does not
+// answer now says it when it is first used.
+func (s *Sources) WarnOfCrashes(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, st := range s.stores {
+		if st.Servers == nil {
+			continue
+		}
+		s.asking.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, store.AskTime)
+			defer cancel()
+			if err := st.Servers.WarnOfCrashes(ctx); err != nil {
+				s.log.Debug("store not asked whether a crash can bring ids back", "store", name, "error", fmt.Sprint(err))
+			}
+		})
+	}
+}
