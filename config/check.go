@@ -227,7 +227,7 @@ func (d *decoder) checkIDs(c *Config) {
 			d.fail(d.vals[path+"/sources"], "\"sources\" is empty: name at least one, or remove the key for all")
 		}
 		for j, name := range u.Sources {
-			if s := d.sources[name]; s != nil && (s.UUIDv7 != nil || s.ObjectID != nil) {
+			if s := d.sources[name]; s != nil && s.Wide() {
 				d.fail(d.vals[item(path+"/sources", j)], "source %s gives no numbers, and others are not served here: remove it", quote(name))
 			}
 		}

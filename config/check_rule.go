@@ -55,15 +55,7 @@ func (d *decoder) checkRules(c *Config) {
 // checkAdvance refuses to move a source on that has no order to move in.
 func (d *decoder) checkAdvance(r *Rule, path string) {
 	s := d.sources[r.Source]
-	if r.Explicit != ExplicitAdvance || s == nil {
-		return
-	}
-	inOrder := s.UUIDv7 == nil && s.ObjectID == nil
-	if s.Snowflake != nil {
-		l, ok := parseLayout(s.Snowflake.Layout)
-		inOrder = !ok || l.ascends
-	}
-	if !inOrder {
+	if r.Explicit == ExplicitAdvance && s != nil && !s.ordered() {
 		d.fail(d.vals[path+"/explicit"], "\"explicit\" cannot be advance here: the ids of source %s are in no order that it could be moved along; use keep or reject", quote(r.Source))
 	}
 }

@@ -18,7 +18,7 @@ const maxStepLimit = 1000000000
 
 func (d *decoder) checkSource(c *Config, s *Source) {
 	path := "sources/" + s.Name
-	d.oneKind(s.Pos, path, []string{"segment", "snowflake", "uuidv7", "objectid"})
+	d.oneKind(s.Pos, path, sourceKinds)
 	if s.Segment != nil {
 		d.checkSegment(c, s.Segment, path+"/segment")
 	}

@@ -66,6 +66,21 @@ type Source struct {
 	ObjectID  *ObjectID  `yaml:"objectid"`
 }
 
+// sourceKinds are the kinds of sources, as the file names them.
+var sourceKinds = []string{"segment", "snowflake", "uuidv7", "objectid"}
+
+// Wide reports whether the source's ids are text or bytes, not numbers.
+func (s *Source) Wide() bool { return s.UUIDv7 != nil || s.ObjectID != nil }
+
+// ordered reports whether the source can be moved past an id.
+func (s *Source) ordered() bool {
+	if s.Snowflake != nil {
+		l, ok := parseLayout(s.Snowflake.Layout)
+		return !ok || l.ascends // a layout that cannot be read has its own error
+	}
+	return !s.Wide()
+}
+
 // Segment takes ranges of ids from a store and hands them out one by one.
 type Segment struct {
 	Store      string  `yaml:"store"`                               // a mysql, etcd or file store; default [DefaultStore]
