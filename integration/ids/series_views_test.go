@@ -65,6 +65,15 @@ rules:     [{table: %[3]s.named, column: k, source: ids}, {table: "%[3]s.*", col
 						t.Errorf("prepared, the id is %d, want %d", id, first+int64(6+i))
 					}
 				}
+				for i := range 3 { // by position: the columns are asked for each time
+					r, err := db.Exec("INSERT INTO nested VALUES (NULL, 'x')")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if id, _ := r.LastInsertId(); id != first+int64(8+i) {
+						t.Errorf("by position, the id is %d, want %d", id, first+int64(8+i))
+					}
+				}
 				_, err = db.Exec("INSERT INTO joined (note) VALUES ('x')")
 				harness.WantError(t, err, 1467, "no single table")
 			})

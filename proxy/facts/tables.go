@@ -100,10 +100,9 @@ func (f *Table) Tells(now *Table) bool {
 	return f != nil && f.Err == nil && f.Shape == now.Shape && f.Changes == now.Changes && now.At.Sub(f.Full) <= maxAge
 }
 
-// Keep takes over what was known of the table before, but for its columns' names and order,
-// which are still the same.
+// Keep takes over what was known of the table before, whose columns are still the same.
 func (f *Table) Keep(before *Table) {
-	f.Table, f.View, f.Full = before.Table, before.View, before.Full
+	f.Table, f.Bases, f.View, f.Full = before.Table, before.Bases, before.View, before.Full
 	f.LearnEngine(before.Engine())
 }
 
