@@ -30,7 +30,7 @@ var mixedWhy = map[string]string{
 // mixedTables reads the tables of the documentation.
 func mixedTables(t *testing.T) (tables []mixedTable) {
 	t.Helper()
-	doc, err := os.ReadFile(filepath.Join("..", "docs", "semantics", "wildcards.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "semantics", "wildcards.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

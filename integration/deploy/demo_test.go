@@ -27,7 +27,7 @@ func startDemo(t *testing.T, env ...string) *process.Process {
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "demo")
-	if out, err := exec.Command("go", "build", "-o", program, "./demo").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program, "idproxy/integration/demo").CombinedOutput(); err != nil {
 		t.Fatalf("build the demo: %v\n%s", err, out)
 	}
 	p, err := process.Start(process.Spec{Path: program, Args: []string{idproxy}, Env: env, Log: filepath.Join(dir, "log")})
