@@ -48,7 +48,7 @@ type IDs struct {
 type IDsRedis struct {
 	Listen    Addr      `yaml:"listen,required"`
 	MaxIncrBy uint64    `yaml:"max_incrby"`  // most ids of one INCRBY; default 1000000
-	Users     []IDsUser `yaml:"users,named"` // in file order; default: nobody is asked who he is
+	Users     []IDsUser `yaml:"users,named"` // in file order; default: clients need not log in
 }
 
 // IDsUser may ask for ids.

@@ -6,8 +6,8 @@ import (
 )
 
 // Load reads and checks a file; the environment is the process's own. The error
-// is [Errors] when the file was read and something in it is wrong, else the
-// wrapped error of the operating system.
+// is [Errors] when the file was read and something in it is wrong. When it could not be
+// read, it is the wrapped error of the operating system.
 func Load(path string) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

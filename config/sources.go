@@ -130,5 +130,6 @@ type Lease struct {
 // UUIDv7 makes time-ordered UUIDs, for columns of text or bytes. It has no settings and no store.
 type UUIDv7 struct{}
 
-// ObjectID makes the 12-byte ids of MongoDB, for columns of text or bytes. It has no settings and no store.
+// ObjectID makes the 12-byte ids of MongoDB, for columns of text or bytes. It has no settings and
+// no store.
 type ObjectID struct{}

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Late calls leave the counter behind the end of the block. Nothing that looks at it afterwards may take that for ids.
+// Late calls leave the counter behind the end of the block. Nothing that looks at it afterwards may
+// take that for ids.
 func TestBlockLateCalls(t *testing.T) {
 	b := newBlock(100, 110, 101)
 	var wg sync.WaitGroup

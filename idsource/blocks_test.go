@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// drawAlike takes ids from a source in many goroutines at once: runs of several sizes, and single ids with and without
-// a stride. It returns all that it was given.
+// drawAlike takes ids from a source in many goroutines at once: runs of several sizes, and single
+// ids with and without a stride. It returns all that it was given.
 func drawAlike(t *testing.T, s Series, take func(ids []uint64, size uint64) error) (all []uint64) {
 	t.Helper()
 	var mu sync.Mutex
@@ -50,7 +50,8 @@ func drawAlike(t *testing.T, s Series, take func(ids []uint64, size uint64) erro
 	return all
 }
 
-// TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the source.
+// TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the
+// source.
 func TestBlocks(t *testing.T) {
 	flake := func(sequence string) func(t *testing.T) Series {
 		return func(t *testing.T) Series {

@@ -33,8 +33,7 @@ type turn struct {
 	alone bool
 }
 
-// begin starts a wait. ok is false where the call must not wait; else end must
-// be called.
+// begin starts a wait, which end must end. ok is false where the call must not wait.
 func (p *patience) begin() (t turn, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

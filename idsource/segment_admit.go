@@ -32,8 +32,8 @@ type Greatest struct {
 // this process has been reserved yet, as at the first call, the comparison is
 // complete; later, ids reserved from a store that had gone back hide it, so a
 // value among the ids held and not issued is refused too. After a nil return all
-// ids of this process lie above highest: what it held below is dropped, for the
-// store may have moved on between the comparison with one column and another.
+// ids of this process lie above highest. What it held below is dropped, because the
+// store may have moved on between the comparisons with two columns.
 func (s *Segment) Admit(ctx context.Context, column string, highest uint64) error {
 	s.mu.Lock()
 	ended := s.ended()

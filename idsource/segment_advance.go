@@ -7,8 +7,8 @@ import (
 
 // Advance drops the ids held in memory up to id. Where the last range that
 // this process fetched ends above id, the store stands above it too, and
-// nothing is asked; else a range above id is fetched, which is what raises the
-// store. See Source.
+// nothing is asked. Otherwise a range above id is fetched, which raises the
+// store. See Series.
 //
 // Close keeps one id of the newest range from then on: given back whole, it
 // would let the process that holds the range in front of it give that back,

@@ -185,7 +185,7 @@ func TestSegmentAdvanceGiveBack(t *testing.T) {
 			t.Errorf("id %d was issued behind Advance(%d)", got, id)
 		}
 	}
-	// Without Advance both ranges come back: else the test proves nothing.
+	// Without Advance both ranges come back: the control of this test.
 	if got := next(0); got != 111 {
 		t.Errorf("the next id is %d, want 111", got)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSegmentBegins: a series that was never used begins above the greatest id of all its columns; one that was used asks
-// for none of them.
+// TestSegmentBegins: a series that was never used begins above the greatest id of all its columns;
+// one that was used asks for none of them.
 func TestSegmentBegins(t *testing.T) {
 	const column = "shop.orders.id of listener a"
 	other := Greatest{196607, "shop.orders.id of listener b"}

@@ -212,8 +212,8 @@ func TestSegmentCloseUnderLoad(t *testing.T) {
 	}
 }
 
-// TestSegmentAdmitAnother: a column of more ids than this process holds is not given those. Another process, a
-// command or, at the very first use, another column may have moved the store meanwhile.
+// TestSegmentAdmitAnother: a column of more ids than this process holds is not given those. Another
+// process, a command or, at the very first use, another column may have moved the store meanwhile.
 func TestSegmentAdmitAnother(t *testing.T) {
 	next := func(s *Segment) uint64 {
 		t.Helper()

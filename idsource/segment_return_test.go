@@ -40,7 +40,8 @@ func TestSegmentReturn(t *testing.T) {
 	}
 }
 
-// Ids that were kept by some are given to nobody else, nor those that the source was moved past.
+// Ids that someone kept are given to nobody else. Ids that the source was moved past are given to
+// nobody.
 func TestSegmentReturnRaces(t *testing.T) {
 	s := newTestSegment(t, SegmentConfig{Store: newFaultStore(), Step: 1000, StepPolicy: StepFixed})
 	var mu sync.Mutex

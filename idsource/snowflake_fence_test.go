@@ -416,8 +416,8 @@ func TestSnowflakeClockAheadInRenewal(t *testing.T) {
 	})
 }
 
-// TestSnowflakeStoreLost: a process whose store is new starts behind what one before it, with a store that was lost, can have
-// run ahead of the clock.
+// TestSnowflakeStoreLost: a process whose store is new starts behind what one before it, with a
+// store that was lost, can have run ahead of the clock.
 func TestSnowflakeStoreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := SnowflakeConfig{Layout: "41/16/2", MaxAhead: 100 * time.Millisecond}

@@ -109,7 +109,8 @@ func TestPoolSwap(t *testing.T) {
 	})
 }
 
-// TestPoolSwapGoesOn: a number that cannot be used yet is changed for another one, if that is what clock_back says.
+// TestPoolSwapGoesOn: a number that cannot be used yet is changed for another one, if that is what
+// clock_back says.
 func TestPoolSwapGoesOn(t *testing.T) {
 	for _, back := range []ClockBack{BackSwap, BackError, BackBorrow} {
 		synctest.Test(t, func(t *testing.T) {
@@ -131,7 +132,8 @@ func TestPoolSwapGoesOn(t *testing.T) {
 	}
 }
 
-// TestPoolSwapOnce: who asks for another number while it is being changed does not have it changed again.
+// TestPoolSwapOnce: who asks for another number while it is being changed does not have it changed
+// again.
 func TestPoolSwapOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakePool{}

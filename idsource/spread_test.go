@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// flatBelow is the bound of chi-square that an even distribution over m values exceeds once in a billion times (by
-// Wilson and Hilferty).
+// flatBelow is the bound of chi-square that an even distribution over m values exceeds once in a
+// billion times (by Wilson and Hilferty).
 func flatBelow(m uint64) float64 {
 	df := float64(m - 1)
 	const z = 6
@@ -39,8 +39,8 @@ func slowly(t *testing.T, s *Snowflake, n int) []uint64 {
 	return ids
 }
 
-// TestSnowflakeSpread shards rows by id modulo m. Time takes care of the odd part of m; the sequence has to spread over
-// its greatest power of two.
+// TestSnowflakeSpread shards rows by id modulo m. Time takes care of the odd part of m; the
+// sequence has to spread over its greatest power of two.
 func TestSnowflakeSpread(t *testing.T) {
 	always := func(uint64) bool { return true }
 	for _, tt := range []struct {

@@ -76,7 +76,8 @@ type entry struct {
 	more int
 }
 
-// Note writes an error down, if something of it was kept from the client, with more of what is known.
+// Note writes an error down, if something of it was kept from the client, with more of what is
+// known.
 func (l *Log) Note(log *slog.Logger, err error, more ...any) {
 	_, reference := Text(err)
 	if reference == "" {
@@ -92,8 +93,8 @@ func (l *Log) Warn(log *slog.Logger, cause, message string, more ...any) {
 	}
 }
 
-// Due reports whether something with this cause is to be written down now, and how many others there
-// were that were not.
+// Due reports whether something with this cause is to be written down now, and how many others
+// there were that were not.
 func (l *Log) Due(cause string) (others int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Fold returns a name in small letters, as servers with lower_case_table_names write it: by the letters of Unicode 3.0, one
-// for one. Both MariaDB and MySQL do.
+// Fold returns a name in small letters, as servers with lower_case_table_names write it: by the
+// letters of Unicode 3.0, one for one. Both MariaDB and MySQL do.
 func Fold(name string) string { return strings.Map(lower, name) }
 
 func lower(r rune) rune {
@@ -16,7 +16,8 @@ func lower(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// alone are the capital letters that stand for themselves there: they, or their small ones, came to Unicode later.
+// alone are the capital letters that stand for themselves there: they, or their small ones, came to
+// Unicode later.
 var alone = &unicode.RangeTable{R16: []unicode.Range16{
 	{0x0220, 0x0220, 1},
 	{0x023A, 0x023B, 1},

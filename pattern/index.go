@@ -20,8 +20,8 @@ type node struct {
 // begin "t10".
 const end = "\x00"
 
-// literal returns how a part begins and ends, in small letters: of more letters than Fold has, so that too
-// many are found.
+// literal returns how a part begins and ends, in small letters: of more letters than Fold has, so
+// that too many are found.
 func literal(part string) (head, tail string) {
 	part = strings.ToLower(part)
 	first := strings.IndexAny(part, "*?")

@@ -21,9 +21,9 @@ const (
 	askPause  = 25 * time.Millisecond  // after an answer that there is no leader
 )
 
-// try asks a question until there is an answer or ctx ends. Where none comes it asks again, beside the
-// question that waits: that one may be lost with a leader, or its answer may take so long. The client
-// turns to the next member each time. A question that changes something must say what it
+// try asks a question until there is an answer or ctx ends. Where none comes it asks again, beside
+// the question that waits: that one may be lost with a leader, or its answer may take so long. The
+// client turns to the next member each time. A question that changes something must say what it
 // changes: it may be asked again after it has been heard.
 func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A, error)) (answer A, err error) {
 	type result struct {

@@ -42,8 +42,9 @@ func leader(t *testing.T, all []*servers.Etcd) *servers.Etcd {
 	return nil
 }
 
-// TestLeaderKilled kills the leader of three again and again. Ranges are had again as soon as there is another one, which etcd
-// takes a second or two to elect, and a source that holds ids is not disturbed.
+// TestLeaderKilled kills the leader of three again and again. Ranges are had again as soon as there
+// is another one, which etcd takes a second or two to elect, and a source that holds ids is not
+// disturbed.
 func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
 	all, endpoints := cluster(t)

@@ -9,8 +9,8 @@ import (
 	"idproxy/integration/holders"
 )
 
-// TestConnectsAgain has a cluster be away: however long that lasts, attempts to connect follow each other within
-// a second or two, so that ids come soon after the cluster does.
+// TestConnectsAgain has a cluster be away: however long that lasts, attempts to connect follow each
+// other within a second or two, so that ids come soon after the cluster does.
 func TestConnectsAgain(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,8 +63,8 @@ func TestConnectsAgain(t *testing.T) {
 	}
 }
 
-// TestForgottenConnection: a connection that a firewall forgot, so that neither an answer nor an end comes, is left
-// for another one.
+// TestForgottenConnection: a connection that a firewall forgot, so that neither an answer nor an
+// end comes, is left for another one.
 func TestForgottenConnection(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAnswersOutOfOrder: answers to questions that several goroutines have asked at once are read in any order; an older one is
-// no sign of a cluster that forgot.
+// TestAnswersOutOfOrder: answers to questions that several goroutines have asked at once are read
+// in any order; an older one is no sign of a cluster that forgot.
 func TestAnswersOutOfOrder(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -33,7 +33,8 @@ func TestAnswersOutOfOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// A question that was asked when a later revision was known: its answer is from a cluster that forgot.
+	// A question that was asked when a later revision was known: its answer is from a cluster that
+	// forgot.
 	if err := st.answered(st.known(), 1); err == nil {
 		t.Error("a revision of before was not noticed")
 	}

@@ -54,8 +54,8 @@ func newSecure(t *testing.T) *servers.Etcd {
 	return s
 }
 
-// TestUser has a user with rights to idproxy's keys alone, over TLS with a certificate. The server forgets who has logged in
-// when it is restarted.
+// TestUser has a user with rights to idproxy's keys alone, over TLS with a certificate. The server
+// forgets who has logged in when it is restarted.
 func TestUser(t *testing.T) {
 	t.Parallel()
 	s := newSecure(t)

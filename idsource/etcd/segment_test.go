@@ -206,7 +206,7 @@ func TestRestored(t *testing.T) {
 		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 			err = src.Fill(t.Context(), ids, 1)
 			if !errors.Is(err, idsource.StoreDown) || strings.Contains(err.Error(), "went back") {
-				break // else the client has not found the server again that was restarted
+				break // otherwise the client has not found the restarted server again yet
 			}
 		}
 		return err

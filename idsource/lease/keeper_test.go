@@ -237,9 +237,9 @@ func TestFile(t *testing.T) {
 	})
 }
 
-// TestReleaseInDoubt: of a number that was given back without an answer nobody
-// knows whose it is. It is in no file, for a process that took it up again would
-// share its timestamps with the next holder.
+// TestReleaseInDoubt gives a number back and gets no answer. Nobody knows then who has the
+// number, so it is in no file: a process that took it up again would share its timestamps with
+// the next holder.
 func TestReleaseInDoubt(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -319,8 +319,8 @@ func TestFileOfAnotherStore(t *testing.T) {
 	})
 }
 
-// TestFileOfStartAhead kills a process whose number starts ahead of the clock, as one does when the clock goes back behind
-// it. The next one goes on no lower.
+// TestFileOfStartAhead kills a process whose number starts ahead of the clock, as one does when the
+// clock goes back behind it. The next one goes on no lower.
 func TestFileOfStartAhead(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -351,8 +351,9 @@ func TestFileOfStartAhead(t *testing.T) {
 	})
 }
 
-// TestSwapGoesOn has the store's clock go back by an hour, and a number be asked for in place of the one that is of no use
-// any more. The spare one is of none either, nor are others that were used; the holder comes to one that is.
+// TestSwapGoesOn sets the store's clock back by an hour. The holder's number is of no use then,
+// and neither are the spare one and others that were used. The holder asks on until it has one
+// that is of use.
 func TestSwapGoesOn(t *testing.T) {
 	for name, used := range map[string]int{"others are free": 0, "one is left": 5, "none is left": 6} {
 		synctest.Test(t, func(t *testing.T) {

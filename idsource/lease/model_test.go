@@ -10,7 +10,7 @@ import (
 // matter is all the same, so that there are finitely many states and none of
 // them is left out for lack of time.
 //
-// Owners' clocks are not in it, for no rule may depend on them: an owner may use
+// The model has no clocks of owners, because no rule may depend on them: an owner may use
 // any timestamp that it holds, at any moment, as if it had been stopped for ever
 // between looking and using. To use a timestamp is to mark it or to let it be;
 // when a marked one is used again, that is a duplicate.

@@ -378,8 +378,8 @@ func (g *Group) Set(ctx context.Context, key string, next uint64) error {
 	return do(setKey, next, key)
 }
 
-// GiveBack implements idsource.SegmentStore: nothing is given back, for the
-// marks of the other servers would have to go back with it.
+// GiveBack implements idsource.SegmentStore. It gives nothing back, because the marks of the
+// other servers would have to go back too.
 func (g *Group) GiveBack(context.Context, string, uint64, uint64) (bool, error) { return false, nil }
 
 // Keys lists the keys there are, on any server that answers.

@@ -358,7 +358,8 @@ func elsewhere(dsn string, f *holders.Forward) string {
 	return strings.Replace(dsn, fmt.Sprintf("127.0.0.1:%d", shared.port), f.Addr(), 1)
 }
 
-// TestGroupDisagrees: what one server says while another one is away ends no source. The one that has the key may come back.
+// TestGroupDisagrees: what one server says while another one is away ends no source. The one that
+// has the key may come back.
 func TestGroupDisagrees(t *testing.T) {
 	dsns := databases(t, 2)
 	f := holders.NewForward(t, fmt.Sprintf("127.0.0.1:%d", shared.port))

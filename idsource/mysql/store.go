@@ -94,7 +94,7 @@ func harden(cfg *driver.Config) {
 	setDefault(&cfg.Timeout)
 	setDefault(&cfg.ReadTimeout)
 	setDefault(&cfg.WriteTimeout)
-	cfg.InterpolateParams = true // else every statement is prepared first: three round trips
+	cfg.InterpolateParams = true // otherwise every statement is prepared first: three round trips
 	cfg.ClientFoundRows = false
 	cfg.Logger = &driver.NopLogger{} // the same errors come back to the caller
 	params := maps.Clone(cfg.Params)

@@ -215,8 +215,8 @@ func TestServerName(t *testing.T) {
 	}
 }
 
-// TestServerClockSet: a session that was opened before the server's clock was set looks again before it takes the
-// server for another one.
+// TestServerClockSet: a session that was opened before the server's clock was set looks again
+// before it takes the server for another one.
 func TestServerClockSet(t *testing.T) {
 	t.Parallel()
 	w := startFor(t, servers.MariaDB)
@@ -242,8 +242,8 @@ func TestServerClockSet(t *testing.T) {
 	}
 }
 
-// TestServerClockBeforeItsStart: a server whose clock was ahead when it began, and was put right, has a status Uptime of 2^64
-// less so many seconds. It is the same server, and gives numbers.
+// TestServerClockBeforeItsStart: a server whose clock was ahead when it began, and was put right,
+// has a status Uptime of 2^64 less so many seconds. It is the same server, and gives numbers.
 func TestServerClockBeforeItsStart(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {

@@ -1,5 +1,5 @@
-// Package objectid makes the 12-byte ids of MongoDB: 4 bytes of seconds, 5 that are random for each process, and 3 that count.
-// They ascend within a process, whatever the clock does.
+// Package objectid makes the 12-byte ids of MongoDB: 4 bytes of seconds, 5 that are random for each
+// process, and 3 that count. They ascend within a process, whatever the clock does.
 package objectid
 
 import (
@@ -15,12 +15,14 @@ import (
 	"idproxy/idsource"
 )
 
-// ID is an ObjectId as two numbers: its first eight bytes, and the last four in the upper half of the second.
+// ID is an ObjectId as two numbers: its first eight bytes, and the last four in the upper half of
+// the second.
 type ID [2]uint64
 
 const (
 	counterBits = 24
-	// maxAhead is how many seconds ids may run ahead of the latest time the clock has shown: 16.8 million ids each.
+	// maxAhead is how many seconds ids may run ahead of the latest time the clock has shown: 16.8
+	// million ids each.
 	maxAhead = 60
 )
 
@@ -55,8 +57,9 @@ func newSource(now func() int64) *Source {
 // Series implements idsource.Source.
 func (s *Source) Series(string, string) (idsource.Series, error) { return s, nil }
 
-// Fill makes ids of two words each, every one above all before it, or none and returns ErrAhead. The counter goes on from one second to
-// the next; where it would begin anew within one, it is carried into the next second. So it is with a clock that went back.
+// Fill makes ids of two words each, every one above all before it, or none and returns ErrAhead.
+// The counter goes on from one second to the next; where it would begin anew within one, it is
+// carried into the next second. So it is with a clock that went back.
 func (s *Source) Fill(_ context.Context, words []uint64, _ uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

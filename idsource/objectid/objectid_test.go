@@ -72,7 +72,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestWrap carries the counter into the next second instead of beginning anew within one, and goes on from there.
+// TestWrap carries the counter into the next second instead of beginning anew within one, and goes
+// on from there.
 func TestWrap(t *testing.T) {
 	s, c := withClock()
 	s.last = start<<counterBits | (1<<counterBits - 3)
@@ -93,7 +94,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestBound refuses to run further ahead than maxAhead, gives nothing then, and goes on once the clock does.
+// TestBound refuses to run further ahead than maxAhead, gives nothing then, and goes on once the
+// clock does.
 func TestBound(t *testing.T) {
 	s, c := withClock()
 	draw(t, s, 1)
@@ -150,8 +152,8 @@ func drawn(t *testing.T, sources []*Source) (twice int) {
 	return twice
 }
 
-// TestNeverTwice has several sources make ids at the same time by one clock that stands still. The control is two that share
-// their random bytes, as after a machine was cloned while it ran.
+// TestNeverTwice has several sources make ids at the same time by one clock that stands still. The
+// control is two that share their random bytes, as after a machine was cloned while it ran.
 func TestNeverTwice(t *testing.T) {
 	a, c := withClock()
 	if n := drawn(t, []*Source{a, newSource(c.Load), New(), New()}); n != 0 {

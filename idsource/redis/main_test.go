@@ -109,7 +109,8 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestPoolMost: a million numbers in one script would keep Redis from all others for seconds, and holders from their heartbeats.
+// TestPoolMost: a million numbers in one script would keep Redis from all others for seconds, and
+// holders from their heartbeats.
 func TestPoolMost(t *testing.T) {
 	t.Parallel()
 	s := open(t, Config{})

@@ -12,9 +12,9 @@ const (
 	maxHosts   = 10_000                 // of which that is noted
 )
 
-// login makes the client a user. A wrong password leaves him who he was. It is logged, and
-// the next one of his host has to wait, whichever connection it comes over, right or wrong:
-// else whoever tries many at once would learn the right one at once.
+// login makes the client a user. A wrong password changes nothing for the client and is logged.
+// The next password from the same host then has to wait, over any connection, right or wrong.
+// Otherwise a client that tries many at once would learn the right one at once.
 func (cl *client) login(ctx context.Context, name, password string) bool {
 	host := hostOf(cl.addr)
 	if wait := cl.s.turn(host); wait > 0 {
@@ -59,7 +59,7 @@ func (s *Server) turn(host string) time.Duration {
 		return 0
 	}
 	wait = max(0, wait)
-	if wait <= s.cfg.Patience { // else it is not tried at all
+	if wait <= s.cfg.Patience { // otherwise the password is not tried at all
 		s.tries[host] = time.Now().Add(wait + guessPause)
 	}
 	return wait

@@ -42,7 +42,7 @@ const DefaultMaxIncrBy = 1_000_000
 type Config struct {
 	// Lookup returns the source of a key; false: there is none. It must answer at once.
 	Lookup    func(key string) (Source, bool)
-	Users     []User        // empty: nobody is asked who he is
+	Users     []User        // empty: clients need not log in
 	MaxIncrBy uint64        // most ids of one INCRBY, default 1000000
 	Clients   int           // connections at once, default 10000
 	Idle      time.Duration // a connection without a question is closed after this; default: never
@@ -219,7 +219,7 @@ func (s *Server) write(c net.Conn, out []byte) error {
 	return err
 }
 
-// forget makes the client one who has not said who he is.
+// forget logs the client out.
 func (cl *client) forget() {
 	cl.user, cl.since = nil, time.Now()
 	if len(cl.s.cfg.Users) == 0 {

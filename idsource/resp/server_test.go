@@ -277,7 +277,7 @@ func TestTooManyClients(t *testing.T) {
 	}
 }
 
-// TestPatience: who does not say who he is, or does not read, holds no connection for long, and everyone else does.
+// TestPatience: a client that does not log in, or does not read, is cut off; all others stay.
 func TestPatience(t *testing.T) {
 	sources := map[string]Source{"a": &counter{next: 1}}
 	addr, _ := newPatientServer(t, 300*time.Millisecond, sources, User{Name: "default", Password: "all"})

@@ -1,5 +1,5 @@
-// Package uuid makes UUIDs of version 7 (RFC 9562): 48 bits of milliseconds, 12 bits that count within one, and 62 random
-// bits. They ascend within a process, whatever the clock does.
+// Package uuid makes UUIDs of version 7 (RFC 9562): 48 bits of milliseconds, 12 bits that count
+// within one, and 62 random bits. They ascend within a process, whatever the clock does.
 package uuid
 
 import (
@@ -18,12 +18,12 @@ import (
 // ID is a UUID as two numbers, the first bytes in the first. Their order is that of the ids.
 type ID [2]uint64
 
-// counterBits are those of rand_a, RFC 9562 section 6.2, method 1: a counter that a new millisecond starts at a random number
-// whose top bit is 0.
+// counterBits are those of rand_a, RFC 9562 section 6.2, method 1: a counter that a new millisecond
+// starts at a random number whose top bit is 0.
 const counterBits = 12
 
-// reserve is how many random bytes are fetched at once: 12 to 16 ids. What is left of them is in memory, and so in its copy when a
-// virtual machine is cloned; more would be little faster.
+// reserve is how many random bytes are fetched at once: 12 to 16 ids. What is left of them is in
+// memory, and so in its copy when a virtual machine is cloned; more would be little faster.
 const reserve = 128
 
 // Source makes ids. It is safe for concurrent use.
@@ -46,8 +46,9 @@ func New() *Source {
 // Series implements idsource.Source.
 func (s *Source) Series(string, string) (idsource.Series, error) { return s, nil }
 
-// Fill makes ids of two words each, every one above all before it. It waits for nothing and never fails: where the clock stands
-// still, goes back or gives too little room for so many ids, the counter is carried into the time, which then runs ahead.
+// Fill makes ids of two words each, every one above all before it. It waits for nothing and never
+// fails: where the clock stands still, goes back or gives too little room for so many ids, the
+// counter is carried into the time, which then runs ahead.
 func (s *Source) Fill(_ context.Context, words []uint64, _ uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

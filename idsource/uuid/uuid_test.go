@@ -178,8 +178,9 @@ func drawn(t *testing.T, sources []*Source) (twice int) {
 	return twice
 }
 
-// TestNeverTwice has several sources make ids at the same time by one clock that stands still. The control is two sources with
-// the same memory, as after a machine was cloned while it ran: until the random bytes in store are used up they make the same.
+// TestNeverTwice has several sources make ids at the same time by one clock that stands still. The
+// control is two sources with the same memory, as after a machine was cloned while it ran: until
+// the random bytes in store are used up they make the same.
 func TestNeverTwice(t *testing.T) {
 	a, c := withClock()
 	b, _ := withClock()

@@ -23,7 +23,8 @@ type buildResult struct {
 // Build builds cmd/idproxy, once for each value of race, and returns the program's path.
 func Build(race bool) (string, error) { return buildWith(fmt.Sprintf("-race=%t", race)) }
 
-// BuildFaults is Build of the program whose clocks a test can move, see Faults; without the race detector.
+// BuildFaults is Build of the program whose clocks a test can move, see Faults; without the race
+// detector.
 func BuildFaults() (string, error) { return buildWith("-tags=faultinject") }
 
 func buildWith(argument string) (string, error) {

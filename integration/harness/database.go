@@ -19,8 +19,8 @@ import (
 	"idproxy/integration/width"
 )
 
-// shared are the servers that all tests of a test program use, each started at its first use. It is the one place with
-// package state: a test program has no other that outlives a test.
+// shared are the servers that all tests of a test program use, each started at its first use. It is
+// the one place with package state: a test program has no other that outlives a test.
 var shared = struct{ mariaDB, mySQL, newerMariaDB sharedServer }{
 	sharedServer{kind: servers.MariaDB},
 	sharedServer{kind: servers.MySQL},
@@ -37,8 +37,8 @@ type sharedServer struct {
 
 // Main runs the tests and stops what they shared. It does not return.
 //
-// It lets more tests run at once than there are processors, unless -parallel says how many: they wait for replies most of
-// the time.
+// It lets more tests run at once than there are processors, unless -parallel says how many: they
+// wait for replies most of the time.
 func Main(m *testing.M) {
 	flag.Parse()
 	said := false
@@ -77,20 +77,22 @@ func MySQL(tb testing.TB) *servers.Server {
 	return shared.mySQL.get(tb)
 }
 
-// NewerMariaDB is the shared MariaDB 11.8 server, for tests of what 10.11 does not have. Its settings are those of package
-// servers.
+// NewerMariaDB is the shared MariaDB 11.8 server, for tests of what 10.11 does not have. Its
+// settings are those of package servers.
 func NewerMariaDB(tb testing.TB) *servers.Server {
 	tb.Helper()
 	return shared.newerMariaDB.get(tb)
 }
 
-// Servers are the shared servers of both kinds, for tests that run once on each: use Kind.String() as the subtest's name.
+// Servers are the shared servers of both kinds, for tests that run once on each: use Kind.String()
+// as the subtest's name.
 func Servers(tb testing.TB) []*servers.Server {
 	tb.Helper()
 	return []*servers.Server{MariaDB(tb), MySQL(tb)}
 }
 
-// AllServers are the shared servers by name, for tests that compare the same on each: in a wide run MariaDB 11.8 is one of them.
+// AllServers are the shared servers by name, for tests that compare the same on each: in a wide run
+// MariaDB 11.8 is one of them.
 func AllServers(tb testing.TB) map[string]*servers.Server {
 	tb.Helper()
 	all := map[string]*servers.Server{"MariaDB": MariaDB(tb), "MySQL": MySQL(tb)}
@@ -154,8 +156,8 @@ func gone(err error) bool {
 	return true
 }
 
-// Open opens a pool with this configuration, at another address unless that is empty, and closes it at the end of the
-// test. It does not connect yet.
+// Open opens a pool with this configuration, at another address unless that is empty, and closes it
+// at the end of the test. It does not connect yet.
 func Open(tb testing.TB, c *mysql.Config, addr string) *sql.DB {
 	tb.Helper()
 	if addr != "" {

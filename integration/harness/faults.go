@@ -13,7 +13,8 @@ import (
 // FaultsVariable names the file of a Faults in the environment of a program that BuildFaults built.
 const FaultsVariable = "IDPROXY_FAULTS"
 
-// Faults move the clocks of one program, as package idsource/faults says. They stay in force when it is started again.
+// Faults move the clocks of one program, as package idsource/faults says. They stay in force when
+// it is started again.
 type Faults struct {
 	path    string
 	numbers *[4]int64

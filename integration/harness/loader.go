@@ -87,8 +87,8 @@ func (l *Loader) Rows(query string) string {
 	return out.String()
 }
 
-// Shown is all that an application sees of a load: what it returned, the warnings, the last insert id, and the rows in the
-// order of their ids, those that were generated without their number.
+// Shown is all that an application sees of a load: what it returned, the warnings, the last insert
+// id, and the rows in the order of their ids, those that were generated without their number.
 func (l *Loader) Shown(statement string, file stdio.Reader) string {
 	l.T.Helper()
 	l.Exec("DO LAST_INSERT_ID(5)")

@@ -16,8 +16,8 @@ import (
 	"idproxy/integration/process"
 )
 
-// How long the proxy may take to start listening and, after SIGTERM, to end. Both are generous: the race detector and
-// a loaded machine make it some twenty times slower.
+// How long the proxy may take to start listening and, after SIGTERM, to end. Both are generous: the
+// race detector and a loaded machine make it some twenty times slower.
 const (
 	readyTimeout = time.Minute
 	stopGrace    = time.Minute
@@ -42,7 +42,8 @@ type Proxy struct {
 	addrs map[string]string
 }
 
-// StartProxy starts idproxy with a configuration. See the package documentation for what is checked at its end.
+// StartProxy starts idproxy with a configuration. See the package documentation for what is checked
+// at its end.
 func StartProxy(tb testing.TB, config string) *Proxy {
 	tb.Helper()
 	return Start(tb, Spec{Config: config})
@@ -73,7 +74,8 @@ func Start(tb testing.TB, spec Spec) *Proxy {
 	return p
 }
 
-// raceOptions shorten the second that a program with the race detector sleeps when it ends; what it found it has said before.
+// raceOptions shorten the second that a program with the race detector sleeps when it ends; what it
+// found it has said before.
 const raceOptions = "GORACE=atexit_sleep_ms=10"
 
 // Launch starts a built idproxy outside of a test; the caller stops it.
@@ -176,8 +178,8 @@ var (
 	listenerName = regexp.MustCompile(`\b(?:listener|name)=(\S+)`)
 )
 
-// parseListening maps listeners to addresses from the log lines `msg=listening listen=ADDR upstream=...`. A line that
-// names no listener belongs to the first that has none yet.
+// parseListening maps listeners to addresses from the log lines `msg=listening listen=ADDR
+// upstream=...`. A line that names no listener belongs to the first that has none yet.
 func parseListening(log string, names []string) map[string]string {
 	addrs := map[string]string{}
 	n := 0

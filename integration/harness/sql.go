@@ -25,7 +25,8 @@ func MustExec(t *testing.T, db *sql.DB, query string) sql.Result {
 	return r
 }
 
-// WantError fails the test when err is not the server's error of this number, with these words in its message.
+// WantError fails the test when err is not the server's error of this number, with these words in
+// its message.
 func WantError(t *testing.T, err error, number uint16, words ...string) {
 	t.Helper()
 	e, ok := errors.AsType[*mysql.MySQLError](err)
@@ -55,5 +56,6 @@ func StoreDSN(s *servers.Server, db string) string {
 	return c.FormatDSN()
 }
 
-// AssignedIDs matches what an error says of the ids of a statement whose reply was lost: first, last, table.
+// AssignedIDs matches what an error says of the ids of a statement whose reply was lost: first,
+// last, table.
 var AssignedIDs = regexp.MustCompile(`ids (\d+) to (\d+) were assigned in (\S+):`)

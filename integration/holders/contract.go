@@ -213,8 +213,9 @@ func Administers(t *testing.T, s lease.Store, pool string) {
 	}
 }
 
-// GoesOn has a pool whose numbers were used with a clock an hour ahead, all but some, and looks at which are given: none
-// that its holder could not use. It has more numbers than a store looks at in one go.
+// GoesOn has a pool whose numbers were used with a clock an hour ahead, all but some, and looks at
+// which are given: none that its holder could not use. It has more numbers than a store looks at in
+// one go.
 func GoesOn(t *testing.T, s lease.Store, pool string) {
 	rules, near := Brisk, Brisk
 	rules.Lead, near.Lead = 60_000, 4_000_000 // as if the clock had come near to what was used

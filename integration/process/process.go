@@ -49,8 +49,9 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// own starts the program and waits for its end, on one thread kept for it alone: the parent-death signal fires when
-// the thread that forked ends, not the process, and Go's threads may end at any time.
+// own starts the program and waits for its end, on one thread kept for it alone: the parent-death
+// signal fires when the thread that forked ends, not the process, and Go's threads may end at any
+// time.
 func (p *Process) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -69,8 +70,8 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed when the program has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait waits for the program's end. It returns nil for exit status 0, an *exec.ExitError for another end, and the
-// context's cause when that comes first.
+// Wait waits for the program's end. It returns nil for exit status 0, an *exec.ExitError for
+// another end, and the context's cause when that comes first.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -80,7 +81,8 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// Signal sends sig to the program and whatever it started. A program that has ended is not an error.
+// Signal sends sig to the program and whatever it started. A program that has ended is not an
+// error.
 func (p *Process) Signal(sig syscall.Signal) error {
 	select {
 	case <-p.done: // its number may be somebody else's by now
@@ -93,8 +95,8 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Stop asks the program to end with SIGTERM, waits up to grace, then kills it. It returns how the program ended, and
-// an error when it had to be killed.
+// Stop asks the program to end with SIGTERM, waits up to grace, then kills it. It returns how the
+// program ended, and an error when it had to be killed.
 func (p *Process) Stop(grace time.Duration) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -132,8 +134,8 @@ func (p *Process) LogTail(n int) string {
 	return strings.Join(lines[max(0, len(lines)-n-1):], "")
 }
 
-// Poll calls ready every few milliseconds until it returns true. It gives up with the end of the log when the
-// program ends, and when ctx does.
+// Poll calls ready every few milliseconds until it returns true. It gives up with the end of the
+// log when the program ends, and when ctx does.
 func (p *Process) Poll(ctx context.Context, ready func() bool) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

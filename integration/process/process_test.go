@@ -99,7 +99,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestStarterKilled runs this test program as a starter that is killed: what it started must go with it.
+// TestStarterKilled runs this test program as a starter that is killed: what it started must go
+// with it.
 func TestStarterKilled(t *testing.T) {
 	const role = "PROCESS_TEST_STARTER"
 	if dir := os.Getenv(role); dir != "" {

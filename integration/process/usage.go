@@ -38,8 +38,8 @@ func (p *Process) Usage() (Usage, error) {
 	return u, nil
 }
 
-// kilobytes finds "key  123 kB" in /proc/PID/status and returns it in bytes; 0 when the line is not there, as for a
-// program that has just ended.
+// kilobytes finds "key  123 kB" in /proc/PID/status and returns it in bytes; 0 when the line is not
+// there, as for a program that has just ended.
 func kilobytes(status []byte, key string) int64 {
 	for line := range strings.Lines(string(status)) {
 		rest, ok := strings.CutPrefix(line, key)
@@ -53,7 +53,8 @@ func kilobytes(status []byte, key string) int64 {
 	return 0
 }
 
-// firstNanoseconds reads the first number of /proc/PID/task/TID/schedstat: time spent on a processor.
+// firstNanoseconds reads the first number of /proc/PID/task/TID/schedstat: time spent on a
+// processor.
 func firstNanoseconds(schedstat []byte) time.Duration {
 	first, _, _ := strings.Cut(string(schedstat), " ")
 	n, err := strconv.ParseInt(first, 10, 64)

@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// writeCertificates makes a CA, and signed by it a certificate for 127.0.0.1 and localhost and one of a client: ca.pem,
-// server.pem, server.key, client.pem and client.key in dir. The CA's key is thrown away.
+// writeCertificates makes a CA, and signed by it a certificate for 127.0.0.1 and localhost and one
+// of a client: ca.pem, server.pem, server.key, client.pem and client.key in dir. The CA's key is
+// thrown away.
 func writeCertificates(dir string) error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 //go:embed clock/clock.c
 var clockSource []byte
 
-// Clock is the wall clock of servers that are started with it, which a test moves. It reaches programs that ask the C
-// library for the time, as Redis, MariaDB and MySQL do. etcd, a Go program, asks the kernel.
+// Clock is the wall clock of servers that are started with it, which a test moves. It reaches
+// programs that ask the C library for the time, as Redis, MariaDB and MySQL do. etcd, a Go program,
+// asks the kernel.
 type Clock struct {
 	dir     string
 	library string
@@ -72,7 +73,8 @@ func (c *Clock) env() []string {
 	return []string{"LD_PRELOAD=" + c.library, "IDPROXY_CLOCK=" + c.path()}
 }
 
-// clockLibrary is the path of the compiled library, which is made at first use and kept in the tools folder.
+// clockLibrary is the path of the compiled library, which is made at first use and kept in the
+// tools folder.
 func clockLibrary() (string, error) {
 	tools, err := toolsDir()
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestClock moves the clocks of running servers and asks them for the time. This is the control of tests that move one.
+// TestClock moves the clocks of running servers and asks them for the time. This is the control of
+// tests that move one.
 func TestClock(t *testing.T) {
 	for _, name := range []string{"MariaDB", "MySQL", "Redis"} {
 		t.Run(name, func(t *testing.T) {

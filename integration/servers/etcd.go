@@ -35,8 +35,8 @@ func StartEtcd(ctx context.Context) (*Etcd, error) {
 	return startAlone(ctx, nil)
 }
 
-// StartEtcdTLS starts an etcd that is spoken to over TLS by clients with a certificate. In its folder are ca.pem,
-// client.pem and client.key.
+// StartEtcdTLS starts an etcd that is spoken to over TLS by clients with a certificate. In its
+// folder are ca.pem, client.pem and client.key.
 func StartEtcdTLS(ctx context.Context) (*Etcd, error) {
 	return startAlone(ctx, &tls.Config{})
 }
@@ -50,8 +50,8 @@ func startAlone(ctx context.Context, secure *tls.Config) (*Etcd, error) {
 	return all[0], nil
 }
 
-// StartEtcdCluster starts a cluster of so many members, with elections as etcd has them by default since 3.5, and waits until
-// all answer.
+// StartEtcdCluster starts a cluster of so many members, with elections as etcd has them by default
+// since 3.5, and waits until all answer.
 func StartEtcdCluster(ctx context.Context, members int) ([]*Etcd, error) {
 	return startMembers(ctx, members, nil, "--pre-vote=true")
 }
@@ -79,7 +79,8 @@ func startMembers(ctx context.Context, n int, secure *tls.Config, timing ...stri
 	return nil, failed
 }
 
-// newMembers makes the members of a cluster, with folders and addresses of their own. None is started.
+// newMembers makes the members of a cluster, with folders and addresses of their own. None is
+// started.
 func newMembers(n int, secure *tls.Config, timing []string) (all []*Etcd, err error) {
 	var members []string
 	for i := range n {
@@ -123,7 +124,8 @@ func findEtcd() (string, error) {
 // Data is the folder of its data, which may be copied and put back while the server is not running.
 func (e *Etcd) Data() string { return filepath.Join(e.Dir, "data") }
 
-// Start starts the server again, on the same ports and data, after Kill, and waits until it answers.
+// Start starts the server again, on the same ports and data, after Kill, and waits until it
+// answers.
 func (e *Etcd) Start(ctx context.Context) error {
 	if err := e.launch(); err != nil {
 		return err

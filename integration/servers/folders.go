@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// toolsDir is the folder of programs and data that scripts/install-servers.sh and this package keep between runs:
-// .tools at the top of the module that the working folder is in.
+// toolsDir is the folder of programs and data that scripts/install-servers.sh and this package keep
+// between runs: .tools at the top of the module that the working folder is in.
 func toolsDir() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -31,8 +31,9 @@ func toolsDir() (string, error) {
 	}
 }
 
-// runDir makes a folder for one server. Its name is short, for a unix socket's path has 107 bytes at most, and holds
-// this process's number, so that a later run can remove what a killed one left.
+// runDir makes a folder for one server. Its name is short, because the path of a unix socket has
+// 107 bytes at most. The name has this process's number, so that a later run can remove what a
+// killed one left.
 func runDir() (string, error) {
 	removeLeftovers()
 	dir, err := os.MkdirTemp("", fmt.Sprintf("idproxy-%d-", os.Getpid()))
@@ -42,7 +43,8 @@ func runDir() (string, error) {
 	return dir, nil
 }
 
-// removeLeftovers removes the folders of processes that are gone. What it cannot remove belongs to another user.
+// removeLeftovers removes the folders of processes that are gone. What it cannot remove belongs to
+// another user.
 func removeLeftovers() {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "idproxy-*-*"))
 	if err != nil {
@@ -56,7 +58,8 @@ func removeLeftovers() {
 	}
 }
 
-// copyTree copies a folder of regular files. Empty data folders are mostly zeros, which become holes.
+// copyTree copies a folder of regular files. Empty data folders are mostly zeros, which become
+// holes.
 func copyTree(dst, src string) error {
 	return filepath.WalkDir(src, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -85,13 +85,14 @@ func findMariaDB(tools string) (program, error) {
 	return p, nil
 }
 
-// systemTables are the scripts that a data folder of MariaDB is made with, in the order that they have to run.
+// systemTables are the scripts that a data folder of MariaDB is made with, in the order that they
+// have to run.
 var systemTables = []string{
 	"mariadb_system_tables", "mariadb_performance_tables", "mariadb_system_tables_data", "maria_add_gis_sp_bootstrap", "mariadb_sys_schema",
 }
 
-// findNewerMariaDB looks for MariaDB 11.8. Its script that makes a data folder does not run on this system, so the server
-// is given the statements that the script would give it.
+// findNewerMariaDB looks for MariaDB 11.8. Its script that makes a data folder does not run on this
+// system, so the server is given the statements that the script would give it.
 func findNewerMariaDB(root string) (program, error) {
 	usr := filepath.Join(root, "usr")
 	plugins, share := filepath.Join(usr, "lib/mysql/plugin"), filepath.Join(usr, "share/mariadb")
@@ -137,8 +138,8 @@ func findMySQL(root string) (program, error) {
 	return p, nil
 }
 
-// load has p run by the dynamic loader and with the libraries of another system, which are unpacked in usr. Messages and
-// character sets are in share.
+// load has p run by the dynamic loader and with the libraries of another system, which are unpacked
+// in usr. Messages and character sets are in share.
 func (p *program) load(usr, share, client, dump string) error {
 	loader := filepath.Join(usr, "lib64/ld-linux-x86-64.so.2")
 	client, dump = filepath.Join(usr, client), filepath.Join(usr, dump)
@@ -173,8 +174,8 @@ func asRoot() []string {
 	return nil
 }
 
-// template is the path of an empty data folder of this program, made at first use and kept in the tools folder.
-// Several test programs may ask for it at once.
+// template is the path of an empty data folder of this program, made at first use and kept in the
+// tools folder. Several test programs may ask for it at once.
 func (p program) template(lowerCase int) (string, error) {
 	tools, err := toolsDir()
 	if err != nil {

@@ -29,8 +29,8 @@ type Redis struct {
 	proc  *process.Process
 }
 
-// StartRedis starts a Redis server without data that keeps none, and waits until it answers. args are added to its
-// own, e.g. "--appendonly", "yes".
+// StartRedis starts a Redis server without data that keeps none, and waits until it answers. args
+// are added to its own, e.g. "--appendonly", "yes".
 func StartRedis(ctx context.Context, args ...string) (*Redis, error) {
 	return startRedis(ctx, &Redis{args: args})
 }
@@ -109,8 +109,8 @@ func (r *Redis) dial() (net.Conn, error) {
 	return d.Dial("tcp", r.Addr)
 }
 
-// Do sends one command without blanks in its words and returns the answer when that is one line or one text; of other
-// answers the first line.
+// Do sends one command without blanks in its words and returns the answer when that is one line or
+// one text; of other answers the first line.
 func (r *Redis) Do(words ...string) (string, error) {
 	conn, err := r.dial()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// StartRedisTLS starts a Redis server that is spoken to over TLS by clients with a certificate. In its folder are ca.pem,
-// client.pem and client.key.
+// StartRedisTLS starts a Redis server that is spoken to over TLS by clients with a certificate. In
+// its folder are ca.pem, client.pem and client.key.
 func StartRedisTLS(ctx context.Context, args ...string) (*Redis, error) {
 	return startRedis(ctx, &Redis{TLS: &tls.Config{}, args: args})
 }
@@ -170,7 +170,8 @@ func (c *RedisCluster) start(ctx context.Context) error {
 	})
 }
 
-// served says whether a node of a cluster knows where all slots are: until then it answers that the cluster is down.
+// served says whether a node of a cluster knows where all slots are: until then it answers that the
+// cluster is down.
 func (r *Redis) served() bool {
 	_, err := r.Do("GET", "x")
 	return err == nil || isMoved(err)

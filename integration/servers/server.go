@@ -50,7 +50,8 @@ type Server struct {
 	proc    *process.Process
 }
 
-// StartMariaDB starts a MariaDB server with an empty data folder and waits until it takes connections.
+// StartMariaDB starts a MariaDB server with an empty data folder and waits until it takes
+// connections.
 func StartMariaDB(ctx context.Context, o Options) (*Server, error) { return Start(ctx, MariaDB, o) }
 
 // StartMySQL starts a MySQL server with an empty data folder and waits until it takes connections.
@@ -98,8 +99,8 @@ func (s *Server) prepare() error {
 	return writeCertificates(s.Dir)
 }
 
-// startOnFreePort starts the server on a port nobody listens on. Another program may take it before the server does,
-// so it tries again.
+// startOnFreePort starts the server on a port nobody listens on. Another program may take it before
+// the server does, so it tries again.
 func (s *Server) startOnFreePort(ctx context.Context) error {
 	var failed error
 	for range 3 {
@@ -132,7 +133,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// accounts runs at every start, before the server accepts connections. An init file has one statement per line.
+// accounts runs at every start, before the server accepts connections. An init file has one
+// statement per line.
 const accounts = `DROP USER IF EXISTS ''@'localhost', 'root'@'127.0.0.1', 'root'@'::1';
 CREATE USER IF NOT EXISTS 'root'@'%' IDENTIFIED BY 'root';
 GRANT ALL PRIVILEGES ON *.* TO 'root'@'%' WITH GRANT OPTION;
@@ -140,7 +142,7 @@ CREATE USER IF NOT EXISTS 'app'@'%' IDENTIFIED BY 'app';
 GRANT ALL PRIVILEGES ON *.* TO 'app'@'%' WITH GRANT OPTION;
 `
 
-// args are the server's arguments but for those that say where its program is.
+// args are the server's arguments, without those that say where its program is.
 func (s *Server) args() []string {
 	_, port, _ := net.SplitHostPort(s.Addr) // freeAddr made it
 	args := []string{
@@ -162,7 +164,8 @@ func (s *Server) args() []string {
 
 func (s *Server) path(name string) string { return filepath.Join(s.Dir, name) }
 
-// answers logs in once, as a client would: an open port alone would do for a server that is still recovering.
+// answers logs in once, as a client would: an open port alone would do for a server that is still
+// recovering.
 func (s *Server) answers() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -211,8 +214,8 @@ func (s *Server) RSS() (int64, error) {
 // Log returns what the server has logged so far.
 func (s *Server) Log() string { return s.proc.Log() }
 
-// Config is the driver's configuration for the app account and database db, which may be empty. It asks for neither
-// time parsing nor TLS; change the copy as needed.
+// Config is the driver's configuration for the app account and database db, which may be empty. It
+// has no time parsing and no TLS; change the copy as needed.
 func (s *Server) Config(db string) *mysql.Config {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName = AppUser, AppPassword, "tcp", s.Addr, db
@@ -222,7 +225,8 @@ func (s *Server) Config(db string) *mysql.Config {
 // DSN is the app account's data source name for github.com/go-sql-driver/mysql. db may be empty.
 func (s *Server) DSN(db string) string { return s.Config(db).FormatDSN() }
 
-// Client is the server's own command-line client, logged in as app over TCP, with more arguments if wanted.
+// Client is the server's own command-line client, logged in as app over TCP, with more arguments if
+// wanted.
 func (s *Server) Client(args ...string) *exec.Cmd { return s.ClientTo(s.Addr, args...) }
 
 // ClientTo is Client for another address that leads to this server, such as a proxy's.
@@ -235,14 +239,16 @@ func (s *Server) Dump(args ...string) *exec.Cmd {
 	return exec.Command(s.program.dump, slices.Concat(s.program.dumpArgs, accountArgs(s.Addr), args)...)
 }
 
-// accountArgs has a client log in as app over TCP. A malformed address makes the client fail, which says more.
+// accountArgs has a client log in as app over TCP. A malformed address makes the client fail, which
+// says more.
 func accountArgs(addr string) []string {
 	host, port, _ := net.SplitHostPort(addr)
 	return []string{"--protocol=tcp", "--host=" + host, "--port=" + port, "--user=" + AppUser, "--password=" + AppPassword}
 }
 
-// freeAddr is a loopback address with a port that is free at this moment. It lies below those that the system gives to
-// connections and to listeners on port 0, and is drawn at random, so that nobody else takes it before the server does.
+// freeAddr is a loopback address with a port that is free at this moment. It lies below those that
+// the system gives to connections and to listeners on port 0, and is drawn at random, so that
+// nobody else takes it before the server does.
 func freeAddr() (string, error) {
 	var err error
 	for range 100 {

@@ -29,8 +29,9 @@ var wide = map[string]Charset{
 const singleByte = " armscii8 ascii binary cp1250 cp1251 cp1256 cp1257 cp850 cp852 cp866 dec8 geostd8 greek hebrew hp8 keybcs2 koi8r koi8u" +
 	" latin1 latin2 latin5 latin7 macce macroman swe7 tis620 "
 
-// CharsetOf returns the Charset of a character set by the server's name for it. ok is false for those that are not known, and
-// for those whose ASCII characters take more than one byte: ucs2, utf16, utf16le, utf32.
+// CharsetOf returns the Charset of a character set by the server's name for it. ok is false for
+// those that are not known, and for those whose ASCII characters take more than one byte: ucs2,
+// utf16, utf16le, utf32.
 func CharsetOf(name string) (cs Charset, ok bool) {
 	name = strings.ToLower(name)
 	if cs, ok = wide[name]; ok {
@@ -154,8 +155,8 @@ func utf8Length(c byte) int {
 	return 0
 }
 
-// lengthMySQL returns the length of the character that c begins, as MySQL's mbcharlen does; 0 when MySQL refuses it. next is the
-// byte behind it, negative at the end of the file: one set needs it.
+// lengthMySQL returns the length of the character that c begins, as MySQL's mbcharlen does; 0 when
+// MySQL refuses it. next is the byte behind it, negative at the end of the file: one set needs it.
 func (cs Charset) lengthMySQL(c byte, next int) int {
 	switch {
 	case c < 0x80:

@@ -29,8 +29,9 @@ var (
 	ErrBroken    = errors.New("broken characters beside an id")
 )
 
-// Edit copies the data of a file from src to dst and puts in the ids of its rows. It returns the errors of src, dst and ids as
-// they are, and those above: what was written then must not be taken for the whole. f.Check must have found nothing.
+// Edit copies the data of a file from src to dst and puts in the ids of its rows. It returns the
+// errors of src, dst and ids as they are, and those above: what was written then must not be taken
+// for the whole. f.Check must have found nothing.
 func Edit(dst io.Writer, src io.Reader, f *Format, ids IDs) error {
 	return newEditor(dst, src, f, ids).edit()
 }
@@ -123,7 +124,7 @@ func (e *editor) lines() error {
 			return nil
 		}
 		if skip > 0 {
-			skip-- // servers do not go on to the next line then, for there are none
+			skip-- // there is no next line for the server to go on to
 			if n == 0 {
 				return nil
 			}
@@ -151,8 +152,8 @@ func (e *editor) brokenRest() error {
 	return nil
 }
 
-// drop keeps back what is left of a file that the server refuses, so that it can take none of it for anything else. A
-// character's length further is what the server may have looked ahead.
+// drop keeps back what is left of a file that the server refuses, so that it can take none of it
+// for anything else. A character's length further is what the server may have looked ahead.
 func (e *editor) drop() {
 	for range 8 {
 		e.get()
@@ -167,8 +168,8 @@ func (e *editor) drop() {
 	e.from = e.base + int64(len(e.buf))
 }
 
-// row reads the fields of one row, puts in its ids, and returns the number of fields that were there. A row to be skipped is
-// read like any other, and its fields thrown away.
+// row reads the fields of one row, puts in its ids, and returns the number of fields that were
+// there. A row to be skipped is read like any other, and its fields thrown away.
 func (e *editor) row(skip bool) (n int, err error) {
 	for n = 0; n < e.Fields; n++ {
 		if !e.begin() {
@@ -290,8 +291,8 @@ func (e *editor) generate(k int, from, to int64) error {
 	return nil
 }
 
-// merges reports whether the end of the field read last and a terminator behind it would be read as a terminator that begins
-// earlier.
+// merges reports whether the end of the field read last and a terminator behind it would be read as
+// a terminator that begins earlier.
 func (e *editor) merges() bool {
 	tail := e.buf[max(e.fieldStart, e.from, e.fieldEnd-maxSeparators)-e.base : e.fieldEnd-e.base]
 	joined := append(append([]byte(nil), tail...), e.FieldTerm...)

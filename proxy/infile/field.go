@@ -147,8 +147,8 @@ func (r *reader) closing(quote int) (done, again bool) {
 	return false, false
 }
 
-// wideMariaDB takes a character of several bytes that begins with c, or what is whole of a broken one. false: the file ended in
-// it.
+// wideMariaDB takes a character of several bytes that begins with c, or what is whole of a broken
+// one. false: the file ended in it.
 func (r *reader) wideMariaDB(c int) bool {
 	b := [4]byte{byte(c)}
 	n := 1

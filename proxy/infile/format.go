@@ -14,12 +14,13 @@ type Format struct {
 	Escape    int    // FIELDS ESCAPED BY: a byte, or None
 	Skip      uint64 // IGNORE n LINES
 	Fields    int    // how many fields of a line the statement reads
-	// Bytes says of each field that it goes into a variable, or a column without a character set: MariaDB reads those byte by
-	// byte. nil: none does.
+	// Bytes says of each field that it goes into a variable, or a column without a character set:
+	// MariaDB reads those byte by byte. nil: none does.
 	Bytes   []bool
 	Charset Charset
-	MariaDB bool // the server is MariaDB, else MySQL
-	// Strict: what does not convert to a number is an error of the server's, not a warning: such an id is left as it is.
+	MariaDB bool // the server is MariaDB, not MySQL
+	// Strict: what does not convert to a number is an error of the server's, not a warning: such an
+	// id is left as it is.
 	Strict bool
 	// KeepZero: sql_mode NO_AUTO_VALUE_ON_ZERO: only NULL and a missing id generate.
 	KeepZero bool
@@ -31,8 +32,9 @@ const None = -1
 
 // Column is one column that gets ids.
 type Column struct {
-	// Field is the place of its field among those of the file. Absent: the file has none, and the id goes in front of the line,
-	// in the order of the columns: the statement must be given those columns in front of its list.
+	// Field is the place of its field among those of the file. Absent: the file has none, and the
+	// id goes in front of the line, in the order of the columns: the statement must be given those
+	// columns in front of its list.
 	Field    int
 	Text     bool // it holds text: what is no number is an id of the application's
 	Unsigned bool // a number below zero becomes zero, and generates

@@ -39,7 +39,8 @@ func fuzzed(b []byte) *Format {
 	return f
 }
 
-// Whatever the file is, what comes out is the file with ids in it, however it arrives; and read again it needs none.
+// Whatever the file is, what comes out is the file with ids in it, however it arrives; and read
+// again it needs none.
 func FuzzEdit(f *testing.F) {
 	for _, file := range []string{"a,b\nc,d\n", "0,x\n\\N,y\n7,z", "\"a\n\"\"b\",x\n", "aba1,2|\naba", "\x83\\,\xe2\x82\n,\x81\x30\n", "x\\"} {
 		for _, format := range []string{"", "\x00\x00\x00\x01\x01\x00\x01\x00\x00\x01", "\x03\x04\x02\x00\x02\x01\x02\x05\x01\x02", "\x00\x02\x00\x01\x01\x01\x01\x0b\x01\x00"} {
@@ -74,8 +75,8 @@ func FuzzEdit(f *testing.F) {
 		if added > int(ids.n)*24 {
 			t.Fatalf("%d bytes more for %d ids", added, ids.n)
 		}
-		// Every id is in its place now: a second pass finds all rows explicit. A column of text and rows that stay as they are in
-		// strict mode aside.
+		// Every id is in its place now: a second pass finds all rows explicit. A column of text and
+		// rows that stay as they are in strict mode aside.
 		if form.Columns[0].Text || form.Strict || form.KeepZero || len(form.LineTerm) == 0 || form.Skip > 0 {
 			return
 		}

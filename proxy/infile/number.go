@@ -9,8 +9,8 @@ type number struct {
 	negative bool
 }
 
-// parseNumber reads a field as servers do for an integer column: blanks, line ends to MariaDB alone, a sign, digits with a dot, an exponent; halves are
-// rounded away from zero.
+// parseNumber reads a field as servers do for an integer column: blanks, line ends to MariaDB
+// alone, a sign, digits with a dot, an exponent; halves are rounded away from zero.
 func parseNumber(b []byte, mariaDB bool) number {
 	i := 0
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || mariaDB && b[i] >= '\n' && b[i] <= '\r') {
@@ -96,7 +96,7 @@ func scale(v uint64, shift int) uint64 {
 		return 0
 	}
 	for ; shift < -1; shift++ {
-		v /= 10 // the digits cut off cannot reach a half, for the next one decides
+		v /= 10 // the digits cut off do not matter: the next one decides
 	}
 	return v/10 + (v%10)/5
 }

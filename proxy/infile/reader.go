@@ -220,7 +220,8 @@ func (r *reader) nextLine() bool {
 	return r.restMySQL()
 }
 
-// restMySQL passes the rest of a line. Of a character of several bytes the last one counts like one that stands alone.
+// restMySQL passes the rest of a line. Of a character of several bytes the last one counts like one
+// that stands alone.
 func (r *reader) restMySQL() bool {
 	for {
 		c := r.get()
@@ -260,8 +261,8 @@ func (r *reader) next(c byte) int {
 	return r.peek()
 }
 
-// restMariaDB passes the rest of a line. A character of several bytes, or what is left of a broken one, is only compared with
-// a terminator that begins with it: there is none, for terminators are ASCII.
+// restMariaDB passes the rest of a line. A character of several bytes, or what is left of a
+// broken one, cannot begin a terminator: terminators are ASCII.
 func (r *reader) restMariaDB() bool {
 	var b [4]byte
 	for {

@@ -34,7 +34,8 @@ type Bulk struct {
 // the last execution that had some. The error, ErrMalformed or ErrUntyped, is of
 // what stands in front of the rows.
 //
-// The layout is that of https://mariadb.com/docs/server/reference/clientserver-protocol/3-binary-protocol-prepared-statements/com_stmt_bulk_execute
+// The layout is that of
+// https://mariadb.com/docs/server/reference/clientserver-protocol/3-binary-protocol-prepared-statements/com_stmt_bulk_execute
 func (b *Bulk) Parse(payload []byte, n int, types []uint16) error {
 	r := NewReader(payload)
 	*b = Bulk{Head: r.Bytes(bulkHead), Types: b.Types[:0]}

@@ -54,7 +54,8 @@ type Bound struct {
 
 // Parse reads an execution. The error is ErrMalformed or ErrUntyped.
 //
-// The layout is that of https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html
+// The layout is that of
+// https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html
 func (e *Execute) Parse(payload []byte, caps uint64, st Bound) error {
 	*e = Execute{Parameters: e.Parameters[:0]}
 	r := NewReader(payload)
@@ -208,9 +209,11 @@ func Zero(t byte) []byte {
 	}
 }
 
-// BinaryRow appends the values of a row of the binary protocol, whose columns have the given types, to dst.
+// BinaryRow appends the values of a row of the binary protocol, whose columns have the given types,
+// to dst.
 //
-// The layout is that of https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html
+// The layout is that of
+// https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html
 func BinaryRow(dst []Parameter, payload []byte, types []uint16) ([]Parameter, bool) {
 	const spare = 2 // bits of the null bitmap
 	r := NewReader(payload)

@@ -150,10 +150,9 @@ func TestWalkTrack(t *testing.T) {
 	}
 }
 
-// Reading a reply packet cut off behind OKPrefix bytes gives what reading all
-// of it gives, but for the session state; replacing the insert id changes the
-// insert id alone; and walking session state hands out no more bytes than
-// there are.
+// Reading a reply packet cut off behind OKPrefix bytes gives what reading all of it gives,
+// without the session state. Replacing the insert id changes the insert id alone. Walking
+// session state hands out no more bytes than there are.
 func FuzzReply(f *testing.F) {
 	f.Add([]byte("\x00\x01\xfc\xe8\x03\x02\x40\x00\x00\x00\x05\x00\x03\x01a\x00"), tracking, uint64(1<<33))
 	f.Add([]byte("\xfe\x00\x00\x22\x00"), uint64(0), uint64(0))

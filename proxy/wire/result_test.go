@@ -87,7 +87,8 @@ func spelled(kind byte, v string) Parameter {
 	return Parameter{Type: uint16(kind), Value: mysql.PutLengthEncodedString([]byte(v))}
 }
 
-// TestParameterText: a value that came in binary is what the text protocol has: an id that is a DOUBLE must be read as a number.
+// TestParameterText: a value that came in binary is what the text protocol has: an id that is a
+// DOUBLE must be read as a number.
 func TestParameterText(t *testing.T) {
 	double := func(f float64) Parameter { return number(mysql.MYSQL_TYPE_DOUBLE, false, math.Float64bits(f)) }
 	for want, v := range map[string]Parameter{
