@@ -99,7 +99,7 @@ func (r *planReader) arrange() {
 }
 
 // inOrder puts a slot or key among those that have a place.
-func (p *Plan) inOrder(k uint8) {
+func (p *places) inOrder(k uint8) {
 	i := len(p.order)
 	p.order = append(p.order, 0)
 	for i > 0 && p.placeOf(p.order[i-1]) > p.placeOf(k) {

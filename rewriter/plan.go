@@ -80,19 +80,15 @@ type Value struct {
 type Plan struct {
 	Rows    int      // tuples of the statement
 	Columns []Filled // one per rule
+	Clauses
 	// Plain: ids are plain numbers everywhere; the insert id of the OK packet and LAST_INSERT_ID() are the caller's business.
 	Plain       bool
 	NoLastID    bool // and none of the columns feeds them: all their ids are wide
-	Ignore      bool // IGNORE
-	Update      bool // ON DUPLICATE KEY UPDATE
-	OwnLastID   bool // its list has id=LAST_INSERT_ID(id), by the application
-	Assigned    bool // its list got that assignment from the plan
-	Delayed     bool // DELAYED, on a server that heeds it
-	Returning   bool // RETURNING
+	Assigned    bool // the list of ON DUPLICATE KEY UPDATE got the assignment id=LAST_INSERT_ID(id) from the plan
 	Expressions bool // some id is an expression that the server was asked for
-	ReadsLastID bool // the statement mentions LAST_INSERT_ID or identity outside strings and comments
-	Asks        bool // it has a ?
+	Asks        bool // the statement has a ?
 	ZeroDoubt   bool // some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
+	ByPosition  bool // there is no column list: values go to columns by their places in the table
 	// Selected: the rows come from a query; how many there are only the server can tell. Ask it by AppendCount, give Count the
 	// answer, and write the statement with AppendSelect in place of Append.
 	Selected bool
@@ -101,36 +97,71 @@ type Plan struct {
 	Genes     [][]uint16
 	Questions []Span // expressions for ids whose value only the server can tell
 
-	slots   []slot
-	order   []uint8 // the slots, and from firstKey on the keys, that have a place in the tuples, in the order of their places
-	behind  []uint8 // the slots whose ids are appended to the tuples
-	names   []token // the columns that the statement names, in the list or behind SET
-	asked   []uint8 // the slot of each question
-	edits   []edit
-	moves   []Span // sources of opMove and opMoveCarry, in their order
-	texts   []Span // what opText writes, in the buffer, in their order
-	buffer  []byte
+	places
+	draft
+	shapes
+	report
+	asked []uint8 // the slot of each question
+	parameters
+	scratch []byte
+	rowWord bool // each tuple has ROW in front
+	body    int  // where rows begin: behind SET, at VALUES, at the query
+	calls   bool // a tuple may call a function that is none of the servers' own
+	query   query
+	width   int // values per row of it
+}
+
+// Clauses is what a statement has beside its rows.
+type Clauses struct {
+	Ignore      bool // IGNORE
+	Update      bool // ON DUPLICATE KEY UPDATE
+	OwnLastID   bool // its list has id=LAST_INSERT_ID(id), by the application
+	Delayed     bool // DELAYED, on a server that heeds it
+	Returning   bool // RETURNING
+	ReadsLastID bool // the statement mentions LAST_INSERT_ID or identity outside strings and comments
+}
+
+// places is where the columns of the rules stand in a statement.
+type places struct {
+	slots  []slot
+	keys   []geneKey
+	order  []uint8 // the slots, and from firstKey on the keys, that have a place in the tuples, in the order of their places
+	behind []uint8 // the slots whose ids are appended to the tuples
+	names  []token // the columns that the statement names, in the list or behind SET
+}
+
+func (p *places) reset() {
+	*p = places{slots: p.slots[:0], keys: p.keys[:0], order: p.order[:0], behind: p.behind[:0], names: p.names[:0]}
+}
+
+// draft is what is written otherwise than the statement has it.
+type draft struct {
+	edits  []edit
+	moves  []Span // sources of opMove and opMoveCarry, in their order
+	texts  []Span // what opText writes, in the buffer, in their order
+	buffer []byte
+}
+
+func (d *draft) reset() {
+	*d = draft{edits: d.edits[:0], moves: d.moves[:0], texts: d.texts[:0], buffer: d.buffer[:0]}
+}
+
+// parameters is what is known of the ? of a statement to prepare.
+type parameters struct {
+	marks []mark    // those that are ids, in their order
+	rows  []RowGene // the genes of the ids, in row order
+}
+
+func (p *parameters) reset() { *p = parameters{marks: p.marks[:0], rows: p.rows[:0]} }
+
+// report is how a statement makes the server report its first id.
+type report struct {
 	carry   bool   // the last tuple is explicit and carries LAST_INSERT_ID(first), instead of the last generated one
 	carried uint64 // the id of that tuple
-	shape   uint64 // of all but the tuples
-	tuples  []shaped
-	last    Span   // the last tuple
-	body    int    // where rows begin: behind SET, at VALUES, at the query
-	calls   bool   // a tuple may call a function that is none of the servers' own
-	foreign []Span // clauses that one of the two servers alone has: row alias, RETURNING
-	marks   []mark // the ? that are ids, in their order
-	// ByPosition: there is no column list, and values go to columns by their places in the table.
-	ByPosition bool
 	// variable: LAST_INSERT_ID(first*(`id`<=>`id`)) stands for LAST_INSERT_ID(first), the same but no constant. MySQL looks for
 	// the partitions of constant rows before it runs the first: in a table partitioned by its id, rows that read the last
 	// insert id would read the new one.
 	variable bool
-	keys     []geneKey
-	rows     []RowGene // of a statement to prepare, in row order
-	scratch  []byte
-	rowWord  bool // each tuple has ROW in front
-	query    query
-	width    int // values per row of it
 }
 
 // Filled is what a plan does to one column.
@@ -184,21 +215,24 @@ const widestEdit = len(",+0*LAST_INSERT_ID(*(<=>))") + 2*20
 const MaxColumns = 16
 
 func (p *Plan) reset() {
+	p.places.reset()
+	p.draft.reset()
+	p.shapes.reset()
+	p.parameters.reset()
 	*p = Plan{
-		Columns: p.Columns[:0], Questions: p.Questions[:0], slots: p.slots[:0], order: p.order[:0], behind: p.behind[:0], names: p.names[:0],
-		asked: p.asked[:0], edits: p.edits[:0], moves: p.moves[:0], texts: p.texts[:0], buffer: p.buffer[:0], tuples: p.tuples[:0], foreign: p.foreign[:0],
-		marks: p.marks[:0], keys: p.keys[:0], rows: p.rows[:0], scratch: p.scratch[:0], Genes: p.Genes[:0],
+		Columns: p.Columns[:0], Questions: p.Questions[:0], Genes: p.Genes[:0], asked: p.asked[:0], scratch: p.scratch[:0],
+		places: p.places, draft: p.draft, shapes: p.shapes, parameters: p.parameters,
 	}
 }
 
-func (p *Plan) edit(start, end int, o op, slot int) {
-	p.edits = append(p.edits, edit{start: uint32(start), end: uint32(end), op: o, slot: uint8(slot)})
+func (d *draft) edit(start, end int, o op, slot int) {
+	d.edits = append(d.edits, edit{start: uint32(start), end: uint32(end), op: o, slot: uint8(slot)})
 }
 
 // insert puts the bytes of the buffer from start on into the text, at i.
-func (p *Plan) insert(i, start int) {
-	p.edit(i, i, opText, 0)
-	p.texts = append(p.texts, Span{Start: start, End: len(p.buffer)})
+func (d *draft) insert(i, start int) {
+	d.edit(i, i, opText, 0)
+	d.texts = append(d.texts, Span{Start: start, End: len(d.buffer)})
 }
 
 // Append appends the rewritten statement to dst. text is what Read read, unchanged; ids[i] are p.Columns[i].Generated ids,

@@ -68,8 +68,8 @@ func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
 		return nil, ErrTooManyParameters
 	}
 	w.out.plan = Plan{
-		Rows: p.Rows, Columns: slices.Clone(p.Columns), Plain: p.Plain, NoLastID: p.NoLastID, Ignore: p.Ignore, Update: p.Update, OwnLastID: p.OwnLastID,
-		Assigned: p.Assigned, Delayed: p.Delayed, Returning: p.Returning, Expressions: p.Expressions, ReadsLastID: p.ReadsLastID,
+		Rows: p.Rows, Columns: slices.Clone(p.Columns), Clauses: p.Clauses,
+		Plain: p.Plain, NoLastID: p.NoLastID, Assigned: p.Assigned, Expressions: p.Expressions,
 	}
 	w.out.Genes = w.genesOf()
 	for k := range p.slots {

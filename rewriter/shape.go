@@ -116,8 +116,18 @@ func (r *planReader) noteDecisions() {
 	p.shape = r.shape
 }
 
+// shapes is what a second reader tells statements from each other by.
+type shapes struct {
+	shape   uint64 // of all but the tuples
+	tuples  []shaped
+	last    Span   // the last tuple
+	foreign []Span // clauses that one of the two servers alone has: row alias, RETURNING
+}
+
+func (p *shapes) reset() { *p = shapes{tuples: p.tuples[:0], foreign: p.foreign[:0]} }
+
 // noteTuple keeps the tuple from start up to end when it is the first of its shape.
-func (p *Plan) noteTuple(shape uint64, start, end int) {
+func (p *shapes) noteTuple(shape uint64, start, end int) {
 	p.last = Span{Start: start, End: end}
 	if n := len(p.tuples); n == maxShapes || n > 0 && p.tuples[n-1].shape == shape {
 		return

@@ -130,7 +130,7 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 }
 
 // placeOf returns the position among the values of what stands in order.
-func (p *Plan) placeOf(k uint8) int {
+func (p *places) placeOf(k uint8) int {
 	if k >= firstKey {
 		return p.keys[k-firstKey].at
 	}
