@@ -22,8 +22,9 @@ sources:
 ids: {redis: {listen: "unix:%s"}}
 `
 
-// TestClockAndLoss sets the clock of a store back, and lets the time pass that it has shown before. No id comes twice, but where
-// the store forgot its pool as well some do: these are the two disasters that it takes, and so TestChaos keeps them apart.
+// TestClockAndLoss sets the clock of a store back, and lets the time pass that it has shown before.
+// No id comes twice then. Some do when the store also forgot its pool: the two disasters must come
+// together for that, so TestChaos keeps them apart.
 func TestClockAndLoss(t *testing.T) {
 	t.Parallel()
 	for _, loses := range []bool{false, true} {
