@@ -94,7 +94,7 @@ func (r *planReader) answer(k int) error {
 // readsVariable reports whether an expression for an id reads what a statement may change.
 func readsVariable(e []byte) bool { return bytes.IndexByte(e, '@') >= 0 || MentionsLastID(e) }
 
-func (r *planReader) operator(t token) bool {
+func (r *scanner) operator(t token) bool {
 	switch t.kind {
 	case tokWord:
 		return r.isWord(t, "div") || r.isWord(t, "mod")
@@ -135,22 +135,22 @@ func (r *planReader) operand(t token) bool {
 }
 
 // touches reports whether the next byte is c: nothing stands between it and the last token.
-func (r *planReader) touches(c byte) bool { return r.pos < len(r.text) && r.text[r.pos] == c }
+func (r *scanner) touches(c byte) bool { return r.pos < len(r.text) && r.text[r.pos] == c }
 
 // joins reports whether the next byte goes on a word or number.
-func (r *planReader) joins() bool {
+func (r *scanner) joins() bool {
 	return r.pos < len(r.text) && (ascii.IsWord(r.text[r.pos]) || r.text[r.pos] >= 0x80)
 }
 
 // strings takes the strings that follow a string, which servers join.
-func (r *planReader) strings() {
+func (r *scanner) strings() {
 	for r.peek().kind == tokString {
 		r.next()
 	}
 }
 
 // fraction takes a number that begins with t: 5, 1e5, 1e-5, 0x1F, 0b1.
-func (r *planReader) fraction(t token) bool {
+func (r *scanner) fraction(t token) bool {
 	if t.kind != tokNumber {
 		return t.kind == tokDigits
 	}

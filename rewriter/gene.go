@@ -44,8 +44,11 @@ type RowGene struct {
 // firstKey is where the keys begin in Plan.order: below are slots.
 const firstKey = MaxColumns
 
-// findKeys finds the columns that the genes of the slots come from.
-func (r *planReader) findKeys() error {
+// keyReader finds the columns that genes come from, and the genes of the rows.
+type keyReader struct{ *planReader }
+
+// find finds the columns that the genes of the slots come from.
+func (r *keyReader) find() error {
 	p := r.plan
 	for k := range p.slots {
 		c := &p.slots[k]
@@ -77,7 +80,7 @@ func (r *planReader) findKeys() error {
 	return nil
 }
 
-func (r *planReader) fits(g *rule.Gene, k *geneKey) error {
+func (r *keyReader) fits(g *rule.Gene, k *geneKey) error {
 	if r.table == nil { // nobody executes it: explain without a server
 		k.known = rule.Column{Type: "BIGINT", Max: 1<<64 - 1, Length: 1 << 30, Charset: "utf8mb4"}
 		return nil
@@ -131,8 +134,8 @@ func (r *planReader) keyValue(i int) (behind token, ok bool) {
 	return token{}, false
 }
 
-// genes notes the genes of the ids that the row just read gets.
-func (r *planReader) genes() error {
+// row notes the genes of the ids that the row just read gets.
+func (r *keyReader) row() error {
 	p := r.plan
 	for k := range p.slots {
 		c := &p.slots[k]
@@ -157,7 +160,7 @@ func (r *planReader) genes() error {
 	return nil
 }
 
-func (r *planReader) gene(g *rule.Gene, k *geneKey, row *RowGene) error {
+func (r *keyReader) gene(g *rule.Gene, k *geneKey, row *RowGene) error {
 	why := ""
 	switch {
 	case k.at < 0:

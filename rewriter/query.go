@@ -42,8 +42,11 @@ func (r *planReader) beginsQuery() bool {
 	return !ahead.punct(t, ',') && !ahead.punct(t, ')')
 }
 
-// query reads the query that begins with t, and what follows it, up to the end of the statement.
-func (r *planReader) query(t token) error {
+// queryReader reads INSERT ... SELECT from the query on.
+type queryReader struct{ *planReader }
+
+// read reads the query that begins with t, and what follows it, up to the end of the statement.
+func (r *queryReader) read(t token) error {
 	p := r.plan
 	q := &p.query
 	*q = query{outer: Span{Start: t.start}, mariaDB: r.mode.MariaDB, noZero: r.mode.NoAutoValueOnZero, old: oldServer(&r.mode)}
@@ -76,14 +79,14 @@ func (r *planReader) query(t token) error {
 	if dropped { // what is left out begins or ends a version comment
 		return unsupported(faultVersion)
 	}
-	if err := r.tail(t); err != nil {
+	if err := (&tailReader{r.planReader}).read(t); err != nil {
 		return err
 	}
 	return r.fillable()
 }
 
 // fillable checks that the ids can be put among what the query gives.
-func (r *planReader) fillable() error {
+func (r *queryReader) fillable() error {
 	p := r.plan
 	q := &p.query
 	if p.Update {
@@ -118,7 +121,7 @@ func (r *planReader) fillable() error {
 }
 
 // tailReads reports whether LAST_INSERT_ID is named from at on, but for the application's own id=LAST_INSERT_ID(id).
-func (r *planReader) tailReads(at int) bool {
+func (r *queryReader) tailReads(at int) bool {
 	s := r.scanner
 	s.noting, s.pos = false, at
 	own := r.plan.OwnLastID
@@ -145,14 +148,14 @@ func oldServer(m *Mode) bool {
 }
 
 // wraps reports whether the parenthesis just read closes where the query ends.
-func (r *planReader) wraps() bool {
-	ahead := *r
+func (r *queryReader) wraps() bool {
+	ahead := *r.planReader
 	ahead.noting = false
 	if !ahead.close1() {
 		return false
 	}
 	t := ahead.next()
-	return ahead.punct(t, ')') || ahead.endsQuery(t)
+	return ahead.punct(t, ')') || (&queryReader{&ahead}).endsQuery(t)
 }
 
 // close1 goes behind the parenthesis that closes the one just read.
@@ -172,7 +175,7 @@ func (s *scanner) close1() bool {
 }
 
 // endsQuery reports whether t, outside parentheses, does not belong to the query any more.
-func (r *planReader) endsQuery(t token) bool {
+func (r *queryReader) endsQuery(t token) bool {
 	switch {
 	case t.kind == tokEnd, r.punct(t, ';'):
 		return true
@@ -185,9 +188,9 @@ func (r *planReader) endsQuery(t token) bool {
 }
 
 // queryBody reads a query from t on, and returns what follows it.
-func (r *planReader) queryBody(t token) (token, error) {
+func (r *queryReader) queryBody(t token) (token, error) {
 	q := &r.plan.query
-	w := queryWalk{planReader: r, plain: r.isWord(t, "select"), loose: r.isWord(t, "select")}
+	w := queryWalk{queryReader: r, plain: r.isWord(t, "select"), loose: r.isWord(t, "select")}
 	q.single = w.plain
 	for ; ; t = r.next() {
 		switch {
@@ -211,7 +214,7 @@ func (r *planReader) queryBody(t token) (token, error) {
 
 // queryWalk is the walk over a query.
 type queryWalk struct {
-	*planReader
+	*queryReader
 	plain    bool     // it may still be a plain SELECT
 	loose    bool     // or one but for its end
 	from     int      // its FROM
@@ -393,7 +396,7 @@ func (w *queryWalk) end() {
 
 // sourced reports whether ON DUPLICATE KEY UPDATE may read columns of the query's tables: it has a name that is not of the
 // statement's own table.
-func (r *planReader) sourced() (bool, error) {
+func (r *queryReader) sourced() (bool, error) {
 	if r.table == nil {
 		return false, ErrNeedTable
 	}

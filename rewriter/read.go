@@ -97,7 +97,7 @@ func (r *planReader) read(rules []*rule.Rule) error {
 			return err
 		}
 	}
-	if err := r.findKeys(); err != nil {
+	if err := (&keyReader{r}).find(); err != nil {
 		return err
 	}
 	r.plan.Plain = r.plan.Plain || r.table != nil && (r.counts(r.table.Columns, rules) || r.counts(r.table.Invisible, rules))
@@ -114,9 +114,9 @@ func (r *planReader) read(rules []*rule.Rule) error {
 				return unsupported(r.otherRows(t) + " into column " + r.plan.slots[k].rule.Column + ", whose ids are no numbers")
 			}
 		}
-		return r.query(t)
+		return (&queryReader{r}).read(t)
 	}
-	if err := r.tail(t); err != nil {
+	if err := (&tailReader{r}).read(t); err != nil {
 		return err
 	}
 	return r.decide()
@@ -189,7 +189,7 @@ func (r *scanner) unexpected(t token) error {
 
 // appendName appends the name that t is, as the statement writes it but always in quotes. A word holds no quote but as part
 // of a wider character, where it stands for itself.
-func (r *planReader) appendName(dst []byte, t token) []byte {
+func (r *scanner) appendName(dst []byte, t token) []byte {
 	name := r.text[t.start:t.end]
 	if t.kind == tokQuoted {
 		return append(dst, name...)
@@ -227,7 +227,7 @@ func (r *planReader) names() (token, error) {
 	}
 	r.plan.body = t.end
 	if r.isWord(t, "set") {
-		return r.set(name)
+		return (&setReader{r}).read(name)
 	}
 	listed := r.punct(t, '(') && !r.beginsQuery()
 	if listed {
@@ -248,7 +248,7 @@ func (r *planReader) names() (token, error) {
 	if r.plan.Selected {
 		return t, nil
 	}
-	return r.tuples()
+	return (&tupleReader{r}).read()
 }
 
 func (r *planReader) verbAndModifiers() (token, error) {
@@ -292,7 +292,7 @@ func reserved(word []byte) bool {
 }
 
 // partitions reads the names behind PARTITION.
-func (r *planReader) partitions() error {
+func (r *scanner) partitions() error {
 	t := r.next()
 	for want := byte('('); r.punct(t, want); want = ',' {
 		if t = r.next(); r.name(t) == nil {

@@ -1,7 +1,10 @@
 package rewriter
 
-// set reads the assignments behind SET and returns what follows them.
-func (r *planReader) set(table Name) (token, error) {
+// setReader reads INSERT ... SET.
+type setReader struct{ *planReader }
+
+// read reads the assignments behind SET and returns what follows them.
+func (r *setReader) read(table Name) (token, error) {
 	p := r.plan
 	r.assigning = true
 	defer func() { r.assigning = false }()
@@ -38,13 +41,13 @@ func (r *planReader) set(table Name) (token, error) {
 			r.width = n + 1
 			r.arrange()
 			r.assign(end)
-			return behind, r.genes()
+			return behind, (&keyReader{r.planReader}).row()
 		}
 	}
 }
 
 // other reads the n-th assignment, to a column that gets no id.
-func (r *planReader) other(column []byte, n int) (end int, behind token, err error) {
+func (r *setReader) other(column []byte, n int) (end int, behind token, err error) {
 	if i := r.keyOf(column); i >= 0 {
 		k := &r.plan.keys[i]
 		if k.at >= 0 {
@@ -60,7 +63,7 @@ func (r *planReader) other(column []byte, n int) (end int, behind token, err err
 
 // assigned makes the edits for an assignment to a slot. The first slot's goes to the end where another value reads it, or
 // the last insert id. span is all of it with the comma behind, crossed how many version comments began and ended up to it.
-func (r *planReader) assigned(k int, span Span, crossed int) error {
+func (r *setReader) assigned(k int, span Span, crossed int) error {
 	p, v := r.plan, &r.plan.slots[k].last
 	if k > 0 || !r.move {
 		r.place(k, token{})
@@ -76,7 +79,7 @@ func (r *planReader) assigned(k int, span Span, crossed int) error {
 }
 
 // assign appends assignments to the slots that have none, behind the last value.
-func (r *planReader) assign(end int) {
+func (r *setReader) assign(end int) {
 	p := r.plan
 	for _, k := range p.behind {
 		start := len(p.buffer)
@@ -91,7 +94,7 @@ func (r *planReader) assign(end int) {
 }
 
 // equals takes = or :=.
-func (r *planReader) equals() error {
+func (r *scanner) equals() error {
 	t := r.next()
 	if r.punct(t, ':') && r.touches('=') {
 		t = r.next()

@@ -12,7 +12,7 @@ import (
 // understand. What the values say is the server's business; only their extent must be certain.
 //
 // On its way it notes what the values are made of.
-func (r *planReader) skim(i, commas int) (end, seen int) {
+func (r *tupleReader) skim(i, commas int) (end, seen int) {
 	if commas == 0 {
 		return i, 0
 	}
@@ -66,7 +66,7 @@ func (r *planReader) skim(i, commas int) (end, seen int) {
 
 // opens notes whether the parenthesis at i may begin the arguments of a function that is none of the servers' own. Behind a
 // comment it may always.
-func (r *planReader) opens(i int) {
+func (r *tupleReader) opens(i int) {
 	p := r.plan
 	p.calls = p.calls || r.remarked || mayCall(r.text, i)
 }
@@ -75,7 +75,7 @@ func (r *planReader) opens(i int) {
 const allCommas = math.MaxInt
 
 // skimWord passes a word: part of an expression, a literal, or the rest of one, such as 0x1F and 1e5.
-func (r *planReader) skimWord(i int) int {
+func (r *tupleReader) skimWord(i int) int {
 	text, end := r.text, i+1
 	if nullAt(text, i) {
 		return i + 4
@@ -98,7 +98,7 @@ func nullAt(text []byte, i int) bool {
 }
 
 // skimRare passes what skim has no short way for.
-func (r *planReader) skimRare(i int) int {
+func (r *tupleReader) skimRare(i int) int {
 	text := r.text
 	switch c := text[i]; classes[c] {
 	case classPunct:

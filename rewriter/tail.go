@@ -2,8 +2,11 @@ package rewriter
 
 import "strconv"
 
-// tail reads what follows the rows, beginning with t.
-func (r *planReader) tail(t token) (err error) {
+// tailReader reads what follows the rows: the alias of the new row, ON DUPLICATE KEY UPDATE, RETURNING.
+type tailReader struct{ *planReader }
+
+// read reads what follows the rows, beginning with t.
+func (r *tailReader) read(t token) (err error) {
 	if start := t.start; r.isWord(t, "as") && !r.replace {
 		if t, err = r.rowAlias(); err != nil {
 			return err
@@ -38,7 +41,7 @@ func (r *planReader) tail(t token) (err error) {
 // rowAlias reads the alias of the new row and returns what follows it. A list of column names needs one more for each
 // column that is appended. Without a list the new row's columns are called as the table's: one is added where columns are
 // appended, or the application's references to the table's id would become ambiguous.
-func (r *planReader) rowAlias() (token, error) {
+func (r *tailReader) rowAlias() (token, error) {
 	p := r.plan
 	r.alias = true
 	t := r.next()
@@ -82,7 +85,7 @@ func (r *planReader) rowAlias() (token, error) {
 }
 
 // rowNames appends the names of the row's own columns, each with a comma behind it.
-func (r *planReader) rowNames() error {
+func (r *tailReader) rowNames() error {
 	p := r.plan
 	for _, t := range p.names {
 		p.buffer = append(r.appendName(p.buffer, t), ',')
@@ -102,7 +105,7 @@ func (r *planReader) rowNames() error {
 
 // newNames appends a name for each column that is appended to the row, each with a comma behind it. They are words that
 // the statement does not have.
-func (r *planReader) newNames() {
+func (r *tailReader) newNames() {
 	p, n := r.plan, unusedNumber(r.text)
 	for range p.behind {
 		p.buffer = strconv.AppendUint(append(append(p.buffer, '`'), newName...), n, 10)
@@ -132,7 +135,7 @@ func unusedNumber(text []byte) uint64 {
 
 // update reads ON DUPLICATE KEY UPDATE behind its ON, and returns what follows it. The server is made to report the id of
 // the row that it updates, as it does for AUTO_INCREMENT; the id keeps its value, whatever that is.
-func (r *planReader) update() (token, error) {
+func (r *tailReader) update() (token, error) {
 	p := r.plan
 	for _, word := range [...]string{"duplicate", "key", "update"} {
 		if t := r.next(); !r.isWord(t, word) {
@@ -171,7 +174,7 @@ func (r *planReader) update() (token, error) {
 
 // reportUpdated appends the assignment `t`.`id`=IF(LAST_INSERT_ID(`t`.`id`),`t`.`id`,`t`.`id`). The function's own value
 // would not do: it is unsigned, and not that of an id below zero.
-func (r *planReader) reportUpdated(end int) {
+func (r *tailReader) reportUpdated(end int) {
 	p := r.plan
 	p.Assigned = true
 	id := func() {
@@ -192,8 +195,8 @@ func (r *planReader) reportUpdated(end int) {
 }
 
 // ownLastID reports whether LAST_INSERT_ID(id) comes next, and is all there is of the value.
-func (r *planReader) ownLastID() bool {
-	ahead := *r
+func (r *tailReader) ownLastID() bool {
+	ahead := *r.planReader
 	if !ahead.isWord(ahead.next(), "last_insert_id") || !ahead.punct(ahead.next(), '(') {
 		return false
 	}
@@ -209,7 +212,7 @@ func (r *planReader) ownLastID() bool {
 }
 
 // returning reads what follows RETURNING, and returns what follows that.
-func (r *planReader) returning() (token, error) {
+func (r *tailReader) returning() (token, error) {
 	r.plan.Returning = true
 	for {
 		t := r.next()

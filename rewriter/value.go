@@ -40,8 +40,11 @@ func (v *value) explicit() bool {
 // hasNumber reports whether v is a number that is known.
 func (v *value) hasNumber() bool { return v.kind == valueNumber || v.kind == valueZero }
 
-// tuples reads the tuples and returns what follows the last.
-func (r *planReader) tuples() (token, error) {
+// tupleReader reads INSERT ... VALUES from the first tuple on.
+type tupleReader struct{ *planReader }
+
+// read reads the tuples and returns what follows the last.
+func (r *tupleReader) read() (token, error) {
 	shape := r.shape
 	for {
 		if r.plan.rowWord {
@@ -78,7 +81,7 @@ func (r *planReader) tuples() (token, error) {
 }
 
 // tuple reads one tuple from its inside on and returns the index of its closing parenthesis.
-func (r *planReader) tuple(inside int) (end int, err error) {
+func (r *tupleReader) tuple(inside int) (end int, err error) {
 	p := r.plan
 	inVersion := r.inVersion
 	at, count, closed := inside, 0, false
@@ -126,7 +129,7 @@ func (r *planReader) tuple(inside int) (end int, err error) {
 		return 0, ErrRefusedByServer // with 1136, before it writes a row
 	}
 	r.close(end)
-	return end, r.genes()
+	return end, (&keyReader{r.planReader}).row()
 }
 
 // placeOf returns the position among the values of what stands in order.
@@ -138,14 +141,14 @@ func (p *places) placeOf(k uint8) int {
 }
 
 // blank reports whether nothing but blanks and comments stands from i, which may be in a version comment, up to end.
-func (r *planReader) blank(i, end int, inVersion bool) bool {
-	inside := r.scanner
+func (r *scanner) blank(i, end int, inVersion bool) bool {
+	inside := *r
 	inside.pos, inside.inVersion = i, inVersion
 	return inside.blanks() && inside.pos == end
 }
 
 // close makes the edits at the end of a tuple.
-func (r *planReader) close(end int) {
+func (r *tupleReader) close(end int) {
 	p := r.plan
 	o := opAppendID
 	if r.empty {
@@ -259,7 +262,7 @@ func (r *planReader) value(k int) (behind token, err error) {
 }
 
 // knowsBackslashN reports whether the server is known to read \N as NULL: MySQL does not since 8.0.
-func (r *planReader) knowsBackslashN() bool {
+func (r *scanner) knowsBackslashN() bool {
 	return r.mode.MariaDB || r.mode.Version > 0 && r.mode.Version < 80000
 }
 
