@@ -59,7 +59,7 @@ func kindOf(n ast.Node) string {
 }
 
 // quote shows what the file says, cut where it stops looking like a value of ours: a
-// password may have slipped in behind a missing comma, colon or quote. What has an @
+// password may have slipped in behind a missing comma, colon or quote. A text with an @
 // may be a DSN in the wrong place and is not shown at all.
 func quote(s string) string {
 	const most = 60

@@ -24,9 +24,8 @@ func newBlock(lo, hi, mark uint64) *block {
 	return b
 }
 
-// takeOne claims one id. It adds without looking first, which several
-// processors do at once without retries. A block whose ids end so high that late
-// calls could wrap cur around is left to take.
+// takeOne claims one id. It adds without looking first, so several processors need no retries.
+// It leaves to take a block whose ids end so high that late calls could wrap cur around.
 func (b *block) takeOne() (id uint64, ok bool) {
 	if b.hi > math.MaxInt64 {
 		return b.take(1)

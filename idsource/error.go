@@ -60,7 +60,7 @@ func (k Kind) String() string {
 func (k Kind) Error() string { return k.String() }
 
 // Error is what every method of a source answers with. Its text is one line:
-// source, kind, cause, what to do. What clients may read of it [inside.Text] says.
+// source, kind, cause, what to do. [inside.Text] says what clients may read of it.
 type Error struct {
 	Source string // name of the source in the configuration
 	Kind   Kind
@@ -68,7 +68,7 @@ type Error struct {
 	Hint   string // what someone can do about it; may be empty
 }
 
-// newError is an Error. What a store that is down said is not for clients.
+// newError returns an Error. Clients are not told what a store that is down said.
 func newError(source string, k Kind, cause error, hint string) *Error {
 	if k == StoreDown {
 		cause = inside.Mark(cause)

@@ -21,7 +21,7 @@ type Layout struct {
 	order string // fields from the top, by their first letters; empty for "tws"
 }
 
-// What follows a number of bits where fields stand in another order.
+// The names of fields, behind their numbers of bits, in layouts of another order.
 const (
 	workerName   = "worker"
 	sequenceName = "seq"

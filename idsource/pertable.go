@@ -68,8 +68,8 @@ func (p *PerTable) Series(schema, table string) (Series, error) {
 	return s, nil
 }
 
-// OfKey returns the series of a key that the source's template can have made, so
-// that whoever asks for ids by keys takes them from the series of the table.
+// OfKey returns the series of a key that the source's template can have made. Programs that ask
+// for ids by keys then take them from the series of the table.
 func (p *PerTable) OfKey(key string) (*Segment, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -125,7 +125,7 @@ func (s *Segment) ask(ctx context.Context, what func(ctx context.Context) error)
 
 // above drops what is held of ids up to highest, and what is on its way: the column
 // has rows there that another process was given ids for, or that were there before
-// the source. Of a store of several parts some may yet give ids below.
+// the source. When the store has several parts, some of them may yet give ids below.
 func (s *Segment) above(highest uint64) {
 	_, parts := s.cfg.Store.(Raiser)
 	s.mu.Lock()

@@ -10,10 +10,11 @@ import (
 // nothing is asked. Otherwise a range above id is fetched, which raises the
 // store. See Series.
 //
-// Close keeps one id of the newest range from then on: given back whole, it
-// would let the process that holds the range in front of it give that back,
-// and so on down to id. And the fetch is refused by a store that stands below
-// where this process knows it to be, which its floor would hide.
+// From then on Close keeps one id of the newest range. If it gave the whole range back, the
+// process that holds the range in front could give that back too, and so on down to id.
+//
+// A store that stands below where this process knows it to be must refuse the fetch, although
+// the floor would hide that it went back.
 func (s *Segment) Advance(ctx context.Context, id uint64) error {
 	if err := s.raise(ctx, id); err != nil {
 		return err
@@ -69,8 +70,7 @@ func (s *Segment) advance(id uint64) (*waiter, *Error) {
 	return s.enqueue(&waiter{past: id + 1}), nil
 }
 
-// Return implements Series. Of the ids that Advance has moved past meanwhile none
-// is issued again.
+// Return implements Series. Ids that Advance has moved past meanwhile are not issued again.
 func (s *Segment) Return(first, end uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

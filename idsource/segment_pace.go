@@ -13,7 +13,7 @@ type pace struct {
 	slow  int // ranges in a row that were more than twice too large
 }
 
-// What the pace is measured and used with.
+// How the pace is measured and used.
 const (
 	paceShortest = 100 * time.Millisecond // measured over less, a burst of one statement looks like a flood
 	paceMemory   = 30 * time.Second       // how long a burst is remembered

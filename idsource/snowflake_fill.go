@@ -123,8 +123,8 @@ func (s *Snowflake) Fill(ctx context.Context, ids []uint64, stride uint64) error
 	return nil
 }
 
-// await claims once that is possible. It is apart from Fill for what its
-// closure puts on the heap.
+// await claims as soon as that is possible. It is a function of its own because its closure
+// goes to the heap, which Fill must not.
 func (s *Snowflake) await(ctx context.Context, n, stride uint64) (first, worker uint64, err error) {
 	err = s.wait(ctx, func() (why stall, lack uint64) {
 		first, worker, why, lack = s.claim(n, stride)
@@ -249,9 +249,8 @@ func (s *Snowflake) limit(g *grant, now uint64) uint64 {
 	return max(now+s.ahead, min(g.start+s.ahead, now+s.lead))
 }
 
-// wait tries again when something has changed that stood in the way, until
-// Wait is over, or patience with the store. What cannot change in time is refused
-// at once.
+// wait tries again each time that an obstacle may have gone, until Wait or the patience with the
+// store is over. It refuses at once when no obstacle can go in time.
 func (s *Snowflake) wait(ctx context.Context, try func() (stall, uint64)) error {
 	started, most := s.clock.mono(), s.patience.limit()
 	limit := time.NewTimer(most)
@@ -260,7 +259,7 @@ func (s *Snowflake) wait(ctx context.Context, try func() (stall, uint64)) error 
 	defer func() { t.end() }()
 	for {
 		changed, later, hopeless := s.watch()
-		// Only now, so that no change falls in between.
+		// The try comes behind watch, so that no change falls in between.
 		why, lack := try()
 		if why == flows {
 			return nil

@@ -37,8 +37,8 @@ func (t tenant) Grant(term Term) {
 		fence:  uint64(max(0, term.Fence-epoch) / unit), // a unit lies below the fence as a whole or not at all
 	}
 	if term.Fresh {
-		// Claims under the old grant are dropped from here on, so that the word can
-		// be set. It goes back only where the clock did: that is what a swap is for.
+		// From here on claims under the old grant are dropped, so the word can be set. The
+		// word goes back only where the clock did, which is what a swap is for.
 		s.grant.Store(nil)
 		from := max(g.start<<s.layout.Sequence, 1) - 1
 		if p := s.word.Load(); p > from && p>>s.layout.Sequence <= s.now()+s.ahead {

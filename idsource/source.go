@@ -52,12 +52,12 @@ type Series interface {
 	// ids at or below highest might be issued again.
 	Admit(ctx context.Context, column string, highest uint64) error
 
-	// Advance moves the series past an id that was written without it: after
-	// a nil return neither id nor anything below it is issued that had not been
-	// issued before. That holds for this process and for ranges that any process
-	// fetches from now on. What another process holds in memory at this moment
-	// it does issue, and a Snowflake speaks for its own worker number alone.
-	// Admit comes first, for a column as for any other of its ids.
+	// Advance moves the series past an id that was written without it. After a nil
+	// return the series issues neither id nor anything below it. This holds for this
+	// process, and for ranges that any process fetches from now on. Another process still
+	// issues what it holds in memory at this moment, and a Snowflake moves its own worker
+	// number only. Admit comes before the first Advance for a column, as before its first
+	// Fill.
 	//
 	// An id that leaves the series no room to go on is refused with kind TooHigh
 	// and moves nothing. After other errors the series may have moved.

@@ -21,8 +21,8 @@ type marked struct{ error }
 
 func (m marked) Unwrap() error { return m.error }
 
-// Text is what a client may read of an error. Where something is left out there is a reference,
-// the same for all errors that differ in numbers only.
+// Text returns what a client may read of an error. If something is left out, there is a reference
+// for it. Errors that differ in numbers only have the same reference.
 func Text(err error) (text, reference string) {
 	text = err.Error()
 	hidden := find(err, nil)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// saved is a number as the file has it. It is worth something only in the file
-// that it was written to, since the machine was started.
+// saved is a number as the file has it. It counts only in the file that it was written to, and
+// only until the machine starts again.
 type saved struct {
 	Pool, Shape string
 	Place       string // of the store
@@ -124,8 +124,8 @@ func (f *file) load() (s saved, ok bool) {
 	return s, s.Boot == f.boot && s.File == f.inode
 }
 
-// save writes in place, so that the file stays the one that is locked. A
-// write that was torn fails its checksum, and what is in no file is taken anew.
+// save writes in place, so that the file stays the one that is locked. A torn write fails its
+// checksum; the process then takes a number anew.
 func (f *file) save(s saved) error {
 	if f == nil {
 		return nil

@@ -394,10 +394,10 @@ func (r *keeping) release(ctx context.Context, h *Hold, last int64) error {
 	return err
 }
 
-// end gives the numbers back. One that the store was certainly not told of is
-// left in the file with the bound of what was used. Where it may have been told,
-// or may be yet, the number can become somebody else's with a fence that ends
-// at what was used here, and nobody may take it up again without asking.
+// end gives the numbers back. When the store certainly did not hear of it, the number stays in the
+// file, with the bound of what was used. When the store may have heard of it, or may yet, the
+// number can go to another process with a fence that ends at what was used here: nobody may take
+// it up from the file.
 func (r *keeping) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

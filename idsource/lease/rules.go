@@ -56,7 +56,7 @@ func Derive(heartbeat, reclaim, maxAhead time.Duration) (Rules, error) {
 
 // Lasting are the rules for a store that keeps what it has confirmed whichever
 // of its servers fails, and that has no clock of its own: times are those of the
-// processes' hosts. What is assumed of writes that vanish is left to the clocks.
+// processes' hosts. No write vanishes there, so the time for that is given to the clocks.
 func (l Rules) Lasting() Rules {
 	l.Skew, l.Loss = l.Skew+l.Loss, 0
 	return l

@@ -35,7 +35,7 @@ const InsertMost = 100
 // Workers says which records Read reads: that of a number, or one of the constants.
 type Workers int64
 
-// What Read can read besides the record of one number.
+// Read can read these besides the record of one number.
 const (
 	All     Workers = -1
 	Highest Workers = -2 // that of the greatest number
@@ -275,11 +275,10 @@ func (s tabled) List(ctx context.Context, pool string) (l Listing, err error) {
 	return l, err
 }
 
-// Choose says which of a pool's numbers to take: the free one whose timestamps
-// ended first, if it can be used; with reclaim also the one that has been silent for
-// longest of those that can be used. Where there is none it names the one that can be
-// taken next, and with reclaim says when. A spare one is taken only while more are
-// free than held.
+// Choose says which of a pool's numbers to take: the free one whose timestamps ended first, if it
+// can be used. With reclaim it may also be a held one: of those that can be used the one that has
+// been silent for longest. If there is none, Choose names the number that can be taken next, and
+// with reclaim says when. A spare number is taken only while more are free than held.
 func (l Rules) Choose(all map[uint64]Record, now int64, reclaim, spare bool) (worker uint64, wait int64, v Verdict) {
 	free := sorted(all, Free, func(r Record) int64 { return r.Fence })
 	held := sorted(all, Held, func(r Record) int64 { return r.Beat })
