@@ -28,7 +28,7 @@ func (s *session) describe(t rewriter.Name, key string) error {
 		s.tellLeft(f, about.Rules)
 	}
 	if f.Err != nil || f.Partial {
-		s.held.denied, s.held.deniedKey = f, key
+		s.held.deny(key, f)
 		return nil
 	}
 	s.l.tables.Put(key, f)

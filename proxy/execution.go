@@ -231,8 +231,8 @@ func gained(t *rule.Table, rules []*rule.Rule) bool {
 
 // known returns what is known of a table, nil when nothing is.
 func (d *decider) known(st *statement, key []byte) *facts.Table {
-	if st.denied != nil && st.deniedKey == string(key) {
-		return st.denied
+	if f := st.denied[string(key)]; f != nil {
+		return f
 	}
 	return d.tables.Get(key)
 }

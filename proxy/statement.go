@@ -29,10 +29,9 @@ type statement struct {
 	begun   time.Time
 	pieces  int // that were sent
 
-	// denied is what the server answered instead of describing a table, to
-	// this session and for this statement: another user may be told more.
-	denied    *facts.Table
-	deniedKey string
+	// denied is what the server answered instead of describing tables, to this session
+	// and for this statement, by their keys: another user may be told more.
+	denied    map[string]*facts.Table
 	prepared  *prepared   // what it executes, or prepares, if anything is known of that
 	asked     *draw.Asked // what SET insert_id asks its first statement for; nil: nothing
 	inner     []byte      // the text that a PREPARE in SQL brings, while that is what is decided on
@@ -160,6 +159,14 @@ func (st *statement) cut(i int) {
 // keep copies what is still needed of the client's bytes.
 func (st *statement) keep() {
 	st.command, st.prefix, st.text = nil, bytes.Clone(st.prefix), bytes.Clone(st.text)
+}
+
+// deny notes that the server did not describe a table, or not all of it.
+func (st *statement) deny(key string, f *facts.Table) {
+	if st.denied == nil {
+		st.denied = map[string]*facts.Table{}
+	}
+	st.denied[key] = f
 }
 
 // forget lets go of the client's bytes.

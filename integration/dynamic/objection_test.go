@@ -24,6 +24,7 @@ var brokenTexts = []string{
 	"INSERT INTO ruled VALUES (1; SELECT 2)", "INSERT INTO ruled (k VALUES (1); SELECT 2", "INSERT INTO ruled (k VALUES ('a;b'); INSERT INTO ruled (k VALUES (2)", "INSERT INTO ruled VALUES ('a; SELECT 2", "; INSERT INTO ruled (k) VALUES (1)",
 	"PREPARE p FROM 'INSERT INTO ruled (k VALUES (1)'", "PREPARE p FROM 'INSERT INTO ruled (id) VALUES (nosuch)'", "PREPARE p FROM 'LOAD DATA INFILE ''x'' INTO ruled'", "PREPARE p FROM INSERT INTO ruled (k) VALUES (1)", "PREPARE p FROM 'INSERT INTO ruled (k) VALUES (1)' [",
 	"EXECUTE IMMEDIATE 'INSERT INTO ruled (k VALUES (1)'", "EXECUTE IMMEDIATE 'INSERT INTO ruled (id) VALUES (nosuch)'", "PREPARE p FROM 'INSERT INTO ruled (k VALUES (?)'; SELECT 1", "SET STATEMENT nosuch = 1 FOR INSERT INTO ruled (k) VALUES (1)",
+	"INSERT INTO nosuch (k) VALUES (1); INSERT INTO nowhere (k) VALUES (1); SET max_error_count = DEFAULT; INSERT INTO ruled (k) VALUES (1)",
 	"INSERT INTO `ruled ` (k) VALUES (1)", "INSERT INTO `` (k) VALUES (1)", "INSERT INTO " + strings.Repeat("x", 65) + " (k) VALUES (1)", "INSERT INTO " + strings.Repeat("x", 65) + ".ruled (k) VALUES (1)", "INSERT INTO `a ` . ruled (k) VALUES (1)",
 }
 
