@@ -59,7 +59,7 @@ func (v *cell) value(s *state) rewriter.Value {
 	}
 	kind, text := v.Kind, string(v.Text)
 	isText := wire.HoldsText(kind)
-	if isText && v.Binary { // 0x30 is a number to one server and text to the other
+	if isText && v.Binary && v.NumberKind != mysql.MYSQL_TYPE_DOUBLE { // 0x30 is a number to one server and text to the other
 		kind, text, isText = v.NumberKind, string(v.Number), false
 	}
 	if isText {

@@ -63,6 +63,9 @@ func TestValueOfExpression(t *testing.T) {
 		{name: "'0x10'", v: cell{Value: ask.Value{Text: []byte("0x10"), Kind: text}, strict: true}, want: kept},
 		{name: "0x00", v: cell{Value: ask.Value{Text: []byte{0}, Kind: text, Binary: true, Number: []byte("0"), NumberKind: whole}}, want: generate},
 		{name: "x'30' on MySQL", v: cell{Value: ask.Value{Text: []byte("0"), Kind: text, Binary: true, Number: []byte("48"), NumberKind: whole}}, want: number(48)},
+		{name: "x'30' on MariaDB", v: cell{Value: ask.Value{Text: []byte("0"), Kind: text, Binary: true, Number: []byte("0"), NumberKind: double}}, want: generate},
+		{name: "'0.5' under SET NAMES binary", v: cell{Value: ask.Value{Text: []byte("0.5"), Kind: text, Binary: true, Number: []byte("0.5"), NumberKind: double}}, want: number(1)},
+		{name: "'abc' under SET NAMES binary, strict", v: cell{Value: ask.Value{Text: []byte("abc"), Kind: text, Binary: true, Number: []byte("0"), NumberKind: double}, strict: true}, want: kept},
 		{name: "a date", v: cell{Value: ask.Value{Text: []byte("2020-01-01"), Kind: mysql.MYSQL_TYPE_DATE}}, want: kept},
 	}
 	for _, tt := range tests {
