@@ -45,6 +45,7 @@ const (
 	needOwner                   // whether a table is a temporary one of the session's own
 	needEngine                  // whether the table's engine takes rows back
 	needAsked                   // what SET insert_id asks for
+	needSound                   // whether the server can prepare the statement
 	needExact                   // whether MariaDB keeps the values of a query that stands inside another
 	needCount                   // how many rows a query gives
 )

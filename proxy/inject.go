@@ -102,6 +102,13 @@ func (s *session) decide(st *statement) error {
 		if errors.Is(err, errServerGone) || errors.Is(err, errClientGone) {
 			return err
 		}
+		if errors.Is(err, errUnsound) {
+			end, rest := s.first(st)
+			if done, err := s.sendAsIs(st, end, rest); done || err != nil {
+				return err
+			}
+			continue
+		}
 		if again, err := s.refuseAt(st, len(st.spans)-1, err); !again {
 			return err
 		}
@@ -168,6 +175,8 @@ func (s *session) learn(st *statement, n need) error {
 		return s.findEngine(n.table, n.facts)
 	case needAsked:
 		return s.takeAsked(st, n.part)
+	case needSound:
+		return s.findSound(st, n.part)
 	case needExact:
 		return s.findExact(st, n)
 	case needCount:

@@ -41,6 +41,10 @@ func (s *session) object(st *statement, cause *mysql.MyError) (taken, done bool,
 		own != nil && own.Code == mysql.ER_PARSE_ERROR && !several && bytes.IndexByte(sql, '?') >= 0: // and fails at the first
 		done, err = s.sendAsIs(st, len(st.text), 0)
 		return true, done, err
+	case own != nil && misresolved(own) && s.mayBegin():
+		end, rest := s.first(st)
+		done, err = s.sendAsIs(st, end, rest)
+		return true, done, err
 	case own != nil && own.Code == mysql.ER_PARSE_ERROR && several:
 		own, err = ask.ParseError(s.questions(), sql, st.text)
 	}
@@ -69,13 +73,36 @@ func (s *session) objectInside(st *statement, cause *mysql.MyError) (taken, done
 		return true, true, s.answer(own, st.seq)
 	}
 	st.prepared = &prepared{kind: refusal{cause}} // should it not fail after all
-	span, last, _ := rewriter.Next(st.text, 0, s.decider.begin(st).mode)
-	end, rest := len(st.text), 0
-	if !last {
-		end, rest = span.End, span.End+1
-	}
+	end, rest := s.first(st)
 	done, err = s.sendAsIs(st, end, rest)
 	return true, done, err
+}
+
+// first returns where the first statement of what is left of a text ends, and where what
+// is behind it begins; 0: nothing is.
+func (s *session) first(st *statement) (end, rest int) {
+	span, last, _ := rewriter.Next(st.text, 0, s.decider.begin(st).mode)
+	if last {
+		return len(st.text), 0
+	}
+	return span.End, span.End + 1
+}
+
+// misresolved reports whether an error is of columns or values that do not fit the tables: a
+// server that runs the statement finds it when it has opened them.
+func misresolved(e *mysql.MyError) bool {
+	switch e.Code {
+	case mysql.ER_BAD_FIELD_ERROR, mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_FIELD_SPECIFIED_TWICE, mysql.ER_NON_UNIQ_ERROR, mysql.ER_OPERAND_COLUMNS:
+		return true
+	}
+	return false
+}
+
+// mayBegin is that of the session now.
+func (s *session) mayBegin() bool {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	return s.c.state.mayBegin()
 }
 
 // sendAsIs sends on, up to end, a text that the server is sure to refuse. rest is

@@ -24,6 +24,7 @@ type selection struct {
 	had      uint64             // ids for the last of them
 	numbers  rewriter.Numbering // of the last try; its ids went into no row
 	isolated bool               // the transaction sees an older state than the INSERT will
+	sound    bool               // the server can prepare it
 	exact    exactness
 }
 
@@ -43,6 +44,8 @@ func (d *decider) selects(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		return d.unfilled(p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up", cx)
 	case cx.snap.known&knowNumbers == 0:
 		return lacks(needProbe)
+	case cx.snap.mayBegin() && !st.selection.sound && st.prefix[0] == mysql.COM_QUERY:
+		return errIncomplete{need{kind: needSound, part: p}}
 	case can && p.facts.Engine() == facts.EngineUnknown:
 		return errIncomplete{need{kind: needEngine, table: p.name, facts: p.facts}}
 	case must && p.facts.Engine() != facts.EngineTransactional:
@@ -94,6 +97,26 @@ func (s *session) findExact(st *statement, n need) error {
 	return err
 }
 
+// errUnsound says that the server refuses a statement as the client wrote it.
+var errUnsound = errors.New("the server refuses the statement")
+
+// findSound finds out whether the columns and values of an INSERT ... SELECT fit its tables. Where
+// they do not the server must say so itself: our questions begin a transaction
+// elsewhere than it does, or not at all.
+func (s *session) findSound(st *statement, p *part) error {
+	_, own, err := ask.TryPrepare(s.questions(), p.text)
+	switch {
+	case err != nil:
+		return err
+	case own != nil && misresolved(own):
+		return errUnsound
+	case own != nil && own.Code == mysql.ER_NO_SUCH_TABLE:
+		return own
+	}
+	st.selection.sound = true // or refused for something else
+	return nil
+}
+
 // findEngine asks whether the table's engine takes the rows of a statement back
 // that fails in the middle.
 func (s *session) findEngine(t rewriter.Name, f *facts.Table) error {
@@ -118,6 +141,9 @@ func (s *session) count(st *statement, n need) error {
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
 		if miscounts(refused) && n.part.facts.At.Before(st.begun) { // by what the table was
 			return s.describe(n.part.name, string(st.key))
+		}
+		if miscounts(refused) && st.prefix[0] == mysql.COM_QUERY && s.mayBegin() {
+			return errUnsound
 		}
 		return s.nativeError(n.part, refused)
 	}

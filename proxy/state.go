@@ -137,6 +137,10 @@ func (s *state) snapshot() state {
 	return *s
 }
 
+// mayBegin reports whether a statement that fails may leave a transaction open: with
+// autocommit off MariaDB begins one when it opens tables.
+func (s *state) mayBegin() bool { return s.manual && !s.inTrans }
+
 // reset is what COM_RESET_CONNECTION leaves behind.
 func (s *state) reset() {
 	s.forget(knowSettings)
