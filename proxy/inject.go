@@ -103,6 +103,7 @@ func (s *session) decide(st *statement) error {
 			return err
 		}
 		if errors.Is(err, errUnsound) {
+			st.prepared = nil
 			end, rest := s.first(st)
 			if done, err := s.sendAsIs(st, end, rest); done || err != nil {
 				return err

@@ -208,6 +208,9 @@ func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) er
 		return errReadLate()
 	}
 	st.prepared = e
+	if f := fillerOf(e); f != nil && len(st.dynamic.Arguments) != f.plan.Client {
+		return d.miscounted(st, f)
+	}
 	if err := d.allowed(st, e, cx); err != nil {
 		return err
 	}
@@ -228,14 +231,21 @@ func (d *decider) hasFailed(e *prepared) bool {
 	return e.failed
 }
 
+// miscounted decides on an execution with another number of arguments than the statement has
+// parameters. The server says so before it looks at the table, if it does not take them
+// for those of ids.
+func (d *decider) miscounted(st *statement, f *filler) error {
+	st.short = st.dynamic.Verb == rewriter.VerbExecute && len(st.dynamic.Arguments) == len(f.plan.Parameters)
+	st.prepared = nil
+	return nil
+}
+
 // fillsNamed decides on the execution of a statement that gets ids.
 func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
-	e, dyn := st.prepared, st.dynamic
-	f, given := fillerOf(e), len(st.dynamic.Arguments)
-	if given != f.plan.Client { // the server says so, if it does not take them for those of ids
-		st.short = dyn.Verb == rewriter.VerbExecute && given == len(f.plan.Parameters)
-		st.prepared = nil
-		return nil
+	e := st.prepared
+	f := fillerOf(e)
+	if len(st.dynamic.Arguments) != f.plan.Client {
+		return d.miscounted(st, f)
 	}
 	sql := st.text[st.spans[i].Start:st.spans[i].End]
 	if err := d.boundArguments(st, sql, cx); err != nil {

@@ -125,6 +125,9 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 	}
 	// By number first: a PREPARE that fails drops the statement that has the name.
 	id, err := s.questions().Prepare(made)
+	if refused, ok := errors.AsType[*mysql.MyError](err); ok && e.hidden == nil && misresolved(refused) {
+		return nil, errUnsound // the server has the client's own text, and may have more to say of its arguments
+	}
 	if err != nil {
 		return nil, err
 	}
