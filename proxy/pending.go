@@ -4,8 +4,9 @@ package proxy
 // order in which the client must see the replies.
 type pending struct {
 	reply    replyKind
-	seqDelta byte // frames added to the command: taken off the reply's sequence numbers
-	more     bool // another piece of the same text follows: the reply ends in SERVER_MORE_RESULTS_EXISTS
+	seqDelta byte   // frames added to the command: taken off the reply's sequence numbers
+	more     bool   // another piece of the same text follows: the reply ends in SERVER_MORE_RESULTS_EXISTS
+	status   uint16 // flags that are set in the reply
 	touch    touch
 	unseen   bool    // it may write to tables with rules out of sight
 	age      uint32  // of the state when the command was sent

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -219,7 +221,7 @@ func (s *session) showKept(st *statement) (shown, done bool, err error) {
 		payload := reply[i+wire.HeaderLen : next]
 		eof := len(payload) == 5 && payload[0] == wire.EOFByte // behind the definitions
 		if !last && (eof || next == len(reply)) {
-			wire.SetMoreResults(payload)
+			wire.AddStatus(payload, mysql.SERVER_MORE_RESULTS_EXISTS)
 		}
 	}
 	if err := s.deliver(reply); err != nil || last {

@@ -35,6 +35,8 @@ type prepared struct {
 	params  int      // the client's parameters
 	types   []uint16 // of those, as it gave them last
 	untyped bool     // the server, which has the statement anew, was not told
+	columns uint16   // of its result
+	status  uint16   // flags that the server would set at the next execution, had it prepared the statement anew itself
 	long    longData
 }
 
@@ -350,7 +352,7 @@ func (c *conversation) learnStatement(e *prepared, p wire.Prepared) (params uint
 
 // learn takes what the server said of a statement.
 func (e *prepared) learn(p wire.Prepared) {
-	e.number, e.params = p.ID, int(p.Params)
+	e.number, e.params, e.columns = p.ID, int(p.Params), p.Columns
 	if e.hidden == nil {
 		return
 	}

@@ -72,6 +72,9 @@ func (s *session) prepareAnew(st *statement, e *prepared) (*prepared, error) {
 	defer s.c.mu.Unlock()
 	fresh.learn(p.Prepared)
 	s.c.prepared.renewed, fresh.untyped = true, true
+	if s.c.mariaDB && fresh.columns != e.columns {
+		fresh.status = mysql.SERVER_STATUS_METADATA_CHANGED
+	}
 	return fresh, nil
 }
 

@@ -65,9 +65,7 @@ func (m *replies) endOfRows(payload []byte) {
 		if status&mysql.SERVER_PS_OUT_PARAMS != 0 {
 			m.more = status & mysql.SERVER_MORE_RESULTS_EXISTS
 		}
-		if m.cur.more { // a server says so behind the definitions, too
-			wire.SetMoreResults(payload)
-		}
+		m.addStatus(payload, m.cur.more) // a server says so behind the definitions, too
 		return
 	}
 	if m.step == stepRows {
@@ -79,7 +77,7 @@ func (m *replies) endOfRows(payload []byte) {
 		m.cur.watcher.rowsEnded(m, m.result)
 	}
 	m.nextResult(status)
-	m.announce(payload)
+	m.addStatus(payload, m.cur.more && m.ending)
 }
 
 func (m *replies) nextResult(status uint16) {
@@ -97,17 +95,21 @@ func (m *replies) resultOK(payload []byte, n int) (v ruling) {
 	}
 	result := m.result
 	m.nextResult(ok.Status)
-	m.announce(payload)
+	m.addStatus(payload, m.cur.more && m.ending)
 	if m.cur.watcher != nil {
 		return m.cur.watcher.ok(m, result, ok, payload)
 	}
 	return v
 }
 
-// announce says in the packet that ends a piece of a text that results of the
-// next piece follow.
-func (m *replies) announce(payload []byte) {
-	if m.cur.more && m.ending {
-		wire.SetMoreResults(payload)
+// addStatus sets flags in an OK or EOF packet that the server has no reason to set. more: it
+// ends a piece of a text, and results of the next piece follow.
+func (m *replies) addStatus(payload []byte, more bool) {
+	flags := m.cur.status
+	if more {
+		flags |= mysql.SERVER_MORE_RESULTS_EXISTS
+	}
+	if flags != 0 {
+		wire.AddStatus(payload, flags)
 	}
 }

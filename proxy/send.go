@@ -62,6 +62,9 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	if st.facts != nil {
 		p.facts = st.facts
 	}
+	if e := st.prepared; e != nil && !st.prepares() {
+		p.status, e.status = e.status, 0
+	}
 	switch {
 	case st.prepares():
 		p.after, p.watcher = nil, st.prepared.watcher()

@@ -1,9 +1,11 @@
 package prepared
 
 import (
+	"fmt"
 	"testing"
 
 	"idproxy/integration/harness"
+	"idproxy/integration/wireclient"
 )
 
 // TestExecuteMiscounted: EXECUTE with too few arguments is refused for that before anything else, also when the statement's table
@@ -27,6 +29,37 @@ func TestExecuteMiscounted(t *testing.T) {
 			}
 			w.Must(t, "ALTER TABLE t DROP b", "EXECUTE filled USING @a")
 		})
+	}
+}
+
+// TestPreparedAnewColumns: the flag that says that a result has other columns than were told comes once, as natively, when the
+// statement was prepared anew here.
+func TestPreparedAnewColumns(t *testing.T) {
+	server := harness.MariaDB(t)
+	w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+	native := wireclient.Open(t, server.Addr, harness.Database(t, server))
+	var got [2]string
+	for i, s := range []*wireclient.Session{w.Session, native} {
+		s.Must(t, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+		texts := []string{"INSERT INTO t (a) VALUES (1) RETURNING *", "INSERT INTO t (a) VALUES (1) RETURNING a"}
+		for _, text := range texts {
+			if _, err := s.Prepare(text, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, ddl := range []string{"DO 1", "CREATE TEMPORARY TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT)", "DROP TEMPORARY TABLE t", "ALTER TABLE t ADD c INT FIRST"} {
+			s.Must(t, ddl)
+			for _, text := range append(texts, texts...) {
+				r, err := s.Execute(text, wireclient.Execution{})
+				if err != nil || len(r[0].Rows) != 1 {
+					t.Fatal(err, r)
+				}
+				got[i] += fmt.Sprintf("%s: %#x, %d columns\n", ddl, r[0].Status, len(r[0].Rows[0]))
+			}
+		}
+	}
+	if got[0] != got[1] {
+		t.Errorf("%s\nnatively\n%s", got[0], got[1])
 	}
 }
 

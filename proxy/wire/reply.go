@@ -78,9 +78,9 @@ func ParseEOF(payload []byte) (status uint16, valid bool) {
 	return ok.Status, valid
 }
 
-// SetMoreResults sets SERVER_MORE_RESULTS_EXISTS in an OK or EOF packet, of
-// which the first OKPrefix bytes are enough.
-func SetMoreResults(payload []byte) {
+// AddStatus sets status flags in an OK or EOF packet, of which the first OKPrefix
+// bytes are enough.
+func AddStatus(payload []byte, flags uint16) {
 	at := len(payload) - 2 // of an EOF packet
 	if len(payload) != 5 || payload[0] != EOFByte {
 		ok, valid := ParseOK(payload, 0)
@@ -89,7 +89,8 @@ func SetMoreResults(payload []byte) {
 		}
 		at = ok.insertEnd
 	}
-	payload[at] |= byte(mysql.SERVER_MORE_RESULTS_EXISTS)
+	payload[at] |= byte(flags)
+	payload[at+1] |= byte(flags >> 8)
 }
 
 // ErrCode returns the error code of an ERR packet, 0 when it is cut off.
