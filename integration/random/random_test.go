@@ -84,6 +84,7 @@ func newPlayground(t *testing.T, kind servers.Kind) *playground {
 	t.Helper()
 	p := &playground{server: harness.StartServer(t, kind, servers.Options{Args: []string{
 		"--innodb-stats-auto-recalc=OFF", "--innodb-stats-persistent=OFF", "--lock-wait-timeout=5", "--innodb-flush-log-at-trx-commit=0",
+		"--sql-mode=STRICT_ALL_TABLES",
 	}})}
 	p.proxy = harness.Start(t, harness.Spec{Plain: true, Config: fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]

@@ -17,6 +17,7 @@ type generator struct {
 	split   bool   // texts are split at semicolons
 	manual  bool   // autocommit may be off
 	zero    bool   // 0 may be a value, by sql_mode
+	myISAM  bool   // tables may have no transactions
 	upsert  bool   // the INSERT has ON DUPLICATE KEY UPDATE
 	cached  []Step // statements that have been prepared
 }
@@ -50,8 +51,10 @@ func (g *generator) step() {
 	case n < 52:
 		g.prepared()
 		g.look()
-	case n < 58:
+	case n < 57:
 		g.dynamic()
+	case n < 58:
+		g.insertFrom()
 	case n < 64:
 		g.several()
 	case n < 72:

@@ -158,7 +158,7 @@ func (g *generator) value(column string, params bool) string {
 		if g.upsert { // that reads it tells no insert id of a row that was there
 			return "5"
 		}
-		return g.pick("NULL", "LAST_INSERT_ID()", "5", "@@identity", "(SELECT 1)")
+		return g.pick("NULL", "LAST_INSERT_ID()", "5", "@@identity", "@last", "(SELECT 1)")
 	}
 	if !params && g.one(8) {
 		return g.pick("'\x83\\'", "'?'")
@@ -208,6 +208,37 @@ func (g *generator) insertSelect(params bool) (string, Trait) {
 		columns = "a, n"
 	}
 	return verb + t.name + " (" + columns + ") " + query, traits | Several | Asks | Inserts
+}
+
+// insertFrom says where the next ids begin and inserts what needs some, into a table that no DDL changes: an INSERT that is
+// refused for its columns leaves them to the next one, natively. On MySQL no transaction is open: behind the proxy a
+// ROLLBACK would warn of the temporary table that makes the server forget them.
+func (g *generator) insertFrom() {
+	g.serial++
+	if !g.mariaDB() {
+		g.say("SET autocommit=1", 0)
+		g.say("COMMIT", 0)
+	}
+	g.say(g.pick("SET insert_id=", "SET SESSION insert_id=", "SET @@insert_id=")+fmt.Sprint(g.explicit()), 0)
+	table := g.pick("{db}.r4", "{db}.r4", "{db}.log")
+	column := map[bool]string{true: "what", false: "a"}[table == "{db}.log"]
+	text := fmt.Sprintf("%s %s (%s) VALUES ('b%d')", g.pick("INSERT INTO", "INSERT INTO", "INSERT IGNORE INTO", "REPLACE INTO"), table, column, g.serial)
+	if g.one(3) {
+		text += ", ('b'), ('c')"
+	}
+	if table == "{db}.r4" && g.one(3) {
+		text = g.pick("INSERT INTO {db}.r4 VALUES (0, 'b')", "INSERT INTO {db}.r4 (a, id) VALUES ('b', NULL), ('c', '0')", "INSERT INTO {db}.r4 SET a = 'b'", "INSERT INTO {db}.r4 () VALUES ()")
+	}
+	traits := Inserts | Several | Asks
+	if strings.Contains(text, "IGNORE") {
+		traits |= Skips
+	}
+	if g.one(3) {
+		g.cache(Step{Text: text, Traits: traits})
+	} else {
+		g.say(text, traits)
+	}
+	g.look()
 }
 
 // update draws an UPDATE or DELETE.

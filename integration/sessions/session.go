@@ -112,6 +112,7 @@ func (side Side) Fit(text string) string {
 func Draw(dialect string, seed, number uint64, steps int) Session {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, number)), dialect: dialect, split: true}
 	g.zero, g.manual = g.one(3), g.one(2)
+	g.myISAM = g.one(2) && g.mariaDB() // MySQL warns now and then of engines that are mixed
 	g.begin()
 	for len(g.session.Steps) < steps {
 		g.step()

@@ -34,7 +34,7 @@ func (g *generator) begin() {
 		default:
 			t.auto = g.pick("{plain}", "{plain}", "{kept}")
 		}
-		if g.one(4) && g.mariaDB() { // MySQL warns now and then of engines that are mixed
+		if g.one(4) && g.myISAM {
 			t.engine = "MyISAM"
 		}
 		t.columns = []string{"id", "a", "u", "n", "ref"}
@@ -46,6 +46,7 @@ func (g *generator) begin() {
 		g.session.World = append(g.session.World, g.create(t, ""))
 	}
 	g.session.World = append(g.session.World, "CREATE TABLE log (k INT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(20), ref BIGINT) AUTO_INCREMENT=1000000",
+		fmt.Sprintf("CREATE TABLE r4 (id BIGINT NOT NULL %s PRIMARY KEY, a VARCHAR(20)) {start %d}", g.pick("{plain}", "{kept}"), g.next()),
 		"CREATE VIEW v1 AS SELECT id, a, u, n FROM p1",
 		"INSERT INTO p1 (a, u, n) VALUES ('one', 1, 1), ('two', 2, 2), ('three', 3, 3), (NULL, NULL, 4)",
 		"CREATE TABLE {db}b."+strings.TrimPrefix(g.create(g.tables[0], ""), "CREATE TABLE "))
@@ -54,9 +55,15 @@ func (g *generator) begin() {
 	}
 }
 
+// next numbers a place where a counter begins.
+func (g *generator) next() int {
+	g.made++
+	return g.made
+}
+
 // create writes CREATE TABLE.
 func (g *generator) create(t *table, temporary string) string {
-	g.made++
+	g.next()
 	columns := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		columns[i] = g.define(t, c)
@@ -155,7 +162,7 @@ func (g *generator) ddl() (text string, seen bool) {
 		}
 		return fmt.Sprintf("TRUNCATE TABLE %s;\nALTER TABLE %[1]s {start %d}", t.name, g.made), false
 	}
-	if g.one(8) && g.mariaDB() {
+	if g.one(8) && g.myISAM {
 		return alter + "ENGINE=MyISAM", false
 	}
 	return alter + g.pick("ENGINE=InnoDB", "ADD KEY (n)", "COMMENT='x'", "MODIFY a VARCHAR(30)", "MODIFY a VARCHAR(20) CHARACTER SET latin1",
