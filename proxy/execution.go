@@ -175,7 +175,9 @@ func (d *decider) asPrepared(st *statement, e *prepared, cx *reading) error {
 		return outdated(cx)
 	case f.plan.ZeroDoubt && cx.snap.known&knowZero == 0:
 		return lacks(needProbe)
-	case f.plan.ZeroDoubt && f.noZero != cx.snap.mode.NoAutoValueOnZero:
+	case f.plan.Literals && cx.snap.known&knowStrict == 0:
+		return lacks(needProbe)
+	case f.plan.ZeroDoubt && f.noZero != cx.snap.mode.NoAutoValueOnZero, f.plan.Literals && f.strict != cx.snap.strict:
 		return outdated(cx)
 	}
 	st.facts = f.facts

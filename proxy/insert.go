@@ -311,7 +311,7 @@ func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		name:  cloneName(p.name),
 		rules: slices.Clone(p.rules), absent: p.absent, columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
 		keyed: keyParams(made.Genes), keys: keyColumns(p.facts.Table, p.rules),
-		noZero: cx.mode.NoAutoValueOnZero,
+		noZero: cx.mode.NoAutoValueOnZero, strict: cx.snap.strict,
 	})
 	return nil
 }

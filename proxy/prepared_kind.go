@@ -74,6 +74,7 @@ type filler struct {
 	keyed   []int         // the client's parameters that genes come from, ascending
 	keys    []rule.Column // that genes come from, by rule; nil: none do
 	noZero  bool          // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
+	strict  bool          // likewise, where the server was asked for literals
 }
 
 // boundID is a parameter of the client that is an id.

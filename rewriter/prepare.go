@@ -34,6 +34,7 @@ type Prepared struct {
 	Parameters []Parameter // in the order of their ?; of one column, those that are ids are in row order
 	Client     int         // parameters that the client knows of
 	ZeroDoubt  bool        // as the plan's, and for literals that may be rounded to 0
+	Literals   bool        // some id is a literal that is worth what sql_mode says of text and rounding
 	Reads      bool        // the statement mentions LAST_INSERT_ID or identity
 	Ignore     bool        // the statement says IGNORE
 	NoLastID   bool        // as the plan's
@@ -52,7 +53,7 @@ var ErrTooManyParameters = errors.New("too many parameters with those of the ids
 
 // Prepare writes the statement s, which p has read with Prepared set, with a hidden ? for each id that is generated.
 func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
-	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt || p.Expressions, Reads: p.ReadsLastID, Ignore: p.Ignore, NoLastID: p.NoLastID, ByPosition: p.ByPosition}, plan: p}
+	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt || p.Expressions, Literals: p.Expressions, Reads: p.ReadsLastID, Ignore: p.Ignore, NoLastID: p.NoLastID, ByPosition: p.ByPosition}, plan: p}
 	w.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 	w.offset = s.Bulk || p.Columns[0].Generated > 1
 	if len(p.rows) > 0 {

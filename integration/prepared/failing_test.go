@@ -2,9 +2,11 @@ package prepared
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"idproxy/integration/harness"
+	"idproxy/integration/pair"
 	"idproxy/integration/wireclient"
 )
 
@@ -60,6 +62,45 @@ func TestPreparedAnewColumns(t *testing.T) {
 	}
 	if got[0] != got[1] {
 		t.Errorf("%s\nnatively\n%s", got[0], got[1])
+	}
+}
+
+// TestPreparedUnderModes: what a literal in an id's place is worth depends on the sql_mode of the execution, not on that of the
+// PREPARE.
+func TestPreparedUnderModes(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+			var got [2]string
+			for i, s := range []*wireclient.Session{wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")} {
+				texts := []string{"INSERT INTO t (id, a) VALUES ('x', ?)", "INSERT IGNORE INTO t (id, a) VALUES ('', ?)"}
+				for _, modes := range [][]string{{"", "STRICT_ALL_TABLES", ""}, {"STRICT_ALL_TABLES", "", "STRICT_TRANS_TABLES"}} {
+					for _, mode := range modes {
+						s.Must(t, "SET sql_mode = '"+mode+"'")
+						for _, text := range texts {
+							if mode == modes[0] {
+								if _, err := s.Prepare(text, text); err != nil {
+									t.Fatal(err)
+								}
+								s.Must(t, "PREPARE p FROM '"+strings.ReplaceAll(texts[0], "'", "''")+"'")
+							}
+							r, err := s.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})
+							if err != nil {
+								t.Fatal(err)
+							}
+							named, err := s.Query("SET @a = 1; EXECUTE p USING @a")
+							if err != nil {
+								t.Fatal(err)
+							}
+							got[i] += fmt.Sprintf("%q, %s: %d %d, ids %v %v\n", mode, text, errorCode(r), errorCode(named), r[0].InsertID != 0, named[len(named)-1].InsertID != 0)
+						}
+					}
+				}
+			}
+			if got[0] != got[1] {
+				t.Errorf("%s\nnatively\n%s", got[0], got[1])
+			}
+		})
 	}
 }
 
