@@ -22,7 +22,7 @@ func (g *generator) insertRows(params bool) (string, Trait) {
 	verb, traits := g.verb()
 	g.upsert = strings.HasPrefix(verb, "INSERT") && g.one(5)
 	rows := 1
-	if g.one(3) {
+	if g.one(3) && (g.mariaDB() || !strings.HasPrefix(verb, "REPLACE")) { // MySQL has 1062 for an explicit id behind a generated one
 		rows, traits = 2+g.IntN(3), traits|Several
 		if strings.Contains(verb, "IGNORE") {
 			traits |= Skips
