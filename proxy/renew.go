@@ -128,7 +128,7 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 	}
 	// By number first: a PREPARE that fails drops the statement that has the name.
 	id, err := s.questions().Prepare(made)
-	if refused, ok := errors.AsType[*mysql.MyError](err); ok && e.hidden == nil && misresolved(refused) {
+	if refused, ok := errors.AsType[*mysql.MyError](err); ok && e.hidden == nil && (misresolved(refused) || NoTable(refused.Code)) {
 		return nil, errUnsound // the server has the client's own text, and may have more to say of its arguments
 	}
 	if err != nil {

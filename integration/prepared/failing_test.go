@@ -23,7 +23,11 @@ func TestExecuteMiscounted(t *testing.T) {
 					t.Errorf("%s: %v %v", text, err, r[len(r)-1].Err)
 				}
 			}
-			w.Must(t, "ALTER TABLE t ADD b INT")
+			w.Must(t, "RENAME TABLE t TO elsewhere")
+			if e := w.Fails(t, "EXECUTE resting"); e.Code != 1210 {
+				t.Errorf("without its table: %v", e)
+			}
+			w.Must(t, "RENAME TABLE elsewhere TO t", "ALTER TABLE t ADD b INT")
 			for text, want := range map[string]uint16{"EXECUTE filled": 1210, "EXECUTE filled USING @a": 1136} {
 				if r, err := w.Query(text); err != nil || errorCode(r) != want {
 					t.Errorf("%s: %v %v", text, err, r[len(r)-1].Err)
