@@ -1,6 +1,9 @@
 package rewriter
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // MentionsLastID reports whether text contains "last_insert_id" or "identity" anywhere, in any case, even in a string:
 // only such a text can read the session's last insert id itself (a routine it calls can too).
@@ -11,8 +14,11 @@ func MentionsLastID(text []byte) bool { return lastIDWords.in(text) }
 func MentionsInsertID(text []byte) bool { return insertIDWords.in(text) }
 
 // MentionsDiagnostics reports whether text contains row_count, found_rows, warnings, errors, diagnostics, warning_count or
-// error_count anywhere: only such a text can read what the statement before it left behind.
-func MentionsDiagnostics(text []byte) bool { return diagnosticsWords.in(text) }
+// error_count anywhere: only such a text can read what the statement before it left behind. max_error_count is a setting.
+func MentionsDiagnostics(text []byte) bool {
+	return diagnosticsWords.in(text) &&
+		(!limitWords.in(text) || diagnosticsWords.in(bytes.ReplaceAll(bytes.ToLower(text), []byte("max_error_count"), []byte(" "))))
+}
 
 // MentionsWrite reports whether text contains insert, replace or load anywhere: only such a text can hold one of these
 // statements, however its quotes and character set are read.
@@ -32,6 +38,7 @@ var (
 	lastIDWords      = newWordSet("last_insert_id", "identity")
 	insertIDWords    = newWordSet("insert_id", "identity")
 	diagnosticsWords = newWordSet("row_count", "found_rows", "warnings", "errors", "diagnostics", "warning_count", "error_count")
+	limitWords       = newWordSet("max_error_count")
 )
 
 // wordSet finds any of several words. It looks at four bytes in every step bytes only: a word has four of its own there.

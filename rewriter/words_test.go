@@ -22,6 +22,8 @@ func TestMentions(t *testing.T) {
 		{"SHOW ERRORS", false, false, true},
 		{"GET DIAGNOSTICS", false, false, true},
 		{"SELECT @@warning_count", false, false, true},
+		{"SET Max_Error_Count = 64", false, false, false},
+		{"SELECT @@max_error_count, @@error_count", false, false, true},
 		{"SELECT @@Error_Count", false, false, true},
 		{"", false, false, false},
 		{"id", false, false, false},
