@@ -41,7 +41,7 @@ func (s *session) object(st *statement, cause *mysql.MyError) (taken, done bool,
 		own != nil && own.Code == mysql.ER_PARSE_ERROR && !several && bytes.IndexByte(sql, '?') >= 0: // and fails at the first
 		done, err = s.sendAsIs(st, len(st.text), 0)
 		return true, done, err
-	case own != nil && misresolved(own) && s.mayBegin():
+	case own != nil && misresolved(own) && s.manual():
 		end, rest := s.first(st)
 		done, err = s.sendAsIs(st, end, rest)
 		return true, done, err
@@ -98,11 +98,12 @@ func misresolved(e *mysql.MyError) bool {
 	return false
 }
 
-// mayBegin is that of the session now.
-func (s *session) mayBegin() bool {
+// manual reports whether autocommit is off: a statement that fails may then leave a
+// transaction open.
+func (s *session) manual() bool {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	return s.c.state.mayBegin()
+	return s.c.state.manual
 }
 
 // sendAsIs sends on, up to end, a text that the server is sure to refuse. rest is

@@ -142,7 +142,7 @@ func (s *session) count(st *statement, n need) error {
 		if miscounts(refused) && n.part.facts.At.Before(st.begun) { // by what the table was
 			return s.describe(n.part.name, string(st.key))
 		}
-		if miscounts(refused) && st.prefix[0] == mysql.COM_QUERY && s.mayBegin() {
+		if miscounts(refused) && st.prefix[0] == mysql.COM_QUERY && s.manual() {
 			return errUnsound
 		}
 		return s.nativeError(n.part, refused)
