@@ -22,7 +22,7 @@ func (g *generator) insertRows(params bool) (string, Trait) {
 	verb, traits := g.verb()
 	g.upsert = strings.HasPrefix(verb, "INSERT") && g.one(5)
 	rows := 1
-	if g.one(3) && (g.mariaDB() || !strings.HasPrefix(verb, "REPLACE")) { // MySQL has 1062 for an explicit id behind a generated one
+	if g.one(3) && !strings.HasPrefix(verb, "REPLACE") { // natively 1062 for an explicit id behind a generated one
 		rows, traits = 2+g.IntN(3), traits|Several
 		if strings.Contains(verb, "IGNORE") {
 			traits |= Skips
@@ -226,7 +226,7 @@ func (g *generator) insertFrom() {
 	if g.one(3) {
 		text += ", ('b'), ('c')"
 	}
-	if table == "{db}.r4" && g.one(3) {
+	if table == "{db}.r4" && !g.zero && g.one(3) {
 		text = g.pick("INSERT INTO {db}.r4 VALUES (0, 'b')", "INSERT INTO {db}.r4 (a, id) VALUES ('b', NULL), ('c', '0')", "INSERT INTO {db}.r4 SET a = 'b'", "INSERT INTO {db}.r4 () VALUES ()")
 	}
 	traits := Inserts | Several | Asks
