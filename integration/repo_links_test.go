@@ -69,3 +69,45 @@ func TestLinks(t *testing.T) {
 		}
 	}
 }
+
+var (
+	aStop     = regexp.MustCompile(`(?m)^\|.*\]\(\.\./.*\|$`)
+	aFunction = regexp.MustCompile("`(?:[A-Z][a-z]*\\.|[a-z]+[A-Z][a-z]*\\.)?([a-z][A-Za-z]*|[A-Z][A-Za-z]*)`")
+	aGoFile   = regexp.MustCompile(`\]\(\.\./([^)]+\.go)\)`)
+)
+
+// lostStops finds rows of a page's tables that name a function which is in none of the files
+// that the row links.
+func lostStops(page string) (lost []string) {
+	for _, row := range aStop.FindAllString(page, -1) {
+		var code strings.Builder
+		for _, file := range aGoFile.FindAllStringSubmatch(row, -1) {
+			text, _ := os.ReadFile(filepath.Join(root, file[1])) // one that is gone is a dead link
+			code.Write(text)
+		}
+		for _, name := range aFunction.FindAllStringSubmatch(row, -1) {
+			declared := regexp.MustCompile(`func (\([^)]*\) )?` + name[1] + `\(`)
+			if code.Len() > 0 && !declared.MatchString(code.String()) {
+				lost = append(lost, name[1]+" in "+row)
+			}
+		}
+	}
+	return lost
+}
+
+// TestStops holds that each function in the tables of docs/how-it-works.md is where the page says.
+func TestStops(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "how-it-works.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(aStop.FindAll(page, -1)); n < 20 {
+		t.Errorf("the page has %d stops", n)
+	}
+	if lost := lostStops(string(page)); lost != nil {
+		t.Errorf("functions that are elsewhere: %q", lost)
+	}
+	if lostStops("| it goes | `gone` | [go.mod](../integration/doc.go) |") == nil {
+		t.Error("a function that is not there is not found")
+	}
+}
