@@ -1,14 +1,13 @@
-// Package idsource hands out ids, n at a time, that no other process of the
-// same store or worker pool hands out.
+// Package idsource is the contract of everything that hands out ids, n at a time, that no other
+// process of the same store or worker pool hands out.
 //
-// Two kinds of source are here. A [Segment] reserves ranges of integers from a
-// [SegmentStore] and serves them from memory. A [Snowflake] composes ids from
-// the time, a worker number and a sequence; its worker number and the bound of
-// the timestamps it may use are kept in a [FenceStore]. The stores live in the
-// folders below this one, each with the driver it needs.
+// A [Source] gives a [Series] for a table. The kinds of sources are in the folders below: segment
+// reserves ranges of integers from a [SegmentStore], snowflake composes ids from the time, a worker
+// number and a sequence, whose bound of timestamps a [FenceStore] keeps; uuid and objectid give ids
+// that are no numbers. The stores are there, too, each with the driver it needs.
 //
-// The one invariant of both: what an id depends on (a range, a bound of
-// timestamps) is durable in its store before any id of it leaves the process.
+// The one invariant: what an id depends on (a range, a bound of timestamps) is durable in its store
+// before any id of it leaves the process.
 //
 // A source is made by its New function, which checks the configuration and
 // waits for nothing. It then serves Fill, Admit and Advance from any number of

@@ -68,8 +68,8 @@ type Error struct {
 	Hint   string // what someone can do about it; may be empty
 }
 
-// newError returns an Error. Clients are not told what a store that is down said.
-func newError(source string, k Kind, cause error, hint string) *Error {
+// NewError returns an Error. Clients are not told what a store that is down said.
+func NewError(source string, k Kind, cause error, hint string) *Error {
 	if k == StoreDown {
 		cause = inside.Mark(cause)
 	}

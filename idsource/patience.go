@@ -6,12 +6,21 @@ import (
 	"time"
 )
 
-// patience says how long calls wait for a store that does not answer. They share
+// DefaultWait is how long calls wait for a store that does not answer, unless they are told otherwise.
+const DefaultWait = 2 * time.Second
+
+// The pause between two tries of a store that fails.
+const (
+	MinPause = 50 * time.Millisecond
+	MaxPause = time.Second
+)
+
+// Patience says how long calls wait for a store that does not answer. They share
 // one deadline, from when the first of them began. Behind it one call at a time
 // waits, which sees the store come back, and the others do not: the connections
 // of a pool must not fill up behind a store that is dead.
-type patience struct {
-	limit func() time.Duration // how long a call may wait
+type Patience struct {
+	Limit func() time.Duration // how long a call may wait
 
 	mu     sync.Mutex
 	since  time.Time // when the first call of those began that nothing came for; zero: there is none
@@ -19,49 +28,52 @@ type patience struct {
 	failed error     // of the store, the last one since it answered
 }
 
-func newPatience(limit func() time.Duration) *patience {
+// NewPatience makes one for waits as long as limit says, by default DefaultWait.
+func NewPatience(limit func() time.Duration) *Patience {
 	if limit == nil {
 		limit = func() time.Duration { return DefaultWait }
 	}
-	return &patience{limit: limit}
+	return &Patience{Limit: limit}
 }
 
-// turn is the wait of one call.
-type turn struct {
-	of    *patience
-	most  time.Duration
+// Turn is the wait of one call.
+type Turn struct {
+	Of    *Patience
+	Most  time.Duration // that it may last
 	alone bool
 }
 
-// begin starts a wait, which end must end. ok is false where the call must not wait.
-func (p *patience) begin() (t turn, ok bool) {
+// Begin starts a wait. ok is false where the call must not wait; else end must
+// be called.
+func (p *Patience) Begin() (t Turn, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	limit, now := p.limit(), time.Now()
+	limit, now := p.Limit(), time.Now()
 	if p.since.IsZero() {
 		p.since = now
 	}
 	if left := limit - now.Sub(p.since); left > 0 {
-		return turn{of: p, most: left}, true
+		return Turn{Of: p, Most: left}, true
 	}
 	if p.alone || limit <= 0 {
-		return turn{}, false
+		return Turn{}, false
 	}
 	p.alone = true
-	return turn{of: p, most: limit, alone: true}, true
+	return Turn{Of: p, Most: limit, alone: true}, true
 }
 
-func (t turn) end() {
+// End ends the wait.
+func (t Turn) End() {
 	if !t.alone {
 		return
 	}
-	t.of.mu.Lock()
-	defer t.of.mu.Unlock()
-	t.of.alone = false
+	t.Of.mu.Lock()
+	defer t.Of.mu.Unlock()
+	t.Of.alone = false
 }
 
-// answered notes that the store answers: err is nil; or why it does not.
-func (p *patience) answered(err error) {
+// Answered notes that the store answers: err is nil; or why it does not.
+func (p *Patience) Answered(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed = err; err == nil {
@@ -69,12 +81,12 @@ func (p *patience) answered(err error) {
 	}
 }
 
-// why says why the store does not answer.
-func (p *patience) why() error {
+// Why says why the store does not answer.
+func (p *Patience) Why() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed == nil {
-		return fmt.Errorf("no answer within %v", p.limit())
+		return fmt.Errorf("no answer within %v", p.Limit())
 	}
 	return p.failed
 }

@@ -1,6 +1,9 @@
 package idsource
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Source is what the configuration calls a source: one series of ids, or one for
 // each table. It is safe for concurrent use.
@@ -69,22 +72,14 @@ type Series interface {
 	Return(first, end uint64)
 }
 
-var (
-	_ Source = (*Segment)(nil)
-	_ Source = (*Snowflake)(nil)
-	_ Source = (*PerTable)(nil)
-	_ Series = (*Segment)(nil)
-	_ Series = (*Snowflake)(nil)
-)
-
-// oneSeries is embedded by sources that are a series of numbers themselves.
-type oneSeries struct{}
+// OneSeries is embedded by sources that are a series of numbers themselves.
+type OneSeries struct{}
 
 // EachTable implements Source.
-func (oneSeries) EachTable() bool { return false }
+func (OneSeries) EachTable() bool { return false }
 
 // Wide implements Series.
-func (oneSeries) Wide() bool { return false }
+func (OneSeries) Wide() bool { return false }
 
 // NoPosition is embedded by series of wide ids.
 type NoPosition struct{}
@@ -111,3 +106,5 @@ func (NoPosition) Advance(context.Context, uint64) error { return nil }
 
 // Return implements Series.
 func (NoPosition) Return(uint64, uint64) {}
+
+var errNoBlocks = errors.New("its ids are no numbers")

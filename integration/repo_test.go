@@ -38,9 +38,9 @@ var arrows = map[string][]string{
 	},
 	"cmd/idproxy/explain": {"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "proxy", "rewriter", "rewriter/grammar", "rule"},
 	"cmd/idproxy/census": {
-		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "pattern", "proxy", "proxy/ask", "rule", "rewriter",
+		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "pattern", "proxy", "proxy/ask", "rule", "rewriter",
 	},
-	"cmd/idproxy/keys":      {"cmd/idproxy/sources", "cmd/idproxy/store", "idsource", "idsource/resp"},
+	"cmd/idproxy/keys":      {"cmd/idproxy/sources", "cmd/idproxy/store", "idsource", "idsource/segment", "idsource/resp"},
 	"cmd/idproxy/sources":   {"cmd/idproxy/census", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/ruleset":   {"config", "rule"},
 	"cmd/idproxy/store":     {"cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
@@ -54,7 +54,9 @@ var arrows = map[string][]string{
 	"rule":                  {"pattern", "ascii"},
 	"rewriter":              {"rule", "pattern", "ascii"},
 	"rewriter/grammar":      {"rewriter", "rule"},
-	"idsource":              {"inside", "idsource/faults"}, // builds with the tag faultinject; so lease
+	"idsource":              {"inside"},
+	"idsource/segment":      {"idsource/faults"}, // builds with the tag faultinject; so snowflake and lease
+	"idsource/snowflake":    {"idsource/faults", "inside"},
 	"idsource/":             {"idsource"},
 	"idsource/lease":        {"inside", "idsource/faults"},
 	"idsource/resp":         {"inside"},

@@ -10,7 +10,7 @@ import (
 	"idproxy/cmd/idproxy/census"
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
-	"idproxy/idsource"
+	"idproxy/idsource/segment"
 	"idproxy/proxy"
 )
 
@@ -25,7 +25,7 @@ func (c *checker) begins(ctx context.Context, servers []*server) []finding {
 		if source.Segment == nil {
 			continue
 		}
-		b := beginCheck{notes: &all, source: source, highest: map[string]idsource.Greatest{}}
+		b := beginCheck{notes: &all, source: source, highest: map[string]segment.Greatest{}}
 		shards := census.Shards(c.cfg, source)
 		if len(shards) == 0 || len(shards) == 1 && shards[0].Account == nil { // the client's connection is all there is
 			continue
@@ -50,12 +50,12 @@ type beginCheck struct {
 	*notes
 	source  *config.Source
 	unasked []string
-	highest map[string]idsource.Greatest // by key
+	highest map[string]segment.Greatest // by key
 
-	fresh, told, behind int               // series never used, those of them that have a position, and those that stand too low
-	top, low            idsource.Greatest // the greatest id of fresh ones, and of those too low
-	first               uint64            // the highest id that a fresh one begins at
-	stands              uint64            // of low: its position
+	fresh, told, behind int              // series never used, those of them that have a position, and those that stand too low
+	top, low            segment.Greatest // the greatest id of fresh ones, and of those too low
+	first               uint64           // the highest id that a fresh one begins at
+	stands              uint64           // of low: its position
 }
 
 // missing notes what could not be asked of a shard.
@@ -75,12 +75,12 @@ func (b *beginCheck) add(t *tableCheck) {
 	if !t.ids || t.rule.Source != b.source.Name {
 		return
 	}
-	g := idsource.Greatest{ID: t.greatest, Column: proxy.ColumnOn(t.listeners[0].Name, t.schema+"."+t.table+"."+t.rule.Column)}
+	g := segment.Greatest{ID: t.greatest, Column: proxy.ColumnOn(t.listeners[0].Name, t.schema+"."+t.table+"."+t.rule.Column)}
 	if err := census.TooHigh(t.greatest, t.max); err != nil {
 		b.unasked = append(b.unasked, fmt.Sprintf("%s: %v", g.Column, err))
 		return
 	}
-	key := idsource.KeyOf(b.source.Segment.Key, t.schema, t.table)
+	key := segment.KeyOf(b.source.Segment.Key, t.schema, t.table)
 	if old, ok := b.highest[key]; !ok || g.ID > old.ID {
 		b.highest[key] = g
 	}
@@ -144,7 +144,7 @@ func (b *beginCheck) say() {
 
 // of says of a source with a series for each table how many there are.
 func (b *beginCheck) of(n int, text string) string {
-	if n == 1 || !idsource.IsTemplate(b.source.Segment.Key) {
+	if n == 1 || !segment.IsTemplate(b.source.Segment.Key) {
 		return ""
 	}
 	return ", " + fmt.Sprintf(text, n) + ","

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"idproxy/config"
-	"idproxy/idsource"
+	"idproxy/idsource/snowflake"
 	"idproxy/integration/harness"
 )
 
@@ -39,7 +39,7 @@ func TestLayoutsReadAlike(t *testing.T) {
 		"41/10", "41/10/12/1", "41/10/13", "41/0/12", "41/+5/12", "041/10/12", "41m/10/12", "41/10worker/12", "41/12seq/10", "12seq/41/12seq",
 		"41worker/10seq/12seq", "41/seq/10worker", "41/8s/16w", "w/q/1", "41/10/12seq", "20/33/10", "40worker/1seq/1", "41/012seq/10worker",
 	} {
-		_, err := idsource.ParseLayout(layout)
+		_, err := snowflake.ParseLayout(layout)
 		_, configured := config.Parse("c.yaml", fmt.Appendf(nil, `listeners: [{name: a, listen: ":1", upstream: "h:1"}]
 sources: {ids: {snowflake: {worker: 1, layout: %q%s}}}
 `, layout, map[bool]string{true: ", datacenter: 1"}[strings.Contains(layout, "+")]), func(string) (string, bool) { return "", false })

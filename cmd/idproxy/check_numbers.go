@@ -7,6 +7,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/idsource/snowflake"
 )
 
 // numbered is a source with a fixed worker number.
@@ -27,7 +28,7 @@ func (c *checker) numbers() []finding {
 		if s.Snowflake == nil || s.Snowflake.Workers != "" {
 			continue
 		}
-		l, err := idsource.ParseLayout(s.Snowflake.Layout)
+		l, err := snowflake.ParseLayout(s.Snowflake.Layout)
 		if err != nil { // it is a finding of its own
 			continue
 		}

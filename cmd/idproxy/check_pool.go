@@ -8,8 +8,8 @@ import (
 
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
-	"idproxy/idsource"
 	"idproxy/idsource/lease"
+	"idproxy/idsource/snowflake"
 )
 
 // endNotes says which layouts end soon, and with which of them serve does not
@@ -20,7 +20,7 @@ func endNotes(cfg *config.Config, now time.Time) (notes []finding) {
 		if c.Snowflake == nil {
 			continue
 		}
-		l, err := idsource.ParseLayout(c.Snowflake.Layout)
+		l, err := snowflake.ParseLayout(c.Snowflake.Layout)
 		if err != nil {
 			notes = append(notes, finding{c.Pos.String(), levelError, fmt.Sprintf("source %s: %v", c.Name, err)})
 			continue
@@ -40,7 +40,7 @@ func endNotes(cfg *config.Config, now time.Time) (notes []finding) {
 }
 
 // orderNotes says what the ids of a layout are not.
-func orderNotes(c *config.Source, l idsource.Layout) (notes []finding) {
+func orderNotes(c *config.Source, l snowflake.Layout) (notes []finding) {
 	if !l.Consecutive() {
 		notes = append(notes, finding{c.Pos.String(), levelWarning, fmt.Sprintf("source %s: ids of layout %s are not consecutive: "+
 			"drivers and applications that count on from the insert id compute wrong ids for statements of several rows", c.Name, l)})

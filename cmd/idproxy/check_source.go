@@ -10,6 +10,7 @@ import (
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/idsource/segment"
 )
 
 // sourceChecks is what the stores say of the sources.
@@ -47,7 +48,7 @@ func (c *checker) sources(ctx context.Context) sourceChecks {
 // storeOf is the store that a source is asked of; "" for none.
 func storeOf(s *config.Source) string {
 	switch {
-	case s.Segment != nil && !idsource.IsTemplate(s.Segment.Key):
+	case s.Segment != nil && !segment.IsTemplate(s.Segment.Key):
 		return s.Segment.Store
 	case s.Snowflake != nil:
 		return s.Snowflake.Workers

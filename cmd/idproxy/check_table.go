@@ -10,7 +10,7 @@ import (
 
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
-	"idproxy/idsource"
+	"idproxy/idsource/snowflake"
 	"idproxy/rule"
 )
 
@@ -135,7 +135,7 @@ func snowflakeBits(source *config.Source) uint {
 	if source.Snowflake == nil {
 		return 0
 	}
-	l, err := idsource.ParseLayout(source.Snowflake.Layout)
+	l, err := snowflake.ParseLayout(source.Snowflake.Layout)
 	if err != nil { // it is a finding of its own
 		return 0
 	}

@@ -11,8 +11,8 @@ import (
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
-	"idproxy/idsource"
 	"idproxy/idsource/objectid"
+	"idproxy/idsource/snowflake"
 	"idproxy/idsource/uuid"
 )
 
@@ -120,7 +120,7 @@ func (d *decoded) number(ctx context.Context, cfg *config.Config, src *config.So
 }
 
 func (d *decoded) snowflake(f *config.Snowflake, id uint64) error {
-	l, err := idsource.ParseLayout(f.Layout)
+	l, err := snowflake.ParseLayout(f.Layout)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,9 @@ import (
 
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
-	"idproxy/idsource"
 	"idproxy/idsource/mysql"
+	"idproxy/idsource/segment"
+	"idproxy/idsource/snowflake"
 )
 
 // sourceArgs is what a source command was given.
@@ -112,7 +113,7 @@ func stand(ctx context.Context, stores store.Opened, cfg *config.Config, src *co
 	case src.Snowflake != nil:
 		f := src.Snowflake
 		s.Kind, s.Store, s.Layout = "snowflake", cmp.Or(f.Workers, f.Store), f.Layout
-		if l, err := idsource.ParseLayout(f.Layout); err == nil {
+		if l, err := snowflake.ParseLayout(f.Layout); err == nil {
 			until := l.End(f.Epoch)
 			s.Until = &until
 			if worker := f.Datacenter<<l.Worker | f.Worker; f.Workers == "" {
@@ -133,7 +134,7 @@ func (s *standing) segment(ctx context.Context, stores store.Opened, c *config.S
 	if err != nil {
 		return err
 	}
-	if idsource.IsTemplate(s.Key) {
+	if segment.IsTemplate(s.Key) {
 		all, err := keys(ctx)
 		if err != nil {
 			return err
@@ -194,9 +195,9 @@ func sourceSet(ctx context.Context, a *sourceArgs) error {
 	}
 	key := src.Segment.Key
 	switch {
-	case idsource.IsTemplate(key) && len(store.Matching(key, []string{a.key})) == 0:
+	case segment.IsTemplate(key) && len(store.Matching(key, []string{a.key})) == 0:
 		return fmt.Errorf("%w: source %s has a series for each table: name one with --key, of the form %s", errUsage, src.Name, key)
-	case idsource.IsTemplate(key):
+	case segment.IsTemplate(key):
 		key = a.key
 	case a.key != "":
 		return fmt.Errorf("%w: --key is for sources with {schema} or {table} in their key", errUsage)

@@ -16,7 +16,7 @@ import (
 
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
-	"idproxy/idsource"
+	"idproxy/idsource/segment"
 )
 
 // imported is a tag of another system and what became of it.
@@ -171,7 +171,7 @@ func (a *sourceArgs) targets(tags map[string]uint64) ([]imported, error) {
 			}
 		}
 		switch {
-		case src != nil && (src.Segment == nil || idsource.IsTemplate(src.Segment.Key)):
+		case src != nil && (src.Segment == nil || segment.IsTemplate(src.Segment.Key)):
 			return nil, fmt.Errorf("source %s is no segment with one key", src.Name)
 		case src != nil:
 			one.Source, one.Key, one.target = src.Name, src.Segment.Key, a.cfg.Store(src.Segment.Store)

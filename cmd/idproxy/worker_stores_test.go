@@ -15,6 +15,7 @@ import (
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/lease"
+	"idproxy/idsource/snowflake"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -98,7 +99,7 @@ func running(t *testing.T, path string) *sources.Sources {
 // numberOf has a source issue an id and returns the worker number in it.
 func numberOf(t *testing.T, s *sources.Sources, source, layout string) uint64 {
 	t.Helper()
-	l, err := idsource.ParseLayout(layout)
+	l, err := snowflake.ParseLayout(layout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"idproxy/cmd/idproxy/sources"
 	"idproxy/idsource"
+	"idproxy/idsource/snowflake"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -104,7 +105,7 @@ func TestLeasedSources(t *testing.T) {
 	if got := runWith(t, "", "worker", "--config", path, "add", "4", "--new-pool"); got.status != statusFine {
 		t.Fatalf("%+v", got)
 	}
-	layout, err := idsource.ParseLayout("41/3/12")
+	layout, err := snowflake.ParseLayout("41/3/12")
 	if err != nil {
 		t.Fatal(err)
 	}

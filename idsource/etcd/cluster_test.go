@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"idproxy/idsource"
+	"idproxy/idsource/segment"
 	"idproxy/integration/servers"
 )
 
@@ -59,7 +59,7 @@ func TestLeaderKilled(t *testing.T) {
 	if err := stores[0].Advance(t.Context(), "k", 1); err != nil {
 		t.Fatal(err)
 	}
-	src, err := idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: stores[1], Step: 100_000, MaxStep: 100_000})
+	src, err := segment.New(segment.Config{Name: "order_id", Store: stores[1], Step: 100_000, MaxStep: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestLeaderKilled(t *testing.T) {
 // reserved has a range above the last one. It is one call, which has the time of a source's fetch.
 func reserved(t *testing.T, s *Store, last *uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*idsource.DefaultTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*segment.DefaultTimeout)
 	defer cancel()
 	lo, hi, err := s.Reserve(ctx, ask("k", 10))
 	if err != nil {

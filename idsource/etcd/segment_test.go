@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"idproxy/idsource"
+	"idproxy/idsource/segment"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -58,9 +59,9 @@ func newStore(t *testing.T, s *servers.Etcd) *Store {
 	return st
 }
 
-func newSegment(t *testing.T, st *Store) *idsource.Segment {
+func newSegment(t *testing.T, st *Store) *segment.Segment {
 	t.Helper()
-	src, err := idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: st, Step: 10, MaxStep: 20})
+	src, err := segment.New(segment.Config{Name: "order_id", Store: st, Step: 10, MaxStep: 20})
 	if err != nil {
 		t.Fatal(err)
 	}

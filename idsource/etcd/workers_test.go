@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"idproxy/idsource"
 	"idproxy/idsource/lease"
+	"idproxy/idsource/snowflake"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -181,7 +181,7 @@ type follow struct {
 // times that the other one came to, and how many of all came twice.
 func followed(t *testing.T, s *servers.Etcd, pool string, f follow) (late, twice int) {
 	t.Helper()
-	layout, err := idsource.ParseLayout(idsource.DefaultLayout)
+	layout, err := snowflake.ParseLayout(snowflake.DefaultLayout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"idproxy/idsource"
+	"idproxy/idsource/segment"
+	"idproxy/idsource/snowflake"
 )
 
 // childEnv turns the test binary into a process that issues ids until it is
@@ -39,9 +41,9 @@ func issue(kind, dir string) error {
 	var src idsource.Series
 	kind, advance, _ := strings.Cut(kind, "+")
 	if kind == "segment" {
-		src, err = idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: st, Step: 20, MaxStep: 40})
+		src, err = segment.New(segment.Config{Name: "order_id", Store: st, Step: 20, MaxStep: 40})
 	} else {
-		src, err = idsource.NewSnowflake(idsource.SnowflakeConfig{Name: "event_id", Fences: st, Worker: 7, Renew: 20 * time.Millisecond})
+		src, err = snowflake.New(snowflake.Config{Name: "event_id", Fences: st, Worker: 7, Renew: 20 * time.Millisecond})
 	}
 	if err != nil {
 		return err

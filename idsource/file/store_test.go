@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/idsource/snowflake"
 )
 
 var testShape = idsource.Shape{Layout: "41/10/12", Epoch: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -138,7 +139,7 @@ func TestLock(t *testing.T) {
 func TestWorkerLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	fillOne := func(st *Store) (uint64, error) {
-		src, err := idsource.NewSnowflake(idsource.SnowflakeConfig{
+		src, err := snowflake.New(snowflake.Config{
 			Name: "event_id", Fences: st, Worker: 7, Layout: "40/10/2", Epoch: time.Now().Add(-time.Hour),
 			Sequence: "zero", Wait: func() time.Duration { return 200 * time.Millisecond },
 		})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/idsource/segment"
 	"idproxy/integration/holders"
 )
 
@@ -42,14 +43,14 @@ func newGroup(t *testing.T, dsns []string, block uint64) *Group {
 	return g
 }
 
-func newGroupSegment(t *testing.T, g *Group, step uint64) *idsource.Segment {
+func newGroupSegment(t *testing.T, g *Group, step uint64) *segment.Segment {
 	t.Helper()
 	return newGroupSegmentWithin(t, idsource.DefaultWait, g, step)
 }
 
-func newGroupSegmentWithin(t *testing.T, wait time.Duration, g *Group, step uint64) *idsource.Segment {
+func newGroupSegmentWithin(t *testing.T, wait time.Duration, g *Group, step uint64) *segment.Segment {
 	t.Helper()
-	src, err := idsource.NewSegment(idsource.SegmentConfig{
+	src, err := segment.New(segment.Config{
 		Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block(), Wait: func() time.Duration { return wait },
 	})
 	if err != nil {
@@ -264,7 +265,7 @@ func TestGroupAdvance(t *testing.T) {
 		for i := range 3 {
 			g := newGroup(t, dsns, 100)
 			g.current = i
-			for _, src := range []*idsource.Segment{newGroupSegment(t, g, 10), src} {
+			for _, src := range []*segment.Segment{newGroupSegment(t, g, 10), src} {
 				if err := src.Fill(t.Context(), ids, 1); err != nil || ids[0] <= id {
 					t.Errorf("server %d gives %d behind Advance(%d), %v", i, ids[0], id, err)
 				}
@@ -368,8 +369,8 @@ func TestGroupDisagrees(t *testing.T) {
 	if err := g.Advance(t.Context(), "order_id", 1); err != nil {
 		t.Fatal(err)
 	}
-	src, err := idsource.NewSegment(idsource.SegmentConfig{
-		Name: "order_id", Store: g, Step: 10, MaxStep: 10, StepPolicy: idsource.StepFixed, Prefetch: 1, MaxBatch: g.Block(), Wait: func() time.Duration { return 5 * time.Second },
+	src, err := segment.New(segment.Config{
+		Name: "order_id", Store: g, Step: 10, MaxStep: 10, StepPolicy: segment.StepFixed, Prefetch: 1, MaxBatch: g.Block(), Wait: func() time.Duration { return 5 * time.Second },
 	})
 	if err != nil {
 		t.Fatal(err)

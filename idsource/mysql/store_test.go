@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/idsource/segment"
 )
 
 func ask(key string, n uint64) idsource.Ask {
@@ -213,9 +214,9 @@ func TestWeakness(t *testing.T) {
 	}
 }
 
-func newSegment(t *testing.T, s *Store) *idsource.Segment {
+func newSegment(t *testing.T, s *Store) *segment.Segment {
 	t.Helper()
-	src, err := idsource.NewSegment(idsource.SegmentConfig{Name: "order_id", Store: s, Step: 10, MaxStep: 20})
+	src, err := segment.New(segment.Config{Name: "order_id", Store: s, Step: 10, MaxStep: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +322,7 @@ func TestServerKilledAdvance(t *testing.T) {
 		if err := own.start(); err != nil {
 			t.Fatal(err)
 		}
-		for _, src := range []*idsource.Segment{newSegment(t, s), src} {
+		for _, src := range []*segment.Segment{newSegment(t, s), src} {
 			if err := src.Fill(t.Context(), ids, 1); err != nil || ids[0] <= id {
 				t.Errorf("id %d behind Advance(%d), %v", ids[0], id, err)
 			}

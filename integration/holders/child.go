@@ -14,6 +14,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/lease"
+	"idproxy/idsource/snowflake"
 )
 
 const jobVariable = "IDPROXY_TEST_CHILD"
@@ -65,9 +66,9 @@ func hold(j Job, open func(j Job) (lease.Store, error)) error {
 	if err != nil {
 		return err
 	}
-	f, err := idsource.NewSnowflake(idsource.SnowflakeConfig{
+	f, err := snowflake.New(snowflake.Config{
 		Name: "child", Pool: k, Sequence: "zero", MaxAhead: time.Duration(j.Rules.Ahead) * time.Millisecond,
-		Lead: time.Duration(j.Rules.Lead) * time.Millisecond, Wait: func() time.Duration { return 100 * time.Millisecond }, ClockBack: idsource.BackSwap, Logger: log,
+		Lead: time.Duration(j.Rules.Lead) * time.Millisecond, Wait: func() time.Duration { return 100 * time.Millisecond }, ClockBack: snowflake.BackSwap, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"idproxy/idsource"
 	"idproxy/idsource/lease"
+	"idproxy/idsource/snowflake"
 )
 
 // worker is the number in the last id of a holder.
 func worker(t *testing.T, p *Process) uint64 {
 	t.Helper()
-	l, err := idsource.ParseLayout(idsource.DefaultLayout)
+	l, err := snowflake.ParseLayout(snowflake.DefaultLayout)
 	ids := p.IDs()
 	if err != nil || len(ids) == 0 {
 		t.Fatalf("%d ids, %v", len(ids), err)

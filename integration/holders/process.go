@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"idproxy/idsource"
 	"idproxy/idsource/lease"
+	"idproxy/idsource/snowflake"
 )
 
 // Record takes note of the ids of all holders.
@@ -221,10 +221,10 @@ func MostlyWait(n int) {
 
 // Shape is the shape of holders' ids.
 func Shape() string {
-	l, err := idsource.ParseLayout(idsource.DefaultLayout)
+	l, err := snowflake.ParseLayout(snowflake.DefaultLayout)
 	if err != nil {
 		panic(fmt.Sprintf("the default layout: %v", err))
 	}
-	shape, _ := l.Shape(idsource.DefaultEpoch)
+	shape, _ := l.Shape(snowflake.DefaultEpoch)
 	return lease.ShapeText(shape.Layout, shape.Epoch)
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"idproxy/config"
-	"idproxy/idsource"
+	"idproxy/idsource/segment"
 	"idproxy/pattern"
 	"idproxy/proxy"
 )
@@ -116,13 +116,13 @@ func (b *Beginner) Close() {
 }
 
 // Of returns what a source asks before the first id of a series.
-func (b *Beginner) Of(source string) idsource.Begin {
-	return func(ctx context.Context, at idsource.Beginning) (idsource.Greatest, error) {
+func (b *Beginner) Of(source string) segment.Begin {
+	return func(ctx context.Context, at segment.Beginning) (segment.Greatest, error) {
 		return b.begin(ctx, source, at)
 	}
 }
 
-func (b *Beginner) begin(ctx context.Context, name string, at idsource.Beginning) (idsource.Greatest, error) {
+func (b *Beginner) begin(ctx context.Context, name string, at segment.Beginning) (segment.Greatest, error) {
 	cfg, of := b.cfg.Load(), series{name, at.Key}
 	source := cfg.Source(name)
 	c := &census{cfg: cfg, source: source, key: at.Key}
@@ -131,7 +131,7 @@ func (b *Beginner) begin(ctx context.Context, name string, at idsource.Beginning
 		joined := b.joined
 		b.mu.Unlock()
 		if !joins(joined, name, at.Column) {
-			return idsource.Greatest{}, nil
+			return segment.Greatest{}, nil
 		}
 		some := *cfg
 		some.Rules = joined
@@ -139,19 +139,19 @@ func (b *Beginner) begin(ctx context.Context, name string, at idsource.Beginning
 	}
 	shards := c.shards()
 	if at.Used && len(shards) == 1 && shards[0].Account == nil { // likewise
-		return idsource.Greatest{Column: at.Column}, nil
+		return segment.Greatest{Column: at.Column}, nil
 	}
 	if len(shards) == 0 || len(shards) == 1 && shards[0].Account == nil { // the client's connection is all there is
-		return idsource.Greatest{}, nil
+		return segment.Greatest{}, nil
 	}
 	run := b.run(counted{of, at.Used}, c, shards)
 	select {
 	case <-run.done:
 	case <-ctx.Done():
 		if at.Used {
-			return idsource.Greatest{}, fmt.Errorf("a reload brought tables to the series: no answer yet from %s where their ids begin", run.missing())
+			return segment.Greatest{}, fmt.Errorf("a reload brought tables to the series: no answer yet from %s where their ids begin", run.missing())
 		}
-		return idsource.Greatest{}, fmt.Errorf("no answer yet from %s; %s", run.missing(), wayOut(of, source))
+		return segment.Greatest{}, fmt.Errorf("no answer yet from %s; %s", run.missing(), wayOut(of, source))
 	}
 	if b.cfg.Load() != cfg { // there are other rules since
 		return b.begin(ctx, name, at)
@@ -160,12 +160,12 @@ func (b *Beginner) begin(ctx context.Context, name string, at idsource.Beginning
 	switch {
 	case missing == "":
 	case at.Used:
-		return idsource.Greatest{}, fmt.Errorf("a reload brought tables to the series, and where their ids begin is not known: %s; mend that, or move the source above every id of them "+
+		return segment.Greatest{}, fmt.Errorf("a reload brought tables to the series, and where their ids begin is not known: %s; mend that, or move the source above every id of them "+
 			"and restart: idproxy source set %s NEXT%s", missing, name, keyFlag(of, source))
 	case at.Told || source.Segment.StartGiven:
 		b.log.Warn("a series begins where it was told to, above what could be asked", "source", name, "key", at.Key, "not_asked", missing)
 	default:
-		return idsource.Greatest{}, fmt.Errorf("%s; mend that, or %s", missing, wayOut(of, source))
+		return segment.Greatest{}, fmt.Errorf("%s; mend that, or %s", missing, wayOut(of, source))
 	}
 	top := run.found.greatest[of]
 	top.Column = cmp.Or(top.Column, at.Column)
@@ -190,7 +190,7 @@ func wayOut(of series, source *config.Source) string {
 }
 
 func keyFlag(of series, source *config.Source) string {
-	if idsource.IsTemplate(source.Segment.Key) {
+	if segment.IsTemplate(source.Segment.Key) {
 		return " --key " + of.key
 	}
 	return ""

@@ -16,7 +16,7 @@ import (
 
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
-	"idproxy/idsource"
+	"idproxy/idsource/segment"
 	"idproxy/proxy"
 	"idproxy/rule"
 )
@@ -38,7 +38,7 @@ type census struct {
 
 // found is what a census came to know.
 type found struct {
-	greatest map[series]idsource.Greatest
+	greatest map[series]segment.Greatest
 	unasked  []*unasked
 }
 
@@ -122,7 +122,7 @@ func (c *census) take(ctx context.Context, shards []*Shard, heard func(*Shard)) 
 		})
 	}
 	wg.Wait()
-	all := found{greatest: map[series]idsource.Greatest{}}
+	all := found{greatest: map[series]segment.Greatest{}}
 	for _, part := range parts {
 		all.unasked = append(all.unasked, part.unasked...)
 		for k, g := range part.greatest {
@@ -132,7 +132,7 @@ func (c *census) take(ctx context.Context, shards []*Shard, heard func(*Shard)) 
 	return all
 }
 
-func (f *found) raise(k series, g idsource.Greatest) {
+func (f *found) raise(k series, g segment.Greatest) {
 	if old, ok := f.greatest[k]; !ok || g.ID > old.ID {
 		f.greatest[k] = g
 	}
@@ -148,7 +148,7 @@ func (s *Shard) Name() string {
 
 // ask asks one server.
 func (s *Shard) ask(ctx context.Context) found {
-	out := found{greatest: map[series]idsource.Greatest{}}
+	out := found{greatest: map[series]segment.Greatest{}}
 	columns, u, err := s.open(ctx)
 	if err != nil {
 		out.unasked = []*unasked{{shard: s, err: err}}
@@ -170,7 +170,7 @@ func (s *Shard) ask(ctx context.Context) found {
 			defer mu.Unlock()
 			switch name := c.schema + "." + c.table + "." + c.column.Name; {
 			case err == nil:
-				out.raise(c.of, idsource.Greatest{ID: id, Column: proxy.ColumnOn(s.Name(), name)})
+				out.raise(c.of, segment.Greatest{ID: id, Column: proxy.ColumnOn(s.Name(), name)})
 			case !isGone(err):
 				out.unasked = append(out.unasked, &unasked{s, name, err})
 			}

@@ -11,7 +11,7 @@ import (
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
-	"idproxy/idsource"
+	"idproxy/idsource/segment"
 	"idproxy/proxy/ask"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -114,7 +114,7 @@ func (l *columnLister) declared(ctx context.Context) error {
 		"FROM information_schema.COLUMNS WHERE " + where +
 		" AND LOWER(COLUMN_NAME) IN (" + marks(len(names)) + ")"
 	args = append(args, names...)
-	if key := l.census.key; key != "" && idsource.IsTemplate(l.census.source.Segment.Key) && len(l.views) == 0 { // one series of many: the server looks for its tables
+	if key := l.census.key; key != "" && segment.IsTemplate(l.census.source.Segment.Key) && len(l.views) == 0 { // one series of many: the server looks for its tables
 		query += " AND LOWER(REPLACE(REPLACE(?, '{schema}', TABLE_SCHEMA), '{table}', TABLE_NAME)) = ?"
 		args = append(args, l.census.source.Segment.Key, strings.ToLower(key))
 	}
@@ -172,12 +172,12 @@ func (l *columnLister) add(ctx context.Context, t tableName, column rule.Column)
 				continue
 			}
 			c := filledColumn{schema: t.schema, table: t.table, column: column}
-			if view && idsource.IsTemplate(source.Segment.Key) {
+			if view && segment.IsTemplate(source.Segment.Key) {
 				if ok, err := l.behind(ctx, &c); err != nil || !ok {
 					return err
 				}
 			}
-			c.of = series{source.Name, idsource.KeyOf(source.Segment.Key, c.schema, c.table)}
+			c.of = series{source.Name, segment.KeyOf(source.Segment.Key, c.schema, c.table)}
 			if l.census.key != "" && c.of.key != l.census.key || l.seen[c] {
 				continue
 			}
@@ -211,7 +211,7 @@ func (l *columnLister) hidden(ctx context.Context) (err error) {
 	}
 	l.each(func(r *config.Rule) {
 		exact := rule.Rule{Schema: r.Schema, Table: r.Table}
-		key := idsource.KeyOf(l.census.source.Segment.Key, r.Schema, r.Table)
+		key := segment.KeyOf(l.census.source.Segment.Key, r.Schema, r.Table)
 		if err != nil || !exact.Exact() || shown[tableName{strings.ToLower(r.Schema), strings.ToLower(r.Table)}] || l.census.key != "" && key != l.census.key {
 			return
 		}

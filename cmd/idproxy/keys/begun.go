@@ -7,6 +7,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/resp"
+	"idproxy/idsource/segment"
 )
 
 // begun is a series as other programs have it: they do not begin it. An INSERT
@@ -14,7 +15,7 @@ import (
 // would have it begin at its start, below ids that are there. So a store that was
 // emptied gives no id twice, also by a key that the store had when it was listed.
 type begun struct {
-	*idsource.Segment
+	*segment.Segment
 	key   string
 	store idsource.SegmentStore
 	sure  atomic.Bool // the key was seen in the store

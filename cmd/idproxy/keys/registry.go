@@ -17,6 +17,7 @@ import (
 	"idproxy/cmd/idproxy/store"
 	"idproxy/idsource"
 	"idproxy/idsource/resp"
+	"idproxy/idsource/segment"
 )
 
 // How often stores are asked for their keys: once a minute, and sooner after
@@ -33,11 +34,11 @@ type Registry struct {
 	known   atomic.Pointer[map[string]resp.Source] // by source or key
 	wake    chan struct{}
 
-	mu     sync.Mutex                     // of whoever replaces known
-	extra  map[storeKey]*idsource.Segment // keys of stores that no source has
-	tables map[storeKey]*idsource.Segment // keys of the series of tables
-	begun  map[*idsource.Segment]*begun   // of all that are served
-	listed map[string]bool                // stores that have said once which keys they have
+	mu     sync.Mutex                    // of whoever replaces known
+	extra  map[storeKey]*segment.Segment // keys of stores that no source has
+	tables map[storeKey]*segment.Segment // keys of the series of tables
+	begun  map[*segment.Segment]*begun   // of all that are served
+	listed map[string]bool               // stores that have said once which keys they have
 }
 
 // Sources are the sources of a running process, which a reload may add to.
@@ -54,8 +55,8 @@ type storeKey struct{ store, key string }
 // New returns a registry that knows no key yet.
 func New(log *slog.Logger, from Sources) *Registry {
 	r := &Registry{
-		log: log, sources: from, wake: make(chan struct{}, 1), extra: map[storeKey]*idsource.Segment{},
-		tables: map[storeKey]*idsource.Segment{}, begun: map[*idsource.Segment]*begun{}, listed: map[string]bool{},
+		log: log, sources: from, wake: make(chan struct{}, 1), extra: map[storeKey]*segment.Segment{},
+		tables: map[storeKey]*segment.Segment{}, begun: map[*segment.Segment]*begun{}, listed: map[string]bool{},
 	}
 	r.known.Store(&map[string]resp.Source{})
 	return r
@@ -141,7 +142,7 @@ func (r *Registry) Refresh(ctx context.Context) (all bool) {
 	maps.DeleteFunc(known, func(_ string, one resp.Source) bool { return one == nil })
 	for name, one := range r.sources.Named() {
 		switch one := one.(type) {
-		case *idsource.Segment:
+		case *segment.Segment:
 			if b := r.begun[one]; b != nil { // else it came just now: the next reading has it
 				known[name] = b
 			}
@@ -162,13 +163,13 @@ func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (m
 	defer cancel()
 	series := map[string]resp.Source{}
 	for key, one := range st.ByKey { // also before they are in the store
-		if seg, ok := one.(*idsource.Segment); ok {
+		if seg, ok := one.(*segment.Segment); ok {
 			series[key] = r.begin(seg, key, st)
 		}
 	}
 	keys, err := st.Keys.Keys(ctx)
 	if err != nil {
-		for _, had := range []map[storeKey]*idsource.Segment{r.extra, r.tables} {
+		for _, had := range []map[storeKey]*segment.Segment{r.extra, r.tables} {
 			for k, seg := range had {
 				if k.store == name {
 					series[k.key] = r.begin(seg, k.key, st)
@@ -189,7 +190,7 @@ func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (m
 			}
 		}
 		if r.extra[k] == nil {
-			seg, err := idsource.NewSegment(idsource.SegmentConfig{
+			seg, err := segment.New(segment.Config{
 				Name: key, Store: st.Segments, Key: key, Last: math.MaxInt64, MaxBatch: st.Most, Logger: r.log,
 			})
 			if err != nil {
@@ -203,7 +204,7 @@ func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (m
 }
 
 // begin returns a series as programs have it, always the same.
-func (r *Registry) begin(seg *idsource.Segment, key string, st sources.Keyed) *begun {
+func (r *Registry) begin(seg *segment.Segment, key string, st sources.Keyed) *begun {
 	if r.begun[seg] == nil {
 		r.begun[seg] = &begun{Segment: seg, key: key, store: st.Segments}
 	}
@@ -211,7 +212,7 @@ func (r *Registry) begin(seg *idsource.Segment, key string, st sources.Keyed) *b
 }
 
 // ofTable returns the source of which a key is the series of a table, nil when there is none.
-func ofTable(st sources.Keyed, key string) *idsource.PerTable {
+func ofTable(st sources.Keyed, key string) *segment.PerTable {
 	for _, template := range slices.Sorted(maps.Keys(st.Templates)) {
 		if len(store.Matching(template, []string{key})) > 0 {
 			return st.Templates[template]

@@ -15,6 +15,7 @@ import (
 	"idproxy/cmd/idproxy/store"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
+	"idproxy/idsource/segment"
 )
 
 // fewSources are sources that stay as they are.
@@ -94,14 +95,14 @@ func TestKeysAskedAgain(t *testing.T) {
 }
 
 // serveTables serves the keys of a store, of which a source has a series for each table, ids_{table}.
-func serveTables(t *testing.T, st store.Store) (*Registry, *idsource.PerTable) {
+func serveTables(t *testing.T, st store.Store) (*Registry, *segment.PerTable) {
 	t.Helper()
-	p, err := idsource.NewPerTable(idsource.SegmentConfig{Name: "each", Store: st.Segments, Key: "ids_{table}"})
+	p, err := segment.NewPerTable(segment.Config{Name: "each", Store: st.Segments, Key: "ids_{table}"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	src := &fewSources{
-		stores: map[string]sources.Keyed{"local": {Store: st, Templates: map[string]*idsource.PerTable{"ids_{table}": p}}},
+		stores: map[string]sources.Keyed{"local": {Store: st, Templates: map[string]*segment.PerTable{"ids_{table}": p}}},
 		named:  map[string]idsource.Source{"each": p},
 	}
 	s := New(slog.New(slog.DiscardHandler), src)

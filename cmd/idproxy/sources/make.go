@@ -11,6 +11,8 @@ import (
 	"idproxy/idsource"
 	"idproxy/idsource/lease"
 	"idproxy/idsource/objectid"
+	"idproxy/idsource/segment"
+	"idproxy/idsource/snowflake"
 	"idproxy/idsource/uuid"
 )
 
@@ -26,8 +28,8 @@ func (s *Sources) newSource(c *config.Source, geneBits uint64) (idsource.Source,
 	return s.newSnowflake(c)
 }
 
-var stepPolicies = map[string]idsource.StepPolicy{
-	"leaf": idsource.StepLeaf, "rate": idsource.StepRate, "fixed": idsource.StepFixed,
+var stepPolicies = map[string]segment.StepPolicy{
+	"leaf": segment.StepLeaf, "rate": segment.StepRate, "fixed": segment.StepFixed,
 }
 
 func (s *Sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source, error) {
@@ -40,31 +42,31 @@ func (s *Sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source
 		}
 		return n
 	}
-	sc := idsource.SegmentConfig{
+	sc := segment.Config{
 		Name: c.Name, Store: st.Segments, Key: g.Key,
 		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: stepPolicies[g.StepPolicy],
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
 		MaxBatch: st.Most, Wait: s.wait,
 		Prefetch: float64(g.Prefetch) / 100, Begin: s.begin.Of(c.Name), Logger: s.log,
 	}
-	if idsource.IsTemplate(g.Key) {
-		return idsource.NewPerTable(sc)
+	if segment.IsTemplate(g.Key) {
+		return segment.NewPerTable(sc)
 	}
-	return idsource.NewSegment(sc)
+	return segment.New(sc)
 }
 
 func (s *Sources) newSnowflake(c *config.Source) (idsource.Source, error) {
 	f := c.Snowflake
-	sc := idsource.SnowflakeConfig{
+	sc := snowflake.Config{
 		Name: c.Name, Layout: f.Layout, Epoch: f.Epoch, Sequence: f.Sequence, MaxAhead: f.MaxAhead, Hold: f.ClockBack.Hold,
-		ClockBack: map[string]idsource.ClockBack{
-			config.ThenBorrow: idsource.BackBorrow, config.ThenError: idsource.BackError, config.ThenSwap: idsource.BackSwap,
+		ClockBack: map[string]snowflake.ClockBack{
+			config.ThenBorrow: snowflake.BackBorrow, config.ThenError: snowflake.BackError, config.ThenSwap: snowflake.BackSwap,
 		}[f.ClockBack.Then],
 		Wait: s.wait, Logger: s.log,
 	}
 	if f.Workers == "" {
 		sc.Fences, sc.Datacenter, sc.Worker = s.stores[f.Store].Fences, f.Datacenter, f.Worker
-		return idsource.NewSnowflake(sc)
+		return snowflake.New(sc)
 	}
 	rules, err := store.LeaseRules(f, s.stores[f.Workers].Lasting)
 	if err != nil {
@@ -77,7 +79,7 @@ func (s *Sources) newSnowflake(c *config.Source) (idsource.Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.Name, err)
 	}
-	return idsource.NewSnowflake(sc)
+	return snowflake.New(sc)
 }
 
 // leaseDir is the folder, beside the configuration file, of the files by which

@@ -15,6 +15,7 @@ import (
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/idsource/segment"
 )
 
 // closeTime is how long sources get to give ids back when the program ends.
@@ -42,7 +43,7 @@ type seriesKey struct{ store, key string }
 type Keyed struct {
 	store.Store
 	ByKey     map[string]idsource.Source
-	Templates map[string]*idsource.PerTable // sources with a series for each table, by their keys
+	Templates map[string]*segment.PerTable // sources with a series for each table, by their keys
 }
 
 // Stores returns the stores that keep segments, by name.
@@ -52,11 +53,11 @@ func (s *Sources) Stores() map[string]Keyed {
 	all := map[string]Keyed{}
 	for name, st := range s.stores {
 		if st.Keys != nil {
-			all[name] = Keyed{st, map[string]idsource.Source{}, map[string]*idsource.PerTable{}}
+			all[name] = Keyed{st, map[string]idsource.Source{}, map[string]*segment.PerTable{}}
 		}
 	}
 	for k, source := range s.byKey {
-		if each, ok := source.(*idsource.PerTable); ok {
+		if each, ok := source.(*segment.PerTable); ok {
 			all[k.store].Templates[k.key] = each
 			continue
 		}

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 
 	"idproxy/config"
-	"idproxy/idsource"
 	"idproxy/idsource/lease"
+	"idproxy/idsource/snowflake"
 )
 
 // Pool is the pool that a source has its worker numbers from.
@@ -35,7 +35,7 @@ func Leasing(cfg *config.Config) (list []*config.Source) {
 // OpenPool opens the pool of a source, one of those that Leasing returns.
 func OpenPool(cfg *config.Config, source *config.Source) (*Pool, error) {
 	f := source.Snowflake
-	layout, err := idsource.ParseLayout(f.Layout)
+	layout, err := snowflake.ParseLayout(f.Layout)
 	if err != nil {
 		return nil, err
 	}

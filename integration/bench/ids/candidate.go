@@ -7,10 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/bwmarrin/snowflake"
+	bwmarrin "github.com/bwmarrin/snowflake"
 	"github.com/sony/sonyflake/v2"
 
 	"idproxy/idsource"
+	"idproxy/idsource/segment"
+	"idproxy/idsource/snowflake"
 )
 
 // candidate gives ids.
@@ -69,7 +71,7 @@ func taking(ctx context.Context, s idsource.Series) func() func(int) error {
 const fetch = time.Millisecond
 
 func newSegment(ctx context.Context) (*candidate, error) {
-	s, err := idsource.NewSegment(idsource.SegmentConfig{Name: "ids", Store: &store{delay: fetch}})
+	s, err := segment.New(segment.Config{Name: "ids", Store: &store{delay: fetch}})
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func newSegment(ctx context.Context) (*candidate, error) {
 // snowflakeOf makes the start of a source with a layout.
 func snowflakeOf(name, layout string) func(context.Context) (*candidate, error) {
 	return func(ctx context.Context) (*candidate, error) {
-		s, err := idsource.NewSnowflake(idsource.SnowflakeConfig{
+		s, err := snowflake.New(snowflake.Config{
 			Name: "ids", Fences: new(fences), Layout: layout, MaxAhead: ahead, Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
 		})
 		if err != nil {
@@ -94,7 +96,7 @@ func snowflakeOf(name, layout string) func(context.Context) (*candidate, error) 
 }
 
 func newBwmarrin(context.Context) (*candidate, error) {
-	node, err := snowflake.NewNode(1)
+	node, err := bwmarrin.NewNode(1)
 	if err != nil {
 		return nil, err
 	}

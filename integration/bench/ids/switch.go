@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/idsource/segment"
 )
 
 // switching is how ranges follow each other.
@@ -39,8 +40,8 @@ func switches(ctx context.Context, out io.Writer, length time.Duration) error {
 const rangeSize = 50_000
 
 func (s switching) measure(ctx context.Context, out io.Writer, length time.Duration) (err error) {
-	source, err := idsource.NewSegment(idsource.SegmentConfig{
-		Name: "ids", Store: &store{delay: s.fetch, gap: s.gap}, Step: rangeSize, StepPolicy: idsource.StepFixed,
+	source, err := segment.New(segment.Config{
+		Name: "ids", Store: &store{delay: s.fetch, gap: s.gap}, Step: rangeSize, StepPolicy: segment.StepFixed,
 	})
 	if err != nil {
 		return err

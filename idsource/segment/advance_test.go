@@ -1,0 +1,266 @@
+package segment
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"idproxy/idsource"
+	"idproxy/idsource/sourcetest"
+)
+
+func TestSegmentAdvance(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		stand uint64 // of the store, before the source has a range
+		used  int    // ids taken before; the ranges have 100
+		id    uint64
+		next  uint64
+		trips int // to the store, for Advance alone
+	}{
+		{name: "nothing held", stand: 1, id: 40, next: 41, trips: 1},
+		{name: "nothing held, store ahead", stand: 500, id: 40, next: 500, trips: 1},
+		{name: "issued before", stand: 1, used: 10, id: 5, next: 11},
+		{name: "the last one issued", stand: 1, used: 10, id: 10, next: 11},
+		{name: "held", stand: 1, used: 10, id: 40, next: 41},
+		{name: "the last one held", stand: 1, used: 10, id: 100, next: 101, trips: 1},
+		{name: "just above", stand: 1, used: 10, id: 101, next: 102, trips: 1},
+		{name: "far above", stand: 1, used: 10, id: 1 << 60, next: 1<<60 + 1, trips: 1},
+		{name: "zero", stand: 1, used: 10, id: 0, next: 11},
+		{name: "of another process, long ago", stand: 1000, used: 10, id: 700, next: 1010},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newFaultStore()
+				st.keys["order_id"] = idsource.Position{Next: tt.stand, Used: true}
+				s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
+				if tt.used > 0 {
+					sourcetest.Fill(t, s, tt.used, 1)
+				}
+				before := len(st.calls())
+				sourcetest.Advance(t, s, tt.id)
+				if got := len(st.calls()) - before; got != tt.trips && tt.id != 100 { // the last one held asks for the next range, as issuing it does
+					t.Errorf("%d round trips, want %d", got, tt.trips)
+				}
+				if p := st.snapshot()["order_id"]; p.Next <= tt.id {
+					t.Errorf("the store stands at %d", p.Next)
+				}
+				if got := sourcetest.Fill(t, s, 1, 1)[0]; got != tt.next {
+					t.Errorf("the next id is %d, want %d", got, tt.next)
+				}
+			})
+		})
+	}
+}
+
+// What would leave no ids is refused, and the source goes on.
+func TestSegmentAdvanceTooHigh(t *testing.T) {
+	for _, id := range []uint64{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 - DefaultMaxStep + 1, 1 << 63, math.MaxUint64, math.MaxUint64 - 4} {
+		s := newTestSegment(t, Config{Store: newFaultStore(), Step: 100})
+		sourcetest.Fill(t, s, 5, 1)
+		sourcetest.WantKind(t, "Advance", s.Advance(t.Context(), id), idsource.TooHigh)
+		if got := sourcetest.Fill(t, s, 1, 1)[0]; got != 6 {
+			t.Errorf("the next id behind sourcetest.Advance(%d) is %d, want 6", id, got)
+		}
+	}
+	s := newTestSegment(t, Config{Store: newFaultStore()})
+	sourcetest.Advance(t, s, math.MaxInt64-DefaultMaxStep)
+	if got := sourcetest.Fill(t, s, 1, 1)[0]; got != math.MaxInt64-DefaultMaxStep+1 {
+		t.Errorf("the next id is %d", got)
+	}
+	const want = `id source "order_id": id too high: 9223372036854775807 cannot be moved past: ` +
+		`fewer than 1000000 ids would be left below the greatest allowed, 9223372036854775807; insert a lower id, or use explicit: keep`
+	if err := s.Advance(t.Context(), math.MaxInt64); err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+}
+
+// Ids that are on their way when Advance comes are dropped as they arrive.
+func TestSegmentAdvanceInFlight(t *testing.T) {
+	for id, next := range map[uint64]uint64{30: 31, 100: 101, 5000: 5001} {
+		synctest.Test(t, func(t *testing.T) {
+			st := newFaultStore()
+			st.keys["order_id"] = idsource.Position{Next: 1, Used: true}
+			st.block = make(chan struct{})
+			s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed})
+			var wg sync.WaitGroup
+			wg.Go(func() { sourcetest.Fill(t, s, 1, 1) })
+			synctest.Wait()
+			wg.Go(func() { sourcetest.Advance(t, s, id) })
+			synctest.Wait()
+			close(st.block)
+			wg.Wait()
+			if got := sourcetest.Fill(t, s, 1, 1)[0]; got != next && got != next+1 { // one is the waiting Fill's
+				t.Errorf("the next id behind sourcetest.Advance(%d) is %d, want %d", id, got, next)
+			}
+		})
+	}
+}
+
+func TestSegmentAdvanceStoreDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newFaultStore()
+		s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
+		sourcetest.Fill(t, s, 5, 1)
+		st.set(func(st *faultStore) { st.down = sourcetest.ErrDown })
+		sourcetest.Advance(t, s, 50)
+		sourcetest.WantKind(t, "above what is held", s.Advance(t.Context(), 700), idsource.StoreDown)
+		st.set(func(st *faultStore) { st.down = nil })
+		if got := sourcetest.Fill(t, s, 1, 1)[0]; got != 701 {
+			t.Errorf("the next id is %d, want 701: nobody can tell whether the store took it", got)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		sourcetest.WantKind(t, "Advance", s.Advance(t.Context(), 1), idsource.Closed)
+	})
+}
+
+// A store that went back is found although Advance asks for ids above it.
+func TestSegmentAdvanceWentBack(t *testing.T) {
+	for _, vanished := range []bool{false, true} {
+		for _, noHighWater := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				st := newFaultStore()
+				s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
+				s.noHighWater = noHighWater
+				sourcetest.Fill(t, s, 5, 1)
+				st.set(func(st *faultStore) {
+					st.keys["order_id"] = idsource.Position{Next: 30, Used: true}
+					if vanished {
+						delete(st.keys, "order_id")
+					}
+				})
+				err := s.Advance(t.Context(), 700)
+				if noHighWater { // the negative control
+					if err != nil {
+						t.Errorf("without the high-water mark: %v; the test proves nothing", err)
+					}
+					return
+				}
+				sourcetest.WantKind(t, "Advance", err, idsource.Behind)
+				sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Behind)
+			})
+		}
+	}
+}
+
+// Processes close one behind the other, each giving back the newest range, and
+// another one starts.
+func TestSegmentAdvanceGiveBack(t *testing.T) {
+	next := func(id uint64) (got uint64) {
+		synctest.Test(t, func(t *testing.T) {
+			st := newFaultStore()
+			c := Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1}
+			a := newTestSegment(t, c)
+			c.Prefetch = 0.1
+			b := newTestSegment(t, c)
+			sourcetest.Fill(t, b, 1, 1)
+			sourcetest.Fill(t, a, 10, 1) // holds 111 to 200
+			sourcetest.Fill(t, b, 9, 1)
+			synctest.Wait() // holds 11 to 100 and 201 to 300
+			if id > 0 {
+				sourcetest.Advance(t, b, id)
+			}
+			for _, s := range []*Segment{b, a} {
+				if err := s.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got = sourcetest.Fill(t, newTestSegment(t, c), 1, 1)[0]
+		})
+		return got
+	}
+	for _, id := range []uint64{50, 150, 200, 250, 300, 301, 340} {
+		if got := next(id); got <= id {
+			t.Errorf("id %d was issued behind sourcetest.Advance(%d)", got, id)
+		}
+	}
+	// Without Advance both ranges come back: the control of this test.
+	if got := next(0); got != 111 {
+		t.Errorf("the next id is %d, want 111", got)
+	}
+}
+
+// courses lets processes of one store issue and advance at random, and returns
+// how often an id came that Advance had excluded. An Advance that does nothing
+// is the negative control.
+func courses(t *testing.T, does bool) (wrong int64) {
+	st := newFaultStore()
+	st.keys["order_id"] = idsource.Position{Next: 1000, Used: true}
+	const processes, goroutines, rounds = 3, 4, 300
+	var bad atomic.Int64
+	var stored atomic.Uint64 // greatest id of any Advance that returned
+	var mu sync.Mutex
+	var all []uint64
+	var wg sync.WaitGroup
+	for range processes {
+		watched := &watchedStore{faultStore: st, past: &stored, bad: &bad}
+		s := newTestSegment(t, Config{Store: watched, Step: 20, MaxStep: 50})
+		var here atomic.Uint64 // of this process
+		for g := range goroutines {
+			wg.Go(func() {
+				for r := range rounds {
+					if (r+g)%3 > 0 {
+						past := here.Load()
+						ids := make([]uint64, 1+r%7)
+						if err := s.Fill(t.Context(), ids, 1); err != nil {
+							t.Errorf("Fill: %v", err)
+							return
+						}
+						if ids[0] <= past {
+							bad.Add(1)
+						}
+						mu.Lock()
+						all = append(all, ids...)
+						mu.Unlock()
+						continue
+					}
+					id := st.snapshot()["order_id"].Next + rand.Uint64N(60) - min(rand.Uint64N(60), 30)
+					if does {
+						if err := s.Advance(t.Context(), id); err != nil {
+							t.Errorf("Advance: %v", err)
+						}
+					}
+					sourcetest.Raise(&here, id)
+					sourcetest.Raise(&stored, id)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if id, twice := sourcetest.Repeated(all); twice {
+		t.Errorf("id %d was issued twice", id)
+	}
+	return bad.Load()
+}
+
+// watchedStore counts the ranges that reach below an Advance which had returned
+// before they were asked for.
+type watchedStore struct {
+	*faultStore
+	past *atomic.Uint64
+	bad  *atomic.Int64
+}
+
+func (s *watchedStore) Reserve(ctx context.Context, a idsource.Ask) (uint64, uint64, error) {
+	past := s.past.Load()
+	lo, hi, err := s.faultStore.Reserve(ctx, a)
+	if err == nil && lo <= past {
+		s.bad.Add(1)
+	}
+	return lo, hi, err
+}
+
+func TestSegmentAdvanceConcurrent(t *testing.T) {
+	if wrong := courses(t, true); wrong != 0 {
+		t.Errorf("%d ids and ranges reach below an Advance that had returned", wrong)
+	}
+	if courses(t, false) == 0 {
+		t.Error("an Advance that does nothing is not noticed: the test proves nothing")
+	}
+}

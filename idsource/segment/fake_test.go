@@ -1,0 +1,142 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"testing"
+
+	"idproxy/idsource"
+)
+
+// faultStore is a SegmentStore in memory that fails on demand.
+type faultStore struct {
+	mu       sync.Mutex
+	keys     map[string]idsource.Position
+	reserves []idsource.Ask
+	inFlight int
+	most     int // calls of Reserve in flight at once
+	down     error
+	lose     bool          // reserve, then answer with an error
+	block    chan struct{} // not nil: Reserve and Position wait until it is closed
+}
+
+func newFaultStore() *faultStore { return &faultStore{keys: map[string]idsource.Position{}} }
+
+func (s *faultStore) set(change func(*faultStore)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *faultStore) snapshot() map[string]idsource.Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.keys)
+}
+
+func (s *faultStore) calls() []idsource.Ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]idsource.Ask(nil), s.reserves...)
+}
+
+func (s *faultStore) enter(ctx context.Context) error {
+	s.mu.Lock()
+	s.inFlight++
+	s.most = max(s.most, s.inFlight)
+	s.mu.Unlock()
+	err := s.hang(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight--
+	return err
+}
+
+func (s *faultStore) hang(ctx context.Context) error {
+	s.mu.Lock()
+	block := s.block
+	s.mu.Unlock()
+	if block != nil {
+		select {
+		case <-block:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+func (s *faultStore) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reserves = append(s.reserves, a)
+	if s.down != nil {
+		return 0, 0, s.down
+	}
+	p, ok := s.keys[a.Key]
+	if !ok {
+		return 0, 0, idsource.ErrNoKey
+	}
+	if p.Next < a.High {
+		return 0, 0, &idsource.WentBackError{Next: p.Next}
+	}
+	lo = max(p.Next, a.Floor)
+	if lo > a.Last || a.Count > a.Last-lo+1 {
+		return 0, 0, &idsource.FullError{Next: lo}
+	}
+	s.keys[a.Key] = idsource.Position{Next: lo + a.Count, Used: true}
+	if s.lose {
+		s.lose = false
+		return 0, 0, errors.New("connection lost")
+	}
+	return lo, lo + a.Count, nil
+}
+
+func (s *faultStore) Position(ctx context.Context, key string) (idsource.Position, error) {
+	if err := s.hang(ctx); err != nil {
+		return idsource.Position{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keys[key], s.down
+}
+
+func (s *faultStore) Advance(_ context.Context, key string, next uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down != nil {
+		return s.down
+	}
+	p := s.keys[key]
+	p.Next = max(p.Next, next)
+	s.keys[key] = p
+	return nil
+}
+
+func (s *faultStore) GiveBack(_ context.Context, key string, lo, hi uint64) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down != nil || s.keys[key].Next != hi {
+		return false, s.down
+	}
+	s.keys[key] = idsource.Position{Next: lo, Used: true}
+	return true, nil
+}
+
+// newTestSegment makes a source that the test's end closes.
+func newTestSegment(t testing.TB, c Config) *Segment {
+	t.Helper()
+	if c.Name == "" {
+		c.Name = "order_id"
+	}
+	s, err := New(c)
+	if err != nil {
+		t.Fatalf("NewSegment: %v", err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) }) // some tests leave the store down
+	return s
+}

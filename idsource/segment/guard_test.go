@@ -1,0 +1,278 @@
+package segment
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"idproxy/idsource"
+	"idproxy/idsource/sourcetest"
+)
+
+// goBack uses a source, takes its store back as a restored backup does, uses it
+// on, and returns what was issued and the error that ended it.
+func goBack(t *testing.T, noHighWater bool) (ids []uint64, err error) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newFaultStore()
+		s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
+		s.noHighWater = noHighWater
+		ids = append(ids, sourcetest.Fill(t, s, 50, 1)...)
+		st.set(func(st *faultStore) { st.keys["order_id"] = idsource.Position{Next: 30, Used: true} })
+		for range 5 {
+			more := make([]uint64, 50)
+			if err = s.Fill(t.Context(), more, 1); err != nil {
+				return
+			}
+			ids = append(ids, more...)
+			synctest.Wait()
+		}
+	})
+	return ids, err
+}
+
+func TestSegmentHighWater(t *testing.T) {
+	ids, err := goBack(t, false)
+	if id, twice := sourcetest.Repeated(ids); twice {
+		t.Errorf("id %d was issued twice", id)
+	}
+	sourcetest.WantKind(t, "store that went back", err, idsource.Behind)
+	for _, want := range []string{"30", "101", "start:", "order_id"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q lacks %q", err, want)
+		}
+	}
+	// Negative control: without the guard the same course issues ids twice.
+	ids, err = goBack(t, true)
+	if _, twice := sourcetest.Repeated(ids); !twice || err != nil {
+		t.Errorf("without the high-water mark: %d ids, none twice, error %v; the test proves nothing", len(ids), err)
+	}
+}
+
+func TestSegmentStaysBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newFaultStore()
+		s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed})
+		sourcetest.Fill(t, s, 5, 1)
+		st.set(func(st *faultStore) { st.keys["order_id"] = idsource.Position{Next: 1, Used: true} })
+		sourcetest.Fill(t, s, 5, 1) // crosses the watermark
+		synctest.Wait()
+		for _, what := range []string{"at once", "again"} {
+			sourcetest.WantKind(t, what, s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Behind)
+		}
+		sourcetest.WantKind(t, "Admit", s.Admit(t.Context(), "a.b.c", 0), idsource.Behind)
+		before := len(st.calls())
+		if err := s.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if p := st.snapshot()["order_id"]; p.Next != 1 || len(st.calls()) != before {
+			t.Errorf("the store stands at %d, want 1: nothing is reserved of, or given back to, a store that went back", p.Next)
+		}
+	})
+}
+
+func TestSegmentAdmit(t *testing.T) {
+	used := func(next uint64) *idsource.Position { return &idsource.Position{Next: next, Used: true} }
+	for _, tt := range []struct {
+		name    string
+		store   *idsource.Position // nil: no such key
+		start   uint64
+		highest uint64
+		kind    idsource.Kind // 0: admitted
+		first   uint64
+	}{
+		{name: "new key, empty table", first: 1},
+		{name: "new key, start", start: 500, first: 500},
+		{name: "new key, rows", highest: 700, first: 701},
+		{name: "new key, rows above start", start: 500, highest: 700, first: 701},
+		{name: "new key, rows below start", start: 900, highest: 700, first: 900},
+		{name: "key made, not used", store: &idsource.Position{Next: 1}, highest: 700, first: 701},
+		{name: "key ahead", store: used(1000), highest: 999, first: 1000},
+		{name: "key at the greatest", store: used(999), highest: 999, kind: idsource.Behind},
+		{name: "key below", store: used(30), highest: 999, kind: idsource.Behind},
+		{name: "key below, mended by start", store: used(30), start: 1000, highest: 999, first: 1000},
+		{name: "start too low to mend", store: used(30), start: 999, highest: 999, kind: idsource.Behind},
+		{name: "key ahead of start", store: used(1000), start: 10, first: 1000},
+		{name: "table full", highest: 1 << 63, kind: idsource.Exhausted},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := newFaultStore()
+			if tt.store != nil {
+				st.keys["order_id"] = *tt.store
+			}
+			s := newTestSegment(t, Config{Store: st, Start: tt.start})
+			err := s.Admit(t.Context(), "shop.orders.id", tt.highest)
+			if tt.kind != 0 {
+				sourcetest.WantKind(t, "Admit", err, tt.kind)
+				return
+			}
+			if err != nil {
+				t.Fatalf("Admit: %v", err)
+			}
+			if got := sourcetest.Fill(t, s, 1, 1); got[0] != tt.first {
+				t.Errorf("first id %d, want %d", got[0], tt.first)
+			}
+		})
+	}
+}
+
+func TestSegmentAdmitMessage(t *testing.T) {
+	st := newFaultStore()
+	st.keys["k"] = idsource.Position{Next: 30, Used: true}
+	s := newTestSegment(t, Config{Store: st, Key: "k"})
+	const want = `id source "order_id": behind: shop.orders.id holds 999 already, the store stands at 30 (key "k"); ` +
+		`set start: 1000 for source order_id in the configuration and restart`
+	if err := s.Admit(t.Context(), "shop.orders.id", 999); err == nil || err.Error() != want {
+		t.Errorf("Admit: %v\nwant   %s", err, want)
+	}
+}
+
+// Another process may have used later ranges than the one held here.
+func TestSegmentAdmitLater(t *testing.T) {
+	st := newFaultStore()
+	a := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
+	b := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
+	sourcetest.Fill(t, a, 10, 1)
+	sourcetest.Fill(t, b, 10, 1) // up to 110
+	sourcetest.WantKind(t, "an id held and not issued", a.Admit(t.Context(), "shop.orders.id", 11), idsource.Behind)
+	if err := a.Admit(t.Context(), "shop.orders.id", 10); err != nil {
+		t.Errorf("Admit of what this process issued: %v", err)
+	}
+	if ids := sourcetest.Fill(t, a, 1, 1); ids[0] != 11 {
+		t.Errorf("id %d behind that, want 11: nothing is in the way", ids[0])
+	}
+	if err := a.Admit(t.Context(), "shop.orders.id", 110); err != nil {
+		t.Errorf("Admit of what another process issued: %v", err)
+	}
+}
+
+func TestSegmentClose(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		later bool // another process has reserved since
+		want  uint64
+	}{
+		{"newest", false, 8},
+		{"not the newest", true, 201},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := newFaultStore()
+			s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
+			sourcetest.Fill(t, s, 7, 1)
+			if tt.later {
+				if _, _, err := st.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 1, Last: 1000}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatalf("Close: %v", err)
+			}
+			if got := st.snapshot()["order_id"].Next; got != tt.want {
+				t.Errorf("the store stands at %d, want %d", got, tt.want)
+			}
+			sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Closed)
+			sourcetest.WantKind(t, "Admit", s.Admit(t.Context(), "a.b.c", 0), idsource.Closed)
+			if err := s.Close(t.Context()); err != nil {
+				t.Errorf("second Close: %v", err)
+			}
+		})
+	}
+}
+
+// Sources come and go under load; what one gives back another issues.
+func TestSegmentCloseUnderLoad(t *testing.T) {
+	st := newFaultStore()
+	var mu sync.Mutex
+	var all []uint64
+	for range 30 {
+		s := newTestSegment(t, Config{Store: st, Step: 64})
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				var mine []uint64
+				for {
+					ids := make([]uint64, 1+g)
+					if err := s.Fill(context.Background(), ids, 1); err != nil {
+						sourcetest.WantKind(t, "Fill", err, idsource.Closed)
+						break
+					}
+					if mine = append(mine, ids...); len(mine) > 300 && g == 0 {
+						if err := s.Close(context.Background()); err != nil {
+							t.Errorf("Close: %v", err)
+						}
+					}
+				}
+				mu.Lock()
+				all = append(all, mine...)
+				mu.Unlock()
+			})
+		}
+		wg.Wait()
+	}
+	if id, twice := sourcetest.Repeated(all); twice {
+		t.Errorf("id %d was issued twice", id)
+	}
+}
+
+// TestSegmentAdmitAnother: a column of more ids than this process holds is not given those. Another
+// process, a command or, at the very first use, another column may have moved the store meanwhile.
+func TestSegmentAdmitAnother(t *testing.T) {
+	next := func(s *Segment) uint64 {
+		t.Helper()
+		var ids [1]uint64
+		if err := s.Fill(t.Context(), ids[:], 1); err != nil {
+			t.Fatal(err)
+		}
+		return ids[0]
+	}
+	t.Run("moved by another", func(t *testing.T) {
+		st := newFaultStore()
+		s := newTestSegment(t, Config{Name: "ids", Store: st, StepPolicy: StepFixed})
+		if err := s.Admit(t.Context(), "shop.empty.id", 0); err != nil {
+			t.Fatal(err)
+		}
+		next(s)
+		sourcetest.WantKind(t, "Admit of a column that holds more", s.Admit(t.Context(), "shop.full.id", 1999), idsource.Behind)
+		if err := st.Advance(t.Context(), "ids", 2000); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Admit(t.Context(), "shop.full.id", 1999); err != nil {
+			t.Fatal(err)
+		}
+		if id := next(s); id <= 1999 {
+			t.Errorf("id %d, and the column holds 1999", id)
+		}
+	})
+	t.Run("two columns at once", func(t *testing.T) {
+		st := &slowPosition{faultStore: newFaultStore()}
+		s := newTestSegment(t, Config{Name: "ids", Store: st, StepPolicy: StepFixed})
+		st.behind = func() { // the other column is first, when the store has answered
+			st.behind = nil
+			if err := s.Admit(t.Context(), "shop.empty.id", 0); err != nil {
+				t.Error(err)
+			}
+			next(s)
+		}
+		if err := s.Admit(t.Context(), "shop.full.id", 1999); err != nil {
+			t.Fatal(err)
+		}
+		if id := next(s); id <= 1999 {
+			t.Errorf("id %d, and the column holds 1999", id)
+		}
+	})
+}
+
+// slowPosition does something between the store's answer and its arrival.
+type slowPosition struct {
+	*faultStore
+	behind func()
+}
+
+func (s *slowPosition) Position(ctx context.Context, key string) (idsource.Position, error) {
+	p, err := s.faultStore.Position(ctx, key)
+	if s.behind != nil {
+		s.behind()
+	}
+	return p, err
+}

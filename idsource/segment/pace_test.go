@@ -1,0 +1,177 @@
+package segment
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/idsource/sourcetest"
+)
+
+// slowStore answers after a while.
+type slowStore struct {
+	*faultStore
+	takes time.Duration
+}
+
+func (s *slowStore) Reserve(ctx context.Context, a idsource.Ask) (uint64, uint64, error) {
+	time.Sleep(s.takes)
+	return s.faultStore.Reserve(ctx, a)
+}
+
+// TestSegmentPrefetchByRate uses ids so fast that a range lasts half as long as
+// a fetch: with a mark alone every range would be waited for.
+func TestSegmentPrefetchByRate(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		others bool // other processes reserve in between, so that ranges do not join
+		noPace bool
+		waits  bool
+	}{
+		{"alone", false, false, false},
+		{"among others", true, false, false},
+		{"mark alone, the control", false, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := &slowStore{newFaultStore(), 20 * time.Millisecond}
+				s := newTestSegment(t, Config{Store: st, Step: 10_000, MaxStep: 10_000, StepPolicy: StepFixed, Prefetch: 1})
+				s.noPace = tt.noPace
+				var waited time.Duration
+				for i := range 2000 {
+					time.Sleep(time.Millisecond)
+					if tt.others && i%10 == 0 {
+						st.set(func(st *faultStore) {
+							p := st.keys["order_id"]
+							p.Next++
+							st.keys["order_id"] = p
+						})
+					}
+					began := time.Now()
+					sourcetest.Fill(t, s, 400, 1)
+					if i > 500 { // the pace is known
+						waited += time.Since(began)
+					}
+				}
+				if got := waited > 0; got != tt.waits {
+					t.Errorf("waited %v in all, want waits: %v", waited, tt.waits)
+				}
+			})
+		})
+	}
+}
+
+// TestSegmentStepRate follows the demand up and, with some patience, down.
+func TestSegmentStepRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newFaultStore()
+		st.keys["order_id"] = idsource.Position{Next: 1, Used: true}
+		s := newTestSegment(t, Config{Store: st, Step: 1000, MaxStep: 100_000, StepPolicy: StepRate, Prefetch: 0.5})
+		use := func(n int, every, lasts time.Duration) []uint64 {
+			before := len(st.calls())
+			for range int(lasts / every) {
+				sourcetest.Fill(t, s, n, 1)
+				time.Sleep(every)
+			}
+			var steps []uint64
+			for _, a := range st.calls()[before:] {
+				steps = append(steps, a.Count)
+			}
+			return steps
+		}
+		up := use(1000, time.Second, 10*time.Minute)
+		for i := 1; i < len(up); i++ {
+			if up[i] < up[i-1] || up[i] > 2*up[i-1] {
+				t.Fatalf("steps %v under a steady load: each is to be at most twice the last", up)
+			}
+		}
+		if last := up[len(up)-1]; last < 55_000 || last > 65_000 {
+			t.Errorf("step %d at 1000 ids a second, want what lasts a minute", last)
+		}
+		if most := slices.Max(use(5000, time.Second, 5*time.Minute)); most != 100_000 {
+			t.Errorf("step %d at 5000 ids a second, want max_step", most)
+		}
+		down := use(60, time.Minute, 200*time.Hour)
+		if last := down[len(down)-1]; last != 1000 {
+			t.Errorf("step %d at one id a second, want the least, 1000: %v", last, down)
+		}
+		for i := paceSlow; i < len(down); i++ {
+			if down[i] < down[i-1]/2 {
+				t.Errorf("step %d after %d", down[i], down[i-1])
+			}
+		}
+	})
+}
+
+// TestSegmentPaceIgnoresBursts: a single statement is no rate.
+func TestSegmentPaceIgnoresBursts(t *testing.T) {
+	var p pace
+	start := time.Now()
+	p.measure(start, 0)
+	p.given = 1_000_000
+	p.measure(start.Add(time.Millisecond), 0)
+	if p.rate != 0 {
+		t.Errorf("rate %v after a millisecond", p.rate)
+	}
+	p.measure(start.Add(10*time.Second), 0)
+	if p.rate != 100_000 {
+		t.Errorf("rate %v, want 100000 a second", p.rate)
+	}
+	p.measure(start.Add(13*time.Second), 0)
+	if p.rate != 90_000 {
+		t.Errorf("rate %v three idle seconds later, want 90000", p.rate)
+	}
+}
+
+// TestSegmentLongOutage takes the store away under 20,000 ids a second: for 30 s
+// nothing fails, since by then ranges last long enough; in a longer outage there is
+// nothing but StoreDown, and ids come again by themselves.
+func TestSegmentLongOutage(t *testing.T) {
+	for _, policy := range []StepPolicy{StepLeaf, StepRate} {
+		synctest.Test(t, func(t *testing.T) {
+			st := newFaultStore()
+			s := newTestSegment(t, Config{Store: st, StepPolicy: policy})
+			ids := make([]uint64, 200)
+			run := func(lasts time.Duration) (failed int) {
+				for range int(lasts / (10 * time.Millisecond)) {
+					time.Sleep(10 * time.Millisecond)
+					if err := s.Fill(t.Context(), ids, 1); err != nil {
+						sourcetest.WantKind(t, "Fill", err, idsource.StoreDown)
+						failed++
+					}
+				}
+				return failed
+			}
+			run(5 * time.Minute)
+			st.set(func(st *faultStore) { st.down = sourcetest.ErrDown })
+			if n := run(30 * time.Second); n > 0 {
+				t.Errorf("policy %d: %d statements failed in an outage of 30 s", policy, n)
+			}
+			st.set(func(st *faultStore) { st.down = nil })
+			run(2 * time.Minute)
+			st.set(func(st *faultStore) { st.down = sourcetest.ErrDown })
+			if n := run(10 * time.Minute); n == 0 {
+				t.Errorf("policy %d: nothing failed in ten minutes: was the store down?", policy)
+			}
+			st.set(func(st *faultStore) { st.down = nil })
+			time.Sleep(idsource.MaxPause)
+			if n := run(time.Minute); n > 0 {
+				t.Errorf("policy %d: %d statements failed with the store back", policy, n)
+			}
+		})
+	}
+}
+
+// Ids that came back make fewer gone than before.
+func TestPaceOfReturns(t *testing.T) {
+	start := time.Now()
+	p := pace{given: 1000}
+	p.measure(start, 500)
+	p.measure(start.Add(time.Second), 600)
+	if p.rate != 0 {
+		t.Errorf("%g ids a second, want none", p.rate)
+	}
+}

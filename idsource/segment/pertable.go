@@ -1,0 +1,126 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"idproxy/idsource"
+)
+
+// maxSeries bounds the series of a PerTable.
+const maxSeries = 10_000
+
+// PerTable is one configured source with a series of ids for each table: its
+// key has {schema} or {table} in it. Each series is a Segment, made when its
+// table is first named.
+type PerTable struct {
+	cfg    Config
+	series atomic.Pointer[map[string]*Segment] // by key; replaced, never changed
+
+	mu     sync.Mutex // of whoever replaces series
+	closed bool
+}
+
+// IsTemplate says whether a key makes a series for each table.
+func IsTemplate(key string) bool {
+	return strings.Contains(key, "{schema}") || strings.Contains(key, "{table}")
+}
+
+// KeyOf returns the key of a table's series, which a template makes.
+func KeyOf(template, schema, table string) string {
+	key := strings.ReplaceAll(template, "{schema}", strings.ToLower(schema))
+	return strings.ReplaceAll(key, "{table}", strings.ToLower(table))
+}
+
+// NewPerTable checks the configuration; it asks nothing of the store.
+func NewPerTable(c Config) (*PerTable, error) {
+	c = c.withDefaults()
+	if err := c.check(); err != nil {
+		return nil, &idsource.Error{Source: c.Name, Kind: idsource.BadConfig, Cause: err}
+	}
+	p := &PerTable{cfg: c}
+	p.series.Store(&map[string]*Segment{})
+	return p, nil
+}
+
+// Series implements Source. Letters count as small: of two
+// spellings of one table each would begin a series of its own, while two
+// tables that share one are given different ids all the same. Other characters
+// than ASCII are refused for that reason: how they are written depends on the
+// client's character set.
+func (p *PerTable) Series(schema, table string) (idsource.Series, error) {
+	key := KeyOf(p.cfg.Key, schema, table)
+	if s := (*p.series.Load())[key]; s != nil {
+		return s, nil
+	}
+	if i := strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }); i >= 0 {
+		return nil, p.fail(idsource.BadConfig, fmt.Errorf("key %q for table %s.%s", p.cfg.Key, schema, table),
+			"{schema} and {table} are for names of ASCII characters; give this table a source of its own")
+	}
+	s, err := p.OfKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OfKey returns the series of a key that the source's template can have made. Programs that ask
+// for ids by keys then take them from the series of the table.
+func (p *PerTable) OfKey(key string) (*Segment, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := *p.series.Load()
+	switch {
+	case p.closed:
+		return nil, p.fail(idsource.Closed, nil, "")
+	case old[key] != nil:
+		return old[key], nil
+	case len(old) >= maxSeries:
+		return nil, p.fail(idsource.BadConfig, fmt.Errorf("more than %d tables", maxSeries), "narrow the rule, or give tables one series")
+	}
+	c := p.cfg
+	c.Key = key
+	s, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	series := maps.Clone(old)
+	series[key] = s
+	p.series.Store(&series)
+	return s, nil
+}
+
+func (p *PerTable) fail(k idsource.Kind, cause error, hint string) *idsource.Error {
+	return &idsource.Error{Source: p.cfg.Name, Kind: k, Cause: cause, Hint: hint}
+}
+
+// EachTable implements Source.
+func (p *PerTable) EachTable() bool { return true }
+
+// Close closes all series.
+func (p *PerTable) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	series := slices.Collect(maps.Values(*p.series.Load()))
+	p.mu.Unlock()
+	var mu sync.Mutex
+	var errs []error
+	var wg sync.WaitGroup
+	for _, s := range series {
+		wg.Go(func() {
+			if err := s.Close(ctx); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,21 @@
+//go:build faultinject
+
+package snowflake
+
+import (
+	"time"
+
+	"idproxy/idsource/faults"
+)
+
+// fenceOff is the negative control of tests that kill and stop processes.
+var fenceOff = faults.NoFence()
+
+// hostClock is the clock of this host, moved by a test.
+func hostClock() clock {
+	wall := new(carriedWall)
+	return clock{
+		wall: func() int64 { return wall.read() + int64(faults.Wall()) },
+		mono: func() time.Duration { return time.Since(processStart) + faults.Mono() },
+	}
+}

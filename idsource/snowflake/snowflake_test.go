@@ -1,0 +1,222 @@
+package snowflake
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/idsource/sourcetest"
+)
+
+// checkRuns checks that ids ascend, stride apart inside a unit, and that a unit
+// is left only where it has no room.
+func checkRuns(t testing.TB, s *Snowflake, ids []uint64, stride uint64) {
+	t.Helper()
+	for i := 1; i < len(ids); i++ {
+		a, b := s.layout.Decode(ids[i-1]), s.layout.Decode(ids[i])
+		switch {
+		case a.Time == b.Time && ids[i] == ids[i-1]+stride:
+		case b.Time == a.Time+1 && b.Sequence == 0 && a.Sequence+stride > s.mask:
+		default:
+			t.Fatalf("ids %d and %d of %d: %+v and %+v, stride %d", i-1, i, len(ids), a, b, stride)
+		}
+	}
+}
+
+func TestSnowflakeRuns(t *testing.T) {
+	for _, tt := range []struct {
+		layout string
+		n      int
+		stride uint64
+		units  int // how many units of time the ids of a call occupy
+	}{
+		{"41/10/12", 1, 1, 1},
+		{"41/10/12", 1000, 1, 1},
+		{"41/10/12", 4096, 1, 1},
+		{"41/10/12", 4097, 1, 2},
+		{"41/10/12", 10000, 1, 3},
+		{"41/10/12", 1000, 4, 1},
+		{"41/10/12", 1025, 4, 2},
+		{"41/10/12", 3, 5000, 3},
+		{"41/5/7", 300, 1, 3},
+		{"32s/8/13", 8192, 1, 1},
+	} {
+		for _, sequence := range []string{"continue", "zero", "random", "random:7"} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestSnowflake(t, Config{
+					Fences: usedFences(5), Layout: tt.layout, Worker: 5, Sequence: sequence,
+				}, new(testClock).clock())
+				var all []uint64
+				for range 5 {
+					ids := sourcetest.Fill(t, s, tt.n, tt.stride)
+					checkRuns(t, s, ids, tt.stride)
+					first, last := s.layout.Decode(ids[0]), s.layout.Decode(ids[len(ids)-1])
+					if units := int(last.Time-first.Time) + 1; units != tt.units || first.Worker != 5 {
+						t.Errorf("%s, %s: %d ids, %d apart, from %+v occupy %d units, want %d",
+							tt.layout, sequence, tt.n, tt.stride, first, units, tt.units)
+					}
+					all = append(all, ids...)
+				}
+				if !slices.IsSorted(all) {
+					t.Errorf("%s, %s: ids of successive calls do not ascend", tt.layout, sequence)
+				}
+			})
+		}
+	}
+}
+
+func TestSnowflakeConcurrent(t *testing.T) {
+	fences := newFaultFences()
+	var mu sync.Mutex
+	var all []uint64
+	var wg sync.WaitGroup
+	for worker := range uint64(2) {
+		s := newTestSnowflake(t, Config{
+			Fences: fences, Worker: worker, Renew: time.Millisecond, Wait: sourcetest.Waits(10 * time.Second),
+		}, new(testClock).clock())
+		for g := range 6 {
+			wg.Go(func() {
+				var mine []uint64
+				for r := range 500 {
+					ids := make([]uint64, 1+(r*13+g)%50)
+					if err := s.Fill(t.Context(), ids, 1); err != nil {
+						t.Errorf("Fill: %v", err)
+						return
+					}
+					if ts := s.layout.Decode(ids[len(ids)-1]).Time; ts >= fences.fence(worker) {
+						t.Errorf("timestamp %d left before a fence above it was stored", ts)
+					}
+					checkRuns(t, s, ids, 1)
+					mine = append(mine, ids...)
+				}
+				mu.Lock()
+				all = append(all, mine...)
+				mu.Unlock()
+			})
+		}
+	}
+	wg.Wait()
+	if id, twice := sourcetest.Repeated(all); twice {
+		t.Errorf("id %d was issued twice", id)
+	}
+}
+
+// More ids than the clock allows: timestamps run ahead by MaxAhead, then calls
+// wait for the clock.
+func TestSnowflakeOverflow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSnowflake(t, Config{Fences: usedFences(0), Layout: "41/16/2", MaxAhead: 100 * time.Millisecond},
+			new(testClock).clock())
+		sourcetest.Fill(t, s, 1, 1)
+		start, most := time.Now(), uint64(0)
+		var all []uint64
+		for range 4000 { // one second's worth
+			all = append(all, sourcetest.Fill(t, s, 1, 1)...)
+			ts := s.layout.Decode(all[len(all)-1]).Time
+			most = max(most, ts-s.now())
+		}
+		if took := time.Since(start); took < 890*time.Millisecond || took > 950*time.Millisecond {
+			t.Errorf("4000 ids at 4 per ms took %v, want 1s less the 100ms borrowed", took)
+		}
+		if most != 100 {
+			t.Errorf("timestamps ran %d ms ahead, want 100", most)
+		}
+		if id, twice := sourcetest.Repeated(all); twice {
+			t.Errorf("id %d was issued twice", id)
+		}
+		sourcetest.WantKind(t, "ids of more than MaxAhead", s.Fill(t.Context(), make([]uint64, 405), 1), idsource.TooMany)
+	})
+}
+
+func TestSnowflakeExhausted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clk testClock
+		l := Layout{Time: 36, Worker: 10, Sequence: 12, Unit: time.Millisecond}
+		s := newTestSnowflake(t, Config{Fences: newFaultFences(), Layout: l.String()}, clk.clock())
+		sourcetest.Fill(t, s, 1, 1)
+		clk.jump(time.Until(l.End(testEpoch)))
+		time.Sleep(10 * time.Second)
+		sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Exhausted)
+	})
+}
+
+func TestSnowflakeConfigErrors(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		name string
+		c    Config
+		want string
+	}{
+		{"no name", Config{Fences: newFaultFences()}, "name"},
+		{"no store", Config{Name: "a"}, "store"},
+		{"layout", Config{Layout: "42/10/12"}, "64 bits"},
+		{"worker too large", Config{Worker: 1024}, "1023"},
+		{"split worker too large", Config{Layout: "41/5+5/12", Worker: 32}, "31"},
+		{"datacenter too large", Config{Layout: "41/5+5/12", Datacenter: 32}, "datacenter 32"},
+		{"datacenter without bits", Config{Datacenter: 1}, "datacenter 1"},
+		{"swap", Config{ClockBack: BackSwap}, "needs worker numbers from a pool"},
+		{"sequence", Config{Sequence: "random:0"}, "random:0"},
+		{"sequence unknown", Config{Sequence: "zeros"}, "zeros"},
+		{"max_ahead beyond lead", Config{MaxAhead: 7 * time.Second}, "lead"},
+		{"epoch ahead", Config{Epoch: now.Add(time.Hour)}, "future"},
+		{"half a year left", Config{Layout: "38/15/10", Epoch: now.Add(-8*year - 100*24*time.Hour)}, "less than a year"},
+	} {
+		if tt.name != "no name" {
+			tt.c.Name = "a"
+		}
+		if tt.name != "no store" {
+			tt.c.Fences = newFaultFences()
+		}
+		_, err := New(tt.c)
+		sourcetest.WantKind(t, tt.name, err, idsource.BadConfig)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %q lacks %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestSnowflakeSplitWorker(t *testing.T) {
+	s := newTestSnowflake(t, Config{Fences: newFaultFences(), Layout: "41/5+5/12", Datacenter: 3, Worker: 7}, new(testClock).clock())
+	if got := s.layout.Decode(sourcetest.Fill(t, s, 1, 1)[0]).Worker; got != 3<<5|7 {
+		t.Errorf("worker number %d, want %d", got, 3<<5|7)
+	}
+}
+
+func TestSnowflakeAdmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSnowflake(t, Config{Fences: newFaultFences()}, new(testClock).clock())
+		id := sourcetest.Fill(t, s, 1, 1)[0]
+		minute := uint64(60_000) << 22
+		for _, tt := range []struct {
+			name    string
+			highest uint64
+			kind    idsource.Kind
+		}{
+			{"empty", 0, 0},
+			{"own", id, 0},
+			{"another worker a bit ahead", id + minute/10, 0},
+			{"a minute ahead", id + minute, idsource.Behind},
+			{"not of this layout", math.MaxInt64, idsource.Behind},
+		} {
+			err := s.Admit(t.Context(), "shop.events.id", tt.highest)
+			if (tt.kind == 0) != (err == nil) || err != nil && !errors.Is(err, tt.kind) {
+				t.Errorf("%s: Admit(%d) = %v, want kind %v", tt.name, tt.highest, err, tt.kind)
+			}
+		}
+	})
+}
+
+func TestSnowflakeAllocs(t *testing.T) {
+	s := newTestSnowflake(t, Config{Fences: newFaultFences()}, new(testClock).clock())
+	ids := make([]uint64, 10)
+	sourcetest.Fill(t, s, 1, 1)
+	if n := testing.AllocsPerRun(1000, func() { _ = s.Fill(t.Context(), ids, 1) }); n != 0 {
+		t.Errorf("%v allocations per Fill, want 0", n)
+	}
+}

@@ -1,0 +1,157 @@
+// Package sourcetest has what the tests of several id sources need.
+package sourcetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"idproxy/idsource"
+)
+
+// Fill asks for n ids, stride apart.
+func Fill(t testing.TB, s idsource.Series, n int, stride uint64) []uint64 {
+	t.Helper()
+	ids := make([]uint64, n)
+	if err := s.Fill(t.Context(), ids, stride); err != nil {
+		t.Fatalf("Fill of %d ids, %d apart: %v", n, stride, err)
+	}
+	return ids
+}
+
+// Repeated returns an id that occurs twice.
+func Repeated(ids []uint64) (uint64, bool) {
+	seen := make(map[uint64]struct{}, len(ids))
+	for _, id := range ids {
+		if _, ok := seen[id]; ok {
+			return id, true
+		}
+		seen[id] = struct{}{}
+	}
+	return 0, false
+}
+
+// WantKind checks that err is an *idsource.Error of the kind.
+func WantKind(t testing.TB, what string, err error, kind idsource.Kind) {
+	t.Helper()
+	if _, ok := errors.AsType[*idsource.Error](err); !ok || !errors.Is(err, kind) {
+		t.Errorf("%s: %v, want an *idsource.Error of kind %q", what, err, kind)
+	}
+}
+
+// Waits is for Wait of a configuration.
+func Waits(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+
+// DrawAlike takes ids from a source in many goroutines at once: runs of several sizes, and single ids with and without
+// a stride. It returns all that it was given.
+func DrawAlike(t *testing.T, s idsource.Series, take func(ids []uint64, size uint64) error) (all []uint64) {
+	t.Helper()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for g := range 6 {
+		wg.Go(func() {
+			var mine []uint64
+			for r := range 150 {
+				ids, size := make([]uint64, 1+(r*7+g)%9), uint64(1)<<((r+g)%7)
+				var err error
+				switch (r + g) % 3 {
+				case 0:
+					err = s.Fill(t.Context(), ids, uint64(1+r%3))
+					size = 1
+				default:
+					err = take(ids, size)
+				}
+				if err != nil {
+					t.Errorf("%d runs of %d: %v", len(ids), size, err)
+					return
+				}
+				if !slices.IsSorted(ids) {
+					t.Errorf("runs of %d do not ascend: %v", size, ids)
+				}
+				for _, first := range ids {
+					for i := range size {
+						mine = append(mine, first+i)
+					}
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, mine...)
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+// Took calls n times at once and returns how many calls took how long.
+func Took(n int, call func() error, kind idsource.Kind) (map[time.Duration]int, error) {
+	times := map[time.Duration]int{}
+	var wrong error
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			began := time.Now()
+			err := call()
+			mu.Lock()
+			defer mu.Unlock()
+			times[time.Since(began)]++
+			if _, ok := errors.AsType[*idsource.Error](err); !ok || !errors.Is(err, kind) {
+				wrong = fmt.Errorf("%v, want an *idsource.Error of kind %q", err, kind)
+			}
+		})
+	}
+	wg.Wait()
+	return times, wrong
+}
+
+// MeasureFill measures one goroutine and all of them, for one id and for a
+// thousand.
+func MeasureFill(b *testing.B, s idsource.Series) {
+	Fill(b, s, 1, 1)
+	for _, n := range []int{1, 1000} {
+		b.Run("n="+strconv.Itoa(n), func(b *testing.B) {
+			ids := make([]uint64, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.Fill(b.Context(), ids, 1); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("parallel", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			ids := make([]uint64, 1)
+			for pb.Next() {
+				if err := s.Fill(b.Context(), ids, 1); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	})
+}
+
+// Advance moves a series past an id.
+func Advance(t testing.TB, s idsource.Series, id uint64) {
+	t.Helper()
+	if err := s.Advance(t.Context(), id); err != nil {
+		t.Fatalf("Advance(%d): %v", id, err)
+	}
+}
+
+// Raise makes a number at least id.
+func Raise(to *atomic.Uint64, id uint64) {
+	for v := to.Load(); v < id && !to.CompareAndSwap(v, id); v = to.Load() {
+	}
+}
+
+// ErrDown is what stores of tests say that are down.
+var ErrDown = errors.New("connection refused")
