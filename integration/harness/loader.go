@@ -88,7 +88,7 @@ func (l *Loader) Rows(query string) string {
 }
 
 // Shown is all that an application sees of a load: what it returned, the warnings, the last insert
-// id, and the rows in the order of their ids, those that were generated without their number.
+// id, and the rows in the order of their ids. Generated ids are shown without their number.
 func (l *Loader) Shown(statement string, file stdio.Reader) string {
 	l.T.Helper()
 	l.Exec("DO LAST_INSERT_ID(5)")

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Between returns an address. It runs what join returns for each client that connects there and its
-// connection to the upstream: what relays the two directions until either side is gone. end is
-// called at the end of the test, before it waits for these.
+// Between returns an address. For each client that connects there it runs the two functions that
+// join returns: they relay the two directions until either side is gone. It calls end at the end of
+// the test, before it waits for them.
 func Between(t *testing.T, upstream string, end func(), join func(client, server net.Conn) [2]func()) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -185,8 +185,8 @@ func (v sameVisit) Read(ctx context.Context, w lease.Workers) (lease.Page, error
 	return p, err
 }
 
-// Restored puts data back from before a number was taken. Nobody is given it
-// while its holder may use it; in the control somebody is.
+// Restored puts data back from before a number was taken. Nobody is given the number while its
+// holder may use it. In the control somebody is.
 func Restored(t *testing.T, j Job, at Place) {
 	const silent = 20 * time.Second
 	Fill(t, at.Open(), j.Pool, 1)

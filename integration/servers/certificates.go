@@ -55,7 +55,7 @@ func signed(path string, c, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error
 	return errors.Join(writePEM(path+".pem", "CERTIFICATE", der), writePEM(path+".key", "PRIVATE KEY", keyDER))
 }
 
-// certificate is the part that both have in common: valid now, for a day.
+// certificate is the part that both have in common. It is valid from now on, for a day.
 func certificate(serial int64, name string) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},

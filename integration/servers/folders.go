@@ -43,8 +43,8 @@ func runDir() (string, error) {
 	return dir, nil
 }
 
-// removeLeftovers removes the folders of processes that are gone. What it cannot remove belongs to
-// another user.
+// removeLeftovers removes the folders of processes that are gone. It leaves those that it cannot
+// remove, which belong to another user.
 func removeLeftovers() {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "idproxy-*-*"))
 	if err != nil {

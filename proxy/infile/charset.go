@@ -99,7 +99,7 @@ func (cs Charset) valid(b []byte) bool {
 		(b[0] != 0xF0 || b[1] >= 0x90) && (b[0] != 0xF4 || b[1] <= 0x8F)
 }
 
-// What a prefix of a character may be instead of its length.
+// These stand in the place of a length, for the prefix of a character.
 const (
 	tooShort = -1 // more bytes are needed
 	broken   = 0  // no character begins so

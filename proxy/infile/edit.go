@@ -30,8 +30,8 @@ var (
 )
 
 // Edit copies the data of a file from src to dst and puts in the ids of its rows. It returns the
-// errors of src, dst and ids as they are, and those above: what was written then must not be taken
-// for the whole. f.Check must have found nothing.
+// errors of src, dst and ids as they are, and those above. After an error dst has only a part of
+// the file. f.Check must have found nothing.
 func Edit(dst io.Writer, src io.Reader, f *Format, ids IDs) error {
 	return newEditor(dst, src, f, ids).edit()
 }

@@ -19,8 +19,8 @@ type Format struct {
 	Bytes   []bool
 	Charset Charset
 	MariaDB bool // the server is MariaDB, not MySQL
-	// Strict: what does not convert to a number is an error of the server's, not a warning: such an
-	// id is left as it is.
+	// Strict: the server takes what does not convert to a number for an error, not for a warning.
+	// Such an id is left as it is.
 	Strict bool
 	// KeepZero: sql_mode NO_AUTO_VALUE_ON_ZERO: only NULL and a missing id generate.
 	KeepZero bool

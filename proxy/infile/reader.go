@@ -220,7 +220,7 @@ func (r *reader) nextLine() bool {
 	return r.restMySQL()
 }
 
-// restMySQL passes the rest of a line. Of a character of several bytes the last one counts like one
+// restMySQL passes the rest of a line. The last byte of a character of several counts like a byte
 // that stands alone.
 func (r *reader) restMySQL() bool {
 	for {

@@ -48,8 +48,8 @@ func IsWide(set string) bool {
 // 256 for each of utf8mb3, utf8mb4, ucs2, utf16 and utf32.
 const firstUCA1400 = 2048
 
-// DecodeWide returns text of a wide set as UTF-8, and text of none as it is. What is cut off
-// at its end is left out.
+// DecodeWide returns text of a wide set as UTF-8, and other text as it is. It leaves out a
+// character that is cut off at the end.
 func DecodeWide(text []byte, set string) []byte {
 	var order binary.ByteOrder = binary.BigEndian
 	switch set {

@@ -19,7 +19,7 @@ const executeHead = 10
 // parameters also where the statement has none (CLIENT_QUERY_ATTRIBUTES).
 const parameterCount = 8
 
-// What is wrong with an execution.
+// Errors of an execution.
 var (
 	ErrMalformed = errors.New("malformed packet")
 	ErrUntyped   = errors.New("values whose types were never given")

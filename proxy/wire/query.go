@@ -6,7 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// What binaryLen says of types whose values carry their own length.
+// binaryLen returns these for types whose values carry their own length.
 const (
 	byteLen   = -1 // one length byte: dates and times
 	lenencLen = -2 // a length-encoded string: everything else
