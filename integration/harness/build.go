@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // builds are the idproxy programs of this test program, by the arguments they were built with.
@@ -47,11 +48,38 @@ func build(argument string) (string, error) {
 		builds.dir = dir
 	}
 	path := filepath.Join(builds.dir, "idproxy"+argument)
-	cmd := exec.Command("go", "build", argument, "-o", path, "idproxy/cmd/idproxy")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build idproxy: %w\n%s", err, out)
+	return path, link(path, argument)
+}
+
+// link builds the program where all test programs build it, which takes no time when it is up to date there, and gives it
+// this path, under which it stays what it is.
+func link(path, argument string) error {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
 	}
-	return path, nil
+	cache = filepath.Join(cache, "idproxy-test")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return err
+	}
+	lock, err := os.Create(filepath.Join(cache, "lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // and with it ends the lock
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	shared := filepath.Join(cache, "idproxy"+argument)
+	cmd := exec.Command("go", "build", argument, "-o", shared, "idproxy/cmd/idproxy")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build idproxy: %w\n%s", err, out)
+	}
+	text, err := os.ReadFile(shared)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o700)
 }
 
 func removeBuilds() error {

@@ -12,6 +12,7 @@ import (
 
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 )
 
 // loadRounds is how many random files each server is given; IDPROXY_LOAD_ROUNDS says another number.
@@ -23,7 +24,7 @@ func loadRounds(t *testing.T) int {
 		}
 		return n
 	}
-	return 250
+	return width.Of(250, 1000)
 }
 
 // loadForm is a random statement, with the separators that its files are made of.
@@ -130,6 +131,7 @@ func TestLoadDataRandom(t *testing.T) {
 			if f := (loadForm{sql: loadCSV + "(a,b)"}); random(w.native, f, "x,y\n") == random(w.filled, f, "x,z\n") {
 				t.Error("a row that differs is not noticed")
 			}
+			t.Logf("compared: %d files, seed %d", loadRounds(t), seed)
 			t.Logf("%d files with rows, %d refused or broken off", loaded, refused)
 			if n := loadRounds(t); loaded < n/3 || refused > n/3 {
 				t.Error("too few files were loaded")

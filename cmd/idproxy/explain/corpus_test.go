@@ -99,7 +99,8 @@ func TestExplainCorpus(t *testing.T) {
 				listener, production := i%len(c.cfg.Listeners), i/len(c.cfg.Listeners)%len(explainedProductions)
 				seen[c.agree(t, listener, c.draw.Statement(explainedProductions[production], explainedModes[listener]))]++
 			}
-			t.Logf("seed %d, said by explain: %v", seed, seen)
+			t.Logf("compared: %d statements, seed %d", n+len(explainedForms)*len(c.cfg.Listeners), seed)
+			t.Logf("said by explain: %v", seen)
 		})
 	}
 }
