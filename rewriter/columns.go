@@ -2,16 +2,6 @@ package rewriter
 
 import "idproxy/ascii"
 
-// slotOf returns the index of the slot that a column is, or -1.
-func (r *planReader) slotOf(column []byte) int {
-	for k := range r.plan.slots {
-		if c := &r.plan.slots[k]; isSpelled(column, c.spelled, c.rule.Column) {
-			return k
-		}
-	}
-	return -1
-}
-
 // columns reads the column list behind its parenthesis and finds the ids in it.
 func (r *planReader) columns(table Name) error {
 	p := r.plan
@@ -25,7 +15,7 @@ func (r *planReader) columns(table Name) error {
 		if err != nil {
 			return err
 		}
-		k, crossed := r.slotOf(column), r.crossed != before
+		k, crossed := r.plan.slotOf(column), r.crossed != before
 		t = r.next()
 		if k >= 0 {
 			c := &p.slots[k]
@@ -36,7 +26,7 @@ func (r *planReader) columns(table Name) error {
 				return unsupported(faultVersion)
 			}
 			c.at, c.own, c.comma = n, span, t
-		} else if k = r.keyOf(column); k >= 0 {
+		} else if k = r.plan.keyOf(column); k >= 0 {
 			if r.plan.keys[k].at >= 0 {
 				return ErrRefusedByServer
 			}
@@ -96,17 +86,6 @@ func (r *planReader) arrange() {
 			p.inOrder(uint8(firstKey + k))
 		}
 	}
-}
-
-// inOrder puts a slot or key among those that have a place.
-func (p *places) inOrder(k uint8) {
-	i := len(p.order)
-	p.order = append(p.order, 0)
-	for i > 0 && p.placeOf(p.order[i-1]) > p.placeOf(k) {
-		p.order[i] = p.order[i-1]
-		i--
-	}
-	p.order[i] = k
 }
 
 // columnName reads column, table.column or schema.table.column, of which t is the first token, and notes the column.

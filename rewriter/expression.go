@@ -267,7 +267,7 @@ func (r *planReader) defaultOf(k, end int) int {
 		}
 		r.next()
 	}
-	if t := r.next(); r.punct(t, ')') && name != nil && r.slotOf(name) == k {
+	if t := r.next(); r.punct(t, ')') && name != nil && r.plan.slotOf(name) == k {
 		return t.end
 	}
 	r.pos = end

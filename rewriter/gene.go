@@ -6,44 +6,6 @@ import (
 	"idproxy/rule"
 )
 
-// geneKey is a column that genes come from, and its place in the statement.
-type geneKey struct {
-	name    string
-	spelled string // as the text has it
-	known   rule.Column
-	at      int // its position among the values; -1: it has none
-	last    keyValue
-}
-
-// keyValue is what a row has for a key.
-type keyValue struct {
-	kind  keyKind
-	token token // keyText: the literal; keyBound: its ?
-	value uint64
-}
-
-type keyKind uint8
-
-const (
-	keyOther  keyKind = iota // NULL, DEFAULT, an expression
-	keyNumber                // digits
-	keyText
-	keyBound // a ?
-)
-
-// RowGene is the gene of an id of a statement to prepare.
-type RowGene struct {
-	Column uint8 // whose id, as in Plan.Columns
-	ID     int   // the client's parameter that is the id; -1: it is generated always
-	Key    int   // the client's parameter that is the key; -1: Value is the gene
-	Value  uint16
-	mark   int // where the ? of the key stands
-	bound  int // and that of the id
-}
-
-// firstKey is where the keys begin in Plan.order: below are slots.
-const firstKey = MaxColumns
-
 // keyReader finds the columns that genes come from, and the genes of the rows.
 type keyReader struct{ *planReader }
 
@@ -60,10 +22,10 @@ func (r *keyReader) find() error {
 		if err != nil {
 			return err
 		}
-		if r.slotOf([]byte(spelled)) >= 0 {
+		if r.plan.slotOf([]byte(spelled)) >= 0 {
 			return unsupported("gene of column " + g.Column + ", which is generated itself")
 		}
-		if c.key = r.keyOf([]byte(spelled)); c.key < 0 {
+		if c.key = r.plan.keyOf([]byte(spelled)); c.key < 0 {
 			c.key = len(p.keys)
 			p.keys = append(p.keys, geneKey{name: g.Column, spelled: spelled, at: -1})
 		}
@@ -94,16 +56,6 @@ func (r *keyReader) fits(g *rule.Gene, k *geneKey) error {
 		return unsupported("gene of column " + g.Column + ", which " + why)
 	}
 	return nil
-}
-
-// keyOf returns the index of the key that a column is, or -1.
-func (r *planReader) keyOf(column []byte) int {
-	for i := range r.plan.keys {
-		if key := &r.plan.keys[i]; isSpelled(column, key.spelled, key.name) {
-			return i
-		}
-	}
-	return -1
 }
 
 // keyValue reads the value of a key. Where it is nothing but a literal or a ?, ok is true and behind is what follows it;
@@ -182,18 +134,4 @@ func (r *keyReader) gene(g *rule.Gene, k *geneKey, row *RowGene) error {
 		return unsupported(why + " in column " + g.Column + ", the gene of the id")
 	}
 	return nil
-}
-
-// genesOf places the genes of a statement to prepare among the client's parameters.
-func (w *preparing) genesOf() []RowGene {
-	rows := append([]RowGene(nil), w.plan.rows...)
-	for i := range rows {
-		if rows[i].mark >= 0 {
-			rows[i].Key = w.places[rows[i].mark]
-		}
-		if rows[i].bound >= 0 {
-			rows[i].ID = w.places[rows[i].bound]
-		}
-	}
-	return rows
 }

@@ -121,19 +121,6 @@ type Clauses struct {
 	ReadsLastID bool // the statement mentions LAST_INSERT_ID or identity outside strings and comments
 }
 
-// places is where the columns of the rules stand in a statement.
-type places struct {
-	slots  []slot
-	keys   []geneKey
-	order  []uint8 // the slots, and from firstKey on the keys, that have a place in the tuples, in the order of their places
-	behind []uint8 // the slots whose ids are appended to the tuples
-	names  []token // the columns that the statement names, in the list or behind SET
-}
-
-func (p *places) reset() {
-	*p = places{slots: p.slots[:0], keys: p.keys[:0], order: p.order[:0], behind: p.behind[:0], names: p.names[:0]}
-}
-
 // draft is what is written otherwise than the statement has it.
 type draft struct {
 	edits  []edit
@@ -324,4 +311,12 @@ func (p *Plan) size(text int) int {
 		}
 	}
 	return n
+}
+
+func unsupported(form string) error { return &Unsupported{Form: form} }
+
+// mark is a ? that is the id of a row.
+type mark struct {
+	at   int
+	slot uint8
 }

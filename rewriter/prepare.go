@@ -201,12 +201,6 @@ func (w *preparing) function(offset bool) {
 	}
 }
 
-// mark is a ? that is the id of a row.
-type mark struct {
-	at   int
-	slot uint8
-}
-
 // Bind makes plan, which keeps its memory, what the statement is with values for its bound ids: sets of them one behind
 // the other, each in the order of the parameters. More than one set are rows of a bulk execution.
 func (s *Prepared) Bind(plan *Plan, values []Value, sets int, columns []rule.Column) {
@@ -255,4 +249,18 @@ func (f *Filled) bind(v Value, column rule.Column, last bool) {
 	default:
 		f.Greatest = max(f.Greatest, v.Number)
 	}
+}
+
+// genesOf places the genes of a statement to prepare among the client's parameters.
+func (w *preparing) genesOf() []RowGene {
+	rows := append([]RowGene(nil), w.plan.rows...)
+	for i := range rows {
+		if rows[i].mark >= 0 {
+			rows[i].Key = w.places[rows[i].mark]
+		}
+		if rows[i].bound >= 0 {
+			rows[i].ID = w.places[rows[i].bound]
+		}
+	}
+	return rows
 }

@@ -19,7 +19,7 @@ func (r *setReader) read(table Name) (token, error) {
 		if err := r.equals(); err != nil {
 			return own, err
 		}
-		k := r.slotOf(column)
+		k := r.plan.slotOf(column)
 		if k >= 0 && p.slots[k].at >= 0 {
 			return own, ErrRefusedByServer
 		}
@@ -48,7 +48,7 @@ func (r *setReader) read(table Name) (token, error) {
 
 // other reads the n-th assignment, to a column that gets no id.
 func (r *setReader) other(column []byte, n int) (end int, behind token, err error) {
-	if i := r.keyOf(column); i >= 0 {
+	if i := r.plan.keyOf(column); i >= 0 {
 		k := &r.plan.keys[i]
 		if k.at >= 0 {
 			return 0, behind, ErrRefusedByServer
@@ -90,43 +90,5 @@ func (r *setReader) assign(end int) {
 		p.edit(end, end, opID, int(k))
 		p.Columns[k].Generated++
 		p.slots[k].last.kind = valueMade
-	}
-}
-
-// equals takes = or :=.
-func (r *scanner) equals() error {
-	t := r.next()
-	if r.punct(t, ':') && r.touches('=') {
-		t = r.next()
-	}
-	if !r.punct(t, '=') {
-		return r.unexpected(t)
-	}
-	return nil
-}
-
-// skip passes a value, of an assignment or in a tuple. It returns the end of its last token and what follows it.
-func (r *planReader) skip() (end int, behind token, err error) {
-	for depth := 0; ; {
-		t := r.next()
-		inside := depth > 0 || !r.assigning
-		switch {
-		case t.kind == tokBad, t.kind == tokEnd && inside, r.punct(t, ';') && inside:
-			return 0, t, r.unexpected(t)
-		case depth == 0 && r.ends(t):
-			if end == 0 {
-				return 0, t, r.unexpected(t)
-			}
-			return end, t, nil
-		case r.punct(t, '('):
-			depth++
-		case r.punct(t, ')'):
-			if depth--; depth < 0 {
-				return 0, t, r.unexpected(t)
-			}
-		case t.kind == tokWord || t.kind == tokQuoted:
-			r.mention(r.name(t))
-		}
-		end = t.end
 	}
 }

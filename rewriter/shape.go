@@ -3,7 +3,6 @@ package rewriter
 import (
 	"bytes"
 	"encoding/hex"
-	"math/bits"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -11,79 +10,6 @@ import (
 	"idproxy/ascii"
 	"idproxy/rule"
 )
-
-// The shape of a statement is what it is made of but for its literals: a hash of its words, names, operators and
-// parentheses, noted while it is read. NULL, DEFAULT, TRUE and FALSE count as literals, the sign of a number too. Statements
-// of one shape get their ids in the same way. Tuples have shapes of their own, so that a statement of many rows is no new
-// one whenever its rows come in another order.
-
-// shaped is a tuple that is the first of its shape.
-type shaped struct {
-	shape uint64
-	span  Span // with its parentheses
-}
-
-// maxShapes bounds the shapes of tuples that one plan keeps; those behind are not told apart from the others.
-const maxShapes = 64
-
-// note adds x to the shape.
-func (s *scanner) note(x uint64) {
-	high, low := bits.Mul64(s.shape^x, 0x9E3779B97F4A7C15)
-	s.shape = high ^ low
-}
-
-// noteToken adds t to the shape, unless it is a literal.
-func (s *scanner) noteToken(t token) {
-	switch t.kind {
-	case tokQuoted:
-		if t.plain { // else it has a quote in it
-			s.lastID = s.lastID || s.namesLastID(t)
-		}
-		fallthrough
-	case tokWord:
-		s.noteWord(s.text[t.start:t.end])
-	case tokPunct:
-		if c := s.text[t.start]; c == '?' {
-			s.asks = true
-		} else if !s.sign(t.start) {
-			s.note(uint64(c))
-		}
-	}
-}
-
-// noteWord adds a word to the shape, in whatever case it is written.
-func (s *scanner) noteWord(word []byte) {
-	hash := uint64(len(word))
-	for _, c := range word {
-		hash = hash*131 + uint64(c|0x20)
-	}
-	switch hash {
-	case nullHash, defaultHash, trueHash, falseHash:
-		return
-	case lastInsertIDHash, identityHash:
-		s.lastID = true
-	}
-	s.note(hash)
-}
-
-var (
-	nullHash, defaultHash, trueHash, falseHash = wordHash("null"), wordHash("default"), wordHash("true"), wordHash("false")
-	lastInsertIDHash, identityHash             = wordHash("last_insert_id"), wordHash("identity")
-)
-
-func wordHash(word string) uint64 {
-	hash := uint64(len(word))
-	for i := range len(word) {
-		hash = hash*131 + uint64(word[i]|0x20)
-	}
-	return hash
-}
-
-// sign reports whether the byte at i is a + or - that a number follows: not told apart from no sign.
-func (s *scanner) sign(i int) bool {
-	c := s.text[i]
-	return (c == '-' || c == '+') && i+1 < len(s.text) && (classes[s.text[i+1]] == classDigit || s.text[i+1] == '.')
-}
 
 // noteSession begins the shape of a statement with what it is read by.
 func (r *planReader) noteSession() {
@@ -114,30 +40,6 @@ func (r *planReader) noteDecisions() {
 		r.note(uint64(c.at+1)<<8 | uint64(c.form))
 	}
 	p.shape = r.shape
-}
-
-// shapes is what a second reader tells statements from each other by.
-type shapes struct {
-	shape   uint64 // of all but the tuples
-	tuples  []shaped
-	last    Span   // the last tuple
-	foreign []Span // clauses that one of the two servers alone has: row alias, RETURNING
-}
-
-func (p *shapes) reset() { *p = shapes{tuples: p.tuples[:0], foreign: p.foreign[:0]} }
-
-// noteTuple keeps the tuple from start up to end when it is the first of its shape.
-func (p *shapes) noteTuple(shape uint64, start, end int) {
-	p.last = Span{Start: start, End: end}
-	if n := len(p.tuples); n == maxShapes || n > 0 && p.tuples[n-1].shape == shape {
-		return
-	}
-	for i := range p.tuples {
-		if p.tuples[i].shape == shape {
-			return
-		}
-	}
-	p.tuples = append(p.tuples, shaped{shape: shape, span: Span{Start: start, End: end}})
 }
 
 // Shapes appends what tells the plan's statement from others that are not read alike: one number for each kind of tuple in

@@ -172,13 +172,6 @@ func (r *tupleReader) skimRare(i int) int {
 	return t.end
 }
 
-// mention notes a name that a value has: perhaps that of a column that gets ids, which the value then reads.
-func (r *planReader) mention(name []byte) {
-	if r.lengths>>min(len(name), 63)&1 != 0 && r.slotOf(name) >= 0 {
-		r.mentioned = true
-	}
-}
-
 // stop notes a fault at i and returns -1.
 func (s *scanner) stop(i int, fault string) int {
 	s.pos, s.fault = i, fault

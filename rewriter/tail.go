@@ -154,7 +154,7 @@ func (r *tailReader) update() (token, error) {
 		if err := r.equals(); err != nil {
 			return own, err
 		}
-		p.OwnLastID = p.OwnLastID || r.slotOf(column) == 0 && !p.NoLastID && r.ownLastID()
+		p.OwnLastID = p.OwnLastID || r.plan.slotOf(column) == 0 && !p.NoLastID && r.ownLastID()
 		end, behind, err := r.skip()
 		if err != nil {
 			return behind, err
@@ -208,7 +208,7 @@ func (r *tailReader) ownLastID() bool {
 		}
 		ahead.next()
 	}
-	return name != nil && ahead.slotOf(name) == 0 && ahead.punct(ahead.next(), ')') && ahead.ends(ahead.next())
+	return name != nil && ahead.plan.slotOf(name) == 0 && ahead.punct(ahead.next(), ')') && ahead.ends(ahead.next())
 }
 
 // returning reads what follows RETURNING, and returns what follows that.
