@@ -63,8 +63,9 @@ func EqualFold[T []byte | string](a T, b string) bool {
 	return true
 }
 
-// HasWord reports whether a word stands in text, and is no part of a longer one. Digits in front may be those of a version
-// comment, and what is not ASCII is no part of it. Both are in lower case.
+// HasWord reports whether a word stands in text, and is no part of a longer one. Digits in front
+// may be those of a version comment, and what is not ASCII is no part of it. Both are in lower
+// case.
 func HasWord(text []byte, w string) bool {
 	for from := 0; ; from++ {
 		at := bytes.Index(text[from:], []byte(w))

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// DefaultWait is how long calls wait for a store that does not answer, unless they are told otherwise.
+// DefaultWait is how long calls wait for a store that does not answer, unless they are told
+// otherwise.
 const DefaultWait = 2 * time.Second
 
 // The pause between two tries of a store that fails.

@@ -3,9 +3,9 @@ package pattern
 import "strings"
 
 // Index holds patterns by number, and finds those that may match a name. It looks at how the parts
-// of a pattern begin and end, up to their first and from their last wildcard. So the cost of finding
-// depends on how many patterns begin and end alike, not on how many there are. The zero value is
-// empty. Several goroutines may find at once.
+// of a pattern begin and end, up to their first and from their last wildcard. So the cost of
+// finding depends on how many patterns begin and end alike, not on how many there are. The zero
+// value is empty. Several goroutines may find at once.
 type Index struct{ root node }
 
 // node is a place in a tree of four levels: how the schema begins, how it ends, how the

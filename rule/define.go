@@ -7,8 +7,9 @@ import (
 	"idproxy/ascii"
 )
 
-// Define notes what the text of SHOW CREATE TABLE says of the table's columns. Each has a line of its own, of which only what
-// stands before COMMENT and CHECK is read: names, words and one value, the same in every sql_mode but for the quotes of names.
+// Define notes what the text of SHOW CREATE TABLE says of the table's columns. Each has a line of
+// its own, of which only what stands before COMMENT and CHECK is read: names, words and one value,
+// the same in every sql_mode but for the quotes of names.
 func (t *Table) Define(create []byte) {
 	for line := range bytes.Lines(create) {
 		line = bytes.TrimSpace(line)

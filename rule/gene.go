@@ -36,7 +36,8 @@ func (g *Gene) String() string {
 	return g.Column + " % " + n
 }
 
-// OfNumber returns the gene of a key that is a whole number. why is not empty when the column may store another value.
+// OfNumber returns the gene of a key that is a whole number. why is not empty when the column may
+// store another value.
 func (g *Gene) OfNumber(n uint64, key Column) (gene uint16, why string) {
 	switch {
 	case g.CRC32:
@@ -47,9 +48,9 @@ func (g *Gene) OfNumber(n uint64, key Column) (gene uint16, why string) {
 	return uint16(n & (g.Size() - 1)), ""
 }
 
-// OfText returns the gene of a key that is a text, in the character set of the connection. longest is the length in bytes of
-// the longest UTF-8 character that reaches the server unchanged; 0: only ASCII is known to; -1: not even that. why is not empty when the column
-// may store another value.
+// OfText returns the gene of a key that is a text, in the character set of the connection. longest
+// is the length in bytes of the longest UTF-8 character that reaches the server unchanged; 0: only
+// ASCII is known to; -1: not even that. why is not empty when the column may store another value.
 func (g *Gene) OfText(text []byte, key Column, longest int) (gene uint16, why string) {
 	if !g.CRC32 {
 		n, ok := WholeNumber(text)

@@ -5,8 +5,8 @@ import "encoding/binary"
 // IDKind says what the ids of a source are.
 type IDKind uint8
 
-// Ids of kinds other than Number are wide: two words each, of which an ObjectID is the first twelve bytes. They feed no last
-// insert id: a column of theirs has no AUTO_INCREMENT natively either.
+// Ids of kinds other than Number are wide: two words each, of which an ObjectID is the first twelve
+// bytes. They feed no last insert id: a column of theirs has no AUTO_INCREMENT natively either.
 const (
 	Number   IDKind = iota // up to 64 bits
 	UUID                   // 16 bytes
@@ -59,8 +59,9 @@ func (c *Column) Form(kind IDKind) Form {
 	return FormNone
 }
 
-// SetCharset notes the character set of a column that holds text or bytes, by the server's name. One in which ASCII is not one
-// byte a character holds no wide ids: a session whose own set is binary stores text there as if it were of that set.
+// SetCharset notes the character set of a column that holds text or bytes, by the server's name.
+// One in which ASCII is not one byte a character holds no wide ids: a session whose own set is
+// binary stores text there as if it were of that set.
 func (c *Column) SetCharset(name string) {
 	c.Bytes = name == "binary"
 	switch name {
@@ -114,8 +115,8 @@ func (f Form) AppendValue(dst []byte, id [2]uint64) []byte {
 	return append(dst, b[:12]...)
 }
 
-// AppendLiteral appends a wide id as SQL: a string of ASCII characters that mean the same in every sql_mode and character set,
-// or a hexadecimal literal.
+// AppendLiteral appends a wide id as SQL: a string of ASCII characters that mean the same in every
+// sql_mode and character set, or a hexadecimal literal.
 func (f Form) AppendLiteral(dst []byte, id [2]uint64) []byte {
 	if !f.Binary() {
 		return append(f.AppendValue(append(dst, '\''), id), '\'')

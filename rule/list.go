@@ -16,8 +16,8 @@ type List struct {
 	tables pattern.Index // of rules, by their places in the list
 	names  pattern.Index // the same in any schema
 
-	// answers holds what was asked before. Readers take no lock: a new answer replaces the map, which is small because it
-	// starts anew at maxAnswers.
+	// answers holds what was asked before. Readers take no lock: a new answer replaces the map,
+	// which is small because it starts anew at maxAnswers.
 	answers atomic.Pointer[map[string]answer]
 	mu      sync.Mutex // held by who replaces answers
 }
@@ -46,15 +46,16 @@ func NewList(rules []Rule) *List {
 // Empty reports whether there is no rule at all.
 func (r *List) Empty() bool { return len(r.rules) == 0 }
 
-// Match returns the rules of a table, per column the first that matches, in the order of the file, but those of wide ids last,
-// for the first one feeds the last insert id; nil when none does.
-// fold (lower_case_table_names is not 0) compares names without regard to case. Names are compared as UTF-8. The slice is
-// shared: do not change it. A name asked before costs no allocation.
+// Match returns the rules of a table, per column the first that matches, in the order of the file,
+// but those of wide ids last, for the first one feeds the last insert id; nil when none does. fold
+// (lower_case_table_names is not 0) compares names without regard to case. Names are compared as
+// UTF-8. The slice is shared: do not change it. A name asked before costs no allocation.
 func (r *List) Match(schema, table []byte, fold bool) []*Rule {
 	return r.answer(schema, table, fold, false).rules
 }
 
-// MayMatch reports whether a table of this name has a rule in some schema, for sessions whose schema is not known.
+// MayMatch reports whether a table of this name has a rule in some schema, for sessions whose
+// schema is not known.
 func (r *List) MayMatch(table []byte, fold bool) bool {
 	return r.answer(nil, table, fold, true).may
 }

@@ -22,9 +22,10 @@ const (
 	nullable
 )
 
-// Unfit returns why ids of the rule have no place in a table. A wildcard leaves such a table alone: its INSERTs bring their ids
-// by themselves, or mean none. It concerns a table whose column is or could be AUTO_INCREMENT natively, DECIMAL included, or,
-// when its ids are no numbers, holds them and has no default.
+// Unfit returns why ids of the rule have no place in a table. A wildcard leaves such a table alone:
+// its INSERTs bring their ids by themselves, or mean none. It concerns a table whose column is or
+// could be AUTO_INCREMENT natively, DECIMAL included, or, when its ids are no numbers, holds them
+// and has no default.
 func (r *Rule) Unfit(t *Table) Misfit {
 	m := Misfit{rule: r, column: t.Find(r.Column)}
 	switch c := m.column; {
@@ -38,7 +39,8 @@ func (r *Rule) Unfit(t *Table) Misfit {
 	return m
 }
 
-// Unlike compares the declaration of a column whose type holds ids of the rule with that of one with AUTO_INCREMENT.
+// Unlike compares the declaration of a column whose type holds ids of the rule with that of one
+// with AUTO_INCREMENT.
 func (r *Rule) Unlike(c *Column) Misfit {
 	m := Misfit{rule: r, column: c}
 	switch {

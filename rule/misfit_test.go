@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDefine reads what MariaDB 10.11 and MySQL 9.7 show of tables, and says what is wrong with their column id.
+// TestDefine reads what MariaDB 10.11 and MySQL 9.7 show of tables, and says what is wrong with
+// their column id.
 func TestDefine(t *testing.T) {
 	for _, tt := range []struct {
 		line  string
@@ -107,7 +108,8 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// FuzzDefine reads anything as the text of SHOW CREATE TABLE: all that it learns stands in the line of its column.
+// FuzzDefine reads anything as the text of SHOW CREATE TABLE: all that it learns stands in the line
+// of its column.
 func FuzzDefine(f *testing.F) {
 	f.Add("CREATE TABLE `t` (\n  `id` int NOT NULL DEFAULT '7',\n  `a``b` int AS (`id`) VIRTUAL\n)")
 	f.Add("\"id\" x'\\'' default (1,'2', `3")

@@ -9,13 +9,14 @@ import (
 	"idproxy/ascii"
 )
 
-// MayName reports whether a text may name a table with a rule, however its quotes, comments, schema and character set are
-// read: only such a text can hold an INSERT that a rule concerns. Not seen are names that the text makes while it runs, in
-// routines and in SQL PREPARE.
+// MayName reports whether a text may name a table with a rule, however its quotes, comments, schema
+// and character set are read: only such a text can hold an INSERT that a rule concerns. Not seen
+// are names that the text makes while it runs, in routines and in SQL PREPARE.
 func (r *List) MayName(text []byte) bool { return r.named.in(text) }
 
-// MayNameIn is MayName for a text that cannot be read, with a closer look: at schemas, and at what stands beside a name
-// without wildcards. A name without a schema is of the given one; unless known, that may be any.
+// MayNameIn is MayName for a text that cannot be read, with a closer look: at schemas, and at what
+// stands beside a name without wildcards. A name without a schema is of the given one; unless
+// known, that may be any.
 func (r *List) MayNameIn(text, schema []byte, known bool) bool {
 	if !r.MayName(text) {
 		return false
@@ -30,8 +31,8 @@ func (r *List) MayNameIn(text, schema []byte, known bool) bool {
 	return false
 }
 
-// hasParts reports whether a text in lower case has the words of a pattern, in their order. What is not ASCII may be there in
-// any character set.
+// hasParts reports whether a text in lower case has the words of a pattern, in their order. What is
+// not ASCII may be there in any character set.
 func hasParts(text []byte, pattern string) bool {
 	apart := func(c rune) bool { return c >= utf8.RuneSelf || !ascii.IsWord(byte(c)) }
 	if strings.IndexFunc(pattern, apart) < 0 {
@@ -47,8 +48,8 @@ func hasParts(text []byte, pattern string) bool {
 	return true
 }
 
-// namedTables finds parts of table names in a text: of each rule the longest part of its pattern that every way to write
-// the name has in it, as ASCII, in either case.
+// namedTables finds parts of table names in a text: of each rule the longest part of its pattern
+// that every way to write the name has in it, as ASCII, in either case.
 type namedTables struct {
 	always bool                // some rule has no such part
 	parts  map[uint32][]string // by what look makes of their first bytes
@@ -79,8 +80,9 @@ func newNamedTables(rules []Rule) *namedTables {
 	return n
 }
 
-// longestPart returns the longest run of letters, digits and underscores in a pattern. Other characters a text may write
-// in several ways: doubled, escaped, in other bytes, or, as k and i, as letters that a server folds to these.
+// longestPart returns the longest run of letters, digits and underscores in a pattern. Other
+// characters a text may write in several ways: doubled, escaped, in other bytes, or, as k and i, as
+// letters that a server folds to these.
 func longestPart(pattern string) (part string) {
 	for run := range strings.FieldsFuncSeq(pattern, func(c rune) bool {
 		return c >= 0x80 || !ascii.IsWord(byte(c)) || c == '$'
@@ -132,8 +134,8 @@ func (n *namedTables) at(look uint32, text []byte) bool {
 	return false
 }
 
-// foldsToASCII reports whether a text has one of the characters that servers with lower_case_table_names fold to a letter
-// of ASCII: the sign of Kelvin, and I with a dot.
+// foldsToASCII reports whether a text has one of the characters that servers with
+// lower_case_table_names fold to a letter of ASCII: the sign of Kelvin, and I with a dot.
 func foldsToASCII(text []byte) bool {
 	return bytes.Contains(text, []byte("\u212a")) || bytes.Contains(text, []byte("\u0130"))
 }

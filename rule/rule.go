@@ -5,7 +5,8 @@ import "idproxy/pattern"
 // Explicit is what a rule does with an id that the application gives itself.
 type Explicit uint8
 
-// Keep stores the application's id; Reject refuses the statement; Advance stores it and moves the source past it.
+// Keep stores the application's id; Reject refuses the statement; Advance stores it and moves the
+// source past it.
 const (
 	Keep Explicit = iota
 	Reject

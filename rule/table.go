@@ -28,8 +28,8 @@ type Column struct {
 	UUID          bool   // MariaDB's type of that name
 	Type          string // as messages name it
 	Charset       string // of a column that genes by crc32 come from: its character set; "": not asked for
-	// Default: it has a default, or allows NULL: an INSERT that leaves it out succeeds in any sql_mode without storing 0
-	// for want of one.
+	// Default: it has a default, or allows NULL: an INSERT that leaves it out succeeds in any
+	// sql_mode without storing 0 for want of one.
 	Default bool
 	// What tells whether a wildcard concerns the table, see Rule.Unfit.
 	Key       bool   // some key begins with it, or it is in the primary key
@@ -48,7 +48,8 @@ func (c *Column) integer() bool {
 	return false
 }
 
-// Shorten takes what a text column is declared to hold, in characters or bytes, where its definition has promised more.
+// Shorten takes what a text column is declared to hold, in characters or bytes, where its
+// definition has promised more.
 func (c *Column) Shorten(declared string) {
 	if n, err := strconv.Atoi(declared); err == nil && c.Text && n < c.Length {
 		c.Length, c.Max = n, min(c.Max, Nines(n))
@@ -70,7 +71,8 @@ func Nines(digits int) uint64 {
 	return n
 }
 
-// Index returns the position of a visible column, compared without regard to case as servers do, or -1.
+// Index returns the position of a visible column, compared without regard to case as servers do, or
+// -1.
 func (t *Table) Index(column string) int { return index(t.Columns, column) }
 
 // Column returns the column of a name, visible or not.

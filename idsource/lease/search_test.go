@@ -2,7 +2,8 @@
 
 package lease
 
-// The race detector makes these walks ten times slower and has nothing to find in them, so that they are not in its builds.
+// The race detector makes these walks ten times slower and has nothing to find in them, so that
+// they are not in its builds.
 
 import (
 	"fmt"

@@ -9,7 +9,8 @@ import (
 	"idproxy/idsource/sourcetest"
 )
 
-// TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the source.
+// TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the
+// source.
 func TestBlocks(t *testing.T) {
 	for name, c := range map[string]Config{
 		"segment":                {Step: 500, MaxStep: 4000},

@@ -9,7 +9,8 @@ import (
 	"idproxy/idsource/sourcetest"
 )
 
-// TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the source.
+// TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the
+// source.
 func TestBlocksOfSnowflakes(t *testing.T) {
 	flake := func(t *testing.T, sequence string) *Snowflake {
 		return newTestSnowflake(t, Config{

@@ -47,8 +47,8 @@ func WantKind(t testing.TB, what string, err error, kind idsource.Kind) {
 // Waits is for Wait of a configuration.
 func Waits(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// DrawAlike takes ids from a source in many goroutines at once: runs of several sizes, and single ids with and without
-// a stride. It returns all that it was given.
+// DrawAlike takes ids from a source in many goroutines at once: runs of several sizes, and single
+// ids with and without a stride. It returns all that it was given.
 func DrawAlike(t *testing.T, s idsource.Series, take func(ids []uint64, size uint64) error) (all []uint64) {
 	t.Helper()
 	var mu sync.Mutex

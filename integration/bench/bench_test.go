@@ -11,7 +11,8 @@ import (
 	"idproxy/proxy/wire"
 )
 
-// TestRun does all of it once, too briefly for figures to mean anything: every workload must work on every way.
+// TestRun does all of it once, too briefly for figures to mean anything: every workload must work
+// on every way.
 func TestRun(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), []string{"-rounds=1", "-seconds=0.02", "-no-idle"}, &out); err != nil {

@@ -15,7 +15,8 @@ import (
 	"idproxy/proxy/wire"
 )
 
-// client is one connection to a target, logged in. It is a bare socket: no poller of Go's is told of it.
+// client is one connection to a target, logged in. It is a bare socket: no poller of Go's is told
+// of it.
 type client struct {
 	fd     int
 	packet []byte // the statement it sends, again and again
@@ -148,7 +149,8 @@ func (c *client) send() error {
 	return err
 }
 
-// receive reads once from a socket that has something to read. done is true when the reply is complete.
+// receive reads once from a socket that has something to read. done is true when the reply is
+// complete.
 func (c *client) receive() (done bool, err error) {
 	if c.r > 0 {
 		c.w = copy(c.buf, c.buf[c.r:c.w])

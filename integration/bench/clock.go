@@ -14,7 +14,8 @@ type cpuTime struct {
 	sys   time.Duration
 }
 
-// The clocks that Linux keeps of every process: clock_getcpuclockid(3) makes their ids the same way.
+// The clocks that Linux keeps of every process: clock_getcpuclockid(3) makes their ids the same
+// way.
 const (
 	clockProf  = 0 // user and system time, sampled
 	clockUser  = 1 // user time, sampled

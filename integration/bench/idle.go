@@ -28,8 +28,8 @@ var idleKinds = []idleKind{
 // settle is how long sessions have been idle when memory is read.
 const settle = 3 * time.Second
 
-// raiseFileLimit makes room for n open files, here and in the programs started from here: Go hands a limit on that was
-// set, and not the one it raised by itself.
+// raiseFileLimit makes room for n open files, here and in the programs started from here: Go hands
+// a limit on that was set, and not the one it raised by itself.
 func raiseFileLimit(n uint64) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -45,7 +45,8 @@ func raiseFileLimit(n uint64) error {
 	return nil
 }
 
-// idle measures memory per idle session, each target in a process of its own that has served nothing before.
+// idle measures memory per idle session, each target in a process of its own that has served
+// nothing before.
 func idle(ctx context.Context, w io.Writer, upstream string) error {
 	fmt.Fprintf(w, "\n### Memory of %d idle sessions\n\n| sessions | way | RSS before, MiB | RSS with them, MiB | KiB per session |\n|---|---|---:|---:|---:|\n", idleSessions)
 	for _, kind := range idleKinds {
@@ -82,7 +83,8 @@ func idleKindOf(ctx context.Context, w io.Writer, upstream string, kind idleKind
 	return nil
 }
 
-// idleTarget opens the sessions, lets each run one statement, and reads memory before the first and when all are idle.
+// idleTarget opens the sessions, lets each run one statement, and reads memory before the first and
+// when all are idle.
 func idleTarget(ctx context.Context, t *target, work workload) (before, after int64, err error) {
 	if before, err = t.rss(); err != nil {
 		return 0, 0, err

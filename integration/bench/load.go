@@ -48,8 +48,8 @@ func (l *load) close() error {
 	return err
 }
 
-// run keeps every client busy for d, and then waits for what is under way. It returns the time that took, and the
-// statements' durations in l.lasted, sorted.
+// run keeps every client busy for d, and then waits for what is under way. It returns the time that
+// took, and the statements' durations in l.lasted, sorted.
 func (l *load) run(d time.Duration) (took time.Duration, err error) {
 	l.lasted = l.lasted[:0]
 	began := time.Now()

@@ -24,7 +24,8 @@ func (s sample) cpuPerStatement() float64 {
 
 func (s sample) rate() float64 { return float64(s.statements) / s.took.Seconds() }
 
-// cell is one row of the matrix: a workload at a number of connections. Samples are by target, and by round.
+// cell is one row of the matrix: a workload at a number of connections. Samples are by target, and
+// by round.
 type cell struct {
 	workload    workload
 	connections int

@@ -48,7 +48,8 @@ func (c *client) prepare(query string) (uint32, error) {
 	return prepared.ID, nil
 }
 
-// execution is the payload that executes a prepared statement, with the types sent every time as most drivers do.
+// execution is the payload that executes a prepared statement, with the types sent every time as
+// most drivers do.
 func execution(statement uint32, arguments []argument) []byte {
 	p := binary.LittleEndian.AppendUint32([]byte{mysql.COM_STMT_EXECUTE}, statement)
 	p = append(p, 0)                                     // no cursor

@@ -26,8 +26,8 @@ type profiler struct {
 	workloads []workload
 }
 
-// profile writes where idproxy, and the relay beside it, spend their time, workload by workload. It needs perf and the
-// right to use it.
+// profile writes where idproxy, and the relay beside it, spend their time, workload by workload. It
+// needs perf and the right to use it.
 func (b *bench) profile(ctx context.Context, w io.Writer, p profiler) error {
 	if _, err := exec.LookPath("perf"); err != nil {
 		return fmt.Errorf("profile: %w (Debian's package linux-perf)", err)
@@ -51,7 +51,8 @@ func (b *bench) profile(ctx context.Context, w io.Writer, p profiler) error {
 	return nil
 }
 
-// profileOf samples a target's processor clock under load, and returns what perf says of the functions.
+// profileOf samples a target's processor clock under load, and returns what perf says of the
+// functions.
 func (b *bench) profileOf(ctx context.Context, work workload, t *target, file string) (s sample, report []byte, err error) {
 	record := exec.CommandContext(ctx, "perf", "record", "-q", "-e", "cpu-clock", "-F", "4000", "-p", strconv.Itoa(t.proc.PID()),
 		"-o", file, "--", "sleep", fmt.Sprint(profileLength.Seconds()))
@@ -77,8 +78,8 @@ var symbolLine = regexp.MustCompile(`^\s+([0-9.]+)%\s+\[(.)\] (\S+)`)
 // leastShare is how many percent of the time a function takes that has a line of its own.
 const leastShare = 0.3
 
-// writeProfile writes the kernel's part in one line, and each function of the program that takes some of the time, in
-// microseconds of a statement that takes whole.
+// writeProfile writes the kernel's part in one line, and each function of the program that takes
+// some of the time, in microseconds of a statement that takes whole.
 func writeProfile(w io.Writer, report []byte, whole float64) {
 	kernel, rest := 0.0, 0.0
 	var functions []string

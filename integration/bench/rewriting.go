@@ -13,8 +13,8 @@ import (
 	"idproxy/rule"
 )
 
-// rewriting measures what reading an INSERT and writing it with its ids costs, without the network, in processor time of
-// one thread: other programs on the machine slow it down, but are not counted.
+// rewriting measures what reading an INSERT and writing it with its ids costs, without the network,
+// in processor time of one thread: other programs on the machine slow it down, but are not counted.
 func rewriting(out io.Writer) error {
 	fmt.Fprint(out, "\n### Rewriting alone\n\n| rows | bytes | us/statement | GB/s of SQL text per core (min..max) | allocations/statement |\n|---:|---:|---:|---:|---:|\n")
 	runtime.LockOSThread()

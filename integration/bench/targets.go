@@ -30,8 +30,8 @@ const (
 	nameIDProxy = "idproxy"
 )
 
-// startTargets builds and starts everything that stands before the server at upstream. Their files are in dir.
-// The caller stops what is returned, also when there is an error.
+// startTargets builds and starts everything that stands before the server at upstream. Their files
+// are in dir. The caller stops what is returned, also when there is an error.
 func startTargets(ctx context.Context, dir, upstream string) (targets []*target, err error) {
 	targets = []*target{{name: nameDirect, addr: upstream}}
 	for _, start := range []func(context.Context, string, string) (*target, error){startRelay, startHAProxy, startIDProxy} {

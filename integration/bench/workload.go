@@ -11,8 +11,8 @@ import (
 	"idproxy/proxy/wire"
 )
 
-// schema holds the tables of the benchmark. The names of the three tables have the same length, and so have the
-// statements on them.
+// schema holds the tables of the benchmark. The names of the three tables have the same length, and
+// so have the statements on them.
 const (
 	schema      = "bench"
 	plainTable  = "plainly" // AUTO_INCREMENT, no rule
@@ -26,7 +26,8 @@ const (
 type workload struct {
 	name  string
 	query func(table string, client int) string
-	// arguments makes it a prepared statement: each client prepares query once and executes it with these.
+	// arguments makes it a prepared statement: each client prepares query once and executes it with
+	// these.
 	arguments func(client int) []argument
 	// injected: idproxy fills the ids. Other targets have the same work done by AUTO_INCREMENT.
 	injected bool
@@ -44,7 +45,8 @@ var workloads = []workload{
 	{name: "prepared SELECT of one row by its key", query: preparedSelect, arguments: selectArguments, reads: true},
 }
 
-// load has a connected client of a target send the workload's statement from now on. number tells clients apart.
+// load has a connected client of a target send the workload's statement from now on. number tells
+// clients apart.
 func (w workload) load(t *target, c *client, number int) error {
 	table := plainTable
 	switch {

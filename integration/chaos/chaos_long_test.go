@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestChaosWithoutFence is TestChaos with the fence left out: the control that shows that duplicates are seen.
+// TestChaosWithoutFence is TestChaos with the fence left out: the control that shows that
+// duplicates are seen.
 func TestChaosWithoutFence(t *testing.T) {
 	r, done := chaos(t, uint64(time.Now().UnixNano()), time.Minute, false)
 	if r.twice == 0 {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// What the environment changes: for how long TestChaos does harm, what its choices come from, how often it is done, and the
-// file that has a line for each time.
+// What the environment changes: for how long TestChaos does harm, what its choices come from, how
+// often it is done, and the file that has a line for each time.
 const (
 	lastsVariable = "IDPROXY_CHAOS"
 	seedVariable  = "IDPROXY_CHAOS_SEED"
@@ -52,8 +52,8 @@ func (r result) String() string {
 	return fmt.Sprintf(resultFormat, r.seed, r.lasts, r.ids, r.answers, r.twice)
 }
 
-// TestChaos does all kinds of harm to six processes and to what they depend on. No id comes twice, and all processes
-// come back by themselves.
+// TestChaos does all kinds of harm to six processes and to what they depend on. No id comes twice,
+// and all processes come back by themselves.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	seed := setting(t, seedVariable, uint64(time.Now().UnixNano()), func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })

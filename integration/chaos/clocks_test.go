@@ -28,8 +28,8 @@ const (
 	far = 5 * time.Second
 	// poolMost is how many numbers a pool is given.
 	poolMost = 1000
-	// band is how far the clocks of the two Redis are from each other at most: a server of a pool may be a second behind the
-	// one that it replaces.
+	// band is how far the clocks of the two Redis are from each other at most: a server of a pool
+	// may be a second behind the one that it replaces.
 	band = 900 * time.Millisecond
 )
 
@@ -48,7 +48,8 @@ func (c *movedClock) set(ahead time.Duration) {
 	c.Ahead(ahead)
 }
 
-// catchUp sets the clock to where all times lie in the past that it has shown, and looks whether the store follows.
+// catchUp sets the clock to where all times lie in the past that it has shown, and looks whether
+// the store follows.
 func (c *movedClock) catchUp(t testing.TB) {
 	t.Helper()
 	c.set(c.most + time.Second)
@@ -80,7 +81,8 @@ func redisTime(r *servers.Redis) (time.Time, error) {
 	return time.Unix(seconds, 0), err
 }
 
-// storeClock moves the clock of a store: by a little, which stays, or by a lot, for a while or until it is moved again.
+// storeClock moves the clock of a store: by a little, which stays, or by a lot, for a while or
+// until it is moved again.
 func (n *nemesis) storeClock(c *movedClock) {
 	if n.random.IntN(4) == 0 || c.pool >= poolMost {
 		n.setStore(c, c.most)
@@ -101,7 +103,8 @@ func (n *nemesis) storeClock(c *movedClock) {
 	}
 }
 
-// setStore sets the clock of a store. Numbers that were used with one that was far ahead are of no use: there are others soon.
+// setStore sets the clock of a store. Numbers that were used with one that was far ahead are of no
+// use: there are others soon.
 func (n *nemesis) setStore(c *movedClock, ahead time.Duration) {
 	n.did("clock of "+c.server, "from %v to %v", c.ahead, ahead)
 	back := c.ahead - ahead
@@ -121,7 +124,8 @@ func (n *nemesis) moreNumbers(c *movedClock) {
 	n.addNumbers(n.t, c.source, c.pool)
 }
 
-// redisClocks sets the clocks of the two Redis that may replace each other: both ahead for good, and apart within the band.
+// redisClocks sets the clocks of the two Redis that may replace each other: both ahead for good,
+// and apart within the band.
 func (n *nemesis) redisClocks() {
 	n.base += pick(n, 0, 0, 0, 0, 100*time.Millisecond, time.Second, time.Minute, time.Hour)
 	for _, c := range n.apart {

@@ -24,8 +24,8 @@ sources:
 ids: {redis: {listen: "unix:%s"}}
 `
 
-// TestFence kills a process whose clock runs ahead, and starts it with the clock put right. No id comes twice; with the
-// fence left out some do.
+// TestFence kills a process whose clock runs ahead, and starts it with the clock put right. No id
+// comes twice; with the fence left out some do.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	for _, fence := range []bool{true, false} {
@@ -79,8 +79,8 @@ func leapAndCount(t *testing.T, n *node, fence bool) map[string]uint64 {
 		}
 	}
 	give(100)
-	// The bound of the fixed number lies up to 8s ahead of the clock, that of the leased one, in its file, up to 1.5s; a leap
-	// of 2.5s could end the lease.
+	// The bound of the fixed number lies up to 8s ahead of the clock, that of the leased one, in
+	// its file, up to 1.5s; a leap of 2.5s could end the lease.
 	const wall, mono = 8200 * time.Millisecond, 1600 * time.Millisecond
 	for range 3 { // on a machine that is busy a process may issue nothing before it is killed
 		n.leap(t, wall, mono)

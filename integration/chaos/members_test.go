@@ -15,7 +15,8 @@ func etcdMember(i int) string { return fmt.Sprintf("etcd%d", i) }
 // etcdWay is what a process calls its way to it.
 func etcdWay(i int) string { return fmt.Sprintf("raft%d", i) }
 
-// cluster harms etcd's: a member or the leader, for itself or with another one, which leaves no majority.
+// cluster harms etcd's: a member or the leader, for itself or with another one, which leaves no
+// majority.
 func (n *nemesis) cluster() {
 	first := n.random.IntN(members)
 	who := "member"

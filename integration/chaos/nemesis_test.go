@@ -127,7 +127,8 @@ func (n *nemesis) harm() {
 	}
 }
 
-// dump has Redis write what a restart comes back with. While it writes that for another server it writes no other.
+// dump has Redis write what a restart comes back with. While it writes that for another server it
+// writes no other.
 func (n *nemesis) dump() {
 	answer, err := n.redis[n.master].Do("SAVE")
 	if err != nil && strings.Contains(answer+err.Error(), "save already in progress") {
@@ -186,7 +187,8 @@ func (n *nemesis) clock(one *node) {
 	}
 }
 
-// monotonic moves the clock that nobody can set: ahead for good, as when a machine sleeps, or back and forth.
+// monotonic moves the clock that nobody can set: ahead for good, as when a machine sleeps, or back
+// and forth.
 func (n *nemesis) monotonic(one *node, by time.Duration) {
 	if by == time.Hour {
 		n.did("monotonic clock", "process %d by %v for good", one.number, by)
@@ -201,7 +203,8 @@ func (n *nemesis) monotonic(one *node, by time.Duration) {
 	n.in(n.upTo(4*time.Second), func() { one.faults.Mono(one.mono) })
 }
 
-// leap has both clocks run ahead of the fence, kills the process while they do, and starts it with the clocks put right.
+// leap has both clocks run ahead of the fence, kills the process while they do, and starts it with
+// the clocks put right.
 func (n *nemesis) leap(one *node) {
 	wall, mono := 8*time.Second+n.upTo(4*time.Second), 500*time.Millisecond+n.upTo(pick(n, 100*time.Millisecond, 2*time.Second))
 	n.did("leap", "process %d by %v and %v", one.number, wall, mono)

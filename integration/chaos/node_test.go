@@ -13,7 +13,8 @@ import (
 	"idproxy/integration/process"
 )
 
-// node is an idproxy with the folder, the clocks and the ways to its stores that it keeps when it is started again.
+// node is an idproxy with the folder, the clocks and the ways to its stores that it keeps when it
+// is started again.
 type node struct {
 	number  uint8
 	dir     string
@@ -94,8 +95,8 @@ func (n *node) kill(t testing.TB) {
 	}
 }
 
-// leap moves the clocks ahead, kills the program and starts it with the clocks put right. It takes longer to believe a
-// clock, or to give up a lease.
+// leap moves the clocks ahead, kills the program and starts it with the clocks put right. It takes
+// longer to believe a clock, or to give up a lease.
 func (n *node) leap(t testing.TB, wall, mono time.Duration) {
 	t.Helper()
 	n.faults.Wall(wall)

@@ -44,8 +44,9 @@ sources:   {order_id: %s}
 rules:     [{table: "*.t", column: id, source: order_id}]
 `
 
-// TestOutage takes the store away. While ids are held no INSERT fails; then they fail with error 1467 and nothing else, other
-// statements go on, and when the store is back so are INSERTs, without a restart.
+// TestOutage takes the store away. While ids are held no INSERT fails; then they fail with error
+// 1467 and nothing else, other statements go on, and when the store is back so are INSERTs, without
+// a restart.
 func TestOutage(t *testing.T) {
 	o := theOutage
 	enough, few := int(o.lasts.Seconds())*o.rate*2, int(o.lasts.Seconds())*o.rate*2/5
@@ -139,8 +140,8 @@ func since(at, from time.Time) time.Duration {
 	return at.Sub(from).Round(time.Millisecond)
 }
 
-// suffer inserts before, in and after an outage, until INSERTs have succeeded again for two seconds. It returns them in
-// their order.
+// suffer inserts before, in and after an outage, until INSERTs have succeeded again for two
+// seconds. It returns them in their order.
 func suffer(t *testing.T, n *node, database string, o outage) (all []insert, away, back time.Time) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())

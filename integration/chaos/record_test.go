@@ -19,7 +19,8 @@ type run struct {
 
 const rows = math.MaxUint8 // the ids were read from a table
 
-// record takes note of the ids of one series, of whoever gives them. Runs are kept, not ids: all of them are compared.
+// record takes note of the ids of one series, of whoever gives them. Runs are kept, not ids: all of
+// them are compared.
 type record struct {
 	name  string
 	most  uint64 // greatest id that its column holds

@@ -23,13 +23,15 @@ import (
 	"idproxy/integration/servers"
 )
 
-// The lease of the tests. The shortest reclaim that the heartbeat and max_ahead of the configuration allow is 4.6s.
+// The lease of the tests. The shortest reclaim that the heartbeat and max_ahead of the
+// configuration allow is 4.6s.
 const (
 	reclaim = 5 * time.Second
 	numbers = 10 // of the pool
 )
 
-// configuration is a process's: names with a $ are its folder's sockets, its number, and the addresses of stores as it sees them.
+// configuration is a process's: names with a $ are its folder's sockets, its number, and the
+// addresses of stores as it sees them.
 const configuration = `
 listeners: [{listen: "unix:$sql", upstream: "$rows", account: {user: app, password: app}}]
 stores:
@@ -57,7 +59,8 @@ rules:
 ids: {redis: {listen: "unix:$ids"}}
 `
 
-// asked are the sources that programs ask for ids; pools those with worker numbers; tables those of the rows.
+// asked are the sources that programs ask for ids; pools those with worker numbers; tables those of
+// the rows.
 var (
 	pools    = []string{"leased_id", "moved_id", "raft_worker_id", "main_worker_id", "start_id"}
 	segments = []string{"main_id", "ticket_id", "raft_id"}
@@ -207,7 +210,8 @@ func (w *world) exec(t testing.TB, s *servers.Server, statement string) {
 	}
 }
 
-// addNumbers does what an administrator does who finds the pool of a source gone, or its numbers used up.
+// addNumbers does what an administrator does who finds the pool of a source gone, or its numbers
+// used up.
 func (w *world) addNumbers(t testing.TB, source string, n int) {
 	t.Helper()
 	w.readdress(t)

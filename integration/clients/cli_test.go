@@ -8,7 +8,8 @@ import (
 	"idproxy/integration/servers"
 )
 
-// shell runs a server's command-line client on cli/batch.sql. It goes on after an error, and shows each statement's outcome.
+// shell runs a server's command-line client on cli/batch.sql. It goes on after an error, and shows
+// each statement's outcome.
 func shell(s *servers.Server, args ...string) func(addr, db string) *exec.Cmd {
 	args = append(args, "--batch", "--force", "--skip-column-names", "-v", "-v", "--default-character-set=utf8mb4")
 	return func(addr, db string) *exec.Cmd {

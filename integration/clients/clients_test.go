@@ -27,7 +27,8 @@ type client struct {
 	name    string
 	command func(addr, db string) *exec.Cmd // the environment is added
 	servers []servers.Kind                  // default: both
-	// scenarios are the first words of lines that a run must print, so that a script that does less does not pass.
+	// scenarios are the first words of lines that a run must print, so that a script that does less
+	// does not pass.
 	scenarios string
 }
 
@@ -134,11 +135,12 @@ func (s site) run(t *testing.T, c client) string {
 	return strings.ReplaceAll(stdout.String(), s.db, "DB") + s.commands(t) + s.rows(t)
 }
 
-// commands are the executions of prepared statements that the server has seen of the script. A driver that quietly sends
-// text instead would have fewer.
+// commands are the executions of prepared statements that the server has seen of the script. A
+// driver that quietly sends text instead would have fewer.
 func (s site) commands(t *testing.T) string {
 	t.Helper()
-	// A server counts an execution a moment after it answers, and all of a session's when that is gone.
+	// A server counts an execution a moment after it answers, and all of a session's when that is
+	// gone.
 	deadline := time.Now().Add(10 * time.Second)
 	for sessions := 1; sessions > 0; time.Sleep(2 * time.Millisecond) {
 		err := s.pool.QueryRow("SELECT COUNT(*) FROM performance_schema.threads WHERE processlist_user=?", s.db).Scan(&sessions)
@@ -156,8 +158,8 @@ func (s site) commands(t *testing.T) string {
 	return "commands " + text + "\n"
 }
 
-// rows are the rows of all tables, read on the server itself, and the ids of each scenario in one list, which shows gaps.
-// Upserts leave others than natively, see docs/semantics/deviations.md.
+// rows are the rows of all tables, read on the server itself, and the ids of each scenario in one
+// list, which shows gaps. Upserts leave others than natively, see docs/semantics/deviations.md.
 func (s site) rows(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
@@ -188,7 +190,8 @@ func (s site) rows(t *testing.T) string {
 // explicitBelow bounds the ids that scripts write themselves.
 const explicitBelow = 10_000
 
-// fromSource counts the rows whose id idproxy's sources gave, and those whose id nobody should have given.
+// fromSource counts the rows whose id idproxy's sources gave, and those whose id nobody should have
+// given.
 func (s site) fromSource(t *testing.T) (generated, strange int) {
 	t.Helper()
 	for table, first := range map[string]int{"orders": proxiedOrders, "items": proxiedItems} {
@@ -203,7 +206,8 @@ func (s site) fromSource(t *testing.T) (generated, strange int) {
 	return generated, strange
 }
 
-// incomplete says what is wrong with a native run: scenarios that printed nothing, errors nobody expected.
+// incomplete says what is wrong with a native run: scenarios that printed nothing, errors nobody
+// expected.
 func (c client) incomplete(output string) (wrong []string) {
 	for _, name := range strings.Fields(c.scenarios) {
 		if !strings.Contains("\n"+output, "\n"+name+" ") {
@@ -259,7 +263,8 @@ func testClient(t *testing.T, server *servers.Server, c client) {
 	t.Logf("%s:\n%s", c.name, native)
 }
 
-// refusals stops idproxy and is an error when it refused a statement: some drivers try another way then and say nothing.
+// refusals stops idproxy and is an error when it refused a statement: some drivers try another way
+// then and say nothing.
 func (s site) refusals() error {
 	if err := s.proxy.Stop(30 * time.Second); err != nil {
 		return err

@@ -15,8 +15,9 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestLost loses the server behind an INSERT, after it has stored the row. Each client shows the text with the id, its pool does
-// not use the connection again, and the text says why the client of a server that is down cannot log in.
+// TestLost loses the server behind an INSERT, after it has stored the row. Each client shows the
+// text with the id, its pool does not use the connection again, and the text says why the client of
+// a server that is down cannot log in.
 func TestLost(t *testing.T) {
 	need(t, "gcc", "mariadb_config", "perl", "php", "java", "javac", connector, "sh", python)
 	dir := t.TempDir()
@@ -53,7 +54,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// lostShell runs a server's command-line client. In a batch it does not connect again, natively either.
+// lostShell runs a server's command-line client. In a batch it does not connect again, natively
+// either.
 func lostShell(s *servers.Server, args ...string) func(addr, db string) *exec.Cmd {
 	const text = `"$@" -e "INSERT INTO orders (g) VALUES ('lose me')" 2>&1
 "$@" -e "INSERT INTO orders (g) VALUES ('again'); SELECT CONCAT('again key=', LAST_INSERT_ID())" 2>&1
@@ -100,8 +102,8 @@ func testLost(t *testing.T, server *servers.Server, c client) {
 	}
 }
 
-// lostSite is a proxied one whose server gets lost behind INSERTs that say so. Listener down leads to address down, where nobody
-// listens.
+// lostSite is a proxied one whose server gets lost behind INSERTs that say so. Listener down leads
+// to address down, where nobody listens.
 func lostSite(t *testing.T, server *servers.Server) (s site, down string) {
 	t.Helper()
 	s = plainSite(t, server)
@@ -117,8 +119,8 @@ rules: [{table: %s.orders, column: id, source: orders}]
 	return s, down
 }
 
-// losing is an address that leads to a server and closes a connection in place of the reply to a statement that says lose me;
-// without a server nobody listens there.
+// losing is an address that leads to a server and closes a connection in place of the reply to a
+// statement that says lose me; without a server nobody listens there.
 func losing(t *testing.T, server *servers.Server) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

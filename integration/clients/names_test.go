@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The series of ids, of orders and of items. Whatever a test inserts with ids of its own stays far below them.
+// The series of ids, of orders and of items. Whatever a test inserts with ids of its own stays far
+// below them.
 const (
 	nativeOrders, nativeItems   = 700_000_000, 800_000_000
 	proxiedOrders, proxiedItems = 500_000_000, 600_000_000
@@ -35,8 +36,9 @@ func proxiedNames() names { return newNames(proxiedOrders, proxiedItems) }
 
 var number = regexp.MustCompile(`\d+`)
 
-// replace names the ids in a script's output. In each word the first id gets a name of its own and the others the
-// first one's name with their distance, so that `keys=K3,K3+1` tells that the ids of a list are consecutive.
+// replace names the ids in a script's output. In each word the first id gets a name of its own and
+// the others the first one's name with their distance, so that `keys=K3,K3+1` tells that the ids of
+// a list are consecutive.
 func (n names) replace(output string) string {
 	var lines []string
 	for line := range strings.Lines(output) {

@@ -109,7 +109,8 @@ func (d *demo) wait(ctx context.Context) error {
 	}
 }
 
-// stop ends idproxy first, so that it can give back unused ids and its worker number, then the servers.
+// stop ends idproxy first, so that it can give back unused ids and its worker number, then the
+// servers.
 func (d *demo) stop() error {
 	var err error
 	for _, p := range []*harness.Proxy{d.second, d.proxy} {

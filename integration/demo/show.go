@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// inserts are the statements for each shard, by its number; further shards get the last ones. No id is in them.
+// inserts are the statements for each shard, by its number; further shards get the last ones. No id
+// is in them.
 var inserts = [][]string{
 	{
 		"INSERT INTO orders (customer, amount) VALUES ('ada', 12.50), ('bob', 7.20), ('cyd', 99.00); SELECT LAST_INSERT_ID()",
@@ -75,8 +76,8 @@ func (d *demo) insert(ctx context.Context, client string, sh *shard, text string
 	return nil
 }
 
-// connect is the command by which a person connects. It has the password of a private server, which is known to all; for
-// any other it asks.
+// connect is the command by which a person connects. It has the password of a private server, which
+// is known to all; for any other it asks.
 func (d *demo) connect(client, host, port string) string {
 	password := " -p"
 	switch {
@@ -104,8 +105,8 @@ func (s *site) holdsRows(ctx context.Context, table string) (bool, error) {
 	return false, nil
 }
 
-// showTable prints a table of every shard, side by side, read from the servers themselves, and fails when an id is
-// there twice or a shard has none.
+// showTable prints a table of every shard, side by side, read from the servers themselves, and
+// fails when an id is there twice or a shard has none.
 func (d *demo) showTable(ctx context.Context, table, column string) error {
 	seen, count := map[int64]bool{}, 0
 	columns := make([][]string, len(d.site.shards))

@@ -35,8 +35,8 @@ type shard struct {
 // passwordVariable carries the account's password into the configuration.
 const passwordVariable = "IDPROXY_DEMO_PASSWORD"
 
-// openSite takes the servers that UPSTREAM names, or starts two, and a Redis. The caller stops what it returns, also when
-// there is an error.
+// openSite takes the servers that UPSTREAM names, or starts two, and a Redis. The caller stops what
+// it returns, also when there is an error.
 func openSite(ctx context.Context, out io.Writer) (s site, err error) {
 	if s, err = openShards(ctx, out); err != nil {
 		return s, err
@@ -107,8 +107,8 @@ func (s *site) open(sh *shard, schema string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// createTables makes the tables whose ids idproxy fills. Neither has AUTO_INCREMENT: two counters would give the same
-// ids on both shards.
+// createTables makes the tables whose ids idproxy fills. Neither has AUTO_INCREMENT: two counters
+// would give the same ids on both shards.
 func (s *site) createTables(ctx context.Context, sh *shard) error {
 	db, err := s.open(sh, "")
 	if err != nil {
@@ -127,8 +127,8 @@ func (s *site) createTables(ctx context.Context, sh *shard) error {
 	return nil
 }
 
-// config is idproxy's configuration: a listener per shard, orders numbered from one segment for all of them, events
-// by snowflake with a worker number from Redis.
+// config is idproxy's configuration: a listener per shard, orders numbered from one segment for all
+// of them, events by snowflake with a worker number from Redis.
 func (s *site) config() (string, error) {
 	var b strings.Builder
 	b.WriteString("listeners:\n")
@@ -149,8 +149,8 @@ rules:
 	return b.String(), nil
 }
 
-// secondConfig is that of another idproxy in front of the first shard, which fills the ids of events alone: the file that
-// order_id is kept in belongs to one process.
+// secondConfig is that of another idproxy in front of the first shard, which fills the ids of
+// events alone: the file that order_id is kept in belongs to one process.
 func (s *site) secondConfig() (string, error) {
 	var b strings.Builder
 	b.WriteString("listeners:\n")
@@ -179,7 +179,8 @@ func (s *site) writeListener(b *strings.Builder, number, port int) error {
 	return nil
 }
 
-// listenAddr is the loopback address with this port, or with any free one when another program has it.
+// listenAddr is the loopback address with this port, or with any free one when another program has
+// it.
 func listenAddr(port int) (string, error) {
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	l, err := net.Listen("tcp", addr)

@@ -19,8 +19,9 @@ import (
 // The last worker number is workers-1. Each idproxy holds one and keeps a spare one.
 const workers = 8
 
-// addWorkers fills the pool of worker numbers. Where rows of an earlier pool are in the tables it is not said to be
-// new: it rests until the ids that its forgotten holders may have made lie in the past.
+// addWorkers fills the pool of worker numbers. Where rows of an earlier pool are in the tables it
+// is not said to be new: it rests until the ids that its forgotten holders may have made lie in the
+// past.
 func (d *demo) addWorkers(ctx context.Context, config string) error {
 	path := filepath.Join(d.dir, "idproxy.yaml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil { // serve gets the same
@@ -59,8 +60,8 @@ func (d *demo) idproxy(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// showWorkers starts a second idproxy in front of the first shard, which gets another worker number, kills it and starts
-// it again, which gets the same one.
+// showWorkers starts a second idproxy in front of the first shard, which gets another worker
+// number, kills it and starts it again, which gets the same one.
 func (d *demo) showWorkers(ctx context.Context, client string) error {
 	d.say("worker numbers of events come from Redis on %s: a second idproxy gets another one", d.site.redis.Addr)
 	if err := d.startSecond(ctx); err != nil {

@@ -51,8 +51,8 @@ func build(argument string) (string, error) {
 	return path, link(path, argument)
 }
 
-// link builds the program where all test programs build it, which takes no time when it is up to date there, and gives it
-// this path, under which it stays what it is.
+// link builds the program where all test programs build it, which takes no time when it is up to
+// date there, and gives it this path, under which it stays what it is.
 func link(path, argument string) error {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -26,7 +26,8 @@ type comparison struct {
 	reader [2]int // row and position after of LAST_INSERT_ID(first); row -1: none
 }
 
-// differ returns how the statement after differs from that before in more than the ids that the plan speaks of.
+// differ returns how the statement after differs from that before in more than the ids that the
+// plan speaks of.
 func (c *comparison) differ() error {
 	for _, check := range []func() error{c.frame, c.columns, c.rows, c.lastIDs, c.updates} {
 		if err := check(); err != nil {
@@ -58,8 +59,9 @@ func (c *comparison) frame() error {
 	return nil
 }
 
-// columns finds which column after is which before: first those of before in their order, but that of the first rule may be
-// gone from its place; then those of rules that were not there, and the one that is gone.
+// columns finds which column after is which before: first those of before in their order, but that
+// of the first rule may be gone from its place; then those of rules that were not there, and the
+// one that is gone.
 func (c *comparison) columns() error {
 	if err := c.columnsBefore(); err != nil {
 		return err
@@ -119,12 +121,14 @@ func (c *comparison) rule(n name) int {
 	return slices.IndexFunc(c.s.Rules, func(r *rule.Rule) bool { return strings.EqualFold(r.Column, n.column) })
 }
 
-// same reports whether a column after, which has the rule, is that of before. With a rule it may lose the name of its table.
+// same reports whether a column after, which has the rule, is that of before. With a rule it may
+// lose the name of its table.
 func (c *comparison) same(before, after name, rule int) bool {
 	return before == after || rule >= 0 && strings.EqualFold(before.column, after.column)
 }
 
-// complete checks that no rule is left out, and that the id that may set LAST_INSERT_ID() is behind whatever reads it.
+// complete checks that no rule is left out, and that the id that may set LAST_INSERT_ID() is behind
+// whatever reads it.
 func (c *comparison) complete() error {
 	for rule := range c.s.Rules {
 		if !slices.Contains(c.rules, rule) {
@@ -197,7 +201,8 @@ func (c *comparison) rows() error {
 	return nil
 }
 
-// id compares a value for an id before, nil when there was none, with what it became. n ids of the rule stand before it.
+// id compares a value for an id before, nil when there was none, with what it became. n ids of the
+// rule stand before it.
 func (c *comparison) id(x, after ast.ExprNode, rule, n int) (filled bool, err error) {
 	may, y := c.generates(x, c.s.Rules[rule]), restore(after)
 	if ids := c.ids[rule]; n < len(ids) && may != never {

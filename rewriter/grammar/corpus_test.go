@@ -1,6 +1,7 @@
 package grammar
 
-// corpus are statements as applications, drivers and dump tools send them, in all forms that get ids.
+// corpus are statements as applications, drivers and dump tools send them, in all forms that get
+// ids.
 var corpus = []string{
 	"INSERT INTO t (a) VALUES (1)",
 	"INSERT INTO t (id,a) VALUES (NULL,1),(0,2),('0',3),(DEFAULT,4),(5,5),(-6,6),('7',7);",

@@ -16,8 +16,8 @@ import (
 	"idproxy/rule"
 )
 
-// session makes what a statement is read by from a number: the mode, the rules, what the table is and what the server says
-// of expressions.
+// session makes what a statement is read by from a number: the mode, the rules, what the table is
+// and what the server says of expressions.
 type session struct {
 	mode    rewriter.Mode
 	rules   []*rule.Rule
@@ -93,8 +93,8 @@ func FuzzReaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, n uint16) { checkReaders(t, text, sessionOf(n)) })
 }
 
-// FuzzEdits is FuzzReaders for statements of the corpus with random edits: four bytes each, for what to do, where, how much
-// and by what.
+// FuzzEdits is FuzzReaders for statements of the corpus with random edits: four bytes each, for
+// what to do, where, how much and by what.
 func FuzzEdits(f *testing.F) {
 	for i := range corpus {
 		f.Add(uint8(i), []byte{0, byte(i * 3), 1, byte(i), 1, byte(i * 5), 0, byte(i * 11)}, uint16(i*7919))
@@ -126,8 +126,8 @@ func edited(statement string, edits []byte) []byte {
 	return text
 }
 
-// slips are texts that TiDB's lexer misreads and both servers refuse: it passes @@ without a name, reads the byte behind it
-// twice, and takes it for the end of the text when it is there.
+// slips are texts that TiDB's lexer misreads and both servers refuse: it passes @@ without a name,
+// reads the byte behind it twice, and takes it for the end of the text when it is there.
 var slips = regexp.MustCompile("(?i)@@(global\\.|session\\.|local\\.)?([^\\w$.'\"`\\x80-\\x{10FFFF}]|$)")
 
 func checkReaders(t *testing.T, text []byte, se session) {

@@ -42,7 +42,8 @@ func keysOf(s *ast.InsertStmt, columns int) (keys []*driver.ValueExpr) {
 	return keys
 }
 
-// checkGenes reads a statement, and reports whether its genes are those of the keys that TiDB reads.
+// checkGenes reads a statement, and reports whether its genes are those of the keys that TiDB
+// reads.
 func checkGenes(t *testing.T, text []byte, mode rewriter.Mode, crc bool) bool {
 	t.Helper()
 	if !utf8.Valid(text) {

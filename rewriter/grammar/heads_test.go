@@ -22,8 +22,8 @@ var texts = []string{
 	"LOCK TABLES t WRITE; UNLOCK TABLES", "KILL 5", "GRANT SELECT ON *.* TO u", "ANALYZE TABLE t", "SELECT @a:=1;", ";;SELECT 1;;", "TABLE t; VALUES ROW(1)",
 }
 
-// FuzzTexts: what TiDB's parser takes for several statements Split cuts in the same places, and each is of the same kind to
-// both.
+// FuzzTexts: what TiDB's parser takes for several statements Split cuts in the same places, and
+// each is of the same kind to both.
 func FuzzTexts(f *testing.F) {
 	for i, text := range append(texts, corpus...) {
 		f.Add([]byte(text), uint16(i&3))
@@ -114,8 +114,8 @@ func headOf(stmt ast.StmtNode) (h rewriter.Head) {
 	return h
 }
 
-// sameHead compares what a session must know of a statement. What TiDB has no kind for is none that gets ids. A name that
-// ReadHead does not have could not be read, and stands for any.
+// sameHead compares what a session must know of a statement. What TiDB has no kind for is none that
+// gets ids. A name that ReadHead does not have could not be read, and stands for any.
 func sameHead(got, want rewriter.Head) bool {
 	switch want.Kind {
 	case rewriter.Other:

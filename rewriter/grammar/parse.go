@@ -11,14 +11,15 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/format"
 	"github.com/pingcap/tidb/pkg/parser/mysql"
 
-	// The parser makes its literals by a driver. This one needs nothing of TiDB but the parser; it panics at decimals of
-	// more than 81 digits, and literals are short in what is read here.
+	// The parser makes its literals by a driver. This one needs nothing of TiDB but the parser; it
+	// panics at decimals of more than 81 digits, and literals are short in what is read here.
 	_ "github.com/pingcap/tidb/pkg/parser/test_driver"
 
 	"idproxy/rewriter"
 )
 
-// parsers are those not in use. Each keeps the memory of what it read last; the garbage collector takes the idle ones.
+// parsers are those not in use. Each keeps the memory of what it read last; the garbage collector
+// takes the idle ones.
 var parsers = sync.Pool{New: func() any { return parser.New() }}
 
 // errUnread: TiDB's grammar has no such statement.
@@ -31,8 +32,8 @@ func (d difference) Error() string { return "the second reader differs: " + stri
 
 func differ(format string, args ...any) error { return difference(fmt.Sprintf(format, args...)) }
 
-// parse reads text as one INSERT or REPLACE. It returns errUnread when TiDB cannot read it at all, and a
-// difference when it reads something else.
+// parse reads text as one INSERT or REPLACE. It returns errUnread when TiDB cannot read it at all,
+// and a difference when it reads something else.
 func parse(text string, m rewriter.Mode) (stmt *ast.InsertStmt, err error) {
 	p := parsers.Get().(*parser.Parser)
 	defer func() {

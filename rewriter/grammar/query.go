@@ -54,8 +54,8 @@ func compareQuery(s *rewriter.Statement, p *rewriter.Plan, before *ast.InsertStm
 	return nil
 }
 
-// queryColumns finds which column of the statement is of which rule: those of before in their order, then those of rules
-// that were not there.
+// queryColumns finds which column of the statement is of which rule: those of before in their
+// order, then those of rules that were not there.
 func (c *comparison) queryColumns() error {
 	c.names = listed(c.before)
 	if len(c.names) == 0 {
@@ -93,8 +93,8 @@ func (c *comparison) queryColumns() error {
 	return nil
 }
 
-// around checks WITH d(a,b) AS (query) SELECT a,b,id FROM (SELECT a,b,counter FROM d) AS e: the query is that of before, and
-// each column of it goes where it went.
+// around checks WITH d(a,b) AS (query) SELECT a,b,id FROM (SELECT a,b,counter FROM d) AS e: the
+// query is that of before, and each column of it goes where it went.
 func (c *comparison) around() error {
 	outer, ok := c.after.Select.(*ast.SelectStmt)
 	if !ok || outer.With == nil || len(outer.With.CTEs) != 1 {
@@ -133,7 +133,8 @@ func columnOf(f *ast.SelectField) string {
 	return ""
 }
 
-// unwrapped prints a query without the parentheses around all of it, and without the LIMIT that it got.
+// unwrapped prints a query without the parentheses around all of it, and without the LIMIT that it
+// got.
 func unwrapped(query ast.ResultSetNode) string {
 	text := restore(query)
 	if i := strings.LastIndex(text, noLimit); i >= 0 {

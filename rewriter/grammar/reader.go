@@ -11,8 +11,8 @@ import (
 	"idproxy/rule"
 )
 
-// Reader is the second reader. It remembers the shapes of statements that were compared, and asks TiDB's parser only about
-// new ones. It is safe for concurrent use.
+// Reader is the second reader. It remembers the shapes of statements that were compared, and asks
+// TiDB's parser only about new ones. It is safe for concurrent use.
 type Reader struct {
 	Agreed  atomic.Uint64 // statements of a new shape that both readers read alike
 	Unread  atomic.Uint64 // those that TiDB's parser cannot read: the plan's reading stands
@@ -30,8 +30,8 @@ func New(capacity int) *Reader {
 	return &Reader{shapes: make(shapes, size)}
 }
 
-// Check returns nil when s may be rewritten as p says, which has read it; or else how the second reader differs. It costs no
-// allocation when the shape of s is known.
+// Check returns nil when s may be rewritten as p says, which has read it; or else how the second
+// reader differs. It costs no allocation when the shape of s is known.
 func (r *Reader) Check(s *rewriter.Statement, p *rewriter.Plan) error {
 	var room [16]uint64
 	shapes := p.Shapes(room[:0])
@@ -54,7 +54,8 @@ func (r *Reader) Check(s *rewriter.Statement, p *rewriter.Plan) error {
 	return nil
 }
 
-// wholeText is the size up to which a statement is compared as it is; where that cannot be, and above, it is reduced first.
+// wholeText is the size up to which a statement is compared as it is; where that cannot be, and
+// above, it is reduced first.
 const wholeText = 4 << 10
 
 // compare lets TiDB's parser read s and what p makes of it.
@@ -78,12 +79,13 @@ func compare(s *rewriter.Statement, p *rewriter.Plan) error {
 	return compareWhole(short, &q)
 }
 
-// maxReduced bounds what the second reader is given: its parser takes far more memory than its text.
+// maxReduced bounds what the second reader is given: its parser takes far more memory than its
+// text.
 const maxReduced = 256 << 10
 
-// plainText reports whether TiDB's parser takes the text as the server does but for its grammar: it reads UTF-8 alone, runs
-// version comments of any version, has some of its own, and takes MySQL's dollar quotes for names, and a backslash in "x" for
-// an escape also where that is a name.
+// plainText reports whether TiDB's parser takes the text as the server does but for its grammar: it
+// reads UTF-8 alone, runs version comments of any version, has some of its own, and takes MySQL's
+// dollar quotes for names, and a backslash in "x" for an escape also where that is a name.
 func plainText(s *rewriter.Statement) bool {
 	if !s.Mode.MariaDB && bytes.Count(s.Text, []byte("$")) > 1 || s.Mode.ANSIQuotes && bytes.IndexByte(s.Text, '\\') >= 0 {
 		return false
@@ -96,7 +98,8 @@ func plainText(s *rewriter.Statement) bool {
 	return utf8.Valid(s.Text) && (s.Mode.Charset == rewriter.SingleByte || !hasHigh(s.Text))
 }
 
-// foreignColumns reports whether what a plan writes may have the name of a column in another character set than UTF-8.
+// foreignColumns reports whether what a plan writes may have the name of a column in another
+// character set than UTF-8.
 func foreignColumns(s *rewriter.Statement) bool {
 	foreign := func(name string) bool {
 		if s.Speller == nil || !hasHigh([]byte(name)) {
@@ -120,7 +123,8 @@ func hasHigh(text []byte) bool {
 	return false
 }
 
-// firstID is far from the ids of applications, so that one that a plan put in the wrong place is not taken for theirs.
+// firstID is far from the ids of applications, so that one that a plan put in the wrong place is
+// not taken for theirs.
 const firstID = 7_770_000_000_000_000_000
 
 func compareWhole(s *rewriter.Statement, p *rewriter.Plan) error {

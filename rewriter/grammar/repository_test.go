@@ -2,7 +2,8 @@
 
 package grammar
 
-// The race detector makes this ten times slower and has nothing to find in it, so that it is not in its builds.
+// The race detector makes this ten times slower and has nothing to find in it, so that it is not in
+// its builds.
 
 import (
 	"errors"
@@ -20,7 +21,8 @@ import (
 
 var beginsInsert = regexp.MustCompile(`(?i)^\s*(/\*.*\*/)?\s*(insert|replace)\b`)
 
-// statementsOfTests returns the INSERTs and REPLACEs that the repository's Go files have as string literals.
+// statementsOfTests returns the INSERTs and REPLACEs that the repository's Go files have as string
+// literals.
 func statementsOfTests(t *testing.T) (found []string) {
 	for _, pattern := range []string{"../../*/*.go", "../../*/*/*.go"} {
 		files, err := filepath.Glob(pattern)
@@ -45,8 +47,8 @@ func statementsOfTests(t *testing.T) (found []string) {
 	return found
 }
 
-// A second reader that refuses what is right would be worse than none: it must agree to whatever the tests of this
-// repository show to be right, in all modes and whatever the table is.
+// A second reader that refuses what is right would be worse than none: it must agree to whatever
+// the tests of this repository show to be right, in all modes and whatever the table is.
 func TestReaderAgreesToAllTests(t *testing.T) {
 	texts := statementsOfTests(t)
 	r := New(1)

@@ -2,7 +2,8 @@ package grammar
 
 import "sync/atomic"
 
-// shapes is a set of numbers, all but 0, that forgets some of them when it is full. It takes no lock and never grows.
+// shapes is a set of numbers, all but 0, that forgets some of them when it is full. It takes no
+// lock and never grows.
 type shapes []atomic.Uint64
 
 // ways is the number of places that a shape can have.

@@ -13,8 +13,8 @@ import (
 // wide reports whether the ids of a rule are no numbers.
 func (c *comparison) wide(rule int) bool { return c.s.Rules[rule].IDs.Wide() }
 
-// wideID is id for those: NULL, DEFAULT and no value at all get one, a literal or a parameter stays, and what may be NULL becomes
-// IFNULL of itself and an id.
+// wideID is id for those: NULL, DEFAULT and no value at all get one, a literal or a parameter
+// stays, and what may be NULL becomes IFNULL of itself and an id.
 func (c *comparison) wideID(x, y ast.ExprNode, rule, n int) (filled bool, err error) {
 	must, maybe := x == nil, false
 	switch x := x.(type) {

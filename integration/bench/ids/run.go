@@ -76,8 +76,8 @@ func processTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// costs compares what one id takes. The layout of the snowflake source has a sequence so long that it never ends, or its
-// cap would be what is measured, as it is with the two libraries.
+// costs compares what one id takes. The layout of the snowflake source has a sequence so long that
+// it never ends, or its cap would be what is measured, as it is with the two libraries.
 func costs(ctx context.Context, out io.Writer, p Plan) (err error) {
 	all, err := start(ctx, []func(context.Context) (*candidate, error){
 		newAtomic, newSegment, snowflakeOf(nameSnowflake, "41/2/20"), newBwmarrin, newSonyflake,
@@ -106,7 +106,8 @@ func costs(ctx context.Context, out io.Writer, p Plan) (err error) {
 	return nil
 }
 
-// writeCost writes medians over rounds. The ratio is that of processor time, to the atomic of the same round.
+// writeCost writes medians over rounds. The ratio is that of processor time, to the atomic of the
+// same round.
 func writeCost(out io.Writer, way string, used, atomics []usage) {
 	var elapsed, cpu, ratio []float64
 	var allocs, ids uint64
@@ -123,8 +124,8 @@ func writeCost(out io.Writer, way string, used, atomics []usage) {
 		elapsed[mid], cpu[mid], ratio[mid], ratio[0], ratio[len(ratio)-1], float64(allocs)/float64(ids))
 }
 
-// atCap has sources give all that their layout allows, for as long as it takes until nothing can be borrowed from the
-// time ahead, and measures from then on.
+// atCap has sources give all that their layout allows, for as long as it takes until nothing can be
+// borrowed from the time ahead, and measures from then on.
 func atCap(ctx context.Context, out io.Writer, length time.Duration) error {
 	fmt.Fprint(out, "\n### Snowflake sources asked for all they can give\n\n| goroutines | way | ids/s | CPU, share of one core | CPU ns/id | allocations/id |\n|---:|---|---:|---:|---:|---:|\n")
 	for _, begin := range []func(context.Context) (*candidate, error){
@@ -139,8 +140,8 @@ func atCap(ctx context.Context, out io.Writer, length time.Duration) error {
 	return nil
 }
 
-// A source may run ahead of the clock by 0.1 s here, and not by 3 s as it does when nothing is configured: that is used
-// up in borrowed.
+// A source may run ahead of the clock by 0.1 s here, and not by 3 s as it does when nothing is
+// configured: that is used up in borrowed.
 const (
 	ahead    = 100 * time.Millisecond
 	borrowed = 100 * time.Millisecond

@@ -18,9 +18,9 @@ type switching struct {
 	fetch time.Duration
 }
 
-// switches measures each call of Fill while ranges of a fixed size follow each other every few milliseconds. Others
-// take ids in between, so that every range has an end. The last line has a store that cannot keep up: it shows that the
-// measurement sees a wait.
+// switches measures each call of Fill while ranges of a fixed size follow each other every few
+// milliseconds. Others take ids in between, so that every range has an end. The last line has a
+// store that cannot keep up: it shows that the measurement sees a wait.
 func switches(ctx context.Context, out io.Writer, length time.Duration) error {
 	fmt.Fprintf(out, "\n### Where one range of %d ids ends and the next begins: each Fill of one id\n\n", rangeSize)
 	fmt.Fprint(out, "| ranges | calls | number | p50 | p99 | p99.9 | p99.99 | max |\n|---|---|---:|---:|---:|---:|---:|---:|\n")
@@ -36,7 +36,8 @@ func switches(ctx context.Context, out io.Writer, length time.Duration) error {
 	return nil
 }
 
-// A range of this size lasts one goroutine that reads the clock for each id about two fetches of a millisecond.
+// A range of this size lasts one goroutine that reads the clock for each id about two fetches of a
+// millisecond.
 const rangeSize = 50_000
 
 func (s switching) measure(ctx context.Context, out io.Writer, length time.Duration) (err error) {

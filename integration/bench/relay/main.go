@@ -1,5 +1,6 @@
-// Command relay is the plainest TCP relay that Go can be: two goroutines per connection, each with a buffer, read
-// and write. It is what idproxy is measured against, so it does nothing else: no splice, no pools, no deadlines.
+// Command relay is the plainest TCP relay that Go can be: two goroutines per connection, each with
+// a buffer, read and write. It is what idproxy is measured against, so it does nothing else: no
+// splice, no pools, no deadlines.
 //
 //	relay LISTEN UPSTREAM
 package main
@@ -11,7 +12,8 @@ import (
 	"sync"
 )
 
-// Buffers are as large as those of idproxy, which starts with the smaller size and takes the larger for big replies.
+// Buffers are as large as those of idproxy, which starts with the smaller size and takes the larger
+// for big replies.
 const (
 	requestBuffer = 16 << 10
 	replyBuffer   = 64 << 10
