@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
@@ -419,4 +420,14 @@ func (c *conversation) applyLastID(p *pending, o outcome) {
 		!p.owes() && o.insertID != 0 {
 		*id = lastID{}
 	}
+}
+
+// appendQuery appends a COM_QUERY packet of our own, with an empty set of
+// query attributes where the session has them.
+func (c *conversation) appendQuery(dst []byte, sql string) []byte {
+	payload := []byte{mysql.COM_QUERY}
+	if c.has(mysql.CLIENT_QUERY_ATTRIBUTES) {
+		payload = append(payload, 0, 1)
+	}
+	return wire.AppendPacket(dst, 0, append(payload, sql...))
 }

@@ -114,8 +114,8 @@ func errUnpreparedName(name string) *mysql.MyError {
 	return clientError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%s) given to EXECUTE: idproxy refused to prepare it", name)
 }
 
-func errTooManyNames() *mysql.MyError {
-	return clientError(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000", "Can't create more than max_prepared_stmt_count statements (idproxy keeps at most %d of a session by name)", maxNamed)
+func errTooManyNames(most int) *mysql.MyError {
+	return clientError(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000", "Can't create more than max_prepared_stmt_count statements (idproxy keeps at most %d of a session by name)", most)
 }
 
 // errReadLate says that the text of a statement prepared in SQL was not read.
@@ -144,8 +144,8 @@ func errArguments(command string) *mysql.MyError {
 	return clientError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", command)
 }
 
-func errLongID(rule *rule.Rule) *mysql.MyError {
-	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not take an id of more than %d bytes for column %s of rule %s; nothing was sent", maxLongID, rule.Column, rule)
+func errLongID(rule *rule.Rule, most int) *mysql.MyError {
+	return clientError(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not take an id of more than %d bytes for column %s of rule %s; nothing was sent", most, rule.Column, rule)
 }
 
 // errNoBulk is what MariaDB 10.11 says to a bulk execution with flags that it

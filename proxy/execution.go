@@ -281,7 +281,7 @@ func (x *execution) read(st *statement, e *prepared, c *conversation, found *fin
 		found.gives(e, &x.one, n)
 		for _, data := range e.long.ids {
 			if len(data) > maxLongID {
-				return errLongID(fillerOf(e).rules[0])
+				return errLongID(fillerOf(e).rules[0], maxLongID)
 			}
 		}
 		return nil

@@ -30,7 +30,7 @@ func (s *session) keepName(st *statement) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.prepared.keepName(name, st.prepared) {
-		return errTooManyNames()
+		return errTooManyNames(maxNamed)
 	}
 	st.changes().named = st.prepared
 	return nil

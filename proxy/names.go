@@ -5,11 +5,6 @@ import (
 	"idproxy/rewriter"
 )
 
-// hasInUTF8 reports whether a name that a statement writes is in UTF-8 as it is.
-func (s *state) hasInUTF8(name []byte) bool {
-	return facts.IsPlain(name) || s.known&knowCharset != 0 && facts.IsUTF8(s.charset) && facts.IsUTF8MB3(name)
-}
-
 // inUTF8 returns a name that a statement writes in UTF-8; ok is false when the
 // server refuses it, or makes question marks of it.
 func (d *decider) inUTF8(name []byte, cx *reading) (converted []byte, ok bool, err error) {

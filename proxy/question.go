@@ -99,16 +99,6 @@ func (s *session) change(packet []byte, p pending) error {
 	return wire.ReadOK(packets)
 }
 
-// appendQuery appends a COM_QUERY packet of our own, with an empty set of
-// query attributes where the session has them.
-func (c *conversation) appendQuery(dst []byte, sql string) []byte {
-	payload := []byte{mysql.COM_QUERY}
-	if c.has(mysql.CLIENT_QUERY_ATTRIBUTES) {
-		payload = append(payload, 0, 1)
-	}
-	return wire.AppendPacket(dst, 0, append(payload, sql...))
-}
-
 // probe asks for the session's settings.
 func (s *session) probe() error {
 	s.c.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"idproxy/proxy/ask"
+	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 )
 
@@ -214,4 +215,9 @@ func (s *state) learnSQLMode(modes string) {
 			s.strict = true
 		}
 	}
+}
+
+// hasInUTF8 reports whether a name that a statement writes is in UTF-8 as it is.
+func (s *state) hasInUTF8(name []byte) bool {
+	return facts.IsPlain(name) || s.known&knowCharset != 0 && facts.IsUTF8(s.charset) && facts.IsUTF8MB3(name)
 }
