@@ -72,7 +72,7 @@ func (b *beginCheck) missing(s *census.Shard, servers []*server) {
 
 // add counts the greatest id of a table.
 func (b *beginCheck) add(t *tableCheck) {
-	if !t.ids || t.rule.Source != b.source.Name {
+	if !t.ids || t.rule.Source != b.source.Name || t.base.Table == nil {
 		return
 	}
 	g := segment.Greatest{ID: t.greatest, Column: proxy.ColumnOn(t.listeners[0].Name, t.schema+"."+t.table+"."+t.rule.Column)}
@@ -80,7 +80,7 @@ func (b *beginCheck) add(t *tableCheck) {
 		b.unasked = append(b.unasked, fmt.Sprintf("%s: %v", g.Column, err))
 		return
 	}
-	key := segment.KeyOf(b.source.Segment.Key, t.schema, t.table)
+	key := segment.KeyOf(b.source.Segment.Key, string(t.base.Schema), string(t.base.Table))
 	if old, ok := b.highest[key]; !ok || g.ID > old.ID {
 		b.highest[key] = g
 	}

@@ -10,7 +10,10 @@ import (
 
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
+	"idproxy/idsource/segment"
 	"idproxy/idsource/snowflake"
+	"idproxy/proxy/ask"
+	"idproxy/rewriter"
 	"idproxy/rule"
 )
 
@@ -24,12 +27,13 @@ type tableCheck struct {
 	schema, table string
 
 	// What was found.
-	seen     bool        // all was looked at
-	left     string      // why a wildcard rule leaves the table alone
-	unlike   rule.Misfit // to a column with AUTO_INCREMENT
-	ids      bool        // the column takes ids that are numbers: what follows was asked
-	max      uint64      // what it holds
-	greatest uint64      // what is in it
+	seen     bool          // all was looked at
+	left     string        // why a wildcard rule leaves the table alone
+	unlike   rule.Misfit   // to a column with AUTO_INCREMENT
+	ids      bool          // the column takes ids that are numbers: what follows was asked
+	max      uint64        // what it holds
+	greatest uint64        // what is in it
+	base     rewriter.Name // where a source has a series for each table: the one behind a view; none: the view fills none
 }
 
 func (t *tableCheck) add(level, format string, args ...any) {
@@ -112,10 +116,29 @@ func (t *tableCheck) fits(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	t.ids, t.max = true, column.Max
+	if err := t.findBase(ctx, source); err != nil {
+		return false, err
+	}
 	if bits := snowflakeBits(source); bits > 0 && column.Max < 1<<bits-1 {
 		t.add(levelError, "source %s makes ids of up to %d bits, and the column holds at most %d", r.Source, bits, column.Max)
 	}
 	return true, nil
+}
+
+// findBase finds the table whose series the column is filled from: a view has none of its own.
+func (t *tableCheck) findBase(ctx context.Context, source *config.Source) error {
+	t.base = rewriter.Name{Schema: []byte(t.schema), Table: []byte(t.table)}
+	if source.Segment == nil || !segment.IsTemplate(source.Segment.Key) {
+		return nil
+	}
+	base, _, err := ask.BaseColumn(t.base, t.rule.Column, func(n rewriter.Name) ([]byte, error) {
+		return t.Definition(ctx, string(n.Schema), string(n.Table))
+	})
+	if errors.Is(err, ask.ErrNoBase) {
+		base, err = rewriter.Name{}, nil
+	}
+	t.base = base
+	return err
 }
 
 // compare looks whether the column holds what comes next of the source. positions are
