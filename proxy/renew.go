@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -150,7 +151,7 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 // the server, which drops it with the statement. An error is the execution's.
 func (s *session) ready(e *prepared) error {
 	st := statements.Get().(*statement)
-	*st = statement{prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, prepared: e}
+	*st = statement{prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, prepared: e, begun: time.Now()}
 	held := s.held
 	s.held = st
 	err := s.decided(st)

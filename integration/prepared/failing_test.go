@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/wireclient"
@@ -114,4 +116,24 @@ func errorCode(replies []wireclient.Reply) uint16 {
 		return e.Code
 	}
 	return 0
+}
+
+// TestLongDataByPosition: the order of columns is asked for in front of long data, for the server drops that with the statement
+// when it must be prepared anew.
+func TestLongDataByPosition(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+			w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", "INSERT INTO t VALUES (NULL, 'known')")
+			wireclient.Open(t, server.Addr, w.Value(t, "SELECT DATABASE()")).Must(t, "ALTER TABLE t MODIFY id BIGINT AFTER a")
+			const text = "INSERT INTO t VALUES (?, NULL)"
+			if _, err := w.Prepare(text, text); err != nil {
+				t.Fatal(err)
+			}
+			r, err := w.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.InPieces(mysql.MYSQL_TYPE_BLOB, "in pieces")}})
+			if err != nil || r[0].Err != nil || r[0].InsertID == 0 {
+				t.Errorf("%v %+v", err, r)
+			}
+		})
+	}
 }
