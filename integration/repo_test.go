@@ -45,7 +45,7 @@ var arrows = map[string][]string{
 	"cmd/idproxy/ruleset":   {"config", "rule"},
 	"cmd/idproxy/store":     {"cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
 	"cmd/idproxy/tlsconfig": {"config"},
-	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "proxy/ask", "rule", "rewriter"},
+	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "proxy/", "rule", "rewriter"},
 	"config":                {"pattern"},
 	"proxy":                 {"proxy/wire", "proxy/infile", "proxy/draw", "proxy/facts", "proxy/ask", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
 	"proxy/draw":            {"rewriter", "rule", "idsource"},

@@ -61,7 +61,7 @@ func (s *server) run(ctx context.Context) {
 		s.add(s.pos(), levelError, "%s: %v", s.name(), err)
 		return
 	}
-	defer u.DB.Close()
+	defer u.Close()
 	s.Server = u
 	ctx, cancel := context.WithTimeout(ctx, s.patience.all)
 	defer cancel()

@@ -29,7 +29,7 @@ func (d *describer) findDefinition() error {
 	for _, rule := range d.Rules {
 		c := d.found.Table.Find(rule.Column)
 		missing = missing || c == nil
-		if c != nil && (mayBeShorter(c, d.mariaDB) || !rule.Exact() && rule.Unfit(d.found.Table).None() && !certain(c, d.mariaDB)) {
+		if c != nil && (d.Declared || mayBeShorter(c, d.mariaDB) || !rule.Exact() && rule.Unfit(d.found.Table).None() && !certain(c, d.mariaDB)) {
 			doubtful = append(doubtful, c)
 		}
 		if rule.Gene == nil {

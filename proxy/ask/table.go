@@ -15,6 +15,9 @@ import (
 type About struct {
 	Name  rewriter.Name
 	Rules []*rule.Rule // that name it
+	// Declared: how the columns of rules are declared is to be known, also where it does not matter
+	// to an INSERT.
+	Declared bool
 	// EachTable reports whether the ids of a rule come from a series for each table. The table
 	// behind a view is to be known then.
 	EachTable func(*rule.Rule) bool

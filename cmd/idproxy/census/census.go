@@ -154,7 +154,7 @@ func (s *Shard) ask(ctx context.Context) found {
 		out.unasked = []*unasked{{shard: s, err: err}}
 		return out
 	}
-	defer u.DB.Close()
+	defer u.Close()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	free := make(chan struct{}, upstream.ConnectionsAtOnce)
@@ -201,7 +201,7 @@ func (s *Shard) open(ctx context.Context) ([]filledColumn, *upstream.Server, err
 		columns, err = s.columns(ctx, u)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, u.DB.Close())
+		return nil, nil, errors.Join(err, u.Close())
 	}
 	return columns, u, nil
 }

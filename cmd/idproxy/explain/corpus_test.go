@@ -150,7 +150,7 @@ func newExplaining(t *testing.T, kind servers.Kind, seed uint64) *explaining {
 	if c.account, err = upstream.Open(&c.cfg.Listeners[0]); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.account.DB.Close() })
+	t.Cleanup(func() { c.account.Close() })
 	if c.mode, err = c.account.Mode(t.Context()); err != nil {
 		t.Fatal(err)
 	}

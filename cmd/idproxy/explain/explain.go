@@ -36,7 +36,7 @@ func Text(ctx context.Context, cfg *config.Config, text []byte, o Options) ([]*O
 		if err != nil {
 			return nil, err
 		}
-		defer u.DB.Close()
+		defer u.Close()
 		if s.mode, err = u.Mode(ctx); err != nil {
 			return nil, err
 		}

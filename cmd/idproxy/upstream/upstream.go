@@ -1,6 +1,6 @@
-// Package upstream asks the server behind a listener, over the listener's own account and
-// database/sql: for the columns of tables, their greatest ids and the definitions of views.
-// The proxy asks the same of a client's connection by its own means.
+// Package upstream asks the server behind a listener, over the listener's own account: what the
+// proxy asks of a client's connection, by the same functions of package ask, and what it asks of
+// nobody, by database/sql.
 package upstream
 
 import (
@@ -24,7 +24,25 @@ import (
 )
 
 // Server asks a listener's server with the listener's own account.
-type Server struct{ DB *sql.DB }
+type Server struct {
+	DB *sql.DB
+
+	account *config.Listener
+	tls     *tls.Config
+	idle    chan *questions // connections for those
+}
+
+// Close closes all connections.
+func (u *Server) Close() error {
+	for {
+		select {
+		case q := <-u.idle:
+			q.cut()
+		default:
+			return u.DB.Close()
+		}
+	}
+}
 
 // Open connects when it is first asked.
 func Open(c *config.Listener) (*Server, error) {
@@ -39,7 +57,7 @@ func Open(c *config.Listener) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{DB: db}, nil
+	return &Server{DB: db, account: c, tls: t, idle: make(chan *questions, ConnectionsAtOnce)}, nil
 }
 
 // ConnectionsAtOnce bounds the connections with the account of one listener.
@@ -105,70 +123,8 @@ func (u *Server) Definition(ctx context.Context, schema, table string) (text []b
 	return text, errors.Join(rows.Scan(into...), rows.Err())
 }
 
-// Describe returns the visible columns of a table, and those that the rules
-// name and that are not.
-func (u *Server) Describe(ctx context.Context, schema, table string, rules []*rule.Rule) (*rule.Table, error) {
-	visible, err := u.Columns(ctx, "*", schema, table)
-	if err != nil {
-		return nil, err
-	}
-	t := &rule.Table{Columns: visible}
-	for _, rule := range rules {
-		if i := t.Index(rule.Column); i >= 0 {
-			if err := u.refine(ctx, schema, table, rule, &t.Columns[i]); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		found, err := u.Columns(ctx, Quote(rule.Column), schema, table)
-		if e, ok := errors.AsType[*driver.MySQLError](err); ok && e.Number == errNoSuchColumn {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := u.refine(ctx, schema, table, rule, &found[0]); err != nil {
-			return nil, err
-		}
-		t.Invisible = append(t.Invisible, found...)
-	}
-	return t, u.describeKeys(ctx, t, rewriter.Name{Schema: []byte(schema), Table: []byte(table)}, rules)
-}
-
-// refine asks for what a result does not tell of the column of a rule: how it is
-// declared, and whether it holds ids that are no numbers.
-func (u *Server) refine(ctx context.Context, schema, table string, rule *rule.Rule, c *rule.Column) error {
-	const query = "SELECT DATA_TYPE, COALESCE(CHARACTER_MAXIMUM_LENGTH, 0), COALESCE(CHARACTER_SET_NAME, 'binary'), UPPER(COLUMN_TYPE), " +
-		"IS_NULLABLE = 'NO', COLUMN_KEY <> '', EXTRA, COLUMN_DEFAULT, VERSION() LIKE '%MariaDB%' " +
-		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
-	var length int
-	var kind, charset, full, extra string
-	var value []byte
-	var mariaDB bool
-	row := u.DB.QueryRowContext(ctx, query, schema, table, rule.Column)
-	if err := row.Scan(&kind, &length, &charset, &full, &c.NotNull, &c.Key, &extra, &value, &mariaDB); err != nil {
-		return fmt.Errorf("declaration of column %s: %w", rule.Column, err)
-	}
-	c.AutoIncrement = strings.Contains(strings.ToLower(extra), "auto_increment")
-	c.Schema(value, extra, mariaDB)
-	if c.Text {
-		c.Type = full
-	}
-	if !rule.IDs.Wide() {
-		return nil
-	}
-	kind = strings.ToLower(kind)
-	c.Type, c.Length, c.UUID, c.Padded = full, length, kind == "uuid", kind == "char" || kind == "binary"
-	c.Text = c.Padded || kind == "varchar" || kind == "varbinary"
-	c.SetCharset(charset)
-	return nil
-}
-
 // errLockWait is the server's number for a lock that was not had in time.
 const errLockWait = 1205
-
-// errNoSuchColumn is the server's number for a column that does not exist.
-const errNoSuchColumn = 1054
 
 func (u *Server) Columns(ctx context.Context, list, schema, table string) (columns []rule.Column, err error) {
 	rows, err := u.DB.QueryContext(ctx, "SELECT "+list+" FROM "+Quote(schema)+"."+Quote(table)+" LIMIT 0")

@@ -1,0 +1,219 @@
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/client"
+	"github.com/go-mysql-org/go-mysql/mysql"
+	driver "github.com/go-sql-driver/mysql"
+
+	"idproxy/config"
+	"idproxy/proxy/ask"
+	"idproxy/proxy/facts"
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// Describe describes a table as the proxy does, over a connection of its own: database/sql
+// does not give what the definitions of columns say.
+func (u *Server) Describe(ctx context.Context, schema, table string, rules []*rule.Rule) (*rule.Table, error) {
+	q, err := u.questions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := (&ask.Asker{Session: q, Names: new(facts.Names)}).Table(ask.About{
+		Name:      rewriter.Name{Schema: []byte(schema), Table: []byte(table)},
+		Rules:     rules,
+		Declared:  true,
+		EachTable: func(*rule.Rule) bool { return false },
+		Before:    func() *facts.Table { return nil },
+	})
+	if whole := q.stop(); whole && err == nil {
+		u.giveBack(q)
+	} else {
+		q.cut()
+	}
+	switch {
+	case err != nil:
+		return nil, cmp.Or(context.Cause(ctx), err)
+	case f.Err != nil:
+		return nil, asDriver(f.Err)
+	}
+	return f.Table, u.nameTypes(ctx, schema, table, f.Table, rules)
+}
+
+// nameTypes gives columns of text and for wide ids the names of their types that messages show:
+// definitions do not tell INET4 from INET6.
+func (u *Server) nameTypes(ctx context.Context, schema, table string, t *rule.Table, rules []*rule.Rule) error {
+	const query = "SELECT UPPER(COLUMN_TYPE) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
+	for _, r := range rules {
+		c := t.Find(r.Column)
+		if c == nil || !c.Text && !r.IDs.Wide() {
+			continue
+		}
+		const set = " CHARACTER SET " // stays, where the ids do not fit for that
+		_, charset, matters := strings.Cut(c.Type, set)
+		if err := u.DB.QueryRowContext(ctx, query, schema, table, r.Column).Scan(&c.Type); err != nil {
+			return fmt.Errorf("declaration of column %s: %w", r.Column, err)
+		}
+		if matters {
+			c.Type += set + charset
+		}
+	}
+	return nil
+}
+
+// asDriver returns a server's error as database/sql has it.
+func asDriver(e *mysql.MyError) error {
+	out := &driver.MySQLError{Number: e.Code, Message: e.Message}
+	copy(out.SQLState[:], e.State)
+	return out
+}
+
+// questions is a connection that answers questions of package ask.
+type questions struct {
+	conn       *client.Conn
+	raw        net.Conn
+	stop       func() bool // ends what watch has begun, and reports whether nothing was cut
+	mode       rewriter.Mode
+	statements map[uint32]*client.Stmt
+}
+
+// questions returns a connection that nobody else uses, and that ctx cuts.
+func (u *Server) questions(ctx context.Context) (*questions, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case q := <-u.idle:
+		q.watch(ctx)
+		return q, nil
+	default:
+	}
+	mode, err := u.Mode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q := &questions{mode: mode, statements: map[uint32]*client.Stmt{}}
+	if err := q.connect(ctx, u.account, u.tls); err != nil {
+		return nil, plain(err)
+	}
+	if _, err := q.conn.Execute("SET lock_wait_timeout=1"); err != nil { // as database/sql has it
+		q.cut()
+		return nil, plain(err)
+	}
+	return q, nil
+}
+
+// giveBack keeps a connection for the next question.
+func (u *Server) giveBack(q *questions) {
+	select {
+	case u.idle <- q:
+	default:
+		q.conn.Close()
+	}
+}
+
+// errNoTLS is what go-mysql says of a server without TLS. It has no value for it.
+const errNoTLS = "does not support TLS"
+
+// connect logs in as database/sql does: over TLS where the server has it or must have it.
+func (q *questions) connect(ctx context.Context, l *config.Listener, secure *tls.Config) (err error) {
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			q.raw = raw
+			q.watch(ctx)
+		}
+		return raw, err
+	}
+	connect := func(options ...client.Option) error {
+		options = append(options, func(c *client.Conn) error { return c.SetCollation("utf8mb4_general_ci") })
+		q.conn, err = client.ConnectWithDialer(ctx, l.Upstream.Network, l.Upstream.Address, l.Account.User, string(l.Account.Password), "", dial, options...)
+		return err
+	}
+	if l.UpstreamTLS.Mode == config.TLSDisabled || l.Upstream.Network != "tcp" {
+		return connect()
+	}
+	err = connect(func(c *client.Conn) error { c.SetTLSConfig(secure); return nil })
+	if err != nil && l.UpstreamTLS.Mode != config.TLSRequired && strings.Contains(err.Error(), errNoTLS) {
+		return connect()
+	}
+	return err
+}
+
+// watch has the connection cut when ctx is done.
+func (q *questions) watch(ctx context.Context) {
+	raw := q.raw
+	q.stop = context.AfterFunc(ctx, func() { raw.Close() })
+}
+
+func (q *questions) cut() { q.raw.Close() }
+
+// Query implements ask.Server.
+func (q *questions) Query(sql string) (out wire.Result, err error) {
+	r, err := q.conn.Execute(sql)
+	if err != nil {
+		return out, plain(err)
+	}
+	defer r.Close()
+	for _, f := range r.Fields {
+		out.Payloads = append(out.Payloads, bytes.Clone(f.Data))
+	}
+	for _, data := range r.RowDatas {
+		row, values := make([][]byte, len(r.Fields)), wire.NewReader(data)
+		for i := range row {
+			if v, null := values.Value(); !null {
+				row[i] = append([]byte{}, v...)
+			}
+		}
+		if !values.OK() {
+			return out, wire.ErrCut
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out, nil
+}
+
+// Prepare implements ask.Server.
+func (q *questions) Prepare(sql []byte) (p wire.PrepareReply, err error) {
+	made, err := q.conn.Prepare(string(sql))
+	if err != nil {
+		return p, plain(err)
+	}
+	q.statements[made.ID] = made
+	p.Prepared = wire.Prepared{ID: made.ID, Columns: uint16(made.Columns), Params: uint16(made.Params), Definitions: true}
+	for _, payload := range made.RawColumnFields {
+		p.Shown.Payloads = append(p.Shown.Payloads, bytes.Clone(payload))
+	}
+	return p, nil
+}
+
+// Close implements ask.Server.
+func (q *questions) Close(statement uint32) error {
+	made := q.statements[statement]
+	delete(q.statements, statement)
+	return made.Close()
+}
+
+// plain returns the server's error out of what go-mysql wraps it in.
+func plain(err error) error {
+	if e, ok := errors.AsType[*mysql.MyError](err); ok {
+		return e
+	}
+	return err
+}
+
+// Settings implements ask.Session.
+func (q *questions) Settings() ask.Settings { return ask.Settings{Mode: q.mode, Charset: "utf8mb4"} }
+
+// Learn implements ask.Session.
+func (q *questions) Learn() (ask.Settings, error) { return q.Settings(), nil }

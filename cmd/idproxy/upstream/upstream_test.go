@@ -1,0 +1,65 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"idproxy/config"
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+	"idproxy/rule"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// TestDescribe describes a table with and without TLS, one that is not there, and for a caller
+// that is gone.
+func TestDescribe(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, server)
+			root := server.Config(name)
+			root.User, root.Passwd = servers.RootUser, servers.RootPassword
+			db := harness.Open(t, root, "")
+			if _, err := db.Exec("CREATE TABLE `t ``größe` (id INT UNSIGNED PRIMARY KEY, d DECIMAL(5) NOT NULL DEFAULT 7)"); err != nil {
+				t.Fatal(err)
+			}
+			for _, mode := range []string{config.TLSAsClient, config.TLSRequired, config.TLSDisabled} {
+				l := &config.Listener{
+					Name: "a", Upstream: config.Addr{Network: "tcp", Address: server.Addr}, UpstreamTLS: config.UpstreamTLS{Mode: mode},
+					Account: &config.Account{User: "app", Password: "app"},
+				}
+				u, err := Open(l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer u.Close()
+				for range 2 { // the second time over the connection of the first
+					table, err := u.Describe(t.Context(), name, "t `größe", []*rule.Rule{{Column: "d"}})
+					if err != nil {
+						t.Fatalf("%v: %v", mode, err)
+					}
+					id, d := table.Find("id"), table.Find("d")
+					if id == nil || id.Max != 1<<32-1 || !id.Primary || d == nil || d.Max != 99999 || d.Own == "" || !d.NotNull {
+						t.Errorf("%v: %+v, %+v", mode, id, d)
+					}
+				}
+				_, err = u.Describe(t.Context(), name, "nothing", nil)
+				if e, ok := errors.AsType[*driver.MySQLError](err); !ok || e.Number != 1146 {
+					t.Errorf("%v: no such table: %v", mode, err)
+				}
+				gone, cancel := context.WithCancel(t.Context())
+				cancel()
+				if _, err := u.Describe(gone, name, "t `größe", nil); err == nil {
+					t.Errorf("%v: described for a caller that is gone", mode)
+				}
+				if _, err := u.Describe(t.Context(), name, "t `größe", nil); err != nil {
+					t.Errorf("%v: behind that: %v", mode, err)
+				}
+			}
+		})
+	}
+}
