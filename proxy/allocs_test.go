@@ -103,20 +103,16 @@ func (x *deciding) carry(t *testing.T, m *requests, command []byte) {
 		return
 	}
 	x.st.read(command[:n], x.c.caps, m)
-	if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing || len(x.st.parts) != 1 {
-		t.Fatalf("%q: %v, %v, %d parts", command, n, err, len(x.st.parts))
+	if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing || len(x.st.filled.parts) != 1 {
+		t.Fatalf("%q: %v, %v, %d parts", command, n, err, len(x.st.filled.parts))
 	}
-	p, plan := &x.st.parts[0], &x.st.plans[0]
+	p, plan := &x.st.filled.parts[0], &x.st.filled.plans[0]
 	for len(p.ids) < len(p.rules) {
 		p.ids = append(p.ids, make([]uint64, plan.Rows))
 	}
 	p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
-	x.st.reply = &pieceReply{inserts: append(make([]expect, 0, 1), p.expect(plan, false))}
-	if x.st.prepared == nil {
-		x.st.rewrite()
-		return
-	}
-	if _, err := x.st.splice(x.c.caps); err != nil {
+	x.st.order.watcher(&x.st, append(make([]expect, 0, 1), p.expect(plan, false)))
+	if _, _, err := x.st.order.write(&x.s, &x.st); err != nil {
 		t.Fatalf("%q: %v", command, err)
 	}
 }

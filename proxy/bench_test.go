@@ -29,16 +29,16 @@ func BenchmarkInjected(b *testing.B) {
 			for b.Loop() {
 				n, _ := m.next(command)
 				x.st.read(command[:n], x.c.caps, &m)
-				if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing || len(x.st.parts) != 1 {
+				if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing || len(x.st.filled.parts) != 1 {
 					b.Fatal(n, err)
 				}
-				p, plan := &x.st.parts[0], &x.st.plans[0]
+				p, plan := &x.st.filled.parts[0], &x.st.filled.plans[0]
 				for len(p.ids) < len(p.rules) {
 					p.ids = append(p.ids, make([]uint64, plan.Rows))
 				}
 				p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
 				x.st.reply = &pieceReply{inserts: []expect{p.expect(plan, false)}}
-				x.st.rewrite()
+				sqlText{&x.st.filled}.rewrite(&x.st)
 			}
 		})
 	}

@@ -57,23 +57,30 @@ type decider struct {
 	tables *facts.Tables
 	rules  func() ruleBook
 	second SecondReader // nil: none
-	found  findings     // of the decision that was made last
 }
 
 // reading is what a text has said so far, while its statements are gone
 // through.
 type reading struct {
+	found  *findings // what was seen so far
 	snap   state
 	mode   rewriter.Mode
 	rules  ruleBook
 	schema []byte
 	known  bool // the schema is
+	// prepares: it is a statement to prepare. inner is its text where a PREPARE in SQL brings it.
+	prepares bool
+	inner    []byte
 	// What the statements in front do to what is known of the session:
 	settings bool // they may change settings or the schema, to what cannot be told
 	barrier  bool // or tables
 	busy     bool // earlier commands are pending
 	remaking bool // and one of them may change tables
 	owes     bool // LAST_INSERT_ID() is owed, or may be when they are over
+	// Of the reply to the PREPARE of the statement that is executed:
+	params int  // the client's parameters
+	broken bool // the server counts others
+	failed bool // it was an ERR
 }
 
 // errIncomplete stands in for a need while a text is gone through.
@@ -103,41 +110,42 @@ var errCut = errors.New("the statements in front must be over first")
 const smallText = 512 << 10
 
 // decide goes through the statements of st. It returns what it needs to know,
-// or an error for the client, or needNothing with st.parts filled.
+// or an error for the client, or needNothing with a decision in st. It changes nothing else.
 //
 // A text that names no table with a rule, however it is read, goes as it came before
 // anything is asked for it, cut off it or refused. Statements by name are known better from
 // a text in pieces.
 func (d *decider) decide(st *statement) (need, error) {
 	cx := d.begin(st)
-	missing, err := d.judge(st, cx)
+	missing, err := d.wholeOrPiece(st, &cx)
+	if missing.kind == needNothing && err == nil && st.prepares() {
+		d.prepares(st, &cx)
+	}
+	return missing, err
+}
+
+// wholeOrPiece decides on the next piece, or lets all of the text pass.
+func (d *decider) wholeOrPiece(st *statement, cx *reading) (need, error) {
+	missing, err := d.judge(st, *cx)
 	decided := missing.kind == needNothing && err == nil
-	if decided && (st.rest == 0 || !cx.rules.Empty() && rewriter.MentionsDynamic(st.text)) || !d.unconcerned(st, &cx) {
-		if missing.kind != needNothing && missing.kind != needQuiet && d.readersFirst(st, &cx) {
+	if decided && (st.rest == 0 || !cx.rules.Empty() && rewriter.MentionsDynamic(st.text)) || !d.unconcerned(st, cx) {
+		if missing.kind != needNothing && missing.kind != needQuiet && d.readersFirst(st, cx) {
 			return need{}, nil
 		}
 		return missing, err
 	}
-	d.found.unread = append(d.found.unread, unread{text: st.text, by: cx.rules.List})
-	st.parts, st.touch, st.after, st.prepared = st.parts[:0], touchAll|touchLastID, nil, nil
+	st.found.unread = append(st.found.unread, unread{text: st.text, by: cx.rules.List})
+	st.asItCame()
+	st.touch, st.after, st.owing = touchAll|touchLastID, nil, false
 	st.spans, st.end, st.rest, st.refused = st.spans[:0], len(st.text), 0, 0
-	st.dynamic, st.load, st.short, st.owing = nil, nil, false, false
+	st.prepared, st.dynamic = nil, nil
 	return need{}, nil
 }
 
 // judge is decide for what it cannot tell to be without any rule.
 func (d *decider) judge(st *statement, cx reading) (need, error) {
-	st.parts, st.touch, st.after, st.reply, st.owing, st.types, st.unseen = st.parts[:0], 0, nil, nil, false, false, false
-	d.found.reset()
-	st.facts = nil
-	st.load = nil
-	if st.dynamic != nil {
-		st.dynamic, st.prepared, st.short = nil, nil, false
-	}
-	st.spans, st.end, st.rest = st.spans[:0], len(st.text), 0
-	if st.prepares() {
-		st.prepared = nil
-	}
+	st.decision.reset(st.text)
+	st.prepared, st.reply = st.executes, nil
 	switch st.prefix[0] {
 	case mysql.COM_STMT_EXECUTE, comBulkExecute:
 		return needOf(d.executes(st, &cx))
@@ -191,7 +199,7 @@ func (d *decider) parts(st *statement, cx *reading) error {
 			break
 		}
 		at = span.End + 1
-		if ends || len(st.parts) == maxParts || cx.settings && !cx.rules.Empty() && st.writesBehind(at) {
+		if ends || len(st.filled.parts) == maxParts || cx.settings && !cx.rules.Empty() && st.writesBehind(at) {
 			st.end, st.rest = span.End, at
 			return nil
 		}
@@ -217,10 +225,13 @@ func (d *decider) unconcerned(st *statement, cx *reading) bool {
 func (d *decider) begin(st *statement) reading {
 	d.c.mu.Lock()
 	defer d.c.mu.Unlock()
-	cx := reading{snap: d.c.state.snapshot(), rules: d.rules(), busy: d.c.pending.n > 0}
+	cx := reading{snap: d.c.state.snapshot(), rules: d.rules(), busy: d.c.pending.n > 0, found: &st.found, prepares: st.prepares()}
 	cx.owes = d.c.mayOwe()
 	for i := range d.c.pending.n {
 		cx.remaking = cx.remaking || d.c.pending.at(i).touch&touchTables != 0
+	}
+	if e := st.executes; e != nil {
+		cx.params, cx.broken, cx.failed = e.params, e.broken, e.failed
 	}
 	cx.mode = cx.snap.mode
 	cx.mode.MultiStatements = st.multi
@@ -241,20 +252,20 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 		if more && len(head.Target.Table) == 0 {
 			break // the text ends before the table: the server refuses it
 		}
-		edited, err := d.insert(st, i, head, cx)
+		how, err := d.insert(st, i, head, cx)
 		if err != nil {
 			return false, err
 		}
-		if edited && st.mayCall(sql, head.Target) {
+		if how != asItIs && st.mayCall(sql, head) {
 			st.touch |= touchNumbers
 			cx.barrier, cx.settings = true, true
 		}
-		if edited && (st.load != nil || !st.plans[len(st.parts)-1].NoLastID) {
-			return st.load != nil || st.plans[len(st.parts)-1].Plain, nil
+		if how == noticed || how == alone {
+			return how == alone, nil
 		}
 		st.owing = st.owing || cx.owes && head.HidesLastID() && !rewriter.MentionsDiagnostics(sql)
 	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
-		if head.Kind != rewriter.Compound && !st.prepares() {
+		if head.Kind != rewriter.Compound && !cx.prepares {
 			return d.dynamic(st, i, head, cx)
 		}
 		if err := d.hidden(st, head, sql, cx); err != nil {
@@ -277,7 +288,7 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 // temporary notes the temporary tables that a statement makes or drops.
 func (d *decider) temporary(st *statement, i int, head rewriter.Head, cx *reading) error {
 	switch {
-	case st.prepares():
+	case cx.prepares:
 	case head.Temporary && head.Create && bytes.IndexByte(st.text[st.spans[i].Start:st.spans[i].End], '!') >= 0:
 		st.touch |= touchAll // whether it makes one is not certain: the rule stays awake
 	case head.Temporary && head.Create:
@@ -310,7 +321,7 @@ func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) 
 	var p pending
 	changes(&p, head, sql, true)
 	st.touch |= p.touch
-	if st.prepares() {
+	if cx.prepares {
 		return
 	}
 	st.unseen = st.unseen || p.unseen
@@ -373,7 +384,7 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter
 		if cx.busy { // a command that is pending may drop it
 			return name, nil, lacks(needQuiet)
 		}
-		if st.prepares() {
+		if cx.prepares {
 			st.prepared = &prepared{kind: shadow(st.key)}
 		}
 		return name, nil, nil

@@ -22,6 +22,7 @@ type deciding struct {
 	d    *decider
 	c    *conversation
 	st   statement
+	s    session // that sends nothing
 	last error
 }
 
@@ -59,7 +60,7 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 	m := &requests{c: x.c}
 	x.st.read(wire.AppendPacket(nil, 0, append([]byte{command}, text...)), x.c.caps, m)
 	n, err := x.d.decide(&x.st)
-	x.d.found.note(x.c)
+	x.st.found.note(x.c)
 	x.last = err
 	if e, ok := errors.AsType[*mysql.MyError](err); ok {
 		return fmt.Sprintf("error %d", e.Code)
@@ -84,16 +85,16 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 		return fmt.Sprintf("need max %s.%s.%s", n.column.table.Schema, n.column.table.Table, n.column.column.Name)
 	}
 	var parts []string
-	for i := range x.st.parts {
-		p := &x.st.parts[i]
+	for i := range x.st.filled.parts {
+		p := &x.st.filled.parts[i]
 		filled := ""
-		for _, c := range x.st.plans[i].Columns {
+		for _, c := range x.st.filled.plans[i].Columns {
 			filled += fmt.Sprintf("%d ", c.Generated)
 		}
 		parts = append(parts, fmt.Sprintf("%sof %s in result %d", filled, p.facts.Name, p.result))
 	}
 	what := "forward"
-	if p := x.st.prepared; p != nil && fillerOf(p) != nil && (x.st.prepares() || x.st.dynamic != nil && parts == nil) {
+	if p := x.st.prepared; p != nil && fillerOf(p) != nil && parts == nil {
 		what += " " + string(fillerOf(p).plan.Text)
 	}
 	if parts != nil {
@@ -382,7 +383,7 @@ func TestDecideRules(t *testing.T) {
 			if got := x.on(mysql.COM_QUERY, tt.text, false); got != tt.want {
 				t.Errorf("%s (%v); want %s", got, x.last, tt.want)
 			}
-			found := &x.d.found
+			found := &x.st.found
 			if got := [3]int{len(found.passed), len(found.observed), found.leftAlone}; got != tt.counts {
 				t.Errorf("counted %v; want %v", got, tt.counts)
 			}

@@ -18,6 +18,8 @@ import (
 // execution is the execution of a prepared INSERT that gets ids: one row of
 // parameters, or, by COM_STMT_BULK_EXECUTE, several.
 type execution struct {
+	*filled
+	e      *prepared
 	one    wire.Execute
 	many   wire.Bulk
 	bulk   bool
@@ -37,7 +39,8 @@ const idType = uint16(mysql.MYSQL_TYPE_LONGLONG) | wire.Unsigned
 // executes decides on an execution that was held.
 func (d *decider) executes(st *statement, cx *reading) error {
 	e := st.prepared
-	if e == nil || d.hasFailed(e) { // to the server too, which says so
+	st.forwarded = forwardedExecution{e: e}
+	if st.order = &st.forwarded; e == nil || cx.failed { // to the server too, which says so
 		return nil
 	}
 	if e.long.refused != nil {
@@ -53,10 +56,10 @@ func (d *decider) executes(st *statement, cx *reading) error {
 		return lacks(needQuiet)
 	case fillerOf(e) == nil:
 		st.owing = cx.owes && e.reads
-		st.touch, st.types = e.touch, e.untyped
-		d.found.executed = e
-		d.found.types, _ = e.typesOf(d.found.types, st.payload(), d.c.caps)
-		d.found.typed = len(d.found.types) > 0
+		st.touch, st.forwarded.typed = e.touch, e.untyped
+		cx.found.executed = e
+		cx.found.types, _ = typesOf(cx.found.types, st.payload(), d.c.caps, cx.params)
+		cx.found.typed = len(cx.found.types) > 0
 		return nil
 	}
 	return d.fills(st, e, cx)
@@ -110,31 +113,32 @@ func (key shadow) allowed(cx *reading) error {
 // fills decides on the execution of a statement that gets ids.
 func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	f := fillerOf(e)
-	if d.isBroken(e) {
+	if cx.broken {
 		return errMiscounted(f.rules[0], f.facts.Name)
 	}
 	if len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
 		return lacks(needProbe)
 	}
-	if err := st.execution.read(st, e, d.c, &d.found); err != nil {
+	x := &st.execution
+	x.filled, x.e = &st.filled, e
+	if err := x.read(&st.heldCommand, d.c, cx.found); err != nil {
 		return err
 	}
-	if err := st.execution.fits(&cx.snap); err != nil {
+	if err := x.fits(&cx.snap); err != nil {
 		return err
 	}
-	p := st.newPart()
+	p, plan := x.room()
 	p.head, p.name = f.head, f.name
 	p.rules, p.columns = append(p.rules, f.rules...), append(p.columns, f.columns...)
 	if err := d.asPrepared(st, e, cx); err != nil {
 		return err
 	}
 	p.facts = st.facts
-	if err := st.execution.judge(e, &cx.snap); err != nil {
+	if err := x.judge(&cx.snap); err != nil {
 		return err
 	}
-	plan := &st.plans[0]
-	f.plan.Bind(plan, st.execution.values, st.execution.rows, p.columns)
-	if err := st.execution.genes(e, plan, &cx.snap); err != nil {
+	f.plan.Bind(plan, x.values, x.rows, p.columns)
+	if err := x.genes(plan, &cx.snap); err != nil {
 		return err
 	}
 	switch {
@@ -150,14 +154,9 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	if err := d.admissible(st, p, plan, cx); err != nil {
 		return err
 	}
-	st.parts = st.parts[:1]
+	x.add()
+	st.order = x
 	return nil
-}
-
-func (d *decider) isBroken(e *prepared) bool {
-	d.c.mu.Lock()
-	defer d.c.mu.Unlock()
-	return e.broken
 }
 
 // asPrepared sees to it that the table is what it was at the PREPARE, as far as the
@@ -194,7 +193,7 @@ func (d *decider) asPrepared(st *statement, e *prepared, cx *reading) error {
 	case !sameColumns(now, f):
 		return outdated(cx)
 	}
-	d.found.executed, d.found.facts, st.facts = e, now, now
+	cx.found.executed, cx.found.facts, st.facts = e, now, now
 	return nil
 }
 
@@ -221,7 +220,7 @@ func (d *decider) isBare(st *statement, e *prepared, cx *reading) error {
 	case now.View, gained(now.Table, b.rules):
 		return outdated(cx)
 	}
-	d.found.executed, d.found.facts = e, now
+	cx.found.executed, cx.found.facts = e, now
 	return nil
 }
 
@@ -270,10 +269,10 @@ func counting(t *rule.Table) string {
 }
 
 // read takes the packet apart.
-func (x *execution) read(st *statement, e *prepared, c *conversation, found *findings) error {
-	x.bulk, x.rows, x.units = st.prefix[0] == comBulkExecute, 1, nil
+func (x *execution) read(held *heldCommand, c *conversation, found *findings) error {
+	x.bulk, x.rows, x.units = held.prefix[0] == comBulkExecute, 1, nil
+	e, payload := x.e, held.payload()
 	n := fillerOf(e).plan.Client
-	payload := st.payload()
 	if !x.bulk {
 		if err := x.one.Parse(payload, c.caps, wire.Bound{Parameters: n, Types: e.types, Long: e.long.has}); err != nil {
 			return errPacket(err, c.mariaDB, "mysqld_stmt_execute")
@@ -337,7 +336,8 @@ func (x *execution) fits(s *state) error {
 }
 
 // judge finds out which of the bound ids generate.
-func (x *execution) judge(e *prepared, s *state) error {
+func (x *execution) judge(s *state) error {
+	e := x.e
 	f := fillerOf(e)
 	x.values = x.values[:0]
 	if len(f.bound) == 0 {

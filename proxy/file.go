@@ -4,39 +4,38 @@ import (
 	"errors"
 	"io"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"idproxy/proxy/infile"
 	"idproxy/proxy/wire"
 )
 
-// sendLoad sends a LOAD DATA whose file will be given ids.
-func (s *session) sendLoad(st *statement) (sent, done bool, err error) {
-	l := st.load
+func (l *loading) draw(s *session, st *statement) ([]expect, int, error) {
 	st.askAgain()
-	if err := l.begin(s); err != nil {
-		again, err := s.refuseAt(st, 0, err)
-		return false, !again, err
+	if err := l.ready(s); err != nil {
+		return nil, 0, err
 	}
-	payload := append([]byte(nil), st.prefix...)
-	payload = append(payload, st.text[:l.part.span.Start]...)
-	payload = l.plan.Append(payload, l.part.text)
-	payload = append(payload, st.text[l.part.span.End:st.end]...)
-	if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
-		return false, true, s.answer(e, st.seq)
-	}
-	st.reply = &pieceReply{load: l, inserts: []expect{l.expect()}, seq: st.seq}
-	s.l.srv.Stats.Filled.Add(1)
-	first := s.prelude(st, pending{
-		reply:    replyOf(mysql.COM_QUERY),
-		seqDelta: byte(wire.Frames(len(payload))) - (st.seq + 1),
-		more:     st.rest > 0,
-		touch:    st.touch,
-		after:    st.after,
-		watcher:  st.reply,
-	})
-	return true, false, s.sendBehind(first, payload)
+	return []expect{l.expect()}, 0, nil
 }
+
+func (l *loading) write(_ *session, st *statement) (payload []byte, made bool, err error) {
+	out := append(append(st.out[:0], 0, 0, 0, 0), st.prefix...)
+	out = append(out, st.text[:l.part.span.Start]...)
+	out = l.plan.Append(out, l.part.text)
+	st.out = append(out, st.text[l.part.span.End:st.end]...)
+	return st.out[wire.HeaderLen:], true, nil
+}
+
+func (l *loading) begin(s *session, _ *statement) error {
+	s.l.srv.Stats.Filled.Add(1)
+	return nil
+}
+
+func (l *loading) watcher(st *statement, expected []expect) watcher {
+	st.reply = &pieceReply{load: l, inserts: expected, seq: st.seq}
+	return st.reply
+}
+
+func (l *loading) asks() bool   { return true }
+func (l *loading) asked() *part { return &l.part }
 
 // relayLoad passes on the file that the server asked for, with its ids.
 //

@@ -65,13 +65,13 @@ func keyColumns(t *rule.Table, rules []*rule.Rule) []rule.Column {
 
 // genes finds the genes of the ids that an execution gets, for a plan that Bind
 // has made.
-func (x *execution) genes(e *prepared, plan *rewriter.Plan, s *state) error {
-	f := fillerOf(e)
+func (x *execution) genes(plan *rewriter.Plan, s *state) error {
+	f := fillerOf(x.e)
 	rows := f.plan.Genes
 	if len(rows) == 0 {
 		return nil
 	}
-	if err := x.readKeys(f, e); err != nil {
+	if err := x.readKeys(f, x.e); err != nil {
 		return err
 	}
 	plan.Genes = slices.Grow(plan.Genes[:0], len(f.rules))[:len(f.rules)]

@@ -104,16 +104,16 @@ func geneStatement(t *testing.T, sql string) *prepared {
 
 // genesOf decides on an execution.
 func genesOf(e *prepared, payload []byte, s *state) ([]uint16, error) {
-	st := &statement{prepared: e, command: payload, prefix: payload[:1], text: payload[1:], end: len(payload) - 1}
-	if err := st.execution.read(st, e, &conversation{}, &findings{}); err != nil {
+	st := executing(e, payload)
+	if err := st.execution.read(&st.heldCommand, &conversation{}, &findings{}); err != nil {
 		return nil, err
 	}
-	if err := st.execution.judge(e, s); err != nil {
+	if err := st.execution.judge(s); err != nil {
 		return nil, err
 	}
 	var plan rewriter.Plan
 	fillerOf(e).plan.Bind(&plan, st.execution.values, st.execution.rows, fillerOf(e).columns)
-	if err := st.execution.genes(e, &plan, s); err != nil {
+	if err := st.execution.genes(&plan, s); err != nil {
 		return nil, err
 	}
 	if len(plan.Genes[0]) != plan.Columns[0].Generated {

@@ -92,7 +92,7 @@ func (s *session) decide(st *statement) error {
 			continue
 		}
 		err := s.decided(st)
-		s.report()
+		s.report(&st.found)
 		if err == nil {
 			if done, err := s.execute(st); done || err != nil {
 				return err
@@ -105,7 +105,7 @@ func (s *session) decide(st *statement) error {
 		if errors.Is(err, errUnsound) {
 			st.prepared = nil
 			end, rest := s.first(st)
-			if done, err := s.sendAsIs(st, end, rest); done || err != nil {
+			if done, err := s.sendAsIs(st, sqlText{&st.filled}, end, rest); done || err != nil {
 				return err
 			}
 			continue
@@ -118,7 +118,7 @@ func (s *session) decide(st *statement) error {
 
 // decided decides on the next piece of a statement, and asks what that takes.
 func (s *session) decided(st *statement) error {
-	defer s.decider.found.note(&s.c)
+	defer st.found.note(&s.c)
 	for range maxRounds {
 		n, err := s.decider.decide(st)
 		if err == nil && n.kind != needNothing {

@@ -33,36 +33,41 @@ func (f *filling) admission() facts.Admission {
 	return facts.Admission{Table: f.name, Column: f.rule.Column, Source: f.rule.Source}
 }
 
-// insert decides on an INSERT, REPLACE or LOAD. edited is true when it became
-// a part of st; else it goes as it is.
-func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) (edited bool, err error) {
-	text := st.inner
+// insertion is how an INSERT goes.
+type insertion uint8
+
+const (
+	asItIs    insertion = iota
+	unnoticed           // with ids that LAST_INSERT_ID() has nothing to do with
+	noticed             // with ids
+	alone               // with ids, and nothing behind it in its piece
+)
+
+// insert decides on an INSERT, REPLACE or LOAD.
+func (d *decider) insert(st *statement, i int, head rewriter.Head, cx *reading) (insertion, error) {
+	text := cx.inner
 	if text == nil {
 		text = st.text[st.spans[i].Start:st.spans[i].End]
 	}
 	if len(head.Target.Table) == 0 {
-		return false, d.unread(text, cx)
+		return asItIs, d.unread(text, cx)
 	}
 	name, rules, err := d.rulesOf(head.Target, st, cx)
 	if rules == nil || err != nil {
-		return false, err
+		return asItIs, err
 	}
-	p := st.newPart()
+	p, plan := st.filled.room()
 	p.result, p.span, p.head, p.text, p.name = i, st.spans[i], head, text, name
 	err = d.concern(st, p, rules, cx)
-	if len(p.rules) == 0 || err != nil {
-		return false, err
-	}
-	form := ""
 	switch {
+	case len(p.rules) == 0 || err != nil:
+		return asItIs, err
 	case p.view:
-		form = "INSERT through a view without column " + p.rules[0].Column
+		return asItIs, d.unfilled(p, "INSERT through a view without column "+p.rules[0].Column, cx)
 	case head.Kind == rewriter.Load:
 		return d.load(st, p, cx)
-	default:
-		return d.plan(st, p, cx)
 	}
-	return false, d.unfilled(p, form, cx)
+	return d.plan(st, p, plan, cx)
 }
 
 // concern is facts, but that an error is no more than seen by rules that only observe.
@@ -89,7 +94,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rule.Rule, cx *reading)
 	}
 	if f.Err != nil {
 		if NoTable(f.Err.Code) {
-			if st.prepares() { // or not: the table may have been made since
+			if cx.prepares { // or not: the table may have been made since
 				st.prepared = &prepared{kind: stale{}}
 			}
 			return nil // the server will say so itself
@@ -99,7 +104,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rule.Rule, cx *reading)
 	p.facts, st.facts = f, f
 	for _, r := range rules {
 		if !r.Exact() && !r.Unfit(f.Table).None() {
-			if st.prepares() && !r.Observe {
+			if cx.prepares && !r.Observe {
 				p.absent = append(p.absent, r)
 			}
 			continue
@@ -119,7 +124,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rule.Rule, cx *reading)
 		p.view = true
 		p.rules, p.columns = append(p.rules, rules...), append(p.columns, make([]rule.Column, len(rules))...)
 	default:
-		d.found.leftAlone++
+		cx.found.leftAlone++
 		if p.absent != nil {
 			st.prepared = &prepared{kind: &bare{name: cloneName(p.name), key: string(st.key), facts: f, rules: p.absent}}
 		}
@@ -139,61 +144,60 @@ func NoTable(code uint16) bool {
 }
 
 // plan reads the INSERT and adds it to the parts of st.
-func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err error) {
+func (d *decider) plan(st *statement, p *part, plan *rewriter.Plan, cx *reading) (insertion, error) {
 	if d.observed(st, p, cx) {
-		return false, nil
+		return asItIs, nil
 	}
-	plan := &st.plans[len(st.parts)]
 	read := &st.reading
 	*read = rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.Table}
-	if st.prepares() {
-		read.Prepared, read.Bulk = true, st.inner == nil && d.c.caps&wire.MariaDBStmtBulkOperations != 0
+	if cx.prepares {
+		read.Prepared, read.Bulk = true, cx.inner == nil && d.c.caps&wire.MariaDBStmtBulkOperations != 0
 	}
 	if len(st.spans) == 1 {
 		read.Values = st.values
 	}
 	if cx.snap.known&knowUTF8 == 0 && keyedByText(p.rules) {
-		return false, lacks(needProbe)
+		return asItIs, lacks(needProbe)
 	}
 	st.speller = d.speller(cx)
 	read.UTF8, read.Speller = cx.snap.utf8, &st.speller
-	err = plan.Read(read)
+	err := plan.Read(read)
 	if _, lacking := errors.AsType[errIncomplete](err); lacking || errors.Is(err, errCut) {
-		return false, err
+		return asItIs, err
 	}
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
-		return false, d.unfilled(p, form.Form, cx)
+		return asItIs, d.unfilled(p, form.Form, cx)
 	}
-	if err == nil && plan.Asks && st.prefix[0] == mysql.COM_QUERY && !st.prepares() { // no server takes it
-		return false, d.unfilled(p, "parameter outside a prepared statement", cx)
+	if err == nil && plan.Asks && st.prefix[0] == mysql.COM_QUERY && !cx.prepares { // no server takes it
+		return asItIs, d.unfilled(p, "parameter outside a prepared statement", cx)
 	}
 	switch {
-	case plan.ByPosition && !st.prepares() && p.facts.At.Before(st.begun): // in another order of columns an id would take the place of a value
-		return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
+	case plan.ByPosition && !cx.prepares && p.facts.At.Before(st.begun): // in another order of columns an id would take the place of a value
+		return asItIs, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	case errors.Is(err, rewriter.ErrNeedValues):
-		return false, p.questions(st, plan, cx)
+		return asItIs, p.questions(st, plan, cx)
 	case err != nil: // ErrRefusedByServer
 		if p.facts.At.Before(st.begun) { // by what the table was; the server must be sure to refuse it now
-			return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
+			return asItIs, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 		}
-		if st.prepares() {
+		if cx.prepares {
 			st.prepared = &prepared{kind: stale{}}
 		}
-		return false, nil // it goes as it is, and the server says why not
+		return asItIs, nil // it goes as it is, and the server says why not
 	case plan.ZeroDoubt && cx.snap.known&knowZero == 0, plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
-		return false, lacks(needProbe)
-	case st.prepares(): // nothing happens yet
+		return asItIs, lacks(needProbe)
+	case cx.prepares: // nothing happens yet
 	case plan.Plain && !plan.NoLastID && len(st.spans) > 1, p.mayOwe(plan) && st.touch&(touchLastID|touchInsert) != 0:
-		return false, errCut // what LAST_INSERT_ID() is in front of it must be known
+		return asItIs, errCut // what LAST_INSERT_ID() is in front of it must be known
 	}
 	if d.second != nil {
 		if err := d.second.Check(read, plan); err != nil {
-			d.found.disputes = append(d.found.disputes, dispute{p.rules[0], p.facts.Name, err})
-			return false, d.unfilled(p, "what two readers read differently: "+err.Error(), cx)
+			cx.found.disputes = append(cx.found.disputes, dispute{p.rules[0], p.facts.Name, err})
+			return asItIs, d.unfilled(p, "what two readers read differently: "+err.Error(), cx)
 		}
 	}
-	if st.prepares() {
-		return false, d.prepare(st, p, plan, cx)
+	if cx.prepares {
+		return asItIs, d.prepare(st, p, plan, cx)
 	}
 	if plan.Selected {
 		err = d.selects(st, p, plan, cx)
@@ -201,10 +205,16 @@ func (d *decider) plan(st *statement, p *part, cx *reading) (edited bool, err er
 		err = d.admissible(st, p, plan, cx)
 	}
 	if err != nil {
-		return false, err
+		return asItIs, err
 	}
-	st.parts = st.parts[:len(st.parts)+1]
-	return true, nil
+	st.filled.add()
+	switch {
+	case plan.NoLastID:
+		return unnoticed, nil
+	case plan.Plain:
+		return alone, nil
+	}
+	return noticed, nil
 }
 
 // observed takes the rules that only observe out of the part, says what they
@@ -289,10 +299,10 @@ func (d *decider) admissible(st *statement, p *part, plan *rewriter.Plan, cx *re
 
 // prepare makes of the part what is sent in place of the PREPARE's text.
 func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *reading) error {
-	if st.inner != nil && keyed(p.rules) {
+	if cx.inner != nil && keyed(p.rules) {
 		return d.unfilled(p, "INSERT in SQL PREPARE into a table whose ids have a gene", cx)
 	}
-	if plan.Selected && st.inner != nil {
+	if plan.Selected && cx.inner != nil {
 		return d.unfilled(p, "INSERT ... SELECT in SQL PREPARE", cx)
 	}
 	if plan.Selected {

@@ -15,6 +15,7 @@ import (
 
 // loading is a LOAD DATA LOCAL INFILE whose file is given ids as it passes.
 type loading struct {
+	noInserts
 	s      *session
 	part   part
 	plan   rewriter.LoadPlan
@@ -73,63 +74,63 @@ func (d *drawn) add(first, last uint64, stride uint64) {
 }
 
 // load decides on a LOAD DATA or LOAD XML into a table with a rule.
-func (d *decider) load(st *statement, p *part, cx *reading) (edited bool, err error) {
-	if st.prepares() {
-		return false, d.unfilled(p, "LOAD DATA in a prepared statement", cx)
+func (d *decider) load(st *statement, p *part, cx *reading) (insertion, error) {
+	if cx.prepares {
+		return asItIs, d.unfilled(p, "LOAD DATA in a prepared statement", cx)
 	}
 	if d.observed(st, p, cx) {
-		return false, nil
+		return asItIs, nil
 	}
 	const settings = knowMode | knowNumbers
 	switch {
 	case len(st.spans) > 1:
-		return false, errCut
+		return asItIs, errCut
 	case cx.busy:
-		return false, lacks(needQuiet)
+		return asItIs, lacks(needQuiet)
 	}
 	l := &loading{part: *p, stride: cx.snap.increment}
 	st.speller = d.speller(cx)
-	err = l.plan.Read(&rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.Table, Speller: &st.speller})
+	err := l.plan.Read(&rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.Table, Speller: &st.speller})
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
 	_, lacking := errors.AsType[errIncomplete](err)
 	switch {
 	case lacking:
-		return false, err
+		return asItIs, err
 	case unsupported:
-		return false, d.unfilled(p, form.Form, cx)
+		return asItIs, d.unfilled(p, form.Form, cx)
 	case err != nil: // ErrRefusedByServer
-		return false, nil
+		return asItIs, nil
 	case p.facts.At.Before(st.begun): // how many fields a line has must be certain: no server says when it was not
-		return false, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
+		return asItIs, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 	case cx.snap.known&settings != settings:
-		return false, lacks(needProbe)
+		return asItIs, lacks(needProbe)
 	}
 	charset := l.plan.Charset
 	if charset == "" {
 		if st.fileCharset == "" {
-			return false, lacks(needCharset)
+			return asItIs, lacks(needCharset)
 		}
 		charset = st.fileCharset
 	}
 	if form := LoadForm(&l.plan, charset); form != "" {
-		return false, d.unfilled(p, form, cx)
+		return asItIs, d.unfilled(p, form, cx)
 	}
 	l.format = d.format(l, charset, cx)
 	for i := range p.rules {
 		if !d.tables.IsAdmitted(p.admission(i)) {
-			return false, errIncomplete{need{kind: needMax, column: p.filling(i)}}
+			return asItIs, errIncomplete{need{kind: needMax, column: p.filling(i)}}
 		}
 	}
 	l.part.rules, l.part.columns = append([]*rule.Rule(nil), p.rules...), append([]rule.Column(nil), p.columns...)
 	if err := d.begins(st, p, cx); err != nil {
-		return false, err
+		return asItIs, err
 	}
 	l.part.name, l.part.asked = cloneName(p.name), p.asked
-	st.load = l
+	st.order, st.facts = l, nil // errors of rows are the file's
 	if p.head.Effects(p.text)&rewriter.SetsLastID != 0 {
 		st.touch |= touchLastID
 	}
-	return true, nil
+	return alone, nil
 }
 
 // LoadForm says why a file cannot get ids as it passes; it is empty when it can. charset
@@ -170,9 +171,9 @@ func (d *decider) format(l *loading, charset string, cx *reading) infile.Format 
 	return f
 }
 
-// begin makes the load ready, and draws the first ids of columns that the file does not have: a source that has none is an
+// ready makes the load ready, and draws the first ids of columns that the file does not have: a source that has none is an
 // error while nothing has been sent.
-func (l *loading) begin(s *session) error {
+func (l *loading) ready(s *session) error {
 	n := len(l.part.rules)
 	l.s = s
 	l.chunks, l.greatest, l.advanced = make([]chunk, n), make([]uint64, n), make([]uint64, n)
@@ -180,15 +181,15 @@ func (l *loading) begin(s *session) error {
 		if l.format.Columns[k].Field != infile.Absent {
 			continue
 		}
-		if err := l.draw(k); err != nil {
+		if err := l.fetch(k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// draw gets the next ids of a column. Those that it holds are used up before there is an error.
-func (l *loading) draw(k int) error {
+// fetch gets the next ids of a column. Those that it holds are used up before there is an error.
+func (l *loading) fetch(k int) error {
 	c, rule := &l.chunks[k], l.part.rules[k]
 	from, err := l.s.idsFor(&l.part, k)
 	if err != nil {
@@ -209,7 +210,7 @@ func (l *loading) Next(k int) (uint64, error) {
 	c := &l.chunks[k]
 	if c.used == len(c.ids) {
 		l.record(k)
-		if err := l.draw(k); err != nil {
+		if err := l.fetch(k); err != nil {
 			return 0, err
 		}
 	}
@@ -342,7 +343,7 @@ func (l *loading) brokenOff() *mysql.MyError {
 }
 
 // storedSQL asks for the least id of the load that is in the table.
-func (l *loading) storedSQL(table, id []byte) string {
+func (l *loading) storedSQL(_ *expect, table, id []byte) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var made []string

@@ -17,7 +17,7 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 	switch {
 	case err != nil && (errors.Is(err, rewriter.ErrRefusedByServer) || cx.rules.Empty()):
 		if head.Kind == rewriter.Prepare && cx.rules.Empty() {
-			d.found.unread = append(d.found.unread, unread{text: sql, by: cx.rules.List})
+			cx.found.unread = append(cx.found.unread, unread{text: sql, by: cx.rules.List})
 		}
 		st.owing = cx.owes
 		d.follow(st, i, head, cx)
@@ -30,11 +30,15 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 	st.dynamic = dyn
 	switch dyn.Verb {
 	case rewriter.VerbPrepare:
-		return true, d.text(st, sql, cx)
+		err := d.text(st, sql, cx)
+		st.order = &namePreparation{dyn: dyn, e: st.prepared, source: st.source, mode: cx.mode}
+		return true, err
 	case rewriter.VerbImmediate:
 		return true, d.immediate(st, i, head, cx)
 	case rewriter.VerbExecute:
 		return true, d.name(st, i, head, cx)
+	case rewriter.VerbDeallocate:
+		st.order = &deallocation{sqlText: sqlText{&st.filled}, name: dyn.Name}
 	}
 	return true, nil
 }
@@ -52,7 +56,7 @@ func (d *decider) unreadDynamic(st *statement, head rewriter.Head, dyn *rewriter
 		if err := d.unread(st.text[st.spans[0].Start:st.spans[0].End], cx); err != nil {
 			return err
 		}
-		d.found.unread = append(d.found.unread, unread{name: dyn.Name})
+		cx.found.unread = append(cx.found.unread, unread{name: dyn.Name})
 	}
 	st.owing = cx.owes
 	d.follow(st, 0, head, cx)
@@ -153,8 +157,7 @@ func (d *decider) inside(st *statement, inner innerText, head rewriter.Head, cx 
 	default:
 		return nil
 	}
-	st.inner = inner.text
-	defer func() { st.inner = nil }()
+	cx.prepares, cx.inner = true, inner.text
 	_, err := d.insert(st, 0, head, cx)
 	if err == nil && inner.wide && st.prepared != nil && fillerOf(st.prepared) != nil {
 		return errUnsupported(fillerOf(st.prepared).rules[0], fillerOf(st.prepared).name, "SQL PREPARE of a text with such characters in this character set")
@@ -235,7 +238,9 @@ func (d *decider) hasFailed(e *prepared) bool {
 // parameters. The server says so before it looks at the table, if it does not take them
 // for those of ids.
 func (d *decider) miscounted(st *statement, f *filler) error {
-	st.short = st.dynamic.Verb == rewriter.VerbExecute && len(st.dynamic.Arguments) == len(f.plan.Parameters)
+	if st.dynamic.Verb == rewriter.VerbExecute && len(st.dynamic.Arguments) == len(f.plan.Parameters) {
+		st.order = &shortExecution{dyn: st.dynamic}
+	}
 	st.prepared = nil
 	return nil
 }
@@ -251,14 +256,13 @@ func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 	if err := d.boundArguments(st, sql, cx); err != nil {
 		return err
 	}
-	p := st.newPart()
+	p, plan := st.filled.room()
 	p.head, p.name, p.span, p.text = f.head, f.name, st.spans[i], sql
 	p.rules, p.columns = append(p.rules, f.rules...), append(p.columns, f.columns...)
 	if err := d.asPrepared(st, e, cx); err != nil {
 		return err
 	}
 	p.facts = st.facts
-	plan := &st.plans[0]
 	f.plan.Bind(plan, st.execution.values, 1, p.columns)
 	reads := f.plan.Reads || rewriter.MentionsLastID(sql)
 	switch {
@@ -274,7 +278,11 @@ func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 	if err := d.admissible(st, p, plan, cx); err != nil {
 		return err
 	}
-	st.parts = st.parts[:1]
+	st.filled.add()
+	st.order = &nameExecution{
+		filled: &st.filled, values: st.execution.values,
+		prepared: namePreparation{dyn: st.dynamic, e: e, source: st.source, mode: cx.mode},
+	}
 	return nil
 }
 

@@ -116,12 +116,12 @@ func TestDecideNamed(t *testing.T) {
 			if tt.sent == "" {
 				return
 			}
-			for i := range x.st.parts {
-				generated := x.st.plans[i].Columns[0].Generated
-				x.st.parts[i].ids = [][]uint64{[]uint64{7, 8}[:generated]}
+			for i := range x.st.filled.parts {
+				generated := x.st.filled.plans[i].Columns[0].Generated
+				x.st.filled.parts[i].ids = [][]uint64{[]uint64{7, 8}[:generated]}
 			}
-			if got := string(x.st.rewriteDynamic(x.c.mariaDB, x.c.state.mode)[1:]); got != tt.sent {
-				t.Errorf("sends %q, want %q", got, tt.sent)
+			if got, _, err := x.st.order.write(nil, &x.st); err != nil || string(got[1:]) != tt.sent {
+				t.Errorf("sends %q, %v, want %q", got[1:], err, tt.sent)
 			}
 		})
 	}

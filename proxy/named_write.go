@@ -11,28 +11,60 @@ import (
 	"idproxy/rewriter"
 )
 
-// keepName notes the statement that a PREPARE makes, before it is sent, or
-// forgets the one that DEALLOCATE drops.
-func (s *session) keepName(st *statement) error {
-	c, name := &s.c, st.dynamic.Name
-	switch {
-	case st.dynamic.Verb == rewriter.VerbDeallocate:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.prepared.forgetName(name)
-		return nil
-	case st.dynamic.Verb != rewriter.VerbPrepare:
-		return nil
-	case name == "":
-		s.keepNameless(st.prepared)
+// namePreparation is a PREPARE in SQL.
+type namePreparation struct {
+	noInserts
+	dyn    *rewriter.Dynamic
+	e      *prepared
+	source *innerText // the text that it was asked for
+	mode   rewriter.Mode
+}
+
+func (p *namePreparation) write(_ *session, st *statement) (payload []byte, made bool, err error) {
+	if fillerOf(p.e) == nil && st.rest == 0 && st.pieces == 0 {
+		return st.payload(), false, nil
+	}
+	w := dynamicWriter{st: st, dyn: p.dyn}
+	w.begin()
+	p.writeSource(&w)
+	return w.end(), true, nil
+}
+
+func (p *namePreparation) begin(s *session, st *statement) error {
+	if err := p.carry(s); err != nil {
+		return err
+	}
+	if f := fillerOf(p.e); f != nil {
+		f.plan.Text = nil // written, and a client may keep thousands of statements
+	}
+	return p.keepName(s, st)
+}
+
+// keepName notes the statement that the PREPARE makes, before it is sent.
+func (p *namePreparation) keepName(s *session, st *statement) error {
+	if p.dyn.Name == "" {
+		s.keepNameless(p.e)
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.prepared.keepName(name, st.prepared) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if !s.c.prepared.keepName(p.dyn.Name, p.e) {
 		return errTooManyNames(maxNamed)
 	}
-	st.changes().named = st.prepared
+	st.changes().named = p.e
+	return nil
+}
+
+// deallocation is a DEALLOCATE PREPARE.
+type deallocation struct {
+	sqlText
+	name string
+}
+
+func (d *deallocation) begin(s *session, _ *statement) error {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.c.prepared.forgetName(d.name)
 	return nil
 }
 
@@ -60,71 +92,130 @@ func (s *session) unprepared(st *statement) {
 // MySQL, which takes nothing else behind USING.
 func variable(n int) string { return "@`idproxy " + strconv.Itoa(n) + "`" }
 
-// rewriteDynamic writes the piece, a PREPARE or an execution, as a command to
-// st.out, behind room for a header, and returns it without that.
-func (st *statement) rewriteDynamic(mariaDB bool, mode rewriter.Mode) []byte {
-	dyn, span := st.dynamic, st.spans[0]
-	out := append(append(st.out[:0], 0, 0, 0, 0), st.prefix...)
-	sql, at := st.text[:st.end], 0
-	copyTo := func(end int) { // end is in the statement
-		out = append(out, sql[at:span.Start+end]...)
-		at = span.Start + end
-	}
-	if made := st.madeText(); made != nil {
-		copyTo(dyn.Source.Start)
-		if st.carriesText(mariaDB) {
-			out = append(out, textVariable...)
-		} else {
-			out = rewriter.AppendLiteral(out, made, mode)
-		}
-		at = span.Start + dyn.Source.End
-	}
-	switch {
-	case st.short:
-		copyTo(dyn.NameEnd)
-		at = span.Start + dyn.End
-	case len(st.parts) > 0 && len(fillerOf(st.prepared).plan.Parameters) > 0:
-		if dyn.Using {
-			copyTo(dyn.Arguments[0].Start)
-		} else {
-			copyTo(dyn.End)
-			out = append(out, " USING "...)
-		}
-		out, _ = st.appendArguments(out, mariaDB)
-		at = span.Start + dyn.End
-	}
-	out = append(out, sql[at:]...)
-	st.out = out
-	return out[wire.HeaderLen:]
+// dynamicWriter writes a piece, a PREPARE or an execution, with other text in places.
+type dynamicWriter struct {
+	st  *statement
+	dyn *rewriter.Dynamic
+	out []byte
+	at  int // what stands in front in the text is written
+}
+
+func (w *dynamicWriter) begin() {
+	w.out = append(append(w.st.out[:0], 0, 0, 0, 0), w.st.prefix...)
+}
+
+// copyTo copies the text up to a place in the statement, and leaves out what stands behind it up
+// to next.
+func (w *dynamicWriter) copyTo(end, next int) {
+	start := w.st.spans[0].Start
+	w.out = append(w.out, w.st.text[w.at:start+end]...)
+	w.at = start + next
+}
+
+// end copies the rest, and returns what was written.
+func (w *dynamicWriter) end() []byte {
+	w.st.out = append(w.out, w.st.text[w.at:w.st.end]...)
+	return w.st.out[wire.HeaderLen:]
 }
 
 // textVariable is the user variable that carries the text of a PREPARE to MySQL
 // when it came from one: a literal would be converted to utf8mb3 there.
 const textVariable = "@`idproxy text`"
 
-func (st *statement) carriesText(mariaDB bool) bool {
-	return !mariaDB && st.dynamic.From == rewriter.SourceAsked && st.madeText() != nil
+func (p *namePreparation) carriesText() bool {
+	return !p.mode.MariaDB && p.dyn.From == rewriter.SourceAsked && p.madeText() != nil
 }
 
-// madeText returns what stands for the text of a statement; nil: it stays.
-func (st *statement) madeText() []byte {
-	if st.dynamic.From == rewriter.SourceNone || st.prepared == nil || fillerOf(st.prepared) == nil {
+// madeText returns what stands for the text of the statement; nil: it stays.
+func (p *namePreparation) madeText() []byte {
+	f := fillerOf(p.e)
+	if p.dyn.From == rewriter.SourceNone || f == nil {
 		return nil
 	}
-	made := fillerOf(st.prepared).plan.Text
-	if st.dynamic.From == rewriter.SourceLiteral && bytes.Equal(made, st.dynamic.Literal) || st.source != nil && bytes.Equal(made, st.source.text) {
+	made := f.plan.Text
+	if p.dyn.From == rewriter.SourceLiteral && bytes.Equal(made, p.dyn.Literal) || p.source != nil && bytes.Equal(made, p.source.text) {
 		return nil
 	}
 	return made
 }
 
+// writeSource writes the text of the statement where it is another one than the client's.
+func (p *namePreparation) writeSource(w *dynamicWriter) {
+	made := p.madeText()
+	if made == nil {
+		return
+	}
+	w.copyTo(p.dyn.Source.Start, p.dyn.Source.End)
+	if p.carriesText() {
+		w.out = append(w.out, textVariable...)
+	} else {
+		w.out = rewriter.AppendLiteral(w.out, made, p.mode)
+	}
+}
+
+// shortExecution is an EXECUTE with as many arguments as there are parameters with those for ids:
+// they are left out, for the server to say that they are not as many as they should be.
+type shortExecution struct {
+	noInserts
+	dyn *rewriter.Dynamic
+}
+
+func (x *shortExecution) write(_ *session, st *statement) (payload []byte, made bool, err error) {
+	w := dynamicWriter{st: st, dyn: x.dyn}
+	w.begin()
+	w.copyTo(x.dyn.NameEnd, x.dyn.End)
+	return w.end(), true, nil
+}
+
+// nameExecution is an EXECUTE or EXECUTE IMMEDIATE of an INSERT that gets ids.
+type nameExecution struct {
+	*filled
+	prepared namePreparation
+	values   []rewriter.Value // of the ids among the arguments
+}
+
+func (x *nameExecution) write(_ *session, st *statement) (payload []byte, made bool, err error) {
+	dyn := x.prepared.dyn
+	w := dynamicWriter{st: st, dyn: dyn}
+	w.begin()
+	x.prepared.writeSource(&w)
+	if len(fillerOf(x.prepared.e).plan.Parameters) > 0 {
+		if dyn.Using {
+			w.copyTo(dyn.Arguments[0].Start, dyn.End)
+		} else {
+			w.copyTo(dyn.End, dyn.End)
+			w.out = append(w.out, " USING "...)
+		}
+		w.out, _ = x.appendArguments(w.out, st)
+	}
+	return w.end(), true, nil
+}
+
+func (x *nameExecution) begin(s *session, st *statement) error {
+	if x.prepared.mode.MariaDB {
+		return nil
+	}
+	_, ids := x.appendArguments(nil, st)
+	if len(ids) == 0 {
+		return nil
+	}
+	set := []byte("SET ")
+	for i, id := range ids {
+		if i > 0 {
+			set = append(set, ',')
+		}
+		set = append(append(append(set, variable(i)...), '='), id...)
+	}
+	return s.carry(set)
+}
+
 // appendArguments appends the arguments of an execution with its ids. carried are
 // the ids that stand in variables, as SQL.
-func (st *statement) appendArguments(out []byte, mariaDB bool) (_ []byte, carried [][]byte) {
-	dyn, sql := st.dynamic, st.text[st.spans[0].Start:]
-	w := splicer{e: st.prepared, ids: st.parts[0].ids}
+func (x *nameExecution) appendArguments(out []byte, st *statement) (_ []byte, carried [][]byte) {
+	dyn, sql := x.prepared.dyn, st.text[st.spans[0].Start:]
+	w := splicer{e: x.prepared.e, ids: x.parts[0].ids}
 	client, bound := 0, 0
-	for i, param := range fillerOf(st.prepared).plan.Parameters {
+	for i, param := range fillerOf(x.prepared.e).plan.Parameters {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -135,11 +226,11 @@ func (st *statement) appendArguments(out []byte, mariaDB bool) (_ []byte, carrie
 			client++
 		}
 		if param.Role == rewriter.RoleBound {
-			made = st.execution.values[bound].Generate
+			made = x.values[bound].Generate
 			bound++
 		}
 		switch {
-		case made && mariaDB:
+		case made && x.prepared.mode.MariaDB:
 			out = w.appendSQL(out, param)
 		case made:
 			out = append(out, variable(len(carried))...)
@@ -153,35 +244,22 @@ func (st *statement) appendArguments(out []byte, mariaDB bool) (_ []byte, carrie
 	return out, carried
 }
 
-// carry sets the variables that bring the ids of an execution, or the text of a
-// PREPARE, to MySQL. It waits for the reply: if the server did not set them, as when
-// the query is killed, the execution would find the ids of the one before.
-func (s *session) carry(st *statement) error {
-	if s.c.mariaDB {
+// carry sets the variable that brings the text of the PREPARE to MySQL.
+func (p *namePreparation) carry(s *session) error {
+	if !p.carriesText() {
 		return nil
 	}
-	set := []byte("SET ")
-	switch {
-	case st.carriesText(false):
-		set = append(append(set, textVariable...), '=')
-		set = rewriter.AppendLiteral(set, st.madeText(), s.decider.begin(st).mode)
-		if e := s.tooLarge(len(st.source.text), len(set)+1); e != nil {
-			return e
-		}
-	case len(st.parts) > 0:
-		_, ids := st.appendArguments(nil, false)
-		if len(ids) == 0 {
-			return nil
-		}
-		for i, id := range ids {
-			if i > 0 {
-				set = append(set, ',')
-			}
-			set = append(append(append(set, variable(i)...), '='), id...)
-		}
-	default:
-		return nil
+	set := append([]byte("SET "+textVariable), '=')
+	set = rewriter.AppendLiteral(set, p.madeText(), p.mode)
+	if e := s.tooLarge(len(p.source.text), len(set)+1); e != nil {
+		return e
 	}
+	return s.carry(set)
+}
+
+// carry sets variables for what is sent next. It waits for the reply: if the server did not set
+// them, as when the query is killed, an execution would find the ids of the one before.
+func (s *session) carry(set []byte) error {
 	return s.change(s.c.appendQuery(nil, string(set)), pending{reply: replyResult})
 }
 
@@ -213,17 +291,6 @@ func (s *session) textOf(expression string) (*innerText, error) {
 	}
 	text, altered, err := s.asker().Text(expression)
 	return &innerText{text: text, wide: altered}, err
-}
-
-// byName does what must be done before a PREPARE or EXECUTE in SQL is sent.
-func (s *session) byName(st *statement) error {
-	if err := s.carry(st); err != nil {
-		return err
-	}
-	if st.dynamic.Verb == rewriter.VerbPrepare && fillerOf(st.prepared) != nil {
-		fillerOf(st.prepared).plan.Text = nil // written, and a client may keep thousands of statements
-	}
-	return s.keepName(st)
 }
 
 // refused answers for a piece that was refused when it was to be sent.

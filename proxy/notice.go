@@ -181,8 +181,8 @@ func (f *findings) note(c *conversation) {
 }
 
 // report logs and counts what the decision found that was made last.
-func (s *session) report() {
-	found, stats := &s.decider.found, &s.l.srv.Stats
+func (s *session) report(found *findings) {
+	stats := &s.l.srv.Stats
 	stats.LeftAlone.Add(int64(found.leftAlone))
 	for _, p := range found.passed {
 		stats.Forwarded.Add(1)

@@ -39,11 +39,11 @@ func (s *session) object(st *statement, cause *mysql.MyError) (taken, done bool,
 		return false, false, err
 	case own == nil && parameters > 0, // outside a PREPARE no server takes a ?
 		own != nil && own.Code == mysql.ER_PARSE_ERROR && !several && bytes.IndexByte(sql, '?') >= 0: // and fails at the first
-		done, err = s.sendAsIs(st, len(st.text), 0)
+		done, err = s.sendAsIs(st, sqlText{&st.filled}, len(st.text), 0)
 		return true, done, err
 	case own != nil && misresolved(own) && s.manual():
 		end, rest := s.first(st)
-		done, err = s.sendAsIs(st, end, rest)
+		done, err = s.sendAsIs(st, sqlText{&st.filled}, end, rest)
 		return true, done, err
 	case own != nil && own.Code == mysql.ER_PARSE_ERROR && several:
 		own, err = ask.ParseError(s.questions(), sql, st.text)
@@ -73,8 +73,9 @@ func (s *session) objectInside(st *statement, cause *mysql.MyError) (taken, done
 		return true, true, s.answer(own, st.seq)
 	}
 	st.prepared = &prepared{kind: refusal{cause}} // should it not fail after all
+	made := &namePreparation{dyn: st.dynamic, e: st.prepared}
 	end, rest := s.first(st)
-	done, err = s.sendAsIs(st, end, rest)
+	done, err = s.sendAsIs(st, made, end, rest)
 	return true, done, err
 }
 
@@ -108,8 +109,9 @@ func (s *session) manual() bool {
 
 // sendAsIs sends on, up to end, a text that the server is sure to refuse. rest is
 // where what is behind it begins; 0: nothing is.
-func (s *session) sendAsIs(st *statement, end, rest int) (done bool, err error) {
-	st.parts, st.load, st.after, st.owing, st.unseen = st.parts[:0], nil, nil, false, false
+func (s *session) sendAsIs(st *statement, as order, end, rest int) (done bool, err error) {
+	st.filled.parts = st.filled.parts[:0]
+	st.order, st.after, st.owing, st.unseen = as, nil, false, false
 	st.touch, st.end, st.rest = touchAll|touchLastID, end, rest
 	return s.execute(st)
 }

@@ -8,44 +8,34 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
 )
 
 // execute sends a decided piece and waits for its end where something depends
 // on it. done: the client has its whole reply, or will have it.
 func (s *session) execute(st *statement) (done bool, err error) {
-	send := s.send
-	if st.load != nil {
-		send = s.sendLoad
-	}
-	sent, done, err := send(st)
+	sent, done, err := s.send(st)
 	if !sent || err != nil {
 		return done, err
 	}
-	if st.rest == 0 && !st.outcome() {
+	if st.rest == 0 && !st.order.asks() {
 		return true, nil
 	}
-	if err := s.closeQuery(st); err != nil {
+	if err := st.order.letGo(s); err != nil {
 		return true, err
 	}
 	if err := s.quiet(); err != nil {
 		return true, err
 	}
 	failed, seq := s.c.lastReply()
-	if w := st.withheld(); w != nil && w.quotes {
+	switch w := st.withheld(); {
+	case w != nil && w.quotes:
 		return true, s.quoteAll(st, w)
+	case w != nil && w.guard:
+		again, err := st.order.outnumbered(s, st)
+		return !again, err
 	}
-	if w := st.withheld(); w != nil && w.guard {
-		if taken, err := s.tookBack(st); err != nil || !taken {
-			return true, errors.Join(err, s.answer(errHalfDone(st.parts[0].facts.Name), st.seq))
-		}
-		if st.retry() {
-			return false, nil
-		}
-		return true, s.answer(errRowsComing(st.parts[0].facts.Name, maxTries), st.seq)
-	}
-	if rows, ok := s.c.lastAffected(); ok && !failed && st.countsRows() {
-		s.giveBack(st, rows)
+	if rows, ok := s.c.lastAffected(); ok && !failed {
+		st.order.went(s, rows)
 	}
 	if err := s.settle(st); err != nil {
 		return true, err
@@ -55,33 +45,6 @@ func (s *session) execute(st *statement) (done bool, err error) {
 	}
 	st.next(seq)
 	return false, nil
-}
-
-// countsRows reports whether the rows that went in are as many as those that the
-// reply says were affected, and have the first ones of their ids. Beside the values
-// of a query with a LIMIT they need not: MariaDB may number rows that it leaves out
-// then, as behind a sort of what a view joins.
-func (st *statement) countsRows() bool {
-	if len(st.parts) != 1 {
-		return false
-	}
-	plan := &st.plans[0]
-	plain, _ := plan.CanBeside()
-	return plan.Selected && !plan.Ignore && !plan.Update && !plan.Returning && st.parts[0].head.Kind == rewriter.Insert &&
-		(plain || !st.selection.numbers.Beside)
-}
-
-// outcome reports whether the reply may leave a question.
-func (st *statement) outcome() bool {
-	if st.load != nil {
-		return true
-	}
-	for i := range st.parts {
-		if p := &st.plans[i]; !p.NoLastID && (p.Ignore || p.Update || p.Selected) {
-			return true
-		}
-	}
-	return false
 }
 
 // quiet waits until no command is pending. Files that the server asks for
@@ -108,7 +71,7 @@ func (s *session) relayFile() error {
 	if s.c.phase() != phaseInfile {
 		return nil
 	}
-	if l := s.held.load; l != nil {
+	if l, ok := s.held.order.(*loading); ok {
 		return s.relayLoad(l)
 	}
 	s.held.keep()
@@ -186,7 +149,7 @@ func (s *session) askAfter(st *statement, w *withheld) (*uint64, error) {
 	sql := "SELECT LAST_INSERT_ID()"
 	if w.ask == askStored {
 		var err error
-		if sql, err = s.storedSQL(st, w.expect); err != nil { // what leaves a question is a piece of its own
+		if sql, err = s.storedSQL(st.order, w.expect); err != nil {
 			return nil, err
 		}
 	}

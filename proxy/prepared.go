@@ -218,23 +218,24 @@ func (e *prepared) held() bool {
 // that has the statement anew does not know them. It reports false when the packet
 // ends in front of them.
 func (e *prepared) noteTypes(payload []byte, caps uint64) bool {
-	types, ok := e.typesOf(e.types, payload, caps)
+	types, ok := typesOf(e.types, payload, caps, e.params)
 	if len(types) > 0 {
 		e.types = types
 	}
 	return ok
 }
 
-// typesOf returns the types that an execution gives the parameters, in the memory of dst.
-func (e *prepared) typesOf(dst []uint16, payload []byte, caps uint64) (types []uint16, ok bool) {
-	if e.params == 0 {
+// typesOf returns the types that an execution gives the n parameters of its statement, in the
+// memory of dst.
+func typesOf(dst []uint16, payload []byte, caps uint64, n int) (types []uint16, ok bool) {
+	if n == 0 {
 		return dst[:0], true
 	}
 	read := wire.AppendTypes
 	if payload[0] == comBulkExecute {
 		read = wire.AppendBulkTypes
 	}
-	return read(dst[:0], payload, caps, e.params)
+	return read(dst[:0], payload, caps, n)
 }
 
 // prepare handles COM_STMT_PREPARE. sql is what has arrived of size bytes.

@@ -24,7 +24,6 @@ type preparedQuery struct {
 	kind    rewriter.Kind
 	rules   []*rule.Rule
 	absent  []*rule.Rule // whose columns the table did not have
-	running uint32       // the statement that is executed in its place
 }
 
 func newPreparedQuery(st *statement, p *part, cx *reading) *preparedQuery {
@@ -63,11 +62,11 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	} else if own {
 		return outdated(cx)
 	}
-	if err := st.execution.readQuery(st, e, d.c, &d.found); err != nil {
+	if err := st.execution.readQuery(st, e, d.c, cx); err != nil {
 		return err
 	}
 	st.key = append(st.key[:0], q.key...)
-	p := st.newPart()
+	p, plan := st.filled.room()
 	p.head, p.name, p.text = rewriter.Head{Kind: q.kind}, q.name, q.text
 	if err := d.facts(st, p, q.rules, cx); err != nil {
 		return err
@@ -78,25 +77,27 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	st.spans = append(st.spans[:0], rewriter.Span{End: len(q.text)})
 	mode := cx.mode
 	cx.mode.MultiStatements = false
-	edited, err := d.plan(st, p, cx)
+	how, err := d.plan(st, p, plan, cx)
 	cx.mode = mode
-	if err == nil && !edited {
-		err = outdated(cx)
-	}
 	st.owing = cx.owes && e.reads
-	return err
+	if err != nil {
+		return err
+	}
+	x, ok := st.order.(*selecting)
+	if how == asItIs || !ok {
+		return outdated(cx)
+	}
+	st.order = &selectingExecution{selecting: *x, e: e, text: q.text}
+	return nil
 }
 
 // readQuery takes the packet apart.
-func (x *execution) readQuery(st *statement, e *prepared, c *conversation, found *findings) error {
+func (x *execution) readQuery(st *statement, e *prepared, c *conversation, cx *reading) error {
 	x.bulk, x.rows, x.units = false, 1, nil
-	c.mu.Lock()
-	n := e.params
-	c.mu.Unlock()
-	if err := x.one.Parse(st.payload(), c.caps, wire.Bound{Parameters: n, Types: e.types}); err != nil {
+	if err := x.one.Parse(st.payload(), c.caps, wire.Bound{Parameters: cx.params, Types: e.types}); err != nil {
 		return errPacket(err, c.mariaDB, "mysqld_stmt_execute")
 	}
-	found.gives(e, &x.one, n)
+	cx.found.gives(e, &x.one, cx.params)
 	return nil
 }
 
@@ -150,29 +151,32 @@ func (s *session) executeCount(st *statement, sql []byte, marks int) (wire.Resul
 	return wire.ReadBinaryResult(packets, s.c.caps, made.Shown.Payloads)
 }
 
-// executeQuery prepares the statement with its ids, and returns the execution of
-// that.
-func (s *session) executeQuery(st *statement) ([]byte, error) {
-	q := countedOf(st.prepared)
-	made, err := s.questions().Prepare(st.plans[0].AppendSelect(nil, q.text, &st.selection.numbers))
-	if err != nil {
-		return nil, err
-	}
-	if err := s.readAsNow(st); err != nil {
-		return nil, err
-	}
-	q.running = made.ID
-	payload := s.execution(st, made.ID, st.execution.one.Parameters)
-	st.out = append(append(st.out[:0], 0, 0, 0, 0), payload...)
-	return st.out[wire.HeaderLen:], nil
+// selectingExecution is the execution of a prepared INSERT whose rows come from a query.
+type selectingExecution struct {
+	selecting
+	e       *prepared
+	text    []byte // the client's
+	running uint32 // the statement that is executed in its place
 }
 
-// closeQuery lets go of the statement that was executed.
-func (s *session) closeQuery(st *statement) error {
-	if st.prepared == nil || countedOf(st.prepared) == nil || countedOf(st.prepared).running == 0 {
-		return nil
+// write prepares the statement with its ids, and returns the execution of that.
+func (x *selectingExecution) write(s *session, st *statement) (payload []byte, made bool, err error) {
+	prepared, err := s.questions().Prepare(x.plans[0].AppendSelect(nil, x.text, &x.selection.numbers))
+	if err != nil {
+		return nil, false, err
 	}
-	id := countedOf(st.prepared).running
-	countedOf(st.prepared).running = 0
-	return s.questions().Close(id)
+	if err := s.readAsNow(st); err != nil {
+		return nil, false, err
+	}
+	x.running = prepared.ID
+	st.out = append(append(st.out[:0], 0, 0, 0, 0), s.execution(st, x.running, st.execution.one.Parameters)...)
+	return st.out[wire.HeaderLen:], true, nil
 }
+
+func (x *selectingExecution) begin(*session, *statement) error {
+	x.e.long = longData{}
+	return nil
+}
+
+// letGo closes the statement that was executed.
+func (x *selectingExecution) letGo(s *session) error { return s.questions().Close(x.running) }

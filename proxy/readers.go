@@ -38,7 +38,8 @@ func (d *decider) readersFirst(st *statement, cx *reading) bool {
 	if piece == 0 {
 		return false
 	}
-	st.parts, st.touch, st.after, st.unseen = st.parts[:0], 0, nil, false
+	st.asItCame()
+	st.touch, st.after, st.unseen = 0, nil, false
 	st.spans, st.end, st.rest = st.spans[:piece], len(st.text), 0
 	if !whole {
 		st.end, st.rest = st.spans[piece-1].End, st.spans[piece-1].End+1

@@ -31,7 +31,7 @@ func (d *decider) unfilled(p *part, form string, cx *reading) error {
 		forwarded = true
 	}
 	if forwarded {
-		d.found.passed = append(d.found.passed, passed{p.rules[0], string(p.name.Table), form})
+		cx.found.passed = append(cx.found.passed, passed{p.rules[0], string(p.name.Table), form})
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func hiddenForm(k rewriter.Kind) string {
 
 // observe notes what a rule that observes would do.
 func (d *decider) observe(rule *rule.Rule, p *part, cx *reading, what string) {
-	d.found.observed = append(d.found.observed, sighting{
+	cx.found.observed = append(cx.found.observed, sighting{
 		rule: rule.String(), what: what, statement: rewriter.Outline(p.text, cx.mode), table: facts.TableName(p.name),
 	})
 }

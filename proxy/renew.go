@@ -84,11 +84,7 @@ func (s *session) decidedText(st *statement) ([]byte, error) {
 	if err := s.decided(st); err != nil {
 		return nil, err
 	}
-	s.made(st)
-	if fillerOf(st.prepared) == nil {
-		return st.text, nil
-	}
-	payload, err := s.rewrite(st)
+	payload, _, err := st.order.write(s, st)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +100,7 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 		return nil, err
 	}
 	text := []byte(e.own.text.Value())
-	mode := s.decider.begin(st).mode
+	mode := s.questions().Settings().Mode
 	sql := append(rewriter.AppendQuoted([]byte("PREPARE "), name, mode), " FROM "...)
 	if e.own.asked && !s.c.mariaDB {
 		set := rewriter.AppendLiteral([]byte("SET "+textVariable+"="), text, mode)
@@ -119,16 +115,19 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 	if err := s.decided(st); err != nil {
 		return nil, err
 	}
-	fresh, payload, made := st.prepared, st.payload(), text
-	if fillerOf(fresh) != nil {
-		var err error
-		made = fillerOf(fresh).plan.Text
-		if payload, err = s.rewrite(st); err != nil {
-			return nil, err
-		}
+	made, ok := st.order.(*namePreparation)
+	if !ok { // no rule is left
+		made = &namePreparation{dyn: st.dynamic, e: &prepared{}}
+	}
+	payload, _, err := made.write(s, st)
+	if err != nil {
+		return nil, err
+	}
+	if f := fillerOf(made.e); f != nil {
+		text = f.plan.Text
 	}
 	// By number first: a PREPARE that fails drops the statement that has the name.
-	id, err := s.questions().Prepare(made)
+	id, err := s.questions().Prepare(text)
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok && e.hidden == nil && (misresolved(refused) || NoTable(refused.Code)) {
 		return nil, errUnsound // the server has the client's own text, and may have more to say of its arguments
 	}
@@ -138,20 +137,20 @@ func (s *session) prepareNameAnew(st *statement, name string, e *prepared) (*pre
 	if err := s.questions().Close(id.ID); err != nil {
 		return nil, err
 	}
-	if err := s.carry(st); err != nil {
+	if err := made.carry(s); err != nil {
 		return nil, err
 	}
-	if fillerOf(fresh) != nil {
-		fillerOf(fresh).plan.Text = nil
+	if f := fillerOf(made.e); f != nil {
+		f.plan.Text = nil
 	}
-	return fresh, s.change(wire.AppendPacket(nil, 0, payload), pending{reply: replyResult})
+	return made.e, s.change(wire.AppendPacket(nil, 0, payload), pending{reply: replyResult})
 }
 
 // ready sees to it that a statement is the right one before long data of it goes to
 // the server, which drops it with the statement. An error is the execution's.
 func (s *session) ready(e *prepared) error {
 	st := statements.Get().(*statement)
-	*st = statement{prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, prepared: e, begun: time.Now()}
+	*st = statement{heldCommand: heldCommand{prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, executes: e, begun: time.Now()}}
 	held := s.held
 	s.held = st
 	err := s.decided(st)
@@ -167,20 +166,44 @@ func (s *session) ready(e *prepared) error {
 	return nil
 }
 
-// typed writes an execution with the types that the client gave an earlier one, for
+// forwardedExecution is the execution of a statement without ids.
+type forwardedExecution struct {
+	noInserts
+	e     *prepared // nil: nothing is known of it
+	typed bool      // it brings the types of its parameters also where the client gave them before
+}
+
+func (x *forwardedExecution) write(s *session, st *statement) (payload []byte, made bool, err error) {
+	s.c.addressed(x.e, st.payload())
+	if !x.typed {
+		return st.payload(), false, nil
+	}
+	x.e.untyped = false
+	return x.withTypes(st, s.c.caps), true, nil
+}
+
+func (x *forwardedExecution) begin(*session, *statement) error {
+	if x.e != nil {
+		x.e.long = longData{}
+	}
+	return nil
+}
+
+// withTypes writes the execution with the types that the client gave an earlier one, for
 // the server has the statement anew and does not know them.
-func (st *statement) typed(c *conversation) []byte {
-	x, e := &st.execution, st.prepared
-	payload, out := st.payload(), append(st.out[:0], 0, 0, 0, 0)
+func (x *forwardedExecution) withTypes(st *statement, caps uint64) []byte {
+	e, payload, out := x.e, st.payload(), append(st.out[:0], 0, 0, 0, 0)
 	var err error
 	if payload[0] == comBulkExecute {
-		if err = x.many.Parse(payload, e.params, e.types); err == nil {
-			out = append(x.many.AppendHead(out, x.many.Types), x.many.Rows()...)
+		var many wire.Bulk
+		if err = many.Parse(payload, e.params, e.types); err == nil {
+			out = append(many.AppendHead(out, many.Types), many.Rows()...)
 		}
 	} else {
+		var one wire.Execute
 		bound := wire.Bound{Parameters: e.params, Types: e.types, Long: e.long.has}
-		if err = x.one.Parse(payload, c.caps, bound); err == nil {
-			out = x.one.AppendExecute(out, c.caps, x.one.Parameters)
+		if err = one.Parse(payload, caps, bound); err == nil {
+			out = one.AppendExecute(out, caps, one.Parameters)
 		}
 	}
 	if err != nil || e.params == 0 { // the server says what is wrong with it

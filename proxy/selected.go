@@ -73,7 +73,7 @@ func (d *decider) selects(st *statement, p *part, plan *rewriter.Plan, cx *readi
 	if s.counted.LastID >= 1<<63-1 {
 		return d.unfilled(p, "INSERT ... SELECT while LAST_INSERT_ID() is above 2^63", cx)
 	}
-	s.numbers.LastID, s.numbers.Beside = s.counted.LastID, beside
+	st.order = &selecting{filled: &st.filled, selection: s, beside: beside}
 	return d.admissible(st, p, plan, cx)
 }
 
@@ -229,12 +229,41 @@ func (s *session) nativeError(p *part, refused *mysql.MyError) error {
 // memory they take does not grow with the rows.
 const idsAtOnce = 1 << 14
 
+// selecting is an INSERT whose rows come from a query, in a text.
+type selecting struct {
+	*filled
+	selection *selection
+	beside    bool // ids stand beside the values
+}
+
+func (x *selecting) draw(s *session, st *statement) (expected []expect, at int, err error) {
+	p, plan := &x.parts[0], &x.plans[0]
+	st.askAgain()
+	if err := x.number(s, p, plan); err != nil {
+		return nil, p.result, err
+	}
+	e := p.expect(plan, s.c.has(mysql.CLIENT_FOUND_ROWS))
+	e.selects(plan, &x.selection.numbers.Columns[0])
+	return []expect{e}, 0, nil
+}
+
+func (x *selecting) write(_ *session, st *statement) (payload []byte, made bool, err error) {
+	span := x.parts[0].span
+	out := append(append(st.out[:0], 0, 0, 0, 0), st.prefix...)
+	out = append(out, st.text[:span.Start]...)
+	out = x.plans[0].AppendSelect(out, st.text[span.Start:span.End], &x.selection.numbers)
+	st.out = append(out, st.text[span.End:st.end]...)
+	return st.out[wire.HeaderLen:], true, nil
+}
+
+func (x *selecting) asks() bool { return !x.plans[0].NoLastID }
+
 // number draws the ids for the rows of a query.
-func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
+func (x *selecting) number(s *session, p *part, plan *rewriter.Plan) error {
 	s.c.mu.Lock()
 	stride := s.c.state.increment
 	s.c.mu.Unlock()
-	sel := &st.selection
+	sel := x.selection
 	numbers := make([]rewriter.Numbers, len(p.rules))
 	p.ids = make([][]uint64, len(p.rules))
 	for i, r := range p.rules {
@@ -268,7 +297,7 @@ func (s *session) number(st *statement, p *part, plan *rewriter.Plan) error {
 			return errOutOfIDs(r, err)
 		}
 	}
-	sel.numbers.Columns = numbers
+	sel.numbers = rewriter.Numbering{Columns: numbers, LastID: sel.counted.LastID, Beside: x.beside}
 	s.l.srv.Stats.Filled.Add(1)
 	return nil
 }
@@ -287,43 +316,61 @@ func (s *session) drawRuns(from draw.Column, n *rewriter.Numbers, want uint64) e
 	return nil
 }
 
-// giveBack returns the ids that were drawn for more rows than went in, which are
+// countsRows reports whether the rows that went in are as many as those that the
+// reply says were affected, and have the first ones of their ids. Beside the values
+// of a query with a LIMIT they need not: MariaDB may number rows that it leaves out
+// then, as behind a sort of what a view joins.
+func (x *selecting) countsRows() bool {
+	plan := &x.plans[0]
+	plain, _ := plan.CanBeside()
+	return !plan.Ignore && !plan.Update && !plan.Returning && x.parts[0].head.Kind == rewriter.Insert && (plain || !x.beside)
+}
+
+// went returns the ids that were drawn for more rows than went in, which are
 // the first ones of those that were to.
-func (s *session) giveBack(st *statement, used uint64) {
-	p := &st.parts[0]
-	for i := range st.selection.numbers.Columns {
-		n := &st.selection.numbers.Columns[i]
-		from, err := s.idsFor(p, i)
-		if err != nil || len(n.Runs) == 0 || n.Count() <= used {
+func (x *selecting) went(s *session, rows uint64) {
+	if !x.countsRows() {
+		return
+	}
+	for i := range x.selection.numbers.Columns {
+		n := &x.selection.numbers.Columns[i]
+		from, err := s.idsFor(&x.parts[0], i)
+		if err != nil || len(n.Runs) == 0 || n.Count() <= rows {
 			continue
 		}
 		last := n.Runs[len(n.Runs)-1]
-		spare := min(n.Count()-used, last.Count)
+		spare := min(n.Count()-rows, last.Count)
 		end := last.First + last.Count*n.Stride
 		from.Return(end-spare*n.Stride, end)
 	}
 }
 
+// outnumbered takes back what was decided, for rows have come since they were counted. The ids
+// that the statement was to have went into no row, and serve the next try.
+func (x *selecting) outnumbered(s *session, st *statement) (again bool, err error) {
+	table := x.parts[0].facts.Name
+	if taken, err := x.tookBack(s); err != nil || !taken {
+		return false, errors.Join(err, s.answer(errHalfDone(table), st.seq))
+	}
+	x.selection.counted = nil
+	if x.selection.tries++; x.selection.tries < maxTries {
+		return true, nil
+	}
+	return false, s.answer(errRowsComing(table, maxTries), st.seq)
+}
+
 // tookBack makes sure that no row of a try is in the table whose guard has failed.
 // With the ids beside the values some may have gone in, and the engine took them
 // back if it still is the one that was asked for: the ids are used no more.
-func (s *session) tookBack(st *statement) (bool, error) {
-	st.selection.had = st.selection.numbers.Columns[0].Count()
-	if !st.selection.numbers.Beside {
+func (x *selecting) tookBack(s *session) (bool, error) {
+	sel, p := x.selection, &x.parts[0]
+	sel.had = sel.numbers.Columns[0].Count()
+	if !x.beside {
 		return true, nil
 	}
-	p := &st.parts[0]
-	st.selection.numbers.Columns = nil
+	sel.numbers.Columns = nil
 	if err := s.findEngine(p.name, p.facts); err != nil {
 		return false, err
 	}
 	return p.facts.Engine() == facts.EngineTransactional, nil
-}
-
-// retry takes back what was decided on an INSERT ... SELECT, for rows have come
-// since they were counted. The ids it was to have went into no row, and serve the next try.
-func (st *statement) retry() bool {
-	st.selection.counted = nil
-	st.selection.tries++
-	return st.selection.tries < maxTries
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -20,36 +19,21 @@ import (
 // send draws the ids of a decided piece and sends it on, with what the proxy
 // needs said in front of it. done: the client got an error instead.
 func (s *session) send(st *statement) (sent, done bool, err error) {
-	inserts, at, err := s.draw(st)
+	expected, at, err := st.order.draw(s, st)
 	if err != nil {
 		again, err := s.refuseAt(st, at, err)
 		return false, !again, err
 	}
-	switch {
-	case st.prepares():
-		s.made(st)
-		s.requests.last = st.prepared
-	case st.prefix[0] == mysql.COM_STMT_EXECUTE, st.prefix[0] == comBulkExecute:
-		s.c.addressed(st.prepared, st.payload())
+	payload, made, err := st.order.write(s, st)
+	if err != nil {
+		return s.refused(st, err)
 	}
-	payload, edited := st.payload(), inserts != nil || st.rest > 0 || st.pieces > 0 || st.short || st.types ||
-		(st.prepares() || st.dynamic != nil) && st.prepared != nil && fillerOf(st.prepared) != nil
-	if edited {
-		if payload, err = s.rewrite(st); errors.Is(err, errServerGone) {
-			return false, true, err
-		}
-		if err != nil {
-			return false, true, s.answer(s.told(err), st.seq)
-		}
-		if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
-			s.unprepared(st)
-			return false, true, s.answer(e, st.seq)
-		}
+	if e := s.tooLarge(len(st.prefix)+st.end, len(payload)); e != nil {
+		s.unprepared(st)
+		return false, true, s.answer(e, st.seq)
 	}
-	if st.dynamic != nil {
-		if err := s.byName(st); err != nil {
-			return s.refused(st, err)
-		}
+	if err := st.order.begin(s, st); err != nil {
+		return s.refused(st, err)
 	}
 	p := pending{
 		reply:    replyOf(st.prefix[0]),
@@ -58,6 +42,7 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 		touch:    st.touch,
 		unseen:   st.unseen,
 		after:    st.after,
+		watcher:  st.order.watcher(st, expected),
 	}
 	if st.facts != nil {
 		p.facts = st.facts
@@ -65,97 +50,53 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	if e := st.prepared; e != nil && !st.prepares() {
 		p.status, e.status = e.status, 0
 	}
-	switch {
-	case st.prepares():
-		p.after, p.watcher = nil, st.prepared.watcher()
-	case inserts != nil || st.rest > 0: // or its error may be withheld
-		st.reply = &pieceReply{inserts: inserts, seq: st.seq}
-		if inserts != nil && st.prepared != nil && st.dynamic == nil && st.execution.units != nil {
-			st.reply.units = st.execution.units
-			st.reply.units.expects(inserts, &st.plans[0])
-		}
-		p.watcher = st.reply
-	}
 	first := s.prelude(st, p)
-	if edited && first == nil && len(payload) < wire.MaxPayload {
+	if made && first == nil && len(payload) < wire.MaxPayload {
 		wire.AppendHeader(st.out[:0], len(payload), 0)
 		return true, false, s.write(st.out)
 	}
 	return true, false, s.sendBehind(first, payload)
 }
 
-// made completes what is to be known of a statement when the server has prepared it.
-func (s *session) made(st *statement) {
-	cx := s.decider.begin(st)
-	head, _ := rewriter.ReadHead(st.text, cx.mode)
-	st.prepared = with(st.prepared, newPrepared(head, st.text, true))
-	if inserts(head) {
-		st.prepared.aims(head, st.text, &cx.snap, cx.rules.List)
-	}
-	if st.prepared != nil {
-		st.prepared.unseen = st.prepared.unseen || st.unseen
-	}
-	st.touch, st.owing, st.unseen = 0, false, false
-}
-
-// with adds what is known of every statement of its kind.
-func with(e, any *prepared) *prepared {
-	switch {
-	case e == nil:
-		return any
-	case any != nil && (fillerOf(e) == nil || fillerOf(e).plan.NoLastID):
-		e.touch, e.reads = any.touch, any.reads
-	case any != nil:
-		e.touch = any.touch & touchNumbers
-	}
-	return e
-}
-
-// rewrite writes what is sent in place of the command.
-func (s *session) rewrite(st *statement) ([]byte, error) {
-	switch {
-	case st.dynamic != nil:
-		return st.rewriteDynamic(s.c.mariaDB, s.decider.begin(st).mode), nil
-	case st.prepared != nil && countedOf(st.prepared) != nil && !st.prepares():
-		return s.executeQuery(st)
-	case st.prepares():
-		made := fillerOf(st.prepared).plan
-		st.out = append(append(append(st.out[:0], 0, 0, 0, 0), st.prefix...), made.Text...)
-		made.Text = nil // a client may keep thousands of statements
-		return st.out[wire.HeaderLen:], nil
-	case st.types:
-		st.prepared.untyped = false
-		return st.typed(&s.c), nil
-	case st.prepared != nil:
-		return st.splice(s.c.caps)
-	}
-	return st.rewrite(), nil
-}
-
-// draw fills the ids of all parts, before anything is sent. at is the statement
-// that there are none for.
-func (s *session) draw(st *statement) (inserts []expect, at int, err error) {
-	if len(st.parts) == 0 {
+func (x *filled) draw(s *session, st *statement) (expected []expect, at int, err error) {
+	if len(x.parts) == 0 {
 		return nil, 0, nil
 	}
 	st.askAgain()
-	inserts = make([]expect, 0, len(st.parts))
-	for i := range st.parts {
-		part, plan := &st.parts[i], &st.plans[i]
-		if plan.Selected {
-			err = s.number(st, part, plan)
-		} else {
-			err = s.fill(part, plan)
-		}
-		if err != nil {
+	expected = make([]expect, 0, len(x.parts))
+	for i := range x.parts {
+		part, plan := &x.parts[i], &x.plans[i]
+		if err := s.fill(part, plan); err != nil {
 			return nil, part.result, err
 		}
-		inserts = append(inserts, part.expect(plan, s.c.has(mysql.CLIENT_FOUND_ROWS)))
-		if plan.Selected {
-			inserts[i].selects(plan, &st.selection.numbers.Columns[0])
+		expected = append(expected, part.expect(plan, s.c.has(mysql.CLIENT_FOUND_ROWS)))
+	}
+	return expected, 0, nil
+}
+
+func (x *filled) mayOwe() bool {
+	for i := range x.parts {
+		if x.parts[i].mayOwe(&x.plans[i]) {
+			return true
 		}
 	}
-	return inserts, 0, nil
+	return false
+}
+
+func (x *filled) asks() bool {
+	for i := range x.parts {
+		if p := &x.plans[i]; !p.NoLastID && (p.Ignore || p.Update) {
+			return true
+		}
+	}
+	return false
+}
+
+// What leaves a question is a piece of its own.
+func (x *filled) asked() *part { return &x.parts[0] }
+
+func (x *filled) storedSQL(e *expect, table, id []byte) string {
+	return storedSQL(e, &x.parts[0], table, id)
 }
 
 // fill draws the ids of each column, and moves sources past the ids that the
@@ -263,28 +204,17 @@ func formOf(plan *rewriter.Plan) form {
 }
 
 // storedSQL asks which id of the piece is in the table.
-func (s *session) storedSQL(st *statement, e *expect) (string, error) {
-	p := st.part()
+func (s *session) storedSQL(o order, e *expect) (string, error) {
+	p := o.asked()
 	table, err := s.asker().AppendTable(nil, p.name)
 	if err != nil {
 		return "", err
 	}
 	id, err := s.asker().AppendName(nil, p.rules[0].Column)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case st.load != nil:
-		return st.load.storedSQL(table, id), nil
 	}
-	return storedSQL(e, p, table, id), nil
-}
-
-// part returns the only INSERT or LOAD of the piece.
-func (st *statement) part() *part {
-	if st.load != nil {
-		return &st.load.part
-	}
-	return &st.parts[0]
+	return o.storedSQL(e, table, id), nil
 }
 
 // storedSQL asks which id of the statement is in the table: see askStored. It
@@ -307,27 +237,32 @@ func storedSQL(e *expect, p *part, table, id []byte) string {
 	return fmt.Sprintf("SELECT COALESCE(MIN(CASE WHEN %[3]s THEN %[1]s END),MIN(%[1]s)) FROM %[2]s WHERE %[3]s OR %[1]s=%[4]s", id, table, made, own)
 }
 
-// rewrite writes the piece as a command with its ids to st.out, behind room for
-// a header, and returns it without that.
-func (st *statement) rewrite() []byte {
+// sqlText is a text with ids for its INSERTs, or as it came where it has none that get any.
+type sqlText struct{ *filled }
+
+func (t sqlText) write(_ *session, st *statement) (payload []byte, made bool, err error) {
+	if len(t.parts) == 0 && st.rest == 0 && st.pieces == 0 {
+		return st.payload(), false, nil
+	}
+	return t.rewrite(st), true, nil
+}
+
+// rewrite writes the piece as a command with its ids.
+func (t sqlText) rewrite(st *statement) []byte {
 	const perID, perPart = 21, 256 // a comma and 20 digits; all that does not grow with the rows
-	size := wire.HeaderLen + len(st.prefix) + st.end + perPart*len(st.parts)
-	for i := range st.parts {
-		for _, ids := range st.parts[i].ids {
+	size := wire.HeaderLen + len(st.prefix) + st.end + perPart*len(t.parts)
+	for i := range t.parts {
+		for _, ids := range t.parts[i].ids {
 			size += perID * len(ids)
 		}
 	}
 	out := append(slices.Grow(st.out[:0], size), 0, 0, 0, 0)
 	out = append(out, st.prefix...)
 	at := 0
-	for i := range st.parts {
-		p := &st.parts[i]
+	for i := range t.parts {
+		p := &t.parts[i]
 		out = append(out, st.text[at:p.span.Start]...)
-		if plan := &st.plans[i]; plan.Selected {
-			out = plan.AppendSelect(out, st.text[p.span.Start:p.span.End], &st.selection.numbers)
-		} else {
-			out = plan.Append(out, st.text[p.span.Start:p.span.End], p.ids)
-		}
+		out = t.plans[i].Append(out, st.text[p.span.Start:p.span.End], p.ids)
 		at = p.span.End
 	}
 	st.out = append(out, st.text[at:st.end]...)
@@ -349,10 +284,7 @@ func (s *session) tooLarge(before, after int) *mysql.MyError {
 // value that LAST_INSERT_ID() is owed, or the question what it is. It returns
 // the packets of those.
 func (s *session) prelude(st *statement, p pending) []byte {
-	changes := false // the server's LAST_INSERT_ID() may come to differ from the native one
-	for i := range st.parts {
-		changes = changes || st.parts[i].mayOwe(&st.plans[i])
-	}
+	changes := st.order.mayOwe()
 	c := &s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -366,9 +298,6 @@ func (s *session) prelude(st *statement, p pending) []byte {
 	if changes && (!id.known || c.pending.n > 0 && !st.owing) {
 		first = c.appendQuery(first, ask.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", c.mariaDB))
 		c.sendLocked(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenLastID, answer: &answer{}}})
-	}
-	if st.prepared != nil && !st.prepares() {
-		st.prepared.long = longData{}
 	}
 	c.sendLocked(p)
 	return first

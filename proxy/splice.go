@@ -12,11 +12,29 @@ import (
 	"idproxy/rewriter"
 )
 
-// splice writes the execution with its ids to st.out, behind room for a header,
-// and returns it without that.
-func (st *statement) splice(caps uint64) ([]byte, error) {
-	x, e, p := &st.execution, st.prepared, &st.parts[0]
-	w := splicer{x: x, e: e, ids: p.ids}
+func (x *execution) write(s *session, st *statement) (payload []byte, made bool, err error) {
+	s.c.addressed(x.e, st.payload())
+	payload, err = x.splice(st, s.c.caps)
+	return payload, true, err
+}
+
+func (x *execution) begin(*session, *statement) error {
+	x.e.long = longData{}
+	return nil
+}
+
+func (x *execution) watcher(st *statement, expected []expect) watcher {
+	if x.units != nil {
+		x.units.expects(expected, &x.plans[0])
+	}
+	st.reply = &pieceReply{inserts: expected, seq: st.seq, units: x.units}
+	return st.reply
+}
+
+// splice writes the execution with its ids.
+func (x *execution) splice(st *statement, caps uint64) ([]byte, error) {
+	e := x.e
+	w := splicer{x: x, e: e, ids: x.parts[0].ids}
 	out := append(slices.Grow(st.out[:0], len(st.prefix)+st.end+64), 0, 0, 0, 0)
 	if x.bulk {
 		types, err := w.types()

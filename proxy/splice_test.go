@@ -50,22 +50,28 @@ func preparedText(t testing.TB, n int, bulk bool) *prepared {
 	return withIDs(&filler{plan: made, rules: rules, columns: []rule.Column{whole, whole}, bound: boundIDs(made.Parameters)})
 }
 
+// executing is an execution of e that is decided on.
+func executing(e *prepared, payload []byte) *statement {
+	st := &statement{heldCommand: heldCommand{whole: payload, prefix: payload[:1], text: payload[1:]}}
+	st.end, st.filled.plans = len(payload)-1, make([]rewriter.Plan, 1)
+	st.execution.filled, st.execution.e = &st.filled, e
+	return st
+}
+
 // splicing splices an execution of e, with ids from 7<<32 on in the first column and 8<<32 in the second. The error is
 // what the client would get.
 func splicing(t testing.TB, e *prepared, payload []byte, caps uint64) (st *statement, out []byte, err error) {
 	t.Helper()
-	st = &statement{prepared: e}
-	st.command, st.prefix, st.text, st.end = payload, payload[:1], payload[1:], len(payload)-1
+	st = executing(e, payload)
 	var found findings
-	if err := st.execution.read(st, e, &conversation{caps: caps}, &found); err != nil {
+	if err := st.execution.read(&st.heldCommand, &conversation{caps: caps}, &found); err != nil {
 		return st, nil, err
 	}
 	found.note(&conversation{})
-	if err := st.execution.judge(e, &state{known: knowAll}); err != nil {
+	if err := st.execution.judge(&state{known: knowAll}); err != nil {
 		return st, nil, err
 	}
-	st.plans = make([]rewriter.Plan, 1)
-	plan := &st.plans[0]
+	plan := &st.filled.plans[0]
 	fillerOf(e).plan.Bind(plan, st.execution.values, st.execution.rows, fillerOf(e).columns)
 	ids := make([][]uint64, 2)
 	for k := range ids {
@@ -73,8 +79,8 @@ func splicing(t testing.TB, e *prepared, payload []byte, caps uint64) (st *state
 			ids[k] = append(ids[k], uint64(7+k)<<32+uint64(i))
 		}
 	}
-	st.parts = []part{{ids: ids}}
-	out, err = st.splice(caps)
+	st.filled.parts = []part{{ids: ids}}
+	out, err = st.execution.splice(st, caps)
 	return st, out, err
 }
 
@@ -179,17 +185,16 @@ func TestSpliceDefaultOfEveryType(t *testing.T) {
 		mysql.MYSQL_TYPE_DOUBLE: "\x00\x00\x00\x00\x00\x00\x00\x00", mysql.MYSQL_TYPE_DATETIME: "\x00", mysql.MYSQL_TYPE_STRING: "\x010",
 	} {
 		e := preparedText(t, 2, true)
-		st := &statement{prepared: e, plans: make([]rewriter.Plan, 1), parts: []part{{ids: make([][]uint64, 2)}}}
-		st.command = []byte("\xfa\x01\x00\x00\x00\x80\x00" + string(typed(uint16(kind), typeNull)) + "\x02\x01")
-		st.prefix = st.command[:1]
-		if err := st.execution.read(st, e, &conversation{caps: wire.MariaDBStmtBulkOperations}, &findings{}); err != nil {
+		st := executing(e, []byte("\xfa\x01\x00\x00\x00\x80\x00"+string(typed(uint16(kind), typeNull))+"\x02\x01"))
+		st.filled.parts = []part{{ids: make([][]uint64, 2)}}
+		if err := st.execution.read(&st.heldCommand, &conversation{caps: wire.MariaDBStmtBulkOperations}, &findings{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := st.execution.judge(e, &state{known: knowAll, mode: rewriter.Mode{NoAutoValueOnZero: true}}); err != nil {
+		if err := st.execution.judge(&state{known: knowAll, mode: rewriter.Mode{NoAutoValueOnZero: true}}); err != nil {
 			t.Fatal(err)
 		}
-		st.parts[0].ids[1] = []uint64{7}
-		got, err := st.splice(wire.MariaDBStmtBulkOperations)
+		st.filled.parts[0].ids[1] = []uint64{7}
+		got, err := st.execution.splice(st, wire.MariaDBStmtBulkOperations)
 		want := string(typed(uint16(kind), typeNull, idType)) + "\x00" + zero + "\x01" + "\x00\x07\x00\x00\x00\x00\x00\x00\x00"
 		if err != nil || string(got[7:]) != want {
 			t.Errorf("type %d: %v\ngot  %x\nwant %x", kind, err, got[7:], want)
@@ -242,7 +247,7 @@ func FuzzExecute(f *testing.F) {
 		if err := got.Parse(out, caps, wire.Bound{Parameters: len(fillerOf(e).plan.Parameters)}); err != nil {
 			t.Fatalf("%x became %x, which is malformed", payload, out)
 		}
-		before, ids := st.execution.one, st.parts[0].ids
+		before, ids := st.execution.one, st.filled.parts[0].ids
 		if !bytes.Equal(before.Head, got.Head) || !bytes.Equal(before.Tail, got.Tail) {
 			t.Errorf("%x: head or tail changed: %x", payload, out)
 		}
@@ -330,14 +335,14 @@ func FuzzBulk(f *testing.F) {
 			param, v := fillerOf(e).plan.Parameters[i], given{got.Types[i], indicator, value}
 			switch {
 			case param.Role.Hidden():
-				checkID(t, param, wire.Parameter{Type: v.kind, Null: indicator != 0, Value: value}, st.parts[0].ids, &used)
+				checkID(t, param, wire.Parameter{Type: v.kind, Null: indicator != 0, Value: value}, st.filled.parts[0].ids, &used)
 				return
 			case param.Role == rewriter.RoleValue:
 				if v.kind != own[next].kind || v.indicator != own[next].indicator || !bytes.Equal(v.value, own[next].value) {
 					t.Errorf("value %+v became %+v", own[next], v)
 				}
 			default:
-				checkBound(t, x.values[bound], own[next], v, st.parts[0].ids[param.Column], &used[param.Column])
+				checkBound(t, x.values[bound], own[next], v, st.filled.parts[0].ids[param.Column], &used[param.Column])
 				bound++
 			}
 			next++
@@ -383,9 +388,9 @@ func TestJudgeStrict(t *testing.T) {
 		{2, decimal, true},
 	} {
 		e := preparedText(t, tt.text, false)
-		x := &execution{rows: 1}
+		x := &execution{e: e, rows: 1}
 		x.one.Parameters = []wire.Parameter{{Type: tt.kind, Value: []byte("\x02x0")}, {Type: tt.kind, Value: []byte("\x02x0")}}
-		if err := x.judge(e, &state{known: knowAll, strict: true}); err != nil {
+		if err := x.judge(&state{known: knowAll, strict: true}); err != nil {
 			t.Fatal(err)
 		}
 		if got := x.values[0].Generate; got != tt.want {

@@ -52,27 +52,26 @@ func wideValue(f *filler, column uint8, n int) []byte {
 // spliceWide is splicing for such statements.
 func spliceWide(t testing.TB, e *prepared, payload []byte) (st *statement, out []byte, err error) {
 	t.Helper()
-	st = &statement{prepared: e, plans: make([]rewriter.Plan, 1)}
-	st.command, st.prefix, st.text, st.end = payload, payload[:1], payload[1:], len(payload)-1
-	if err := st.execution.read(st, e, &conversation{}, &findings{}); err != nil {
+	st = executing(e, payload)
+	if err := st.execution.read(&st.heldCommand, &conversation{}, &findings{}); err != nil {
 		return st, nil, err
 	}
-	if err := st.execution.judge(e, &state{known: knowAll}); err != nil {
+	if err := st.execution.judge(&state{known: knowAll}); err != nil {
 		return st, nil, err
 	}
-	fillerOf(e).plan.Bind(&st.plans[0], st.execution.values, st.execution.rows, fillerOf(e).columns)
+	fillerOf(e).plan.Bind(&st.filled.plans[0], st.execution.values, st.execution.rows, fillerOf(e).columns)
 	p := part{}
 	for k, rule := range fillerOf(e).rules {
 		var ids []uint64
-		for n := range st.plans[0].Columns[k].Generated {
+		for n := range st.filled.plans[0].Columns[k].Generated {
 			if ids = append(ids, uint64(n+1)); rule.IDs.Wide() {
 				ids = append(ids, uint64(n+2))
 			}
 		}
 		p.ids = append(p.ids, ids)
 	}
-	st.parts = []part{p}
-	out, err = st.splice(0)
+	st.filled.parts = []part{p}
+	out, err = st.execution.splice(st, 0)
 	return st, out, err
 }
 
@@ -115,8 +114,8 @@ func FuzzWideExecute(f *testing.F) {
 				used++
 			}
 		}
-		if last := len(fillerOf(e).rules) - 1; used != st.plans[0].Columns[last].Generated {
-			t.Errorf("%d ids used of %d", used, st.plans[0].Columns[last].Generated)
+		if last := len(fillerOf(e).rules) - 1; used != st.filled.plans[0].Columns[last].Generated {
+			t.Errorf("%d ids used of %d", used, st.filled.plans[0].Columns[last].Generated)
 		}
 	})
 }
@@ -172,7 +171,7 @@ func FuzzWideBulk(f *testing.F) {
 				used++
 			}
 		})
-		if !ok || rows != st.execution.rows || next != len(own) || used != st.plans[0].Columns[len(fillerOf(e).rules)-1].Generated {
+		if !ok || rows != st.execution.rows || next != len(own) || used != st.filled.plans[0].Columns[len(fillerOf(e).rules)-1].Generated {
 			t.Errorf("%d rows, %v, of %d; %d ids", rows, ok, st.execution.rows, used)
 		}
 	})

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"slices"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -11,83 +10,66 @@ import (
 	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
-	"idproxy/rule"
 )
 
-// statement is a held command on its way to a decision. It is reused; its
-// slices alias the client's bytes until the next read.
+// statement is a held command on its way to the server. It is reused; its slices alias the
+// client's bytes until the next read.
 //
 // A text of several statements may go to the server in pieces: what a
 // statement changes decides how those behind it are read, and what became of
 // some INSERTs must be known before anything else happens.
 type statement struct {
-	command []byte // all of it, as the client sent it
-	prefix  []byte // command byte and query attributes
-	text    []byte // SQL that was not sent yet: the piece, and what is behind it
-	seq     byte   // sequence number of the last frame of the command, or of the replies to earlier pieces
-	multi   bool   // the server splits the text at ';'
-	begun   time.Time
-	pieces  int // that were sent
+	heldCommand
+	answers
+	decision
+	reply     *pieceReply // to the piece that was sent
+	elsewhere elsewhere
+	out       []byte // what is sent in place of what came, behind room for a header
+}
 
-	// denied is what the server answered instead of describing tables, to this session
-	// and for this statement, by their keys: another user may be told more.
-	denied    map[string]*facts.Table
-	prepared  *prepared   // what it executes, or prepares, if anything is known of that
-	asked     *draw.Asked // what SET insert_id asks its first statement for; nil: nothing
-	inner     []byte      // the text that a PREPARE in SQL brings, while that is what is decided on
-	execution execution
-
-	// Of the piece:
-	spans  []rewriter.Span  // its statements
-	end    int              // where it ends in text
-	rest   int              // where the next one begins; 0: there is none
-	values []rewriter.Value // of the expressions for ids in its first statement
-	// Of a PREPARE or EXECUTE in SQL, which is a piece of its own:
-	dynamic *rewriter.Dynamic
-	source  *innerText       // the text that it was asked for
-	bound   []rewriter.Value // of the ids among the arguments
-	short   bool             // the arguments are left out, for the server to count them
-	// refused is the statement that is refused once those in front of it are
-	// over; 0: none.
-	refused int
-	parts   []part
-	plans   []rewriter.Plan    // by index of the part
-	reading rewriter.Statement // what a plan reads
-	speller speller
-	// selection is of its only statement, when the rows of that come from a query.
-	selection selection
-	key       []byte // scratch for table keys
-	touch     touch
-	load      *loading // the LOAD DATA that the piece is
-	// fileCharset is character_set_database, where a LOAD DATA needs it.
-	fileCharset string
-	after       *after // what it changes besides
-	reply       *pieceReply
-	owing       bool         // LAST_INSERT_ID() must be paid before it
-	facts       *facts.Table // what is known of the table of its last INSERT that may have ids
-	types       bool         // an execution that goes as it is, but for its types
-	elsewhere   elsewhere
-	unseen      bool // it may write to tables out of sight
-	out         []byte
-
-	writes   finder // of the words that an INSERT, REPLACE or LOAD begins with
+// heldCommand is a command as it came, without the pieces of it that were sent.
+type heldCommand struct {
+	whole    []byte // all of it, as the client sent it; nil: payload makes it again
+	prefix   []byte // command byte and query attributes
+	text     []byte // SQL that was not sent yet: the piece, and what is behind it
+	seq      byte   // sequence number of the last frame of the command, or of the replies to earlier pieces
+	multi    bool   // the server splits the text at ';'
+	begun    time.Time
+	pieces   int       // that were sent
+	executes *prepared // the statement that it executes, or brings long data of, if anything is known of that
+	writes   finder    // of the words that an INSERT, REPLACE or LOAD begins with
 	doubtful [len(doubts)]finder
 }
 
-// part is one statement of the text that gets ids, or brings its own.
-type part struct {
-	result  int
-	span    rewriter.Span
-	head    rewriter.Head
-	text    []byte        // of the span
-	name    rewriter.Name // with its schema
-	rules   []*rule.Rule
-	facts   *facts.Table
-	columns []rule.Column // by rule
-	absent  []*rule.Rule  // of a statement to prepare: those whose columns the table does not have
-	view    bool          // it is a view that has none of the columns
-	ids     [][]uint64    // by rule
-	asked   *draw.Asked   // for the first rule, in place of its source's; nil: none
+// answers are what was learned for a command, and what became of what was tried.
+type answers struct {
+	// denied is what the server answered instead of describing tables, to this session
+	// and for this statement, by their keys: another user may be told more.
+	denied      map[string]*facts.Table
+	asked       *draw.Asked      // what SET insert_id asks its first statement for; nil: nothing
+	values      []rewriter.Value // of the expressions for ids in its first statement
+	source      *innerText       // the text that a PREPARE or EXECUTE IMMEDIATE was asked for
+	bound       []rewriter.Value // of the ids among the arguments of an EXECUTE
+	fileCharset string           // character_set_database, where a LOAD DATA needs it
+	// refused is the statement that is refused once those in front of it are
+	// over; 0: none.
+	refused int
+	// selection is of its only statement, when the rows of that come from a query.
+	selection selection
+}
+
+// deny notes that the server did not describe a table, or not all of it.
+func (a *answers) deny(key string, f *facts.Table) {
+	if a.denied == nil {
+		a.denied = map[string]*facts.Table{}
+	}
+	a.denied[key] = f
+}
+
+// more forgets what was learned for a piece that was sent.
+func (a *answers) more() {
+	a.values, a.source, a.bound, a.refused, a.selection = nil, nil, nil, 0, selection{}
+	a.fileCharset, a.asked = "", nil
 }
 
 // read takes a held command, one whole packet.
@@ -97,45 +79,44 @@ func (st *statement) read(command []byte, caps uint64, m *requests) {
 	if payload[0] == mysql.COM_QUERY {
 		at, _ = wire.QueryText(payload, caps)
 	}
-	st.command, st.prefix, st.text, st.seq, st.pieces = payload, payload[:at], payload[at:], m.seq, 0
-	m.c.mu.Lock()
-	st.multi = m.c.multi && payload[0] == mysql.COM_QUERY
-	m.c.mu.Unlock()
-	st.begun = time.Now()
-	st.denied, st.values, st.refused, st.selection = nil, nil, 0, selection{}
-	st.dynamic, st.source, st.bound, st.short, st.asked = nil, nil, nil, false, nil
-	st.fileCharset, st.load = "", nil
+	st.whole, st.prefix, st.text, st.seq, st.pieces = payload, payload[:at], payload[at:], m.seq, 0
+	st.answers = answers{}
 	st.writes = finder{-1}
 	for i := range st.doubtful {
 		st.doubtful[i] = finder{-1}
 	}
-	st.prepared = nil
-	if payload[0] == mysql.COM_STMT_EXECUTE || payload[0] == comBulkExecute {
-		m.c.mu.Lock()
-		st.prepared = m.statementOf(payload)
-		m.c.mu.Unlock()
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	st.multi = m.c.multi && payload[0] == mysql.COM_QUERY
+	st.executes = nil
+	if st.isExecution() {
+		st.executes = m.statementOf(payload)
 	}
+	st.begun = time.Now()
 }
 
 // mayCall reports whether the INSERT or LOAD decided on last may call a function that can set variables.
-func (st *statement) mayCall(sql []byte, into rewriter.Name) bool {
-	if st.load != nil {
-		return rewriter.CallsUnknown(sql, into.Table)
+func (d *decision) mayCall(sql []byte, head rewriter.Head) bool {
+	if head.Kind == rewriter.Load {
+		return rewriter.CallsUnknown(sql, head.Target.Table)
 	}
-	return st.plans[len(st.parts)-1].MayCall(sql)
+	return d.filled.plans[len(d.filled.parts)-1].MayCall(sql)
 }
 
-// prepares reports whether what is decided on is a statement to prepare.
-func (st *statement) prepares() bool {
-	return st.prefix[0] == mysql.COM_STMT_PREPARE || st.inner != nil
+// prepares reports whether it is a statement to prepare.
+func (c *heldCommand) prepares() bool { return c.prefix[0] == mysql.COM_STMT_PREPARE }
+
+// isExecution reports whether it executes a prepared statement by its number.
+func (c *heldCommand) isExecution() bool {
+	return c.prefix[0] == mysql.COM_STMT_EXECUTE || c.prefix[0] == comBulkExecute
 }
 
 // payload returns the command, whose text was not sent yet.
-func (st *statement) payload() []byte {
-	if st.command == nil {
-		st.command = append(bytes.Clone(st.prefix), st.text...)
+func (c *heldCommand) payload() []byte {
+	if c.whole == nil {
+		c.whole = append(bytes.Clone(c.prefix), c.text...)
 	}
-	return st.command
+	return c.whole
 }
 
 // next goes on to the piece behind one that was sent.
@@ -146,34 +127,20 @@ func (st *statement) next(seq byte) {
 	for i := range st.doubtful {
 		st.doubtful[i].at = max(st.doubtful[i].at-st.rest, -1)
 	}
-	st.values, st.source, st.bound, st.refused, st.selection = nil, nil, nil, 0, selection{}
-	st.fileCharset, st.asked = "", nil
-}
-
-// cut ends the piece in front of its i-th statement.
-func (st *statement) cut(i int) {
-	st.end, st.rest = st.spans[i-1].End, st.spans[i].Start
-	st.spans = st.spans[:i]
+	st.more()
 }
 
 // keep copies what is still needed of the client's bytes.
-func (st *statement) keep() {
-	st.command, st.prefix, st.text = nil, bytes.Clone(st.prefix), bytes.Clone(st.text)
+func (c *heldCommand) keep() {
+	c.whole, c.prefix, c.text = nil, bytes.Clone(c.prefix), bytes.Clone(c.text)
 }
 
-// deny notes that the server did not describe a table, or not all of it.
-func (st *statement) deny(key string, f *facts.Table) {
-	if st.denied == nil {
-		st.denied = map[string]*facts.Table{}
-	}
-	st.denied[key] = f
-}
-
-// forget lets go of the client's bytes.
+// forget lets go of the client's bytes, and of all that was learned and decided.
 func (st *statement) forget() {
-	st.command, st.prefix, st.text, st.after, st.reply, st.denied = nil, nil, nil, nil, nil, nil
-	st.dynamic, st.source, st.bound, st.prepared = nil, nil, nil, nil
-	st.load, st.facts = nil, nil
+	st.whole, st.prefix, st.text, st.executes, st.reply = nil, nil, nil, nil, nil
+	st.answers = answers{}
+	st.decision.reset(nil)
+	st.execution.e, st.forwarded = nil, forwardedExecution{}
 }
 
 // finder knows where in a text something is next. It looks at no byte twice,
@@ -199,8 +166,8 @@ func (f *finder) behind(text []byte, from int, in func([]byte) bool) bool {
 
 // writesBehind reports whether an INSERT, REPLACE or LOAD may stand in
 // text[at:].
-func (st *statement) writesBehind(at int) bool {
-	return st.writes.behind(st.text, at, rewriter.MentionsWrite)
+func (c *heldCommand) writesBehind(at int) bool {
+	return c.writes.behind(c.text, at, rewriter.MentionsWrite)
 }
 
 // doubts are the bytes whose reading depends on a setting.
@@ -215,17 +182,17 @@ var doubts = [...]struct {
 
 // doubted reports whether the reading of the text depends on one of the given
 // settings.
-func (st *statement) doubted(settings known) bool {
+func (c *heldCommand) doubted(settings known) bool {
 	for i, d := range doubts {
-		if settings&d.setting != 0 && st.doubtful[i].behind(st.text, 0, d.in) {
+		if settings&d.setting != 0 && c.doubtful[i].behind(c.text, 0, d.in) {
 			return true
 		}
 	}
 	return false
 }
 
-// piece returns the text of the piece.
-func (st *statement) piece() []byte { return st.text[:st.end] }
+// sql returns the text of the piece.
+func (st *statement) sql() []byte { return st.text[:st.end] }
 
 // readsLastID reports whether the piece reads LAST_INSERT_ID() and does not
 // begin with a look at the diagnostics: those are of the statement before the
@@ -236,26 +203,5 @@ func (st *statement) readsLastID() bool {
 		return false
 	}
 	first := st.text[st.spans[0].Start:st.spans[0].End]
-	return rewriter.MentionsLastID(st.piece()) && !rewriter.MentionsDiagnostics(first)
-}
-
-// newPart returns the memory for a part behind those that st has, which it may
-// become.
-func (st *statement) newPart() *part {
-	n := len(st.parts)
-	st.parts = slices.Grow(st.parts, 1)
-	if len(st.plans) <= n {
-		st.plans = append(st.plans, rewriter.Plan{})
-	}
-	p := &st.parts[:n+1][n]
-	*p = part{rules: p.rules[:0], columns: p.columns[:0], ids: p.ids}
-	return p
-}
-
-// changes returns what the piece changes besides, for more to be added.
-func (st *statement) changes() *after {
-	if st.after == nil {
-		st.after = &after{}
-	}
-	return st.after
+	return rewriter.MentionsLastID(st.sql()) && !rewriter.MentionsDiagnostics(first)
 }
