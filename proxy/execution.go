@@ -141,21 +141,30 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	if err := x.genes(plan, &cx.snap); err != nil {
 		return err
 	}
-	switch {
-	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
-		return lacks(needProbe)
-	case f.plan.Reads && cx.busy:
-		return lacks(needQuiet)
+	if err := d.bound(st, p, plan, e, f.plan.Reads, cx); err != nil {
+		return err
 	}
-	st.owing, st.touch = f.plan.Reads && cx.owes, e.touch
 	if plan.NoLastID { // as one that is prepared as it is
 		st.owing = cx.owes && e.reads
 	}
+	st.order = x
+	return nil
+}
+
+// bound adds the INSERT that an execution runs to those that get ids. reads: LAST_INSERT_ID() is read.
+func (d *decider) bound(st *statement, p *part, plan *rewriter.Plan, e *prepared, reads bool, cx *reading) error {
+	switch {
+	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
+		return lacks(needProbe)
+	case reads && cx.busy:
+		return lacks(needQuiet)
+	}
+	st.owing = reads && cx.owes
+	st.touch |= e.touch
 	if err := d.admissible(st, p, plan, cx); err != nil {
 		return err
 	}
-	x.add()
-	st.order = x
+	st.filled.add()
 	return nil
 }
 

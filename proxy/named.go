@@ -265,20 +265,12 @@ func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 	p.facts = st.facts
 	f.plan.Bind(plan, st.execution.values, 1, p.columns)
 	reads := f.plan.Reads || rewriter.MentionsLastID(sql)
-	switch {
-	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
-		return lacks(needProbe)
-	case reads && cx.busy:
-		return lacks(needQuiet)
+	if err := d.bound(st, p, plan, e, reads, cx); err != nil {
+		return err
 	}
-	st.owing, st.touch = reads && cx.owes, st.touch|e.touch
 	if plan.NoLastID {
 		st.owing = cx.owes && (reads || e.reads)
 	}
-	if err := d.admissible(st, p, plan, cx); err != nil {
-		return err
-	}
-	st.filled.add()
 	st.order = &nameExecution{
 		filled: &st.filled, values: st.execution.values,
 		prepared: namePreparation{dyn: st.dynamic, e: e, source: st.source, mode: cx.mode},
