@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/cmd/idproxy/check"
 	"idproxy/integration/harness"
 )
 
@@ -43,23 +44,23 @@ sources:
 rules: [{table: %q, column: id, source: ids}]
 `, maria.Addr, account, mysql.Addr, second, maria.Addr, name, segment, name+table)
 	}
-	check := func(path, level, want string) {
+	found := func(path, level, want string) {
 		t.Helper()
 		got := runWith(t, "", "check", "--online", "--config", path)
 		holds(t, "the finding", got.out, path+":6:3: "+level+": source ids"+want)
 	}
 	for _, tt := range []struct{ second, segment, table, level, want string }{
-		{account, "", ".orders", levelNote, " was never used: it begins at 196608, above the greatest id 196607 of " + name + ".orders.id of listener b; as a number: start: 196608\n"},
-		{account, "", ".*", levelNote, " was never used: it begins at 196608,"},
-		{account, ", start: 500000", ".*", levelNote, " was never used: it begins at 500000,"},
-		{account, ", key: 'k_{table}'", ".*", levelNote, ", one of 2 series, was never used: it begins at 196608,"},
-		{account, ", key: 'k_{schema}.{table}'", ".*", levelNote, ", one of 2 series, was never used: it begins at 196608,"},
-		{"", "", ".orders", levelError, " was never used, and its INSERTs will be refused, for where it begins is not known: NOT asked: listener b; mend that, or set start: " +
+		{account, "", ".orders", check.LevelNote, " was never used: it begins at 196608, above the greatest id 196607 of " + name + ".orders.id of listener b; as a number: start: 196608\n"},
+		{account, "", ".*", check.LevelNote, " was never used: it begins at 196608,"},
+		{account, ", start: 500000", ".*", check.LevelNote, " was never used: it begins at 500000,"},
+		{account, ", key: 'k_{table}'", ".*", check.LevelNote, ", one of 2 series, was never used: it begins at 196608,"},
+		{account, ", key: 'k_{schema}.{table}'", ".*", check.LevelNote, ", one of 2 series, was never used: it begins at 196608,"},
+		{"", "", ".orders", check.LevelError, " was never used, and its INSERTs will be refused, for where it begins is not known: NOT asked: listener b; mend that, or set start: " +
 			"a number above all that is there (from 131073 on above what was asked)\n"},
-		{"", ", key: 'k_{table}'", ".orders", levelError, " was never used, and its INSERTs will be refused"},
-		{"", ", start: 1", ".orders", levelWarning, " was never used: it begins at 131073, above what could be asked; NOT asked: listener b\n"},
+		{"", ", key: 'k_{table}'", ".orders", check.LevelError, " was never used, and its INSERTs will be refused"},
+		{"", ", start: 1", ".orders", check.LevelWarning, " was never used: it begins at 131073, above what could be asked; NOT asked: listener b\n"},
 	} {
-		check(harness.WriteConfig(t, config(tt.second, tt.segment, tt.table)), tt.level, tt.want)
+		found(harness.WriteConfig(t, config(tt.second, tt.segment, tt.table)), tt.level, tt.want)
 	}
 	for _, segment := range []string{", key: used", ", key: 'u_{table}'", ", key: 'u_{schema}.{table}'"} {
 		text := config(account, segment, ".*")
@@ -78,7 +79,7 @@ rules: [{table: %q, column: id, source: ids}]
 		if _, err := other.Exec("INSERT IGNORE INTO " + name + ".orders VALUES (900000)"); err != nil {
 			t.Fatal(err)
 		}
-		check(path, levelError, " stands at 197608, at or below the greatest id 900000, which "+name+".orders.id of listener b holds: its INSERTs will be refused; set start: 900001 for it")
+		found(path, check.LevelError, " stands at 197608, at or below the greatest id 900000, which "+name+".orders.id of listener b holds: its INSERTs will be refused; set start: 900001 for it")
 		if _, err := other.Exec("DELETE FROM " + name + ".orders WHERE id > 196607"); err != nil {
 			t.Fatal(err)
 		}

@@ -2,15 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"idproxy/config"
+	"idproxy/cmd/idproxy/check"
 	"idproxy/integration/harness"
 )
 
@@ -45,8 +41,8 @@ rules:
 				t.Errorf("status %d", got.status)
 			}
 			rule := path + ":6:5: %s: rule " + name + ".orders_*.id: "
-			holds(t, "a table that is too narrow", got.out, fmt.Sprintf(rule, levelError)+"table "+name+".orders_3: source ids stands at 3000000000, and the column holds at most 2147483647")
-			holds(t, "a table without the column", got.out, fmt.Sprintf(rule, levelNote)+"leaves tables alone: "+
+			holds(t, "a table that is too narrow", got.out, fmt.Sprintf(rule, check.LevelError)+"table "+name+".orders_3: source ids stands at 3000000000, and the column holds at most 2147483647")
+			holds(t, "a table without the column", got.out, fmt.Sprintf(rule, check.LevelNote)+"leaves tables alone: "+
 				name+".orders_default (column id has a default of its own, ")
 			holds(t, "columns that could not be AUTO_INCREMENT", got.out, name+".orders_null (column id may be NULL and is no key), "+
 				name+".orders_own (the table has no column id), "+name+".orders_uuid (column id has the type CHAR(36), and ids of source ids go into integers and DECIMAL)\n")
@@ -100,82 +96,4 @@ func TestCheckOnlineAsksOnce(t *testing.T) {
 	if asked := questions() - before; asked > 10*rules+50 || asked < 3*rules {
 		t.Errorf("%d questions for %d tables", asked, rules)
 	}
-}
-
-// TestCheckOnlineSilentServer has servers that do not answer, one at once and one after
-// some questions. What could not be asked is named, and all others are looked at.
-func TestCheckOnlineSilentServer(t *testing.T) {
-	server := harness.MariaDB(t)
-	name := harness.Database(t, server)
-	db := harness.Open(t, server.Config(name), "")
-	if _, err := db.Exec("CREATE TABLE t (small DATE)"); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(harness.WriteConfig(t, fmt.Sprintf(`listeners:
-  - {name: silent, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}
-  - {name: stuck, listen: 127.0.0.1:0, upstream_tls: {mode: disabled}, upstream: %q, account: {user: app, password: app}}
-  - {name: fine, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}
-sources: {ids: {snowflake: {worker: 1}}}
-rules: [{table: %s.t, column: small, source: ids}]
-`, silentAt(t, server.Addr, ""), silentAt(t, server.Addr, "SELECT * FROM"), server.Addr, name)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The server that answers has as long as it takes.
-	c := &checker{cfg: cfg, patience: patience{first: 5 * time.Second, all: 5 * time.Second}}
-	var out strings.Builder
-	if err := report(&out, cfg, c.run(t.Context()), false); err == nil {
-		t.Error("no finding")
-	}
-	holds(t, "the silent server", out.String(), ":2:5: error: listener silent: server "+cfg.Listeners[0].Upstream.String()+": no answer within 5s: NOT checked, nor are its tables\n")
-	holds(t, "the stuck server", out.String(), ":3:5: error: listener stuck: server "+cfg.Listeners[1].Upstream.String()+": no answer within 5s: NOT checked: "+name+".t\n")
-	holds(t, "the server that answers", out.String(), name+".t.small: listener fine: the column's type cannot hold generated ids exactly")
-}
-
-// silentAt returns the address of a relay that passes on what a client says until that has
-// the text in it, and nothing from there on.
-func silentAt(t *testing.T, upstream, text string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var relays sync.WaitGroup
-	relays.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			relays.Go(func() {
-				defer client.Close()
-				server, err := net.Dial("tcp", upstream)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer server.Close()
-				relays.Go(func() {
-					if text != "" {
-						_, _ = io.Copy(client, server)
-					}
-				})
-				buf := make([]byte, 4096)
-				for said, silent := "", text == ""; ; {
-					n, err := client.Read(buf)
-					if said += string(buf[:n]); err != nil { // the client gave up
-						return
-					}
-					if silent = silent || strings.Contains(said, text); !silent {
-						_, _ = server.Write(buf[:n])
-					}
-				}
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		relays.Wait()
-	})
-	return l.Addr().String()
 }

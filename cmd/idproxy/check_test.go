@@ -1,19 +1,16 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"idproxy/cmd/idproxy/store"
+	"idproxy/cmd/idproxy/check"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
 	"idproxy/integration/harness"
@@ -79,7 +76,7 @@ func TestCheckJSON(t *testing.T) {
 	} {
 		path := harness.WriteConfig(t, text)
 		got := runWith(t, "", "check", "--json", "--config", path)
-		var report struct{ Findings []finding }
+		var report check.Report
 		if err := json.Unmarshal([]byte(got.out), &report); err != nil {
 			t.Fatalf("%v in %q", err, got.out)
 		}
@@ -87,7 +84,7 @@ func TestCheckJSON(t *testing.T) {
 			t.Errorf("status %d, findings %+v, want %d", got.status, report.Findings, want)
 		}
 		for _, f := range report.Findings {
-			if f.Level != levelError || f.Message == "" || !strings.HasPrefix(f.Position, path+":") {
+			if f.Level != check.LevelError || f.Message == "" || !strings.HasPrefix(f.Position, path+":") {
 				t.Errorf("finding %+v", f)
 			}
 		}
@@ -227,29 +224,6 @@ rules: [{table: %s.orders, column: id, source: ids}]
 			t.Errorf("greatest id %d: %+v", id, got)
 		}
 	}
-}
-
-// TestCheckSilentStore: a store that does not answer costs its time once, and takes none of what others have.
-func TestCheckSilentStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c, other storeAsker
-		began := time.Now()
-		for range 3 {
-			err := c.ask(t.Context(), func(ctx context.Context) error {
-				<-ctx.Done()
-				return fmt.Errorf("etcd store: %w", ctx.Err())
-			})
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Error(err)
-			}
-		}
-		if err := other.ask(t.Context(), func(ctx context.Context) error { return ctx.Err() }); err != nil {
-			t.Errorf("another store: %v", err)
-		}
-		if took := time.Since(began); took != store.AskTime {
-			t.Errorf("it took %v, want %v", took, store.AskTime)
-		}
-	})
 }
 
 func TestCheckOnlineWithoutAccount(t *testing.T) {

@@ -5,12 +5,12 @@
 //	idproxy explain --config idproxy.yaml [--schema S] [--online] "INSERT ..." | -
 //	idproxy source  list | show SOURCE | set SOURCE NEXT [--force] | import ... | adopt STORE
 //	idproxy worker  list | add N [--new-pool] | drop N ...
-//	idproxy decode  --config idproxy.yaml [--json] SOURCE ID
+//	idproxy decode  SOURCE ID
 //	idproxy version
 //
 // It exits with status 0 when all is fine, 1 on a finding or failure, and 2
 // when it was called wrongly.
 //
-// This package only wires: it turns the configuration into listeners, rules,
-// stores and sources, and hands them to package proxy.
+// This package is flags and printing. What a command does is below it: app runs the
+// proxy, check and explain are packages of those names, admin is source, worker and decode.
 package main

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"idproxy/cmd/idproxy/admin"
 )
 
 // Exit statuses.
@@ -31,7 +33,7 @@ type streams struct {
 }
 
 // errUsage is an error of the command line.
-var errUsage = errors.New("usage")
+var errUsage = admin.ErrUsage
 
 // errFindings says that what was to be reported has been printed.
 var errFindings = errors.New("findings")

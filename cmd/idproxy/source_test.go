@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"idproxy/cmd/idproxy/store"
-	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
 	"idproxy/integration/harness"
@@ -68,7 +65,7 @@ func TestSourceSet(t *testing.T) {
 	}
 	holds(t, "set while in use", idproxy(statusFinding, "source", "set", "order_id", "1000").err, "process")
 
-	var list struct{ Sources []standing }
+	var list sourceList
 	if err := json.Unmarshal([]byte(idproxy(statusFine, "source", "list", "--json").out), &list); err != nil {
 		t.Fatal(err)
 	}
@@ -90,33 +87,6 @@ func TestSourceSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, "show of a source whose file is gone", idproxy(statusFinding, "source", "show", "order_id").out, "segments: no such file")
-}
-
-// TestImportTargets: what an import cannot go to is named before anything is moved.
-func TestImportTargets(t *testing.T) {
-	cfg, err := config.Load(harness.WriteConfig(t, sourcesConfig))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Stores = append(cfg.Stores, config.Store{Name: "leases", Redis: &config.RedisStore{}})
-	tags := map[string]uint64{"": 5, "x": 7}
-	for _, tt := range []struct {
-		a    sourceArgs
-		want string
-	}{
-		{sourceArgs{format: "leaf", store: "leases"}, "redis store, which cannot keep segments"},
-		{sourceArgs{format: "leaf", store: "gone"}, `no store "gone"`},
-		{sourceArgs{format: "leaf", args: []string{"x=order_id", "x=ticket"}}, `tag "x" is to go to two sources, order_id and ticket`},
-		{sourceArgs{format: "tickets64", args: []string{"order_id", "ticket"}}, "order_id and ticket"},
-		{sourceArgs{format: "leaf", args: []string{"x=each"}}, "no segment with one key"},
-		{sourceArgs{format: "leaf", args: []string{"y=order_id"}}, `no tag "y"`},
-	} {
-		tt.a.cfg = cfg
-		list, err := tt.a.targets(tags)
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s, %q: %v, %v; want an error with %q", tt.a.format, tt.a.args, list, err, tt.want)
-		}
-	}
 }
 
 func TestDecode(t *testing.T) {
@@ -149,15 +119,5 @@ func TestDecode(t *testing.T) {
 	}
 	if got := runWith(t, "", "decode", "--config", path, "event_id", "9223372036854775808"); got.status != statusFinding {
 		t.Errorf("an id of 64 bits: %+v", got)
-	}
-}
-
-func TestMatching(t *testing.T) {
-	keys := []string{"ids_a", "ids_", "ids.a", "a_b", "xids_a"}
-	if got := store.Matching("ids_{table}", keys); !slices.Equal(got, []string{"ids_a"}) {
-		t.Errorf("got %q", got)
-	}
-	if got := store.Matching("{schema}.{table}", keys); !slices.Equal(got, []string{"ids.a"}) {
-		t.Errorf("got %q", got)
 	}
 }

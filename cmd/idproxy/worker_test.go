@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/cmd/idproxy/admin"
 	"idproxy/cmd/idproxy/sources"
 	"idproxy/idsource"
 	"idproxy/idsource/snowflake"
@@ -51,11 +52,7 @@ func TestWorkerCommands(t *testing.T) {
 	run(statusFinding, "not free, and kept: [0 7]", "drop", "0", "7")
 	run(statusFine, "dropped", "list")
 	run(statusFine, "2 added", "add", "4")
-	var l struct {
-		Pool    string        `json:"pool"`
-		Rests   float64       `json:"rests_seconds"`
-		Workers []workerState `json:"workers"`
-	}
+	var l admin.Pool
 	if err := json.Unmarshal([]byte(run(statusFine, "", "list", "--json")), &l); err != nil {
 		t.Fatal(err)
 	}

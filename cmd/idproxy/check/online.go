@@ -1,40 +1,25 @@
-package main
+package check
 
 import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
 	"idproxy/rule"
 )
 
-// patience is how long servers are waited for.
-type patience struct {
-	first time.Duration // for the first answer of a server
-	all   time.Duration // for all answers of a server, which is left where it is then
-}
-
-var onlinePatience = patience{first: 5 * time.Second, all: 30 * time.Second}
-
 // Servers are asked at once, each over a few connections (accountDB says how many):
 // 64 connections in all, which leaves a small server some for others.
 const serversAtOnce = 16
 
-// checker asks servers and stores. It changes nothing in them.
-type checker struct {
-	cfg      *config.Config
-	patience patience
-}
-
 // run asks stores and servers, all at once, and compares what they say. Findings come
 // in the order of the file.
-func (c *checker) run(ctx context.Context) (findings []finding) {
+func (c *checker) run(ctx context.Context) (findings []Finding) {
 	servers := c.servers()
 	var sources sourceChecks
-	var stores []finding
+	var stores []Finding
 	var wg sync.WaitGroup
 	wg.Go(func() { sources = c.sources(ctx) })
 	wg.Go(func() { stores = c.storeServers(ctx) })
@@ -57,7 +42,7 @@ func (c *checker) run(ctx context.Context) (findings []finding) {
 		l := &c.cfg.Listeners[i]
 		if l.Account == nil {
 			var n notes
-			n.add(l.Pos, levelError, "listener %s: NOT checked: it has no account to ask server %s and its tables with; add one: account: {user: ..., password: ...}", l.Name, l.Upstream)
+			n.add(l.Pos, LevelError, "listener %s: NOT checked: it has no account to ask server %s and its tables with; add one: account: {user: ..., password: ...}", l.Name, l.Upstream)
 			findings = append(findings, n.findings...)
 			continue
 		}
@@ -71,8 +56,8 @@ func (c *checker) run(ctx context.Context) (findings []finding) {
 }
 
 // once leaves out what was said before.
-func once(findings []finding) (list []finding) {
-	said := map[finding]bool{}
+func once(findings []Finding) (list []Finding) {
+	said := map[Finding]bool{}
 	for _, f := range findings {
 		if !said[f] {
 			list = append(list, f)
@@ -100,7 +85,7 @@ func (c *checker) servers() (servers []*server) {
 		w := way{l.Upstream, *l.Account, l.UpstreamTLS}
 		s := byWay[w]
 		if s == nil {
-			s = &server{checker: c, rules: map[*rule.List][]*config.Rule{}}
+			s = &server{asked: asked{cfg: c.cfg}, patience: c.patience, rules: map[*rule.List][]*config.Rule{}}
 			byWay[w] = s
 			servers = append(servers, s)
 		}

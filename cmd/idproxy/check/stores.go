@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // stores looks at the stores without asking them: as serve makes them, and whether two of
 // them are one.
-func (c *checker) stores() (findings []finding) {
+func (c *checker) stores() (findings []Finding) {
 	var n notes
 	places := map[string]*config.Store{}
 	for i := range c.cfg.Stores {
@@ -24,7 +24,7 @@ func (c *checker) stores() (findings []finding) {
 			err = st.Close()
 		}
 		if err != nil {
-			n.add(s.Pos, levelError, "store %s: %v", s.Name, err)
+			n.add(s.Pos, LevelError, "store %s: %v", s.Name, err)
 			continue
 		}
 		for _, place := range st.Places {
@@ -38,7 +38,7 @@ func (c *checker) stores() (findings []finding) {
 		}
 		for j := range c.cfg.Stores[:i] {
 			if other := &c.cfg.Stores[j]; other.File != nil && sameFolder(other.File.Dir, s.File.Dir) {
-				n.add(s.Pos, levelError, "store %s: its folder is that of store %s in line %d: each would lock the other out; use one store for both", s.Name, other.Name, other.Pos.Line)
+				n.add(s.Pos, LevelError, "store %s: its folder is that of store %s in line %d: each would lock the other out; use one store for both", s.Name, other.Name, other.Pos.Line)
 			}
 		}
 	}
@@ -65,10 +65,10 @@ func (c *checker) sameStore(n *notes, first, second *config.Store, place string)
 		if s.Segment == nil || s.Segment.Store != second.Name || keys[s.Segment.Key] == nil {
 			continue
 		}
-		n.add(s.Pos, levelError, "source %s: its key %s is that of source %s in line %d, as stores %s and %s are one database, %s: name that source in the rules, or choose another key",
+		n.add(s.Pos, LevelError, "source %s: its key %s is that of source %s in line %d, as stores %s and %s are one database, %s: name that source in the rules, or choose another key",
 			s.Name, s.Segment.Key, keys[s.Segment.Key].Name, keys[s.Segment.Key].Pos.Line, second.Name, first.Name, place)
 	}
-	n.add(second.Pos, levelWarning, "store %s: it is the same database as store %s in line %d, %s: use one store for both", second.Name, first.Name, first.Pos.Line, place)
+	n.add(second.Pos, LevelWarning, "store %s: it is the same database as store %s in line %d, %s: use one store for both", second.Name, first.Name, first.Pos.Line, place)
 }
 
 // storeServers is what the servers of a store are.
@@ -80,7 +80,7 @@ type storeServers struct {
 
 // servers asks the MySQL stores at once what they are: whether a crash can bring ids back,
 // and whether two of them are one by different addresses.
-func (c *checker) storeServers(ctx context.Context) (findings []finding) {
+func (c *checker) storeServers(ctx context.Context) (findings []Finding) {
 	asked := make([]storeServers, len(c.cfg.Stores))
 	var wg sync.WaitGroup
 	for i := range c.cfg.Stores {
@@ -93,11 +93,11 @@ func (c *checker) storeServers(ctx context.Context) (findings []finding) {
 	where := map[string]string{}
 	for _, a := range asked {
 		if a.err != nil {
-			n.add(a.store.Pos, levelError, "store %s: NOT checked: %v", a.store.Name, a.err)
+			n.add(a.store.Pos, LevelError, "store %s: NOT checked: %v", a.store.Name, a.err)
 		}
 		for _, server := range a.servers {
 			if server.Weak != "" {
-				n.add(a.store.Pos, levelWarning, "store %s: %s: %s: a crash of its host can bring ids back that were issued; set both innodb_flush_log_at_trx_commit and sync_binlog to 1",
+				n.add(a.store.Pos, LevelWarning, "store %s: %s: %s: a crash of its host can bring ids back that were issued; set both innodb_flush_log_at_trx_commit and sync_binlog to 1",
 					a.store.Name, server.Where, server.Weak)
 			}
 			if other := known[server.Identity]; other != nil && where[server.Identity] != server.Where {

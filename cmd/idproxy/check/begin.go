@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // begins compares where segments stand with the greatest ids of all that they fill,
 // and says where those begin that were never used.
-func (c *checker) begins(ctx context.Context, servers []*server) []finding {
+func (c *checker) begins(ctx context.Context, servers []*server) []Finding {
 	var all notes
 	stores := store.Opened{}
 	defer stores.Close()
@@ -35,7 +35,7 @@ func (c *checker) begins(ctx context.Context, servers []*server) []finding {
 		}
 		for _, s := range servers {
 			for _, t := range s.tables {
-				b.add(t)
+				b.add(s.listeners[0].Name, t)
 			}
 		}
 		if err := b.compare(ctx, c.cfg.Store(source.Segment.Store), stores); err == nil { // else it is a finding of its own
@@ -70,12 +70,12 @@ func (b *beginCheck) missing(s *census.Shard, servers []*server) {
 	}
 }
 
-// add counts the greatest id of a table.
-func (b *beginCheck) add(t *tableCheck) {
+// add counts the greatest id of a table behind a listener.
+func (b *beginCheck) add(listener string, t *tableCheck) {
 	if !t.ids || t.rule.Source != b.source.Name || t.base.Table == nil {
 		return
 	}
-	g := segment.Greatest{ID: t.greatest, Column: proxy.ColumnOn(t.listeners[0].Name, t.schema+"."+t.table+"."+t.rule.Column)}
+	g := segment.Greatest{ID: t.greatest, Column: proxy.ColumnOn(listener, t.schema+"."+t.table+"."+t.rule.Column)}
 	if err := census.TooHigh(t.greatest, t.max); err != nil {
 		b.unasked = append(b.unasked, fmt.Sprintf("%s: %v", g.Column, err))
 		return
@@ -124,7 +124,7 @@ func (b *beginCheck) compare(ctx context.Context, c *config.Store, stores store.
 func (b *beginCheck) say() {
 	name, unasked := b.source.Name, strings.Join(b.unasked, ", ")
 	if b.behind > 0 {
-		b.notes.add(b.source.Pos, levelError, "source %s%s stands at %d, at or below the greatest id %d, which %s holds: its INSERTs will be refused; set start: %d for it",
+		b.notes.add(b.source.Pos, LevelError, "source %s%s stands at %d, at or below the greatest id %d, which %s holds: its INSERTs will be refused; set start: %d for it",
 			name, b.of(b.behind, "one of %d series that do"), b.stands, b.low.ID, b.low.Column, b.low.ID+1)
 	}
 	if b.fresh == 0 {
@@ -133,12 +133,12 @@ func (b *beginCheck) say() {
 	never := fmt.Sprintf("source %s%s was never used", name, b.of(b.fresh, "one of %d series"))
 	switch {
 	case unasked != "" && b.told < b.fresh:
-		b.notes.add(b.source.Pos, levelError, "%s, and its INSERTs will be refused, for where it begins is not known: NOT asked: %s; mend that, or set start: a number above all that is there "+
+		b.notes.add(b.source.Pos, LevelError, "%s, and its INSERTs will be refused, for where it begins is not known: NOT asked: %s; mend that, or set start: a number above all that is there "+
 			"(from %d on above what was asked)", never, unasked, b.first)
 	case unasked != "":
-		b.notes.add(b.source.Pos, levelWarning, "%s: it begins at %d, above what could be asked; NOT asked: %s", never, b.first, unasked)
+		b.notes.add(b.source.Pos, LevelWarning, "%s: it begins at %d, above what could be asked; NOT asked: %s", never, b.first, unasked)
 	default:
-		b.notes.add(b.source.Pos, levelNote, "%s: it begins at %d, above the greatest id %d of %s; as a number: start: %[2]d", never, b.first, b.top.ID, b.top.Column)
+		b.notes.add(b.source.Pos, LevelNote, "%s: it begins at %d, above the greatest id %d of %s; as a number: start: %[2]d", never, b.first, b.top.ID, b.top.Column)
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // endNotes says which layouts end soon, and with which of them serve does not
 // start; and whose ids are not what an application may expect.
-func endNotes(cfg *config.Config, now time.Time) (notes []finding) {
+func endNotes(cfg *config.Config, now time.Time) (notes []Finding) {
 	for i := range cfg.Sources {
 		c := &cfg.Sources[i]
 		if c.Snowflake == nil {
@@ -22,7 +22,7 @@ func endNotes(cfg *config.Config, now time.Time) (notes []finding) {
 		}
 		l, err := snowflake.ParseLayout(c.Snowflake.Layout)
 		if err != nil {
-			notes = append(notes, finding{c.Pos.String(), levelError, fmt.Sprintf("source %s: %v", c.Name, err)})
+			notes = append(notes, Finding{c.Pos.String(), LevelError, fmt.Sprintf("source %s: %v", c.Name, err)})
 			continue
 		}
 		notes = append(notes, orderNotes(c, l)...)
@@ -30,41 +30,41 @@ func endNotes(cfg *config.Config, now time.Time) (notes []finding) {
 		if text == "" {
 			continue
 		}
-		level := levelWarning
+		level := LevelWarning
 		if refused {
-			level = levelError
+			level = LevelError
 		}
-		notes = append(notes, finding{c.Pos.String(), level, fmt.Sprintf("source %s: %s", c.Name, text)})
+		notes = append(notes, Finding{c.Pos.String(), level, fmt.Sprintf("source %s: %s", c.Name, text)})
 	}
 	return notes
 }
 
 // orderNotes says what the ids of a layout are not.
-func orderNotes(c *config.Source, l snowflake.Layout) (notes []finding) {
+func orderNotes(c *config.Source, l snowflake.Layout) (notes []Finding) {
 	if !l.Consecutive() {
-		notes = append(notes, finding{c.Pos.String(), levelWarning, fmt.Sprintf("source %s: ids of layout %s are not consecutive: "+
+		notes = append(notes, Finding{c.Pos.String(), LevelWarning, fmt.Sprintf("source %s: ids of layout %s are not consecutive: "+
 			"drivers and applications that count on from the insert id compute wrong ids for statements of several rows", c.Name, l)})
 	}
 	if !l.Ascends() {
-		notes = append(notes, finding{c.Pos.String(), levelWarning, fmt.Sprintf("source %s: ids of layout %s do not ascend with time", c.Name, l)})
+		notes = append(notes, Finding{c.Pos.String(), LevelWarning, fmt.Sprintf("source %s: ids of layout %s do not ascend with time", c.Name, l)})
 	}
 	return notes
 }
 
 // leaseNotes says what follows from the lease of each source.
-func leaseNotes(cfg *config.Config) (notes []finding) {
+func leaseNotes(cfg *config.Config) (notes []Finding) {
 	for _, c := range store.Leasing(cfg) {
 		f := c.Snowflake
 		rules, err := store.LeaseRules(f, cfg.Store(f.Workers).Etcd != nil)
 		if err != nil {
-			notes = append(notes, finding{c.Pos.String(), levelError, fmt.Sprintf("source %s: %v", c.Name, err)})
+			notes = append(notes, Finding{c.Pos.String(), LevelError, fmt.Sprintf("source %s: %v", c.Name, err)})
 			continue
 		}
 		if f.Disposable {
-			notes = append(notes, finding{c.Pos.String(), levelNote, fmt.Sprintf("source %s: needs store %s at start only; each start uses a number up", c.Name, f.Workers)})
+			notes = append(notes, Finding{c.Pos.String(), LevelNote, fmt.Sprintf("source %s: needs store %s at start only; each start uses a number up", c.Name, f.Workers)})
 			continue
 		}
-		notes = append(notes, finding{c.Pos.String(), levelNote, fmt.Sprintf(
+		notes = append(notes, Finding{c.Pos.String(), LevelNote, fmt.Sprintf(
 			"source %s: survives an outage of store %s of %v; after the store restarted or was replaced no new process gets a number for %v",
 			c.Name, f.Workers, rules.Survives(), time.Duration(rules.Quarantine())*time.Millisecond)})
 	}
@@ -103,7 +103,7 @@ func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, asker *store
 		if p.Lasting {
 			whose = "this host's clock"
 		}
-		s.add(s.source.Pos, levelWarning, "source %s: %s is %v behind the heartbeat of %s", s.source.Name, whose, time.Duration(ahead)*time.Millisecond, latest.Label)
+		s.add(s.source.Pos, LevelWarning, "source %s: %s is %v behind the heartbeat of %s", s.source.Name, whose, time.Duration(ahead)*time.Millisecond, latest.Label)
 	}
 	switch {
 	case !l.Exists:
@@ -113,9 +113,9 @@ func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, asker *store
 	case p.Disposable:
 		return s.disposable(p, l)
 	case free == 0:
-		s.add(s.source.Pos, levelWarning, "source %s: none of %d worker numbers is free", s.source.Name, held)
+		s.add(s.source.Pos, LevelWarning, "source %s: none of %d worker numbers is free", s.source.Name, held)
 	default:
-		s.add(s.source.Pos, levelNote, "source %s: %d worker numbers are free, %d are held", s.source.Name, free, held)
+		s.add(s.source.Pos, LevelNote, "source %s: %d worker numbers are free, %d are held", s.source.Name, free, held)
 	}
 	return nil
 }
@@ -127,9 +127,9 @@ func (s *sourceCheck) disposable(p *store.Pool, l lease.Listing) error {
 	case left == 0:
 		return fmt.Errorf("all %d worker numbers were used: choose a layout with more bits for workers, and another source", p.Size)
 	case left < p.Size/4:
-		s.add(s.source.Pos, levelWarning, "source %s: %d of %d worker numbers are left, each start of a process uses one up", s.source.Name, left, p.Size)
+		s.add(s.source.Pos, LevelWarning, "source %s: %d of %d worker numbers are left, each start of a process uses one up", s.source.Name, left, p.Size)
 	default:
-		s.add(s.source.Pos, levelNote, "source %s: %d of %d worker numbers were used", s.source.Name, used, p.Size)
+		s.add(s.source.Pos, LevelNote, "source %s: %d of %d worker numbers were used", s.source.Name, used, p.Size)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ type numbered struct {
 
 // numbers looks at sources that share a fixed worker number. They make the same ids, so
 // they must not fill the same column on different shards.
-func (c *checker) numbers() []finding {
+func (c *checker) numbers() []Finding {
 	var n notes
 	byNumber := map[uint64][]numbered{}
 	var order []uint64
@@ -59,14 +59,14 @@ func (c *checker) shared(n *notes, list []numbered) {
 		case !known:
 			first[store] = one
 		case other.shape.Layout != one.shape.Layout || !other.shape.Epoch.Equal(one.shape.Epoch):
-			n.add(one.source.Pos, levelError, "source %s: it shares worker number %d and store %s with source %s in line %d, which has another layout or epoch: one of them is refused; "+
+			n.add(one.source.Pos, LevelError, "source %s: it shares worker number %d and store %s with source %s in line %d, which has another layout or epoch: one of them is refused; "+
 				"give it a file store of its own", one.source.Name, one.number, store, other.source.Name, other.source.Pos.Line)
 		}
 	}
-	n.add(list[0].source.Pos, levelNote, "sources %s share worker number %d: each makes ids that the others make, too, which is fine as long as no two fill the same column",
+	n.add(list[0].source.Pos, LevelNote, "sources %s share worker number %d: each makes ids that the others make, too, which is fine as long as no two fill the same column",
 		strings.Join(names, ", "), list[0].number)
 	for _, pair := range c.sameColumn(sources) {
-		n.add(pair[1].Pos, levelError, "rule %s: source %s shares worker number %d with source %s, which fills the same column on another listener by the rule in line %d: "+
+		n.add(pair[1].Pos, LevelError, "rule %s: source %s shares worker number %d with source %s, which fills the same column on another listener by the rule in line %d: "+
 			"ids would come twice; use one source for both", pair[1], pair[1].Source, list[0].number, pair[0].Source, pair[0].Pos.Line)
 	}
 }

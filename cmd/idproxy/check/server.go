@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"cmp"
@@ -20,23 +20,13 @@ import (
 // server is a server that is asked with the account of its listeners.
 type server struct {
 	notes // about the server itself
-	*checker
-	*upstream.Server
+	asked
+	patience  patience
 	listeners []*config.Listener // in front of it, with the same account
 	alone     bool               // no other server is asked
 	sets      []*rule.List       // of its listeners, each once
 	rules     map[*rule.List][]*config.Rule
-	facts     serverFacts
-	inside    *inside
 	tables    []*tableCheck // by rule, then by name; those that a deadline left out, too
-}
-
-// serverFacts are the settings of a server that the check of a table needs.
-type serverFacts struct {
-	version string
-	mariaDB bool
-	strict  bool // sql_mode
-	fold    bool // names of tables are the same in capitals
 }
 
 // name is how findings name the server: by its listeners.
@@ -58,22 +48,22 @@ func (s *server) address() *config.Addr { return &s.listeners[0].Upstream }
 func (s *server) run(ctx context.Context) {
 	u, err := upstream.Open(s.listeners[0])
 	if err != nil {
-		s.add(s.pos(), levelError, "%s: %v", s.name(), err)
+		s.add(s.pos(), LevelError, "%s: %v", s.name(), err)
 		return
 	}
 	defer u.Close()
-	s.Server = u
+	s.asked.Server = u
 	ctx, cancel := context.WithTimeout(ctx, s.patience.all)
 	defer cancel()
-	s.inside = s.lookInside(ctx)
+	s.inside, s.where = s.lookInside(ctx), s.whereName()
 	if err := s.greet(ctx); err != nil {
-		s.add(s.pos(), levelError, "%s: server %s: %v: NOT checked, nor are its tables", s.name(), s.address(), silence(err, s.patience.first))
+		s.add(s.pos(), LevelError, "%s: server %s: %v: NOT checked, nor are its tables", s.name(), s.address(), silence(err, s.patience.first))
 		return
 	}
-	s.add(s.pos(), levelNote, "%s: server %s is %s", s.name(), s.address(), s.facts.version)
+	s.add(s.pos(), LevelNote, "%s: server %s is %s", s.name(), s.address(), s.facts.version)
 	s.logins(ctx)
 	if err := s.match(ctx); err != nil {
-		s.add(s.pos(), levelError, "%s: server %s: %v: its tables are NOT checked", s.name(), s.address(), silence(err, s.patience.all))
+		s.add(s.pos(), LevelError, "%s: server %s: %v: its tables are NOT checked", s.name(), s.address(), silence(err, s.patience.all))
 		return
 	}
 	inParallel(s.tables, upstream.ConnectionsAtOnce, func(t *tableCheck) { t.run(ctx) })
@@ -113,9 +103,9 @@ func (s *server) logins(ctx context.Context) {
 	})
 	for _, l := range bare {
 		if e, denied := errors.AsType[*driver.MySQLError](err); denied {
-			s.add(l.Pos, levelNote, "listener %s: not checked: accounts that need TLS: the account may not look: %s", l.Name, e.Message)
+			s.add(l.Pos, LevelNote, "listener %s: not checked: accounts that need TLS: the account may not look: %s", l.Name, e.Message)
 		} else if len(accounts) > 0 {
-			s.add(l.Pos, levelWarning, "listener %s: it offers no TLS, and these accounts have caching_sha2_password: %s: clients that do not ask for the server's key fail with 2061 at their first login; "+
+			s.add(l.Pos, LevelWarning, "listener %s: it offers no TLS, and these accounts have caching_sha2_password: %s: clients that do not ask for the server's key fail with 2061 at their first login; "+
 				"add tls to the listener, or set the clients' option (--get-server-public-key)", l.Name, someOf(accounts))
 		}
 	}
@@ -132,7 +122,7 @@ func (s *server) match(ctx context.Context) error {
 	add := func(set *rule.List, r *config.Rule, schema, table string) {
 		if c := (concerned{r, schema, table}); !known[c] {
 			known[c], matched[r] = true, true
-			s.tables = append(s.tables, &tableCheck{server: s, rules: set, rule: r, schema: schema, table: table})
+			s.tables = append(s.tables, &tableCheck{asked: &s.asked, rules: set, rule: r, schema: schema, table: table})
 		}
 	}
 	names, err := s.names(ctx)
@@ -158,7 +148,7 @@ func (s *server) match(ctx context.Context) error {
 	for _, set := range s.sets {
 		for _, r := range s.rules[set] {
 			if !matched[r] {
-				s.add(r.Pos, levelNote, "rule %s: %smatches no table that the account may see", r, s.where())
+				s.add(r.Pos, LevelNote, "rule %s: %smatches no table that the account may see", r, s.where)
 			}
 		}
 	}
@@ -187,7 +177,7 @@ func (s *server) names(ctx context.Context) (names []rewriter.Name, err error) {
 }
 
 // report returns what was found, and what could not be looked at.
-func (s *server) report() []finding {
+func (s *server) report() []Finding {
 	all := slices.Clone(s.findings)
 	left := map[*config.Rule][]string{}
 	var unseen []string
@@ -202,19 +192,19 @@ func (s *server) report() []finding {
 	}
 	n := notes{all}
 	if len(unseen) > 0 {
-		n.add(s.pos(), levelError, "%s: server %s: no answer within %v: NOT checked: %s", s.name(), s.address(), s.patience.all, someOf(unseen))
+		n.add(s.pos(), LevelError, "%s: server %s: no answer within %v: NOT checked: %s", s.name(), s.address(), s.patience.all, someOf(unseen))
 	}
 	for i := range s.cfg.Rules {
 		r := &s.cfg.Rules[i]
 		if list := left[r]; len(list) > 0 {
-			n.add(r.Pos, levelNote, "rule %s: %sleaves tables alone: %s", r, s.where(), someOf(list))
+			n.add(r.Pos, LevelNote, "rule %s: %sleaves tables alone: %s", r, s.where, someOf(list))
 		}
 	}
 	return n.findings
 }
 
-// where names the server in findings about tables, when there are others.
-func (s *server) where() string {
+// whereName names the server in findings about tables, when there are others.
+func (s *server) whereName() string {
 	if s.alone {
 		return ""
 	}

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -34,25 +37,17 @@ The exit status is 1 when one is refused, or cannot be explained without --onlin
 			}
 			o.Verbose = o.Verbose || asJSON // what is sent is all of it
 			all, err := explain.Text(cmd.Context(), cfg, text, o)
-			if asJSON && err == nil {
-				err = printJSON(std.out, map[string]any{"statements": all})
-			} else if !asJSON {
-				for _, one := range all {
-					fmt.Fprint(std.out, one)
-				}
+			if err != nil && asJSON {
+				return err
 			}
-			for _, one := range all {
-				if err == nil && (one.Becomes == explain.Refused || one.Becomes == explain.Unknown) {
-					err = errFindings
-				}
-			}
-			return err
+			refused := slices.ContainsFunc(all, func(o *explain.Outcome) bool { return o.Becomes == explain.Refused || o.Becomes == explain.Unknown })
+			return cmp.Or(errors.Join(show(std.out, asJSON, outcomes{all}, printOutcomes), err), findingIf(refused))
 		},
 	}
 	c.Flags().StringVar(&o.Schema, "schema", "", "the session's default `schema`")
 	c.Flags().BoolVar(&o.Online, "online", false, "ask the first listener's server for the columns of tables, with its account")
 	c.Flags().BoolVar(&o.Verbose, "verbose", false, "show the SQL that numbers the rows of INSERT ... SELECT")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(c.Flags(), &asJSON)
 	return c
 }
 
@@ -69,4 +64,16 @@ func statementsOf(argument string, in io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("standard input is larger than the %d bytes that explain reads", maxExplained)
 	}
 	return text, nil
+}
+
+// outcomes is what explain says.
+type outcomes struct {
+	Statements []*explain.Outcome `json:"statements"`
+}
+
+func printOutcomes(w io.Writer, all outcomes) error {
+	for _, one := range all.Statements {
+		fmt.Fprint(w, one)
+	}
+	return nil
 }

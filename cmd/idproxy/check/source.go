@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // sourceChecks is what the stores say of the sources.
 type sourceChecks struct {
-	findings  []finding
+	findings  []Finding
 	positions map[string]uint64 // where the segment sources stand that gave ids before
 }
 
@@ -71,7 +71,7 @@ func (c *checker) store(ctx context.Context, st *config.Store, list []*sourceChe
 	for _, s := range list {
 		if s.source.Snowflake != nil {
 			if err := s.pool(ctx, c.cfg, &asker); err != nil {
-				s.add(s.source.Pos, levelError, "source %s: %v", s.source.Name, err)
+				s.add(s.source.Pos, LevelError, "source %s: %v", s.source.Name, err)
 			}
 			continue
 		}
@@ -89,16 +89,16 @@ func (c *checker) store(ctx context.Context, st *config.Store, list []*sourceChe
 func (s *sourceCheck) position(ctx context.Context, st *config.Store, ask func(context.Context) (idsource.Position, error)) {
 	if st.File != nil {
 		if _, err := os.Stat(st.File.Dir); err != nil {
-			s.add(s.source.Pos, levelNote, "source %s: its folder %s will be created, and its ids are unique on this host only", s.source.Name, st.File.Dir)
+			s.add(s.source.Pos, LevelNote, "source %s: its folder %s will be created, and its ids are unique on this host only", s.source.Name, st.File.Dir)
 			return
 		}
 	}
 	p, err := ask(ctx)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		s.add(s.source.Pos, levelNote, "source %s: not checked: where it stands may be read by its owner only: %v", s.source.Name, err)
+		s.add(s.source.Pos, LevelNote, "source %s: not checked: where it stands may be read by its owner only: %v", s.source.Name, err)
 	case err != nil:
-		s.add(s.source.Pos, levelError, "source %s: %v", s.source.Name, err)
+		s.add(s.source.Pos, LevelError, "source %s: %v", s.source.Name, err)
 	case p.Used:
 		s.next = p.Next
 	}

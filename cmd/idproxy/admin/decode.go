@@ -1,10 +1,8 @@
-package main
+package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -16,8 +14,8 @@ import (
 	"idproxy/idsource/uuid"
 )
 
-// decoded is what an id tells.
-type decoded struct {
+// Decoded is what an id tells.
+type Decoded struct {
 	Source     string     `json:"source"`
 	Kind       string     `json:"kind"`
 	ID         any        `json:"id"` // a number, or text
@@ -32,55 +30,35 @@ type decoded struct {
 	Process    string     `json:"process,omitempty"`  // of an ObjectId, hexadecimal
 	Counter    *uint64    `json:"counter,omitempty"`  // of a UUID or ObjectId
 	Random     string     `json:"random,omitempty"`   // of a UUID, hexadecimal
-	Genes      []gened    `json:"genes,omitempty"`    // by the rules of the source that have genes
+	Genes      []Gened    `json:"genes,omitempty"`    // by the rules of the source that have genes
 	Error      string     `json:"error,omitempty"`    // why it is not known where the key stands
 }
 
-// decodeOptions says which id is taken apart.
-type decodeOptions struct {
-	source, id string
-	json       bool
-	out        io.Writer
-}
-
-// decode takes an id apart.
-func decode(ctx context.Context, cfg *config.Config, o decodeOptions) (err error) {
-	src := cfg.Source(o.source)
-	if src == nil {
-		return fmt.Errorf("%s has no source %q", cfg.Path, o.source)
-	}
-	d := &decoded{Source: src.Name}
-	if ruleset.Kind(src).Wide() {
-		err = d.wide(src, o.id)
-	} else {
-		var id uint64
-		if id, err = strconv.ParseUint(o.id, 10, 64); err != nil {
-			return fmt.Errorf("%w: %q is not an id", errUsage, o.id)
-		}
-		d.ID, d.Genes = id, genesOf(cfg, src.Name, id)
-		err = d.number(ctx, cfg, src, id)
-	}
+// Decode takes an id of a source apart.
+func Decode(ctx context.Context, cfg *config.Config, source, id string) (*Decoded, error) {
+	src, err := sourceOf(cfg, source)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if o.json {
-		err = printJSON(o.out, d)
-	} else {
-		d.print(o.out)
+	d := &Decoded{Source: src.Name}
+	if ruleset.Kind(src).Wide() {
+		return d, d.wide(src, id)
 	}
-	if d.Error != "" {
-		return errors.Join(err, errFindings)
+	n, err := strconv.ParseUint(id, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q is not an id", ErrUsage, id)
 	}
-	return err
+	d.ID, d.Genes = n, genesOf(cfg, src.Name, n)
+	return d, d.number(ctx, cfg, src, n)
 }
 
 // wide takes a UUID or an ObjectId apart.
-func (d *decoded) wide(src *config.Source, text string) error {
+func (d *Decoded) wide(src *config.Source, text string) error {
 	if src.ObjectID != nil {
 		d.Kind = "objectid"
 		id, err := objectid.Parse(text)
 		if err != nil {
-			return fmt.Errorf("%w: %q is no ObjectId: %w", errUsage, text, err)
+			return fmt.Errorf("%w: %q is no ObjectId: %w", ErrUsage, text, err)
 		}
 		p := id.Parts()
 		d.ID, d.Time, d.Process, d.Counter = id.String(), &p.Time, fmt.Sprintf("%010x", p.Process), &p.Counter
@@ -89,7 +67,7 @@ func (d *decoded) wide(src *config.Source, text string) error {
 	d.Kind = "uuidv7"
 	id, err := uuid.Parse(text)
 	if err != nil {
-		return fmt.Errorf("%w: %q is no UUID: %w", errUsage, text, err)
+		return fmt.Errorf("%w: %q is no UUID: %w", ErrUsage, text, err)
 	}
 	p, err := id.Parts()
 	if err != nil {
@@ -99,7 +77,7 @@ func (d *decoded) wide(src *config.Source, text string) error {
 	return nil
 }
 
-func (d *decoded) number(ctx context.Context, cfg *config.Config, src *config.Source, id uint64) error {
+func (d *Decoded) number(ctx context.Context, cfg *config.Config, src *config.Source, id uint64) error {
 	if src.Snowflake != nil {
 		d.Kind = "snowflake"
 		return d.snowflake(src.Snowflake, id)
@@ -119,7 +97,7 @@ func (d *decoded) number(ctx context.Context, cfg *config.Config, src *config.So
 	return nil
 }
 
-func (d *decoded) snowflake(f *config.Snowflake, id uint64) error {
+func (d *Decoded) snowflake(f *config.Snowflake, id uint64) error {
 	l, err := snowflake.ParseLayout(f.Layout)
 	if err != nil {
 		return err
@@ -138,40 +116,22 @@ func (d *decoded) snowflake(f *config.Snowflake, id uint64) error {
 	return nil
 }
 
-func (d *decoded) print(w io.Writer) {
-	fmt.Fprintf(w, "%v is of source %s, a %s\n", d.ID, d.Source, d.Kind)
-	if d.Time != nil {
-		fmt.Fprintf(w, "time        %s\n", d.Time.Format("2006-01-02T15:04:05.000Z07:00"))
+// Gened is an id as a rule with a gene makes it.
+type Gened struct {
+	Rule    string `json:"rule"`
+	Formula string `json:"formula"` // what ids and keys of the rule have in common
+	Gene    uint64 `json:"gene"`
+	Body    uint64 `json:"body"` // the bits above
+}
+
+// genesOf takes the genes out of an id, by each rule of its source that has one.
+func genesOf(cfg *config.Config, source string, id uint64) (genes []Gened) {
+	for i := range cfg.Rules {
+		r := &cfg.Rules[i]
+		if g := ruleset.Gene(r); g != nil && r.Source == source {
+			formula := fmt.Sprintf("%s %% %d = %s", r.Column, g.Size(), g)
+			genes = append(genes, Gened{Rule: r.String(), Formula: formula, Gene: id % g.Size(), Body: id / g.Size()})
+		}
 	}
-	if d.Datacenter != nil {
-		fmt.Fprintf(w, "datacenter  %d\n", *d.Datacenter)
-	}
-	if d.Worker != nil {
-		fmt.Fprintf(w, "worker      %d\nsequence    %d\n", *d.Worker, *d.Sequence)
-	}
-	for _, g := range d.Genes {
-		fmt.Fprintf(w, "gene        %d, of rule %s: %s; above it %d\n", g.Gene, g.Rule, g.Formula, g.Body)
-	}
-	if d.Server != nil {
-		fmt.Fprintf(w, "server      number %d of dsns\n", *d.Server)
-	}
-	if d.Process != "" {
-		fmt.Fprintf(w, "process     %s\n", d.Process)
-	}
-	if d.Counter != nil {
-		fmt.Fprintf(w, "counter     %d\n", *d.Counter)
-	}
-	if d.Random != "" {
-		fmt.Fprintf(w, "random      %s\n", d.Random)
-	}
-	switch {
-	case d.Error != "":
-		fmt.Fprintf(w, "key         %s, where it stands is not known: %s\n", d.Key, d.Error)
-	case d.Reserved == nil && d.Key != "":
-		fmt.Fprintf(w, "key         %s: each table has a series of its own, and the id tells of none\n", d.Key)
-	case d.Reserved != nil && *d.Reserved:
-		fmt.Fprintf(w, "key         %s, which stands at %d: the id was reserved\n", d.Key, *d.Next)
-	case d.Reserved != nil:
-		fmt.Fprintf(w, "key         %s, which stands at %d: the id was not reserved yet\n", d.Key, *d.Next)
-	}
+	return genes
 }

@@ -1,0 +1,144 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"idproxy/cmd/idproxy/store"
+	"idproxy/config"
+	"idproxy/idsource/mysql"
+	"idproxy/idsource/segment"
+	"idproxy/idsource/snowflake"
+)
+
+// Standing is where one series of a source stands.
+type Standing struct {
+	Source  string        `json:"source"`
+	Kind    string        `json:"kind"`
+	Store   string        `json:"store,omitempty"`
+	Key     string        `json:"key,omitempty"`
+	Next    *uint64       `json:"next,omitempty"` // the lowest id not reserved; absent: not known
+	Used    *bool         `json:"used,omitempty"` // whether any id was ever reserved
+	Worker  *uint64       `json:"worker,omitempty"`
+	Layout  string        `json:"layout,omitempty"`
+	Until   *time.Time    `json:"until,omitempty"` // when a snowflake's time bits run out
+	Start   uint64        `json:"start,omitempty"`
+	Begins  string        `json:"begins,omitempty"` // of a series never used: where
+	Error   string        `json:"error,omitempty"`
+	Servers []ServerState `json:"servers,omitempty"`
+	Series  []Standing    `json:"series,omitempty"`
+}
+
+// ServerState is where one of several servers stands.
+type ServerState struct {
+	Server string `json:"server"`
+	Next   uint64 `json:"next"`
+	Seen   uint64 `json:"seen,omitempty"` // where the others saw it
+	Error  string `json:"error,omitempty"`
+}
+
+// Failed reports whether the source cannot be asked, or a server behind it is not used.
+func (s *Standing) Failed() bool { return s.Error != "" || s.Out() }
+
+// Out reports whether a server behind the source is not used.
+func (s *Standing) Out() bool {
+	return slices.ContainsFunc(s.Servers, func(m ServerState) bool { return m.Error != "" })
+}
+
+// begins says where a series begins that was never used.
+func (s *Standing) begins(g *config.Segment) {
+	if s.Used == nil || *s.Used {
+		return
+	}
+	s.Begins = "above the greatest id of its tables"
+	if next := max(*s.Next, g.Start); *s.Next > 0 || g.StartGiven {
+		s.Begins = fmt.Sprintf("at %d, or above the greatest id of its tables if that is more", next)
+	}
+}
+
+// stand asks where a source stands; deep also asks for its parts.
+func stand(ctx context.Context, stores store.Opened, cfg *config.Config, src *config.Source, deep bool) Standing {
+	s := Standing{Source: src.Name}
+	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
+	defer cancel()
+	switch {
+	case src.Segment != nil:
+		g := src.Segment
+		s.Kind, s.Store, s.Key, s.Start = "segment", g.Store, g.Key, g.Start
+		if err := s.segment(ctx, stores, cfg.Store(g.Store), g, deep); err != nil {
+			s.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
+	case src.Snowflake != nil:
+		f := src.Snowflake
+		s.Kind, s.Store, s.Layout = "snowflake", cmp.Or(f.Workers, f.Store), f.Layout
+		if l, err := snowflake.ParseLayout(f.Layout); err == nil {
+			until := l.End(f.Epoch)
+			s.Until = &until
+			if worker := f.Datacenter<<l.Worker | f.Worker; f.Workers == "" {
+				s.Worker = &worker
+			}
+		}
+	case src.UUIDv7 != nil:
+		s.Kind = "uuidv7"
+	case src.ObjectID != nil:
+		s.Kind = "objectid"
+	}
+	return s
+}
+
+// segment asks where the series of a segment stands, or those of its tables.
+func (s *Standing) segment(ctx context.Context, stores store.Opened, c *config.Store, g *config.Segment, deep bool) error {
+	keys, position, err := stores.Reader(ctx, c)
+	if err != nil {
+		return err
+	}
+	if segment.IsTemplate(s.Key) {
+		all, err := keys(ctx)
+		if err != nil {
+			return err
+		}
+		s.Series = []Standing{}
+		for _, key := range store.Matching(s.Key, all) {
+			one := Standing{Source: s.Source, Kind: s.Kind, Key: key}
+			if err := one.fill(ctx, position); err != nil {
+				return err
+			}
+			one.begins(g)
+			s.Series = append(s.Series, one)
+		}
+		return nil
+	}
+	if group, ok := stores[c.Name].Segments.(*mysql.Group); ok && deep {
+		states, err := group.State(ctx, s.Key)
+		if err != nil {
+			return err
+		}
+		for _, m := range states {
+			one := ServerState{Server: m.Server, Next: m.Next, Seen: m.Mark}
+			switch {
+			case m.Err != nil:
+				one.Error = m.Err.Error()
+			case m.Next < m.Mark:
+				one.Error = "went back, not used"
+			}
+			s.Servers = append(s.Servers, one)
+		}
+	}
+	if err := s.fill(ctx, position); err != nil {
+		return err
+	}
+	s.begins(g)
+	return nil
+}
+
+func (s *Standing) fill(ctx context.Context, position store.AskPosition) error {
+	p, err := position(ctx, s.Key)
+	if err == nil {
+		s.Next, s.Used = &p.Next, &p.Used
+	}
+	return err
+}

@@ -1,0 +1,66 @@
+package check
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"sync"
+
+	"idproxy/cmd/idproxy/upstream"
+	"idproxy/config"
+	"idproxy/pattern"
+)
+
+// asked is a server that answers, as the checks of its tables see it.
+type asked struct {
+	*upstream.Server
+	cfg    *config.Config
+	where  string // names the server in findings, when there are others; else empty
+	facts  serverFacts
+	inside *inside
+}
+
+// serverFacts are the settings of a server that the check of a table needs.
+type serverFacts struct {
+	version string
+	mariaDB bool
+	strict  bool // sql_mode
+	fold    bool // names of tables are the same in capitals
+}
+
+// inside is what a server has around its tables, asked for when the first table wants
+// it. Each question is put once, however many tables there are.
+type inside struct {
+	grants   func() ([][]string, error) // of columns: user, host, schema, table, column, privileges
+	views    func() ([][]string, error) // that take rows: schema, name, definition
+	triggers func() ([][]string, error) // before an INSERT: schema, table, name, body
+	programs func() ([][]string, error) // that insert: schema, kind, name, body
+}
+
+func (a *asked) lookInside(ctx context.Context) *inside {
+	ask := func(query string) func() ([][]string, error) {
+		return sync.OnceValues(func() (rows [][]string, err error) {
+			err = a.Each(ctx, query, func(row []string) { rows = append(rows, row) })
+			return rows, err
+		})
+	}
+	programs := ask("SELECT TRIGGER_SCHEMA, 'trigger', TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS " +
+		"UNION ALL SELECT ROUTINE_SCHEMA, LOWER(ROUTINE_TYPE), ROUTINE_NAME, ROUTINE_DEFINITION FROM information_schema.ROUTINES " +
+		"UNION ALL SELECT EVENT_SCHEMA, 'event', EVENT_NAME, EVENT_DEFINITION FROM information_schema.EVENTS")
+	writes := regexp.MustCompile(`(?i)\b(insert|replace)\b`)
+	return &inside{
+		grants: ask("SELECT User, Host, Db, Table_name, Column_name, Column_priv FROM mysql.columns_priv"),
+		views:  ask("SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE IS_UPDATABLE = 'YES'"),
+		triggers: ask("SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS " +
+			"WHERE EVENT_MANIPULATION = 'INSERT' AND ACTION_TIMING = 'BEFORE'"),
+		programs: sync.OnceValues(func() ([][]string, error) {
+			rows, err := programs()
+			return slices.DeleteFunc(rows, func(row []string) bool { return !writes.MatchString(row[3]) }), err
+		}),
+	}
+}
+
+// same compares names of schemas and tables as the server does.
+func (a *asked) same(one, other string) bool {
+	return one == other || a.facts.fold && pattern.Fold(one) == pattern.Fold(other)
+}

@@ -1,0 +1,98 @@
+package check
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"idproxy/config"
+	"idproxy/integration/harness"
+)
+
+// TestCheckOnlineSilentServer has servers that do not answer, one at once and one after
+// some questions. What could not be asked is named, and all others are looked at.
+func TestCheckOnlineSilentServer(t *testing.T) {
+	server := harness.MariaDB(t)
+	name := harness.Database(t, server)
+	db := harness.Open(t, server.Config(name), "")
+	if _, err := db.Exec("CREATE TABLE t (small DATE)"); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(harness.WriteConfig(t, fmt.Sprintf(`listeners:
+  - {name: silent, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}
+  - {name: stuck, listen: 127.0.0.1:0, upstream_tls: {mode: disabled}, upstream: %q, account: {user: app, password: app}}
+  - {name: fine, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}
+sources: {ids: {snowflake: {worker: 1}}}
+rules: [{table: %s.t, column: small, source: ids}]
+`, silentAt(t, server.Addr, ""), silentAt(t, server.Addr, "SELECT * FROM"), server.Addr, name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The server that answers has as long as it takes.
+	c := &checker{cfg: cfg, patience: patience{first: 5 * time.Second, all: 5 * time.Second}}
+	var out strings.Builder
+	for _, f := range c.run(t.Context()) {
+		fmt.Fprintf(&out, "%s: %s: %s\n", f.Position, f.Level, f.Message)
+	}
+	for _, want := range []string{
+		":2:5: error: listener silent: server " + cfg.Listeners[0].Upstream.String() + ": no answer within 5s: NOT checked, nor are its tables\n",
+		":3:5: error: listener stuck: server " + cfg.Listeners[1].Upstream.String() + ": no answer within 5s: NOT checked: " + name + ".t\n",
+		name + ".t.small: listener fine: the column's type cannot hold generated ids exactly",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in %q", want, out.String())
+		}
+	}
+}
+
+// silentAt returns the address of a relay that passes on what a client says until that has
+// the text in it, and nothing from there on.
+func silentAt(t *testing.T, upstream, text string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var relays sync.WaitGroup
+	relays.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			relays.Go(func() {
+				defer client.Close()
+				server, err := net.Dial("tcp", upstream)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer server.Close()
+				relays.Go(func() {
+					if text != "" {
+						_, _ = io.Copy(client, server)
+					}
+				})
+				buf := make([]byte, 4096)
+				for said, silent := "", text == ""; ; {
+					n, err := client.Read(buf)
+					if said += string(buf[:n]); err != nil { // the client gave up
+						return
+					}
+					if silent = silent || strings.Contains(said, text); !silent {
+						_, _ = server.Write(buf[:n])
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		relays.Wait()
+	})
+	return l.Addr().String()
+}
