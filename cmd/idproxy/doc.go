@@ -6,7 +6,7 @@
 //	idproxy source  list | show SOURCE | set SOURCE NEXT [--force] | import ... | adopt STORE
 //	idproxy worker  list | add N [--new-pool] | drop N ...
 //	idproxy decode  SOURCE ID
-//	idproxy version
+//	idproxy version, man DIR, completion SHELL
 //
 // It exits with status 0 when all is fine, 1 on a finding or failure, and 2
 // when it was called wrongly.

@@ -221,3 +221,10 @@ func (l *columnLister) hidden(ctx context.Context) (err error) {
 	})
 	return err
 }
+
+// filledColumn is a column that a series fills.
+type filledColumn struct {
+	of            series
+	schema, table string
+	column        rule.Column
+}

@@ -41,6 +41,7 @@ const (
 
 // explainedConfig has a listener for each kind of rules; its sql_mode is that of explainedModes.
 const explainedConfig = `
+limits: {sessions: 100, id_wait: 1m}
 listeners:
   - {name: exact, listen: "127.0.0.1:0", upstream: ADDR, account: {user: app, password: app}}
   - {name: wild, listen: "127.0.0.1:0", upstream: ADDR, account: {user: app, password: app}}

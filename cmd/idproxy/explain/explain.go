@@ -55,7 +55,7 @@ func (s *session) ask(ctx context.Context, u *upstream.Server) {
 
 // explain explains the statements of a text, up to one of which the server cannot be asked.
 func (s *session) explain(text []byte) (all []*Outcome, err error) {
-	s.text = text
+	s.text, all = text, []*Outcome{}
 	mode := s.mode
 	mode.MultiStatements = true
 	for _, span := range rewriter.Split(nil, text, mode) {
@@ -72,4 +72,32 @@ func (s *session) explain(text []byte) (all []*Outcome, err error) {
 		all = append(all, one.Outcome)
 	}
 	return all, nil
+}
+
+// explain finds what becomes of the statement.
+func (s *statement) explain() error {
+	head, cut := rewriter.ReadHead(s.sql, s.mode)
+	switch head.Kind {
+	case rewriter.Use:
+		s.schema = append([]byte(nil), head.Target.Schema...)
+	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+		switch {
+		case cut && len(head.Target.Table) == 0:
+			s.forward(s.sql, serverFails)
+			return nil
+		case head.Kind == rewriter.Load:
+			return s.load(head.Target)
+		}
+		return s.insert(head.Target, false)
+	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate:
+		return s.dynamic(head)
+	case rewriter.Compound:
+		return s.hidden("INSERT inside another statement")
+	case rewriter.DDL:
+		if s.creates(head) {
+			return nil
+		}
+	}
+	s.forward(s.sql, noConcern)
+	return nil
 }

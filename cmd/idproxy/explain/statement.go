@@ -17,34 +17,6 @@ type statement struct {
 	mode rewriter.Mode
 }
 
-// explain finds what becomes of the statement.
-func (s *statement) explain() error {
-	head, cut := rewriter.ReadHead(s.sql, s.mode)
-	switch head.Kind {
-	case rewriter.Use:
-		s.schema = append([]byte(nil), head.Target.Schema...)
-	case rewriter.Insert, rewriter.Replace, rewriter.Load:
-		switch {
-		case cut && len(head.Target.Table) == 0:
-			s.forward(s.sql, serverFails)
-			return nil
-		case head.Kind == rewriter.Load:
-			return s.load(head.Target)
-		}
-		return s.insert(head.Target, false)
-	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate:
-		return s.dynamic(head)
-	case rewriter.Compound:
-		return s.hidden("INSERT inside another statement")
-	case rewriter.DDL:
-		if s.creates(head) {
-			return nil
-		}
-	}
-	s.forward(s.sql, noConcern)
-	return nil
-}
-
 // held reports whether the proxy looks into a statement of which it is not certain where
 // it ends: one of several in a text, or one that begins like those that get ids or hide others.
 func (s *statement) held() bool {

@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"idproxy/idsource"
 	"idproxy/idsource/resp"
 	"idproxy/idsource/segment"
 )
+
+// lookTime bounds the look whether a store has a key.
+const lookTime = 5 * time.Second
 
 // begun is a series as other programs have it: they do not begin it. An INSERT
 // begins a series above the rows of its table; a program brings no table, and
@@ -46,7 +50,7 @@ func (b *begun) look(ctx context.Context) error {
 	if b.sure.Load() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, keysRetry)
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	p, err := b.store.Position(ctx, b.key)
 	if err != nil {

@@ -2,10 +2,13 @@ package sources
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
+	"idproxy/cmd/idproxy/census"
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
@@ -16,25 +19,37 @@ import (
 	"idproxy/idsource/uuid"
 )
 
-func (s *Sources) newSource(c *config.Source, geneBits uint64) (idsource.Source, error) {
+// maker is what sources are made with.
+type maker struct {
+	log    *slog.Logger
+	dir    string // of the configuration file
+	begin  *census.Beginner
+	stores map[string]store.Store
+	idWait atomic.Int64 // limits.id_wait
+}
+
+// wait returns limits.id_wait, which a reload may change.
+func (m *maker) wait() time.Duration { return time.Duration(m.idWait.Load()) }
+
+func (m *maker) newSource(c *config.Source, geneBits uint64) (idsource.Source, error) {
 	switch {
 	case c.Segment != nil:
-		return s.newSegment(c, geneBits)
+		return m.newSegment(c, geneBits)
 	case c.UUIDv7 != nil:
 		return uuid.New(), nil
 	case c.ObjectID != nil:
 		return objectid.New(), nil
 	}
-	return s.newSnowflake(c)
+	return m.newSnowflake(c)
 }
 
 var stepPolicies = map[string]segment.StepPolicy{
 	"leaf": segment.StepLeaf, "rate": segment.StepRate, "fixed": segment.StepFixed,
 }
 
-func (s *Sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source, error) {
+func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, error) {
 	g := c.Segment
-	st := s.stores[g.Store]
+	st := m.stores[g.Store]
 	steps := func(rows uint64) uint64 { // an id with a gene takes 2^bits of the range
 		n := rows << geneBits
 		if st.Most > 0 {
@@ -46,8 +61,8 @@ func (s *Sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source
 		Name: c.Name, Store: st.Segments, Key: g.Key,
 		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: stepPolicies[g.StepPolicy],
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
-		MaxBatch: st.Most, Wait: s.wait,
-		Prefetch: float64(g.Prefetch) / 100, Begin: s.begin.Of(c.Name), Logger: s.log,
+		MaxBatch: st.Most, Wait: m.wait,
+		Prefetch: float64(g.Prefetch) / 100, Begin: m.begin.Of(c.Name), Logger: m.log,
 	}
 	if segment.IsTemplate(g.Key) {
 		return segment.NewPerTable(sc)
@@ -55,26 +70,26 @@ func (s *Sources) newSegment(c *config.Source, geneBits uint64) (idsource.Source
 	return segment.New(sc)
 }
 
-func (s *Sources) newSnowflake(c *config.Source) (idsource.Source, error) {
+func (m *maker) newSnowflake(c *config.Source) (idsource.Source, error) {
 	f := c.Snowflake
 	sc := snowflake.Config{
 		Name: c.Name, Layout: f.Layout, Epoch: f.Epoch, Sequence: f.Sequence, MaxAhead: f.MaxAhead, Hold: f.ClockBack.Hold,
 		ClockBack: map[string]snowflake.ClockBack{
 			config.ThenBorrow: snowflake.BackBorrow, config.ThenError: snowflake.BackError, config.ThenSwap: snowflake.BackSwap,
 		}[f.ClockBack.Then],
-		Wait: s.wait, Logger: s.log,
+		Wait: m.wait, Logger: m.log,
 	}
 	if f.Workers == "" {
-		sc.Fences, sc.Datacenter, sc.Worker = s.stores[f.Store].Fences, f.Datacenter, f.Worker
+		sc.Fences, sc.Datacenter, sc.Worker = m.stores[f.Store].Fences, f.Datacenter, f.Worker
 		return snowflake.New(sc)
 	}
-	rules, err := store.LeaseRules(f, s.stores[f.Workers].Lasting)
+	rules, err := store.LeaseRules(f, m.stores[f.Workers].Lasting)
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.Name, err)
 	}
 	sc.Lead = time.Duration(rules.Lead) * time.Millisecond
 	sc.Pool, err = lease.New(lease.Config{
-		Pool: c.Name, Store: s.stores[f.Workers].Numbers(f), Place: s.stores[f.Workers].Place, Rules: rules, Once: f.Disposable, Dir: filepath.Join(s.dir, leaseDir), Logger: s.log,
+		Pool: c.Name, Store: m.stores[f.Workers].Numbers(f), Place: m.stores[f.Workers].Place, Rules: rules, Once: f.Disposable, Dir: filepath.Join(m.dir, leaseDir), Logger: m.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.Name, err)

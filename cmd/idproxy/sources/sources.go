@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"idproxy/cmd/idproxy/census"
@@ -23,15 +22,10 @@ const closeTime = 5 * time.Second
 
 // Sources are the id sources of a configuration and the stores behind them.
 type Sources struct {
-	log    *slog.Logger
-	dir    string // of the configuration file
-	begin  *census.Beginner
-	idWait atomic.Int64 // limits.id_wait
-
+	maker
 	asking sync.WaitGroup // questions to stores at the start
 
 	mu     sync.Mutex // guards the maps; open alone changes them
-	stores map[string]store.Store
 	byName map[string]idsource.Source
 	byKey  map[seriesKey]idsource.Source // segments, by store and key
 }
@@ -74,7 +68,10 @@ func (s *Sources) Named() map[string]idsource.Source {
 }
 
 func Open(cfg *config.Config, log *slog.Logger) (*Sources, error) {
-	s := &Sources{log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}, byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}}
+	s := &Sources{
+		maker:  maker{log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}},
+		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{},
+	}
 	if err := s.open(cfg); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -90,9 +87,6 @@ func (s *Sources) Reload(cfg *config.Config) error {
 	s.begin.Set(cfg)
 	return nil
 }
-
-// wait returns limits.id_wait, which a reload may change.
-func (s *Sources) wait() time.Duration { return time.Duration(s.idWait.Load()) }
 
 // open adds the stores and sources that are new in cfg. On an error it has
 // added none that a rule could name.

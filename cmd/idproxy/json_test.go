@@ -1,0 +1,172 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"idproxy/cmd/idproxy/admin"
+	"idproxy/cmd/idproxy/check"
+	"idproxy/integration/harness"
+)
+
+// printed is what commands print as JSON.
+var printed = map[string]any{
+	"idproxy check": check.Report{}, "idproxy explain": outcomes{}, "idproxy version": build{}, "idproxy decode": admin.Decoded{},
+	"idproxy source list": sourceList{}, "idproxy source show": admin.Standing{}, "idproxy source set": admin.Moved{},
+	"idproxy source import": importList{}, "idproxy source adopt": admin.Adopted{},
+	"idproxy worker list": admin.Pool{}, "idproxy worker add": admin.Added{}, "idproxy worker drop": admin.Removed{},
+}
+
+// fieldsOf lists the fields that a type has as JSON. One that was listed before, in a list of
+// itself or of another command, is named only.
+func fieldsOf(t reflect.Type, prefix string, known map[reflect.Type]bool) (fields []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" || !f.IsExported() {
+			continue
+		}
+		of := f.Type
+		if of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		switch structure := of.Kind() == reflect.Struct && of != reflect.TypeFor[time.Time](); {
+		case !structure:
+			fields = append(fields, prefix+name)
+		case known[of]:
+			fields = append(fields, prefix+name+"[]")
+		default:
+			fields = append(fields, fieldsOf(of, prefix+name+"[].", known)...)
+		}
+	}
+	return fields
+}
+
+// TestJSONIsDocumented: the page of the commands lists each field that a command prints as JSON, and no other.
+func TestJSONIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string][]string{}
+	command := ""
+	field := regexp.MustCompile("^\\| `([^`]*)` \\|")
+	for line := range strings.Lines(string(page)) {
+		if name, ok := strings.CutPrefix(line, "### "); ok {
+			command = strings.TrimSpace(name)
+		}
+		if m := field.FindStringSubmatch(line); m != nil && command != "" {
+			documented[command] = append(documented[command], m[1])
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(printed)); !slices.Equal(got, want) {
+		t.Errorf("documented are %q, want %q", got, want)
+	}
+	for command, facts := range printed {
+		want := fieldsOf(reflect.TypeOf(facts), "", map[reflect.Type]bool{reflect.TypeFor[admin.Standing](): true})
+		if got := documented[command]; !slices.Equal(got, want) {
+			t.Errorf("%s: documented are %q, it prints %q", command, got, want)
+		}
+		for _, field := range want {
+			if strings.Contains(field, "seconds") {
+				t.Errorf("%s: %s is no number of milliseconds", command, field)
+			}
+		}
+	}
+}
+
+// TestEachCommandHasJSON: --json is there wherever facts are printed.
+func TestEachCommandHasJSON(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, below := range c.Commands() {
+			walk(below)
+		}
+		_, facts := printed[c.CommandPath()]
+		if has := c.Flags().Lookup("json") != nil || c.InheritedFlags().Lookup("json") != nil; !c.HasSubCommands() && has != facts {
+			t.Errorf("%s: --json %v, facts %v", c.CommandPath(), has, facts)
+		}
+	}
+	walk(commandLine(streams{}))
+}
+
+// TestExplainJSON has explain print outcomes of all kinds.
+func TestExplainJSON(t *testing.T) {
+	for _, tt := range []struct {
+		sql    string
+		status int
+		want   string
+	}{
+		{"SELECT 1", 0, `{"statement":"SELECT 1","becomes":"forwarded","notes":["forwarded unchanged: nothing a rule is concerned with"],"sent":"SELECT 1"}`},
+		{
+			"INSERT INTO shop.orders (a) VALUES ('x')", 0, `{"statement":"INSERT INTO shop.orders (a) VALUES ('x')","becomes":"filled",` +
+				`"notes":["rule shop.orders.id: 1 of 1 rows get ids from source ids; here 1 to 1 stand for them"],"sent":"INSERT INTO shop.orders (a,` + "`id`" + `) VALUES ('x',LAST_INSERT_ID(1))"}`,
+		},
+		{
+			"INSERT INTO shop.strict (id) VALUES (1)", 1, `{"statement":"INSERT INTO shop.strict (id) VALUES (1)","becomes":"refused","rule":"shop.strict.id",` +
+				`"notes":["refused by rule shop.strict.id: explicit: reject, and the statement gives id a value of its own"]}`,
+		},
+		{"PREPARE s FROM @v", 0, `{"statement":"PREPARE s FROM @v","becomes":"depends","notes":["the server is asked for the text first; an INSERT into a table with a rule is treated as one in a literal, all else is forwarded unchanged"],"sent":"PREPARE s FROM @v"}`},
+		{"INSERT INTO shop.orders VALUES (1)", 1, `{"statement":"INSERT INTO shop.orders VALUES (1)","becomes":"unknown","notes":["rule shop.orders.id: the columns of the table are needed; ask again with --online"]}`},
+	} {
+		got := runWith(t, tt.sql+"; ", "explain", "--json", "--config", explainConfig, "-")
+		var all struct{ Statements []json.RawMessage }
+		if err := json.Unmarshal([]byte(got.out), &all); err != nil || len(all.Statements) != 1 || got.status != tt.status {
+			t.Fatalf("%s: %v: %+v", tt.sql, err, got)
+		}
+		var one, want any
+		if err := json.Unmarshal(all.Statements[0], &one); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(one, want) {
+			t.Errorf("%s: %s, want %s", tt.sql, all.Statements[0], tt.want)
+		}
+	}
+	if got := runWith(t, "", "explain", "--json", "--config", explainConfig, ""); got.status != statusFine || !strings.Contains(got.out, `"statements": []`) {
+		t.Errorf("of nothing: %+v", got)
+	}
+}
+
+func TestVersionJSON(t *testing.T) {
+	var b build
+	if got := runWith(t, "", "version", "--json"); json.Unmarshal([]byte(got.out), &b) != nil || b.Version == "" || !strings.HasPrefix(b.Go, "go1.") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestManPages: there is one for each command.
+func TestManPages(t *testing.T) {
+	dir := t.TempDir()
+	if got := runWith(t, "", "man", dir); got != (ran{}) {
+		t.Fatalf("%+v", got)
+	}
+	for command := range printed {
+		page, err := os.ReadFile(filepath.Join(dir, strings.ReplaceAll(command, " ", "-")+".1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds(t, "its man page", string(page), ".SH EXAMPLE")
+	}
+	if got := runWith(t, "", "man", filepath.Join(dir, "gone")); got.status != statusFinding {
+		t.Errorf("into no folder: %+v", got)
+	}
+	if got := runWith(t, "", "check", "--json", "--config", harness.WriteConfig(t, "listeners: 5\n")); got.status != statusFinding || !strings.Contains(got.out, `"level": "error"`) {
+		t.Errorf("check --json: %+v", got)
+	}
+}
