@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/draw"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -63,7 +64,7 @@ func (s *session) takeAsked(st *statement, p *part) error {
 	}
 	if id.First > 0 {
 		if p.rules[0].Explicit == rule.Reject {
-			return errExplicit(p.rules[0])
+			return clienterr.Explicit(p.rules[0])
 		}
 		if err := s.useUp(p.name, id.Last); err != nil {
 			return err
@@ -94,7 +95,7 @@ func (s *session) useUp(t rewriter.Name, last uint64) error {
 	name := string(table)
 	err = run("CREATE TEMPORARY TABLE " + name + " (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
 	if e, ok := errors.AsType[*mysql.MyError](err); ok {
-		return clientError(e.Code, e.State, "%s: MySQL forgets SET insert_id only for a temporary table that idproxy makes; nothing was sent", e.Message)
+		return clienterr.New(e.Code, e.State, "%s: MySQL forgets SET insert_id only for a temporary table that idproxy makes; nothing was sent", e.Message)
 	}
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/clienterr"
 )
 
 // An execution of the statement prepared last, when that was refused here,
@@ -11,7 +13,7 @@ import (
 func TestExecuteOfARefusedStatement(t *testing.T) {
 	const last, first = "\x17\xff\xff\xff\xff\x00\x01\x00\x00\x00", "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00"
 	eachWay(t, 0, func(k *talk) {
-		k.requests.last = &prepared{kind: refusal{errUnprepared()}}
+		k.requests.last = &prepared{kind: refusal{clienterr.Unprepared()}}
 		k.fromClient(command([]byte(first)...))
 		if len(k.held) != 0 {
 			k.t.Error("an execution of another statement is held")
@@ -27,8 +29,8 @@ func TestExecuteOfARefusedStatement(t *testing.T) {
 		}
 	})
 	x := newDeciding()
-	x.st.read(command([]byte(last)...), 0, &requests{c: x.c, last: &prepared{kind: refusal{errUnprepared()}}})
-	if _, err := x.d.decide(&x.st); err == nil || asClientError(err).Code != mysql.ER_UNKNOWN_STMT_HANDLER {
+	x.st.read(command([]byte(last)...), 0, &requests{c: x.c, last: &prepared{kind: refusal{clienterr.Unprepared()}}})
+	if _, err := x.d.decide(&x.st); err == nil || clienterr.From(err).Code != mysql.ER_UNKNOWN_STMT_HANDLER {
 		t.Errorf("got %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/ask"
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -114,7 +115,7 @@ func (key shadow) allowed(cx *reading) error {
 func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 	f := fillerOf(e)
 	if cx.broken {
-		return errMiscounted(f.rules[0], f.facts.Name)
+		return clienterr.Miscounted(f.rules[0], f.facts.Name)
 	}
 	if len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
 		return lacks(needProbe)
@@ -284,29 +285,29 @@ func (x *execution) read(held *heldCommand, c *conversation, found *findings) er
 	n := fillerOf(e).plan.Client
 	if !x.bulk {
 		if err := x.one.Parse(payload, c.caps, wire.Bound{Parameters: n, Types: e.types, Long: e.long.has}); err != nil {
-			return errPacket(err, c.mariaDB, "mysqld_stmt_execute")
+			return clienterr.Packet(err, c.mariaDB, "mysqld_stmt_execute")
 		}
 		found.gives(e, &x.one, n)
 		for _, data := range e.long.ids {
 			if len(data) > maxLongID {
-				return errLongID(fillerOf(e).rules[0], maxLongID)
+				return clienterr.LongID(fillerOf(e).rules[0], maxLongID)
 			}
 		}
 		return nil
 	}
 	if n == 0 {
-		return errNoBulk()
+		return clienterr.NoBulk()
 	}
 	const command = "mysqld_stmt_bulk_execute"
 	if e.long.ids != nil || e.long.sent != nil {
-		return errArguments(command)
+		return clienterr.Arguments(command)
 	}
 	err := x.many.Parse(payload, n, e.types)
 	if x.many.Flags&^(wire.BulkTypes|wire.BulkUnitResults) != 0 {
-		return errNoBulk()
+		return clienterr.NoBulk()
 	}
 	if err != nil {
-		return errPacket(err, c.mariaDB, command)
+		return clienterr.Packet(err, c.mariaDB, command)
 	}
 	if x.many.Flags&wire.BulkUnitResults != 0 {
 		x.units = &units{}
@@ -325,7 +326,7 @@ func (x *execution) read(held *heldCommand, c *conversation, found *findings) er
 		}
 	})
 	if x.rows = rows; !ok || rows == 0 {
-		return errArguments(command)
+		return clienterr.Arguments(command)
 	}
 	x.size = len(payload) + id*(nulls+rows*(len(fillerOf(e).plan.Parameters)-n))
 	return nil
@@ -339,7 +340,7 @@ func (x *execution) fits(s *state) error {
 	case s.known&knowNumbers == 0:
 		return lacks(needProbe)
 	case uint64(x.size) > s.maxPacket:
-		return errTooLarge(x.size, "max_allowed_packet", s.maxPacket)
+		return clienterr.TooLarge(x.size, "max_allowed_packet", s.maxPacket)
 	}
 	return nil
 }
@@ -371,7 +372,7 @@ func (x *execution) judge(s *state) error {
 			return
 		}
 		if isTime(byte(v.Type)) && !v.Null {
-			refused = errUnsupported(f.rules[column], f.name, "id of a date or time type")
+			refused = clienterr.Unsupported(f.rules[column], f.name, "id of a date or time type")
 			return
 		}
 		value, certain := idOf(&v, f.columns[column], s)

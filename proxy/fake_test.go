@@ -17,6 +17,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/proxy/ask"
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -154,7 +155,7 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 	case payload[0] == mysql.COM_STMT_PREPARE && text == refusedText:
 		return [][]byte{[]byte("\x00\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")}, true
 	case payload[0] == mysql.COM_STMT_PREPARE && text == brokenText:
-		return [][]byte{errPayload(clientError(mysql.ER_PARSE_ERROR, "42000", "near ''"))}, true
+		return [][]byte{clienterr.Payload(clienterr.New(mysql.ER_PARSE_ERROR, "42000", "near ''"))}, true
 	case strings.HasPrefix(text, "SELECT @@sql_mode,"):
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -144,7 +145,7 @@ func (k *talk) repliesOutcome() string {
 func FuzzReplies(f *testing.F) {
 	f.Add([]byte{49, 0, 0, 1}, append(packet(1, okPayload(1, 0, 8)), packet(2, okPayload(2, 0, 2))...), byte(0), uint64(1))
 	f.Add([]byte{38, 0}, bytes.Join([][]byte{packet(1, []byte{1}), packet(2, []byte("\x03def")), packet(3, []byte{0xfe, 0, 0, 2, 0}), packet(4, []byte("\x011")), packet(5, []byte{0xfe, 0, 0, 2, 0})}, nil), byte(0), uint64(2))
-	f.Add([]byte{37, 0}, append(packet(1, []byte("\x01\x04")), packet(3, errPayload(testError(1045)))...), byte(1), uint64(3))
+	f.Add([]byte{37, 0}, append(packet(1, []byte("\x01\x04")), packet(3, clienterr.Payload(testError(1045)))...), byte(1), uint64(3))
 	f.Add([]byte{39, 0}, append(packet(1, []byte("\x00\x01\x00\x00\x00\x01\x00\x01\x00\x00\x00\x00")), packet(2, []byte("\x03def"))...), byte(1), uint64(4))
 	f.Add([]byte{8, 0, 9, 0, 23, 7}, append(packet(1, []byte("\xff\xff\xff")), packet(2, okPayload(1, 1<<40, 2))...), byte(2), uint64(5))
 	f.Add([]byte{38, 0, 1, 1}, append(packet(1, []byte("\xfbfile")), packet(3, okPayload(1, 0, 2))...), byte(3), uint64(6))
@@ -156,7 +157,7 @@ func FuzzReplies(f *testing.F) {
 		run := func(cut cutter) *talk {
 			k := newTalk(t, fuzzCaps(caps), cut)
 			if caps&(1<<7) != 0 {
-				k.replies.bridge = errPayload(errBridge())
+				k.replies.bridge = clienterr.Payload(clienterr.Bridge())
 			}
 			for i := 0; i+1 < len(sent) && i < 16; i += 2 {
 				k.sent(fuzzPending(sent[i], sent[i+1]))

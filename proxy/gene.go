@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -113,7 +114,7 @@ func (x *execution) readKeys(f *filler, e *prepared) error {
 	if !x.bulk {
 		for _, param := range f.keyed {
 			if e.long.has(param) {
-				return errUnsupported(f.rules[0], f.name, "long data for a column that is the gene of an id")
+				return clienterr.Unsupported(f.rules[0], f.name, "long data for a column that is the gene of an id")
 			}
 			x.keys = append(x.keys, x.one.Parameters[param])
 		}
@@ -135,7 +136,7 @@ func (f *filler) geneOf(column uint8, p *wire.Parameter, s *state) (gene uint16,
 	}
 	gene, why := geneOf(rule.Gene, f.keys[column], p, s.utf8)
 	if why != "" {
-		return 0, errUnsupported(rule, f.name, why+" in column "+rule.Gene.Column+", the gene of the id")
+		return 0, clienterr.Unsupported(rule, f.name, why+" in column "+rule.Gene.Column+", the gene of the id")
 	}
 	return gene, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
 
@@ -42,7 +43,7 @@ func (s *session) handshake() error {
 	}
 	response, err := wire.ParseResponse(payload, 0)
 	if err != nil {
-		return s.refuse(errHandshake(err), seq, offered)
+		return s.refuse(clienterr.Handshake(err), seq, offered)
 	}
 	caps := response.Caps & (offered | wire.ClientMySQL)
 	if response.SSLRequest {
@@ -50,10 +51,10 @@ func (s *session) handshake() error {
 			return err
 		}
 		if response, err = wire.ParseResponse(payload, caps); err != nil {
-			return s.refuse(errHandshake(err), seq, offered)
+			return s.refuse(clienterr.Handshake(err), seq, offered)
 		}
 	} else if s.l.UpstreamTLSMode == Required {
-		return s.refuse(errTLSRequired(), seq, offered)
+		return s.refuse(clienterr.TLSRequired(), seq, offered)
 	}
 	s.begin(greeting, caps)
 	s.c.setUser([]byte(response.User))
@@ -69,7 +70,7 @@ func (s *session) begin(greeting *wire.Greeting, caps uint64) {
 	s.c.state.increment = 1
 	s.c.multi = s.c.has(mysql.CLIENT_MULTI_STATEMENTS)
 	if secure(s.client) != secure(s.server) {
-		s.replies.bridge = errPayload(errBridge())
+		s.replies.bridge = clienterr.Payload(clienterr.Bridge())
 	}
 	s.c.setPhase(phaseAuth)
 	s.c.send(pending{reply: replyAuth})
@@ -102,7 +103,7 @@ func (s *session) greet() (*wire.Greeting, []byte, error) {
 }
 
 func (s *session) refuseFirst(cause error) error {
-	_, _ = s.client.Write(wire.AppendERR(nil, 0, errUnreachable(s.l.Upstream.String(), cause))) // the session ends here anyway
+	_, _ = s.client.Write(wire.AppendERR(nil, 0, clienterr.Unreachable(s.l.Upstream.String(), cause))) // the session ends here anyway
 	return fmt.Errorf("server unreachable: %w", cause)
 }
 
@@ -119,7 +120,7 @@ func (s *session) refuse(e *mysql.MyError, seq byte, offered uint64) error {
 func (s *session) startTLS(request []byte, seq byte, caps uint64) (payload []byte, last byte, err error) {
 	wire.SetResponseCaps(request, caps)
 	if caps&uint64(mysql.CLIENT_SSL) == 0 {
-		return nil, 0, s.refuse(errHandshake(errors.New("TLS was not offered")), seq, caps)
+		return nil, 0, s.refuse(clienterr.Handshake(errors.New("TLS was not offered")), seq, caps)
 	}
 	client := tls.Server(s.client, s.l.ClientTLS)
 	if err := client.HandshakeContext(s.ctx); err != nil {
@@ -136,7 +137,7 @@ func (s *session) startTLS(request []byte, seq byte, caps uint64) (payload []byt
 	}
 	server := tls.Client(s.server, s.l.UpstreamTLS)
 	if err := server.HandshakeContext(s.ctx); err != nil {
-		_, _ = client.Write(wire.AppendERR(nil, last+1, errUpstreamTLS(s.l.Upstream.String(), err))) // the session ends here anyway
+		_, _ = client.Write(wire.AppendERR(nil, last+1, clienterr.UpstreamTLS(s.l.Upstream.String(), err))) // the session ends here anyway
 		return nil, 0, fmt.Errorf("TLS to the server: %w", err)
 	}
 	s.setServer(server)

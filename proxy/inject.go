@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/inside"
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -28,7 +29,7 @@ func (s *session) statement(command []byte) error {
 	s.held = statements.Get().(*statement)
 	s.held.read(command, s.c.caps, &s.requests)
 	if s.held.prefix[0] == mysql.COM_STMT_PREPARE {
-		s.requests.last = &prepared{kind: refusal{errUnprepared()}} // unless it is sent
+		s.requests.last = &prepared{kind: refusal{clienterr.Unprepared()}} // unless it is sent
 	}
 	err := s.settleOption(s.held)
 	if err == nil {
@@ -128,7 +129,7 @@ func (s *session) decided(st *statement) error {
 		}
 		return err
 	}
-	return errUndecided(errors.New("too many questions to the server"))
+	return clienterr.Undecided(errors.New("too many questions to the server"))
 }
 
 // refuseAt answers for the i-th statement of the piece, as a server does: those
@@ -196,14 +197,14 @@ func (s *session) admit(f *filling) error {
 	column := ColumnOn(s.l.Name, f.name+"."+f.rule.Column)
 	greatest, err := s.greatest(f.table, f.column)
 	if err != nil {
-		return errOutOfIDs(f.rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.rule.Source, column, inside.Mark(err)))
+		return clienterr.OutOfIDs(f.rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.rule.Source, column, inside.Mark(err)))
 	}
 	from, err := s.idsOf(f.rule, f.column, f.table, f.facts)
 	if err != nil {
 		return err
 	}
 	if err := from.Admit(s.ctx, column, greatest); err != nil {
-		return errOutOfIDs(f.rule, err)
+		return clienterr.OutOfIDs(f.rule, err)
 	}
 	s.l.tables.Admit(f.admission())
 	return nil

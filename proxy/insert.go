@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -99,7 +100,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rule.Rule, cx *reading)
 			}
 			return nil // the server will say so itself
 		}
-		return errFacts(rules[0], f.Name, f.Err)
+		return clienterr.Facts(rules[0], f.Name, f.Err)
 	}
 	p.facts, st.facts = f, f
 	for _, r := range rules {
@@ -112,9 +113,9 @@ func (d *decider) facts(st *statement, p *part, rules []*rule.Rule, cx *reading)
 		column, _, ok := f.Table.Column(r.Column)
 		switch {
 		case !ok:
-			return errNoColumn(r, f.Name)
+			return clienterr.NoColumn(r, f.Name)
 		case column.Form(r.IDs) == rule.FormNone:
-			return errColumnType(r, f.Name, column)
+			return clienterr.ColumnType(r, f.Name, column)
 		}
 		p.rules, p.columns = append(p.rules, r), append(p.columns, column)
 	}
@@ -279,14 +280,14 @@ func (d *decider) admissible(st *statement, p *part, plan *rewriter.Plan, cx *re
 		r, filled := p.rules[i], &plan.Columns[i]
 		switch {
 		case filled.Explicit+filled.Fallback > 0 && r.Explicit == rule.Reject:
-			return errExplicit(r)
+			return clienterr.Explicit(r)
 		case r.IDs.Wide():
 		case filled.Explicit > 0 && r.Explicit == rule.Advance && filled.GreatestUnknown:
-			return errNoNumber(r)
+			return clienterr.NoNumber(r)
 		case filled.BelowZero && p.columns[i].Unsigned && !plan.Ignore && cx.snap.known&knowStrict == 0:
 			return lacks(needProbe)
 		case filled.BelowZero && p.columns[i].Unsigned && (plan.Ignore || !cx.snap.strict):
-			return errBelowZero(r) // the server would make 0 of it, which natively generates
+			return clienterr.BelowZero(r) // the server would make 0 of it, which natively generates
 		case (filled.Generated > 0 || r.Explicit == rule.Advance) && !d.tables.IsAdmitted(p.admission(i)):
 			return errIncomplete{need{kind: needMax, column: p.filling(i)}}
 		}
@@ -314,7 +315,7 @@ func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *readi
 	}
 	made, err := plan.Prepare(&st.reading)
 	if err != nil {
-		return errTooManyParameters(p.facts.Name)
+		return clienterr.TooManyParameters(p.facts.Name)
 	}
 	st.prepared = withIDs(&filler{
 		plan: made, head: rewriter.Head{Kind: p.head.Kind}, key: string(st.key), facts: p.facts,

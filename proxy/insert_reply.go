@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -104,17 +105,17 @@ func (r *pieceReply) failed(m *replies, result int, payload []byte, n int) (v ru
 			return r.withhold(&withheld{expect: e, guard: true})
 		}
 		if whole { // the client has seen the beginning of the result
-			told = errRowsComing(e.table, 1)
+			told = clienterr.RowsComing(e.table, 1)
 		}
 	case m.precedes() && m.first() && code == mysql.ER_PARSE_ERROR:
 		return r.withhold(&withheld{quotes: true, result: result})
 	}
 	switch {
 	case told != nil:
-		v.patched, v.used = errPayload(told), n
+		v.patched, v.used = clienterr.Payload(told), n
 	case whole && code == mysql.ER_COLUMNACCESS_DENIED_ERROR && e != nil && (e.generated > 0 || e.others != nil):
 		// The statement that the client sent may not name the column.
-		v.patched, v.used = append(append(v.patched, payload...), deniedNote(e.table)...), n
+		v.patched, v.used = append(append(v.patched, payload...), clienterr.DeniedNote(e.table)...), n
 	}
 	return v
 }

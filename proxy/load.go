@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/infile"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -200,7 +201,7 @@ func (l *loading) fetch(k int) error {
 	held, err := from.Some(l.s.ctx, c.ids, l.stride)
 	c.ids = c.ids[:held]
 	if err != nil {
-		return errOutOfIDs(rule, err)
+		return clienterr.OutOfIDs(rule, err)
 	}
 	return nil
 }
@@ -251,10 +252,10 @@ func (l *loading) Explicit(k int, id infile.Explicit) error {
 	switch {
 	case !id.Known && l.part.columns[k].Text: // no source gives such an id
 	case r.Explicit == rule.Reject:
-		return errExplicit(r)
+		return clienterr.Explicit(r)
 	case r.Explicit != rule.Advance:
 	case !id.Known:
-		return errNoNumber(r)
+		return clienterr.NoNumber(r)
 	case !id.Negative:
 		l.greatest[k] = max(l.greatest[k], id.Number)
 	}
@@ -273,7 +274,7 @@ func (l *loading) advance() error {
 			return err
 		}
 		if err := from.Advance(l.s.ctx, n); err != nil {
-			return errOutOfIDs(rule, err)
+			return clienterr.OutOfIDs(rule, err)
 		}
 		l.advanced[k] = n
 	}
@@ -297,11 +298,11 @@ func (l *loading) tell(e *expect) {
 func (l *loading) breakOff(cause error) {
 	e := l.s.told(cause)
 	if _, ok := errors.AsType[*mysql.MyError](cause); !ok {
-		e = errUnsupported(l.part.rules[0], l.part.name, "LOAD DATA of "+cause.Error())
+		e = clienterr.Unsupported(l.part.rules[0], l.part.name, "LOAD DATA of "+cause.Error())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.broken = errBrokenOff(e, l.rows)
+	l.broken = clienterr.BrokenOff(e, l.rows)
 }
 
 // ended notes that the client has sent all of the file.

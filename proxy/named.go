@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -50,7 +51,7 @@ func (d *decider) unreadDynamic(st *statement, head rewriter.Head, dyn *rewriter
 	if head.Kind != rewriter.Deallocate {
 		for name, e := range d.c.prepared.byName {
 			if (dyn.Name == name || dyn.Name == "") && fillerOf(e) != nil {
-				return errUndecided(errors.New("the arguments of a statement that gets ids could not be read"))
+				return clienterr.Undecided(errors.New("the arguments of a statement that gets ids could not be read"))
 			}
 		}
 		if err := d.unread(st.text[st.spans[0].Start:st.spans[0].End], cx); err != nil {
@@ -125,9 +126,9 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	}
 	switch {
 	case in.mode.MariaDB && rewriter.NamesParameters(inner.text, in.mode):
-		return errUnsupported(fillerOf(st.prepared).rules[0], fillerOf(st.prepared).name, "SQL PREPARE of a text with named parameters")
+		return clienterr.Unsupported(fillerOf(st.prepared).rules[0], fillerOf(st.prepared).name, "SQL PREPARE of a text with named parameters")
 	case dyn.Verb == rewriter.VerbPrepare && dyn.Name == "":
-		return errUnsupported(fillerOf(st.prepared).rules[0], fillerOf(st.prepared).name, "SQL PREPARE under a name beyond ASCII")
+		return clienterr.Unsupported(fillerOf(st.prepared).rules[0], fillerOf(st.prepared).name, "SQL PREPARE under a name beyond ASCII")
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ func (d *decider) inside(st *statement, inner innerText, head rewriter.Head, cx 
 	cx.prepares, cx.inner = true, inner.text
 	_, err := d.insert(st, 0, head, cx)
 	if err == nil && inner.wide && st.prepared != nil && fillerOf(st.prepared) != nil {
-		return errUnsupported(fillerOf(st.prepared).rules[0], fillerOf(st.prepared).name, "SQL PREPARE of a text with such characters in this character set")
+		return clienterr.Unsupported(fillerOf(st.prepared).rules[0], fillerOf(st.prepared).name, "SQL PREPARE of a text with such characters in this character set")
 	}
 	return err
 }
@@ -200,7 +201,7 @@ func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) er
 	switch {
 	case st.dynamic.Name == "" || e == nil: // a routine may have prepared it
 		if !cx.rules.Empty() && d.c.prepared.passed.mayInsert(cx.rules.List) {
-			return errReadLate()
+			return clienterr.ReadLate()
 		}
 		st.owing = cx.owes
 		d.follow(st, i, head, cx)
@@ -208,7 +209,7 @@ func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) er
 	case d.hasFailed(e): // the server says so itself
 		return nil
 	case e.unread && !cx.rules.Empty():
-		return errReadLate()
+		return clienterr.ReadLate()
 	}
 	st.prepared = e
 	if f := fillerOf(e); f != nil && len(st.dynamic.Arguments) != f.plan.Client {
@@ -298,12 +299,12 @@ func (d *decider) boundArguments(st *statement, sql []byte, cx *reading) error {
 	}
 	for _, a := range args {
 		if a.From == rewriter.SourceOther && len(n.values) > 0 { // it may change them
-			return errUnsupported(f.rules[0], f.name, "EXECUTE with a bound id and an expression that may have another value the next time")
+			return clienterr.Unsupported(f.rules[0], f.name, "EXECUTE with a bound id and an expression that may have another value the next time")
 		}
 	}
 	switch {
 	case len(n.values) > maxBound:
-		return errUnsupported(f.rules[0], f.name, "EXECUTE with so many bound ids")
+		return clienterr.Unsupported(f.rules[0], f.name, "EXECUTE with so many bound ids")
 	case cx.snap.known&(knowZero|knowStrict) != knowZero|knowStrict:
 		return lacks(needProbe)
 	case len(n.values) > len(st.bound) && cx.busy: // with what may set a variable

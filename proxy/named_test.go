@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/rule"
 )
 
@@ -30,7 +31,7 @@ func TestNamedIDsAreCarried(t *testing.T) {
 		f.handle = func(sql string) ([][]byte, bool) {
 			switch {
 			case strings.HasPrefix(sql, "SET @") && fails:
-				return [][]byte{errPayload(testError(1317))}, true
+				return [][]byte{clienterr.Payload(testError(1317))}, true
 			case strings.HasPrefix(sql, "EXECUTE"):
 				return [][]byte{okPayload(1, 0, 2)}, true
 			}
@@ -92,7 +93,7 @@ func TestDecideNamed(t *testing.T) {
 		{name: "what MySQL does not take", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE s USING 5", want: "forward"},
 		{name: "a SELECT", prepare: "SELECT LAST_INSERT_ID()", execute: "EXECUTE s", want: "forward"},
 		{name: "a failed PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.prepared.byName["s"].failed = true }, want: "forward"},
-		{name: "a refused PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.prepared.byName["s"] = &prepared{kind: refusal{errUnpreparedName("s")}} }, want: "error 1243"},
+		{name: "a refused PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.prepared.byName["s"] = &prepared{kind: refusal{clienterr.UnpreparedName("s")}} }, want: "error 1243"},
 		{name: "another schema meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.schema = []byte("other") }, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING @`idproxy 0`"},
 		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.mode.NoAutoValueOnZero = true }, want: "need renewal"},
 		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.makeTemporary("shop\x00orders") }, want: "need renewal"},

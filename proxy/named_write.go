@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -49,7 +50,7 @@ func (p *namePreparation) keepName(s *session, st *statement) error {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	if !s.c.prepared.keepName(p.dyn.Name, p.e) {
-		return errTooManyNames(maxNamed)
+		return clienterr.TooManyNames(maxNamed)
 	}
 	st.changes().named = p.e
 	return nil
@@ -85,7 +86,7 @@ func (s *session) unprepared(st *statement) {
 	if st.dynamic == nil || st.dynamic.Verb != rewriter.VerbPrepare || st.dynamic.Name == "" {
 		return
 	}
-	s.c.prepared.setName(st.dynamic.Name, &prepared{kind: refusal{errUnpreparedName(st.dynamic.Name)}})
+	s.c.prepared.setName(st.dynamic.Name, &prepared{kind: refusal{clienterr.UnpreparedName(st.dynamic.Name)}})
 }
 
 // variable is the user variable that carries the n-th id of an execution on

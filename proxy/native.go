@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -316,5 +317,5 @@ func errLost(inserts []expect) *mysql.MyError {
 			msg += fmt.Sprintf("; its column %s got %s to %s", a.column, a.text(a.first), a.text(a.last))
 		}
 	}
-	return clientError(mysql.ER_NET_READ_ERROR, "08S01", "%s", msg)
+	return clienterr.New(mysql.ER_NET_READ_ERROR, "08S01", "%s", msg)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/inside"
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -71,7 +72,7 @@ func withoutNumbers(text string) string {
 // told is the error that a client is told. One of a rule or its source is logged, with what the
 // client is not told of it.
 func (s *session) told(err error) *mysql.MyError {
-	e := asClientError(err)
+	e := clienterr.From(err)
 	if e.Code != mysql.ER_AUTOINC_READ_FAILED && e.Code != mysql.ER_NOT_SUPPORTED_YET {
 		return e
 	}
@@ -86,9 +87,9 @@ func (s *session) told(err error) *mysql.MyError {
 	if s.held != nil {
 		said = append(said, "statement", s.held.outline(mode))
 	}
-	if kept, ok := errors.AsType[keptError](err); ok {
-		if _, reference := inside.Text(kept.cause); reference != "" {
-			said = append(said, "reference", reference, "cause", kept.cause)
+	if kept, ok := errors.AsType[clienterr.KeptError](err); ok {
+		if _, reference := inside.Text(kept.Cause); reference != "" {
+			said = append(said, "reference", reference, "cause", kept.Cause)
 		}
 	}
 	s.log.Warn("statement refused", append(said, "others", others)...)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
 
@@ -16,7 +17,7 @@ func TestPiecesLeaveNothing(t *testing.T) {
 	r.server.set(func(f *fakeServer) {
 		f.handle = func(sql string) ([][]byte, bool) {
 			if strings.HasPrefix(sql, "SET") || strings.HasPrefix(sql, "INSERT") {
-				return [][]byte{errPayload(testError(1062))}, true
+				return [][]byte{clienterr.Payload(testError(1062))}, true
 			}
 			return [][]byte{okPayload(0, 0, 2)}, true
 		}

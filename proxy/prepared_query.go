@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -53,9 +54,9 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	case differs != (asItWas{}):
 		return lacks(needReading)
 	case st.prefix[0] != mysql.COM_STMT_EXECUTE:
-		return errUnsupported(q.rules[0], q.name, "INSERT ... SELECT in a bulk execution")
+		return clienterr.Unsupported(q.rules[0], q.name, "INSERT ... SELECT in a bulk execution")
 	case e.long.sent != nil:
-		return errUnsupported(q.rules[0], q.name, "INSERT ... SELECT with a parameter sent as long data")
+		return clienterr.Unsupported(q.rules[0], q.name, "INSERT ... SELECT with a parameter sent as long data")
 	}
 	if own, err := cx.owns([]byte(q.key)); err != nil {
 		return err
@@ -95,7 +96,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 func (x *execution) readQuery(st *statement, e *prepared, c *conversation, cx *reading) error {
 	x.bulk, x.rows, x.units = false, 1, nil
 	if err := x.one.Parse(st.payload(), c.caps, wire.Bound{Parameters: cx.params, Types: e.types}); err != nil {
-		return errPacket(err, c.mariaDB, "mysqld_stmt_execute")
+		return clienterr.Packet(err, c.mariaDB, "mysqld_stmt_execute")
 	}
 	cx.found.gives(e, &x.one, cx.params)
 	return nil
@@ -132,7 +133,7 @@ func (s *session) execution(st *statement, id uint32, parameters []wire.Paramete
 func (s *session) executeCount(st *statement, sql []byte, marks int) (wire.Result, error) {
 	parameters := st.execution.one.Parameters
 	if marks > len(parameters) {
-		return wire.Result{}, errArguments("mysqld_stmt_execute")
+		return wire.Result{}, clienterr.Arguments("mysqld_stmt_execute")
 	}
 	made, err := s.questions().Prepare(sql)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -50,7 +51,7 @@ func differsFrom(o *ownText, text string, now *state, quotes bool) (differs asIt
 
 // errReadElse says why a text cannot be prepared anew with certainty.
 func errReadElse(what string) error {
-	return errUndecided(errors.New("it must be prepared anew, and " + what + " may have been another when it was prepared: prepare it again"))
+	return clienterr.Undecided(errors.New("it must be prepared anew, and " + what + " may have been another when it was prepared: prepare it again"))
 }
 
 // elsewhere is what a session has been changed from, to read a text as it was read.
@@ -79,7 +80,7 @@ func (s *session) readAs(st *statement, o *ownText, text string, quotes bool) er
 			continue
 		case differs.schema:
 			if len(schema) == 0 { // nothing leads back there
-				return clientError(mysql.ER_NO_DB_ERROR, "3D000", "No database selected: the statement was prepared in %s, and must be prepared anew", o.by.schema)
+				return clienterr.New(mysql.ER_NO_DB_ERROR, "3D000", "No database selected: the statement was prepared in %s, and must be prepared anew", o.by.schema)
 			}
 			if _, _, err := s.asker().Spelled(string(schema)); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -19,14 +20,14 @@ func (d *decider) unfilled(p *part, form string, cx *reading) error {
 			continue
 		}
 		if !rule.Forward {
-			return errUnsupported(rule, p.name, form)
+			return clienterr.Unsupported(rule, p.name, form)
 		}
 		why, ask := storesZero(&cx.snap, p.columns[i], p.head, p.text)
 		if ask {
 			return lacks(needProbe)
 		}
 		if why != "" {
-			return errStoresZero(rule, p.name, form, why)
+			return clienterr.StoresZero(rule, p.name, form, why)
 		}
 		forwarded = true
 	}
@@ -68,7 +69,7 @@ func (d *decider) unread(text []byte, cx *reading) error {
 	case !cx.rules.MayNameIn(text, cx.schema, true):
 		return nil
 	}
-	return errUndecided(errors.New("the tables it writes to could not be read"))
+	return clienterr.Undecided(errors.New("the tables it writes to could not be read"))
 }
 
 // hidden answers for a statement that hides INSERTs into tables with rules.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -25,9 +26,9 @@ func (s *session) renew(st *statement) error {
 	e := st.prepared
 	switch {
 	case e.own == nil || !e.own.kept:
-		return errUndecided(errors.New("it must be prepared anew, and idproxy keeps its text no longer: prepare it again"))
+		return clienterr.Undecided(errors.New("it must be prepared anew, and idproxy keeps its text no longer: prepare it again"))
 	case e.long.sent != nil || e.long.ids != nil: // the server would drop it with the old one
-		return errUndecided(errors.New("its table has changed between its long data and its execution: execute it again"))
+		return clienterr.Undecided(errors.New("its table has changed between its long data and its execution: execute it again"))
 	}
 	if err := s.readAs(st, e.own, e.own.text.Value(), s.c.mariaDB); err != nil {
 		return errors.Join(err, s.readAsNow(st))
@@ -161,7 +162,7 @@ func (s *session) ready(e *prepared) error {
 		return err
 	}
 	if err != nil {
-		e.long.refused = asClientError(err)
+		e.long.refused = clienterr.From(err)
 	}
 	return nil
 }

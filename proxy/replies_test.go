@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
 
@@ -213,11 +214,11 @@ func TestBridgeRefused(t *testing.T) {
 	for name, payload := range map[string][]byte{"caching_sha2_password": full, "sha256_password": sha256} {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
-				k.replies.bridge = errPayload(errBridge())
+				k.replies.bridge = clienterr.Payload(clienterr.Bridge())
 				k.c.setPhase(phaseAuth)
 				k.sent(pending{reply: replyAuth})
 				k.fromServer(packet(2, payload))
-				diff(k.t.(*testing.T), "to the client", k.toClient, packet(2, errPayload(errBridge())))
+				diff(k.t.(*testing.T), "to the client", k.toClient, packet(2, clienterr.Payload(clienterr.Bridge())))
 				if k.events != eventRefused {
 					k.t.Errorf("events %b; want %b", k.events, eventRefused)
 				}
@@ -251,7 +252,7 @@ func TestLocalErrorsQueue(t *testing.T) {
 		}
 		ok := packet(1, okPayload(0, 0, 2))
 		k.fromServer(append(ok, ok...))
-		last := packet(2, errPayload(testError(1153)))
+		last := packet(2, clienterr.Payload(testError(1153)))
 		want := bytes.Join([][]byte{local, ok, local, local, ok, last}, nil)
 		diff(k.t.(*testing.T), "to the client", k.toClient, want)
 		if k.c.pending.n != 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
 
@@ -29,7 +30,7 @@ func trackOK(info string) []byte {
 
 // What commands do to the state that is tracked, once their replies are there.
 func TestStateEffects(t *testing.T) {
-	ok, fails := okPayload(0, 0, 2), errPayload(testError(1064))
+	ok, fails := okPayload(0, 0, 2), clienterr.Payload(testError(1064))
 	tests := []struct {
 		name    string
 		command []byte
@@ -50,7 +51,7 @@ func TestStateEffects(t *testing.T) {
 		{name: "SET autocommit", command: query("SET autocommit = 0"), reply: ok, schema: "shop"},
 		{name: "CALL", command: query("CALL p()"), reply: ok, lost: knowAll, changed: true},
 		{name: "DDL", command: query("ALTER TABLE t ADD c INT"), reply: ok, schema: "shop", changed: true},
-		{name: "an error that speaks of columns", command: query("SELECT x FROM t"), reply: errPayload(testError(1054)), schema: "shop", changed: true},
+		{name: "an error that speaks of columns", command: query("SELECT x FROM t"), reply: clienterr.Payload(testError(1054)), schema: "shop", changed: true},
 		{name: "a dropped schema", command: query("DROP DATABASE shop"), reply: okPayload(1, 0, mysql.SERVER_STATUS_DB_DROPPED), lost: knowSchema, changed: true},
 		{name: "COM_RESET_CONNECTION", command: command(0x1f), reply: ok, lost: knowSettings, schema: "shop"},
 		{name: "COM_CHANGE_USER", command: command([]byte("\x11app\x00\x00other\x00\x2d\x00")...), reply: ok, lost: knowAll},
@@ -133,17 +134,17 @@ func TestLastID(t *testing.T) {
 	}{
 		{name: "SELECT", sent: pending{reply: replyResult}, reply: ok, want: lastID{value: 5, known: true}},
 		{name: "ours", sent: pending{reply: replyResult, watcher: ours}, reply: okPayload(2, 70, 2), want: lastID{value: 70, known: true}},
-		{name: "ours fails", sent: pending{reply: replyResult, watcher: ours}, reply: errPayload(testError(1062)), want: lastID{value: 5, known: true, owed: true}},
+		{name: "ours fails", sent: pending{reply: replyResult, watcher: ours}, reply: clienterr.Payload(testError(1062)), want: lastID{value: 5, known: true, owed: true}},
 		{name: "an explicit id", sent: pending{reply: replyResult, watcher: own}, reply: ok, want: lastID{value: 5, known: true}},
-		{name: "an explicit id fails", sent: pending{reply: replyResult, watcher: own}, reply: errPayload(testError(1062)), want: lastID{value: 5, known: true}},
+		{name: "an explicit id fails", sent: pending{reply: replyResult, watcher: own}, reply: clienterr.Payload(testError(1062)), want: lastID{value: 5, known: true}},
 		{name: "another INSERT that generated", sent: pending{reply: replyResult, touch: touchInsert}, reply: okPayload(1, 8, 2)},
 		{name: "another INSERT that did not", sent: pending{reply: replyResult, touch: touchInsert}, reply: ok, want: lastID{value: 5, known: true}},
-		{name: "another INSERT that fails", sent: pending{reply: replyResult, touch: touchInsert}, reply: errPayload(testError(1062))},
+		{name: "another INSERT that fails", sent: pending{reply: replyResult, touch: touchInsert}, reply: clienterr.Payload(testError(1062))},
 		{name: "an INSERT where none was seen", sent: pending{reply: replyResult}, reply: okPayload(1, 8, 2)},
 		{name: "CALL", sent: pending{reply: replyResult, touch: touchLastID}, reply: ok},
 		{name: "hidden", sent: pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenPay}}, reply: okPayload(0, 5, 2), want: lastID{value: 5, known: true}},
 		{name: "reset", sent: pending{reply: replyOne, touch: touchReset}, reply: ok, want: lastID{known: true}},
-		{name: "reset that fails", sent: pending{reply: replyOne, touch: touchReset}, reply: errPayload(testError(1)), want: lastID{value: 5, known: true}},
+		{name: "reset that fails", sent: pending{reply: replyOne, touch: touchReset}, reply: clienterr.Payload(testError(1)), want: lastID{value: 5, known: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

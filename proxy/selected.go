@@ -9,6 +9,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/ask"
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/draw"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
@@ -206,7 +207,7 @@ func miscounts(e *mysql.MyError) bool {
 // may be another error than that of the query alone.
 func (s *session) nativeError(p *part, refused *mysql.MyError) error {
 	if miscounts(refused) {
-		return clientError(mysql.ER_WRONG_VALUE_COUNT_ON_ROW, "21S01", "Column count doesn't match value count at row 1")
+		return clienterr.New(mysql.ER_WRONG_VALUE_COUNT_ON_ROW, "21S01", "Column count doesn't match value count at row 1")
 	}
 	const ofText = "42" // the class of SQL states
 	if !strings.HasPrefix(refused.State, ofText) {
@@ -220,7 +221,7 @@ func (s *session) nativeError(p *part, refused *mysql.MyError) error {
 		return own
 	}
 	if refused.Code == mysql.ER_PARSE_ERROR || refused.Code == mysql.ER_CANT_USE_OPTION_HERE {
-		return errUnsupported(p.rules[0], p.name, "INSERT ... SELECT whose query cannot stand inside another")
+		return clienterr.Unsupported(p.rules[0], p.name, "INSERT ... SELECT whose query cannot stand inside another")
 	}
 	return refused
 }
@@ -294,7 +295,7 @@ func (x *selecting) number(s *session, p *part, plan *rewriter.Plan) error {
 			want = max(want, 2*sel.had+16)
 		}
 		if err := s.drawRuns(from, n, want); err != nil {
-			return errOutOfIDs(r, err)
+			return clienterr.OutOfIDs(r, err)
 		}
 	}
 	sel.numbers = rewriter.Numbering{Columns: numbers, LastID: sel.counted.LastID, Beside: x.beside}
@@ -350,13 +351,13 @@ func (x *selecting) went(s *session, rows uint64) {
 func (x *selecting) outnumbered(s *session, st *statement) (again bool, err error) {
 	table := x.parts[0].facts.Name
 	if taken, err := x.tookBack(s); err != nil || !taken {
-		return false, errors.Join(err, s.answer(errHalfDone(table), st.seq))
+		return false, errors.Join(err, s.answer(clienterr.HalfDone(table), st.seq))
 	}
 	x.selection.counted = nil
 	if x.selection.tries++; x.selection.tries < maxTries {
 		return true, nil
 	}
-	return false, s.answer(errRowsComing(table, maxTries), st.seq)
+	return false, s.answer(clienterr.RowsComing(table, maxTries), st.seq)
 }
 
 // tookBack makes sure that no row of a try is in the table whose guard has failed.

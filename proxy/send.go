@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/ask"
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/draw"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -131,7 +132,7 @@ func (s *session) fill(p *part, plan *rewriter.Plan) error {
 			err = from.Fill(s.ctx, ids, stride)
 		}
 		if err != nil {
-			return errOutOfIDs(rule, err)
+			return clienterr.OutOfIDs(rule, err)
 		}
 		s.l.srv.Stats.IDs.Add(int64(filled.Generated))
 		drawn = true
@@ -149,7 +150,7 @@ func (s *session) advance(from draw.Column, r *rule.Rule, filled *rewriter.Fille
 		return nil
 	}
 	if err := from.Advance(s.ctx, filled.Greatest); err != nil {
-		return errOutOfIDs(r, err)
+		return clienterr.OutOfIDs(r, err)
 	}
 	return nil
 }
@@ -277,7 +278,7 @@ func (s *session) tooLarge(before, after int) *mysql.MyError {
 	if s.c.state.known&knowNumbers == 0 || uint64(before) > limit || uint64(after) <= limit {
 		return nil
 	}
-	return errTooLarge(after, "max_allowed_packet", limit)
+	return clienterr.TooLarge(after, "max_allowed_packet", limit)
 }
 
 // prelude records the command, and in front of it what must be said first: the

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/draw"
 	"idproxy/proxy/facts"
 	"idproxy/rewriter"
@@ -11,11 +12,11 @@ import (
 func (s *session) idsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
 	table, err := f.Series(rule.Column, t)
 	if err != nil {
-		return draw.Column{}, errOutOfIDs(rule, err)
+		return draw.Column{}, clienterr.OutOfIDs(rule, err)
 	}
 	c, err := draw.From(s.l.srv.settings().Sources, rule, table, column.Max)
 	if err != nil {
-		return c, errOutOfIDs(rule, err)
+		return c, clienterr.OutOfIDs(rule, err)
 	}
 	return c, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -255,7 +256,7 @@ func (srv *Server) start(l *listener, conn net.Conn) {
 func refuseConn(conn net.Conn, limit int) {
 	defer conn.Close()
 	if conn.SetDeadline(time.Now().Add(time.Second)) == nil {
-		_, _ = conn.Write(wire.AppendERR(nil, 0, errTooManySessions(limit))) // it is told why, if it still listens
+		_, _ = conn.Write(wire.AppendERR(nil, 0, clienterr.TooManySessions(limit))) // it is told why, if it still listens
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
 
@@ -219,7 +220,7 @@ func (s *session) act(act action, b []byte) error {
 		err = s.statement(b)
 		s.c.decided()
 	case actTooLarge:
-		err = s.answer(errHeldTooLarge(s.requests.limit), s.requests.seq)
+		err = s.answer(clienterr.HeldTooLarge(s.requests.limit), s.requests.seq)
 	}
 	if err == nil && s.draining.Load() && s.leave() { // it was answered here
 		return errDrained
@@ -272,7 +273,7 @@ func (s *session) relay(in *inlet) error {
 		s.denied()
 	}
 	if ev&eventRefused != 0 {
-		return errBridge()
+		return clienterr.Bridge()
 	}
 	if ev&eventLoggedIn != 0 {
 		s.login.Stop()

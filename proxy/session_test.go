@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
 
@@ -73,7 +74,7 @@ func TestSessionPaysLastID(t *testing.T) {
 	r := start(t, nil)
 	handle := func(sql string) ([][]byte, bool) {
 		if strings.Contains(sql, "(2,") {
-			return [][]byte{errPayload(testError(1062))}, true
+			return [][]byte{clienterr.Payload(testError(1062))}, true
 		}
 		return [][]byte{okPayload(1, 0, 2)}, true
 	}

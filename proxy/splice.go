@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -164,7 +165,7 @@ func (w *splicer) shared(t uint16, n int, column uint8) (uint16, error) {
 		return uint16(mysql.MYSQL_TYPE_VAR_STRING), nil
 	case mysql.MYSQL_TYPE_FLOAT, mysql.MYSQL_TYPE_DOUBLE:
 		f := fillerOf(w.e)
-		return 0, errUnsupported(f.rules[column], f.name, "ids of a floating-point type in a bulk execution of which other rows generate theirs")
+		return 0, clienterr.Unsupported(f.rules[column], f.name, "ids of a floating-point type in a bulk execution of which other rows generate theirs")
 	}
 	return t, nil // a text, in which ids are digits
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -401,18 +402,18 @@ func TestJudgeStrict(t *testing.T) {
 
 // An execution that is refused keeps nothing of its packet.
 func TestExecutionErrors(t *testing.T) {
-	malformed := errPacket(wire.ErrMalformed, false, "")
+	malformed := clienterr.Packet(wire.ErrMalformed, false, "")
 	for in, want := range map[string]error{
 		"\x17\x01\x00": malformed,
 		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00":                      malformed,
 		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x09x": malformed,
-		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01x":         errArguments("mysqld_stmt_execute"),
+		"\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01x":         clienterr.Arguments("mysqld_stmt_execute"),
 		"\xfa\x01\x00\x00\x00\x80":                                      malformed,
 		"\xfa\x01\x00\x00\x00\x80\x00\xfd":                              malformed,
-		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00":                          errArguments("mysqld_stmt_bulk_execute"),
-		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00\x00\x01x\x04":             errArguments("mysqld_stmt_bulk_execute"),
-		"\xfa\x01\x00\x00\x00\x00\x00\x00\x01x":                         errArguments("mysqld_stmt_bulk_execute"),
-		"\xfa\x01\x00\x00\x00\x81\x00\xfd\x00\x00\x01x":                 errNoBulk(),
+		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00":                          clienterr.Arguments("mysqld_stmt_bulk_execute"),
+		"\xfa\x01\x00\x00\x00\x80\x00\xfd\x00\x00\x01x\x04":             clienterr.Arguments("mysqld_stmt_bulk_execute"),
+		"\xfa\x01\x00\x00\x00\x00\x00\x00\x01x":                         clienterr.Arguments("mysqld_stmt_bulk_execute"),
+		"\xfa\x01\x00\x00\x00\x81\x00\xfd\x00\x00\x01x":                 clienterr.NoBulk(),
 	} {
 		_, _, err := splicing(t, preparedText(t, 0, true), []byte(in), 0)
 		got, ok := errors.AsType[*mysql.MyError](err)
@@ -421,10 +422,10 @@ func TestExecutionErrors(t *testing.T) {
 		}
 	}
 	dated := []byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\x0a\x00\xfd\x00\x04\xe8\x07\x01\x01\x01x")
-	if _, _, err := splicing(t, preparedText(t, 2, false), dated, 0); asClientError(err).Code != mysql.ER_NOT_SUPPORTED_YET {
+	if _, _, err := splicing(t, preparedText(t, 2, false), dated, 0); clienterr.From(err).Code != mysql.ER_NOT_SUPPORTED_YET {
 		t.Errorf("a date for an id: %v", err)
 	}
-	if _, _, err := splicing(t, preparedText(t, 6, true), []byte("\xfa\x01\x00\x00\x00\x80\x00"), 0); asClientError(err).Code != mysql.ER_UNSUPPORTED_PS {
+	if _, _, err := splicing(t, preparedText(t, 6, true), []byte("\xfa\x01\x00\x00\x00\x80\x00"), 0); clienterr.From(err).Code != mysql.ER_UNSUPPORTED_PS {
 		t.Errorf("bulk without parameters: %v", err)
 	}
 }

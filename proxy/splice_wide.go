@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -107,5 +108,5 @@ func (w *splicer) sharedWide(t uint16, n int, column uint8) (uint16, error) {
 	case f.form(column).Binary() && wire.IsBlob(byte(t)), !f.form(column).Binary() && fits:
 		return t, nil
 	}
-	return 0, errUnsupported(f.rules[column], f.name, "ids of this type in a bulk execution of which other rows generate theirs")
+	return 0, clienterr.Unsupported(f.rules[column], f.name, "ids of this type in a bulk execution of which other rows generate theirs")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -196,7 +197,7 @@ func TestWideSpliceTypes(t *testing.T) {
 		types := fmt.Sprintf("%c\x00\xfd\x00\xfd\x00\xfd\x00", 'T')
 		payload := []byte(bulkHead + types + "\x00\x01x\x00\x01a\x00\x01b\x00\x01c" + "\x01\x00\x01a\x00\x01b\x00\x01c")
 		payload[len(bulkHead)] = tt.kind
-		if _, _, err := spliceWide(t, e, payload); (err != nil) != tt.refused || err != nil && asClientError(err).Code != mysql.ER_NOT_SUPPORTED_YET {
+		if _, _, err := spliceWide(t, e, payload); (err != nil) != tt.refused || err != nil && clienterr.From(err).Code != mysql.ER_NOT_SUPPORTED_YET {
 			t.Errorf("type %d, bytes %v: %v", tt.kind, tt.bytes, err)
 		}
 	}

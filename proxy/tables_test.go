@@ -11,6 +11,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/ask"
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -76,7 +77,7 @@ func TestErrorCodes(t *testing.T) {
 	want := []string{"1467", "1235", "1054", "1153", "1158", "1043"}
 	rule := &rule.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
 	var codes []string
-	for _, e := range []*mysql.MyError{asClientError(errOutOfIDs(rule, errors.New("x"))), errUnsupported(rule, rewriter.Name{Table: []byte("t")}, "x"), errNoColumn(rule, "t"), errHeldTooLarge(9), errLost(nil), errUpstreamTLS("s", errors.New("x"))} {
+	for _, e := range []*mysql.MyError{clienterr.From(clienterr.OutOfIDs(rule, errors.New("x"))), clienterr.Unsupported(rule, rewriter.Name{Table: []byte("t")}, "x"), clienterr.NoColumn(rule, "t"), clienterr.HeldTooLarge(9), errLost(nil), clienterr.UpstreamTLS("s", errors.New("x"))} {
 		codes = append(codes, strings.Fields(e.Error())[1])
 		if len(e.State) != 5 {
 			t.Errorf("state %q of %v", e.State, e)
@@ -102,7 +103,7 @@ func TestQuestionsForgetNoTables(t *testing.T) {
 		forgotten := 0
 		k.c.tablesChanged = func() { forgotten++ }
 		k.sent(pending{reply: replyPrepare, watcher: tt.sees})
-		k.fromServer(packet(1, errPayload(testError(mysql.ER_BAD_FIELD_ERROR))))
+		k.fromServer(packet(1, clienterr.Payload(testError(mysql.ER_BAD_FIELD_ERROR))))
 		if forgotten != tt.want {
 			t.Errorf("%s: forgotten %d times; want %d", tt.name, forgotten, tt.want)
 		}
@@ -121,7 +122,7 @@ func TestErrorsDoubtTheirTable(t *testing.T) {
 		k := newTalk(t, uint64(mysql.CLIENT_PROTOCOL_41), atOnce)
 		k.c.tablesChanged = tb.Forget
 		k.sent(pending{reply: replyResult, facts: mine, watcher: insertReply(expect{facts: second})})
-		k.fromServer(packet(1, errPayload(testError(code))))
+		k.fromServer(packet(1, clienterr.Payload(testError(code))))
 		if got := tb.Get([]byte("mine")) == nil; got != want || tb.Current(mine) == want || tb.Current(second) == want {
 			t.Errorf("error %d: forgotten %t, want %t", code, got, want)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
 
@@ -177,7 +178,7 @@ func appendToken(dst []byte, token string) ([]byte, error) {
 	case "eof":
 		return append(append(dst, 0xfe, 0, 0), status...), nil
 	case "err":
-		return append(dst, errPayload(testError(uint16(n[0])))...), nil
+		return append(dst, clienterr.Payload(testError(uint16(n[0])))...), nil
 	case "col":
 		return append(dst, "\x03def\x04shop\x01t\x01t\x01c\x01c\x0c\x3f\x00\x0b\x00\x00\x00\x03\x00\x00\x00\x00\x00"...), nil
 	case "row":

@@ -1,4 +1,4 @@
-package proxy
+package clienterr
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 // TestUnsupportedNamesAll: a refusal names the form, the table and the rule; under a wildcard the last two differ.
 func TestUnsupportedNamesAll(t *testing.T) {
 	rule := &rule.Rule{Schema: "shop", Table: "*", Column: "id"}
-	e := errUnsupported(rule, rewriter.Name{Table: []byte("orders")}, "INSERT IGNORE")
+	e := Unsupported(rule, rewriter.Name{Table: []byte("orders")}, "INSERT IGNORE")
 	for _, want := range []string{"INSERT IGNORE", "table orders", "shop.*.id"} {
 		if !strings.Contains(e.Message, want) {
 			t.Errorf("%q does not name %q", e.Message, want)

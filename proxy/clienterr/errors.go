@@ -1,0 +1,233 @@
+// Package clienterr makes every error that a client sees from idproxy itself.
+package clienterr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/inside"
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// New makes an error. Numbers are those of servers: client libraries have 2000 to 2999 to
+// themselves, and libmariadb takes a packet with such a number for a malformed one.
+func New(code uint16, state, format string, args ...any) *mysql.MyError {
+	return &mysql.MyError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
+}
+
+// Payload returns the payload of an ERR packet.
+func Payload(e *mysql.MyError) []byte {
+	return wire.AppendERR(nil, 0, e)[wire.HeaderLen:]
+}
+
+// Unreachable stands for the greeting that a server did not send. As in what
+// servers say themselves in its place, there is no SQL state in it: the client has
+// not said yet that it speaks protocol 4.1, and MySQL's own would show the state as
+// text. Drivers that go by the number know this one as 08S01.
+func Unreachable(upstream string, cause error) *mysql.MyError {
+	return New(mysql.ER_BAD_HOST_ERROR, "", "Can't connect to MySQL server on '%s' through idproxy: %v", upstream, cause)
+}
+
+// TooManySessions says that limits.sessions is reached.
+func TooManySessions(limit int) *mysql.MyError {
+	return New(mysql.ER_CON_COUNT_ERROR, "", "Too many connections: idproxy serves %d sessions at most (limits.sessions)", limit)
+}
+
+// Handshake says that the login could not be read.
+func Handshake(cause error) *mysql.MyError {
+	return New(mysql.ER_HANDSHAKE_ERROR, "08S01", "Bad handshake: %v", cause)
+}
+
+// UpstreamTLS says why there is no TLS to the server.
+func UpstreamTLS(upstream string, cause error) *mysql.MyError {
+	return New(mysql.ER_HANDSHAKE_ERROR, "08S01", "TLS connection error between idproxy and MySQL server on '%s': %v", upstream, cause)
+}
+
+// TLSRequired refuses a client without TLS.
+func TLSRequired() *mysql.MyError {
+	return New(3159, "HY000", "Connections using insecure transport are prohibited: idproxy's upstream_tls.mode is required, and a client without TLS in front of it is not available yet; connect with TLS")
+}
+
+// Bridge refuses a login that needs both sides to be alike.
+func Bridge() *mysql.MyError {
+	return New(mysql.ER_ACCESS_DENIED_ERROR, "28000", "Authentication needs the password itself, and idproxy's connections to the client and to the server are not both secure or both plain: use TLS (or none) on both sides, or log in once directly so that the server caches the password")
+}
+
+// OutOfIDs says that the source of a rule gave no ids. Nothing was sent to
+// the server.
+func OutOfIDs(rule *rule.Rule, cause error) error {
+	text, reference := inside.Text(cause)
+	if reference == "" {
+		return outOfIDs(rule, cause.Error())
+	}
+	return KeptError{outOfIDs(rule, text), rule, cause}
+}
+
+func outOfIDs(rule *rule.Rule, text string) *mysql.MyError {
+	return New(mysql.ER_AUTOINC_READ_FAILED, "HY000", "Failed to read auto-increment value for %s: %s", rule, text)
+}
+
+// KeptError is an error with a cause that the client is not told all of.
+type KeptError struct {
+	*mysql.MyError
+	rule  *rule.Rule
+	Cause error
+}
+
+func (e KeptError) Unwrap() error { return e.MyError }
+
+// RowsComing gives up on an INSERT ... SELECT.
+func RowsComing(table string, tries int) *mysql.MyError {
+	return New(mysql.ER_CHECKREAD, "HY000", "Record has changed since last read in table '%s': in each of %d tries the SELECT of INSERT ... SELECT gave more rows than had been counted just before; no row was inserted, try again", table, tries)
+}
+
+// HalfDone says that rows of an INSERT ... SELECT are in the table.
+func HalfDone(table string) *mysql.MyError {
+	return New(mysql.ER_CHECKREAD, "HY000", "Record has changed since last read in table '%s': the SELECT of INSERT ... SELECT gave more rows than had been counted just before, and the table's engine has become one that does not take rows back: some were inserted", table)
+}
+
+// Unsupported says that a form of INSERT on a table with a rule is not
+// filled, and that nothing was sent to the server.
+func Unsupported(rule *rule.Rule, t rewriter.Name, form string) *mysql.MyError {
+	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on table %s with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, t.Table, rule)
+}
+
+// StoresZero says why a statement is not forwarded although its rule would
+// let it pass without an id.
+func StoresZero(rule *rule.Rule, t rewriter.Name, form, why string) *mysql.MyError {
+	stored := "0"
+	if rule.IDs.Wide() {
+		stored = "an empty value"
+	}
+	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not forward '%s' on table %s: the server would store %s in column %s, which has no default, for %s (rule %s, unsupported: forward); nothing was sent", form, t.Table, stored, rule.Column, why, rule)
+}
+
+// Unprepared is what a server says to an execution of the statement
+// prepared last when that PREPARE failed.
+func Unprepared() *mysql.MyError {
+	return New(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (last) given to EXECUTE: idproxy refused to prepare it")
+}
+
+// UnpreparedName is the same for a name.
+func UnpreparedName(name string) *mysql.MyError {
+	return New(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%s) given to EXECUTE: idproxy refused to prepare it", name)
+}
+
+// TooManyNames says that the session has too many statements by name.
+func TooManyNames(most int) *mysql.MyError {
+	return New(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000", "Can't create more than max_prepared_stmt_count statements (idproxy keeps at most %d of a session by name)", most)
+}
+
+// ReadLate says that the text of a statement prepared in SQL was not read.
+func ReadLate() *mysql.MyError {
+	return Undecided(errors.New("no table had a rule when it was prepared, and its text was not read: prepare it again"))
+}
+
+// Miscounted refuses a statement whose parameters the server counts in another way.
+func Miscounted(rule *rule.Rule, table string) *mysql.MyError {
+	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy and the server count other parameters in the prepared INSERT into %s with rule %s, so its ids have no certain place; nothing was sent", table, rule)
+}
+
+// Packet is a server's answer to an execution that ends too early or brings
+// no types.
+func Packet(cause error, mariaDB bool, command string) *mysql.MyError {
+	if errors.Is(cause, wire.ErrUntyped) {
+		return Arguments(command)
+	}
+	end := "."
+	if mariaDB {
+		end = ""
+	}
+	return New(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet%s", end)
+}
+
+// Arguments is a server's answer to wrong arguments of a command.
+func Arguments(command string) *mysql.MyError {
+	return New(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", command)
+}
+
+// LongID refuses an id that is too long.
+func LongID(rule *rule.Rule, most int) *mysql.MyError {
+	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not take an id of more than %d bytes for column %s of rule %s; nothing was sent", most, rule.Column, rule)
+}
+
+// NoBulk is what MariaDB 10.11 says to a bulk execution with flags that it
+// does not know, and of a statement without parameters.
+func NoBulk() *mysql.MyError {
+	return New(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+}
+
+// TooManyParameters is a server's own error, for parameters that it would
+// have had room for but for those of the ids.
+func TooManyParameters(table string) *mysql.MyError {
+	return New(mysql.ER_PS_MANY_PARAM, "HY000", "Prepared statement contains too many placeholders: idproxy adds one for each id of %s and needs room for them below 65536; prepare fewer rows", table)
+}
+
+// Explicit refuses an explicit id, as explicit: reject says.
+func Explicit(rule *rule.Rule) *mysql.MyError {
+	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)
+}
+
+// NoNumber refuses an explicit id that no source can be moved past.
+func NoNumber(rule *rule.Rule) *mysql.MyError {
+	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: advance, and the statement gives column %s a value that is no whole number the source could be moved past; nothing was sent", rule, rule.Column)
+}
+
+// BelowZero refuses an id below zero for an unsigned column.
+func BelowZero(rule *rule.Rule) *mysql.MyError {
+	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not pass on an id below zero for column %s of rule %s: it is unsigned, and the server would store 0; nothing was sent", rule.Column, rule)
+}
+
+// NoColumn says that a table lacks the column of a rule.
+func NoColumn(rule *rule.Rule, table string) *mysql.MyError {
+	return New(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s' in table %s, which idproxy rule %s names; correct the rule's column", rule.Column, table, rule)
+}
+
+// ColumnType says that a column cannot hold the ids of its source.
+func ColumnType(rule *rule.Rule, table string, column rule.Column) *mysql.MyError {
+	return outOfIDs(rule, fmt.Sprintf("column %s of table %s has the type %s, which cannot hold the ids of source %s exactly (%s can)", rule.Column, table, column.Type, rule.Source, rule.IDs.Columns()))
+}
+
+// Facts passes on why the server would not describe a table.
+func Facts(rule *rule.Rule, table string, cause *mysql.MyError) *mysql.MyError {
+	return New(cause.Code, cause.State, "%s (idproxy asks for the columns of %s, because rule %s names it: the user needs SELECT on them)", cause.Message, table, rule)
+}
+
+// DeniedNote is added to the server's own error 1143.
+func DeniedNote(table string) string {
+	return " (idproxy writes the generated columns of " + table + " by name: the user needs INSERT on them, and UPDATE for ON DUPLICATE KEY UPDATE)"
+}
+
+// TooLarge says that a packet is too large with its ids.
+func TooLarge(n int, what string, limit uint64) *mysql.MyError {
+	return New(mysql.ER_NET_PACKET_TOO_LARGE, "08S01", "Got a packet bigger than '%s' bytes: %d bytes with ids, %d allowed; nothing was sent", what, n, limit)
+}
+
+// HeldTooLarge says that a command is larger than limits.statement.
+func HeldTooLarge(limit int) *mysql.MyError {
+	return New(mysql.ER_NET_PACKET_TOO_LARGE, "08S01", "Got a packet bigger than idproxy's limits.statement of %d bytes; a statement that may need ids is held whole, nothing was sent", limit)
+}
+
+// Undecided says why it could not be decided on a statement.
+func Undecided(cause error) *mysql.MyError {
+	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy could not decide whether the statement needs ids: %v; nothing was sent", cause)
+}
+
+// BrokenOff says that a LOAD DATA was broken off behind rows of its file.
+func BrokenOff(cause *mysql.MyError, rows int) *mysql.MyError {
+	why := strings.TrimSuffix(cause.Message, "; nothing was sent")
+	return New(cause.Code, cause.State, "%s; idproxy broke off LOAD DATA behind %d ids: the server rolled it back, but for tables without transactions, and the connection is closed", why, rows)
+}
+
+// From turns any error into one for a client.
+func From(err error) *mysql.MyError {
+	if e, ok := errors.AsType[*mysql.MyError](err); ok {
+		return e
+	}
+	return Undecided(err)
+}
