@@ -52,8 +52,10 @@ var arrows = map[string][]string{
 	"cmd/idproxy/tlsconfig": {"config"},
 	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "proxy/", "rule", "rewriter"},
 	"config":                {"pattern"},
-	"proxy":                 {"proxy/wire", "proxy/infile", "proxy/draw", "proxy/facts", "proxy/ask", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
+	"proxy":                 {"proxy/", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
 	"proxy/draw":            {"rewriter", "rule", "idsource"},
+	"proxy/relay":           {"proxy/ask", "proxy/clienterr", "proxy/facts", "proxy/wire", "rewriter", "rule", "ascii"},
+	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
 	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
 	"proxy/facts":           {"rewriter", "rule", "pattern"},
 	"rule":                  {"pattern", "ascii"},
@@ -74,7 +76,7 @@ var arrows = map[string][]string{
 
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
 var (
-	pure = []string{"rewriter", "rule", "pattern", "ascii", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask"}
+	pure = []string{"rewriter", "rule", "pattern", "ascii", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/clienterr"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

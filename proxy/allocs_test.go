@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
@@ -26,7 +27,7 @@ func TestAllocations(t *testing.T) {
 	} {
 		x := newDeciding()
 		command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, tt.text...))
-		m := &requests{c: x.c, rules: x.d.rules, limit: 1 << 20}
+		m := &relay.Requests{Conversation: x.c, Rules: x.d.rules, Limit: 1 << 20}
 		run := func() { x.carry(t, m, command) }
 		run()
 		got := testing.AllocsPerRun(200, run)
@@ -53,7 +54,7 @@ func TestAllocationsOfExecutions(t *testing.T) {
 		{"explicit id", "INSERT INTO orders (id) VALUES (?)", 2},
 	} {
 		x := newDeciding()
-		m := &requests{c: x.c, rules: x.d.rules, limit: 1 << 20}
+		m := &relay.Requests{Conversation: x.c, Rules: x.d.rules, Limit: 1 << 20}
 		x.prepare(t, m, tt.text)
 		command := wire.AppendPacket(nil, 0, []byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00"+
 			"\x00\x01\x08\x00\x07\x00\x00\x00\x00\x00\x00\x00")) // the BIGINT 7
@@ -68,16 +69,16 @@ func TestAllocationsOfExecutions(t *testing.T) {
 }
 
 // prepare prepares a statement with one parameter under the number 1.
-func (x *deciding) prepare(t *testing.T, m *requests, text string) {
+func (x *deciding) prepare(t *testing.T, m *relay.Requests, text string) {
 	t.Helper()
 	command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, text...))
-	_, act := m.next(command)
-	e := m.last
-	if act == actForward {
-		m.left = 0
-		x.c.pending.pop()
+	_, act := m.Next(command)
+	e := m.Last
+	if act == relay.ActForward {
+		m.Left = 0
+		x.c.Pending.Pop()
 	} else {
-		x.st.read(command, x.c.caps, m)
+		x.st.read(command, x.c.Caps, m)
 		if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing {
 			t.Fatalf("%s: %v, %v", text, n, err)
 		}
@@ -90,19 +91,19 @@ func (x *deciding) prepare(t *testing.T, m *requests, text string) {
 	if fillerOf(e) != nil {
 		p.Params = uint16(len(fillerOf(e).plan.Parameters))
 	}
-	x.c.learnStatement(e, p)
+	x.c.LearnStatement(e, p)
 }
 
 // carry takes one command through all that it goes through but the network.
-func (x *deciding) carry(t *testing.T, m *requests, command []byte) {
+func (x *deciding) carry(t *testing.T, m *relay.Requests, command []byte) {
 	t.Helper()
-	n, act := m.next(command)
-	if act == actForward {
-		m.left = 0
-		x.c.pending.pop()
+	n, act := m.Next(command)
+	if act == relay.ActForward {
+		m.Left = 0
+		x.c.Pending.Pop()
 		return
 	}
-	x.st.read(command[:n], x.c.caps, m)
+	x.st.read(command[:n], x.c.Caps, m)
 	if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing || len(x.st.filled.parts) != 1 {
 		t.Fatalf("%q: %v, %v, %d parts", command, n, err, len(x.st.filled.parts))
 	}
@@ -111,7 +112,7 @@ func (x *deciding) carry(t *testing.T, m *requests, command []byte) {
 		p.ids = append(p.ids, make([]uint64, plan.Rows))
 	}
 	p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
-	x.st.order.watcher(&x.st, append(make([]expect, 0, 1), p.expect(plan, false)))
+	x.st.order.watcher(&x.st, append(make([]relay.Expect, 0, 1), p.expect(plan, false)))
 	if _, _, err := x.st.order.write(&x.s, &x.st); err != nil {
 		t.Fatalf("%q: %v", command, err)
 	}

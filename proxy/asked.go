@@ -9,6 +9,7 @@ import (
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/draw"
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -31,7 +32,7 @@ func (d *decider) begins(st *statement, p *part, cx *reading) error {
 	switch {
 	case native != "" && !strings.EqualFold(native, p.rules[0].Column): // that one uses it up
 	case p.rules[0].Packet: // the server may not know it
-	case cx.snap.known&knowAsked != 0:
+	case cx.snap.Known&relay.KnowAsked != 0:
 		if p.result == 0 && st.asked != nil {
 			p.asked = st.asked
 		}
@@ -55,9 +56,9 @@ func (st *statement) askAgain() {
 
 // takeAsked asks what SET insert_id asks for, and uses it up.
 func (s *session) takeAsked(st *statement, p *part) error {
-	s.c.mu.Lock()
-	age := s.c.state.age
-	s.c.mu.Unlock()
+	s.c.Mu.Lock()
+	age := s.c.State.Age
+	s.c.Mu.Unlock()
 	id, err := s.asker().InsertID()
 	if err != nil {
 		return err
@@ -71,10 +72,10 @@ func (s *session) takeAsked(st *statement, p *part) error {
 		}
 		st.asked = &draw.Asked{First: id.First, Next: id.First, Increment: id.Increment, Offset: id.Offset}
 	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	if s.c.state.age == age {
-		s.c.state.known |= knowAsked
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	if s.c.State.Age == age {
+		s.c.State.Known |= relay.KnowAsked
 	}
 	return nil
 }
@@ -83,9 +84,9 @@ func (s *session) takeAsked(st *statement, p *part) error {
 // that generates an id: one in a temporary table of ours does. last is LAST_INSERT_ID().
 func (s *session) useUp(t rewriter.Name, last uint64) error {
 	run := func(sql string) error {
-		return s.change(s.c.appendQuery(nil, sql), pending{reply: replyResult})
+		return s.change(s.c.AppendQuery(nil, sql), relay.Pending{Reply: relay.ReplyResult})
 	}
-	if s.c.mariaDB {
+	if s.c.MariaDB {
 		return run("SET insert_id=0")
 	}
 	table, err := s.asker().AppendTable(nil, rewriter.Name{Schema: t.Schema, Table: []byte("idproxy insert_id")})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
@@ -24,11 +25,11 @@ func BenchmarkInjected(b *testing.B) {
 		b.Run(fmt.Sprint(rows), func(b *testing.B) {
 			x := newDeciding()
 			command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, sb.String()...))
-			m := requests{c: x.c, rules: x.d.rules, limit: 1 << 20}
+			m := relay.Requests{Conversation: x.c, Rules: x.d.rules, Limit: 1 << 20}
 			b.SetBytes(int64(len(command)))
 			for b.Loop() {
-				n, _ := m.next(command)
-				x.st.read(command[:n], x.c.caps, &m)
+				n, _ := m.Next(command)
+				x.st.read(command[:n], x.c.Caps, &m)
 				if n, err := x.d.decide(&x.st); err != nil || n.kind != needNothing || len(x.st.filled.parts) != 1 {
 					b.Fatal(n, err)
 				}
@@ -37,7 +38,7 @@ func BenchmarkInjected(b *testing.B) {
 					p.ids = append(p.ids, make([]uint64, plan.Rows))
 				}
 				p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
-				x.st.reply = &pieceReply{inserts: []expect{p.expect(plan, false)}}
+				x.st.reply = &relay.InsertReply{Inserts: []relay.Expect{p.expect(plan, false)}}
 				sqlText{&x.st.filled}.rewrite(&x.st)
 			}
 		})

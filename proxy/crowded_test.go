@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
@@ -27,7 +28,7 @@ func TestSessionBoundsWaitingRefusals(t *testing.T) {
 	}
 	r.server.mu.Unlock()
 
-	const sent = 3 * maxPending
+	const sent = 3 * relay.MaxPending
 	c.write(query("SELECT SLEEP(1)"))
 	written := make(chan struct{})
 	go func() {
@@ -37,12 +38,12 @@ func TestSessionBoundsWaitingRefusals(t *testing.T) {
 		}
 	}()
 	most := 0
-	for end := time.Now().Add(patience); most < maxPending && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); most < relay.MaxPending && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		most = pendingOf(r)
 	}
 	time.Sleep(50 * time.Millisecond) // what is unbounded would go on
-	if most = pendingOf(r); most != maxPending {
-		t.Errorf("%d commands are pending, want %d", most, maxPending)
+	if most = pendingOf(r); most != relay.MaxPending {
+		t.Errorf("%d commands are pending, want %d", most, relay.MaxPending)
 	}
 	close(release)
 	if reply := c.read(); reply[0] != wire.OKByte {
@@ -59,9 +60,9 @@ func pendingOf(r *running) (n int) {
 	r.srv.mu.Lock()
 	defer r.srv.mu.Unlock()
 	for s := range r.srv.sessions {
-		s.c.mu.Lock()
-		n += s.c.pending.n
-		s.c.mu.Unlock()
+		s.c.Mu.Lock()
+		n += s.c.Pending.Len
+		s.c.Mu.Unlock()
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -53,9 +54,9 @@ const (
 // decider decides on held statements. It does no I/O: what it does not know it
 // names, and it is asked again once that was learned.
 type decider struct {
-	c      *conversation
+	c      *relay.Conversation
 	tables *facts.Tables
-	rules  func() ruleBook
+	rules  func() relay.RuleBook
 	second SecondReader // nil: none
 }
 
@@ -63,9 +64,9 @@ type decider struct {
 // through.
 type reading struct {
 	found  *findings // what was seen so far
-	snap   state
+	snap   relay.State
 	mode   rewriter.Mode
-	rules  ruleBook
+	rules  relay.RuleBook
 	schema []byte
 	known  bool // the schema is
 	// prepares: it is a statement to prepare. inner is its text where a PREPARE in SQL brings it.
@@ -136,7 +137,7 @@ func (d *decider) wholeOrPiece(st *statement, cx *reading) (need, error) {
 	}
 	st.found.unread = append(st.found.unread, unread{text: st.text, by: cx.rules.List})
 	st.asItCame()
-	st.touch, st.after, st.owing = touchAll|touchLastID, nil, false
+	st.touch, st.after, st.owing = relay.TouchAll|relay.TouchLastID, nil, false
 	st.spans, st.end, st.rest, st.refused = st.spans[:0], len(st.text), 0, 0
 	st.prepared, st.dynamic = nil, nil
 	return need{}, nil
@@ -147,12 +148,12 @@ func (d *decider) judge(st *statement, cx reading) (need, error) {
 	st.decision.reset(st.text)
 	st.prepared, st.reply = st.executes, nil
 	switch st.prefix[0] {
-	case mysql.COM_STMT_EXECUTE, comBulkExecute:
+	case mysql.COM_STMT_EXECUTE, relay.ComBulkExecute:
 		return needOf(d.executes(st, &cx))
 	case mysql.COM_STMT_SEND_LONG_DATA:
 		return needOf(d.readyForLong(st, &cx))
 	}
-	if st.doubted(^cx.snap.known) || len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
+	if st.doubted(^cx.snap.Known) || len(st.text) > smallText && cx.snap.Known&relay.KnowNumbers == 0 {
 		return need{kind: needProbe}, nil
 	}
 	if cx.busy && rewriter.MentionsLastID(st.text) {
@@ -176,8 +177,8 @@ func (d *decider) parts(st *statement, cx *reading) error {
 			break
 		}
 		st.spans = append(st.spans, span)
-		if st.touch&touchInsert != 0 { // the reply shows the insert id of its last result alone
-			st.touch |= touchLastID
+		if st.touch&relay.TouchInsert != 0 { // the reply shows the insert id of its last result alone
+			st.touch |= relay.TouchLastID
 		}
 		if cx.busy && !last {
 			return lacks(needQuiet)
@@ -223,19 +224,19 @@ func (d *decider) unconcerned(st *statement, cx *reading) bool {
 }
 
 func (d *decider) begin(st *statement) reading {
-	d.c.mu.Lock()
-	defer d.c.mu.Unlock()
-	cx := reading{snap: d.c.state.snapshot(), rules: d.rules(), busy: d.c.pending.n > 0, found: &st.found, prepares: st.prepares()}
-	cx.owes = d.c.mayOwe()
-	for i := range d.c.pending.n {
-		cx.remaking = cx.remaking || d.c.pending.at(i).touch&touchTables != 0
+	d.c.Mu.Lock()
+	defer d.c.Mu.Unlock()
+	cx := reading{snap: d.c.State.Snapshot(), rules: d.rules(), busy: d.c.Pending.Len > 0, found: &st.found, prepares: st.prepares()}
+	cx.owes = d.c.MayOwe()
+	for i := range d.c.Pending.Len {
+		cx.remaking = cx.remaking || d.c.Pending.At(i).Touch&relay.TouchTables != 0
 	}
 	if e := st.executes; e != nil {
-		cx.params, cx.broken, cx.failed = e.params, e.broken, e.failed
+		cx.params, cx.broken, cx.failed = e.Params, e.Broken, e.Failed
 	}
-	cx.mode = cx.snap.mode
+	cx.mode = cx.snap.Mode
 	cx.mode.MultiStatements = st.multi
-	cx.schema, cx.known = cx.snap.schema, cx.snap.known&knowSchema != 0
+	cx.schema, cx.known = cx.snap.Schema, cx.snap.Known&relay.KnowSchema != 0
 	return cx
 }
 
@@ -257,7 +258,7 @@ func (d *decider) part(st *statement, i int, cx *reading) (ends bool, err error)
 			return false, err
 		}
 		if how != asItIs && st.mayCall(sql, head) {
-			st.touch |= touchNumbers
+			st.touch |= relay.TouchNumbers
 			cx.barrier, cx.settings = true, true
 		}
 		if how == noticed || how == alone {
@@ -290,7 +291,7 @@ func (d *decider) temporary(st *statement, i int, head rewriter.Head, cx *readin
 	switch {
 	case cx.prepares:
 	case head.Temporary && head.Create && bytes.IndexByte(st.text[st.spans[i].Start:st.spans[i].End], '!') >= 0:
-		st.touch |= touchAll // whether it makes one is not certain: the rule stays awake
+		st.touch |= relay.TouchAll // whether it makes one is not certain: the rule stays awake
 	case head.Temporary && head.Create:
 		name, readable, err := d.named(head.Target, cx)
 		certain := (cx.known || len(head.Target.Schema) > 0) && d.tables.Fold() != facts.FoldUnknown
@@ -300,16 +301,16 @@ func (d *decider) temporary(st *statement, i int, head rewriter.Head, cx *readin
 		case err == nil && !readable: // the server refuses it
 		case err == nil && certain:
 			st.key = d.tables.AppendKey(st.key[:0], name.Schema, name.Table)
-			st.changes().temps = append(st.changes().temps, temp{result: i, name: string(st.key)})
+			st.changes().Temps = append(st.changes().Temps, relay.Temp{Result: i, Name: string(st.key)})
 		case cx.rules.Empty():
-			st.touch |= touchAll
+			st.touch |= relay.TouchAll
 		case cx.barrier:
 			return errCut
 		default:
 			return lacks(needProbe)
 		}
-	case head.Drop && cx.snap.temporary != nil:
-		st.changes().temps = append(st.changes().temps, temp{result: i})
+	case head.Drop && cx.snap.Temporary != nil:
+		st.changes().Temps = append(st.changes().Temps, relay.Temp{Result: i})
 	}
 	return nil
 }
@@ -318,28 +319,28 @@ func (d *decider) temporary(st *statement, i int, head rewriter.Head, cx *readin
 // and for the session.
 func (d *decider) follow(st *statement, i int, head rewriter.Head, cx *reading) {
 	sql := st.text[st.spans[i].Start:st.spans[i].End]
-	var p pending
-	changes(&p, head, sql, true)
-	st.touch |= p.touch
+	var p relay.Pending
+	relay.Changes(&p, head, sql, true)
+	st.touch |= p.Touch
 	if cx.prepares {
 		return
 	}
-	st.unseen = st.unseen || p.unseen
-	if len(st.spans) > 1 && p.touch&touchInsert != 0 {
-		st.touch |= touchLastID
+	st.unseen = st.unseen || p.Unseen
+	if len(st.spans) > 1 && p.Touch&relay.TouchInsert != 0 {
+		st.touch |= relay.TouchLastID
 	}
-	if p.after != nil {
-		cx.schema, cx.known = p.after.schema, true
-		st.changes().schema = p.after.schema
+	if p.After != nil {
+		cx.schema, cx.known = p.After.Schema, true
+		st.changes().Schema = p.After.Schema
 	}
-	if p.touch&touchSchema != 0 {
+	if p.Touch&relay.TouchSchema != 0 {
 		cx.known = false
-		st.changes().schema = nil
+		st.changes().Schema = nil
 	}
 	switch {
-	case p.touch&touchTables != 0 && head.Kind == rewriter.DDL:
+	case p.Touch&relay.TouchTables != 0 && head.Kind == rewriter.DDL:
 		cx.barrier = true
-	case p.touch&(touchSettings|touchSchema|touchNumbers) != 0:
+	case p.Touch&(relay.TouchSettings|relay.TouchSchema|relay.TouchNumbers) != 0:
 		cx.barrier, cx.settings = true, true
 	}
 }
@@ -356,7 +357,7 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter
 	}
 	if len(t.Schema) == 0 && !cx.known {
 		switch {
-		case !cx.rules.MayMatch(name.Table, cx.rules.fold):
+		case !cx.rules.MayMatch(name.Table, cx.rules.Fold):
 			return name, nil, nil
 		case cx.barrier:
 			return name, nil, errCut
@@ -366,7 +367,7 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter
 	if len(name.Schema) == 0 { // none is selected: the server refuses it
 		return name, nil, nil
 	}
-	rules := cx.rules.Match(name.Schema, name.Table, cx.rules.fold)
+	rules := cx.rules.Match(name.Schema, name.Table, cx.rules.Fold)
 	switch {
 	case rules == nil:
 		return name, nil, nil
@@ -385,7 +386,7 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter
 			return name, nil, lacks(needQuiet)
 		}
 		if cx.prepares {
-			st.prepared = &prepared{kind: shadow(st.key)}
+			st.prepared = &relay.Prepared{Kind: shadow(st.key)}
 		}
 		return name, nil, nil
 	}
@@ -395,8 +396,8 @@ func (d *decider) rulesOf(t rewriter.Name, st *statement, cx *reading) (rewriter
 // owns reports whether the table of a key is a temporary one of the session's own, whose
 // rules rest. Where the session may have some that were not seen, the server is asked.
 func (cx *reading) owns(key []byte) (bool, error) {
-	own, known := cx.snap.temporary[string(key)]
-	if known || !cx.snap.unseen {
+	own, known := cx.snap.Temporary[string(key)]
+	if known || !cx.snap.Unseen {
 		return own, nil
 	}
 	return false, errIncomplete{need{kind: needOwner, key: string(key)}}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -20,15 +21,15 @@ import (
 // shop.narrow has a column of type DATE as its id; shop.log_a has no id column.
 type deciding struct {
 	d    *decider
-	c    *conversation
+	c    *relay.Conversation
 	st   statement
 	s    session // that sends nothing
 	last error
 }
 
 func newDeciding(rules ...rule.Rule) *deciding {
-	c := &conversation{caps: uint64(mysql.CLIENT_PROTOCOL_41), tablesChanged: func() {}}
-	c.state = state{known: knowAll | knowAsked, strict: true, schema: []byte("shop"), increment: 1, maxPacket: 1 << 20, lastID: lastID{known: true}}
+	c := &relay.Conversation{Caps: uint64(mysql.CLIENT_PROTOCOL_41), TablesChanged: func() {}}
+	c.State = relay.State{Known: relay.KnowAll | relay.KnowAsked, Strict: true, Schema: []byte("shop"), Increment: 1, MaxPacket: 1 << 20, LastID: relay.LastID{Known: true}}
 	if rules == nil {
 		rules = []rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
 	}
@@ -56,9 +57,9 @@ func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns .
 
 // on decides on a command and says how, in a word or two.
 func (x *deciding) on(command byte, text string, multi bool) string {
-	x.c.multi = multi
-	m := &requests{c: x.c}
-	x.st.read(wire.AppendPacket(nil, 0, append([]byte{command}, text...)), x.c.caps, m)
+	x.c.Multi = multi
+	m := &relay.Requests{Conversation: x.c}
+	x.st.read(wire.AppendPacket(nil, 0, append([]byte{command}, text...)), x.c.Caps, m)
 	n, err := x.d.decide(&x.st)
 	x.st.found.note(x.c)
 	x.last = err
@@ -108,10 +109,10 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 
 func TestDecide(t *testing.T) {
 	const insert = "INSERT INTO orders (a) VALUES (1)"
-	mariaDB := func(x *deciding) { x.c.mariaDB, x.c.state.mode.MariaDB = true, true }
-	unknown := func(k known) func(x *deciding) { return func(x *deciding) { x.c.state.known &^= k } }
-	named := func(e *prepared) func(x *deciding) {
-		return func(x *deciding) { x.c.prepared.byName = map[string]*prepared{"s": e} }
+	mariaDB := func(x *deciding) { x.c.MariaDB, x.c.State.Mode.MariaDB = true, true }
+	unknown := func(k relay.Known) func(x *deciding) { return func(x *deciding) { x.c.State.Known &^= k } }
+	named := func(e *relay.Prepared) func(x *deciding) {
+		return func(x *deciding) { x.c.Prepared.ByName = map[string]*relay.Prepared{"s": e} }
 	}
 	tests := []struct {
 		name, text string
@@ -130,25 +131,25 @@ func TestDecide(t *testing.T) {
 		{name: "text ends before the table", text: "INSERT INTO", want: "forward"},
 		{name: "nothing", text: "", want: "forward"},
 
-		{name: "schema unknown", text: insert, setup: unknown(knowSchema), want: "need probe"},
-		{name: "schema unknown, named", text: "INSERT INTO shop.orders (a) VALUES (1)", setup: unknown(knowSchema), want: "fill 1 of shop.orders in result 0"},
-		{name: "schema unknown, no table of that name", text: "INSERT INTO other (a) VALUES (1)", setup: unknown(knowSchema), want: "forward"},
+		{name: "schema unknown", text: insert, setup: unknown(relay.KnowSchema), want: "need probe"},
+		{name: "schema unknown, named", text: "INSERT INTO shop.orders (a) VALUES (1)", setup: unknown(relay.KnowSchema), want: "fill 1 of shop.orders in result 0"},
+		{name: "schema unknown, no table of that name", text: "INSERT INTO other (a) VALUES (1)", setup: unknown(relay.KnowSchema), want: "forward"},
 		{name: "server's case rule unknown", text: insert, setup: func(x *deciding) { x.d.tables = facts.New() }, want: "need probe"},
-		{name: "doubt of quotes", text: `INSERT INTO orders (a) VALUES ("x")`, setup: unknown(knowQuotes), want: "need probe"},
-		{name: "doubt of backslash", text: `INSERT INTO orders (a) VALUES ('\n')`, setup: unknown(knowBackslash), want: "need probe"},
-		{name: "doubt of charset", text: "INSERT INTO orders (a) VALUES ('\x95\\')", setup: unknown(knowCharset), want: "need probe"},
-		{name: "no doubt", text: insert, setup: unknown(knowQuotes | knowBackslash | knowCharset | knowZero), want: "fill 1 of shop.orders in result 0"},
-		{name: "doubt of zero", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: unknown(knowZero), want: "need probe"},
-		{name: "many rows need the increment", text: "INSERT INTO orders (a) VALUES (1), (2)", setup: unknown(knowNumbers), want: "need probe"},
-		{name: "large text needs the limit", text: insert + strings.Repeat(" ", smallText), setup: unknown(knowNumbers), want: "need probe"},
-		{name: "zero stands for itself", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: func(x *deciding) { x.c.state.mode.NoAutoValueOnZero = true }, want: "fill 0 of shop.orders in result 0"},
+		{name: "doubt of quotes", text: `INSERT INTO orders (a) VALUES ("x")`, setup: unknown(relay.KnowQuotes), want: "need probe"},
+		{name: "doubt of backslash", text: `INSERT INTO orders (a) VALUES ('\n')`, setup: unknown(relay.KnowBackslash), want: "need probe"},
+		{name: "doubt of charset", text: "INSERT INTO orders (a) VALUES ('\x95\\')", setup: unknown(relay.KnowCharset), want: "need probe"},
+		{name: "no doubt", text: insert, setup: unknown(relay.KnowQuotes | relay.KnowBackslash | relay.KnowCharset | relay.KnowZero), want: "fill 1 of shop.orders in result 0"},
+		{name: "doubt of zero", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: unknown(relay.KnowZero), want: "need probe"},
+		{name: "many rows need the increment", text: "INSERT INTO orders (a) VALUES (1), (2)", setup: unknown(relay.KnowNumbers), want: "need probe"},
+		{name: "large text needs the limit", text: insert + strings.Repeat(" ", smallText), setup: unknown(relay.KnowNumbers), want: "need probe"},
+		{name: "zero stands for itself", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: func(x *deciding) { x.c.State.Mode.NoAutoValueOnZero = true }, want: "fill 0 of shop.orders in result 0"},
 
 		{name: "columns unknown", text: insert, setup: func(x *deciding) { x.d.tables.Forget() }, want: "need table shop.orders"},
 		{name: "source not compared yet", text: insert, setup: func(x *deciding) { x.d.tables.Withdraw(rule.NewList(nil)) }, want: "need max shop.orders.id"},
 		{name: "explicit id needs no comparison", text: "INSERT INTO orders (id) VALUES (7)", setup: func(x *deciding) { x.d.tables.Withdraw(rule.NewList(nil)) }, want: "fill 0 of shop.orders in result 0"},
 
-		{name: "temporary table", text: insert, setup: func(x *deciding) { x.c.state.makeTemporary("shop\x00orders") }, want: "forward"},
-		{name: "temporary table of another schema", text: insert, setup: func(x *deciding) { x.c.state.makeTemporary("other\x00orders") }, want: "fill 1 of shop.orders in result 0"},
+		{name: "temporary table", text: insert, setup: func(x *deciding) { x.c.State.MakeTemporary("shop\x00orders") }, want: "forward"},
+		{name: "temporary table of another schema", text: insert, setup: func(x *deciding) { x.c.State.MakeTemporary("other\x00orders") }, want: "fill 1 of shop.orders in result 0"},
 
 		{name: "INSERT ... SELECT", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", want: "error 1235", says: "SELECT"},
 		{name: "LOAD DATA", text: "LOAD DATA INFILE 'f' INTO TABLE orders", want: "error 1235", says: "LOAD DATA"},
@@ -159,14 +160,14 @@ func TestDecide(t *testing.T) {
 		{name: "SQL PREPARE of a form that is not filled", text: "PREPARE s FROM 'LOAD DATA INFILE ''f'' INTO TABLE orders'", want: "error 1235", says: "LOAD DATA"},
 		{name: "SQL PREPARE of a block", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", want: "error 1235", says: "inside another"},
 		{name: "SQL PREPARE from a variable", text: "PREPARE s FROM @v", want: "need the text of @v"},
-		{name: "SQL PREPARE from a variable, settings unknown", text: "PREPARE s FROM @v", setup: unknown(knowQuotes), want: "need probe"},
-		{name: "SQL PREPARE from a variable waits", text: "PREPARE s FROM @v", setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
+		{name: "SQL PREPARE from a variable, settings unknown", text: "PREPARE s FROM @v", setup: unknown(relay.KnowQuotes), want: "need probe"},
+		{name: "SQL PREPARE from a variable waits", text: "PREPARE s FROM @v", setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyOne}) }, want: "need quiet"},
 		{name: "SQL PREPARE of what MySQL does not take", text: "PREPARE s FROM CONCAT('INSERT INTO ', @t)", want: "forward"},
 		{name: "SQL PREPARE beyond ASCII", text: "PREPARE \xc3\xa9 FROM 'INSERT INTO orders (a) VALUES (1)'", want: "error 1235", says: "beyond ASCII"},
 		{name: "EXECUTE of a name not known", text: "EXECUTE s USING @a", want: "forward"},
 		{name: "an EXECUTE that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", want: "forward"},
-		{name: "an EXECUTE of what gets ids that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", setup: named(&prepared{kind: &filler{}}), want: "error 1235", says: "could not be read"},
-		{name: "an EXECUTE that is not read of another name", text: "EXECUTE t USING @a /*!80000 ,@b */ [", setup: named(&prepared{kind: &filler{}}), want: "forward"},
+		{name: "an EXECUTE of what gets ids that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", setup: named(&relay.Prepared{Kind: &filler{}}), want: "error 1235", says: "could not be read"},
+		{name: "an EXECUTE that is not read of another name", text: "EXECUTE t USING @a /*!80000 ,@b */ [", setup: named(&relay.Prepared{Kind: &filler{}}), want: "forward"},
 		{name: "a PREPARE that is not read, and names the table", text: "PREPARE t FROM 'INSERT INTO orders (a) VALUES (1)' [", want: "error 1235", says: "could not be read"},
 		{name: "a PREPARE that is not read", text: "PREPARE t FROM 'INSERT INTO other (a) VALUES (1)' [", want: "forward"},
 		{name: "SQL PREPARE of another table", text: "PREPARE s FROM 'INSERT INTO other (a) VALUES (1)'", want: "forward"},
@@ -197,16 +198,16 @@ func TestDecide(t *testing.T) {
 		{name: "refused behind another", text: insert + "; INSERT INTO orders SELECT SLEEP(0), 2, 3", multi: true, want: "error 1235"},
 		{name: "behind DDL, elsewhere", text: "CREATE TABLE t (id INT); INSERT INTO other VALUES (1)", multi: true, want: "forward"},
 		{name: "before DDL", text: insert + "; DROP TABLE t", multi: true, want: "fill 1 of shop.orders in result 0"},
-		{name: "several statements wait for what is pending", text: "SELECT 1; SELECT 2 FROM orders", multi: true, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
-		{name: "but not where no table with a rule is named", text: "SELECT 1; SELECT 2", multi: true, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "forward"},
+		{name: "several statements wait for what is pending", text: "SELECT 1; SELECT 2 FROM orders", multi: true, setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyOne}) }, want: "need quiet"},
+		{name: "but not where no table with a rule is named", text: "SELECT 1; SELECT 2", multi: true, setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyOne}) }, want: "forward"},
 		{name: "what cannot be read, and names none", text: "INSERT INTO (SELECT 'x", multi: true, want: "forward"},
 		{name: "what cannot be read, and names one", text: "INSERT INTO (SELECT orders", multi: true, want: "error 1235"},
-		{name: "doubt, where no table with a rule is named", text: `SELECT "x"; INSERT INTO other VALUES ("\")`, multi: true, setup: unknown(knowQuotes), want: "forward"},
-		{name: "doubt, where one is", text: `SELECT "x"; INSERT INTO other VALUES ("\orders")`, multi: true, setup: unknown(knowQuotes), want: "need probe"},
+		{name: "doubt, where no table with a rule is named", text: `SELECT "x"; INSERT INTO other VALUES ("\")`, multi: true, setup: unknown(relay.KnowQuotes), want: "forward"},
+		{name: "doubt, where one is", text: `SELECT "x"; INSERT INTO other VALUES ("\orders")`, multi: true, setup: unknown(relay.KnowQuotes), want: "need probe"},
 		{name: "pieces, where no table with a rule is named", text: "SET sql_mode = ''; INSERT INTO other VALUES (1)", multi: true, want: "forward"},
-		{name: "a reader waits for what is pending", text: "INSERT INTO orders (a) VALUES (LAST_INSERT_ID())", setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "need quiet"},
-		{name: "columns wait for DDL that is pending", text: insert, setup: func(x *deciding) { x.c.send(pending{reply: replyResult, touch: touchTables}) }, want: "need quiet"},
-		{name: "one statement does not", text: insert, setup: func(x *deciding) { x.c.send(pending{reply: replyOne}) }, want: "fill 1 of shop.orders in result 0"},
+		{name: "a reader waits for what is pending", text: "INSERT INTO orders (a) VALUES (LAST_INSERT_ID())", setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyOne}) }, want: "need quiet"},
+		{name: "columns wait for DDL that is pending", text: insert, setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyResult, Touch: relay.TouchTables}) }, want: "need quiet"},
+		{name: "one statement does not", text: insert, setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyOne}) }, want: "fill 1 of shop.orders in result 0"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -243,14 +244,14 @@ func TestDecidePrepared(t *testing.T) {
 // any execution may change.
 func TestDecideExecute(t *testing.T) {
 	x := newDeciding()
-	x.c.state.lastID.owed = true
-	head, _ := rewriter.ReadHead([]byte("CALL p()"), x.c.state.mode)
-	x.st.prepared = newPrepared(head, []byte("CALL p()"), true)
-	x.c.prepared.byNumber = map[uint32]*prepared{1: x.st.prepared}
+	x.c.State.LastID.Owed = true
+	head, _ := rewriter.ReadHead([]byte("CALL p()"), x.c.State.Mode)
+	x.st.prepared = relay.NewPrepared(head, []byte("CALL p()"), true)
+	x.c.Prepared.ByNumber = map[uint32]*relay.Prepared{1: x.st.prepared}
 	if got := x.on(mysql.COM_STMT_EXECUTE, "\x01\x00\x00\x00\x00\x01\x00\x00\x00", false); got != "forward" || !x.st.owing {
 		t.Errorf("%s, owing %v", got, x.st.owing)
 	}
-	if want := touchLastID | touchAll; x.st.touch != want {
+	if want := relay.TouchLastID | relay.TouchAll; x.st.touch != want {
 		t.Errorf("touches %05b; want %05b", x.st.touch, want)
 	}
 }
@@ -258,17 +259,17 @@ func TestDecideExecute(t *testing.T) {
 // Preparing tells as much of SET and USE as their text does, which is that tables
 // stay as they are.
 func TestPreparedTouch(t *testing.T) {
-	for text, want := range map[string]touch{
+	for text, want := range map[string]relay.Touch{
 		"SET @tenant = ?":              0,
-		"SET sql_mode = ?":             touchSettings,
-		"USE other":                    touchSchema,
-		"CREATE TEMPORARY TABLE t (a)": touchAll,
-		"CALL p(?)":                    touchAll | touchLastID,
+		"SET sql_mode = ?":             relay.TouchSettings,
+		"USE other":                    relay.TouchSchema,
+		"CREATE TEMPORARY TABLE t (a)": relay.TouchAll,
+		"CALL p(?)":                    relay.TouchAll | relay.TouchLastID,
 	} {
 		head, _ := rewriter.ReadHead([]byte(text), rewriter.Mode{})
-		got := touch(0)
-		if e := newPrepared(head, []byte(text), true); e != nil {
-			got = e.touch
+		got := relay.Touch(0)
+		if e := relay.NewPrepared(head, []byte(text), true); e != nil {
+			got = e.Touch
 		}
 		if got != want {
 			t.Errorf("%s touches %07b, want %07b", text, got, want)
@@ -304,7 +305,7 @@ func TestDecideBare(t *testing.T) {
 		if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO t (a) VALUES (?)", false); got != tt.text {
 			t.Errorf("%s (%v), want %s", got, x.last, tt.text)
 		}
-		x.c.prepared.byNumber = map[uint32]*prepared{1: x.st.prepared}
+		x.c.Prepared.ByNumber = map[uint32]*relay.Prepared{1: x.st.prepared}
 		execute := "\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x01x"
 		x.d.tables.Forget()
 		if got := x.on(mysql.COM_STMT_EXECUTE, execute, false); got != "need table shop.t" {
@@ -316,7 +317,7 @@ func TestDecideBare(t *testing.T) {
 		}
 	}
 	x := newDeciding(rule.Rule{Schema: "shop", Table: "gone", Column: "id", Source: "s"})
-	if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO gone (a) VALUES (?)", false); got != "forward" || x.st.prepared == nil || x.st.prepared.kind != (stale{}) {
+	if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO gone (a) VALUES (?)", false); got != "forward" || x.st.prepared == nil || x.st.prepared.Kind != (stale{}) {
 		t.Errorf("a table that is not there: %s, %+v", got, x.st.prepared)
 	}
 }
@@ -342,20 +343,20 @@ func TestDecideRules(t *testing.T) {
 	}{
 		{name: "refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{orders}, want: "error 1235"},
 		{name: "forwarded", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
-		{name: "forwarded, not known", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.c.state.known &^= knowStrict }},
+		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.State.Strict = false }},
+		{name: "forwarded, not known", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.c.State.Known &^= relay.KnowStrict }},
 		{name: "forwarded, hidden", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
+		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.State.Strict = false }},
 		{name: "a view without the column", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{any}, want: "error 1235"},
 		{name: "a view without the column, forwarded", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "forward", counts: [3]int{1}},
-		{name: "a view without the column, forwarded, not strict", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
+		{name: "a view without the column, forwarded, not strict", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "error 1235", setup: func(x *deciding) { x.c.State.Strict = false }},
 		{name: "forwarded rules fill what they can", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{forward}, want: "fill 1 of shop.orders in result 0"},
 		{name: "observed", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "observed in SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "a form forwarded in SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) SELECT 1'", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
 		{name: "CREATE TABLE ... SELECT", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{orders}, want: "error 1235"},
 		{name: "CREATE TABLE ... SELECT, forwarded", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "CREATE TABLE ... SELECT, forwarded, not strict", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.state.strict = false }},
+		{name: "CREATE TABLE ... SELECT, forwarded, not strict", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.State.Strict = false }},
 		{name: "CREATE TABLE ... SELECT, observed", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "CREATE TABLE", text: "CREATE TABLE orders (id INT, a INT)", rules: []rule.Rule{orders}, want: "forward"},
 		{name: "observed, refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
@@ -394,18 +395,26 @@ func TestDecideRules(t *testing.T) {
 // What a decided text changes is noted for when its reply comes.
 func TestDecideEffects(t *testing.T) {
 	x := newDeciding()
-	x.c.state.temporary = map[string]bool{"shop\x00t": true}
-	x.c.state.lastID.owed = true
+	x.c.State.Temporary = map[string]bool{"shop\x00t": true}
+	x.c.State.LastID.Owed = true
 	x.on(mysql.COM_QUERY, "CREATE TEMPORARY TABLE t (id INT); DROP TABLE t; USE other; SELECT LAST_INSERT_ID()", true)
-	if j := x.st.after; j == nil || string(j.schema) != "other" || len(j.temps) != 2 || j.temps[0] != (temp{0, "shop\x00t"}) || j.temps[1] != (temp{1, ""}) {
+	if j := x.st.after; j == nil || string(j.Schema) != "other" || len(j.Temps) != 2 || j.Temps[0] != (relay.Temp{Result: 0, Name: "shop\x00t"}) || j.Temps[1] != (relay.Temp{Result: 1, Name: ""}) {
 		t.Errorf("after %+v", j)
 	}
-	if x.st.touch&touchTables == 0 || !x.st.owing {
+	if x.st.touch&relay.TouchTables == 0 || !x.st.owing {
 		t.Errorf("touches %05b, owing %v", x.st.touch, x.st.owing)
 	}
-	x.c.state.lastID.owed = false
+	x.c.State.LastID.Owed = false
 	x.on(mysql.COM_QUERY, "SELECT 1; INSERT INTO other VALUES (1)", true)
-	if x.st.touch&touchLastID == 0 || x.st.owing || x.st.after != nil {
+	if x.st.touch&relay.TouchLastID == 0 || x.st.owing || x.st.after != nil {
 		t.Errorf("behind it: touches %05b, owing %v, after %+v", x.st.touch, x.st.owing, x.st.after)
+	}
+}
+
+// newDecider returns a decider of the conversation c, as a session has it.
+func newDecider(c *relay.Conversation, rules []rule.Rule) *decider {
+	book := relay.RuleBook{List: rule.NewList(rules)}
+	return &decider{
+		c: c, tables: facts.New(), rules: func() relay.RuleBook { return book },
 	}
 }

@@ -38,7 +38,7 @@ func (s *session) describe(t rewriter.Name, key string) error {
 // rulesOf returns the rules that name a table.
 func (s *session) rulesOf(t rewriter.Name) []*rule.Rule {
 	book := s.l.ruleBook()
-	return book.Match(t.Schema, t.Table, book.fold)
+	return book.Match(t.Schema, t.Table, book.Fold)
 }
 
 // hasSeriesEach reports whether the ids of a rule come from a series for each table.
@@ -66,8 +66,8 @@ func (s *session) findOwner(key string) error {
 	if err != nil {
 		return err
 	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	s.c.state.noteTable(key, own)
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	s.c.State.NoteTable(key, own)
 	return nil
 }

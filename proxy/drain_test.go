@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
@@ -70,25 +71,25 @@ func TestDrainSendsNothingLate(t *testing.T) {
 
 // What keeps a conversation from ending.
 func TestConversationLeave(t *testing.T) {
-	busy := map[string]func(c *conversation){
-		"a pending command":       func(c *conversation) { c.send(pending{reply: replyOne}) },
-		"a reply made here":       func(c *conversation) { c.send(pending{reply: replyOne}); c.answerable([]byte("x")) },
-		"a transaction":           func(c *conversation) { c.state.inTrans = true },
-		"a statement decided on":  func(c *conversation) { c.decide() },
-		"a login":                 func(c *conversation) { c.setPhase(phaseAuth) },
-		"a stream without an end": func(c *conversation) { c.setPhase(phaseOpaque) },
+	busy := map[string]func(c *relay.Conversation){
+		"a pending command":       func(c *relay.Conversation) { c.Send(relay.Pending{Reply: relay.ReplyOne}) },
+		"a reply made here":       func(c *relay.Conversation) { c.Send(relay.Pending{Reply: relay.ReplyOne}); c.Answerable([]byte("x")) },
+		"a transaction":           func(c *relay.Conversation) { c.State.InTrans = true },
+		"a statement decided on":  func(c *relay.Conversation) { c.Decide() },
+		"a login":                 func(c *relay.Conversation) { c.SetPhase(relay.PhaseAuth) },
+		"a stream without an end": func(c *relay.Conversation) { c.SetPhase(relay.PhaseOpaque) },
 	}
 	for name, change := range busy {
-		c := &conversation{caps: uint64(mysql.CLIENT_PROTOCOL_41)}
-		if change(c); c.leave() || c.ended.Load() {
+		c := &relay.Conversation{Caps: uint64(mysql.CLIENT_PROTOCOL_41)}
+		if change(c); c.Leave() || c.Ended.Load() {
 			t.Errorf("%s: the conversation ended", name)
 		}
 	}
-	c := &conversation{}
-	if !c.decide() {
+	c := &relay.Conversation{}
+	if !c.Decide() {
 		t.Error("a conversation has ended from the start")
 	}
-	if c.decided(); !c.leave() || c.decide() {
+	if c.Decided(); !c.Leave() || c.Decide() {
 		t.Error("a conversation goes on behind its end")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/ask"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -25,16 +26,16 @@ func (s *session) evaluate(st *statement, n need) error {
 	if err != nil {
 		return err
 	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
 	for i := range worth {
-		v := cell{Value: worth[i], column: n.columns[i], strict: s.c.state.strict && !n.ignore}
+		v := cell{Value: worth[i], column: n.columns[i], strict: s.c.State.Strict && !n.ignore}
 		v.wide = n.wide != nil && n.wide[i]
 		if n.bound {
-			st.bound = append(st.bound, v.value(&s.c.state))
+			st.bound = append(st.bound, v.value(&s.c.State))
 			continue
 		}
-		st.values = append(st.values, v.value(&s.c.state))
+		st.values = append(st.values, v.value(&s.c.State))
 	}
 	return nil
 }
@@ -50,7 +51,7 @@ type cell struct {
 // value says what an AUTO_INCREMENT column would make of the cell. The rules of
 // rounding differ by type and were measured on MariaDB 10.11 and MySQL 9.7:
 // '0.5' is stored as 1, 0.5e0 as 0, and what rounds to 0 generates.
-func (v *cell) value(s *state) rewriter.Value {
+func (v *cell) value(s *relay.State) rewriter.Value {
 	if v.Text == nil {
 		return rewriter.Value{Generate: true}
 	}
@@ -70,7 +71,7 @@ func (v *cell) value(s *state) rewriter.Value {
 	case huge:
 		return rewriter.Value{}
 	case number == nil:
-		generates := isText && !v.column.Text && !v.strict && leadingZero(text) && !s.mode.NoAutoValueOnZero
+		generates := isText && !v.column.Text && !v.strict && leadingZero(text) && !s.Mode.NoAutoValueOnZero
 		return rewriter.Value{Generate: generates}
 	}
 	whole := roundHalfAway(number)
@@ -79,10 +80,10 @@ func (v *cell) value(s *state) rewriter.Value {
 		whole, _ = big.NewFloat(math.RoundToEven(f)).Int(nil)
 	}
 	switch {
-	case whole.Sign() == 0 && !s.mode.NoAutoValueOnZero:
+	case whole.Sign() == 0 && !s.Mode.NoAutoValueOnZero:
 		return rewriter.Value{Generate: true}
 	case whole.Sign() < 0 && v.column.Unsigned: // the server makes 0 of it, or refuses it
-		return rewriter.Value{Generate: !v.strict && !s.mode.NoAutoValueOnZero}
+		return rewriter.Value{Generate: !v.strict && !s.Mode.NoAutoValueOnZero}
 	case whole.IsUint64():
 		return rewriter.Value{Known: true, Number: whole.Uint64()}
 	case whole.IsInt64():

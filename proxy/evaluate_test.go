@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/ask"
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -69,7 +70,7 @@ func TestValueOfExpression(t *testing.T) {
 		{name: "a date", v: cell{Value: ask.Value{Text: []byte("2020-01-01"), Kind: mysql.MYSQL_TYPE_DATE}}, want: kept},
 	}
 	for _, tt := range tests {
-		if got := tt.v.value(&state{mode: rewriter.Mode{NoAutoValueOnZero: tt.noZero}}); got != tt.want {
+		if got := tt.v.value(&relay.State{Mode: rewriter.Mode{NoAutoValueOnZero: tt.noZero}}); got != tt.want {
 			t.Errorf("%s: %+v; want %+v", tt.name, got, tt.want)
 		}
 	}

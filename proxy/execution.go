@@ -11,6 +11,7 @@ import (
 	"idproxy/proxy/ask"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -20,7 +21,7 @@ import (
 // parameters, or, by COM_STMT_BULK_EXECUTE, several.
 type execution struct {
 	*filled
-	e      *prepared
+	e      *relay.Prepared
 	one    wire.Execute
 	many   wire.Bulk
 	bulk   bool
@@ -30,7 +31,7 @@ type execution struct {
 	keys   []wire.Parameter // that genes come from, row by row
 	params []wire.Parameter // what is sent
 	ids    []byte           // the values of ids in it
-	units  *units           // what the results for each row must show; nil: there are none
+	units  *relay.Units     // what the results for each row must show; nil: there are none
 }
 
 // idType is the type that ids are bound with, unsigned but for what [splicer.derived] says. Text
@@ -44,8 +45,8 @@ func (d *decider) executes(st *statement, cx *reading) error {
 	if st.order = &st.forwarded; e == nil || cx.failed { // to the server too, which says so
 		return nil
 	}
-	if e.long.refused != nil {
-		return e.long.refused
+	if e.Long.Refused != nil {
+		return e.Long.Refused
 	}
 	if err := d.allowed(st, e, cx); err != nil {
 		return err
@@ -56,10 +57,10 @@ func (d *decider) executes(st *statement, cx *reading) error {
 	case fillerOf(e) == nil && cx.busy && cx.owes:
 		return lacks(needQuiet)
 	case fillerOf(e) == nil:
-		st.owing = cx.owes && e.reads
-		st.touch, st.forwarded.typed = e.touch, e.untyped
+		st.owing = cx.owes && e.Reads
+		st.touch, st.forwarded.typed = e.Touch, e.Untyped
 		cx.found.executed = e
-		cx.found.types, _ = typesOf(cx.found.types, st.payload(), d.c.caps, cx.params)
+		cx.found.types, _ = relay.TypesOf(cx.found.types, st.payload(), d.c.Caps, cx.params)
 		cx.found.typed = len(cx.found.types) > 0
 		return nil
 	}
@@ -76,16 +77,16 @@ func (d *decider) readyForLong(st *statement, cx *reading) error {
 }
 
 // allowed returns why a statement cannot be executed any more as it was prepared.
-func (d *decider) allowed(st *statement, e *prepared, cx *reading) error {
-	if _, ok := e.kind.(*bare); ok {
+func (d *decider) allowed(st *statement, e *relay.Prepared, cx *reading) error {
+	if _, ok := e.Kind.(*bare); ok {
 		if err := d.isBare(st, e, cx); err != nil {
 			return err
 		}
 	}
-	if e.ruled(cx.rules) {
+	if e.Ruled(cx.rules) {
 		return outdated(cx)
 	}
-	switch k := e.kind.(type) {
+	switch k := e.Kind.(type) {
 	case stale:
 		return outdated(cx)
 	case refusal:
@@ -112,12 +113,12 @@ func (key shadow) allowed(cx *reading) error {
 }
 
 // fills decides on the execution of a statement that gets ids.
-func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
+func (d *decider) fills(st *statement, e *relay.Prepared, cx *reading) error {
 	f := fillerOf(e)
 	if cx.broken {
 		return clienterr.Miscounted(f.rules[0], f.facts.Name)
 	}
-	if len(st.text) > smallText && cx.snap.known&knowNumbers == 0 {
+	if len(st.text) > smallText && cx.snap.Known&relay.KnowNumbers == 0 {
 		return lacks(needProbe)
 	}
 	x := &st.execution
@@ -146,22 +147,22 @@ func (d *decider) fills(st *statement, e *prepared, cx *reading) error {
 		return err
 	}
 	if plan.NoLastID { // as one that is prepared as it is
-		st.owing = cx.owes && e.reads
+		st.owing = cx.owes && e.Reads
 	}
 	st.order = x
 	return nil
 }
 
 // bound adds the INSERT that an execution runs to those that get ids. reads: LAST_INSERT_ID() is read.
-func (d *decider) bound(st *statement, p *part, plan *rewriter.Plan, e *prepared, reads bool, cx *reading) error {
+func (d *decider) bound(st *statement, p *part, plan *rewriter.Plan, e *relay.Prepared, reads bool, cx *reading) error {
 	switch {
-	case plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
+	case plan.Rows > 1 && cx.snap.Known&relay.KnowNumbers == 0:
 		return lacks(needProbe)
 	case reads && cx.busy:
 		return lacks(needQuiet)
 	}
 	st.owing = reads && cx.owes
-	st.touch |= e.touch
+	st.touch |= e.Touch
 	if err := d.admissible(st, p, plan, cx); err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (d *decider) bound(st *statement, p *part, plan *rewriter.Plan, e *prepared
 
 // asPrepared sees to it that the table is what it was at the PREPARE, as far as the
 // statement's ids depend on it, and so is what generates one.
-func (d *decider) asPrepared(st *statement, e *prepared, cx *reading) error {
+func (d *decider) asPrepared(st *statement, e *relay.Prepared, cx *reading) error {
 	f := fillerOf(e)
 	if cx.remaking {
 		return lacks(needQuiet)
@@ -182,11 +183,11 @@ func (d *decider) asPrepared(st *statement, e *prepared, cx *reading) error {
 		return err
 	case own:
 		return outdated(cx)
-	case f.plan.ZeroDoubt && cx.snap.known&knowZero == 0:
+	case f.plan.ZeroDoubt && cx.snap.Known&relay.KnowZero == 0:
 		return lacks(needProbe)
-	case f.plan.Literals && cx.snap.known&knowStrict == 0:
+	case f.plan.Literals && cx.snap.Known&relay.KnowStrict == 0:
 		return lacks(needProbe)
-	case f.plan.ZeroDoubt && f.noZero != cx.snap.mode.NoAutoValueOnZero, f.plan.Literals && f.strict != cx.snap.strict:
+	case f.plan.ZeroDoubt && f.noZero != cx.snap.Mode.NoAutoValueOnZero, f.plan.Literals && f.strict != cx.snap.Strict:
 		return outdated(cx)
 	}
 	st.facts = f.facts
@@ -209,8 +210,8 @@ func (d *decider) asPrepared(st *statement, e *prepared, cx *reading) error {
 
 // isBare sees to it that the table of a statement that goes as it is still has
 // no column with a rule.
-func (d *decider) isBare(st *statement, e *prepared, cx *reading) error {
-	b := e.kind.(*bare)
+func (d *decider) isBare(st *statement, e *relay.Prepared, cx *reading) error {
+	b := e.Kind.(*bare)
 	if cx.remaking {
 		return lacks(needQuiet)
 	}
@@ -279,18 +280,18 @@ func counting(t *rule.Table) string {
 }
 
 // read takes the packet apart.
-func (x *execution) read(held *heldCommand, c *conversation, found *findings) error {
-	x.bulk, x.rows, x.units = held.prefix[0] == comBulkExecute, 1, nil
+func (x *execution) read(held *heldCommand, c *relay.Conversation, found *findings) error {
+	x.bulk, x.rows, x.units = held.prefix[0] == relay.ComBulkExecute, 1, nil
 	e, payload := x.e, held.payload()
 	n := fillerOf(e).plan.Client
 	if !x.bulk {
-		if err := x.one.Parse(payload, c.caps, wire.Bound{Parameters: n, Types: e.types, Long: e.long.has}); err != nil {
-			return clienterr.Packet(err, c.mariaDB, "mysqld_stmt_execute")
+		if err := x.one.Parse(payload, c.Caps, wire.Bound{Parameters: n, Types: e.Types, Long: e.Long.Has}); err != nil {
+			return clienterr.Packet(err, c.MariaDB, "mysqld_stmt_execute")
 		}
 		found.gives(e, &x.one, n)
-		for _, data := range e.long.ids {
-			if len(data) > maxLongID {
-				return clienterr.LongID(fillerOf(e).rules[0], maxLongID)
+		for _, data := range e.Long.IDs {
+			if len(data) > relay.MaxLongID {
+				return clienterr.LongID(fillerOf(e).rules[0], relay.MaxLongID)
 			}
 		}
 		return nil
@@ -299,18 +300,18 @@ func (x *execution) read(held *heldCommand, c *conversation, found *findings) er
 		return clienterr.NoBulk()
 	}
 	const command = "mysqld_stmt_bulk_execute"
-	if e.long.ids != nil || e.long.sent != nil {
+	if e.Long.IDs != nil || e.Long.Sent != nil {
 		return clienterr.Arguments(command)
 	}
-	err := x.many.Parse(payload, n, e.types)
+	err := x.many.Parse(payload, n, e.Types)
 	if x.many.Flags&^(wire.BulkTypes|wire.BulkUnitResults) != 0 {
 		return clienterr.NoBulk()
 	}
 	if err != nil {
-		return clienterr.Packet(err, c.mariaDB, command)
+		return clienterr.Packet(err, c.MariaDB, command)
 	}
 	if x.many.Flags&wire.BulkUnitResults != 0 {
-		x.units = &units{}
+		x.units = &relay.Units{}
 	}
 	if x.many.Typed {
 		found.executed, found.typed, found.types = e, true, append(found.types[:0], x.many.Types...)
@@ -334,19 +335,19 @@ func (x *execution) read(held *heldCommand, c *conversation, found *findings) er
 
 // fits refuses a bulk execution that its ids make larger than the server takes,
 // before any are drawn: a row may be one byte.
-func (x *execution) fits(s *state) error {
+func (x *execution) fits(s *relay.State) error {
 	switch {
 	case !x.bulk:
-	case s.known&knowNumbers == 0:
+	case s.Known&relay.KnowNumbers == 0:
 		return lacks(needProbe)
-	case uint64(x.size) > s.maxPacket:
-		return clienterr.TooLarge(x.size, "max_allowed_packet", s.maxPacket)
+	case uint64(x.size) > s.MaxPacket:
+		return clienterr.TooLarge(x.size, "max_allowed_packet", s.MaxPacket)
 	}
 	return nil
 }
 
 // judge finds out which of the bound ids generate.
-func (x *execution) judge(s *state) error {
+func (x *execution) judge(s *relay.State) error {
 	e := x.e
 	f := fillerOf(e)
 	x.values = x.values[:0]
@@ -355,7 +356,7 @@ func (x *execution) judge(s *state) error {
 	}
 	if f.plan.Ignore { // what strict modes refuse is let pass then
 		loose := *s
-		loose.strict, s = false, &loose
+		loose.Strict, s = false, &loose
 	}
 	doubt := false
 	var refused error
@@ -364,7 +365,7 @@ func (x *execution) judge(s *state) error {
 		if !ok {
 			return
 		}
-		if data, long := e.long.ids[param]; long {
+		if data, long := e.Long.IDs[param]; long {
 			v = longID(data)
 		}
 		if f.wide(column) { // NULL alone generates
@@ -376,7 +377,7 @@ func (x *execution) judge(s *state) error {
 			return
 		}
 		value, certain := idOf(&v, f.columns[column], s)
-		doubt = doubt || !certain && s.known&(knowZero|knowStrict) != knowZero|knowStrict
+		doubt = doubt || !certain && s.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict
 		x.values = append(x.values, value)
 	}
 	if !x.bulk {
@@ -416,12 +417,12 @@ func longID(data []byte) wire.Parameter {
 
 // idOf says what an AUTO_INCREMENT column makes of a bound value. certain: it
 // does so in every sql_mode.
-func idOf(p *wire.Parameter, column rule.Column, s *state) (v rewriter.Value, certain bool) {
+func idOf(p *wire.Parameter, column rule.Column, s *relay.State) (v rewriter.Value, certain bool) {
 	kind := byte(p.Type)
 	if p.Null || kind == mysql.MYSQL_TYPE_NULL {
 		return rewriter.Value{Generate: true}, true
 	}
-	c := cell{Value: ask.Value{Kind: kind}, column: column, strict: s.strict}
+	c := cell{Value: ask.Value{Kind: kind}, column: column, strict: s.Strict}
 	if number, ok := p.Integer(); ok {
 		if number != 0 && (number <= math.MaxInt64 || p.Type&wire.Unsigned != 0) {
 			return rewriter.Value{Known: true, Number: number}, true

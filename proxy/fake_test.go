@@ -18,6 +18,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/proxy/ask"
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -107,7 +108,7 @@ func (f *fakeServer) serve(c net.Conn) {
 	if _, err := c.Write(packet(0, f.greeting)); err != nil {
 		return
 	}
-	payload, seq, err := wire.ReadPacket(c, maxHandshake)
+	payload, seq, err := wire.ReadPacket(c, relay.MaxHandshake)
 	if err != nil || len(payload) < 33 {
 		return
 	}

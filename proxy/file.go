@@ -5,15 +5,16 @@ import (
 	"io"
 
 	"idproxy/proxy/infile"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
-func (l *loading) draw(s *session, st *statement) ([]expect, int, error) {
+func (l *loading) draw(s *session, st *statement) ([]relay.Expect, int, error) {
 	st.askAgain()
 	if err := l.ready(s); err != nil {
 		return nil, 0, err
 	}
-	return []expect{l.expect()}, 0, nil
+	return []relay.Expect{l.expect()}, 0, nil
 }
 
 func (l *loading) write(_ *session, st *statement) (payload []byte, made bool, err error) {
@@ -29,8 +30,8 @@ func (l *loading) begin(s *session, _ *statement) error {
 	return nil
 }
 
-func (l *loading) watcher(st *statement, expected []expect) watcher {
-	st.reply = &pieceReply{load: l, inserts: expected, seq: st.seq}
+func (l *loading) watcher(st *statement, expected []relay.Expect) relay.Watcher {
+	st.reply = &relay.InsertReply{Load: l, Inserts: expected, Seq: st.seq}
 	return st.reply
 }
 
@@ -49,7 +50,7 @@ func (s *session) relayLoad(l *loading) error {
 	if err := in.header(); err != nil {
 		return err
 	}
-	out := &loadFrames{s: s, l: l, seq: in.seq + s.c.fileDelta()}
+	out := &loadFrames{s: s, l: l, seq: in.seq + s.c.FileDelta()}
 	err := infile.Edit(out, in, &l.format, l)
 	for k := range l.chunks {
 		l.record(k)
@@ -63,10 +64,10 @@ func (s *session) relayLoad(l *loading) error {
 			return err
 		}
 	}
-	s.requests.seq = in.seq
+	s.requests.Seq = in.seq
 	l.ended(in.seq)
-	s.c.delta.Store(uint32(out.seq - in.seq))
-	s.c.setPhase(phaseCommands)
+	s.c.Delta.Store(uint32(out.seq - in.seq))
+	s.c.SetPhase(relay.PhaseCommands)
 	if err == nil {
 		return s.write(wire.AppendHeader(nil, 0, out.seq))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -66,7 +67,7 @@ func keyColumns(t *rule.Table, rules []*rule.Rule) []rule.Column {
 
 // genes finds the genes of the ids that an execution gets, for a plan that Bind
 // has made.
-func (x *execution) genes(plan *rewriter.Plan, s *state) error {
+func (x *execution) genes(plan *rewriter.Plan, s *relay.State) error {
 	f := fillerOf(x.e)
 	rows := f.plan.Genes
 	if len(rows) == 0 {
@@ -106,14 +107,14 @@ func (x *execution) generates(f *filler, set, param int) bool {
 
 // readKeys takes the keys out of the parameters, row by row. NULL stands for what
 // is no value.
-func (x *execution) readKeys(f *filler, e *prepared) error {
+func (x *execution) readKeys(f *filler, e *relay.Prepared) error {
 	x.keys = x.keys[:0]
 	if len(f.keyed) == 0 {
 		return nil
 	}
 	if !x.bulk {
 		for _, param := range f.keyed {
-			if e.long.has(param) {
+			if e.Long.Has(param) {
 				return clienterr.Unsupported(f.rules[0], f.name, "long data for a column that is the gene of an id")
 			}
 			x.keys = append(x.keys, x.one.Parameters[param])
@@ -129,12 +130,12 @@ func (x *execution) readKeys(f *filler, e *prepared) error {
 }
 
 // geneOf returns the gene that a parameter makes.
-func (f *filler) geneOf(column uint8, p *wire.Parameter, s *state) (gene uint16, err error) {
+func (f *filler) geneOf(column uint8, p *wire.Parameter, s *relay.State) (gene uint16, err error) {
 	rule := f.rules[column]
-	if rule.Gene.CRC32 && s.known&knowUTF8 == 0 {
+	if rule.Gene.CRC32 && s.Known&relay.KnowUTF8 == 0 {
 		return 0, lacks(needProbe)
 	}
-	gene, why := geneOf(rule.Gene, f.keys[column], p, s.utf8)
+	gene, why := geneOf(rule.Gene, f.keys[column], p, s.UTF8)
 	if why != "" {
 		return 0, clienterr.Unsupported(rule, f.name, why+" in column "+rule.Gene.Column+", the gene of the id")
 	}

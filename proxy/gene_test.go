@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -83,7 +84,7 @@ func TestGeneOfParameter(t *testing.T) {
 }
 
 // geneStatement prepares an INSERT whose ids have genes of column k.
-func geneStatement(t *testing.T, sql string) *prepared {
+func geneStatement(t *testing.T, sql string) *relay.Prepared {
 	t.Helper()
 	rules := []*rule.Rule{{Schema: "shop", Table: "t", Column: "id", Source: "s", Gene: &rule.Gene{Column: "k", Bits: 8}}}
 	table := &rule.Table{Columns: []rule.Column{{Name: "id", Max: math.MaxInt64}, {Name: "k", Type: "BIGINT", Max: math.MaxInt64}, {Name: "a"}}}
@@ -103,9 +104,9 @@ func geneStatement(t *testing.T, sql string) *prepared {
 }
 
 // genesOf decides on an execution.
-func genesOf(e *prepared, payload []byte, s *state) ([]uint16, error) {
+func genesOf(e *relay.Prepared, payload []byte, s *relay.State) ([]uint16, error) {
 	st := executing(e, payload)
-	if err := st.execution.read(&st.heldCommand, &conversation{}, &findings{}); err != nil {
+	if err := st.execution.read(&st.heldCommand, &relay.Conversation{}, &findings{}); err != nil {
 		return nil, err
 	}
 	if err := st.execution.judge(s); err != nil {
@@ -123,7 +124,7 @@ func genesOf(e *prepared, payload []byte, s *state) ([]uint16, error) {
 }
 
 func TestGenesOfExecutions(t *testing.T) {
-	known := &state{known: knowAll, strict: true, utf8: 4}
+	known := &relay.State{Known: relay.KnowAll, Strict: true, UTF8: 4}
 	execute := func(nulls byte, values ...byte) []byte { // of TINYINT parameters
 		payload := append([]byte{mysql.COM_STMT_EXECUTE}, "\x01\x00\x00\x00\x00\x01\x00\x00\x00"...)
 		payload = append(payload, nulls, 1)
@@ -138,7 +139,7 @@ func TestGenesOfExecutions(t *testing.T) {
 		return payload
 	}
 	bulk := func(params int, values ...byte) []byte { // of pairs: an indicator, and a value where that is 0
-		payload := append([]byte{comBulkExecute}, "\x01\x00\x00\x00\x80\x00"...)
+		payload := append([]byte{relay.ComBulkExecute}, "\x01\x00\x00\x00\x80\x00"...)
 		for range params {
 			payload = append(payload, mysql.MYSQL_TYPE_TINY, 0)
 		}
@@ -176,13 +177,13 @@ func TestGenesOfExecutions(t *testing.T) {
 		}
 	}
 	long := geneStatement(t, "INSERT INTO t (a,k) VALUES (?,?)")
-	long.long.atServer(1)
+	long.Long.AtServer(1)
 	if _, err := genesOf(long, execute(0, 1, 7), known); err == nil || !strings.Contains(err.Error(), "long data") {
 		t.Errorf("a key that is long data: %v", err)
 	}
 	byText := geneStatement(t, "INSERT INTO t (a,k) VALUES (?,?)")
 	fillerOf(byText).rules[0].Gene.CRC32 = true
-	if _, err := genesOf(byText, execute(0, 1, 7), &state{known: knowAll &^ knowUTF8}); err == nil || err.Error() != lacks(needProbe).Error() {
+	if _, err := genesOf(byText, execute(0, 1, 7), &relay.State{Known: relay.KnowAll &^ relay.KnowUTF8}); err == nil || err.Error() != lacks(needProbe).Error() {
 		t.Errorf("a text in a character set that is not known: %v", err)
 	}
 }
@@ -191,7 +192,7 @@ func TestAskForGenes(t *testing.T) {
 	g := &rule.Gene{Bits: 3}
 	ids := []uint64{100, 115, 119}
 	p := part{rules: []*rule.Rule{{Column: "id", Gene: g}}, name: rewriter.Name{Schema: []byte("shop"), Table: []byte("t")}, ids: [][]uint64{ids}, columns: make([]rule.Column, 1)}
-	e := expect{first: 100, last: 119, generated: 3}
+	e := relay.Expect{First: 100, Last: 119, Generated: 3}
 	if got, want := storedSQL(&e, &p, []byte("`shop`.`t`"), []byte("`id`")), "SELECT MIN(`id`) FROM `shop`.`t` WHERE `id` IN (100,115,119)"; got != want {
 		t.Errorf("asks %s, want %s", got, want)
 	}
@@ -211,12 +212,12 @@ func FuzzGenes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n uint8, bulk bool, body []byte) {
 		command := mysql.COM_STMT_EXECUTE
 		if bulk {
-			command = comBulkExecute
+			command = relay.ComBulkExecute
 		}
 		e := geneStatement(t, texts[int(n)%len(texts)])
 		fillerOf(e).rules[0].Gene.CRC32 = n&128 != 0
 		fillerOf(e).keys[0].Length, fillerOf(e).keys[0].Charset = 9, "utf8mb4"
-		genes, err := genesOf(e, append([]byte{byte(command)}, body...), &state{known: knowAll, utf8: 4})
+		genes, err := genesOf(e, append([]byte{byte(command)}, body...), &relay.State{Known: relay.KnowAll, UTF8: 4})
 		if err != nil && strings.Contains(err.Error(), "as many genes as ids") {
 			t.Fatalf("%v: %v", genes, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
@@ -36,7 +37,7 @@ func (s *session) handshake() error {
 		s.abandon(offered)
 		return errClientGone
 	}
-	payload, seq, err := wire.ReadPacket(s.client, maxHandshake)
+	payload, seq, err := wire.ReadPacket(s.client, relay.MaxHandshake)
 	if err != nil {
 		s.abandon(offered)
 		return readError(err)
@@ -57,7 +58,7 @@ func (s *session) handshake() error {
 		return s.refuse(clienterr.TLSRequired(), seq, offered)
 	}
 	s.begin(greeting, caps)
-	s.c.setUser([]byte(response.User))
+	s.c.SetUser([]byte(response.User))
 	wire.SetResponseCaps(payload, caps)
 	return s.write(wire.AppendPacket(nil, seq, payload))
 }
@@ -65,15 +66,15 @@ func (s *session) handshake() error {
 // begin sets the session up for the capabilities both sides agreed on.
 func (s *session) begin(greeting *wire.Greeting, caps uint64) {
 	s.log = s.log.With("thread", greeting.ThreadID)
-	s.c.caps, s.c.mariaDB = caps, greeting.MariaDB()
-	s.c.state.mode.MariaDB, s.c.state.mode.Version = s.c.mariaDB, greeting.Number()
-	s.c.state.increment = 1
-	s.c.multi = s.c.has(mysql.CLIENT_MULTI_STATEMENTS)
+	s.c.Caps, s.c.MariaDB = caps, greeting.MariaDB()
+	s.c.State.Mode.MariaDB, s.c.State.Mode.Version = s.c.MariaDB, greeting.Number()
+	s.c.State.Increment = 1
+	s.c.Multi = s.c.Has(mysql.CLIENT_MULTI_STATEMENTS)
 	if secure(s.client) != secure(s.server) {
-		s.replies.bridge = clienterr.Payload(clienterr.Bridge())
+		s.replies.Bridge = clienterr.Payload(clienterr.Bridge())
 	}
-	s.c.setPhase(phaseAuth)
-	s.c.send(pending{reply: replyAuth})
+	s.c.SetPhase(relay.PhaseAuth)
+	s.c.Send(relay.Pending{Reply: relay.ReplyAuth})
 }
 
 // greet connects to the server and reads its greeting. When there is none, the
@@ -86,7 +87,7 @@ func (s *session) greet() (*wire.Greeting, []byte, error) {
 		return nil, nil, s.refuseFirst(err)
 	}
 	s.setServer(server)
-	raw, _, err := wire.ReadPacket(server, maxHandshake)
+	raw, _, err := wire.ReadPacket(server, relay.MaxHandshake)
 	if err != nil {
 		s.log.Warn("server sent no greeting", "upstream", s.l.Upstream.String(), "error", err)
 		return nil, nil, s.refuseFirst(fmt.Errorf("no greeting: %w", err))
@@ -128,7 +129,7 @@ func (s *session) startTLS(request []byte, seq byte, caps uint64) (payload []byt
 		return nil, 0, fmt.Errorf("TLS from the client: %w", err)
 	}
 	s.setClient(client)
-	if payload, last, err = wire.ReadPacket(client, maxHandshake); err != nil {
+	if payload, last, err = wire.ReadPacket(client, relay.MaxHandshake); err != nil {
 		s.abandon(caps &^ uint64(mysql.CLIENT_SSL))
 		return nil, 0, readError(err)
 	}
@@ -171,7 +172,7 @@ func (s *session) abandon(offered uint64) {
 		return
 	}
 	for range 3 { // an auth switch may come before the ERR
-		payload, seq, err := wire.ReadPacket(server, maxHandshake)
+		payload, seq, err := wire.ReadPacket(server, relay.MaxHandshake)
 		if err != nil || len(payload) == 0 || payload[0] == wire.ErrByte || payload[0] == wire.OKByte {
 			return
 		}

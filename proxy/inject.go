@@ -9,6 +9,7 @@ import (
 
 	"idproxy/inside"
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -27,9 +28,9 @@ var statements = sync.Pool{New: func() any { return new(statement) }}
 // the session; what is wrong with the statement is answered to the client.
 func (s *session) statement(command []byte) error {
 	s.held = statements.Get().(*statement)
-	s.held.read(command, s.c.caps, &s.requests)
+	s.held.read(command, s.c.Caps, &s.requests)
 	if s.held.prefix[0] == mysql.COM_STMT_PREPARE {
-		s.requests.last = &prepared{kind: refusal{clienterr.Unprepared()}} // unless it is sent
+		s.requests.Last = &relay.Prepared{Kind: refusal{clienterr.Unprepared()}} // unless it is sent
 	}
 	err := s.settleOption(s.held)
 	if err == nil {
@@ -52,16 +53,16 @@ func (s *session) statement(command []byte) error {
 // settleOption waits for the reply to a COM_SET_OPTION: whether the server takes it is
 // not known before, and it says where a text is cut.
 func (s *session) settleOption(st *statement) error {
-	s.c.mu.Lock()
-	turns := s.c.mayTurn()
-	s.c.mu.Unlock()
+	s.c.Mu.Lock()
+	turns := s.c.MayTurn()
+	s.c.Mu.Unlock()
 	if st.prefix[0] != mysql.COM_QUERY || !turns {
 		return nil
 	}
 	err := s.quiet()
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	st.multi = s.c.multi
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	st.multi = s.c.Multi
 	return err
 }
 
@@ -72,14 +73,14 @@ func (s *session) dropLong(st *statement) error {
 	if e == nil || st.prepares() {
 		return nil
 	}
-	atServer := e.long.sent != nil
-	e.long = longData{}
+	atServer := e.Long.Sent != nil
+	e.Long = relay.LongData{}
 	if !atServer {
 		return nil
 	}
-	s.c.addressed(e, st.payload())
+	s.c.Addressed(e, st.payload())
 	reset := append([]byte{mysql.COM_STMT_RESET}, st.payload()[1:5]...)
-	_, err := s.ask(wire.AppendPacket(nil, 0, reset), replyOne)
+	_, err := s.ask(wire.AppendPacket(nil, 0, reset), relay.ReplyOne)
 	return err
 }
 
@@ -158,7 +159,7 @@ func (s *session) learn(st *statement, n need) error {
 	case needRenewal:
 		return s.renew(st)
 	case needReading:
-		return s.readAs(st, st.prepared.own, string(countedOf(st.prepared).text), true)
+		return s.readAs(st, st.prepared.Own, string(countedOf(st.prepared).text), true)
 	case needProbe:
 		return s.probe()
 	case needTable:
@@ -222,9 +223,9 @@ func (s *session) greatest(t rewriter.Name, column rule.Column) (uint64, error) 
 	if errors.Is(err, ErrLocked) {
 		return s.asker().Greatest(t, column)
 	}
-	s.c.mu.Lock()
-	open := s.c.state.inTrans
-	s.c.mu.Unlock()
+	s.c.Mu.Lock()
+	open := s.c.State.InTrans
+	s.c.Mu.Unlock()
 	if err != nil || !open {
 		return n, err
 	}

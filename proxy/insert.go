@@ -8,6 +8,7 @@ import (
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -96,7 +97,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rule.Rule, cx *reading)
 	if f.Err != nil {
 		if NoTable(f.Err.Code) {
 			if cx.prepares { // or not: the table may have been made since
-				st.prepared = &prepared{kind: stale{}}
+				st.prepared = &relay.Prepared{Kind: stale{}}
 			}
 			return nil // the server will say so itself
 		}
@@ -127,7 +128,7 @@ func (d *decider) facts(st *statement, p *part, rules []*rule.Rule, cx *reading)
 	default:
 		cx.found.leftAlone++
 		if p.absent != nil {
-			st.prepared = &prepared{kind: &bare{name: cloneName(p.name), key: string(st.key), facts: f, rules: p.absent}}
+			st.prepared = &relay.Prepared{Kind: &bare{name: relay.CloneName(p.name), key: string(st.key), facts: f, rules: p.absent}}
 		}
 	}
 	return nil
@@ -152,16 +153,16 @@ func (d *decider) plan(st *statement, p *part, plan *rewriter.Plan, cx *reading)
 	read := &st.reading
 	*read = rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.Table}
 	if cx.prepares {
-		read.Prepared, read.Bulk = true, cx.inner == nil && d.c.caps&wire.MariaDBStmtBulkOperations != 0
+		read.Prepared, read.Bulk = true, cx.inner == nil && d.c.Caps&wire.MariaDBStmtBulkOperations != 0
 	}
 	if len(st.spans) == 1 {
 		read.Values = st.values
 	}
-	if cx.snap.known&knowUTF8 == 0 && keyedByText(p.rules) {
+	if cx.snap.Known&relay.KnowUTF8 == 0 && keyedByText(p.rules) {
 		return asItIs, lacks(needProbe)
 	}
 	st.speller = d.speller(cx)
-	read.UTF8, read.Speller = cx.snap.utf8, &st.speller
+	read.UTF8, read.Speller = cx.snap.UTF8, &st.speller
 	err := plan.Read(read)
 	if _, lacking := errors.AsType[errIncomplete](err); lacking || errors.Is(err, errCut) {
 		return asItIs, err
@@ -182,13 +183,13 @@ func (d *decider) plan(st *statement, p *part, plan *rewriter.Plan, cx *reading)
 			return asItIs, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
 		}
 		if cx.prepares {
-			st.prepared = &prepared{kind: stale{}}
+			st.prepared = &relay.Prepared{Kind: stale{}}
 		}
 		return asItIs, nil // it goes as it is, and the server says why not
-	case plan.ZeroDoubt && cx.snap.known&knowZero == 0, plan.Rows > 1 && cx.snap.known&knowNumbers == 0:
+	case plan.ZeroDoubt && cx.snap.Known&relay.KnowZero == 0, plan.Rows > 1 && cx.snap.Known&relay.KnowNumbers == 0:
 		return asItIs, lacks(needProbe)
 	case cx.prepares: // nothing happens yet
-	case plan.Plain && !plan.NoLastID && len(st.spans) > 1, p.mayOwe(plan) && st.touch&(touchLastID|touchInsert) != 0:
+	case plan.Plain && !plan.NoLastID && len(st.spans) > 1, p.mayOwe(plan) && st.touch&(relay.TouchLastID|relay.TouchInsert) != 0:
 		return asItIs, errCut // what LAST_INSERT_ID() is in front of it must be known
 	}
 	if d.second != nil {
@@ -238,7 +239,7 @@ func (d *decider) observed(st *statement, p *part, cx *reading) bool {
 func (d *decider) would(st *statement, p *part, i int, cx *reading) string {
 	var plan rewriter.Plan
 	var load rewriter.LoadPlan
-	read, only := plan.Read, &rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.Table, UTF8: cx.snap.utf8, Speller: rewriter.UTF8{}}
+	read, only := plan.Read, &rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules[i : i+1], Table: p.facts.Table, UTF8: cx.snap.UTF8, Speller: rewriter.UTF8{}}
 	if p.head.Kind == rewriter.Load {
 		read = load.Read
 	}
@@ -261,7 +262,7 @@ func (p *part) questions(st *statement, plan *rewriter.Plan, cx *reading) error 
 	switch {
 	case len(st.spans) > 1:
 		return errCut
-	case cx.snap.known&(knowZero|knowStrict) != knowZero|knowStrict:
+	case cx.snap.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict:
 		return lacks(needProbe)
 	case cx.busy: // with what may set a variable
 		return lacks(needQuiet)
@@ -284,9 +285,9 @@ func (d *decider) admissible(st *statement, p *part, plan *rewriter.Plan, cx *re
 		case r.IDs.Wide():
 		case filled.Explicit > 0 && r.Explicit == rule.Advance && filled.GreatestUnknown:
 			return clienterr.NoNumber(r)
-		case filled.BelowZero && p.columns[i].Unsigned && !plan.Ignore && cx.snap.known&knowStrict == 0:
+		case filled.BelowZero && p.columns[i].Unsigned && !plan.Ignore && cx.snap.Known&relay.KnowStrict == 0:
 			return lacks(needProbe)
-		case filled.BelowZero && p.columns[i].Unsigned && (plan.Ignore || !cx.snap.strict):
+		case filled.BelowZero && p.columns[i].Unsigned && (plan.Ignore || !cx.snap.Strict):
 			return clienterr.BelowZero(r) // the server would make 0 of it, which natively generates
 		case (filled.Generated > 0 || r.Explicit == rule.Advance) && !d.tables.IsAdmitted(p.admission(i)):
 			return errIncomplete{need{kind: needMax, column: p.filling(i)}}
@@ -307,10 +308,10 @@ func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		return d.unfilled(p, "INSERT ... SELECT in SQL PREPARE", cx)
 	}
 	if plan.Selected {
-		if cx.snap.known&readAlike != readAlike {
+		if cx.snap.Known&readAlike != readAlike {
 			return lacks(needProbe)
 		}
-		st.prepared = &prepared{kind: newPreparedQuery(st, p, cx)}
+		st.prepared = &relay.Prepared{Kind: newPreparedQuery(st, p, cx)}
 		return nil
 	}
 	made, err := plan.Prepare(&st.reading)
@@ -319,10 +320,10 @@ func (d *decider) prepare(st *statement, p *part, plan *rewriter.Plan, cx *readi
 	}
 	st.prepared = withIDs(&filler{
 		plan: made, head: rewriter.Head{Kind: p.head.Kind}, key: string(st.key), facts: p.facts,
-		name:  cloneName(p.name),
+		name:  relay.CloneName(p.name),
 		rules: slices.Clone(p.rules), absent: p.absent, columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
 		keyed: keyParams(made.Genes), keys: keyColumns(p.facts.Table, p.rules),
-		noZero: cx.mode.NoAutoValueOnZero, strict: cx.snap.strict,
+		noZero: cx.mode.NoAutoValueOnZero, strict: cx.snap.Strict,
 	})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/infile"
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -82,14 +83,14 @@ func (d *decider) load(st *statement, p *part, cx *reading) (insertion, error) {
 	if d.observed(st, p, cx) {
 		return asItIs, nil
 	}
-	const settings = knowMode | knowNumbers
+	const settings = relay.KnowMode | relay.KnowNumbers
 	switch {
 	case len(st.spans) > 1:
 		return asItIs, errCut
 	case cx.busy:
 		return asItIs, lacks(needQuiet)
 	}
-	l := &loading{part: *p, stride: cx.snap.increment}
+	l := &loading{part: *p, stride: cx.snap.Increment}
 	st.speller = d.speller(cx)
 	err := l.plan.Read(&rewriter.Statement{Text: p.text, Mode: cx.mode, Rules: p.rules, Table: p.facts.Table, Speller: &st.speller})
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
@@ -103,7 +104,7 @@ func (d *decider) load(st *statement, p *part, cx *reading) (insertion, error) {
 		return asItIs, nil
 	case p.facts.At.Before(st.begun): // how many fields a line has must be certain: no server says when it was not
 		return asItIs, errIncomplete{need{kind: needTable, table: p.name, key: string(st.key)}}
-	case cx.snap.known&settings != settings:
+	case cx.snap.Known&settings != settings:
 		return asItIs, lacks(needProbe)
 	}
 	charset := l.plan.Charset
@@ -126,10 +127,10 @@ func (d *decider) load(st *statement, p *part, cx *reading) (insertion, error) {
 	if err := d.begins(st, p, cx); err != nil {
 		return asItIs, err
 	}
-	l.part.name, l.part.asked = cloneName(p.name), p.asked
+	l.part.name, l.part.asked = relay.CloneName(p.name), p.asked
 	st.order, st.facts = l, nil // errors of rows are the file's
 	if p.head.Effects(p.text)&rewriter.SetsLastID != 0 {
-		st.touch |= touchLastID
+		st.touch |= relay.TouchLastID
 	}
 	return alone, nil
 }
@@ -165,7 +166,7 @@ func (d *decider) format(l *loading, charset string, cx *reading) infile.Format 
 	f.Skip, f.Fields, f.Bytes = l.plan.Skip, l.plan.Fields, l.plan.Bytes
 	f.Charset, _ = infile.CharsetOf(charset)
 	f.MariaDB, f.KeepZero = cx.mode.MariaDB, cx.mode.NoAutoValueOnZero
-	f.Strict = l.plan.Replace && cx.snap.strict
+	f.Strict = l.plan.Replace && cx.snap.Strict
 	for i, at := range l.plan.At {
 		f.Columns = append(f.Columns, infile.Column{Field: at, Text: l.part.columns[i].Text, Unsigned: l.part.columns[i].Unsigned})
 	}
@@ -282,16 +283,16 @@ func (l *loading) advance() error {
 }
 
 // expect is what is to be expected of the reply, before the file has passed.
-func (l *loading) expect() expect {
-	return expect{form: formLoad, packet: l.part.rules[0].Packet, askable: !l.part.columns[0].Text, table: l.part.facts.Name}
+func (l *loading) expect() relay.Expect {
+	return relay.Expect{Form: relay.FormLoad, Packet: l.part.rules[0].Packet, Askable: !l.part.columns[0].Text, Table: l.part.facts.Name}
 }
 
 // tell puts into e what the file was given so far.
-func (l *loading) tell(e *expect) {
+func (l *loading) Tell(e *relay.Expect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.generated, e.first, e.last = l.drawn.generated, l.drawn.first, l.drawn.last
-	e.rows = e.generated
+	e.Generated, e.First, e.Last = l.drawn.generated, l.drawn.first, l.drawn.last
+	e.Rows = e.Generated
 }
 
 // breakOff notes why the load cannot go on.
@@ -313,7 +314,7 @@ func (l *loading) ended(seq byte) {
 }
 
 // delta is what is taken off sequence number seq of the reply. That to a packet out of order is the next one to the client.
-func (l *loading) delta(seq, file byte) byte {
+func (l *loading) Delta(seq, file byte) byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken != nil {
@@ -323,11 +324,11 @@ func (l *loading) delta(seq, file byte) byte {
 }
 
 // lost returns what a client is told whose server is gone, and the sequence number of what it sent last; nil while it sends.
-func (l *loading) lost() (e *mysql.MyError, seq byte) {
-	if e = l.brokenOff(); e == nil {
+func (l *loading) Lost() (e *mysql.MyError, seq byte) {
+	if e = l.BrokenOff(); e == nil {
 		made := l.expect()
-		l.tell(&made)
-		e = errLost([]expect{made})
+		l.Tell(&made)
+		e = relay.ErrLost([]relay.Expect{made})
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -337,14 +338,14 @@ func (l *loading) lost() (e *mysql.MyError, seq byte) {
 	return e, l.end
 }
 
-func (l *loading) brokenOff() *mysql.MyError {
+func (l *loading) BrokenOff() *mysql.MyError {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.broken
 }
 
 // storedSQL asks for the least id of the load that is in the table.
-func (l *loading) storedSQL(_ *expect, table, id []byte) string {
+func (l *loading) storedSQL(_ *relay.Expect, table, id []byte) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var made []string

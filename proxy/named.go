@@ -6,6 +6,7 @@ import (
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -49,7 +50,7 @@ func (d *decider) dynamic(st *statement, i int, head rewriter.Head, cx *reading)
 // names, or as the execution of a statement that gets ids.
 func (d *decider) unreadDynamic(st *statement, head rewriter.Head, dyn *rewriter.Dynamic, cx *reading) error {
 	if head.Kind != rewriter.Deallocate {
-		for name, e := range d.c.prepared.byName {
+		for name, e := range d.c.Prepared.ByName {
 			if (dyn.Name == name || dyn.Name == "") && fillerOf(e) != nil {
 				return clienterr.Undecided(errors.New("the arguments of a statement that gets ids could not be read"))
 			}
@@ -80,19 +81,19 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 	switch {
 	case dyn.From == rewriter.SourceLiteral:
 	case cx.rules.Empty():
-		st.prepared = &prepared{touch: touchAll | touchLastID, reads: true, unread: true}
+		st.prepared = &relay.Prepared{Touch: relay.TouchAll | relay.TouchLastID, Reads: true, Unread: true}
 		return nil
 	case dyn.From == rewriter.SourceOther, st.source != nil && st.source.unknown:
-		st.prepared = &prepared{touch: touchAll | touchLastID, reads: true, unseen: true}
+		st.prepared = &relay.Prepared{Touch: relay.TouchAll | relay.TouchLastID, Reads: true, Unseen: true}
 		return nil
 	case st.source != nil:
-		if len(st.source.text) > smallText && cx.snap.known&knowNumbers == 0 {
+		if len(st.source.text) > smallText && cx.snap.Known&relay.KnowNumbers == 0 {
 			return lacks(needProbe)
 		}
 		if inner = *st.source; inner.wide {
 			in.mode.Charset = rewriter.SingleByte
 		}
-	case cx.snap.known&(knowMode|knowCharset) != knowMode|knowCharset:
+	case cx.snap.Known&(relay.KnowMode|relay.KnowCharset) != relay.KnowMode|relay.KnowCharset:
 		return lacks(needProbe)
 	case cx.busy: // with what may set a variable
 		return lacks(needQuiet)
@@ -105,20 +106,20 @@ func (d *decider) text(st *statement, sql []byte, cx *reading) error {
 			return err
 		}
 	}
-	e := newPrepared(head, inner.text, true)
+	e := relay.NewPrepared(head, inner.text, true)
 	if e == nil {
-		e = &prepared{}
+		e = &relay.Prepared{}
 	}
-	e.unseen, st.unseen = e.unseen || st.unseen, false
+	e.Unseen, st.unseen = e.Unseen || st.unseen, false
 	if key := d.makes(head, inner.text, cx); key != "" {
-		e.makes, e.touch = key, touchTables
+		e.Makes, e.Touch = key, relay.TouchTables
 	}
 	st.prepared = with(st.prepared, e)
-	if inserts(head) && dyn.Verb == rewriter.VerbPrepare {
-		st.prepared.aims(head, inner.text, &cx.snap, cx.rules.List)
-		st.prepared.own.asked = dyn.From == rewriter.SourceAsked
+	if relay.Inserts(head) && dyn.Verb == rewriter.VerbPrepare {
+		st.prepared.Aims(head, inner.text, &cx.snap, cx.rules.List)
+		st.prepared.Own.Asked = dyn.From == rewriter.SourceAsked
 		if inner.wide && dyn.From != rewriter.SourceLiteral { // it is not in the client's character set
-			st.prepared.own = nil
+			st.prepared.Own = nil
 		}
 	}
 	if fillerOf(st.prepared) == nil {
@@ -184,23 +185,23 @@ func (d *decider) immediate(st *statement, i int, head rewriter.Head, cx *readin
 // unfilledName notes what an execution that goes as it is may change.
 func (d *decider) unfilledName(st *statement, i int, head rewriter.Head, cx *reading) {
 	sql := st.text[st.spans[i].Start:st.spans[i].End]
-	st.touch |= st.prepared.touch
-	st.unseen = st.unseen || st.prepared.unseen
-	if st.prepared.makes != "" {
-		st.changes().temps = append(st.changes().temps, temp{name: st.prepared.makes})
+	st.touch |= st.prepared.Touch
+	st.unseen = st.unseen || st.prepared.Unseen
+	if st.prepared.Makes != "" {
+		st.changes().Temps = append(st.changes().Temps, relay.Temp{Name: st.prepared.Makes})
 	}
 	if head.Effects(sql)&rewriter.SetsLastID != 0 { // among the arguments
-		st.touch |= touchLastID
+		st.touch |= relay.TouchLastID
 	}
-	st.owing = cx.owes && (st.prepared.reads || rewriter.MentionsLastID(sql))
+	st.owing = cx.owes && (st.prepared.Reads || rewriter.MentionsLastID(sql))
 }
 
 // name decides on EXECUTE.
 func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) error {
-	e := d.c.prepared.byName[st.dynamic.Name]
+	e := d.c.Prepared.ByName[st.dynamic.Name]
 	switch {
 	case st.dynamic.Name == "" || e == nil: // a routine may have prepared it
-		if !cx.rules.Empty() && d.c.prepared.passed.mayInsert(cx.rules.List) {
+		if !cx.rules.Empty() && d.c.Prepared.Passed.MayInsert(cx.rules.List) {
 			return clienterr.ReadLate()
 		}
 		st.owing = cx.owes
@@ -208,7 +209,7 @@ func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) er
 		return nil
 	case d.hasFailed(e): // the server says so itself
 		return nil
-	case e.unread && !cx.rules.Empty():
+	case e.Unread && !cx.rules.Empty():
 		return clienterr.ReadLate()
 	}
 	st.prepared = e
@@ -229,10 +230,10 @@ func (d *decider) name(st *statement, i int, head rewriter.Head, cx *reading) er
 	return nil
 }
 
-func (d *decider) hasFailed(e *prepared) bool {
-	d.c.mu.Lock()
-	defer d.c.mu.Unlock()
-	return e.failed
+func (d *decider) hasFailed(e *relay.Prepared) bool {
+	d.c.Mu.Lock()
+	defer d.c.Mu.Unlock()
+	return e.Failed
 }
 
 // miscounted decides on an execution with another number of arguments than the statement has
@@ -270,7 +271,7 @@ func (d *decider) fillsNamed(st *statement, i int, cx *reading) error {
 		return err
 	}
 	if plan.NoLastID {
-		st.owing = cx.owes && (reads || e.reads)
+		st.owing = cx.owes && (reads || e.Reads)
 	}
 	st.order = &nameExecution{
 		filled: &st.filled, values: st.execution.values,
@@ -305,7 +306,7 @@ func (d *decider) boundArguments(st *statement, sql []byte, cx *reading) error {
 	switch {
 	case len(n.values) > maxBound:
 		return clienterr.Unsupported(f.rules[0], f.name, "EXECUTE with so many bound ids")
-	case cx.snap.known&(knowZero|knowStrict) != knowZero|knowStrict:
+	case cx.snap.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict:
 		return lacks(needProbe)
 	case len(n.values) > len(st.bound) && cx.busy: // with what may set a variable
 		return lacks(needQuiet)
@@ -314,7 +315,7 @@ func (d *decider) boundArguments(st *statement, sql []byte, cx *reading) error {
 	}
 	next := 0
 	for _, b := range f.bound {
-		v := rewriter.Value{Generate: f.wide(b.column) || !cx.snap.mode.NoAutoValueOnZero, Known: true} // DEFAULT stores 0, which generates or not
+		v := rewriter.Value{Generate: f.wide(b.column) || !cx.snap.Mode.NoAutoValueOnZero, Known: true} // DEFAULT stores 0, which generates or not
 		if !args[b.param].Default {
 			v = st.bound[next]
 			next++

@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/rule"
 )
 
@@ -60,22 +61,22 @@ func TestNamedIDsAreCarried(t *testing.T) {
 }
 
 // named is a PREPARE that the decider saw succeed.
-func (x *deciding) named(t *testing.T, text string) *prepared {
+func (x *deciding) named(t *testing.T, text string) *relay.Prepared {
 	t.Helper()
 	x.on(mysql.COM_QUERY, text, true)
 	if x.st.dynamic == nil || x.st.prepared == nil {
 		t.Fatalf("%s: %v, %+v", text, x.last, x.st.prepared)
 	}
-	if x.c.prepared.byName == nil {
-		x.c.prepared.byName = map[string]*prepared{}
+	if x.c.Prepared.ByName == nil {
+		x.c.Prepared.ByName = map[string]*relay.Prepared{}
 	}
-	x.c.prepared.byName[x.st.dynamic.Name] = x.st.prepared
+	x.c.Prepared.ByName[x.st.dynamic.Name] = x.st.prepared
 	return x.st.prepared
 }
 
 func TestDecideNamed(t *testing.T) {
 	rules := []rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
-	maria := func(x *deciding) { x.c.mariaDB, x.c.state.mode.MariaDB = true, true }
+	maria := func(x *deciding) { x.c.MariaDB, x.c.State.Mode.MariaDB = true, true }
 	for _, tt := range []struct {
 		name, prepare, execute string
 		change                 func(x *deciding)
@@ -92,17 +93,19 @@ func TestDecideNamed(t *testing.T) {
 		{name: "as many as with the ids", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE s USING @a, @b", want: "forward", sent: "EXECUTE s"},
 		{name: "what MySQL does not take", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE s USING 5", want: "forward"},
 		{name: "a SELECT", prepare: "SELECT LAST_INSERT_ID()", execute: "EXECUTE s", want: "forward"},
-		{name: "a failed PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.prepared.byName["s"].failed = true }, want: "forward"},
-		{name: "a refused PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.prepared.byName["s"] = &prepared{kind: refusal{clienterr.UnpreparedName("s")}} }, want: "error 1243"},
-		{name: "another schema meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.schema = []byte("other") }, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING @`idproxy 0`"},
-		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.mode.NoAutoValueOnZero = true }, want: "need renewal"},
-		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.state.makeTemporary("shop\x00orders") }, want: "need renewal"},
-		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.prepared.byName["s"] = &prepared{unread: true} }, want: "error 1235"},
+		{name: "a failed PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.Prepared.ByName["s"].Failed = true }, want: "forward"},
+		{name: "a refused PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) {
+			x.c.Prepared.ByName["s"] = &relay.Prepared{Kind: refusal{clienterr.UnpreparedName("s")}}
+		}, want: "error 1243"},
+		{name: "another schema meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.State.Schema = []byte("other") }, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING @`idproxy 0`"},
+		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.c.State.Mode.NoAutoValueOnZero = true }, want: "need renewal"},
+		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.State.MakeTemporary("shop\x00orders") }, want: "need renewal"},
+		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.Prepared.ByName["s"] = &relay.Prepared{Unread: true} }, want: "error 1235"},
 		{name: "a PREPARE that the server refused", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.on(mysql.COM_QUERY, "PREPARE x FROM", false) }, want: "forward"},
-		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.prepared.passed.lose(nil) }, want: "error 1235"},
-		{name: "prepared blindly, of another table", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.prepared.passNames([]byte("PREPARE other FROM 'SELECT 1'; DO 1"), true, nil) }, want: "forward"},
+		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.Prepared.Passed.Lose(nil) }, want: "error 1235"},
+		{name: "prepared blindly, of another table", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.Prepared.PassNames([]byte("PREPARE other FROM 'SELECT 1'; DO 1"), true, nil) }, want: "forward"},
 		{name: "prepared blindly, of the table", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) {
-			x.c.prepared.passNames([]byte("PREPARE other FROM 'INSERT INTO Orders (a) VALUES (1)'; DO 1"), true, nil)
+			x.c.Prepared.PassNames([]byte("PREPARE other FROM 'INSERT INTO Orders (a) VALUES (1)'; DO 1"), true, nil)
 		}, want: "error 1235"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,8 +138,8 @@ func TestNamesBehindRoutines(t *testing.T) {
 	x := newDeciding(rule.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"})
 	x.named(t, "PREPARE fills FROM 'INSERT INTO orders (a) VALUES (1)'")
 	x.named(t, "PREPARE reads FROM 'SELECT 1'")
-	x.c.send(pending{reply: replyResult, touch: touchAll})
-	if x.c.prepared.byName["fills"] == nil || x.c.prepared.byName["reads"] != nil {
-		t.Errorf("left: %v", x.c.prepared.byName)
+	x.c.Send(relay.Pending{Reply: relay.ReplyResult, Touch: relay.TouchAll})
+	if x.c.Prepared.ByName["fills"] == nil || x.c.Prepared.ByName["reads"] != nil {
+		t.Errorf("left: %v", x.c.Prepared.ByName)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -16,7 +17,7 @@ import (
 type namePreparation struct {
 	noInserts
 	dyn    *rewriter.Dynamic
-	e      *prepared
+	e      *relay.Prepared
 	source *innerText // the text that it was asked for
 	mode   rewriter.Mode
 }
@@ -47,12 +48,12 @@ func (p *namePreparation) keepName(s *session, st *statement) error {
 		s.keepNameless(p.e)
 		return nil
 	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	if !s.c.prepared.keepName(p.dyn.Name, p.e) {
-		return clienterr.TooManyNames(maxNamed)
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	if !s.c.Prepared.KeepName(p.dyn.Name, p.e) {
+		return clienterr.TooManyNames(relay.MaxNamed)
 	}
-	st.changes().named = p.e
+	st.changes().Named = p.e
 	return nil
 }
 
@@ -63,20 +64,20 @@ type deallocation struct {
 }
 
 func (d *deallocation) begin(s *session, _ *statement) error {
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	s.c.prepared.forgetName(d.name)
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	s.c.Prepared.ForgetName(d.name)
 	return nil
 }
 
 // keepNameless notes a statement prepared under a name that only the server can compare.
-func (s *session) keepNameless(e *prepared) {
+func (s *session) keepNameless(e *relay.Prepared) {
 	by := s.decider.rules().List
 	switch {
-	case e.own != nil && e.own.kept:
-		s.c.prepared.passed.add([]byte(e.own.text.Value()), by)
-	case e.unread || e.book != nil:
-		s.c.prepared.passed.lose(by)
+	case e.Own != nil && e.Own.Kept:
+		s.c.Prepared.Passed.Add([]byte(e.Own.Text.Value()), by)
+	case e.Unread || e.Book != nil:
+		s.c.Prepared.Passed.Lose(by)
 	}
 }
 
@@ -86,7 +87,7 @@ func (s *session) unprepared(st *statement) {
 	if st.dynamic == nil || st.dynamic.Verb != rewriter.VerbPrepare || st.dynamic.Name == "" {
 		return
 	}
-	s.c.prepared.setName(st.dynamic.Name, &prepared{kind: refusal{clienterr.UnpreparedName(st.dynamic.Name)}})
+	s.c.Prepared.SetName(st.dynamic.Name, &relay.Prepared{Kind: refusal{clienterr.UnpreparedName(st.dynamic.Name)}})
 }
 
 // variable is the user variable that carries the n-th id of an execution on
@@ -261,7 +262,7 @@ func (p *namePreparation) carry(s *session) error {
 // carry sets variables for what is sent next. It waits for the reply: if the server did not set
 // them, as when the query is killed, an execution would find the ids of the one before.
 func (s *session) carry(set []byte) error {
-	return s.change(s.c.appendQuery(nil, string(set)), pending{reply: replyResult})
+	return s.change(s.c.AppendQuery(nil, string(set)), relay.Pending{Reply: relay.ReplyResult})
 }
 
 // askSource asks for the text that a PREPARE or EXECUTE IMMEDIATE takes from an

@@ -2,22 +2,23 @@ package proxy
 
 import (
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 )
 
 // inUTF8 returns a name that a statement writes in UTF-8; ok is false when the
 // server refuses it, or makes question marks of it.
 func (d *decider) inUTF8(name []byte, cx *reading) (converted []byte, ok bool, err error) {
-	if cx.snap.hasInUTF8(name) {
+	if cx.snap.HasInUTF8(name) {
 		return name, true, nil
 	}
-	if cx.snap.known&knowCharset == 0 {
+	if cx.snap.Known&relay.KnowCharset == 0 {
 		if cx.barrier {
 			return nil, false, errCut
 		}
 		return nil, false, lacks(needProbe)
 	}
-	charset := cx.snap.charset
+	charset := cx.snap.Charset
 	switch {
 	case charset == "utf8mb4" && !cx.mode.MariaDB:
 		return facts.AsUTF8MB3(name), true, nil
@@ -58,7 +59,7 @@ type speller struct {
 }
 
 func (d *decider) speller(cx *reading) speller {
-	return speller{&d.tables.Names, cx.snap.charset, cx.snap.known&knowCharset != 0, cx.barrier}
+	return speller{&d.tables.Names, cx.snap.Charset, cx.snap.Known&relay.KnowCharset != 0, cx.barrier}
 }
 
 // Spell implements rewriter.Speller; a name that is to be asked for is a need.

@@ -13,6 +13,7 @@ import (
 	"idproxy/inside"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -80,9 +81,9 @@ func (s *session) told(err error) *mysql.MyError {
 	if !ok {
 		return e
 	}
-	s.c.mu.Lock()
-	user, schema, mode := s.c.user, string(s.c.state.schema), s.c.state.mode
-	s.c.mu.Unlock()
+	s.c.Mu.Lock()
+	user, schema, mode := s.c.User, string(s.c.State.Schema), s.c.State.Mode
+	s.c.Mu.Unlock()
 	said := []any{"code", e.Code, "error", e.Message, "user", user, "schema", schema}
 	if s.held != nil {
 		said = append(said, "statement", s.held.outline(mode))
@@ -99,8 +100,8 @@ func (s *session) told(err error) *mysql.MyError {
 // outline is the statement that is decided on, without its values. Of an execution it is
 // what was prepared.
 func (st *statement) outline(mode rewriter.Mode) string {
-	if e := st.prepared; e != nil && e.own != nil && e.own.kept && !st.prepares() {
-		return rewriter.Outline([]byte(e.own.text.Value()), e.own.by.mode)
+	if e := st.prepared; e != nil && e.Own != nil && e.Own.Kept && !st.prepares() {
+		return rewriter.Outline([]byte(e.Own.Text.Value()), e.Own.By.Mode)
 	}
 	if st.prefix[0] != mysql.COM_QUERY && st.prefix[0] != mysql.COM_STMT_PREPARE {
 		return "execution of a prepared statement"
@@ -119,11 +120,11 @@ type findings struct {
 	disputes  []dispute
 	leftAlone int // statements on tables that a wildcard matches and does not concern
 	// What is to be noted of statements that were prepared:
-	unread   []unread     // texts that may prepare some by name and were not read
-	executed *prepared    // the one that is executed, where one of these is to be noted of it:
-	facts    *facts.Table // what is known now of its table
-	types    []uint16     // of its parameters, as the execution gives them
-	typed    bool         // it does
+	unread   []unread        // texts that may prepare some by name and were not read
+	executed *relay.Prepared // the one that is executed, where one of these is to be noted of it:
+	facts    *facts.Table    // what is known now of its table
+	types    []uint16        // of its parameters, as the execution gives them
+	typed    bool            // it does
 }
 
 // unread is what is not known of statements prepared by name.
@@ -153,27 +154,27 @@ func (f *findings) reset() {
 
 // note notes what the decision found of statements that were prepared. It does so also
 // when the command is refused: what an execution says of types, it has said.
-func (f *findings) note(c *conversation) {
+func (f *findings) note(c *relay.Conversation) {
 	if len(f.unread) == 0 && f.executed == nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	for _, u := range f.unread {
 		if u.text == nil {
-			delete(c.prepared.byName, u.name)
+			delete(c.Prepared.ByName, u.name)
 			continue
 		}
-		c.prepared.passNames(u.text, true, u.by)
+		c.Prepared.PassNames(u.text, true, u.by)
 	}
 	e := f.executed
 	if f.typed {
-		e.types = append(e.types[:0], f.types...)
+		e.Types = append(e.Types[:0], f.types...)
 	}
 	if f.facts == nil {
 		return
 	}
-	switch k := e.kind.(type) {
+	switch k := e.Kind.(type) {
 	case *filler:
 		k.facts = f.facts
 	case *bare:
@@ -204,9 +205,9 @@ func (s *session) report(found *findings) {
 
 // denied logs that the server refused a login. It has said why to the client.
 func (s *session) denied() {
-	s.c.mu.Lock()
-	user, code := s.c.user, s.c.last.code
-	s.c.mu.Unlock()
+	s.c.Mu.Lock()
+	user, code := s.c.User, s.c.Last.Code
+	s.c.Mu.Unlock()
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " login " + user); ok {
 		s.log.Info("login failed", "user", user, "code", code, "others", others)
 	}

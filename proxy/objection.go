@@ -6,6 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/ask"
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 )
 
@@ -72,7 +73,7 @@ func (s *session) objectInside(st *statement, cause *mysql.MyError) (taken, done
 	case st.dynamic.Verb == rewriter.VerbImmediate:
 		return true, true, s.answer(own, st.seq)
 	}
-	st.prepared = &prepared{kind: refusal{cause}} // should it not fail after all
+	st.prepared = &relay.Prepared{Kind: refusal{cause}} // should it not fail after all
 	made := &namePreparation{dyn: st.dynamic, e: st.prepared}
 	end, rest := s.first(st)
 	done, err = s.sendAsIs(st, made, end, rest)
@@ -102,9 +103,9 @@ func misresolved(e *mysql.MyError) bool {
 // manual reports whether autocommit is off: a statement that fails may then leave a
 // transaction open.
 func (s *session) manual() bool {
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	return s.c.state.manual
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	return s.c.State.Manual
 }
 
 // sendAsIs sends on, up to end, a text that the server is sure to refuse. rest is
@@ -112,26 +113,26 @@ func (s *session) manual() bool {
 func (s *session) sendAsIs(st *statement, as order, end, rest int) (done bool, err error) {
 	st.filled.parts = st.filled.parts[:0]
 	st.order, st.after, st.owing, st.unseen = as, nil, false, false
-	st.touch, st.end, st.rest = touchAll|touchLastID, end, rest
+	st.touch, st.end, st.rest = relay.TouchAll|relay.TouchLastID, end, rest
 	return s.execute(st)
 }
 
 // quoteAll gives the client the error of a statement of a piece that the server could
 // not read. Natively it quotes what stands behind the piece, too.
-func (s *session) quoteAll(st *statement, w *withheld) error {
+func (s *session) quoteAll(st *statement, w *relay.Withheld) error {
 	ofItsText := st.dynamic != nil && st.dynamic.From != rewriter.SourceNone // the error; asking would change the diagnostics
-	if w.result < len(st.spans) && !ofItsText {
-		span := st.spans[w.result]
+	if w.Result < len(st.spans) && !ofItsText {
+		span := st.spans[w.Result]
 		_, own, err := ask.TryPrepare(s.questions(), st.text[span.Start:span.End])
 		if err == nil && own != nil && own.Code == mysql.ER_PARSE_ERROR { // else it is of a text that the statement runs
 			_, own, err = ask.TryPrepare(s.questions(), st.text[span.Start:])
 			if err == nil && own != nil {
-				return s.answer(own, w.frame[3]-1)
+				return s.answer(own, w.Frame[3]-1)
 			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return s.deliver(w.frame)
+	return s.deliver(w.Frame)
 }

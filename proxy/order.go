@@ -5,6 +5,7 @@ import (
 
 	"idproxy/proxy/draw"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -13,7 +14,7 @@ import (
 type decision struct {
 	piece
 	order    order
-	prepared *prepared         // the statement that is executed or prepared, if anything is known of that
+	prepared *relay.Prepared   // the statement that is executed or prepared, if anything is known of that
 	dynamic  *rewriter.Dynamic // the PREPARE, EXECUTE or the like in SQL that the piece is
 	found    findings
 
@@ -44,8 +45,8 @@ type piece struct {
 	spans  []rewriter.Span // its statements
 	end    int             // where it ends in the text
 	rest   int             // where the next one begins; 0: there is none
-	touch  touch
-	after  *after       // what it changes besides
+	touch  relay.Touch
+	after  *relay.After // what it changes besides
 	owing  bool         // LAST_INSERT_ID() must be paid before it
 	facts  *facts.Table // what is known of the table of its last INSERT that may have ids
 	unseen bool         // it may write to tables out of sight
@@ -58,9 +59,9 @@ func (p *piece) cut(i int) {
 }
 
 // changes returns what the piece changes besides, for more to be added.
-func (p *piece) changes() *after {
+func (p *piece) changes() *relay.After {
 	if p.after == nil {
-		p.after = &after{}
+		p.after = &relay.After{}
 	}
 	return p.after
 }
@@ -69,14 +70,14 @@ func (p *piece) changes() *after {
 type order interface {
 	// draw draws the ids of INSERTs, before anything is sent, and says what is to be expected of
 	// the replies to them. at is the statement of the piece that there are none for.
-	draw(s *session, st *statement) (expected []expect, at int, err error)
+	draw(s *session, st *statement) (expected []relay.Expect, at int, err error)
 	// write returns what is sent. made: it stands in st.out, behind room for a header, and is
 	// not the command as it came.
 	write(s *session, st *statement) (payload []byte, made bool, err error)
 	// begin does what must be done just before it is sent.
 	begin(s *session, st *statement) error
 	// watcher returns who sees the reply; nil: nobody.
-	watcher(st *statement, expected []expect) watcher
+	watcher(st *statement, expected []relay.Expect) relay.Watcher
 	// mayOwe reports whether the server's LAST_INSERT_ID() may come to differ from the native one:
 	// what it is in front of the piece must be known.
 	mayOwe() bool
@@ -85,7 +86,7 @@ type order interface {
 	// asked returns the INSERT or LOAD DATA whose reply left a question; storedSQL asks which of
 	// its ids are in the table.
 	asked() *part
-	storedSQL(e *expect, table, id []byte) string
+	storedSQL(e *relay.Expect, table, id []byte) string
 	// letGo closes what was made at the server for the piece.
 	letGo(s *session) error
 	// outnumbered is told that a query gave more rows than were counted. again: it is decided on
@@ -98,22 +99,22 @@ type order interface {
 // noInserts is an order without INSERTs that get ids. Other orders embed it.
 type noInserts struct{}
 
-func (noInserts) draw(*session, *statement) ([]expect, int, error)         { return nil, 0, nil }
+func (noInserts) draw(*session, *statement) ([]relay.Expect, int, error)   { return nil, 0, nil }
 func (noInserts) begin(*session, *statement) error                         { return nil }
 func (noInserts) mayOwe() bool                                             { return false }
 func (noInserts) asks() bool                                               { return false }
 func (noInserts) asked() *part                                             { return nil }
-func (noInserts) storedSQL(*expect, []byte, []byte) string                 { return "" }
+func (noInserts) storedSQL(*relay.Expect, []byte, []byte) string           { return "" }
 func (noInserts) letGo(*session) error                                     { return nil }
 func (noInserts) outnumbered(*session, *statement) (again bool, err error) { return false, nil }
 func (noInserts) went(*session, uint64)                                    {}
 
 // watcher watches a piece that another one follows, too: an error of it may be withheld.
-func (noInserts) watcher(st *statement, expected []expect) watcher {
+func (noInserts) watcher(st *statement, expected []relay.Expect) relay.Watcher {
 	if expected == nil && st.rest == 0 {
 		return nil
 	}
-	st.reply = &pieceReply{inserts: expected, seq: st.seq}
+	st.reply = &relay.InsertReply{Inserts: expected, Seq: st.seq}
 	return st.reply
 }
 

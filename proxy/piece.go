@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
@@ -26,15 +27,15 @@ func (s *session) execute(st *statement) (done bool, err error) {
 	if err := s.quiet(); err != nil {
 		return true, err
 	}
-	failed, seq := s.c.lastReply()
+	failed, seq := s.c.LastReply()
 	switch w := st.withheld(); {
-	case w != nil && w.quotes:
+	case w != nil && w.Quotes:
 		return true, s.quoteAll(st, w)
-	case w != nil && w.guard:
+	case w != nil && w.Guard:
 		again, err := st.order.outnumbered(s, st)
 		return !again, err
 	}
-	if rows, ok := s.c.lastAffected(); ok && !failed {
+	if rows, ok := s.c.LastAffected(); ok && !failed {
 		st.order.went(s, rows)
 	}
 	if err := s.settle(st); err != nil {
@@ -52,11 +53,11 @@ func (s *session) execute(st *statement) (done bool, err error) {
 func (s *session) quiet() error {
 	for {
 		select {
-		case <-s.c.quiet():
+		case <-s.c.Quiet():
 			return nil
 		case <-s.gone:
 			return errServerGone
-		case <-s.c.infile:
+		case <-s.c.Infile:
 			if err := s.relayFile(); err != nil {
 				return err
 			}
@@ -68,7 +69,7 @@ func (s *session) quiet() error {
 // behind it. The command that asked for it is given up: what is left of it is
 // copied, for more bytes of the client take its place.
 func (s *session) relayFile() error {
-	if s.c.phase() != phaseInfile {
+	if s.c.Phase() != relay.PhaseInfile {
 		return nil
 	}
 	if l, ok := s.held.order.(*loading); ok {
@@ -77,15 +78,15 @@ func (s *session) relayFile() error {
 	s.held.keep()
 	s.in.consume(s.holding)
 	s.holding = 0
-	for s.c.phase() == phaseInfile {
+	for s.c.Phase() == relay.PhaseInfile {
 		b := s.in.bytes()
-		if n := s.requests.left; n > 0 {
+		if n := s.requests.Left; n > 0 {
 			b = b[:min(n, len(b))]
 		} else if len(b) >= wire.HeaderLen {
 			b = b[:min(wire.HeaderLen+wire.PayloadLen(b), len(b))]
 		}
-		n, act := s.requests.next(b)
-		if act == actMore {
+		n, act := s.requests.Next(b)
+		if act == relay.ActMore {
 			if err := s.in.more(); err != nil {
 				s.clientClosed(err)
 				return errClientGone
@@ -101,11 +102,11 @@ func (s *session) relayFile() error {
 }
 
 // withheld returns what the reply to the piece left open, nil when that is nothing.
-func (st *statement) withheld() *withheld {
+func (st *statement) withheld() *relay.Withheld {
 	if st.reply == nil {
 		return nil
 	}
-	return st.reply.withheld
+	return st.reply.Withheld
 }
 
 // settle asks what the reply to an INSERT left open, and gives the client the
@@ -119,18 +120,18 @@ func (s *session) settle(st *statement) error {
 	if errors.Is(err, errServerGone) {
 		return err // the client is told which ids are in doubt
 	}
-	s.c.setAsking(nil)
-	ok, _ := wire.ParseOK(w.payload(), 0)
-	n := w.expect.answered(w.ask, &ok, id)
+	s.c.SetAsking(nil)
+	ok, _ := wire.ParseOK(w.Payload(), 0)
+	n := w.Expect.Answered(w.Ask, &ok, id)
 	if err != nil { // better no id than one of no row
-		s.log.Warn("what became of an INSERT could not be asked", "table", w.expect.table, "error", err)
-		n = w.expect.left(0)
+		s.log.Warn("what became of an INSERT could not be asked", "table", w.Expect.Table, "error", err)
+		n = w.Expect.Left(0)
 	}
-	s.c.settle(n.last, n.lastID)
-	if len(w.frame) > 0 {
-		out, used := ok.AppendPrefixWithInsertID(make([]byte, wire.HeaderLen), w.payload(), n.insertID)
-		out = append(out, w.payload()[used:]...)
-		wire.AppendHeader(out[:0], len(out)-wire.HeaderLen, w.frame[3])
+	s.c.Settle(n.Last, n.LastID)
+	if len(w.Frame) > 0 {
+		out, used := ok.AppendPrefixWithInsertID(make([]byte, wire.HeaderLen), w.Payload(), n.InsertID)
+		out = append(out, w.Payload()[used:]...)
+		wire.AppendHeader(out[:0], len(out)-wire.HeaderLen, w.Frame[3])
 		return s.deliver(out)
 	}
 	return nil
@@ -138,18 +139,18 @@ func (s *session) settle(st *statement) error {
 
 // askAfter asks the question behind an INSERT; nil when the answer is NULL. It
 // keeps the warnings of the INSERT, which the question ends on the server.
-func (s *session) askAfter(st *statement, w *withheld) (*uint64, error) {
-	if w.warnings {
-		packets, err := s.ask(s.c.appendQuery(nil, showWarnings), replyResult)
+func (s *session) askAfter(st *statement, w *relay.Withheld) (*uint64, error) {
+	if w.Warnings {
+		packets, err := s.ask(s.c.AppendQuery(nil, showWarnings), relay.ReplyResult)
 		if err != nil {
 			return nil, err
 		}
-		s.c.keepWarnings(packets)
+		s.c.KeepWarnings(packets)
 	}
 	sql := "SELECT LAST_INSERT_ID()"
-	if w.ask == askStored {
+	if w.Ask == relay.AskStored {
 		var err error
-		if sql, err = s.storedSQL(st.order, w.expect); err != nil {
+		if sql, err = s.storedSQL(st.order, w.Expect); err != nil {
 			return nil, err
 		}
 	}
@@ -171,7 +172,7 @@ func (s *session) showKept(st *statement) (shown, done bool, err error) {
 	if end < 0 || !st.multi {
 		end = len(st.text)
 	}
-	reply := s.c.keptWarnings(st.text[:end])
+	reply := s.c.KeptWarnings(st.text[:end])
 	if reply == nil {
 		return false, false, nil
 	}

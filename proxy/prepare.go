@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -8,32 +9,32 @@ import (
 // preparation is a statement to prepare.
 type preparation struct {
 	noInserts
-	e *prepared // what is to be known of it; nil: nothing
+	e *relay.Prepared // what is to be known of it; nil: nothing
 }
 
 // prepares completes what is to be known of a statement when the server has prepared it.
 func (d *decider) prepares(st *statement, cx *reading) {
 	head, _ := rewriter.ReadHead(st.text, cx.mode)
-	e := with(st.prepared, newPrepared(head, st.text, true))
-	if inserts(head) {
-		e.aims(head, st.text, &cx.snap, cx.rules.List)
+	e := with(st.prepared, relay.NewPrepared(head, st.text, true))
+	if relay.Inserts(head) {
+		e.Aims(head, st.text, &cx.snap, cx.rules.List)
 	}
 	if e != nil {
-		e.unseen = e.unseen || st.unseen
+		e.Unseen = e.Unseen || st.unseen
 	}
 	st.touch, st.after, st.owing, st.unseen = 0, nil, false, false
 	st.prepared, st.order = e, &preparation{e: e}
 }
 
 // with adds what is known of every statement of its kind.
-func with(e, any *prepared) *prepared {
+func with(e, any *relay.Prepared) *relay.Prepared {
 	switch {
 	case e == nil:
 		return any
 	case any != nil && (fillerOf(e) == nil || fillerOf(e).plan.NoLastID):
-		e.touch, e.reads = any.touch, any.reads
+		e.Touch, e.Reads = any.Touch, any.Reads
 	case any != nil:
-		e.touch = any.touch & touchNumbers
+		e.Touch = any.Touch & relay.TouchNumbers
 	}
 	return e
 }
@@ -52,8 +53,8 @@ func (p *preparation) write(_ *session, st *statement) (payload []byte, made boo
 }
 
 func (p *preparation) begin(s *session, _ *statement) error {
-	s.requests.last = p.e
+	s.requests.Last = p.e
 	return nil
 }
 
-func (p *preparation) watcher(*statement, []expect) watcher { return p.e.watcher() }
+func (p *preparation) watcher(*statement, []relay.Expect) relay.Watcher { return p.e.Watcher() }

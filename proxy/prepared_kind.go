@@ -6,6 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -20,35 +21,35 @@ type stale struct{}
 // with a rule.
 type shadow string
 
-func (refusal) held() bool        { return true }
-func (stale) held() bool          { return true }
-func (shadow) held() bool         { return true }
-func (*bare) held() bool          { return true }
-func (*filler) held() bool        { return true }
-func (*preparedQuery) held() bool { return true }
+func (refusal) Held() bool        { return true }
+func (stale) Held() bool          { return true }
+func (shadow) Held() bool         { return true }
+func (*bare) Held() bool          { return true }
+func (*filler) Held() bool        { return true }
+func (*preparedQuery) Held() bool { return true }
 
-func (refusal) followsRules() bool        { return false }
-func (stale) followsRules() bool          { return false }
-func (shadow) followsRules() bool         { return false }
-func (*bare) followsRules() bool          { return true }
-func (*filler) followsRules() bool        { return true }
-func (*preparedQuery) followsRules() bool { return true }
+func (refusal) FollowsRules() bool        { return false }
+func (stale) FollowsRules() bool          { return false }
+func (shadow) FollowsRules() bool         { return false }
+func (*bare) FollowsRules() bool          { return true }
+func (*filler) FollowsRules() bool        { return true }
+func (*preparedQuery) FollowsRules() bool { return true }
 
 // fillerOf returns what is known of an INSERT that gets ids, nil for another statement.
-func fillerOf(e *prepared) *filler {
-	f, _ := e.kind.(*filler)
+func fillerOf(e *relay.Prepared) *filler {
+	f, _ := e.Kind.(*filler)
 	return f
 }
 
 // countedOf returns what is known of an INSERT whose rows come from a query, nil for another statement.
-func countedOf(e *prepared) *preparedQuery {
-	q, _ := e.kind.(*preparedQuery)
+func countedOf(e *relay.Prepared) *preparedQuery {
+	q, _ := e.Kind.(*preparedQuery)
 	return q
 }
 
 // withIDs returns a statement that gets ids.
-func withIDs(f *filler) *prepared {
-	return &prepared{kind: f, hidden: &hidden{all: f.plan.Parameters, client: f.plan.Client}}
+func withIDs(f *filler) *relay.Prepared {
+	return &relay.Prepared{Kind: f, Hidden: &relay.Hidden{All: f.plan.Parameters, Client: f.plan.Client}}
 }
 
 // bare is a table with rules, as an INSERT was prepared for it that goes as it

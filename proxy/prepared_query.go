@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -29,33 +30,33 @@ type preparedQuery struct {
 
 func newPreparedQuery(st *statement, p *part, cx *reading) *preparedQuery {
 	return &preparedQuery{
-		text: bytes.Clone(p.text), charset: cx.mode.Charset, name: cloneName(p.name), key: string(st.key),
+		text: bytes.Clone(p.text), charset: cx.mode.Charset, name: relay.CloneName(p.name), key: string(st.key),
 		kind: p.head.Kind, rules: slices.Clone(p.rules), absent: p.absent,
 	}
 }
 
 // readAlike is what must be known to tell whether a text reads as it did.
-const readAlike = knowMode | knowCharset | knowSchema
+const readAlike = relay.KnowMode | relay.KnowCharset | relay.KnowSchema
 
 // selectsPrepared decides on an execution.
-func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error {
+func (d *decider) selectsPrepared(st *statement, e *relay.Prepared, cx *reading) error {
 	q := countedOf(e)
 	switch {
 	case cx.busy: // perhaps with its PREPARE
 		return lacks(needQuiet)
-	case cx.snap.known&readAlike != readAlike:
+	case cx.snap.Known&readAlike != readAlike:
 		return lacks(needProbe)
 	case cx.mode.Charset != q.charset && beyondASCII(q.text):
 		return errReadElse("the character set")
 	}
-	switch differs, err := differsFrom(e.own, string(q.text), &cx.snap, true); {
+	switch differs, err := differsFrom(e.Own, string(q.text), &cx.snap, true); {
 	case err != nil:
 		return err
 	case differs != (asItWas{}):
 		return lacks(needReading)
 	case st.prefix[0] != mysql.COM_STMT_EXECUTE:
 		return clienterr.Unsupported(q.rules[0], q.name, "INSERT ... SELECT in a bulk execution")
-	case e.long.sent != nil:
+	case e.Long.Sent != nil:
 		return clienterr.Unsupported(q.rules[0], q.name, "INSERT ... SELECT with a parameter sent as long data")
 	}
 	if own, err := cx.owns([]byte(q.key)); err != nil {
@@ -80,7 +81,7 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 	cx.mode.MultiStatements = false
 	how, err := d.plan(st, p, plan, cx)
 	cx.mode = mode
-	st.owing = cx.owes && e.reads
+	st.owing = cx.owes && e.Reads
 	if err != nil {
 		return err
 	}
@@ -93,17 +94,17 @@ func (d *decider) selectsPrepared(st *statement, e *prepared, cx *reading) error
 }
 
 // readQuery takes the packet apart.
-func (x *execution) readQuery(st *statement, e *prepared, c *conversation, cx *reading) error {
+func (x *execution) readQuery(st *statement, e *relay.Prepared, c *relay.Conversation, cx *reading) error {
 	x.bulk, x.rows, x.units = false, 1, nil
-	if err := x.one.Parse(st.payload(), c.caps, wire.Bound{Parameters: cx.params, Types: e.types}); err != nil {
-		return clienterr.Packet(err, c.mariaDB, "mysqld_stmt_execute")
+	if err := x.one.Parse(st.payload(), c.Caps, wire.Bound{Parameters: cx.params, Types: e.Types}); err != nil {
+		return clienterr.Packet(err, c.MariaDB, "mysqld_stmt_execute")
 	}
 	cx.found.gives(e, &x.one, cx.params)
 	return nil
 }
 
 // gives notes the types that an execution gives the n parameters of its statement.
-func (f *findings) gives(e *prepared, one *wire.Execute, n int) {
+func (f *findings) gives(e *relay.Prepared, one *wire.Execute, n int) {
 	if !one.Typed {
 		return
 	}
@@ -125,7 +126,7 @@ func (s *session) execution(st *statement, id uint32, parameters []wire.Paramete
 		return head
 	}
 	one := wire.Execute{Head: head}
-	return one.AppendExecute(nil, s.c.caps, parameters)
+	return one.AppendExecute(nil, s.c.Caps, parameters)
 }
 
 // executeCount asks how many rows the query of an execution gives, with the values
@@ -142,20 +143,20 @@ func (s *session) executeCount(st *statement, sql []byte, marks int) (wire.Resul
 	const cursors = 1 | 2 | 4 // flags that would keep the rows at the server
 	execution := s.execution(st, made.ID, parameters[:marks])
 	execution[5] &^= cursors
-	packets, err := s.ask(wire.AppendPacket(nil, 0, execution), replyResult)
+	packets, err := s.ask(wire.AppendPacket(nil, 0, execution), relay.ReplyResult)
 	if err != nil {
 		return wire.Result{}, err
 	}
 	if err := s.questions().Close(made.ID); err != nil {
 		return wire.Result{}, err
 	}
-	return wire.ReadBinaryResult(packets, s.c.caps, made.Shown.Payloads)
+	return wire.ReadBinaryResult(packets, s.c.Caps, made.Shown.Payloads)
 }
 
 // selectingExecution is the execution of a prepared INSERT whose rows come from a query.
 type selectingExecution struct {
 	selecting
-	e       *prepared
+	e       *relay.Prepared
 	text    []byte // the client's
 	running uint32 // the statement that is executed in its place
 }
@@ -175,7 +176,7 @@ func (x *selectingExecution) write(s *session, st *statement) (payload []byte, m
 }
 
 func (x *selectingExecution) begin(*session, *statement) error {
-	x.e.long = longData{}
+	x.e.Long = relay.LongData{}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/ask"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -22,20 +23,20 @@ func (s *session) asker() *ask.Asker {
 
 // Query implements ask.Server.
 func (q questions) Query(sql string) (wire.Result, error) {
-	packets, err := q.s.ask(q.s.c.appendQuery(nil, sql), replyResult)
+	packets, err := q.s.ask(q.s.c.AppendQuery(nil, sql), relay.ReplyResult)
 	if err != nil {
 		return wire.Result{}, err
 	}
-	return wire.ReadResult(packets, q.s.c.caps)
+	return wire.ReadResult(packets, q.s.c.Caps)
 }
 
 // Prepare implements ask.Server.
 func (q questions) Prepare(sql []byte) (wire.PrepareReply, error) {
-	packets, err := q.s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, sql...)), replyPrepare)
+	packets, err := q.s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, sql...)), relay.ReplyPrepare)
 	if err != nil {
 		return wire.PrepareReply{}, err
 	}
-	return wire.ReadPrepare(packets, q.s.c.caps)
+	return wire.ReadPrepare(packets, q.s.c.Caps)
 }
 
 // Close implements ask.Server.
@@ -47,12 +48,12 @@ func (q questions) Close(statement uint32) error {
 
 // Settings implements ask.Session.
 func (q questions) Settings() ask.Settings {
-	q.s.c.mu.Lock()
-	defer q.s.c.mu.Unlock()
-	state := &q.s.c.state
-	known := ask.Settings{Mode: state.mode, Schema: state.knownSchema()}
-	if state.known&knowCharset != 0 {
-		known.Charset = state.charset
+	q.s.c.Mu.Lock()
+	defer q.s.c.Mu.Unlock()
+	state := &q.s.c.State
+	known := ask.Settings{Mode: state.Mode, Schema: state.KnownSchema()}
+	if state.Known&relay.KnowCharset != 0 {
+		known.Charset = state.Charset
 	}
 	return known
 }
@@ -63,35 +64,35 @@ func (q questions) Learn() (ask.Settings, error) {
 		return q.Settings(), err
 	}
 	known := q.Settings()
-	q.s.c.mu.Lock()
-	defer q.s.c.mu.Unlock()
-	known.Charset = q.s.c.state.charset // as it was a moment ago, also where it may have changed
+	q.s.c.Mu.Lock()
+	defer q.s.c.Mu.Unlock()
+	known.Charset = q.s.c.State.Charset // as it was a moment ago, also where it may have changed
 	return known, nil
 }
 
 // ask sends a command of our own and waits for the whole reply.
-func (s *session) ask(packet []byte, kind replyKind) ([]byte, error) {
-	return s.askAs(packet, pending{reply: kind})
+func (s *session) ask(packet []byte, kind relay.ReplyKind) ([]byte, error) {
+	return s.askAs(packet, relay.Pending{Reply: kind})
 }
 
 // askAs is ask for a command that changes what is known of the session, as p says.
-func (s *session) askAs(packet []byte, p pending) ([]byte, error) {
-	a := &answer{done: make(chan struct{})}
-	p.watcher = &hiddenReply{kind: hiddenAsk, answer: a}
-	s.c.send(p)
+func (s *session) askAs(packet []byte, p relay.Pending) ([]byte, error) {
+	a := &relay.Answer{Done: make(chan struct{})}
+	p.Watcher = &relay.HiddenReply{Kind: relay.HiddenAsk, Answer: a}
+	s.c.Send(p)
 	if err := s.write(packet); err != nil {
 		return nil, err
 	}
 	select {
-	case <-a.done:
-		return a.packets, nil
+	case <-a.Done:
+		return a.Packets, nil
 	case <-s.gone:
 		return nil, errServerGone
 	}
 }
 
 // change sends a command of our own that must succeed.
-func (s *session) change(packet []byte, p pending) error {
+func (s *session) change(packet []byte, p relay.Pending) error {
 	packets, err := s.askAs(packet, p)
 	if err != nil {
 		return err
@@ -101,31 +102,31 @@ func (s *session) change(packet []byte, p pending) error {
 
 // probe asks for the session's settings.
 func (s *session) probe() error {
-	s.c.mu.Lock()
-	age := s.c.state.age
-	s.c.mu.Unlock()
+	s.c.Mu.Lock()
+	age := s.c.State.Age
+	s.c.Mu.Unlock()
 	found, err := s.asker().Probe()
 	if err != nil {
 		return err
 	}
 	s.l.tables.SetFold(found.Folds)
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	s.c.state.learnProbe(&found, age)
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	s.c.State.LearnProbe(&found, age)
 	return nil
 }
 
 // payFor pays the debt of LAST_INSERT_ID() in front of a question that reads it.
 func (s *session) payFor(sql string) error {
-	s.c.mu.Lock()
-	id := s.c.state.lastID
-	s.c.mu.Unlock()
-	if !id.owed || !rewriter.MentionsLastID([]byte(sql)) {
+	s.c.Mu.Lock()
+	id := s.c.State.LastID
+	s.c.Mu.Unlock()
+	if !id.Owed || !rewriter.MentionsLastID([]byte(sql)) {
 		return nil
 	}
-	if _, err := s.ask(s.c.appendQuery(nil, "SET last_insert_id="+strconv.FormatUint(id.value, 10)), replyOne); err != nil {
+	if _, err := s.ask(s.c.AppendQuery(nil, "SET last_insert_id="+strconv.FormatUint(id.Value, 10)), relay.ReplyOne); err != nil {
 		return err
 	}
-	s.c.settle(lastIs, id.value)
+	s.c.Settle(relay.LastIs, id.Value)
 	return nil
 }

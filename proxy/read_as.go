@@ -9,6 +9,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -18,33 +19,33 @@ type asItWas struct{ schema, quotes bool }
 
 // differsFrom reports what differs from what the text was read by; quotes: sql_mode
 // matters, too. A need says that something is to be asked first.
-func differsFrom(o *ownText, text string, now *state, quotes bool) (differs asItWas, err error) {
-	was := &o.by
-	if was.schemaAge != now.schemaAge && (was.known&knowSchema != 0 || !o.qualified) {
+func differsFrom(o *relay.OwnText, text string, now *relay.State, quotes bool) (differs asItWas, err error) {
+	was := &o.By
+	if was.SchemaAge != now.SchemaAge && (was.Known&relay.KnowSchema != 0 || !o.Qualified) {
 		switch {
-		case was.known&knowSchema == 0:
+		case was.Known&relay.KnowSchema == 0:
 			return differs, errReadElse("the default schema")
-		case now.known&knowSchema == 0:
+		case now.Known&relay.KnowSchema == 0:
 			return differs, lacks(needProbe)
 		}
-		differs.schema = len(was.schema) > 0 && !bytes.Equal(was.schema, now.schema)
+		differs.schema = len(was.Schema) > 0 && !bytes.Equal(was.Schema, now.Schema)
 	}
-	matters := known(0)
+	matters := relay.Known(0)
 	if strings.Contains(text, `"`) {
-		matters |= knowQuotes
+		matters |= relay.KnowQuotes
 	}
 	if strings.Contains(text, `\`) {
-		matters |= knowBackslash
+		matters |= relay.KnowBackslash
 	}
-	if quotes && was.modeAge != now.modeAge && matters != 0 {
+	if quotes && was.ModeAge != now.ModeAge && matters != 0 {
 		switch {
-		case was.known&matters != matters:
+		case was.Known&matters != matters:
 			return differs, errReadElse("sql_mode")
-		case now.known&matters != matters:
+		case now.Known&matters != matters:
 			return differs, lacks(needProbe)
 		}
-		differs.quotes = matters&knowQuotes != 0 && was.mode.ANSIQuotes != now.mode.ANSIQuotes ||
-			matters&knowBackslash != 0 && was.mode.NoBackslashEscapes != now.mode.NoBackslashEscapes
+		differs.quotes = matters&relay.KnowQuotes != 0 && was.Mode.ANSIQuotes != now.Mode.ANSIQuotes ||
+			matters&relay.KnowBackslash != 0 && was.Mode.NoBackslashEscapes != now.Mode.NoBackslashEscapes
 	}
 	return differs, nil
 }
@@ -63,12 +64,12 @@ type elsewhere struct {
 
 // readAs gives the session the default schema and, with quotes, the sql_mode that a
 // text was read by. readAsNow takes them back.
-func (s *session) readAs(st *statement, o *ownText, text string, quotes bool) error {
+func (s *session) readAs(st *statement, o *relay.OwnText, text string, quotes bool) error {
 	for range 2 {
-		s.c.mu.Lock()
-		differs, err := differsFrom(o, text, &s.c.state, quotes)
-		schema := bytes.Clone(s.c.state.schema)
-		s.c.mu.Unlock()
+		s.c.Mu.Lock()
+		differs, err := differsFrom(o, text, &s.c.State, quotes)
+		schema := bytes.Clone(s.c.State.Schema)
+		s.c.Mu.Unlock()
 		missing, err := needOf(err)
 		switch {
 		case err != nil:
@@ -80,18 +81,18 @@ func (s *session) readAs(st *statement, o *ownText, text string, quotes bool) er
 			continue
 		case differs.schema:
 			if len(schema) == 0 { // nothing leads back there
-				return clienterr.New(mysql.ER_NO_DB_ERROR, "3D000", "No database selected: the statement was prepared in %s, and must be prepared anew", o.by.schema)
+				return clienterr.New(mysql.ER_NO_DB_ERROR, "3D000", "No database selected: the statement was prepared in %s, and must be prepared anew", o.By.Schema)
 			}
 			if _, _, err := s.asker().Spelled(string(schema)); err != nil {
 				return err
 			}
-			if err := s.useSchema(o.by.schema); err != nil {
+			if err := s.useSchema(o.By.Schema); err != nil {
 				return err
 			}
 			st.elsewhere.schema = schema
 		}
 		if differs.quotes {
-			return s.readQuotesAs(st, o.by.mode)
+			return s.readQuotesAs(st, o.By.Mode)
 		}
 		return nil
 	}
@@ -158,9 +159,9 @@ func (s *session) useSchema(name []byte) error {
 		return err
 	}
 	use := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_INIT_DB}, written...))
-	return s.change(use, pending{reply: replyOne, after: &after{schema: name}})
+	return s.change(use, relay.Pending{Reply: relay.ReplyOne, After: &relay.After{Schema: name}})
 }
 
 func (s *session) setMode(modes string) error {
-	return s.change(s.c.appendQuery(nil, "SET sql_mode='"+modes+"'"), pending{reply: replyResult, touch: touchSettings})
+	return s.change(s.c.AppendQuery(nil, "SET sql_mode='"+modes+"'"), relay.Pending{Reply: relay.ReplyResult, Touch: relay.TouchSettings})
 }

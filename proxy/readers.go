@@ -3,6 +3,7 @@ package proxy
 import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 )
 
@@ -23,15 +24,15 @@ func (d *decider) readersFirst(st *statement, cx *reading) bool {
 		span, last, ok = rewriter.Next(st.text, at, cx.mode)
 		sql := st.text[span.Start:span.End]
 		head, _ := rewriter.ReadHead(sql, cx.mode)
-		if !ok || span.Doubt || head.Kind != rewriter.Other && head.Kind != rewriter.Set || endsElsewhere(sql, cx.snap.known) {
+		if !ok || span.Doubt || head.Kind != rewriter.Other && head.Kind != rewriter.Set || endsElsewhere(sql, cx.snap.Known) {
 			break
 		}
 		st.spans, heads = append(st.spans, span), append(heads, head)
 		if rewriter.MentionsDiagnostics(sql) {
 			piece, whole = len(heads), last
 		}
-		var p pending
-		if changes(&p, head, sql, true); p.touch&(touchSettings|touchSchema) != 0 {
+		var p relay.Pending
+		if relay.Changes(&p, head, sql, true); p.Touch&(relay.TouchSettings|relay.TouchSchema) != 0 {
 			break
 		}
 	}
@@ -53,8 +54,8 @@ func (d *decider) readersFirst(st *statement, cx *reading) bool {
 
 // endsElsewhere reports whether a statement may end elsewhere by another setting of those
 // that are not known.
-func endsElsewhere(sql []byte, k known) bool {
+func endsElsewhere(sql []byte, k relay.Known) bool {
 	doubts := rewriter.DoubtsOf(sql)
-	return doubts&rewriter.DoubtCharset != 0 && k&knowCharset == 0 ||
-		doubts&rewriter.DoubtBackslash != 0 && k&(knowQuotes|knowBackslash) != knowQuotes|knowBackslash
+	return doubts&rewriter.DoubtCharset != 0 && k&relay.KnowCharset == 0 ||
+		doubts&rewriter.DoubtBackslash != 0 && k&(relay.KnowQuotes|relay.KnowBackslash) != relay.KnowQuotes|relay.KnowBackslash
 }

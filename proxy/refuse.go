@@ -6,6 +6,7 @@ import (
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -129,7 +130,7 @@ func (d *decider) observe(rule *rule.Rule, p *part, cx *reading, what string) {
 // returns "" when it cannot: the column has a default, or the server refuses
 // the statement (1364). ask is true when that depends on a sql_mode that is not
 // known.
-func storesZero(s *state, c rule.Column, head rewriter.Head, sql []byte) (why string, ask bool) {
+func storesZero(s *relay.State, c rule.Column, head rewriter.Head, sql []byte) (why string, ask bool) {
 	if c.Default || c.AutoIncrement {
 		return "", false
 	}
@@ -137,9 +138,9 @@ func storesZero(s *state, c rule.Column, head rewriter.Head, sql []byte) (why st
 	switch {
 	case why != "":
 		return why, false
-	case s.known&knowStrict == 0:
+	case s.Known&relay.KnowStrict == 0:
 		return "", true
-	case !s.strict:
+	case !s.Strict:
 		return "sql_mode is not strict", false
 	}
 	return "", false

@@ -3,6 +3,7 @@ package proxy
 import (
 	"testing"
 
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -11,11 +12,11 @@ import (
 // servers do so is shown in integration.
 func TestStoresZero(t *testing.T) {
 	bare := rule.Column{Name: "id"}
-	strict, loose, unknown := state{known: knowAll, strict: true}, state{known: knowAll}, state{known: knowAll &^ knowStrict, strict: true}
+	strict, loose, unknown := relay.State{Known: relay.KnowAll, Strict: true}, relay.State{Known: relay.KnowAll}, relay.State{Known: relay.KnowAll &^ relay.KnowStrict, Strict: true}
 	tests := []struct {
 		name   string
 		column rule.Column
-		state  state
+		state  relay.State
 		sql    string
 		why    bool
 		ask    bool

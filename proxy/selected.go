@@ -12,6 +12,7 @@ import (
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/draw"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -41,11 +42,11 @@ func (d *decider) selects(st *statement, p *part, plan *rewriter.Plan, cx *readi
 		return errCut
 	case cx.busy:
 		return lacks(needQuiet)
-	case cx.snap.oneShot:
+	case cx.snap.OneShot:
 		return d.unfilled(p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up", cx)
-	case cx.snap.known&knowNumbers == 0:
+	case cx.snap.Known&relay.KnowNumbers == 0:
 		return lacks(needProbe)
-	case cx.snap.mayBegin() && !st.selection.sound && st.prefix[0] == mysql.COM_QUERY:
+	case cx.snap.MayBegin() && !st.selection.sound && st.prefix[0] == mysql.COM_QUERY:
 		return errIncomplete{need{kind: needSound, part: p}}
 	case can && p.facts.Engine() == facts.EngineUnknown:
 		return errIncomplete{need{kind: needEngine, table: p.name, facts: p.facts}}
@@ -54,7 +55,7 @@ func (d *decider) selects(st *statement, p *part, plan *rewriter.Plan, cx *readi
 	}
 	s := &st.selection
 	beside := can && p.facts.Engine() == facts.EngineTransactional
-	if !beside && d.c.mariaDB {
+	if !beside && d.c.MariaDB {
 		switch {
 		case s.exact == exactUnknown:
 			return errIncomplete{need{kind: needExact, part: p, plan: plan}}
@@ -155,10 +156,10 @@ func (s *session) count(st *statement, n need) error {
 	if err != nil {
 		return fmt.Errorf("the rows of a query: %w", err)
 	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	if id := &s.c.state.lastID; !id.owed {
-		*id = lastID{value: c.LastID, known: true}
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	if id := &s.c.State.LastID; !id.Owed {
+		*id = relay.LastID{Value: c.LastID, Known: true}
 	}
 	sel.counted = c
 	return nil
@@ -177,9 +178,9 @@ func (s *session) counted(st *statement, sql []byte, marks int) (wire.Result, er
 // transaction of REPEATABLE READ a plain count is of an older state than what
 // INSERT ... SELECT reads, which takes locks too. READ COMMITTED takes none.
 func (s *session) isolation(sel *selection) error {
-	s.c.mu.Lock()
-	open := s.c.state.inTrans || s.c.state.manual
-	s.c.mu.Unlock()
+	s.c.Mu.Lock()
+	open := s.c.State.InTrans || s.c.State.Manual
+	s.c.Mu.Unlock()
 	if !open || sel.tries > 0 {
 		sel.isolated = open
 		return nil
@@ -237,15 +238,15 @@ type selecting struct {
 	beside    bool // ids stand beside the values
 }
 
-func (x *selecting) draw(s *session, st *statement) (expected []expect, at int, err error) {
+func (x *selecting) draw(s *session, st *statement) (expected []relay.Expect, at int, err error) {
 	p, plan := &x.parts[0], &x.plans[0]
 	st.askAgain()
 	if err := x.number(s, p, plan); err != nil {
 		return nil, p.result, err
 	}
-	e := p.expect(plan, s.c.has(mysql.CLIENT_FOUND_ROWS))
-	e.selects(plan, &x.selection.numbers.Columns[0])
-	return []expect{e}, 0, nil
+	e := p.expect(plan, s.c.Has(mysql.CLIENT_FOUND_ROWS))
+	e.Selects(plan, &x.selection.numbers.Columns[0])
+	return []relay.Expect{e}, 0, nil
 }
 
 func (x *selecting) write(_ *session, st *statement) (payload []byte, made bool, err error) {
@@ -261,9 +262,9 @@ func (x *selecting) asks() bool { return !x.plans[0].NoLastID }
 
 // number draws the ids for the rows of a query.
 func (x *selecting) number(s *session, p *part, plan *rewriter.Plan) error {
-	s.c.mu.Lock()
-	stride := s.c.state.increment
-	s.c.mu.Unlock()
+	s.c.Mu.Lock()
+	stride := s.c.State.Increment
+	s.c.Mu.Unlock()
 	sel := x.selection
 	numbers := make([]rewriter.Numbers, len(p.rules))
 	p.ids = make([][]uint64, len(p.rules))

@@ -12,6 +12,7 @@ import (
 	"idproxy/proxy/ask"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/draw"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -36,20 +37,20 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	if err := st.order.begin(s, st); err != nil {
 		return s.refused(st, err)
 	}
-	p := pending{
-		reply:    replyOf(st.prefix[0]),
-		seqDelta: byte(wire.Frames(len(payload))) - (st.seq + 1),
-		more:     st.rest > 0,
-		touch:    st.touch,
-		unseen:   st.unseen,
-		after:    st.after,
-		watcher:  st.order.watcher(st, expected),
+	p := relay.Pending{
+		Reply:    relay.ReplyOf(st.prefix[0]),
+		SeqDelta: byte(wire.Frames(len(payload))) - (st.seq + 1),
+		More:     st.rest > 0,
+		Touch:    st.touch,
+		Unseen:   st.unseen,
+		After:    st.after,
+		Watcher:  st.order.watcher(st, expected),
 	}
 	if st.facts != nil {
-		p.facts = st.facts
+		p.Facts = st.facts
 	}
 	if e := st.prepared; e != nil && !st.prepares() {
-		p.status, e.status = e.status, 0
+		p.Status, e.Status = e.Status, 0
 	}
 	first := s.prelude(st, p)
 	if made && first == nil && len(payload) < wire.MaxPayload {
@@ -59,18 +60,18 @@ func (s *session) send(st *statement) (sent, done bool, err error) {
 	return true, false, s.sendBehind(first, payload)
 }
 
-func (x *filled) draw(s *session, st *statement) (expected []expect, at int, err error) {
+func (x *filled) draw(s *session, st *statement) (expected []relay.Expect, at int, err error) {
 	if len(x.parts) == 0 {
 		return nil, 0, nil
 	}
 	st.askAgain()
-	expected = make([]expect, 0, len(x.parts))
+	expected = make([]relay.Expect, 0, len(x.parts))
 	for i := range x.parts {
 		part, plan := &x.parts[i], &x.plans[i]
 		if err := s.fill(part, plan); err != nil {
 			return nil, part.result, err
 		}
-		expected = append(expected, part.expect(plan, s.c.has(mysql.CLIENT_FOUND_ROWS)))
+		expected = append(expected, part.expect(plan, s.c.Has(mysql.CLIENT_FOUND_ROWS)))
 	}
 	return expected, 0, nil
 }
@@ -96,7 +97,7 @@ func (x *filled) asks() bool {
 // What leaves a question is a piece of its own.
 func (x *filled) asked() *part { return &x.parts[0] }
 
-func (x *filled) storedSQL(e *expect, table, id []byte) string {
+func (x *filled) storedSQL(e *relay.Expect, table, id []byte) string {
 	return storedSQL(e, &x.parts[0], table, id)
 }
 
@@ -105,9 +106,9 @@ func (x *filled) storedSQL(e *expect, table, id []byte) string {
 func (s *session) fill(p *part, plan *rewriter.Plan) error {
 	stride := uint64(1)
 	if plan.Rows > 1 {
-		s.c.mu.Lock()
-		stride = s.c.state.increment
-		s.c.mu.Unlock()
+		s.c.Mu.Lock()
+		stride = s.c.State.Increment
+		s.c.Mu.Unlock()
 	}
 	drawn := false
 	p.ids = slices.Grow(p.ids[:0], len(p.rules))[:len(p.rules)]
@@ -156,28 +157,28 @@ func (s *session) advance(from draw.Column, r *rule.Rule, filled *rewriter.Fille
 }
 
 // expect says what is to be expected of the part's reply.
-func (p *part) expect(plan *rewriter.Plan, foundRows bool) expect {
+func (p *part) expect(plan *rewriter.Plan, foundRows bool) relay.Expect {
 	first, ids := &plan.Columns[0], p.ids[0]
-	e := expect{
-		result: p.result, form: formOf(plan), rows: plan.Rows,
-		generated: first.Generated, explicit: first.Last, hasExplicit: first.HasLast,
-		ignore: plan.Ignore, unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, foundRows: foundRows, returning: plan.Returning, packet: p.rules[0].Packet,
-		table: p.facts.Name, facts: p.facts,
+	e := relay.Expect{
+		Result: p.result, Form: formOf(plan), Rows: plan.Rows,
+		Generated: first.Generated, Explicit: first.Last, HasExplicit: first.HasLast,
+		Ignore: plan.Ignore, Unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, FoundRows: foundRows, Returning: plan.Returning, Packet: p.rules[0].Packet,
+		Table: p.facts.Name, Facts: p.facts,
 	}
 	others := p.ids[1:]
 	if plan.NoLastID {
-		e.generated, ids, others = 0, nil, p.ids
+		e.Generated, ids, others = 0, nil, p.ids
 	}
 	if len(ids) > 0 {
-		e.first, e.last = ids[0], ids[len(ids)-1]
+		e.First, e.Last = ids[0], ids[len(ids)-1]
 	}
-	e.askable = plan.Plain && !p.columns[0].Text && (e.generated > 0 || e.hasExplicit)
+	e.Askable = plan.Plain && !p.columns[0].Text && (e.Generated > 0 || e.HasExplicit)
 	for i, ids := range others {
 		if k := len(p.ids) - len(others) + i; len(ids) > 0 {
-			a := assigned{column: p.rules[k].Column, form: p.form(k)}
-			copy(a.first[:], ids[:p.rules[k].IDs.Words(1)])
-			copy(a.last[:], ids[len(ids)-p.rules[k].IDs.Words(1):])
-			e.others = append(e.others, a)
+			a := relay.Assigned{Column: p.rules[k].Column, Form: p.form(k)}
+			copy(a.First[:], ids[:p.rules[k].IDs.Words(1)])
+			copy(a.Last[:], ids[len(ids)-p.rules[k].IDs.Words(1):])
+			e.Others = append(e.Others, a)
 		}
 	}
 	return e
@@ -186,26 +187,26 @@ func (p *part) expect(plan *rewriter.Plan, foundRows bool) expect {
 // form says how the ids of the i-th column are written.
 func (p *part) form(i int) rule.Form { return p.columns[i].Form(p.rules[i].IDs) }
 
-func formOf(plan *rewriter.Plan) form {
+func formOf(plan *rewriter.Plan) relay.Form {
 	switch {
 	case plan.NoLastID:
-		return formElsewhere
+		return relay.FormElsewhere
 	case plan.Update && plan.OwnLastID:
-		return formOwnUpdate
+		return relay.FormOwnUpdate
 	case plan.Update:
-		return formUpdate
+		return relay.FormUpdate
 	case plan.Delayed:
-		return formDelayed
+		return relay.FormDelayed
 	case plan.Ignore:
-		return formIgnore
+		return relay.FormIgnore
 	case plan.Plain:
-		return formPlain
+		return relay.FormPlain
 	}
-	return formInline
+	return relay.FormInline
 }
 
 // storedSQL asks which id of the piece is in the table.
-func (s *session) storedSQL(o order, e *expect) (string, error) {
+func (s *session) storedSQL(o order, e *relay.Expect) (string, error) {
 	p := o.asked()
 	table, err := s.asker().AppendTable(nil, p.name)
 	if err != nil {
@@ -220,19 +221,19 @@ func (s *session) storedSQL(o order, e *expect) (string, error) {
 
 // storedSQL asks which id of the statement is in the table: see askStored. It
 // names the table once, for under LOCK TABLES it may be there under one name only.
-func storedSQL(e *expect, p *part, table, id []byte) string {
-	made := fmt.Sprintf("%s BETWEEN %d AND %d", id, e.first, e.last)
+func storedSQL(e *relay.Expect, p *part, table, id []byte) string {
+	made := fmt.Sprintf("%s BETWEEN %d AND %d", id, e.First, e.Last)
 	if p.rules[0].Gene != nil && len(p.ids[0]) <= maxListed { // others' ids may stand between them
 		made = string(appendIn(id, p.ids[0]))
 	}
-	own := strconv.FormatUint(e.explicit, 10)
+	own := strconv.FormatUint(e.Explicit, 10)
 	if p.columns[0].Max < math.MaxUint64 { // the column has a sign
-		own = strconv.FormatInt(int64(e.explicit), 10)
+		own = strconv.FormatInt(int64(e.Explicit), 10)
 	}
 	switch {
-	case !e.hasExplicit:
+	case !e.HasExplicit:
 		return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s", id, table, made)
-	case e.generated == 0:
+	case e.Generated == 0:
 		return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %[1]s=%[3]s", id, table, own)
 	}
 	return fmt.Sprintf("SELECT COALESCE(MIN(CASE WHEN %[3]s THEN %[1]s END),MIN(%[1]s)) FROM %[2]s WHERE %[3]s OR %[1]s=%[4]s", id, table, made, own)
@@ -272,10 +273,10 @@ func (t sqlText) rewrite(st *statement) []byte {
 
 // tooLarge refuses what only its ids made larger than the server accepts.
 func (s *session) tooLarge(before, after int) *mysql.MyError {
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	limit := s.c.state.maxPacket
-	if s.c.state.known&knowNumbers == 0 || uint64(before) > limit || uint64(after) <= limit {
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	limit := s.c.State.MaxPacket
+	if s.c.State.Known&relay.KnowNumbers == 0 || uint64(before) > limit || uint64(after) <= limit {
 		return nil
 	}
 	return clienterr.TooLarge(after, "max_allowed_packet", limit)
@@ -284,23 +285,23 @@ func (s *session) tooLarge(before, after int) *mysql.MyError {
 // prelude records the command, and in front of it what must be said first: the
 // value that LAST_INSERT_ID() is owed, or the question what it is. It returns
 // the packets of those.
-func (s *session) prelude(st *statement, p pending) []byte {
+func (s *session) prelude(st *statement, p relay.Pending) []byte {
 	changes := st.order.mayOwe()
 	c := &s.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.kept = nil
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.Kept = nil
 	var first []byte
-	id := c.state.lastID
-	if st.owing && id.owed {
-		first = c.appendQuery(first, "SET last_insert_id="+strconv.FormatUint(id.value, 10))
-		c.sendLocked(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenPay}})
+	id := c.State.LastID
+	if st.owing && id.Owed {
+		first = c.AppendQuery(first, "SET last_insert_id="+strconv.FormatUint(id.Value, 10))
+		c.SendLocked(relay.Pending{Reply: relay.ReplyResult, Watcher: &relay.HiddenReply{Kind: relay.HiddenPay}})
 	}
-	if changes && (!id.known || c.pending.n > 0 && !st.owing) {
-		first = c.appendQuery(first, ask.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", c.mariaDB))
-		c.sendLocked(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenLastID, answer: &answer{}}})
+	if changes && (!id.Known || c.Pending.Len > 0 && !st.owing) {
+		first = c.AppendQuery(first, ask.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", c.MariaDB))
+		c.SendLocked(relay.Pending{Reply: relay.ReplyResult, Watcher: &relay.HiddenReply{Kind: relay.HiddenLastID, Answer: &relay.Answer{}}})
 	}
-	c.sendLocked(p)
+	c.SendLocked(p)
 	return first
 }
 

@@ -14,6 +14,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -154,8 +155,8 @@ type listener struct {
 	tables *facts.Tables
 }
 
-func (l *listener) ruleBook() ruleBook {
-	return ruleBook{List: l.rules.Load(), fold: l.tables.Fold() != facts.FoldNo}
+func (l *listener) ruleBook() relay.RuleBook {
+	return relay.RuleBook{List: l.rules.Load(), Fold: l.tables.Fold() != facts.FoldNo}
 }
 
 // Listen opens every listener's address, or none.
@@ -278,10 +279,10 @@ func (l *listener) newSession(conn net.Conn) *session {
 		started: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.c.unseen = &l.srv.Stats.Unseen
-	s.c.tablesChanged, s.c.infile = l.tables.Forget, make(chan struct{}, 1)
-	s.requests = requests{c: &s.c, rules: l.ruleBook, limit: l.srv.settings().Statement}
-	s.replies = replies{c: &s.c}
+	s.c.Unseen = &l.srv.Stats.Unseen
+	s.c.TablesChanged, s.c.Infile = l.tables.Forget, make(chan struct{}, 1)
+	s.requests = relay.Requests{Conversation: &s.c, Rules: l.ruleBook, Limit: l.srv.settings().Statement}
+	s.replies = relay.Replies{Conversation: &s.c}
 	s.decider = decider{c: &s.c, tables: l.tables, rules: l.ruleBook, second: l.srv.cfg.SecondReader}
 	return s
 }

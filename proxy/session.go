@@ -15,6 +15,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
@@ -35,9 +36,9 @@ type session struct {
 	server net.Conn
 	closed bool
 
-	c        conversation
-	requests requests
-	replies  replies
+	c        relay.Conversation
+	requests relay.Requests
+	replies  relay.Replies
 	decider  decider
 	held     *statement // while it is decided on
 	in       *inlet     // from the client; toServer's
@@ -159,7 +160,7 @@ func (s *session) drain() {
 func (s *session) leave() bool {
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
-	return s.c.leave()
+	return s.c.Leave()
 }
 
 // toServer relays the client's bytes until the client closes.
@@ -173,12 +174,12 @@ func (s *session) toServer() {
 			return
 		}
 		for in.r < in.w {
-			n, act := s.requests.next(in.bytes())
-			if act == actMore {
+			n, act := s.requests.Next(in.bytes())
+			if act == relay.ActMore {
 				break
 			}
-			if act == actReady {
-				if err := s.ready(s.requests.checking); err != nil {
+			if act == relay.ActReady {
+				if err := s.ready(s.requests.Checking); err != nil {
 					s.stop(err)
 					return
 				}
@@ -205,22 +206,22 @@ func (s *session) stop(err error) {
 	s.close(err)
 }
 
-func (s *session) act(act action, b []byte) error {
+func (s *session) act(act relay.Action, b []byte) error {
 	var err error
 	switch act {
-	case actForward:
-		if s.c.ended.Load() { // else the commands, which are pending since requests found them, keep it from ending
+	case relay.ActForward:
+		if s.c.Ended.Load() { // else the commands, which are pending since requests found them, keep it from ending
 			return errDrained
 		}
 		return s.write(b)
-	case actStatement:
-		if !s.c.decide() {
+	case relay.ActStatement:
+		if !s.c.Decide() {
 			return errDrained
 		}
 		err = s.statement(b)
-		s.c.decided()
-	case actTooLarge:
-		err = s.answer(clienterr.HeldTooLarge(s.requests.limit), s.requests.seq)
+		s.c.Decided()
+	case relay.ActTooLarge:
+		err = s.answer(clienterr.HeldTooLarge(s.requests.Limit), s.requests.Seq)
 	}
 	if err == nil && s.draining.Load() && s.leave() { // it was answered here
 		return errDrained
@@ -269,13 +270,13 @@ func (s *session) relay(in *inlet) error {
 	if err != nil {
 		return errClientGone
 	}
-	if ev&eventDenied != 0 {
+	if ev&relay.EventDenied != 0 {
 		s.denied()
 	}
-	if ev&eventRefused != 0 {
+	if ev&relay.EventRefused != 0 {
 		return clienterr.Bridge()
 	}
-	if ev&eventLoggedIn != 0 {
+	if ev&relay.EventLoggedIn != 0 {
 		s.login.Stop()
 	}
 	if s.draining.Load() && s.leave() {
@@ -286,10 +287,10 @@ func (s *session) relay(in *inlet) error {
 
 // give feeds the server's bytes to the machine and writes what comes out of it
 // to the client.
-func (s *session) give(b []byte) (used int, ev event, err error) {
+func (s *session) give(b []byte) (used int, ev relay.Event, err error) {
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock() // when feed panics too, for toServer may wait for it
-	out, used, ev := s.replies.feed(b)
+	out, used, ev := s.replies.Feed(b)
 	if len(out) > 0 {
 		_, err = s.client.Write(out)
 	}
@@ -307,11 +308,11 @@ func (s *session) serverClosed() {
 func (s *session) tellLost() {
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
-	r, ok := s.c.watching().(*pieceReply)
+	r, ok := s.c.Watching().(*relay.InsertReply)
 	if !ok {
 		return
 	}
-	e, seq := r.lost(s.replies.forward, s.replies.left > 0)
+	e, seq := r.Lost(s.replies.Forward, s.replies.Left > 0)
 	if e == nil {
 		return
 	}
@@ -327,14 +328,14 @@ func (s *session) answer(e *mysql.MyError, seq byte) error {
 
 // deliver sends a reply made here behind the replies that the client waits for.
 func (s *session) deliver(local []byte) error {
-	if s.c.crowded() {
+	if s.c.Crowded() {
 		if err := s.quiet(); err != nil {
 			return err
 		}
 	}
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
-	if !s.c.answerable(local) {
+	if !s.c.Answerable(local) {
 		return nil
 	}
 	if _, err := s.client.Write(local); err != nil {

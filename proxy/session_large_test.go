@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
 )
 
 // Statements far larger than the buffers are filled, and everything around
@@ -124,39 +122,5 @@ func TestSourceRefused(t *testing.T) {
 				t.Errorf("the server saw %q", got)
 			}
 		})
-	}
-}
-
-// What may concern a rule when not everything is known.
-func TestMayConcern(t *testing.T) {
-	tests := []struct {
-		schema, table string
-		known         known
-		fold          bool
-		want          bool
-		charset       string
-	}{
-		{table: "orders", known: knowAll, want: true},
-		{table: "other", known: knowAll},
-		{schema: "shop", table: "orders", want: true},
-		{schema: "else", table: "orders"},
-		{table: "orders", want: true}, // in some schema it would
-		{table: "other"},
-		{table: "ORDERS", known: knowAll},
-		{table: "ORDERS", known: knowAll, fold: true, want: true},
-		{table: "", known: knowAll, want: true}, // cannot be read
-		{table: "caf\xc3\xa9", known: knowAll},
-		{table: "caf\xc3\xa9", known: knowAll &^ knowCharset, want: true},
-		{table: "caf\xc3\xa9", known: knowAll, charset: "latin1", want: true}, // must be converted first
-		{table: "orders\xff", known: knowAll, want: true},                     // which MySQL takes for orders
-	}
-	for _, tt := range tests {
-		k := newTalk(t, 0, atOnce)
-		k.c.state.known, k.c.state.charset = tt.known, cmp.Or(tt.charset, "utf8mb4")
-		k.requests.rules = func() ruleBook { return ruleBook{List: theRules, fold: tt.fold} }
-		name := rewriter.Name{Schema: []byte(tt.schema), Table: []byte(tt.table)}
-		if got := k.requests.mayConcern(name); got != tt.want {
-			t.Errorf("%q.%q, known %06b, fold %v: %v; want %v", tt.schema, tt.table, tt.known, tt.fold, got, tt.want)
-		}
 	}
 }

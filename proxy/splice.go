@@ -9,26 +9,27 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
 func (x *execution) write(s *session, st *statement) (payload []byte, made bool, err error) {
-	s.c.addressed(x.e, st.payload())
-	payload, err = x.splice(st, s.c.caps)
+	s.c.Addressed(x.e, st.payload())
+	payload, err = x.splice(st, s.c.Caps)
 	return payload, true, err
 }
 
 func (x *execution) begin(*session, *statement) error {
-	x.e.long = longData{}
+	x.e.Long = relay.LongData{}
 	return nil
 }
 
-func (x *execution) watcher(st *statement, expected []expect) watcher {
+func (x *execution) watcher(st *statement, expected []relay.Expect) relay.Watcher {
 	if x.units != nil {
-		x.units.expects(expected, &x.plans[0])
+		x.units.Expects(expected, &x.plans[0])
 	}
-	st.reply = &pieceReply{inserts: expected, seq: st.seq, units: x.units}
+	st.reply = &relay.InsertReply{Inserts: expected, Seq: st.seq, Units: x.units}
 	return st.reply
 }
 
@@ -56,7 +57,7 @@ func (x *execution) splice(st *statement, caps uint64) ([]byte, error) {
 		}
 		v := x.one.Parameters[client]
 		if param.Role == rewriter.RoleBound {
-			if data, long := e.long.ids[client]; long {
+			if data, long := e.Long.IDs[client]; long {
 				v = fillerOf(e).longID(param.Column, v.Type, data)
 			}
 			bound++
@@ -76,7 +77,7 @@ func (x *execution) splice(st *statement, caps uint64) ([]byte, error) {
 // splicer puts ids among the values of an execution.
 type splicer struct {
 	x    *execution
-	e    *prepared
+	e    *relay.Prepared
 	ids  [][]uint64 // by column
 	used [rewriter.MaxColumns]int
 	dst  []byte
@@ -215,10 +216,10 @@ func (w *splicer) unit() {
 		return
 	}
 	id := uint64(0)
-	if n := w.used[0]; n > u.used && !fillerOf(w.e).plan.NoLastID {
-		id, u.used = w.ids[0][n-1], n
+	if n := w.used[0]; n > u.Used && !fillerOf(w.e).plan.NoLastID {
+		id, u.Used = w.ids[0][n-1], n
 	}
-	u.ids = append(u.ids, id)
+	u.IDs = append(u.IDs, id)
 }
 
 // given is a value as the client's packet has it.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -30,7 +31,7 @@ var spliceTexts = []string{
 }
 
 // preparedText prepares one of spliceTexts, for a session that executes in bulk or not.
-func preparedText(t testing.TB, n int, bulk bool) *prepared {
+func preparedText(t testing.TB, n int, bulk bool) *relay.Prepared {
 	t.Helper()
 	rules := []*rule.Rule{{Schema: "shop", Table: "t", Column: "id", Source: "s"}, {Schema: "shop", Table: "t", Column: "id2", Source: "s"}}
 	whole := rule.Column{Max: 1<<63 - 1}
@@ -52,7 +53,7 @@ func preparedText(t testing.TB, n int, bulk bool) *prepared {
 }
 
 // executing is an execution of e that is decided on.
-func executing(e *prepared, payload []byte) *statement {
+func executing(e *relay.Prepared, payload []byte) *statement {
 	st := &statement{heldCommand: heldCommand{whole: payload, prefix: payload[:1], text: payload[1:]}}
 	st.end, st.filled.plans = len(payload)-1, make([]rewriter.Plan, 1)
 	st.execution.filled, st.execution.e = &st.filled, e
@@ -61,15 +62,15 @@ func executing(e *prepared, payload []byte) *statement {
 
 // splicing splices an execution of e, with ids from 7<<32 on in the first column and 8<<32 in the second. The error is
 // what the client would get.
-func splicing(t testing.TB, e *prepared, payload []byte, caps uint64) (st *statement, out []byte, err error) {
+func splicing(t testing.TB, e *relay.Prepared, payload []byte, caps uint64) (st *statement, out []byte, err error) {
 	t.Helper()
 	st = executing(e, payload)
 	var found findings
-	if err := st.execution.read(&st.heldCommand, &conversation{caps: caps}, &found); err != nil {
+	if err := st.execution.read(&st.heldCommand, &relay.Conversation{Caps: caps}, &found); err != nil {
 		return st, nil, err
 	}
-	found.note(&conversation{})
-	if err := st.execution.judge(&state{known: knowAll}); err != nil {
+	found.note(&relay.Conversation{})
+	if err := st.execution.judge(&relay.State{Known: relay.KnowAll}); err != nil {
 		return st, nil, err
 	}
 	plan := &st.filled.plans[0]
@@ -188,10 +189,10 @@ func TestSpliceDefaultOfEveryType(t *testing.T) {
 		e := preparedText(t, 2, true)
 		st := executing(e, []byte("\xfa\x01\x00\x00\x00\x80\x00"+string(typed(uint16(kind), typeNull))+"\x02\x01"))
 		st.filled.parts = []part{{ids: make([][]uint64, 2)}}
-		if err := st.execution.read(&st.heldCommand, &conversation{caps: wire.MariaDBStmtBulkOperations}, &findings{}); err != nil {
+		if err := st.execution.read(&st.heldCommand, &relay.Conversation{Caps: wire.MariaDBStmtBulkOperations}, &findings{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := st.execution.judge(&state{known: knowAll, mode: rewriter.Mode{NoAutoValueOnZero: true}}); err != nil {
+		if err := st.execution.judge(&relay.State{Known: relay.KnowAll, Mode: rewriter.Mode{NoAutoValueOnZero: true}}); err != nil {
 			t.Fatal(err)
 		}
 		st.filled.parts[0].ids[1] = []uint64{7}
@@ -315,7 +316,7 @@ func FuzzBulk(f *testing.F) {
 		if len(payload) == 0 {
 			return
 		}
-		payload[0] = comBulkExecute
+		payload[0] = relay.ComBulkExecute
 		e := preparedText(t, int(text)%len(spliceTexts), true)
 		st, out, err := splicing(t, e, bytes.Clone(payload), 0)
 		if err != nil {
@@ -359,7 +360,7 @@ func checkBound(t *testing.T, value rewriter.Value, own, v given, ids []uint64, 
 	t.Helper()
 	number := func(g given) (rewriter.Value, bool) {
 		p := wire.Parameter{Type: g.kind, Null: g.indicator == wire.IndicatorNull, Value: g.value}
-		return idOf(&p, rule.Column{Max: 1<<63 - 1}, &state{known: knowAll, strict: true, mode: rewriter.Mode{NoAutoValueOnZero: true}})
+		return idOf(&p, rule.Column{Max: 1<<63 - 1}, &relay.State{Known: relay.KnowAll, Strict: true, Mode: rewriter.Mode{NoAutoValueOnZero: true}})
 	}
 	got, _ := number(v)
 	if value.Generate {
@@ -391,7 +392,7 @@ func TestJudgeStrict(t *testing.T) {
 		e := preparedText(t, tt.text, false)
 		x := &execution{e: e, rows: 1}
 		x.one.Parameters = []wire.Parameter{{Type: tt.kind, Value: []byte("\x02x0")}, {Type: tt.kind, Value: []byte("\x02x0")}}
-		if err := x.judge(&state{known: knowAll, strict: true}); err != nil {
+		if err := x.judge(&relay.State{Known: relay.KnowAll, Strict: true}); err != nil {
 			t.Fatal(err)
 		}
 		if got := x.values[0].Generate; got != tt.want {
@@ -445,10 +446,10 @@ func TestPrepareReplyHidden(t *testing.T) {
 		{0, false, true, 2, nil},
 		{2, true, true, 4, []int{2}},
 	} {
-		h := preparedText(t, tt.text, false).hidden
+		h := preparedText(t, tt.text, false).Hidden
 		var got []int
 		for n := range tt.packets {
-			if h.hides(n, tt.defined, tt.ended) {
+			if h.Hides(n, tt.defined, tt.ended) {
 				got = append(got, n)
 			}
 		}

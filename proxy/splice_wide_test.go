@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -22,7 +23,7 @@ var wideTexts = []string{
 }
 
 // preparedWide prepares one of wideTexts, for a column of text or of bytes.
-func preparedWide(t testing.TB, text int, bytes, bulk bool) *prepared {
+func preparedWide(t testing.TB, text int, bytes, bulk bool) *relay.Prepared {
 	t.Helper()
 	column := rule.Column{Name: "pid", Text: true, Length: 36}
 	if bytes {
@@ -51,13 +52,13 @@ func wideValue(f *filler, column uint8, n int) []byte {
 }
 
 // spliceWide is splicing for such statements.
-func spliceWide(t testing.TB, e *prepared, payload []byte) (st *statement, out []byte, err error) {
+func spliceWide(t testing.TB, e *relay.Prepared, payload []byte) (st *statement, out []byte, err error) {
 	t.Helper()
 	st = executing(e, payload)
-	if err := st.execution.read(&st.heldCommand, &conversation{}, &findings{}); err != nil {
+	if err := st.execution.read(&st.heldCommand, &relay.Conversation{}, &findings{}); err != nil {
 		return st, nil, err
 	}
-	if err := st.execution.judge(&state{known: knowAll}); err != nil {
+	if err := st.execution.judge(&relay.State{Known: relay.KnowAll}); err != nil {
 		return st, nil, err
 	}
 	fillerOf(e).plan.Bind(&st.filled.plans[0], st.execution.values, st.execution.rows, fillerOf(e).columns)
@@ -138,7 +139,7 @@ func FuzzWideBulk(f *testing.F) {
 		if len(payload) == 0 {
 			return
 		}
-		payload[0] = comBulkExecute
+		payload[0] = relay.ComBulkExecute
 		e := preparedWide(t, int(text)%len(wideTexts), columnOfBytes, true)
 		st, out, err := spliceWide(t, e, bytes.Clone(payload))
 		if err != nil {

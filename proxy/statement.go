@@ -8,6 +8,7 @@ import (
 
 	"idproxy/proxy/draw"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -22,7 +23,7 @@ type statement struct {
 	heldCommand
 	answers
 	decision
-	reply     *pieceReply // to the piece that was sent
+	reply     *relay.InsertReply // to the piece that was sent
 	elsewhere elsewhere
 	out       []byte // what is sent in place of what came, behind room for a header
 }
@@ -35,9 +36,9 @@ type heldCommand struct {
 	seq      byte   // sequence number of the last frame of the command, or of the replies to earlier pieces
 	multi    bool   // the server splits the text at ';'
 	begun    time.Time
-	pieces   int       // that were sent
-	executes *prepared // the statement that it executes, or brings long data of, if anything is known of that
-	writes   finder    // of the words that an INSERT, REPLACE or LOAD begins with
+	pieces   int             // that were sent
+	executes *relay.Prepared // the statement that it executes, or brings long data of, if anything is known of that
+	writes   finder          // of the words that an INSERT, REPLACE or LOAD begins with
 	doubtful [len(doubts)]finder
 }
 
@@ -73,24 +74,24 @@ func (a *answers) more() {
 }
 
 // read takes a held command, one whole packet.
-func (st *statement) read(command []byte, caps uint64, m *requests) {
+func (st *statement) read(command []byte, caps uint64, m *relay.Requests) {
 	payload := wire.Join(command)
 	at := 1
 	if payload[0] == mysql.COM_QUERY {
 		at, _ = wire.QueryText(payload, caps)
 	}
-	st.whole, st.prefix, st.text, st.seq, st.pieces = payload, payload[:at], payload[at:], m.seq, 0
+	st.whole, st.prefix, st.text, st.seq, st.pieces = payload, payload[:at], payload[at:], m.Seq, 0
 	st.answers = answers{}
 	st.writes = finder{-1}
 	for i := range st.doubtful {
 		st.doubtful[i] = finder{-1}
 	}
-	m.c.mu.Lock()
-	defer m.c.mu.Unlock()
-	st.multi = m.c.multi && payload[0] == mysql.COM_QUERY
+	m.Conversation.Mu.Lock()
+	defer m.Conversation.Mu.Unlock()
+	st.multi = m.Conversation.Multi && payload[0] == mysql.COM_QUERY
 	st.executes = nil
 	if st.isExecution() {
-		st.executes = m.statementOf(payload)
+		st.executes = m.StatementOf(payload)
 	}
 	st.begun = time.Now()
 }
@@ -108,7 +109,7 @@ func (c *heldCommand) prepares() bool { return c.prefix[0] == mysql.COM_STMT_PRE
 
 // isExecution reports whether it executes a prepared statement by its number.
 func (c *heldCommand) isExecution() bool {
-	return c.prefix[0] == mysql.COM_STMT_EXECUTE || c.prefix[0] == comBulkExecute
+	return c.prefix[0] == mysql.COM_STMT_EXECUTE || c.prefix[0] == relay.ComBulkExecute
 }
 
 // payload returns the command, whose text was not sent yet.
@@ -172,17 +173,17 @@ func (c *heldCommand) writesBehind(at int) bool {
 
 // doubts are the bytes whose reading depends on a setting.
 var doubts = [...]struct {
-	setting known
+	setting relay.Known
 	in      func([]byte) bool
 }{
-	{knowQuotes, func(b []byte) bool { return bytes.IndexByte(b, '"') >= 0 }},
-	{knowBackslash, func(b []byte) bool { return bytes.IndexByte(b, '\\') >= 0 }},
-	{knowCharset, func(b []byte) bool { return rewriter.DoubtsOf(b)&rewriter.DoubtCharset != 0 }},
+	{relay.KnowQuotes, func(b []byte) bool { return bytes.IndexByte(b, '"') >= 0 }},
+	{relay.KnowBackslash, func(b []byte) bool { return bytes.IndexByte(b, '\\') >= 0 }},
+	{relay.KnowCharset, func(b []byte) bool { return rewriter.DoubtsOf(b)&rewriter.DoubtCharset != 0 }},
 }
 
 // doubted reports whether the reading of the text depends on one of the given
 // settings.
-func (c *heldCommand) doubted(settings known) bool {
+func (c *heldCommand) doubted(settings relay.Known) bool {
 	for i, d := range doubts {
 		if settings&d.setting != 0 && c.doubtful[i].behind(c.text, 0, d.in) {
 			return true

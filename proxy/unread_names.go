@@ -1,13 +1,15 @@
 package proxy
 
+import "idproxy/proxy/relay"
+
 // concernsName reports whether the execution of a statement prepared in SQL may have to
 // be decided on.
-func (d *decider) concernsName(rules ruleBook) bool {
-	if d.c.prepared.passed.mayInsert(rules.List) {
+func (d *decider) concernsName(rules relay.RuleBook) bool {
+	if d.c.Prepared.Passed.MayInsert(rules.List) {
 		return true
 	}
-	for _, e := range d.c.prepared.byName {
-		if e.held() || e.unread || e.ruled(rules) {
+	for _, e := range d.c.Prepared.ByName {
+		if e.Held() || e.Unread || e.Ruled(rules) {
 			return true
 		}
 	}

@@ -79,6 +79,7 @@ type KeptError struct {
 	Cause error
 }
 
+// Unwrap returns what the client is told.
 func (e KeptError) Unwrap() error { return e.MyError }
 
 // RowsComing gives up on an INSERT ... SELECT.

@@ -1,4 +1,4 @@
-package proxy
+package relay
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ type trace struct {
 	caps    uint64
 	limit   int
 	pending int
-	phase   phase
+	phase   Phase
 
 	turns              []turn
 	toServer, toClient []byte
@@ -92,11 +92,11 @@ func newTrace(t *testing.T, head string) *trace {
 		case "pending":
 			tr.pending = n
 		case "infile":
-			tr.phase = phaseInfile
+			tr.phase = PhaseInfile
 		case "opaque":
-			tr.phase = phaseOpaque
+			tr.phase = PhaseOpaque
 		case "auth":
-			tr.phase = phaseAuth
+			tr.phase = PhaseAuth
 		default:
 			t.Fatalf("trace %q: unknown option %q", tr.name, o)
 		}
@@ -172,13 +172,13 @@ func appendToken(dst []byte, token string) ([]byte, error) {
 	case "fill":
 		return append(dst, bytes.Repeat([]byte{'x'}, int(n[0]))...), nil
 	case "ok":
-		return append(dst, okPayload(n[0], n[1], uint16(n[2]))...), nil
+		return append(dst, relayOkPayload(n[0], n[1], uint16(n[2]))...), nil
 	case "okfe":
 		return append(append(dst, 0xfe, 0, 0), status[0], status[1], 0, 0), nil
 	case "eof":
 		return append(append(dst, 0xfe, 0, 0), status...), nil
 	case "err":
-		return append(dst, clienterr.Payload(testError(uint16(n[0])))...), nil
+		return append(dst, clienterr.Payload(relayTestError(uint16(n[0])))...), nil
 	case "col":
 		return append(dst, "\x03def\x04shop\x01t\x01t\x01c\x01c\x0c\x3f\x00\x0b\x00\x00\x00\x03\x00\x00\x00\x00\x00"...), nil
 	case "row":
@@ -220,7 +220,7 @@ func TestTraces(t *testing.T) {
 func (tr *trace) check(t *testing.T, way string, cut cutter) {
 	t.Helper()
 	k := newTalk(t, tr.caps, cut)
-	k.requests.limit = tr.limit
+	k.requests.Limit = tr.limit
 	for _, turn := range tr.turns {
 		if turn.client {
 			k.fromClient(turn.bytes)
@@ -236,8 +236,8 @@ func (tr *trace) check(t *testing.T, way string, cut cutter) {
 	if k.refused != tr.refused {
 		t.Errorf("%s: %d commands refused as too large; want %d", way, k.refused, tr.refused)
 	}
-	if k.c.pending.n != tr.pending || k.c.phase() != tr.phase {
-		t.Errorf("%s: %d replies pending, phase %d; want %d, %d", way, k.c.pending.n, k.c.phase(), tr.pending, tr.phase)
+	if k.c.Pending.Len != tr.pending || k.c.Phase() != tr.phase {
+		t.Errorf("%s: %d replies pending, phase %d; want %d, %d", way, k.c.Pending.Len, k.c.Phase(), tr.pending, tr.phase)
 	}
 	if len(k.client) != 0 || len(k.server) != 0 {
 		t.Errorf("%s: bytes kept at the end: %.40q, %.40q", way, k.client, k.server)

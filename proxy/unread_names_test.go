@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -28,41 +29,20 @@ func TestNamesPass(t *testing.T) {
 			if strings.Contains(tt.text, "filled") {
 				x.named(t, "PREPARE filled FROM 'INSERT INTO orders (a) VALUES (1)'")
 			}
-			x.c.state.known &^= knowQuotes
+			x.c.State.Known &^= relay.KnowQuotes
 			if got := x.on(mysql.COM_QUERY, tt.text, true); got != tt.want {
 				t.Fatalf("%s (%v), want %s", got, x.last, tt.want)
 			}
 			if tt.want != "forward" {
 				return
 			}
-			if x.c.prepared.byName["kept"] == nil || x.c.prepared.byName["s"] != nil && rewriter.MentionsPrepare([]byte(tt.text)) {
-				t.Errorf("names %v are known behind the text", x.c.prepared.byName)
+			if x.c.Prepared.ByName["kept"] == nil || x.c.Prepared.ByName["s"] != nil && rewriter.MentionsPrepare([]byte(tt.text)) {
+				t.Errorf("names %v are known behind the text", x.c.Prepared.ByName)
 			}
 			later := rule.NewList([]rule.Rule{{Schema: "shop", Table: "later", Column: "id", Source: "s"}})
-			if !x.c.prepared.passed.mayInsert(later) { // the text may have failed in front of its PREPARE
+			if !x.c.Prepared.Passed.MayInsert(later) { // the text may have failed in front of its PREPARE
 				t.Error("the statement that had the name is forgotten once a reload brings a rule for it")
 			}
 		})
-	}
-}
-
-// What is kept of such texts is bounded, and what is not kept is no reason to refuse while the rules are the same.
-func TestPassedTextsAreBounded(t *testing.T) {
-	var p passedNames
-	if p.mayInsert(rule.NewList([]rule.Rule{{Schema: "shop", Table: "*", Column: "id", Source: "s"}})) {
-		t.Error("a rule for any table concerns texts that there are not")
-	}
-	rules := func() *rule.List {
-		return rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
-	}
-	same := rules()
-	for n := range 1000 {
-		p.add([]byte("PREPARE s FROM 'SELECT "+strings.Repeat("x", n)+"'"), same)
-	}
-	if len(p.texts) > maxPassed {
-		t.Errorf("%d bytes are kept", len(p.texts))
-	}
-	if p.mayInsert(same) || !p.mayInsert(rules()) {
-		t.Errorf("under the same rules: %t, after a reload: %t; want false, true", p.mayInsert(same), p.mayInsert(rules()))
 	}
 }

@@ -1,45 +1,45 @@
-package proxy
+package relay
 
 import "github.com/go-mysql-org/go-mysql/mysql"
 
-// replyKind says how the server answers a command, which is what the relay
+// ReplyKind says how the server answers a command, which is what the relay
 // must know to find the end of the answer.
-type replyKind uint8
+type ReplyKind uint8
 
 const (
-	replyNone    replyKind = iota
-	replyOne               // one OK, EOF or ERR packet
+	replyNone    ReplyKind = iota
+	ReplyOne               // one OK, EOF or ERR packet
 	replyRaw               // one packet whose first byte means nothing
-	replyResult            // results: OK, result sets, LOCAL INFILE, as long as MORE_RESULTS says so
-	replyPrepare           // PREPARE_OK with definitions, or ERR
+	ReplyResult            // results: OK, result sets, LOCAL INFILE, as long as MORE_RESULTS says so
+	ReplyPrepare           // PREPARE_OK with definitions, or ERR
 	replyRows              // packets up to an EOF, or ERR
-	replyAuth              // authentication packets up to OK or ERR
+	ReplyAuth              // authentication packets up to OK or ERR
 	replyOpaque            // a stream without end: both directions are copied blindly
 )
 
-// comBulkExecute is MariaDB's COM_STMT_BULK_EXECUTE.
-const comBulkExecute = 0xfa
+// ComBulkExecute is MariaDB's COM_STMT_BULK_EXECUTE.
+const ComBulkExecute = 0xfa
 
-// replyOf returns the kind of reply to a command byte. An unknown command is
+// ReplyOf returns the kind of reply to a command byte. An unknown command is
 // answered with one ERR by every server that does not know it either.
-func replyOf(command byte) replyKind {
+func ReplyOf(command byte) ReplyKind {
 	switch command {
 	case mysql.COM_QUIT, mysql.COM_STMT_CLOSE, mysql.COM_STMT_SEND_LONG_DATA:
 		return replyNone
-	case mysql.COM_QUERY, mysql.COM_STMT_EXECUTE, comBulkExecute, mysql.COM_PROCESS_INFO:
-		return replyResult
+	case mysql.COM_QUERY, mysql.COM_STMT_EXECUTE, ComBulkExecute, mysql.COM_PROCESS_INFO:
+		return ReplyResult
 	case mysql.COM_STMT_PREPARE:
-		return replyPrepare
+		return ReplyPrepare
 	case mysql.COM_STMT_FETCH, mysql.COM_FIELD_LIST:
 		return replyRows
 	case mysql.COM_STATISTICS:
 		return replyRaw
 	case mysql.COM_CHANGE_USER:
-		return replyAuth
+		return ReplyAuth
 	case mysql.COM_BINLOG_DUMP, mysql.COM_BINLOG_DUMP_GTID, mysql.COM_TABLE_DUMP, mysql.COM_CLONE,
 		mysql.COM_SUBSCRIBE_GROUP_REPLICATION_STREAM:
 		return replyOpaque
 	default:
-		return replyOne
+		return ReplyOne
 	}
 }

@@ -1,4 +1,4 @@
-package proxy
+package relay
 
 import "bytes"
 
@@ -19,6 +19,6 @@ func needsBridge(payload []byte, n int) bool {
 // 38 bytes.
 const maxBridged = 64
 
-// maxHandshake bounds a packet before the login has succeeded. TiProxy and
+// MaxHandshake bounds a packet before the login has succeeded. TiProxy and
 // MySQL's own net_buffer_length both allow 1 MiB.
-const maxHandshake = 1 << 20
+const MaxHandshake = 1 << 20

@@ -1,4 +1,4 @@
-package proxy
+package relay
 
 import (
 	"bytes"
@@ -18,24 +18,25 @@ type passedNames struct {
 // maxPassed bounds the texts that a session keeps so, in bytes.
 const maxPassed = 64 << 10
 
-// mayInsert reports whether a statement that such a text prepared may insert into a
+// MayInsert reports whether a statement that such a text prepared may insert into a
 // table with a rule.
-func (p *passedNames) mayInsert(rules *rule.List) bool {
+func (p *passedNames) MayInsert(rules *rule.List) bool {
 	return p.lost && p.by != rules || len(p.texts) > 0 && rules.MayName(p.texts)
 }
 
-func (p *passedNames) add(text []byte, by *rule.List) {
+// Add keeps a text, or notes that it is not kept.
+func (p *passedNames) Add(text []byte, by *rule.List) {
 	switch {
 	case bytes.Contains(p.texts, text): // sent again
 	case len(p.texts)+len(text) >= maxPassed:
-		p.lose(by)
+		p.Lose(by)
 	default:
 		p.texts = append(append(p.texts, text...), '\n')
 	}
 }
 
-// lose notes that a text is not kept.
-func (p *passedNames) lose(by *rule.List) {
+// Lose notes that a text is not kept.
+func (p *passedNames) Lose(by *rule.List) {
 	if !p.lost {
 		p.lost, p.by = true, by
 	}

@@ -1,4 +1,4 @@
-package proxy
+package relay
 
 import (
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -6,8 +6,8 @@ import (
 	"idproxy/proxy/wire"
 )
 
-func (m *replies) judgeResult(payload []byte, n int) (v ruling) {
-	w := m.cur.watcher
+func (m *Replies) judgeResult(payload []byte, n int) (v ruling) {
+	w := m.cur.Watcher
 	switch {
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
@@ -19,15 +19,15 @@ func (m *replies) judgeResult(payload []byte, n int) (v ruling) {
 		case wire.OKByte:
 			return m.resultOK(payload, n)
 		case wire.InfileByte:
-			m.c.delta.Store(uint32(m.cur.seqDelta))
+			m.Conversation.Delta.Store(uint32(m.cur.SeqDelta))
 			if w != nil {
 				w.infile()
 			}
-			m.c.setPhase(phaseInfile)
+			m.Conversation.SetPhase(PhaseInfile)
 		default:
 			m.beginRows(payload)
 		}
-	case payload[0] == wire.EOFByte && (n < 9 || m.c.has(mysql.CLIENT_DEPRECATE_EOF) && n < wire.MaxPayload):
+	case payload[0] == wire.EOFByte && (n < 9 || m.Conversation.Has(mysql.CLIENT_DEPRECATE_EOF) && n < wire.MaxPayload):
 		m.endOfRows(payload)
 	case m.step == stepRows:
 		m.rowsIn++
@@ -39,21 +39,21 @@ func (m *replies) judgeResult(payload []byte, n int) (v ruling) {
 }
 
 // beginRows handles the packet in front of definitions: the number of columns.
-func (m *replies) beginRows(payload []byte) {
+func (m *Replies) beginRows(payload []byte) {
 	m.step, m.rowsIn = stepDefs, 0
-	if !m.c.has(mysql.CLIENT_DEPRECATE_EOF) {
+	if !m.Conversation.Has(mysql.CLIENT_DEPRECATE_EOF) {
 		return
 	}
 	r := wire.NewReader(payload)
 	m.step, m.rowsIn = stepRows, -int(r.Lenenc())
-	if cached := m.c.caps&wire.MariaDBCacheMetadata != 0; cached && r.Uint8() == 0 { // the client has the definitions
+	if cached := m.Conversation.Caps&wire.MariaDBCacheMetadata != 0; cached && r.Uint8() == 0 { // the client has the definitions
 		m.rowsIn = 0
 	}
 }
 
 // endOfRows handles an EOF, or the OK in its place, behind definitions or
 // rows.
-func (m *replies) endOfRows(payload []byte) {
+func (m *Replies) endOfRows(payload []byte) {
 	status, ok := wire.ParseEOF(payload)
 	if !ok {
 		m.ending = true
@@ -65,7 +65,7 @@ func (m *replies) endOfRows(payload []byte) {
 		if status&mysql.SERVER_PS_OUT_PARAMS != 0 {
 			m.more = status & mysql.SERVER_MORE_RESULTS_EXISTS
 		}
-		m.addStatus(payload, m.cur.more) // a server says so behind the definitions, too
+		m.addStatus(payload, m.cur.More) // a server says so behind the definitions, too
 		return
 	}
 	if m.step == stepRows {
@@ -73,21 +73,21 @@ func (m *replies) endOfRows(payload []byte) {
 	}
 	m.more = 0
 	m.end.okSeen, m.end.status, m.end.hasStatus = false, status, true
-	if m.cur.watcher != nil {
-		m.cur.watcher.rowsEnded(m, m.result)
+	if m.cur.Watcher != nil {
+		m.cur.Watcher.rowsEnded(m, m.result)
 	}
 	m.nextResult(status)
-	m.addStatus(payload, m.cur.more && m.ending)
+	m.addStatus(payload, m.cur.More && m.ending)
 }
 
-func (m *replies) nextResult(status uint16) {
+func (m *Replies) nextResult(status uint16) {
 	m.step = stepFirst
 	m.result++
 	m.ending = status&mysql.SERVER_MORE_RESULTS_EXISTS == 0
 }
 
 // resultOK handles an OK packet that is a result.
-func (m *replies) resultOK(payload []byte, n int) (v ruling) {
+func (m *Replies) resultOK(payload []byte, n int) (v ruling) {
 	ok, valid := m.ok(payload, n)
 	if !valid {
 		m.ending = true
@@ -95,17 +95,17 @@ func (m *replies) resultOK(payload []byte, n int) (v ruling) {
 	}
 	result := m.result
 	m.nextResult(ok.Status)
-	m.addStatus(payload, m.cur.more && m.ending)
-	if m.cur.watcher != nil {
-		return m.cur.watcher.ok(m, result, ok, payload)
+	m.addStatus(payload, m.cur.More && m.ending)
+	if m.cur.Watcher != nil {
+		return m.cur.Watcher.ok(m, result, ok, payload)
 	}
 	return v
 }
 
 // addStatus sets flags in an OK or EOF packet that the server has no reason to set. more: it
 // ends a piece of a text, and results of the next piece follow.
-func (m *replies) addStatus(payload []byte, more bool) {
-	flags := m.cur.status
+func (m *Replies) addStatus(payload []byte, more bool) {
+	flags := m.cur.Status
 	if more {
 		flags |= mysql.SERVER_MORE_RESULTS_EXISTS
 	}

@@ -1,4 +1,4 @@
-package proxy
+package relay
 
 import (
 	"bytes"
@@ -11,42 +11,42 @@ import (
 	"idproxy/rule"
 )
 
-// action is what a driver must do with bytes that the client sent.
-type action uint8
+// Action is what a driver must do with bytes that the client sent.
+type Action uint8
 
 const (
-	actMore      action = iota // nothing can be said before more bytes stand behind these
-	actForward                 // send the first n bytes to the server
-	actStatement               // the first n bytes are one whole command to be decided on
+	ActMore      Action = iota // nothing can be said before more bytes stand behind these
+	ActForward                 // send the first n bytes to the server
+	ActStatement               // the first n bytes are one whole command to be decided on
 	actDrop                    // throw the first n bytes away
-	actTooLarge                // the same, and they end a command that was larger than may be held
-	actReady                   // make the statement in checking ready for long data, and ask again
+	ActTooLarge                // the same, and they end a command that was larger than may be held
+	ActReady                   // make the statement in checking ready for long data, and ask again
 )
 
-// ruleBook finds the rules of a table.
-type ruleBook struct {
+// RuleBook finds the rules of a table.
+type RuleBook struct {
 	*rule.List
-	// fold: names compare without regard to case, as lower_case_table_names
+	// Fold: names compare without regard to case, as lower_case_table_names
 	// says, or as is safe before the server was asked.
-	fold bool
+	Fold bool
 }
 
-// requests is the client-to-server machine: it finds the commands in what the
+// Requests is the client-to-server machine: it finds the commands in what the
 // client sends, records each as pending, and stops at those that must be held:
 // an INSERT into a table with a rule, and what may hide one. It does no I/O.
-type requests struct {
-	c     *conversation
-	rules func() ruleBook
-	limit int // most bytes of a command to hold
+type Requests struct {
+	Conversation *Conversation
+	Rules        func() RuleBook
+	Limit        int // most bytes of a command to hold
 
-	left     int  // bytes left of the current frame
+	Left     int  // bytes left of the current frame
 	cont     bool // the next frame continues the packet
 	dropping bool
 	silent   bool      // nobody is told of what is dropped
 	enough   int       // bytes of the first command to have, or all of it, before it is judged again
-	seq      byte      // sequence number of the last frame seen
-	last     *prepared // the statement that the client prepared last, if anything is known of it
-	checking *prepared
+	Seq      byte      // sequence number of the last frame seen
+	Last     *Prepared // the statement that the client prepared last, if anything is known of it
+	Checking *Prepared
 }
 
 // verdict is what is to happen to a command.
@@ -60,21 +60,21 @@ const (
 	checkIt   // the statement that it is of must be ready first
 )
 
-// next looks at the unconsumed bytes the client sent, from the start of in,
+// Next looks at the unconsumed bytes the client sent, from the start of in,
 // and says what to do with the first n of them.
-func (m *requests) next(in []byte) (n int, act action) {
+func (m *Requests) Next(in []byte) (n int, act Action) {
 	i := 0
 	for i < len(in) {
-		if m.left > 0 {
-			k := min(m.left, len(in)-i)
-			i, m.left = i+k, m.left-k
-			if m.left == 0 && !m.cont && m.dropping {
+		if m.Left > 0 {
+			k := min(m.Left, len(in)-i)
+			i, m.Left = i+k, m.Left-k
+			if m.Left == 0 && !m.cont && m.dropping {
 				m.dropping = false
 				if m.silent {
 					m.silent = false
 					return i, actDrop
 				}
-				return i, actTooLarge
+				return i, ActTooLarge
 			}
 			continue
 		}
@@ -83,10 +83,10 @@ func (m *requests) next(in []byte) (n int, act action) {
 			break
 		}
 		size := wire.PayloadLen(rest)
-		if infile := m.c.phase() == phaseInfile; m.cont || m.data(rest, size) {
+		if infile := m.Conversation.Phase() == PhaseInfile; m.cont || m.data(rest, size) {
 			m.frame(rest, size)
 			if infile {
-				rest[3] += m.c.fileDelta()
+				rest[3] += m.Conversation.FileDelta()
 			}
 			continue
 		}
@@ -102,7 +102,7 @@ func (m *requests) next(in []byte) (n int, act action) {
 			break
 		}
 		if v == checkIt {
-			return 0, actReady
+			return 0, ActReady
 		}
 		if v == dropIt {
 			m.keepLong(rest[wire.HeaderLen:min(wire.HeaderLen+size, len(rest))], size)
@@ -114,36 +114,36 @@ func (m *requests) next(in []byte) (n int, act action) {
 	}
 	switch {
 	case i == 0:
-		return 0, actMore
+		return 0, ActMore
 	case m.dropping:
 		return i, actDrop
 	}
-	return i, actForward
+	return i, ActForward
 }
 
-func (m *requests) frame(rest []byte, size int) {
-	m.left = wire.HeaderLen + size
+func (m *Requests) frame(rest []byte, size int) {
+	m.Left = wire.HeaderLen + size
 	m.cont = size == wire.MaxPayload
-	m.seq = rest[3]
+	m.Seq = rest[3]
 }
 
 // data reports whether the frame is not a command: data of a LOCAL INFILE, a
 // part of an authentication exchange, or of an opaque stream.
-func (m *requests) data(rest []byte, size int) bool {
-	switch m.c.phase() {
-	case phaseInfile:
+func (m *Requests) data(rest []byte, size int) bool {
+	switch m.Conversation.Phase() {
+	case PhaseInfile:
 		if size == 0 {
-			m.c.setPhase(phaseCommands)
+			m.Conversation.SetPhase(PhaseCommands)
 		}
 		return true
-	case phaseOpaque:
+	case PhaseOpaque:
 		return true
 	}
 	return rest[3] != 0
 }
 
 // hold answers for a command that must be whole before it is decided on.
-func (m *requests) hold(in []byte) (int, action) {
+func (m *Requests) hold(in []byte) (int, Action) {
 	size, payload, whole := wire.Packet(in)
 	if !whole { // else what stands behind it is another command
 		payload += announced(in[size:])
@@ -151,14 +151,14 @@ func (m *requests) hold(in []byte) (int, action) {
 	if payload > m.most() {
 		m.dropping = true
 		m.frame(in, wire.PayloadLen(in))
-		return m.next(in)
+		return m.Next(in)
 	}
 	if !whole {
 		m.wait(len(in))
-		return 0, actMore
+		return 0, ActMore
 	}
-	m.seq = in[m.lastFrame(in, size)+3]
-	return size, actStatement
+	m.Seq = in[m.lastFrame(in, size)+3]
+	return size, ActStatement
 }
 
 // announced returns the size that the frame header in front of rest gives.
@@ -170,7 +170,7 @@ func announced(rest []byte) int {
 }
 
 // lastFrame returns where the last frame of the packet of size bytes starts.
-func (m *requests) lastFrame(in []byte, size int) int {
+func (m *Requests) lastFrame(in []byte, size int) int {
 	i := 0
 	for {
 		n := wire.HeaderLen + wire.PayloadLen(in[i:])
@@ -183,12 +183,12 @@ func (m *requests) lastFrame(in []byte, size int) int {
 
 // command decides on the command whose first frame is at the start of rest,
 // and records it as pending when it is to be forwarded.
-func (m *requests) command(rest []byte, size int) verdict {
+func (m *Requests) command(rest []byte, size int) verdict {
 	payload := rest[wire.HeaderLen:]
 	whole := len(payload) >= size && size < wire.MaxPayload
 	payload = payload[:min(size, len(payload))]
 	if size == 0 {
-		m.c.send(pending{reply: replyOne})
+		m.Conversation.Send(Pending{Reply: ReplyOne})
 		return forwardIt
 	}
 	if len(rest) < m.enough {
@@ -202,7 +202,7 @@ func (m *requests) command(rest []byte, size int) verdict {
 		return m.query(payload, size, whole)
 	case mysql.COM_STMT_PREPARE:
 		return m.prepare(payload[1:], size-1, whole)
-	case mysql.COM_STMT_EXECUTE, comBulkExecute:
+	case mysql.COM_STMT_EXECUTE, ComBulkExecute:
 		if len(payload) < 5 && !whole {
 			return waitForIt
 		}
@@ -219,7 +219,7 @@ func (m *requests) command(rest []byte, size int) verdict {
 // undecided is the verdict on a command of which have bytes of size in its
 // first frame say too little. A comment may go on for longer than what may be
 // held; the command is held then, and so refused.
-func (m *requests) undecided(have, size int) verdict {
+func (m *Requests) undecided(have, size int) verdict {
 	if have < size && have < m.most() {
 		m.wait(have)
 		return waitForIt
@@ -229,14 +229,14 @@ func (m *requests) undecided(have, size int) verdict {
 
 // wait sees to it that a command of which have bytes are there is not judged
 // again with each read, which would take quadratic time.
-func (m *requests) wait(have int) { m.enough = min(2*have, m.most()) }
+func (m *Requests) wait(have int) { m.enough = min(2*have, m.most()) }
 
 // most returns the size up to which a command may be held.
-func (m *requests) most() int {
-	if m.c.phase() == phaseAuth { // nobody has logged in yet
-		return min(m.limit, maxHandshake)
+func (m *Requests) most() int {
+	if m.Conversation.Phase() == PhaseAuth { // nobody has logged in yet
+		return min(m.Limit, MaxHandshake)
 	}
-	return m.limit
+	return m.Limit
 }
 
 // maxNote is the size up to which a command without SQL text is waited for, to
@@ -244,83 +244,83 @@ func (m *requests) most() int {
 const maxNote = 4096
 
 // other handles the commands without SQL text.
-func (m *requests) other(payload []byte) verdict {
-	p := pending{reply: replyOf(payload[0])}
+func (m *Requests) other(payload []byte) verdict {
+	p := Pending{Reply: ReplyOf(payload[0])}
 	if payload[0] != mysql.COM_PING && payload[0] != mysql.COM_STATISTICS {
-		m.c.keepWarnings(nil)
+		m.Conversation.KeepWarnings(nil)
 	}
 	switch payload[0] {
 	case mysql.COM_INIT_DB:
 		p.choose(payload[1:])
 	case mysql.COM_CHANGE_USER:
 		user, _, _ := bytes.Cut(payload[1:], []byte{0})
-		m.c.setUser(user)
-		m.c.setPhase(phaseAuth)
-		p.touch = touchSettings | touchSchema
-		m.last, m.c.prepared.byName, m.c.prepared.passed = nil, nil, passedNames{}
+		m.Conversation.SetUser(user)
+		m.Conversation.SetPhase(PhaseAuth)
+		p.Touch = TouchSettings | TouchSchema
+		m.Last, m.Conversation.Prepared.ByName, m.Conversation.Prepared.Passed = nil, nil, passedNames{}
 	case mysql.COM_RESET_CONNECTION:
-		p.touch = touchReset | touchSettings
-		m.last, m.c.prepared.byName, m.c.prepared.passed = nil, nil, passedNames{}
+		p.Touch = touchReset | TouchSettings
+		m.Last, m.Conversation.Prepared.ByName, m.Conversation.Prepared.Passed = nil, nil, passedNames{}
 	case mysql.COM_STMT_RESET, mysql.COM_STMT_CLOSE:
 		m.end(payload)
 	case mysql.COM_STMT_FETCH:
 		m.fetch(payload)
 	case mysql.COM_DROP_DB, mysql.COM_CREATE_DB:
-		p.touch = touchTables
+		p.Touch = TouchTables
 	case mysql.COM_SET_OPTION:
 		if len(payload) >= 3 {
-			p.after = &after{option: optionOff}
+			p.After = &After{option: optionOff}
 			if binary.LittleEndian.Uint16(payload[1:]) == 0 {
-				p.after.option = optionOn
+				p.After.option = optionOn
 			}
 		}
 	}
-	if p.reply == replyOpaque {
-		m.c.setPhase(phaseOpaque)
+	if p.Reply == replyOpaque {
+		m.Conversation.SetPhase(PhaseOpaque)
 	}
-	if p.reply != replyNone {
-		m.c.send(p)
+	if p.Reply != replyNone {
+		m.Conversation.Send(p)
 	}
 	return forwardIt
 }
 
 // query handles COM_QUERY. payload is what has arrived of size bytes.
-func (m *requests) query(payload []byte, size int, whole bool) verdict {
-	at, ok := wire.QueryText(payload, m.c.caps)
+func (m *Requests) query(payload []byte, size int, whole bool) verdict {
+	at, ok := wire.QueryText(payload, m.Conversation.Caps)
 	if !ok {
 		if whole {
-			m.c.send(pending{reply: replyResult})
+			m.Conversation.Send(Pending{Reply: ReplyResult})
 			return forwardIt
 		}
 		return m.undecided(len(payload), size)
 	}
 	sql := payload[at:]
-	m.c.mu.Lock()
-	defer m.c.mu.Unlock()
-	s := &m.c.state
-	if m.c.kept != nil {
+	m.Conversation.Mu.Lock()
+	defer m.Conversation.Mu.Unlock()
+	s := &m.Conversation.State
+	if m.Conversation.Kept != nil {
 		if first, _, _ := bytes.Cut(sql, []byte(";")); whole && rewriter.IsShowWarnings(first) {
 			return holdIt
 		}
-		m.c.kept = nil
+		m.Conversation.Kept = nil
 	}
-	head, more := rewriter.ReadHead(sql, s.mode)
-	multi := m.c.multi || m.c.mayTurn()
+	head, more := rewriter.ReadHead(sql, s.Mode)
+	multi := m.Conversation.Multi || m.Conversation.MayTurn()
 	if !whole && !multi && (more || head.Kind == rewriter.Use) {
 		return m.undecided(len(payload), size)
 	}
-	p := pending{reply: replyResult}
+	p := Pending{Reply: ReplyResult}
 	if multi && (!whole || several(sql)) {
-		if s.lastID.owed || !m.rules().Empty() {
+		if s.LastID.Owed || !m.Rules().Empty() {
 			return holdIt
 		}
-		p.touch = touchAll | touchLastID
-		m.c.prepared.passNames(sql, whole, m.rules().List)
+		p.Touch = TouchAll | TouchLastID
+		m.Conversation.Prepared.PassNames(sql, whole, m.Rules().List)
 	}
 	if m.note(&p, head, sql, whole) == holdIt {
 		return holdIt
 	}
-	m.c.sendLocked(p)
+	m.Conversation.SendLocked(p)
 	return forwardIt
 }
 
@@ -332,9 +332,9 @@ func several(sql []byte) bool {
 }
 
 // note says what a statement may change, or that it must be held.
-func (m *requests) note(p *pending, head rewriter.Head, sql []byte, whole bool) verdict {
-	s := &m.c.state
-	if m.c.mayOwe() && m.reads(head, sql, whole) {
+func (m *Requests) note(p *Pending, head rewriter.Head, sql []byte, whole bool) verdict {
+	s := &m.Conversation.State
+	if m.Conversation.MayOwe() && m.reads(head, sql, whole) {
 		return holdIt
 	}
 	switch head.Kind {
@@ -345,71 +345,71 @@ func (m *requests) note(p *pending, head rewriter.Head, sql []byte, whole bool) 
 	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
 		return holdIt
 	case rewriter.DDL:
-		if head.Temporary || head.Drop && s.temporary != nil || m.createsRuled(head, sql) {
+		if head.Temporary || head.Drop && s.Temporary != nil || m.createsRuled(head, sql) {
 			return holdIt
 		}
 	}
-	changes(p, head, sql, whole)
+	Changes(p, head, sql, whole)
 	return forwardIt
 }
 
 // choose notes that the command makes a schema the default one. What its name is
 // in UTF-8 the server is asked when that matters.
-func (p *pending) choose(schema []byte) {
+func (p *Pending) choose(schema []byte) {
 	if rewriter.DoubtsOf(schema)&rewriter.DoubtCharset != 0 {
-		p.touch |= touchSchema
+		p.Touch |= TouchSchema
 		return
 	}
-	p.after = &after{schema: bytes.Clone(schema)}
+	p.After = &After{Schema: bytes.Clone(schema)}
 }
 
-// touchAll is what a statement may change that runs others which are not seen.
-const touchAll = touchSettings | touchNumbers | touchSchema | touchTemps | touchTables
+// TouchAll is what a statement may change that runs others which are not seen.
+const TouchAll = TouchSettings | TouchNumbers | TouchSchema | touchTemps | TouchTables
 
-// changes says in p what a single statement may change.
-func changes(p *pending, head rewriter.Head, sql []byte, whole bool) {
+// Changes says in p what a single statement may change.
+func Changes(p *Pending, head rewriter.Head, sql []byte, whole bool) {
 	effects := head.Effects(sql)
 	if !whole {
 		effects |= ^rewriter.SetsTransaction
 	}
 	switch head.Kind {
 	case rewriter.Insert, rewriter.Replace:
-		p.touch |= touchInsert
+		p.Touch |= TouchInsert
 	case rewriter.Load:
-		p.touch |= touchLastID
+		p.Touch |= TouchLastID
 	case rewriter.Execute, rewriter.Call, rewriter.Compound:
-		p.touch |= touchAll | touchLastID
-		p.unseen = head.Kind != rewriter.Compound
+		p.Touch |= TouchAll | TouchLastID
+		p.Unseen = head.Kind != rewriter.Compound
 	case rewriter.DDL:
-		p.touch |= touchTables
+		p.Touch |= TouchTables
 		if !head.Create && !head.Drop && effects&rewriter.RenamesTable != 0 {
-			p.touch |= touchTemps
+			p.Touch |= touchTemps
 		}
 	case rewriter.Set:
 		if effects&rewriter.SetsSettings != 0 {
-			p.touch |= touchSettings
+			p.Touch |= TouchSettings
 		}
 		if effects&rewriter.SetsTransaction != 0 {
-			p.touch |= touchNext
+			p.Touch |= touchNext
 		}
 	case rewriter.Use:
 		if len(head.Target.Schema) == 0 || !whole || bytes.IndexByte(sql, '!') >= 0 { // read otherwise by the server, perhaps
-			p.touch |= touchSchema
+			p.Touch |= TouchSchema
 		} else {
 			p.choose(head.Target.Schema)
 		}
 	}
 	if effects&rewriter.SetsLastID != 0 {
-		p.touch |= touchLastID
+		p.Touch |= TouchLastID
 	}
 	if effects&rewriter.SetsNumbering != 0 {
-		p.touch |= touchNumbers
+		p.Touch |= TouchNumbers
 	}
 }
 
 // reads reports whether a statement can read LAST_INSERT_ID(). What stands
 // before diagnostics is never delayed: paying would change them.
-func (m *requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
+func (m *Requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
 	if !whole {
 		return true
 	}
@@ -425,30 +425,30 @@ func (m *requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
 
 // createsRuled reports whether a CREATE TABLE may make a table with a rule: it may
 // fill it, too. The state's lock is held.
-func (m *requests) createsRuled(head rewriter.Head, sql []byte) bool {
+func (m *Requests) createsRuled(head rewriter.Head, sql []byte) bool {
 	switch {
 	case !head.Create:
 		return false
 	case len(head.Target.Table) > 0:
 		return m.mayConcern(head.Target)
 	}
-	return m.c.state.known&knowQuotes == 0 && bytes.IndexByte(sql, '"') >= 0 && !m.rules().Empty() // it may be the name
+	return m.Conversation.State.Known&KnowQuotes == 0 && bytes.IndexByte(sql, '"') >= 0 && !m.Rules().Empty() // it may be the name
 }
 
 // mayConcern reports whether a statement that writes to a table may be one
 // with a rule. The state's lock is held.
-func (m *requests) mayConcern(t rewriter.Name) bool {
-	rules, s := m.rules(), &m.c.state
+func (m *Requests) mayConcern(t rewriter.Name) bool {
+	rules, s := m.Rules(), &m.Conversation.State
 	switch {
 	case rules.Empty():
 		return false
-	case len(t.Table) == 0, !s.hasInUTF8(t.Schema) || !s.hasInUTF8(t.Table): // or it must be converted first
+	case len(t.Table) == 0, !s.HasInUTF8(t.Schema) || !s.HasInUTF8(t.Table): // or it must be converted first
 		return true
 	case len(t.Schema) > 0:
-		return rules.Match(t.Schema, t.Table, rules.fold) != nil
-	case s.known&knowSchema == 0:
-		return rules.MayMatch(t.Table, rules.fold)
+		return rules.Match(t.Schema, t.Table, rules.Fold) != nil
+	case s.Known&KnowSchema == 0:
+		return rules.MayMatch(t.Table, rules.Fold)
 	default:
-		return rules.Match(s.schema, t.Table, rules.fold) != nil
+		return rules.Match(s.Schema, t.Table, rules.Fold) != nil
 	}
 }

@@ -1,4 +1,4 @@
-package proxy
+package relay
 
 import (
 	"bytes"
@@ -18,21 +18,21 @@ func eachWay(t *testing.T, caps uint64, script func(k *talk)) {
 	}
 }
 
-func packet(seq byte, payload []byte) []byte { return wire.AppendPacket(nil, seq, payload) }
+func relayPacket(seq byte, payload []byte) []byte { return wire.AppendPacket(nil, seq, payload) }
 
 // sent records a command of the proxy or of the client as sent.
-func (k *talk) sent(p pending) { k.c.send(p) }
+func (k *talk) sent(p Pending) { k.c.Send(p) }
 
-func insertReply(inserts ...expect) *pieceReply { return &pieceReply{inserts: inserts} }
+func insertReply(inserts ...Expect) *InsertReply { return &InsertReply{Inserts: inserts} }
 
 // generated expects that a statement gave its rows ids of which id is the first.
-func generated(result int, id uint64) expect {
-	return expect{result: result, form: formInline, rows: 2, generated: 2, first: id, last: id + 1}
+func generated(result int, id uint64) Expect {
+	return Expect{Result: result, Form: FormInline, Rows: 2, Generated: 2, First: id, Last: id + 1}
 }
 
 // explicit expects that a statement brought its own ids, the last of them id.
-func explicit(result int, id uint64) expect {
-	return expect{result: result, form: formInline, rows: 1, explicit: id, hasExplicit: true}
+func explicit(result int, id uint64) Expect {
+	return Expect{Result: result, Form: FormInline, Rows: 1, Explicit: id, HasExplicit: true}
 }
 
 // The insert id of an injected INSERT is compared with the native one, and the
@@ -59,15 +59,15 @@ func TestInsertIDPatched(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
-				k.sent(pending{reply: replyResult, watcher: insertReply(generated(0, tt.expected))})
-				k.sent(pending{reply: replyOne})
+				k.sent(Pending{Reply: ReplyResult, Watcher: insertReply(generated(0, tt.expected))})
+				k.sent(Pending{Reply: ReplyOne})
 				tail := "\x07Records"
-				k.fromServer(packet(1, append(okPayload(tt.affected, tt.server, 2), tail...)))
-				k.fromServer(packet(1, okPayload(0, 0, 2)))
-				want := packet(1, append(okPayload(tt.affected, tt.want, 2), tail...))
-				diff(k.t.(*testing.T), "to the client", k.toClient, append(want, packet(1, okPayload(0, 0, 2))...))
-				if k.c.pending.n != 0 {
-					k.t.Errorf("%d replies pending", k.c.pending.n)
+				k.fromServer(relayPacket(1, append(relayOkPayload(tt.affected, tt.server, 2), tail...)))
+				k.fromServer(relayPacket(1, relayOkPayload(0, 0, 2)))
+				want := relayPacket(1, append(relayOkPayload(tt.affected, tt.want, 2), tail...))
+				diff(k.t.(*testing.T), "to the client", k.toClient, append(want, relayPacket(1, relayOkPayload(0, 0, 2))...))
+				if k.c.Pending.Len != 0 {
+					k.t.Errorf("%d replies pending", k.c.Pending.Len)
 				}
 			})
 		})
@@ -79,25 +79,25 @@ func TestInsertIDPatched(t *testing.T) {
 func TestInsertIDPatchedByResult(t *testing.T) {
 	const more = mysql.SERVER_MORE_RESULTS_EXISTS
 	eachWay(t, 0, func(k *talk) {
-		k.sent(pending{reply: replyResult, watcher: insertReply(
+		k.sent(Pending{Reply: ReplyResult, Watcher: insertReply(
 			generated(1, 300), explicit(3, 9))})
-		k.fromServer(packet(1, okPayload(1, 5, more)))
-		k.fromServer(packet(2, okPayload(2, 0, more)))
-		k.fromServer(packet(3, []byte{1}))
-		k.fromServer(packet(4, []byte("\x03def")))
-		k.fromServer(packet(5, []byte{0xfe, 0, 0, byte(more), 0}))
-		k.fromServer(packet(6, []byte{0xfe, 0, 0, byte(more), 0}))
-		k.fromServer(packet(7, okPayload(1, 0, 0)))
+		k.fromServer(relayPacket(1, relayOkPayload(1, 5, more)))
+		k.fromServer(relayPacket(2, relayOkPayload(2, 0, more)))
+		k.fromServer(relayPacket(3, []byte{1}))
+		k.fromServer(relayPacket(4, []byte("\x03def")))
+		k.fromServer(relayPacket(5, []byte{0xfe, 0, 0, byte(more), 0}))
+		k.fromServer(relayPacket(6, []byte{0xfe, 0, 0, byte(more), 0}))
+		k.fromServer(relayPacket(7, relayOkPayload(1, 0, 0)))
 		var want []byte
-		want = append(want, packet(1, okPayload(1, 5, more))...)
-		want = append(want, packet(2, okPayload(2, 300, more))...)
-		want = append(want, packet(3, []byte{1})...)
-		want = append(want, packet(4, []byte("\x03def"))...)
-		want = append(want, packet(5, []byte{0xfe, 0, 0, byte(more), 0})...)
-		want = append(want, packet(6, []byte{0xfe, 0, 0, byte(more), 0})...)
-		want = append(want, packet(7, okPayload(1, 9, 0))...)
+		want = append(want, relayPacket(1, relayOkPayload(1, 5, more))...)
+		want = append(want, relayPacket(2, relayOkPayload(2, 300, more))...)
+		want = append(want, relayPacket(3, []byte{1})...)
+		want = append(want, relayPacket(4, []byte("\x03def"))...)
+		want = append(want, relayPacket(5, []byte{0xfe, 0, 0, byte(more), 0})...)
+		want = append(want, relayPacket(6, []byte{0xfe, 0, 0, byte(more), 0})...)
+		want = append(want, relayPacket(7, relayOkPayload(1, 9, 0))...)
 		diff(k.t.(*testing.T), "to the client", k.toClient, want)
-		if id := k.c.state.lastID; id.value != 300 || !id.known {
+		if id := k.c.State.LastID; id.Value != 300 || !id.Known {
 			k.t.Errorf("last id %+v; want 300", id)
 		}
 	})
@@ -108,35 +108,35 @@ func TestInsertIDPatchedByResult(t *testing.T) {
 func TestHiddenReplies(t *testing.T) {
 	var rowset []byte
 	for i, payload := range []string{"\x01", "\x03def", "\xfe\x00\x00\x02\x00", "\x0242", "\xfe\x00\x00\x02\x00"} {
-		rowset = append(rowset, packet(byte(i+1), []byte(payload))...)
+		rowset = append(rowset, relayPacket(byte(i+1), []byte(payload))...)
 	}
 	eachWay(t, 0, func(k *talk) {
-		asked := &answer{done: make(chan struct{})}
-		k.sent(pending{reply: replyOne})
-		k.sent(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenAsk, answer: asked}})
-		k.sent(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenPay}})
-		k.sent(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenLastID, answer: &answer{}}})
-		k.sent(pending{reply: replyResult, watcher: insertReply(generated(0, 300))})
-		k.c.state.lastID = lastID{value: 42, known: true, owed: true}
-		k.fromServer(packet(1, okPayload(0, 0, 2)))
+		asked := &Answer{Done: make(chan struct{})}
+		k.sent(Pending{Reply: ReplyOne})
+		k.sent(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenAsk, Answer: asked}})
+		k.sent(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenPay}})
+		k.sent(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenLastID, Answer: &Answer{}}})
+		k.sent(Pending{Reply: ReplyResult, Watcher: insertReply(generated(0, 300))})
+		k.c.State.LastID = LastID{Value: 42, Known: true, Owed: true}
+		k.fromServer(relayPacket(1, relayOkPayload(0, 0, 2)))
 		k.fromServer(rowset)
 		select {
-		case <-asked.done:
+		case <-asked.Done:
 		default:
 			k.t.Error("nobody was told that the answer is there")
 		}
-		diff(k.t.(*testing.T), "answer", asked.packets, rowset)
-		k.fromServer(packet(1, okPayload(0, 42, 2)))
-		if id := k.c.state.lastID; id != (lastID{value: 42, known: true}) {
+		diff(k.t.(*testing.T), "answer", asked.Packets, rowset)
+		k.fromServer(relayPacket(1, relayOkPayload(0, 42, 2)))
+		if id := k.c.State.LastID; id != (LastID{Value: 42, Known: true}) {
 			k.t.Errorf("after paying: %+v", id)
 		}
-		k.c.state.lastID = lastID{}
+		k.c.State.LastID = LastID{}
 		k.fromServer(rowset)
-		if id := k.c.state.lastID; id != (lastID{value: 42, known: true}) {
+		if id := k.c.State.LastID; id != (LastID{Value: 42, Known: true}) {
 			k.t.Errorf("after asking: %+v", id)
 		}
-		k.fromServer(packet(1, okPayload(1, 0, 2)))
-		diff(k.t.(*testing.T), "to the client", k.toClient, append(packet(1, okPayload(0, 0, 2)), packet(1, okPayload(1, 300, 2))...))
+		k.fromServer(relayPacket(1, relayOkPayload(1, 0, 2)))
+		diff(k.t.(*testing.T), "to the client", k.toClient, append(relayPacket(1, relayOkPayload(0, 0, 2)), relayPacket(1, relayOkPayload(1, 300, 2))...))
 	})
 }
 
@@ -144,22 +144,22 @@ func TestHiddenReplies(t *testing.T) {
 // never taken for the whole.
 func TestHiddenReplyBounded(t *testing.T) {
 	k := newTalk(t, 0, atOnce)
-	a := &answer{done: make(chan struct{})}
-	k.sent(pending{reply: replyResult, watcher: &hiddenReply{kind: hiddenAsk, answer: a}})
-	k.fromServer(packet(1, []byte{1}))
-	k.fromServer(packet(2, []byte("\x03def")))
-	k.fromServer(packet(3, []byte{0xfe, 0, 0, 2, 0}))
-	row := packet(4, append([]byte{0xfd, 0xfc, 0xff, 0x0f}, make([]byte, 0x0ffffc)...))
+	a := &Answer{Done: make(chan struct{})}
+	k.sent(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenAsk, Answer: a}})
+	k.fromServer(relayPacket(1, []byte{1}))
+	k.fromServer(relayPacket(2, []byte("\x03def")))
+	k.fromServer(relayPacket(3, []byte{0xfe, 0, 0, 2, 0}))
+	row := relayPacket(4, append([]byte{0xfd, 0xfc, 0xff, 0x0f}, make([]byte, 0x0ffffc)...))
 	for range 8 {
 		k.fromServer(row)
 	}
-	k.fromServer(packet(12, []byte("\x011")))
-	k.fromServer(packet(13, []byte{0xfe, 0, 0, 2, 0}))
-	<-a.done
-	if len(a.packets) > maxAnswer || cap(a.packets) > 2*maxAnswer {
-		t.Errorf("answer of %d bytes; at most %d are kept", len(a.packets), maxAnswer)
+	k.fromServer(relayPacket(12, []byte("\x011")))
+	k.fromServer(relayPacket(13, []byte{0xfe, 0, 0, 2, 0}))
+	<-a.Done
+	if len(a.Packets) > maxAnswer || cap(a.Packets) > 2*maxAnswer {
+		t.Errorf("answer of %d bytes; at most %d are kept", len(a.Packets), maxAnswer)
 	}
-	if result, err := wire.ReadResult(a.packets, 0); err == nil {
+	if result, err := wire.ReadResult(a.Packets, 0); err == nil {
 		t.Errorf("%d rows read from a part of the answer", len(result.Rows))
 	}
 	if len(k.toClient) != 0 {
@@ -172,7 +172,7 @@ func TestHiddenReplyBounded(t *testing.T) {
 func TestSequenceDelta(t *testing.T) {
 	const more = mysql.SERVER_MORE_RESULTS_EXISTS
 	payloads := [][]byte{
-		okPayload(1, 0, more),
+		relayOkPayload(1, 0, more),
 		{1},
 		[]byte("\x03def"),
 		{0xfe, 0, 0, 2, 0},
@@ -183,23 +183,23 @@ func TestSequenceDelta(t *testing.T) {
 	for way, cut := range map[string]cutter{"at once": atOnce, "byte by byte": byteByByte, "randomly": randomly(3)} {
 		t.Run(way, func(t *testing.T) {
 			k := newTalk(t, 0, cut)
-			k.sent(pending{reply: replyResult, seqDelta: 1, watcher: insertReply(generated(0, 70000))})
-			k.sent(pending{reply: replyResult, seqDelta: 1})
-			k.sent(pending{reply: replyOne})
+			k.sent(Pending{Reply: ReplyResult, SeqDelta: 1, Watcher: insertReply(generated(0, 70000))})
+			k.sent(Pending{Reply: ReplyResult, SeqDelta: 1})
+			k.sent(Pending{Reply: ReplyOne})
 			var server, want []byte
 			for range 2 {
 				seq := byte(0) // wraps to 255 for the client when 1 is taken off
 				for _, p := range payloads {
 					server = wire.AppendPacket(server, seq, p)
 					if len(want) == 0 {
-						p = okPayload(1, 70000, more)
+						p = relayOkPayload(1, 70000, more)
 					}
 					want = wire.AppendPacket(want, seq-1, p)
 					seq += byte(wire.Frames(len(p)))
 				}
 			}
-			server = append(server, packet(1, okPayload(0, 0, 2))...)
-			want = append(want, packet(1, okPayload(0, 0, 2))...)
+			server = append(server, relayPacket(1, relayOkPayload(0, 0, 2))...)
+			want = append(want, relayPacket(1, relayOkPayload(0, 0, 2))...)
 			k.fromServer(server)
 			diff(t, "to the client", k.toClient, want)
 		})
@@ -214,20 +214,20 @@ func TestBridgeRefused(t *testing.T) {
 	for name, payload := range map[string][]byte{"caching_sha2_password": full, "sha256_password": sha256} {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
-				k.replies.bridge = clienterr.Payload(clienterr.Bridge())
-				k.c.setPhase(phaseAuth)
-				k.sent(pending{reply: replyAuth})
-				k.fromServer(packet(2, payload))
-				diff(k.t.(*testing.T), "to the client", k.toClient, packet(2, clienterr.Payload(clienterr.Bridge())))
-				if k.events != eventRefused {
-					k.t.Errorf("events %b; want %b", k.events, eventRefused)
+				k.replies.Bridge = clienterr.Payload(clienterr.Bridge())
+				k.c.SetPhase(PhaseAuth)
+				k.sent(Pending{Reply: ReplyAuth})
+				k.fromServer(relayPacket(2, payload))
+				diff(k.t.(*testing.T), "to the client", k.toClient, relayPacket(2, clienterr.Payload(clienterr.Bridge())))
+				if k.events != EventRefused {
+					k.t.Errorf("events %b; want %b", k.events, EventRefused)
 				}
 			})
 			eachWay(t, 0, func(k *talk) { // both secure, or both not
-				k.c.setPhase(phaseAuth)
-				k.sent(pending{reply: replyAuth})
-				k.fromServer(packet(2, payload))
-				diff(k.t.(*testing.T), "to the client", k.toClient, packet(2, payload))
+				k.c.SetPhase(PhaseAuth)
+				k.sent(Pending{Reply: ReplyAuth})
+				k.fromServer(relayPacket(2, payload))
+				diff(k.t.(*testing.T), "to the client", k.toClient, relayPacket(2, payload))
 				if k.events != 0 {
 					k.t.Errorf("events %b; want none", k.events)
 				}
@@ -241,22 +241,22 @@ func TestLocalErrorsQueue(t *testing.T) {
 	eachWay(t, 0, func(k *talk) {
 		k.answer(0) // nothing is pending: at once
 		first := len(k.toClient)
-		k.sent(pending{reply: replyOne})
+		k.sent(Pending{Reply: ReplyOne})
 		k.answer(0)
 		k.answer(0)
-		k.sent(pending{reply: replyOne})
+		k.sent(Pending{Reply: ReplyOne})
 		k.answer(1)
 		local := k.toClient[:first]
 		if len(k.toClient) != first {
 			k.t.Fatalf("%d bytes before the reply", len(k.toClient)-first)
 		}
-		ok := packet(1, okPayload(0, 0, 2))
+		ok := relayPacket(1, relayOkPayload(0, 0, 2))
 		k.fromServer(append(ok, ok...))
-		last := packet(2, clienterr.Payload(testError(1153)))
+		last := relayPacket(2, clienterr.Payload(relayTestError(1153)))
 		want := bytes.Join([][]byte{local, ok, local, local, ok, last}, nil)
 		diff(k.t.(*testing.T), "to the client", k.toClient, want)
-		if k.c.pending.n != 0 {
-			k.t.Errorf("%d replies pending", k.c.pending.n)
+		if k.c.Pending.Len != 0 {
+			k.t.Errorf("%d replies pending", k.c.Pending.Len)
 		}
 	})
 }
@@ -267,14 +267,14 @@ func TestQueue(t *testing.T) {
 	next, want := byte(0), byte(0)
 	for round := range 50 {
 		for range round % 7 {
-			q.push(pending{seqDelta: next})
+			q.push(Pending{SeqDelta: next})
 			next++
 		}
-		for q.n > round%3 {
-			if got := q.at(0).seqDelta; got != want {
+		for q.Len > round%3 {
+			if got := q.At(0).SeqDelta; got != want {
 				t.Fatalf("round %d: %d comes first; want %d", round, got, want)
 			}
-			q.pop()
+			q.Pop()
 			want++
 		}
 	}

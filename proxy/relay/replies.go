@@ -1,4 +1,4 @@
-package proxy
+package relay
 
 import (
 	"strconv"
@@ -19,30 +19,30 @@ const (
 	stepCount             // a known number of packets: the definitions of a PREPARE reply
 )
 
-// event is what a driver must know of the bytes it relayed.
-type event uint8
+// Event is what a driver must know of the bytes it relayed.
+type Event uint8
 
 const (
-	eventLoggedIn event = 1 << iota // authentication succeeded
-	eventDenied                     // the server refused a login
-	eventRefused                    // authentication cannot be relayed between a secure and an insecure side
+	EventLoggedIn Event = 1 << iota // authentication succeeded
+	EventDenied                     // the server refused a login
+	EventRefused                    // authentication cannot be relayed between a secure and an insecure side
 )
 
-// replies is the server-to-client machine: it finds the packets in what the
+// Replies is the server-to-client machine: it finds the packets in what the
 // server sends, follows the reply to each pending command to its end, takes
 // out what the proxy asked for itself, and corrects sequence numbers and
 // insert ids. It does no I/O.
 //
 // Bytes may be passed on before their packet is complete; only the first
 // wire.OKPrefix bytes of a packet that decides something are waited for.
-type replies struct {
-	c *conversation
-	// bridge is the ERR payload that ends a login which needs both sides of the session to be
+type Replies struct {
+	Conversation *Conversation
+	// Bridge is the ERR payload that ends a login which needs both sides of the session to be
 	// secure, or both not to be, when they differ; nil: they do not.
-	bridge []byte
+	Bridge []byte
 
 	active bool // a reply has begun: cur is valid
-	cur    pending
+	cur    Pending
 	end    outcome
 	step   step
 	result int    // number of the result within the reply
@@ -53,30 +53,30 @@ type replies struct {
 	rowsIn int    // rows of the result so far, less its column definitions; counted only where a job wants it
 	fate   fate   // of the packet
 
-	left    int  // bytes left of the current frame
+	Left    int  // bytes left of the current frame
 	cont    bool // the next frame continues the packet
 	ending  bool // the packet ends the reply
-	forward bool // any byte of this reply was given to the client
+	Forward bool // any byte of this reply was given to the client
 
 	out    []byte // what is given out when it is not simply the input
 	from   int    // start of the input not given out yet
-	events event
+	events Event
 }
 
-// feed takes bytes that the server sent. out is what the client gets, valid
+// Feed takes bytes that the server sent. out is what the client gets, valid
 // until the next call: a part of in, or a copy where something was changed.
 // The bytes behind in[:used] must be given again in front of what comes next.
-func (m *replies) feed(in []byte) (out []byte, used int, ev event) {
+func (m *Replies) Feed(in []byte) (out []byte, used int, ev Event) {
 	m.out, m.from, m.events = m.out[:0], 0, 0
 	i := 0
 	for i < len(in) {
-		if m.left > 0 {
+		if m.Left > 0 {
 			i = m.body(in, i)
 			continue
 		}
-		if m.step == stepRows && m.active && !m.cont && m.cur.watcher == nil {
+		if m.step == stepRows && m.active && !m.cont && m.cur.Watcher == nil {
 			i = m.rows(in, i)
-			if m.left > 0 {
+			if m.Left > 0 {
 				continue
 			}
 		}
@@ -96,17 +96,17 @@ func (m *replies) feed(in []byte) (out []byte, used int, ev event) {
 }
 
 // rows skips whole rows: the one loop that large results spend their time in.
-func (m *replies) rows(in []byte, i int) int {
+func (m *Replies) rows(in []byte, i int) int {
 	for len(in)-i > wire.HeaderLen {
 		n := wire.PayloadLen(in[i:])
 		if in[i+wire.HeaderLen] >= wire.EOFByte || n == 0 || n == wire.MaxPayload {
 			return i
 		}
-		in[i+3] -= m.cur.seqDelta
-		m.forward = true
+		in[i+3] -= m.cur.SeqDelta
+		m.Forward = true
 		i += wire.HeaderLen + n
 		if i > len(in) {
-			m.left = i - len(in)
+			m.Left = i - len(in)
 			return len(in)
 		}
 	}
@@ -114,24 +114,24 @@ func (m *replies) rows(in []byte, i int) int {
 }
 
 // body passes over the bytes of a packet whose fate is decided.
-func (m *replies) body(in []byte, i int) int {
-	k := min(m.left, len(in)-i)
+func (m *Replies) body(in []byte, i int) int {
+	k := min(m.Left, len(in)-i)
 	switch m.fate {
 	case fateHold:
-		m.cur.watcher.take(in[i : i+k])
+		m.cur.Watcher.take(in[i : i+k])
 		m.drop(in, i, k)
 	case fateOmit:
 		m.drop(in, i, k)
 	default:
-		m.forward = m.active
+		m.Forward = m.active
 	}
 	i += k
-	m.left -= k
-	if m.left > 0 || m.cont {
+	m.Left -= k
+	if m.Left > 0 || m.cont {
 		return i
 	}
 	if m.fate == fateOmit {
-		m.cur.seqDelta++
+		m.cur.SeqDelta++
 	}
 	m.fate = fatePass
 	if m.ending {
@@ -141,42 +141,42 @@ func (m *replies) body(in []byte, i int) int {
 }
 
 // drop takes k bytes at i out of what is given out.
-func (m *replies) drop(in []byte, i, k int) {
+func (m *Replies) drop(in []byte, i, k int) {
 	m.out = append(m.out, in[m.from:i]...)
 	m.from = i + k
 }
 
 // finish ends the current reply at i and appends the local replies that are
 // due behind it.
-func (m *replies) finish(in []byte, i int) {
+func (m *Replies) finish(in []byte, i int) {
 	m.end.result = m.result
-	due := m.c.finish(&m.cur, m.end)
-	if m.cur.watcher != nil {
-		m.cur.watcher.ended(m.c)
+	due := m.Conversation.finish(&m.cur, m.end)
+	if m.cur.Watcher != nil {
+		m.cur.Watcher.ended(m.Conversation)
 	}
 	if len(due) > 0 {
 		m.out = append(append(m.out, in[m.from:i]...), due...)
 		m.from = i
 	}
-	m.cur, m.end, m.active, m.ending, m.forward = pending{}, outcome{}, false, false, false
+	m.cur, m.end, m.active, m.ending, m.Forward = Pending{}, outcome{}, false, false, false
 	m.step, m.result = stepFirst, 0
 }
 
 // packet begins the frame at i. ok is false when more of it is needed.
-func (m *replies) packet(in []byte, i int) (next int, ok bool) {
+func (m *Replies) packet(in []byte, i int) (next int, ok bool) {
 	if len(in)-i < wire.HeaderLen {
 		return i, false
 	}
 	n := wire.PayloadLen(in[i:])
 	if m.cont {
-		in[i+3] -= m.cur.seqDelta
+		in[i+3] -= m.cur.SeqDelta
 		m.end.seq = in[i+3]
 		m.cont = n == wire.MaxPayload
-		m.left = wire.HeaderLen + n
+		m.Left = wire.HeaderLen + n
 		return i, true
 	}
 	if !m.active {
-		m.cur, m.active = m.c.first()
+		m.cur, m.active = m.Conversation.first()
 	}
 	payload := in[i+wire.HeaderLen:]
 	want := min(n, wire.OKPrefix)
@@ -184,26 +184,26 @@ func (m *replies) packet(in []byte, i int) (next int, ok bool) {
 		want = 1
 	}
 	switch {
-	case m.bridge != nil && m.cur.reply == replyAuth:
+	case m.Bridge != nil && m.cur.Reply == ReplyAuth:
 		want = min(n, maxBridged)
-	case want > 1 && m.cur.watcher != nil:
-		want = min(n, m.cur.watcher.wants())
+	case want > 1 && m.cur.Watcher != nil:
+		want = min(n, m.cur.Watcher.wants())
 	}
 	if len(payload) < want {
 		return i, false
 	}
 	payload = payload[:min(n, len(payload))]
-	if m.cur.watcher != nil {
-		m.fate = m.cur.watcher.begins(m, in[i+3])
+	if m.cur.Watcher != nil {
+		m.fate = m.cur.Watcher.begins(m, in[i+3])
 	}
-	in[i+3] -= m.cur.seqDelta
+	in[i+3] -= m.cur.SeqDelta
 	m.end.seq = in[i+3]
-	m.left = wire.HeaderLen + n
+	m.Left = wire.HeaderLen + n
 	m.cont = n == wire.MaxPayload
 	v := m.judge(payload, n)
-	if m.cur.watcher != nil {
+	if m.cur.Watcher != nil {
 		m.fate = max(m.fate, v.fate)
-		if rows := m.cur.watcher.released(); rows != nil {
+		if rows := m.cur.Watcher.released(); rows != nil {
 			m.out = append(append(m.out, in[m.from:i]...), rows...)
 			m.from = i
 		}
@@ -216,39 +216,39 @@ func (m *replies) packet(in []byte, i int) (next int, ok bool) {
 }
 
 // replace gives out the packet at i as the ruling says.
-func (m *replies) replace(in []byte, i int, v ruling) {
+func (m *Replies) replace(in []byte, i int, v ruling) {
 	n := wire.PayloadLen(in[i:]) - v.used
 	m.out = append(m.out, in[m.from:i]...)
 	m.out = wire.AppendHeader(m.out, len(v.patched)+n, in[i+3])
 	m.out = append(m.out, v.patched...)
 	m.from = i + wire.HeaderLen + v.used
-	m.left = n
-	m.forward = true
+	m.Left = n
+	m.Forward = true
 	if n == 0 && m.ending {
 		m.finish(in, m.from)
 	}
 }
 
 // first reports whether the packet that is looked at is the first of a result.
-func (m *replies) first() bool { return m.step == stepFirst }
+func (m *Replies) first() bool { return m.step == stepFirst }
 
 // rowCount returns how many rows of the result have passed; below 1 while they are its definitions.
-func (m *replies) rowCount() int { return m.rowsIn }
+func (m *Replies) rowCount() int { return m.rowsIn }
 
 // precedes reports whether another piece of the same text follows the command.
-func (m *replies) precedes() bool { return m.cur.more }
+func (m *Replies) precedes() bool { return m.cur.More }
 
 // takeOff sets what is taken off the sequence numbers from the packet that is looked at on.
-func (m *replies) takeOff(delta byte) { m.cur.seqDelta = delta }
+func (m *Replies) takeOff(delta byte) { m.cur.SeqDelta = delta }
 
 // decides reports whether a packet that starts with b may be one whose
 // contents matter.
-func (m *replies) decides(b byte, n int) bool {
+func (m *Replies) decides(b byte, n int) bool {
 	if !m.active {
 		return false
 	}
 	switch {
-	case m.cur.reply == replyRows, m.step == stepDefs, m.step == stepRows:
+	case m.cur.Reply == replyRows, m.step == stepDefs, m.step == stepRows:
 		return b >= wire.EOFByte && n < wire.MaxPayload
 	case m.step == stepCount:
 		return b == wire.ErrByte
@@ -258,32 +258,32 @@ func (m *replies) decides(b byte, n int) bool {
 
 // judge decides what the packet is, and what becomes of it. payload holds its first
 // bytes, as many as decide.
-func (m *replies) judge(payload []byte, n int) (v ruling) {
+func (m *Replies) judge(payload []byte, n int) (v ruling) {
 	if !m.active {
 		return v
 	}
 	if n == 0 {
-		m.ending = m.cur.reply == replyOne || m.cur.reply == replyRaw
+		m.ending = m.cur.Reply == ReplyOne || m.cur.Reply == replyRaw
 		return v
 	}
-	switch m.cur.reply {
-	case replyResult:
+	switch m.cur.Reply {
+	case ReplyResult:
 		return m.judgeResult(payload, n)
 	case replyRows:
 		m.judgeRows(payload, n)
-	case replyPrepare:
+	case ReplyPrepare:
 		return m.judgePrepare(payload, n)
-	case replyAuth:
+	case ReplyAuth:
 		return m.judgeAuth(payload, n)
 	case replyOpaque:
-		if payload[0] == wire.ErrByte && wire.ErrCode(payload) != wire.ProgressCode && !m.forward { // refused: the session goes on
+		if payload[0] == wire.ErrByte && wire.ErrCode(payload) != wire.ProgressCode && !m.Forward { // refused: the session goes on
 			m.fail(payload)
-			m.c.setPhase(phaseCommands)
+			m.Conversation.SetPhase(PhaseCommands)
 		}
 	case replyNone:
 	case replyRaw:
 		m.ending = true
-	case replyOne:
+	case ReplyOne:
 		m.ending = true
 		switch payload[0] {
 		case wire.ErrByte:
@@ -295,11 +295,11 @@ func (m *replies) judge(payload []byte, n int) (v ruling) {
 	return v
 }
 
-func (m *replies) judgeRows(payload []byte, n int) {
+func (m *Replies) judgeRows(payload []byte, n int) {
 	switch {
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
-	case payload[0] == wire.EOFByte && n < wire.MaxPayload && (n < 9 || m.c.has(mysql.CLIENT_DEPRECATE_EOF)):
+	case payload[0] == wire.EOFByte && n < wire.MaxPayload && (n < 9 || m.Conversation.Has(mysql.CLIENT_DEPRECATE_EOF)):
 		m.ending = true
 		if status, ok := wire.ParseEOF(payload); ok {
 			m.end.status, m.end.hasStatus = status, true
@@ -307,8 +307,8 @@ func (m *replies) judgeRows(payload []byte, n int) {
 	}
 }
 
-func (m *replies) judgePrepare(payload []byte, n int) (v ruling) {
-	w := m.cur.watcher
+func (m *Replies) judgePrepare(payload []byte, n int) (v ruling) {
+	w := m.cur.Watcher
 	switch {
 	case m.step == stepCount && payload[0] != wire.ErrByte:
 		if w != nil {
@@ -319,7 +319,7 @@ func (m *replies) judgePrepare(payload []byte, n int) (v ruling) {
 		m.ending = m.count == 0
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
-		m.c.notePrepared(0, m.cur.ours())
+		m.Conversation.notePrepared(0, m.cur.ours())
 		if w != nil {
 			w.failed(m, m.result, payload, n)
 		}
@@ -327,7 +327,7 @@ func (m *replies) judgePrepare(payload []byte, n int) (v ruling) {
 		m.ending = true
 	default:
 		p, _ := wire.ParsePrepared(payload)
-		m.c.notePrepared(p.ID, m.cur.ours())
+		m.Conversation.notePrepared(p.ID, m.cur.ours())
 		if w != nil {
 			w.prepared(m, payload, p)
 		}
@@ -341,11 +341,11 @@ func (m *replies) judgePrepare(payload []byte, n int) (v ruling) {
 
 // definitions returns the number of packets that n column definitions take.
 // Their EOF comes also where resultset_metadata=NONE left them out.
-func (m *replies) definitions(n uint16, sent bool) (packets int) {
+func (m *Replies) definitions(n uint16, sent bool) (packets int) {
 	if sent {
 		packets = int(n)
 	}
-	if n > 0 && !m.c.has(mysql.CLIENT_DEPRECATE_EOF) {
+	if n > 0 && !m.Conversation.Has(mysql.CLIENT_DEPRECATE_EOF) {
 		packets++
 	}
 	return packets
@@ -354,41 +354,41 @@ func (m *replies) definitions(n uint16, sent bool) (packets int) {
 // judgeAuth ends an authentication exchange at OK or ERR. Any other byte is a
 // plugin's own affair; MariaDB does not escape a leading 0x00 of plugin data,
 // but an OK packet takes at least 7 bytes.
-func (m *replies) judgeAuth(payload []byte, n int) (v ruling) {
+func (m *Replies) judgeAuth(payload []byte, n int) (v ruling) {
 	switch {
 	case payload[0] == wire.ErrByte:
 		m.fail(payload)
-		m.events |= eventDenied
+		m.events |= EventDenied
 	case payload[0] == wire.OKByte && n >= 7:
 		m.ok(payload, n)
 		m.ending = true
-		m.events |= eventLoggedIn
-	case m.bridge != nil && needsBridge(payload, n):
+		m.events |= EventLoggedIn
+	case m.Bridge != nil && needsBridge(payload, n):
 		m.ending = true
-		m.events |= eventRefused
+		m.events |= EventRefused
 		m.end.failed = true
-		return ruling{patched: m.bridge, used: n}
+		return ruling{patched: m.Bridge, used: n}
 	}
 	if m.ending {
-		m.c.setPhase(phaseCommands)
+		m.Conversation.SetPhase(PhaseCommands)
 	}
 	return v
 }
 
 // fail handles an ERR packet, which ends any reply but for MariaDB's progress
 // reports.
-func (m *replies) fail(payload []byte) {
+func (m *Replies) fail(payload []byte) {
 	code := wire.ErrCode(payload)
 	if code == wire.ProgressCode {
 		return
 	}
 	m.ending = true
-	m.end.failed, m.end.code = true, code
+	m.end.failed, m.end.Code = true, code
 }
 
 // ok reads an OK packet for what it says of the session.
-func (m *replies) ok(payload []byte, n int) (wire.OK, bool) {
-	caps := m.c.caps
+func (m *Replies) ok(payload []byte, n int) (wire.OK, bool) {
+	caps := m.Conversation.Caps
 	if len(payload) < n { // the end of it has not arrived
 		caps = 0
 	}
@@ -398,47 +398,47 @@ func (m *replies) ok(payload []byte, n int) (wire.OK, bool) {
 	}
 	m.end.okSeen, m.end.insertID, m.end.affected = true, ok.InsertID, ok.AffectedRows
 	m.end.status, m.end.hasStatus = ok.Status, true
-	if ok.Status&mysql.SERVER_SESSION_STATE_CHANGED != 0 && m.c.has(mysql.CLIENT_SESSION_TRACK) {
-		m.c.track(ok.Track)
+	if ok.Status&mysql.SERVER_SESSION_STATE_CHANGED != 0 && m.Conversation.Has(mysql.CLIENT_SESSION_TRACK) {
+		m.Conversation.track(ok.Track)
 	}
 	return ok, true
 }
 
 // track learns from session state information; nil means that there was some
 // and it could not be read.
-func (c *conversation) track(info []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := &c.state
+func (c *Conversation) track(info []byte) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	s := &c.State
 	// What a later command may have changed already is not learned.
-	read := c.pending.n == 1 && info != nil && wire.WalkTrack(info,
+	read := c.Pending.Len == 1 && info != nil && wire.WalkTrack(info,
 		func(name []byte) {
-			s.forget(knowSchema)
+			s.forget(KnowSchema)
 			s.learnSchema(name)
 		},
 		func(name, value []byte) {
 			switch string(name) {
 			case "character_set_client":
-				s.charset, s.mode.Charset = string(value), rewriter.CharsetOf(string(value))
-				s.known = s.known&^knowUTF8 | knowCharset
+				s.Charset, s.Mode.Charset = string(value), rewriter.CharsetOf(string(value))
+				s.Known = s.Known&^KnowUTF8 | KnowCharset
 			case "auto_increment_increment":
-				s.known &^= knowNumbers
+				s.Known &^= KnowNumbers
 			case "character_set_connection", "collation_connection":
-				s.known &^= knowUTF8
+				s.Known &^= KnowUTF8
 			case "sql_mode":
 				s.learnSQLMode(string(value))
-				s.known |= knowMode
-				s.modeAge++
+				s.Known |= KnowMode
+				s.ModeAge++
 			}
 		})
 	if !read {
-		s.forget(knowAll)
+		s.forget(KnowAll)
 	}
 }
 
 // learnHiddenLastID reads the answer to SELECT LAST_INSERT_ID().
-func (c *conversation) learnHiddenLastID(packets []byte) {
-	answer, err := wire.ReadResult(packets, c.caps)
+func (c *Conversation) learnHiddenLastID(packets []byte) {
+	answer, err := wire.ReadResult(packets, c.Caps)
 	if err != nil || len(answer.Rows) != 1 || len(answer.Rows[0]) != 1 {
 		return
 	}
@@ -446,9 +446,9 @@ func (c *conversation) learnHiddenLastID(packets []byte) {
 	if err != nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.state.lastID.owed { // else the server's value is not the native one
-		c.settleLocked(lastIs, id)
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if !c.State.LastID.Owed { // else the server's value is not the native one
+		c.settleLocked(LastIs, id)
 	}
 }

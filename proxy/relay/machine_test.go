@@ -1,4 +1,4 @@
-package proxy
+package relay
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
+	"idproxy/rewriter"
 	"idproxy/rule"
 )
 
@@ -20,15 +20,15 @@ type talk struct {
 	t   testing.TB
 	cut cutter
 
-	c        conversation
-	requests requests
-	replies  replies
+	c        Conversation
+	requests Requests
+	replies  Replies
 
 	client, server     []byte // bytes the machines have not consumed
 	toServer, toClient []byte
 	held               []string // payloads of the held commands
 	refused            int      // commands that were too large
-	events             event
+	events             Event
 	changed            int // calls of tablesChanged
 
 	// onHeld decides on a held command, one packet; nil sends it on as it is.
@@ -88,22 +88,22 @@ func ways() map[string]cutter {
 }
 
 // testRules is the rule book of all machine tests: one table.
-func testRules() ruleBook {
-	return ruleBook{List: theRules}
+func testRules() RuleBook {
+	return RuleBook{List: relayRules}
 }
 
-var theRules = rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
+var relayRules = rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
 
 // newTalk returns a session that has logged in, with default schema shop, all
 // settings known and LAST_INSERT_ID() known to be 0.
 func newTalk(t testing.TB, caps uint64, cut cutter) *talk {
 	k := &talk{t: t, cut: cut}
-	k.c.caps = caps
-	k.c.tablesChanged = func() { k.changed++ }
-	k.c.state = state{known: knowAll, schema: []byte("shop"), increment: 1, maxPacket: 64 << 20, lastID: lastID{known: true}}
-	k.requests = requests{c: &k.c, rules: testRules, limit: 64 << 20}
-	k.c.multi = caps&uint64(mysql.CLIENT_MULTI_STATEMENTS) != 0
-	k.replies = replies{c: &k.c}
+	k.c.Caps = caps
+	k.c.TablesChanged = func() { k.changed++ }
+	k.c.State = State{Known: KnowAll, Schema: []byte("shop"), Increment: 1, MaxPacket: 64 << 20, LastID: LastID{Known: true}}
+	k.requests = Requests{Conversation: &k.c, Rules: testRules, Limit: 64 << 20}
+	k.c.Multi = caps&uint64(mysql.CLIENT_MULTI_STATEMENTS) != 0
+	k.replies = Replies{Conversation: &k.c}
 	return k
 }
 
@@ -132,15 +132,15 @@ func (k *talk) feed(segment []byte, buf *[]byte, take func()) {
 
 func (k *talk) takeClient() {
 	for len(k.client) > 0 {
-		n, act := k.requests.next(k.client[:len(k.client):len(k.client)])
-		if act == actReady {
-			k.requests.checking.long.ready = true
+		n, act := k.requests.Next(k.client[:len(k.client):len(k.client)])
+		if act == ActReady {
+			k.requests.Checking.Long.Ready = true
 			continue
 		}
-		if n > len(k.client) || (n == 0) != (act == actMore) {
+		if n > len(k.client) || (n == 0) != (act == ActMore) {
 			k.t.Fatalf("next of %d bytes = %d, %d", len(k.client), n, act)
 		}
-		if act == actMore {
+		if act == ActMore {
 			return
 		}
 		k.act(act, k.client[:n:n])
@@ -156,28 +156,28 @@ func rest(b []byte, n int) []byte {
 	return b[n:]
 }
 
-func (k *talk) act(act action, b []byte) {
+func (k *talk) act(act Action, b []byte) {
 	switch act {
-	case actForward:
+	case ActForward:
 		k.toServer = append(k.toServer, b...)
-	case actStatement:
+	case ActStatement:
 		k.held = append(k.held, string(wire.Join(bytes.Clone(b))))
 		if k.onHeld != nil {
 			k.onHeld(b)
 			return
 		}
-		k.c.send(pending{reply: replyOf(b[wire.HeaderLen])})
+		k.c.Send(Pending{Reply: ReplyOf(b[wire.HeaderLen])})
 		k.toServer = append(k.toServer, b...)
-	case actTooLarge:
+	case ActTooLarge:
 		k.refused++
-		k.answer(k.requests.seq)
+		k.answer(k.requests.Seq)
 	}
 }
 
 // answer queues or gives out an error made here, as session.answer does.
 func (k *talk) answer(seq byte) {
-	local := wire.AppendERR(nil, seq+1, testError(1153))
-	if k.c.answerable(local) {
+	local := wire.AppendERR(nil, seq+1, relayTestError(1153))
+	if k.c.Answerable(local) {
 		k.toClient = append(k.toClient, local...)
 	}
 }
@@ -188,7 +188,7 @@ const mostKept = wire.HeaderLen + max(wire.OKPrefix, maxInfo, maxBridged)
 
 func (k *talk) takeServer() {
 	in := k.server[:len(k.server):len(k.server)]
-	out, used, ev := k.replies.feed(in)
+	out, used, ev := k.replies.Feed(in)
 	if used > len(in) || len(in)-used > mostKept {
 		k.t.Fatalf("feed of %d bytes used %d", len(in), used)
 	}
@@ -198,26 +198,29 @@ func (k *talk) takeServer() {
 }
 
 // testError is an ERR packet of these tests.
-func testError(code uint16) *mysql.MyError {
+func relayTestError(code uint16) *mysql.MyError {
 	return &mysql.MyError{Code: code, State: "HY000", Message: "no"}
 }
 
 // query returns a COM_QUERY packet.
-func query(sql string) []byte {
+func relayQuery(sql string) []byte {
 	return wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, sql...))
 }
 
 // okPayload returns the payload of an OK packet.
-func okPayload(affected, id uint64, status uint16) []byte {
+func relayOkPayload(affected, id uint64, status uint16) []byte {
 	b := mysql.AppendLengthEncodedInteger([]byte{0}, affected)
 	b = mysql.AppendLengthEncodedInteger(b, id)
 	return append(b, byte(status), byte(status>>8), 0, 0)
 }
 
-// newDecider returns a decider of the conversation c, as a session has it.
-func newDecider(c *conversation, rules []rule.Rule) *decider {
-	book := ruleBook{List: rule.NewList(rules)}
-	return &decider{
-		c: c, tables: facts.New(), rules: func() ruleBook { return book },
-	}
+// decidedOn is a kind of statement whose executions are held.
+type decidedOn struct{}
+
+func (decidedOn) Held() bool         { return true }
+func (decidedOn) FollowsRules() bool { return true }
+
+// withHidden returns a statement with hidden parameters, of which client are the client's.
+func withHidden(all []rewriter.Parameter, client int) *Prepared {
+	return &Prepared{Kind: decidedOn{}, Hidden: &Hidden{All: all, Client: client}}
 }

@@ -1,0 +1,441 @@
+package relay
+
+import (
+	"bytes"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// Phase says what bytes from the client are when they are not commands.
+type Phase uint32
+
+const (
+	PhaseCommands Phase = iota
+	PhaseAuth           // packets with sequence numbers other than 0 belong to an authentication exchange
+	PhaseInfile         // the server asked for a file: data up to an empty packet
+	PhaseOpaque         // both directions are copied blindly, for good
+)
+
+// Conversation is what the two directions of a session share: the commands
+// whose replies have not ended, and the state learned so far. It does no I/O.
+type Conversation struct {
+	Caps    uint64 // what client and server both speak
+	MariaDB bool
+	now     atomic.Uint32 // phase
+	Ended   atomic.Bool   // leave has ended it; set under mu
+
+	Mu       sync.Mutex // guards all below
+	Pending  queue
+	Multi    bool // the server splits texts at ';'
+	State    State
+	deciding bool          // a held statement has neither been sent nor answered
+	settled  chan struct{} // when set, closed once pending is empty
+	Last     outcome       // of the reply that ended last
+	// Delta is what the sequence numbers of a file's packets lack for the
+	// server: what is taken off those of its reply.
+	Delta    atomic.Uint32
+	asking   Watcher       // has seen a reply to its end, and waits for the answer to a question; nil: none does
+	Kept     []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
+	Infile   chan struct{} // holds a token when the server asked for a file
+	Prepared Statements
+	User     string // who logs in, or has
+	// Unseen counts what may write to tables out of sight; nil: nobody asks.
+	Unseen *atomic.Int64
+	// TablesChanged is called when columns of tables may have changed.
+	TablesChanged func()
+}
+
+// Phase returns what bytes from the client are.
+func (c *Conversation) Phase() Phase { return Phase(c.now.Load()) }
+
+// SetPhase says what they are from now on.
+func (c *Conversation) SetPhase(p Phase) {
+	c.now.Store(uint32(p))
+	if p == PhaseInfile {
+		select {
+		case c.Infile <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Has reports whether client and server have agreed on a capability.
+func (c *Conversation) Has(flag uint32) bool {
+	return c.Caps&uint64(flag) != 0
+}
+
+// FileDelta is added to the sequence numbers of a file for the server.
+func (c *Conversation) FileDelta() byte { return byte(c.Delta.Load()) }
+
+// Send records commands that are about to be written to the server. It must
+// be called before the write, so that no reply can come first.
+func (c *Conversation) Send(p Pending) {
+	c.Mu.Lock()
+	c.SendLocked(p)
+	c.Mu.Unlock()
+}
+
+// SendLocked is Send for a caller that holds Mu.
+func (c *Conversation) SendLocked(p Pending) {
+	if p.Touch&TouchSettings != 0 {
+		c.State.forget(knowSettings)
+	}
+	if p.Touch&TouchNumbers != 0 {
+		c.State.forget(KnowNumbers | KnowAsked)
+	}
+	if p.After != nil && p.After.Schema != nil || p.Touch&TouchSchema != 0 {
+		c.State.forget(KnowSchema)
+	}
+	if p.Touch&touchTemps != 0 {
+		c.State.MakeTemporary("")
+	}
+	if p.Unseen && c.Unseen != nil {
+		c.Unseen.Add(1)
+	}
+	if p.Touch&TouchAll == TouchAll {
+		c.State.Unseen = true
+		c.Prepared.forgetUnseen()
+	}
+	p.age = c.State.Age
+	c.Pending.push(p)
+}
+
+// first returns the oldest command whose reply has not ended.
+func (c *Conversation) first() (p Pending, ok bool) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if c.Pending.Len == 0 {
+		return Pending{}, false
+	}
+	return *c.Pending.At(0), true
+}
+
+// Decide keeps the conversation from ending while a held statement is decided
+// on, until decided. It reports false when it has ended.
+func (c *Conversation) Decide() bool {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.deciding = !c.Ended.Load()
+	return c.deciding
+}
+
+// Decided ends what Decide began.
+func (c *Conversation) Decided() {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.deciding = false
+}
+
+// Leave ends the conversation for good, and reports true, when no command is
+// pending and no transaction open. What is recorded afterwards must not be sent.
+func (c *Conversation) Leave() bool {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if c.deciding || c.Pending.Len > 0 || c.State.InTrans || c.Phase() != PhaseCommands {
+		return false
+	}
+	c.Ended.Store(true)
+	return true
+}
+
+// Quiet returns a channel that is closed once nothing is pending.
+func (c *Conversation) Quiet() <-chan struct{} {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	ch := make(chan struct{})
+	if c.Pending.Len == 0 {
+		close(ch)
+	} else {
+		c.settled = ch
+	}
+	return ch
+}
+
+// Watching returns who sees the reply that the client waits for first; nil: nobody does.
+func (c *Conversation) Watching() Watcher {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if c.asking != nil {
+		return c.asking
+	}
+	for i := range c.Pending.Len {
+		if p := c.Pending.At(i); !p.ours() {
+			return p.Watcher
+		}
+	}
+	return nil
+}
+
+// maxUser is how much is kept of a user's name, which has 80 characters on MariaDB and 32
+// on MySQL.
+const maxUser = 320
+
+// SetUser notes who is about to log in.
+func (c *Conversation) SetUser(user []byte) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.User = string(user[:min(len(user), maxUser)])
+}
+
+// MaxPending is how many commands may be pending before a reply made here waits
+// for them: the server, which holds a client back that sends and sends, does
+// not see what is refused here.
+const MaxPending = 1000
+
+// Crowded reports whether a reply made here must wait.
+func (c *Conversation) Crowded() bool {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	return c.Pending.Len >= MaxPending
+}
+
+// MayOwe reports whether LAST_INSERT_ID() is owed, or may be once an INSERT that
+// is pending is over. The lock is held.
+func (c *Conversation) MayOwe() bool {
+	for i := range c.Pending.Len {
+		if c.Pending.At(i).owes() {
+			return true
+		}
+	}
+	return c.State.LastID.Owed
+}
+
+// MayTurn reports whether what is pending may change whether the server splits texts.
+// The lock is held.
+func (c *Conversation) MayTurn() bool {
+	for i := range c.Pending.Len {
+		if a := c.Pending.At(i).After; a != nil && a.option != optionNone {
+			return true
+		}
+	}
+	return false
+}
+
+// SetAsking notes that the client's reply waits for the answer to a question; nil: none does.
+func (c *Conversation) SetAsking(w Watcher) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.asking = w
+}
+
+// LastReply says how the reply ended that ended last.
+func (c *Conversation) LastReply() (failed bool, seq byte) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	return c.Last.failed, c.Last.seq
+}
+
+// KeepWarnings keeps the reply to SHOW WARNINGS for a client that may send that
+// next.
+func (c *Conversation) KeepWarnings(reply []byte) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.Kept = reply
+}
+
+// KeptWarnings returns a copy of the reply to a text that the server could not
+// answer any more, nil when it can.
+func (c *Conversation) KeptWarnings(sql []byte) []byte {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if c.Kept == nil || !rewriter.IsShowWarnings(sql) {
+		return nil
+	}
+	return bytes.Clone(c.Kept)
+}
+
+// LastAffected returns how many rows the statement affected whose reply ended
+// last; ok is false when no OK packet said so.
+func (c *Conversation) LastAffected() (rows uint64, ok bool) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	return c.Last.affected, c.Last.okSeen
+}
+
+// Settle notes what became of LAST_INSERT_ID().
+func (c *Conversation) Settle(effect LastEffect, value uint64) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.settleLocked(effect, value)
+}
+
+func (c *Conversation) settleLocked(effect LastEffect, value uint64) {
+	id := &c.State.LastID
+	switch effect {
+	case LastIs:
+		*id = LastID{Value: value, Known: true}
+	case lastMustBe:
+		*id = LastID{Value: value, Known: true, Owed: true}
+	case lastMustStay:
+		id.Owed = id.Known
+	case LastUnknown:
+		*id = LastID{}
+	}
+}
+
+// Answerable reports whether a reply made here may be written at once, which
+// is when nothing is pending; else it is queued behind what is.
+func (c *Conversation) Answerable(local []byte) bool {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if c.Pending.Len == 0 {
+		return true
+	}
+	c.Pending.push(Pending{Watcher: &localReply{bytes: local}})
+	return false
+}
+
+// outcome is how a reply ended.
+type outcome struct {
+	failed    bool // ERR
+	seq       byte // sequence number of its last packet
+	result    int  // results that ended well before it
+	Code      uint16
+	okSeen    bool // an OK packet ended it, not rows
+	affected  uint64
+	insertID  uint64
+	status    uint16
+	hasStatus bool
+}
+
+// inTrans reports whether a transaction is open behind the reply.
+func (o outcome) inTrans() bool {
+	return o.hasStatus && o.status&mysql.SERVER_STATUS_IN_TRANS != 0
+}
+
+// finish ends the reply of the first pending command, records what it
+// changed, and returns the replies made here that are now due.
+func (c *Conversation) finish(p *Pending, o outcome) (due []byte) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.Pending.Pop()
+	c.apply(p, o)
+	c.Last = o
+	for c.Pending.Len > 0 {
+		local, ok := c.Pending.At(0).Watcher.(*localReply)
+		if !ok {
+			break
+		}
+		due = append(due, local.bytes...)
+		c.Pending.Pop()
+	}
+	if c.Pending.Len == 0 && c.settled != nil {
+		close(c.settled)
+		c.settled = nil
+	}
+	return due
+}
+
+func (c *Conversation) apply(p *Pending, o outcome) {
+	s := &c.State
+	c.applyLastID(p, o)
+	if p.Touch&TouchTables != 0 || o.failed && staleTable(o.Code) && !p.ours() {
+		c.TablesChanged()
+	}
+	if o.failed && p.Facts != nil && doubtsTable(o.Code) {
+		p.Facts.Doubt()
+	}
+	if a := p.After; a != nil {
+		if a.Named != nil && o.failed {
+			a.Named.Failed = true
+		}
+		if a.option != optionNone && !o.failed {
+			c.Multi = a.option == optionOn
+		}
+		if a.Schema != nil && !o.failed && s.Age == p.age {
+			s.learnSchema(a.Schema)
+		}
+		for _, t := range a.Temps {
+			if !o.failed || t.Result < o.result {
+				s.MakeTemporary(t.Name)
+			}
+		}
+	}
+	if p.Touch&touchTemps != 0 {
+		s.MakeTemporary("")
+	}
+	switch {
+	case p.Touch&touchNext != 0:
+		s.OneShot = s.OneShot || !o.failed && !s.InTrans
+	case s.InTrans || o.inTrans() || p.Touch&TouchInsert != 0 && !p.ours(): // used up
+		s.OneShot = false
+	}
+	switch {
+	case o.failed:
+	case p.Reply == ReplyAuth:
+		s.login()
+		c.Prepared.reset()
+	case p.Touch&touchReset != 0:
+		s.reset()
+		c.Prepared.reset()
+	}
+	if !o.hasStatus {
+		return
+	}
+	s.InTrans, s.Manual = o.inTrans(), o.status&mysql.SERVER_STATUS_AUTOCOMMIT == 0
+	if o.status&mysql.SERVER_STATUS_DB_DROPPED != 0 {
+		s.forget(KnowSchema)
+	}
+	s.seeStatus(o.status&mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED != 0)
+}
+
+// staleTable reports whether an error code says that the columns of a table
+// are not those the proxy knows.
+func staleTable(code uint16) bool {
+	switch code {
+	case mysql.ER_BAD_FIELD_ERROR, mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_NO_SUCH_TABLE:
+		return true
+	}
+	return false
+}
+
+// doubtsTable reports whether an error code says that a row and its table do not fit,
+// which may be the application's own doing: what was known of that table is asked for
+// again.
+func doubtsTable(code uint16) bool {
+	switch code {
+	case mysql.ER_BAD_NULL_ERROR, mysql.ER_NO_DEFAULT_FOR_FIELD, mysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD,
+		generatedColumn, generatedColumnMariaDB:
+		return true
+	}
+	return false
+}
+
+// What servers say to a value for a generated column.
+const (
+	generatedColumn        = 3105
+	generatedColumnMariaDB = 1906
+)
+
+func (c *Conversation) applyLastID(p *Pending, o outcome) {
+	id := &c.State.LastID
+	if r, ours := p.Watcher.(*HiddenReply); ours {
+		if r.Kind == HiddenPay && !o.failed {
+			id.Owed = false
+		}
+		return
+	}
+	if id.Owed && o.insertID == 0 {
+		return // nothing was paid, for the command read diagnostics, and it set no id that shows
+	}
+	if p.Touch&TouchLastID != 0 ||
+		p.Touch&TouchInsert != 0 && (o.failed || !o.okSeen) ||
+		!p.owes() && o.insertID != 0 {
+		*id = LastID{}
+	}
+}
+
+// AppendQuery appends a COM_QUERY packet of our own, with an empty set of
+// query attributes where the session has them.
+func (c *Conversation) AppendQuery(dst []byte, sql string) []byte {
+	payload := []byte{mysql.COM_QUERY}
+	if c.Has(mysql.CLIENT_QUERY_ATTRIBUTES) {
+		payload = append(payload, 0, 1)
+	}
+	return wire.AppendPacket(dst, 0, append(payload, sql...))
+}

@@ -1,0 +1,96 @@
+package relay
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/ask"
+	"idproxy/proxy/clienterr"
+	"idproxy/proxy/facts"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// What was asked for is known unless something was forgotten meanwhile.
+func TestLearnProbe(t *testing.T) {
+	good := ask.Probed{SQLMode: "ANSI_QUOTES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO", Charset: "gbk", Connection: "gbk", Schema: []byte("shop"), Increment: 2, MaxPacket: 1 << 20, LastID: 17}
+	s := State{Age: 3}
+	if s.LearnProbe(&good, 3); s.Known != KnowAll || string(s.Schema) != "shop" || s.Increment != 2 || s.MaxPacket != 1<<20 {
+		t.Errorf("%+v", s)
+	}
+	if !s.Mode.ANSIQuotes || s.Mode.NoBackslashEscapes || !s.Mode.NoAutoValueOnZero || s.Mode.Charset != rewriter.GBK || !s.Strict || s.LastID != (LastID{Value: 17, Known: true}) {
+		t.Errorf("%+v", s)
+	}
+	s = State{LastID: LastID{Value: 5, Known: true, Owed: true}}
+	if s.LearnProbe(&ask.Probed{SQLMode: "ORACLE", Charset: "utf8mb4", Connection: "utf8mb3", LastID: 17}, 0); s.Strict || s.UTF8 != 3 || s.LastID != (LastID{Value: 5, Known: true, Owed: true}) {
+		t.Errorf("a last insert id owed: %+v", s)
+	}
+	s = State{Age: 4}
+	if s.LearnProbe(&good, 3); s.Known != knowNothing {
+		t.Errorf("a late answer makes %06b known", s.Known)
+	}
+}
+
+func TestErrorCodes(t *testing.T) {
+	want := []string{"1467", "1235", "1054", "1153", "1158", "1043"}
+	rule := &rule.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
+	var codes []string
+	for _, e := range []*mysql.MyError{clienterr.From(clienterr.OutOfIDs(rule, errors.New("x"))), clienterr.Unsupported(rule, rewriter.Name{Table: []byte("t")}, "x"), clienterr.NoColumn(rule, "t"), clienterr.HeldTooLarge(9), ErrLost(nil), clienterr.UpstreamTLS("s", errors.New("x"))} {
+		codes = append(codes, strings.Fields(e.Error())[1])
+		if len(e.State) != 5 {
+			t.Errorf("state %q of %v", e.State, e)
+		}
+	}
+	if !slices.Equal(codes, want) {
+		t.Errorf("codes %q; want %q", codes, want)
+	}
+}
+
+// A table is not forgotten because the server refused a question about it:
+// what was learned in front of that question would be lost each time.
+func TestQuestionsForgetNoTables(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		sees Watcher
+		want int
+	}{
+		{"the client's", nil, 1},
+		{"our own", &HiddenReply{Kind: HiddenAsk, Answer: &Answer{Done: make(chan struct{})}}, 0},
+	} {
+		k := newTalk(t, 0, atOnce)
+		forgotten := 0
+		k.c.TablesChanged = func() { forgotten++ }
+		k.sent(Pending{Reply: ReplyPrepare, Watcher: tt.sees})
+		k.fromServer(relayPacket(1, clienterr.Payload(relayTestError(mysql.ER_BAD_FIELD_ERROR))))
+		if forgotten != tt.want {
+			t.Errorf("%s: forgotten %d times; want %d", tt.name, forgotten, tt.want)
+		}
+	}
+}
+
+// An error that says that a row does not fit its table ends what is known of that table, and of no other.
+func TestErrorsDoubtTheirTable(t *testing.T) {
+	for code, want := range map[uint16]bool{1048: true, 1364: true, 1366: true, 1906: true, 3105: true, 1062: false, 1064: false, 1213: false} {
+		tb := facts.New()
+		mine, other := &facts.Table{At: time.Now()}, &facts.Table{At: time.Now()}
+		second := &facts.Table{At: time.Now()}
+		for key, f := range map[string]*facts.Table{"mine": mine, "other": other, "second": second} {
+			tb.Put(key, f)
+		}
+		k := newTalk(t, uint64(mysql.CLIENT_PROTOCOL_41), atOnce)
+		k.c.TablesChanged = tb.Forget
+		k.sent(Pending{Reply: ReplyResult, Facts: mine, Watcher: insertReply(Expect{Facts: second})})
+		k.fromServer(relayPacket(1, clienterr.Payload(relayTestError(code))))
+		if got := tb.Get([]byte("mine")) == nil; got != want || tb.Current(mine) == want || tb.Current(second) == want {
+			t.Errorf("error %d: forgotten %t, want %t", code, got, want)
+		}
+		if tb.Get([]byte("other")) == nil {
+			t.Errorf("error %d: another table is forgotten", code)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package relay
+
+import (
+	"bytes"
+	"unique"
+
+	"idproxy/rewriter"
+)
+
+// OwnText is an INSERT as the client prepared it: what it is prepared anew from.
+type OwnText struct {
+	Text unique.Handle[string] // kept once for all sessions
+	Kept bool                  // else the session had too many
+	By   readBy
+	// Qualified: its table is named with a schema.
+	Qualified bool
+	Asked     bool // a variable or an expression brought it to a PREPARE in SQL
+}
+
+// maxOwnTexts bounds what a session keeps of such texts, in bytes: a thousand for
+// each of the statements that a server allows by default.
+const maxOwnTexts = 16 << 20
+
+// readBy is what the reading of a text depends on, as it was at its PREPARE. When they
+// prepare a statement anew, both servers bring the default schema back, MariaDB the
+// sql_mode, too (measured), and neither the character set.
+type readBy struct {
+	Known     Known
+	Schema    []byte
+	Mode      rewriter.Mode
+	SchemaAge uint32
+	ModeAge   uint32
+}
+
+func newReadBy(s *State) readBy {
+	return readBy{s.Known, bytes.Clone(s.KnownSchema()), s.Mode, s.SchemaAge, s.ModeAge}
+}
+
+func newOwnText(text []byte, head rewriter.Head, s *State) *OwnText {
+	o := &OwnText{Kept: len(text) <= maxOwnTexts, By: newReadBy(s), Qualified: len(head.Target.Schema) > 0}
+	if o.Kept {
+		o.Text = unique.Make(string(text))
+	}
+	return o
+}

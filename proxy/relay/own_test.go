@@ -1,0 +1,73 @@
+package relay
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// A session keeps the texts of its statements up to a bound, and counts those that it has.
+func TestOwnTextsAreBounded(t *testing.T) {
+	var c Conversation
+	made := func(size int) *Prepared {
+		e := &Prepared{Own: newOwnText([]byte(strings.Repeat("x", size)), rewriter.Head{}, &c.State)}
+		c.Prepared.keepText(e)
+		return e
+	}
+	if e := made(maxOwnTexts + 1); e.Own.Kept || c.Prepared.texts != 0 {
+		t.Errorf("one that is too large: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts)
+	}
+	first, second, third := made(maxOwnTexts/2), made(maxOwnTexts/2), made(1)
+	if !first.Own.Kept || !second.Own.Kept || third.Own.Kept || c.Prepared.texts != maxOwnTexts {
+		t.Errorf("kept %t %t %t, %d bytes", first.Own.Kept, second.Own.Kept, third.Own.Kept, c.Prepared.texts)
+	}
+	c.Prepared.dropText(third)
+	c.Prepared.dropText(first)
+	if e := made(1); !e.Own.Kept || c.Prepared.texts != maxOwnTexts/2+1 {
+		t.Errorf("when another was closed: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts)
+	}
+}
+
+// FuzzTypes: the types that are kept of an execution are those that it is read with, also when it arrives in pieces.
+func FuzzTypes(f *testing.F) {
+	f.Add([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x01x"), byte(1), false)
+	f.Add([]byte("\x17\x01\x00\x00\x00\x08\x01\x00\x00\x00\x02\x00\x01\x08\x00\x00\x03\x00\x01ab"), byte(1), true)
+	f.Add([]byte("\xfa\x01\x00\x00\x00\x80\x00\x08\x00\xfd\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x01"), byte(2), false)
+	f.Fuzz(func(t *testing.T, payload []byte, parameters byte, attributes bool) {
+		if len(payload) == 0 {
+			return
+		}
+		caps, n := uint64(0), int(parameters)
+		if attributes {
+			caps = uint64(mysql.CLIENT_QUERY_ATTRIBUTES)
+		}
+		e := &Prepared{Params: n}
+		whole := e.noteTypes(payload, caps)
+		var one wire.Execute
+		var many wire.Bulk
+		var want []uint16
+		var err error
+		if payload[0] == ComBulkExecute {
+			err = many.Parse(payload, n, nil)
+			want = many.Types
+		} else if err = one.Parse(payload, caps, wire.Bound{Parameters: n}); err == nil && one.Typed {
+			for _, p := range one.Parameters[:n] {
+				want = append(want, p.Type)
+			}
+		}
+		if err == nil && (!whole || !slices.Equal(e.Types, want)) {
+			t.Errorf("%x: types %v, %t, want %v", payload, e.Types, whole, want)
+		}
+		for cut := range payload {
+			if before := (&Prepared{Params: n}); cut > 0 && before.noteTypes(bytes.Clone(payload[:cut]), caps) && whole && !slices.Equal(before.Types, e.Types) {
+				t.Errorf("%x: types %v of %d bytes, %v of all", payload, before.Types, cut, e.Types)
+			}
+		}
+	})
+}

@@ -1,0 +1,29 @@
+package relay
+
+import (
+	"strings"
+	"testing"
+
+	"idproxy/rule"
+)
+
+// What is kept of such texts is bounded, and what is not kept is no reason to refuse while the rules are the same.
+func TestPassedTextsAreBounded(t *testing.T) {
+	var p passedNames
+	if p.MayInsert(rule.NewList([]rule.Rule{{Schema: "shop", Table: "*", Column: "id", Source: "s"}})) {
+		t.Error("a rule for any table concerns texts that there are not")
+	}
+	rules := func() *rule.List {
+		return rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
+	}
+	same := rules()
+	for n := range 1000 {
+		p.Add([]byte("PREPARE s FROM 'SELECT "+strings.Repeat("x", n)+"'"), same)
+	}
+	if len(p.texts) > maxPassed {
+		t.Errorf("%d bytes are kept", len(p.texts))
+	}
+	if p.MayInsert(same) || !p.MayInsert(rules()) {
+		t.Errorf("under the same rules: %t, after a reload: %t; want false, true", p.MayInsert(same), p.MayInsert(rules()))
+	}
+}

@@ -1,0 +1,223 @@
+package relay
+
+import (
+	"maps"
+	"strings"
+
+	"idproxy/proxy/ask"
+	"idproxy/proxy/facts"
+	"idproxy/rewriter"
+)
+
+// Known is the set of session settings whose values are certain.
+type Known uint16
+
+const (
+	KnowSchema    Known = 1 << iota // the default schema
+	KnowQuotes                      // ANSI_QUOTES
+	KnowBackslash                   // NO_BACKSLASH_ESCAPES
+	KnowZero                        // NO_AUTO_VALUE_ON_ZERO
+	KnowStrict                      // STRICT_TRANS_TABLES, STRICT_ALL_TABLES
+	KnowCharset                     // character_set_client
+	KnowNumbers                     // auto_increment_increment, max_allowed_packet
+	KnowUTF8                        // character_set_client and character_set_connection, as state.utf8
+	KnowAsked                       // that no SET insert_id waits for an INSERT
+	knowNothing   Known = 0
+	KnowMode            = KnowQuotes | KnowBackslash | KnowZero | KnowStrict // sql_mode
+	knowSettings        = KnowMode | KnowCharset | KnowNumbers | KnowUTF8
+	KnowAll             = KnowSchema | knowSettings
+)
+
+// State is what the rewriter needs to know of a session. It is learned from
+// replies and from a probe, and forgotten whenever a command may have changed
+// it; a setting that is not known is never used.
+type State struct {
+	Known     Known
+	Age       uint32 // grows with every forgetting, so that a late reply does not restore what a later command changed
+	SchemaAge uint32 // grows whenever the default schema may have changed
+	ModeAge   uint32 // and whenever sql_mode may have
+	Schema    []byte // in UTF-8, as all names
+	Mode      rewriter.Mode
+	Charset   string // character_set_client, with knowCharset
+	Strict    bool   // sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES
+	UTF8      int    // see utf8Of
+	Increment uint64
+	MaxPacket uint64
+	InTrans   bool
+	Manual    bool // autocommit is off
+	OneShot   bool // SET TRANSACTION waits for the next transaction
+	// Unseen: the session may have temporary tables that are not known, which a
+	// routine made, or which a DROP did not drop: whose a table is must be asked.
+	Unseen bool
+	LastID LastID
+	// Temporary says by the keys of tables whether they are temporary ones of the
+	// session's own: their rules rest.
+	Temporary map[string]bool
+	shared    bool // a snapshot has the same map
+}
+
+// LastID is what the session's LAST_INSERT_ID() natively is.
+type LastID struct {
+	Value uint64
+	Known bool
+	// Owed: the server may hold another value than the native one, because an
+	// INSERT with generated ids failed. It is paid with SET last_insert_id=value
+	// just before a statement that can read it.
+	Owed bool
+}
+
+// LastEffect is what a statement made of LAST_INSERT_ID(), natively and on the
+// server.
+type LastEffect uint8
+
+const (
+	LastKept     LastEffect = iota // the value from before, in both
+	LastIs                         // another one, in both
+	lastMustBe                     // another one natively; the server has the one from before
+	lastMustStay                   // the value from before natively; the server may have another
+	LastUnknown                    // what the server has is native, and not known here
+)
+
+func (s *State) forget(k Known) {
+	s.Known &^= k
+	s.Age++
+	if k&KnowSchema != 0 {
+		s.SchemaAge++
+	}
+	if k&KnowMode != 0 {
+		s.ModeAge++
+	}
+}
+
+// learnSchema records the default schema as the server reports it.
+func (s *State) learnSchema(name []byte) {
+	s.Schema = append([]byte(nil), name...)
+	s.Known |= KnowSchema
+}
+
+// KnownSchema returns the default schema, nil when it is not known.
+func (s *State) KnownSchema() []byte {
+	if s.Known&KnowSchema == 0 {
+		return nil
+	}
+	return s.Schema
+}
+
+// MakeTemporary notes that the session has a temporary table of its own, or,
+// without a name, that it may have dropped the ones it had.
+func (s *State) MakeTemporary(name string) {
+	if name == "" {
+		s.Unseen = s.Unseen || s.Temporary != nil
+		s.Temporary = nil
+		return
+	}
+	s.NoteTable(name, true)
+}
+
+// MaxTables bounds what a session knows of whose tables are; when there are more, it
+// asks again.
+const MaxTables = 1000
+
+// NoteTable notes whether the table of a key is a temporary one of the session's own.
+func (s *State) NoteTable(key string, own bool) {
+	if len(s.Temporary) >= MaxTables {
+		s.MakeTemporary("")
+	}
+	if s.Temporary == nil || s.shared {
+		s.Temporary, s.shared = maps.Clone(s.Temporary), false
+		if s.Temporary == nil {
+			s.Temporary = map[string]bool{}
+		}
+	}
+	s.Temporary[key] = own
+}
+
+// Snapshot returns a copy that later changes do not reach.
+func (s *State) Snapshot() State {
+	s.shared = true
+	return *s
+}
+
+// MayBegin reports whether a statement that fails may leave a transaction open: with
+// autocommit off MariaDB begins one when it opens tables.
+func (s *State) MayBegin() bool { return s.Manual && !s.InTrans }
+
+// reset is what COM_RESET_CONNECTION leaves behind.
+func (s *State) reset() {
+	s.forget(knowSettings)
+	s.Known |= KnowAsked
+	s.LastID = LastID{Known: true}
+	s.Temporary, s.Unseen = nil, false
+}
+
+// login is what a login and COM_CHANGE_USER leave behind. Nothing is certain
+// then, not even the schema that the client named: behind the reply to a login
+// the server runs init_connect, which may set sql_mode, choose another schema,
+// or write a row with an AUTO_INCREMENT.
+func (s *State) login() {
+	s.reset()
+	s.forget(KnowSchema)
+	s.LastID = LastID{}
+}
+
+// seeStatus compares what is known with the status flag of a reply that says
+// whether NO_BACKSLASH_ESCAPES is in sql_mode. The flag alone teaches nothing: a
+// function or trigger that sets sql_mode leaves it behind, while the end of that
+// function restores sql_mode itself; and a login's reply comes before
+// init_connect.
+func (s *State) seeStatus(noBackslash bool) {
+	if noBackslash != s.Mode.NoBackslashEscapes {
+		s.Known &^= KnowMode // its age stays, or a probe could never teach better
+		s.ModeAge++
+	}
+}
+
+// LearnProbe records what was asked for when the state had the given age.
+func (s *State) LearnProbe(p *ask.Probed, age uint32) {
+	s.learnSQLMode(p.SQLMode)
+	s.Charset, s.Mode.Charset = p.Charset, rewriter.CharsetOf(p.Charset)
+	s.UTF8 = min(utf8Of(p.Charset), utf8Of(p.Connection))
+	s.Schema, s.Increment, s.MaxPacket = p.Schema, p.Increment, p.MaxPacket
+	if !s.LastID.Known { // else it may be owed, and the server's not the right one
+		s.LastID = LastID{Value: p.LastID, Known: true}
+	}
+	if s.Age == age {
+		s.Known = s.Known&KnowAsked | KnowAll
+	}
+}
+
+// utf8Of returns the length in bytes of the longest UTF-8 character that a text
+// in the character set keeps; 0: it is not UTF-8, but ASCII is ASCII; -1: not
+// even that. In sjis a backslash that comes from another set is a wide one.
+func utf8Of(charset string) int {
+	switch charset {
+	case "swe7", "sjis", "ucs2", "utf16", "utf16le", "utf32":
+		return -1
+	case "utf8mb4":
+		return 4
+	case "utf8mb3", "utf8":
+		return 3
+	}
+	return 0
+}
+
+func (s *State) learnSQLMode(modes string) {
+	s.Mode.ANSIQuotes, s.Mode.NoBackslashEscapes, s.Mode.NoAutoValueOnZero, s.Strict = false, false, false, false
+	for name := range strings.SplitSeq(modes, ",") {
+		switch name {
+		case "ANSI_QUOTES":
+			s.Mode.ANSIQuotes = true
+		case "NO_BACKSLASH_ESCAPES":
+			s.Mode.NoBackslashEscapes = true
+		case "NO_AUTO_VALUE_ON_ZERO":
+			s.Mode.NoAutoValueOnZero = true
+		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES":
+			s.Strict = true
+		}
+	}
+}
+
+// HasInUTF8 reports whether a name that a statement writes is in UTF-8 as it is.
+func (s *State) HasInUTF8(name []byte) bool {
+	return facts.IsPlain(name) || s.Known&KnowCharset != 0 && facts.IsUTF8(s.Charset) && facts.IsUTF8MB3(name)
+}
