@@ -1,5 +1,0 @@
-//go:build !race
-
-package lease
-
-const largest = 1e7
