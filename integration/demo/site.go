@@ -132,10 +132,12 @@ func (s *site) createTables(ctx context.Context, sh *shard) error {
 func (s *site) config() (string, error) {
 	var b strings.Builder
 	b.WriteString("listeners:\n")
-	for i := range s.shards {
-		if err := s.writeListener(&b, i, 3307+i); err != nil {
+	for i, sh := range s.shards {
+		listen, err := listenAddr(3307 + i)
+		if err != nil {
 			return "", err
 		}
+		s.writeListener(&b, sh, listen)
 	}
 	fmt.Fprintf(&b, `stores:
   leases: {redis: {addrs: [%[2]q]}}
@@ -151,12 +153,10 @@ rules:
 
 // secondConfig is that of another idproxy in front of the first shard, which fills the ids of
 // events alone: the file that order_id is kept in belongs to one process.
-func (s *site) secondConfig() (string, error) {
+func (s *site) secondConfig(listen string) string {
 	var b strings.Builder
 	b.WriteString("listeners:\n")
-	if err := s.writeListener(&b, 0, 3317); err != nil {
-		return "", err
-	}
+	s.writeListener(&b, s.shards[0], listen)
 	fmt.Fprintf(&b, `stores:
   leases: {redis: {addrs: [%[2]q]}}
 sources:
@@ -164,19 +164,13 @@ sources:
 rules:
   - {table: %[1]s.events, column: id, source: event_id}
 `, s.schema, s.redis.Addr)
-	return b.String(), nil
+	return b.String()
 }
 
-// writeListener writes the listener for a shard, on a port if that is free.
-func (s *site) writeListener(b *strings.Builder, number, port int) error {
-	listen, err := listenAddr(port)
-	if err != nil {
-		return err
-	}
-	sh := s.shards[number]
+// writeListener writes the listener for a shard.
+func (s *site) writeListener(b *strings.Builder, sh *shard, listen string) {
 	fmt.Fprintf(b, "  - {name: %s, listen: %q, upstream: %q, account: {user: %q, password: \"${%s}\"}}\n",
 		sh.name, listen, sh.upstream, s.user, passwordVariable)
-	return nil
 }
 
 // listenAddr is the loopback address with this port, or with any free one when another program has

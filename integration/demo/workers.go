@@ -64,7 +64,11 @@ func (d *demo) idproxy(ctx context.Context, args ...string) *exec.Cmd {
 // number, kills it and starts it again, which gets the same one.
 func (d *demo) showWorkers(ctx context.Context, client string) error {
 	d.say("worker numbers of events come from Redis on %s: a second idproxy gets another one", d.site.redis.Addr)
-	if err := d.startSecond(ctx); err != nil {
+	listen, err := listenAddr(3317)
+	if err != nil {
+		return err
+	}
+	if err := d.startSecond(ctx, listen); err != nil {
 		return err
 	}
 	first := d.site.shards[0]
@@ -82,10 +86,9 @@ func (d *demo) showWorkers(ctx context.Context, client string) error {
 	if err := d.second.Kill(); err != nil {
 		return err
 	}
-	if err := d.startSecond(ctx); err != nil {
+	if err := d.startSecond(ctx, beside.listen); err != nil {
 		return err
 	}
-	beside.listen = d.second.Addrs()[0]
 	after, err := d.insertEvent(ctx, client, beside, "hal paid")
 	if err != nil {
 		return err
@@ -102,17 +105,14 @@ func (d *demo) showWorkers(ctx context.Context, client string) error {
 	return d.showTable(ctx, "events", "what")
 }
 
-// startSecond starts the second idproxy, in its folder, and waits until it has a worker number.
-func (d *demo) startSecond(ctx context.Context) (err error) {
+// startSecond starts the second idproxy, in its folder and on an address, and waits until it has a
+// worker number.
+func (d *demo) startSecond(ctx context.Context, listen string) (err error) {
 	dir := filepath.Join(d.dir, "second")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	config, err := d.site.secondConfig()
-	if err != nil {
-		return err
-	}
-	d.second, err = d.launch(ctx, dir, config)
+	d.second, err = d.launch(ctx, dir, d.site.secondConfig(listen))
 	return err
 }
 

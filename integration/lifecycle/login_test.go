@@ -137,7 +137,7 @@ func (l *loginWorld) run(t *testing.T, db, addr string, script loginScript, chan
 
 func (l *loginWorld) rows(t *testing.T, db string) string {
 	t.Helper()
-	rows, err := l.admin.Query(fmt.Sprintf("SELECT 'ruled', id, b FROM %s.orders WHERE id >= 0 UNION ALL SELECT 'other', id, b FROM %[1]s_other.orders ORDER BY 2", db))
+	rows, err := l.admin.Query(fmt.Sprintf("SELECT 'ruled', id, b FROM %s.orders WHERE id >= 0 UNION ALL SELECT 'other', id, b FROM %[1]s_other.orders ORDER BY 2, 3", db))
 	if err != nil {
 		t.Fatal(err)
 	}
