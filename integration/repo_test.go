@@ -41,7 +41,7 @@ var arrows = map[string][]string{
 		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/upstream",
 		"config", "idsource", "idsource/", "pattern", "proxy", "proxy/ask", "rewriter", "rule",
 	},
-	"cmd/idproxy/explain": {"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "proxy", "rewriter", "rewriter/grammar", "rule"},
+	"cmd/idproxy/explain": {"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "proxy", "proxy/decide", "rewriter", "rewriter/grammar", "rule"},
 	"cmd/idproxy/census": {
 		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "pattern", "proxy", "proxy/ask", "rule", "rewriter",
 	},
@@ -54,6 +54,7 @@ var arrows = map[string][]string{
 	"config":                {"pattern"},
 	"proxy":                 {"proxy/", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
 	"proxy/draw":            {"rewriter", "rule", "idsource"},
+	"proxy/decide":          {"proxy/ask", "proxy/clienterr", "proxy/draw", "proxy/facts", "proxy/infile", "proxy/relay", "proxy/wire", "rewriter", "rule"},
 	"proxy/relay":           {"proxy/ask", "proxy/clienterr", "proxy/facts", "proxy/wire", "rewriter", "rule", "ascii"},
 	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
 	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
@@ -76,7 +77,7 @@ var arrows = map[string][]string{
 
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
 var (
-	pure = []string{"rewriter", "rule", "pattern", "ascii", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/clienterr"}
+	pure = []string{"rewriter", "rule", "pattern", "ascii", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/decide", "proxy/clienterr"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

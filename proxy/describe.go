@@ -20,7 +20,7 @@ func (s *session) describe(t rewriter.Name, key string) error {
 	if s.l.Definition != nil {
 		about.Definition = func(schema, table string) ([]byte, error) { return s.l.Definition(s.ctx, schema, table) }
 	}
-	f, err := s.asker().Table(about)
+	f, err := s.Asker().Table(about)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (s *session) describe(t rewriter.Name, key string) error {
 		s.tellLeft(f, about.Rules)
 	}
 	if f.Err != nil || f.Partial {
-		s.held.deny(key, f)
+		s.held.Deny(key, f)
 		return nil
 	}
 	s.l.tables.Put(key, f)
@@ -62,7 +62,7 @@ func (s *session) tellLeft(f *facts.Table, rules []*rule.Rule) {
 // findOwner asks whether the table of a key is a temporary one of the session's own.
 func (s *session) findOwner(key string) error {
 	schema, table, _ := strings.Cut(key, "\x00")
-	own, err := s.asker().IsTemporary(rewriter.Name{Schema: []byte(schema), Table: []byte(table)})
+	own, err := s.Asker().IsTemporary(rewriter.Name{Schema: []byte(schema), Table: []byte(table)})
 	if err != nil {
 		return err
 	}

@@ -4,46 +4,18 @@ import (
 	"errors"
 	"io"
 
+	"idproxy/proxy/decide"
 	"idproxy/proxy/infile"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
-func (l *loading) draw(s *session, st *statement) ([]relay.Expect, int, error) {
-	st.askAgain()
-	if err := l.ready(s); err != nil {
-		return nil, 0, err
-	}
-	return []relay.Expect{l.expect()}, 0, nil
-}
-
-func (l *loading) write(_ *session, st *statement) (payload []byte, made bool, err error) {
-	out := append(append(st.out[:0], 0, 0, 0, 0), st.prefix...)
-	out = append(out, st.text[:l.part.span.Start]...)
-	out = l.plan.Append(out, l.part.text)
-	st.out = append(out, st.text[l.part.span.End:st.end]...)
-	return st.out[wire.HeaderLen:], true, nil
-}
-
-func (l *loading) begin(s *session, _ *statement) error {
-	s.l.srv.Stats.Filled.Add(1)
-	return nil
-}
-
-func (l *loading) watcher(st *statement, expected []relay.Expect) relay.Watcher {
-	st.reply = &relay.InsertReply{Load: l, Inserts: expected, Seq: st.seq}
-	return st.reply
-}
-
-func (l *loading) asks() bool   { return true }
-func (l *loading) asked() *part { return &l.part }
-
 // relayLoad passes on the file that the server asked for, with its ids.
 //
 // A load that must not go on is broken off by a packet out of order: both servers then roll the statement back, answer
 // with an error and close the connection, while the end of the file would have them keep the rows so far.
-func (s *session) relayLoad(l *loading) error {
-	s.held.keep()
+func (s *session) relayLoad(l *decide.Loading) error {
+	s.held.Keep()
 	s.in.consume(s.holding)
 	s.holding = 0
 	in := &fileFrames{s: s}
@@ -51,21 +23,19 @@ func (s *session) relayLoad(l *loading) error {
 		return err
 	}
 	out := &loadFrames{s: s, l: l, seq: in.seq + s.c.FileDelta()}
-	err := infile.Edit(out, in, &l.format, l)
-	for k := range l.chunks {
-		l.record(k)
-	}
+	err := infile.Edit(out, in, &l.Format, l)
+	l.RecordAll()
 	switch {
 	case errors.Is(err, errClientGone), errors.Is(err, errServerGone):
 		return err
 	case err != nil:
-		l.breakOff(err)
+		l.BreakOff(err)
 		if _, err := io.Copy(io.Discard, in); err != nil {
 			return err
 		}
 	}
 	s.requests.Seq = in.seq
-	l.ended(in.seq)
+	l.Ended(in.seq)
 	s.c.Delta.Store(uint32(out.seq - in.seq))
 	s.c.SetPhase(relay.PhaseCommands)
 	if err == nil {
@@ -133,14 +103,14 @@ func (f *fileFrames) Read(b []byte) (int, error) {
 // loadFrames writes data to the server in packets.
 type loadFrames struct {
 	s   *session
-	l   *loading
+	l   *decide.Loading
 	seq byte // of the next one
 	buf []byte
 }
 
 // Write sends b as one packet. It is never empty, and far below the size from which packets are split.
 func (f *loadFrames) Write(b []byte) (int, error) {
-	if err := f.l.advance(); err != nil {
+	if err := f.l.Advance(); err != nil {
 		return 0, err
 	}
 	f.buf = append(wire.AppendHeader(f.buf[:0], len(b), f.seq), b...)

@@ -9,6 +9,7 @@ import (
 
 	"idproxy/inside"
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -22,28 +23,28 @@ const maxRounds = 1000
 
 // statements are those that no session needs now. An idle session keeps none:
 // after an INSERT of many rows one takes far more memory than the session.
-var statements = sync.Pool{New: func() any { return new(statement) }}
+var statements = sync.Pool{New: func() any { return new(decide.Statement) }}
 
 // statement decides on a held command and does what was decided. An error ends
 // the session; what is wrong with the statement is answered to the client.
 func (s *session) statement(command []byte) error {
-	s.held = statements.Get().(*statement)
-	s.held.read(command, s.c.Caps, &s.requests)
-	if s.held.prefix[0] == mysql.COM_STMT_PREPARE {
-		s.requests.Last = &relay.Prepared{Kind: refusal{clienterr.Unprepared()}} // unless it is sent
+	s.held = statements.Get().(*decide.Statement)
+	s.held.Read(command, s.c.Caps, &s.requests)
+	if s.held.Prefix[0] == mysql.COM_STMT_PREPARE {
+		s.requests.Last = &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.Unprepared()}} // unless it is sent
 	}
 	err := s.settleOption(s.held)
 	if err == nil {
 		err = s.decide(s.held)
 	}
 	if err == nil {
-		err = s.readAsNow(s.held)
+		err = s.ReadAsNow(s.held)
 	}
 	if err == nil {
 		err = s.dropLong(s.held)
 	}
-	if len(command) <= smallText {
-		s.held.forget()
+	if len(command) <= decide.SmallText {
+		s.held.Forget()
 		statements.Put(s.held)
 	}
 	s.held = nil
@@ -52,25 +53,25 @@ func (s *session) statement(command []byte) error {
 
 // settleOption waits for the reply to a COM_SET_OPTION: whether the server takes it is
 // not known before, and it says where a text is cut.
-func (s *session) settleOption(st *statement) error {
+func (s *session) settleOption(st *decide.Statement) error {
 	s.c.Mu.Lock()
 	turns := s.c.MayTurn()
 	s.c.Mu.Unlock()
-	if st.prefix[0] != mysql.COM_QUERY || !turns {
+	if st.Prefix[0] != mysql.COM_QUERY || !turns {
 		return nil
 	}
 	err := s.quiet()
 	s.c.Mu.Lock()
 	defer s.c.Mu.Unlock()
-	st.multi = s.c.Multi
+	st.Multi = s.c.Multi
 	return err
 }
 
 // dropLong drops the long data of an execution that was refused here: every
 // execution drops it, and the next one must not find what was meant for this.
-func (s *session) dropLong(st *statement) error {
-	e := st.prepared
-	if e == nil || st.prepares() {
+func (s *session) dropLong(st *decide.Statement) error {
+	e := st.Prepared
+	if e == nil || st.Prepares() {
 		return nil
 	}
 	atServer := e.Long.Sent != nil
@@ -78,14 +79,14 @@ func (s *session) dropLong(st *statement) error {
 	if !atServer {
 		return nil
 	}
-	s.c.Addressed(e, st.payload())
-	reset := append([]byte{mysql.COM_STMT_RESET}, st.payload()[1:5]...)
+	s.c.Addressed(e, st.Payload())
+	reset := append([]byte{mysql.COM_STMT_RESET}, st.Payload()[1:5]...)
 	_, err := s.ask(wire.AppendPacket(nil, 0, reset), relay.ReplyOne)
 	return err
 }
 
 // decide decides on a statement piece by piece, and sends them.
-func (s *session) decide(st *statement) error {
+func (s *session) decide(st *decide.Statement) error {
 	for {
 		if shown, done, err := s.showKept(st); shown {
 			if done || err != nil {
@@ -94,7 +95,7 @@ func (s *session) decide(st *statement) error {
 			continue
 		}
 		err := s.decided(st)
-		s.report(&st.found)
+		s.report(&st.Found)
 		if err == nil {
 			if done, err := s.execute(st); done || err != nil {
 				return err
@@ -105,25 +106,25 @@ func (s *session) decide(st *statement) error {
 			return err
 		}
 		if errors.Is(err, errUnsound) {
-			st.prepared = nil
+			st.Prepared = nil
 			end, rest := s.first(st)
-			if done, err := s.sendAsIs(st, sqlText{&st.filled}, end, rest); done || err != nil {
+			if done, err := s.sendAsIs(st, st.AsSQL(), end, rest); done || err != nil {
 				return err
 			}
 			continue
 		}
-		if again, err := s.refuseAt(st, len(st.spans)-1, err); !again {
+		if again, err := s.refuseAt(st, len(st.Spans)-1, err); !again {
 			return err
 		}
 	}
 }
 
 // decided decides on the next piece of a statement, and asks what that takes.
-func (s *session) decided(st *statement) error {
-	defer st.found.note(&s.c)
+func (s *session) decided(st *decide.Statement) error {
+	defer st.Found.Note(&s.c)
 	for range maxRounds {
-		n, err := s.decider.decide(st)
-		if err == nil && n.kind != needNothing {
+		n, err := s.decider.Decide(st)
+		if err == nil && n.Kind != decide.NeedNothing {
 			if err = s.learn(st, n); err == nil {
 				continue
 			}
@@ -135,12 +136,12 @@ func (s *session) decided(st *statement) error {
 
 // refuseAt answers for the i-th statement of the piece, as a server does: those
 // in front of it run first.
-func (s *session) refuseAt(st *statement, i int, cause error) (again bool, err error) {
-	if i > 0 && st.refused == 0 {
-		st.refused = i
+func (s *session) refuseAt(st *decide.Statement, i int, cause error) (again bool, err error) {
+	if i > 0 && st.Refused == 0 {
+		st.Refused = i
 		return true, nil
 	}
-	e := s.told(cause)
+	e := s.Told(cause)
 	if e.Code == mysql.ER_NOT_SUPPORTED_YET {
 		if taken, done, err := s.object(st, e); taken || err != nil {
 			return !done && err == nil, err
@@ -148,44 +149,44 @@ func (s *session) refuseAt(st *statement, i int, cause error) (again bool, err e
 		s.l.srv.Stats.Refused.Add(1)
 	}
 	s.unprepared(st)
-	return false, s.answer(e, st.seq)
+	return false, s.answer(e, st.Seq)
 }
 
 // learn finds out what a decision waits for.
-func (s *session) learn(st *statement, n need) error {
-	switch n.kind {
-	case needQuiet:
+func (s *session) learn(st *decide.Statement, n decide.Need) error {
+	switch n.Kind {
+	case decide.NeedQuiet:
 		return s.quiet()
-	case needRenewal:
+	case decide.NeedRenewal:
 		return s.renew(st)
-	case needReading:
-		return s.readAs(st, st.prepared.Own, string(countedOf(st.prepared).text), true)
-	case needProbe:
+	case decide.NeedReading:
+		return s.readAs(st, st.Prepared.Own, string(decide.CountedOf(st.Prepared).Text), true)
+	case decide.NeedProbe:
 		return s.probe()
-	case needTable:
-		return s.describe(n.table, n.key)
-	case needValues:
+	case decide.NeedTable:
+		return s.describe(n.Table, n.Key)
+	case decide.NeedValues:
 		return s.evaluate(st, n)
-	case needSource:
-		return s.askSource(st, n.values[0])
-	case needName:
-		return s.asker().LearnName(n.name)
-	case needCharset:
+	case decide.NeedSource:
+		return s.askSource(st, n.Values[0])
+	case decide.NeedName:
+		return s.Asker().LearnName(n.Name)
+	case decide.NeedCharset:
 		return s.learnCharset(st)
-	case needOwner:
-		return s.findOwner(n.key)
-	case needEngine:
-		return s.findEngine(n.table, n.facts)
-	case needAsked:
-		return s.takeAsked(st, n.part)
-	case needSound:
-		return s.findSound(st, n.part)
-	case needExact:
+	case decide.NeedOwner:
+		return s.findOwner(n.Key)
+	case decide.NeedEngine:
+		return decide.FindEngine(s.Asker(), n.Table, n.Facts)
+	case decide.NeedAsked:
+		return s.takeAsked(st, n.Part)
+	case decide.NeedSound:
+		return s.findSound(st, n.Part)
+	case decide.NeedExact:
 		return s.findExact(st, n)
-	case needCount:
+	case decide.NeedCount:
 		return s.count(st, n)
 	default:
-		return s.admit(n.column)
+		return s.admit(n.Column)
 	}
 }
 
@@ -194,20 +195,20 @@ func (s *session) learn(st *statement, n need) error {
 func ColumnOn(listener, column string) string { return column + " of listener " + listener }
 
 // admit compares the greatest id in a column with its source.
-func (s *session) admit(f *filling) error {
-	column := ColumnOn(s.l.Name, f.name+"."+f.rule.Column)
-	greatest, err := s.greatest(f.table, f.column)
+func (s *session) admit(f *decide.Filling) error {
+	column := ColumnOn(s.l.Name, f.Name+"."+f.Rule.Column)
+	greatest, err := s.greatest(f.Table, f.Column)
 	if err != nil {
-		return clienterr.OutOfIDs(f.rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.rule.Source, column, inside.Mark(err)))
+		return clienterr.OutOfIDs(f.Rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.Rule.Source, column, inside.Mark(err)))
 	}
-	from, err := s.idsOf(f.rule, f.column, f.table, f.facts)
+	from, err := s.IDsOf(f.Rule, f.Column, f.Table, f.Facts)
 	if err != nil {
 		return err
 	}
 	if err := from.Admit(s.ctx, column, greatest); err != nil {
-		return clienterr.OutOfIDs(f.rule, err)
+		return clienterr.OutOfIDs(f.Rule, err)
 	}
-	s.l.tables.Admit(f.admission())
+	s.l.tables.Admit(f.Admission())
 	return nil
 }
 
@@ -217,11 +218,11 @@ func (s *session) admit(f *filling) error {
 func (s *session) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
 	byAccount := s.l.Greatest
 	if byAccount == nil {
-		return s.asker().Greatest(t, column)
+		return s.Asker().Greatest(t, column)
 	}
 	n, err := byAccount(s.ctx, string(t.Schema), string(t.Table), column)
 	if errors.Is(err, ErrLocked) {
-		return s.asker().Greatest(t, column)
+		return s.Asker().Greatest(t, column)
 	}
 	s.c.Mu.Lock()
 	open := s.c.State.InTrans
@@ -229,7 +230,7 @@ func (s *session) greatest(t rewriter.Name, column rule.Column) (uint64, error) 
 	if err != nil || !open {
 		return n, err
 	}
-	own, err := s.asker().Greatest(t, column)
+	own, err := s.Asker().Greatest(t, column)
 	if _, refused := errors.AsType[*mysql.MyError](err); refused { // the client may have no right to read
 		return n, nil
 	}

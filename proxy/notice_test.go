@@ -6,15 +6,17 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"idproxy/proxy/decide"
 )
 
 func TestSummaryOfObserved(t *testing.T) {
 	n := newNotices()
 	for i := range 2 * maxSightings {
-		n.observe(sighting{rule: "a.b.id", table: "a.b", what: "would refuse", statement: fmt.Sprint(i)})
+		n.observe(decide.Sighting{Rule: "a.b.id", Table: "a.b", What: "would refuse", Statement: fmt.Sprint(i)})
 	}
 	for range 3 {
-		n.observe(sighting{rule: "a.b.id", table: "a.b", what: "would fill 1 of 1 rows", statement: "7"})
+		n.observe(decide.Sighting{Rule: "a.b.id", Table: "a.b", What: "would fill 1 of 1 rows", Statement: "7"})
 	}
 	var log bytes.Buffer
 	n.summary(slog.New(slog.NewTextHandler(&log, nil)))

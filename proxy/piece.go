@@ -7,44 +7,48 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
 // execute sends a decided piece and waits for its end where something depends
 // on it. done: the client has its whole reply, or will have it.
-func (s *session) execute(st *statement) (done bool, err error) {
+func (s *session) execute(st *decide.Statement) (done bool, err error) {
 	sent, done, err := s.send(st)
 	if !sent || err != nil {
 		return done, err
 	}
-	if st.rest == 0 && !st.order.asks() {
+	if st.Rest == 0 && !st.Order.Asks() {
 		return true, nil
 	}
-	if err := st.order.letGo(s); err != nil {
+	if err := st.Order.LetGo(s); err != nil {
 		return true, err
 	}
 	if err := s.quiet(); err != nil {
 		return true, err
 	}
 	failed, seq := s.c.LastReply()
-	switch w := st.withheld(); {
+	switch w := st.Withheld(); {
 	case w != nil && w.Quotes:
 		return true, s.quoteAll(st, w)
 	case w != nil && w.Guard:
-		again, err := st.order.outnumbered(s, st)
-		return !again, err
+		refused, err := st.Order.Outnumbered(s)
+		if refused == nil {
+			return err != nil, err
+		}
+		return true, errors.Join(err, s.answer(refused, st.Seq))
 	}
 	if rows, ok := s.c.LastAffected(); ok && !failed {
-		st.order.went(s, rows)
+		st.Order.Went(s, rows)
 	}
 	if err := s.settle(st); err != nil {
 		return true, err
 	}
-	if failed || st.rest == 0 {
+	if failed || st.Rest == 0 {
 		return true, nil
 	}
-	st.next(seq)
+	st.Next(seq)
 	return false, nil
 }
 
@@ -72,10 +76,10 @@ func (s *session) relayFile() error {
 	if s.c.Phase() != relay.PhaseInfile {
 		return nil
 	}
-	if l, ok := s.held.order.(*loading); ok {
+	if l, ok := s.held.Order.(*decide.Loading); ok {
 		return s.relayLoad(l)
 	}
-	s.held.keep()
+	s.held.Keep()
 	s.in.consume(s.holding)
 	s.holding = 0
 	for s.c.Phase() == relay.PhaseInfile {
@@ -101,18 +105,10 @@ func (s *session) relayFile() error {
 	return nil
 }
 
-// withheld returns what the reply to the piece left open, nil when that is nothing.
-func (st *statement) withheld() *relay.Withheld {
-	if st.reply == nil {
-		return nil
-	}
-	return st.reply.Withheld
-}
-
 // settle asks what the reply to an INSERT left open, and gives the client the
 // OK packet that was kept from it.
-func (s *session) settle(st *statement) error {
-	w := st.withheld()
+func (s *session) settle(st *decide.Statement) error {
+	w := st.Withheld()
 	if w == nil {
 		return nil
 	}
@@ -139,7 +135,7 @@ func (s *session) settle(st *statement) error {
 
 // askAfter asks the question behind an INSERT; nil when the answer is NULL. It
 // keeps the warnings of the INSERT, which the question ends on the server.
-func (s *session) askAfter(st *statement, w *relay.Withheld) (*uint64, error) {
+func (s *session) askAfter(st *decide.Statement, w *relay.Withheld) (*uint64, error) {
 	if w.Warnings {
 		packets, err := s.ask(s.c.AppendQuery(nil, showWarnings), relay.ReplyResult)
 		if err != nil {
@@ -150,11 +146,11 @@ func (s *session) askAfter(st *statement, w *relay.Withheld) (*uint64, error) {
 	sql := "SELECT LAST_INSERT_ID()"
 	if w.Ask == relay.AskStored {
 		var err error
-		if sql, err = s.storedSQL(st.order, w.Expect); err != nil {
+		if sql, err = s.storedSQL(st.Order, w.Expect); err != nil {
 			return nil, err
 		}
 	}
-	row, err := s.asker().Row(sql, 1)
+	row, err := s.Asker().Row(sql, 1)
 	if err != nil || row[0] == nil {
 		return nil, err
 	}
@@ -167,18 +163,18 @@ func (s *session) askAfter(st *statement, w *relay.Withheld) (*uint64, error) {
 
 // showKept answers SHOW WARNINGS in front of the text with what was kept. done:
 // nothing is behind it.
-func (s *session) showKept(st *statement) (shown, done bool, err error) {
-	end := bytes.IndexByte(st.text, ';')
-	if end < 0 || !st.multi {
-		end = len(st.text)
+func (s *session) showKept(st *decide.Statement) (shown, done bool, err error) {
+	end := bytes.IndexByte(st.Text, ';')
+	if end < 0 || !st.Multi {
+		end = len(st.Text)
 	}
-	reply := s.c.KeptWarnings(st.text[:end])
+	reply := s.c.KeptWarnings(st.Text[:end])
 	if reply == nil {
 		return false, false, nil
 	}
-	rest := min(end+1, len(st.text))
-	last := len(bytes.TrimLeft(st.text[rest:], "; \t\r\n")) == 0
-	seq := st.seq
+	rest := min(end+1, len(st.Text))
+	last := len(bytes.TrimLeft(st.Text[rest:], "; \t\r\n")) == 0
+	seq := st.Seq
 	for i, next := 0, 0; i < len(reply); i = next {
 		seq++
 		reply[i+3], next = seq, i+wire.HeaderLen+wire.PayloadLen(reply[i:])
@@ -191,8 +187,8 @@ func (s *session) showKept(st *statement) (shown, done bool, err error) {
 	if err := s.deliver(reply); err != nil || last {
 		return true, true, err
 	}
-	st.rest = rest
-	st.next(seq)
+	st.Rest = rest
+	st.Next(seq)
 	return true, false, nil
 }
 

@@ -17,7 +17,7 @@ type questions struct{ s *session }
 
 func (s *session) questions() questions { return questions{s} }
 
-func (s *session) asker() *ask.Asker {
+func (s *session) Asker() *ask.Asker {
 	return &ask.Asker{Session: s.questions(), Names: &s.l.tables.Names}
 }
 
@@ -105,7 +105,7 @@ func (s *session) probe() error {
 	s.c.Mu.Lock()
 	age := s.c.State.Age
 	s.c.Mu.Unlock()
-	found, err := s.asker().Probe()
+	found, err := s.Asker().Probe()
 	if err != nil {
 		return err
 	}

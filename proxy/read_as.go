@@ -2,113 +2,65 @@ package proxy
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
-// asItWas says what must be another for a text to be read as it was read.
-type asItWas struct{ schema, quotes bool }
-
-// differsFrom reports what differs from what the text was read by; quotes: sql_mode
-// matters, too. A need says that something is to be asked first.
-func differsFrom(o *relay.OwnText, text string, now *relay.State, quotes bool) (differs asItWas, err error) {
-	was := &o.By
-	if was.SchemaAge != now.SchemaAge && (was.Known&relay.KnowSchema != 0 || !o.Qualified) {
-		switch {
-		case was.Known&relay.KnowSchema == 0:
-			return differs, errReadElse("the default schema")
-		case now.Known&relay.KnowSchema == 0:
-			return differs, lacks(needProbe)
-		}
-		differs.schema = len(was.Schema) > 0 && !bytes.Equal(was.Schema, now.Schema)
-	}
-	matters := relay.Known(0)
-	if strings.Contains(text, `"`) {
-		matters |= relay.KnowQuotes
-	}
-	if strings.Contains(text, `\`) {
-		matters |= relay.KnowBackslash
-	}
-	if quotes && was.ModeAge != now.ModeAge && matters != 0 {
-		switch {
-		case was.Known&matters != matters:
-			return differs, errReadElse("sql_mode")
-		case now.Known&matters != matters:
-			return differs, lacks(needProbe)
-		}
-		differs.quotes = matters&relay.KnowQuotes != 0 && was.Mode.ANSIQuotes != now.Mode.ANSIQuotes ||
-			matters&relay.KnowBackslash != 0 && was.Mode.NoBackslashEscapes != now.Mode.NoBackslashEscapes
-	}
-	return differs, nil
-}
-
-// errReadElse says why a text cannot be prepared anew with certainty.
-func errReadElse(what string) error {
-	return clienterr.Undecided(errors.New("it must be prepared anew, and " + what + " may have been another when it was prepared: prepare it again"))
-}
-
-// elsewhere is what a session has been changed from, to read a text as it was read.
-type elsewhere struct {
-	schema []byte // the default one; nil: it stayed
-	mode   string // sql_mode; changed says whether it did
-	moded  bool
-}
-
 // readAs gives the session the default schema and, with quotes, the sql_mode that a
 // text was read by. readAsNow takes them back.
-func (s *session) readAs(st *statement, o *relay.OwnText, text string, quotes bool) error {
+func (s *session) readAs(st *decide.Statement, o *relay.OwnText, text string, quotes bool) error {
 	for range 2 {
 		s.c.Mu.Lock()
-		differs, err := differsFrom(o, text, &s.c.State, quotes)
+		differs, err := decide.DiffersFrom(o, text, &s.c.State, quotes)
 		schema := bytes.Clone(s.c.State.Schema)
 		s.c.Mu.Unlock()
-		missing, err := needOf(err)
+		missing, err := decide.NeedOf(err)
 		switch {
 		case err != nil:
 			return err
-		case missing.kind == needProbe:
+		case missing.Kind == decide.NeedProbe:
 			if err := s.probe(); err != nil {
 				return err
 			}
 			continue
-		case differs.schema:
+		case differs.Schema:
 			if len(schema) == 0 { // nothing leads back there
 				return clienterr.New(mysql.ER_NO_DB_ERROR, "3D000", "No database selected: the statement was prepared in %s, and must be prepared anew", o.By.Schema)
 			}
-			if _, _, err := s.asker().Spelled(string(schema)); err != nil {
+			if _, _, err := s.Asker().Spelled(string(schema)); err != nil {
 				return err
 			}
 			if err := s.useSchema(o.By.Schema); err != nil {
 				return err
 			}
-			st.elsewhere.schema = schema
+			st.Elsewhere.Schema = schema
 		}
-		if differs.quotes {
+		if differs.Quotes {
 			return s.readQuotesAs(st, o.By.Mode)
 		}
 		return nil
 	}
-	return errReadElse("sql_mode")
+	return decide.ErrReadElse("sql_mode")
 }
 
 // readQuotesAs sets what sql_mode says of quotes and backslashes.
-func (s *session) readQuotesAs(st *statement, mode rewriter.Mode) error {
-	now, err := s.asker().SQLMode()
+func (s *session) readQuotesAs(st *decide.Statement, mode rewriter.Mode) error {
+	now, err := s.Asker().SQLMode()
 	if err != nil {
 		return err
 	}
 	if err := s.setMode(withQuotes(now, mode)); err != nil {
 		return err
 	}
-	st.elsewhere.mode, st.elsewhere.moded = now, true
+	st.Elsewhere.Mode, st.Elsewhere.Moded = now, true
 	return nil
 }
 
@@ -136,15 +88,15 @@ func withQuotes(modes string, mode rewriter.Mode) string {
 
 // readAsNow takes back what readAs changed. A session in which that fails must end:
 // what the client sends next would go elsewhere.
-func (s *session) readAsNow(st *statement) error {
-	was := st.elsewhere
-	st.elsewhere = elsewhere{}
+func (s *session) ReadAsNow(st *decide.Statement) error {
+	was := st.Elsewhere
+	st.Elsewhere = decide.Elsewhere{}
 	var err error
-	if was.moded {
-		err = s.setMode(was.mode)
+	if was.Moded {
+		err = s.setMode(was.Mode)
 	}
-	if err == nil && was.schema != nil {
-		err = s.useSchema(was.schema)
+	if err == nil && was.Schema != nil {
+		err = s.useSchema(was.Schema)
 	}
 	if err != nil {
 		s.log.Warn("a session ends, for its default schema or sql_mode could not be restored", "error", err)
@@ -154,7 +106,7 @@ func (s *session) readAsNow(st *statement) error {
 }
 
 func (s *session) useSchema(name []byte) error {
-	written, _, err := s.asker().Spelled(string(name))
+	written, _, err := s.Asker().Spelled(string(name))
 	if err != nil {
 		return err
 	}

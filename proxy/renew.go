@@ -7,24 +7,16 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
-// outdated stands for a statement that must be prepared anew before it is executed,
-// as a server does it in silence when a table has changed.
-func outdated(cx *reading) error {
-	if cx.busy { // what is pending may change more
-		return lacks(needQuiet)
-	}
-	return lacks(needRenewal)
-}
-
 // renew prepares the statement that st executes anew, from the client's own text.
 // The client keeps its number for it, while the server gives it another one.
-func (s *session) renew(st *statement) error {
-	e := st.prepared
+func (s *session) renew(st *decide.Statement) error {
+	e := st.Prepared
 	switch {
 	case e.Own == nil || !e.Own.Kept:
 		return clienterr.Undecided(errors.New("it must be prepared anew, and idproxy keeps its text no longer: prepare it again"))
@@ -32,10 +24,10 @@ func (s *session) renew(st *statement) error {
 		return clienterr.Undecided(errors.New("its table has changed between its long data and its execution: execute it again"))
 	}
 	if err := s.readAs(st, e.Own, e.Own.Text.Value(), s.c.MariaDB); err != nil {
-		return errors.Join(err, s.readAsNow(st))
+		return errors.Join(err, s.ReadAsNow(st))
 	}
 	fresh, err := s.prepareAnew(st, e)
-	if berr := s.readAsNow(st); err != nil || berr != nil {
+	if berr := s.ReadAsNow(st); err != nil || berr != nil {
 		return errors.Join(err, berr)
 	}
 	fresh.Types, fresh.Own = e.Types, e.Own
@@ -46,19 +38,19 @@ func (s *session) renew(st *statement) error {
 }
 
 // prepareAnew prepares the text of e as if the client did now.
-func (s *session) prepareAnew(st *statement, e *relay.Prepared) (*relay.Prepared, error) {
-	anew := statements.Get().(*statement)
+func (s *session) prepareAnew(st *decide.Statement, e *relay.Prepared) (*relay.Prepared, error) {
+	anew := statements.Get().(*decide.Statement)
 	held := s.held
 	s.held = anew
 	defer func() {
 		s.held = held
-		anew.forget()
+		anew.Forget()
 		statements.Put(anew)
 	}()
-	if st.dynamic != nil {
-		return s.prepareNameAnew(anew, st.dynamic.Name, e)
+	if st.Dynamic != nil {
+		return s.prepareNameAnew(anew, st.Dynamic.Name, e)
 	}
-	anew.read(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, e.Own.Text.Value()...)), s.c.Caps, &s.requests)
+	anew.Read(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, e.Own.Text.Value()...)), s.c.Caps, &s.requests)
 	text, err := s.decidedText(anew)
 	if err != nil {
 		return nil, err
@@ -70,7 +62,7 @@ func (s *session) prepareAnew(st *statement, e *relay.Prepared) (*relay.Prepared
 	if err := s.questions().Close(e.Number); err != nil {
 		return nil, err
 	}
-	fresh := anew.prepared
+	fresh := anew.Prepared
 	s.c.Mu.Lock()
 	defer s.c.Mu.Unlock()
 	fresh.Learn(p.Prepared)
@@ -82,22 +74,22 @@ func (s *session) prepareAnew(st *statement, e *relay.Prepared) (*relay.Prepared
 }
 
 // decidedText decides on a PREPARE of our own, and returns the text that is prepared.
-func (s *session) decidedText(st *statement) ([]byte, error) {
+func (s *session) decidedText(st *decide.Statement) ([]byte, error) {
 	if err := s.decided(st); err != nil {
 		return nil, err
 	}
-	payload, _, err := st.order.write(s, st)
+	payload, _, err := st.Order.Write(s, st)
 	if err != nil {
 		return nil, err
 	}
-	if e := s.tooLarge(len(st.prefix)+len(st.text), len(payload)); e != nil {
+	if e := s.c.TooLarge(len(st.Prefix)+len(st.Text), len(payload)); e != nil {
 		return nil, e
 	}
-	return payload[len(st.prefix):], nil
+	return payload[len(st.Prefix):], nil
 }
 
 // prepareNameAnew is prepareAnew for a statement that was prepared in SQL.
-func (s *session) prepareNameAnew(st *statement, name string, e *relay.Prepared) (*relay.Prepared, error) {
+func (s *session) prepareNameAnew(st *decide.Statement, name string, e *relay.Prepared) (*relay.Prepared, error) {
 	if err := s.probe(); err != nil { // a literal reads by all of it
 		return nil, err
 	}
@@ -105,32 +97,32 @@ func (s *session) prepareNameAnew(st *statement, name string, e *relay.Prepared)
 	mode := s.questions().Settings().Mode
 	sql := append(rewriter.AppendQuoted([]byte("PREPARE "), name, mode), " FROM "...)
 	if e.Own.Asked && !s.c.MariaDB {
-		set := rewriter.AppendLiteral([]byte("SET "+textVariable+"="), text, mode)
+		set := rewriter.AppendLiteral([]byte("SET "+decide.TextVariable+"="), text, mode)
 		if err := s.change(s.c.AppendQuery(nil, string(set)), relay.Pending{Reply: relay.ReplyResult}); err != nil {
 			return nil, err
 		}
-		sql = append(sql, textVariable...)
+		sql = append(sql, decide.TextVariable...)
 	} else {
 		sql = rewriter.AppendLiteral(sql, text, mode)
 	}
-	st.read(s.c.AppendQuery(nil, string(sql)), s.c.Caps, &s.requests)
+	st.Read(s.c.AppendQuery(nil, string(sql)), s.c.Caps, &s.requests)
 	if err := s.decided(st); err != nil {
 		return nil, err
 	}
-	made, ok := st.order.(*namePreparation)
+	made, ok := st.Order.(*decide.NamePreparation)
 	if !ok { // no rule is left
-		made = &namePreparation{dyn: st.dynamic, e: &relay.Prepared{}}
+		made = &decide.NamePreparation{Dyn: st.Dynamic, E: &relay.Prepared{}}
 	}
-	payload, _, err := made.write(s, st)
+	payload, _, err := made.Write(s, st)
 	if err != nil {
 		return nil, err
 	}
-	if f := fillerOf(made.e); f != nil {
-		text = f.plan.Text
+	if f := decide.FillerOf(made.E); f != nil {
+		text = f.Plan.Text
 	}
 	// By number first: a PREPARE that fails drops the statement that has the name.
 	id, err := s.questions().Prepare(text)
-	if refused, ok := errors.AsType[*mysql.MyError](err); ok && e.Hidden == nil && (misresolved(refused) || NoTable(refused.Code)) {
+	if refused, ok := errors.AsType[*mysql.MyError](err); ok && e.Hidden == nil && (misresolved(refused) || decide.NoTable(refused.Code)) {
 		return nil, errUnsound // the server has the client's own text, and may have more to say of its arguments
 	}
 	if err != nil {
@@ -139,20 +131,20 @@ func (s *session) prepareNameAnew(st *statement, name string, e *relay.Prepared)
 	if err := s.questions().Close(id.ID); err != nil {
 		return nil, err
 	}
-	if err := made.carry(s); err != nil {
+	if err := made.Carry(s); err != nil {
 		return nil, err
 	}
-	if f := fillerOf(made.e); f != nil {
-		f.plan.Text = nil
+	if f := decide.FillerOf(made.E); f != nil {
+		f.Plan.Text = nil
 	}
-	return made.e, s.change(wire.AppendPacket(nil, 0, payload), relay.Pending{Reply: relay.ReplyResult})
+	return made.E, s.change(wire.AppendPacket(nil, 0, payload), relay.Pending{Reply: relay.ReplyResult})
 }
 
 // ready sees to it that a statement is the right one before long data of it goes to
 // the server, which drops it with the statement. An error is the execution's.
 func (s *session) ready(e *relay.Prepared) error {
-	st := statements.Get().(*statement)
-	*st = statement{heldCommand: heldCommand{prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, executes: e, begun: time.Now()}}
+	st := statements.Get().(*decide.Statement)
+	*st = decide.Statement{HeldCommand: decide.HeldCommand{Prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, Executes: e, Begun: time.Now()}}
 	held := s.held
 	s.held = st
 	err := s.decided(st)
@@ -166,51 +158,4 @@ func (s *session) ready(e *relay.Prepared) error {
 		e.Long.Refused = clienterr.From(err)
 	}
 	return nil
-}
-
-// forwardedExecution is the execution of a statement without ids.
-type forwardedExecution struct {
-	noInserts
-	e     *relay.Prepared // nil: nothing is known of it
-	typed bool            // it brings the types of its parameters also where the client gave them before
-}
-
-func (x *forwardedExecution) write(s *session, st *statement) (payload []byte, made bool, err error) {
-	s.c.Addressed(x.e, st.payload())
-	if !x.typed {
-		return st.payload(), false, nil
-	}
-	x.e.Untyped = false
-	return x.withTypes(st, s.c.Caps), true, nil
-}
-
-func (x *forwardedExecution) begin(*session, *statement) error {
-	if x.e != nil {
-		x.e.Long = relay.LongData{}
-	}
-	return nil
-}
-
-// withTypes writes the execution with the types that the client gave an earlier one, for
-// the server has the statement anew and does not know them.
-func (x *forwardedExecution) withTypes(st *statement, caps uint64) []byte {
-	e, payload, out := x.e, st.payload(), append(st.out[:0], 0, 0, 0, 0)
-	var err error
-	if payload[0] == relay.ComBulkExecute {
-		var many wire.Bulk
-		if err = many.Parse(payload, e.Params, e.Types); err == nil {
-			out = append(many.AppendHead(out, many.Types), many.Rows()...)
-		}
-	} else {
-		var one wire.Execute
-		bound := wire.Bound{Parameters: e.Params, Types: e.Types, Long: e.Long.Has}
-		if err = one.Parse(payload, caps, bound); err == nil {
-			out = one.AppendExecute(out, caps, one.Parameters)
-		}
-	}
-	if err != nil || e.Params == 0 { // the server says what is wrong with it
-		out = append(out[:wire.HeaderLen], payload...)
-	}
-	st.out = out
-	return out[wire.HeaderLen:]
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // idsOf returns where the ids of a rule's column come from.
-func (s *session) idsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
+func (s *session) IDsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
 	table, err := f.Series(rule.Column, t)
 	if err != nil {
 		return draw.Column{}, clienterr.OutOfIDs(rule, err)

@@ -13,26 +13,18 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/decide"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
 	"idproxy/rule"
 )
-
-// SecondReader checks a plan with another reader of SQL than the one that made
-// it. It is called from many goroutines, for every injected statement, so it
-// must be quick where it has seen a statement's like before.
-type SecondReader interface {
-	// Check returns an error that tells how the two readings differ.
-	Check(s *rewriter.Statement, p *rewriter.Plan) error
-}
 
 // Config is what a Server is made of; it does not change while it runs.
 type Config struct {
 	Listeners    []Listener
-	SecondReader SecondReader // nil: none
-	Logger       *slog.Logger // nil: discard
+	SecondReader decide.SecondReader // nil: none
+	Logger       *slog.Logger        // nil: discard
 }
 
 // TLSMode says when the connection to the server uses TLS.
@@ -283,6 +275,6 @@ func (l *listener) newSession(conn net.Conn) *session {
 	s.c.TablesChanged, s.c.Infile = l.tables.Forget, make(chan struct{}, 1)
 	s.requests = relay.Requests{Conversation: &s.c, Rules: l.ruleBook, Limit: l.srv.settings().Statement}
 	s.replies = relay.Replies{Conversation: &s.c}
-	s.decider = decider{c: &s.c, tables: l.tables, rules: l.ruleBook, second: l.srv.cfg.SecondReader}
+	s.decider = decide.Decider{Conversation: &s.c, Tables: l.tables, Rules: l.ruleBook, Second: l.srv.cfg.SecondReader}
 	return s
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
@@ -39,10 +40,10 @@ type session struct {
 	c        relay.Conversation
 	requests relay.Requests
 	replies  relay.Replies
-	decider  decider
-	held     *statement // while it is decided on
-	in       *inlet     // from the client; toServer's
-	holding  int        // bytes at its front that are the held command's
+	decider  decide.Decider
+	held     *decide.Statement // while it is decided on
+	in       *inlet            // from the client; toServer's
+	holding  int               // bytes at its front that are the held command's
 
 	clientMu sync.Mutex    // held from reading a reply's bytes off the machine to having written them
 	gone     chan struct{} // closed when no reply will come any more

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -438,4 +439,23 @@ func (c *Conversation) AppendQuery(dst []byte, sql string) []byte {
 		payload = append(payload, 0, 1)
 	}
 	return wire.AppendPacket(dst, 0, append(payload, sql...))
+}
+
+// Increment returns auto_increment_increment.
+func (c *Conversation) Increment() uint64 {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	return c.State.Increment
+}
+
+// TooLarge refuses a command of after bytes that only its ids made larger than the server accepts:
+// without them it had before bytes.
+func (c *Conversation) TooLarge(before, after int) *mysql.MyError {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	limit := c.State.MaxPacket
+	if c.State.Known&KnowNumbers == 0 || uint64(before) > limit || uint64(after) <= limit {
+		return nil
+	}
+	return clienterr.TooLarge(after, "max_allowed_packet", limit)
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"errors"
 
-	"idproxy/proxy"
+	"idproxy/proxy/decide"
 	"idproxy/rewriter"
 )
 
@@ -35,7 +35,7 @@ func (s *statement) load(t rewriter.Name) error {
 	err = plan.Read(st)
 	form := ""
 	if err == nil {
-		form = proxy.LoadForm(&plan, cmp.Or(plan.Charset, "utf8mb4"))
+		form = decide.LoadForm(&plan, cmp.Or(plan.Charset, "utf8mb4"))
 	}
 	switch {
 	case errors.Is(err, rewriter.ErrNeedTable):

@@ -7,7 +7,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"idproxy/proxy"
+	"idproxy/proxy/decide"
 	"idproxy/rewriter"
 	"idproxy/rewriter/grammar"
 	"idproxy/rule"
@@ -76,7 +76,7 @@ func (s *session) concern(t rewriter.Name, rules []*rule.Rule) (c concern, err e
 	}
 	schema := string(s.schemaOf(t))
 	c.table, err = s.describe(schema, string(t.Table), rules)
-	if refused, ok := errors.AsType[*driver.MySQLError](err); ok && proxy.NoTable(refused.Number) {
+	if refused, ok := errors.AsType[*driver.MySQLError](err); ok && decide.NoTable(refused.Number) {
 		return concern{left: "the server has no such table"}, nil
 	}
 	if err != nil {

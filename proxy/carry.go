@@ -1,0 +1,21 @@
+package proxy
+
+import (
+	"context"
+
+	"idproxy/proxy/relay"
+)
+
+// A session carries orders out.
+
+func (s *session) Conversation() *relay.Conversation { return &s.c }
+func (s *session) Context() context.Context          { return s.ctx }
+func (s *session) Drew(ids int)                      { s.l.srv.Stats.IDs.Add(int64(ids)) }
+func (s *session) Filled()                           { s.l.srv.Stats.Filled.Add(1) }
+func (s *session) Prepares(e *relay.Prepared)        { s.requests.Last = e }
+
+// carry sets variables for what is sent next. It waits for the reply: if the server did not set
+// them, as when the query is killed, an execution would find the ids of the one before.
+func (s *session) Carry(set []byte) error {
+	return s.change(s.c.AppendQuery(nil, string(set)), relay.Pending{Reply: relay.ReplyResult})
+}

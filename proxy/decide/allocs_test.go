@@ -1,0 +1,119 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/relay"
+	"idproxy/proxy/wire"
+)
+
+// What one more statement costs in allocations, beside what the network takes:
+// none for those that are forwarded, and few for those that get ids, however
+// many rows they have.
+func TestAllocations(t *testing.T) {
+	rows := "INSERT INTO orders (a) VALUES (1)" + strings.Repeat(",('some text')", 99)
+	for _, tt := range []struct {
+		name, text string
+		most       float64
+	}{
+		{"forwarded", "SELECT * FROM orders WHERE id = 7", 0},
+		{"forwarded INSERT", "INSERT INTO other (a) VALUES (1)", 0},
+		{"one row", "INSERT INTO orders (a) VALUES (1)", 2},
+		{"100 rows", rows, 2},
+		{"explicit id", "INSERT INTO orders (id) VALUES (7)", 2},
+	} {
+		x := newDeciding()
+		command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, tt.text...))
+		m := &relay.Requests{Conversation: x.c, Rules: x.d.Rules, Limit: 1 << 20}
+		run := func() { x.carry(t, m, command) }
+		run()
+		got := testing.AllocsPerRun(200, run)
+		t.Logf("%s: %v allocations", tt.name, got)
+		if got > tt.most {
+			t.Errorf("%s: %v allocations; want %v at most", tt.name, got, tt.most)
+		}
+	}
+}
+
+// What one more execution of a prepared statement costs. Those that are forwarded
+// cost none, also where something is known of the statement.
+func TestAllocationsOfExecutions(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		most       float64
+	}{
+		{"SELECT", "SELECT * FROM orders WHERE id = ?", 0},
+		{"UPDATE", "UPDATE orders SET a = 1 WHERE id = ?", 0},
+		{"INSERT", "INSERT INTO other (a) VALUES (?)", 0},
+		{"LAST_INSERT_ID()", "SELECT ?, LAST_INSERT_ID()", 0},
+		{"INSERT that gets its id", "INSERT INTO orders (a) VALUES (?)", 2},
+		{"INSERT of three rows", "INSERT INTO orders (a) VALUES (?), (2), (3)", 2},
+		{"explicit id", "INSERT INTO orders (id) VALUES (?)", 2},
+	} {
+		x := newDeciding()
+		m := &relay.Requests{Conversation: x.c, Rules: x.d.Rules, Limit: 1 << 20}
+		x.prepare(t, m, tt.text)
+		command := wire.AppendPacket(nil, 0, []byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00"+
+			"\x00\x01\x08\x00\x07\x00\x00\x00\x00\x00\x00\x00")) // the BIGINT 7
+		run := func() { x.carry(t, m, command) }
+		run()
+		got := testing.AllocsPerRun(200, run)
+		t.Logf("%s: %v allocations", tt.name, got)
+		if got > tt.most {
+			t.Errorf("%s: %v allocations; want %v at most", tt.name, got, tt.most)
+		}
+	}
+}
+
+// prepare prepares a statement with one parameter under the number 1.
+func (x *deciding) prepare(t *testing.T, m *relay.Requests, text string) {
+	t.Helper()
+	command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, text...))
+	_, act := m.Next(command)
+	e := m.Last
+	if act == relay.ActForward {
+		m.Left = 0
+		x.c.Pending.Pop()
+	} else {
+		x.st.Read(command, x.c.Caps, m)
+		if n, err := x.d.Decide(&x.st); err != nil || n.Kind != NeedNothing {
+			t.Fatalf("%s: %v, %v", text, n, err)
+		}
+		e = x.st.Prepared
+	}
+	if e == nil {
+		return
+	}
+	p := wire.Prepared{ID: 1, Params: 1}
+	if FillerOf(e) != nil {
+		p.Params = uint16(len(FillerOf(e).Plan.Parameters))
+	}
+	x.c.LearnStatement(e, p)
+}
+
+// carry takes one command through all that it goes through but the network.
+func (x *deciding) carry(t *testing.T, m *relay.Requests, command []byte) {
+	t.Helper()
+	n, act := m.Next(command)
+	if act == relay.ActForward {
+		m.Left = 0
+		x.c.Pending.Pop()
+		return
+	}
+	x.st.Read(command[:n], x.c.Caps, m)
+	if n, err := x.d.Decide(&x.st); err != nil || n.Kind != NeedNothing || len(x.st.Filled.Parts) != 1 {
+		t.Fatalf("%q: %v, %v, %d parts", command, n, err, len(x.st.Filled.Parts))
+	}
+	p, plan := &x.st.Filled.Parts[0], &x.st.Filled.plans[0]
+	for len(p.ids) < len(p.Rules) {
+		p.ids = append(p.ids, make([]uint64, plan.Rows))
+	}
+	p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
+	x.st.Order.Watcher(&x.st, append(make([]relay.Expect, 0, 1), p.expect(plan, false)))
+	if _, _, err := x.st.Order.Write(&x.s, &x.st); err != nil {
+		t.Fatalf("%q: %v", command, err)
+	}
+}

@@ -1,0 +1,37 @@
+package decide
+
+import (
+	"strings"
+
+	"idproxy/proxy/relay"
+)
+
+// begins sees to it that it is known what SET insert_id asks for where a part generates
+// ids in the column that would be AUTO_INCREMENT: natively the next statement that does
+// so counts from there, and uses that up.
+func (d *Decider) begins(st *Statement, p *Part, cx *reading) error {
+	native := counting(p.Facts.Table)
+	switch {
+	case native != "" && !strings.EqualFold(native, p.Rules[0].Column): // that one uses it up
+	case p.Rules[0].Packet: // the server may not know it
+	case cx.snap.Known&relay.KnowAsked != 0:
+		if p.result == 0 && st.Asked != nil {
+			p.asked = st.Asked
+		}
+	case p.result > 0: // what stands in front may use it up
+		return errCut
+	case cx.busy:
+		return lacks(NeedQuiet)
+	default:
+		return errIncomplete{Need{Kind: NeedAsked, Part: p}}
+	}
+	return nil
+}
+
+// askAgain begins anew with the ids that SET insert_id asks for. Those of a try that failed
+// are still there.
+func (st *Statement) askAgain() {
+	if st.Asked != nil && st.Selection.Tries == 0 {
+		st.Asked.Next = st.Asked.First
+	}
+}

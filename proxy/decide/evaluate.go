@@ -1,0 +1,119 @@
+package decide
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/ask"
+	"idproxy/proxy/relay"
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// Cell is a value that stands for the id of a row.
+type Cell struct {
+	ask.Value
+	Column rule.Column
+	Wide   bool // NULL alone generates
+	Strict bool // the server refuses text that is no number
+}
+
+// ID says what an AUTO_INCREMENT column would make of the cell. The rules of
+// rounding differ by type and were measured on MariaDB 10.11 and MySQL 9.7:
+// '0.5' is stored as 1, 0.5e0 as 0, and what rounds to 0 generates.
+func (v *Cell) ID(s *relay.State) rewriter.Value {
+	if v.Text == nil {
+		return rewriter.Value{Generate: true}
+	}
+	if v.Wide {
+		return rewriter.Value{}
+	}
+	kind, text := v.Kind, string(v.Text)
+	isText := wire.HoldsText(kind)
+	if isText && v.Binary && v.NumberKind != mysql.MYSQL_TYPE_DOUBLE { // 0x30 is a number to one server and text to the other
+		kind, text, isText = v.NumberKind, string(v.Number), false
+	}
+	if isText {
+		text = strings.Trim(text, " \t\n\v\f\r")
+	}
+	number, huge := parseNumber(text)
+	switch {
+	case huge:
+		return rewriter.Value{}
+	case number == nil:
+		generates := isText && !v.Column.Text && !v.Strict && leadingZero(text) && !s.Mode.NoAutoValueOnZero
+		return rewriter.Value{Generate: generates}
+	}
+	whole := roundHalfAway(number)
+	if kind == mysql.MYSQL_TYPE_DOUBLE || kind == mysql.MYSQL_TYPE_FLOAT {
+		f, _ := number.Float64()
+		whole, _ = big.NewFloat(math.RoundToEven(f)).Int(nil)
+	}
+	switch {
+	case whole.Sign() == 0 && !s.Mode.NoAutoValueOnZero:
+		return rewriter.Value{Generate: true}
+	case whole.Sign() < 0 && v.Column.Unsigned: // the server makes 0 of it, or refuses it
+		return rewriter.Value{Generate: !v.Strict && !s.Mode.NoAutoValueOnZero}
+	case whole.IsUint64():
+		return rewriter.Value{Known: true, Number: whole.Uint64()}
+	case whole.IsInt64():
+		return rewriter.Value{Known: true, Number: uint64(whole.Int64())}
+	}
+	return rewriter.Value{}
+}
+
+// numberBytes are what a number is written with.
+const numberBytes = "0123456789+-.eE"
+
+// maxNumber is the length up to which digits are read.
+const maxNumber = 400
+
+// parseNumber reads a number, nil when text is none; huge is one that no column
+// holds.
+func parseNumber(text string) (number *big.Rat, huge bool) {
+	if strings.Trim(text, numberBytes) != "" || len(text) > maxNumber {
+		return nil, false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return nil, false
+	case err != nil || math.Abs(f) > 1e30:
+		return nil, true
+	case math.Abs(f) < 0.25: // 1e-999999999 would take long to write out
+		return new(big.Rat), false
+	}
+	number, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return nil, false
+	}
+	return number, false
+}
+
+// leadingZero reports whether text is 0 to a server that takes the number in
+// front of it and lets the rest go.
+func leadingZero(text string) bool {
+	number := text[:len(text)-len(strings.TrimLeft(text, numberBytes))] // not inf, nan or 0x1p4, which Go reads too
+	for n := min(len(number), maxNumber); n > 0; n-- {
+		if f, err := strconv.ParseFloat(text[:n], 64); err == nil {
+			return math.Abs(f) < 0.5
+		}
+	}
+	return true
+}
+
+// roundHalfAway rounds to the nearest whole number, and a half away from zero.
+func roundHalfAway(r *big.Rat) *big.Int {
+	half := big.NewRat(1, 2)
+	if r.Sign() < 0 {
+		half.Neg(half)
+	}
+	sum := new(big.Rat).Add(r, half)
+	return new(big.Int).Quo(sum.Num(), sum.Denom())
+}

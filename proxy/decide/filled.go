@@ -1,0 +1,166 @@
+package decide
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/relay"
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+func (x *filled) Draw(s Carrier, st *Statement) (expected []relay.Expect, at int, err error) {
+	if len(x.Parts) == 0 {
+		return nil, 0, nil
+	}
+	st.askAgain()
+	expected = make([]relay.Expect, 0, len(x.Parts))
+	for i := range x.Parts {
+		part, plan := &x.Parts[i], &x.plans[i]
+		if err := fill(s, part, plan); err != nil {
+			return nil, part.result, err
+		}
+		expected = append(expected, part.expect(plan, s.Conversation().Has(mysql.CLIENT_FOUND_ROWS)))
+	}
+	return expected, 0, nil
+}
+
+func (x *filled) MayOwe() bool {
+	for i := range x.Parts {
+		if x.Parts[i].mayOwe(&x.plans[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *filled) Asks() bool {
+	for i := range x.Parts {
+		if p := &x.plans[i]; !p.NoLastID && (p.Ignore || p.Update) {
+			return true
+		}
+	}
+	return false
+}
+
+// What leaves a question is a piece of its own.
+func (x *filled) Asked() *Part { return &x.Parts[0] }
+
+func (x *filled) StoredSQL(e *relay.Expect, table, id []byte) string {
+	return storedSQL(e, &x.Parts[0], table, id)
+}
+
+// expect says what is to be expected of the part's reply.
+func (p *Part) expect(plan *rewriter.Plan, foundRows bool) relay.Expect {
+	first, ids := &plan.Columns[0], p.ids[0]
+	e := relay.Expect{
+		Result: p.result, Form: formOf(plan), Rows: plan.Rows,
+		Generated: first.Generated, Explicit: first.Last, HasExplicit: first.HasLast,
+		Ignore: plan.Ignore, Unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, FoundRows: foundRows, Returning: plan.Returning, Packet: p.Rules[0].Packet,
+		Table: p.Facts.Name, Facts: p.Facts,
+	}
+	others := p.ids[1:]
+	if plan.NoLastID {
+		e.Generated, ids, others = 0, nil, p.ids
+	}
+	if len(ids) > 0 {
+		e.First, e.Last = ids[0], ids[len(ids)-1]
+	}
+	e.Askable = plan.Plain && !p.columns[0].Text && (e.Generated > 0 || e.HasExplicit)
+	for i, ids := range others {
+		if k := len(p.ids) - len(others) + i; len(ids) > 0 {
+			a := relay.Assigned{Column: p.Rules[k].Column, Form: p.form(k)}
+			copy(a.First[:], ids[:p.Rules[k].IDs.Words(1)])
+			copy(a.Last[:], ids[len(ids)-p.Rules[k].IDs.Words(1):])
+			e.Others = append(e.Others, a)
+		}
+	}
+	return e
+}
+
+// form says how the ids of the i-th column are written.
+func (p *Part) form(i int) rule.Form { return p.columns[i].Form(p.Rules[i].IDs) }
+
+func formOf(plan *rewriter.Plan) relay.Form {
+	switch {
+	case plan.NoLastID:
+		return relay.FormElsewhere
+	case plan.Update && plan.OwnLastID:
+		return relay.FormOwnUpdate
+	case plan.Update:
+		return relay.FormUpdate
+	case plan.Delayed:
+		return relay.FormDelayed
+	case plan.Ignore:
+		return relay.FormIgnore
+	case plan.Plain:
+		return relay.FormPlain
+	}
+	return relay.FormInline
+}
+
+// storedSQL asks which id of the statement is in the table: see askStored. It
+// names the table once, for under LOCK TABLES it may be there under one name only.
+func storedSQL(e *relay.Expect, p *Part, table, id []byte) string {
+	made := fmt.Sprintf("%s BETWEEN %d AND %d", id, e.First, e.Last)
+	if p.Rules[0].Gene != nil && len(p.ids[0]) <= maxListed { // others' ids may stand between them
+		made = string(appendIn(id, p.ids[0]))
+	}
+	own := strconv.FormatUint(e.Explicit, 10)
+	if p.columns[0].Max < math.MaxUint64 { // the column has a sign
+		own = strconv.FormatInt(int64(e.Explicit), 10)
+	}
+	switch {
+	case !e.HasExplicit:
+		return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s", id, table, made)
+	case e.Generated == 0:
+		return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %[1]s=%[3]s", id, table, own)
+	}
+	return fmt.Sprintf("SELECT COALESCE(MIN(CASE WHEN %[3]s THEN %[1]s END),MIN(%[1]s)) FROM %[2]s WHERE %[3]s OR %[1]s=%[4]s", id, table, made, own)
+}
+
+// sqlText is a text with ids for its INSERTs, or as it came where it has none that get any.
+type sqlText struct{ *filled }
+
+func (t sqlText) Write(_ Carrier, st *Statement) (payload []byte, made bool, err error) {
+	if len(t.Parts) == 0 && st.Rest == 0 && st.pieces == 0 {
+		return st.Payload(), false, nil
+	}
+	return t.rewrite(st), true, nil
+}
+
+// rewrite writes the piece as a command with its ids.
+func (t sqlText) rewrite(st *Statement) []byte {
+	const perID, perPart = 21, 256 // a comma and 20 digits; all that does not grow with the rows
+	size := wire.HeaderLen + len(st.Prefix) + st.End + perPart*len(t.Parts)
+	for i := range t.Parts {
+		for _, ids := range t.Parts[i].ids {
+			size += perID * len(ids)
+		}
+	}
+	out := append(slices.Grow(st.Out[:0], size), 0, 0, 0, 0)
+	out = append(out, st.Prefix...)
+	at := 0
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		out = append(out, st.Text[at:p.span.Start]...)
+		out = t.plans[i].Append(out, st.Text[p.span.Start:p.span.End], p.ids)
+		at = p.span.End
+	}
+	st.Out = append(out, st.Text[at:st.End]...)
+	return st.Out[wire.HeaderLen:]
+}
+
+// mayOwe reports whether the value that LAST_INSERT_ID() has before the part
+// must be known.
+func (p *Part) mayOwe(plan *rewriter.Plan) bool {
+	return !p.Rules[0].Packet && !plan.NoLastID && (plan.Update || !plan.Plain && plan.Columns[0].Generated > 0)
+}
+
+// AsSQL returns the order of a text.
+func (d *decision) AsSQL() Order { return sqlText{&d.Filled} }

@@ -1,0 +1,98 @@
+package decide
+
+import (
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// Findings are what a decision saw that is not what is to be done. They count once the
+// decision stands: until then it is made again and again.
+type Findings struct {
+	Observed  []Sighting
+	Passed    []passed
+	Disputes  []dispute
+	LeftAlone int // statements on tables that a wildcard matches and does not concern
+	// What is to be noted of statements that were prepared:
+	unread   []unread        // texts that may prepare some by name and were not read
+	executed *relay.Prepared // the one that is executed, where one of these is to be noted of it:
+	facts    *facts.Table    // what is known now of its table
+	types    []uint16        // of its parameters, as the execution gives them
+	typed    bool            // it does
+}
+
+// unread is what is not known of statements prepared by name.
+type unread struct {
+	text []byte // that may prepare some; nil: the one of the name
+	name string
+	by   *rule.List // that do not concern the text
+}
+
+// passed is a statement that goes without ids, for its rule says so.
+type passed struct {
+	Rule        *rule.Rule
+	Table, Form string
+}
+
+// dispute is a statement that two readers read differently.
+type dispute struct {
+	Rule  *rule.Rule
+	Table string
+	Err   error
+}
+
+func (f *Findings) Reset() {
+	f.Observed, f.Passed, f.Disputes, f.LeftAlone = f.Observed[:0], f.Passed[:0], f.Disputes[:0], 0
+	f.unread, f.executed, f.facts, f.types, f.typed = f.unread[:0], nil, nil, f.types[:0], false
+}
+
+// Note notes what the decision found of statements that were prepared. It does so also
+// when the command is refused: what an execution says of types, it has said.
+func (f *Findings) Note(c *relay.Conversation) {
+	if len(f.unread) == 0 && f.executed == nil {
+		return
+	}
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	for _, u := range f.unread {
+		if u.text == nil {
+			delete(c.Prepared.ByName, u.name)
+			continue
+		}
+		c.Prepared.PassNames(u.text, true, u.by)
+	}
+	e := f.executed
+	if f.typed {
+		e.Types = append(e.Types[:0], f.types...)
+	}
+	if f.facts == nil {
+		return
+	}
+	switch k := e.Kind.(type) {
+	case *filler:
+		k.facts = f.facts
+	case *bare:
+		k.facts = f.facts
+	}
+}
+
+// Sighting is one kind of statement that a rule which observes saw.
+type Sighting struct{ Rule, Table, What, Statement string }
+
+// Outline is the statement that is decided on, without its values. Of an execution it is
+// what was prepared.
+func (st *Statement) Outline(mode rewriter.Mode) string {
+	if e := st.Prepared; e != nil && e.Own != nil && e.Own.Kept && !st.Prepares() {
+		return rewriter.Outline([]byte(e.Own.Text.Value()), e.Own.By.Mode)
+	}
+	if st.Prefix[0] != mysql.COM_QUERY && st.Prefix[0] != mysql.COM_STMT_PREPARE {
+		return "execution of a prepared statement"
+	}
+	if n := len(st.Spans); n > 0 {
+		return rewriter.Outline(st.Text[st.Spans[n-1].Start:st.Spans[n-1].End], mode)
+	}
+	return rewriter.Outline(st.Text, mode)
+}

@@ -1,0 +1,84 @@
+package decide
+
+import (
+	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
+	"idproxy/rewriter"
+)
+
+// inUTF8 returns a name that a statement writes in UTF-8; ok is false when the
+// server refuses it, or makes question marks of it.
+func (d *Decider) inUTF8(name []byte, cx *reading) (converted []byte, ok bool, err error) {
+	if cx.snap.HasInUTF8(name) {
+		return name, true, nil
+	}
+	if cx.snap.Known&relay.KnowCharset == 0 {
+		if cx.barrier {
+			return nil, false, errCut
+		}
+		return nil, false, lacks(NeedProbe)
+	}
+	charset := cx.snap.Charset
+	switch {
+	case charset == "utf8mb4" && !cx.Mode.MariaDB:
+		return facts.AsUTF8MB3(name), true, nil
+	case facts.IsUTF8(charset):
+		return name, true, nil
+	}
+	s := facts.Spelling{Name: string(name), Charset: charset}
+	known, found := d.Tables.Names.Get(s)
+	switch {
+	case found:
+		return []byte(known), known != facts.Unreadable, nil
+	case cx.barrier:
+		return nil, false, errCut
+	}
+	return nil, false, errIncomplete{Need{Kind: NeedName, Name: s}}
+}
+
+// named returns the name of a table in UTF-8, with its schema if that is known.
+func (d *Decider) named(t rewriter.Name, cx *reading) (n rewriter.Name, ok bool, err error) {
+	n.Schema = cx.schema
+	if len(t.Schema) > 0 {
+		if n.Schema, ok, err = d.inUTF8(t.Schema, cx); err != nil || !ok {
+			return n, ok, err
+		}
+	} else if !cx.known {
+		n.Schema = nil
+	}
+	n.Table, ok, err = d.inUTF8(t.Table, cx)
+	return n, ok, err
+}
+
+// speller knows names in the character set of a text that is decided on.
+type speller struct {
+	names   *facts.Names
+	charset string
+	known   bool // the character set is
+	barrier bool // statements in front may change it
+}
+
+func (d *Decider) speller(cx *reading) speller {
+	return speller{&d.Tables.Names, cx.snap.Charset, cx.snap.Known&relay.KnowCharset != 0, cx.barrier}
+}
+
+// Spell implements rewriter.Speller; a name that is to be asked for is a need.
+func (s *speller) Spell(name string) (string, error) {
+	n := facts.Spelling{Name: name, Charset: s.charset, Back: true}
+	switch {
+	case s.known && facts.IsUTF8(s.charset):
+		return name, nil
+	case s.barrier:
+		return "", errCut
+	case !s.known:
+		return "", lacks(NeedProbe)
+	}
+	written, ok := s.names.Get(n)
+	switch {
+	case !ok:
+		return "", errIncomplete{Need{Kind: NeedName, Name: n}}
+	case written == facts.Unreadable:
+		return "", &rewriter.Unsupported{Form: "column " + name + ", which the session's character set does not have"}
+	}
+	return written, nil
+}

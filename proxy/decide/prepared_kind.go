@@ -1,0 +1,108 @@
+package decide
+
+import (
+	"slices"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// Refusal is a statement whose PREPARE was refused: the error answers its executions.
+type Refusal struct{ *mysql.MyError }
+
+// stale is an INSERT that was prepared for a table that the server did not have then.
+type stale struct{}
+
+// shadow is an INSERT that was prepared for a temporary table, whose key it is, in place of a table
+// with a rule.
+type shadow string
+
+func (Refusal) Held() bool        { return true }
+func (stale) Held() bool          { return true }
+func (shadow) Held() bool         { return true }
+func (*bare) Held() bool          { return true }
+func (*filler) Held() bool        { return true }
+func (*preparedQuery) Held() bool { return true }
+
+func (Refusal) FollowsRules() bool        { return false }
+func (stale) FollowsRules() bool          { return false }
+func (shadow) FollowsRules() bool         { return false }
+func (*bare) FollowsRules() bool          { return true }
+func (*filler) FollowsRules() bool        { return true }
+func (*preparedQuery) FollowsRules() bool { return true }
+
+// FillerOf returns what is known of an INSERT that gets ids, nil for another statement.
+func FillerOf(e *relay.Prepared) *filler {
+	f, _ := e.Kind.(*filler)
+	return f
+}
+
+// CountedOf returns what is known of an INSERT whose rows come from a query, nil for another statement.
+func CountedOf(e *relay.Prepared) *preparedQuery {
+	q, _ := e.Kind.(*preparedQuery)
+	return q
+}
+
+// withIDs returns a statement that gets ids.
+func withIDs(f *filler) *relay.Prepared {
+	return &relay.Prepared{Kind: f, Hidden: &relay.Hidden{All: f.Plan.Parameters, Client: f.Plan.Client}}
+}
+
+// bare is a table with rules, as an INSERT was prepared for it that goes as it
+// is: it has none of their columns.
+type bare struct {
+	name  rewriter.Name
+	key   string
+	facts *facts.Table
+	rules []*rule.Rule
+}
+
+// filler is what is known of a prepared INSERT that gets ids.
+type filler struct {
+	Plan    *rewriter.Prepared
+	head    rewriter.Head
+	name    rewriter.Name
+	key     string // of the table
+	facts   *facts.Table
+	rules   []*rule.Rule
+	absent  []*rule.Rule // whose columns the table does not have
+	columns []rule.Column
+	bound   []boundID     // by parameter
+	keyed   []int         // the client's parameters that genes come from, ascending
+	keys    []rule.Column // that genes come from, by rule; nil: none do
+	noZero  bool          // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
+	strict  bool          // likewise, where the server was asked for literals
+}
+
+// boundID is a parameter of the client that is an id.
+type boundID struct {
+	param  int
+	column uint8
+}
+
+// boundIDs returns the client's parameters that are ids.
+func boundIDs(parameters []rewriter.Parameter) (ids []boundID) {
+	client := 0
+	for _, p := range parameters {
+		if p.Role == rewriter.RoleBound {
+			ids = append(ids, boundID{client, p.Column})
+		}
+		if !p.Role.Hidden() {
+			client++
+		}
+	}
+	return ids
+}
+
+// boundID returns the column whose id a parameter of the client is.
+func (f *filler) boundID(param int) (column uint8, ok bool) {
+	at, ok := slices.BinarySearchFunc(f.bound, param, func(b boundID, param int) int { return b.param - param })
+	if !ok {
+		return 0, false
+	}
+	return f.bound[at].column, true
+}

@@ -1,0 +1,147 @@
+package decide
+
+import (
+	"errors"
+	"slices"
+
+	"idproxy/proxy/clienterr"
+	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// unfilled answers for an INSERT into the part's table that is not filled: an
+// error, or nil when it goes as it is.
+func (d *Decider) unfilled(p *Part, form string, cx *reading) error {
+	forwarded := false
+	for i, rule := range p.Rules {
+		if rule.Observe {
+			d.observe(rule, p, cx, "would refuse: "+form)
+			continue
+		}
+		if !rule.Forward {
+			return clienterr.Unsupported(rule, p.Name, form)
+		}
+		why, ask := storesZero(&cx.snap, p.columns[i], p.head, p.Text)
+		if ask {
+			return lacks(NeedProbe)
+		}
+		if why != "" {
+			return clienterr.StoresZero(rule, p.Name, form, why)
+		}
+		forwarded = true
+	}
+	if forwarded {
+		cx.found.Passed = append(cx.found.Passed, passed{p.Rules[0], string(p.Name.Table), form})
+	}
+	return nil
+}
+
+// creates answers for a CREATE TABLE that fills a table with a rule from a query.
+// Where it defines the column itself, the server stores 0 in it, or ids of its own.
+func (d *Decider) creates(st *Statement, head rewriter.Head, sql []byte, cx *reading) error {
+	if head.Kind != rewriter.DDL || !head.Create || head.Temporary || len(head.Target.Table) == 0 {
+		return nil
+	}
+	name, rules, err := d.rulesOf(head.Target, st, cx)
+	p := Part{head: head, Text: sql, Name: name}
+	for _, r := range rules {
+		if rewriter.CreatesRows(sql, cx.Mode, r.Column) {
+			p.Rules, p.columns = append(p.Rules, r), append(p.columns, rule.Column{Name: r.Column})
+		}
+	}
+	if err != nil || p.Rules == nil {
+		return err
+	}
+	return d.unfilled(&p, "CREATE TABLE ... SELECT", cx)
+}
+
+// unread answers for a text that could not be read, or not the tables that it
+// writes to: an error when it may name one with a rule.
+func (d *Decider) unread(text []byte, cx *reading) error {
+	switch {
+	case !cx.rules.MayNameIn(text, nil, false):
+		return nil
+	case cx.barrier: // behind the statements in front it may be read
+		return errCut
+	case !cx.known:
+		return lacks(NeedProbe)
+	case !cx.rules.MayNameIn(text, cx.schema, true):
+		return nil
+	}
+	return clienterr.Undecided(errors.New("the tables it writes to could not be read"))
+}
+
+// hidden answers for a statement that hides INSERTs into tables with rules.
+func (d *Decider) hidden(st *Statement, head rewriter.Head, sql []byte, cx *reading) error {
+	if cx.rules.Empty() {
+		return nil
+	}
+	inside := rewriter.Hidden(sql, cx.Mode)
+	st.Unseen = st.Unseen || inside.Unseen
+	for _, text := range inside.Unread {
+		if err := d.unread(text, cx); err != nil {
+			return err
+		}
+	}
+	for _, t := range inside.Tables {
+		name, rules, err := d.rulesOf(t, st, cx)
+		if err != nil {
+			return err
+		}
+		if rules == nil {
+			continue
+		}
+		p := Part{head: head, Text: sql, Name: name, Rules: rules}
+		if slices.ContainsFunc(rules, func(r *rule.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
+			p.Rules = nil
+			err = d.concern(st, &p, rules, cx)
+		}
+		if err == nil {
+			err = d.unfilled(&p, hiddenForm(head.Kind), cx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hiddenForm(k rewriter.Kind) string {
+	switch k {
+	case rewriter.Prepare:
+		return "INSERT in SQL PREPARE"
+	case rewriter.Execute:
+		return "INSERT in EXECUTE IMMEDIATE"
+	}
+	return "INSERT inside another statement"
+}
+
+// observe notes what a rule that observes would do.
+func (d *Decider) observe(rule *rule.Rule, p *Part, cx *reading, what string) {
+	cx.found.Observed = append(cx.found.Observed, Sighting{
+		Rule: rule.String(), What: what, Statement: rewriter.Outline(p.Text, cx.Mode), Table: facts.TableName(p.Name),
+	})
+}
+
+// storesZero says why a statement that goes in without its id may store 0 in
+// the column of a rule, where a native column would have generated one. It
+// returns "" when it cannot: the column has a default, or the server refuses
+// the statement (1364). ask is true when that depends on a sql_mode that is not
+// known.
+func storesZero(s *relay.State, c rule.Column, head rewriter.Head, sql []byte) (why string, ask bool) {
+	if c.Default || c.AutoIncrement {
+		return "", false
+	}
+	why = head.StoresZero(sql, c.Name)
+	switch {
+	case why != "":
+		return why, false
+	case s.Known&relay.KnowStrict == 0:
+		return "", true
+	case !s.Strict:
+		return "sql_mode is not strict", false
+	}
+	return "", false
+}

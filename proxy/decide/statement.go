@@ -1,0 +1,216 @@
+package decide
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/draw"
+	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// Statement is a held command on its way to the server. It is reused; its slices alias the
+// client's bytes until the next read.
+//
+// A text of several statements may go to the server in pieces: what a
+// statement changes decides how those behind it are read, and what became of
+// some INSERTs must be known before anything else happens.
+type Statement struct {
+	HeldCommand
+	answers
+	decision
+	reply     *relay.InsertReply // to the piece that was sent
+	Elsewhere Elsewhere
+	Out       []byte // what is sent in place of what came, behind room for a header
+}
+
+// HeldCommand is a command as it came, without the pieces of it that were sent.
+type HeldCommand struct {
+	whole    []byte // all of it, as the client sent it; nil: payload makes it again
+	Prefix   []byte // command byte and query attributes
+	Text     []byte // SQL that was not sent yet: the piece, and what is behind it
+	Seq      byte   // sequence number of the last frame of the command, or of the replies to earlier pieces
+	Multi    bool   // the server splits the text at ';'
+	Begun    time.Time
+	pieces   int             // that were sent
+	Executes *relay.Prepared // the statement that it executes, or brings long data of, if anything is known of that
+	writes   finder          // of the words that an INSERT, REPLACE or LOAD begins with
+	doubtful [len(doubts)]finder
+}
+
+// answers are what was learned for a command, and what became of what was tried.
+type answers struct {
+	// denied is what the server answered instead of describing tables, to this session
+	// and for this statement, by their keys: another user may be told more.
+	denied      map[string]*facts.Table
+	Asked       *draw.Asked      // what SET insert_id asks its first statement for; nil: nothing
+	Values      []rewriter.Value // of the expressions for ids in its first statement
+	Source      *InnerText       // the text that a PREPARE or EXECUTE IMMEDIATE was asked for
+	Bound       []rewriter.Value // of the ids among the arguments of an EXECUTE
+	FileCharset string           // character_set_database, where a LOAD DATA needs it
+	// Refused is the statement that is refused once those in front of it are
+	// over; 0: none.
+	Refused int
+	// Selection is of its only statement, when the rows of that come from a query.
+	Selection Selection
+}
+
+// Deny notes that the server did not describe a table, or not all of it.
+func (a *answers) Deny(key string, f *facts.Table) {
+	if a.denied == nil {
+		a.denied = map[string]*facts.Table{}
+	}
+	a.denied[key] = f
+}
+
+// more forgets what was learned for a piece that was sent.
+func (a *answers) more() {
+	a.Values, a.Source, a.Bound, a.Refused, a.Selection = nil, nil, nil, 0, Selection{}
+	a.FileCharset, a.Asked = "", nil
+}
+
+// Read takes a held command, one whole packet.
+func (st *Statement) Read(command []byte, caps uint64, m *relay.Requests) {
+	payload := wire.Join(command)
+	at := 1
+	if payload[0] == mysql.COM_QUERY {
+		at, _ = wire.QueryText(payload, caps)
+	}
+	st.whole, st.Prefix, st.Text, st.Seq, st.pieces = payload, payload[:at], payload[at:], m.Seq, 0
+	st.answers = answers{}
+	st.writes = finder{-1}
+	for i := range st.doubtful {
+		st.doubtful[i] = finder{-1}
+	}
+	m.Conversation.Mu.Lock()
+	defer m.Conversation.Mu.Unlock()
+	st.Multi = m.Conversation.Multi && payload[0] == mysql.COM_QUERY
+	st.Executes = nil
+	if st.isExecution() {
+		st.Executes = m.StatementOf(payload)
+	}
+	st.Begun = time.Now()
+}
+
+// mayCall reports whether the INSERT or LOAD decided on last may call a function that can set variables.
+func (d *decision) mayCall(sql []byte, head rewriter.Head) bool {
+	if head.Kind == rewriter.Load {
+		return rewriter.CallsUnknown(sql, head.Target.Table)
+	}
+	return d.Filled.plans[len(d.Filled.Parts)-1].MayCall(sql)
+}
+
+// Prepares reports whether it is a statement to prepare.
+func (c *HeldCommand) Prepares() bool { return c.Prefix[0] == mysql.COM_STMT_PREPARE }
+
+// isExecution reports whether it executes a prepared statement by its number.
+func (c *HeldCommand) isExecution() bool {
+	return c.Prefix[0] == mysql.COM_STMT_EXECUTE || c.Prefix[0] == relay.ComBulkExecute
+}
+
+// Payload returns the command, whose text was not sent yet.
+func (c *HeldCommand) Payload() []byte {
+	if c.whole == nil {
+		c.whole = append(bytes.Clone(c.Prefix), c.Text...)
+	}
+	return c.whole
+}
+
+// Next goes on to the piece behind one that was sent.
+func (st *Statement) Next(seq byte) {
+	st.Text, st.Seq, st.Begun = st.Text[st.Rest:], seq, time.Now()
+	st.pieces++
+	st.writes.at = max(st.writes.at-st.Rest, -1)
+	for i := range st.doubtful {
+		st.doubtful[i].at = max(st.doubtful[i].at-st.Rest, -1)
+	}
+	st.more()
+}
+
+// Keep copies what is still needed of the client's bytes.
+func (c *HeldCommand) Keep() {
+	c.whole, c.Prefix, c.Text = nil, bytes.Clone(c.Prefix), bytes.Clone(c.Text)
+}
+
+// Forget lets go of the client's bytes, and of all that was learned and decided.
+func (st *Statement) Forget() {
+	st.whole, st.Prefix, st.Text, st.Executes, st.reply = nil, nil, nil, nil, nil
+	st.answers = answers{}
+	st.decision.reset(nil)
+	st.Execution.e, st.forwarded = nil, forwardedExecution{}
+}
+
+// finder knows where in a text something is next. It looks at no byte twice,
+// however often it is asked, as what was sent is taken off the text.
+type finder struct {
+	at int // at or shortly before it; behind the text when there is none, -1 when it was not looked for
+}
+
+// behind reports whether in finds something in text[from:], which is at most
+// eight bytes long.
+func (f *finder) behind(text []byte, from int, in func([]byte) bool) bool {
+	const window, word = 4096, 8
+	if f.at >= from {
+		return f.at < len(text)
+	}
+	for f.at = from; f.at < len(text); f.at += window {
+		if in(text[f.at:min(f.at+window+word, len(text))]) {
+			return true
+		}
+	}
+	return false
+}
+
+// writesBehind reports whether an INSERT, REPLACE or LOAD may stand in
+// text[at:].
+func (c *HeldCommand) writesBehind(at int) bool {
+	return c.writes.behind(c.Text, at, rewriter.MentionsWrite)
+}
+
+// doubts are the bytes whose reading depends on a setting.
+var doubts = [...]struct {
+	setting relay.Known
+	in      func([]byte) bool
+}{
+	{relay.KnowQuotes, func(b []byte) bool { return bytes.IndexByte(b, '"') >= 0 }},
+	{relay.KnowBackslash, func(b []byte) bool { return bytes.IndexByte(b, '\\') >= 0 }},
+	{relay.KnowCharset, func(b []byte) bool { return rewriter.DoubtsOf(b)&rewriter.DoubtCharset != 0 }},
+}
+
+// doubted reports whether the reading of the text depends on one of the given
+// settings.
+func (c *HeldCommand) doubted(settings relay.Known) bool {
+	for i, d := range doubts {
+		if settings&d.setting != 0 && c.doubtful[i].behind(c.Text, 0, d.in) {
+			return true
+		}
+	}
+	return false
+}
+
+// sql returns the text of the piece.
+func (st *Statement) sql() []byte { return st.Text[:st.End] }
+
+// readsLastID reports whether the piece reads LAST_INSERT_ID() and does not
+// begin with a look at the diagnostics: those are of the statement before the
+// text, and paying in front of it would change them. Diagnostics further on
+// are of the text's own statements.
+func (st *Statement) readsLastID() bool {
+	if len(st.Spans) == 0 {
+		return false
+	}
+	first := st.Text[st.Spans[0].Start:st.Spans[0].End]
+	return rewriter.MentionsLastID(st.sql()) && !rewriter.MentionsDiagnostics(first)
+}
+
+// Withheld returns what the reply to the piece left open, nil when that is nothing.
+func (st *Statement) Withheld() *relay.Withheld {
+	if st.reply == nil {
+		return nil
+	}
+	return st.reply.Withheld
+}

@@ -1,0 +1,145 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/clienterr"
+	"idproxy/proxy/decide"
+	"idproxy/proxy/draw"
+	"idproxy/proxy/relay"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// unprepared notes that a PREPARE was refused here: a server would have dropped
+// the statement that had the name.
+func (s *session) unprepared(st *decide.Statement) {
+	if st.Dynamic == nil || st.Dynamic.Verb != rewriter.VerbPrepare || st.Dynamic.Name == "" {
+		return
+	}
+	s.c.Prepared.SetName(st.Dynamic.Name, &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(st.Dynamic.Name)}})
+}
+
+// askSource asks for the text that a PREPARE or EXECUTE IMMEDIATE takes from an
+// expression. Where the server would not tell, the statement fails by the same, or
+// its text is not known.
+func (s *session) askSource(st *decide.Statement, expression string) error {
+	source, err := s.textOf(expression)
+	if e, refused := errors.AsType[*mysql.MyError](err); errors.Is(err, errServerGone) || refused && interrupts(e.Code) {
+		return err
+	}
+	if err != nil {
+		source = &decide.InnerText{Unknown: true}
+	}
+	st.Source = source
+	return nil
+}
+
+// interrupts reports whether an error code is of a query that was ended from
+// outside: it says nothing of the query.
+func interrupts(code uint16) bool {
+	const queryTimeout, statementTimeout = 3024, 1969 // of MySQL, of MariaDB
+	return code == mysql.ER_QUERY_INTERRUPTED || code == queryTimeout || code == statementTimeout
+}
+
+func (s *session) textOf(expression string) (*decide.InnerText, error) {
+	if err := s.payFor(expression); err != nil {
+		return nil, err
+	}
+	text, altered, err := s.Asker().Text(expression)
+	return &decide.InnerText{Text: text, Wide: altered}, err
+}
+
+// refused answers for a piece that was refused when it was to be sent.
+func (s *session) refused(st *decide.Statement, err error) (sent, done bool, _ error) {
+	if errors.Is(err, errServerGone) {
+		return false, true, err
+	}
+	s.unprepared(st)
+	return false, true, s.answer(s.Told(err), st.Seq)
+}
+
+// learnCharset asks for the character set that files are in when LOAD DATA does not say.
+func (s *session) learnCharset(st *decide.Statement) error {
+	charset, err := s.Asker().FileCharset()
+	st.FileCharset = charset
+	return err
+}
+
+// evaluate asks the server what expressions for ids are worth. Where it refuses, the
+// statement would fail by the same.
+func (s *session) evaluate(st *decide.Statement, n decide.Need) error {
+	if err := s.payFor(strings.Join(n.Values, ",")); err != nil {
+		return err
+	}
+	worth, err := s.Asker().Values(n.Values)
+	if err != nil {
+		return err
+	}
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	for i := range worth {
+		v := decide.Cell{Value: worth[i], Column: n.Columns[i], Strict: s.c.State.Strict && !n.Ignore}
+		v.Wide = n.Wide != nil && n.Wide[i]
+		if n.Bound {
+			st.Bound = append(st.Bound, v.ID(&s.c.State))
+			continue
+		}
+		st.Values = append(st.Values, v.ID(&s.c.State))
+	}
+	return nil
+}
+
+// takeAsked asks what SET insert_id asks for, and uses it up.
+func (s *session) takeAsked(st *decide.Statement, p *decide.Part) error {
+	s.c.Mu.Lock()
+	age := s.c.State.Age
+	s.c.Mu.Unlock()
+	id, err := s.Asker().InsertID()
+	if err != nil {
+		return err
+	}
+	if id.First > 0 {
+		if p.Rules[0].Explicit == rule.Reject {
+			return clienterr.Explicit(p.Rules[0])
+		}
+		if err := s.useUp(p.Name, id.Last); err != nil {
+			return err
+		}
+		st.Asked = &draw.Asked{First: id.First, Next: id.First, Increment: id.Increment, Offset: id.Offset}
+	}
+	s.c.Mu.Lock()
+	defer s.c.Mu.Unlock()
+	if s.c.State.Age == age {
+		s.c.State.Known |= relay.KnowAsked
+	}
+	return nil
+}
+
+// useUp ends what SET insert_id asks for. MySQL does not forget it but for a statement
+// that generates an id: one in a temporary table of ours does. last is LAST_INSERT_ID().
+func (s *session) useUp(t rewriter.Name, last uint64) error {
+	run := func(sql string) error {
+		return s.change(s.c.AppendQuery(nil, sql), relay.Pending{Reply: relay.ReplyResult})
+	}
+	if s.c.MariaDB {
+		return run("SET insert_id=0")
+	}
+	table, err := s.Asker().AppendTable(nil, rewriter.Name{Schema: t.Schema, Table: []byte("idproxy insert_id")})
+	if err != nil {
+		return err
+	}
+	name := string(table)
+	err = run("CREATE TEMPORARY TABLE " + name + " (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
+	if e, ok := errors.AsType[*mysql.MyError](err); ok {
+		return clienterr.New(e.Code, e.State, "%s: MySQL forgets SET insert_id only for a temporary table that idproxy makes; nothing was sent", e.Message)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(run("INSERT INTO "+name+" VALUES (NULL)"), run("DROP TEMPORARY TABLE "+name), run(fmt.Sprintf("SET last_insert_id=%d", last)))
+}
