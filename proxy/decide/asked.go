@@ -9,7 +9,7 @@ import (
 // begins sees to it that it is known what SET insert_id asks for where a part generates
 // ids in the column that would be AUTO_INCREMENT: natively the next statement that does
 // so counts from there, and uses that up.
-func (d *Decider) begins(st *Statement, p *Part, cx *reading) error {
+func (cx *reading) begins(st *Statement, p *Part) error {
 	native := counting(p.Facts.Table)
 	switch {
 	case native != "" && !strings.EqualFold(native, p.Rules[0].Column): // that one uses it up

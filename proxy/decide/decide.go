@@ -128,7 +128,7 @@ func (d *Decider) Decide(st *Statement) (Need, error) {
 	cx := d.Begin(st)
 	missing, err := d.wholeOrPiece(st, &cx)
 	if missing.Kind == NeedNothing && err == nil && st.Prepares() {
-		d.prepares(st, &cx)
+		cx.completePrepare(st)
 	}
 	return missing, err
 }
@@ -138,7 +138,7 @@ func (d *Decider) wholeOrPiece(st *Statement, cx *reading) (Need, error) {
 	missing, err := d.judge(st, *cx)
 	decided := missing.Kind == NeedNothing && err == nil
 	if decided && (st.Rest == 0 || !cx.rules.Empty() && rewriter.MentionsDynamic(st.Text)) || !d.unconcerned(st, cx) {
-		if missing.Kind != NeedNothing && missing.Kind != NeedQuiet && d.readersFirst(st, cx) {
+		if missing.Kind != NeedNothing && missing.Kind != NeedQuiet && cx.readersFirst(st) {
 			return Need{}, nil
 		}
 		return missing, err
@@ -290,7 +290,7 @@ func (d *Decider) part(st *Statement, i int, cx *reading) (ends bool, err error)
 	if err := d.temporary(st, i, head, cx); err != nil {
 		return false, err
 	}
-	d.follow(st, i, head, cx)
+	cx.follow(st, i, head)
 	return false, nil
 }
 
@@ -325,7 +325,7 @@ func (d *Decider) temporary(st *Statement, i int, head rewriter.Head, cx *readin
 
 // follow notes what a statement that is not edited changes for those behind it
 // and for the session.
-func (d *Decider) follow(st *Statement, i int, head rewriter.Head, cx *reading) {
+func (cx *reading) follow(st *Statement, i int, head rewriter.Head) {
 	sql := st.Text[st.Spans[i].Start:st.Spans[i].End]
 	var p relay.Pending
 	relay.Changes(&p, head, sql, true)

@@ -52,7 +52,7 @@ func (d *Decider) insert(st *Statement, i int, head rewriter.Head, cx *reading) 
 		text = st.Text[st.Spans[i].Start:st.Spans[i].End]
 	}
 	if len(head.Target.Table) == 0 {
-		return asItIs, d.unread(text, cx)
+		return asItIs, cx.unread(text)
 	}
 	name, rules, err := d.rulesOf(head.Target, st, cx)
 	if rules == nil || err != nil {
@@ -65,7 +65,7 @@ func (d *Decider) insert(st *Statement, i int, head rewriter.Head, cx *reading) 
 	case len(p.Rules) == 0 || err != nil:
 		return asItIs, err
 	case p.view:
-		return asItIs, d.unfilled(p, "INSERT through a view without column "+p.Rules[0].Column, cx)
+		return asItIs, cx.unfilled(p, "INSERT through a view without column "+p.Rules[0].Column)
 	case head.Kind == rewriter.Load:
 		return d.load(st, p, cx)
 	}
@@ -79,7 +79,7 @@ func (d *Decider) concern(st *Statement, p *Part, rules []*rule.Rule, cx *readin
 	if !ok || !rules[0].Observe {
 		return err
 	}
-	d.observe(rules[0], p, cx, "would refuse: "+e.Message)
+	cx.observe(rules[0], p, "would refuse: "+e.Message)
 	p.Rules = p.Rules[:0]
 	return nil
 }
@@ -147,7 +147,7 @@ func NoTable(code uint16) bool {
 
 // plan reads the INSERT and adds it to the parts of st.
 func (d *Decider) plan(st *Statement, p *Part, plan *rewriter.Plan, cx *reading) (insertion, error) {
-	if d.observed(st, p, cx) {
+	if cx.observed(st, p) {
 		return asItIs, nil
 	}
 	read := &st.reading
@@ -168,10 +168,10 @@ func (d *Decider) plan(st *Statement, p *Part, plan *rewriter.Plan, cx *reading)
 		return asItIs, err
 	}
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
-		return asItIs, d.unfilled(p, form.Form, cx)
+		return asItIs, cx.unfilled(p, form.Form)
 	}
 	if err == nil && plan.Asks && st.Prefix[0] == mysql.COM_QUERY && !cx.prepares { // no server takes it
-		return asItIs, d.unfilled(p, "parameter outside a prepared statement", cx)
+		return asItIs, cx.unfilled(p, "parameter outside a prepared statement")
 	}
 	switch {
 	case plan.ByPosition && !cx.prepares && p.Facts.At.Before(st.Begun): // in another order of columns an id would take the place of a value
@@ -195,11 +195,11 @@ func (d *Decider) plan(st *Statement, p *Part, plan *rewriter.Plan, cx *reading)
 	if d.Second != nil {
 		if err := d.Second.Check(read, plan); err != nil {
 			cx.found.Disputes = append(cx.found.Disputes, dispute{p.Rules[0], p.Facts.Name, err})
-			return asItIs, d.unfilled(p, "what two readers read differently: "+err.Error(), cx)
+			return asItIs, cx.unfilled(p, "what two readers read differently: "+err.Error())
 		}
 	}
 	if cx.prepares {
-		return asItIs, d.prepare(st, p, plan, cx)
+		return asItIs, cx.prepare(st, p, plan)
 	}
 	if plan.Selected {
 		err = d.selects(st, p, plan, cx)
@@ -221,11 +221,11 @@ func (d *Decider) plan(st *Statement, p *Part, plan *rewriter.Plan, cx *reading)
 
 // observed takes the rules that only observe out of the part, says what they
 // would do, and reports whether none is left.
-func (d *Decider) observed(st *Statement, p *Part, cx *reading) bool {
+func (cx *reading) observed(st *Statement, p *Part) bool {
 	kept := 0
 	for i, rule := range p.Rules {
 		if rule.Observe {
-			d.observe(rule, p, cx, d.would(st, p, i, cx))
+			cx.observe(rule, p, cx.would(st, p, i))
 			continue
 		}
 		p.Rules[kept], p.columns[kept] = rule, p.columns[i]
@@ -236,7 +236,7 @@ func (d *Decider) observed(st *Statement, p *Part, cx *reading) bool {
 }
 
 // would says what the i-th rule of the part would do.
-func (d *Decider) would(st *Statement, p *Part, i int, cx *reading) string {
+func (cx *reading) would(st *Statement, p *Part, i int) string {
 	var plan rewriter.Plan
 	var load rewriter.LoadPlan
 	read, only := plan.Read, &rewriter.Statement{Text: p.Text, Mode: cx.Mode, Rules: p.Rules[i : i+1], Table: p.Facts.Table, UTF8: cx.snap.UTF8, Speller: rewriter.UTF8{}}
@@ -296,16 +296,16 @@ func (d *Decider) admissible(st *Statement, p *Part, plan *rewriter.Plan, cx *re
 	if plan.NoLastID || plan.Columns[0].Generated == 0 {
 		return nil
 	}
-	return d.begins(st, p, cx)
+	return cx.begins(st, p)
 }
 
 // prepare makes of the part what is sent in place of the PREPARE's text.
-func (d *Decider) prepare(st *Statement, p *Part, plan *rewriter.Plan, cx *reading) error {
+func (cx *reading) prepare(st *Statement, p *Part, plan *rewriter.Plan) error {
 	if cx.inner != nil && keyed(p.Rules) {
-		return d.unfilled(p, "INSERT in SQL PREPARE into a table whose ids have a gene", cx)
+		return cx.unfilled(p, "INSERT in SQL PREPARE into a table whose ids have a gene")
 	}
 	if plan.Selected && cx.inner != nil {
-		return d.unfilled(p, "INSERT ... SELECT in SQL PREPARE", cx)
+		return cx.unfilled(p, "INSERT ... SELECT in SQL PREPARE")
 	}
 	if plan.Selected {
 		if cx.snap.Known&readAlike != readAlike {

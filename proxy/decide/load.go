@@ -79,9 +79,9 @@ func (d *drawn) add(first, last uint64, stride uint64) {
 // load decides on a LOAD DATA or LOAD XML into a table with a rule.
 func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
 	if cx.prepares {
-		return asItIs, d.unfilled(p, "LOAD DATA in a prepared statement", cx)
+		return asItIs, cx.unfilled(p, "LOAD DATA in a prepared statement")
 	}
-	if d.observed(st, p, cx) {
+	if cx.observed(st, p) {
 		return asItIs, nil
 	}
 	const settings = relay.KnowMode | relay.KnowNumbers
@@ -100,7 +100,7 @@ func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
 	case lacking:
 		return asItIs, err
 	case unsupported:
-		return asItIs, d.unfilled(p, form.Form, cx)
+		return asItIs, cx.unfilled(p, form.Form)
 	case err != nil: // ErrRefusedByServer
 		return asItIs, nil
 	case p.Facts.At.Before(st.Begun): // how many fields a line has must be certain: no server says when it was not
@@ -116,16 +116,16 @@ func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
 		charset = st.FileCharset
 	}
 	if form := LoadForm(&l.plan, charset); form != "" {
-		return asItIs, d.unfilled(p, form, cx)
+		return asItIs, cx.unfilled(p, form)
 	}
-	l.Format = d.format(l, charset, cx)
+	l.Format = cx.format(l, charset)
 	for i := range p.Rules {
 		if !d.Tables.IsAdmitted(p.admission(i)) {
 			return asItIs, errIncomplete{Need{Kind: needMax, Column: p.filling(i)}}
 		}
 	}
 	l.part.Rules, l.part.columns = append([]*rule.Rule(nil), p.Rules...), append([]rule.Column(nil), p.columns...)
-	if err := d.begins(st, p, cx); err != nil {
+	if err := cx.begins(st, p); err != nil {
 		return asItIs, err
 	}
 	l.part.Name, l.part.asked = relay.CloneName(p.Name), p.asked
@@ -162,7 +162,7 @@ func separated(plan *rewriter.LoadPlan) infile.Format {
 }
 
 // format is how the server will read the file.
-func (d *Decider) format(l *Loading, charset string, cx *reading) infile.Format {
+func (cx *reading) format(l *Loading, charset string) infile.Format {
 	f := separated(&l.plan)
 	f.Skip, f.Fields, f.Bytes = l.plan.Skip, l.plan.Fields, l.plan.Bytes
 	f.Charset, _ = infile.CharsetOf(charset)

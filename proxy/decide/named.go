@@ -22,7 +22,7 @@ func (d *Decider) dynamic(st *Statement, i int, head rewriter.Head, cx *reading)
 			cx.found.unread = append(cx.found.unread, unread{text: sql, by: cx.rules.List})
 		}
 		st.Owing = cx.owes
-		d.follow(st, i, head, cx)
+		cx.follow(st, i, head)
 		return false, nil
 	case i > 0:
 		return false, errCut
@@ -55,13 +55,13 @@ func (d *Decider) unreadDynamic(st *Statement, head rewriter.Head, dyn *rewriter
 				return clienterr.Undecided(errors.New("the arguments of a statement that gets ids could not be read"))
 			}
 		}
-		if err := d.unread(st.Text[st.Spans[0].Start:st.Spans[0].End], cx); err != nil {
+		if err := cx.unread(st.Text[st.Spans[0].Start:st.Spans[0].End]); err != nil {
 			return err
 		}
 		cx.found.unread = append(cx.found.unread, unread{name: dyn.Name})
 	}
 	st.Owing = cx.owes
-	d.follow(st, 0, head, cx)
+	cx.follow(st, 0, head)
 	return nil
 }
 
@@ -177,13 +177,13 @@ func (d *Decider) immediate(st *Statement, i int, head rewriter.Head, cx *readin
 	if FillerOf(st.Prepared) != nil {
 		return d.fillsNamed(st, i, cx)
 	}
-	d.unfilledName(st, i, head, cx)
+	cx.unfilledName(st, i, head)
 	st.Prepared = nil
 	return nil
 }
 
 // unfilledName notes what an execution that goes as it is may change.
-func (d *Decider) unfilledName(st *Statement, i int, head rewriter.Head, cx *reading) {
+func (cx *reading) unfilledName(st *Statement, i int, head rewriter.Head) {
 	sql := st.Text[st.Spans[i].Start:st.Spans[i].End]
 	st.Touch |= st.Prepared.Touch
 	st.Unseen = st.Unseen || st.Prepared.Unseen
@@ -205,7 +205,7 @@ func (d *Decider) name(st *Statement, i int, head rewriter.Head, cx *reading) er
 			return clienterr.ReadLate()
 		}
 		st.Owing = cx.owes
-		d.follow(st, i, head, cx)
+		cx.follow(st, i, head)
 		return nil
 	case d.hasFailed(e): // the server says so itself
 		return nil
@@ -214,7 +214,7 @@ func (d *Decider) name(st *Statement, i int, head rewriter.Head, cx *reading) er
 	}
 	st.Prepared = e
 	if f := FillerOf(e); f != nil && len(st.Dynamic.Arguments) != f.Plan.Client {
-		return d.miscounted(st, f)
+		return miscounted(st, f)
 	}
 	if err := d.allowed(st, e, cx); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (d *Decider) name(st *Statement, i int, head rewriter.Head, cx *reading) er
 	if cx.busy && cx.owes {
 		return lacks(NeedQuiet)
 	}
-	d.unfilledName(st, i, head, cx)
+	cx.unfilledName(st, i, head)
 	st.Prepared = nil
 	return nil
 }
@@ -239,7 +239,7 @@ func (d *Decider) hasFailed(e *relay.Prepared) bool {
 // miscounted decides on an execution with another number of arguments than the statement has
 // parameters. The server says so before it looks at the table, if it does not take them
 // for those of ids.
-func (d *Decider) miscounted(st *Statement, f *filler) error {
+func miscounted(st *Statement, f *filler) error {
 	if st.Dynamic.Verb == rewriter.VerbExecute && len(st.Dynamic.Arguments) == len(f.Plan.Parameters) {
 		st.Order = &shortExecution{dyn: st.Dynamic}
 	}
@@ -252,10 +252,10 @@ func (d *Decider) fillsNamed(st *Statement, i int, cx *reading) error {
 	e := st.Prepared
 	f := FillerOf(e)
 	if len(st.Dynamic.Arguments) != f.Plan.Client {
-		return d.miscounted(st, f)
+		return miscounted(st, f)
 	}
 	sql := st.Text[st.Spans[i].Start:st.Spans[i].End]
-	if err := d.boundArguments(st, sql, cx); err != nil {
+	if err := cx.boundArguments(st, sql); err != nil {
 		return err
 	}
 	p, plan := st.Filled.room()
@@ -284,7 +284,7 @@ func (d *Decider) fillsNamed(st *Statement, i int, cx *reading) error {
 const maxBound = wire.MaxColumns / 2
 
 // boundArguments finds out what the ids among the arguments are worth.
-func (d *Decider) boundArguments(st *Statement, sql []byte, cx *reading) error {
+func (cx *reading) boundArguments(st *Statement, sql []byte) error {
 	f, args := FillerOf(st.Prepared), st.Dynamic.Arguments
 	st.Execution.values = st.Execution.values[:0]
 	if len(f.bound) == 0 {

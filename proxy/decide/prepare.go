@@ -12,8 +12,8 @@ type preparation struct {
 	e *relay.Prepared // what is to be known of it; nil: nothing
 }
 
-// prepares completes what is to be known of a statement when the server has prepared it.
-func (d *Decider) prepares(st *Statement, cx *reading) {
+// completePrepare completes what is to be known of a statement when the server has prepared it.
+func (cx *reading) completePrepare(st *Statement) {
 	head, _ := rewriter.ReadHead(st.Text, cx.Mode)
 	e := with(st.Prepared, relay.NewPrepared(head, st.Text, true))
 	if relay.Inserts(head) {

@@ -11,7 +11,7 @@ import (
 // that reads diagnostics or counts of the statement before: a question would change those, and
 // what it is asked for stands behind. It reports false when there are none, or where
 // they end is not certain.
-func (d *Decider) readersFirst(st *Statement, cx *reading) bool {
+func (cx *reading) readersFirst(st *Statement) bool {
 	if st.Prefix[0] != mysql.COM_QUERY || !rewriter.MentionsDiagnostics(st.Text) {
 		return false
 	}
@@ -46,7 +46,7 @@ func (d *Decider) readersFirst(st *Statement, cx *reading) bool {
 		st.End, st.Rest = st.Spans[piece-1].End, st.Spans[piece-1].End+1
 	}
 	for i := range st.Spans {
-		d.follow(st, i, heads[i], cx)
+		cx.follow(st, i, heads[i])
 	}
 	st.Owing = cx.owes && st.readsLastID()
 	return true

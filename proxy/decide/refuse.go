@@ -13,11 +13,11 @@ import (
 
 // unfilled answers for an INSERT into the part's table that is not filled: an
 // error, or nil when it goes as it is.
-func (d *Decider) unfilled(p *Part, form string, cx *reading) error {
+func (cx *reading) unfilled(p *Part, form string) error {
 	forwarded := false
 	for i, rule := range p.Rules {
 		if rule.Observe {
-			d.observe(rule, p, cx, "would refuse: "+form)
+			cx.observe(rule, p, "would refuse: "+form)
 			continue
 		}
 		if !rule.Forward {
@@ -54,12 +54,12 @@ func (d *Decider) creates(st *Statement, head rewriter.Head, sql []byte, cx *rea
 	if err != nil || p.Rules == nil {
 		return err
 	}
-	return d.unfilled(&p, "CREATE TABLE ... SELECT", cx)
+	return cx.unfilled(&p, "CREATE TABLE ... SELECT")
 }
 
 // unread answers for a text that could not be read, or not the tables that it
 // writes to: an error when it may name one with a rule.
-func (d *Decider) unread(text []byte, cx *reading) error {
+func (cx *reading) unread(text []byte) error {
 	switch {
 	case !cx.rules.MayNameIn(text, nil, false):
 		return nil
@@ -81,7 +81,7 @@ func (d *Decider) hidden(st *Statement, head rewriter.Head, sql []byte, cx *read
 	inside := rewriter.Hidden(sql, cx.Mode)
 	st.Unseen = st.Unseen || inside.Unseen
 	for _, text := range inside.Unread {
-		if err := d.unread(text, cx); err != nil {
+		if err := cx.unread(text); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ func (d *Decider) hidden(st *Statement, head rewriter.Head, sql []byte, cx *read
 			err = d.concern(st, &p, rules, cx)
 		}
 		if err == nil {
-			err = d.unfilled(&p, hiddenForm(head.Kind), cx)
+			err = cx.unfilled(&p, hiddenForm(head.Kind))
 		}
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func hiddenForm(k rewriter.Kind) string {
 }
 
 // observe notes what a rule that observes would do.
-func (d *Decider) observe(rule *rule.Rule, p *Part, cx *reading, what string) {
+func (cx *reading) observe(rule *rule.Rule, p *Part, what string) {
 	cx.found.Observed = append(cx.found.Observed, Sighting{
 		Rule: rule.String(), What: what, Statement: rewriter.Outline(p.Text, cx.Mode), Table: facts.TableName(p.Name),
 	})

@@ -37,7 +37,7 @@ func (d *Decider) selects(st *Statement, p *Part, plan *rewriter.Plan, cx *readi
 	case cx.busy:
 		return lacks(NeedQuiet)
 	case cx.snap.OneShot:
-		return d.unfilled(p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up", cx)
+		return cx.unfilled(p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up")
 	case cx.snap.Known&relay.KnowNumbers == 0:
 		return lacks(NeedProbe)
 	case cx.snap.MayBegin() && !st.Selection.Sound && st.Prefix[0] == mysql.COM_QUERY:
@@ -45,7 +45,7 @@ func (d *Decider) selects(st *Statement, p *Part, plan *rewriter.Plan, cx *readi
 	case can && p.Facts.Engine() == facts.EngineUnknown:
 		return errIncomplete{Need{Kind: NeedEngine, Table: p.Name, Facts: p.Facts}}
 	case must && p.Facts.Engine() != facts.EngineTransactional:
-		return d.unfilled(p, "INSERT ... SELECT with ON DUPLICATE KEY UPDATE that may read columns of the query's tables, on a table whose engine cannot take rows back", cx)
+		return cx.unfilled(p, "INSERT ... SELECT with ON DUPLICATE KEY UPDATE that may read columns of the query's tables, on a table whose engine cannot take rows back")
 	}
 	s := &st.Selection
 	beside := can && p.Facts.Engine() == facts.EngineTransactional
@@ -56,7 +56,7 @@ func (d *Decider) selects(st *Statement, p *Part, plan *rewriter.Plan, cx *readi
 		case s.Exact == ExactNot && plan.CanBesideOrdered() && p.Facts.Engine() == facts.EngineUnknown:
 			return errIncomplete{Need{Kind: NeedEngine, Table: p.Name, Facts: p.Facts}}
 		case s.Exact == ExactNot && (!plan.CanBesideOrdered() || p.Facts.Engine() != facts.EngineTransactional):
-			return d.unfilled(p, "INSERT ... SELECT of numbers that MariaDB would round on their way (a quotient, or a sum of DOUBLE)", cx)
+			return cx.unfilled(p, "INSERT ... SELECT of numbers that MariaDB would round on their way (a quotient, or a sum of DOUBLE)")
 		}
 		beside = s.Exact == ExactNot
 	}
@@ -64,10 +64,10 @@ func (d *Decider) selects(st *Statement, p *Part, plan *rewriter.Plan, cx *readi
 		return errIncomplete{Need{Kind: NeedCount, Part: p, Plan: plan}}
 	}
 	if err := plan.Count(s.Counted); err != nil {
-		return d.unfilled(p, err.Error(), cx)
+		return cx.unfilled(p, err.Error())
 	}
 	if s.Counted.LastID >= 1<<63-1 {
-		return d.unfilled(p, "INSERT ... SELECT while LAST_INSERT_ID() is above 2^63", cx)
+		return cx.unfilled(p, "INSERT ... SELECT while LAST_INSERT_ID() is above 2^63")
 	}
 	st.Order = &selecting{filled: &st.Filled, selection: s, beside: beside}
 	return d.admissible(st, p, plan, cx)
