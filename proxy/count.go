@@ -16,10 +16,10 @@ import (
 )
 
 // findExact asks for the exactness of a query.
-func (s *session) findExact(st *decide.Statement, n decide.Need) error {
+func (s learner) findExact(n decide.Need) error {
 	exact, err := ask.IsExact(s.questions(), n.Plan, n.Part.Text)
-	if st.Selection.Exact = decide.ExactNot; exact {
-		st.Selection.Exact = decide.ExactSurely
+	if s.st.Selection.Exact = decide.ExactNot; exact {
+		s.st.Selection.Exact = decide.ExactSurely
 	}
 	return err
 }
@@ -27,7 +27,7 @@ func (s *session) findExact(st *decide.Statement, n decide.Need) error {
 // findSound finds out whether the columns and values of an INSERT ... SELECT fit its tables. Where
 // they do not the server must say so itself: our questions begin a transaction
 // elsewhere than it does, or not at all.
-func (s *session) findSound(st *decide.Statement, p *decide.Part) error {
+func (s learner) findSound(p *decide.Part) error {
 	_, own, err := ask.TryPrepare(s.questions(), p.Text)
 	switch {
 	case err != nil:
@@ -37,13 +37,13 @@ func (s *session) findSound(st *decide.Statement, p *decide.Part) error {
 	case own != nil && own.Code == mysql.ER_NO_SUCH_TABLE:
 		return own
 	}
-	st.Selection.Sound = true // or refused for something else
+	s.st.Selection.Sound = true // or refused for something else
 	return nil
 }
 
 // count asks how many rows the query of an INSERT gives.
-func (s *session) count(st *decide.Statement, n decide.Need) error {
-	sel := &st.Selection
+func (s learner) count(n decide.Need) error {
+	sel := &s.st.Selection
 	if err := s.isolation(sel); err != nil {
 		return err
 	}
@@ -51,12 +51,12 @@ func (s *session) count(st *decide.Statement, n decide.Need) error {
 	if err := s.payFor(string(sql)); err != nil {
 		return err
 	}
-	answer, err := s.counted(st, sql, n.Plan.Marks())
+	answer, err := s.counted(sql, n.Plan.Marks())
 	if refused, ok := errors.AsType[*mysql.MyError](err); ok {
-		if miscounts(refused) && n.Part.Facts.At.Before(st.Begun) { // by what the table was
-			return s.describe(n.Part.Name, string(st.Key))
+		if miscounts(refused) && n.Part.Facts.At.Before(s.st.Begun) { // by what the table was
+			return s.describe(n.Part.Name, string(s.st.Key))
 		}
-		if miscounts(refused) && st.Prefix[0] == mysql.COM_QUERY && s.manual() {
+		if miscounts(refused) && s.st.Prefix[0] == mysql.COM_QUERY && s.manual() {
 			return errUnsound
 		}
 		return s.nativeError(n.Part, refused)
@@ -79,9 +79,9 @@ func (s *session) count(st *decide.Statement, n decide.Need) error {
 
 // counted asks the question, for an execution with the values of its first
 // parameters.
-func (s *session) counted(st *decide.Statement, sql []byte, marks int) (wire.Result, error) {
-	if st.Prefix[0] == mysql.COM_STMT_EXECUTE {
-		return s.executeCount(st, sql, marks)
+func (s learner) counted(sql []byte, marks int) (wire.Result, error) {
+	if s.st.Prefix[0] == mysql.COM_STMT_EXECUTE {
+		return s.executeCount(sql, marks)
 	}
 	return s.questions().Query(string(sql))
 }
@@ -89,7 +89,7 @@ func (s *session) counted(st *decide.Statement, sql []byte, marks int) (wire.Res
 // isolation finds out whether the rows must be counted under a lock: in a
 // transaction of REPEATABLE READ a plain count is of an older state than what
 // INSERT ... SELECT reads, which takes locks too. READ COMMITTED takes none.
-func (s *session) isolation(sel *decide.Selection) error {
+func (s learner) isolation(sel *decide.Selection) error {
 	s.c.Mu.Lock()
 	open := s.c.State.InTrans || s.c.State.Manual
 	s.c.Mu.Unlock()
@@ -111,7 +111,7 @@ func miscounts(e *mysql.MyError) bool {
 // nativeError returns what the server says of an INSERT whose query it refuses
 // to count. What is wrong with the text or its names is found when it is prepared, and
 // may be another error than that of the query alone.
-func (s *session) nativeError(p *decide.Part, refused *mysql.MyError) error {
+func (s learner) nativeError(p *decide.Part, refused *mysql.MyError) error {
 	if miscounts(refused) {
 		return clienterr.New(mysql.ER_WRONG_VALUE_COUNT_ON_ROW, "21S01", "Column count doesn't match value count at row 1")
 	}
@@ -144,8 +144,8 @@ var errUnsound = errors.New("the server refuses the statement")
 
 // executeCount asks how many rows the query of an execution gives, with the values
 // of its first parameters.
-func (s *session) executeCount(st *decide.Statement, sql []byte, marks int) (wire.Result, error) {
-	parameters := st.Execution.One.Parameters
+func (s learner) executeCount(sql []byte, marks int) (wire.Result, error) {
+	parameters := s.st.Execution.One.Parameters
 	if marks > len(parameters) {
 		return wire.Result{}, clienterr.Arguments("mysqld_stmt_execute")
 	}
@@ -154,7 +154,7 @@ func (s *session) executeCount(st *decide.Statement, sql []byte, marks int) (wir
 		return wire.Result{}, err
 	}
 	const cursors = 1 | 2 | 4 // flags that would keep the rows at the server
-	execution := decide.ExecutionOf(st, s.c.Caps, made.ID, parameters[:marks])
+	execution := decide.ExecutionOf(s.st, s.c.Caps, made.ID, parameters[:marks])
 	execution[5] &^= cursors
 	packets, err := s.ask(wire.AppendPacket(nil, 0, execution), relay.ReplyResult)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // describe asks the server about a table, over the client's own connection: so
 // it shows what the session itself would see.
-func (s *session) describe(t rewriter.Name, key string) error {
+func (s learner) describe(t rewriter.Name, key string) error {
 	about := ask.About{
 		Name: t, Rules: s.rulesOf(t), Changes: s.l.tables.Count(),
 		EachTable: s.hasSeriesEach,
@@ -36,19 +36,19 @@ func (s *session) describe(t rewriter.Name, key string) error {
 }
 
 // rulesOf returns the rules that name a table.
-func (s *session) rulesOf(t rewriter.Name) []*rule.Rule {
+func (s learner) rulesOf(t rewriter.Name) []*rule.Rule {
 	book := s.l.ruleBook()
 	return book.Match(t.Schema, t.Table, book.Fold)
 }
 
 // hasSeriesEach reports whether the ids of a rule come from a series for each table.
-func (s *session) hasSeriesEach(r *rule.Rule) bool {
+func (s learner) hasSeriesEach(r *rule.Rule) bool {
 	source := s.l.srv.settings().Sources[r.Source]
 	return source != nil && source.EachTable()
 }
 
 // tellLeft says once of each wildcard that leaves a table alone why it does.
-func (s *session) tellLeft(f *facts.Table, rules []*rule.Rule) {
+func (s learner) tellLeft(f *facts.Table, rules []*rule.Rule) {
 	for _, r := range rules {
 		if r.Exact() {
 			continue
@@ -60,7 +60,7 @@ func (s *session) tellLeft(f *facts.Table, rules []*rule.Rule) {
 }
 
 // findOwner asks whether the table of a key is a temporary one of the session's own.
-func (s *session) findOwner(key string) error {
+func (s learner) findOwner(key string) error {
 	schema, table, _ := strings.Cut(key, "\x00")
 	own, err := s.Asker().IsTemporary(rewriter.Name{Schema: []byte(schema), Table: []byte(table)})
 	if err != nil {

@@ -18,11 +18,14 @@ import (
 // connections, which it could not read.
 const masked = uint64(mysql.CLIENT_COMPRESS) | uint64(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
 
-// handshake connects to the server, relays its own greeting and the client's
+// handshake is the beginning of a session, up to the point where the relay takes over.
+type handshake struct{ *session }
+
+// run connects to the server, relays its own greeting and the client's
 // response, and leaves the rest of the authentication to the relay: the
 // scramble is the server's, so every exchange is valid as it is sent, and the
 // proxy needs no password.
-func (s *session) handshake() error {
+func (s handshake) run() error {
 	greeting, raw, err := s.greet()
 	if err != nil {
 		return err
@@ -64,7 +67,7 @@ func (s *session) handshake() error {
 }
 
 // begin sets the session up for the capabilities both sides agreed on.
-func (s *session) begin(greeting *wire.Greeting, caps uint64) {
+func (s handshake) begin(greeting *wire.Greeting, caps uint64) {
 	s.log = s.log.With("thread", greeting.ThreadID)
 	s.c.Caps, s.c.MariaDB = caps, greeting.MariaDB()
 	s.c.State.Mode.MariaDB, s.c.State.Mode.Version = s.c.MariaDB, greeting.Number()
@@ -79,7 +82,7 @@ func (s *session) begin(greeting *wire.Greeting, caps uint64) {
 
 // greet connects to the server and reads its greeting. When there is none, the
 // client is told why in its place.
-func (s *session) greet() (*wire.Greeting, []byte, error) {
+func (s handshake) greet() (*wire.Greeting, []byte, error) {
 	dialer := net.Dialer{Timeout: s.l.srv.settings().Handshake}
 	server, err := dialer.DialContext(s.ctx, s.l.Upstream.Network(), s.l.Upstream.String())
 	if err != nil {
@@ -103,13 +106,13 @@ func (s *session) greet() (*wire.Greeting, []byte, error) {
 	return greeting, raw, nil
 }
 
-func (s *session) refuseFirst(cause error) error {
+func (s handshake) refuseFirst(cause error) error {
 	_, _ = s.client.Write(wire.AppendERR(nil, 0, clienterr.Unreachable(s.l.Upstream.String(), cause))) // the session ends here anyway
 	return fmt.Errorf("server unreachable: %w", cause)
 }
 
 // refuse ends the login with an error behind the client's packet seq.
-func (s *session) refuse(e *mysql.MyError, seq byte, offered uint64) error {
+func (s handshake) refuse(e *mysql.MyError, seq byte, offered uint64) error {
 	_, _ = s.client.Write(wire.AppendERR(nil, seq+1, e)) // the session ends here anyway
 	s.abandon(offered)
 	return e
@@ -118,7 +121,7 @@ func (s *session) refuse(e *mysql.MyError, seq byte, offered uint64) error {
 // startTLS relays an SSLRequest, starts TLS on both sides, and reads the
 // client's response over it. Both sides do it or neither, so that sequence
 // numbers agree and a password in clear is as safe as the client thinks.
-func (s *session) startTLS(request []byte, seq byte, caps uint64) (payload []byte, last byte, err error) {
+func (s handshake) startTLS(request []byte, seq byte, caps uint64) (payload []byte, last byte, err error) {
 	wire.SetResponseCaps(request, caps)
 	if caps&uint64(mysql.CLIENT_SSL) == 0 {
 		return nil, 0, s.refuse(clienterr.Handshake(errors.New("TLS was not offered")), seq, caps)
@@ -159,7 +162,7 @@ const abandonTime = 2 * time.Second
 // as a wrong password. It would count a connection that just closes as a
 // broken handshake, and block the proxy's address after max_connect_errors of
 // them. MySQL Router does the same.
-func (s *session) abandon(offered uint64) {
+func (s handshake) abandon(offered uint64) {
 	server := s.server
 	if server == nil || server.SetDeadline(time.Now().Add(abandonTime)) != nil {
 		return
@@ -195,4 +198,44 @@ func dummyLogin(offered uint64) []byte {
 		payload = append(payload, mysql.AUTH_NATIVE_PASSWORD+"\x00"...)
 	}
 	return payload
+}
+
+// expire ends a login that takes too long. The handshake, woken by it, ends the
+// login at the server in turn.
+func (s handshake) expire() {
+	s.cancel(errTimeout)
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	s.client.Close()
+	if s.server != nil {
+		s.hurry(s.server)
+	}
+}
+
+// hurry gives the server of a login that has failed a last moment.
+func (s handshake) hurry(server net.Conn) {
+	if server.SetDeadline(time.Now().Add(abandonTime)) != nil {
+		server.Close()
+	}
+}
+
+// setClient replaces the client's connection, by one over TLS.
+func (s handshake) setClient(c net.Conn) {
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	s.client = c
+}
+
+// setServer sets or replaces the server's connection. It closes it when the
+// session was closed meanwhile, and soon when its time is up.
+func (s handshake) setServer(c net.Conn) {
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	s.server = c
+	switch {
+	case s.closed:
+		c.Close()
+	case s.ctx.Err() != nil:
+		s.hurry(c)
+	}
 }

@@ -10,13 +10,13 @@ import (
 // theRules are those of all tests with a server: one table.
 var theRules = rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
 
-// command returns a packet from the client.
-func command(b ...byte) []byte { return packet(0, b) }
+// commandOf returns a packet from the client.
+func commandOf(b ...byte) []byte { return packet(0, b) }
 
 func packet(seq byte, payload []byte) []byte { return wire.AppendPacket(nil, seq, payload) }
 
 // query returns a COM_QUERY packet.
-func query(sql string) []byte { return command(append([]byte{mysql.COM_QUERY}, sql...)...) }
+func query(sql string) []byte { return commandOf(append([]byte{mysql.COM_QUERY}, sql...)...) }
 
 // okPayload returns the payload of an OK packet.
 func okPayload(affected, id uint64, status uint16) []byte {

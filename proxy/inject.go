@@ -25,25 +25,35 @@ const maxRounds = 1000
 // after an INSERT of many rows one takes far more memory than the session.
 var statements = sync.Pool{New: func() any { return new(decide.Statement) }}
 
+// command is a held command of a session, on its way to the server.
+type command struct {
+	*session
+	st *decide.Statement
+}
+
+// learner finds out what the decision on a command waits for.
+type learner struct{ command }
+
 // statement decides on a held command and does what was decided. An error ends
 // the session; what is wrong with the statement is answered to the client.
-func (s *session) statement(command []byte) error {
+func (s *session) statement(packet []byte) error {
 	s.held = statements.Get().(*decide.Statement)
-	s.held.Read(command, s.c.Caps, &s.requests)
+	s.held.Read(packet, s.c.Caps, &s.requests)
 	if s.held.Prefix[0] == mysql.COM_STMT_PREPARE {
 		s.requests.Last = &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.Unprepared()}} // unless it is sent
 	}
-	err := s.settleOption(s.held)
+	c := command{s, s.held}
+	err := c.settleOption()
 	if err == nil {
-		err = s.decide(s.held)
+		err = c.decide()
 	}
 	if err == nil {
 		err = s.ReadAsNow(s.held)
 	}
 	if err == nil {
-		err = s.dropLong(s.held)
+		err = c.dropLong()
 	}
-	if len(command) <= decide.SmallText {
+	if len(packet) <= decide.SmallText {
 		s.held.Forget()
 		statements.Put(s.held)
 	}
@@ -53,25 +63,25 @@ func (s *session) statement(command []byte) error {
 
 // settleOption waits for the reply to a COM_SET_OPTION: whether the server takes it is
 // not known before, and it says where a text is cut.
-func (s *session) settleOption(st *decide.Statement) error {
+func (s command) settleOption() error {
 	s.c.Mu.Lock()
 	turns := s.c.MayTurn()
 	s.c.Mu.Unlock()
-	if st.Prefix[0] != mysql.COM_QUERY || !turns {
+	if s.st.Prefix[0] != mysql.COM_QUERY || !turns {
 		return nil
 	}
 	err := s.quiet()
 	s.c.Mu.Lock()
 	defer s.c.Mu.Unlock()
-	st.Multi = s.c.Multi
+	s.st.Multi = s.c.Multi
 	return err
 }
 
 // dropLong drops the long data of an execution that was refused here: every
 // execution drops it, and the next one must not find what was meant for this.
-func (s *session) dropLong(st *decide.Statement) error {
-	e := st.Prepared
-	if e == nil || st.Prepares() {
+func (s command) dropLong() error {
+	e := s.st.Prepared
+	if e == nil || s.st.Prepares() {
 		return nil
 	}
 	atServer := e.Long.Sent != nil
@@ -79,25 +89,25 @@ func (s *session) dropLong(st *decide.Statement) error {
 	if !atServer {
 		return nil
 	}
-	s.c.Addressed(e, st.Payload())
-	reset := append([]byte{mysql.COM_STMT_RESET}, st.Payload()[1:5]...)
+	s.c.Addressed(e, s.st.Payload())
+	reset := append([]byte{mysql.COM_STMT_RESET}, s.st.Payload()[1:5]...)
 	_, err := s.ask(wire.AppendPacket(nil, 0, reset), relay.ReplyOne)
 	return err
 }
 
 // decide decides on a statement piece by piece, and sends them.
-func (s *session) decide(st *decide.Statement) error {
+func (s command) decide() error {
 	for {
-		if shown, done, err := s.showKept(st); shown {
+		if shown, done, err := s.showKept(); shown {
 			if done || err != nil {
 				return err
 			}
 			continue
 		}
-		err := s.decided(st)
-		s.report(&st.Found)
+		err := s.decided()
+		s.report(&s.st.Found)
 		if err == nil {
-			if done, err := s.execute(st); done || err != nil {
+			if done, err := s.execute(); done || err != nil {
 				return err
 			}
 			continue
@@ -106,26 +116,26 @@ func (s *session) decide(st *decide.Statement) error {
 			return err
 		}
 		if errors.Is(err, errUnsound) {
-			st.Prepared = nil
-			end, rest := s.first(st)
-			if done, err := s.sendAsIs(st, st.AsSQL(), end, rest); done || err != nil {
+			s.st.Prepared = nil
+			end, rest := s.first()
+			if done, err := s.sendAsIs(s.st.AsSQL(), end, rest); done || err != nil {
 				return err
 			}
 			continue
 		}
-		if again, err := s.refuseAt(st, len(st.Spans)-1, err); !again {
+		if again, err := s.refuseAt(len(s.st.Spans)-1, err); !again {
 			return err
 		}
 	}
 }
 
 // decided decides on the next piece of a statement, and asks what that takes.
-func (s *session) decided(st *decide.Statement) error {
-	defer st.Found.Note(&s.c)
+func (s command) decided() error {
+	defer s.st.Found.Note(&s.c)
 	for range maxRounds {
-		n, err := s.decider.Decide(st)
+		n, err := s.decider.Decide(s.st)
 		if err == nil && n.Kind != decide.NeedNothing {
-			if err = s.learn(st, n); err == nil {
+			if err = (learner{s}).learn(n); err == nil {
 				continue
 			}
 		}
@@ -136,55 +146,55 @@ func (s *session) decided(st *decide.Statement) error {
 
 // refuseAt answers for the i-th statement of the piece, as a server does: those
 // in front of it run first.
-func (s *session) refuseAt(st *decide.Statement, i int, cause error) (again bool, err error) {
-	if i > 0 && st.Refused == 0 {
-		st.Refused = i
+func (s command) refuseAt(i int, cause error) (again bool, err error) {
+	if i > 0 && s.st.Refused == 0 {
+		s.st.Refused = i
 		return true, nil
 	}
 	e := s.Told(cause)
 	if e.Code == mysql.ER_NOT_SUPPORTED_YET {
-		if taken, done, err := s.object(st, e); taken || err != nil {
+		if taken, done, err := s.object(e); taken || err != nil {
 			return !done && err == nil, err
 		}
 		s.l.srv.Stats.Refused.Add(1)
 	}
-	s.unprepared(st)
-	return false, s.answer(e, st.Seq)
+	s.unprepared()
+	return false, s.answer(e, s.st.Seq)
 }
 
 // learn finds out what a decision waits for.
-func (s *session) learn(st *decide.Statement, n decide.Need) error {
+func (s learner) learn(n decide.Need) error {
 	switch n.Kind {
 	case decide.NeedQuiet:
 		return s.quiet()
 	case decide.NeedRenewal:
-		return s.renew(st)
+		return s.renew()
 	case decide.NeedReading:
-		return s.readAs(st, st.Prepared.Own, string(decide.CountedOf(st.Prepared).Text), true)
+		return s.readAs(s.st.Prepared.Own, string(decide.CountedOf(s.st.Prepared).Text), true)
 	case decide.NeedProbe:
 		return s.probe()
 	case decide.NeedTable:
 		return s.describe(n.Table, n.Key)
 	case decide.NeedValues:
-		return s.evaluate(st, n)
+		return s.evaluate(n)
 	case decide.NeedSource:
-		return s.askSource(st, n.Values[0])
+		return s.askSource(n.Values[0])
 	case decide.NeedName:
 		return s.Asker().LearnName(n.Name)
 	case decide.NeedCharset:
-		return s.learnCharset(st)
+		return s.learnCharset()
 	case decide.NeedOwner:
 		return s.findOwner(n.Key)
 	case decide.NeedEngine:
 		return decide.FindEngine(s.Asker(), n.Table, n.Facts)
 	case decide.NeedAsked:
-		return s.takeAsked(st, n.Part)
+		return s.takeAsked(n.Part)
 	case decide.NeedSound:
-		return s.findSound(st, n.Part)
+		return s.findSound(n.Part)
 	case decide.NeedExact:
-		return s.findExact(st, n)
+		return s.findExact(n)
 	case decide.NeedCount:
-		return s.count(st, n)
+		return s.count(n)
 	default:
 		return s.admit(n.Column)
 	}
@@ -195,7 +205,7 @@ func (s *session) learn(st *decide.Statement, n decide.Need) error {
 func ColumnOn(listener, column string) string { return column + " of listener " + listener }
 
 // admit compares the greatest id in a column with its source.
-func (s *session) admit(f *decide.Filling) error {
+func (s learner) admit(f *decide.Filling) error {
 	column := ColumnOn(s.l.Name, f.Name+"."+f.Rule.Column)
 	greatest, err := s.greatest(f.Table, f.Column)
 	if err != nil {
@@ -215,7 +225,7 @@ func (s *session) admit(f *decide.Filling) error {
 // greatest returns the greatest id in a column, 0 when there is none above 0.
 // The listener's account sees what other transactions have committed, the session what its own has written: in
 // an open one both are asked.
-func (s *session) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
+func (s learner) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
 	byAccount := s.l.Greatest
 	if byAccount == nil {
 		return s.Asker().Greatest(t, column)

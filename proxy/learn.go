@@ -17,17 +17,17 @@ import (
 
 // unprepared notes that a PREPARE was refused here: a server would have dropped
 // the statement that had the name.
-func (s *session) unprepared(st *decide.Statement) {
-	if st.Dynamic == nil || st.Dynamic.Verb != rewriter.VerbPrepare || st.Dynamic.Name == "" {
+func (s command) unprepared() {
+	if s.st.Dynamic == nil || s.st.Dynamic.Verb != rewriter.VerbPrepare || s.st.Dynamic.Name == "" {
 		return
 	}
-	s.c.Prepared.SetName(st.Dynamic.Name, &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(st.Dynamic.Name)}})
+	s.c.Prepared.SetName(s.st.Dynamic.Name, &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(s.st.Dynamic.Name)}})
 }
 
 // askSource asks for the text that a PREPARE or EXECUTE IMMEDIATE takes from an
 // expression. Where the server would not tell, the statement fails by the same, or
 // its text is not known.
-func (s *session) askSource(st *decide.Statement, expression string) error {
+func (s learner) askSource(expression string) error {
 	source, err := s.textOf(expression)
 	if e, refused := errors.AsType[*mysql.MyError](err); errors.Is(err, errServerGone) || refused && interrupts(e.Code) {
 		return err
@@ -35,7 +35,7 @@ func (s *session) askSource(st *decide.Statement, expression string) error {
 	if err != nil {
 		source = &decide.InnerText{Unknown: true}
 	}
-	st.Source = source
+	s.st.Source = source
 	return nil
 }
 
@@ -46,7 +46,7 @@ func interrupts(code uint16) bool {
 	return code == mysql.ER_QUERY_INTERRUPTED || code == queryTimeout || code == statementTimeout
 }
 
-func (s *session) textOf(expression string) (*decide.InnerText, error) {
+func (s learner) textOf(expression string) (*decide.InnerText, error) {
 	if err := s.payFor(expression); err != nil {
 		return nil, err
 	}
@@ -55,24 +55,24 @@ func (s *session) textOf(expression string) (*decide.InnerText, error) {
 }
 
 // refused answers for a piece that was refused when it was to be sent.
-func (s *session) refused(st *decide.Statement, err error) (sent, done bool, _ error) {
+func (s command) refused(err error) (sent, done bool, _ error) {
 	if errors.Is(err, errServerGone) {
 		return false, true, err
 	}
-	s.unprepared(st)
-	return false, true, s.answer(s.Told(err), st.Seq)
+	s.unprepared()
+	return false, true, s.answer(s.Told(err), s.st.Seq)
 }
 
 // learnCharset asks for the character set that files are in when LOAD DATA does not say.
-func (s *session) learnCharset(st *decide.Statement) error {
+func (s learner) learnCharset() error {
 	charset, err := s.Asker().FileCharset()
-	st.FileCharset = charset
+	s.st.FileCharset = charset
 	return err
 }
 
 // evaluate asks the server what expressions for ids are worth. Where it refuses, the
 // statement would fail by the same.
-func (s *session) evaluate(st *decide.Statement, n decide.Need) error {
+func (s learner) evaluate(n decide.Need) error {
 	if err := s.payFor(strings.Join(n.Values, ",")); err != nil {
 		return err
 	}
@@ -86,16 +86,16 @@ func (s *session) evaluate(st *decide.Statement, n decide.Need) error {
 		v := decide.Cell{Value: worth[i], Column: n.Columns[i], Strict: s.c.State.Strict && !n.Ignore}
 		v.Wide = n.Wide != nil && n.Wide[i]
 		if n.Bound {
-			st.Bound = append(st.Bound, v.ID(&s.c.State))
+			s.st.Bound = append(s.st.Bound, v.ID(&s.c.State))
 			continue
 		}
-		st.Values = append(st.Values, v.ID(&s.c.State))
+		s.st.Values = append(s.st.Values, v.ID(&s.c.State))
 	}
 	return nil
 }
 
 // takeAsked asks what SET insert_id asks for, and uses it up.
-func (s *session) takeAsked(st *decide.Statement, p *decide.Part) error {
+func (s learner) takeAsked(p *decide.Part) error {
 	s.c.Mu.Lock()
 	age := s.c.State.Age
 	s.c.Mu.Unlock()
@@ -110,7 +110,7 @@ func (s *session) takeAsked(st *decide.Statement, p *decide.Part) error {
 		if err := s.useUp(p.Name, id.Last); err != nil {
 			return err
 		}
-		st.Asked = &draw.Asked{First: id.First, Next: id.First, Increment: id.Increment, Offset: id.Offset}
+		s.st.Asked = &draw.Asked{First: id.First, Next: id.First, Increment: id.Increment, Offset: id.Offset}
 	}
 	s.c.Mu.Lock()
 	defer s.c.Mu.Unlock()
@@ -122,7 +122,7 @@ func (s *session) takeAsked(st *decide.Statement, p *decide.Part) error {
 
 // useUp ends what SET insert_id asks for. MySQL does not forget it but for a statement
 // that generates an id: one in a temporary table of ours does. last is LAST_INSERT_ID().
-func (s *session) useUp(t rewriter.Name, last uint64) error {
+func (s learner) useUp(t rewriter.Name, last uint64) error {
 	run := func(sql string) error {
 		return s.change(s.c.AppendQuery(nil, sql), relay.Pending{Reply: relay.ReplyResult})
 	}

@@ -17,52 +17,52 @@ import (
 
 // object gives the server the statement that is to be refused, the first of what is
 // left of its text. taken: the client has the server's own error, or will have it.
-func (s *session) object(st *decide.Statement, cause *mysql.MyError) (taken, done bool, err error) {
+func (s command) object(cause *mysql.MyError) (taken, done bool, err error) {
 	switch {
-	case st.Dynamic != nil && st.Dynamic.From != rewriter.SourceNone:
-		return s.objectInside(st, cause)
-	case st.Prefix[0] == mysql.COM_STMT_PREPARE:
-		_, own, err := ask.TryPrepare(s.questions(), st.Text)
+	case s.st.Dynamic != nil && s.st.Dynamic.From != rewriter.SourceNone:
+		return s.objectInside(cause)
+	case s.st.Prefix[0] == mysql.COM_STMT_PREPARE:
+		_, own, err := ask.TryPrepare(s.questions(), s.st.Text)
 		if own == nil || err != nil {
 			return false, false, err
 		}
-		return true, true, s.answer(own, st.Seq)
-	case st.Prefix[0] != mysql.COM_QUERY:
+		return true, true, s.answer(own, s.st.Seq)
+	case s.st.Prefix[0] != mysql.COM_QUERY:
 		return false, false, nil
 	}
-	sql := st.Text
-	if len(st.Spans) > 0 {
-		sql = sql[:st.Spans[0].End]
+	sql := s.st.Text
+	if len(s.st.Spans) > 0 {
+		sql = sql[:s.st.Spans[0].End]
 	}
 	parameters, own, err := ask.TryPrepare(s.questions(), sql)
-	several := st.Multi && bytes.IndexByte(st.Text, ';') >= 0
+	several := s.st.Multi && bytes.IndexByte(s.st.Text, ';') >= 0
 	switch {
 	case err != nil:
 		return false, false, err
 	case own == nil && parameters > 0, // outside a PREPARE no server takes a ?
 		own != nil && own.Code == mysql.ER_PARSE_ERROR && !several && bytes.IndexByte(sql, '?') >= 0: // and fails at the first
-		done, err = s.sendAsIs(st, st.AsSQL(), len(st.Text), 0)
+		done, err = s.sendAsIs(s.st.AsSQL(), len(s.st.Text), 0)
 		return true, done, err
 	case own != nil && misresolved(own) && s.manual():
-		end, rest := s.first(st)
-		done, err = s.sendAsIs(st, st.AsSQL(), end, rest)
+		end, rest := s.first()
+		done, err = s.sendAsIs(s.st.AsSQL(), end, rest)
 		return true, done, err
 	case own != nil && own.Code == mysql.ER_PARSE_ERROR && several:
-		own, err = ask.ParseError(s.questions(), sql, st.Text)
+		own, err = ask.ParseError(s.questions(), sql, s.st.Text)
 	}
 	if err != nil || own == nil || own.Code == mysql.ER_UNSUPPORTED_PS || own.Code == mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED {
 		return false, false, err
 	}
-	return true, true, s.answer(own, st.Seq)
+	return true, true, s.answer(own, s.st.Seq)
 }
 
 // objectInside is object for a PREPARE or EXECUTE IMMEDIATE: it is their text that
 // the server may not take. A PREPARE that fails is the server's affair, for it also
 // drops the statement of its name.
-func (s *session) objectInside(st *decide.Statement, cause *mysql.MyError) (taken, done bool, err error) {
-	inner := decide.InnerText{Text: st.Dynamic.Literal}
-	if st.Source != nil {
-		inner = *st.Source
+func (s command) objectInside(cause *mysql.MyError) (taken, done bool, err error) {
+	inner := decide.InnerText{Text: s.st.Dynamic.Literal}
+	if s.st.Source != nil {
+		inner = *s.st.Source
 	}
 	if inner.Text == nil || inner.Wide {
 		return false, false, nil
@@ -71,22 +71,22 @@ func (s *session) objectInside(st *decide.Statement, cause *mysql.MyError) (take
 	switch {
 	case own == nil || err != nil:
 		return false, false, err
-	case st.Dynamic.Verb == rewriter.VerbImmediate:
-		return true, true, s.answer(own, st.Seq)
+	case s.st.Dynamic.Verb == rewriter.VerbImmediate:
+		return true, true, s.answer(own, s.st.Seq)
 	}
-	st.Prepared = &relay.Prepared{Kind: decide.Refusal{MyError: cause}} // should it not fail after all
-	made := &decide.NamePreparation{Dyn: st.Dynamic, E: st.Prepared}
-	end, rest := s.first(st)
-	done, err = s.sendAsIs(st, made, end, rest)
+	s.st.Prepared = &relay.Prepared{Kind: decide.Refusal{MyError: cause}} // should it not fail after all
+	made := &decide.NamePreparation{Dyn: s.st.Dynamic, E: s.st.Prepared}
+	end, rest := s.first()
+	done, err = s.sendAsIs(made, end, rest)
 	return true, done, err
 }
 
 // first returns where the first statement of what is left of a text ends, and where what
 // is behind it begins; 0: nothing is.
-func (s *session) first(st *decide.Statement) (end, rest int) {
-	span, last, _ := rewriter.Next(st.Text, 0, s.decider.Begin(st).Mode)
+func (s command) first() (end, rest int) {
+	span, last, _ := rewriter.Next(s.st.Text, 0, s.decider.Begin(s.st).Mode)
 	if last {
-		return len(st.Text), 0
+		return len(s.st.Text), 0
 	}
 	return span.End, span.End + 1
 }
@@ -111,22 +111,22 @@ func (s *session) manual() bool {
 
 // sendAsIs sends on, up to end, a text that the server is sure to refuse. rest is
 // where what is behind it begins; 0: nothing is.
-func (s *session) sendAsIs(st *decide.Statement, as decide.Order, end, rest int) (done bool, err error) {
-	st.Filled.Parts = st.Filled.Parts[:0]
-	st.Order, st.After, st.Owing, st.Unseen = as, nil, false, false
-	st.Touch, st.End, st.Rest = relay.TouchAll|relay.TouchLastID, end, rest
-	return s.execute(st)
+func (s command) sendAsIs(as decide.Order, end, rest int) (done bool, err error) {
+	s.st.Filled.Parts = s.st.Filled.Parts[:0]
+	s.st.Order, s.st.After, s.st.Owing, s.st.Unseen = as, nil, false, false
+	s.st.Touch, s.st.End, s.st.Rest = relay.TouchAll|relay.TouchLastID, end, rest
+	return s.execute()
 }
 
 // quoteAll gives the client the error of a statement of a piece that the server could
 // not read. Natively it quotes what stands behind the piece, too.
-func (s *session) quoteAll(st *decide.Statement, w *relay.Withheld) error {
-	ofItsText := st.Dynamic != nil && st.Dynamic.From != rewriter.SourceNone // the error; asking would change the diagnostics
-	if w.Result < len(st.Spans) && !ofItsText {
-		span := st.Spans[w.Result]
-		_, own, err := ask.TryPrepare(s.questions(), st.Text[span.Start:span.End])
+func (s command) quoteAll(w *relay.Withheld) error {
+	ofItsText := s.st.Dynamic != nil && s.st.Dynamic.From != rewriter.SourceNone // the error; asking would change the diagnostics
+	if w.Result < len(s.st.Spans) && !ofItsText {
+		span := s.st.Spans[w.Result]
+		_, own, err := ask.TryPrepare(s.questions(), s.st.Text[span.Start:span.End])
 		if err == nil && own != nil && own.Code == mysql.ER_PARSE_ERROR { // else it is of a text that the statement runs
-			_, own, err = ask.TryPrepare(s.questions(), st.Text[span.Start:])
+			_, own, err = ask.TryPrepare(s.questions(), s.st.Text[span.Start:])
 			if err == nil && own != nil {
 				return s.answer(own, w.Frame[3]-1)
 			}

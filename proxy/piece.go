@@ -14,41 +14,41 @@ import (
 
 // execute sends a decided piece and waits for its end where something depends
 // on it. done: the client has its whole reply, or will have it.
-func (s *session) execute(st *decide.Statement) (done bool, err error) {
-	sent, done, err := s.send(st)
+func (s command) execute() (done bool, err error) {
+	sent, done, err := s.send()
 	if !sent || err != nil {
 		return done, err
 	}
-	if st.Rest == 0 && !st.Order.Asks() {
+	if s.st.Rest == 0 && !s.st.Order.Asks() {
 		return true, nil
 	}
-	if err := st.Order.LetGo(s); err != nil {
+	if err := s.st.Order.LetGo(s.session); err != nil {
 		return true, err
 	}
 	if err := s.quiet(); err != nil {
 		return true, err
 	}
 	failed, seq := s.c.LastReply()
-	switch w := st.Withheld(); {
+	switch w := s.st.Withheld(); {
 	case w != nil && w.Quotes:
-		return true, s.quoteAll(st, w)
+		return true, s.quoteAll(w)
 	case w != nil && w.Guard:
-		refused, err := st.Order.Outnumbered(s)
+		refused, err := s.st.Order.Outnumbered(s.session)
 		if refused == nil {
 			return err != nil, err
 		}
-		return true, errors.Join(err, s.answer(refused, st.Seq))
+		return true, errors.Join(err, s.answer(refused, s.st.Seq))
 	}
 	if rows, ok := s.c.LastAffected(); ok && !failed {
-		st.Order.Went(s, rows)
+		s.st.Order.Went(s.session, rows)
 	}
-	if err := s.settle(st); err != nil {
+	if err := s.settle(); err != nil {
 		return true, err
 	}
-	if failed || st.Rest == 0 {
+	if failed || s.st.Rest == 0 {
 		return true, nil
 	}
-	st.Next(seq)
+	s.st.Next(seq)
 	return false, nil
 }
 
@@ -107,12 +107,12 @@ func (s *session) relayFile() error {
 
 // settle asks what the reply to an INSERT left open, and gives the client the
 // OK packet that was kept from it.
-func (s *session) settle(st *decide.Statement) error {
-	w := st.Withheld()
+func (s command) settle() error {
+	w := s.st.Withheld()
 	if w == nil {
 		return nil
 	}
-	id, err := s.askAfter(st, w)
+	id, err := s.askAfter(w)
 	if errors.Is(err, errServerGone) {
 		return err // the client is told which ids are in doubt
 	}
@@ -135,7 +135,7 @@ func (s *session) settle(st *decide.Statement) error {
 
 // askAfter asks the question behind an INSERT; nil when the answer is NULL. It
 // keeps the warnings of the INSERT, which the question ends on the server.
-func (s *session) askAfter(st *decide.Statement, w *relay.Withheld) (*uint64, error) {
+func (s command) askAfter(w *relay.Withheld) (*uint64, error) {
 	if w.Warnings {
 		packets, err := s.ask(s.c.AppendQuery(nil, showWarnings), relay.ReplyResult)
 		if err != nil {
@@ -146,7 +146,7 @@ func (s *session) askAfter(st *decide.Statement, w *relay.Withheld) (*uint64, er
 	sql := "SELECT LAST_INSERT_ID()"
 	if w.Ask == relay.AskStored {
 		var err error
-		if sql, err = s.storedSQL(st.Order, w.Expect); err != nil {
+		if sql, err = s.storedSQL(s.st.Order, w.Expect); err != nil {
 			return nil, err
 		}
 	}
@@ -163,18 +163,18 @@ func (s *session) askAfter(st *decide.Statement, w *relay.Withheld) (*uint64, er
 
 // showKept answers SHOW WARNINGS in front of the text with what was kept. done:
 // nothing is behind it.
-func (s *session) showKept(st *decide.Statement) (shown, done bool, err error) {
-	end := bytes.IndexByte(st.Text, ';')
-	if end < 0 || !st.Multi {
-		end = len(st.Text)
+func (s command) showKept() (shown, done bool, err error) {
+	end := bytes.IndexByte(s.st.Text, ';')
+	if end < 0 || !s.st.Multi {
+		end = len(s.st.Text)
 	}
-	reply := s.c.KeptWarnings(st.Text[:end])
+	reply := s.c.KeptWarnings(s.st.Text[:end])
 	if reply == nil {
 		return false, false, nil
 	}
-	rest := min(end+1, len(st.Text))
-	last := len(bytes.TrimLeft(st.Text[rest:], "; \t\r\n")) == 0
-	seq := st.Seq
+	rest := min(end+1, len(s.st.Text))
+	last := len(bytes.TrimLeft(s.st.Text[rest:], "; \t\r\n")) == 0
+	seq := s.st.Seq
 	for i, next := 0, 0; i < len(reply); i = next {
 		seq++
 		reply[i+3], next = seq, i+wire.HeaderLen+wire.PayloadLen(reply[i:])
@@ -187,8 +187,8 @@ func (s *session) showKept(st *decide.Statement) (shown, done bool, err error) {
 	if err := s.deliver(reply); err != nil || last {
 		return true, true, err
 	}
-	st.Rest = rest
-	st.Next(seq)
+	s.st.Rest = rest
+	s.st.Next(seq)
 	return true, false, nil
 }
 

@@ -16,7 +16,7 @@ import (
 
 // readAs gives the session the default schema and, with quotes, the sql_mode that a
 // text was read by. readAsNow takes them back.
-func (s *session) readAs(st *decide.Statement, o *relay.OwnText, text string, quotes bool) error {
+func (s command) readAs(o *relay.OwnText, text string, quotes bool) error {
 	for range 2 {
 		s.c.Mu.Lock()
 		differs, err := decide.DiffersFrom(o, text, &s.c.State, quotes)
@@ -41,10 +41,10 @@ func (s *session) readAs(st *decide.Statement, o *relay.OwnText, text string, qu
 			if err := s.useSchema(o.By.Schema); err != nil {
 				return err
 			}
-			st.Elsewhere.Schema = schema
+			s.st.Elsewhere.Schema = schema
 		}
 		if differs.Quotes {
-			return s.readQuotesAs(st, o.By.Mode)
+			return s.readQuotesAs(o.By.Mode)
 		}
 		return nil
 	}
@@ -52,7 +52,7 @@ func (s *session) readAs(st *decide.Statement, o *relay.OwnText, text string, qu
 }
 
 // readQuotesAs sets what sql_mode says of quotes and backslashes.
-func (s *session) readQuotesAs(st *decide.Statement, mode rewriter.Mode) error {
+func (s command) readQuotesAs(mode rewriter.Mode) error {
 	now, err := s.Asker().SQLMode()
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *session) readQuotesAs(st *decide.Statement, mode rewriter.Mode) error {
 	if err := s.setMode(withQuotes(now, mode)); err != nil {
 		return err
 	}
-	st.Elsewhere.Mode, st.Elsewhere.Moded = now, true
+	s.st.Elsewhere.Mode, s.st.Elsewhere.Moded = now, true
 	return nil
 }
 

@@ -15,19 +15,19 @@ import (
 
 // renew prepares the statement that st executes anew, from the client's own text.
 // The client keeps its number for it, while the server gives it another one.
-func (s *session) renew(st *decide.Statement) error {
-	e := st.Prepared
+func (s command) renew() error {
+	e := s.st.Prepared
 	switch {
 	case e.Own == nil || !e.Own.Kept:
 		return clienterr.Undecided(errors.New("it must be prepared anew, and idproxy keeps its text no longer: prepare it again"))
 	case e.Long.Sent != nil || e.Long.IDs != nil: // the server would drop it with the old one
 		return clienterr.Undecided(errors.New("its table has changed between its long data and its execution: execute it again"))
 	}
-	if err := s.readAs(st, e.Own, e.Own.Text.Value(), s.c.MariaDB); err != nil {
-		return errors.Join(err, s.ReadAsNow(st))
+	if err := s.readAs(e.Own, e.Own.Text.Value(), s.c.MariaDB); err != nil {
+		return errors.Join(err, s.ReadAsNow(s.st))
 	}
-	fresh, err := s.prepareAnew(st, e)
-	if berr := s.ReadAsNow(st); err != nil || berr != nil {
+	fresh, err := s.prepareAnew(e)
+	if berr := s.ReadAsNow(s.st); err != nil || berr != nil {
 		return errors.Join(err, berr)
 	}
 	fresh.Types, fresh.Own = e.Types, e.Own
@@ -38,7 +38,7 @@ func (s *session) renew(st *decide.Statement) error {
 }
 
 // prepareAnew prepares the text of e as if the client did now.
-func (s *session) prepareAnew(st *decide.Statement, e *relay.Prepared) (*relay.Prepared, error) {
+func (s command) prepareAnew(e *relay.Prepared) (*relay.Prepared, error) {
 	anew := statements.Get().(*decide.Statement)
 	held := s.held
 	s.held = anew
@@ -47,11 +47,11 @@ func (s *session) prepareAnew(st *decide.Statement, e *relay.Prepared) (*relay.P
 		anew.Forget()
 		statements.Put(anew)
 	}()
-	if st.Dynamic != nil {
-		return s.prepareNameAnew(anew, st.Dynamic.Name, e)
+	if s.st.Dynamic != nil {
+		return command{s.session, anew}.prepareNameAnew(s.st.Dynamic.Name, e)
 	}
 	anew.Read(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, e.Own.Text.Value()...)), s.c.Caps, &s.requests)
-	text, err := s.decidedText(anew)
+	text, err := command{s.session, anew}.decidedText()
 	if err != nil {
 		return nil, err
 	}
@@ -74,22 +74,22 @@ func (s *session) prepareAnew(st *decide.Statement, e *relay.Prepared) (*relay.P
 }
 
 // decidedText decides on a PREPARE of our own, and returns the text that is prepared.
-func (s *session) decidedText(st *decide.Statement) ([]byte, error) {
-	if err := s.decided(st); err != nil {
+func (s command) decidedText() ([]byte, error) {
+	if err := s.decided(); err != nil {
 		return nil, err
 	}
-	payload, _, err := st.Order.Write(s, st)
+	payload, _, err := s.st.Order.Write(s.session, s.st)
 	if err != nil {
 		return nil, err
 	}
-	if e := s.c.TooLarge(len(st.Prefix)+len(st.Text), len(payload)); e != nil {
+	if e := s.c.TooLarge(len(s.st.Prefix)+len(s.st.Text), len(payload)); e != nil {
 		return nil, e
 	}
-	return payload[len(st.Prefix):], nil
+	return payload[len(s.st.Prefix):], nil
 }
 
 // prepareNameAnew is prepareAnew for a statement that was prepared in SQL.
-func (s *session) prepareNameAnew(st *decide.Statement, name string, e *relay.Prepared) (*relay.Prepared, error) {
+func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepared, error) {
 	if err := s.probe(); err != nil { // a literal reads by all of it
 		return nil, err
 	}
@@ -105,15 +105,15 @@ func (s *session) prepareNameAnew(st *decide.Statement, name string, e *relay.Pr
 	} else {
 		sql = rewriter.AppendLiteral(sql, text, mode)
 	}
-	st.Read(s.c.AppendQuery(nil, string(sql)), s.c.Caps, &s.requests)
-	if err := s.decided(st); err != nil {
+	s.st.Read(s.c.AppendQuery(nil, string(sql)), s.c.Caps, &s.requests)
+	if err := s.decided(); err != nil {
 		return nil, err
 	}
-	made, ok := st.Order.(*decide.NamePreparation)
+	made, ok := s.st.Order.(*decide.NamePreparation)
 	if !ok { // no rule is left
-		made = &decide.NamePreparation{Dyn: st.Dynamic, E: &relay.Prepared{}}
+		made = &decide.NamePreparation{Dyn: s.st.Dynamic, E: &relay.Prepared{}}
 	}
-	payload, _, err := made.Write(s, st)
+	payload, _, err := made.Write(s.session, s.st)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (s *session) prepareNameAnew(st *decide.Statement, name string, e *relay.Pr
 	if err := s.questions().Close(id.ID); err != nil {
 		return nil, err
 	}
-	if err := made.Carry(s); err != nil {
+	if err := made.Carry(s.session); err != nil {
 		return nil, err
 	}
 	if f := decide.FillerOf(made.E); f != nil {
@@ -147,7 +147,7 @@ func (s *session) ready(e *relay.Prepared) error {
 	*st = decide.Statement{HeldCommand: decide.HeldCommand{Prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, Executes: e, Begun: time.Now()}}
 	held := s.held
 	s.held = st
-	err := s.decided(st)
+	err := command{s, st}.decided()
 	s.held = held
 	statements.Put(st)
 	e.Long.Ready = true

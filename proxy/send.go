@@ -12,48 +12,48 @@ import (
 
 // send draws the ids of a decided piece and sends it on, with what the proxy
 // needs said in front of it. done: the client got an error instead.
-func (s *session) send(st *decide.Statement) (sent, done bool, err error) {
-	expected, at, err := st.Order.Draw(s, st)
+func (s command) send() (sent, done bool, err error) {
+	expected, at, err := s.st.Order.Draw(s.session, s.st)
 	if err != nil {
-		again, err := s.refuseAt(st, at, err)
+		again, err := s.refuseAt(at, err)
 		return false, !again, err
 	}
-	payload, made, err := st.Order.Write(s, st)
+	payload, made, err := s.st.Order.Write(s.session, s.st)
 	if err != nil {
-		return s.refused(st, err)
+		return s.refused(err)
 	}
-	if e := s.c.TooLarge(len(st.Prefix)+st.End, len(payload)); e != nil {
-		s.unprepared(st)
-		return false, true, s.answer(e, st.Seq)
+	if e := s.c.TooLarge(len(s.st.Prefix)+s.st.End, len(payload)); e != nil {
+		s.unprepared()
+		return false, true, s.answer(e, s.st.Seq)
 	}
-	if err := st.Order.Begin(s, st); err != nil {
-		return s.refused(st, err)
+	if err := s.st.Order.Begin(s.session, s.st); err != nil {
+		return s.refused(err)
 	}
 	p := relay.Pending{
-		Reply:    relay.ReplyOf(st.Prefix[0]),
-		SeqDelta: byte(wire.Frames(len(payload))) - (st.Seq + 1),
-		More:     st.Rest > 0,
-		Touch:    st.Touch,
-		Unseen:   st.Unseen,
-		After:    st.After,
-		Watcher:  st.Order.Watcher(st, expected),
+		Reply:    relay.ReplyOf(s.st.Prefix[0]),
+		SeqDelta: byte(wire.Frames(len(payload))) - (s.st.Seq + 1),
+		More:     s.st.Rest > 0,
+		Touch:    s.st.Touch,
+		Unseen:   s.st.Unseen,
+		After:    s.st.After,
+		Watcher:  s.st.Order.Watcher(s.st, expected),
 	}
-	if st.Facts != nil {
-		p.Facts = st.Facts
+	if s.st.Facts != nil {
+		p.Facts = s.st.Facts
 	}
-	if e := st.Prepared; e != nil && !st.Prepares() {
+	if e := s.st.Prepared; e != nil && !s.st.Prepares() {
 		p.Status, e.Status = e.Status, 0
 	}
-	first := s.prelude(st, p)
+	first := s.prelude(p)
 	if made && first == nil && len(payload) < wire.MaxPayload {
-		wire.AppendHeader(st.Out[:0], len(payload), 0)
-		return true, false, s.write(st.Out)
+		wire.AppendHeader(s.st.Out[:0], len(payload), 0)
+		return true, false, s.write(s.st.Out)
 	}
 	return true, false, s.sendBehind(first, payload)
 }
 
 // storedSQL asks which id of the piece is in the table.
-func (s *session) storedSQL(o decide.Order, e *relay.Expect) (string, error) {
+func (s command) storedSQL(o decide.Order, e *relay.Expect) (string, error) {
 	p := o.Asked()
 	table, err := s.Asker().AppendTable(nil, p.Name)
 	if err != nil {
@@ -69,19 +69,19 @@ func (s *session) storedSQL(o decide.Order, e *relay.Expect) (string, error) {
 // prelude records the command, and in front of it what must be said first: the
 // value that LAST_INSERT_ID() is owed, or the question what it is. It returns
 // the packets of those.
-func (s *session) prelude(st *decide.Statement, p relay.Pending) []byte {
-	changes := st.Order.MayOwe()
+func (s command) prelude(p relay.Pending) []byte {
+	changes := s.st.Order.MayOwe()
 	c := &s.c
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	c.Kept = nil
 	var first []byte
 	id := c.State.LastID
-	if st.Owing && id.Owed {
+	if s.st.Owing && id.Owed {
 		first = c.AppendQuery(first, "SET last_insert_id="+strconv.FormatUint(id.Value, 10))
 		c.SendLocked(relay.Pending{Reply: relay.ReplyResult, Watcher: &relay.HiddenReply{Kind: relay.HiddenPay}})
 	}
-	if changes && (!id.Known || c.Pending.Len > 0 && !st.Owing) {
+	if changes && (!id.Known || c.Pending.Len > 0 && !s.st.Owing) {
 		first = c.AppendQuery(first, ask.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", c.MariaDB))
 		c.SendLocked(relay.Pending{Reply: relay.ReplyResult, Watcher: &relay.HiddenReply{Kind: relay.HiddenLastID, Answer: &relay.Answer{}}})
 	}

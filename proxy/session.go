@@ -66,9 +66,9 @@ var (
 func (s *session) run() {
 	defer s.close(nil)
 	defer s.recover()
-	s.login = time.AfterFunc(s.l.srv.settings().Handshake, s.expire)
+	s.login = time.AfterFunc(s.l.srv.settings().Handshake, handshake{s}.expire)
 	defer s.login.Stop()
-	if err := s.handshake(); err != nil {
+	if err := (handshake{s}).run(); err != nil {
 		s.close(err)
 		return
 	}
@@ -103,46 +103,6 @@ func (s *session) close(cause error) {
 	s.client.Close()
 	if s.server != nil {
 		s.server.Close()
-	}
-}
-
-// expire ends a login that takes too long. The handshake, woken by it, ends the
-// login at the server in turn.
-func (s *session) expire() {
-	s.cancel(errTimeout)
-	s.connMu.Lock()
-	defer s.connMu.Unlock()
-	s.client.Close()
-	if s.server != nil {
-		s.hurry(s.server)
-	}
-}
-
-// hurry gives the server of a login that has failed a last moment.
-func (s *session) hurry(server net.Conn) {
-	if server.SetDeadline(time.Now().Add(abandonTime)) != nil {
-		server.Close()
-	}
-}
-
-// setClient replaces the client's connection, by one over TLS.
-func (s *session) setClient(c net.Conn) {
-	s.connMu.Lock()
-	defer s.connMu.Unlock()
-	s.client = c
-}
-
-// setServer sets or replaces the server's connection. It closes it when the
-// session was closed meanwhile, and soon when its time is up.
-func (s *session) setServer(c net.Conn) {
-	s.connMu.Lock()
-	defer s.connMu.Unlock()
-	s.server = c
-	switch {
-	case s.closed:
-		c.Close()
-	case s.ctx.Err() != nil:
-		s.hurry(c)
 	}
 }
 
