@@ -150,8 +150,8 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 	case payload[0] == mysql.COM_STMT_PREPARE && strings.HasPrefix(text, "SELECT * FROM `shop`.`orders`"):
 		return [][]byte{
 			[]byte("\x00\x07\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00"),
-			columnPayload("id", columnType{code: mysql.MYSQL_TYPE_LONGLONG, length: 20}),
-			columnPayload("a", columnType{code: mysql.MYSQL_TYPE_LONG, length: 11}), eof,
+			(&mysql.Field{Name: []byte("id"), Type: mysql.MYSQL_TYPE_LONGLONG, ColumnLength: 20}).Dump(),
+			(&mysql.Field{Name: []byte("a"), Type: mysql.MYSQL_TYPE_LONG, ColumnLength: 11}).Dump(), eof,
 		}, true
 	case payload[0] == mysql.COM_STMT_PREPARE && text == refusedText:
 		return [][]byte{[]byte("\x00\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")}, true

@@ -162,6 +162,15 @@ func (s command) refuseAt(i int, cause error) (again bool, err error) {
 	return false, s.answer(e, s.st.Seq)
 }
 
+// unprepared notes that a PREPARE was refused here: a server would have dropped
+// the statement that had the name.
+func (s command) unprepared() {
+	if s.st.Dynamic == nil || s.st.Dynamic.Verb != rewriter.VerbPrepare || s.st.Dynamic.Name == "" {
+		return
+	}
+	s.c.Prepared.SetName(s.st.Dynamic.Name, &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(s.st.Dynamic.Name)}})
+}
+
 // learn finds out what a decision waits for.
 func (s learner) learn(n decide.Need) error {
 	switch n.Kind {

@@ -15,15 +15,6 @@ import (
 	"idproxy/rule"
 )
 
-// unprepared notes that a PREPARE was refused here: a server would have dropped
-// the statement that had the name.
-func (s command) unprepared() {
-	if s.st.Dynamic == nil || s.st.Dynamic.Verb != rewriter.VerbPrepare || s.st.Dynamic.Name == "" {
-		return
-	}
-	s.c.Prepared.SetName(s.st.Dynamic.Name, &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(s.st.Dynamic.Name)}})
-}
-
 // askSource asks for the text that a PREPARE or EXECUTE IMMEDIATE takes from an
 // expression. Where the server would not tell, the statement fails by the same, or
 // its text is not known.
@@ -52,15 +43,6 @@ func (s learner) textOf(expression string) (*decide.InnerText, error) {
 	}
 	text, altered, err := s.Asker().Text(expression)
 	return &decide.InnerText{Text: text, Wide: altered}, err
-}
-
-// refused answers for a piece that was refused when it was to be sent.
-func (s command) refused(err error) (sent, done bool, _ error) {
-	if errors.Is(err, errServerGone) {
-		return false, true, err
-	}
-	s.unprepared()
-	return false, true, s.answer(s.Told(err), s.st.Seq)
 }
 
 // learnCharset asks for the character set that files are in when LOAD DATA does not say.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net"
 	"strconv"
 
@@ -50,6 +51,15 @@ func (s command) send() (sent, done bool, err error) {
 		return true, false, s.write(s.st.Out)
 	}
 	return true, false, s.sendBehind(first, payload)
+}
+
+// refused answers for a piece that was refused when it was to be sent.
+func (s command) refused(err error) (sent, done bool, _ error) {
+	if errors.Is(err, errServerGone) {
+		return false, true, err
+	}
+	s.unprepared()
+	return false, true, s.answer(s.Told(err), s.st.Seq)
 }
 
 // storedSQL asks which id of the piece is in the table.

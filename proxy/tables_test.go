@@ -1,35 +1,12 @@
 package proxy
 
 import (
-	"encoding/binary"
 	"strings"
 	"testing"
 	"time"
 
 	"idproxy/proxy/facts"
 )
-
-// columnType is what a column definition says of a column.
-type columnType struct {
-	code     byte
-	flags    uint16
-	length   uint32
-	decimals byte
-	charset  uint16
-}
-
-// columnPayload returns a column definition.
-func columnPayload(name string, c columnType) []byte {
-	b := []byte("\x03def\x04shop\x01t\x01t")
-	b = append(append(b, byte(len(name))), name...)
-	b = append(append(b, byte(len(name))), name...)
-	b = append(b, 12)
-	b = binary.LittleEndian.AppendUint16(b, c.charset)
-	b = binary.LittleEndian.AppendUint32(b, c.length)
-	b = append(b, c.code)
-	b = binary.LittleEndian.AppendUint16(b, c.flags)
-	return append(b, c.decimals, 0, 0)
-}
 
 // New rules may name columns that were not asked for.
 func TestNewRulesForgetTables(t *testing.T) {

@@ -1,7 +1,6 @@
 package ask
 
 import (
-	"encoding/binary"
 	"math"
 	"strings"
 	"testing"
@@ -24,15 +23,8 @@ type columnType struct {
 
 // columnPayload returns a column definition.
 func columnPayload(name string, c columnType) []byte {
-	b := []byte("\x03def\x04shop\x01t\x01t")
-	b = append(append(b, byte(len(name))), name...)
-	b = append(append(b, byte(len(name))), name...)
-	b = append(b, 12)
-	b = binary.LittleEndian.AppendUint16(b, c.charset)
-	b = binary.LittleEndian.AppendUint32(b, c.length)
-	b = append(b, c.code)
-	b = binary.LittleEndian.AppendUint16(b, c.flags)
-	return append(b, c.decimals, 0, 0)
+	f := mysql.Field{Name: []byte(name), Type: c.code, Flag: c.flags, ColumnLength: c.length, Decimal: c.decimals, Charset: c.charset}
+	return f.Dump()
 }
 
 // frames returns payloads as packets with rising sequence numbers.
