@@ -15,14 +15,14 @@ import (
 	"idproxy/rule"
 )
 
-// Carrier carries orders out.
+// Carrier is what an order needs of the session that carries it out.
 type Carrier interface {
 	Conversation() *relay.Conversation
 	Context() context.Context
 	Asker() *ask.Asker
-	// idsOf returns where the ids of a rule's column come from.
+	// IDsOf returns where the ids of a rule's column come from.
 	IDsOf(r *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error)
-	// Drew counts ids, and filled a statement that got some.
+	// Drew counts ids, and Filled a statement that got some.
 	Drew(ids int)
 	Filled()
 	// Carry sets user variables for what is sent next.

@@ -104,7 +104,7 @@ func formOf(plan *rewriter.Plan) relay.Form {
 	return relay.FormInline
 }
 
-// storedSQL asks which id of the statement is in the table: see askStored. It
+// storedSQL asks which id of the statement is in the table: see relay.AskStored. It
 // names the table once, for under LOCK TABLES it may be there under one name only.
 func storedSQL(e *relay.Expect, p *Part, table, id []byte) string {
 	made := fmt.Sprintf("%s BETWEEN %d AND %d", id, e.First, e.Last)
