@@ -23,7 +23,7 @@ type Filling struct {
 	Facts  *facts.Table
 }
 
-// Filling returns the i-th column that the part fills.
+// filling returns the i-th column that the part fills.
 func (p *Part) filling(i int) *Filling {
 	return &Filling{Rule: p.Rules[i], Table: p.Name, Column: p.columns[i], Name: p.Facts.Name, Facts: p.Facts}
 }

@@ -33,7 +33,7 @@ type Expect struct {
 	Returning bool // the rows come back, and no OK packet with an insert id
 	Packet    bool // last_insert_id: packet: LAST_INSERT_ID() is not looked after
 	selected  bool // the rows come from a query: rows is how many it was to give
-	Askable   bool // askStored can be asked
+	Askable   bool // AskStored can be asked
 	// For the client that loses its server:
 	Table  string
 	Others []Assigned // what other columns were given
