@@ -56,6 +56,34 @@ func ReadHead(text []byte, m Mode) (h Head, more bool) {
 	return mergeHeads(r.head, older.head), r.touched || older.touched
 }
 
+// HeadReading is the head that was read last, and of what. Who gets it together with the text need not read that again.
+type HeadReading struct {
+	text []byte
+	mode Mode
+	head Head
+	more bool
+}
+
+// Read is [ReadHead], and remembers the outcome.
+func (r *HeadReading) Read(text []byte, m Mode) (h Head, more bool) {
+	m.MultiStatements = false // no head depends on it
+	r.text, r.mode = text, m
+	r.head, r.more = ReadHead(text, m)
+	return r.head, r.more
+}
+
+// Forget must be called before the memory of the text that was read gets another text.
+func (r *HeadReading) Forget() { r.text = nil }
+
+// Of returns the head of text: the one that was read, where text is the same memory and m the same mode.
+func (r *HeadReading) Of(text []byte, m Mode) (h Head, more bool) {
+	m.MultiStatements = false
+	if len(text) > 0 && len(text) == len(r.text) && &text[0] == &r.text[0] && m == r.mode {
+		return r.head, r.more
+	}
+	return ReadHead(text, m)
+}
+
 // mergeHeads joins what servers of different versions read.
 func mergeHeads(a, b Head) Head {
 	switch {

@@ -1,5 +1,7 @@
 package rewriter
 
+import "strings"
+
 // keyword is a word that the readers of statements act on, or a group of words they treat alike.
 type keyword uint8
 
@@ -45,37 +47,87 @@ const (
 	kwDeallocate
 )
 
-var keywords = map[string]keyword{
-	"insert": kwInsert, "replace": kwReplace, "load": kwLoad, "prepare": kwPrepare, "execute": kwExecute, "call": kwCall,
-	"set": kwSet, "use": kwUse, "create": kwCreate, "alter": kwAlter, "drop": kwDrop, "rename": kwRename,
-	"truncate": kwTruncate, "begin": kwBegin, "analyze": kwAnalyze, "explain": kwExplain, "describe": kwDescribe,
-	"desc": kwDescribe, "loop": kwBlock, "while": kwBlock, "repeat": kwBlock, "for": kwBlock, "declare": kwDeclare,
-	"low_priority": kwModifier, "high_priority": kwModifier, "delayed": kwModifier, "ignore": kwIgnore, "into": kwInto,
-	"data": kwData, "xml": kwData, "table": kwTable, "tables": kwTable, "temporary": kwTemporary,
-	"procedure": kwRoutine, "function": kwRoutine, "trigger": kwRoutine, "event": kwRoutine, "library": kwRoutine,
-	"package": kwPackage, "view": kwObject, "database": kwObject, "schema": kwObject, "index": kwObject, "user": kwObject,
-	"role": kwObject, "server": kwObject, "sequence": kwObject, "tablespace": kwObject, "statement": kwStatement,
-	"work": kwWork, "not": kwNot, "if": kwIf, "local": kwLocal, "no_write_to_binlog": kwLocal, "select": kwOther,
-	"update": kwOther, "delete": kwOther, "commit": kwOther, "rollback": kwOther, "show": kwOther, "start": kwOther,
-	"with": kwOther, "end": kwEnd, "case": kwCase, "immediate": kwImmediate,
-	"deallocate": kwDeallocate,
+// keywords are the words of each group.
+var keywords = [...]struct {
+	group keyword
+	words string
+}{
+	{kwInsert, "insert"},
+	{kwReplace, "replace"},
+	{kwLoad, "load"},
+	{kwPrepare, "prepare"},
+	{kwExecute, "execute"},
+	{kwCall, "call"},
+	{kwSet, "set"},
+	{kwUse, "use"},
+	{kwCreate, "create"},
+	{kwAlter, "alter"},
+	{kwDrop, "drop"},
+	{kwRename, "rename"},
+	{kwTruncate, "truncate"},
+	{kwBegin, "begin"},
+	{kwAnalyze, "analyze"},
+	{kwExplain, "explain"},
+	{kwDescribe, "describe desc"},
+	{kwBlock, "loop while repeat for"},
+	{kwDeclare, "declare"},
+	{kwModifier, "low_priority high_priority delayed"},
+	{kwIgnore, "ignore"},
+	{kwInto, "into"},
+	{kwData, "data xml"},
+	{kwTable, "table tables"},
+	{kwTemporary, "temporary"},
+	{kwRoutine, "procedure function trigger event library"},
+	{kwPackage, "package"},
+	{kwObject, "view database schema index user role server sequence tablespace"},
+	{kwStatement, "statement"},
+	{kwWork, "work"},
+	{kwNot, "not"},
+	{kwIf, "if"},
+	{kwLocal, "local no_write_to_binlog"},
+	{kwOther, "select update delete commit rollback show start with"},
+	{kwEnd, "end"},
+	{kwCase, "case"},
+	{kwImmediate, "immediate"},
+	{kwDeallocate, "deallocate"},
 }
 
-// longestKeyword is the length of no_write_to_binlog.
-const longestKeyword = 18
+// keywordTable has each keyword at its keywordPlace, which no other has. A Go map takes three times as long.
+var keywordTable = placeKeywords()
+
+type placedKeyword struct {
+	word  string
+	group keyword
+}
+
+func placeKeywords() (t [256]placedKeyword) {
+	for _, k := range keywords {
+		for word := range strings.FieldsSeq(k.words) {
+			place := &t[keywordPlace([]byte(word))]
+			if place.word != "" {
+				panic("keywords " + place.word + " and " + word + " share a place: choose other factors")
+			}
+			*place = placedKeyword{word, k.group}
+		}
+	}
+	return t
+}
+
+// keywordPlace is a perfect hash of the keywords, in any case. Its factors were found by trying all in turn. The word has
+// two bytes at least.
+func keywordPlace(word []byte) uint8 {
+	return uint8(len(word))*9 + (word[0]|0x20)*17 + (word[1]|0x20)*58 + (word[len(word)-1] | 0x20)
+}
 
 // keyword returns what the unquoted word t means; kwNone for all that is none.
 func (s *scanner) keyword(t token) keyword {
-	n := t.end - t.start
-	if t.kind != tokWord || n > longestKeyword || s.qualifies(t) {
+	if t.kind != tokWord || t.end-t.start < 2 {
 		return kwNone
 	}
-	var lower [longestKeyword]byte
-	for i, c := range s.text[t.start:t.end] {
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		lower[i] = c
+	word := s.text[t.start:t.end]
+	k := &keywordTable[keywordPlace(word)]
+	if !foldEqual(word, k.word) || s.qualifies(t) {
+		return kwNone
 	}
-	return keywords[string(lower[:n])]
+	return k.group
 }

@@ -12,7 +12,7 @@ type places struct {
 }
 
 func (p *places) reset() {
-	*p = places{slots: p.slots[:0], keys: p.keys[:0], order: p.order[:0], behind: p.behind[:0], names: p.names[:0]}
+	p.slots, p.keys, p.order, p.behind, p.names = p.slots[:0], p.keys[:0], p.order[:0], p.behind[:0], p.names[:0]
 }
 
 // slot is a column that gets ids, and its place in the statement.

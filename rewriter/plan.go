@@ -130,7 +130,7 @@ type draft struct {
 }
 
 func (d *draft) reset() {
-	*d = draft{edits: d.edits[:0], moves: d.moves[:0], texts: d.texts[:0], buffer: d.buffer[:0]}
+	d.edits, d.moves, d.texts, d.buffer = d.edits[:0], d.moves[:0], d.texts[:0], d.buffer[:0]
 }
 
 // parameters is what is known of the ? of a statement to prepare.
@@ -139,7 +139,7 @@ type parameters struct {
 	rows  []RowGene // the genes of the ids, in row order
 }
 
-func (p *parameters) reset() { *p = parameters{marks: p.marks[:0], rows: p.rows[:0]} }
+func (p *parameters) reset() { p.marks, p.rows = p.marks[:0], p.rows[:0] }
 
 // report is how a statement makes the server report its first id.
 type report struct {

@@ -16,7 +16,6 @@ import (
 // [AS alias [(names)]] [ON DUPLICATE KEY UPDATE column = value [, column = value] ...] [RETURNING ...], where a tuple may be
 // (). Any other form is *Unsupported.
 func (p *Plan) Read(s *Statement) error {
-	p.reset()
 	if len(s.Text) > math.MaxUint32 {
 		return unsupported("statement over 4 GiB")
 	}

@@ -17,7 +17,9 @@ type shapes struct {
 	foreign []Span // clauses that one of the two servers alone has: row alias, RETURNING
 }
 
-func (p *shapes) reset() { *p = shapes{tuples: p.tuples[:0], foreign: p.foreign[:0]} }
+func (p *shapes) reset() {
+	p.shape, p.tuples, p.last, p.foreign = 0, p.tuples[:0], Span{}, p.foreign[:0]
+}
 
 // noteTuple keeps the tuple from start up to end when it is the first of its shape.
 func (p *shapes) noteTuple(shape uint64, start, end int) {

@@ -252,7 +252,7 @@ func (d *Decider) Begin(st *Statement) reading {
 func (d *Decider) part(st *Statement, i int, cx *reading) (ends bool, err error) {
 	span := st.Spans[i]
 	sql := st.Text[span.Start:span.End]
-	head, more := rewriter.ReadHead(sql, cx.Mode)
+	head, more := st.head.Of(sql, cx.Mode)
 	if span.Doubt {
 		head.Kind = rewriter.Compound
 	}

@@ -3,7 +3,6 @@ package decide
 import (
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
 )
 
 // preparation is a statement to prepare.
@@ -14,7 +13,7 @@ type preparation struct {
 
 // completePrepare completes what is to be known of a statement when the server has prepared it.
 func (cx *reading) completePrepare(st *Statement) {
-	head, _ := rewriter.ReadHead(st.Text, cx.Mode)
+	head, _ := st.head.Of(st.Text, cx.Mode)
 	e := with(st.Prepared, relay.NewPrepared(head, st.Text, true))
 	if relay.Inserts(head) {
 		e.Aims(head, st.Text, &cx.snap, cx.rules.List)

@@ -38,7 +38,8 @@ type HeldCommand struct {
 	Begun    time.Time
 	pieces   int             // that were sent
 	Executes *relay.Prepared // the statement that it executes, or brings long data of, if anything is known of that
-	writes   finder          // of the words that an INSERT, REPLACE or LOAD begins with
+	head     rewriter.HeadReading
+	writes   finder // of the words that an INSERT, REPLACE or LOAD begins with
 	doubtful [len(doubts)]finder
 }
 
@@ -81,6 +82,7 @@ func (st *Statement) Read(command []byte, caps uint64, m *relay.Requests) {
 		at, _ = wire.QueryText(payload, caps)
 	}
 	st.whole, st.Prefix, st.Text, st.Seq, st.pieces = payload, payload[:at], payload[at:], m.Seq, 0
+	st.head = m.Head
 	st.answers = answers{}
 	st.writes = finder{-1}
 	for i := range st.doubtful {
@@ -133,11 +135,13 @@ func (st *Statement) Next(seq byte) {
 
 // Keep copies what is still needed of the client's bytes.
 func (c *HeldCommand) Keep() {
+	c.head.Forget()
 	c.whole, c.Prefix, c.Text = nil, bytes.Clone(c.Prefix), bytes.Clone(c.Text)
 }
 
 // Forget lets go of the client's bytes, and of all that was learned and decided.
 func (st *Statement) Forget() {
+	st.head.Forget()
 	st.whole, st.Prefix, st.Text, st.Executes, st.reply = nil, nil, nil, nil, nil
 	st.answers = answers{}
 	st.decision.reset(nil)

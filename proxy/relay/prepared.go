@@ -243,7 +243,7 @@ func (m *Requests) prepare(sql []byte, size int, whole bool) verdict {
 	m.Conversation.Mu.Lock()
 	defer m.Conversation.Mu.Unlock()
 	m.Conversation.Kept = nil
-	head, more := rewriter.ReadHead(sql, m.Conversation.State.Mode)
+	head, more := m.Head.Read(sql, m.Conversation.State.Mode)
 	if more && !whole {
 		return m.undecided(len(sql), size)
 	}

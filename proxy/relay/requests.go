@@ -47,6 +47,7 @@ type Requests struct {
 	Seq      byte      // sequence number of the last frame seen
 	Last     *Prepared // the statement that the client prepared last, if anything is known of it
 	Checking *Prepared
+	Head     rewriter.HeadReading // of the command that was judged last, if it has SQL text
 }
 
 // verdict is what is to happen to a command.
@@ -197,6 +198,7 @@ func (m *Requests) command(rest []byte, size int) verdict {
 		}
 	}
 	m.enough = 0
+	m.Head.Forget()
 	switch payload[0] {
 	case mysql.COM_QUERY:
 		return m.query(payload, size, whole)
@@ -304,7 +306,7 @@ func (m *Requests) query(payload []byte, size int, whole bool) verdict {
 		}
 		m.Conversation.Kept = nil
 	}
-	head, more := rewriter.ReadHead(sql, s.Mode)
+	head, more := m.Head.Read(sql, s.Mode)
 	multi := m.Conversation.Multi || m.Conversation.MayTurn()
 	if !whole && !multi && (more || head.Kind == rewriter.Use) {
 		return m.undecided(len(payload), size)
