@@ -2,6 +2,7 @@ package prepared
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -62,4 +63,55 @@ func anew(t *testing.T, s *wireclient.Session, kind servers.Kind) string {
 		return ""
 	}
 	return s.Value(t, "SELECT VARIABLE_VALUE FROM performance_schema.session_status WHERE VARIABLE_NAME='Com_stmt_reprepare'")
+}
+
+// TestBoundTypes binds ids of all types, one behind the other with NULL between them. MySQL prepares a statement anew for some of
+// them, under the sql_mode of then. With a generated id in the place of the value it must do so as it does natively.
+func TestBoundTypes(t *testing.T) {
+	server := harness.StartServer(t, servers.MySQL, servers.Options{})
+	w := pair.New(t, server, `[{table: "DB.r*", column: id, source: ids}]`)
+	values := []wireclient.Argument{
+		wireclient.Null(mysql.MYSQL_TYPE_NULL), wireclient.Long(0), wireclient.Long(5), wireclient.Unsigned(mysql.MYSQL_TYPE_LONG, 0),
+		wireclient.Varchar("0"), wireclient.Double(0), wireclient.Double(6), wireclient.TextOf(mysql.MYSQL_TYPE_NEWDECIMAL, "0"),
+	}
+	proxied, direct := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB)
+	times := map[string]int{}
+	for i, column := range []string{"BIGINT", "INT UNSIGNED"} {
+		ruled, native := fmt.Sprintf("r%d", i), fmt.Sprintf("native%d", i)
+		direct.Must(t, "CREATE TABLE "+ruled+" (id "+column+" PRIMARY KEY, a VARCHAR(10))", "CREATE TABLE "+native+" (id "+column+" AUTO_INCREMENT PRIMARY KEY, a VARCHAR(10))")
+		for n := range len(values) * len(values) {
+			sequence := []wireclient.Argument{values[n%len(values)], values[0], values[n/len(values)]}
+			got, want := preparesAnew(t, proxied, ruled, sequence), preparesAnew(t, direct, native, sequence)
+			if got != want {
+				t.Errorf("%s %v: anew %s, natively %s", column, sequence, got, want)
+			}
+			times[want]++
+		}
+	}
+	if len(times) < 4 {
+		t.Errorf("natively %v", times)
+	}
+}
+
+// preparesAnew executes an INSERT with each of the ids, and says how often each execution made the server prepare it anew.
+func preparesAnew(t *testing.T, s *wireclient.Session, table string, ids []wireclient.Argument) (times string) {
+	t.Helper()
+	s.Must(t, "DELETE FROM "+table)
+	if replies, err := s.Prepare("p", "INSERT INTO "+table+" (id, a) VALUES (?, 'x')"); err != nil || replies[0].Err != nil {
+		t.Fatal(err, replies)
+	}
+	before, err := strconv.Atoi(anew(t, s, servers.MySQL))
+	for _, id := range ids {
+		if _, executed := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{id}}); executed != nil {
+			t.Fatal(executed)
+		}
+		var after int
+		after, err = strconv.Atoi(anew(t, s, servers.MySQL))
+		times += strconv.Itoa(after-before) + " "
+		before = after
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return times
 }

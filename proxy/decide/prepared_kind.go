@@ -80,8 +80,9 @@ type filler struct {
 
 // boundID is a parameter of the client that is an id.
 type boundID struct {
-	param  int
-	column uint8
+	param   int
+	column  uint8
+	integer uint16 // the type that ids have like the integer that was bound last; 0: none was
 }
 
 // boundIDs returns the client's parameters that are ids.
@@ -89,7 +90,7 @@ func boundIDs(parameters []rewriter.Parameter) (ids []boundID) {
 	client := 0
 	for _, p := range parameters {
 		if p.Role == rewriter.RoleBound {
-			ids = append(ids, boundID{client, p.Column})
+			ids = append(ids, boundID{param: client, column: p.Column})
 		}
 		if !p.Role.Hidden() {
 			client++

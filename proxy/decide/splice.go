@@ -56,15 +56,13 @@ func (x *execution) splice(st *Statement, caps uint64) ([]byte, error) {
 			continue
 		}
 		v := x.One.Parameters[client]
-		if param.Role == rewriter.RoleBound {
-			if data, long := e.Long.IDs[client]; long {
-				v = FillerOf(e).longID(param.Column, v.Type, data)
-			}
-			bound++
+		if data, long := e.Long.IDs[client]; long {
+			v = FillerOf(e).longID(param.Column, v.Type, data)
 		}
 		client++
-		if param.Role == rewriter.RoleBound && x.values[bound-1].Generate {
-			w.bindNext(param)
+		if param.Role == rewriter.RoleBound {
+			w.bindOwn(param, v, bound)
+			bound++
 			continue
 		}
 		x.params = append(x.params, v)

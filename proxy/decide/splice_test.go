@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
@@ -142,6 +143,21 @@ func TestSplice(t *testing.T) {
 			join(head, []byte{0, 1}, typed(signedType, typeString, signedType), id(0, 0), []byte("\x01x"), id(1, 0)),
 		},
 		{
+			"bound 0 of an unsigned type", 2, 0,
+			join(head, []byte{0, 1}, typed(typeLong|wire.Unsigned, typeString), le(0, 4), []byte("\x01x")),
+			join(head, []byte{0, 1}, typed(idType, typeString, signedType), id(0, 0), []byte("\x01x"), id(1, 0)),
+		},
+		{
+			"bound 0 as text", 2, 0,
+			join(head, []byte{0, 1}, typed(typeString, typeString), []byte("\x010\x01x")),
+			join(head, []byte{0, 1}, typed(typeString, typeString, signedType), []byte("\x0b30064771072\x01x"), id(1, 0)),
+		},
+		{
+			"bound 0 of a floating-point type", 2, 0,
+			join(head, []byte{0, 1}, typed(uint16(mysql.MYSQL_TYPE_FLOAT), typeString), le(0, 4), []byte("\x01x")),
+			join(head, []byte{0, 1}, typed(uint16(mysql.MYSQL_TYPE_DOUBLE), typeString, signedType), le(math.Float64bits(7<<32), 8), []byte("\x01x"), id(1, 0)),
+		},
+		{
 			"bound 5", 2, 0,
 			join(head, []byte{0, 1}, typed(typeLong, typeString), le(5, 4), []byte("\x01x")),
 			join(head, []byte{0, 1}, typed(typeLong, typeString, signedType), le(5, 4), []byte("\x01x"), id(1, 0)),
@@ -223,6 +239,31 @@ func TestSpliceRemembersTypes(t *testing.T) {
 	}
 }
 
+// An id beyond what a DOUBLE holds is a DECIMAL in its place. NULL has the type of the integer before it.
+func TestBindLike(t *testing.T) {
+	const double = uint16(mysql.MYSQL_TYPE_DOUBLE)
+	for _, tt := range []struct {
+		bound, integer uint16
+		id             uint64
+		kind           uint16
+		value          string
+	}{
+		{double, 0, 1<<53 - 1, double, string(le(math.Float64bits(1<<53-1), 8))},
+		{double, 0, 1<<53 + 1, uint16(mysql.MYSQL_TYPE_NEWDECIMAL), "\x109007199254740993"},
+		{typeNull, 0, 9, signedType, string(le(9, 8))},
+		{typeNull, idType, 9, idType, string(le(9, 8))},
+		{typeNull, signedType, 1 << 63, idType, string(le(1<<63, 8))},
+		{uint16(mysql.MYSQL_TYPE_JSON), 0, 9, signedType, string(le(9, 8))},
+	} {
+		x := &execution{}
+		w := splicer{x: x, e: preparedText(t, 2, false), ids: [][]uint64{{tt.id}}}
+		w.bindLike(rewriter.Parameter{Role: rewriter.RoleBound}, byte(tt.bound), tt.integer)
+		if v := x.params[0]; v.Type != tt.kind || string(v.Value) != tt.value {
+			t.Errorf("%+v: %+v", tt, v)
+		}
+	}
+}
+
 // FuzzExecute: whatever an execution says of the client's own parameters and attributes arrives, and ids nowhere else than
 // in theirs.
 func FuzzExecute(f *testing.F) {
@@ -256,20 +297,20 @@ func FuzzExecute(f *testing.F) {
 		client, bound, used := 0, 0, [2]int{}
 		for i, param := range FillerOf(e).Plan.Parameters {
 			v := got.Parameters[i]
-			if !param.Role.Hidden() {
-				own := before.Parameters[client]
-				client++
-				generated := false
-				if param.Role == rewriter.RoleBound {
-					generated = st.Execution.values[bound].Generate
-					bound++
-				}
-				if !generated {
-					same(t, own, v)
-					continue
-				}
+			if param.Role.Hidden() {
+				checkID(t, param, v, ids, &used)
+				continue
 			}
-			checkID(t, param, v, ids, &used)
+			own := before.Parameters[client]
+			client++
+			if param.Role == rewriter.RoleBound {
+				bound++
+			}
+			if param.Role != rewriter.RoleBound || !st.Execution.values[bound-1].Generate {
+				same(t, own, v)
+				continue
+			}
+			checkBound(t, rewriter.Value{Generate: true}, given{}, given{kind: v.Type, value: v.Value}, ids[param.Column], &used[param.Column])
 		}
 		for i, own := range before.Parameters[client:] {
 			same(t, own, got.Parameters[len(FillerOf(e).Plan.Parameters)+i])
