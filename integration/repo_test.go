@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 	"proxy":                 {"proxy/", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
 	"proxy/draw":            {"rewriter", "rule", "idsource"},
 	"proxy/decide":          {"proxy/ask", "proxy/clienterr", "proxy/draw", "proxy/facts", "proxy/infile", "proxy/relay", "proxy/wire", "rewriter", "rule"},
-	"proxy/relay":           {"proxy/ask", "proxy/clienterr", "proxy/facts", "proxy/wire", "rewriter", "rule", "ascii"},
+	"proxy/relay":           {"proxy/clienterr", "proxy/facts", "proxy/wire", "rewriter", "rule", "ascii"},
 	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
 	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
 	"proxy/facts":           {"rewriter", "rule", "pattern"},

@@ -16,7 +16,7 @@ import (
 )
 
 // findExact asks for the exactness of a query.
-func (s learner) findExact(n decide.Need) error {
+func (s learner) findExact(n decide.NeedExact) error {
 	exact, err := ask.IsExact(s.questions(), n.Plan, n.Part.Text)
 	if s.st.Selection.Exact = decide.ExactNot; exact {
 		s.st.Selection.Exact = decide.ExactSurely
@@ -42,7 +42,7 @@ func (s learner) findSound(p *decide.Part) error {
 }
 
 // count asks how many rows the query of an INSERT gives.
-func (s learner) count(n decide.Need) error {
+func (s learner) count(n decide.NeedCount) error {
 	sel := &s.st.Selection
 	if err := s.isolation(sel); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s learner) count(n decide.Need) error {
 		if miscounts(refused) && n.Part.Facts.At.Before(s.st.Begun) { // by what the table was
 			return s.describe(n.Part.Name, string(s.st.Key))
 		}
-		if miscounts(refused) && s.st.Prefix[0] == mysql.COM_QUERY && s.manual() {
+		if miscounts(refused) && s.st.Prefix[0] == mysql.COM_QUERY && s.c.State().Manual {
 			return errUnsound
 		}
 		return s.nativeError(n.Part, refused)
@@ -68,11 +68,7 @@ func (s learner) count(n decide.Need) error {
 	if err != nil {
 		return fmt.Errorf("the rows of a query: %w", err)
 	}
-	s.c.Mu.Lock()
-	defer s.c.Mu.Unlock()
-	if id := &s.c.State.LastID; !id.Owed {
-		*id = relay.LastID{Value: c.LastID, Known: true}
-	}
+	s.c.LearnLastID(c.LastID)
 	sel.Counted = c
 	return nil
 }
@@ -90,9 +86,8 @@ func (s learner) counted(sql []byte, marks int) (wire.Result, error) {
 // transaction of REPEATABLE READ a plain count is of an older state than what
 // INSERT ... SELECT reads, which takes locks too. READ COMMITTED takes none.
 func (s learner) isolation(sel *decide.Selection) error {
-	s.c.Mu.Lock()
-	open := s.c.State.InTrans || s.c.State.Manual
-	s.c.Mu.Unlock()
+	now := s.c.State()
+	open := now.InTrans || now.Manual
 	if !open || sel.Tries > 0 {
 		sel.Isolated = open
 		return nil

@@ -60,9 +60,7 @@ func pendingOf(r *running) (n int) {
 	r.srv.mu.Lock()
 	defer r.srv.mu.Unlock()
 	for s := range r.srv.sessions {
-		s.c.Mu.Lock()
-		n += s.c.Pending.Len
-		s.c.Mu.Unlock()
+		n += s.c.Waiting()
 	}
 	return n
 }

@@ -66,8 +66,6 @@ func (s learner) findOwner(key string) error {
 	if err != nil {
 		return err
 	}
-	s.c.Mu.Lock()
-	defer s.c.Mu.Unlock()
-	s.c.State.NoteTable(key, own)
+	s.c.NoteTable(key, own)
 	return nil
 }

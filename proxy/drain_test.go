@@ -74,7 +74,7 @@ func TestConversationLeave(t *testing.T) {
 	busy := map[string]func(c *relay.Conversation){
 		"a pending command":       func(c *relay.Conversation) { c.Send(relay.Pending{Reply: relay.ReplyOne}) },
 		"a reply made here":       func(c *relay.Conversation) { c.Send(relay.Pending{Reply: relay.ReplyOne}); c.Answerable([]byte("x")) },
-		"a transaction":           func(c *relay.Conversation) { c.State.InTrans = true },
+		"a transaction":           func(c *relay.Conversation) { c.Update(func(s *relay.State) { s.InTrans = true }) },
 		"a statement decided on":  func(c *relay.Conversation) { c.Decide() },
 		"a login":                 func(c *relay.Conversation) { c.SetPhase(relay.PhaseAuth) },
 		"a stream without an end": func(c *relay.Conversation) { c.SetPhase(relay.PhaseOpaque) },

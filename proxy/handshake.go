@@ -69,10 +69,7 @@ func (s handshake) run() error {
 // begin sets the session up for the capabilities both sides agreed on.
 func (s handshake) begin(greeting *wire.Greeting, caps uint64) {
 	s.log = s.log.With("thread", greeting.ThreadID)
-	s.c.Caps, s.c.MariaDB = caps, greeting.MariaDB()
-	s.c.State.Mode.MariaDB, s.c.State.Mode.Version = s.c.MariaDB, greeting.Number()
-	s.c.State.Increment = 1
-	s.c.Multi = s.c.Has(mysql.CLIENT_MULTI_STATEMENTS)
+	s.c.Begin(caps, greeting.MariaDB(), greeting.Number())
 	if secure(s.client) != secure(s.server) {
 		s.replies.Bridge = clienterr.Payload(clienterr.Bridge())
 	}

@@ -38,7 +38,7 @@ type learner struct{ command }
 // the session; what is wrong with the statement is answered to the client.
 func (s *session) statement(packet []byte) error {
 	s.held = statements.Get().(*decide.Statement)
-	s.held.Read(packet, s.c.Caps, &s.requests)
+	s.held.Read(packet, s.requests.Arrival(packet))
 	if s.held.Prefix[0] == mysql.COM_STMT_PREPARE {
 		s.requests.Last = &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.Unprepared()}} // unless it is sent
 	}
@@ -48,7 +48,7 @@ func (s *session) statement(packet []byte) error {
 		err = c.decide()
 	}
 	if err == nil {
-		err = s.ReadAsNow(s.held)
+		err = s.ReadAsNow()
 	}
 	if err == nil {
 		err = c.dropLong()
@@ -64,16 +64,11 @@ func (s *session) statement(packet []byte) error {
 // settleOption waits for the reply to a COM_SET_OPTION: whether the server takes it is
 // not known before, and it says where a text is cut.
 func (s command) settleOption() error {
-	s.c.Mu.Lock()
-	turns := s.c.MayTurn()
-	s.c.Mu.Unlock()
-	if s.st.Prefix[0] != mysql.COM_QUERY || !turns {
+	if s.st.Prefix[0] != mysql.COM_QUERY || !s.c.MayTurn() {
 		return nil
 	}
 	err := s.quiet()
-	s.c.Mu.Lock()
-	defer s.c.Mu.Unlock()
-	s.st.Multi = s.c.Multi
+	s.st.Multi = s.c.Splits()
 	return err
 }
 
@@ -133,13 +128,13 @@ func (s command) decide() error {
 func (s command) decided() error {
 	defer s.st.Found.Note(&s.c)
 	for range maxRounds {
-		n, err := s.decider.Decide(s.st)
-		if err == nil && n.Kind != decide.NeedNothing {
-			if err = (learner{s}).learn(n); err == nil {
-				continue
-			}
+		missing, err := s.decider.Decide(s.st, s.c.Snapshot(s.st.Executes))
+		if err != nil || missing == nil {
+			return err
 		}
-		return err
+		if err := (learner{s}).learn(missing); err != nil {
+			return err
+		}
 	}
 	return clienterr.Undecided(errors.New("too many questions to the server"))
 }
@@ -173,21 +168,23 @@ func (s command) unprepared() {
 
 // learn finds out what a decision waits for.
 func (s learner) learn(n decide.Need) error {
-	switch n.Kind {
+	switch n := n.(type) {
 	case decide.NeedQuiet:
 		return s.quiet()
 	case decide.NeedRenewal:
-		return s.renew()
+		return s.renew(n.Of)
 	case decide.NeedReading:
-		return s.readAs(s.st.Prepared.Own, string(decide.CountedOf(s.st.Prepared).Text), true)
+		return s.readAs(n.Own, string(n.Text), true)
 	case decide.NeedProbe:
 		return s.probe()
 	case decide.NeedTable:
 		return s.describe(n.Table, n.Key)
+	case decide.NeedMax:
+		return s.admit(n.Column)
 	case decide.NeedValues:
 		return s.evaluate(n)
 	case decide.NeedSource:
-		return s.askSource(n.Values[0])
+		return s.askSource(n.SQL)
 	case decide.NeedName:
 		return s.Asker().LearnName(n.Name)
 	case decide.NeedCharset:
@@ -204,9 +201,8 @@ func (s learner) learn(n decide.Need) error {
 		return s.findExact(n)
 	case decide.NeedCount:
 		return s.count(n)
-	default:
-		return s.admit(n.Column)
 	}
+	return clienterr.Undecided(fmt.Errorf("nobody can find out %T", n))
 }
 
 // ColumnOn names schema.table.column for sources: where there are several listeners
@@ -243,10 +239,7 @@ func (s learner) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
 	if errors.Is(err, ErrLocked) {
 		return s.Asker().Greatest(t, column)
 	}
-	s.c.Mu.Lock()
-	open := s.c.State.InTrans
-	s.c.Mu.Unlock()
-	if err != nil || !open {
+	if now := s.c.State(); err != nil || !now.InTrans {
 		return n, err
 	}
 	own, err := s.Asker().Greatest(t, column)

@@ -54,33 +54,30 @@ func (s learner) learnCharset() error {
 
 // evaluate asks the server what expressions for ids are worth. Where it refuses, the
 // statement would fail by the same.
-func (s learner) evaluate(n decide.Need) error {
-	if err := s.payFor(strings.Join(n.Values, ",")); err != nil {
+func (s learner) evaluate(n decide.NeedValues) error {
+	if err := s.payFor(strings.Join(n.SQL, ",")); err != nil {
 		return err
 	}
-	worth, err := s.Asker().Values(n.Values)
+	worth, err := s.Asker().Values(n.SQL)
 	if err != nil {
 		return err
 	}
-	s.c.Mu.Lock()
-	defer s.c.Mu.Unlock()
+	now := s.c.State()
 	for i := range worth {
-		v := decide.Cell{Value: worth[i], Column: n.Columns[i], Strict: s.c.State.Strict && !n.Ignore}
+		v := decide.Cell{Value: worth[i], Column: n.Columns[i], Strict: now.Strict && !n.Ignore}
 		v.Wide = n.Wide != nil && n.Wide[i]
 		if n.Bound {
-			s.st.Bound = append(s.st.Bound, v.ID(&s.c.State))
+			s.st.Bound = append(s.st.Bound, v.ID(&now))
 			continue
 		}
-		s.st.Values = append(s.st.Values, v.ID(&s.c.State))
+		s.st.Values = append(s.st.Values, v.ID(&now))
 	}
 	return nil
 }
 
 // takeAsked asks what SET insert_id asks for, and uses it up.
 func (s learner) takeAsked(p *decide.Part) error {
-	s.c.Mu.Lock()
-	age := s.c.State.Age
-	s.c.Mu.Unlock()
+	age := s.c.State().Age
 	id, err := s.Asker().InsertID()
 	if err != nil {
 		return err
@@ -94,11 +91,7 @@ func (s learner) takeAsked(p *decide.Part) error {
 		}
 		s.st.Asked = &draw.Asked{First: id.First, Next: id.First, Increment: id.Increment, Offset: id.Offset}
 	}
-	s.c.Mu.Lock()
-	defer s.c.Mu.Unlock()
-	if s.c.State.Age == age {
-		s.c.State.Known |= relay.KnowAsked
-	}
+	s.c.LearnAsked(age)
 	return nil
 }
 

@@ -75,12 +75,10 @@ func (s *session) Told(err error) *mysql.MyError {
 	if !ok {
 		return e
 	}
-	s.c.Mu.Lock()
-	user, schema, mode := s.c.User, string(s.c.State.Schema), s.c.State.Mode
-	s.c.Mu.Unlock()
-	said := []any{"code", e.Code, "error", e.Message, "user", user, "schema", schema}
+	now := s.c.State()
+	said := []any{"code", e.Code, "error", e.Message, "user", s.c.User(), "schema", string(now.Schema)}
 	if s.held != nil {
-		said = append(said, "statement", s.held.Outline(mode))
+		said = append(said, "statement", s.held.Outline(now.Mode))
 	}
 	if kept, ok := errors.AsType[clienterr.KeptError](err); ok {
 		if _, reference := inside.Text(kept.Cause); reference != "" {
@@ -114,9 +112,7 @@ func (s *session) report(found *decide.Findings) {
 
 // denied logs that the server refused a login. It has said why to the client.
 func (s *session) denied() {
-	s.c.Mu.Lock()
-	user, code := s.c.User, s.c.Last.Code
-	s.c.Mu.Unlock()
+	user, code := s.c.Denied()
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " login " + user); ok {
 		s.log.Info("login failed", "user", user, "code", code, "others", others)
 	}

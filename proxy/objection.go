@@ -43,7 +43,7 @@ func (s command) object(cause *mysql.MyError) (taken, done bool, err error) {
 		own != nil && own.Code == mysql.ER_PARSE_ERROR && !several && bytes.IndexByte(sql, '?') >= 0: // and fails at the first
 		done, err = s.sendAsIs(s.st.AsSQL(), len(s.st.Text), 0)
 		return true, done, err
-	case own != nil && misresolved(own) && s.manual():
+	case own != nil && misresolved(own) && s.c.State().Manual:
 		end, rest := s.first()
 		done, err = s.sendAsIs(s.st.AsSQL(), end, rest)
 		return true, done, err
@@ -84,7 +84,9 @@ func (s command) objectInside(cause *mysql.MyError) (taken, done bool, err error
 // first returns where the first statement of what is left of a text ends, and where what
 // is behind it begins; 0: nothing is.
 func (s command) first() (end, rest int) {
-	span, last, _ := rewriter.Next(s.st.Text, 0, s.decider.Begin(s.st).Mode)
+	mode := s.c.State().Mode
+	mode.MultiStatements = s.st.Multi
+	span, last, _ := rewriter.Next(s.st.Text, 0, mode)
 	if last {
 		return len(s.st.Text), 0
 	}
@@ -99,14 +101,6 @@ func misresolved(e *mysql.MyError) bool {
 		return true
 	}
 	return false
-}
-
-// manual reports whether autocommit is off: a statement that fails may then leave a
-// transaction open.
-func (s *session) manual() bool {
-	s.c.Mu.Lock()
-	defer s.c.Mu.Unlock()
-	return s.c.State.Manual
 }
 
 // sendAsIs sends on, up to end, a text that the server is sure to refuse. rest is

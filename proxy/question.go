@@ -48,9 +48,7 @@ func (q questions) Close(statement uint32) error {
 
 // Settings implements ask.Session.
 func (q questions) Settings() ask.Settings {
-	q.s.c.Mu.Lock()
-	defer q.s.c.Mu.Unlock()
-	state := &q.s.c.State
+	state := q.s.c.State()
 	known := ask.Settings{Mode: state.Mode, Schema: state.KnownSchema()}
 	if state.Known&relay.KnowCharset != 0 {
 		known.Charset = state.Charset
@@ -64,9 +62,7 @@ func (q questions) Learn() (ask.Settings, error) {
 		return q.Settings(), err
 	}
 	known := q.Settings()
-	q.s.c.Mu.Lock()
-	defer q.s.c.Mu.Unlock()
-	known.Charset = q.s.c.State.Charset // as it was a moment ago, also where it may have changed
+	known.Charset = q.s.c.State().Charset // as it was a moment ago, also where it may have changed
 	return known, nil
 }
 
@@ -102,25 +98,19 @@ func (s *session) change(packet []byte, p relay.Pending) error {
 
 // probe asks for the session's settings.
 func (s *session) probe() error {
-	s.c.Mu.Lock()
-	age := s.c.State.Age
-	s.c.Mu.Unlock()
+	age := s.c.State().Age
 	found, err := s.Asker().Probe()
 	if err != nil {
 		return err
 	}
 	s.l.tables.SetFold(found.Folds)
-	s.c.Mu.Lock()
-	defer s.c.Mu.Unlock()
-	s.c.State.LearnProbe(&found, age)
+	s.c.LearnProbe(&found, age)
 	return nil
 }
 
 // payFor pays the debt of LAST_INSERT_ID() in front of a question that reads it.
 func (s *session) payFor(sql string) error {
-	s.c.Mu.Lock()
-	id := s.c.State.LastID
-	s.c.Mu.Unlock()
+	id := s.c.State().LastID
 	if !id.Owed || !rewriter.MentionsLastID([]byte(sql)) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 
@@ -14,23 +15,28 @@ import (
 	"idproxy/rewriter"
 )
 
+// elsewhere is what a session has been changed from, to read a text as it was read.
+type elsewhere struct {
+	schema []byte // the default one; nil: it stayed
+	mode   string // sql_mode, if it is moded
+	moded  bool
+}
+
 // readAs gives the session the default schema and, with quotes, the sql_mode that a
 // text was read by. readAsNow takes them back.
 func (s command) readAs(o *relay.OwnText, text string, quotes bool) error {
 	for range 2 {
-		s.c.Mu.Lock()
-		differs, err := decide.DiffersFrom(o, text, &s.c.State, quotes)
-		schema := bytes.Clone(s.c.State.Schema)
-		s.c.Mu.Unlock()
-		missing, err := decide.NeedOf(err)
+		now := s.c.State()
+		differs, err := decide.DiffersFrom(o, text, &now, quotes)
+		schema := bytes.Clone(now.Schema)
 		switch {
-		case err != nil:
-			return err
-		case missing.Kind == decide.NeedProbe:
+		case errors.Is(err, decide.NeedProbe{}):
 			if err := s.probe(); err != nil {
 				return err
 			}
 			continue
+		case err != nil:
+			return err
 		case differs.Schema:
 			if len(schema) == 0 { // nothing leads back there
 				return clienterr.New(mysql.ER_NO_DB_ERROR, "3D000", "No database selected: the statement was prepared in %s, and must be prepared anew", o.By.Schema)
@@ -41,7 +47,7 @@ func (s command) readAs(o *relay.OwnText, text string, quotes bool) error {
 			if err := s.useSchema(o.By.Schema); err != nil {
 				return err
 			}
-			s.st.Elsewhere.Schema = schema
+			s.elsewhere.schema = schema
 		}
 		if differs.Quotes {
 			return s.readQuotesAs(o.By.Mode)
@@ -60,7 +66,7 @@ func (s command) readQuotesAs(mode rewriter.Mode) error {
 	if err := s.setMode(withQuotes(now, mode)); err != nil {
 		return err
 	}
-	s.st.Elsewhere.Mode, s.st.Elsewhere.Moded = now, true
+	s.elsewhere.mode, s.elsewhere.moded = now, true
 	return nil
 }
 
@@ -88,15 +94,15 @@ func withQuotes(modes string, mode rewriter.Mode) string {
 
 // readAsNow takes back what readAs changed. A session in which that fails must end:
 // what the client sends next would go elsewhere.
-func (s *session) ReadAsNow(st *decide.Statement) error {
-	was := st.Elsewhere
-	st.Elsewhere = decide.Elsewhere{}
+func (s *session) ReadAsNow() error {
+	was := s.elsewhere
+	s.elsewhere = elsewhere{}
 	var err error
-	if was.Moded {
-		err = s.setMode(was.Mode)
+	if was.moded {
+		err = s.setMode(was.mode)
 	}
-	if err == nil && was.Schema != nil {
-		err = s.useSchema(was.Schema)
+	if err == nil && was.schema != nil {
+		err = s.useSchema(was.schema)
 	}
 	if err != nil {
 		s.log.Warn("a session ends, for its default schema or sql_mode could not be restored", "error", err)

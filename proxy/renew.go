@@ -15,8 +15,7 @@ import (
 
 // renew prepares the statement that st executes anew, from the client's own text.
 // The client keeps its number for it, while the server gives it another one.
-func (s command) renew() error {
-	e := s.st.Prepared
+func (s command) renew(e *relay.Prepared) error {
 	switch {
 	case e.Own == nil || !e.Own.Kept:
 		return clienterr.Undecided(errors.New("it must be prepared anew, and idproxy keeps its text no longer: prepare it again"))
@@ -24,16 +23,14 @@ func (s command) renew() error {
 		return clienterr.Undecided(errors.New("its table has changed between its long data and its execution: execute it again"))
 	}
 	if err := s.readAs(e.Own, e.Own.Text.Value(), s.c.MariaDB); err != nil {
-		return errors.Join(err, s.ReadAsNow(s.st))
+		return errors.Join(err, s.ReadAsNow())
 	}
 	fresh, err := s.prepareAnew(e)
-	if berr := s.ReadAsNow(s.st); err != nil || berr != nil {
+	if berr := s.ReadAsNow(); err != nil || berr != nil {
 		return errors.Join(err, berr)
 	}
 	fresh.Types, fresh.Own = e.Types, e.Own
-	s.c.Mu.Lock()
-	defer s.c.Mu.Unlock()
-	*e = *fresh // who knows the statement knows it by e
+	s.c.Replace(e, fresh)
 	return nil
 }
 
@@ -50,7 +47,8 @@ func (s command) prepareAnew(e *relay.Prepared) (*relay.Prepared, error) {
 	if s.st.Dynamic != nil {
 		return command{s.session, anew}.prepareNameAnew(s.st.Dynamic.Name, e)
 	}
-	anew.Read(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, e.Own.Text.Value()...)), s.c.Caps, &s.requests)
+	prepare := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, e.Own.Text.Value()...))
+	anew.Read(prepare, s.requests.Arrival(prepare))
 	text, err := command{s.session, anew}.decidedText()
 	if err != nil {
 		return nil, err
@@ -63,10 +61,7 @@ func (s command) prepareAnew(e *relay.Prepared) (*relay.Prepared, error) {
 		return nil, err
 	}
 	fresh := anew.Prepared
-	s.c.Mu.Lock()
-	defer s.c.Mu.Unlock()
-	fresh.Learn(p.Prepared)
-	s.c.Prepared.Renewed, fresh.Untyped = true, true
+	s.c.Renew(fresh, p.Prepared)
 	if s.c.MariaDB && fresh.Columns != e.Columns {
 		fresh.Status = mysql.SERVER_STATUS_METADATA_CHANGED
 	}
@@ -105,7 +100,8 @@ func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepare
 	} else {
 		sql = rewriter.AppendLiteral(sql, text, mode)
 	}
-	s.st.Read(s.c.AppendQuery(nil, string(sql)), s.c.Caps, &s.requests)
+	prepare := s.c.AppendQuery(nil, string(sql))
+	s.st.Read(prepare, s.requests.Arrival(prepare))
 	if err := s.decided(); err != nil {
 		return nil, err
 	}

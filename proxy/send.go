@@ -79,23 +79,14 @@ func (s command) storedSQL(o decide.Order, e *relay.Expect) (string, error) {
 // prelude records the command, and in front of it what must be said first: the
 // value that LAST_INSERT_ID() is owed, or the question what it is. It returns
 // the packets of those.
-func (s command) prelude(p relay.Pending) []byte {
-	changes := s.st.Order.MayOwe()
-	c := &s.c
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	c.Kept = nil
-	var first []byte
-	id := c.State.LastID
-	if s.st.Owing && id.Owed {
-		first = c.AppendQuery(first, "SET last_insert_id="+strconv.FormatUint(id.Value, 10))
-		c.SendLocked(relay.Pending{Reply: relay.ReplyResult, Watcher: &relay.HiddenReply{Kind: relay.HiddenPay}})
+func (s command) prelude(p relay.Pending) (first []byte) {
+	what := s.c.SendBehind(p, s.st.Owing, s.st.Order.MayOwe())
+	if what.Pays {
+		first = s.c.AppendQuery(first, "SET last_insert_id="+strconv.FormatUint(what.Value, 10))
 	}
-	if changes && (!id.Known || c.Pending.Len > 0 && !s.st.Owing) {
-		first = c.AppendQuery(first, ask.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", c.MariaDB))
-		c.SendLocked(relay.Pending{Reply: relay.ReplyResult, Watcher: &relay.HiddenReply{Kind: relay.HiddenLastID, Answer: &relay.Answer{}}})
+	if what.Asks {
+		first = s.c.AppendQuery(first, ask.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", s.c.MariaDB))
 	}
-	c.SendLocked(p)
 	return first
 }
 

@@ -275,6 +275,6 @@ func (l *listener) newSession(conn net.Conn) *session {
 	s.c.TablesChanged, s.c.Infile = l.tables.Forget, make(chan struct{}, 1)
 	s.requests = relay.Requests{Conversation: &s.c, Rules: l.ruleBook, Limit: l.srv.settings().Statement}
 	s.replies = relay.Replies{Conversation: &s.c}
-	s.decider = decide.Decider{Conversation: &s.c, Tables: l.tables, Rules: l.ruleBook, Second: l.srv.cfg.SecondReader}
+	s.decider = decide.Decider{Tables: l.tables, Rules: l.ruleBook, Second: l.srv.cfg.SecondReader}
 	return s
 }

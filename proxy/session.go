@@ -42,8 +42,10 @@ type session struct {
 	replies  relay.Replies
 	decider  decide.Decider
 	held     *decide.Statement // while it is decided on
-	in       *inlet            // from the client; toServer's
-	holding  int               // bytes at its front that are the held command's
+	// elsewhere is what is to be taken back once the text of the held command was read.
+	elsewhere elsewhere
+	in        *inlet // from the client; toServer's
+	holding   int    // bytes at its front that are the held command's
 
 	clientMu sync.Mutex    // held from reading a reply's bytes off the machine to having written them
 	gone     chan struct{} // closed when no reply will come any more

@@ -7,42 +7,31 @@ import (
 	"strconv"
 	"strings"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 )
 
-// Probed are the settings of a session that ids depend on.
-type Probed struct {
-	SQLMode    string
-	Charset    string // character_set_client
-	Connection string // character_set_connection
-	Schema     []byte // the default one, in UTF-8
-	Increment  uint64 // auto_increment_increment, at least 1
-	MaxPacket  uint64
-	LastID     uint64
-	Folds      bool // lower_case_table_names is not 0
-}
-
 // Probe asks for all of them at once. The schema's name comes in UTF-8, as servers have
 // it, whatever character_set_results is.
-func (a *Asker) Probe() (Probed, error) {
+func (a *Asker) Probe() (facts.Probed, error) {
 	const sql = "SELECT @@sql_mode,@@character_set_client,HEX(DATABASE()),@@auto_increment_increment,@@max_allowed_packet,@@lower_case_table_names,LAST_INSERT_ID(),@@character_set_connection"
 	answer, err := a.one(sql)
 	if err != nil {
-		return Probed{}, err
+		return facts.Probed{}, err
 	}
 	if len(answer.Rows) == 1 {
 		if p, ok := readProbed(answer.Rows[0]); ok {
 			return p, nil
 		}
 	}
-	return Probed{}, errors.New("the server's answer about its settings is not understood")
+	return facts.Probed{}, errors.New("the server's answer about its settings is not understood")
 }
 
-func readProbed(row [][]byte) (p Probed, ok bool) {
+func readProbed(row [][]byte) (p facts.Probed, ok bool) {
 	if len(row) != 8 {
 		return p, false
 	}
-	p = Probed{SQLMode: string(row[0]), Charset: string(row[1]), Connection: string(row[7]), Folds: string(row[5]) != "0"}
+	p = facts.Probed{SQLMode: string(row[0]), Charset: string(row[1]), Connection: string(row[7]), Folds: string(row[5]) != "0"}
 	var errs [4]error
 	p.Schema, errs[0] = hex.DecodeString(string(row[2]))
 	p.Increment, errs[1] = strconv.ParseUint(string(row[3]), 10, 64)

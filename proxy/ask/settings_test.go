@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"idproxy/proxy/facts"
 )
 
 func TestParseGreatest(t *testing.T) {
@@ -28,7 +30,7 @@ func TestReadProbed(t *testing.T) {
 		return r
 	}
 	good := row("ANSI_QUOTES", "gbk", "73686f70", "2", "1048576", "1", "17", "latin1")
-	want := Probed{SQLMode: "ANSI_QUOTES", Charset: "gbk", Connection: "latin1", Schema: []byte("shop"), Increment: 2, MaxPacket: 1 << 20, LastID: 17, Folds: true}
+	want := facts.Probed{SQLMode: "ANSI_QUOTES", Charset: "gbk", Connection: "latin1", Schema: []byte("shop"), Increment: 2, MaxPacket: 1 << 20, LastID: 17, Folds: true}
 	if got, ok := readProbed(good); !ok || cmp.Diff(want, got) != "" {
 		t.Errorf("%+v, %v; want %+v", got, ok, want)
 	}

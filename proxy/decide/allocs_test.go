@@ -76,10 +76,10 @@ func (x *deciding) prepare(t *testing.T, m *relay.Requests, text string) {
 	e := m.Last
 	if act == relay.ActForward {
 		m.Left = 0
-		x.c.Pending.Pop()
+		x.answer()
 	} else {
-		x.st.Read(command, x.c.Caps, m)
-		if n, err := x.d.Decide(&x.st); err != nil || n.Kind != NeedNothing {
+		x.st.Read(command, m.Arrival(command))
+		if n, err := x.decide(); err != nil || n != nil {
 			t.Fatalf("%s: %v, %v", text, n, err)
 		}
 		e = x.st.Prepared
@@ -100,11 +100,11 @@ func (x *deciding) carry(t *testing.T, m *relay.Requests, command []byte) {
 	n, act := m.Next(command)
 	if act == relay.ActForward {
 		m.Left = 0
-		x.c.Pending.Pop()
+		x.answer()
 		return
 	}
-	x.st.Read(command[:n], x.c.Caps, m)
-	if n, err := x.d.Decide(&x.st); err != nil || n.Kind != NeedNothing || len(x.st.Filled.Parts) != 1 {
+	x.st.Read(command[:n], m.Arrival(command[:n]))
+	if n, err := x.decide(); err != nil || n != nil || len(x.st.Filled.Parts) != 1 {
 		t.Fatalf("%q: %v, %v, %d parts", command, n, err, len(x.st.Filled.Parts))
 	}
 	p, plan := &x.st.Filled.Parts[0], &x.st.Filled.plans[0]
@@ -116,4 +116,12 @@ func (x *deciding) carry(t *testing.T, m *relay.Requests, command []byte) {
 	if _, _, err := x.st.Order.Write(&x.s, &x.st); err != nil {
 		t.Fatalf("%q: %v", command, err)
 	}
+}
+
+// answer ends the command that was forwarded, by an ERR that says nothing.
+func (x *deciding) answer() {
+	reply := append(x.reply[:0], 3, 0, 0, 1, wire.ErrByte, 0, 0)
+	x.replies.Conversation = x.c
+	x.replies.Feed(reply)
+	x.reply = reply
 }

@@ -14,16 +14,16 @@ func (cx *reading) begins(st *Statement, p *Part) error {
 	switch {
 	case native != "" && !strings.EqualFold(native, p.Rules[0].Column): // that one uses it up
 	case p.Rules[0].Packet: // the server may not know it
-	case cx.snap.Known&relay.KnowAsked != 0:
+	case cx.now.Known&relay.KnowAsked != 0:
 		if p.result == 0 && st.Asked != nil {
 			p.asked = st.Asked
 		}
 	case p.result > 0: // what stands in front may use it up
 		return errCut
-	case cx.busy:
-		return lacks(NeedQuiet)
+	case cx.now.Busy:
+		return NeedQuiet{}
 	default:
-		return errIncomplete{Need{Kind: NeedAsked, Part: p}}
+		return NeedAsked{Part: p}
 	}
 	return nil
 }

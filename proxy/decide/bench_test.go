@@ -29,8 +29,8 @@ func BenchmarkInjected(b *testing.B) {
 			b.SetBytes(int64(len(command)))
 			for b.Loop() {
 				n, _ := m.Next(command)
-				x.st.Read(command[:n], x.c.Caps, &m)
-				if n, err := x.d.Decide(&x.st); err != nil || n.Kind != NeedNothing || len(x.st.Filled.Parts) != 1 {
+				x.st.Read(command[:n], m.Arrival(command[:n]))
+				if n, err := x.decide(); err != nil || n != nil || len(x.st.Filled.Parts) != 1 {
 					b.Fatal(n, err)
 				}
 				p, plan := &x.st.Filled.Parts[0], &x.st.Filled.plans[0]

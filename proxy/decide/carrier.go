@@ -28,7 +28,7 @@ type Carrier interface {
 	// Carry sets user variables for what is sent next.
 	Carry(set []byte) error
 	// ReadAsNow ends a reading of a text as it was read.
-	ReadAsNow(st *Statement) error
+	ReadAsNow() error
 	// Prepares notes the statement that the client prepares.
 	Prepares(e *relay.Prepared)
 	// Told returns the error that a client is told, and logs it.

@@ -12,52 +12,12 @@ import (
 	"idproxy/rule"
 )
 
-// Need is what a decision waits for.
-type Need struct {
-	Kind    needKind
-	Table   rewriter.Name  // needTable, needEngine
-	Key     string         // of the table; needOwner
-	Column  *Filling       // needMax
-	Values  []string       // needValues, needSource: expressions
-	Columns []rule.Column  // needValues: of each, the column it is for
-	Wide    []bool         // needValues: of each bound one, whether its column has wide ids; nil: none has
-	Ignore  bool           // needValues: the statement says IGNORE
-	Bound   bool           // needValues: they are arguments of EXECUTE
-	Facts   *facts.Table   // needEngine
-	Name    facts.Spelling // needName
-	Part    *Part          // needCount, needExact, needAsked
-	Plan    *rewriter.Plan // needCount, needExact
-}
-
-type needKind uint8
-
-const (
-	NeedNothing needKind = iota // decided
-	NeedQuiet                   // no command may be pending
-	NeedRenewal                 // the statement that is executed must be prepared anew
-	NeedReading                 // the session must read its text as it was read
-	NeedProbe                   // the session's settings
-	NeedTable                   // the columns of a table
-	needMax                     // the greatest id in a column
-	NeedValues                  // what expressions for ids are worth
-	NeedSource                  // the text that an expression gives a PREPARE
-	NeedCharset                 // character_set_database
-	NeedName                    // a name in UTF-8
-	NeedOwner                   // whether a table is a temporary one of the session's own
-	NeedEngine                  // whether the table's engine takes rows back
-	NeedAsked                   // what SET insert_id asks for
-	NeedSound                   // whether the server can prepare the statement
-	NeedExact                   // whether MariaDB keeps the values of a query that stands inside another
-	NeedCount                   // how many rows a query gives
-)
-
 // Decider decides on held statements. It does no I/O: what it does not know it
 // names, and it is asked again once that was learned.
 type Decider struct {
-	Conversation *relay.Conversation
-	Tables       *facts.Tables
-	Rules        func() relay.RuleBook
-	Second       SecondReader // nil: none
+	Tables *facts.Tables
+	Rules  func() relay.RuleBook
+	Second SecondReader // nil: none
 }
 
 // SecondReader checks a plan with another reader of SQL than the one that made
@@ -71,8 +31,8 @@ type SecondReader interface {
 // reading is what a text has said so far, while its statements are gone
 // through.
 type reading struct {
-	found  *Findings // what was seen so far
-	snap   relay.State
+	now    relay.Snapshot // what is known of the session
+	found  *Findings      // what was seen so far
 	Mode   rewriter.Mode
 	rules  relay.RuleBook
 	schema []byte
@@ -83,28 +43,14 @@ type reading struct {
 	// What the statements in front do to what is known of the session:
 	settings bool // they may change settings or the schema, to what cannot be told
 	barrier  bool // or tables
-	busy     bool // earlier commands are pending
-	remaking bool // and one of them may change tables
-	owes     bool // LAST_INSERT_ID() is owed, or may be when they are over
-	// Of the reply to the PREPARE of the statement that is executed:
-	params int  // the client's parameters
-	broken bool // the server counts others
-	failed bool // it was an ERR
 }
 
-// errIncomplete stands in for a need while a text is gone through.
-type errIncomplete struct{ Need }
-
-func (errIncomplete) Error() string { return "something must be asked first" }
-
-func lacks(kind needKind) error { return errIncomplete{Need{Kind: kind}} }
-
-// NeedOf takes the need out of an error that stands for one.
+// NeedOf takes the need out of an error that is one.
 func NeedOf(err error) (Need, error) {
-	if missing, ok := errors.AsType[errIncomplete](err); ok {
-		return missing.Need, nil
+	if missing, ok := errors.AsType[Need](err); ok {
+		return missing, nil
 	}
-	return Need{}, err
+	return nil, err
 }
 
 // maxParts bounds the INSERTs of a piece, and so what is kept for them.
@@ -118,16 +64,16 @@ var errCut = errors.New("the statements in front must be over first")
 // max_allowed_packet.
 const SmallText = 512 << 10
 
-// Decide goes through the statements of st. It returns what it needs to know,
-// or an error for the client, or needNothing with a decision in st. It changes nothing else.
+// Decide goes through the statements of st, as the session is now. It returns what it needs to know,
+// or an error for the client, or nil and nil with a decision in st. It changes nothing else.
 //
 // A text that names no table with a rule, however it is read, goes as it came before
 // anything is asked for it, cut off it or refused. Statements by name are known better from
 // a text in pieces.
-func (d *Decider) Decide(st *Statement) (Need, error) {
-	cx := d.Begin(st)
+func (d *Decider) Decide(st *Statement, now relay.Snapshot) (Need, error) {
+	cx := d.begin(st, now)
 	missing, err := d.wholeOrPiece(st, &cx)
-	if missing.Kind == NeedNothing && err == nil && st.Prepares() {
+	if missing == nil && err == nil && st.Prepares() {
 		cx.completePrepare(st)
 	}
 	return missing, err
@@ -136,10 +82,10 @@ func (d *Decider) Decide(st *Statement) (Need, error) {
 // wholeOrPiece decides on the next piece, or lets all of the text pass.
 func (d *Decider) wholeOrPiece(st *Statement, cx *reading) (Need, error) {
 	missing, err := d.judge(st, *cx)
-	decided := missing.Kind == NeedNothing && err == nil
+	decided := missing == nil && err == nil
 	if decided && (st.Rest == 0 || !cx.rules.Empty() && rewriter.MentionsDynamic(st.Text)) || !d.unconcerned(st, cx) {
-		if missing.Kind != NeedNothing && missing.Kind != NeedQuiet && cx.readersFirst(st) {
-			return Need{}, nil
+		if missing != nil && missing != (NeedQuiet{}) && cx.readersFirst(st) {
+			return nil, nil
 		}
 		return missing, err
 	}
@@ -148,7 +94,7 @@ func (d *Decider) wholeOrPiece(st *Statement, cx *reading) (Need, error) {
 	st.Touch, st.After, st.Owing = relay.TouchAll|relay.TouchLastID, nil, false
 	st.Spans, st.End, st.Rest, st.Refused = st.Spans[:0], len(st.Text), 0, 0
 	st.Prepared, st.Dynamic = nil, nil
-	return Need{}, nil
+	return nil, nil
 }
 
 // judge is decide for what it cannot tell to be without any rule.
@@ -161,20 +107,20 @@ func (d *Decider) judge(st *Statement, cx reading) (Need, error) {
 	case mysql.COM_STMT_SEND_LONG_DATA:
 		return NeedOf(d.readyForLong(st, &cx))
 	}
-	if st.doubted(^cx.snap.Known) || len(st.Text) > SmallText && cx.snap.Known&relay.KnowNumbers == 0 {
-		return Need{Kind: NeedProbe}, nil
+	if st.doubted(^cx.now.Known) || len(st.Text) > SmallText && cx.now.Known&relay.KnowNumbers == 0 {
+		return NeedProbe{}, nil
 	}
-	if cx.busy && rewriter.MentionsLastID(st.Text) {
-		return Need{Kind: NeedQuiet}, nil
+	if cx.now.Busy && rewriter.MentionsLastID(st.Text) {
+		return NeedQuiet{}, nil
 	}
-	if missing, err := NeedOf(d.parts(st, &cx)); missing.Kind != NeedNothing || err != nil {
+	if missing, err := NeedOf(d.parts(st, &cx)); missing != nil || err != nil {
 		return missing, err
 	}
-	st.Owing = st.Owing || cx.owes && st.readsLastID()
-	if st.Owing && cx.busy { // what is owed then is not certain yet
-		return Need{Kind: NeedQuiet}, nil
+	st.Owing = st.Owing || cx.now.Owes && st.readsLastID()
+	if st.Owing && cx.now.Busy { // what is owed then is not certain yet
+		return NeedQuiet{}, nil
 	}
-	return Need{}, nil
+	return nil, nil
 }
 
 // parts goes through the statements of the next piece.
@@ -188,8 +134,8 @@ func (d *Decider) parts(st *Statement, cx *reading) error {
 		if st.Touch&relay.TouchInsert != 0 { // the reply shows the insert id of its last result alone
 			st.Touch |= relay.TouchLastID
 		}
-		if cx.busy && !last {
-			return lacks(NeedQuiet)
+		if cx.now.Busy && !last {
+			return NeedQuiet{}
 		}
 		i := len(st.Spans) - 1
 		if i > 0 && i == st.Refused {
@@ -220,31 +166,22 @@ func (d *Decider) parts(st *Statement, cx *reading) error {
 // diagnostics and writes nothing is not asked about: a question would change them.
 func (d *Decider) unconcerned(st *Statement, cx *reading) bool {
 	switch {
-	case st.Prefix[0] != mysql.COM_QUERY && st.Prefix[0] != mysql.COM_STMT_PREPARE, cx.owes:
+	case st.Prefix[0] != mysql.COM_QUERY && st.Prefix[0] != mysql.COM_STMT_PREPARE, cx.now.Owes:
 		return false
 	case cx.rules.Empty():
 		return true
-	case rewriter.MentionsDynamic(st.Text) && (d.concernsName(cx.rules) || !rewriter.PlainDynamic(st.Text)):
+	case rewriter.MentionsDynamic(st.Text) && (cx.concernsName() || !rewriter.PlainDynamic(st.Text)):
 		return false
 	}
 	return !cx.rules.MayName(st.Text) ||
 		rewriter.MentionsDiagnostics(st.Text) && (!rewriter.MentionsWrite(st.Text) || !cx.rules.MayNameIn(st.Text, cx.schema, cx.known))
 }
 
-func (d *Decider) Begin(st *Statement) reading {
-	d.Conversation.Mu.Lock()
-	defer d.Conversation.Mu.Unlock()
-	cx := reading{snap: d.Conversation.State.Snapshot(), rules: d.Rules(), busy: d.Conversation.Pending.Len > 0, found: &st.Found, prepares: st.Prepares()}
-	cx.owes = d.Conversation.MayOwe()
-	for i := range d.Conversation.Pending.Len {
-		cx.remaking = cx.remaking || d.Conversation.Pending.At(i).Touch&relay.TouchTables != 0
-	}
-	if e := st.Executes; e != nil {
-		cx.params, cx.broken, cx.failed = e.Params, e.Broken, e.Failed
-	}
-	cx.Mode = cx.snap.Mode
+// begin begins to read the command.
+func (d *Decider) begin(st *Statement, now relay.Snapshot) reading {
+	cx := reading{now: now, rules: d.Rules(), found: &st.Found, prepares: st.Prepares(), Mode: now.Mode}
 	cx.Mode.MultiStatements = st.Multi
-	cx.schema, cx.known = cx.snap.Schema, cx.snap.Known&relay.KnowSchema != 0
+	cx.schema, cx.known = now.Schema, now.Known&relay.KnowSchema != 0
 	return cx
 }
 
@@ -272,7 +209,7 @@ func (d *Decider) part(st *Statement, i int, cx *reading) (ends bool, err error)
 		if how == noticed || how == alone {
 			return how == alone, nil
 		}
-		st.Owing = st.Owing || cx.owes && head.HidesLastID() && !rewriter.MentionsDiagnostics(sql)
+		st.Owing = st.Owing || cx.now.Owes && head.HidesLastID() && !rewriter.MentionsDiagnostics(sql)
 	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
 		if head.Kind != rewriter.Compound && !cx.prepares {
 			return d.dynamic(st, i, head, cx)
@@ -280,9 +217,9 @@ func (d *Decider) part(st *Statement, i int, cx *reading) (ends bool, err error)
 		if err := d.hidden(st, head, sql, cx); err != nil {
 			return false, err
 		}
-		st.Owing = cx.owes
+		st.Owing = cx.now.Owes
 	case rewriter.Call:
-		st.Owing = cx.owes
+		st.Owing = cx.now.Owes
 	}
 	if err := d.creates(st, head, sql, cx); err != nil {
 		return false, err
@@ -315,9 +252,9 @@ func (d *Decider) temporary(st *Statement, i int, head rewriter.Head, cx *readin
 		case cx.barrier:
 			return errCut
 		default:
-			return lacks(NeedProbe)
+			return NeedProbe{}
 		}
-	case head.Drop && cx.snap.Temporary != nil:
+	case head.Drop && cx.now.Temporary != nil:
 		st.changes().Temps = append(st.changes().Temps, relay.Temp{Result: i})
 	}
 	return nil
@@ -370,7 +307,7 @@ func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter
 		case cx.barrier:
 			return name, nil, errCut
 		}
-		return name, nil, lacks(NeedProbe)
+		return name, nil, NeedProbe{}
 	}
 	if len(name.Schema) == 0 { // none is selected: the server refuses it
 		return name, nil, nil
@@ -382,7 +319,7 @@ func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter
 	case cx.barrier: // what is known of the table may not be true any more
 		return name, nil, errCut
 	case d.Tables.Fold() == facts.FoldUnknown:
-		return name, nil, lacks(NeedProbe)
+		return name, nil, NeedProbe{}
 	}
 	st.Key = d.Tables.AppendKey(st.Key[:0], name.Schema, name.Table)
 	own, err := cx.owns(st.Key)
@@ -390,8 +327,8 @@ func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter
 		return name, nil, err
 	}
 	if own {
-		if cx.busy { // a command that is pending may drop it
-			return name, nil, lacks(NeedQuiet)
+		if cx.now.Busy { // a command that is pending may drop it
+			return name, nil, NeedQuiet{}
 		}
 		if cx.prepares {
 			st.Prepared = &relay.Prepared{Kind: shadow(st.Key)}
@@ -404,9 +341,9 @@ func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter
 // owns reports whether the table of a key is a temporary one of the session's own, whose
 // rules rest. Where the session may have some that were not seen, the server is asked.
 func (cx *reading) owns(key []byte) (bool, error) {
-	own, known := cx.snap.Temporary[string(key)]
-	if known || !cx.snap.Unseen {
+	own, known := cx.now.Temporary[string(key)]
+	if known || !cx.now.Unseen {
 		return own, nil
 	}
-	return false, errIncomplete{Need{Kind: NeedOwner, Key: string(key)}}
+	return false, NeedOwner{Key: string(key)}
 }

@@ -33,15 +33,19 @@ type deciding struct {
 	st   Statement
 	s    idle
 	last error
+
+	replies relay.Replies
+	reply   []byte
 }
 
 func newDeciding(rules ...rule.Rule) *deciding {
 	c := &relay.Conversation{Caps: uint64(mysql.CLIENT_PROTOCOL_41), TablesChanged: func() {}}
-	c.State = relay.State{Known: relay.KnowAll | relay.KnowAsked, Strict: true, Schema: []byte("shop"), Increment: 1, MaxPacket: 1 << 20, LastID: relay.LastID{Known: true}}
+	state := relay.State{Known: relay.KnowAll | relay.KnowAsked, Strict: true, Schema: []byte("shop"), Increment: 1, MaxPacket: 1 << 20, LastID: relay.LastID{Known: true}}
+	c.Update(func(s *relay.State) { *s = state })
 	if rules == nil {
 		rules = []rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
 	}
-	x := &deciding{d: newDecider(c, rules), c: c}
+	x := &deciding{d: newDecider(rules), c: c}
 	x.d.Tables.SetFold(false)
 	id := rule.Column{Name: "id", Max: 1<<63 - 1, NotNull: true}
 	x.facts("shop", "orders", nil, id, rule.Column{Name: "a"}, rule.Column{Name: "b", Max: 1<<31 - 1})
@@ -65,10 +69,11 @@ func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns .
 
 // on decides on a command and says how, in a word or two.
 func (x *deciding) on(command byte, text string, multi bool) string {
-	x.c.Multi = multi
-	m := &relay.Requests{Conversation: x.c}
-	x.st.Read(wire.AppendPacket(nil, 0, append([]byte{command}, text...)), x.c.Caps, m)
-	n, err := x.d.Decide(&x.st)
+	packet := wire.AppendPacket(nil, 0, append([]byte{command}, text...))
+	as := (&relay.Requests{Conversation: x.c}).Arrival(packet)
+	as.Multi = multi && command == mysql.COM_QUERY
+	x.st.Read(packet, as)
+	n, err := x.decide()
 	x.st.Found.Note(x.c)
 	x.last = err
 	if e, ok := errors.AsType[*mysql.MyError](err); ok {
@@ -77,7 +82,7 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 	if err != nil {
 		return err.Error()
 	}
-	switch n.Kind {
+	switch n := n.(type) {
 	case NeedQuiet:
 		return "need quiet"
 	case NeedProbe:
@@ -87,10 +92,10 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 	case NeedTable:
 		return fmt.Sprintf("need table %s.%s", n.Table.Schema, n.Table.Table)
 	case NeedSource:
-		return "need the text of " + n.Values[0]
+		return "need the text of " + n.SQL
 	case NeedValues:
-		return fmt.Sprintf("need values %q", n.Values)
-	case needMax:
+		return fmt.Sprintf("need values %q", n.SQL)
+	case NeedMax:
 		return fmt.Sprintf("need max %s.%s.%s", n.Column.Table.Schema, n.Column.Table.Table, n.Column.Column.Name)
 	}
 	var parts []string
@@ -117,8 +122,10 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 
 func TestDecide(t *testing.T) {
 	const insert = "INSERT INTO orders (a) VALUES (1)"
-	mariaDB := func(x *deciding) { x.c.MariaDB, x.c.State.Mode.MariaDB = true, true }
-	unknown := func(k relay.Known) func(x *deciding) { return func(x *deciding) { x.c.State.Known &^= k } }
+	mariaDB := func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }
+	unknown := func(k relay.Known) func(x *deciding) {
+		return func(x *deciding) { x.is(func(s *relay.State) { s.Known &^= k }) }
+	}
 	named := func(e *relay.Prepared) func(x *deciding) {
 		return func(x *deciding) { x.c.Prepared.ByName = map[string]*relay.Prepared{"s": e} }
 	}
@@ -150,14 +157,14 @@ func TestDecide(t *testing.T) {
 		{name: "doubt of zero", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: unknown(relay.KnowZero), want: "need probe"},
 		{name: "many rows need the increment", text: "INSERT INTO orders (a) VALUES (1), (2)", setup: unknown(relay.KnowNumbers), want: "need probe"},
 		{name: "large text needs the limit", text: insert + strings.Repeat(" ", SmallText), setup: unknown(relay.KnowNumbers), want: "need probe"},
-		{name: "zero stands for itself", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: func(x *deciding) { x.c.State.Mode.NoAutoValueOnZero = true }, want: "fill 0 of shop.orders in result 0"},
+		{name: "zero stands for itself", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.NoAutoValueOnZero = true }) }, want: "fill 0 of shop.orders in result 0"},
 
 		{name: "columns unknown", text: insert, setup: func(x *deciding) { x.d.Tables.Forget() }, want: "need table shop.orders"},
 		{name: "source not compared yet", text: insert, setup: func(x *deciding) { x.d.Tables.Withdraw(rule.NewList(nil)) }, want: "need max shop.orders.id"},
 		{name: "explicit id needs no comparison", text: "INSERT INTO orders (id) VALUES (7)", setup: func(x *deciding) { x.d.Tables.Withdraw(rule.NewList(nil)) }, want: "fill 0 of shop.orders in result 0"},
 
-		{name: "temporary table", text: insert, setup: func(x *deciding) { x.c.State.MakeTemporary("shop\x00orders") }, want: "forward"},
-		{name: "temporary table of another schema", text: insert, setup: func(x *deciding) { x.c.State.MakeTemporary("other\x00orders") }, want: "fill 1 of shop.orders in result 0"},
+		{name: "temporary table", text: insert, setup: func(x *deciding) { x.is(func(s *relay.State) { s.MakeTemporary("shop\x00orders") }) }, want: "forward"},
+		{name: "temporary table of another schema", text: insert, setup: func(x *deciding) { x.is(func(s *relay.State) { s.MakeTemporary("other\x00orders") }) }, want: "fill 1 of shop.orders in result 0"},
 
 		{name: "INSERT ... SELECT", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", want: "error 1235", says: "SELECT"},
 		{name: "LOAD DATA", text: "LOAD DATA INFILE 'f' INTO TABLE orders", want: "error 1235", says: "LOAD DATA"},
@@ -252,8 +259,8 @@ func TestDecidePrepared(t *testing.T) {
 // any execution may change.
 func TestDecideExecute(t *testing.T) {
 	x := newDeciding()
-	x.c.State.LastID.Owed = true
-	head, _ := rewriter.ReadHead([]byte("CALL p()"), x.c.State.Mode)
+	x.is(func(s *relay.State) { s.LastID.Owed = true })
+	head, _ := rewriter.ReadHead([]byte("CALL p()"), x.c.State().Mode)
 	x.st.Prepared = relay.NewPrepared(head, []byte("CALL p()"), true)
 	x.c.Prepared.ByNumber = map[uint32]*relay.Prepared{1: x.st.Prepared}
 	if got := x.on(mysql.COM_STMT_EXECUTE, "\x01\x00\x00\x00\x00\x01\x00\x00\x00", false); got != "forward" || !x.st.Owing {
@@ -351,20 +358,20 @@ func TestDecideRules(t *testing.T) {
 	}{
 		{name: "refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{orders}, want: "error 1235"},
 		{name: "forwarded", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.State.Strict = false }},
-		{name: "forwarded, not known", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.c.State.Known &^= relay.KnowStrict }},
+		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
+		{name: "forwarded, not known", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Known &^= relay.KnowStrict }) }},
 		{name: "forwarded, hidden", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.State.Strict = false }},
+		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
 		{name: "a view without the column", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{any}, want: "error 1235"},
 		{name: "a view without the column, forwarded", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "forward", counts: [3]int{1}},
-		{name: "a view without the column, forwarded, not strict", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "error 1235", setup: func(x *deciding) { x.c.State.Strict = false }},
+		{name: "a view without the column, forwarded, not strict", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
 		{name: "forwarded rules fill what they can", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{forward}, want: "fill 1 of shop.orders in result 0"},
 		{name: "observed", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "observed in SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "a form forwarded in SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) SELECT 1'", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
 		{name: "CREATE TABLE ... SELECT", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{orders}, want: "error 1235"},
 		{name: "CREATE TABLE ... SELECT, forwarded", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "CREATE TABLE ... SELECT, forwarded, not strict", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.c.State.Strict = false }},
+		{name: "CREATE TABLE ... SELECT, forwarded, not strict", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
 		{name: "CREATE TABLE ... SELECT, observed", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "CREATE TABLE", text: "CREATE TABLE orders (id INT, a INT)", rules: []rule.Rule{orders}, want: "forward"},
 		{name: "observed, refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
@@ -403,8 +410,8 @@ func TestDecideRules(t *testing.T) {
 // What a decided text changes is noted for when its reply comes.
 func TestDecideEffects(t *testing.T) {
 	x := newDeciding()
-	x.c.State.Temporary = map[string]bool{"shop\x00t": true}
-	x.c.State.LastID.Owed = true
+	x.is(func(s *relay.State) { s.Temporary = map[string]bool{"shop\x00t": true} })
+	x.is(func(s *relay.State) { s.LastID.Owed = true })
 	x.on(mysql.COM_QUERY, "CREATE TEMPORARY TABLE t (id INT); DROP TABLE t; USE other; SELECT LAST_INSERT_ID()", true)
 	if j := x.st.After; j == nil || string(j.Schema) != "other" || len(j.Temps) != 2 || j.Temps[0] != (relay.Temp{Result: 0, Name: "shop\x00t"}) || j.Temps[1] != (relay.Temp{Result: 1, Name: ""}) {
 		t.Errorf("after %+v", j)
@@ -412,17 +419,21 @@ func TestDecideEffects(t *testing.T) {
 	if x.st.Touch&relay.TouchTables == 0 || !x.st.Owing {
 		t.Errorf("touches %05b, owing %v", x.st.Touch, x.st.Owing)
 	}
-	x.c.State.LastID.Owed = false
+	x.is(func(s *relay.State) { s.LastID.Owed = false })
 	x.on(mysql.COM_QUERY, "SELECT 1; INSERT INTO other VALUES (1)", true)
 	if x.st.Touch&relay.TouchLastID == 0 || x.st.Owing || x.st.After != nil {
 		t.Errorf("behind it: touches %05b, owing %v, after %+v", x.st.Touch, x.st.Owing, x.st.After)
 	}
 }
 
-// newDecider returns a decider of the conversation c, as a session has it.
-func newDecider(c *relay.Conversation, rules []rule.Rule) *Decider {
+// is changes what is known of the session.
+func (x *deciding) is(change func(s *relay.State)) { x.c.Update(change) }
+
+// decide decides on the command by what is known now.
+func (x *deciding) decide() (Need, error) { return x.d.Decide(&x.st, x.c.Snapshot(x.st.Executes)) }
+
+// newDecider returns a decider, as a session has it.
+func newDecider(rules []rule.Rule) *Decider {
 	book := relay.RuleBook{List: rule.NewList(rules)}
-	return &Decider{
-		Conversation: c, Tables: facts.New(), Rules: func() relay.RuleBook { return book },
-	}
+	return &Decider{Tables: facts.New(), Rules: func() relay.RuleBook { return book }}
 }

@@ -21,7 +21,7 @@ func DiffersFrom(o *relay.OwnText, text string, now *relay.State, quotes bool) (
 		case was.Known&relay.KnowSchema == 0:
 			return differs, ErrReadElse("the default schema")
 		case now.Known&relay.KnowSchema == 0:
-			return differs, lacks(NeedProbe)
+			return differs, NeedProbe{}
 		}
 		differs.Schema = len(was.Schema) > 0 && !bytes.Equal(was.Schema, now.Schema)
 	}
@@ -37,7 +37,7 @@ func DiffersFrom(o *relay.OwnText, text string, now *relay.State, quotes bool) (
 		case was.Known&matters != matters:
 			return differs, ErrReadElse("sql_mode")
 		case now.Known&matters != matters:
-			return differs, lacks(NeedProbe)
+			return differs, NeedProbe{}
 		}
 		differs.Quotes = matters&relay.KnowQuotes != 0 && was.Mode.ANSIQuotes != now.Mode.ANSIQuotes ||
 			matters&relay.KnowBackslash != 0 && was.Mode.NoBackslashEscapes != now.Mode.NoBackslashEscapes
@@ -48,11 +48,4 @@ func DiffersFrom(o *relay.OwnText, text string, now *relay.State, quotes bool) (
 // ErrReadElse says why a text cannot be prepared anew with certainty.
 func ErrReadElse(what string) error {
 	return clienterr.Undecided(errors.New("it must be prepared anew, and " + what + " may have been another when it was prepared: prepare it again"))
-}
-
-// Elsewhere is what a session has been changed from, to read a text as it was read.
-type Elsewhere struct {
-	Schema []byte // the default one; nil: it stayed
-	Mode   string // sql_mode; changed says whether it did
-	Moded  bool
 }

@@ -42,7 +42,7 @@ const idType = uint16(mysql.MYSQL_TYPE_LONGLONG) | wire.Unsigned
 func (d *Decider) executes(st *Statement, cx *reading) error {
 	e := st.Prepared
 	st.forwarded = forwardedExecution{e: e}
-	if st.Order = &st.forwarded; e == nil || cx.failed { // to the server too, which says so
+	if st.Order = &st.forwarded; e == nil || e.Failed.Raised() { // to the server too, which says so
 		return nil
 	}
 	if e.Long.Refused != nil {
@@ -54,13 +54,13 @@ func (d *Decider) executes(st *Statement, cx *reading) error {
 	switch {
 	case CountedOf(e) != nil:
 		return d.selectsPrepared(st, e, cx)
-	case FillerOf(e) == nil && cx.busy && cx.owes:
-		return lacks(NeedQuiet)
+	case FillerOf(e) == nil && cx.now.Busy && cx.now.Owes:
+		return NeedQuiet{}
 	case FillerOf(e) == nil:
-		st.Owing = cx.owes && e.Reads
+		st.Owing = cx.now.Owes && e.Reads
 		st.Touch, st.forwarded.typed = e.Touch, e.Untyped
 		cx.found.executed = e
-		cx.found.types, _ = relay.TypesOf(cx.found.types, st.Payload(), d.Conversation.Caps, cx.params)
+		cx.found.types, _ = relay.TypesOf(cx.found.types, st.Payload(), cx.now.Caps, cx.now.Params)
 		cx.found.typed = len(cx.found.types) > 0
 		return nil
 	}
@@ -84,30 +84,30 @@ func (d *Decider) allowed(st *Statement, e *relay.Prepared, cx *reading) error {
 		}
 	}
 	if e.Ruled(cx.rules) {
-		return outdated(cx)
+		return outdated(cx, e)
 	}
 	switch k := e.Kind.(type) {
 	case stale:
-		return outdated(cx)
+		return outdated(cx, e)
 	case Refusal:
-		if cx.busy { // perhaps with its PREPARE
-			return lacks(NeedQuiet)
+		if cx.now.Busy { // perhaps with its PREPARE
+			return NeedQuiet{}
 		}
 		return k.MyError
 	case shadow:
-		return k.allowed(cx)
+		return k.allowed(cx, e)
 	}
 	return nil
 }
 
 // allowed returns why the statement does not go into the temporary table any more.
-func (key shadow) allowed(cx *reading) error {
-	if cx.busy {
-		return lacks(NeedQuiet)
+func (key shadow) allowed(cx *reading, e *relay.Prepared) error {
+	if cx.now.Busy {
+		return NeedQuiet{}
 	}
 	own, err := cx.owns([]byte(key))
 	if err == nil && !own {
-		err = outdated(cx)
+		err = outdated(cx, e)
 	}
 	return err
 }
@@ -115,18 +115,18 @@ func (key shadow) allowed(cx *reading) error {
 // fills decides on the execution of a statement that gets ids.
 func (d *Decider) fills(st *Statement, e *relay.Prepared, cx *reading) error {
 	f := FillerOf(e)
-	if cx.broken {
+	if cx.now.Broken {
 		return clienterr.Miscounted(f.rules[0], f.facts.Name)
 	}
-	if len(st.Text) > SmallText && cx.snap.Known&relay.KnowNumbers == 0 {
-		return lacks(NeedProbe)
+	if len(st.Text) > SmallText && cx.now.Known&relay.KnowNumbers == 0 {
+		return NeedProbe{}
 	}
 	x := &st.Execution
 	x.filled, x.e = &st.Filled, e
-	if err := x.read(&st.HeldCommand, d.Conversation, cx.found); err != nil {
+	if err := x.read(&st.HeldCommand, &cx.now, cx.found); err != nil {
 		return err
 	}
-	if err := x.fits(&cx.snap); err != nil {
+	if err := x.fits(&cx.now.State); err != nil {
 		return err
 	}
 	p, plan := x.room()
@@ -136,18 +136,18 @@ func (d *Decider) fills(st *Statement, e *relay.Prepared, cx *reading) error {
 		return err
 	}
 	p.Facts = st.Facts
-	if err := x.judge(&cx.snap); err != nil {
+	if err := x.judge(&cx.now.State); err != nil {
 		return err
 	}
 	f.Plan.Bind(plan, x.values, x.rows, p.columns)
-	if err := x.genes(plan, &cx.snap); err != nil {
+	if err := x.genes(plan, &cx.now.State); err != nil {
 		return err
 	}
 	if err := d.bound(st, p, plan, e, f.Plan.Reads, cx); err != nil {
 		return err
 	}
 	if plan.NoLastID { // as one that is prepared as it is
-		st.Owing = cx.owes && e.Reads
+		st.Owing = cx.now.Owes && e.Reads
 	}
 	st.Order = x
 	return nil
@@ -156,12 +156,12 @@ func (d *Decider) fills(st *Statement, e *relay.Prepared, cx *reading) error {
 // bound adds the INSERT that an execution runs to those that get ids. reads: LAST_INSERT_ID() is read.
 func (d *Decider) bound(st *Statement, p *Part, plan *rewriter.Plan, e *relay.Prepared, reads bool, cx *reading) error {
 	switch {
-	case plan.Rows > 1 && cx.snap.Known&relay.KnowNumbers == 0:
-		return lacks(NeedProbe)
-	case reads && cx.busy:
-		return lacks(NeedQuiet)
+	case plan.Rows > 1 && cx.now.Known&relay.KnowNumbers == 0:
+		return NeedProbe{}
+	case reads && cx.now.Busy:
+		return NeedQuiet{}
 	}
-	st.Owing = reads && cx.owes
+	st.Owing = reads && cx.now.Owes
 	st.Touch |= e.Touch
 	if err := d.admissible(st, p, plan, cx); err != nil {
 		return err
@@ -174,21 +174,21 @@ func (d *Decider) bound(st *Statement, p *Part, plan *rewriter.Plan, e *relay.Pr
 // statement's ids depend on it, and so is what generates one.
 func (d *Decider) asPrepared(st *Statement, e *relay.Prepared, cx *reading) error {
 	f := FillerOf(e)
-	if cx.remaking {
-		return lacks(NeedQuiet)
+	if cx.now.Remaking {
+		return NeedQuiet{}
 	}
 	own, err := cx.owns([]byte(f.key))
 	switch {
 	case err != nil:
 		return err
 	case own:
-		return outdated(cx)
-	case f.Plan.ZeroDoubt && cx.snap.Known&relay.KnowZero == 0:
-		return lacks(NeedProbe)
-	case f.Plan.Literals && cx.snap.Known&relay.KnowStrict == 0:
-		return lacks(NeedProbe)
-	case f.Plan.ZeroDoubt && f.noZero != cx.snap.Mode.NoAutoValueOnZero, f.Plan.Literals && f.strict != cx.snap.Strict:
-		return outdated(cx)
+		return outdated(cx, e)
+	case f.Plan.ZeroDoubt && cx.now.Known&relay.KnowZero == 0:
+		return NeedProbe{}
+	case f.Plan.Literals && cx.now.Known&relay.KnowStrict == 0:
+		return NeedProbe{}
+	case f.Plan.ZeroDoubt && f.noZero != cx.now.Mode.NoAutoValueOnZero, f.Plan.Literals && f.strict != cx.now.Strict:
+		return outdated(cx, e)
 	}
 	st.Facts = f.facts
 	asked := func(is *facts.Table) bool { return !f.Plan.ByPosition || !is.At.Before(st.Begun) }
@@ -198,11 +198,11 @@ func (d *Decider) asPrepared(st *Statement, e *relay.Prepared, cx *reading) erro
 	now := d.known(st, []byte(f.key))
 	switch {
 	case now == nil, !asked(now):
-		return errIncomplete{Need{Kind: NeedTable, Table: f.name, Key: f.key}}
+		return NeedTable{Table: f.name, Key: f.key}
 	case now.Err != nil:
 		return now.Err // as the server itself says it
 	case !sameColumns(now, f):
-		return outdated(cx)
+		return outdated(cx, e)
 	}
 	cx.found.executed, cx.found.facts, st.Facts = e, now, now
 	return nil
@@ -212,8 +212,8 @@ func (d *Decider) asPrepared(st *Statement, e *relay.Prepared, cx *reading) erro
 // no column with a rule.
 func (d *Decider) isBare(st *Statement, e *relay.Prepared, cx *reading) error {
 	b := e.Kind.(*bare)
-	if cx.remaking {
-		return lacks(NeedQuiet)
+	if cx.now.Remaking {
+		return NeedQuiet{}
 	}
 	st.Facts = b.facts
 	if d.Tables.Current(b.facts) {
@@ -225,11 +225,11 @@ func (d *Decider) isBare(st *Statement, e *relay.Prepared, cx *reading) error {
 	now := d.known(st, []byte(b.key))
 	switch {
 	case now == nil:
-		return errIncomplete{Need{Kind: NeedTable, Table: b.name, Key: b.key}}
+		return NeedTable{Table: b.name, Key: b.key}
 	case now.Err != nil:
 		return nil // the server will say so itself
 	case now.View, gained(now.Table, b.rules):
-		return outdated(cx)
+		return outdated(cx, e)
 	}
 	cx.found.executed, cx.found.facts = e, now
 	return nil
@@ -280,13 +280,13 @@ func counting(t *rule.Table) string {
 }
 
 // read takes the packet apart.
-func (x *execution) read(held *HeldCommand, c *relay.Conversation, found *Findings) error {
+func (x *execution) read(held *HeldCommand, now *relay.Snapshot, found *Findings) error {
 	x.bulk, x.rows, x.units = held.Prefix[0] == relay.ComBulkExecute, 1, nil
 	e, payload := x.e, held.Payload()
 	n := FillerOf(e).Plan.Client
 	if !x.bulk {
-		if err := x.One.Parse(payload, c.Caps, wire.Bound{Parameters: n, Types: e.Types, Long: e.Long.Has}); err != nil {
-			return clienterr.Packet(err, c.MariaDB, "mysqld_stmt_execute")
+		if err := x.One.Parse(payload, now.Caps, wire.Bound{Parameters: n, Types: e.Types, Long: e.Long.Has}); err != nil {
+			return clienterr.Packet(err, now.Mode.MariaDB, "mysqld_stmt_execute")
 		}
 		found.gives(e, &x.One, n)
 		for _, data := range e.Long.IDs {
@@ -308,7 +308,7 @@ func (x *execution) read(held *HeldCommand, c *relay.Conversation, found *Findin
 		return clienterr.NoBulk()
 	}
 	if err != nil {
-		return clienterr.Packet(err, c.MariaDB, command)
+		return clienterr.Packet(err, now.Mode.MariaDB, command)
 	}
 	if x.many.Flags&wire.BulkUnitResults != 0 {
 		x.units = &relay.Units{}
@@ -339,7 +339,7 @@ func (x *execution) fits(s *relay.State) error {
 	switch {
 	case !x.bulk:
 	case s.Known&relay.KnowNumbers == 0:
-		return lacks(NeedProbe)
+		return NeedProbe{}
 	case uint64(x.size) > s.MaxPacket:
 		return clienterr.TooLarge(x.size, "max_allowed_packet", s.MaxPacket)
 	}
@@ -399,7 +399,7 @@ func (x *execution) judge(s *relay.State) error {
 	case refused != nil:
 		return refused
 	case doubt:
-		return lacks(NeedProbe)
+		return NeedProbe{}
 	}
 	return nil
 }

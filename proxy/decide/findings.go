@@ -55,14 +55,12 @@ func (f *Findings) Note(c *relay.Conversation) {
 	if len(f.unread) == 0 && f.executed == nil {
 		return
 	}
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
 	for _, u := range f.unread {
 		if u.text == nil {
-			delete(c.Prepared.ByName, u.name)
+			c.LoseName(u.name)
 			continue
 		}
-		c.Prepared.PassNames(u.text, true, u.by)
+		c.PassNames(u.text, u.by)
 	}
 	e := f.executed
 	if f.typed {

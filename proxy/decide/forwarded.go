@@ -7,11 +7,11 @@ import (
 
 // outdated stands for a statement that must be prepared anew before it is executed,
 // as a server does it in silence when a table has changed.
-func outdated(cx *reading) error {
-	if cx.busy { // what is pending may change more
-		return lacks(NeedQuiet)
+func outdated(cx *reading, e *relay.Prepared) error {
+	if cx.now.Busy { // what is pending may change more
+		return NeedQuiet{}
 	}
-	return lacks(NeedRenewal)
+	return NeedRenewal{Of: e}
 }
 
 // forwardedExecution is the execution of a statement without ids.

@@ -133,7 +133,7 @@ func (x *execution) readKeys(f *filler, e *relay.Prepared) error {
 func (f *filler) geneOf(column uint8, p *wire.Parameter, s *relay.State) (gene uint16, err error) {
 	rule := f.rules[column]
 	if rule.Gene.CRC32 && s.Known&relay.KnowUTF8 == 0 {
-		return 0, lacks(NeedProbe)
+		return 0, NeedProbe{}
 	}
 	gene, why := geneOf(rule.Gene, f.keys[column], p, s.UTF8)
 	if why != "" {

@@ -106,7 +106,7 @@ func geneStatement(t *testing.T, sql string) *relay.Prepared {
 // genesOf decides on an execution.
 func genesOf(e *relay.Prepared, payload []byte, s *relay.State) ([]uint16, error) {
 	st := executing(e, payload)
-	if err := st.Execution.read(&st.HeldCommand, &relay.Conversation{}, &Findings{}); err != nil {
+	if err := st.Execution.read(&st.HeldCommand, &relay.Snapshot{}, &Findings{}); err != nil {
 		return nil, err
 	}
 	if err := st.Execution.judge(s); err != nil {
@@ -183,7 +183,7 @@ func TestGenesOfExecutions(t *testing.T) {
 	}
 	byText := geneStatement(t, "INSERT INTO t (a,k) VALUES (?,?)")
 	FillerOf(byText).rules[0].Gene.CRC32 = true
-	if _, err := genesOf(byText, execute(0, 1, 7), &relay.State{Known: relay.KnowAll &^ relay.KnowUTF8}); err == nil || err.Error() != lacks(NeedProbe).Error() {
+	if _, err := genesOf(byText, execute(0, 1, 7), &relay.State{Known: relay.KnowAll &^ relay.KnowUTF8}); !errors.Is(err, NeedProbe{}) {
 		t.Errorf("a text in a character set that is not known: %v", err)
 	}
 }

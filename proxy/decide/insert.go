@@ -87,12 +87,12 @@ func (d *Decider) concern(st *Statement, p *Part, rules []*rule.Rule, cx *readin
 // facts finds the columns of the rules in what is known of the table. A part
 // without rules goes as it is.
 func (d *Decider) facts(st *Statement, p *Part, rules []*rule.Rule, cx *reading) error {
-	if cx.remaking { // what is known now is of the table before that
-		return lacks(NeedQuiet)
+	if cx.now.Remaking { // what is known now is of the table before that
+		return NeedQuiet{}
 	}
 	f := d.known(st, st.Key)
 	if f == nil {
-		return errIncomplete{Need{Kind: NeedTable, Table: p.Name, Key: string(st.Key)}}
+		return NeedTable{Table: p.Name, Key: string(st.Key)}
 	}
 	if f.Err != nil {
 		if NoTable(f.Err.Code) {
@@ -153,18 +153,18 @@ func (d *Decider) plan(st *Statement, p *Part, plan *rewriter.Plan, cx *reading)
 	read := &st.reading
 	*read = rewriter.Statement{Text: p.Text, Mode: cx.Mode, Rules: p.Rules, Table: p.Facts.Table}
 	if cx.prepares {
-		read.Prepared, read.Bulk = true, cx.inner == nil && d.Conversation.Caps&wire.MariaDBStmtBulkOperations != 0
+		read.Prepared, read.Bulk = true, cx.inner == nil && cx.now.Caps&wire.MariaDBStmtBulkOperations != 0
 	}
 	if len(st.Spans) == 1 {
 		read.Values = st.Values
 	}
-	if cx.snap.Known&relay.KnowUTF8 == 0 && keyedByText(p.Rules) {
-		return asItIs, lacks(NeedProbe)
+	if cx.now.Known&relay.KnowUTF8 == 0 && keyedByText(p.Rules) {
+		return asItIs, NeedProbe{}
 	}
 	st.speller = d.speller(cx)
-	read.UTF8, read.Speller = cx.snap.UTF8, &st.speller
+	read.UTF8, read.Speller = cx.now.UTF8, &st.speller
 	err := plan.Read(read)
-	if _, lacking := errors.AsType[errIncomplete](err); lacking || errors.Is(err, errCut) {
+	if _, lacking := errors.AsType[Need](err); lacking || errors.Is(err, errCut) {
 		return asItIs, err
 	}
 	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
@@ -175,19 +175,19 @@ func (d *Decider) plan(st *Statement, p *Part, plan *rewriter.Plan, cx *reading)
 	}
 	switch {
 	case plan.ByPosition && !cx.prepares && p.Facts.At.Before(st.Begun): // in another order of columns an id would take the place of a value
-		return asItIs, errIncomplete{Need{Kind: NeedTable, Table: p.Name, Key: string(st.Key)}}
+		return asItIs, NeedTable{Table: p.Name, Key: string(st.Key)}
 	case errors.Is(err, rewriter.ErrNeedValues):
 		return asItIs, p.questions(st, plan, cx)
 	case err != nil: // ErrRefusedByServer
 		if p.Facts.At.Before(st.Begun) { // by what the table was; the server must be sure to refuse it now
-			return asItIs, errIncomplete{Need{Kind: NeedTable, Table: p.Name, Key: string(st.Key)}}
+			return asItIs, NeedTable{Table: p.Name, Key: string(st.Key)}
 		}
 		if cx.prepares {
 			st.Prepared = &relay.Prepared{Kind: stale{}}
 		}
 		return asItIs, nil // it goes as it is, and the server says why not
-	case plan.ZeroDoubt && cx.snap.Known&relay.KnowZero == 0, plan.Rows > 1 && cx.snap.Known&relay.KnowNumbers == 0:
-		return asItIs, lacks(NeedProbe)
+	case plan.ZeroDoubt && cx.now.Known&relay.KnowZero == 0, plan.Rows > 1 && cx.now.Known&relay.KnowNumbers == 0:
+		return asItIs, NeedProbe{}
 	case cx.prepares: // nothing happens yet
 	case plan.Plain && !plan.NoLastID && len(st.Spans) > 1, p.mayOwe(plan) && st.Touch&(relay.TouchLastID|relay.TouchInsert) != 0:
 		return asItIs, errCut // what LAST_INSERT_ID() is in front of it must be known
@@ -239,7 +239,7 @@ func (cx *reading) observed(st *Statement, p *Part) bool {
 func (cx *reading) would(st *Statement, p *Part, i int) string {
 	var plan rewriter.Plan
 	var load rewriter.LoadPlan
-	read, only := plan.Read, &rewriter.Statement{Text: p.Text, Mode: cx.Mode, Rules: p.Rules[i : i+1], Table: p.Facts.Table, UTF8: cx.snap.UTF8, Speller: rewriter.UTF8{}}
+	read, only := plan.Read, &rewriter.Statement{Text: p.Text, Mode: cx.Mode, Rules: p.Rules[i : i+1], Table: p.Facts.Table, UTF8: cx.now.UTF8, Speller: rewriter.UTF8{}}
 	if p.head.Kind == rewriter.Load {
 		read = load.Read
 	}
@@ -262,17 +262,17 @@ func (p *Part) questions(st *Statement, plan *rewriter.Plan, cx *reading) error 
 	switch {
 	case len(st.Spans) > 1:
 		return errCut
-	case cx.snap.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict:
-		return lacks(NeedProbe)
-	case cx.busy: // with what may set a variable
-		return lacks(NeedQuiet)
+	case cx.now.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict:
+		return NeedProbe{}
+	case cx.now.Busy: // with what may set a variable
+		return NeedQuiet{}
 	}
-	n := Need{Kind: NeedValues, Ignore: plan.Ignore}
+	n := NeedValues{Ignore: plan.Ignore}
 	for i, q := range plan.Questions {
-		n.Values = append(n.Values, string(p.Text[q.Start:q.End]))
+		n.SQL = append(n.SQL, string(p.Text[q.Start:q.End]))
 		n.Columns = append(n.Columns, p.columns[plan.AskedFor(i)])
 	}
-	return errIncomplete{n}
+	return n
 }
 
 // admissible checks what the plan says of each column against its rule.
@@ -285,12 +285,12 @@ func (d *Decider) admissible(st *Statement, p *Part, plan *rewriter.Plan, cx *re
 		case r.IDs.Wide():
 		case filled.Explicit > 0 && r.Explicit == rule.Advance && filled.GreatestUnknown:
 			return clienterr.NoNumber(r)
-		case filled.BelowZero && p.columns[i].Unsigned && !plan.Ignore && cx.snap.Known&relay.KnowStrict == 0:
-			return lacks(NeedProbe)
-		case filled.BelowZero && p.columns[i].Unsigned && (plan.Ignore || !cx.snap.Strict):
+		case filled.BelowZero && p.columns[i].Unsigned && !plan.Ignore && cx.now.Known&relay.KnowStrict == 0:
+			return NeedProbe{}
+		case filled.BelowZero && p.columns[i].Unsigned && (plan.Ignore || !cx.now.Strict):
 			return clienterr.BelowZero(r) // the server would make 0 of it, which natively generates
 		case (filled.Generated > 0 || r.Explicit == rule.Advance) && !d.Tables.IsAdmitted(p.admission(i)):
-			return errIncomplete{Need{Kind: needMax, Column: p.filling(i)}}
+			return NeedMax{Column: p.filling(i)}
 		}
 	}
 	if plan.NoLastID || plan.Columns[0].Generated == 0 {
@@ -308,8 +308,8 @@ func (cx *reading) prepare(st *Statement, p *Part, plan *rewriter.Plan) error {
 		return cx.unfilled(p, "INSERT ... SELECT in SQL PREPARE")
 	}
 	if plan.Selected {
-		if cx.snap.Known&readAlike != readAlike {
-			return lacks(NeedProbe)
+		if cx.now.Known&readAlike != readAlike {
+			return NeedProbe{}
 		}
 		st.Prepared = &relay.Prepared{Kind: newPreparedQuery(st, p, cx)}
 		return nil
@@ -323,7 +323,7 @@ func (cx *reading) prepare(st *Statement, p *Part, plan *rewriter.Plan) error {
 		name:  relay.CloneName(p.Name),
 		rules: slices.Clone(p.Rules), absent: p.absent, columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
 		keyed: keyParams(made.Genes), keys: keyColumns(p.Facts.Table, p.Rules),
-		noZero: cx.Mode.NoAutoValueOnZero, strict: cx.snap.Strict,
+		noZero: cx.Mode.NoAutoValueOnZero, strict: cx.now.Strict,
 	})
 	return nil
 }

@@ -88,14 +88,14 @@ func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
 	switch {
 	case len(st.Spans) > 1:
 		return asItIs, errCut
-	case cx.busy:
-		return asItIs, lacks(NeedQuiet)
+	case cx.now.Busy:
+		return asItIs, NeedQuiet{}
 	}
-	l := &Loading{part: *p, stride: cx.snap.Increment}
+	l := &Loading{part: *p, stride: cx.now.Increment}
 	st.speller = d.speller(cx)
 	err := l.plan.Read(&rewriter.Statement{Text: p.Text, Mode: cx.Mode, Rules: p.Rules, Table: p.Facts.Table, Speller: &st.speller})
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
-	_, lacking := errors.AsType[errIncomplete](err)
+	_, lacking := errors.AsType[Need](err)
 	switch {
 	case lacking:
 		return asItIs, err
@@ -104,14 +104,14 @@ func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
 	case err != nil: // ErrRefusedByServer
 		return asItIs, nil
 	case p.Facts.At.Before(st.Begun): // how many fields a line has must be certain: no server says when it was not
-		return asItIs, errIncomplete{Need{Kind: NeedTable, Table: p.Name, Key: string(st.Key)}}
-	case cx.snap.Known&settings != settings:
-		return asItIs, lacks(NeedProbe)
+		return asItIs, NeedTable{Table: p.Name, Key: string(st.Key)}
+	case cx.now.Known&settings != settings:
+		return asItIs, NeedProbe{}
 	}
 	charset := l.plan.Charset
 	if charset == "" {
 		if st.FileCharset == "" {
-			return asItIs, lacks(NeedCharset)
+			return asItIs, NeedCharset{}
 		}
 		charset = st.FileCharset
 	}
@@ -121,7 +121,7 @@ func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
 	l.Format = cx.format(l, charset)
 	for i := range p.Rules {
 		if !d.Tables.IsAdmitted(p.admission(i)) {
-			return asItIs, errIncomplete{Need{Kind: needMax, Column: p.filling(i)}}
+			return asItIs, NeedMax{Column: p.filling(i)}
 		}
 	}
 	l.part.Rules, l.part.columns = append([]*rule.Rule(nil), p.Rules...), append([]rule.Column(nil), p.columns...)
@@ -167,7 +167,7 @@ func (cx *reading) format(l *Loading, charset string) infile.Format {
 	f.Skip, f.Fields, f.Bytes = l.plan.Skip, l.plan.Fields, l.plan.Bytes
 	f.Charset, _ = infile.CharsetOf(charset)
 	f.MariaDB, f.KeepZero = cx.Mode.MariaDB, cx.Mode.NoAutoValueOnZero
-	f.Strict = l.plan.Replace && cx.snap.Strict
+	f.Strict = l.plan.Replace && cx.now.Strict
 	for i, at := range l.plan.At {
 		f.Columns = append(f.Columns, infile.Column{Field: at, Text: l.part.columns[i].Text, Unsigned: l.part.columns[i].Unsigned})
 	}

@@ -21,7 +21,7 @@ func (d *Decider) dynamic(st *Statement, i int, head rewriter.Head, cx *reading)
 		if head.Kind == rewriter.Prepare && cx.rules.Empty() {
 			cx.found.unread = append(cx.found.unread, unread{text: sql, by: cx.rules.List})
 		}
-		st.Owing = cx.owes
+		st.Owing = cx.now.Owes
 		cx.follow(st, i, head)
 		return false, nil
 	case i > 0:
@@ -50,7 +50,7 @@ func (d *Decider) dynamic(st *Statement, i int, head rewriter.Head, cx *reading)
 // names, or as the execution of a statement that gets ids.
 func (d *Decider) unreadDynamic(st *Statement, head rewriter.Head, dyn *rewriter.Dynamic, cx *reading) error {
 	if head.Kind != rewriter.Deallocate {
-		for name, e := range d.Conversation.Prepared.ByName {
+		for name, e := range cx.now.Statements.ByName {
 			if (dyn.Name == name || dyn.Name == "") && FillerOf(e) != nil {
 				return clienterr.Undecided(errors.New("the arguments of a statement that gets ids could not be read"))
 			}
@@ -60,7 +60,7 @@ func (d *Decider) unreadDynamic(st *Statement, head rewriter.Head, dyn *rewriter
 		}
 		cx.found.unread = append(cx.found.unread, unread{name: dyn.Name})
 	}
-	st.Owing = cx.owes
+	st.Owing = cx.now.Owes
 	cx.follow(st, 0, head)
 	return nil
 }
@@ -87,18 +87,18 @@ func (d *Decider) text(st *Statement, sql []byte, cx *reading) error {
 		st.Prepared = &relay.Prepared{Touch: relay.TouchAll | relay.TouchLastID, Reads: true, Unseen: true}
 		return nil
 	case st.Source != nil:
-		if len(st.Source.Text) > SmallText && cx.snap.Known&relay.KnowNumbers == 0 {
-			return lacks(NeedProbe)
+		if len(st.Source.Text) > SmallText && cx.now.Known&relay.KnowNumbers == 0 {
+			return NeedProbe{}
 		}
 		if inner = *st.Source; inner.Wide {
 			in.Mode.Charset = rewriter.SingleByte
 		}
-	case cx.snap.Known&(relay.KnowMode|relay.KnowCharset) != relay.KnowMode|relay.KnowCharset:
-		return lacks(NeedProbe)
-	case cx.busy: // with what may set a variable
-		return lacks(NeedQuiet)
+	case cx.now.Known&(relay.KnowMode|relay.KnowCharset) != relay.KnowMode|relay.KnowCharset:
+		return NeedProbe{}
+	case cx.now.Busy: // with what may set a variable
+		return NeedQuiet{}
 	default:
-		return errIncomplete{Need{Kind: NeedSource, Values: []string{string(sql[dyn.Source.Start:dyn.Source.End])}}}
+		return NeedSource{SQL: string(sql[dyn.Source.Start:dyn.Source.End])}
 	}
 	head, more := rewriter.ReadHead(inner.Text, in.Mode)
 	if cut := more && len(head.Target.Table) == 0; !cut { // else the server refuses it
@@ -116,7 +116,7 @@ func (d *Decider) text(st *Statement, sql []byte, cx *reading) error {
 	}
 	st.Prepared = with(st.Prepared, e)
 	if relay.Inserts(head) && dyn.Verb == rewriter.VerbPrepare {
-		st.Prepared.Aims(head, inner.Text, &cx.snap, cx.rules.List)
+		st.Prepared.Aims(head, inner.Text, &cx.now.State, cx.rules.List)
 		st.Prepared.Own.Asked = dyn.From == rewriter.SourceAsked
 		if inner.Wide && dyn.From != rewriter.SourceLiteral { // it is not in the client's character set
 			st.Prepared.Own = nil
@@ -193,21 +193,21 @@ func (cx *reading) unfilledName(st *Statement, i int, head rewriter.Head) {
 	if head.Effects(sql)&rewriter.SetsLastID != 0 { // among the arguments
 		st.Touch |= relay.TouchLastID
 	}
-	st.Owing = cx.owes && (st.Prepared.Reads || rewriter.MentionsLastID(sql))
+	st.Owing = cx.now.Owes && (st.Prepared.Reads || rewriter.MentionsLastID(sql))
 }
 
 // name decides on EXECUTE.
 func (d *Decider) name(st *Statement, i int, head rewriter.Head, cx *reading) error {
-	e := d.Conversation.Prepared.ByName[st.Dynamic.Name]
+	e := cx.now.Statements.ByName[st.Dynamic.Name]
 	switch {
 	case st.Dynamic.Name == "" || e == nil: // a routine may have prepared it
-		if !cx.rules.Empty() && d.Conversation.Prepared.Passed.MayInsert(cx.rules.List) {
+		if !cx.rules.Empty() && cx.now.Statements.Passed.MayInsert(cx.rules.List) {
 			return clienterr.ReadLate()
 		}
-		st.Owing = cx.owes
+		st.Owing = cx.now.Owes
 		cx.follow(st, i, head)
 		return nil
-	case d.hasFailed(e): // the server says so itself
+	case e.Failed.Raised(): // the server says so itself
 		return nil
 	case e.Unread && !cx.rules.Empty():
 		return clienterr.ReadLate()
@@ -222,18 +222,12 @@ func (d *Decider) name(st *Statement, i int, head rewriter.Head, cx *reading) er
 	if FillerOf(e) != nil {
 		return d.fillsNamed(st, i, cx)
 	}
-	if cx.busy && cx.owes {
-		return lacks(NeedQuiet)
+	if cx.now.Busy && cx.now.Owes {
+		return NeedQuiet{}
 	}
 	cx.unfilledName(st, i, head)
 	st.Prepared = nil
 	return nil
-}
-
-func (d *Decider) hasFailed(e *relay.Prepared) bool {
-	d.Conversation.Mu.Lock()
-	defer d.Conversation.Mu.Unlock()
-	return e.Failed
 }
 
 // miscounted decides on an execution with another number of arguments than the statement has
@@ -271,7 +265,7 @@ func (d *Decider) fillsNamed(st *Statement, i int, cx *reading) error {
 		return err
 	}
 	if plan.NoLastID {
-		st.Owing = cx.owes && (reads || e.Reads)
+		st.Owing = cx.now.Owes && (reads || e.Reads)
 	}
 	st.Order = &nameExecution{
 		filled: &st.Filled, values: st.Execution.values,
@@ -290,32 +284,32 @@ func (cx *reading) boundArguments(st *Statement, sql []byte) error {
 	if len(f.bound) == 0 {
 		return nil
 	}
-	n := Need{Kind: NeedValues, Bound: true, Ignore: f.Plan.Ignore}
+	n := NeedValues{Bound: true, Ignore: f.Plan.Ignore}
 	for _, b := range f.bound {
 		if !args[b.param].Default {
-			n.Values = append(n.Values, string(sql[args[b.param].Start:args[b.param].End]))
+			n.SQL = append(n.SQL, string(sql[args[b.param].Start:args[b.param].End]))
 			n.Columns = append(n.Columns, f.columns[b.column])
 			n.Wide = append(n.Wide, f.wide(b.column))
 		}
 	}
 	for _, a := range args {
-		if a.From == rewriter.SourceOther && len(n.Values) > 0 { // it may change them
+		if a.From == rewriter.SourceOther && len(n.SQL) > 0 { // it may change them
 			return clienterr.Unsupported(f.rules[0], f.name, "EXECUTE with a bound id and an expression that may have another value the next time")
 		}
 	}
 	switch {
-	case len(n.Values) > maxBound:
+	case len(n.SQL) > maxBound:
 		return clienterr.Unsupported(f.rules[0], f.name, "EXECUTE with so many bound ids")
-	case cx.snap.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict:
-		return lacks(NeedProbe)
-	case len(n.Values) > len(st.Bound) && cx.busy: // with what may set a variable
-		return lacks(NeedQuiet)
-	case len(n.Values) > len(st.Bound):
-		return errIncomplete{n}
+	case cx.now.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict:
+		return NeedProbe{}
+	case len(n.SQL) > len(st.Bound) && cx.now.Busy: // with what may set a variable
+		return NeedQuiet{}
+	case len(n.SQL) > len(st.Bound):
+		return n
 	}
 	next := 0
 	for _, b := range f.bound {
-		v := rewriter.Value{Generate: f.wide(b.column) || !cx.snap.Mode.NoAutoValueOnZero, Known: true} // DEFAULT stores 0, which generates or not
+		v := rewriter.Value{Generate: f.wide(b.column) || !cx.now.Mode.NoAutoValueOnZero, Known: true} // DEFAULT stores 0, which generates or not
 		if !args[b.param].Default {
 			v = st.Bound[next]
 			next++

@@ -26,7 +26,7 @@ func (x *deciding) named(t *testing.T, text string) *relay.Prepared {
 
 func TestDecideNamed(t *testing.T) {
 	rules := []rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
-	maria := func(x *deciding) { x.c.MariaDB, x.c.State.Mode.MariaDB = true, true }
+	maria := func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }
 	for _, tt := range []struct {
 		name, prepare, execute string
 		change                 func(x *deciding)
@@ -43,13 +43,13 @@ func TestDecideNamed(t *testing.T) {
 		{name: "as many as with the ids", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE s USING @a, @b", want: "forward", sent: "EXECUTE s"},
 		{name: "what MySQL does not take", prepare: "INSERT INTO orders (a) VALUES (?)", execute: "EXECUTE s USING 5", want: "forward"},
 		{name: "a SELECT", prepare: "SELECT LAST_INSERT_ID()", execute: "EXECUTE s", want: "forward"},
-		{name: "a failed PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.Prepared.ByName["s"].Failed = true }, want: "forward"},
+		{name: "a failed PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.Prepared.ByName["s"].Failed.Raise() }, want: "forward"},
 		{name: "a refused PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) {
 			x.c.Prepared.ByName["s"] = &relay.Prepared{Kind: Refusal{clienterr.UnpreparedName("s")}}
 		}, want: "error 1243"},
-		{name: "another schema meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.State.Schema = []byte("other") }, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING @`idproxy 0`"},
-		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.c.State.Mode.NoAutoValueOnZero = true }, want: "need renewal"},
-		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.State.MakeTemporary("shop\x00orders") }, want: "need renewal"},
+		{name: "another schema meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.is(func(s *relay.State) { s.Schema = []byte("other") }) }, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING @`idproxy 0`"},
+		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.NoAutoValueOnZero = true }) }, want: "need renewal"},
+		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.is(func(s *relay.State) { s.MakeTemporary("shop\x00orders") }) }, want: "need renewal"},
 		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.Prepared.ByName["s"] = &relay.Prepared{Unread: true} }, want: "error 1235"},
 		{name: "a PREPARE that the server refused", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.on(mysql.COM_QUERY, "PREPARE x FROM", false) }, want: "forward"},
 		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.Prepared.Passed.Lose(nil) }, want: "error 1235"},

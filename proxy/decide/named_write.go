@@ -43,14 +43,11 @@ func (p *NamePreparation) Begin(s Carrier, st *Statement) error {
 
 // keepName notes the statement that the PREPARE makes, before it is sent.
 func (p *NamePreparation) keepName(s Carrier, st *Statement) error {
-	c := s.Conversation()
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
 	if p.Dyn.Name == "" {
-		p.keepNameless(&c.Prepared)
+		p.keepNameless(&s.Conversation().Prepared)
 		return nil
 	}
-	if !c.Prepared.KeepName(p.Dyn.Name, p.E) {
+	if !s.Conversation().KeepName(p.Dyn.Name, p.E) {
 		return clienterr.TooManyNames(relay.MaxNamed)
 	}
 	st.changes().Named = p.E
@@ -64,10 +61,7 @@ type deallocation struct {
 }
 
 func (d *deallocation) Begin(s Carrier, _ *Statement) error {
-	c := s.Conversation()
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	c.Prepared.ForgetName(d.name)
+	s.Conversation().ForgetName(d.name)
 	return nil
 }
 

@@ -9,16 +9,16 @@ import (
 // inUTF8 returns a name that a statement writes in UTF-8; ok is false when the
 // server refuses it, or makes question marks of it.
 func (d *Decider) inUTF8(name []byte, cx *reading) (converted []byte, ok bool, err error) {
-	if cx.snap.HasInUTF8(name) {
+	if cx.now.HasInUTF8(name) {
 		return name, true, nil
 	}
-	if cx.snap.Known&relay.KnowCharset == 0 {
+	if cx.now.Known&relay.KnowCharset == 0 {
 		if cx.barrier {
 			return nil, false, errCut
 		}
-		return nil, false, lacks(NeedProbe)
+		return nil, false, NeedProbe{}
 	}
-	charset := cx.snap.Charset
+	charset := cx.now.Charset
 	switch {
 	case charset == "utf8mb4" && !cx.Mode.MariaDB:
 		return facts.AsUTF8MB3(name), true, nil
@@ -33,7 +33,7 @@ func (d *Decider) inUTF8(name []byte, cx *reading) (converted []byte, ok bool, e
 	case cx.barrier:
 		return nil, false, errCut
 	}
-	return nil, false, errIncomplete{Need{Kind: NeedName, Name: s}}
+	return nil, false, NeedName{Name: s}
 }
 
 // named returns the name of a table in UTF-8, with its schema if that is known.
@@ -59,7 +59,7 @@ type speller struct {
 }
 
 func (d *Decider) speller(cx *reading) speller {
-	return speller{&d.Tables.Names, cx.snap.Charset, cx.snap.Known&relay.KnowCharset != 0, cx.barrier}
+	return speller{&d.Tables.Names, cx.now.Charset, cx.now.Known&relay.KnowCharset != 0, cx.barrier}
 }
 
 // Spell implements rewriter.Speller; a name that is to be asked for is a need.
@@ -71,12 +71,12 @@ func (s *speller) Spell(name string) (string, error) {
 	case s.barrier:
 		return "", errCut
 	case !s.known:
-		return "", lacks(NeedProbe)
+		return "", NeedProbe{}
 	}
 	written, ok := s.names.Get(n)
 	switch {
 	case !ok:
-		return "", errIncomplete{Need{Kind: NeedName, Name: n}}
+		return "", NeedName{Name: n}
 	case written == facts.Unreadable:
 		return "", &rewriter.Unsupported{Form: "column " + name + ", which the session's character set does not have"}
 	}

@@ -16,7 +16,7 @@ func (cx *reading) completePrepare(st *Statement) {
 	head, _ := st.head.Of(st.Text, cx.Mode)
 	e := with(st.Prepared, relay.NewPrepared(head, st.Text, true))
 	if relay.Inserts(head) {
-		e.Aims(head, st.Text, &cx.snap, cx.rules.List)
+		e.Aims(head, st.Text, &cx.now.State, cx.rules.List)
 	}
 	if e != nil {
 		e.Unseen = e.Unseen || st.Unseen

@@ -42,18 +42,18 @@ const readAlike = relay.KnowMode | relay.KnowCharset | relay.KnowSchema
 func (d *Decider) selectsPrepared(st *Statement, e *relay.Prepared, cx *reading) error {
 	q := CountedOf(e)
 	switch {
-	case cx.busy: // perhaps with its PREPARE
-		return lacks(NeedQuiet)
-	case cx.snap.Known&readAlike != readAlike:
-		return lacks(NeedProbe)
+	case cx.now.Busy: // perhaps with its PREPARE
+		return NeedQuiet{}
+	case cx.now.Known&readAlike != readAlike:
+		return NeedProbe{}
 	case cx.Mode.Charset != q.charset && beyondASCII(q.Text):
 		return ErrReadElse("the character set")
 	}
-	switch differs, err := DiffersFrom(e.Own, string(q.Text), &cx.snap, true); {
+	switch differs, err := DiffersFrom(e.Own, string(q.Text), &cx.now.State, true); {
 	case err != nil:
 		return err
 	case differs != (asItWas{}):
-		return lacks(NeedReading)
+		return NeedReading{Own: e.Own, Text: q.Text}
 	case st.Prefix[0] != mysql.COM_STMT_EXECUTE:
 		return clienterr.Unsupported(q.rules[0], q.name, "INSERT ... SELECT in a bulk execution")
 	case e.Long.Sent != nil:
@@ -62,9 +62,9 @@ func (d *Decider) selectsPrepared(st *Statement, e *relay.Prepared, cx *reading)
 	if own, err := cx.owns([]byte(q.key)); err != nil {
 		return err
 	} else if own {
-		return outdated(cx)
+		return outdated(cx, e)
 	}
-	if err := st.Execution.readQuery(st, e, d.Conversation, cx); err != nil {
+	if err := st.Execution.readQuery(st, e, cx); err != nil {
 		return err
 	}
 	st.Key = append(st.Key[:0], q.key...)
@@ -74,32 +74,32 @@ func (d *Decider) selectsPrepared(st *Statement, e *relay.Prepared, cx *reading)
 		return err
 	}
 	if p.view || len(p.Rules) < len(q.rules) || gained(p.Facts.Table, q.absent) {
-		return outdated(cx)
+		return outdated(cx, e)
 	}
 	st.Spans = append(st.Spans[:0], rewriter.Span{End: len(q.Text)})
 	mode := cx.Mode
 	cx.Mode.MultiStatements = false
 	how, err := d.plan(st, p, plan, cx)
 	cx.Mode = mode
-	st.Owing = cx.owes && e.Reads
+	st.Owing = cx.now.Owes && e.Reads
 	if err != nil {
 		return err
 	}
 	x, ok := st.Order.(*selecting)
 	if how == asItIs || !ok {
-		return outdated(cx)
+		return outdated(cx, e)
 	}
 	st.Order = &selectingExecution{selecting: *x, e: e, text: q.Text}
 	return nil
 }
 
 // readQuery takes the packet apart.
-func (x *execution) readQuery(st *Statement, e *relay.Prepared, c *relay.Conversation, cx *reading) error {
+func (x *execution) readQuery(st *Statement, e *relay.Prepared, cx *reading) error {
 	x.bulk, x.rows, x.units = false, 1, nil
-	if err := x.One.Parse(st.Payload(), c.Caps, wire.Bound{Parameters: cx.params, Types: e.Types}); err != nil {
-		return clienterr.Packet(err, c.MariaDB, "mysqld_stmt_execute")
+	if err := x.One.Parse(st.Payload(), cx.now.Caps, wire.Bound{Parameters: cx.now.Params, Types: e.Types}); err != nil {
+		return clienterr.Packet(err, cx.Mode.MariaDB, "mysqld_stmt_execute")
 	}
-	cx.found.gives(e, &x.One, cx.params)
+	cx.found.gives(e, &x.One, cx.now.Params)
 	return nil
 }
 
@@ -143,7 +143,7 @@ func (x *selectingExecution) Write(s Carrier, st *Statement) (payload []byte, ma
 	if err != nil {
 		return nil, false, err
 	}
-	if err := s.ReadAsNow(st); err != nil {
+	if err := s.ReadAsNow(); err != nil {
 		return nil, false, err
 	}
 	x.running = prepared.ID

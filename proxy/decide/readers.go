@@ -24,7 +24,7 @@ func (cx *reading) readersFirst(st *Statement) bool {
 		span, last, ok = rewriter.Next(st.Text, at, cx.Mode)
 		sql := st.Text[span.Start:span.End]
 		head, _ := rewriter.ReadHead(sql, cx.Mode)
-		if !ok || span.Doubt || head.Kind != rewriter.Other && head.Kind != rewriter.Set || endsElsewhere(sql, cx.snap.Known) {
+		if !ok || span.Doubt || head.Kind != rewriter.Other && head.Kind != rewriter.Set || endsElsewhere(sql, cx.now.Known) {
 			break
 		}
 		st.Spans, heads = append(st.Spans, span), append(heads, head)
@@ -48,7 +48,7 @@ func (cx *reading) readersFirst(st *Statement) bool {
 	for i := range st.Spans {
 		cx.follow(st, i, heads[i])
 	}
-	st.Owing = cx.owes && st.readsLastID()
+	st.Owing = cx.now.Owes && st.readsLastID()
 	return true
 }
 

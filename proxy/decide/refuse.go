@@ -23,9 +23,9 @@ func (cx *reading) unfilled(p *Part, form string) error {
 		if !rule.Forward {
 			return clienterr.Unsupported(rule, p.Name, form)
 		}
-		why, ask := storesZero(&cx.snap, p.columns[i], p.head, p.Text)
+		why, ask := storesZero(&cx.now.State, p.columns[i], p.head, p.Text)
 		if ask {
-			return lacks(NeedProbe)
+			return NeedProbe{}
 		}
 		if why != "" {
 			return clienterr.StoresZero(rule, p.Name, form, why)
@@ -66,7 +66,7 @@ func (cx *reading) unread(text []byte) error {
 	case cx.barrier: // behind the statements in front it may be read
 		return errCut
 	case !cx.known:
-		return lacks(NeedProbe)
+		return NeedProbe{}
 	case !cx.rules.MayNameIn(text, cx.schema, true):
 		return nil
 	}

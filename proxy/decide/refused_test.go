@@ -14,8 +14,10 @@ import (
 func TestRefusedLast(t *testing.T) {
 	const last = "\x17\xff\xff\xff\xff\x00\x01\x00\x00\x00"
 	x := newDeciding()
-	x.st.Read(wire.AppendPacket(nil, 0, []byte(last)), 0, &relay.Requests{Conversation: x.c, Last: &relay.Prepared{Kind: Refusal{clienterr.Unprepared()}}})
-	if _, err := x.d.Decide(&x.st); err == nil || clienterr.From(err).Code != mysql.ER_UNKNOWN_STMT_HANDLER {
+	packet := wire.AppendPacket(nil, 0, []byte(last))
+	m := relay.Requests{Conversation: x.c, Last: &relay.Prepared{Kind: Refusal{clienterr.Unprepared()}}}
+	x.st.Read(packet, m.Arrival(packet))
+	if _, err := x.decide(); err == nil || clienterr.From(err).Code != mysql.ER_UNKNOWN_STMT_HANDLER {
 		t.Errorf("got %v", err)
 	}
 }

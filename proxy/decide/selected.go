@@ -34,34 +34,34 @@ func (d *Decider) selects(st *Statement, p *Part, plan *rewriter.Plan, cx *readi
 	switch {
 	case len(st.Spans) > 1:
 		return errCut
-	case cx.busy:
-		return lacks(NeedQuiet)
-	case cx.snap.OneShot:
+	case cx.now.Busy:
+		return NeedQuiet{}
+	case cx.now.OneShot:
 		return cx.unfilled(p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up")
-	case cx.snap.Known&relay.KnowNumbers == 0:
-		return lacks(NeedProbe)
-	case cx.snap.MayBegin() && !st.Selection.Sound && st.Prefix[0] == mysql.COM_QUERY:
-		return errIncomplete{Need{Kind: NeedSound, Part: p}}
+	case cx.now.Known&relay.KnowNumbers == 0:
+		return NeedProbe{}
+	case cx.now.MayBegin() && !st.Selection.Sound && st.Prefix[0] == mysql.COM_QUERY:
+		return NeedSound{Part: p}
 	case can && p.Facts.Engine() == facts.EngineUnknown:
-		return errIncomplete{Need{Kind: NeedEngine, Table: p.Name, Facts: p.Facts}}
+		return NeedEngine{Table: p.Name, Facts: p.Facts}
 	case must && p.Facts.Engine() != facts.EngineTransactional:
 		return cx.unfilled(p, "INSERT ... SELECT with ON DUPLICATE KEY UPDATE that may read columns of the query's tables, on a table whose engine cannot take rows back")
 	}
 	s := &st.Selection
 	beside := can && p.Facts.Engine() == facts.EngineTransactional
-	if !beside && d.Conversation.MariaDB {
+	if !beside && cx.Mode.MariaDB {
 		switch {
 		case s.Exact == exactUnknown:
-			return errIncomplete{Need{Kind: NeedExact, Part: p, Plan: plan}}
+			return NeedExact{Part: p, Plan: plan}
 		case s.Exact == ExactNot && plan.CanBesideOrdered() && p.Facts.Engine() == facts.EngineUnknown:
-			return errIncomplete{Need{Kind: NeedEngine, Table: p.Name, Facts: p.Facts}}
+			return NeedEngine{Table: p.Name, Facts: p.Facts}
 		case s.Exact == ExactNot && (!plan.CanBesideOrdered() || p.Facts.Engine() != facts.EngineTransactional):
 			return cx.unfilled(p, "INSERT ... SELECT of numbers that MariaDB would round on their way (a quotient, or a sum of DOUBLE)")
 		}
 		beside = s.Exact == ExactNot
 	}
 	if s.Counted == nil {
-		return errIncomplete{Need{Kind: NeedCount, Part: p, Plan: plan}}
+		return NeedCount{Part: p, Plan: plan}
 	}
 	if err := plan.Count(s.Counted); err != nil {
 		return cx.unfilled(p, err.Error())

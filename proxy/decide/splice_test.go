@@ -67,7 +67,7 @@ func splicing(t testing.TB, e *relay.Prepared, payload []byte, caps uint64) (st 
 	t.Helper()
 	st = executing(e, payload)
 	var found Findings
-	if err := st.Execution.read(&st.HeldCommand, &relay.Conversation{Caps: caps}, &found); err != nil {
+	if err := st.Execution.read(&st.HeldCommand, &relay.Snapshot{Caps: caps}, &found); err != nil {
 		return st, nil, err
 	}
 	found.Note(&relay.Conversation{})
@@ -205,7 +205,7 @@ func TestSpliceDefaultOfEveryType(t *testing.T) {
 		e := preparedText(t, 2, true)
 		st := executing(e, []byte("\xfa\x01\x00\x00\x00\x80\x00"+string(typed(uint16(kind), typeNull))+"\x02\x01"))
 		st.Filled.Parts = []Part{{ids: make([][]uint64, 2)}}
-		if err := st.Execution.read(&st.HeldCommand, &relay.Conversation{Caps: wire.MariaDBStmtBulkOperations}, &Findings{}); err != nil {
+		if err := st.Execution.read(&st.HeldCommand, &relay.Snapshot{Caps: wire.MariaDBStmtBulkOperations}, &Findings{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.Execution.judge(&relay.State{Known: relay.KnowAll, Mode: rewriter.Mode{NoAutoValueOnZero: true}}); err != nil {

@@ -23,9 +23,8 @@ type Statement struct {
 	HeldCommand
 	answers
 	decision
-	reply     *relay.InsertReply // to the piece that was sent
-	Elsewhere Elsewhere
-	Out       []byte // what is sent in place of what came, behind room for a header
+	reply *relay.InsertReply // to the piece that was sent
+	Out   []byte             // what is sent in place of what came, behind room for a header
 }
 
 // HeldCommand is a command as it came, without the pieces of it that were sent.
@@ -75,27 +74,19 @@ func (a *answers) more() {
 }
 
 // Read takes a held command, one whole packet.
-func (st *Statement) Read(command []byte, caps uint64, m *relay.Requests) {
+func (st *Statement) Read(command []byte, as relay.Arrival) {
 	payload := wire.Join(command)
 	at := 1
 	if payload[0] == mysql.COM_QUERY {
-		at, _ = wire.QueryText(payload, caps)
+		at, _ = wire.QueryText(payload, as.Caps)
 	}
-	st.whole, st.Prefix, st.Text, st.Seq, st.pieces = payload, payload[:at], payload[at:], m.Seq, 0
-	st.head = m.Head
+	st.whole, st.Prefix, st.Text, st.Seq, st.pieces = payload, payload[:at], payload[at:], as.Seq, 0
+	st.Multi, st.Executes, st.head, st.Begun = as.Multi, as.Executes, as.Head, time.Now()
 	st.answers = answers{}
 	st.writes = finder{-1}
 	for i := range st.doubtful {
 		st.doubtful[i] = finder{-1}
 	}
-	m.Conversation.Mu.Lock()
-	defer m.Conversation.Mu.Unlock()
-	st.Multi = m.Conversation.Multi && payload[0] == mysql.COM_QUERY
-	st.Executes = nil
-	if st.isExecution() {
-		st.Executes = m.StatementOf(payload)
-	}
-	st.Begun = time.Now()
 }
 
 // mayCall reports whether the INSERT or LOAD decided on last may call a function that can set variables.
@@ -108,11 +99,6 @@ func (d *decision) mayCall(sql []byte, head rewriter.Head) bool {
 
 // Prepares reports whether it is a statement to prepare.
 func (c *HeldCommand) Prepares() bool { return c.Prefix[0] == mysql.COM_STMT_PREPARE }
-
-// isExecution reports whether it executes a prepared statement by its number.
-func (c *HeldCommand) isExecution() bool {
-	return c.Prefix[0] == mysql.COM_STMT_EXECUTE || c.Prefix[0] == relay.ComBulkExecute
-}
 
 // Payload returns the command, whose text was not sent yet.
 func (c *HeldCommand) Payload() []byte {

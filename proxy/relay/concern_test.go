@@ -32,7 +32,7 @@ func TestMayConcern(t *testing.T) {
 	}
 	for _, tt := range tests {
 		k := newTalk(t, 0, atOnce)
-		k.c.State.Known, k.c.State.Charset = tt.known, cmp.Or(tt.charset, "utf8mb4")
+		k.c.state.Known, k.c.state.Charset = tt.known, cmp.Or(tt.charset, "utf8mb4")
 		k.requests.Rules = func() RuleBook { return RuleBook{List: relayRules, Fold: tt.fold} }
 		name := rewriter.Name{Schema: []byte(tt.schema), Table: []byte(tt.table)}
 		if got := k.requests.mayConcern(name); got != tt.want {

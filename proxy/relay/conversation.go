@@ -30,21 +30,21 @@ type Conversation struct {
 	now     atomic.Uint32 // phase
 	Ended   atomic.Bool   // leave has ended it; set under mu
 
-	Mu       sync.Mutex // guards all below
-	Pending  queue
-	Multi    bool // the server splits texts at ';'
-	State    State
+	mu       sync.Mutex // guards all below
+	pending  queue
+	multi    bool // the server splits texts at ';'
+	state    State
 	deciding bool          // a held statement has neither been sent nor answered
 	settled  chan struct{} // when set, closed once pending is empty
-	Last     outcome       // of the reply that ended last
+	last     outcome       // of the reply that ended last
 	// Delta is what the sequence numbers of a file's packets lack for the
 	// server: what is taken off those of its reply.
 	Delta    atomic.Uint32
 	asking   Watcher       // has seen a reply to its end, and waits for the answer to a question; nil: none does
-	Kept     []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
+	kept     []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
 	Infile   chan struct{} // holds a token when the server asked for a file
 	Prepared Statements
-	User     string // who logs in, or has
+	user     string // who logs in, or has
 	// Unseen counts what may write to tables out of sight; nil: nobody asks.
 	Unseen *atomic.Int64
 	// TablesChanged is called when columns of tables may have changed.
@@ -76,68 +76,93 @@ func (c *Conversation) FileDelta() byte { return byte(c.Delta.Load()) }
 // Send records commands that are about to be written to the server. It must
 // be called before the write, so that no reply can come first.
 func (c *Conversation) Send(p Pending) {
-	c.Mu.Lock()
-	c.SendLocked(p)
-	c.Mu.Unlock()
+	c.mu.Lock()
+	c.sendLocked(p)
+	c.mu.Unlock()
 }
 
-// SendLocked is Send for a caller that holds Mu.
-func (c *Conversation) SendLocked(p Pending) {
+// Prelude is what must be said in front of a command that was decided on.
+type Prelude struct {
+	Pays  bool   // SET last_insert_id to what is owed
+	Value uint64 // that
+	Asks  bool   // SELECT LAST_INSERT_ID()
+}
+
+// SendBehind is Send for a command that was decided on. It records the prelude in front of it.
+// reads: the command may read LAST_INSERT_ID(). changes: it may change it without a word.
+func (c *Conversation) SendBehind(p Pending, reads, changes bool) (first Prelude) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept = nil
+	id := c.state.LastID
+	if reads && id.Owed {
+		first.Pays, first.Value = true, id.Value
+		c.sendLocked(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenPay}})
+	}
+	if first.Asks = changes && (!id.Known || c.pending.Len > 0 && !reads); first.Asks {
+		c.sendLocked(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenLastID, Answer: &Answer{}}})
+	}
+	c.sendLocked(p)
+	return first
+}
+
+// sendLocked is Send for a caller that holds mu.
+func (c *Conversation) sendLocked(p Pending) {
 	if p.Touch&TouchSettings != 0 {
-		c.State.forget(knowSettings)
+		c.state.forget(knowSettings)
 	}
 	if p.Touch&TouchNumbers != 0 {
-		c.State.forget(KnowNumbers | KnowAsked)
+		c.state.forget(KnowNumbers | KnowAsked)
 	}
 	if p.After != nil && p.After.Schema != nil || p.Touch&TouchSchema != 0 {
-		c.State.forget(KnowSchema)
+		c.state.forget(KnowSchema)
 	}
 	if p.Touch&touchTemps != 0 {
-		c.State.MakeTemporary("")
+		c.state.MakeTemporary("")
 	}
 	if p.Unseen && c.Unseen != nil {
 		c.Unseen.Add(1)
 	}
 	if p.Touch&TouchAll == TouchAll {
-		c.State.Unseen = true
+		c.state.Unseen = true
 		c.Prepared.forgetUnseen()
 	}
-	p.age = c.State.Age
-	c.Pending.push(p)
+	p.age = c.state.Age
+	c.pending.push(p)
 }
 
 // first returns the oldest command whose reply has not ended.
 func (c *Conversation) first() (p Pending, ok bool) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	if c.Pending.Len == 0 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending.Len == 0 {
 		return Pending{}, false
 	}
-	return *c.Pending.At(0), true
+	return *c.pending.At(0), true
 }
 
 // Decide keeps the conversation from ending while a held statement is decided
 // on, until decided. It reports false when it has ended.
 func (c *Conversation) Decide() bool {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.deciding = !c.Ended.Load()
 	return c.deciding
 }
 
 // Decided ends what Decide began.
 func (c *Conversation) Decided() {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.deciding = false
 }
 
 // Leave ends the conversation for good, and reports true, when no command is
 // pending and no transaction open. What is recorded afterwards must not be sent.
 func (c *Conversation) Leave() bool {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	if c.deciding || c.Pending.Len > 0 || c.State.InTrans || c.Phase() != PhaseCommands {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.deciding || c.pending.Len > 0 || c.state.InTrans || c.Phase() != PhaseCommands {
 		return false
 	}
 	c.Ended.Store(true)
@@ -146,10 +171,10 @@ func (c *Conversation) Leave() bool {
 
 // Quiet returns a channel that is closed once nothing is pending.
 func (c *Conversation) Quiet() <-chan struct{} {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	ch := make(chan struct{})
-	if c.Pending.Len == 0 {
+	if c.pending.Len == 0 {
 		close(ch)
 	} else {
 		c.settled = ch
@@ -159,13 +184,13 @@ func (c *Conversation) Quiet() <-chan struct{} {
 
 // Watching returns who sees the reply that the client waits for first; nil: nobody does.
 func (c *Conversation) Watching() Watcher {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.asking != nil {
 		return c.asking
 	}
-	for i := range c.Pending.Len {
-		if p := c.Pending.At(i); !p.ours() {
+	for i := range c.pending.Len {
+		if p := c.pending.At(i); !p.ours() {
 			return p.Watcher
 		}
 	}
@@ -178,9 +203,9 @@ const maxUser = 320
 
 // SetUser notes who is about to log in.
 func (c *Conversation) SetUser(user []byte) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	c.User = string(user[:min(len(user), maxUser)])
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.user = string(user[:min(len(user), maxUser)])
 }
 
 // MaxPending is how many commands may be pending before a reply made here waits
@@ -189,28 +214,51 @@ func (c *Conversation) SetUser(user []byte) {
 const MaxPending = 1000
 
 // Crowded reports whether a reply made here must wait.
-func (c *Conversation) Crowded() bool {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	return c.Pending.Len >= MaxPending
+func (c *Conversation) Crowded() bool { return c.Waiting() >= MaxPending }
+
+// Waiting returns how many commands are pending.
+func (c *Conversation) Waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending.Len
 }
 
-// MayOwe reports whether LAST_INSERT_ID() is owed, or may be once an INSERT that
+// Begin sets the conversation up for what both sides agreed on before the login: their
+// capabilities, and the server's number, as MariaDB's or MySQL's.
+func (c *Conversation) Begin(caps uint64, mariaDB bool, version uint32) {
+	c.Caps, c.MariaDB = caps, mariaDB
+	c.multi = c.Has(mysql.CLIENT_MULTI_STATEMENTS)
+	c.Update(func(s *State) { s.Mode.MariaDB, s.Mode.Version, s.Increment = mariaDB, version, 1 })
+}
+
+// mayOwe reports whether LAST_INSERT_ID() is owed, or may be once an INSERT that
 // is pending is over. The lock is held.
-func (c *Conversation) MayOwe() bool {
-	for i := range c.Pending.Len {
-		if c.Pending.At(i).owes() {
+func (c *Conversation) mayOwe() bool {
+	for i := range c.pending.Len {
+		if c.pending.At(i).owes() {
 			return true
 		}
 	}
-	return c.State.LastID.Owed
+	return c.state.LastID.Owed
 }
 
 // MayTurn reports whether what is pending may change whether the server splits texts.
-// The lock is held.
 func (c *Conversation) MayTurn() bool {
-	for i := range c.Pending.Len {
-		if a := c.Pending.At(i).After; a != nil && a.option != optionNone {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mayTurn()
+}
+
+// Splits reports whether the server splits texts at ';'.
+func (c *Conversation) Splits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.multi
+}
+
+func (c *Conversation) mayTurn() bool {
+	for i := range c.pending.Len {
+		if a := c.pending.At(i).After; a != nil && a.option != optionNone {
 			return true
 		}
 	}
@@ -219,54 +267,68 @@ func (c *Conversation) MayTurn() bool {
 
 // SetAsking notes that the client's reply waits for the answer to a question; nil: none does.
 func (c *Conversation) SetAsking(w Watcher) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.asking = w
+}
+
+// Denied says who was refused, and by which error.
+func (c *Conversation) Denied() (user string, code uint16) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.user, c.last.Code
+}
+
+// User returns who logs in, or has.
+func (c *Conversation) User() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.user
 }
 
 // LastReply says how the reply ended that ended last.
 func (c *Conversation) LastReply() (failed bool, seq byte) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	return c.Last.failed, c.Last.seq
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last.failed, c.last.seq
 }
 
 // KeepWarnings keeps the reply to SHOW WARNINGS for a client that may send that
 // next.
 func (c *Conversation) KeepWarnings(reply []byte) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	c.Kept = reply
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept = reply
 }
 
 // KeptWarnings returns a copy of the reply to a text that the server could not
 // answer any more, nil when it can.
 func (c *Conversation) KeptWarnings(sql []byte) []byte {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	if c.Kept == nil || !rewriter.IsShowWarnings(sql) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil || !rewriter.IsShowWarnings(sql) {
 		return nil
 	}
-	return bytes.Clone(c.Kept)
+	return bytes.Clone(c.kept)
 }
 
 // LastAffected returns how many rows the statement affected whose reply ended
 // last; ok is false when no OK packet said so.
 func (c *Conversation) LastAffected() (rows uint64, ok bool) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	return c.Last.affected, c.Last.okSeen
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last.affected, c.last.okSeen
 }
 
 // Settle notes what became of LAST_INSERT_ID().
 func (c *Conversation) Settle(effect LastEffect, value uint64) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.settleLocked(effect, value)
 }
 
 func (c *Conversation) settleLocked(effect LastEffect, value uint64) {
-	id := &c.State.LastID
+	id := &c.state.LastID
 	switch effect {
 	case LastIs:
 		*id = LastID{Value: value, Known: true}
@@ -282,12 +344,12 @@ func (c *Conversation) settleLocked(effect LastEffect, value uint64) {
 // Answerable reports whether a reply made here may be written at once, which
 // is when nothing is pending; else it is queued behind what is.
 func (c *Conversation) Answerable(local []byte) bool {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	if c.Pending.Len == 0 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending.Len == 0 {
 		return true
 	}
-	c.Pending.push(Pending{Watcher: &localReply{bytes: local}})
+	c.pending.push(Pending{Watcher: &localReply{bytes: local}})
 	return false
 }
 
@@ -312,20 +374,20 @@ func (o outcome) inTrans() bool {
 // finish ends the reply of the first pending command, records what it
 // changed, and returns the replies made here that are now due.
 func (c *Conversation) finish(p *Pending, o outcome) (due []byte) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	c.Pending.Pop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending.Pop()
 	c.apply(p, o)
-	c.Last = o
-	for c.Pending.Len > 0 {
-		local, ok := c.Pending.At(0).Watcher.(*localReply)
+	c.last = o
+	for c.pending.Len > 0 {
+		local, ok := c.pending.At(0).Watcher.(*localReply)
 		if !ok {
 			break
 		}
 		due = append(due, local.bytes...)
-		c.Pending.Pop()
+		c.pending.Pop()
 	}
-	if c.Pending.Len == 0 && c.settled != nil {
+	if c.pending.Len == 0 && c.settled != nil {
 		close(c.settled)
 		c.settled = nil
 	}
@@ -333,7 +395,7 @@ func (c *Conversation) finish(p *Pending, o outcome) (due []byte) {
 }
 
 func (c *Conversation) apply(p *Pending, o outcome) {
-	s := &c.State
+	s := &c.state
 	c.applyLastID(p, o)
 	if p.Touch&TouchTables != 0 || o.failed && staleTable(o.Code) && !p.ours() {
 		c.TablesChanged()
@@ -343,10 +405,10 @@ func (c *Conversation) apply(p *Pending, o outcome) {
 	}
 	if a := p.After; a != nil {
 		if a.Named != nil && o.failed {
-			a.Named.Failed = true
+			a.Named.Failed.Raise()
 		}
 		if a.option != optionNone && !o.failed {
-			c.Multi = a.option == optionOn
+			c.multi = a.option == optionOn
 		}
 		if a.Schema != nil && !o.failed && s.Age == p.age {
 			s.learnSchema(a.Schema)
@@ -414,7 +476,7 @@ const (
 )
 
 func (c *Conversation) applyLastID(p *Pending, o outcome) {
-	id := &c.State.LastID
+	id := &c.state.LastID
 	if r, ours := p.Watcher.(*HiddenReply); ours {
 		if r.Kind == HiddenPay && !o.failed {
 			id.Owed = false
@@ -443,18 +505,18 @@ func (c *Conversation) AppendQuery(dst []byte, sql string) []byte {
 
 // Increment returns auto_increment_increment.
 func (c *Conversation) Increment() uint64 {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	return c.State.Increment
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.Increment
 }
 
 // TooLarge refuses a command of after bytes that only its ids made larger than the server accepts:
 // without them it had before bytes.
 func (c *Conversation) TooLarge(before, after int) *mysql.MyError {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	limit := c.State.MaxPacket
-	if c.State.Known&KnowNumbers == 0 || uint64(before) > limit || uint64(after) <= limit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := c.state.MaxPacket
+	if c.state.Known&KnowNumbers == 0 || uint64(before) > limit || uint64(after) <= limit {
 		return nil
 	}
 	return clienterr.TooLarge(after, "max_allowed_packet", limit)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
 	"idproxy/rewriter"
@@ -18,20 +17,20 @@ import (
 
 // What was asked for is known unless something was forgotten meanwhile.
 func TestLearnProbe(t *testing.T) {
-	good := ask.Probed{SQLMode: "ANSI_QUOTES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO", Charset: "gbk", Connection: "gbk", Schema: []byte("shop"), Increment: 2, MaxPacket: 1 << 20, LastID: 17}
+	good := facts.Probed{SQLMode: "ANSI_QUOTES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO", Charset: "gbk", Connection: "gbk", Schema: []byte("shop"), Increment: 2, MaxPacket: 1 << 20, LastID: 17}
 	s := State{Age: 3}
-	if s.LearnProbe(&good, 3); s.Known != KnowAll || string(s.Schema) != "shop" || s.Increment != 2 || s.MaxPacket != 1<<20 {
+	if s.learnProbe(&good, 3); s.Known != KnowAll || string(s.Schema) != "shop" || s.Increment != 2 || s.MaxPacket != 1<<20 {
 		t.Errorf("%+v", s)
 	}
 	if !s.Mode.ANSIQuotes || s.Mode.NoBackslashEscapes || !s.Mode.NoAutoValueOnZero || s.Mode.Charset != rewriter.GBK || !s.Strict || s.LastID != (LastID{Value: 17, Known: true}) {
 		t.Errorf("%+v", s)
 	}
 	s = State{LastID: LastID{Value: 5, Known: true, Owed: true}}
-	if s.LearnProbe(&ask.Probed{SQLMode: "ORACLE", Charset: "utf8mb4", Connection: "utf8mb3", LastID: 17}, 0); s.Strict || s.UTF8 != 3 || s.LastID != (LastID{Value: 5, Known: true, Owed: true}) {
+	if s.learnProbe(&facts.Probed{SQLMode: "ORACLE", Charset: "utf8mb4", Connection: "utf8mb3", LastID: 17}, 0); s.Strict || s.UTF8 != 3 || s.LastID != (LastID{Value: 5, Known: true, Owed: true}) {
 		t.Errorf("a last insert id owed: %+v", s)
 	}
 	s = State{Age: 4}
-	if s.LearnProbe(&good, 3); s.Known != knowNothing {
+	if s.learnProbe(&good, 3); s.Known != knowNothing {
 		t.Errorf("a late answer makes %06b known", s.Known)
 	}
 }

@@ -30,8 +30,8 @@ func fuzzCaps(b byte) uint64 {
 // how they arrived.
 func (k *talk) requestsOutcome() string {
 	var b bytes.Buffer
-	for i := range k.c.Pending.Len {
-		p := k.c.Pending.At(i)
+	for i := range k.c.pending.Len {
+		p := k.c.pending.At(i)
 		fmt.Fprintf(&b, "%d ", p.Reply)
 		if p.After != nil {
 			fmt.Fprintf(&b, "%q ", p.After.Schema)
@@ -65,7 +65,7 @@ func FuzzRequests(f *testing.F) {
 		run := func(cut cutter) *talk {
 			k := newTalk(t, fuzzCaps(caps), cut)
 			k.requests.Limit = 100
-			k.c.State.LastID.Owed = seed%2 == 0
+			k.c.state.LastID.Owed = seed%2 == 0
 			k.c.Prepared.ByNumber = map[uint32]*Prepared{1: {Reads: seed%3 == 0}}
 			if filled {
 				params := []rewriter.Parameter{{Role: rewriter.RoleID}, {Role: rewriter.RoleBound}, {}}
@@ -137,7 +137,7 @@ func fuzzPending(kind, more byte) Pending {
 func (k *talk) repliesOutcome() string {
 	m := &k.replies
 	return fmt.Sprintf("pending %d, phase %d, events %b, left %d, last id %+v, temporary %v, transaction %v; %d %d %v",
-		k.c.Pending.Len, k.c.Phase(), k.events, m.Left, k.c.State.LastID, k.c.State.Temporary, k.c.State.InTrans, m.step, m.result, m.active)
+		k.c.pending.Len, k.c.Phase(), k.events, m.Left, k.c.state.LastID, k.c.state.Temporary, k.c.state.InTrans, m.step, m.result, m.active)
 }
 
 // What the server sends goes to the client the same however it is cut, and

@@ -100,9 +100,9 @@ func newTalk(t testing.TB, caps uint64, cut cutter) *talk {
 	k := &talk{t: t, cut: cut}
 	k.c.Caps = caps
 	k.c.TablesChanged = func() { k.changed++ }
-	k.c.State = State{Known: KnowAll, Schema: []byte("shop"), Increment: 1, MaxPacket: 64 << 20, LastID: LastID{Known: true}}
+	k.c.state = State{Known: KnowAll, Schema: []byte("shop"), Increment: 1, MaxPacket: 64 << 20, LastID: LastID{Known: true}}
 	k.requests = Requests{Conversation: &k.c, Rules: testRules, Limit: 64 << 20}
-	k.c.Multi = caps&uint64(mysql.CLIENT_MULTI_STATEMENTS) != 0
+	k.c.multi = caps&uint64(mysql.CLIENT_MULTI_STATEMENTS) != 0
 	k.replies = Replies{Conversation: &k.c}
 	return k
 }

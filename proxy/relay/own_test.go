@@ -16,7 +16,7 @@ import (
 func TestOwnTextsAreBounded(t *testing.T) {
 	var c Conversation
 	made := func(size int) *Prepared {
-		e := &Prepared{Own: newOwnText([]byte(strings.Repeat("x", size)), rewriter.Head{}, &c.State)}
+		e := &Prepared{Own: newOwnText([]byte(strings.Repeat("x", size)), rewriter.Head{}, &c.state)}
 		c.Prepared.keepText(e)
 		return e
 	}

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"encoding/binary"
+	"sync/atomic"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -12,8 +13,8 @@ import (
 )
 
 // Prepared is a statement that the client has prepared and that is more than
-// passed on. Only the goroutine that reads from the client uses it once it was
-// sent, but for broken and failed.
+// passed on. Once it was sent only the goroutine that reads from the client uses it,
+// but for what the reply to its PREPARE says.
 type Prepared struct {
 	Number uint32 // the server's; 0: its reply has not come
 	Own    *OwnText
@@ -28,9 +29,9 @@ type Prepared struct {
 	Makes  string
 	Kind   kind    // nil: an execution goes as it is
 	Hidden *Hidden // the server's parameters that the client does not have; nil: none
-	// Of the reply to the PREPARE, under the conversation's mu:
-	Broken bool // the server counts other parameters than the proxy
-	Failed bool // it was an ERR
+	// Of the reply to the PREPARE:
+	Broken bool // the server counts other parameters than the proxy; under the conversation's mu
+	Failed Flag // it was an ERR
 
 	Params  int      // the client's parameters
 	Types   []uint16 // of those, as it gave them last
@@ -39,6 +40,16 @@ type Prepared struct {
 	Status  uint16   // flags that the server would set at the next execution, had it prepared the statement anew itself
 	Long    LongData
 }
+
+// Flag is raised by one goroutine and looked at by another. A statement is copied only when nobody
+// raises its flag any more.
+type Flag struct{ up uint32 }
+
+// Raise raises the flag for good.
+func (f *Flag) Raise() { atomic.StoreUint32(&f.up, 1) }
+
+// Raised reports whether somebody has raised it.
+func (f *Flag) Raised() bool { return atomic.LoadUint32(&f.up) != 0 }
 
 // kind is what a prepared statement is to a decision on its executions.
 type kind interface {
@@ -82,8 +93,8 @@ const lastStatement = 1<<32 - 1
 
 // notePrepared takes the reply to a PREPARE; id 0: it failed.
 func (c *Conversation) notePrepared(id uint32, ours bool) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.Prepared.newest.note(id, ours)
 }
 
@@ -98,8 +109,8 @@ func (c *Conversation) address(e *Prepared, payload []byte) {
 	if len(payload) < 5 || !c.Prepared.newest.hidden || c.Prepared.newest.id == 0 || binary.LittleEndian.Uint32(payload[1:]) != lastStatement {
 		return
 	}
-	for i := range c.Pending.Len {
-		if c.Pending.At(i).Reply == ReplyPrepare { // the server means that one
+	for i := range c.pending.Len {
+		if c.pending.At(i).Reply == ReplyPrepare { // the server means that one
 			return
 		}
 	}
@@ -108,8 +119,8 @@ func (c *Conversation) address(e *Prepared, payload []byte) {
 
 // Addressed is address for a caller that does not have the lock.
 func (c *Conversation) Addressed(e *Prepared, payload []byte) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.address(e, payload)
 }
 
@@ -177,23 +188,45 @@ func (e *Prepared) Ruled(book RuleBook) bool {
 	return false
 }
 
-// StatementOf returns what is known of the prepared statement that a command
+// Arrival is how a command came, beside its bytes.
+type Arrival struct {
+	Caps     uint64    // what client and server both speak
+	Seq      byte      // sequence number of its last frame
+	Multi    bool      // it is a text that the server splits at ';'
+	Executes *Prepared // the statement that it executes; nil: none, or nothing is known of that
+	Head     rewriter.HeadReading
+}
+
+// Arrival returns how a command came that was found last, a whole packet.
+func (m *Requests) Arrival(packet []byte) Arrival {
+	c, payload := m.Conversation, packet[wire.HeaderLen:]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	as := Arrival{Caps: c.Caps, Seq: m.Seq, Multi: c.multi && payload[0] == mysql.COM_QUERY, Head: m.Head}
+	switch payload[0] {
+	case mysql.COM_STMT_EXECUTE, ComBulkExecute:
+		as.Executes = m.statementOf(payload)
+	}
+	return as
+}
+
+// statementOf returns what is known of the prepared statement that a command
 // names, nil when that is nothing. The conversation's lock is held.
-func (m *Requests) StatementOf(payload []byte) *Prepared {
+func (m *Requests) statementOf(payload []byte) *Prepared {
 	return m.Conversation.Prepared.ofNumber(payload, m.Last)
 }
 
 // execute handles the execution of a prepared statement.
 // payload is what has arrived of size bytes.
 func (m *Requests) execute(payload []byte, size int, whole bool) verdict {
-	m.Conversation.Mu.Lock()
-	defer m.Conversation.Mu.Unlock()
-	m.Conversation.Kept = nil
+	m.Conversation.mu.Lock()
+	defer m.Conversation.mu.Unlock()
+	m.Conversation.kept = nil
 	p := Pending{Reply: ReplyResult}
-	e := m.StatementOf(payload)
+	e := m.statementOf(payload)
 	if e != nil {
 		book := m.Rules()
-		if e.Held() || e.Ruled(book) || e.Reads && m.Conversation.MayOwe() {
+		if e.Held() || e.Ruled(book) || e.Reads && m.Conversation.mayOwe() {
 			return holdIt
 		}
 		if e.Book != nil { // none of these concern it, too
@@ -205,7 +238,7 @@ func (m *Requests) execute(payload []byte, size int, whole bool) verdict {
 		p.Touch, p.Unseen, e.Long = e.Touch, e.Unseen, LongData{}
 	}
 	m.Conversation.address(e, payload)
-	m.Conversation.SendLocked(p)
+	m.Conversation.sendLocked(p)
 	return forwardIt
 }
 
@@ -240,10 +273,10 @@ func TypesOf(dst []uint16, payload []byte, caps uint64, n int) (types []uint16, 
 
 // prepare handles COM_STMT_PREPARE. sql is what has arrived of size bytes.
 func (m *Requests) prepare(sql []byte, size int, whole bool) verdict {
-	m.Conversation.Mu.Lock()
-	defer m.Conversation.Mu.Unlock()
-	m.Conversation.Kept = nil
-	head, more := m.Head.Read(sql, m.Conversation.State.Mode)
+	m.Conversation.mu.Lock()
+	defer m.Conversation.mu.Unlock()
+	m.Conversation.kept = nil
+	head, more := m.Head.Read(sql, m.Conversation.state.Mode)
 	if more && !whole {
 		return m.undecided(len(sql), size)
 	}
@@ -268,9 +301,9 @@ func (m *Requests) prepare(sql []byte, size int, whole bool) verdict {
 		if !whole {
 			text = nil
 		}
-		m.Last.Aims(head, text, &m.Conversation.State, m.Rules().List)
+		m.Last.Aims(head, text, &m.Conversation.state, m.Rules().List)
 	}
-	m.Conversation.SendLocked(Pending{Reply: ReplyPrepare, Watcher: m.Last.Watcher()})
+	m.Conversation.sendLocked(Pending{Reply: ReplyPrepare, Watcher: m.Last.Watcher()})
 	return forwardIt
 }
 
@@ -284,17 +317,17 @@ func (m *Requests) longData(payload []byte, size int, whole bool) verdict {
 		}
 		return waitForIt
 	}
-	m.Conversation.Mu.Lock()
-	e := m.StatementOf(payload)
+	m.Conversation.mu.Lock()
+	e := m.statementOf(payload)
 	if e != nil && !e.Long.Ready && (e.Held() || e.Ruled(m.Rules())) {
-		m.Conversation.Mu.Unlock()
+		m.Conversation.mu.Unlock()
 		m.Checking = e
 		return checkIt
 	}
 	if e == nil || e.Hidden == nil {
 		m.Conversation.address(e, payload)
 	}
-	m.Conversation.Mu.Unlock()
+	m.Conversation.mu.Unlock()
 	if e == nil {
 		return m.other(payload)
 	}
@@ -313,9 +346,9 @@ func (m *Requests) longData(payload []byte, size int, whole bool) verdict {
 	if client < e.Hidden.Client {
 		e.Long.AtServer(client)
 	}
-	m.Conversation.Mu.Lock()
-	defer m.Conversation.Mu.Unlock()
-	m.Conversation.Kept = nil
+	m.Conversation.mu.Lock()
+	defer m.Conversation.mu.Unlock()
+	m.Conversation.kept = nil
 	m.Conversation.address(e, payload)
 	binary.LittleEndian.PutUint16(payload[5:], uint16(min(server, 1<<16-1)))
 	return forwardIt
@@ -324,10 +357,10 @@ func (m *Requests) longData(payload []byte, size int, whole bool) verdict {
 // keepLong keeps the data of a parameter that is an id: whether the server gets
 // to see it is known at the execution. payload is what has arrived of size bytes.
 func (m *Requests) keepLong(payload []byte, size int) {
-	m.Conversation.Mu.Lock()
-	defer m.Conversation.Mu.Unlock()
-	m.Conversation.Kept = nil
-	e := m.StatementOf(payload)
+	m.Conversation.mu.Lock()
+	defer m.Conversation.mu.Unlock()
+	m.Conversation.kept = nil
+	e := m.statementOf(payload)
 	param := int(binary.LittleEndian.Uint16(payload[5:]))
 	if e.Long.IDs == nil {
 		e.Long.IDs = map[int][]byte{}
@@ -345,8 +378,8 @@ func (m *Requests) keepLong(payload []byte, size int) {
 // LearnStatement keeps what is known of a statement by the number that the
 // server gave it, and returns how many parameters the client is told of.
 func (c *Conversation) LearnStatement(e *Prepared, p wire.Prepared) (params uint16) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.Prepared.learn(e, p)
 	return uint16(e.Params)
 }
@@ -364,9 +397,9 @@ func (e *Prepared) Learn(p wire.Prepared) {
 
 // end handles COM_STMT_RESET, which drops long data, and COM_STMT_CLOSE.
 func (m *Requests) end(payload []byte) {
-	m.Conversation.Mu.Lock()
-	defer m.Conversation.Mu.Unlock()
-	e := m.StatementOf(payload)
+	m.Conversation.mu.Lock()
+	defer m.Conversation.mu.Unlock()
+	e := m.statementOf(payload)
 	if e == nil {
 		m.Conversation.address(e, payload)
 		return
@@ -383,9 +416,9 @@ func (m *Requests) end(payload []byte) {
 
 // fetch handles COM_STMT_FETCH.
 func (m *Requests) fetch(payload []byte) {
-	m.Conversation.Mu.Lock()
-	defer m.Conversation.Mu.Unlock()
+	m.Conversation.mu.Lock()
+	defer m.Conversation.mu.Unlock()
 	if m.Conversation.Prepared.Renewed {
-		m.Conversation.address(m.StatementOf(payload), payload)
+		m.Conversation.address(m.statementOf(payload), payload)
 	}
 }

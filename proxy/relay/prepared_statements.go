@@ -71,8 +71,8 @@ func (p *Statements) dropText(e *Prepared) {
 	}
 }
 
-// ForgetName drops what is known of a statement prepared in SQL.
-func (p *Statements) ForgetName(name string) {
+// forgetName drops what is known of a statement prepared in SQL.
+func (p *Statements) forgetName(name string) {
 	if e := p.ByName[name]; e != nil {
 		p.dropText(e)
 		delete(p.ByName, name)
@@ -82,7 +82,7 @@ func (p *Statements) ForgetName(name string) {
 // forgetFailed drops the names that the server does not have.
 func (p *Statements) forgetFailed() {
 	for name, e := range p.ByName {
-		if e.Failed {
+		if e.Failed.Raised() {
 			p.dropText(e)
 			delete(p.ByName, name)
 		}
@@ -127,15 +127,15 @@ func (p *Statements) PassNames(text []byte, whole bool, by *rule.List) {
 	}
 }
 
-// KeepName notes the statement that a PREPARE makes under a name. It reports false when there
+// keepName notes the statement that a PREPARE makes under a name. It reports false when there
 // are too many.
-func (p *Statements) KeepName(name string, e *Prepared) bool {
+func (p *Statements) keepName(name string, e *Prepared) bool {
 	if len(p.ByName) >= MaxNamed {
 		if p.forgetFailed(); len(p.ByName) >= MaxNamed {
 			return false
 		}
 	}
-	p.ForgetName(name)
+	p.forgetName(name)
 	p.SetName(name, e)
 	p.keepText(e)
 	return true
@@ -176,4 +176,45 @@ func (p *Statements) learn(e *Prepared, reply wire.Prepared) {
 func (p *Statements) close(payload []byte, e *Prepared) {
 	delete(p.ByNumber, binary.LittleEndian.Uint32(payload[1:]))
 	p.dropText(e)
+}
+
+// KeepName notes the statement that a PREPARE makes under a name. It reports false when there
+// are too many.
+func (c *Conversation) KeepName(name string, e *Prepared) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Prepared.keepName(name, e)
+}
+
+// ForgetName drops what is known of a statement prepared in SQL, which a DEALLOCATE drops.
+func (c *Conversation) ForgetName(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Prepared.forgetName(name)
+}
+
+// LoseName notes that it is not known what a name stands for.
+func (c *Conversation) LoseName(name string) { delete(c.Prepared.ByName, name) }
+
+// PassNames notes a text that goes to the server unread, which the rules do not concern.
+func (c *Conversation) PassNames(text []byte, by *rule.List) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Prepared.PassNames(text, true, by)
+}
+
+// Replace puts a statement that was prepared anew in the place of the old one: who knows that
+// knows it by e.
+func (c *Conversation) Replace(e, anew *Prepared) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*e = *anew
+}
+
+// Renew notes that the server has given a statement another number than the client's.
+func (c *Conversation) Renew(e *Prepared, as wire.Prepared) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.Learn(as)
+	c.Prepared.Renewed, e.Untyped = true, true
 }

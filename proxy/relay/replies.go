@@ -407,11 +407,11 @@ func (m *Replies) ok(payload []byte, n int) (wire.OK, bool) {
 // track learns from session state information; nil means that there was some
 // and it could not be read.
 func (c *Conversation) track(info []byte) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	s := &c.State
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &c.state
 	// What a later command may have changed already is not learned.
-	read := c.Pending.Len == 1 && info != nil && wire.WalkTrack(info,
+	read := c.pending.Len == 1 && info != nil && wire.WalkTrack(info,
 		func(name []byte) {
 			s.forget(KnowSchema)
 			s.learnSchema(name)
@@ -446,9 +446,5 @@ func (c *Conversation) learnHiddenLastID(packets []byte) {
 	if err != nil {
 		return
 	}
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	if !c.State.LastID.Owed { // else the server's value is not the native one
-		c.settleLocked(LastIs, id)
-	}
+	c.LearnLastID(id)
 }

@@ -66,8 +66,8 @@ func TestInsertIDPatched(t *testing.T) {
 				k.fromServer(relayPacket(1, relayOkPayload(0, 0, 2)))
 				want := relayPacket(1, append(relayOkPayload(tt.affected, tt.want, 2), tail...))
 				diff(k.t.(*testing.T), "to the client", k.toClient, append(want, relayPacket(1, relayOkPayload(0, 0, 2))...))
-				if k.c.Pending.Len != 0 {
-					k.t.Errorf("%d replies pending", k.c.Pending.Len)
+				if k.c.pending.Len != 0 {
+					k.t.Errorf("%d replies pending", k.c.pending.Len)
 				}
 			})
 		})
@@ -97,7 +97,7 @@ func TestInsertIDPatchedByResult(t *testing.T) {
 		want = append(want, relayPacket(6, []byte{0xfe, 0, 0, byte(more), 0})...)
 		want = append(want, relayPacket(7, relayOkPayload(1, 9, 0))...)
 		diff(k.t.(*testing.T), "to the client", k.toClient, want)
-		if id := k.c.State.LastID; id.Value != 300 || !id.Known {
+		if id := k.c.state.LastID; id.Value != 300 || !id.Known {
 			k.t.Errorf("last id %+v; want 300", id)
 		}
 	})
@@ -117,7 +117,7 @@ func TestHiddenReplies(t *testing.T) {
 		k.sent(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenPay}})
 		k.sent(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenLastID, Answer: &Answer{}}})
 		k.sent(Pending{Reply: ReplyResult, Watcher: insertReply(generated(0, 300))})
-		k.c.State.LastID = LastID{Value: 42, Known: true, Owed: true}
+		k.c.state.LastID = LastID{Value: 42, Known: true, Owed: true}
 		k.fromServer(relayPacket(1, relayOkPayload(0, 0, 2)))
 		k.fromServer(rowset)
 		select {
@@ -127,12 +127,12 @@ func TestHiddenReplies(t *testing.T) {
 		}
 		diff(k.t.(*testing.T), "answer", asked.Packets, rowset)
 		k.fromServer(relayPacket(1, relayOkPayload(0, 42, 2)))
-		if id := k.c.State.LastID; id != (LastID{Value: 42, Known: true}) {
+		if id := k.c.state.LastID; id != (LastID{Value: 42, Known: true}) {
 			k.t.Errorf("after paying: %+v", id)
 		}
-		k.c.State.LastID = LastID{}
+		k.c.state.LastID = LastID{}
 		k.fromServer(rowset)
-		if id := k.c.State.LastID; id != (LastID{Value: 42, Known: true}) {
+		if id := k.c.state.LastID; id != (LastID{Value: 42, Known: true}) {
 			k.t.Errorf("after asking: %+v", id)
 		}
 		k.fromServer(relayPacket(1, relayOkPayload(1, 0, 2)))
@@ -255,8 +255,8 @@ func TestLocalErrorsQueue(t *testing.T) {
 		last := relayPacket(2, clienterr.Payload(relayTestError(1153)))
 		want := bytes.Join([][]byte{local, ok, local, local, ok, last}, nil)
 		diff(k.t.(*testing.T), "to the client", k.toClient, want)
-		if k.c.Pending.Len != 0 {
-			k.t.Errorf("%d replies pending", k.c.Pending.Len)
+		if k.c.pending.Len != 0 {
+			k.t.Errorf("%d replies pending", k.c.pending.Len)
 		}
 	})
 }

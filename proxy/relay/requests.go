@@ -297,17 +297,17 @@ func (m *Requests) query(payload []byte, size int, whole bool) verdict {
 		return m.undecided(len(payload), size)
 	}
 	sql := payload[at:]
-	m.Conversation.Mu.Lock()
-	defer m.Conversation.Mu.Unlock()
-	s := &m.Conversation.State
-	if m.Conversation.Kept != nil {
+	m.Conversation.mu.Lock()
+	defer m.Conversation.mu.Unlock()
+	s := &m.Conversation.state
+	if m.Conversation.kept != nil {
 		if first, _, _ := bytes.Cut(sql, []byte(";")); whole && rewriter.IsShowWarnings(first) {
 			return holdIt
 		}
-		m.Conversation.Kept = nil
+		m.Conversation.kept = nil
 	}
 	head, more := m.Head.Read(sql, s.Mode)
-	multi := m.Conversation.Multi || m.Conversation.MayTurn()
+	multi := m.Conversation.multi || m.Conversation.mayTurn()
 	if !whole && !multi && (more || head.Kind == rewriter.Use) {
 		return m.undecided(len(payload), size)
 	}
@@ -322,7 +322,7 @@ func (m *Requests) query(payload []byte, size int, whole bool) verdict {
 	if m.note(&p, head, sql, whole) == holdIt {
 		return holdIt
 	}
-	m.Conversation.SendLocked(p)
+	m.Conversation.sendLocked(p)
 	return forwardIt
 }
 
@@ -335,8 +335,8 @@ func several(sql []byte) bool {
 
 // note says what a statement may change, or that it must be held.
 func (m *Requests) note(p *Pending, head rewriter.Head, sql []byte, whole bool) verdict {
-	s := &m.Conversation.State
-	if m.Conversation.MayOwe() && m.reads(head, sql, whole) {
+	s := &m.Conversation.state
+	if m.Conversation.mayOwe() && m.reads(head, sql, whole) {
 		return holdIt
 	}
 	switch head.Kind {
@@ -434,13 +434,13 @@ func (m *Requests) createsRuled(head rewriter.Head, sql []byte) bool {
 	case len(head.Target.Table) > 0:
 		return m.mayConcern(head.Target)
 	}
-	return m.Conversation.State.Known&KnowQuotes == 0 && bytes.IndexByte(sql, '"') >= 0 && !m.Rules().Empty() // it may be the name
+	return m.Conversation.state.Known&KnowQuotes == 0 && bytes.IndexByte(sql, '"') >= 0 && !m.Rules().Empty() // it may be the name
 }
 
 // mayConcern reports whether a statement that writes to a table may be one
 // with a rule. The state's lock is held.
 func (m *Requests) mayConcern(t rewriter.Name) bool {
-	rules, s := m.Rules(), &m.Conversation.State
+	rules, s := m.Rules(), &m.Conversation.state
 	switch {
 	case rules.Empty():
 		return false

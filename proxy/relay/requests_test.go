@@ -64,9 +64,9 @@ func TestStateEffects(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, uint64(mysql.CLIENT_SECURE_CONNECTION), func(k *talk) {
 				k.exchange(tt.command, tt.reply)
-				s := &k.c.State
-				if k.c.Pending.Len != 0 || k.c.Phase() != PhaseCommands {
-					k.t.Fatalf("%d pending, phase %d", k.c.Pending.Len, k.c.Phase())
+				s := &k.c.state
+				if k.c.pending.Len != 0 || k.c.Phase() != PhaseCommands {
+					k.t.Fatalf("%d pending, phase %d", k.c.pending.Len, k.c.Phase())
 				}
 				// What comes in pieces may be forgotten without need.
 				got, exact := KnowAll&^s.Known, strings.HasSuffix(k.t.Name(), "at_once")
@@ -89,7 +89,7 @@ func TestStateEffects(t *testing.T) {
 func TestStateLearned(t *testing.T) {
 	const caps = uint64(mysql.CLIENT_SESSION_TRACK)
 	k := newTalk(t, caps, atOnce)
-	s := &k.c.State
+	s := &k.c.state
 	k.exchange(relayQuery("SELECT 1"), relayOkPayload(0, 0, mysql.SERVER_STATUS_IN_TRANS))
 	if !s.InTrans || k.c.Leave() || s.Known != KnowAll {
 		t.Errorf("status bits: %+v", s)
@@ -103,7 +103,7 @@ func TestStateLearned(t *testing.T) {
 		t.Errorf("malformed tracking left %06b known", s.Known)
 	}
 	k = newTalk(t, caps, atOnce)
-	s = &k.c.State
+	s = &k.c.state
 	k.fromClient(append(relayQuery("USE a"), relayQuery("USE b")...))
 	k.fromServer(relayPacket(1, trackOK("\x01\x02\x01a")))
 	if s.Known&KnowSchema != 0 {
@@ -116,7 +116,7 @@ func TestStateLearned(t *testing.T) {
 	k = newTalk(t, 0, atOnce)
 	k.fromClient(append(relayQuery("USE a"), relayQuery("SET sql_mode = 'ANSI_QUOTES'")...))
 	k.fromServer(relayPacket(1, relayOkPayload(0, 0, 2)))
-	if k.c.State.Known&(KnowBackslash|KnowQuotes) != 0 {
+	if k.c.state.Known&(KnowBackslash|KnowQuotes) != 0 {
 		t.Error("settings believed while SET is pending")
 	}
 }
@@ -149,10 +149,10 @@ func TestLastID(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
-				k.c.State.LastID = LastID{Value: 5, Known: true}
+				k.c.state.LastID = LastID{Value: 5, Known: true}
 				k.sent(tt.sent)
 				k.fromServer(relayPacket(1, tt.reply))
-				if got := k.c.State.LastID; got != tt.want {
+				if got := k.c.state.LastID; got != tt.want {
 					k.t.Errorf("%+v; want %+v", got, tt.want)
 				}
 			})
@@ -178,10 +178,10 @@ func TestOwedHolds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		eachWay(t, 0, func(k *talk) {
-			k.c.State.LastID = LastID{Value: 5, Known: true, Owed: true}
+			k.c.state.LastID = LastID{Value: 5, Known: true, Owed: true}
 			k.c.Prepared.ByNumber = map[uint32]*Prepared{1: {Reads: true}}
 			k.fromClient(tt.command)
-			if (len(k.held) > 0) != tt.held || k.c.Pending.Len != 1 {
+			if (len(k.held) > 0) != tt.held || k.c.pending.Len != 1 {
 				k.t.Errorf("%.60q held: %v; want %v", tt.command, k.held, tt.held)
 			}
 		})
@@ -193,7 +193,7 @@ func TestTemporaryHeld(t *testing.T) {
 	eachWay(t, 0, func(k *talk) {
 		k.fromClient(relayQuery("CREATE TEMPORARY TABLE orders (id INT)"))
 		k.fromClient(relayQuery("DROP TABLE orders"))
-		k.c.State.MakeTemporary("shop\x00orders")
+		k.c.state.MakeTemporary("shop\x00orders")
 		k.fromClient(relayQuery("DROP TABLE orders"))
 		if len(k.held) != 2 {
 			k.t.Errorf("held %q", k.held)
@@ -216,8 +216,8 @@ func TestRequestsKeepLittle(t *testing.T) {
 		t.Errorf("%d bytes kept, %d commands refused; want at most %d, and 1", most, k.refused, k.requests.Limit)
 	}
 	k.exchange(relayCommand(0x0e), relayOkPayload(0, 0, 2))
-	if k.c.Pending.Len != 0 {
-		t.Errorf("the session is of no use behind it: %d pending", k.c.Pending.Len)
+	if k.c.pending.Len != 0 {
+		t.Errorf("the session is of no use behind it: %d pending", k.c.pending.Len)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestNoAllocations(t *testing.T) {
 		roundTrip := func() {
 			n, act := k.requests.Next(tt.command)
 			out, used, _ := k.replies.Feed(tt.reply)
-			if n != len(tt.command) || act != ActForward || used != len(tt.reply) || len(out) != used || k.c.Pending.Len != 0 {
+			if n != len(tt.command) || act != ActForward || used != len(tt.reply) || len(out) != used || k.c.pending.Len != 0 {
 				t.Fatalf("%s: %d bytes, action %d; %d bytes, %d given out", tt.name, n, act, used, len(out))
 			}
 		}

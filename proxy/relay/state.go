@@ -4,7 +4,6 @@ import (
 	"maps"
 	"strings"
 
-	"idproxy/proxy/ask"
 	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 )
@@ -172,8 +171,8 @@ func (s *State) seeStatus(noBackslash bool) {
 	}
 }
 
-// LearnProbe records what was asked for when the state had the given age.
-func (s *State) LearnProbe(p *ask.Probed, age uint32) {
+// learnProbe records what was asked for when the state had the given age.
+func (s *State) learnProbe(p *facts.Probed, age uint32) {
 	s.learnSQLMode(p.SQLMode)
 	s.Charset, s.Mode.Charset = p.Charset, rewriter.CharsetOf(p.Charset)
 	s.UTF8 = min(utf8Of(p.Charset), utf8Of(p.Connection))

@@ -236,8 +236,8 @@ func (tr *trace) check(t *testing.T, way string, cut cutter) {
 	if k.refused != tr.refused {
 		t.Errorf("%s: %d commands refused as too large; want %d", way, k.refused, tr.refused)
 	}
-	if k.c.Pending.Len != tr.pending || k.c.Phase() != tr.phase {
-		t.Errorf("%s: %d replies pending, phase %d; want %d, %d", way, k.c.Pending.Len, k.c.Phase(), tr.pending, tr.phase)
+	if k.c.pending.Len != tr.pending || k.c.Phase() != tr.phase {
+		t.Errorf("%s: %d replies pending, phase %d; want %d, %d", way, k.c.pending.Len, k.c.Phase(), tr.pending, tr.phase)
 	}
 	if len(k.client) != 0 || len(k.server) != 0 {
 		t.Errorf("%s: bytes kept at the end: %.40q, %.40q", way, k.client, k.server)

@@ -158,9 +158,7 @@ func (r *prepareReply) definition(m *Replies) fate {
 	return fatePass
 }
 
-func (r *prepareReply) failed(m *Replies, _ int, _ []byte, _ int) (v ruling) {
-	m.Conversation.Mu.Lock()
-	defer m.Conversation.Mu.Unlock()
-	r.made.Failed = true
+func (r *prepareReply) failed(_ *Replies, _ int, _ []byte, _ int) (v ruling) {
+	r.made.Failed.Raise()
 	return v
 }

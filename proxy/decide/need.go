@@ -1,0 +1,104 @@
+package decide
+
+import (
+	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// Need is what a decision waits for, of a type for each thing that may be missing. It is an error where a decision is
+// under way, so that what finds it returns it as any other.
+type Need interface {
+	error
+	isNeed()
+}
+
+// need is embedded by all of them.
+type need struct{}
+
+func (need) Error() string { return "something must be asked first" }
+func (need) isNeed()       {}
+
+type (
+	// NeedQuiet: no command may be pending.
+	NeedQuiet struct{ need }
+	// NeedProbe: the session's settings.
+	NeedProbe struct{ need }
+	// NeedCharset: character_set_database.
+	NeedCharset struct{ need }
+	// NeedRenewal: the statement that is executed must be prepared anew.
+	NeedRenewal struct {
+		need
+		Of *relay.Prepared
+	}
+	// NeedReading: the session must read a text as it was read at its PREPARE.
+	NeedReading struct {
+		need
+		Own  *relay.OwnText
+		Text []byte
+	}
+	// NeedTable: the columns of a table.
+	NeedTable struct {
+		need
+		Table rewriter.Name
+		Key   string
+	}
+	// NeedMax: the greatest id in a column.
+	NeedMax struct {
+		need
+		Column *Filling
+	}
+	// NeedValues: what expressions for ids are worth.
+	NeedValues struct {
+		need
+		SQL     []string
+		Columns []rule.Column // of each, the column it is for
+		Wide    []bool        // of each bound one, whether its column has wide ids; nil: none has
+		Ignore  bool          // the statement says IGNORE
+		Bound   bool          // they are arguments of EXECUTE
+	}
+	// NeedSource: the text that an expression gives a PREPARE.
+	NeedSource struct {
+		need
+		SQL string
+	}
+	// NeedName: a name in UTF-8, or in the character set of the session.
+	NeedName struct {
+		need
+		Name facts.Spelling
+	}
+	// NeedOwner: whether the table of a key is a temporary one of the session's own.
+	NeedOwner struct {
+		need
+		Key string
+	}
+	// NeedEngine: whether the table's engine takes rows back.
+	NeedEngine struct {
+		need
+		Table rewriter.Name
+		Facts *facts.Table
+	}
+	// NeedAsked: what SET insert_id asks for.
+	NeedAsked struct {
+		need
+		Part *Part
+	}
+	// NeedSound: whether the server can prepare the statement.
+	NeedSound struct {
+		need
+		Part *Part
+	}
+	// NeedExact: whether MariaDB keeps the values of a query that stands inside another.
+	NeedExact struct {
+		need
+		Part *Part
+		Plan *rewriter.Plan
+	}
+	// NeedCount: how many rows a query gives.
+	NeedCount struct {
+		need
+		Part *Part
+		Plan *rewriter.Plan
+	}
+)
