@@ -149,7 +149,7 @@ func (s learner) executeCount(sql []byte, marks int) (wire.Result, error) {
 		return wire.Result{}, err
 	}
 	const cursors = 1 | 2 | 4 // flags that would keep the rows at the server
-	execution := decide.ExecutionOf(s.st, s.c.Caps, made.ID, parameters[:marks])
+	execution := decide.ExecutionOf(&s.st.Execution.One, s.c.Caps, made.ID, parameters[:marks])
 	execution[5] &^= cursors
 	packets, err := s.ask(wire.AppendPacket(nil, 0, execution), relay.ReplyResult)
 	if err != nil {

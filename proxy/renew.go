@@ -73,7 +73,7 @@ func (s command) decidedText() ([]byte, error) {
 	if err := s.decided(); err != nil {
 		return nil, err
 	}
-	payload, _, err := s.st.Order.Write(s.session, s.st)
+	payload, _, err := s.st.Order.Write(s.session, &s.st.Command)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepare
 	if !ok { // no rule is left
 		made = &decide.NamePreparation{Dyn: s.st.Dynamic, E: &relay.Prepared{}}
 	}
-	payload, _, err := made.Write(s.session, s.st)
+	payload, _, err := made.Write(s.session, &s.st.Command)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepare
 // the server, which drops it with the statement. An error is the execution's.
 func (s *session) ready(e *relay.Prepared) error {
 	st := statements.Get().(*decide.Statement)
-	*st = decide.Statement{HeldCommand: decide.HeldCommand{Prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, Executes: e, Begun: time.Now()}}
+	*st = decide.Statement{Command: decide.Command{Prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, Executes: e, Begun: time.Now()}}
 	held := s.held
 	s.held = st
 	err := command{s, st}.decided()

@@ -14,12 +14,12 @@ import (
 // send draws the ids of a decided piece and sends it on, with what the proxy
 // needs said in front of it. done: the client got an error instead.
 func (s command) send() (sent, done bool, err error) {
-	expected, at, err := s.st.Order.Draw(s.session, s.st)
+	expected, at, err := s.st.Order.Draw(s.session)
 	if err != nil {
 		again, err := s.refuseAt(at, err)
 		return false, !again, err
 	}
-	payload, made, err := s.st.Order.Write(s.session, s.st)
+	payload, made, err := s.st.Order.Write(s.session, &s.st.Command)
 	if err != nil {
 		return s.refused(err)
 	}
@@ -27,7 +27,7 @@ func (s command) send() (sent, done bool, err error) {
 		s.unprepared()
 		return false, true, s.answer(e, s.st.Seq)
 	}
-	if err := s.st.Order.Begin(s.session, s.st); err != nil {
+	if err := s.st.Order.Begin(s.session, &s.st.Command); err != nil {
 		return s.refused(err)
 	}
 	p := relay.Pending{
@@ -37,7 +37,7 @@ func (s command) send() (sent, done bool, err error) {
 		Touch:    s.st.Touch,
 		Unseen:   s.st.Unseen,
 		After:    s.st.After,
-		Watcher:  s.st.Order.Watcher(s.st, expected),
+		Watcher:  s.st.Order.Watcher(&s.st.Command, expected),
 	}
 	if s.st.Facts != nil {
 		p.Facts = s.st.Facts

@@ -112,8 +112,8 @@ func (x *deciding) carry(t *testing.T, m *relay.Requests, command []byte) {
 		p.ids = append(p.ids, make([]uint64, plan.Rows))
 	}
 	p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
-	x.st.Order.Watcher(&x.st, append(make([]relay.Expect, 0, 1), p.expect(plan, false)))
-	if _, _, err := x.st.Order.Write(&x.s, &x.st); err != nil {
+	x.st.Order.Watcher(&x.st.Command, append(make([]relay.Expect, 0, 1), p.expect(plan, false)))
+	if _, _, err := x.st.Order.Write(&x.s, &x.st.Command); err != nil {
 		t.Fatalf("%q: %v", command, err)
 	}
 }

@@ -28,10 +28,9 @@ func (cx *reading) begins(st *Statement, p *Part) error {
 	return nil
 }
 
-// askAgain begins anew with the ids that SET insert_id asks for. Those of a try that failed
-// are still there.
-func (st *Statement) askAgain() {
-	if st.Asked != nil && st.Selection.Tries == 0 {
-		st.Asked.Next = st.Asked.First
+// askAgain begins anew with the ids that SET insert_id asks for.
+func (p *Part) askAgain() {
+	if p.asked != nil {
+		p.asked.Next = p.asked.First
 	}
 }

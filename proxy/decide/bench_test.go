@@ -39,7 +39,7 @@ func BenchmarkInjected(b *testing.B) {
 				}
 				p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
 				x.st.reply = &relay.InsertReply{Inserts: []relay.Expect{p.expect(plan, false)}}
-				sqlText{&x.st.Filled}.rewrite(&x.st)
+				sqlText{&x.st.Filled}.rewrite(&x.st.Command)
 			}
 		})
 	}

@@ -99,7 +99,7 @@ func (d *Decider) wholeOrPiece(st *Statement, cx *reading) (Need, error) {
 
 // judge is decide for what it cannot tell to be without any rule.
 func (d *Decider) judge(st *Statement, cx reading) (Need, error) {
-	st.decision.reset(st.Text)
+	st.reset()
 	st.Prepared, st.reply = st.Executes, nil
 	switch st.Prefix[0] {
 	case mysql.COM_STMT_EXECUTE, relay.ComBulkExecute:

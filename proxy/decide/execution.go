@@ -123,7 +123,7 @@ func (d *Decider) fills(st *Statement, e *relay.Prepared, cx *reading) error {
 	}
 	x := &st.Execution
 	x.filled, x.e = &st.Filled, e
-	if err := x.read(&st.HeldCommand, &cx.now, cx.found); err != nil {
+	if err := x.read(&st.Command, &cx.now, cx.found); err != nil {
 		return err
 	}
 	if err := x.fits(&cx.now.State); err != nil {
@@ -280,7 +280,7 @@ func counting(t *rule.Table) string {
 }
 
 // read takes the packet apart.
-func (x *execution) read(held *HeldCommand, now *relay.Snapshot, found *Findings) error {
+func (x *execution) read(held *Command, now *relay.Snapshot, found *Findings) error {
 	x.bulk, x.rows, x.units = held.Prefix[0] == relay.ComBulkExecute, 1, nil
 	e, payload := x.e, held.Payload()
 	n := FillerOf(e).Plan.Client

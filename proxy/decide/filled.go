@@ -14,11 +14,11 @@ import (
 	"idproxy/rule"
 )
 
-func (x *filled) Draw(s Carrier, st *Statement) (expected []relay.Expect, at int, err error) {
+func (x *filled) Draw(s Carrier) (expected []relay.Expect, at int, err error) {
 	if len(x.Parts) == 0 {
 		return nil, 0, nil
 	}
-	st.askAgain()
+	x.Parts[0].askAgain()
 	expected = make([]relay.Expect, 0, len(x.Parts))
 	for i := range x.Parts {
 		part, plan := &x.Parts[i], &x.plans[i]
@@ -127,7 +127,7 @@ func storedSQL(e *relay.Expect, p *Part, table, id []byte) string {
 // sqlText is a text with ids for its INSERTs, or as it came where it has none that get any.
 type sqlText struct{ *filled }
 
-func (t sqlText) Write(_ Carrier, st *Statement) (payload []byte, made bool, err error) {
+func (t sqlText) Write(_ Carrier, st *Command) (payload []byte, made bool, err error) {
 	if len(t.Parts) == 0 && st.Rest == 0 && st.pieces == 0 {
 		return st.Payload(), false, nil
 	}
@@ -135,7 +135,7 @@ func (t sqlText) Write(_ Carrier, st *Statement) (payload []byte, made bool, err
 }
 
 // rewrite writes the piece as a command with its ids.
-func (t sqlText) rewrite(st *Statement) []byte {
+func (t sqlText) rewrite(st *Command) []byte {
 	const perID, perPart = 21, 256 // a comma and 20 digits; all that does not grow with the rows
 	size := wire.HeaderLen + len(st.Prefix) + st.End + perPart*len(t.Parts)
 	for i := range t.Parts {

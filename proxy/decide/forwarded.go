@@ -21,7 +21,7 @@ type forwardedExecution struct {
 	typed bool            // it brings the types of its parameters also where the client gave them before
 }
 
-func (x *forwardedExecution) Write(s Carrier, st *Statement) (payload []byte, made bool, err error) {
+func (x *forwardedExecution) Write(s Carrier, st *Command) (payload []byte, made bool, err error) {
 	s.Conversation().Addressed(x.e, st.Payload())
 	if !x.typed {
 		return st.Payload(), false, nil
@@ -30,7 +30,7 @@ func (x *forwardedExecution) Write(s Carrier, st *Statement) (payload []byte, ma
 	return x.withTypes(st, s.Conversation().Caps), true, nil
 }
 
-func (x *forwardedExecution) Begin(Carrier, *Statement) error {
+func (x *forwardedExecution) Begin(Carrier, *Command) error {
 	if x.e != nil {
 		x.e.Long = relay.LongData{}
 	}
@@ -39,7 +39,7 @@ func (x *forwardedExecution) Begin(Carrier, *Statement) error {
 
 // withTypes writes the execution with the types that the client gave an earlier one, for
 // the server has the statement anew and does not know them.
-func (x *forwardedExecution) withTypes(st *Statement, caps uint64) []byte {
+func (x *forwardedExecution) withTypes(st *Command, caps uint64) []byte {
 	e, payload, out := x.e, st.Payload(), append(st.Out[:0], 0, 0, 0, 0)
 	var err error
 	if payload[0] == relay.ComBulkExecute {

@@ -366,15 +366,15 @@ func (l *Loading) StoredSQL(_ *relay.Expect, table, id []byte) string {
 	return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s", id, table, strings.Join(made, " OR "))
 }
 
-func (l *Loading) Draw(s Carrier, st *Statement) ([]relay.Expect, int, error) {
-	st.askAgain()
+func (l *Loading) Draw(s Carrier) ([]relay.Expect, int, error) {
+	l.part.askAgain()
 	if err := l.ready(s); err != nil {
 		return nil, 0, err
 	}
 	return []relay.Expect{l.expect()}, 0, nil
 }
 
-func (l *Loading) Write(_ Carrier, st *Statement) (payload []byte, made bool, err error) {
+func (l *Loading) Write(_ Carrier, st *Command) (payload []byte, made bool, err error) {
 	out := append(append(st.Out[:0], 0, 0, 0, 0), st.Prefix...)
 	out = append(out, st.Text[:l.part.span.Start]...)
 	out = l.plan.Append(out, l.part.Text)
@@ -382,12 +382,12 @@ func (l *Loading) Write(_ Carrier, st *Statement) (payload []byte, made bool, er
 	return st.Out[wire.HeaderLen:], true, nil
 }
 
-func (l *Loading) Begin(s Carrier, _ *Statement) error {
+func (l *Loading) Begin(s Carrier, _ *Command) error {
 	s.Filled()
 	return nil
 }
 
-func (l *Loading) Watcher(st *Statement, expected []relay.Expect) relay.Watcher {
+func (l *Loading) Watcher(st *Command, expected []relay.Expect) relay.Watcher {
 	st.reply = &relay.InsertReply{Load: l, Inserts: expected, Seq: st.Seq}
 	return st.reply
 }

@@ -74,7 +74,7 @@ func TestDecideNamed(t *testing.T) {
 				generated := x.st.Filled.plans[i].Columns[0].Generated
 				x.st.Filled.Parts[i].ids = [][]uint64{[]uint64{7, 8}[:generated]}
 			}
-			if got, _, err := x.st.Order.Write(nil, &x.st); err != nil || string(got[1:]) != tt.sent {
+			if got, _, err := x.st.Order.Write(nil, &x.st.Command); err != nil || string(got[1:]) != tt.sent {
 				t.Errorf("sends %q, %v, want %q", got[1:], err, tt.sent)
 			}
 		})

@@ -21,7 +21,7 @@ type NamePreparation struct {
 	by     *rule.List // the rules that it was decided on by
 }
 
-func (p *NamePreparation) Write(_ Carrier, st *Statement) (payload []byte, made bool, err error) {
+func (p *NamePreparation) Write(_ Carrier, st *Command) (payload []byte, made bool, err error) {
 	if FillerOf(p.E) == nil && st.Rest == 0 && st.pieces == 0 {
 		return st.Payload(), false, nil
 	}
@@ -31,7 +31,7 @@ func (p *NamePreparation) Write(_ Carrier, st *Statement) (payload []byte, made 
 	return w.end(), true, nil
 }
 
-func (p *NamePreparation) Begin(s Carrier, st *Statement) error {
+func (p *NamePreparation) Begin(s Carrier, st *Command) error {
 	if err := p.Carry(s); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (p *NamePreparation) Begin(s Carrier, st *Statement) error {
 }
 
 // keepName notes the statement that the PREPARE makes, before it is sent.
-func (p *NamePreparation) keepName(s Carrier, st *Statement) error {
+func (p *NamePreparation) keepName(s Carrier, st *Command) error {
 	if p.Dyn.Name == "" {
 		p.keepNameless(&s.Conversation().Prepared)
 		return nil
@@ -60,7 +60,7 @@ type deallocation struct {
 	name string
 }
 
-func (d *deallocation) Begin(s Carrier, _ *Statement) error {
+func (d *deallocation) Begin(s Carrier, _ *Command) error {
 	s.Conversation().ForgetName(d.name)
 	return nil
 }
@@ -81,7 +81,7 @@ func variable(n int) string { return "@`idproxy " + strconv.Itoa(n) + "`" }
 
 // dynamicWriter writes a piece, a PREPARE or an execution, with other text in places.
 type dynamicWriter struct {
-	st  *Statement
+	st  *Command
 	dyn *rewriter.Dynamic
 	out []byte
 	at  int // what stands in front in the text is written
@@ -147,7 +147,7 @@ type shortExecution struct {
 	dyn *rewriter.Dynamic
 }
 
-func (x *shortExecution) Write(_ Carrier, st *Statement) (payload []byte, made bool, err error) {
+func (x *shortExecution) Write(_ Carrier, st *Command) (payload []byte, made bool, err error) {
 	w := dynamicWriter{st: st, dyn: x.dyn}
 	w.begin()
 	w.copyTo(x.dyn.NameEnd, x.dyn.End)
@@ -161,7 +161,7 @@ type nameExecution struct {
 	values   []rewriter.Value // of the ids among the arguments
 }
 
-func (x *nameExecution) Write(_ Carrier, st *Statement) (payload []byte, made bool, err error) {
+func (x *nameExecution) Write(_ Carrier, st *Command) (payload []byte, made bool, err error) {
 	dyn := x.prepared.Dyn
 	w := dynamicWriter{st: st, dyn: dyn}
 	w.begin()
@@ -178,7 +178,7 @@ func (x *nameExecution) Write(_ Carrier, st *Statement) (payload []byte, made bo
 	return w.end(), true, nil
 }
 
-func (x *nameExecution) Begin(s Carrier, st *Statement) error {
+func (x *nameExecution) Begin(s Carrier, st *Command) error {
 	if x.prepared.mode.MariaDB {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (x *nameExecution) Begin(s Carrier, st *Statement) error {
 
 // appendArguments appends the arguments of an execution with its ids. carried are
 // the ids that stand in variables, as SQL.
-func (x *nameExecution) appendArguments(out []byte, st *Statement) (_ []byte, carried [][]byte) {
+func (x *nameExecution) appendArguments(out []byte, st *Command) (_ []byte, carried [][]byte) {
 	dyn, sql := x.prepared.Dyn, st.Text[st.Spans[0].Start:]
 	w := splicer{e: x.prepared.E, ids: x.Parts[0].ids}
 	client, bound := 0, 0

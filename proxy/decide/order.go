@@ -14,7 +14,6 @@ import (
 
 // decision is what is to be done with the next piece of a command. Its memory is used again.
 type decision struct {
-	piece
 	Order    Order
 	Prepared *relay.Prepared   // the statement that is executed or prepared, if anything is known of that
 	Dynamic  *rewriter.Dynamic // the PREPARE, EXECUTE or the like in SQL that the piece is
@@ -28,12 +27,12 @@ type decision struct {
 	Key       []byte // of a table
 }
 
-// reset begins a decision on a text, of which nothing is known.
-func (d *decision) reset(text []byte) {
-	d.piece = piece{Spans: d.Spans[:0], End: len(text)}
-	d.Prepared, d.Dynamic = nil, nil
-	d.Found.Reset()
-	d.asItCame()
+// reset begins a decision on what is left of the text.
+func (st *Statement) reset() {
+	st.piece = piece{Spans: st.Spans[:0], End: len(st.Text)}
+	st.Prepared, st.Dynamic = nil, nil
+	st.Found.Reset()
+	st.asItCame()
 }
 
 // asItCame says that the piece is sent as the client wrote it.
@@ -72,14 +71,14 @@ func (p *piece) changes() *relay.After {
 type Order interface {
 	// Draw draws the ids of INSERTs, before anything is sent, and says what is to be expected of
 	// the replies to them. at is the statement of the piece that there are none for.
-	Draw(s Carrier, st *Statement) (expected []relay.Expect, at int, err error)
+	Draw(s Carrier) (expected []relay.Expect, at int, err error)
 	// Write returns what is sent. made: it stands in st.out, behind room for a header, and is
 	// not the command as it came.
-	Write(s Carrier, st *Statement) (payload []byte, made bool, err error)
+	Write(s Carrier, st *Command) (payload []byte, made bool, err error)
 	// Begin does what must be done just before it is sent.
-	Begin(s Carrier, st *Statement) error
+	Begin(s Carrier, st *Command) error
 	// Watcher returns who sees the reply; nil: nobody.
-	Watcher(st *Statement, expected []relay.Expect) relay.Watcher
+	Watcher(st *Command, expected []relay.Expect) relay.Watcher
 	// MayOwe reports whether the server's LAST_INSERT_ID() may come to differ from the native one:
 	// what it is in front of the piece must be known.
 	MayOwe() bool
@@ -101,18 +100,18 @@ type Order interface {
 // noInserts is an order without INSERTs that get ids. Other orders embed it.
 type noInserts struct{}
 
-func (noInserts) Draw(Carrier, *Statement) ([]relay.Expect, int, error) { return nil, 0, nil }
-func (noInserts) Begin(Carrier, *Statement) error                       { return nil }
-func (noInserts) MayOwe() bool                                          { return false }
-func (noInserts) Asks() bool                                            { return false }
-func (noInserts) Asked() *Part                                          { return nil }
-func (noInserts) StoredSQL(*relay.Expect, []byte, []byte) string        { return "" }
-func (noInserts) LetGo(Carrier) error                                   { return nil }
-func (noInserts) Outnumbered(Carrier) (*mysql.MyError, error)           { return nil, nil }
-func (noInserts) Went(Carrier, uint64)                                  {}
+func (noInserts) Draw(Carrier) ([]relay.Expect, int, error)      { return nil, 0, nil }
+func (noInserts) Begin(Carrier, *Command) error                  { return nil }
+func (noInserts) MayOwe() bool                                   { return false }
+func (noInserts) Asks() bool                                     { return false }
+func (noInserts) Asked() *Part                                   { return nil }
+func (noInserts) StoredSQL(*relay.Expect, []byte, []byte) string { return "" }
+func (noInserts) LetGo(Carrier) error                            { return nil }
+func (noInserts) Outnumbered(Carrier) (*mysql.MyError, error)    { return nil, nil }
+func (noInserts) Went(Carrier, uint64)                           {}
 
 // Watcher watches a piece that another one follows, too: an error of it may be withheld.
-func (noInserts) Watcher(st *Statement, expected []relay.Expect) relay.Watcher {
+func (noInserts) Watcher(st *Command, expected []relay.Expect) relay.Watcher {
 	if expected == nil && st.Rest == 0 {
 		return nil
 	}

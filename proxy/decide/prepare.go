@@ -41,7 +41,7 @@ func with(e, any *relay.Prepared) *relay.Prepared {
 // hasIDs reports whether the statement is prepared with parameters for ids.
 func (p *preparation) hasIDs() bool { return p.e != nil && FillerOf(p.e) != nil }
 
-func (p *preparation) Write(_ Carrier, st *Statement) (payload []byte, made bool, err error) {
+func (p *preparation) Write(_ Carrier, st *Command) (payload []byte, made bool, err error) {
 	if !p.hasIDs() {
 		return st.Payload(), false, nil
 	}
@@ -51,9 +51,9 @@ func (p *preparation) Write(_ Carrier, st *Statement) (payload []byte, made bool
 	return st.Out[wire.HeaderLen:], true, nil
 }
 
-func (p *preparation) Begin(s Carrier, _ *Statement) error {
+func (p *preparation) Begin(s Carrier, _ *Command) error {
 	s.Prepares(p.e)
 	return nil
 }
 
-func (p *preparation) Watcher(*Statement, []relay.Expect) relay.Watcher { return p.e.Watcher() }
+func (p *preparation) Watcher(*Command, []relay.Expect) relay.Watcher { return p.e.Watcher() }

@@ -89,7 +89,7 @@ func (d *Decider) selectsPrepared(st *Statement, e *relay.Prepared, cx *reading)
 	if how == asItIs || !ok {
 		return outdated(cx, e)
 	}
-	st.Order = &selectingExecution{selecting: *x, e: e, text: q.Text}
+	st.Order = &selectingExecution{selecting: *x, e: e, one: &st.Execution.One, text: q.Text}
 	return nil
 }
 
@@ -114,10 +114,9 @@ func (f *Findings) gives(e *relay.Prepared, one *wire.Execute, n int) {
 	}
 }
 
-// ExecutionOf writes an execution of another statement than the client's, with the
+// ExecutionOf writes the execution x, of another statement than the client's, with the
 // given ones of its parameters.
-func ExecutionOf(st *Statement, caps uint64, id uint32, parameters []wire.Parameter) []byte {
-	x := &st.Execution.One
+func ExecutionOf(x *wire.Execute, caps uint64, id uint32, parameters []wire.Parameter) []byte {
 	head := bytes.Clone(x.Head)
 	binary.LittleEndian.PutUint32(head[1:], id)
 	if len(parameters) == 0 {
@@ -133,12 +132,13 @@ func ExecutionOf(st *Statement, caps uint64, id uint32, parameters []wire.Parame
 type selectingExecution struct {
 	selecting
 	e       *relay.Prepared
-	text    []byte // the client's
-	running uint32 // the statement that is executed in its place
+	one     *wire.Execute // the client's packet
+	text    []byte        // of what the client prepared
+	running uint32        // the statement that is executed in its place
 }
 
 // Write prepares the statement with its ids, and returns the execution of that.
-func (x *selectingExecution) Write(s Carrier, st *Statement) (payload []byte, made bool, err error) {
+func (x *selectingExecution) Write(s Carrier, st *Command) (payload []byte, made bool, err error) {
 	prepared, err := s.Asker().Prepare(x.plans[0].AppendSelect(nil, x.text, &x.selection.numbers))
 	if err != nil {
 		return nil, false, err
@@ -147,11 +147,11 @@ func (x *selectingExecution) Write(s Carrier, st *Statement) (payload []byte, ma
 		return nil, false, err
 	}
 	x.running = prepared.ID
-	st.Out = append(append(st.Out[:0], 0, 0, 0, 0), ExecutionOf(st, s.Conversation().Caps, x.running, st.Execution.One.Parameters)...)
+	st.Out = append(append(st.Out[:0], 0, 0, 0, 0), ExecutionOf(x.one, s.Conversation().Caps, x.running, x.one.Parameters)...)
 	return st.Out[wire.HeaderLen:], true, nil
 }
 
-func (x *selectingExecution) Begin(Carrier, *Statement) error {
+func (x *selectingExecution) Begin(Carrier, *Command) error {
 	x.e.Long = relay.LongData{}
 	return nil
 }

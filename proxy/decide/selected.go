@@ -95,9 +95,11 @@ type selecting struct {
 	beside    bool // ids stand beside the values
 }
 
-func (x *selecting) Draw(s Carrier, st *Statement) (expected []relay.Expect, at int, err error) {
+func (x *selecting) Draw(s Carrier) (expected []relay.Expect, at int, err error) {
 	p, plan := &x.Parts[0], &x.plans[0]
-	st.askAgain()
+	if x.selection.Tries == 0 { // those of a try that failed are still there
+		p.askAgain()
+	}
 	if err := x.number(s, p, plan); err != nil {
 		return nil, p.result, err
 	}
@@ -106,7 +108,7 @@ func (x *selecting) Draw(s Carrier, st *Statement) (expected []relay.Expect, at 
 	return []relay.Expect{e}, 0, nil
 }
 
-func (x *selecting) Write(_ Carrier, st *Statement) (payload []byte, made bool, err error) {
+func (x *selecting) Write(_ Carrier, st *Command) (payload []byte, made bool, err error) {
 	span := x.Parts[0].span
 	out := append(append(st.Out[:0], 0, 0, 0, 0), st.Prefix...)
 	out = append(out, st.Text[:span.Start]...)

@@ -14,18 +14,18 @@ import (
 	"idproxy/rewriter"
 )
 
-func (x *execution) Write(s Carrier, st *Statement) (payload []byte, made bool, err error) {
+func (x *execution) Write(s Carrier, st *Command) (payload []byte, made bool, err error) {
 	s.Conversation().Addressed(x.e, st.Payload())
 	payload, err = x.splice(st, s.Conversation().Caps)
 	return payload, true, err
 }
 
-func (x *execution) Begin(Carrier, *Statement) error {
+func (x *execution) Begin(Carrier, *Command) error {
 	x.e.Long = relay.LongData{}
 	return nil
 }
 
-func (x *execution) Watcher(st *Statement, expected []relay.Expect) relay.Watcher {
+func (x *execution) Watcher(st *Command, expected []relay.Expect) relay.Watcher {
 	if x.units != nil {
 		x.units.Expects(expected, &x.plans[0])
 	}
@@ -34,7 +34,7 @@ func (x *execution) Watcher(st *Statement, expected []relay.Expect) relay.Watche
 }
 
 // splice writes the execution with its ids.
-func (x *execution) splice(st *Statement, caps uint64) ([]byte, error) {
+func (x *execution) splice(st *Command, caps uint64) ([]byte, error) {
 	e := x.e
 	w := splicer{x: x, e: e, ids: x.Parts[0].ids}
 	out := append(slices.Grow(st.Out[:0], len(st.Prefix)+st.End+64), 0, 0, 0, 0)

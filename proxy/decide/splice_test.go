@@ -55,7 +55,7 @@ func preparedText(t testing.TB, n int, bulk bool) *relay.Prepared {
 
 // executing is an execution of e that is decided on.
 func executing(e *relay.Prepared, payload []byte) *Statement {
-	st := &Statement{HeldCommand: HeldCommand{whole: payload, Prefix: payload[:1], Text: payload[1:]}}
+	st := &Statement{Command: Command{whole: payload, Prefix: payload[:1], Text: payload[1:]}}
 	st.End, st.Filled.plans = len(payload)-1, make([]rewriter.Plan, 1)
 	st.Execution.filled, st.Execution.e = &st.Filled, e
 	return st
@@ -67,7 +67,7 @@ func splicing(t testing.TB, e *relay.Prepared, payload []byte, caps uint64) (st 
 	t.Helper()
 	st = executing(e, payload)
 	var found Findings
-	if err := st.Execution.read(&st.HeldCommand, &relay.Snapshot{Caps: caps}, &found); err != nil {
+	if err := st.Execution.read(&st.Command, &relay.Snapshot{Caps: caps}, &found); err != nil {
 		return st, nil, err
 	}
 	found.Note(&relay.Conversation{})
@@ -83,7 +83,7 @@ func splicing(t testing.TB, e *relay.Prepared, payload []byte, caps uint64) (st 
 		}
 	}
 	st.Filled.Parts = []Part{{ids: ids}}
-	out, err = st.Execution.splice(st, caps)
+	out, err = st.Execution.splice(&st.Command, caps)
 	return st, out, err
 }
 
@@ -205,14 +205,14 @@ func TestSpliceDefaultOfEveryType(t *testing.T) {
 		e := preparedText(t, 2, true)
 		st := executing(e, []byte("\xfa\x01\x00\x00\x00\x80\x00"+string(typed(uint16(kind), typeNull))+"\x02\x01"))
 		st.Filled.Parts = []Part{{ids: make([][]uint64, 2)}}
-		if err := st.Execution.read(&st.HeldCommand, &relay.Snapshot{Caps: wire.MariaDBStmtBulkOperations}, &Findings{}); err != nil {
+		if err := st.Execution.read(&st.Command, &relay.Snapshot{Caps: wire.MariaDBStmtBulkOperations}, &Findings{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.Execution.judge(&relay.State{Known: relay.KnowAll, Mode: rewriter.Mode{NoAutoValueOnZero: true}}); err != nil {
 			t.Fatal(err)
 		}
 		st.Filled.Parts[0].ids[1] = []uint64{7}
-		got, err := st.Execution.splice(st, wire.MariaDBStmtBulkOperations)
+		got, err := st.Execution.splice(&st.Command, wire.MariaDBStmtBulkOperations)
 		want := string(typed(uint16(kind), typeNull, idType)) + "\x00" + zero + "\x01" + "\x00\x07\x00\x00\x00\x00\x00\x00\x00"
 		if err != nil || string(got[7:]) != want {
 			t.Errorf("type %d: %v\ngot  %x\nwant %x", kind, err, got[7:], want)

@@ -55,7 +55,7 @@ func wideValue(f *filler, column uint8, n int) []byte {
 func spliceWide(t testing.TB, e *relay.Prepared, payload []byte) (st *Statement, out []byte, err error) {
 	t.Helper()
 	st = executing(e, payload)
-	if err := st.Execution.read(&st.HeldCommand, &relay.Snapshot{}, &Findings{}); err != nil {
+	if err := st.Execution.read(&st.Command, &relay.Snapshot{}, &Findings{}); err != nil {
 		return st, nil, err
 	}
 	if err := st.Execution.judge(&relay.State{Known: relay.KnowAll}); err != nil {
@@ -73,7 +73,7 @@ func spliceWide(t testing.TB, e *relay.Prepared, payload []byte) (st *Statement,
 		p.ids = append(p.ids, ids)
 	}
 	st.Filled.Parts = []Part{p}
-	out, err = st.Execution.splice(st, 0)
+	out, err = st.Execution.splice(&st.Command, 0)
 	return st, out, err
 }
 

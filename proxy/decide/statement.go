@@ -13,22 +13,21 @@ import (
 	"idproxy/rewriter"
 )
 
-// Statement is a held command on its way to the server. It is reused; its slices alias the
-// client's bytes until the next read.
+// Statement is a held command, and what is decided on it. It is used again.
+type Statement struct {
+	Command
+	answers
+	decision
+}
+
+// Command is a held command as it came, without the pieces of it that were sent. Its slices alias
+// the client's bytes until the next read.
 //
 // A text of several statements may go to the server in pieces: what a
 // statement changes decides how those behind it are read, and what became of
 // some INSERTs must be known before anything else happens.
-type Statement struct {
-	HeldCommand
-	answers
-	decision
-	reply *relay.InsertReply // to the piece that was sent
-	Out   []byte             // what is sent in place of what came, behind room for a header
-}
-
-// HeldCommand is a command as it came, without the pieces of it that were sent.
-type HeldCommand struct {
+type Command struct {
+	piece
 	whole    []byte // all of it, as the client sent it; nil: payload makes it again
 	Prefix   []byte // command byte and query attributes
 	Text     []byte // SQL that was not sent yet: the piece, and what is behind it
@@ -40,6 +39,8 @@ type HeldCommand struct {
 	head     rewriter.HeadReading
 	writes   finder // of the words that an INSERT, REPLACE or LOAD begins with
 	doubtful [len(doubts)]finder
+	reply    *relay.InsertReply // to the piece that was sent
+	Out      []byte             // what is sent in place of what came, behind room for a header
 }
 
 // answers are what was learned for a command, and what became of what was tried.
@@ -98,10 +99,10 @@ func (d *decision) mayCall(sql []byte, head rewriter.Head) bool {
 }
 
 // Prepares reports whether it is a statement to prepare.
-func (c *HeldCommand) Prepares() bool { return c.Prefix[0] == mysql.COM_STMT_PREPARE }
+func (c *Command) Prepares() bool { return c.Prefix[0] == mysql.COM_STMT_PREPARE }
 
 // Payload returns the command, whose text was not sent yet.
-func (c *HeldCommand) Payload() []byte {
+func (c *Command) Payload() []byte {
 	if c.whole == nil {
 		c.whole = append(bytes.Clone(c.Prefix), c.Text...)
 	}
@@ -120,7 +121,7 @@ func (st *Statement) Next(seq byte) {
 }
 
 // Keep copies what is still needed of the client's bytes.
-func (c *HeldCommand) Keep() {
+func (c *Command) Keep() {
 	c.head.Forget()
 	c.whole, c.Prefix, c.Text = nil, bytes.Clone(c.Prefix), bytes.Clone(c.Text)
 }
@@ -130,7 +131,7 @@ func (st *Statement) Forget() {
 	st.head.Forget()
 	st.whole, st.Prefix, st.Text, st.Executes, st.reply = nil, nil, nil, nil, nil
 	st.answers = answers{}
-	st.decision.reset(nil)
+	st.reset()
 	st.Execution.e, st.forwarded = nil, forwardedExecution{}
 }
 
@@ -157,7 +158,7 @@ func (f *finder) behind(text []byte, from int, in func([]byte) bool) bool {
 
 // writesBehind reports whether an INSERT, REPLACE or LOAD may stand in
 // text[at:].
-func (c *HeldCommand) writesBehind(at int) bool {
+func (c *Command) writesBehind(at int) bool {
 	return c.writes.behind(c.Text, at, rewriter.MentionsWrite)
 }
 
@@ -173,7 +174,7 @@ var doubts = [...]struct {
 
 // doubted reports whether the reading of the text depends on one of the given
 // settings.
-func (c *HeldCommand) doubted(settings relay.Known) bool {
+func (c *Command) doubted(settings relay.Known) bool {
 	for i, d := range doubts {
 		if settings&d.setting != 0 && c.doubtful[i].behind(c.Text, 0, d.in) {
 			return true
@@ -183,24 +184,24 @@ func (c *HeldCommand) doubted(settings relay.Known) bool {
 }
 
 // sql returns the text of the piece.
-func (st *Statement) sql() []byte { return st.Text[:st.End] }
+func (c *Command) sql() []byte { return c.Text[:c.End] }
 
 // readsLastID reports whether the piece reads LAST_INSERT_ID() and does not
 // begin with a look at the diagnostics: those are of the statement before the
 // text, and paying in front of it would change them. Diagnostics further on
 // are of the text's own statements.
-func (st *Statement) readsLastID() bool {
-	if len(st.Spans) == 0 {
+func (c *Command) readsLastID() bool {
+	if len(c.Spans) == 0 {
 		return false
 	}
-	first := st.Text[st.Spans[0].Start:st.Spans[0].End]
-	return rewriter.MentionsLastID(st.sql()) && !rewriter.MentionsDiagnostics(first)
+	first := c.Text[c.Spans[0].Start:c.Spans[0].End]
+	return rewriter.MentionsLastID(c.sql()) && !rewriter.MentionsDiagnostics(first)
 }
 
 // Withheld returns what the reply to the piece left open, nil when that is nothing.
-func (st *Statement) Withheld() *relay.Withheld {
-	if st.reply == nil {
+func (c *Command) Withheld() *relay.Withheld {
+	if c.reply == nil {
 		return nil
 	}
-	return st.reply.Withheld
+	return c.reply.Withheld
 }
