@@ -111,3 +111,7 @@ func drawRuns(s Carrier, from draw.Column, n *rewriter.Numbers, want uint64) err
 	}
 	return nil
 }
+
+// idsAtOnce is how many ids are drawn at a time for the rows of a query: the
+// memory they take does not grow with the rows.
+const idsAtOnce = 1 << 14

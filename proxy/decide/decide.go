@@ -1,68 +1,16 @@
 package decide
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
 	"idproxy/rewriter"
-	"idproxy/rule"
 )
-
-// Decider decides on held statements. It does no I/O: what it does not know it
-// names, and it is asked again once that was learned.
-type Decider struct {
-	Tables *facts.Tables
-	Rules  func() relay.RuleBook
-	Second SecondReader // nil: none
-}
-
-// SecondReader checks a plan with another reader of SQL than the one that made
-// it. It is called from many goroutines, for every injected statement, so it
-// must be quick where it has seen a statement's like before.
-type SecondReader interface {
-	// Check returns an error that tells how the two readings differ.
-	Check(s *rewriter.Statement, p *rewriter.Plan) error
-}
-
-// reading is what a text has said so far, while its statements are gone
-// through.
-type reading struct {
-	now    relay.Snapshot // what is known of the session
-	found  *Findings      // what was seen so far
-	Mode   rewriter.Mode
-	rules  relay.RuleBook
-	schema []byte
-	known  bool // the schema is
-	// prepares: it is a statement to prepare. inner is its text where a PREPARE in SQL brings it.
-	prepares bool
-	inner    []byte
-	// What the statements in front do to what is known of the session:
-	settings bool // they may change settings or the schema, to what cannot be told
-	barrier  bool // or tables
-}
-
-// NeedOf takes the need out of an error that is one.
-func NeedOf(err error) (Need, error) {
-	if missing, ok := errors.AsType[Need](err); ok {
-		return missing, nil
-	}
-	return nil, err
-}
 
 // maxParts bounds the INSERTs of a piece, and so what is kept for them.
 const maxParts = 1000
-
-// errCut says that the piece ends in front of a statement: the others must be
-// over before it is decided on.
-var errCut = errors.New("the statements in front must be over first")
-
-// SmallText is the size up to which a text and its ids surely fit the server's
-// max_allowed_packet.
-const SmallText = 512 << 10
 
 // Decide goes through the statements of st, as the session is now. It returns what it needs to know,
 // or an error for the client, or nil and nil with a decision in st. It changes nothing else.
@@ -177,14 +125,6 @@ func (d *Decider) unconcerned(st *Statement, cx *reading) bool {
 		rewriter.MentionsDiagnostics(st.Text) && (!rewriter.MentionsWrite(st.Text) || !cx.rules.MayNameIn(st.Text, cx.schema, cx.known))
 }
 
-// begin begins to read the command.
-func (d *Decider) begin(st *Statement, now relay.Snapshot) reading {
-	cx := reading{now: now, rules: d.Rules(), found: &st.Found, prepares: st.Prepares(), Mode: now.Mode}
-	cx.Mode.MultiStatements = st.Multi
-	cx.schema, cx.known = now.Schema, now.Known&relay.KnowSchema != 0
-	return cx
-}
-
 // part decides on the i-th statement of the piece. ends: it must be the last.
 func (d *Decider) part(st *Statement, i int, cx *reading) (ends bool, err error) {
 	span := st.Spans[i]
@@ -229,121 +169,4 @@ func (d *Decider) part(st *Statement, i int, cx *reading) (ends bool, err error)
 	}
 	cx.follow(st, i, head)
 	return false, nil
-}
-
-// temporary notes the temporary tables that a statement makes or drops.
-func (d *Decider) temporary(st *Statement, i int, head rewriter.Head, cx *reading) error {
-	switch {
-	case cx.prepares:
-	case head.Temporary && head.Create && bytes.IndexByte(st.Text[st.Spans[i].Start:st.Spans[i].End], '!') >= 0:
-		st.Touch |= relay.TouchAll // whether it makes one is not certain: the rule stays awake
-	case head.Temporary && head.Create:
-		name, readable, err := d.named(head.Target, cx)
-		certain := (cx.known || len(head.Target.Schema) > 0) && d.Tables.Fold() != facts.FoldUnknown
-		switch {
-		case err != nil && !cx.rules.Empty():
-			return err
-		case err == nil && !readable: // the server refuses it
-		case err == nil && certain:
-			st.Key = d.Tables.AppendKey(st.Key[:0], name.Schema, name.Table)
-			st.changes().Temps = append(st.changes().Temps, relay.Temp{Result: i, Name: string(st.Key)})
-		case cx.rules.Empty():
-			st.Touch |= relay.TouchAll
-		case cx.barrier:
-			return errCut
-		default:
-			return NeedProbe{}
-		}
-	case head.Drop && cx.now.Temporary != nil:
-		st.changes().Temps = append(st.changes().Temps, relay.Temp{Result: i})
-	}
-	return nil
-}
-
-// follow notes what a statement that is not edited changes for those behind it
-// and for the session.
-func (cx *reading) follow(st *Statement, i int, head rewriter.Head) {
-	sql := st.Text[st.Spans[i].Start:st.Spans[i].End]
-	var p relay.Pending
-	relay.Changes(&p, head, sql, true)
-	st.Touch |= p.Touch
-	if cx.prepares {
-		return
-	}
-	st.Unseen = st.Unseen || p.Unseen
-	if len(st.Spans) > 1 && p.Touch&relay.TouchInsert != 0 {
-		st.Touch |= relay.TouchLastID
-	}
-	if p.After != nil {
-		cx.schema, cx.known = p.After.Schema, true
-		st.changes().Schema = p.After.Schema
-	}
-	if p.Touch&relay.TouchSchema != 0 {
-		cx.known = false
-		st.changes().Schema = nil
-	}
-	switch {
-	case p.Touch&relay.TouchTables != 0 && head.Kind == rewriter.DDL:
-		cx.barrier = true
-	case p.Touch&(relay.TouchSettings|relay.TouchSchema|relay.TouchNumbers) != 0:
-		cx.barrier, cx.settings = true, true
-	}
-}
-
-// rulesOf returns the rules of a table, none when it has none, and the name in
-// UTF-8 that they match.
-func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter.Name, []*rule.Rule, error) {
-	if cx.rules.Empty() {
-		return t, nil, nil
-	}
-	name, ok, err := d.named(t, cx)
-	if err != nil || !ok {
-		return t, nil, err
-	}
-	if len(t.Schema) == 0 && !cx.known {
-		switch {
-		case !cx.rules.MayMatch(name.Table, cx.rules.Fold):
-			return name, nil, nil
-		case cx.barrier:
-			return name, nil, errCut
-		}
-		return name, nil, NeedProbe{}
-	}
-	if len(name.Schema) == 0 { // none is selected: the server refuses it
-		return name, nil, nil
-	}
-	rules := cx.rules.Match(name.Schema, name.Table, cx.rules.Fold)
-	switch {
-	case rules == nil:
-		return name, nil, nil
-	case cx.barrier: // what is known of the table may not be true any more
-		return name, nil, errCut
-	case d.Tables.Fold() == facts.FoldUnknown:
-		return name, nil, NeedProbe{}
-	}
-	st.Key = d.Tables.AppendKey(st.Key[:0], name.Schema, name.Table)
-	own, err := cx.owns(st.Key)
-	if err != nil {
-		return name, nil, err
-	}
-	if own {
-		if cx.now.Busy { // a command that is pending may drop it
-			return name, nil, NeedQuiet{}
-		}
-		if cx.prepares {
-			st.Prepared = &relay.Prepared{Kind: shadow(st.Key)}
-		}
-		return name, nil, nil
-	}
-	return name, rules, nil
-}
-
-// owns reports whether the table of a key is a temporary one of the session's own, whose
-// rules rest. Where the session may have some that were not seen, the server is asked.
-func (cx *reading) owns(key []byte) (bool, error) {
-	own, known := cx.now.Temporary[string(key)]
-	if known || !cx.now.Unseen {
-		return own, nil
-	}
-	return false, NeedOwner{Key: string(key)}
 }

@@ -11,7 +11,6 @@ import (
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
-	"idproxy/rule"
 )
 
 func (x *filled) Draw(s Carrier) (expected []relay.Expect, at int, err error) {
@@ -53,55 +52,6 @@ func (x *filled) Asked() *Part { return &x.Parts[0] }
 
 func (x *filled) StoredSQL(e *relay.Expect, table, id []byte) string {
 	return storedSQL(e, &x.Parts[0], table, id)
-}
-
-// expect says what is to be expected of the part's reply.
-func (p *Part) expect(plan *rewriter.Plan, foundRows bool) relay.Expect {
-	first, ids := &plan.Columns[0], p.ids[0]
-	e := relay.Expect{
-		Result: p.result, Form: formOf(plan), Rows: plan.Rows,
-		Generated: first.Generated, Explicit: first.Last, HasExplicit: first.HasLast,
-		Ignore: plan.Ignore, Unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, FoundRows: foundRows, Returning: plan.Returning, Packet: p.Rules[0].Packet,
-		Table: p.Facts.Name, Facts: p.Facts,
-	}
-	others := p.ids[1:]
-	if plan.NoLastID {
-		e.Generated, ids, others = 0, nil, p.ids
-	}
-	if len(ids) > 0 {
-		e.First, e.Last = ids[0], ids[len(ids)-1]
-	}
-	e.Askable = plan.Plain && !p.columns[0].Text && (e.Generated > 0 || e.HasExplicit)
-	for i, ids := range others {
-		if k := len(p.ids) - len(others) + i; len(ids) > 0 {
-			a := relay.Assigned{Column: p.Rules[k].Column, Form: p.form(k)}
-			copy(a.First[:], ids[:p.Rules[k].IDs.Words(1)])
-			copy(a.Last[:], ids[len(ids)-p.Rules[k].IDs.Words(1):])
-			e.Others = append(e.Others, a)
-		}
-	}
-	return e
-}
-
-// form says how the ids of the i-th column are written.
-func (p *Part) form(i int) rule.Form { return p.columns[i].Form(p.Rules[i].IDs) }
-
-func formOf(plan *rewriter.Plan) relay.Form {
-	switch {
-	case plan.NoLastID:
-		return relay.FormElsewhere
-	case plan.Update && plan.OwnLastID:
-		return relay.FormOwnUpdate
-	case plan.Update:
-		return relay.FormUpdate
-	case plan.Delayed:
-		return relay.FormDelayed
-	case plan.Ignore:
-		return relay.FormIgnore
-	case plan.Plain:
-		return relay.FormPlain
-	}
-	return relay.FormInline
 }
 
 // storedSQL asks which id of the statement is in the table: see relay.AskStored. It
@@ -156,11 +106,40 @@ func (t sqlText) rewrite(st *Command) []byte {
 	return st.Out[wire.HeaderLen:]
 }
 
-// mayOwe reports whether the value that LAST_INSERT_ID() has before the part
-// must be known.
-func (p *Part) mayOwe(plan *rewriter.Plan) bool {
-	return !p.Rules[0].Packet && !plan.NoLastID && (plan.Update || !plan.Plain && plan.Columns[0].Generated > 0)
+// filled are the INSERTs of a piece that get ids.
+type filled struct {
+	noInserts
+	Parts []Part
+	plans []rewriter.Plan // by index of the part
 }
 
-// AsSQL returns the order of a text.
-func (d *decision) AsSQL() Order { return sqlText{&d.Filled} }
+// room returns the memory for a part behind those that there are, which it may become, and for
+// its plan.
+func (x *filled) room() (*Part, *rewriter.Plan) {
+	n := len(x.Parts)
+	x.Parts = slices.Grow(x.Parts, 1)
+	if len(x.plans) <= n {
+		x.plans = append(x.plans, rewriter.Plan{})
+	}
+	p := &x.Parts[:n+1][n]
+	*p = Part{Rules: p.Rules[:0], columns: p.columns[:0], ids: p.ids}
+	return p, &x.plans[n]
+}
+
+// add makes a part of what room gave.
+func (x *filled) add() { x.Parts = x.Parts[:len(x.Parts)+1] }
+
+// maxListed bounds the ids that a question lists.
+const maxListed = 10_000
+
+// appendIn appends the condition that a column is one of the ids.
+func appendIn(dst []byte, ids []uint64) []byte {
+	dst = append(dst, " IN ("...)
+	for i, id := range ids {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, id, 10)
+	}
+	return append(dst, ')')
+}

@@ -1,11 +1,9 @@
 package decide
 
 import (
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
-	"idproxy/rewriter"
+	"idproxy/proxy/wire"
 	"idproxy/rule"
 )
 
@@ -80,17 +78,13 @@ func (f *Findings) Note(c *relay.Conversation) {
 // Sighting is one kind of statement that a rule which observes saw.
 type Sighting struct{ Rule, Table, What, Statement string }
 
-// Outline is the statement that is decided on, without its values. Of an execution it is
-// what was prepared.
-func (st *Statement) Outline(mode rewriter.Mode) string {
-	if e := st.Prepared; e != nil && e.Own != nil && e.Own.Kept && !st.Prepares() {
-		return rewriter.Outline([]byte(e.Own.Text.Value()), e.Own.By.Mode)
+// gives notes the types that an execution gives the n parameters of its statement.
+func (f *Findings) gives(e *relay.Prepared, one *wire.Execute, n int) {
+	if !one.Typed {
+		return
 	}
-	if st.Prefix[0] != mysql.COM_QUERY && st.Prefix[0] != mysql.COM_STMT_PREPARE {
-		return "execution of a prepared statement"
+	f.executed, f.typed, f.types = e, true, f.types[:0]
+	for i := range one.Parameters[:n] {
+		f.types = append(f.types, one.Parameters[i].Type)
 	}
-	if n := len(st.Spans); n > 0 {
-		return rewriter.Outline(st.Text[st.Spans[n-1].Start:st.Spans[n-1].End], mode)
-	}
-	return rewriter.Outline(st.Text, mode)
 }

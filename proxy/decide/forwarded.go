@@ -5,15 +5,6 @@ import (
 	"idproxy/proxy/wire"
 )
 
-// outdated stands for a statement that must be prepared anew before it is executed,
-// as a server does it in silence when a table has changed.
-func outdated(cx *reading, e *relay.Prepared) error {
-	if cx.now.Busy { // what is pending may change more
-		return NeedQuiet{}
-	}
-	return NeedRenewal{Of: e}
-}
-
 // forwardedExecution is the execution of a statement without ids.
 type forwardedExecution struct {
 	noInserts

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -14,21 +13,6 @@ import (
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
-
-// maxListed bounds the ids that a question lists.
-const maxListed = 10_000
-
-// appendIn appends the condition that a column is one of the ids.
-func appendIn(dst []byte, ids []uint64) []byte {
-	dst = append(dst, " IN ("...)
-	for i, id := range ids {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendUint(dst, id, 10)
-	}
-	return append(dst, ')')
-}
 
 // keyed reports whether the ids of some rule have genes.
 func keyed(rules []*rule.Rule) bool {
@@ -49,20 +33,6 @@ func keyParams(genes []rewriter.RowGene) (params []int) {
 	}
 	slices.Sort(params)
 	return slices.Compact(params)
-}
-
-// keyColumns returns the columns that the genes of rules come from, by rule.
-func keyColumns(t *rule.Table, rules []*rule.Rule) []rule.Column {
-	if !keyed(rules) {
-		return nil
-	}
-	columns := make([]rule.Column, len(rules))
-	for i, rule := range rules {
-		if rule.Gene != nil {
-			columns[i], _, _ = t.Column(rule.Gene.Column)
-		}
-	}
-	return columns
 }
 
 // genes finds the genes of the ids that an execution gets, for a plan that Bind

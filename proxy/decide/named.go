@@ -1,11 +1,9 @@
 package decide
 
 import (
-	"bytes"
 	"errors"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -63,13 +61,6 @@ func (d *Decider) unreadDynamic(st *Statement, head rewriter.Head, dyn *rewriter
 	st.Owing = cx.now.Owes
 	cx.follow(st, 0, head)
 	return nil
-}
-
-// InnerText is the text of a statement that another one brings.
-type InnerText struct {
-	Text    []byte // in the client's character set, or in UTF-8 when it is wide and the server was asked for it
-	Wide    bool   // it has characters that cannot be written into a literal of the session with certainty
-	Unknown bool   // the server would not tell
 }
 
 // text decides on the text of a statement, and sets st.prepared.
@@ -134,20 +125,6 @@ func (d *Decider) text(st *Statement, sql []byte, cx *reading) error {
 	return nil
 }
 
-// makes returns the key of the temporary table that a statement makes, when that
-// is certain.
-func (d *Decider) makes(head rewriter.Head, text []byte, cx *reading) string {
-	if !head.Temporary || !head.Create || len(head.Target.Table) == 0 || bytes.IndexByte(text, '!') >= 0 ||
-		!cx.known && len(head.Target.Schema) == 0 || d.Tables.Fold() == facts.FoldUnknown {
-		return ""
-	}
-	name, ok, err := d.named(head.Target, cx)
-	if !ok || err != nil {
-		return ""
-	}
-	return string(d.Tables.AppendKey(nil, name.Schema, name.Table))
-}
-
 // inside decides on a statement whose text another one brings.
 func (d *Decider) inside(st *Statement, inner InnerText, head rewriter.Head, cx *reading) error {
 	switch head.Kind {
@@ -167,8 +144,6 @@ func (d *Decider) inside(st *Statement, inner InnerText, head rewriter.Head, cx 
 	return err
 }
 
-func beyondASCII(text []byte) bool { return rewriter.DoubtsOf(text)&rewriter.DoubtCharset != 0 }
-
 // immediate decides on EXECUTE IMMEDIATE.
 func (d *Decider) immediate(st *Statement, i int, head rewriter.Head, cx *reading) error {
 	if err := d.text(st, st.Text[st.Spans[i].Start:st.Spans[i].End], cx); err != nil {
@@ -180,20 +155,6 @@ func (d *Decider) immediate(st *Statement, i int, head rewriter.Head, cx *readin
 	cx.unfilledName(st, i, head)
 	st.Prepared = nil
 	return nil
-}
-
-// unfilledName notes what an execution that goes as it is may change.
-func (cx *reading) unfilledName(st *Statement, i int, head rewriter.Head) {
-	sql := st.Text[st.Spans[i].Start:st.Spans[i].End]
-	st.Touch |= st.Prepared.Touch
-	st.Unseen = st.Unseen || st.Prepared.Unseen
-	if st.Prepared.Makes != "" {
-		st.changes().Temps = append(st.changes().Temps, relay.Temp{Name: st.Prepared.Makes})
-	}
-	if head.Effects(sql)&rewriter.SetsLastID != 0 { // among the arguments
-		st.Touch |= relay.TouchLastID
-	}
-	st.Owing = cx.now.Owes && (st.Prepared.Reads || rewriter.MentionsLastID(sql))
 }
 
 // name decides on EXECUTE.

@@ -243,3 +243,10 @@ func (p *NamePreparation) Carry(s Carrier) error {
 	}
 	return s.Carry(set)
 }
+
+// InnerText is the text of a statement that another one brings.
+type InnerText struct {
+	Text    []byte // in the client's character set, or in UTF-8 when it is wide and the server was asked for it
+	Wide    bool   // it has characters that cannot be written into a literal of the session with certainty
+	Unknown bool   // the server would not tell
+}

@@ -50,35 +50,6 @@ func (d *Decider) named(t rewriter.Name, cx *reading) (n rewriter.Name, ok bool,
 	return n, ok, err
 }
 
-// speller knows names in the character set of a text that is decided on.
-type speller struct {
-	names   *facts.Names
-	charset string
-	known   bool // the character set is
-	barrier bool // statements in front may change it
-}
-
 func (d *Decider) speller(cx *reading) speller {
 	return speller{&d.Tables.Names, cx.now.Charset, cx.now.Known&relay.KnowCharset != 0, cx.barrier}
-}
-
-// Spell implements rewriter.Speller; a name that is to be asked for is a need.
-func (s *speller) Spell(name string) (string, error) {
-	n := facts.Spelling{Name: name, Charset: s.charset, Back: true}
-	switch {
-	case s.known && facts.IsUTF8(s.charset):
-		return name, nil
-	case s.barrier:
-		return "", errCut
-	case !s.known:
-		return "", NeedProbe{}
-	}
-	written, ok := s.names.Get(n)
-	switch {
-	case !ok:
-		return "", NeedName{Name: n}
-	case written == facts.Unreadable:
-		return "", &rewriter.Unsupported{Form: "column " + name + ", which the session's character set does not have"}
-	}
-	return written, nil
 }

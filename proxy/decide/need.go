@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"errors"
+
 	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
 	"idproxy/rewriter"
@@ -18,7 +20,8 @@ type Need interface {
 type need struct{}
 
 func (need) Error() string { return "something must be asked first" }
-func (need) isNeed()       {}
+
+func (need) isNeed() {}
 
 type (
 	// NeedQuiet: no command may be pending.
@@ -102,3 +105,15 @@ type (
 		Plan *rewriter.Plan
 	}
 )
+
+// NeedOf takes the need out of an error that is one.
+func NeedOf(err error) (Need, error) {
+	if missing, ok := errors.AsType[Need](err); ok {
+		return missing, nil
+	}
+	return nil, err
+}
+
+// errCut says that the piece ends in front of a statement: the others must be
+// over before it is decided on.
+var errCut = errors.New("the statements in front must be over first")

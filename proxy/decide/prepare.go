@@ -1,15 +1,13 @@
 package decide
 
 import (
-	"idproxy/proxy/relay"
-	"idproxy/proxy/wire"
-)
+	"bytes"
+	"slices"
 
-// preparation is a statement to prepare.
-type preparation struct {
-	noInserts
-	e *relay.Prepared // what is to be known of it; nil: nothing
-}
+	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
+	"idproxy/rewriter"
+)
 
 // completePrepare completes what is to be known of a statement when the server has prepared it.
 func (cx *reading) completePrepare(st *Statement) {
@@ -38,22 +36,46 @@ func with(e, any *relay.Prepared) *relay.Prepared {
 	return e
 }
 
-// hasIDs reports whether the statement is prepared with parameters for ids.
-func (p *preparation) hasIDs() bool { return p.e != nil && FillerOf(p.e) != nil }
-
-func (p *preparation) Write(_ Carrier, st *Command) (payload []byte, made bool, err error) {
-	if !p.hasIDs() {
-		return st.Payload(), false, nil
+func newPreparedQuery(st *Statement, p *Part, cx *reading) *preparedQuery {
+	return &preparedQuery{
+		Text: bytes.Clone(p.Text), charset: cx.Mode.Charset, name: relay.CloneName(p.Name), key: string(st.Key),
+		kind: p.head.Kind, rules: slices.Clone(p.Rules), absent: p.absent,
 	}
-	plan := FillerOf(p.e).Plan
-	st.Out = append(append(append(st.Out[:0], 0, 0, 0, 0), st.Prefix...), plan.Text...)
-	plan.Text = nil // a client may keep thousands of statements
-	return st.Out[wire.HeaderLen:], true, nil
 }
 
-func (p *preparation) Begin(s Carrier, _ *Command) error {
-	s.Prepares(p.e)
+// readAlike is what must be known to tell whether a text reads as it did.
+const readAlike = relay.KnowMode | relay.KnowCharset | relay.KnowSchema
+
+// prepare makes of the part what is sent in place of the PREPARE's text.
+func (cx *reading) prepare(st *Statement, p *Part, plan *rewriter.Plan) error {
+	if cx.inner != nil && keyed(p.Rules) {
+		return cx.unfilled(p, "INSERT in SQL PREPARE into a table whose ids have a gene")
+	}
+	if plan.Selected && cx.inner != nil {
+		return cx.unfilled(p, "INSERT ... SELECT in SQL PREPARE")
+	}
+	if plan.Selected {
+		if cx.now.Known&readAlike != readAlike {
+			return NeedProbe{}
+		}
+		st.Prepared = &relay.Prepared{Kind: newPreparedQuery(st, p, cx)}
+		return nil
+	}
+	made, err := plan.Prepare(&st.reading)
+	if err != nil {
+		return clienterr.TooManyParameters(p.Facts.Name)
+	}
+	st.Prepared = withIDs(&filler{
+		Plan: made, head: rewriter.Head{Kind: p.head.Kind}, key: string(st.Key), facts: p.Facts,
+		name:  relay.CloneName(p.Name),
+		rules: slices.Clone(p.Rules), absent: p.absent, columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
+		keyed: keyParams(made.Genes), keys: keyColumns(p.Facts.Table, p.Rules),
+		noZero: cx.Mode.NoAutoValueOnZero, strict: cx.now.Strict,
+	})
 	return nil
 }
 
-func (p *preparation) Watcher(*Command, []relay.Expect) relay.Watcher { return p.e.Watcher() }
+// withIDs returns a statement that gets ids.
+func withIDs(f *filler) *relay.Prepared {
+	return &relay.Prepared{Kind: f, Hidden: &relay.Hidden{All: f.Plan.Parameters, Client: f.Plan.Client}}
+}

@@ -21,18 +21,28 @@ type stale struct{}
 // with a rule.
 type shadow string
 
-func (Refusal) Held() bool        { return true }
-func (stale) Held() bool          { return true }
-func (shadow) Held() bool         { return true }
-func (*bare) Held() bool          { return true }
-func (*filler) Held() bool        { return true }
+func (Refusal) Held() bool { return true }
+
+func (stale) Held() bool { return true }
+
+func (shadow) Held() bool { return true }
+
+func (*bare) Held() bool { return true }
+
+func (*filler) Held() bool { return true }
+
 func (*preparedQuery) Held() bool { return true }
 
-func (Refusal) FollowsRules() bool        { return false }
-func (stale) FollowsRules() bool          { return false }
-func (shadow) FollowsRules() bool         { return false }
-func (*bare) FollowsRules() bool          { return true }
-func (*filler) FollowsRules() bool        { return true }
+func (Refusal) FollowsRules() bool { return false }
+
+func (stale) FollowsRules() bool { return false }
+
+func (shadow) FollowsRules() bool { return false }
+
+func (*bare) FollowsRules() bool { return true }
+
+func (*filler) FollowsRules() bool { return true }
+
 func (*preparedQuery) FollowsRules() bool { return true }
 
 // FillerOf returns what is known of an INSERT that gets ids, nil for another statement.
@@ -45,11 +55,6 @@ func FillerOf(e *relay.Prepared) *filler {
 func CountedOf(e *relay.Prepared) *preparedQuery {
 	q, _ := e.Kind.(*preparedQuery)
 	return q
-}
-
-// withIDs returns a statement that gets ids.
-func withIDs(f *filler) *relay.Prepared {
-	return &relay.Prepared{Kind: f, Hidden: &relay.Hidden{All: f.Plan.Parameters, Client: f.Plan.Client}}
 }
 
 // bare is a table with rules, as an INSERT was prepared for it that goes as it
@@ -106,4 +111,29 @@ func (f *filler) boundID(param int) (column uint8, ok bool) {
 		return 0, false
 	}
 	return f.bound[at].column, true
+}
+
+// preparedQuery is a prepared INSERT whose rows come from a query. How many
+// there are is known at an execution only, and so are the ids: each execution
+// prepares the statement anew with them, and executes that with the values of
+// its parameters. The statement that the client has prepared is never executed.
+type preparedQuery struct {
+	Text    []byte
+	charset rewriter.Charset // as it was at the PREPARE
+	name    rewriter.Name
+	key     string // of the table
+	kind    rewriter.Kind
+	rules   []*rule.Rule
+	absent  []*rule.Rule // whose columns the table did not have
+}
+
+// form says how the ids of a column are written.
+func (f *filler) form(column uint8) rule.Form {
+	return f.columns[column].Form(f.rules[column].IDs)
+}
+
+func (f *filler) wide(column uint8) bool { return f.rules[column].IDs.Wide() }
+
+func (f *filler) anyWide() bool {
+	return slices.ContainsFunc(f.rules, func(r *rule.Rule) bool { return r.IDs.Wide() })
 }

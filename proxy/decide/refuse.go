@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -116,13 +115,6 @@ func hiddenForm(k rewriter.Kind) string {
 		return "INSERT in EXECUTE IMMEDIATE"
 	}
 	return "INSERT inside another statement"
-}
-
-// observe notes what a rule that observes would do.
-func (cx *reading) observe(rule *rule.Rule, p *Part, what string) {
-	cx.found.Observed = append(cx.found.Observed, Sighting{
-		Rule: rule.String(), What: what, Statement: rewriter.Outline(p.Text, cx.Mode), Table: facts.TableName(p.Name),
-	})
 }
 
 // storesZero says why a statement that goes in without its id may store 0 in

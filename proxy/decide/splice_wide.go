@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -9,7 +8,6 @@ import (
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
-	"idproxy/rule"
 )
 
 // Ids that are no numbers are bound as text, which the server converts to the
@@ -19,17 +17,6 @@ const (
 	textType  = uint16(mysql.MYSQL_TYPE_VAR_STRING)
 	bytesType = uint16(mysql.MYSQL_TYPE_BLOB)
 )
-
-// form says how the ids of a column are written.
-func (f *filler) form(column uint8) rule.Form {
-	return f.columns[column].Form(f.rules[column].IDs)
-}
-
-func (f *filler) wide(column uint8) bool { return f.rules[column].IDs.Wide() }
-
-func (f *filler) anyWide() bool {
-	return slices.ContainsFunc(f.rules, func(r *rule.Rule) bool { return r.IDs.Wide() })
-}
 
 // idType is the type that the ids of a column are bound with.
 func (f *filler) idType(column uint8) uint16 {

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -18,29 +17,6 @@ type Statement struct {
 	Command
 	answers
 	decision
-}
-
-// Command is a held command as it came, without the pieces of it that were sent. Its slices alias
-// the client's bytes until the next read.
-//
-// A text of several statements may go to the server in pieces: what a
-// statement changes decides how those behind it are read, and what became of
-// some INSERTs must be known before anything else happens.
-type Command struct {
-	piece
-	whole    []byte // all of it, as the client sent it; nil: payload makes it again
-	Prefix   []byte // command byte and query attributes
-	Text     []byte // SQL that was not sent yet: the piece, and what is behind it
-	Seq      byte   // sequence number of the last frame of the command, or of the replies to earlier pieces
-	Multi    bool   // the server splits the text at ';'
-	Begun    time.Time
-	pieces   int             // that were sent
-	Executes *relay.Prepared // the statement that it executes, or brings long data of, if anything is known of that
-	head     rewriter.HeadReading
-	writes   finder // of the words that an INSERT, REPLACE or LOAD begins with
-	doubtful [len(doubts)]finder
-	reply    *relay.InsertReply // to the piece that was sent
-	Out      []byte             // what is sent in place of what came, behind room for a header
 }
 
 // answers are what was learned for a command, and what became of what was tried.
@@ -98,17 +74,6 @@ func (d *decision) mayCall(sql []byte, head rewriter.Head) bool {
 	return d.Filled.plans[len(d.Filled.Parts)-1].MayCall(sql)
 }
 
-// Prepares reports whether it is a statement to prepare.
-func (c *Command) Prepares() bool { return c.Prefix[0] == mysql.COM_STMT_PREPARE }
-
-// Payload returns the command, whose text was not sent yet.
-func (c *Command) Payload() []byte {
-	if c.whole == nil {
-		c.whole = append(bytes.Clone(c.Prefix), c.Text...)
-	}
-	return c.whole
-}
-
 // Next goes on to the piece behind one that was sent.
 func (st *Statement) Next(seq byte) {
 	st.Text, st.Seq, st.Begun = st.Text[st.Rest:], seq, time.Now()
@@ -120,12 +85,6 @@ func (st *Statement) Next(seq byte) {
 	st.more()
 }
 
-// Keep copies what is still needed of the client's bytes.
-func (c *Command) Keep() {
-	c.head.Forget()
-	c.whole, c.Prefix, c.Text = nil, bytes.Clone(c.Prefix), bytes.Clone(c.Text)
-}
-
 // Forget lets go of the client's bytes, and of all that was learned and decided.
 func (st *Statement) Forget() {
 	st.head.Forget()
@@ -135,73 +94,49 @@ func (st *Statement) Forget() {
 	st.Execution.e, st.forwarded = nil, forwardedExecution{}
 }
 
-// finder knows where in a text something is next. It looks at no byte twice,
-// however often it is asked, as what was sent is taken off the text.
-type finder struct {
-	at int // at or shortly before it; behind the text when there is none, -1 when it was not looked for
+// decision is what is to be done with the next piece of a command. Its memory is used again.
+type decision struct {
+	Order    Order
+	Prepared *relay.Prepared   // the statement that is executed or prepared, if anything is known of that
+	Dynamic  *rewriter.Dynamic // the PREPARE, EXECUTE or the like in SQL that the piece is
+	Found    Findings
+
+	Filled    filled
+	Execution execution
+	forwarded forwardedExecution
+	reading   rewriter.Statement // what a plan reads
+	speller   speller
+	Key       []byte // of a table
 }
 
-// behind reports whether in finds something in text[from:], which is at most
-// eight bytes long.
-func (f *finder) behind(text []byte, from int, in func([]byte) bool) bool {
-	const window, word = 4096, 8
-	if f.at >= from {
-		return f.at < len(text)
+// reset begins a decision on what is left of the text.
+func (st *Statement) reset() {
+	st.piece = piece{Spans: st.Spans[:0], End: len(st.Text)}
+	st.Prepared, st.Dynamic = nil, nil
+	st.Found.Reset()
+	st.asItCame()
+}
+
+// asItCame says that the piece is sent as the client wrote it.
+func (d *decision) asItCame() {
+	d.Filled.Parts = d.Filled.Parts[:0]
+	d.Order = sqlText{&d.Filled}
+}
+
+// AsSQL returns the order of a text.
+func (d *decision) AsSQL() Order { return sqlText{&d.Filled} }
+
+// Outline is the statement that is decided on, without its values. Of an execution it is
+// what was prepared.
+func (st *Statement) Outline(mode rewriter.Mode) string {
+	if e := st.Prepared; e != nil && e.Own != nil && e.Own.Kept && !st.Prepares() {
+		return rewriter.Outline([]byte(e.Own.Text.Value()), e.Own.By.Mode)
 	}
-	for f.at = from; f.at < len(text); f.at += window {
-		if in(text[f.at:min(f.at+window+word, len(text))]) {
-			return true
-		}
+	if st.Prefix[0] != mysql.COM_QUERY && st.Prefix[0] != mysql.COM_STMT_PREPARE {
+		return "execution of a prepared statement"
 	}
-	return false
-}
-
-// writesBehind reports whether an INSERT, REPLACE or LOAD may stand in
-// text[at:].
-func (c *Command) writesBehind(at int) bool {
-	return c.writes.behind(c.Text, at, rewriter.MentionsWrite)
-}
-
-// doubts are the bytes whose reading depends on a setting.
-var doubts = [...]struct {
-	setting relay.Known
-	in      func([]byte) bool
-}{
-	{relay.KnowQuotes, func(b []byte) bool { return bytes.IndexByte(b, '"') >= 0 }},
-	{relay.KnowBackslash, func(b []byte) bool { return bytes.IndexByte(b, '\\') >= 0 }},
-	{relay.KnowCharset, func(b []byte) bool { return rewriter.DoubtsOf(b)&rewriter.DoubtCharset != 0 }},
-}
-
-// doubted reports whether the reading of the text depends on one of the given
-// settings.
-func (c *Command) doubted(settings relay.Known) bool {
-	for i, d := range doubts {
-		if settings&d.setting != 0 && c.doubtful[i].behind(c.Text, 0, d.in) {
-			return true
-		}
+	if n := len(st.Spans); n > 0 {
+		return rewriter.Outline(st.Text[st.Spans[n-1].Start:st.Spans[n-1].End], mode)
 	}
-	return false
-}
-
-// sql returns the text of the piece.
-func (c *Command) sql() []byte { return c.Text[:c.End] }
-
-// readsLastID reports whether the piece reads LAST_INSERT_ID() and does not
-// begin with a look at the diagnostics: those are of the statement before the
-// text, and paying in front of it would change them. Diagnostics further on
-// are of the text's own statements.
-func (c *Command) readsLastID() bool {
-	if len(c.Spans) == 0 {
-		return false
-	}
-	first := c.Text[c.Spans[0].Start:c.Spans[0].End]
-	return rewriter.MentionsLastID(c.sql()) && !rewriter.MentionsDiagnostics(first)
-}
-
-// Withheld returns what the reply to the piece left open, nil when that is nothing.
-func (c *Command) Withheld() *relay.Withheld {
-	if c.reply == nil {
-		return nil
-	}
-	return c.reply.Withheld
+	return rewriter.Outline(st.Text, mode)
 }

@@ -1,0 +1,203 @@
+package decide
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/clienterr"
+	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// rulesOf returns the rules of a table, none when it has none, and the name in
+// UTF-8 that they match.
+func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter.Name, []*rule.Rule, error) {
+	if cx.rules.Empty() {
+		return t, nil, nil
+	}
+	name, ok, err := d.named(t, cx)
+	if err != nil || !ok {
+		return t, nil, err
+	}
+	if len(t.Schema) == 0 && !cx.known {
+		switch {
+		case !cx.rules.MayMatch(name.Table, cx.rules.Fold):
+			return name, nil, nil
+		case cx.barrier:
+			return name, nil, errCut
+		}
+		return name, nil, NeedProbe{}
+	}
+	if len(name.Schema) == 0 { // none is selected: the server refuses it
+		return name, nil, nil
+	}
+	rules := cx.rules.Match(name.Schema, name.Table, cx.rules.Fold)
+	switch {
+	case rules == nil:
+		return name, nil, nil
+	case cx.barrier: // what is known of the table may not be true any more
+		return name, nil, errCut
+	case d.Tables.Fold() == facts.FoldUnknown:
+		return name, nil, NeedProbe{}
+	}
+	st.Key = d.Tables.AppendKey(st.Key[:0], name.Schema, name.Table)
+	own, err := cx.owns(st.Key)
+	if err != nil {
+		return name, nil, err
+	}
+	if own {
+		if cx.now.Busy { // a command that is pending may drop it
+			return name, nil, NeedQuiet{}
+		}
+		if cx.prepares {
+			st.Prepared = &relay.Prepared{Kind: shadow(st.Key)}
+		}
+		return name, nil, nil
+	}
+	return name, rules, nil
+}
+
+// owns reports whether the table of a key is a temporary one of the session's own, whose
+// rules rest. Where the session may have some that were not seen, the server is asked.
+func (cx *reading) owns(key []byte) (bool, error) {
+	own, known := cx.now.Temporary[string(key)]
+	if known || !cx.now.Unseen {
+		return own, nil
+	}
+	return false, NeedOwner{Key: string(key)}
+}
+
+// concern is facts, but that an error is no more than seen by rules that only observe.
+func (d *Decider) concern(st *Statement, p *Part, rules []*rule.Rule, cx *reading) error {
+	err := d.facts(st, p, rules, cx)
+	e, ok := errors.AsType[*mysql.MyError](err)
+	if !ok || !rules[0].Observe {
+		return err
+	}
+	cx.observe(rules[0], p, "would refuse: "+e.Message)
+	p.Rules = p.Rules[:0]
+	return nil
+}
+
+// facts finds the columns of the rules in what is known of the table. A part
+// without rules goes as it is.
+func (d *Decider) facts(st *Statement, p *Part, rules []*rule.Rule, cx *reading) error {
+	if cx.now.Remaking { // what is known now is of the table before that
+		return NeedQuiet{}
+	}
+	f := d.known(st, st.Key)
+	if f == nil {
+		return NeedTable{Table: p.Name, Key: string(st.Key)}
+	}
+	if f.Err != nil {
+		if NoTable(f.Err.Code) {
+			if cx.prepares { // or not: the table may have been made since
+				st.Prepared = &relay.Prepared{Kind: stale{}}
+			}
+			return nil // the server will say so itself
+		}
+		return clienterr.Facts(rules[0], f.Name, f.Err)
+	}
+	p.Facts, st.Facts = f, f
+	for _, r := range rules {
+		if !r.Exact() && !r.Unfit(f.Table).None() {
+			if cx.prepares && !r.Observe {
+				p.absent = append(p.absent, r)
+			}
+			continue
+		}
+		column, _, ok := f.Table.Column(r.Column)
+		switch {
+		case !ok:
+			return clienterr.NoColumn(r, f.Name)
+		case column.Form(r.IDs) == rule.FormNone:
+			return clienterr.ColumnType(r, f.Name, column)
+		}
+		p.Rules, p.columns = append(p.Rules, r), append(p.columns, column)
+	}
+	switch {
+	case len(p.Rules) > 0:
+	case f.View: // what it shows may well be a table that has them
+		p.view = true
+		p.Rules, p.columns = append(p.Rules, rules...), append(p.columns, make([]rule.Column, len(rules))...)
+	default:
+		cx.found.LeftAlone++
+		if p.absent != nil {
+			st.Prepared = &relay.Prepared{Kind: &bare{name: relay.CloneName(p.Name), key: string(st.Key), facts: f, rules: p.absent}}
+		}
+	}
+	return nil
+}
+
+// NoTable reports whether an error code says that there is no table of a name, or
+// can be none.
+func NoTable(code uint16) bool {
+	switch code {
+	case mysql.ER_NO_SUCH_TABLE, mysql.ER_BAD_DB_ERROR, mysql.ER_WRONG_TABLE_NAME, mysql.ER_WRONG_DB_NAME, mysql.ER_TOO_LONG_IDENT,
+		mysql.ER_INVALID_CHARACTER_STRING:
+		return true
+	}
+	return false
+}
+
+// gained reports whether one of the rules, wildcards that left a table alone, concerns
+// it now.
+func gained(t *rule.Table, rules []*rule.Rule) bool {
+	return slices.ContainsFunc(rules, func(rule *rule.Rule) bool { return rule.Unfit(t).None() })
+}
+
+// known returns what is known of a table, nil when nothing is.
+func (d *Decider) known(st *Statement, key []byte) *facts.Table {
+	if f := st.denied[string(key)]; f != nil {
+		return f
+	}
+	return d.Tables.Get(key)
+}
+
+// sameColumns reports whether the statement's ids go into a table that was
+// described anew as they did at the PREPARE.
+func sameColumns(now *facts.Table, f *filler) bool {
+	if now.View != f.facts.View || now.Table == nil || counting(now.Table) != counting(f.facts.Table) || gained(now.Table, f.absent) {
+		return false
+	}
+	for i, rule := range f.rules {
+		if column, _, ok := now.Table.Column(rule.Column); !ok || column != f.columns[i] {
+			return false
+		}
+	}
+	if !slices.Equal(keyColumns(now.Table, f.rules), f.keys) {
+		return false
+	}
+	sameName := func(a, b rule.Column) bool { return a.Name == b.Name }
+	return !f.Plan.ByPosition || slices.EqualFunc(now.Table.Columns, f.facts.Table.Columns, sameName)
+}
+
+// counting returns the name of the column with AUTO_INCREMENT.
+func counting(t *rule.Table) string {
+	for _, columns := range [...][]rule.Column{t.Columns, t.Invisible} {
+		for i := range columns {
+			if columns[i].AutoIncrement {
+				return columns[i].Name
+			}
+		}
+	}
+	return ""
+}
+
+// keyColumns returns the columns that the genes of rules come from, by rule.
+func keyColumns(t *rule.Table, rules []*rule.Rule) []rule.Column {
+	if !keyed(rules) {
+		return nil
+	}
+	columns := make([]rule.Column, len(rules))
+	for i, rule := range rules {
+		if rule.Gene != nil {
+			columns[i], _, _ = t.Column(rule.Gene.Column)
+		}
+	}
+	return columns
+}
