@@ -59,8 +59,9 @@ var arrows = map[string][]string{
 	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
 	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
 	"proxy/facts":           {"rewriter", "rule", "pattern"},
+	"proxy/infile":          {"charset"},
 	"rule":                  {"pattern", "ascii"},
-	"rewriter":              {"rule", "pattern", "ascii"},
+	"rewriter":              {"rule", "pattern", "ascii", "charset"},
 	"rewriter/grammar":      {"rewriter", "rule"},
 	"idsource":              {"inside"},
 	"idsource/segment":      {"idsource/faults"}, // builds with the tag faultinject; so snowflake and lease
@@ -77,7 +78,7 @@ var arrows = map[string][]string{
 
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
 var (
-	pure = []string{"rewriter", "rule", "pattern", "ascii", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/decide", "proxy/clienterr"}
+	pure = []string{"rewriter", "rule", "pattern", "ascii", "charset", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/decide", "proxy/clienterr"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

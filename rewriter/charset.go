@@ -3,6 +3,8 @@ package rewriter
 import (
 	"encoding/hex"
 	"strings"
+
+	"idproxy/charset"
 )
 
 // Charset says what the bytes of character_set_client are, as far as a scanner of SQL must know.
@@ -115,25 +117,19 @@ func (cs Charset) charLen(b []byte) int {
 	if !cs.Hides() || b[0] < 0x80 || len(b) < 2 {
 		return 1
 	}
-	c, d := b[0], b[1]
-	var pair bool
-	switch cs {
-	case GBK:
-		pair = c >= 0x81 && c <= 0xFE && (d >= 0x40 && d <= 0x7E || d >= 0x80 && d <= 0xFE)
-	case Big5:
-		pair = c >= 0xA1 && c <= 0xF9 && (d >= 0x40 && d <= 0x7E || d >= 0xA1 && d <= 0xFE)
-	case SJIS:
-		pair = (c >= 0x81 && c <= 0x9F || c >= 0xE0 && c <= 0xFC) && (d >= 0x40 && d <= 0x7E || d >= 0x80 && d <= 0xFC)
-	case GB18030:
-		if len(b) >= 4 && gb18030Digits(c, d) && gb18030Digits(b[2], b[3]) {
-			return 4
-		}
-		pair = c >= 0x81 && c <= 0xFE && (d >= 0x40 && d <= 0x7E || d >= 0x80 && d <= 0xFE)
-	}
-	if pair {
+	switch {
+	case cs == GB18030 && len(b) >= 4 && gb18030Digits(b[0], b[1]) && gb18030Digits(b[2], b[3]):
+		return 4
+	case pairs[cs].Has(b[0], b[1]):
 		return 2
 	}
 	return 1
+}
+
+// pairs are the sets that have characters of two bytes, but for UJIS, which has some of three.
+var pairs = [...]*charset.Pairs{
+	GBK: charset.GBK, Big5: charset.Big5, SJIS: charset.SJIS, GB18030: charset.GBK,
+	EUCKR: charset.EUCKR, GB2312: charset.GB2312,
 }
 
 func gb18030Digits(c, d byte) bool { return c >= 0x81 && c <= 0xFE && d >= '0' && d <= '9' }
@@ -141,30 +137,37 @@ func gb18030Digits(c, d byte) bool { return c >= 0x81 && c <= 0xFE && d >= '0' &
 // letterLen returns the length of the character of an unquoted name that b, which begins with a byte above 0x7F, begins
 // with; 0 when it begins with none.
 func (cs Charset) letterLen(b []byte) int {
-	high := func(i int) bool { return len(b) > i && b[i] >= 0xA1 && b[i] <= 0xFE }
-	c := b[0]
 	switch {
 	case cs == SingleByte:
 		return 1 // word looks whether all of them are UTF-8
 	case cs >= firstNarrow:
-		if narrowBytes[cs-firstNarrow][c-0x80] == narrowLetter {
+		if narrowBytes[cs-firstNarrow][b[0]-0x80] == narrowLetter {
 			return 1
 		}
-		return 0
+	case cs == UJIS:
+		return eucJPLen(b)
 	case cs.Hides():
 		if n := cs.charLen(b); n > 1 {
 			return n
 		}
-		return 0
-	case cs == EUCKR && c >= 0x81 && c <= 0xFE && len(b) > 1:
-		if d := b[1]; d >= 'A' && d <= 'Z' || d >= 'a' && d <= 'z' || d >= 0x81 && d <= 0xFE {
-			return 2
-		}
-	case cs == GB2312 && c >= 0xA1 && c <= 0xF7 && high(1), cs == UJIS && c >= 0xA1 && c <= 0xFE && high(1),
-		cs == UJIS && c == 0x8E && high(1) && b[1] <= 0xDF:
+	case len(b) > 1 && pairs[cs].Has(b[0], b[1]): // EUCKR, GB2312
 		return 2
-	case cs == UJIS && c == 0x8F && high(1) && high(2):
+	}
+	return 0
+}
+
+// eucJPLen returns the length of the character of ujis or eucjpms that b begins with; 0 when it
+// begins with none of several bytes.
+func eucJPLen(b []byte) int {
+	high := 0 // bytes of such a character, behind the first one
+	for high < 2 && high+1 < len(b) && b[high+1] >= 0xA1 && b[high+1] <= 0xFE {
+		high++
+	}
+	switch c := b[0]; {
+	case c == 0x8F && high == 2:
 		return 3
+	case c >= 0xA1 && c <= 0xFE && high > 0, c == 0x8E && high > 0 && b[1] <= 0xDF:
+		return 2
 	}
 	return 0
 }

@@ -1,6 +1,10 @@
 package infile
 
-import "strings"
+import (
+	"strings"
+
+	"idproxy/charset"
+)
 
 // Charset says how the bytes of a file group into characters.
 type Charset uint8
@@ -22,12 +26,12 @@ const (
 )
 
 var wide = map[string]Charset{
-	"utf8": UTF8MB3, "utf8mb3": UTF8MB3, "utf8mb4": UTF8MB4, "gbk": GBK, "big5": Big5, "sjis": SJIS, "cp932": CP932, "euckr": EUCKR,
-	"gb2312": GB2312, "ujis": UJIS, "eucjpms": EUCJPMS, "gb18030": GB18030,
+	"utf8": UTF8MB3, "utf8mb3": UTF8MB3, "utf8mb4": UTF8MB4, "gbk": GBK, "big5": Big5, "sjis": SJIS,
+	"cp932": CP932, "euckr": EUCKR, "gb2312": GB2312, "ujis": UJIS, "eucjpms": EUCJPMS, "gb18030": GB18030,
 }
 
-const singleByte = " armscii8 ascii binary cp1250 cp1251 cp1256 cp1257 cp850 cp852 cp866 dec8 geostd8 greek hebrew hp8 keybcs2 koi8r koi8u" +
-	" latin1 latin2 latin5 latin7 macce macroman swe7 tis620 "
+const singleByte = " armscii8 ascii binary cp1250 cp1251 cp1256 cp1257 cp850 cp852 cp866 dec8 geostd8" +
+	" greek hebrew hp8 keybcs2 koi8r koi8u latin1 latin2 latin5 latin7 macce macroman swe7 tis620 "
 
 // CharsetOf returns the Charset of a character set by the server's name for it. ok is false for
 // those that are not known, and for those whose ASCII characters take more than one byte: ucs2,
@@ -40,109 +44,161 @@ func CharsetOf(name string) (cs Charset, ok bool) {
 	return Single, name != "" && !strings.Contains(name, " ") && strings.Contains(singleByte, " "+name+" ")
 }
 
-func within(c, first, last byte) bool { return c >= first && c <= last }
-
-// leads reports whether c begins a character of more than one byte in a set of two bytes at most.
-func (cs Charset) leads(c byte) bool {
-	switch cs {
-	case GBK, EUCKR, GB18030:
-		return within(c, 0x81, 0xFE)
-	case Big5:
-		return within(c, 0xA1, 0xF9)
-	case SJIS, CP932:
-		return within(c, 0x81, 0x9F) || within(c, 0xE0, 0xFC)
-	case GB2312:
-		return within(c, 0xA1, 0xF7)
-	}
-	return false
-}
-
-// pair reports whether two bytes are a character.
-func (cs Charset) pair(c, d byte) bool {
-	switch cs {
-	case GBK, GB18030:
-		return cs.leads(c) && (within(d, 0x40, 0x7E) || within(d, 0x80, 0xFE))
-	case Big5:
-		return cs.leads(c) && (within(d, 0x40, 0x7E) || within(d, 0xA1, 0xFE))
-	case SJIS, CP932:
-		return cs.leads(c) && (within(d, 0x40, 0x7E) || within(d, 0x80, 0xFC))
-	case EUCKR:
-		return cs.leads(c) && (within(d, 0x41, 0x5A) || within(d, 0x61, 0x7A) || within(d, 0x81, 0xFE))
-	case GB2312:
-		return cs.leads(c) && within(d, 0xA1, 0xFE)
-	case UJIS, EUCJPMS:
-		return c == 0x8E && within(d, 0xA0, 0xDF) || within(c, 0xA1, 0xFE) && within(d, 0xA1, 0xFE)
-	case UTF8MB3, UTF8MB4:
-		return within(c, 0xC2, 0xDF) && tail(d)
-	}
-	return false
-}
-
-// tail reports whether c continues a character of UTF-8.
-func tail(c byte) bool { return c&0xC0 == 0x80 }
-
-// valid reports whether b, of at least two bytes, is one character.
-func (cs Charset) valid(b []byte) bool {
-	switch {
-	case len(b) == 2:
-		return cs.pair(b[0], b[1])
-	case cs == UJIS || cs == EUCJPMS:
-		return len(b) == 3 && b[0] == 0x8F && within(b[1], 0xA1, 0xFE) && within(b[2], 0xA1, 0xFE)
-	case cs == GB18030:
-		return len(b) == 4 && within(b[0], 0x81, 0xFE) && within(b[1], '0', '9') && within(b[2], 0x81, 0xFE) && within(b[3], '0', '9')
-	case cs != UTF8MB3 && cs != UTF8MB4:
-		return false
-	case len(b) == 3:
-		return within(b[0], 0xE0, 0xEF) && tail(b[1]) && tail(b[2]) && (b[0] != 0xE0 || b[1] >= 0xA0)
-	}
-	return cs == UTF8MB4 && within(b[0], 0xF0, 0xF4) && tail(b[1]) && tail(b[2]) && tail(b[3]) &&
-		(b[0] != 0xF0 || b[1] >= 0x90) && (b[0] != 0xF4 || b[1] <= 0x8F)
-}
-
 // These stand in the place of a length, for the prefix of a character.
 const (
 	tooShort = -1 // more bytes are needed
 	broken   = 0  // no character begins so
 )
 
-// lengthMariaDB returns the length of the character that b is, as MariaDB's charlen does.
+// encoding is how the characters of one Charset are made of bytes.
+type encoding interface {
+	// valid reports whether b, of at least two bytes, is one character.
+	valid(b []byte) bool
+	// lengthMariaDB returns the length of the character that b is, whose first byte is beyond
+	// ASCII, as MariaDB's charlen does.
+	lengthMariaDB(b []byte) int
+	// lengthMySQL returns the length of the character that c, a byte beyond ASCII, begins, as
+	// MySQL's mbcharlen does; 0 when MySQL refuses it. next is the byte behind it, negative at the
+	// end of the file: gb18030 needs it.
+	lengthMySQL(c byte, next int) int
+}
+
+var encodings = [...]encoding{
+	Single:  singleBytes{},
+	UTF8MB3: utf8{longest: 3},
+	UTF8MB4: utf8{longest: 4},
+	GBK:     pairs{Pairs: charset.GBK},
+	Big5:    pairs{Pairs: charset.Big5},
+	SJIS:    pairs{Pairs: charset.SJIS, kana: true},
+	CP932:   pairs{Pairs: charset.SJIS, kana: true},
+	EUCKR:   pairs{Pairs: charset.EUCKR},
+	GB2312:  pairs{Pairs: charset.GB2312},
+	UJIS:    eucJP{},
+	EUCJPMS: eucJP{},
+	GB18030: gb18030{pairs{Pairs: charset.GBK}},
+}
+
 func (cs Charset) lengthMariaDB(b []byte) int {
-	c := b[0]
-	switch {
-	case c < 0x80:
+	if b[0] < 0x80 {
 		return 1
-	case cs == UTF8MB3 || cs == UTF8MB4:
-		n := utf8Length(c)
-		switch {
-		case n == 0 || n == 4 && (cs == UTF8MB3 || c > 0xF4):
-			return broken
-		case len(b) < n:
-			return tooShort
-		case cs.valid(b):
-			return n
-		}
-		return broken
-	case cs == SJIS && within(c, 0xA1, 0xDF), cs == CP932 && within(c, 0xA1, 0xDF):
+	}
+	return encodings[cs].lengthMariaDB(b)
+}
+
+func (cs Charset) lengthMySQL(c byte, next int) int {
+	if c < 0x80 {
+		return 1
+	}
+	return encodings[cs].lengthMySQL(c, next)
+}
+
+func (cs Charset) valid(b []byte) bool { return encodings[cs].valid(b) }
+
+func within(c, first, last byte) bool { return c >= first && c <= last }
+
+// singleBytes has a character for each byte.
+type singleBytes struct{}
+
+func (singleBytes) valid([]byte) bool         { return false }
+func (singleBytes) lengthMariaDB([]byte) int  { return 1 }
+func (singleBytes) lengthMySQL(byte, int) int { return 1 }
+
+// pairs are characters of one and two bytes. kana: those of one byte have half-width katakana.
+type pairs struct {
+	*charset.Pairs
+	kana bool
+}
+
+func (p pairs) valid(b []byte) bool { return len(b) == 2 && p.Has(b[0], b[1]) }
+
+func (p pairs) lengthMariaDB(b []byte) int {
+	switch {
+	case p.kana && within(b[0], 0xA1, 0xDF):
 		return 1
 	case len(b) < 2:
 		return tooShort
-	case cs.pair(c, b[1]):
+	case p.Has(b[0], b[1]):
 		return 2
-	case cs != UJIS && cs != EUCJPMS || c != 0x8F || !within(b[1], 0xA1, 0xFE):
-		return broken
-	case len(b) < 3:
-		return tooShort
-	case cs.valid(b):
-		return 3
 	}
 	return broken
 }
 
-// utf8Length returns the length of the character that c begins; 0 when it begins none.
-func utf8Length(c byte) int {
+func (p pairs) lengthMySQL(c byte, _ int) int {
+	if p.Leads(c) {
+		return 2
+	}
+	return 1
+}
+
+// gb18030 are pairs and characters of four bytes. MariaDB does not know them.
+type gb18030 struct{ pairs }
+
+func (g gb18030) valid(b []byte) bool {
+	return g.pairs.valid(b) || len(b) == 4 && g.leadsFour(b[0], b[1]) && g.leadsFour(b[2], b[3])
+}
+
+func (g gb18030) leadsFour(c, d byte) bool { return g.Leads(c) && within(d, '0', '9') }
+
+func (g gb18030) lengthMySQL(c byte, next int) int {
 	switch {
-	case c < 0x80:
+	case !g.Leads(c):
 		return 1
+	case next < 0:
+		return 0
+	case g.Has(c, byte(next)):
+		return 2
+	case g.leadsFour(c, byte(next)):
+		return 4
+	}
+	return 0
+}
+
+// eucJP are characters of two bytes, and of three.
+type eucJP struct{}
+
+const (
+	eucKana  = 0x8E // begins half-width katakana, of two bytes
+	eucThree = 0x8F // begins a character of three bytes
+)
+
+func eucHigh(c byte) bool { return within(c, 0xA1, 0xFE) }
+
+func (eucJP) valid(b []byte) bool {
+	switch {
+	case b[0] == eucKana:
+		return len(b) == 2 && within(b[1], 0xA0, 0xDF)
+	case b[0] == eucThree:
+		return len(b) == 3 && eucHigh(b[1]) && eucHigh(b[2])
+	}
+	return len(b) == 2 && eucHigh(b[0]) && eucHigh(b[1])
+}
+
+func (e eucJP) lengthMariaDB(b []byte) int {
+	switch {
+	case len(b) < 2, len(b) == 2 && b[0] == eucThree && eucHigh(b[1]):
+		return tooShort
+	case e.valid(b):
+		return len(b)
+	}
+	return broken
+}
+
+func (eucJP) lengthMySQL(c byte, _ int) int {
+	switch {
+	case c == eucThree:
+		return 3
+	case c == eucKana, eucHigh(c):
+		return 2
+	}
+	return 1
+}
+
+// utf8 is UTF-8 with characters of at most longest bytes. Surrogates are characters to servers.
+type utf8 struct{ longest int }
+
+// length returns the length of the character that c begins; 0 when it begins none.
+func (utf8) length(c byte) int {
+	switch {
 	case c < 0xC2:
 		return 0
 	case c < 0xE0:
@@ -155,41 +211,47 @@ func utf8Length(c byte) int {
 	return 0
 }
 
-// lengthMySQL returns the length of the character that c begins, as MySQL's mbcharlen does; 0 when
-// MySQL refuses it. next is the byte behind it, negative at the end of the file: one set needs it.
-func (cs Charset) lengthMySQL(c byte, next int) int {
-	switch {
-	case c < 0x80:
-		return 1
-	case cs == UTF8MB4:
-		return utf8Length(c)
-	case cs == UTF8MB3:
-		if n := utf8Length(c); n < 4 {
-			return n
-		}
-		return 0
-	case cs == GB18030:
-		switch {
-		case !cs.leads(c):
-			return 1
-		case next < 0:
-			return 0
-		case cs.pair(c, byte(next)):
-			return 2
-		case within(byte(next), '0', '9'):
-			return 4
-		}
-		return 0
-	case cs == UJIS || cs == EUCJPMS:
-		switch {
-		case c == 0x8F:
-			return 3
-		case c == 0x8E || within(c, 0xA1, 0xFE):
-			return 2
-		}
-		return 1
-	case cs.leads(c):
-		return 2
+func (u utf8) valid(b []byte) bool {
+	if len(b) > u.longest || len(b) != u.length(b[0]) || b[0] > 0xF4 {
+		return false
 	}
-	return 1
+	for _, c := range b[1:] {
+		if c&0xC0 != 0x80 {
+			return false
+		}
+	}
+	return u.shortest(b[0], b[1])
+}
+
+// shortest reports whether a character with these first bytes is written in as few bytes as can be,
+// and is none behind U+10FFFF.
+func (utf8) shortest(c, d byte) bool {
+	switch c {
+	case 0xE0:
+		return d >= 0xA0
+	case 0xF0:
+		return d >= 0x90
+	case 0xF4:
+		return d <= 0x8F
+	}
+	return true
+}
+
+func (u utf8) lengthMariaDB(b []byte) int {
+	switch n := u.length(b[0]); {
+	case n == 0, n > u.longest, b[0] > 0xF4:
+		return broken
+	case len(b) < n:
+		return tooShort
+	case u.valid(b):
+		return n
+	}
+	return broken
+}
+
+func (u utf8) lengthMySQL(c byte, _ int) int {
+	if n := u.length(c); n <= u.longest {
+		return n
+	}
+	return 0
 }

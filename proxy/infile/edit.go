@@ -22,13 +22,6 @@ type Explicit struct {
 	Known    bool // it is a number
 }
 
-// Errors of [Edit] for files whose ids have no certain place.
-var (
-	ErrShortLine = errors.New("a line that ends before its id, which is not the next field")
-	ErrLongID    = errors.New("a field of more than 1,000 bytes for an id")
-	ErrBroken    = errors.New("broken characters beside an id")
-)
-
 // Edit copies the data of a file from src to dst and puts in the ids of its rows. It returns the
 // errors of src, dst and ids as they are, and those above. After an error dst has only a part of
 // the file. f.Check must have found nothing.
@@ -104,44 +97,55 @@ func (e *editor) write() error {
 
 // lines goes through the file.
 func (e *editor) lines() error {
-	skip := e.Skip
-	for ; skip > 0 && len(e.LineTerm) > 0; skip-- {
-		if !e.nextLine() {
-			return e.brokenRest()
-		}
-	}
-	for {
+	skip, more := e.skipLines()
+	for more {
 		n, err := e.row(skip > 0)
 		switch {
 		case err != nil:
 			return err
-		case e.failed != nil || e.err != nil:
-			return errors.Join(e.failed, e.err)
-		case e.refused && e.Charset == GB18030: // it looks further ahead than can be told
-			return ErrBroken
-		case e.refused:
-			e.drop()
+		case e.stopped():
+			return e.stop()
+		case n == 0:
 			return nil
-		}
-		if skip > 0 {
-			skip-- // there is no next line for the server to go on to
-			if n == 0 {
-				return nil
-			}
+		case skip > 0: // there is no next line for the server to go on to
+			skip--
 			continue
 		}
-		if n == 0 {
-			return nil
+		if err := e.missing(n); err != nil {
+			return err
 		}
-		if n < e.Fields {
-			if err := e.missing(n); err != nil {
-				return err
-			}
-		}
+		more = e.nextLine()
+	}
+	return e.brokenRest()
+}
+
+// skipLines passes the lines that IGNORE n LINES names, and returns how many of them have no end to
+// be found by. more is false at the end of the file.
+func (e *editor) skipLines() (left uint64, more bool) {
+	if len(e.LineTerm) == 0 {
+		return e.Skip, true
+	}
+	for range e.Skip {
 		if !e.nextLine() {
-			return e.brokenRest()
+			return 0, false
 		}
 	}
+	return 0, true
+}
+
+// stopped reports whether no more of the file is to be read.
+func (e *editor) stopped() bool { return e.refused || e.failed != nil || e.err != nil }
+
+// stop ends a file of which no more is to be read.
+func (e *editor) stop() error {
+	if e.failed != nil || e.err != nil {
+		return errors.Join(e.failed, e.err)
+	}
+	if e.Charset == GB18030 { // the server looks further ahead than can be told
+		return ErrBroken
+	}
+	e.drop()
+	return nil
 }
 
 // brokenRest is what to say of a line behind which there is none.
@@ -171,27 +175,28 @@ func (e *editor) drop() {
 // row reads the fields of one row, puts in its ids, and returns the number of fields that were
 // there. A row to be skipped is read like any other, and its fields thrown away.
 func (e *editor) row(skip bool) (n int, err error) {
-	for n = 0; n < e.Fields; n++ {
-		if !e.begin() {
-			return n, nil
-		}
+	for n < e.Fields && e.begin() {
 		if n == 0 && e.front > 0 {
 			if err := e.inFront(skip); err != nil {
 				return n, err
 			}
 		}
-		e.single = e.Charset == Single || e.MariaDB && n < len(e.Bytes) && e.Bytes[n]
-		k := e.at[n]
-		if k == Absent || skip {
+		e.single = e.readsBytes(n)
+		if k := e.at[n]; k == Absent || skip {
 			e.field()
 		} else if err := e.own(k); err != nil {
 			return n, err
 		}
-		if e.refused || e.failed != nil || e.err != nil {
-			return n + 1, nil
+		if n++; e.stopped() {
+			return n, nil
 		}
 	}
 	return n, nil
+}
+
+// readsBytes reports whether the n-th field is read byte by byte, whatever the characters.
+func (e *editor) readsBytes(n int) bool {
+	return e.Charset == Single || e.MariaDB && n < len(e.Bytes) && e.Bytes[n]
 }
 
 // inFront puts the ids of columns that the file does not have in front of the row.
@@ -220,41 +225,63 @@ func (e *editor) own(k int) error {
 	e.held, e.keep = e.fieldStart, true
 	e.field()
 	e.held, e.keep = -1, false
-	if e.refused || e.failed != nil || e.err != nil {
+	switch v := e.fieldValue(); {
+	case e.stopped():
 		return nil
-	}
-	v, c := e.fieldValue(), &e.Columns[k]
-	switch {
-	case e.length > maxWanted && c.Text:
+	case e.length > maxWanted && e.Columns[k].Text:
 		return e.ids.Explicit(k, Explicit{})
 	case e.length > maxWanted:
 		return ErrLongID
-	}
-	if e.length == 1 && e.null || !e.enclosed && e.Enclosed != None && string(v) == "NULL" {
+	case e.isNull(v):
 		return e.generate(k, e.fieldStart, e.fieldEnd)
+	default:
+		return e.ownNumber(k, v)
 	}
-	n := parseNumber(v, e.MariaDB)
-	below := c.Unsigned && n.negative && n.value > 0
-	if n.value > 0 && !below || n.end < max(len(v), 1) && c.Text {
+}
+
+// isNull reports whether the field, whose value is v, is NULL.
+func (e *editor) isNull(v []byte) bool {
+	return e.length == 1 && e.null || !e.enclosed && e.Enclosed != None && string(v) == "NULL"
+}
+
+// ownNumber is own for a field with the value v. A number that is not zero is the application's, and
+// so is a text of a column of text; what the server makes a zero of generates.
+func (e *editor) ownNumber(k int, v []byte) error {
+	n, c := parseNumber(v, e.MariaDB), &e.Columns[k]
+	if c.Text && n.end < max(len(v), 1) {
 		return e.ids.Explicit(k, Explicit{Number: n.value, Negative: n.negative, Known: n.end > 0})
 	}
-	clean := n.end > 0 && !below && blank(v[n.end:])
-	switch {
-	case e.KeepZero:
-		return e.ids.Explicit(k, Explicit{Known: n.end > 0})
-	case e.Strict && !clean: // the server says why not
-		return nil
-	case n.end == 0 || below || !e.simple || n.end < len(v) && joins(v[n.end]):
-		return e.generate(k, e.fieldStart, e.fieldEnd)
-	case e.enclosed:
-		return e.generate(k, e.fieldStart, e.fieldStart+1+int64(n.end))
+	clipped := n.clippedIn(c)
+	if n.value > 0 && !clipped {
+		return e.ids.Explicit(k, Explicit{Number: n.value, Negative: n.negative, Known: n.end > 0})
 	}
-	return e.generate(k, e.fieldStart, e.fieldStart+int64(n.end))
+	if e.KeepZero {
+		return e.ids.Explicit(k, Explicit{Known: n.end > 0})
+	}
+	whole := n.end > 0 && !clipped
+	if e.Strict && !(whole && blank(v[n.end:])) { // the server says why not
+		return nil
+	}
+	if whole && e.simple && (n.end == len(v) || !joins(v[n.end])) {
+		return e.generate(k, e.fieldStart, e.valueStart()+int64(n.end)) // what stands behind the number stays
+	}
+	return e.generate(k, e.fieldStart, e.fieldEnd)
+}
+
+// clippedIn reports whether the server makes a zero of n in column c.
+func (n number) clippedIn(c *Column) bool { return c.Unsigned && n.negative && n.value > 0 }
+
+// valueStart returns the place where the value of a field begins whose bytes are those of the value.
+func (e *editor) valueStart() int64 {
+	if e.enclosed {
+		return e.fieldStart + 1
+	}
+	return e.fieldStart
 }
 
 // fieldValue returns the value of the field, without what stands in it for the closing quote.
 func (e *editor) fieldValue() []byte {
-	if e.quoted && !e.enclosed && e.lineDone { // the quote was never closed, and is part of the value
+	if e.quote != None && !e.enclosed && e.lineDone { // the quote was never closed, and is part of the value
 		return append([]byte{byte(e.Enclosed)}, e.value...)
 	}
 	return e.value

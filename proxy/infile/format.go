@@ -3,6 +3,7 @@ package infile
 import (
 	"bytes"
 	"errors"
+	"slices"
 )
 
 // Format is how a statement has the server read its file.
@@ -45,34 +46,64 @@ const Absent = -1
 
 // Check says why ids cannot be put in with certainty into files of the format; nil when they can.
 func (f *Format) Check() error {
+	for _, check := range [...]func(*Format) error{(*Format).checkFields, (*Format).checkLines, (*Format).checkBytes} {
+		if err := check(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Format) checkFields() error {
 	switch {
 	case len(f.FieldTerm) == 0 && f.Enclosed == None:
 		return errors.New("rows of a fixed size (FIELDS TERMINATED BY '' ENCLOSED BY '')")
 	case len(f.FieldTerm) == 0:
 		return errors.New("FIELDS TERMINATED BY ''")
-	case digit(int(f.FieldTerm[0])), len(f.LineTerm) > 0 && digit(int(f.LineTerm[0])), digit(f.Enclosed), digit(f.Escape):
+	case f.hasDigit():
 		return errors.New("a digit that separates fields or lines")
 	case int(f.FieldTerm[0]) == f.Escape:
 		return errors.New("FIELDS ESCAPED BY what they are terminated by")
 	case int(f.FieldTerm[0]) == f.Enclosed:
 		return errors.New("FIELDS ENCLOSED BY what they are terminated by")
-	case len(f.LineTerm) > 0 && !bytes.Equal(f.LineTerm, f.FieldTerm) && (bytes.HasPrefix(f.LineTerm, f.FieldTerm) || bytes.HasPrefix(f.FieldTerm, f.LineTerm)):
+	}
+	return nil
+}
+
+// hasDigit reports whether a separator or an escape begins with a digit.
+func (f *Format) hasDigit() bool {
+	first := []int{int(f.FieldTerm[0]), f.Enclosed, f.Escape}
+	if len(f.LineTerm) > 0 {
+		first = append(first, int(f.LineTerm[0]))
+	}
+	return slices.ContainsFunc(first, func(c int) bool { return c >= '0' && c <= '9' })
+}
+
+func (f *Format) checkLines() error {
+	if len(f.LineTerm) == 0 {
+		return nil
+	}
+	alike := bytes.HasPrefix(f.LineTerm, f.FieldTerm) || bytes.HasPrefix(f.FieldTerm, f.LineTerm)
+	switch {
+	case alike && !bytes.Equal(f.LineTerm, f.FieldTerm):
 		return errors.New("LINES TERMINATED BY what begins as fields are terminated")
-	case len(f.LineTerm) > 0 && int(f.LineTerm[0]) == f.Escape:
+	case int(f.LineTerm[0]) == f.Escape:
 		return errors.New("LINES TERMINATED BY what fields are escaped by")
-	case len(f.FieldTerm)+len(f.LineTerm)+len(f.LineStart) > maxSeparators:
+	}
+	return nil
+}
+
+func (f *Format) checkBytes() error {
+	if len(f.FieldTerm)+len(f.LineTerm)+len(f.LineStart) > maxSeparators {
 		return errors.New("separators of more than 1024 bytes")
 	}
-	for _, b := range [...][]byte{f.FieldTerm, f.LineStart, f.LineTerm, {byte(max(f.Enclosed, 0)), byte(max(f.Escape, 0))}} {
-		for _, c := range b {
-			if c >= 0x80 {
-				return errors.New("separators beyond ASCII")
-			}
+	single := []byte{byte(max(f.Enclosed, 0)), byte(max(f.Escape, 0))}
+	for _, b := range [...][]byte{f.FieldTerm, f.LineStart, f.LineTerm, single} {
+		if slices.ContainsFunc(b, func(c byte) bool { return c >= 0x80 }) {
+			return errors.New("separators beyond ASCII")
 		}
 	}
 	return nil
 }
 
 const maxSeparators = 1024
-
-func digit(c int) bool { return c >= '0' && c <= '9' }

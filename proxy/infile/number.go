@@ -12,73 +12,107 @@ type number struct {
 // parseNumber reads a field as servers do for an integer column: blanks, line ends to MariaDB
 // alone, a sign, digits with a dot, an exponent; halves are rounded away from zero.
 func parseNumber(b []byte, mariaDB bool) number {
-	i := 0
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || mariaDB && b[i] >= '\n' && b[i] <= '\r') {
-		i++
-	}
-	var n number
-	if i < len(b) && (b[i] == '-' || b[i] == '+') {
-		n.negative = b[i] == '-'
-		i++
-	}
-	digits, shift, dot, full := 0, 0, false, false
-	for ; i < len(b); i++ {
-		c := b[i] - '0'
-		switch {
-		case c <= 9 && !full && n.value <= (math.MaxUint64-uint64(c))/10:
-			n.value = n.value*10 + uint64(c)
-			digits++
-			if dot {
-				shift--
-			}
-			continue
-		case c <= 9:
-			full = true // what does not fit any more only scales, and rounds no value to zero
-			if !dot {
-				shift++
-			}
-			continue
-		case b[i] == '.' && !dot:
-			dot = true
-			continue
-		case b[i] == '.' && mariaDB: // the first one is forgotten then: 0.40.4 is 40
-			shift = 0
-		}
-		break
-	}
-	if digits == 0 {
+	r := numberReader{text: b}
+	r.blanks(mariaDB)
+	negative := r.sign()
+	d := r.decimal(mariaDB)
+	if d.digits == 0 {
 		return number{}
 	}
-	if i+1 < len(b) && b[i]|0x20 == 'e' {
-		n := exponent(b[i+1:])
-		i += 1 + n.end
-		shift += n.shift
-	}
-	n.end = i
-	n.value = scale(n.value, shift)
-	if full && shift >= 0 { // never less than it is
+	shift := d.shift + r.exponent()
+	n := number{end: r.at, value: scale(d.value, shift), negative: negative}
+	if d.full && shift >= 0 { // never less than it is
 		n.value = math.MaxUint64
 	}
 	return n
 }
 
-type power struct{ end, shift int }
+type numberReader struct {
+	text []byte
+	at   int
+}
 
-// exponent reads what stands behind the letter e.
-func exponent(b []byte) (p power) {
-	const most = 1 << 20 // no value is left of any number
-	negative := false
-	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
-		negative = b[0] == '-'
-		p.end++
+// next returns the next byte, 0 at the end, which is in no number.
+func (r *numberReader) next() byte {
+	if r.at == len(r.text) {
+		return 0
 	}
-	for ; p.end < len(b) && b[p.end]-'0' <= 9; p.end++ {
-		p.shift = min(p.shift*10+int(b[p.end]-'0'), most)
+	return r.text[r.at]
+}
+
+func (r *numberReader) blanks(mariaDB bool) {
+	for c := r.next(); c == ' ' || c == '\t' || mariaDB && within(c, '\n', '\r'); c = r.next() {
+		r.at++
+	}
+}
+
+// sign takes a sign, and reports whether it is that of a number below zero.
+func (r *numberReader) sign() (negative bool) {
+	c := r.next()
+	if c == '-' || c == '+' {
+		r.at++
+	}
+	return c == '-'
+}
+
+// decimal is digits with a dot: value times ten to the power of shift.
+type decimal struct {
+	value  uint64
+	digits int // that are in value
+	shift  int
+	dot    bool
+	full   bool // value has no room for more
+}
+
+func (r *numberReader) decimal(mariaDB bool) (d decimal) {
+	for ; ; r.at++ {
+		c := r.next()
+		switch {
+		case within(c, '0', '9'):
+			d.add(uint64(c - '0'))
+		case c == '.' && !d.dot:
+			d.dot = true
+		default:
+			if c == '.' && mariaDB { // the first one is forgotten then: 0.40.4 is 40
+				d.shift = 0
+			}
+			return d
+		}
+	}
+}
+
+// add adds a digit. One that does not fit any more only scales, and rounds no value to zero.
+func (d *decimal) add(digit uint64) {
+	d.full = d.full || d.value > (math.MaxUint64-digit)/10
+	if d.full {
+		if !d.dot {
+			d.shift++
+		}
+		return
+	}
+	d.value = d.value*10 + digit
+	d.digits++
+	if d.dot {
+		d.shift--
+	}
+}
+
+// exponent takes the letter e and what stands behind it, and returns the power of ten.
+func (r *numberReader) exponent() (shift int) {
+	const most = 1 << 20 // no value is left of any number
+	if r.at+1 >= len(r.text) || r.next()|0x20 != 'e' {
+		return 0
+	}
+	r.at++
+	negative := r.sign()
+	for c := r.next(); within(c, '0', '9'); c = r.next() {
+		shift = min(shift*10+int(c-'0'), most)
+		r.at++
 	}
 	if negative {
-		p.shift = -p.shift
+		return -shift
 	}
-	return p
+	return shift
 }
 
 // scale returns v times ten to the power of shift, rounded.
