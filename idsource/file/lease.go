@@ -17,7 +17,7 @@ import (
 // fence above all of them. It is used in the store's turn.
 type number struct {
 	path   string
-	lock   *lock  // nil only in a test's negative control
+	lock   *lock
 	fence  fence  // as stored
 	doubt  bool   // a write failed: what is stored is not known
 	first  uint64 // the fence that was found
@@ -56,15 +56,14 @@ func (s *Store) Acquire(ctx context.Context, worker uint64, shape idsource.Shape
 
 // take locks a number that this process does not hold.
 func (s *Store) take(ctx context.Context, worker uint64, shape idsource.Shape) (*number, error) {
-	n := &number{path: filepath.Join(s.dir, fmt.Sprintf("worker-%d", worker))}
-	if !s.noLock {
-		var err error
-		if n.lock, err = acquire(n.path + ".lock"); err != nil {
-			return nil, err
-		}
+	path := filepath.Join(s.dir, fmt.Sprintf("worker-%d", worker))
+	l, err := acquire(path + ".lock")
+	if err != nil {
+		return nil, err
 	}
+	n := &number{path: path, lock: l}
 	if err := s.readFence(ctx, n, newFence(worker, shape)); err != nil {
-		return nil, errors.Join(err, n.unlock())
+		return nil, errors.Join(err, l.release())
 	}
 	n.first = n.fence.until
 	s.numbers[worker] = n
@@ -161,7 +160,7 @@ func (l *lease) Raise(ctx context.Context, until uint64) error {
 		return err
 	}
 	defer l.store.leave()
-	if err := l.number.valid(); err != nil {
+	if err := l.number.lock.valid(); err != nil {
 		return fmt.Errorf("file store: %w", err)
 	}
 	before := l.until
@@ -186,7 +185,7 @@ func (l *lease) Release(_ context.Context, until uint64) error {
 	n.left = max(n.left, until)
 	var err error
 	if n.doubt || n.highest() != n.fence.until {
-		if err = n.valid(); err == nil {
+		if err = n.lock.valid(); err == nil {
 			err = n.write()
 		}
 		if err != nil {
@@ -197,7 +196,7 @@ func (l *lease) Release(_ context.Context, until uint64) error {
 		return err
 	}
 	delete(l.store.numbers, n.fence.worker)
-	return errors.Join(err, n.unlock())
+	return errors.Join(err, n.lock.release())
 }
 
 // highest is the fence that all sources need.
@@ -221,18 +220,4 @@ func (n *number) write() error {
 	}
 	n.fence, n.doubt = f, false
 	return nil
-}
-
-func (n *number) valid() error {
-	if n.lock == nil {
-		return nil
-	}
-	return n.lock.valid()
-}
-
-func (n *number) unlock() error {
-	if n.lock == nil {
-		return nil
-	}
-	return n.lock.release()
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -104,14 +105,25 @@ func TestHostileKeys(t *testing.T) {
 	}
 }
 
-// issueFromTwo reserves from two stores of one folder in turn.
-func issueFromTwo(t *testing.T, noLock bool) (twice bool, err error) {
+// dropLock has the kernel give up the lock of the positions. The store believes that it has it.
+func dropLock(t *testing.T, s *Store) {
+	t.Helper()
+	if err := syscall.Flock(int(s.lock.file.Fd()), syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// issueFromTwo reserves from two stores of one folder in turn, of which the first has the lock or
+// has lost it.
+func issueFromTwo(t *testing.T, locked bool) (twice bool, err error) {
 	dir := filepath.Join(t.TempDir(), "data")
 	a, b := newStore(t, dir), newStore(t, dir)
-	a.noLock, b.noLock = noLock, noLock
 	seen := map[uint64]bool{}
 	if err := a.Advance(t.Context(), "k", 1); err != nil {
 		t.Fatal(err)
+	}
+	if !locked {
+		dropLock(t, a)
 	}
 	for range 5 {
 		for _, s := range []*Store{a, b} {
@@ -126,12 +138,12 @@ func issueFromTwo(t *testing.T, noLock bool) (twice bool, err error) {
 }
 
 func TestLock(t *testing.T) {
-	twice, err := issueFromTwo(t, false)
+	twice, err := issueFromTwo(t, true)
 	if twice {
 		t.Error("two stores of one folder issued an id twice")
 	}
 	wantError(t, "second store", err, "held by process")
-	if twice, err := issueFromTwo(t, true); !twice || err != nil {
+	if twice, err := issueFromTwo(t, false); !twice || err != nil {
 		t.Errorf("without the lock no id was issued twice (%v): the test proves nothing", err)
 	}
 }
