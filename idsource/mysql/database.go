@@ -2,11 +2,94 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"strings"
-	"sync"
+	"sync/atomic"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
 )
+
+// DefaultTimeout bounds connecting, and every read and write of a connection,
+// unless the DSN says otherwise.
+const DefaultTimeout = 5 * time.Second
+
+// Config says where a Store is.
+type Config struct {
+	DSN    string       // required: as go-sql-driver takes it, user:password@tcp(host:port)/database
+	Logger *slog.Logger // default: discard
+}
+
+// database is a database of one server, reached by a pool of connections.
+type database struct {
+	db     *sql.DB
+	where  string // names the server in errors; no account, no password
+	logger *slog.Logger
+	warned atomic.Bool // the server's durability was looked at
+}
+
+// newDatabase checks the DSN and connects to nothing.
+func newDatabase(c Config) (*database, error) {
+	cfg, err := driver.ParseDSN(c.DSN)
+	if err != nil {
+		// The driver's text may quote what it took for an address, and with a
+		// slash or an at sign out of place that is part of the password.
+		return nil, errors.New("mysql store: the dsn is not of the form user:password@tcp(host:port)/database?name=value")
+	}
+	if cfg.DBName == "" {
+		return nil, errors.New("mysql store: the dsn names no database")
+	}
+	if cfg.Net != "tcp" && cfg.Net != "unix" {
+		return nil, errors.New("mysql store: the dsn's network is neither tcp nor unix")
+	}
+	harden(cfg)
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return nil, errors.New("mysql store: the parameters of the dsn contradict each other")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(8)
+	db.SetMaxIdleConns(2)
+	db.SetConnMaxLifetime(5 * time.Minute)
+	return &database{db: db, where: fmt.Sprintf("mysql store %s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName), logger: c.Logger}, nil
+}
+
+// harden sets what the store relies on, whatever the DSN says.
+func harden(cfg *driver.Config) {
+	setDefault(&cfg.Timeout)
+	setDefault(&cfg.ReadTimeout)
+	setDefault(&cfg.WriteTimeout)
+	cfg.InterpolateParams = true // otherwise every statement is prepared first: three round trips
+	cfg.ClientFoundRows = false
+	cfg.Logger = &driver.NopLogger{} // the same errors come back to the caller
+	params := maps.Clone(cfg.Params)
+	if params == nil {
+		params = map[string]string{}
+	}
+	params["autocommit"] = "1" // a server may have it off for all
+	cfg.Params = params
+}
+
+func setDefault(d *time.Duration) {
+	if *d == 0 {
+		*d = DefaultTimeout
+	}
+}
+
+// Where names the server and the database, without account and password.
+func (s *database) Where() string { return s.where }
+
+func (s *database) wrap(err error) error { return fmt.Errorf("%s: %w", s.where, err) }
+
+// Close closes the connections.
+func (s *database) Close() error { return s.db.Close() }
 
 // Server is what one server of a store says of itself.
 type Server struct {
@@ -16,7 +99,7 @@ type Server struct {
 }
 
 // Servers asks what the store's server is.
-func (s *Store) Servers(ctx context.Context) ([]Server, error) {
+func (s *database) Servers(ctx context.Context) ([]Server, error) {
 	const query = "SHOW GLOBAL VARIABLES WHERE Variable_name IN " +
 		"('hostname', 'port', 'datadir', 'server_uuid', 'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog')"
 	v, err := variables(ctx, s.db, query)
@@ -52,7 +135,7 @@ func weakness(variables map[string]string) string {
 }
 
 // WarnOfCrashes logs, once, that the server may forget what it committed.
-func (s *Store) WarnOfCrashes(ctx context.Context) error {
+func (s *database) WarnOfCrashes(ctx context.Context) error {
 	if s.warned.Load() {
 		return nil
 	}
@@ -65,33 +148,4 @@ func (s *Store) WarnOfCrashes(ctx context.Context) error {
 	}
 	s.warned.Store(true)
 	return nil
-}
-
-// Servers asks what the group's servers are. Those that do not answer are in the error.
-func (g *Group) Servers(ctx context.Context) (all []Server, err error) {
-	found, errs := each(ctx, g, func(ctx context.Context, m *member) ([]Server, error) { return m.Servers(ctx) })
-	for _, servers := range found {
-		all = append(all, servers...)
-	}
-	return all, errors.Join(errs...)
-}
-
-// WarnOfCrashes logs, once for each server, that it may forget what it committed. A server
-// that forgot is found out by the others, as long as one of them answers.
-func (g *Group) WarnOfCrashes(ctx context.Context) error {
-	errs := make([]error, len(g.members))
-	var wg sync.WaitGroup
-	for i, m := range g.members {
-		wg.Go(func() { errs[i] = m.Store.WarnOfCrashes(ctx) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// Places are the databases of the group, without accounts and passwords.
-func (g *Group) Places() (places []string) {
-	for _, m := range g.members {
-		places = append(places, m.where)
-	}
-	return places
 }

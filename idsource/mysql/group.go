@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,15 +52,13 @@ type Group struct {
 	current int    // the server that gave the last range
 	group   string // the group's name, once known
 	alone   bool   // no witness answered, and that was said
-
-	noMarks bool // a test's negative control: servers are believed without a witness
-	noOwner bool // a test's negative control: every server gives ids of every block
 }
 
 // member is one server of a group.
 type member struct {
 	*Store
-	index int
+	index  int
+	blocks blocks
 
 	mu     sync.Mutex
 	seen   map[string]uint64 // by key: where this process saw it stand
@@ -96,7 +93,10 @@ func NewGroup(c GroupConfig) (*Group, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("dsns: number %d: %w", i+1, err), g.Close())
 		}
-		g.members = append(g.members, &member{Store: st, index: i, seen: map[string]uint64{}, behind: map[string]bool{}})
+		g.members = append(g.members, &member{
+			Store: st, index: i, blocks: blocks{size: c.Block, own: uint64(i), servers: uint64(len(c.DSNs))},
+			seen: map[string]uint64{}, behind: map[string]bool{},
+		})
 		if first, twice := where[st.where]; twice {
 			return nil, errors.Join(fmt.Errorf("dsns: numbers %d and %d are the same database", first+1, i+1), g.Close())
 		}
@@ -257,140 +257,6 @@ func (g *Group) believe(ctx context.Context, m *member, db querier) error {
 	return err
 }
 
-// Position implements idsource.SegmentStore: where the furthest server stands, or
-// is known by another to have stood.
-func (g *Group) Position(ctx context.Context, key string) (idsource.Position, error) {
-	if err := g.ensure(ctx, true); err != nil {
-		return idsource.Position{}, err
-	}
-	return g.Look(ctx, key)
-}
-
-// Look is Position without making a group of servers that are none yet.
-func (g *Group) Look(ctx context.Context, key string) (idsource.Position, error) {
-	states, err := g.State(ctx, key)
-	if err != nil {
-		return idsource.Position{}, err
-	}
-	var all idsource.Position
-	for _, s := range states {
-		all.Next = max(all.Next, s.Next, s.Mark)
-		all.Used = all.Used || s.Used || s.Mark > 0
-	}
-	return all, nil
-}
-
-// State is where one server of a group stands.
-type State struct {
-	Server string // its address and database
-	Next   uint64 // the lowest id it has not given, whether or not it owns that
-	Used   bool
-	Mark   uint64 // where others saw it stand, 0: they did not
-	Err    error  // why it is not used
-}
-
-// State asks all servers about a key and changes nothing. There are no states of
-// servers that have not been used yet; the error is that none can be used.
-func (g *Group) State(ctx context.Context, key string) ([]State, error) {
-	if err := g.members[0].checkKey(key); err != nil {
-		return nil, err
-	}
-	if err := g.ensure(ctx, false); errors.Is(err, errNotFormed) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	type answer struct {
-		at    idsource.Position
-		marks map[int]uint64
-	}
-	answers, errs := each(ctx, g, func(ctx context.Context, m *member) (a answer, err error) {
-		if err = g.believe(ctx, m, m.db); err != nil {
-			return a, err
-		}
-		if a.at, err = m.Store.Position(ctx, key); err != nil {
-			return a, err
-		}
-		a.marks, err = readMarks(ctx, m.db, key)
-		return a, err
-	})
-	states := make([]State, len(g.members))
-	usable := false
-	for i, m := range g.members {
-		states[i] = State{Server: strings.TrimPrefix(m.where, "mysql store "), Next: answers[i].at.Next, Used: answers[i].at.Used, Err: errs[i]}
-		usable = usable || errs[i] == nil
-	}
-	for _, a := range answers {
-		for server, next := range a.marks {
-			if server < len(states) {
-				states[server].Mark = max(states[server].Mark, next)
-			}
-		}
-	}
-	if !usable {
-		return nil, errors.Join(errs...)
-	}
-	return states, nil
-}
-
-// Advance implements idsource.SegmentStore. All servers must be there: one that
-// was not would give ids below next when it is back.
-func (g *Group) Advance(ctx context.Context, key string, next uint64) error {
-	if err := errors.Join(g.members[0].checkKey(key), g.ensure(ctx, true)); err != nil {
-		return err
-	}
-	_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
-		if err := g.believe(ctx, m, m.db); err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, insert(ctx, m.db, key, next)
-	})
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("all servers of a group must be there to move a key: %w", err)
-	}
-	return nil
-}
-
-// Raise implements idsource.Raiser.
-func (g *Group) Raise(ctx context.Context, key string, next uint64) error {
-	return g.Advance(ctx, key, next)
-}
-
-// Set puts a key at next on all servers, also below where they stand: whoever
-// calls it knows that no id from next on is in use.
-func (g *Group) Set(ctx context.Context, key string, next uint64) error {
-	if err := errors.Join(g.members[0].checkKey(key), g.ensure(ctx, true)); err != nil {
-		return err
-	}
-	do := func(query string, args ...any) error {
-		_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
-			if err := g.believe(ctx, m, m.db); err != nil {
-				return struct{}{}, err
-			}
-			_, err := m.db.ExecContext(ctx, query, args...)
-			return struct{}{}, err
-		})
-		return errors.Join(errs...)
-	}
-	if err := do(dropMarks, key); err != nil {
-		return fmt.Errorf("all servers of a group must be there to set a key: %w", err)
-	}
-	return do(setKey, next, key)
-}
-
-// GiveBack implements idsource.SegmentStore. It gives nothing back, because the marks of the
-// other servers would have to go back too.
-func (g *Group) GiveBack(context.Context, string, uint64, uint64) (bool, error) { return false, nil }
-
-// Keys lists the keys there are, on any server that answers.
-func (g *Group) Keys(ctx context.Context) ([]string, error) {
-	keys, errs := g.keys(ctx)
-	if !slices.Contains(errs, nil) {
-		return nil, errors.Join(errs...)
-	}
-	return keys, nil
-}
-
 // keys lists the keys of all servers, and for each one why it did not answer.
 func (g *Group) keys(ctx context.Context) ([]string, []error) {
 	lists, errs := each(ctx, g, func(ctx context.Context, m *member) ([]string, error) { return listKeys(ctx, m.db) })
@@ -401,4 +267,33 @@ func (g *Group) keys(ctx context.Context) ([]string, []error) {
 		}
 	}
 	return slices.Sorted(maps.Keys(all)), errs
+}
+
+// Servers asks what the group's servers are. Those that do not answer are in the error.
+func (g *Group) Servers(ctx context.Context) (all []Server, err error) {
+	found, errs := each(ctx, g, func(ctx context.Context, m *member) ([]Server, error) { return m.Servers(ctx) })
+	for _, servers := range found {
+		all = append(all, servers...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// WarnOfCrashes logs, once for each server, that it may forget what it committed. A server
+// that forgot is found out by the others, as long as one of them answers.
+func (g *Group) WarnOfCrashes(ctx context.Context) error {
+	errs := make([]error, len(g.members))
+	var wg sync.WaitGroup
+	for i, m := range g.members {
+		wg.Go(func() { errs[i] = m.Store.WarnOfCrashes(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Places are the databases of the group, without accounts and passwords.
+func (g *Group) Places() (places []string) {
+	for _, m := range g.members {
+		places = append(places, m.where)
+	}
+	return places
 }

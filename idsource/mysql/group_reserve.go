@@ -5,19 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	driver "github.com/go-sql-driver/mysql"
 
 	"idproxy/idsource"
-)
-
-const (
-	selectMarks = "SELECT server, next_id FROM idproxy_mark WHERE biz_tag = ?"
-	raiseMark   = "INSERT INTO idproxy_mark (biz_tag, server, next_id) VALUES (?, ?, ?) " +
-		"ON DUPLICATE KEY UPDATE next_id = GREATEST(next_id, ?)"
-	dropMarks = "DELETE FROM idproxy_mark WHERE biz_tag = ?"
 )
 
 // behindError says that a server stands below where it was seen.
@@ -111,7 +103,7 @@ func (g *Group) from(ctx context.Context, m *member, a idsource.Ask) (lo, hi uin
 	known, witnesses := g.known(ctx, m, a.Key)
 	taking, cancel := context.WithTimeout(ctx, g.memberTimeout)
 	defer cancel()
-	lo, hi, err = m.takeRange(taking, conn, a, g.rangeSQL(m, a, known))
+	lo, hi, err = m.takeRange(taking, conn, a, m.blocks.reserve(a, known))
 	if errors.Is(err, errNoRow) {
 		next, _, rerr := readRow(ctx, conn, a.Key)
 		switch {
@@ -122,7 +114,7 @@ func (g *Group) from(ctx context.Context, m *member, a idsource.Ask) (lo, hi uin
 		case next < known:
 			return 0, 0, g.wentBack(m, &behindError{a.Key, next, known})
 		}
-		return 0, 0, &idsource.FullError{Next: g.align(m, max(next, a.Floor), a.Count)}
+		return 0, 0, &idsource.FullError{Next: m.blocks.align(max(next, a.Floor), a.Count)}
 	}
 	if err != nil {
 		return 0, 0, err
@@ -161,9 +153,6 @@ func (g *Group) wentBack(m *member, e *behindError) error {
 // known is where m is known to have stood, to this process and to the servers
 // that answer; those are returned, to be told where it stands then.
 func (g *Group) known(ctx context.Context, m *member, key string) (next uint64, witnesses []*member) {
-	if g.noMarks {
-		return 0, nil
-	}
 	next = m.lastSeen(key)
 	var ask []*member
 	for _, o := range g.others(m) {
@@ -203,66 +192,9 @@ func (g *Group) testify(ctx context.Context, m *member, witnesses []*member, key
 	said := g.alone
 	g.alone = told == 0
 	g.mu.Unlock()
-	if told == 0 && !said && !g.noMarks {
+	if told == 0 && !said {
 		g.logger.Warn("no other server of the group answers: if this one is now restored from a backup, ids can come twice", "store", m.where, "key", key)
 	}
-}
-
-func readMarks(ctx context.Context, db querier, key string) (map[int]uint64, error) {
-	rows, err := db.QueryContext(ctx, selectMarks, key)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close() //nolint:errcheck // Err below says it
-	marks := map[int]uint64{}
-	for rows.Next() {
-		var server int
-		var next uint64
-		if err := rows.Scan(&server, &next); err != nil {
-			return nil, err
-		}
-		marks[server] = next
-	}
-	return marks, rows.Err()
-}
-
-func readRow(ctx context.Context, db querier, key string) (next uint64, step int64, err error) {
-	err = db.QueryRowContext(ctx, position, key).Scan(&next, &step)
-	return next, step, err
-}
-
-// align returns where a range of n ids can start on m, at x or above: within
-// one of its blocks.
-func (g *Group) align(m *member, x, n uint64) uint64 {
-	servers, own := uint64(len(g.members)), uint64(m.index)
-	k := x / g.block
-	if k > math.MaxUint64/g.block-2*servers {
-		return math.MaxUint64
-	}
-	switch {
-	case g.noOwner:
-		return x
-	case k%servers != own:
-		return (k + (own+servers-k%servers)%servers) * g.block
-	case x%g.block+n > g.block:
-		return (k + servers) * g.block
-	}
-	return x
-}
-
-// rangeSQL is align and the reservation in one statement.
-func (g *Group) rangeSQL(m *member, a idsource.Ask, known uint64) string {
-	x := fmt.Sprintf("CAST(GREATEST(max_id, %d) AS UNSIGNED)", a.Floor)
-	k := fmt.Sprintf("(%s DIV %d)", x, g.block)
-	servers := len(g.members)
-	lo := fmt.Sprintf("CAST(IF(%[2]s %% %[3]d <> %[4]d, (%[2]s + (%[5]d - %[2]s %% %[3]d) %% %[3]d) * %[6]d, "+
-		"IF(%[1]s %% %[6]d + %[7]d > %[6]d, (%[2]s + %[3]d) * %[6]d, %[1]s)) AS UNSIGNED)",
-		x, k, servers, m.index, m.index+servers, g.block, a.Count)
-	if g.noOwner {
-		lo = x
-	}
-	return fmt.Sprintf("UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(CAST(%[1]s + %[2]d AS UNSIGNED)), step = %[3]d "+
-		"WHERE biz_tag = ? AND max_id >= %[4]d AND %[1]s <= %[5]d", lo, a.Count, min(a.Count, 1<<31-1), known, a.Last-(a.Count-1))
 }
 
 // errNoRow is what takeRange answers when nothing fits the statement's conditions.

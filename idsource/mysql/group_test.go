@@ -91,11 +91,11 @@ func TestGroupRanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lo, hi, err := m.takeRange(t.Context(), conn, a, g.rangeSQL(m, a, 0))
+		lo, hi, err := m.takeRange(t.Context(), conn, a, m.blocks.reserve(a, 0))
 		if err := conn.Close(); err != nil {
 			t.Fatal(err)
 		}
-		want := g.align(m, max(at, a.Floor), a.Count)
+		want := m.blocks.align(max(at, a.Floor), a.Count)
 		switch {
 		case err != nil || lo != want || hi != lo+a.Count:
 			t.Fatalf("server %d at %d: [%d, %d), %v for %+v; want a range from %d on", m.index, at, lo, hi, err, a, want)
@@ -126,14 +126,19 @@ func TestGroupRanges(t *testing.T) {
 // TestGroupUnique has processes take ids at once, each from another server. If
 // servers did not keep to their blocks, the control, ids would come twice.
 func TestGroupUnique(t *testing.T) {
-	for _, noOwner := range []bool{false, true} {
+	for _, control := range []bool{false, true} {
 		dsns := databases(t, 3)
 		var mu sync.Mutex
 		var all []uint64
 		var wg sync.WaitGroup
 		for p := range 6 {
 			g := newGroup(t, dsns, 500)
-			g.noOwner, g.current = noOwner, p%3
+			g.current = p % 3
+			for _, m := range g.members {
+				if control { // each server takes all blocks for its own
+					m.blocks = blocks{size: g.block, servers: 1}
+				}
+			}
 			src := newGroupSegment(t, g, 70)
 			wg.Go(func() {
 				for n := range 60 {
@@ -156,8 +161,8 @@ func TestGroupUnique(t *testing.T) {
 		wg.Wait()
 		id, dup := twice(all)
 		t.Logf("%d ids up to %d", len(all), all[len(all)-1])
-		if dup != noOwner {
-			t.Errorf("blocks ignored %v: id %d came twice: %v", noOwner, id, dup)
+		if dup != control {
+			t.Errorf("each server takes all blocks %v: id %d came twice: %v", control, id, dup)
 		}
 	}
 }

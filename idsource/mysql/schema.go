@@ -3,7 +3,10 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+
+	driver "github.com/go-sql-driver/mysql"
 )
 
 // schemaVersion is what the tables of this program are like. A program that
@@ -99,4 +102,30 @@ func alone(known map[string]string) error {
 		return fmt.Errorf("the server is number %s of a group of %s: name all of them under dsns", known[factServer], n)
 	}
 	return nil
+}
+
+// errNoSuchTable is the server's number for a table that does not exist.
+const errNoSuchTable = 1146
+
+func noTable(err error) bool {
+	e, ok := errors.AsType[*driver.MySQLError](err)
+	return ok && e.Number == errNoSuchTable
+}
+
+// variables is what SHOW VARIABLES or SHOW STATUS answers.
+func variables(ctx context.Context, db querier, query string) (map[string]string, error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err below says it
+	all := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		all[name] = value
+	}
+	return all, rows.Err()
 }

@@ -5,21 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"math"
-	"sync/atomic"
-	"time"
 	"unicode/utf8"
-
-	driver "github.com/go-sql-driver/mysql"
 
 	"idproxy/idsource"
 )
-
-// DefaultTimeout bounds connecting, and every read and write of a connection,
-// unless the DSN says otherwise.
-const DefaultTimeout = 5 * time.Second
 
 // maxKey is the length of the key column, in characters.
 const maxKey = 255
@@ -43,78 +33,20 @@ const (
 	allKeys  = "SELECT biz_tag FROM idproxy_segment ORDER BY biz_tag"
 )
 
-// Config says where a Store is.
-type Config struct {
-	DSN    string       // required: as go-sql-driver takes it, user:password@tcp(host:port)/database
-	Logger *slog.Logger // default: discard
-}
-
 // Store keeps positions in a table. It is an idsource.SegmentStore.
-type Store struct {
-	db     *sql.DB
-	where  string // names the server in errors; no account, no password
-	logger *slog.Logger
-	warned atomic.Bool // the server's durability was looked at
-}
+type Store struct{ *database }
 
 var _ idsource.SegmentStore = (*Store)(nil)
 
 // New checks the DSN and connects to nothing. No error of the package repeats
 // the DSN.
 func New(c Config) (*Store, error) {
-	cfg, err := driver.ParseDSN(c.DSN)
+	s, err := newDatabase(c)
 	if err != nil {
-		// The driver's text may quote what it took for an address, and with a
-		// slash or an at sign out of place that is part of the password.
-		return nil, errors.New("mysql store: the dsn is not of the form user:password@tcp(host:port)/database?name=value")
+		return nil, err
 	}
-	if cfg.DBName == "" {
-		return nil, errors.New("mysql store: the dsn names no database")
-	}
-	if cfg.Net != "tcp" && cfg.Net != "unix" {
-		return nil, errors.New("mysql store: the dsn's network is neither tcp nor unix")
-	}
-	harden(cfg)
-	connector, err := driver.NewConnector(cfg)
-	if err != nil {
-		return nil, errors.New("mysql store: the parameters of the dsn contradict each other")
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(8)
-	db.SetMaxIdleConns(2)
-	db.SetConnMaxLifetime(5 * time.Minute)
-	return &Store{db: db, where: fmt.Sprintf("mysql store %s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName), logger: c.Logger}, nil
+	return &Store{s}, nil
 }
-
-// harden sets what the store relies on, whatever the DSN says.
-func harden(cfg *driver.Config) {
-	setDefault(&cfg.Timeout)
-	setDefault(&cfg.ReadTimeout)
-	setDefault(&cfg.WriteTimeout)
-	cfg.InterpolateParams = true // otherwise every statement is prepared first: three round trips
-	cfg.ClientFoundRows = false
-	cfg.Logger = &driver.NopLogger{} // the same errors come back to the caller
-	params := maps.Clone(cfg.Params)
-	if params == nil {
-		params = map[string]string{}
-	}
-	params["autocommit"] = "1" // a server may have it off for all
-	cfg.Params = params
-}
-
-func setDefault(d *time.Duration) {
-	if *d == 0 {
-		*d = DefaultTimeout
-	}
-}
-
-// Where names the server and the database, without account and password.
-func (s *Store) Where() string { return s.where }
-
-func (s *Store) wrap(err error) error { return fmt.Errorf("%s: %w", s.where, err) }
 
 // checkKey refuses what the column would cut or the server would not take:
 // two keys cut to the same row would be a surprise.
@@ -123,14 +55,6 @@ func (s *Store) checkKey(key string) error {
 		return s.wrap(fmt.Errorf("key %.200q is not UTF-8 text of at most %d characters", key, maxKey))
 	}
 	return nil
-}
-
-// errNoSuchTable is the server's number for a table that does not exist.
-const errNoSuchTable = 1146
-
-func noTable(err error) bool {
-	e, ok := errors.AsType[*driver.MySQLError](err)
-	return ok && e.Number == errNoSuchTable
 }
 
 // Reserve implements idsource.SegmentStore.
@@ -172,7 +96,7 @@ func (s *Store) full(ctx context.Context, a idsource.Ask) error {
 	if err := s.checkTables(ctx); err != nil {
 		return err
 	}
-	next, _, err := s.read(ctx, a.Key)
+	next, _, err := readRow(ctx, s.db, a.Key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return idsource.ErrNoKey
 	}
@@ -185,8 +109,8 @@ func (s *Store) full(ctx context.Context, a idsource.Ask) error {
 	return &idsource.FullError{Next: max(next, a.Floor)}
 }
 
-func (s *Store) read(ctx context.Context, key string) (next uint64, step int64, err error) {
-	err = s.db.QueryRowContext(ctx, position, key).Scan(&next, &step)
+func readRow(ctx context.Context, db querier, key string) (next uint64, step int64, err error) {
+	err = db.QueryRowContext(ctx, position, key).Scan(&next, &step)
 	return next, step, err
 }
 
@@ -195,7 +119,7 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 	if err := s.checkKey(key); err != nil {
 		return idsource.Position{}, err
 	}
-	next, step, err := s.read(ctx, key)
+	next, step, err := readRow(ctx, s.db, key)
 	fresh := errors.Is(err, sql.ErrNoRows) || noTable(err)
 	if err != nil && !fresh {
 		return idsource.Position{}, s.wrap(err)
@@ -307,6 +231,3 @@ func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (bool, 
 	}
 	return rows == 1, nil
 }
-
-// Close closes the connections.
-func (s *Store) Close() error { return s.db.Close() }

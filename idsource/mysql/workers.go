@@ -53,12 +53,12 @@ const (
 // Workers is a lease.Store of the same server: pools of worker numbers in the
 // tables idproxy_pool and idproxy_worker, which are made with the first pool.
 // Times are the server's. Closing it closes nothing of the Store.
-func (s *Store) Workers() lease.Store { return lease.FromTable(newTable(s)) }
+func (s *Store) Workers() lease.Store { return lease.FromTable(newTable(s.database)) }
 
 // Disposable is a store of numbers that are used once, in the same tables.
-func (s *Store) Disposable() lease.Store { return lease.Disposable(newTable(s)) }
+func (s *Store) Disposable() lease.Store { return lease.Disposable(newTable(s.database)) }
 
-func newTable(s *Store) *table {
+func newTable(s *database) *table {
 	t := &table{s: s, free: make(chan *session, 1)}
 	t.free <- nil
 	return t
@@ -67,7 +67,7 @@ func newTable(s *Store) *table {
 // table is one session with the server, which callers use in turn. A session
 // ends with the server's process, so it knows for good who answers.
 type table struct {
-	s    *Store
+	s    *database
 	free chan *session // holds the session that nobody uses; nil: one has to be opened
 }
 
@@ -162,24 +162,6 @@ func (c *session) look(ctx context.Context) error {
 	}
 	c.since = now - int64(up) // below zero, which is written as 2^64 less so much, where the clock is before the start
 	return nil
-}
-
-// variables is what SHOW VARIABLES or SHOW STATUS answers.
-func variables(ctx context.Context, db querier, query string) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close() //nolint:errcheck // Err below says it
-	all := map[string]string{}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		all[name] = value
-	}
-	return all, rows.Err()
 }
 
 // startSlack is by how much two readings of when a server began may differ, in seconds.

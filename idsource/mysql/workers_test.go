@@ -167,7 +167,7 @@ func (w workersAt) pause(away bool) error {
 }
 
 func (w workersAt) table() *table {
-	tb := newTable(w.store())
+	tb := newTable(w.store().database)
 	w.t.Cleanup(func() { _ = tb.Close() })
 	return tb
 }
@@ -220,7 +220,7 @@ func TestServerName(t *testing.T) {
 func TestServerClockSet(t *testing.T) {
 	t.Parallel()
 	w := startFor(t, servers.MariaDB)
-	before, now := newTable(w.store()), lease.FromTable(newTable(w.store()))
+	before, now := newTable(w.store().database), lease.FromTable(newTable(w.store().database))
 	holders.Fill(t, now, "p", 2)
 	old := lease.FromTable(before)
 	defer func() {
@@ -260,7 +260,7 @@ func TestServerClockBeforeItsStart(t *testing.T) {
 			})
 			w := startWith(t, kind, clock)
 			name := func(stored string) string {
-				c, err := newTable(w.store()).open(t.Context())
+				c, err := newTable(w.store().database).open(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
