@@ -64,8 +64,7 @@ var arrows = map[string][]string{
 	"rewriter":              {"rule", "pattern", "ascii", "charset"},
 	"rewriter/grammar":      {"rewriter", "rule"},
 	"idsource":              {"inside"},
-	"idsource/segment":      {"idsource/faults"}, // builds with the tag faultinject; so snowflake and lease
-	"idsource/snowflake":    {"idsource/faults", "inside"},
+	"idsource/snowflake":    {"idsource/faults", "inside"}, // builds with the tag faultinject; so lease
 	"idsource/":             {"idsource"},
 	"idsource/lease":        {"inside", "idsource/faults"},
 	"idsource/resp":         {"inside"},

@@ -13,8 +13,8 @@ import (
 
 // Variable names the file that a test writes faults into. It is mapped, so that what is written is
 // in force at once. It has four numbers of eight bytes in the host's order: nanoseconds to add to
-// the wall clock, nanoseconds to add to the monotonic clock, whether the fence of worker numbers is
-// left out (not 0), and whether a series begins above the column of its first INSERT alone (not 0).
+// the wall clock, nanoseconds to add to the monotonic clock, whether stores of worker numbers keep no
+// fence (not 0), and whether a series begins above the column of its first INSERT alone (not 0).
 const Variable = "IDPROXY_FAULTS"
 
 const numbers = 4
@@ -43,7 +43,7 @@ func Wall() time.Duration { return time.Duration(atomic.LoadInt64(&file[0])) }
 // Mono is by how much the monotonic clock is moved now.
 func Mono() time.Duration { return time.Duration(atomic.LoadInt64(&file[1])) }
 
-// NoFence says that timestamps are not compared with their fence.
+// NoFence says that stores and pools of worker numbers keep no fence.
 func NoFence() bool { return atomic.LoadInt64(&file[2]) != 0 }
 
 // NoBegin says that no other columns are asked for where a series begins.

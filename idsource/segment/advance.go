@@ -76,11 +76,8 @@ func (s *Segment) advance(id uint64) (*waiter, *idsource.Error) {
 func (s *Segment) Return(first, end uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first = max(first, s.past)
-	for b := s.head.Load(); b != nil && s.ended() == nil; b = b.next {
-		if b.untake(first, end) {
-			return
-		}
+	if s.ended() == nil {
+		s.chain.untake(max(first, s.past), end)
 	}
 }
 
@@ -90,8 +87,6 @@ func (s *Segment) skip(id uint64) {
 		return
 	}
 	s.past = id
-	for b := s.head.Load(); b != nil; b = b.next {
-		b.skip(id)
-	}
+	s.chain.skip(id)
 	s.prefetch()
 }

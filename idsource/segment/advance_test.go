@@ -123,12 +123,14 @@ func TestSegmentAdvanceStoreDown(t *testing.T) {
 // A store that went back is found although Advance asks for ids above it.
 func TestSegmentAdvanceWentBack(t *testing.T) {
 	for _, vanished := range []bool{false, true} {
-		for _, noHighWater := range []bool{false, true} {
+		for _, remembers := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				st := newFaultStore()
 				s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
-				s.noHighWater = noHighWater
 				sourcetest.Fill(t, s, 5, 1)
+				if !remembers {
+					forget(s)
+				}
 				st.set(func(st *faultStore) {
 					st.keys["order_id"] = idsource.Position{Next: 30, Used: true}
 					if vanished {
@@ -136,9 +138,9 @@ func TestSegmentAdvanceWentBack(t *testing.T) {
 					}
 				})
 				err := s.Advance(t.Context(), 700)
-				if noHighWater { // the negative control
+				if !remembers { // the negative control
 					if err != nil {
-						t.Errorf("without the high-water mark: %v; the test proves nothing", err)
+						t.Errorf("a process that forgets: %v; the test proves nothing", err)
 					}
 					return
 				}

@@ -11,16 +11,25 @@ import (
 	"idproxy/idsource/sourcetest"
 )
 
+// forget has a source forget where it saw its key stand.
+func forget(s *Segment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.high = 0
+}
+
 // goBack uses a source, takes its store back as a restored backup does, uses it
 // on, and returns what was issued and the error that ended it.
-func goBack(t *testing.T, noHighWater bool) (ids []uint64, err error) {
+func goBack(t *testing.T, remembers bool) (ids []uint64, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newFaultStore()
 		s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
-		s.noHighWater = noHighWater
 		ids = append(ids, sourcetest.Fill(t, s, 50, 1)...)
 		st.set(func(st *faultStore) { st.keys["order_id"] = idsource.Position{Next: 30, Used: true} })
 		for range 5 {
+			if !remembers {
+				forget(s)
+			}
 			more := make([]uint64, 50)
 			if err = s.Fill(t.Context(), more, 1); err != nil {
 				return
@@ -33,7 +42,7 @@ func goBack(t *testing.T, noHighWater bool) (ids []uint64, err error) {
 }
 
 func TestSegmentHighWater(t *testing.T) {
-	ids, err := goBack(t, false)
+	ids, err := goBack(t, true)
 	if id, twice := sourcetest.Repeated(ids); twice {
 		t.Errorf("id %d was issued twice", id)
 	}
@@ -43,10 +52,10 @@ func TestSegmentHighWater(t *testing.T) {
 			t.Errorf("error %q lacks %q", err, want)
 		}
 	}
-	// Negative control: without the guard the same course issues ids twice.
-	ids, err = goBack(t, true)
+	// Negative control: a process that forgets issues ids twice.
+	ids, err = goBack(t, false)
 	if _, twice := sourcetest.Repeated(ids); !twice || err != nil {
-		t.Errorf("without the high-water mark: %d ids, none twice, error %v; the test proves nothing", len(ids), err)
+		t.Errorf("a process that forgets: %d ids, none twice, error %v; the test proves nothing", len(ids), err)
 	}
 }
 

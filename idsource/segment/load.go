@@ -12,10 +12,14 @@ import (
 // prefetch starts the loader when the newest range is used far enough, or the
 // rest would not last. The caller holds mu.
 func (s *Segment) prefetch() {
-	if s.tail != nil && (s.tail.pastMark() || s.short()) {
+	if s.chain.tail != nil && s.wanted() {
 		s.startLoader()
 	}
 }
+
+// wanted reports whether there is no range, the newest one is used far enough, or
+// the rest would not last. The caller holds mu.
+func (s *Segment) wanted() bool { return s.chain.used() || s.pace.short(s.chain.held()) }
 
 // startLoader makes sure that the loader runs; there is at most one. The
 // caller holds mu.
@@ -36,7 +40,9 @@ func (s *Segment) load() {
 			return
 		}
 		asked := time.Now()
-		lo, hi, err := s.reserve(ask)
+		ctx, cancel := context.WithTimeout(s.life, s.cfg.Timeout)
+		lo, hi, err := reserve(ctx, s.cfg.Store, ask)
+		cancel()
 		if !s.settle(fetched{lo: lo, hi: hi, step: step, took: time.Since(asked)}, err) {
 			return
 		}
@@ -71,90 +77,16 @@ func (s *Segment) nextAsk() (a idsource.Ask, step uint64, ok bool) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	if s.failed == nil { // ids that could not be had do not make a low rate
-		s.pace.measure(now, s.held())
+		s.pace.measure(now, s.chain.held())
 	}
-	wanted := len(s.waiters) > 0 || s.tail == nil || s.tail.pastMark() || s.short()
-	if !wanted || s.ended() != nil {
+	if len(s.waiters) == 0 && !s.wanted() || s.ended() != nil {
 		s.loading = false
 		return idsource.Ask{}, 0, false
 	}
-	step = s.nextStep(now)
-	a = idsource.Ask{Key: s.cfg.Key, Count: max(step, s.waitedFor()), Floor: max(s.cfg.Start, s.past), Last: s.cfg.Last}
-	if !s.noHighWater {
-		a.High = s.high
-	}
-	return a, step, true
-}
-
-// waitedFor adds up what the waiters want, as far as one range should serve:
-// the first one's wish always, the others' up to MaxStep.
-func (s *Segment) waitedFor() uint64 {
-	var sum uint64
-	for i, w := range s.waiters {
-		if i > 0 && sum+w.span > s.cfg.MaxStep {
-			break
-		}
-		sum += w.span
-	}
-	return sum
-}
-
-// Leaf's bounds: a step that lasted less than short was too small, one that
-// lasted more than long was too large.
-const (
-	leafShort = 15 * time.Minute
-	leafLong  = 30 * time.Minute
-)
-
-// nextStep is the size of the next range by how long the last one lasted, or by
-// how fast ids go.
-func (s *Segment) nextStep(now time.Time) uint64 {
-	switch {
-	case s.cfg.StepPolicy == StepFixed || s.fetched.IsZero() || s.failed != nil: // an outage is no low demand
-		return s.step
-	case s.cfg.StepPolicy == StepRate:
-		return s.pace.step(s.step, &s.cfg)
-	}
-	switch lasted := now.Sub(s.fetched); {
-	case lasted < leafShort:
-		return min(2*s.step, s.cfg.MaxStep)
-	case lasted > leafLong:
-		return max(s.step/2, s.cfg.Step)
-	}
-	return s.step
-}
-
-// reserve fetches one range. Close to the last id it takes what is left.
-func (s *Segment) reserve(a idsource.Ask) (lo, hi uint64, err error) {
-	ctx, cancel := context.WithTimeout(s.life, s.cfg.Timeout)
-	defer cancel()
-	const tries = 3 // others reserve at the same time
-	for range tries {
-		lo, hi, err = s.cfg.Store.Reserve(ctx, a)
-		if full, ok := errors.AsType[*idsource.FullError](err); ok {
-			next := max(full.Next, a.Floor)
-			if next > a.Last {
-				return 0, 0, err
-			}
-			a.Count = min(a.Count, a.Last-next+1)
-			continue
-		}
-		if errors.Is(err, idsource.ErrNoKey) && a.High > 0 {
-			return 0, 0, &idsource.WentBackError{}
-		}
-		if errors.Is(err, idsource.ErrNoKey) {
-			if err = s.cfg.Store.Advance(ctx, a.Key, a.Floor); err != nil {
-				return 0, 0, err
-			}
-			continue
-		}
-		if err == nil && (hi <= lo || hi-lo != a.Count || lo < a.Floor || hi-1 > a.Last) {
-			err = fmt.Errorf("the store answered with the range [%d, %d) to a request for %d ids from %d on",
-				lo, hi, a.Count, a.Floor)
-		}
-		return lo, hi, err
-	}
-	return 0, 0, err
+	step = s.pace.next(now, s.failed != nil) // an outage is no low demand
+	return idsource.Ask{
+		Key: s.cfg.Key, Count: max(step, s.waiters.wanted(s.cfg.MaxStep)), Floor: max(s.cfg.Start, s.past), Last: s.cfg.Last, High: s.high,
+	}, step, true
 }
 
 // fetched is a range [lo, hi), the step it was asked with, and the time it took.
@@ -182,7 +114,7 @@ func (s *Segment) settle(f fetched, err error) bool {
 		s.failed = err
 		s.cfg.patience.Answered(err)
 		return true
-	case f.lo < s.high && !s.noHighWater:
+	case f.lo < s.high:
 		s.wentBack(f.lo)
 	default:
 		s.arrived(f)
@@ -197,7 +129,7 @@ func (s *Segment) exhausted(cause error) {
 	kept := s.waiters
 	s.waiters = nil
 	for _, w := range kept {
-		if first, ok := s.takeChain(w.span); ok && w.span > 0 {
+		if first, ok := s.chain.takeAny(w.span); ok && w.span > 0 {
 			w.done <- outcome{first: first}
 		} else {
 			w.done <- outcome{err: s.fail(idsource.Exhausted, cause, "")}
@@ -213,12 +145,8 @@ func (s *Segment) wentBack(lo uint64) {
 		fmt.Sprintf("set start: to a number above every id in use (%d at least) for source %s in the configuration and restart",
 			s.high, s.cfg.Name))
 	s.cfg.Logger.Error("id source stopped: its store went back", "source", s.cfg.Name, "offered", lo, "seen", s.high)
-	for b := s.head.Load(); b != nil; b = b.next {
-		b.drain()
-	}
-	s.head.Store(nil)
-	s.tail = nil
-	s.failWaiters(s.dead)
+	s.chain.drain()
+	s.waiters.fail(s.dead)
 }
 
 // arrived serves the waiters in the order they came and keeps the rest. What is
@@ -228,48 +156,16 @@ func (s *Segment) arrived(f fetched) {
 	if s.failed != nil {
 		s.cfg.Logger.Info("id source reserves ranges again", "source", s.cfg.Name)
 	}
-	s.failed, s.step, s.fetched, s.low, s.high = nil, f.step, time.Now(), lo, hi
+	s.failed, s.low, s.high = nil, lo, hi
 	s.cfg.patience.Answered(nil)
-	s.pace.took(f.took)
-	s.pace.given += hi - lo
+	s.pace.came(hi-lo, f.step, f.took)
 	mark := lo + max(1, uint64(float64(hi-lo)*s.cfg.Prefetch))
-	if s.tail != nil && s.tail.hi == lo {
-		lo, _ = s.tail.drain()
-	}
-	if lead := s.lead(); lead < hi {
+	lo = s.chain.join(lo)
+	if lead := s.pace.lead(); lead < hi {
 		mark = max(min(mark, hi-lead), lo+1)
 	}
 	lo = max(lo, min(s.past, hi)) // Advance came while the range was on its way
-	served := 0
-	for _, w := range s.waiters {
-		if w.span > hi-lo || w.past > s.high {
-			break
-		}
-		w.done <- outcome{first: lo}
-		lo += w.span
-		served++
+	if lo = s.waiters.serve(lo, hi, s.high); lo < hi {
+		s.chain.add(newBlock(lo, hi, mark))
 	}
-	s.waiters = append(s.waiters[:0], s.waiters[served:]...)
-	if lo < hi {
-		s.appendBlock(newBlock(lo, hi, mark))
-	}
-}
-
-func (s *Segment) appendBlock(b *block) {
-	if s.tail == nil {
-		s.head.Store(b)
-	} else {
-		s.tail.next = b
-	}
-	s.tail = b
-	for h := s.head.Load(); h != b && h.drained(); h = h.next {
-		s.head.Store(h.next)
-	}
-}
-
-func (s *Segment) failWaiters(err *idsource.Error) {
-	for _, w := range s.waiters {
-		w.done <- outcome{err: err}
-	}
-	s.waiters = nil
 }

@@ -6,9 +6,14 @@ import (
 	"idproxy/idsource"
 )
 
-// pace is how fast ids go and how long a fetch takes. It is measured when
-// ranges are asked for, so that taking an id costs nothing more.
+// pace is how fast ids go and how long a fetch takes, and says what ranges are asked for. It is
+// measured when they are, so that taking an id costs nothing more.
 type pace struct {
+	policy      StepPolicy
+	least, most uint64    // bounds of the step
+	step        uint64    // of the last range
+	fetched     time.Time // when it came; zero: none yet
+
 	given uint64    // ids of all ranges that came
 	taken uint64    // ids that were gone at the last measure
 	at    time.Time // of the last measure; zero: none yet
@@ -47,56 +52,70 @@ func (p *pace) measure(now time.Time, held uint64) {
 	p.rate, p.at, p.taken = rate, now, taken
 }
 
-// took notes how long a fetch took. Like the rate, it falls slowly.
-func (p *pace) took(d time.Duration) { p.fetch = max(d, p.fetch-p.fetch/8) }
-
-// lead is how many ids are used up while the next range is fetched.
-func (p *pace) lead() uint64 {
-	return uint64(p.rate * min(3*p.fetch+paceReserve, idsource.DefaultWait).Seconds())
+// came notes a range of n ids, with what step it was asked for and how long that took. Like the
+// rate, the time falls slowly.
+func (p *pace) came(n, step uint64, took time.Duration) {
+	p.given += n
+	p.step, p.fetched = step, time.Now()
+	p.fetch = max(took, p.fetch-p.fetch/8)
 }
 
-// step is the size of a range that lasts about paceRange. It moves by a factor
+// lead is how many ids are to be in memory when the next range is asked for: those that are used
+// up while it is fetched.
+func (p *pace) lead() uint64 {
+	used := uint64(p.rate * min(3*p.fetch+paceReserve, idsource.DefaultWait).Seconds())
+	return min(used, paceChain*p.step, p.most)
+}
+
+// short reports whether held ids are used up before the next range can be there.
+func (p *pace) short(held uint64) bool {
+	lead := p.lead()
+	return lead > 0 && held < lead
+}
+
+// byRate is the size of a range that lasts about paceRange. It moves by a factor
 // of two at most, and down only when it was too large for a while.
-func (p *pace) step(last uint64, c *Config) uint64 {
+func (p *pace) byRate() uint64 {
 	if p.rate == 0 {
-		return last
+		return p.step
 	}
-	want := uint64(min(p.rate*paceRange.Seconds(), float64(c.MaxStep)))
+	want := uint64(min(p.rate*paceRange.Seconds(), float64(p.most)))
 	switch {
-	case want > last:
+	case want > p.step:
 		p.slow = 0
-		return min(want, 2*last, c.MaxStep)
-	case want >= last/2:
+		return min(want, 2*p.step, p.most)
+	case want >= p.step/2:
 		p.slow = 0
-		return last
+		return p.step
 	}
 	if p.slow++; p.slow < paceSlow {
-		return last
+		return p.step
 	}
 	p.slow = 0
-	return max(last/2, c.Step)
+	return max(p.step/2, p.least)
 }
 
-// held counts the ids in memory. The caller holds mu.
-func (s *Segment) held() (n uint64) {
-	for b := s.head.Load(); b != nil; b = b.next {
-		n += b.left()
+// Leaf's bounds: a step that lasted less than short was too small, one that
+// lasted more than long was too large.
+const (
+	leafShort = 15 * time.Minute
+	leafLong  = 30 * time.Minute
+)
+
+// next is the size of the next range by how long the last one lasted, or by
+// how fast ids go.
+func (p *pace) next(now time.Time, failing bool) uint64 {
+	switch {
+	case p.policy == StepFixed || p.fetched.IsZero() || failing: // an outage is no low demand
+		return p.step
+	case p.policy == StepRate:
+		return p.byRate()
 	}
-	return n
-}
-
-// lead is how many ids are to be in memory when the next range is asked for,
-// by the rate alone. The caller holds mu.
-func (s *Segment) lead() uint64 {
-	if s.noPace {
-		return 0
+	switch lasted := now.Sub(p.fetched); {
+	case lasted < leafShort:
+		return min(2*p.step, p.most)
+	case lasted > leafLong:
+		return max(p.step/2, p.least)
 	}
-	return min(s.pace.lead(), paceChain*s.step, s.cfg.MaxStep)
-}
-
-// short says whether the ids in memory are used up before the next range can
-// be there. The caller holds mu.
-func (s *Segment) short() bool {
-	lead := s.lead()
-	return lead > 0 && s.held() < lead
+	return p.step
 }

@@ -26,10 +26,10 @@ func (s *slowStore) Reserve(ctx context.Context, a idsource.Ask) (uint64, uint64
 // a fetch: with a mark alone every range would be waited for.
 func TestSegmentPrefetchByRate(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		others bool // other processes reserve in between, so that ranges do not join
-		noPace bool
-		waits  bool
+		name    string
+		others  bool // other processes reserve in between, so that ranges do not join
+		forgets bool // the rate
+		waits   bool
 	}{
 		{"alone", false, false, false},
 		{"among others", true, false, false},
@@ -39,7 +39,6 @@ func TestSegmentPrefetchByRate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &slowStore{newFaultStore(), 20 * time.Millisecond}
 				s := newTestSegment(t, Config{Store: st, Step: 10_000, MaxStep: 10_000, StepPolicy: StepFixed, Prefetch: 1})
-				s.noPace = tt.noPace
 				var waited time.Duration
 				for i := range 2000 {
 					time.Sleep(time.Millisecond)
@@ -49,6 +48,11 @@ func TestSegmentPrefetchByRate(t *testing.T) {
 							p.Next++
 							st.keys["order_id"] = p
 						})
+					}
+					if tt.forgets {
+						s.mu.Lock()
+						s.pace.rate, s.pace.at = 0, time.Time{}
+						s.mu.Unlock()
 					}
 					began := time.Now()
 					sourcetest.Fill(t, s, 400, 1)

@@ -27,6 +27,8 @@ type PerTable struct {
 	closed bool
 }
 
+var _ idsource.Source = (*PerTable)(nil)
+
 // IsTemplate says whether a key makes a series for each table.
 func IsTemplate(key string) bool {
 	return strings.Contains(key, "{schema}") || strings.Contains(key, "{table}")

@@ -1,110 +1,109 @@
 package segment
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"math"
-	"time"
+	"sync"
 
 	"idproxy/idsource"
 )
 
-// Defaults of Config.
-const (
-	DefaultStep     = 1000
-	DefaultMaxStep  = 1_000_000
-	DefaultPrefetch = 0.1
-	DefaultTimeout  = 5 * time.Second
-	DefaultMaxBatch = 1 << 32
-)
+// Segment hands out ids of ranges reserved in a SegmentStore. The ranges form a
+// chain; by default it is as long as two, since the next range is fetched
+// while the newest one is being used. Ranges that follow each other without a
+// gap are joined, so a statement never sees the seam.
+//
+// A Segment starts a goroutine when a range is wanted, and it ends when one has
+// come; while the store does not answer it keeps trying.
+type Segment struct {
+	idsource.OneSeries
+	cfg   Config
+	chain chain
 
-// StepPolicy says how the size of the ranges follows the demand.
-type StepPolicy uint8
+	life context.Context // of the loader; ended by Close
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+	kick chan struct{} // has the loader try the store again now
 
-const (
-	// StepLeaf doubles the step when the last one lasted less than 15 minutes
-	// and halves it when it lasted more than 30, between Step and MaxStep.
-	StepLeaf StepPolicy = iota
-	// StepFixed always reserves Step.
-	StepFixed
-	// StepRate sizes ranges to last a minute at the rate that ids are used,
-	// between Step and MaxStep, and changes by a factor of two at most.
-	StepRate
-)
-
-// SegmentConfig describes a Segment.
-type Config struct {
-	Name       string                // required: the source's name, for messages
-	Store      idsource.SegmentStore // required; stays the caller's, who closes it after the source
-	Key        string                // default Name
-	Start      uint64                // lowest id, default 1; a key that stands below is moved up to it
-	Step       uint64                // ids per range, default 1000
-	MaxStep    uint64                // bound of the dynamic step, default 1,000,000 or Step if that is more
-	StepPolicy StepPolicy            // default StepLeaf
-	Prefetch   float64               // share of the newest range that is used when the next one is fetched, default 0.1; earlier if the rest would not last
-	Last       uint64                // greatest id ever issued, default 2^63-1
-	MaxBatch   uint64                // greatest number of ids, times stride, in one Fill; default 2^32
-	Wait       func() time.Duration  // longest wait of a Fill or Admit for the store, asked at each; default 2s
-	Timeout    time.Duration         // of one fetch from the store, default 5s
-	Begin      Begin                 // asked before the first id of a series; nil: the column of Admit is all there is
-	Logger     *slog.Logger          // default: discard
-
-	patience *idsource.Patience // by Wait; the series of a PerTable share it
+	mu      sync.Mutex // of the chain, too
+	waiters queue
+	loading bool            // the loader runs
+	closed  bool            // no more ids
+	dead    *idsource.Error // the store went back: no more ids
+	failed  error           // of the last fetch; nil when it succeeded
+	low     uint64          // where the last range began
+	high    uint64          // no range may start below: where the last one ended
+	past    uint64          // no id below is issued: Advance
+	raised  uint64          // no part of the store gives a range below: Raiser
+	pace    pace
 }
 
-func (c Config) withDefaults() Config {
-	c.Key = cmp.Or(c.Key, c.Name)
-	c.Start = cmp.Or(c.Start, 1)
-	c.Step = cmp.Or(c.Step, DefaultStep)
-	c.MaxStep = cmp.Or(c.MaxStep, max(DefaultMaxStep, c.Step))
-	c.Prefetch = cmp.Or(c.Prefetch, DefaultPrefetch)
-	c.Last = cmp.Or(c.Last, math.MaxInt64)
-	c.MaxBatch = cmp.Or(c.MaxBatch, DefaultMaxBatch)
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.patience == nil {
-		c.patience = idsource.NewPatience(c.Wait)
-	}
-	return c
-}
-
-func (c *Config) check() error {
-	switch {
-	case c.Name == "":
-		return errors.New("a segment source needs a name")
-	case c.Store == nil:
-		return errors.New("a segment source needs a store")
-	case c.StepPolicy > StepRate:
-		return fmt.Errorf("unknown step policy %d", c.StepPolicy)
-	case c.MaxStep < c.Step:
-		return fmt.Errorf("max_step %d is below step %d", c.MaxStep, c.Step)
-	case !(c.Prefetch > 0 && c.Prefetch <= 1):
-		return fmt.Errorf("prefetch is a share above 0%% and up to 100%%, not %v%%", c.Prefetch*100)
-	case c.Last == math.MaxUint64:
-		return errors.New("the greatest id must be below 2^64-1")
-	case c.Start > c.Last:
-		return fmt.Errorf("start %d is above the greatest id %d", c.Start, c.Last)
-	case c.Timeout < 0:
-		return errors.New("a wait cannot be negative")
-	}
-	return nil
-}
-
-// NewSegment checks the configuration; it asks nothing of the store. The error
+// New checks the configuration; it asks nothing of the store. The error
 // is an *Error of kind BadConfig.
 func New(c Config) (*Segment, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
 		return nil, &idsource.Error{Source: c.Name, Kind: idsource.BadConfig, Cause: err}
 	}
-	s := &Segment{cfg: c, step: c.Step, kick: make(chan struct{}, 1)}
+	s := &Segment{
+		cfg: c, kick: make(chan struct{}, 1),
+		pace: pace{policy: c.StepPolicy, least: c.Step, most: c.MaxStep, step: c.Step},
+	}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
+}
+
+// Close ends the source. Ids left of the newest range go back to the store if
+// nobody has reserved later ones; the others are a gap. An error of kind
+// StoreDown means that they are a gap, too; nothing else is lost.
+func (s *Segment) Close(ctx context.Context) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.waiters.fail(s.fail(idsource.Closed, nil, ""))
+	s.mu.Unlock()
+	s.end()
+	s.wg.Wait()
+
+	s.mu.Lock()
+	lo, hi := s.chain.drain()
+	if s.past > 0 {
+		lo = max(lo, s.low+1)
+	}
+	s.mu.Unlock()
+	if lo >= hi {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	back, err := s.cfg.Store.GiveBack(ctx, s.cfg.Key, lo, hi)
+	if err != nil {
+		return s.fail(idsource.StoreDown, fmt.Errorf("give back ids %d to %d: %w", lo, hi-1, err), "")
+	}
+	s.cfg.Logger.Info("id source closed", "source", s.cfg.Name, "unused", hi-lo, "given_back", back)
+	return nil
+}
+
+// ended says why no more ids will come. The caller holds mu.
+func (s *Segment) ended() *idsource.Error {
+	switch {
+	case s.closed:
+		return s.fail(idsource.Closed, nil, "")
+	case s.dead != nil:
+		return s.dead
+	}
+	return nil
+}
+
+func (s *Segment) fail(k idsource.Kind, cause error, hint string) *idsource.Error {
+	return idsource.NewError(s.cfg.Name, k, cause, hint)
+}
+
+func (s *Segment) storeDown(err error) *idsource.Error {
+	return s.fail(idsource.StoreDown, err, "it is tried again until it answers")
 }
 
 // Series implements Source: all tables share the one series.
@@ -112,6 +111,5 @@ func (s *Segment) Series(string, string) (idsource.Series, error) { return s, ni
 
 var (
 	_ idsource.Source = (*Segment)(nil)
-	_ idsource.Source = (*PerTable)(nil)
 	_ idsource.Series = (*Segment)(nil)
 )

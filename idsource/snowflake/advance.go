@@ -19,10 +19,10 @@ func (s *Snowflake) Advance(ctx context.Context, id uint64) error {
 	if !ok {
 		return s.tooHigh(id, fmt.Sprintf("it is no id of layout %s", s.layout))
 	}
-	why, lack := s.advance(word)
+	why, lack := s.words.advance(word)
 	if why == atFence || why == noGrant {
 		err := s.wait(ctx, func() (stall, uint64) {
-			if why, lack = s.advance(word); why == tooFar {
+			if why, lack = s.words.advance(word); why == tooFar {
 				return flows, 0
 			}
 			return why, lack
@@ -33,7 +33,7 @@ func (s *Snowflake) Advance(ctx context.Context, id uint64) error {
 	}
 	if why == tooFar {
 		return s.tooHigh(id, fmt.Sprintf("its time is %v further ahead of the clock than max_ahead, %v, allows",
-			s.duration(lack), s.cfg.MaxAhead))
+			s.time.duration(lack), s.cfg.MaxAhead))
 	}
 	return nil
 }
@@ -53,36 +53,28 @@ func (s *Snowflake) wordOf(id uint64) (word uint64, ok bool) {
 	case !s.layout.Consecutive(): // the sequence stands above the worker
 		return word | p.Sequence, true
 	case s.cfg.Pool != nil: // the next id may be of any worker
-		return word | s.mask, true
+		return word | s.words.mask, true
 	case p.Worker < s.worker: // ids of this unit are greater
 		return max(word, 1) - 1, true
 	case p.Worker == s.worker:
 		return word | p.Sequence, true
 	}
-	return word | s.mask, true
+	return word | s.words.mask, true
 }
 
-// advance moves the word up to target, under the same rules as claim.
-func (s *Snowflake) advance(target uint64) (why stall, lack uint64) {
-	for {
-		g := s.grant.Load()
-		if g == nil {
-			return noGrant, 0
-		}
-		p := s.word.Load()
-		ts, now := target>>s.layout.Sequence, s.now()
-		switch limit := s.limit(g, now); {
-		case target <= p:
-			return flows, 0
-		case ts > limit:
-			return tooFar, ts - limit
-		case ts >= g.fence && !s.noFence:
-			return atFence, ts + 1 - min(ts+1, now+s.lead)
-		}
-		// A word moved after Close has read it is not what Close stores as the
-		// fence.
-		if s.word.CompareAndSwap(p, target) && (s.grant.Load() == g || s.noRecheck) {
-			return flows, 0
-		}
+// Admit refuses a column that holds ids later than this source can have
+// issued: they come from another layout or epoch, or the clock is behind.
+// Other workers may be ahead of this one's clock by the lead and by MaxAhead.
+func (s *Snowflake) Admit(_ context.Context, column string, highest uint64) error {
+	if _, closed := s.outlook.state(); closed {
+		return s.fail(idsource.Closed, nil, "")
 	}
+	ts := s.layout.Decode(highest).Time
+	reach := max(s.time.now(), s.words.last.Load()>>s.layout.Sequence) + s.words.ahead + s.words.lead
+	if ts <= reach {
+		return nil
+	}
+	lowest := s.layout.compose(s.time.now()<<s.layout.Sequence, s.worker) // with a pool: about
+	return s.fail(idsource.Behind, fmt.Errorf("%s holds %d already, this source issues ids from %d on", column, highest, lowest),
+		"check the clock of this host, layout and epoch; an epoch further back gives higher ids")
 }

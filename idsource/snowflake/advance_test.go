@@ -16,7 +16,7 @@ import (
 
 // idAt composes an id whose time is off from the source's clock.
 func idAt(s *Snowflake, off time.Duration, worker, sequence uint64) uint64 {
-	ts := uint64(int64(s.now()) + int64(off/s.layout.Unit))
+	ts := uint64(int64(s.time.now()) + int64(off/s.layout.Unit))
 	return s.layout.compose(ts<<s.layout.Sequence|sequence, worker)
 }
 
@@ -46,14 +46,14 @@ func TestSnowflakeAdvance(t *testing.T) {
 				s := newTestSnowflake(t, Config{Fences: fences, Worker: 5, Sequence: "zero"}, new(testClock).clock())
 				time.Sleep(time.Minute)
 				sourcetest.Fill(t, s, 10, 1)
-				id, word := idAt(s, tt.off, tt.worker, tt.sequence), s.word.Load()
+				id, word := idAt(s, tt.off, tt.worker, tt.sequence), s.words.last.Load()
 				err := s.Advance(t.Context(), id)
 				if tt.kind != 0 {
 					sourcetest.WantKind(t, "Advance", err, tt.kind)
 				} else if err != nil {
 					t.Fatal(err)
 				}
-				if moved := s.word.Load() != word; moved == (tt.stays || tt.kind != 0) {
+				if moved := s.words.last.Load() != word; moved == (tt.stays || tt.kind != 0) {
 					t.Errorf("the word moved: %v", moved)
 				}
 				next := sourcetest.Fill(t, s, 1, 1)[0]

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// processStart is only the zero of the monotonic clock.
+var processStart = time.Now()
+
 // carry is how much later a carriedWall notices that the clock was set.
 const carry = time.Millisecond
 

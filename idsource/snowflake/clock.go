@@ -4,9 +4,6 @@ package snowflake
 
 import "time"
 
-// fenceOff is a negative control that this build does not have.
-const fenceOff = false
-
 // hostClock is the clock of this host.
 func hostClock() clock {
 	return clock{

@@ -8,9 +8,6 @@ import (
 	"idproxy/idsource/faults"
 )
 
-// fenceOff is the negative control of tests that kill and stop processes.
-var fenceOff = faults.NoFence()
-
 // hostClock is the clock of this host, moved by a test.
 func hostClock() clock {
 	wall := new(carriedWall)

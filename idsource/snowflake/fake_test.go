@@ -21,6 +21,8 @@ type faultFences struct {
 	down   error
 	raises int
 	forget bool // a negative control: as if nothing had been stored
+
+	releasing func() // not nil: called when a number is given up
 }
 
 func newFaultFences() *faultFences {
@@ -90,6 +92,9 @@ func (l *faultLease) Raise(_ context.Context, fence uint64) error {
 }
 
 func (l *faultLease) Release(ctx context.Context, fence uint64) error {
+	if l.store.releasing != nil {
+		l.store.releasing()
+	}
 	var err error
 	if fence != 0 {
 		err = l.Raise(ctx, fence)
@@ -128,10 +133,8 @@ func newTestSnowflake(t testing.TB, c Config, clk clock) *Snowflake {
 
 // kill ends a source as kill -9 does: nothing is released or lowered.
 func kill(s *Snowflake) {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	s.outlook.close()
 	s.end()
 	s.wg.Wait()
-	s.grant.Store(nil)
+	s.words.revoke()
 }

@@ -1,10 +1,8 @@
 package snowflake
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"idproxy/idsource"
@@ -16,14 +14,6 @@ import (
 // right at once must not push the worker into the future.
 const confirm = time.Second
 
-// reading is a pair of clock readings taken together.
-type reading struct {
-	wall int64
-	mono time.Duration
-}
-
-func (s *Snowflake) read() reading { return reading{s.clock.wall(), s.clock.mono()} }
-
 // keep takes the worker number and renews its fence until Close.
 func (s *Snowflake) keep() {
 	pause := idsource.MinPause
@@ -31,7 +21,7 @@ func (s *Snowflake) keep() {
 	var jumped time.Duration // when a jump was first seen; 0: none
 	for s.life.Err() == nil {
 		next := s.cfg.Renew
-		r := s.read()
+		r := reading{s.time.wall(), s.time.mono()}
 		drift := time.Duration(r.wall-last.wall) - (r.mono - last.mono)
 		switch {
 		case last.mono != 0 && drift > s.cfg.MaxAhead && jumped == 0:
@@ -40,7 +30,7 @@ func (s *Snowflake) keep() {
 		case jumped != 0 && drift > s.cfg.MaxAhead && r.mono-jumped < confirm:
 			next = confirm - (r.mono - jumped)
 		default:
-			err := s.renew(s.units(r.wall)) // not read again: the jump may come now
+			err := s.renew(s.time.units(r.wall)) // not read again: the jump may come now
 			s.report(err)
 			if err != nil {
 				next = pause
@@ -89,7 +79,7 @@ func (s *Snowflake) renew(now uint64) error {
 		}
 		s.lease = lease
 	}
-	g := s.grant.Load()
+	g := s.words.grant.Load()
 	if now == 0 {
 		return fmt.Errorf("the clock stands before the epoch %s", s.cfg.Epoch.Format(time.RFC3339))
 	}
@@ -99,24 +89,24 @@ func (s *Snowflake) renew(now uint64) error {
 		if s.lease.Fence() == 0 {
 			// Never used, or the store was lost with its fence: the process that
 			// had it may have run ahead of the clock.
-			start += s.ahead
+			start += s.words.ahead
 		}
-		s.word.Store(start<<s.layout.Sequence - 1)
+		s.words.begin(start)
 	}
 	// Timestamps run ahead of the clock by MaxAhead, and Lead is more than that
 	// and a renewal interval together.
-	fence := max(g.fence, now+s.lead)
+	fence := max(g.fence, now+s.words.lead)
 	if err := s.lease.Raise(s.life, fence); err != nil {
 		return inside.Mark(err)
 	}
-	s.grant.Store(&grant{start: g.start, fence: fence, worker: s.worker})
+	s.words.grant.Store(&grant{start: g.start, fence: fence, worker: s.worker})
 	return nil
 }
 
 // report keeps the outcome of a renewal for those who wait, and logs the first
 // error of a row and its end.
 func (s *Snowflake) report(err error) {
-	before := s.wake(err)
+	before := s.outlook.tell(err, s.time.mono())
 	switch {
 	case s.life.Err() != nil:
 	case resting(err) && before == nil:
@@ -132,73 +122,4 @@ func (s *Snowflake) report(err error) {
 func resting(err error) bool {
 	_, ok := errors.AsType[*idsource.LaterError](err)
 	return ok
-}
-
-// wake lets those who wait try again, and returns the error from before.
-func (s *Snowflake) wake(err error) (before error) {
-	later, known := errors.AsType[*idsource.LaterError](err)
-	if known {
-		s.patience.Answered(nil)
-	} else {
-		s.patience.Answered(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, s.failed, s.later = s.failed, err, 0
-	if known {
-		s.later = s.clock.mono() + min(later.For, math.MaxInt64/2)
-	}
-	close(s.changed)
-	s.changed = make(chan struct{})
-	return before
-}
-
-// Admit refuses a column that holds ids later than this source can have
-// issued: they come from another layout or epoch, or the clock is behind.
-// Other workers may be ahead of this one's clock by the lead and by MaxAhead.
-func (s *Snowflake) Admit(_ context.Context, column string, highest uint64) error {
-	if closed := s.isClosed(); closed {
-		return s.fail(idsource.Closed, nil, "")
-	}
-	ts := s.layout.Decode(highest).Time
-	reach := max(s.now(), s.word.Load()>>s.layout.Sequence) + s.ahead + s.lead
-	if ts <= reach {
-		return nil
-	}
-	lowest := s.layout.compose(s.now()<<s.layout.Sequence, s.worker) // with a pool: about
-	return s.fail(idsource.Behind, fmt.Errorf("%s holds %d already, this source issues ids from %d on", column, highest, lowest),
-		"check the clock of this host, layout and epoch; an epoch further back gives higher ids")
-}
-
-func (s *Snowflake) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
-}
-
-// Close ends the source and gives the worker number up. The fence comes down
-// to the first timestamp not used, so that the next holder need not wait.
-func (s *Snowflake) Close(ctx context.Context) error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil
-	}
-	s.closed = true
-	s.mu.Unlock()
-	s.end()
-	s.wg.Wait()
-	granted := s.grant.Swap(nil) != nil
-	s.wake(nil)
-	if s.lease == nil {
-		return nil
-	}
-	var fence uint64
-	if granted {
-		fence = s.word.Load()>>s.layout.Sequence + 1
-	}
-	if err := s.lease.Release(ctx, fence); err != nil {
-		return s.fail(idsource.StoreDown, fmt.Errorf("release worker %d: %w", s.worker, err), "")
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -248,7 +249,7 @@ func clockAhead(t *testing.T, then ClockBack) {
 	clk.jump(24 * time.Hour)
 	time.Sleep(2 * DefaultRenew)
 	id := s.layout.Decode(sourcetest.Fill(t, s, 1, 1)[0])
-	if now := s.now(); id.Time+1000 < now {
+	if now := s.time.now(); id.Time+1000 < now {
 		t.Errorf("timestamp %d, the clock says %d", id.Time, now)
 	}
 
@@ -275,16 +276,25 @@ func TestSnowflakeTwoOwners(t *testing.T) {
 	})
 }
 
+// unfence has a source believe that its fence lies in the far future.
+func unfence(s *Snowflake) {
+	g := *s.words.grant.Load()
+	g.fence = math.MaxUint64
+	s.words.grant.Store(&g)
+}
+
 // outlive runs a source for longer than the fence that its store still took,
 // kills it, sets the clock back and starts another one.
-func outlive(t *testing.T, noFence bool) (ids []uint64) {
+func outlive(t *testing.T, fenced bool) (ids []uint64) {
 	synctest.Test(t, func(t *testing.T) {
 		fences := newFaultFences()
 		var clk testClock
 		s := newTestSnowflake(t, Config{Fences: fences, Sequence: "zero"}, clk.clock())
-		s.noFence = noFence
 		ids = append(ids, sourcetest.Fill(t, s, 1, 1)...)
 		fences.set(func(f *faultFences) { f.down = sourcetest.ErrDown })
+		if !fenced {
+			unfence(s)
+		}
 		for range 200 {
 			more := make([]uint64, 1)
 			if err := s.Fill(t.Context(), more, 1); err == nil {
@@ -306,18 +316,18 @@ func outlive(t *testing.T, noFence bool) (ids []uint64) {
 }
 
 func TestSnowflakeFenceCheck(t *testing.T) {
-	if id, twice := sourcetest.Repeated(outlive(t, false)); twice {
+	if id, twice := sourcetest.Repeated(outlive(t, true)); twice {
 		t.Errorf("id %d was issued twice", id)
 	}
-	if _, twice := sourcetest.Repeated(outlive(t, true)); !twice {
-		t.Error("without the check of the fence no id was issued twice: the test proves nothing")
+	if _, twice := sourcetest.Repeated(outlive(t, false)); !twice {
+		t.Error("beyond its fence no id was issued twice: the test proves nothing")
 	}
 }
 
 // closeUnderLoad lets sources with one worker number follow each other without
 // a pause while goroutines take ids. Every id carries into the time, so that the
 // next owner starts right behind the last id of the one before.
-func closeUnderLoad(t *testing.T, noRecheck bool) (ids []uint64) {
+func closeUnderLoad(t *testing.T, closing func(*Snowflake, *faultFences) error) (ids []uint64) {
 	fences := newFaultFences()
 	var clk testClock
 	slow := clk.clock()
@@ -330,7 +340,6 @@ func closeUnderLoad(t *testing.T, noRecheck bool) (ids []uint64) {
 	var mu sync.Mutex
 	for range 40 {
 		s := newTestSnowflake(t, Config{Fences: fences, Layout: "41/10/1", Sequence: "zero"}, slow)
-		s.noRecheck = noRecheck
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -349,7 +358,7 @@ func closeUnderLoad(t *testing.T, noRecheck bool) (ids []uint64) {
 			})
 		}
 		time.Sleep(time.Millisecond)
-		if err := s.Close(context.Background()); err != nil {
+		if err := closing(s, fences); err != nil {
 			t.Errorf("Close: %v", err)
 		}
 		wg.Wait()
@@ -357,16 +366,31 @@ func closeUnderLoad(t *testing.T, noRecheck bool) (ids []uint64) {
 	return ids
 }
 
+func justClose(s *Snowflake, _ *faultFences) error { return s.Close(context.Background()) }
+
+// closeRegranted is Close with a grant that is there again when a claim looks at it once more.
+func closeRegranted(s *Snowflake, fences *faultFences) error {
+	defer s.words.revoke()
+	g := s.words.grant.Load()
+	fences.set(func(f *faultFences) {
+		f.releasing = func() {
+			s.words.grant.Store(g)
+			time.Sleep(time.Millisecond)
+		}
+	})
+	return s.Close(context.Background())
+}
+
 func TestSnowflakeCloseUnderLoad(t *testing.T) {
-	if id, twice := sourcetest.Repeated(closeUnderLoad(t, false)); twice {
+	if id, twice := sourcetest.Repeated(closeUnderLoad(t, justClose)); twice {
 		t.Errorf("id %d was issued twice", id)
 	}
 	for range 20 { // on a busy machine the moment may be missed
-		if _, twice := sourcetest.Repeated(closeUnderLoad(t, true)); twice {
+		if _, twice := sourcetest.Repeated(closeUnderLoad(t, closeRegranted)); twice {
 			return
 		}
 	}
-	t.Error("without looking at the grant again no id was issued twice: the test proves nothing")
+	t.Error("with a grant that stays no id was issued twice: the test proves nothing")
 }
 
 // Restarts in quick succession do not add their leads up.
@@ -378,7 +402,7 @@ func TestSnowflakeCrashLoop(t *testing.T) {
 			s := newTestSnowflake(t, Config{Fences: fences, Layout: "41/10/1"}, new(testClock).clock())
 			for range 30 {
 				id := sourcetest.Fill(t, s, 1, 1)[0]
-				if ts, most := s.layout.Decode(id).Time, s.now()+s.lead; ts > most {
+				if ts, most := s.layout.Decode(id).Time, s.time.now()+s.words.lead; ts > most {
 					t.Fatalf("timestamp %d lies %d ms above the clock and the lead", ts, ts-most)
 				}
 				all = append(all, id)

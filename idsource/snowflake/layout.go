@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"idproxy/idsource"
 )
 
 // Layout is how the bits of a snowflake id are shared out, from the top unless
@@ -170,6 +172,11 @@ func (l Layout) Consecutive() bool { return l.order == "" || l.order[2] == 's' }
 func (l Layout) pool() string {
 	l.Worker, l.Datacenter = l.WorkerBits(), 0
 	return l.String()
+}
+
+// Shape is what a pool of the layout is for, and how many worker numbers it may have.
+func (l Layout) Shape(epoch time.Time) (s idsource.Shape, numbers uint64) {
+	return idsource.Shape{Layout: l.pool(), Epoch: epoch}, 1 << l.WorkerBits()
 }
 
 // maxTime is the greatest timestamp, in units since the epoch.

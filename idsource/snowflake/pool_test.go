@@ -188,7 +188,7 @@ func TestPoolAdvance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := pooled(t, &fakePool{}, BackSwap)
 		synctest.Wait()
-		id := s.layout.compose(s.now()<<s.layout.Sequence|7, 900)
+		id := s.layout.compose(s.time.now()<<s.layout.Sequence|7, 900)
 		if err := s.Advance(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestPoolHandover(t *testing.T) {
 			// The next holder starts above, in whole units.
 			next := newTestSnowflake(t, Config{Pool: &fakePool{none: sourcetest.ErrDown}, Layout: layout}, clk.clock())
 			tenant{next}.Grant(idsource.Term{Start: p.last[0] + 1, Fence: p.last[0] + 8000, Now: p.now(), Fresh: true})
-			if g := next.grant.Load(); g.start <= last {
+			if g := next.words.grant.Load(); g.start <= last {
 				t.Errorf("%s: the next holder starts at %d, %d was used", layout, g.start, last)
 			}
 		})

@@ -26,7 +26,7 @@ func TestRestIsNoWarning(t *testing.T) {
 		{"rests behind a fault", []error{down, rest, nil}, "WARN INFO"},
 	} {
 		var out strings.Builder
-		s := &Snowflake{life: context.Background(), changed: make(chan struct{}), patience: idsource.NewPatience(nil), clock: hostClock()}
+		s := &Snowflake{life: context.Background(), outlook: newOutlook(nil), time: &timeline{host: hostClock()}}
 		s.cfg.Logger = slog.New(slog.NewTextHandler(&out, nil))
 		for _, err := range tt.reports {
 			s.report(err)

@@ -22,7 +22,7 @@ func checkRuns(t testing.TB, s *Snowflake, ids []uint64, stride uint64) {
 		a, b := s.layout.Decode(ids[i-1]), s.layout.Decode(ids[i])
 		switch {
 		case a.Time == b.Time && ids[i] == ids[i-1]+stride:
-		case b.Time == a.Time+1 && b.Sequence == 0 && a.Sequence+stride > s.mask:
+		case b.Time == a.Time+1 && b.Sequence == 0 && a.Sequence+stride > s.words.mask:
 		default:
 			t.Fatalf("ids %d and %d of %d: %+v and %+v, stride %d", i-1, i, len(ids), a, b, stride)
 		}
@@ -119,7 +119,7 @@ func TestSnowflakeOverflow(t *testing.T) {
 		for range 4000 { // one second's worth
 			all = append(all, sourcetest.Fill(t, s, 1, 1)...)
 			ts := s.layout.Decode(all[len(all)-1]).Time
-			most = max(most, ts-s.now())
+			most = max(most, ts-s.time.now())
 		}
 		if took := time.Since(start); took < 890*time.Millisecond || took > 950*time.Millisecond {
 			t.Errorf("4000 ids at 4 per ms took %v, want 1s less the 100ms borrowed", took)

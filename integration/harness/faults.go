@@ -49,7 +49,7 @@ func (f *Faults) Wall(d time.Duration) { atomic.StoreInt64(&f.numbers[0], int64(
 // Mono moves the monotonic clock.
 func (f *Faults) Mono(d time.Duration) { atomic.StoreInt64(&f.numbers[1], int64(d)) }
 
-// NoFence leaves out the fence of worker numbers from the next start on.
+// NoFence has stores and pools of worker numbers keep no fence, from the next start on.
 func (f *Faults) NoFence() { atomic.StoreInt64(&f.numbers[2], 1) }
 
 // NoBegin has series begin above the column of their first INSERT alone, from the next start on.

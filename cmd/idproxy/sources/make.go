@@ -65,9 +65,9 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 		Prefetch: float64(g.Prefetch) / 100, Begin: m.begin.Of(c.Name), Logger: m.log,
 	}
 	if segment.IsTemplate(g.Key) {
-		return segment.NewPerTable(sc)
+		return segment.NewPerTable(begun(sc))
 	}
-	return segment.New(sc)
+	return segment.New(begun(sc))
 }
 
 func (m *maker) newSnowflake(c *config.Source) (idsource.Source, error) {
@@ -81,7 +81,7 @@ func (m *maker) newSnowflake(c *config.Source) (idsource.Source, error) {
 	}
 	if f.Workers == "" {
 		sc.Fences, sc.Datacenter, sc.Worker = m.stores[f.Store].Fences, f.Datacenter, f.Worker
-		return snowflake.New(sc)
+		return snowflake.New(fenced(sc))
 	}
 	rules, err := store.LeaseRules(f, m.stores[f.Workers].Lasting)
 	if err != nil {
@@ -94,7 +94,7 @@ func (m *maker) newSnowflake(c *config.Source) (idsource.Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.Name, err)
 	}
-	return snowflake.New(sc)
+	return snowflake.New(fenced(sc))
 }
 
 // leaseDir is the folder, beside the configuration file, of the files by which

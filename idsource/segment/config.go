@@ -1,0 +1,115 @@
+package segment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"idproxy/idsource"
+)
+
+// Defaults of Config.
+const (
+	DefaultStep     = 1000
+	DefaultMaxStep  = 1_000_000
+	DefaultPrefetch = 0.1
+	DefaultTimeout  = 5 * time.Second
+	DefaultMaxBatch = 1 << 32
+)
+
+// StepPolicy says how the size of the ranges follows the demand.
+type StepPolicy uint8
+
+const (
+	// StepLeaf doubles the step when the last one lasted less than 15 minutes
+	// and halves it when it lasted more than 30, between Step and MaxStep.
+	StepLeaf StepPolicy = iota
+	// StepFixed always reserves Step.
+	StepFixed
+	// StepRate sizes ranges to last a minute at the rate that ids are used,
+	// between Step and MaxStep, and changes by a factor of two at most.
+	StepRate
+)
+
+// Config describes a Segment.
+type Config struct {
+	Name       string                // required: the source's name, for messages
+	Store      idsource.SegmentStore // required; stays the caller's, who closes it after the source
+	Key        string                // default Name
+	Start      uint64                // lowest id, default 1; a key that stands below is moved up to it
+	Step       uint64                // ids per range, default 1000
+	MaxStep    uint64                // bound of the dynamic step, default 1,000,000 or Step if that is more
+	StepPolicy StepPolicy            // default StepLeaf
+	Prefetch   float64               // share of the newest range that is used when the next one is fetched, default 0.1; earlier if the rest would not last
+	Last       uint64                // greatest id ever issued, default 2^63-1
+	MaxBatch   uint64                // greatest number of ids, times stride, in one Fill; default 2^32
+	Wait       func() time.Duration  // longest wait of a Fill or Admit for the store, asked at each; default 2s
+	Timeout    time.Duration         // of one fetch from the store, default 5s
+	Begin      Begin                 // asked before the first id of a series; nil: the column of Admit is all there is
+	Logger     *slog.Logger          // default: discard
+
+	patience *idsource.Patience // by Wait; the series of a PerTable share it
+}
+
+func (c Config) withDefaults() Config {
+	c.Key = cmp.Or(c.Key, c.Name)
+	c.Start = cmp.Or(c.Start, 1)
+	c.Step = cmp.Or(c.Step, DefaultStep)
+	c.MaxStep = cmp.Or(c.MaxStep, max(DefaultMaxStep, c.Step))
+	c.Prefetch = cmp.Or(c.Prefetch, DefaultPrefetch)
+	c.Last = cmp.Or(c.Last, math.MaxInt64)
+	c.MaxBatch = cmp.Or(c.MaxBatch, DefaultMaxBatch)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.patience == nil {
+		c.patience = idsource.NewPatience(c.Wait)
+	}
+	return c
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Name == "":
+		return errors.New("a segment source needs a name")
+	case c.Store == nil:
+		return errors.New("a segment source needs a store")
+	case c.StepPolicy > StepRate:
+		return fmt.Errorf("unknown step policy %d", c.StepPolicy)
+	case c.MaxStep < c.Step:
+		return fmt.Errorf("max_step %d is below step %d", c.MaxStep, c.Step)
+	case !(c.Prefetch > 0 && c.Prefetch <= 1):
+		return fmt.Errorf("prefetch is a share above 0%% and up to 100%%, not %v%%", c.Prefetch*100)
+	case c.Last == math.MaxUint64:
+		return errors.New("the greatest id must be below 2^64-1")
+	case c.Start > c.Last:
+		return fmt.Errorf("start %d is above the greatest id %d", c.Start, c.Last)
+	case c.Timeout < 0:
+		return errors.New("a wait cannot be negative")
+	}
+	return nil
+}
+
+// Begin finds the greatest id of all columns that a series is for, wherever they
+// are. Once something was reserved of the series the store's position is what counts, but
+// for columns that join the series then: of others it returns the zero Greatest.
+type Begin func(ctx context.Context, b Beginning) (Greatest, error)
+
+// Beginning is what is known of a series that was never used.
+type Beginning struct {
+	Key    string
+	Column string // what Admit was asked for; its greatest id is known
+	Told   bool   // the store has a position: someone said where the series begins, or began it
+	Used   bool   // something was reserved of the series
+}
+
+// Greatest is the greatest id of a column.
+type Greatest struct {
+	ID     uint64
+	Column string
+}
