@@ -5,8 +5,8 @@ import "strings"
 // maxGeneBits keeps ids from being used up: each takes 2^bits of its source.
 const maxGeneBits = 16
 
-// checkGene compares a gene with the ids that are to have it.
-func (d *decoder) checkGene(r *Rule, path string) {
+// checkGene compares a gene with the ids of s that are to have it; s is nil where there is no such source.
+func checkGene(d *document, r *Rule, s *Source, path string) {
 	g, column, bits := r.Gene, path+"/gene/column", path+"/gene/bits"
 	switch {
 	case strings.ContainsAny(g.Column, "*?.`"):
@@ -17,7 +17,6 @@ func (d *decoder) checkGene(r *Rule, path string) {
 	if !d.has(bits) || d.failedAt(d.vals[bits]) {
 		return
 	}
-	s := d.sources[r.Source]
 	switch {
 	case g.Bits < 1 || g.Bits > maxGeneBits:
 		d.fail(d.vals[bits], "\"bits\" must be from 1 to %d, got %d", maxGeneBits, g.Bits)

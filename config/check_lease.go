@@ -2,31 +2,6 @@ package config
 
 import "time"
 
-func (d *decoder) checkRedis(r *RedisStore, path string) {
-	for i, addr := range r.Addrs {
-		at := d.vals[item(path+"/addrs", i)]
-		if !dialable(addr) && !d.failedAt(at) {
-			d.fail(at, "%s is no address: write host:port", quote(addr))
-		}
-	}
-	switch {
-	case r.Master != "" && r.Cluster:
-		d.fail(d.keys[path+"/cluster"], "\"master\" (addrs are Sentinels) and \"cluster\" exclude each other: remove one of them")
-	case r.Cluster && r.DB != 0:
-		d.fail(d.vals[path+"/db"], "a cluster has no databases but 0: remove \"db\"")
-	case len(r.Addrs) > 1 && r.Master == "" && !r.Cluster && d.sound(path+"/addrs"):
-		d.fail(d.vals[path+"/addrs"], "several \"addrs\" need \"master\" (they are Sentinels) or \"cluster: true\"")
-	}
-	d.checkStoreTLS(r.TLS, path+"/tls")
-}
-
-// checkStoreTLS looks at how a store is spoken to over TLS, if it is.
-func (d *decoder) checkStoreTLS(t *StoreTLS, path string) {
-	if t != nil && (t.Cert == "") != (t.Key == "") {
-		d.fail(d.keys[path], "\"cert\" and \"key\" go together: add the other one")
-	}
-}
-
 // What a store that forgets is assumed to have forgotten at most, and what a
 // lease leaves for it. idsource/lease gives these times their meaning.
 const leaseMargin = 3 * time.Second
@@ -36,9 +11,9 @@ const leaseMargin = 3 * time.Second
 const leastDisposable = 20
 
 // checkWorkers checks a source whose worker numbers are leased.
-func (d *decoder) checkWorkers(c *Config, f *Snowflake, path string) {
+func checkWorkers(d *document, c *Config, f *Snowflake, path string) {
 	at := d.vals[path+"/workers"]
-	s := d.store(c, path+"/workers", f.Workers)
+	s := store(d, c, path+"/workers", f.Workers)
 	switch {
 	case s == nil:
 	case s.File != nil:

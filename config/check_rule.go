@@ -8,7 +8,7 @@ import (
 )
 
 // splitTables takes the pattern of every rule apart at its dot.
-func (d *decoder) splitTables(c *Config) {
+func splitTables(d *document, c *Config) {
 	for i := range c.Rules {
 		r := &c.Rules[i]
 		at := d.vals[item("rules", i)+"/table"]
@@ -31,21 +31,28 @@ func (d *decoder) splitTables(c *Config) {
 	}
 }
 
-func (d *decoder) checkRules(c *Config) {
+func checkRules(d *document, c *Config) {
+	sources := map[string]*Source{}
+	var names []string
+	for i := range c.Sources {
+		sources[c.Sources[i].Name] = &c.Sources[i]
+		names = append(names, c.Sources[i].Name)
+	}
 	before := newEarlierRules(c.Listeners)
 	for i := range c.Rules {
 		r, path := &c.Rules[i], item("rules", i)
-		if r.Source != "" && d.sources[r.Source] == nil {
-			d.fail(d.vals[path+"/source"], "there is no source %s: %s", quote(r.Source), available("sources", d.sourceNames))
+		source := sources[r.Source]
+		if r.Source != "" && source == nil {
+			d.fail(d.vals[path+"/source"], "there is no source %s: %s", quote(r.Source), available("sources", names))
 		}
 		if strings.ContainsAny(r.Column, "*?.`") {
 			d.fail(d.vals[path+"/column"], "\"column\" must be the plain name of one column, without wildcards, dots and quotes, got %s", quote(r.Column))
 		}
 		if r.Gene != nil {
-			d.checkGene(r, path)
+			checkGene(d, r, source, path)
 		}
-		d.checkAdvance(r, path)
-		d.checkRuleListeners(c, r, path)
+		checkAdvance(d, r, source, path)
+		checkRuleListeners(d, c, r, path)
 		if first := before.add(r); first != nil {
 			d.fail(d.vals[path+"/table"], "this rule can never apply: the rule in line %d comes first and matches the same; remove one of them, or put the narrower first", first.Pos.Line)
 		}
@@ -53,14 +60,13 @@ func (d *decoder) checkRules(c *Config) {
 }
 
 // checkAdvance refuses to move a source on that has no order to move in.
-func (d *decoder) checkAdvance(r *Rule, path string) {
-	s := d.sources[r.Source]
+func checkAdvance(d *document, r *Rule, s *Source, path string) {
 	if r.Explicit == ExplicitAdvance && s != nil && !s.ordered() {
 		d.fail(d.vals[path+"/explicit"], "\"explicit\" cannot be advance here: the ids of source %s are in no order that it could be moved along; use keep or reject", quote(r.Source))
 	}
 }
 
-func (d *decoder) checkRuleListeners(c *Config, r *Rule, path string) {
+func checkRuleListeners(d *document, c *Config, r *Rule, path string) {
 	if d.has(path+"/listeners") && len(r.Listeners) == 0 && d.sound(path+"/listeners") {
 		d.fail(d.vals[path+"/listeners"], "\"listeners\" is empty: name at least one, or remove the key for all")
 	}

@@ -1,10 +1,11 @@
 package config
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
@@ -14,22 +15,15 @@ import (
 // walks the tree itself because the library's decoder stops at its first error,
 // names Go types, and knows no position for values of our own types.
 type decoder struct {
-	file string
-	env  func(string) (string, bool)
-	errs Errors
-	keys map[string]Pos // key path, joined by "/": where the key stands
-	vals map[string]Pos // the same for the value
-
-	fields      map[reflect.Type][]field // of the types that were met
-	failed      map[Pos]bool             // where errs are
-	sources     map[string]*Source       // once all were read
-	sourceNames []string
+	*document
+	env    func(string) (string, bool)
+	fields map[reflect.Type][]field // of the types that were met
 }
 
 // slot is the place of one value: in the structs and in the file.
 type slot struct {
 	dst  reflect.Value
-	path string // "listeners/0/tls/cert"
+	path string
 	key  Pos
 	tag  tag
 }
@@ -46,14 +40,6 @@ func (s slot) name() string {
 // called before the keys of the file are read into it.
 type defaulter interface{ setDefaults() }
 
-func (d *decoder) fail(at Pos, format string, args ...any) {
-	d.errs, d.failed[at] = append(d.errs, &Error{Pos: at, Message: fmt.Sprintf(format, args...)}), true
-}
-
-func (d *decoder) later(at Pos, format string, args ...any) {
-	d.errs, d.failed[at] = append(d.errs, &Error{Pos: at, Message: fmt.Sprintf(format, args...), NotAvailable: true}), true
-}
-
 // value reads one node into its slot.
 func (d *decoder) value(s slot, n ast.Node) {
 	if s.dst.Kind() == reflect.Pointer {
@@ -61,7 +47,7 @@ func (d *decoder) value(s slot, n ast.Node) {
 		s.dst = s.dst.Elem()
 		setDefaults(s.dst)
 	}
-	at := d.start(n)
+	at := start(d.file, n)
 	switch n := n.(type) {
 	case nil:
 		at = s.key
@@ -120,12 +106,12 @@ type pair struct {
 func (d *decoder) pairs(s slot, n ast.Node) (list []pair, ok bool) {
 	m, ok := n.(ast.MapNode)
 	if !ok {
-		d.fail(d.start(n), "%s must be a mapping (key: value), got %s", s.name(), kindOf(n))
+		d.fail(start(d.file, n), "%s must be a mapping (key: value), got %s", s.name(), kindOf(n))
 		return nil, false
 	}
 	first := map[string]int{}
 	for it := m.MapRange(); it.Next(); {
-		at := d.start(it.Key())
+		at := start(d.file, it.Key())
 		key, isText := keyText(it.Key())
 		if !isText {
 			d.fail(at, "a key must be a plain word: complex keys and merge keys (<<) are not supported")
@@ -212,17 +198,17 @@ func (d *decoder) named(s slot, n ast.Node) {
 func (d *decoder) list(s slot, n ast.Node) {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
-		d.fail(d.start(n), "%s must be a list, got %s: start each item with \"- \"", s.name(), kindOf(n))
+		d.fail(start(d.file, n), "%s must be a list, got %s: start each item with \"- \"", s.name(), kindOf(n))
 		return
 	}
 	if len(seq.Values) == 0 && s.tag.required {
-		d.fail(d.start(n), "%s is empty: add at least one", s.name())
+		d.fail(start(d.file, n), "%s is empty: add at least one", s.name())
 	}
-	for i, item := range seq.Values {
+	for i, value := range seq.Values {
 		one := reflect.New(s.dst.Type().Elem()).Elem()
 		setDefaults(one)
-		at := d.start(item)
-		d.value(slot{dst: one, path: fmt.Sprintf("%s/%d", s.path, i), key: at, tag: tag{words: "an item of " + s.name(), required: true}}, item)
+		at := start(d.file, value)
+		d.value(slot{dst: one, path: item(s.path, i), key: at, tag: tag{words: "an item of " + s.name(), required: true}}, value)
 		if f := one; f.Kind() == reflect.Struct && f.FieldByName("Pos").IsValid() {
 			f.FieldByName("Pos").Set(reflect.ValueOf(at))
 		}
@@ -239,9 +225,77 @@ func setDefaults(v reflect.Value) {
 	}
 }
 
-func join(path, key string) string {
-	if path == "" {
-		return key
+// scalar reads a value that is one word.
+func (d *decoder) scalar(s slot, n ast.Node) {
+	w, ok := d.word(s, n)
+	if !ok {
+		return
 	}
-	return path + "/" + key
+	problem := ""
+	switch p := s.dst.Addr().Interface().(type) {
+	case *string: // one that is refused leaves the default
+		if problem = checkText(w, s.tag); problem == "" {
+			*p = w.text
+		}
+	case *Secret:
+		if problem = wantText(w); problem == "" {
+			*p = Secret(w.text)
+		}
+	case *uint64:
+		*p, problem = readNumber(w)
+	case *bool:
+		*p, problem = readBool(w)
+	case *time.Duration:
+		*p, problem = readDuration(w)
+	case *time.Time:
+		*p, problem = readTime(w)
+	case *Size:
+		*p, problem = readSize(w)
+	case *Percent:
+		*p, problem = readPercent(w)
+	case *Addr:
+		*p, problem = readAddr(w, s.tag.name == "listen")
+	default:
+		panic("config: no reader for " + reflect.TypeOf(p).String()) // a struct of this package is wrong
+	}
+	if problem != "" {
+		d.fail(w.at, "%s %s", s.name(), problem)
+	}
+}
+
+// word takes the text of a scalar node and expands it.
+func (d *decoder) word(s slot, n ast.Node) (word, bool) {
+	w := word{at: start(d.file, n), kind: kindOf(n)}
+	switch n := n.(type) {
+	case *ast.StringNode:
+		w.raw = n.Value
+		t := n.GetToken().Type
+		w.quoted = t == token.SingleQuoteType || t == token.DoubleQuoteType
+	case *ast.LiteralNode:
+		w.raw, w.quoted = n.Value.Value, true
+	case ast.ScalarNode:
+		w.raw = n.GetToken().Value
+	default:
+		d.fail(w.at, "%s must be a single value, got %s", s.name(), kindOf(n))
+		return w, false
+	}
+	text, used, problems := expand(w.raw, d.env)
+	for _, problem := range problems {
+		d.fail(w.at, "%s", problem)
+	}
+	w.text, w.quoted = text, w.quoted && !used
+	return w, problems == nil
+}
+
+// within names what lacks a key, when its position alone could be any of several.
+func within(s slot) string {
+	switch {
+	case strings.HasPrefix(s.path, "listeners/") && strings.Count(s.path, "/") == 1:
+		return " to this listener"
+	case strings.HasPrefix(s.path, "rules/") && strings.Count(s.path, "/") == 1:
+		return " to this rule"
+	case s.path == "":
+		return " at the left margin"
+	}
+	return " to " + s.name()
 }

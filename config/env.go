@@ -1,18 +1,20 @@
 package config
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // expand replaces ${NAME} by the environment's value and $$ by a dollar sign. It
 // works on one scalar after YAML was parsed, so no value can change the shape of
 // the file. used reports whether the environment gave any part.
-func (d *decoder) expand(at Pos, raw string) (text string, used, ok bool) {
+func expand(raw string, env func(string) (string, bool)) (text string, used bool, problems []string) {
 	var b strings.Builder
-	ok = true
 	for rest := raw; ; {
 		before, after, found := strings.Cut(rest, "$")
 		b.WriteString(before)
 		if !found {
-			return b.String(), used, ok
+			return b.String(), used, problems
 		}
 		name, tail, closed := strings.Cut(strings.TrimPrefix(after, "{"), "}")
 		switch {
@@ -21,13 +23,11 @@ func (d *decoder) expand(at Pos, raw string) (text string, used, ok bool) {
 			rest = after[1:]
 			continue
 		case !strings.HasPrefix(after, "{"), !closed, !validVariable(name):
-			d.fail(at, "a \"$\" stands alone: write ${NAME} for an environment variable, $$ for a dollar sign")
-			return "", used, false
+			return "", used, append(problems, "a \"$\" stands alone: write ${NAME} for an environment variable, $$ for a dollar sign")
 		}
-		value, set := d.env(name)
+		value, set := env(name)
 		if !set {
-			d.fail(at, "environment variable %s is not set: set it, or write the value here", name)
-			ok = false
+			problems = append(problems, fmt.Sprintf("environment variable %s is not set: set it, or write the value here", name))
 		}
 		used = true
 		b.WriteString(value)

@@ -11,25 +11,25 @@ import (
 
 // start is where a node begins. The library puts a block mapping at its first
 // colon and a pair likewise; people look at the first key.
-func (d *decoder) start(n ast.Node) Pos {
+func start(file string, n ast.Node) Pos {
 	switch m := n.(type) {
 	case nil:
-		return Pos{File: d.file, Line: 1, Column: 1}
+		return Pos{File: file, Line: 1, Column: 1}
 	case *ast.MappingNode:
 		if !m.IsFlowStyle && len(m.Values) > 0 {
-			return d.start(m.Values[0].Key)
+			return start(file, m.Values[0].Key)
 		}
 	case *ast.MappingValueNode:
-		return d.start(m.Key)
+		return start(file, m.Key)
 	}
-	return d.at(n.GetToken())
+	return tokenAt(file, n.GetToken())
 }
 
-func (d *decoder) at(t *token.Token) Pos {
+func tokenAt(file string, t *token.Token) Pos {
 	if t == nil || t.Position == nil {
-		return Pos{File: d.file, Line: 1, Column: 1}
+		return Pos{File: file, Line: 1, Column: 1}
 	}
-	return Pos{File: d.file, Line: max(1, t.Position.Line), Column: max(1, t.Position.Column)}
+	return Pos{File: file, Line: max(1, t.Position.Line), Column: max(1, t.Position.Column)}
 }
 
 // keyText is the text of a key as written.

@@ -26,12 +26,12 @@ const (
 // is what relative paths are relative to; env answers for ${NAME}. The error is
 // [Errors].
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
-	d := &decoder{file: name, env: env, keys: map[string]Pos{}, vals: map[string]Pos{}, fields: map[reflect.Type][]field{}, failed: map[Pos]bool{}}
+	d := &decoder{document: newDocument(name), env: env, fields: map[reflect.Type][]field{}}
 	c := &Config{Path: name, Dir: filepath.Dir(name)}
 	c.setDefaults()
-	if root, ok := d.document(data); ok {
+	if root, ok := d.body(data); ok {
 		d.value(slot{dst: reflect.ValueOf(c).Elem(), tag: tag{words: "the file"}}, root)
-		d.check(c)
+		check(d.document, c)
 	}
 	if len(d.errs) == 0 {
 		return c, nil
@@ -42,9 +42,9 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, 
 	return nil, d.errs
 }
 
-// document parses the YAML and returns the body of its one document; ok is false
+// body parses the YAML and returns the body of its one document; ok is false
 // when there is nothing to go on with.
-func (d *decoder) document(data []byte) (body ast.Node, ok bool) {
+func (d *decoder) body(data []byte) (body ast.Node, ok bool) {
 	top := Pos{File: d.file, Line: 1, Column: 1}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(data) > maxFile || deep(data) {
@@ -58,9 +58,9 @@ func (d *decoder) document(data []byte) (body ast.Node, ok bool) {
 	}
 	for i, doc := range file.Docs {
 		if i > 0 && (doc.Body != nil || doc.Start != nil) {
-			at := d.start(doc.Body)
+			at := start(d.file, doc.Body)
 			if doc.Start != nil {
-				at = d.at(doc.Start)
+				at = tokenAt(d.file, doc.Start)
 			}
 			d.fail(at, "a second YAML document starts here: remove the \"---\", one file is one document")
 		}
@@ -77,7 +77,7 @@ func (d *decoder) document(data []byte) (body ast.Node, ok bool) {
 func (d *decoder) syntax(data []byte, err error) {
 	at, message := Pos{File: d.file, Line: 1, Column: 1}, "cannot be read"
 	if e, ok := errors.AsType[yaml.Error](err); ok {
-		at, message = d.at(e.GetToken()), e.GetMessage()
+		at, message = tokenAt(d.file, e.GetToken()), e.GetMessage()
 	}
 	hint := ""
 	if lines := bytes.Split(data, []byte("\n")); at.Line <= len(lines) && unquotedVariable(lines[at.Line-1]) {

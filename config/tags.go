@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -106,19 +107,6 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// within names what lacks a key, when its position alone could be any of several.
-func within(s slot) string {
-	switch {
-	case strings.HasPrefix(s.path, "listeners/") && strings.Count(s.path, "/") == 1:
-		return " to this listener"
-	case strings.HasPrefix(s.path, "rules/") && strings.Count(s.path, "/") == 1:
-		return " to this rule"
-	case s.path == "":
-		return " at the left margin"
-	}
-	return " to " + s.name()
-}
-
 // listOf joins words for a sentence: a, b or c.
 func listOf(words []string) string {
 	if len(words) == 1 {
@@ -127,3 +115,14 @@ func listOf(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
+
+// join is the path of a key.
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "/" + key
+}
+
+// item is the path of an item of a list.
+func item(path string, i int) string { return join(path, strconv.Itoa(i)) }
