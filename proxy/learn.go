@@ -64,7 +64,7 @@ func (s learner) evaluate(n decide.NeedValues) error {
 	}
 	now := s.c.State()
 	for i := range worth {
-		v := decide.Cell{Value: worth[i], Column: n.Columns[i], Strict: now.Strict && !n.Ignore}
+		v := decide.Cell{Value: worth[i], Column: n.Columns[i], Strict: n.Strict[i]}
 		v.Wide = n.Wide != nil && n.Wide[i]
 		if n.Bound {
 			s.st.Bound = append(s.st.Bound, v.ID(&now))

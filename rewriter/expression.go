@@ -69,7 +69,7 @@ func (r *planReader) answer(k int) error {
 		return unsupported("variable for a generated column in a prepared statement")
 	}
 	p.Questions = append(p.Questions, Span{Start: v.start, End: v.end})
-	p.asked = append(p.asked, uint8(k))
+	p.asked = append(p.asked, question{slot: uint8(k), later: r.later()})
 	v.kind = valueUnknown
 	if n >= len(r.values) {
 		return nil

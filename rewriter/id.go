@@ -126,7 +126,7 @@ func (r *planReader) place(k int, behind token) {
 		c.Texts++
 	case valueBound:
 		c.Bound++
-		p.marks = append(p.marks, mark{at: v.start, slot: uint8(k)})
+		p.marks = append(p.marks, mark{at: v.start, slot: uint8(k), later: r.later()})
 	default:
 		c.Explicit++
 		c.BelowZero = c.BelowZero || v.negative && (v.hasNumber() || v.kind == valueUnknown)

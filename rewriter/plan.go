@@ -101,7 +101,7 @@ type Plan struct {
 	draft
 	shapes
 	report
-	asked []uint8 // the slot of each question
+	asked []question // what is to be known of each of the Questions
 	parameters
 	scratch []byte
 	rowWord bool // each tuple has ROW in front
@@ -173,7 +173,19 @@ func (p *Plan) MayCall(text []byte) bool {
 }
 
 // AskedFor returns the index in Columns of the column that the i-th of the Questions is about.
-func (p *Plan) AskedFor(i int) int { return int(p.asked[i]) }
+func (p *Plan) AskedFor(i int) int { return int(p.asked[i].slot) }
+
+// AskedLater reports whether the i-th of the Questions is about another row than the first.
+func (p *Plan) AskedLater(i int) bool { return p.asked[i].later }
+
+// question is what is to be known of an expression that the server is asked for.
+type question struct {
+	slot  uint8 // whose id it is
+	later bool  // in another row than the first
+}
+
+// later reports whether another row than the first is read.
+func (r *planReader) later() bool { return r.plan.Rows > 0 && !r.assigning }
 
 // edit replaces the bytes from start up to end with what op says. The edits of a plan ascend and do not overlap.
 type edit struct {
@@ -317,6 +329,7 @@ func unsupported(form string) error { return &Unsupported{Form: form} }
 
 // mark is a ? that is the id of a row.
 type mark struct {
-	at   int
-	slot uint8
+	at    int
+	slot  uint8
+	later bool // in another row than the first
 }

@@ -26,6 +26,7 @@ func (r Role) Hidden() bool { return r >= RoleID }
 type Parameter struct {
 	Role   Role
 	Column uint8 // RoleBound, RoleID: whose id, as in Plan.Columns
+	Later  bool  // RoleBound: it is of another row than the first
 }
 
 // Prepared is a statement to prepare, whose ids are bound when it is executed.
@@ -124,7 +125,7 @@ func (w *preparing) copy(start, end int) {
 	for w.mark < end {
 		param := Parameter{}
 		if marks := w.plan.marks; w.bound < len(marks) && marks[w.bound].at == w.mark {
-			param = Parameter{Role: RoleBound, Column: marks[w.bound].slot}
+			param = Parameter{Role: RoleBound, Column: marks[w.bound].slot, Later: marks[w.bound].later}
 			w.bound++
 		}
 		w.out.Parameters = append(w.out.Parameters, param)

@@ -23,7 +23,7 @@ func (g *generator) setting() string {
 		}
 		return "SET sql_mode='STRICT_ALL_TABLES'"
 	case 5, 6:
-		return "SET " + g.pick("", "SESSION ", "@@") + "sql_mode=" + g.pick("''", "'STRICT_ALL_TABLES'", g.strictTrans(), "'ANSI_QUOTES'", "'NO_BACKSLASH_ESCAPES'", "'PIPES_AS_CONCAT,IGNORE_SPACE'", "'ANSI'", "DEFAULT", "'STRICT_ALL_TABLES'", "'nonsense'", "CONCAT(@@sql_mode, ',ANSI_QUOTES')")
+		return "SET " + g.pick("", "SESSION ", "@@") + "sql_mode=" + g.pick("''", "'STRICT_ALL_TABLES'", "'STRICT_TRANS_TABLES'", "'ANSI_QUOTES'", "'NO_BACKSLASH_ESCAPES'", "'PIPES_AS_CONCAT,IGNORE_SPACE'", "'ANSI'", "DEFAULT", "'STRICT_ALL_TABLES'", "'nonsense'", "CONCAT(@@sql_mode, ',ANSI_QUOTES')")
 	case 7:
 		return "SET auto_increment_increment=" + g.pick("1", "1", "2", "5", "10") + g.pick("", ", auto_increment_offset=1", ", auto_increment_offset=2")
 	case 9:
@@ -46,14 +46,6 @@ func (g *generator) setting() string {
 		return "SET autocommit=" + g.pick("0", "0", "1")
 	}
 	return "SET autocommit=1"
-}
-
-// strictTrans is the sql_mode that is not strict for all rows of a table without transactions.
-func (g *generator) strictTrans() string {
-	if g.myISAM {
-		return "'STRICT_ALL_TABLES'"
-	}
-	return "'STRICT_TRANS_TABLES'"
 }
 
 // transaction draws a statement of one.

@@ -20,13 +20,21 @@ func (p *Part) questions(st *Statement, plan *rewriter.Plan, cx *reading) error 
 	case cx.now.Busy: // with what may set a variable
 		return NeedQuiet{}
 	}
-	n := NeedValues{Ignore: plan.Ignore}
+	var n NeedValues
 	for i, q := range plan.Questions {
+		strict, ask := refusesText(&cx.now.State, p.Facts, plan.Ignore, plan.AskedLater(i))
+		if ask {
+			return p.lacksEngine()
+		}
+		n.Strict = append(n.Strict, strict)
 		n.SQL = append(n.SQL, string(p.Text[q.Start:q.End]))
 		n.Columns = append(n.Columns, p.columns[plan.AskedFor(i)])
 	}
 	return n
 }
+
+// lacksEngine says that the engine of the part's table is to be asked for.
+func (p *Part) lacksEngine() error { return NeedEngine{Table: p.Name, Facts: p.Facts} }
 
 // admissible checks what the plan says of each column against its rule.
 func (d *Decider) admissible(st *Statement, p *Part, plan *rewriter.Plan, cx *reading) error {
@@ -40,8 +48,14 @@ func (d *Decider) admissible(st *Statement, p *Part, plan *rewriter.Plan, cx *re
 			return clienterr.NoNumber(r)
 		case filled.BelowZero && p.columns[i].Unsigned && !plan.Ignore && cx.now.Known&relay.KnowStrict == 0:
 			return NeedProbe{}
-		case filled.BelowZero && p.columns[i].Unsigned && (plan.Ignore || !cx.now.Strict):
-			return clienterr.BelowZero(r) // the server would make 0 of it, which natively generates
+		case filled.BelowZero && p.columns[i].Unsigned:
+			refuses, ask := refusesText(&cx.now.State, p.Facts, plan.Ignore, plan.Rows > 1)
+			if ask {
+				return p.lacksEngine()
+			}
+			if !refuses {
+				return clienterr.BelowZero(r) // the server would make 0 of it, which natively generates
+			}
 		case (filled.Generated > 0 || r.Explicit == rule.Advance) && !d.Tables.IsAdmitted(p.admission(i)):
 			return NeedMax{Column: p.filling(i)}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/ask"
+	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -22,6 +23,20 @@ type Cell struct {
 	Column rule.Column
 	Wide   bool // NULL alone generates
 	Strict bool // the server refuses text that is no number
+}
+
+// refusesText reports whether the server refuses text that is no number for an id, where else it
+// takes it for 0. later: the id is of another row than the first. Without STRICT_ALL_TABLES the
+// server does not refuse it there once a row stands in a table whose engine does not take it back.
+// ask: the engine is not known, and matters.
+func refusesText(s *relay.State, f *facts.Table, ignore, later bool) (refuses, ask bool) {
+	switch {
+	case ignore || !s.Strict:
+		return false, false
+	case !later || s.StrictAll:
+		return true, false
+	}
+	return f.Engine() != facts.EngineOther, f.Engine() == facts.EngineUnknown
 }
 
 // ID says what an AUTO_INCREMENT column would make of the cell. The rules of

@@ -105,7 +105,7 @@ func (d *Decider) fills(st *Statement, e *relay.Prepared, cx *reading) error {
 		return err
 	}
 	p.Facts = st.Facts
-	if err := x.judge(&cx.now.State); err != nil {
+	if err := x.judge(&cx.now.State, p); err != nil {
 		return err
 	}
 	f.Plan.Bind(plan, x.values, x.rows, p.columns)
@@ -156,7 +156,7 @@ func (d *Decider) asPrepared(st *Statement, e *relay.Prepared, cx *reading) erro
 		return NeedProbe{}
 	case f.Plan.Literals && cx.now.Known&relay.KnowStrict == 0:
 		return NeedProbe{}
-	case f.Plan.ZeroDoubt && f.noZero != cx.now.Mode.NoAutoValueOnZero, f.Plan.Literals && f.strict != cx.now.Strict:
+	case f.Plan.ZeroDoubt && f.noZero != cx.now.Mode.NoAutoValueOnZero, f.Plan.Literals && (f.strict != cx.now.Strict || f.strictAll != cx.now.StrictAll):
 		return outdated(cx, e)
 	}
 	st.Facts = f.facts

@@ -103,25 +103,22 @@ func (x *execution) fits(s *relay.State) error {
 	return nil
 }
 
-// judge finds out which of the bound ids generate.
-func (x *execution) judge(s *relay.State) error {
+// judge finds out which of the bound ids of a part generate.
+func (x *execution) judge(s *relay.State, p *Part) error {
 	e := x.e
 	f := FillerOf(e)
 	x.values = x.values[:0]
 	if len(f.bound) == 0 {
 		return nil
 	}
-	if f.Plan.Ignore { // what strict modes refuse is let pass then
-		loose := *s
-		loose.Strict, s = false, &loose
-	}
 	doubt := false
 	var refused error
-	take := func(param int, v wire.Parameter) {
-		column, ok := f.boundID(param)
+	take := func(row, param int, v wire.Parameter) {
+		b, ok := f.boundID(param)
 		if !ok {
 			return
 		}
+		column := b.column
 		if data, long := e.Long.IDs[param]; long {
 			v = longID(data)
 		}
@@ -133,32 +130,35 @@ func (x *execution) judge(s *relay.State) error {
 			refused = clienterr.Unsupported(f.rules[column], f.name, "id of a date or time type")
 			return
 		}
-		value, certain := idOf(&v, f.columns[column], s)
+		strict, ask := refusesText(s, p.Facts, f.Plan.Ignore, b.later || row > 0)
+		value, certain := idOf(&v, f.columns[column], s, strict)
+		if ask {
+			if other, _ := idOf(&v, f.columns[column], s, !strict); other != value {
+				refused = p.lacksEngine()
+			}
+		}
 		doubt = doubt || !certain && s.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict
 		x.values = append(x.values, value)
 	}
 	if !x.bulk {
 		for i, v := range x.One.Parameters[:f.Plan.Client] {
-			take(i, v)
+			take(0, i, v)
 		}
 	} else {
-		x.many.Walk(func(_, param int, indicator byte, value []byte) {
+		x.many.Walk(func(row, param int, indicator byte, value []byte) {
 			v := wire.Parameter{Type: x.many.Types[param], Null: indicator == wire.IndicatorNull, Value: value}
 			if indicator >= wire.IndicatorDefault { // stores 0, which generates or not
 				v.Type, v.Value = uint16(mysql.MYSQL_TYPE_TINY), []byte{0}
-				column, ok := f.boundID(param)
-				v.Null = ok && f.wide(column) // or generates in any case
+				b, ok := f.boundID(param)
+				v.Null = ok && f.wide(b.column) // or generates in any case
 			}
-			take(param, v)
+			take(row, param, v)
 		})
 	}
-	switch {
-	case refused != nil:
-		return refused
-	case doubt:
+	if doubt {
 		return NeedProbe{}
 	}
-	return nil
+	return refused
 }
 
 // isTime reports whether a type is one of dates or times. MySQL goes on to take
@@ -172,14 +172,14 @@ func longID(data []byte) wire.Parameter {
 	return wire.Parameter{Type: uint16(mysql.MYSQL_TYPE_VAR_STRING), Value: mysql.PutLengthEncodedString(data)}
 }
 
-// idOf says what an AUTO_INCREMENT column makes of a bound value. certain: it
-// does so in every sql_mode.
-func idOf(p *wire.Parameter, column rule.Column, s *relay.State) (v rewriter.Value, certain bool) {
+// idOf says what an AUTO_INCREMENT column makes of a bound value. strict: the server refuses text
+// that is no number. certain: it does so in every sql_mode.
+func idOf(p *wire.Parameter, column rule.Column, s *relay.State, strict bool) (v rewriter.Value, certain bool) {
 	kind := byte(p.Type)
 	if p.Null || kind == mysql.MYSQL_TYPE_NULL {
 		return rewriter.Value{Generate: true}, true
 	}
-	c := Cell{Value: ask.Value{Kind: kind}, Column: column, Strict: s.Strict}
+	c := Cell{Value: ask.Value{Kind: kind}, Column: column, Strict: strict}
 	if number, ok := p.Integer(); ok {
 		if number != 0 && (number <= math.MaxInt64 || p.Type&wire.Unsigned != 0) {
 			return rewriter.Value{Known: true, Number: number}, true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -109,7 +110,7 @@ func genesOf(e *relay.Prepared, payload []byte, s *relay.State) ([]uint16, error
 	if err := st.Execution.read(&st.Command, &relay.Snapshot{}, &Findings{}); err != nil {
 		return nil, err
 	}
-	if err := st.Execution.judge(s); err != nil {
+	if err := st.Execution.judge(s, &Part{Facts: &facts.Table{}}); err != nil {
 		return nil, err
 	}
 	var plan rewriter.Plan

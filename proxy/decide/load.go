@@ -51,6 +51,9 @@ func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
 	if form := LoadForm(&l.plan, charset); form != "" {
 		return asItIs, cx.unfilled(p, form)
 	}
+	if _, ask := refusesText(&cx.now.State, p.Facts, !l.plan.Replace, true); ask {
+		return asItIs, p.lacksEngine()
+	}
 	l.Format = cx.format(l, charset)
 	for i := range p.Rules {
 		if !d.Tables.IsAdmitted(p.admission(i)) {
@@ -100,7 +103,8 @@ func (cx *reading) format(l *Loading, charset string) infile.Format {
 	f.Skip, f.Fields, f.Bytes = l.plan.Skip, l.plan.Fields, l.plan.Bytes
 	f.Charset, _ = infile.CharsetOf(charset)
 	f.MariaDB, f.KeepZero = cx.Mode.MariaDB, cx.Mode.NoAutoValueOnZero
-	f.Strict = l.plan.Replace && cx.now.Strict
+	f.Strict, _ = refusesText(&cx.now.State, l.part.Facts, !l.plan.Replace, true)
+	f.StrictFirst, _ = refusesText(&cx.now.State, l.part.Facts, !l.plan.Replace, false)
 	for i, at := range l.plan.At {
 		f.Columns = append(f.Columns, infile.Column{Field: at, Text: l.part.columns[i].Text, Unsigned: l.part.columns[i].Unsigned})
 	}

@@ -210,9 +210,6 @@ func (d *Decider) fillsNamed(st *Statement, i int, cx *reading) error {
 		return miscounted(st, f)
 	}
 	sql := st.Text[st.Spans[i].Start:st.Spans[i].End]
-	if err := cx.boundArguments(st, sql); err != nil {
-		return err
-	}
 	p, plan := st.Filled.room()
 	p.head, p.Name, p.span, p.Text = f.head, f.name, st.Spans[i], sql
 	p.Rules, p.columns = append(p.Rules, f.rules...), append(p.columns, f.columns...)
@@ -220,6 +217,9 @@ func (d *Decider) fillsNamed(st *Statement, i int, cx *reading) error {
 		return err
 	}
 	p.Facts = st.Facts
+	if err := cx.boundArguments(st, p); err != nil {
+		return err
+	}
 	f.Plan.Bind(plan, st.Execution.values, 1, p.columns)
 	reads := f.Plan.Reads || rewriter.MentionsLastID(sql)
 	if err := d.bound(st, p, plan, e, reads, cx); err != nil {
@@ -239,15 +239,20 @@ func (d *Decider) fillsNamed(st *Statement, i int, cx *reading) error {
 const maxBound = wire.MaxColumns / 2
 
 // boundArguments finds out what the ids among the arguments are worth.
-func (cx *reading) boundArguments(st *Statement, sql []byte) error {
-	f, args := FillerOf(st.Prepared), st.Dynamic.Arguments
+func (cx *reading) boundArguments(st *Statement, p *Part) error {
+	f, args, sql := FillerOf(st.Prepared), st.Dynamic.Arguments, p.Text
 	st.Execution.values = st.Execution.values[:0]
 	if len(f.bound) == 0 {
 		return nil
 	}
-	n := NeedValues{Bound: true, Ignore: f.Plan.Ignore}
+	n := NeedValues{Bound: true}
 	for _, b := range f.bound {
 		if !args[b.param].Default {
+			strict, ask := refusesText(&cx.now.State, p.Facts, f.Plan.Ignore, b.later)
+			if ask {
+				return p.lacksEngine()
+			}
+			n.Strict = append(n.Strict, strict)
 			n.SQL = append(n.SQL, string(sql[args[b.param].Start:args[b.param].End]))
 			n.Columns = append(n.Columns, f.columns[b.column])
 			n.Wide = append(n.Wide, f.wide(b.column))

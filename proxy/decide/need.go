@@ -58,7 +58,7 @@ type (
 		SQL     []string
 		Columns []rule.Column // of each, the column it is for
 		Wide    []bool        // of each bound one, whether its column has wide ids; nil: none has
-		Ignore  bool          // the statement says IGNORE
+		Strict  []bool        // of each, whether the server refuses text that is no number
 		Bound   bool          // they are arguments of EXECUTE
 	}
 	// NeedSource: the text that an expression gives a PREPARE.

@@ -70,7 +70,7 @@ func (cx *reading) prepare(st *Statement, p *Part, plan *rewriter.Plan) error {
 		name:  relay.CloneName(p.Name),
 		rules: slices.Clone(p.Rules), absent: p.absent, columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
 		keyed: keyParams(made.Genes), keys: keyColumns(p.Facts.Table, p.Rules),
-		noZero: cx.Mode.NoAutoValueOnZero, strict: cx.now.Strict,
+		noZero: cx.Mode.NoAutoValueOnZero, strict: cx.now.Strict, strictAll: cx.now.StrictAll,
 	})
 	return nil
 }

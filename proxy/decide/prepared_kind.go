@@ -80,13 +80,16 @@ type filler struct {
 	keyed   []int         // the client's parameters that genes come from, ascending
 	keys    []rule.Column // that genes come from, by rule; nil: none do
 	noZero  bool          // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
-	strict  bool          // likewise, where the server was asked for literals
+	// Likewise, where the server was asked for literals:
+	strict    bool
+	strictAll bool
 }
 
 // boundID is a parameter of the client that is an id.
 type boundID struct {
 	param   int
 	column  uint8
+	later   bool   // of another row than the first
 	integer uint16 // the type that ids have like the integer that was bound last; 0: none was
 }
 
@@ -95,7 +98,7 @@ func boundIDs(parameters []rewriter.Parameter) (ids []boundID) {
 	client := 0
 	for _, p := range parameters {
 		if p.Role == rewriter.RoleBound {
-			ids = append(ids, boundID{param: client, column: p.Column})
+			ids = append(ids, boundID{param: client, column: p.Column, later: p.Later})
 		}
 		if !p.Role.Hidden() {
 			client++
@@ -104,13 +107,13 @@ func boundIDs(parameters []rewriter.Parameter) (ids []boundID) {
 	return ids
 }
 
-// boundID returns the column whose id a parameter of the client is.
-func (f *filler) boundID(param int) (column uint8, ok bool) {
+// boundID returns the id that a parameter of the client is.
+func (f *filler) boundID(param int) (b boundID, ok bool) {
 	at, ok := slices.BinarySearchFunc(f.bound, param, func(b boundID, param int) int { return b.param - param })
 	if !ok {
-		return 0, false
+		return b, false
 	}
-	return f.bound[at].column, true
+	return f.bound[at], true
 }
 
 // preparedQuery is a prepared INSERT whose rows come from a query. How many

@@ -23,7 +23,7 @@ func (d *Decider) selects(st *Statement, p *Part, plan *rewriter.Plan, cx *readi
 	case cx.now.MayBegin() && !st.Selection.Sound && st.Prefix[0] == mysql.COM_QUERY:
 		return NeedSound{Part: p}
 	case can && p.Facts.Engine() == facts.EngineUnknown:
-		return NeedEngine{Table: p.Name, Facts: p.Facts}
+		return p.lacksEngine()
 	case must && p.Facts.Engine() != facts.EngineTransactional:
 		return cx.unfilled(p, "INSERT ... SELECT with ON DUPLICATE KEY UPDATE that may read columns of the query's tables, on a table whose engine cannot take rows back")
 	}
@@ -34,7 +34,7 @@ func (d *Decider) selects(st *Statement, p *Part, plan *rewriter.Plan, cx *readi
 		case s.Exact == exactUnknown:
 			return NeedExact{Part: p, Plan: plan}
 		case s.Exact == ExactNot && plan.CanBesideOrdered() && p.Facts.Engine() == facts.EngineUnknown:
-			return NeedEngine{Table: p.Name, Facts: p.Facts}
+			return p.lacksEngine()
 		case s.Exact == ExactNot && (!plan.CanBesideOrdered() || p.Facts.Engine() != facts.EngineTransactional):
 			return cx.unfilled(p, "INSERT ... SELECT of numbers that MariaDB would round on their way (a quotient, or a sum of DOUBLE)")
 		}

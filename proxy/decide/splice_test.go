@@ -71,7 +71,7 @@ func splicing(t testing.TB, e *relay.Prepared, payload []byte, caps uint64) (st 
 		return st, nil, err
 	}
 	found.Note(&relay.Conversation{})
-	if err := st.Execution.judge(&relay.State{Known: relay.KnowAll}); err != nil {
+	if err := st.Execution.judge(&relay.State{Known: relay.KnowAll}, &Part{}); err != nil {
 		return st, nil, err
 	}
 	plan := &st.Filled.plans[0]
@@ -208,7 +208,7 @@ func TestSpliceDefaultOfEveryType(t *testing.T) {
 		if err := st.Execution.read(&st.Command, &relay.Snapshot{Caps: wire.MariaDBStmtBulkOperations}, &Findings{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := st.Execution.judge(&relay.State{Known: relay.KnowAll, Mode: rewriter.Mode{NoAutoValueOnZero: true}}); err != nil {
+		if err := st.Execution.judge(&relay.State{Known: relay.KnowAll, Mode: rewriter.Mode{NoAutoValueOnZero: true}}, &Part{}); err != nil {
 			t.Fatal(err)
 		}
 		st.Filled.Parts[0].ids[1] = []uint64{7}
@@ -401,7 +401,7 @@ func checkBound(t *testing.T, value rewriter.Value, own, v given, ids []uint64, 
 	t.Helper()
 	number := func(g given) (rewriter.Value, bool) {
 		p := wire.Parameter{Type: g.kind, Null: g.indicator == wire.IndicatorNull, Value: g.value}
-		return idOf(&p, rule.Column{Max: 1<<63 - 1}, &relay.State{Known: relay.KnowAll, Strict: true, Mode: rewriter.Mode{NoAutoValueOnZero: true}})
+		return idOf(&p, rule.Column{Max: 1<<63 - 1}, &relay.State{Known: relay.KnowAll, Mode: rewriter.Mode{NoAutoValueOnZero: true}}, true)
 	}
 	got, _ := number(v)
 	if value.Generate {
@@ -433,7 +433,7 @@ func TestJudgeStrict(t *testing.T) {
 		e := preparedText(t, tt.text, false)
 		x := &execution{e: e, rows: 1}
 		x.One.Parameters = []wire.Parameter{{Type: tt.kind, Value: []byte("\x02x0")}, {Type: tt.kind, Value: []byte("\x02x0")}}
-		if err := x.judge(&relay.State{Known: relay.KnowAll, Strict: true}); err != nil {
+		if err := x.judge(&relay.State{Known: relay.KnowAll, Strict: true}, &Part{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := x.values[0].Generate; got != tt.want {

@@ -58,7 +58,7 @@ func spliceWide(t testing.TB, e *relay.Prepared, payload []byte) (st *Statement,
 	if err := st.Execution.read(&st.Command, &relay.Snapshot{}, &Findings{}); err != nil {
 		return st, nil, err
 	}
-	if err := st.Execution.judge(&relay.State{Known: relay.KnowAll}); err != nil {
+	if err := st.Execution.judge(&relay.State{Known: relay.KnowAll}, &Part{}); err != nil {
 		return st, nil, err
 	}
 	FillerOf(e).Plan.Bind(&st.Filled.plans[0], st.Execution.values, st.Execution.rows, FillerOf(e).columns)

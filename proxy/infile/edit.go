@@ -68,9 +68,13 @@ type editor struct {
 	front int   // columns in front of each line
 	from  int64 // place up to which the file was copied
 	held  int64 // place of an id whose field is being read; -1: none
+	later bool  // the first row was read
 	out   []byte
 	err   error // of dst
 }
+
+// strict reports whether the server refuses what does not convert in the row that is read.
+func (e *editor) strict() bool { return e.Strict || e.StrictFirst && !e.later }
 
 // flush copies the file up to a place.
 func (e *editor) flush(upTo int64) {
@@ -114,6 +118,7 @@ func (e *editor) lines() error {
 		if err := e.missing(n); err != nil {
 			return err
 		}
+		e.later = true
 		more = e.nextLine()
 	}
 	return e.brokenRest()
@@ -259,7 +264,7 @@ func (e *editor) ownNumber(k int, v []byte) error {
 		return e.ids.Explicit(k, Explicit{Known: n.end > 0})
 	}
 	whole := n.end > 0 && !clipped
-	if e.Strict && !(whole && blank(v[n.end:])) { // the server says why not
+	if e.strict() && !(whole && blank(v[n.end:])) { // the server says why not
 		return nil
 	}
 	if whole && e.simple && (n.end == len(v) || !joins(v[n.end])) {
@@ -337,7 +342,7 @@ func (e *editor) missing(n int) error {
 	next := n
 	for field := n; field < e.Fields; field++ {
 		k := e.at[field]
-		if k == Absent || e.Strict { // in strict mode the server refuses the row
+		if k == Absent || e.strict() { // in strict mode the server refuses the row
 			continue
 		}
 		if field != next || e.ragged || e.odd || e.loose == e.fieldEnd || field == n && e.merges() {

@@ -79,6 +79,7 @@ func TestEdit(t *testing.T) {
 		{"tails", at(0), "0x,a\n0.0.5,b\n0e0e5,c\n0-,d\n", "1001x,a\n1002,b\n1003,c\n1004-,d\n"},
 		{"at the end", at(1), "a,0\nb,\"0\"\nc,7\nd,0,x\n", "a,1001\nb,\"1002\"\nc,7\nd,1003,x\n"},
 		{"missing", at(1), "a\n\"b\"\n\nc", "a,1001\n\"b\",1002\n,1003\nc,1004"},
+		{"text, strict in the first row alone", func(f *Format) { f.Columns[0].Field, f.StrictFirst = 0, true }, "x,0\nx,1", "x,0\n1001,1"},
 		{"missing in strict mode", func(f *Format) { f.Columns[0].Field, f.Strict = 1, true }, "a\nb,x\nc,0", "a\nb,x\nc,1001"},
 		{"zero is kept", func(f *Format) { f.Columns[0].Field, f.KeepZero = 0, true }, "0,a\n,b\n\\N,c", "0,a\n,b\n1001,c"},
 		{"below zero", func(f *Format) { f.Columns[0] = Column{Field: 0, Unsigned: true} }, "-5,a\n-0.2,b", "1001,a\n1002,b"},

@@ -23,6 +23,8 @@ type Format struct {
 	// Strict: the server takes what does not convert to a number for an error, not for a warning.
 	// Such an id is left as it is.
 	Strict bool
+	// StrictFirst: it does so in the first row alone.
+	StrictFirst bool
 	// KeepZero: sql_mode NO_AUTO_VALUE_ON_ZERO: only NULL and a missing id generate.
 	KeepZero bool
 	Columns  []Column

@@ -39,6 +39,7 @@ type State struct {
 	Mode      rewriter.Mode
 	Charset   string // character_set_client, with knowCharset
 	Strict    bool   // sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES
+	StrictAll bool   // it has STRICT_ALL_TABLES
 	UTF8      int    // see utf8Of
 	Increment uint64
 	MaxPacket uint64
@@ -201,7 +202,7 @@ func utf8Of(charset string) int {
 }
 
 func (s *State) learnSQLMode(modes string) {
-	s.Mode.ANSIQuotes, s.Mode.NoBackslashEscapes, s.Mode.NoAutoValueOnZero, s.Strict = false, false, false, false
+	s.Mode.ANSIQuotes, s.Mode.NoBackslashEscapes, s.Mode.NoAutoValueOnZero, s.Strict, s.StrictAll = false, false, false, false, false
 	for name := range strings.SplitSeq(modes, ",") {
 		switch name {
 		case "ANSI_QUOTES":
@@ -210,8 +211,10 @@ func (s *State) learnSQLMode(modes string) {
 			s.Mode.NoBackslashEscapes = true
 		case "NO_AUTO_VALUE_ON_ZERO":
 			s.Mode.NoAutoValueOnZero = true
-		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES":
+		case "STRICT_TRANS_TABLES":
 			s.Strict = true
+		case "STRICT_ALL_TABLES":
+			s.Strict, s.StrictAll = true, true
 		}
 	}
 }
