@@ -360,6 +360,7 @@ func TestDecideRules(t *testing.T) {
 		{name: "forwarded", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
 		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
 		{name: "forwarded, not known", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Known &^= relay.KnowStrict }) }},
+		{name: "forwarded behind SET TRANSACTION", text: "INSERT INTO orders (a) SELECT 1", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}, setup: func(x *deciding) { x.is(func(s *relay.State) { s.OneShot = true }) }},
 		{name: "forwarded, hidden", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
 		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
 		{name: "a view without the column", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{any}, want: "error 1235"},

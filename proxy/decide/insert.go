@@ -98,7 +98,7 @@ func (d *Decider) plan(st *Statement, p *Part, plan *rewriter.Plan, cx *reading)
 	} else {
 		err = d.admissible(st, p, plan, cx)
 	}
-	if err != nil {
+	if err != nil || plan.Selected && !st.selects() {
 		return asItIs, err
 	}
 	st.Filled.add()

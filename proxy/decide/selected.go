@@ -52,3 +52,10 @@ func (d *Decider) selects(st *Statement, p *Part, plan *rewriter.Plan, cx *readi
 	st.Order = &selecting{filled: &st.Filled, selection: s, beside: beside}
 	return d.admissible(st, p, plan, cx)
 }
+
+// selects reports whether the piece is an INSERT whose rows come from a query and are numbered. One that is not may go as
+// it is, for its rule says so.
+func (d *decision) selects() bool {
+	_, ok := d.Order.(*selecting)
+	return ok
+}
