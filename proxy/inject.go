@@ -142,8 +142,8 @@ func (s command) decided() error {
 // refuseAt answers for the i-th statement of the piece, as a server does: those
 // in front of it run first.
 func (s command) refuseAt(i int, cause error) (again bool, err error) {
-	if i > 0 && s.st.Refused == 0 {
-		s.st.Refused = i
+	if i > 0 && s.st.Until == 0 {
+		s.st.Until = i
 		return true, nil
 	}
 	e := s.Told(cause)

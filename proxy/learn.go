@@ -66,7 +66,7 @@ func (s learner) evaluate(n decide.NeedValues) error {
 	for i := range worth {
 		v := decide.Cell{Value: worth[i], Column: n.Columns[i], Strict: n.Strict[i]}
 		v.Wide = n.Wide != nil && n.Wide[i]
-		if n.Bound {
+		if n.Part == nil {
 			s.st.Bound = append(s.st.Bound, v.ID(&now))
 			continue
 		}

@@ -102,7 +102,7 @@ func (s *session) report(found *decide.Findings) {
 	}
 	for _, o := range found.Observed {
 		stats.Observed.Add(1)
-		s.l.srv.notices.observe(o)
+		s.l.srv.notices.observe(o.Sighting)
 		if others, ok := s.l.srv.notices.Due(o.Rule + o.Table + o.What); ok {
 			s.log.Info("observed", "rule", o.Rule, "table", o.Table, "what", o.What, "statement", o.Statement, "others", others)
 		}

@@ -92,20 +92,32 @@ func HalfDone(table string) *mysql.MyError {
 	return New(mysql.ER_CHECKREAD, "HY000", "Record has changed since last read in table '%s': the SELECT of INSERT ... SELECT gave more rows than had been counted just before, and the table's engine has become one that does not take rows back: some were inserted", table)
 }
 
+// Refusal is an error by which a rule refuses a statement.
+type Refusal struct {
+	*mysql.MyError
+	Rule *rule.Rule // nil: which one it would be is not known
+	Form string     // of the statement, for which it gets no ids; empty: its form is fine
+	Why  string     // in the words of somebody who knows the statement and the rule; empty: the form says it
+}
+
+// Unwrap returns what the client is told.
+func (e *Refusal) Unwrap() error { return e.MyError }
+
 // Unsupported says that a form of INSERT on a table with a rule is not
 // filled, and that nothing was sent to the server.
-func Unsupported(rule *rule.Rule, t rewriter.Name, form string) *mysql.MyError {
-	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on table %s with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, t.Table, rule)
+func Unsupported(rule *rule.Rule, t rewriter.Name, form string) *Refusal {
+	return &Refusal{Rule: rule, Form: form, MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on table %s with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, t.Table, rule)}
 }
 
 // StoresZero says why a statement is not forwarded although its rule would
 // let it pass without an id.
-func StoresZero(rule *rule.Rule, t rewriter.Name, form, why string) *mysql.MyError {
+func StoresZero(rule *rule.Rule, t rewriter.Name, form, why string) *Refusal {
 	stored := "0"
 	if rule.IDs.Wide() {
 		stored = "an empty value"
 	}
-	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not forward '%s' on table %s: the server would store %s in column %s, which has no default, for %s (rule %s, unsupported: forward); nothing was sent", form, t.Table, stored, rule.Column, why, rule)
+	stores := fmt.Sprintf("the server would store %s in column %s, which has no default, for %s", stored, rule.Column, why)
+	return &Refusal{Rule: rule, Form: form, Why: stores, MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not forward '%s' on table %s: %s (rule %s, unsupported: forward); nothing was sent", form, t.Table, stores, rule)}
 }
 
 // Unprepared is what a server says to an execution of the statement
@@ -125,7 +137,7 @@ func TooManyNames(most int) *mysql.MyError {
 }
 
 // ReadLate says that the text of a statement prepared in SQL was not read.
-func ReadLate() *mysql.MyError {
+func ReadLate() *Refusal {
 	return Undecided(errors.New("no table had a rule when it was prepared, and its text was not read: prepare it again"))
 }
 
@@ -170,28 +182,33 @@ func TooManyParameters(table string) *mysql.MyError {
 }
 
 // Explicit refuses an explicit id, as explicit: reject says.
-func Explicit(rule *rule.Rule) *mysql.MyError {
-	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)
+func Explicit(rule *rule.Rule) *Refusal {
+	return &Refusal{Rule: rule, Why: "explicit: reject, and the statement gives " + rule.Column + " a value of its own", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)}
 }
 
 // NoNumber refuses an explicit id that no source can be moved past.
-func NoNumber(rule *rule.Rule) *mysql.MyError {
-	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: advance, and the statement gives column %s a value that is no whole number the source could be moved past; nothing was sent", rule, rule.Column)
+func NoNumber(rule *rule.Rule) *Refusal {
+	return &Refusal{Rule: rule, Why: "explicit: advance, and the statement gives " + rule.Column + " a value that is no whole number", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: advance, and the statement gives column %s a value that is no whole number the source could be moved past; nothing was sent", rule, rule.Column)}
 }
 
 // BelowZero refuses an id below zero for an unsigned column.
-func BelowZero(rule *rule.Rule) *mysql.MyError {
-	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not pass on an id below zero for column %s of rule %s: it is unsigned, and the server would store 0; nothing was sent", rule.Column, rule)
+func BelowZero(rule *rule.Rule) *Refusal {
+	return &Refusal{Rule: rule, Why: "an id below zero for column " + rule.Column + ", which is unsigned: the server would store 0", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not pass on an id below zero for column %s of rule %s: it is unsigned, and the server would store 0; nothing was sent", rule.Column, rule)}
 }
 
 // NoColumn says that a table lacks the column of a rule.
-func NoColumn(rule *rule.Rule, table string) *mysql.MyError {
-	return New(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s' in table %s, which idproxy rule %s names; correct the rule's column", rule.Column, table, rule)
+func NoColumn(rule *rule.Rule, table string) *Refusal {
+	return &Refusal{Rule: rule, Why: "the table has no column " + rule.Column, MyError: New(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s' in table %s, which idproxy rule %s names; correct the rule's column", rule.Column, table, rule)}
 }
 
 // ColumnType says that a column cannot hold the ids of its source.
-func ColumnType(rule *rule.Rule, table string, column rule.Column) *mysql.MyError {
-	return outOfIDs(rule, fmt.Sprintf("column %s of table %s has the type %s, which cannot hold the ids of source %s exactly (%s can)", rule.Column, table, column.Type, rule.Source, rule.IDs.Columns()))
+func ColumnType(rule *rule.Rule, table string, column rule.Column) *Refusal {
+	why := "the type of column " + rule.Column + " cannot hold generated ids exactly"
+	if rule.IDs.Wide() {
+		why = fmt.Sprintf("column %s has the type %s, which cannot hold the ids of source %s (%s can)", rule.Column, column.Type, rule.Source, rule.IDs.Columns())
+	}
+	return &Refusal{Rule: rule, Why: why, MyError: outOfIDs(rule, fmt.Sprintf("column %s of table %s has the type %s, which cannot hold the ids of source %s exactly (%s can)",
+		rule.Column, table, column.Type, rule.Source, rule.IDs.Columns()))}
 }
 
 // Facts passes on why the server would not describe a table.
@@ -215,8 +232,8 @@ func HeldTooLarge(limit int) *mysql.MyError {
 }
 
 // Undecided says why it could not be decided on a statement.
-func Undecided(cause error) *mysql.MyError {
-	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy could not decide whether the statement needs ids: %v; nothing was sent", cause)
+func Undecided(cause error) *Refusal {
+	return &Refusal{Why: cause.Error(), MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy could not decide whether the statement needs ids: %v; nothing was sent", cause)}
 }
 
 // BrokenOff says that a LOAD DATA was broken off behind rows of its file.
@@ -230,5 +247,5 @@ func From(err error) *mysql.MyError {
 	if e, ok := errors.AsType[*mysql.MyError](err); ok {
 		return e
 	}
-	return Undecided(err)
+	return Undecided(err).MyError
 }

@@ -20,7 +20,7 @@ func (p *Part) questions(st *Statement, plan *rewriter.Plan, cx *reading) error 
 	case cx.now.Busy: // with what may set a variable
 		return NeedQuiet{}
 	}
-	var n NeedValues
+	n := NeedValues{Part: p}
 	for i, q := range plan.Questions {
 		strict, ask := refusesText(&cx.now.State, p.Facts, plan.Ignore, plan.AskedLater(i))
 		if ask {

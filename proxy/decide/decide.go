@@ -38,9 +38,10 @@ func (d *Decider) wholeOrPiece(st *Statement, cx *reading) (Need, error) {
 		return missing, err
 	}
 	st.Found.unread = append(st.Found.unread, unread{text: st.Text, by: cx.rules.List})
+	st.Found.unedited(CauseUnnamed)
 	st.asItCame()
 	st.Touch, st.After, st.Owing = relay.TouchAll|relay.TouchLastID, nil, false
-	st.Spans, st.End, st.Rest, st.Refused = st.Spans[:0], len(st.Text), 0, 0
+	st.Spans, st.End, st.Rest, st.Until = st.Spans[:0], len(st.Text), 0, 0
 	st.Prepared, st.Dynamic = nil, nil
 	return nil, nil
 }
@@ -86,7 +87,7 @@ func (d *Decider) parts(st *Statement, cx *reading) error {
 			return NeedQuiet{}
 		}
 		i := len(st.Spans) - 1
-		if i > 0 && i == st.Refused {
+		if i > 0 && i == st.Until {
 			st.cut(i)
 			return nil
 		}
@@ -135,8 +136,9 @@ func (d *Decider) part(st *Statement, i int, cx *reading) (ends bool, err error)
 	}
 	switch head.Kind {
 	case rewriter.Insert, rewriter.Replace, rewriter.Load:
-		if more && len(head.Target.Table) == 0 {
-			break // the text ends before the table: the server refuses it
+		if more && len(head.Target.Table) == 0 { // the text ends before the table
+			cx.found.unedited(CauseInvalid)
+			break
 		}
 		how, err := d.insert(st, i, head, cx)
 		if err != nil {

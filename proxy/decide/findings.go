@@ -10,8 +10,9 @@ import (
 // Findings are what a decision saw that is not what is to be done. They count once the
 // decision stands: until then it is made again and again.
 type Findings struct {
-	Observed  []Sighting
+	Observed  []Observation
 	Passed    []passed
+	Unedited  []Unedited // statements that go as they came, where something else was likely
 	Disputes  []dispute
 	LeftAlone int // statements on tables that a wildcard matches and does not concern
 	// What is to be noted of statements that were prepared:
@@ -43,7 +44,7 @@ type dispute struct {
 }
 
 func (f *Findings) Reset() {
-	f.Observed, f.Passed, f.Disputes, f.LeftAlone = f.Observed[:0], f.Passed[:0], f.Disputes[:0], 0
+	f.Observed, f.Passed, f.Unedited, f.Disputes, f.LeftAlone = f.Observed[:0], f.Passed[:0], f.Unedited[:0], f.Disputes[:0], 0
 	f.unread, f.executed, f.facts, f.types, f.typed = f.unread[:0], nil, nil, f.types[:0], false
 }
 
@@ -77,6 +78,15 @@ func (f *Findings) Note(c *relay.Conversation) {
 
 // Sighting is one kind of statement that a rule which observes saw.
 type Sighting struct{ Rule, Table, What, Statement string }
+
+// Observation is a statement that a rule which observes saw.
+type Observation struct {
+	Sighting
+	By        *rule.Rule
+	Refusal   error // what it would refuse the statement with; nil: nothing
+	Rows      int   // of an INSERT that it would fill
+	Generated int   // those of them that would get ids
+}
 
 // gives notes the types that an execution gives the n parameters of its statement.
 func (f *Findings) gives(e *relay.Prepared, one *wire.Execute, n int) {

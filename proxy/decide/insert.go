@@ -70,6 +70,8 @@ func (d *Decider) plan(st *Statement, p *Part, plan *rewriter.Plan, cx *reading)
 		return asItIs, NeedTable{Table: p.Name, Key: string(st.Key)}
 	case errors.Is(err, rewriter.ErrNeedValues):
 		return asItIs, p.questions(st, plan, cx)
+	case errors.Is(err, rewriter.ErrNeedTable):
+		return asItIs, &UnknownColumns{p.Rules[0]}
 	case err != nil: // ErrRefusedByServer
 		if p.Facts.At.Before(st.Begun) { // by what the table was; the server must be sure to refuse it now
 			return asItIs, NeedTable{Table: p.Name, Key: string(st.Key)}
@@ -77,6 +79,7 @@ func (d *Decider) plan(st *Statement, p *Part, plan *rewriter.Plan, cx *reading)
 		if cx.prepares {
 			st.Prepared = &relay.Prepared{Kind: stale{}}
 		}
+		cx.found.unedited(CauseInvalid)
 		return asItIs, nil // it goes as it is, and the server says why not
 	case plan.ZeroDoubt && cx.now.Known&relay.KnowZero == 0, plan.Rows > 1 && cx.now.Known&relay.KnowNumbers == 0:
 		return asItIs, NeedProbe{}

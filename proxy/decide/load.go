@@ -34,7 +34,10 @@ func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
 		return asItIs, err
 	case unsupported:
 		return asItIs, cx.unfilled(p, form.Form)
+	case errors.Is(err, rewriter.ErrNeedTable):
+		return asItIs, &UnknownColumns{p.Rules[0]}
 	case err != nil: // ErrRefusedByServer
+		cx.found.unedited(CauseInvalid)
 		return asItIs, nil
 	case p.Facts.At.Before(st.Begun): // how many fields a line has must be certain: no server says when it was not
 		return asItIs, NeedTable{Table: p.Name, Key: string(st.Key)}

@@ -209,7 +209,7 @@ func (l *Loading) Tell(e *relay.Expect) {
 func (l *Loading) BreakOff(cause error) {
 	e := l.s.Told(cause)
 	if _, ok := errors.AsType[*mysql.MyError](cause); !ok {
-		e = clienterr.Unsupported(l.part.Rules[0], l.part.Name, "LOAD DATA of "+cause.Error())
+		e = clienterr.Unsupported(l.part.Rules[0], l.part.Name, "LOAD DATA of "+cause.Error()).MyError
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

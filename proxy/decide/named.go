@@ -19,6 +19,9 @@ func (d *Decider) dynamic(st *Statement, i int, head rewriter.Head, cx *reading)
 		if head.Kind == rewriter.Prepare && cx.rules.Empty() {
 			cx.found.unread = append(cx.found.unread, unread{text: sql, by: cx.rules.List})
 		}
+		if err != nil && !cx.rules.Empty() {
+			cx.found.unedited(CauseInvalid)
+		}
 		st.Owing = cx.now.Owes
 		cx.follow(st, i, head)
 		return false, nil
@@ -75,6 +78,7 @@ func (d *Decider) text(st *Statement, sql []byte, cx *reading) error {
 		st.Prepared = &relay.Prepared{Touch: relay.TouchAll | relay.TouchLastID, Reads: true, Unread: true}
 		return nil
 	case dyn.From == rewriter.SourceOther, st.Source != nil && st.Source.Unknown:
+		cx.found.unedited(CauseUnseen)
 		st.Prepared = &relay.Prepared{Touch: relay.TouchAll | relay.TouchLastID, Reads: true, Unseen: true}
 		return nil
 	case st.Source != nil:
@@ -92,10 +96,12 @@ func (d *Decider) text(st *Statement, sql []byte, cx *reading) error {
 		return NeedSource{SQL: string(sql[dyn.Source.Start:dyn.Source.End])}
 	}
 	head, more := rewriter.ReadHead(inner.Text, in.Mode)
-	if cut := more && len(head.Target.Table) == 0; !cut { // else the server refuses it
+	if cut := more && len(head.Target.Table) == 0; !cut {
 		if err := d.inside(st, inner, head, &in); err != nil {
 			return err
 		}
+	} else if relay.Inserts(head) || head.Kind == rewriter.Load {
+		cx.found.unedited(CauseInvalid)
 	}
 	e := relay.NewPrepared(head, inner.Text, true)
 	if e == nil {
@@ -245,7 +251,7 @@ func (cx *reading) boundArguments(st *Statement, p *Part) error {
 	if len(f.bound) == 0 {
 		return nil
 	}
-	n := NeedValues{Bound: true}
+	var n NeedValues
 	for _, b := range f.bound {
 		if !args[b.param].Default {
 			strict, ask := refusesText(&cx.now.State, p.Facts, f.Plan.Ignore, b.later)

@@ -55,11 +55,11 @@ type (
 	// NeedValues: what expressions for ids are worth.
 	NeedValues struct {
 		need
+		Part    *Part // the statement; nil: they are arguments of EXECUTE
 		SQL     []string
 		Columns []rule.Column // of each, the column it is for
 		Wide    []bool        // of each bound one, whether its column has wide ids; nil: none has
 		Strict  []bool        // of each, whether the server refuses text that is no number
-		Bound   bool          // they are arguments of EXECUTE
 	}
 	// NeedSource: the text that an expression gives a PREPARE.
 	NeedSource struct {

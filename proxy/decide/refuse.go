@@ -16,7 +16,7 @@ func (cx *reading) unfilled(p *Part, form string) error {
 	forwarded := false
 	for i, rule := range p.Rules {
 		if rule.Observe {
-			cx.observe(rule, p, "would refuse: "+form)
+			cx.observe(rule, p, Observation{Sighting: Sighting{What: "would refuse: " + form}, Refusal: clienterr.Unsupported(rule, p.Name, form)})
 			continue
 		}
 		if !rule.Forward {
@@ -61,12 +61,14 @@ func (d *Decider) creates(st *Statement, head rewriter.Head, sql []byte, cx *rea
 func (cx *reading) unread(text []byte) error {
 	switch {
 	case !cx.rules.MayNameIn(text, nil, false):
+		cx.found.unedited(CauseUnread)
 		return nil
 	case cx.barrier: // behind the statements in front it may be read
 		return errCut
 	case !cx.known:
 		return NeedProbe{}
 	case !cx.rules.MayNameIn(text, cx.schema, true):
+		cx.found.unedited(CauseUnread)
 		return nil
 	}
 	return clienterr.Undecided(errors.New("the tables it writes to could not be read"))
@@ -78,7 +80,10 @@ func (d *Decider) hidden(st *Statement, head rewriter.Head, sql []byte, cx *read
 		return nil
 	}
 	inside := rewriter.Hidden(sql, cx.Mode)
-	st.Unseen = st.Unseen || inside.Unseen
+	if inside.Unseen {
+		st.Unseen = true
+		cx.found.unedited(CauseUnseen)
+	}
 	for _, text := range inside.Unread {
 		if err := cx.unread(text); err != nil {
 			return err

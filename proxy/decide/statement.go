@@ -29,9 +29,9 @@ type answers struct {
 	Source      *InnerText       // the text that a PREPARE or EXECUTE IMMEDIATE was asked for
 	Bound       []rewriter.Value // of the ids among the arguments of an EXECUTE
 	FileCharset string           // character_set_database, where a LOAD DATA needs it
-	// Refused is the statement that is refused once those in front of it are
-	// over; 0: none.
-	Refused int
+	// Until is the statement that the piece ends in front of: one to be refused once those in
+	// front are over. 0: none.
+	Until int
 	// Selection is of its only statement, when the rows of that come from a query.
 	Selection Selection
 }
@@ -46,7 +46,7 @@ func (a *answers) Deny(key string, f *facts.Table) {
 
 // more forgets what was learned for a piece that was sent.
 func (a *answers) more() {
-	a.Values, a.Source, a.Bound, a.Refused, a.Selection = nil, nil, nil, 0, Selection{}
+	a.Values, a.Source, a.Bound, a.Until, a.Selection = nil, nil, nil, 0, Selection{}
 	a.FileCharset, a.Asked = "", nil
 }
 

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -33,6 +34,9 @@ func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter
 		return name, nil, NeedProbe{}
 	}
 	if len(name.Schema) == 0 { // none is selected: the server refuses it
+		if cx.rules.MayMatch(name.Table, cx.rules.Fold) {
+			cx.found.unedited(CauseNoSchema)
+		}
 		return name, nil, nil
 	}
 	rules := cx.rules.Match(name.Schema, name.Table, cx.rules.Fold)
@@ -53,6 +57,7 @@ func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter
 		if cx.now.Busy { // a command that is pending may drop it
 			return name, nil, NeedQuiet{}
 		}
+		cx.found.unedited(CauseTemporary)
 		if cx.prepares {
 			st.Prepared = &relay.Prepared{Kind: shadow(st.Key)}
 		}
@@ -78,7 +83,7 @@ func (d *Decider) concern(st *Statement, p *Part, rules []*rule.Rule, cx *readin
 	if !ok || !rules[0].Observe {
 		return err
 	}
-	cx.observe(rules[0], p, "would refuse: "+e.Message)
+	cx.observe(rules[0], p, Observation{Sighting: Sighting{What: "would refuse: " + e.Message}, Refusal: err})
 	p.Rules = p.Rules[:0]
 	return nil
 }
@@ -98,11 +103,16 @@ func (d *Decider) facts(st *Statement, p *Part, rules []*rule.Rule, cx *reading)
 			if cx.prepares { // or not: the table may have been made since
 				st.Prepared = &relay.Prepared{Kind: stale{}}
 			}
+			cx.found.unedited(CauseNoTable)
 			return nil // the server will say so itself
 		}
 		return clienterr.Facts(rules[0], f.Name, f.Err)
 	}
 	p.Facts, st.Facts = f, f
+	if f.Table == nil { // no server was asked
+		p.assume(rules)
+		return nil
+	}
 	for _, r := range rules {
 		if !r.Exact() && !r.Unfit(f.Table).None() {
 			if cx.prepares && !r.Observe {
@@ -126,11 +136,30 @@ func (d *Decider) facts(st *Statement, p *Part, rules []*rule.Rule, cx *reading)
 		p.Rules, p.columns = append(p.Rules, rules...), append(p.columns, make([]rule.Column, len(rules))...)
 	default:
 		cx.found.LeftAlone++
+		cx.found.Unedited = append(cx.found.Unedited, Unedited{CauseMisfit, rules[0], rules[0].Unfit(f.Table)})
 		if p.absent != nil {
 			st.Prepared = &relay.Prepared{Kind: &bare{name: relay.CloneName(p.Name), key: string(st.Key), facts: f, rules: p.absent}}
 		}
 	}
 	return nil
+}
+
+// assume takes columns that fit the rules for granted, where no server was asked.
+func (p *Part) assume(rules []*rule.Rule) {
+	for _, r := range rules {
+		column := rule.Column{Name: r.Column, Max: math.MaxUint64, Default: true}
+		if r.IDs.Wide() {
+			column.Text, column.Length = true, 36
+		}
+		p.Rules, p.columns = append(p.Rules, r), append(p.columns, column)
+	}
+}
+
+// UnknownColumns is the error for a statement that the columns of its table decide, where no server was asked for them.
+type UnknownColumns struct{ Rule *rule.Rule }
+
+func (e *UnknownColumns) Error() string {
+	return "rule " + e.Rule.String() + ": the columns of the table are needed"
 }
 
 // NoTable reports whether an error code says that there is no table of a name, or
@@ -178,6 +207,9 @@ func sameColumns(now *facts.Table, f *filler) bool {
 
 // counting returns the name of the column with AUTO_INCREMENT.
 func counting(t *rule.Table) string {
+	if t == nil { // no server was asked
+		return ""
+	}
 	for _, columns := range [...][]rule.Column{t.Columns, t.Invisible} {
 		for i := range columns {
 			if columns[i].AutoIncrement {
@@ -190,7 +222,7 @@ func counting(t *rule.Table) string {
 
 // keyColumns returns the columns that the genes of rules come from, by rule.
 func keyColumns(t *rule.Table, rules []*rule.Rule) []rule.Column {
-	if !keyed(rules) {
+	if !keyed(rules) || t == nil {
 		return nil
 	}
 	columns := make([]rule.Column, len(rules))

@@ -35,8 +35,8 @@ type Tables struct {
 
 // Table is what the server said of one table.
 type Table struct {
-	Name  string // schema.table, for messages
-	Table *rule.Table
+	Name  string         // schema.table, for messages
+	Table *rule.Table    // nil beside Err, and where no server was asked
 	Bases []Base         // of columns that have a series for each table
 	View  bool           // it lacks a column that a rule names, and is a view
 	Err   *mysql.MyError // why it said nothing

@@ -39,7 +39,7 @@ func TestErrorCodes(t *testing.T) {
 	want := []string{"1467", "1235", "1054", "1153", "1158", "1043"}
 	rule := &rule.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"}
 	var codes []string
-	for _, e := range []*mysql.MyError{clienterr.From(clienterr.OutOfIDs(rule, errors.New("x"))), clienterr.Unsupported(rule, rewriter.Name{Table: []byte("t")}, "x"), clienterr.NoColumn(rule, "t"), clienterr.HeldTooLarge(9), ErrLost(nil), clienterr.UpstreamTLS("s", errors.New("x"))} {
+	for _, e := range []*mysql.MyError{clienterr.From(clienterr.OutOfIDs(rule, errors.New("x"))), clienterr.Unsupported(rule, rewriter.Name{Table: []byte("t")}, "x").MyError, clienterr.NoColumn(rule, "t").MyError, clienterr.HeldTooLarge(9), ErrLost(nil), clienterr.UpstreamTLS("s", errors.New("x"))} {
 		codes = append(codes, strings.Fields(e.Error())[1])
 		if len(e.State) != 5 {
 			t.Errorf("state %q of %v", e.State, e)
