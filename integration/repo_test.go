@@ -41,7 +41,10 @@ var arrows = map[string][]string{
 		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/upstream",
 		"config", "idsource", "idsource/", "pattern", "proxy", "proxy/ask", "rewriter", "rule",
 	},
-	"cmd/idproxy/explain": {"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "proxy", "proxy/decide", "rewriter", "rewriter/grammar", "rule"},
+	"cmd/idproxy/explain": {
+		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment",
+		"proxy/", "rewriter", "rewriter/grammar", "rule",
+	},
 	"cmd/idproxy/census": {
 		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "pattern", "proxy", "proxy/ask", "rule", "rewriter",
 	},

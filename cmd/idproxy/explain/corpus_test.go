@@ -18,15 +18,12 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"idproxy/cmd/idproxy/app"
-	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/statements"
 	"idproxy/rewriter"
-	"idproxy/rewriter/grammar"
-	"idproxy/rule"
 )
 
 // explainedProductions are what TestExplainCorpus draws statements of, in turn.
@@ -215,10 +212,14 @@ type explained struct{ what, why string }
 // explain asks explain.
 func (c *explaining) explain(t *testing.T, listener *config.Listener, mode, text string) (explained, string) {
 	t.Helper()
-	m := c.mode
-	m.ANSIQuotes, m.NoBackslashEscapes, m.NoAutoValueOnZero = mode == "ANSI_QUOTES", mode == "NO_BACKSLASH_ESCAPES", mode == "NO_AUTO_VALUE_ON_ZERO"
-	e := &session{schema: []byte(explainedSchema), rules: rule.NewList(ruleset.Of(c.cfg, listener.Name)), mode: m, second: grammar.New(shapesRead)}
-	e.ask(t.Context(), c.account)
+	e := newSession(t.Context(), c.cfg, listener, Options{Schema: explainedSchema})
+	end, err := e.ask(c.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	e.settings.SQLMode = mode
+	e.begin(e.mode().MariaDB, e.mode().Version)
 	all, err := e.explain([]byte(text))
 	said := "\n"
 	for _, one := range all {
@@ -227,7 +228,7 @@ func (c *explaining) explain(t *testing.T, listener *config.Listener, mode, text
 	if err != nil {
 		said += "\nfailed: " + err.Error()
 	}
-	if m.MultiStatements = true; len(rewriter.Split(nil, []byte(text), m)) > 1 {
+	if len(rewriter.Split(nil, []byte(text), e.mode())) > 1 {
 		return explained{what: "several"}, said
 	}
 	return readExplained(said), said

@@ -1,10 +1,14 @@
 package explain
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
-	"idproxy/rule"
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/clienterr"
 )
 
 // Outcome is what becomes of one statement.
@@ -28,6 +32,10 @@ const (
 	Unknown   Becomes = "unknown"   // without the columns of its table
 )
 
+func newOutcome(sql []byte) *Outcome {
+	return &Outcome{Statement: string(bytes.TrimSpace(sql)), Notes: []string{}}
+}
+
 // String is the statement that the server gets, with the notes as comments above it.
 func (o *Outcome) String() string {
 	var text strings.Builder
@@ -45,49 +53,41 @@ func (o *Outcome) note(format string, args ...any) {
 }
 
 // forward says why a statement goes to the server as it came.
-func (o *Outcome) forward(sql []byte, format string, args ...any) {
+func (o *Outcome) forward(format string, args ...any) {
 	o.note(format, args...)
-	o.Becomes, o.Sent = Forwarded, string(sql)
+	o.Becomes, o.Sent = Forwarded, o.Statement
 }
 
 // fill says what a statement with ids becomes.
 func (o *Outcome) fill(sent []byte) { o.Becomes, o.Sent = Filled, string(sent) }
 
-// reject says why a statement is not sent, whatever forms its rule lets pass.
-func (o *Outcome) reject(r *rule.Rule, why string) {
-	o.note("refused by rule %s: %s", r, why)
-	o.Becomes, o.Rule = Refused, r.String()
-}
-
-// needTable says that the columns of a table decide.
-func (o *Outcome) needTable(r *rule.Rule) {
-	o.note("rule %s: the columns of the table are needed; ask again with --online", r)
-	o.Becomes = Unknown
-}
-
-// unread says that a text could not be read, or not the tables that it writes to.
-func (o *Outcome) unread(form string) {
-	o.note("refused unless the server has an error for it: %s, and the tables it writes to could not be read", form)
+// reject says why a statement is not sent; e is what the client is told.
+func (o *Outcome) reject(err error, e *mysql.MyError) {
 	o.Becomes = Refused
+	refusal, ok := errors.AsType[*clienterr.Refusal](err)
+	switch {
+	case !ok:
+		o.note("refused: %s", e.Message)
+	case refusal.Rule == nil:
+		o.note("refused unless the server has an error for it: %s", refusal.Why)
+	default:
+		o.note("refused by rule %s: %s", refusal.Rule, reason(refusal))
+		o.Rule = refusal.Rule.String()
+	}
 }
 
-// unfilled says that a statement gets no ids: it is refused by the first rule that does
-// not let it pass.
-func (o *Outcome) unfilled(sql []byte, rules []*rule.Rule, form string) {
-	for _, r := range rules {
-		if !r.Observe && !r.Forward {
-			o.reject(r, notFilled(form))
-			return
-		}
+// reason words why a statement is refused.
+func reason(err error) string {
+	refusal, ok := errors.AsType[*clienterr.Refusal](err)
+	switch {
+	case !ok:
+		return err.Error()
+	case refusal.Form == "":
+		return refusal.Why
+	case refusal.Why == "":
+		return notFilled(refusal.Form)
 	}
-	switch r, why := rules[0], notFilled(form); {
-	case r.Observe && r.Forward:
-		o.forward(sql, "forwarded; under enforce, too, unless the server would store 0, as rule %s says: %s", r, why)
-	case r.Observe:
-		o.forward(sql, "forwarded; under enforce: REFUSED by rule %s, because %s", r, why)
-	default:
-		o.forward(sql, "forwarded unchanged, without ids, as rule %s says, unless the server would store 0: %s", r, why)
-	}
+	return notFilled(refusal.Form) + ", and " + refusal.Why
 }
 
 // notFilled words why a statement gets no ids: a form that is named, or the
@@ -103,11 +103,3 @@ func notFilled(form string) string {
 	}
 	return "it can't be filled: " + form
 }
-
-// What is said of several statements.
-const (
-	noConcern   = "forwarded unchanged: nothing a rule is concerned with"
-	serverFails = "forwarded unchanged: the server refuses it as it stands"
-	// unseenText is what becomes of a statement that runs others which are not known.
-	unseenText = "forwarded unchanged: the text that it runs is not known before; an INSERT into a table with a rule would go without an id"
-)

@@ -1,123 +1,115 @@
 package explain
 
 import (
-	"errors"
-	"fmt"
-	"slices"
+	"context"
+	"math"
 
-	driver "github.com/go-sql-driver/mysql"
+	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/cmd/idproxy/ruleset"
+	"idproxy/cmd/idproxy/upstream"
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/idsource/segment"
+	"idproxy/proxy/ask"
 	"idproxy/proxy/decide"
-	"idproxy/rewriter"
+	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
+	"idproxy/proxy/wire"
 	"idproxy/rewriter/grammar"
 	"idproxy/rule"
 )
 
-// session is what decides on the statements of a text besides themselves.
+// shapesRead is how many shapes of statements the second reader remembers.
+const shapesRead = 1 << 10
+
+// session is one of the proxy's, without client and server: what it sends is shown, and
+// answered with OK.
 type session struct {
-	schema []byte
-	rules  *rule.List
-	mode   rewriter.Mode // of the server; offline only what every server has
-	// Offline these are nil.
-	describe func(schema, table string, rules []*rule.Rule) (*rule.Table, error)
-	view     func(schema, table string) (definition []byte, err error) // of a table nothing
-
-	second  *grammar.Reader
+	ctx     context.Context
+	rules   *rule.List
+	each    map[string]bool // whether a source has a series for each table, by its name
+	sources map[string]idsource.Source
 	verbose bool
-	text    []byte // all of it
-	next    uint64 // id shown last
+
+	asker    *ask.Asker // nil: no server is asked
+	account  *upstream.Session
+	server   *upstream.Server
+	settings facts.Probed // of the session
+
+	conversation relay.Conversation
+	requests     relay.Requests
+	replies      relay.Replies
+	decider      decide.Decider
+	held         decide.Statement
+	lastID       uint64   // that was made up
+	out          *Outcome // of the statement that is decided on
 }
 
-// rulesOf returns the rules of a table.
-func (s *session) rulesOf(t rewriter.Name) []*rule.Rule {
-	return s.rules.Match(s.schemaOf(t), t.Table, false)
-}
-
-func (s *session) schemaOf(t rewriter.Name) []byte {
-	if len(t.Schema) == 0 {
-		return s.schema
+// newSession returns a session with default settings.
+func newSession(ctx context.Context, cfg *config.Config, l *config.Listener, o Options) *session {
+	rules := ruleset.Of(cfg, l.Name)
+	s := &session{ctx: ctx, rules: rule.NewList(rules), each: map[string]bool{}, sources: map[string]idsource.Source{}, verbose: o.Verbose}
+	for i := range rules {
+		s.sources[rules[i].Source] = &madeUp{kind: rules[i].IDs, last: &s.lastID}
 	}
-	return t.Schema
-}
-
-// mayName reports whether a text that could not be read may name a table with a rule.
-func (s *session) mayName(text []byte) bool {
-	return s.rules.MayNameIn(text, s.schema, len(s.schema) > 0)
-}
-
-// concern is what rules mean to a table.
-type concern struct {
-	table *rule.Table  // nil: offline
-	rules []*rule.Rule // those that concern it
-	left  string       // why none does
-	view  bool         // it is a view that lacks their columns: what it shows may have them
-	unfit *unfit       // the rule that cannot be in force
-}
-
-// unfit is a rule whose column cannot have its ids.
-type unfit struct {
-	rule *rule.Rule
-	why  string
-}
-
-// say says what becomes of a statement into a table with such a rule.
-func (u *unfit) say(o *Outcome, sql []byte, rules []*rule.Rule) {
-	if rules[0].Observe {
-		o.forward(sql, "forwarded; under enforce: REFUSED by rule %s, because %s", u.rule, u.why)
-		return
+	for i := range cfg.Sources {
+		if source := &cfg.Sources[i]; source.Segment != nil {
+			s.each[source.Name] = segment.IsTemplate(source.Segment.Key)
+		}
 	}
-	o.reject(u.rule, u.why)
+	s.settings = facts.Probed{
+		SQLMode: "STRICT_TRANS_TABLES", Charset: charset, Connection: charset, Schema: []byte(o.Schema), Increment: 1, MaxPacket: math.MaxUint64,
+	}
+	s.begin(false, 0)
+	return s
 }
 
-// concern asks for the columns of a table that rules name, and looks which of them concern it.
-func (s *session) concern(t rewriter.Name, rules []*rule.Rule) (c concern, err error) {
-	if s.describe == nil {
-		return concern{rules: rules}, nil
-	}
-	schema := string(s.schemaOf(t))
-	c.table, err = s.describe(schema, string(t.Table), rules)
-	if refused, ok := errors.AsType[*driver.MySQLError](err); ok && decide.NoTable(refused.Number) {
-		return concern{left: "the server has no such table"}, nil
-	}
+// charset is that of the session. Names are in UTF-8 in it.
+const charset = "utf8mb4"
+
+// begin begins the conversation, with a server that greets as mariaDB and version say.
+func (s *session) begin(mariaDB bool, version uint32) {
+	tables, c := facts.New(), &s.conversation
+	tables.SetFold(s.settings.Folds)
+	book := func() relay.RuleBook { return relay.RuleBook{List: s.rules, Fold: s.settings.Folds} }
+	c.TablesChanged = tables.Forget
+	c.Begin(uint64(mysql.CLIENT_PROTOCOL_41|mysql.CLIENT_MULTI_STATEMENTS), mariaDB, version)
+	c.LearnProbe(&s.settings, c.State().Age)
+	c.LearnAsked(c.State().Age)
+	s.requests = relay.Requests{Conversation: c, Rules: book, Limit: math.MaxInt}
+	s.replies = relay.Replies{Conversation: c}
+	s.decider = decide.Decider{Tables: tables, Rules: book, Second: grammar.New(shapesRead)}
+}
+
+// ask has a server asked, over an account's connection of the session's own, which end closes.
+func (s *session) ask(u *upstream.Server) (end func(), err error) {
+	q, err := u.Session(s.ctx)
 	if err != nil {
-		return c, fmt.Errorf("rule %s: columns of %s.%s: %w", rules[0], schema, t.Table, err)
+		return nil, err
 	}
-	c.apply(rules)
-	if c.rules != nil || c.unfit != nil || !slices.ContainsFunc(rules, func(r *rule.Rule) bool { return c.table.Find(r.Column) == nil }) {
-		return c, nil
+	s.server, s.account, s.asker = u, q, &ask.Asker{Session: q, Names: new(facts.Names)}
+	schema := s.settings.Schema
+	s.settings, err = s.asker.Probe()
+	if err != nil {
+		q.End()
+		return nil, err
 	}
-	text, err := s.view(schema, string(t.Table))
-	if text != nil {
-		c.rules, c.view = rules, true
-	}
-	return c, err
+	s.settings.Schema, s.settings.Charset, s.settings.Connection = schema, charset, charset
+	mode := s.asker.Settings().Mode
+	s.begin(mode.MariaDB, mode.Version)
+	return q.End, nil
 }
 
-// apply sorts out the rules whose columns the table has.
-func (c *concern) apply(rules []*rule.Rule) {
-	for _, r := range rules {
-		if why := r.Unfit(c.table); !r.Exact() && !why.None() {
-			c.left = fmt.Sprintf("%v, and rule %s is a wildcard", why, r)
-			continue
-		}
-		if why := cannotHold(c.table, r); why != "" {
-			c.rules, c.unfit = nil, &unfit{r, why}
-			return
-		}
-		c.rules = append(c.rules, r)
+// acknowledge plays the server's reply to a command that was sent.
+func (s *session) acknowledge(command byte) {
+	status := uint16(mysql.SERVER_STATUS_AUTOCOMMIT)
+	if s.conversation.State().Mode.NoBackslashEscapes {
+		status |= mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED
 	}
-}
-
-// cannotHold says why the column of a rule cannot have its ids, and "" when it can.
-func cannotHold(table *rule.Table, r *rule.Rule) string {
-	column, _, ok := table.Column(r.Column)
-	switch {
-	case !ok:
-		return "the table has no column " + r.Column
-	case column.Form(r.IDs) != rule.FormNone:
-		return ""
-	case r.IDs.Wide():
-		return "column " + r.Column + " has the type " + column.Type + ", which cannot hold the ids of source " + r.Source + " (" + r.IDs.Columns() + " can)"
+	reply := []byte{wire.OKByte, 0, 0, byte(status), byte(status >> 8), 0, 0}
+	if command == mysql.COM_STMT_PREPARE {
+		reply = make([]byte, wire.PreparedLen) // of a statement without parameters and columns
 	}
-	return "the type of column " + r.Column + " cannot hold generated ids exactly"
+	s.replies.Feed(wire.AppendPacket(nil, 1, reply))
 }

@@ -25,7 +25,7 @@ import (
 // Describe describes a table as the proxy does, over a connection of its own: database/sql
 // does not give what the definitions of columns say.
 func (u *Server) Describe(ctx context.Context, schema, table string, rules []*rule.Rule) (*rule.Table, error) {
-	q, err := u.questions(ctx)
+	q, err := u.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func asDriver(e *mysql.MyError) error {
 	return out
 }
 
-// questions is a connection that answers questions of package ask.
-type questions struct {
+// Session is a connection that answers questions of package ask.
+type Session struct {
 	conn       *client.Conn
 	raw        net.Conn
 	stop       func() bool // ends what watch has begun, and reports whether nothing was cut
@@ -87,8 +87,8 @@ type questions struct {
 	statements map[uint32]*client.Stmt
 }
 
-// questions returns a connection that nobody else uses, and that ctx cuts.
-func (u *Server) questions(ctx context.Context) (*questions, error) {
+// Session returns a connection that nobody else uses, and that ctx cuts. Its user ends it.
+func (u *Server) Session(ctx context.Context) (*Session, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -102,7 +102,7 @@ func (u *Server) questions(ctx context.Context) (*questions, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &questions{mode: mode, statements: map[uint32]*client.Stmt{}}
+	q := &Session{mode: mode, statements: map[uint32]*client.Stmt{}}
 	if err := q.connect(ctx, u.account, u.tls); err != nil {
 		return nil, plain(err)
 	}
@@ -114,7 +114,7 @@ func (u *Server) questions(ctx context.Context) (*questions, error) {
 }
 
 // giveBack keeps a connection for the next question.
-func (u *Server) giveBack(q *questions) {
+func (u *Server) giveBack(q *Session) {
 	select {
 	case u.idle <- q:
 	default:
@@ -126,7 +126,7 @@ func (u *Server) giveBack(q *questions) {
 const errNoTLS = "does not support TLS"
 
 // connect logs in as database/sql does: over TLS where the server has it or must have it.
-func (q *questions) connect(ctx context.Context, l *config.Listener, secure *tls.Config) (err error) {
+func (q *Session) connect(ctx context.Context, l *config.Listener, secure *tls.Config) (err error) {
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		raw, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err == nil {
@@ -151,15 +151,24 @@ func (q *questions) connect(ctx context.Context, l *config.Listener, secure *tls
 }
 
 // watch has the connection cut when ctx is done.
-func (q *questions) watch(ctx context.Context) {
+func (q *Session) watch(ctx context.Context) {
 	raw := q.raw
 	q.stop = context.AfterFunc(ctx, func() { raw.Close() })
 }
 
-func (q *questions) cut() { q.raw.Close() }
+func (q *Session) cut() { q.raw.Close() }
+
+// End closes the connection.
+func (q *Session) End() {
+	q.stop()
+	q.conn.Quit() //nolint:errcheck // nothing is left to be done
+}
+
+// Use chooses the default schema.
+func (q *Session) Use(schema string) error { return plain(q.conn.UseDB(schema)) }
 
 // Query implements ask.Server.
-func (q *questions) Query(sql string) (out wire.Result, err error) {
+func (q *Session) Query(sql string) (out wire.Result, err error) {
 	r, err := q.conn.Execute(sql)
 	if err != nil {
 		return out, plain(err)
@@ -184,7 +193,7 @@ func (q *questions) Query(sql string) (out wire.Result, err error) {
 }
 
 // Prepare implements ask.Server.
-func (q *questions) Prepare(sql []byte) (p wire.PrepareReply, err error) {
+func (q *Session) Prepare(sql []byte) (p wire.PrepareReply, err error) {
 	made, err := q.conn.Prepare(string(sql))
 	if err != nil {
 		return p, plain(err)
@@ -198,7 +207,7 @@ func (q *questions) Prepare(sql []byte) (p wire.PrepareReply, err error) {
 }
 
 // Close implements ask.Server.
-func (q *questions) Close(statement uint32) error {
+func (q *Session) Close(statement uint32) error {
 	made := q.statements[statement]
 	delete(q.statements, statement)
 	return made.Close()
@@ -213,7 +222,7 @@ func plain(err error) error {
 }
 
 // Settings implements ask.Session.
-func (q *questions) Settings() ask.Settings { return ask.Settings{Mode: q.mode, Charset: "utf8mb4"} }
+func (q *Session) Settings() ask.Settings { return ask.Settings{Mode: q.mode, Charset: "utf8mb4"} }
 
 // Learn implements ask.Session.
-func (q *questions) Learn() (ask.Settings, error) { return q.Settings(), nil }
+func (q *Session) Learn() (ask.Settings, error) { return q.Settings(), nil }

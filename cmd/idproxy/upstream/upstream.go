@@ -29,7 +29,7 @@ type Server struct {
 
 	account *config.Listener
 	tls     *tls.Config
-	idle    chan *questions // connections for those
+	idle    chan *Session // connections for those
 }
 
 // Close closes all connections.
@@ -57,7 +57,7 @@ func Open(c *config.Listener) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{DB: db, account: c, tls: t, idle: make(chan *questions, ConnectionsAtOnce)}, nil
+	return &Server{DB: db, account: c, tls: t, idle: make(chan *Session, ConnectionsAtOnce)}, nil
 }
 
 // ConnectionsAtOnce bounds the connections with the account of one listener.
