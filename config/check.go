@@ -17,6 +17,7 @@ func check(d *document, c *Config) {
 	checkSeries(d, c)
 	checkRules(d, c)
 	checkIDs(d, c)
+	checkAdmin(d, c.Admin)
 	if at, ok := d.vals["limits/sessions"]; ok && c.Limits.Sessions == 0 && !d.failedAt(at) {
 		d.fail(at, "\"sessions\" must be at least 1, got 0")
 	}

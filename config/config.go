@@ -7,11 +7,12 @@ import "time"
 type Config struct {
 	Path            string        `yaml:"-"`                  // the file, as named to Load or Parse
 	Dir             string        `yaml:"-"`                  // its folder; relative paths of the file have been joined to it
+	SHA256          string        `yaml:"-"`                  // of the file, in hex
 	Listeners       []Listener    `yaml:"listeners,required"` // at least one
 	Stores          []Store       `yaml:"stores,named"`       // in file order, then [DefaultStore] when a source needs it
 	Sources         []Source      `yaml:"sources,named"`      // in file order
 	Rules           []Rule        `yaml:"rules"`              // in file order: per column the first match wins
-	Admin           *Admin        `yaml:"admin" later:"all"`  // default: none. Not available yet.
+	Admin           *Admin        `yaml:"admin"`              // default: none
 	IDs             *IDs          `yaml:"ids"`                // default: none
 	Limits          Limits        `yaml:"limits"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"` // from SIGTERM until sessions that still work are cut; default 30s
@@ -32,10 +33,13 @@ type Log struct {
 	Format string `yaml:"format" oneof:"text|json"`            // default text
 }
 
-// Admin is the page, the metrics and the health answers. Not available yet.
+// Admin is the page, the metrics and the health answers. It has an address, a socket, or both.
 type Admin struct {
-	Listen Addr   `yaml:"listen,required"`
-	Token  Secret `yaml:"token"` // default: no token asked
+	Listen Addr   `yaml:"listen"` // default: none
+	Socket Addr   `yaml:"socket"` // a unix socket, for whom its file lets in; default: none
+	Token  Secret `yaml:"token"`  // asked for at Listen; default: none, which only a loopback address may have
+	TLS    *TLS   `yaml:"tls"`    // of Listen; default: none
+	Pprof  bool   `yaml:"pprof"`  // profiles of the process under /debug/pprof/; default false
 }
 
 // IDs hands ids to other programs.

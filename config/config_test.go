@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,17 +73,19 @@ const oneListener = `listeners:
 `
 
 func TestDefaults(t *testing.T) {
-	got, err := Parse("/etc/idproxy/c.yaml", []byte(`
+	const text = `
 listeners: [{listen: 127.0.0.1:3307, upstream: db:3306}]
 sources: {order_id: {segment: {}}, event_id: {snowflake: {worker: 0}}}
 rules: [{table: shop.orders, column: id, source: order_id}]
-`), testEnv)
+`
+	got, err := Parse("/etc/idproxy/c.yaml", []byte(text), testEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &Config{
 		Path:      "/etc/idproxy/c.yaml",
 		Dir:       "/etc/idproxy",
+		SHA256:    fmt.Sprintf("%x", sha256.Sum256([]byte(text))),
 		Listeners: []Listener{{Name: "listener0", Listen: Addr{"tcp", "127.0.0.1:3307"}, Upstream: Addr{"tcp", "db:3306"}, UpstreamTLS: UpstreamTLS{Mode: "as_client"}}},
 		Stores:    []Store{{Name: "(default)", File: &FileStore{Dir: "/etc/idproxy/idproxy-data"}}},
 		Sources: []Source{

@@ -66,6 +66,9 @@ func (c *Config) complete() {
 	if c.IDs != nil && c.IDs.Redis != nil && c.IDs.Redis.Listen.Network == "unix" {
 		c.joinDir([]*string{&c.IDs.Redis.Listen.Address})
 	}
+	if c.Admin != nil {
+		c.joinDir(c.Admin.paths())
+	}
 	for _, s := range c.Stores {
 		if s.File != nil {
 			c.joinDir([]*string{&s.File.Dir})
@@ -77,6 +80,19 @@ func (c *Config) complete() {
 	for i := range c.Sources {
 		c.completeSource(&c.Sources[i])
 	}
+}
+
+// paths are those of files that the section names.
+func (a *Admin) paths() (all []*string) {
+	for _, l := range []*Addr{&a.Listen, &a.Socket} {
+		if l.Network == "unix" {
+			all = append(all, &l.Address)
+		}
+	}
+	if a.TLS != nil {
+		all = append(all, &a.TLS.Cert, &a.TLS.Key, &a.TLS.ClientCA)
+	}
+	return all
 }
 
 // tls is how the store is spoken to over TLS, if it is.

@@ -3,7 +3,9 @@ package config
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -27,7 +29,7 @@ const (
 // [Errors].
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
 	d := &decoder{document: newDocument(name), env: env, fields: map[reflect.Type][]field{}}
-	c := &Config{Path: name, Dir: filepath.Dir(name)}
+	c := &Config{Path: name, Dir: filepath.Dir(name), SHA256: fmt.Sprintf("%x", sha256.Sum256(data))}
 	c.setDefaults()
 	if root, ok := d.body(data); ok {
 		d.value(slot{dst: reflect.ValueOf(c).Elem(), tag: tag{words: "the file"}}, root)

@@ -17,6 +17,19 @@ type Store struct {
 	Redis *RedisStore `yaml:"redis"`
 }
 
+// Kind is the word that the file has for the kind of store.
+func (s *Store) Kind() string {
+	switch {
+	case s.MySQL != nil:
+		return "mysql"
+	case s.Redis != nil:
+		return "redis"
+	case s.Etcd != nil:
+		return "etcd"
+	}
+	return "file"
+}
+
 // MySQLStore is a table in a MySQL or MariaDB server, or in several.
 type MySQLStore struct {
 	DSN  Secret   `yaml:"dsn"`  // user:password@tcp(host:port)/database
@@ -68,6 +81,32 @@ type Source struct {
 
 // sourceKinds are the kinds of sources, as the file names them.
 var sourceKinds = []string{"segment", "snowflake", "uuidv7", "objectid"}
+
+// Kind is the word that the file has for the kind of source.
+func (s *Source) Kind() string {
+	switch {
+	case s.Segment != nil:
+		return "segment"
+	case s.Snowflake != nil:
+		return "snowflake"
+	case s.UUIDv7 != nil:
+		return "uuidv7"
+	}
+	return "objectid"
+}
+
+// StoreName is the store that the source needs; empty: none.
+func (s *Source) StoreName() string {
+	switch {
+	case s.Segment != nil:
+		return s.Segment.Store
+	case s.Snowflake != nil && s.Snowflake.Workers != "":
+		return s.Snowflake.Workers
+	case s.Snowflake != nil:
+		return s.Snowflake.Store
+	}
+	return ""
+}
 
 // Wide reports whether the source's ids are text or bytes, not numbers.
 func (s *Source) Wide() bool { return s.UUIDv7 != nil || s.ObjectID != nil }
