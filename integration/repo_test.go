@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"cmd/idproxy/admin": {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
 		"cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
-		"config", "idsource/resp", "proxy", "rewriter/grammar",
+		"config", "idsource/resp", "monitor", "proxy", "proxy/stats", "rewriter/grammar",
 	},
 	"cmd/idproxy/check": {
 		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/upstream",
@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 	"proxy":                 {"proxy/", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
 	"proxy/draw":            {"rewriter", "rule", "idsource"},
 	"proxy/decide":          {"proxy/ask", "proxy/clienterr", "proxy/draw", "proxy/facts", "proxy/infile", "proxy/relay", "proxy/wire", "rewriter", "rule"},
-	"proxy/relay":           {"proxy/clienterr", "proxy/facts", "proxy/wire", "rewriter", "rule", "ascii"},
+	"proxy/relay":           {"proxy/clienterr", "proxy/facts", "proxy/stats", "proxy/wire", "rewriter", "rule", "ascii"},
 	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
 	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
 	"proxy/facts":           {"rewriter", "rule", "pattern"},

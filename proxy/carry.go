@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
 )
 
 // A session carries orders out.
@@ -11,7 +12,7 @@ import (
 func (s *session) Conversation() *relay.Conversation { return &s.c }
 func (s *session) Context() context.Context          { return s.ctx }
 func (s *session) Drew(ids int)                      { s.l.srv.Stats.IDs.Add(int64(ids)) }
-func (s *session) Filled()                           { s.l.srv.Stats.Filled.Add(1) }
+func (s *session) Filled()                           { s.l.srv.Stats.Filled.Add(1); s.counts(stats.Filled) }
 func (s *session) Prepares(e *relay.Prepared)        { s.requests.Last = e }
 
 // carry sets variables for what is sent next. It waits for the reply: if the server did not set

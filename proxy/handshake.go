@@ -69,6 +69,7 @@ func (s handshake) run() error {
 // begin sets the session up for the capabilities both sides agreed on.
 func (s handshake) begin(greeting *wire.Greeting, caps uint64) {
 	s.log = s.log.With("thread", greeting.ThreadID)
+	s.thread.Store(greeting.ThreadID)
 	s.c.Begin(caps, greeting.MariaDB(), greeting.Number())
 	if secure(s.client) != secure(s.server) {
 		s.replies.Bridge = clienterr.Payload(clienterr.Bridge())
@@ -82,6 +83,7 @@ func (s handshake) begin(greeting *wire.Greeting, caps uint64) {
 func (s handshake) greet() (*wire.Greeting, []byte, error) {
 	dialer := net.Dialer{Timeout: s.l.srv.settings().Handshake}
 	server, err := dialer.DialContext(s.ctx, s.l.Upstream.Network(), s.l.Upstream.String())
+	s.l.heard(err)
 	if err != nil {
 		s.log.Warn("server unreachable", "upstream", s.l.Upstream.String(), "error", err)
 		return nil, nil, s.refuseFirst(err)
@@ -89,6 +91,7 @@ func (s handshake) greet() (*wire.Greeting, []byte, error) {
 	s.setServer(server)
 	raw, _, err := wire.ReadPacket(server, relay.MaxHandshake)
 	if err != nil {
+		s.l.heard(fmt.Errorf("no greeting: %w", err))
 		s.log.Warn("server sent no greeting", "upstream", s.l.Upstream.String(), "error", err)
 		return nil, nil, s.refuseFirst(fmt.Errorf("no greeting: %w", err))
 	}
@@ -155,15 +158,17 @@ func readError(err error) error {
 // abandonTime is how long the server gets to refuse a login that is abandoned.
 const abandonTime = 2 * time.Second
 
-// abandon ends a login that the client left, in a way that the server counts
-// as a wrong password. It would count a connection that just closes as a
-// broken handshake, and block the proxy's address after max_connect_errors of
-// them. MySQL Router does the same.
+// abandon ends a login that the client left.
 func (s handshake) abandon(offered uint64) {
-	server := s.server
-	if server == nil || server.SetDeadline(time.Now().Add(abandonTime)) != nil {
-		return
+	if s.server != nil && s.server.SetDeadline(time.Now().Add(abandonTime)) == nil {
+		abandonLogin(s.server, offered)
 	}
+}
+
+// abandonLogin ends a login in a way that the server counts as a wrong password. It would count a
+// connection that just closes as a broken handshake, and block the proxy's address after
+// max_connect_errors of them. MySQL Router does the same.
+func abandonLogin(server net.Conn, offered uint64) {
 	seq := byte(1)
 	if _, overTLS := server.(*tls.Conn); overTLS {
 		seq = 2

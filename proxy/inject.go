@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -11,6 +12,7 @@ import (
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -42,6 +44,12 @@ func (s *session) statement(packet []byte) error {
 	if s.held.Prefix[0] == mysql.COM_STMT_PREPARE {
 		s.requests.Last = &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.Unprepared()}} // unless it is sent
 	}
+	began, form := time.Now(), stats.FormOf(s.held.Prefix[0])
+	s.outcome = stats.Forwarded
+	defer func() {
+		s.l.stats.Decided(time.Since(began))
+		s.stats.Commands.Add(s.outcome, form)
+	}()
 	c := command{s, s.held}
 	err := c.settleOption()
 	if err == nil {
@@ -153,6 +161,7 @@ func (s command) refuseAt(i int, cause error) (again bool, err error) {
 		}
 		s.l.srv.Stats.Refused.Add(1)
 	}
+	s.counts(stats.Refused)
 	s.unprepared()
 	return false, s.answer(e, s.st.Seq)
 }
@@ -168,6 +177,12 @@ func (s command) unprepared() {
 
 // learn finds out what a decision waits for.
 func (s learner) learn(n decide.Need) error {
+	began := time.Now()
+	defer func() { s.l.stats.Questions[questionOf(n)].Add(time.Since(began)) }()
+	return s.find(n)
+}
+
+func (s learner) find(n decide.Need) error {
 	switch n := n.(type) {
 	case decide.NeedQuiet:
 		return s.quiet()

@@ -13,6 +13,7 @@ import (
 	"idproxy/inside"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
+	"idproxy/proxy/stats"
 )
 
 // notices are what the log of a server has of statements that rules concern, and of logins. All
@@ -91,17 +92,18 @@ func (s *session) Told(err error) *mysql.MyError {
 
 // report logs and counts what the decision found that was made last.
 func (s *session) report(found *decide.Findings) {
-	stats := &s.l.srv.Stats
-	stats.LeftAlone.Add(int64(found.LeftAlone))
+	total := &s.l.srv.Stats
+	total.LeftAlone.Add(int64(found.LeftAlone))
 	for _, p := range found.Passed {
-		stats.Forwarded.Add(1)
+		total.Forwarded.Add(1)
 		s.log.Debug("forwarded without ids", "rule", p.Rule.String(), "table", p.Table, "form", p.Form)
 	}
 	for _, d := range found.Disputes {
 		s.log.Warn("two readers read a statement differently, it is not filled", "rule", d.Rule.String(), "table", d.Table, "error", d.Err)
 	}
 	for _, o := range found.Observed {
-		stats.Observed.Add(1)
+		total.Observed.Add(1)
+		s.counts(stats.Observed)
 		s.l.srv.notices.observe(o.Sighting)
 		if others, ok := s.l.srv.notices.Due(o.Rule + o.Table + o.What); ok {
 			s.log.Info("observed", "rule", o.Rule, "table", o.Table, "what", o.What, "statement", o.Statement, "others", others)

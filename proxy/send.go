@@ -8,6 +8,7 @@ import (
 	"idproxy/proxy/ask"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 )
 
@@ -24,6 +25,7 @@ func (s command) send() (sent, done bool, err error) {
 		return s.refused(err)
 	}
 	if e := s.c.TooLarge(len(s.st.Prefix)+s.st.End, len(payload)); e != nil {
+		s.counts(stats.Refused)
 		s.unprepared()
 		return false, true, s.answer(e, s.st.Seq)
 	}
@@ -38,6 +40,9 @@ func (s command) send() (sent, done bool, err error) {
 		Unseen:   s.st.Unseen,
 		After:    s.st.After,
 		Watcher:  s.st.Order.Watcher(&s.st.Command, expected),
+	}
+	if p.Unseen {
+		s.counts(stats.Unseen)
 	}
 	if s.st.Facts != nil {
 		p.Facts = s.st.Facts
@@ -58,6 +63,7 @@ func (s command) refused(err error) (sent, done bool, _ error) {
 	if errors.Is(err, errServerGone) {
 		return false, true, err
 	}
+	s.counts(stats.Refused)
 	s.unprepared()
 	return false, true, s.answer(s.Told(err), s.st.Seq)
 }

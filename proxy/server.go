@@ -16,6 +16,7 @@ import (
 	"idproxy/proxy/decide"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rule"
 )
@@ -52,6 +53,11 @@ type Listener struct {
 	// nil: it is asked over the client's, as it is after ErrLocked: the lock may
 	// be the client's own, as LOCK TABLES in a dump takes it.
 	Greatest func(ctx context.Context, schema, table string, column rule.Column) (uint64, error)
+	// Ping asks the server whether it answers, over a connection of its own; nil: there is no
+	// account to ask with.
+	Ping func(ctx context.Context) error
+	// OnHeld is told how long each command was held that was decided on; nil: nobody is.
+	OnHeld func(time.Duration)
 	// Definition returns what SHOW CREATE VIEW says of a view, nil of a table, where a
 	// client may not see it; nil: there is no account to ask with.
 	Definition func(ctx context.Context, schema, table string) ([]byte, error)
@@ -103,8 +109,9 @@ type Server struct {
 
 	notices *notices
 
-	mu       sync.Mutex // guards sessions and draining
+	mu       sync.Mutex // guards sessions, draining, lastID, and what listeners listen on
 	sessions map[*session]struct{}
+	lastID   uint64 // number of the newest session
 	draining bool
 	wg       sync.WaitGroup // one per session
 }
@@ -116,7 +123,9 @@ func New(cfg Config, live *Settings) *Server {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
 	for _, l := range cfg.Listeners {
-		srv.listeners = append(srv.listeners, &listener{Listener: l, srv: srv, tables: facts.New()})
+		made := &listener{Listener: l, srv: srv, tables: facts.New()}
+		made.stats.OnHeld = l.OnHeld
+		srv.listeners = append(srv.listeners, made)
 	}
 	srv.Set(live)
 	return srv
@@ -145,6 +154,8 @@ type listener struct {
 	ln     net.Listener
 	rules  atomic.Pointer[rule.List]
 	tables *facts.Tables
+	stats  stats.Listener
+	health health
 }
 
 func (l *listener) ruleBook() relay.RuleBook {
@@ -161,7 +172,9 @@ func (srv *Server) Listen() error {
 			}
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
+		srv.mu.Lock()
 		l.ln = ln
+		srv.mu.Unlock()
 	}
 	for _, l := range srv.listeners {
 		srv.log.Info("listening", "listen", l.ln.Addr().String(), "upstream", l.Upstream.String(), "listener", l.Name)
@@ -238,6 +251,9 @@ func (srv *Server) start(l *listener, conn net.Conn) {
 		return
 	}
 	s := l.newSession(conn)
+	srv.lastID++
+	s.id = srv.lastID
+	l.stats.Accepted.Add(1)
 	srv.sessions[s] = struct{}{}
 	srv.Stats.Sessions.Add(1)
 	srv.wg.Go(func() {
@@ -256,6 +272,7 @@ func refuseConn(conn net.Conn, limit int) {
 func (srv *Server) ended(s *session) {
 	srv.mu.Lock()
 	delete(srv.sessions, s)
+	s.l.stats.End(&s.stats)
 	srv.mu.Unlock()
 	srv.Stats.Sessions.Add(-1)
 	s.log.Info("session ended", "reason", context.Cause(s.ctx), "duration", time.Since(s.started).Round(time.Millisecond))
@@ -265,6 +282,7 @@ func (l *listener) newSession(conn net.Conn) *session {
 	s := &session{
 		l:      l,
 		client: conn,
+		remote: conn.RemoteAddr().String(),
 		log: l.srv.log.With(slog.Group("session", "listener", l.Name,
 			"client", conn.RemoteAddr().String())),
 		gone:    make(chan struct{}),
@@ -272,8 +290,9 @@ func (l *listener) newSession(conn net.Conn) *session {
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.c.Unseen = &l.srv.Stats.Unseen
+	s.c.Failed = func(code uint16) { l.stats.Error(stats.Error{Code: code, Side: stats.Server}) }
 	s.c.TablesChanged, s.c.Infile = l.tables.Forget, make(chan struct{}, 1)
-	s.requests = relay.Requests{Conversation: &s.c, Rules: l.ruleBook, Limit: l.srv.settings().Statement}
+	s.requests = relay.Requests{Conversation: &s.c, Rules: l.ruleBook, Limit: l.srv.settings().Statement, Commands: &s.stats.Commands}
 	s.replies = relay.Replies{Conversation: &s.c}
 	s.decider = decide.Decider{Tables: l.tables, Rules: l.ruleBook, Second: l.srv.cfg.SecondReader}
 	return s

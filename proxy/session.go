@@ -17,6 +17,7 @@ import (
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 )
 
@@ -27,8 +28,14 @@ import (
 // writes to the server; the one in toClient alone reads from the server. Both
 // write to the client, under clientMu.
 type session struct {
-	l   *listener
-	log *slog.Logger
+	l  *listener
+	id uint64 // among all of the process
+	// remote is the client's address, and thread the session's number at the server, 0 before the
+	// login.
+	remote string
+	thread atomic.Uint32
+	log    *slog.Logger
+	stats  stats.Session
 
 	// client and server change during the handshake alone, under connMu, which
 	// lets close run at any time.
@@ -42,6 +49,7 @@ type session struct {
 	replies  relay.Replies
 	decider  decide.Decider
 	held     *decide.Statement // while it is decided on
+	outcome  stats.Kind        // of that command
 	// elsewhere is what is to be taken back once the text of the held command was read.
 	elsewhere elsewhere
 	in        *inlet // from the client; toServer's
@@ -61,6 +69,7 @@ var (
 	errClientGone = errors.New("client closed the connection")
 	errServerGone = errors.New("server closed the connection")
 	errDrained    = errors.New("idproxy is shutting down")
+	errClosed     = errors.New("closed by an operator")
 	errTimeout    = errors.New("login took longer than limits.handshake")
 )
 
@@ -132,10 +141,12 @@ func (s *session) toServer() {
 	s.in = in
 	defer in.release()
 	for {
+		had := in.w - in.r
 		if err := in.more(); err != nil {
 			s.clientClosed(err)
 			return
 		}
+		s.stats.FromClient.Add(uint64(in.w - in.r - had))
 		for in.r < in.w {
 			n, act := s.requests.Next(in.bytes())
 			if act == relay.ActMore {
@@ -184,6 +195,7 @@ func (s *session) act(act relay.Action, b []byte) error {
 		err = s.statement(b)
 		s.c.Decided()
 	case relay.ActTooLarge:
+		s.stats.Commands.Add(stats.Refused, stats.Query)
 		err = s.answer(clienterr.HeldTooLarge(s.requests.Limit), s.requests.Seq)
 	}
 	if err == nil && s.draining.Load() && s.leave() { // it was answered here
@@ -215,10 +227,12 @@ func (s *session) toClient() {
 	in := newInlet(s.server)
 	defer in.release()
 	for {
+		had := in.w - in.r
 		if err := in.more(); err != nil {
 			s.serverClosed()
 			return
 		}
+		s.stats.FromServer.Add(uint64(in.w - in.r - had))
 		if err := s.relay(in); err != nil {
 			s.close(err)
 			return
@@ -241,6 +255,7 @@ func (s *session) relay(in *inlet) error {
 	}
 	if ev&relay.EventLoggedIn != 0 {
 		s.login.Stop()
+		s.stats.LoggedIn.Store(true)
 	}
 	if s.draining.Load() && s.leave() {
 		return errDrained
@@ -286,6 +301,7 @@ func (s *session) tellLost() {
 // answer sends an error made here as the reply to a command whose last frame
 // had sequence number seq.
 func (s *session) answer(e *mysql.MyError, seq byte) error {
+	s.l.stats.Error(stats.Error{Code: e.Code, Side: stats.Proxy})
 	return s.deliver(wire.AppendERR(nil, seq+1, e))
 }
 

@@ -47,6 +47,8 @@ type Conversation struct {
 	user     string // who logs in, or has
 	// Unseen counts what may write to tables out of sight; nil: nobody asks.
 	Unseen *atomic.Int64
+	// Failed is told of errors that the client sees; nil: nobody is.
+	Failed func(code uint16)
 	// TablesChanged is called when columns of tables may have changed.
 	TablesChanged func()
 }
@@ -148,6 +150,14 @@ func (c *Conversation) Decide() bool {
 	defer c.mu.Unlock()
 	c.deciding = !c.Ended.Load()
 	return c.deciding
+}
+
+// Doing says who has logged in and what the conversation waits for: a decision, a reply, or the end
+// of a transaction.
+func (c *Conversation) Doing() (user string, deciding, pending, inTrans bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.user, c.deciding, c.pending.Len > 0, c.state.InTrans
 }
 
 // Decided ends what Decide began.
@@ -378,6 +388,9 @@ func (c *Conversation) finish(p *Pending, o outcome) (due []byte) {
 	defer c.mu.Unlock()
 	c.pending.Pop()
 	c.apply(p, o)
+	if o.failed && c.Failed != nil && !p.ours() {
+		c.Failed(o.Code)
+	}
 	c.last = o
 	for c.pending.Len > 0 {
 		local, ok := c.pending.At(0).Watcher.(*localReply)

@@ -237,6 +237,7 @@ func (m *Requests) execute(payload []byte, size int, whole bool) verdict {
 		}
 		p.Touch, p.Unseen, e.Long = e.Touch, e.Unseen, LongData{}
 	}
+	m.unseen = p.Unseen
 	m.Conversation.address(e, payload)
 	m.Conversation.sendLocked(p)
 	return forwardIt

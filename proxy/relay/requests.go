@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -37,7 +38,8 @@ type RuleBook struct {
 type Requests struct {
 	Conversation *Conversation
 	Rules        func() RuleBook
-	Limit        int // most bytes of a command to hold
+	Limit        int             // most bytes of a command to hold
+	Commands     *stats.Commands // counts those that are forwarded; nil: nobody asks
 
 	Left     int  // bytes left of the current frame
 	cont     bool // the next frame continues the packet
@@ -48,6 +50,7 @@ type Requests struct {
 	Last     *Prepared // the statement that the client prepared last, if anything is known of it
 	Checking *Prepared
 	Head     rewriter.HeadReading // of the command that was judged last, if it has SQL text
+	unseen   bool                 // the command may write to tables with rules out of sight
 }
 
 // verdict is what is to happen to a command.
@@ -96,6 +99,7 @@ func (m *Requests) Next(in []byte) (n int, act Action) {
 		}
 		v := m.command(rest, size)
 		if v == forwardIt {
+			m.count(rest[wire.HeaderLen:], size)
 			m.frame(rest, size)
 			continue
 		}
@@ -120,6 +124,20 @@ func (m *Requests) Next(in []byte) (n int, act Action) {
 		return i, actDrop
 	}
 	return i, ActForward
+}
+
+// count counts a command that is forwarded.
+func (m *Requests) count(payload []byte, size int) {
+	form, kind := stats.Other, stats.Forwarded
+	if size > 0 {
+		form = stats.FormOf(payload[0])
+	}
+	if m.unseen {
+		kind, m.unseen = stats.Unseen, false
+	}
+	if m.Commands != nil {
+		m.Commands.Add(kind, form)
+	}
 }
 
 func (m *Requests) frame(rest []byte, size int) {
@@ -322,6 +340,7 @@ func (m *Requests) query(payload []byte, size int, whole bool) verdict {
 	if m.note(&p, head, sql, whole) == holdIt {
 		return holdIt
 	}
+	m.unseen = p.Unseen
 	m.Conversation.sendLocked(p)
 	return forwardIt
 }

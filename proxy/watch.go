@@ -1,0 +1,150 @@
+package proxy
+
+import (
+	"time"
+
+	"idproxy/proxy/stats"
+)
+
+// ListenerStatus is what a listener does at a moment.
+type ListenerStatus struct {
+	Name     string
+	Listen   string // the address, with the port that a configured 0 became
+	Upstream string
+	Problem  error  // why the server does not answer; nil: it does
+	Open     uint64 // sessions
+	LoggedIn uint64 // of those
+	Accepted uint64 // sessions since the start
+	// Counts are those of all sessions since the start.
+	Counts *stats.Session
+	// Held is how many commands were decided on, and how long that took in all.
+	Held     uint64
+	HeldTime time.Duration
+	Errors   map[stats.Error]uint64
+	// Questions are those that clients did not see, by kind.
+	Questions []QuestionStatus
+}
+
+// QuestionStatus counts the questions of one kind.
+type QuestionStatus struct {
+	Kind  stats.Question
+	Count uint64
+	Time  time.Duration // that sessions waited for the answers, in all
+}
+
+// SessionStatus is what a session does at a moment.
+type SessionStatus struct {
+	ID       uint64
+	Listener string
+	Client   string
+	User     string
+	Thread   uint32 // its number at the server
+	State    SessionState
+	Started  time.Time
+	Counts   *stats.Session
+}
+
+// SessionState says what a session does.
+type SessionState string
+
+// The states of a session.
+const (
+	LoggingIn SessionState = "login"
+	Idle      SessionState = "idle"     // no command is pending
+	Busy      SessionState = "busy"     // the server has not answered yet
+	Deciding  SessionState = "deciding" // a command is held
+	InTrans   SessionState = "in transaction"
+)
+
+// Draining reports whether the server shuts down.
+func (srv *Server) Draining() bool {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	return srv.draining
+}
+
+// Listeners returns what all listeners do.
+func (srv *Server) Listeners() []ListenerStatus {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	open := map[*listener][]*stats.Session{}
+	for s := range srv.sessions {
+		open[s.l] = append(open[s.l], &s.stats)
+	}
+	all := make([]ListenerStatus, 0, len(srv.listeners))
+	for _, l := range srv.listeners {
+		all = append(all, l.status(open[l]))
+	}
+	return all
+}
+
+func (l *listener) status(open []*stats.Session) ListenerStatus {
+	status := ListenerStatus{
+		Name: l.Name, Upstream: l.Upstream.String(), Open: uint64(len(open)), Accepted: l.stats.Accepted.Load(),
+		Counts: l.stats.Sum(open), Errors: l.stats.Errors(),
+	}
+	if l.ln != nil {
+		status.Listen = l.ln.Addr().String()
+	}
+	_, status.Problem = l.health.last()
+	for _, s := range open {
+		if s.LoggedIn.Load() {
+			status.LoggedIn++
+		}
+	}
+	status.Held, status.HeldTime = l.stats.Held.Load()
+	for kind := range l.stats.Questions {
+		if n, took := l.stats.Questions[kind].Load(); n > 0 {
+			status.Questions = append(status.Questions, QuestionStatus{stats.Question(kind), n, took})
+		}
+	}
+	return status
+}
+
+// Sessions returns what all open sessions do, in no order.
+func (srv *Server) Sessions() []SessionStatus {
+	srv.mu.Lock()
+	open := make([]*session, 0, len(srv.sessions))
+	for s := range srv.sessions {
+		open = append(open, s)
+	}
+	srv.mu.Unlock()
+	all := make([]SessionStatus, 0, len(open))
+	for _, s := range open {
+		all = append(all, s.status())
+	}
+	return all
+}
+
+func (s *session) status() SessionStatus {
+	status := SessionStatus{
+		ID: s.id, Listener: s.l.Name, Client: s.remote, Thread: s.thread.Load(), State: Idle, Started: s.started, Counts: &s.stats,
+	}
+	loggedIn := s.stats.LoggedIn.Load()
+	var deciding, pending, open bool
+	status.User, deciding, pending, open = s.c.Doing()
+	switch {
+	case !loggedIn:
+		status.State = LoggingIn
+	case deciding:
+		status.State = Deciding
+	case pending:
+		status.State = Busy
+	case open:
+		status.State = InTrans
+	}
+	return status
+}
+
+// CloseSession cuts a session. It reports false when there is none of that number.
+func (srv *Server) CloseSession(id uint64) bool {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	for s := range srv.sessions {
+		if s.id == id {
+			s.close(errClosed)
+			return true
+		}
+	}
+	return false
+}
