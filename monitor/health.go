@@ -1,0 +1,80 @@
+package monitor
+
+import (
+	"fmt"
+	"slices"
+)
+
+// How many seconds the ids in memory, or the right to a worker number, must last while the store
+// does not answer. Below that a process is not ready: a load balancer that asks every few seconds
+// then sends its clients elsewhere before the first INSERT fails.
+// A right to a worker number lasts for six to eight seconds in all.
+const (
+	readyMargin = 10
+	fenceMargin = 4
+)
+
+// Readiness says whether a load balancer may send clients.
+type Readiness struct {
+	Ready     bool            `json:"ready"`
+	Listeners []ListenerReady `json:"listeners"`
+}
+
+// ListenerReady says the same of one listener.
+type ListenerReady struct {
+	Name     string   `json:"name"`
+	Ready    bool     `json:"ready"`
+	Problems []string `json:"problems,omitempty"` // why it is not
+}
+
+// Ready looks at all listeners, or at one where a name is given. It is ready where all of them
+// are. An unknown name is an error.
+func (s *State) Ready(listener string) (Readiness, error) {
+	r := Readiness{Ready: true, Listeners: []ListenerReady{}}
+	for i := range s.Listeners {
+		if l := &s.Listeners[i]; listener == "" || l.Name == listener {
+			one := s.listenerReady(l)
+			r.Ready = r.Ready && one.Ready
+			r.Listeners = append(r.Listeners, one)
+		}
+	}
+	if listener != "" && len(r.Listeners) == 0 {
+		return r, fmt.Errorf("there is no listener %q", listener)
+	}
+	return r, nil
+}
+
+func (s *State) listenerReady(l *Listener) ListenerReady {
+	one := ListenerReady{Name: l.Name}
+	if s.Draining {
+		one.Problems = append(one.Problems, "idproxy is shutting down")
+	}
+	if l.Problem != "" {
+		one.Problems = append(one.Problems, "server "+l.Upstream+": "+l.Problem)
+	}
+	for i := range s.Sources {
+		source := &s.Sources[i]
+		if !slices.Contains(l.Sources, source.Name) {
+			continue
+		}
+		if problem := source.unready(); problem != "" {
+			one.Problems = append(one.Problems, "source "+source.Name+": "+problem)
+		}
+	}
+	one.Ready = len(one.Problems) == 0
+	return one
+}
+
+// unready says why a source gives no ids now, or soon; "" when it does.
+func (s *Source) unready() string {
+	if s.Problem != "" || s.Failing == "" {
+		return s.Problem
+	}
+	if g := s.Segment; g != nil && (g.Left == 0 || g.SecondsLeft != nil && *g.SecondsLeft < readyMargin) {
+		return fmt.Sprintf("%d ids are left in memory and the store does not answer: %s", g.Left, s.Failing)
+	}
+	if f := s.Snowflake; f != nil && f.Fence < fenceMargin {
+		return fmt.Sprintf("its worker number ends in %.0f s and the store does not answer: %s", max(f.Fence, 0), s.Failing)
+	}
+	return ""
+}

@@ -1,0 +1,220 @@
+package monitor
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metric is one name that Prometheus reads, and where its values are in a state.
+type metric struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	from func(s *State, emit emit)
+}
+
+// emit gives one value, with those of the metric's labels in their order.
+type emit func(value float64, labels ...string)
+
+func gauge(name, help string, labels []string, from func(*State, emit)) metric {
+	return metric{prometheus.NewDesc("idproxy_"+name, help, labels, nil), prometheus.GaugeValue, from}
+}
+
+func counter(name, help string, labels []string, from func(*State, emit)) metric {
+	return metric{prometheus.NewDesc("idproxy_"+name, help, labels, nil), prometheus.CounterValue, from}
+}
+
+// metrics are all that the state gives. docs/monitoring.md lists them.
+var metrics = []metric{
+	gauge("build_info", "Always 1; the version is the label.", []string{"version"}, func(s *State, out emit) {
+		out(1, s.Version)
+	}),
+	gauge("config_info", "Always 1; the label is the SHA-256 of the configuration in force.", []string{"hash"}, func(s *State, out emit) {
+		out(1, s.Config.SHA256)
+	}),
+	gauge("config_loaded_timestamp_seconds", "When the configuration in force was read.", nil, func(s *State, out emit) {
+		out(float64(s.Config.Loaded.Unix()))
+	}),
+	counter("config_reloads_total", "Reloads of the configuration.", []string{"result"}, func(s *State, out emit) {
+		out(float64(s.Config.Reloads), "done")
+		out(float64(s.Config.Failed), "failed")
+	}),
+	gauge("draining", "1 while idproxy shuts down.", nil, func(s *State, out emit) { out(one(s.Draining)) }),
+
+	gauge("ready", "1 when a load balancer may send clients to the listener.", []string{"listener"}, func(s *State, out emit) {
+		ready, _ := s.Ready("") // only a name can be wrong
+		for _, l := range ready.Listeners {
+			out(one(l.Ready), l.Name)
+		}
+	}),
+	gauge("upstream_up", "1 when the listener's server answers.", []string{"listener"}, eachListener(func(l *Listener, out emit) {
+		out(one(l.Problem == ""), l.Name)
+	})),
+	gauge("sessions", "Open sessions, by state.", []string{"listener", "state"}, eachListener(func(l *Listener, out emit) {
+		out(float64(l.LoggingIn), l.Name, "login")
+		out(float64(l.Sessions), l.Name, "open")
+	})),
+	counter("sessions_total", "Sessions that were accepted.", []string{"listener"}, eachListener(func(l *Listener, out emit) {
+		out(float64(l.Accepted), l.Name)
+	})),
+	counter("bytes_total", "Bytes of the MySQL protocol, before TLS, by where they came from.", []string{"listener", "from"}, eachListener(func(l *Listener, out emit) {
+		out(float64(l.FromClient), l.Name, "client")
+		out(float64(l.FromServer), l.Name, "server")
+	})),
+	counter("statements_total", "Statements, by what became of them and by their form.", []string{"listener", "kind", "form"}, eachListener(func(l *Listener, out emit) {
+		for _, n := range l.Statements {
+			out(float64(n.Count), l.Name, n.Kind, n.Form)
+		}
+	})),
+	counter("hidden_questions_total", "Questions to the server that clients do not see.", []string{"listener", "kind"}, eachListener(func(l *Listener, out emit) {
+		for _, q := range l.Questions {
+			out(float64(q.Count), l.Name, q.Kind)
+		}
+	})),
+	counter("hidden_questions_seconds_total", "Seconds that sessions waited for the answers.", []string{"listener", "kind"}, eachListener(func(l *Listener, out emit) {
+		for _, q := range l.Questions {
+			out(q.Seconds, l.Name, q.Kind)
+		}
+	})),
+	counter("errors_total", "Errors that clients saw, by number and by who made them.", []string{"listener", "code", "side"}, eachListener(func(l *Listener, out emit) {
+		for _, e := range l.Errors {
+			out(float64(e.Count), l.Name, e.Code, e.Side)
+		}
+	})),
+
+	counter("rule_statements_total", "Statements that a rule filled or observed.", []string{"rule", "kind"}, func(s *State, out emit) {
+		for i := range s.Rules {
+			r := &s.Rules[i]
+			out(float64(r.Filled), r.Name(), KindFilled)
+			out(float64(r.Observed), r.Name(), "observed")
+		}
+	}),
+	counter("refusals_total", "Statements that were refused, by rule and reason.", []string{"rule", "reason"}, func(s *State, out emit) {
+		for i := range s.Rules {
+			for _, n := range s.Rules[i].Refused {
+				out(float64(n.Count), s.Rules[i].Name(), n.Reason)
+			}
+		}
+	}),
+
+	gauge("source_ready", "1 when the source can issue ids now.", []string{"source"}, eachSource(func(o *Source, out emit) {
+		out(one(o.Problem == ""), o.Name)
+	})),
+	counter("ids_issued_total", "Ids that the source gave.", []string{"source"}, eachSource(func(o *Source, out emit) {
+		out(float64(o.Issued), o.Name)
+	})),
+	gauge("source_ids_left", "Ids in memory, of the series that runs dry first.", []string{"source"}, eachSegment(func(o *Source, out emit) {
+		out(float64(o.Segment.Left), o.Name)
+	})),
+	gauge("source_seconds_left", "Seconds until the ids in memory are gone at the present rate; absent while none are drawn.", []string{"source"}, eachSegment(func(o *Source, out emit) {
+		if o.Segment.SecondsLeft != nil {
+			out(*o.Segment.SecondsLeft, o.Name)
+		}
+	})),
+	gauge("source_years_left", "Years until the greatest id, or the last timestamp of the layout.", []string{"source"}, func(s *State, out emit) {
+		for i := range s.Sources {
+			switch o := &s.Sources[i]; {
+			case o.Segment != nil && o.Segment.YearsLeft != nil:
+				out(*o.Segment.YearsLeft, o.Name)
+			case o.Snowflake != nil:
+				out(o.Snowflake.Ends.Sub(s.Time).Hours()/24/365.25, o.Name)
+			}
+		}
+	}),
+	gauge("source_range_size", "Ids of the newest range.", []string{"source"}, eachSegment(func(o *Source, out emit) {
+		out(float64(o.Segment.RangeSize), o.Name)
+	})),
+	counter("source_fetches_total", "Ranges that were asked for.", []string{"source", "result"}, eachSegment(func(o *Source, out emit) {
+		out(float64(o.Segment.Fetches), o.Name, "done")
+		out(float64(o.Segment.Failed), o.Name, "failed")
+	})),
+	gauge("worker_number", "The worker number; absent while there is none.", []string{"source"}, eachSnowflake(func(o *Source, out emit) {
+		if o.Snowflake.Worker != nil {
+			out(float64(*o.Snowflake.Worker), o.Name)
+		}
+	})),
+	gauge("worker_fence_seconds", "Seconds until the right to make ids ends, unless it is renewed.", []string{"source"}, eachSnowflake(func(o *Source, out emit) {
+		out(o.Snowflake.Fence, o.Name)
+	})),
+	gauge("worker_ahead_seconds", "Seconds that ids are ahead of the clock.", []string{"source"}, eachSnowflake(func(o *Source, out emit) {
+		out(o.Snowflake.Ahead, o.Name)
+	})),
+	counter("worker_swaps_total", "Worker numbers that were taken after the first.", []string{"source"}, eachSnowflake(func(o *Source, out emit) {
+		out(float64(o.Snowflake.Swaps), o.Name)
+	})),
+
+	gauge("store_up", "1 when the store answered last time.", []string{"store"}, func(s *State, out emit) {
+		for i := range s.Stores {
+			out(one(s.Stores[i].Up), s.Stores[i].Name)
+		}
+	}),
+	gauge("store_seconds", "Seconds that the store's last answer took.", []string{"store"}, func(s *State, out emit) {
+		for i := range s.Stores {
+			out(s.Stores[i].Seconds, s.Stores[i].Name)
+		}
+	}),
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func eachListener(f func(*Listener, emit)) func(*State, emit) {
+	return func(s *State, out emit) {
+		for i := range s.Listeners {
+			f(&s.Listeners[i], out)
+		}
+	}
+}
+
+func eachSource(f func(*Source, emit)) func(*State, emit) {
+	return func(s *State, out emit) {
+		for i := range s.Sources {
+			f(&s.Sources[i], out)
+		}
+	}
+}
+
+func eachSegment(f func(*Source, emit)) func(*State, emit) {
+	return eachSource(func(o *Source, out emit) {
+		if o.Segment != nil {
+			f(o, out)
+		}
+	})
+}
+
+func eachSnowflake(f func(*Source, emit)) func(*State, emit) {
+	return eachSource(func(o *Source, out emit) {
+		if o.Snowflake != nil {
+			f(o, out)
+		}
+	})
+}
+
+// Name is how metrics call a rule: schema.table.column, as its pattern says.
+func (r *Rule) Name() string { return r.Table + "." + r.Column }
+
+// collector makes metrics of the state at each scrape. It implements prometheus.Collector.
+type collector struct{ program Program }
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, m := range metrics {
+		ch <- m.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	state := c.program.State()
+	for _, m := range metrics {
+		m.from(&state, func(value float64, labels ...string) {
+			made, err := prometheus.NewConstMetric(m.desc, m.kind, value, labels...)
+			if err != nil {
+				made = prometheus.NewInvalidMetric(m.desc, err)
+			}
+			ch <- made
+		})
+	}
+}

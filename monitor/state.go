@@ -1,0 +1,174 @@
+package monitor
+
+import "time"
+
+// Program is what is watched. Its methods are called from many goroutines, and never block on a
+// server or a store.
+type Program interface {
+	// State returns what the program does now.
+	State() State
+	// ConfigText returns the configuration in force as YAML, with stars for secrets.
+	ConfigText() []byte
+	// Sessions returns the open sessions, in no order.
+	Sessions() []Session
+	// CloseSession cuts a session. It reports false when there is none of that number.
+	CloseSession(id uint64) bool
+}
+
+// State is what a program does at a moment. Counters start at 0 with the process.
+type State struct {
+	Time      time.Time  `json:"time"`
+	Version   string     `json:"version"`
+	Started   time.Time  `json:"started"`
+	Draining  bool       `json:"draining"`
+	Config    Config     `json:"config"`
+	Listeners []Listener `json:"listeners"`
+	Sources   []Source   `json:"sources"`
+	Rules     []Rule     `json:"rules"`
+	Stores    []Store    `json:"stores"`
+	Files     Files      `json:"open_files"`
+}
+
+// Config is the configuration in force.
+type Config struct {
+	File    string    `json:"file"`
+	SHA256  string    `json:"sha256"` // of the file's bytes
+	Loaded  time.Time `json:"loaded"`
+	Reloads uint64    `json:"reloads"`
+	Failed  uint64    `json:"reloads_failed"`
+	Problem string    `json:"problem,omitempty"` // why the last reload failed; empty: it did not
+}
+
+// Listener is an address that clients connect to.
+type Listener struct {
+	Name     string `json:"name"`
+	Listen   string `json:"listen"`
+	Upstream string `json:"upstream"`
+	// Sources are the names of those that the listener's rules fill from.
+	Sources []string `json:"sources"`
+	// Problem says why the server cannot be reached; empty: it can.
+	Problem    string      `json:"problem,omitempty"`
+	Sessions   uint64      `json:"sessions"`       // open, logged in
+	LoggingIn  uint64      `json:"logging_in"`     // open, not logged in yet
+	Accepted   uint64      `json:"sessions_total"` // since the start
+	FromClient uint64      `json:"bytes_from_client"`
+	FromServer uint64      `json:"bytes_from_server"`
+	Statements []Statement `json:"statements"` // those that were counted at least once
+	// Held is how many commands were decided on, and HeldSeconds how long that took in all.
+	Held        uint64     `json:"held_count"`
+	HeldSeconds float64    `json:"held_seconds"`
+	Questions   []Question `json:"hidden_questions"`
+	Errors      []Error    `json:"errors"`
+}
+
+// KindFilled is the Kind of statements that were given ids.
+const KindFilled = "filled"
+
+// Statement counts what became of commands of one form. A text of several statements counts once.
+type Statement struct {
+	Kind  string `json:"kind"` // forwarded, filled, observed, refused, unseen
+	Form  string `json:"form"` // query, prepare, execute, other
+	Count uint64 `json:"count"`
+}
+
+// Question counts the questions that clients do not see.
+type Question struct {
+	Kind    string  `json:"kind"` // settings, columns, greatest, count, ...
+	Count   uint64  `json:"count"`
+	Seconds float64 `json:"seconds"` // that sessions waited for the answers, in all
+}
+
+// Error counts the errors that clients saw.
+type Error struct {
+	Code  string `json:"code"` // the server's number, or "other" once there are too many
+	Side  string `json:"side"` // server, or idproxy
+	Count uint64 `json:"count"`
+}
+
+// Source is where ids come from. Exactly one of Segment and Snowflake is set where the ids are
+// numbers, none where they are not.
+type Source struct {
+	Name   string `json:"name"`
+	Kind   string `json:"kind"` // segment, snowflake, uuidv7, objectid
+	Store  string `json:"store,omitempty"`
+	Issued uint64 `json:"ids_issued"`
+	// Problem says why there are no ids now; empty: there are.
+	Problem string `json:"problem,omitempty"`
+	// Failing says why the store does not answer, while what is in memory goes on being used.
+	Failing   string     `json:"failing,omitempty"`
+	Segment   *Segment   `json:"segment,omitempty"`
+	Snowflake *Snowflake `json:"snowflake,omitempty"`
+}
+
+// Segment is where a source of ranges stands, over all its series.
+type Segment struct {
+	Series      int      `json:"series"`
+	Left        uint64   `json:"ids_left"`               // in memory, of the series that has the fewest seconds left
+	SecondsLeft *float64 `json:"seconds_left,omitempty"` // until it runs dry at the present rate; nil: no ids are drawn
+	PerSecond   float64  `json:"ids_per_second"`         // of all series
+	RangeSize   uint64   `json:"range_size"`             // of the newest range
+	Fetches     uint64   `json:"fetches"`
+	Failed      uint64   `json:"fetches_failed"`
+	Seconds     float64  `json:"fetch_seconds"`        // that fetches took, in all
+	YearsLeft   *float64 `json:"years_left,omitempty"` // until the greatest id at the present rate; nil: no ids are drawn
+}
+
+// Snowflake is where a source of composed ids stands.
+type Snowflake struct {
+	Worker  *uint64   `json:"worker,omitempty"` // nil: it has none now
+	Fence   float64   `json:"fence_seconds"`    // until the right to make ids ends, unless it is renewed
+	Ahead   float64   `json:"ahead_seconds"`    // of the clock
+	Swaps   uint64    `json:"swaps"`            // worker numbers taken after the first
+	Ends    time.Time `json:"ends"`             // when the layout runs out of timestamps
+	Renewed uint64    `json:"renewals"`
+	Failed  uint64    `json:"renewals_failed"`
+}
+
+// Rule is a rule of the configuration, and what it came to.
+type Rule struct {
+	Table     string   `json:"table"`
+	Column    string   `json:"column"`
+	Source    string   `json:"source"`
+	Mode      string   `json:"mode"`
+	Listeners []string `json:"listeners"`
+	Filled    uint64   `json:"filled"`   // statements
+	Observed  uint64   `json:"observed"` // statements
+	Refused   []Reason `json:"refused"`  // those that came up
+}
+
+// Reason counts the statements that were refused for one reason of a closed set.
+type Reason struct {
+	Reason string `json:"reason"`
+	Count  uint64 `json:"count"`
+}
+
+// Store is where sources keep their state.
+type Store struct {
+	Name    string  `json:"name"`
+	Kind    string  `json:"kind"` // mysql, etcd, redis, file
+	Up      bool    `json:"up"`
+	Seconds float64 `json:"seconds"` // the last answer took
+	Problem string  `json:"problem,omitempty"`
+	// Since is when it began to be up or down.
+	Since time.Time `json:"since"`
+}
+
+// Session is one client.
+type Session struct {
+	ID         uint64    `json:"id"`
+	Listener   string    `json:"listener"`
+	Client     string    `json:"client"`
+	User       string    `json:"user"`
+	Thread     uint32    `json:"thread"` // its number at the server
+	State      string    `json:"state"`  // login, idle, busy, deciding
+	Started    time.Time `json:"started"`
+	FromClient uint64    `json:"bytes_from_client"`
+	FromServer uint64    `json:"bytes_from_server"`
+	Statements uint64    `json:"statements"`
+}
+
+// Files are the descriptors of the process.
+type Files struct {
+	Open  uint64 `json:"open"`
+	Limit uint64 `json:"limit"`
+}
