@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"idproxy/cmd/idproxy/app"
 )
 
 // commandLine is the tree of commands, with their flags.
@@ -16,7 +18,7 @@ func commandLine(std streams) *cobra.Command {
 
 Every command but man and version reads a configuration: ./idproxy.yaml, then /etc/idproxy/idproxy.yaml, unless --config names it.
 Exit status: 0 when all is well, 1 when something is wrong or was found, 2 when the command line is wrong.`,
-		Version:       built().String(),
+		Version:       app.Built().String(),
 		Args:          usageOf(cobra.NoArgs),
 		SilenceErrors: true,
 		SilenceUsage:  true,

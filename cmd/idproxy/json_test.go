@@ -15,13 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"idproxy/cmd/idproxy/admin"
+	"idproxy/cmd/idproxy/app"
 	"idproxy/cmd/idproxy/check"
 	"idproxy/integration/harness"
 )
 
 // printed is what commands print as JSON.
 var printed = map[string]any{
-	"idproxy check": check.Report{}, "idproxy explain": outcomes{}, "idproxy version": build{}, "idproxy decode": admin.Decoded{},
+	"idproxy check": check.Report{}, "idproxy explain": outcomes{}, "idproxy version": app.Build{}, "idproxy decode": admin.Decoded{},
 	"idproxy source list": sourceList{}, "idproxy source show": admin.Standing{}, "idproxy source set": admin.Moved{},
 	"idproxy source import": importList{}, "idproxy source adopt": admin.Adopted{},
 	"idproxy worker list": admin.Pool{}, "idproxy worker add": admin.Added{}, "idproxy worker drop": admin.Removed{},
@@ -144,7 +145,7 @@ func TestExplainJSON(t *testing.T) {
 }
 
 func TestVersionJSON(t *testing.T) {
-	var b build
+	var b app.Build
 	if got := runWith(t, "", "version", "--json"); json.Unmarshal([]byte(got.out), &b) != nil || b.Version == "" || !strings.HasPrefix(b.Go, "go1.") {
 		t.Errorf("%+v", got)
 	}

@@ -34,12 +34,15 @@ type Program struct {
 	sources *sources.Sources
 	srv     *proxy.Server
 	ids     *idServer // nil: none
+	watch   *watch
 }
 
 // New returns a program that does not run yet. Its log goes to w.
 func New(cfg *config.Config, w io.Writer) *Program {
-	level := &slog.LevelVar{}
-	return &Program{cfg: cfg, level: level, log: newLogger(w, cfg.Log, level)}
+	p := &Program{cfg: cfg, level: &slog.LevelVar{}}
+	p.watch = newWatch(p)
+	p.log = slog.New(p.watch.events.Handler(newHandler(w, cfg.Log, p.level)))
+	return p
 }
 
 // Stats are what the program counted of statements, once it listens.
@@ -66,7 +69,20 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	}
 	second := grammar.New(knownShapes)
 	listeners.SecondReader = second
+	p.watch.observe(&listeners)
 	p.srv = proxy.New(listeners, p.settings())
+	p.watch.reloaded(p.cfg)
+	if p.cfg.Admin != nil {
+		stopWatch, err := p.watch.serve(ctx, p.cfg.Admin)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if werr := stopWatch(); err == nil {
+				err = werr
+			}
+		}()
+	}
 	if err := p.srv.Listen(); err != nil {
 		return err
 	}

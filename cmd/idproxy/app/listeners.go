@@ -45,7 +45,7 @@ func proxyListener(c *config.Listener) (proxy.Listener, error) {
 		if err != nil {
 			return l, err
 		}
-		l.Greatest, l.Definition = u.Greatest, u.Definition
+		l.Greatest, l.Definition, l.Ping = u.Greatest, u.Definition, u.DB.PingContext
 	}
 	return l, nil
 }

@@ -8,16 +8,16 @@ import (
 	"idproxy/config"
 )
 
-// newLogger writes to w what the configuration asks for. The level can change
+// newHandler writes to w what the configuration asks for. The level can change
 // later.
-func newLogger(w io.Writer, c config.Log, level *slog.LevelVar) *slog.Logger {
+func newHandler(w io.Writer, c config.Log, level *slog.LevelVar) slog.Handler {
 	setLevel(level, c)
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
 		options.ReplaceAttr = inMilliseconds
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.NewJSONHandler(w, options)
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.NewTextHandler(w, options)
 }
 
 // inMilliseconds writes durations as numbers of milliseconds, with the unit in the name;

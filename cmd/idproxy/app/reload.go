@@ -24,7 +24,9 @@ func (p *Program) reloadOnHangup(file string) (stop func()) {
 		defer close(done)
 		for range hangup {
 			p.notify(daemon.SdNotifyReloading)
-			if err := p.Reload(file); err != nil {
+			err := p.Reload(file)
+			p.watch.countReload(err)
+			if err != nil {
 				p.log.Error("configuration not reloaded, the old one stays in force", "error", err)
 			} else {
 				p.log.Info("configuration reloaded", "file", file)
@@ -56,6 +58,7 @@ func (p *Program) Reload(file string) error {
 	setLevel(p.level, cfg.Log)
 	p.srv.Set(p.settings())
 	p.ids.again()
+	p.watch.reloaded(cfg)
 	return nil
 }
 

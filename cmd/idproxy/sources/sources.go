@@ -60,6 +60,22 @@ func (s *Sources) Stores() map[string]Keyed {
 	return all
 }
 
+// Ping asks all stores whether they answer, and tells heard of each when it has. It changes nothing.
+func (s *Sources) Ping(ctx context.Context, heard func(store string, took time.Duration, err error)) {
+	s.mu.Lock()
+	stores := maps.Clone(s.stores)
+	s.mu.Unlock()
+	var asking sync.WaitGroup
+	for name, st := range stores {
+		asking.Go(func() {
+			began := time.Now()
+			err := st.Ping(ctx)
+			heard(name, time.Since(began), err)
+		})
+	}
+	asking.Wait()
+}
+
 // Named returns the sources by name.
 func (s *Sources) Named() map[string]idsource.Source {
 	s.mu.Lock()

@@ -31,6 +31,7 @@ type Store struct {
 	Lasting    bool                // workers keeps what it confirmed, and has no clock
 	Most       uint64              // ids in one range; 0: any number
 	Close      func() error
+	ping       func(context.Context) error // nil: it keeps segments, and a key is asked for
 }
 
 // keyStore is what commands need of a store besides what sources need.
@@ -61,7 +62,7 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 			return Store{}, err
 		}
 		place := fmt.Sprintf("redis %q %q %d", c.Redis.Addrs, c.Redis.Master, c.Redis.DB)
-		return Store{workers: st, Place: place, Places: []string{place}, Close: st.Close}, nil
+		return Store{workers: st, Place: place, Places: []string{place}, Close: st.Close, ping: st.Ping}, nil
 	case c.Etcd != nil:
 		place := fmt.Sprintf("etcd %q", c.Etcd.Endpoints)
 		st, err := openEtcd(c.Etcd, log)
@@ -104,6 +105,21 @@ func (s Store) Numbers(f *config.Snowflake) lease.Store {
 	}
 	return s.workers
 }
+
+// Ping asks whether the store answers, and changes nothing.
+func (s Store) Ping(ctx context.Context) error {
+	switch {
+	case s.ping != nil:
+		return s.ping(ctx)
+	case s.Segments != nil:
+		_, err := s.Look(ctx, pingKey)
+		return err
+	}
+	return nil
+}
+
+// pingKey is a key that no source has: no name begins with a blank.
+const pingKey = " idproxy ping"
 
 // Look asks where a key stands and changes nothing.
 func (s Store) Look(ctx context.Context, key string) (idsource.Position, error) {

@@ -1,0 +1,244 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"idproxy/cmd/idproxy/tlsconfig"
+	"idproxy/config"
+	"idproxy/monitor"
+	"idproxy/proxy"
+	"idproxy/proxy/stats"
+)
+
+// watch shows a program to its operator. It implements monitor.Program.
+type watch struct {
+	p        *Program
+	started  time.Time
+	events   *monitor.Events
+	refusals *monitor.Refusals
+	held     *prometheus.HistogramVec
+
+	inForce atomic.Pointer[inForce]
+	reloads struct {
+		sync.Mutex
+		done, failed uint64
+		problem      string
+	}
+	stores storeHealth
+}
+
+// inForce is a configuration as it is shown.
+type inForce struct {
+	cfg    *config.Config
+	text   []byte // secrets are stars
+	loaded time.Time
+}
+
+func newWatch(p *Program) *watch {
+	return &watch{
+		p: p, started: time.Now(), events: &monitor.Events{}, refusals: &monitor.Refusals{},
+		held: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "idproxy_held_seconds", Help: "How long commands were held that were decided on, from their last byte to the server's first.",
+			Buckets: []float64{1e-5, 1e-4, 1e-3, 1e-2, .1, 1}, NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 100,
+		}, []string{"listener"}),
+	}
+}
+
+// observe has the listeners tell how long they hold commands.
+func (w *watch) observe(c *proxy.Config) {
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		histogram := w.held.WithLabelValues(l.Name)
+		l.OnHeld = func(d time.Duration) { histogram.Observe(d.Seconds()) }
+	}
+}
+
+// reloaded notes a configuration that is in force from now on.
+func (w *watch) reloaded(cfg *config.Config) {
+	text, err := cfg.YAML()
+	if err != nil {
+		text = []byte("cannot be shown: " + err.Error())
+	}
+	w.inForce.Store(&inForce{cfg: cfg, text: text, loaded: time.Now()})
+}
+
+// countReload counts a reload, and why it failed.
+func (w *watch) countReload(err error) {
+	w.reloads.Lock()
+	defer w.reloads.Unlock()
+	if err != nil {
+		w.reloads.failed++
+		w.reloads.problem = err.Error()
+		return
+	}
+	w.reloads.done++
+	w.reloads.problem = ""
+}
+
+// serve answers until the returned function is called. Its addresses are taken before it returns.
+func (w *watch) serve(ctx context.Context, c *config.Admin) (wait func() error, err error) {
+	var listeners []net.Listener
+	for _, a := range []config.Addr{c.Listen, c.Socket} {
+		if a.Address == "" {
+			continue
+		}
+		l, err := proxy.Listen(a.Network, a.Address)
+		if err == nil && a.Network == "unix" {
+			err = os.Chmod(a.Address, 0o660)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("admin: %w", err)
+		}
+		listeners = append(listeners, l)
+	}
+	secure, err := tlsconfig.Client(c.TLS)
+	if err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	if secure != nil {
+		listeners[0] = tls.NewListener(listeners[0], secure)
+	}
+	srv := monitor.New(monitor.Options{
+		Program: w, Events: w.events, Refusals: w.refusals, Token: string(c.Token), Pprof: c.Pprof, Logger: w.p.log,
+		Metrics: []prometheus.Collector{
+			w.held, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		},
+	})
+	for _, l := range listeners {
+		w.p.log.Info("admin", "listen", l.Addr().String(), "token", c.Token != "")
+	}
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx)) // it is asked while sessions drain, too
+	var all sync.WaitGroup
+	var served error
+	all.Go(func() { served = srv.Serve(ctx, listeners...) })
+	all.Go(func() { w.p.srv.CheckServers(ctx) })
+	all.Go(func() { w.stores.check(ctx, w.p.sources) })
+	return func() error {
+		end()
+		all.Wait()
+		return served
+	}, nil
+}
+
+// State implements monitor.Program.
+func (w *watch) State() monitor.State {
+	now := w.inForce.Load()
+	s := monitor.State{
+		Time: time.Now().UTC(), Version: Built().String(), Started: w.started.UTC(), Draining: w.p.srv.Draining(),
+		Config: monitor.Config{File: now.cfg.Path, SHA256: now.cfg.SHA256, Loaded: now.loaded.UTC()},
+		Files:  openFiles(),
+		Stores: w.stores.all(now.cfg),
+	}
+	w.reloads.Lock()
+	s.Config.Reloads, s.Config.Failed, s.Config.Problem = w.reloads.done, w.reloads.failed, w.reloads.problem
+	w.reloads.Unlock()
+	for _, l := range w.p.srv.Listeners() {
+		s.Listeners = append(s.Listeners, listenerState(&l, now.cfg))
+	}
+	s.Sources = w.sources(now.cfg)
+	s.Rules = rulesState(now.cfg)
+	return s
+}
+
+// ConfigText implements monitor.Program.
+func (w *watch) ConfigText() []byte { return w.inForce.Load().text }
+
+// CloseSession implements monitor.Program.
+func (w *watch) CloseSession(id uint64) bool { return w.p.srv.CloseSession(id) }
+
+// Sessions implements monitor.Program.
+func (w *watch) Sessions() []monitor.Session {
+	open := w.p.srv.Sessions()
+	all := make([]monitor.Session, 0, len(open))
+	for _, s := range open {
+		all = append(all, monitor.Session{
+			ID: s.ID, Listener: s.Listener, Client: s.Client, User: s.User, Thread: s.Thread, State: string(s.State), Started: s.Started.UTC(),
+			FromClient: s.Counts.FromClient.Load(), FromServer: s.Counts.FromServer.Load(), Statements: s.Counts.Total(),
+		})
+	}
+	return all
+}
+
+func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener {
+	out := monitor.Listener{
+		Name: l.Name, Listen: l.Listen, Upstream: l.Upstream, Sources: []string{},
+		Sessions: l.LoggedIn, LoggingIn: l.Open - l.LoggedIn, Accepted: l.Accepted,
+		FromClient: l.Counts.FromClient.Load(), FromServer: l.Counts.FromServer.Load(),
+		Held: l.Held, HeldSeconds: l.HeldTime.Seconds(),
+		Statements: []monitor.Statement{}, Questions: []monitor.Question{}, Errors: []monitor.Error{},
+	}
+	if l.Problem != nil {
+		out.Problem = l.Problem.Error()
+	}
+	for i := range cfg.Rules {
+		if r := &cfg.Rules[i]; r.On(l.Name) && !slices.Contains(out.Sources, r.Source) {
+			out.Sources = append(out.Sources, r.Source)
+		}
+	}
+	for k := range l.Counts.Commands {
+		for f := range l.Counts.Commands[k] {
+			if n := l.Counts.Commands[k][f].Load(); n > 0 {
+				out.Statements = append(out.Statements, monitor.Statement{Kind: stats.Kind(k).String(), Form: stats.Form(f).String(), Count: n})
+			}
+		}
+	}
+	for _, q := range l.Questions {
+		out.Questions = append(out.Questions, monitor.Question{Kind: q.Kind.String(), Count: q.Count, Seconds: q.Time.Seconds()})
+	}
+	for e, n := range l.Errors {
+		code := "other"
+		if e.Code > 0 {
+			code = fmt.Sprint(e.Code)
+		}
+		out.Errors = append(out.Errors, monitor.Error{Code: code, Side: e.Side.String(), Count: n})
+	}
+	slices.SortFunc(out.Errors, func(a, b monitor.Error) int { return strings.Compare(a.Side+a.Code, b.Side+b.Code) })
+	return out
+}
+
+// sources returns where the sources stand.
+func (w *watch) sources(cfg *config.Config) []monitor.Source {
+	all := []monitor.Source{}
+	for i := range cfg.Sources {
+		c := &cfg.Sources[i]
+		all = append(all, monitor.Source{Name: c.Name, Kind: c.Kind(), Store: c.StoreName()})
+	}
+	return all
+}
+
+func rulesState(cfg *config.Config) []monitor.Rule {
+	all := []monitor.Rule{}
+	for i := range cfg.Rules {
+		r := &cfg.Rules[i]
+		all = append(all, monitor.Rule{
+			Table: r.Schema + "." + r.Table, Column: r.Column, Source: r.Source, Mode: r.Mode, Listeners: append([]string{}, r.Listeners...),
+			Refused: []monitor.Reason{},
+		})
+	}
+	return all
+}
+
+// openFiles counts the descriptors of the process; 0 where the system does not tell.
+func openFiles() (f monitor.Files) {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
+		f.Limit = limit.Cur
+	}
+	if list, err := os.ReadDir("/proc/self/fd"); err == nil {
+		f.Open = uint64(len(list))
+	}
+	return f
+}

@@ -1,0 +1,70 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"idproxy/cmd/idproxy/sources"
+	"idproxy/config"
+	"idproxy/monitor"
+)
+
+// storeHealth is what is known of the stores.
+type storeHealth struct {
+	mu     sync.Mutex
+	byName map[string]monitor.Store
+}
+
+// How often stores are asked whether they answer, and how long that may take.
+const (
+	storePeriod = 2 * time.Second
+	storeTime   = 2 * time.Second
+)
+
+// check asks all stores, again and again until ctx is done.
+func (h *storeHealth) check(ctx context.Context, opened *sources.Sources) {
+	tick := time.NewTicker(storePeriod)
+	defer tick.Stop()
+	for {
+		asking, cancel := context.WithTimeout(ctx, storeTime)
+		opened.Ping(asking, h.heard)
+		cancel()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (h *storeHealth) heard(name string, took time.Duration, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was, known := h.byName[name]
+	is := monitor.Store{Name: name, Up: err == nil, Seconds: took.Seconds(), Since: was.Since}
+	if err != nil {
+		is.Problem = err.Error()
+	}
+	if !known || was.Up != is.Up {
+		is.Since = time.Now().UTC()
+	}
+	if h.byName == nil {
+		h.byName = map[string]monitor.Store{}
+	}
+	h.byName[name] = is
+}
+
+// all returns what is known of the stores of a configuration.
+func (h *storeHealth) all(cfg *config.Config) []monitor.Store {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := []monitor.Store{}
+	for i := range cfg.Stores {
+		c := &cfg.Stores[i]
+		one := h.byName[c.Name]
+		one.Name, one.Kind = c.Name, c.Kind()
+		all = append(all, one)
+	}
+	return all
+}

@@ -1,0 +1,193 @@
+package monitor
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+	"idproxy/monitor"
+)
+
+// watched is a proxy with an admin listener, in front of a server.
+type watched struct {
+	*harness.Proxy
+	server *servers.Server
+	db     string
+	admin  string // http://host:port
+}
+
+// start starts one whose configuration ends with more.
+func start(t *testing.T, server *servers.Server, db, more string) *watched {
+	t.Helper()
+	p := harness.StartProxy(t, harness.OneListener(server.Addr)+"admin: {listen: 127.0.0.1:0}\n"+more)
+	found := regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())
+	if found == nil {
+		t.Fatal("no admin listener in the log")
+	}
+	return &watched{p, server, db, "http://" + found[1]}
+}
+
+// open connects n clients at most to the proxy.
+func (w *watched) open(t *testing.T, n int) *sql.DB {
+	t.Helper()
+	pool := harness.Open(t, w.server.Config(w.db), w.Addr("a"))
+	pool.SetMaxOpenConns(n)
+	return pool
+}
+
+// get returns the answer to a path.
+func (w *watched) get(t *testing.T, path string) (status int, body string) {
+	t.Helper()
+	r, err := http.Get(w.admin + path) //nolint:noctx // the test's own time bounds it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(text)
+}
+
+func (w *watched) state(t *testing.T) (s monitor.State) {
+	t.Helper()
+	if _, body := w.get(t, "/api/v1/status"); json.Unmarshal([]byte(body), &s) != nil {
+		t.Fatalf("no state: %s", body)
+	}
+	return s
+}
+
+// metric returns the sum of all samples of a name whose labels have all of these texts.
+func (w *watched) metric(t *testing.T, name string, labels ...string) (sum float64) {
+	t.Helper()
+	_, body := w.get(t, "/metrics")
+	found := false
+	for line := range strings.Lines(body) {
+		rest, ok := strings.CutPrefix(line, "idproxy_"+name)
+		if !ok || rest[0] != '{' && rest[0] != ' ' {
+			continue
+		}
+		for _, l := range labels {
+			ok = ok && strings.Contains(rest, l)
+		}
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		sum, found = sum+n, true
+	}
+	if !found {
+		t.Errorf("there is no metric %s with %q", name, labels)
+	}
+	return sum
+}
+
+// TestMetricsTellTheTruth compares the metrics with the rows in the table and with the errors that clients saw, while
+// they are scraped under load.
+func TestMetricsTellTheTruth(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	w := start(t, server, db, fmt.Sprintf("sources: {ids: {segment: {}}}\nrules:\n  - {table: %s.t, column: id, source: ids}\n  - {table: %s.seen, column: id, source: ids, mode: observe}\n", db, db))
+	pool := w.open(t, 8)
+	for _, table := range []string{"t", "seen"} {
+		if _, err := pool.ExecContext(t.Context(), "CREATE TABLE "+table+" (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := w.state(t)
+	const clients, each = 8, 200
+	var failed, selects, observed atomic.Int64
+	scraped, stop := make(chan int), make(chan struct{})
+	go func() {
+		n := 0
+		for ; ; n++ {
+			select {
+			case <-stop:
+				scraped <- n
+				return
+			default:
+				w.get(t, "/metrics")
+			}
+		}
+	}()
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			conn, err := pool.Conn(context.Background())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			for i := range each {
+				if _, err := conn.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO t (a) VALUES (%d)", c*each+i/2)); err != nil { // each second one is there already
+					failed.Add(1)
+				}
+				if i%4 == 0 {
+					selects.Add(1)
+					if _, err := conn.ExecContext(t.Context(), "DO 1"); err != nil {
+						t.Error(err)
+					}
+				}
+				if i%10 == 0 {
+					observed.Add(1)
+					if _, err := conn.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO seen (a) VALUES (%d)", c*each+i)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	scrapes := <-scraped
+	var rows float64
+	if err := pool.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		labels []string
+		want   float64
+	}{
+		{"statements_total", []string{`kind="filled"`, `form="query"`}, rows + float64(failed.Load())},
+		{"statements_total", []string{`kind="observed"`}, float64(observed.Load())},
+		{"errors_total", []string{`code="1062"`, `side="server"`}, float64(failed.Load())},
+		{"sessions", []string{`state="open"`}, float64(pool.Stats().OpenConnections)},
+		{"ids_issued_total", []string{`source="ids"`}, rows + float64(failed.Load())},
+		{"upstream_up", nil, 1},
+		{"ready", nil, 1},
+	} {
+		if got := w.metric(t, tt.name, tt.labels...); got != tt.want {
+			t.Errorf("%s%v is %v, want %v", tt.name, tt.labels, got, tt.want)
+		}
+	}
+	after := w.state(t)
+	forwarded := func(s monitor.State) (n uint64) {
+		for _, one := range s.Listeners[0].Statements {
+			if one.Kind == "forwarded" && one.Form == "query" {
+				n += one.Count
+			}
+		}
+		return n
+	}
+	if got, least := forwarded(after)-forwarded(before), uint64(selects.Load())+1; got < least || got > least+2*clients {
+		t.Errorf("forwarded %d, want %d and a few for logins", got, least)
+	}
+	t.Logf("compared: %v rows, %d errors, %d scrapes", rows, failed.Load(), scrapes)
+}
