@@ -15,6 +15,9 @@ type Source interface {
 	// EachTable reports whether tables have series of their own.
 	EachTable() bool
 
+	// Standing says where the source stands. It waits for nothing.
+	Standing() Standing
+
 	// Close ends the source: waits for its goroutines, gives back ids that were
 	// never issued when the store allows it, and releases locks. The methods of its
 	// series answer with kind Closed from then on.
@@ -73,38 +76,41 @@ type Series interface {
 }
 
 // OneSeries is embedded by sources that are a series of numbers themselves.
-type OneSeries struct{}
+type OneSeries struct{ Issued }
 
 // EachTable implements Source.
-func (OneSeries) EachTable() bool { return false }
+func (*OneSeries) EachTable() bool { return false }
 
 // Wide implements Series.
-func (OneSeries) Wide() bool { return false }
+func (*OneSeries) Wide() bool { return false }
 
 // NoPosition is embedded by series of wide ids.
-type NoPosition struct{}
+type NoPosition struct{ Issued }
+
+// Standing implements Source: there are always ids.
+func (p *NoPosition) Standing() Standing { return Standing{Issued: p.Given()} }
 
 // EachTable implements Source.
-func (NoPosition) EachTable() bool { return false }
+func (*NoPosition) EachTable() bool { return false }
 
 // Close implements Source: there is nothing to end.
-func (NoPosition) Close(context.Context) error { return nil }
+func (*NoPosition) Close(context.Context) error { return nil }
 
 // Wide implements Series.
-func (NoPosition) Wide() bool { return true }
+func (*NoPosition) Wide() bool { return true }
 
 // Blocks implements Series.
-func (NoPosition) Blocks(context.Context, []uint64, uint64) error {
+func (*NoPosition) Blocks(context.Context, []uint64, uint64) error {
 	return &Error{Kind: BadConfig, Cause: errNoBlocks}
 }
 
 // Admit implements Series.
-func (NoPosition) Admit(context.Context, string, uint64) error { return nil }
+func (*NoPosition) Admit(context.Context, string, uint64) error { return nil }
 
 // Advance implements Series.
-func (NoPosition) Advance(context.Context, uint64) error { return nil }
+func (*NoPosition) Advance(context.Context, uint64) error { return nil }
 
 // Return implements Series.
-func (NoPosition) Return(uint64, uint64) {}
+func (*NoPosition) Return(uint64, uint64) {}
 
 var errNoBlocks = errors.New("its ids are no numbers")

@@ -204,6 +204,8 @@ type counter struct {
 	panics bool
 }
 
+func (numbers) Standing() idsource.Standing { return idsource.Standing{} }
+
 func (c *counter) set(refuse error, panics bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

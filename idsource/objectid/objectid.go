@@ -78,6 +78,7 @@ func (s *Source) Fill(_ context.Context, words []uint64, _ uint64) error {
 		words[i] = s.last>>counterBits<<32 | s.process>>8
 		words[i+1] = s.process&255<<56 | s.last&counter<<32
 	}
+	s.Gave(len(words) / 2)
 	return nil
 }
 

@@ -37,20 +37,21 @@ const (
 
 // Config describes a Segment.
 type Config struct {
-	Name       string                // required: the source's name, for messages
-	Store      idsource.SegmentStore // required; stays the caller's, who closes it after the source
-	Key        string                // default Name
-	Start      uint64                // lowest id, default 1; a key that stands below is moved up to it
-	Step       uint64                // ids per range, default 1000
-	MaxStep    uint64                // bound of the dynamic step, default 1,000,000 or Step if that is more
-	StepPolicy StepPolicy            // default StepLeaf
-	Prefetch   float64               // share of the newest range that is used when the next one is fetched, default 0.1; earlier if the rest would not last
-	Last       uint64                // greatest id ever issued, default 2^63-1
-	MaxBatch   uint64                // greatest number of ids, times stride, in one Fill; default 2^32
-	Wait       func() time.Duration  // longest wait of a Fill or Admit for the store, asked at each; default 2s
-	Timeout    time.Duration         // of one fetch from the store, default 5s
-	Begin      Begin                 // asked before the first id of a series; nil: the column of Admit is all there is
-	Logger     *slog.Logger          // default: discard
+	Name       string                              // required: the source's name, for messages
+	Store      idsource.SegmentStore               // required; stays the caller's, who closes it after the source
+	Key        string                              // default Name
+	Start      uint64                              // lowest id, default 1; a key that stands below is moved up to it
+	Step       uint64                              // ids per range, default 1000
+	MaxStep    uint64                              // bound of the dynamic step, default 1,000,000 or Step if that is more
+	StepPolicy StepPolicy                          // default StepLeaf
+	Prefetch   float64                             // share of the newest range that is used when the next one is fetched, default 0.1; earlier if the rest would not last
+	Last       uint64                              // greatest id ever issued, default 2^63-1
+	MaxBatch   uint64                              // greatest number of ids, times stride, in one Fill; default 2^32
+	Wait       func() time.Duration                // longest wait of a Fill or Admit for the store, asked at each; default 2s
+	Timeout    time.Duration                       // of one fetch from the store, default 5s
+	Begin      Begin                               // asked before the first id of a series; nil: the column of Admit is all there is
+	Fetched    func(took time.Duration, err error) // told of each fetch; default: nobody is
+	Logger     *slog.Logger                        // default: discard
 
 	patience *idsource.Patience // by Wait; the series of a PerTable share it
 }
@@ -66,6 +67,9 @@ func (c Config) withDefaults() Config {
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Fetched == nil {
+		c.Fetched = func(time.Duration, error) {}
 	}
 	if c.patience == nil {
 		c.patience = idsource.NewPatience(c.Wait)

@@ -20,6 +20,7 @@ func (s *Segment) Fill(ctx context.Context, ids []uint64, stride uint64) error {
 				s.reached()
 			}
 			ids[0] = id
+			s.Gave(1)
 			return nil
 		}
 	}
@@ -41,13 +42,16 @@ func (s *Segment) Fill(ctx context.Context, ids []uint64, stride uint64) error {
 		ids[i] = first
 		first += stride
 	}
+	s.Gave(len(ids))
 	return nil
 }
 
 // Range reserves n consecutive ids without listing them and returns the first.
 func (s *Segment) Range(ctx context.Context, n uint64) (first uint64, err error) {
 	var one [1]uint64
-	err = s.Fill(ctx, one[:], n)
+	if err = s.Fill(ctx, one[:], n); err == nil {
+		s.Gave(int(n - 1))
+	}
 	return one[0], err
 }
 

@@ -43,6 +43,7 @@ func (s *Segment) load() {
 		ctx, cancel := context.WithTimeout(s.life, s.cfg.Timeout)
 		lo, hi, err := reserve(ctx, s.cfg.Store, ask)
 		cancel()
+		s.cfg.Fetched(time.Since(asked), err)
 		if !s.settle(fetched{lo: lo, hi: hi, step: step, took: time.Since(asked)}, err) {
 			return
 		}
@@ -112,6 +113,7 @@ func (s *Segment) settle(f fetched, err error) bool {
 			s.cfg.Logger.Warn("id source cannot reserve a range", "source", s.cfg.Name, "error", err)
 		}
 		s.failed = err
+		s.refused++
 		s.cfg.patience.Answered(err)
 		return true
 	case f.lo < s.high:
@@ -157,6 +159,7 @@ func (s *Segment) arrived(f fetched) {
 		s.cfg.Logger.Info("id source reserves ranges again", "source", s.cfg.Name)
 	}
 	s.failed, s.low, s.high = nil, lo, hi
+	s.ranges++
 	s.cfg.patience.Answered(nil)
 	s.pace.came(hi-lo, f.step, f.took)
 	mark := lo + max(1, uint64(float64(hi-lo)*s.cfg.Prefetch))

@@ -36,6 +36,9 @@ type Segment struct {
 	past    uint64          // no id below is issued: Advance
 	raised  uint64          // no part of the store gives a range below: Raiser
 	pace    pace
+	ranges  uint64 // that came
+	refused uint64 // fetches that failed
+	meter   idsource.Meter
 }
 
 // New checks the configuration; it asks nothing of the store. The error

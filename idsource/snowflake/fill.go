@@ -33,6 +33,7 @@ func (s *Snowflake) Fill(ctx context.Context, ids []uint64, stride uint64) error
 		}
 	}
 	s.write(ids, first, worker, stride)
+	s.Gave(len(ids))
 	return nil
 }
 
@@ -84,5 +85,6 @@ func (s *Snowflake) Blocks(ctx context.Context, ids []uint64, size uint64) error
 		}
 	}
 	s.write(ids, first, worker, size)
+	s.Gave(len(ids))
 	return nil
 }

@@ -21,6 +21,7 @@ func (t tenant) Grant(term idsource.Term) {
 		fence:  uint64(max(0, term.Fence-epoch) / unit), // a unit lies below the fence as a whole or not at all
 	}
 	if term.Fresh {
+		s.fresh.Add(1)
 		s.words.restart(g.start)
 		select {
 		case <-s.swap: // who asked while the number was being changed has got what he asked for

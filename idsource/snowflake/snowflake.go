@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"idproxy/idsource"
@@ -28,6 +29,7 @@ type Snowflake struct {
 	lease idsource.Lease // of a fixed number: keep's while it runs, then Close's
 	kick  chan struct{}  // asks keep to renew now
 	swap  chan struct{}  // asks the pool for another number
+	fresh atomic.Uint64  // numbers that the pool gave
 }
 
 // New checks the configuration and starts the goroutine that takes the

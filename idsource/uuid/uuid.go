@@ -63,6 +63,7 @@ func (s *Source) Fill(_ context.Context, words []uint64, _ uint64) error {
 		words[i] = s.last>>counterBits<<16 | version | s.last&(1<<counterBits-1)
 		words[i+1] = variant | binary.BigEndian.Uint64(s.take(8))>>2
 	}
+	s.Gave(len(words) / 2)
 	return nil
 }
 

@@ -149,4 +149,5 @@ type each struct{ refuses error }
 
 func (e each) Series(string, string) (idsource.Series, error) { return nil, e.refuses }
 func (each) EachTable() bool                                  { return true }
+func (each) Standing() idsource.Standing                      { return idsource.Standing{} }
 func (each) Close(context.Context) error                      { return nil }

@@ -1,0 +1,84 @@
+package idsource
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Standing is where a source stands at a moment, for those who watch it.
+type Standing struct {
+	Issued uint64 // ids since the source was made
+	// Problem says why there are no ids now; nil: there are.
+	Problem error
+	// Failing says why the store does not answer; nil: it does, or it was not asked. What is in memory
+	// goes on being used.
+	Failing error
+	Of      Stand
+}
+
+// Stand is how far a source of a kind can go: a [SegmentStand], a [SnowflakeStand], or nil for ids that
+// rest on nothing.
+type Stand interface{ stand() }
+
+// SegmentStand is where ranges stand. Of a source with a series for each table it is that of the
+// series that runs dry first.
+type SegmentStand struct {
+	Series    int     // that have issued ids
+	Left      uint64  // ids in memory
+	PerSecond float64 // ids that go, over some seconds
+	RangeSize uint64  // of the newest range
+	Next      uint64  // above all ids in memory
+	Last      uint64  // the greatest id allowed
+	Fetches   uint64  // ranges that came, of all series
+	Failed    uint64  // fetches that failed, of all series
+}
+
+func (SegmentStand) stand() {}
+
+// SnowflakeStand is where composed ids stand.
+type SnowflakeStand struct {
+	Held   bool          // there is a worker number
+	Worker uint64        // the number
+	Fence  time.Duration // until the right to issue ids ends, unless it is renewed; below zero: it has ended
+	Ahead  time.Duration // of the clock, by the last id; 0: it is not
+	Swaps  uint64        // numbers that were taken after the first
+	Ends   time.Time     // when the layout runs out of timestamps
+}
+
+func (SnowflakeStand) stand() {}
+
+// Meter tells how fast something grows. The zero value is ready.
+type Meter struct {
+	mu    sync.Mutex
+	at    time.Time
+	total uint64
+	rate  float64
+}
+
+// meterPeriod is what a Meter measures over at least: it may be asked more often.
+const meterPeriod = 5 * time.Second
+
+// Rate returns how much a total grows in a second.
+func (m *Meter) Rate(now time.Time, total uint64) float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.at.IsZero() {
+		m.at, m.total = now, total
+		return 0
+	}
+	if passed := now.Sub(m.at); passed >= meterPeriod {
+		m.rate = float64(total-min(total, m.total)) / passed.Seconds()
+		m.at, m.total = now, total
+	}
+	return m.rate
+}
+
+// Issued counts the ids that a series gave. Sources embed it.
+type Issued struct{ n atomic.Uint64 }
+
+// Gave counts n more.
+func (i *Issued) Gave(n int) { i.n.Add(uint64(n)) }
+
+// Given returns how many there were.
+func (i *Issued) Given() uint64 { return i.n.Load() }
