@@ -100,28 +100,26 @@ type Source struct {
 	Snowflake *Snowflake `json:"snowflake,omitempty"`
 }
 
-// Segment is where a source of ranges stands, over all its series.
+// Segment is where a source of ranges stands. Of a source with a series for each table, it is that of
+// the series that runs dry first.
 type Segment struct {
 	Series      int      `json:"series"`
 	Left        uint64   `json:"ids_left"`               // in memory, of the series that has the fewest seconds left
 	SecondsLeft *float64 `json:"seconds_left,omitempty"` // until it runs dry at the present rate; nil: no ids are drawn
-	PerSecond   float64  `json:"ids_per_second"`         // of all series
-	RangeSize   uint64   `json:"range_size"`             // of the newest range
+	PerSecond   float64  `json:"ids_per_second"`
+	RangeSize   uint64   `json:"range_size"` // of the newest range
 	Fetches     uint64   `json:"fetches"`
 	Failed      uint64   `json:"fetches_failed"`
-	Seconds     float64  `json:"fetch_seconds"`        // that fetches took, in all
 	YearsLeft   *float64 `json:"years_left,omitempty"` // until the greatest id at the present rate; nil: no ids are drawn
 }
 
 // Snowflake is where a source of composed ids stands.
 type Snowflake struct {
-	Worker  *uint64   `json:"worker,omitempty"` // nil: it has none now
-	Fence   float64   `json:"fence_seconds"`    // until the right to make ids ends, unless it is renewed
-	Ahead   float64   `json:"ahead_seconds"`    // of the clock
-	Swaps   uint64    `json:"swaps"`            // worker numbers taken after the first
-	Ends    time.Time `json:"ends"`             // when the layout runs out of timestamps
-	Renewed uint64    `json:"renewals"`
-	Failed  uint64    `json:"renewals_failed"`
+	Worker *uint64   `json:"worker,omitempty"` // nil: it has none now
+	Fence  float64   `json:"fence_seconds"`    // until the right to make ids ends, unless it is renewed
+	Ahead  float64   `json:"ahead_seconds"`    // of the clock
+	Swaps  uint64    `json:"swaps"`            // worker numbers taken after the first
+	Ends   time.Time `json:"ends"`             // when the layout runs out of timestamps
 }
 
 // Rule is a rule of the configuration, and what it came to.

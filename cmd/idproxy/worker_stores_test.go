@@ -89,7 +89,7 @@ func running(t *testing.T, path string) *sources.Sources {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sources.Open(cfg, slog.New(slog.DiscardHandler))
+	s, err := sources.Open(cfg, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

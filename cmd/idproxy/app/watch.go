@@ -30,6 +30,7 @@ type watch struct {
 	events   *monitor.Events
 	refusals *monitor.Refusals
 	held     *prometheus.HistogramVec
+	fetches  *prometheus.HistogramVec
 
 	inForce atomic.Pointer[inForce]
 	reloads struct {
@@ -54,6 +55,10 @@ func newWatch(p *Program) *watch {
 			Name: "idproxy_held_seconds", Help: "How long commands were held that were decided on, from their last byte to the server's first.",
 			Buckets: []float64{1e-5, 1e-4, 1e-3, 1e-2, .1, 1}, NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 100,
 		}, []string{"listener"}),
+		fetches: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "idproxy_source_fetch_seconds", Help: "How long it took to reserve a range.",
+			Buckets: []float64{1e-4, 1e-3, 1e-2, .1, 1, 5}, NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 100,
+		}, []string{"source"}),
 	}
 }
 
@@ -64,6 +69,11 @@ func (w *watch) observe(c *proxy.Config) {
 		histogram := w.held.WithLabelValues(l.Name)
 		l.OnHeld = func(d time.Duration) { histogram.Observe(d.Seconds()) }
 	}
+}
+
+// fetched notes that a source asked its store for a range.
+func (w *watch) fetched(source string, took time.Duration) {
+	w.fetches.WithLabelValues(source).Observe(took.Seconds())
 }
 
 // reloaded notes a configuration that is in force from now on.
@@ -114,7 +124,7 @@ func (w *watch) serve(ctx context.Context, c *config.Admin) (wait func() error, 
 	srv := monitor.New(monitor.Options{
 		Program: w, Events: w.events, Refusals: w.refusals, Token: string(c.Token), Pprof: c.Pprof, Logger: w.p.log,
 		Metrics: []prometheus.Collector{
-			w.held, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+			w.held, w.fetches, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		},
 	})
 	for _, l := range listeners {
@@ -148,7 +158,7 @@ func (w *watch) State() monitor.State {
 	for _, l := range w.p.srv.Listeners() {
 		s.Listeners = append(s.Listeners, listenerState(&l, now.cfg))
 	}
-	s.Sources = w.sources(now.cfg)
+	s.Sources = sourcesState(now.cfg, w.p.sources.Named(), s.Stores)
 	s.Rules = rulesState(now.cfg)
 	return s
 }
@@ -207,16 +217,6 @@ func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener
 	}
 	slices.SortFunc(out.Errors, func(a, b monitor.Error) int { return strings.Compare(a.Side+a.Code, b.Side+b.Code) })
 	return out
-}
-
-// sources returns where the sources stand.
-func (w *watch) sources(cfg *config.Config) []monitor.Source {
-	all := []monitor.Source{}
-	for i := range cfg.Sources {
-		c := &cfg.Sources[i]
-		all = append(all, monitor.Source{Name: c.Name, Kind: c.Kind(), Store: c.StoreName()})
-	}
-	return all
 }
 
 func rulesState(cfg *config.Config) []monitor.Rule {

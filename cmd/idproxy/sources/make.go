@@ -26,6 +26,8 @@ type maker struct {
 	begin  *census.Beginner
 	stores map[string]store.Store
 	idWait atomic.Int64 // limits.id_wait
+	// fetched is told how long it took to reserve a range; nil: nobody is.
+	fetched func(source string, took time.Duration)
 }
 
 // wait returns limits.id_wait, which a reload may change.
@@ -63,6 +65,9 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
 		MaxBatch: st.Most, Wait: m.wait,
 		Prefetch: float64(g.Prefetch) / 100, Begin: m.begin.Of(c.Name), Logger: m.log,
+	}
+	if m.fetched != nil {
+		sc.Fetched = func(took time.Duration, _ error) { m.fetched(c.Name, took) }
 	}
 	if segment.IsTemplate(g.Key) {
 		return segment.NewPerTable(begun(sc))

@@ -83,9 +83,11 @@ func (s *Sources) Named() map[string]idsource.Source {
 	return maps.Clone(s.byName)
 }
 
-func Open(cfg *config.Config, log *slog.Logger) (*Sources, error) {
+// Open makes the sources of a configuration. fetched is told how long it took to reserve a range; nil: nobody
+// is.
+func Open(cfg *config.Config, log *slog.Logger, fetched func(source string, took time.Duration)) (*Sources, error) {
 	s := &Sources{
-		maker:  maker{log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}},
+		maker:  maker{fetched: fetched, log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}},
 		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{},
 	}
 	if err := s.open(cfg); err != nil {
