@@ -28,6 +28,9 @@ func (m *madeUp) Series(string, string) (idsource.Series, error) { return m, nil
 // EachTable implements idsource.Source.
 func (m *madeUp) EachTable() bool { return false }
 
+// Standing implements idsource.Source.
+func (m *madeUp) Standing() idsource.Standing { return idsource.Standing{Issued: *m.last} }
+
 // Close implements idsource.Source.
 func (m *madeUp) Close(context.Context) error { return nil }
 
