@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -144,13 +145,17 @@ func (s learner) executeCount(sql []byte, marks int) (wire.Result, error) {
 	if marks > len(parameters) {
 		return wire.Result{}, clienterr.Arguments("mysqld_stmt_execute")
 	}
+	execution := decide.ExecutionOf(&s.st.Execution.One, s.c.Caps, 0, parameters[:marks])
+	if e := s.c.TooLarge(len(s.st.Prefix)+s.st.End, len(execution)); e != nil { // with the types, which the client need not repeat
+		return wire.Result{}, e
+	}
 	made, err := s.questions().Prepare(sql)
 	if err != nil {
 		return wire.Result{}, err
 	}
 	const cursors = 1 | 2 | 4 // flags that would keep the rows at the server
-	execution := decide.ExecutionOf(&s.st.Execution.One, s.c.Caps, made.ID, parameters[:marks])
 	execution[5] &^= cursors
+	binary.LittleEndian.PutUint32(execution[1:], made.ID)
 	packets, err := s.ask(wire.AppendPacket(nil, 0, execution), relay.ReplyResult)
 	if err != nil {
 		return wire.Result{}, err

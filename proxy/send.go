@@ -27,7 +27,7 @@ func (s command) send() (sent, done bool, err error) {
 	if e := s.c.TooLarge(len(s.st.Prefix)+s.st.End, len(payload)); e != nil {
 		s.counts(stats.Refused)
 		s.unprepared()
-		return false, true, s.answer(e, s.st.Seq)
+		return false, true, errors.Join(s.st.Order.LetGo(s.session), s.answer(e, s.st.Seq))
 	}
 	if err := s.st.Order.Begin(s.session, &s.st.Command); err != nil {
 		return s.refused(err)

@@ -9,6 +9,7 @@ import (
 
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -133,6 +134,41 @@ func TestLongDataByPosition(t *testing.T) {
 			r, err := w.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.InPieces(mysql.MYSQL_TYPE_BLOB, "in pieces")}})
 			if err != nil || r[0].Err != nil || r[0].InsertID == 0 {
 				t.Errorf("%v %+v", err, r)
+			}
+		})
+	}
+}
+
+// TestSelectTooLarge: an execution of INSERT ... SELECT that is refused for its size leaves no statement at the server. It brings the
+// types of its parameters to a statement of its own, where the client's need not.
+func TestSelectTooLarge(t *testing.T) {
+	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
+		t.Run(kind.String(), func(t *testing.T) {
+			const limit = 16 << 10
+			server := harness.StartServer(t, kind, servers.Options{Args: []string{fmt.Sprintf("--max-allowed-packet=%d", limit)}})
+			w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+			w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a LONGTEXT)")
+			statements := func() string {
+				w.Must(t, "DO 1") // no server answers when it closes one
+				return wireclient.Open(t, server.Addr, "").Must(t, "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'").Rows[0][1]
+			}
+			size := limit - len("\x17") - 9 - 2 - 3 // the command and its head, no NULL and no types, and a length
+			long := append([]byte{0, 0, 0xfc, byte(size), byte(size >> 8)}, strings.Repeat("x", size)...)
+			for _, text := range []string{"INSERT INTO t (a) SELECT ?", "INSERT INTO t (a) SELECT 'a' ON DUPLICATE KEY UPDATE a = ?"} { // the second one counts its rows without it
+				id, _ := w.statement(t, text)
+				if r := w.execute(t, id, text1); r[0].Err != nil {
+					t.Fatal(text, r[0].Err)
+				}
+				before := statements()
+				if r := w.execute(t, id, long); r[0].Err == nil || r[0].Err.Code != mysql.ER_NET_PACKET_TOO_LARGE {
+					t.Fatalf("%s: %+v", text, r[0])
+				}
+				if after := statements(); after != before {
+					t.Errorf("%s: the server has %s statements, before %s", text, after, before)
+				}
+				if r := w.execute(t, id, []byte{0, 0, 1, 'x'}); r[0].Err != nil {
+					t.Fatal(text, r[0].Err)
+				}
 			}
 		})
 	}
