@@ -18,6 +18,7 @@ type generator struct {
 	manual  bool   // autocommit may be off
 	zero    bool   // 0 may be a value, by sql_mode
 	myISAM  bool   // tables may have no transactions
+	trigger bool   // writes behind a row, and may fail there
 	upsert  bool   // the INSERT has ON DUPLICATE KEY UPDATE
 	cached  []Step // statements that have been prepared
 }
@@ -32,6 +33,9 @@ func (g *generator) mariaDB() bool { return g.dialect == MariaDB }
 func (g *generator) add(s Step) {
 	if s.Has(Inserts) {
 		s.Traits |= Quotes
+	}
+	if s.Has(Inserts) && g.trigger {
+		s.Traits |= Several
 	}
 	g.session.Steps = append(g.session.Steps, s)
 }

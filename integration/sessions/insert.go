@@ -219,10 +219,14 @@ func (g *generator) insertFrom() {
 		g.say("SET autocommit=1", 0)
 		g.say("COMMIT", 0)
 	}
-	g.say(g.pick("SET insert_id=", "SET SESSION insert_id=", "SET @@insert_id=")+fmt.Sprint(g.explicit()), 0)
+	from, verb := g.explicit(), g.pick("INSERT INTO", "INSERT INTO", "INSERT IGNORE INTO", "REPLACE INTO")
+	if verb == "REPLACE INTO" { // an id that is there is natively 1062
+		from = 100_000 + 10*g.serial
+	}
+	g.say(g.pick("SET insert_id=", "SET SESSION insert_id=", "SET @@insert_id=")+fmt.Sprint(from), 0)
 	table := g.pick("{db}.r4", "{db}.r4", "{db}.log")
 	column := map[bool]string{true: "what", false: "a"}[table == "{db}.log"]
-	text := fmt.Sprintf("%s %s (%s) VALUES ('b%d')", g.pick("INSERT INTO", "INSERT INTO", "INSERT IGNORE INTO", "REPLACE INTO"), table, column, g.serial)
+	text := fmt.Sprintf("%s %s (%s) VALUES ('b%d')", verb, table, column, g.serial)
 	if g.one(3) {
 		text += ", ('b'), ('c')"
 	}

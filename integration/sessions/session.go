@@ -45,7 +45,7 @@ type Trait int
 
 // Traits of steps.
 const (
-	Several  Trait = 1 << iota // inserts rows of which a later one may fail: LAST_INSERT_ID() is another then
+	Several  Trait = 1 << iota // inserts rows of which a later one may fail, or a trigger behind one: LAST_INSERT_ID() is another then
 	Asks                       // what stands behind it sees the counts of a question
 	Counts                     // reads such counts
 	Quotes                     // a syntax error quotes what the server got

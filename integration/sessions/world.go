@@ -50,7 +50,7 @@ func (g *generator) begin() {
 		"CREATE VIEW v1 AS SELECT id, a, u, n FROM p1",
 		"INSERT INTO p1 (a, u, n) VALUES ('one', 1, 1), ('two', 2, 2), ('three', 3, 3), (NULL, NULL, 4)",
 		"CREATE TABLE {db}b."+strings.TrimPrefix(g.create(g.tables[0], ""), "CREATE TABLE "))
-	if g.one(5) {
+	if g.trigger = g.one(5); g.trigger {
 		g.session.World = append(g.session.World, "CREATE TRIGGER tr AFTER INSERT ON r1 FOR EACH ROW INSERT INTO log (what, ref) VALUES (NEW.a, NEW.id)")
 	}
 }
