@@ -102,6 +102,25 @@ func TestExplain(t *testing.T) {
 		{"one of several", "INSERT INTO shop.orders (a) VALUES (1); INSERT INTO shop.orders (a) SELECT f(1)", 1, []string{
 			"LAST_INSERT_ID(1)", "more than read",
 		}},
+		{"behind a refused one", "INSERT INTO shop.orders (a) SELECT f(1); INSERT INTO shop.orders (a) VALUES (2)", 1, []string{"more than read", "LAST_INSERT_ID(1)"}},
+		{"own temporary table", "CREATE TEMPORARY TABLE shop.orders (a INT); INSERT INTO shop.orders (a) VALUES (1)", 0, []string{
+			"forwarded unchanged: the table is a temporary one of the session's own", "VALUES (1);\n",
+		}},
+		{"prepare and execute", "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (?)'; EXECUTE s USING @a", 0, []string{
+			"-- rule shop.orders.id: 1 of 1 rows get ids from source ids; here 1 to 1 stand for them\nEXECUTE s USING @a,1;\n",
+		}},
+		{"execute a bound id", "PREPARE s FROM 'INSERT INTO shop.orders (id) VALUES (?)'; EXECUTE s USING @a", 0, []string{
+			"the server is asked first what is worth: @a; what generates gets an id", "EXECUTE s USING 1;\n",
+		}},
+		{"execute a refused one", "PREPARE s FROM 'INSERT INTO shop.orders (a) SELECT 1'; EXECUTE s", 1, []string{"refused: Unknown prepared statement handler (s)"}},
+		{"execute behind DDL", "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'; ALTER TABLE x ADD y INT; EXECUTE s", 0, []string{"is prepared anew first"}},
+		{"behind SET", "SET sql_mode=''; INSERT INTO shop.orders (id) VALUES (0)", 0, []string{"-- a statement in front may have changed the settings", "LAST_INSERT_ID(1)"}},
+		{"behind SET insert_id", "SET insert_id=5; INSERT INTO shop.orders (a) VALUES (0)", 0, []string{"-- a statement in front may have set insert_id", "LAST_INSERT_ID(1)"}},
+		{"behind CALL", "CALL p(); INSERT INTO shop.orders (a) VALUES (0)", 0, []string{"-- a statement in front may have made temporary tables", "LAST_INSERT_ID(1)"}},
+		{"a parameter behind others", "SELECT 1; INSERT INTO shop.orders (a) VALUES (?); SELECT 2", 0, []string{"SELECT 1;\n", "VALUES (?,LAST_INSERT_ID(?));\n", "SELECT 2;\n"}},
+		{"prepared query", "INSERT INTO shop.orders (a) SELECT ?", 0, []string{"at each execution the server counts the rows first", "SELECT ?;\n"}},
+		{"prepared explicit value", "INSERT INTO shop.strict (id) VALUES (5), (?)", 0, []string{"each execution is refused (explicit: reject)"}},
+		{"wildcard", "INSERT INTO shop.log_1 (a) VALUES (1)", 0, []string{"-- rule shop.log_*.id is a wildcard: it is taken for granted", "LAST_INSERT_ID(1)"}},
 		{"gene", "INSERT INTO shop.near (a,user_id) VALUES (1,7),(2,300)", 0, []string{
 			"2 of 2 rows get ids from source ids; here 7 to 300 stand for them\n-- rule shop.near.id: the gene: id % 256 = user_id % 256; ids are not consecutive\n",
 			"VALUES (1,7,7),(2,300,LAST_INSERT_ID(7)+293);",

@@ -51,7 +51,7 @@ func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
 		}
 		charset = st.FileCharset
 	}
-	if form := LoadForm(&l.plan, charset); form != "" {
+	if form := loadForm(&l.plan, charset); form != "" {
 		return asItIs, cx.unfilled(p, form)
 	}
 	if _, ask := refusesText(&cx.now.State, p.Facts, !l.plan.Replace, true); ask {
@@ -75,9 +75,9 @@ func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
 	return alone, nil
 }
 
-// LoadForm says why a file cannot get ids as it passes; it is empty when it can. charset
+// loadForm says why a file cannot get ids as it passes; it is empty when it can. charset
 // is that of the file.
-func LoadForm(plan *rewriter.LoadPlan, charset string) string {
+func loadForm(plan *rewriter.LoadPlan, charset string) string {
 	if _, known := infile.CharsetOf(charset); !known {
 		return "LOAD DATA of a file in character set " + charset
 	}

@@ -136,6 +136,9 @@ func (s *session) tellPrepared() {
 	e := s.held.Prepared
 	if q := decide.CountedOf(e); q != nil {
 		s.out.note("at each execution the server counts the rows first, and the statement is prepared anew with their ids")
+		for _, r := range q.Rules() {
+			s.out.note("rule %s: rows without an id get one from source %s", r, r.Source)
+		}
 		return
 	}
 	if d := s.held.Dynamic; d != nil {
