@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/integration/sessions"
@@ -71,7 +72,8 @@ func play(s sessions.Session, pl *player) (all []outcome, err error) {
 		to   **wireclient.Session
 		addr string
 	}{{&pl.other, pl.direct}, {&pl.seen, pl.addr}, {&pl.app, pl.addr}} {
-		if *c.to, err = wireclient.Dial(c.addr, ""); err != nil {
+		files := func(c *client.Conn) error { return c.SetCapability(mysql.CLIENT_LOCAL_FILES) }
+		if *c.to, err = wireclient.Dial(c.addr, "", files); err != nil {
 			return nil, err
 		}
 		defer (*c.to).Close()
@@ -132,6 +134,7 @@ func (pl *player) step(s sessions.Step) (o outcome, err error) {
 	var replies []wireclient.Reply
 	switch s.Way {
 	case sessions.AsText:
+		pl.app.File = s.File
 		replies, err = pl.app.Query(text)
 	case sessions.AsCached:
 		replies, err = pl.execute(text, s.Args)

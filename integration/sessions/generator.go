@@ -85,6 +85,9 @@ func (g *generator) step() {
 		g.temporary()
 	case n < 95:
 		g.command()
+	case n < 96:
+		g.load()
+		g.look()
 	default:
 		g.query()
 	}

@@ -219,9 +219,15 @@ func (g *generator) insertFrom() {
 		g.say("SET autocommit=1", 0)
 		g.say("COMMIT", 0)
 	}
+	if g.one(6) {
+		g.say("SET insert_id="+fmt.Sprint(100_000+100*g.serial), 0)
+		g.add(Step{Way: AsText, Text: "LOAD DATA LOCAL INFILE 'f' INTO TABLE {db}.r4 (a)", File: g.pick("one\n", "one\ntwo\nthree\n"), Traits: Inserts | Several | Asks})
+		g.look()
+		return
+	}
 	from, verb := g.explicit(), g.pick("INSERT INTO", "INSERT INTO", "INSERT IGNORE INTO", "REPLACE INTO")
 	if verb == "REPLACE INTO" { // an id that is there is natively 1062
-		from = 100_000 + 10*g.serial
+		from = 100_000 + 100*g.serial
 	}
 	g.say(g.pick("SET insert_id=", "SET SESSION insert_id=", "SET @@insert_id=")+fmt.Sprint(from), 0)
 	table := g.pick("{db}.r4", "{db}.r4", "{db}.log")

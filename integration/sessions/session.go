@@ -61,6 +61,7 @@ type Step struct {
 	Text   string
 	Args   []any // of a cached statement: nil, int64, float64, string, or []byte for long data
 	Traits Trait
+	File   string // of a LOAD DATA LOCAL INFILE
 }
 
 // Has says whether a step has a trait.
@@ -70,6 +71,9 @@ func (s Step) String() string {
 	out := fmt.Sprintf("%-15s %s", s.Way, strconv.Quote(s.Text))
 	if s.Args != nil {
 		out += fmt.Sprintf(" %#v", s.Args)
+	}
+	if s.File != "" {
+		out += fmt.Sprintf(" file %q", s.File)
 	}
 	return out
 }

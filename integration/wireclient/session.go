@@ -17,6 +17,7 @@ type Session struct {
 	Conn       *client.Conn
 	caps       uint64 // what was agreed on at login
 	Statements map[string]*preparedStatement
+	File       string // what a server gets that asks for a file
 }
 
 // Reply is one result of a command.
@@ -107,6 +108,11 @@ func (s *Session) Result(read rowReader) (Reply, error) {
 		return parseOK(p), nil
 	case p[0] == mysql.ERR_HEADER:
 		return Reply{Err: ParseERR(p)}, nil
+	case p[0] == mysql.LocalInFile_HEADER:
+		if err := s.sendFile(); err != nil {
+			return Reply{}, err
+		}
+		return s.Result(read)
 	}
 	count, _, _ := mysql.LengthEncodedInt(p)
 	columns, end, err := s.definitions(int(count))
@@ -119,6 +125,19 @@ func (s *Session) Result(read rowReader) (Reply, error) {
 	r, err := s.rows(columns, read)
 	r.HasRows = r.Err == nil
 	return r, err
+}
+
+// sendFile sends the file, and the empty packet that ends it.
+func (s *Session) sendFile() error {
+	for _, part := range []string{s.File, ""} {
+		if err := s.Conn.WritePacket(append(make([]byte, 4, 4+len(part)), part...)); err != nil {
+			return err
+		}
+		if s.File == "" {
+			break
+		}
+	}
+	return nil
 }
 
 // definitions reads column definitions and the EOF behind them, which sessions with CLIENT_DEPRECATE_EOF go without.
