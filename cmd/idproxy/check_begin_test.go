@@ -9,7 +9,8 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestCheckBegins: check --online says where series begin that were never used, and the number for those that stand too low.
+// TestCheckBegins: check --online says where series begin that were never used, and the number for
+// those that stand too low.
 func TestCheckBegins(t *testing.T) {
 	maria, mysql := harness.MariaDB(t), harness.MySQL(t)
 	name := harness.Database(t, maria)

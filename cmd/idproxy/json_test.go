@@ -56,7 +56,8 @@ func fieldsOf(t reflect.Type, prefix string, known map[reflect.Type]bool) (field
 	return fields
 }
 
-// TestJSONIsDocumented: the page of the commands lists each field that a command prints as JSON, and no other.
+// TestJSONIsDocumented: the page of the commands lists each field that a command prints as JSON,
+// and no other.
 func TestJSONIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/commands.md")
 	if err != nil {

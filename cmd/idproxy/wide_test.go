@@ -16,7 +16,8 @@ rules:
   - {table: %[2]s.d, column: oid, source: doc, explicit: reject}
 `
 
-// TestWideColumns has check and explain say which columns hold UUIDs and ObjectIds, and of what type the others are.
+// TestWideColumns has check and explain say which columns hold UUIDs and ObjectIds, and of what
+// type the others are.
 func TestWideColumns(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

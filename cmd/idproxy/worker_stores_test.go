@@ -115,8 +115,8 @@ func numberOf(t *testing.T, s *sources.Sources, source, layout string) uint64 {
 	}
 }
 
-// commands returns what runs idproxy with a configuration. It ends the test unless the status, and a part of what is
-// printed, are as wanted.
+// commands returns what runs idproxy with a configuration. It ends the test unless the status, and
+// a part of what is printed, are as wanted.
 func commands(t *testing.T, path string) func(status int, want string, args ...string) (out string) {
 	return func(status int, want string, args ...string) string {
 		t.Helper()

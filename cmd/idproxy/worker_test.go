@@ -158,7 +158,8 @@ func TestLeasedSources(t *testing.T) {
 	}
 }
 
-// TestWorkersRights gives the account in Redis the rights that docs/id-sources.md names, and then one less.
+// TestWorkersRights gives the account in Redis the rights that docs/id-sources.md names, and then
+// one less.
 func TestWorkersRights(t *testing.T) {
 	_, server := leasing(t)
 	path := harness.WriteConfig(t, fmt.Sprintf(`%s

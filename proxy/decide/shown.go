@@ -12,7 +12,8 @@ import (
 // Plan returns what is done to the i-th of the INSERTs.
 func (x *filled) Plan(i int) *rewriter.Plan { return &x.plans[i] }
 
-// IDs returns the ids that were drawn for the i-th rule of the part, in row order: two words each where they are wide.
+// IDs returns the ids that were drawn for the i-th rule of the part, in row order: two words each
+// where they are wide.
 func (p *Part) IDs(i int) []uint64 { return p.ids[i] }
 
 // AppendID appends the id that begins ids, which is one of the i-th rule, as SQL.

@@ -155,7 +155,8 @@ func (p *Part) assume(rules []*rule.Rule) {
 	}
 }
 
-// UnknownColumns is the error for a statement that the columns of its table decide, where no server was asked for them.
+// UnknownColumns is the error for a statement that the columns of its table decide, where no server
+// was asked for them.
 type UnknownColumns struct{ Rule *rule.Rule }
 
 func (e *UnknownColumns) Error() string {

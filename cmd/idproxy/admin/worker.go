@@ -34,7 +34,8 @@ func OpenWorkers(cfg *config.Config, source string) (*Workers, error) {
 // Close closes the store.
 func (w *Workers) Close() error { return w.pool.Close() }
 
-// leasing returns the source that a worker command is about. It may go unnamed when it is the only one.
+// leasing returns the source that a worker command is about. It may go unnamed when it is the only
+// one.
 func leasing(cfg *config.Config, name string) (*config.Source, error) {
 	var names []string
 	var found *config.Source

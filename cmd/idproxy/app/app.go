@@ -48,7 +48,8 @@ func New(cfg *config.Config, w io.Writer) *Program {
 // Stats are what the program counted of statements, once it listens.
 func (p *Program) Stats() *proxy.Stats { return &p.srv.Stats }
 
-// Serve runs the program, which was made from a file, until ctx is done. SIGHUP reads the file again.
+// Serve runs the program, which was made from a file, until ctx is done. SIGHUP reads the file
+// again.
 func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	p.sources, err = sources.Open(p.cfg, p.log, p.watch.fetched)
 	if err != nil {

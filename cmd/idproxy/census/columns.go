@@ -81,7 +81,8 @@ func (l *columnLister) where() (condition string, args []any) {
 
 func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
-// listViews lists the views. The greatest id of one that no INSERT goes through may take long to find.
+// listViews lists the views. The greatest id of one that no INSERT goes through may take long to
+// find.
 func (l *columnLister) listViews(ctx context.Context) error {
 	where, args := l.where()
 	l.views = map[tableName]bool{}

@@ -11,7 +11,8 @@ import (
 	"idproxy/cmd/idproxy/store"
 )
 
-// TestCheckSilentStore: a store that does not answer costs its time once, and takes none of what others have.
+// TestCheckSilentStore: a store that does not answer costs its time once, and takes none of what
+// others have.
 func TestCheckSilentStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c, other storeAsker

@@ -73,8 +73,9 @@ var explainedForms = []string{
 
 var explainedModes = []string{"", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "", "STRICT_ALL_TABLES", "NO_AUTO_VALUE_ON_ZERO"}
 
-// TestExplainCorpus draws statements from the grammar of both servers, asks explain, and sends each through the proxy
-// in a session of its own: what the server and the client get is what explain said.
+// TestExplainCorpus draws statements from the grammar of both servers, asks explain, and sends each
+// through the proxy in a session of its own: what the server and the client get is what explain
+// said.
 //
 // IDPROXY_STATEMENTS and IDPROXY_SEED ask for more, or for others.
 func TestExplainCorpus(t *testing.T) {
@@ -116,7 +117,8 @@ func setting(t *testing.T, name string, value int) int {
 	return value
 }
 
-// explaining is a server, a proxy in front of it whose words to the server are recorded, and what explains.
+// explaining is a server, a proxy in front of it whose words to the server are recorded, and what
+// explains.
 type explaining struct {
 	server  *servers.Server
 	draw    *statements.Generator
@@ -284,7 +286,8 @@ type became struct {
 
 // fits reports whether that is what explain said.
 func (x explained) fits(b became) bool {
-	// Of what is refused a server may have an error of its own, of the text or of that which the text brings.
+	// Of what is refused a server may have an error of its own, of the text or of that which the text
+	// brings.
 	refused := b.refused != "" || b.other != nil && (b.tried || b.inside)
 	switch x.what {
 	case "depends", "nothing", "several":
@@ -317,8 +320,8 @@ func (x explained) fits(b became) bool {
 	return false
 }
 
-// gaveNone reports whether the source gave no id, of which explain knows nothing: other rules of the same tables let the
-// servers count for themselves.
+// gaveNone reports whether the source gave no id, of which explain knows nothing: other rules of
+// the same tables let the servers count for themselves.
 func (b became) gaveNone() bool {
 	return strings.HasPrefix(b.refused, "Failed to read auto-increment value") && (strings.Contains(b.refused, "behind: ") || strings.Contains(b.refused, "the column holds at most"))
 }

@@ -10,13 +10,6 @@ import (
 	"idproxy/config"
 )
 
-// Options says how statements are explained.
-type Options struct {
-	Schema  string // the session's default
-	Online  bool   // ask the server for tables, with the listener's account
-	Verbose bool   // show the SQL that numbers the rows of INSERT ... SELECT
-}
-
 // Text explains the statements of a text, which the first listener of a configuration gets in
 // a session with the server's default settings.
 func Text(ctx context.Context, cfg *config.Config, text []byte, o Options) ([]*Outcome, error) {

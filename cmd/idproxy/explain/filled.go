@@ -8,7 +8,7 @@ import (
 )
 
 // tell says what is done with the statement that was decided on. sent is what the server gets.
-func (s *session) tell(sent []byte) {
+func (s teller) tell(sent []byte) {
 	st := &s.held
 	load, loads := st.Order.(*decide.Loading)
 	inserts := len(st.Filled.Parts) > 0
@@ -39,14 +39,15 @@ func (s *session) tell(sent []byte) {
 	}
 }
 
-// executesUnknown reports whether the statement executes one that was prepared in front of the text, if it was.
-func (s *session) executesUnknown() bool {
+// executesUnknown reports whether the statement executes one that was prepared in front of the
+// text, if it was.
+func (s teller) executesUnknown() bool {
 	d := s.held.Dynamic
 	return d != nil && d.Verb == rewriter.VerbExecute && s.conversation.Prepared.ByName[d.Name] == nil
 }
 
 // tellInsert tells of an INSERT with ids, or of the execution of one that was prepared.
-func (s *session) tellInsert(sent []byte) {
+func (s teller) tellInsert(sent []byte) {
 	st := &s.held
 	part, plan := &st.Filled.Parts[0], st.Filled.Plan(0)
 	if d := st.Dynamic; d != nil && d.Verb == rewriter.VerbImmediate {
@@ -77,14 +78,14 @@ func (s *session) tellInsert(sent []byte) {
 }
 
 // noteGene says what the ids of a rule have in common with other values of their rows.
-func (s *session) noteGene(r *rule.Rule) {
+func (s teller) noteGene(r *rule.Rule) {
 	if g := r.Gene; g != nil {
 		s.out.note("rule %s: the gene: %s %% %d = %s; ids are not consecutive", r, r.Column, g.Size(), g)
 	}
 }
 
 // tellSelected tells of an INSERT whose rows come from a query.
-func (s *session) tellSelected(sent []byte) {
+func (s teller) tellSelected(sent []byte) {
 	part, plan := &s.held.Filled.Parts[0], s.held.Filled.Plan(0)
 	if s.verbose {
 		s.out.note("the server counts the rows first: %s", plan.AppendCount(nil, part.Text, false))
@@ -112,7 +113,7 @@ func (s *session) tellSelected(sent []byte) {
 }
 
 // noteAssumed says what of an INSERT ... SELECT a server would tell that was not asked.
-func (s *session) noteAssumed(plan *rewriter.Plan) {
+func (s teller) noteAssumed(plan *rewriter.Plan) {
 	can, must := plan.CanBeside()
 	asked := s.asker != nil
 	switch {
@@ -132,7 +133,7 @@ func (s *session) noteAssumed(plan *rewriter.Plan) {
 }
 
 // tellPrepared tells of a statement that is prepared with parameters for ids.
-func (s *session) tellPrepared() {
+func (s teller) tellPrepared() {
 	e := s.held.Prepared
 	if q := decide.CountedOf(e); q != nil {
 		s.out.note("at each execution the server counts the rows first, and the statement is prepared anew with their ids")
@@ -168,7 +169,7 @@ func (s *session) tellPrepared() {
 }
 
 // tellLoad tells of a LOAD DATA whose file gets ids.
-func (s *session) tellLoad(load *decide.Loading) {
+func (s teller) tellLoad(load *decide.Loading) {
 	for k, r := range load.Asked().Rules {
 		if at := load.Format.Columns[k].Field; at == infile.Absent {
 			s.out.note("rule %s: an id from source %s goes in front of each line of the file as it passes", r, r.Source)
@@ -179,7 +180,7 @@ func (s *session) tellLoad(load *decide.Loading) {
 }
 
 // noteOutcome notes what of the statement only its outcome tells.
-func (s *session) noteOutcome(r *rule.Rule, plan *rewriter.Plan) {
+func (s teller) noteOutcome(r *rule.Rule, plan *rewriter.Plan) {
 	if why := decides(r, plan); why != "" {
 		s.out.note("%s", why)
 	}

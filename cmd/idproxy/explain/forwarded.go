@@ -9,17 +9,11 @@ import (
 	"idproxy/rewriter"
 )
 
-// forwardAll says that all statements of a text go as they came, and calls add with each.
-func (s *session) forwardAll(text []byte, found *decide.Findings, add func(*Outcome)) {
-	for _, span := range rewriter.Split(nil, text, s.mode()) {
-		s.out = newOutcome(text[span.Start:span.End])
-		s.forward(found)
-		add(s.out)
-	}
-}
+// teller says what is done with a statement, and why.
+type teller struct{ *session }
 
 // forward says why the statement goes as it came, by what was found when that was decided.
-func (s *session) forward(found *decide.Findings) {
+func (s teller) forward(found *decide.Findings) {
 	switch {
 	case len(found.Passed) > 0:
 		p, unless := found.Passed[0], ""
@@ -37,7 +31,7 @@ func (s *session) forward(found *decide.Findings) {
 }
 
 // observed words what rules that only observe would do to a statement that goes as it came.
-func (s *session) observed(all []decide.Observation) string {
+func (s teller) observed(all []decide.Observation) string {
 	var list []string
 	how := "forwarded unchanged: "
 	for _, o := range all {
@@ -71,7 +65,7 @@ func would(o *decide.Observation) string {
 }
 
 // unedited words why a statement goes as it came that rules might have concerned.
-func (s *session) unedited(u *decide.Unedited) string {
+func (s teller) unedited(u *decide.Unedited) string {
 	switch u.Cause {
 	case decide.CauseInvalid:
 		return "forwarded unchanged: the server refuses it as it stands"
@@ -95,7 +89,7 @@ func (s *session) unedited(u *decide.Unedited) string {
 }
 
 // unruled words why a statement goes as it came that no rule concerns.
-func (s *session) unruled() string {
+func (s teller) unruled() string {
 	head := s.head()
 	switch {
 	case writes(head):
@@ -110,7 +104,7 @@ func (s *session) unruled() string {
 }
 
 // head returns the head of the statement, or of the one whose text it brings.
-func (s *session) head() rewriter.Head {
+func (s teller) head() rewriter.Head {
 	sql := []byte(s.out.Statement)
 	head, _ := rewriter.ReadHead(sql, s.mode())
 	if head.Kind == rewriter.Prepare || head.Kind == rewriter.Execute {

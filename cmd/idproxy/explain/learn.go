@@ -18,9 +18,12 @@ import (
 // madeUpRows stands for the number of rows that a query gives.
 const madeUpRows = 1000
 
+// learner finds out what decisions wait for.
+type learner struct{ *session }
+
 // learn finds out what a decision waits for: from the server, where one is asked and may be
 // asked without effects, else by an assumption that is noted.
-func (s *session) learn(n decide.Need) error {
+func (s learner) learn(n decide.Need) error {
 	st, c := &s.held, &s.conversation
 	switch n := n.(type) {
 	case decide.NeedProbe:
@@ -59,7 +62,7 @@ func (s *session) learn(n decide.Need) error {
 }
 
 // probe learns the settings that the session began with, and keeps its schema.
-func (s *session) probe() {
+func (s learner) probe() {
 	now := s.conversation.State()
 	settings := s.settings
 	settings.Schema = now.Schema
@@ -70,7 +73,7 @@ func (s *session) probe() {
 var errDepends = errors.New("the statement is prepared anew first, as its table or the session has changed, and decided on again")
 
 // describe finds out about a table. Without a server nothing but that its rules fit is assumed.
-func (s *session) describe(t rewriter.Name, key string) error {
+func (s learner) describe(t rewriter.Name, key string) error {
 	tables := s.decider.Tables
 	rules := s.rules.Match(t.Schema, t.Table, s.settings.Folds)
 	if s.asker == nil {
@@ -102,7 +105,7 @@ func (s *session) describe(t rewriter.Name, key string) error {
 }
 
 // assumeValues takes all expressions for ids for such that get one.
-func (s *session) assumeValues(n decide.NeedValues) {
+func (s learner) assumeValues(n decide.NeedValues) {
 	values := make([]rewriter.Value, len(n.SQL))
 	for i := range values {
 		values[i].Generate = true
@@ -126,7 +129,7 @@ func (s *session) assumeValues(n decide.NeedValues) {
 }
 
 // assumeRows makes up how many rows a query gives, all of which get ids.
-func (s *session) assumeRows(n decide.NeedCount) {
+func (s learner) assumeRows(n decide.NeedCount) {
 	counted := &rewriter.Counted{Rows: madeUpRows, Columns: make([]rewriter.CountedIDs, len(n.Plan.Columns))}
 	for i := range counted.Columns {
 		counted.Columns[i].Generated = madeUpRows
@@ -134,7 +137,7 @@ func (s *session) assumeRows(n decide.NeedCount) {
 	s.held.Selection.Counted = counted
 }
 
-func (s *session) learnCharset() (err error) {
+func (s learner) learnCharset() (err error) {
 	s.held.FileCharset = charset
 	if s.asker != nil && s.choose() {
 		s.held.FileCharset, err = s.asker.FileCharset()
@@ -142,13 +145,14 @@ func (s *session) learnCharset() (err error) {
 	return err
 }
 
-// choose gives the account's connection the default schema of the session, where there is one that it may choose.
-func (s *session) choose() bool {
+// choose gives the account's connection the default schema of the session, where there is one that
+// it may choose.
+func (s learner) choose() bool {
 	schema := s.conversation.State().Schema
 	return len(schema) > 0 && s.account.Use(string(schema)) == nil
 }
 
-func (s *session) learnEngine(n decide.NeedEngine) error {
+func (s learner) learnEngine(n decide.NeedEngine) error {
 	if s.asker != nil {
 		return decide.FindEngine(s.asker, n.Table, n.Facts)
 	}
@@ -156,9 +160,9 @@ func (s *session) learnEngine(n decide.NeedEngine) error {
 	return nil
 }
 
-// learnExact asks whether MariaDB keeps the values of a query. What it may not prepare for the account is assumed to be
-// kept.
-func (s *session) learnExact(n decide.NeedExact) error {
+// learnExact asks whether MariaDB keeps the values of a query. What it may not prepare for the
+// account is assumed to be kept.
+func (s learner) learnExact(n decide.NeedExact) error {
 	exact := &s.held.Selection.Exact
 	*exact = decide.ExactSurely
 	if s.asker == nil || !s.choose() {

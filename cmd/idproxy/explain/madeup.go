@@ -2,17 +2,8 @@ package explain
 
 import (
 	"context"
-	"math"
-
-	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/idsource"
-	"idproxy/proxy/ask"
-	"idproxy/proxy/clienterr"
-	"idproxy/proxy/draw"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
-	"idproxy/rewriter"
 	"idproxy/rule"
 )
 
@@ -76,24 +67,3 @@ func (m *madeUp) Advance(context.Context, uint64) error { return nil }
 
 // Return implements idsource.Series.
 func (m *madeUp) Return(uint64, uint64) {}
-
-// A session carries orders out as far as to write what would be sent: it implements decide.Carrier.
-
-func (s *session) Conversation() *relay.Conversation { return &s.conversation }
-func (s *session) Context() context.Context          { return s.ctx }
-func (s *session) Asker() *ask.Asker                 { return s.asker }
-func (s *session) Drew(int)                          {}
-func (s *session) Filled()                           {}
-func (s *session) ReadAsNow() error                  { return nil }
-func (s *session) Prepares(*relay.Prepared)          {}
-func (s *session) Told(err error) *mysql.MyError     { return clienterr.From(err) }
-func (s *session) Carry(set []byte) error            { s.out.note("sent in front of it: %s", set); return nil }
-
-// IDsOf returns made-up ids. What the column holds does not bound them.
-func (s *session) IDsOf(r *rule.Rule, _ rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
-	table, err := f.Series(r.Column, t)
-	if err != nil {
-		return draw.Column{}, clienterr.OutOfIDs(r, err)
-	}
-	return draw.From(s.sources, r, table, math.MaxUint64)
-}

@@ -13,8 +13,8 @@ import (
 	"idproxy/rewriter"
 )
 
-// explain explains the statements of a text, up to one of which the server cannot be asked. Statements with parameters
-// are explained as ones to prepare, all others as texts of a query.
+// explain explains the statements of a text, up to one of which the server cannot be asked.
+// Statements with parameters are explained as ones to prepare, all others as texts of a query.
 func (s *session) explain(text []byte) ([]*Outcome, error) {
 	all := []*Outcome{}
 	add := func(o *Outcome) { all = append(all, o) }
@@ -38,14 +38,8 @@ func (s *session) asks(text []byte, span rewriter.Span) bool {
 	return !span.Doubt && rewriter.Asks(text[span.Start:span.End], s.mode())
 }
 
-// mode is how texts of several statements are read.
-func (s *session) mode() rewriter.Mode {
-	mode := s.conversation.State().Mode
-	mode.MultiStatements = true
-	return mode
-}
-
-// play takes a command as the proxy takes it from a client, and calls add with what becomes of each of its statements.
+// play takes a command as the proxy takes it from a client, and calls add with what becomes of each
+// of its statements.
 func (s *session) play(command byte, text []byte, add func(*Outcome)) error {
 	packet := wire.AppendPacket(nil, 0, append([]byte{command}, text...))
 	if _, act := s.requests.Next(packet); act != relay.ActStatement {
@@ -64,7 +58,8 @@ func (s *session) play(command byte, text []byte, add func(*Outcome)) error {
 	return nil
 }
 
-// piece plays the next statement of the held command. Where the proxy would stop at an error it goes on.
+// piece plays the next statement of the held command. Where the proxy would stop at an error it
+// goes on.
 func (s *session) piece(add func(*Outcome)) (more bool, err error) {
 	st := &s.held
 	span, last, ok := rewriter.Next(st.Text, 0, s.mode())
@@ -94,8 +89,8 @@ func (s *session) piece(add func(*Outcome)) (more bool, err error) {
 	return !last, nil
 }
 
-// assumeServer takes a server that nobody asks for MariaDB where a statement is one that MariaDB has more forms of:
-// EXECUTE IMMEDIATE, and PREPARE from expressions.
+// assumeServer takes a server that nobody asks for MariaDB where a statement is one that MariaDB
+// has more forms of: EXECUTE IMMEDIATE, and PREPARE from expressions.
 func (s *session) assumeServer() {
 	if s.asker != nil {
 		return
@@ -117,7 +112,7 @@ func (s *session) decide() error {
 		if err != nil || missing == nil {
 			return err
 		}
-		if err := s.learn(missing); err != nil {
+		if err := (learner{s}).learn(missing); err != nil {
 			return err
 		}
 	}
@@ -127,18 +122,18 @@ func (s *session) decide() error {
 // send writes what was decided as the proxy does, tells of it, and plays that it was sent.
 func (s *session) send() error {
 	st := &s.held
-	if _, _, err := st.Order.Draw(s); err != nil {
+	if _, _, err := st.Order.Draw(carrier{s}); err != nil {
 		return err
 	}
-	payload, _, err := st.Order.Write(s, &st.Command)
+	payload, _, err := st.Order.Write(carrier{s}, &st.Command)
 	if err != nil {
 		return err
 	}
 	if e := s.conversation.TooLarge(len(st.Prefix)+st.End, len(payload)); e != nil {
 		return e
 	}
-	s.tell(bytes.TrimSpace(bytes.Clone(payload[len(st.Prefix):])))
-	if err := st.Order.Begin(s, &st.Command); err != nil {
+	teller{s}.tell(bytes.TrimSpace(bytes.Clone(payload[len(st.Prefix):])))
+	if err := st.Order.Begin(carrier{s}, &st.Command); err != nil {
 		return err
 	}
 	if !st.Prepares() {
@@ -175,4 +170,13 @@ func (s *session) refuse(err error) error {
 		s.conversation.Prepared.SetName(d.Name, &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(d.Name)}})
 	}
 	return nil
+}
+
+// forwardAll says that all statements of a text go as they came, and calls add with each.
+func (s *session) forwardAll(text []byte, found *decide.Findings, add func(*Outcome)) {
+	for _, span := range rewriter.Split(nil, text, s.mode()) {
+		s.out = newOutcome(text[span.Start:span.End])
+		teller{s}.forward(found)
+		add(s.out)
+	}
 }

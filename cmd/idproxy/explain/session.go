@@ -16,12 +16,20 @@ import (
 	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
+	"idproxy/rewriter"
 	"idproxy/rewriter/grammar"
 	"idproxy/rule"
 )
 
 // shapesRead is how many shapes of statements the second reader remembers.
 const shapesRead = 1 << 10
+
+// Options says how statements are explained.
+type Options struct {
+	Schema  string // the session's default
+	Online  bool   // ask the server for tables, with the listener's account
+	Verbose bool   // show the SQL that numbers the rows of INSERT ... SELECT
+}
 
 // session is one of the proxy's, without client and server: what it sends is shown, and
 // answered with OK.
@@ -112,4 +120,11 @@ func (s *session) acknowledge(command byte) {
 		reply = make([]byte, wire.PreparedLen) // of a statement without parameters and columns
 	}
 	s.replies.Feed(wire.AppendPacket(nil, 1, reply))
+}
+
+// mode is how texts of several statements are read.
+func (s *session) mode() rewriter.Mode {
+	mode := s.conversation.State().Mode
+	mode.MultiStatements = true
+	return mode
 }

@@ -42,8 +42,8 @@ func (s *awayStore) Keys(ctx context.Context) ([]string, error) {
 	return s.Store.Keys(ctx)
 }
 
-// TestKeyInTwoStores: a key that two stores have is served from neither, and above all not from the one that happens to
-// answer when the program starts: another process goes on with the other one.
+// TestKeyInTwoStores: a key that two stores have is served from neither, and above all not from the
+// one that happens to answer when the program starts: another process goes on with the other one.
 func TestKeyInTwoStores(t *testing.T) {
 	src := &fewSources{stores: map[string]sources.Keyed{}}
 	both := map[string]*awayStore{}
@@ -75,7 +75,8 @@ func TestKeyInTwoStores(t *testing.T) {
 	}
 }
 
-// TestKeysAskedAgain: a store that did not answer is soon asked again, also when it was away at the start.
+// TestKeysAskedAgain: a store that did not answer is soon asked again, also when it was away at the
+// start.
 func TestKeysAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &awayStore{away: true}
@@ -94,7 +95,8 @@ func TestKeysAskedAgain(t *testing.T) {
 	})
 }
 
-// serveTables serves the keys of a store, of which a source has a series for each table, ids_{table}.
+// serveTables serves the keys of a store, of which a source has a series for each table,
+// ids_{table}.
 func serveTables(t *testing.T, st store.Store) (*Registry, *segment.PerTable) {
 	t.Helper()
 	p, err := segment.NewPerTable(segment.Config{Name: "each", Store: st.Segments, Key: "ids_{table}"})
@@ -114,8 +116,8 @@ func serveTables(t *testing.T, st store.Store) (*Registry, *segment.PerTable) {
 	return s, p
 }
 
-// TestKeyOfTable: by the key of a table's series programs ask for ids of that series: what an INSERT has moved past is not
-// given to them either.
+// TestKeyOfTable: by the key of a table's series programs ask for ids of that series: what an
+// INSERT has moved past is not given to them either.
 func TestKeyOfTable(t *testing.T) {
 	st := openFile(t)
 	away := &awayStore{Store: st}
@@ -173,7 +175,8 @@ func openFile(t *testing.T) *file.Store {
 	return st
 }
 
-// TestKeyOfEmptiedStore: a key that was listed, and is gone when the first id is asked for, is not begun anew.
+// TestKeyOfEmptiedStore: a key that was listed, and is gone when the first id is asked for, is not
+// begun anew.
 func TestKeyOfEmptiedStore(t *testing.T) {
 	full, empty := openFile(t), openFile(t)
 	if err := errors.Join(full.Advance(t.Context(), "orders", 100), full.Advance(t.Context(), "ids_items", 100)); err != nil {

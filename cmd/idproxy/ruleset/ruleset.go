@@ -1,4 +1,5 @@
-// Package ruleset makes the rules of a configuration into those that packages proxy and rewriter take.
+// Package ruleset makes the rules of a configuration into those that packages proxy and rewriter
+// take.
 package ruleset
 
 import (

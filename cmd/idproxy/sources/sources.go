@@ -60,7 +60,8 @@ func (s *Sources) Stores() map[string]Keyed {
 	return all
 }
 
-// Ping asks all stores whether they answer, and tells heard of each when it has. It changes nothing.
+// Ping asks all stores whether they answer, and tells heard of each when it has. It changes
+// nothing.
 func (s *Sources) Ping(ctx context.Context, heard func(store string, took time.Duration, err error)) {
 	s.mu.Lock()
 	stores := maps.Clone(s.stores)
@@ -83,8 +84,8 @@ func (s *Sources) Named() map[string]idsource.Source {
 	return maps.Clone(s.byName)
 }
 
-// Open makes the sources of a configuration. fetched is told how long it took to reserve a range; nil: nobody
-// is.
+// Open makes the sources of a configuration. fetched is told how long it took to reserve a range;
+// nil: nobody is.
 func Open(cfg *config.Config, log *slog.Logger, fetched func(source string, took time.Duration)) (*Sources, error) {
 	s := &Sources{
 		maker:  maker{fetched: fetched, log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}},

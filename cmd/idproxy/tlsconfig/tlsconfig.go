@@ -1,4 +1,5 @@
-// Package tlsconfig makes what a configuration says of TLS into what crypto/tls takes: for clients, servers and stores.
+// Package tlsconfig makes what a configuration says of TLS into what crypto/tls takes: for clients,
+// servers and stores.
 package tlsconfig
 
 import (

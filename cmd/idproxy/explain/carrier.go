@@ -1,0 +1,43 @@
+package explain
+
+import (
+	"context"
+	"math"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/ask"
+	"idproxy/proxy/clienterr"
+	"idproxy/proxy/draw"
+	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
+	"idproxy/rewriter"
+	"idproxy/rule"
+)
+
+// carrier carries orders out as far as to write what would be sent. It implements decide.Carrier.
+type carrier struct{ *session }
+
+func (s carrier) Conversation() *relay.Conversation { return &s.conversation }
+func (s carrier) Context() context.Context          { return s.ctx }
+func (s carrier) Asker() *ask.Asker                 { return s.asker }
+func (s carrier) Drew(int)                          {}
+func (s carrier) Filled()                           {}
+func (s carrier) ReadAsNow() error                  { return nil }
+func (s carrier) Prepares(*relay.Prepared)          {}
+func (s carrier) Told(err error) *mysql.MyError     { return clienterr.From(err) }
+
+// IDsOf returns made-up ids. What the column holds does not bound them.
+func (s carrier) IDsOf(r *rule.Rule, _ rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
+	table, err := f.Series(r.Column, t)
+	if err != nil {
+		return draw.Column{}, clienterr.OutOfIDs(r, err)
+	}
+	return draw.From(s.sources, r, table, math.MaxUint64)
+}
+
+// Carry notes what variables are set.
+func (s carrier) Carry(set []byte) error {
+	s.out.note("sent in front of it: %s", set)
+	return nil
+}
