@@ -80,19 +80,21 @@ var metrics = []metric{
 		}
 	})),
 
-	counter("rule_statements_total", "Statements that a rule filled or observed.", []string{"rule", "kind"}, func(s *State, out emit) {
-		for i := range s.Rules {
-			r := &s.Rules[i]
-			out(float64(r.Filled), r.Name(), KindFilled)
-			out(float64(r.Observed), r.Name(), "observed")
+	counter("rule_ids_total", "Ids that were drawn for a rule.", []string{"rule"}, eachRule(func(r *Rule, out emit) {
+		out(float64(r.IDs), r.Name())
+	})),
+	counter("rule_observed_total", "Statements that a rule with mode observe would have filled or refused.", []string{"rule"}, eachRule(func(r *Rule, out emit) {
+		out(float64(r.Observed), r.Name())
+	})),
+	counter("refusals_total", "Statements that were refused, by rule, if it is a single one, and reason.", []string{"rule", "reason"}, func(s *State, out emit) {
+		for _, n := range s.Refused {
+			out(float64(n.Count), "", n.Reason)
 		}
-	}),
-	counter("refusals_total", "Statements that were refused, by rule and reason.", []string{"rule", "reason"}, func(s *State, out emit) {
-		for i := range s.Rules {
-			for _, n := range s.Rules[i].Refused {
-				out(float64(n.Count), s.Rules[i].Name(), n.Reason)
+		eachRule(func(r *Rule, out emit) {
+			for _, n := range r.Refused {
+				out(float64(n.Count), r.Name(), n.Reason)
 			}
-		}
+		})(s, out)
 	}),
 
 	gauge("source_ready", "1 when the source can issue ids now.", []string{"source"}, eachSource(func(o *Source, out emit) {
@@ -164,6 +166,19 @@ func eachListener(f func(*Listener, emit)) func(*State, emit) {
 	return func(s *State, out emit) {
 		for i := range s.Listeners {
 			f(&s.Listeners[i], out)
+		}
+	}
+}
+
+// eachRule calls f for each rule's name once: several rules of one name count together.
+func eachRule(f func(*Rule, emit)) func(*State, emit) {
+	return func(s *State, out emit) {
+		seen := map[string]bool{}
+		for i := range s.Rules {
+			if r := &s.Rules[i]; !seen[r.Name()] {
+				seen[r.Name()] = true
+				f(r, out)
+			}
 		}
 	}
 }

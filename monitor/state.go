@@ -25,8 +25,10 @@ type State struct {
 	Listeners []Listener `json:"listeners"`
 	Sources   []Source   `json:"sources"`
 	Rules     []Rule     `json:"rules"`
-	Stores    []Store    `json:"stores"`
-	Files     Files      `json:"open_files"`
+	// Refused counts the statements that were refused by no single rule.
+	Refused []Reason `json:"refused"`
+	Stores  []Store  `json:"stores"`
+	Files   Files    `json:"open_files"`
 }
 
 // Config is the configuration in force.
@@ -129,7 +131,7 @@ type Rule struct {
 	Source    string   `json:"source"`
 	Mode      string   `json:"mode"`
 	Listeners []string `json:"listeners"`
-	Filled    uint64   `json:"filled"`   // statements
+	IDs       uint64   `json:"ids"`      // drawn for it
 	Observed  uint64   `json:"observed"` // statements
 	Refused   []Reason `json:"refused"`  // those that came up
 }

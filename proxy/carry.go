@@ -5,15 +5,20 @@ import (
 
 	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
+	"idproxy/rule"
 )
 
 // A session carries orders out.
 
 func (s *session) Conversation() *relay.Conversation { return &s.c }
 func (s *session) Context() context.Context          { return s.ctx }
-func (s *session) Drew(ids int)                      { s.l.srv.Stats.IDs.Add(int64(ids)) }
-func (s *session) Filled()                           { s.l.srv.Stats.Filled.Add(1); s.counts(stats.Filled) }
-func (s *session) Prepares(e *relay.Prepared)        { s.requests.Last = e }
+func (s *session) Drew(r *rule.Rule, ids int) {
+	s.l.srv.Stats.IDs.Add(int64(ids))
+	r.Counts.Drew(ids)
+}
+
+func (s *session) Filled()                    { s.l.srv.Stats.Filled.Add(1); s.counts(stats.Filled) }
+func (s *session) Prepares(e *relay.Prepared) { s.requests.Last = e }
 
 // carry sets variables for what is sent next. It waits for the reply: if the server did not set
 // them, as when the query is killed, an execution would find the ids of the one before.

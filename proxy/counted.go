@@ -1,12 +1,45 @@
 package proxy
 
 import (
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/stats"
 )
 
 // counts notes what became of the command, unless something that tells more became of it.
 func (s *session) counts(k stats.Kind) { s.outcome = max(s.outcome, k) }
+
+// countRefusal counts the command, by the rule that refuses it and its reason.
+func (s *session) countRefusal(cause error, e *mysql.MyError) {
+	s.counts(stats.Refused)
+	why, by := clienterr.ReasonOf(cause)
+	name := ""
+	if by != nil {
+		by.Counts.Refused(why)
+		name = by.String()
+	} else {
+		s.l.srv.refused.Refused(why)
+	}
+	if s.l.srv.cfg.Refused != nil && s.held != nil {
+		s.l.srv.cfg.Refused(Refused{
+			Listener: s.l.Name, User: s.c.User(), Rule: name, Reason: why.String(), Code: e.Code, Text: e.Message,
+			Statement: s.held.Outline(s.c.State().Mode),
+		})
+	}
+}
+
+// countObserved counts a statement that an observing rule would have treated otherwise.
+func (s *session) countObserved(o *decide.Observation) {
+	s.counts(stats.Observed)
+	o.By.Counts.Observed()
+	if s.l.srv.cfg.Refused != nil {
+		s.l.srv.cfg.Refused(Refused{
+			Listener: s.l.Name, User: s.c.User(), Rule: o.Rule, Reason: "observed", Text: o.What, Statement: o.Statement,
+		})
+	}
+}
 
 // questionOf returns what a need is counted as.
 func questionOf(n decide.Need) stats.Question {

@@ -161,9 +161,14 @@ func (s command) refuseAt(i int, cause error) (again bool, err error) {
 		}
 		s.l.srv.Stats.Refused.Add(1)
 	}
-	s.counts(stats.Refused)
+	return false, s.refuse(cause, e)
+}
+
+// refuse answers for the command with the error e, which was made of cause.
+func (s command) refuse(cause error, e *mysql.MyError) error {
+	s.countRefusal(cause, e)
 	s.unprepared()
-	return false, s.answer(e, s.st.Seq)
+	return s.answer(e, s.st.Seq)
 }
 
 // unprepared notes that a PREPARE was refused here: a server would have dropped

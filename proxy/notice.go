@@ -13,7 +13,6 @@ import (
 	"idproxy/inside"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/stats"
 )
 
 // notices are what the log of a server has of statements that rules concern, and of logins. All
@@ -103,7 +102,7 @@ func (s *session) report(found *decide.Findings) {
 	}
 	for _, o := range found.Observed {
 		total.Observed.Add(1)
-		s.counts(stats.Observed)
+		s.countObserved(&o)
 		s.l.srv.notices.observe(o.Sighting)
 		if others, ok := s.l.srv.notices.Due(o.Rule + o.Table + o.What); ok {
 			s.log.Info("observed", "rule", o.Rule, "table", o.Table, "what", o.What, "statement", o.Statement, "others", others)

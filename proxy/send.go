@@ -25,9 +25,7 @@ func (s command) send() (sent, done bool, err error) {
 		return s.refused(err)
 	}
 	if e := s.c.TooLarge(len(s.st.Prefix)+s.st.End, len(payload)); e != nil {
-		s.counts(stats.Refused)
-		s.unprepared()
-		return false, true, errors.Join(s.st.Order.LetGo(s.session), s.answer(e, s.st.Seq))
+		return false, true, errors.Join(s.st.Order.LetGo(s.session), s.refuse(e, e))
 	}
 	if err := s.st.Order.Begin(s.session, &s.st.Command); err != nil {
 		return s.refused(err)
@@ -63,9 +61,7 @@ func (s command) refused(err error) (sent, done bool, _ error) {
 	if errors.Is(err, errServerGone) {
 		return false, true, err
 	}
-	s.counts(stats.Refused)
-	s.unprepared()
-	return false, true, s.answer(s.Told(err), s.st.Seq)
+	return false, true, s.refuse(err, s.Told(err))
 }
 
 // storedSQL asks which id of the piece is in the table.

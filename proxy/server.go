@@ -26,6 +26,17 @@ type Config struct {
 	Listeners    []Listener
 	SecondReader decide.SecondReader // nil: none
 	Logger       *slog.Logger        // nil: discard
+	Refused      func(Refused)       // is told of statements; nil: nobody is
+}
+
+// Refused is a statement that was refused, or that an observing rule would have treated otherwise.
+type Refused struct {
+	Listener, User string
+	Rule           string // empty: it is not known, or no single one
+	Reason         string // one of rule.Reason's, or "observed"
+	Statement      string // without its values
+	Code           uint16 // of the error that the client saw; 0: it saw none
+	Text           string // of that error, or what would have been done
 }
 
 // TLSMode says when the connection to the server uses TLS.
@@ -108,6 +119,7 @@ type Server struct {
 	listeners []*listener
 
 	notices *notices
+	refused rule.Counts // statements that no single rule refused
 
 	mu       sync.Mutex // guards sessions, draining, lastID, and what listeners listen on
 	sessions map[*session]struct{}

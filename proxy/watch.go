@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"idproxy/proxy/stats"
+	"idproxy/rule"
 )
 
 // ListenerStatus is what a listener does at a moment.
@@ -55,6 +56,12 @@ const (
 	Deciding  SessionState = "deciding" // a command is held
 	InTrans   SessionState = "in transaction"
 )
+
+// Refused returns how many statements were refused that no single rule refused, by reason.
+func (srv *Server) Refused() (byReason [rule.Reasons]uint64) {
+	_, _, byReason = srv.refused.Load()
+	return byReason
+}
 
 // Draining reports whether the server shuts down.
 func (srv *Server) Draining() bool {

@@ -20,10 +20,11 @@ type Rule struct {
 	Source        string
 	IDs           IDKind // of the source
 	Explicit      Explicit
-	Packet        bool  // last_insert_id: packet
-	Forward       bool  // unsupported: forward
-	Observe       bool  // mode: observe
-	Gene          *Gene // nil: none
+	Packet        bool    // last_insert_id: packet
+	Forward       bool    // unsupported: forward
+	Observe       bool    // mode: observe
+	Gene          *Gene   // nil: none
+	Counts        *Counts // nil: nobody asks
 }
 
 // Exact reports whether the rule names one table, without wildcards.

@@ -63,7 +63,7 @@ func Bridge() *mysql.MyError {
 func OutOfIDs(rule *rule.Rule, cause error) error {
 	text, reference := inside.Text(cause)
 	if reference == "" {
-		return outOfIDs(rule, cause.Error())
+		return &Refusal{Reason: noIDs, Rule: rule, Why: cause.Error(), MyError: outOfIDs(rule, cause.Error())}
 	}
 	return KeptError{outOfIDs(rule, text), rule, cause}
 }
@@ -95,9 +95,10 @@ func HalfDone(table string) *mysql.MyError {
 // Refusal is an error by which a rule refuses a statement.
 type Refusal struct {
 	*mysql.MyError
-	Rule *rule.Rule // nil: which one it would be is not known
-	Form string     // of the statement, for which it gets no ids; empty: its form is fine
-	Why  string     // in the words of somebody who knows the statement and the rule; empty: the form says it
+	Reason rule.Reason
+	Rule   *rule.Rule // nil: which one it would be is not known
+	Form   string     // of the statement, for which it gets no ids; empty: its form is fine
+	Why    string     // in the words of somebody who knows the statement and the rule; empty: the form says it
 }
 
 // Unwrap returns what the client is told.
@@ -106,7 +107,7 @@ func (e *Refusal) Unwrap() error { return e.MyError }
 // Unsupported says that a form of INSERT on a table with a rule is not
 // filled, and that nothing was sent to the server.
 func Unsupported(rule *rule.Rule, t rewriter.Name, form string) *Refusal {
-	return &Refusal{Rule: rule, Form: form, MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on table %s with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, t.Table, rule)}
+	return &Refusal{Reason: otherForm, Rule: rule, Form: form, MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "This version of idproxy doesn't yet support '%s' on table %s with rule %s: it would go in without an id; nothing was sent (unsupported: forward in the rule lets it pass)", form, t.Table, rule)}
 }
 
 // StoresZero says why a statement is not forwarded although its rule would
@@ -117,7 +118,7 @@ func StoresZero(rule *rule.Rule, t rewriter.Name, form, why string) *Refusal {
 		stored = "an empty value"
 	}
 	stores := fmt.Sprintf("the server would store %s in column %s, which has no default, for %s", stored, rule.Column, why)
-	return &Refusal{Rule: rule, Form: form, Why: stores, MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not forward '%s' on table %s: %s (rule %s, unsupported: forward); nothing was sent", form, t.Table, stores, rule)}
+	return &Refusal{Reason: wouldStoreZero, Rule: rule, Form: form, Why: stores, MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not forward '%s' on table %s: %s (rule %s, unsupported: forward); nothing was sent", form, t.Table, stores, rule)}
 }
 
 // Unprepared is what a server says to an execution of the statement
@@ -142,8 +143,8 @@ func ReadLate() *Refusal {
 }
 
 // Miscounted refuses a statement whose parameters the server counts in another way.
-func Miscounted(rule *rule.Rule, table string) *mysql.MyError {
-	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy and the server count other parameters in the prepared INSERT into %s with rule %s, so its ids have no certain place; nothing was sent", table, rule)
+func Miscounted(rule *rule.Rule, table string) *Refusal {
+	return &Refusal{Reason: miscounted, Rule: rule, Why: "the server counts other parameters", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy and the server count other parameters in the prepared INSERT into %s with rule %s, so its ids have no certain place; nothing was sent", table, rule)}
 }
 
 // Packet is a server's answer to an execution that ends too early or brings
@@ -165,8 +166,8 @@ func Arguments(command string) *mysql.MyError {
 }
 
 // LongID refuses an id that is too long.
-func LongID(rule *rule.Rule, most int) *mysql.MyError {
-	return New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not take an id of more than %d bytes for column %s of rule %s; nothing was sent", most, rule.Column, rule)
+func LongID(rule *rule.Rule, most int) *Refusal {
+	return &Refusal{Reason: longID, Rule: rule, Why: "an id that is too long", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not take an id of more than %d bytes for column %s of rule %s; nothing was sent", most, rule.Column, rule)}
 }
 
 // NoBulk is what MariaDB 10.11 says to a bulk execution with flags that it
@@ -183,22 +184,22 @@ func TooManyParameters(table string) *mysql.MyError {
 
 // Explicit refuses an explicit id, as explicit: reject says.
 func Explicit(rule *rule.Rule) *Refusal {
-	return &Refusal{Rule: rule, Why: "explicit: reject, and the statement gives " + rule.Column + " a value of its own", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)}
+	return &Refusal{Reason: explicitID, Rule: rule, Why: "explicit: reject, and the statement gives " + rule.Column + " a value of its own", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)}
 }
 
 // NoNumber refuses an explicit id that no source can be moved past.
 func NoNumber(rule *rule.Rule) *Refusal {
-	return &Refusal{Rule: rule, Why: "explicit: advance, and the statement gives " + rule.Column + " a value that is no whole number", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: advance, and the statement gives column %s a value that is no whole number the source could be moved past; nothing was sent", rule, rule.Column)}
+	return &Refusal{Reason: noNumber, Rule: rule, Why: "explicit: advance, and the statement gives " + rule.Column + " a value that is no whole number", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: advance, and the statement gives column %s a value that is no whole number the source could be moved past; nothing was sent", rule, rule.Column)}
 }
 
 // BelowZero refuses an id below zero for an unsigned column.
 func BelowZero(rule *rule.Rule) *Refusal {
-	return &Refusal{Rule: rule, Why: "an id below zero for column " + rule.Column + ", which is unsigned: the server would store 0", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not pass on an id below zero for column %s of rule %s: it is unsigned, and the server would store 0; nothing was sent", rule.Column, rule)}
+	return &Refusal{Reason: belowZero, Rule: rule, Why: "an id below zero for column " + rule.Column + ", which is unsigned: the server would store 0", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy does not pass on an id below zero for column %s of rule %s: it is unsigned, and the server would store 0; nothing was sent", rule.Column, rule)}
 }
 
 // NoColumn says that a table lacks the column of a rule.
 func NoColumn(rule *rule.Rule, table string) *Refusal {
-	return &Refusal{Rule: rule, Why: "the table has no column " + rule.Column, MyError: New(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s' in table %s, which idproxy rule %s names; correct the rule's column", rule.Column, table, rule)}
+	return &Refusal{Reason: noColumn, Rule: rule, Why: "the table has no column " + rule.Column, MyError: New(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s' in table %s, which idproxy rule %s names; correct the rule's column", rule.Column, table, rule)}
 }
 
 // ColumnType says that a column cannot hold the ids of its source.
@@ -207,7 +208,7 @@ func ColumnType(rule *rule.Rule, table string, column rule.Column) *Refusal {
 	if rule.IDs.Wide() {
 		why = fmt.Sprintf("column %s has the type %s, which cannot hold the ids of source %s (%s can)", rule.Column, column.Type, rule.Source, rule.IDs.Columns())
 	}
-	return &Refusal{Rule: rule, Why: why, MyError: outOfIDs(rule, fmt.Sprintf("column %s of table %s has the type %s, which cannot hold the ids of source %s exactly (%s can)",
+	return &Refusal{Reason: columnType, Rule: rule, Why: why, MyError: outOfIDs(rule, fmt.Sprintf("column %s of table %s has the type %s, which cannot hold the ids of source %s exactly (%s can)",
 		rule.Column, table, column.Type, rule.Source, rule.IDs.Columns()))}
 }
 
@@ -233,13 +234,48 @@ func HeldTooLarge(limit int) *mysql.MyError {
 
 // Undecided says why it could not be decided on a statement.
 func Undecided(cause error) *Refusal {
-	return &Refusal{Why: cause.Error(), MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy could not decide whether the statement needs ids: %v; nothing was sent", cause)}
+	return &Refusal{Reason: undecided, Why: cause.Error(), MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy could not decide whether the statement needs ids: %v; nothing was sent", cause)}
 }
 
 // BrokenOff says that a LOAD DATA was broken off behind rows of its file.
 func BrokenOff(cause *mysql.MyError, rows int) *mysql.MyError {
 	why := strings.TrimSuffix(cause.Message, "; nothing was sent")
 	return New(cause.Code, cause.State, "%s; idproxy broke off LOAD DATA behind %d ids: the server rolled it back, but for tables without transactions, and the connection is closed", why, rows)
+}
+
+// The reasons by names that no parameter hides.
+const (
+	noIDs          = rule.NoIDs
+	otherForm      = rule.OtherForm
+	wouldStoreZero = rule.WouldStoreZero
+	explicitID     = rule.ExplicitID
+	noNumber       = rule.NoNumber
+	belowZero      = rule.BelowZero
+	longID         = rule.LongID
+	noColumn       = rule.NoColumn
+	columnType     = rule.ColumnType
+	undecided      = rule.Undecided
+	miscounted     = rule.Miscounted
+)
+
+// ReasonOf returns why an error refuses a statement, and the rule that does; nil: it is not known, or no
+// single one.
+func ReasonOf(err error) (rule.Reason, *rule.Rule) {
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		return refusal.Reason, refusal.Rule
+	}
+	if kept, ok := errors.AsType[KeptError](err); ok {
+		return rule.NoIDs, kept.rule
+	}
+	switch From(err).Code {
+	case mysql.ER_AUTOINC_READ_FAILED:
+		return rule.NoIDs, nil
+	case mysql.ER_CHECKREAD:
+		return rule.RowsComing, nil
+	case mysql.ER_NET_PACKET_TOO_LARGE:
+		return rule.TooLarge, nil
+	}
+	return rule.OtherReason, nil
 }
 
 // From turns any error into one for a client.

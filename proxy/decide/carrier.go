@@ -23,7 +23,8 @@ type Carrier interface {
 	// IDsOf returns where the ids of a rule's column come from.
 	IDsOf(r *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error)
 	// Drew counts ids, and Filled a statement that got some.
-	Drew(ids int)
+	// Drew is told how many ids were drawn for a rule.
+	Drew(r *rule.Rule, ids int)
 	Filled()
 	// Carry sets user variables for what is sent next.
 	Carry(set []byte) error
@@ -77,7 +78,7 @@ func fill(s Carrier, p *Part, plan *rewriter.Plan) error {
 		if err != nil {
 			return clienterr.OutOfIDs(rule, err)
 		}
-		s.Drew(filled.Generated)
+		s.Drew(rule, filled.Generated)
 		drawn = true
 	}
 	if drawn {
@@ -107,7 +108,7 @@ func drawRuns(s Carrier, from draw.Column, n *rewriter.Numbers, want uint64) err
 			return err
 		}
 		n.Add(ids)
-		s.Drew(len(ids))
+		s.Drew(from.Rule(), len(ids))
 	}
 	return nil
 }

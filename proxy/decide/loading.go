@@ -134,7 +134,7 @@ func (l *Loading) record(k int) {
 	if len(used) == 0 {
 		return
 	}
-	l.s.Drew(len(used))
+	l.s.Drew(l.part.Rules[k], len(used))
 	if k > 0 {
 		return
 	}

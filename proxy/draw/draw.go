@@ -32,6 +32,9 @@ func From(sources map[string]idsource.Source, rule *rule.Rule, table rewriter.Na
 	return Column{series: series, rule: rule, most: most}, err
 }
 
+// Rule returns the rule of the column.
+func (c *Column) Rule() *rule.Rule { return c.rule }
+
 // Fill sets every element of ids, of which there is at least one, ascending and stride
 // apart; a wide id takes two. An id that is too great for the column is an error.
 func (c *Column) Fill(ctx context.Context, ids []uint64, stride uint64) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"idproxy/cmd/idproxy/keys"
+	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/sources"
 	"idproxy/config"
 	"idproxy/proxy"
@@ -34,12 +35,13 @@ type Program struct {
 	sources *sources.Sources
 	srv     *proxy.Server
 	ids     *idServer // nil: none
+	counts  ruleset.Counts
 	watch   *watch
 }
 
 // New returns a program that does not run yet. Its log goes to w.
 func New(cfg *config.Config, w io.Writer) *Program {
-	p := &Program{cfg: cfg, level: &slog.LevelVar{}}
+	p := &Program{cfg: cfg, level: &slog.LevelVar{}, counts: ruleset.Counts{}}
 	p.watch = newWatch(p)
 	p.log = slog.New(p.watch.events.Handler(newHandler(w, cfg.Log, p.level)))
 	return p

@@ -65,7 +65,7 @@ func (p *Program) Reload(file string) error {
 // settings returns what of the configuration may change while sessions run.
 func (p *Program) settings() *proxy.Settings {
 	return &proxy.Settings{
-		Rules:           ruleset.ByListener(p.cfg),
+		Rules:           ruleset.ByListener(p.cfg, p.counts),
 		Sources:         p.sources.Named(),
 		Sessions:        int(p.cfg.Limits.Sessions),
 		Handshake:       p.cfg.Limits.Handshake,

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,11 +18,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
 	"idproxy/monitor"
 	"idproxy/proxy"
 	"idproxy/proxy/stats"
+	"idproxy/rule"
 )
 
 // watch shows a program to its operator. It implements monitor.Program.
@@ -45,6 +49,7 @@ type watch struct {
 type inForce struct {
 	cfg    *config.Config
 	text   []byte // secrets are stars
+	counts ruleset.Counts
 	loaded time.Time
 }
 
@@ -62,14 +67,23 @@ func newWatch(p *Program) *watch {
 	}
 }
 
-// observe has the listeners tell how long they hold commands.
+// observe has the proxy tell what it refuses, and how long it holds commands.
 func (w *watch) observe(c *proxy.Config) {
+	c.Refused = func(r proxy.Refused) {
+		shape := monitor.Shape{Reason: r.Reason, Listener: r.Listener, Rule: r.Rule, Statement: r.Statement}
+		w.refusals.Add(shape, r.User, r.Code, withoutNumbers(r.Text))
+	}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
 		histogram := w.held.WithLabelValues(l.Name)
 		l.OnHeld = func(d time.Duration) { histogram.Observe(d.Seconds()) }
 	}
 }
+
+// withoutNumbers takes the numbers out of a message: they may be a statement's.
+func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, "?") }
+
+var numbers = regexp.MustCompile(`[0-9]+`)
 
 // fetched notes that a source asked its store for a range.
 func (w *watch) fetched(source string, took time.Duration) {
@@ -82,7 +96,7 @@ func (w *watch) reloaded(cfg *config.Config) {
 	if err != nil {
 		text = []byte("cannot be shown: " + err.Error())
 	}
-	w.inForce.Store(&inForce{cfg: cfg, text: text, loaded: time.Now()})
+	w.inForce.Store(&inForce{cfg: cfg, text: text, counts: maps.Clone(w.p.counts), loaded: time.Now()})
 }
 
 // countReload counts a reload, and why it failed.
@@ -159,7 +173,7 @@ func (w *watch) State() monitor.State {
 		s.Listeners = append(s.Listeners, listenerState(&l, now.cfg))
 	}
 	s.Sources = sourcesState(now.cfg, w.p.sources.Named(), s.Stores)
-	s.Rules = rulesState(now.cfg)
+	s.Rules, s.Refused = rulesState(now), reasons(w.p.srv.Refused())
 	return s
 }
 
@@ -219,14 +233,31 @@ func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener
 	return out
 }
 
-func rulesState(cfg *config.Config) []monitor.Rule {
+func rulesState(now *inForce) []monitor.Rule {
 	all := []monitor.Rule{}
-	for i := range cfg.Rules {
-		r := &cfg.Rules[i]
-		all = append(all, monitor.Rule{
+	for i := range now.cfg.Rules {
+		r := &now.cfg.Rules[i]
+		out := monitor.Rule{
 			Table: r.Schema + "." + r.Table, Column: r.Column, Source: r.Source, Mode: r.Mode, Listeners: append([]string{}, r.Listeners...),
 			Refused: []monitor.Reason{},
-		})
+		}
+		if counts := now.counts[r.String()]; counts != nil {
+			var refused [rule.Reasons]uint64
+			out.IDs, out.Observed, refused = counts.Load()
+			out.Refused = reasons(refused)
+		}
+		all = append(all, out)
+	}
+	return all
+}
+
+// reasons returns those that came up.
+func reasons(counts [rule.Reasons]uint64) []monitor.Reason {
+	all := []monitor.Reason{}
+	for why, n := range counts {
+		if n > 0 {
+			all = append(all, monitor.Reason{Reason: rule.Reason(why).String(), Count: n})
+		}
 	}
 	return all
 }

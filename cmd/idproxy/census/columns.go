@@ -38,7 +38,7 @@ func (s *Shard) columns(ctx context.Context, u *upstream.Server) ([]filledColumn
 	if err := u.DB.QueryRowContext(ctx, "SELECT @@lower_case_table_names <> 0, VERSION() LIKE '%MariaDB%'").Scan(&l.fold, &l.maria); err != nil {
 		return nil, err
 	}
-	sets := ruleset.ByListener(s.census.cfg)
+	sets := ruleset.ByListener(s.census.cfg, nil)
 	for _, at := range s.listeners {
 		if rules := sets[at.Name]; !slices.Contains(l.rules, rules) {
 			l.rules = append(l.rules, rules)

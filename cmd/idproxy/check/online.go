@@ -75,7 +75,7 @@ func (c *checker) servers() (servers []*server) {
 		as  config.Account
 		tls config.UpstreamTLS
 	}
-	sets := ruleset.ByListener(c.cfg)
+	sets := ruleset.ByListener(c.cfg, nil)
 	byWay := map[way]*server{}
 	for i := range c.cfg.Listeners {
 		l := &c.cfg.Listeners[i]

@@ -21,7 +21,7 @@ type carrier struct{ *session }
 func (s carrier) Conversation() *relay.Conversation { return &s.conversation }
 func (s carrier) Context() context.Context          { return s.ctx }
 func (s carrier) Asker() *ask.Asker                 { return s.asker }
-func (s carrier) Drew(int)                          {}
+func (s carrier) Drew(*rule.Rule, int)              {}
 func (s carrier) Filled()                           {}
 func (s carrier) ReadAsNow() error                  { return nil }
 func (s carrier) Prepares(*relay.Prepared)          {}

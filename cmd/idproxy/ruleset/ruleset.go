@@ -7,9 +7,20 @@ import (
 	"idproxy/rule"
 )
 
+// Counts are those of rules, by their names. They stay when a reload brings the same rule again.
+type Counts map[string]*rule.Counts
+
+// of returns the counts of a rule; nil where nobody counts.
+func (c Counts) of(name string) *rule.Counts {
+	if c != nil && c[name] == nil {
+		c[name] = &rule.Counts{}
+	}
+	return c[name]
+}
+
 // ByListener returns the rules of each listener, by its name. Listeners with the same
-// rules share them.
-func ByListener(cfg *config.Config) map[string]*rule.List {
+// rules share them. nil counts: nobody asks.
+func ByListener(cfg *config.Config, counts Counts) map[string]*rule.List {
 	sets, byRules := map[string]*rule.List{}, map[string]*rule.List{}
 	for i := range cfg.Listeners {
 		name := cfg.Listeners[i].Name
@@ -22,7 +33,11 @@ func ByListener(cfg *config.Config) map[string]*rule.List {
 			which = append(which, on)
 		}
 		if byRules[string(which)] == nil {
-			byRules[string(which)] = rule.NewList(Of(cfg, name))
+			rules := Of(cfg, name)
+			for i := range rules {
+				rules[i].Counts = counts.of(rules[i].String())
+			}
+			byRules[string(which)] = rule.NewList(rules)
 		}
 		sets[name] = byRules[string(which)]
 	}
