@@ -20,80 +20,81 @@ const maxParts = 1000
 // a text in pieces.
 func (d *Decider) Decide(st *Statement, now relay.Snapshot) (Need, error) {
 	cx := d.begin(st, now)
-	missing, err := d.wholeOrPiece(st, &cx)
+	missing, err := cx.decideText()
 	if missing == nil && err == nil && st.Prepares() {
-		cx.completePrepare(st)
+		cx.completePrepare()
 	}
 	return missing, err
 }
 
-// wholeOrPiece decides on the next piece, or lets all of the text pass.
-func (d *Decider) wholeOrPiece(st *Statement, cx *reading) (Need, error) {
-	missing, err := d.judge(st, *cx)
+// decideText decides on the next piece, or lets all of the text pass.
+func (cx *reading) decideText() (Need, error) {
+	missing, err := cx.decidePiece()
+	cx.restart()
 	decided := missing == nil && err == nil
-	if decided && (st.Rest == 0 || !cx.rules.Empty() && rewriter.MentionsDynamic(st.Text)) || !d.unconcerned(st, cx) {
-		if missing != nil && missing != (NeedQuiet{}) && cx.readersFirst(st) {
+	if decided && (cx.st.Rest == 0 || !cx.rules.Empty() && rewriter.MentionsDynamic(cx.st.Text)) || !cx.unconcerned() {
+		if missing != nil && missing != (NeedQuiet{}) && cx.readersFirst() {
 			return nil, nil
 		}
 		return missing, err
 	}
-	st.Found.unread = append(st.Found.unread, unread{text: st.Text, by: cx.rules.List})
-	st.Found.unedited(CauseUnnamed)
-	st.asItCame()
-	st.Touch, st.After, st.Owing = relay.TouchAll|relay.TouchLastID, nil, false
-	st.Spans, st.End, st.Rest, st.Until = st.Spans[:0], len(st.Text), 0, 0
-	st.Prepared, st.Dynamic = nil, nil
+	cx.st.Found.unread = append(cx.st.Found.unread, unread{text: cx.st.Text, by: cx.rules.List})
+	cx.st.Found.unedited(CauseUnnamed)
+	cx.st.asItCame()
+	cx.st.Touch, cx.st.After, cx.st.Owing = relay.TouchAll|relay.TouchLastID, nil, false
+	cx.st.Spans, cx.st.End, cx.st.Rest, cx.st.Until = cx.st.Spans[:0], len(cx.st.Text), 0, 0
+	cx.st.Prepared, cx.st.Dynamic = nil, nil
 	return nil, nil
 }
 
-// judge is decide for what it cannot tell to be without any rule.
-func (d *Decider) judge(st *Statement, cx reading) (Need, error) {
-	st.reset()
-	st.Prepared, st.reply = st.Executes, nil
-	switch st.Prefix[0] {
+// decidePiece decides on what it cannot tell to be without any rule.
+func (cx *reading) decidePiece() (Need, error) {
+	cx.st.reset()
+	cx.st.Prepared, cx.st.reply = cx.st.Executes, nil
+	switch cx.st.Prefix[0] {
 	case mysql.COM_STMT_EXECUTE, relay.ComBulkExecute:
-		return NeedOf(d.executes(st, &cx))
+		return NeedOf(executing{cx, cx.st.Prepared}.decideExecution())
 	case mysql.COM_STMT_SEND_LONG_DATA:
-		return NeedOf(d.readyForLong(st, &cx))
+		return NeedOf(executing{cx, cx.st.Prepared}.readyForLong())
 	}
-	if st.doubted(^cx.now.Known) || len(st.Text) > SmallText && cx.now.Known&relay.KnowNumbers == 0 {
+	if cx.st.doubted(^cx.now.Known) || len(cx.st.Text) > SmallText && cx.now.Known&relay.KnowNumbers == 0 {
 		return NeedProbe{}, nil
 	}
-	if cx.now.Busy && rewriter.MentionsLastID(st.Text) {
+	if cx.now.Busy && rewriter.MentionsLastID(cx.st.Text) {
 		return NeedQuiet{}, nil
 	}
-	if missing, err := NeedOf(d.parts(st, &cx)); missing != nil || err != nil {
+	if missing, err := NeedOf(cx.cutPiece()); missing != nil || err != nil {
 		return missing, err
 	}
-	st.Owing = st.Owing || cx.now.Owes && st.readsLastID()
-	if st.Owing && cx.now.Busy { // what is owed then is not certain yet
+	cx.st.Owing = cx.st.Owing || cx.now.Owes && cx.st.readsLastID()
+	if cx.st.Owing && cx.now.Busy { // what is owed then is not certain yet
 		return NeedQuiet{}, nil
 	}
 	return nil, nil
 }
 
-// parts goes through the statements of the next piece.
-func (d *Decider) parts(st *Statement, cx *reading) error {
+// cutPiece goes through the statements of the next piece.
+func (cx *reading) cutPiece() error {
 	for at := 0; ; {
-		span, last, ok := rewriter.Next(st.Text, at, cx.Mode)
+		span, last, ok := rewriter.Next(cx.st.Text, at, cx.Mode)
 		if !ok {
 			break
 		}
-		st.Spans = append(st.Spans, span)
-		if st.Touch&relay.TouchInsert != 0 { // the reply shows the insert id of its last result alone
-			st.Touch |= relay.TouchLastID
+		cx.st.Spans = append(cx.st.Spans, span)
+		if cx.st.Touch&relay.TouchInsert != 0 { // the reply shows the insert id of its last result alone
+			cx.st.Touch |= relay.TouchLastID
 		}
 		if cx.now.Busy && !last {
 			return NeedQuiet{}
 		}
-		i := len(st.Spans) - 1
-		if i > 0 && i == st.Until {
-			st.cut(i)
+		i := len(cx.st.Spans) - 1
+		if i > 0 && i == cx.st.Until {
+			cx.st.cut(i)
 			return nil
 		}
-		ends, err := d.part(st, i, cx)
+		ends, err := cx.decideStatement(i)
 		if errors.Is(err, errCut) {
-			st.cut(i)
+			cx.st.cut(i)
 			return nil
 		}
 		if err != nil {
@@ -103,8 +104,8 @@ func (d *Decider) parts(st *Statement, cx *reading) error {
 			break
 		}
 		at = span.End + 1
-		if ends || len(st.Filled.Parts) == maxParts || cx.settings && !cx.rules.Empty() && st.writesBehind(at) {
-			st.End, st.Rest = span.End, at
+		if ends || len(cx.st.Filled.Parts) == maxParts || cx.settings && !cx.rules.Empty() && cx.st.writesBehind(at) {
+			cx.st.End, cx.st.Rest = span.End, at
 			return nil
 		}
 	}
@@ -113,62 +114,87 @@ func (d *Decider) parts(st *Statement, cx *reading) error {
 
 // unconcerned reports whether no rule can concern what is left of a text. What looks at
 // diagnostics and writes nothing is not asked about: a question would change them.
-func (d *Decider) unconcerned(st *Statement, cx *reading) bool {
+func (cx *reading) unconcerned() bool {
 	switch {
-	case st.Prefix[0] != mysql.COM_QUERY && st.Prefix[0] != mysql.COM_STMT_PREPARE, cx.now.Owes:
+	case cx.st.Prefix[0] != mysql.COM_QUERY && cx.st.Prefix[0] != mysql.COM_STMT_PREPARE, cx.now.Owes:
 		return false
 	case cx.rules.Empty():
 		return true
-	case rewriter.MentionsDynamic(st.Text) && (cx.concernsName() || !rewriter.PlainDynamic(st.Text)):
+	case rewriter.MentionsDynamic(cx.st.Text) && (cx.concernsName() || !rewriter.PlainDynamic(cx.st.Text)):
 		return false
 	}
-	return !cx.rules.MayName(st.Text) ||
-		rewriter.MentionsDiagnostics(st.Text) && (!rewriter.MentionsWrite(st.Text) || !cx.rules.MayNameIn(st.Text, cx.schema, cx.known))
+	return !cx.rules.MayName(cx.st.Text) ||
+		rewriter.MentionsDiagnostics(cx.st.Text) && (!rewriter.MentionsWrite(cx.st.Text) || !cx.rules.MayNameIn(cx.st.Text, cx.schema, cx.known))
 }
 
-// part decides on the i-th statement of the piece. ends: it must be the last.
-func (d *Decider) part(st *Statement, i int, cx *reading) (ends bool, err error) {
-	span := st.Spans[i]
-	sql := st.Text[span.Start:span.End]
-	head, more := st.head.Of(sql, cx.Mode)
+// decideStatement decides on the i-th statement of the piece. ends: it must be the last.
+func (cx *reading) decideStatement(i int) (ends bool, err error) {
+	span := cx.st.Spans[i]
+	sql := cx.st.Text[span.Start:span.End]
+	head, more := cx.st.head.Of(sql, cx.Mode)
 	if span.Doubt {
 		head.Kind = rewriter.Compound
 	}
 	switch head.Kind {
 	case rewriter.Insert, rewriter.Replace, rewriter.Load:
 		if more && len(head.Target.Table) == 0 { // the text ends before the table
-			cx.found.unedited(CauseInvalid)
+			cx.st.Found.unedited(CauseInvalid)
 			break
 		}
-		how, err := d.insert(st, i, head, cx)
-		if err != nil {
-			return false, err
+		how, err := cx.inserts(i, head)
+		if err != nil || how == noticed || how == alone {
+			return how == alone, err
 		}
-		if how != asItIs && st.mayCall(sql, head) {
-			st.Touch |= relay.TouchNumbers
-			cx.barrier, cx.settings = true, true
+	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate:
+		if !cx.prepares {
+			return naming{cx}.decideDynamic(i, head)
 		}
-		if how == noticed || how == alone {
-			return how == alone, nil
-		}
-		st.Owing = st.Owing || cx.now.Owes && head.HidesLastID() && !rewriter.MentionsDiagnostics(sql)
-	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
-		if head.Kind != rewriter.Compound && !cx.prepares {
-			return d.dynamic(st, i, head, cx)
-		}
-		if err := d.hidden(st, head, sql, cx); err != nil {
-			return false, err
-		}
-		st.Owing = cx.now.Owes
+		err = cx.hides(head, sql)
+	case rewriter.Compound:
+		err = cx.hides(head, sql)
 	case rewriter.Call:
-		st.Owing = cx.now.Owes
+		cx.st.Owing = cx.now.Owes
 	}
-	if err := d.creates(st, head, sql, cx); err != nil {
+	if err != nil {
 		return false, err
 	}
-	if err := d.temporary(st, i, head, cx); err != nil {
-		return false, err
+	return false, cx.pass(i, head)
+}
+
+// inserts decides on an INSERT, REPLACE or LOAD, and notes what that leaves for those behind it.
+func (cx *reading) inserts(i int, head rewriter.Head) (insertion, error) {
+	how, err := cx.decideInsert(i, head)
+	if err != nil {
+		return how, err
 	}
-	cx.follow(st, i, head)
-	return false, nil
+	sql := cx.st.Text[cx.st.Spans[i].Start:cx.st.Spans[i].End]
+	if how != asItIs && cx.st.mayCall(sql, head) {
+		cx.st.Touch |= relay.TouchNumbers
+		cx.barrier, cx.settings = true, true
+	}
+	if how == asItIs || how == unnoticed {
+		cx.st.Owing = cx.st.Owing || cx.now.Owes && head.HidesLastID() && !rewriter.MentionsDiagnostics(sql)
+	}
+	return how, nil
+}
+
+// hides decides on a statement that may hide INSERTs, and may read LAST_INSERT_ID().
+func (cx *reading) hides(head rewriter.Head, sql []byte) error {
+	if err := cx.hidden(head, sql); err != nil {
+		return err
+	}
+	cx.st.Owing = cx.now.Owes
+	return nil
+}
+
+// pass notes what a statement that is not edited changes.
+func (cx *reading) pass(i int, head rewriter.Head) error {
+	if err := cx.creates(head, cx.st.Text[cx.st.Spans[i].Start:cx.st.Spans[i].End]); err != nil {
+		return err
+	}
+	if err := cx.temporary(i, head); err != nil {
+		return err
+	}
+	cx.follow(i, head)
+	return nil
 }

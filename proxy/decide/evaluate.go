@@ -49,27 +49,16 @@ func (v *Cell) ID(s *relay.State) rewriter.Value {
 	if v.Wide {
 		return rewriter.Value{}
 	}
-	kind, text := v.Kind, string(v.Text)
-	isText := wire.HoldsText(kind)
-	if isText && v.Binary && v.NumberKind != mysql.MYSQL_TYPE_DOUBLE { // 0x30 is a number to one server and text to the other
-		kind, text, isText = v.NumberKind, string(v.Number), false
-	}
-	if isText {
-		text = strings.Trim(text, " \t\n\v\f\r")
-	}
+	text, kind, isText := v.read()
 	number, huge := parseNumber(text)
 	switch {
 	case huge:
 		return rewriter.Value{}
 	case number == nil:
-		generates := isText && !v.Column.Text && !v.Strict && leadingZero(text) && !s.Mode.NoAutoValueOnZero
+		generates := isText && !v.Column.Text && !v.Strict && !s.Mode.NoAutoValueOnZero && leadingZero(text)
 		return rewriter.Value{Generate: generates}
 	}
-	whole := roundHalfAway(number)
-	if kind == mysql.MYSQL_TYPE_DOUBLE || kind == mysql.MYSQL_TYPE_FLOAT {
-		f, _ := number.Float64()
-		whole, _ = big.NewFloat(math.RoundToEven(f)).Int(nil)
-	}
+	whole := rounded(number, kind)
 	switch {
 	case whole.Sign() == 0 && !s.Mode.NoAutoValueOnZero:
 		return rewriter.Value{Generate: true}
@@ -81,6 +70,27 @@ func (v *Cell) ID(s *relay.State) rewriter.Value {
 		return rewriter.Value{Known: true, Number: uint64(whole.Int64())}
 	}
 	return rewriter.Value{}
+}
+
+// read returns the value as the server reads it for a number, its type, and whether that is one of texts.
+func (v *Cell) read() (text string, kind byte, isText bool) {
+	switch isText = wire.HoldsText(v.Kind); {
+	case isText && v.Binary && v.NumberKind != mysql.MYSQL_TYPE_DOUBLE: // 0x30 is a number to one server and text to the other
+		return string(v.Number), v.NumberKind, false
+	case isText:
+		return strings.Trim(string(v.Text), " \t\n\v\f\r"), v.Kind, true
+	}
+	return string(v.Text), v.Kind, false
+}
+
+// rounded returns the whole number that is stored for a number of a type.
+func rounded(number *big.Rat, kind byte) *big.Int {
+	if kind == mysql.MYSQL_TYPE_DOUBLE || kind == mysql.MYSQL_TYPE_FLOAT {
+		f, _ := number.Float64()
+		whole, _ := big.NewFloat(math.RoundToEven(f)).Int(nil)
+		return whole
+	}
+	return roundHalfAway(number)
 }
 
 // numberBytes are what a number is written with.

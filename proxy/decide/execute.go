@@ -7,199 +7,207 @@ import (
 	"idproxy/rewriter"
 )
 
-// executes decides on an execution that was held.
-func (d *Decider) executes(st *Statement, cx *reading) error {
-	e := st.Prepared
-	st.forwarded = forwardedExecution{e: e}
-	if st.Order = &st.forwarded; e == nil || e.Failed.Raised() { // to the server too, which says so
+// decideExecution decides on an execution that was held.
+func (x executing) decideExecution() error {
+	x.st.forwarded = forwardedExecution{e: x.e}
+	if x.st.Order = &x.st.forwarded; x.e == nil || x.e.Failed.Raised() { // to the server too, which says so
 		return nil
 	}
-	if e.Long.Refused != nil {
-		return e.Long.Refused
+	if x.e.Long.Refused != nil {
+		return x.e.Long.Refused
 	}
-	if err := d.allowed(st, e, cx); err != nil {
+	if err := x.allowed(); err != nil {
 		return err
 	}
 	switch {
-	case CountedOf(e) != nil:
-		return d.selectsPrepared(st, e, cx)
-	case FillerOf(e) == nil && cx.now.Busy && cx.now.Owes:
+	case CountedOf(x.e) != nil:
+		return x.decidePreparedQuery()
+	case FillerOf(x.e) == nil && x.now.Busy && x.now.Owes:
 		return NeedQuiet{}
-	case FillerOf(e) == nil:
-		st.Owing = cx.now.Owes && e.Reads
-		st.Touch, st.forwarded.typed = e.Touch, e.Untyped
-		cx.found.executed = e
-		cx.found.types, _ = relay.TypesOf(cx.found.types, st.Payload(), cx.now.Caps, cx.now.Params)
-		cx.found.typed = len(cx.found.types) > 0
+	case FillerOf(x.e) == nil:
+		x.st.Owing = x.now.Owes && x.e.Reads
+		x.st.Touch, x.st.forwarded.typed = x.e.Touch, x.e.Untyped
+		x.st.Found.executed = x.e
+		x.st.Found.types, _ = relay.TypesOf(x.st.Found.types, x.st.Payload(), x.now.Caps, x.now.Params)
+		x.st.Found.typed = len(x.st.Found.types) > 0
 		return nil
 	}
-	return d.fills(st, e, cx)
+	return x.fillExecution()
 }
 
 // readyForLong decides whether long data may go to the server.
-func (d *Decider) readyForLong(st *Statement, cx *reading) error {
-	e := st.Prepared
-	if err := d.allowed(st, e, cx); err != nil || FillerOf(e) == nil {
+func (x executing) readyForLong() error {
+	if err := x.allowed(); err != nil || FillerOf(x.e) == nil {
 		return err
 	}
-	return d.asPrepared(st, e, cx)
+	return x.asPrepared()
 }
 
 // allowed returns why a statement cannot be executed any more as it was prepared.
-func (d *Decider) allowed(st *Statement, e *relay.Prepared, cx *reading) error {
-	if _, ok := e.Kind.(*bare); ok {
-		if err := d.isBare(st, e, cx); err != nil {
+func (x executing) allowed() error {
+	if _, ok := x.e.Kind.(*bare); ok {
+		if err := x.isBare(); err != nil {
 			return err
 		}
 	}
-	if e.Ruled(cx.rules) {
-		return outdated(cx, e)
+	if x.e.Ruled(x.rules) {
+		return x.outdated()
 	}
-	switch k := e.Kind.(type) {
+	switch k := x.e.Kind.(type) {
 	case stale:
-		return outdated(cx, e)
+		return x.outdated()
 	case Refusal:
-		if cx.now.Busy { // perhaps with its PREPARE
+		if x.now.Busy { // perhaps with its PREPARE
 			return NeedQuiet{}
 		}
 		return k.MyError
 	case shadow:
-		return k.allowed(cx, e)
+		return x.intoShadow(k)
 	}
 	return nil
 }
 
-// allowed returns why the statement does not go into the temporary table any more.
-func (key shadow) allowed(cx *reading, e *relay.Prepared) error {
-	if cx.now.Busy {
+// intoShadow returns why the statement does not go into the temporary table any more.
+func (x executing) intoShadow(table shadow) error {
+	if x.now.Busy {
 		return NeedQuiet{}
 	}
-	own, err := cx.owns([]byte(key))
+	own, err := x.owns([]byte(table))
 	if err == nil && !own {
-		err = outdated(cx, e)
+		err = x.outdated()
 	}
 	return err
 }
 
-// fills decides on the execution of a statement that gets ids.
-func (d *Decider) fills(st *Statement, e *relay.Prepared, cx *reading) error {
-	f := FillerOf(e)
-	if cx.now.Broken {
+// fillExecution decides on the execution of a statement that gets ids.
+func (x executing) fillExecution() error {
+	f := FillerOf(x.e)
+	if x.now.Broken {
 		return clienterr.Miscounted(f.rules[0], f.facts.Name)
 	}
-	if len(st.Text) > SmallText && cx.now.Known&relay.KnowNumbers == 0 {
+	if len(x.st.Text) > SmallText && x.now.Known&relay.KnowNumbers == 0 {
 		return NeedProbe{}
 	}
-	x := &st.Execution
-	x.filled, x.e = &st.Filled, e
-	if err := x.read(&st.Command, &cx.now, cx.found); err != nil {
+	run := &x.st.Execution
+	run.filled, run.e = &x.st.Filled, x.e
+	if err := run.read(&x.st.Command, &x.now, &x.st.Found); err != nil {
 		return err
 	}
-	if err := x.fits(&cx.now.State); err != nil {
+	if err := run.fits(&x.now.State); err != nil {
 		return err
 	}
-	p, plan := x.room()
+	p, plan := run.room()
 	p.head, p.Name = f.head, f.name
 	p.Rules, p.columns = append(p.Rules, f.rules...), append(p.columns, f.columns...)
-	if err := d.asPrepared(st, e, cx); err != nil {
+	if err := x.asPrepared(); err != nil {
 		return err
 	}
-	p.Facts = st.Facts
-	if err := x.judge(&cx.now.State, p); err != nil {
+	p.Facts = x.st.Facts
+	if err := run.judge(&x.now.State, p); err != nil {
 		return err
 	}
-	f.Plan.Bind(plan, x.values, x.rows, p.columns)
-	if err := x.genes(plan, &cx.now.State); err != nil {
+	f.Plan.Bind(plan, run.values, run.rows, p.columns)
+	if err := run.genes(plan, &x.now.State); err != nil {
 		return err
 	}
-	if err := d.bound(st, p, plan, e, f.Plan.Reads, cx); err != nil {
+	if err := x.addBound(p, plan, f.Plan.Reads); err != nil {
 		return err
 	}
 	if plan.NoLastID { // as one that is prepared as it is
-		st.Owing = cx.now.Owes && e.Reads
+		x.st.Owing = x.now.Owes && x.e.Reads
 	}
-	st.Order = x
+	x.st.Order = run
 	return nil
 }
 
-// bound adds the INSERT that an execution runs to those that get ids. reads: LAST_INSERT_ID() is read.
-func (d *Decider) bound(st *Statement, p *Part, plan *rewriter.Plan, e *relay.Prepared, reads bool, cx *reading) error {
+// addBound adds the INSERT that an execution runs to those that get ids. reads: LAST_INSERT_ID() is read.
+func (x executing) addBound(p *Part, plan *rewriter.Plan, reads bool) error {
 	switch {
-	case plan.Rows > 1 && cx.now.Known&relay.KnowNumbers == 0:
+	case plan.Rows > 1 && x.now.Known&relay.KnowNumbers == 0:
 		return NeedProbe{}
-	case reads && cx.now.Busy:
+	case reads && x.now.Busy:
 		return NeedQuiet{}
 	}
-	st.Owing = reads && cx.now.Owes
-	st.Touch |= e.Touch
-	if err := d.admissible(st, p, plan, cx); err != nil {
+	x.st.Owing = reads && x.now.Owes
+	x.st.Touch |= x.e.Touch
+	in := inserting{x.reading, p, plan}
+	if err := in.admissible(); err != nil {
 		return err
 	}
-	st.Filled.add()
+	x.st.Filled.add()
 	return nil
 }
 
 // asPrepared sees to it that the table is what it was at the PREPARE, as far as the
 // statement's ids depend on it, and so is what generates one.
-func (d *Decider) asPrepared(st *Statement, e *relay.Prepared, cx *reading) error {
-	f := FillerOf(e)
-	if cx.now.Remaking {
+func (x executing) asPrepared() error {
+	f := FillerOf(x.e)
+	if x.now.Remaking {
 		return NeedQuiet{}
 	}
-	own, err := cx.owns([]byte(f.key))
+	own, err := x.owns([]byte(f.key))
 	switch {
 	case err != nil:
 		return err
 	case own:
-		return outdated(cx, e)
-	case f.Plan.ZeroDoubt && cx.now.Known&relay.KnowZero == 0:
-		return NeedProbe{}
-	case f.Plan.Literals && cx.now.Known&relay.KnowStrict == 0:
-		return NeedProbe{}
-	case f.Plan.ZeroDoubt && f.noZero != cx.now.Mode.NoAutoValueOnZero, f.Plan.Literals && (f.strict != cx.now.Strict || f.strictAll != cx.now.StrictAll):
-		return outdated(cx, e)
+		return x.outdated()
 	}
-	st.Facts = f.facts
-	asked := func(is *facts.Table) bool { return !f.Plan.ByPosition || !is.At.Before(st.Begun) }
-	if d.Tables.Current(f.facts) && asked(f.facts) {
+	if err := x.generatesAlike(); err != nil {
+		return err
+	}
+	x.st.Facts = f.facts
+	asked := func(is *facts.Table) bool { return !f.Plan.ByPosition || !is.At.Before(x.st.Begun) }
+	if x.tables.Current(f.facts) && asked(f.facts) {
 		return nil
 	}
-	now := d.known(st, []byte(f.key))
+	now := x.tableOf([]byte(f.key))
 	switch {
 	case now == nil, !asked(now):
 		return NeedTable{Table: f.name, Key: f.key}
 	case now.Err != nil:
 		return now.Err // as the server itself says it
 	case !sameColumns(now, f):
-		return outdated(cx, e)
+		return x.outdated()
 	}
-	cx.found.executed, cx.found.facts, st.Facts = e, now, now
+	x.st.Found.executed, x.st.Found.facts, x.st.Facts = x.e, now, now
+	return nil
+}
+
+// generatesAlike sees to it that sql_mode says of zeros and literals what it said at the PREPARE.
+func (x executing) generatesAlike() error {
+	f := FillerOf(x.e)
+	switch {
+	case f.Plan.ZeroDoubt && x.now.Known&relay.KnowZero == 0, f.Plan.Literals && x.now.Known&relay.KnowStrict == 0:
+		return NeedProbe{}
+	case f.Plan.ZeroDoubt && f.noZero != x.now.Mode.NoAutoValueOnZero, f.Plan.Literals && (f.strict != x.now.Strict || f.strictAll != x.now.StrictAll):
+		return x.outdated()
+	}
 	return nil
 }
 
 // isBare sees to it that the table of a statement that goes as it is still has
 // no column with a rule.
-func (d *Decider) isBare(st *Statement, e *relay.Prepared, cx *reading) error {
-	b := e.Kind.(*bare)
-	if cx.now.Remaking {
+func (x executing) isBare() error {
+	b := x.e.Kind.(*bare)
+	if x.now.Remaking {
 		return NeedQuiet{}
 	}
-	st.Facts = b.facts
-	if d.Tables.Current(b.facts) {
+	x.st.Facts = b.facts
+	if x.tables.Current(b.facts) {
 		return nil
 	}
-	if own, err := cx.owns([]byte(b.key)); own || err != nil {
+	if own, err := x.owns([]byte(b.key)); own || err != nil {
 		return err
 	}
-	now := d.known(st, []byte(b.key))
+	now := x.tableOf([]byte(b.key))
 	switch {
 	case now == nil:
 		return NeedTable{Table: b.name, Key: b.key}
 	case now.Err != nil:
 		return nil // the server will say so itself
 	case now.View, gained(now.Table, b.rules):
-		return outdated(cx, e)
+		return x.outdated()
 	}
-	cx.found.executed, cx.found.facts = e, now
+	x.st.Found.executed, x.st.Found.facts = x.e, now
 	return nil
 }

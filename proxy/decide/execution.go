@@ -39,32 +39,39 @@ const idType = uint16(mysql.MYSQL_TYPE_LONGLONG) | wire.Unsigned
 // read takes the packet apart.
 func (x *execution) read(held *Command, now *relay.Snapshot, found *Findings) error {
 	x.bulk, x.rows, x.units = held.Prefix[0] == relay.ComBulkExecute, 1, nil
-	e, payload := x.e, held.Payload()
-	n := FillerOf(e).Plan.Client
-	if !x.bulk {
-		if err := x.One.Parse(payload, now.Caps, wire.Bound{Parameters: n, Types: e.Types, Long: e.Long.Has}); err != nil {
-			return clienterr.Packet(err, now.Mode.MariaDB, "mysqld_stmt_execute")
-		}
-		found.gives(e, &x.One, n)
-		for _, data := range e.Long.IDs {
-			if len(data) > relay.MaxLongID {
-				return clienterr.LongID(FillerOf(e).rules[0], relay.MaxLongID)
-			}
-		}
-		return nil
+	if x.bulk {
+		return x.readBulk(held.Payload(), now, found)
 	}
-	if n == 0 {
-		return clienterr.NoBulk()
+	e := x.e
+	f := FillerOf(e)
+	if err := x.One.Parse(held.Payload(), now.Caps, wire.Bound{Parameters: f.Plan.Client, Types: e.Types, Long: e.Long.Has}); err != nil {
+		return clienterr.Packet(err, now.Mode.MariaDB, "mysqld_stmt_execute")
 	}
+	found.gives(e, &x.One, f.Plan.Client)
+	for _, data := range e.Long.IDs {
+		if len(data) > relay.MaxLongID {
+			return clienterr.LongID(f.rules[0], relay.MaxLongID)
+		}
+	}
+	return nil
+}
+
+// readBulk takes the packet of a bulk execution apart.
+func (x *execution) readBulk(payload []byte, now *relay.Snapshot, found *Findings) error {
 	const command = "mysqld_stmt_bulk_execute"
-	if e.Long.IDs != nil || e.Long.Sent != nil {
+	e := x.e
+	n := FillerOf(e).Plan.Client
+	switch {
+	case n == 0:
+		return clienterr.NoBulk()
+	case e.Long.IDs != nil || e.Long.Sent != nil:
 		return clienterr.Arguments(command)
 	}
 	err := x.many.Parse(payload, n, e.Types)
-	if x.many.Flags&^(wire.BulkTypes|wire.BulkUnitResults) != 0 {
+	switch {
+	case x.many.Flags&^(wire.BulkTypes|wire.BulkUnitResults) != 0:
 		return clienterr.NoBulk()
-	}
-	if err != nil {
+	case err != nil:
 		return clienterr.Packet(err, now.Mode.MariaDB, command)
 	}
 	if x.many.Flags&wire.BulkUnitResults != 0 {
@@ -73,20 +80,27 @@ func (x *execution) read(held *Command, now *relay.Snapshot, found *Findings) er
 	if x.many.Typed {
 		found.executed, found.typed, found.types = e, true, append(found.types[:0], x.many.Types...)
 	}
+	return x.countRows(len(payload), command)
+}
+
+// countRows counts the rows of a bulk execution whose packet has size bytes, and how large it is
+// with its ids at most.
+func (x *execution) countRows(size int, command string) error {
+	f := FillerOf(x.e)
 	id := 9 // bytes of an id, with its indicator
-	if FillerOf(e).anyWide() {
+	if f.anyWide() {
 		id = 1 + rule.LongestLiteral
 	}
 	nulls := 0
 	rows, ok := x.many.Walk(func(_, param int, indicator byte, _ []byte) {
-		if _, bound := FillerOf(e).boundID(param); bound && indicator != wire.IndicatorNone {
+		if _, bound := f.boundID(param); bound && indicator != wire.IndicatorNone {
 			nulls++
 		}
 	})
 	if x.rows = rows; !ok || rows == 0 {
 		return clienterr.Arguments(command)
 	}
-	x.size = len(payload) + id*(nulls+rows*(len(FillerOf(e).Plan.Parameters)-n))
+	x.size = size + id*(nulls+rows*(len(f.Plan.Parameters)-f.Plan.Client))
 	return nil
 }
 
@@ -105,60 +119,72 @@ func (x *execution) fits(s *relay.State) error {
 
 // judge finds out which of the bound ids of a part generate.
 func (x *execution) judge(s *relay.State, p *Part) error {
-	e := x.e
-	f := FillerOf(e)
+	f := FillerOf(x.e)
 	x.values = x.values[:0]
 	if len(f.bound) == 0 {
 		return nil
 	}
 	doubt := false
 	var refused error
-	take := func(row, param int, v wire.Parameter) {
+	x.eachParameter(func(row, param int, v wire.Parameter) {
 		b, ok := f.boundID(param)
 		if !ok {
 			return
 		}
-		column := b.column
-		if data, long := e.Long.IDs[param]; long {
+		if data, long := x.e.Long.IDs[param]; long {
 			v = longID(data)
 		}
-		if f.wide(column) { // NULL alone generates
-			x.values = append(x.values, rewriter.Value{Generate: v.Null || byte(v.Type) == mysql.MYSQL_TYPE_NULL})
+		if isTime(byte(v.Type)) && !v.Null && !f.wide(b.column) {
+			refused = clienterr.Unsupported(f.rules[b.column], f.name, "id of a date or time type")
 			return
 		}
-		if isTime(byte(v.Type)) && !v.Null {
-			refused = clienterr.Unsupported(f.rules[column], f.name, "id of a date or time type")
-			return
-		}
-		strict, ask := refusesText(s, p.Facts, f.Plan.Ignore, b.later || row > 0)
-		value, certain := idOf(&v, f.columns[column], s, strict)
+		value, certain, ask := f.valueOf(b.column, &v, s, p, b.later || row > 0)
 		if ask {
-			if other, _ := idOf(&v, f.columns[column], s, !strict); other != value {
-				refused = p.lacksEngine()
-			}
+			refused = p.lacksEngine()
 		}
-		doubt = doubt || !certain && s.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict
+		doubt = doubt || !certain
 		x.values = append(x.values, value)
-	}
-	if !x.bulk {
-		for i, v := range x.One.Parameters[:f.Plan.Client] {
-			take(0, i, v)
-		}
-	} else {
-		x.many.Walk(func(row, param int, indicator byte, value []byte) {
-			v := wire.Parameter{Type: x.many.Types[param], Null: indicator == wire.IndicatorNull, Value: value}
-			if indicator >= wire.IndicatorDefault { // stores 0, which generates or not
-				v.Type, v.Value = uint16(mysql.MYSQL_TYPE_TINY), []byte{0}
-				b, ok := f.boundID(param)
-				v.Null = ok && f.wide(b.column) // or generates in any case
-			}
-			take(row, param, v)
-		})
-	}
+	})
 	if doubt {
 		return NeedProbe{}
 	}
 	return refused
+}
+
+// eachParameter calls take for each parameter of the client, row by row.
+func (x *execution) eachParameter(take func(row, param int, v wire.Parameter)) {
+	f := FillerOf(x.e)
+	if !x.bulk {
+		for i, v := range x.One.Parameters[:f.Plan.Client] {
+			take(0, i, v)
+		}
+		return
+	}
+	x.many.Walk(func(row, param int, indicator byte, value []byte) {
+		v := wire.Parameter{Type: x.many.Types[param], Null: indicator == wire.IndicatorNull, Value: value}
+		if indicator >= wire.IndicatorDefault { // stores 0, which generates or not
+			v.Type, v.Value = uint16(mysql.MYSQL_TYPE_TINY), []byte{0}
+			b, ok := f.boundID(param)
+			v.Null = ok && f.wide(b.column) // or generates in any case
+		}
+		take(row, param, v)
+	})
+}
+
+// valueOf says what a bound id of a column is worth; later: it is of another row than the first. certain: it is
+// known what that depends on. ask: but for the engine of the part's table.
+func (f *filler) valueOf(column uint8, v *wire.Parameter, s *relay.State, p *Part, later bool) (value rewriter.Value, certain, ask bool) {
+	if f.wide(column) { // NULL alone generates
+		return rewriter.Value{Generate: v.Null || byte(v.Type) == mysql.MYSQL_TYPE_NULL}, true, false
+	}
+	const settings = relay.KnowZero | relay.KnowStrict
+	strict, ask := refusesText(s, p.Facts, f.Plan.Ignore, later)
+	value, certain = idOf(v, f.columns[column], s, strict)
+	if ask {
+		other, _ := idOf(v, f.columns[column], s, !strict)
+		ask = other != value
+	}
+	return value, certain || s.Known&settings == settings, ask
 }
 
 // isTime reports whether a type is one of dates or times. MySQL goes on to take

@@ -106,7 +106,7 @@ func geneStatement(t *testing.T, sql string) *relay.Prepared {
 
 // genesOf decides on an execution.
 func genesOf(e *relay.Prepared, payload []byte, s *relay.State) ([]uint16, error) {
-	st := executing(e, payload)
+	st := heldExecution(e, payload)
 	if err := st.Execution.read(&st.Command, &relay.Snapshot{}, &Findings{}); err != nil {
 		return nil, err
 	}

@@ -10,106 +10,135 @@ import (
 	"idproxy/rewriter"
 )
 
-// insert decides on an INSERT, REPLACE or LOAD.
-func (d *Decider) insert(st *Statement, i int, head rewriter.Head, cx *reading) (insertion, error) {
+// decideInsert decides on an INSERT, REPLACE or LOAD.
+func (cx *reading) decideInsert(i int, head rewriter.Head) (insertion, error) {
 	text := cx.inner
 	if text == nil {
-		text = st.Text[st.Spans[i].Start:st.Spans[i].End]
+		text = cx.st.Text[cx.st.Spans[i].Start:cx.st.Spans[i].End]
 	}
 	if len(head.Target.Table) == 0 {
 		return asItIs, cx.unread(text)
 	}
-	name, rules, err := d.rulesOf(head.Target, st, cx)
+	name, rules, err := cx.rulesOf(head.Target)
 	if rules == nil || err != nil {
 		return asItIs, err
 	}
-	p, plan := st.Filled.room()
-	p.result, p.span, p.head, p.Text, p.Name = i, st.Spans[i], head, text, name
-	err = d.concern(st, p, rules, cx)
+	p, plan := cx.st.Filled.room()
+	p.result, p.span, p.head, p.Text, p.Name = i, cx.st.Spans[i], head, text, name
+	err = cx.concern(p, rules)
 	switch {
 	case len(p.Rules) == 0 || err != nil:
 		return asItIs, err
 	case p.view:
 		return asItIs, cx.unfilled(p, "INSERT through a view without column "+p.Rules[0].Column)
 	case head.Kind == rewriter.Load:
-		return d.load(st, p, cx)
+		return inserting{cx, p, plan}.decideLoad()
 	}
-	return d.plan(st, p, plan, cx)
+	return inserting{cx, p, plan}.decideFilling()
 }
 
-// plan reads the INSERT and adds it to the parts of st.
-func (d *Decider) plan(st *Statement, p *Part, plan *rewriter.Plan, cx *reading) (insertion, error) {
-	if cx.observed(st, p) {
+// decideFilling reads the INSERT and adds it to the parts of the piece.
+func (x inserting) decideFilling() (insertion, error) {
+	// 1. Rules that only observe say what they would do. The others go on.
+	if x.observed() {
 		return asItIs, nil
 	}
-	read := &st.reading
-	*read = rewriter.Statement{Text: p.Text, Mode: cx.Mode, Rules: p.Rules, Table: p.Facts.Table}
-	if cx.prepares {
-		read.Prepared, read.Bulk = true, cx.inner == nil && cx.now.Caps&wire.MariaDBStmtBulkOperations != 0
-	}
-	if len(st.Spans) == 1 {
-		read.Values = st.Values
-	}
-	if cx.now.Known&relay.KnowUTF8 == 0 && keyedByText(p.Rules) {
-		return asItIs, NeedProbe{}
-	}
-	st.speller = d.speller(cx)
-	read.UTF8, read.Speller = cx.now.UTF8, &st.speller
-	err := plan.Read(read)
-	if _, lacking := errors.AsType[Need](err); lacking || errors.Is(err, errCut) {
+	// 2. The INSERT is read. Not each one can be filled, and not each need be.
+	if fills, err := x.readInsert(); !fills {
 		return asItIs, err
 	}
-	if form, ok := errors.AsType[*rewriter.Unsupported](err); ok {
-		return asItIs, cx.unfilled(p, form.Form)
-	}
-	if err == nil && plan.Asks && st.Prefix[0] == mysql.COM_QUERY && !cx.prepares { // no server takes it
-		return asItIs, cx.unfilled(p, "parameter outside a prepared statement")
-	}
-	switch {
-	case plan.ByPosition && !cx.prepares && p.Facts.At.Before(st.Begun): // in another order of columns an id would take the place of a value
-		return asItIs, NeedTable{Table: p.Name, Key: string(st.Key)}
-	case errors.Is(err, rewriter.ErrNeedValues):
-		return asItIs, p.questions(st, plan, cx)
-	case errors.Is(err, rewriter.ErrNeedTable):
-		return asItIs, &UnknownColumns{p.Rules[0]}
-	case err != nil: // ErrRefusedByServer
-		if p.Facts.At.Before(st.Begun) { // by what the table was; the server must be sure to refuse it now
-			return asItIs, NeedTable{Table: p.Name, Key: string(st.Key)}
-		}
-		if cx.prepares {
-			st.Prepared = &relay.Prepared{Kind: stale{}}
-		}
-		cx.found.unedited(CauseInvalid)
-		return asItIs, nil // it goes as it is, and the server says why not
-	case plan.ZeroDoubt && cx.now.Known&relay.KnowZero == 0, plan.Rows > 1 && cx.now.Known&relay.KnowNumbers == 0:
-		return asItIs, NeedProbe{}
-	case cx.prepares: // nothing happens yet
-	case plan.Plain && !plan.NoLastID && len(st.Spans) > 1, p.mayOwe(plan) && st.Touch&(relay.TouchLastID|relay.TouchInsert) != 0:
-		return asItIs, errCut // what LAST_INSERT_ID() is in front of it must be known
-	}
-	if d.Second != nil {
-		if err := d.Second.Check(read, plan); err != nil {
-			cx.found.Disputes = append(cx.found.Disputes, dispute{p.Rules[0], p.Facts.Name, err})
-			return asItIs, cx.unfilled(p, "what two readers read differently: "+err.Error())
-		}
-	}
-	if cx.prepares {
-		return asItIs, cx.prepare(st, p, plan)
-	}
-	if plan.Selected {
-		err = d.selects(st, p, plan, cx)
-	} else {
-		err = d.admissible(st, p, plan, cx)
-	}
-	if err != nil || plan.Selected && !st.selects() {
+	// 3. What the plan depends on must be known.
+	if err := x.settled(); err != nil {
 		return asItIs, err
 	}
-	st.Filled.add()
+	// 4. A second reader of SQL must have read the same.
+	if x.second != nil {
+		if err := x.second.Check(&x.st.reading, x.plan); err != nil {
+			x.st.Found.Disputes = append(x.st.Found.Disputes, dispute{x.p.Rules[0], x.p.Facts.Name, err})
+			return asItIs, x.unfilled(x.p, "what two readers read differently: "+err.Error())
+		}
+	}
+	// 5. One to prepare is done: its ids come with its executions.
+	if x.prepares {
+		return asItIs, x.prepareInsert()
+	}
+	// 6. Its rows are counted where a query brings them, and ids of the columns may be drawn.
+	if err := x.admit(); err != nil || x.plan.Selected && !x.st.selects() {
+		return asItIs, err
+	}
+	// 7. It is a part of the piece.
+	x.st.Filled.add()
 	switch {
-	case plan.NoLastID:
+	case x.plan.NoLastID:
 		return unnoticed, nil
-	case plan.Plain:
+	case x.plan.Plain:
 		return alone, nil
 	}
 	return noticed, nil
+}
+
+// admit sees to it that ids may be drawn, for rows of a query once these were counted.
+func (x inserting) admit() error {
+	if x.plan.Selected {
+		return x.decideQuery()
+	}
+	return x.admissible()
+}
+
+// readInsert reads the INSERT. fills: it gets ids. Else the error, if there is one, says what
+// becomes of it.
+func (x inserting) readInsert() (fills bool, err error) {
+	if keyedByText(x.p.Rules) && x.now.Known&relay.KnowUTF8 == 0 {
+		return false, NeedProbe{}
+	}
+	err = x.plan.Read(x.toRead())
+	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
+	old := x.p.Facts.At.Before(x.st.Begun) // what is known is of what the table was
+	switch {
+	case undecided(err):
+		return false, err
+	case unsupported:
+		return false, x.unfilled(x.p, form.Form)
+	case err == nil && x.plan.Asks && !x.prepares && x.st.Prefix[0] == mysql.COM_QUERY: // no server takes it
+		return false, x.unfilled(x.p, "parameter outside a prepared statement")
+	case x.plan.ByPosition && !x.prepares && old: // in another order of columns an id would take the place of a value
+		return false, x.needTable(x.p)
+	case errors.Is(err, rewriter.ErrNeedValues):
+		return false, x.questions()
+	case errors.Is(err, rewriter.ErrNeedTable):
+		return false, &UnknownColumns{x.p.Rules[0]}
+	case err != nil && old: // the server must be sure to refuse it now
+		return false, x.needTable(x.p)
+	case err != nil: // ErrRefusedByServer: it goes as it is, and the server says why not
+		x.leaveStale()
+		x.st.Found.unedited(CauseInvalid)
+		return false, nil
+	}
+	return true, nil
+}
+
+// toRead is what a plan is read from.
+func (x inserting) toRead() *rewriter.Statement {
+	x.st.speller = x.speller()
+	read := &x.st.reading
+	*read = rewriter.Statement{Text: x.p.Text, Mode: x.Mode, Rules: x.p.Rules, Table: x.p.Facts.Table, UTF8: x.now.UTF8, Speller: &x.st.speller}
+	if x.prepares {
+		read.Prepared, read.Bulk = true, x.inner == nil && x.now.Caps&wire.MariaDBStmtBulkOperations != 0
+	}
+	if len(x.st.Spans) == 1 {
+		read.Values = x.st.Values
+	}
+	return read
+}
+
+// settled sees to it that what the plan depends on is known.
+func (x inserting) settled() error {
+	switch {
+	case x.plan.ZeroDoubt && x.now.Known&relay.KnowZero == 0, x.plan.Rows > 1 && x.now.Known&relay.KnowNumbers == 0:
+		return NeedProbe{}
+	case x.prepares: // nothing happens yet
+	case x.plan.Plain && !x.plan.NoLastID && len(x.st.Spans) > 1, x.p.mayOwe(x.plan) && x.st.Touch&(relay.TouchLastID|relay.TouchInsert) != 0:
+		return errCut // what LAST_INSERT_ID() is in front of it must be known
+	}
+	return nil
 }

@@ -2,77 +2,87 @@ package decide
 
 import (
 	"errors"
+	"slices"
 
 	"idproxy/proxy/infile"
 	"idproxy/proxy/relay"
 	"idproxy/rewriter"
-	"idproxy/rule"
 )
 
-// load decides on a LOAD DATA or LOAD XML into a table with a rule.
-func (d *Decider) load(st *Statement, p *Part, cx *reading) (insertion, error) {
-	if cx.prepares {
-		return asItIs, cx.unfilled(p, "LOAD DATA in a prepared statement")
-	}
-	if cx.observed(st, p) {
-		return asItIs, nil
-	}
-	const settings = relay.KnowMode | relay.KnowNumbers
+// decideLoad decides on a LOAD DATA or LOAD XML into a table with a rule.
+func (x inserting) decideLoad() (insertion, error) {
+	// 1. It is a piece of its own, of rules that do more than observe.
 	switch {
-	case len(st.Spans) > 1:
+	case x.prepares:
+		return asItIs, x.unfilled(x.p, "LOAD DATA in a prepared statement")
+	case x.observed():
+		return asItIs, nil
+	case len(x.st.Spans) > 1:
 		return asItIs, errCut
-	case cx.now.Busy:
+	case x.now.Busy:
 		return asItIs, NeedQuiet{}
 	}
-	l := &Loading{part: *p, stride: cx.now.Increment}
-	st.speller = d.speller(cx)
-	err := l.plan.Read(&rewriter.Statement{Text: p.Text, Mode: cx.Mode, Rules: p.Rules, Table: p.Facts.Table, Speller: &st.speller})
-	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
-	_, lacking := errors.AsType[Need](err)
-	switch {
-	case lacking:
+	// 2. It is read, and how the server will read its file is known.
+	l := &Loading{part: *x.p, stride: x.now.Increment}
+	if fills, err := x.readLoad(&l.plan); !fills {
 		return asItIs, err
-	case unsupported:
-		return asItIs, cx.unfilled(p, form.Form)
-	case errors.Is(err, rewriter.ErrNeedTable):
-		return asItIs, &UnknownColumns{p.Rules[0]}
-	case err != nil: // ErrRefusedByServer
-		cx.found.unedited(CauseInvalid)
-		return asItIs, nil
-	case p.Facts.At.Before(st.Begun): // how many fields a line has must be certain: no server says when it was not
-		return asItIs, NeedTable{Table: p.Name, Key: string(st.Key)}
-	case cx.now.Known&settings != settings:
-		return asItIs, NeedProbe{}
 	}
 	charset := l.plan.Charset
 	if charset == "" {
-		if st.FileCharset == "" {
-			return asItIs, NeedCharset{}
-		}
-		charset = st.FileCharset
+		charset = x.st.FileCharset
+	}
+	if charset == "" {
+		return asItIs, NeedCharset{}
 	}
 	if form := loadForm(&l.plan, charset); form != "" {
-		return asItIs, cx.unfilled(p, form)
+		return asItIs, x.unfilled(x.p, form)
 	}
-	if _, ask := refusesText(&cx.now.State, p.Facts, !l.plan.Replace, true); ask {
-		return asItIs, p.lacksEngine()
+	if _, ask := refusesText(&x.now.State, x.p.Facts, !l.plan.Replace, true); ask {
+		return asItIs, x.p.lacksEngine()
 	}
-	l.Format = cx.format(l, charset)
-	for i := range p.Rules {
-		if !d.Tables.IsAdmitted(p.admission(i)) {
-			return asItIs, NeedMax{Column: p.filling(i)}
+	l.Format = x.format(l, charset)
+	// 3. Ids may be drawn.
+	for i := range x.p.Rules {
+		if !x.tables.IsAdmitted(x.p.admission(i)) {
+			return asItIs, NeedMax{Column: x.p.filling(i)}
 		}
 	}
-	l.part.Rules, l.part.columns = append([]*rule.Rule(nil), p.Rules...), append([]rule.Column(nil), p.columns...)
-	if err := cx.begins(st, p); err != nil {
+	if err := x.begins(); err != nil {
 		return asItIs, err
 	}
-	l.part.Name, l.part.asked = relay.CloneName(p.Name), p.asked
-	st.Order, st.Facts = l, nil // errors of rows are the file's
-	if p.head.Effects(p.Text)&rewriter.SetsLastID != 0 {
-		st.Touch |= relay.TouchLastID
+	// 4. The load outlives the decision, while its file passes.
+	l.part.Rules, l.part.columns = slices.Clone(x.p.Rules), slices.Clone(x.p.columns)
+	l.part.Name, l.part.asked = relay.CloneName(x.p.Name), x.p.asked
+	x.st.Order, x.st.Facts = l, nil // errors of rows are the file's
+	if x.p.head.Effects(x.p.Text)&rewriter.SetsLastID != 0 {
+		x.st.Touch |= relay.TouchLastID
 	}
 	return alone, nil
+}
+
+// readLoad reads the LOAD. fills: its file gets ids. Else the error, if there is one, says what becomes of it.
+func (x inserting) readLoad(plan *rewriter.LoadPlan) (fills bool, err error) {
+	const settings = relay.KnowMode | relay.KnowNumbers
+	x.st.speller = x.speller()
+	err = plan.Read(&rewriter.Statement{Text: x.p.Text, Mode: x.Mode, Rules: x.p.Rules, Table: x.p.Facts.Table, Speller: &x.st.speller})
+	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
+	_, missing := errors.AsType[Need](err)
+	switch {
+	case missing:
+		return false, err
+	case unsupported:
+		return false, x.unfilled(x.p, form.Form)
+	case errors.Is(err, rewriter.ErrNeedTable):
+		return false, &UnknownColumns{x.p.Rules[0]}
+	case err != nil: // ErrRefusedByServer
+		x.st.Found.unedited(CauseInvalid)
+		return false, nil
+	case x.p.Facts.At.Before(x.st.Begun): // how many fields a line has must be certain: no server says when it was not
+		return false, x.needTable(x.p)
+	case x.now.Known&settings != settings:
+		return false, NeedProbe{}
+	}
+	return true, nil
 }
 
 // loadForm says why a file cannot get ids as it passes; it is empty when it can. charset
@@ -101,13 +111,13 @@ func separated(plan *rewriter.LoadPlan) infile.Format {
 }
 
 // format is how the server will read the file.
-func (cx *reading) format(l *Loading, charset string) infile.Format {
+func (x inserting) format(l *Loading, charset string) infile.Format {
 	f := separated(&l.plan)
 	f.Skip, f.Fields, f.Bytes = l.plan.Skip, l.plan.Fields, l.plan.Bytes
 	f.Charset, _ = infile.CharsetOf(charset)
-	f.MariaDB, f.KeepZero = cx.Mode.MariaDB, cx.Mode.NoAutoValueOnZero
-	f.Strict, _ = refusesText(&cx.now.State, l.part.Facts, !l.plan.Replace, true)
-	f.StrictFirst, _ = refusesText(&cx.now.State, l.part.Facts, !l.plan.Replace, false)
+	f.MariaDB, f.KeepZero = x.Mode.MariaDB, x.Mode.NoAutoValueOnZero
+	f.Strict, _ = refusesText(&x.now.State, l.part.Facts, !l.plan.Replace, true)
+	f.StrictFirst, _ = refusesText(&x.now.State, l.part.Facts, !l.plan.Replace, false)
 	for i, at := range l.plan.At {
 		f.Columns = append(f.Columns, infile.Column{Field: at, Text: l.part.columns[i].Text, Unsigned: l.part.columns[i].Unsigned})
 	}

@@ -9,39 +9,39 @@ import (
 	"idproxy/rewriter"
 )
 
-// dynamic decides on a PREPARE, EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE in
+// decideDynamic decides on a PREPARE, EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE in
 // SQL. ends: nothing else is in its piece.
-func (d *Decider) dynamic(st *Statement, i int, head rewriter.Head, cx *reading) (ends bool, err error) {
-	sql := st.Text[st.Spans[i].Start:st.Spans[i].End]
-	dyn, err := rewriter.ReadDynamic(sql, cx.Mode)
+func (x naming) decideDynamic(i int, head rewriter.Head) (ends bool, err error) {
+	sql := x.st.Text[x.st.Spans[i].Start:x.st.Spans[i].End]
+	dyn, err := rewriter.ReadDynamic(sql, x.Mode)
 	switch {
-	case err != nil && (errors.Is(err, rewriter.ErrRefusedByServer) || cx.rules.Empty()):
-		if head.Kind == rewriter.Prepare && cx.rules.Empty() {
-			cx.found.unread = append(cx.found.unread, unread{text: sql, by: cx.rules.List})
+	case err != nil && (errors.Is(err, rewriter.ErrRefusedByServer) || x.rules.Empty()):
+		if head.Kind == rewriter.Prepare && x.rules.Empty() {
+			x.st.Found.unread = append(x.st.Found.unread, unread{text: sql, by: x.rules.List})
 		}
-		if err != nil && !cx.rules.Empty() {
-			cx.found.unedited(CauseInvalid)
+		if err != nil && !x.rules.Empty() {
+			x.st.Found.unedited(CauseInvalid)
 		}
-		st.Owing = cx.now.Owes
-		cx.follow(st, i, head)
+		x.st.Owing = x.now.Owes
+		x.follow(i, head)
 		return false, nil
 	case i > 0:
 		return false, errCut
 	case err != nil:
-		return false, d.unreadDynamic(st, head, dyn, cx)
+		return false, x.unreadDynamic(head, dyn)
 	}
-	st.Dynamic = dyn
+	x.st.Dynamic = dyn
 	switch dyn.Verb {
 	case rewriter.VerbPrepare:
-		err := d.text(st, sql, cx)
-		st.Order = &NamePreparation{Dyn: dyn, E: st.Prepared, source: st.Source, mode: cx.Mode, by: cx.rules.List}
+		err := x.decideInner(sql)
+		x.st.Order = &NamePreparation{Dyn: dyn, E: x.st.Prepared, source: x.st.Source, mode: x.Mode, by: x.rules.List}
 		return true, err
 	case rewriter.VerbImmediate:
-		return true, d.immediate(st, i, head, cx)
+		return true, x.decideImmediate(i, head)
 	case rewriter.VerbExecute:
-		return true, d.name(st, i, head, cx)
+		return true, x.decideExecute(i, head)
 	case rewriter.VerbDeallocate:
-		st.Order = &deallocation{sqlText: sqlText{&st.Filled}, name: dyn.Name}
+		x.st.Order = &deallocation{sqlText: sqlText{&x.st.Filled}, name: dyn.Name}
 	}
 	return true, nil
 }
@@ -49,194 +49,225 @@ func (d *Decider) dynamic(st *Statement, i int, head rewriter.Head, cx *reading)
 // unreadDynamic answers for a PREPARE or the like, the first of its piece, of which dyn
 // is what could be read. It goes as it is, but where it may write to a table with a rule: by what it
 // names, or as the execution of a statement that gets ids.
-func (d *Decider) unreadDynamic(st *Statement, head rewriter.Head, dyn *rewriter.Dynamic, cx *reading) error {
+func (x naming) unreadDynamic(head rewriter.Head, dyn *rewriter.Dynamic) error {
 	if head.Kind != rewriter.Deallocate {
-		for name, e := range cx.now.Statements.ByName {
+		for name, e := range x.now.Statements.ByName {
 			if (dyn.Name == name || dyn.Name == "") && FillerOf(e) != nil {
 				return clienterr.Undecided(errors.New("the arguments of a statement that gets ids could not be read"))
 			}
 		}
-		if err := cx.unread(st.Text[st.Spans[0].Start:st.Spans[0].End]); err != nil {
+		if err := x.unread(x.st.Text[x.st.Spans[0].Start:x.st.Spans[0].End]); err != nil {
 			return err
 		}
-		cx.found.unread = append(cx.found.unread, unread{name: dyn.Name})
+		x.st.Found.unread = append(x.st.Found.unread, unread{name: dyn.Name})
 	}
-	st.Owing = cx.now.Owes
-	cx.follow(st, 0, head)
+	x.st.Owing = x.now.Owes
+	x.follow(0, head)
 	return nil
 }
 
-// text decides on the text of a statement, and sets st.prepared.
-func (d *Decider) text(st *Statement, sql []byte, cx *reading) error {
-	dyn := st.Dynamic
-	in := *cx
-	in.Mode.MultiStatements = false
-	inner := InnerText{Text: dyn.Literal, Wide: !in.Mode.MariaDB && in.Mode.Charset.Hides() && beyondASCII(dyn.Literal)}
-	switch {
-	case dyn.From == rewriter.SourceLiteral:
-	case cx.rules.Empty():
-		st.Prepared = &relay.Prepared{Touch: relay.TouchAll | relay.TouchLastID, Reads: true, Unread: true}
-		return nil
-	case dyn.From == rewriter.SourceOther, st.Source != nil && st.Source.Unknown:
-		cx.found.unedited(CauseUnseen)
-		st.Prepared = &relay.Prepared{Touch: relay.TouchAll | relay.TouchLastID, Reads: true, Unseen: true}
-		return nil
-	case st.Source != nil:
-		if len(st.Source.Text) > SmallText && cx.now.Known&relay.KnowNumbers == 0 {
-			return NeedProbe{}
-		}
-		if inner = *st.Source; inner.Wide {
-			in.Mode.Charset = rewriter.SingleByte
-		}
-	case cx.now.Known&(relay.KnowMode|relay.KnowCharset) != relay.KnowMode|relay.KnowCharset:
-		return NeedProbe{}
-	case cx.now.Busy: // with what may set a variable
-		return NeedQuiet{}
-	default:
-		return NeedSource{SQL: string(sql[dyn.Source.Start:dyn.Source.End])}
+// decideInner decides on the text of a statement that another one brings, and sets st.Prepared.
+func (x naming) decideInner(sql []byte) error {
+	dyn := x.st.Dynamic
+	// 1. What the text is. It may stay unknown.
+	inner, mode, err := x.innerText(sql)
+	if err != nil || x.st.Prepared != nil {
+		return err
 	}
-	head, more := rewriter.ReadHead(inner.Text, in.Mode)
+	// 2. It is decided on as a statement to prepare.
+	in := *x.reading
+	in.Mode = mode
+	head, more := rewriter.ReadHead(inner.Text, mode)
 	if cut := more && len(head.Target.Table) == 0; !cut {
-		if err := d.inside(st, inner, head, &in); err != nil {
+		if err := (naming{&in}).inside(inner, head); err != nil {
 			return err
 		}
 	} else if relay.Inserts(head) || head.Kind == rewriter.Load {
-		cx.found.unedited(CauseInvalid)
+		x.st.Found.unedited(CauseInvalid)
 	}
-	e := relay.NewPrepared(head, inner.Text, true)
-	if e == nil {
-		e = &relay.Prepared{}
-	}
-	e.Unseen, st.Unseen = e.Unseen || st.Unseen, false
-	if key := d.makes(head, inner.Text, cx); key != "" {
-		e.Makes, e.Touch = key, relay.TouchTables
-	}
-	st.Prepared = with(st.Prepared, e)
+	// 3. What its executions may change is noted.
+	x.noteEffects(head, inner.Text)
+	// 4. What it is prepared anew from is kept.
 	if relay.Inserts(head) && dyn.Verb == rewriter.VerbPrepare {
-		st.Prepared.Aims(head, inner.Text, &cx.now.State, cx.rules.List)
-		st.Prepared.Own.Asked = dyn.From == rewriter.SourceAsked
+		x.st.Prepared.Aims(head, inner.Text, &x.now.State, x.rules.List)
+		x.st.Prepared.Own.Asked = dyn.From == rewriter.SourceAsked
 		if inner.Wide && dyn.From != rewriter.SourceLiteral { // it is not in the client's character set
-			st.Prepared.Own = nil
+			x.st.Prepared.Own = nil
 		}
 	}
-	if FillerOf(st.Prepared) == nil {
-		return nil
-	}
+	// 5. Not every INSERT can get ids by name.
+	f := FillerOf(x.st.Prepared)
 	switch {
-	case in.Mode.MariaDB && rewriter.NamesParameters(inner.Text, in.Mode):
-		return clienterr.Unsupported(FillerOf(st.Prepared).rules[0], FillerOf(st.Prepared).name, "SQL PREPARE of a text with named parameters")
+	case f == nil:
+	case mode.MariaDB && rewriter.NamesParameters(inner.Text, mode):
+		return clienterr.Unsupported(f.rules[0], f.name, "SQL PREPARE of a text with named parameters")
 	case dyn.Verb == rewriter.VerbPrepare && dyn.Name == "":
-		return clienterr.Unsupported(FillerOf(st.Prepared).rules[0], FillerOf(st.Prepared).name, "SQL PREPARE under a name beyond ASCII")
+		return clienterr.Unsupported(f.rules[0], f.name, "SQL PREPARE under a name beyond ASCII")
 	}
 	return nil
 }
 
+// innerText returns the text that a PREPARE or EXECUTE IMMEDIATE brings, and the mode that it is
+// read in. Where it stays unknown it sets st.Prepared to what any statement may be.
+func (x naming) innerText(sql []byte) (inner InnerText, mode rewriter.Mode, err error) {
+	dyn, source := x.st.Dynamic, x.st.Source
+	mode = x.Mode
+	mode.MultiStatements = false
+	const all = relay.TouchAll | relay.TouchLastID
+	switch {
+	case dyn.From == rewriter.SourceLiteral:
+		return InnerText{Text: dyn.Literal, Wide: !mode.MariaDB && mode.Charset.Hides() && beyondASCII(dyn.Literal)}, mode, nil
+	case x.rules.Empty():
+		x.st.Prepared = &relay.Prepared{Touch: all, Reads: true, Unread: true}
+	case dyn.From == rewriter.SourceOther, source != nil && source.Unknown:
+		x.st.Found.unedited(CauseUnseen)
+		x.st.Prepared = &relay.Prepared{Touch: all, Reads: true, Unseen: true}
+	case source == nil:
+		err = x.needSource(sql)
+	case len(source.Text) > SmallText && x.now.Known&relay.KnowNumbers == 0:
+		err = NeedProbe{}
+	default:
+		if inner = *source; inner.Wide {
+			mode.Charset = rewriter.SingleByte
+		}
+	}
+	return inner, mode, err
+}
+
+// needSource asks for the text that an expression gives a PREPARE.
+func (x naming) needSource(sql []byte) error {
+	const settings = relay.KnowMode | relay.KnowCharset
+	from := x.st.Dynamic.Source
+	switch {
+	case x.now.Known&settings != settings:
+		return NeedProbe{}
+	case x.now.Busy: // with what may set a variable
+		return NeedQuiet{}
+	}
+	return NeedSource{SQL: string(sql[from.Start:from.End])}
+}
+
+// noteEffects notes what executions of a statement prepared in SQL may change.
+func (x naming) noteEffects(head rewriter.Head, text []byte) {
+	e := relay.NewPrepared(head, text, true)
+	if e == nil {
+		e = &relay.Prepared{}
+	}
+	e.Unseen, x.st.Unseen = e.Unseen || x.st.Unseen, false
+	if key := x.makes(head, text); key != "" {
+		e.Makes, e.Touch = key, relay.TouchTables
+	}
+	x.st.Prepared = with(x.st.Prepared, e)
+}
+
 // inside decides on a statement whose text another one brings.
-func (d *Decider) inside(st *Statement, inner InnerText, head rewriter.Head, cx *reading) error {
+func (x naming) inside(inner InnerText, head rewriter.Head) error {
 	switch head.Kind {
 	case rewriter.Insert, rewriter.Replace, rewriter.Load:
 	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
-		return d.hidden(st, head, inner.Text, cx)
+		return x.hidden(head, inner.Text)
 	case rewriter.DDL:
-		return d.creates(st, head, inner.Text, cx)
+		return x.creates(head, inner.Text)
 	default:
 		return nil
 	}
-	cx.prepares, cx.inner = true, inner.Text
-	_, err := d.insert(st, 0, head, cx)
-	if err == nil && inner.Wide && st.Prepared != nil && FillerOf(st.Prepared) != nil {
-		return clienterr.Unsupported(FillerOf(st.Prepared).rules[0], FillerOf(st.Prepared).name, "SQL PREPARE of a text with such characters in this character set")
+	x.prepares, x.inner = true, inner.Text
+	_, err := x.decideInsert(0, head)
+	if err == nil && inner.Wide && x.st.Prepared != nil && FillerOf(x.st.Prepared) != nil {
+		return clienterr.Unsupported(FillerOf(x.st.Prepared).rules[0], FillerOf(x.st.Prepared).name, "SQL PREPARE of a text with such characters in this character set")
 	}
 	return err
 }
 
-// immediate decides on EXECUTE IMMEDIATE.
-func (d *Decider) immediate(st *Statement, i int, head rewriter.Head, cx *reading) error {
-	if err := d.text(st, st.Text[st.Spans[i].Start:st.Spans[i].End], cx); err != nil {
+// decideImmediate decides on EXECUTE IMMEDIATE.
+func (x naming) decideImmediate(i int, head rewriter.Head) error {
+	if err := x.decideInner(x.st.Text[x.st.Spans[i].Start:x.st.Spans[i].End]); err != nil {
 		return err
 	}
-	if FillerOf(st.Prepared) != nil {
-		return d.fillsNamed(st, i, cx)
+	if FillerOf(x.st.Prepared) != nil {
+		return x.fillNamed(i)
 	}
-	cx.unfilledName(st, i, head)
-	st.Prepared = nil
+	x.unfilledName(i, head)
+	x.st.Prepared = nil
 	return nil
 }
 
-// name decides on EXECUTE.
-func (d *Decider) name(st *Statement, i int, head rewriter.Head, cx *reading) error {
-	e := cx.now.Statements.ByName[st.Dynamic.Name]
+// decideExecute decides on EXECUTE.
+func (x naming) decideExecute(i int, head rewriter.Head) error {
+	e := x.now.Statements.ByName[x.st.Dynamic.Name]
 	switch {
-	case st.Dynamic.Name == "" || e == nil: // a routine may have prepared it
-		if !cx.rules.Empty() && cx.now.Statements.Passed.MayInsert(cx.rules.List) {
+	case x.st.Dynamic.Name == "" || e == nil: // a routine may have prepared it
+		if !x.rules.Empty() && x.now.Statements.Passed.MayInsert(x.rules.List) {
 			return clienterr.ReadLate()
 		}
-		st.Owing = cx.now.Owes
-		cx.follow(st, i, head)
+		x.st.Owing = x.now.Owes
+		x.follow(i, head)
 		return nil
 	case e.Failed.Raised(): // the server says so itself
 		return nil
-	case e.Unread && !cx.rules.Empty():
+	case e.Unread && !x.rules.Empty():
 		return clienterr.ReadLate()
 	}
-	st.Prepared = e
-	if f := FillerOf(e); f != nil && len(st.Dynamic.Arguments) != f.Plan.Client {
-		return miscounted(st, f)
+	x.st.Prepared = e
+	if f := FillerOf(e); f != nil && len(x.st.Dynamic.Arguments) != f.Plan.Client {
+		return x.miscounted(f)
 	}
-	if err := d.allowed(st, e, cx); err != nil {
+	ex := executing{x.reading, e}
+	if err := ex.allowed(); err != nil {
 		return err
 	}
 	if FillerOf(e) != nil {
-		return d.fillsNamed(st, i, cx)
+		return x.fillNamed(i)
 	}
-	if cx.now.Busy && cx.now.Owes {
+	if x.now.Busy && x.now.Owes {
 		return NeedQuiet{}
 	}
-	cx.unfilledName(st, i, head)
-	st.Prepared = nil
+	x.unfilledName(i, head)
+	x.st.Prepared = nil
 	return nil
 }
 
 // miscounted decides on an execution with another number of arguments than the statement has
 // parameters. The server says so before it looks at the table, if it does not take them
 // for those of ids.
-func miscounted(st *Statement, f *filler) error {
-	if st.Dynamic.Verb == rewriter.VerbExecute && len(st.Dynamic.Arguments) == len(f.Plan.Parameters) {
-		st.Order = &shortExecution{dyn: st.Dynamic}
+func (x naming) miscounted(f *filler) error {
+	if x.st.Dynamic.Verb == rewriter.VerbExecute && len(x.st.Dynamic.Arguments) == len(f.Plan.Parameters) {
+		x.st.Order = &shortExecution{dyn: x.st.Dynamic}
 	}
-	st.Prepared = nil
+	x.st.Prepared = nil
 	return nil
 }
 
-// fillsNamed decides on the execution of a statement that gets ids.
-func (d *Decider) fillsNamed(st *Statement, i int, cx *reading) error {
-	e := st.Prepared
+// fillNamed decides on the execution of a statement that gets ids.
+func (x naming) fillNamed(i int) error {
+	e := x.st.Prepared
 	f := FillerOf(e)
-	if len(st.Dynamic.Arguments) != f.Plan.Client {
-		return miscounted(st, f)
+	if len(x.st.Dynamic.Arguments) != f.Plan.Client {
+		return x.miscounted(f)
 	}
-	sql := st.Text[st.Spans[i].Start:st.Spans[i].End]
-	p, plan := st.Filled.room()
-	p.head, p.Name, p.span, p.Text = f.head, f.name, st.Spans[i], sql
+	sql := x.st.Text[x.st.Spans[i].Start:x.st.Spans[i].End]
+	p, plan := x.st.Filled.room()
+	p.head, p.Name, p.span, p.Text = f.head, f.name, x.st.Spans[i], sql
 	p.Rules, p.columns = append(p.Rules, f.rules...), append(p.columns, f.columns...)
-	if err := d.asPrepared(st, e, cx); err != nil {
+	ex := executing{x.reading, e}
+	if err := ex.asPrepared(); err != nil {
 		return err
 	}
-	p.Facts = st.Facts
-	if err := cx.boundArguments(st, p); err != nil {
+	p.Facts = x.st.Facts
+	if err := x.boundArguments(p); err != nil {
 		return err
 	}
-	f.Plan.Bind(plan, st.Execution.values, 1, p.columns)
+	f.Plan.Bind(plan, x.st.Execution.values, 1, p.columns)
 	reads := f.Plan.Reads || rewriter.MentionsLastID(sql)
-	if err := d.bound(st, p, plan, e, reads, cx); err != nil {
+	if err := ex.addBound(p, plan, reads); err != nil {
 		return err
 	}
 	if plan.NoLastID {
-		st.Owing = cx.now.Owes && (reads || e.Reads)
+		x.st.Owing = x.now.Owes && (reads || e.Reads)
 	}
-	st.Order = &nameExecution{
-		filled: &st.Filled, values: st.Execution.values,
-		prepared: NamePreparation{Dyn: st.Dynamic, E: e, source: st.Source, mode: cx.Mode},
+	x.st.Order = &nameExecution{
+		filled: &x.st.Filled, values: x.st.Execution.values,
+		prepared: NamePreparation{Dyn: x.st.Dynamic, E: e, source: x.st.Source, mode: x.Mode},
 	}
 	return nil
 }
@@ -245,16 +276,16 @@ func (d *Decider) fillsNamed(st *Statement, i int, cx *reading) error {
 const maxBound = wire.MaxColumns / 2
 
 // boundArguments finds out what the ids among the arguments are worth.
-func (cx *reading) boundArguments(st *Statement, p *Part) error {
-	f, args, sql := FillerOf(st.Prepared), st.Dynamic.Arguments, p.Text
-	st.Execution.values = st.Execution.values[:0]
+func (x naming) boundArguments(p *Part) error {
+	f, args, sql := FillerOf(x.st.Prepared), x.st.Dynamic.Arguments, p.Text
+	x.st.Execution.values = x.st.Execution.values[:0]
 	if len(f.bound) == 0 {
 		return nil
 	}
 	var n NeedValues
 	for _, b := range f.bound {
 		if !args[b.param].Default {
-			strict, ask := refusesText(&cx.now.State, p.Facts, f.Plan.Ignore, b.later)
+			strict, ask := refusesText(&x.now.State, p.Facts, f.Plan.Ignore, b.later)
 			if ask {
 				return p.lacksEngine()
 			}
@@ -272,21 +303,21 @@ func (cx *reading) boundArguments(st *Statement, p *Part) error {
 	switch {
 	case len(n.SQL) > maxBound:
 		return clienterr.Unsupported(f.rules[0], f.name, "EXECUTE with so many bound ids")
-	case cx.now.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict:
+	case x.now.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict:
 		return NeedProbe{}
-	case len(n.SQL) > len(st.Bound) && cx.now.Busy: // with what may set a variable
+	case len(n.SQL) > len(x.st.Bound) && x.now.Busy: // with what may set a variable
 		return NeedQuiet{}
-	case len(n.SQL) > len(st.Bound):
+	case len(n.SQL) > len(x.st.Bound):
 		return n
 	}
 	next := 0
 	for _, b := range f.bound {
-		v := rewriter.Value{Generate: f.wide(b.column) || !cx.now.Mode.NoAutoValueOnZero, Known: true} // DEFAULT stores 0, which generates or not
+		v := rewriter.Value{Generate: f.wide(b.column) || !x.now.Mode.NoAutoValueOnZero, Known: true} // DEFAULT stores 0, which generates or not
 		if !args[b.param].Default {
-			v = st.Bound[next]
+			v = x.st.Bound[next]
 			next++
 		}
-		st.Execution.values = append(st.Execution.values, v)
+		x.st.Execution.values = append(x.st.Execution.values, v)
 	}
 	return nil
 }

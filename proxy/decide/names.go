@@ -8,7 +8,7 @@ import (
 
 // inUTF8 returns a name that a statement writes in UTF-8; ok is false when the
 // server refuses it, or makes question marks of it.
-func (d *Decider) inUTF8(name []byte, cx *reading) (converted []byte, ok bool, err error) {
+func (cx *reading) inUTF8(name []byte) (converted []byte, ok bool, err error) {
 	if cx.now.HasInUTF8(name) {
 		return name, true, nil
 	}
@@ -26,7 +26,7 @@ func (d *Decider) inUTF8(name []byte, cx *reading) (converted []byte, ok bool, e
 		return name, true, nil
 	}
 	s := facts.Spelling{Name: string(name), Charset: charset}
-	known, found := d.Tables.Names.Get(s)
+	known, found := cx.tables.Names.Get(s)
 	switch {
 	case found:
 		return []byte(known), known != facts.Unreadable, nil
@@ -37,19 +37,19 @@ func (d *Decider) inUTF8(name []byte, cx *reading) (converted []byte, ok bool, e
 }
 
 // named returns the name of a table in UTF-8, with its schema if that is known.
-func (d *Decider) named(t rewriter.Name, cx *reading) (n rewriter.Name, ok bool, err error) {
+func (cx *reading) named(t rewriter.Name) (n rewriter.Name, ok bool, err error) {
 	n.Schema = cx.schema
 	if len(t.Schema) > 0 {
-		if n.Schema, ok, err = d.inUTF8(t.Schema, cx); err != nil || !ok {
+		if n.Schema, ok, err = cx.inUTF8(t.Schema); err != nil || !ok {
 			return n, ok, err
 		}
 	} else if !cx.known {
 		n.Schema = nil
 	}
-	n.Table, ok, err = d.inUTF8(t.Table, cx)
+	n.Table, ok, err = cx.inUTF8(t.Table)
 	return n, ok, err
 }
 
-func (d *Decider) speller(cx *reading) speller {
-	return speller{&d.Tables.Names, cx.now.Charset, cx.now.Known&relay.KnowCharset != 0, cx.barrier}
+func (cx *reading) speller() speller {
+	return speller{&cx.tables.Names, cx.now.Charset, cx.now.Known&relay.KnowCharset != 0, cx.barrier}
 }

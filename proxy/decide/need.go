@@ -106,6 +106,12 @@ type (
 	}
 )
 
+// undecided reports whether an error is none for the client: a need, or errCut.
+func undecided(err error) bool {
+	_, missing := errors.AsType[Need](err)
+	return missing || errors.Is(err, errCut)
+}
+
 // NeedOf takes the need out of an error that is one.
 func NeedOf(err error) (Need, error) {
 	if missing, ok := errors.AsType[Need](err); ok {
@@ -117,3 +123,6 @@ func NeedOf(err error) (Need, error) {
 // errCut says that the piece ends in front of a statement: the others must be
 // over before it is decided on.
 var errCut = errors.New("the statements in front must be over first")
+
+// lacksEngine says that the engine of the part's table is to be asked for.
+func (p *Part) lacksEngine() error { return NeedEngine{Table: p.Name, Facts: p.Facts} }

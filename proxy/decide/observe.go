@@ -13,45 +13,45 @@ import (
 func (cx *reading) observe(rule *rule.Rule, p *Part, o Observation) {
 	o.By = rule
 	o.Rule, o.Statement, o.Table = rule.String(), rewriter.Outline(p.Text, cx.Mode), facts.TableName(p.Name)
-	cx.found.Observed = append(cx.found.Observed, o)
+	cx.st.Found.Observed = append(cx.st.Found.Observed, o)
 }
 
 // observed takes the rules that only observe out of the part, says what they
 // would do, and reports whether none is left.
-func (cx *reading) observed(st *Statement, p *Part) bool {
+func (x inserting) observed() bool {
 	kept := 0
-	for i, rule := range p.Rules {
+	for i, rule := range x.p.Rules {
 		if rule.Observe {
-			cx.observe(rule, p, cx.would(st, p, i))
+			x.observe(rule, x.p, x.would(i))
 			continue
 		}
-		p.Rules[kept], p.columns[kept] = rule, p.columns[i]
+		x.p.Rules[kept], x.p.columns[kept] = rule, x.p.columns[i]
 		kept++
 	}
-	p.Rules, p.columns = p.Rules[:kept], p.columns[:kept]
+	x.p.Rules, x.p.columns = x.p.Rules[:kept], x.p.columns[:kept]
 	return kept == 0
 }
 
 // would says what the i-th rule of the part would do.
-func (cx *reading) would(st *Statement, p *Part, i int) Observation {
+func (x inserting) would(i int) Observation {
 	var plan rewriter.Plan
 	var load rewriter.LoadPlan
-	read, only := plan.Read, &rewriter.Statement{Text: p.Text, Mode: cx.Mode, Rules: p.Rules[i : i+1], Table: p.Facts.Table, UTF8: cx.now.UTF8, Speller: rewriter.UTF8{}}
-	if p.head.Kind == rewriter.Load {
+	read, only := plan.Read, &rewriter.Statement{Text: x.p.Text, Mode: x.Mode, Rules: x.p.Rules[i : i+1], Table: x.p.Facts.Table, UTF8: x.now.UTF8, Speller: rewriter.UTF8{}}
+	if x.p.head.Kind == rewriter.Load {
 		read = load.Read
 	}
 	err := read(only)
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
 	switch {
 	case unsupported:
-		return Observation{Sighting: Sighting{What: "would refuse: " + form.Form}, Refusal: clienterr.Unsupported(p.Rules[i], p.Name, form.Form)}
+		return Observation{Sighting: Sighting{What: "would refuse: " + form.Form}, Refusal: clienterr.Unsupported(x.p.Rules[i], x.p.Name, form.Form)}
 	case errors.Is(err, rewriter.ErrRefusedByServer):
 		return Observation{Sighting: Sighting{What: "would forward what the server refuses"}}
-	case err == nil && p.head.Kind != rewriter.Load && plan.Columns[0].Explicit+plan.Columns[0].Fallback > 0 && p.Rules[i].Explicit == rule.Reject:
-		return Observation{Sighting: Sighting{What: "would refuse: explicit value"}, Refusal: clienterr.Explicit(p.Rules[i])}
+	case err == nil && x.p.head.Kind != rewriter.Load && plan.Columns[0].Explicit+plan.Columns[0].Fallback > 0 && x.p.Rules[i].Explicit == rule.Reject:
+		return Observation{Sighting: Sighting{What: "would refuse: explicit value"}, Refusal: clienterr.Explicit(x.p.Rules[i])}
 	}
 	o := Observation{Sighting: Sighting{What: "would fill ids"}}
-	if err == nil && p.head.Kind != rewriter.Load {
+	if err == nil && x.p.head.Kind != rewriter.Load {
 		o.Rows, o.Generated = plan.Rows, plan.Columns[0].Generated
 	}
 	return o

@@ -10,17 +10,17 @@ import (
 )
 
 // completePrepare completes what is to be known of a statement when the server has prepared it.
-func (cx *reading) completePrepare(st *Statement) {
-	head, _ := st.head.Of(st.Text, cx.Mode)
-	e := with(st.Prepared, relay.NewPrepared(head, st.Text, true))
+func (cx *reading) completePrepare() {
+	head, _ := cx.st.head.Of(cx.st.Text, cx.Mode)
+	e := with(cx.st.Prepared, relay.NewPrepared(head, cx.st.Text, true))
 	if relay.Inserts(head) {
-		e.Aims(head, st.Text, &cx.now.State, cx.rules.List)
+		e.Aims(head, cx.st.Text, &cx.now.State, cx.rules.List)
 	}
 	if e != nil {
-		e.Unseen = e.Unseen || st.Unseen
+		e.Unseen = e.Unseen || cx.st.Unseen
 	}
-	st.Touch, st.After, st.Owing, st.Unseen = 0, nil, false, false
-	st.Prepared, st.Order = e, &preparation{e: e}
+	cx.st.Touch, cx.st.After, cx.st.Owing, cx.st.Unseen = 0, nil, false, false
+	cx.st.Prepared, cx.st.Order = e, &preparation{e: e}
 }
 
 // with adds what is known of every statement of its kind.
@@ -36,41 +36,41 @@ func with(e, any *relay.Prepared) *relay.Prepared {
 	return e
 }
 
-func newPreparedQuery(st *Statement, p *Part, cx *reading) *preparedQuery {
+func (x inserting) newPreparedQuery() *preparedQuery {
 	return &preparedQuery{
-		Text: bytes.Clone(p.Text), charset: cx.Mode.Charset, name: relay.CloneName(p.Name), key: string(st.Key),
-		kind: p.head.Kind, rules: slices.Clone(p.Rules), absent: p.absent,
+		Text: bytes.Clone(x.p.Text), charset: x.Mode.Charset, name: relay.CloneName(x.p.Name), key: string(x.st.Key),
+		kind: x.p.head.Kind, rules: slices.Clone(x.p.Rules), absent: x.p.absent,
 	}
 }
 
 // readAlike is what must be known to tell whether a text reads as it did.
 const readAlike = relay.KnowMode | relay.KnowCharset | relay.KnowSchema
 
-// prepare makes of the part what is sent in place of the PREPARE's text.
-func (cx *reading) prepare(st *Statement, p *Part, plan *rewriter.Plan) error {
-	if cx.inner != nil && keyed(p.Rules) {
-		return cx.unfilled(p, "INSERT in SQL PREPARE into a table whose ids have a gene")
+// prepareInsert makes of the part what is sent in place of the PREPARE's text.
+func (x inserting) prepareInsert() error {
+	if x.inner != nil && keyed(x.p.Rules) {
+		return x.unfilled(x.p, "INSERT in SQL PREPARE into a table whose ids have a gene")
 	}
-	if plan.Selected && cx.inner != nil {
-		return cx.unfilled(p, "INSERT ... SELECT in SQL PREPARE")
+	if x.plan.Selected && x.inner != nil {
+		return x.unfilled(x.p, "INSERT ... SELECT in SQL PREPARE")
 	}
-	if plan.Selected {
-		if cx.now.Known&readAlike != readAlike {
+	if x.plan.Selected {
+		if x.now.Known&readAlike != readAlike {
 			return NeedProbe{}
 		}
-		st.Prepared = &relay.Prepared{Kind: newPreparedQuery(st, p, cx)}
+		x.st.Prepared = &relay.Prepared{Kind: x.newPreparedQuery()}
 		return nil
 	}
-	made, err := plan.Prepare(&st.reading)
+	made, err := x.plan.Prepare(&x.st.reading)
 	if err != nil {
-		return clienterr.TooManyParameters(p.Facts.Name)
+		return clienterr.TooManyParameters(x.p.Facts.Name)
 	}
-	st.Prepared = withIDs(&filler{
-		Plan: made, head: rewriter.Head{Kind: p.head.Kind}, key: string(st.Key), facts: p.Facts,
-		name:  relay.CloneName(p.Name),
-		rules: slices.Clone(p.Rules), absent: p.absent, columns: slices.Clone(p.columns), bound: boundIDs(made.Parameters),
-		keyed: keyParams(made.Genes), keys: keyColumns(p.Facts.Table, p.Rules),
-		noZero: cx.Mode.NoAutoValueOnZero, strict: cx.now.Strict, strictAll: cx.now.StrictAll,
+	x.st.Prepared = withIDs(&filler{
+		Plan: made, head: rewriter.Head{Kind: x.p.head.Kind}, key: string(x.st.Key), facts: x.p.Facts,
+		name:  relay.CloneName(x.p.Name),
+		rules: slices.Clone(x.p.Rules), absent: x.p.absent, columns: slices.Clone(x.p.columns), bound: boundIDs(made.Parameters),
+		keyed: keyParams(made.Genes), keys: keyColumns(x.p.Facts.Table, x.p.Rules),
+		noZero: x.Mode.NoAutoValueOnZero, strict: x.now.Strict, strictAll: x.now.StrictAll,
 	})
 	return nil
 }

@@ -4,72 +4,85 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
-// selectsPrepared decides on an execution.
-func (d *Decider) selectsPrepared(st *Statement, e *relay.Prepared, cx *reading) error {
-	q := CountedOf(e)
-	switch {
-	case cx.now.Busy: // perhaps with its PREPARE
-		return NeedQuiet{}
-	case cx.now.Known&readAlike != readAlike:
-		return NeedProbe{}
-	case cx.Mode.Charset != q.charset && beyondASCII(q.Text):
-		return ErrReadElse("the character set")
-	}
-	switch differs, err := DiffersFrom(e.Own, string(q.Text), &cx.now.State, true); {
-	case err != nil:
+// decidePreparedQuery decides on the execution of a prepared INSERT whose rows come from a query.
+func (x executing) decidePreparedQuery() error {
+	q := CountedOf(x.e)
+	// 1. Its text reads as it did, and the packet can be read.
+	if err := x.readsAlike(q); err != nil {
 		return err
-	case differs != (asItWas{}):
-		return NeedReading{Own: e.Own, Text: q.Text}
-	case st.Prefix[0] != mysql.COM_STMT_EXECUTE:
+	}
+	switch {
+	case x.st.Prefix[0] != mysql.COM_STMT_EXECUTE:
 		return clienterr.Unsupported(q.rules[0], q.name, "INSERT ... SELECT in a bulk execution")
-	case e.Long.Sent != nil:
+	case x.e.Long.Sent != nil:
 		return clienterr.Unsupported(q.rules[0], q.name, "INSERT ... SELECT with a parameter sent as long data")
 	}
-	if own, err := cx.owns([]byte(q.key)); err != nil {
+	own, err := x.owns([]byte(q.key))
+	switch {
+	case err != nil:
 		return err
-	} else if own {
-		return outdated(cx, e)
+	case own:
+		return x.outdated()
 	}
-	if err := st.Execution.readQuery(st, e, cx); err != nil {
+	if err := x.readQuery(); err != nil {
 		return err
 	}
-	st.Key = append(st.Key[:0], q.key...)
-	p, plan := st.Filled.room()
+	// 2. The table has the columns that it had.
+	x.st.Key = append(x.st.Key[:0], q.key...)
+	p, plan := x.st.Filled.room()
 	p.head, p.Name, p.Text = rewriter.Head{Kind: q.kind}, q.name, q.Text
-	if err := d.facts(st, p, q.rules, cx); err != nil {
+	if err := x.facts(p, q.rules); err != nil {
 		return err
 	}
 	if p.view || len(p.Rules) < len(q.rules) || gained(p.Facts.Table, q.absent) {
-		return outdated(cx, e)
+		return x.outdated()
 	}
-	st.Spans = append(st.Spans[:0], rewriter.Span{End: len(q.Text)})
-	mode := cx.Mode
-	cx.Mode.MultiStatements = false
-	how, err := d.plan(st, p, plan, cx)
-	cx.Mode = mode
-	st.Owing = cx.now.Owes && e.Reads
+	// 3. It is decided on as the only statement of a text.
+	x.st.Spans = append(x.st.Spans[:0], rewriter.Span{End: len(q.Text)})
+	mode := x.Mode
+	x.Mode.MultiStatements = false
+	how, err := inserting{x.reading, p, plan}.decideFilling()
+	x.Mode = mode
+	x.st.Owing = x.now.Owes && x.e.Reads
 	if err != nil {
 		return err
 	}
-	x, ok := st.Order.(*selecting)
+	order, ok := x.st.Order.(*selecting)
 	if how == asItIs || !ok {
-		return outdated(cx, e)
+		return x.outdated()
 	}
-	st.Order = &selectingExecution{selecting: *x, e: e, one: &st.Execution.One, text: q.Text}
+	x.st.Order = &selectingExecution{selecting: *order, e: x.e, one: &x.st.Execution.One, text: q.Text}
 	return nil
 }
 
-// readQuery takes the packet apart.
-func (x *execution) readQuery(st *Statement, e *relay.Prepared, cx *reading) error {
-	x.bulk, x.rows, x.units = false, 1, nil
-	if err := x.One.Parse(st.Payload(), cx.now.Caps, wire.Bound{Parameters: cx.now.Params, Types: e.Types}); err != nil {
-		return clienterr.Packet(err, cx.Mode.MariaDB, "mysqld_stmt_execute")
+// readsAlike sees to it that the session reads the text as it was read at the PREPARE.
+func (x executing) readsAlike(q *preparedQuery) error {
+	switch {
+	case x.now.Busy: // perhaps with its PREPARE
+		return NeedQuiet{}
+	case x.now.Known&readAlike != readAlike:
+		return NeedProbe{}
+	case x.Mode.Charset != q.charset && beyondASCII(q.Text):
+		return ErrReadElse("the character set")
 	}
-	cx.found.gives(e, &x.One, cx.now.Params)
+	differs, err := DiffersFrom(x.e.Own, string(q.Text), &x.now.State, true)
+	if err == nil && differs != (asItWas{}) {
+		err = NeedReading{Own: x.e.Own, Text: q.Text}
+	}
+	return err
+}
+
+// readQuery takes the packet apart.
+func (x executing) readQuery() error {
+	run := &x.st.Execution
+	run.bulk, run.rows, run.units = false, 1, nil
+	if err := run.One.Parse(x.st.Payload(), x.now.Caps, wire.Bound{Parameters: x.now.Params, Types: x.e.Types}); err != nil {
+		return clienterr.Packet(err, x.Mode.MariaDB, "mysqld_stmt_execute")
+	}
+	x.st.Found.gives(x.e, &run.One, x.now.Params)
 	return nil
 }

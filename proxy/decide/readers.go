@@ -11,23 +11,23 @@ import (
 // that reads diagnostics or counts of the statement before: a question would change those, and
 // what it is asked for stands behind. It reports false when there are none, or where
 // they end is not certain.
-func (cx *reading) readersFirst(st *Statement) bool {
-	if st.Prefix[0] != mysql.COM_QUERY || !rewriter.MentionsDiagnostics(st.Text) {
+func (cx *reading) readersFirst() bool {
+	if cx.st.Prefix[0] != mysql.COM_QUERY || !rewriter.MentionsDiagnostics(cx.st.Text) {
 		return false
 	}
 	var heads []rewriter.Head
-	st.Spans = st.Spans[:0]
+	cx.st.Spans = cx.st.Spans[:0]
 	piece, whole := 0, false
-	for at, last := 0, false; !last; at = st.Spans[len(st.Spans)-1].End + 1 {
+	for at, last := 0, false; !last; at = cx.st.Spans[len(cx.st.Spans)-1].End + 1 {
 		var span rewriter.Span
 		var ok bool
-		span, last, ok = rewriter.Next(st.Text, at, cx.Mode)
-		sql := st.Text[span.Start:span.End]
+		span, last, ok = rewriter.Next(cx.st.Text, at, cx.Mode)
+		sql := cx.st.Text[span.Start:span.End]
 		head, _ := rewriter.ReadHead(sql, cx.Mode)
 		if !ok || span.Doubt || head.Kind != rewriter.Other && head.Kind != rewriter.Set || endsElsewhere(sql, cx.now.Known) {
 			break
 		}
-		st.Spans, heads = append(st.Spans, span), append(heads, head)
+		cx.st.Spans, heads = append(cx.st.Spans, span), append(heads, head)
 		if rewriter.MentionsDiagnostics(sql) {
 			piece, whole = len(heads), last
 		}
@@ -39,16 +39,16 @@ func (cx *reading) readersFirst(st *Statement) bool {
 	if piece == 0 {
 		return false
 	}
-	st.asItCame()
-	st.Touch, st.After, st.Unseen = 0, nil, false
-	st.Spans, st.End, st.Rest = st.Spans[:piece], len(st.Text), 0
+	cx.st.asItCame()
+	cx.st.Touch, cx.st.After, cx.st.Unseen = 0, nil, false
+	cx.st.Spans, cx.st.End, cx.st.Rest = cx.st.Spans[:piece], len(cx.st.Text), 0
 	if !whole {
-		st.End, st.Rest = st.Spans[piece-1].End, st.Spans[piece-1].End+1
+		cx.st.End, cx.st.Rest = cx.st.Spans[piece-1].End, cx.st.Spans[piece-1].End+1
 	}
-	for i := range st.Spans {
-		cx.follow(st, i, heads[i])
+	for i := range cx.st.Spans {
+		cx.follow(i, heads[i])
 	}
-	st.Owing = cx.now.Owes && st.readsLastID()
+	cx.st.Owing = cx.now.Owes && cx.st.readsLastID()
 	return true
 }
 

@@ -26,7 +26,9 @@ type SecondReader interface {
 // through.
 type reading struct {
 	now    relay.Snapshot // what is known of the session
-	found  *Findings      // what was seen so far
+	st     *Statement
+	tables *facts.Tables
+	second SecondReader // nil: none
 	Mode   rewriter.Mode
 	rules  relay.RuleBook
 	schema []byte
@@ -44,11 +46,19 @@ type reading struct {
 const SmallText = 512 << 10
 
 // begin begins to read the command.
-func (d *Decider) begin(st *Statement, now relay.Snapshot) reading {
-	cx := reading{now: now, rules: d.Rules(), found: &st.Found, prepares: st.Prepares(), Mode: now.Mode}
-	cx.Mode.MultiStatements = st.Multi
-	cx.schema, cx.known = now.Schema, now.Known&relay.KnowSchema != 0
+func (d *Decider) begin(st *Statement, now relay.Snapshot) *reading {
+	cx := &st.at
+	*cx = reading{st: st, now: now, tables: d.Tables, second: d.Second, rules: d.Rules()}
+	cx.restart()
 	return cx
+}
+
+// restart forgets what the text has said so far.
+func (cx *reading) restart() {
+	cx.Mode, cx.prepares, cx.inner = cx.now.Mode, cx.st.Prepares(), nil
+	cx.Mode.MultiStatements = cx.st.Multi
+	cx.schema, cx.known = cx.now.Schema, cx.now.Known&relay.KnowSchema != 0
+	cx.settings, cx.barrier = false, false
 }
 
 // insertion is how an INSERT goes.
@@ -63,11 +73,27 @@ const (
 
 // outdated stands for a statement that must be prepared anew before it is executed,
 // as a server does it in silence when a table has changed.
-func outdated(cx *reading, e *relay.Prepared) error {
-	if cx.now.Busy { // what is pending may change more
+func (x executing) outdated() error {
+	if x.now.Busy { // what is pending may change more
 		return NeedQuiet{}
 	}
-	return NeedRenewal{Of: e}
+	return NeedRenewal{Of: x.e}
 }
 
 func beyondASCII(text []byte) bool { return rewriter.DoubtsOf(text)&rewriter.DoubtCharset != 0 }
+
+// inserting decides on one INSERT, REPLACE or LOAD into a table with rules.
+type inserting struct {
+	*reading
+	p    *Part
+	plan *rewriter.Plan // what was read of it, but for a LOAD
+}
+
+// executing decides on the execution of a prepared statement, or on long data of one.
+type executing struct {
+	*reading
+	e *relay.Prepared // nil: nothing is known of it
+}
+
+// naming decides on a PREPARE, EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE in SQL.
+type naming struct{ *reading }

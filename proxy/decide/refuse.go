@@ -32,18 +32,18 @@ func (cx *reading) unfilled(p *Part, form string) error {
 		forwarded = true
 	}
 	if forwarded {
-		cx.found.Passed = append(cx.found.Passed, passed{p.Rules[0], string(p.Name.Table), form})
+		cx.st.Found.Passed = append(cx.st.Found.Passed, passed{p.Rules[0], string(p.Name.Table), form})
 	}
 	return nil
 }
 
 // creates answers for a CREATE TABLE that fills a table with a rule from a query.
 // Where it defines the column itself, the server stores 0 in it, or ids of its own.
-func (d *Decider) creates(st *Statement, head rewriter.Head, sql []byte, cx *reading) error {
+func (cx *reading) creates(head rewriter.Head, sql []byte) error {
 	if head.Kind != rewriter.DDL || !head.Create || head.Temporary || len(head.Target.Table) == 0 {
 		return nil
 	}
-	name, rules, err := d.rulesOf(head.Target, st, cx)
+	name, rules, err := cx.rulesOf(head.Target)
 	p := Part{head: head, Text: sql, Name: name}
 	for _, r := range rules {
 		if rewriter.CreatesRows(sql, cx.Mode, r.Column) {
@@ -61,28 +61,28 @@ func (d *Decider) creates(st *Statement, head rewriter.Head, sql []byte, cx *rea
 func (cx *reading) unread(text []byte) error {
 	switch {
 	case !cx.rules.MayNameIn(text, nil, false):
-		cx.found.unedited(CauseUnread)
+		cx.st.Found.unedited(CauseUnread)
 		return nil
 	case cx.barrier: // behind the statements in front it may be read
 		return errCut
 	case !cx.known:
 		return NeedProbe{}
 	case !cx.rules.MayNameIn(text, cx.schema, true):
-		cx.found.unedited(CauseUnread)
+		cx.st.Found.unedited(CauseUnread)
 		return nil
 	}
 	return clienterr.Undecided(errors.New("the tables it writes to could not be read"))
 }
 
 // hidden answers for a statement that hides INSERTs into tables with rules.
-func (d *Decider) hidden(st *Statement, head rewriter.Head, sql []byte, cx *reading) error {
+func (cx *reading) hidden(head rewriter.Head, sql []byte) error {
 	if cx.rules.Empty() {
 		return nil
 	}
 	inside := rewriter.Hidden(sql, cx.Mode)
 	if inside.Unseen {
-		st.Unseen = true
-		cx.found.unedited(CauseUnseen)
+		cx.st.Unseen = true
+		cx.st.Found.unedited(CauseUnseen)
 	}
 	for _, text := range inside.Unread {
 		if err := cx.unread(text); err != nil {
@@ -90,7 +90,7 @@ func (d *Decider) hidden(st *Statement, head rewriter.Head, sql []byte, cx *read
 		}
 	}
 	for _, t := range inside.Tables {
-		name, rules, err := d.rulesOf(t, st, cx)
+		name, rules, err := cx.rulesOf(t)
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (d *Decider) hidden(st *Statement, head rewriter.Head, sql []byte, cx *read
 		p := Part{head: head, Text: sql, Name: name, Rules: rules}
 		if slices.ContainsFunc(rules, func(r *rule.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
 			p.Rules = nil
-			err = d.concern(st, &p, rules, cx)
+			err = cx.concern(&p, rules)
 		}
 		if err == nil {
 			err = cx.unfilled(&p, hiddenForm(head.Kind))

@@ -5,52 +5,74 @@ import (
 
 	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
-	"idproxy/rewriter"
 )
 
-// selects decides on an INSERT whose rows come from a query.
-func (d *Decider) selects(st *Statement, p *Part, plan *rewriter.Plan, cx *reading) error {
-	can, must := plan.CanBeside()
-	switch {
-	case len(st.Spans) > 1:
-		return errCut
-	case cx.now.Busy:
-		return NeedQuiet{}
-	case cx.now.OneShot:
-		return cx.unfilled(p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up")
-	case cx.now.Known&relay.KnowNumbers == 0:
-		return NeedProbe{}
-	case cx.now.MayBegin() && !st.Selection.Sound && st.Prefix[0] == mysql.COM_QUERY:
-		return NeedSound{Part: p}
-	case can && p.Facts.Engine() == facts.EngineUnknown:
-		return p.lacksEngine()
-	case must && p.Facts.Engine() != facts.EngineTransactional:
-		return cx.unfilled(p, "INSERT ... SELECT with ON DUPLICATE KEY UPDATE that may read columns of the query's tables, on a table whose engine cannot take rows back")
+// decideQuery decides on an INSERT whose rows come from a query.
+func (x inserting) decideQuery() error {
+	s := &x.st.Selection
+	// 1. Its rows can be counted in front of it.
+	if err := x.countable(); err != nil {
+		return err
 	}
-	s := &st.Selection
-	beside := can && p.Facts.Engine() == facts.EngineTransactional
-	if !beside && cx.Mode.MariaDB {
-		switch {
-		case s.Exact == exactUnknown:
-			return NeedExact{Part: p, Plan: plan}
-		case s.Exact == ExactNot && plan.CanBesideOrdered() && p.Facts.Engine() == facts.EngineUnknown:
-			return p.lacksEngine()
-		case s.Exact == ExactNot && (!plan.CanBesideOrdered() || p.Facts.Engine() != facts.EngineTransactional):
-			return cx.unfilled(p, "INSERT ... SELECT of numbers that MariaDB would round on their way (a quotient, or a sum of DOUBLE)")
-		}
-		beside = s.Exact == ExactNot
+	// 2. Where its ids go.
+	beside, err := x.idsBeside()
+	if err != nil {
+		return err
 	}
+	// 3. They are counted.
 	if s.Counted == nil {
-		return NeedCount{Part: p, Plan: plan}
+		return NeedCount{Part: x.p, Plan: x.plan}
 	}
-	if err := plan.Count(s.Counted); err != nil {
-		return cx.unfilled(p, err.Error())
+	if err := x.plan.Count(s.Counted); err != nil {
+		return x.unfilled(x.p, err.Error())
 	}
 	if s.Counted.LastID >= 1<<63-1 {
-		return cx.unfilled(p, "INSERT ... SELECT while LAST_INSERT_ID() is above 2^63")
+		return x.unfilled(x.p, "INSERT ... SELECT while LAST_INSERT_ID() is above 2^63")
 	}
-	st.Order = &selecting{filled: &st.Filled, selection: s, beside: beside}
-	return d.admissible(st, p, plan, cx)
+	x.st.Order = &selecting{filled: &x.st.Filled, selection: s, beside: beside}
+	return x.admissible()
+}
+
+// countable sees to it that a question in front of the INSERT changes nothing of what it does.
+func (x inserting) countable() error {
+	switch {
+	case len(x.st.Spans) > 1:
+		return errCut
+	case x.now.Busy:
+		return NeedQuiet{}
+	case x.now.OneShot:
+		return x.unfilled(x.p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up")
+	case x.now.Known&relay.KnowNumbers == 0:
+		return NeedProbe{}
+	case x.now.MayBegin() && !x.st.Selection.Sound && x.st.Prefix[0] == mysql.COM_QUERY:
+		return NeedSound{Part: x.p}
+	}
+	return nil
+}
+
+// idsBeside finds out whether ids stand beside the values of the query, which takes an engine that takes rows
+// back, or in a query around it.
+func (x inserting) idsBeside() (bool, error) {
+	can, must := x.plan.CanBeside()
+	engine := x.p.Facts.Engine()
+	takesBack := engine == facts.EngineTransactional
+	switch {
+	case can && engine == facts.EngineUnknown:
+		return false, x.p.lacksEngine()
+	case must && !takesBack:
+		return false, x.unfilled(x.p, "INSERT ... SELECT with ON DUPLICATE KEY UPDATE that may read columns of the query's tables, on a table whose engine cannot take rows back")
+	case can && takesBack:
+		return true, nil
+	case !x.Mode.MariaDB, x.st.Selection.Exact == ExactSurely:
+		return false, nil
+	case x.st.Selection.Exact == exactUnknown:
+		return false, NeedExact{Part: x.p, Plan: x.plan}
+	case x.plan.CanBesideOrdered() && engine == facts.EngineUnknown:
+		return false, x.p.lacksEngine()
+	case x.plan.CanBesideOrdered() && takesBack:
+		return true, nil
+	}
+	return false, x.unfilled(x.p, "INSERT ... SELECT of numbers that MariaDB would round on their way (a quotient, or a sum of DOUBLE)")
 }
 
 // selects reports whether the piece is an INSERT whose rows come from a query and are numbered. One that is not may go as

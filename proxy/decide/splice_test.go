@@ -53,8 +53,8 @@ func preparedText(t testing.TB, n int, bulk bool) *relay.Prepared {
 	return withIDs(&filler{Plan: made, rules: rules, columns: []rule.Column{whole, whole}, bound: boundIDs(made.Parameters)})
 }
 
-// executing is an execution of e that is decided on.
-func executing(e *relay.Prepared, payload []byte) *Statement {
+// heldExecution is an execution of e that is decided on.
+func heldExecution(e *relay.Prepared, payload []byte) *Statement {
 	st := &Statement{Command: Command{whole: payload, Prefix: payload[:1], Text: payload[1:]}}
 	st.End, st.Filled.plans = len(payload)-1, make([]rewriter.Plan, 1)
 	st.Execution.filled, st.Execution.e = &st.Filled, e
@@ -65,7 +65,7 @@ func executing(e *relay.Prepared, payload []byte) *Statement {
 // what the client would get.
 func splicing(t testing.TB, e *relay.Prepared, payload []byte, caps uint64) (st *Statement, out []byte, err error) {
 	t.Helper()
-	st = executing(e, payload)
+	st = heldExecution(e, payload)
 	var found Findings
 	if err := st.Execution.read(&st.Command, &relay.Snapshot{Caps: caps}, &found); err != nil {
 		return st, nil, err
@@ -203,7 +203,7 @@ func TestSpliceDefaultOfEveryType(t *testing.T) {
 		mysql.MYSQL_TYPE_DOUBLE: "\x00\x00\x00\x00\x00\x00\x00\x00", mysql.MYSQL_TYPE_DATETIME: "\x00", mysql.MYSQL_TYPE_STRING: "\x010",
 	} {
 		e := preparedText(t, 2, true)
-		st := executing(e, []byte("\xfa\x01\x00\x00\x00\x80\x00"+string(typed(uint16(kind), typeNull))+"\x02\x01"))
+		st := heldExecution(e, []byte("\xfa\x01\x00\x00\x00\x80\x00"+string(typed(uint16(kind), typeNull))+"\x02\x01"))
 		st.Filled.Parts = []Part{{ids: make([][]uint64, 2)}}
 		if err := st.Execution.read(&st.Command, &relay.Snapshot{Caps: wire.MariaDBStmtBulkOperations}, &Findings{}); err != nil {
 			t.Fatal(err)

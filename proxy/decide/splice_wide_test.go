@@ -54,7 +54,7 @@ func wideValue(f *filler, column uint8, n int) []byte {
 // spliceWide is splicing for such statements.
 func spliceWide(t testing.TB, e *relay.Prepared, payload []byte) (st *Statement, out []byte, err error) {
 	t.Helper()
-	st = executing(e, payload)
+	st = heldExecution(e, payload)
 	if err := st.Execution.read(&st.Command, &relay.Snapshot{}, &Findings{}); err != nil {
 		return st, nil, err
 	}

@@ -91,6 +91,7 @@ func (st *Statement) Forget() {
 	st.whole, st.Prefix, st.Text, st.Executes, st.reply = nil, nil, nil, nil, nil
 	st.answers = answers{}
 	st.reset()
+	st.at = reading{}
 	st.Execution.e, st.forwarded = nil, forwardedExecution{}
 }
 
@@ -104,6 +105,7 @@ type decision struct {
 	Filled    filled
 	Execution execution
 	forwarded forwardedExecution
+	at        reading            // how far it has come
 	reading   rewriter.Statement // what a plan reads
 	speller   speller
 	Key       []byte // of a table

@@ -16,11 +16,11 @@ import (
 
 // rulesOf returns the rules of a table, none when it has none, and the name in
 // UTF-8 that they match.
-func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter.Name, []*rule.Rule, error) {
+func (cx *reading) rulesOf(t rewriter.Name) (rewriter.Name, []*rule.Rule, error) {
 	if cx.rules.Empty() {
 		return t, nil, nil
 	}
-	name, ok, err := d.named(t, cx)
+	name, ok, err := cx.named(t)
 	if err != nil || !ok {
 		return t, nil, err
 	}
@@ -35,7 +35,7 @@ func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter
 	}
 	if len(name.Schema) == 0 { // none is selected: the server refuses it
 		if cx.rules.MayMatch(name.Table, cx.rules.Fold) {
-			cx.found.unedited(CauseNoSchema)
+			cx.st.Found.unedited(CauseNoSchema)
 		}
 		return name, nil, nil
 	}
@@ -45,25 +45,30 @@ func (d *Decider) rulesOf(t rewriter.Name, st *Statement, cx *reading) (rewriter
 		return name, nil, nil
 	case cx.barrier: // what is known of the table may not be true any more
 		return name, nil, errCut
-	case d.Tables.Fold() == facts.FoldUnknown:
+	case cx.tables.Fold() == facts.FoldUnknown:
 		return name, nil, NeedProbe{}
 	}
-	st.Key = d.Tables.AppendKey(st.Key[:0], name.Schema, name.Table)
-	own, err := cx.owns(st.Key)
-	if err != nil {
+	cx.st.Key = cx.tables.AppendKey(cx.st.Key[:0], name.Schema, name.Table)
+	if rest, err := cx.rest(); rest || err != nil {
 		return name, nil, err
 	}
-	if own {
-		if cx.now.Busy { // a command that is pending may drop it
-			return name, nil, NeedQuiet{}
-		}
-		cx.found.unedited(CauseTemporary)
-		if cx.prepares {
-			st.Prepared = &relay.Prepared{Kind: shadow(st.Key)}
-		}
-		return name, nil, nil
-	}
 	return name, rules, nil
+}
+
+// rest reports whether the rules of the table rest whose key was made last, for it is a temporary one of the session's own.
+func (cx *reading) rest() (bool, error) {
+	own, err := cx.owns(cx.st.Key)
+	switch {
+	case err != nil || !own:
+		return false, err
+	case cx.now.Busy: // a command that is pending may drop it
+		return false, NeedQuiet{}
+	}
+	cx.st.Found.unedited(CauseTemporary)
+	if cx.prepares {
+		cx.st.Prepared = &relay.Prepared{Kind: shadow(cx.st.Key)}
+	}
+	return true, nil
 }
 
 // owns reports whether the table of a key is a temporary one of the session's own, whose
@@ -77,8 +82,8 @@ func (cx *reading) owns(key []byte) (bool, error) {
 }
 
 // concern is facts, but that an error is no more than seen by rules that only observe.
-func (d *Decider) concern(st *Statement, p *Part, rules []*rule.Rule, cx *reading) error {
-	err := d.facts(st, p, rules, cx)
+func (cx *reading) concern(p *Part, rules []*rule.Rule) error {
+	err := cx.facts(p, rules)
 	e, ok := errors.AsType[*mysql.MyError](err)
 	if !ok || !rules[0].Observe {
 		return err
@@ -90,44 +95,29 @@ func (d *Decider) concern(st *Statement, p *Part, rules []*rule.Rule, cx *readin
 
 // facts finds the columns of the rules in what is known of the table. A part
 // without rules goes as it is.
-func (d *Decider) facts(st *Statement, p *Part, rules []*rule.Rule, cx *reading) error {
+func (cx *reading) facts(p *Part, rules []*rule.Rule) error {
 	if cx.now.Remaking { // what is known now is of the table before that
 		return NeedQuiet{}
 	}
-	f := d.known(st, st.Key)
+	f := cx.tableOf(cx.st.Key)
 	if f == nil {
-		return NeedTable{Table: p.Name, Key: string(st.Key)}
+		return cx.needTable(p)
 	}
 	if f.Err != nil {
 		if NoTable(f.Err.Code) {
-			if cx.prepares { // or not: the table may have been made since
-				st.Prepared = &relay.Prepared{Kind: stale{}}
-			}
-			cx.found.unedited(CauseNoTable)
+			cx.leaveStale()
+			cx.st.Found.unedited(CauseNoTable)
 			return nil // the server will say so itself
 		}
 		return clienterr.Facts(rules[0], f.Name, f.Err)
 	}
-	p.Facts, st.Facts = f, f
+	p.Facts, cx.st.Facts = f, f
 	if f.Table == nil { // no server was asked
 		p.assume(rules)
 		return nil
 	}
-	for _, r := range rules {
-		if !r.Exact() && !r.Unfit(f.Table).None() {
-			if cx.prepares && !r.Observe {
-				p.absent = append(p.absent, r)
-			}
-			continue
-		}
-		column, _, ok := f.Table.Column(r.Column)
-		switch {
-		case !ok:
-			return clienterr.NoColumn(r, f.Name)
-		case column.Form(r.IDs) == rule.FormNone:
-			return clienterr.ColumnType(r, f.Name, column)
-		}
-		p.Rules, p.columns = append(p.Rules, r), append(p.columns, column)
+	if err := cx.findColumns(p, rules); err != nil {
+		return err
 	}
 	switch {
 	case len(p.Rules) > 0:
@@ -135,11 +125,45 @@ func (d *Decider) facts(st *Statement, p *Part, rules []*rule.Rule, cx *reading)
 		p.view = true
 		p.Rules, p.columns = append(p.Rules, rules...), append(p.columns, make([]rule.Column, len(rules))...)
 	default:
-		cx.found.LeftAlone++
-		cx.found.Unedited = append(cx.found.Unedited, Unedited{CauseMisfit, rules[0], rules[0].Unfit(f.Table)})
+		cx.st.Found.LeftAlone++
+		cx.st.Found.Unedited = append(cx.st.Found.Unedited, Unedited{CauseMisfit, rules[0], rules[0].Unfit(f.Table)})
 		if p.absent != nil {
-			st.Prepared = &relay.Prepared{Kind: &bare{name: relay.CloneName(p.Name), key: string(st.Key), facts: f, rules: p.absent}}
+			cx.st.Prepared = &relay.Prepared{Kind: &bare{name: relay.CloneName(p.Name), key: string(cx.st.Key), facts: f, rules: p.absent}}
 		}
+	}
+	return nil
+}
+
+// needTable asks for the columns of the table of a part, whose key was made last.
+func (cx *reading) needTable(p *Part) error {
+	return NeedTable{Table: p.Name, Key: string(cx.st.Key)}
+}
+
+// leaveStale notes of a statement to prepare that the server refuses it as the table is now: the table may be
+// another one at an execution.
+func (cx *reading) leaveStale() {
+	if cx.prepares {
+		cx.st.Prepared = &relay.Prepared{Kind: stale{}}
+	}
+}
+
+// findColumns gives the part the rules whose columns its table has.
+func (cx *reading) findColumns(p *Part, rules []*rule.Rule) error {
+	for _, r := range rules {
+		if !r.Exact() && !r.Unfit(p.Facts.Table).None() {
+			if cx.prepares && !r.Observe {
+				p.absent = append(p.absent, r)
+			}
+			continue
+		}
+		column, _, ok := p.Facts.Table.Column(r.Column)
+		switch {
+		case !ok:
+			return clienterr.NoColumn(r, p.Facts.Name)
+		case column.Form(r.IDs) == rule.FormNone:
+			return clienterr.ColumnType(r, p.Facts.Name, column)
+		}
+		p.Rules, p.columns = append(p.Rules, r), append(p.columns, column)
 	}
 	return nil
 }
@@ -181,11 +205,11 @@ func gained(t *rule.Table, rules []*rule.Rule) bool {
 }
 
 // known returns what is known of a table, nil when nothing is.
-func (d *Decider) known(st *Statement, key []byte) *facts.Table {
-	if f := st.denied[string(key)]; f != nil {
+func (cx *reading) tableOf(key []byte) *facts.Table {
+	if f := cx.st.denied[string(key)]; f != nil {
 		return f
 	}
-	return d.Tables.Get(key)
+	return cx.tables.Get(key)
 }
 
 // sameColumns reports whether the statement's ids go into a table that was

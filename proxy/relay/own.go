@@ -11,7 +11,7 @@ import (
 type OwnText struct {
 	Text unique.Handle[string] // kept once for all sessions
 	Kept bool                  // else the session had too many
-	By   readBy
+	By   ReadBy
 	// Qualified: its table is named with a schema.
 	Qualified bool
 	Asked     bool // a variable or an expression brought it to a PREPARE in SQL
@@ -21,10 +21,10 @@ type OwnText struct {
 // each of the statements that a server allows by default.
 const maxOwnTexts = 16 << 20
 
-// readBy is what the reading of a text depends on, as it was at its PREPARE. When they
+// ReadBy is what the reading of a text depends on, as it was at its PREPARE. When they
 // prepare a statement anew, both servers bring the default schema back, MariaDB the
 // sql_mode, too (measured), and neither the character set.
-type readBy struct {
+type ReadBy struct {
 	Known     Known
 	Schema    []byte
 	Mode      rewriter.Mode
@@ -32,8 +32,8 @@ type readBy struct {
 	ModeAge   uint32
 }
 
-func newReadBy(s *State) readBy {
-	return readBy{s.Known, bytes.Clone(s.KnownSchema()), s.Mode, s.SchemaAge, s.ModeAge}
+func newReadBy(s *State) ReadBy {
+	return ReadBy{s.Known, bytes.Clone(s.KnownSchema()), s.Mode, s.SchemaAge, s.ModeAge}
 }
 
 func newOwnText(text []byte, head rewriter.Head, s *State) *OwnText {
