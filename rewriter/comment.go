@@ -12,14 +12,13 @@ func (s *scanner) blanks() bool {
 			s.pos++
 			continue
 		case classHash, classDash, classSlash:
-		case classStar: // perhaps the end of a version comment
-			if s.inVersion && s.pos+1 < len(s.text) && s.text[s.pos+1] == '/' {
-				s.inVersion = false
-				s.crossed++
-				s.pos += 2
-				continue
+		case classStar:
+			if !s.endsVersion(s.pos) {
+				return true
 			}
-			return true
+			s.crossed++
+			s.pos += 2
+			continue
 		case classHigh:
 			if !s.mode.Charset.blank(c) {
 				return true
@@ -44,46 +43,75 @@ func (s *scanner) blanks() bool {
 	return true
 }
 
+// endsVersion reports whether the star at i ends a version comment, which is over then.
+func (s *scanner) endsVersion(i int) bool {
+	if !s.inVersion || i+1 == len(s.text) || s.text[i+1] != '/' {
+		return false
+	}
+	s.inVersion = false
+	return true
+}
+
 // comment returns the index behind the comment that may begin at i, a '#', '-' or '/'; i itself when none does. A version
 // comment that counts as code ends, for this purpose, behind its head.
 func (s *scanner) comment(i int) (end int, ok bool) {
-	rest := s.text[i:]
-	switch {
-	case rest[0] == '#':
+	switch s.text[i] {
+	case '#':
 		return s.lineComment(i)
-	case rest[0] == '-':
-		// Two dashes begin a comment only before a blank, a control byte or the end.
-		if len(rest) < 2 || rest[1] != '-' || len(rest) > 2 && rest[2] > ' ' && rest[2] < 0x7F {
-			return i, true
-		}
-		if len(rest) > 2 && rest[2] >= 0x80 {
-			// A blank in some single-byte character sets, such as latin1's 0xA0.
-			s.fault = "dashes before a byte beyond ASCII"
-			return i, false
-		}
-		return s.lineComment(i)
+	case '-':
+		return s.dashComment(i)
+	}
+	switch rest := s.text[i:]; {
 	case len(rest) < 2 || rest[1] != '*':
 		return i, true
-	case len(rest) > 2 && rest[2] == '!':
-		return s.versionComment(i, 3)
-	case len(rest) > 3 && s.mode.MariaDB && rest[2] == 'M' && rest[3] == '!':
-		return s.versionComment(i, 4)
+	case bytes.HasPrefix(rest, []byte("/*!")):
+		return s.versionComment(i, len("/*!"))
+	case s.mode.MariaDB && bytes.HasPrefix(rest, []byte("/*M!")):
+		return s.versionComment(i, len("/*M!"))
 	}
-	n := bytes.Index(rest[2:], []byte("*/"))
+	return s.plainComment(i)
+}
+
+// dashComment is comment for what may be two dashes. They begin a comment only before a blank, a
+// control byte or the end.
+func (s *scanner) dashComment(i int) (end int, ok bool) {
+	rest := s.text[i:]
+	switch {
+	case len(rest) < 2 || rest[1] != '-' || len(rest) > 2 && rest[2] > ' ' && rest[2] < 0x7F:
+		return i, true
+	case len(rest) > 2 && rest[2] >= 0x80: // a blank in some single-byte character sets, such as latin1's 0xA0
+		s.fault = "dashes before a byte beyond ASCII"
+		return i, false
+	}
+	return s.lineComment(i)
+}
+
+// plainComment is comment for what begins with /* and is no version comment.
+func (s *scanner) plainComment(i int) (end int, ok bool) {
+	inside := s.text[i+len("/*"):]
+	n := bytes.Index(inside, []byte("*/"))
 	if n < 0 {
 		s.touched, s.fault = true, "comment without its end"
 		return i, false
 	}
-	if rest[2] == '+' && s.version == versionRefuse && bytes.ContainsAny(rest[2:2+n], "'\"`") {
-		// MySQL reads the quotes of a hint, and a quoted */ would not end it.
-		s.fault = "optimizer hint with quotes"
-		return i, false
+	if s.version == versionRefuse && inside[0] == '+' {
+		if s.fault = hintFault(inside[:n]); s.fault != "" {
+			return i, false
+		}
 	}
-	if rest[2] == '+' && s.version == versionRefuse && changesIDs(rest[2:2+n]) {
-		s.fault = "optimizer hint that sets sql_mode or auto_increment_increment"
-		return i, false
+	return i + n + len("/**/"), true
+}
+
+// hintFault says what makes an optimizer hint uncertain, "" for nothing. MySQL reads the quotes of
+// a hint, and a quoted */ would not end it.
+func hintFault(hint []byte) string {
+	switch {
+	case bytes.ContainsAny(hint, "'\"`"):
+		return "optimizer hint with quotes"
+	case changesIDs(hint):
+		return "optimizer hint that sets sql_mode or auto_increment_increment"
 	}
-	return i + n + 4, true
+	return ""
 }
 
 // changesIDs reports whether a hint of MySQL may change, for its statement, which ids are generated.

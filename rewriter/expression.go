@@ -19,8 +19,8 @@ const maxQuestion = 4096
 func (r *planReader) expression(k int) (behind token, err error) {
 	v := &r.plan.slots[k].last
 	*v = value{}
-	p, depth, joined := r.plan, 0, true // joined: an operand must follow
 	before := r.crossed
+	w := expressionWalk{planReader: r, open: true}
 	for {
 		t := r.next()
 		if t.kind == tokBad {
@@ -29,32 +29,57 @@ func (r *planReader) expression(k int) (behind token, err error) {
 		if v.end == 0 {
 			v.start, before = t.start, r.crossed
 		}
-		switch {
-		case !joined && depth == 0 && r.ends(t):
+		if !w.open && w.depth == 0 && r.ends(t) {
 			if v.crossed != before {
 				return t, unsupported(faultVersion)
 			}
-			if v.end-v.start > maxQuestion {
-				return t, unsupported(fmt.Sprintf("expression of more than %d bytes for column %s", maxQuestion, p.slots[k].rule.Column))
-			}
-			if len(p.Questions) == maxQuestions {
-				return t, unsupported(fmt.Sprintf("more than %d expressions for ids", maxQuestions))
-			}
-			return t, r.answer(k)
-		case r.punct(t, '(') && joined:
-			depth++
-		case r.punct(t, ')') && !joined && depth > 0:
-			depth--
-		case joined && (r.punct(t, '+') || r.punct(t, '-')):
-		case joined && r.operand(t):
-			joined = false
-		case !joined && r.operator(t):
-			joined = true
-		default:
-			return t, unsupported("expression for column " + p.slots[k].rule.Column)
+			return t, r.ask(k)
+		}
+		if !w.take(t) {
+			return t, unsupported("expression for column " + r.plan.slots[k].rule.Column)
 		}
 		v.end, v.crossed = r.pos, r.crossed
 	}
+}
+
+// expressionWalk is the walk over an expression for an id.
+type expressionWalk struct {
+	*planReader
+	depth int  // of parentheses
+	open  bool // an operand must follow
+}
+
+// take takes the part of the expression that begins with t. false: it may be none.
+func (w *expressionWalk) take(t token) bool {
+	if w.open {
+		switch {
+		case w.punct(t, '('):
+			w.depth++
+		case w.punct(t, '+'), w.punct(t, '-'): // a sign
+		default:
+			w.open = false
+			return w.operand(t)
+		}
+		return true
+	}
+	if w.punct(t, ')') && w.depth > 0 {
+		w.depth--
+		return true
+	}
+	w.open = true
+	return w.operator(t)
+}
+
+// ask makes a question of the last value of a slot.
+func (r *planReader) ask(k int) error {
+	p, v := r.plan, &r.plan.slots[k].last
+	switch {
+	case v.end-v.start > maxQuestion:
+		return unsupported(fmt.Sprintf("expression of more than %d bytes for column %s", maxQuestion, p.slots[k].rule.Column))
+	case len(p.Questions) == maxQuestions:
+		return unsupported(fmt.Sprintf("more than %d expressions for ids", maxQuestions))
+	}
+	return r.answer(k)
 }
 
 // answer makes of the last value of a slot, an expression, what the server said it is. While it has not been asked, that
@@ -155,29 +180,24 @@ func (r *scanner) fraction(t token) bool {
 		return t.kind == tokDigits
 	}
 	word := r.text[t.start:t.end]
-	if len(word) > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'b') {
-		for _, c := range word[2:] {
-			if word[1] == 'b' && c > '1' || c-'0' > 9 && (c|0x20)-'a' > 5 {
-				return false
-			}
-		}
-		return true
+	if len(word) > 2 && word[0] == '0' && word[1] == 'x' {
+		return allHex(word[2:])
 	}
-	i := 0
-	for i < len(word) && word[i]-'0' <= 9 {
-		i++
+	if len(word) > 2 && word[0] == '0' && word[1] == 'b' {
+		return len(bytes.Trim(word[2:], "01")) == 0
 	}
-	if i == len(word) || word[i]|0x20 != 'e' {
+	digits := bytes.TrimLeft(word, "0123456789")
+	if len(digits) == 0 || digits[0]|0x20 != 'e' {
 		return false
 	}
-	if i++; i == len(word) {
-		if !r.touches('-') && !r.touches('+') {
-			return false
-		}
-		r.next()
-		return r.joins() && r.next().kind == tokDigits
+	if power := digits[1:]; len(power) > 0 {
+		return allDigits(power)
 	}
-	return allDigits(word[i:])
+	if !r.touches('-') && !r.touches('+') {
+		return false
+	}
+	r.next()
+	return r.joins() && r.next().kind == tokDigits
 }
 
 func allDigits(word []byte) bool {
@@ -226,21 +246,26 @@ func (r *planReader) wordOperand(t token) bool {
 		if !r.touches('\'') || r.next().kind != tokString {
 			return false
 		}
+		r.strings()
+		return true
 	case word[0] == '_':
-		switch t := r.next(); {
-		case t.kind == tokString:
-		case t.kind == tokNumber:
-			return r.text[t.start] == '0' && r.fraction(t)
-		case t.kind == tokWord && t.end == t.start+1 && bytesAny("xXbB", r.text[t.start]) && r.touches('\''):
-			return r.next().kind == tokString
-		default:
-			return false
-		}
-	default:
-		return false
+		return r.introduced()
 	}
-	r.strings()
-	return true
+	return false
+}
+
+// introduced takes what follows the name of a character set: a string, or one of digits.
+func (r *planReader) introduced() bool {
+	switch t := r.next(); {
+	case t.kind == tokString:
+		r.strings()
+		return true
+	case t.kind == tokNumber:
+		return r.text[t.start] == '0' && r.fraction(t)
+	case t.kind == tokWord && t.end == t.start+1 && bytesAny("xXbB", r.text[t.start]) && r.touches('\''):
+		return r.next().kind == tokString
+	}
+	return false
 }
 
 func bytesAny(set string, c byte) bool {

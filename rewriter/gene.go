@@ -62,7 +62,7 @@ func (r *keyReader) fits(g *rule.Gene, k *geneKey) error {
 // else nothing was read.
 func (r *planReader) keyValue(i int) (behind token, ok bool) {
 	k := &r.plan.keys[i]
-	pos, inVersion, crossed, shape := r.pos, r.inVersion, r.crossed, r.shape
+	start, shape := r.spot(), r.shape
 	t := r.next()
 	k.last = keyValue{token: t}
 	switch {
@@ -82,7 +82,8 @@ func (r *planReader) keyValue(i int) (behind token, ok bool) {
 		}
 	}
 	k.last.kind = keyOther
-	r.pos, r.inVersion, r.crossed, r.shape = pos, inVersion, crossed, shape
+	r.goBack(start)
+	r.shape = shape
 	return token{}, false
 }
 

@@ -122,39 +122,33 @@ const (
 	bodyBlock        // a block that is the statement itself
 )
 
+// kindsOf are those of the statements whose first word tells all.
+var kindsOf = [...]Kind{
+	kwInsert: Insert, kwReplace: Replace, kwPrepare: Prepare, kwExecute: Execute, kwDeallocate: Deallocate, kwCall: Call,
+	kwUse: Use, kwCreate: DDL, kwAlter: DDL, kwDrop: DDL, kwRename: DDL, kwTruncate: DDL,
+}
+
 func (r *headReader) read() {
 	t, ok := r.first()
 	if !ok {
 		return
 	}
-	switch w := r.keyword(t); w {
-	case kwInsert:
-		r.head.Kind = Insert
-		r.insertTarget()
-	case kwReplace:
-		r.head.Kind = Replace
+	w := r.keyword(t)
+	if int(w) < len(kindsOf) {
+		r.head.Kind = kindsOf[w]
+	}
+	switch w {
+	case kwInsert, kwReplace:
 		r.insertTarget()
 	case kwLoad:
 		r.load()
-	case kwPrepare:
-		r.head.Kind = Prepare
-	case kwExecute:
-		r.head.Kind = Execute
-	case kwDeallocate:
-		r.head.Kind = Deallocate
-	case kwCall:
-		r.head.Kind = Call
 	case kwSet:
 		r.set()
 	case kwUse:
-		r.head.Kind = Use
 		r.head.Target.Schema = r.name(r.next())
 	case kwCreate, kwAlter, kwDrop:
-		r.head.Kind = DDL
 		r.head.Create, r.head.Drop = w == kwCreate, w == kwDrop
 		r.object()
-	case kwRename, kwTruncate:
-		r.head.Kind = DDL
 	case kwBegin:
 		r.begin()
 	case kwAnalyze, kwExplain, kwDescribe:
@@ -168,17 +162,10 @@ func (r *headReader) read() {
 // character set, and so may one that follows the word; the word is then all that is read.
 func (r *headReader) first() (t token, ok bool) {
 	for labels := 0; ; {
-		for r.blanks() && r.pos < len(r.text) && (r.text[r.pos] >= 0x80 || r.text[r.pos] == '(') {
-			r.pos++
-		}
+		r.passParentheses()
 		start := r.pos
 		if t = r.next(); t.kind == tokBad && t.start == start {
-			t.end = start
-			for t.end < len(r.text) && ascii.IsWord(r.text[t.end]) {
-				t.end++
-			}
-			t.kind, r.pos = tokWord, t.end
-			return t, t.end > start
+			return r.wordAt(start)
 		}
 		if r.punct(t, '<') { // <<label>> of sql_mode ORACLE
 			r.head.Kind, r.body = Compound, bodyBlock
@@ -196,6 +183,23 @@ func (r *headReader) first() (t token, ok bool) {
 			return t, t.kind == tokWord
 		}
 	}
+}
+
+// passParentheses passes blanks, opening parentheses, and bytes that may be blanks.
+func (r *headReader) passParentheses() {
+	for r.blanks() && r.pos < len(r.text) && (r.text[r.pos] >= 0x80 || r.text[r.pos] == '(') {
+		r.pos++
+	}
+}
+
+// wordAt returns the word of ASCII letters that begins at start; false for none.
+func (r *headReader) wordAt(start int) (t token, ok bool) {
+	end := start
+	for end < len(r.text) && ascii.IsWord(r.text[end]) {
+		end++
+	}
+	r.pos = end
+	return token{kind: tokWord, start: start, end: end}, end > start
 }
 
 // insertTarget reads the table behind INSERT or REPLACE.

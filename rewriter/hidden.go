@@ -29,9 +29,7 @@ func (h *Hiding) read(text []byte, m Mode, level int) {
 	}
 	r := headReader{scanner: scanner{text: text, mode: m}}
 	unread := false
-	var before token
-	for {
-		t := r.next()
+	for before, t := (token{}), r.next(); ; before, t = t, r.next() {
 		if t.kind == tokEnd || t.kind == tokBad {
 			if unread || t.kind == tokBad {
 				h.Unread = append(h.Unread, text)
@@ -40,18 +38,11 @@ func (h *Hiding) read(text []byte, m Mode, level int) {
 		}
 		after := r.pos
 		r.head = Head{}
-		switch w := r.keyword(t); {
-		case w == kwPrepare && r.keyword(before) != kwDeallocate && r.keyword(before) != kwDrop && r.name(r.next()) != nil && r.isWord(r.next(), "from"),
-			w == kwImmediate && r.keyword(before) == kwExecute:
+		if r.prepares(before, t) {
 			h.text(&r, level)
 			after = max(after, r.pos)
-		case w == kwInsert || w == kwReplace:
-			if r.writes(before) {
-				r.insertTarget()
-				r.head.Kind = Insert
-			}
-		case w == kwLoad:
-			r.load()
+		} else {
+			r.hidden(before, t)
 		}
 		switch {
 		case r.head.Kind == Other:
@@ -60,7 +51,33 @@ func (h *Hiding) read(text []byte, m Mode, level int) {
 		default:
 			h.Tables = append(h.Tables, r.head.Target)
 		}
-		r.pos, before = after, t
+		r.pos = after
+	}
+}
+
+// prepares reports whether the text of a statement follows t: whether t is the IMMEDIATE of EXECUTE IMMEDIATE, or the PREPARE
+// of PREPARE name FROM, whose other words are then taken.
+func (r *headReader) prepares(before, t token) bool {
+	switch r.keyword(t) {
+	case kwImmediate:
+		return r.keyword(before) == kwExecute
+	case kwPrepare:
+		w := r.keyword(before)
+		return w != kwDeallocate && w != kwDrop && r.name(r.next()) != nil && r.isWord(r.next(), "from")
+	}
+	return false
+}
+
+// hidden reads the head of the INSERT, REPLACE or LOAD that t may begin.
+func (r *headReader) hidden(before, t token) {
+	switch r.keyword(t) {
+	case kwInsert, kwReplace:
+		if r.writes(before) {
+			r.insertTarget()
+			r.head.Kind = Insert
+		}
+	case kwLoad:
+		r.load()
 	}
 }
 

@@ -21,76 +21,105 @@ func (r *planReader) null() (start int, ok bool) {
 
 // value reads the last value of a slot, the id of a row, and returns what follows it: ',' or ')' in a tuple.
 func (r *planReader) value(k int) (behind token, err error) {
-	v := &r.plan.slots[k].last
+	c := &r.plan.slots[k]
 	if i, ok := r.null(); ok {
-		*v = value{kind: valueNull, start: i, end: i + 4}
+		c.last = value{kind: valueNull, start: i, end: i + 4}
 		r.pos = i + 5
 		behind = token{kind: tokPunct, start: i + 4, end: i + 5}
 		r.noteToken(behind)
 		return behind, nil
 	}
-	if r.plan.slots[k].form.Wide() {
+	if c.form.Wide() {
 		return r.wideID(k)
 	}
-	pos, inVersion, crossed := r.pos, r.inVersion, r.crossed
+	start := r.spot()
+	if behind, ok, err := r.literal(k); ok || err != nil {
+		return behind, err
+	}
+	r.goBack(start)
+	behind, err = r.expression(k)
+	if _, unknown := errors.AsType[*Unsupported](err); !unknown || !c.text {
+		return behind, err
+	}
+	r.goBack(start)
+	return r.textExpression(k)
+}
+
+// literal reads the last value of a slot, and what follows it, where the value is one literal that is
+// understood. Where it is not, ok is false.
+func (r *planReader) literal(k int) (behind token, ok bool, err error) {
+	c := &r.plan.slots[k]
+	v := &c.last
 	t := r.next()
 	*v = value{start: t.start, end: t.end}
 	before := r.crossed
+	if r.punct(t, ')') && !r.assigning {
+		return t, false, ErrRefusedByServer
+	}
 	switch t.kind {
-	case tokWord:
-		if r.isWord(t, "null") {
-			v.kind = valueNull
-		} else if r.isWord(t, "default") {
-			v.kind = valueDefault
-			v.end = r.defaultOf(k, t.end)
-		}
-	case tokNumber:
-		if string(r.text[t.start:t.end]) == `\N` && r.knowsBackslashN() {
-			v.kind = valueNull
-		}
+	case tokWord, tokNumber:
+		r.wordLiteral(k, t)
 	case tokDigits:
 		v.integer(r.text[t.start:t.end], 0)
 	case tokString:
 		if t.plain {
 			v.quoted(r.text[t.start+1 : t.end-1])
 		}
-		if v.kind == valueOther && r.plan.slots[k].text && isText(r.text[t.start+1:t.end-1]) {
+		if v.kind == valueOther && c.text && isText(r.text[t.start+1:t.end-1]) {
 			v.kind = valueText
 		}
 	case tokPunct:
-		sign := r.text[t.start]
-		if sign == ')' && !r.assigning {
-			return t, ErrRefusedByServer
-		}
-		if sign == '?' && r.prepared {
-			v.kind = valueBound
-			break
-		}
-		if sign != '-' && sign != '+' {
-			break
-		}
+		r.signedLiteral(v, t)
+	}
+	v.crossed = r.crossed
+	if v.kind == valueUnknown && c.text { // more digits than any id has
+		v.kind = valueText
+	}
+	if v.kind == valueOther || v.crossed != before {
+		return t, false, nil
+	}
+	behind = r.next()
+	return behind, r.ends(behind), nil
+}
+
+// wordLiteral reads NULL, \N and DEFAULT.
+func (r *planReader) wordLiteral(k int, t token) {
+	v := &r.plan.slots[k].last
+	switch {
+	case r.isNull(t):
+		v.kind = valueNull
+	case r.isWord(t, "default"):
+		v.kind, v.end = valueDefault, r.defaultOf(k, t.end)
+	}
+}
+
+// isNull reports whether t is NULL or a \N that the server takes for one.
+func (r *planReader) isNull(t token) bool {
+	return r.isWord(t, "null") ||
+		t.kind == tokNumber && string(r.text[t.start:t.end]) == `\N` && r.knowsBackslashN()
+}
+
+// signedLiteral reads a ?, or digits right behind a sign.
+func (r *planReader) signedLiteral(v *value, t token) {
+	sign := r.text[t.start]
+	switch {
+	case sign == '?' && r.prepared:
+		v.kind = valueBound
+	case sign == '-' || sign == '+':
 		if digits := r.peek(); digits.kind == tokDigits && digits.start == t.end {
 			r.next()
 			v.end = digits.end
 			v.integer(r.text[digits.start:digits.end], sign)
 		}
 	}
-	v.crossed = r.crossed
-	if v.kind == valueUnknown && r.plan.slots[k].text { // more digits than any id has
-		v.kind = valueText
-	}
-	if v.kind != valueOther && v.crossed == before {
-		if behind = r.next(); r.ends(behind) {
-			return behind, nil
-		}
-	}
-	r.pos, r.inVersion, r.crossed = pos, inVersion, crossed
-	behind, err = r.expression(k)
-	if _, unknown := errors.AsType[*Unsupported](err); !unknown || !r.plan.slots[k].text {
-		return behind, err
-	}
-	r.pos, r.inVersion, r.crossed, r.texts = pos, inVersion, crossed, true
-	*v = value{kind: valueText, start: t.start}
+}
+
+// textExpression passes the expression for a slot of a text column, which stays as it is.
+func (r *planReader) textExpression(k int) (behind token, err error) {
+	crossed := r.crossed
+	r.texts = true
+	v := &r.plan.slots[k].last
+	*v = value{kind: valueText, start: v.start}
 	if v.end, behind, err = r.skip(); err == nil && r.crossed != crossed {
 		err = unsupported(faultVersion)
 	}
@@ -115,25 +144,9 @@ func (r *planReader) place(k int, behind token) {
 	if v.kind == valueNull {
 		v.kind = valueMade
 	}
-	c := &p.Columns[k]
-	switch v.kind {
-	case valueMade:
-		c.Generated++
-	case valueMaybe:
-		c.Generated++
-		c.Fallback++
-	case valueText:
-		c.Texts++
-	case valueBound:
-		c.Bound++
+	p.Columns[k].count(v)
+	if v.kind == valueBound {
 		p.marks = append(p.marks, mark{at: v.start, slot: uint8(k), later: r.later()})
-	default:
-		c.Explicit++
-		c.BelowZero = c.BelowZero || v.negative && (v.hasNumber() || v.kind == valueUnknown)
-		c.GreatestUnknown = c.GreatestUnknown || v.kind == valueUnknown && !v.negative
-		if v.hasNumber() && !v.negative {
-			c.Greatest = max(c.Greatest, v.number)
-		}
 	}
 	r.note(uint64(v.kind)<<8 | uint64(k))
 	switch {
@@ -145,12 +158,49 @@ func (r *planReader) place(k int, behind token) {
 	case v.kind == valueMaybe:
 		p.wrap(k)
 	case v.fixed:
-		start := len(p.buffer)
-		p.buffer = v.appendNumber(p.buffer)
-		if v.end < len(r.text) && ascii.IsWord(r.text[v.end]) { // as in SET id=@'x'ON DUPLICATE KEY ...
-			p.buffer = append(p.buffer, ' ')
-		}
-		p.insert(v.start, start)
-		p.edits[len(p.edits)-1].end = uint32(v.end)
+		r.fix(v)
 	}
+}
+
+// count counts the value of a row.
+func (f *Filled) count(v *value) {
+	switch v.kind {
+	case valueMade:
+		f.Generated++
+	case valueMaybe:
+		f.Generated++
+		f.Fallback++
+	case valueText:
+		f.Texts++
+	case valueBound:
+		f.Bound++
+	default:
+		f.Explicit++
+		f.compare(v)
+	}
+}
+
+// compare notes where an explicit id lies.
+func (f *Filled) compare(v *value) {
+	known := v.hasNumber()
+	switch {
+	case v.negative:
+		f.BelowZero = f.BelowZero || known || v.kind == valueUnknown
+	case known:
+		f.Greatest = max(f.Greatest, v.number)
+	case v.kind == valueUnknown:
+		f.GreatestUnknown = true
+	}
+}
+
+// fix writes the number of a value in its place.
+func (r *planReader) fix(v *value) {
+	p := r.plan
+	start := len(p.buffer)
+	p.buffer = v.appendNumber(p.buffer)
+	if v.end < len(r.text) && ascii.IsWord(r.text[v.end]) { // as in SET id=@'x'ON DUPLICATE KEY ...
+		p.buffer = append(p.buffer, ' ')
+	}
+	p.insert(v.start, start)
+	p.edits[len(p.edits)-1].end = uint32(v.end)
 }

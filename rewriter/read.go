@@ -95,14 +95,10 @@ func (r *planReader) names() (token, error) {
 	if err != nil {
 		return t, err
 	}
-	if t.kind == tokWord && !r.qualifies(t) && reserved(r.text[t.start:t.end]) {
-		return t, r.unexpected(t)
+	name, t, err := r.tableName(t)
+	if err != nil {
+		return t, err
 	}
-	name := r.target(t)
-	if name.Table == nil {
-		return t, r.unexpected(t)
-	}
-	r.into = r.named
 	end := r.pos
 	t = r.next()
 	if r.isWord(t, "partition") {
@@ -136,6 +132,19 @@ func (r *planReader) names() (token, error) {
 		return t, nil
 	}
 	return (&tupleReader{r}).read()
+}
+
+// tableName reads the table, whose name begins with t.
+func (r *planReader) tableName(t token) (Name, token, error) {
+	if t.kind == tokWord && !r.qualifies(t) && reserved(r.text[t.start:t.end]) {
+		return Name{}, t, r.unexpected(t)
+	}
+	name := r.target(t)
+	if name.Table == nil {
+		return name, t, r.unexpected(t)
+	}
+	r.into = r.named
+	return name, t, nil
 }
 
 func (r *planReader) verbAndModifiers() (token, error) {
@@ -217,21 +226,14 @@ func (r *planReader) decide() error {
 		return ErrNeedValues
 	}
 	p.Expressions = len(p.Questions) > 0
-	p.Plain = p.Plain || p.Ignore || p.Update || p.Delayed || p.Expressions || r.texts || r.alias || p.Returning && r.returned || p.Columns[0].Bound > 0 ||
-		r.bulk && p.ReadsLastID
+	p.Plain = p.Plain || r.outcomeTells()
 	p.variable = p.ReadsLastID && !r.mode.MariaDB
 	if p.Expressions && r.changesVariables() {
 		return unsupported("expression for a generated column in a statement that sets what it reads")
 	}
 	for k := range p.slots {
-		c, filled := &p.slots[k], &p.Columns[k]
-		if !c.form.Wide() && c.last.explicit() && c.last.kind != valueUnknown && c.last.kind != valueText && c.last.kind != valueDefault {
-			filled.Last, filled.HasLast = c.last.number, true
-		}
-		if !r.mentioned || filled.Generated+filled.Bound == 0 || c.at < 0 || c.at == r.width-1 {
-			continue
-		}
-		if k > 0 || filled.Explicit+filled.Texts+filled.Bound+filled.Fallback > 0 || r.alias { // natively what is read is the id in explicit rows alone
+		p.noteLast(k)
+		if r.mentioned && !r.mayBeRead(k) {
 			return unsupported("value that reads a generated column before it")
 		}
 	}
@@ -241,6 +243,34 @@ func (r *planReader) decide() error {
 		p.Plain = !c.last.hasNumber() || c.last.negative || c.text
 	}
 	return nil
+}
+
+// outcomeTells reports whether only the outcome tells what a native column would report, or the
+// function LAST_INSERT_ID would be seen.
+func (r *planReader) outcomeTells() bool {
+	p := r.plan
+	return p.Ignore || p.Update || p.Delayed || p.Expressions || r.texts || r.alias ||
+		p.Returning && r.returned || p.Columns[0].Bound > 0 || r.bulk && p.ReadsLastID
+}
+
+// noteLast notes the id of the last row, if that is an explicit number.
+func (p *Plan) noteLast(k int) {
+	if c := &p.slots[k]; c.last.kind == valueZero || c.last.kind == valueNumber {
+		if !c.form.Wide() {
+			p.Columns[k].Last, p.Columns[k].HasLast = c.last.number, true
+		}
+	}
+}
+
+// mayBeRead reports whether another value of a row may read the k-th column: it then finds what it
+// finds natively. Only the first column can move behind what reads it, and natively its id is there
+// to be read in explicit rows alone.
+func (r *planReader) mayBeRead(k int) bool {
+	c, filled := &r.plan.slots[k], &r.plan.Columns[k]
+	if filled.Generated+filled.Bound == 0 || c.at < 0 || c.at == r.width-1 {
+		return true
+	}
+	return k == 0 && filled.Explicit+filled.Texts+filled.Bound+filled.Fallback == 0 && !r.alias
 }
 
 // mustCarry reports whether an explicit row behind the last generated one must not read the new id.

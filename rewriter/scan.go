@@ -70,34 +70,19 @@ func (s *scanner) next() token {
 		return token{kind: tokEnd, start: i, end: i}
 	}
 	var t token
-	switch classes[s.text[i]] {
+	switch class := classes[s.text[i]]; class {
 	case classLetter, classHigh:
 		t = s.word(tokWord)
 	case classDigit:
 		t = s.number()
-	case classQuote:
-		t = s.quoted(tokString, s.escape())
-	case classDouble:
-		if s.mode.ANSIQuotes {
-			t = s.quoted(tokQuoted, '"')
-		} else {
-			t = s.quoted(tokString, s.escape())
-		}
-	case classTick:
-		t = s.quoted(tokQuoted, '`')
+	case classQuote, classDouble, classTick:
+		t = s.quoted(class)
 	case classDollar:
 		t = s.dollar()
 	case classBackslash:
-		if i+1 < len(s.text) && s.text[i+1]|0x20 != 'n' {
-			return s.bad(i, `backslash`)
-		}
-		t = token{kind: tokNumber, start: i, end: min(i+2, len(s.text))}
+		t = s.backslash()
 	case classBad:
-		if s.ends(i) {
-			s.touched = true
-			return token{kind: tokEnd, start: i, end: i}
-		}
-		return s.bad(i, "control byte or bracket")
+		t = s.controlByte()
 	default:
 		t = token{kind: tokPunct, start: i, end: i + 1}
 	}
@@ -110,6 +95,24 @@ func (s *scanner) next() token {
 		s.noteToken(t)
 	}
 	return t
+}
+
+// backslash reads \N.
+func (s *scanner) backslash() token {
+	i := s.pos
+	if i+1 < len(s.text) && s.text[i+1]|0x20 != 'n' {
+		return s.bad(i, `backslash`)
+	}
+	return token{kind: tokNumber, start: i, end: min(i+2, len(s.text))}
+}
+
+// controlByte reads a byte that is part of no statement. A zero byte may be its end.
+func (s *scanner) controlByte() token {
+	if s.ends(s.pos) {
+		s.touched = true
+		return token{kind: tokEnd, start: s.pos, end: s.pos}
+	}
+	return s.bad(s.pos, "control byte or bracket")
 }
 
 // ends reports whether the byte at i is zero and the last of the text, but for what servers cut off there: some clients send
@@ -132,15 +135,22 @@ func (s *scanner) unfinished(at int, fault string) token {
 	return t
 }
 
-func (s *scanner) escape() byte {
-	if s.mode.NoBackslashEscapes {
-		return s.text[s.pos]
+// quoting returns what the quote at text[i] begins, and what its escapes are: the quote itself
+// where there are none.
+func (s *scanner) quoting(i int, class class) (k kind, escape byte) {
+	quote := s.text[i]
+	switch {
+	case class == classTick, class == classDouble && s.mode.ANSIQuotes:
+		return tokQuoted, quote
+	case s.mode.NoBackslashEscapes:
+		return tokString, quote
 	}
-	return '\\'
+	return tokString, '\\'
 }
 
-func (s *scanner) quoted(k kind, esc byte) token {
-	end, plain := quotedEnd(s.text, s.pos, esc, s.mode.Charset)
+func (s *scanner) quoted(class class) token {
+	k, escape := s.quoting(s.pos, class)
+	end, plain := quotedEnd(s.text, s.pos, escape, s.mode.Charset)
 	if end < 0 {
 		return s.unfinished(s.pos, "quote without its end")
 	}
@@ -209,6 +219,30 @@ func (s *scanner) dollar() token {
 		return s.unfinished(s.pos, "dollar quote without its end")
 	}
 	return token{kind: tokDollar, start: s.pos, end: s.pos + end + 2*len(tag)}
+}
+
+// spot is a place to go back to.
+type spot struct {
+	pos       int
+	inVersion bool
+	crossed   int
+}
+
+func (s *scanner) spot() spot { return spot{s.pos, s.inVersion, s.crossed} }
+
+func (s *scanner) goBack(to spot) { s.pos, s.inVersion, s.crossed = to.pos, to.inVersion, to.crossed }
+
+// nesting is what t adds to the depth of parentheses.
+func (s *scanner) nesting(t token) int {
+	if t.kind == tokPunct {
+		switch s.text[t.start] {
+		case '(':
+			return 1
+		case ')':
+			return -1
+		}
+	}
+	return 0
 }
 
 // goesOn reports whether the byte at i goes on a word or number.

@@ -99,8 +99,7 @@ func nullAt(text []byte, i int) bool {
 
 // skimRare passes what skim has no short way for.
 func (r *tupleReader) skimRare(i int) int {
-	text := r.text
-	switch c := text[i]; classes[c] {
+	switch c := r.text[i]; classes[c] {
 	case classPunct:
 		if c == '?' {
 			r.asks = true
@@ -109,19 +108,7 @@ func (r *tupleReader) skimRare(i int) int {
 		}
 		return i + 1
 	case classDash, classSlash, classHash:
-		if r.sign(i) {
-			return i + 1
-		}
-		end, ok := r.comment(i)
-		if !ok {
-			return r.stop(i, r.fault)
-		}
-		if end > i {
-			r.remarked = true
-			return end
-		}
-		r.note(uint64(c))
-		return i + 1
+		return r.skimComment(i)
 	case classDollar:
 		if r.goesOn(i) {
 			return i + 1
@@ -131,32 +118,58 @@ func (r *tupleReader) skimRare(i int) int {
 		if r.mode.Charset.blank(c) {
 			return i + 1
 		}
-		start := i
-		for start != r.fresh && ascii.IsWord(text[start-1]) {
-			start--
-		}
-		r.pos = start
-		t := r.word(tokWord)
-		if t.kind == tokBad {
-			return r.stop(i, r.fault)
-		}
-		if t.end <= i {
-			return r.stop(i, "byte that is no letter")
-		}
-		r.noteWord(text[t.start:t.end])
-		r.mention(text[t.start:t.end])
-		return t.end
+		return r.skimHigh(i)
 	case classSemicolon:
 		return r.stop(i, "semicolon inside a tuple")
 	case classStar:
-		if r.inVersion && i+1 < len(text) && text[i+1] == '/' {
-			r.inVersion = false
+		if r.endsVersion(i) {
 			r.crossed++
 			return i + 2
 		}
 		r.note(uint64(c))
 		return i + 1
 	}
+	return r.skimToken(i)
+}
+
+// skimComment passes a comment, or the operator that does not begin one.
+func (r *tupleReader) skimComment(i int) int {
+	if r.sign(i) {
+		return i + 1
+	}
+	end, ok := r.comment(i)
+	if !ok {
+		return r.stop(i, r.fault)
+	}
+	if end > i {
+		r.remarked = true
+		return end
+	}
+	r.note(uint64(r.text[i]))
+	return i + 1
+}
+
+// skimHigh passes the word that the byte at i, beyond ASCII, goes on or begins.
+func (r *tupleReader) skimHigh(i int) int {
+	start := i
+	for start != r.fresh && ascii.IsWord(r.text[start-1]) {
+		start--
+	}
+	r.pos = start
+	t := r.word(tokWord)
+	if t.kind == tokBad {
+		return r.stop(i, r.fault)
+	}
+	if t.end <= i {
+		return r.stop(i, "byte that is no letter")
+	}
+	r.noteWord(r.text[t.start:t.end])
+	r.mention(r.text[t.start:t.end])
+	return t.end
+}
+
+// skimToken passes what is read as everywhere else.
+func (r *tupleReader) skimToken(i int) int {
 	r.pos = i
 	t := r.next()
 	switch t.kind {
@@ -164,8 +177,7 @@ func (r *tupleReader) skimRare(i int) int {
 		return r.stop(i, r.fault)
 	case tokEnd: // a zero byte
 		return r.stop(i, "end of the statement")
-	}
-	if t.kind == tokQuoted {
+	case tokQuoted:
 		r.mention(r.name(t))
 	}
 	r.fresh = t.end // \N ends like a word

@@ -68,7 +68,10 @@ func isBlank(text []byte, m Mode) bool {
 }
 
 // splitter finds the end of the statement at pos.
-type splitter struct{ headReader }
+type splitter struct {
+	headReader
+	dollars bool // a dollar quote was passed: to a MySQL before 8.0.32 it is none
+}
 
 func (s *splitter) statement() (end int, doubt bool) {
 	start := s.pos
@@ -90,106 +93,128 @@ func (s *splitter) statement() (end int, doubt bool) {
 // semicolon returns the index of the ';' that ends the statement, or len(text). It is the walk that big texts pay for,
 // so it steps over plain bytes without making tokens of them.
 func (s *splitter) semicolon(i int) (end int, doubt bool) {
-	text := s.text
-	for i < len(text) {
-		c := text[i]
+	for i < len(s.text) {
+		c := s.text[i]
 		if skims[c] {
 			i++
 			continue
 		}
-		next, ok := i+1, true
-		switch classes[c] {
-		case classSemicolon:
-			return i, doubt || i < s.codeEnd
-		case classQuote, classDouble, classTick:
-			esc := c
-			if c != '`' && !s.mode.NoBackslashEscapes && (c != '"' || !s.mode.ANSIQuotes) {
-				esc = '\\'
-			}
-			next, _ = quotedEnd(text, i, esc, s.mode.Charset)
-			ok = next >= 0
-		case classStar:
-			if s.inVersion && i+1 < len(text) && text[i+1] == '/' {
-				s.inVersion = false
-				next = i + 2
-			}
-		case classDash, classSlash, classHash:
-			code := s.codeEnd
-			next, ok = s.comment(i)
-			next = max(next, i+1)
-			if s.codeEnd != code { // the head of a version comment
-				i = next
-				continue
-			}
-		case classDollar:
-			if s.goesOn(i) {
-				break
-			}
-			s.pos = i
-			t := s.dollar()
-			next, ok = max(t.end, i+1), t.kind != tokBad
-			doubt = doubt || t.kind == tokDollar
-		case classHigh:
-			next = i + s.mode.Charset.charLen(text[i:])
-		case classBad:
-			ok = c != 0 || s.ends(i)
+		if classes[c] == classSemicolon {
+			return i, s.dollars || i < s.codeEnd
 		}
-		if !ok {
-			return len(text), true
+		code := s.codeEnd
+		next := s.pass(i)
+		if next < 0 {
+			return len(s.text), true
 		}
-		if i < s.codeEnd && next > s.codeEnd {
+		if s.codeEnd == code && i < code && next > code { // else it is the head of a version comment
 			s.straddled = true
 		}
 		i = next
 	}
-	return i, doubt
+	return i, s.dollars
+}
+
+// pass returns the index behind the quoted text, comment or single byte at i; -1 for what is not understood.
+func (s *splitter) pass(i int) int {
+	switch class := classes[s.text[i]]; class {
+	case classQuote, classDouble, classTick:
+		_, escape := s.quoting(i, class)
+		end, _ := quotedEnd(s.text, i, escape, s.mode.Charset)
+		return end
+	case classStar:
+		if s.endsVersion(i) {
+			return i + 2
+		}
+	case classDash, classSlash, classHash:
+		end, ok := s.comment(i)
+		if !ok {
+			return -1
+		}
+		return max(end, i+1)
+	case classDollar:
+		if !s.goesOn(i) {
+			return s.passDollar(i)
+		}
+	case classHigh:
+		return i + s.mode.Charset.charLen(s.text[i:])
+	case classBad:
+		if s.text[i] == 0 && !s.ends(i) {
+			return -1
+		}
+	}
+	return i + 1
+}
+
+// passDollar is pass for a word or text that begins with a dollar sign.
+func (s *splitter) passDollar(i int) int {
+	s.pos = i
+	t := s.dollar()
+	s.dollars = s.dollars || t.kind == tokDollar
+	if t.kind == tokBad {
+		return -1
+	}
+	return max(t.end, i+1)
 }
 
 // routine returns the end of a CREATE of a routine. BEGIN and CASE open, END closes all but IF, LOOP and their like. The
 // words are keywords only where the grammar wants them, so the count is trusted for one thing alone: that a block which
 // closes once, at the end of the text, is all there is.
 func (s *splitter) routine() (end int, doubt bool) {
-	var depth int
-	var block, closed bool
+	var b blockWalk
 	for {
 		t := s.next()
 		switch {
 		case t.kind == tokBad:
 			return len(s.text), true
 		case t.kind == tokEnd:
-			return len(s.text), block && !closed
-		case s.punct(t, ';') && !block:
+			return len(s.text), b.block && !b.closed
+		case s.punct(t, ';') && !b.block:
 			return t.start, s.straddled
-		case s.punct(t, ';') && closed && depth == 0:
+		case s.punct(t, ';') && b.closed && b.depth == 0:
 			return len(s.text), !isBlank(s.text[t.end:], s.mode)
 		}
-		switch s.keyword(t) {
-		case kwBegin, kwCase:
-			block = true
-			depth++
-		case kwBlock:
-			block = block || !s.isWord(t, "for") || !s.isWord(s.peek(), "each")
-		case kwIf:
-			block = block || !s.isWord(s.peek(), "not") && !s.isWord(s.peek(), "exists")
-		case kwEnd:
-			switch s.keyword(s.peek()) {
-			case kwBlock, kwIf:
-				s.next()
-				continue
-			case kwCase:
-				s.next()
-			}
-			depth--
-			if depth < 0 {
-				return len(s.text), true
-			}
-			closed = depth == 0
-		default:
-			if s.mode.MariaDB && (s.isWord(t, "as") || s.isWord(t, "is")) { // ORACLE: declarations before BEGIN
-				block = true
-			}
+		if b.word(s, t); b.depth < 0 {
+			return len(s.text), true
 		}
 	}
+}
+
+// blockWalk counts the blocks of a routine.
+type blockWalk struct {
+	depth  int
+	block  bool // the routine has one
+	closed bool // and it is closed
+}
+
+// word takes one word of the routine.
+func (b *blockWalk) word(s *splitter, t token) {
+	switch s.keyword(t) {
+	case kwBegin, kwCase:
+		b.block = true
+		b.depth++
+	case kwBlock:
+		b.block = b.block || !s.isWord(t, "for") || !s.isWord(s.peek(), "each")
+	case kwIf:
+		b.block = b.block || !s.isWord(s.peek(), "not") && !s.isWord(s.peek(), "exists")
+	case kwEnd:
+		b.end(s)
+	default: // sql_mode ORACLE has declarations before BEGIN
+		b.block = b.block || s.mode.MariaDB && (s.isWord(t, "as") || s.isWord(t, "is"))
+	}
+}
+
+// end takes END, and what it ends.
+func (b *blockWalk) end(s *splitter) {
+	switch s.keyword(s.peek()) {
+	case kwBlock, kwIf: // these are not counted
+		s.next()
+		return
+	case kwCase:
+		s.next()
+	}
+	b.depth--
+	b.closed = b.depth == 0
 }
 
 // peek returns the next token without taking it.

@@ -12,39 +12,47 @@ func (p *Plan) Form(i int) rule.Form { return p.slots[i].form }
 // explicit; any other expression may turn out to be NULL, and gets an id for that case.
 func (r *planReader) wideID(k int) (behind token, err error) {
 	v := &r.plan.slots[k].last
-	pos, inVersion, crossed := r.pos, r.inVersion, r.crossed
+	start := r.spot()
+	behind, ok, err := r.wideLiteral(k)
+	if ok || err != nil {
+		return behind, err
+	}
+	if r.plan.slots[k].uuid { // beside the bytes of an id, text would be taken for bytes too
+		return behind, unsupported("expression for column " + r.plan.slots[k].rule.Column + " of type UUID")
+	}
+	r.goBack(start)
+	before := v.crossed
+	*v = value{kind: valueMaybe, start: v.start}
+	if v.end, behind, err = r.skip(); err == nil && r.crossed != before {
+		err = unsupported(faultVersion)
+	}
+	return behind, err
+}
+
+// wideLiteral is literal for wide ids.
+func (r *planReader) wideLiteral(k int) (behind token, ok bool, err error) {
+	v := &r.plan.slots[k].last
 	t := r.next()
-	*v = value{start: t.start, end: t.end}
-	before := r.crossed
+	*v = value{start: t.start, end: t.end, crossed: r.crossed}
 	switch {
 	case t.kind == tokBad:
-		return t, r.unexpected(t)
+		return t, false, r.unexpected(t)
 	case r.punct(t, ')') && !r.assigning:
-		return t, ErrRefusedByServer
-	case r.isWord(t, "null"), t.kind == tokNumber && string(r.text[t.start:t.end]) == `\N` && r.knowsBackslashN():
+		return t, false, ErrRefusedByServer
+	case r.isNull(t):
 		v.kind = valueNull
 	case r.isWord(t, "default"):
-		v.kind = valueNull
-		v.end = r.defaultOf(k, t.end)
+		v.kind, v.end = valueNull, r.defaultOf(k, t.end)
 	case r.punct(t, '?') && r.prepared:
 		v.kind = valueBound
 	case !r.punct(t, '@') && !r.isWord(t, "last_insert_id") && r.operand(t):
 		v.kind, v.end = valueUnknown, r.pos
 	}
-	if v.kind != valueOther && r.crossed == before {
-		if behind = r.next(); r.ends(behind) {
-			return behind, nil
-		}
+	if v.kind == valueOther || r.crossed != v.crossed {
+		return t, false, nil
 	}
-	if r.plan.slots[k].uuid { // beside the bytes of an id, text would be taken for bytes too
-		return t, unsupported("expression for column " + r.plan.slots[k].rule.Column + " of type UUID")
-	}
-	r.pos, r.inVersion, r.crossed = pos, inVersion, crossed
-	*v = value{kind: valueMaybe, start: t.start}
-	if v.end, behind, err = r.skip(); err == nil && r.crossed != before {
-		err = unsupported(faultVersion)
-	}
-	return behind, err
+	behind = r.next()
+	return behind, r.ends(behind), nil
 }
 
 // wrap makes the edits for an expression that gets an id if it is NULL.
