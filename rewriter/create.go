@@ -18,15 +18,29 @@ func CreatesRows(text []byte, m Mode, column string) bool {
 			return false
 		case t.kind == tokBad:
 			return true
-		case r.punct(t, '('):
-			depth++
-		case r.punct(t, ')'):
-			depth--
-		case r.isWord(t, "select"), r.isWord(t, "values") && depth == 0 && (r.punct(r.peek(), '(') || r.isWord(r.peek(), "row")),
-			r.isWord(t, "table") && depth == 0:
+		case r.beginsRows(t, depth):
 			return defines
-		case depth > 0 && (ascii.EqualFold(column, string(r.name(t))) || !ascii.ValidString(column) && !ascii.Valid(r.name(t))):
-			defines = true
 		}
+		depth += r.nesting(t)
+		defines = defines || depth > 0 && mayBeColumn(r.name(t), column)
 	}
+}
+
+// beginsRows reports whether a query begins with t, at a depth of parentheses.
+func (r *headReader) beginsRows(t token, depth int) bool {
+	switch {
+	case r.isWord(t, "select"):
+		return true
+	case depth != 0:
+		return false
+	case r.isWord(t, "values"):
+		behind := r.peek()
+		return r.punct(behind, '(') || r.isWord(behind, "row")
+	}
+	return r.isWord(t, "table")
+}
+
+// mayBeColumn reports whether a name, nil for none, may be that of a column. Beyond ASCII it depends on the character set.
+func mayBeColumn(name []byte, column string) bool {
+	return ascii.EqualFold(name, column) || !ascii.ValidString(column) && !ascii.Valid(name)
 }

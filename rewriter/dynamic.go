@@ -70,46 +70,25 @@ type dynamicReader struct {
 }
 
 func (r *dynamicReader) read() error {
-	t := r.next()
-	r.began = r.crossed
-	switch r.keyword(t) {
-	case kwPrepare:
-		r.out.Verb = VerbPrepare
-	case kwExecute:
-		r.out.Verb = VerbExecute
-		if r.keyword(r.peek()) == kwImmediate {
-			r.out.Verb, t = VerbImmediate, r.next()
-		}
-	case kwDeallocate, kwDrop:
-		r.out.Verb = VerbDeallocate
-		if t = r.next(); r.keyword(t) != kwPrepare {
-			return r.surprise(t)
-		}
-	default:
-		return r.surprise(t)
-	}
-	if r.out.Verb != VerbImmediate {
-		if t = r.next(); r.name(t) == nil {
-			return r.surprise(t)
-		}
-		r.out.Name = foldName(r.name(t))
+	t, err := r.verb()
+	if err != nil {
+		return err
 	}
 	r.out.NameEnd, r.out.End, r.ended = t.end, t.end, r.crossed
 	t = r.next()
-	if r.out.Verb == VerbPrepare {
+	switch r.out.Verb {
+	case VerbPrepare:
 		if !r.isWord(t, "from") {
 			return r.surprise(t)
 		}
-		t = r.next()
+		t, err = r.source(r.next())
+	case VerbImmediate:
+		t, err = r.source(t)
 	}
-	if r.out.Verb == VerbPrepare || r.out.Verb == VerbImmediate {
-		var err error
-		if t, err = r.source(t); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	if r.isWord(t, "using") && (r.out.Verb == VerbExecute || r.out.Verb == VerbImmediate) {
-		var err error
 		if t, err = r.using(); err != nil {
 			return err
 		}
@@ -121,6 +100,35 @@ func (r *dynamicReader) read() error {
 		return r.surprise(t)
 	}
 	return nil
+}
+
+// verb reads the verb, and the name where one belongs to it. It returns the last token of them.
+func (r *dynamicReader) verb() (token, error) {
+	t := r.next()
+	r.began = r.crossed
+	switch r.keyword(t) {
+	case kwPrepare:
+		r.out.Verb = VerbPrepare
+	case kwExecute:
+		if r.keyword(r.peek()) == kwImmediate {
+			r.out.Verb = VerbImmediate
+			return r.next(), nil
+		}
+		r.out.Verb = VerbExecute
+	case kwDeallocate, kwDrop:
+		r.out.Verb = VerbDeallocate
+		if t = r.next(); r.keyword(t) != kwPrepare {
+			return t, r.surprise(t)
+		}
+	default:
+		return t, r.surprise(t)
+	}
+	t = r.next()
+	if r.name(t) == nil {
+		return t, r.surprise(t)
+	}
+	r.out.Name = foldName(r.name(t))
+	return t, nil
 }
 
 // surprise is the error for a token that has no place where it stands.

@@ -245,8 +245,7 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 	if p.Plain || p.carry {
 		last = -1
 	}
-	var rows [MaxColumns]int
-	var id decimal
+	w := idWriter{plan: p, text: text, ids: ids, last: last}
 	at, move, put := 0, 0, 0
 	for _, e := range p.edits {
 		dst = append(dst, text[at:e.start]...)
@@ -255,26 +254,8 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 		case opText:
 			dst = append(dst, p.buffer[p.texts[put].Start:p.texts[put].End]...)
 			put++
-		case opAppendID, opCloseID:
-			dst = append(dst, ',')
-			fallthrough
-		case opID:
-			column, row := ids[e.slot], rows[e.slot]
-			switch form := p.slots[e.slot].form; {
-			case form.Wide():
-				dst = form.AppendLiteral(dst, [2]uint64{column[2*row], column[2*row+1]})
-			case e.slot == 0 && row == last:
-				dst = p.appendLast(dst, column[0], column[row])
-			default:
-				dst = id.append(dst, column[row])
-			}
-			rows[e.slot]++
-			if e.op == opCloseID {
-				dst = append(dst, ')')
-			}
-			if at < len(text) && ascii.IsWord(text[at]) { // as in SET id='0'ON DUPLICATE KEY ...
-				dst = append(dst, ' ')
-			}
+		case opID, opAppendID, opCloseID:
+			dst = w.append(dst, e)
 		case opMove:
 			dst = append(dst, ',')
 			dst = append(dst, text[p.moves[move].Start:p.moves[move].End]...)
@@ -289,6 +270,40 @@ func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 		}
 	}
 	return append(dst, text[at:]...)
+}
+
+// idWriter writes the ids of a statement.
+type idWriter struct {
+	plan *Plan
+	text []byte
+	ids  [][]uint64
+	last int             // the row whose id in the first column the server is to report; -1: none
+	rows [MaxColumns]int // that were written
+	id   decimal
+}
+
+// append appends the next id of a column, and what the edit has around it.
+func (w *idWriter) append(dst []byte, e edit) []byte {
+	if e.op != opID {
+		dst = append(dst, ',')
+	}
+	column, row := w.ids[e.slot], w.rows[e.slot]
+	w.rows[e.slot]++
+	switch form := w.plan.slots[e.slot].form; {
+	case form.Wide():
+		dst = form.AppendLiteral(dst, [2]uint64{column[2*row], column[2*row+1]})
+	case e.slot == 0 && row == w.last:
+		dst = w.plan.appendLast(dst, column[0], column[row])
+	default:
+		dst = w.id.append(dst, column[row])
+	}
+	if e.op == opCloseID {
+		dst = append(dst, ')')
+	}
+	if at := int(e.end); at < len(w.text) && ascii.IsWord(w.text[at]) { // as in SET id='0'ON DUPLICATE KEY ...
+		dst = append(dst, ' ')
+	}
+	return dst
 }
 
 func (p *Plan) appendLast(dst []byte, first, last uint64) []byte {

@@ -64,38 +64,42 @@ func (r *queryReader) read(t token) error {
 }
 
 // fillable checks that the ids can be put among what the query gives.
-func (r *queryReader) fillable() error {
+func (r *queryReader) fillable() (err error) {
 	p := r.plan
-	q := &p.query
 	if p.Update {
-		sourced, err := r.sourced()
-		if err != nil {
+		if p.query.sourced, err = r.sourced(); err != nil {
 			return err
 		}
-		q.sourced = sourced
 	}
-	if q.sourced && (q.listEnd < 0 || q.cut || q.old) {
-		return unsupported("ON DUPLICATE KEY UPDATE that may read columns of the query's tables")
-	}
-	if q.old && !q.single {
-		return unsupported("INSERT ... SELECT of several queries, on a server without WITH")
-	}
-	if p.slots[0].rule.Packet {
-		return unsupported("INSERT ... SELECT on a server that may not know LAST_INSERT_ID(expr)")
-	}
-	if p.Update && r.tailReads(r.updateAt) || p.Returning && r.returned {
-		return unsupported("INSERT ... SELECT in a statement that reads LAST_INSERT_ID() behind it")
+	if why := r.refusal(); why != "" {
+		return unsupported(why)
 	}
 	for k := range p.slots {
 		switch c := &p.slots[k]; {
 		case c.at >= 0 && c.text:
 			return unsupported("INSERT ... SELECT that gives a text id")
-		case c.at >= 0 && q.sourced:
+		case c.at >= 0 && p.query.sourced:
 			return unsupported("ON DUPLICATE KEY UPDATE that may read columns of the query's tables, with a query that gives ids")
 		}
 	}
 	p.ZeroDoubt = len(p.order) > 0
 	return nil
+}
+
+// refusal says what of the statement stands in the way of ids for its rows, "" for nothing.
+func (r *queryReader) refusal() string {
+	p, q := r.plan, &r.plan.query
+	switch {
+	case q.sourced && (q.listEnd < 0 || q.cut || q.old):
+		return "ON DUPLICATE KEY UPDATE that may read columns of the query's tables"
+	case q.old && !q.single:
+		return "INSERT ... SELECT of several queries, on a server without WITH"
+	case p.slots[0].rule.Packet:
+		return "INSERT ... SELECT on a server that may not know LAST_INSERT_ID(expr)"
+	case p.Update && r.tailReads(r.updateAt), p.Returning && r.returned:
+		return "INSERT ... SELECT in a statement that reads LAST_INSERT_ID() behind it"
+	}
+	return ""
 }
 
 // tailReads reports whether LAST_INSERT_ID is named from at on, but for the application's own id=LAST_INSERT_ID(id).
@@ -204,34 +208,49 @@ type queryWalk struct {
 }
 
 // token takes one token of the query.
-func (w *queryWalk) token(t token) error {
-	switch {
-	case w.punct(t, '?'):
-		w.plan.query.marks++
-	case w.punct(t, ',') && w.depth == 0 && w.tables:
-		w.plan.query.joined = true
-	case w.punct(t, '/'):
-		w.plan.query.divides = true
-	case w.punct(t, '('):
-		if err := w.call(); err != nil {
-			return err
-		}
-		w.depth++
-	case w.punct(t, ')'):
-		w.depth--
-	case w.punct(t, '=') && w.punct(w.previous[0], ':') && w.previous[0].end == t.start:
-		return unsupported("INSERT ... SELECT that sets a user variable")
-	case t.kind == tokWord && !w.punct(w.previous[0], '@') && !w.punct(w.previous[0], '.') && !w.qualifies(t):
-		if err := w.word(t); err != nil {
-			return err
-		}
-	case t.kind != tokWord && t.kind != tokQuoted:
-	case w.punct(w.previous[0], '.') && foldEqual(w.name(t), "nextval"):
-		return unsupported("INSERT ... SELECT that draws from a sequence")
-	case foldEqual(w.name(t), "warning_count"), foldEqual(w.name(t), "error_count"):
-		return unsupported("INSERT ... SELECT that reads what a question ends, the warnings of the statement before")
+func (w *queryWalk) token(t token) (err error) {
+	switch t.kind {
+	case tokPunct:
+		err = w.punctuation(t)
+	case tokWord, tokQuoted:
+		err = w.wordOrName(t)
 	}
 	w.previous[1], w.previous[0] = w.previous[0], t
+	return err
+}
+
+func (w *queryWalk) punctuation(t token) error {
+	switch w.text[t.start] {
+	case '?':
+		w.plan.query.marks++
+	case ',':
+		w.plan.query.joined = w.plan.query.joined || w.depth == 0 && w.tables
+	case '/':
+		w.plan.query.divides = true
+	case '(':
+		w.depth++
+		return w.call()
+	case ')':
+		w.depth--
+	case '=':
+		if w.punct(w.previous[0], ':') && w.previous[0].end == t.start {
+			return unsupported("INSERT ... SELECT that sets a user variable")
+		}
+	}
+	return nil
+}
+
+func (w *queryWalk) wordOrName(t token) error {
+	behindDot := w.punct(w.previous[0], '.')
+	if t.kind == tokWord && !w.punct(w.previous[0], '@') && !behindDot && !w.qualifies(t) {
+		return w.word(t)
+	}
+	switch name := w.name(t); {
+	case behindDot && foldEqual(name, "nextval"):
+		return unsupported("INSERT ... SELECT that draws from a sequence")
+	case foldEqual(name, "warning_count"), foldEqual(name, "error_count"):
+		return unsupported("INSERT ... SELECT that reads what a question ends, the warnings of the statement before")
+	}
 	return nil
 }
 
@@ -244,22 +263,27 @@ func (w *queryWalk) word(t token) error {
 		return unsupported("INSERT ... SELECT with INTO")
 	case w.isWord(t, "procedure"):
 		return unsupported("INSERT ... SELECT with PROCEDURE")
-	case w.isWord(w.previous[0], "select") && selectOption(w.text[t.start:t.end]):
+	case w.isWord(w.previous[0], "select") && isOf(selectOptions, w.text[t.start:t.end]):
 		return unsupported("INSERT ... SELECT with an option behind SELECT that a query inside another cannot have")
 	case w.depth > 0:
 		return nil
+	case w.isWord(t, "examined"):
+		return unsupported("INSERT ... SELECT with LIMIT ROWS EXAMINED")
 	}
+	w.clause(t)
+	return nil
+}
+
+// clause takes a word outside parentheses, which may begin a clause of the SELECT.
+func (w *queryWalk) clause(t token) {
 	q := &w.plan.query
 	word := w.text[t.start:t.end]
-	q.joined = q.joined || foldEqual(word, "join") || foldEqual(word, "straight_join")
-	w.tables = w.tables && !foldEqual(word, "where") && !foldEqual(word, "order") && !foldEqual(word, "limit")
+	q.joined = q.joined || isOf(tableJoins, word)
+	w.tables = w.tables && !isOf(behindTables, word)
 	switch {
-	case foldEqual(word, "examined"):
-		return unsupported("INSERT ... SELECT with LIMIT ROWS EXAMINED")
-	case foldEqual(word, "limit"), foldEqual(word, "fetch") && w.nextIs("first", "next"),
-		foldEqual(word, "offset") && (w.peek().kind == tokDigits || w.punct(w.peek(), '?')):
+	case w.limits(word):
 		w.limited, w.plain = true, false
-	case foldEqual(word, "for") && w.nextIs("update", "share"), foldEqual(word, "lock") && w.nextIs("in", "in"):
+	case w.locksRows(word):
 		if w.locks == 0 {
 			w.locks = t.start
 		}
@@ -271,11 +295,29 @@ func (w *queryWalk) word(t token) error {
 		}
 	case foldEqual(word, "order"):
 		q.order = Span{Start: t.start}
-	case unplain(word):
+	case isOf(unplain, word):
 		w.plain, w.loose = false, false
-		q.single = q.single && !joins(word)
+		q.single = q.single && !isOf(queryJoins, word)
 	}
-	return nil
+}
+
+// limits reports whether a word begins a LIMIT, in one of its ways to be written.
+func (w *queryWalk) limits(word []byte) bool {
+	switch {
+	case foldEqual(word, "limit"):
+		return true
+	case foldEqual(word, "fetch"):
+		return w.nextIs("first", "next")
+	case foldEqual(word, "offset"):
+		t := w.peek()
+		return t.kind == tokDigits || w.punct(t, '?')
+	}
+	return false
+}
+
+// locksRows reports whether a word begins FOR UPDATE, FOR SHARE or LOCK IN SHARE MODE.
+func (w *queryWalk) locksRows(word []byte) bool {
+	return foldEqual(word, "for") && w.nextIs("update", "share") || foldEqual(word, "lock") && w.nextIs("in", "in")
 }
 
 func (w *queryWalk) nextIs(a, b string) bool {
@@ -283,37 +325,16 @@ func (w *queryWalk) nextIs(a, b string) bool {
 	return w.isWord(t, a) || w.isWord(t, b)
 }
 
-// selectOption reports whether a word behind SELECT is an option of whole statements only.
-func selectOption(word []byte) bool {
-	for _, option := range [...]string{"sql_calc_found_rows", "high_priority", "sql_buffer_result", "sql_cache", "sql_no_cache"} {
-		if foldEqual(word, option) {
-			return true
-		}
-	}
-	return false
-}
-
-// unplain reports whether a word outside parentheses makes of a SELECT more than one whose list can be longer.
-func unplain(word []byte) bool {
-	for _, w := range [...]string{
-		"union", "except", "intersect", "minus", "distinct", "distinctrow", "group", "having", "window", "values", "table", "with", "rownum",
-	} {
-		if foldEqual(word, w) {
-			return true
-		}
-	}
-	return false
-}
-
-// joins reports whether a word joins queries.
-func joins(word []byte) bool {
-	for _, w := range [...]string{"union", "except", "intersect", "minus"} {
-		if foldEqual(word, w) {
-			return true
-		}
-	}
-	return false
-}
+var (
+	// selectOptions are words behind SELECT that are options of whole statements only.
+	selectOptions = wordList("sql_calc_found_rows high_priority sql_buffer_result sql_cache sql_no_cache")
+	// unplain are words that make of a SELECT more than one whose list can be longer.
+	unplain = wordList("union except intersect minus distinct distinctrow group having window values table with rownum")
+	// queryJoins are those that join queries.
+	queryJoins   = wordList("union except intersect minus")
+	tableJoins   = wordList("join straight_join")
+	behindTables = wordList("where order limit")
+)
 
 // call judges what stands in front of a parenthesis.
 func (w *queryWalk) call() error {
@@ -380,39 +401,45 @@ func (r *queryReader) sourced() (bool, error) {
 	}
 	s := r.scanner
 	s.noting, s.pos = false, r.updateAt
-	table := r.nameBehindDot(r.into)
-	var parts [3][]byte
 	for {
 		t := s.next()
 		switch {
 		case t.kind == tokEnd, t.kind == tokBad, r.mode.MariaDB && s.isWord(t, "returning"):
 			return false, nil
-		case s.punct(t, '@'): // a variable
-			for s.punct(s.peek(), '@') {
-				s.next()
-			}
-			for s.next(); s.punct(s.peek(), '.'); s.next() {
-				s.next()
-			}
-			continue
-		case s.name(t) == nil:
-			continue
-		}
-		n := 1
-		parts[0] = s.name(t)
-		for n < len(parts) && s.punct(s.peek(), '.') {
-			s.next()
-			parts[n] = s.nameOf(s.next())
-			n++
-		}
-		switch {
-		case n > 1 && !ascii.EqualFold(parts[n-2], string(table)):
-			return true, nil
-		case n > 1, r.table.Find(string(parts[0])) != nil:
-		case t.kind == tokQuoted, !isOf(reservedWords, parts[0]) && !s.punct(s.peek(), '('):
+		case s.punct(t, '@'):
+			s.passVariable()
+		case s.name(t) != nil && !r.isOwn(&s, t):
 			return true, nil
 		}
 	}
+}
+
+// passVariable passes the name of a variable behind its @.
+func (s *scanner) passVariable() {
+	for s.punct(s.peek(), '@') {
+		s.next()
+	}
+	for s.next(); s.punct(s.peek(), '.'); s.next() {
+		s.next()
+	}
+}
+
+// isOwn takes the rest of a name that begins with t, and reports whether it is surely of a column of the statement's own
+// table, or of none.
+func (r *queryReader) isOwn(s *scanner, t token) bool {
+	parts, n := [3][]byte{s.name(t)}, 1
+	for n < len(parts) && s.punct(s.peek(), '.') {
+		s.next()
+		parts[n] = s.nameOf(s.next())
+		n++
+	}
+	switch {
+	case n > 1:
+		return ascii.EqualFold(parts[n-2], string(r.nameBehindDot(r.into)))
+	case r.table.Find(string(parts[0])) != nil:
+		return true
+	}
+	return t.kind != tokQuoted && (isOf(reservedWords, parts[0]) || s.punct(s.peek(), '('))
 }
 
 // nameOf is name where only an identifier can stand.

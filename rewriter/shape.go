@@ -144,38 +144,55 @@ func (r *reducer) token(t token) {
 	raw := r.text[t.start:t.end]
 	switch t.kind {
 	case tokWord, tokQuoted:
-		foreign := !ascii.Valid(raw) && (r.mode.Charset != SingleByte || !utf8.Valid(raw))
-		if !foreign && (raw[0] != '"' || bytes.IndexByte(raw, '\\') < 0) { // TiDB would take a backslash for an escape
-			break
-		}
-		name := r.name(t)
-		name = name[:min(len(name), longestName)]
-		if raw[0] == '_' { // perhaps a string's character set
-			r.out = hex.AppendEncode(append(r.out, '_'), name)
+		if r.isForeign(raw) {
+			r.rename(t)
 			return
 		}
-		r.out = append(hex.AppendEncode(append(r.out, "`x"...), name), '`')
-		return
 	case tokString, tokDollar:
-		switch short := t.kind == tokString && t.plain && len(raw) <= longLiteral && ascii.Valid(raw); {
-		case short:
-		case r.coded():
-			raw = []byte("'1010'")
-		case t.kind == tokString && !isText(raw[1:len(raw)-1]): // perhaps a number, whose value may count
-			if !t.plain {
-				raw = []byte("'-0'") // for an id as much of a question as '\0' or '\1'
-			}
-		default:
-			r.literals++
-			r.out = strconv.AppendInt(append(r.out, "'s"...), int64(r.literals), 10)
-			raw = []byte("'")
-		}
+		raw = r.shorter(t)
 	case tokNumber:
 		if len(raw) > longLiteral && mayBeNumber(raw) && raw[1]|0x20 == 'x' && allHex(raw[2:]) {
 			raw = raw[:longLiteral]
 		}
 	}
 	r.out = append(r.out, raw...)
+}
+
+// isForeign reports whether TiDB would read a name otherwise: it reads UTF-8 alone, and takes a backslash for an escape.
+func (r *reducer) isForeign(name []byte) bool {
+	if !ascii.Valid(name) && (r.mode.Charset != SingleByte || !utf8.Valid(name)) {
+		return true
+	}
+	return name[0] == '"' && bytes.IndexByte(name, '\\') >= 0
+}
+
+// rename writes the bytes of a name as digits.
+func (r *reducer) rename(t token) {
+	name := r.name(t)
+	name = name[:min(len(name), longestName)]
+	if r.text[t.start] == '_' { // perhaps a string's character set
+		r.out = hex.AppendEncode(append(r.out, '_'), name)
+		return
+	}
+	r.out = append(hex.AppendEncode(append(r.out, "`x"...), name), '`')
+}
+
+// shorter returns what is written for a string: itself, or a short one that is worth as much.
+func (r *reducer) shorter(t token) []byte {
+	raw := r.text[t.start:t.end]
+	switch {
+	case t.kind == tokString && t.plain && len(raw) <= longLiteral && ascii.Valid(raw):
+		return raw
+	case r.coded():
+		return []byte("'1010'")
+	case t.kind == tokString && !isText(raw[1:len(raw)-1]): // perhaps a number, whose value may count
+		if t.plain {
+			return raw
+		}
+		return []byte("'-0'") // for an id as much of a question as '\0' or '\1'
+	}
+	r.literals++
+	return append(strconv.AppendInt([]byte("'s"), int64(r.literals), 10), '\'')
 }
 
 func allHex(digits []byte) bool {

@@ -145,31 +145,44 @@ func (r *tailReader) update() (token, error) {
 	p.Update, r.assigning, r.updateAt = true, true, r.pos
 	defer func() { r.assigning = false }()
 	names, mentioned := len(p.names), r.mentioned
-	table := Name{Table: r.nameBehindDot(r.into)}
+	end, behind, err := r.assignments()
+	if err != nil {
+		return behind, err
+	}
+	p.names, r.mentioned = p.names[:names], mentioned // neither is of the rows
+	if r.canReportUpdated(behind) {
+		r.reportUpdated(end)
+	}
+	return behind, nil
+}
+
+// assignments reads those of ON DUPLICATE KEY UPDATE. It returns the end of the last one, and what follows.
+func (r *tailReader) assignments() (end int, behind token, err error) {
+	p, table := r.plan, Name{Table: r.nameBehindDot(r.into)}
 	for {
 		column, own, err := r.columnName(r.next(), table)
 		if err != nil {
-			return own, err
+			return 0, own, err
 		}
 		if err := r.equals(); err != nil {
-			return own, err
+			return 0, own, err
 		}
-		p.OwnLastID = p.OwnLastID || r.plan.slotOf(column) == 0 && !p.NoLastID && r.ownLastID()
-		end, behind, err := r.skip()
-		if err != nil {
-			return behind, err
+		p.OwnLastID = p.OwnLastID || p.slotOf(column) == 0 && !p.NoLastID && r.ownLastID()
+		end, behind, err = r.skip()
+		if err != nil || !r.punct(behind, ',') {
+			return end, behind, err
 		}
-		if r.punct(behind, ',') {
-			continue
-		}
-		p.names, r.mentioned = p.names[:names], mentioned // neither is of the rows
-		// From the first row that is updated on, the rows behind it and what is returned would read its id.
-		read := p.ReadsLastID && (p.Rows > 1 || r.isWord(behind, "returning"))
-		if c := &p.slots[0]; !p.OwnLastID && !p.NoLastID && !p.Selected && !c.rule.Packet && !c.text && !read {
-			r.reportUpdated(end)
-		}
-		return behind, nil
 	}
+}
+
+// canReportUpdated reports whether the server can be made to report the row that it updates; behind is what follows the
+// assignments. From the first row that is updated on, the rows behind it and what is returned would read its id.
+func (r *tailReader) canReportUpdated(behind token) bool {
+	p, c := r.plan, &r.plan.slots[0]
+	if p.ReadsLastID && (p.Rows > 1 || r.isWord(behind, "returning")) {
+		return false
+	}
+	return !p.OwnLastID && !p.NoLastID && !p.Selected && !c.rule.Packet && !c.text
 }
 
 // reportUpdated appends the assignment `t`.`id`=IF(LAST_INSERT_ID(`t`.`id`),`t`.`id`,`t`.`id`). The function's own value

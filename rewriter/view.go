@@ -89,37 +89,39 @@ func (r *viewReader) path(t token) (n Name, after token, ok bool) {
 // columns reads the list behind SELECT, and FROM.
 func (r *viewReader) columns() bool {
 	for {
-		t := r.next()
-		path, after, ok := r.path(t)
-		c := viewColumn{base: path.Table}
-		if t = after; !ok || !r.isWord(t, "as") {
-			c.base = nil
-		}
-		var last token // what stands in front of the comma or FROM is the column's name
-		for depth := 0; depth > 0 || !r.punct(t, ',') && !r.isWord(t, "from"); last, t = t, r.next() {
-			switch {
-			case t.kind == tokEnd || t.kind == tokBad:
-				return false
-			case r.punct(t, '('):
-				depth++
-			case r.punct(t, ')'):
-				depth--
-			case r.isWord(last, "as") || depth > 0:
-			case c.base != nil && !r.isWord(t, "as"):
-				c.base = nil
-			}
-			if depth < 0 {
-				return false
-			}
-		}
-		if c.name = r.name(last); c.name == nil {
+		c, behind, ok := r.column()
+		if !ok {
 			return false
 		}
 		r.v.columns = append(r.v.columns, c)
-		if r.isWord(t, "from") {
+		if r.isWord(behind, "from") {
 			return true
 		}
 	}
+}
+
+// column reads a value of the list, whose name stands last in it, and returns what follows. It is a column of the table
+// where it is nothing but a path and AS.
+func (r *viewReader) column() (c viewColumn, behind token, ok bool) {
+	path, t, ok := r.path(r.next())
+	if ok && r.isWord(t, "as") {
+		c.base = path.Table
+	}
+	var last token
+	for depth := 0; depth > 0 || !r.punct(t, ',') && !r.isWord(t, "from"); last, t = t, r.next() {
+		if t.kind == tokEnd || t.kind == tokBad {
+			return c, t, false
+		}
+		nesting := r.nesting(t)
+		if depth += nesting; depth < 0 {
+			return c, t, false
+		}
+		if nesting == 0 && depth == 0 && !r.isWord(last, "as") && !r.isWord(t, "as") {
+			c.base = nil
+		}
+	}
+	c.name = r.name(last)
+	return c, t, c.name != nil
 }
 
 // from reads the table, and refuses more than one.
