@@ -192,8 +192,7 @@ func (r *dynamicReader) using() (behind token, err error) {
 
 // isVariable reports whether the text from start to end, which was read as an expression, is one user variable.
 func (r *dynamicReader) isVariable(start, end int) bool {
-	v := dynamicReader{}
-	v.scanner = scanner{text: r.text[:end], pos: start, mode: r.mode, version: versionRefuse}
+	v := operandReader{&scanner{text: r.text[:end], pos: start, mode: r.mode, version: versionRefuse}}
 	return v.punct(v.next(), '@') && v.pos < end && v.text[v.pos] != '@' && v.variable() && v.pos == end
 }
 
@@ -228,7 +227,7 @@ func (r *dynamicReader) harmless(t token) bool {
 		return true
 	case tokPunct:
 		if r.punct(t, '@') {
-			return r.variable()
+			return (&operandReader{&r.scanner}).variable()
 		}
 		return bytes.IndexByte([]byte(",.+-*/%<>=!|&^~"), r.text[t.start]) >= 0
 	case tokWord:

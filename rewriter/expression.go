@@ -16,11 +16,11 @@ const maxQuestion = 4096
 // expression reads the id of a row for a slot where only the server can tell what it is: literals other than plain
 // integers, variables and LAST_INSERT_ID(), alone or joined by + - * / % DIV MOD and parentheses. Their value does not
 // depend on the row and asking for it has no effect.
-func (r *planReader) expression(k int) (behind token, err error) {
+func (r *valueReader) expression(k int) (behind token, err error) {
 	v := &r.plan.slots[k].last
 	*v = value{}
 	before := r.crossed
-	w := expressionWalk{planReader: r, open: true}
+	w := expressionWalk{operandReader: operandReader{&r.scanner}, open: true}
 	for {
 		t := r.next()
 		if t.kind == tokBad {
@@ -44,7 +44,7 @@ func (r *planReader) expression(k int) (behind token, err error) {
 
 // expressionWalk is the walk over an expression for an id.
 type expressionWalk struct {
-	*planReader
+	operandReader
 	depth int  // of parentheses
 	open  bool // an operand must follow
 }
@@ -71,7 +71,7 @@ func (w *expressionWalk) take(t token) bool {
 }
 
 // ask makes a question of the last value of a slot.
-func (r *planReader) ask(k int) error {
+func (r *valueReader) ask(k int) error {
 	p, v := r.plan, &r.plan.slots[k].last
 	switch {
 	case v.end-v.start > maxQuestion:
@@ -87,7 +87,7 @@ func (r *planReader) ask(k int) error {
 //
 // A function in another value, or a trigger, may change a variable while the statement runs. So the number that the rule
 // was held against is written in place of what reads one.
-func (r *planReader) answer(k int) error {
+func (r *valueReader) answer(k int) error {
 	p, v, n := r.plan, &r.plan.slots[k].last, len(r.plan.Questions)
 	reads := readsVariable(r.text[v.start:v.end])
 	if reads && r.prepared { // it may have another value at each execution
@@ -119,7 +119,12 @@ func (r *planReader) answer(k int) error {
 // readsVariable reports whether an expression for an id reads what a statement may change.
 func readsVariable(e []byte) bool { return bytes.IndexByte(e, '@') >= 0 || MentionsLastID(e) }
 
-func (r *scanner) operator(t token) bool {
+// operandReader reads what stands in an expression that servers may be asked for: literals and
+// variables.
+type operandReader struct{ *scanner }
+
+// operator reports whether t joins two operands.
+func (r *operandReader) operator(t token) bool {
 	switch t.kind {
 	case tokWord:
 		return r.isWord(t, "div") || r.isWord(t, "mod")
@@ -133,7 +138,7 @@ func (r *scanner) operator(t token) bool {
 }
 
 // operand takes the rest of the operand that begins with t.
-func (r *planReader) operand(t token) bool {
+func (r *operandReader) operand(t token) bool {
 	switch t.kind {
 	case tokString:
 		r.strings()
@@ -168,14 +173,14 @@ func (r *scanner) joins() bool {
 }
 
 // strings takes the strings that follow a string, which servers join.
-func (r *scanner) strings() {
+func (r *operandReader) strings() {
 	for r.peek().kind == tokString {
 		r.next()
 	}
 }
 
 // fraction takes a number that begins with t: 5, 1e5, 1e-5, 0x1F, 0b1.
-func (r *scanner) fraction(t token) bool {
+func (r *operandReader) fraction(t token) bool {
 	if t.kind != tokNumber {
 		return t.kind == tokDigits
 	}
@@ -210,7 +215,7 @@ func allDigits(word []byte) bool {
 }
 
 // variable takes the name behind an @, or behind the two of a system variable.
-func (r *planReader) variable() bool {
+func (r *operandReader) variable() bool {
 	system := r.touches('@')
 	if system {
 		r.next()
@@ -235,7 +240,7 @@ func (r *planReader) variable() bool {
 }
 
 // wordOperand takes TRUE, FALSE, NULL, LAST_INSERT_ID(), and strings with something in front of them.
-func (r *planReader) wordOperand(t token) bool {
+func (r *operandReader) wordOperand(t token) bool {
 	word := r.text[t.start:t.end]
 	switch {
 	case foldEqual(word, "null"), foldEqual(word, "true"), foldEqual(word, "false"):
@@ -255,7 +260,7 @@ func (r *planReader) wordOperand(t token) bool {
 }
 
 // introduced takes what follows the name of a character set: a string, or one of digits.
-func (r *planReader) introduced() bool {
+func (r *operandReader) introduced() bool {
 	switch t := r.next(); {
 	case t.kind == tokString:
 		r.strings()
@@ -279,7 +284,7 @@ func bytesAny(set string, c byte) bool {
 
 // defaultOf returns the end of DEFAULT(column) for a DEFAULT that ends at end: end itself when it names no column, or
 // another than that of the slot.
-func (r *planReader) defaultOf(k, end int) int {
+func (r *valueReader) defaultOf(k, end int) int {
 	if !r.punct(r.peek(), '(') {
 		return end
 	}

@@ -6,8 +6,11 @@ import (
 	"idproxy/ascii"
 )
 
+// valueReader reads the values that rows have for ids.
+type valueReader struct{ *planReader }
+
 // null reads a NULL that nothing but one space stands before, and what follows it, faster than tokens do.
-func (r *planReader) null() (start int, ok bool) {
+func (r *valueReader) null() (start int, ok bool) {
 	i := r.pos
 	if i < len(r.text) && r.text[i] == ' ' {
 		i++
@@ -20,7 +23,7 @@ func (r *planReader) null() (start int, ok bool) {
 }
 
 // value reads the last value of a slot, the id of a row, and returns what follows it: ',' or ')' in a tuple.
-func (r *planReader) value(k int) (behind token, err error) {
+func (r *valueReader) value(k int) (behind token, err error) {
 	c := &r.plan.slots[k]
 	if i, ok := r.null(); ok {
 		c.last = value{kind: valueNull, start: i, end: i + 4}
@@ -47,7 +50,7 @@ func (r *planReader) value(k int) (behind token, err error) {
 
 // literal reads the last value of a slot, and what follows it, where the value is one literal that is
 // understood. Where it is not, ok is false.
-func (r *planReader) literal(k int) (behind token, ok bool, err error) {
+func (r *valueReader) literal(k int) (behind token, ok bool, err error) {
 	c := &r.plan.slots[k]
 	v := &c.last
 	t := r.next()
@@ -83,7 +86,7 @@ func (r *planReader) literal(k int) (behind token, ok bool, err error) {
 }
 
 // wordLiteral reads NULL, \N and DEFAULT.
-func (r *planReader) wordLiteral(k int, t token) {
+func (r *valueReader) wordLiteral(k int, t token) {
 	v := &r.plan.slots[k].last
 	switch {
 	case r.isNull(t):
@@ -94,13 +97,13 @@ func (r *planReader) wordLiteral(k int, t token) {
 }
 
 // isNull reports whether t is NULL or a \N that the server takes for one.
-func (r *planReader) isNull(t token) bool {
+func (r *valueReader) isNull(t token) bool {
 	return r.isWord(t, "null") ||
 		t.kind == tokNumber && string(r.text[t.start:t.end]) == `\N` && r.knowsBackslashN()
 }
 
 // signedLiteral reads a ?, or digits right behind a sign.
-func (r *planReader) signedLiteral(v *value, t token) {
+func (r *valueReader) signedLiteral(v *value, t token) {
 	sign := r.text[t.start]
 	switch {
 	case sign == '?' && r.prepared:
@@ -115,7 +118,7 @@ func (r *planReader) signedLiteral(v *value, t token) {
 }
 
 // textExpression passes the expression for a slot of a text column, which stays as it is.
-func (r *planReader) textExpression(k int) (behind token, err error) {
+func (r *valueReader) textExpression(k int) (behind token, err error) {
 	crossed := r.crossed
 	r.texts = true
 	v := &r.plan.slots[k].last
@@ -127,12 +130,12 @@ func (r *planReader) textExpression(k int) (behind token, err error) {
 }
 
 // knowsBackslashN reports whether the server is known to read \N as NULL: MySQL does not since 8.0.
-func (r *scanner) knowsBackslashN() bool {
+func (r *valueReader) knowsBackslashN() bool {
 	return r.mode.MariaDB || r.mode.Version > 0 && r.mode.Version < 80000
 }
 
 // place counts the last value of a slot and makes the edits for it where it stands; behind is what follows it.
-func (r *planReader) place(k int, behind token) {
+func (r *valueReader) place(k int, behind token) {
 	p := r.plan
 	v := &p.slots[k].last
 	if v.kind == valueZero || v.kind == valueDefault {
@@ -194,7 +197,7 @@ func (f *Filled) compare(v *value) {
 }
 
 // fix writes the number of a value in its place.
-func (r *planReader) fix(v *value) {
+func (r *valueReader) fix(v *value) {
 	p := r.plan
 	start := len(p.buffer)
 	p.buffer = v.appendNumber(p.buffer)

@@ -110,7 +110,7 @@ func (r *planReader) names() (token, error) {
 	}
 	r.plan.body = t.end
 	if r.isWord(t, "set") {
-		return (&setReader{r}).read(name)
+		return (&setReader{valueReader{r}}).read(name)
 	}
 	listed := r.punct(t, '(') && !r.beginsQuery()
 	if listed {
@@ -131,7 +131,7 @@ func (r *planReader) names() (token, error) {
 	if r.plan.Selected {
 		return t, nil
 	}
-	return (&tupleReader{r}).read()
+	return (&tupleReader{valueReader{r}}).read()
 }
 
 // tableName reads the table, whose name begins with t.
@@ -188,7 +188,7 @@ func reserved(word []byte) bool {
 }
 
 // partitions reads the names behind PARTITION.
-func (r *scanner) partitions() error {
+func (r *planReader) partitions() error {
 	t := r.next()
 	for want := byte('('); r.punct(t, want); want = ',' {
 		if t = r.next(); r.name(t) == nil {

@@ -86,16 +86,6 @@ func (r *scanner) unexpected(t token) error {
 	return unsupported(fmt.Sprintf("not understood at byte %d: %s", t.start, what))
 }
 
-// appendName appends the name that t is, as the statement writes it but always in quotes. A word holds no quote but as part
-// of a wider character, where it stands for itself.
-func (r *scanner) appendName(dst []byte, t token) []byte {
-	name := r.text[t.start:t.end]
-	if t.kind == tokQuoted {
-		return append(dst, name...)
-	}
-	return append(append(append(dst, '`'), name...), '`')
-}
-
 // otherRows names the form of a statement whose rows come from a query that begins with t.
 func (r *planReader) otherRows(t token) string {
 	verb := "INSERT ... "
@@ -140,7 +130,7 @@ func (r *planReader) skip() (end int, behind token, err error) {
 }
 
 // equals takes = or :=.
-func (r *scanner) equals() error {
+func (r *planReader) equals() error {
 	t := r.next()
 	if r.punct(t, ':') && r.touches('=') {
 		t = r.next()

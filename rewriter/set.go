@@ -1,7 +1,7 @@
 package rewriter
 
 // setReader reads INSERT ... SET.
-type setReader struct{ *planReader }
+type setReader struct{ valueReader }
 
 // read reads the assignments behind SET and returns what follows them.
 func (r *setReader) read(table Name) (token, error) {

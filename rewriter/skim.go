@@ -185,7 +185,7 @@ func (r *tupleReader) skimToken(i int) int {
 }
 
 // stop notes a fault at i and returns -1.
-func (s *scanner) stop(i int, fault string) int {
-	s.pos, s.fault = i, fault
+func (r *tupleReader) stop(i int, fault string) int {
+	r.pos, r.fault = i, fault
 	return -1
 }

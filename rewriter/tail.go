@@ -103,6 +103,16 @@ func (r *tailReader) rowNames() error {
 	return nil
 }
 
+// appendName appends the name that t is, as the statement writes it but always in quotes. A word holds no quote but as part
+// of a wider character, where it stands for itself.
+func (r *tailReader) appendName(dst []byte, t token) []byte {
+	name := r.text[t.start:t.end]
+	if t.kind == tokQuoted {
+		return append(dst, name...)
+	}
+	return append(append(append(dst, '`'), name...), '`')
+}
+
 // newNames appends a name for each column that is appended to the row, each with a comma behind it. They are words that
 // the statement does not have.
 func (r *tailReader) newNames() {

@@ -1,7 +1,7 @@
 package rewriter
 
 // tupleReader reads INSERT ... VALUES from the first tuple on.
-type tupleReader struct{ *planReader }
+type tupleReader struct{ valueReader }
 
 // read reads the tuples and returns what follows the last.
 func (r *tupleReader) read() (token, error) {
@@ -93,8 +93,8 @@ func (r *tupleReader) tuple(inside int) (end int, err error) {
 }
 
 // blank reports whether nothing but blanks and comments stands from i, which may be in a version comment, up to end.
-func (r *scanner) blank(i, end int, inVersion bool) bool {
-	inside := *r
+func (r *tupleReader) blank(i, end int, inVersion bool) bool {
+	inside := r.scanner
 	inside.pos, inside.inVersion = i, inVersion
 	return inside.blanks() && inside.pos == end
 }

@@ -10,7 +10,7 @@ func (p *Plan) Form(i int) rule.Form { return p.slots[i].form }
 
 // wideID reads the id of a row for a slot of wide ids. Only NULL, DEFAULT and an id that is not there generate. A literal is
 // explicit; any other expression may turn out to be NULL, and gets an id for that case.
-func (r *planReader) wideID(k int) (behind token, err error) {
+func (r *valueReader) wideID(k int) (behind token, err error) {
 	v := &r.plan.slots[k].last
 	start := r.spot()
 	behind, ok, err := r.wideLiteral(k)
@@ -30,7 +30,7 @@ func (r *planReader) wideID(k int) (behind token, err error) {
 }
 
 // wideLiteral is literal for wide ids.
-func (r *planReader) wideLiteral(k int) (behind token, ok bool, err error) {
+func (r *valueReader) wideLiteral(k int) (behind token, ok bool, err error) {
 	v := &r.plan.slots[k].last
 	t := r.next()
 	*v = value{start: t.start, end: t.end, crossed: r.crossed}
@@ -45,7 +45,7 @@ func (r *planReader) wideLiteral(k int) (behind token, ok bool, err error) {
 		v.kind, v.end = valueNull, r.defaultOf(k, t.end)
 	case r.punct(t, '?') && r.prepared:
 		v.kind = valueBound
-	case !r.punct(t, '@') && !r.isWord(t, "last_insert_id") && r.operand(t):
+	case !r.punct(t, '@') && !r.isWord(t, "last_insert_id") && (&operandReader{&r.scanner}).operand(t):
 		v.kind, v.end = valueUnknown, r.pos
 	}
 	if v.kind == valueOther || r.crossed != v.crossed {
