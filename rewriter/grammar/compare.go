@@ -73,33 +73,56 @@ func (c *comparison) columns() error {
 	case len(after) == 0:
 		after = c.names
 	}
-	next, gone := 0, -1
+	w := columnWalk{comparison: c, gone: -1}
 	for _, n := range after {
-		rule, from := c.rule(n), -1
-		if next < len(c.names) && !c.same(c.names[next], n, rule) && c.rule(c.names[next]) == 0 && gone < 0 {
-			gone = next
-			next++
-		}
-		switch {
-		case next < len(c.names) && c.same(c.names[next], n, rule):
-			from = next
-			next++
-		case next < len(c.names):
-			return differ("columns lost or in another order")
-		case rule < 0:
-			return differ("a new column that has no rule")
-		case rule == 0:
-			from, gone = gone, -1
+		rule := c.rule(n)
+		from, err := w.from(n, rule)
+		if err != nil {
+			return err
 		}
 		if rule >= 0 && slices.Contains(c.rules, rule) {
 			return differ("a column twice")
 		}
 		c.from, c.rules = append(c.from, from), append(c.rules, rule)
 	}
-	if next < len(c.names) || gone >= 0 {
+	if len(w.left()) > 0 || w.gone >= 0 {
 		return differ("a column is lost")
 	}
 	return c.complete()
+}
+
+// columnWalk is the walk over the columns after.
+type columnWalk struct {
+	*comparison
+	next int // the next column before
+	gone int // the column before that is gone from its place; -1: none
+}
+
+// left returns the columns before that were not found yet.
+func (w *columnWalk) left() []name { return w.names[w.next:] }
+
+// from returns which column before is n, that of a rule; -1 for a new one.
+func (w *columnWalk) from(n name, rule int) (int, error) {
+	if left := w.left(); len(left) > 0 && !w.same(left[0], n, rule) && w.rule(left[0]) == 0 && w.gone < 0 {
+		w.gone = w.next
+		w.next++
+	}
+	if left := w.left(); len(left) > 0 {
+		if !w.same(left[0], n, rule) {
+			return -1, differ("columns lost or in another order")
+		}
+		w.next++
+		return w.next - 1, nil
+	}
+	if rule < 0 {
+		return -1, differ("a new column that has no rule")
+	}
+	if rule > 0 {
+		return -1, nil
+	}
+	from := w.gone
+	w.gone = -1
+	return from, nil
 }
 
 func (c *comparison) columnsBefore() error {
@@ -167,29 +190,8 @@ func (c *comparison) rows() error {
 			if from >= 0 {
 				x = a[from]
 			}
-			rule := c.rules[at]
-			if rule < 0 {
-				if restore(x) != restore(b[at]) {
-					return differ("another value")
-				}
-				continue
-			}
-			id := c.id
-			if c.wide(rule) {
-				id = c.wideID
-			}
-			filled, err := id(x, b[at], rule, generated[rule])
-			if err != nil {
+			if err := c.value(x, row, at, generated); err != nil {
 				return err
-			}
-			if filled {
-				generated[rule]++
-			}
-			if !c.wide(rule) && strings.Contains(restore(b[at]), "LAST_INSERT_ID(") && (filled || restore(x) != restore(b[at])) {
-				if c.reader[0] >= 0 {
-					return differ("LAST_INSERT_ID() set twice")
-				}
-				c.reader = [2]int{row, at}
 			}
 		}
 	}
@@ -197,6 +199,36 @@ func (c *comparison) rows() error {
 		if f := c.p.Columns[rule]; n != f.Generated || c.p.Rows-n != f.Explicit+f.Texts+f.Bound {
 			return differ("%d ids generated, not %d", n, f.Generated)
 		}
+	}
+	return nil
+}
+
+// value compares a value before, nil when there was none, with that at a place after. generated
+// counts the ids by rule.
+func (c *comparison) value(x ast.ExprNode, row, at int, generated []int) error {
+	y, rule := c.after.Lists[row][at], c.rules[at]
+	if rule < 0 {
+		if restore(x) != restore(y) {
+			return differ("another value")
+		}
+		return nil
+	}
+	id := c.id
+	if c.wide(rule) {
+		id = c.wideID
+	}
+	filled, err := id(x, y, rule, generated[rule])
+	if err != nil {
+		return err
+	}
+	if filled {
+		generated[rule]++
+	}
+	if !c.wide(rule) && strings.Contains(restore(y), "LAST_INSERT_ID(") && (filled || restore(x) != restore(y)) {
+		if c.reader[0] >= 0 {
+			return differ("LAST_INSERT_ID() set twice")
+		}
+		c.reader = [2]int{row, at}
 	}
 	return nil
 }
@@ -322,34 +354,55 @@ const (
 
 // generates returns what a value means for an id of the rule's column; nil is none.
 func (c *comparison) generates(x ast.ExprNode, rule *rule.Rule) chance {
-	zero, other := always, never
-	if c.s.Mode.NoAutoValueOnZero {
-		zero = never
-	}
-	if len(c.s.Values) > 0 {
-		other = perhaps
-	}
 	switch x := x.(type) {
 	case nil:
 		return always
 	case *ast.DefaultExpr:
 		if x.Name == nil || strings.EqualFold(x.Name.Name.O, rule.Column) {
-			return zero
+			return c.zero()
 		}
 	case *driver.ValueExpr:
-		text, integer := restore(x), x.Kind() == driver.KindInt64 || x.Kind() == driver.KindUint64
-		switch {
-		case text == "NULL":
-			return always
-		case text == "TRUE", text == "FALSE":
-			return other
-		case integer && text == "0", x.Kind() == driver.KindString && x.GetString() == "0" && other == never:
-			return zero
-		case integer:
-			return never
+		return c.literal(x)
+	}
+	return c.other()
+}
+
+// zero is generates for 0.
+func (c *comparison) zero() chance {
+	if c.s.Mode.NoAutoValueOnZero {
+		return never
+	}
+	return always
+}
+
+// other is generates for what only the server can tell.
+func (c *comparison) other() chance {
+	if len(c.s.Values) > 0 {
+		return perhaps
+	}
+	return never
+}
+
+func (c *comparison) literal(x *driver.ValueExpr) chance {
+	text := restore(x)
+	switch {
+	case text == "NULL":
+		return always
+	case text == "TRUE", text == "FALSE":
+		return c.other()
+	}
+	switch x.Kind() {
+	case driver.KindInt64, driver.KindUint64:
+		if text == "0" {
+			return c.zero()
+		}
+		return never
+	case driver.KindString:
+		if x.GetString() == "0" && c.other() == never {
+			return c.zero()
 		}
 	}
-	return other
+	return c.other()
 }
 
 // readsLastID reports whether some expression of the statement reads the session's last insert id.

@@ -17,7 +17,7 @@ const noLimit = " LIMIT 18446744073709551615"
 func numbering(p *rewriter.Plan) *rewriter.Numbering {
 	n := &rewriter.Numbering{LastID: 5}
 	for i := range p.Columns {
-		run := rewriter.Run{First: firstID + uint64(i)*1_000_000_000_000, Count: 1000}
+		run := rewriter.Run{First: firstID + uint64(i)*perRule, Count: 1000}
 		n.Columns = append(n.Columns, rewriter.Numbers{Runs: []rewriter.Run{run}, Stride: 1})
 	}
 	return n
@@ -96,17 +96,12 @@ func (c *comparison) queryColumns() error {
 // around checks WITH d(a,b) AS (query) SELECT a,b,id FROM (SELECT a,b,counter FROM d) AS e: the
 // query is that of before, and each column of it goes where it went.
 func (c *comparison) around() error {
-	outer, ok := c.after.Select.(*ast.SelectStmt)
-	if !ok || outer.With == nil || len(outer.With.CTEs) != 1 {
-		return differ("another query around that of the statement")
-	}
-	query := outer.With.CTEs[0]
-	if unwrapped(query.Query.Query) != unwrapped(c.before.Select) {
-		return differ("another query")
+	outer, layer, query, err := c.layers()
+	if err != nil {
+		return err
 	}
 	given := query.ColNameList
-	layer, ok := outer.From.TableRefs.Left.(*ast.TableSource).Source.(*ast.SelectStmt)
-	if !ok || len(given) != len(c.names) || len(outer.Fields.Fields) != len(c.rules) || len(layer.Fields.Fields) != len(given)+1 {
+	if len(given) != len(c.names) || len(outer.Fields.Fields) != len(c.rules) || len(layer.Fields.Fields) != len(given)+1 {
 		return differ("other columns of the query")
 	}
 	for i, n := range given {
@@ -118,11 +113,33 @@ func (c *comparison) around() error {
 		switch field := outer.Fields.Fields[i]; {
 		case rule < 0 && columnOf(field) != given[i].L:
 			return differ("another value")
-		case rule >= 0 && !strings.Contains(restore(field), strconv.FormatUint(firstID+uint64(rule)*1_000_000_000_000, 10)):
+		case rule >= 0 && !hasID(field, rule):
 			return differ("no id where one is generated")
 		}
 	}
 	return nil
+}
+
+// layers returns the query around all, that inside it, and the statement's own.
+func (c *comparison) layers() (outer, layer *ast.SelectStmt, query *ast.CommonTableExpression, err error) {
+	outer, ok := c.after.Select.(*ast.SelectStmt)
+	if !ok || outer.With == nil || len(outer.With.CTEs) != 1 {
+		return nil, nil, nil, differ("another query around that of the statement")
+	}
+	query = outer.With.CTEs[0]
+	if unwrapped(query.Query.Query) != unwrapped(c.before.Select) {
+		return nil, nil, nil, differ("another query")
+	}
+	layer, ok = outer.From.TableRefs.Left.(*ast.TableSource).Source.(*ast.SelectStmt)
+	if !ok {
+		return nil, nil, nil, differ("other columns of the query")
+	}
+	return outer, layer, query, nil
+}
+
+// hasID reports whether a field has the first id of a rule in it.
+func hasID(f *ast.SelectField, rule int) bool {
+	return strings.Contains(restore(f), strconv.FormatUint(firstID+uint64(rule)*perRule, 10))
 }
 
 // columnOf returns the column that a field is, or nothing.
@@ -181,7 +198,7 @@ func (c *comparison) beside() error {
 	}
 	for i, field := range query.Fields.Fields[len(was.Fields.Fields):] {
 		rule := c.rules[len(c.names)+i]
-		if !strings.Contains(restore(field), strconv.FormatUint(firstID+uint64(rule)*1_000_000_000_000, 10)) {
+		if !hasID(field, rule) {
 			return differ("no id where one is generated")
 		}
 	}

@@ -127,6 +127,9 @@ func hasHigh(text []byte) bool {
 // not taken for theirs.
 const firstID = 7_770_000_000_000_000_000
 
+// perRule is how far the ids of one rule are from those of the next.
+const perRule = 1_000_000_000_000
+
 func compareWhole(s *rewriter.Statement, p *rewriter.Plan) error {
 	before, err := parse(string(s.Text), s.Mode)
 	if err != nil {
@@ -141,7 +144,7 @@ func compareWhole(s *rewriter.Statement, p *rewriter.Plan) error {
 	ids := make([][]uint64, len(p.Columns))
 	for i := range ids {
 		for n := range s.Rules[i].IDs.Words(p.Columns[i].Generated) {
-			ids[i] = append(ids[i], firstID+uint64(i)*1_000_000_000_000+uint64(n))
+			ids[i] = append(ids[i], firstID+uint64(i)*perRule+uint64(n))
 		}
 	}
 	after, err := parse(string(p.Append(nil, s.Text, ids)), s.Mode)
