@@ -45,17 +45,15 @@ func (b *Bulk) Parse(payload []byte, n int, types []uint16) error {
 	b.Flags = binary.LittleEndian.Uint16(b.Head[5:])
 	b.Typed = b.Flags&BulkTypes != 0
 	if b.Typed {
-		if n > r.Len()/2 {
-			return ErrMalformed
-		}
-		for range n {
-			b.Types = append(b.Types, r.Uint16())
-		}
+		b.Types = r.Uint16s(b.Types, n)
 	} else {
 		b.Types = append(b.Types, types...)
 	}
 	b.rows = r.Rest()
-	if len(b.Types) != n {
+	switch {
+	case !r.OK():
+		return ErrMalformed
+	case len(b.Types) != n:
 		return ErrUntyped
 	}
 	return nil
@@ -70,13 +68,8 @@ func AppendBulkTypes(dst []uint16, payload []byte, _ uint64, n int) (_ []uint16,
 	if !r.OK() || binary.LittleEndian.Uint16(head[5:])&BulkTypes == 0 {
 		return dst, r.OK()
 	}
-	if n > r.Len()/2 {
-		return dst, false
-	}
-	for range n {
-		dst = append(dst, r.Uint16())
-	}
-	return dst, true
+	dst = r.Uint16s(dst, n)
+	return dst, r.OK()
 }
 
 // Rows are the bytes behind the types.

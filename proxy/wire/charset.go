@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -16,37 +17,60 @@ const (
 	setUTF32  = "utf32"
 )
 
-// WideSet returns which of them a collation is of, "" for none.
-func WideSet(collation uint16) string {
-	id := collation
-	if id >= firstUCA1400 {
-		return [8]string{2: setUCS2, 3: setUTF16, 4: setUTF32}[(id-firstUCA1400)>>8&7]
-	}
-	if id >= 1024 {
-		id -= 1024 // MariaDB's NO PAD collations
-	}
-	between := func(low, high uint16) bool { return low <= id && id <= high }
-	switch {
-	case id == 35, id == 90, between(128, 159), between(640, 642):
-		return setUCS2
-	case id == 56, id == 62:
-		return setUTF16L
-	case id == 54, id == 55, between(101, 124), between(672, 674):
-		return setUTF16
-	case id == 60, id == 61, between(160, 183), between(736, 738):
-		return setUTF32
-	}
-	return notWide
+// collations are the numbers from one to another.
+type collations struct{ first, last uint16 }
+
+// characterSet is a set whose characters take up to so many bytes, of those that servers have.
+type characterSet struct {
+	wide  string // one of those in which ASCII is not ASCII
+	bytes int
 }
+
+// multibyte are the sets of more than one byte a character, by their collations. MariaDB's NO PAD
+// collations are 1024 above.
+var multibyte = [...]struct {
+	characterSet
+	of []collations
+}{
+	{characterSet{setUCS2, 2}, []collations{{35, 35}, {90, 90}, {128, 159}, {640, 642}}},
+	{characterSet{setUTF16L, 4}, []collations{{56, 56}, {62, 62}}},
+	{characterSet{setUTF16, 4}, []collations{{54, 55}, {101, 124}, {672, 674}}},
+	{characterSet{setUTF32, 4}, []collations{{60, 61}, {160, 183}, {736, 738}}},
+	// utf8mb4, gb18030
+	{characterSet{bytes: 4}, []collations{{45, 46}, {224, 250}, {255, 323}, {608, 610}}},
+	// utf8mb3, ujis, eucjpms
+	{characterSet{bytes: 3}, []collations{{33, 33}, {76, 76}, {83, 83}, {192, 223}, {576, 578}, {12, 12}, {91, 91}, {97, 98}}},
+	// big5, sjis, euckr, gb2312, gbk, cp932
+	{characterSet{bytes: 2}, []collations{{1, 1}, {13, 13}, {19, 19}, {24, 24}, {28, 28}, {84, 88}, {95, 96}}},
+}
+
+// uca1400 are the sets of MariaDB's UCA 14.0.0 collations, 256 numbers for each.
+var uca1400 = [...]characterSet{{bytes: 3}, {bytes: 4}, {setUCS2, 2}, {setUTF16, 4}, {setUTF32, 4}}
+
+// firstUCA1400 is where their numbers begin.
+const firstUCA1400 = 2048
+
+// setOf returns the character set of a collation.
+func setOf(collation uint16) characterSet {
+	if collation >= firstUCA1400 {
+		return uca1400[min(int(collation-firstUCA1400)>>8, len(uca1400)-1)]
+	}
+	id := collation % 1024
+	for i := range multibyte {
+		if slices.ContainsFunc(multibyte[i].of, func(c collations) bool { return c.first <= id && id <= c.last }) {
+			return multibyte[i].characterSet
+		}
+	}
+	return characterSet{bytes: 1}
+}
+
+// WideSet returns which of the sets in which ASCII is not ASCII a collation is of, "" for none.
+func WideSet(collation uint16) string { return setOf(collation).wide }
 
 // IsWide reports whether a character set is one of them.
 func IsWide(set string) bool {
 	return set == setUCS2 || set == setUTF16 || set == setUTF16L || set == setUTF32
 }
-
-// firstUCA1400 is where the numbers of MariaDB's UCA 14.0.0 collations begin,
-// 256 for each of utf8mb3, utf8mb4, ucs2, utf16 and utf32.
-const firstUCA1400 = 2048
 
 // DecodeWide returns text of a wide set as UTF-8, and other text as it is. It leaves out a
 // character that is cut off at the end.
@@ -83,27 +107,4 @@ const BinaryCollation = 63
 // CharBytes returns how many bytes a character of a collation's character set
 // takes at most; both servers give the length of a CHAR column in such bytes,
 // for the character set of results.
-func CharBytes(collation uint16) int {
-	switch WideSet(collation) {
-	case setUCS2:
-		return 2
-	case setUTF16, setUTF16L, setUTF32:
-		return 4
-	}
-	id := collation
-	if 1024 <= id && id < firstUCA1400 {
-		id -= 1024 // MariaDB's NO PAD collations
-	}
-	between := func(low, high uint16) bool { return low <= id && id <= high }
-	switch {
-	case id >= firstUCA1400 && id < firstUCA1400+256:
-		return 3 // utf8mb3
-	case id == 45, id == 46, between(224, 250), between(255, 323), between(608, 610), id >= firstUCA1400:
-		return 4 // utf8mb4, gb18030
-	case id == 33, id == 76, id == 83, between(192, 223), between(576, 578), id == 12, id == 91, id == 97, id == 98:
-		return 3 // utf8mb3, ujis, eucjpms
-	case id == 1, id == 13, id == 19, id == 24, id == 28, between(84, 88), id == 95, id == 96:
-		return 2 // big5, sjis, euckr, gb2312, gbk, cp932
-	}
-	return 1
-}
+func CharBytes(collation uint16) int { return setOf(collation).bytes }

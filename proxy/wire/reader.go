@@ -61,6 +61,14 @@ func (r *Reader) Uint32() uint32 {
 	return 0
 }
 
+// Uint16s appends the next n little-endian u16 to dst.
+func (r *Reader) Uint16s(dst []uint16, n int) []uint16 {
+	for v := r.Bytes(2 * n); len(v) > 0; v = v[2:] {
+		dst = append(dst, binary.LittleEndian.Uint16(v))
+	}
+	return dst
+}
+
 // NulBytes reads up to a NUL, which is consumed and not returned. A payload
 // that ends without one is bad.
 func (r *Reader) NulBytes() []byte {

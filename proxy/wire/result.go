@@ -27,6 +27,15 @@ func NextPayload(frames []byte) (payload, rest []byte, err error) {
 	return payload, frames[size:], nil
 }
 
+// nextAnswer is NextPayload, but that an ERR packet is an error.
+func nextAnswer(frames []byte) (payload, rest []byte, err error) {
+	payload, rest, err = NextPayload(frames)
+	if err == nil && payload[0] == ErrByte {
+		err = ParseERR(payload)
+	}
+	return payload, rest, err
+}
+
 // ParseERR reads an ERR packet.
 func ParseERR(payload []byte) *mysql.MyError {
 	e := &mysql.MyError{Code: ErrCode(payload), State: "HY000", Message: ErrMessage(payload)}
@@ -38,16 +47,11 @@ func ParseERR(payload []byte) *mysql.MyError {
 
 // ReadOK reads a reply that has no result set from whole frames.
 func ReadOK(frames []byte) error {
-	payload, _, err := NextPayload(frames)
-	switch {
-	case err != nil:
-		return err
-	case payload[0] == ErrByte:
-		return ParseERR(payload)
-	case payload[0] != OKByte:
+	payload, _, err := nextAnswer(frames)
+	if err == nil && payload[0] != OKByte {
 		return ErrCut
 	}
-	return nil
+	return err
 }
 
 // Definitions describe columns. A session may have asked for none
@@ -119,12 +123,9 @@ func ReadBinaryResult(frames []byte, caps uint64, prepared [][]byte) (Result, er
 
 // readResult reads a result set; read reads one row.
 func readResult(frames []byte, caps uint64, prepared [][]byte, read func(payload []byte, d *Definitions) ([][]byte, bool)) (Result, error) {
-	payload, rest, err := NextPayload(frames)
+	payload, rest, err := nextAnswer(frames)
 	if err != nil {
 		return Result{}, err
-	}
-	if payload[0] == ErrByte {
-		return Result{}, ParseERR(payload)
 	}
 	out := Result{Definitions: Definitions{Extended: caps&MariaDBExtendedMetadata != 0}}
 	if out.Payloads, rest, err = readDefinitions(payload, rest, caps, prepared); err != nil {
@@ -136,13 +137,10 @@ func readResult(frames []byte, caps uint64, prepared [][]byte, read func(payload
 		}
 	}
 	for {
-		if payload, rest, err = NextPayload(rest); err != nil {
+		if payload, rest, err = nextAnswer(rest); err != nil {
 			return Result{}, err
 		}
-		switch {
-		case payload[0] == ErrByte:
-			return Result{}, ParseERR(payload)
-		case payload[0] == EOFByte && len(payload) < MaxPayload:
+		if payload[0] == EOFByte && len(payload) < MaxPayload {
 			return out, nil
 		}
 		row, ok := read(payload, &out.Definitions)
@@ -207,12 +205,9 @@ type PrepareReply struct {
 // *mysql.MyError. Beside another error the reply still has the statement's number, if that
 // was there: it must be closed.
 func ReadPrepare(frames []byte, caps uint64) (p PrepareReply, err error) {
-	payload, rest, err := NextPayload(frames)
+	payload, rest, err := nextAnswer(frames)
 	if err != nil {
 		return p, err
-	}
-	if payload[0] == ErrByte {
-		return p, ParseERR(payload)
 	}
 	head, ok := ParsePrepared(payload)
 	if !ok {

@@ -37,29 +37,17 @@ func IsNumber(kind byte) bool {
 
 // Integer returns the value of an integer, with the sign's bits above it.
 func (p *Parameter) Integer() (number uint64, ok bool) {
-	signed := p.Type&Unsigned == 0
 	switch byte(p.Type) {
-	case mysql.MYSQL_TYPE_TINY:
-		number = uint64(p.Value[0])
-		if signed {
-			number = uint64(int8(p.Value[0]))
-		}
-	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
-		n := binary.LittleEndian.Uint16(p.Value)
-		number = uint64(n)
-		if signed {
-			number = uint64(int16(n))
-		}
-	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
-		n := binary.LittleEndian.Uint32(p.Value)
-		number = uint64(n)
-		if signed {
-			number = uint64(int32(n))
-		}
-	case mysql.MYSQL_TYPE_LONGLONG:
-		number = binary.LittleEndian.Uint64(p.Value)
+	case mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24,
+		mysql.MYSQL_TYPE_LONGLONG:
 	default:
 		return 0, false
+	}
+	var b [8]byte
+	copy(b[:], p.Value)
+	number = binary.LittleEndian.Uint64(b[:])
+	if above := 64 - 8*len(p.Value); p.Type&Unsigned == 0 {
+		number = uint64(int64(number<<above) >> above)
 	}
 	return number, true
 }
