@@ -205,7 +205,7 @@ func Zero(t byte) []byte {
 	case lenencLen:
 		return []byte("\x010")
 	default:
-		return make([]byte, n)
+		return make([]byte, max(n, 0))
 	}
 }
 

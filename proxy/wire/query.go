@@ -8,30 +8,24 @@ import (
 
 // binaryLen returns these for types whose values carry their own length.
 const (
+	lenencLen = 0  // a length-encoded string: all types but those of binaryLens
 	byteLen   = -1 // one length byte: dates and times
-	lenencLen = -2 // a length-encoded string: everything else
+	nullLen   = -2 // no value at all
 )
+
+// binaryLens are the bytes that values take in the binary protocol, by their types.
+var binaryLens = [256]int8{
+	mysql.MYSQL_TYPE_NULL: nullLen,
+	mysql.MYSQL_TYPE_TINY: 1, mysql.MYSQL_TYPE_SHORT: 2, mysql.MYSQL_TYPE_YEAR: 2,
+	mysql.MYSQL_TYPE_LONG: 4, mysql.MYSQL_TYPE_INT24: 4, mysql.MYSQL_TYPE_FLOAT: 4,
+	mysql.MYSQL_TYPE_LONGLONG: 8, mysql.MYSQL_TYPE_DOUBLE: 8,
+	mysql.MYSQL_TYPE_DATE: byteLen, mysql.MYSQL_TYPE_DATETIME: byteLen,
+	mysql.MYSQL_TYPE_TIMESTAMP: byteLen, mysql.MYSQL_TYPE_TIME: byteLen,
+}
 
 // binaryLen returns how many bytes a value of type t takes in the binary
 // protocol.
-func binaryLen(t byte) int {
-	switch t {
-	case mysql.MYSQL_TYPE_NULL:
-		return 0
-	case mysql.MYSQL_TYPE_TINY:
-		return 1
-	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
-		return 2
-	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_FLOAT:
-		return 4
-	case mysql.MYSQL_TYPE_LONGLONG, mysql.MYSQL_TYPE_DOUBLE:
-		return 8
-	case mysql.MYSQL_TYPE_DATE, mysql.MYSQL_TYPE_DATETIME, mysql.MYSQL_TYPE_TIMESTAMP, mysql.MYSQL_TYPE_TIME:
-		return byteLen
-	default:
-		return lenencLen
-	}
-}
+func binaryLen(t byte) int { return int(binaryLens[t]) }
 
 // QueryText returns where the SQL text starts in a COM_QUERY payload: behind
 // the command byte, or behind the query attributes when the session negotiated
@@ -88,7 +82,7 @@ func skipBinary(r *Reader, t byte) {
 	case lenencLen:
 		r.LenencBytes()
 	default:
-		r.Bytes(n)
+		r.Bytes(max(n, 0)) // none of NULL
 	}
 }
 

@@ -82,12 +82,9 @@ func ReadResult(frames []byte, caps uint64) (Result, error) {
 	return readResult(frames, caps, nil, func(payload []byte, d *Definitions) (row [][]byte, ok bool) {
 		r := NewReader(payload)
 		for range d.Payloads {
-			v, null := r.Value()
+			v, _ := r.Value()
 			if !r.OK() {
 				return nil, false
-			}
-			if null {
-				v = nil
 			}
 			row = append(row, v)
 		}
@@ -165,10 +162,7 @@ func readDefinitions(head, frames []byte, caps uint64, prepared [][]byte) (defin
 	if prepared != nil && caps&MariaDBCacheMetadata != 0 && r.Uint8() == 0 {
 		described, definitions = false, prepared
 	}
-	for i := range min(columns, MaxColumns) {
-		if definitions != nil && i < uint64(len(prepared)) && !described {
-			continue
-		}
+	for uint64(len(definitions)) < min(columns, MaxColumns) {
 		definition := []byte(nil)
 		if described {
 			if definition, frames, err = NextPayload(frames); err != nil {
