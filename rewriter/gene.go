@@ -89,6 +89,14 @@ func (r *planReader) keyValue(i int) (behind token, ok bool) {
 
 // row notes the genes of the ids that the row just read gets.
 func (r *keyReader) row() error {
+	if len(r.plan.keys) == 0 {
+		return nil
+	}
+	return r.genes()
+}
+
+// genes is row where ids have genes.
+func (r *keyReader) genes() error {
 	p := r.plan
 	for k := range p.slots {
 		c := &p.slots[k]
