@@ -40,7 +40,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// kinds are rows as applications send them, of random lengths, for processors guess the even ones right.
+// kinds are rows as applications send them, of random lengths, for processors guess the even ones
+// right.
 var kinds = []struct {
 	name, columns string
 	row           func(r *rand.Rand) string

@@ -39,7 +39,8 @@ var classes = classTable()
 func classTable() (t [256]class) {
 	for c := range t {
 		switch {
-		case c >= '\t' && c <= '\r' || c == ' ': // my_isspace of every client character set below 0x80
+		// my_isspace of every client character set below 0x80
+		case c >= '\t' && c <= '\r' || c == ' ':
 			t[c] = classBlank
 		case c >= '0' && c <= '9':
 			t[c] = classDigit
@@ -86,12 +87,12 @@ const (
 	highs = 0x8080808080808080
 )
 
-// quotedEnd returns the index behind the quoted text whose opening quote stands at text[start], or -1 when text ends
-// before it does. esc is the byte that takes the next one with it, or quote itself when there is none. plain is false when
-// a doubled quote or an escape stands inside.
+// quotedEnd returns the index behind the quoted text whose opening quote stands at text[start], or
+// -1 when text ends before it does. esc is the byte that takes the next one with it, or quote
+// itself when there is none. plain is false when a doubled quote or an escape stands inside.
 //
-// Servers step over whole characters of the client's character set first, and a byte that begins none stands alone; an
-// escape takes one byte with it, not one character.
+// Servers step over whole characters of the client's character set first, and a byte that begins
+// none stands alone; an escape takes one byte with it, not one character.
 func quotedEnd(text []byte, start int, esc byte, cs Charset) (end int, plain bool) {
 	quote := text[start]
 	quotes, escapes, wide := lows*uint64(quote), lows*uint64(esc), uint64(0)
@@ -144,8 +145,8 @@ func quotedEnd(text []byte, start int, esc byte, cs Charset) (end int, plain boo
 	return -1, plain
 }
 
-// escapedBy returns how far the quoted text surely goes on in the eight bytes of v, some of which are escapes; 0 when that
-// takes a closer look.
+// escapedBy returns how far the quoted text surely goes on in the eight bytes of v, some of which
+// are escapes; 0 when that takes a closer look.
 func escapedBy(v, quotes, escapes, wide uint64) int {
 	e := zeros(v ^ escapes)
 	if v&wide != 0 || e&(e<<8) != 0 {
@@ -161,7 +162,8 @@ func escapedBy(v, quotes, escapes, wide uint64) int {
 // zeros marks the highest bit of each byte of v that is zero.
 func zeros(v uint64) uint64 { return ^((v&^highs + lows*0x7F) | v) & highs }
 
-// longQuote is the length from which a quoted text is worth a search by vector instructions, which is slow to begin.
+// longQuote is the length from which a quoted text is worth a search by vector instructions, which
+// is slow to begin.
 const longQuote = 64
 
 // leap returns the index of the first quote or escape in text from i on.
@@ -200,9 +202,10 @@ func foldEqual(word []byte, lower string) bool {
 	return true
 }
 
-// undouble returns the name whose quotes stand at text[start] and in front of text[end], as servers read it: they take the
-// second of each pair out byte by byte, so that one in a wider character counts, too. MySQL does so where there is a pair, and
-// takes as many bytes as the name should have, also from behind it; MariaDB does so always, and stops at its end.
+// undouble returns the name whose quotes stand at text[start] and in front of text[end], as servers
+// read it: they take the second of each pair out byte by byte, so that one in a wider character
+// counts, too. MySQL does so where there is a pair, and takes as many bytes as the name should
+// have, also from behind it; MariaDB does so always, and stops at its end.
 func undouble(text []byte, start, end int, m Mode) []byte {
 	quote, inner := text[start], text[start+1:end-1]
 	size := len(inner)
@@ -223,9 +226,9 @@ func undouble(text []byte, start, end int, m Mode) []byte {
 	return out
 }
 
-// isSpelled reports whether a name in a text is that of a column, as servers compare them: without regard to case. spelled is
-// the column's name as the text would have it. Where that differs from the name itself the text is not in UTF-8, and letters
-// beyond ASCII are told from their capitals.
+// isSpelled reports whether a name in a text is that of a column, as servers compare them: without
+// regard to case. spelled is the column's name as the text would have it. Where that differs from
+// the name itself the text is not in UTF-8, and letters beyond ASCII are told from their capitals.
 func isSpelled(word []byte, spelled, name string) bool {
 	return ascii.EqualFold(word, spelled) || spelled == name && !ascii.ValidString(name) && pattern.Fold(string(word)) == pattern.Fold(name)
 }

@@ -8,9 +8,10 @@ import (
 	"idproxy/ascii"
 )
 
-// CallsUnknown reports whether a text may call a function that is none of the servers' own: one that is stored or loaded
-// can set variables of the session. table is the one that the text inserts into: its name may stand in front of the list of
-// columns. Strings and comments are not told from code.
+// CallsUnknown reports whether a text may call a function that is none of the servers' own: one
+// that is stored or loaded can set variables of the session. table is the one that the text inserts
+// into: its name may stand in front of the list of columns. Strings and comments are not told from
+// code.
 func CallsUnknown(text, table []byte) bool {
 	remarks := lineComments(text)
 	for at := 0; ; at++ {
@@ -32,8 +33,8 @@ func CallsUnknown(text, table []byte) bool {
 	}
 }
 
-// mayCall reports whether the parenthesis at text[at] may begin the arguments of a function that is none of the servers' own.
-// text has no line comments.
+// mayCall reports whether the parenthesis at text[at] may begin the arguments of a function that is
+// none of the servers' own. text has no line comments.
 func mayCall(text []byte, at int) bool {
 	word, certain := callee(text[:at], false)
 	return word != nil && (certain || !isOf(ownWords, word))
@@ -44,8 +45,9 @@ func lineComments(text []byte) bool {
 	return bytes.IndexByte(text, '#') >= 0 || bytes.Contains(text, []byte("--"))
 }
 
-// callee returns the word that a text ends with, nil for none. certain: it is no word of the grammar, for it is
-// quoted, or a schema stands in front of it, or a comment beside it. remarks: the text may have line comments.
+// callee returns the word that a text ends with, nil for none. certain: it is no word of the
+// grammar, for it is quoted, or a schema stands in front of it, or a comment beside it. remarks:
+// the text may have line comments.
 func callee(text []byte, remarks bool) (word []byte, certain bool) {
 	text, hidden := beforeBlanks(text, remarks)
 	switch {
@@ -74,7 +76,8 @@ func callee(text []byte, remarks bool) (word []byte, certain bool) {
 	return word, hidden || len(before) > 0 && before[len(before)-1] == '.'
 }
 
-// beforeBlanks returns a text without the blanks at its end. hidden: a comment may stand among them, or in front of them.
+// beforeBlanks returns a text without the blanks at its end. hidden: a comment may stand among
+// them, or in front of them.
 func beforeBlanks(text []byte, remarks bool) (rest []byte, hidden bool) {
 	end, line := len(text), false
 	for end > 0 && classes[text[end-1]] == classBlank {
@@ -88,9 +91,9 @@ func beforeBlanks(text []byte, remarks bool) (rest []byte, hidden bool) {
 	return rest, end > 1 && rest[end-1] == '/' && rest[end-2] == '*'
 }
 
-// harmless reports whether a word in front of a parenthesis does nothing but tell a value: a word of the grammar, or a
-// function of the servers that changes nothing when it is called once more than natively. Any other may be a stored or
-// loaded function.
+// harmless reports whether a word in front of a parenthesis does nothing but tell a value: a word
+// of the grammar, or a function of the servers that changes nothing when it is called once more
+// than natively. Any other may be a stored or loaded function.
 func harmless(word []byte) bool { return isOf(grammarWords, word) || isOf(harmlessFunctions, word) }
 
 func isOf(words map[string]struct{}, word []byte) bool {
@@ -116,8 +119,9 @@ path recursive regexp rlike row select separator some straight_join then union u
 bigint binary bit char character date datetime dec decimal double fixed float int integer json mediumint national nchar numeric real
 signed smallint text time timestamp tinyint unsigned varbinary varchar vector year`)
 
-// harmlessFunctions has none that takes locks, waits, sets a variable or a sequence (GET_LOCK, SLEEP, BENCHMARK,
-// NEXTVAL, SETVAL, ...), and none that tells of the statement before (ROW_COUNT, FOUND_ROWS), for a question comes in between.
+// harmlessFunctions has none that takes locks, waits, sets a variable or a sequence (GET_LOCK,
+// SLEEP, BENCHMARK, NEXTVAL, SETVAL, ...), and none that tells of the statement before (ROW_COUNT,
+// FOUND_ROWS), for a question comes in between.
 var harmlessFunctions = wordList(`
 abs acos add_months adddate addtime aes_decrypt aes_encrypt any_value ascii asin atan atan2 avg bin bin_to_uuid bit_and bit_count
 bit_length bit_or bit_xor cast ceil ceiling char_length character_length charset chr coalesce coercibility collation column_check
@@ -149,7 +153,8 @@ unhex unix_timestamp updatexml upper user utc_date utc_time utc_timestamp uuid u
 variance vec_distance vec_distance_cosine vec_distance_euclidean vec_fromtext vec_totext version week weekday weekofyear weight_string
 yearweek`)
 
-// tellingFunctions are the servers' own functions that are not harmless, and that change nothing which outlives them but locks and sequences.
+// tellingFunctions are the servers' own functions that are not harmless, and that change nothing
+// which outlives them but locks and sequences.
 var tellingFunctions = wordList(`
 benchmark found_rows get_lock lastval master_gtid_wait master_pos_wait nextval release_all_locks release_lock row_count setval sleep
 source_pos_wait wait_for_executed_gtid_set`)
@@ -170,7 +175,8 @@ var reservedWords = wordList(`
 all and any as asc between binary by case collate current_date current_time current_timestamp default desc distinct div else exists false
 from in interval is like limit localtime mod not null on or order regexp rlike select then true union using values when where xor end`)
 
-// aggregates make of a SELECT one that may give one row for many; also OVER, whose functions are run over all rows.
+// aggregates make of a SELECT one that may give one row for many; also OVER, whose functions are
+// run over all rows.
 var aggregates = wordList(`
 any_value avg bit_and bit_or bit_xor count group_concat json_arrayagg json_objectagg max median min over percentile_cont percentile_disc
 std stddev stddev_pop stddev_samp st_collect sum var_pop var_samp variance`)

@@ -21,7 +21,8 @@ func TestCallsUnknown(t *testing.T) {
 	}
 }
 
-// codeOf returns a statement without what is no code: a blank stands for each comment, and ” for each string.
+// codeOf returns a statement without what is no code: a blank stands for each comment, and ” for
+// each string.
 func codeOf(text []byte, m Mode) []byte {
 	s := scanner{text: text, mode: m, version: versionRefuse}
 	var code []byte
@@ -41,7 +42,8 @@ func codeOf(text []byte, m Mode) []byte {
 	}
 }
 
-// FuzzMayCall: a plan whose statement calls nothing unknown has read one in whose code a search finds no call either.
+// FuzzMayCall: a plan whose statement calls nothing unknown has read one in whose code a search
+// finds no call either.
 func FuzzMayCall(f *testing.F) {
 	for _, text := range []string{
 		"INSERT INTO t (a) VALUES (f(1))", "INSERT INTO t VALUES (1,abs # x\n(2))", "INSERT INTO t (a) VALUES (f /* abs */ (1)),(2)", "INSERT t SET a=f(1)",

@@ -10,10 +10,13 @@ import (
 // Charset says what the bytes of character_set_client are, as far as a scanner of SQL must know.
 type Charset uint8
 
-// The charsets whose characters may hide a quote, a backslash or a backtick in their second byte, other ones with characters
-// of several bytes, and all the others. Behind them come those of narrow, in its order.
+// The charsets whose characters may hide a quote, a backslash or a backtick in their second byte,
+// other ones with characters of several bytes, and all the others. Behind them come those of
+// narrow, in its order.
 const (
-	SingleByte Charset = iota // ascii, utf8*, binary, and what is not known: no byte below 0x80 is ever part of another character
+	// ascii, utf8*, binary, and what is not known: no byte below 0x80 is ever part of another
+	// character
+	SingleByte Charset = iota
 	GBK
 	Big5
 	SJIS // also cp932
@@ -24,8 +27,9 @@ const (
 	firstNarrow
 )
 
-// narrow are the sets of one byte a character in which servers take some bytes above 0x7F for letters of unquoted names, or
-// for blanks: a bit each, the lowest of the first byte for 0x80. Measured; both servers have the same.
+// narrow are the sets of one byte a character in which servers take some bytes above 0x7F for
+// letters of unquoted names, or for blanks: a bit each, the lowest of the first byte for 0x80.
+// Measured; both servers have the same.
 var narrow = [...]struct{ name, letters, blanks string }{
 	{"armscii8", "000000000000fcffffffffffffffff3f", "00000000010000000000000000000000"},
 	{"cp1250", "00f400f4a88408d6ffff7fffffff7f7f", "00000000010000000000000000000000"},
@@ -76,8 +80,9 @@ func narrowTable() (t [len(narrow)][128]uint8) {
 	return t
 }
 
-// CharsetOf returns the Charset of a character set or collation name as the server spells it, such as "gbk" or
-// "gbk_chinese_ci". Names it does not know are SingleByte: servers refuse any other such set for character_set_client.
+// CharsetOf returns the Charset of a character set or collation name as the server spells it, such
+// as "gbk" or "gbk_chinese_ci". Names it does not know are SingleByte: servers refuse any other
+// such set for character_set_client.
 func CharsetOf(name string) Charset {
 	set, _, _ := strings.Cut(strings.ToLower(name), "_")
 	switch set {
@@ -104,15 +109,16 @@ func CharsetOf(name string) Charset {
 	return SingleByte
 }
 
-// Hides reports whether characters of the set may have a byte below 0x80 that means something in SQL by itself.
+// Hides reports whether characters of the set may have a byte below 0x80 that means something in
+// SQL by itself.
 func (cs Charset) Hides() bool { return cs >= GBK && cs <= GB18030 }
 
 // maxChar is the length of the longest character of a set that charLen knows.
 const maxChar = 4
 
-// charLen returns the length of the character that b, which is not empty, begins with, as far as that matters to what SQL
-// means; 1 when it begins with none. The ranges are those of the servers' ctype tables, which differ from the standards' in
-// places.
+// charLen returns the length of the character that b, which is not empty, begins with, as far as
+// that matters to what SQL means; 1 when it begins with none. The ranges are those of the servers'
+// ctype tables, which differ from the standards' in places.
 func (cs Charset) charLen(b []byte) int {
 	if !cs.Hides() || b[0] < 0x80 || len(b) < 2 {
 		return 1
@@ -134,8 +140,8 @@ var pairs = [...]*charset.Pairs{
 
 func gb18030Digits(c, d byte) bool { return c >= 0x81 && c <= 0xFE && d >= '0' && d <= '9' }
 
-// letterLen returns the length of the character of an unquoted name that b, which begins with a byte above 0x7F, begins
-// with; 0 when it begins with none.
+// letterLen returns the length of the character of an unquoted name that b, which begins with a
+// byte above 0x7F, begins with; 0 when it begins with none.
 func (cs Charset) letterLen(b []byte) int {
 	switch {
 	case cs == SingleByte:
@@ -177,11 +183,13 @@ func (cs Charset) blank(c byte) bool {
 	return c >= 0x80 && cs >= firstNarrow && narrowBytes[cs-firstNarrow][c-0x80] == narrowBlank
 }
 
-// AppendQuoted appends a name in backticks, such that a server reads it. A byte that looks like a backtick stands for itself
-// inside a wider character; MariaDB leaves out what stands behind it all the same, and so gets something to leave out. What
-// would take the last backtick for its second byte is no character, and written as a question mark.
+// AppendQuoted appends a name in backticks, such that a server reads it. A byte that looks like a
+// backtick stands for itself inside a wider character; MariaDB leaves out what stands behind it all
+// the same, and so gets something to leave out. What would take the last backtick for its second
+// byte is no character, and written as a question mark.
 //
-// Not to be written is, for MySQL, a name that has both such a character and a backtick of its own: MySQL misreads it.
+// Not to be written is, for MySQL, a name that has both such a character and a backtick of its own:
+// MySQL misreads it.
 func AppendQuoted[T []byte | string](dst []byte, name T, m Mode) []byte {
 	dst = append(dst, '`')
 	for i := 0; i < len(name); {

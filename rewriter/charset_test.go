@@ -8,8 +8,9 @@ import (
 // allCharsets is how many there are.
 const allCharsets = int(firstNarrow) + len(narrow)
 
-// FuzzNames: a name that is quoted is one token to the scanner, in every character set, whatever its bytes are, and reads as
-// what it was. Servers themselves misread one that has both a quote of its own and a character that ends in such a byte.
+// FuzzNames: a name that is quoted is one token to the scanner, in every character set, whatever
+// its bytes are, and reads as what it was. Servers themselves misread one that has both a quote of
+// its own and a character that ends in such a byte.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"t", "a`b", "\x83\x60", "\x83\x60`x", "a\x83", "\x81\x30\x81\x30", "\x81\x30\x81", "\xa5\x5c", "``", "日本", "\x83`; DO SLEEP(3); -- ", "\xff"} {
 		f.Add([]byte(name))

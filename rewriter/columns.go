@@ -43,7 +43,8 @@ func (r *planReader) columns(table Name) error {
 	}
 }
 
-// listEdits puts the columns that the list lacks at its end, and the first one where its id goes there.
+// listEdits puts the columns that the list lacks at its end, and the first one where its id goes
+// there.
 func (r *planReader) listEdits(end token) error {
 	p := r.plan
 	r.arrange()
@@ -63,8 +64,8 @@ func (r *planReader) listEdits(end token) error {
 	return nil
 }
 
-// arrange orders the slots that have a place in the tuples by that place, and behind them those whose ids are appended:
-// the first slot is the last of these, so that no other value is behind it.
+// arrange orders the slots that have a place in the tuples by that place, and behind them those
+// whose ids are appended: the first slot is the last of these, so that no other value is behind it.
 func (r *planReader) arrange() {
 	p := r.plan
 	for k := 1; k < len(p.slots); k++ {
@@ -88,7 +89,8 @@ func (r *planReader) arrange() {
 	}
 }
 
-// columnName reads column, table.column or schema.table.column, of which t is the first token, and notes the column.
+// columnName reads column, table.column or schema.table.column, of which t is the first token, and
+// notes the column.
 func (r *planReader) columnName(t token, table Name) (column []byte, span token, err error) {
 	var parts [3][]byte
 	span = t
@@ -118,7 +120,8 @@ func (r *planReader) columnName(t token, table Name) (column []byte, span token,
 	return parts[n-1], span, nil
 }
 
-// emptyList is for tuples that are all (): the list gets the columns of the rules. own: it has no parentheses yet.
+// emptyList is for tuples that are all (): the list gets the columns of the rules. own: it has no
+// parentheses yet.
 func (r *planReader) emptyList(at int, own bool) error {
 	p := r.plan
 	r.empty = true
@@ -141,8 +144,8 @@ func (r *planReader) emptyList(at int, own bool) error {
 	return nil
 }
 
-// noColumns finds the ids by the table's facts. A list is added only where an id is not among the visible columns or must
-// move to the end.
+// noColumns finds the ids by the table's facts. A list is added only where an id is not among the
+// visible columns or must move to the end.
 func (r *planReader) noColumns(nameEnd int) error {
 	p := r.plan
 	ahead := r.scanner
@@ -176,7 +179,8 @@ func (r *planReader) noColumns(nameEnd int) error {
 		return nil
 	}
 	start := len(p.buffer)
-	p.buffer = append(p.buffer, " ("...) // with the blank, or a table called mid or count would read as a function
+	// with the blank, or a table called mid or count would read as a function
+	p.buffer = append(p.buffer, " ("...)
 	for i := range r.table.Columns {
 		name, err := spell(r.speller, r.table.Columns[i].Name)
 		if err != nil {

@@ -2,8 +2,8 @@ package rewriter
 
 import "bytes"
 
-// blanks moves pos to the first byte that is neither blank nor comment. It returns false, with a fault, at a comment that
-// does not end or is not understood.
+// blanks moves pos to the first byte that is neither blank nor comment. It returns false, with a
+// fault, at a comment that does not end or is not understood.
 func (s *scanner) blanks() bool {
 	for s.pos < len(s.text) {
 		c := s.text[s.pos]
@@ -52,8 +52,8 @@ func (s *scanner) endsVersion(i int) bool {
 	return true
 }
 
-// comment returns the index behind the comment that may begin at i, a '#', '-' or '/'; i itself when none does. A version
-// comment that counts as code ends, for this purpose, behind its head.
+// comment returns the index behind the comment that may begin at i, a '#', '-' or '/'; i itself
+// when none does. A version comment that counts as code ends, for this purpose, behind its head.
 func (s *scanner) comment(i int) (end int, ok bool) {
 	switch s.text[i] {
 	case '#':
@@ -79,7 +79,8 @@ func (s *scanner) dashComment(i int) (end int, ok bool) {
 	switch {
 	case len(rest) < 2 || rest[1] != '-' || len(rest) > 2 && rest[2] > ' ' && rest[2] < 0x7F:
 		return i, true
-	case len(rest) > 2 && rest[2] >= 0x80: // a blank in some single-byte character sets, such as latin1's 0xA0
+	// a blank in some single-byte character sets, such as latin1's 0xA0
+	case len(rest) > 2 && rest[2] >= 0x80:
 		s.fault = "dashes before a byte beyond ASCII"
 		return i, false
 	}
@@ -114,7 +115,8 @@ func hintFault(hint []byte) string {
 	return ""
 }
 
-// changesIDs reports whether a hint of MySQL may change, for its statement, which ids are generated.
+// changesIDs reports whether a hint of MySQL may change, for its statement, which ids are
+// generated.
 func changesIDs(hint []byte) bool {
 	hint = bytes.ToLower(hint)
 	return bytes.Contains(hint, []byte("sql_mode")) || bytes.Contains(hint, []byte("auto_increment"))
@@ -165,10 +167,12 @@ func (s *scanner) versionComment(i, head int) (end int, ok bool) {
 	return s.fresh, true
 }
 
-// faultVersion is the fault of a version comment inside an INSERT: whether the server runs the inside is not known.
+// faultVersion is the fault of a version comment inside an INSERT: whether the server runs the
+// inside is not known.
 const faultVersion = "version comment"
 
-// knownVersion is versionComment where the server's version is known: it runs the inside, or skips it.
+// knownVersion is versionComment where the server's version is known: it runs the inside, or skips
+// it.
 func (s *scanner) knownVersion(i, head int) (end int, ok bool) {
 	at := i + head
 	number, digits, run := s.versionNumber(at, head == len("/*M!"))
@@ -188,9 +192,10 @@ func (s *scanner) knownVersion(i, head int) (end int, ok bool) {
 	return s.fresh, true
 }
 
-// versionNumber reads the version of a comment from its digits, 0 when it has none, and reports whether the server runs
-// the inside. MariaDB takes six digits where there are six, and runs nothing that is for MySQL 5.7 to 9.99. MySQL 9 takes
-// six only before a blank, and five otherwise; earlier ones are not known so closely, and the number is then -1.
+// versionNumber reads the version of a comment from its digits, 0 when it has none, and reports
+// whether the server runs the inside. MariaDB takes six digits where there are six, and runs
+// nothing that is for MySQL 5.7 to 9.99. MySQL 9 takes six only before a blank, and five otherwise;
+// earlier ones are not known so closely, and the number is then -1.
 func (s *scanner) versionNumber(at int, forMariaDB bool) (number, digits int, run bool) {
 	five := 0
 	for at+digits < len(s.text) && digits < 6 && s.text[at+digits]-'0' <= 9 {
@@ -212,8 +217,8 @@ func (s *scanner) versionNumber(at int, forMariaDB bool) (number, digits int, ru
 	return -1, digits, true
 }
 
-// versionEnd returns the index behind the version comment whose inside begins at i, for a server that skips it; plain
-// comments nest in it once. -1: there is none.
+// versionEnd returns the index behind the version comment whose inside begins at i, for a server
+// that skips it; plain comments nest in it once. -1: there is none.
 func (s *scanner) versionEnd(i int) int {
 	nested := false
 	for ; i+1 < len(s.text); i++ {

@@ -6,7 +6,8 @@ import (
 	"idproxy/rule"
 )
 
-// A column in which the server itself counts takes LAST_INSERT_ID() from the statement, unless it is the rule's own.
+// A column in which the server itself counts takes LAST_INSERT_ID() from the statement, unless it
+// is the rule's own.
 func TestOtherCounter(t *testing.T) {
 	id, seq := rule.Column{Name: "id", Max: 1 << 62}, rule.Column{Name: "seq", AutoIncrement: true}
 	counted := rule.Column{Name: "ID", Max: 1 << 62, AutoIncrement: true}

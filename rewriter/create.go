@@ -2,8 +2,9 @@ package rewriter
 
 import "idproxy/ascii"
 
-// CreatesRows reports whether a CREATE TABLE defines a column itself and fills the table from a query, which may not give
-// that column a value. A text that cannot be read counts as one that does.
+// CreatesRows reports whether a CREATE TABLE defines a column itself and fills the table from a
+// query, which may not give that column a value. A text that cannot be read counts as one that
+// does.
 func CreatesRows(text []byte, m Mode, column string) bool {
 	r := headReader{scanner: scanner{text: text, mode: m}}
 	r.read()
@@ -40,7 +41,8 @@ func (r *headReader) beginsRows(t token, depth int) bool {
 	return r.isWord(t, "table")
 }
 
-// mayBeColumn reports whether a name, nil for none, may be that of a column. Beyond ASCII it depends on the character set.
+// mayBeColumn reports whether a name, nil for none, may be that of a column. Beyond ASCII it
+// depends on the character set.
 func mayBeColumn(name []byte, column string) bool {
 	return ascii.EqualFold(name, column) || !ascii.ValidString(column) && !ascii.Valid(name)
 }

@@ -2,7 +2,8 @@ package rewriter
 
 import "strconv"
 
-// decimal writes ids in turn. Those of one statement mostly follow each other, and then only the last digit is new.
+// decimal writes ids in turn. Those of one statement mostly follow each other, and then only the
+// last digit is new.
 type decimal struct {
 	last   uint64
 	digits [20]byte

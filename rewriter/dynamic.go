@@ -23,8 +23,10 @@ type Source uint8
 const (
 	SourceNone    Source = iota
 	SourceLiteral        // one string, whose value is known
-	SourceAsked          // reads literals and variables alone: asking the server for it changes nothing, and it will have the same value again
-	SourceOther          // may have another value the next time, or an effect
+	// reads literals and variables alone: asking the server for it changes nothing, and it will
+	// have the same value again
+	SourceAsked
+	SourceOther // may have another value the next time, or an effect
 )
 
 // Dynamic is a PREPARE, EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE.
@@ -47,8 +49,8 @@ type Argument struct {
 	Default bool   // DEFAULT or IGNORE
 }
 
-// ReadDynamic reads a statement of kind Prepare, Execute or Deallocate. What no server takes is ErrRefusedByServer; what
-// servers may read otherwise is *Unsupported, and is read as far as that.
+// ReadDynamic reads a statement of kind Prepare, Execute or Deallocate. What no server takes is
+// ErrRefusedByServer; what servers may read otherwise is *Unsupported, and is read as far as that.
 func ReadDynamic(text []byte, m Mode) (*Dynamic, error) {
 	r := dynamicReader{}
 	r.scanner = scanner{text: text, mode: m, version: versionRefuse}
@@ -57,7 +59,8 @@ func ReadDynamic(text []byte, m Mode) (*Dynamic, error) {
 		return &r.out, unsupported("not understood: byte beyond ASCII")
 	case err != nil:
 		return &r.out, err
-	case r.began != r.ended: // what is replaced as one must not begin in a version comment and end outside
+	// what is replaced as one must not begin in a version comment and end outside
+	case r.began != r.ended:
 		return &r.out, unsupported(faultVersion)
 	}
 	return &r.out, nil
@@ -190,7 +193,8 @@ func (r *dynamicReader) using() (behind token, err error) {
 	}
 }
 
-// isVariable reports whether the text from start to end, which was read as an expression, is one user variable.
+// isVariable reports whether the text from start to end, which was read as an expression, is one
+// user variable.
 func (r *dynamicReader) isVariable(start, end int) bool {
 	v := operandReader{&scanner{text: r.text[:end], pos: start, mode: r.mode, version: versionRefuse}}
 	return v.punct(v.next(), '@') && v.pos < end && v.text[v.pos] != '@' && v.variable() && v.pos == end
@@ -219,8 +223,8 @@ func (r *dynamicReader) expression(t token) (from Source, end int, behind token,
 	}
 }
 
-// harmless takes the rest of an operand, operator or the name of a function that begins with t, and reports whether it
-// has the same value again and no effect.
+// harmless takes the rest of an operand, operator or the name of a function that begins with t, and
+// reports whether it has the same value again and no effect.
 func (r *dynamicReader) harmless(t token) bool {
 	switch t.kind {
 	case tokString, tokDigits, tokNumber:
@@ -280,7 +284,8 @@ func AppendLiteral(dst, text []byte, m Mode) []byte {
 	return append(dst, '\'')
 }
 
-// NamesParameters reports whether text has parameters with names, as MariaDB takes them in sql_mode ORACLE.
+// NamesParameters reports whether text has parameters with names, as MariaDB takes them in sql_mode
+// ORACLE.
 func NamesParameters(text []byte, m Mode) bool {
 	s := scanner{text: text, mode: m}
 	for {

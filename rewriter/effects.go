@@ -15,7 +15,8 @@ const (
 	SetsSettings                        // a setting by which statements are read, or a role
 	SetsTransaction                     // SET TRANSACTION of the next transaction alone
 	RenamesTable                        // ALTER .. RENAME
-	SetsNumbering                       // how ids are spaced, by a function that is not known, or where they begin, by SET insert_id
+	// how ids are spaced, by a function that is not known, or where they begin, by SET insert_id
+	SetsNumbering
 )
 
 // Effects returns what one statement with this head may change. It goes by words,
@@ -54,8 +55,9 @@ func (h Head) Effects(sql []byte) Effects {
 
 var (
 	// Without one of these words a SET statement changes nothing that is tracked.
-	settingWords     = newWordSet("mode", "names", "char", "collation", "increment", "max_allowed", "default", "role")
-	transactionWords = newWordSet("transaction", "@tx_") // SET @@tx_isolation, unlike SET tx_isolation
+	settingWords = newWordSet("mode", "names", "char", "collation", "increment", "max_allowed", "default", "role")
+	// SET @@tx_isolation, unlike SET tx_isolation
+	transactionWords = newWordSet("transaction", "@tx_")
 	scopeWords       = newWordSet("session", "global", "local")
 	renameWords      = newWordSet("rename")
 )
@@ -109,7 +111,8 @@ func (h Head) StoresZero(sql []byte, column string) (why string) {
 	options := sql
 	if h.Kind == Load {
 		var rest []byte
-		options, rest = cutLoad(sql)          // behind the table stands IGNORE n LINES, another thing
+		// behind the table stands IGNORE n LINES, another thing
+		options, rest = cutLoad(sql)
 		if bytes.IndexByte(rest, '(') >= 0 && // both servers store 0 then, in any sql_mode
 			!standsIn(rest, column) {
 			return "the list of columns does not name it"

@@ -13,9 +13,9 @@ const maxQuestions = 256
 // maxQuestion bounds one of them, in bytes.
 const maxQuestion = 4096
 
-// expression reads the id of a row for a slot where only the server can tell what it is: literals other than plain
-// integers, variables and LAST_INSERT_ID(), alone or joined by + - * / % DIV MOD and parentheses. Their value does not
-// depend on the row and asking for it has no effect.
+// expression reads the id of a row for a slot where only the server can tell what it is: literals
+// other than plain integers, variables and LAST_INSERT_ID(), alone or joined by + - * / % DIV MOD
+// and parentheses. Their value does not depend on the row and asking for it has no effect.
 func (r *valueReader) expression(k int) (behind token, err error) {
 	v := &r.plan.slots[k].last
 	*v = value{}
@@ -82,11 +82,11 @@ func (r *valueReader) ask(k int) error {
 	return r.answer(k)
 }
 
-// answer makes of the last value of a slot, an expression, what the server said it is. While it has not been asked, that
-// counts for nothing.
+// answer makes of the last value of a slot, an expression, what the server said it is. While it has
+// not been asked, that counts for nothing.
 //
-// A function in another value, or a trigger, may change a variable while the statement runs. So the number that the rule
-// was held against is written in place of what reads one.
+// A function in another value, or a trigger, may change a variable while the statement runs. So the
+// number that the rule was held against is written in place of what reads one.
 func (r *valueReader) answer(k int) error {
 	p, v, n := r.plan, &r.plan.slots[k].last, len(r.plan.Questions)
 	reads := readsVariable(r.text[v.start:v.end])
@@ -239,7 +239,8 @@ func (r *operandReader) variable() bool {
 	}
 }
 
-// wordOperand takes TRUE, FALSE, NULL, LAST_INSERT_ID(), and strings with something in front of them.
+// wordOperand takes TRUE, FALSE, NULL, LAST_INSERT_ID(), and strings with something in front of
+// them.
 func (r *operandReader) wordOperand(t token) bool {
 	word := r.text[t.start:t.end]
 	switch {
@@ -282,8 +283,8 @@ func bytesAny(set string, c byte) bool {
 	return false
 }
 
-// defaultOf returns the end of DEFAULT(column) for a DEFAULT that ends at end: end itself when it names no column, or
-// another than that of the slot.
+// defaultOf returns the end of DEFAULT(column) for a DEFAULT that ends at end: end itself when it
+// names no column, or another than that of the slot.
 func (r *valueReader) defaultOf(k, end int) int {
 	if !r.punct(r.peek(), '(') {
 		return end
@@ -304,8 +305,9 @@ func (r *valueReader) defaultOf(k, end int) int {
 	return end
 }
 
-// changesVariables reports whether the statement may change, while it runs, what its expressions for ids read: whether it
-// has := or LAST_INSERT_ID(...) where a later row's id, or the same row's, is still to come.
+// changesVariables reports whether the statement may change, while it runs, what its expressions
+// for ids read: whether it has := or LAST_INSERT_ID(...) where a later row's id, or the same row's,
+// is still to come.
 func (r *planReader) changesVariables() bool {
 	reads := false
 	for _, q := range r.plan.Questions {

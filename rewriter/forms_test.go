@@ -128,7 +128,8 @@ func TestDuplicateKeyUpdate(t *testing.T) {
 		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id)+0", want: "INSERT INTO t(a,`id`) VALUES (1,77) ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id)+0" + updated},
 		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE a=LAST_INSERT_ID(id)", want: "INSERT INTO t(a,`id`) VALUES (1,77) ON DUPLICATE KEY UPDATE a=LAST_INSERT_ID(id)" + updated},
 		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(a)", want: "INSERT INTO t(a,`id`) VALUES (1,77) ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(a)" + updated},
-		// No assignment where the server knows no such function, and none where the id may be a text that is no number.
+		// No assignment where the server knows no such function, and none where the id may be a
+		// text that is no number.
 		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE a=1", rule: &packet, want: "INSERT INTO t(a,`id`) VALUES (1,77) ON DUPLICATE KEY UPDATE a=1"},
 		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE KEY UPDATE a=1", table: text, want: "INSERT INTO t(a,`id`) VALUES (1,77) ON DUPLICATE KEY UPDATE a=1"},
 		{in: "INSERT INTO t(a) VALUES (1) ON DUPLICATE UPDATE a=1", want: "error: not understood at byte 41: unexpected word"},

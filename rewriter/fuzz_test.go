@@ -32,9 +32,10 @@ func fuzzMode(b uint8) Mode {
 	}
 }
 
-// FuzzScanner: Split and ReadHead read any bytes, spans ascend inside the text, what lies between and behind them is blank,
-// a statement that Split cuts out is one to Split too, ReadHead sees no less in it than in its own copy, and an answer that
-// ReadHead gives without more does not change with what follows.
+// FuzzScanner: Split and ReadHead read any bytes, spans ascend inside the text, what lies between
+// and behind them is blank, a statement that Split cuts out is one to Split too, ReadHead sees no
+// less in it than in its own copy, and an answer that ReadHead gives without more does not change
+// with what follows.
 func FuzzScanner(f *testing.F) {
 	for i, s := range nasty {
 		f.Add([]byte(s), uint8(128|i&15))
@@ -79,8 +80,9 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// FuzzPlan: all bytes outside the edits are unchanged, whatever the form, the mode, the rules and the table. What the result
-// says is the business of package grammar's targets, where TiDB's parser reads it.
+// FuzzPlan: all bytes outside the edits are unchanged, whatever the form, the mode, the rules and
+// the table. What the result says is the business of package grammar's targets, where TiDB's parser
+// reads it.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte("INSERT INTO t (a) VALUES ("+strings.Repeat("1", 90)+")"), uint8(0), uint8(0))
 	for i, s := range slices.Concat(nasty, forms, queries) {

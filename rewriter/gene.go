@@ -58,8 +58,8 @@ func (r *keyReader) fits(g *rule.Gene, k *geneKey) error {
 	return nil
 }
 
-// keyValue reads the value of a key. Where it is nothing but a literal or a ?, ok is true and behind is what follows it;
-// else nothing was read.
+// keyValue reads the value of a key. Where it is nothing but a literal or a ?, ok is true and
+// behind is what follows it; else nothing was read.
 func (r *planReader) keyValue(i int) (behind token, ok bool) {
 	k := &r.plan.keys[i]
 	start, shape := r.spot(), r.shape

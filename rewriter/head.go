@@ -9,42 +9,48 @@ import (
 // Kind is what the first words of a statement say it is.
 type Kind uint8
 
-// The kinds of statement that a rule or the session's tracked state is concerned with, and Other for the rest.
+// The kinds of statement that a rule or the session's tracked state is concerned with, and Other
+// for the rest.
 const (
-	Other      Kind = iota // SELECT, UPDATE, COMMIT, SHOW, EXPLAIN, CREATE PROCEDURE/TRIGGER/EVENT/FUNCTION, ...
-	Insert                 // INSERT
-	Replace                // REPLACE
-	Load                   // LOAD DATA, LOAD XML
-	Prepare                // PREPARE .. FROM
-	Execute                // EXECUTE, EXECUTE IMMEDIATE
-	Call                   // CALL
-	Set                    // SET of variables
-	Use                    // USE
-	DDL                    // CREATE, ALTER, DROP, RENAME, TRUNCATE of anything but a routine
-	Compound               // may hide an INSERT: BEGIN NOT ATOMIC, IF, SET STATEMENT .. FOR, ANALYZE INSERT, ...
-	Deallocate             // DEALLOCATE PREPARE, DROP PREPARE
+	// SELECT, UPDATE, COMMIT, SHOW, EXPLAIN, CREATE PROCEDURE/TRIGGER/EVENT/FUNCTION, ...
+	Other   Kind = iota
+	Insert       // INSERT
+	Replace      // REPLACE
+	Load         // LOAD DATA, LOAD XML
+	Prepare      // PREPARE .. FROM
+	Execute      // EXECUTE, EXECUTE IMMEDIATE
+	Call         // CALL
+	Set          // SET of variables
+	Use          // USE
+	DDL          // CREATE, ALTER, DROP, RENAME, TRUNCATE of anything but a routine
+	// may hide an INSERT: BEGIN NOT ATOMIC, IF, SET STATEMENT .. FOR, ANALYZE INSERT, ...
+	Compound
+	Deallocate // DEALLOCATE PREPARE, DROP PREPARE
 )
 
-// Name is a possibly qualified table name without its quotes. The bytes are slices of the text, or a small copy when a
-// quote was doubled, and valid as long as the text is.
+// Name is a possibly qualified table name without its quotes. The bytes are slices of the text, or
+// a small copy when a quote was doubled, and valid as long as the text is.
 type Name struct{ Schema, Table []byte }
 
 // Head is what [ReadHead] finds.
 type Head struct {
-	Kind      Kind
-	Target    Name // Insert, Replace, Load: the table; Use: the Schema; CREATE or DROP TEMPORARY TABLE: the first table
+	Kind Kind
+	// Insert, Replace, Load: the table; Use: the Schema; CREATE or DROP TEMPORARY TABLE: the first
+	// table
+	Target    Name
 	Temporary bool // CREATE [OR REPLACE] TEMPORARY TABLE or DROP TEMPORARY TABLE
 	Create    bool // CREATE
 	Drop      bool // DROP
 }
 
-// ReadHead reads the first words of one statement, from a text that may be only its beginning. more is true when the text
-// ends before kind and target are certain; the head is then read as if the text were whole. An empty Target.Table with
-// more false could not be read: the table may be any.
+// ReadHead reads the first words of one statement, from a text that may be only its beginning. more
+// is true when the text ends before kind and target are certain; the head is then read as if the
+// text were whole. An empty Target.Table with more false could not be read: the table may be any.
 //
-// Blanks, comments, opening parentheses and labels before the first word are passed. What stands inside a version comment
-// counts as code; where it has a version number, and a server that skips it would read another head, that is considered
-// too, and an INSERT in either reading makes the kind.
+// Blanks, comments, opening parentheses and labels before the first word are passed. What stands
+// inside a version comment counts as code; where it has a version number, and a server that skips
+// it would read another head, that is considered too, and an INSERT in either reading makes the
+// kind.
 func ReadHead(text []byte, m Mode) (h Head, more bool) {
 	r := headReader{scanner: scanner{text: text, mode: m}}
 	r.read()
@@ -56,7 +62,8 @@ func ReadHead(text []byte, m Mode) (h Head, more bool) {
 	return mergeHeads(r.head, older.head), r.touched || older.touched
 }
 
-// HeadReading is the head that was read last, and of what. Who gets it together with the text need not read that again.
+// HeadReading is the head that was read last, and of what. Who gets it together with the text need
+// not read that again.
 type HeadReading struct {
 	text []byte
 	mode Mode
@@ -75,7 +82,8 @@ func (r *HeadReading) Read(text []byte, m Mode) (h Head, more bool) {
 // Forget must be called before the memory of the text that was read gets another text.
 func (r *HeadReading) Forget() { r.text = nil }
 
-// Of returns the head of text: the one that was read, where text is the same memory and m the same mode.
+// Of returns the head of text: the one that was read, where text is the same memory and m the same
+// mode.
 func (r *HeadReading) Of(text []byte, m Mode) (h Head, more bool) {
 	m.MultiStatements = false
 	if len(text) > 0 && len(text) == len(r.text) && &text[0] == &r.text[0] && m == r.mode {
@@ -158,8 +166,9 @@ func (r *headReader) read() {
 	}
 }
 
-// first returns the first word, behind parentheses and labels. Bytes >= 0x80 in front of it may be blanks of the client's
-// character set, and so may one that follows the word; the word is then all that is read.
+// first returns the first word, behind parentheses and labels. Bytes >= 0x80 in front of it may be
+// blanks of the client's character set, and so may one that follows the word; the word is then all
+// that is read.
 func (r *headReader) first() (t token, ok bool) {
 	for labels := 0; ; {
 		r.passParentheses()

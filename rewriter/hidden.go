@@ -2,18 +2,18 @@ package rewriter
 
 // Hiding is what a statement that runs others hides.
 type Hiding struct {
-	// Tables are those that INSERT, REPLACE or LOAD words write to. Words that only look like such a statement count too:
-	// there may be tables too many, never too few.
+	// Tables are those that INSERT, REPLACE or LOAD words write to. Words that only look like such
+	// a statement count too: there may be tables too many, never too few.
 	Tables []Name
-	// Unread are the texts that could not be read to their end, or whose tables could not: they may write to any that they
-	// name.
+	// Unread are the texts that could not be read to their end, or whose tables could not: they may
+	// write to any that they name.
 	Unread [][]byte
 	// Unseen: the text of a PREPARE or EXECUTE IMMEDIATE is no literal. It may be any statement.
 	Unseen bool
 }
 
-// Hidden reads what a Compound statement, or a Span in doubt, hides in itself and in the literals of its PREPARE and EXECUTE
-// IMMEDIATE.
+// Hidden reads what a Compound statement, or a Span in doubt, hides in itself and in the literals
+// of its PREPARE and EXECUTE IMMEDIATE.
 func Hidden(text []byte, m Mode) (h Hiding) {
 	h.read(text, m, 0)
 	return h
@@ -55,8 +55,8 @@ func (h *Hiding) read(text []byte, m Mode, level int) {
 	}
 }
 
-// prepares reports whether the text of a statement follows t: whether t is the IMMEDIATE of EXECUTE IMMEDIATE, or the PREPARE
-// of PREPARE name FROM, whose other words are then taken.
+// prepares reports whether the text of a statement follows t: whether t is the IMMEDIATE of EXECUTE
+// IMMEDIATE, or the PREPARE of PREPARE name FROM, whose other words are then taken.
 func (r *headReader) prepares(before, t token) bool {
 	switch r.keyword(t) {
 	case kwImmediate:
@@ -90,7 +90,8 @@ func (h *Hiding) text(r *headReader, level int) {
 		return
 	}
 	text := r.literal(t)
-	if t = r.peek(); t.kind != tokEnd && !r.punct(t, ';') && !r.isWord(t, "using") { // an expression
+	// an expression
+	if t = r.peek(); t.kind != tokEnd && !r.punct(t, ';') && !r.isWord(t, "using") {
 		h.Unseen = true
 		return
 	}
@@ -107,8 +108,8 @@ func (h *Hiding) text(r *headReader, level int) {
 	}
 }
 
-// writes reports whether the INSERT or REPLACE just read is a statement's: no function, no column, no privilege, no CREATE
-// OR REPLACE, no BEFORE INSERT ON.
+// writes reports whether the INSERT or REPLACE just read is a statement's: no function, no column,
+// no privilege, no CREATE OR REPLACE, no BEFORE INSERT ON.
 func (r *headReader) writes(before token) bool {
 	if r.punct(before, '.') || r.isWord(before, "or") {
 		return false
@@ -130,8 +131,8 @@ func (r *headReader) literal(t token) []byte {
 	}
 }
 
-// decode appends the value of a string literal as servers read it. (In a character set whose characters hide a backslash,
-// an escaped one counts as one byte.)
+// decode appends the value of a string literal as servers read it. (In a character set whose
+// characters hide a backslash, an escaped one counts as one byte.)
 func (r *headReader) decode(out []byte, t token) []byte {
 	inner := r.text[t.start+1 : t.end-1]
 	if t.plain {

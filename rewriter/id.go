@@ -9,7 +9,8 @@ import (
 // valueReader reads the values that rows have for ids.
 type valueReader struct{ *planReader }
 
-// null reads a NULL that nothing but one space stands before, and what follows it, faster than tokens do.
+// null reads a NULL that nothing but one space stands before, and what follows it, faster than
+// tokens do.
 func (r *valueReader) null() (start int, ok bool) {
 	i := r.pos
 	if i < len(r.text) && r.text[i] == ' ' {
@@ -22,7 +23,8 @@ func (r *valueReader) null() (start int, ok bool) {
 	return i, !r.assigning && (c == ',' || c == ')')
 }
 
-// value reads the last value of a slot, the id of a row, and returns what follows it: ',' or ')' in a tuple.
+// value reads the last value of a slot, the id of a row, and returns what follows it: ',' or ')' in
+// a tuple.
 func (r *valueReader) value(k int) (behind token, err error) {
 	c := &r.plan.slots[k]
 	if i, ok := r.null(); ok {
@@ -48,8 +50,8 @@ func (r *valueReader) value(k int) (behind token, err error) {
 	return r.textExpression(k)
 }
 
-// literal reads the last value of a slot, and what follows it, where the value is one literal that is
-// understood. Where it is not, ok is false.
+// literal reads the last value of a slot, and what follows it, where the value is one literal that
+// is understood. Where it is not, ok is false.
 func (r *valueReader) literal(k int) (behind token, ok bool, err error) {
 	c := &r.plan.slots[k]
 	v := &c.last
@@ -134,7 +136,8 @@ func (r *valueReader) knowsBackslashN() bool {
 	return r.mode.MariaDB || r.mode.Version > 0 && r.mode.Version < 80000
 }
 
-// place counts the last value of a slot and makes the edits for it where it stands; behind is what follows it.
+// place counts the last value of a slot and makes the edits for it where it stands; behind is what
+// follows it.
 func (r *valueReader) place(k int, behind token) {
 	p := r.plan
 	v := &p.slots[k].last

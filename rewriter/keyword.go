@@ -24,7 +24,8 @@ const (
 	kwAnalyze
 	kwExplain
 	kwDescribe
-	kwBlock    // begins a block of MariaDB's top level: LOOP, WHILE, REPEAT, FOR (IF and CASE have their own)
+	// begins a block of MariaDB's top level: LOOP, WHILE, REPEAT, FOR (IF and CASE have their own)
+	kwBlock
 	kwDeclare  // likewise, under sql_mode ORACLE
 	kwModifier // LOW_PRIORITY, HIGH_PRIORITY, DELAYED
 	kwIgnore
@@ -92,7 +93,8 @@ var keywords = [...]struct {
 	{kwDeallocate, "deallocate"},
 }
 
-// keywordTable has each keyword at its keywordPlace, which no other has. A Go map takes three times as long.
+// keywordTable has each keyword at its keywordPlace, which no other has. A Go map takes three times
+// as long.
 var keywordTable = placeKeywords()
 
 type placedKeyword struct {
@@ -113,8 +115,8 @@ func placeKeywords() (t [256]placedKeyword) {
 	return t
 }
 
-// keywordPlace is a perfect hash of the keywords, in any case. Its factors were found by trying all in turn. The word has
-// two bytes at least.
+// keywordPlace is a perfect hash of the keywords, in any case. Its factors were found by trying all
+// in turn. The word has two bytes at least.
 func keywordPlace(word []byte) uint8 {
 	return uint8(len(word))*9 + (word[0]|0x20)*17 + (word[1]|0x20)*58 + (word[len(word)-1] | 0x20)
 }

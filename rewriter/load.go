@@ -9,17 +9,20 @@ import (
 	"idproxy/ascii"
 )
 
-// LoadPlan is what to do to one LOAD DATA LOCAL INFILE: what its file must be given is for the caller, who sees it pass.
+// LoadPlan is what to do to one LOAD DATA LOCAL INFILE: what its file must be given is for the
+// caller, who sees it pass.
 type LoadPlan struct {
 	Replace bool   // REPLACE
 	Ignore  bool   // IGNORE, which LOCAL implies where REPLACE is not said
 	Charset string // of the file, as the statement names it; "": character_set_database
-	// How the file is read, decoded. Enclosed and Escaped are one byte or none; servers refuse more.
+	// How the file is read, decoded. Enclosed and Escaped are one byte or none; servers refuse
+	// more.
 	FieldTerm, Enclosed, Escaped, LineStart, LineTerm []byte
 	Skip                                              uint64 // IGNORE n LINES
-	Fields                                            int    // columns and variables that the statement reads a line into
-	// At has the place of each rule's column among the fields of the file, -1 for a column that the file does not have: Append
-	// puts those in front of the list, in the order of the rules.
+	// columns and variables that the statement reads a line into
+	Fields int
+	// At has the place of each rule's column among the fields of the file, -1 for a column that the
+	// file does not have: Append puts those in front of the list, in the order of the rules.
 	At []int
 	// Bytes says of each field that it goes into a variable, or a column without a character set.
 	Bytes []bool
@@ -33,7 +36,8 @@ type loadEdit struct {
 	text []byte
 }
 
-// Append appends the statement to dst, text being what Read read, with the columns that the file does not have.
+// Append appends the statement to dst, text being what Read read, with the columns that the file
+// does not have.
 func (p *LoadPlan) Append(dst, text []byte) []byte {
 	at := 0
 	for _, e := range p.edits {
@@ -43,9 +47,10 @@ func (p *LoadPlan) Append(dst, text []byte) []byte {
 	return append(dst, text[at:]...)
 }
 
-// Read reads LOAD DATA [LOW_PRIORITY | CONCURRENT] LOCAL INFILE 'file' [REPLACE | IGNORE] INTO TABLE name [PARTITION (names)]
-// [CHARACTER SET name] [{FIELDS | COLUMNS} ...] [LINES ...] [IGNORE n {LINES | ROWS}] [(columns and @variables)] [SET column =
-// value [, ...]]. Any other form is *[Unsupported]. What servers refuse before they ask for the file is ErrRefusedByServer. The
+// Read reads LOAD DATA [LOW_PRIORITY | CONCURRENT] LOCAL INFILE 'file' [REPLACE | IGNORE] INTO
+// TABLE name [PARTITION (names)] [CHARACTER SET name] [{FIELDS | COLUMNS} ...] [LINES ...] [IGNORE
+// n {LINES | ROWS}] [(columns and @variables)] [SET column = value [, ...]]. Any other form is
+// *[Unsupported]. What servers refuse before they ask for the file is ErrRefusedByServer. The
 // table's facts must be known.
 func (p *LoadPlan) Read(s *Statement) error {
 	*p = LoadPlan{FieldTerm: []byte("\t"), LineTerm: []byte("\n"), Escaped: []byte(`\`)}
@@ -351,7 +356,8 @@ func (r *loadReader) ignored() error {
 	return nil
 }
 
-// list reads the columns and variables, and writes the columns in front that the file does not have.
+// list reads the columns and variables, and writes the columns in front that the file does not
+// have.
 func (r *loadReader) list() error {
 	if !r.punct(r.t, '(') {
 		return r.wholeTable(r.behind, " (", ")")
@@ -381,8 +387,8 @@ func (r *loadReader) list() error {
 	return nil
 }
 
-// set walks over the assignments. One to a generated column, and one that reads it, would see the id where natively nothing is
-// yet.
+// set walks over the assignments. One to a generated column, and one that reads it, would see the
+// id where natively nothing is yet.
 func (r *loadReader) set() error {
 	if !r.take("set") {
 		return nil

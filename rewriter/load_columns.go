@@ -90,8 +90,8 @@ func (r *loadReader) ruled(name []byte) int {
 	return -1
 }
 
-// wholeTable is for a statement without a list: it reads all visible columns. One that is not among them makes the list
-// necessary.
+// wholeTable is for a statement without a list: it reads all visible columns. One that is not among
+// them makes the list necessary.
 func (r *loadReader) wholeTable(at int, open, closing string) error {
 	table := r.statement.Table
 	if table == nil {

@@ -5,30 +5,32 @@ import (
 	"encoding/binary"
 )
 
-// MentionsLastID reports whether text contains "last_insert_id" or "identity" anywhere, in any case, even in a string:
-// only such a text can read the session's last insert id itself (a routine it calls can too).
+// MentionsLastID reports whether text contains "last_insert_id" or "identity" anywhere, in any
+// case, even in a string: only such a text can read the session's last insert id itself (a routine
+// it calls can too).
 func MentionsLastID(text []byte) bool { return lastIDWords.in(text) }
 
-// MentionsInsertID reports whether text contains "insert_id" or "identity" anywhere: only such a text can set the
-// session's last insert id, or the id of its next row.
+// MentionsInsertID reports whether text contains "insert_id" or "identity" anywhere: only such a
+// text can set the session's last insert id, or the id of its next row.
 func MentionsInsertID(text []byte) bool { return insertIDWords.in(text) }
 
-// MentionsDiagnostics reports whether text contains row_count, found_rows, warnings, errors, diagnostics, warning_count or
-// error_count anywhere: only such a text can read what the statement before it left behind. max_error_count is a setting.
+// MentionsDiagnostics reports whether text contains row_count, found_rows, warnings, errors,
+// diagnostics, warning_count or error_count anywhere: only such a text can read what the statement
+// before it left behind. max_error_count is a setting.
 func MentionsDiagnostics(text []byte) bool {
 	return diagnosticsWords.in(text) &&
 		(!limitWords.in(text) || diagnosticsWords.in(bytes.ReplaceAll(bytes.ToLower(text), []byte("max_error_count"), []byte(" "))))
 }
 
-// MentionsWrite reports whether text contains insert, replace or load anywhere: only such a text can hold one of these
-// statements, however its quotes and character set are read.
+// MentionsWrite reports whether text contains insert, replace or load anywhere: only such a text
+// can hold one of these statements, however its quotes and character set are read.
 func MentionsWrite(text []byte) bool { return writeWords.in(text) }
 
 // MentionsPrepare reports whether text contains prepare anywhere.
 func MentionsPrepare(text []byte) bool { return prepareWords.in(text) }
 
-// MentionsDynamic reports whether text contains prepare or execute anywhere: only such a text can hold SQL that prepares,
-// executes or drops a statement by name.
+// MentionsDynamic reports whether text contains prepare or execute anywhere: only such a text can
+// hold SQL that prepares, executes or drops a statement by name.
 func MentionsDynamic(text []byte) bool { return dynamicWords.in(text) }
 
 var (
@@ -41,17 +43,18 @@ var (
 	limitWords       = newWordSet("max_error_count")
 )
 
-// wordSet finds any of several words. It looks at four bytes in every step bytes only: a word has four of its own there.
-// Where each look is does not depend on what the one before saw, so that the processor works on several at once; an
-// algorithm that leaps by what it sees is three times slower.
+// wordSet finds any of several words. It looks at four bytes in every step bytes only: a word has
+// four of its own there. Where each look is does not depend on what the one before saw, so that the
+// processor works on several at once; an algorithm that leaps by what it sees is three times
+// slower.
 type wordSet struct {
 	words []string
 	step  int         // length of the shortest word, less three
 	looks [4096]uint8 // by look, the words that four bytes may belong to: bit i is words[i]
 }
 
-// look folds the four bytes that text begins with to the index of what is known of them, without regard to case. Others
-// may fall on the same.
+// look folds the four bytes that text begins with to the index of what is known of them, without
+// regard to case. Others may fall on the same.
 func look(text []byte) uint32 {
 	return binary.LittleEndian.Uint32(text) &^ 0x20202020 * 0x9E3779B1 >> 20
 }

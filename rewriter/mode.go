@@ -6,8 +6,9 @@ import (
 	"idproxy/ascii"
 )
 
-// Mode is what the session's settings make of SQL text. The zero Mode is a MySQL server with a default sql_mode, a
-// character set whose characters never hide ASCII bytes, and no multi-statements.
+// Mode is what the session's settings make of SQL text. The zero Mode is a MySQL server with a
+// default sql_mode, a character set whose characters never hide ASCII bytes, and no
+// multi-statements.
 type Mode struct {
 	ANSIQuotes         bool    // sql_mode ANSI_QUOTES: "x" is an identifier
 	NoBackslashEscapes bool    // sql_mode NO_BACKSLASH_ESCAPES: \ is a plain byte in strings
@@ -15,7 +16,8 @@ type Mode struct {
 	MariaDB            bool    // the server is MariaDB: /*M! */ is code, $$ quotes nothing
 	MultiStatements    bool    // the server splits the text at ';'
 	Charset            Charset // character_set_client: how bytes group into characters
-	Version            uint32  // the server's: 101119 is MariaDB 10.11.19, 90704 MySQL 9.7.4; 0 when it is not known
+	// the server's: 101119 is MariaDB 10.11.19, 90704 MySQL 9.7.4; 0 when it is not known
+	Version uint32
 }
 
 // Doubt names the settings that the reading of a text depends on.

@@ -2,10 +2,11 @@ package rewriter
 
 import "math/bits"
 
-// The shape of a statement is what it is made of but for its literals: a hash of its words, names, operators and
-// parentheses, noted while it is read. NULL, DEFAULT, TRUE and FALSE count as literals, the sign of a number too. Statements
-// of one shape get their ids in the same way. Tuples have shapes of their own, so that a statement of many rows is no new
-// one whenever its rows come in another order.
+// The shape of a statement is what it is made of but for its literals: a hash of its words, names,
+// operators and parentheses, noted while it is read. NULL, DEFAULT, TRUE and FALSE count as
+// literals, the sign of a number too. Statements of one shape get their ids in the same way. Tuples
+// have shapes of their own, so that a statement of many rows is no new one whenever its rows come
+// in another order.
 
 // note adds x to the shape.
 func (s *scanner) note(x uint64) {
@@ -47,7 +48,8 @@ func (s *scanner) noteWord(word []byte) {
 	s.note(hash)
 }
 
-// sign reports whether the byte at i is a + or - that a number follows: not told apart from no sign.
+// sign reports whether the byte at i is a + or - that a number follows: not told apart from no
+// sign.
 func (s *scanner) sign(i int) bool {
 	c := s.text[i]
 	return (c == '-' || c == '+') && i+1 < len(s.text) && (classes[s.text[i+1]] == classDigit || s.text[i+1] == '.')

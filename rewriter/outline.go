@@ -10,9 +10,9 @@ import (
 // maxOutline is how long an outline gets, in bytes.
 const maxOutline = 240
 
-// Outline returns a statement for a log: its words and names, with ? for each literal, without comments, and with one of
-// several equal tuples. It has nothing in it that the statement says of its rows. Where that is not certain, or the outline
-// gets long, it ends with "...".
+// Outline returns a statement for a log: its words and names, with ? for each literal, without
+// comments, and with one of several equal tuples. It has nothing in it that the statement says of
+// its rows. Where that is not certain, or the outline gets long, it ends with "...".
 func Outline(text []byte, m Mode) string {
 	o := outliner{scanner: scanner{text: text, mode: m}}
 	o.mode.ANSIQuotes = false // what may be a string is taken for one

@@ -4,9 +4,11 @@ import "idproxy/rule"
 
 // places is where the columns of the rules stand in a statement.
 type places struct {
-	slots  []slot
-	keys   []geneKey
-	order  []uint8 // the slots, and from firstKey on the keys, that have a place in the tuples, in the order of their places
+	slots []slot
+	keys  []geneKey
+	// the slots, and from firstKey on the keys, that have a place in the tuples, in the order of
+	// their places
+	order  []uint8
 	behind []uint8 // the slots whose ids are appended to the tuples
 	names  []token // the columns that the statement names, in the list or behind SET
 }

@@ -6,9 +6,10 @@ import (
 	"idproxy/ascii"
 )
 
-// PlainDynamic reports whether all that a text prepares or executes in SQL is written in it as it will run: in single
-// literals of ASCII without escapes, or under names that were prepared before. It looks at words alone, so that the answer
-// holds however quotes, comments and bytes beyond ASCII are read.
+// PlainDynamic reports whether all that a text prepares or executes in SQL is written in it as it
+// will run: in single literals of ASCII without escapes, or under names that were prepared before.
+// It looks at words alone, so that the answer holds however quotes, comments and bytes beyond ASCII
+// are read.
 func PlainDynamic(text []byte) bool {
 	for at := 0; at < len(text); at++ {
 		switch rest := text[at:]; {
@@ -24,8 +25,8 @@ func foldPrefix(text []byte, word string) bool {
 	return len(text) >= len(word) && foldEqual(text[:len(word)], word)
 }
 
-// plainPrepare looks at what stands behind the word PREPARE: a name and a literal, the name of DEALLOCATE PREPARE, or what
-// is no name.
+// plainPrepare looks at what stands behind the word PREPARE: a name and a literal, the name of
+// DEALLOCATE PREPARE, or what is no name.
 func plainPrepare(rest []byte) bool {
 	if goesOn(rest) {
 		return true
@@ -38,7 +39,8 @@ func plainPrepare(rest []byte) bool {
 	return ok && bytes.EqualFold(from, []byte("from")) && plainLiteral(rest)
 }
 
-// plainExecute looks at what stands behind the word EXECUTE: IMMEDIATE and a literal, or anything else.
+// plainExecute looks at what stands behind the word EXECUTE: IMMEDIATE and a literal, or anything
+// else.
 func plainExecute(rest []byte) bool {
 	if goesOn(rest) {
 		return true
@@ -50,8 +52,9 @@ func plainExecute(rest []byte) bool {
 // goesOn reports whether what was taken for a word is the beginning of a longer one.
 func goesOn(rest []byte) bool { return len(rest) > 0 && ascii.IsWord(rest[0]) }
 
-// dynamicWord takes a word, with or without backticks, and the blanks around it off the text behind another word. It is
-// empty where none can stand. ok is false for what may be a comment, or be read in several ways.
+// dynamicWord takes a word, with or without backticks, and the blanks around it off the text behind
+// another word. It is empty where none can stand. ok is false for what may be a comment, or be read
+// in several ways.
 func dynamicWord(text []byte) (word, rest []byte, ok bool) {
 	rest = trimBlanks(text)
 	if len(rest) == 0 {
@@ -77,7 +80,8 @@ func dynamicWord(text []byte) (word, rest []byte, ok bool) {
 	return word, trimBlanks(rest), len(rest) == 0 || rest[0] < 0x80
 }
 
-// plainLiteral reports whether a statement ends with a literal that is the text between its quotes, as that stands there.
+// plainLiteral reports whether a statement ends with a literal that is the text between its quotes,
+// as that stands there.
 func plainLiteral(text []byte) bool {
 	if len(text) == 0 || text[0] != '\'' {
 		return false

@@ -48,7 +48,8 @@ func TestPlainDynamic(t *testing.T) {
 	}
 }
 
-// FuzzPlainDynamic: however a plain text is read, what it prepares are its own bytes between quotes.
+// FuzzPlainDynamic: however a plain text is read, what it prepares are its own bytes between
+// quotes.
 func FuzzPlainDynamic(f *testing.F) {
 	f.Add("PREPARE s FROM 'SELECT 1'; EXECUTE s", uint8(0))
 	f.Add("SELECT \"a'; PREPARE s FROM 'SELECT ''1'\"", uint8(1))

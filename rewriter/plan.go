@@ -13,36 +13,42 @@ import (
 var (
 	// ErrNeedTable: the statement has no column list; read it again with the table's facts.
 	ErrNeedTable = errors.New("table facts needed")
-	// ErrRefusedByServer: the server refuses the text when it resolves names, before it writes anything; forward it
-	// unchanged, so that the application sees the server's own error. When the statement has no column list this rests
-	// on the table's facts: make sure they are fresh first.
+	// ErrRefusedByServer: the server refuses the text when it resolves names, before it writes
+	// anything; forward it unchanged, so that the application sees the server's own error. When the
+	// statement has no column list this rests on the table's facts: make sure they are fresh first.
 	ErrRefusedByServer = errors.New("statement that the server refuses")
-	// ErrNeedValues: only the server can tell what some expressions for ids are worth; ask it for [Plan.Questions], and read
-	// the statement again with the answers.
+	// ErrNeedValues: only the server can tell what some expressions for ids are worth; ask it for
+	// [Plan.Questions], and read the statement again with the answers.
 	ErrNeedValues = errors.New("values of expressions needed")
 )
 
-// Unsupported is the error for a statement that is not edited. It carries no value of the statement.
+// Unsupported is the error for a statement that is not edited. It carries no value of the
+// statement.
 type Unsupported struct {
-	Form string // what stands in the way, such as "INSERT ... SELECT" or "not understood at byte 37: unexpected word"
+	// what stands in the way, such as "INSERT ... SELECT" or "not understood at byte 37: unexpected
+	// word"
+	Form string
 }
 
 func (e *Unsupported) Error() string { return e.Form }
 
 // Statement is one INSERT or REPLACE, and what is known of it.
 type Statement struct {
-	Text   []byte       // one statement, with or without a ';' at its end
-	Mode   Mode         // of the session
-	Rules  []*rule.Rule // those of the table whose column it has, in their order; the first feeds the last insert id
-	Table  *rule.Table  // nil: not known
-	Values []Value      // what the server said of the plan's Questions, in their order; nil: not asked
+	Text []byte // one statement, with or without a ';' at its end
+	Mode Mode   // of the session
+	// those of the table whose column it has, in their order; the first feeds the last insert id
+	Rules []*rule.Rule
+	Table *rule.Table // nil: not known
+	// what the server said of the plan's Questions, in their order; nil: not asked
+	Values []Value
 	// Prepared: the statement is to be prepared, and a ? may be an id. See Plan.Prepare.
 	Prepared bool
-	// UTF8 is the length in bytes of the longest UTF-8 character that a text keeps on its way to the server; 0: ASCII alone may; -1: not even that.
-	// Genes by crc32 need it.
+	// UTF8 is the length in bytes of the longest UTF-8 character that a text keeps on its way to
+	// the server; 0: ASCII alone may; -1: not even that. Genes by crc32 need it.
 	UTF8 int
 	Bulk bool // and several rows of parameters may be bound to it at once
-	// Speller is asked for names of columns beyond ASCII. nil: a statement is not edited where they matter.
+	// Speller is asked for names of columns beyond ASCII. nil: a statement is not edited where they
+	// matter.
 	Speller Speller
 }
 
@@ -76,24 +82,29 @@ type Value struct {
 	Number   uint64 // as an OK packet shows it: -5 is 2^64-5
 }
 
-// Plan is what to do to one INSERT or REPLACE. The zero Plan is ready; reading another statement keeps its memory.
+// Plan is what to do to one INSERT or REPLACE. The zero Plan is ready; reading another statement
+// keeps its memory.
 type Plan struct {
 	Rows    int      // tuples of the statement
 	Columns []Filled // one per rule
 	Clauses
-	// Plain: ids are plain numbers everywhere; the insert id of the OK packet and LAST_INSERT_ID() are the caller's business.
-	Plain       bool
-	NoLastID    bool // and none of the columns feeds them: all their ids are wide
-	Assigned    bool // the list of ON DUPLICATE KEY UPDATE got the assignment id=LAST_INSERT_ID(id) from the plan
+	// Plain: ids are plain numbers everywhere; the insert id of the OK packet and LAST_INSERT_ID()
+	// are the caller's business.
+	Plain    bool
+	NoLastID bool // and none of the columns feeds them: all their ids are wide
+	// the list of ON DUPLICATE KEY UPDATE got the assignment id=LAST_INSERT_ID(id) from the plan
+	Assigned    bool
 	Expressions bool // some id is an expression that the server was asked for
 	Asks        bool // the statement has a ?
-	ZeroDoubt   bool // some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
-	ByPosition  bool // there is no column list: values go to columns by their places in the table
-	// Selected: the rows come from a query; how many there are only the server can tell. Ask it by AppendCount, give Count the
-	// answer, and write the statement with AppendSelect in place of Append.
+	// some id is written 0, '0' or DEFAULT: NO_AUTO_VALUE_ON_ZERO of the Mode decided
+	ZeroDoubt  bool
+	ByPosition bool // there is no column list: values go to columns by their places in the table
+	// Selected: the rows come from a query; how many there are only the server can tell. Ask it by
+	// AppendCount, give Count the answer, and write the statement with AppendSelect in place of
+	// Append.
 	Selected bool
-	// Genes are the low bits of the ids that are generated, by column and in row order; none where the column's rule has no
-	// gene. Those of a statement to prepare are in Prepared.
+	// Genes are the low bits of the ids that are generated, by column and in row order; none where
+	// the column's rule has no gene. Those of a statement to prepare are in Prepared.
 	Genes     [][]uint16
 	Questions []Span // expressions for ids whose value only the server can tell
 
@@ -113,12 +124,13 @@ type Plan struct {
 
 // Clauses is what a statement has beside its rows.
 type Clauses struct {
-	Ignore      bool // IGNORE
-	Update      bool // ON DUPLICATE KEY UPDATE
-	OwnLastID   bool // its list has id=LAST_INSERT_ID(id), by the application
-	Delayed     bool // DELAYED, on a server that heeds it
-	Returning   bool // RETURNING
-	ReadsLastID bool // the statement mentions LAST_INSERT_ID or identity outside strings and comments
+	Ignore    bool // IGNORE
+	Update    bool // ON DUPLICATE KEY UPDATE
+	OwnLastID bool // its list has id=LAST_INSERT_ID(id), by the application
+	Delayed   bool // DELAYED, on a server that heeds it
+	Returning bool // RETURNING
+	// the statement mentions LAST_INSERT_ID or identity outside strings and comments
+	ReadsLastID bool
 }
 
 // draft is what is written otherwise than the statement has it.
@@ -143,31 +155,37 @@ func (p *parameters) reset() { p.marks, p.rows = p.marks[:0], p.rows[:0] }
 
 // report is how a statement makes the server report its first id.
 type report struct {
-	carry   bool   // the last tuple is explicit and carries LAST_INSERT_ID(first), instead of the last generated one
+	// the last tuple is explicit and carries LAST_INSERT_ID(first), instead of the last generated
+	// one
+	carry   bool
 	carried uint64 // the id of that tuple
-	// variable: LAST_INSERT_ID(first*(`id`<=>`id`)) stands for LAST_INSERT_ID(first), the same but no constant. MySQL looks for
-	// the partitions of constant rows before it runs the first: in a table partitioned by its id, rows that read the last
-	// insert id would read the new one.
+	// variable: LAST_INSERT_ID(first*(`id`<=>`id`)) stands for LAST_INSERT_ID(first), the same but
+	// no constant. MySQL looks for the partitions of constant rows before it runs the first: in a
+	// table partitioned by its id, rows that read the last insert id would read the new one.
 	variable bool
 }
 
 // Filled is what a plan does to one column.
 type Filled struct {
-	Generated       int    // tuples whose id comes from the source
-	Explicit        int    // tuples that bring one
-	Texts           int    // tuples of a text column that bring one which is no whole number, or an expression: no source gives such an id
-	Bound           int    // tuples of a statement to prepare whose id is a ?
-	Fallback        int    // of those generated: tuples with an expression, which get the id if it is NULL; wide ids only
-	Last            uint64 // the last tuple's id, when that is an explicit number: as the OK packet shows it
+	Generated int // tuples whose id comes from the source
+	Explicit  int // tuples that bring one
+	// tuples of a text column that bring one which is no whole number, or an expression: no source
+	// gives such an id
+	Texts int
+	Bound int // tuples of a statement to prepare whose id is a ?
+	// of those generated: tuples with an expression, which get the id if it is NULL; wide ids only
+	Fallback int
+	// the last tuple's id, when that is an explicit number: as the OK packet shows it
+	Last            uint64
 	HasLast         bool
 	Greatest        uint64 // greatest explicit id
 	GreatestUnknown bool   // some explicit id is no number that is known
 	BelowZero       bool   // some explicit id is a number below zero
 }
 
-// MayCall reports whether the statement, whose text is what Read read, may call a function that is none of the servers' own:
-// one that is stored or loaded can set variables of the session. A list of columns calls none, and tuples were looked
-// at while they were read.
+// MayCall reports whether the statement, whose text is what Read read, may call a function that is
+// none of the servers' own: one that is stored or loaded can set variables of the session. A list
+// of columns calls none, and tuples were looked at while they were read.
 func (p *Plan) MayCall(text []byte) bool {
 	return p.calls || CallsUnknown(text[max(p.body, p.last.End):], nil)
 }
@@ -187,7 +205,8 @@ type question struct {
 // later reports whether another row than the first is read.
 func (r *planReader) later() bool { return r.plan.Rows > 0 && !r.assigning }
 
-// edit replaces the bytes from start up to end with what op says. The edits of a plan ascend and do not overlap.
+// edit replaces the bytes from start up to end with what op says. The edits of a plan ascend and do
+// not overlap.
 type edit struct {
 	start, end uint32
 	op         op
@@ -234,11 +253,13 @@ func (d *draft) insert(i, start int) {
 	d.texts = append(d.texts, Span{Start: start, End: len(d.buffer)})
 }
 
-// Append appends the rewritten statement to dst. text is what Read read, unchanged; ids[i] are p.Columns[i].Generated ids,
-// ascending, in row order, two words each where they are wide; it panics when they are fewer.
+// Append appends the rewritten statement to dst. text is what Read read, unchanged; ids[i] are
+// p.Columns[i].Generated ids, ascending, in row order, two words each where they are wide; it
+// panics when they are fewer.
 //
-// Generated rows get plain numbers, but for the last one's id in the first column of a plan that is not Plain: it reads
-// LAST_INSERT_ID(first)+k, which makes the server itself report and remember the first.
+// Generated rows get plain numbers, but for the last one's id in the first column of a plan that is
+// not Plain: it reads LAST_INSERT_ID(first)+k, which makes the server itself report and remember
+// the first.
 func (p *Plan) Append(dst, text []byte, ids [][]uint64) []byte {
 	dst = slices.Grow(dst, p.size(len(text)))
 	last := p.Columns[0].Generated - 1
@@ -300,7 +321,8 @@ func (w *idWriter) append(dst []byte, e edit) []byte {
 	if e.op == opCloseID {
 		dst = append(dst, ')')
 	}
-	if at := int(e.end); at < len(w.text) && ascii.IsWord(w.text[at]) { // as in SET id='0'ON DUPLICATE KEY ...
+	// as in SET id='0'ON DUPLICATE KEY ...
+	if at := int(e.end); at < len(w.text) && ascii.IsWord(w.text[at]) {
 		dst = append(dst, ' ')
 	}
 	return dst

@@ -12,11 +12,12 @@ import (
 type Role uint8
 
 const (
-	RoleValue  Role = iota // the client's, of no concern here
-	RoleBound              // the client's, and the id of a row: NULL and 0 generate
-	RoleID                 // hidden: the id of a row
-	RoleFirst              // hidden: the first generated id, in LAST_INSERT_ID(?)
-	RoleOffset             // hidden: what the last generated id lies above the first, behind LAST_INSERT_ID(?)
+	RoleValue Role = iota // the client's, of no concern here
+	RoleBound             // the client's, and the id of a row: NULL and 0 generate
+	RoleID                // hidden: the id of a row
+	RoleFirst             // hidden: the first generated id, in LAST_INSERT_ID(?)
+	// hidden: what the last generated id lies above the first, behind LAST_INSERT_ID(?)
+	RoleOffset
 )
 
 // Hidden reports whether the client does not know of the parameter.
@@ -31,16 +32,19 @@ type Parameter struct {
 
 // Prepared is a statement to prepare, whose ids are bound when it is executed.
 type Prepared struct {
-	Text       []byte
-	Parameters []Parameter // in the order of their ?; of one column, those that are ids are in row order
-	Client     int         // parameters that the client knows of
-	ZeroDoubt  bool        // as the plan's, and for literals that may be rounded to 0
-	Literals   bool        // some id is a literal that is worth what sql_mode says of text and rounding
-	Reads      bool        // the statement mentions LAST_INSERT_ID or identity
-	Ignore     bool        // the statement says IGNORE
-	NoLastID   bool        // as the plan's
-	Genes      []RowGene   // of the ids that the statement gets, in row order
-	ByPosition bool        // it has no column list: its values go to columns by their places in the table
+	Text []byte
+	// in the order of their ?; of one column, those that are ids are in row order
+	Parameters []Parameter
+	Client     int  // parameters that the client knows of
+	ZeroDoubt  bool // as the plan's, and for literals that may be rounded to 0
+	// some id is a literal that is worth what sql_mode says of text and rounding
+	Literals bool
+	Reads    bool      // the statement mentions LAST_INSERT_ID or identity
+	Ignore   bool      // the statement says IGNORE
+	NoLastID bool      // as the plan's
+	Genes    []RowGene // of the ids that the statement gets, in row order
+	// it has no column list: its values go to columns by their places in the table
+	ByPosition bool
 
 	plan Plan // without what belongs to the text
 	last uint32
@@ -52,7 +56,8 @@ const maxParameters = 1<<16 - 1
 // ErrTooManyParameters: the statement has room for its own parameters, not for those of its ids.
 var ErrTooManyParameters = errors.New("too many parameters with those of the ids")
 
-// Prepare writes the statement s, which p has read with Prepared set, with a hidden ? for each id that is generated.
+// Prepare writes the statement s, which p has read with Prepared set, with a hidden ? for each id
+// that is generated.
 func (p *Plan) Prepare(s *Statement) (*Prepared, error) {
 	w := preparing{out: &Prepared{ZeroDoubt: p.ZeroDoubt || p.Expressions, Literals: p.Expressions, Reads: p.ReadsLastID, Ignore: p.Ignore, NoLastID: p.NoLastID, ByPosition: p.ByPosition}, plan: p}
 	w.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
@@ -99,7 +104,8 @@ type preparing struct {
 	out    *Prepared
 	plan   *Plan
 	offset bool
-	mark   int         // where the next ? of the client's stands; behind the text when there is none
+	// where the next ? of the client's stands; behind the text when there is none
+	mark   int
 	bound  int         // the next of the plan's
 	places map[int]int // the client's parameters by their places; nil: not needed
 }
@@ -202,8 +208,9 @@ func (w *preparing) function(offset bool) {
 	}
 }
 
-// Bind makes plan, which keeps its memory, what the statement is with values for its bound ids: sets of them one behind
-// the other, each in the order of the parameters. More than one set are rows of a bulk execution.
+// Bind makes plan, which keeps its memory, what the statement is with values for its bound ids:
+// sets of them one behind the other, each in the order of the parameters. More than one set are
+// rows of a bulk execution.
 func (s *Prepared) Bind(plan *Plan, values []Value, sets int, columns []rule.Column) {
 	kept := plan.Columns[:0]
 	plan.reset()

@@ -10,7 +10,8 @@ import (
 	"idproxy/rule"
 )
 
-// preparedRules are a table with two generated columns, of which the first feeds the last insert id.
+// preparedRules are a table with two generated columns, of which the first feeds the last insert
+// id.
 var preparedRules = []*rule.Rule{{Column: "id"}, {Column: "id2"}}
 
 // roles writes parameters as a word: v and b of the client, i, f and o hidden.
@@ -110,7 +111,8 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
-// What a literal stands for may depend on NO_AUTO_VALUE_ON_ZERO, which may change until the execution.
+// What a literal stands for may depend on NO_AUTO_VALUE_ON_ZERO, which may change until the
+// execution.
 func TestPrepareZeroDoubt(t *testing.T) {
 	for text, want := range map[string]bool{"0": true, "DEFAULT": true, "'0.4'": true, "7": false, "NULL": false, "?": false} {
 		var p Plan

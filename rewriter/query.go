@@ -5,7 +5,8 @@ import "idproxy/ascii"
 // maxParentheses bounds those around a whole query: each costs a walk over it.
 const maxParentheses = 8
 
-// beginsQuery reports whether the parenthesis just read is around a query, and not around a list of columns.
+// beginsQuery reports whether the parenthesis just read is around a query, and not around a list of
+// columns.
 func (r *planReader) beginsQuery() bool {
 	ahead := r.scanner
 	ahead.noting = false
@@ -28,7 +29,8 @@ func (r *queryReader) read(t token) error {
 	p := r.plan
 	q := &p.query
 	*q = query{outer: Span{Start: t.start}, mariaDB: r.mode.MariaDB, noZero: r.mode.NoAutoValueOnZero, old: oldServer(&r.mode)}
-	p.Plain, p.Delayed, p.width = true, false, r.width // servers take INSERT DELAYED ... SELECT as if it did not say so
+	// servers take INSERT DELAYED ... SELECT as if it did not say so
+	p.Plain, p.Delayed, p.width = true, false, r.width
 	if r.empty {
 		return unsupported("INSERT ... SELECT with an empty list of columns")
 	}
@@ -45,7 +47,8 @@ func (r *queryReader) read(t token) error {
 	if err != nil {
 		return err
 	}
-	dropped = dropped || r.crossed != before // what is put around it would stand inside a version comment, or the count would
+	// what is put around it would stand inside a version comment, or the count would
+	dropped = dropped || r.crossed != before
 	q.outer.End, crossed = q.inner.End, r.crossed
 	for ; open > 0; open-- {
 		if !r.punct(t, ')') {
@@ -102,7 +105,8 @@ func (r *queryReader) refusal() string {
 	return ""
 }
 
-// tailReads reports whether LAST_INSERT_ID is named from at on, but for the application's own id=LAST_INSERT_ID(id).
+// tailReads reports whether LAST_INSERT_ID is named from at on, but for the application's own
+// id=LAST_INSERT_ID(id).
 func (r *queryReader) tailReads(at int) bool {
 	s := r.scanner
 	s.noting, s.pos = false, at
@@ -393,8 +397,8 @@ func (w *queryWalk) end() {
 	}
 }
 
-// sourced reports whether ON DUPLICATE KEY UPDATE may read columns of the query's tables: it has a name that is not of the
-// statement's own table.
+// sourced reports whether ON DUPLICATE KEY UPDATE may read columns of the query's tables: it has a
+// name that is not of the statement's own table.
 func (r *queryReader) sourced() (bool, error) {
 	if r.table == nil {
 		return false, ErrNeedTable
@@ -424,8 +428,8 @@ func (s *scanner) passVariable() {
 	}
 }
 
-// isOwn takes the rest of a name that begins with t, and reports whether it is surely of a column of the statement's own
-// table, or of none.
+// isOwn takes the rest of a name that begins with t, and reports whether it is surely of a column
+// of the statement's own table, or of none.
 func (r *queryReader) isOwn(s *scanner, t token) bool {
 	parts, n := [3][]byte{s.name(t)}, 1
 	for n < len(parts) && s.punct(s.peek(), '.') {

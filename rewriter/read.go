@@ -8,13 +8,15 @@ import (
 	"idproxy/rule"
 )
 
-// Read reads an INSERT or REPLACE. A statement that cannot be read without the table's facts gives ErrNeedTable, one with
-// expressions for ids ErrNeedValues until it is read with their values. After any other error the plan must not be used.
+// Read reads an INSERT or REPLACE. A statement that cannot be read without the table's facts gives
+// ErrNeedTable, one with expressions for ids ErrNeedValues until it is read with their values.
+// After any other error the plan must not be used.
 //
-// Understood: {INSERT [LOW_PRIORITY | HIGH_PRIORITY | DELAYED] [IGNORE] | REPLACE [LOW_PRIORITY | DELAYED]} [INTO] name
-// [PARTITION (names)] {[([columns])] {{VALUES | VALUE} tuple [, tuple] ... | query} | SET column = value [, column = value] ...}
-// [AS alias [(names)]] [ON DUPLICATE KEY UPDATE column = value [, column = value] ...] [RETURNING ...], where a tuple may be
-// (). Any other form is *Unsupported.
+// Understood: {INSERT [LOW_PRIORITY | HIGH_PRIORITY | DELAYED] [IGNORE] | REPLACE [LOW_PRIORITY |
+// DELAYED]} [INTO] name [PARTITION (names)] {[([columns])] {{VALUES | VALUE} tuple [, tuple] ... |
+// query} | SET column = value [, column = value] ...} [AS alias [(names)]] [ON DUPLICATE KEY UPDATE
+// column = value [, column = value] ...] [RETURNING ...], where a tuple may be (). Any other form
+// is *Unsupported.
 func (p *Plan) Read(s *Statement) error {
 	if len(s.Text) > math.MaxUint32 {
 		return unsupported("statement over 4 GiB")
@@ -77,8 +79,8 @@ func (r *planReader) read(rules []*rule.Rule) error {
 	return r.decide()
 }
 
-// counts reports whether the server itself counts in one of the columns, one that no rule names: it would report and
-// remember that number, whatever LAST_INSERT_ID(first) says.
+// counts reports whether the server itself counts in one of the columns, one that no rule names: it
+// would report and remember that number, whatever LAST_INSERT_ID(first) says.
 func (r *planReader) counts(columns []rule.Column, rules []*rule.Rule) bool {
 	for i := range columns {
 		named := func(r *rule.Rule) bool { return rule.SameColumn(r.Column, columns[i].Name) }
@@ -174,7 +176,8 @@ func (r *planReader) verbAndModifiers() (token, error) {
 	return t, nil
 }
 
-// reserved reports whether an unquoted word cannot be a table's name where one is expected, for it goes on the statement.
+// reserved reports whether an unquoted word cannot be a table's name where one is expected, for it
+// goes on the statement.
 func reserved(word []byte) bool {
 	for _, w := range [...]string{
 		"into", "ignore", "delayed", "low_priority", "high_priority", "values", "set", "select", "with", "table", "partition",
@@ -238,7 +241,8 @@ func (r *planReader) decide() error {
 		}
 	}
 	if r.mustCarry() {
-		// Nothing negative can be added to the function, for it is unsigned, and nothing to DEFAULT or a text.
+		// Nothing negative can be added to the function, for it is unsigned, and nothing to DEFAULT
+		// or a text.
 		c := &p.slots[0]
 		p.Plain = !c.last.hasNumber() || c.last.negative || c.text
 	}
@@ -279,7 +283,8 @@ func (r *planReader) mustCarry() bool {
 	return !p.Plain && p.ReadsLastID && p.Columns[0].Generated > 0 && p.slots[0].last.explicit()
 }
 
-// mustMove reports whether a value behind the first column's id would read it, or the last insert id that it sets.
+// mustMove reports whether a value behind the first column's id would read it, or the last insert
+// id that it sets.
 func (r *planReader) mustMove() bool {
 	p := r.plan
 	at := p.slots[0].at

@@ -64,8 +64,8 @@ func (r *planReader) slot(of *rule.Rule) error {
 	return nil
 }
 
-// unexpected is the error for a token that has no place where it stands. It tells what kind of token that is, never its
-// text, for that may be a value.
+// unexpected is the error for a token that has no place where it stands. It tells what kind of
+// token that is, never its text, for that may be a value.
 func (r *scanner) unexpected(t token) error {
 	what := "unexpected word"
 	switch t.kind {
@@ -103,7 +103,8 @@ func (r *planReader) otherRows(t token) string {
 	return ""
 }
 
-// skip passes a value, of an assignment or in a tuple. It returns the end of its last token and what follows it.
+// skip passes a value, of an assignment or in a tuple. It returns the end of its last token and
+// what follows it.
 func (r *planReader) skip() (end int, behind token, err error) {
 	for depth := 0; ; {
 		t := r.next()
@@ -157,7 +158,8 @@ func (r *planReader) ends(t token) bool {
 	return false
 }
 
-// mention notes a name that a value has: perhaps that of a column that gets ids, which the value then reads.
+// mention notes a name that a value has: perhaps that of a column that gets ids, which the value
+// then reads.
 func (r *planReader) mention(name []byte) {
 	if r.lengths>>min(len(name), 63)&1 != 0 && r.plan.slotOf(name) >= 0 {
 		r.mentioned = true

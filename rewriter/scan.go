@@ -15,11 +15,12 @@ const (
 	tokBad         // what a server reads in no way or in one of several; scanner.fault says why
 	tokWord        // an unquoted identifier or keyword
 	tokDigits      // an integer without a sign
-	tokNumber      // a number with letters, or an identifier that begins with a digit: 0x1F, 1e5, 2024_log
-	tokQuoted      // `x`, or "x" under ANSI_QUOTES
-	tokString      // 'x', or "x" without ANSI_QUOTES
-	tokDollar      // $$x$$ or $tag$x$tag$, on MySQL
-	tokPunct       // one byte that stands for itself
+	// a number with letters, or an identifier that begins with a digit: 0x1F, 1e5, 2024_log
+	tokNumber
+	tokQuoted // `x`, or "x" under ANSI_QUOTES
+	tokString // 'x', or "x" without ANSI_QUOTES
+	tokDollar // $$x$$ or $tag$x$tag$, on MySQL
+	tokPunct  // one byte that stands for itself
 )
 
 type token struct {
@@ -32,9 +33,10 @@ type token struct {
 type versionRule uint8
 
 const (
-	versionCode   versionRule = iota // all are code
-	versionSkip                      // those with a number are comments, as on a server older than it
-	versionRefuse                    // all are tokBad
+	versionCode versionRule = iota // all are code
+	// those with a number are comments, as on a server older than it
+	versionSkip
+	versionRefuse // all are tokBad
 )
 
 // scanner finds the tokens of a text. It allocates nothing.
@@ -44,12 +46,15 @@ type scanner struct {
 	mode    Mode
 	version versionRule
 
-	inVersion bool   // pos is inside a version comment that counts as code
-	numbered  bool   // a version comment with a number was seen
-	fresh     int    // here no word goes on, though a word's byte stands in front: behind the number of a version comment
-	codeEnd   int    // where the last numbered comment ends for a server that skips it
-	crossed   int    // beginnings and ends of such comments passed
-	straddled bool   // what began inside a numbered comment ended behind it: servers may split here differently
+	inVersion bool // pos is inside a version comment that counts as code
+	numbered  bool // a version comment with a number was seen
+	// here no word goes on, though a word's byte stands in front: behind the number of a version
+	// comment
+	fresh   int
+	codeEnd int // where the last numbered comment ends for a server that skips it
+	crossed int // beginnings and ends of such comments passed
+	// what began inside a numbered comment ended behind it: servers may split here differently
+	straddled bool
 	touched   bool   // a token reached the end of the text and might go on behind it
 	fault     string // why the last token was tokBad
 
@@ -115,9 +120,9 @@ func (s *scanner) controlByte() token {
 	return s.bad(s.pos, "control byte or bracket")
 }
 
-// ends reports whether the byte at i is zero and the last of the text, but for what servers cut off there: some clients send
-// one. To a server any other zero byte outside quotes ends the statement where it stands, which is an error wherever it is,
-// and so is what stands behind.
+// ends reports whether the byte at i is zero and the last of the text, but for what servers cut off
+// there: some clients send one. To a server any other zero byte outside quotes ends the statement
+// where it stands, which is an error wherever it is, and so is what stands behind.
 func (s *scanner) ends(i int) bool {
 	return s.text[i] == 0 && len(bytes.TrimRight(s.text[i+1:], "; \t\n\v\f\r")) == 0
 }
@@ -160,8 +165,8 @@ func (s *scanner) quoted(class class) token {
 	return token{kind: k, plain: plain, start: s.pos, end: end}
 }
 
-// word reads an identifier. Where the character set is none of those that are known, some bytes >= 0x80 may be blanks, and
-// what is no UTF-8 is not understood.
+// word reads an identifier. Where the character set is none of those that are known, some bytes >=
+// 0x80 may be blanks, and what is no UTF-8 is not understood.
 func (s *scanner) word(k kind) token {
 	i, high := s.pos, false
 	for i < len(s.text) {
@@ -258,8 +263,8 @@ func (s *scanner) isWord(t token, lower string) bool {
 	return t.kind == tokWord && foldEqual(s.text[t.start:t.end], lower) && !s.qualifies(t)
 }
 
-// qualifies reports whether a dot and a name are right behind the word t. Servers then take it for a name, whatever it is:
-// INSERT INTO.t is into the schema INTO. A quoted name is none in this.
+// qualifies reports whether a dot and a name are right behind the word t. Servers then take it for
+// a name, whatever it is: INSERT INTO.t is into the schema INTO. A quoted name is none in this.
 func (s *scanner) qualifies(t token) bool {
 	if t.end == len(s.text) || s.text[t.end] != '.' {
 		return false
@@ -292,8 +297,8 @@ func (s *scanner) name(t token) []byte {
 	return nil
 }
 
-// mayBeNumber reports whether a server could read the beginning of a word that starts with digits as a number:
-// 0x1F, 0b1, 1e5.
+// mayBeNumber reports whether a server could read the beginning of a word that starts with digits
+// as a number: 0x1F, 0b1, 1e5.
 func mayBeNumber(word []byte) bool {
 	i := 0
 	for i < len(word) && word[i]-'0' <= 9 {

@@ -18,16 +18,19 @@ type CountedIDs struct {
 	Greatest  uint64 // explicit id
 	Unknown   bool   // explicit ids are no whole numbers, or not of 64 bits
 	BelowZero bool   // some explicit id is a number below zero
-	Float     bool   // the query gives floating-point numbers: they have no room for the digits of ids
-	Text      bool   // it gives texts or times, not all of them NULL: what generates is not told in the way the server does
+	// the query gives floating-point numbers: they have no room for the digits of ids
+	Float bool
+	// it gives texts or times, not all of them NULL: what generates is not told in the way the
+	// server does
+	Text bool
 }
 
 // Numbering is how the rows of a query get their ids.
 type Numbering struct {
 	LastID  uint64 // the server's LAST_INSERT_ID(), below 2^63
 	Columns []Numbers
-	// Beside: the ids are further values of a plain SELECT, see Plan.CanBeside. When the guard fails some rows may have gone in:
-	// the table must be one of an engine that takes them back.
+	// Beside: the ids are further values of a plain SELECT, see Plan.CanBeside. When the guard
+	// fails some rows may have gone in: the table must be one of an engine that takes them back.
 	Beside bool
 }
 
@@ -72,33 +75,34 @@ func (n *Numbers) Count() (sum uint64) {
 	return sum
 }
 
-// Guarded reports whether the message of a server's error 1690 says that the query of a statement that AppendSelect wrote gave
-// more rows than there are ids, or an id that may not be. It quotes the sum that is out of range, as in
-// 9223372036854775807 + cast(last_insert_id() - 5 as signed).
+// Guarded reports whether the message of a server's error 1690 says that the query of a statement
+// that AppendSelect wrote gave more rows than there are ids, or an id that may not be. It quotes
+// the sum that is out of range, as in 9223372036854775807 + cast(last_insert_id() - 5 as signed).
 func Guarded(message []byte) bool {
 	_, term, ok := bytes.Cut(message, []byte("9223372036854775807 + cast("))
 	return ok && (bytes.HasPrefix(term, []byte("last_insert_id() - ")) || bytes.HasPrefix(term, []byte("(last_insert_id() - ")) ||
 		bytes.Contains(term, []byte(newName)))
 }
 
-// guard fails with 1690, also under IGNORE and in any sql_mode, once an integer above 0 is added to it. Measured on MariaDB 10.11
-// and 11.8 and on MySQL 9.7.
+// guard fails with 1690, also under IGNORE and in any sql_mode, once an integer above 0 is added to
+// it. Measured on MariaDB 10.11 and 11.8 and on MySQL 9.7.
 const guard = "9223372036854775807+"
 
-// noLimit keeps the rows of an inner query in their order, and has servers run it to its end before the outer one begins.
+// noLimit keeps the rows of an inner query in their order, and has servers run it to its end before
+// the outer one begins.
 const noLimit = " LIMIT 18446744073709551615"
 
 // jump is what a row that may not be adds to the number of rows: more than any table has.
 const jump = "1099511627776"
 
-// Untimed is what a question of our own has behind SELECT on MySQL: max_execution_time ends no INSERT, and so not what is
-// asked for one. 0 would leave that variable in force; this is 49 days.
+// Untimed is what a question of our own has behind SELECT on MySQL: max_execution_time ends no
+// INSERT, and so not what is asked for one. 0 would leave that variable in force; this is 49 days.
 const Untimed = "/*+ MAX_EXECUTION_TIME(4294967295) */ "
 
-// AppendCount appends the question how many rows the query of a plan that is Selected gives. The answer is one row: COUNT(*),
-// LAST_INSERT_ID(), and for each of Asked in turn how many rows generate, how many are not NULL, and the greatest and the least
-// explicit id.
-// lock: rows are counted as the INSERT will read them, and not as an open transaction sees them.
+// AppendCount appends the question how many rows the query of a plan that is Selected gives. The
+// answer is one row: COUNT(*), LAST_INSERT_ID(), and for each of Asked in turn how many rows
+// generate, how many are not NULL, and the greatest and the least explicit id. lock: rows are
+// counted as the INSERT will read them, and not as an open transaction sees them.
 func (p *Plan) AppendCount(dst, text []byte, lock bool) []byte {
 	w := p.selecting(dst, text)
 	w.with("", lock)
@@ -148,15 +152,16 @@ func (p *Plan) Count(c *Counted) error {
 	return nil
 }
 
-// CanBeside reports whether the ids may be further values of a SELECT. mustBeside: there is no other way.
+// CanBeside reports whether the ids may be further values of a SELECT. mustBeside: there is no
+// other way.
 func (p *Plan) CanBeside() (can, must bool) {
 	q := &p.query
 	can = q.listEnd >= 0 && len(p.order) == 0 && (!q.loose || q.sourced)
 	return can, q.sourced
 }
 
-// CanBesideOrdered reports whether the ids may be further values of a SELECT with an ORDER BY, a LIMIT or the like: on MariaDB,
-// which reads the list behind the sort where there is one table.
+// CanBesideOrdered reports whether the ids may be further values of a SELECT with an ORDER BY, a
+// LIMIT or the like: on MariaDB, which reads the list behind the sort where there is one table.
 func (p *Plan) CanBesideOrdered() bool {
 	q := &p.query
 	return q.listEnd >= 0 && len(p.order) == 0 && q.mariaDB && !q.joined
@@ -168,8 +173,8 @@ func (p *Plan) Query(text []byte) []byte { return text[p.query.inner.Start:p.que
 // Divides reports whether the query has a division, or a function that makes one.
 func (p *Plan) Divides() bool { return p.query.divides }
 
-// AppendSelect is [Plan.Append] for a plan that is Selected. The server numbers the rows, in the order in which the query gives
-// them.
+// AppendSelect is [Plan.Append] for a plan that is Selected. The server numbers the rows, in the
+// order in which the query gives them.
 func (p *Plan) AppendSelect(dst, text []byte, n *Numbering) []byte {
 	w := p.selecting(dst, text)
 	w.n = n
@@ -190,7 +195,8 @@ func (p *Plan) AppendSelect(dst, text []byte, n *Numbering) []byte {
 	return append(w.dst, text[q.outer.End:]...)
 }
 
-// selecting writes what is put around a query. Names that are made up are words that the statement does not have.
+// selecting writes what is put around a query. Names that are made up are words that the statement
+// does not have.
 type selecting struct {
 	plan *Plan
 	text []byte
@@ -239,8 +245,8 @@ func (w *selecting) columns(front string) *selecting {
 	return w
 }
 
-// with begins with the query under a name, WITH d(c1,c2) AS (query): servers then copy the types of its columns, and those
-// may have the same name. Nothing on a server that lacks WITH.
+// with begins with the query under a name, WITH d(c1,c2) AS (query): servers then copy the types of
+// its columns, and those may have the same name. Nothing on a server that lacks WITH.
 func (w *selecting) with(limit string, lock bool) {
 	if w.plan.query.old {
 		return
@@ -250,7 +256,8 @@ func (w *selecting) with(limit string, lock bool) {
 	w.add(") ")
 }
 
-// from reads the query. Where there is no WITH, columns of NULL in front give it names, and take its types.
+// from reads the query. Where there is no WITH, columns of NULL in front give it names, and take
+// its types.
 func (w *selecting) from(limit string, lock bool) *selecting {
 	w.add(" FROM ")
 	if w.plan.query.old {
@@ -278,13 +285,14 @@ func (w *selecting) query(limit string, lock bool) {
 	}
 }
 
-// around writes the query with its rows numbered. LAST_INSERT_ID(LAST_INSERT_ID()+1) counts them in an inner layer, which is run
-// to its end before the outermost SELECT gives the first row. So the guard in that row knows how many there are, and no row
-// has gone in when it fails; also, LAST_INSERT_ID() is set back there: triggers, and whatever else the INSERT runs, see the
-// value from before, and so does the query itself, which was run before the first row was counted.
+// around writes the query with its rows numbered. LAST_INSERT_ID(LAST_INSERT_ID()+1) counts them in
+// an inner layer, which is run to its end before the outermost SELECT gives the first row. So the
+// guard in that row knows how many there are, and no row has gone in when it fails; also,
+// LAST_INSERT_ID() is set back there: triggers, and whatever else the INSERT runs, see the value
+// from before, and so does the query itself, which was run before the first row was counted.
 //
-// Rejected: window functions, for MariaDB loses the order of many rows, and on MySQL COUNT(*) OVER () takes four times as long
-// as the INSERT; user variables, of which MySQL warns.
+// Rejected: window functions, for MariaDB loses the order of many rows, and on MySQL COUNT(*) OVER
+// () takes four times as long as the INSERT; user variables, of which MySQL warns.
 func (w *selecting) around() {
 	p := w.plan
 	w.with(noLimit, false)
@@ -309,7 +317,8 @@ func (w *selecting) around() {
 	w.from(noLimit, false).add(noLimit + ") AS ").add(w.name(nameLayer))
 }
 
-// mixed returns the slot of which some rows generate the id and others bring it, or -1. There is no other slot then.
+// mixed returns the slot of which some rows generate the id and others bring it, or -1. There is no
+// other slot then.
 func (w *selecting) mixed() int {
 	if n := &w.n.Columns[0]; len(w.n.Columns) == 1 && w.plan.slots[0].at >= 0 && len(n.Runs) > 0 && n.Given != GivenNone {
 		return 0
@@ -375,7 +384,8 @@ func (w *selecting) guard() {
 		rows = 1<<40 - 1
 	}
 	w.add("IF(")
-	if w.mixed() < 0 { // the first row only: what ON DUPLICATE KEY UPDATE makes of the function then is its own
+	// the first row only: what ON DUPLICATE KEY UPDATE makes of the function then is its own
+	if w.mixed() < 0 {
 		w.add(counter).add("=").number(last + 1).add(" AND (")
 	}
 	w.add("LAST_INSERT_ID()>").number(last + rows)
@@ -395,8 +405,9 @@ func (w *selecting) generates(k int) *selecting {
 	return w.add("(").add(id).add(" IS NULL OR ROUND(").add(id).add(")=0)")
 }
 
-// numbered writes the id of the row that counter numbers; that of the first row is first. UUID_SHORT() has binary logs of
-// format MIXED hold rows, as they do for INSERT ... SELECT natively: another server might number the rows otherwise.
+// numbered writes the id of the row that counter numbers; that of the first row is first.
+// UUID_SHORT() has binary logs of format MIXED hold rows, as they do for INSERT ... SELECT
+// natively: another server might number the rows otherwise.
 func (w *selecting) numbered(n *Numbers, counter string, first uint64) *selecting {
 	if len(n.Runs) == 0 { // the guard lets no row come
 		return w.add("NULL")
@@ -426,9 +437,10 @@ func (w *selecting) run(n *Numbers, runs []Run, counter string, first uint64) {
 	w.add(")")
 }
 
-// variables reports whether rows are counted in a user variable when ids are put beside the values of a SELECT: MariaDB takes
-// longer with window functions, and old servers have none. Its type is that of its value before the statement, or none: it
-// is cast, for as DOUBLE large ids would lose digits.
+// variables reports whether rows are counted in a user variable when ids are put beside the values
+// of a SELECT: MariaDB takes longer with window functions, and old servers have none. Its type is
+// that of its value before the statement, or none: it is cast, for as DOUBLE large ids would lose
+// digits.
 func (w *selecting) variables() bool { return w.plan.query.mariaDB || w.plan.query.old }
 
 // beside writes the ids as further values of a plain SELECT, up to the SELECT's end.
@@ -438,7 +450,8 @@ func (w *selecting) beside() {
 	if q.order.End > 0 {
 		end = q.order.Start
 	}
-	// MySQL: one window, for each OVER () would be another. Its numbers are unsigned, and the guard's must not be.
+	// MySQL: one window, for each OVER () would be another. Its numbers are unsigned, and the
+	// guard's must not be.
 	next, window := "ROW_NUMBER() OVER "+counter, " WINDOW "+counter+" AS () "
 	row := "CAST(" + next + " AS SIGNED)"
 	if w.variables() {

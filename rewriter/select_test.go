@@ -217,7 +217,8 @@ func TestSelectRefusals(t *testing.T) {
 	}
 }
 
-// checkSelect reports an error when AppendSelect changes more of text than it puts around the query.
+// checkSelect reports an error when AppendSelect changes more of text than it puts around the
+// query.
 func checkSelect(p *Plan, text []byte) error {
 	q := &p.query
 	if can, must := p.CanBeside(); can || must {

@@ -5,8 +5,8 @@ type query struct {
 	outer Span // with the parentheses around all of it
 	inner Span // without them, up to its last token
 	limit int  // where a LIMIT goes; -1: it has one
-	// Of a plain SELECT, one without DISTINCT, groups, UNION and the like: where its list ends, so that a value can be added, and
-	// its ORDER BY. listEnd is -1 when it is not plain.
+	// Of a plain SELECT, one without DISTINCT, groups, UNION and the like: where its list ends, so
+	// that a value can be added, and its ORDER BY. listEnd is -1 when it is not plain.
 	listEnd int
 	order   Span
 	loose   bool // it has an ORDER BY, a LIMIT or locks

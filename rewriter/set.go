@@ -61,8 +61,9 @@ func (r *setReader) other(column []byte, n int) (end int, behind token, err erro
 	return r.skip()
 }
 
-// assigned makes the edits for an assignment to a slot. The first slot's goes to the end where another value reads it, or
-// the last insert id. span is all of it with the comma behind, crossed how many version comments began and ended up to it.
+// assigned makes the edits for an assignment to a slot. The first slot's goes to the end where
+// another value reads it, or the last insert id. span is all of it with the comma behind, crossed
+// how many version comments began and ended up to it.
 func (r *setReader) assigned(k int, span Span, crossed int) error {
 	p, v := r.plan, &r.plan.slots[k].last
 	if k > 0 || !r.move {

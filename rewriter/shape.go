@@ -42,8 +42,9 @@ func (r *planReader) noteDecisions() {
 	p.shape = r.shape
 }
 
-// Shapes appends what tells the plan's statement from others that are not read alike: one number for each kind of tuple in
-// it. A second reader that agreed with a plan of some shapes agrees with every plan of no other shapes.
+// Shapes appends what tells the plan's statement from others that are not read alike: one number
+// for each kind of tuple in it. A second reader that agreed with a plan of some shapes agrees with
+// every plan of no other shapes.
 func (p *Plan) Shapes(dst []uint64) []uint64 {
 	if len(p.tuples) == 0 {
 		return append(dst, p.shape)
@@ -56,9 +57,10 @@ func (p *Plan) Shapes(dst []uint64) []uint64 {
 	return dst
 }
 
-// Reduce returns a short statement that stands for s, which p has read: without comments, with one tuple of each shape and the
-// last, with short literals, in UTF-8, and without the clauses that only one of the servers has: row alias and RETURNING. Its
-// names are those of s, but for those in another character set.
+// Reduce returns a short statement that stands for s, which p has read: without comments, with one
+// tuple of each shape and the last, with short literals, in UTF-8, and without the clauses that
+// only one of the servers has: row alias and RETURNING. Its names are those of s, but for those in
+// another character set.
 func (p *Plan) Reduce(s *Statement) *Statement {
 	r := reducer{scanner: scanner{text: s.Text, mode: s.Mode, version: versionRefuse}, leave: p.foreign}
 	short := &Statement{Mode: s.Mode, Rules: withoutGenes(s.Rules), Table: s.Table, Prepared: s.Prepared, Bulk: s.Bulk, Speller: s.Speller}
@@ -93,7 +95,8 @@ func (p *Plan) Reduce(s *Statement) *Statement {
 	return short
 }
 
-// withoutGenes returns rules for which a key is a value like any other: a short statement has other values.
+// withoutGenes returns rules for which a key is a value like any other: a short statement has other
+// values.
 func withoutGenes(rules []*rule.Rule) []*rule.Rule {
 	if !slices.ContainsFunc(rules, func(r *rule.Rule) bool { return r.Gene != nil }) {
 		return rules
@@ -126,7 +129,8 @@ func (r *reducer) take(span Span) {
 		if slices.ContainsFunc(r.leave, func(s Span) bool { return t.start >= s.Start && t.start < s.End }) {
 			continue
 		}
-		if t.start > r.end || r.punct(t, '-') && bytes.HasSuffix(r.out, []byte("-")) { // two of them could begin a comment
+		// two of them could begin a comment
+		if t.start > r.end || r.punct(t, '-') && bytes.HasSuffix(r.out, []byte("-")) {
 			r.out = append(r.out, ' ')
 		}
 		r.token(t)
@@ -158,7 +162,8 @@ func (r *reducer) token(t token) {
 	r.out = append(r.out, raw...)
 }
 
-// isForeign reports whether TiDB would read a name otherwise: it reads UTF-8 alone, and takes a backslash for an escape.
+// isForeign reports whether TiDB would read a name otherwise: it reads UTF-8 alone, and takes a
+// backslash for an escape.
 func (r *reducer) isForeign(name []byte) bool {
 	if !ascii.Valid(name) && (r.mode.Charset != SingleByte || !utf8.Valid(name)) {
 		return true
@@ -185,7 +190,8 @@ func (r *reducer) shorter(t token) []byte {
 		return raw
 	case r.coded():
 		return []byte("'1010'")
-	case t.kind == tokString && !isText(raw[1:len(raw)-1]): // perhaps a number, whose value may count
+	// perhaps a number, whose value may count
+	case t.kind == tokString && !isText(raw[1:len(raw)-1]):
 		if t.plain {
 			return raw
 		}

@@ -7,9 +7,10 @@ import (
 	"idproxy/ascii"
 )
 
-// skim walks over values from i, the inside of a tuple. It stops behind the given number of commas, or at the parenthesis
-// that ends the tuple, and returns how many commas it passed. end is -1, with a fault and pos set, at what it does not
-// understand. What the values say is the server's business; only their extent must be certain.
+// skim walks over values from i, the inside of a tuple. It stops behind the given number of commas,
+// or at the parenthesis that ends the tuple, and returns how many commas it passed. end is -1, with
+// a fault and pos set, at what it does not understand. What the values say is the server's
+// business; only their extent must be certain.
 //
 // On its way it notes what the values are made of.
 func (r *tupleReader) skim(i, commas int) (end, seen int) {
@@ -64,8 +65,8 @@ func (r *tupleReader) skim(i, commas int) (end, seen int) {
 	return r.stop(i, "end of the statement"), seen
 }
 
-// opens notes whether the parenthesis at i may begin the arguments of a function that is none of the servers' own. Behind a
-// comment it may always.
+// opens notes whether the parenthesis at i may begin the arguments of a function that is none of
+// the servers' own. Behind a comment it may always.
 func (r *tupleReader) opens(i int) {
 	p := r.plan
 	p.calls = p.calls || r.remarked || mayCall(r.text, i)
@@ -74,7 +75,8 @@ func (r *tupleReader) opens(i int) {
 // allCommas lets skim walk to the end of the tuple.
 const allCommas = math.MaxInt
 
-// skimWord passes a word: part of an expression, a literal, or the rest of one, such as 0x1F and 1e5.
+// skimWord passes a word: part of an expression, a literal, or the rest of one, such as 0x1F and
+// 1e5.
 func (r *tupleReader) skimWord(i int) int {
 	text, end := r.text, i+1
 	if nullAt(text, i) {

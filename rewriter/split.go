@@ -2,21 +2,23 @@ package rewriter
 
 import "bytes"
 
-// Span is one statement of a text: the bytes from Start up to, not including, End. The ';' is outside.
+// Span is one statement of a text: the bytes from Start up to, not including, End. The ';' is
+// outside.
 type Span struct {
 	Start, End int
-	// Doubt: servers may find other statements in these bytes than this one. It stands for text behind a routine's block,
-	// for a ';' that version comments or quotes make uncertain, for text that ends in a quote or comment, and for a zero byte,
-	// at which servers fail: what is in front of it must not be run without it. Treat it as a Compound: ask Hidden what it may
-	// write to.
+	// Doubt: servers may find other statements in these bytes than this one. It stands for text
+	// behind a routine's block, for a ';' that version comments or quotes make uncertain, for text
+	// that ends in a quote or comment, and for a zero byte, at which servers fail: what is in front
+	// of it must not be run without it. Treat it as a Compound: ask Hidden what it may write to.
 	Doubt bool
 }
 
-// Split appends the statements of text to dst: only one, the whole text, when m.MultiStatements is off. Empty statements
-// at the end are left out. One between others takes all that follows, for the server stops at it with an error.
+// Split appends the statements of text to dst: only one, the whole text, when m.MultiStatements is
+// off. Empty statements at the end are left out. One between others takes all that follows, for the
+// server stops at it with an error.
 //
-// Servers split by parsing: the ';' inside a block belong to it. A compound statement takes all that follows, and so does
-// a CREATE of a routine with a block for its body.
+// Servers split by parsing: the ';' inside a block belong to it. A compound statement takes all
+// that follows, and so does a CREATE of a routine with a block for its body.
 func Split(dst []Span, text []byte, m Mode) []Span {
 	for start := 0; ; {
 		s, last, ok := Next(text, start, m)
@@ -31,8 +33,8 @@ func Split(dst []Span, text []byte, m Mode) []Span {
 	}
 }
 
-// Next returns the first of the statements that Split finds in text[start:], where one begins; last is true when no other
-// follows it. ok is false when there is none.
+// Next returns the first of the statements that Split finds in text[start:], where one begins; last
+// is true when no other follows it. ok is false when there is none.
 func Next(text []byte, start int, m Mode) (span Span, last, ok bool) {
 	if !m.MultiStatements {
 		return Span{Start: start, End: len(text)}, true, true
@@ -47,7 +49,8 @@ func Next(text []byte, start int, m Mode) (span Span, last, ok bool) {
 		return Span{Start: start, End: end, Doubt: doubt}, true, doubt || rest.next().kind != tokEnd
 	}
 	if len(bytes.TrimLeft(text[start:end], " \t\r\n")) == 0 {
-		// Nothing stands in front of the ';', which servers refuse. Should one go on, it is in doubt what with.
+		// Nothing stands in front of the ';', which servers refuse. Should one go on, it is in
+		// doubt what with.
 		return Span{Start: start, End: len(text), Doubt: true}, true, true
 	}
 	return Span{Start: start, End: end, Doubt: doubt}, isBlank(text[end+1:], m), true
@@ -90,8 +93,8 @@ func (s *splitter) statement() (end int, doubt bool) {
 	return end, doubt || s.straddled
 }
 
-// semicolon returns the index of the ';' that ends the statement, or len(text). It is the walk that big texts pay for,
-// so it steps over plain bytes without making tokens of them.
+// semicolon returns the index of the ';' that ends the statement, or len(text). It is the walk that
+// big texts pay for, so it steps over plain bytes without making tokens of them.
 func (s *splitter) semicolon(i int) (end int, doubt bool) {
 	for i < len(s.text) {
 		c := s.text[i]
@@ -107,7 +110,8 @@ func (s *splitter) semicolon(i int) (end int, doubt bool) {
 		if next < 0 {
 			return len(s.text), true
 		}
-		if s.codeEnd == code && i < code && next > code { // else it is the head of a version comment
+		// else it is the head of a version comment
+		if s.codeEnd == code && i < code && next > code {
 			s.straddled = true
 		}
 		i = next
@@ -115,7 +119,8 @@ func (s *splitter) semicolon(i int) (end int, doubt bool) {
 	return i, s.dollars
 }
 
-// pass returns the index behind the quoted text, comment or single byte at i; -1 for what is not understood.
+// pass returns the index behind the quoted text, comment or single byte at i; -1 for what is not
+// understood.
 func (s *splitter) pass(i int) int {
 	switch class := classes[s.text[i]]; class {
 	case classQuote, classDouble, classTick:
@@ -157,9 +162,10 @@ func (s *splitter) passDollar(i int) int {
 	return max(t.end, i+1)
 }
 
-// routine returns the end of a CREATE of a routine. BEGIN and CASE open, END closes all but IF, LOOP and their like. The
-// words are keywords only where the grammar wants them, so the count is trusted for one thing alone: that a block which
-// closes once, at the end of the text, is all there is.
+// routine returns the end of a CREATE of a routine. BEGIN and CASE open, END closes all but IF,
+// LOOP and their like. The words are keywords only where the grammar wants them, so the count is
+// trusted for one thing alone: that a block which closes once, at the end of the text, is all there
+// is.
 func (s *splitter) routine() (end int, doubt bool) {
 	var b blockWalk
 	for {

@@ -2,7 +2,8 @@ package rewriter
 
 import "strconv"
 
-// tailReader reads what follows the rows: the alias of the new row, ON DUPLICATE KEY UPDATE, RETURNING.
+// tailReader reads what follows the rows: the alias of the new row, ON DUPLICATE KEY UPDATE,
+// RETURNING.
 type tailReader struct{ *planReader }
 
 // read reads what follows the rows, beginning with t.
@@ -38,9 +39,10 @@ func (r *tailReader) read(t token) (err error) {
 	return nil
 }
 
-// rowAlias reads the alias of the new row and returns what follows it. A list of column names needs one more for each
-// column that is appended. Without a list the new row's columns are called as the table's: one is added where columns are
-// appended, or the application's references to the table's id would become ambiguous.
+// rowAlias reads the alias of the new row and returns what follows it. A list of column names needs
+// one more for each column that is appended. Without a list the new row's columns are called as the
+// table's: one is added where columns are appended, or the application's references to the table's
+// id would become ambiguous.
 func (r *tailReader) rowAlias() (token, error) {
 	p := r.plan
 	r.alias = true
@@ -103,8 +105,8 @@ func (r *tailReader) rowNames() error {
 	return nil
 }
 
-// appendName appends the name that t is, as the statement writes it but always in quotes. A word holds no quote but as part
-// of a wider character, where it stands for itself.
+// appendName appends the name that t is, as the statement writes it but always in quotes. A word
+// holds no quote but as part of a wider character, where it stands for itself.
 func (r *tailReader) appendName(dst []byte, t token) []byte {
 	name := r.text[t.start:t.end]
 	if t.kind == tokQuoted {
@@ -113,8 +115,8 @@ func (r *tailReader) appendName(dst []byte, t token) []byte {
 	return append(append(append(dst, '`'), name...), '`')
 }
 
-// newNames appends a name for each column that is appended to the row, each with a comma behind it. They are words that
-// the statement does not have.
+// newNames appends a name for each column that is appended to the row, each with a comma behind it.
+// They are words that the statement does not have.
 func (r *tailReader) newNames() {
 	p, n := r.plan, unusedNumber(r.text)
 	for range p.behind {
@@ -127,7 +129,8 @@ func (r *tailReader) newNames() {
 // newName begins the names that are made up.
 const newName = "idproxy"
 
-// unusedNumber returns a number such that text has no word that begins with newName and has it, or one above it, behind.
+// unusedNumber returns a number such that text has no word that begins with newName and has it, or
+// one above it, behind.
 func unusedNumber(text []byte) uint64 {
 	unused := uint64(0)
 	for i := 0; i+len(newName) <= len(text); i++ {
@@ -143,8 +146,9 @@ func unusedNumber(text []byte) uint64 {
 	return unused
 }
 
-// update reads ON DUPLICATE KEY UPDATE behind its ON, and returns what follows it. The server is made to report the id of
-// the row that it updates, as it does for AUTO_INCREMENT; the id keeps its value, whatever that is.
+// update reads ON DUPLICATE KEY UPDATE behind its ON, and returns what follows it. The server is
+// made to report the id of the row that it updates, as it does for AUTO_INCREMENT; the id keeps its
+// value, whatever that is.
 func (r *tailReader) update() (token, error) {
 	p := r.plan
 	for _, word := range [...]string{"duplicate", "key", "update"} {
@@ -166,7 +170,8 @@ func (r *tailReader) update() (token, error) {
 	return behind, nil
 }
 
-// assignments reads those of ON DUPLICATE KEY UPDATE. It returns the end of the last one, and what follows.
+// assignments reads those of ON DUPLICATE KEY UPDATE. It returns the end of the last one, and what
+// follows.
 func (r *tailReader) assignments() (end int, behind token, err error) {
 	p, table := r.plan, Name{Table: r.nameBehindDot(r.into)}
 	for {
@@ -185,8 +190,9 @@ func (r *tailReader) assignments() (end int, behind token, err error) {
 	}
 }
 
-// canReportUpdated reports whether the server can be made to report the row that it updates; behind is what follows the
-// assignments. From the first row that is updated on, the rows behind it and what is returned would read its id.
+// canReportUpdated reports whether the server can be made to report the row that it updates; behind
+// is what follows the assignments. From the first row that is updated on, the rows behind it and
+// what is returned would read its id.
 func (r *tailReader) canReportUpdated(behind token) bool {
 	p, c := r.plan, &r.plan.slots[0]
 	if p.ReadsLastID && (p.Rows > 1 || r.isWord(behind, "returning")) {
@@ -195,8 +201,8 @@ func (r *tailReader) canReportUpdated(behind token) bool {
 	return !p.OwnLastID && !p.NoLastID && !p.Selected && !c.rule.Packet && !c.text
 }
 
-// reportUpdated appends the assignment `t`.`id`=IF(LAST_INSERT_ID(`t`.`id`),`t`.`id`,`t`.`id`). The function's own value
-// would not do: it is unsigned, and not that of an id below zero.
+// reportUpdated appends the assignment `t`.`id`=IF(LAST_INSERT_ID(`t`.`id`),`t`.`id`,`t`.`id`). The
+// function's own value would not do: it is unsigned, and not that of an id below zero.
 func (r *tailReader) reportUpdated(end int) {
 	p := r.plan
 	p.Assigned = true

@@ -92,7 +92,8 @@ func (r *tupleReader) tuple(inside int) (end int, err error) {
 	return end, (&keyReader{r.planReader}).row()
 }
 
-// blank reports whether nothing but blanks and comments stands from i, which may be in a version comment, up to end.
+// blank reports whether nothing but blanks and comments stands from i, which may be in a version
+// comment, up to end.
 func (r *tupleReader) blank(i, end int, inVersion bool) bool {
 	inside := r.scanner
 	inside.pos, inside.inVersion = i, inVersion

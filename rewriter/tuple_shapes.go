@@ -6,7 +6,8 @@ type shaped struct {
 	span  Span // with its parentheses
 }
 
-// maxShapes bounds the shapes of tuples that one plan keeps; those behind are not told apart from the others.
+// maxShapes bounds the shapes of tuples that one plan keeps; those behind are not told apart from
+// the others.
 const maxShapes = 64
 
 // shapes is what a second reader tells statements from each other by.

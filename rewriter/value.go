@@ -24,7 +24,8 @@ const (
 	valueMade                     // an expression or literal that generates
 	valueBound                    // a ?
 	valueMaybe                    // an expression for a wide id: generated if it is NULL
-	valueText                     // what a text column gets that is no whole number, or an expression: it stays as it is
+	// what a text column gets that is no whole number, or an expression: it stays as it is
+	valueText
 )
 
 // explicit reports whether v, once it is placed, is an id that the application gives.
@@ -35,7 +36,8 @@ func (v *value) explicit() bool {
 // hasNumber reports whether v is a number that is known.
 func (v *value) hasNumber() bool { return v.kind == valueNumber || v.kind == valueZero }
 
-// quoted reads the inside of a string. Servers take more for zero than '0', some of it with warnings; that is left to them.
+// quoted reads the inside of a string. Servers take more for zero than '0', some of it with
+// warnings; that is left to them.
 func (v *value) quoted(inner []byte) {
 	sign := byte(0)
 	if len(inner) > 0 && (inner[0] == '-' || inner[0] == '+') {
@@ -60,7 +62,8 @@ func allZeros(digits []byte) bool {
 	return true
 }
 
-// isText reports whether the inside of a string is surely no whole number, whatever its escapes stand for.
+// isText reports whether the inside of a string is surely no whole number, whatever its escapes
+// stand for.
 func isText(inner []byte) bool {
 	for _, c := range inner {
 		if c-'0' > 9 && c != '\\' && c != '-' && c != '+' {

@@ -34,7 +34,8 @@ func TestVersionComments(t *testing.T) {
 			if got, _ := rewrite(in, m, testRule, nil); got != without {
 				t.Errorf("%s on %d: %s", in, m.Version, got)
 			}
-			// With the second value alone the statement is one that the server refuses if it takes it for code.
+			// With the second value alone the statement is one that the server refuses if it takes
+			// it for code.
 			wrong := "INSERT INTO t (a) VALUES (1 " + replaceHash(tt.comment, ",2") + ")"
 			got, _ := rewrite(wrong, m, testRule, nil)
 			if refused := got == "error: "+ErrRefusedByServer.Error(); refused != runs {

@@ -25,9 +25,9 @@ func (v *View) Base(column string) []byte {
 	return nil
 }
 
-// ReadView reads what SHOW CREATE VIEW shows: servers write every view down in the same way, whatever its author wrote.
-// ok is false for a view over several tables, and for one that is not understood, as with a backslash in it: how
-// that reads depends on sql_mode.
+// ReadView reads what SHOW CREATE VIEW shows: servers write every view down in the same way,
+// whatever its author wrote. ok is false for a view over several tables, and for one that is not
+// understood, as with a backslash in it: how that reads depends on sql_mode.
 func ReadView(text []byte) (v *View, ok bool) {
 	if bytes.IndexByte(text, '\\') >= 0 {
 		return nil, false
@@ -71,7 +71,8 @@ func (r *viewReader) head() bool {
 	return r.isWord(t, "select")
 }
 
-// path reads a name, or several with dots between, of which t is the first, and returns the last two and what follows.
+// path reads a name, or several with dots between, of which t is the first, and returns the last
+// two and what follows.
 func (r *viewReader) path(t token) (n Name, after token, ok bool) {
 	for {
 		name := r.name(t)
@@ -100,8 +101,8 @@ func (r *viewReader) columns() bool {
 	}
 }
 
-// column reads a value of the list, whose name stands last in it, and returns what follows. It is a column of the table
-// where it is nothing but a path and AS.
+// column reads a value of the list, whose name stands last in it, and returns what follows. It is a
+// column of the table where it is nothing but a path and AS.
 func (r *viewReader) column() (c viewColumn, behind token, ok bool) {
 	path, t, ok := r.path(r.next())
 	if ok && r.isWord(t, "as") {

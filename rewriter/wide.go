@@ -8,8 +8,9 @@ import (
 // Form says how ids of the i-th of the plan's columns are written.
 func (p *Plan) Form(i int) rule.Form { return p.slots[i].form }
 
-// wideID reads the id of a row for a slot of wide ids. Only NULL, DEFAULT and an id that is not there generate. A literal is
-// explicit; any other expression may turn out to be NULL, and gets an id for that case.
+// wideID reads the id of a row for a slot of wide ids. Only NULL, DEFAULT and an id that is not
+// there generate. A literal is explicit; any other expression may turn out to be NULL, and gets an
+// id for that case.
 func (r *valueReader) wideID(k int) (behind token, err error) {
 	v := &r.plan.slots[k].last
 	start := r.spot()

@@ -249,8 +249,8 @@ func (e *editor) isNull(v []byte) bool {
 	return e.length == 1 && e.null || !e.enclosed && e.Enclosed != None && string(v) == "NULL"
 }
 
-// ownNumber is own for a field with the value v. A number that is not zero is the application's, and
-// so is a text of a column of text; what the server makes a zero of generates.
+// ownNumber is own for a field with the value v. A number that is not zero is the application's,
+// and so is a text of a column of text; what the server makes a zero of generates.
 func (e *editor) ownNumber(k int, v []byte) error {
 	n, c := parseNumber(v, e.MariaDB), &e.Columns[k]
 	if c.Text && n.end < max(len(v), 1) {
@@ -268,7 +268,8 @@ func (e *editor) ownNumber(k int, v []byte) error {
 		return nil
 	}
 	if whole && e.simple && (n.end == len(v) || !joins(v[n.end])) {
-		return e.generate(k, e.fieldStart, e.valueStart()+int64(n.end)) // what stands behind the number stays
+		// what stands behind the number stays
+		return e.generate(k, e.fieldStart, e.valueStart()+int64(n.end))
 	}
 	return e.generate(k, e.fieldStart, e.fieldEnd)
 }
@@ -276,7 +277,8 @@ func (e *editor) ownNumber(k int, v []byte) error {
 // clippedIn reports whether the server makes a zero of n in column c.
 func (n number) clippedIn(c *Column) bool { return c.Unsigned && n.negative && n.value > 0 }
 
-// valueStart returns the place where the value of a field begins whose bytes are those of the value.
+// valueStart returns the place where the value of a field begins whose bytes are those of the
+// value.
 func (e *editor) valueStart() int64 {
 	if e.enclosed {
 		return e.fieldStart + 1
@@ -286,7 +288,8 @@ func (e *editor) valueStart() int64 {
 
 // fieldValue returns the value of the field, without what stands in it for the closing quote.
 func (e *editor) fieldValue() []byte {
-	if e.quote != None && !e.enclosed && e.lineDone { // the quote was never closed, and is part of the value
+	// the quote was never closed, and is part of the value
+	if e.quote != None && !e.enclosed && e.lineDone {
 		return append([]byte{byte(e.Enclosed)}, e.value...)
 	}
 	return e.value

@@ -7,14 +7,15 @@ type fieldState struct {
 	enclosed             bool  // it begins and ends with ENCLOSED BY
 	null                 bool  // \N was in it
 	simple               bool  // its bytes are those of the value, quotes aside
-	loose                int64 // place behind a byte that begins a character, were it not for what follows; -1: none
-	odd                  bool  // an escape of its is not where the byte is that it escapes
-	escapedWide          bool  // MySQL: an escaped character of several bytes comes next
-	ragged               bool  // the file ended where nothing can be put behind it
-	keep                 bool  // its value is wanted
-	single               bool  // it is read byte by byte
-	value                []byte
-	length               int // of the value
+	// place behind a byte that begins a character, were it not for what follows; -1: none
+	loose       int64
+	odd         bool // an escape of its is not where the byte is that it escapes
+	escapedWide bool // MySQL: an escaped character of several bytes comes next
+	ragged      bool // the file ended where nothing can be put behind it
+	keep        bool // its value is wanted
+	single      bool // it is read byte by byte
+	value       []byte
+	length      int // of the value
 }
 
 // take adds a byte to the value of the field.

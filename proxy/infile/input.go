@@ -16,9 +16,10 @@ const (
 // input is the bytes of a file, which can be read and put back. Places in the file are counted
 // from its start.
 type input struct {
-	src     io.Reader
-	discard func(upTo int64) int64 // lets go of the file up to a place, or to one before that, and returns it
-	failed  error                  // what src ended with, when that is not io.EOF
+	src io.Reader
+	// lets go of the file up to a place, or to one before that, and returns it
+	discard func(upTo int64) int64
+	failed  error // what src ended with, when that is not io.EOF
 
 	buf   []byte // what is there of the file, from base on
 	base  int64

@@ -30,9 +30,10 @@ const maxAttributes = 1<<16 - 1
 
 // Parameter is a value bound to a statement, or a query attribute.
 type Parameter struct {
-	Type  uint16 // of MYSQL_TYPE_*, and Unsigned
-	Null  bool
-	Value []byte // as it stands in the packet, with its length; none when Null, or sent as long data
+	Type uint16 // of MYSQL_TYPE_*, and Unsigned
+	Null bool
+	// as it stands in the packet, with its length; none when Null, or sent as long data
+	Value []byte
 	Name  []byte // as it stands, with its length; only of CLIENT_QUERY_ATTRIBUTES
 }
 
@@ -48,8 +49,9 @@ type Execute struct {
 // Bound is what is known of the statement that is executed.
 type Bound struct {
 	Parameters int
-	Types      []uint16       // of the last execution that had some
-	Long       func(int) bool // whether a value went ahead by COM_STMT_SEND_LONG_DATA; nil: none did
+	Types      []uint16 // of the last execution that had some
+	// whether a value went ahead by COM_STMT_SEND_LONG_DATA; nil: none did
+	Long func(int) bool
 }
 
 // Parse reads an execution. The error is ErrMalformed or ErrUntyped.
@@ -100,7 +102,8 @@ func (e *Execute) begin(r *Reader, caps uint64, n int) (count int, ok bool) {
 		return n, true
 	}
 	given := r.Lenenc()
-	if given < uint64(n) || given > uint64(n+maxAttributes) || given > uint64(r.Len())*8 { // each takes a bit at least: a cap before the allocation
+	// each takes a bit at least: a cap before the allocation
+	if given < uint64(n) || given > uint64(n+maxAttributes) || given > uint64(r.Len())*8 {
 		return 0, false
 	}
 	return int(given), true

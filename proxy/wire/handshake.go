@@ -92,7 +92,8 @@ func (g *Greeting) MariaDB() bool {
 func (g *Greeting) Number() uint32 {
 	text := g.Version
 	if g.MariaDB() {
-		text = strings.TrimPrefix(text, "5.5.5-") // for replicas that took only one digit for the major version
+		// for replicas that took only one digit for the major version
+		text = strings.TrimPrefix(text, "5.5.5-")
 	}
 	number, build, _ := strings.Cut(text, "-")
 	parts := strings.Split(number, ".")

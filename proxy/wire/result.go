@@ -155,7 +155,8 @@ func readResult(frames []byte, caps uint64, prepared [][]byte, read func(payload
 func readDefinitions(head, frames []byte, caps uint64, prepared [][]byte) (definitions [][]byte, rest []byte, err error) {
 	r := NewReader(head)
 	columns, described := r.Lenenc(), true
-	if caps&uint64(mysql.CLIENT_OPTIONAL_RESULTSET_METADATA) != 0 { // a byte beside the count says whether definitions follow
+	// a byte beside the count says whether definitions follow
+	if caps&uint64(mysql.CLIENT_OPTIONAL_RESULTSET_METADATA) != 0 {
 		flag := r.Lenenc()
 		columns, described = max(columns, flag), min(columns, flag) > 0
 	}

@@ -159,7 +159,8 @@ func (c *comparison) complete() error {
 		}
 	}
 	first := slices.Index(c.rules, 0)
-	reader := slices.ContainsFunc(c.rules[first+1:], func(rule int) bool { return rule < 0 }) // ids read nothing
+	// ids read nothing
+	reader := slices.ContainsFunc(c.rules[first+1:], func(rule int) bool { return rule < 0 })
 	if !c.p.Plain && reader && (c.from[first] < 0 || c.p.ReadsLastID && c.p.Columns[0].Generated > 0) {
 		return differ("values behind the id that sets LAST_INSERT_ID()")
 	}
@@ -280,8 +281,8 @@ func number(x ast.ExprNode) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// lastIDs checks which row sets LAST_INSERT_ID(): none of a plain plan; else the last one that gets an id, or the last of
-// all, when it has its own and the statement reads the value from before.
+// lastIDs checks which row sets LAST_INSERT_ID(): none of a plain plan; else the last one that gets
+// an id, or the last of all, when it has its own and the statement reads the value from before.
 func (c *comparison) lastIDs() error {
 	row := c.reader[0]
 	if c.p.Plain || c.p.Columns[0].Generated == 0 {

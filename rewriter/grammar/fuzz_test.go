@@ -169,7 +169,8 @@ func checkReaders(t *testing.T, text []byte, se session) {
 	}
 }
 
-// checkPrepared compares the parameters of a statement to prepare with those that TiDB's parser finds.
+// checkPrepared compares the parameters of a statement to prepare with those that TiDB's parser
+// finds.
 func checkPrepared(t *testing.T, s *rewriter.Statement, p *rewriter.Plan, before *ast.InsertStmt) {
 	made, err := p.Prepare(s)
 	if err != nil {
@@ -233,7 +234,8 @@ func rewritten(s *rewriter.Statement, p *rewriter.Plan) []byte {
 	return p.Append(nil, s.Text, ids)
 }
 
-// checkHead: what TiDB takes for an INSERT must not pass as anything else, nor as one into another table.
+// checkHead: what TiDB takes for an INSERT must not pass as anything else, nor as one into another
+// table.
 func checkHead(t *testing.T, s *rewriter.Statement) {
 	stmt := anyInsert(s)
 	if stmt == nil {
@@ -255,7 +257,8 @@ func checkHead(t *testing.T, s *rewriter.Statement) {
 	t.Fatalf("%q: TiDB reads INSERT into %s, ReadHead %+v", s.Text, name, h)
 }
 
-// anyInsert returns the INSERT that the text is to TiDB, also one with a query; nil when it is none.
+// anyInsert returns the INSERT that the text is to TiDB, also one with a query; nil when it is
+// none.
 func anyInsert(s *rewriter.Statement) (stmt *ast.InsertStmt) {
 	defer func() {
 		if recover() != nil {

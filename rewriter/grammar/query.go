@@ -33,7 +33,9 @@ func compareQuery(s *rewriter.Statement, p *rewriter.Plan, before *ast.InsertStm
 		n := numbering(p)
 		n.Beside = beside
 		after, err := parse(string(p.AppendSelect(nil, s.Text, n)), s.Mode)
-		if err != nil { // TiDB's grammar lacks much of what may stand in a query; what the servers cannot read they refuse
+		// TiDB's grammar lacks much of what may stand in a query; what the servers cannot read they
+		// refuse
+		if err != nil {
 			return errUnread
 		}
 		c := comparison{s: s, p: p, before: before, after: after}

@@ -14,9 +14,10 @@ import (
 // Reader is the second reader. It remembers the shapes of statements that were compared, and asks
 // TiDB's parser only about new ones. It is safe for concurrent use.
 type Reader struct {
-	Agreed  atomic.Uint64 // statements of a new shape that both readers read alike
-	Unread  atomic.Uint64 // those that TiDB's parser cannot read: the plan's reading stands
-	Differs atomic.Uint64 // those that it reads otherwise: they are refused, and compared again when they come again
+	Agreed atomic.Uint64 // statements of a new shape that both readers read alike
+	Unread atomic.Uint64 // those that TiDB's parser cannot read: the plan's reading stands
+	// those that it reads otherwise: they are refused, and compared again when they come again
+	Differs atomic.Uint64
 
 	shapes shapes
 }
