@@ -157,3 +157,31 @@ func TestWideAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// An assignment that goes to the end must not begin in a version comment and end outside, or the
+// other way round: half of the comment would go with it.
+func TestWideAcrossVersionComments(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"INSERT INTO t SET pid=DEFAULT,a=pid", "INSERT INTO t SET a=pid,`pid`=" + u1},
+		{"INSERT INTO t SET /*!50000 pid=DEFAULT,*/a=pid", "INSERT INTO t SET /*!50000 */a=pid,`pid`=" + u1},
+		{"INSERT INTO t SET pid/*!50000 =DEFAULT*/,a=pid", ""},
+		{"INSERT INTO t SET pid=/*!50000 DEFAULT*/,a=pid", ""},
+	} {
+		s := &Statement{Text: []byte(tt.in), Mode: Mode{Version: 90704}, Rules: []*rule.Rule{pidRule}, Table: wideTable}
+		p := new(Plan)
+		err := p.Read(s)
+		if tt.want == "" {
+			if form, ok := errors.AsType[*Unsupported](err); !ok || form.Form != faultVersion {
+				t.Errorf("%s: %v", tt.in, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tt.in, err)
+			continue
+		}
+		if got := string(p.Append(nil, s.Text, planIDs(p))); got != tt.want {
+			t.Errorf("%s\n got  %s\n want %s", tt.in, got, tt.want)
+		}
+	}
+}
