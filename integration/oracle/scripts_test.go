@@ -141,6 +141,14 @@ func deviatingScripts() []script {
 			{sql: "INSERT INTO t (a) VALUES ('behind')"},
 			{sql: "SELECT LAST_INSERT_ID()"},
 		}},
+		{name: "found rows behind a failure", steps: []step{
+			{sql: "SELECT 1 UNION SELECT 2 UNION SELECT 3"},
+			{sql: "INSERT INTO t (a,u) VALUES ('dup',1)"},
+			{sql: "SELECT FOUND_ROWS()", deviation: foundByQuestion},
+			{sql: "SELECT 1 UNION SELECT 2 UNION SELECT 3"},
+			{sql: "INSERT INTO t (a,u) VALUES ('dup',1)"},
+			{sql: "SELECT FOUND_ROWS()"},
+		}},
 		{name: "both at once behind a failure", steps: []step{
 			{sql: "INSERT INTO t (a) VALUES ('seed')"},
 			{sql: "INSERT INTO t (a,u) VALUES ('dup',1)"},
