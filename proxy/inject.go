@@ -192,7 +192,7 @@ func (s learner) find(n decide.Need) error {
 	case decide.NeedQuiet:
 		return s.quiet()
 	case decide.NeedRenewal:
-		return s.renew(n.Of)
+		return s.renew(n.Of, n.Alike)
 	case decide.NeedReading:
 		return s.readAs(n.Own, string(n.Text), true)
 	case decide.NeedProbe:

@@ -14,15 +14,16 @@ import (
 )
 
 // renew prepares the statement that st executes anew, from the client's own text.
-// The client keeps its number for it, while the server gives it another one.
-func (s command) renew(e *relay.Prepared) error {
+// The client keeps its number for it, while the server gives it another one. alike: the server would
+// not prepare it anew, so its text keeps the sql_mode that it was read by.
+func (s command) renew(e *relay.Prepared, alike bool) error {
 	switch {
 	case e.Own == nil || !e.Own.Kept:
 		return clienterr.Undecided(errors.New("it must be prepared anew, and idproxy keeps its text no longer: prepare it again"))
 	case e.Long.Sent != nil || e.Long.IDs != nil: // the server would drop it with the old one
 		return clienterr.Undecided(errors.New("its table has changed between its long data and its execution: execute it again"))
 	}
-	if err := s.readAs(e.Own, e.Own.Text.Value(), s.c.MariaDB); err != nil {
+	if err := s.readAs(e.Own, e.Own.Text.Value(), alike || s.c.MariaDB); err != nil {
 		return errors.Join(err, s.ReadAsNow())
 	}
 	fresh, err := s.prepareAnew(e)
@@ -30,6 +31,9 @@ func (s command) renew(e *relay.Prepared) error {
 		return errors.Join(err, berr)
 	}
 	fresh.Types, fresh.Own = e.Types, e.Own
+	if !alike && !s.c.MariaDB {
+		fresh.Own = e.Own.ReadBy(s.c.State())
+	}
 	s.c.Replace(e, fresh)
 	return nil
 }

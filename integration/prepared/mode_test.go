@@ -3,6 +3,7 @@ package prepared
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -114,4 +115,42 @@ func preparesAnew(t *testing.T, s *wireclient.Session, table string, ids []wirec
 		t.Fatal(err)
 	}
 	return times
+}
+
+// TestZeroUnderAnotherMode executes INSERTs whose 0 generates no more, or again. idproxy prepares them anew for that, and
+// no server does: a text in double quotes stays one, and a backslash what it was.
+func TestZeroUnderAnotherMode(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}]`)
+			wireclient.Open(t, server.Addr, w.DB).Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", w.Text("CREATE TABLE DB_other.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20)) AUTO_INCREMENT=1000"))
+			for _, text := range []string{`INSERT INTO t (id, a) VALUES (0, "x")`, `INSERT INTO t (id, a) VALUES (0, 'back\\slash')`, `INSERT INTO t (id, a) VALUES ('00', "x")`} {
+				var shown [2]string
+				for i, addr := range []string{w.Addr, server.Addr} {
+					s := wireclient.Open(t, addr, []string{w.DB, w.Text("DB_other")}[i])
+					s.Must(t, "SET sql_mode=''", "PREPARE n FROM '"+strings.NewReplacer("'", "''", `\`, `\\`).Replace(text)+"'")
+					if replies, err := s.Prepare("p", text); err != nil || replies[0].Err != nil {
+						t.Fatal(err, replies)
+					}
+					for _, mode := range []string{"", "NO_AUTO_VALUE_ON_ZERO,ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "NO_AUTO_VALUE_ON_ZERO"} {
+						s.Must(t, "SET sql_mode='"+mode+"'")
+						for _, execute := range []func() ([]wireclient.Reply, error){
+							func() ([]wireclient.Reply, error) { return s.Execute("p", wireclient.Execution{}) },
+							func() ([]wireclient.Reply, error) { return s.Query("EXECUTE n") },
+						} {
+							replies, err := execute()
+							if err != nil {
+								t.Fatal(err)
+							}
+							shown[i] += fmt.Sprintf("%q %v: %s\n", mode, replies[0].Err, pair.Shown(s.Must(t, "SELECT * FROM t")))
+							s.Must(t, "DELETE FROM t")
+						}
+					}
+				}
+				if shown[0] != shown[1] {
+					t.Errorf("%s:\n%snatively\n%s", text, shown[0], shown[1])
+				}
+			}
+		})
+	}
 }

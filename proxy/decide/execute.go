@@ -180,7 +180,7 @@ func (x executing) generatesAlike() error {
 	case f.Plan.ZeroDoubt && x.now.Known&relay.KnowZero == 0, f.Plan.Literals && x.now.Known&relay.KnowStrict == 0:
 		return NeedProbe{}
 	case f.Plan.ZeroDoubt && f.noZero != x.now.Mode.NoAutoValueOnZero, f.Plan.Literals && (f.strict != x.now.Strict || f.strictAll != x.now.StrictAll):
-		return x.outdated()
+		return x.generatesElse()
 	}
 	return nil
 }

@@ -34,6 +34,8 @@ type (
 	NeedRenewal struct {
 		need
 		Of *relay.Prepared
+		// Alike: sql_mode alone has changed, and no server would prepare it anew for that.
+		Alike bool
 	}
 	// NeedReading: the session must read a text as it was read at its PREPARE.
 	NeedReading struct {

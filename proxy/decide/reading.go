@@ -80,6 +80,14 @@ func (x executing) outdated() error {
 	return NeedRenewal{Of: x.e}
 }
 
+// generatesElse stands for a statement that must be prepared anew because other values generate than at its PREPARE.
+func (x executing) generatesElse() error {
+	if x.now.Busy {
+		return NeedQuiet{}
+	}
+	return NeedRenewal{Of: x.e, Alike: true}
+}
+
 func beyondASCII(text []byte) bool { return rewriter.DoubtsOf(text)&rewriter.DoubtCharset != 0 }
 
 // inserting decides on one INSERT, REPLACE or LOAD into a table with rules.

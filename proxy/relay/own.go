@@ -36,6 +36,13 @@ func newReadBy(s *State) ReadBy {
 	return ReadBy{s.Known, bytes.Clone(s.KnownSchema()), s.Mode, s.SchemaAge, s.ModeAge}
 }
 
+// ReadBy returns the text as read by the sql_mode of a state.
+func (o *OwnText) ReadBy(s State) *OwnText {
+	read := *o
+	read.By.Mode, read.By.ModeAge, read.By.Known = s.Mode, s.ModeAge, o.By.Known&^KnowMode|s.Known&KnowMode
+	return &read
+}
+
 func newOwnText(text []byte, head rewriter.Head, s *State) *OwnText {
 	o := &OwnText{Kept: len(text) <= maxOwnTexts, By: newReadBy(s), Qualified: len(head.Target.Schema) > 0}
 	if o.Kept {
