@@ -12,6 +12,7 @@
 #   client    a command-line client, mysql or mariadb
 #   clients   client libraries of other languages: compilers and interpreters with Debian's packages for MySQL, and
 #             packages for Node.js, as integration/clients/node/package-lock.json has them, in .tools/clients
+#   browser   Chromium, and axe-core in .tools/browser, as integration/monitor/node/package-lock.json has it
 #   gcc       a C compiler, without which Go has no race detector
 #   haproxy   for benchmarks
 #   redis     Redis from Debian, without its system service
@@ -144,16 +145,25 @@ install_clients() {
   has java javac || missing+=(default-jdk-headless)
   has node npm || missing+=(nodejs npm)
   [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}"
-  install_node_packages
+  install_node_packages integration/clients/node "$tools/clients/node"
 }
 
+install_browser() {
+  local missing=()
+  has chromium || missing+=(chromium)
+  has node npm || missing+=(nodejs npm)
+  [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}"
+  install_node_packages integration/monitor/node "$tools/browser"
+}
+
+# install_node_packages FROM TO installs what FROM/package-lock.json has into TO.
 install_node_packages() {
-  local to=$tools/clients/node lock=integration/clients/node/package-lock.json
-  cmp -s "$lock" "$to/package-lock.json" && return
-  say "installing packages for Node.js into .tools/clients/node (90 MB)"
+  local from=$1 to=$2
+  cmp -s "$from/package-lock.json" "$to/package-lock.json" && return
+  say "installing packages for Node.js into ${to#"$PWD"/}"
   rm -rf "$to.new"
   mkdir -p "$to.new"
-  cp integration/clients/node/package.json "$lock" "$to.new"
+  cp "$from/package.json" "$from/package-lock.json" "$to.new"
   # Nothing that a package brings is run.
   (cd "$to.new" && npm ci --ignore-scripts --no-audit --no-fund) >"$tools/npm.log" 2>&1 </dev/null ||
     { tail -n 15 "$tools/npm.log" >&2; die "could not install packages for Node.js"; }
@@ -177,14 +187,14 @@ install_etcd() {
   has etcd || [ -x "$tools/etcd/etcd" ] || take_from etcd-server usr/bin "$tools/etcd"
 }
 
-[ $# -gt 0 ] || { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,21s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mariadb118 | mysql | client | clients | gcc | haproxy | redis | etcd) "install_$what" ;;
+  mariadb | mariadb118 | mysql | client | clients | browser | gcc | haproxy | redis | etcd) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done

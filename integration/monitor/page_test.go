@@ -1,0 +1,211 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"idproxy/integration/harness"
+)
+
+// browse starts a headless Chromium. Whatever the page says on its console as an error fails the test.
+func browse(t *testing.T) context.Context {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.NoSandbox, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(2*time.Minute))
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	chromedp.ListenTarget(ctx, func(ev any) {
+		switch ev := ev.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("the page threw: %s", ev.ExceptionDetails.Error())
+		case *runtime.EventConsoleAPICalled:
+			if ev.Type == runtime.APITypeError {
+				t.Errorf("the page's console: %s", ev.Args[0].Value)
+			}
+		case *cdplog.EventEntryAdded:
+			if ev.Entry.Level == cdplog.LevelError {
+				t.Errorf("the browser: %s %s", ev.Entry.Text, ev.Entry.URL)
+			}
+		}
+	})
+	if err := chromedp.Run(ctx, cdplog.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// until waits for a piece of JavaScript to become true.
+func until(t *testing.T, ctx context.Context, js string) { //nolint:revive // the test first
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	if err := chromedp.Run(ctx, chromedp.Poll(js, nil, chromedp.WithPollingInterval(100*time.Millisecond), chromedp.WithPollingTimeout(0))); err != nil {
+		var text string
+		_ = chromedp.Run(context.WithoutCancel(ctx), chromedp.Evaluate("document.body.innerText", &text)) // for the message alone
+		t.Fatalf("never became true: %s: %v\n%s", js, err, text)
+	}
+}
+
+// shows is JavaScript that says whether an element shows a text.
+func shows(id, text string) string {
+	return fmt.Sprintf("document.getElementById(%q).innerText.includes(%q)", id, text)
+}
+
+// accessible runs axe-core and reports what it finds.
+func accessible(t *testing.T, ctx context.Context, name string) { //nolint:revive // the test first
+	t.Helper()
+	script, err := os.ReadFile("../../.tools/browser/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Fatalf("%v: make test installs it", err)
+	}
+	var found []string
+	err = chromedp.Run(ctx, chromedp.Evaluate(string(script), nil), chromedp.Evaluate(
+		`axe.run().then(r => r.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.map(n => n.html.slice(0, 120)).join(" | ")))`,
+		&found, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		t.Errorf("%s: axe-core: %s", name, f)
+	}
+}
+
+// picture keeps what the page looks like, where IDPROXY_PICTURES names a folder.
+func picture(t *testing.T, ctx context.Context, name string) { //nolint:revive // the test first
+	t.Helper()
+	var png []byte
+	if err := chromedp.Run(ctx, chromedp.FullScreenshot(&png, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if dir := os.Getenv("IDPROXY_PICTURES"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPage looks at the status page as an operator does: figures move while rows go in, a refused INSERT shows with its
+// reason, a store that is gone shows with how long the ids last, and it comes back.
+func TestPage(t *testing.T) {
+	server := harness.MariaDB(t)
+	db, kept := harness.Database(t, server), harness.Database(t, server)
+	store := newGate(t, server.Addr)
+	dsn := harness.StoreDSN(server, kept)
+	if !strings.Contains(dsn, server.Addr) {
+		t.Fatalf("no address in %s", dsn)
+	}
+	w := start(t, server, db, fmt.Sprintf(`
+stores:  {main: {mysql: {dsn: %q}}}
+sources:
+  order_id: {segment: {store: main, step: 1000, max_step: 1000}}
+  event_id: {snowflake: {worker: 7}}
+rules:
+  - {table: %[2]s.orders, column: id, source: order_id}
+  - {table: %[2]s.events, column: id, source: event_id}
+  - {table: %[2]s.strict, column: id, source: order_id, explicit: reject}
+`, strings.Replace(dsn, server.Addr, store.addr, 1), db))
+	pool := w.open(t, 4)
+	for _, table := range []string{"orders", "events", "strict"} {
+		harness.MustExec(t, pool, "CREATE TABLE "+table+" (id BIGINT PRIMARY KEY, note VARCHAR(40))")
+	}
+	insert := func(n int) {
+		for i := range n {
+			for _, table := range []string{"orders", "events"} {
+				if _, err := pool.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s (note) VALUES ('n%d')", table, i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	}
+	ctx := browse(t)
+	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(w.admin+"/")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, `document.getElementById("state").innerText === "ready"`)
+	insert(300)
+	until(t, ctx, shows("rules", "300"))
+	until(t, ctx, shows("sources", "700\n")+"||"+shows("sources", "700,"))
+	until(t, ctx, `[...document.querySelectorAll("#sources h3")].map(h => h.innerText).join() === "order_id,event_id"`)
+	until(t, ctx, `document.querySelector("#sources meter").value > 0`)
+	until(t, ctx, shows("stores", "answers"))
+
+	if _, err := pool.ExecContext(t.Context(), "INSERT INTO strict (id, note) VALUES (424242, 'secret-in-a-literal')"); err == nil {
+		t.Error("explicit: reject let an id through")
+	}
+	until(t, ctx, shows("refusals", "explicit_id"))
+	until(t, ctx, shows("events", "statement refused"))
+	until(t, ctx, shows("rules", "1 explicit_id"))
+
+	// The plots have a sample each ten seconds, and more rows between two of them.
+	insert(50)
+	until(t, ctx, `document.querySelectorAll("#sources svg.plot path").length > 0`)
+	for _, look := range []struct {
+		name  string
+		width int64
+		dark  string
+	}{{"light", 1280, "light"}, {"dark", 1280, "dark"}, {"phone", 390, "light"}} {
+		err := chromedp.Run(ctx, chromedp.EmulateViewport(look.width, 900),
+			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.dark}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		accessible(t, ctx, look.name)
+		picture(t, ctx, "page-"+look.name)
+		var wide bool
+		if err := chromedp.Run(ctx, chromedp.Evaluate("document.documentElement.scrollWidth > innerWidth", &wide)); err != nil || wide {
+			t.Errorf("%s: the page is wider than the window (%v)", look.name, err)
+		}
+	}
+	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 900)); err != nil {
+		t.Fatal(err)
+	}
+
+	store.shut()
+	until(t, ctx, shows("sources", "store fails, ids in memory go on"))
+	until(t, ctx, `document.getElementById("stores").innerText.includes("refused")`)
+	picture(t, ctx, "page-store-down")
+	insert(300) // of those in memory
+	for i := range 1000 {
+		if _, err := pool.ExecContext(t.Context(), "INSERT INTO orders (note) VALUES ('last')"); err != nil {
+			t.Logf("the ids ended after %d more", i)
+			break
+		}
+	}
+	until(t, ctx, `document.getElementById("state").innerText === "not ready"`)
+	until(t, ctx, shows("problems", "source order_id"))
+	if status, body := w.get(t, "/readyz"); status != 503 || !strings.Contains(body, "order_id") {
+		t.Errorf("readyz: %d %s", status, body)
+	}
+	store.open()
+	until(t, ctx, `document.getElementById("state").innerText === "ready"`)
+	insert(1)
+	until(t, ctx, shows("stores", "answers"))
+
+	if _, body := w.get(t, "/"); strings.Contains(body, "http://") && !strings.Contains(body, "www.w3.org") {
+		t.Error("the page names an address outside")
+	}
+	var text string
+	if err := chromedp.Run(ctx, chromedp.Evaluate("document.documentElement.outerHTML", &text)); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"secret-in-a-literal", "424242", url.QueryEscape(dsn)} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the page shows %q", secret)
+		}
+	}
+}
