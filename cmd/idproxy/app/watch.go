@@ -144,6 +144,7 @@ func (w *watch) serve(ctx context.Context, c *config.Admin) (wait func() error, 
 	for _, l := range listeners {
 		w.p.log.Info("admin", "listen", l.Addr().String(), "token", c.Token != "")
 	}
+	w.stores.log = w.p.log
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx)) // it is asked while sessions drain, too
 	var all sync.WaitGroup
 	var served error

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 
 // storeHealth is what is known of the stores.
 type storeHealth struct {
+	log *slog.Logger
+
 	mu     sync.Mutex
 	byName map[string]monitor.Store
 }
@@ -48,6 +51,12 @@ func (h *storeHealth) heard(name string, took time.Duration, err error) {
 	}
 	if !known || was.Up != is.Up {
 		is.Since = time.Now().UTC()
+	}
+	switch {
+	case err != nil && (!known || was.Up):
+		h.log.Warn("store lost", "store", name, "error", err)
+	case err == nil && known && !was.Up:
+		h.log.Info("store is back", "store", name, "after", time.Since(was.Since).Round(time.Millisecond))
 	}
 	if h.byName == nil {
 		h.byName = map[string]monitor.Store{}

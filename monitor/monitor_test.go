@@ -1,0 +1,371 @@
+package monitor
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fixed is a program whose state a test sets.
+type fixed struct {
+	mu     sync.Mutex
+	state  State
+	closed []uint64
+}
+
+func (f *fixed) State() State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state
+}
+
+func (f *fixed) set(change func(*State)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.state)
+}
+
+func (f *fixed) Sessions() []Session { return []Session{{ID: 7, Listener: "a"}} }
+func (f *fixed) ConfigText() []byte  { return []byte("listeners: []\n") }
+
+func (f *fixed) CloseSession(id uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = append(f.closed, id)
+	return id == 7
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func healthy() State {
+	return State{
+		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Version: "v1", Config: Config{SHA256: "abc"},
+		Listeners: []Listener{{
+			Name: "a", Upstream: "db:3306", Sources: []string{"ids", "flakes"}, Sessions: 3, LoggingIn: 1,
+			Statements: []Statement{{Kind: KindFilled, Form: "query", Count: 5}},
+			Questions:  []Question{{Kind: "columns", Count: 2, Seconds: .5}}, Errors: []Error{{Code: "1062", Side: "server", Count: 4}},
+		}, {Name: "b", Upstream: "db:3307"}},
+		Sources: []Source{
+			{Name: "ids", Kind: "segment", Store: "main", Issued: 9, Segment: &Segment{Left: 900, SecondsLeft: ptr(90.0), YearsLeft: ptr(5.0)}},
+			{Name: "flakes", Kind: "snowflake", Snowflake: &Snowflake{Worker: ptr(uint64(3)), Fence: 7.5, Ends: time.Date(2036, 1, 2, 0, 0, 0, 0, time.UTC)}},
+		},
+		Rules: []Rule{
+			{Table: "shop.orders", Column: "id", IDs: 9, Refused: []Reason{{"form", 2}}},
+			{Table: "shop.orders", Column: "id", IDs: 9, Refused: []Reason{{"form", 2}}}, // the same on another listener
+		},
+		Refused: []Reason{{"undecided", 1}},
+		Stores:  []Store{{Name: "main", Up: true, Seconds: .001}},
+	}
+}
+
+// serve runs a server over TCP and over a unix socket.
+func serve(t *testing.T, o Options) (base, socket string) {
+	t.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	if o.Events == nil {
+		o.Events = &Events{}
+	}
+	o.Refusals = &Refusals{}
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket = filepath.Join(t.TempDir(), "admin.sock")
+	unix, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- New(o).Serve(ctx, tcp, unix) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + tcp.Addr().String(), socket
+}
+
+// ask sends a request and returns the answer.
+func ask(t *testing.T, client *http.Client, method, url string, change func(*http.Request)) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(r)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func overSocket(path string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+}
+
+// TestWhoMayAsk: who has the token, the socket, or, where there is none, a loopback name.
+func TestWhoMayAsk(t *testing.T) {
+	p := &fixed{state: healthy()}
+	guarded, socket := serve(t, Options{Program: p, Token: "s3cret"})
+	open, _ := serve(t, Options{Program: p})
+	bearer := func(token string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+	}
+	for _, tt := range []struct {
+		name, method, url string
+		change            func(*http.Request)
+		want              int
+	}{
+		{"no token", "GET", guarded + "/metrics", nil, 401},
+		{"wrong token", "GET", guarded + "/metrics", bearer("s3cre"), 401},
+		{"longer token", "GET", guarded + "/metrics", bearer("s3crett"), 401},
+		{"another scheme", "GET", guarded + "/metrics", func(r *http.Request) { r.Header.Set("Authorization", "s3cret") }, 401},
+		{"token", "GET", guarded + "/metrics", bearer("s3cret"), 200},
+		{"password", "GET", guarded + "/", func(r *http.Request) { r.SetBasicAuth("anybody", "s3cret") }, 200},
+		{"health needs none", "GET", guarded + "/healthz", nil, 200},
+		{"readiness needs none", "GET", guarded + "/readyz", nil, 200},
+		{"profiles are off", "GET", guarded + "/debug/pprof/", bearer("s3cret"), 404},
+		{"a path that is not there", "GET", guarded + "/api/v1/nothing", bearer("s3cret"), 404},
+		{"a path that is not there, without token", "GET", guarded + "/api/v1/nothing", nil, 401},
+		{"close without token", "DELETE", guarded + "/api/v1/sessions/7", nil, 401},
+		{"close", "DELETE", guarded + "/api/v1/sessions/7", bearer("s3cret"), 204},
+		{"close what is not there", "DELETE", guarded + "/api/v1/sessions/8", bearer("s3cret"), 404},
+		{"close no number", "DELETE", guarded + "/api/v1/sessions/x", bearer("s3cret"), 404},
+		{"close from another site", "DELETE", guarded + "/api/v1/sessions/7", func(r *http.Request) {
+			bearer("s3cret")(r)
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+		}, 403},
+		{"loopback", "GET", open + "/metrics", nil, 200},
+		{"a name that leads here", "GET", open + "/metrics", func(r *http.Request) { r.Host = "evil.example:80" }, 403},
+		{"close without any token", "DELETE", open + "/api/v1/sessions/7", nil, 403},
+		{"events after no number", "GET", open + "/api/v1/events?after=x", nil, 400},
+		{"readiness of no listener", "GET", open + "/readyz?listener=x", nil, 404},
+	} {
+		if got, body := ask(t, http.DefaultClient, tt.method, tt.url, tt.change); got != tt.want {
+			t.Errorf("%s: %d, want %d: %s", tt.name, got, tt.want, body)
+		}
+	}
+	if got, _ := ask(t, overSocket(socket), "DELETE", "http://unix/api/v1/sessions/7", nil); got != 204 {
+		t.Errorf("close over the socket: %d", got)
+	}
+	if len(p.closed) != 3 || p.closed[0] != 7 || p.closed[1] != 8 || p.closed[2] != 7 {
+		t.Errorf("closed %v", p.closed)
+	}
+}
+
+// TestReady: a listener is ready when its server answers and its sources have ids for long enough.
+func TestReady(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change  func(*State)
+		problem string // of listener a; empty: it is ready
+	}{
+		"healthy":            {func(*State) {}, ""},
+		"draining":           {func(s *State) { s.Draining = true }, "shutting down"},
+		"server gone":        {func(s *State) { s.Listeners[0].Problem = "refused" }, "server db:3306: refused"},
+		"no ids":             {func(s *State) { s.Sources[0].Problem = "exhausted" }, "source ids: exhausted"},
+		"another's source":   {func(s *State) { s.Sources = append(s.Sources, Source{Name: "x", Problem: "gone"}) }, ""},
+		"store down, ids":    {func(s *State) { s.Sources[0].Failing = "refused" }, ""},
+		"store down, few":    {func(s *State) { s.Sources[0].Failing, s.Sources[0].Segment.SecondsLeft = "refused", ptr(3.0) }, "900 ids are left"},
+		"few, store answers": {func(s *State) { s.Sources[0].Segment.SecondsLeft = ptr(3.0) }, ""},
+		"store down, none":   {func(s *State) { s.Sources[0].Failing, s.Sources[0].Segment = "refused", &Segment{} }, "0 ids are left"},
+		"fence near":         {func(s *State) { s.Sources[1].Failing, s.Sources[1].Snowflake.Fence = "refused", 3 }, "ends in 3 s"},
+		"fence far":          {func(s *State) { s.Sources[1].Failing = "refused" }, ""},
+	} {
+		s := healthy()
+		tt.change(&s)
+		ready, err := s.Ready("a")
+		if err != nil || len(ready.Listeners) != 1 {
+			t.Fatalf("%s: %+v, %v", name, ready, err)
+		}
+		got := strings.Join(ready.Listeners[0].Problems, "; ")
+		if ready.Ready != (tt.problem == "") || !strings.Contains(got, tt.problem) || tt.problem == "" && got != "" {
+			t.Errorf("%s: ready %v, %q; want %q", name, ready.Ready, got, tt.problem)
+		}
+	}
+	p := &fixed{state: healthy()}
+	base, _ := serve(t, Options{Program: p})
+	p.set(func(s *State) { s.Listeners = append([]Listener{}, s.Listeners...); s.Listeners[1].Problem = "refused" })
+	for path, want := range map[string]int{"/readyz": 503, "/readyz?listener=a": 200, "/readyz?listener=b": 503} {
+		if got, body := ask(t, http.DefaultClient, "GET", base+path, nil); got != want {
+			t.Errorf("%s: %d, want %d: %s", path, got, want, body)
+		}
+	}
+}
+
+// TestMetrics: values and labels, each once.
+func TestMetrics(t *testing.T) {
+	base, _ := serve(t, Options{Program: &fixed{state: healthy()}})
+	_, body := ask(t, http.DefaultClient, "GET", base+"/metrics", nil)
+	for _, want := range []string{
+		`idproxy_build_info{version="v1"} 1`, `idproxy_config_info{hash="abc"} 1`,
+		`idproxy_sessions{listener="a",state="login"} 1`, `idproxy_sessions{listener="a",state="open"} 3`,
+		`idproxy_statements_total{form="query",kind="filled",listener="a"} 5`, `idproxy_errors_total{code="1062",listener="a",side="server"} 4`,
+		`idproxy_hidden_questions_total{kind="columns",listener="a"} 2`, `idproxy_hidden_questions_seconds_total{kind="columns",listener="a"} 0.5`,
+		`idproxy_source_ids_left{source="ids"} 900`, `idproxy_source_seconds_left{source="ids"} 90`, `idproxy_worker_number{source="flakes"} 3`,
+		`idproxy_worker_fence_seconds{source="flakes"} 7.5`, `idproxy_rule_ids_total{rule="shop.orders.id"} 9`,
+		`idproxy_refusals_total{reason="form",rule="shop.orders.id"} 2`, `idproxy_refusals_total{reason="undecided",rule=""} 1`,
+		`idproxy_store_up{store="main"} 1`, `idproxy_ready{listener="b"} 1`, `idproxy_upstream_up{listener="a"} 1`,
+	} {
+		if strings.Count(body, want+"\n") != 1 {
+			t.Errorf("%q stands there %d times", want, strings.Count(body, want+"\n"))
+		}
+	}
+	if t.Failed() {
+		t.Log(body)
+	}
+}
+
+// TestEvents: the ring keeps the last, and only what an operator may want to see.
+func TestEvents(t *testing.T) {
+	events := &Events{}
+	log := slog.New(events.Handler(slog.DiscardHandler))
+	log.Info("hidden: nobody reads that level")
+	log = slog.New(events.Handler(slog.NewTextHandler(io.Discard, nil)))
+	session := log.With(slog.Group(SessionGroup, "client", "c1")).With("thread", 9)
+	session.Info("session ended")
+	session.Warn("statement refused", "error", errors.New("no ids"), slog.Group("at", "line", 3))
+	log.WithGroup("store").Info("lost", "after", time.Second)
+	log.Debug("not enabled")
+	got := events.After(0)
+	if len(got) != 2 || got[0].Text != "statement refused" || got[0].Facts["session.client"] != "c1" || got[0].Facts["thread"] != "9" ||
+		got[0].Facts["error"] != "no ids" || got[0].Facts["at.line"] != "3" || got[1].Facts["store.after"] != "1s" {
+		t.Errorf("%+v", got)
+	}
+	for i := range 2*maxEvents + 10 {
+		log.Warn(fmt.Sprint(i))
+	}
+	got = events.After(0)
+	if len(got) != maxEvents || got[0].ID != events.Last()-maxEvents+1 || got[maxEvents-1].Text != fmt.Sprint(2*maxEvents+9) {
+		t.Errorf("%d events, the first %+v, the last %+v of %d", len(got), got[0], got[len(got)-1], events.Last())
+	}
+	if got := events.After(events.Last() - 3); len(got) != 3 || got[0].ID != events.Last()-2 {
+		t.Errorf("after the last but three: %+v", got)
+	}
+	if got := events.After(events.Last() + 5); len(got) != 0 {
+		t.Errorf("after what is to come: %+v", got)
+	}
+}
+
+// TestRefusalsBound: each reason keeps its last shapes, with counts.
+func TestRefusalsBound(t *testing.T) {
+	r := &Refusals{}
+	for i := range maxShapes + 50 {
+		r.Add(Shape{Reason: "form", Statement: fmt.Sprint(i)}, "u", 1235, "x")
+		r.Add(Shape{Reason: "form", Statement: "again"}, "v", 1235, "y")
+		r.Add(Shape{Reason: "no_ids"}, "u", 1467, "z")
+	}
+	all := r.All()
+	counts := map[string]uint64{}
+	for _, one := range all {
+		counts[one.Reason+one.Statement] = one.Count
+	}
+	if len(all) != maxShapes+1 || counts["formagain"] != maxShapes+50 || counts["no_ids"] != maxShapes+50 || counts["form0"] != 0 || counts[fmt.Sprint("form", maxShapes+49)] != 1 {
+		t.Errorf("%d shapes, %v", len(all), counts)
+	}
+	if r.Counted() != 3*(maxShapes+50) {
+		t.Errorf("counted %d", r.Counted())
+	}
+}
+
+// TestStreams: a page gets a tick at once and each second; there are only so many, and one that does not read holds
+// nobody up.
+func TestStreams(t *testing.T) {
+	p := &fixed{state: healthy()}
+	base, _ := serve(t, Options{Program: p})
+	var open []*http.Response
+	for range maxStreams {
+		r, err := http.Get(base + "/api/v1/stream") //nolint:noctx // closed below
+		if err != nil || r.StatusCode != 200 {
+			t.Fatalf("%v, %+v", err, r)
+		}
+		open = append(open, r)
+	}
+	defer func() {
+		for _, r := range open {
+			r.Body.Close()
+		}
+	}()
+	if got, body := ask(t, http.DefaultClient, "GET", base+"/api/v1/stream", nil); got != 503 {
+		t.Errorf("one too many: %d %s", got, body)
+	}
+	reader := bufio.NewReader(open[0].Body)
+	for range 2 {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tick Tick
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &tick); err != nil || !tick.Readiness.Ready || len(tick.Listeners) != 2 {
+			t.Errorf("%v: %q", err, line)
+		}
+		if _, err := reader.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open[1].Body.Close()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		r, err := http.Get(base + "/api/v1/stream") //nolint:noctx // closed below
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, r)
+		if r.StatusCode == 200 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the place of a page that left is not free")
+		}
+	}
+}
+
+// TestMetricsAreDocumented holds the table of docs/monitoring.md to the metrics that there are.
+func TestMetricsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{"idproxy_held_seconds": true, "idproxy_source_fetch_seconds": true}
+	for _, m := range metrics {
+		name := strings.TrimPrefix(m.desc.String(), `Desc{fqName: "`)
+		known[name[:strings.IndexByte(name, '"')]] = true
+	}
+	documented := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "`"); strings.HasPrefix(line, "| `idproxy_") {
+			name, _, _ := strings.Cut(cells[1], "{")
+			documented[name] = true
+			if !known[name] {
+				t.Errorf("docs/monitoring.md has %s, which is no metric", name)
+			}
+		}
+	}
+	for name := range known {
+		if !documented[name] {
+			t.Errorf("docs/monitoring.md lacks %s", name)
+		}
+	}
+}
