@@ -49,8 +49,8 @@ func checkSegment(d *document, c *Config, g *Segment, path string) {
 	g.StartGiven = d.has(path + "/start")
 	st := store(d, c, path+"/store", g.Store)
 	checkGroup(d, st, g, path)
-	if st != nil && st.Redis != nil {
-		d.fail(d.vals[path+"/store"], "store %s is a redis store, which cannot keep segments: name a mysql, etcd or file store", quote(g.Store))
+	if st != nil && !st.Kind().Segments {
+		d.fail(d.vals[path+"/store"], "store %s is a %s store, which cannot keep segments: name a mysql, etcd or file store", quote(g.Store), st.Kind().Name)
 	}
 	checkKey(d, g.Key, path+"/key")
 	for _, n := range []struct {
@@ -108,7 +108,7 @@ func checkSnowflake(d *document, c *Config, f *Snowflake, path string) {
 	if at := path + "/clock_back/then"; f.ClockBack.Then == ThenSwap && !workers && d.has(at) {
 		d.fail(d.vals[at], "then: swap needs \"workers\", a fixed number has no other: use error or borrow")
 	}
-	if s := store(d, c, path+"/store", f.Store); s != nil && s.File == nil {
+	if s := store(d, c, path+"/store", f.Store); s != nil && !s.Kind().Fence {
 		d.fail(d.vals[path+"/store"], "store %s is no file store: the fence of a fixed worker needs one", quote(f.Store))
 	}
 	for _, key := range []string{"store", "lease", "disposable"} {

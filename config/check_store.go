@@ -12,7 +12,11 @@ func checkStore(d *document, c *Config, i int) {
 	if s.Name == DefaultStore {
 		return
 	}
-	oneKind(d, s.Pos, path, []string{"mysql", "file", "redis", "etcd"})
+	var kinds []string
+	for _, k := range storeKinds {
+		kinds = append(kinds, k.Name)
+	}
+	oneKind(d, s.Pos, path, kinds)
 	if s.MySQL != nil {
 		checkDSN(d, s.MySQL, path+"/mysql")
 	}
@@ -113,7 +117,8 @@ func checkStoreTLS(d *document, t *StoreTLS, path string) {
 	}
 }
 
-// store resolves the name of a store that the file gives.
+// store resolves the name of a store that the file gives. It is nil after an error, and where the
+// store has no kind.
 func store(d *document, c *Config, path, name string) *Store {
 	if !d.has(path) || d.failedAt(d.vals[path]) {
 		return nil
@@ -121,6 +126,9 @@ func store(d *document, c *Config, path, name string) *Store {
 	s := c.Store(name)
 	if s == nil || name == DefaultStore {
 		d.fail(d.vals[path], "there is no store %s: %s", quote(name), available("stores", storeNames(c)))
+		return nil
+	}
+	if s.Kind().Name == "" {
 		return nil
 	}
 	return s

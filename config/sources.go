@@ -17,17 +17,32 @@ type Store struct {
 	Redis *RedisStore `yaml:"redis"`
 }
 
-// Kind is the word that the file has for the kind of store.
-func (s *Store) Kind() string {
-	switch {
-	case s.MySQL != nil:
-		return "mysql"
-	case s.Redis != nil:
-		return "redis"
-	case s.Etcd != nil:
-		return "etcd"
+// StoreKind is a kind of stores, as the file names it, and what one keeps.
+type StoreKind struct {
+	Name       string
+	Segments   bool // positions of segments
+	Workers    bool // worker numbers that processes lease
+	Disposable bool // worker numbers that are used once
+	Fence      bool // the fence of a fixed worker number
+
+	is func(*Store) bool
+}
+
+var storeKinds = []StoreKind{
+	{Name: "mysql", Segments: true, Workers: true, Disposable: true, is: func(s *Store) bool { return s.MySQL != nil }},
+	{Name: "file", Segments: true, Fence: true, is: func(s *Store) bool { return s.File != nil }},
+	{Name: "redis", Workers: true, is: func(s *Store) bool { return s.Redis != nil }},
+	{Name: "etcd", Segments: true, Workers: true, Disposable: true, is: func(s *Store) bool { return s.Etcd != nil }},
+}
+
+// Kind is the kind of the store; without a name where the file gives it none.
+func (s *Store) Kind() StoreKind {
+	for _, k := range storeKinds {
+		if k.is(s) {
+			return k
+		}
 	}
-	return "file"
+	return StoreKind{}
 }
 
 // MySQLStore is a table in a MySQL or MariaDB server, or in several.

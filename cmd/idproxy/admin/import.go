@@ -212,8 +212,8 @@ func (m *Import) into(cfg *config.Config) (*config.Store, error) {
 	if into == nil {
 		return nil, fmt.Errorf("%s has no store %q", cfg.Path, m.Store)
 	}
-	if into.Redis != nil {
-		return nil, fmt.Errorf("store %s is a redis store, which cannot keep segments: name a mysql, etcd or file store", into.Name)
+	if kind := into.Kind(); !kind.Segments {
+		return nil, fmt.Errorf("store %s is a %s store, which cannot keep segments: name a mysql, etcd or file store", into.Name, kind.Name)
 	}
 	return into, nil
 }

@@ -72,7 +72,7 @@ func (h *storeHealth) all(cfg *config.Config) []monitor.Store {
 	for i := range cfg.Stores {
 		c := &cfg.Stores[i]
 		one := h.byName[c.Name]
-		one.Name, one.Kind = c.Name, c.Kind()
+		one.Name, one.Kind = c.Name, c.Kind().Name
 		all = append(all, one)
 	}
 	return all
