@@ -34,7 +34,7 @@ func (s command) renew(e *relay.Prepared, alike bool) error {
 	if !alike && !s.c.MariaDB {
 		fresh.Own = e.Own.ReadBy(s.c.State())
 	}
-	s.c.Replace(e, fresh)
+	*e = *fresh // who knows the statement knows it by e
 	return nil
 }
 

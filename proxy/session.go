@@ -307,7 +307,7 @@ func (s *session) answer(e *mysql.MyError, seq byte) error {
 
 // deliver sends a reply made here behind the replies that the client waits for.
 func (s *session) deliver(local []byte) error {
-	if s.c.Crowded() {
+	if s.c.Waiting() >= relay.MaxPending {
 		if err := s.quiet(); err != nil {
 			return err
 		}

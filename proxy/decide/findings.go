@@ -56,10 +56,10 @@ func (f *Findings) Note(c *relay.Conversation) {
 	}
 	for _, u := range f.unread {
 		if u.text == nil {
-			c.LoseName(u.name)
+			c.Prepared.LoseName(u.name)
 			continue
 		}
-		c.PassNames(u.text, u.by)
+		c.Prepared.PassNames(u.text, true, u.by)
 	}
 	e := f.executed
 	if f.typed {

@@ -47,7 +47,7 @@ func (p *NamePreparation) keepName(s Carrier, st *Command) error {
 		p.keepNameless(&s.Conversation().Prepared)
 		return nil
 	}
-	if !s.Conversation().KeepName(p.Dyn.Name, p.E) {
+	if !s.Conversation().Prepared.KeepName(p.Dyn.Name, p.E) {
 		return clienterr.TooManyNames(relay.MaxNamed)
 	}
 	st.changes().Named = p.E
@@ -61,7 +61,7 @@ type deallocation struct {
 }
 
 func (d *deallocation) Begin(s Carrier, _ *Command) error {
-	s.Conversation().ForgetName(d.name)
+	s.Conversation().Prepared.ForgetName(d.name)
 	return nil
 }
 

@@ -12,23 +12,13 @@ import (
 	"idproxy/rewriter"
 )
 
-// Phase says what bytes from the client are when they are not commands.
-type Phase uint32
-
-const (
-	PhaseCommands Phase = iota
-	PhaseAuth           // packets with sequence numbers other than 0 belong to an authentication exchange
-	PhaseInfile         // the server asked for a file: data up to an empty packet
-	PhaseOpaque         // both directions are copied blindly, for good
-)
-
 // Conversation is what the two directions of a session share: the commands
 // whose replies have not ended, and the state learned so far. It does no I/O.
 type Conversation struct {
 	Caps    uint64 // what client and server both speak
 	MariaDB bool
-	now     atomic.Uint32 // phase
-	Ended   atomic.Bool   // leave has ended it; set under mu
+	phases
+	Ended atomic.Bool // leave has ended it; set under mu
 
 	mu       sync.Mutex // guards all below
 	pending  queue
@@ -37,12 +27,8 @@ type Conversation struct {
 	deciding bool          // a held statement has neither been sent nor answered
 	settled  chan struct{} // when set, closed once pending is empty
 	last     outcome       // of the reply that ended last
-	// Delta is what the sequence numbers of a file's packets lack for the
-	// server: what is taken off those of its reply.
-	Delta    atomic.Uint32
 	asking   Watcher       // has seen a reply to its end, and waits for the answer to a question; nil: none does
 	kept     []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
-	Infile   chan struct{} // holds a token when the server asked for a file
 	Prepared Statements
 	user     string // who logs in, or has
 	// Unseen counts what may write to tables out of sight; nil: nobody asks.
@@ -53,27 +39,10 @@ type Conversation struct {
 	TablesChanged func()
 }
 
-// Phase returns what bytes from the client are.
-func (c *Conversation) Phase() Phase { return Phase(c.now.Load()) }
-
-// SetPhase says what they are from now on.
-func (c *Conversation) SetPhase(p Phase) {
-	c.now.Store(uint32(p))
-	if p == PhaseInfile {
-		select {
-		case c.Infile <- struct{}{}:
-		default:
-		}
-	}
-}
-
 // Has reports whether client and server have agreed on a capability.
 func (c *Conversation) Has(flag uint32) bool {
 	return c.Caps&uint64(flag) != 0
 }
-
-// FileDelta is added to the sequence numbers of a file for the server.
-func (c *Conversation) FileDelta() byte { return byte(c.Delta.Load()) }
 
 // Send records commands that are about to be written to the server. It must
 // be called before the write, so that no reply can come first.
@@ -223,9 +192,6 @@ func (c *Conversation) SetUser(user []byte) {
 // not see what is refused here.
 const MaxPending = 1000
 
-// Crowded reports whether a reply made here must wait.
-func (c *Conversation) Crowded() bool { return c.Waiting() >= MaxPending }
-
 // Waiting returns how many commands are pending.
 func (c *Conversation) Waiting() int {
 	c.mu.Lock()
@@ -256,7 +222,7 @@ func (c *Conversation) mayOwe() bool {
 func (c *Conversation) MayTurn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mayTurn()
+	return c.pending.turns()
 }
 
 // Splits reports whether the server splits texts at ';'.
@@ -264,15 +230,6 @@ func (c *Conversation) Splits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.multi
-}
-
-func (c *Conversation) mayTurn() bool {
-	for i := range c.pending.Len {
-		if a := c.pending.At(i).After; a != nil && a.option != optionNone {
-			return true
-		}
-	}
-	return false
 }
 
 // SetAsking notes that the client's reply waits for the answer to a question; nil: none does.
@@ -334,21 +291,7 @@ func (c *Conversation) LastAffected() (rows uint64, ok bool) {
 func (c *Conversation) Settle(effect LastEffect, value uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settleLocked(effect, value)
-}
-
-func (c *Conversation) settleLocked(effect LastEffect, value uint64) {
-	id := &c.state.LastID
-	switch effect {
-	case LastIs:
-		*id = LastID{Value: value, Known: true}
-	case lastMustBe:
-		*id = LastID{Value: value, Known: true, Owed: true}
-	case lastMustStay:
-		id.Owed = id.Known
-	case LastUnknown:
-		*id = LastID{}
-	}
+	c.state.LastID.settle(effect, value)
 }
 
 // Answerable reports whether a reply made here may be written at once, which
@@ -361,149 +304,6 @@ func (c *Conversation) Answerable(local []byte) bool {
 	}
 	c.pending.push(Pending{Watcher: &localReply{bytes: local}})
 	return false
-}
-
-// outcome is how a reply ended.
-type outcome struct {
-	failed    bool // ERR
-	seq       byte // sequence number of its last packet
-	result    int  // results that ended well before it
-	Code      uint16
-	okSeen    bool // an OK packet ended it, not rows
-	affected  uint64
-	insertID  uint64
-	status    uint16
-	hasStatus bool
-}
-
-// inTrans reports whether a transaction is open behind the reply.
-func (o outcome) inTrans() bool {
-	return o.hasStatus && o.status&mysql.SERVER_STATUS_IN_TRANS != 0
-}
-
-// finish ends the reply of the first pending command, records what it
-// changed, and returns the replies made here that are now due.
-func (c *Conversation) finish(p *Pending, o outcome) (due []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pending.Pop()
-	c.apply(p, o)
-	if o.failed && c.Failed != nil && !p.ours() {
-		c.Failed(o.Code)
-	}
-	c.last = o
-	for c.pending.Len > 0 {
-		local, ok := c.pending.At(0).Watcher.(*localReply)
-		if !ok {
-			break
-		}
-		due = append(due, local.bytes...)
-		c.pending.Pop()
-	}
-	if c.pending.Len == 0 && c.settled != nil {
-		close(c.settled)
-		c.settled = nil
-	}
-	return due
-}
-
-func (c *Conversation) apply(p *Pending, o outcome) {
-	s := &c.state
-	c.applyLastID(p, o)
-	if p.Touch&TouchTables != 0 || o.failed && staleTable(o.Code) && !p.ours() {
-		c.TablesChanged()
-	}
-	if o.failed && p.Facts != nil && doubtsTable(o.Code) {
-		p.Facts.Doubt()
-	}
-	if a := p.After; a != nil {
-		if a.Named != nil && o.failed {
-			a.Named.Failed.Raise()
-		}
-		if a.option != optionNone && !o.failed {
-			c.multi = a.option == optionOn
-		}
-		if a.Schema != nil && !o.failed && s.Age == p.age {
-			s.learnSchema(a.Schema)
-		}
-		for _, t := range a.Temps {
-			if !o.failed || t.Result < o.result {
-				s.MakeTemporary(t.Name)
-			}
-		}
-	}
-	if p.Touch&touchTemps != 0 {
-		s.MakeTemporary("")
-	}
-	switch {
-	case p.Touch&touchNext != 0:
-		s.OneShot = s.OneShot || !o.failed && !s.InTrans
-	case s.InTrans || o.inTrans() || p.Touch&TouchInsert != 0 && !p.ours(): // used up
-		s.OneShot = false
-	}
-	switch {
-	case o.failed:
-	case p.Reply == ReplyAuth:
-		s.login()
-		c.Prepared.reset()
-	case p.Touch&touchReset != 0:
-		s.reset()
-		c.Prepared.reset()
-	}
-	if !o.hasStatus {
-		return
-	}
-	s.InTrans, s.Manual = o.inTrans(), o.status&mysql.SERVER_STATUS_AUTOCOMMIT == 0
-	if o.status&mysql.SERVER_STATUS_DB_DROPPED != 0 {
-		s.forget(KnowSchema)
-	}
-	s.seeStatus(o.status&mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED != 0)
-}
-
-// staleTable reports whether an error code says that the columns of a table
-// are not those the proxy knows.
-func staleTable(code uint16) bool {
-	switch code {
-	case mysql.ER_BAD_FIELD_ERROR, mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_NO_SUCH_TABLE:
-		return true
-	}
-	return false
-}
-
-// doubtsTable reports whether an error code says that a row and its table do not fit,
-// which may be the application's own doing: what was known of that table is asked for
-// again.
-func doubtsTable(code uint16) bool {
-	switch code {
-	case mysql.ER_BAD_NULL_ERROR, mysql.ER_NO_DEFAULT_FOR_FIELD, mysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD,
-		generatedColumn, generatedColumnMariaDB:
-		return true
-	}
-	return false
-}
-
-// What servers say to a value for a generated column.
-const (
-	generatedColumn        = 3105
-	generatedColumnMariaDB = 1906
-)
-
-func (c *Conversation) applyLastID(p *Pending, o outcome) {
-	id := &c.state.LastID
-	if r, ours := p.Watcher.(*HiddenReply); ours {
-		if r.Kind == HiddenPay && !o.failed {
-			id.Owed = false
-		}
-		return
-	}
-	if id.Owed && o.insertID == 0 {
-		return // nothing was paid, for the command read diagnostics, and it set no id that shows
-	}
-	if p.Touch&TouchLastID != 0 ||
-		p.Touch&TouchInsert != 0 && (o.failed || !o.okSeen) ||
-		!p.owes() && o.insertID != 0 {
-		*id = LastID{}
-	}
 }
 
 // AppendQuery appends a COM_QUERY packet of our own, with an empty set of
@@ -533,4 +333,14 @@ func (c *Conversation) TooLarge(before, after int) *mysql.MyError {
 		return nil
 	}
 	return clienterr.TooLarge(after, "max_allowed_packet", limit)
+}
+
+// track learns from session state information what no later command may have changed already.
+func (c *Conversation) track(info []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending.Len != 1 {
+		info = nil
+	}
+	c.state.track(info)
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -50,10 +51,10 @@ func (r *InsertReply) wants() int {
 }
 
 // begins corrects what is taken off sequence numbers once a file went in other packets.
-func (r *InsertReply) begins(m *Replies, seq byte) fate {
+func (r *InsertReply) begins(m reply, seq byte) fate {
 	r.into = nil
 	if r.asked {
-		m.takeOff(r.Load.Delta(seq, m.Conversation.FileDelta()))
+		m.takeOff(r.Load.Delta(seq, m.memory().FileDelta()))
 	}
 	return fatePass
 }
@@ -69,7 +70,7 @@ func (r *InsertReply) infile() {
 }
 
 // ok compares the insert id with what a native column would have shown.
-func (r *InsertReply) ok(m *Replies, result int, ok wire.OK, payload []byte) (v ruling) {
+func (r *InsertReply) ok(m reply, result int, ok wire.OK, payload []byte) (v ruling) {
 	e := r.expected(result)
 	if e == nil {
 		return v
@@ -77,47 +78,71 @@ func (r *InsertReply) ok(m *Replies, result int, ok wire.OK, payload []byte) (v 
 	was := e.Succeeded(&ok, payload)
 	if was.Ask != AskNothing {
 		v = r.withhold(&Withheld{Expect: e, Ask: was.Ask, Warnings: ok.Warnings > 0})
-		m.Conversation.SetAsking(r)
+		m.memory().SetAsking(r)
 		return v
 	}
-	m.Conversation.Settle(was.Last, was.LastID)
+	m.memory().Settle(was.Last, was.LastID)
 	if was.InsertID != ok.InsertID {
 		v.patched, v.used = ok.AppendPrefixWithInsertID(nil, payload, was.InsertID)
 	}
 	return v
 }
 
-func (r *InsertReply) failed(m *Replies, result int, payload []byte, n int) (v ruling) {
-	code, whole := wire.ErrCode(payload), len(payload) == n
+func (r *InsertReply) failed(m reply, result int, payload []byte, n int) (v ruling) {
+	code := wire.ErrCode(payload)
 	e := r.expected(result)
+	// 1. What the ERR says of tables and of LAST_INSERT_ID().
 	if doubtsTable(code) {
 		r.Doubt()
 	}
 	if e != nil && code != wire.ProgressCode {
-		m.Conversation.Settle(e.Failed(), 0)
+		m.memory().Settle(e.Failed(), 0)
 	}
-	var told *mysql.MyError
-	switch broken := r.brokenOff(); {
-	case broken != nil && whole:
-		told = broken
-	case e != nil && e.selected && code == mysql.ER_DATA_OUT_OF_RANGE && rewriter.Guarded(payload): // more rows than there are ids
-		if m.first() {
-			return r.withhold(&Withheld{Expect: e, Guard: true})
-		}
-		if whole { // the client has seen the beginning of the result
-			told = clienterr.RowsComing(e.Table, 1)
-		}
-	case m.precedes() && m.first() && code == mysql.ER_PARSE_ERROR:
-		return r.withhold(&Withheld{Quotes: true, Result: result})
+	// 2. The client may have to wait for a question.
+	broken := r.brokenOff() != nil && len(payload) == n
+	if w := r.leavesOpen(m, result, payload); w != nil && !broken {
+		return r.withhold(w)
 	}
-	switch {
-	case told != nil:
-		v.patched, v.used = clienterr.Payload(told), n
-	case whole && code == mysql.ER_COLUMNACCESS_DENIED_ERROR && e != nil && (e.Generated > 0 || e.Others != nil):
-		// The statement that the client sent may not name the column.
-		v.patched, v.used = append(append(v.patched, payload...), clienterr.DeniedNote(e.Table)...), n
+	// 3. It may be told something else, where all of the packet is there.
+	if len(payload) == n {
+		if v.patched = r.tell(e, payload); v.patched != nil {
+			v.used = n
+		}
 	}
 	return v
+}
+
+// leavesOpen returns what an ERR leaves open, nil when that is nothing.
+func (r *InsertReply) leavesOpen(m reply, result int, payload []byte) *Withheld {
+	e := r.expected(result)
+	switch {
+	case !m.first(): // the client has seen the beginning of the result
+	case e.outnumbered(payload):
+		return &Withheld{Expect: e, Guard: true}
+	case m.precedes() && wire.ErrCode(payload) == mysql.ER_PARSE_ERROR:
+		return &Withheld{Quotes: true, Result: result}
+	}
+	return nil
+}
+
+// tell returns the payload that stands for an ERR, nil when that is its own.
+func (r *InsertReply) tell(e *Expect, payload []byte) []byte {
+	broken := r.brokenOff()
+	switch {
+	case broken != nil:
+		return clienterr.Payload(broken)
+	case e.outnumbered(payload):
+		return clienterr.Payload(clienterr.RowsComing(e.Table, 1))
+	case e != nil && wire.ErrCode(payload) == mysql.ER_COLUMNACCESS_DENIED_ERROR && (e.Generated > 0 || e.Others != nil):
+		// The statement that the client sent may not name the column.
+		return append(bytes.Clone(payload), clienterr.DeniedNote(e.Table)...)
+	}
+	return nil
+}
+
+// outnumbered reports whether an ERR says that a query gave more rows than there are ids.
+func (e *Expect) outnumbered(payload []byte) bool {
+	return e != nil && e.selected && wire.ErrCode(payload) == mysql.ER_DATA_OUT_OF_RANGE && rewriter.Guarded(payload)
 }
 
 // Doubt ends what is known of the tables.
@@ -163,7 +188,7 @@ func (r *InsertReply) brokenOff() *mysql.MyError {
 }
 
 // rowsEnded handles the end of rows that an INSERT ... RETURNING sent.
-func (r *InsertReply) rowsEnded(m *Replies, result int) {
+func (r *InsertReply) rowsEnded(m reply, result int) {
 	e := r.expected(result)
 	if e == nil || !e.Returning {
 		return
@@ -177,7 +202,7 @@ func (r *InsertReply) rowsEnded(m *Replies, result int) {
 		r.Withheld = &Withheld{Expect: e, Ask: was.Ask, Warnings: true}
 		return
 	}
-	m.Conversation.Settle(was.Last, was.LastID)
+	m.memory().Settle(was.Last, was.LastID)
 }
 
 func (r *InsertReply) row(result, row int, payload []byte) fate {

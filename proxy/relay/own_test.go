@@ -20,17 +20,17 @@ func TestOwnTextsAreBounded(t *testing.T) {
 		c.Prepared.keepText(e)
 		return e
 	}
-	if e := made(maxOwnTexts + 1); e.Own.Kept || c.Prepared.texts != 0 {
-		t.Errorf("one that is too large: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts)
+	if e := made(maxOwnTexts + 1); e.Own.Kept || c.Prepared.texts.Load() != 0 {
+		t.Errorf("one that is too large: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts.Load())
 	}
 	first, second, third := made(maxOwnTexts/2), made(maxOwnTexts/2), made(1)
-	if !first.Own.Kept || !second.Own.Kept || third.Own.Kept || c.Prepared.texts != maxOwnTexts {
-		t.Errorf("kept %t %t %t, %d bytes", first.Own.Kept, second.Own.Kept, third.Own.Kept, c.Prepared.texts)
+	if !first.Own.Kept || !second.Own.Kept || third.Own.Kept || c.Prepared.texts.Load() != maxOwnTexts {
+		t.Errorf("kept %t %t %t, %d bytes", first.Own.Kept, second.Own.Kept, third.Own.Kept, c.Prepared.texts.Load())
 	}
 	c.Prepared.dropText(third)
 	c.Prepared.dropText(first)
-	if e := made(1); !e.Own.Kept || c.Prepared.texts != maxOwnTexts/2+1 {
-		t.Errorf("when another was closed: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts)
+	if e := made(1); !e.Own.Kept || c.Prepared.texts.Load() != maxOwnTexts/2+1 {
+		t.Errorf("when another was closed: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts.Load())
 	}
 }
 

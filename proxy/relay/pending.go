@@ -92,3 +92,13 @@ func (q *queue) Pop() {
 	q.head = (q.head + 1) % len(q.ring)
 	q.Len--
 }
+
+// turns reports whether a command may change whether the server splits texts.
+func (q *queue) turns() bool {
+	for i := range q.Len {
+		if a := q.At(i).After; a != nil && a.option != optionNone {
+			return true
+		}
+	}
+	return false
+}

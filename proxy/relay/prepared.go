@@ -2,7 +2,6 @@ package relay
 
 import (
 	"bytes"
-	"encoding/binary"
 	"sync/atomic"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -88,42 +87,6 @@ func (l *LongData) Has(param int) bool {
 // id that long.
 const MaxLongID = 4096
 
-// lastStatement is MariaDB's number of the statement that was prepared last.
-const lastStatement = 1<<32 - 1
-
-// notePrepared takes the reply to a PREPARE; id 0: it failed.
-func (c *Conversation) notePrepared(id uint32, ours bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.Prepared.newest.note(id, ours)
-}
-
-// address writes the server's number of e into a command, or, where nothing is known
-// of that, the number of the client's last statement into one that says
-// lastStatement and that the server would take for another. The lock is held.
-func (c *Conversation) address(e *Prepared, payload []byte) {
-	if e != nil && e.Number != 0 {
-		binary.LittleEndian.PutUint32(payload[1:], e.Number)
-		return
-	}
-	if len(payload) < 5 || !c.Prepared.newest.hidden || c.Prepared.newest.id == 0 || binary.LittleEndian.Uint32(payload[1:]) != lastStatement {
-		return
-	}
-	for i := range c.pending.Len {
-		if c.pending.At(i).Reply == ReplyPrepare { // the server means that one
-			return
-		}
-	}
-	binary.LittleEndian.PutUint32(payload[1:], c.Prepared.newest.id)
-}
-
-// Addressed is address for a caller that does not have the lock.
-func (c *Conversation) Addressed(e *Prepared, payload []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.address(e, payload)
-}
-
 // NewPrepared returns what is to be known of a statement that is prepared as it
 // is: nil when nothing is. sql is all of it, or, unless whole, its beginning.
 func NewPrepared(head rewriter.Head, sql []byte, whole bool) *Prepared {
@@ -188,61 +151,6 @@ func (e *Prepared) Ruled(book RuleBook) bool {
 	return false
 }
 
-// Arrival is how a command came, beside its bytes.
-type Arrival struct {
-	Caps     uint64    // what client and server both speak
-	Seq      byte      // sequence number of its last frame
-	Multi    bool      // it is a text that the server splits at ';'
-	Executes *Prepared // the statement that it executes; nil: none, or nothing is known of that
-	Head     rewriter.HeadReading
-}
-
-// Arrival returns how a command came that was found last, a whole packet.
-func (m *Requests) Arrival(packet []byte) Arrival {
-	c, payload := m.Conversation, packet[wire.HeaderLen:]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	as := Arrival{Caps: c.Caps, Seq: m.Seq, Multi: c.multi && payload[0] == mysql.COM_QUERY, Head: m.Head}
-	switch payload[0] {
-	case mysql.COM_STMT_EXECUTE, ComBulkExecute:
-		as.Executes = m.statementOf(payload)
-	}
-	return as
-}
-
-// statementOf returns what is known of the prepared statement that a command
-// names, nil when that is nothing. The conversation's lock is held.
-func (m *Requests) statementOf(payload []byte) *Prepared {
-	return m.Conversation.Prepared.ofNumber(payload, m.Last)
-}
-
-// execute handles the execution of a prepared statement.
-// payload is what has arrived of size bytes.
-func (m *Requests) execute(payload []byte, size int, whole bool) verdict {
-	m.Conversation.mu.Lock()
-	defer m.Conversation.mu.Unlock()
-	m.Conversation.kept = nil
-	p := Pending{Reply: ReplyResult}
-	e := m.statementOf(payload)
-	if e != nil {
-		book := m.Rules()
-		if e.Held() || e.Ruled(book) || e.Reads && m.Conversation.mayOwe() {
-			return holdIt
-		}
-		if e.Book != nil { // none of these concern it, too
-			e.Book = book.List
-		}
-		if e.Own != nil && !e.noteTypes(payload, m.Conversation.Caps) && !whole {
-			return m.undecided(len(payload), size)
-		}
-		p.Touch, p.Unseen, e.Long = e.Touch, e.Unseen, LongData{}
-	}
-	m.unseen = p.Unseen
-	m.Conversation.address(e, payload)
-	m.Conversation.sendLocked(p)
-	return forwardIt
-}
-
 // Held reports whether every execution is decided on.
 func (e *Prepared) Held() bool {
 	return e.Untyped || e.Kind != nil && e.Kind.Held()
@@ -272,119 +180,6 @@ func TypesOf(dst []uint16, payload []byte, caps uint64, n int) (types []uint16, 
 	return read(dst[:0], payload, caps, n)
 }
 
-// prepare handles COM_STMT_PREPARE. sql is what has arrived of size bytes.
-func (m *Requests) prepare(sql []byte, size int, whole bool) verdict {
-	m.Conversation.mu.Lock()
-	defer m.Conversation.mu.Unlock()
-	m.Conversation.kept = nil
-	head, more := m.Head.Read(sql, m.Conversation.state.Mode)
-	if more && !whole {
-		return m.undecided(len(sql), size)
-	}
-	switch head.Kind {
-	case rewriter.Insert, rewriter.Replace, rewriter.Load:
-		if m.mayConcern(head.Target) {
-			return holdIt
-		}
-		if Inserts(head) && !whole && size <= min(m.most(), wire.MaxPayload-1, maxOwnTexts-m.Conversation.Prepared.texts) { // its text is kept
-			return m.undecided(len(sql), size)
-		}
-	case rewriter.Compound, rewriter.Prepare, rewriter.Execute:
-		return holdIt
-	case rewriter.DDL:
-		if m.createsRuled(head, sql) {
-			return holdIt
-		}
-	}
-	m.Last = NewPrepared(head, sql, whole)
-	if Inserts(head) {
-		text := sql
-		if !whole {
-			text = nil
-		}
-		m.Last.Aims(head, text, &m.Conversation.state, m.Rules().List)
-	}
-	m.Conversation.sendLocked(Pending{Reply: ReplyPrepare, Watcher: m.Last.Watcher()})
-	return forwardIt
-}
-
-// longData handles COM_STMT_SEND_LONG_DATA: the parameter that it names has
-// another number on the server when hidden ones stand in front of it.
-func (m *Requests) longData(payload []byte, size int, whole bool) verdict {
-	const head = 7 // command, statement (4), parameter (2)
-	if len(payload) < head {
-		if whole {
-			return m.other(payload)
-		}
-		return waitForIt
-	}
-	m.Conversation.mu.Lock()
-	e := m.statementOf(payload)
-	if e != nil && !e.Long.Ready && (e.Held() || e.Ruled(m.Rules())) {
-		m.Conversation.mu.Unlock()
-		m.Checking = e
-		return checkIt
-	}
-	if e == nil || e.Hidden == nil {
-		m.Conversation.address(e, payload)
-	}
-	m.Conversation.mu.Unlock()
-	if e == nil {
-		return m.other(payload)
-	}
-	client := int(binary.LittleEndian.Uint16(payload[5:]))
-	if e.Hidden == nil {
-		e.Long.AtServer(client)
-		return m.other(payload)
-	}
-	server, role := e.Hidden.position(client)
-	if role == rewriter.RoleBound {
-		if !whole && size <= maxNote {
-			return waitForIt
-		}
-		return dropIt
-	}
-	if client < e.Hidden.Client {
-		e.Long.AtServer(client)
-	}
-	m.Conversation.mu.Lock()
-	defer m.Conversation.mu.Unlock()
-	m.Conversation.kept = nil
-	m.Conversation.address(e, payload)
-	binary.LittleEndian.PutUint16(payload[5:], uint16(min(server, 1<<16-1)))
-	return forwardIt
-}
-
-// keepLong keeps the data of a parameter that is an id: whether the server gets
-// to see it is known at the execution. payload is what has arrived of size bytes.
-func (m *Requests) keepLong(payload []byte, size int) {
-	m.Conversation.mu.Lock()
-	defer m.Conversation.mu.Unlock()
-	m.Conversation.kept = nil
-	e := m.statementOf(payload)
-	param := int(binary.LittleEndian.Uint16(payload[5:]))
-	if e.Long.IDs == nil {
-		e.Long.IDs = map[int][]byte{}
-	}
-	have := e.Long.IDs[param]
-	switch {
-	case len(payload) < size || len(have)+size > MaxLongID:
-		have = make([]byte, MaxLongID+1)
-	default:
-		have = append(have, payload[7:]...)
-	}
-	e.Long.IDs[param] = have
-}
-
-// LearnStatement keeps what is known of a statement by the number that the
-// server gave it, and returns how many parameters the client is told of.
-func (c *Conversation) LearnStatement(e *Prepared, p wire.Prepared) (params uint16) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.Prepared.learn(e, p)
-	return uint16(e.Params)
-}
-
 // Learn takes what the server said of a statement.
 func (e *Prepared) Learn(p wire.Prepared) {
 	e.Number, e.Params, e.Columns = p.ID, int(p.Params), p.Columns
@@ -393,33 +188,5 @@ func (e *Prepared) Learn(p wire.Prepared) {
 	}
 	if e.Broken = e.Params != len(e.Hidden.All); !e.Broken {
 		e.Params = e.Hidden.Client
-	}
-}
-
-// end handles COM_STMT_RESET, which drops long data, and COM_STMT_CLOSE.
-func (m *Requests) end(payload []byte) {
-	m.Conversation.mu.Lock()
-	defer m.Conversation.mu.Unlock()
-	e := m.statementOf(payload)
-	if e == nil {
-		m.Conversation.address(e, payload)
-		return
-	}
-	e.Long = LongData{}
-	if payload[0] == mysql.COM_STMT_CLOSE {
-		m.Conversation.Prepared.close(payload, e)
-		if m.Last == e {
-			m.Last = nil
-		}
-	}
-	m.Conversation.address(e, payload)
-}
-
-// fetch handles COM_STMT_FETCH.
-func (m *Requests) fetch(payload []byte) {
-	m.Conversation.mu.Lock()
-	defer m.Conversation.mu.Unlock()
-	if m.Conversation.Prepared.Renewed {
-		m.Conversation.address(m.statementOf(payload), payload)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"strings"
+	"sync/atomic"
 	"unique"
 
 	"idproxy/ascii"
@@ -17,8 +18,8 @@ import (
 type Statements struct {
 	ByNumber map[uint32]*Prepared
 	newest   newest
-	texts    int  // bytes of the texts kept of them
-	Renewed  bool // the server's number of one is another than the client's
+	texts    atomic.Int64 // bytes of the texts kept of them: both goroutines count
+	Renewed  bool         // the server's number of one is another than the client's
 
 	// ByName has those prepared in SQL, by name in lower case, and passed the texts that prepared
 	// others unread. Only the goroutine that reads from the client uses these two.
@@ -47,7 +48,8 @@ func (n *newest) note(id uint32, ours bool) {
 
 // reset drops all of them, as the server does. Names are dropped when the command is sent.
 func (p *Statements) reset() {
-	p.ByNumber, p.newest, p.texts, p.Renewed = nil, newest{}, 0, false
+	p.ByNumber, p.newest, p.Renewed = nil, newest{}, false
+	p.texts.Store(0)
 }
 
 // keepText counts the text of a statement that the server has. It is not kept where
@@ -56,23 +58,23 @@ func (p *Statements) keepText(e *Prepared) {
 	if e.Own == nil || !e.Own.Kept {
 		return
 	}
-	size := len(e.Own.Text.Value())
-	if p.texts+size > maxOwnTexts {
+	size := int64(len(e.Own.Text.Value()))
+	if p.texts.Load()+size > maxOwnTexts {
 		e.Own.Text, e.Own.Kept = unique.Handle[string]{}, false
 		return
 	}
-	p.texts += size
+	p.texts.Add(size)
 }
 
-// dropText is called when a statement is closed. The lock is held.
+// dropText is called when a statement is closed.
 func (p *Statements) dropText(e *Prepared) {
 	if e.Own != nil && e.Own.Kept {
-		p.texts = max(0, p.texts-len(e.Own.Text.Value()))
+		p.texts.Store(max(0, p.texts.Load()-int64(len(e.Own.Text.Value()))))
 	}
 }
 
-// forgetName drops what is known of a statement prepared in SQL.
-func (p *Statements) forgetName(name string) {
+// ForgetName drops what is known of a statement prepared in SQL.
+func (p *Statements) ForgetName(name string) {
 	if e := p.ByName[name]; e != nil {
 		p.dropText(e)
 		delete(p.ByName, name)
@@ -127,19 +129,22 @@ func (p *Statements) PassNames(text []byte, whole bool, by *rule.List) {
 	}
 }
 
-// keepName notes the statement that a PREPARE makes under a name. It reports false when there
+// KeepName notes the statement that a PREPARE makes under a name. It reports false when there
 // are too many.
-func (p *Statements) keepName(name string, e *Prepared) bool {
+func (p *Statements) KeepName(name string, e *Prepared) bool {
 	if len(p.ByName) >= MaxNamed {
 		if p.forgetFailed(); len(p.ByName) >= MaxNamed {
 			return false
 		}
 	}
-	p.forgetName(name)
+	p.ForgetName(name)
 	p.SetName(name, e)
 	p.keepText(e)
 	return true
 }
+
+// LoseName notes that it is not known what a name stands for.
+func (p *Statements) LoseName(name string) { delete(p.ByName, name) }
 
 // SetName puts a statement in the place of one that had its name.
 func (p *Statements) SetName(name string, e *Prepared) {
@@ -178,43 +183,55 @@ func (p *Statements) close(payload []byte, e *Prepared) {
 	p.dropText(e)
 }
 
-// KeepName notes the statement that a PREPARE makes under a name. It reports false when there
-// are too many.
-func (c *Conversation) KeepName(name string, e *Prepared) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.Prepared.keepName(name, e)
-}
-
-// ForgetName drops what is known of a statement prepared in SQL, which a DEALLOCATE drops.
-func (c *Conversation) ForgetName(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.Prepared.forgetName(name)
-}
-
-// LoseName notes that it is not known what a name stands for.
-func (c *Conversation) LoseName(name string) { delete(c.Prepared.ByName, name) }
-
-// PassNames notes a text that goes to the server unread, which the rules do not concern.
-func (c *Conversation) PassNames(text []byte, by *rule.List) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.Prepared.PassNames(text, true, by)
-}
-
-// Replace puts a statement that was prepared anew in the place of the old one: who knows that
-// knows it by e.
-func (c *Conversation) Replace(e, anew *Prepared) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	*e = *anew
-}
-
 // Renew notes that the server has given a statement another number than the client's.
 func (c *Conversation) Renew(e *Prepared, as wire.Prepared) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.Learn(as)
 	c.Prepared.Renewed, e.Untyped = true, true
+}
+
+// lastStatement is MariaDB's number of the statement that was prepared last.
+const lastStatement = 1<<32 - 1
+
+// notePrepared takes the reply to a PREPARE; id 0: it failed.
+func (c *Conversation) notePrepared(id uint32, ours bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Prepared.newest.note(id, ours)
+}
+
+// address writes the server's number of e into a command, or, where nothing is known
+// of that, the number of the client's last statement into one that says
+// lastStatement and that the server would take for another. The lock is held.
+func (c *Conversation) address(e *Prepared, payload []byte) {
+	if e != nil && e.Number != 0 {
+		binary.LittleEndian.PutUint32(payload[1:], e.Number)
+		return
+	}
+	if len(payload) < 5 || !c.Prepared.newest.hidden || c.Prepared.newest.id == 0 || binary.LittleEndian.Uint32(payload[1:]) != lastStatement {
+		return
+	}
+	for i := range c.pending.Len {
+		if c.pending.At(i).Reply == ReplyPrepare { // the server means that one
+			return
+		}
+	}
+	binary.LittleEndian.PutUint32(payload[1:], c.Prepared.newest.id)
+}
+
+// Addressed is address for a caller that does not have the lock.
+func (c *Conversation) Addressed(e *Prepared, payload []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.address(e, payload)
+}
+
+// LearnStatement keeps what is known of a statement by the number that the
+// server gave it, and returns how many parameters the client is told of.
+func (c *Conversation) LearnStatement(e *Prepared, p wire.Prepared) (params uint16) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Prepared.learn(e, p)
+	return uint16(e.Params)
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/wire"
-	"idproxy/rewriter"
 )
 
 // step is where in a reply the next packet stands.
@@ -235,6 +234,13 @@ func (m *Replies) first() bool { return m.step == stepFirst }
 // rowCount returns how many rows of the result have passed; below 1 while they are its definitions.
 func (m *Replies) rowCount() int { return m.rowsIn }
 
+// definition returns the number of the definition that is looked at in the reply to a PREPARE, and whether
+// those of parameters are among them.
+func (m *Replies) definition() (nth int, params bool) { return m.nth, m.params }
+
+// memory is what the session remembers beyond the reply.
+func (m *Replies) memory() memory { return m.Conversation }
+
 // precedes reports whether another piece of the same text follows the command.
 func (m *Replies) precedes() bool { return m.cur.More }
 
@@ -269,30 +275,41 @@ func (m *Replies) judge(payload []byte, n int) (v ruling) {
 	switch m.cur.Reply {
 	case ReplyResult:
 		return m.judgeResult(payload, n)
-	case replyRows:
-		m.judgeRows(payload, n)
 	case ReplyPrepare:
 		return m.judgePrepare(payload, n)
 	case ReplyAuth:
 		return m.judgeAuth(payload, n)
+	case replyRows:
+		m.judgeRows(payload, n)
 	case replyOpaque:
-		if payload[0] == wire.ErrByte && wire.ErrCode(payload) != wire.ProgressCode && !m.Forward { // refused: the session goes on
-			m.fail(payload)
-			m.Conversation.SetPhase(PhaseCommands)
-		}
-	case replyNone:
+		m.judgeOpaque(payload)
+	case ReplyOne:
+		m.judgeOne(payload, n)
 	case replyRaw:
 		m.ending = true
-	case ReplyOne:
-		m.ending = true
-		switch payload[0] {
-		case wire.ErrByte:
-			m.fail(payload)
-		case wire.OKByte:
-			m.ok(payload, n)
-		}
+	case replyNone:
 	}
 	return v
+}
+
+// judgeOne handles a reply of one packet.
+func (m *Replies) judgeOne(payload []byte, n int) {
+	m.ending = true
+	switch payload[0] {
+	case wire.ErrByte:
+		m.fail(payload)
+	case wire.OKByte:
+		m.ok(payload, n)
+	}
+}
+
+// judgeOpaque handles a packet of a stream without an end. One that begins with an ERR was refused: the
+// session goes on.
+func (m *Replies) judgeOpaque(payload []byte) {
+	if payload[0] == wire.ErrByte && wire.ErrCode(payload) != wire.ProgressCode && !m.Forward {
+		m.fail(payload)
+		m.Conversation.SetPhase(PhaseCommands)
+	}
 }
 
 func (m *Replies) judgeRows(payload []byte, n int) {
@@ -402,38 +419,6 @@ func (m *Replies) ok(payload []byte, n int) (wire.OK, bool) {
 		m.Conversation.track(ok.Track)
 	}
 	return ok, true
-}
-
-// track learns from session state information; nil means that there was some
-// and it could not be read.
-func (c *Conversation) track(info []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := &c.state
-	// What a later command may have changed already is not learned.
-	read := c.pending.Len == 1 && info != nil && wire.WalkTrack(info,
-		func(name []byte) {
-			s.forget(KnowSchema)
-			s.learnSchema(name)
-		},
-		func(name, value []byte) {
-			switch string(name) {
-			case "character_set_client":
-				s.Charset, s.Mode.Charset = string(value), rewriter.CharsetOf(string(value))
-				s.Known = s.Known&^KnowUTF8 | KnowCharset
-			case "auto_increment_increment":
-				s.Known &^= KnowNumbers
-			case "character_set_connection", "collation_connection":
-				s.Known &^= KnowUTF8
-			case "sql_mode":
-				s.learnSQLMode(string(value))
-				s.Known |= KnowMode
-				s.ModeAge++
-			}
-		})
-	if !read {
-		s.forget(KnowAll)
-	}
 }
 
 // learnHiddenLastID reads the answer to SELECT LAST_INSERT_ID().

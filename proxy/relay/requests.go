@@ -9,7 +9,6 @@ import (
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
-	"idproxy/rule"
 )
 
 // Action is what a driver must do with bytes that the client sent.
@@ -23,14 +22,6 @@ const (
 	ActTooLarge                // the same, and they end a command that was larger than may be held
 	ActReady                   // make the statement in checking ready for long data, and ask again
 )
-
-// RuleBook finds the rules of a table.
-type RuleBook struct {
-	*rule.List
-	// Fold: names compare without regard to case, as lower_case_table_names
-	// says, or as is safe before the server was asked.
-	Fold bool
-}
 
 // Requests is the client-to-server machine: it finds the commands in what the
 // client sends, records each as pending, and stops at those that must be held:
@@ -69,19 +60,16 @@ const (
 func (m *Requests) Next(in []byte) (n int, act Action) {
 	i := 0
 	for i < len(in) {
+		// 1. The rest of a frame that was judged.
 		if m.Left > 0 {
 			k := min(m.Left, len(in)-i)
 			i, m.Left = i+k, m.Left-k
-			if m.Left == 0 && !m.cont && m.dropping {
-				m.dropping = false
-				if m.silent {
-					m.silent = false
-					return i, actDrop
-				}
-				return i, ActTooLarge
+			if m.dropping && m.Left == 0 && !m.cont {
+				return i, m.dropped()
 			}
 			continue
 		}
+		// 2. A frame that is no command, or not the first one of it.
 		rest := in[i:]
 		if len(rest) < wire.HeaderLen {
 			break
@@ -94,6 +82,7 @@ func (m *Requests) Next(in []byte) (n int, act Action) {
 			}
 			continue
 		}
+		// 3. A command. What is not forwarded begins with it: what is in front goes first.
 		if size > 0 && len(rest) == wire.HeaderLen {
 			break
 		}
@@ -106,16 +95,12 @@ func (m *Requests) Next(in []byte) (n int, act Action) {
 		if v == waitForIt || i > 0 {
 			break
 		}
-		if v == checkIt {
-			return 0, ActReady
+		if v != dropIt {
+			return m.stop(v, in)
 		}
-		if v == dropIt {
-			m.keepLong(rest[wire.HeaderLen:min(wire.HeaderLen+size, len(rest))], size)
-			m.dropping, m.silent = true, true
-			m.frame(rest, size)
-			continue
-		}
-		return m.hold(in)
+		m.keepLong(rest[wire.HeaderLen:min(wire.HeaderLen+size, len(rest))], size)
+		m.dropping, m.silent = true, true
+		m.frame(rest, size)
 	}
 	switch {
 	case i == 0:
@@ -124,6 +109,24 @@ func (m *Requests) Next(in []byte) (n int, act Action) {
 		return i, actDrop
 	}
 	return i, ActForward
+}
+
+// dropped ends a command that was thrown away.
+func (m *Requests) dropped() Action {
+	silent := m.silent
+	m.dropping, m.silent = false, false
+	if silent {
+		return actDrop
+	}
+	return ActTooLarge
+}
+
+// stop answers for a command in front of which the driver has something to do.
+func (m *Requests) stop(v verdict, in []byte) (int, Action) {
+	if v == checkIt {
+		return 0, ActReady
+	}
+	return m.hold(in)
 }
 
 // count counts a command that is forwarded.
@@ -302,174 +305,4 @@ func (m *Requests) other(payload []byte) verdict {
 		m.Conversation.Send(p)
 	}
 	return forwardIt
-}
-
-// query handles COM_QUERY. payload is what has arrived of size bytes.
-func (m *Requests) query(payload []byte, size int, whole bool) verdict {
-	at, ok := wire.QueryText(payload, m.Conversation.Caps)
-	if !ok {
-		if whole {
-			m.Conversation.Send(Pending{Reply: ReplyResult})
-			return forwardIt
-		}
-		return m.undecided(len(payload), size)
-	}
-	sql := payload[at:]
-	m.Conversation.mu.Lock()
-	defer m.Conversation.mu.Unlock()
-	s := &m.Conversation.state
-	if m.Conversation.kept != nil {
-		if first, _, _ := bytes.Cut(sql, []byte(";")); whole && rewriter.IsShowWarnings(first) {
-			return holdIt
-		}
-		m.Conversation.kept = nil
-	}
-	head, more := m.Head.Read(sql, s.Mode)
-	multi := m.Conversation.multi || m.Conversation.mayTurn()
-	if !whole && !multi && (more || head.Kind == rewriter.Use) {
-		return m.undecided(len(payload), size)
-	}
-	p := Pending{Reply: ReplyResult}
-	if multi && (!whole || several(sql)) {
-		if s.LastID.Owed || !m.Rules().Empty() {
-			return holdIt
-		}
-		p.Touch = TouchAll | TouchLastID
-		m.Conversation.Prepared.PassNames(sql, whole, m.Rules().List)
-	}
-	if m.note(&p, head, sql, whole) == holdIt {
-		return holdIt
-	}
-	m.unseen = p.Unseen
-	m.Conversation.sendLocked(p)
-	return forwardIt
-}
-
-// several reports whether a ';' stands in the text with more than blanks
-// behind it. It may be in a string; the rewriter will see.
-func several(sql []byte) bool {
-	i := bytes.IndexByte(sql, ';')
-	return i >= 0 && len(bytes.TrimLeft(sql[i+1:], " \t\r\n;\x00")) > 0
-}
-
-// note says what a statement may change, or that it must be held.
-func (m *Requests) note(p *Pending, head rewriter.Head, sql []byte, whole bool) verdict {
-	s := &m.Conversation.state
-	if m.Conversation.mayOwe() && m.reads(head, sql, whole) {
-		return holdIt
-	}
-	switch head.Kind {
-	case rewriter.Insert, rewriter.Replace, rewriter.Load:
-		if m.mayConcern(head.Target) {
-			return holdIt
-		}
-	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
-		return holdIt
-	case rewriter.DDL:
-		if head.Temporary || head.Drop && s.Temporary != nil || m.createsRuled(head, sql) {
-			return holdIt
-		}
-	}
-	Changes(p, head, sql, whole)
-	return forwardIt
-}
-
-// choose notes that the command makes a schema the default one. What its name is
-// in UTF-8 the server is asked when that matters.
-func (p *Pending) choose(schema []byte) {
-	if rewriter.DoubtsOf(schema)&rewriter.DoubtCharset != 0 {
-		p.Touch |= TouchSchema
-		return
-	}
-	p.After = &After{Schema: bytes.Clone(schema)}
-}
-
-// TouchAll is what a statement may change that runs others which are not seen.
-const TouchAll = TouchSettings | TouchNumbers | TouchSchema | touchTemps | TouchTables
-
-// Changes says in p what a single statement may change.
-func Changes(p *Pending, head rewriter.Head, sql []byte, whole bool) {
-	effects := head.Effects(sql)
-	if !whole {
-		effects |= ^rewriter.SetsTransaction
-	}
-	switch head.Kind {
-	case rewriter.Insert, rewriter.Replace:
-		p.Touch |= TouchInsert
-	case rewriter.Load:
-		p.Touch |= TouchLastID
-	case rewriter.Execute, rewriter.Call, rewriter.Compound:
-		p.Touch |= TouchAll | TouchLastID
-		p.Unseen = head.Kind != rewriter.Compound
-	case rewriter.DDL:
-		p.Touch |= TouchTables
-		if !head.Create && !head.Drop && effects&rewriter.RenamesTable != 0 {
-			p.Touch |= touchTemps
-		}
-	case rewriter.Set:
-		if effects&rewriter.SetsSettings != 0 {
-			p.Touch |= TouchSettings
-		}
-		if effects&rewriter.SetsTransaction != 0 {
-			p.Touch |= touchNext
-		}
-	case rewriter.Use:
-		if len(head.Target.Schema) == 0 || !whole || bytes.IndexByte(sql, '!') >= 0 { // read otherwise by the server, perhaps
-			p.Touch |= TouchSchema
-		} else {
-			p.choose(head.Target.Schema)
-		}
-	}
-	if effects&rewriter.SetsLastID != 0 {
-		p.Touch |= TouchLastID
-	}
-	if effects&rewriter.SetsNumbering != 0 {
-		p.Touch |= TouchNumbers
-	}
-}
-
-// reads reports whether a statement can read LAST_INSERT_ID(). What stands
-// before diagnostics is never delayed: paying would change them.
-func (m *Requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
-	if !whole {
-		return true
-	}
-	if rewriter.MentionsDiagnostics(sql) {
-		return false
-	}
-	switch head.Kind {
-	case rewriter.Call, rewriter.Prepare, rewriter.Execute, rewriter.Compound:
-		return true
-	}
-	return rewriter.MentionsLastID(sql) || head.HidesLastID()
-}
-
-// createsRuled reports whether a CREATE TABLE may make a table with a rule: it may
-// fill it, too. The state's lock is held.
-func (m *Requests) createsRuled(head rewriter.Head, sql []byte) bool {
-	switch {
-	case !head.Create:
-		return false
-	case len(head.Target.Table) > 0:
-		return m.mayConcern(head.Target)
-	}
-	return m.Conversation.state.Known&KnowQuotes == 0 && bytes.IndexByte(sql, '"') >= 0 && !m.Rules().Empty() // it may be the name
-}
-
-// mayConcern reports whether a statement that writes to a table may be one
-// with a rule. The state's lock is held.
-func (m *Requests) mayConcern(t rewriter.Name) bool {
-	rules, s := m.Rules(), &m.Conversation.state
-	switch {
-	case rules.Empty():
-		return false
-	case len(t.Table) == 0, !s.HasInUTF8(t.Schema) || !s.HasInUTF8(t.Table): // or it must be converted first
-		return true
-	case len(t.Schema) > 0:
-		return rules.Match(t.Schema, t.Table, rules.Fold) != nil
-	case s.Known&KnowSchema == 0:
-		return rules.MayMatch(t.Table, rules.Fold)
-	default:
-		return rules.Match(s.Schema, t.Table, rules.Fold) != nil
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"idproxy/proxy/facts"
+	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
@@ -78,6 +79,21 @@ const (
 	LastUnknown                    // what the server has is native, and not known here
 )
 
+// settle notes what became of LAST_INSERT_ID().
+func (id *LastID) settle(effect LastEffect, value uint64) {
+	switch effect {
+	case LastIs:
+		*id = LastID{Value: value, Known: true}
+	case lastMustBe:
+		*id = LastID{Value: value, Known: true, Owed: true}
+	case lastMustStay:
+		id.Owed = id.Known
+	case LastUnknown:
+		*id = LastID{}
+	}
+}
+
+// forget forgets settings, for a command may have changed them.
 func (s *State) forget(k Known) {
 	s.Known &^= k
 	s.Age++
@@ -222,4 +238,32 @@ func (s *State) learnSQLMode(modes string) {
 // HasInUTF8 reports whether a name that a statement writes is in UTF-8 as it is.
 func (s *State) HasInUTF8(name []byte) bool {
 	return facts.IsPlain(name) || s.Known&KnowCharset != 0 && facts.IsUTF8(s.Charset) && facts.IsUTF8MB3(name)
+}
+
+// track learns from session state information; nil means that there was some
+// and it could not be read.
+func (s *State) track(info []byte) {
+	read := info != nil && wire.WalkTrack(info,
+		func(name []byte) {
+			s.forget(KnowSchema)
+			s.learnSchema(name)
+		},
+		func(name, value []byte) {
+			switch string(name) {
+			case "character_set_client":
+				s.Charset, s.Mode.Charset = string(value), rewriter.CharsetOf(string(value))
+				s.Known = s.Known&^KnowUTF8 | KnowCharset
+			case "auto_increment_increment":
+				s.Known &^= KnowNumbers
+			case "character_set_connection", "collation_connection":
+				s.Known &^= KnowUTF8
+			case "sql_mode":
+				s.learnSQLMode(string(value))
+				s.Known |= KnowMode
+				s.ModeAge++
+			}
+		})
+	if !read {
+		s.forget(KnowAll)
+	}
 }

@@ -1,0 +1,135 @@
+package relay
+
+import (
+	"bytes"
+
+	"idproxy/proxy/wire"
+	"idproxy/rewriter"
+)
+
+// query handles COM_QUERY. payload is what has arrived of size bytes.
+func (m *Requests) query(payload []byte, size int, whole bool) verdict {
+	at, ok := wire.QueryText(payload, m.Conversation.Caps)
+	if !ok {
+		if whole {
+			m.Conversation.Send(Pending{Reply: ReplyResult})
+			return forwardIt
+		}
+		return m.undecided(len(payload), size)
+	}
+	sql := payload[at:]
+	m.Conversation.mu.Lock()
+	defer m.Conversation.mu.Unlock()
+	s := &m.Conversation.state
+	if m.asksKept(sql, whole) {
+		return holdIt
+	}
+	head, more := m.Head.Read(sql, s.Mode)
+	multi := m.Conversation.multi || m.Conversation.pending.turns()
+	if !whole && !multi && (more || head.Kind == rewriter.Use) {
+		return m.undecided(len(payload), size)
+	}
+	p := Pending{Reply: ReplyResult}
+	if multi && (!whole || several(sql)) {
+		if s.LastID.Owed || !m.Rules().Empty() {
+			return holdIt
+		}
+		p.Touch = TouchAll | TouchLastID
+		m.Conversation.Prepared.PassNames(sql, whole, m.Rules().List)
+	}
+	if m.note(&p, head, sql, whole) == holdIt {
+		return holdIt
+	}
+	m.unseen = p.Unseen
+	m.Conversation.sendLocked(p)
+	return forwardIt
+}
+
+// asksKept reports whether a text begins with a SHOW WARNINGS that was answered beforehand. What was kept
+// for it is good for the next command only.
+func (m *Requests) asksKept(sql []byte, whole bool) bool {
+	if m.Conversation.kept == nil {
+		return false
+	}
+	first, _, _ := bytes.Cut(sql, []byte(";"))
+	if whole && rewriter.IsShowWarnings(first) {
+		return true
+	}
+	m.Conversation.kept = nil
+	return false
+}
+
+// several reports whether a ';' stands in the text with more than blanks
+// behind it. It may be in a string; the rewriter will see.
+func several(sql []byte) bool {
+	i := bytes.IndexByte(sql, ';')
+	return i >= 0 && len(bytes.TrimLeft(sql[i+1:], " \t\r\n;\x00")) > 0
+}
+
+// note says what a statement may change, or that it must be held.
+func (m *Requests) note(p *Pending, head rewriter.Head, sql []byte, whole bool) verdict {
+	s := &m.Conversation.state
+	if m.Conversation.mayOwe() && m.reads(head, sql, whole) {
+		return holdIt
+	}
+	switch head.Kind {
+	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+		if m.mayConcern(head.Target) {
+			return holdIt
+		}
+	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate, rewriter.Compound:
+		return holdIt
+	case rewriter.DDL:
+		if head.Temporary || head.Drop && s.Temporary != nil || m.createsRuled(head, sql) {
+			return holdIt
+		}
+	}
+	Changes(p, head, sql, whole)
+	return forwardIt
+}
+
+// reads reports whether a statement can read LAST_INSERT_ID(). What stands
+// before diagnostics is never delayed: paying would change them.
+func (m *Requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
+	if !whole {
+		return true
+	}
+	if rewriter.MentionsDiagnostics(sql) {
+		return false
+	}
+	switch head.Kind {
+	case rewriter.Call, rewriter.Prepare, rewriter.Execute, rewriter.Compound:
+		return true
+	}
+	return rewriter.MentionsLastID(sql) || head.HidesLastID()
+}
+
+// createsRuled reports whether a CREATE TABLE may make a table with a rule: it may
+// fill it, too. The state's lock is held.
+func (m *Requests) createsRuled(head rewriter.Head, sql []byte) bool {
+	switch {
+	case !head.Create:
+		return false
+	case len(head.Target.Table) > 0:
+		return m.mayConcern(head.Target)
+	}
+	return m.Conversation.state.Known&KnowQuotes == 0 && bytes.IndexByte(sql, '"') >= 0 && !m.Rules().Empty() // it may be the name
+}
+
+// mayConcern reports whether a statement that writes to a table may be one
+// with a rule. The state's lock is held.
+func (m *Requests) mayConcern(t rewriter.Name) bool {
+	rules, s := m.Rules(), &m.Conversation.state
+	switch {
+	case rules.Empty():
+		return false
+	case len(t.Table) == 0, !s.HasInUTF8(t.Schema) || !s.HasInUTF8(t.Table): // or it must be converted first
+		return true
+	case len(t.Schema) > 0:
+		return rules.Match(t.Schema, t.Table, rules.Fold) != nil
+	case s.Known&KnowSchema == 0:
+		return rules.MayMatch(t.Table, rules.Fold)
+	default:
+		return rules.Match(s.Schema, t.Table, rules.Fold) != nil
+	}
+}
