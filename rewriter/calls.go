@@ -45,9 +45,9 @@ func lineComments(text []byte) bool {
 	return bytes.IndexByte(text, '#') >= 0 || bytes.Contains(text, []byte("--"))
 }
 
-// callee returns the word that a text ends with, nil for none. certain: it is no word of the
-// grammar, for it is quoted, or a schema stands in front of it, or a comment beside it. remarks:
-// the text may have line comments.
+// callee returns the word that a text ends with, nil for none. certain: the word is none of the
+// grammar, because it is quoted, follows a schema, or stands beside a comment. remarks: the text
+// may have line comments.
 func callee(text []byte, remarks bool) (word []byte, certain bool) {
 	text, hidden := beforeBlanks(text, remarks)
 	switch {

@@ -183,13 +183,14 @@ func (cs Charset) blank(c byte) bool {
 	return c >= 0x80 && cs >= firstNarrow && narrowBytes[cs-firstNarrow][c-0x80] == narrowBlank
 }
 
-// AppendQuoted appends a name in backticks, such that a server reads it. A byte that looks like a
-// backtick stands for itself inside a wider character; MariaDB leaves out what stands behind it all
-// the same, and so gets something to leave out. What would take the last backtick for its second
-// byte is no character, and written as a question mark.
+// AppendQuoted appends a name in backticks, such that a server reads it.
 //
-// Not to be written is, for MySQL, a name that has both such a character and a backtick of its own:
-// MySQL misreads it.
+// A byte that looks like a backtick may be the second half of a character. MariaDB then leaves out
+// the byte behind the character, and so gets one to leave out. A byte at the end of the name that
+// would take the closing backtick for its second half is written as a question mark.
+//
+// MySQL misreads a name that has both such a character and a backtick of its own: callers must not
+// write it.
 func AppendQuoted[T []byte | string](dst []byte, name T, m Mode) []byte {
 	dst = append(dst, '`')
 	for i := 0; i < len(name); {

@@ -115,8 +115,7 @@ func hintFault(hint []byte) string {
 	return ""
 }
 
-// changesIDs reports whether a hint of MySQL may change, for its statement, which ids are
-// generated.
+// changesIDs reports whether a hint of MySQL may change which ids its statement generates.
 func changesIDs(hint []byte) bool {
 	hint = bytes.ToLower(hint)
 	return bytes.Contains(hint, []byte("sql_mode")) || bytes.Contains(hint, []byte("auto_increment"))

@@ -19,9 +19,9 @@ const (
 	SetsNumbering
 )
 
-// Effects returns what one statement with this head may change. It goes by words,
-// wherever in sql they stand, for it must hold before the session's modes are known: an
-// effect too many is possible, one too few is not.
+// Effects returns what one statement with this head may change. It goes by words, wherever in sql
+// they stand, because the session's modes may not be known yet. It may return an effect too many,
+// never one too few.
 func (h Head) Effects(sql []byte) Effects {
 	var e Effects
 	if h.Kind != DDL && CallsUnknown(sql, h.Target.Table) {

@@ -62,8 +62,8 @@ func ReadHead(text []byte, m Mode) (h Head, more bool) {
 	return mergeHeads(r.head, older.head), r.touched || older.touched
 }
 
-// HeadReading is the head that was read last, and of what. Who gets it together with the text need
-// not read that again.
+// HeadReading is the head that was read last, and the text it was read of. Whoever gets both need
+// not read the head again.
 type HeadReading struct {
 	text []byte
 	mode Mode
@@ -82,8 +82,8 @@ func (r *HeadReading) Read(text []byte, m Mode) (h Head, more bool) {
 // Forget must be called before the memory of the text that was read gets another text.
 func (r *HeadReading) Forget() { r.text = nil }
 
-// Of returns the head of text: the one that was read, where text is the same memory and m the same
-// mode.
+// Of returns the head of text. That is the one that was read, when text is the same memory and m
+// the same mode; else text is read.
 func (r *HeadReading) Of(text []byte, m Mode) (h Head, more bool) {
 	m.MultiStatements = false
 	if len(text) > 0 && len(text) == len(r.text) && &text[0] == &r.text[0] && m == r.mode {

@@ -24,7 +24,7 @@ func (p *Plan) Read(s *Statement) error {
 	if len(s.Rules) > MaxColumns {
 		return unsupported(fmt.Sprintf("more than %d generated columns", MaxColumns))
 	}
-	// What the statement turns out to have behind the place where it matters takes another pass.
+	// A word near the end may decide on what stands in front. The statement is then read once more.
 	for reads, move := false, false; ; {
 		p.reset()
 		p.ReadsLastID = reads
@@ -176,8 +176,7 @@ func (r *planReader) verbAndModifiers() (token, error) {
 	return t, nil
 }
 
-// reserved reports whether an unquoted word cannot be a table's name where one is expected, for it
-// goes on the statement.
+// reserved reports whether an unquoted word goes on the statement, and so is no table's name.
 func reserved(word []byte) bool {
 	for _, w := range [...]string{
 		"into", "ignore", "delayed", "low_priority", "high_priority", "values", "set", "select", "with", "table", "partition",
@@ -241,8 +240,8 @@ func (r *planReader) decide() error {
 		}
 	}
 	if r.mustCarry() {
-		// Nothing negative can be added to the function, for it is unsigned, and nothing to DEFAULT
-		// or a text.
+		// The function is unsigned: nothing negative can be added to it. Neither can it be added to
+		// DEFAULT or a text.
 		c := &p.slots[0]
 		p.Plain = !c.last.hasNumber() || c.last.negative || c.text
 	}

@@ -64,8 +64,8 @@ func (r *planReader) slot(of *rule.Rule) error {
 	return nil
 }
 
-// unexpected is the error for a token that has no place where it stands. It tells what kind of
-// token that is, never its text, for that may be a value.
+// unexpected is the error for a token that has no place where it stands. The error tells what kind
+// of token that is, never its text, which may be a value.
 func (r *scanner) unexpected(t token) error {
 	what := "unexpected word"
 	switch t.kind {

@@ -287,12 +287,12 @@ func (w *selecting) query(limit string, lock bool) {
 
 // around writes the query with its rows numbered. LAST_INSERT_ID(LAST_INSERT_ID()+1) counts them in
 // an inner layer, which is run to its end before the outermost SELECT gives the first row. So the
-// guard in that row knows how many there are, and no row has gone in when it fails; also,
-// LAST_INSERT_ID() is set back there: triggers, and whatever else the INSERT runs, see the value
-// from before, and so does the query itself, which was run before the first row was counted.
+// guard in that row knows how many there are, and no row has gone in when it fails. The first row
+// also sets LAST_INSERT_ID() back: triggers, and whatever else the INSERT runs, see the value from
+// before. The query itself sees it too, because it was run before the first row was counted.
 //
-// Rejected: window functions, for MariaDB loses the order of many rows, and on MySQL COUNT(*) OVER
-// () takes four times as long as the INSERT; user variables, of which MySQL warns.
+// Rejected: window functions, because MariaDB loses the order of many rows, and on MySQL COUNT(*)
+// OVER () takes four times as long as the INSERT; user variables, because MySQL warns of them.
 func (w *selecting) around() {
 	p := w.plan
 	w.with(noLimit, false)

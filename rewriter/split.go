@@ -14,8 +14,8 @@ type Span struct {
 }
 
 // Split appends the statements of text to dst: only one, the whole text, when m.MultiStatements is
-// off. Empty statements at the end are left out. One between others takes all that follows, for the
-// server stops at it with an error.
+// off. Empty statements at the end are left out. One between others takes all that follows, because
+// the server stops at it with an error.
 //
 // Servers split by parsing: the ';' inside a block belong to it. A compound statement takes all
 // that follows, and so does a CREATE of a routine with a block for its body.
@@ -49,8 +49,8 @@ func Next(text []byte, start int, m Mode) (span Span, last, ok bool) {
 		return Span{Start: start, End: end, Doubt: doubt}, true, doubt || rest.next().kind != tokEnd
 	}
 	if len(bytes.TrimLeft(text[start:end], " \t\r\n")) == 0 {
-		// Nothing stands in front of the ';', which servers refuse. Should one go on, it is in
-		// doubt what with.
+		// Servers refuse a ';' with nothing in front. What a server would run that does not is in
+		// doubt.
 		return Span{Start: start, End: len(text), Doubt: true}, true, true
 	}
 	return Span{Start: start, End: end, Doubt: doubt}, isBlank(text[end+1:], m), true
