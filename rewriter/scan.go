@@ -33,10 +33,9 @@ type token struct {
 type versionRule uint8
 
 const (
-	versionCode versionRule = iota // all are code
-	// those with a number are comments, as on a server older than it
-	versionSkip
-	versionRefuse // all are tokBad
+	versionCode   versionRule = iota // all are code
+	versionSkip                      // numbered ones are comments, as on an older server
+	versionRefuse                    // all are tokBad
 )
 
 // scanner finds the tokens of a text. It allocates nothing.
