@@ -27,27 +27,39 @@ func (s command) object(cause *mysql.MyError) (taken, done bool, err error) {
 			return false, false, err
 		}
 		return true, true, s.answer(own, s.st.Seq)
-	case s.st.Prefix[0] != mysql.COM_QUERY:
-		return false, false, nil
+	case s.st.Prefix[0] == mysql.COM_QUERY:
+		return s.objectText()
 	}
+	return false, false, nil
+}
+
+// objectText is object for a statement of a text.
+func (s command) objectText() (taken, done bool, err error) {
 	sql := s.st.Text
 	if len(s.st.Spans) > 0 {
 		sql = sql[:s.st.Spans[0].End]
 	}
-	parameters, own, err := ask.TryPrepare(s.questions(), sql)
 	several := s.st.Multi && bytes.IndexByte(s.st.Text, ';') >= 0
-	switch {
-	case err != nil:
+	parameters, own, err := ask.TryPrepare(s.questions(), sql)
+	if err != nil {
 		return false, false, err
-	case own == nil && parameters > 0, // outside a PREPARE no server takes a ?
-		own != nil && own.Code == mysql.ER_PARSE_ERROR && !several && bytes.IndexByte(sql, '?') >= 0: // and fails at the first
+	}
+	if own == nil {
+		if parameters == 0 {
+			return false, false, nil
+		}
+		done, err = s.sendAsIs(s.st.AsSQL(), len(s.st.Text), 0) // outside a PREPARE no server takes a ?
+		return true, done, err
+	}
+	switch unread := own.Code == mysql.ER_PARSE_ERROR; {
+	case unread && !several && bytes.IndexByte(sql, '?') >= 0: // and fails at the first
 		done, err = s.sendAsIs(s.st.AsSQL(), len(s.st.Text), 0)
 		return true, done, err
-	case own != nil && misresolved(own) && s.c.State().Manual:
+	case misresolved(own) && s.c.State().Manual:
 		end, rest := s.first()
 		done, err = s.sendAsIs(s.st.AsSQL(), end, rest)
 		return true, done, err
-	case own != nil && own.Code == mysql.ER_PARSE_ERROR && several:
+	case unread && several:
 		own, err = ask.ParseError(s.questions(), sql, s.st.Text)
 	}
 	if err != nil || own == nil || own.Code == mysql.ER_UNSUPPORTED_PS || own.Code == mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED {

@@ -15,6 +15,7 @@ import (
 // execute sends a decided piece and waits for its end where something depends
 // on it. done: the client has its whole reply, or will have it.
 func (s command) execute() (done bool, err error) {
+	// 1. It is sent. Most pieces leave nothing to wait for.
 	sent, done, err := s.send()
 	if !sent || err != nil {
 		return done, err
@@ -22,6 +23,7 @@ func (s command) execute() (done bool, err error) {
 	if s.st.Rest == 0 && !s.st.Order.Asks() {
 		return true, nil
 	}
+	// 2. Its reply has come.
 	if err := s.st.Order.LetGo(s.session); err != nil {
 		return true, err
 	}
@@ -29,16 +31,11 @@ func (s command) execute() (done bool, err error) {
 		return true, err
 	}
 	failed, seq := s.c.LastReply()
-	switch w := s.st.Withheld(); {
-	case w != nil && w.Quotes:
-		return true, s.quoteAll(w)
-	case w != nil && w.Guard:
-		refused, err := s.st.Order.Outnumbered(s.session)
-		if refused == nil {
-			return err != nil, err
-		}
-		return true, errors.Join(err, s.answer(refused, s.st.Seq))
+	// 3. An error that was withheld is told, or the piece is decided on once more.
+	if w := s.st.Withheld(); w != nil && (w.Quotes || w.Guard) {
+		return s.answerWithheld(w)
 	}
+	// 4. What the reply left open is asked, and the next piece is gone on to.
 	if rows, ok := s.c.LastAffected(); ok && !failed {
 		s.st.Order.Went(s.session, rows)
 	}
@@ -50,6 +47,18 @@ func (s command) execute() (done bool, err error) {
 	}
 	s.st.Next(seq)
 	return false, nil
+}
+
+// answerWithheld answers for an error of a piece that was kept from the client.
+func (s command) answerWithheld(w *relay.Withheld) (done bool, err error) {
+	if w.Quotes {
+		return true, s.quoteAll(w)
+	}
+	refused, err := s.st.Order.Outnumbered(s.session)
+	if refused == nil {
+		return err != nil, err
+	}
+	return true, errors.Join(err, s.answer(refused, s.st.Seq))
 }
 
 // quiet waits until no command is pending. Files that the server asks for

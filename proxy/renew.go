@@ -93,16 +93,9 @@ func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepare
 		return nil, err
 	}
 	text := []byte(e.Own.Text.Value())
-	mode := s.questions().Settings().Mode
-	sql := append(rewriter.AppendQuoted([]byte("PREPARE "), name, mode), " FROM "...)
-	if e.Own.Asked && !s.c.MariaDB {
-		set := rewriter.AppendLiteral([]byte("SET "+decide.TextVariable+"="), text, mode)
-		if err := s.change(s.c.AppendQuery(nil, string(set)), relay.Pending{Reply: relay.ReplyResult}); err != nil {
-			return nil, err
-		}
-		sql = append(sql, decide.TextVariable...)
-	} else {
-		sql = rewriter.AppendLiteral(sql, text, mode)
+	sql, err := s.writePrepare(name, e.Own, text)
+	if err != nil {
+		return nil, err
 	}
 	prepare := s.c.AppendQuery(nil, string(sql))
 	s.st.Read(prepare, s.requests.Arrival(prepare))
@@ -138,6 +131,19 @@ func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepare
 		f.Plan.Text = nil
 	}
 	return made.E, s.change(wire.AppendPacket(nil, 0, payload), relay.Pending{Reply: relay.ReplyResult})
+}
+
+// writePrepare writes the PREPARE of a text under a name, as the client sent it: from a variable, which it sets then, or
+// from a literal.
+func (s command) writePrepare(name string, own *relay.OwnText, text []byte) ([]byte, error) {
+	mode := s.questions().Settings().Mode
+	sql := append(rewriter.AppendQuoted([]byte("PREPARE "), name, mode), " FROM "...)
+	if !own.Asked || s.c.MariaDB {
+		return rewriter.AppendLiteral(sql, text, mode), nil
+	}
+	set := rewriter.AppendLiteral([]byte("SET "+decide.TextVariable+"="), text, mode)
+	err := s.change(s.c.AppendQuery(nil, string(set)), relay.Pending{Reply: relay.ReplyResult})
+	return append(sql, decide.TextVariable...), err
 }
 
 // ready sees to it that a statement is the right one before long data of it goes to
