@@ -10,7 +10,6 @@ import (
 
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/idsource/segment"
-	"idproxy/proxy"
 )
 
 // take asks all servers at once. heard is called with each that has answered, or cannot.
@@ -36,41 +35,31 @@ func (c *census) take(ctx context.Context, shards []*Shard, heard func(*Shard)) 
 
 // ask asks one server.
 func (s *Shard) ask(ctx context.Context) found {
-	out := found{greatest: map[series]segment.Greatest{}}
-	columns, u, err := s.open(ctx)
+	a := &asker{Shard: s, seen: map[filledColumn]bool{}, out: found{greatest: map[series]segment.Greatest{}}}
+	tables, u, err := s.open(ctx)
 	if err != nil {
-		out.unasked = []*unasked{{shard: s, err: err}}
-		return out
+		a.out.unasked = []*unasked{{shard: s, err: err}}
+		return a.out
 	}
 	defer u.Close()
-	var mu sync.Mutex
+	a.u = u
 	var wg sync.WaitGroup
 	free := make(chan struct{}, upstream.ConnectionsAtOnce)
-	for _, c := range columns {
+	for _, t := range tables {
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
-			id, err := u.Greatest(ctx, c.schema, c.table, c.column)
-			if err == nil {
-				err = TooHigh(id, c.column.Max)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			switch name := c.schema + "." + c.table + "." + c.column.Name; {
-			case err == nil:
-				out.raise(c.of, segment.Greatest{ID: id, Column: proxy.ColumnOn(s.Name(), name)})
-			case !isGone(err):
-				out.unasked = append(out.unasked, &unasked{s, name, err})
-			}
+			a.ask(ctx, t)
 		})
 	}
 	wg.Wait()
+	out := a.out
 	slices.SortFunc(out.unasked, func(a, b *unasked) int { return cmp.Compare(a.column, b.column) })
 	return out
 }
 
-// open connects, and lists the columns to ask for.
-func (s *Shard) open(ctx context.Context) ([]filledColumn, *upstream.Server, error) {
+// open connects, and lists the tables to ask for.
+func (s *Shard) open(ctx context.Context) ([]filledTable, *upstream.Server, error) {
 	if s.Account == nil {
 		return nil, nil, errNoAccount
 	}
@@ -84,12 +73,12 @@ func (s *Shard) open(ctx context.Context) ([]filledColumn, *upstream.Server, err
 	if err != nil && connect.Err() != nil {
 		err = context.Cause(connect)
 	}
-	var columns []filledColumn
+	var tables []filledTable
 	if err == nil {
-		columns, err = s.columns(ctx, u)
+		tables, err = s.tables(ctx, u)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, u.Close())
 	}
-	return columns, u, nil
+	return tables, u, nil
 }

@@ -156,7 +156,13 @@ func (b *Beginner) begin(ctx context.Context, name string, at segment.Beginning)
 	if b.cfg.Load() != cfg { // there are other rules since
 		return b.begin(ctx, name, at)
 	}
-	missing := run.found.missing(at.Column)
+	return b.above(&run.found, of, source, at)
+}
+
+// above returns the greatest id that a census has found for a series, or why the series cannot
+// begin.
+func (b *Beginner) above(found *found, of series, source *config.Source, at segment.Beginning) (segment.Greatest, error) {
+	missing, name := found.missing(at.Column), source.Name
 	switch {
 	case missing == "":
 	case at.Used:
@@ -167,7 +173,7 @@ func (b *Beginner) begin(ctx context.Context, name string, at segment.Beginning)
 	default:
 		return segment.Greatest{}, fmt.Errorf("%s; mend that, or %s", missing, wayOut(of, source))
 	}
-	top := run.found.greatest[of]
+	top := found.greatest[of]
 	top.Column = cmp.Or(top.Column, at.Column)
 	return top, nil
 }

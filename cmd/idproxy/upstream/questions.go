@@ -22,9 +22,25 @@ import (
 	"idproxy/rule"
 )
 
-// Describe describes a table as the proxy does, over a connection of its own: database/sql
-// does not give what the definitions of columns say.
+// Describe describes a table as the proxy does, and says how the columns of rules are declared.
 func (u *Server) Describe(ctx context.Context, schema, table string, rules []*rule.Rule) (*rule.Table, error) {
+	t, err := u.describe(ctx, schema, table, rules, true)
+	if err != nil {
+		return nil, err
+	}
+	return t, u.nameTypes(ctx, schema, table, t, rules)
+}
+
+// Table describes a table as far as the proxy does for an INSERT. A table that is locked is
+// proxy.ErrLocked.
+func (u *Server) Table(ctx context.Context, schema, table string, rules []*rule.Rule) (*rule.Table, error) {
+	t, err := u.describe(ctx, schema, table, rules, false)
+	return t, orLocked(err)
+}
+
+// describe asks over a connection of its own: database/sql does not give what the definitions of
+// columns say.
+func (u *Server) describe(ctx context.Context, schema, table string, rules []*rule.Rule, declared bool) (*rule.Table, error) {
 	q, err := u.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -32,7 +48,7 @@ func (u *Server) Describe(ctx context.Context, schema, table string, rules []*ru
 	f, err := (&ask.Asker{Session: q, Names: new(facts.Names)}).Table(ask.About{
 		Name:      rewriter.Name{Schema: []byte(schema), Table: []byte(table)},
 		Rules:     rules,
-		Declared:  true,
+		Declared:  declared,
 		EachTable: func(*rule.Rule) bool { return false },
 		Before:    func() *facts.Table { return nil },
 	})
@@ -47,7 +63,7 @@ func (u *Server) Describe(ctx context.Context, schema, table string, rules []*ru
 	case f.Err != nil:
 		return nil, asDriver(f.Err)
 	}
-	return f.Table, u.nameTypes(ctx, schema, table, f.Table, rules)
+	return f.Table, nil
 }
 
 // nameTypes gives columns of text and for wide ids the names of their types that messages show:

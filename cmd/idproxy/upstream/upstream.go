@@ -9,7 +9,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -84,15 +83,21 @@ func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
 	return db, nil
 }
 
+// orLocked returns proxy.ErrLocked for the error of a table that somebody has locked, and else the
+// error.
+func orLocked(err error) error {
+	if e, ok := errors.AsType[*driver.MySQLError](err); ok && e.Number == errLockWait {
+		return fmt.Errorf("%w: %w", proxy.ErrLocked, err)
+	}
+	return err
+}
+
 // Greatest returns the greatest id in a column, 0 when nothing in it is above 0.
 func (u *Server) Greatest(ctx context.Context, schema, table string, column rule.Column) (uint64, error) {
 	var v sql.NullString
 	err := u.DB.QueryRowContext(ctx, ask.GreatestQuery(schema, table, column)).Scan(&v)
-	if e, ok := errors.AsType[*driver.MySQLError](err); ok && e.Number == errLockWait {
-		return 0, fmt.Errorf("%w: %w", proxy.ErrLocked, err)
-	}
 	if err != nil {
-		return 0, err
+		return 0, orLocked(err)
 	}
 	if !v.Valid || strings.HasPrefix(v.String, "-") {
 		return 0, nil
@@ -126,23 +131,6 @@ func (u *Server) Definition(ctx context.Context, schema, table string) (text []b
 // errLockWait is the server's number for a lock that was not had in time.
 const errLockWait = 1205
 
-func (u *Server) Columns(ctx context.Context, list, schema, table string) (columns []rule.Column, err error) {
-	rows, err := u.DB.QueryContext(ctx, "SELECT "+list+" FROM "+Quote(schema)+"."+Quote(table)+" LIMIT 0")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	types, err := rows.ColumnTypes()
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range types {
-		kind, unsigned := strings.CutPrefix(c.DatabaseTypeName(), "UNSIGNED ")
-		columns = append(columns, rule.Column{Name: c.Name(), Max: Widest(kind, unsigned), Text: kind == "CHAR" || kind == "VARCHAR", Type: c.DatabaseTypeName()})
-	}
-	return columns, rows.Err()
-}
-
 // Mode returns how the server reads text by default.
 func (u *Server) Mode(ctx context.Context) (m rewriter.Mode, err error) {
 	var version, modes string
@@ -166,22 +154,6 @@ func versionNumber(text string) uint32 {
 		return 0
 	}
 	return major*10000 + minor*100 + patch
-}
-
-// Widest returns the greatest id of a column type, 0 when it cannot hold ids.
-// DECIMAL and character columns are taken as wide enough here.
-func Widest(name string, unsigned bool) uint64 {
-	kind := strings.ToUpper(name)
-	bits := map[string]uint{"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGINT": 64}[kind]
-	switch {
-	case bits > 0 && unsigned:
-		return math.MaxUint64 >> (64 - bits)
-	case bits > 0:
-		return math.MaxUint64 >> (65 - bits)
-	case kind == "DECIMAL" || kind == "CHAR" || kind == "VARCHAR":
-		return math.MaxUint64
-	}
-	return 0
 }
 
 func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
