@@ -126,13 +126,19 @@ func (s command) settle() error {
 		return err // the client is told which ids are in doubt
 	}
 	s.c.SetAsking(nil)
-	ok, _ := wire.ParseOK(w.Payload(), 0)
+	var ok wire.OK
+	if !w.Rows {
+		ok, _ = wire.ParseOK(w.Payload(), 0)
+	}
 	n := w.Expect.Answered(w.Ask, &ok, id)
 	if err != nil { // better no id than one of no row
 		s.log.Warn("what became of an INSERT could not be asked", "table", w.Expect.Table, "error", err)
 		n = w.Expect.Left(0)
 	}
 	s.c.Settle(n.Last, n.LastID)
+	if w.Rows {
+		return s.deliver(w.Frame)
+	}
 	if len(w.Frame) > 0 {
 		out, used := ok.AppendPrefixWithInsertID(make([]byte, wire.HeaderLen), w.Payload(), n.InsertID)
 		out = append(out, w.Payload()[used:]...)

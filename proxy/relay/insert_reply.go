@@ -187,11 +187,12 @@ func (r *InsertReply) brokenOff() *mysql.MyError {
 	return r.Load.BrokenOff()
 }
 
-// rowsEnded handles the end of rows that an INSERT ... RETURNING sent.
-func (r *InsertReply) rowsEnded(m reply, result int) {
+// rowsEnded handles the end of rows that an INSERT ... RETURNING sent. It is kept from the client while
+// the server is asked: who has it may delete the rows that the question is about.
+func (r *InsertReply) rowsEnded(m reply, result int) fate {
 	e := r.expected(result)
 	if e == nil || !e.Returning {
-		return
+		return fatePass
 	}
 	n := m.rowCount()
 	if r.Units != nil && r.Units.result == result {
@@ -199,10 +200,11 @@ func (r *InsertReply) rowsEnded(m reply, result int) {
 	}
 	was := e.Returned(n)
 	if was.Ask != AskNothing {
-		r.Withheld = &Withheld{Expect: e, Ask: was.Ask, Warnings: true}
-		return
+		m.memory().SetAsking(r)
+		return r.withhold(&Withheld{Expect: e, Ask: was.Ask, Warnings: true, Rows: true}).fate
 	}
 	m.memory().Settle(was.Last, was.LastID)
+	return fatePass
 }
 
 func (r *InsertReply) row(result, row int, payload []byte) fate {
@@ -243,6 +245,7 @@ type Withheld struct {
 	Ask      question
 	Frame    []byte // empty: what was given to the client shows no insert id
 	Warnings bool   // the statement left some
+	Rows     bool   // it is the end of rows, and shows no insert id
 	Guard    bool   // it is the ERR of an INSERT ... SELECT that found more rows than there are ids
 	Quotes   bool   // it is an ERR that quotes the text up to the end of the piece
 	Result   int    // the statement that such an ERR is of

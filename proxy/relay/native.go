@@ -272,6 +272,8 @@ func (e *Expect) Returned(n int) native {
 	switch {
 	case e.Packet, e.Form == FormElsewhere:
 		return native{Last: LastUnknown}
+	case e.Form == FormDelayed:
+		return native{Last: LastKept}
 	case e.Form == FormInline && e.Generated > 0:
 		return native{Last: LastIs, LastID: e.First}
 	case e.Form == FormPlain && e.Generated > 0, e.Form == FormIgnore && e.Generated > 0 && n >= e.Rows:

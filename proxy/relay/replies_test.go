@@ -103,6 +103,31 @@ func TestInsertIDPatchedByResult(t *testing.T) {
 	})
 }
 
+// The end of rows is kept from the client while they leave a question open, and only then.
+func TestEndOfReturnedRowsIsKept(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		eachWay(t, 0, func(k *talk) {
+			e := Expect{Form: FormUpdate, Rows: 1, Generated: 1, First: 300, Last: 300, Askable: kept, Returning: true}
+			w := insertReply(e)
+			k.sent(Pending{Reply: ReplyResult, Watcher: w})
+			var rows []byte
+			for i, payload := range []string{"\x01", "\x03def", "\xfe\x00\x00\x02\x00", "\x03300"} {
+				rows = append(rows, relayPacket(byte(i+1), []byte(payload))...)
+			}
+			end := relayPacket(5, []byte("\xfe\x00\x00\x02\x00"))
+			k.fromServer(append(bytes.Clone(rows), end...))
+			if !kept {
+				diff(k.t.(*testing.T), "to the client", k.toClient, append(rows, end...))
+				return
+			}
+			diff(k.t.(*testing.T), "to the client", k.toClient, rows)
+			if w.Withheld == nil || !w.Withheld.Rows || !bytes.Equal(w.Withheld.Frame, end) {
+				k.t.Errorf("kept: %+v", w.Withheld)
+			}
+		})
+	}
+}
+
 // What the proxy asks for itself is not seen by the client, and what it learns
 // is: whatever stands around it.
 func TestHiddenReplies(t *testing.T) {

@@ -28,7 +28,7 @@ func (m *Replies) judgeResult(payload []byte, n int) (v ruling) {
 			m.beginRows(payload)
 		}
 	case payload[0] == wire.EOFByte && (n < 9 || m.Conversation.Has(mysql.CLIENT_DEPRECATE_EOF) && n < wire.MaxPayload):
-		m.endOfRows(payload)
+		v.fate = m.endOfRows(payload)
 	case m.step == stepRows:
 		m.rowsIn++
 		if w != nil {
@@ -53,11 +53,11 @@ func (m *Replies) beginRows(payload []byte) {
 
 // endOfRows handles an EOF, or the OK in its place, behind definitions or
 // rows.
-func (m *Replies) endOfRows(payload []byte) {
+func (m *Replies) endOfRows(payload []byte) (f fate) {
 	status, ok := wire.ParseEOF(payload)
 	if !ok {
 		m.ending = true
-		return
+		return fatePass
 	}
 	if m.step == stepDefs && status&mysql.SERVER_STATUS_CURSOR_EXISTS == 0 {
 		m.step = stepRows
@@ -66,7 +66,7 @@ func (m *Replies) endOfRows(payload []byte) {
 			m.more = status & mysql.SERVER_MORE_RESULTS_EXISTS
 		}
 		m.addStatus(payload, m.cur.More) // a server says so behind the definitions, too
-		return
+		return fatePass
 	}
 	if m.step == stepRows {
 		status |= m.more
@@ -74,10 +74,11 @@ func (m *Replies) endOfRows(payload []byte) {
 	m.more = 0
 	m.end.okSeen, m.end.status, m.end.hasStatus = false, status, true
 	if m.cur.Watcher != nil {
-		m.cur.Watcher.rowsEnded(m, m.result)
+		f = m.cur.Watcher.rowsEnded(m, m.result)
 	}
 	m.nextResult(status)
 	m.addStatus(payload, m.cur.More && m.ending)
+	return f
 }
 
 func (m *Replies) nextResult(status uint16) {

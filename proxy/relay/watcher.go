@@ -21,7 +21,7 @@ type Watcher interface {
 	// row sees any other packet of a result: its rows from 1 on, and definitions in front of them.
 	row(result, row int, payload []byte) fate
 	// rowsEnded sees the end of the rows of a result.
-	rowsEnded(m reply, result int)
+	rowsEnded(m reply, result int) fate
 	// infile is told that the server asks for a file.
 	infile()
 	// prepared sees what a PREPARE was answered with, and definition each packet behind.
@@ -94,7 +94,7 @@ func (passes) failed(reply, int, []byte, int) (v ruling) { return v }
 
 func (passes) row(int, int, []byte) fate { return fatePass }
 
-func (passes) rowsEnded(reply, int) {}
+func (passes) rowsEnded(reply, int) fate { return fatePass }
 
 func (passes) infile() {}
 
