@@ -3,15 +3,16 @@ package monitor
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
-// How many seconds the ids in memory, or the right to a worker number, must last while the store
+// How long the ids in memory, or the right to a worker number, must last while the store
 // does not answer. Below that a process is not ready: a load balancer that asks every few seconds
 // then sends its clients elsewhere before the first INSERT fails.
 // A right to a worker number lasts for six to eight seconds in all.
 const (
-	readyMargin = 10
-	fenceMargin = 4
+	readyMargin = Milliseconds(10 * time.Second)
+	fenceMargin = Milliseconds(4 * time.Second)
 )
 
 // Readiness says whether a load balancer may send clients.
@@ -70,11 +71,11 @@ func (s *Source) unready() string {
 	if s.Problem != "" || s.Failing == "" {
 		return s.Problem
 	}
-	if g := s.Segment; g != nil && (g.Left == 0 || g.SecondsLeft != nil && *g.SecondsLeft < readyMargin) {
+	if g := s.Segment; g != nil && (g.Left == 0 || g.Lasts != nil && *g.Lasts < readyMargin) {
 		return fmt.Sprintf("%d ids are left in memory and the store does not answer: %s", g.Left, s.Failing)
 	}
 	if f := s.Snowflake; f != nil && f.Fence < fenceMargin {
-		return fmt.Sprintf("its worker number ends in %.0f s and the store does not answer: %s", max(f.Fence, 0), s.Failing)
+		return fmt.Sprintf("its worker number ends in %.0f s and the store does not answer: %s", max(f.Fence, 0).Seconds(), s.Failing)
 	}
 	return ""
 }

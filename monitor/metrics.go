@@ -71,7 +71,7 @@ var metrics = []metric{
 	})),
 	counter("hidden_questions_seconds_total", "Seconds that sessions waited for the answers.", []string{"listener", "kind"}, eachListener(func(l *Listener, out emit) {
 		for _, q := range l.Questions {
-			out(q.Seconds, l.Name, q.Kind)
+			out(q.Time.Seconds(), l.Name, q.Kind)
 		}
 	})),
 	counter("errors_total", "Errors that clients saw, by number and by who made them.", []string{"listener", "code", "side"}, eachListener(func(l *Listener, out emit) {
@@ -107,8 +107,8 @@ var metrics = []metric{
 		out(float64(o.Segment.Left), o.Name)
 	})),
 	gauge("source_seconds_left", "Seconds until the ids in memory are gone at the present rate; absent while none are drawn.", []string{"source"}, eachSegment(func(o *Source, out emit) {
-		if o.Segment.SecondsLeft != nil {
-			out(*o.Segment.SecondsLeft, o.Name)
+		if o.Segment.Lasts != nil {
+			out(o.Segment.Lasts.Seconds(), o.Name)
 		}
 	})),
 	gauge("source_years_left", "Years until the greatest id, or the last timestamp of the layout.", []string{"source"}, func(s *State, out emit) {
@@ -134,10 +134,10 @@ var metrics = []metric{
 		}
 	})),
 	gauge("worker_fence_seconds", "Seconds until the right to make ids ends, unless it is renewed.", []string{"source"}, eachSnowflake(func(o *Source, out emit) {
-		out(o.Snowflake.Fence, o.Name)
+		out(o.Snowflake.Fence.Seconds(), o.Name)
 	})),
 	gauge("worker_ahead_seconds", "Seconds that ids are ahead of the clock.", []string{"source"}, eachSnowflake(func(o *Source, out emit) {
-		out(o.Snowflake.Ahead, o.Name)
+		out(o.Snowflake.Ahead.Seconds(), o.Name)
 	})),
 	counter("worker_swaps_total", "Worker numbers that were taken after the first.", []string{"source"}, eachSnowflake(func(o *Source, out emit) {
 		out(float64(o.Snowflake.Swaps), o.Name)
@@ -150,7 +150,7 @@ var metrics = []metric{
 	}),
 	gauge("store_seconds", "Seconds that the store's last answer took.", []string{"store"}, func(s *State, out emit) {
 		for i := range s.Stores {
-			out(s.Stores[i].Seconds, s.Stores[i].Name)
+			out(s.Stores[i].Took.Seconds(), s.Stores[i].Name)
 		}
 	}),
 }

@@ -55,18 +55,18 @@ func healthy() State {
 		Listeners: []Listener{{
 			Name: "a", Upstream: "db:3306", Sources: []string{"ids", "flakes"}, Sessions: 3, LoggingIn: 1,
 			Statements: []Statement{{Kind: KindFilled, Form: "query", Count: 5}},
-			Questions:  []Question{{Kind: "columns", Count: 2, Seconds: .5}}, Errors: []Error{{Code: "1062", Side: "server", Count: 4}},
+			Questions:  []Question{{Kind: "columns", Count: 2, Time: Milliseconds(500 * time.Millisecond)}}, Errors: []Error{{Code: "1062", Side: "server", Count: 4}},
 		}, {Name: "b", Upstream: "db:3307"}},
 		Sources: []Source{
-			{Name: "ids", Kind: "segment", Store: "main", Issued: 9, Segment: &Segment{Left: 900, SecondsLeft: ptr(90.0), YearsLeft: ptr(5.0)}},
-			{Name: "flakes", Kind: "snowflake", Snowflake: &Snowflake{Worker: ptr(uint64(3)), Fence: 7.5, Ends: time.Date(2036, 1, 2, 0, 0, 0, 0, time.UTC)}},
+			{Name: "ids", Kind: "segment", Store: "main", Issued: 9, Segment: &Segment{Left: 900, Lasts: ptr(Milliseconds(90 * time.Second)), YearsLeft: ptr(5.0)}},
+			{Name: "flakes", Kind: "snowflake", Snowflake: &Snowflake{Worker: ptr(uint64(3)), Fence: Milliseconds(7500 * time.Millisecond), Ends: time.Date(2036, 1, 2, 0, 0, 0, 0, time.UTC)}},
 		},
 		Rules: []Rule{
 			{Table: "shop.orders", Column: "id", IDs: 9, Refused: []Reason{{"form", 2}}},
 			{Table: "shop.orders", Column: "id", IDs: 9, Refused: []Reason{{"form", 2}}}, // the same on another listener
 		},
 		Refused: []Reason{{"undecided", 1}},
-		Stores:  []Store{{Name: "main", Up: true, Seconds: .001}},
+		Stores:  []Store{{Name: "main", Up: true, Took: Milliseconds(time.Millisecond)}},
 	}
 }
 
@@ -183,17 +183,21 @@ func TestReady(t *testing.T) {
 		change  func(*State)
 		problem string // of listener a; empty: it is ready
 	}{
-		"healthy":            {func(*State) {}, ""},
-		"draining":           {func(s *State) { s.Draining = true }, "shutting down"},
-		"server gone":        {func(s *State) { s.Listeners[0].Problem = "refused" }, "server db:3306: refused"},
-		"no ids":             {func(s *State) { s.Sources[0].Problem = "exhausted" }, "source ids: exhausted"},
-		"another's source":   {func(s *State) { s.Sources = append(s.Sources, Source{Name: "x", Problem: "gone"}) }, ""},
-		"store down, ids":    {func(s *State) { s.Sources[0].Failing = "refused" }, ""},
-		"store down, few":    {func(s *State) { s.Sources[0].Failing, s.Sources[0].Segment.SecondsLeft = "refused", ptr(3.0) }, "900 ids are left"},
-		"few, store answers": {func(s *State) { s.Sources[0].Segment.SecondsLeft = ptr(3.0) }, ""},
+		"healthy":          {func(*State) {}, ""},
+		"draining":         {func(s *State) { s.Draining = true }, "shutting down"},
+		"server gone":      {func(s *State) { s.Listeners[0].Problem = "refused" }, "server db:3306: refused"},
+		"no ids":           {func(s *State) { s.Sources[0].Problem = "exhausted" }, "source ids: exhausted"},
+		"another's source": {func(s *State) { s.Sources = append(s.Sources, Source{Name: "x", Problem: "gone"}) }, ""},
+		"store down, ids":  {func(s *State) { s.Sources[0].Failing = "refused" }, ""},
+		"store down, few": {func(s *State) {
+			s.Sources[0].Failing, s.Sources[0].Segment.Lasts = "refused", ptr(Milliseconds(3*time.Second))
+		}, "900 ids are left"},
+		"few, store answers": {func(s *State) { s.Sources[0].Segment.Lasts = ptr(Milliseconds(3 * time.Second)) }, ""},
 		"store down, none":   {func(s *State) { s.Sources[0].Failing, s.Sources[0].Segment = "refused", &Segment{} }, "0 ids are left"},
-		"fence near":         {func(s *State) { s.Sources[1].Failing, s.Sources[1].Snowflake.Fence = "refused", 3 }, "ends in 3 s"},
-		"fence far":          {func(s *State) { s.Sources[1].Failing = "refused" }, ""},
+		"fence near": {func(s *State) {
+			s.Sources[1].Failing, s.Sources[1].Snowflake.Fence = "refused", Milliseconds(3*time.Second)
+		}, "ends in 3 s"},
+		"fence far": {func(s *State) { s.Sources[1].Failing = "refused" }, ""},
 	} {
 		s := healthy()
 		tt.change(&s)

@@ -1,6 +1,9 @@
 package monitor
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Program is what is watched. Its methods are called from many goroutines, and never block on a
 // server or a store.
@@ -14,6 +17,24 @@ type Program interface {
 	// CloseSession cuts a session. It reports false when there is none of that number.
 	CloseSession(id uint64) bool
 }
+
+// Milliseconds is a duration that JSON has as a number of milliseconds.
+type Milliseconds time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (m Milliseconds) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(m)/float64(time.Millisecond), 'f', -1, 64), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *Milliseconds) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseFloat(string(text), 64)
+	*m = Milliseconds(n * float64(time.Millisecond))
+	return err
+}
+
+// Seconds returns the duration as Prometheus has it.
+func (m Milliseconds) Seconds() float64 { return time.Duration(m).Seconds() }
 
 // State is what a program does at a moment. Counters start at 0 with the process.
 type State struct {
@@ -56,11 +77,11 @@ type Listener struct {
 	FromClient uint64      `json:"bytes_from_client"`
 	FromServer uint64      `json:"bytes_from_server"`
 	Statements []Statement `json:"statements"` // those that were counted at least once
-	// Held is how many commands were decided on, and HeldSeconds how long that took in all.
-	Held        uint64     `json:"held_count"`
-	HeldSeconds float64    `json:"held_seconds"`
-	Questions   []Question `json:"hidden_questions"`
-	Errors      []Error    `json:"errors"`
+	// Held is how many commands were decided on, and HeldTime how long that took in all.
+	Held      uint64       `json:"held_count"`
+	HeldTime  Milliseconds `json:"held_ms"`
+	Questions []Question   `json:"hidden_questions"`
+	Errors    []Error      `json:"errors"`
 }
 
 // KindFilled is the Kind of statements that were given ids.
@@ -75,9 +96,9 @@ type Statement struct {
 
 // Question counts the questions that clients do not see.
 type Question struct {
-	Kind    string  `json:"kind"` // settings, columns, greatest, count, ...
-	Count   uint64  `json:"count"`
-	Seconds float64 `json:"seconds"` // that sessions waited for the answers, in all
+	Kind  string       `json:"kind"` // settings, columns, greatest, count, ...
+	Count uint64       `json:"count"`
+	Time  Milliseconds `json:"took_ms"` // that sessions waited for the answers, in all
 }
 
 // Error counts the errors that clients saw.
@@ -105,23 +126,23 @@ type Source struct {
 // Segment is where a source of ranges stands. Of a source with a series for each table, it is that of
 // the series that runs dry first.
 type Segment struct {
-	Series      int      `json:"series"`
-	Left        uint64   `json:"ids_left"`               // in memory, of the series that has the fewest seconds left
-	SecondsLeft *float64 `json:"seconds_left,omitempty"` // until it runs dry at the present rate; nil: no ids are drawn
-	PerSecond   float64  `json:"ids_per_second"`
-	RangeSize   uint64   `json:"range_size"` // of the newest range
-	Fetches     uint64   `json:"fetches"`
-	Failed      uint64   `json:"fetches_failed"`
-	YearsLeft   *float64 `json:"years_left,omitempty"` // until the greatest id at the present rate; nil: no ids are drawn
+	Series    int           `json:"series"`
+	Left      uint64        `json:"ids_left"`           // in memory, of the series that has the fewest seconds left
+	Lasts     *Milliseconds `json:"lasts_ms,omitempty"` // until it runs dry at the present rate; nil: no ids are drawn
+	PerSecond float64       `json:"ids_per_second"`
+	RangeSize uint64        `json:"range_size"` // of the newest range
+	Fetches   uint64        `json:"fetches"`
+	Failed    uint64        `json:"fetches_failed"`
+	YearsLeft *float64      `json:"years_left,omitempty"` // until the greatest id at the present rate; nil: no ids are drawn
 }
 
 // Snowflake is where a source of composed ids stands.
 type Snowflake struct {
-	Worker *uint64   `json:"worker,omitempty"` // nil: it has none now
-	Fence  float64   `json:"fence_seconds"`    // until the right to make ids ends, unless it is renewed
-	Ahead  float64   `json:"ahead_seconds"`    // of the clock
-	Swaps  uint64    `json:"swaps"`            // worker numbers taken after the first
-	Ends   time.Time `json:"ends"`             // when the layout runs out of timestamps
+	Worker *uint64      `json:"worker,omitempty"` // nil: it has none now
+	Fence  Milliseconds `json:"fence_ms"`         // until the right to make ids ends, unless it is renewed
+	Ahead  Milliseconds `json:"ahead_ms"`         // of the clock
+	Swaps  uint64       `json:"swaps"`            // worker numbers taken after the first
+	Ends   time.Time    `json:"ends"`             // when the layout runs out of timestamps
 }
 
 // Rule is a rule of the configuration, and what it came to.
@@ -144,11 +165,11 @@ type Reason struct {
 
 // Store is where sources keep their state.
 type Store struct {
-	Name    string  `json:"name"`
-	Kind    string  `json:"kind"` // mysql, etcd, redis, file
-	Up      bool    `json:"up"`
-	Seconds float64 `json:"seconds"` // the last answer took
-	Problem string  `json:"problem,omitempty"`
+	Name    string       `json:"name"`
+	Kind    string       `json:"kind"` // mysql, etcd, redis, file
+	Up      bool         `json:"up"`
+	Took    Milliseconds `json:"took_ms"` // the last answer took
+	Problem string       `json:"problem,omitempty"`
 	// Since is when it began to be up or down.
 	Since time.Time `json:"since"`
 }

@@ -18,6 +18,7 @@ import (
 	"idproxy/cmd/idproxy/app"
 	"idproxy/cmd/idproxy/check"
 	"idproxy/integration/harness"
+	"idproxy/monitor"
 )
 
 // printed is what commands print as JSON.
@@ -25,6 +26,7 @@ var printed = map[string]any{
 	"idproxy check": check.Report{}, "idproxy explain": outcomes{}, "idproxy version": app.Build{}, "idproxy decode": admin.Decoded{},
 	"idproxy source list": sourceList{}, "idproxy source show": admin.Standing{}, "idproxy source set": admin.Moved{},
 	"idproxy source import": importList{}, "idproxy source adopt": admin.Adopted{},
+	"idproxy status":      monitor.State{},
 	"idproxy worker list": admin.Pool{}, "idproxy worker add": admin.Added{}, "idproxy worker drop": admin.Removed{},
 }
 
@@ -37,9 +39,9 @@ func fieldsOf(t reflect.Type, prefix string, known map[reflect.Type]bool) (field
 		if name == "-" || !f.IsExported() {
 			continue
 		}
-		of := f.Type
+		of, dots := f.Type, "."
 		if of.Kind() == reflect.Slice {
-			of = of.Elem()
+			of, dots = of.Elem(), "[]."
 		}
 		if of.Kind() == reflect.Pointer {
 			of = of.Elem()
@@ -50,7 +52,7 @@ func fieldsOf(t reflect.Type, prefix string, known map[reflect.Type]bool) (field
 		case known[of]:
 			fields = append(fields, prefix+name+"[]")
 		default:
-			fields = append(fields, fieldsOf(of, prefix+name+"[].", known)...)
+			fields = append(fields, fieldsOf(of, prefix+name+dots, known)...)
 		}
 	}
 	return fields

@@ -49,16 +49,25 @@ func (w *watched) open(t *testing.T, n int) *sql.DB {
 // get returns the answer to a path.
 func (w *watched) get(t *testing.T, path string) (status int, body string) {
 	t.Helper()
-	r, err := http.Get(w.admin + path) //nolint:noctx // the test's own time bounds it
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.admin+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
+	return answer(t, r)
+}
+
+func answer(t *testing.T, r *http.Request) (status int, body string) {
+	t.Helper()
+	a, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.StatusCode, string(text)
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.StatusCode, string(text)
 }
 
 func (w *watched) state(t *testing.T) (s monitor.State) {

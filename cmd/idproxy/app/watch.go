@@ -202,7 +202,7 @@ func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener
 		Name: l.Name, Listen: l.Listen, Upstream: l.Upstream, Sources: []string{},
 		Sessions: l.LoggedIn, LoggingIn: l.Open - l.LoggedIn, Accepted: l.Accepted,
 		FromClient: l.Counts.FromClient.Load(), FromServer: l.Counts.FromServer.Load(),
-		Held: l.Held, HeldSeconds: l.HeldTime.Seconds(),
+		Held: l.Held, HeldTime: monitor.Milliseconds(l.HeldTime),
 		Statements: []monitor.Statement{}, Questions: []monitor.Question{}, Errors: []monitor.Error{},
 	}
 	if l.Problem != nil {
@@ -221,7 +221,7 @@ func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener
 		}
 	}
 	for _, q := range l.Questions {
-		out.Questions = append(out.Questions, monitor.Question{Kind: q.Kind.String(), Count: q.Count, Seconds: q.Time.Seconds()})
+		out.Questions = append(out.Questions, monitor.Question{Kind: q.Kind.String(), Count: q.Count, Time: monitor.Milliseconds(q.Time)})
 	}
 	for e, n := range l.Errors {
 		code := "other"
@@ -273,4 +273,28 @@ func openFiles() (f monitor.Files) {
 		f.Open = uint64(len(list))
 	}
 	return f
+}
+
+// AdminClient returns a client of the admin listener of a configuration: of its unix socket, if it has
+// one, which needs no token.
+func AdminClient(c *config.Admin) (*monitor.Client, error) {
+	a := c.Socket
+	if a.Address == "" {
+		a = c.Listen
+	}
+	if a.Network == "unix" {
+		return monitor.NewClient(a.Network, a.Address, "", nil), nil
+	}
+	host, port, err := net.SplitHostPort(a.Address)
+	if err != nil {
+		return nil, fmt.Errorf("admin.listen: %w", err)
+	}
+	if host == "" || net.ParseIP(host).IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	secure, err := tlsconfig.Admin(c.TLS, host)
+	if err != nil {
+		return nil, err
+	}
+	return monitor.NewClient(a.Network, net.JoinHostPort(host, port), string(c.Token), secure), nil
 }

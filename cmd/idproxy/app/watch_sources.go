@@ -36,7 +36,10 @@ func storeProblem(stores []monitor.Store, name string) string {
 	return stores[i].Problem
 }
 
-const year = 365.25 * 24 * time.Hour
+const (
+	year    = 365.25 * 24 * time.Hour
+	forever = 100 * year // what a duration can hold is little more
+)
 
 func fillSource(out *monitor.Source, now idsource.Standing) {
 	out.Issued, out.Problem, out.Failing = now.Issued, text(now.Problem), text(now.Failing)
@@ -46,13 +49,13 @@ func fillSource(out *monitor.Source, now idsource.Standing) {
 			Series: stand.Series, Left: stand.Left, PerSecond: stand.PerSecond, RangeSize: stand.RangeSize, Fetches: stand.Fetches, Failed: stand.Failed,
 		}
 		if stand.PerSecond > 0 {
-			seconds := float64(stand.Left) / stand.PerSecond
+			lasts := monitor.Milliseconds(min(float64(stand.Left)/stand.PerSecond, forever.Seconds()) * float64(time.Second))
 			years := float64(stand.Last-min(stand.Next, stand.Last)) / stand.PerSecond / year.Seconds()
-			out.Segment.SecondsLeft, out.Segment.YearsLeft = &seconds, &years
+			out.Segment.Lasts, out.Segment.YearsLeft = &lasts, &years
 		}
 	case idsource.SnowflakeStand:
 		out.Snowflake = &monitor.Snowflake{
-			Fence: stand.Fence.Seconds(), Ahead: stand.Ahead.Seconds(), Swaps: stand.Swaps, Ends: stand.Ends.UTC(),
+			Fence: monitor.Milliseconds(stand.Fence), Ahead: monitor.Milliseconds(stand.Ahead), Swaps: stand.Swaps, Ends: stand.Ends.UTC(),
 		}
 		if stand.Held {
 			out.Snowflake.Worker = &stand.Worker

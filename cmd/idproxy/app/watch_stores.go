@@ -45,7 +45,7 @@ func (h *storeHealth) heard(name string, took time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was, known := h.byName[name]
-	is := monitor.Store{Name: name, Up: err == nil, Seconds: took.Seconds(), Since: was.Since}
+	is := monitor.Store{Name: name, Up: err == nil, Took: monitor.Milliseconds(took), Since: was.Since}
 	if err != nil {
 		is.Problem = err.Error()
 	}

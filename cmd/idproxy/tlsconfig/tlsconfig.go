@@ -3,8 +3,10 @@
 package tlsconfig
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -87,4 +89,28 @@ func loadCA(path string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("%s holds no PEM certificate", path)
 	}
 	return pool, nil
+}
+
+// Admin is how a program on the same host asks the admin listener; nil: without TLS. The listener's own
+// certificate is the one that is trusted, whatever name it has.
+func Admin(c *config.TLS, host string) (*tls.Config, error) {
+	if c == nil {
+		return nil, nil
+	}
+	if c.ClientCA != "" {
+		return nil, errors.New("admin.tls.client_ca asks clients for certificates: use admin.socket for commands on this host")
+	}
+	own, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("admin.tls: %w", err)
+	}
+	return &tls.Config{
+		ServerName: host, InsecureSkipVerify: true, // the check of names is left out, VerifyConnection is the check
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) == 0 || !bytes.Equal(s.PeerCertificates[0].Raw, own.Certificate[0]) {
+				return errors.New("the admin listener shows another certificate than admin.tls.cert")
+			}
+			return nil
+		},
+	}, nil
 }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"idproxy/cmd/idproxy/app"
+	"idproxy/monitor"
+)
+
+// adminToken names the variable of the environment with the token for --admin.
+const adminToken = "IDPROXY_ADMIN_TOKEN"
+
+func statusCommand(at *configFile, std streams) *cobra.Command {
+	var address string
+	asJSON, watching := false, false
+	c := &cobra.Command{
+		Use: "status", Short: "Show what a running idproxy does", Example: "  idproxy status --watch\n  idproxy status --admin unix:/run/idproxy/admin.sock",
+		Long: `Show what a running idproxy does: listeners, sources, rules and stores. It asks the admin listener of the configuration, over its unix
+socket if it has one, or the one that --admin names; ` + adminToken + ` in the environment is the token for that. The exit status is 1 when a listener is not ready.`,
+		Args: usageOf(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := adminClient(at, address)
+			if err != nil {
+				return err
+			}
+			for {
+				s, err := client.State(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if watching && !asJSON {
+					fmt.Fprint(std.out, "\x1b[H\x1b[2J") // as clear(1)
+				}
+				if err := show(std.out, asJSON, &s, printState); err != nil {
+					return err
+				}
+				if !watching {
+					ready, err := s.Ready("")
+					return errors.Join(err, findingIf(!ready.Ready))
+				}
+				select {
+				case <-cmd.Context().Done():
+					return nil
+				case <-time.After(watchPeriod):
+				}
+			}
+		},
+	}
+	c.Flags().StringVar(&address, "admin", "", "`address` of the admin listener: host:port or unix:/path; default: the configuration's")
+	c.Flags().BoolVar(&watching, "watch", false, "show it again every two seconds, until Ctrl-C")
+	jsonFlag(c.Flags(), &asJSON)
+	return c
+}
+
+const watchPeriod = 2 * time.Second
+
+// adminClient returns a client of an address, or of the configuration's admin listener.
+func adminClient(at *configFile, address string) (*monitor.Client, error) {
+	if path, unix := strings.CutPrefix(address, "unix:"); unix {
+		return monitor.NewClient("unix", path, "", nil), nil
+	} else if address != "" {
+		return monitor.NewClient("tcp", address, os.Getenv(adminToken), nil), nil
+	}
+	cfg, err := at.load()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Admin == nil {
+		return nil, fmt.Errorf("%s has no admin section: add one, or name an address with --admin", cfg.Path)
+	}
+	return app.AdminClient(cfg.Admin)
+}
+
+// printState prints tables.
+func printState(out io.Writer, s *monitor.State) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	ready, err := s.Ready("")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "idproxy %s, up %v, %s\n", s.Version, s.Time.Sub(s.Started).Round(time.Second), s.Config.File)
+	if s.Config.Problem != "" {
+		fmt.Fprintf(w, "configuration not reloaded: %s\n", s.Config.Problem)
+	}
+	fmt.Fprintln(w, "\nLISTENER\tADDRESS\tSERVER\tSESSIONS\tFORWARDED\tFILLED\tREFUSED\tSTATE")
+	for i := range s.Listeners {
+		l := &s.Listeners[i]
+		kinds := map[string]uint64{}
+		for _, n := range l.Statements {
+			kinds[n.Kind] += n.Count
+		}
+		state := "ready"
+		if !ready.Listeners[i].Ready {
+			state = strings.Join(ready.Listeners[i].Problems, "; ")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Name, l.Listen, l.Upstream, l.Sessions, kinds["forwarded"], kinds[monitor.KindFilled], kinds["refused"], state)
+	}
+	fmt.Fprintln(w, "\nSOURCE\tKIND\tISSUED\tLEFT\tSTATE")
+	for i := range s.Sources {
+		o := &s.Sources[i]
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", o.Name, o.Kind, o.Issued, leftOf(o), sourceState(o))
+	}
+	fmt.Fprintln(w, "\nRULE\tSOURCE\tMODE\tIDS\tOBSERVED\tREFUSED")
+	for i := range s.Rules {
+		r := &s.Rules[i]
+		refused := "0"
+		for j, n := range r.Refused {
+			if j == 0 {
+				refused = ""
+			}
+			refused += fmt.Sprintf("%d %s ", n.Count, n.Reason)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", r.Name(), r.Source, r.Mode, r.IDs, r.Observed, strings.TrimSpace(refused))
+	}
+	if len(s.Stores) > 0 {
+		fmt.Fprintln(w, "\nSTORE\tKIND\tANSWERED IN\tSTATE")
+	}
+	for i := range s.Stores {
+		st := &s.Stores[i]
+		state := "answers"
+		if !st.Up {
+			state = st.Problem
+		}
+		fmt.Fprintf(w, "%s\t%s\t%v\t%s\n", st.Name, st.Kind, time.Duration(st.Took).Round(time.Microsecond), state)
+	}
+	return w.Flush()
+}
+
+// leftOf says how long a source lasts without its store.
+func leftOf(o *monitor.Source) string {
+	switch {
+	case o.Segment != nil && o.Segment.Lasts != nil:
+		return fmt.Sprintf("%d ids, %v", o.Segment.Left, time.Duration(*o.Segment.Lasts).Round(time.Second))
+	case o.Segment != nil:
+		return fmt.Sprintf("%d ids", o.Segment.Left)
+	case o.Snowflake != nil && o.Snowflake.Worker != nil:
+		return fmt.Sprintf("worker %d, fence in %v", *o.Snowflake.Worker, time.Duration(o.Snowflake.Fence).Round(time.Second))
+	}
+	return "-"
+}
+
+func sourceState(o *monitor.Source) string {
+	switch {
+	case o.Problem != "":
+		return o.Problem
+	case o.Failing != "":
+		return "store fails: " + o.Failing
+	}
+	return "ready"
+}

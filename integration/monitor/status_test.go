@@ -1,0 +1,88 @@
+package monitor
+
+import (
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"idproxy/integration/harness"
+)
+
+// TestStatus asks a running idproxy by the command, over the unix socket and over TCP with a token, and closes a session.
+func TestStatus(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	dir := t.TempDir()
+	p := harness.Start(t, harness.Spec{Dir: dir, Config: harness.OneListener(server.Addr) + fmt.Sprintf(
+		"admin: {listen: \"127.0.0.1:0\", socket: \"unix:admin.sock\", token: s3cret}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", db)})
+	tcp := regexp.MustCompile(`msg=admin listen=(127\S+)`).FindStringSubmatch(p.Log())[1]
+	pool := harness.Open(t, server.Config(db), p.Addr("a"))
+	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1),(2),(3)")
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := func(env string, args ...string) (string, error) {
+		t.Helper()
+		c := exec.Command(program, append([]string{"status"}, args...)...)
+		c.Dir, c.Env = dir, append(c.Environ(), env)
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	for _, tt := range []struct {
+		env, want string
+		args      []string
+		fails     bool
+	}{
+		{want: "ids", args: []string{"--config", p.ConfigPath}},
+		{want: "997 ids", args: []string{"--admin", "unix:" + filepath.Join(dir, "admin.sock")}},
+		{want: "997 ids", args: []string{"--admin", tcp}, env: "IDPROXY_ADMIN_TOKEN=s3cret"},
+		{want: `"ids_issued": 3`, args: []string{"--admin", tcp, "--json"}, env: "IDPROXY_ADMIN_TOKEN=s3cret"},
+		{want: "the token is missing or wrong", args: []string{"--admin", tcp}, fails: true},
+		{want: "is idproxy running", args: []string{"--admin", "127.0.0.1:1"}, fails: true},
+	} {
+		out, err := status(tt.env, tt.args...)
+		if (err != nil) != tt.fails || !strings.Contains(out, tt.want) {
+			t.Errorf("%v: %v, want %q:\n%s", tt.args, err, tt.want, out)
+		}
+	}
+
+	conn, err := pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var thread uint64
+	if err := conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&thread); err != nil {
+		t.Fatal(err)
+	}
+	w := &watched{p, server, db, "http://" + tcp}
+	request := func(method, path string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, w.admin+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer s3cret")
+		return answer(t, r)
+	}
+	_, body := request("GET", "/api/v1/sessions")
+	found := regexp.MustCompile(fmt.Sprintf(`"id":(\d+),"listener":"a","client":"127[^"]+","user":"app","thread":%d,"state":"idle"`, thread)).FindStringSubmatch(body)
+	if found == nil {
+		t.Fatalf("no session of thread %d: %s", thread, body)
+	}
+	if code, body := request("DELETE", "/api/v1/sessions/"+found[1]); code != http.StatusNoContent {
+		t.Errorf("close: %d %s", code, body)
+	}
+	if err := conn.PingContext(t.Context()); err == nil {
+		t.Error("the closed session answers")
+	}
+	if !strings.Contains(p.Log(), "closed by an operator") {
+		t.Error("the log does not say who closed it")
+	}
+}
