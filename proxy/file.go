@@ -108,7 +108,8 @@ type loadFrames struct {
 	buf []byte
 }
 
-// Write sends b as one packet. It is never empty, and far below the size from which packets are split.
+// Write sends b as one packet. It is never empty, and far below the size from which packets are
+// split.
 func (f *loadFrames) Write(b []byte) (int, error) {
 	if err := f.l.Advance(); err != nil {
 		return 0, err

@@ -247,9 +247,9 @@ func (s learner) admit(f *decide.Filling) error {
 	return nil
 }
 
-// greatest returns the greatest id in a column, 0 when there is none above 0.
-// The listener's account sees what other transactions have committed, the session what its own has written: in
-// an open one both are asked.
+// greatest returns the greatest id in a column, 0 when there is none above 0. The listener's
+// account sees what other transactions have committed, the session what its own has written: in an
+// open one both are asked.
 func (s learner) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
 	byAccount := s.l.Greatest
 	if byAccount == nil {

@@ -13,9 +13,9 @@ import (
 	"idproxy/rewriter"
 )
 
-// renew prepares the statement that st executes anew, from the client's own text.
-// The client keeps its number for it, while the server gives it another one. alike: the server would
-// not prepare it anew, so its text keeps the sql_mode that it was read by.
+// renew prepares the statement that st executes anew, from the client's own text. The client keeps
+// its number for it, while the server gives it another one. alike: the server would not prepare it
+// anew, so its text keeps the sql_mode that it was read by.
 func (s command) renew(e *relay.Prepared, alike bool) error {
 	switch {
 	case e.Own == nil || !e.Own.Kept:
@@ -133,8 +133,8 @@ func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepare
 	return made.E, s.change(wire.AppendPacket(nil, 0, payload), relay.Pending{Reply: relay.ReplyResult})
 }
 
-// writePrepare writes the PREPARE of a text under a name, as the client sent it: from a variable, which it sets then, or
-// from a literal.
+// writePrepare writes the PREPARE of a text under a name, as the client sent it: from a variable,
+// which it sets then, or from a literal.
 func (s command) writePrepare(name string, own *relay.OwnText, text []byte) ([]byte, error) {
 	mode := s.questions().Settings().Mode
 	sql := append(rewriter.AppendQuoted([]byte("PREPARE "), name, mode), " FROM "...)

@@ -67,8 +67,8 @@ func (x inserting) admitColumn(i int) error {
 	return nil
 }
 
-// belowZero refuses an id below zero in an unsigned column, unless the server does so: else it makes 0
-// of it, which natively generates.
+// belowZero refuses an id below zero in an unsigned column, unless the server does so: else it
+// makes 0 of it, which natively generates.
 func (x inserting) belowZero(r *rule.Rule) error {
 	if !x.plan.Ignore && x.now.Known&relay.KnowStrict == 0 {
 		return NeedProbe{}

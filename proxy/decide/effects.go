@@ -27,8 +27,8 @@ func (cx *reading) makeTemporary(i int, key string) {
 	changes.Temps = append(changes.Temps, relay.Temp{Result: i, Name: key})
 }
 
-// makesTemporary notes the temporary table that a CREATE makes. Where it is not certain whether it makes
-// one, or which, the rules stay awake.
+// makesTemporary notes the temporary table that a CREATE makes. Where it is not certain whether it
+// makes one, or which, the rules stay awake.
 func (cx *reading) makesTemporary(i int, head rewriter.Head) error {
 	if bytes.IndexByte(cx.st.Text[cx.st.Spans[i].Start:cx.st.Spans[i].End], '!') >= 0 { // a comment that is code to some servers
 		cx.st.Touch |= relay.TouchAll

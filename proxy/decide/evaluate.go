@@ -72,7 +72,8 @@ func (v *Cell) ID(s *relay.State) rewriter.Value {
 	return rewriter.Value{}
 }
 
-// read returns the value as the server reads it for a number, its type, and whether that is one of texts.
+// read returns the value as the server reads it for a number, its type, and whether that is one of
+// texts.
 func (v *Cell) read() (text string, kind byte, isText bool) {
 	switch isText = wire.HoldsText(v.Kind); {
 	case isText && v.Binary && v.NumberKind != mysql.MYSQL_TYPE_DOUBLE: // 0x30 is a number to one server and text to the other

@@ -120,7 +120,8 @@ func (x executing) fillExecution() error {
 	return nil
 }
 
-// addBound adds the INSERT that an execution runs to those that get ids. reads: LAST_INSERT_ID() is read.
+// addBound adds the INSERT that an execution runs to those that get ids. reads: LAST_INSERT_ID() is
+// read.
 func (x executing) addBound(p *Part, plan *rewriter.Plan, reads bool) error {
 	switch {
 	case plan.Rows > 1 && x.now.Known&relay.KnowNumbers == 0:

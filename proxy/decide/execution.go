@@ -171,8 +171,8 @@ func (x *execution) eachParameter(take func(row, param int, v wire.Parameter)) {
 	})
 }
 
-// valueOf says what a bound id of a column is worth; later: it is of another row than the first. certain: it is
-// known what that depends on. ask: but for the engine of the part's table.
+// valueOf says what a bound id of a column is worth; later: it is of another row than the first.
+// certain: it is known what that depends on. ask: but for the engine of the part's table.
 func (f *filler) valueOf(column uint8, v *wire.Parameter, s *relay.State, p *Part, later bool) (value rewriter.Value, certain, ask bool) {
 	if f.wide(column) { // NULL alone generates
 		return rewriter.Value{Generate: v.Null || byte(v.Type) == mysql.MYSQL_TYPE_NULL}, true, false

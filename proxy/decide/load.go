@@ -60,7 +60,8 @@ func (x inserting) decideLoad() (insertion, error) {
 	return alone, nil
 }
 
-// readLoad reads the LOAD. fills: its file gets ids. Else the error, if there is one, says what becomes of it.
+// readLoad reads the LOAD. fills: its file gets ids. Else the error, if there is one, says what
+// becomes of it.
 func (x inserting) readLoad(plan *rewriter.LoadPlan) (fills bool, err error) {
 	const settings = relay.KnowMode | relay.KnowNumbers
 	x.st.speller = x.speller()

@@ -51,7 +51,8 @@ const (
 	largeChunk = 4096
 )
 
-// maxRanges bounds the ranges of ids that are told apart when the first row is looked for that went in.
+// maxRanges bounds the ranges of ids that are told apart when the first row is looked for that went
+// in.
 const maxRanges = 64
 
 // drawn are the ids that the rows of a file were given.
@@ -76,8 +77,8 @@ func (d *drawn) add(first, last uint64, stride uint64) {
 	}
 }
 
-// ready makes the load ready, and draws the first ids of columns that the file does not have: a source that has none is an
-// error while nothing has been sent.
+// ready makes the load ready, and draws the first ids of columns that the file does not have: a
+// source that has none is an error while nothing has been sent.
 func (l *Loading) ready(s Carrier) error {
 	n := len(l.part.Rules)
 	l.s = s
@@ -223,7 +224,8 @@ func (l *Loading) Ended(seq byte) {
 	l.end, l.over = seq, true
 }
 
-// Delta is what is taken off sequence number seq of the reply. That to a packet out of order is the next one to the client.
+// Delta is what is taken off sequence number seq of the reply. That to a packet out of order is the
+// next one to the client.
 func (l *Loading) Delta(seq, file byte) byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +235,8 @@ func (l *Loading) Delta(seq, file byte) byte {
 	return file
 }
 
-// Lost returns what a client is told whose server is gone, and the sequence number of what it sent last; nil while it sends.
+// Lost returns what a client is told whose server is gone, and the sequence number of what it sent
+// last; nil while it sends.
 func (l *Loading) Lost() (e *mysql.MyError, seq byte) {
 	if e = l.BrokenOff(); e == nil {
 		made := l.expect()

@@ -46,9 +46,9 @@ func (x naming) decideDynamic(i int, head rewriter.Head) (ends bool, err error) 
 	return true, nil
 }
 
-// unreadDynamic answers for a PREPARE or the like, the first of its piece, of which dyn
-// is what could be read. It goes as it is, but where it may write to a table with a rule: by what it
-// names, or as the execution of a statement that gets ids.
+// unreadDynamic answers for a PREPARE or the like, the first of its piece, of which dyn is what
+// could be read. It goes as it is, but where it may write to a table with a rule: by what it names,
+// or as the execution of a statement that gets ids.
 func (x naming) unreadDynamic(head rewriter.Head, dyn *rewriter.Dynamic) error {
 	if head.Kind != rewriter.Deallocate {
 		for name, e := range x.now.Statements.ByName {

@@ -9,8 +9,8 @@ import (
 	"idproxy/rule"
 )
 
-// Need is what a decision waits for, of a type for each thing that may be missing. It is an error where a decision is
-// under way, so that what finds it returns it as any other.
+// Need is what a decision waits for, of a type for each thing that may be missing. It is an error
+// where a decision is under way, so that what finds it returns it as any other.
 type Need interface {
 	error
 	isNeed()

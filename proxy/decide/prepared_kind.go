@@ -51,7 +51,8 @@ func FillerOf(e *relay.Prepared) *filler {
 	return f
 }
 
-// CountedOf returns what is known of an INSERT whose rows come from a query, nil for another statement.
+// CountedOf returns what is known of an INSERT whose rows come from a query, nil for another
+// statement.
 func CountedOf(e *relay.Prepared) *preparedQuery {
 	q, _ := e.Kind.(*preparedQuery)
 	return q

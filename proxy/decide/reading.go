@@ -80,7 +80,8 @@ func (x executing) outdated() error {
 	return NeedRenewal{Of: x.e}
 }
 
-// generatesElse stands for a statement that must be prepared anew because other values generate than at its PREPARE.
+// generatesElse stands for a statement that must be prepared anew because other values generate
+// than at its PREPARE.
 func (x executing) generatesElse() error {
 	if x.now.Busy {
 		return NeedQuiet{}

@@ -50,8 +50,8 @@ func (x inserting) countable() error {
 	return nil
 }
 
-// idsBeside finds out whether ids stand beside the values of the query, which takes an engine that takes rows
-// back, or in a query around it.
+// idsBeside finds out whether ids stand beside the values of the query, which takes an engine that
+// takes rows back, or in a query around it.
 func (x inserting) idsBeside() (bool, error) {
 	can, must := x.plan.CanBeside()
 	engine := x.p.Facts.Engine()
@@ -75,8 +75,8 @@ func (x inserting) idsBeside() (bool, error) {
 	return false, x.unfilled(x.p, "INSERT ... SELECT of numbers that MariaDB would round on their way (a quotient, or a sum of DOUBLE)")
 }
 
-// selects reports whether the piece is an INSERT whose rows come from a query and are numbered. One that is not may go as
-// it is, for its rule says so.
+// selects reports whether the piece is an INSERT whose rows come from a query and are numbered. One
+// that is not may go as it is, for its rule says so.
 func (d *decision) selects() bool {
 	_, ok := d.Order.(*selecting)
 	return ok

@@ -61,8 +61,8 @@ func heldExecution(e *relay.Prepared, payload []byte) *Statement {
 	return st
 }
 
-// splicing splices an execution of e, with ids from 7<<32 on in the first column and 8<<32 in the second. The error is
-// what the client would get.
+// splicing splices an execution of e, with ids from 7<<32 on in the first column and 8<<32 in the
+// second. The error is what the client would get.
 func splicing(t testing.TB, e *relay.Prepared, payload []byte, caps uint64) (st *Statement, out []byte, err error) {
 	t.Helper()
 	st = heldExecution(e, payload)
@@ -239,7 +239,8 @@ func TestSpliceRemembersTypes(t *testing.T) {
 	}
 }
 
-// An id beyond what a DOUBLE holds is a DECIMAL in its place. NULL has the type of the integer before it.
+// An id beyond what a DOUBLE holds is a DECIMAL in its place. NULL has the type of the integer
+// before it.
 func TestBindLike(t *testing.T) {
 	const double = uint16(mysql.MYSQL_TYPE_DOUBLE)
 	for _, tt := range []struct {
@@ -264,8 +265,8 @@ func TestBindLike(t *testing.T) {
 	}
 }
 
-// FuzzExecute: whatever an execution says of the client's own parameters and attributes arrives, and ids nowhere else than
-// in theirs.
+// FuzzExecute: whatever an execution says of the client's own parameters and attributes arrives,
+// and ids nowhere else than in theirs.
 func FuzzExecute(f *testing.F) {
 	head := "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00"
 	f.Add([]byte(head+"\x00\x01\xfd\x00\x01x"), byte(0), false)
@@ -396,7 +397,8 @@ func FuzzBulk(f *testing.F) {
 	})
 }
 
-// checkBound checks a bound id of a bulk execution, which may have another type than the client gave it.
+// checkBound checks a bound id of a bulk execution, which may have another type than the client
+// gave it.
 func checkBound(t *testing.T, value rewriter.Value, own, v given, ids []uint64, used *int) {
 	t.Helper()
 	number := func(g given) (rewriter.Value, bool) {
@@ -417,8 +419,8 @@ func checkBound(t *testing.T, value rewriter.Value, own, v given, ids []uint64, 
 	}
 }
 
-// A text that is no number generates where the server makes 0 of it: strict modes refuse it, but not under IGNORE, and not
-// in a DECIMAL.
+// A text that is no number generates where the server makes 0 of it: strict modes refuse it, but
+// not under IGNORE, and not in a DECIMAL.
 func TestJudgeStrict(t *testing.T) {
 	const decimal = uint16(mysql.MYSQL_TYPE_NEWDECIMAL)
 	for _, tt := range []struct {

@@ -77,8 +77,8 @@ func spliceWide(t testing.TB, e *relay.Prepared, payload []byte) (st *Statement,
 	return st, out, err
 }
 
-// FuzzWideExecute: what an execution says of the client's own parameters arrives, and in the place of the others each id once,
-// with the type that its column needs.
+// FuzzWideExecute: what an execution says of the client's own parameters arrives, and in the place
+// of the others each id once, with the type that its column needs.
 func FuzzWideExecute(f *testing.F) {
 	head := "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00"
 	f.Add([]byte(head+"\x00\x01\xfd\x00\x01x"), byte(0), false)
@@ -179,7 +179,8 @@ func FuzzWideBulk(f *testing.F) {
 	})
 }
 
-// TestWideSpliceTypes: a column of bytes gets no VAR_STRING, and rows that cannot share a type are refused.
+// TestWideSpliceTypes: a column of bytes gets no VAR_STRING, and rows that cannot share a type are
+// refused.
 func TestWideSpliceTypes(t *testing.T) {
 	bulkHead := "\xfa\x01\x00\x00\x00\x80\x00"
 	for _, tt := range []struct {

@@ -66,7 +66,8 @@ func (st *Statement) Read(command []byte, as relay.Arrival) {
 	}
 }
 
-// mayCall reports whether the INSERT or LOAD decided on last may call a function that can set variables.
+// mayCall reports whether the INSERT or LOAD decided on last may call a function that can set
+// variables.
 func (d *decision) mayCall(sql []byte, head rewriter.Head) bool {
 	if head.Kind == rewriter.Load {
 		return rewriter.CallsUnknown(sql, head.Target.Table)

@@ -55,7 +55,8 @@ func (cx *reading) rulesOf(t rewriter.Name) (rewriter.Name, []*rule.Rule, error)
 	return name, rules, nil
 }
 
-// rest reports whether the rules of the table rest whose key was made last, for it is a temporary one of the session's own.
+// rest reports whether the rules of the table rest whose key was made last, for it is a temporary
+// one of the session's own.
 func (cx *reading) rest() (bool, error) {
 	own, err := cx.owns(cx.st.Key)
 	switch {
@@ -139,8 +140,8 @@ func (cx *reading) needTable(p *Part) error {
 	return NeedTable{Table: p.Name, Key: string(cx.st.Key)}
 }
 
-// leaveStale notes of a statement to prepare that the server refuses it as the table is now: the table may be
-// another one at an execution.
+// leaveStale notes of a statement to prepare that the server refuses it as the table is now: the
+// table may be another one at an execution.
 func (cx *reading) leaveStale() {
 	if cx.prepares {
 		cx.st.Prepared = &relay.Prepared{Kind: stale{}}

@@ -11,8 +11,8 @@ import (
 	"idproxy/rule"
 )
 
-// A text that prepares from plain literals, and names no table with a rule, goes as it came where it is in doubt. What is known
-// of the names in it is not believed any more.
+// A text that prepares from plain literals, and names no table with a rule, goes as it came where
+// it is in doubt. What is known of the names in it is not believed any more.
 func TestNamesPass(t *testing.T) {
 	const doubted = `; SELECT "x"`
 	for _, tt := range []struct{ name, text, want string }{

@@ -8,7 +8,8 @@ import (
 	"idproxy/rule"
 )
 
-// TestWideExpectations: a statement whose ids are no numbers leaves to the server what the server shows.
+// TestWideExpectations: a statement whose ids are no numbers leaves to the server what the server
+// shows.
 func TestWideExpectations(t *testing.T) {
 	e := relay.Expect{Form: relay.FormElsewhere, Rows: 2}
 	for insertID, want := range map[uint64]relay.LastEffect{0: relay.LastKept, 7: relay.LastUnknown} {

@@ -72,7 +72,8 @@ func TestQuestionsForgetNoTables(t *testing.T) {
 	}
 }
 
-// An error that says that a row does not fit its table ends what is known of that table, and of no other.
+// An error that says that a row does not fit its table ends what is known of that table, and of no
+// other.
 func TestErrorsDoubtTheirTable(t *testing.T) {
 	for code, want := range map[uint16]bool{1048: true, 1364: true, 1366: true, 1906: true, 3105: true, 1062: false, 1064: false, 1213: false} {
 		tb := facts.New()

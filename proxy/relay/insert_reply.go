@@ -154,8 +154,8 @@ func (r *InsertReply) Doubt() {
 	}
 }
 
-// Lost returns what a client is told whose server is gone, and the sequence number of what it
-// sent last; nil: nothing. shown: it was given bytes of the reply, partly: the last packet not whole.
+// Lost returns what a client is told whose server is gone, and the sequence number of what it sent
+// last; nil: nothing. shown: it was given bytes of the reply, partly: the last packet not whole.
 func (r *InsertReply) Lost(shown, partly bool) (*mysql.MyError, byte) {
 	if r.Load != nil && r.Withheld == nil {
 		if partly {

@@ -34,7 +34,8 @@ func TestOwnTextsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzTypes: the types that are kept of an execution are those that it is read with, also when it arrives in pieces.
+// FuzzTypes: the types that are kept of an execution are those that it is read with, also when it
+// arrives in pieces.
 func FuzzTypes(f *testing.F) {
 	f.Add([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x01x"), byte(1), false)
 	f.Add([]byte("\x17\x01\x00\x00\x00\x08\x01\x00\x00\x00\x02\x00\x01\x08\x00\x00\x03\x00\x01ab"), byte(1), true)

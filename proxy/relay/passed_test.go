@@ -7,7 +7,8 @@ import (
 	"idproxy/rule"
 )
 
-// What is kept of such texts is bounded, and what is not kept is no reason to refuse while the rules are the same.
+// What is kept of such texts is bounded, and what is not kept is no reason to refuse while the
+// rules are the same.
 func TestPassedTextsAreBounded(t *testing.T) {
 	var p passedNames
 	if p.MayInsert(rule.NewList([]rule.Rule{{Schema: "shop", Table: "*", Column: "id", Source: "s"}})) {

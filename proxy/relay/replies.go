@@ -234,8 +234,8 @@ func (m *Replies) first() bool { return m.step == stepFirst }
 // rowCount returns how many rows of the result have passed; below 1 while they are its definitions.
 func (m *Replies) rowCount() int { return m.rowsIn }
 
-// definition returns the number of the definition that is looked at in the reply to a PREPARE, and whether
-// those of parameters are among them.
+// definition returns the number of the definition that is looked at in the reply to a PREPARE, and
+// whether those of parameters are among them.
 func (m *Replies) definition() (nth int, params bool) { return m.nth, m.params }
 
 // memory is what the session remembers beyond the reply.
@@ -303,8 +303,8 @@ func (m *Replies) judgeOne(payload []byte, n int) {
 	}
 }
 
-// judgeOpaque handles a packet of a stream without an end. One that begins with an ERR was refused: the
-// session goes on.
+// judgeOpaque handles a packet of a stream without an end. One that begins with an ERR was refused:
+// the session goes on.
 func (m *Replies) judgeOpaque(payload []byte) {
 	if payload[0] == wire.ErrByte && wire.ErrCode(payload) != wire.ProgressCode && !m.Forward {
 		m.fail(payload)

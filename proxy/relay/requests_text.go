@@ -45,8 +45,8 @@ func (m *Requests) query(payload []byte, size int, whole bool) verdict {
 	return forwardIt
 }
 
-// asksKept reports whether a text begins with a SHOW WARNINGS that was answered beforehand. What was kept
-// for it is good for the next command only.
+// asksKept reports whether a text begins with a SHOW WARNINGS that was answered beforehand. What
+// was kept for it is good for the next command only.
 func (m *Requests) asksKept(sql []byte, whole bool) bool {
 	if m.Conversation.kept == nil {
 		return false

@@ -2,8 +2,9 @@ package relay
 
 import "idproxy/proxy/facts"
 
-// Snapshot is what a decision on a held command knows of its session. What happens later does not reach it, but for
-// Statements, which belongs to the goroutine that decides. Who has no conversation makes one of its own.
+// Snapshot is what a decision on a held command knows of its session. What happens later does not
+// reach it, but for Statements, which belongs to the goroutine that decides. Who has no
+// conversation makes one of its own.
 type Snapshot struct {
 	State
 	Caps     uint64 // what client and server both speak
@@ -17,8 +18,8 @@ type Snapshot struct {
 	Statements *Statements // those prepared in SQL are read
 }
 
-// Snapshot returns what is known now. executed is the statement that a command executes, nil where it does not or
-// nothing is known of that.
+// Snapshot returns what is known now. executed is the statement that a command executes, nil where
+// it does not or nothing is known of that.
 func (c *Conversation) Snapshot(executed *Prepared) Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +62,8 @@ func (c *Conversation) LearnAsked(age uint32) {
 	})
 }
 
-// LearnLastID notes what LAST_INSERT_ID() is on the server. Where it is owed that is not the native value.
+// LearnLastID notes what LAST_INSERT_ID() is on the server. Where it is owed that is not the native
+// value.
 func (c *Conversation) LearnLastID(value uint64) {
 	c.Update(func(s *State) {
 		if !s.LastID.Owed {

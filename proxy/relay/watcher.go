@@ -43,10 +43,11 @@ type reply interface {
 	first() bool
 	// precedes reports whether another piece of the same text follows the command.
 	precedes() bool
-	// rowCount returns how many rows of the result have passed; below 1 while they are its definitions.
+	// rowCount returns how many rows of the result have passed; below 1 while they are its
+	// definitions.
 	rowCount() int
-	// definition returns the number of the definition that is looked at in the reply to a PREPARE, and whether
-	// those of parameters are among them.
+	// definition returns the number of the definition that is looked at in the reply to a PREPARE,
+	// and whether those of parameters are among them.
 	definition() (nth int, params bool)
 	// takeOff sets what is taken off the sequence numbers from the packet that is looked at on.
 	takeOff(delta byte)
