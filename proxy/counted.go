@@ -12,7 +12,7 @@ import (
 func (s *session) counts(k stats.Kind) { s.outcome = max(s.outcome, k) }
 
 // countRefusal counts the command, by the rule that refuses it and its reason.
-func (s *session) countRefusal(cause error, e *mysql.MyError) {
+func (s command) countRefusal(cause error, e *mysql.MyError) {
 	s.counts(stats.Refused)
 	why, by := clienterr.ReasonOf(cause)
 	name := ""

@@ -69,7 +69,7 @@ func (s handshake) run() error {
 // begin sets the session up for the capabilities both sides agreed on.
 func (s handshake) begin(greeting *wire.Greeting, caps uint64) {
 	s.log = s.log.With("thread", greeting.ThreadID)
-	s.thread.Store(greeting.ThreadID)
+	s.who.thread.Store(greeting.ThreadID)
 	s.c.Begin(caps, greeting.MariaDB(), greeting.Number())
 	if secure(s.client) != secure(s.server) {
 		s.replies.Bridge = clienterr.Payload(clienterr.Bridge())

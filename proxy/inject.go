@@ -27,15 +27,6 @@ const maxRounds = 1000
 // after an INSERT of many rows one takes far more memory than the session.
 var statements = sync.Pool{New: func() any { return new(decide.Statement) }}
 
-// command is a held command of a session, on its way to the server.
-type command struct {
-	*session
-	st *decide.Statement
-}
-
-// learner finds out what the decision on a command waits for.
-type learner struct{ command }
-
 // statement decides on a held command and does what was decided. An error ends
 // the session; what is wrong with the statement is answered to the client.
 func (s *session) statement(packet []byte) error {
@@ -110,7 +101,14 @@ func (s command) decide() error {
 		err := s.decided()
 		s.report(&s.st.Found)
 		if err == nil {
-			if done, err := s.execute(); done || err != nil {
+			expected, at, err := s.st.Order.Draw(s.session)
+			if err != nil {
+				if again, err := s.refuseAt(at, err); !again {
+					return err
+				}
+				continue
+			}
+			if done, err := s.execute(expected); done || err != nil {
 				return err
 			}
 			continue
@@ -162,22 +160,6 @@ func (s command) refuseAt(i int, cause error) (again bool, err error) {
 		s.l.srv.Stats.Refused.Add(1)
 	}
 	return false, s.refuse(cause, e)
-}
-
-// refuse answers for the command with the error e, which was made of cause.
-func (s command) refuse(cause error, e *mysql.MyError) error {
-	s.countRefusal(cause, e)
-	s.unprepared()
-	return s.answer(e, s.st.Seq)
-}
-
-// unprepared notes that a PREPARE was refused here: a server would have dropped
-// the statement that had the name.
-func (s command) unprepared() {
-	if s.st.Dynamic == nil || s.st.Dynamic.Verb != rewriter.VerbPrepare || s.st.Dynamic.Name == "" {
-		return
-	}
-	s.c.Prepared.SetName(s.st.Dynamic.Name, &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(s.st.Dynamic.Name)}})
 }
 
 // learn finds out what a decision waits for.

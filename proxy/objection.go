@@ -121,25 +121,5 @@ func (s command) sendAsIs(as decide.Order, end, rest int) (done bool, err error)
 	s.st.Filled.Parts = s.st.Filled.Parts[:0]
 	s.st.Order, s.st.After, s.st.Owing, s.st.Unseen = as, nil, false, false
 	s.st.Touch, s.st.End, s.st.Rest = relay.TouchAll|relay.TouchLastID, end, rest
-	return s.execute()
-}
-
-// quoteAll gives the client the error of a statement of a piece that the server could
-// not read. Natively it quotes what stands behind the piece, too.
-func (s command) quoteAll(w *relay.Withheld) error {
-	ofItsText := s.st.Dynamic != nil && s.st.Dynamic.From != rewriter.SourceNone // the error; asking would change the diagnostics
-	if w.Result < len(s.st.Spans) && !ofItsText {
-		span := s.st.Spans[w.Result]
-		_, own, err := ask.TryPrepare(s.questions(), s.st.Text[span.Start:span.End])
-		if err == nil && own != nil && own.Code == mysql.ER_PARSE_ERROR { // else it is of a text that the statement runs
-			_, own, err = ask.TryPrepare(s.questions(), s.st.Text[span.Start:])
-			if err == nil && own != nil {
-				return s.answer(own, w.Frame[3]-1)
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return s.deliver(w.Frame)
+	return s.execute(nil)
 }

@@ -7,16 +7,17 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/decide"
+	"idproxy/proxy/ask"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
+	"idproxy/rewriter"
 )
 
 // execute sends a decided piece and waits for its end where something depends
 // on it. done: the client has its whole reply, or will have it.
-func (s command) execute() (done bool, err error) {
+func (s command) execute(expected []relay.Expect) (done bool, err error) {
 	// 1. It is sent. Most pieces leave nothing to wait for.
-	sent, done, err := s.send()
+	sent, done, err := s.send(expected)
 	if !sent || err != nil {
 		return done, err
 	}
@@ -59,59 +60,6 @@ func (s command) answerWithheld(w *relay.Withheld) (done bool, err error) {
 		return err != nil, err
 	}
 	return true, errors.Join(err, s.answer(refused, s.st.Seq))
-}
-
-// quiet waits until no command is pending. Files that the server asks for
-// meanwhile go through.
-func (s *session) quiet() error {
-	for {
-		select {
-		case <-s.c.Quiet():
-			return nil
-		case <-s.gone:
-			return errServerGone
-		case <-s.c.Infile:
-			if err := s.relayFile(); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// relayFile passes on the data of a LOCAL INFILE, and nothing that stands
-// behind it. The command that asked for it is given up: what is left of it is
-// copied, for more bytes of the client take its place.
-func (s *session) relayFile() error {
-	if s.c.Phase() != relay.PhaseInfile {
-		return nil
-	}
-	if l, ok := s.held.Order.(*decide.Loading); ok {
-		return s.relayLoad(l)
-	}
-	s.held.Keep()
-	s.in.consume(s.holding)
-	s.holding = 0
-	for s.c.Phase() == relay.PhaseInfile {
-		b := s.in.bytes()
-		if n := s.requests.Left; n > 0 {
-			b = b[:min(n, len(b))]
-		} else if len(b) >= wire.HeaderLen {
-			b = b[:min(wire.HeaderLen+wire.PayloadLen(b), len(b))]
-		}
-		n, act := s.requests.Next(b)
-		if act == relay.ActMore {
-			if err := s.in.more(); err != nil {
-				s.clientClosed(err)
-				return errClientGone
-			}
-			continue
-		}
-		if err := s.write(b[:n]); err != nil {
-			return err
-		}
-		s.in.consume(n)
-	}
-	return nil
 }
 
 // settle asks what the reply to an INSERT left open, and gives the client the
@@ -209,3 +157,23 @@ func (s command) showKept() (shown, done bool, err error) {
 
 // showWarnings is answered with what was kept.
 const showWarnings = "SHOW WARNINGS"
+
+// quoteAll gives the client the error of a statement of a piece that the server could
+// not read. Natively it quotes what stands behind the piece, too.
+func (s command) quoteAll(w *relay.Withheld) error {
+	ofItsText := s.st.Dynamic != nil && s.st.Dynamic.From != rewriter.SourceNone // the error; asking would change the diagnostics
+	if w.Result < len(s.st.Spans) && !ofItsText {
+		span := s.st.Spans[w.Result]
+		_, own, err := ask.TryPrepare(s.questions(), s.st.Text[span.Start:span.End])
+		if err == nil && own != nil && own.Code == mysql.ER_PARSE_ERROR { // else it is of a text that the statement runs
+			_, own, err = ask.TryPrepare(s.questions(), s.st.Text[span.Start:])
+			if err == nil && own != nil {
+				return s.answer(own, w.Frame[3]-1)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.deliver(w.Frame)
+}

@@ -15,13 +15,6 @@ import (
 	"idproxy/rewriter"
 )
 
-// elsewhere is what a session has been changed from, to read a text as it was read.
-type elsewhere struct {
-	schema []byte // the default one; nil: it stayed
-	mode   string // sql_mode, if it is moded
-	moded  bool
-}
-
 // readAs gives the session the default schema and, with quotes, the sql_mode that a
 // text was read by. readAsNow takes them back.
 func (s command) readAs(o *relay.OwnText, text string, quotes bool) error {

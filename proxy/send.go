@@ -12,14 +12,9 @@ import (
 	"idproxy/proxy/wire"
 )
 
-// send draws the ids of a decided piece and sends it on, with what the proxy
-// needs said in front of it. done: the client got an error instead.
-func (s command) send() (sent, done bool, err error) {
-	expected, at, err := s.st.Order.Draw(s.session)
-	if err != nil {
-		again, err := s.refuseAt(at, err)
-		return false, !again, err
-	}
+// send sends a decided piece whose ids are drawn, with what the proxy needs said in front of it.
+// done: the client got an error instead.
+func (s command) send(expected []relay.Expect) (sent, done bool, err error) {
 	payload, made, err := s.st.Order.Write(s.session, &s.st.Command)
 	if err != nil {
 		return s.refused(err)

@@ -118,14 +118,14 @@ func (srv *Server) Sessions() []SessionStatus {
 	srv.mu.Unlock()
 	all := make([]SessionStatus, 0, len(open))
 	for _, s := range open {
-		all = append(all, s.status())
+		all = append(all, statusOf(s))
 	}
 	return all
 }
 
-func (s *session) status() SessionStatus {
+func statusOf(s *session) SessionStatus {
 	status := SessionStatus{
-		ID: s.id, Listener: s.l.Name, Client: s.remote, Thread: s.thread.Load(), State: Idle, Started: s.started, Counts: &s.stats,
+		ID: s.who.id, Listener: s.l.Name, Client: s.who.remote, Thread: s.who.thread.Load(), State: Idle, Started: s.who.started, Counts: &s.stats,
 	}
 	loggedIn := s.stats.LoggedIn.Load()
 	var deciding, pending, open bool
@@ -148,7 +148,7 @@ func (srv *Server) CloseSession(id uint64) bool {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	for s := range srv.sessions {
-		if s.id == id {
+		if s.who.id == id {
 			s.close(errClosed)
 			return true
 		}

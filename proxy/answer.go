@@ -1,0 +1,34 @@
+package proxy
+
+import (
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
+	"idproxy/proxy/wire"
+)
+
+// answer sends an error made here as the reply to a command whose last frame
+// had sequence number seq.
+func (s *session) answer(e *mysql.MyError, seq byte) error {
+	s.l.stats.Error(stats.Error{Code: e.Code, Side: stats.Proxy})
+	return s.deliver(wire.AppendERR(nil, seq+1, e))
+}
+
+// deliver sends a reply made here behind the replies that the client waits for.
+func (s *session) deliver(local []byte) error {
+	if s.c.Waiting() >= relay.MaxPending {
+		if err := s.quiet(); err != nil {
+			return err
+		}
+	}
+	s.clientMu.Lock()
+	defer s.clientMu.Unlock()
+	if !s.c.Answerable(local) {
+		return nil
+	}
+	if _, err := s.client.Write(local); err != nil {
+		return errClientGone
+	}
+	return nil
+}

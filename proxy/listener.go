@@ -1,0 +1,143 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/proxy/decide"
+	"idproxy/proxy/facts"
+	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
+	"idproxy/rule"
+)
+
+// Config is what a Server is made of; it does not change while it runs.
+type Config struct {
+	Listeners    []Listener
+	SecondReader decide.SecondReader // nil: none
+	Logger       *slog.Logger        // nil: discard
+	Refused      func(Refused)       // is told of statements; nil: nobody is
+}
+
+// Refused is a statement that was refused, or that an observing rule would have treated otherwise.
+type Refused struct {
+	Listener, User string
+	Rule           string // empty: it is not known, or no single one
+	Reason         string // one of rule.Reason's, or "observed"
+	Statement      string // without its values
+	Code           uint16 // of the error that the client saw; 0: it saw none
+	Text           string // of that error, or what would have been done
+}
+
+// TLSMode says when the connection to the server uses TLS.
+type TLSMode uint8
+
+// AsClient is the default: TLS to the server if, and only if, the client uses
+// it. Required refuses clients without TLS, Disabled offers them none.
+const (
+	AsClient TLSMode = iota
+	Required
+	Disabled
+)
+
+// Listener is one address that clients connect to, and its server.
+type Listener struct {
+	Name     string
+	Listen   net.Addr
+	Upstream net.Addr
+	// ClientTLS offers TLS to clients; nil: none.
+	ClientTLS *tls.Config
+	// UpstreamTLS is for the connection to the server.
+	UpstreamTLS     *tls.Config
+	UpstreamTLSMode TLSMode
+	// Greatest returns what ask.GreatestQuery asks for, over a connection of its own.
+	// nil: it is asked over the client's, as it is after ErrLocked: the lock may
+	// be the client's own, as LOCK TABLES in a dump takes it.
+	Greatest func(ctx context.Context, schema, table string, column rule.Column) (uint64, error)
+	// Ping asks the server whether it answers, over a connection of its own; nil: there is no
+	// account to ask with.
+	Ping func(ctx context.Context) error
+	// OnHeld is told how long each command was held that was decided on; nil: nobody is.
+	OnHeld func(time.Duration)
+	// Definition returns what SHOW CREATE VIEW says of a view, nil of a table, where a
+	// client may not see it; nil: there is no account to ask with.
+	Definition func(ctx context.Context, schema, table string) ([]byte, error)
+}
+
+// ErrLocked is what Listener.Greatest answers when someone has locked the table.
+var ErrLocked = errors.New("the table is locked")
+
+// Address is a network address that is resolved when it is used.
+type Address struct{ Net, Addr string }
+
+// Network returns "tcp" or "unix".
+func (a Address) Network() string { return a.Net }
+
+// String returns host:port, or the path of a socket.
+func (a Address) String() string { return a.Addr }
+
+// Settings are what may change while sessions run.
+type Settings struct {
+	Rules           map[string]*rule.List      // by the listener's name
+	Sources         map[string]idsource.Source // by the name that rules use
+	Sessions        int
+	Handshake       time.Duration
+	Statement       int           // most bytes of a statement to hold
+	ShutdownTimeout time.Duration // 0: sessions are cut at once
+}
+
+// Stats counts what the proxy did.
+type Stats struct {
+	Sessions  atomic.Int64 // open now
+	Filled    atomic.Int64 // statements that were given ids
+	IDs       atomic.Int64 // ids given
+	Refused   atomic.Int64 // statements refused for their form
+	Forwarded atomic.Int64 // statements passed without ids because their rule says so
+	Observed  atomic.Int64 // statements that an observing rule saw
+	LeftAlone atomic.Int64 // statements on tables that a wildcard matches and does not concern
+	Unseen    atomic.Int64 // statements that may have written to tables with rules out of sight: CALL, texts that are not known
+	Panics    atomic.Int64
+}
+
+// Server accepts clients on all listeners.
+type Server struct {
+	Stats Stats
+
+	cfg       Config
+	log       *slog.Logger
+	live      atomic.Pointer[Settings]
+	listeners []*listener
+
+	notices *notices
+	refused rule.Counts // statements that no single rule refused
+
+	mu       sync.Mutex // guards sessions, draining, lastID, and what listeners listen on
+	sessions map[*session]struct{}
+	lastID   uint64 // number of the newest session
+	draining bool
+	wg       sync.WaitGroup // one per session
+}
+
+func (srv *Server) settings() *Settings { return srv.live.Load() }
+
+// listener is a Listener at work.
+type listener struct {
+	Listener
+	srv    *Server
+	ln     net.Listener
+	rules  atomic.Pointer[rule.List]
+	tables *facts.Tables
+	stats  stats.Listener
+	health health
+}
+
+func (l *listener) ruleBook() relay.RuleBook {
+	return relay.RuleBook{List: l.rules.Load(), Fold: l.tables.Fold() != facts.FoldNo}
+}
