@@ -26,6 +26,7 @@ type LoadPlan struct {
 	At []int
 	// Bytes says of each field that it goes into a variable, or a column without a character set.
 	Bytes []bool
+	Sets  bool // SET column = value
 
 	edits []loadEdit
 }
@@ -390,7 +391,7 @@ func (r *loadReader) list() error {
 // set walks over the assignments. One to a generated column, and one that reads it, would see the
 // id where natively nothing is yet.
 func (r *loadReader) set() error {
-	if !r.take("set") {
+	if r.load.Sets = r.take("set"); !r.load.Sets {
 		return nil
 	}
 	depth, variable := 0, -1

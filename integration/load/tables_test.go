@@ -23,6 +23,7 @@ var loadWorlds = []struct {
 	{name: "first row skipped", before: "INSERT INTO t (id, a, u) VALUES (1, 'old', 1)", sql: loadCSV + "(a,u)", file: "x,1\ny,2\nz,3\n"},
 	{name: "old rows replaced", before: "INSERT INTO t (id, a, u) VALUES (1, 'old', 1)", sql: "LOAD DATA LOCAL INFILE 'f' REPLACE INTO TABLE t FIELDS TERMINATED BY ',' (a,u)", file: "x,1\ny,2\nz,2\n"},
 	{name: "zero is a value", before: "SET sql_mode='NO_AUTO_VALUE_ON_ZERO'", sql: loadCSV, file: "\\N,x,1\n0,y,2\n0,z,3\n"},
+	{name: "zero is a value, with SET", before: "SET sql_mode='NO_AUTO_VALUE_ON_ZERO'", sql: loadCSV + "(id,a,@u) SET u = @u", file: "\\N,x,1\n0,y,2\n0,z,3\n7,z,4\n"},
 	{name: "zero is a value, missing", before: "SET sql_mode='NO_AUTO_VALUE_ON_ZERO'", sql: loadCSV + "(a,u)", file: "x,1\ny,2\n"},
 	{name: "no escapes", before: "SET sql_mode='NO_BACKSLASH_ESCAPES'", sql: loadCSV + "(a,u)", file: "x\\,1\n\\N,2\n"},
 	{name: "no escapes, but given", before: "SET sql_mode='NO_BACKSLASH_ESCAPES'", sql: loadCSV + "ESCAPED BY '\\' (a,u)", file: "x\\,1,2\n"},

@@ -116,7 +116,9 @@ func (x inserting) format(l *Loading, charset string) infile.Format {
 	f := separated(&l.plan)
 	f.Skip, f.Fields, f.Bytes = l.plan.Skip, l.plan.Fields, l.plan.Bytes
 	f.Charset, _ = infile.CharsetOf(charset)
-	f.MariaDB, f.KeepZero = x.Mode.MariaDB, x.Mode.NoAutoValueOnZero
+	f.MariaDB = x.Mode.MariaDB
+	// MariaDB forgets that a field was given when it fills the columns of SET.
+	f.KeepZero = x.Mode.NoAutoValueOnZero && !(f.MariaDB && l.plan.Sets)
 	f.Strict, _ = refusesText(&x.now.State, l.part.Facts, !l.plan.Replace, true)
 	f.StrictFirst, _ = refusesText(&x.now.State, l.part.Facts, !l.plan.Replace, false)
 	for i, at := range l.plan.At {
