@@ -6,6 +6,7 @@ import (
 
 // metric is one name that Prometheus reads, and where its values are in a state.
 type metric struct {
+	name string
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	from func(s *State, emit emit)
@@ -15,11 +16,11 @@ type metric struct {
 type emit func(value float64, labels ...string)
 
 func gauge(name, help string, labels []string, from func(*State, emit)) metric {
-	return metric{prometheus.NewDesc("idproxy_"+name, help, labels, nil), prometheus.GaugeValue, from}
+	return metric{"idproxy_" + name, prometheus.NewDesc("idproxy_"+name, help, labels, nil), prometheus.GaugeValue, from}
 }
 
 func counter(name, help string, labels []string, from func(*State, emit)) metric {
-	return metric{prometheus.NewDesc("idproxy_"+name, help, labels, nil), prometheus.CounterValue, from}
+	return metric{"idproxy_" + name, prometheus.NewDesc("idproxy_"+name, help, labels, nil), prometheus.CounterValue, from}
 }
 
 // metrics are all that the state gives. docs/monitoring.md lists them.
@@ -153,6 +154,14 @@ var metrics = []metric{
 			out(s.Stores[i].Took.Seconds(), s.Stores[i].Name)
 		}
 	}),
+}
+
+// MetricNames returns the names of the metrics that the state gives.
+func MetricNames() (names []string) {
+	for _, m := range metrics {
+		names = append(names, m.name)
+	}
+	return names
 }
 
 func one(b bool) float64 {

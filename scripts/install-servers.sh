@@ -16,6 +16,8 @@
 #   gcc       a C compiler, without which Go has no race detector
 #   haproxy   for benchmarks
 #   redis     Redis from Debian, without its system service
+#   prometheus
+#             promtool from Debian's package, unpacked into .tools/prometheus
 #   etcd      etcd from Debian, unpacked into .tools/etcd
 #
 # Needs a Debian system; system packages need root or sudo.
@@ -187,14 +189,19 @@ install_etcd() {
   has etcd || [ -x "$tools/etcd/etcd" ] || take_from etcd-server usr/bin "$tools/etcd"
 }
 
-[ $# -gt 0 ] || { sed -n '2,21s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+# Its rules are checked by promtool, which the package brings.
+install_prometheus() {
+  [ -x "$tools/prometheus/promtool" ] || take_from prometheus usr/bin "$tools/prometheus"
+}
+
+[ $# -gt 0 ] || { sed -n '2,23s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mariadb118 | mysql | client | clients | browser | gcc | haproxy | redis | etcd) "install_$what" ;;
+  mariadb | mariadb118 | mysql | client | clients | browser | gcc | haproxy | redis | etcd | prometheus) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done
