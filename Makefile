@@ -27,17 +27,17 @@ WITHIN := $$(go list ./... | grep -v '/integration')
 WIDE   := $$(grep -rlE 'width\.(Of|Matrix)|harness\.AllServers' --include='*_test.go' . | xargs -n1 dirname | sort -u)
 
 test: lint ## every kind of comparison, on both servers; about ten minutes
-	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus
+	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
 	{ ok=true; go test -count=1 -timeout=40m -json $(ROOMS) $(PURE) || ok=false; \
 	  go test -race -count=1 -timeout=40m -json $(WITHIN) || ok=false; $$ok; } | go run ./integration/testrun
 
 test-matrix: ## the same comparisons over more servers, modes, character sets, triggers, sizes and seeds; each fuzz target for FUZZTIME
-	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus
+	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
 	IDPROXY_MATRIX=1 go test -count=1 -timeout=100m -json -p 3 ./integration/oracle $(WIDE) | go run ./integration/testrun
 	scripts/fuzz.sh $(FUZZTIME)
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
-	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus
+	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
 	go vet -tags=long ./...
 	export IDPROXY_STATEMENTS=20000; { ok=true; go test -count=1 -timeout=6h -tags=long -json $(ROOMS) $(PURE) || ok=false; \
 	  go test -race -count=1 -timeout=6h -tags=long -json $(WITHIN) || ok=false; $$ok; } | go run ./integration/testrun
