@@ -267,7 +267,11 @@ func ReasonOf(err error) (rule.Reason, *rule.Rule) {
 	if kept, ok := errors.AsType[KeptError](err); ok {
 		return rule.NoIDs, kept.rule
 	}
-	switch From(err).Code {
+	e, ours := errors.AsType[*mysql.MyError](err)
+	if !ours {
+		return rule.Undecided, nil
+	}
+	switch e.Code {
 	case mysql.ER_AUTOINC_READ_FAILED:
 		return rule.NoIDs, nil
 	case mysql.ER_CHECKREAD:
