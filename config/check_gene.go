@@ -5,7 +5,8 @@ import "strings"
 // maxGeneBits keeps ids from being used up: each takes 2^bits of its source.
 const maxGeneBits = 16
 
-// checkGene compares a gene with the ids of s that are to have it; s is nil where there is no such source.
+// checkGene compares a gene with the ids of s that are to have it; s is nil where there is no such
+// source.
 func checkGene(d *document, r *Rule, s *Source, path string) {
 	g, column, bits := r.Gene, path+"/gene/column", path+"/gene/bits"
 	switch {

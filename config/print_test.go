@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestYAMLReadsBack: what is printed means what was read, in all keys that can change and in all others.
+// TestYAMLReadsBack: what is printed means what was read, in all keys that can change and in all
+// others.
 func TestYAMLReadsBack(t *testing.T) {
 	c, err := Load("example.yaml")
 	if err != nil {

@@ -17,8 +17,8 @@ type Standing struct {
 	Of      Stand
 }
 
-// Stand is how far a source of a kind can go: a [SegmentStand], a [SnowflakeStand], or nil for ids that
-// rest on nothing.
+// Stand is how far a source of a kind can go: a [SegmentStand], a [SnowflakeStand], or nil for ids
+// that rest on nothing.
 type Stand interface{ stand() }
 
 // SegmentStand is where ranges stand. Of a source with a series for each table it is that of the

@@ -14,8 +14,9 @@ import (
 	"idproxy/config"
 )
 
-// The checks of this file are about the repository, not the program. Each is a function from what it looks at to the
-// violations it finds, and each is shown an offender, for a check that finds nothing ever would pass as well.
+// The checks of this file are about the repository, not the program. Each is a function from what
+// it looks at to the violations it finds, and each is shown an offender, for a check that finds
+// nothing ever would pass as well.
 
 const root = ".." // the module, seen from this package
 
@@ -28,8 +29,8 @@ type goPackage struct {
 	Imports    []string
 }
 
-// arrows are the imports that a package may have inside the module; a name ending in / stands for all below it.
-// What is not here may import nothing. Only cmd and tests know config.
+// arrows are the imports that a package may have inside the module; a name ending in / stands for
+// all below it. What is not here may import nothing. Only cmd and tests know config.
 var arrows = map[string][]string{
 	"cmd/idproxy":       {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "config", "monitor"},
 	"cmd/idproxy/admin": {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
@@ -78,7 +79,8 @@ var arrows = map[string][]string{
 	"integration/":          {""},
 }
 
-// pure packages are handed bytes and give back bytes: they have no business with files, sockets or programs.
+// pure packages are handed bytes and give back bytes: they have no business with files, sockets or
+// programs.
 var (
 	pure = []string{"rewriter", "rule", "pattern", "ascii", "charset", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/decide", "proxy/clienterr"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
@@ -190,7 +192,8 @@ func repoFiles(t *testing.T) []string {
 // aHome matches paths into somebody's home folder.
 var aHome = regexp.MustCompile(`(^|[\s"'=:(])(/home|/Users|/root)` + `/\w`)
 
-// machinePaths finds paths that exist on one machine only: into its checkout, or into a home folder.
+// machinePaths finds paths that exist on one machine only: into its checkout, or into a home
+// folder.
 func machinePaths(name, text, checkout string) (found []string) {
 	for i, line := range strings.Split(text, "\n") {
 		if strings.Contains(line, checkout+"/") || aHome.MatchString(line) {

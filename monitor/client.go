@@ -17,8 +17,8 @@ type Client struct {
 	token string
 }
 
-// NewClient returns a client of an address: network is "tcp" or "unix". token may be empty. secure is
-// how TLS is spoken; nil: it is not.
+// NewClient returns a client of an address: network is "tcp" or "unix". token may be empty. secure
+// is how TLS is spoken; nil: it is not.
 func NewClient(network, address, token string, secure *tls.Config) *Client {
 	transport := &http.Transport{
 		TLSClientConfig: secure,

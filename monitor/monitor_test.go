@@ -295,8 +295,8 @@ func TestRefusalsBound(t *testing.T) {
 	}
 }
 
-// TestStreams: a page gets a tick at once and each second; there are only so many, and one that does not read holds
-// nobody up.
+// TestStreams: a page gets a tick at once and each second; there are only so many, and one that
+// does not read holds nobody up.
 func TestStreams(t *testing.T) {
 	p := &fixed{state: healthy()}
 	base, _ := serve(t, Options{Program: p})

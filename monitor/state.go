@@ -123,8 +123,8 @@ type Source struct {
 	Snowflake *Snowflake `json:"snowflake,omitempty"`
 }
 
-// Segment is where a source of ranges stands. Of a source with a series for each table, it is that of
-// the series that runs dry first.
+// Segment is where a source of ranges stands. Of a source with a series for each table, it is that
+// of the series that runs dry first.
 type Segment struct {
 	Series    int           `json:"series"`
 	Left      uint64        `json:"ids_left"`           // in memory, of the series that has the fewest seconds left

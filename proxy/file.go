@@ -12,8 +12,9 @@ import (
 
 // relayLoad passes on the file that the server asked for, with its ids.
 //
-// A load that must not go on is broken off by a packet out of order: both servers then roll the statement back, answer
-// with an error and close the connection, while the end of the file would have them keep the rows so far.
+// A load that must not go on is broken off by a packet out of order: both servers then roll the
+// statement back, answer with an error and close the connection, while the end of the file would
+// have them keep the rows so far.
 func (s *session) relayLoad(l *decide.Loading) error {
 	s.held.Keep()
 	s.in.consume(s.holding)

@@ -2,8 +2,8 @@ package rule
 
 import "sync/atomic"
 
-// Reason is why a statement that a rule concerns is refused. The set is closed: metrics have it as a
-// label.
+// Reason is why a statement that a rule concerns is refused. The set is closed: metrics have it as
+// a label.
 type Reason uint8
 
 // The reasons.

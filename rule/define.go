@@ -65,7 +65,8 @@ func (c *Column) define(line []byte) {
 	}
 }
 
-// Schema notes what information_schema.COLUMNS says of the column in COLUMN_DEFAULT, nil for NULL, and EXTRA.
+// Schema notes what information_schema.COLUMNS says of the column in COLUMN_DEFAULT, nil for NULL,
+// and EXTRA.
 func (c *Column) Schema(value []byte, extra string, mariaDB bool) {
 	extra = strings.ToUpper(extra)
 	expression := strings.Contains(extra, "DEFAULT_GENERATED")

@@ -13,8 +13,8 @@ import (
 
 // Variable names the file that a test writes faults into. It is mapped, so that what is written is
 // in force at once. It has four numbers of eight bytes in the host's order: nanoseconds to add to
-// the wall clock, nanoseconds to add to the monotonic clock, whether stores of worker numbers keep no
-// fence (not 0), and whether a series begins above the column of its first INSERT alone (not 0).
+// the wall clock, nanoseconds to add to the monotonic clock, whether stores of worker numbers keep
+// no fence (not 0), and whether a series begins above the column of its first INSERT alone (not 0).
 const Variable = "IDPROXY_FAULTS"
 
 const numbers = 4

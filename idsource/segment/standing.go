@@ -29,8 +29,8 @@ func (s *Segment) Standing() idsource.Standing {
 	return now
 }
 
-// Standing implements Source. What is in memory is that of the series that runs dry first. The source
-// has a problem where one of its series has.
+// Standing implements Source. What is in memory is that of the series that runs dry first. The
+// source has a problem where one of its series has.
 func (p *PerTable) Standing() (all idsource.Standing) {
 	sum, soonest := idsource.SegmentStand{Last: p.cfg.Last}, math.Inf(1)
 	for _, s := range *p.series.Load() {

@@ -8,7 +8,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestGreatestOverBytes has a session whose character sets are binary compare ids that are text with their source.
+// TestGreatestOverBytes has a session whose character sets are binary compare ids that are text
+// with their source.
 func TestGreatestOverBytes(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -29,8 +30,8 @@ rules:     [{table: %[2]s.c, column: id, source: ids}]
 	}
 }
 
-// TestTextThatLooksLikeBytes has a session describe tables whose definitions give all text as bytes: for itself and for the others
-// the columns are what they are.
+// TestTextThatLooksLikeBytes has a session describe tables whose definitions give all text as
+// bytes: for itself and for the others the columns are what they are.
 func TestTextThatLooksLikeBytes(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

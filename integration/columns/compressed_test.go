@@ -11,8 +11,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestTextLengths: no id is cut off by a column of text that is too short for it, whatever its character set, that of results,
-// and though it be COMPRESSED, which its definition does not tell. The ids begin at 1000.
+// TestTextLengths: no id is cut off by a column of text that is too short for it, whatever its
+// character set, that of results, and though it be COMPRESSED, which its definition does not tell.
+// The ids begin at 1000.
 func TestTextLengths(t *testing.T) {
 	t.Parallel()
 	for name, server := range harness.AllServers(t) {
@@ -54,8 +55,8 @@ func TestTextLengths(t *testing.T) {
 	}
 }
 
-// TestCompressed: what a COMPRESSED column holds counts as it is declared, through a view, for who may not see the declaration, for
-// ids that are no numbers, and for the keys of genes.
+// TestCompressed: what a COMPRESSED column holds counts as it is declared, through a view, for who
+// may not see the declaration, for ids that are no numbers, and for the keys of genes.
 func TestCompressed(t *testing.T) {
 	server := harness.MariaDB(t)
 	w := newCompressedWorld(t, server)

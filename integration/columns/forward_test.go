@@ -9,8 +9,8 @@ import (
 	"idproxy/integration/pair"
 )
 
-// forwardScripts send statements that are not filled to tables whose rule says unsupported: forward. DIR/f is a file
-// with one column.
+// forwardScripts send statements that are not filled to tables whose rule says unsupported:
+// forward. DIR/f is a file with one column.
 var forwardScripts = []pair.Script{
 	{Name: "strict", Steps: []pair.Step{ // the server refuses what has no id itself
 		{Text: "INSERT INTO bare (a) SELECT 7+SLEEP(0)", Want: "!1364"}, {Text: "INSERT INTO bare SELECT 5, 7"}, {Text: "SELECT id, a FROM bare", Want: "5,7"},

@@ -10,8 +10,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestColumnGrants checks that a user who may not do what filling takes is told so: a column that a statement never names
-// would be hard to find in the server's own words.
+// TestColumnGrants checks that a user who may not do what filling takes is told so: a column that a
+// statement never names would be hard to find in the server's own words.
 func TestColumnGrants(t *testing.T) {
 	tests := []struct {
 		name   string

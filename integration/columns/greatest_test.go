@@ -9,8 +9,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestGreatestOfColumn checks, for every type of column that holds ids, that a source which is behind what the column
-// holds gives no id, and that one which is ahead does.
+// TestGreatestOfColumn checks, for every type of column that holds ids, that a source which is
+// behind what the column holds gives no id, and that one which is ahead does.
 func TestGreatestOfColumn(t *testing.T) {
 	tests := []struct {
 		column string
@@ -60,8 +60,8 @@ rules: [{table: "%[3]s.*_behind", column: id, source: behind}, {table: "%[3]s.*_
 	}
 }
 
-// TestGreatestOfTransaction: ids that the open transaction has written itself count, also where the listener's account is
-// asked, which does not see them.
+// TestGreatestOfTransaction: ids that the open transaction has written itself count, also where the
+// listener's account is asked, which does not see them.
 func TestGreatestOfTransaction(t *testing.T) {
 	server := harness.MariaDB(t)
 	for i, account := range []string{"", "account: {user: app, password: app}"} {

@@ -8,8 +8,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestMixedRights: a wildcard leaves tables alone, and fills others, for a user who may not see how they are declared, for
-// temporary tables that a procedure made, and through views.
+// TestMixedRights: a wildcard leaves tables alone, and fills others, for a user who may not see how
+// they are declared, for temporary tables that a procedure made, and through views.
 func TestMixedRights(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

@@ -74,7 +74,8 @@ func explicitFor(columns string) string {
 	return "77"
 }
 
-// mixedScript is what an application does to a table that is left alone. T is its name, E the explicit value, FILE one with a number.
+// mixedScript is what an application does to a table that is left alone. T is its name, E the
+// explicit value, FILE one with a number.
 const mixedScript = `
 INSERT INTO {T} (a) VALUES (1)
 SELECT LAST_INSERT_ID(), ROW_COUNT()
@@ -119,8 +120,8 @@ func (m *mixedTable) script(text, file string) []string {
 	return strings.Split(strings.TrimSpace(strings.NewReplacer("{T}", m.name, "{E}", m.explicit, "{FILE}", file).Replace(text)), "\n")
 }
 
-// TestMixedSchemas holds what the documentation says of wildcards: each of the tables behaves as it does without the proxy,
-// or is filled.
+// TestMixedSchemas holds what the documentation says of wildcards: each of the tables behaves as it
+// does without the proxy, or is filled.
 func TestMixedSchemas(t *testing.T) {
 	t.Parallel()
 	all := mixedTables(t)
@@ -227,7 +228,8 @@ func (w *mixedWorld) logged(m mixedTable) (lines []string) {
 
 var anyUUID = regexp.MustCompile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-// mixedReplies sends a text, or prepares and executes it, and returns what can be seen of it and is alike in two schemas.
+// mixedReplies sends a text, or prepares and executes it, and returns what can be seen of it and is
+// alike in two schemas.
 func mixedReplies(t *testing.T, s *wireclient.Session, text, db string) string {
 	t.Helper()
 	send := s.Query

@@ -11,8 +11,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestNoNumberInLaterRows writes text that is no number for ids, in the first row and in others. Whether a server refuses it,
-// or takes it for 0 and generates, hangs on sql_mode and on the table's engine.
+// TestNoNumberInLaterRows writes text that is no number for ids, in the first row and in others.
+// Whether a server refuses it, or takes it for 0 and generates, hangs on sql_mode and on the
+// table's engine.
 func TestNoNumberInLaterRows(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -46,7 +47,8 @@ type wayToInsert struct {
 	run  func(*wireclient.Session) ([]wireclient.Reply, error)
 }
 
-// waysToInsert are INSERTs of a text that is no number, or a number below zero, in each way in which ids are looked at.
+// waysToInsert are INSERTs of a text that is no number, or a number below zero, in each way in
+// which ids are looked at.
 func waysToInsert(kind servers.Kind, table string) (ways []wayToInsert) {
 	for _, id := range []string{"abc", "", "-5"} {
 		for _, rows := range []string{"('%s', 'a')", "(7, 'a'), ('%s', 'b')", "(NULL, 'a'), ('%s', 'b'), (NULL, 'c')", "('%s', 'a'), (7, 'b')"} {

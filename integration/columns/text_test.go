@@ -11,8 +11,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestTextKeys: a key of text whose rule names its table takes the application's own texts under every explicit. Whole
-// numbers are ids, and explicit says what becomes of them.
+// TestTextKeys: a key of text whose rule names its table takes the application's own texts under
+// every explicit. Whole numbers are ids, and explicit says what becomes of them.
 func TestTextKeys(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		for _, explicit := range []string{"keep", "reject", "advance"} {

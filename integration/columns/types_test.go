@@ -39,8 +39,8 @@ var columnTypes = []columnType{
 // onlySmall says that the source ends before the column does.
 func (c *columnType) onlySmall() bool { return c.most > 1<<63 }
 
-// TestColumnTypes fills columns of every type up to their greatest id, and compares with native columns of these types
-// what replies, rows and LAST_INSERT_ID() say.
+// TestColumnTypes fills columns of every type up to their greatest id, and compares with native
+// columns of these types what replies, rows and LAST_INSERT_ID() say.
 func TestColumnTypes(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -92,7 +92,8 @@ func (r columnRun) on(text string) string {
 	return fmt.Sprintf("%d affected, insert id %d, %d warnings, %s, %v", last.Affected, last.InsertID, last.Warnings, last.Info, last.Rows)
 }
 
-// fillColumn uses the first three of four ids: in one text, with a row that brings its own, and read back.
+// fillColumn uses the first three of four ids: in one text, with a row that brings its own, and
+// read back.
 func fillColumn(ours, native columnRun, c *columnType) {
 	first := c.most - 3
 	texts := []string{
@@ -116,8 +117,8 @@ func fillColumn(ours, native columnRun, c *columnType) {
 	}
 }
 
-// endOfColumn asks for two ids where one is left, for the last one, and for one more. What does not fit is refused
-// before anything is sent.
+// endOfColumn asks for two ids where one is left, for the last one, and for one more. What does not
+// fit is refused before anything is sent.
 func endOfColumn(ours columnRun, direct *wireclient.Session, c *columnType) {
 	if c.onlySmall() {
 		return
@@ -139,7 +140,8 @@ func endOfColumn(ours columnRun, direct *wireclient.Session, c *columnType) {
 	}
 }
 
-// explicitIDs stores ids of the application's own, at both ends of what the column holds and beyond.
+// explicitIDs stores ids of the application's own, at both ends of what the column holds and
+// beyond.
 func explicitIDs(ours, native columnRun, c *columnType) {
 	for _, r := range []columnRun{ours, native} {
 		if r == ours || c.native {

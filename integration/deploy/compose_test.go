@@ -53,8 +53,9 @@ func defaultOf(value string) string {
 	return regexp.MustCompile(`\$\{\w+:-([^}]*)\}`).ReplaceAllString(value, "$1")
 }
 
-// composeFaults finds what would keep the services from coming up: names and files that are not there, services
-// without a health check, and a configuration that does not load or does not fit the services.
+// composeFaults finds what would keep the services from coming up: names and files that are not
+// there, services without a health check, and a configuration that does not load or does not fit
+// the services.
 func composeFaults(text string) (faults []string) {
 	var c composeFile
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
@@ -83,7 +84,8 @@ func composeFaults(text string) (faults []string) {
 	return append(faults, composeConfigFaults(c)...)
 }
 
-// composeConfigFaults checks the configuration that the idproxy service mounts against the services.
+// composeConfigFaults checks the configuration that the idproxy service mounts against the
+// services.
 func composeConfigFaults(c composeFile) (faults []string) {
 	service := c.Services["idproxy"]
 	mounted := slices.IndexFunc(service.Volumes, func(v string) bool { return strings.Contains(v, ":/etc/idproxy/idproxy.yaml") })
@@ -138,8 +140,8 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestComposeStackWorks is what the services do together, without containers: the schema on a real server, idproxy with
-// the mounted configuration, a row inserted, and idproxy's health check.
+// TestComposeStackWorks is what the services do together, without containers: the schema on a real
+// server, idproxy with the mounted configuration, a row inserted, and idproxy's health check.
 func TestComposeStackWorks(t *testing.T) {
 	t.Parallel()
 	var c composeFile

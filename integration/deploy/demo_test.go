@@ -47,8 +47,8 @@ func startDemo(t *testing.T, env ...string) *process.Process {
 	return p
 }
 
-// pasted runs the commands that the demo shows with what they printed, as a person would who pastes them into a shell. Making
-// the pool of worker numbers anew is left out: it is there.
+// pasted runs the commands that the demo shows with what they printed, as a person would who pastes
+// them into a shell. Making the pool of worker numbers anew is left out: it is there.
 func pasted(t *testing.T, p *process.Process) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`(?m)^\$ (.+)$`).FindAllStringSubmatch(p.Log(), -1) {
@@ -109,8 +109,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoWithExistingServer runs the demo twice on servers that stay: ids of the second run are not those of the
-// first, though it knows nothing of it but what is in the tables.
+// TestDemoWithExistingServer runs the demo twice on servers that stay: ids of the second run are
+// not those of the first, though it knows nothing of it but what is in the tables.
 func TestDemoWithExistingServer(t *testing.T) {
 	t.Parallel()
 	server := harness.MySQL(t)

@@ -29,7 +29,8 @@ func needsLoader(t *testing.T, program string) bool {
 	return false
 }
 
-// TestDockerfileBuildsAStaticProgram runs the Dockerfile's build command, for which no container is needed.
+// TestDockerfileBuildsAStaticProgram runs the Dockerfile's build command, for which no container is
+// needed.
 func TestDockerfileBuildsAStaticProgram(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	if err != nil {

@@ -16,16 +16,17 @@ const (
 	notPrepared = "!1295"
 )
 
-// hiding is a form that hides an INSERT into the table t, which has a rule and whose id has no default; the session is not
-// strict, so that whatever reaches the server without an id stores 0 or fails.
+// hiding is a form that hides an INSERT into the table t, which has a rule and whose id has no
+// default; the session is not strict, so that whatever reaches the server without an id stores 0 or
+// fails.
 type hiding struct {
 	text           string
 	mariaDB, mysql string // what comes of it; "" is success
 	stored         string // rows of t then
 }
 
-// hidings are all known forms. That which nothing can be done about is forwarded, and stores 0 here: it is listed in
-// docs/semantics/hidden.md.
+// hidings are all known forms. That which nothing can be done about is forwarded, and stores 0
+// here: it is listed in docs/semantics/hidden.md.
 var hidings = []hiding{
 	{text: "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES ('x'); END", mariaDB: refused, mysql: noSyntax},
 	{text: "BEGIN NOT ATOMIC PREPARE q FROM 'INSERT INTO t (a) VALUES (''x'')'; EXECUTE q; END", mariaDB: refused, mysql: noSyntax},

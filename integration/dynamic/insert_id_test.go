@@ -41,8 +41,8 @@ var insertIDScripts = []struct {
 	{"a connection begun anew", []string{"SET insert_id = 500", "RESET", "SELECT @@insert_id"}},
 }
 
-// TestInsertID: what SET insert_id asks for is what the next INSERT gets whose ids the server would generate, in a table with a rule,
-// too, and nothing is left of it for the one behind.
+// TestInsertID: what SET insert_id asks for is what the next INSERT gets whose ids the server would
+// generate, in a table with a rule, too, and nothing is left of it for the one behind.
 func TestInsertID(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {

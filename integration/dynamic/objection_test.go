@@ -11,8 +11,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// brokenTexts are texts that a server refuses, by their syntax or by the names in them, and that the reader takes for INSERTs,
-// may not be able to read, or reads as what it does not fill. The table ruled has a rule.
+// brokenTexts are texts that a server refuses, by their syntax or by the names in them, and that
+// the reader takes for INSERTs, may not be able to read, or reads as what it does not fill. The
+// table ruled has a rule.
 var brokenTexts = []string{
 	"INSERT INTO ruled (k VALUES ('zz')", "(INSERT INTO ruled (k) VALUES (1))", "INSERT INTO (SELECT 1)", "INSERT INTO ruled VALUES ('a", "INSERT INTO ruled VALUES (\"a", "INSERT INTO `ruled VALUES (1)",
 	`INSERT INTO "other".ruled VALUES (1)`, `INSERT INTO "ruled" VALUES (1)`, "INSERT INTO ruled (k) SELECT", "INSERT INTO ruled /* a", "INSERT INTO ruled (k) VALUES (1) /* a", "INSERT INTO ruled (k) VALUES (1) `",
@@ -28,8 +29,8 @@ var brokenTexts = []string{
 	"INSERT INTO `ruled ` (k) VALUES (1)", "INSERT INTO `` (k) VALUES (1)", "INSERT INTO " + strings.Repeat("x", 65) + " (k) VALUES (1)", "INSERT INTO " + strings.Repeat("x", 65) + ".ruled (k) VALUES (1)", "INSERT INTO `a ` . ruled (k) VALUES (1)",
 }
 
-// TestServersErrors holds that what a server refuses fails by the server's own error, wherever a rule concerns its table, and
-// that the session's diagnostics show what they show natively.
+// TestServersErrors holds that what a server refuses fails by the server's own error, wherever a
+// rule concerns its table, and that the session's diagnostics show what they show natively.
 func TestServersErrors(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -52,8 +53,8 @@ func TestServersErrors(t *testing.T) {
 	}
 }
 
-// both runs a command natively and through the proxy, each in a session of its own, and compares the replies and what the
-// session shows of them.
+// both runs a command natively and through the proxy, each in a session of its own, and compares
+// the replies and what the session shows of them.
 func both(t *testing.T, w *pair.World, db string, run func(*wireclient.Session) ([]wireclient.Reply, error), text string) {
 	t.Helper()
 	var got [2][][]wireclient.Reply

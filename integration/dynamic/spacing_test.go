@@ -9,7 +9,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// spacingScripts set auto_increment_increment in ways that a proxy does not see, and insert two rows and more.
+// spacingScripts set auto_increment_increment in ways that a proxy does not see, and insert two
+// rows and more.
 var spacingScripts = []struct {
 	name, only string
 	run        []string
@@ -29,7 +30,8 @@ var spacingScripts = []struct {
 	{"block", "MariaDB", []string{"BEGIN NOT ATOMIC DO spacing(); END", "INSERT INTO orders (a) VALUES (1), (2)"}},
 }
 
-// TestSpacingOutOfSight: ids are as far apart as auto_increment_increment says, also where a routine has set it.
+// TestSpacingOutOfSight: ids are as far apart as auto_increment_increment says, also where a
+// routine has set it.
 func TestSpacingOutOfSight(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {

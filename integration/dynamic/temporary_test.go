@@ -10,7 +10,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// temporaryMakers make a temporary table that takes the name of orders, in ways that a proxy does not see, or not for certain.
+// temporaryMakers make a temporary table that takes the name of orders, in ways that a proxy does
+// not see, or not for certain.
 var temporaryMakers = []struct {
 	name, only string
 	run        []string
@@ -38,8 +39,8 @@ var temporaryUse = []string{
 	"CALL nothing()", "EXECUTED before", "INSERT INTO orders (a) VALUES (9)", "SELECT * FROM orders", "DROP TEMPORARY TABLE orders",
 }
 
-// TestTemporaryOutOfSight: a rule rests for a temporary table of the session's own, however it came to be, and not for the table
-// behind it.
+// TestTemporaryOutOfSight: a rule rests for a temporary table of the session's own, however it came
+// to be, and not for the table behind it.
 func TestTemporaryOutOfSight(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {

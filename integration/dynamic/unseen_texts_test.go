@@ -10,8 +10,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// unseenTexts run statements whose texts are not known before the server runs them, or that the reader does not read. No rule
-// concerns them, and "inserts" stands for an INSERT into a table without a rule.
+// unseenTexts run statements whose texts are not known before the server runs them, or that the
+// reader does not read. No rule concerns them, and "inserts" stands for an INSERT into a table
+// without a rule.
 var unseenTexts = []string{
 	"EXECUTE IMMEDIATE SFORMAT('inserts')", "EXECUTE IMMEDIATE CONCAT('inser', (SELECT 't into other (k) values (3)'))", "EXECUTE IMMEDIATE _cp1257 0xD182", "EXECUTE IMMEDIATE (SELECT @z)", "EXECUTE IMMEDIATE COALESCE(NULL, @z)",
 	"EXECUTE IMMEDIATE @z", "EXECUTE IMMEDIATE @nothing", "EXECUTE IMMEDIATE nosuch('x')", "EXECUTE IMMEDIATE CONCAT('SELECT ', SLEEP(0))", "EXECUTE IMMEDIATE 'SELECT ?' USING NEXTVAL(nosuch)", "EXECUTE IMMEDIATE CONCAT('a' 'b',)", "EXECUTE IMMEDIATE CONCAT('SELECT ', RAND(3))",
@@ -25,8 +26,9 @@ var unseenTexts = []string{
 	"INSERT INTO other (k) VALUES ('a", "INSERT INTO `other (k) VALUES (1)", "INSERT INTO \"other\" (k) VALUES (1)", "INSERT INTO other (k) VALUES (1) /*", "REPLACE INTO (other) (k) VALUES (1)", "LOAD DATA INFILE 'x' INTO other", "LOAD DATA INFILE 'nosuch' INTO TABLE @x", "INSERT INTO other\x00 (k) VALUES (1)",
 }
 
-// TestUnseenTexts holds that dynamic SQL and texts that cannot be read run as they do natively while no rule concerns them: with
-// rules for tables that do not exist, and for one that no statement touches.
+// TestUnseenTexts holds that dynamic SQL and texts that cannot be read run as they do natively
+// while no rule concerns them: with rules for tables that do not exist, and for one that no
+// statement touches.
 func TestUnseenTexts(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {

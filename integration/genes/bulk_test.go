@@ -8,7 +8,8 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestBulkGenes executes in bulk: each row has the gene of its own key, and what has none is refused as a whole.
+// TestBulkGenes executes in bulk: each row has the gene of its own key, and what has none is
+// refused as a whole.
 func TestBulkGenes(t *testing.T) {
 	server := harness.NewerMariaDB(t)
 	db := harness.Database(t, server)

@@ -20,8 +20,9 @@ const mariaBulk, mariaUnitResults = 1 << 34, 1 << 37
 // bulkRow is the values of a bulk execution's row: a number, or nil for NULL.
 type bulkRow []any
 
-// unitResults prepares sql and executes it in bulk, asking for a result for each row. It returns "id,affected" of each, the
-// text of an error, or "RETURNING n" in front for n rows of another result. All parameters are integers.
+// unitResults prepares sql and executes it in bulk, asking for a result for each row. It returns
+// "id,affected" of each, the text of an error, or "RETURNING n" in front for n rows of another
+// result. All parameters are integers.
 func unitResults(c *replay.Conn, sql string, rows ...bulkRow) (lines []string) {
 	c.CommandText(mysql.COM_STMT_PREPARE, sql)
 	p := c.Packet()
@@ -151,7 +152,8 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 	}
 }
 
-// fromOne joins lines and renumbers the ids that were generated, which are the greatest that are close to each other.
+// fromOne joins lines and renumbers the ids that were generated, which are the greatest that are
+// close to each other.
 func fromOne(lines []string) string {
 	var ids []uint64
 	for _, line := range lines {

@@ -81,7 +81,8 @@ func (w *geneWorld) open(t *testing.T) *sql.DB {
 	return db
 }
 
-// TestGenes shows for each form that is filled the ids' genes, and what the application is told of them.
+// TestGenes shows for each form that is filled the ids' genes, and what the application is told of
+// them.
 func TestGenes(t *testing.T) {
 	t.Parallel()
 	for _, s := range harness.Servers(t) {
@@ -266,8 +267,8 @@ func randomKey(r *rand.Rand, g geneTable) (literal string, arg any) {
 	return "'" + b.String() + "'", plain.String()
 }
 
-// TestGenesAsStored inserts random keys under settings under which servers store many of them otherwise than they read,
-// and has the server compare what it stored.
+// TestGenesAsStored inserts random keys under settings under which servers store many of them
+// otherwise than they read, and has the server compare what it stored.
 func TestGenesAsStored(t *testing.T) {
 	t.Parallel()
 	settings := []string{
@@ -327,8 +328,8 @@ func TestGenesAsStored(t *testing.T) {
 	}
 }
 
-// TestGenesAtOnce has several sessions insert keys of all genes into tables of one source, with genes of several widths and
-// without.
+// TestGenesAtOnce has several sessions insert keys of all genes into tables of one source, with
+// genes of several widths and without.
 func TestGenesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := harness.MariaDB(t)

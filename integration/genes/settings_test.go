@@ -6,8 +6,9 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestGenesFollowSettings changes what the server makes of a text in a session that idproxy knows already, and inserts the
-// same key again: it is stored as the id says, or the statement is refused.
+// TestGenesFollowSettings changes what the server makes of a text in a session that idproxy knows
+// already, and inserts the same key again: it is stored as the id says, or the statement is
+// refused.
 func TestGenesFollowSettings(t *testing.T) {
 	t.Parallel()
 	const back = "SET collation_connection=utf8mb4_bin"

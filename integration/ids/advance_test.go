@@ -23,7 +23,8 @@ rules:
 `, server.Addr, db, source)).Addr("a")
 }
 
-// TestAdvance compares explicit: advance with what a native column does: the next id follows the greatest one written.
+// TestAdvance compares explicit: advance with what a native column does: the next id follows the
+// greatest one written.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	explicit := []string{
@@ -75,7 +76,8 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// TestAdvanceSeveralProxies is what one proxy can reach and what it cannot: the ids that another one holds in memory.
+// TestAdvanceSeveralProxies is what one proxy can reach and what it cannot: the ids that another
+// one holds in memory.
 func TestAdvanceSeveralProxies(t *testing.T) {
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)

@@ -52,8 +52,8 @@ func (j *joined) reload(t *testing.T, more string) {
 	}
 }
 
-// TestReloadJoins: a table with higher ids that a reload brings to a series which has begun gets ids above them, whichever
-// shard has them, and again when its rule was gone for a while.
+// TestReloadJoins: a table with higher ids that a reload brings to a series which has begun gets
+// ids above them, whichever shard has them, and again when its rule was gone for a while.
 func TestReloadJoins(t *testing.T) {
 	onShards(t, func(t *testing.T, s *shards) {
 		j := startJoined(t, s, s.listeners())
@@ -74,7 +74,8 @@ func TestReloadJoins(t *testing.T) {
 	})
 }
 
-// TestReloadJoinsNotUnasked: where the ids of a table that joins a series are not known, it gets none; others do.
+// TestReloadJoinsNotUnasked: where the ids of a table that joins a series are not known, it gets
+// none; others do.
 func TestReloadJoinsNotUnasked(t *testing.T) {
 	onShards(t, func(t *testing.T, s *shards) {
 		account := func(password string) string {

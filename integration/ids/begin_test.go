@@ -73,8 +73,8 @@ func insert(t *testing.T, db *sql.DB, table string) int64 {
 
 const beginTable = " (id BIGINT PRIMARY KEY, note VARCHAR(10))"
 
-// TestBeginsAboveAllShards: a series that was never used begins above what its rules name on every listener, whichever
-// listener is the first to ask.
+// TestBeginsAboveAllShards: a series that was never used begins above what its rules name on every
+// listener, whichever listener is the first to ask.
 func TestBeginsAboveAllShards(t *testing.T) {
 	for _, tt := range []struct {
 		name, source, rule string // rule has a verb for the schema
@@ -108,7 +108,8 @@ func TestBeginsAboveAllShards(t *testing.T) {
 	}
 }
 
-// TestBeginsNotUnasked: what cannot be asked keeps a series from beginning, until someone says where it begins.
+// TestBeginsNotUnasked: what cannot be asked keeps a series from beginning, until someone says
+// where it begins.
 func TestBeginsNotUnasked(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and says nothing
@@ -170,8 +171,8 @@ func TestBeginsNotUnasked(t *testing.T) {
 	}
 }
 
-// TestShardsShareNoID: applications that insert on both shards at once, into rows that are there, get no id that the other
-// shard has. Without the guard they do.
+// TestShardsShareNoID: applications that insert on both shards at once, into rows that are there,
+// get no id that the other shard has. Without the guard they do.
 func TestShardsShareNoID(t *testing.T) {
 	t.Parallel()
 	program, err := harness.BuildFaults()
@@ -314,8 +315,8 @@ func TestBeginsWith(t *testing.T) {
 	}
 }
 
-// TestBeginsUnderLocks: a client that has locked the table it fills, as a dump does, is no reason to wait for; another
-// table that is locked is.
+// TestBeginsUnderLocks: a client that has locked the table it fills, as a dump does, is no reason
+// to wait for; another table that is locked is.
 func TestBeginsUnderLocks(t *testing.T) {
 	t.Parallel()
 	onShards(t, func(t *testing.T, s *shards) {
@@ -361,8 +362,8 @@ func TestBeginsUnderLocks(t *testing.T) {
 	})
 }
 
-// TestBeginsWhereTold: a key that source set has made begins there, though a listener cannot be asked; and a table that
-// the account may not read is one.
+// TestBeginsWhereTold: a key that source set has made begins there, though a listener cannot be
+// asked; and a table that the account may not read is one.
 func TestBeginsWhereTold(t *testing.T) {
 	t.Parallel()
 	program, err := harness.Build(true)
@@ -393,7 +394,8 @@ func TestBeginsWhereTold(t *testing.T) {
 	})
 }
 
-// TestBeginsBehindViews: a series that is filled through a view is that of the view's table, on the other shards, too.
+// TestBeginsBehindViews: a series that is filled through a view is that of the view's table, on the
+// other shards, too.
 func TestBeginsBehindViews(t *testing.T) {
 	onShards(t, func(t *testing.T, s *shards) {
 		s.exec(t, "CREATE TABLE orders"+beginTable)

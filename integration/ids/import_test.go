@@ -27,8 +27,8 @@ func idproxyCommand(t *testing.T, config string, args ...string) (out []byte, er
 	return exec.Command(program, append(args, "--config", path)...).CombinedOutput()
 }
 
-// TestImport takes over the tables of Leaf, of tinyid and of two ticket servers: the first id is the next one those
-// would have given, and a second import moves nothing.
+// TestImport takes over the tables of Leaf, of tinyid and of two ticket servers: the first id is
+// the next one those would have given, and a second import moves nothing.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	s := harness.MariaDB(t)
@@ -104,8 +104,8 @@ rules:
 	}
 }
 
-// TestSeveralStores writes through two proxies whose ids come from a MariaDB and a MySQL server, and kills one of these
-// after the other: no INSERT fails, and no id comes twice.
+// TestSeveralStores writes through two proxies whose ids come from a MariaDB and a MySQL server,
+// and kills one of these after the other: no INSERT fails, and no id comes twice.
 func TestSeveralStores(t *testing.T) {
 	t.Parallel()
 	s := harness.MariaDB(t)

@@ -8,8 +8,9 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestLayoutNotConsecutive fills ids that are not consecutive, since their sequence stands above the worker number: rows
-// get ids of their own, ascending in row order, and the insert id is that of the first one.
+// TestLayoutNotConsecutive fills ids that are not consecutive, since their sequence stands above
+// the worker number: rows get ids of their own, ascending in row order, and the insert id is that
+// of the first one.
 func TestLayoutNotConsecutive(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {

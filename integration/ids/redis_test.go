@@ -36,8 +36,9 @@ func redisTo(t *testing.T, p *harness.Proxy, user, password string) *redis.Clien
 	return c
 }
 
-// TestIDsOverRedis has programs ask two proxies for ids while INSERTs go through them: of one series no id comes twice.
-// Keys of the store that no source has are served too, those that are new after a reload; others are an error at once.
+// TestIDsOverRedis has programs ask two proxies for ids while INSERTs go through them: of one
+// series no id comes twice. Keys of the store that no source has are served too, those that are new
+// after a reload; others are an error at once.
 func TestIDsOverRedis(t *testing.T) {
 	s := harness.MariaDB(t)
 	name, store := harness.Database(t, s), harness.Database(t, s)

@@ -8,8 +8,8 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestSeriesOfQueriesAndFiles: rows of a query, lines of a file and ids that the application brings belong to the series of their
-// table too.
+// TestSeriesOfQueriesAndFiles: rows of a query, lines of a file and ids that the application brings
+// belong to the series of their table too.
 func TestSeriesOfQueriesAndFiles(t *testing.T) {
 	s := harness.MariaDB(t)
 	name := harness.Database(t, s)

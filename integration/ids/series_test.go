@@ -7,8 +7,8 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestSeriesForEachTable gives every table a series of its own, in whatever letters an INSERT writes its name, and
-// starts it above what the table holds.
+// TestSeriesForEachTable gives every table a series of its own, in whatever letters an INSERT
+// writes its name, and starts it above what the table holds.
 func TestSeriesForEachTable(t *testing.T) {
 	s := harness.MariaDB(t)
 	name := harness.Database(t, s)

@@ -8,8 +8,8 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestViewsShareSeries: with a series for each table, an INSERT through a view takes its id from the series of the table
-// that the view shows.
+// TestViewsShareSeries: with a series for each table, an INSERT through a view takes its id from
+// the series of the table that the view shows.
 func TestViewsShareSeries(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		for _, account := range []string{"", ", account: {user: app, password: app}"} {

@@ -15,8 +15,8 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestStoreDown takes the store away: ids held in memory go on being used, then INSERTs fail after a bounded wait
-// with nothing sent, the session stays, and all is well when the store is back.
+// TestStoreDown takes the store away: ids held in memory go on being used, then INSERTs fail after
+// a bounded wait with nothing sent, the session stays, and all is well when the store is back.
 func TestStoreDown(t *testing.T) {
 	s := harness.MariaDB(t)
 	name := harness.Database(t, s)
@@ -139,8 +139,8 @@ rules:
 	}
 }
 
-// TestServerLost kills the server between an INSERT and its reply. The client is told the ids, and they find the rows,
-// or that there are none.
+// TestServerLost kills the server between an INSERT and its reply. The client is told the ids, and
+// they find the rows, or that there are none.
 func TestServerLost(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
@@ -182,8 +182,8 @@ rules:     [{table: "%s.*", column: id, source: ids}]
 
 type lostIDs struct{ first, last, table string }
 
-// killDuring repeats an INSERT of two rows, kills the server a second later, restarts it, and returns what the last
-// INSERT was told.
+// killDuring repeats an INSERT of two rows, kills the server a second later, restarts it, and
+// returns what the last INSERT was told.
 func killDuring(t *testing.T, s *servers.Server, db, addr, insert string) lostIDs {
 	t.Helper()
 	for range 10 { // the kill may fall between two INSERTs
@@ -225,8 +225,8 @@ func killDuring(t *testing.T, s *servers.Server, db, addr, insert string) lostID
 	return lostIDs{}
 }
 
-// TestNoIDTwice lets two proxies write to two shards, kills one of them and starts it again. Over a store they share no
-// id is given twice; over stores of their own, the control, some are.
+// TestNoIDTwice lets two proxies write to two shards, kills one of them and starts it again. Over a
+// store they share no id is given twice; over stores of their own, the control, some are.
 func TestNoIDTwice(t *testing.T) {
 	t.Parallel()
 	s := harness.MariaDB(t)

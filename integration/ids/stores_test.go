@@ -106,8 +106,8 @@ func (c *storeCase) backup(t *testing.T) (restore func()) {
 
 var standsAt = regexp.MustCompile(`the store stands at (\d+)`)
 
-// TestRestoredStore puts an older copy of the store back. INSERTs are refused, by both numbers and what to do, and work
-// once that was done.
+// TestRestoredStore puts an older copy of the store back. INSERTs are refused, by both numbers and
+// what to do, and work once that was done.
 func TestRestoredStore(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mysql", "file"} {
@@ -144,7 +144,8 @@ func TestRestoredStore(t *testing.T) {
 	}
 }
 
-// TestEmptiedStore takes away all that the store knows. Ids go on above the rows, or INSERTs are refused.
+// TestEmptiedStore takes away all that the store knows. Ids go on above the rows, or INSERTs are
+// refused.
 func TestEmptiedStore(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -196,8 +197,8 @@ func TestEmptiedStore(t *testing.T) {
 	}
 }
 
-// TestEmptiedUnderRunningProxies takes the rows of the store away while two proxies use it. Whatever either answers, no
-// id comes twice: the table has a unique key, and no INSERT meets it.
+// TestEmptiedUnderRunningProxies takes the rows of the store away while two proxies use it.
+// Whatever either answers, no id comes twice: the table has a unique key, and no INSERT meets it.
 func TestEmptiedUnderRunningProxies(t *testing.T) {
 	c := newStoreCase(t, "mysql")
 	other := c.spec
@@ -220,8 +221,8 @@ func TestEmptiedUnderRunningProxies(t *testing.T) {
 	}
 }
 
-// TestFileStoreOfTwo starts two proxies with one file store. The second is ready, and refuses INSERTs by the number of the
-// first; it takes over when that has ended.
+// TestFileStoreOfTwo starts two proxies with one file store. The second is ready, and refuses
+// INSERTs by the number of the first; it takes over when that has ended.
 func TestFileStoreOfTwo(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, source string }{

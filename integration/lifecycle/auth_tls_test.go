@@ -113,7 +113,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// cipher logs in with the driver and checks that the server sees TLS if, and only if, the client uses it.
+// cipher logs in with the driver and checks that the server sees TLS if, and only if, the client
+// uses it.
 func cipher(t *testing.T, server *servers.Server, addr string, secure *tls.Config) error {
 	cfg := server.Config("")
 	cfg.TLS = secure
@@ -125,7 +126,8 @@ func cipher(t *testing.T, server *servers.Server, addr string, secure *tls.Confi
 	return err
 }
 
-// TestAuthenticationOverTLS compares logins over TLS on both sides, cold ones among them, with direct ones over TLS.
+// TestAuthenticationOverTLS compares logins over TLS on both sides, cold ones among them, with
+// direct ones over TLS.
 func TestAuthenticationOverTLS(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -161,7 +163,8 @@ func TestAuthenticationOverTLS(t *testing.T) {
 	}
 }
 
-// TestCommandLineClients logs in with the servers' own clients, whose TLS libraries differ from Go's.
+// TestCommandLineClients logs in with the servers' own clients, whose TLS libraries differ from
+// Go's.
 func TestCommandLineClients(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		p := replay.StartProxy(t, harness.Spec{Config: fmt.Sprintf(tlsListeners, server.Addr, server.Dir, server.Dir)})
@@ -198,8 +201,9 @@ func output(t *testing.T, cmd *exec.Cmd) (string, error) {
 	return string(out), err
 }
 
-// TestSockets reaches servers and proxy over unix sockets, which servers take for secure. Where one side of the proxy is
-// secure and the other is not, a password that must be sent itself cannot cross; everything else can.
+// TestSockets reaches servers and proxy over unix sockets, which servers take for secure. Where one
+// side of the proxy is secure and the other is not, a password that must be sent itself cannot
+// cross; everything else can.
 func TestSockets(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

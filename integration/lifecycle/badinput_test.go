@@ -99,7 +99,8 @@ var badCommands = []badCommand{
 	{name: "a wrong sequence number", seq: 5, payload: "\x03SELECT 1"},
 }
 
-// TestBadCommands compares what becomes of malformed commands with what the server makes of them by itself.
+// TestBadCommands compares what becomes of malformed commands with what the server makes of them by
+// itself.
 func TestBadCommands(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		p := replay.NewParity(t, server)
@@ -285,7 +286,8 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// pinged logs in and sends a ping. A client that waits for ever for a fake server's reply is no fault of the proxy's.
+// pinged logs in and sends a ping. A client that waits for ever for a fake server's reply is no
+// fault of the proxy's.
 func pinged(addr string) {
 	c := replay.Login(replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword})
 	defer c.Close()

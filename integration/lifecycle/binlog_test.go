@@ -17,8 +17,9 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestGoMySQLBinlog has a replica of go-mysql's read, through the proxy, the rows that were inserted through the proxy: it
-// sees the ids that applications see, whichever way they sent the rows.
+// TestGoMySQLBinlog has a replica of go-mysql's read, through the proxy, the rows that were
+// inserted through the proxy: it sees the ids that applications see, whichever way they sent the
+// rows.
 func TestGoMySQLBinlog(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
@@ -71,7 +72,8 @@ rules:     [{table: %s.orders, column: id, source: ids}]
 	}
 }
 
-// replicate starts a replica at an address that leads to the server. It reads from the first binlog on.
+// replicate starts a replica at an address that leads to the server. It reads from the first binlog
+// on.
 func replicate(t *testing.T, server *servers.Server, addr string) *replication.BinlogStreamer {
 	t.Helper()
 	host, text, err := net.SplitHostPort(addr)

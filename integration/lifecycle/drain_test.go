@@ -13,8 +13,9 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestDrainCutsNothing sends SIGTERM to a proxy with many busy clients, again and again. A client's last statement has its
-// reply, or it did not run: its row is not there. The wait for the clients would end in a cut if one went on.
+// TestDrainCutsNothing sends SIGTERM to a proxy with many busy clients, again and again. A client's
+// last statement has its reply, or it did not run: its row is not there. The wait for the clients
+// would end in a cut if one went on.
 func TestDrainCutsNothing(t *testing.T) {
 	t.Parallel()
 	const clients, rounds = 64, 8
@@ -69,7 +70,8 @@ func TestDrainCutsNothing(t *testing.T) {
 	}
 }
 
-// insertUntilClosed inserts rows until the connection is closed, and returns what the one without a reply inserts.
+// insertUntilClosed inserts rows until the connection is closed, and returns what the one without a
+// reply inserts.
 func insertUntilClosed(server *servers.Server, addr, db, name string, inserted *atomic.Int64) (last string, err error) {
 	err = replay.Do(func() {
 		c := replay.Login(replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword})

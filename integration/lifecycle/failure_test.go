@@ -83,9 +83,9 @@ func (r *relay) cut() {
 	r.conns = nil
 }
 
-// TestLostReply loses the server behind an INSERT at a chosen moment: before the INSERT arrived, when it was committed
-// and the reply was on its way, and when the reply began. The client is told ids that find the rows, or that there are
-// none.
+// TestLostReply loses the server behind an INSERT at a chosen moment: before the INSERT arrived,
+// when it was committed and the reply was on its way, and when the reply began. The client is told
+// ids that find the rows, or that there are none.
 func TestLostReply(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -128,7 +128,8 @@ rules: [{table: %s.t, column: id, source: ids}]
 	}
 }
 
-// loseDuring sends an INSERT of three rows, lets the fault happen to it and returns what the client was told.
+// loseDuring sends an INSERT of three rows, lets the fault happen to it and returns what the client
+// was told.
 func loseDuring(t *testing.T, r *relay, s *wireclient.Session, f fault) *mysql.MyError {
 	t.Helper()
 	r.fault.Store(uint32(f))
@@ -147,8 +148,9 @@ func loseDuring(t *testing.T, r *relay, s *wireclient.Session, f fault) *mysql.M
 	return replies[0].Err
 }
 
-// TestStoreDownFromTheStart starts the proxy while the store of one of its sources does not answer. Only INSERTs that need
-// that source fail, with nothing sent, many at once no later than one alone; they work once the store is there.
+// TestStoreDownFromTheStart starts the proxy while the store of one of its sources does not answer.
+// Only INSERTs that need that source fail, with nothing sent, many at once no later than one alone;
+// they work once the store is there.
 func TestStoreDownFromTheStart(t *testing.T) {
 	t.Parallel()
 	server, store := harness.MySQL(t), harness.StartServer(t, servers.MariaDB, servers.Options{})

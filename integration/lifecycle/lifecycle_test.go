@@ -30,8 +30,9 @@ func private(t *testing.T, kind servers.Kind) *servers.Server {
 	})
 }
 
-// resolving starts a private server that resolves names, for without that servers do not count an address's broken
-// handshakes. As no later argument takes --skip-name-resolve back on MySQL, it is started again without it.
+// resolving starts a private server that resolves names, for without that servers do not count an
+// address's broken handshakes. As no later argument takes --skip-name-resolve back on MySQL, it is
+// started again without it.
 func resolving(t *testing.T, kind servers.Kind) *servers.Server {
 	t.Helper()
 	server := private(t, kind)
@@ -108,8 +109,8 @@ func leave(addr string, way int) {
 	}
 }
 
-// TestAddressIsNotBlocked: a server refuses an address for good after max_connect_errors of broken handshakes. Through
-// the proxy there must be none, whatever clients do.
+// TestAddressIsNotBlocked: a server refuses an address for good after max_connect_errors of broken
+// handshakes. Through the proxy there must be none, whatever clients do.
 func TestAddressIsNotBlocked(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {

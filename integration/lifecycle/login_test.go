@@ -14,8 +14,8 @@ import (
 // A user without the privileges that spare one init_connect.
 const plainUser, plainPassword = "names_plain", "plain"
 
-// loginScript says what init_connect does, and what a session then writes to orders, a table that stands both in DB,
-// where it has a rule, and in DB_other, where it has none.
+// loginScript says what init_connect does, and what a session then writes to orders, a table that
+// stands both in DB, where it has a rule, and in DB_other, where it has none.
 type loginScript struct {
 	name, init string
 	schema     string // named at login
@@ -39,8 +39,9 @@ var loginScripts = []loginScript{
 	}},
 }
 
-// TestStateAfterLogin checks that init_connect, which the server runs behind the reply to a login, is seen: rows go where
-// they go natively, and get ids where a rule says so. Neither server runs it behind COM_CHANGE_USER.
+// TestStateAfterLogin checks that init_connect, which the server runs behind the reply to a login,
+// is seen: rows go where they go natively, and get ids where a rule says so. Neither server runs it
+// behind COM_CHANGE_USER.
 func TestStateAfterLogin(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {

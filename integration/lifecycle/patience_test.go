@@ -15,8 +15,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestPoolBehindADeadStore has eight clients insert again and again while the store is dead. If each waited for its ids, the
-// INSERTs of this test would take minutes. Once the store is back, all of them are served.
+// TestPoolBehindADeadStore has eight clients insert again and again while the store is dead. If
+// each waited for its ids, the INSERTs of this test would take minutes. Once the store is back, all
+// of them are served.
 func TestPoolBehindADeadStore(t *testing.T) {
 	t.Parallel()
 	const clients, failures = 8, 1000

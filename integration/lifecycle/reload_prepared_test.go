@@ -15,8 +15,8 @@ import (
 	"idproxy/integration/replay"
 )
 
-// TestReloadPrepared: an INSERT that was prepared before a reload brought a rule for its table gets ids from then on, and none
-// from when another has taken it.
+// TestReloadPrepared: an INSERT that was prepared before a reload brought a rule for its table gets
+// ids from then on, and none from when another has taken it.
 func TestReloadPrepared(t *testing.T) {
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
@@ -89,7 +89,8 @@ func TestReloadPrepared(t *testing.T) {
 	want("kept", 5005)
 }
 
-// TestReloadPreparedInSQL is the same for names, prepared while no table had a rule: from a literal and from a variable.
+// TestReloadPreparedInSQL is the same for names, prepared while no table had a rule: from a literal
+// and from a variable.
 func TestReloadPreparedInSQL(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

@@ -180,8 +180,8 @@ func openSilent(addr string) *replay.Conn {
 	}
 }
 
-// TestNoLeaks opens and ends 2,000 sessions in every way there is. What the proxy holds afterwards is what it held
-// before, in files, and in goroutines, which it prints when it is ended by SIGQUIT.
+// TestNoLeaks opens and ends 2,000 sessions in every way there is. What the proxy holds afterwards
+// is what it held before, in files, and in goroutines, which it prints when it is ended by SIGQUIT.
 func TestNoLeaks(t *testing.T) {
 	server := harness.MariaDB(t)
 	count := func(sessions, held int) (goroutines int) {

@@ -14,7 +14,8 @@ import (
 	"idproxy/integration/harness"
 )
 
-// start runs idproxy to its end, which must come by itself, and returns its exit status and what it printed.
+// start runs idproxy to its end, which must come by itself, and returns its exit status and what it
+// printed.
 func start(t *testing.T, args ...string) (status int, out string) {
 	t.Helper()
 	program, err := harness.Build(true)

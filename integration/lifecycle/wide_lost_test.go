@@ -9,8 +9,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestWideLostReply loses the server behind an INSERT that it has committed, or has never seen: the client is told ids, as
-// SQL, that find the rows or show that there are none.
+// TestWideLostReply loses the server behind an INSERT that it has committed, or has never seen: the
+// client is told ids, as SQL, that find the rows or show that there are none.
 func TestWideLostReply(t *testing.T) {
 	named := regexp.MustCompile(`ids (X?'[0-9a-f-]+') to (X?'[0-9a-f-]+') were assigned in (\S+):`)
 	server := harness.MariaDB(t)

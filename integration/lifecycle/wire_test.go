@@ -81,8 +81,8 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestUnsolicited compares what servers say to a client that did not ask: at the end of wait_timeout, and when another
-// session kills it.
+// TestUnsolicited compares what servers say to a client that did not ask: at the end of
+// wait_timeout, and when another session kills it.
 func TestUnsolicited(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
@@ -137,8 +137,8 @@ func lastFrame(b []byte) []byte {
 	}
 }
 
-// TestBinlogDump follows a server's binlog through the proxy, as a replica does, and compares the bytes of a dump that
-// ends with direct ones.
+// TestBinlogDump follows a server's binlog through the proxy, as a replica does, and compares the
+// bytes of a dump that ends with direct ones.
 func TestBinlogDump(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {

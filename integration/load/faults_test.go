@@ -76,7 +76,8 @@ rules:
 	}
 }
 
-// The protocol around the file: one that the client does not send, one cut off, packets of many sizes, and what follows.
+// The protocol around the file: one that the client does not send, one cut off, packets of many
+// sizes, and what follows.
 func TestLoadDataProtocol(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
@@ -89,7 +90,8 @@ func TestLoadDataProtocol(t *testing.T) {
 			if got := l.Rows("SELECT COUNT(*) FROM t"); got != "\"0\" \n" {
 				t.Errorf("rows of a file that fails: %s", got)
 			}
-			// The reply to what stands behind in the same text goes on from the file's sequence numbers, which wrap.
+			// The reply to what stands behind in the same text goes on from the file's sequence numbers, which
+			// wrap.
 			var big bytes.Buffer
 			for i := range 300000 {
 				fmt.Fprintf(&big, "%s,%d\n", strings.Repeat("v", 80), i)

@@ -9,7 +9,8 @@ import (
 	"idproxy/integration/servers"
 )
 
-// loadWorld is a table twice: with AUTO_INCREMENT, loaded directly, and with a plain column, loaded through idproxy.
+// loadWorld is a table twice: with AUTO_INCREMENT, loaded directly, and with a plain column, loaded
+// through idproxy.
 type loadWorld struct {
 	server         *servers.Server
 	native, filled *harness.Loader

@@ -15,7 +15,8 @@ import (
 	"idproxy/integration/width"
 )
 
-// loadRounds is how many random files each server is given; IDPROXY_LOAD_ROUNDS says another number.
+// loadRounds is how many random files each server is given; IDPROXY_LOAD_ROUNDS says another
+// number.
 func loadRounds(t *testing.T) int {
 	if v := os.Getenv("IDPROXY_LOAD_ROUNDS"); v != "" {
 		n, err := strconv.Atoi(v)
@@ -72,7 +73,8 @@ func randomForm(r *rand.Rand, kind servers.Kind) loadForm {
 	return f
 }
 
-// loadAtoms are what files are made of beside separators: what looks like one, characters of several bytes, and parts of them.
+// loadAtoms are what files are made of beside separators: what looks like one, characters of
+// several bytes, and parts of them.
 var loadAtoms = []string{
 	"a", "b", "x", "0", "0", "7", "N", `\N`, `\`, "NULL", `""`, "'", "!", ",", "|", ";", "\n", "\r", "\t", ">", "<", " ", "\x00", "0.4",
 	"\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\x83\\", "\x95\\", "\xa1\x5c", "\x81\x30\x81\x30", "\x8e\xb1", "\x8f\xb0\xa1", "\xb0\xa1",

@@ -11,8 +11,8 @@ import (
 	"idproxy/integration/servers"
 )
 
-// loadWorlds are cases whose tables or settings differ. before runs on both sides, with AUTO for AUTO_INCREMENT; table t is
-// loaded into and shown.
+// loadWorlds are cases whose tables or settings differ. before runs on both sides, with AUTO for
+// AUTO_INCREMENT; table t is loaded into and shown.
 var loadWorlds = []struct {
 	name, table, before string
 	mysql               bool // on that server alone
@@ -96,7 +96,8 @@ func shownWithoutAlias(l *harness.Loader, statement, file string) string {
 	return out + l.Rows("SELECT IF(id>1000000,'new',id), t.* FROM t ORDER BY id")
 }
 
-// A table with several columns that get ids, and one that another session changes: the number of fields must not be believed.
+// A table with several columns that get ids, and one that another session changes: the number of
+// fields must not be believed.
 func TestLoadDataColumns(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
@@ -149,7 +150,8 @@ func TestLoadDataClients(t *testing.T) {
 	}
 }
 
-// What a server reads itself, what it would read later, and what only looks like a load goes in without ids, and is refused.
+// What a server reads itself, what it would read later, and what only looks like a load goes in
+// without ids, and is refused.
 func TestLoadDataRefused(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
@@ -181,7 +183,8 @@ func TestLoadDataRefused(t *testing.T) {
 	}
 }
 
-// TestLoadDataStrictFirst: text for an id, under a sql_mode that is not strict behind the first row of a table without transactions.
+// TestLoadDataStrictFirst: text for an id, under a sql_mode that is not strict behind the first row
+// of a table without transactions.
 func TestLoadDataStrictFirst(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {

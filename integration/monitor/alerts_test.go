@@ -13,8 +13,8 @@ import (
 	"idproxy/monitor"
 )
 
-// TestAlerts has promtool check the alerts, run their unit tests, and read each expression of the dashboard. It looks
-// whether each metric in them is one that there is.
+// TestAlerts has promtool check the alerts, run their unit tests, and read each expression of the
+// dashboard. It looks whether each metric in them is one that there is.
 func TestAlerts(t *testing.T) {
 	promtool, err := filepath.Abs("../../.tools/prometheus/promtool")
 	if err != nil {

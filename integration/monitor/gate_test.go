@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// gate is a plain relay to a server that can be shut: connections are cut then, and new ones refused.
+// gate is a plain relay to a server that can be shut: connections are cut then, and new ones
+// refused.
 type gate struct {
 	t      *testing.T
 	server string

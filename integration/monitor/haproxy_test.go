@@ -48,8 +48,8 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestBalancer puts two proxies with one store behind HAProxy and takes the store away from one of them: it leaves the
-// balancer, and no statement fails but those that were under way there.
+// TestBalancer puts two proxies with one store behind HAProxy and takes the store away from one of
+// them: it leaves the balancer, and no statement fails but those that were under way there.
 func TestBalancer(t *testing.T) {
 	server := harness.MariaDB(t)
 	db, kept := harness.Database(t, server), harness.Database(t, server)

@@ -107,8 +107,8 @@ func (w *watched) metric(t *testing.T, name string, labels ...string) (sum float
 	return sum
 }
 
-// TestMetricsTellTheTruth compares the metrics with the rows in the table and with the errors that clients saw, while
-// they are scraped under load.
+// TestMetricsTellTheTruth compares the metrics with the rows in the table and with the errors that
+// clients saw, while they are scraped under load.
 func TestMetricsTellTheTruth(t *testing.T) {
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)

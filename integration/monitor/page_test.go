@@ -18,7 +18,8 @@ import (
 	"idproxy/integration/harness"
 )
 
-// browse starts a headless Chromium. Whatever the page says on its console as an error fails the test.
+// browse starts a headless Chromium. Whatever the page says on its console as an error fails the
+// test.
 func browse(t *testing.T) context.Context {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -98,8 +99,9 @@ func picture(t *testing.T, ctx context.Context, name string) { //nolint:revive /
 	}
 }
 
-// TestPage looks at the status page as an operator does: figures move while rows go in, a refused INSERT shows with its
-// reason, a store that is gone shows with how long the ids last, and it comes back.
+// TestPage looks at the status page as an operator does: figures move while rows go in, a refused
+// INSERT shows with its reason, a store that is gone shows with how long the ids last, and it comes
+// back.
 func TestPage(t *testing.T) {
 	server := harness.MariaDB(t)
 	db, kept := harness.Database(t, server), harness.Database(t, server)

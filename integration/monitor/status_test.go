@@ -13,7 +13,8 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestStatus asks a running idproxy by the command, over the unix socket and over TCP with a token, and closes a session.
+// TestStatus asks a running idproxy by the command, over the unix socket and over TCP with a token,
+// and closes a session.
 func TestStatus(t *testing.T) {
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)

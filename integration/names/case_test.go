@@ -47,7 +47,8 @@ var caseScripts = []pair.Script{
 	{Name: "the column in capitals", Steps: []pair.Step{{Text: "INSERT INTO orders (ID, A) VALUES (NULL, 7)"}, {Text: readOrders, Want: "id,7"}}},
 }
 
-// foldedNames are tables, how an INSERT writes them, and whether that is the same name where case does not count.
+// foldedNames are tables, how an INSERT writes them, and whether that is the same name where case
+// does not count.
 var foldedNames = []struct {
 	table, written string
 	same           bool
@@ -65,7 +66,8 @@ var foldedNames = []struct {
 	{"\u1e9e", "ß", false},
 }
 
-// foldsAsServer compares small letters with the server's, and fills tables by rules that are written as the tables are.
+// foldsAsServer compares small letters with the server's, and fills tables by rules that are
+// written as the tables are.
 func foldsAsServer(t *testing.T, server *servers.Server) {
 	direct := wireclient.Open(t, server.Addr, "")
 	direct.Must(t, "SET NAMES utf8mb4", "CREATE DATABASE folded", "USE folded")
@@ -104,9 +106,9 @@ rules: %s
 	}
 }
 
-// TestNamesWithoutCase runs against servers with lower_case_table_names=1, each script behind a proxy that knows nothing
-// of its server yet. The value 2 is for file systems without regard to case, which this one is not: both servers make 0 of
-// it here. A unit test of the proxy has it.
+// TestNamesWithoutCase runs against servers with lower_case_table_names=1, each script behind a
+// proxy that knows nothing of its server yet. The value 2 is for file systems without regard to
+// case, which this one is not: both servers make 0 of it here. A unit test of the proxy has it.
 func TestNamesWithoutCase(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {

@@ -15,7 +15,8 @@ import (
 	"idproxy/rewriter"
 )
 
-// spelledTable is a table whose name looks like something else in the bytes of a client's character set.
+// spelledTable is a table whose name looks like something else in the bytes of a client's character
+// set.
 type spelledTable struct {
 	name     string // in UTF-8
 	charset  string // of the client
@@ -24,8 +25,8 @@ type spelledTable struct {
 	only     string
 }
 
-// spelledTables are, where a name has a backtick or a backslash in a wider character, also such as would run another
-// statement if that were taken for one.
+// spelledTables are, where a name has a backtick or a backslash in a wider character, also such as
+// would run another statement if that were taken for one.
 var spelledTables = []spelledTable{
 	{name: "チ", charset: "sjis", sent: "\x83\x60", unquoted: true},
 	{name: "チ; DO SLEEP(3); -- x", charset: "sjis", sent: "\x83\x60; DO SLEEP(3); -- x", only: "MySQL"},
@@ -54,8 +55,8 @@ var spelledTables = []spelledTable{
 	{name: "größe", charset: "utf8mb3", sent: "größe", unquoted: true},
 }
 
-// TestNamesInAnyCharset fills tables whose names clients send in their own character sets, by rules that name them and by ones
-// that do not, and runs nothing but what the client has sent.
+// TestNamesInAnyCharset fills tables whose names clients send in their own character sets, by rules
+// that name them and by ones that do not, and runs nothing but what the client has sent.
 func TestNamesInAnyCharset(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -135,7 +136,8 @@ rules:
 	}
 }
 
-// TestNamesThatServersRefuse holds that a name which is none in the client's character set gets the server's own answer.
+// TestNamesThatServersRefuse holds that a name which is none in the client's character set gets the
+// server's own answer.
 func TestNamesThatServersRefuse(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -171,7 +173,8 @@ func TestNamesThatServersRefuse(t *testing.T) {
 	}
 }
 
-// TestLettersOfCharsets asks servers which bytes go on an unquoted name, and which are blanks, in every character set.
+// TestLettersOfCharsets asks servers which bytes go on an unquoted name, and which are blanks, in
+// every character set.
 func TestLettersOfCharsets(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -220,5 +223,6 @@ func TestLettersOfCharsets(t *testing.T) {
 	}
 }
 
-// lenient are the sets in which names that servers do not read are read as UTF-8, for the servers to refuse.
+// lenient are the sets in which names that servers do not read are read as UTF-8, for the servers
+// to refuse.
 var lenient = map[string]bool{"ascii": true, "binary": true, "swe7": true, "tis620": true}

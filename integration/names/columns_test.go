@@ -11,8 +11,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestColumnsInAnyCharset fills columns whose names clients send in their own character sets, beside other columns of such
-// names, and reads back that every row has an id of ours.
+// TestColumnsInAnyCharset fills columns whose names clients send in their own character sets,
+// beside other columns of such names, and reads back that every row has an id of ours.
 func TestColumnsInAnyCharset(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {

@@ -14,8 +14,8 @@ import (
 	"idproxy/rewriter"
 )
 
-// charsetTexts are about one pair of bytes, in a string and as its end: whether the second one is a byte of its own is
-// what the character set says.
+// charsetTexts are about one pair of bytes, in a string and as its end: whether the second one is a
+// byte of its own is what the character set says.
 func charsetTexts(pair string) []string {
 	return []string{
 		"INSERT INTO t (a) VALUES ('p" + pair + "'), ('q')",
@@ -24,8 +24,8 @@ func charsetTexts(pair string) []string {
 	}
 }
 
-// charsetPairs are all two bytes of which the first may begin a character and the second may mean something in SQL, and
-// characters of four bytes.
+// charsetPairs are all two bytes of which the first may begin a character and the second may mean
+// something in SQL, and characters of four bytes.
 func charsetPairs() (pairs []string) {
 	for lead := 0x80; lead <= 0xFF; lead++ {
 		for _, trail := range []byte{'\'', '\\', '`', '"'} {
@@ -35,7 +35,8 @@ func charsetPairs() (pairs []string) {
 	return append(pairs, "\x81\x30\x81\x30", "\x81\x30\x81\x5c", "\x90\x30\x81\x30\x5c", "\xfe\x5c\x5c", "\x81\x81\x5c", "\xe3\x83\x5c")
 }
 
-// batch runs texts one behind the other and returns what each one answered, and all that the table holds then.
+// batch runs texts one behind the other and returns what each one answered, and all that the table
+// holds then.
 func (w *modeWorld) batch(t *testing.T, s *wireclient.Session, texts []string) (answers []string, rows string) {
 	t.Helper()
 	next := uint64(0)
@@ -88,7 +89,8 @@ var charsets = []struct {
 	{name: "binary"},
 }
 
-// TestCharsets holds that every pair of bytes means through the proxy what it means natively, in every character set.
+// TestCharsets holds that every pair of bytes means through the proxy what it means natively, in
+// every character set.
 func TestCharsets(t *testing.T) {
 	t.Parallel()
 	var texts []string
@@ -163,7 +165,8 @@ var charsetWays = []modeWay{
 	{name: "same text", prefix: "SET NAMES gbk; "},
 }
 
-// wayTexts are the pairs of charsetWays: a character of gbk that ends in a backslash, one that is none, and one in UTF-8.
+// wayTexts are the pairs of charsetWays: a character of gbk that ends in a backslash, one that is
+// none, and one in UTF-8.
 var wayTexts = func() (texts []string) {
 	for _, pair := range []string{"\xbf\\", "\x80\\", "\\", "\xe7\xb8\x97", "\xe7\xb8\\"} {
 		texts = append(texts, charsetTexts(pair)...)
@@ -174,8 +177,8 @@ var wayTexts = func() (texts []string) {
 // gbkChinese is the number of the collation gbk_chinese_ci.
 const gbkChinese = 28
 
-// TestCharsetWays holds that a text means what it means natively however the session came to its character set, also
-// when it changes in the middle.
+// TestCharsetWays holds that a text means what it means natively however the session came to its
+// character set, also when it changes in the middle.
 func TestCharsetWays(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -204,8 +207,8 @@ func TestCharsetWays(t *testing.T) {
 	}
 }
 
-// TestCharsetOfLoginIgnored is a server that does not heed the character set of the login: what the client asked for is
-// not what the session has. MySQL 9.7 cannot be told so any more.
+// TestCharsetOfLoginIgnored is a server that does not heed the character set of the login: what the
+// client asked for is not what the session has. MySQL 9.7 cannot be told so any more.
 func TestCharsetOfLoginIgnored(t *testing.T) {
 	server := harness.StartServer(t, servers.MariaDB, servers.Options{
 		Args: []string{"--character-set-client-handshake=OFF", "--character-set-server=latin1", "--collation-server=latin1_swedish_ci"},
@@ -221,7 +224,8 @@ func TestCharsetOfLoginIgnored(t *testing.T) {
 	}
 }
 
-// TestIncrement holds that the ids of a statement are apart as auto_increment_increment says, however it was set.
+// TestIncrement holds that the ids of a statement are apart as auto_increment_increment says,
+// however it was set.
 func TestIncrement(t *testing.T) {
 	t.Parallel()
 	texts := []string{

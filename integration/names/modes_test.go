@@ -100,8 +100,8 @@ var modeWays = []modeWay{
 	{name: "SET STATEMENT", only: "MariaDB", prefix: "SET STATEMENT sql_mode='MODE' FOR ", refused: true},
 }
 
-// TestModes holds that a text stores through the proxy what it stores natively, whatever mode is in force and however
-// it came to be.
+// TestModes holds that a text stores through the proxy what it stores natively, whatever mode is in
+// force and however it came to be.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -142,7 +142,8 @@ func (m misread) String() string {
 	return ""
 }
 
-// makeModeAccount makes an account without password and without the right to go around init_connect.
+// makeModeAccount makes an account without password and without the right to go around
+// init_connect.
 func makeModeAccount(t *testing.T, server *servers.Server) {
 	t.Helper()
 	root := harness.Open(t, server.Config(""), "")
@@ -210,7 +211,8 @@ func (w *modeWorlds) compare(t *testing.T, name string, enter func(*modeWorld) *
 	return m
 }
 
-// compareInText is compare for texts that set the mode themselves, which no rewriter could take for one mode.
+// compareInText is compare for texts that set the mode themselves, which no rewriter could take for
+// one mode.
 func (w *modeWorlds) compareInText(t *testing.T, way modeWay, mode string, texts []string) {
 	t.Helper()
 	native, proxied := w.native.open(t, login{}), w.proxied.open(t, login{})
@@ -235,8 +237,8 @@ func (w *modeWorlds) compareInText(t *testing.T, way modeWay, mode string, texts
 	proxied.Close()
 }
 
-// TestModesOfServer is what a session finds in force when it begins: by SET GLOBAL, by init_connect, and by the
-// character set of the login.
+// TestModesOfServer is what a session finds in force when it begins: by SET GLOBAL, by
+// init_connect, and by the character set of the login.
 func TestModesOfServer(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {

@@ -25,8 +25,8 @@ type modeWorld struct {
 	observer *wireclient.Session // direct, with the server's default settings
 }
 
-// modeWorlds are the native table, the proxied one, and one that a rewriter writes to which believes in a mode whatever
-// the session's is: what would happen if the proxy misread it.
+// modeWorlds are the native table, the proxied one, and one that a rewriter writes to which
+// believes in a mode whatever the session's is: what would happen if the proxy misread it.
 type modeWorlds struct {
 	server                     *servers.Server
 	native, proxied, mistaking *modeWorld
@@ -77,8 +77,8 @@ func (w *modeWorld) open(t *testing.T, l login) *wireclient.Session {
 	}
 	conn, err := client.Connect(w.addr, user, password, w.db, func(c *client.Conn) error {
 		c.UnsetCapability(mysql.CLIENT_QUERY_ATTRIBUTES | mysql.CLIENT_DEPRECATE_EOF)
-		// The library's own is unknown to MariaDB, where COM_RESET_CONNECTION then goes back to the character set that some
-		// connection before this one had logged in with.
+		// The library's own is unknown to MariaDB, where COM_RESET_CONNECTION then goes back to the
+		// character set that some connection before this one had logged in with.
 		return errors.Join(c.SetCollation(cmp.Or(l.collation, "latin1_swedish_ci")), c.SetCapability(mysql.CLIENT_MULTI_STATEMENTS))
 	})
 	if err != nil {
@@ -120,7 +120,8 @@ type modeOutcome struct {
 
 func (o modeOutcome) String() string { return o.reply + "\n" + o.rows }
 
-// same compares with what came natively. Of a text that the server does not understand the proxy may say so itself.
+// same compares with what came natively. Of a text that the server does not understand the proxy
+// may say so itself.
 func (o modeOutcome) same(native modeOutcome) bool {
 	return o.reply == native.reply && o.rows == native.rows ||
 		o.refused && o.rows == "" && native.rows == "" && strings.Contains(native.reply, "ERR 1064")

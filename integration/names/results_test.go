@@ -23,7 +23,8 @@ var resultTables = []string{
 	"CREATE VIEW lacking AS SELECT a FROM t",
 }
 
-// resultTexts have idproxy ask for settings, columns, expressions, counts, character sets, texts and greatest ids.
+// resultTexts have idproxy ask for settings, columns, expressions, counts, character sets, texts
+// and greatest ids.
 var resultTexts = []struct {
 	text string
 	rows uint64
@@ -44,8 +45,8 @@ var resultTexts = []struct {
 	{"EXECUTE p", 1},
 }
 
-// TestResultsInAnyCharset holds that idproxy reads the answers to its own questions whatever character set the session has
-// its results in.
+// TestResultsInAnyCharset holds that idproxy reads the answers to its own questions whatever
+// character set the session has its results in.
 func TestResultsInAnyCharset(t *testing.T) {
 	t.Parallel()
 	for name, server := range harness.AllServers(t) {
@@ -89,8 +90,8 @@ rules:
 	}
 }
 
-// TestTimeLimits holds that max_execution_time, which ends no INSERT, ends none because of what idproxy asks for it, and that
-// max_statement_time, which does, still does.
+// TestTimeLimits holds that max_execution_time, which ends no INSERT, ends none because of what
+// idproxy asks for it, and that max_statement_time, which does, still does.
 func TestTimeLimits(t *testing.T) {
 	t.Parallel()
 	const rows = 1500

@@ -12,8 +12,8 @@ const (
 	readOrders  = "SELECT id, a FROM orders"
 )
 
-// temporaryScripts make tables of the session's own, which take the name of orders from it: what a session writes there
-// is no concern of the rule's.
+// temporaryScripts make tables of the session's own, which take the name of orders from it: what a
+// session writes there is no concern of the rule's.
 var temporaryScripts = []pair.Script{
 	{Name: "with AUTO_INCREMENT", Steps: []pair.Step{
 		{Text: "CREATE TEMPORARY TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"},
@@ -101,7 +101,8 @@ var temporaryScripts = []pair.Script{
 	}},
 }
 
-// TestTemporaryNames checks that a temporary table is let alone, and that it changes nothing for another session.
+// TestTemporaryNames checks that a temporary table is let alone, and that it changes nothing for
+// another session.
 func TestTemporaryNames(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

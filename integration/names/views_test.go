@@ -7,7 +7,8 @@ import (
 	"idproxy/integration/pair"
 )
 
-// viewScripts write through views of orders (id, a). The rules are for orders, for v_* and, in another column, for named.
+// viewScripts write through views of orders (id, a). The rules are for orders, for v_* and, in
+// another column, for named.
 var viewScripts = []pair.Script{
 	{Name: "with the column", Steps: []pair.Step{
 		{Text: "INSERT INTO v_all (a) VALUES (7), (8)"},
@@ -128,8 +129,8 @@ func TestInvisibleColumns(t *testing.T) {
 	}
 }
 
-// TestOtherCounter writes to tables in which the server counts in a column of its own beside the rule's. The last insert
-// id is that of the rule's column.
+// TestOtherCounter writes to tables in which the server counts in a column of its own beside the
+// rule's. The last insert id is that of the rule's column.
 func TestOtherCounter(t *testing.T) {
 	const lastIsID = "SELECT LAST_INSERT_ID() = MIN(id), LAST_INSERT_ID() >= 1000 FROM counted WHERE a = 7"
 	scripts := []pair.Script{

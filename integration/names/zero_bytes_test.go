@@ -24,7 +24,8 @@ var zeroTexts = []string{
 	"INSERT INTO ruled (k) VALUES (7) -- \x00; INSERT INTO ruled (k) VALUES (8)", "SELECT 1 # \x00\n; INSERT INTO ruled (k) VALUES (8)", "SELECT 1 /* \x00; */; INSERT INTO ruled (k) VALUES (8)", "\x00", "\x00;INSERT INTO ruled (k) VALUES (8)", "SELECT `a\x00b`; INSERT INTO ruled (k) VALUES (8)",
 }
 
-// TestZeroBytes holds that texts with zero bytes do what they do natively: no statement runs that would not, and none is left out.
+// TestZeroBytes holds that texts with zero bytes do what they do natively: no statement runs that
+// would not, and none is left out.
 func TestZeroBytes(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -71,7 +72,8 @@ func zeroShown(replies []wireclient.Reply, stored string) string {
 	return out + stored
 }
 
-// refusedWhereRun reports whether idproxy refused a form that is not filled and that the server ran, behind the same replies.
+// refusedWhereRun reports whether idproxy refused a form that is not filled and that the server
+// ran, behind the same replies.
 func refusedWhereRun(got [2][]wireclient.Reply) bool {
 	last := len(got[1]) - 1
 	return got[1][last].Err != nil && got[1][last].Err.Code == 1235 && last < len(got[0]) && got[0][last].Err == nil &&

@@ -41,7 +41,8 @@ func bulkIDs(kind byte, number func(int) wireclient.Argument) [][]wireclient.Arg
 	return all
 }
 
-// bulkForms are statements that take rows in bulk, whose parameters are a, u and maybe the id; § is the table.
+// bulkForms are statements that take rows in bulk, whose parameters are a, u and maybe the id; § is
+// the table.
 var bulkForms = []string{
 	"INSERT INTO § (a,u) VALUES (?,?)", "INSERT INTO § (a,u,id) VALUES (?,?,?)", "INSERT INTO § (a,u,id,parent) VALUES (?,?,?,7)",
 	"REPLACE INTO § (a,u) VALUES (?,?)", "REPLACE INTO § (a,u,id) VALUES (?,?,?)",
@@ -51,7 +52,8 @@ var bulkForms = []string{
 	"INSERT INTO § (a,u,parent) VALUES (?,?,LAST_INSERT_ID())", "INSERT INTO § SET a=?, u=?",
 }
 
-// bulkScripts are sessions of one form each, in which every bulk is followed by what reads the last insert id.
+// bulkScripts are sessions of one form each, in which every bulk is followed by what reads the last
+// insert id.
 func bulkScripts() []script {
 	var all []script
 	ints := func(n int) wireclient.Argument { return wireclient.Long(int64(n)) }
@@ -78,7 +80,8 @@ func bulkScripts() []script {
 	return all
 }
 
-// bulk is a bulk of rows with these ids, the k-th of its statement. Some collide with a row that is there.
+// bulk is a bulk of rows with these ids, the k-th of its statement. Some collide with a row that is
+// there.
 func (f *former) bulk(sql string, k int, ids []wireclient.Argument) step {
 	var rows [][]wireclient.Argument
 	fresh := 0

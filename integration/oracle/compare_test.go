@@ -38,8 +38,8 @@ type script struct {
 	steps   []step
 }
 
-// deviation is a difference to a native column that was decided, not overlooked. A step that names one must show
-// exactly that difference: without any the test fails as with another.
+// deviation is a difference to a native column that was decided, not overlooked. A step that names
+// one must show exactly that difference: without any the test fails as with another.
 type deviation struct {
 	name, reason string
 	// refused: the proxy answers ERR 1235 with this in its message, and nothing happens.
@@ -64,7 +64,8 @@ type deviation struct {
 	when func(native []wireclient.Facet) bool
 }
 
-// sparseIDs is the deviation of steps that say so. It needs no other description: rows are then told apart by their order.
+// sparseIDs is the deviation of steps that say so. It needs no other description: rows are then
+// told apart by their order.
 const sparseIDs = "gaps between ids"
 
 var longNumber = regexp.MustCompile(`\d{7,20}`)
@@ -114,7 +115,8 @@ func (w *world) rows(rows [][]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// play runs a script in a session of its own and returns the facets of each step, up to one that loses the connection.
+// play runs a script in a session of its own and returns the facets of each step, up to one that
+// loses the connection.
 func (w *world) play(t *testing.T, sc script) [][]wireclient.Facet {
 	t.Helper()
 	w.reset(t)
@@ -169,8 +171,8 @@ type oracle struct {
 	report      func(format string, args ...any)
 }
 
-// run plays a script in all worlds and reports every difference that is not a named deviation, and every named deviation
-// that did not show.
+// run plays a script in all worlds and reports every difference that is not a named deviation, and
+// every named deviation that did not show.
 func (o *oracle) run(t *testing.T, sc script) {
 	t.Helper()
 	if sc.lacks == o.native.server.Kind.String() || len(sc.steps) == 0 {

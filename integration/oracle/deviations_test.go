@@ -8,8 +8,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// asks says whether the proxy has to ask which rows of a statement went in, and so what stands behind the statement is no
-// longer what the server knows of it.
+// asks says whether the proxy has to ask which rows of a statement went in, and so what stands
+// behind the statement is no longer what the server knows of it.
 func (fam *family) asks(kindOfIDs ids, rows string) bool {
 	all, none := !strings.ContainsAny(rows, "SUN"), !strings.ContainsAny(rows, "IU")
 	switch {
@@ -23,8 +23,8 @@ func (fam *family) asks(kindOfIDs ids, rows string) bool {
 	return len(rows) > 1 && !all && !none && kindOfIDs != explicitID
 }
 
-// countsOfQuestion are the statements that see that a question was asked, each with the deviation that they show then.
-// SHOW WARNINGS does not.
+// countsOfQuestion are the statements that see that a question was asked, each with the deviation
+// that they show then. SHOW WARNINGS does not.
 var countsOfQuestion = map[string]*deviation{
 	"SELECT ROW_COUNT()":     countOfQuestion("-1"),
 	"SHOW COUNT(*) WARNINGS": countOfQuestion("0"),
@@ -43,7 +43,8 @@ func countOfQuestion(value string) *deviation {
 	}
 }
 
-// foundByQuestion is what FOUND_ROWS() tells behind an INSERT in front of which something was asked.
+// foundByQuestion is what FOUND_ROWS() tells behind an INSERT in front of which something was
+// asked.
 var foundByQuestion = &deviation{
 	name:   "found rows of a question",
 	reason: "what is not known of a session or a table is asked in front of an INSERT: FOUND_ROWS() behind one that fails is of the question",
@@ -55,7 +56,8 @@ var foundByQuestion = &deviation{
 	},
 }
 
-// skippedID is what INSERT IGNORE natively tells of a row that was looked at last and skipped, when none got a generated id.
+// skippedID is what INSERT IGNORE natively tells of a row that was looked at last and skipped, when
+// none got a generated id.
 var skippedID = &deviation{
 	name: "insert id of a skipped row",
 	reason: "where every row that was to get an id was skipped, but another went in, the OK packet natively shows the id that the last one " +
@@ -93,7 +95,8 @@ func (w *writer) deviation(sql, rows string) *deviation {
 // readsLastID finds what would read the id of an updated row.
 var readsLastID = regexp.MustCompile(`(?i)last_insert_id|identity`)
 
-// unnamedUpdate is what the proxy tells of rows that were updated by a statement whose rows read the last insert id.
+// unnamedUpdate is what the proxy tells of rows that were updated by a statement whose rows read
+// the last insert id.
 var unnamedUpdate = &deviation{
 	name: "update that reads the last insert id",
 	reason: "the rows of such an INSERT ... ON DUPLICATE KEY UPDATE would read the id of the row updated before them if the proxy had the " +
@@ -125,7 +128,8 @@ var noDefault = &deviation{
 	plainOnly: true,
 }
 
-// warningOfID is that of an id that is no number and generates: the proxy puts the generated one in its place.
+// warningOfID is that of an id that is no number and generates: the proxy puts the generated one in
+// its place.
 func warningOfID() *deviation {
 	return &deviation{
 		name:   "warning of an id that is no number",
@@ -179,7 +183,8 @@ var delayedTrigger = &deviation{
 
 // knownFailures is what the proxy is known to get wrong, by name. To be emptied.
 var knownFailures = map[string]func(f *form, sql string) bool{
-	// An AFTER UPDATE trigger, and CLIENT_FOUND_ROWS: a row that stays as it is is taken for one that went in.
+	// An AFTER UPDATE trigger, and CLIENT_FOUND_ROWS: a row that stays as it is is taken for one that
+	// went in.
 	"found row that a trigger hides": func(f *form, _ string) bool { return f.trigger == updateTrigger && f.found && f.rows == "N" },
 }
 

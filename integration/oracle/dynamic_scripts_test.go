@@ -4,7 +4,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// dynamicSessions are sessions with statements prepared in SQL, for the oracle: what they show is native.
+// dynamicSessions are sessions with statements prepared in SQL, for the oracle: what they show is
+// native.
 func dynamicSessions() []script {
 	return []script{
 		{name: "names", steps: plainSteps(

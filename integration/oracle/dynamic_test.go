@@ -11,8 +11,8 @@ import (
 	"idproxy/integration/width"
 )
 
-// dynamicModes are those in which a text reaches the parser through PREPARE as it was written: MySQL converts a literal to
-// UTF-8 and takes the result for text in the client's character set.
+// dynamicModes are those in which a text reaches the parser through PREPARE as it was written:
+// MySQL converts a literal to UTF-8 and takes the result for text in the client's character set.
 func dynamicModes(kind servers.Kind) []formMode {
 	return slices.DeleteFunc(modesOf(kind), func(m formMode) bool { return kind == servers.MySQL && m.charset != "" && m.charset != "latin1" })
 }

@@ -12,8 +12,8 @@ import (
 	"idproxy/rewriter"
 )
 
-// dynamicScripts are preparedScripts in SQL: PREPARE, EXECUTE and EXECUTE IMMEDIATE take the place of the binary protocol's
-// commands, and literals and user variables that of its parameters.
+// dynamicScripts are preparedScripts in SQL: PREPARE, EXECUTE and EXECUTE IMMEDIATE take the place
+// of the binary protocol's commands, and literals and user variables that of its parameters.
 func dynamicScripts(fam family, m formMode, at setting) []script {
 	w := &writer{former: newFormer(m, fmt.Sprint("dynamic ", fam.name, at.round)), family: &fam, setting: at}
 	b := &binder{writer: w}
@@ -57,7 +57,8 @@ func (b *binder) literal(text string) string {
 	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 }
 
-// source spells where the text of a statement comes from; set is what must stand in front, or empty.
+// source spells where the text of a statement comes from; set is what must stand in front, or
+// empty.
 func (b *binder) source(sql string) (set, source string) {
 	choice := b.IntN(4)
 	switch maria := b.kind == servers.MariaDB; {

@@ -49,8 +49,8 @@ func (f failure) statement(rows, bad int) string {
 	return fmt.Sprintf("INSERT INTO t (%s) VALUES %s", f.columns, strings.Join(tuples, ", ")) + f.tail
 }
 
-// readers are what stands behind a failed INSERT: all that can tell an application which value LAST_INSERT_ID() has, and
-// what happened. S stands for a number of their own.
+// readers are what stands behind a failed INSERT: all that can tell an application which value
+// LAST_INSERT_ID() has, and what happened. S stands for a number of their own.
 var readers = [][]step{
 	{{sql: "INSERT INTO t (a,parent) VALUES ('childS', LAST_INSERT_ID())"}},
 	{{sql: "INSERT INTO mid (a,id,parent) VALUES ('childS', NULL, @@identity), ('childSb', NULL, @@identity)"}},
@@ -103,8 +103,9 @@ func failedBatch(seed string) *deviation {
 	}
 }
 
-// failureScripts returns a script for each failure and place of the bad row, in which every reader follows it once. With
-// triggers, and in a narrow run, every fourth reader does, which is another one in each script.
+// failureScripts returns a script for each failure and place of the bad row, in which every reader
+// follows it once. With triggers, and in a narrow run, every fourth reader does, which is another
+// one in each script.
 func failureScripts(tr trigger) []script {
 	places := []struct{ rows, bad int }{{1, 1}, {3, 1}, {3, 2}, {3, 3}}
 	every := 4
@@ -135,7 +136,8 @@ func behind(sql string, k int) []step {
 	return []step{{sql: fmt.Sprintf("INSERT INTO t (a) VALUES ('seed%d')", k)}, {sql: sql}}
 }
 
-// numbered returns a reader's steps. moved: the failed statement was one that moves the native value.
+// numbered returns a reader's steps. moved: the failed statement was one that moves the native
+// value.
 func numbered(reader []step, k int, moved bool) []step {
 	var steps []step
 	for _, st := range reader {

@@ -43,7 +43,8 @@ type family struct {
 	mayFail  bool     // some statements fail natively
 }
 
-// What becomes of a row: it goes in (I), is skipped (S), updates a row (U), leaves that as it is (N), replaces it (R).
+// What becomes of a row: it goes in (I), is skipped (S), updates a row (U), leaves that as it is
+// (N), replaces it (R).
 var (
 	plainRows   = []string{"I", "III"}
 	ignoredRows = []string{"I", "S", "II", "SS", "ISI", "SIS", "IIS", "SII"}
@@ -157,8 +158,8 @@ func (o *oracle) cover(sc script, native [][]wireclient.Facet) {
 	}
 }
 
-// wanted returns the cells that the forms of a server must cover: every family with every kind of id, one row and several
-// rows, in every character set.
+// wanted returns the cells that the forms of a server must cover: every family with every kind of
+// id, one row and several rows, in every character set.
 func wanted(kind servers.Kind) []coverage {
 	var all []coverage
 	charsets := map[string]bool{}
@@ -191,8 +192,8 @@ type setting struct {
 	round   int
 }
 
-// familyScripts returns the forms of a family in a mode, each behind another and before something that reads what it
-// left, one session for each kind of id.
+// familyScripts returns the forms of a family in a mode, each behind another and before something
+// that reads what it left, one session for each kind of id.
 func familyScripts(fam family, m formMode, at setting) []script {
 	w := &writer{former: newFormer(m, fmt.Sprint(fam.name, at.round)), family: &fam, setting: at}
 	w.half = w.IntN(2)

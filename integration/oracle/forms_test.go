@@ -21,9 +21,9 @@ var (
 	gaps = []string{" ", " ", "  ", "\n", "/* a, (b) */", " -- it's\n", " # \"x\n", "\t/**/ "}
 )
 
-// generateForms returns statements that each put rows into a table with a rule: every pattern of generated and explicit
-// ids with every column list, and of the rest (verb, spelling, names, comments, what reads the last insert id) another
-// choice each time. The same at every run.
+// generateForms returns statements that each put rows into a table with a rule: every pattern of
+// generated and explicit ids with every column list, and of the rest (verb, spelling, names,
+// comments, what reads the last insert id) another choice each time. The same at every run.
 func generateForms(m formMode) []string {
 	f := newFormer(m, "VALUES")
 	var all []string
@@ -96,8 +96,8 @@ func (f *former) tuple(order string, kind rune) []string {
 	return tuple
 }
 
-// id returns a spelling of an id that is generated (G), explicit (E), or explicit and not below zero (L: later than a
-// generated one).
+// id returns a spelling of an id that is generated (G), explicit (E), or explicit and not below
+// zero (L: later than a generated one).
 func (f *former) id(kind rune) string {
 	n := 100 + f.serial
 	switch kind {

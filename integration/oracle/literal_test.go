@@ -12,8 +12,9 @@ import (
 	"idproxy/rewriter"
 )
 
-// TestLiterals holds the reading and writing of string literals against the servers' own: what ReadDynamic takes for the text
-// of a PREPARE is what the server makes of the literal, and what AppendLiteral writes it reads as the text again.
+// TestLiterals holds the reading and writing of string literals against the servers' own: what
+// ReadDynamic takes for the text of a PREPARE is what the server makes of the literal, and what
+// AppendLiteral writes it reads as the text again.
 func TestLiterals(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -65,7 +66,8 @@ func randomText(random *rand.Rand, m formMode) string {
 	return b.String()
 }
 
-// randomLiteral spells a literal of a text in ways that AppendLiteral does not use: other quotes, and escapes of any kind.
+// randomLiteral spells a literal of a text in ways that AppendLiteral does not use: other quotes,
+// and escapes of any kind.
 func randomLiteral(random *rand.Rand, text string, m formMode) string {
 	quote := "'"
 	if !m.ansi && random.IntN(2) == 0 {

@@ -24,9 +24,9 @@ type formMode struct {
 	rounds        int
 }
 
-// formModes are the modes of all forms. There is one for each character set that servers have and in which a backslash or
-// a backtick may be the second byte of a character, and one for each setting that changes how an INSERT reads or which id
-// it gets.
+// formModes are the modes of all forms. There is one for each character set that servers have and
+// in which a backslash or a backtick may be the second byte of a character, and one for each
+// setting that changes how an INSERT reads or which id it gets.
 var formModes = []formMode{
 	{name: "default", rounds: 3},
 	{name: "ANSI_QUOTES", set: "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')", ansi: true, rounds: 1},
@@ -54,7 +54,8 @@ func modesOf(kind servers.Kind) []formMode {
 	return slices.DeleteFunc(slices.Clone(formModes), func(m formMode) bool { return m.lacks == kind.String() })
 }
 
-// characters are some of a character set, with the second bytes that mislead: backslash, backtick, bar.
+// characters are some of a character set, with the second bytes that mislead: backslash, backtick,
+// bar.
 var characters = map[string][]string{
 	"":        {"é", "日本", "😀"},
 	"latin1":  {"\xe9", "\x95", "\xa0"},

@@ -47,8 +47,8 @@ func (n named) lastID() uint64 {
 	return n.numbers("SELECT LAST_INSERT_ID()")[0]
 }
 
-// TestLastInsertID runs the cases whose numbers are known beforehand natively and through the proxy on both kinds of
-// column, with every kind of trigger.
+// TestLastInsertID runs the cases whose numbers are known beforehand natively and through the proxy
+// on both kinds of column, with every kind of trigger.
 func TestLastInsertID(t *testing.T) {
 	tests := []struct {
 		name string
@@ -72,9 +72,9 @@ func TestLastInsertID(t *testing.T) {
 	})
 }
 
-// insertIDOfBatch is the plain case: n rows get consecutive ids, the OK packet and LAST_INSERT_ID() name the first, and
-// what the statement itself reads is the value from before, in each of its rows (A). Any trigger makes the server report
-// 0 or the last id instead (B1).
+// insertIDOfBatch is the plain case: n rows get consecutive ids, the OK packet and LAST_INSERT_ID()
+// name the first, and what the statement itself reads is the value from before, in each of its rows
+// (A). Any trigger makes the server report 0 or the last id instead (B1).
 func insertIDOfBatch(n named, _ *world, _ trigger) {
 	seed := n.inserted("INSERT INTO t (a) VALUES ('seed')")
 	first := n.inserted("INSERT INTO t (a,parent) VALUES ('x', LAST_INSERT_ID()), ('y', @@identity), ('z', (SELECT LAST_INSERT_ID()))")
@@ -102,8 +102,8 @@ func insertIDOfExplicitIDs(n named, _ *world, _ trigger) {
 	n.want("last insert id behind mixed rows", n.lastID(), mixed)
 }
 
-// lastIDBehindFailure is the idiom that a wrong value breaks without a word: a child that fails is tried again, and
-// still has to find its parent (B5).
+// lastIDBehindFailure is the idiom that a wrong value breaks without a word: a child that fails is
+// tried again, and still has to find its parent (B5).
 func lastIDBehindFailure(n named, w *world, _ trigger) {
 	parent := n.inserted("INSERT INTO t (a) VALUES ('parent')")
 	n.want("error", n.Fails(n.tb, "INSERT INTO t (a,u,parent) VALUES ('child', 1, LAST_INSERT_ID())").Code, 1062)
@@ -111,8 +111,9 @@ func lastIDBehindFailure(n named, w *world, _ trigger) {
 	n.want("parent of the child", n.numbers("SELECT parent FROM t WHERE a = 'child'"), []uint64{parent})
 }
 
-// explicitIDBetween is a deviation: an explicit id above the counter moves the native counter within the statement,
-// where a source keeps the generated ids consecutive (B4). Its uniqueness matters more than its order.
+// explicitIDBetween is a deviation: an explicit id above the counter moves the native counter
+// within the statement, where a source keeps the generated ids consecutive (B4). Its uniqueness
+// matters more than its order.
 func explicitIDBetween(n named, w *world, _ trigger) {
 	const high = 900_000_000_000
 	first := n.inserted(fmt.Sprintf("INSERT INTO t (id,a) VALUES (NULL,'one'), (%d,'two'), (NULL,'three')", int64(high)))
@@ -124,8 +125,9 @@ func explicitIDBetween(n named, w *world, _ trigger) {
 	n.want("last insert id", n.lastID(), first)
 }
 
-// triggersSeeIDs is a deviation: natively a BEFORE trigger sees 0 in NEW.id and every trigger sees the LAST_INSERT_ID()
-// from before; behind the proxy they see the row's id, and from the last generated row on the statement's first (B2).
+// triggersSeeIDs is a deviation: natively a BEFORE trigger sees 0 in NEW.id and every trigger sees
+// the LAST_INSERT_ID() from before; behind the proxy they see the row's id, and from the last
+// generated row on the statement's first (B2).
 func triggersSeeIDs(n named, w *world, tr trigger) {
 	when := map[trigger]string{noTrigger: "BEFORE", beforeTrigger: "BEFORE", afterTrigger: "AFTER"}[tr]
 	w.observer.Must(n.tb, "DROP TRIGGER IF EXISTS t_before", "DROP TRIGGER IF EXISTS t_after",

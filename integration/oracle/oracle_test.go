@@ -21,7 +21,8 @@ func newOracle(t *testing.T, server *servers.Server, tr trigger) *oracle {
 		o.worlds = append(o.worlds, w)
 		rules += fmt.Sprintf("  - {table: \"%s.*\", column: id, source: ids}\n  - {table: %[1]s.two, column: id2, source: second}\n", w.db)
 	}
-	// Triggers are the server's affair: the proxy does the same, so that a narrow run needs the race detector once.
+	// Triggers are the server's affair: the proxy does the same, so that a narrow run needs the race
+	// detector once.
 	proxy := harness.Start(t, harness.Spec{Plain: o.narrow(), Config: fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources: {ids: {segment: {start: %d}}, second: {segment: {start: %d}}}
@@ -33,7 +34,8 @@ rules:
 	return o
 }
 
-// narrow reports whether the oracle runs a part of the scripts: those with triggers do, unless the run is a wide one.
+// narrow reports whether the oracle runs a part of the scripts: those with triggers do, unless the
+// run is a wide one.
 func (o *oracle) narrow() bool { return o.trigger != noTrigger && !width.Matrix() }
 
 // share returns the scripts to run: in a narrow run each kind of trigger has another third of them.
@@ -85,8 +87,8 @@ func everywhere(t *testing.T, test func(*testing.T, *oracle)) {
 	}
 }
 
-// TestOracleForms is every form of INSERT that gets ids, each behind another, so that every last insert id is read by
-// what follows.
+// TestOracleForms is every form of INSERT that gets ids, each behind another, so that every last
+// insert id is read by what follows.
 func TestOracleForms(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
 		for j, m := range modesOf(o.native.server.Kind) {
@@ -109,8 +111,8 @@ func TestOracleForms(t *testing.T) {
 	})
 }
 
-// TestOracleFamilies is every form of text INSERT, with every way to give the id and every outcome of its rows, in every
-// mode; with triggers in some.
+// TestOracleFamilies is every form of text INSERT, with every way to give the id and every outcome
+// of its rows, in every mode; with triggers in some.
 func TestOracleFamilies(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
 		kind, rounds := o.native.server.Kind, 1
@@ -226,7 +228,8 @@ func TestOracleScripts(t *testing.T) {
 	})
 }
 
-// TestOracleFailures is every way to fail, each followed by every way to read the last insert id and the diagnostics.
+// TestOracleFailures is every way to fail, each followed by every way to read the last insert id
+// and the diagnostics.
 func TestOracleFailures(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
 		for _, sc := range o.share(failureScripts(o.trigger)) {
@@ -236,8 +239,8 @@ func TestOracleFailures(t *testing.T) {
 	})
 }
 
-// TestOracleSeesDifferences feeds the oracle a pair that must differ: the same scripts, against a plain column that
-// no proxy stands in front of.
+// TestOracleSeesDifferences feeds the oracle a pair that must differ: the same scripts, against a
+// plain column that no proxy stands in front of.
 func TestOracleSeesDifferences(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {

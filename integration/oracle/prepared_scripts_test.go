@@ -12,7 +12,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// boundIDs are ids of every type that a client may send: those that generate, and those that do not.
+// boundIDs are ids of every type that a client may send: those that generate, and those that do
+// not.
 func boundIDs() []wireclient.Argument {
 	ids := []wireclient.Argument{
 		wireclient.Null(mysql.MYSQL_TYPE_LONGLONG), wireclient.Null(mysql.MYSQL_TYPE_VAR_STRING), wireclient.Null(mysql.MYSQL_TYPE_NULL),
@@ -93,7 +94,8 @@ var timeTypes = regexp.MustCompile(`^(DATE|DATETIME|TIME|type 7) [^(]`)
 // beyond are ids that no column holds.
 var beyond = regexp.MustCompile(`\d{19}|1e\+19|Inf|NaN`)
 
-// knownBound are ids that the proxy is known to get wrong: no insert id is told of what is no number, or begins like one.
+// knownBound are ids that the proxy is known to get wrong: no insert id is told of what is no
+// number, or begins like one.
 var knownBound = regexp.MustCompile(`NaN|50x|0x10|5\\x00`)
 
 // noteOfID is warningOfID where it applies: the id generates.

@@ -148,7 +148,8 @@ func brokenExecutions() []step {
 	return append(steps, executionStep("p", more), step{sql: "SELECT LAST_INSERT_ID()"}, executeStep("nowhere", wireclient.Varchar("x")), step{sql: "SELECT LAST_INSERT_ID()"})
 }
 
-// preparedFailures is every failure in the first row and in the third, prepared and executed twice, and what follows it.
+// preparedFailures is every failure in the first row and in the third, prepared and executed twice,
+// and what follows it.
 func preparedFailures() []script {
 	var all []script
 	for _, f := range failingInserts {

@@ -13,8 +13,8 @@ import (
 	"idproxy/integration/width"
 )
 
-// preparedScripts are familyScripts with prepared statements: rows of one number share a statement, which is executed
-// with one outcome after the other.
+// preparedScripts are familyScripts with prepared statements: rows of one number share a statement,
+// which is executed with one outcome after the other.
 func preparedScripts(fam family, m formMode, at setting) []script {
 	w := &writer{former: newFormer(m, fmt.Sprint("prepared ", fam.name, at.round)), family: &fam, setting: at}
 	b := &binder{writer: w}
@@ -69,7 +69,8 @@ func (b *binder) beginPrepared() {
 	}
 }
 
-// TestOraclePrepared is every form of INSERT as a prepared statement that is executed again and again.
+// TestOraclePrepared is every form of INSERT as a prepared statement that is executed again and
+// again.
 func TestOraclePrepared(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
 		kind, every := o.native.server.Kind, width.Of(28, 7)

@@ -42,8 +42,8 @@ type outline struct {
 	sql   string
 }
 
-// examples returns a statement with as many rows as each of the outcomes has, the executions with these outcomes, and
-// what reads what they left.
+// examples returns a statement with as many rows as each of the outcomes has, the executions with
+// these outcomes, and what reads what they left.
 func (b *binder) examples(kindOfIDs ids, outcomes []string) []step {
 	o := b.outline(kindOfIDs, outcomes)
 	b.names++
@@ -263,7 +263,8 @@ func (b *binder) tail(what, content string) wireclient.Argument {
 	return wireclient.Null(mysql.MYSQL_TYPE_LONG)
 }
 
-// readers are what the text half reads with, some of it with statements that were prepared when the session began.
+// readers are what the text half reads with, some of it with statements that were prepared when the
+// session began.
 func (b *binder) readers(kindOfIDs ids, rows string) []step {
 	if !slices.ContainsFunc(b.kinds, func(k ids) bool { return k != explicitID }) {
 		kindOfIDs = explicitID

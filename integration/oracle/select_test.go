@@ -16,7 +16,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// selectOracles runs a test with an oracle for each server and kind of trigger, whose worlds have the source.
+// selectOracles runs a test with an oracle for each server and kind of trigger, whose worlds have
+// the source.
 func selectOracles(t *testing.T, triggers []trigger, test func(*testing.T, *oracle)) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -34,8 +35,8 @@ func selectOracles(t *testing.T, triggers []trigger, test func(*testing.T, *orac
 	}
 }
 
-// TestOracleSelects is INSERT ... SELECT: every way to say which rows, every outcome of them, every way to give the id, in
-// both protocols.
+// TestOracleSelects is INSERT ... SELECT: every way to say which rows, every outcome of them, every
+// way to give the id, in both protocols.
 func TestOracleSelects(t *testing.T) {
 	triggers := width.Of([]trigger{noTrigger}, []trigger{noTrigger, afterTrigger})
 	if width.Long {
@@ -70,7 +71,8 @@ func shapesOf(kind servers.Kind) []shape {
 	return slices.DeleteFunc(slices.Clone(shapes), func(sh shape) bool { return sh.lacks == kind.String() })
 }
 
-// selectScripts returns the sessions of a family, one or more for each kind of id, and notes the shapes of statements that must not fail.
+// selectScripts returns the sessions of a family, one or more for each kind of id, and notes the
+// shapes of statements that must not fail.
 func (o *oracle) selectScripts(fam *selecting, binary bool, used map[string]bool) []script {
 	h := fnv.New64()
 	fmt.Fprint(h, fam.name, binary, o.trigger, o.native.server.Kind)
@@ -207,9 +209,9 @@ func explicitTriggered(id int) *deviation {
 	}
 }
 
-// withoutIndexFlags takes the flags out of replies that say whether an index was used. The proxy's statement reads the rows
-// once more, and so may have other flags than the one that the application sent: they are for the server's log of slow
-// queries only.
+// withoutIndexFlags takes the flags out of replies that say whether an index was used. The proxy's
+// statement reads the rows once more, and so may have other flags than the one that the application
+// sent: they are for the server's log of slow queries only.
 func withoutIndexFlags(send sender) sender {
 	return func(s *wireclient.Session, sql string) ([]wireclient.Reply, error) {
 		if send == nil {

@@ -12,8 +12,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// sourceTable is the table that INSERT ... SELECT reads. Row k = 10*place+digit goes in, or not, as its digit says; see
-// digitOf. The column given holds NULL, 0 and explicit ids in turn.
+// sourceTable is the table that INSERT ... SELECT reads. Row k = 10*place+digit goes in, or not, as
+// its digit says; see digitOf. The column given holds NULL, 0 and explicit ids in turn.
 var sourceTable = []string{
 	"CREATE TABLE src (k INT PRIMARY KEY, a VARCHAR(40), parent BIGINT, u INT, f INT, n INT, c INT, given BIGINT)",
 	"CREATE VIEW srcview AS SELECT * FROM src",
@@ -21,9 +21,10 @@ var sourceTable = []string{
 	"CREATE TABLE narrow (a VARCHAR(20), u INT)", "INSERT INTO narrow VALUES ('narrow 1', NULL), ('narrow 2', NULL)",
 }
 
-// digitOf is the row of a place in the source that has this outcome: it goes in (I), collides with one of the fixed rows
-// (S, U, R), updates it with what it holds (N), is too long (L), lacks a parent (K), breaks a CHECK (C), holds too large a
-// number (V) or no value where there must be one (Z).
+// digitOf is the row of a place in the source that has this outcome: it goes in (I), collides with
+// one of the fixed rows (S, U, R), updates it with what it holds (N), is too long (L), lacks a
+// parent (K), breaks a CHECK (C), holds too large a number (V) or no value where there must be one
+// (Z).
 var digitOf = map[rune]int{'I': 0, 'L': 1, 'K': 2, 'C': 3, 'V': 4, 'S': 5, 'U': 5, 'R': 5, 'Z': 6, 'N': 7}
 
 const failingRows = "LKCVZ"
@@ -51,7 +52,8 @@ func (w *world) addSource(t *testing.T) {
 	w.observer.Must(t, texts...)
 }
 
-// shape is a way to say which rows a SELECT gives. In its text § stands for the columns, ¶ for the condition.
+// shape is a way to say which rows a SELECT gives. In its text § stands for the columns, ¶ for the
+// condition.
 type shape struct {
 	name, text string
 	lacks      string // the kind of server that does not have it
@@ -217,7 +219,8 @@ func (w *selectWriter) assemble(sh shape, into, columns, rows string) written {
 	return written{sql, args}
 }
 
-// steps makes steps of a statement, which is prepared and executed once or twice where it has parameters.
+// steps makes steps of a statement, which is prepared and executed once or twice where it has
+// parameters.
 func (w *selectWriter) steps(s written) []step {
 	if !w.binary {
 		return []step{{sql: s.sql}}

@@ -38,8 +38,9 @@ const (
 
 func (c column) String() string { return [...]string{"native", "plain", "kept", "bare"}[c] }
 
-// tableNames are the tables with a rule. The first three differ in where the id stands, and are otherwise alike; two has a
-// second column that a source fills, all columns of easy have defaults, slow is MyISAM, parts has a partition.
+// tableNames are the tables with a rule. The first three differ in where the id stands, and are
+// otherwise alike; two has a second column that a source fills, all columns of easy have defaults,
+// slow is MyISAM, parts has a partition.
 var tableNames = []string{"t", "mid", "tail", "two", "easy", "slow", "parts"}
 
 // columnOrder is what an INSERT without a column list fills. v is a view of t.
@@ -163,8 +164,8 @@ func (w *world) reset(t *testing.T) {
 	w.observe(t, false)
 }
 
-// observeSQL reads all tables in one result: table, id, content, a column that may hold an id of another row. What a
-// second source fills natively stays empty.
+// observeSQL reads all tables in one result: table, id, content, a column that may hold an id of
+// another row. What a second source fills natively stays empty.
 func (w *world) observeSQL() string {
 	filled := fmt.Sprintf("id2 >= %d", wireclient.SecondSourceStart)
 	if w.column == native {
@@ -182,9 +183,9 @@ func (w *world) observeSQL() string {
 	return strings.Join(parts, " UNION ALL ")
 }
 
-// observe reads all tables, learns the names of their rows and returns what has changed, with ids replaced by names.
-// Ids that are new are shown by how far they are from the first one of their table, or, when there may be gaps between
-// them, by their rank.
+// observe reads all tables, learns the names of their rows and returns what has changed, with ids
+// replaced by names. Ids that are new are shown by how far they are from the first one of their
+// table, or, when there may be gaps between them, by their rank.
 func (w *world) observe(t *testing.T, gaps bool) string {
 	t.Helper()
 	rows := w.observer.Must(t, "EXECUTE observe").Rows

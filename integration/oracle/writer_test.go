@@ -97,7 +97,8 @@ func (w *writer) example(kindOfIDs ids, rows string) []step {
 	return append(steps, w.after(kindOfIDs, rows)...)
 }
 
-// mixed chooses the kind of the i-th id, so that there is a generated and an explicit one among the first two.
+// mixed chooses the kind of the i-th id, so that there is a generated and an explicit one among the
+// first two.
 func (w *writer) mixed(i, explicitFirst int) ids {
 	if i < 2 && i != explicitFirst || i > 1 && w.IntN(2) == 0 {
 		return explicitID
@@ -194,8 +195,9 @@ func (w *writer) idOf(kindOfID ids) string {
 	return ""
 }
 
-// expressions are ids that the server has to be asked for, where § is a number of their own: first those that bring an
-// explicit id or NULL, then those that are 0 in the end, then those that may fail for what the session did before.
+// expressions are ids that the server has to be asked for, where § is a number of their own: first
+// those that bring an explicit id or NULL, then those that are 0 in the end, then those that may
+// fail for what the session did before.
 var expressions = [][]string{
 	{
 		"@null", "@n", "@s", "@nowhere", "@n+1", "§+@zero", "(§)", "§.5", "§*2 DIV 2", "1+§", "§/1", "§ MOD 100000", "-(-§)", "0x§", "§e0", "N'§'",
@@ -249,7 +251,8 @@ func (w *writer) value(s *statement, column string) string {
 	return w.pick([]string{"VALUES(", "values ("}) + column + ")"
 }
 
-// chooseUpdate writes the update list. With one row it may also be one that always changes something.
+// chooseUpdate writes the update list. With one row it may also be one that always changes
+// something.
 func (w *writer) chooseUpdate(s *statement, kindOfIDs ids, rows string) {
 	own := w.pick([]string{"", s.table + ".", w.table(s.table) + "."})
 	if len(s.alias) > 0 {
@@ -401,7 +404,8 @@ func (w *writer) skipped() string {
 	return w.pick(append(own, " ", " ", " ", " ", " ", "/*!99999 IGNORE */", "/**/", "/*!*/", "/*!50000 */"))
 }
 
-// afterwards is what may stand behind a form: all that can tell an application which row went in. § makes names differ.
+// afterwards is what may stand behind a form: all that can tell an application which row went in. §
+// makes names differ.
 var afterwards = [][]string{
 	{"SELECT LAST_INSERT_ID(), @@identity"},
 	{"INSERT INTO t (a,parent) VALUES ('child§', LAST_INSERT_ID())"},

@@ -1,3 +1,3 @@
-// Package pair is a schema with rules, one without, and a proxy in front of both, and scripts that say what must come of
-// each of their statements.
+// Package pair is a schema with rules, one without, and a proxy in front of both, and scripts that
+// say what must come of each of their statements.
 package pair

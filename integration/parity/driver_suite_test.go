@@ -17,15 +17,15 @@ import (
 	"idproxy/integration/servers"
 )
 
-// driver is a client whose own tests know MySQL well. They run against a server itself and through idproxy, and each
-// of them must end the same way.
+// driver is a client whose own tests know MySQL well. They run against a server itself and through
+// idproxy, and each of them must end the same way.
 const driver = "github.com/go-sql-driver/mysql"
 
 // leftOut dials an address outside of this machine.
 const leftOut = "^TestConnectorReturnsTimeout$"
 
-// minPassed is a floor for the tests and subtests that pass on the server itself: 420 on MariaDB 10.11 and on MySQL
-// 9.7. Far fewer would mean that the suite did not find its server.
+// minPassed is a floor for the tests and subtests that pass on the server itself: 420 on MariaDB
+// 10.11 and on MySQL 9.7. Far fewer would mean that the suite did not find its server.
 const minPassed = 400
 
 // buildDriverSuite builds the driver's tests.
@@ -92,7 +92,8 @@ func compareSuites(direct, proxied suiteRun) (differences []string) {
 	return differences
 }
 
-// skipsForTheServer are tests that were left out because the server lacks something, which ours must not.
+// skipsForTheServer are tests that were left out because the server lacks something, which ours
+// must not.
 func skipsForTheServer(r suiteRun) (reasons []string) {
 	for line := range strings.Lines(r.output) {
 		for _, reason := range []string{"not running on", "does not support", "is not enabled", "env var not set", "skipping test for error"} {
@@ -133,7 +134,8 @@ func TestDriverSuite(t *testing.T) {
 	}
 }
 
-// driverSuiteConfig has a rule, for a table that the suite does not know, and a certificate, for it asks for TLS.
+// driverSuiteConfig has a rule, for a table that the suite does not know, and a certificate, for it
+// asks for TLS.
 func driverSuiteConfig(s *servers.Server) string {
 	return fmt.Sprintf(`
 listeners:
@@ -146,7 +148,8 @@ rules: [{table: unrelated.orders, column: id, source: ids}]
 `, s.Addr, filepath.Join(s.Dir, "server.pem"), filepath.Join(s.Dir, "server.key"))
 }
 
-// failures keeps what failing tests printed: the lines from each result that is a failure to the next result.
+// failures keeps what failing tests printed: the lines from each result that is a failure to the
+// next result.
 func failures(output string) string {
 	var kept strings.Builder
 	keep := false

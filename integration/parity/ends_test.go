@@ -13,8 +13,8 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestEndsOfReplies pipelines a command that idproxy answers itself behind replies whose end is hard to find: its answer
-// must come behind their last packet.
+// TestEndsOfReplies pipelines a command that idproxy answers itself behind replies whose end is
+// hard to find: its answer must come behind their last packet.
 func TestEndsOfReplies(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		p := replay.NewParity(t, server)
@@ -44,8 +44,8 @@ func TestEndsOfReplies(t *testing.T) {
 	}
 }
 
-// TestPiecesEndAsOne sends a text that goes to the server in pieces, and compares every byte of its replies with those of the
-// same text on a native column.
+// TestPiecesEndAsOne sends a text that goes to the server in pieces, and compares every byte of its
+// replies with those of the same text on a native column.
 func TestPiecesEndAsOne(t *testing.T) {
 	const text = "SELECT 1, 'a'; INSERT IGNORE INTO ruled (a) VALUES (1); SELECT 2 FROM ruled; INSERT IGNORE INTO ruled (a) VALUES (2); SELECT 3, 4 UNION SELECT 5, 6"
 	for _, server := range harness.Servers(t) {
@@ -95,7 +95,8 @@ func outParameters(c *replay.Conn) {
 	}
 }
 
-// failedPrepare executes the statement prepared last, whose PREPARE has failed: the server must say that there is none.
+// failedPrepare executes the statement prepared last, whose PREPARE has failed: the server must say
+// that there is none.
 func failedPrepare(c *replay.Conn) {
 	_, err := c.Prepare("INSERT INTO ruled (nosuch) VALUES (?)")
 	if replay.CodeOf(err) != mysql.ER_BAD_FIELD_ERROR {

@@ -15,8 +15,9 @@ import (
 	"idproxy/integration/servers"
 )
 
-// libraryStep is something that a program does with go-mysql's client. What it sees has to be the same on the server itself,
-// where the tables have AUTO_INCREMENT, and through idproxy, where they have not.
+// libraryStep is something that a program does with go-mysql's client. What it sees has to be the
+// same on the server itself, where the tables have AUTO_INCREMENT, and through idproxy, where they
+// have not.
 type libraryStep struct {
 	name string
 	do   func(c *library) (seen any, err error)
@@ -28,7 +29,8 @@ type library struct {
 	db string
 }
 
-// libraryTables are orders and items, each with a rule, and notes without one. %s is the id's attribute.
+// libraryTables are orders and items, each with a rule, and notes without one. %s is the id's
+// attribute.
 var libraryTables = []string{
 	`CREATE TABLE orders (id BIGINT UNSIGNED NOT NULL PRIMARY KEY %s, a VARCHAR(200), n BIGINT UNSIGNED, f DOUBLE, b BLOB, d DATETIME(6), u INT UNIQUE)
 		CHARACTER SET utf8mb4`,

@@ -10,8 +10,9 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestKeptWarnings reads the warnings of an INSERT that left a question, which the proxy kept, at the beginning of a text: to a
-// client without CLIENT_DEPRECATE_EOF each EOF says that more follows, as a server's does.
+// TestKeptWarnings reads the warnings of an INSERT that left a question, which the proxy kept, at
+// the beginning of a text: to a client without CLIENT_DEPRECATE_EOF each EOF says that more
+// follows, as a server's does.
 func TestKeptWarnings(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

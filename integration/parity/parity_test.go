@@ -112,8 +112,8 @@ func TestParityWithoutMetadata(t *testing.T) {
 	}
 }
 
-// TestProgressPackets watches an ALTER TABLE of which MariaDB reports the progress. How often it does is its own
-// affair, so the packets are followed rather than compared.
+// TestProgressPackets watches an ALTER TABLE of which MariaDB reports the progress. How often it
+// does is its own affair, so the packets are followed rather than compared.
 func TestProgressPackets(t *testing.T) {
 	t.Parallel()
 	p := replay.NewParity(t, harness.MariaDB(t))
@@ -139,7 +139,8 @@ func TestProgressPackets(t *testing.T) {
 	}
 }
 
-// TestCompressionIsNotOffered: what is compressed could not be read, so neither server's compression may be offered.
+// TestCompressionIsNotOffered: what is compressed could not be read, so neither server's
+// compression may be offered.
 func TestCompressionIsNotOffered(t *testing.T) {
 	compression := uint64(mysql.CLIENT_COMPRESS | mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
 	for _, server := range harness.Servers(t) {
@@ -166,7 +167,8 @@ func TestCompressionIsNotOffered(t *testing.T) {
 	}
 }
 
-// changeUserAccounts makes the accounts that changeUserSession changes to, with the password "second".
+// changeUserAccounts makes the accounts that changeUserSession changes to, with the password
+// "second".
 func changeUserAccounts(t *testing.T, server *servers.Server) {
 	t.Helper()
 	db := harness.Open(t, server.Config(""), "")

@@ -28,9 +28,9 @@ const (
 	unnoticedSession = 100 // statements of a session
 )
 
-// TestUnnoticed sends statements of the whole grammar directly, through a proxy whose rule matches no table, and
-// through one whose rule matches a table that no statement names: every reply is the same, byte for byte. Each
-// session finds the same schema.
+// TestUnnoticed sends statements of the whole grammar directly, through a proxy whose rule matches
+// no table, and through one whose rule matches a table that no statement names: every reply is the
+// same, byte for byte. Each session finds the same schema.
 //
 // IDPROXY_STATEMENTS and IDPROXY_SEED ask for more, as `make test-long` does, or for others.
 func TestUnnoticed(t *testing.T) {
@@ -112,13 +112,15 @@ func (u *unnoticed) dialect() string {
 	return statements.MariaDB
 }
 
-// reply is what came back for a step: its bytes but for what differs by nature, and how the step ended.
+// reply is what came back for a step: its bytes but for what differs by nature, and how the step
+// ended.
 type reply struct {
 	bytes []byte
 	err   error
 }
 
-// compare runs a session each way, and reports whether all replies are the same. It tells of the first that is not.
+// compare runs a session each way, and reports whether all replies are the same. It tells of the
+// first that is not.
 func (u *unnoticed) compare(t *testing.T, s statements.Session) bool {
 	t.Helper()
 	direct := u.run(t, "direct", s)

@@ -23,8 +23,9 @@ func openAnew(t *testing.T, server *servers.Server, rules string) wireSession {
 
 var text1 = []byte{0, 1, mysql.MYSQL_TYPE_VAR_STRING, 0, 1, 'x'} // one parameter, 'x', with its type
 
-// TestPreparedAnew executes the same statements while what they were prepared for changes: as on a server, nobody has to
-// prepare them again, also where the client gives the types of its parameters once only.
+// TestPreparedAnew executes the same statements while what they were prepared for changes: as on a
+// server, nobody has to prepare them again, also where the client gives the types of its parameters
+// once only.
 func TestPreparedAnew(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) { testPreparedAnew(t, server) })
@@ -131,8 +132,8 @@ func (s wireSession) reset(t *testing.T, id uint32) {
 	}
 }
 
-// TestPreparedAnewLong sends long data for a statement whose table has changed: it arrives, and what a piece goes to is
-// another statement of the server.
+// TestPreparedAnewLong sends long data for a statement whose table has changed: it arrives, and
+// what a piece goes to is another statement of the server.
 func TestPreparedAnewLong(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -169,8 +170,8 @@ func TestPreparedAnewLong(t *testing.T) {
 	}
 }
 
-// TestPreparedAnewElsewhere executes statements where text would read otherwise than it did: in another schema, under other
-// quotes, or where no schema leads back.
+// TestPreparedAnewElsewhere executes statements where text would read otherwise than it did: in
+// another schema, under other quotes, or where no schema leads back.
 func TestPreparedAnewElsewhere(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -223,7 +224,8 @@ func TestPreparedAnewElsewhere(t *testing.T) {
 	}
 }
 
-// TestPreparedAnewPipelined sends executions and a change of their table without waiting for replies.
+// TestPreparedAnewPipelined sends executions and a change of their table without waiting for
+// replies.
 func TestPreparedAnewPipelined(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

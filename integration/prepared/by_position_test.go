@@ -11,8 +11,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestByPosition changes the columns of a table behind the proxy's back, in front of INSERTs that name none: values and ids
-// go to the columns that they go to natively, from the very next statement on.
+// TestByPosition changes the columns of a table behind the proxy's back, in front of INSERTs that
+// name none: values and ids go to the columns that they go to natively, from the very next
+// statement on.
 func TestByPosition(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -67,8 +68,8 @@ func TestByPosition(t *testing.T) {
 	}
 }
 
-// TestDoubtedTable adds the column of a rule behind the proxy's back: the first INSERT says that it has no default, and
-// those behind it are filled.
+// TestDoubtedTable adds the column of a rule behind the proxy's back: the first INSERT says that it
+// has no default, and those behind it are filled.
 func TestDoubtedTable(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

@@ -15,8 +15,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestCachedMetadata is a client that keeps the definitions of a statement's columns, and is given them again only when they
-// have changed (MARIADB_CLIENT_CACHE_METADATA). What idproxy prepares anew it must be told of as natively.
+// TestCachedMetadata is a client that keeps the definitions of a statement's columns, and is given
+// them again only when they have changed (MARIADB_CLIENT_CACHE_METADATA). What idproxy prepares
+// anew it must be told of as natively.
 func TestCachedMetadata(t *testing.T) {
 	server := harness.MariaDB(t)
 	w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}]`)
@@ -97,7 +98,8 @@ func (c *cachingClient) eof() {
 	}
 }
 
-// execute executes a statement, and shows what the client then takes its columns for, and how many rows come.
+// execute executes a statement, and shows what the client then takes its columns for, and how many
+// rows come.
 func (c *cachingClient) execute(id []byte) string {
 	c.Command(mysql.COM_STMT_EXECUTE, append(bytes.Clone(id), 0, 1, 0, 0, 0, 0, 1, mysql.MYSQL_TYPE_VAR_STRING, 0, 1, 'x')...)
 	p := c.Packet()

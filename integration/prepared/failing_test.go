@@ -13,8 +13,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestExecuteMiscounted: EXECUTE with too few arguments is refused for that before anything else, also when the statement's table
-// has become another and the statement could not be prepared for it.
+// TestExecuteMiscounted: EXECUTE with too few arguments is refused for that before anything else,
+// also when the statement's table has become another and the statement could not be prepared for
+// it.
 func TestExecuteMiscounted(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -41,8 +42,8 @@ func TestExecuteMiscounted(t *testing.T) {
 	}
 }
 
-// TestPreparedAnewColumns: the flag that says that a result has other columns than were told comes once, as natively, when the
-// statement was prepared anew here.
+// TestPreparedAnewColumns: the flag that says that a result has other columns than were told comes
+// once, as natively, when the statement was prepared anew here.
 func TestPreparedAnewColumns(t *testing.T) {
 	server := harness.MariaDB(t)
 	w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
@@ -72,8 +73,8 @@ func TestPreparedAnewColumns(t *testing.T) {
 	}
 }
 
-// TestPreparedUnderModes: what a literal in an id's place is worth depends on the sql_mode of the execution, not on that of the
-// PREPARE.
+// TestPreparedUnderModes: what a literal in an id's place is worth depends on the sql_mode of the
+// execution, not on that of the PREPARE.
 func TestPreparedUnderModes(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -119,8 +120,8 @@ func errorCode(replies []wireclient.Reply) uint16 {
 	return 0
 }
 
-// TestLongDataByPosition: the order of columns is asked for in front of long data, for the server drops that with the statement
-// when it must be prepared anew.
+// TestLongDataByPosition: the order of columns is asked for in front of long data, for the server
+// drops that with the statement when it must be prepared anew.
 func TestLongDataByPosition(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -139,8 +140,9 @@ func TestLongDataByPosition(t *testing.T) {
 	}
 }
 
-// TestSelectTooLarge: an execution of INSERT ... SELECT that is refused for its size leaves no statement at the server. It brings the
-// types of its parameters to a statement of its own, where the client's need not.
+// TestSelectTooLarge: an execution of INSERT ... SELECT that is refused for its size leaves no
+// statement at the server. It brings the types of its parameters to a statement of its own, where
+// the client's need not.
 func TestSelectTooLarge(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {

@@ -14,8 +14,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestPreparedUnderAnotherMode executes INSERTs that were prepared under another sql_mode. Each has a text in double quotes, which
-// ANSI_QUOTES makes a name: no parameter of ours may make the server prepare it anew.
+// TestPreparedUnderAnotherMode executes INSERTs that were prepared under another sql_mode. Each has
+// a text in double quotes, which ANSI_QUOTES makes a name: no parameter of ours may make the server
+// prepare it anew.
 func TestPreparedUnderAnotherMode(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -58,7 +59,8 @@ func executeUnder(t *testing.T, s *wireclient.Session, kind servers.Kind, text s
 	}
 }
 
-// anew returns how many statements the server has prepared anew in the session; MariaDB does not for types.
+// anew returns how many statements the server has prepared anew in the session; MariaDB does not
+// for types.
 func anew(t *testing.T, s *wireclient.Session, kind servers.Kind) string {
 	if kind == servers.MariaDB {
 		return ""
@@ -66,8 +68,9 @@ func anew(t *testing.T, s *wireclient.Session, kind servers.Kind) string {
 	return s.Value(t, "SELECT VARIABLE_VALUE FROM performance_schema.session_status WHERE VARIABLE_NAME='Com_stmt_reprepare'")
 }
 
-// TestBoundTypes binds ids of all types, one behind the other with NULL between them. MySQL prepares a statement anew for some of
-// them, under the sql_mode of then. With a generated id in the place of the value it must do so as it does natively.
+// TestBoundTypes binds ids of all types, one behind the other with NULL between them. MySQL
+// prepares a statement anew for some of them, under the sql_mode of then. With a generated id in
+// the place of the value it must do so as it does natively.
 func TestBoundTypes(t *testing.T) {
 	server := harness.StartServer(t, servers.MySQL, servers.Options{})
 	w := pair.New(t, server, `[{table: "DB.r*", column: id, source: ids}]`)
@@ -94,7 +97,8 @@ func TestBoundTypes(t *testing.T) {
 	}
 }
 
-// preparesAnew executes an INSERT with each of the ids, and says how often each execution made the server prepare it anew.
+// preparesAnew executes an INSERT with each of the ids, and says how often each execution made the
+// server prepare it anew.
 func preparesAnew(t *testing.T, s *wireclient.Session, table string, ids []wireclient.Argument) (times string) {
 	t.Helper()
 	s.Must(t, "DELETE FROM "+table)
@@ -117,8 +121,9 @@ func preparesAnew(t *testing.T, s *wireclient.Session, table string, ids []wirec
 	return times
 }
 
-// TestZeroUnderAnotherMode executes INSERTs whose 0 generates no more, or again. idproxy prepares them anew for that, and
-// no server does: a text in double quotes stays one, and a backslash what it was.
+// TestZeroUnderAnotherMode executes INSERTs whose 0 generates no more, or again. idproxy prepares
+// them anew for that, and no server does: a text in double quotes stays one, and a backslash what
+// it was.
 func TestZeroUnderAnotherMode(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// preparedWorld is a database whose table orders gets ids from a proxy, from 1000 on, and one session through that.
+// preparedWorld is a database whose table orders gets ids from a proxy, from 1000 on, and one
+// session through that.
 type preparedWorld struct {
 	addr, db string
 	conn     *sql.Conn
@@ -42,8 +43,8 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 	return preparedWorld{proxy.Addr("a"), name, conn, proxy}
 }
 
-// TestPrepared executes statements twice, with differing values: each execution gets ids of its own, and the client sees
-// the parameters that are its own.
+// TestPrepared executes statements twice, with differing values: each execution gets ids of its
+// own, and the client sees the parameters that are its own.
 func TestPrepared(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) { testPrepared(t, openPrepared(t, server).conn) })
@@ -104,7 +105,8 @@ func executed(t *testing.T, st *sql.Stmt, args []any) int64 {
 	return id
 }
 
-// TestPreparedSelectGainsColumn adds a column that a wildcard's rule names to the table of a prepared INSERT ... SELECT.
+// TestPreparedSelectGainsColumn adds a column that a wildcard's rule names to the table of a
+// prepared INSERT ... SELECT.
 func TestPreparedSelectGainsColumn(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestSetOption turns the splitting of texts on and off: what the server refuses changes nothing, and a text that is sent
-// before the reply is cut where the server cuts it.
+// TestSetOption turns the splitting of texts on and off: what the server refuses changes nothing,
+// and a text that is sent before the reply is cut where the server cuts it.
 func TestSetOption(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

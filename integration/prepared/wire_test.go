@@ -80,8 +80,8 @@ func (s wireSession) longData(tb testing.TB, id uint32, param uint16, data strin
 	s.write(tb, append(binary.LittleEndian.AppendUint16(head, param), data...))
 }
 
-// TestLongDataBehindRefusal: data that went ahead of an execution which the proxy refused is not found by the next one, and
-// a parameter behind a hidden one gets its own.
+// TestLongDataBehindRefusal: data that went ahead of an execution which the proxy refused is not
+// found by the next one, and a parameter behind a hidden one gets its own.
 func TestLongDataBehindRefusal(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -143,7 +143,8 @@ func TestLongID(t *testing.T) {
 	}
 }
 
-// TestLastStatement: MariaDB's statement -1 is the client's, also behind one that the proxy prepared to describe a table.
+// TestLastStatement: MariaDB's statement -1 is the client's, also behind one that the proxy
+// prepared to describe a table.
 func TestLastStatement(t *testing.T) {
 	w := openPrepared(t, harness.MariaDB(t))
 	s := wireSession{wireclient.Open(t, w.addr, w.db)}
@@ -164,7 +165,8 @@ func TestLastStatement(t *testing.T) {
 
 const lastStatement = 1<<32 - 1
 
-// TestManyStatements keeps ten thousand statements open, and executes the first and the last of them.
+// TestManyStatements keeps ten thousand statements open, and executes the first and the last of
+// them.
 func TestManyStatements(t *testing.T) {
 	w := openPrepared(t, harness.MariaDB(t))
 	s := wireSession{wireclient.Open(t, w.addr, w.db)}

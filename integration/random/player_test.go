@@ -21,7 +21,8 @@ type outcome struct {
 	sent, replies, errors int
 }
 
-// differing is the first step that differs, or -1. The contents at the end count as a step behind the last.
+// differing is the first step that differs, or -1. The contents at the end count as a step behind
+// the last.
 func differing(direct, proxied []outcome) int {
 	for i := range max(len(direct), len(proxied)) {
 		if i >= len(direct) || i >= len(proxied) {
@@ -180,7 +181,8 @@ func (pl *player) step(s sessions.Step) (o outcome, err error) {
 	return o, err
 }
 
-// begins is behind what ends all that a session has. MariaDB's character set is not the same each time then.
+// begins is behind what ends all that a session has. MariaDB's character set is not the same each
+// time then.
 func (pl *player) begins(replies []wireclient.Reply, err error) ([]wireclient.Reply, error) {
 	clear(pl.cached)
 	if err != nil {
@@ -241,7 +243,8 @@ func bind(value any) wireclient.Argument {
 	return wireclient.Null(mysql.MYSQL_TYPE_NULL)
 }
 
-// elsewhere runs statements on another connection. A transaction that would keep them waiting ends first.
+// elsewhere runs statements on another connection. A transaction that would keep them waiting ends
+// first.
 func (pl *player) elsewhere(way sessions.Way, text string) (o outcome, err error) {
 	if pl.status&mysql.SERVER_STATUS_IN_TRANS != 0 || pl.status&mysql.SERVER_STATUS_AUTOCOMMIT == 0 {
 		replies, err := pl.app.Query("COMMIT")
@@ -335,7 +338,8 @@ func (pl *player) rows(rows [][]string) string {
 
 var numberInText = regexp.MustCompile(`\d+`)
 
-// text makes a text of two sides comparable: schemas have one name, and ids are numbered as they appear.
+// text makes a text of two sides comparable: schemas have one name, and ids are numbered as they
+// appear.
 func (pl *player) text(s string) string {
 	return numberInText.ReplaceAllStringFunc(strings.ReplaceAll(s, pl.side.Schema, "{db}"), func(digits string) string {
 		n, err := strconv.ParseUint(digits, 10, 64)

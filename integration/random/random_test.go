@@ -32,11 +32,13 @@ func randomStatements() int {
 	return width.Of(1_000, 5_000)
 }
 
-// TestRandomSessions plays random sessions directly and through a proxy: replies and contents are the same, ids by the
-// order in which they appear. What is documented to differ is named by traits of steps, see pairs.
+// TestRandomSessions plays random sessions directly and through a proxy: replies and contents are
+// the same, ids by the order in which they appear. What is documented to differ is named by traits
+// of steps, see pairs.
 //
-// IDPROXY_SESSION_STATEMENTS and IDPROXY_SEED ask for another number of statements on each server, and for others;
-// IDPROXY_SESSION plays the session of that number alone. A session that differs is shrunk and printed.
+// IDPROXY_SESSION_STATEMENTS and IDPROXY_SEED ask for another number of statements on each server,
+// and for others; IDPROXY_SESSION plays the session of that number alone. A session that differs is
+// shrunk and printed.
 func TestRandomSessions(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {

@@ -14,8 +14,9 @@ import (
 	"idproxy/integration/servers"
 )
 
-// Parity is a server, reached directly and through the proxy: by listener plain, that has no rules, and by listener
-// ruled, that has one for a table which the sessions never write to. Behind plain a tap records what the proxy sends.
+// Parity is a server, reached directly and through the proxy: by listener plain, that has no rules,
+// and by listener ruled, that has one for a table which the sessions never write to. Behind plain a
+// tap records what the proxy sends.
 type Parity struct {
 	server *servers.Server
 	DB     string
@@ -52,7 +53,8 @@ type Session struct {
 type Variant struct {
 	Name string
 	Cfg  Config
-	// held: idproxy must read whole texts, as the server would split them, and may ask the server questions of its own.
+	// held: idproxy must read whole texts, as the server would split them, and may ask the server
+	// questions of its own.
 	Held bool
 }
 
@@ -220,8 +222,9 @@ func (rec *tapped) relay(client net.Conn, p *Tap) {
 	wg.Wait()
 }
 
-// check compares what the proxy sent to the server for the one session since the count was before with what the
-// client sent: the same, but for capabilities that the greeting withheld, which clients leave away themselves.
+// check compares what the proxy sent to the server for the one session since the count was before
+// with what the client sent: the same, but for capabilities that the greeting withheld, which
+// clients leave away themselves.
 func (p *Tap) check(before int, c *Conn) error {
 	p.mu.Lock()
 	conns := p.conns[before:]

@@ -9,8 +9,8 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestParityFindsDifferences shows that the comparison is not blind: a relay that changes one byte is found, in either
-// direction, and so is one that adds a packet of its own.
+// TestParityFindsDifferences shows that the comparison is not blind: a relay that changes one byte
+// is found, in either direction, and so is one that adds a packet of its own.
 func TestParityFindsDifferences(t *testing.T) {
 	server := harness.MariaDB(t)
 	cfg := Config{Addr: server.Addr, User: servers.AppUser, Password: servers.AppPassword}

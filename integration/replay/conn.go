@@ -51,8 +51,8 @@ type greeting struct {
 	plugin   string
 }
 
-// Conn is a client that shows every byte. It knows the protocol by itself, so that nothing is shared with what it
-// tests. Methods panic with a rawError when the connection fails; see rawDo.
+// Conn is a client that shows every byte. It knows the protocol by itself, so that nothing is
+// shared with what it tests. Methods panic with a rawError when the connection fails; see rawDo.
 type Conn struct {
 	Config
 	Conn     net.Conn
@@ -74,8 +74,9 @@ type Conn struct {
 // Span is a range of bytes.
 type Span struct{ From, To int }
 
-// recording keeps the slices that are added to it, which nobody may change any more. Sessions are up to some 200 MB
-// long: to copy them again and again, as they grow, takes longer than to run them.
+// recording keeps the slices that are added to it, which nobody may change any more. Sessions are
+// up to some 200 MB long: to copy them again and again, as they grow, takes longer than to run
+// them.
 type recording struct {
 	parts [][]byte
 	size  int

@@ -38,7 +38,8 @@ func infileSession(c *Conn) {
 	Check(c.load("DO 1; "+load+"; SELECT COUNT(*) FROM p_load; "+load+"; SELECT 'end'", file([]byte("4\tfour\n"), 100)))
 	_ = c.load(load+"_missing", file([]byte("5\tfive\n"), 100)) // the table does not exist; servers differ in when they say so
 	c.Must("SELECT 'behind the failed one'")
-	// The third row is wrong, and hundreds of packets come behind it: sequence numbers wrap around more than once.
+	// The third row is wrong, and hundreds of packets come behind it: sequence numbers wrap around more
+	// than once.
 	var rows strings.Builder
 	rows.WriteString("10\tten\n11\televen\n")
 	for i := range 700 {
@@ -71,8 +72,8 @@ func FailedInfileSession(c *Conn) {
 	c.Must("SELECT COUNT(*) FROM p_load", "DROP TABLE p_load")
 }
 
-// BigRowSession has rows just under, at and over what one frame holds, in the text and the binary protocol. The bytes
-// behind the frame's end are those of an EOF packet.
+// BigRowSession has rows just under, at and over what one frame holds, in the text and the binary
+// protocol. The bytes behind the frame's end are those of an EOF packet.
 func BigRowSession(c *Conn) {
 	const full = 1<<24 - 1
 	for _, size := range width.Of([]int{full - 5, full - 4}, []int{full - 6, full - 5, full - 4, full - 3, full, full + 5}) {

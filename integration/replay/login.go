@@ -173,7 +173,8 @@ func (c *Conn) sendEncrypted(key, scramble []byte) {
 	c.Send(secret...)
 }
 
-// ChangeUser sends COM_CHANGE_USER. Its first proof is for the greeting's scramble, as clients do it.
+// ChangeUser sends COM_CHANGE_USER. Its first proof is for the greeting's scramble, as clients do
+// it.
 func (c *Conn) ChangeUser(user, password, schema string) error {
 	c.User, c.Password = user, password
 	plugin := c.Greeting.plugin

@@ -8,14 +8,16 @@ import (
 	"idproxy/integration/harness"
 )
 
-// Passwords and values that the tests of this package use with a proxy of startProxy. None may stand in its log.
+// Passwords and values that the tests of this package use with a proxy of startProxy. None may
+// stand in its log.
 const (
 	Password      = "pass-Kd83-word"
 	WrongPassword = "wrong-Ux52-word"
 	Value         = "value-Qj77-text"
 )
 
-// StartProxy is harness.Start with the most talkative log, which at the end of the test must not hold a secret.
+// StartProxy is harness.Start with the most talkative log, which at the end of the test must not
+// hold a secret.
 func StartProxy(t *testing.T, spec harness.Spec) *harness.Proxy {
 	t.Helper()
 	if spec.Dir == "" {

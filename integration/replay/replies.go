@@ -7,7 +7,8 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// Query sends text and reads all its results. Under CLIENT_QUERY_ATTRIBUTES it sends one attribute along.
+// Query sends text and reads all its results. Under CLIENT_QUERY_ATTRIBUTES it sends one attribute
+// along.
 func (c *Conn) Query(text string) error {
 	c.SendQuery(text)
 	return c.Result()
@@ -34,7 +35,8 @@ func (c *Conn) attributes() []byte {
 	return binary.LittleEndian.AppendUint64(b, 7)
 }
 
-// Result reads the reply to a COM_QUERY or COM_STMT_EXECUTE to its end. It returns the server's error.
+// Result reads the reply to a COM_QUERY or COM_STMT_EXECUTE to its end. It returns the server's
+// error.
 func (c *Conn) Result() error {
 	for {
 		p := c.Packet()

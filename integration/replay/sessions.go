@@ -8,7 +8,8 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// SmallSessions are those that are replayed in every variant. Each leaves the database as it found it.
+// SmallSessions are those that are replayed in every variant. Each leaves the database as it found
+// it.
 var SmallSessions = []Session{
 	{"text", TextSession},
 	{"results", resultsSession},

@@ -20,8 +20,9 @@ var misfits = []string{
 	"INSERT INTO ruled (a, n) SELECT a, n FROM nosuch", "REPLACE INTO ruled (a, n) SELECT a, n FROM plain", "PREPARE p FROM 'INSERT INTO ruled (a, n) VALUES (1, 2, 3)'", "PREPARE p FROM 'INSERT INTO ruled (a, n) VALUES (1, 2)'",
 }
 
-// TestFailuresBegin holds that, with autocommit off, an INSERT that fails leaves a transaction open where it does natively:
-// MariaDB begins one when it opens tables, MySQL looks at columns before. What the table is, is known.
+// TestFailuresBegin holds that, with autocommit off, an INSERT that fails leaves a transaction open
+// where it does natively: MariaDB begins one when it opens tables, MySQL looks at columns before.
+// What the table is, is known.
 func TestFailuresBegin(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

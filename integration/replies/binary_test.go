@@ -10,8 +10,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestIDsUnderBinary: under SET NAMES binary a text in an id's place is worth what it is worth under other names, though it
-// has no character set. A number in hexadecimal has none either.
+// TestIDsUnderBinary: under SET NAMES binary a text in an id's place is worth what it is worth
+// under other names, though it has no character set. A number in hexadecimal has none either.
 func TestIDsUnderBinary(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestDebts compares, natively and through the proxy, what LAST_INSERT_ID() and the warnings are behind statements that
-// fail or are told by their outcome, where something else in the same text or in front of it had set them.
+// TestDebts compares, natively and through the proxy, what LAST_INSERT_ID() and the warnings are
+// behind statements that fail or are told by their outcome, where something else in the same text
+// or in front of it had set them.
 func TestDebts(t *testing.T) {
 	t.Parallel()
 	scripts := [][]string{ // commands; those joined by | are sent at once. {t} has an id and a unique u, of which 1 is there; other has AUTO_INCREMENT
@@ -58,7 +59,8 @@ rules:     [{table: "*.plain", column: id, source: ids}]
 	}
 }
 
-// debts plays a script on a table with two rows and tells what it shows: ids are named by what they are the id of.
+// debts plays a script on a table with two rows and tells what it shows: ids are named by what they
+// are the id of.
 func debts(t *testing.T, addr, db, table string, script []string) string {
 	t.Helper()
 	c := wireclient.Open(t, addr, db)
@@ -105,8 +107,8 @@ func pipeline(s *wireclient.Session, texts []string) (all []wireclient.Reply, er
 	return all, nil
 }
 
-// TestBelowZero writes ids below zero to an unsigned column: what the server would make 0 of is refused, for natively
-// it generates; where the server refuses it, the server's own error comes.
+// TestBelowZero writes ids below zero to an unsigned column: what the server would make 0 of is
+// refused, for natively it generates; where the server refuses it, the server's own error comes.
 func TestBelowZero(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {

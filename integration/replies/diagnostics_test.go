@@ -8,8 +8,9 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestQuestionsDoNotTouchDiagnostics looks at ROW_COUNT() in a text whose reading depends on settings that are not
-// known, on a session that may send several statements in one text: nothing may be asked in front of it.
+// TestQuestionsDoNotTouchDiagnostics looks at ROW_COUNT() in a text whose reading depends on
+// settings that are not known, on a session that may send several statements in one text: nothing
+// may be asked in front of it.
 func TestQuestionsDoNotTouchDiagnostics(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		for _, rules := range []string{"[]", `[{table: "*.orders", column: id, source: ids}]`} {

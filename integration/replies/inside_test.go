@@ -10,8 +10,8 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestInsideStaysInside has a store be down, and a listener's account have another password: clients are told neither hosts nor
-// accounts, but a reference that the log has with all of it.
+// TestInsideStaysInside has a store be down, and a listener's account have another password:
+// clients are told neither hosts nor accounts, but a reference that the log has with all of it.
 func TestInsideStaysInside(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {

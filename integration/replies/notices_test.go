@@ -15,7 +15,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestNotices: what fails because of a rule is in the log, once for each cause, with the statement and without its values.
+// TestNotices: what fails because of a rule is in the log, once for each cause, with the statement
+// and without its values.
 func TestNotices(t *testing.T) {
 	const secretID = 471100815000 // no thread, port or time has six digits of it
 	t.Parallel()
@@ -68,8 +69,8 @@ rules:
 	}
 }
 
-// TestNoticesOfExecutions: of a prepared statement that is refused or gets no id when it is executed, the log has what was
-// prepared.
+// TestNoticesOfExecutions: of a prepared statement that is refused or gets no id when it is
+// executed, the log has what was prepared.
 func TestNoticesOfExecutions(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {

@@ -9,8 +9,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestPacket is last_insert_id: packet. The OK packet shows the first new id; the server is sent no LAST_INSERT_ID(expr), and the
-// function stays what it was.
+// TestPacket is last_insert_id: packet. The OK packet shows the first new id; the server is sent no
+// LAST_INSERT_ID(expr), and the function stays what it was.
 func TestPacket(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

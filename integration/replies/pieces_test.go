@@ -14,8 +14,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestPieces sends one text of statements that must go to the server in pieces, with a file asked for in the middle:
-// each sees what those in front of it did, and the client one reply.
+// TestPieces sends one text of statements that must go to the server in pieces, with a file asked
+// for in the middle: each sees what those in front of it did, and the client one reply.
 func TestPieces(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
@@ -68,8 +68,8 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 	}
 }
 
-// TestRefusedInTheMiddle sends a text whose second statement is refused: as with an error of the server, the one in front
-// has run, and those behind it have not.
+// TestRefusedInTheMiddle sends a text whose second statement is refused: as with an error of the
+// server, the one in front has run, and those behind it have not.
 func TestRefusedInTheMiddle(t *testing.T) {
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {

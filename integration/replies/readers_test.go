@@ -10,8 +10,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// diagnosticsReaders are texts that read what the statement before left behind, with a doubt in them, so that something is to be asked. T is
-// the table that an INSERT in it writes to.
+// diagnosticsReaders are texts that read what the statement before left behind, with a doubt in
+// them, so that something is to be asked. T is the table that an INSERT in it writes to.
 var diagnosticsReaders = []string{
 	`SELECT ROW_COUNT(), "T"`,
 	`SELECT FOUND_ROWS() AS f, "T"`,
@@ -34,7 +34,8 @@ var diagnosticsReaders = []string{
 	`INSERT INTO T (a) VALUES (1); GET DIAGNOSTICS @n = NUMBER, @r = ROW_COUNT; SELECT @n, @r`,
 }
 
-// diagnosticsStorers are INSERTs that read it themselves: exact where nothing is left to be asked about their table and the session.
+// diagnosticsStorers are INSERTs that read it themselves: exact where nothing is left to be asked
+// about their table and the session.
 var diagnosticsStorers = []string{
 	`INSERT INTO T (a) VALUES (ROW_COUNT()); SELECT a FROM T`,
 	`INSERT INTO T (a) VALUES (FOUND_ROWS()); SELECT a FROM T`,
@@ -42,8 +43,8 @@ var diagnosticsStorers = []string{
 	`INSERT INTO T (a) VALUES (ROW_COUNT()), (FOUND_ROWS()), ("7"); SELECT a FROM T`,
 }
 
-// TestReaders: what reads the diagnostics, or counts, of the statement before reads what it would read natively, whatever is
-// asked about the text that it stands in.
+// TestReaders: what reads the diagnostics, or counts, of the statement before reads what it would
+// read natively, whatever is asked about the text that it stands in.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -93,8 +94,8 @@ func makeReaders(t *testing.T, addr, db, id string) {
 	wireclient.Open(t, addr, db).Must(t, "CREATE TABLE orders (id "+id+" PRIMARY KEY, a INT)", "CREATE TABLE free (a INT)")
 }
 
-// readWith runs texts in a session of their own, and returns what the last one gave: in front of it is a statement that
-// left two rows and a warning, and one that found three rows.
+// readWith runs texts in a session of their own, and returns what the last one gave: in front of it
+// is a statement that left two rows and a warning, and one that found three rows.
 func readWith(t *testing.T, addr, db, way string, texts ...string) (out string) {
 	t.Helper()
 	c := wireclient.Open(t, addr, db)

@@ -8,8 +8,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestReturnedRowsDeleted deletes the row of an INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING on another connection, as soon as
-// the reply is there: LAST_INSERT_ID() is the id of the row all the same.
+// TestReturnedRowsDeleted deletes the row of an INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING on
+// another connection, as soon as the reply is there: LAST_INSERT_ID() is the id of the row all the
+// same.
 func TestReturnedRowsDeleted(t *testing.T) {
 	server := harness.MariaDB(t)
 	w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}]`, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT) ENGINE=MyISAM")

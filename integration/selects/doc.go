@@ -1,2 +1,3 @@
-// Package selects is INSERT ... SELECT beside writers: nothing is counted wrong, however the rows change meanwhile.
+// Package selects is INSERT ... SELECT beside writers: nothing is counted wrong, however the rows
+// change meanwhile.
 package selects

@@ -20,8 +20,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// hook stands between the proxy and a server. What it is set to gets every statement that the proxy sends, before the server
-// does, and says what to send in its place.
+// hook stands between the proxy and a server. What it is set to gets every statement that the proxy
+// sends, before the server does, and says what to send in its place.
 type hook struct {
 	addr string
 	set  atomic.Pointer[func(command []byte) []byte]
@@ -70,8 +70,8 @@ func (h *hook) relay(server, proxy net.Conn) {
 // numbering recognises a statement that has the server number rows.
 var numbering = regexp.MustCompile(`(?s)^(\x03|\x16)(INSERT|REPLACE).*UUID_SHORT`)
 
-// race is a source of rows and a table that they go to, behind a proxy and a hook. The ids of the table need not be unique,
-// so that those given twice are found.
+// race is a source of rows and a table that they go to, behind a proxy and a hook. The ids of the
+// table need not be unique, so that those given twice are found.
 type race struct {
 	t       *testing.T
 	hook    *hook
@@ -122,8 +122,8 @@ func (r *race) insert(round int, query string) wireclient.Reply {
 	return replies[0]
 }
 
-// filled checks that the rows of a round are those of the source, in its order, with consecutive ids of which the first is
-// in the reply.
+// filled checks that the rows of a round are those of the source, in its order, with consecutive
+// ids of which the first is in the reply.
 func (r *race) filled(round int, got wireclient.Reply) {
 	r.t.Helper()
 	if got.Err != nil {
@@ -152,7 +152,8 @@ func (r *race) unique() int {
 	return n
 }
 
-// raceQueries give the rows of the source in the order of k, in forms that are numbered in different ways. %d is the round.
+// raceQueries give the rows of the source in the order of k, in forms that are numbered in
+// different ways. %d is the round.
 var raceQueries = []string{
 	"SELECT v, %d FROM src", "SELECT v, %d FROM src ORDER BY k", "SELECT DISTINCT v, %d FROM src ORDER BY v", "(SELECT v, %d FROM src ORDER BY k)",
 	"SELECT v, %d FROM src UNION ALL SELECT k, v FROM src WHERE k < 0",
@@ -188,8 +189,8 @@ func TestSelectRace(t *testing.T) {
 	}
 }
 
-// TestSelectRaceBound has so many rows appear that no number of ids is enough: the statement fails, with nothing written, and
-// the session goes on.
+// TestSelectRaceBound has so many rows appear that no number of ids is enough: the statement fails,
+// with nothing written, and the session goes on.
 func TestSelectRaceBound(t *testing.T) {
 	t.Parallel()
 	const bound = 10
@@ -234,8 +235,8 @@ func TestSelectRaceBound(t *testing.T) {
 	}
 }
 
-// TestSelectRaceTransactions has rows appear between count and INSERT of a transaction, and before, behind the snapshot that
-// it reads.
+// TestSelectRaceTransactions has rows appear between count and INSERT of a transaction, and before,
+// behind the snapshot that it reads.
 func TestSelectRaceTransactions(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -281,7 +282,8 @@ func TestSelectRaceTransactions(t *testing.T) {
 	}
 }
 
-// TestSelectRaceNoGuard takes the guard out of what the proxy sends: the same test then finds ids that were given twice.
+// TestSelectRaceNoGuard takes the guard out of what the proxy sends: the same test then finds ids
+// that were given twice.
 func TestSelectRaceNoGuard(t *testing.T) {
 	t.Parallel()
 	limits := regexp.MustCompile(`>(\d+)( OR |,9223372036854775807\+)`)
@@ -317,8 +319,8 @@ func TestSelectRaceNoGuard(t *testing.T) {
 	}
 }
 
-// TestSelectWriters inserts from a table that others write to. Each statement has to take, of each writer's rows, all up to
-// some number, among them those that were there when it began.
+// TestSelectWriters inserts from a table that others write to. Each statement has to take, of each
+// writer's rows, all up to some number, among them those that were there when it began.
 func TestSelectWriters(t *testing.T) {
 	t.Parallel()
 	const writers, rounds = 3, 25

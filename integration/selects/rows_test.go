@@ -14,8 +14,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestSelectFewer has rows vanish between the count and the INSERT, while other sessions draw ids: those that were not needed
-// may be given again, but none that was.
+// TestSelectFewer has rows vanish between the count and the INSERT, while other sessions draw ids:
+// those that were not needed may be given again, but none that was.
 func TestSelectFewer(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -51,8 +51,8 @@ func TestSelectFewer(t *testing.T) {
 	}
 }
 
-// TestSelectFailsBehind lets a statement fail with rows in a table that cannot take them back: their ids are given no second
-// time.
+// TestSelectFailsBehind lets a statement fail with rows in a table that cannot take them back:
+// their ids are given no second time.
 func TestSelectFailsBehind(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -91,7 +91,8 @@ func TestSelectOwnRange(t *testing.T) {
 	}
 }
 
-// million is a table of a million rows, and two that they go to: one that the proxy fills and one that the server does.
+// million is a table of a million rows, and two that they go to: one that the proxy fills and one
+// that the server does.
 func million(t *testing.T, server *servers.Server) (*harness.Proxy, string) {
 	t.Helper()
 	db := harness.Database(t, server)
@@ -131,8 +132,9 @@ func idsInOrder(t *testing.T, s *wireclient.Session, sorted bool) {
 	}
 }
 
-// TestSelectMillion inserts a million rows by one statement: they are filled in order, in few runs of consecutive ids, and
-// the proxy's memory does not grow with them. How long it takes beside AUTO_INCREMENT is logged.
+// TestSelectMillion inserts a million rows by one statement: they are filled in order, in few runs
+// of consecutive ids, and the proxy's memory does not grow with them. How long it takes beside
+// AUTO_INCREMENT is logged.
 func TestSelectMillion(t *testing.T) {
 	orders := 1
 	if width.Long {
@@ -173,8 +175,9 @@ func TestSelectMillion(t *testing.T) {
 	}
 }
 
-// TestSelectBinlog looks into the binary log: under MIXED, INSERT ... SELECT into a table with AUTO_INCREMENT is logged as
-// rows, for another server might number them otherwise; and so it is through the proxy.
+// TestSelectBinlog looks into the binary log: under MIXED, INSERT ... SELECT into a table with
+// AUTO_INCREMENT is logged as rows, for another server might number them otherwise; and so it is
+// through the proxy.
 func TestSelectBinlog(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// selectValues are statements whose values, errors or rows depend on how the query is run; "; " stands between those of one
-// session. Each is run natively and through idproxy on a table without AUTO_INCREMENT.
+// selectValues are statements whose values, errors or rows depend on how the query is run; "; "
+// stands between those of one session. Each is run natively and through idproxy on a table without
+// AUTO_INCREMENT.
 var selectValues = []struct {
 	text    string
 	refused bool // by idproxy on MariaDB, where values would be rounded on their way
@@ -115,8 +116,9 @@ func valuesOf(t *testing.T, db *sql.DB) string {
 	return strings.Join(all, " ")
 }
 
-// TestSelectLeavesOut: beside the values of a query MariaDB numbers the rows of a view's join in front of the sort, and with them
-// rows that the LIMIT leaves out. Ids behind those of as many rows as went in may have rows then, and are not issued again.
+// TestSelectLeavesOut: beside the values of a query MariaDB numbers the rows of a view's join in
+// front of the sort, and with them rows that the LIMIT leaves out. Ids behind those of as many rows
+// as went in may have rows then, and are not issued again.
 func TestSelectLeavesOut(t *testing.T) {
 	server := harness.MariaDB(t)
 	name := harness.Database(t, server)

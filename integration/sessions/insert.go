@@ -167,7 +167,8 @@ func (g *generator) value(column string, params bool) string {
 		fmt.Sprintf("'v%d'", g.serial), fmt.Sprintf("'v%d'", g.serial))
 }
 
-// plain writes a value for any column: in a list by position it may be that of the id, for which an expression is refused.
+// plain writes a value for any column: in a list by position it may be that of the id, for which an
+// expression is refused.
 func (g *generator) plain(params bool) string {
 	g.serial++
 	if params && g.one(2) {
@@ -210,9 +211,10 @@ func (g *generator) insertSelect(params bool) (string, Trait) {
 	return verb + t.name + " (" + columns + ") " + query, traits | Several | Asks | Inserts
 }
 
-// insertFrom says where the next ids begin and inserts what needs some, into a table that no DDL changes: an INSERT that is
-// refused for its columns leaves them to the next one, natively. On MySQL no transaction is open: behind the proxy a
-// ROLLBACK would warn of the temporary table that makes the server forget them.
+// insertFrom says where the next ids begin and inserts what needs some, into a table that no DDL
+// changes: an INSERT that is refused for its columns leaves them to the next one, natively. On
+// MySQL no transaction is open: behind the proxy a ROLLBACK would warn of the temporary table that
+// makes the server forget them.
 func (g *generator) insertFrom() {
 	g.serial++
 	if !g.mariaDB() {

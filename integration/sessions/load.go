@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// load loads a file. Its lines have all fields that the statement reads: idproxy breaks a file off that ends in front of an id.
+// load loads a file. Its lines have all fields that the statement reads: idproxy breaks a file off
+// that ends in front of an id.
 func (g *generator) load() {
 	t := g.any()
 	columns := g.some(t)

@@ -13,7 +13,8 @@ const (
 	MySQL   = "mysql"
 )
 
-// Ids from here on differ between a session direct and proxied, and are compared by the order in which they appear.
+// Ids from here on differ between a session direct and proxied, and are compared by the order in
+// which they appear.
 const (
 	GeneratedFrom = 100_000_000
 	keptFrom      = 50_000_000 // what a server counts from where ids are a source's
@@ -93,8 +94,9 @@ type Side struct {
 // placeholder finds what Fit replaces.
 var placeholder = regexp.MustCompile(`\{(db|plain|kept|start \d+)\}`)
 
-// Fit writes a text for a side. {db} is the schema. {plain} and {kept} are behind the id columns of tables with a rule:
-// directly both are AUTO_INCREMENT. {start n} says where such a table begins to count.
+// Fit writes a text for a side. {db} is the schema. {plain} and {kept} are behind the id columns of
+// tables with a rule: directly both are AUTO_INCREMENT. {start n} says where such a table begins to
+// count.
 func (side Side) Fit(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		switch {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// table is one that a session may have, as far as the generator knows: a statement that failed, or that was left out,
-// makes it wrong, which makes for statements that fail.
+// table is one that a session may have, as far as the generator knows: a statement that failed, or
+// that was left out, makes it wrong, which makes for statements that fail.
 type table struct {
 	name    string
 	ruled   bool
@@ -95,7 +95,8 @@ func (g *generator) any() *table {
 	return t
 }
 
-// ddl draws the statements of a change, and notes what it does. seen says that it needs to pass a proxy's eyes.
+// ddl draws the statements of a change, and notes what it does. seen says that it needs to pass a
+// proxy's eyes.
 func (g *generator) ddl() (text string, seen bool) {
 	t := g.any()
 	if t.gone {

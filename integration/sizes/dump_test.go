@@ -31,7 +31,8 @@ var dumpParts = []string{
 	`INSERT INTO items VALUES (`, `$$`, "\x00", `\0`, `NULL`, `0x27`, `LAST_INSERT_ID()`, `%`, `_`, `a`, `é`, `中`, `縗`, `ソ`, `許`, ` `,
 }
 
-// dumpTable is the table that is dumped and restored. The text columns are in the character set of the dump.
+// dumpTable is the table that is dumped and restored. The text columns are in the character set of
+// the dump.
 func dumpTable(id, charset string) string {
 	return "CREATE TABLE items (" + id + "n INT NOT NULL, v VARCHAR(400) NOT NULL, g VARCHAR(120) CHARACTER SET gbk, bl BLOB, " +
 		"d DECIMAL(10,3), f DATETIME NULL, j VARBINARY(40), KEY (n)) ENGINE=InnoDB DEFAULT CHARSET=" + charset
@@ -117,7 +118,8 @@ var dumpWays = []dumpWay{
 	{name: "not extended", charset: "utf8mb4", id: "id BIGINT NOT NULL PRIMARY KEY, ", args: []string{"--skip-extended-insert", "--where=n < 2000"}},
 }
 
-// TestDump restores dumps of mysqldump and mariadb-dump whose ids were taken out, with the command-line client.
+// TestDump restores dumps of mysqldump and mariadb-dump whose ids were taken out, with the
+// command-line client.
 func TestDump(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {

@@ -37,8 +37,8 @@ rules: [{table: %s.t, column: id, source: ids}]
 	return l
 }
 
-// single logs in without multi statements. A text of a session with them may hide an INSERT behind any ';', so it is held
-// until its end is seen.
+// single logs in without multi statements. A text of a session with them may hide an INSERT behind
+// any ';', so it is held until its end is seen.
 func (l *large) single() *wireclient.Session {
 	l.tb.Helper()
 	conn, err := client.Connect(l.proxy.Addr("a"), servers.AppUser, servers.AppPassword, l.db, func(c *client.Conn) error {
@@ -68,8 +68,9 @@ func rowsOf(table string, size int) (sql string, rows int) {
 	return b.String(), rows
 }
 
-// TestLargeFrames sends statements around the size at which a packet takes another frame: on their own, and only with
-// their ids. The client checks the sequence number of the reply, which counts from the frames it sent itself.
+// TestLargeFrames sends statements around the size at which a packet takes another frame: on their
+// own, and only with their ids. The client checks the sequence number of the reply, which counts
+// from the frames it sent itself.
 func TestLargeFrames(t *testing.T) {
 	t.Parallel()
 	const head, tail = "INSERT INTO t (a) VALUES ('", "')"
@@ -93,8 +94,8 @@ func TestLargeFrames(t *testing.T) {
 	}
 }
 
-// TestLargeStatementLimit: only what is held is limited, and a session is none the worse for what was refused. What a
-// session with multi statements sends is held whatever it begins with.
+// TestLargeStatementLimit: only what is held is limited, and a session is none the worse for what
+// was refused. What a session with multi statements sends is held whatever it begins with.
 func TestLargeStatementLimit(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
@@ -117,8 +118,8 @@ func TestLargeStatementLimit(t *testing.T) {
 	}
 }
 
-// TestLargerThanServerAccepts: a statement that only its ids make larger than max_allowed_packet would make the server
-// close the connection.
+// TestLargerThanServerAccepts: a statement that only its ids make larger than max_allowed_packet
+// would make the server close the connection.
 func TestLargerThanServerAccepts(t *testing.T) {
 	t.Parallel()
 	const limit = harness.MiB

@@ -23,8 +23,8 @@ func bigServers(t *testing.T) []*servers.Server {
 	}
 }
 
-// openBig opens a pool of one connection whose packets may be of any size. The driver checks the sequence numbers of
-// replies.
+// openBig opens a pool of one connection whose packets may be of any size. The driver checks the
+// sequence numbers of replies.
 func openBig(t *testing.T, s *servers.Server, db, addr string) *sql.DB {
 	t.Helper()
 	c := s.Config(db)
@@ -111,7 +111,8 @@ func TestStatementSizes(t *testing.T) {
 	}
 }
 
-// TestStatementTooLarge refuses what is larger than may be held, or than the server takes once its ids are in it.
+// TestStatementTooLarge refuses what is larger than may be held, or than the server takes once its
+// ids are in it.
 func TestStatementTooLarge(t *testing.T) {
 	t.Parallel()
 	for _, s := range bigServers(t) {
@@ -146,8 +147,8 @@ func TestStatementTooLarge(t *testing.T) {
 	}
 }
 
-// TestLargeStatementIsNotHeld shows by the proxy's peak memory that 64 MiB which need no id stream through, and that
-// the measure sees 64 MiB which do.
+// TestLargeStatementIsNotHeld shows by the proxy's peak memory that 64 MiB which need no id stream
+// through, and that the measure sees 64 MiB which do.
 func TestLargeStatementIsNotHeld(t *testing.T) {
 	s := harness.StartServer(t, servers.MariaDB, servers.Options{Args: []string{"--max-allowed-packet=200M"}})
 	name := harness.Database(t, s)

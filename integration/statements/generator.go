@@ -70,8 +70,8 @@ func (g *Generator) Session(n int) Session {
 	return s
 }
 
-// Statement draws one statement of a production in grammar.bnf, now and then a broken one, for a session with
-// utf8mb4.
+// Statement draws one statement of a production in grammar.bnf, now and then a broken one, for a
+// session with utf8mb4.
 func (g *Generator) Statement(production, mode string) string {
 	g.begin("utf8mb4", mode)
 	text := g.of(production)
@@ -111,8 +111,8 @@ func (g *Generator) of(production string) string {
 	return g.join(g.words)
 }
 
-// inString draws a statement for a string literal of the one that is being drawn: one whose rows do not vary, for it
-// may be executed by any later step.
+// inString draws a statement for a string literal of the one that is being drawn: one whose rows do
+// not vary, for it may be executed by any later step.
 func (g *Generator) inString() string {
 	words, left, varies := g.words, g.left, g.varies
 	var text string
@@ -168,8 +168,8 @@ func (g *Generator) expand(n node) {
 	}
 }
 
-// choose takes an alternative, mostly one that was used least. When the statement is long enough it takes a
-// short one.
+// choose takes an alternative, mostly one that was used least. When the statement is long enough it
+// takes a short one.
 func (g *Generator) choose(all []*alternative) *alternative {
 	best := all[g.random.IntN(len(all))]
 	if g.left <= 0 {

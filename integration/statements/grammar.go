@@ -93,8 +93,8 @@ func (p *parser) next() string {
 	return w
 }
 
-// choice reads alternatives up to what ends them, and leaves out those of the other dialect. One that has none left
-// is nothing.
+// choice reads alternatives up to what ends them, and leaves out those of the other dialect. One
+// that has none left is nothing.
 func (p *parser) choice() (c choice) {
 	for {
 		a := &alternative{}
@@ -159,8 +159,8 @@ func (p *parser) group() node {
 	return c
 }
 
-// cost finds the fewest words that each alternative takes. Words in lower case without a production stand for
-// themselves.
+// cost finds the fewest words that each alternative takes. Words in lower case without a production
+// stand for themselves.
 func cost(rules map[name]*choice) error {
 	const never = 1 << 20
 	costs := map[name]int{}

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// lexicon writes names, literals and what stands between words, in the character set and mode of a session.
+// lexicon writes names, literals and what stands between words, in the character set and mode of a
+// session.
 type lexicon struct {
 	random  *rand.Rand
 	charset string
@@ -19,8 +20,8 @@ func (l *lexicon) begin(charset, mode string) {
 	l.ansi, l.raw = strings.Contains(mode, "ANSI_QUOTES"), strings.Contains(mode, "NO_BACKSLASH_ESCAPES")
 }
 
-// World are the statements that make what sessions find, in an empty schema. There is a table that no statement names:
-// ruled, for a rule.
+// World are the statements that make what sessions find, in an empty schema. There is a table that
+// no statement names: ruled, for a rule.
 func World(dialect string) []string {
 	world := []string{
 		"CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT)",
@@ -43,8 +44,8 @@ func World(dialect string) []string {
 	return world
 }
 
-// beyond are characters beyond ASCII in each character set, some with a second byte that is a quote, a backtick or a
-// backslash elsewhere.
+// beyond are characters beyond ASCII in each character set, some with a second byte that is a
+// quote, a backtick or a backslash elsewhere.
 var beyond = map[string][]string{
 	"utf8mb4": {"\u00e9", "\u65e5", "\u30c1", "\U0001f600"},
 	"utf8mb3": {"\u00e9", "\u65e5", "\u30c1"},
@@ -178,7 +179,8 @@ func (l *lexicon) join(words []string) string {
 	return b.String()
 }
 
-// between writes what separates two words. Where a function's parenthesis may have to follow at once, mostly nothing.
+// between writes what separates two words. Where a function's parenthesis may have to follow at
+// once, mostly nothing.
 func (l *lexicon) between(before, after string) string {
 	if (after == "(" || after == "," || after == ")" || before == "(") && l.random.IntN(8) > 0 {
 		return ""

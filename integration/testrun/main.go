@@ -1,11 +1,12 @@
-// Command testrun reads `go test -json` and prints what a person wants of it: one line per package, the output of what
-// failed, and at the end how many tests and cases there were, which tests took longest, and what was compared. It exits
-// with status 1 when anything failed or no test ran.
+// Command testrun reads `go test -json` and prints what a person wants of it: one line per package,
+// the output of what failed, and at the end how many tests and cases there were, which tests took
+// longest, and what was compared. It exits with status 1 when anything failed or no test ran.
 //
 //	go test -json ./... | go run ./integration/testrun
 //
-// A case is a test without subtests, or a subtest without any. What a test compared it logs as `compared: 12 steps, 34
-// facets`, with `seed 5` behind where there is one; testrun adds up by package, and over all.
+// A case is a test without subtests, or a subtest without any. What a test compared it logs as
+// `compared: 12 steps, 34 facets`, with `seed 5` behind where there is one; testrun adds up by
+// package, and over all.
 package main
 
 import (
@@ -51,8 +52,8 @@ type tally struct {
 	compared                map[string]*compared // by package
 }
 
-// summarize reads events until r ends and says whether everything passed. An error is a stream that is not what
-// `go test -json` prints.
+// summarize reads events until r ends and says whether everything passed. An error is a stream that
+// is not what `go test -json` prints.
 func summarize(r io.Reader, w io.Writer) (bool, error) {
 	t := &tally{
 		out: w, output: map[string]*strings.Builder{}, perPackage: map[string]int{}, parents: map[string]bool{},

@@ -12,7 +12,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestWideRefused shows what no UUID goes into, and that nothing is stored then; and what an application may store itself.
+// TestWideRefused shows what no UUID goes into, and that nothing is stored then; and what an
+// application may store itself.
 func TestWideRefused(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

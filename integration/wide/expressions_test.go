@@ -9,8 +9,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// wideExpressions are ids that an application computes. Natively they are stored as they are; through the proxy they stand in
-// IFNULL(.., id), which must not change them.
+// wideExpressions are ids that an application computes. Natively they are stored as they are;
+// through the proxy they stand in IFNULL(.., id), which must not change them.
 var wideExpressions = []struct{ text, only string }{
 	{text: "UNHEX(REPLACE('017f22e2-79b0-7cc3-98c4-dc0c0c07398f','-',''))"},
 	{text: "UUID_TO_BIN('017f22e2-79b0-7cc3-98c4-dc0c0c07398f',1)", only: "MySQL"},

@@ -50,7 +50,8 @@ var wideTables = []string{
 	"CREATE TABLE num (id BIGINT %s PRIMARY KEY, a INT UNIQUE)",
 }
 
-// TestWideIsNative compares all that a client sees of a table whose ids the proxy fills with one whose ids it writes itself.
+// TestWideIsNative compares all that a client sees of a table whose ids the proxy fills with one
+// whose ids it writes itself.
 func TestWideIsNative(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -107,7 +108,8 @@ func TestWideIsNative(t *testing.T) {
 	}
 }
 
-// sendText sends a statement, and shows what comes back but for values of errors, which have ids in them.
+// sendText sends a statement, and shows what comes back but for values of errors, which have ids in
+// them.
 func sendText(t *testing.T, s *wireclient.Session, text string, prepared bool) string {
 	t.Helper()
 	send := s.Query
@@ -129,7 +131,8 @@ func sendText(t *testing.T, s *wireclient.Session, text string, prepared bool) s
 	return strings.Join(all, "; ")
 }
 
-// TestWideSnapshot: what is asked of a table in front of an INSERT opens no read view; the client's own first SELECT does.
+// TestWideSnapshot: what is asked of a table in front of an INSERT opens no read view; the client's
+// own first SELECT does.
 func TestWideSnapshot(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// wideProxy starts a proxy that fills columns of UUIDs and ObjectIds, and one of numbers. Rules of their own name the tables
-// whose UUIDs it may not leave alone.
+// wideProxy starts a proxy that fills columns of UUIDs and ObjectIds, and one of numbers. Rules of
+// their own name the tables whose UUIDs it may not leave alone.
 func wideProxy(t *testing.T, server *servers.Server, db string, named ...string) string {
 	t.Helper()
 	rules := ""
@@ -76,7 +76,8 @@ var wideSessions = []struct{ set, only string }{
 	{set: "SET sql_mode='NO_AUTO_VALUE_ON_ZERO,IGNORE_SPACE,PIPES_AS_CONCAT,PAD_CHAR_TO_FULL_LENGTH'", only: "MariaDB"},
 }
 
-// TestWideForms fills every kind of column by every form, in many character sets and modes, and looks at what is stored.
+// TestWideForms fills every kind of column by every form, in many character sets and modes, and
+// looks at what is stored.
 func TestWideForms(t *testing.T) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
@@ -205,8 +206,8 @@ func checkWide(t *testing.T, direct *wireclient.Session, table string, column, r
 	}
 }
 
-// TestWideBytesControl shows that what TestWideForms looks at would go wrong: bytes bound as a string, not as a BLOB, are
-// converted on their way into a BINARY column.
+// TestWideBytesControl shows that what TestWideForms looks at would go wrong: bytes bound as a
+// string, not as a BLOB, are converted on their way into a BINARY column.
 func TestWideBytesControl(t *testing.T) {
 	id, _ := hex.DecodeString("017f22e279b07cc398c4dc0c0c07398f")
 	for _, server := range harness.Servers(t) {

@@ -1,7 +1,8 @@
 // Package width says how much of what repeats itself a run of tests does.
 //
-// `make test` makes every kind of comparison on both servers. `make test-matrix` makes the same comparisons with more
-// servers, character sets, seeds, sizes and triggers. A test has both widths in one place:
+// `make test` makes every kind of comparison on both servers. `make test-matrix` makes the same
+// comparisons with more servers, character sets, seeds, sizes and triggers. A test has both widths
+// in one place:
 //
 //	for round := range width.Of(1, 3) {
 //

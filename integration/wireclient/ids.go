@@ -4,9 +4,9 @@ import (
 	"strconv"
 )
 
-// Ids are told apart by their size: those below generatedFrom, and negative ones, were written by a script. The native
-// counters of the three tables and the proxy's source start at numbers of their own, so that an id names one row of one
-// table.
+// Ids are told apart by their size: those below generatedFrom, and negative ones, were written by a
+// script. The native counters of the three tables and the proxy's source start at numbers of their
+// own, so that an id names one row of one table.
 const (
 	GeneratedFrom     = 1_000_000
 	SourceStart       = 500_000_000

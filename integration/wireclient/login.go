@@ -21,8 +21,8 @@ const BulkOperations = 1 << 34
 // replyTimeout is how long a reply may be waited for.
 const replyTimeout = 30 * time.Second
 
-// loginConn asks for capabilities that go-mysql does not know, or would act on: it adds those that the greeting offers to
-// the login packet. What goes through it later stays as it is.
+// loginConn asks for capabilities that go-mysql does not know, or would act on: it adds those that
+// the greeting offers to the login packet. What goes through it later stays as it is.
 type loginConn struct {
 	net.Conn
 	wanted   uint64
@@ -91,7 +91,8 @@ func DialWith(caps uint64, addr, db string, options ...client.Option) (*Session,
 	return &Session{Conn: c, caps: conn.agreed, Statements: map[string]*preparedStatement{}}, nil
 }
 
-// ChangeLogin sends COM_CHANGE_USER for the app account, whose password the server knows since the login.
+// ChangeLogin sends COM_CHANGE_USER for the app account, whose password the server knows since the
+// login.
 func (s *Session) ChangeLogin(db string) ([]Reply, error) {
 	body := servers.AppUser + "\x00\x00" + db + "\x00" + "\x2d\x00" + mysql.AUTH_NATIVE_PASSWORD + "\x00\x00" // no attributes
 	if err := s.Send(mysql.COM_CHANGE_USER, []byte(body)); err != nil {

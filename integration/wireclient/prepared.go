@@ -16,8 +16,8 @@ type preparedStatement struct {
 	Params int
 }
 
-// Statement ids: one that no server comes to (MariaDB may count on from where a connection that has ended stopped), and
-// MariaDB's for the statement that was prepared last.
+// Statement ids: one that no server comes to (MariaDB may count on from where a connection that has
+// ended stopped), and MariaDB's for the statement that was prepared last.
 const (
 	unknownStatement = 2_000_000_000
 	latestStatement  = math.MaxUint32
@@ -54,7 +54,8 @@ func (s *Session) Prepare(name, sql string) ([]Reply, error) {
 	return []Reply{r}, err
 }
 
-// preparedReply reads the reply to PREPARE: every packet of it, whose sequence numbers are checked as they are read.
+// preparedReply reads the reply to PREPARE: every packet of it, whose sequence numbers are checked
+// as they are read.
 func (s *Session) preparedReply(name string) (Reply, error) {
 	delete(s.Statements, name)
 	p, err := s.Conn.ReadPacket()
@@ -87,7 +88,8 @@ func (s *Session) preparedReply(name string) (Reply, error) {
 	return r, nil
 }
 
-// describe shows definitions, without the flag that a column has AUTO_INCREMENT and that which says it has no default.
+// describe shows definitions, without the flag that a column has AUTO_INCREMENT and that which says
+// it has no default.
 func describe(fields []*mysql.Field) string {
 	var lines []string
 	for _, f := range fields {
@@ -132,7 +134,8 @@ func (s *Session) LongData(id uint32, param int, chunk string) error {
 	return s.Send(mysql.COM_STMT_SEND_LONG_DATA, append(body, chunk...))
 }
 
-// executed reads the results of an execution. What it says of a statement's id is the session's own.
+// executed reads the results of an execution. What it says of a statement's id is the session's
+// own.
 func (s *Session) executed(id uint32) ([]Reply, error) {
 	replies, err := s.all(parseBinaryRow)
 	for _, r := range replies {
@@ -184,8 +187,8 @@ func (s *Session) executionBody(id uint32, e Execution) []byte {
 	return b[:max(0, len(b)-e.Cut)]
 }
 
-// Direct prepares a statement and executes it in the same write, before its id is known. What PREPARE said is shown with
-// the execution.
+// Direct prepares a statement and executes it in the same write, before its id is known. What
+// PREPARE said is shown with the execution.
 func (s *Session) Direct(name, sql string, e Execution) ([]Reply, error) {
 	if err := s.Send(mysql.COM_STMT_PREPARE, []byte(sql)); err != nil {
 		return nil, err

@@ -11,8 +11,9 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// Session is a client that shows all that a server says: every result of a text, insert ids, warning counts and info
-// strings. It logs in with go-mysql, whose packet layer checks the sequence number of every packet.
+// Session is a client that shows all that a server says: every result of a text, insert ids,
+// warning counts and info strings. It logs in with go-mysql, whose packet layer checks the sequence
+// number of every packet.
 type Session struct {
 	Conn       *client.Conn
 	caps       uint64 // what was agreed on at login
@@ -44,7 +45,8 @@ func Open(tb testing.TB, addr, db string) *Session {
 	return s
 }
 
-// Dial is openSession for other goroutines than the test's, with options; the caller closes the session.
+// Dial is openSession for other goroutines than the test's, with options; the caller closes the
+// session.
 func Dial(addr, db string, options ...client.Option) (*Session, error) {
 	return DialWith(0, addr, db, options...)
 }
@@ -52,7 +54,8 @@ func Dial(addr, db string, options ...client.Option) (*Session, error) {
 // Close ends the connection.
 func (s *Session) Close() { _ = s.Conn.Close() } // the test may have closed or lost it
 
-// Query sends one text and returns all its results. The error is one of the connection, never the server's.
+// Query sends one text and returns all its results. The error is one of the connection, never the
+// server's.
 func (s *Session) Query(sql string) ([]Reply, error) {
 	if s.has(mysql.CLIENT_QUERY_ATTRIBUTES) {
 		sql = "\x00\x01" + sql
@@ -140,7 +143,8 @@ func (s *Session) sendFile() error {
 	return nil
 }
 
-// definitions reads column definitions and the EOF behind them, which sessions with CLIENT_DEPRECATE_EOF go without.
+// definitions reads column definitions and the EOF behind them, which sessions with
+// CLIENT_DEPRECATE_EOF go without.
 func (s *Session) definitions(count int) (columns []*mysql.Field, end Reply, err error) {
 	for range count {
 		p, err := s.Conn.ReadPacket()

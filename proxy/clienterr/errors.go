@@ -258,8 +258,8 @@ const (
 	miscounted     = rule.Miscounted
 )
 
-// ReasonOf returns why an error refuses a statement, and the rule that does; nil: it is not known, or no
-// single one.
+// ReasonOf returns why an error refuses a statement, and the rule that does; nil: it is not known,
+// or no single one.
 func ReasonOf(err error) (rule.Reason, *rule.Rule) {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal.Reason, refusal.Rule

@@ -8,7 +8,8 @@ import (
 	"idproxy/rule"
 )
 
-// TestUnsupportedNamesAll: a refusal names the form, the table and the rule; under a wildcard the last two differ.
+// TestUnsupportedNamesAll: a refusal names the form, the table and the rule; under a wildcard the
+// last two differ.
 func TestUnsupportedNamesAll(t *testing.T) {
 	rule := &rule.Rule{Schema: "shop", Table: "*", Column: "id"}
 	e := Unsupported(rule, rewriter.Name{Table: []byte("orders")}, "INSERT IGNORE")

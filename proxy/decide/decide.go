@@ -12,12 +12,11 @@ import (
 // maxParts bounds the INSERTs of a piece, and so what is kept for them.
 const maxParts = 1000
 
-// Decide goes through the statements of st, as the session is now. It returns what it needs to know,
-// or an error for the client, or nil and nil with a decision in st. It changes nothing else.
+// Decide goes through the statements of st, as the session is now. It returns what it needs to
+// know, or an error for the client, or nil and nil with a decision in st. It changes nothing else.
 //
-// A text that names no table with a rule, however it is read, goes as it came before
-// anything is asked for it, cut off it or refused. Statements by name are known better from
-// a text in pieces.
+// A text that names no table with a rule, however it is read, goes as it came before anything is
+// asked for it, cut off it or refused. Statements by name are known better from a text in pieces.
 func (d *Decider) Decide(st *Statement, now relay.Snapshot) (Need, error) {
 	cx := d.begin(st, now)
 	missing, err := cx.decideText()

@@ -187,8 +187,8 @@ func (r *InsertReply) brokenOff() *mysql.MyError {
 	return r.Load.BrokenOff()
 }
 
-// rowsEnded handles the end of rows that an INSERT ... RETURNING sent. It is kept from the client while
-// the server is asked: who has it may delete the rows that the question is about.
+// rowsEnded handles the end of rows that an INSERT ... RETURNING sent. It is kept from the client
+// while the server is asked: who has it may delete the rows that the question is about.
 func (r *InsertReply) rowsEnded(m reply, result int) fate {
 	e := r.expected(result)
 	if e == nil || !e.Returning {

@@ -1,8 +1,8 @@
 // Package stats counts what the sessions of a listener do.
 //
 // What happens for every command is counted in the session's own memory, which no other processor
-// writes to; a [Session] costs a forwarded command one addition without contention. What is rarer is
-// counted for the [Listener]. Whoever reads adds both up.
+// writes to; a [Session] costs a forwarded command one addition without contention. What is rarer
+// is counted for the [Listener]. Whoever reads adds both up.
 package stats
 
 import (

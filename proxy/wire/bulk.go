@@ -30,9 +30,8 @@ type Bulk struct {
 	rows  []byte
 }
 
-// Parse reads the execution of a statement with n parameters. types are those of
-// the last execution that had some. The error, ErrMalformed or ErrUntyped, is of
-// what stands in front of the rows.
+// Parse reads the execution of a statement with n parameters. types are those of the last execution
+// that had some. The error, ErrMalformed or ErrUntyped, is of what stands in front of the rows.
 //
 // The layout is that of
 // https://mariadb.com/docs/server/reference/clientserver-protocol/3-binary-protocol-prepared-statements/com_stmt_bulk_execute

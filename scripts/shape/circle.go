@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// references are the files of a package that each file uses something of: its types, functions, methods, fields,
-// variables and constants.
+// references are the files of a package that each file uses something of: its types, functions,
+// methods, fields, variables and constants.
 func references(fset *token.FileSet, files []*ast.File, pkg *types.Package, info *types.Info) map[string][]string {
 	name := func(p token.Pos) string { return filepath.Base(fset.Position(p).Filename) }
 	to := map[string][]string{}
@@ -41,8 +41,8 @@ func local(o types.Object) bool {
 	return o.Parent() != o.Pkg().Scope()
 }
 
-// circle is the size of the largest set of nodes of which each reaches every other, 0 where no two do. It is
-// Tarjan's algorithm.
+// circle is the size of the largest set of nodes of which each reaches every other, 0 where no two
+// do. It is Tarjan's algorithm.
 func circle(to map[string][]string) (best int) {
 	order, low := map[string]int{}, map[string]int{}
 	open := map[string]bool{} // on the stack

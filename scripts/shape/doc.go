@@ -1,5 +1,6 @@
-// Command shape prints how dense the packages of this module are: how long their functions are, how they branch, how wide
-// their types, and how tightly their files hold together. Tests and generated files do not count.
+// Command shape prints how dense the packages of this module are: how long their functions are, how
+// they branch, how wide their types, and how tightly their files hold together. Tests and generated
+// files do not count.
 //
 //	make shape
 //	go run ./scripts/shape ./proxy/...
@@ -16,5 +17,6 @@
 //	methods    the type with the most methods
 //	circle     the most files of which each refers, by way of others, to every other
 //
-// A ! stands behind what is above its limit. Limits are signs, not aims: where one fights clarity, clarity wins.
+// A ! stands behind what is above its limit. Limits are signs, not aims: where one fights clarity,
+// clarity wins.
 package main

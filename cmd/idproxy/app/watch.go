@@ -275,8 +275,8 @@ func openFiles() (f monitor.Files) {
 	return f
 }
 
-// AdminClient returns a client of the admin listener of a configuration: of its unix socket, if it has
-// one, which needs no token.
+// AdminClient returns a client of the admin listener of a configuration: of its unix socket, if it
+// has one, which needs no token.
 func AdminClient(c *config.Admin) (*monitor.Client, error) {
 	a := c.Socket
 	if a.Address == "" {

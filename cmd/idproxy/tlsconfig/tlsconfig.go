@@ -91,8 +91,8 @@ func loadCA(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Admin is how a program on the same host asks the admin listener; nil: without TLS. The listener's own
-// certificate is the one that is trusted, whatever name it has.
+// Admin is how a program on the same host asks the admin listener; nil: without TLS. The listener's
+// own certificate is the one that is trusted, whatever name it has.
 func Admin(c *config.TLS, host string) (*tls.Config, error) {
 	if c == nil {
 		return nil, nil
