@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -30,6 +31,7 @@ func getBuffer(class int) *[]byte {
 type inlet struct {
 	conn net.Conn
 	raw  syscall.RawConn // nil over TLS
+	read *atomic.Uint64  // counts the bytes that came
 
 	buf   []byte  // nil when nothing is held
 	box   *[]byte // what buf is when it is from a pool; nil: it is not
@@ -41,8 +43,8 @@ type inlet struct {
 	err error
 }
 
-func newInlet(conn net.Conn) *inlet {
-	in := &inlet{conn: conn}
+func newInlet(conn net.Conn, read *atomic.Uint64) *inlet {
+	in := &inlet{conn: conn, read: read}
 	if c, ok := conn.(syscall.Conn); ok {
 		if raw, err := c.SyscallConn(); err == nil {
 			in.raw, in.try = raw, in.readReady
@@ -104,6 +106,7 @@ func (in *inlet) readReady(fd uintptr) bool {
 // took notes that n bytes were read. A full buffer asks for a larger one, one
 // that is nearly empty for a smaller.
 func (in *inlet) took(n int) {
+	in.read.Add(uint64(n))
 	in.w += n
 	switch {
 	case in.w == len(in.buf):

@@ -42,16 +42,14 @@ func (s *session) drain() {
 
 // toServer relays the client's bytes until the client closes.
 func (s *session) toServer() {
-	in := newInlet(s.client)
+	in := newInlet(s.client, &s.stats.FromClient)
 	s.in = in
 	defer in.release()
 	for {
-		had := in.w - in.r
 		if err := in.more(); err != nil {
 			s.clientClosed(err)
 			return
 		}
-		s.stats.FromClient.Add(uint64(in.w - in.r - had))
 		for in.r < in.w {
 			n, act := s.requests.Next(in.bytes())
 			if act == relay.ActMore {
@@ -111,15 +109,13 @@ func (s *session) act(act relay.Action, b []byte) error {
 
 // toClient relays the server's bytes until the server closes.
 func (s *session) toClient() {
-	in := newInlet(s.server)
+	in := newInlet(s.server, &s.stats.FromServer)
 	defer in.release()
 	for {
-		had := in.w - in.r
 		if err := in.more(); err != nil {
 			s.serverClosed()
 			return
 		}
-		s.stats.FromServer.Add(uint64(in.w - in.r - had))
 		if err := s.relay(in); err != nil {
 			s.close(err)
 			return
