@@ -15,6 +15,12 @@ func (s *session) answer(e *mysql.MyError, seq byte) error {
 	return s.deliver(wire.AppendERR(nil, seq+1, e))
 }
 
+// passOn is answer with an error that the server gave to a question.
+func (s *session) passOn(own *mysql.MyError, seq byte) error {
+	s.l.stats.Error(stats.Error{Code: own.Code, Side: stats.Server})
+	return s.deliver(wire.AppendERR(nil, seq+1, own))
+}
+
 // deliver sends a reply made here behind the replies that the client waits for.
 func (s *session) deliver(local []byte) error {
 	if s.c.Waiting() >= relay.MaxPending {

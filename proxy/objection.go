@@ -26,7 +26,7 @@ func (s command) object(cause *mysql.MyError) (taken, done bool, err error) {
 		if own == nil || err != nil {
 			return false, false, err
 		}
-		return true, true, s.answer(own, s.st.Seq)
+		return true, true, s.passOn(own, s.st.Seq)
 	case s.st.Prefix[0] == mysql.COM_QUERY:
 		return s.objectText()
 	}
@@ -65,7 +65,7 @@ func (s command) objectText() (taken, done bool, err error) {
 	if err != nil || own == nil || own.Code == mysql.ER_UNSUPPORTED_PS || own.Code == mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED {
 		return false, false, err
 	}
-	return true, true, s.answer(own, s.st.Seq)
+	return true, true, s.passOn(own, s.st.Seq)
 }
 
 // objectInside is object for a PREPARE or EXECUTE IMMEDIATE: it is their text that
@@ -84,7 +84,7 @@ func (s command) objectInside(cause *mysql.MyError) (taken, done bool, err error
 	case own == nil || err != nil:
 		return false, false, err
 	case s.st.Dynamic.Verb == rewriter.VerbImmediate:
-		return true, true, s.answer(own, s.st.Seq)
+		return true, true, s.passOn(own, s.st.Seq)
 	}
 	s.st.Prepared = &relay.Prepared{Kind: decide.Refusal{MyError: cause}} // should it not fail after all
 	made := &decide.NamePreparation{Dyn: s.st.Dynamic, E: s.st.Prepared}

@@ -168,7 +168,7 @@ func (s command) quoteAll(w *relay.Withheld) error {
 		if err == nil && own != nil && own.Code == mysql.ER_PARSE_ERROR { // else it is of a text that the statement runs
 			_, own, err = ask.TryPrepare(s.questions(), s.st.Text[span.Start:])
 			if err == nil && own != nil {
-				return s.answer(own, w.Frame[3]-1)
+				return s.passOn(own, w.Frame[3]-1)
 			}
 		}
 		if err != nil {
