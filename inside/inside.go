@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -29,18 +30,18 @@ func Text(err error) (text, reference string) {
 	if len(hidden) == 0 {
 		return text, ""
 	}
-	letters := strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return -1
-		}
-		return r
-	}, text)
-	reference = fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(letters)))
+	reference = fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(WithoutNumbers(text))))
 	for _, h := range hidden {
 		text = strings.Replace(text, h, "the log of idproxy says why, reference "+reference, 1)
 	}
 	return text, reference
 }
+
+// WithoutNumbers returns a text with a question mark for each number: what errors of one cause have
+// in common, and nothing that a statement says of its rows.
+func WithoutNumbers(text string) string { return numbers.ReplaceAllString(text, "?") }
+
+var numbers = regexp.MustCompile(`[0-9]+`)
 
 // find appends the texts of the marked errors of a tree.
 func find(err error, to []string) []string {

@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"cmd/idproxy/admin": {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
 		"cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
-		"config", "idsource", "idsource/resp", "monitor", "proxy", "proxy/stats", "rewriter/grammar", "rule",
+		"config", "idsource", "idsource/resp", "inside", "monitor", "proxy", "proxy/stats", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/check": {
 		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/upstream",

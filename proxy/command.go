@@ -1,12 +1,12 @@
 package proxy
 
 import (
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
 	"idproxy/rewriter"
-
-	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // command is a held command of a session, on its way to the server.

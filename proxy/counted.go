@@ -22,8 +22,8 @@ func (s command) countRefusal(cause error, e *mysql.MyError) {
 	} else {
 		s.l.srv.refused.Refused(why)
 	}
-	if s.l.srv.cfg.Refused != nil && s.held != nil {
-		s.l.srv.cfg.Refused(Refused{
+	if s.l.srv.cfg.OnRefused != nil && s.held != nil {
+		s.l.srv.cfg.OnRefused(RefusedStatement{
 			Listener: s.l.Name, User: s.c.User(), Rule: name, Reason: why.String(), Code: e.Code, Text: e.Message,
 			Statement: s.held.Outline(s.c.State().Mode),
 		})
@@ -34,8 +34,8 @@ func (s command) countRefusal(cause error, e *mysql.MyError) {
 func (s *session) countObserved(o *decide.Observation) {
 	s.counts(stats.Observed)
 	o.By.Counts.Observed()
-	if s.l.srv.cfg.Refused != nil {
-		s.l.srv.cfg.Refused(Refused{
+	if s.l.srv.cfg.OnRefused != nil {
+		s.l.srv.cfg.OnRefused(RefusedStatement{
 			Listener: s.l.Name, User: s.c.User(), Rule: o.Rule, Reason: "observed", Text: o.What, Statement: o.Statement,
 		})
 	}

@@ -13,10 +13,10 @@ import (
 
 // TestCommandsAreCounted: each command once, as what became of it, also once its session has ended.
 func TestCommandsAreCounted(t *testing.T) {
-	var told []Refused
+	var told []RefusedStatement
 	counts := &rule.Counts{}
 	r := start(t, func(c *Config, live *Settings) {
-		c.Refused = func(r Refused) { told = append(told, r) }
+		c.OnRefused = func(r RefusedStatement) { told = append(told, r) }
 		live.Rules = map[string]*rule.List{"l": rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s", Counts: counts}})}
 	})
 	c := r.client()

@@ -21,13 +21,13 @@ import (
 // Config is what a Server is made of; it does not change while it runs.
 type Config struct {
 	Listeners    []Listener
-	SecondReader decide.SecondReader // nil: none
-	Logger       *slog.Logger        // nil: discard
-	Refused      func(Refused)       // is told of statements; nil: nobody is
+	SecondReader decide.SecondReader    // nil: none
+	Logger       *slog.Logger           // nil: discard
+	OnRefused    func(RefusedStatement) // is told of each; nil: nobody is
 }
 
-// Refused is a statement that was refused, or that an observing rule would have treated otherwise.
-type Refused struct {
+// RefusedStatement is one that was refused, or that an observing rule would have treated otherwise.
+type RefusedStatement struct {
 	Listener, User string
 	Rule           string // empty: it is not known, or no single one
 	Reason         string // one of rule.Reason's, or "observed"

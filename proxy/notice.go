@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -11,16 +10,6 @@ import (
 	"idproxy/proxy/decide"
 )
 
-// withoutNumbers is what errors of one cause have in common.
-func withoutNumbers(text string) string {
-	return strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return -1
-		}
-		return r
-	}, text)
-}
-
 // told is the error that a client is told. One of a rule or its source is logged, with what the
 // client is not told of it.
 func (s *session) Told(err error) *mysql.MyError {
@@ -28,7 +17,7 @@ func (s *session) Told(err error) *mysql.MyError {
 	if e.Code != mysql.ER_AUTOINC_READ_FAILED && e.Code != mysql.ER_NOT_SUPPORTED_YET {
 		return e
 	}
-	others, ok := s.l.srv.notices.Due(s.l.Name + withoutNumbers(e.Message))
+	others, ok := s.l.srv.notices.Due(s.l.Name + inside.WithoutNumbers(e.Message))
 	if !ok {
 		return e
 	}

@@ -57,8 +57,8 @@ const (
 	InTrans   SessionState = "in transaction"
 )
 
-// Refused returns how many statements were refused that no single rule refused, by reason.
-func (srv *Server) Refused() (byReason [rule.Reasons]uint64) {
+// RefusedByNoRule returns how many statements were refused that no single rule refused, by reason.
+func (srv *Server) RefusedByNoRule() (byReason [rule.Reasons]uint64) {
 	_, _, byReason = srv.refused.Load()
 	return byReason
 }

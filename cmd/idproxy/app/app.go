@@ -72,7 +72,9 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	}
 	second := grammar.New(knownShapes)
 	listeners.SecondReader = second
-	p.watch.observe(&listeners)
+	if p.cfg.Admin != nil {
+		p.watch.observe(&listeners)
+	}
 	p.srv = proxy.New(listeners, p.settings())
 	p.watch.reloaded(p.cfg)
 	if p.cfg.Admin != nil {

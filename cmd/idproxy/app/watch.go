@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
+	"idproxy/inside"
 	"idproxy/monitor"
 	"idproxy/proxy"
 	"idproxy/proxy/stats"
@@ -69,9 +69,9 @@ func newWatch(p *Program) *watch {
 
 // observe has the proxy tell what it refuses, and how long it holds commands.
 func (w *watch) observe(c *proxy.Config) {
-	c.Refused = func(r proxy.Refused) {
+	c.OnRefused = func(r proxy.RefusedStatement) {
 		shape := monitor.Shape{Reason: r.Reason, Listener: r.Listener, Rule: r.Rule, Statement: r.Statement}
-		w.refusals.Add(shape, r.User, r.Code, withoutNumbers(r.Text))
+		w.refusals.Add(shape, r.User, r.Code, inside.WithoutNumbers(r.Text))
 	}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
@@ -79,11 +79,6 @@ func (w *watch) observe(c *proxy.Config) {
 		l.OnHeld = func(d time.Duration) { histogram.Observe(d.Seconds()) }
 	}
 }
-
-// withoutNumbers takes the numbers out of a message: they may be a statement's.
-func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, "?") }
-
-var numbers = regexp.MustCompile(`[0-9]+`)
 
 // fetched notes that a source asked its store for a range.
 func (w *watch) fetched(source string, took time.Duration) {
@@ -174,7 +169,7 @@ func (w *watch) State() monitor.State {
 		s.Listeners = append(s.Listeners, listenerState(&l, now.cfg))
 	}
 	s.Sources = sourcesState(now.cfg, w.p.sources.Named(), s.Stores)
-	s.Rules, s.Refused = rulesState(now), reasons(w.p.srv.Refused())
+	s.Rules, s.Refused = rulesState(now), reasons(w.p.srv.RefusedByNoRule())
 	return s
 }
 
