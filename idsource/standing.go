@@ -1,7 +1,6 @@
 package idsource
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -47,32 +46,6 @@ type SnowflakeStand struct {
 }
 
 func (SnowflakeStand) stand() {}
-
-// Meter tells how fast something grows. The zero value is ready.
-type Meter struct {
-	mu    sync.Mutex
-	at    time.Time
-	total uint64
-	rate  float64
-}
-
-// meterPeriod is what a Meter measures over at least: it may be asked more often.
-const meterPeriod = 5 * time.Second
-
-// Rate returns how much a total grows in a second.
-func (m *Meter) Rate(now time.Time, total uint64) float64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.at.IsZero() {
-		m.at, m.total = now, total
-		return 0
-	}
-	if passed := now.Sub(m.at); passed >= meterPeriod {
-		m.rate = float64(total-min(total, m.total)) / passed.Seconds()
-		m.at, m.total = now, total
-	}
-	return m.rate
-}
 
 // Issued counts the ids that a series gave. Sources embed it.
 type Issued struct{ n atomic.Uint64 }

@@ -38,7 +38,7 @@ type Segment struct {
 	pace    pace
 	ranges  uint64 // that came
 	refused uint64 // fetches that failed
-	meter   idsource.Meter
+	meter   meter
 }
 
 // New checks the configuration; it asks nothing of the store. The error

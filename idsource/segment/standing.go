@@ -14,7 +14,7 @@ func (s *Segment) Standing() idsource.Standing {
 	held := s.chain.held()
 	stand := idsource.SegmentStand{
 		Left: held, RangeSize: s.pace.step, Next: s.high, Last: s.cfg.Last, Fetches: s.ranges, Failed: s.refused,
-		PerSecond: s.meter.Rate(time.Now(), s.pace.given-held),
+		PerSecond: s.meter.measure(time.Now(), s.pace.given-held),
 	}
 	if s.ranges > 0 {
 		stand.Series = 1
