@@ -26,6 +26,23 @@ type ListenerReady struct {
 	Name     string   `json:"name"`
 	Ready    bool     `json:"ready"`
 	Problems []string `json:"problems,omitempty"` // why it is not
+	// outline says the same without addresses, accounts and what servers and stores said.
+	outline []string
+}
+
+func (l *ListenerReady) add(outline, problem string) {
+	l.outline, l.Problems = append(l.outline, outline), append(l.Problems, problem)
+}
+
+// Outline returns what everybody may read: which listeners and sources have a problem, and no more.
+func (r Readiness) Outline() Readiness {
+	listeners := make([]ListenerReady, 0, len(r.Listeners))
+	for _, l := range r.Listeners {
+		l.Problems = l.outline
+		listeners = append(listeners, l)
+	}
+	r.Listeners = listeners
+	return r
 }
 
 // Ready looks at all listeners, or at one where a name is given. It is ready where all of them
@@ -48,10 +65,10 @@ func (s *State) Ready(listener string) (Readiness, error) {
 func (s *State) listenerReady(l *Listener) ListenerReady {
 	one := ListenerReady{Name: l.Name}
 	if s.Draining {
-		one.Problems = append(one.Problems, "idproxy is shutting down")
+		one.add("idproxy is shutting down", "idproxy is shutting down")
 	}
 	if l.Problem != "" {
-		one.Problems = append(one.Problems, "server "+l.Upstream+": "+l.Problem)
+		one.add("its server does not answer", "server "+l.Upstream+": "+l.Problem)
 	}
 	for i := range s.Sources {
 		source := &s.Sources[i]
@@ -59,7 +76,7 @@ func (s *State) listenerReady(l *Listener) ListenerReady {
 			continue
 		}
 		if problem := source.unready(); problem != "" {
-			one.Problems = append(one.Problems, "source "+source.Name+": "+problem)
+			one.add("source "+source.Name+" has no ids, or not for long", "source "+source.Name+": "+problem)
 		}
 	}
 	one.Ready = len(one.Problems) == 0

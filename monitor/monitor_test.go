@@ -220,6 +220,29 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// TestReadyOutline: who has no token reads no address and nothing that a server or store said.
+func TestReadyOutline(t *testing.T) {
+	s := healthy()
+	s.Listeners[0].Problem, s.Sources[0].Problem = "dial tcp 10.0.0.9:3306: refused", "access denied for u@h"
+	base, _ := serve(t, Options{Program: &fixed{state: s}, Token: "s3cret"})
+	without := func(*http.Request) {}
+	with := func(r *http.Request) { r.Header.Set("Authorization", "Bearer s3cret") }
+	for _, tt := range []struct {
+		who  func(*http.Request)
+		told bool
+	}{{without, false}, {with, true}} {
+		status, body := ask(t, http.DefaultClient, "GET", base+"/readyz", tt.who)
+		if status != 503 || !strings.Contains(body, "source ids") || !strings.Contains(body, "server") {
+			t.Errorf("told %v: %d %s", tt.told, status, body)
+		}
+		for _, inside := range []string{"10.0.0.9", "db:3306", "u@h"} {
+			if strings.Contains(body, inside) != tt.told {
+				t.Errorf("told %v: %q in %s", tt.told, inside, body)
+			}
+		}
+	}
+}
+
 // TestMetrics: values and labels, each once.
 func TestMetrics(t *testing.T) {
 	base, _ := serve(t, Options{Program: &fixed{state: healthy()}})

@@ -208,10 +208,14 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("ok\n")) // the client may be gone
 }
 
-// readyz says whether clients may be sent here: 200, or 503 with what is wrong.
+// readyz says whether clients may be sent here: 200, or 503 with what is wrong. Where there is a
+// token, who does not have it is told less.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	state := s.Program.State()
 	ready, err := state.Ready(r.URL.Query().Get("listener"))
+	if s.Token != "" && !local(r) && !s.hasToken(r) {
+		ready = ready.Outline()
+	}
 	switch {
 	case err != nil:
 		problem(w, http.StatusNotFound, err.Error())
