@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -111,14 +112,11 @@ func printState(out io.Writer, s *monitor.State) error {
 	fmt.Fprintln(w, "\nRULE\tSOURCE\tMODE\tIDS\tOBSERVED\tREFUSED")
 	for i := range s.Rules {
 		r := &s.Rules[i]
-		refused := "0"
-		for j, n := range r.Refused {
-			if j == 0 {
-				refused = ""
-			}
-			refused += fmt.Sprintf("%d %s ", n.Count, n.Reason)
+		var refused []string
+		for _, n := range r.Refused {
+			refused = append(refused, fmt.Sprintf("%d %s", n.Count, n.Reason))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", r.Name(), r.Source, r.Mode, r.IDs, r.Observed, strings.TrimSpace(refused))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", r.Name(), r.Source, r.Mode, r.IDs, r.Observed, cmp.Or(strings.Join(refused, ", "), "0"))
 	}
 	if len(s.Stores) > 0 {
 		fmt.Fprintln(w, "\nSTORE\tKIND\tANSWERED IN\tSTATE")

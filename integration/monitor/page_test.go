@@ -3,7 +3,6 @@ package monitor
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -198,14 +197,16 @@ rules:
 	insert(1)
 	until(t, ctx, shows("stores", "answers"))
 
-	if _, body := w.get(t, "/"); strings.Contains(body, "http://") && !strings.Contains(body, "www.w3.org") {
+	_, body := w.get(t, "/")
+	body = strings.ReplaceAll(body, "http://www.w3.org/2000/svg", "") // the name of a language
+	if strings.Contains(body, "http:") || strings.Contains(body, "https:") || strings.Contains(body, `"//`) {
 		t.Error("the page names an address outside")
 	}
 	var text string
 	if err := chromedp.Run(ctx, chromedp.Evaluate("document.documentElement.outerHTML", &text)); err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"secret-in-a-literal", "424242", url.QueryEscape(dsn)} {
+	for _, secret := range []string{"secret-in-a-literal", "424242", dsn[:strings.IndexByte(dsn, '@')]} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the page shows %q", secret)
 		}
