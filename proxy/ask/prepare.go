@@ -42,7 +42,14 @@ func ParseError(s Server, sql, text []byte) (*mysql.MyError, error) {
 			return nil, nil
 		}
 		_, own, err := TryPrepare(s, sql[:i])
-		if err != nil || own == nil || own.Code != mysql.ER_PARSE_ERROR && own.Code != mysql.ER_EMPTY_QUERY {
+		if err == nil && own == nil { // in a comment of one line there is room for a word of nonsense
+			_, own, err = TryPrepare(s, append(bytes.Clone(sql[:i]), ')'))
+			if err == nil && own == nil {
+				continue
+			}
+			return nil, err
+		}
+		if err != nil || own.Code != mysql.ER_PARSE_ERROR && own.Code != mysql.ER_EMPTY_QUERY {
 			return nil, err
 		}
 	}
