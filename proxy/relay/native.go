@@ -154,18 +154,36 @@ func (e *Expect) updated(ok *wire.OK, payload []byte) native {
 	if e.Rows > 1 || e.selected {
 		return e.updatedRows(ok, payload)
 	}
-	// The function names the row that was there. An inserted row does not call
-	// it; a column with AUTO_INCREMENT shows the id it was given.
-	fresh := ok.InsertID == 0 || e.Generated > 0 && ok.InsertID == e.First || e.Generated == 0 && ok.InsertID == e.Explicit
 	switch {
-	case ok.AffectedRows == 1 && (fresh || !e.FoundRows):
+	case ok.AffectedRows == 1 && e.fresh(ok):
 		return e.inserted(ok)
+	case ok.AffectedRows == 1 && !e.FoundRows:
+		return e.insertedOrSame(ok)
 	case ok.AffectedRows == 2 && ok.InsertID == 0 && !e.Unnamed: // a trigger took it away
 		return native{Ask: askFunction}
 	case ok.AffectedRows == 2, e.Form == FormOwnUpdate:
 		return e.Left(ok.InsertID)
 	}
 	return e.Left(0)
+}
+
+// fresh reports whether an OK packet names no row that was there. The function in the update names
+// one, and an inserted row does not call it; a column with AUTO_INCREMENT shows an id it was given.
+func (e *Expect) fresh(ok *wire.OK) bool {
+	if e.Generated > 0 {
+		return ok.InsertID == 0 || e.First <= ok.InsertID && ok.InsertID <= e.Last
+	}
+	return ok.InsertID == 0 || ok.InsertID == e.Explicit
+}
+
+// insertedOrSame is what is shown when all rows count as inserted and the function was called. The
+// application may have called it in a row. Or the server took a row for changed that the engine
+// found the same, as it does where a NULL stands for a column with a default: that counts as one.
+func (e *Expect) insertedOrSame(ok *wire.OK) native {
+	if e.Askable {
+		return native{Ask: AskStored}
+	}
+	return e.inserted(ok)
 }
 
 // updatedRows is updated for several rows.
@@ -177,8 +195,10 @@ func (e *Expect) updatedRows(ok *wire.OK, payload []byte) native {
 		stored, told = ok.AffectedRows-2*updated, 2*updated <= ok.AffectedRows
 	}
 	switch {
-	case told && stored == uint64(e.Rows):
+	case told && stored == uint64(e.Rows) && e.fresh(ok):
 		return e.inserted(ok)
+	case told && stored == uint64(e.Rows):
+		return e.insertedOrSame(ok)
 	case told && stored == 0:
 		return e.noneStored(ok)
 	case e.Askable && ok.AffectedRows > 0:
