@@ -1,10 +1,10 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -12,22 +12,18 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 )
 
 // Bounds on what clients of the admin listener can make it hold.
 const (
-	maxConnections = 512
-	maxHeader      = 16 << 10
-	headerTime     = 5 * time.Second
-	writeTime      = 30 * time.Second // of an answer that is no stream and no profile
-	idleTime       = time.Minute
-	closeTime      = time.Second
+	maxHeader   = 16 << 10
+	headerTime  = 5 * time.Second
+	metricsTime = 15 * time.Second
+	closeTime   = time.Second
 )
 
 // Options are what a Server is made of.
@@ -40,12 +36,16 @@ type Options struct {
 	Token   string // empty: none is asked, and sessions cannot be closed but by a unix socket
 	Pprof   bool   // profiles under /debug/pprof/
 	Logger  *slog.Logger
+	// Connections are how many clients may have at once; 0: MaxConnections. Half of them may be
+	// streams, 64 at most.
+	Connections int
 }
 
 // Server answers over HTTP.
 type Server struct {
 	Options
 	token   [sha256.Size]byte
+	crowd   *crowd
 	history *history
 	stream  *stream
 	handler http.Handler
@@ -53,11 +53,14 @@ type Server struct {
 
 // New returns a Server that does not listen yet.
 func New(o Options) *Server {
-	s := &Server{Options: o, token: sha256.Sum256([]byte(o.Token)), history: newHistory(o.Program), stream: newStream(o)}
+	o.Connections = cmp.Or(o.Connections, MaxConnections)
+	history := newHistory(o.Program)
+	o.Program = &glimpse{Program: o.Program}
+	s := &Server{Options: o, token: sha256.Sum256([]byte(o.Token)), crowd: newCrowd(o.Connections), history: history, stream: newStream(o)}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{o.Program})
 	registry.MustRegister(o.Metrics...)
-	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, MaxRequestsInFlight: 4, Timeout: writeTime / 2})
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, MaxRequestsInFlight: 4, Timeout: metricsTime})
 
 	open := http.NewServeMux() // asked by load balancers, which have no token
 	open.HandleFunc("GET /healthz", healthz)
@@ -74,7 +77,6 @@ func New(o Options) *Server {
 	closed.HandleFunc("GET /api/v1/refusals", s.refusals)
 	closed.HandleFunc("GET /api/v1/history", s.pastHour)
 	closed.HandleFunc("GET /api/v1/config", s.config)
-	closed.Handle("GET /api/v1/stream", s.stream)
 	if o.Pprof {
 		closed.HandleFunc("GET /debug/pprof/", pprof.Index)
 		closed.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -82,7 +84,8 @@ func New(o Options) *Server {
 		closed.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		closed.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	}
-	open.Handle("/", s.authorized(http.NewCrossOriginProtection().Handler(closed)))
+	open.Handle("GET /api/v1/stream", s.authorized(s.stream))
+	open.Handle("/", s.authorized(http.NewCrossOriginProtection().Handler(few(closed))))
 	s.handler = hardened(open)
 	return s
 }
@@ -90,18 +93,19 @@ func New(o Options) *Server {
 // Serve answers on all listeners until ctx is done.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	srv := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler: s.handler, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
 		},
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 	}
+	srv.SetKeepAlivesEnabled(false) // who asks much needs many connections, and those are counted
 	ended := make(chan error, len(listeners)+2)
 	go func() { ended <- s.history.run(ctx) }()
 	go func() { ended <- s.stream.run(ctx) }()
 	for _, l := range listeners {
-		go func() { ended <- srv.Serve(netutil.LimitListener(l, maxConnections)) }()
+		go func() { ended <- srv.Serve(door{l, s.crowd}) }()
 	}
 	<-ctx.Done()
 	closing, cancel := context.WithTimeout(context.Background(), closeTime)
@@ -123,11 +127,14 @@ type connKey struct{}
 
 // local reports whether a request came over a unix socket, whose file says who may.
 func local(r *http.Request) bool {
-	c, _ := r.Context().Value(connKey{}).(net.Conn)
-	if secure, ok := c.(*tls.Conn); ok {
-		c = secure.NetConn()
-	}
-	return c != nil && c.LocalAddr().Network() == "unix"
+	g := guestOf(r)
+	return g != nil && g.LocalAddr().Network() == "unix"
+}
+
+// guestOf returns the connection that a request came over; nil in a test without one.
+func guestOf(r *http.Request) *guest {
+	g, _ := r.Context().Value(connKey{}).(*guest)
+	return g
 }
 
 // hardened bounds the time of answers, and says to browsers what a page may do.
@@ -138,12 +145,13 @@ func hardened(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		limit := time.Now().Add(writeTime)
-		if strings.HasPrefix(r.URL.Path, "/debug/pprof/") { // a profile takes as long as it is asked to
-			limit = time.Time{}
+		slow := paced{w}
+		if g := guestOf(r); g != nil {
+			g.does(answering)
+			defer g.does(waiting)
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(limit) // the server's writers know deadlines
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(slow, r)
+		_ = slow.hurry() // the server's writers know deadlines
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 const (
 	maxStreams   = 64
 	streamPeriod = time.Second
-	streamTime   = 5 * time.Second // a client that does not read for so long is cut
 )
 
 // Tick is what a stream of server-sent events brings each second.
@@ -86,7 +85,7 @@ func (s *stream) message() ([]byte, error) {
 func (s *stream) watch() (ticks chan []byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.watchers) >= maxStreams {
+	if len(s.watchers) >= min(maxStreams, s.Connections/2) {
 		return nil, false
 	}
 	ticks = make(chan []byte, 1)
@@ -108,10 +107,13 @@ func (s *stream) leave(ticks chan []byte) {
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ticks, ok := s.watch()
 	if !ok {
-		problem(w, http.StatusServiceUnavailable, "too many pages watch already: close some, or ask /api/v1/status")
+		busy(w, "too many pages watch already: close some, or ask /api/v1/status")
 		return
 	}
 	defer s.leave(ticks)
+	if g := guestOf(r); g != nil {
+		g.does(streaming)
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
 	for {
@@ -119,9 +121,6 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case message := <-ticks:
-			if control.SetWriteDeadline(time.Now().Add(streamTime)) != nil {
-				return
-			}
 			if _, err := w.Write(message); err != nil || control.Flush() != nil {
 				return
 			}

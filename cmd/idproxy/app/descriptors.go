@@ -6,21 +6,40 @@ import (
 
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
+	"idproxy/monitor"
 )
 
 // Descriptors says when the process may open too few files for the sessions that it may
 // have; "" when they suffice. Go has raised the limit to the hard one at the start.
 func Descriptors(cfg *config.Config) string {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+	limit := openFilesLimit()
+	if limit == 0 {
 		return ""
 	}
-	return fewDescriptors(cfg, limit.Cur)
+	return fewDescriptors(cfg, limit)
+}
+
+// adminConnections is how many connections the admin listener may have where so many files may be
+// open: they leave the most to sessions.
+func adminConnections(limit uint64) uint64 {
+	return max(min(limit/16, monitor.MaxConnections), 16)
+}
+
+// openFilesLimit is how many files the process may open; 0 where the system does not tell.
+func openFilesLimit() uint64 {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return limit.Cur
 }
 
 func fewDescriptors(cfg *config.Config, limit uint64) string {
 	const each = 2 // the client and the server of a session
 	others := uint64(32 + len(cfg.Listeners)*(1+upstream.ConnectionsAtOnce) + len(cfg.Stores)*16)
+	if cfg.Admin != nil {
+		others += adminConnections(limit)
+	}
 	need := each*cfg.Limits.Sessions + others
 	if limit >= need {
 		return ""

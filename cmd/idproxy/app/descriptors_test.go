@@ -14,4 +14,17 @@ func TestFewDescriptors(t *testing.T) {
 			t.Errorf("%d: %q, want %q", limit, got, want)
 		}
 	}
+	cfg.Admin = &config.Admin{} // its connections need files, too
+	if got, want := fewDescriptors(cfg, 2037), "2037 open files are enough for 936: raise the limit to 2164"; !strings.Contains(got, want) {
+		t.Errorf("with an admin listener: %q, want %q", got, want)
+	}
+}
+
+// TestAdminConnections: the admin listener takes a small part of the files, whatever the limit is.
+func TestAdminConnections(t *testing.T) {
+	for limit, want := range map[uint64]uint64{0: 16, 100: 16, 1024: 64, 1 << 20: 512} {
+		if got := adminConnections(limit); got != want {
+			t.Errorf("%d files: %d connections, want %d", limit, got, want)
+		}
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -121,6 +120,9 @@ func (w *watch) serve(ctx context.Context, c *config.Admin) (wait func() error, 
 		if err != nil {
 			return nil, fmt.Errorf("admin: %w", err)
 		}
+		if c.Token == "" && reachable(l.Addr()) { // localhost may lead anywhere
+			return nil, fmt.Errorf("admin: %s is %s, which other hosts can reach: set admin.token, or listen on 127.0.0.1", a, l.Addr())
+		}
 		listeners = append(listeners, l)
 	}
 	secure, err := tlsconfig.Client(c.TLS)
@@ -132,6 +134,7 @@ func (w *watch) serve(ctx context.Context, c *config.Admin) (wait func() error, 
 	}
 	srv := monitor.New(monitor.Options{
 		Program: w, Events: w.events, Refusals: w.refusals, Token: string(c.Token), Pprof: c.Pprof, Logger: w.p.log,
+		Connections: int(adminConnections(openFilesLimit())),
 		Metrics: []prometheus.Collector{
 			w.held, w.fetches, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		},
@@ -151,6 +154,12 @@ func (w *watch) serve(ctx context.Context, c *config.Admin) (wait func() error, 
 		all.Wait()
 		return served
 	}, nil
+}
+
+// reachable reports whether other hosts may connect to an address.
+func reachable(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
 }
 
 // State implements monitor.Program.
@@ -260,10 +269,7 @@ func reasons(counts [rule.Reasons]uint64) []monitor.Reason {
 
 // openFiles counts the descriptors of the process; 0 where the system does not tell.
 func openFiles() (f monitor.Files) {
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
-		f.Limit = limit.Cur
-	}
+	f.Limit = openFilesLimit()
 	if list, err := os.ReadDir("/proc/self/fd"); err == nil {
 		f.Open = uint64(len(list))
 	}

@@ -1,0 +1,492 @@
+package monitor
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"idproxy/integration/harness"
+	"idproxy/monitor"
+)
+
+const secretToken = "s3cret"
+
+// probe is a load balancer that asks /readyz again and again, over a connection of its own each
+// time, as HAProxy does.
+type probe struct {
+	asked, failed int
+	slowest       time.Duration
+	last          error
+}
+
+// balance asks until ctx is done.
+func balance(ctx context.Context, base string) (p probe) {
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		began := time.Now()
+		answer, err := client.Get(base + "/readyz") //nolint:noctx // it has a timeout
+		if err == nil {
+			answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				err = errors.New(answer.Status)
+			}
+		}
+		p.asked++
+		p.slowest = max(p.slowest, time.Since(began))
+		if err != nil {
+			p.failed++
+			p.last = err
+		}
+	}
+	return p
+}
+
+// crowd is many connections to an address, which stay open until the test ends.
+type crowd struct {
+	t     *testing.T
+	addr  string
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// open connects n times, a hundred at once, and lets each connection do what it does.
+func (c *crowd) open(n int, do func(net.Conn)) {
+	c.t.Helper()
+	places := make(chan struct{}, 100)
+	var all sync.WaitGroup
+	for range n {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			conn, err := net.DialTimeout("tcp", c.addr, 10*time.Second)
+			if err != nil {
+				c.t.Errorf("connect: %v", err)
+				return
+			}
+			c.mu.Lock()
+			c.conns = append(c.conns, conn)
+			c.mu.Unlock()
+			do(conn)
+		})
+	}
+	all.Wait()
+}
+
+func (c *crowd) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+	c.conns = nil
+}
+
+// request is what asks for a path, with the token.
+func request(path string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + secretToken + "\r\n\r\n"
+}
+
+// say is an attack that sends a text and does not read.
+func say(text string) func(net.Conn) {
+	return func(c net.Conn) {
+		_ = c.SetWriteDeadline(time.Now().Add(10 * time.Second))
+		_, _ = io.WriteString(c, text) // it may have been cut
+	}
+}
+
+// files counts the open files of a process.
+func files(t *testing.T, pid int) int {
+	t.Helper()
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Error(err)
+	}
+	return len(list)
+}
+
+// peak is the most memory that a process had, in MiB.
+func peak(t *testing.T, pid int) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	if found == nil {
+		t.Fatalf("no VmHWM in %s", status)
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n >> 10
+}
+
+// load is clients that insert rows through a proxy, each twenty over a connection of its own.
+type load struct {
+	done, failed atomic.Int64
+	cancel       context.CancelFunc
+	all          sync.WaitGroup
+}
+
+func (w *watched) load(t *testing.T, clients int) *load {
+	t.Helper()
+	l := &load{}
+	ctx, cancel := context.WithCancel(t.Context())
+	l.cancel = cancel
+	for range clients {
+		l.all.Go(func() {
+			for ctx.Err() == nil {
+				pool := w.open(t, 1)
+				for range 20 {
+					if _, err := pool.ExecContext(context.Background(), "INSERT INTO t (a) VALUES (1)"); err != nil {
+						l.failed.Add(1)
+						t.Errorf("a client of the proxy: %v", err)
+						break
+					}
+					l.done.Add(1)
+				}
+				pool.Close()
+			}
+		})
+	}
+	return l
+}
+
+// end stops the clients and compares what they were told with the table.
+func (l *load) end(t *testing.T, w *watched) {
+	t.Helper()
+	l.cancel()
+	l.all.Wait()
+	var rows, distinct int64
+	if err := w.open(t, 1).QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT id) FROM t").Scan(&rows, &distinct); err != nil {
+		t.Fatal(err)
+	}
+	if rows == 0 || rows != l.done.Load() || rows != distinct {
+		t.Errorf("%d rows, %d distinct, %d acknowledged", rows, distinct, l.done.Load())
+	}
+	t.Logf("compared: %d rows", rows)
+}
+
+// guarded starts a proxy with a table t, whose admin listener has a token.
+func guarded(t *testing.T) *watched {
+	t.Helper()
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	p := harness.StartProxy(t, harness.OneListener(server.Addr)+fmt.Sprintf(
+		"admin: {listen: \"127.0.0.1:0\", token: %s}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", secretToken, db))
+	w := &watched{p, server, db, "http://" + regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())[1]}
+	harness.MustExec(t, w.open(t, 1), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	return w
+}
+
+// TestSlowClients attacks the admin listener by clients that are slow or too many. All the while a
+// load balancer is answered, and clients of the proxy have their rows.
+func TestSlowClients(t *testing.T) {
+	w := guarded(t)
+	addr := strings.TrimPrefix(w.admin, "http://")
+	before := files(t, w.PID())
+	traffic := w.load(t, 4)
+	const bound = monitor.MaxConnections + 60 // those of the sessions, the store and the program itself
+	for _, attack := range []struct {
+		name string
+		do   func(c *crowd)
+	}{
+		{"silent", func(c *crowd) { c.open(1500, func(net.Conn) {}) }},
+		{"half a request", func(c *crowd) { c.open(1500, say("GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")) }},
+		{"byte by byte", func(c *crowd) {
+			c.open(1000, say("G"))
+			for _, b := range []byte("ET /readyz HT") {
+				time.Sleep(200 * time.Millisecond)
+				for _, conn := range c.conns {
+					_, _ = conn.Write([]byte{b}) // it may have been cut
+				}
+			}
+		}},
+		{"ask and never read", func(c *crowd) { c.open(1000, say(strings.Repeat(request("/metrics"), 50))) }},
+		{"ask for what needs no token, and never read", func(c *crowd) {
+			c.open(1000, say(strings.Repeat("GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 500)))
+		}},
+		{"a body without an end", func(c *crowd) {
+			c.open(1000, say("POST /api/v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000000\r\n\r\n"+strings.Repeat("x", 1000)))
+		}},
+	} {
+		c := &crowd{t: t, addr: addr}
+		ctx, cancel := context.WithCancel(t.Context())
+		probed := make(chan probe)
+		go func() { probed <- balance(ctx, w.admin) }()
+		most := make(chan int)
+		go func() {
+			n := 0
+			for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+				n = max(n, files(t, w.PID()))
+			}
+			most <- n
+		}()
+		began := time.Now()
+		attack.do(c)
+		time.Sleep(2 * time.Second) // all of them are there, as far as they are let in
+		cancel()
+		p, n := <-probed, <-most
+		c.close()
+		if p.failed > 0 || p.asked < 3 {
+			t.Errorf("%s: the balancer asked %d times, %d failed: %v", attack.name, p.asked, p.failed, p.last)
+		}
+		if n > bound {
+			t.Errorf("%s: %d files were open, want %d at most", attack.name, n, bound)
+		}
+		t.Logf("%s: %d answers, the slowest in %v, %d files at most, %d MiB; it took %v", attack.name, p.asked, p.slowest.Round(time.Millisecond), n, peak(t, w.PID()), time.Since(began).Round(time.Millisecond))
+	}
+	traffic.end(t, w)
+	if n := peak(t, w.PID()); n > 1100 { // 360, with the race detector
+		t.Errorf("it had %d MiB of memory", n)
+	}
+	for deadline := time.Now().Add(time.Minute); files(t, w.PID()) > before+20; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d files are still open, %d were before", files(t, w.PID()), before)
+		}
+	}
+}
+
+// TestPlainListenerStarves is the negative control of TestSlowClients: the same balancer is not
+// answered by a server of the standard library that takes as many connections and no more.
+func TestPlainListenerStarves(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Minute}
+	ended := make(chan error)
+	go func() { ended <- srv.Serve(netutil.LimitListener(l, monitor.MaxConnections)) }()
+	defer func() {
+		srv.Close()
+		<-ended
+	}()
+	c := &crowd{t: t, addr: l.Addr().String()}
+	defer c.close()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	if p := balance(ctx, "http://"+c.addr); p.failed > 0 || p.asked == 0 {
+		t.Fatalf("before the attack: %+v", p)
+	}
+	c.open(monitor.MaxConnections+1, func(net.Conn) {})
+	ctx, cancel = context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	if p := balance(ctx, "http://"+c.addr); p.failed == 0 || p.failed < p.asked {
+		t.Errorf("a plain listener answers under the attack: %+v", p)
+	}
+}
+
+// TestManyStreams opens ten thousand event streams that nobody reads: sixty-four of them are
+// served, the others are told to come again, and the balancer is answered.
+func TestManyStreams(t *testing.T) {
+	w := guarded(t)
+	traffic := w.load(t, 4)
+	c := &crowd{t: t, addr: strings.TrimPrefix(w.admin, "http://")}
+	defer c.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	probed := make(chan probe)
+	go func() { probed <- balance(ctx, w.admin) }()
+	var served, refused, cut atomic.Int64
+	c.open(10_000, func(conn net.Conn) {
+		say(request("/api/v1/stream"))(conn)
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		answer, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
+		switch {
+		case err != nil:
+			cut.Add(1)
+		case answer.StatusCode == http.StatusOK:
+			served.Add(1)
+		case answer.StatusCode == http.StatusServiceUnavailable && answer.Header.Get("Retry-After") != "":
+			refused.Add(1)
+		default:
+			t.Errorf("a stream: %s %v", answer.Status, answer.Header)
+		}
+	})
+	cancel()
+	p := <-probed
+	if p.failed > 0 || p.asked < 3 {
+		t.Errorf("the balancer asked %d times, %d failed: %v", p.asked, p.failed, p.last)
+	}
+	const streams = 64
+	if n := served.Load(); n < streams || refused.Load() < 9000 || cut.Load() > 100 {
+		t.Errorf("%d streams were served, %d refused, %d cut", n, refused.Load(), cut.Load())
+	}
+	if n := files(t, w.PID()); n > monitor.MaxConnections+60 {
+		t.Errorf("%d files are open", n)
+	}
+	t.Logf("%d served, %d refused, %d cut; %d answers, the slowest in %v; %d MiB", served.Load(), refused.Load(), cut.Load(), p.asked, p.slowest, peak(t, w.PID()))
+	traffic.end(t, w)
+}
+
+// TestOddRequests sends what no client of the listener sends. None gets anything without the
+// token, and the program goes on.
+func TestOddRequests(t *testing.T) {
+	w := guarded(t)
+	addr := strings.TrimPrefix(w.admin, "http://")
+	const host = " HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+	line := func(name, value string) string { return name + ": " + value + "\r\n" }
+	for _, tt := range []struct {
+		name, text string
+		want       string // statuses
+	}{
+		{"control: the token", request("/api/v1/status"), "200"},
+		{"no token", "GET /api/v1/status" + host + "\r\n", "401"},
+		{"an empty one", "GET /metrics" + host + line("Authorization", "Bearer ") + "\r\n", "401"},
+		{"its beginning", "GET /metrics" + host + line("Authorization", "Bearer s3cre") + "\r\n", "401"},
+		{"longer", "GET /metrics" + host + line("Authorization", "Bearer s3crets3cret") + "\r\n", "401"},
+		{"a zero byte behind it", "GET /metrics" + host + line("Authorization", "Bearer s3cret\x00") + "\r\n", "400"},
+		{"no scheme", "GET /metrics" + host + line("Authorization", secretToken) + "\r\n", "401"},
+		{"no base64", "GET /metrics" + host + line("Authorization", "Basic !!!!") + "\r\n", "401"},
+		{"two, the second right", "GET /metrics" + host + line("Authorization", "Bearer x") + line("Authorization", "Bearer "+secretToken) + "\r\n", "401"},
+		{"in the query", "GET /metrics?token=" + secretToken + host + "\r\n", "401"},
+		{"of 15 KiB", "GET /metrics" + host + line("Authorization", "Bearer "+strings.Repeat("a", 15<<10)) + "\r\n", "401"},
+		{"upwards", "GET /healthz/../metrics" + host + "\r\n", "401 307 301"},
+		{"upwards, encoded", "GET /healthz/%2e%2e/metrics" + host + "\r\n", "401 307 301"},
+		{"two slashes", "GET //metrics" + host + "\r\n", "401 307 301"},
+		{"a file", "GET /../../../../etc/passwd" + host + "\r\n", "401 307 301"},
+		{"a zero byte in the path", "GET /metrics%00" + host + "\r\n", "401"},
+		{"a broken escape", "GET /%zz" + host + "\r\n", "400"},
+		{"another host's address", "GET http://10.0.0.1/metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "401"},
+		{"a star", "OPTIONS *" + host + "\r\n", "200 400 401"},
+		{"a path of 20 KiB", "GET /" + strings.Repeat("a", 20<<10) + host + "\r\n", "431"},
+		{"a header of 20 KiB", "GET /healthz" + host + line("X", strings.Repeat("a", 20<<10)) + "\r\n", "431"},
+		{"headers of 20 KiB", "GET /healthz" + host + strings.Repeat(line("X", "abcdefgh"), 2000) + "\r\n", "431"},
+		{"no host", "GET /healthz HTTP/1.1\r\n\r\n", "400"},
+		{"two hosts", "GET /healthz" + host + line("Host", "b") + "\r\n", "400"},
+		{"two lengths", "POST /healthz" + host + line("Content-Length", "1") + line("Content-Length", "2") + "\r\nab", "400"},
+		{"a length and chunks", "POST /metrics" + host + line("Content-Length", "4") + line("Transfer-Encoding", "chunked") + "\r\n0\r\n\r\n", "400 401"},
+		{"an unknown method", "FROB /metrics" + host + "\r\n", "401"},
+		{"an unknown method for health", "FROB /healthz" + host + "\r\n", "401 405"},
+		{"a method of 4 KiB", strings.Repeat("A", 4<<10) + " /metrics" + host + "\r\n", "401"},
+		{"CONNECT", "CONNECT 10.0.0.1:3306 HTTP/1.1\r\nHost: 10.0.0.1:3306\r\n\r\n", "401 404 405"},
+		{"TRACE", "TRACE /metrics" + host + line("Authorization", "Bearer x") + "\r\n", "401"},
+		{"a write with the token", strings.Replace(request("/metrics"), "GET", "PUT", 1), "405"},
+		{"an unknown path with the token", request("/api/v1/nothing"), "404"},
+		{"a session that is none", strings.Replace(request("/api/v1/sessions/99999999999999999999"), "GET", "DELETE", 1), "404"},
+		{"HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "400 505"},
+		{"HTTP/9.9", "GET /healthz HTTP/9.9\r\nHost: a\r\n\r\n", "505"},
+		{"TLS", "\x16\x03\x01\x00\x05hello", "400"},
+		{"a login to MySQL", "\x20\x00\x00\x01\x85\xa6\x03\x00\x00\x00\x00\x01\r\n\r\n", "400"},
+		{"nothing but ends of lines", "\r\n\r\n\r\n\r\n", "400"},
+	} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		say(tt.text)(conn)
+		_ = conn.(*net.TCPConn).CloseWrite()
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		body, _ := io.ReadAll(answer.Body) // it may be cut
+		conn.Close()
+		if !strings.Contains(tt.want, strconv.Itoa(answer.StatusCode)) {
+			t.Errorf("%s: %s, want %s: %.200s", tt.name, answer.Status, tt.want, body)
+		}
+		if answer.StatusCode != 200 && strings.Contains(string(body), "idproxy_") {
+			t.Errorf("%s: %.200s", tt.name, body)
+		}
+	}
+	if status, _ := w.get(t, "/readyz"); status != 200 {
+		t.Errorf("readyz: %d", status)
+	}
+}
+
+// TestFewFiles lets a program open few files and has thousands connect to its admin listener: most
+// files are left to the sessions.
+func TestFewFiles(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	script := filepath.Join(dir, "few.sh")
+	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nulimit -n 320\nexec %q \"$@\"\n", program), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	p, err := harness.Launch(t.Context(), script, harness.Spec{Dir: dir, Config: harness.OneListener(server.Addr) + fmt.Sprintf(
+		"admin: {listen: 127.0.0.1:0}\nlimits: {sessions: 120}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", db)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Stop(time.Minute); err != nil {
+			t.Error(err)
+		}
+	}()
+	w := &watched{p, server, db, "http://" + regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())[1]}
+	harness.MustExec(t, w.open(t, 1), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	c := &crowd{t: t, addr: strings.TrimPrefix(w.admin, "http://")}
+	defer c.close()
+	c.open(400, func(net.Conn) {})
+	const clients = 60
+	traffic := w.load(t, clients)
+	c.open(2000, func(net.Conn) {})
+	if s := w.state(t); s.Files.Limit != 320 || s.Files.Open > 4*clients+60 {
+		t.Errorf("%+v files", s.Files)
+	}
+	traffic.end(t, w)
+	if strings.Contains(p.Log(), "too many open files") {
+		t.Errorf("files ran out:\n%s", p.LogTail(10))
+	}
+}
+
+// TestWithoutToken starts a program whose admin listener has no token: only where no other host can
+// reach it.
+func TestWithoutToken(t *testing.T) {
+	for _, tt := range []struct {
+		listen string
+		starts bool
+	}{
+		{"127.0.0.1:0", true},
+		{"127.0.0.2:0", true},
+		{"localhost:0", true},
+		{"unix:admin.sock", true},
+		{":0", false},
+		{"0.0.0.0:0", false},
+		{"[::]:0", false},
+		{"[::ffff:0.0.0.0]:0", false},
+		{"192.0.2.1:0", false},
+		{"db1.example:0", false},
+		{"localhost.example:0", false},
+		{"127.0.0.1.example:0", false},
+	} {
+		for _, token := range []string{"", ", token: \"\""} {
+			text := harness.OneListener("127.0.0.1:1") + fmt.Sprintf("admin: {listen: %q%s}\n", tt.listen, token)
+			if tt.starts {
+				harness.StartProxy(t, text)
+				continue
+			}
+			program, err := harness.Build(true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command(program, "serve", "--config", harness.WriteConfig(t, text)).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "needs a \"token\"") {
+				t.Errorf("%s: %v\n%s", tt.listen, err, out)
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package monitor
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// pipe is a connection whose other end a test sees being closed.
+func pipe(t *testing.T) (server, client net.Conn) {
+	t.Helper()
+	server, client = net.Pipe()
+	t.Cleanup(func() {
+		server.Close()
+		client.Close()
+	})
+	return server, client
+}
+
+// TestWhoLeaves: where there are too many connections, the oldest of those goes that wait; then one
+// that is answered, and a stream last.
+func TestWhoLeaves(t *testing.T) {
+	c := newCrowd(4)
+	clients := map[string]net.Conn{}
+	guests := map[string]*guest{}
+	enter := func(name string) {
+		server, client := pipe(t)
+		clients[name], guests[name] = client, c.enter(server)
+		time.Sleep(time.Millisecond) // the next one is younger
+	}
+	gone := func(name string) bool {
+		_ = clients[name].SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		_, err := clients[name].Read(make([]byte, 1))
+		return err == io.EOF //nolint:errorlint // net.Pipe's own
+	}
+	for _, name := range []string{"stream", "answered", "idle", "new"} {
+		enter(name)
+	}
+	guests["stream"].does(streaming)
+	guests["answered"].does(answering)
+	guests["idle"].does(answering)
+	guests["idle"].does(waiting)
+	for i, want := range []string{"idle", "new", "more 0", "more 1"} {
+		enter("more " + string(rune('0'+i)))
+		if !gone(want) {
+			t.Errorf("%s is still there", want)
+		}
+	}
+	for name, there := range map[string]bool{"stream": true, "answered": true, "more 2": true, "more 3": true} {
+		if gone(name) == there {
+			t.Errorf("%s is gone", name)
+		}
+	}
+	guests["more 2"].does(answering)
+	guests["more 3"].does(answering)
+	enter("last")
+	guests["last"].does(answering)
+	if enter("one more"); !gone("answered") || gone("stream") {
+		t.Error("the one that was answered for longest is to leave before a stream")
+	}
+	for _, g := range guests {
+		g.Close()
+	}
+	if len(c.guests) != 0 {
+		t.Errorf("%d connections are left", len(c.guests))
+	}
+}
+
+// TestFew: above so many answers at once the client is told to come again.
+func TestFew(t *testing.T) {
+	held, release := sync.WaitGroup{}, make(chan struct{})
+	held.Add(maxAnswers)
+	var once sync.Once
+	handler := few(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		held.Done()
+		<-release
+	}))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	go func() { _ = srv.Serve(l) }() // it ends below
+	defer srv.Close()
+	defer once.Do(func() { close(release) })
+	var all sync.WaitGroup
+	for range maxAnswers {
+		all.Go(func() { ask(t, http.DefaultClient, "GET", "http://"+l.Addr().String(), nil) })
+	}
+	held.Wait()
+	r, err := http.Get("http://" + l.Addr().String()) //nolint:noctx // closed at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+		t.Errorf("one too many: %d, Retry-After %q", r.StatusCode, r.Header.Get("Retry-After"))
+	}
+	once.Do(func() { close(release) })
+	all.Wait()
+}
+
+// TestSlowReader: who asks and does not read is cut, and a stream that is read lives longer than
+// any other request may take.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	big := healthy()
+	big.Config.Problem = strings.Repeat("x", 8<<20) // more than the system keeps for a client
+	base, _ := serve(t, Options{Program: &fixed{state: big}})
+	small, _ := serve(t, Options{Program: &fixed{state: healthy()}})
+	stream, err := http.Get(small + "/api/v1/stream") //nolint:noctx // closed below
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("GET /api/v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(chunkTime + time.Second)
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, conn)
+	if err != nil && !strings.Contains(err.Error(), "reset") || n >= 8<<20 {
+		t.Errorf("a client that did not read got %d bytes: %v", n, err)
+	}
+	reader := bufio.NewReader(stream.Body)
+	for range 2 * int(headerTime.Seconds()) {
+		if _, err := reader.ReadString('\n'); err != nil {
+			t.Fatalf("a stream that is read ends: %v", err)
+		}
+	}
+}
+
+// TestStateIsShared: whoever asks how often, the program is asked ten times a second at most.
+func TestStateIsShared(t *testing.T) {
+	asked := &counting{Program: &fixed{state: healthy()}}
+	g := &glimpse{Program: asked}
+	began := time.Now()
+	for time.Since(began) < 3*stateAge {
+		if s := g.State(); s.Version != "v1" {
+			t.Fatalf("%+v", s)
+		}
+	}
+	if most := int(time.Since(began)/stateAge) + 1; asked.n < 2 || asked.n > most {
+		t.Errorf("asked %d times, want 2 to %d", asked.n, most)
+	}
+}
+
+// counting counts how often its state is asked.
+type counting struct {
+	Program
+	n int
+}
+
+func (c *counting) State() State {
+	c.n++
+	return c.Program.State()
+}
