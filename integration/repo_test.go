@@ -32,7 +32,8 @@ type goPackage struct {
 // arrows are the imports that a package may have inside the module; a name ending in / stands for
 // all below it. What is not here may import nothing. Only cmd and tests know config.
 var arrows = map[string][]string{
-	"cmd/idproxy":       {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "config", "monitor"},
+	"cmd/idproxy":       {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "cmd/idproxy/top", "config", "monitor"},
+	"cmd/idproxy/top":   {"monitor"},
 	"cmd/idproxy/admin": {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
 		"cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",

@@ -15,6 +15,7 @@ type Client struct {
 	http  *http.Client
 	base  string
 	token string
+	unix  bool
 }
 
 // NewClient returns a client of an address: network is "tcp" or "unix". token may be empty. secure
@@ -26,11 +27,11 @@ func NewClient(network, address, token string, secure *tls.Config) *Client {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		},
 	}
-	c := &Client{http: &http.Client{Transport: transport}, base: "http://", token: token}
+	c := &Client{http: &http.Client{Transport: transport}, base: "http://", token: token, unix: network == "unix"}
 	if secure != nil {
 		c.base = "https://"
 	}
-	if network == "unix" {
+	if c.unix {
 		c.base += "localhost"
 	} else {
 		c.base += address
@@ -48,11 +49,35 @@ func (c *Client) Sessions(ctx context.Context) (s []Session, err error) {
 	return s, c.get(ctx, "/api/v1/sessions", &s)
 }
 
+// Refusals asks for the shapes of statements that were refused or observed.
+func (c *Client) Refusals(ctx context.Context) (all []Refusal, err error) {
+	return all, c.get(ctx, "/api/v1/refusals", &all)
+}
+
+// Events asks for what is remembered of the log, the oldest first.
+func (c *Client) Events(ctx context.Context) (all []Event, err error) {
+	return all, c.get(ctx, "/api/v1/events", &all)
+}
+
+// MayClose reports whether the client has what closing a session takes: a token, or the unix socket.
+func (c *Client) MayClose() bool { return c.token != "" || c.unix }
+
+// CloseSession cuts a session.
+func (c *Client) CloseSession(ctx context.Context, id uint64) error {
+	return c.do(ctx, http.MethodDelete, fmt.Sprintf("/api/v1/sessions/%d", id), http.StatusNoContent, nil)
+}
+
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 256 << 20
 
 func (c *Client) get(ctx context.Context, path string, into any) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	return c.do(ctx, http.MethodGet, path, http.StatusOK, into)
+}
+
+// do sends a request whose answer has a status when all is well. into takes the body; nil: there is
+// none.
+func (c *Client) do(ctx context.Context, method, path string, status int, into any) error {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
 	if err != nil {
 		return err
 	}
@@ -65,10 +90,13 @@ func (c *Client) get(ctx context.Context, path string, into any) error {
 	}
 	defer answer.Body.Close()
 	body := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer))
-	if answer.StatusCode != http.StatusOK {
+	if answer.StatusCode != status {
 		var said struct{ Detail string }
 		_ = body.Decode(&said) // what is no JSON says nothing
 		return fmt.Errorf("%s answers %s: %s", c.base, answer.Status, said.Detail)
+	}
+	if into == nil {
+		return nil
 	}
 	if err := body.Decode(into); err != nil {
 		return fmt.Errorf("%s%s: %w", c.base, path, err)

@@ -395,3 +395,35 @@ func TestMetricsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// TestClient: it lists and closes, where it has what that takes, and passes on why not.
+func TestClient(t *testing.T) {
+	p, events := &fixed{state: healthy()}, &Events{}
+	events.add(Event{Text: "store lost"})
+	base, socket := serve(t, Options{Program: p, Token: "s3cret", Events: events})
+	address := strings.TrimPrefix(base, "http://")
+	for _, c := range []*Client{NewClient("unix", socket, "", nil), NewClient("tcp", address, "s3cret", nil)} {
+		if !c.MayClose() {
+			t.Error("it may not close")
+		}
+		if all, err := c.Events(t.Context()); err != nil || len(all) != 1 || all[0].Text != "store lost" {
+			t.Errorf("%+v %v", all, err)
+		}
+		if all, err := c.Refusals(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("%+v %v", all, err)
+		}
+		if err := c.CloseSession(t.Context(), 7); err != nil {
+			t.Error(err)
+		}
+		if err := c.CloseSession(t.Context(), 8); err == nil || !strings.Contains(err.Error(), `there is no session "8"`) {
+			t.Errorf("of no session: %v", err)
+		}
+	}
+	stranger := NewClient("tcp", address, "", nil)
+	if err := stranger.CloseSession(t.Context(), 7); stranger.MayClose() || err == nil || !strings.Contains(err.Error(), "the token is missing") {
+		t.Errorf("without the token: %v", err)
+	}
+	if len(p.closed) != 4 {
+		t.Errorf("closed were %v", p.closed)
+	}
+}

@@ -1,0 +1,244 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/creack/pty"
+
+	"idproxy/integration/harness"
+)
+
+// terminal is what a program has written to a terminal: it follows the cursor and keeps the text.
+type terminal struct {
+	mu   sync.Mutex
+	rows [][]rune
+	x, y int
+	rest string // the beginning of an escape sequence, or of a character
+}
+
+func newTerminal(width, height int) *terminal {
+	s := &terminal{}
+	s.resize(width, height)
+	return s
+}
+
+func (s *terminal) resize(width, height int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows = make([][]rune, height)
+	for y := range s.rows {
+		s.rows[y] = []rune(strings.Repeat(" ", width))
+	}
+}
+
+// sequence matches an escape sequence: of a cursor or colour, of a title, or of a character set.
+var sequence = regexp.MustCompile(`^\x1b(?:\[([?>0-9;]*)([@-~])|\][^\a\x1b]*(?:\a|\x1b\\)|[()].|[=>78M])`)
+
+// Write implements io.Writer.
+func (s *terminal) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := s.rest + string(b)
+	for text != "" {
+		if m := sequence.FindStringSubmatch(text); m != nil {
+			s.obey(m[2], m[1])
+			text = text[len(m[0]):]
+			continue
+		}
+		if text[0] == '\x1b' || !utf8.FullRuneInString(text) {
+			break
+		}
+		r, n := utf8.DecodeRuneInString(text)
+		text = text[n:]
+		switch {
+		case r == '\r':
+			s.x = 0
+		case r == '\n':
+			s.y++
+		case r >= ' ':
+			if s.y < len(s.rows) && s.x < len(s.rows[s.y]) {
+				s.rows[s.y][s.x] = r
+			}
+			s.x++
+		}
+	}
+	s.rest = text
+	return len(b), nil
+}
+
+func (s *terminal) obey(command, parameters string) {
+	switch command {
+	case "H":
+		row, column, _ := strings.Cut(parameters, ";")
+		s.y, _ = strconv.Atoi(row)
+		s.x, _ = strconv.Atoi(column)
+		s.y, s.x = max(s.y-1, 0), max(s.x-1, 0)
+	case "J":
+		for _, row := range s.rows {
+			copy(row, []rune(strings.Repeat(" ", len(row))))
+		}
+	}
+}
+
+// String returns what is seen.
+func (s *terminal) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var lines []string
+	for _, row := range s.rows {
+		lines = append(lines, strings.TrimRight(string(row), " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// until waits for the screen to show what all the expressions match.
+func (s *terminal) until(t *testing.T, wanted ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		seen, missing := s.String(), ""
+		for _, w := range wanted {
+			if !regexp.MustCompile("(?m)" + w).MatchString(seen) {
+				missing = w
+			}
+		}
+		if missing == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it never shows %s:\n%s", missing, seen)
+		}
+	}
+}
+
+// TestTop watches a running idproxy in a terminal of 80 by 24 while rows go in, closes a session,
+// and sees the process go and another one come.
+func TestTop(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	dir := t.TempDir()
+	spec := harness.Spec{Dir: dir, MayFail: true, Config: harness.OneListener(server.Addr) + fmt.Sprintf(
+		"admin: {socket: \"unix:admin.sock\"}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids, explicit: reject}]\n", db)}
+	p := harness.Start(t, spec)
+	pool := harness.Open(t, server.Config(db), p.Addr("a"))
+	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), program, "top", "--admin", "unix:"+filepath.Join(dir, "admin.sock")).CombinedOutput(); err == nil || !strings.Contains(string(out), "top needs a terminal") {
+		t.Errorf("without a terminal: %v: %s", err, out)
+	}
+	top := exec.CommandContext(t.Context(), program, "top", "--interval", "200ms", "--admin", "unix:"+filepath.Join(dir, "admin.sock"))
+	top.Env = append(os.Environ(), "TERM=xterm-256color")
+	tty, err := pty.StartWithSize(top, &pty.Winsize{Rows: 24, Cols: 80})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	screen := newTerminal(80, 24)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := tty.Read(buffer)
+			_, _ = screen.Write(buffer[:n]) // it takes all
+			if err != nil {                 // EIO, when the program has ended
+				return
+			}
+		}
+	}()
+	press := func(keys string) {
+		t.Helper()
+		if _, err := tty.WriteString(keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	screen.until(t, "LISTENER +SESS +STMT/S", "^a +1 .* ready$", "q quit")
+	picture := func(name string) {
+		if to := os.Getenv("IDPROXY_PICTURES"); to != "" {
+			if err := os.WriteFile(filepath.Join(to, name+".txt"), []byte(screen.String()+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	loading, stop := context.WithCancel(t.Context())
+	var rows sync.WaitGroup
+	defer rows.Wait()
+	defer stop()
+	rows.Go(func() {
+		for loading.Err() == nil {
+			_, _ = pool.ExecContext(loading, "INSERT INTO t (a) VALUES (1),(2),(3)") // it fails when its session is closed, and goes on
+		}
+	})
+	const some = `[1-9][0-9.]*k?`
+	screen.until(t, "^a +1 +"+some+" +"+some+" +0 +0 ", "ids/s "+some, "filled/s "+some)
+	picture("listeners")
+	press("2")
+	screen.until(t, "^ids +segment +"+some)
+	picture("sources")
+	press("3")
+	screen.until(t, "^"+db+`\.t\.id +ids +enforce +`+some)
+	harness.WantError(t, func() error {
+		_, err := pool.ExecContext(t.Context(), "INSERT INTO t VALUES (4711,2)")
+		return err
+	}(), 1235, "reject")
+	screen.until(t, "1 explicit_id$")
+	press("5")
+	screen.until(t, "1 +(0|-|[0-9.]+) +explicit_id .* app ")
+	press("\r")
+	screen.until(t, "STATEMENT +INSERT INTO t VALUES", "ERROR +1235")
+	if strings.Contains(screen.String(), "4711") {
+		t.Errorf("a value is shown:\n%s", screen)
+	}
+	press("\x1b")
+	time.Sleep(200 * time.Millisecond) // an escape is one when nothing follows it
+	press("6")
+	screen.until(t, "INFO +listening")
+
+	press("4")
+	screen.until(t, "USER +CLIENT +STATE", "app +127.0.0.1:[0-9]+ +(busy|deciding|idle) +"+some)
+	picture("sessions")
+	press("k")
+	screen.until(t, "Close session [0-9]+ of app")
+	press("y")
+	screen.until(t, "session [0-9]+ of app from 127.0.0.1:[0-9]+ is closed")
+	if err := p.Poll(t.Context(), func() bool { return strings.Contains(p.Log(), "closed by an operator") }); err != nil {
+		t.Error("the log does not say who closed the session")
+	}
+
+	screen.resize(120, 40)
+	if err := pty.Setsize(tty, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
+		t.Fatal(err)
+	}
+	press("1")
+	if screen.until(t, "LISTENER", "q quit"); !strings.Contains(strings.Split(screen.String(), "\n")[39], "q quit") {
+		t.Errorf("after a resize:\n%s", screen)
+	}
+	stop()
+	rows.Wait()
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	screen.until(t, "NO ANSWER, figures are of", "^a ")
+	harness.Start(t, spec)
+	screen.until(t, "ready at", "^a +0 .* ready$", "up [0-9]+s")
+	press("q")
+	if err := top.Wait(); err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	<-read
+}
