@@ -33,9 +33,9 @@ func (s learner) findSound(p *decide.Part) error {
 	switch {
 	case err != nil:
 		return err
-	case own != nil && misresolved(own):
+	case own != nil && misresolved(own) && s.st.Prefix[0] == mysql.COM_QUERY:
 		return errUnsound
-	case own != nil && own.Code == mysql.ER_NO_SUCH_TABLE:
+	case own != nil && (misresolved(own) || own.Code == mysql.ER_NO_SUCH_TABLE):
 		return own
 	}
 	s.st.Selection.Sound = true // or refused for something else

@@ -1,8 +1,6 @@
 package decide
 
 import (
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"idproxy/proxy/facts"
 	"idproxy/proxy/relay"
 )
@@ -44,7 +42,7 @@ func (x inserting) countable() error {
 		return x.unfilled(x.p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up")
 	case x.now.Known&relay.KnowNumbers == 0:
 		return NeedProbe{}
-	case x.now.MayBegin() && !x.st.Selection.Sound && x.st.Prefix[0] == mysql.COM_QUERY:
+	case x.now.MayBegin() && !x.st.Selection.Sound:
 		return NeedSound{Part: x.p}
 	}
 	return nil
