@@ -15,9 +15,16 @@ type Config struct {
 	Admin           *Admin        `yaml:"admin"`              // default: none
 	IDs             *IDs          `yaml:"ids"`                // default: none
 	Limits          Limits        `yaml:"limits"`
-	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"` // from SIGTERM until sessions that still work are cut; default 30s
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`                // from SIGTERM until sessions that still work are cut; default 30s
+	Engine          string        `yaml:"engine" oneof:"loops|goroutines"` // who drives sessions without TLS; default loops, on Linux
 	Log             Log           `yaml:"log"`
 }
+
+// What Engine may be.
+const (
+	EngineLoops      = "loops"      // a loop for each processor serves many sessions
+	EngineGoroutines = "goroutines" // each session has two goroutines
+)
 
 // Limits bound what clients can make the proxy hold.
 type Limits struct {

@@ -101,6 +101,7 @@ rules: [{table: shop.orders, column: id, source: order_id}]
 		}},
 		Limits:          Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20, IDWait: 2 * time.Second},
 		ShutdownTimeout: 30 * time.Second,
+		Engine:          EngineLoops,
 		Log:             Log{Level: "info", Format: "text"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(Pos{})); diff != "" {
@@ -134,6 +135,7 @@ rules:
 ids: {redis: {listen: 127.0.0.1:6399, max_incrby: 5000, users: {default: {password: "${PW}"}, reader: {password: x, sources: [each, other], max_incrby: 10}}}}
 limits: {sessions: 5, handshake: 1m, statement: 64KiB, id_wait: 300ms}
 shutdown_timeout: "${TIME}"
+engine: goroutines
 log: {level: debug, format: json}
 `)
 	l := c.Listeners[0]
@@ -170,6 +172,7 @@ log: {level: debug, format: json}
 		{"INCRBY", []uint64{c.IDs.Redis.MaxIncrBy, c.IDs.Redis.Users[0].MaxIncrBy, c.IDs.Redis.Users[1].MaxIncrBy}, []uint64{5000, 5000, 10}},
 		{"limits", c.Limits, Limits{Sessions: 5, Handshake: time.Minute, Statement: 64 << 10, IDWait: 300 * time.Millisecond}},
 		{"shutdown_timeout", c.ShutdownTimeout, 45 * time.Second},
+		{"engine", c.Engine, EngineGoroutines},
 		{"log", c.Log, Log{Level: "debug", Format: "json"}},
 		{"no default store", len(c.Stores), 4},
 		{"store that is not there", c.Store("x") == nil && c.Source("x") == nil, true},

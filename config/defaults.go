@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 )
@@ -16,6 +17,10 @@ const (
 func (c *Config) setDefaults() {
 	c.Limits = Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20, IDWait: 2 * time.Second}
 	c.ShutdownTimeout = 30 * time.Second
+	c.Engine = EngineGoroutines
+	if runtime.GOOS == "linux" {
+		c.Engine = EngineLoops
+	}
 	c.Log = Log{Level: "info", Format: "text"}
 }
 

@@ -32,6 +32,7 @@ func TestDiff(t *testing.T) {
 		{name: "rules", old: "shop.orders", new: "shop.lines"},
 		{name: "live keys", old: "rules:", new: "limits: {sessions: 5}\nlog: {level: debug}\nshutdown_timeout: 1s\nrules:"},
 		{name: "new store and source", old: "sources:", new: "  other: {file: {dir: d}}\nsources:\n  more: {segment: {store: other}}"},
+		{name: "engine", old: "rules:", new: "engine: goroutines\nrules:", want: []string{"engine (changed)"}},
 		{name: "format of the log", old: "rules:", new: "log: {format: json}\nrules:", want: []string{"log.format (changed)"}},
 		{name: "order of sources", old: "  ids: {segment: {store: main}}\n  flake: {snowflake: {worker: 1}}", new: "  flake: {snowflake: {worker: 1}}\n  ids: {segment: {store: main}}"},
 		{name: "listen", old: `":1"`, new: `":3"`, want: []string{"listeners.a.listen (changed)"}},

@@ -28,12 +28,12 @@ func (s *session) deliver(local []byte) error {
 			return err
 		}
 	}
-	s.clientMu.Lock()
+	s.lockClient(&s.up)
 	defer s.clientMu.Unlock()
 	if !s.c.Answerable(local) {
 		return nil
 	}
-	if _, err := s.client.Write(local); err != nil {
+	if err := s.tell(&s.up, local); err != nil {
 		return errClientGone
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"idproxy/proxy/loop"
 )
 
 // bufferSizes are the sizes of pooled buffers. Reads start with the smallest,
@@ -30,7 +32,9 @@ func getBuffer(class int) *[]byte {
 // buffer is kept while waiting, for crypto/tls reads into what it is given.
 type inlet struct {
 	conn net.Conn
-	raw  syscall.RawConn // nil over TLS
+	loop *loop.Conn // conn, if a loop has it
+	lane *loop.Lane
+	raw  syscall.RawConn // nil over TLS and of a loop
 	read *atomic.Uint64  // counts the bytes that came
 
 	buf   []byte  // nil when nothing is held
@@ -43,9 +47,11 @@ type inlet struct {
 	err error
 }
 
-func newInlet(conn net.Conn, read *atomic.Uint64) *inlet {
-	in := &inlet{conn: conn, read: read}
-	if c, ok := conn.(syscall.Conn); ok {
+func newInlet(conn net.Conn, lane *loop.Lane, read *atomic.Uint64) *inlet {
+	in := &inlet{conn: conn, lane: lane, read: read}
+	if c, ok := conn.(*loop.Conn); ok {
+		in.loop = c
+	} else if c, ok := conn.(syscall.Conn); ok {
 		if raw, err := c.SyscallConn(); err == nil {
 			in.raw, in.try = raw, in.readReady
 		}
@@ -62,7 +68,13 @@ func (in *inlet) consume(n int) { in.r += n }
 // more waits for bytes behind those not consumed. It may move them.
 func (in *inlet) more() error {
 	in.makeRoom()
-	if in.raw == nil {
+	switch {
+	case in.loop != nil:
+		in.hold()
+		n, err := in.loop.ReadBy(in.lane, in.buf[in.w:])
+		in.took(n)
+		return err
+	case in.raw == nil:
 		in.hold()
 		n, err := in.conn.Read(in.buf[in.w:])
 		in.took(n)
@@ -82,6 +94,25 @@ func (in *inlet) more() error {
 	}
 	in.took(in.n)
 	return nil
+}
+
+// once reads what a loop has found to be there, which may be nothing.
+func (in *inlet) once() error {
+	in.makeRoom()
+	in.hold()
+	n, err := in.loop.TryRead(in.buf[in.w:])
+	if err == loop.ErrNotNow { //nolint:errorlint // it is never wrapped, and this is the hot path
+		return nil
+	}
+	in.took(n)
+	return err
+}
+
+// rest gives an empty buffer back.
+func (in *inlet) rest() {
+	if in.r == in.w {
+		in.release()
+	}
 }
 
 // readReady reads what is there. Without a held byte the buffer goes back to

@@ -263,7 +263,7 @@ func start(t *testing.T, change func(cfg *Config, live *Settings)) *running {
 	address := Address{Net: "tcp", Addr: r.server.ln.Addr().String()}
 	cfg := Config{
 		Listeners: []Listener{{Name: "l", Listen: Address{Net: "tcp", Addr: "127.0.0.1:0"}, Upstream: address, UpstreamTLSMode: Disabled}},
-		Logger:    slog.New(slog.DiscardHandler),
+		Logger:    slog.New(slog.DiscardHandler), Loops: loops,
 	}
 	live := &Settings{
 		Rules:   map[string]*rule.List{"l": theRules},

@@ -164,6 +164,7 @@ func (s command) refuseAt(i int, cause error) (again bool, err error) {
 
 // learn finds out what a decision waits for.
 func (s learner) learn(n decide.Need) error {
+	s.up.Leave()
 	began := time.Now()
 	defer func() { s.l.stats.Questions[questionOf(n)].Add(time.Since(began)) }()
 	return s.find(n)

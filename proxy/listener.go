@@ -13,6 +13,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/loop"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
@@ -23,6 +24,7 @@ type Config struct {
 	Listeners    []Listener
 	SecondReader decide.SecondReader    // nil: none
 	Logger       *slog.Logger           // nil: discard
+	Loops        int                    // event loops that drive sessions; 0: goroutines do
 	OnRefused    func(RefusedStatement) // is told of each; nil: nobody is
 }
 
@@ -114,6 +116,7 @@ type Server struct {
 	log       *slog.Logger
 	live      atomic.Pointer[Settings]
 	listeners []*listener
+	loops     []*loop.Loop
 
 	notices *notices
 	refused rule.Counts // statements that no single rule refused

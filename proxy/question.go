@@ -79,6 +79,7 @@ func (s *session) askAs(packet []byte, p relay.Pending) ([]byte, error) {
 	if err := s.write(packet); err != nil {
 		return nil, err
 	}
+	s.up.Leave()
 	select {
 	case <-a.Done:
 		return a.Packets, nil

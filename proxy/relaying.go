@@ -11,14 +11,16 @@ import (
 	"idproxy/proxy/wire"
 )
 
-// run serves the session from the accepted connection to its end.
+// run serves the session from the accepted connection. It returns when a loop has taken it over, or
+// at its end.
 func (s *session) run() {
-	defer s.close(nil)
-	defer s.recover()
 	s.login = time.AfterFunc(s.l.srv.settings().Handshake, handshake{s}.expire)
-	defer s.login.Stop()
-	if err := (handshake{s}).run(); err != nil {
+	if err := s.begin(); err != nil {
 		s.close(err)
+		s.end()
+		return
+	}
+	if s.joinLoop() {
 		return
 	}
 	var wg sync.WaitGroup
@@ -27,8 +29,25 @@ func (s *session) run() {
 		defer s.recover()
 		s.toClient()
 	})
-	s.toServer()
+	wg.Go(func() {
+		defer s.recover()
+		s.toServer()
+	})
 	wg.Wait()
+	s.end()
+}
+
+func (s *session) begin() (err error) {
+	defer s.recover()
+	err = errors.New("internal error") // unless it returns
+	return handshake{s}.run()
+}
+
+// end is the last that happens to a session.
+func (s *session) end() {
+	s.login.Stop()
+	s.close(nil)
+	s.l.srv.ended(s)
 }
 
 // drain closes the session once it is between two transactions. It waits for a
@@ -42,34 +61,40 @@ func (s *session) drain() {
 
 // toServer relays the client's bytes until the client closes.
 func (s *session) toServer() {
-	in := newInlet(s.client, &s.stats.FromClient)
-	s.in = in
-	defer in.release()
+	s.in = newInlet(s.client, &s.up, &s.stats.FromClient)
+	defer s.in.release()
 	for {
-		if err := in.more(); err != nil {
+		if err := s.in.more(); err != nil {
 			s.clientClosed(err)
 			return
 		}
-		for in.r < in.w {
-			n, act := s.requests.Next(in.bytes())
-			if act == relay.ActMore {
-				break
-			}
-			if act == relay.ActReady {
-				if err := s.ready(s.requests.Checking); err != nil {
-					s.stop(err)
-					return
-				}
-				continue
-			}
-			s.holding = n
-			if err := s.act(act, in.bytes()[:n]); err != nil {
-				s.stop(err)
-				return
-			}
-			in.consume(s.holding)
+		if err := s.requested(s.in); err != nil {
+			s.stop(err)
+			return
 		}
 	}
+}
+
+// requested does what the client's bytes ask for that were read.
+func (s *session) requested(in *inlet) error {
+	for in.r < in.w {
+		n, act := s.requests.Next(in.bytes())
+		if act == relay.ActMore {
+			return nil
+		}
+		if act == relay.ActReady {
+			if err := s.ready(s.requests.Checking); err != nil {
+				return err
+			}
+			continue
+		}
+		s.holding = n
+		if err := s.act(act, in.bytes()[:n]); err != nil {
+			return err
+		}
+		in.consume(s.holding)
+	}
+	return nil
 }
 
 // stop ends the session after err in toServer. When the server is gone, toClient
@@ -109,7 +134,7 @@ func (s *session) act(act relay.Action, b []byte) error {
 
 // toClient relays the server's bytes until the server closes.
 func (s *session) toClient() {
-	in := newInlet(s.server, &s.stats.FromServer)
+	in := newInlet(s.server, &s.down, &s.stats.FromServer)
 	defer in.release()
 	for {
 		if err := in.more(); err != nil {
@@ -149,11 +174,11 @@ func (s *session) relay(in *inlet) error {
 // give feeds the server's bytes to the machine and writes what comes out of it
 // to the client.
 func (s *session) give(b []byte) (used int, ev relay.Event, err error) {
-	s.clientMu.Lock()
+	s.lockClient(&s.down)
 	defer s.clientMu.Unlock() // when feed panics too, for toServer may wait for it
 	out, used, ev := s.replies.Feed(b)
 	if len(out) > 0 {
-		_, err = s.client.Write(out)
+		err = s.tell(&s.down, out)
 	}
 	return used, ev, err
 }
@@ -167,7 +192,7 @@ func (s *session) serverClosed() {
 // tellLost answers an injected INSERT that was waiting for its reply with the
 // ids it was given.
 func (s *session) tellLost() {
-	s.clientMu.Lock()
+	s.lockClient(&s.down)
 	defer s.clientMu.Unlock()
 	r, ok := s.c.Watching().(*relay.InsertReply)
 	if !ok {
@@ -178,5 +203,5 @@ func (s *session) tellLost() {
 		return
 	}
 	s.log.Warn("server lost with an INSERT in flight", "error", e.Message)
-	_, _ = s.client.Write(wire.AppendERR(nil, seq+1, e)) // the client may be gone too
+	_ = s.tell(&s.down, wire.AppendERR(nil, seq+1, e)) // the client may be gone too
 }

@@ -101,8 +101,10 @@ func (s *session) sendBehind(first, payload []byte) error {
 			break
 		}
 	}
-	if _, err := frames.WriteTo(s.server); err != nil {
-		return errServerGone
+	for _, b := range frames {
+		if err := s.write(b); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/loop"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
@@ -47,8 +49,23 @@ func (srv *Server) Set(live *Settings) {
 	}
 }
 
-// Listen opens every listener's address, or none.
+// leastLoop returns the loop with the fewest connections; nil: there are no loops.
+func (srv *Server) leastLoop() *loop.Loop {
+	if len(srv.loops) == 0 {
+		return nil
+	}
+	return slices.MinFunc(srv.loops, func(a, b *loop.Loop) int { return a.Len() - b.Len() })
+}
+
+// Listen opens every listener's address, or none, and starts the loops.
 func (srv *Server) Listen() error {
+	for range srv.cfg.Loops {
+		l, err := loop.New()
+		if err != nil {
+			return fmt.Errorf("event loop: %w", err)
+		}
+		srv.loops = append(srv.loops, l)
+	}
 	for i, l := range srv.listeners {
 		ln, err := Listen(l.Listen.Network(), l.Listen.String())
 		if err != nil {
@@ -81,6 +98,9 @@ func (srv *Server) Serve(ctx context.Context) error {
 	}
 	accepting.Wait()
 	srv.drain()
+	for _, l := range srv.loops {
+		l.Close()
+	}
 	return nil
 }
 
@@ -141,10 +161,8 @@ func (srv *Server) start(l *listener, conn net.Conn) {
 	l.stats.Accepted.Add(1)
 	srv.sessions[s] = struct{}{}
 	srv.Stats.Sessions.Add(1)
-	srv.wg.Go(func() {
-		s.run()
-		srv.ended(s)
-	})
+	srv.wg.Add(1)
+	go s.run()
 }
 
 func refuseConn(conn net.Conn, limit int) {
@@ -160,6 +178,7 @@ func (srv *Server) ended(s *session) {
 	s.l.stats.End(&s.stats)
 	srv.mu.Unlock()
 	srv.Stats.Sessions.Add(-1)
+	defer srv.wg.Done()
 	s.log.Info("session ended", "reason", context.Cause(s.ctx), "duration", time.Since(s.who.started).Round(time.Millisecond))
 }
 
@@ -173,6 +192,7 @@ func (l *listener) newSession(conn net.Conn) *session {
 	}
 	s.who.remote, s.who.started = conn.RemoteAddr().String(), time.Now()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.waiting = leaving{s.ctx, &s.up}
 	s.c.Unseen = &l.srv.Stats.Unseen
 	s.c.Failed = func(code uint16) { l.stats.Error(stats.Error{Code: code, Side: stats.Server}) }
 	s.c.TablesChanged, s.c.Infile = l.tables.Forget, make(chan struct{}, 1)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"idproxy/proxy/decide"
+	"idproxy/proxy/loop"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
 )
@@ -20,9 +21,9 @@ import (
 // session is one client connection and its one server connection. It owns
 // both: run closes them before it returns.
 //
-// Two goroutines drive it. The one in toServer alone reads from the client and
-// writes to the server; the one in toClient alone reads from the server. Both
-// write to the client, under clientMu.
+// Two lanes drive it, each a goroutine, or a loop that serves many sessions. The one in toServer alone
+// reads from the client and writes to the server; the one in toClient alone reads from the server.
+// Both write to the client, under clientMu.
 type session struct {
 	l     *listener
 	who   identity
@@ -35,6 +36,8 @@ type session struct {
 	client net.Conn
 	server net.Conn
 	closed bool
+
+	up, down loop.Lane // to the server, to the client
 
 	c        relay.Conversation
 	requests relay.Requests
@@ -50,6 +53,7 @@ type session struct {
 	clientMu sync.Mutex    // held from reading a reply's bytes off the machine to having written them
 	gone     chan struct{} // closed when no reply will come any more
 	ctx      context.Context
+	waiting  leaving                 // ctx, for what toServer may wait for
 	cancel   context.CancelCauseFunc // why the session ended
 	login    *time.Timer
 	draining atomic.Bool
@@ -105,11 +109,31 @@ func (s *session) leave() bool {
 	return s.c.Leave()
 }
 
+// write sends b to the server.
 func (s *session) write(b []byte) error {
-	if _, err := s.server.Write(b); err != nil {
+	if err := writeBy(&s.up, s.server, b); err != nil {
 		return errServerGone
 	}
 	return nil
+}
+
+// tell sends b to the client. The caller holds clientMu.
+func (s *session) tell(by *loop.Lane, b []byte) error { return writeBy(by, s.client, b) }
+
+func writeBy(by *loop.Lane, c net.Conn, b []byte) error {
+	if c, ok := c.(*loop.Conn); ok {
+		return c.WriteBy(by, b)
+	}
+	_, err := c.Write(b)
+	return err
+}
+
+// lockClient locks clientMu. Who holds it may wait for a client that is slow to read.
+func (s *session) lockClient(by *loop.Lane) {
+	if !s.clientMu.TryLock() {
+		by.Leave()
+		s.clientMu.Lock()
+	}
 }
 
 // secure reports whether a server or client takes a connection for one that a

@@ -9,6 +9,7 @@ import (
 // quiet waits until no command is pending. Files that the server asks for
 // meanwhile go through.
 func (s *session) quiet() error {
+	s.up.Leave()
 	for {
 		select {
 		case <-s.c.Quiet():

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"idproxy/config"
 	"idproxy/integration/harness"
 	"idproxy/integration/process"
 )
@@ -28,13 +29,14 @@ const (
 	nameRelay   = "relay"
 	nameHAProxy = "HAProxy"
 	nameIDProxy = "idproxy"
+	nameThreads = "idproxy, goroutines"
 )
 
 // startTargets builds and starts everything that stands before the server at upstream. Their files
 // are in dir. The caller stops what is returned, also when there is an error.
 func startTargets(ctx context.Context, dir, upstream string) (targets []*target, err error) {
 	targets = []*target{{name: nameDirect, addr: upstream}}
-	for _, start := range []func(context.Context, string, string) (*target, error){startRelay, startHAProxy, startIDProxy} {
+	for _, start := range []func(context.Context, string, string) (*target, error){startRelay, startHAProxy, startIDProxy, startGoroutines} {
 		t, err := start(ctx, dir, upstream)
 		if err != nil {
 			return targets, err
@@ -118,22 +120,35 @@ func startHAProxy(ctx context.Context, dir, upstream string) (*target, error) {
 
 // idproxyConfig has one rule; all else is as configured when nothing is said.
 const idproxyConfig = `
+engine:    %s
 listeners: [{name: bench, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {}}}
 rules:     [{table: %s.%s, column: id, source: ids}]
 `
 
 func startIDProxy(ctx context.Context, dir, upstream string) (*target, error) {
+	return startEngine(ctx, dir, upstream, nameIDProxy, config.EngineLoops)
+}
+
+func startGoroutines(ctx context.Context, dir, upstream string) (*target, error) {
+	dir = filepath.Join(dir, config.EngineGoroutines)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return startEngine(ctx, dir, upstream, nameThreads, config.EngineGoroutines)
+}
+
+func startEngine(ctx context.Context, dir, upstream, name, engine string) (*target, error) {
 	program, err := build(ctx, dir, "idproxy/cmd/idproxy")
 	if err != nil {
 		return nil, err
 	}
-	config := fmt.Sprintf(idproxyConfig, upstream, schema, ruledTable)
-	p, err := harness.Launch(ctx, program, harness.Spec{Config: config, Dir: dir})
+	text := fmt.Sprintf(idproxyConfig, engine, upstream, schema, ruledTable)
+	p, err := harness.Launch(ctx, program, harness.Spec{Config: text, Dir: dir})
 	if err != nil {
 		return nil, err
 	}
-	return &target{name: nameIDProxy, addr: p.Addr("bench"), injects: true, proc: p.Process}, nil
+	return &target{name: name, addr: p.Addr("bench"), injects: true, proc: p.Process}, nil
 }
 
 // startListening starts a program on a port that nobody listens on, and waits until it listens.

@@ -79,6 +79,8 @@ func Start(tb testing.TB, spec Spec) *Proxy {
 const raceOptions = "GORACE=atexit_sleep_ms=10"
 
 // Launch starts a built idproxy outside of a test; the caller stops it.
+//
+// IDPROXY_ENGINE in the environment is the engine of all whose configuration names none.
 func Launch(ctx context.Context, program string, spec Spec) (*Proxy, error) {
 	names, err := listenerNames(spec.Config)
 	if err != nil {
@@ -88,6 +90,9 @@ func Launch(ctx context.Context, program string, spec Spec) (*Proxy, error) {
 		return nil, err
 	}
 	path := filepath.Join(spec.Dir, "idproxy.yaml")
+	if engine := os.Getenv("IDPROXY_ENGINE"); engine != "" && !strings.Contains(spec.Config, "engine:") {
+		spec.Config += "\nengine: " + engine + "\n"
+	}
 	if err := os.WriteFile(path, []byte(spec.Config), 0o600); err != nil {
 		return nil, err
 	}

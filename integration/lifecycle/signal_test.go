@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/config"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -183,9 +184,15 @@ func openSilent(addr string) *replay.Conn {
 // TestNoLeaks opens and ends 2,000 sessions in every way there is. What the proxy holds afterwards
 // is what it held before, in files, and in goroutines, which it prints when it is ended by SIGQUIT.
 func TestNoLeaks(t *testing.T) {
+	for _, engine := range []string{config.EngineLoops, config.EngineGoroutines} {
+		t.Run(engine, func(t *testing.T) { testNoLeaks(t, engine) })
+	}
+}
+
+func testNoLeaks(t *testing.T, engine string) {
 	server := harness.MariaDB(t)
-	count := func(sessions, held int) (goroutines int) {
-		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr), MayFail: true})
+	count := func(sessions, held int) (opened, goroutines int) {
+		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) + "\nengine: " + engine + "\n", MayFail: true})
 		addr := p.Addr("a")
 		if err := serves(server, addr); err != nil {
 			t.Fatal(err)
@@ -207,19 +214,22 @@ func TestNoLeaks(t *testing.T) {
 		for range held {
 			openRaw(t, server, addr)
 		}
+		opened = files(t, p) - before
 		from := len(p.Log())
 		if err := p.Signal(syscall.SIGQUIT); err != nil {
 			t.Fatal(err)
 		}
 		<-p.Done()
-		return strings.Count(p.Log()[from:], "\ngoroutine ")
+		return opened, strings.Count(p.Log()[from:], "\ngoroutine ")
 	}
-	few, many, held := count(1, 0), count(2000, 0), count(1, 10)
+	_, few := count(1, 0)
+	_, many := count(2000, 0)
+	opened, held := count(1, 10)
 	if few == 0 || many > few+5 { // the runtime's own come and go
 		t.Errorf("%d goroutines after 2,000 sessions, %d after one", many, few)
 	}
-	if held < few+10 {
-		t.Errorf("%d goroutines with 10 sessions open, %d with none: leaks would not be seen", held, few)
+	if opened < 10 || engine == config.EngineGoroutines && held < few+10 {
+		t.Errorf("10 sessions hold %d files and %d goroutines: leaks would not be seen", opened, held-few)
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/cmd/idproxy/upstream"
@@ -14,6 +15,9 @@ import (
 // reads the files that they name.
 func ProxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {
 	c := proxy.Config{Logger: log}
+	if cfg.Engine == config.EngineLoops {
+		c.Loops = runtime.GOMAXPROCS(0)
+	}
 	for i := range cfg.Listeners {
 		l, err := proxyListener(&cfg.Listeners[i])
 		if err != nil {

@@ -1,0 +1,361 @@
+package loop
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// moment is how long a test waits for what must not.
+const moment = 50 * time.Millisecond
+
+// newLoop returns a loop that ends with the test.
+func newLoop(t *testing.T) *Loop {
+	t.Helper()
+	l, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// pair returns both ends of a connection over a socket.
+func pair(t *testing.T) (ours, theirs net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if theirs, err = net.Dial("tcp", ln.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { theirs.Close() })
+	if err := theirs.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if ours, err = ln.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return ours, theirs
+}
+
+// served is a connection of a loop that is told of each turn.
+type served struct {
+	*Conn
+	lane  Lane
+	peer  net.Conn
+	turns chan []byte // what each turn read; closed at the end of the stream
+	work  func(s *served, read []byte)
+}
+
+func serve(t *testing.T, l *Loop, work func(*served, []byte)) *served {
+	t.Helper()
+	ours, theirs := pair(t)
+	s := &served{peer: theirs, turns: make(chan []byte, 1000), work: work}
+	var err error
+	if s.Conn, err = l.Take(ours, s.turn); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.end)
+	s.Start()
+	return s
+}
+
+// end ends the stream, and frees the connection once its last turn was served.
+func (s *served) end() {
+	s.peer.Close()
+	for range s.turns { //nolint:revive // it ends with the stream
+	}
+	s.Free()
+}
+
+func (s *served) turn(turn *Turn) {
+	s.lane.On(turn)
+	defer s.lane.On(nil)
+	b := make([]byte, 1<<16)
+	n, err := s.TryRead(b)
+	switch {
+	case errors.Is(err, ErrNotNow):
+	case err != nil:
+		s.Stop()
+		close(s.turns)
+	default:
+		if s.turns <- b[:n]; s.work != nil {
+			s.work(s, b[:n])
+		}
+	}
+}
+
+func (s *served) send(t *testing.T, text string) {
+	t.Helper()
+	if _, err := s.peer.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// within waits for a value.
+func within[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatal("it did not come")
+		panic("unreachable")
+	}
+}
+
+// not reports what came although it must not.
+func not[T any](t *testing.T, from <-chan T) {
+	t.Helper()
+	select {
+	case v := <-from:
+		t.Fatalf("%v came", v)
+	case <-time.After(moment):
+	}
+}
+
+func echo(s *served, b []byte) { _ = s.WriteBy(&s.lane, b) } // the peer may be gone
+
+// TestServes: all connections are served, in the order of their bytes, and their end is told.
+func TestServes(t *testing.T) {
+	l := newLoop(t)
+	var wg sync.WaitGroup
+	for range 300 { // more than one wait brings
+		s := serve(t, l, echo)
+		wg.Go(func() {
+			for i := range 20 {
+				sent := bytes.Repeat([]byte{byte(i)}, 100*i+1)
+				got := make([]byte, len(sent))
+				if _, err := s.peer.Write(sent); err != nil {
+					t.Error(err)
+				}
+				if _, err := io.ReadFull(s.peer, got); err != nil || !bytes.Equal(got, sent) {
+					t.Errorf("%d bytes came back otherwise: %v", len(sent), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := l.Len(); n != 300 {
+		t.Errorf("%d connections; want 300", n)
+	}
+}
+
+// TestLeave: who leaves the loop holds nobody up, and is not served until it is done.
+func TestLeave(t *testing.T) {
+	for _, leaves := range []bool{true, false} {
+		l := newLoop(t)
+		release := make(chan struct{})
+		slow := serve(t, l, func(s *served, _ []byte) {
+			if leaves {
+				s.lane.Leave()
+			}
+			<-release
+		})
+		quick := serve(t, l, echo)
+		slow.send(t, "a")
+		within(t, slow.turns)
+		quick.send(t, "b")
+		if leaves {
+			within(t, quick.turns)
+		} else {
+			not(t, quick.turns) // or the test would not show anything
+		}
+		slow.send(t, "c")
+		not(t, slow.turns)
+		close(release)
+		if got := within(t, slow.turns); string(got) != "c" {
+			t.Errorf("leaves %v: %q was read behind the wait", leaves, got)
+		}
+		if !leaves {
+			within(t, quick.turns)
+		}
+	}
+}
+
+// TestWaits: a reader and a writer that must wait leave the loop, get and write everything, and are
+// woken by Close.
+func TestWaits(t *testing.T) {
+	l := newLoop(t)
+	big := make([]byte, 32<<20) // more than sockets hold
+	for i := range big {
+		big[i] = byte(rand.Uint32())
+	}
+	ended := make(chan error, 1)
+	writer := serve(t, l, func(s *served, _ []byte) { ended <- s.WriteBy(&s.lane, big) })
+	reader := serve(t, l, func(s *served, _ []byte) {
+		b := make([]byte, 10)
+		for n := 0; n < len(b); {
+			m, err := s.ReadBy(&s.lane, b[n:])
+			if err != nil {
+				ended <- err
+				return
+			}
+			n += m
+		}
+		s.turns <- b
+	})
+	quick := serve(t, l, echo)
+	writer.send(t, "go")
+	within(t, writer.turns)
+	reader.send(t, "x")
+	within(t, reader.turns)
+	quick.send(t, "y")
+	within(t, quick.turns)
+	not(t, ended)
+	for _, c := range "0123456789" {
+		reader.send(t, string(c))
+	}
+	if got := within(t, reader.turns); string(got) != "0123456789" {
+		t.Errorf("read %q", got)
+	}
+	got := make([]byte, len(big))
+	if _, err := io.ReadFull(writer.peer, got); err != nil || !bytes.Equal(got, big) {
+		t.Errorf("what a writer wrote piece by piece came otherwise: %v", err)
+	}
+	if err := within(t, ended); err != nil {
+		t.Error(err)
+	}
+	// Close, with one that reads and one that writes.
+	writer.send(t, "go")
+	within(t, writer.turns)
+	not(t, ended)
+	writer.Close()
+	if err := within(t, ended); err == nil {
+		t.Error("a writer goes on behind Close")
+	}
+	reader.send(t, "x")
+	within(t, reader.turns)
+	not(t, ended)
+	reader.Close()
+	if err := within(t, ended); !errors.Is(err, io.EOF) {
+		t.Errorf("a reader got %v behind Close", err)
+	}
+}
+
+// TestBothWait: two goroutines wait to write, and one to read.
+func TestBothWait(t *testing.T) {
+	l := newLoop(t)
+	ours, theirs := pair(t)
+	c, err := l.Take(ours, nil) // it is not started
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Free)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			if _, err := c.Write(make([]byte, 4<<20)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Go(func() {
+		if n, err := c.Read(make([]byte, 10)); n != 1 || err != nil {
+			t.Errorf("read %d bytes: %v", n, err)
+		}
+	})
+	time.Sleep(moment)
+	if n, err := io.CopyN(io.Discard, theirs, 8<<20); err != nil {
+		t.Errorf("%d bytes came: %v", n, err)
+	}
+	if _, err := theirs.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+}
+
+// TestHalves: the end of one direction leaves the other.
+func TestHalves(t *testing.T) {
+	l := newLoop(t)
+	s := serve(t, l, nil)
+	if err := s.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.peer.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("read %d bytes: %v", n, err)
+	}
+	s.send(t, "still there")
+	if got := within(t, s.turns); string(got) != "still there" {
+		t.Errorf("read %q", got)
+	}
+}
+
+// TestFreed: a socket that was freed is not touched any more, also when the number of its socket and
+// its slot are another's.
+func TestFreed(t *testing.T) {
+	l := newLoop(t)
+	gone := serve(t, l, nil)
+	slot := gone.slot
+	gone.end()
+	gone.Free()
+	next := serve(t, l, nil)
+	if next.slot != slot {
+		t.Errorf("slot %d is not used again", slot)
+	}
+	if err := gone.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Close behind Free: %v", err)
+	}
+	if gone.begin(^uint32(0)) {
+		t.Error("a connection that was freed is served")
+	}
+	next.send(t, "x")
+	within(t, next.turns)
+}
+
+// TestQuietWhenOver: a connection that is over and that nobody serves costs nothing: epoll would tell
+// of it again and again.
+func TestQuietWhenOver(t *testing.T) {
+	l := newLoop(t)
+	release := make(chan struct{})
+	s := serve(t, l, func(s *served, _ []byte) {
+		s.lane.Leave()
+		<-release
+	})
+	s.send(t, "x")
+	within(t, s.turns)
+	if err := s.peer.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	s.peer.Close() // a reset, while it is at work
+	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		asked := s.asked
+		s.mu.Unlock()
+		if asked == 0 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("epoll is still asked for %#x", asked)
+		}
+	}
+	close(release)
+	if _, open := <-s.turns; open {
+		t.Error("bytes of a connection that was reset")
+	}
+}
+
+// TestTake: what has no socket of its own is not taken.
+func TestTake(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if _, err := newLoop(t).Take(a, nil); err == nil {
+		t.Error("a pipe in memory was taken")
+	}
+}

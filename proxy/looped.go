@@ -1,0 +1,137 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+
+	"idproxy/proxy/loop"
+)
+
+// looped is a session that a loop drives.
+type looped struct {
+	*session
+	client, server *loop.Conn
+	in, out        *inlet
+	lanes          atomic.Int32 // that have not ended
+}
+
+// joinLoop moves the session to a loop, if there are loops and its connections are sockets: what
+// crypto/tls has read, nobody sees who waits for the connection.
+func (s *session) joinLoop() bool {
+	to := s.l.srv.leastLoop()
+	if to == nil || !isSocket(s.client) || !isSocket(s.server) {
+		return false
+	}
+	j := &looped{session: s}
+	if err := j.take(to); err != nil {
+		s.log.Error("session cannot be moved to an event loop", "error", err)
+		s.close(err)
+		j.free()
+		s.end()
+		return true
+	}
+	s.in = newInlet(j.client, &s.up, &s.stats.FromClient)
+	j.in, j.out = s.in, newInlet(j.server, &s.down, &s.stats.FromServer)
+	j.lanes.Store(2)
+	j.server.Start()
+	j.client.Start()
+	return true
+}
+
+func isSocket(c net.Conn) bool {
+	switch c.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		return true
+	}
+	return false
+}
+
+func (j *looped) take(to *loop.Loop) (err error) {
+	if j.client, err = to.Take(j.session.client, j.fromClient); err != nil {
+		return err
+	}
+	handshake{j.session}.setClient(j.client)
+	if j.server, err = to.Take(j.session.server, j.fromServer); err != nil {
+		return err
+	}
+	handshake{j.session}.setServer(j.server)
+	return nil
+}
+
+func (j *looped) free() {
+	for _, c := range []*loop.Conn{j.client, j.server} {
+		if c != nil {
+			c.Free()
+		}
+	}
+}
+
+// fromClient is toServer's turn.
+func (j *looped) fromClient(t *loop.Turn) {
+	over := true
+	defer func() {
+		if j.up.On(nil); over {
+			j.over(j.client)
+		}
+	}()
+	defer j.recover()
+	j.up.On(t)
+	if err := j.in.once(); err != nil {
+		j.clientClosed(err)
+		return
+	}
+	if err := j.requested(j.in); err != nil {
+		j.stop(err)
+		return
+	}
+	j.in.rest()
+	over = false
+}
+
+// fromServer is toClient's turn.
+func (j *looped) fromServer(t *loop.Turn) {
+	over := true
+	defer func() {
+		if j.down.On(nil); over {
+			close(j.gone)
+			j.over(j.server)
+		}
+	}()
+	defer j.recover()
+	j.down.On(t)
+	if err := j.out.once(); err != nil {
+		j.serverClosed()
+		return
+	}
+	if err := j.relay(j.out); err != nil {
+		j.close(err)
+		return
+	}
+	j.out.rest()
+	over = false
+}
+
+// over ends a lane, and with the last one the session.
+func (j *looped) over(c *loop.Conn) {
+	c.Stop()
+	if j.lanes.Add(-1) > 0 {
+		return
+	}
+	j.in.release()
+	j.out.release()
+	j.free()
+	j.end()
+}
+
+// leaving is a context for what may wait. Who waits asks for Done first.
+type leaving struct {
+	context.Context
+	lane *loop.Lane
+}
+
+// Done implements context.Context.
+func (l *leaving) Done() <-chan struct{} {
+	l.lane.Leave()
+	return l.Context.Done()
+}
