@@ -14,7 +14,9 @@ var ErrNotNow = errors.New("nothing to read now")
 type Loop struct{}
 
 // New returns an error: there is no epoll.
-func New() (*Loop, error) { return nil, errors.New("there are no event loops on this system: use engine: goroutines") }
+func New() (*Loop, error) {
+	return nil, errors.New("there are no event loops on this system: use engine: goroutines")
+}
 
 // Len returns 0.
 func (*Loop) Len() int { return 0 }
