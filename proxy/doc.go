@@ -6,7 +6,8 @@
 //
 // A [Server] opens its listeners with Listen and accepts until the context of
 // Serve ends; then it drains. Each client gets a session: one client
-// connection, one server connection, two goroutines, one for each direction.
+// connection, one server connection, two lanes, one for each direction, which
+// event loops run, or goroutines.
 // What the directions do with bytes is decided by two state machines without
 // I/O, which share the list of commands whose replies have not ended. See
 // DESIGN.md for the parts and the decisions.

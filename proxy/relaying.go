@@ -108,6 +108,9 @@ func (s *session) stop(err error) {
 	s.close(err)
 }
 
+// longStatement is from how many bytes on a statement is decided on beside the loop.
+const longStatement = 64 << 10
+
 func (s *session) act(act relay.Action, b []byte) error {
 	var err error
 	switch act {
@@ -119,6 +122,9 @@ func (s *session) act(act relay.Action, b []byte) error {
 	case relay.ActStatement:
 		if !s.c.Decide() {
 			return errDrained
+		}
+		if len(b) > longStatement {
+			s.up.Leave()
 		}
 		err = s.statement(b)
 		s.c.Decided()
