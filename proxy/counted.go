@@ -24,8 +24,8 @@ func (s command) countRefusal(cause error, e *mysql.MyError) {
 	}
 	if s.l.srv.cfg.OnRefused != nil && s.held != nil {
 		s.l.srv.cfg.OnRefused(RefusedStatement{
-			Listener: s.l.Name, User: s.c.User(), Rule: name, Reason: why.String(), Code: e.Code, Text: e.Message,
-			Statement: s.held.Outline(s.c.State().Mode),
+			Listener: s.l.Name, User: s.c.User(), Rule: name, Reason: why.String(), Code: e.Code, Text: clienterr.Explained(cause),
+			Statement: s.decider.Outline(s.held, s.c.State().Mode),
 		})
 	}
 }
@@ -35,8 +35,12 @@ func (s *session) countObserved(o *decide.Observation) {
 	s.counts(stats.Observed)
 	o.By.Counts.Observed()
 	if s.l.srv.cfg.OnRefused != nil {
+		text := o.What
+		if o.Refusal != nil {
+			text = "would refuse: " + clienterr.Explained(o.Refusal)
+		}
 		s.l.srv.cfg.OnRefused(RefusedStatement{
-			Listener: s.l.Name, User: s.c.User(), Rule: o.Rule, Reason: "observed", Text: o.What, Statement: o.Statement,
+			Listener: s.l.Name, User: s.c.User(), Rule: o.Rule, Reason: "observed", Text: text, Statement: o.Statement,
 		})
 	}
 }

@@ -22,9 +22,9 @@ func (s *session) Told(err error) *mysql.MyError {
 		return e
 	}
 	now := s.c.State()
-	said := []any{"code", e.Code, "error", e.Message, "user", s.c.User(), "schema", string(now.Schema)}
+	said := []any{"code", e.Code, "error", clienterr.Logged(err, e), "user", s.c.User(), "schema", string(now.Schema)}
 	if s.held != nil {
-		said = append(said, "statement", s.held.Outline(now.Mode))
+		said = append(said, "statement", s.decider.Outline(s.held, now.Mode))
 	}
 	if kept, ok := errors.AsType[clienterr.KeptError](err); ok {
 		if _, reference := inside.Text(kept.Cause); reference != "" {

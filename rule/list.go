@@ -15,6 +15,7 @@ type List struct {
 	named  *namedTables
 	tables pattern.Index // of rules, by their places in the list
 	names  pattern.Index // the same in any schema
+	words  map[string]struct{}
 
 	// answers holds what was asked before. Readers take no lock: a new answer replaces the map,
 	// which is small because it starts anew at maxAnswers.
@@ -40,7 +41,30 @@ func NewList(rules []Rule) *List {
 		r.names.Add(pattern.Table{Schema: "*", Name: r.rules[i].Table}, i)
 	}
 	r.answers.Store(&map[string]answer{})
+	r.words = wordsOf(r.rules)
 	return r
+}
+
+// wordsOf returns the names that rules have, folded, but for patterns with wildcards.
+func wordsOf(rules []Rule) map[string]struct{} {
+	words := map[string]struct{}{}
+	for i := range rules {
+		r := &rules[i]
+		for _, name := range []string{r.Schema, r.Table, r.Column} {
+			words[pattern.Fold(name)] = struct{}{} // no name has a * in it
+		}
+		if r.Gene != nil {
+			words[pattern.Fold(r.Gene.Column)] = struct{}{}
+		}
+	}
+	return words
+}
+
+// Names reports whether some rule has this name, of a schema, a table or a column. Without regard
+// to case.
+func (r *List) Names(name []byte) bool {
+	_, ok := r.words[pattern.Fold(string(name))]
+	return ok
 }
 
 // Empty reports whether there is no rule at all.

@@ -68,6 +68,25 @@ func OutOfIDs(rule *rule.Rule, cause error) error {
 	return KeptError{outOfIDs(rule, text), rule, cause}
 }
 
+// Unmoved says that the source of a rule is not moved past an id that the statement brings, which
+// the error quotes.
+func Unmoved(rule *rule.Rule, cause error) error { return quoting{OutOfIDs(rule, cause)} }
+
+// quoting is an error that quotes a value of the statement.
+type quoting struct{ error }
+
+// Unwrap is for errors.Is and errors.As.
+func (q quoting) Unwrap() error { return q.error }
+
+// Logged is what the log has of an error: its text as the client is told, without values of the
+// statement.
+func Logged(err error, told *mysql.MyError) string {
+	if _, quotes := errors.AsType[quoting](err); quotes {
+		return inside.WithoutNumbers(told.Message)
+	}
+	return told.Message
+}
+
 func outOfIDs(rule *rule.Rule, text string) *mysql.MyError {
 	return New(mysql.ER_AUTOINC_READ_FAILED, "HY000", "Failed to read auto-increment value for %s: %s", rule, text)
 }
@@ -280,6 +299,60 @@ func ReasonOf(err error) (rule.Reason, *rule.Rule) {
 		return rule.TooLarge, nil
 	}
 	return rule.OtherReason, nil
+}
+
+// Explained says why an error refuses a statement, in the words of explain. It quotes nothing that
+// the statement says of its rows, and nothing that a server said, for a server quotes statements.
+func Explained(err error) string {
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		why := refusal.Said()
+		if _, quotes := errors.AsType[quoting](err); quotes {
+			why = inside.WithoutNumbers(why)
+		}
+		if refusal.Rule == nil {
+			return why
+		}
+		return "rule " + refusal.Rule.String() + ": " + why
+	}
+	if kept, ok := errors.AsType[KeptError](err); ok {
+		_, reference := inside.Text(kept.Cause)
+		return "rule " + kept.rule.String() + ": its source gave no ids; the log says why, reference " + reference
+	}
+	switch why, _ := ReasonOf(err); why {
+	case rule.TooLarge:
+		return "it is too large with its ids, or to be held in memory"
+	case rule.RowsComing:
+		return "rows came again and again while those of its query were counted"
+	case rule.Undecided:
+		return "what it writes to could not be found out"
+	}
+	e, _ := errors.AsType[*mysql.MyError](err)
+	return fmt.Sprintf("error %d, whose text may quote the statement", e.Code)
+}
+
+// Said words why the statement is refused.
+func (e *Refusal) Said() string {
+	switch {
+	case e.Form == "":
+		return e.Why
+	case e.Why == "":
+		return NotFilled(e.Form)
+	}
+	return NotFilled(e.Form) + ", and " + e.Why
+}
+
+// NotFilled words why a statement gets no ids: a form that is named, or the place behind which it
+// is not understood.
+func NotFilled(form string) string {
+	for _, defect := range []string{"not understood", "no column list", "more than one"} {
+		if strings.HasPrefix(form, defect) {
+			return form
+		}
+	}
+	if form == "LOAD DATA without LOCAL" {
+		return "it can't be filled: the server reads the file itself; use LOAD DATA LOCAL INFILE"
+	}
+	return "it can't be filled: " + form
 }
 
 // From turns any error into one for a client.

@@ -94,7 +94,7 @@ func advance(s Carrier, from draw.Column, r *rule.Rule, filled *rewriter.Filled)
 		return nil
 	}
 	if err := from.Advance(s.Context(), filled.Greatest); err != nil {
-		return clienterr.OutOfIDs(r, err)
+		return clienterr.Unmoved(r, err)
 	}
 	return nil
 }

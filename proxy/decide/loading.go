@@ -186,7 +186,7 @@ func (l *Loading) Advance() error {
 			return err
 		}
 		if err := from.Advance(l.s.Context(), n); err != nil {
-			return clienterr.OutOfIDs(rule, err)
+			return clienterr.Unmoved(rule, err)
 		}
 		l.advanced[k] = n
 	}

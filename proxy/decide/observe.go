@@ -12,7 +12,7 @@ import (
 // observe notes what a rule that observes would do.
 func (cx *reading) observe(rule *rule.Rule, p *Part, o Observation) {
 	o.By = rule
-	o.Rule, o.Statement, o.Table = rule.String(), rewriter.Outline(p.Text, cx.Mode), facts.TableName(p.Name)
+	o.Rule, o.Statement, o.Table = rule.String(), rewriter.Outline(p.Text, cx.Mode, knownNames(cx.tables, cx.rules)), facts.TableName(p.Name)
 	cx.st.Found.Observed = append(cx.st.Found.Observed, o)
 }
 

@@ -129,17 +129,25 @@ func (d *decision) asItCame() {
 // AsSQL returns the order of a text.
 func (d *decision) AsSQL() Order { return sqlText{&d.Filled} }
 
-// Outline is the statement that is decided on, without its values. Of an execution it is
+// knownNames says which names outlines may show: those of rules, and of tables that the server has
+// described.
+func knownNames(t *facts.Tables, rules relay.RuleBook) func([]byte) bool {
+	return func(name []byte) bool { return rules.Names(name) || t.Knows(name) }
+}
+
+// Outline is the statement that is decided on, as rewriter.Outline has it. Of an execution it is
 // what was prepared.
-func (st *Statement) Outline(mode rewriter.Mode) string {
+func (d *Decider) Outline(st *Statement, mode rewriter.Mode) string {
+	known := knownNames(d.Tables, d.Rules())
+
 	if e := st.Prepared; e != nil && e.Own != nil && e.Own.Kept && !st.Prepares() {
-		return rewriter.Outline([]byte(e.Own.Text.Value()), e.Own.By.Mode)
+		return rewriter.Outline([]byte(e.Own.Text.Value()), e.Own.By.Mode, known)
 	}
 	if st.Prefix[0] != mysql.COM_QUERY && st.Prefix[0] != mysql.COM_STMT_PREPARE {
 		return "execution of a prepared statement"
 	}
 	if n := len(st.Spans); n > 0 {
-		return rewriter.Outline(st.Text[st.Spans[n-1].Start:st.Spans[n-1].End], mode)
+		return rewriter.Outline(st.Text[st.Spans[n-1].Start:st.Spans[n-1].End], mode, known)
 	}
-	return rewriter.Outline(st.Text, mode)
+	return rewriter.Outline(st.Text, mode, known)
 }

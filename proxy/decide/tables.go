@@ -2,6 +2,7 @@ package decide
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -89,7 +90,11 @@ func (cx *reading) concern(p *Part, rules []*rule.Rule) error {
 	if !ok || !rules[0].Observe {
 		return err
 	}
-	cx.observe(rules[0], p, Observation{Sighting: Sighting{What: "would refuse: " + e.Message}, Refusal: err})
+	why := fmt.Sprintf("error %d for its columns", e.Code) // the server's text may quote the statement
+	if refusal, ok := errors.AsType[*clienterr.Refusal](err); ok {
+		why = refusal.Said()
+	}
+	cx.observe(rules[0], p, Observation{Sighting: Sighting{What: "would refuse: " + why}, Refusal: err})
 	p.Rules = p.Rules[:0]
 	return nil
 }

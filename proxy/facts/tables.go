@@ -29,8 +29,9 @@ type Tables struct {
 	mu       sync.RWMutex
 	changes  uint64 // grows with every forgetting
 	tables   map[string]*Table
-	admitted map[Admission]bool // columns whose greatest id the source has been compared with
-	left     map[Departure]bool // tables that wildcards leave alone, once that was logged
+	words    map[string]struct{} // names of those tables, their schemas and columns, folded
+	admitted map[Admission]bool  // columns whose greatest id the source has been compared with
+	left     map[Departure]bool  // tables that wildcards leave alone, once that was logged
 }
 
 // Table is what the server said of one table.
@@ -147,7 +148,7 @@ func (t *Tables) SetFold(folds bool) {
 
 // New returns a cache that knows nothing.
 func New() *Tables {
-	return &Tables{tables: map[string]*Table{}, admitted: map[Admission]bool{}, left: map[Departure]bool{}}
+	return &Tables{tables: map[string]*Table{}, words: map[string]struct{}{}, admitted: map[Admission]bool{}, left: map[Departure]bool{}}
 }
 
 // AppendKey appends the key of a table to dst. Without regard to case when the
@@ -200,8 +201,34 @@ func (t *Tables) Put(key string, f *Table) {
 	}
 	if len(t.tables) >= maxTables {
 		clear(t.tables)
+		clear(t.words)
 	}
 	t.tables[key] = f
+	t.noteWords(key, f)
+}
+
+// noteWords remembers the names that the server said. The key has those of the table.
+func (t *Tables) noteWords(key string, f *Table) {
+	for _, name := range strings.Split(key, "\x00") {
+		t.words[pattern.Fold(name)] = struct{}{}
+	}
+	if f.Table == nil {
+		return
+	}
+	for _, columns := range [][]rule.Column{f.Table.Columns, f.Table.Invisible} {
+		for i := range columns {
+			t.words[pattern.Fold(columns[i].Name)] = struct{}{}
+		}
+	}
+}
+
+// Knows reports whether the server has said this name, of a schema, a table or a column. Without
+// regard to case.
+func (t *Tables) Knows(name []byte) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, ok := t.words[pattern.Fold(string(name))]
+	return ok
 }
 
 // Forget drops all facts. Admitted columns stay admitted: a source that is
@@ -211,6 +238,7 @@ func (t *Tables) Forget() {
 	defer t.mu.Unlock()
 	t.changes++
 	clear(t.tables)
+	clear(t.words)
 }
 
 // IsAdmitted reports whether the greatest id of a column was compared with its source.

@@ -19,7 +19,6 @@ import (
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
-	"idproxy/inside"
 	"idproxy/monitor"
 	"idproxy/proxy"
 	"idproxy/proxy/stats"
@@ -70,7 +69,7 @@ func newWatch(p *Program) *watch {
 func (w *watch) observe(c *proxy.Config) {
 	c.OnRefused = func(r proxy.RefusedStatement) {
 		shape := monitor.Shape{Reason: r.Reason, Listener: r.Listener, Rule: r.Rule, Statement: r.Statement}
-		w.refusals.Add(shape, r.User, r.Code, inside.WithoutNumbers(r.Text))
+		w.refusals.Add(shape, r.User, r.Code, r.Text)
 	}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]

@@ -20,7 +20,7 @@ func (s teller) forward(found *decide.Findings) {
 		if s.asker == nil {
 			unless = ", unless the server would store 0"
 		}
-		s.out.forward("forwarded unchanged, without ids, as rule %s says%s: %s", p.Rule, unless, notFilled(p.Form))
+		s.out.forward("forwarded unchanged, without ids, as rule %s says%s: %s", p.Rule, unless, clienterr.NotFilled(p.Form))
 	case len(found.Observed) > 0:
 		s.out.forward("%s", s.observed(found.Observed))
 	case len(found.Unedited) > 0:

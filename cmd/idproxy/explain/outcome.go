@@ -78,28 +78,8 @@ func (o *Outcome) reject(err error, e *mysql.MyError) {
 
 // reason words why a statement is refused.
 func reason(err error) string {
-	refusal, ok := errors.AsType[*clienterr.Refusal](err)
-	switch {
-	case !ok:
-		return err.Error()
-	case refusal.Form == "":
-		return refusal.Why
-	case refusal.Why == "":
-		return notFilled(refusal.Form)
+	if refusal, ok := errors.AsType[*clienterr.Refusal](err); ok {
+		return refusal.Said()
 	}
-	return notFilled(refusal.Form) + ", and " + refusal.Why
-}
-
-// notFilled words why a statement gets no ids: a form that is named, or the
-// place behind which it is not understood.
-func notFilled(form string) string {
-	for _, defect := range []string{"not understood", "no column list", "more than one"} {
-		if strings.HasPrefix(form, defect) {
-			return form
-		}
-	}
-	if form == "LOAD DATA without LOCAL" {
-		return "it can't be filled: the server reads the file itself; use LOAD DATA LOCAL INFILE"
-	}
-	return "it can't be filled: " + form
+	return err.Error()
 }
