@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -87,11 +88,12 @@ func printState(out io.Writer, s *monitor.State) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "idproxy %s, up %v, %s\n", s.Version, s.Time.Sub(s.Started).Round(time.Second), s.Config.File)
+	row(w, fmt.Sprintf("idproxy %s, up %v, %s", s.Version, s.Time.Sub(s.Started).Round(time.Second), s.Config.File))
 	if s.Config.Problem != "" {
-		fmt.Fprintf(w, "configuration not reloaded: %s\n", s.Config.Problem)
+		row(w, "configuration not reloaded: "+s.Config.Problem)
 	}
-	fmt.Fprintln(w, "\nLISTENER\tADDRESS\tSERVER\tSESSIONS\tFORWARDED\tFILLED\tREFUSED\tSTATE")
+	row(w)
+	row(w, "LISTENER", "ADDRESS", "SERVER", "SESSIONS", "FORWARDED", "FILLED", "REFUSED", "STATE")
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
 		kinds := map[string]uint64{}
@@ -102,24 +104,27 @@ func printState(out io.Writer, s *monitor.State) error {
 		if !ready.Listeners[i].Ready {
 			state = strings.Join(ready.Listeners[i].Problems, "; ")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Name, l.Listen, l.Upstream, l.Sessions, kinds["forwarded"], kinds[monitor.KindFilled], kinds["refused"], state)
+		row(w, l.Name, l.Listen, l.Upstream, l.Sessions, kinds["forwarded"], kinds[monitor.KindFilled], kinds["refused"], state)
 	}
-	fmt.Fprintln(w, "\nSOURCE\tKIND\tISSUED\tLEFT\tSTATE")
+	row(w)
+	row(w, "SOURCE", "KIND", "ISSUED", "LEFT", "STATE")
 	for i := range s.Sources {
 		o := &s.Sources[i]
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", o.Name, o.Kind, o.Issued, leftOf(o), sourceState(o))
+		row(w, o.Name, o.Kind, o.Issued, leftOf(o), sourceState(o))
 	}
-	fmt.Fprintln(w, "\nRULE\tSOURCE\tMODE\tIDS\tOBSERVED\tREFUSED")
+	row(w)
+	row(w, "RULE", "SOURCE", "MODE", "IDS", "OBSERVED", "REFUSED")
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		var refused []string
 		for _, n := range r.Refused {
 			refused = append(refused, fmt.Sprintf("%d %s", n.Count, n.Reason))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", r.Name(), r.Source, r.Mode, r.IDs, r.Observed, cmp.Or(strings.Join(refused, ", "), "0"))
+		row(w, r.Name(), r.Source, r.Mode, r.IDs, r.Observed, cmp.Or(strings.Join(refused, ", "), "0"))
 	}
 	if len(s.Stores) > 0 {
-		fmt.Fprintln(w, "\nSTORE\tKIND\tANSWERED IN\tSTATE")
+		row(w)
+		row(w, "STORE", "KIND", "ANSWERED IN", "STATE")
 	}
 	for i := range s.Stores {
 		st := &s.Stores[i]
@@ -127,9 +132,20 @@ func printState(out io.Writer, s *monitor.State) error {
 		if !st.Up {
 			state = st.Problem
 		}
-		fmt.Fprintf(w, "%s\t%s\t%v\t%s\n", st.Name, st.Kind, time.Duration(st.Took).Round(time.Microsecond), state)
+		row(w, st.Name, st.Kind, time.Duration(st.Took).Round(time.Microsecond), state)
 	}
 	return w.Flush()
+}
+
+// row prints a line of a table. What is no printable character, such as an escape of terminals in
+// the error of a server, is printed as Go writes it: \x1b.
+func row(w io.Writer, cells ...any) {
+	texts := make([]string, 0, len(cells))
+	for _, c := range cells {
+		text := strconv.QuoteToGraphic(fmt.Sprint(c))
+		texts = append(texts, strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(text[1:len(text)-1]))
+	}
+	fmt.Fprintln(w, strings.Join(texts, "\t"))
 }
 
 // leftOf says how long a source lasts without its store.

@@ -1,0 +1,222 @@
+package monitor
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/wireclient"
+)
+
+// A text and a number that are in no name, and nowhere else in a log or a page.
+const (
+	secretText   = "Qz7Wx9Kp"
+	secretNumber = "7391846205"
+)
+
+// secrets are pieces of SQL with one of them, in each kind of literal, comment and identifier, whole
+// and broken.
+var secrets = strings.Fields(strings.ReplaceAll(strings.NewReplacer("SECRET", secretText, "NUMBER", secretNumber, " ", "\x00").Replace(strings.Join([]string{
+	"'SECRET'", `"SECRET"`, "'it''s SECRET'", `'a\'SECRET'`, `'a\\' 'SECRET'`, "N'SECRET'", "_latin1'SECRET'", "_utf8mb4 'SECRET'", "_binary'SECRET'", "x'NUMBER'", "0xNUMBER",
+	"b'01','SECRET'", "$$SECRET$$", "NUMBER", "-NUMBER", "NUMBER.NUMBER", "1.eNUMBER", "NUMBERe5", "DATE'SECRET'", "{d 'SECRET'}", "INTERVAL 'SECRET' DAY + 1",
+	`'{"SECRET":NUMBER}'`, `JSON_OBJECT("SECRET",NUMBER)`, "a->'$.SECRET'", "SECRET", "`SECRET`", "SECRET()", "@SECRET", "@'SECRET'", "@`SECRET`", "@@SECRET",
+	"(SELECT 1 AS SECRET)", "(SELECT 1 'SECRET')", "(SELECT /*+ SECRET */ 1)", "1 /* SECRET */", "1 /*! +SECRET */", "1 /*!99999 SECRET */", "1 /*M!100100 SECRET */",
+	"1 -- SECRET\t", "1 # SECRET\t", "1 --SECRET", "'it's SECRET'", "'it', SECRET, 'x'", "it's SECRET", "`a` SECRET`", "'SECRET", `"SECRET`, "`SECRET", "/* SECRET",
+	"'\xc4' SECRET'", "'\x81' SECRET'", "'\xe5\\' SECRET'", "\xe3\x81\x82SECRET", "\xa0SECRET", "'\xff\x5c', SECRET'", "{SECRET}", "[SECRET]", ":SECRET",
+}, "\n")), "\n", " "))
+
+// frames are statements of which the proxy refuses, observes, prepares or forwards some.
+var frames = []string{
+	"INSERT INTO kept (id, a) VALUES (NUMBER, %s)", "INSERT INTO kept (id, a) VALUES (7, 'x') /* %s */", "INSERT INTO kept SET id=NUMBER, a=%s", "REPLACE INTO kept (id, a) SELECT NUMBER, %s",
+	"INSERT INTO kept (a, %s) VALUES (1)", "INSERT INTO kept (id) VALUES (7) AS %s", "INSERT INTO kept (id, a) VALUES (7, 1) ON DUPLICATE KEY UPDATE a=%s",
+	"INSERT INTO seen (a) VALUES (%s)", "INSERT INTO seen (id, a) SELECT NUMBER, %s", "INSERT INTO seen (a, %s) VALUES (1)",
+	"INSERT INTO moved (id, a) VALUES (NUMBER, %s)", "INSERT INTO formed (id, a) VALUES (f(%s), 1)", "INSERT INTO formed (a) VALUES (%s), (1, 2", "LOAD DATA INFILE %s INTO TABLE kept",
+	"INSERT INTO %s (a) VALUES (1)", "PREPARE %s FROM 'INSERT INTO kept (id) VALUES (7)'", "SET @v = %s", "CALL p(%s)", "%s",
+}
+
+// TestSecrets sends statements with secrets in each kind of literal, comment, identifier and
+// parameter, whole and broken, in every character set of clients, and looks for them in all that an
+// operator sees.
+func TestSecrets(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			db := harness.Database(t, server)
+			w := start(t, server, db, fmt.Sprintf(`
+log: {level: debug}
+sources: {ids: {segment: {}}}
+rules:
+  - {table: %[1]s.kept, column: id, source: ids, explicit: reject}
+  - {table: %[1]s.moved, column: id, source: ids, explicit: advance}
+  - {table: %[1]s.formed, column: id, source: ids, unsupported: reject}
+  - {table: %[1]s.seen*, column: id, source: ids, mode: observe}
+`, db))
+			direct := wireclient.Open(t, server.Addr, db)
+			for _, table := range []string{"kept", "moved", "formed", "seen"} {
+				direct.Must(t, "CREATE TABLE "+table+" (id INT PRIMARY KEY, a VARCHAR(200))")
+			}
+			sent := 0
+			send := func(s **wireclient.Session, text string) {
+				sent++
+				if _, err := (*s).Query(text); err != nil { // the server ended it
+					(*s).Close()
+					*s = wireclient.Open(t, w.Addr("a"), db)
+				}
+			}
+			for _, charset := range []string{"utf8mb4", "latin1", "gbk", "big5", "sjis", "cp932", "gb18030", "euckr", "gb2312", "ujis", "koi8r", "keybcs2", "binary"} {
+				s := wireclient.Open(t, w.Addr("a"), db)
+				for _, mode := range []string{"", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES"} {
+					if charset != "utf8mb4" && mode != "" {
+						continue
+					}
+					send(&s, "SET NAMES "+charset)
+					send(&s, "SET sql_mode='"+mode+"'")
+					for i, frame := range frames {
+						for k, secret := range secrets {
+							if charset != "utf8mb4" && (i+k)%6 != 0 {
+								continue
+							}
+							text := strings.ReplaceAll(strings.ReplaceAll(frame, "%s", strings.ReplaceAll(secret, "\x00", " ")), "NUMBER", secretNumber)
+							send(&s, text)
+							if (i+k)%4 == 0 {
+								send(&s, text[:len(text)-1])
+								send(&s, text[:len(text)*3/4])
+								quoted := "'" + strings.NewReplacer("'", "''", "\\", "\\\\").Replace(text) + "'"
+								send(&s, "PREPARE s FROM "+quoted)
+								send(&s, "EXECUTE s")
+								send(&s, "SET @v = "+quoted)
+								send(&s, "PREPARE s FROM @v")
+								send(&s, "EXECUTE IMMEDIATE "+quoted)
+							}
+						}
+					}
+				}
+				s.Close()
+			}
+			pool := w.open(t, 1)
+			for _, text := range []string{"INSERT INTO kept (id, a) VALUES (?, ?)", "INSERT INTO moved (id, a) VALUES (?, ?)", "INSERT INTO seen (id, a) VALUES (?, ?)"} {
+				st, err := pool.Prepare(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, args := range [][]any{{secretNumber, secretText}, {7391846205, []byte(secretText)}, {7391846205.5, secretText}, {secretText, secretNumber}} {
+					_, err := st.Exec(args...) // most are refused
+					sent++
+					if err == nil && strings.Contains(text, "kept") {
+						t.Error("explicit: reject let an id through")
+					}
+				}
+				st.Close()
+			}
+			seen := map[string]int{}
+			for _, path := range []string{"/api/v1/refusals", "/api/v1/events", "/api/v1/status", "/api/v1/sessions", "/api/v1/history", "/api/v1/config", "/metrics", "/"} {
+				status, body := w.get(t, path)
+				if status != 200 {
+					t.Errorf("%s: %d", path, status)
+				}
+				noSecret(t, path, body)
+				seen[path] = len(body)
+			}
+			_, body := w.get(t, "/api/v1/refusals")
+			for _, reason := range []string{"explicit_id", "observed", "form", "no_ids"} {
+				if !strings.Contains(body, fmt.Sprintf("\"reason\":%q", reason)) {
+					t.Errorf("none was %s", reason)
+				}
+			}
+			// The negative control: a name that the server knows is shown.
+			control := wireclient.Open(t, w.Addr("a"), db)
+			direct.Must(t, "CREATE TABLE seen"+secretText+" (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
+			noSecret(t, "the log", w.Log())
+			control.Must(t, "INSERT INTO seen"+secretText+" (a) VALUES (1)")
+			if _, body := w.get(t, "/api/v1/refusals"); secretIn(body) < 0 {
+				t.Error("the secret was not found where it is")
+			}
+			if err := w.Stop(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(w.Log(), "statement refused") || !strings.Contains(w.Log(), "observed in all") {
+				t.Error("the log has no refusal or no observation")
+			}
+			t.Logf("%d statements; bytes that were looked at: %v, log %d", sent, seen, len(w.Log()))
+		})
+	}
+}
+
+// noSecret fails where a text has a piece of a secret.
+func noSecret(t *testing.T, where, text string) {
+	t.Helper()
+	if i := secretIn(text); i >= 0 {
+		t.Errorf("%s has a secret: ...%q...", where, text[max(0, i-300):min(len(text), i+60)])
+	}
+}
+
+// secretIn returns where a text has the beginning or the end of a secret; -1: nowhere.
+func secretIn(text string) int {
+	for _, secret := range []string{secretText[:4], secretText[4:], secretNumber[:6], secretNumber[4:]} {
+		if i := strings.Index(text, secret); i >= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// TestHostileNames has a user and a table whose names are HTML, lines and escapes of terminals. They
+// show as they are written, and do nothing.
+func TestHostileNames(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	const user = "<img src=x onerror=alert(1)>\n\x1b[31m'&quot;"
+	table := "<b>\x1b]0;x\x07 \"t\"&amp;"
+	w := start(t, server, db, fmt.Sprintf("log: {level: debug}\nsources: {ids: {segment: {}}}\nrules: [{table: '%s.*', column: id, source: ids, explicit: reject}]\n", db))
+	direct := wireclient.Open(t, server.Addr, db)
+	quotedUser := "'" + strings.ReplaceAll(user, "'", "''") + "'@'%'"
+	quotedTable := "`" + table + "`"
+	direct.Must(t, "CREATE USER "+quotedUser+" IDENTIFIED BY 'p'", "GRANT ALL ON "+db+".* TO "+quotedUser, "CREATE TABLE "+quotedTable+" (id BIGINT PRIMARY KEY, `\x1b[31m<u>` INT)")
+	defer direct.Must(t, "DROP USER "+quotedUser)
+	cfg := server.Config(db)
+	cfg.User, cfg.Passwd, cfg.Logger = user, "p", &mysql.NopLogger{}
+	pool := harness.Open(t, cfg, w.Addr("a"))
+	_, err := pool.ExecContext(t.Context(), "INSERT INTO "+quotedTable+" (id, `\x1b[31m<u>`) VALUES (1, 2)")
+	harness.WantError(t, err, 1235)
+
+	ctx := browse(t)
+	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(w.admin+"/")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, shows("refusals", "<img src=x"))
+	until(t, ctx, shows("refusals", "<u>"))
+	until(t, ctx, shows("events", "<img src=x"))
+	var elements int
+	if err := chromedp.Run(ctx, chromedp.Evaluate(`document.querySelectorAll("main img, main u, main i, main b").length`, &elements)); err != nil || elements > 0 {
+		t.Errorf("%d elements were made of names: %v", elements, err)
+	}
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(program, "status", "--admin", strings.TrimPrefix(w.admin, "http://")).CombinedOutput()
+	if err != nil {
+		t.Errorf("status: %v\n%s", err, out)
+	}
+	_, metrics := w.get(t, "/metrics")
+	_, refusals := w.get(t, "/api/v1/refusals")
+	_, events := w.get(t, "/api/v1/events")
+	for name, text := range map[string]string{"the log": w.Log(), "status": string(out), "metrics": metrics, "refusals": refusals, "events": events} {
+		if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }); i >= 0 {
+			t.Errorf("%s has a control character: %q", name, text[max(0, i-100):i+1])
+		}
+	}
+	for line := range strings.Lines(w.Log()) {
+		if !strings.HasPrefix(line, "time=") {
+			t.Errorf("a name made a line of its own: %q", line)
+		}
+	}
+	if !strings.Contains(refusals, `\u003cimg`) || !strings.Contains(w.Log(), "<img src=x") { // else nothing was looked at
+		t.Errorf("the user is not named: %s", refusals)
+	}
+}
