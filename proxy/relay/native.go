@@ -170,10 +170,8 @@ func (e *Expect) updated(ok *wire.OK, payload []byte) native {
 // fresh reports whether an OK packet names no row that was there. The function in the update names
 // one, and an inserted row does not call it; a column with AUTO_INCREMENT shows an id it was given.
 func (e *Expect) fresh(ok *wire.OK) bool {
-	if e.Generated > 0 {
-		return ok.InsertID == 0 || e.First <= ok.InsertID && ok.InsertID <= e.Last
-	}
-	return ok.InsertID == 0 || ok.InsertID == e.Explicit
+	id := ok.InsertID
+	return id == 0 || e.HasExplicit && id == e.Explicit || e.Generated > 0 && e.First <= id && id <= e.Last
 }
 
 // insertedOrSame is what is shown when all rows count as inserted and the function was called. The
