@@ -27,6 +27,9 @@ var shared = struct{ mariaDB, mySQL, newerMariaDB sharedServer }{
 	sharedServer{kind: servers.MariaDB, newer: true},
 }
 
+// sharedArgs are arguments of all shared servers.
+var sharedArgs []string
+
 type sharedServer struct {
 	kind   servers.Kind
 	newer  bool
@@ -37,9 +40,12 @@ type sharedServer struct {
 
 // Main runs the tests and stops what they shared. It does not return.
 //
+// The shared servers get these arguments, which may undo what package servers gives them.
+//
 // It lets more tests run at once than there are processors, unless -parallel says how many: they
 // wait for replies most of the time.
-func Main(m *testing.M) {
+func Main(m *testing.M, args ...string) {
+	sharedArgs = args
 	flag.Parse()
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
@@ -105,7 +111,9 @@ func AllServers(tb testing.TB) map[string]*servers.Server {
 // get starts the server at its first use.
 func (s *sharedServer) get(tb testing.TB) *servers.Server {
 	tb.Helper()
-	s.once.Do(func() { s.server, s.err = servers.Start(context.Background(), s.kind, servers.Options{Newer: s.newer}) })
+	s.once.Do(func() {
+		s.server, s.err = servers.Start(context.Background(), s.kind, servers.Options{Newer: s.newer, NoSync: true, Args: sharedArgs})
+	})
 	if s.err != nil {
 		tb.Fatal(s.err)
 	}
@@ -115,6 +123,7 @@ func (s *sharedServer) get(tb testing.TB) *servers.Server {
 // StartServer starts a server for this test alone.
 func StartServer(tb testing.TB, kind servers.Kind, o servers.Options) *servers.Server {
 	tb.Helper()
+	o.NoSync = true
 	s, err := servers.Start(tb.Context(), kind, o)
 	if err != nil {
 		tb.Fatal(err)

@@ -1,21 +1,14 @@
 package servers
 
 import (
-	_ "embed"
 	"errors"
-	"fmt"
-	"hash/fnv"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
 )
-
-//go:embed clock/clock.c
-var clockSource []byte
 
 // Clock is the wall clock of servers that are started with it, which a test moves. It reaches
 // programs that ask the C library for the time, as Redis, MariaDB and MySQL do. etcd, a Go program,
@@ -28,7 +21,7 @@ type Clock struct {
 
 // NewClock makes a clock that shows the host's time.
 func NewClock() (*Clock, error) {
-	library, err := clockLibrary()
+	library, err := preload{"clock", clockSource}.library()
 	if err != nil {
 		return nil, err
 	}
@@ -71,36 +64,4 @@ func (c *Clock) env() []string {
 		return nil
 	}
 	return []string{"LD_PRELOAD=" + c.library, "IDPROXY_CLOCK=" + c.path()}
-}
-
-// clockLibrary is the path of the compiled library, which is made at first use and kept in the
-// tools folder.
-func clockLibrary() (string, error) {
-	tools, err := toolsDir()
-	if err != nil {
-		return "", err
-	}
-	hash := fnv.New64a()
-	_, _ = hash.Write(clockSource) // it never fails
-	path := filepath.Join(tools, "data", fmt.Sprintf("clock-%x.so", hash.Sum64()))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", err
-	}
-	unlock, err := lock(path + ".lock")
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	source := path + ".c"
-	if err := os.WriteFile(source, clockSource, 0o644); err != nil {
-		return "", err
-	}
-	out, err := exec.Command("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path+".new", source, "-ldl").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("compile %s: %w\n%s\nrun: scripts/install-servers.sh gcc", source, err, out)
-	}
-	return path, os.Rename(path+".new", path)
 }

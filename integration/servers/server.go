@@ -34,6 +34,7 @@ type Options struct {
 	LowerCase int      // lower_case_table_names: 0 (default), 1 or 2; MySQL fixes it when the data folder is made
 	NoTLS     bool     // the server offers no TLS
 	Newer     bool     // MariaDB 11.8 instead of Debian's own
+	NoSync    bool     // the server does not wait for the disk; what it wrote outlives it, but no power failure
 	Clock     *Clock   // default: the host's
 }
 
@@ -118,8 +119,12 @@ func (s *Server) startOnFreePort(ctx context.Context) error {
 
 // Start starts the server again, on the same port and data, after Kill or after it ended by itself.
 func (s *Server) Start(ctx context.Context) error {
+	env, err := s.options.env()
+	if err != nil {
+		return err
+	}
 	proc, err := process.Start(process.Spec{
-		Path: s.program.path, Args: slices.Concat(s.program.args, s.args()), Env: s.options.Clock.env(), Log: s.path("server.log"),
+		Path: s.program.path, Args: slices.Concat(s.program.args, s.args()), Env: env, Log: s.path("server.log"),
 	})
 	if err != nil {
 		return err
@@ -131,6 +136,16 @@ func (s *Server) Start(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("start %s: %w", s.Kind, err), proc.Kill())
 	}
 	return nil
+}
+
+// env is what the server gets in its environment: the library that it loads before its own. One with
+// a clock of its own waits for the disk all the same.
+func (o *Options) env() ([]string, error) {
+	if !o.NoSync || o.Clock != nil {
+		return o.Clock.env(), nil
+	}
+	library, err := preload{"nosync", noSyncSource}.library()
+	return []string{"LD_PRELOAD=" + library}, err
 }
 
 // accounts runs at every start, before the server accepts connections. An init file has one
@@ -154,6 +169,9 @@ func (s *Server) args() []string {
 		"--lower-case-table-names=" + strconv.Itoa(s.options.LowerCase),
 	}
 	args = append(args, s.program.serverArgs...)
+	if s.options.NoSync {
+		args = append(args, "--innodb-flush-method=fsync") // not O_DIRECT, which waits as well
+	}
 	if s.options.NoTLS {
 		args = append(args, s.program.noTLS...)
 	} else {

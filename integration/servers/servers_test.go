@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -55,7 +56,10 @@ func query(t *testing.T, db *sql.DB, text string) string {
 func TestServerSurvivesKillAndRestart(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
-			s := start(t, kind, Options{})
+			s := start(t, kind, Options{NoSync: true})
+			if !s.waitsForNoDisk(t) {
+				t.Error("the server waits for the disk")
+			}
 			addr, db := s.Addr, open(t, s.Config(""))
 			for _, text := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.t (a INT)", "INSERT INTO shop.t VALUES (7)"} {
 				if _, err := db.Exec(text); err != nil {
@@ -88,10 +92,23 @@ func TestServerSurvivesKillAndRestart(t *testing.T) {
 	}
 }
 
+// waitsForNoDisk reports whether the library of NoSync is loaded.
+func (s *Server) waitsForNoDisk(t *testing.T) bool {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", s.proc.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(maps), "/nosync-")
+}
+
 func TestServerSettings(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			s := start(t, kind, Options{Args: []string{"--max-connect-errors=3"}, LowerCase: 1})
+			if s.waitsForNoDisk(t) {
+				t.Error("the server waits for no disk, which nobody asked for")
+			}
 			config := s.Config("")
 			config.User, config.Passwd = RootUser, RootPassword
 			db := open(t, config)
