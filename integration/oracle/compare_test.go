@@ -130,6 +130,7 @@ func (w *world) play(t *testing.T, sc script) [][]wireclient.Facet {
 		sql := strings.ReplaceAll(st.sql, "{db}", w.db)
 		replies, err := st.run(s, sql)
 		if err != nil {
+			w.contents = nil // the server may still be at it
 			return append(all, []wireclient.Facet{{Name: wireclient.LostConnection, Value: err.Error()}})
 		}
 		if strings.Contains(sql+st.with, "DELAYED") {
