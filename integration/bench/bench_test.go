@@ -15,7 +15,7 @@ import (
 // on every way.
 func TestRun(t *testing.T) {
 	var out strings.Builder
-	if err := run(t.Context(), []string{"-rounds=1", "-seconds=0.02", "-no-idle"}, &out); err != nil {
+	if err := run(t.Context(), []string{"-rounds=1", "-seconds=0.005", "-no-idle"}, &out); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "### An id of a source\n") {

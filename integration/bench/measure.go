@@ -47,7 +47,7 @@ type plan struct {
 	workloads   []workload
 }
 
-// warmUp is how long a target is loaded before each measurement.
+// warmUp is how long a target is loaded before each measurement, unless that is shorter.
 const warmUp = 50 * time.Millisecond
 
 // measure fills the matrix.
@@ -93,7 +93,7 @@ func (b *bench) sample(ctx context.Context, c *cell, t *target, each time.Durati
 		b.lasted = l.lasted
 		err = errors.Join(err, l.close())
 	}()
-	if _, err := l.run(warmUp); err != nil {
+	if _, err := l.run(min(warmUp, each)); err != nil {
 		return s, err
 	}
 	before, err := t.cpu()

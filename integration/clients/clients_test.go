@@ -235,16 +235,18 @@ func testClients(t *testing.T, clients ...client) {
 			}
 			t.Run(name+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
-				testClient(t, server, c)
+				native := testClient(t, server, c)
 				if i == 0 {
-					testWithoutProxy(t, server, c)
+					testWithoutProxy(t, server, c, native)
 				}
 			})
 		}
 	}
 }
 
-func testClient(t *testing.T, server *servers.Server, c client) {
+// testClient returns what the script prints on the server itself.
+func testClient(t *testing.T, server *servers.Server, c client) string {
+	t.Helper()
 	native := nativeNames().replace(nativeSite(t, server).run(t, c))
 	if wrong := c.incomplete(native); wrong != nil {
 		t.Fatalf("on the server itself: %q\n%s", wrong, native)
@@ -261,6 +263,7 @@ func testClient(t *testing.T, server *servers.Server, c client) {
 		t.Error(err)
 	}
 	t.Logf("%s:\n%s", c.name, native)
+	return native
 }
 
 // refusals stops idproxy and is an error when it refused a statement: some drivers try another way
@@ -277,8 +280,8 @@ func (s site) refusals() error {
 }
 
 // testWithoutProxy shows that a script that went past idproxy would not pass.
-func testWithoutProxy(t *testing.T, server *servers.Server, c client) {
-	native := nativeNames().replace(nativeSite(t, server).run(t, c))
+func testWithoutProxy(t *testing.T, server *servers.Server, c client, native string) {
+	t.Helper()
 	plain := proxiedNames().replace(plainSite(t, server).run(t, c))
 	if native == plain {
 		t.Errorf("plain tables without idproxy pass as well:\n%s", plain)

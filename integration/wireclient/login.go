@@ -19,7 +19,7 @@ import (
 const BulkOperations = 1 << 34
 
 // replyTimeout is how long a reply may be waited for.
-const replyTimeout = 30 * time.Second
+const replyTimeout = 3 * time.Minute
 
 // loginConn asks for capabilities that go-mysql does not know, or would act on: it adds those that
 // the greeting offers to the login packet. What goes through it later stays as it is.
