@@ -24,12 +24,14 @@ run: ## two shards behind idproxy until Ctrl-C; UPSTREAM=host:port uses a server
 ROOMS  := -p 3 ./integration/oracle ./integration/...
 PURE   := ./idsource/lease ./rewriter/grammar
 WITHIN := $$(go list ./... | grep -v '/integration')
+# ALL runs all tests with some flags. The other packages run beside the rooms; what they print comes last.
+ALL = { mkdir -p .tools; within=$$(mktemp -p .tools); go test -race -p 2 -count=1 $(1) -json $(WITHIN) >"$$within" & ok=true; \
+	go test -count=1 $(1) -json $(ROOMS) $(PURE) || ok=false; wait $$! || ok=false; cat "$$within"; rm "$$within"; $$ok; }
 WIDE   := $$(grep -rlE 'width\.(Of|Matrix)|harness\.AllServers' --include='*_test.go' . | xargs -n1 dirname | sort -u)
 
 test: lint ## every kind of comparison, on both servers; about ten minutes
 	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
-	{ ok=true; go test -count=1 -timeout=40m -json $(ROOMS) $(PURE) || ok=false; \
-	  go test -race -count=1 -timeout=40m -json $(WITHIN) || ok=false; $$ok; } | go run ./integration/testrun
+	$(call ALL,-timeout=40m) | go run ./integration/testrun
 
 test-matrix: ## the same comparisons over more servers, modes, character sets, triggers, sizes and seeds; each fuzz target for FUZZTIME
 	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
@@ -39,8 +41,7 @@ test-matrix: ## the same comparisons over more servers, modes, character sets, t
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
 	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
 	go vet -tags=long ./...
-	export IDPROXY_STATEMENTS=20000; { ok=true; go test -count=1 -timeout=6h -tags=long -json $(ROOMS) $(PURE) || ok=false; \
-	  go test -race -count=1 -timeout=6h -tags=long -json $(WITHIN) || ok=false; $$ok; } | go run ./integration/testrun
+	export IDPROXY_STATEMENTS=20000; $(call ALL,-timeout=6h -tags=long) | go run ./integration/testrun
 	scripts/fuzz.sh 10m
 
 lint: ## vet, staticcheck, gofumpt
