@@ -17,11 +17,16 @@ const confirm = time.Second
 // keep takes the worker number and renews its fence until Close.
 func (s *Snowflake) keep() {
 	pause := idsource.MinPause
-	var last reading
+	var last, before reading
 	var jumped time.Duration // when a jump was first seen; 0: none
 	for s.life.Err() == nil {
 		next := s.cfg.Renew
+		at := s.time.mono() // before the wall clock is read, as before.mono is behind it: a pause between them is no step
 		r := reading{s.time.wall(), s.time.mono()}
+		if back := at - before.mono - time.Duration(r.wall-before.wall); before.mono != 0 && back > s.cfg.Hold {
+			s.cfg.Logger.Warn("clock went back", "source", s.cfg.Name, "by", back)
+		}
+		before = r
 		drift := time.Duration(r.wall-last.wall) - (r.mono - last.mono)
 		switch {
 		case last.mono != 0 && drift > s.cfg.MaxAhead && jumped == 0:

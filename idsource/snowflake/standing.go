@@ -35,10 +35,24 @@ func (s *Snowflake) Standing() idsource.Standing {
 		}
 		if stand.Fence <= 0 {
 			now.Problem = s.fail(idsource.Fenced, failed, "")
+		} else {
+			now.Problem = s.stuck(g, units)
 		}
 	}
 	now.Of = stand
 	return now
+}
+
+// stuck says why an INSERT that came now would fail, although the source holds its number: the clock
+// went back by more than INSERTs wait, or the layout has no timestamps left. It is nil otherwise.
+func (s *Snowflake) stuck(g *grant, units uint64) error {
+	why, lack := s.words.outlook(g, units)
+	long := s.time.duration(lack) > s.outlook.patience.Limit()
+	switch {
+	case why == spent, why == tooFar && long, why == clockBack && long && s.cfg.ClockBack == BackError:
+		return s.refuse(why, lack)
+	}
+	return nil
 }
 
 // between is the time from one unit to another; it may be below zero.

@@ -93,9 +93,20 @@ func (w *words) place(p, now, n, stride uint64) (first, last uint64) {
 	return unit << bits, (unit+(n-1)/per)<<bits + (n-1)%per*stride
 }
 
+// outlook says why the next id cannot be had now, and by how many units the clock falls short. It
+// changes nothing: what is seen of the clock is for those who take ids to say.
+func (w *words) outlook(g *grant, now uint64) (why stall, lack uint64) {
+	next, seen := (w.last.Load()+1)>>w.layout.Sequence, w.seen.Load()
+	return w.judge(g, max(next, now), now, max(seen, now)-now)
+}
+
 // gate says whether an id may carry the timestamp ts.
 func (w *words) gate(g *grant, ts, now uint64) (why stall, lack uint64) {
-	back := w.behind(g, now)
+	return w.judge(g, ts, now, w.behind(g, now))
+}
+
+// judge is gate for a clock that is behind its greatest reading by back units.
+func (w *words) judge(g *grant, ts, now, back uint64) (why stall, lack uint64) {
 	limit := w.limit(g, now)
 	switch {
 	case ts > w.layout.maxTime():
