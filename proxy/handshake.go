@@ -206,6 +206,14 @@ func dummyLogin(offered uint64) []byte {
 // login at the server in turn.
 func (s handshake) expire() {
 	s.cancel(errTimeout)
+	s.l.stats.Silent.Add(1)
+	host, _, err := net.SplitHostPort(s.who.remote)
+	if err != nil { // a unix socket
+		host = s.who.remote
+	}
+	if others, ok := s.l.srv.notices.Due(s.l.Name + " silent " + host); ok {
+		s.log.Warn("login took too long", "limit", s.l.srv.settings().Handshake, "others", others)
+	}
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
 	s.client.Close()

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"idproxy/proxy/relay"
@@ -19,8 +21,11 @@ type health struct {
 }
 
 // heard notes that the server answers, where err is nil, or why it does not. It says so in the log
-// when that is news.
+// when that is news. That this process has no descriptor left says nothing of the server.
 func (l *listener) heard(err error) {
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		return
+	}
 	h := &l.health
 	h.mu.Lock()
 	defer h.mu.Unlock()

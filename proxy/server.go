@@ -138,7 +138,9 @@ func (l *listener) accept() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			l.srv.log.Error("accept", "listener", l.Name, "error", err)
+			if others, ok := l.srv.notices.Due(l.Name + " accept"); ok {
+				l.srv.log.Error("accept", "listener", l.Name, "error", err, "others", others)
+			}
 			time.Sleep(acceptPause)
 			continue
 		}

@@ -16,6 +16,7 @@ type ListenerStatus struct {
 	Open     uint64 // sessions
 	LoggedIn uint64 // of those
 	Accepted uint64 // sessions since the start
+	Silent   uint64 // of those, the ones that ended because their login took too long
 	// Counts are those of all sessions since the start.
 	Counts *stats.Session
 	// Held is how many commands were decided on, and how long that took in all.
@@ -87,7 +88,7 @@ func (srv *Server) Listeners() []ListenerStatus {
 
 func (l *listener) status(open []*stats.Session) ListenerStatus {
 	status := ListenerStatus{
-		Name: l.Name, Upstream: l.Upstream.String(), Open: uint64(len(open)), Accepted: l.stats.Accepted.Load(),
+		Name: l.Name, Upstream: l.Upstream.String(), Open: uint64(len(open)), Accepted: l.stats.Accepted.Load(), Silent: l.stats.Silent.Load(),
 		Counts: l.stats.Sum(open), Errors: l.stats.Errors(),
 	}
 	if l.ln != nil {

@@ -63,7 +63,11 @@ func Bridge() *mysql.MyError {
 func OutOfIDs(rule *rule.Rule, cause error) error {
 	text, reference := inside.Text(cause)
 	if reference == "" {
-		return &Refusal{Reason: noIDs, Rule: rule, Why: cause.Error(), MyError: outOfIDs(rule, cause.Error())}
+		reason := noIDs
+		if tooNarrow(cause) {
+			reason = tooGreat
+		}
+		return &Refusal{Reason: reason, Rule: rule, Why: cause.Error(), MyError: outOfIDs(rule, cause.Error())}
 	}
 	return KeptError{outOfIDs(rule, text), rule, cause}
 }
@@ -85,6 +89,12 @@ func Logged(err error, told *mysql.MyError) string {
 		return inside.WithoutNumbers(told.Message)
 	}
 	return told.Message
+}
+
+// tooNarrow reports whether the source gave an id, and the column cannot hold it.
+func tooNarrow(cause error) bool {
+	_, is := errors.AsType[*rule.TooGreatError](cause)
+	return is
 }
 
 func outOfIDs(rule *rule.Rule, text string) *mysql.MyError {
@@ -275,6 +285,7 @@ const (
 	columnType     = rule.ColumnType
 	undecided      = rule.Undecided
 	miscounted     = rule.Miscounted
+	tooGreat       = rule.TooGreat
 )
 
 // ReasonOf returns why an error refuses a statement, and the rule that does; nil: it is not known,

@@ -65,7 +65,7 @@ func (c *Column) holds(id uint64) error {
 	if id <= c.most {
 		return nil
 	}
-	return fmt.Errorf("source %s gave id %d, and the column holds at most %d: make the column BIGINT or give it a source of smaller ids", c.rule.Source, id, c.most)
+	return &rule.TooGreatError{Source: c.rule.Source, ID: id, Most: c.most}
 }
 
 // FillGenes sets every element of ids, of which there is at least one, to an id with the

@@ -141,7 +141,8 @@ func (q Question) String() string { return questionNames[q] }
 // for all of them. The zero value is ready.
 type Listener struct {
 	Accepted  atomic.Uint64
-	Held      Timed // commands that were decided on, from there to the last byte sent
+	Silent    atomic.Uint64 // sessions that ended because their login took too long
+	Held      Timed         // commands that were decided on, from there to the last byte sent
 	Questions [questions]Timed
 	// OnHeld is told of each of those; nil: nobody is.
 	OnHeld func(time.Duration)
