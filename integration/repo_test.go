@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"cmd/idproxy/top":   {"monitor"},
 	"cmd/idproxy/admin": {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
-		"cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
+		"cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
 		"config", "idsource", "idsource/resp", "inside", "monitor", "proxy", "proxy/stats", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/check": {

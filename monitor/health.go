@@ -67,6 +67,9 @@ func (s *State) listenerReady(l *Listener) ListenerReady {
 	if s.Draining {
 		one.add("idproxy is shutting down", "idproxy is shutting down")
 	}
+	if s.Files.Full() {
+		one.add("it has no room for a session", fmt.Sprintf("%d of %d files are open: raise LimitNOFILE, or lower limits.sessions", s.Files.Open, s.Files.Limit))
+	}
 	if l.Problem != "" {
 		one.add("its server does not answer", "server "+l.Upstream+": "+l.Problem)
 	}

@@ -38,6 +38,7 @@ var metrics = []metric{
 		out(float64(s.Config.Reloads), "done")
 		out(float64(s.Config.Failed), "failed")
 	}),
+	gauge("config_reload_failed", "1 when the last reload failed.", nil, func(s *State, out emit) { out(one(s.Config.Problem != "")) }),
 	gauge("draining", "1 while idproxy shuts down.", nil, func(s *State, out emit) { out(one(s.Draining)) }),
 
 	gauge("ready", "1 when a load balancer may send clients to the listener.", []string{"listener"}, func(s *State, out emit) {
@@ -55,6 +56,9 @@ var metrics = []metric{
 	})),
 	counter("sessions_total", "Sessions that were accepted.", []string{"listener"}, eachListener(func(l *Listener, out emit) {
 		out(float64(l.Accepted), l.Name)
+	})),
+	counter("login_timeouts_total", "Sessions that ended because their login took longer than limits.handshake.", []string{"listener"}, eachListener(func(l *Listener, out emit) {
+		out(float64(l.Silent), l.Name)
 	})),
 	counter("bytes_total", "Bytes of the MySQL protocol, before TLS, by where they came from.", []string{"listener", "from"}, eachListener(func(l *Listener, out emit) {
 		out(float64(l.FromClient), l.Name, "client")
@@ -154,6 +158,22 @@ var metrics = []metric{
 			out(s.Stores[i].Took.Seconds(), s.Stores[i].Name)
 		}
 	}),
+	gauge("store_problem", "1 for the class of the store's last error; absent when it answered.", []string{"store", "class"}, func(s *State, out emit) {
+		for i := range s.Stores {
+			if c := s.Stores[i].Class; c != "" {
+				out(1, s.Stores[i].Name, c)
+			}
+		}
+	}),
+	gauge("certificate_seconds_left", "Seconds until a certificate ends that the configuration names.", []string{"certificate"}, func(s *State, out emit) {
+		for i := range s.Certificates {
+			out(s.Certificates[i].Ends.Sub(s.Time).Seconds(), s.Certificates[i].Name)
+		}
+	}),
+	gauge("open_files", "Open descriptors of the process; this one is there when none is free, too.", nil, func(s *State, out emit) {
+		out(float64(s.Files.Open))
+	}),
+	gauge("open_files_limit", "How many there may be.", nil, func(s *State, out emit) { out(float64(s.Files.Limit)) }),
 }
 
 // MetricNames returns the names of the metrics that the state gives.

@@ -197,7 +197,9 @@ func TestReady(t *testing.T) {
 		"fence near": {func(s *State) {
 			s.Sources[1].Failing, s.Sources[1].Snowflake.Fence = "refused", Milliseconds(3*time.Second)
 		}, "ends in 3 s"},
-		"fence far": {func(s *State) { s.Sources[1].Failing = "refused" }, ""},
+		"descriptors out": {func(s *State) { s.Files = Files{Open: 127, Limit: 128} }, "127 of 128 files are open"},
+		"room for one":    {func(s *State) { s.Files = Files{Open: 126, Limit: 128} }, ""},
+		"fence far":       {func(s *State) { s.Sources[1].Failing = "refused" }, ""},
 	} {
 		s := healthy()
 		tt.change(&s)

@@ -49,7 +49,10 @@ type State struct {
 	// Refused counts the statements that were refused by no single rule.
 	Refused []Reason `json:"refused"`
 	Stores  []Store  `json:"stores"`
-	Files   Files    `json:"open_files"`
+	// Certificates are the files of certificates that the configuration names, as they were when they
+	// were read.
+	Certificates []Certificate `json:"certificates"`
+	Files        Files         `json:"open_files"`
 }
 
 // Config is the configuration in force.
@@ -74,6 +77,7 @@ type Listener struct {
 	Sessions   uint64      `json:"sessions"`       // open, logged in
 	LoggingIn  uint64      `json:"logging_in"`     // open, not logged in yet
 	Accepted   uint64      `json:"sessions_total"` // since the start
+	Silent     uint64      `json:"login_timeouts"` // of those, the ones that ended because their login took too long
 	FromClient uint64      `json:"bytes_from_client"`
 	FromServer uint64      `json:"bytes_from_server"`
 	Statements []Statement `json:"statements"` // those that were counted at least once
@@ -169,9 +173,18 @@ type Store struct {
 	Kind    string       `json:"kind"` // mysql, etcd, redis, file
 	Up      bool         `json:"up"`
 	Took    Milliseconds `json:"took_ms"` // the last answer took
+	Slow    bool         `json:"slow"`    // and this one and the one before took long
 	Problem string       `json:"problem,omitempty"`
+	Class   string       `json:"problem_class,omitempty"` // denied, timeout, unreachable, other
 	// Since is when it began to be up or down.
 	Since time.Time `json:"since"`
+}
+
+// Certificate is a file of certificates.
+type Certificate struct {
+	Name string    `json:"name"` // of the key that names it: listeners.shard0.tls.cert
+	File string    `json:"file"`
+	Ends time.Time `json:"ends"` // a certificate, or one of its chain; of CAs the last one
 }
 
 // Session is one client.
@@ -193,3 +206,6 @@ type Files struct {
 	Open  uint64 `json:"open"`
 	Limit uint64 `json:"limit"`
 }
+
+// Full reports whether they do not suffice for one more session, which takes two.
+func (f Files) Full() bool { return f.Limit > 0 && f.Open+2 > f.Limit }

@@ -44,6 +44,7 @@ func New(cfg *config.Config, w io.Writer) *Program {
 	p := &Program{cfg: cfg, level: &slog.LevelVar{}, counts: ruleset.Counts{}}
 	p.watch = newWatch(p)
 	p.log = slog.New(p.watch.events.Handler(newHandler(w, cfg.Log, p.level)))
+	p.watch.stores.log, p.watch.certificates.log = p.log, p.log
 	return p
 }
 

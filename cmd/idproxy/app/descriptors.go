@@ -2,6 +2,9 @@ package app
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"sync"
 	"syscall"
 
 	"idproxy/cmd/idproxy/upstream"
@@ -50,4 +53,38 @@ func fewDescriptors(cfg *config.Config, limit uint64) string {
 	}
 	return fmt.Sprintf("limits.sessions is %d, and %d open files are enough for %d: raise the limit to %d (ulimit -n, LimitNOFILE in systemd), or lower limits.sessions",
 		cfg.Limits.Sessions, limit, enough, need)
+}
+
+// descriptors counts the open ones of the process. It opens their folder once: where none is free,
+// it could not be opened any more.
+type descriptors struct {
+	mu     sync.Mutex
+	folder *os.File // nil: the system has none
+}
+
+func newDescriptors() *descriptors {
+	folder, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return &descriptors{}
+	}
+	return &descriptors{folder: folder}
+}
+
+// count returns how many there are and may be; 0 where the system does not tell.
+func (d *descriptors) count() (f monitor.Files) {
+	f.Limit = openFilesLimit()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.folder == nil {
+		return f
+	}
+	if _, err := d.folder.Seek(0, io.SeekStart); err != nil {
+		return f
+	}
+	names, err := d.folder.Readdirnames(-1)
+	if err != nil {
+		return f
+	}
+	f.Open = uint64(len(names))
+	return f
 }

@@ -40,7 +40,9 @@ type watch struct {
 		done, failed uint64
 		problem      string
 	}
-	stores storeHealth
+	stores       storeHealth
+	certificates certificates
+	files        *descriptors
 }
 
 // inForce is a configuration as it is shown.
@@ -53,7 +55,7 @@ type inForce struct {
 
 func newWatch(p *Program) *watch {
 	return &watch{
-		p: p, started: time.Now(), events: &monitor.Events{}, refusals: &monitor.Refusals{},
+		p: p, started: time.Now(), events: &monitor.Events{}, refusals: &monitor.Refusals{}, files: newDescriptors(),
 		held: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "idproxy_held_seconds", Help: "How long commands were held that were decided on, from their last byte to the server's first.",
 			Buckets: []float64{1e-5, 1e-4, 1e-3, 1e-2, .1, 1}, NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 100,
@@ -89,6 +91,7 @@ func (w *watch) reloaded(cfg *config.Config) {
 	if err != nil {
 		text = []byte("cannot be shown: " + err.Error())
 	}
+	w.certificates.add(cfg)
 	w.inForce.Store(&inForce{cfg: cfg, text: text, counts: maps.Clone(w.p.counts), loaded: time.Now()})
 }
 
@@ -141,13 +144,13 @@ func (w *watch) serve(ctx context.Context, c *config.Admin) (wait func() error, 
 	for _, l := range listeners {
 		w.p.log.Info("admin", "listen", l.Addr().String(), "token", c.Token != "")
 	}
-	w.stores.log = w.p.log
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx)) // it is asked while sessions drain, too
 	var all sync.WaitGroup
 	var served error
 	all.Go(func() { served = srv.Serve(ctx, listeners...) })
 	all.Go(func() { w.p.srv.CheckServers(ctx) })
 	all.Go(func() { w.stores.check(ctx, w.p.sources) })
+	all.Go(func() { w.certificates.warn(ctx) })
 	return func() error {
 		end()
 		all.Wait()
@@ -167,8 +170,8 @@ func (w *watch) State() monitor.State {
 	s := monitor.State{
 		Time: time.Now().UTC(), Version: Built().String(), Started: w.started.UTC(), Draining: w.p.srv.Draining(),
 		Config: monitor.Config{File: now.cfg.Path, SHA256: now.cfg.SHA256, Loaded: now.loaded.UTC()},
-		Files:  openFiles(),
-		Stores: w.stores.all(now.cfg),
+		Files:  w.files.count(),
+		Stores: w.stores.all(now.cfg), Certificates: w.certificates.state(),
 	}
 	w.reloads.Lock()
 	s.Config.Reloads, s.Config.Failed, s.Config.Problem = w.reloads.done, w.reloads.failed, w.reloads.problem
@@ -203,7 +206,7 @@ func (w *watch) Sessions() []monitor.Session {
 func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener {
 	out := monitor.Listener{
 		Name: l.Name, Listen: l.Listen, Upstream: l.Upstream, Sources: []string{},
-		Sessions: l.LoggedIn, LoggingIn: l.Open - l.LoggedIn, Accepted: l.Accepted,
+		Sessions: l.LoggedIn, LoggingIn: l.Open - l.LoggedIn, Accepted: l.Accepted, Silent: l.Silent,
 		FromClient: l.Counts.FromClient.Load(), FromServer: l.Counts.FromServer.Load(),
 		Held: l.Held, HeldTime: monitor.Milliseconds(l.HeldTime),
 		Statements: []monitor.Statement{}, Questions: []monitor.Question{}, Errors: []monitor.Error{},
@@ -264,15 +267,6 @@ func reasons(counts [rule.Reasons]uint64) []monitor.Reason {
 		}
 	}
 	return all
-}
-
-// openFiles counts the descriptors of the process; 0 where the system does not tell.
-func openFiles() (f monitor.Files) {
-	f.Limit = openFilesLimit()
-	if list, err := os.ReadDir("/proc/self/fd"); err == nil {
-		f.Open = uint64(len(list))
-	}
-	return f
 }
 
 // AdminClient returns a client of the admin listener of a configuration: of its unix socket, if it

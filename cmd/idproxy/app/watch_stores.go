@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"idproxy/cmd/idproxy/sources"
+	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/monitor"
 )
@@ -17,12 +18,15 @@ type storeHealth struct {
 
 	mu     sync.Mutex
 	byName map[string]monitor.Store
+	late   map[string]int // answers in a row that took long
 }
 
 // How often stores are asked whether they answer, and how long that may take.
 const (
 	storePeriod = 2 * time.Second
 	storeTime   = 2 * time.Second
+	storeSlow   = storeTime / 4 // a store is slow whose answers take as long
+	slowAnswers = 2             // one can be a connection that was made anew
 )
 
 // check asks all stores, again and again until ctx is done.
@@ -47,19 +51,28 @@ func (h *storeHealth) heard(name string, took time.Duration, err error) {
 	was, known := h.byName[name]
 	is := monitor.Store{Name: name, Up: err == nil, Took: monitor.Milliseconds(took), Since: was.Since}
 	if err != nil {
-		is.Problem = err.Error()
+		is.Problem, is.Class = err.Error(), string(store.ClassOf(err))
 	}
+	if h.byName == nil {
+		h.byName, h.late = map[string]monitor.Store{}, map[string]int{}
+	}
+	h.late[name]++
+	if err != nil || took < storeSlow {
+		h.late[name] = 0
+	}
+	is.Slow = h.late[name] >= slowAnswers
 	if !known || was.Up != is.Up {
 		is.Since = time.Now().UTC()
 	}
 	switch {
 	case err != nil && (!known || was.Up):
-		h.log.Warn("store lost", "store", name, "error", err)
+		h.log.Warn("store lost", "store", name, "class", is.Class, "error", err)
 	case err == nil && known && !was.Up:
 		h.log.Info("store is back", "store", name, "after", time.Since(was.Since).Round(time.Millisecond))
-	}
-	if h.byName == nil {
-		h.byName = map[string]monitor.Store{}
+	case is.Slow && !was.Slow:
+		h.log.Warn("store slow", "store", name, "took", took.Round(time.Millisecond))
+	case err == nil && was.Slow && !is.Slow:
+		h.log.Info("store is fast again", "store", name, "took", took.Round(time.Millisecond))
 	}
 	h.byName[name] = is
 }

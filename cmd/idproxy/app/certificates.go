@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"idproxy/cmd/idproxy/tlsconfig"
+	"idproxy/config"
+	"idproxy/monitor"
+)
+
+// When the log says that a certificate ends, and how often from then on.
+const (
+	certificateSoon   = 14 * 24 * time.Hour
+	certificatePeriod = 24 * time.Hour
+)
+
+// certificates are those that are in force: they were read when the program began to use them, and
+// a file that was replaced since changes nothing.
+type certificates struct {
+	log *slog.Logger
+
+	mu  sync.Mutex
+	all []tlsconfig.Certificate
+}
+
+// add reads those that are new in a configuration. One that cannot be read is not used either.
+func (c *certificates) add(cfg *config.Config) {
+	all, err := tlsconfig.Certificates(cfg)
+	if err != nil {
+		c.log.Warn("certificates that nobody watches", "error", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range all {
+		if !c.has(one.Name) {
+			c.all = append(c.all, one)
+		}
+	}
+}
+
+func (c *certificates) has(name string) bool {
+	for _, one := range c.all {
+		if one.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// remind says of those that end soon that they do.
+func (c *certificates) remind() {
+	for _, one := range c.state() {
+		if time.Until(one.Ends) < certificateSoon {
+			c.log.Warn("certificate ends", "certificate", one.Name, "file", one.File, "ends", one.Ends)
+		}
+	}
+}
+
+// warn reminds once a day until ctx is done.
+func (c *certificates) warn(ctx context.Context) {
+	tick := time.NewTicker(certificatePeriod)
+	defer tick.Stop()
+	for {
+		c.remind()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *certificates) state() []monitor.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]monitor.Certificate, 0, len(c.all))
+	for _, one := range c.all {
+		all = append(all, monitor.Certificate{Name: one.Name, File: one.File, Ends: one.Ends.UTC()})
+	}
+	return all
+}

@@ -1,0 +1,85 @@
+package app
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"idproxy/cmd/idproxy/tlsconfig"
+	"idproxy/monitor"
+)
+
+// said returns a log and what tells which of its lines are events.
+func said() (*slog.Logger, func() []string) {
+	events := &monitor.Events{}
+	return slog.New(events.Handler(slog.NewTextHandler(io.Discard, nil))), func() (texts []string) {
+		for _, e := range events.After(0) {
+			texts = append(texts, e.Text)
+		}
+		return texts
+	}
+}
+
+// TestSlowStore: a store is slow that answers late twice in a row, and one answer that is not ends
+// that.
+func TestSlowStore(t *testing.T) {
+	log, texts := said()
+	h := &storeHealth{log: log}
+	for _, answer := range []struct {
+		took time.Duration
+		err  error
+		slow bool
+	}{
+		{took: storeSlow},
+		{took: time.Millisecond},
+		{took: storeSlow},
+		{took: storeSlow, slow: true},
+		{took: storeSlow, slow: true},
+		{took: time.Millisecond},
+		{took: storeSlow},
+		{took: storeTime, err: errors.New("no answer")},
+		{took: storeSlow},
+	} {
+		h.heard("s", answer.took, answer.err)
+		if got := h.byName["s"]; got.Slow != answer.slow || got.Up == (answer.err != nil) {
+			t.Errorf("after %+v: %+v", answer, got)
+		}
+	}
+	if got, want := texts(), []string{"store slow", "store is fast again", "store lost", "store is back"}; !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
+	}
+}
+
+// TestCertificateEnds: of those that end soon the log says so, and of no others.
+func TestCertificateEnds(t *testing.T) {
+	log, texts := said()
+	c := &certificates{log: log, all: []tlsconfig.Certificate{
+		{Name: "far", Ends: time.Now().Add(certificateSoon + time.Hour)}, {Name: "near", Ends: time.Now().Add(certificateSoon - time.Hour)}, {Name: "over"},
+	}}
+	c.remind()
+	if got, want := texts(), []string{"certificate ends", "certificate ends"}; !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
+	}
+}
+
+// TestCountDescriptors: a descriptor more is counted as one.
+func TestCountDescriptors(t *testing.T) {
+	d := newDescriptors()
+	before := d.count()
+	files := make([]*os.File, 100)
+	for i := range files {
+		file, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		files[i] = file
+	}
+	if after := d.count(); before.Open == 0 || after.Open < before.Open+90 || after.Open > before.Open+110 || after.Limit == 0 {
+		t.Errorf("%+v before, %+v with %d more", before, after, len(files))
+	}
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+// redisError is what the client makes of a line that begins with a minus sign.
+type redisError string
+
+func (e redisError) Error() string { return string(e) }
+func (redisError) RedisError()     {}
+
+func TestClassOf(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for _, tt := range []struct {
+		err  error
+		want Class
+	}{
+		{&mysql.MySQLError{Number: 1045, Message: "Access denied for user"}, Denied},
+		{fmt.Errorf("mysql store: %w", &mysql.MySQLError{Number: 1142, Message: "INSERT command denied"}), Denied},
+		{&mysql.MySQLError{Number: 1205, Message: "Lock wait timeout exceeded"}, Other},
+		{redisError("WRONGPASS invalid username-password pair or user is disabled."), Denied},
+		{redisError("NOAUTH Authentication required."), Denied},
+		{redisError("LOADING Redis is loading the dataset in memory"), Other},
+		{rpctypes.ErrAuthFailed, Denied},
+		{rpctypes.ErrPermissionDenied, Denied},
+		{rpctypes.ErrNoLeader, Other},
+		{&os.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, Denied},
+		{fmt.Errorf("ask: %w", context.DeadlineExceeded), Timeout},
+		{&net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, Timeout},
+		{fmt.Errorf("ask: %w", refused), Unreachable},
+		{io.EOF, Unreachable},
+		{errors.New("something else"), Other},
+	} {
+		if got := ClassOf(tt.err); got != tt.want {
+			t.Errorf("%v is %s, want %s", tt.err, got, tt.want)
+		}
+	}
+}
