@@ -1,11 +1,14 @@
 package monitor
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +53,7 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s: %d names of metrics, is it still read?", path, len(names))
 		}
 	}
+	hasRunbooks(t, filepath.Join(folder, "alerts.yml"))
 	var dashboard struct {
 		Panels []struct {
 			Type, Title string
@@ -77,5 +81,29 @@ func TestAlerts(t *testing.T) {
 		if p.Type != "row" && len(p.Targets) == 0 {
 			t.Errorf("panel %s shows nothing", p.Title)
 		}
+	}
+}
+
+// hasRunbooks looks whether each alert names its section of docs/troubleshooting.md, and whether
+// each of those sections is of an alert.
+func hasRunbooks(t *testing.T, alerts string) {
+	t.Helper()
+	rules, err1 := os.ReadFile(alerts)
+	page, err2 := os.ReadFile("../../docs/troubleshooting.md")
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	var named, sections []string
+	for _, m := range regexp.MustCompile(`(?s)- alert: (\w+)\n.*?runbook: (\S+)\n`).FindAllSubmatch(rules, -1) {
+		if want := "docs/troubleshooting.md#" + strings.ToLower(string(m[1])); string(m[2]) != want {
+			t.Errorf("alert %s has the runbook %s, want %s", m[1], m[2], want)
+		}
+		named = append(named, string(m[1]))
+	}
+	for _, m := range regexp.MustCompile(`(?m)^### (Idproxy\w+)$`).FindAllSubmatch(page, -1) {
+		sections = append(sections, string(m[1]))
+	}
+	if all := bytes.Count(rules, []byte("- alert: ")); len(named) != all || !slices.Equal(named, sections) {
+		t.Errorf("%d alerts with runbooks of %d are %q, the page has %q", len(named), all, named, sections)
 	}
 }

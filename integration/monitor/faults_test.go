@@ -1,0 +1,267 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"idproxy/monitor"
+)
+
+// told is what docs/troubleshooting.md says of a fault: a row of its table.
+type told struct {
+	metric  string // an expression of PromQL
+	alert   string
+	event   string
+	fact    string // a part of what the event brings along; empty: it is not named
+	section string // a heading of the page, or Top
+	line    string // a part of what stands there
+}
+
+var toldRow = regexp.MustCompile("^\\| ([a-z ]+) \\| `([^`]+)` \\| `(\\w+)` \\| `([^`]+)`(?: `([^`]+)`)? \\| ([A-Z][a-z ]+): `([^`]+)` \\|\n$")
+
+// readTold returns the rows of the table, by fault.
+func readTold(t *testing.T) map[string]told {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| fault | metric | alert | event | status page |\n|---|---|---|---|---|\n")
+	rows := map[string]told{}
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		m := toldRow.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("a row that cannot be read: %s", line)
+		}
+		rows[m[1]] = told{m[2], m[3], m[4], m[5], m[6], m[7]}
+	}
+	return rows
+}
+
+// sight is what can be seen of a proxy at a moment.
+type sight struct {
+	samples map[string]float64 // of /metrics: name{labels}
+	events  []monitor.Event
+	page    string // the section of the page
+}
+
+// look looks at what a row names. tab shows the page.
+func look(t *testing.T, w *watched, tab context.Context, row told) (s sight) { //nolint:revive // the test first
+	t.Helper()
+	_, body := w.get(t, "/api/v1/events")
+	if err := json.Unmarshal([]byte(body), &s.events); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	section := `document.getElementById("problems").innerText`
+	if row.section != "Top" {
+		section = fmt.Sprintf(`[...document.querySelectorAll("h2")].find(h => h.textContent === %q).nextElementSibling.innerText`, row.section)
+	}
+	if err := chromedp.Run(tab, chromedp.Evaluate(section, &s.page)); err != nil {
+		t.Fatalf("section %s: %v", row.section, err)
+	}
+	_, body = w.get(t, "/metrics")
+	s.samples = scraped(t, body)
+	return s
+}
+
+// scraped reads the samples that Prometheus would.
+func scraped(t *testing.T, body string) map[string]float64 {
+	t.Helper()
+	samples := map[string]float64{}
+	for line := range strings.Lines(body) {
+		if !strings.HasPrefix(line, "idproxy_") || strings.Contains(line, "_bucket{") {
+			continue
+		}
+		at := strings.LastIndexByte(line, ' ')
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		samples[line[:at]] = value
+	}
+	return samples
+}
+
+// tells reports whether there are the event and the line that a row names.
+func (s *sight) tells(row told) (event, line bool) {
+	return slices.ContainsFunc(s.events, func(e monitor.Event) bool { return row.isEvent(e) }), strings.Contains(s.page, row.line)
+}
+
+func (row told) isEvent(e monitor.Event) bool {
+	var facts strings.Builder
+	for name, value := range e.Facts {
+		fmt.Fprintf(&facts, "%s=%s\n", name, value)
+	}
+	return e.Text == row.event && strings.Contains(facts.String(), row.fact)
+}
+
+// How long the test lets its faults take to show. They take some five seconds.
+const faultTime = 2 * time.Minute
+
+// TestFaults plants the faults of the table in docs/troubleshooting.md, each into a proxy of its
+// own, and looks whether all that its row names tells of it, and did not before. All are planted
+// at about the same time.
+func TestFaults(t *testing.T) {
+	rows, f := readTold(t), newFloor(t)
+	browser := browse(t)
+	if got, want := slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(faults)); !slices.Equal(got, want) {
+		t.Fatalf("the table has %q, want %q", got, want)
+	}
+	type planted struct {
+		*fault
+		tab           context.Context
+		before, after sight
+	}
+	began := time.Now()
+	phase := func(name string) {
+		t.Logf("%s after %v", name, time.Since(began).Round(time.Millisecond))
+	}
+	all := map[string]*planted{}
+	for name, plant := range faults {
+		all[name] = &planted{fault: plant(t, f)}
+	}
+	phase("started")
+	for name, p := range all {
+		tab, end := chromedp.NewContext(browser)
+		t.Cleanup(end)
+		p.tab = tab
+		p.show(t, tab)
+		p.before = look(t, p.watched, tab, rows[name])
+		if event, line := p.before.tells(rows[name]); event || line {
+			t.Errorf("%s: before it the event is there: %v, the line: %v", name, event, line)
+		}
+	}
+	phase("looked at")
+	for _, p := range all {
+		p.plant(t)
+	}
+	phase("planted")
+	for name, p := range all {
+		t.Run(name, func(t *testing.T) {
+			if p.moved {
+				p.show(t, p.tab)
+			}
+			row := rows[name]
+			for deadline := time.Now().Add(faultTime); ; time.Sleep(100 * time.Millisecond) {
+				p.again(t)
+				p.after = look(t, p.watched, p.tab, row)
+				event, line := p.after.tells(row)
+				if event && line {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("the event %q with %q is there: %v; %s shows %q: %v\n%+v\n%s", row.event, row.fact, event, row.section, row.line, line, p.after.events, p.after.page)
+				}
+			}
+			if row.alert == "" || row.metric == "" {
+				t.Error("the row names no metric or no alert")
+			}
+		})
+	}
+	phase("told")
+	var groups strings.Builder
+	for name, p := range all {
+		if p.after.samples != nil {
+			appendGroup(&groups, name, rows[name], p.before.samples, p.after.samples)
+		}
+	}
+	if out, err := promtool(t, groups.String()); err != nil {
+		t.Errorf("promtool: %v\n%s", err, out)
+	}
+	phase("judged")
+	// A row that names what another fault shows is found.
+	wrong, p := rows["store slow"], all["config mistake on reload"]
+	if event, line := p.after.tells(wrong); event || line {
+		t.Errorf("the event and the line of another fault are found: %v, %v", event, line)
+	}
+	groups.Reset()
+	appendGroup(&groups, "wrong", wrong, p.before.samples, p.after.samples)
+	if out, err := promtool(t, groups.String()); err == nil || !strings.Contains(out, wrong.metric) || !strings.Contains(out, wrong.alert) {
+		t.Errorf("metric and alert of another fault are found: %s", out)
+	}
+}
+
+// show opens the page and waits until it has drawn the state.
+func (f *fault) show(t *testing.T, tab context.Context) { //nolint:revive // the test first
+	t.Helper()
+	if err := chromedp.Run(tab, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(f.admin+"/")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tab, `document.getElementById("config").textContent !== ""`)
+}
+
+// Minutes for which a proxy is well, and then has its fault, in the series that promtool gets.
+const wellFor, faultyFor = 65, 65
+
+// appendGroup appends a test for promtool: of a proxy whose metrics were as before for a while and
+// are then as after. Counters that grew go on growing: the fault goes on. The expression of the
+// row has a value then and the alert fires, and not before.
+func appendGroup(to *strings.Builder, name string, row told, before, after map[string]float64) {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	fmt.Fprintf(to, "  - name: %q\n    interval: 1m\n    input_series:\n", name)
+	series := maps.Clone(before)
+	maps.Copy(series, after)
+	for _, sample := range slices.Sorted(maps.Keys(series)) {
+		was, is := before[sample], after[sample]
+		values := fmt.Sprintf("%sx%d ", number(was), wellFor-1)
+		if _, there := before[sample]; !there {
+			values = fmt.Sprintf("_x%d ", wellFor)
+		}
+		metric, labels, _ := strings.Cut(strings.TrimSuffix(sample, "}"), "{")
+		switch _, there := after[sample]; {
+		case !there:
+			values += fmt.Sprintf("stale _x%d", faultyFor)
+		case strings.HasSuffix(metric, "_total") && is > was:
+			values += fmt.Sprintf("%s+%sx%d", number(is), number(is-was), faultyFor)
+		default:
+			values += fmt.Sprintf("%sx%d", number(is), faultyFor)
+		}
+		if labels != "" {
+			labels += ","
+		}
+		fmt.Fprintf(to, "      - {series: %s, values: '%s'}\n", strconv.Quote(metric+"{"+labels+`instance="a",job="idproxy"}`), values)
+	}
+	fires := fmt.Sprintf(`max_over_time(ALERTS{alertname=%q,alertstate="firing"}[%dm])`, row.alert, wellFor-2)
+	fmt.Fprintf(to, "    promql_expr_test:\n")
+	for _, one := range []struct {
+		expr          string
+		before, after int // minutes
+	}{{row.metric, wellFor - 1, wellFor + 2}, {fires, wellFor - 1, wellFor + faultyFor - 1}} {
+		expr := strconv.Quote("count(" + one.expr + ") > bool 0")
+		fmt.Fprintf(to, "      - {expr: %s, eval_time: %dm, exp_samples: []}\n", expr, one.before)
+		fmt.Fprintf(to, "      - {expr: %s, eval_time: %dm, exp_samples: [{labels: '{}', value: 1}]}\n", expr, one.after)
+	}
+}
+
+// promtool runs tests of the rules of deploy/prometheus.
+func promtool(t *testing.T, groups string) (out string, err error) {
+	t.Helper()
+	alerts, err1 := filepath.Abs("../../deploy/prometheus/alerts.yml")
+	program, err2 := filepath.Abs("../../.tools/prometheus/promtool")
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	path := filepath.Join(t.TempDir(), "faults_test.yml")
+	text := fmt.Sprintf("rule_files: [%q]\nevaluation_interval: 1m\ntests:\n%s", alerts, groups)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, err := exec.Command(program, "test", "rules", path).CombinedOutput()
+	return string(said), err
+}
