@@ -22,7 +22,8 @@ const sendBuffer = 64 << 10
 // balancer, which asks as soon as it is connected, is answered while thousands of others connect
 // and do nothing.
 type crowd struct {
-	most int
+	most  int
+	spare reserve
 
 	mu     sync.Mutex
 	guests map[*guest]struct{}
@@ -79,6 +80,7 @@ func (g *guest) Close() error {
 	g.crowd.mu.Lock()
 	delete(g.crowd.guests, g)
 	g.crowd.mu.Unlock()
+	defer g.crowd.spare.fill()
 	return g.Conn.Close()
 }
 
@@ -99,6 +101,9 @@ type door struct {
 // Accept implements net.Listener.
 func (d door) Accept() (net.Conn, error) {
 	c, err := d.Listener.Accept()
+	if err != nil && noFiles(err) {
+		c, err = d.crowd.spare.accept(d.Listener)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,8 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 	}
+	s.crowd.spare.fill()
+	defer s.crowd.spare.close()
 	srv.SetKeepAlivesEnabled(false) // who asks much needs many connections, and those are counted
 	ended := make(chan error, len(listeners)+2)
 	go func() { ended <- s.history.run(ctx) }()
