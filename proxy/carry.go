@@ -23,5 +23,6 @@ func (s *session) Prepares(e *relay.Prepared) { s.requests.Last = e }
 // carry sets variables for what is sent next. It waits for the reply: if the server did not set
 // them, as when the query is killed, an execution would find the ids of the one before.
 func (s *session) Carry(set []byte) error {
+	defer s.askFor(stats.Variables)()
 	return s.change(s.c.AppendQuery(nil, string(set)), relay.Pending{Reply: relay.ReplyResult})
 }

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"strings"
+	"time"
 
 	"idproxy/proxy/ask"
 	"idproxy/proxy/facts"
+	"idproxy/proxy/stats"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -18,7 +20,11 @@ func (s learner) describe(t rewriter.Name, key string) error {
 		Before:    func() *facts.Table { return s.l.tables.Get([]byte(key)) },
 	}
 	if s.l.Definition != nil {
-		about.Definition = func(schema, table string) ([]byte, error) { return s.l.Definition(s.ctx, schema, table) }
+		about.Definition = func(schema, table string) ([]byte, error) {
+			began := time.Now()
+			defer func() { s.l.stats.Questions[stats.Columns].Add(time.Since(began)) }()
+			return s.l.Definition(s.ctx, schema, table)
+		}
 	}
 	f, err := s.Asker().Table(about)
 	if err != nil {

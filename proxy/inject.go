@@ -84,6 +84,7 @@ func (s command) dropLong() error {
 		return nil
 	}
 	s.c.Addressed(e, s.st.Payload())
+	defer s.askFor(stats.Release)()
 	reset := append([]byte{mysql.COM_STMT_RESET}, s.st.Payload()[1:5]...)
 	_, err := s.ask(wire.AppendPacket(nil, 0, reset), relay.ReplyOne)
 	return err
@@ -165,8 +166,12 @@ func (s command) refuseAt(i int, cause error) (again bool, err error) {
 // learn finds out what a decision waits for.
 func (s learner) learn(n decide.Need) error {
 	s.up.Leave()
-	began := time.Now()
-	defer func() { s.l.stats.Questions[questionOf(n)].Add(time.Since(began)) }()
+	why := questionOf(n)
+	if why == stats.Quiet { // nothing is asked, and it takes time as well
+		began := time.Now()
+		defer func() { s.l.stats.Questions[why].Add(time.Since(began)) }()
+	}
+	defer s.askFor(why)()
 	return s.find(n)
 }
 
@@ -238,7 +243,9 @@ func (s learner) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
 	if byAccount == nil {
 		return s.Asker().Greatest(t, column)
 	}
+	began := time.Now()
 	n, err := byAccount(s.ctx, string(t.Schema), string(t.Table), column)
+	s.l.stats.Questions[stats.Greatest].Add(time.Since(began))
 	if errors.Is(err, ErrLocked) {
 		return s.Asker().Greatest(t, column)
 	}

@@ -8,6 +8,7 @@ import (
 	"idproxy/proxy/ask"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
 	"idproxy/rewriter"
 )
 
@@ -18,6 +19,7 @@ import (
 // object gives the server the statement that is to be refused, the first of what is
 // left of its text. taken: the client has the server's own error, or will have it.
 func (s command) object(cause *mysql.MyError) (taken, done bool, err error) {
+	defer s.askFor(stats.Objection)()
 	switch {
 	case s.st.Dynamic != nil && s.st.Dynamic.From != rewriter.SourceNone:
 		return s.objectInside(cause)

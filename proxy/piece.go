@@ -9,6 +9,7 @@ import (
 
 	"idproxy/proxy/ask"
 	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -69,6 +70,7 @@ func (s command) settle() error {
 	if w == nil {
 		return nil
 	}
+	defer s.askFor(stats.Settlement)()
 	id, err := s.askAfter(w)
 	if errors.Is(err, errServerGone) {
 		return err // the client is told which ids are in doubt
@@ -161,6 +163,7 @@ const showWarnings = "SHOW WARNINGS"
 // quoteAll gives the client the error of a statement of a piece that the server could
 // not read. Natively it quotes what stands behind the piece, too.
 func (s command) quoteAll(w *relay.Withheld) error {
+	defer s.askFor(stats.Objection)()
 	ofItsText := s.st.Dynamic != nil && s.st.Dynamic.From != rewriter.SourceNone // the error; asking would change the diagnostics
 	if w.Result < len(s.st.Spans) && !ofItsText {
 		span := s.st.Spans[w.Result]

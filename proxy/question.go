@@ -2,11 +2,13 @@ package proxy
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/ask"
 	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -41,6 +43,7 @@ func (q questions) Prepare(sql []byte) (wire.PrepareReply, error) {
 
 // Close implements ask.Server.
 func (q questions) Close(statement uint32) error {
+	q.s.l.stats.Questions[stats.Release].Add(0)
 	return q.s.write(wire.AppendPacket(nil, 0, []byte{
 		mysql.COM_STMT_CLOSE, byte(statement), byte(statement >> 8), byte(statement >> 16), byte(statement >> 24),
 	}))
@@ -75,6 +78,8 @@ func (s *session) ask(packet []byte, kind relay.ReplyKind) ([]byte, error) {
 func (s *session) askAs(packet []byte, p relay.Pending) ([]byte, error) {
 	a := &relay.Answer{Done: make(chan struct{})}
 	p.Watcher = &relay.HiddenReply{Kind: relay.HiddenAsk, Answer: a}
+	began := time.Now()
+	defer func() { s.l.stats.Questions[s.asking].Add(time.Since(began)) }()
 	s.c.Send(p)
 	if err := s.write(packet); err != nil {
 		return nil, err
@@ -109,12 +114,20 @@ func (s *session) probe() error {
 	return nil
 }
 
+// askFor says why commands of our own are sent until the returned function is called.
+func (s *session) askFor(why stats.Question) (end func()) {
+	before := s.asking
+	s.asking = why
+	return func() { s.asking = before }
+}
+
 // payFor pays the debt of LAST_INSERT_ID() in front of a question that reads it.
 func (s *session) payFor(sql string) error {
 	id := s.c.State().LastID
 	if !id.Owed || !rewriter.MentionsLastID([]byte(sql)) {
 		return nil
 	}
+	defer s.askFor(stats.Payment)()
 	if _, err := s.ask(s.c.AppendQuery(nil, "SET last_insert_id="+strconv.FormatUint(id.Value, 10)), relay.ReplyOne); err != nil {
 		return err
 	}

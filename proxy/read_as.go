@@ -11,6 +11,7 @@ import (
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -90,6 +91,7 @@ func withQuotes(modes string, mode rewriter.Mode) string {
 func (s *session) ReadAsNow() error {
 	was := s.elsewhere
 	s.elsewhere = elsewhere{}
+	defer s.askFor(stats.Reading)()
 	var err error
 	if was.moded {
 		err = s.setMode(was.mode)

@@ -15,6 +15,7 @@ import (
 // send sends a decided piece whose ids are drawn, with what the proxy needs said in front of it.
 // done: the client got an error instead.
 func (s command) send(expected []relay.Expect) (sent, done bool, err error) {
+	defer s.askFor(stats.Numbering)()
 	payload, made, err := s.st.Order.Write(s.session, &s.st.Command)
 	if err != nil {
 		return s.refused(err)
@@ -79,9 +80,11 @@ func (s command) storedSQL(o decide.Order, e *relay.Expect) (string, error) {
 func (s command) prelude(p relay.Pending) (first []byte) {
 	what := s.c.SendBehind(p, s.st.Owing, s.st.Order.MayOwe())
 	if what.Pays {
+		s.l.stats.Questions[stats.Payment].Add(0)
 		first = s.c.AppendQuery(first, "SET last_insert_id="+strconv.FormatUint(what.Value, 10))
 	}
 	if what.Asks {
+		s.l.stats.Questions[stats.LastID].Add(0)
 		first = s.c.AppendQuery(first, ask.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", s.c.MariaDB))
 	}
 	return first

@@ -45,6 +45,7 @@ type session struct {
 	decider  decide.Decider
 	held     *decide.Statement // while it is decided on
 	outcome  stats.Kind        // of that command
+	asking   stats.Question    // why commands of our own are sent now
 	// elsewhere is what is to be taken back once the text of the held command was read.
 	elsewhere elsewhere
 	in        *inlet // from the client; toServer's

@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 )
 
@@ -241,6 +242,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 	for _, tt := range tests {
 		k := newTalk(t, 0, atOnce)
+		counted := &stats.Commands{}
+		k.requests.Commands = counted
 		roundTrip := func() {
 			n, act := k.requests.Next(tt.command)
 			out, used, _ := k.replies.Feed(tt.reply)
@@ -251,5 +254,32 @@ func TestNoAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(100, roundTrip); n != 0 {
 			t.Errorf("%s: %v allocations", tt.name, n)
 		}
+		if n := counted[stats.Forwarded][stats.FormOf(tt.command[wire.HeaderLen])].Load(); n < 100 {
+			t.Errorf("%s: %d were counted", tt.name, n)
+		}
+	}
+}
+
+// BenchmarkRoundTrip is a forwarded query and its reply, as metrics count them and uncounted: what
+// the one takes longer is what metrics cost. BenchmarkForwarded of package stats is that alone.
+func BenchmarkRoundTrip(b *testing.B) {
+	command, reply := relayQuery("SELECT a FROM t WHERE b = 1 ORDER BY c"), relayPacket(1, relayOkPayload(1, 0, 2))
+	for _, how := range []string{"uncounted", "counted"} {
+		b.Run(how, func(b *testing.B) {
+			k := newTalk(b, 0, atOnce)
+			session := &stats.Session{}
+			if how == "counted" {
+				k.requests.Commands = &session.Commands
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				k.requests.Next(command)
+				k.replies.Feed(reply)
+				if how == "counted" { // as the two readings of the connections do
+					session.FromClient.Add(uint64(len(command)))
+					session.FromServer.Add(uint64(len(reply)))
+				}
+			}
+		})
 	}
 }

@@ -106,32 +106,39 @@ func (t *Timed) Load() (uint64, time.Duration) {
 	return t.count.Load(), time.Duration(t.nanos.Load())
 }
 
-// Question is what a client is not seen to ask.
+// Question is why a command goes to the server that the client is not seen to send.
 type Question uint8
 
 // The questions.
 const (
-	Quiet     Question = iota // none: the end of what is pending is waited for
-	Renewal                   // a statement is prepared anew
-	Reading                   // the session reads a text in other settings
-	Setting                   // the session's settings
-	Columns                   // the columns of a table
-	Greatest                  // the greatest id in a column
-	Values                    // what expressions are worth
-	Charset                   // character_set_database
-	Name                      // a name in UTF-8
-	Owner                     // whether a table is a temporary one
-	Engine                    // what engine a table has
-	InsertID                  // what SET insert_id asks for
-	Soundness                 // whether a statement can be prepared
-	Exactness                 // whether a query keeps its values inside another one
-	Count                     // how many rows a query gives
+	Quiet      Question = iota // none: the end of what is pending is waited for
+	Renewal                    // a statement is prepared anew
+	Reading                    // the session reads a text in other settings
+	Setting                    // the session's settings
+	Columns                    // the columns of a table
+	Greatest                   // the greatest id in a column
+	Values                     // what expressions are worth
+	Charset                    // character_set_database
+	Name                       // a name in UTF-8
+	Owner                      // whether a table is a temporary one
+	Engine                     // what engine a table has
+	InsertID                   // what SET insert_id asks for
+	Soundness                  // whether a statement can be prepared
+	Exactness                  // whether a query keeps its values inside another one
+	Count                      // how many rows a query gives
+	Payment                    // LAST_INSERT_ID() is set to what it owes; nobody waits
+	LastID                     // LAST_INSERT_ID() in front of an INSERT; nobody waits
+	Settlement                 // what the reply to an INSERT left open
+	Objection                  // whether the server has an error of its own for what is refused
+	Variables                  // user variables with ids are set, in front of an EXECUTE
+	Numbering                  // the statement that numbers the rows of a query is prepared
+	Release                    // a statement or its long data is let go; nobody waits
 	questions
 )
 
 var questionNames = [questions]string{
 	"quiet", "renewal", "reading", "settings", "columns", "greatest", "values", "charset", "name", "owner", "engine", "insert_id",
-	"soundness", "exactness", "count",
+	"soundness", "exactness", "count", "payment", "last_insert_id", "settlement", "objection", "variables", "numbering", "release",
 }
 
 // String returns the question as metrics have it.
