@@ -44,6 +44,7 @@ type fakeServer struct {
 	maxPacket string        // max_allowed_packet, as a row has it
 	seen      []string      // texts of queries, but for the proxy's questions
 	conns     []net.Conn
+	wrap      func(net.Conn) net.Conn // of what it writes to; nil: as it is
 
 	// handle returns the payloads that answer a query; false closes the
 	// connection instead.
@@ -98,6 +99,9 @@ func (f *fakeServer) accept() {
 		}
 		f.mu.Lock()
 		f.conns = append(f.conns, c)
+		if f.wrap != nil {
+			c = f.wrap(c)
+		}
 		f.mu.Unlock()
 		f.wg.Go(func() { f.serve(c) })
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -11,9 +12,15 @@ import (
 // loops is Config.Loops of the servers that tests start.
 var loops int
 
-// TestMain runs all tests over goroutines, and then over event loops.
+// TestMain runs all tests over goroutines, and then over event loops. Fuzzers run once: the one of the
+// drivers plays over both.
 func TestMain(m *testing.M) {
-	for _, loops = range []int{0, 2} {
+	flag.Parse()
+	passes := []int{0, 2}
+	if flag.Lookup("test.fuzz").Value.String() != "" || flag.Lookup("test.fuzzworker").Value.String() == "true" {
+		passes = passes[:1]
+	}
+	for _, loops = range passes {
 		fmt.Println("event loops:", loops)
 		if code := m.Run(); code != 0 {
 			os.Exit(code)
