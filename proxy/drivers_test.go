@@ -262,7 +262,6 @@ func FuzzDrivers(f *testing.F) {
 	})
 }
 
-
 // TestNobodyIsHeldUp: clients that do not read their results, and one whose statement waits for a
 // server that does not answer, hold nobody else up, although all share one loop.
 func TestNobodyIsHeldUp(t *testing.T) {
