@@ -24,7 +24,7 @@ type Store interface {
 	// Release makes a.Worker free.
 	Release(ctx context.Context, a Ask) (Reply, error)
 	// Add makes the pool when there is none, and adds the numbers below
-	// f.Numbers that it lacks.
+	// f.Numbers that it lacks. It returns how many it lacked.
 	Add(ctx context.Context, f Fill) (added int, err error)
 	// Drop takes free numbers out of the pool and returns those it took.
 	Drop(ctx context.Context, pool string, workers []uint64) (dropped []uint64, err error)

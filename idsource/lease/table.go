@@ -165,12 +165,11 @@ func (s tabled) Add(ctx context.Context, f Fill) (added int, err error) {
 	if f.Numbers > tableMost {
 		return 0, fmt.Errorf("a pool of this store has at most %d numbers; twice as many as there are processes are enough", tableMost)
 	}
-	err = s.add(ctx, f, All, func(v Visit, p Page) (bool, error) {
-		n, done, err := fill(ctx, v, p, f.Numbers)
-		added += n
-		return done, err
-	})
-	return added, err
+	lacked := map[uint64]bool{}
+	if err := s.add(ctx, f, All, func(v Visit, p Page) (bool, error) { return fill(ctx, v, p, f.Numbers, lacked) }); err != nil {
+		return 0, err
+	}
+	return len(lacked), nil
 }
 
 // add makes the pool unless it is there, and visits it until do has done its work.
@@ -206,32 +205,34 @@ func makePool(ctx context.Context, v Visit, p Page, f Fill) (ready bool, err err
 	return false, err
 }
 
-// fill makes the numbers below n free that the pool lacks. It is not done where
-// someone changed the pool meanwhile.
-func fill(ctx context.Context, v Visit, p Page, n uint64) (added int, done bool, err error) {
+// fill makes the numbers below n free that the pool lacks, and adds them to
+// lacked. It is not done where someone changed the pool meanwhile. That may have
+// been itself, where an answer was lost and the store was asked again: so it does
+// not count what a store says was done, but what was not there before.
+func fill(ctx context.Context, v Visit, p Page, n uint64, lacked map[uint64]bool) (done bool, err error) {
 	var missing []uint64
 	for w := range n {
 		r, there := p.Records[w]
 		if !there {
 			missing = append(missing, w)
+			lacked[w] = true
 			continue
 		}
 		if r.State != Dropped {
 			continue
 		}
+		lacked[w] = true
 		r.State, r.Beat = Free, p.Now
 		if done, err := v.Write(ctx, p, w, r); !done || err != nil {
-			return added, false, err
+			return false, err
 		}
-		added++
 	}
 	for some := range slices.Chunk(missing, InsertMost) {
 		if done, err := v.Insert(ctx, p, some, Record{State: Free, Beat: p.Now}); !done || err != nil {
-			return added, false, err
+			return false, err
 		}
-		added += len(some)
 	}
-	return added, true, nil
+	return true, nil
 }
 
 // Drop implements Store.
@@ -249,6 +250,7 @@ func (s tabled) Drop(ctx context.Context, pool string, workers []uint64) (droppe
 				}
 				r := p.Records[w]
 				if r.State != Free {
+					done = try > 0 && r.State == Dropped // the store was asked again, see fill
 					break
 				}
 				r.State = Dropped

@@ -1,0 +1,82 @@
+package etcd
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	client "go.etcd.io/etcd/client/v3"
+
+	"idproxy/idsource/lease"
+	"idproxy/integration/holders"
+)
+
+// deaf is a client that does not hear what became of its next transaction that writes.
+type deaf struct {
+	client.KV
+	next *atomic.Bool
+}
+
+// Txn implements client.KV.
+func (d deaf) Txn(ctx context.Context) client.Txn {
+	return &deafTxn{Txn: d.KV.Txn(ctx), ctx: ctx, next: d.next}
+}
+
+type deafTxn struct {
+	client.Txn
+	ctx    context.Context
+	next   *atomic.Bool
+	writes bool
+}
+
+func (t *deafTxn) If(c ...client.Cmp) client.Txn {
+	t.Txn = t.Txn.If(c...)
+	return t
+}
+
+func (t *deafTxn) Then(o ...client.Op) client.Txn {
+	for _, op := range o {
+		t.writes = t.writes || op.IsPut()
+	}
+	t.Txn = t.Txn.Then(o...)
+	return t
+}
+
+func (t *deafTxn) Commit() (*client.TxnResponse, error) {
+	r, err := t.Txn.Commit()
+	if t.writes && t.next.CompareAndSwap(true, false) {
+		<-t.ctx.Done()
+		return nil, t.ctx.Err()
+	}
+	return r, err
+}
+
+// TestAddHeardTwice: a slow cluster is asked again for what it has done already, and says that it
+// found something else. What was added or dropped is counted all the same.
+func TestHeardTwice(t *testing.T) {
+	t.Parallel()
+	st := newStore(t, newServer(t))
+	next := &atomic.Bool{}
+	st.c.KV = deaf{st.c.KV, next}
+	workers, ctx := st.Workers(), t.Context()
+	add := func(numbers uint64, want int) {
+		t.Helper()
+		next.Store(true)
+		n, err := workers.Add(ctx, lease.Fill{Pool: "p", Shape: "41/10/12", Numbers: numbers, Fresh: true, Rules: holders.Quick})
+		if err != nil || n != want || next.Load() != (want == 0) {
+			t.Errorf("Add up to %d = %d, %v, want %d; an answer was lost: %t", numbers, n, err, want, !next.Load())
+		}
+		if l, err := workers.List(ctx, "p"); err != nil || uint64(len(l.Records)) != numbers {
+			t.Errorf("%d numbers are there, want %d: %v", len(l.Records), numbers, err)
+		}
+	}
+	add(3, 3) // the pool itself is what is heard twice
+	add(5, 2)
+	add(5, 0)
+	add(5+lease.InsertMost+1, lease.InsertMost+1)
+	next.Store(true)
+	if dropped, err := workers.Drop(ctx, "p", []uint64{1, 2}); err != nil || len(dropped) != 2 || next.Load() {
+		t.Errorf("Drop = %d, %v; an answer was lost: %t", dropped, err, !next.Load())
+	}
+	add(5+lease.InsertMost+1, 2)
+}
