@@ -55,7 +55,7 @@ func orderNotes(c *config.Source, l snowflake.Layout) (notes []Finding) {
 func leaseNotes(cfg *config.Config) (notes []Finding) {
 	for _, c := range store.Leasing(cfg) {
 		f := c.Snowflake
-		rules, err := store.LeaseRules(f, cfg.Store(f.Workers).Etcd != nil)
+		rules, err := store.LeaseRules(f, store.Lasting(cfg.Store(f.Workers)))
 		if err != nil {
 			notes = append(notes, Finding{c.Pos.String(), LevelError, fmt.Sprintf("source %s: %v", c.Name, err)})
 			continue

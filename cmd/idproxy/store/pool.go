@@ -66,6 +66,9 @@ func (p *Pool) Used(l lease.Listing) (n uint64) {
 	return n
 }
 
+// Lasting reports whether a store of worker numbers keeps what it confirmed, and has no clock.
+func Lasting(c *config.Store) bool { return c.Etcd != nil }
+
 // LeaseRules are the rules of a source whose worker numbers are leased. lasting
 // says of its store that it keeps what it confirmed, and has no clock.
 func LeaseRules(f *config.Snowflake, lasting bool) (lease.Rules, error) {

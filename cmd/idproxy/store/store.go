@@ -69,7 +69,7 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 		if err != nil {
 			return Store{}, err
 		}
-		return Store{Segments: st, Keys: st, workers: st.Workers(), disposable: st.Disposable(), Place: place, Places: []string{place}, Lasting: true, Close: st.Close}, nil
+		return Store{Segments: st, Keys: st, workers: st.Workers(), disposable: st.Disposable(), Place: place, Places: []string{place}, Lasting: Lasting(c), Close: st.Close}, nil
 	case len(c.MySQL.DSNs) > 0:
 		var dsns []string
 		for _, dsn := range c.MySQL.DSNs {
