@@ -75,7 +75,7 @@ func TestOraclePrepared(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
 		kind, every := o.native.server.Kind, width.Of(28, 7)
 		if o.trigger != noTrigger {
-			every = width.Of(24, 12)
+			every = width.Of(36, 7)
 		}
 		for i, fam := range familiesOf(kind) {
 			for j, m := range modesOf(kind) {

@@ -72,7 +72,7 @@ func newWorld(t *testing.T, server *servers.Server, c column, tr trigger) *world
 		names: map[uint64]string{}, labels: map[uint64]string{},
 	}
 	w.addr = server.Addr
-	w.observer = wireclient.Open(t, server.Addr, w.db)
+	w.observer = wireclient.Open(t, server.Socket, w.db)
 	w.observer.Must(t, w.schema(tr)...)
 	w.observer.Must(t, "SET sql_mode = CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')", "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
 		"PREPARE observe FROM '"+strings.ReplaceAll(w.observeSQL(), "'", "''")+"'")
