@@ -70,8 +70,8 @@ func link(path, argument string) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	shared := filepath.Join(cache, "idproxy"+argument)
-	cmd := exec.Command("go", "build", argument, "-o", shared, "idproxy/cmd/idproxy")
+	shared := filepath.Join(cache, "idproxy"+argument) // without what debuggers want, which takes time to link
+	cmd := exec.Command("go", "build", argument, "-ldflags=-w", "-o", shared, "idproxy/cmd/idproxy")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build idproxy: %w\n%s", err, out)
 	}
