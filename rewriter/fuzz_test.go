@@ -3,6 +3,7 @@ package rewriter
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -125,6 +126,43 @@ func FuzzPlan(f *testing.F) {
 		}
 		if again := p.Append(nil, text, planIDs(p)); !bytes.Equal(again, out) {
 			t.Fatalf("%q\n gives %q\n and then %q", text, out, again)
+		}
+	})
+}
+
+// FuzzOpen: an INSERT that is read without knowing where it ends, ends where Split ends it, and is
+// read as it is by itself.
+func FuzzOpen(f *testing.F) {
+	for i, s := range slices.Concat(nasty, forms, queries) {
+		for _, behind := range []string{";", "; SELECT 1", ";INSERT INTO t (a) VALUES (';')", ";\x00"} {
+			f.Add([]byte(s+behind), uint8(0), uint8(i))
+			f.Add([]byte(s+behind), uint8(i*5), uint8(i*7))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte, mode, facts uint8) {
+		s := fuzzStatement(text, mode, facts)
+		s.Table, s.Open = fuzzTable(facts), true
+		open, alone := new(Plan), new(Plan)
+		if err := open.Read(s); err != nil {
+			if !errors.Is(err, ErrOpen) {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		s.Mode.MultiStatements = true
+		span, last, ok := Next(text, 0, s.Mode)
+		if !ok || span != (Span{End: open.End}) {
+			t.Fatalf("%q ends at %d, split at %+v", text, open.End, span)
+		}
+		if Ends(text, span.End, s.Mode) != last {
+			t.Fatalf("%q is the last statement: %v", text[:span.End], last)
+		}
+		s.Text, s.Open = text[:open.End], false
+		if err := alone.Read(s); err != nil {
+			t.Fatalf("%q is read, alone it is not: %v", s.Text, err)
+		}
+		if !reflect.DeepEqual(open, alone) {
+			t.Fatalf("%q\n of %q is read as %+v\n alone as %+v", s.Text, text, open, alone)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func (s *scanner) noteToken(t token) {
 	case tokPunct:
 		if c := s.text[t.start]; c == '?' {
 			s.asks = true
-		} else if !s.sign(t.start) {
+		} else if c != ';' && !s.sign(t.start) {
 			s.note(uint64(c))
 		}
 	}

@@ -20,6 +20,8 @@ var (
 	// ErrNeedValues: only the server can tell what some expressions for ids are worth; ask it for
 	// [Plan.Questions], and read the statement again with the answers.
 	ErrNeedValues = errors.New("values of expressions needed")
+	// ErrOpen: the end of the statement must be found first, by [Next].
+	ErrOpen = errors.New("end of the statement needed")
 )
 
 // Unsupported is the error for a statement that is not edited. It carries no value of the
@@ -35,7 +37,10 @@ func (e *Unsupported) Error() string { return e.Form }
 // Statement is one INSERT or REPLACE, and what is known of it.
 type Statement struct {
 	Text []byte // one statement, with or without a ';' at its end
-	Mode Mode   // of the session
+	// Open: other statements may stand behind that ';', and Plan.End tells where this one ends. It is
+	// read so only where Split ends it at the same place; else the error is ErrOpen.
+	Open bool
+	Mode Mode // of the session
 	// those of the table whose column it has, in their order; the first feeds the last insert id
 	Rules []*rule.Rule
 	Table *rule.Table // nil: not known
@@ -108,6 +113,7 @@ type Plan struct {
 	Genes     [][]uint16
 	Questions []Span // expressions for ids whose value only the server can tell
 
+	extent
 	places
 	draft
 	shapes
@@ -116,10 +122,15 @@ type Plan struct {
 	parameters
 	scratch []byte
 	rowWord bool // each tuple has ROW in front
-	body    int  // where rows begin: behind SET, at VALUES, at the query
 	calls   bool // a tuple may call a function that is none of the servers' own
 	query   query
 	width   int // values per row of it
+}
+
+// extent is where the parts of a statement stand.
+type extent struct {
+	body int // where its rows begin: behind SET, at VALUES, at the query
+	End  int // where it ends: at its ';', or where the text does
 }
 
 // Clauses is what a statement has beside its rows.

@@ -9,7 +9,8 @@ import (
 )
 
 // Read reads an INSERT or REPLACE. A statement that cannot be read without the table's facts gives
-// ErrNeedTable, one with expressions for ids ErrNeedValues until it is read with their values.
+// ErrNeedTable, one with expressions for ids ErrNeedValues until it is read with their values. An
+// open one that cannot be read as such gives ErrOpen, whatever else is wrong with it.
 // After any other error the plan must not be used.
 //
 // Understood: {INSERT [LOW_PRIORITY | HIGH_PRIORITY | DELAYED] [IGNORE] | REPLACE [LOW_PRIORITY |
@@ -28,13 +29,15 @@ func (p *Plan) Read(s *Statement) error {
 	for reads, move := false, false; ; {
 		p.reset()
 		p.ReadsLastID = reads
-		r := planReader{plan: p, table: s.Table, values: s.Values, move: move, prepared: s.Prepared, bulk: s.Bulk, utf8: s.UTF8, speller: s.Speller}
+		r := planReader{plan: p, open: s.Open, table: s.Table, values: s.Values, move: move, prepared: s.Prepared, bulk: s.Bulk, utf8: s.UTF8, speller: s.Speller}
 		r.scanner = scanner{text: s.Text, mode: s.Mode, version: versionRefuse}
 		r.noteSession()
 		err := r.read(s.Rules)
 		switch {
 		case r.lastID && !reads:
 			reads = true
+		case err != nil && s.Open:
+			return ErrOpen
 		case err != nil:
 			return err
 		case !move && r.mustMove():
@@ -62,6 +65,9 @@ func (r *planReader) read(rules []*rule.Rule) error {
 	if err != nil {
 		return err
 	}
+	if r.plan.Selected && r.open {
+		return ErrOpen
+	}
 	if r.plan.Selected && len(r.plan.keys) > 0 {
 		return unsupported(r.otherRows(t) + " into a table whose ids have a gene")
 	}
@@ -76,7 +82,16 @@ func (r *planReader) read(rules []*rule.Rule) error {
 	if err := (&tailReader{r}).read(t); err != nil {
 		return err
 	}
+	if r.open && !r.endsSurely() {
+		return ErrOpen
+	}
 	return r.decide()
+}
+
+// endsSurely reports whether an open statement ends where it was read to, and nothing looked behind
+// that: for new names, or for what may change the value of an expression.
+func (r *planReader) endsSurely() bool {
+	return !r.dollars && !r.alias && len(r.plan.Questions) == 0
 }
 
 // counts reports whether the server itself counts in one of the columns, one that no rule names: it

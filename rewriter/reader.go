@@ -15,6 +15,7 @@ type planReader struct {
 	table  *rule.Table
 	values []Value
 
+	open      bool // Statement.Open
 	prepared  bool // the statement is to be prepared
 	utf8      int  // Statement.UTF8
 	speller   Speller

@@ -54,6 +54,7 @@ type scanner struct {
 	crossed int // beginnings and ends of such comments passed
 	// what began inside a numbered comment ended behind it: servers may split here differently
 	straddled bool
+	dollars   bool   // a dollar quote was passed: to a MySQL before 8.0.32 it is none
 	touched   bool   // a token reached the end of the text and might go on behind it
 	fault     string // why the last token was tokBad
 
@@ -222,6 +223,7 @@ func (s *scanner) dollar() token {
 	if end < 0 {
 		return s.unfinished(s.pos, "dollar quote without its end")
 	}
+	s.dollars = true
 	return token{kind: tokDollar, start: s.pos, end: s.pos + end + 2*len(tag)}
 }
 

@@ -56,6 +56,11 @@ func Next(text []byte, start int, m Mode) (span Span, last, ok bool) {
 	return Span{Start: start, End: end, Doubt: doubt}, isBlank(text[end+1:], m), true
 }
 
+// Ends reports whether nothing stands behind a statement that ends at end.
+func Ends(text []byte, end int, m Mode) bool {
+	return end == len(text) || isBlank(text[end+1:], m)
+}
+
 // isBlank reports whether text has nothing but blanks, comments and ';'.
 func isBlank(text []byte, m Mode) bool {
 	s := scanner{text: text, mode: m}
@@ -71,10 +76,7 @@ func isBlank(text []byte, m Mode) bool {
 }
 
 // splitter finds the end of the statement at pos.
-type splitter struct {
-	headReader
-	dollars bool // a dollar quote was passed: to a MySQL before 8.0.32 it is none
-}
+type splitter struct{ headReader }
 
 func (s *splitter) statement() (end int, doubt bool) {
 	start := s.pos
@@ -155,7 +157,6 @@ func (s *splitter) pass(i int) int {
 func (s *splitter) passDollar(i int) int {
 	s.pos = i
 	t := s.dollar()
-	s.dollars = s.dollars || t.kind == tokDollar
 	if t.kind == tokBad {
 		return -1
 	}

@@ -28,7 +28,10 @@ func (r *tailReader) read(t token) (err error) {
 	if t.kind != tokEnd && !r.punct(t, ';') {
 		return r.unexpected(t)
 	}
-	for t.kind != tokEnd {
+	if r.plan.End = len(r.text); t.kind != tokEnd {
+		r.plan.End = t.start
+	}
+	for t.kind != tokEnd && !r.open {
 		if t = r.next(); t.kind == tokBad {
 			return r.unexpected(t)
 		}

@@ -24,16 +24,18 @@ func TestAllocations(t *testing.T) {
 		{"one row", "INSERT INTO orders (a) VALUES (1)", 2},
 		{"100 rows", rows, 2},
 		{"explicit id", "INSERT INTO orders (id) VALUES (7)", 2},
+		{"semicolons", "INSERT INTO orders (a) VALUES ('a; b'),(';')", 2},
+		{"forwarded with a semicolon", "SELECT * FROM orders WHERE id = 7;", 0},
 	} {
-		x := newDeciding()
-		command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, tt.text...))
-		m := &relay.Requests{Conversation: x.c, Rules: x.d.Rules, Limit: 1 << 20}
-		run := func() { x.carry(t, m, command) }
-		run()
-		got := testing.AllocsPerRun(200, run)
-		t.Logf("%s: %v allocations", tt.name, got)
-		if got > tt.most {
-			t.Errorf("%s: %v allocations; want %v at most", tt.name, got, tt.most)
+		for _, multi := range []bool{false, true} {
+			x, m, command := sending(tt.text, multi)
+			run := func() { x.carry(t, m, command) }
+			run()
+			got := testing.AllocsPerRun(200, run)
+			t.Logf("%s, multi-statements %v: %v allocations", tt.name, multi, got)
+			if got > tt.most {
+				t.Errorf("%s, multi-statements %v: %v allocations; want %v at most", tt.name, multi, got, tt.most)
+			}
 		}
 	}
 }
@@ -66,6 +68,18 @@ func TestAllocationsOfExecutions(t *testing.T) {
 			t.Errorf("%s: %v allocations; want %v at most", tt.name, got, tt.most)
 		}
 	}
+}
+
+// sending returns a session that sends a text, with multi-statements on or off.
+func sending(text string, multi bool) (*deciding, *relay.Requests, []byte) {
+	x := newDeciding()
+	caps := uint64(mysql.CLIENT_PROTOCOL_41)
+	if multi {
+		caps |= uint64(mysql.CLIENT_MULTI_STATEMENTS)
+	}
+	x.c.Begin(caps, false, 90704)
+	command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, text...))
+	return x, &relay.Requests{Conversation: x.c, Rules: x.d.Rules, Limit: 1 << 20}, command
 }
 
 // prepare prepares a statement with one parameter under the number 1.

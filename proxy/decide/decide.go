@@ -75,40 +75,76 @@ func (cx *reading) decidePiece() (Need, error) {
 // cutPiece goes through the statements of the next piece.
 func (cx *reading) cutPiece() error {
 	for at := 0; ; {
-		span, last, ok := rewriter.Next(cx.st.Text, at, cx.Mode)
-		if !ok {
-			break
-		}
-		cx.st.Spans = append(cx.st.Spans, span)
 		if cx.st.Touch&relay.TouchInsert != 0 { // the reply shows the insert id of its last result alone
 			cx.st.Touch |= relay.TouchLastID
 		}
-		if cx.now.Busy && !last {
-			return NeedQuiet{}
-		}
-		i := len(cx.st.Spans) - 1
-		if i > 0 && i == cx.st.Until {
-			cx.st.cut(i)
+		ends, last, err := cx.decideNext(at)
+		switch {
+		case errors.Is(err, errCut):
+			cx.st.cut(len(cx.st.Spans) - 1)
 			return nil
-		}
-		ends, err := cx.decideStatement(i)
-		if errors.Is(err, errCut) {
-			cx.st.cut(i)
-			return nil
-		}
-		if err != nil {
+		case err != nil || last:
 			return err
 		}
-		if last {
-			break
-		}
-		at = span.End + 1
+		end := cx.st.Spans[len(cx.st.Spans)-1].End
+		at = end + 1
 		if ends || len(cx.st.Filled.Parts) == maxParts || cx.settings && !cx.rules.Empty() && cx.st.writesBehind(at) {
-			cx.st.End, cx.st.Rest = span.End, at
+			cx.st.End, cx.st.Rest = end, at
 			return nil
 		}
 	}
-	return nil
+}
+
+// decideNext decides on the statement of the piece that begins at at. ends: it must be the last of
+// the piece. last: no other follows it in the text.
+func (cx *reading) decideNext(at int) (ends, last bool, err error) {
+	if ends, last, err := cx.decideOpen(at); !errors.Is(err, errOpen) {
+		return ends, last, err
+	}
+	span, last, ok := rewriter.Next(cx.st.Text, at, cx.Mode)
+	if !ok {
+		return false, true, nil
+	}
+	i := len(cx.st.Spans)
+	cx.st.Spans = append(cx.st.Spans, span)
+	switch {
+	case cx.now.Busy && !last:
+		return false, false, NeedQuiet{}
+	case i > 0 && i == cx.st.Until:
+		return false, false, errCut
+	}
+	head, more := cx.st.head.Of(cx.st.Text[span.Start:span.End], cx.Mode)
+	if span.Doubt {
+		head.Kind = rewriter.Compound
+	}
+	ends, err = cx.decideStatement(i, head, more)
+	return ends, last, err
+}
+
+// decideOpen is decideNext for an INSERT that gets ids, in a text that the server splits: its
+// reader finds its end, so that no byte is looked at twice. The error is errOpen where the end must
+// be found first; nothing has happened then.
+func (cx *reading) decideOpen(at int) (ends, last bool, err error) {
+	if !cx.Mode.MultiStatements || cx.st.Until > 0 {
+		return false, false, errOpen
+	}
+	head, _ := cx.st.head.Of(cx.st.Text[at:], cx.Mode)
+	if head.Kind != rewriter.Insert && head.Kind != rewriter.Replace || len(head.Target.Table) == 0 {
+		return false, false, errOpen
+	}
+	i, found := len(cx.st.Spans), cx.st.Found
+	cx.st.Spans = append(cx.st.Spans, rewriter.Span{Start: at, End: len(cx.st.Text)})
+	cx.open = true
+	ends, err = cx.decideStatement(i, head, false)
+	if cx.open {
+		cx.open, cx.st.Spans, cx.st.Found = false, cx.st.Spans[:i], found
+		return false, false, errOpen
+	}
+	last = rewriter.Ends(cx.st.Text, cx.st.Spans[i].End, cx.Mode)
+	if cx.now.Busy && !last {
+		return false, false, NeedQuiet{}
+	}
+	return ends, last, err
 }
 
 // unconcerned reports whether no rule can concern what is left of a text. What looks at
@@ -127,13 +163,9 @@ func (cx *reading) unconcerned() bool {
 }
 
 // decideStatement decides on the i-th statement of the piece. ends: it must be the last.
-func (cx *reading) decideStatement(i int) (ends bool, err error) {
-	span := cx.st.Spans[i]
-	sql := cx.st.Text[span.Start:span.End]
-	head, more := cx.st.head.Of(sql, cx.Mode)
-	if span.Doubt {
-		head.Kind = rewriter.Compound
-	}
+// more: the text ends before its head does.
+func (cx *reading) decideStatement(i int, head rewriter.Head, more bool) (ends bool, err error) {
+	sql := cx.st.Text[cx.st.Spans[i].Start:cx.st.Spans[i].End]
 	switch head.Kind {
 	case rewriter.Insert, rewriter.Replace, rewriter.Load:
 		if more && len(head.Target.Table) == 0 { // the text ends before the table
@@ -141,7 +173,7 @@ func (cx *reading) decideStatement(i int) (ends bool, err error) {
 			break
 		}
 		how, err := cx.inserts(i, head)
-		if err != nil || how == noticed || how == alone {
+		if err != nil || how == noticed || how == alone || cx.open {
 			return how == alone, err
 		}
 	case rewriter.Prepare, rewriter.Execute, rewriter.Deallocate:
@@ -163,7 +195,7 @@ func (cx *reading) decideStatement(i int) (ends bool, err error) {
 // inserts decides on an INSERT, REPLACE or LOAD, and notes what that leaves for those behind it.
 func (cx *reading) inserts(i int, head rewriter.Head) (insertion, error) {
 	how, err := cx.decideInsert(i, head)
-	if err != nil {
+	if err != nil || cx.open {
 		return how, err
 	}
 	sql := cx.st.Text[cx.st.Spans[i].Start:cx.st.Spans[i].End]

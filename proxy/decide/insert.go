@@ -29,6 +29,8 @@ func (cx *reading) decideInsert(i int, head rewriter.Head) (insertion, error) {
 	switch {
 	case len(p.Rules) == 0 || err != nil:
 		return asItIs, err
+	case cx.open && (p.view || p.isObserved()): // what is said of it takes the whole statement
+		return asItIs, errOpen
 	case p.view:
 		return asItIs, cx.unfilled(p, "INSERT through a view without column "+p.Rules[0].Column)
 	case head.Kind == rewriter.Load:
@@ -91,7 +93,10 @@ func (x inserting) readInsert() (fills bool, err error) {
 	if keyedByText(x.p.Rules) && x.now.Known&relay.KnowUTF8 == 0 {
 		return false, NeedProbe{}
 	}
-	err = x.plan.Read(x.toRead())
+	if err = x.plan.Read(x.toRead()); errors.Is(err, rewriter.ErrOpen) {
+		return false, errOpen
+	}
+	x.closes()
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
 	old := x.p.Facts.At.Before(x.st.Begun) // what is known is of what the table was
 	switch {
@@ -117,11 +122,22 @@ func (x inserting) readInsert() (fills bool, err error) {
 	return true, nil
 }
 
+// closes notes where an open INSERT ends, once it was read.
+func (x inserting) closes() {
+	if !x.open {
+		return
+	}
+	p := x.p
+	p.Text = p.Text[:x.plan.End]
+	p.span.End = p.span.Start + len(p.Text)
+	x.open, x.st.reading.Text, x.st.Spans[p.result] = false, p.Text, p.span
+}
+
 // toRead is what a plan is read from.
 func (x inserting) toRead() *rewriter.Statement {
 	x.st.speller = x.speller()
 	read := &x.st.reading
-	*read = rewriter.Statement{Text: x.p.Text, Mode: x.Mode, Rules: x.p.Rules, Table: x.p.Facts.Table, UTF8: x.now.UTF8, Speller: &x.st.speller}
+	*read = rewriter.Statement{Text: x.p.Text, Open: x.open, Mode: x.Mode, Rules: x.p.Rules, Table: x.p.Facts.Table, UTF8: x.now.UTF8, Speller: &x.st.speller}
 	if x.prepares {
 		read.Prepared, read.Bulk = true, x.inner == nil && x.now.Caps&wire.MariaDBStmtBulkOperations != 0
 	}

@@ -126,5 +126,8 @@ func NeedOf(err error) (Need, error) {
 // over before it is decided on.
 var errCut = errors.New("the statements in front must be over first")
 
+// errOpen says that the end of an INSERT must be found before it is decided on.
+var errOpen = errors.New("the end of the statement must be found first")
+
 // lacksEngine says that the engine of the part's table is to be asked for.
 func (p *Part) lacksEngine() error { return NeedEngine{Table: p.Name, Facts: p.Facts} }

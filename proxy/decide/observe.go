@@ -2,6 +2,7 @@ package decide
 
 import (
 	"errors"
+	"slices"
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
@@ -30,6 +31,11 @@ func (x inserting) observed() bool {
 	}
 	x.p.Rules, x.p.columns = x.p.Rules[:kept], x.p.columns[:kept]
 	return kept == 0
+}
+
+// isObserved reports whether a rule of the part only observes.
+func (p *Part) isObserved() bool {
+	return slices.ContainsFunc(p.Rules, func(r *rule.Rule) bool { return r.Observe })
 }
 
 // would says what the i-th rule of the part would do.

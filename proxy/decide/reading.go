@@ -36,6 +36,8 @@ type reading struct {
 	// prepares: it is a statement to prepare. inner is its text where a PREPARE in SQL brings it.
 	prepares bool
 	inner    []byte
+	// open: other statements may stand behind the INSERT that is decided on. Its reader finds its end.
+	open bool
 	// What the statements in front do to what is known of the session:
 	settings bool // they may change settings or the schema, to what cannot be told
 	barrier  bool // or tables
@@ -58,7 +60,7 @@ func (cx *reading) restart() {
 	cx.Mode, cx.prepares, cx.inner = cx.now.Mode, cx.st.Prepares(), nil
 	cx.Mode.MultiStatements = cx.st.Multi
 	cx.schema, cx.known = cx.now.Schema, cx.now.Known&relay.KnowSchema != 0
-	cx.settings, cx.barrier = false, false
+	cx.settings, cx.barrier, cx.open = false, false, false
 }
 
 // insertion is how an INSERT goes.
