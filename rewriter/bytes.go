@@ -1,10 +1,6 @@
 package rewriter
 
 import (
-	"bytes"
-	"encoding/binary"
-	"math/bits"
-
 	"idproxy/ascii"
 	"idproxy/pattern"
 )
@@ -86,105 +82,6 @@ const (
 	lows  = 0x0101010101010101
 	highs = 0x8080808080808080
 )
-
-// quotedEnd returns the index behind the quoted text whose opening quote stands at text[start], or
-// -1 when text ends before it does. esc is the byte that takes the next one with it, or quote
-// itself when there is none. plain is false when a doubled quote or an escape stands inside.
-//
-// Servers step over whole characters of the client's character set first, and a byte that begins
-// none stands alone; an escape takes one byte with it, not one character.
-func quotedEnd(text []byte, start int, esc byte, cs Charset) (end int, plain bool) {
-	quote := text[start]
-	quotes, escapes, wide := lows*uint64(quote), lows*uint64(esc), uint64(0)
-	if cs.Hides() {
-		wide = highs
-	}
-	plain = true
-	leaps := start + longQuote
-	for i := start + 1; i < len(text); {
-		if len(text)-i >= 8 {
-			v := binary.LittleEndian.Uint64(text[i:])
-			a, b := v^quotes, v^escapes
-			// The lowest bit set marks the first zero byte of a or b; bits above it may be wrong.
-			hit := ((a-lows)&^a|(b-lows)&^b)&highs | v&wide
-			if hit == 0 {
-				if i += 8; i > leaps && wide == 0 {
-					from := i
-					if i = leap(text, i, quote, esc); i-from < longQuote {
-						leaps = i + 8*longQuote // it does not pay here
-					}
-				}
-				continue
-			}
-			first := bits.TrailingZeros64(hit) >> 3
-			if text[i+first] == esc && esc != quote {
-				if n := escapedBy(v, quotes, escapes, wide); n > 0 {
-					plain = false
-					i += n
-					continue
-				}
-			}
-			i += first
-		}
-		switch c := text[i]; {
-		case c == quote:
-			if i+1 >= len(text) || text[i+1] != quote {
-				return i + 1, plain
-			}
-			plain = false
-			i += 2
-		case c == esc:
-			plain = false
-			i += 2
-		case c >= 0x80:
-			i += cs.charLen(text[i:])
-		default:
-			i++
-		}
-	}
-	return -1, plain
-}
-
-// escapedBy returns how far the quoted text surely goes on in the eight bytes of v, some of which
-// are escapes; 0 when that takes a closer look.
-func escapedBy(v, quotes, escapes, wide uint64) int {
-	e := zeros(v ^ escapes)
-	if v&wide != 0 || e&(e<<8) != 0 {
-		return 0
-	}
-	// No escape is behind another one, so each takes the byte behind it.
-	if ends := zeros(v^quotes) &^ (e << 8); ends != 0 {
-		return bits.TrailingZeros64(ends) >> 3
-	}
-	return 8 + int(e>>63)
-}
-
-// zeros marks the highest bit of each byte of v that is zero.
-func zeros(v uint64) uint64 { return ^((v&^highs + lows*0x7F) | v) & highs }
-
-// longQuote is the length from which a quoted text is worth a search by vector instructions, which
-// is slow to begin.
-const longQuote = 64
-
-// leap returns the index of the first quote or escape in text from i on.
-func leap(text []byte, i int, quote, esc byte) int {
-	const most = 256 // of text that is looked at twice
-	for i < len(text) {
-		part := text[i:min(i+most, len(text))]
-		n := bytes.IndexByte(part, quote)
-		if n >= 0 {
-			part = part[:n]
-		}
-		if m := bytes.IndexByte(part, esc); m >= 0 && esc != quote {
-			return i + m
-		}
-		if n >= 0 {
-			return i + n
-		}
-		i += len(part)
-	}
-	return i
-}
 
 // foldEqual reports whether word is lower, a lower-case ASCII text, in any case.
 func foldEqual(word []byte, lower string) bool {

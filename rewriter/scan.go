@@ -44,6 +44,7 @@ type scanner struct {
 	pos     int
 	mode    Mode
 	version versionRule
+	quotes  block
 
 	inVersion bool // pos is inside a version comment that counts as code
 	numbered  bool // a version comment with a number was seen
@@ -155,7 +156,7 @@ func (s *scanner) quoting(i int, class class) (k kind, escape byte) {
 
 func (s *scanner) quoted(class class) token {
 	k, escape := s.quoting(s.pos, class)
-	end, plain := quotedEnd(s.text, s.pos, escape, s.mode.Charset)
+	end, plain := s.quotes.quotedEnd(s.text, s.pos, escape, s.mode.Charset)
 	if end < 0 {
 		return s.unfinished(s.pos, "quote without its end")
 	}

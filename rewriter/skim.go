@@ -37,7 +37,7 @@ func (r *tupleReader) skim(i, commas int) (end, seen int) {
 				return i, seen
 			}
 		case classQuote:
-			next, _ := quotedEnd(text, i, esc, r.mode.Charset)
+			next, _ := r.quotes.quotedEnd(text, i, esc, r.mode.Charset)
 			if next < 0 {
 				return r.stop(i, "quote without its end"), seen
 			}

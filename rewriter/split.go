@@ -127,7 +127,7 @@ func (s *splitter) pass(i int) int {
 	switch class := classes[s.text[i]]; class {
 	case classQuote, classDouble, classTick:
 		_, escape := s.quoting(i, class)
-		end, _ := quotedEnd(s.text, i, escape, s.mode.Charset)
+		end, _ := s.quotes.quotedEnd(s.text, i, escape, s.mode.Charset)
 		return end
 	case classStar:
 		if s.endsVersion(i) {

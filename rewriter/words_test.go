@@ -81,7 +81,7 @@ func TestQuotedEndAgreesWithPlainLoop(t *testing.T) {
 		}
 		for cs := SingleByte; cs <= GB18030; cs++ {
 			for _, esc := range []byte{'\\', '\''} {
-				got, _ := quotedEnd(text, 0, esc, cs)
+				got, _ := new(block).quotedEnd(text, 0, esc, cs)
 				if want, _ := slowQuotedEnd(text, esc, cs); got != want {
 					t.Fatalf("quotedEnd(%q, %q, %d) = %d, want %d", text, esc, cs, got, want)
 				}
