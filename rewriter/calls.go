@@ -13,17 +13,16 @@ import (
 // into: its name may stand in front of the list of columns. Strings and comments are not told from
 // code.
 func CallsUnknown(text, table []byte) bool {
-	remarks := lineComments(text)
 	for at := 0; ; at++ {
 		next := bytes.IndexByte(text[at:], '(')
 		if next < 0 {
 			return false
 		}
 		at += next
-		if at > 0 && text[at-1] == ',' && !remarks { // between rows, mostly
+		if at > 0 && text[at-1] == ',' { // between rows, mostly
 			continue
 		}
-		switch word, certain := callee(text[:at], remarks); {
+		switch word, certain := callee(text[:at], true); {
 		case word == nil:
 		case table != nil && bytes.Equal(word, table):
 			table = nil // further on it is a function

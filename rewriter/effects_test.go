@@ -1,6 +1,33 @@
 package rewriter
 
-import "testing"
+import (
+	"bytes"
+	"math/rand"
+	"testing"
+)
+
+// The search that leaps finds what a plain one finds.
+func TestNamesInsertID(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	parts := []string{"insert", "INSERT", "Insert_Id", "_", "_id", "_iD", "id", "inser", "t", " ", "last_insert"}
+	found := 0
+	for range 20_000 {
+		var text []byte
+		for range r.Intn(8) {
+			text = append(text, parts[r.Intn(len(parts))]...)
+		}
+		want := bytes.Contains(bytes.ToLower(text), []byte("insert_id"))
+		if got := namesInsertID(text); got != want {
+			t.Fatalf("%q: %v; want %v", text, got, want)
+		}
+		if want {
+			found++
+		}
+	}
+	if found < 1000 || found > 19_000 {
+		t.Errorf("%d of 20,000 texts name it", found)
+	}
+}
 
 // A statement that only reads LAST_INSERT_ID() is not taken for one that sets
 // it, and none that sets it for one that does not.
