@@ -63,9 +63,9 @@ var arrows = map[string][]string{
 	"proxy/relay":           {"proxy/clienterr", "proxy/facts", "proxy/stats", "proxy/wire", "rewriter", "rule", "ascii"},
 	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
 	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
-	"proxy/facts":           {"rewriter", "rule", "pattern"},
+	"proxy/facts":           {"rewriter", "rule", "pattern", "lookup"},
 	"proxy/infile":          {"charset"},
-	"rule":                  {"pattern", "ascii"},
+	"rule":                  {"pattern", "ascii", "lookup"},
 	"rewriter":              {"rule", "pattern", "ascii", "charset"},
 	"rewriter/grammar":      {"rewriter", "rule"},
 	"idsource":              {"inside"},
@@ -83,7 +83,7 @@ var arrows = map[string][]string{
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or
 // programs.
 var (
-	pure = []string{"rewriter", "rule", "pattern", "ascii", "charset", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/decide", "proxy/clienterr"}
+	pure = []string{"rewriter", "rule", "pattern", "ascii", "lookup", "charset", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/decide", "proxy/clienterr"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

@@ -3,9 +3,8 @@ package rule
 import (
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
+	"idproxy/lookup"
 	"idproxy/pattern"
 )
 
@@ -17,10 +16,7 @@ type List struct {
 	names  pattern.Index // the same in any schema
 	words  map[string]struct{}
 
-	// answers holds what was asked before. Readers take no lock: a new answer replaces the map,
-	// which is small because it starts anew at maxAnswers.
-	answers atomic.Pointer[map[string]answer]
-	mu      sync.Mutex // held by who replaces answers
+	answers lookup.Table[answer] // what was asked before
 }
 
 type answer struct {
@@ -28,10 +24,7 @@ type answer struct {
 	may   bool
 }
 
-const (
-	maxAnswers = 1024
-	maxKey     = 2*64*4 + 2 // two names of 64 characters, the servers' limit
-)
+const maxKey = 2*64*4 + 2 // two names of 64 characters, the servers' limit
 
 // NewList returns the rules in their order of precedence. It keeps no reference to the slice.
 func NewList(rules []Rule) *List {
@@ -40,7 +33,6 @@ func NewList(rules []Rule) *List {
 		r.tables.Add(r.rules[i].pattern(), i)
 		r.names.Add(pattern.Table{Schema: "*", Name: r.rules[i].Table}, i)
 	}
-	r.answers.Store(&map[string]answer{})
 	r.words = wordsOf(r.rules)
 	return r
 }
@@ -97,12 +89,12 @@ func (r *List) answer(schema, table []byte, fold, anySchema bool) answer {
 	}
 	var stack [160]byte
 	key := append(append(append(append(stack[:0], mark), schema...), 0), table...) // names hold no zero byte
-	if a, ok := (*r.answers.Load())[string(key)]; ok {
+	if a, ok := r.answers.Get(key); ok {
 		return a
 	}
 	a := r.find(string(schema), string(table), fold, anySchema)
 	if len(key) <= maxKey {
-		r.remember(string(key), a)
+		r.answers.Put(string(key), a)
 	}
 	return a
 }
@@ -130,19 +122,4 @@ func (r *List) find(schema, table string, fold, anySchema bool) (a answer) {
 		return int(x.IDs) - int(y.IDs)
 	})
 	return a
-}
-
-func (r *List) remember(key string, a answer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	old := *r.answers.Load()
-	if len(old) >= maxAnswers {
-		old = nil
-	}
-	answers := make(map[string]answer, len(old)+1)
-	for k, v := range old {
-		answers[k] = v
-	}
-	answers[key] = a
-	r.answers.Store(&answers)
 }

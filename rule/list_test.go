@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"idproxy/lookup"
 )
 
 func TestMatch(t *testing.T) {
@@ -55,12 +57,12 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestMatchCacheIsBoundedAndShared(t *testing.T) {
+func TestMatchIsShared(t *testing.T) {
 	rules := NewList([]Rule{{Schema: "s", Table: "*", Column: "id"}})
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for i := range 2 * maxAnswers {
+			for i := range 2 * lookup.Most {
 				if rules.Match([]byte("s"), fmt.Appendf(nil, "t%d", i), i%2 == 0) == nil {
 					t.Error("no match")
 				}
@@ -68,14 +70,11 @@ func TestMatchCacheIsBoundedAndShared(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	rules.Match([]byte("s"), []byte(strings.Repeat("x", 1<<16)), false)
-	answers := *rules.answers.Load()
-	if len(answers) > maxAnswers {
-		t.Errorf("%d answers kept, limit %d", len(answers), maxAnswers)
-	}
-	for k := range answers {
-		if len(k) > maxKey {
-			t.Errorf("a key of %d bytes was kept", len(k))
+	for size, want := range map[int]bool{maxKey - len("\x00s\x00"): true, maxKey: false} {
+		table := strings.Repeat("x", size)
+		rules.Match([]byte("s"), []byte(table), false)
+		if _, kept := rules.answers.Get([]byte("\x00s\x00" + table)); kept != want {
+			t.Errorf("the answer for a name of %d bytes is kept: %v", size, kept)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (x inserting) admitColumn(i int) error {
 			return err
 		}
 	}
-	if (filled.Generated > 0 || r.Explicit == rule.Advance) && !x.tables.IsAdmitted(x.p.admission(i)) {
+	if (filled.Generated > 0 || r.Explicit == rule.Advance) && !x.tables.IsAdmitted(x.p.Facts, r) {
 		return NeedMax{Column: x.p.filling(i)}
 	}
 	return nil

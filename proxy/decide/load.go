@@ -43,7 +43,7 @@ func (x inserting) decideLoad() (insertion, error) {
 	l.Format = x.format(l, charset)
 	// 3. Ids may be drawn.
 	for i := range x.p.Rules {
-		if !x.tables.IsAdmitted(x.p.admission(i)) {
+		if !x.tables.IsAdmitted(x.p.Facts, x.p.Rules[i]) {
 			return asItIs, NeedMax{Column: x.p.filling(i)}
 		}
 	}

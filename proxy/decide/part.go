@@ -38,12 +38,8 @@ func (p *Part) filling(i int) *Filling {
 	return &Filling{Rule: p.Rules[i], Table: p.Name, Column: p.columns[i], Name: p.Facts.Name, Facts: p.Facts}
 }
 
-// admission names the i-th column of the part, and what it is compared with.
-func (p *Part) admission(i int) facts.Admission { return p.filling(i).Admission() }
-
-func (f *Filling) Admission() facts.Admission {
-	return facts.Admission{Table: f.Name, Column: f.Rule.Column, Source: f.Rule.Source}
-}
+// Admission names the column, and what it is compared with.
+func (f *Filling) Admission() facts.Admission { return facts.AdmissionOf(f.Facts, f.Rule) }
 
 // expect says what is to be expected of the part's reply.
 func (p *Part) expect(plan *rewriter.Plan, foundRows bool) relay.Expect {

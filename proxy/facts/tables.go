@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/lookup"
 	"idproxy/pattern"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -26,12 +27,21 @@ type Tables struct {
 	fold  atomic.Int32 // a Fold
 	Names Names
 
+	version atomic.Uint64      // grows with every change below; written under mu
+	seen    lookup.Table[seen] // what was found of late, by key
+
 	mu       sync.RWMutex
 	changes  uint64 // grows with every forgetting
 	tables   map[string]*Table
 	words    map[string]struct{} // names of those tables, their schemas and columns, folded
 	admitted map[Admission]bool  // columns whose greatest id the source has been compared with
 	left     map[Departure]bool  // tables that wildcards leave alone, once that was logged
+}
+
+// seen is what was found when Tables had the version. It is believed as long as they have.
+type seen struct {
+	version uint64
+	table   *Table
 }
 
 // Table is what the server said of one table.
@@ -48,7 +58,9 @@ type Table struct {
 	// while DDL is on its way may be over already.
 	Changes uint64
 	engine  atomic.Int32 // an Engine
-	doubted atomic.Bool  // a row did not fit the table
+	// admitted are columns of the table that are known to be.
+	admitted atomic.Pointer[admitted]
+	doubted  atomic.Bool // a row did not fit the table
 	// Shape tells the columns that SELECT * shows from others, and Full is when the
 	// rest was asked for.
 	Shape [sha256.Size]byte
@@ -171,13 +183,25 @@ func (t *Tables) AppendKey(dst, schema, table []byte) []byte {
 
 // Get returns what is known of the table of a key; nil: nothing that is still believed.
 func (t *Tables) Get(key []byte) *Table {
-	t.mu.RLock()
-	f := t.tables[string(key)]
-	t.mu.RUnlock()
+	f := t.find(key)
 	if f == nil || f.doubted.Load() || time.Since(f.At) > maxAge {
 		return nil
 	}
 	return f
+}
+
+// find returns the table of a key, nil where there is none.
+func (t *Tables) find(key []byte) *Table {
+	if s, ok := t.seen.Get(key); ok && s.version == t.version.Load() {
+		return s.table
+	}
+	t.mu.RLock()
+	now := seen{t.version.Load(), t.tables[string(key)]}
+	t.mu.RUnlock()
+	if now.table != nil {
+		t.seen.Put(string(key), now)
+	}
+	return now.table
 }
 
 // Current reports whether facts kept outside of the cache are still believed.
@@ -205,6 +229,7 @@ func (t *Tables) Put(key string, f *Table) {
 	}
 	t.tables[key] = f
 	t.noteWords(key, f)
+	t.version.Add(1)
 }
 
 // noteWords remembers the names that the server said. The key has those of the table.
@@ -239,13 +264,40 @@ func (t *Tables) Forget() {
 	t.changes++
 	clear(t.tables)
 	clear(t.words)
+	t.version.Add(1)
 }
 
-// IsAdmitted reports whether the greatest id of a column was compared with its source.
-func (t *Tables) IsAdmitted(column Admission) bool {
+// admitted is a column that was admitted when Tables had the version: the one that a rule names.
+type admitted struct {
+	version uint64
+	by      *rule.Rule
+	next    *admitted // of the same version
+}
+
+// IsAdmitted reports whether the greatest id of the column that a rule names was compared with the
+// rule's source.
+func (t *Tables) IsAdmitted(f *Table, by *rule.Rule) bool {
+	known := f.admitted.Load()
+	if known != nil && known.version != t.version.Load() {
+		known = nil
+	}
+	for a := known; a != nil; a = a.next {
+		if a.by == by {
+			return true
+		}
+	}
 	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.admitted[column]
+	is, version := t.admitted[AdmissionOf(f, by)], t.version.Load()
+	t.mu.RUnlock()
+	if is && (known == nil || known.version == version) {
+		f.admitted.Store(&admitted{version, by, known})
+	}
+	return is
+}
+
+// AdmissionOf names the column of a table that a rule names, and what it is compared with.
+func AdmissionOf(f *Table, by *rule.Rule) Admission {
+	return Admission{Table: f.Name, Column: by.Column, Source: by.Source}
 }
 
 // Admit notes that it was.
@@ -253,6 +305,7 @@ func (t *Tables) Admit(column Admission) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.admitted[column] = true
+	t.version.Add(1)
 }
 
 // Withdraw forgets the admission of columns that no rule names any more: what is stored in
@@ -267,6 +320,7 @@ func (t *Tables) Withdraw(rules *rule.List) {
 			return r.Column == a.Column && r.Source == a.Source && !r.Observe
 		}) {
 			delete(t.admitted, a)
+			t.version.Add(1)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"idproxy/rule"
 )
 
 func TestTablesCache(t *testing.T) {
@@ -24,9 +26,10 @@ func TestTablesCache(t *testing.T) {
 			t.Error("facts believed for too long")
 		}
 		tb.Put(string(key), &Table{At: time.Now()})
-		tb.Admit(Admission{Column: "c"})
+		f, c, d := &Table{Name: "x"}, &rule.Rule{Column: "c"}, &rule.Rule{Column: "d"}
+		tb.Admit(AdmissionOf(f, c))
 		tb.Forget()
-		if tb.Get(key) != nil || !tb.IsAdmitted(Admission{Column: "c"}) || tb.IsAdmitted(Admission{Column: "d"}) {
+		if tb.Get(key) != nil || !tb.IsAdmitted(f, c) || !tb.IsAdmitted(f, c) || tb.IsAdmitted(f, d) {
 			t.Error("forget: facts must go, admitted columns stay")
 		}
 		tb.SetFold(true)
