@@ -79,7 +79,7 @@ func (s *session) askAs(packet []byte, p relay.Pending) ([]byte, error) {
 	a := &relay.Answer{Done: make(chan struct{})}
 	p.Watcher = &relay.HiddenReply{Kind: relay.HiddenAsk, Answer: a}
 	began := time.Now()
-	defer func() { s.l.stats.Questions[s.asking].Add(time.Since(began)) }()
+	defer func() { s.answered(time.Since(began)) }()
 	s.c.Send(p)
 	if err := s.write(packet); err != nil {
 		return nil, err
@@ -90,6 +90,20 @@ func (s *session) askAs(packet []byte, p relay.Pending) ([]byte, error) {
 		return a.Packets, nil
 	case <-s.gone:
 		return nil, errServerGone
+	}
+}
+
+// slowQuestion is how long a question may take before the log has it.
+const slowQuestion = time.Second
+
+// answered counts a question, and logs it when the client had to wait for long.
+func (s *session) answered(took time.Duration) {
+	s.l.stats.Questions[s.asking].Add(took)
+	if took < slowQuestion {
+		return
+	}
+	if others, ok := s.l.srv.notices.Due(s.l.Name + " slow " + s.asking.String()); ok {
+		s.log.Warn("a statement waited for a hidden question", "kind", s.asking.String(), "took", took.Round(time.Millisecond), "others", others)
 	}
 }
 

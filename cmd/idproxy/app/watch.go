@@ -83,7 +83,13 @@ func (w *watch) observe(c *proxy.Config) {
 // fetched notes that a source asked its store for a range.
 func (w *watch) fetched(source string, took time.Duration) {
 	w.fetches.WithLabelValues(source).Observe(took.Seconds())
+	if took >= lateRange {
+		w.p.log.Warn("a range came late", "source", source, "took", took.Round(time.Millisecond))
+	}
 }
+
+// lateRange is how long a range may take before the log has it.
+const lateRange = time.Second
 
 // reloaded notes a configuration that is in force from now on.
 func (w *watch) reloaded(cfg *config.Config) {

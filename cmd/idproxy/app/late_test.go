@@ -1,0 +1,25 @@
+package app
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"idproxy/config"
+)
+
+// TestLateRanges: a range that takes a second is a line of the log, and an event.
+func TestLateRanges(t *testing.T) {
+	var out bytes.Buffer
+	p := New(&config.Config{Log: config.Log{Level: "info"}}, &out)
+	p.watch.fetched("ids", lateRange-1)
+	if out.Len() > 0 {
+		t.Errorf("a quick one: %s", &out)
+	}
+	p.watch.fetched("ids", 3*time.Second)
+	events := p.watch.events.After(0)
+	if got := out.String(); !strings.Contains(got, "source=ids took=3s") || len(events) != 1 || events[0].Facts["source"] != "ids" {
+		t.Errorf("the log has %q, the events are %v", got, events)
+	}
+}
