@@ -21,6 +21,7 @@ var loadWorlds = []struct {
 	{name: "BEFORE trigger", before: "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.a = UPPER(NEW.a)", sql: loadCSV + "(a,u)", file: "x,1\ny,1\nz,2\n"},
 	{name: "AFTER trigger", before: "CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW SET @seen = CONCAT_WS(',', @seen, NEW.a)", sql: loadCSV, file: "0,x,1\n3,y,1\n\\N,z,2\n"},
 	{name: "first row skipped", before: "INSERT INTO t (id, a, u) VALUES (1, 'old', 1)", sql: loadCSV + "(a,u)", file: "x,1\ny,2\nz,3\n"},
+	{name: "first row skipped, in German", before: "SET lc_messages='de_DE'; INSERT INTO t (id, a, u) VALUES (1, 'old', 1)", sql: loadCSV + "(a,u)", file: "x,1\ny,2\nz,3\n"},
 	{name: "old rows replaced", before: "INSERT INTO t (id, a, u) VALUES (1, 'old', 1)", sql: "LOAD DATA LOCAL INFILE 'f' REPLACE INTO TABLE t FIELDS TERMINATED BY ',' (a,u)", file: "x,1\ny,2\nz,2\n"},
 	{name: "zero is a value", before: "SET sql_mode='NO_AUTO_VALUE_ON_ZERO'", sql: loadCSV, file: "\\N,x,1\n0,y,2\n0,z,3\n"},
 	{name: "zero is a value, with SET", before: "SET sql_mode='NO_AUTO_VALUE_ON_ZERO'", sql: loadCSV + "(id,a,@u) SET u = @u", file: "\\N,x,1\n0,y,2\n0,z,3\n7,z,4\n"},
@@ -73,7 +74,7 @@ func TestLoadDataTables(t *testing.T) {
 					shown[i] = generatedIDs.ReplaceAllString(quoted.ReplaceAllString(shownWithoutAlias(l, c.sql, c.file), ""), `"new"`)
 					l.Exec("COMMIT")
 					l.Exec("UNLOCK TABLES")
-					l.Exec("SET sql_mode=DEFAULT")
+					l.Exec("SET sql_mode=DEFAULT, lc_messages=DEFAULT")
 					l.Exec("DROP TABLE t")
 				}
 				if strings.Contains(c.table, "PARTITION") { // its counter begins at 1

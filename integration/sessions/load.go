@@ -35,8 +35,11 @@ func (g *generator) load() {
 		}
 	}
 	text += " (" + strings.Join(columns, ",") + ")"
-	if !slices.Contains(columns, "n") && g.one(5) {
-		text += " SET n = " + g.pick("3", "LAST_INSERT_ID()", "n + 1")
+	switch {
+	case !slices.Contains(columns, "ref") && g.one(5):
+		text += " SET ref = LAST_INSERT_ID()"
+	case !slices.Contains(columns, "n") && g.one(5):
+		text += " SET n = " + g.pick("3", "n + 1")
 	}
 	var file strings.Builder
 	for range 1 + g.IntN(4) {

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 
@@ -205,30 +204,55 @@ func (e *Expect) updatedRows(ok *wire.OK, payload []byte) native {
 	return e.noneStored(ok)
 }
 
-// duplicates reads the number of rows that were there already from the text of an
-// OK packet.
-func duplicates(payload []byte) (n uint64, ok bool) {
-	return counted(payload, "Duplicates: ")
+// toldNumbers returns the numbers in the text of an OK packet, where there are n of them. The words
+// around them are of the session's language (lc_messages); their order is the same in all.
+func toldNumbers(payload []byte, n int) ([]uint64, bool) {
+	var numbers []uint64
+	digits := 0
+	for _, c := range wire.OKInfo(payload) {
+		if c < '0' || c > '9' {
+			digits = 0
+			continue
+		}
+		if digits++; digits == 1 {
+			numbers = append(numbers, 0)
+		}
+		if digits > 18 || len(numbers) > n {
+			return nil, false
+		}
+		last := &numbers[len(numbers)-1]
+		*last = *last*10 + uint64(c-'0')
+	}
+	return numbers, len(numbers) == n
 }
 
-// counted reads the number behind a word in the text of an OK packet.
-func counted(payload []byte, word string) (n uint64, ok bool) {
-	_, text, ok := bytes.Cut(payload, []byte(word))
-	digits := 0
-	for ; digits < len(text) && text[digits]-'0' <= 9 && digits < 18; digits++ {
-		n = n*10 + uint64(text[digits]-'0')
+// duplicates reads the number of rows that were there already from the text of an OK packet to an
+// INSERT of several rows: "Records: 3  Duplicates: 1  Warnings: 0".
+func duplicates(payload []byte) (n uint64, ok bool) {
+	told, ok := toldNumbers(payload, 3)
+	if !ok {
+		return 0, false
 	}
-	return n, ok && digits > 0
+	return told[1], true
+}
+
+// skippedLines reads how many lines of a file were read and how many skipped from the text of an OK
+// packet to a LOAD DATA: "Records: 3  Deleted: 0  Skipped: 1  Warnings: 1".
+func skippedLines(payload []byte) (records, skipped uint64, ok bool) {
+	told, ok := toldNumbers(payload, 4)
+	if !ok {
+		return 0, 0, false
+	}
+	return told[0], told[2], true
 }
 
 // loaded is what an OK packet to a LOAD DATA says.
 func (e *Expect) loaded(payload []byte) native {
-	records, _ := counted(payload, "Records: ")
-	skipped, told := counted(payload, "Skipped: ")
+	records, skipped, told := skippedLines(payload)
 	switch {
 	case e.Generated == 0, told && skipped >= records:
 		return native{Last: LastKept}
-	case told && skipped > 0 && e.Askable:
+	case (!told || skipped > 0) && e.Askable:
 		return native{Ask: AskStored}
 	}
 	return native{Last: lastMustBe, LastID: e.First}

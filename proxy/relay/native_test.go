@@ -19,6 +19,7 @@ func TestNative(t *testing.T) {
 	}
 	packet := func(e Expect) Expect { e.Packet = true; return e }
 	unnamed := func(e Expect) Expect { e.Unnamed = true; return e }
+	const load = "Records: 3  Deleted: 0  Skipped: %d  Warnings: 0"
 	const dup = "Records: 3  Duplicates: %d  Warnings: 0"
 	tests := []struct {
 		name               string
@@ -55,6 +56,16 @@ func TestNative(t *testing.T) {
 		{name: "ODKU, rows, all in", e: gen(FormUpdate, 3), affected: 3, info: fmt.Sprintf(dup, 0), want: native{InsertID: 77, Last: lastMustBe, LastID: 77}},
 		{name: "ODKU, rows, as many affected as there are", e: gen(FormUpdate, 3), affected: 3, insertID: 50, info: fmt.Sprintf(dup, 1), want: native{Ask: AskStored}},
 		{name: "ODKU, rows, found rows", e: gen(FormUpdate, 3), affected: 3, info: fmt.Sprintf(dup, 0), found: true, want: native{Ask: AskStored}},
+		{name: "ODKU, rows, in German", e: gen(FormUpdate, 3), affected: 3, info: "Datensätze: 3  Duplikate: 0  Warnungen: 0", want: native{InsertID: 77, Last: lastMustBe, LastID: 77}},
+		{name: "ODKU, rows, none told", e: gen(FormUpdate, 3), affected: 3, info: "Records: 3", want: native{Ask: AskStored}},
+		{name: "ODKU, rows, a number too large", e: gen(FormUpdate, 3), affected: 3, info: "1 2 1234567890123456789", want: native{Ask: AskStored}},
+		{name: "ODKU, a row found the same behind the server", e: gen(FormUpdate, 1), affected: 1, insertID: 50, want: native{Ask: AskStored}},
+		{name: "ODKU, rows found the same behind the server", e: gen(FormUpdate, 3), affected: 3, insertID: 50, info: fmt.Sprintf(dup, 0), want: native{Ask: AskStored}},
+		{name: "LOAD DATA, all in", e: gen(FormLoad, 3), affected: 3, info: fmt.Sprintf(load, 0), want: native{Last: lastMustBe, LastID: 77}},
+		{name: "LOAD DATA, some in", e: gen(FormLoad, 3), affected: 2, info: fmt.Sprintf(load, 1), want: native{Ask: AskStored}},
+		{name: "LOAD DATA, some in, in German", e: gen(FormLoad, 3), affected: 2, info: "Datensätze: 3  Gelöscht: 0  Ausgelassen: 1  Warnungen: 1", want: native{Ask: AskStored}},
+		{name: "LOAD DATA, none in", e: gen(FormLoad, 3), info: fmt.Sprintf(load, 3), want: native{Last: LastKept}},
+		{name: "LOAD DATA, not told", e: gen(FormLoad, 3), affected: 2, want: native{Ask: AskStored}},
 		{name: "ODKU, rows, no change", e: gen(FormUpdate, 3), affected: 0, insertID: 51, info: fmt.Sprintf(dup, 0), want: native{Last: lastMustStay}},
 		{name: "own ODKU, updated", e: gen(FormOwnUpdate, 1), affected: 2, insertID: 50, want: native{InsertID: 50, Last: LastUnknown}},
 		{name: "own ODKU, left as it was", e: gen(FormOwnUpdate, 1), affected: 0, insertID: 50, want: native{InsertID: 50, Last: LastUnknown}},

@@ -59,6 +59,22 @@ func ParseOK(payload []byte, caps uint64) (ok OK, valid bool) {
 	return ok, true
 }
 
+// OKInfo returns the text of an OK packet, such as "Records: 3  Duplicates: 1  Warnings: 0". Servers
+// send its length in front of it, whether or not the session tracks its state; the manual knows
+// that only of sessions that do.
+func OKInfo(payload []byte) []byte {
+	ok, valid := ParseOK(payload, 0)
+	if !valid {
+		return nil
+	}
+	rest := payload[ok.insertEnd+4:]
+	r := NewReader(rest)
+	if info := r.LenencBytes(); r.OK() {
+		return info
+	}
+	return rest
+}
+
 // AppendPrefixWithInsertID appends the part of the OK packet payload up to and
 // with its insert id, the latter replaced by id, and returns how many bytes of
 // payload that stands for: the rest of the packet follows as it came.
