@@ -18,8 +18,22 @@ func check(d *document, c *Config) {
 	checkRules(d, c)
 	checkIDs(d, c)
 	checkAdmin(d, c.Admin)
+	checkTrace(d, c.Log.Trace)
 	if at, ok := d.vals["limits/sessions"]; ok && c.Limits.Sessions == 0 && !d.failedAt(at) {
 		d.fail(at, "\"sessions\" must be at least 1, got 0")
+	}
+}
+
+// checkTrace looks at whom log.trace chooses.
+func checkTrace(d *document, t *Trace) {
+	if t == nil || !d.sound("log/trace") {
+		return
+	}
+	if t.User == "" && t.Address == "" {
+		d.fail(d.keys["log/trace"], "\"trace\" chooses no session: add \"user\", \"address\" or both, or remove it")
+	}
+	if _, err := t.Prefix(); err != nil {
+		d.fail(d.vals["log/trace/address"], "\"address\" must be an address such as 10.0.0.5, or a network such as 10.0.0.0/8, got %s", quote(t.Address))
 	}
 }
 

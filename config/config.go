@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Config is the whole file. Every field says its default, which [Parse] has
 // filled in where the file does not name the key.
@@ -38,6 +41,25 @@ type Limits struct {
 type Log struct {
 	Level  string `yaml:"level" oneof:"debug|info|warn|error"` // default info
 	Format string `yaml:"format" oneof:"text|json"`            // default text
+	Trace  *Trace `yaml:"trace"`                               // default: none
+}
+
+// Trace chooses sessions whose every decision is logged, whatever the level. It has a user, an
+// address, or both.
+type Trace struct {
+	User    string `yaml:"user"`    // that logged in; default: any
+	Address string `yaml:"address"` // of the client: 10.0.0.5 or 10.0.0.0/8; default: any
+}
+
+// Prefix returns the addresses that are chosen; one that is not valid where all are.
+func (t *Trace) Prefix() (netip.Prefix, error) {
+	if t.Address == "" {
+		return netip.Prefix{}, nil
+	}
+	if one, err := netip.ParseAddr(t.Address); err == nil && one.Zone() == "" {
+		return netip.PrefixFrom(one.Unmap(), one.Unmap().BitLen()), nil
+	}
+	return netip.ParsePrefix(t.Address)
 }
 
 // Admin is the page, the metrics and the health answers. It has an address, a socket, or both.

@@ -84,7 +84,7 @@ func (l *Log) Note(log *slog.Logger, err error, more ...any) {
 	if reference == "" {
 		return
 	}
-	l.Warn(log, reference, "ids refused", append([]any{"reference", reference, "error", err}, more...)...)
+	l.Warn(log, reference, "ids refused", append([]any{"reference", reference, "cause", err}, more...)...)
 }
 
 // Warn writes a message down, of one cause as of one reference.

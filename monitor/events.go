@@ -80,8 +80,8 @@ type eventHandler struct {
 	session bool        // the lines are of one session
 }
 
-// SessionGroup is the key of the group that log lines of one session have.
-const SessionGroup = "session"
+// SessionKey is the key that log lines of one session have.
+const SessionKey = "session.id"
 
 // Enabled implements slog.Handler.
 func (h *eventHandler) Enabled(ctx context.Context, l slog.Level) bool {
@@ -125,7 +125,7 @@ func (h *eventHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	made.next = h.next.WithAttrs(attrs)
 	made.with = slices.Clone(h.with)
 	for _, a := range attrs {
-		made.session = made.session || h.prefix == "" && a.Key == SessionGroup
+		made.session = made.session || h.prefix == "" && a.Key == SessionKey
 		a.Key = h.prefix + a.Key
 		made.with = append(made.with, a)
 	}
@@ -139,6 +139,5 @@ func (h *eventHandler) WithGroup(name string) slog.Handler {
 	}
 	made := *h
 	made.next, made.prefix = h.next.WithGroup(name), h.prefix+name+"."
-	made.session = h.session || h.prefix == "" && name == SessionGroup
 	return &made
 }

@@ -274,13 +274,13 @@ func TestEvents(t *testing.T) {
 	log := slog.New(events.Handler(slog.DiscardHandler))
 	log.Info("hidden: nobody reads that level")
 	log = slog.New(events.Handler(slog.NewTextHandler(io.Discard, nil)))
-	session := log.With(slog.Group(SessionGroup, "client", "c1")).With("thread", 9)
+	session := log.With(SessionKey, 7, "client.address", "c1").With("thread", 9)
 	session.Info("session ended")
 	session.Warn("statement refused", "error", errors.New("no ids"), slog.Group("at", "line", 3))
 	log.WithGroup("store").Info("lost", "after", time.Second)
 	log.Debug("not enabled")
 	got := events.After(0)
-	if len(got) != 2 || got[0].Text != "statement refused" || got[0].Facts["session.client"] != "c1" || got[0].Facts["thread"] != "9" ||
+	if len(got) != 2 || got[0].Text != "statement refused" || got[0].Facts["client.address"] != "c1" || got[0].Facts["thread"] != "9" ||
 		got[0].Facts["error"] != "no ids" || got[0].Facts["at.line"] != "3" || got[1].Facts["store.after"] != "1s" {
 		t.Errorf("%+v", got)
 	}

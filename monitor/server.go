@@ -259,7 +259,7 @@ func (s *Server) closeSession(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, "there is no session "+strconv.Quote(r.PathValue("id"))+": it may have ended")
 		return
 	}
-	s.Logger.Warn("session closed by the admin listener", "id", id, "client", r.RemoteAddr)
+	s.Logger.Info("session closed by the admin listener", SessionKey, id, "client.address", r.RemoteAddr)
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -60,7 +60,7 @@ func (s *stream) send() {
 	}
 	message, err := s.message()
 	if err != nil {
-		s.Logger.Error("the state cannot be written as JSON", "error", err)
+		s.Logger.Error("the state cannot be written as JSON", "error.message", err)
 		return
 	}
 	for w := range s.watchers {

@@ -17,6 +17,7 @@ func (s *session) answer(e *mysql.MyError, seq byte) error {
 
 // passOn is answer with an error that the server gave to a question.
 func (s *session) passOn(own *mysql.MyError, seq byte) error {
+	s.trace.passedOn(own)
 	s.l.stats.Error(stats.Error{Code: own.Code, Side: stats.Server})
 	return s.deliver(wire.AppendERR(nil, seq+1, own))
 }

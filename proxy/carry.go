@@ -15,6 +15,7 @@ func (s *session) Context() context.Context          { return &s.waiting }
 func (s *session) Drew(r *rule.Rule, ids int) {
 	s.l.srv.Stats.IDs.Add(int64(ids))
 	r.Counts.Drew(ids)
+	s.trace.drew(r, ids)
 }
 
 func (s *session) Filled()                    { s.l.srv.Stats.Filled.Add(1); s.counts(stats.Filled) }

@@ -22,6 +22,7 @@ func (s command) countRefusal(cause error, e *mysql.MyError) {
 	} else {
 		s.l.srv.refused.Refused(why)
 	}
+	s.trace.refused(name, why, e)
 	if s.l.srv.cfg.OnRefused != nil && s.held != nil {
 		s.l.srv.cfg.OnRefused(RefusedStatement{
 			Listener: s.l.Name, User: s.c.User(), Rule: name, Reason: why.String(), Code: e.Code, Text: clienterr.Explained(cause),

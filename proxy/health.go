@@ -33,9 +33,9 @@ func (l *listener) heard(err error) {
 	h.err, h.at = err, time.Now()
 	switch {
 	case was == nil && err != nil:
-		l.srv.log.Error("server lost", "listener", l.Name, "upstream", l.Upstream.String(), "error", err)
+		l.srv.log.Error("server lost", "listener", l.Name, "server.address", l.Upstream.String(), "error.message", err)
 	case was != nil && err == nil:
-		l.srv.log.Info("server is back", "listener", l.Name, "upstream", l.Upstream.String())
+		l.srv.log.Info("server is back", "listener", l.Name, "server.address", l.Upstream.String())
 	}
 }
 

@@ -36,7 +36,8 @@ func (s *session) statement(packet []byte) error {
 		s.requests.Last = &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.Unprepared()}} // unless it is sent
 	}
 	began, form := time.Now(), stats.FormOf(s.held.Prefix[0])
-	s.outcome = stats.Forwarded
+	s.outcome, s.trace = stats.Forwarded, s.chosen()
+	text := s.held.Text
 	defer func() {
 		s.l.stats.Decided(time.Since(began))
 		s.stats.Commands.Add(s.outcome, form)
@@ -51,6 +52,9 @@ func (s *session) statement(packet []byte) error {
 	}
 	if err == nil {
 		err = c.dropLong()
+	}
+	if err == nil {
+		s.trace.decided(s.held, text, s.outcome, form, began)
 	}
 	if len(packet) <= decide.SmallText {
 		s.held.Forget()
@@ -166,13 +170,14 @@ func (s command) refuseAt(i int, cause error) (again bool, err error) {
 // learn finds out what a decision waits for.
 func (s learner) learn(n decide.Need) error {
 	s.up.Leave()
-	why := questionOf(n)
+	began, why := time.Now(), questionOf(n)
 	if why == stats.Quiet { // nothing is asked, and it takes time as well
-		began := time.Now()
 		defer func() { s.l.stats.Questions[why].Add(time.Since(began)) }()
 	}
 	defer s.askFor(why)()
-	return s.find(n)
+	err := s.find(n)
+	s.trace.learned(n, began, err)
+	return err
 }
 
 func (s learner) find(n decide.Need) error {

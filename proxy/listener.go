@@ -24,6 +24,7 @@ type Config struct {
 	Listeners    []Listener
 	SecondReader decide.SecondReader    // nil: none
 	Logger       *slog.Logger           // nil: discard
+	Tracer       *slog.Logger           // of sessions that Settings.Trace chooses; nil: none
 	Loops        int                    // event loops that drive sessions; 0: goroutines do
 	OnRefused    func(RefusedStatement) // is told of each; nil: nobody is
 }
@@ -93,6 +94,7 @@ type Settings struct {
 	Handshake       time.Duration
 	Statement       int           // most bytes of a statement to hold
 	ShutdownTimeout time.Duration // 0: sessions are cut at once
+	Trace           *Trace        // nil: no session is traced
 }
 
 // Stats counts what the proxy did.

@@ -22,9 +22,9 @@ func (s *session) Told(err error) *mysql.MyError {
 		return e
 	}
 	now := s.c.State()
-	said := []any{"code", e.Code, "error", clienterr.Logged(err, e), "user", s.c.User(), "schema", string(now.Schema)}
+	said := []any{"db.response.status_code", e.Code, "error.message", clienterr.Logged(err, e), "user.name", s.c.User(), "db.namespace", string(now.Schema)}
 	if s.held != nil {
-		said = append(said, "statement", s.decider.Outline(s.held, now.Mode))
+		said = append(said, "db.query.text", s.decider.Outline(s.held, now.Mode))
 	}
 	if kept, ok := errors.AsType[clienterr.KeptError](err); ok {
 		if _, reference := inside.Text(kept.Cause); reference != "" {
@@ -37,21 +37,22 @@ func (s *session) Told(err error) *mysql.MyError {
 
 // report logs and counts what the decision found that was made last.
 func (s *session) report(found *decide.Findings) {
+	s.trace.found(found)
 	total := &s.l.srv.Stats
 	total.LeftAlone.Add(int64(found.LeftAlone))
 	for _, p := range found.Passed {
 		total.Forwarded.Add(1)
-		s.log.Debug("forwarded without ids", "rule", p.Rule.String(), "table", p.Table, "form", p.Form)
+		s.debug().Debug("forwarded without ids", "rule", p.Rule.String(), "db.collection.name", p.Table, "form", p.Form)
 	}
 	for _, d := range found.Disputes {
-		s.log.Warn("two readers read a statement differently, it is not filled", "rule", d.Rule.String(), "table", d.Table, "error", d.Err)
+		s.log.Warn("two readers read a statement differently, it is not filled", "rule", d.Rule.String(), "db.collection.name", d.Table, "error.message", d.Err)
 	}
 	for _, o := range found.Observed {
 		total.Observed.Add(1)
 		s.countObserved(&o)
 		s.l.srv.notices.observe(o.Sighting)
 		if others, ok := s.l.srv.notices.Due(o.Rule + o.Table + o.What); ok {
-			s.log.Info("observed", "rule", o.Rule, "table", o.Table, "what", o.What, "statement", o.Statement, "others", others)
+			s.log.Info("observed", "rule", o.Rule, "db.collection.name", o.Table, "what", o.What, "db.query.text", o.Statement, "others", others)
 		}
 	}
 	found.Reset()
@@ -61,6 +62,6 @@ func (s *session) report(found *decide.Findings) {
 func (s *session) denied() {
 	user, code := s.c.Denied()
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " login " + user); ok {
-		s.log.Info("login failed", "user", user, "code", code, "others", others)
+		s.log.Info("login failed", "user.name", user, "db.response.status_code", code, "others", others)
 	}
 }

@@ -46,6 +46,6 @@ func (n *notices) summary(log *slog.Logger) {
 		return strings.Compare(a.Rule+a.Table+a.What+a.Statement, b.Rule+b.Table+b.What+b.Statement)
 	})
 	for _, s := range all {
-		log.Info("observed in all", "rule", s.Rule, "table", s.Table, "what", s.What, "statement", s.Statement, "count", n.seen[s])
+		log.Info("observed in all", "rule", s.Rule, "db.collection.name", s.Table, "what", s.What, "db.query.text", s.Statement, "count", n.seen[s])
 	}
 }

@@ -87,6 +87,7 @@ func (s *session) askAs(packet []byte, p relay.Pending) ([]byte, error) {
 	s.up.Leave()
 	select {
 	case <-a.Done:
+		s.trace.asked(packet, a.Packets, began)
 		return a.Packets, nil
 	case <-s.gone:
 		return nil, errServerGone
@@ -103,7 +104,7 @@ func (s *session) answered(took time.Duration) {
 		return
 	}
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " slow " + s.asking.String()); ok {
-		s.log.Warn("a statement waited for a hidden question", "kind", s.asking.String(), "took", took.Round(time.Millisecond), "others", others)
+		s.log.Warn("a statement waited for a hidden question", "need", s.asking.String(), "duration", took.Round(time.Millisecond), "others", others)
 	}
 }
 

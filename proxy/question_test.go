@@ -26,7 +26,7 @@ func TestSlowQuestions(t *testing.T) {
 	if n, took := s.l.stats.Questions[stats.Columns].Load(); n != 4 || took < 6*time.Second || s.asking != stats.Quiet {
 		t.Errorf("%d counted, %v", n, took)
 	}
-	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "kind=columns took=2s") {
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "need=columns duration=2s") {
 		t.Errorf("the log has %q, want one line", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
+	"idproxy/rule"
 )
 
 // run serves the session from the accepted connection. It returns when a loop has taken it over, or
@@ -130,7 +131,9 @@ func (s *session) act(act relay.Action, b []byte) error {
 		s.c.Decided()
 	case relay.ActTooLarge:
 		s.stats.Commands.Add(stats.Refused, stats.Query)
-		err = s.answer(clienterr.HeldTooLarge(s.requests.Limit), s.requests.Seq)
+		e := clienterr.HeldTooLarge(s.requests.Limit)
+		s.chosen().refused("", rule.TooLarge, e)
+		err = s.answer(e, s.requests.Seq)
 	}
 	if err == nil && s.draining.Load() && s.leave() { // it was answered here
 		return errDrained
@@ -208,6 +211,6 @@ func (s *session) tellLost() {
 	if e == nil {
 		return
 	}
-	s.log.Warn("server lost with an INSERT in flight", "error", e.Message)
+	s.log.Warn("server lost with an INSERT in flight", "error.message", e.Message)
 	_ = s.tell(&s.down, wire.AppendERR(nil, seq+1, e)) // the client may be gone too
 }

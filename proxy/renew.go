@@ -152,7 +152,7 @@ func (s *session) ready(e *relay.Prepared) error {
 	st := statements.Get().(*decide.Statement)
 	*st = decide.Statement{Command: decide.Command{Prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, Executes: e, Begun: time.Now()}}
 	held := s.held
-	s.held = st
+	s.held, s.trace = st, s.chosen()
 	err := command{s, st}.decided()
 	s.held = held
 	statements.Put(st)

@@ -87,6 +87,7 @@ func (s command) prelude(p relay.Pending) (first []byte) {
 		s.l.stats.Questions[stats.LastID].Add(0)
 		first = s.c.AppendQuery(first, ask.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", s.c.MariaDB))
 	}
+	s.trace.sentInFront(first)
 	return first
 }
 

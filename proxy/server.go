@@ -79,7 +79,7 @@ func (srv *Server) Listen() error {
 		srv.mu.Unlock()
 	}
 	for _, l := range srv.listeners {
-		srv.log.Info("listening", "listen", l.ln.Addr().String(), "upstream", l.Upstream.String(), "listener", l.Name)
+		srv.log.Info("listening", "listen", l.ln.Addr().String(), "server.address", l.Upstream.String(), "listener", l.Name)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (l *listener) accept() {
 				return
 			}
 			if others, ok := l.srv.notices.Due(l.Name + " accept"); ok {
-				l.srv.log.Error("accept", "listener", l.Name, "error", err, "others", others)
+				l.srv.log.Error("accept", "listener", l.Name, "error.message", err, "others", others)
 			}
 			time.Sleep(acceptPause)
 			continue
@@ -157,9 +157,8 @@ func (srv *Server) start(l *listener, conn net.Conn) {
 		srv.wg.Go(func() { refuseConn(conn, limit) })
 		return
 	}
-	s := l.newSession(conn)
 	srv.lastID++
-	s.who.id = srv.lastID
+	s := l.newSession(conn, srv.lastID)
 	l.stats.Accepted.Add(1)
 	srv.sessions[s] = struct{}{}
 	srv.Stats.Sessions.Add(1)
@@ -184,15 +183,19 @@ func (srv *Server) ended(s *session) {
 	s.log.Info("session ended", "reason", context.Cause(s.ctx), "duration", time.Since(s.who.started).Round(time.Millisecond))
 }
 
-func (l *listener) newSession(conn net.Conn) *session {
+// said is what each line of the log says of the session.
+func (s *session) said() []any {
+	return []any{"session.id", s.who.id, "listener", s.l.Name, "client.address", s.who.remote}
+}
+
+func (l *listener) newSession(conn net.Conn, id uint64) *session {
 	s := &session{
 		l:      l,
 		client: conn,
-		log: l.srv.log.With(slog.Group("session", "listener", l.Name,
-			"client", conn.RemoteAddr().String())),
-		gone: make(chan struct{}),
+		gone:   make(chan struct{}),
 	}
-	s.who.remote, s.who.started = conn.RemoteAddr().String(), time.Now()
+	s.who.id, s.who.remote, s.who.started = id, conn.RemoteAddr().String(), time.Now()
+	s.log = l.srv.log.With(s.said()...)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.waiting = leaving{s.ctx, &s.up}
 	s.c.Unseen = &l.srv.Stats.Unseen

@@ -46,6 +46,7 @@ type session struct {
 	held     *decide.Statement // while it is decided on
 	outcome  stats.Kind        // of that command
 	asking   stats.Question    // why commands of our own are sent now
+	trace    *tracer           // told what becomes of it; nil: nobody is
 	// elsewhere is what is to be taken back once the text of the held command was read.
 	elsewhere elsewhere
 	in        *inlet // from the client; toServer's
@@ -82,7 +83,7 @@ var (
 func (s *session) recover() {
 	if v := recover(); v != nil {
 		s.l.srv.Stats.Panics.Add(1)
-		s.log.Error("session panicked", "panic", v, "stack", string(debug.Stack()))
+		s.log.Error("session panicked", "exception.message", v, "exception.stacktrace", string(debug.Stack()))
 		s.close(errors.New("internal error"))
 	}
 }

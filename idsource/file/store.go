@@ -86,7 +86,7 @@ func (s *Store) prepare() error {
 		return fmt.Errorf("file store: %w", err)
 	}
 	if created {
-		s.logger.Warn("file store created: its ids are unique on this host only", "dir", s.dir)
+		s.logger.Warn("file store created: its ids are unique on this host only", "file.directory", s.dir)
 	}
 	s.ready = true
 	return nil

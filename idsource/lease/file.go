@@ -48,7 +48,7 @@ func (r *keeping) resume() {
 	if r.mono() > s.Deadline {
 		return // the next number overwrites it
 	}
-	r.cfg.Logger.Info("worker number taken up again", "pool", r.cfg.Pool, "worker", s.Worker)
+	r.cfg.Logger.Info("worker number taken up again", "source", r.cfg.Pool, "worker", s.Worker)
 	r.main = &Hold{Worker: s.Worker, Token: s.Token, Start: s.Until, Fence: s.Fence, Active: true, deadline: s.Deadline}
 	r.until = s.Until
 	r.seen = clock{now: s.Now, at: s.At}
@@ -94,7 +94,7 @@ func openFile(dir, pool string, log *slog.Logger) *file {
 		}
 		return &file{f: f, inode: info.Sys().(*syscall.Stat_t).Ino, boot: strings.TrimSpace(string(boot))}
 	}
-	log.Warn("a restart will take another worker number: no file to remember it in", "pool", pool, "dir", dir, "error", err)
+	log.Warn("a restart will take another worker number: no file to remember it in", "source", pool, "file.directory", dir, "error.message", err)
 	return nil
 }
 

@@ -192,7 +192,7 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 		}
 		h = r.cfg.Rules.Took(reply.Worker, Record{Token: h.Token, Start: reply.Start, Fence: reply.Fence}, sent, r.mono())
 		r.main, r.tries, r.waiting = &h, 0, false
-		r.cfg.Logger.Info("worker number taken", "pool", r.cfg.Pool, "worker", h.Worker)
+		r.cfg.Logger.Info("worker number taken", "source", r.cfg.Pool, "worker", h.Worker)
 		if h.Active {
 			return r.grant(reply.Fence)
 		}
@@ -200,7 +200,7 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 		return r.untilActive()
 	case Wait:
 		if !r.waiting {
-			r.cfg.Logger.Info("waiting for a worker number", "pool", r.cfg.Pool, "for", reply.Wait, "why", reply.Why)
+			r.cfg.Logger.Info("waiting for a worker number", "source", r.cfg.Pool, "duration", reply.Wait, "reason", reply.Why)
 			r.waiting = true
 		}
 		r.later(reply.Wait, fmt.Errorf("no worker number of pool %s for another %v: %s", r.cfg.Pool, reply.Wait, reply.Why))
@@ -281,10 +281,10 @@ func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
 // for it.
 func (r *keeping) lose(ctx context.Context, why Verdict) time.Duration {
 	old := *r.main
-	r.cfg.Logger.Warn("worker number lost, another one is taken", "pool", r.cfg.Pool, "worker", old.Worker, "why", why)
+	r.cfg.Logger.Warn("worker number lost, another one is taken", "source", r.cfg.Pool, "worker", old.Worker, "reason", why)
 	last, err := r.drop(fmt.Errorf("worker number %d was lost: %s", old.Worker, why))
 	if err != nil {
-		r.cfg.Logger.Warn("file of the worker number", "error", err)
+		r.cfg.Logger.Warn("file of the worker number", "source", r.cfg.Pool, "error.message", err)
 	} else if why == Late {
 		_ = r.release(ctx, &old, last) // it was logged
 	}
@@ -374,13 +374,13 @@ func (r *keeping) swap(ctx context.Context) {
 	}
 	old := *r.main
 	last, err := r.drop(fmt.Errorf("worker number %d is being swapped", old.Worker))
-	r.cfg.Logger.Info("worker number swapped", "pool", r.cfg.Pool, "worker", old.Worker)
+	r.cfg.Logger.Info("worker number swapped", "source", r.cfg.Pool, "worker", old.Worker)
 	if r.spare != nil && r.spare.Active && r.cfg.Rules.MayRenew(*r.spare, r.mono()) && r.cfg.Rules.Reaches(*r.spare, r.now()) {
 		r.main, r.spare, r.nextSpare = r.spare, nil, 0
 		r.grant(r.main.Fence)
 	}
 	if err != nil {
-		r.cfg.Logger.Warn("worker number not given back", "worker", old.Worker, "error", err)
+		r.cfg.Logger.Warn("worker number not given back", "source", r.cfg.Pool, "worker", old.Worker, "error.message", err)
 		return
 	}
 	_ = r.release(ctx, &old, last) // it was logged
@@ -389,7 +389,7 @@ func (r *keeping) swap(ctx context.Context) {
 func (r *keeping) release(ctx context.Context, h *Hold, last int64) error {
 	_, err := r.cfg.Store.Release(ctx, r.ask(h, last))
 	if err != nil {
-		r.cfg.Logger.Warn("worker number not given back, it becomes free by itself", "pool", r.cfg.Pool, "worker", h.Worker, "error", err)
+		r.cfg.Logger.Warn("worker number not given back, it becomes free by itself", "source", r.cfg.Pool, "worker", h.Worker, "error.message", err)
 	}
 	return err
 }
@@ -414,6 +414,6 @@ func (r *keeping) end() {
 		err = r.file.save(r.saved(max(last+1, old.Start)))
 	}
 	if err != nil {
-		r.cfg.Logger.Warn("file of the worker number", "error", err)
+		r.cfg.Logger.Warn("file of the worker number", "source", r.cfg.Pool, "error.message", err)
 	}
 }

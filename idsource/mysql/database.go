@@ -144,7 +144,7 @@ func (s *database) WarnOfCrashes(ctx context.Context) error {
 		return err // asked again at the next call
 	}
 	if weak := servers[0].Weak; weak != "" && !s.warned.Swap(true) {
-		s.logger.Warn("a crash of the store's host can bring ids back that were issued", "store", s.where, "cause", weak)
+		s.logger.Warn("a crash of the store's host can bring ids back that were issued", "server", s.where, "reason", weak)
 	}
 	s.warned.Store(true)
 	return nil

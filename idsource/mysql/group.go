@@ -252,7 +252,7 @@ func (g *Group) believe(ctx context.Context, m *member, db querier) error {
 	m.reason = err
 	m.mu.Unlock()
 	if err != nil && (before == nil || before.Error() != err.Error()) {
-		g.logger.Error("a server of the group is not used", "store", m.where, "reason", err)
+		g.logger.Error("a server of the group is not used", "server", m.where, "error.message", err)
 	}
 	return err
 }

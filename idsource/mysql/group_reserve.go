@@ -145,7 +145,7 @@ func (g *Group) wentBack(m *member, e *behindError) error {
 	m.behind[e.key] = true
 	m.mu.Unlock()
 	if !said {
-		g.logger.Error("a server of the group went back and is not used", "store", m.where, "key", e.key, "stands", e.next, "seen", e.known)
+		g.logger.Error("a server of the group went back and is not used", "server", m.where, "key", e.key, "offered", e.next, "seen", e.known)
 	}
 	return e
 }
@@ -193,7 +193,7 @@ func (g *Group) testify(ctx context.Context, m *member, witnesses []*member, key
 	g.alone = told == 0
 	g.mu.Unlock()
 	if told == 0 && !said {
-		g.logger.Warn("no other server of the group answers: if this one is now restored from a backup, ids can come twice", "store", m.where, "key", key)
+		g.logger.Warn("no other server of the group answers: if this one is now restored from a backup, ids can come twice", "server", m.where, "key", key)
 	}
 }
 

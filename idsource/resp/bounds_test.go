@@ -83,7 +83,7 @@ func TestGuesses(t *testing.T) {
 		if !from("10.0.0.1").login(t.Context(), "default", "right") || time.Since(began) > 0 {
 			t.Errorf("later the right password took %v", time.Since(began))
 		}
-		if text := out.String(); !strings.Contains(text, "login failed") || !strings.Contains(text, "10.0.0.1") || strings.Contains(text, "wrong") || strings.Contains(text, "guess") || strings.Count(text, "\n") > 2 {
+		if text := out.String(); !strings.Contains(text, "login for ids failed") || !strings.Contains(text, "10.0.0.1") || strings.Contains(text, "wrong") || strings.Contains(text, "guess") || strings.Count(text, "\n") > 2 {
 			t.Errorf("the log has\n%s", text)
 		}
 	})

@@ -98,7 +98,7 @@ func (cl *client) incr(ctx context.Context, b []byte, args []string) []byte {
 	}
 	last, err := take(ctx, src, n)
 	if err != nil {
-		cl.s.kept.Note(cl.s.cfg.Logger, err, "key", key, "user", cl.user.Name, "client", cl.addr)
+		cl.s.kept.Note(cl.s.cfg.Logger, err, "key", key, "user.name", cl.user.Name, "client.address", cl.addr)
 		text, _ := inside.Text(err)
 		return appendError(b, "ERR %s", text)
 	}

@@ -111,7 +111,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 				failed = err
 				break
 			}
-			s.cfg.Logger.Error("accept", "error", err)
+			s.cfg.Logger.Error("accept", "error.message", err)
 			time.Sleep(acceptPause)
 			continue
 		}
@@ -172,7 +172,7 @@ func (cl *client) until() (t time.Time) {
 func (s *Server) client(ctx context.Context, c net.Conn) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.cfg.Logger.Error("panic", "client", c.RemoteAddr(), "panic", v, "stack", string(debug.Stack()))
+			s.cfg.Logger.Error("panic", "client.address", c.RemoteAddr(), "exception.message", v, "exception.stacktrace", string(debug.Stack()))
 		}
 	}()
 	cl := &client{s: s, addr: c.RemoteAddr(), version: 2}
@@ -200,7 +200,7 @@ func (s *Server) client(ctx context.Context, c net.Conn) {
 			out, cl.quit = appendError(out, "ERR %v", e), true
 		} else if err != nil {
 			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
-				s.cfg.Logger.Debug("client of ids gone", "client", c.RemoteAddr(), "error", err)
+				s.cfg.Logger.Debug("client of ids gone", "client.address", c.RemoteAddr(), "error.message", err)
 			}
 			return
 		} else if len(args) > 0 {

@@ -110,7 +110,7 @@ func (s *Segment) settle(f fetched, err error) bool {
 		s.wentBack(back.Next)
 	case err != nil:
 		if s.failed == nil {
-			s.cfg.Logger.Warn("id source cannot reserve a range", "source", s.cfg.Name, "error", err)
+			s.cfg.Logger.Warn("id source cannot reserve a range", "source", s.cfg.Name, "error.message", err)
 		}
 		s.failed = err
 		s.refused++

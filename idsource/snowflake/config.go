@@ -114,7 +114,7 @@ func checkEnd(c *Config, l Layout, now time.Time) error {
 	case refused:
 		return errors.New(text)
 	case text != "":
-		c.Logger.Warn("the ids of a source end", "source", c.Name, "cause", text)
+		c.Logger.Warn("the ids of a source end", "source", c.Name, "reason", text)
 	}
 	return nil
 }

@@ -24,13 +24,13 @@ func (s *Snowflake) keep() {
 		at := s.time.mono() // before the wall clock is read, as before.mono is behind it: a pause between them is no step
 		r := reading{s.time.wall(), s.time.mono()}
 		if back := at - before.mono - time.Duration(r.wall-before.wall); before.mono != 0 && back > s.cfg.Hold {
-			s.cfg.Logger.Warn("clock went back", "source", s.cfg.Name, "by", back)
+			s.cfg.Logger.Warn("clock went back", "source", s.cfg.Name, "duration", back)
 		}
 		before = r
 		drift := time.Duration(r.wall-last.wall) - (r.mono - last.mono)
 		switch {
 		case last.mono != 0 && drift > s.cfg.MaxAhead && jumped == 0:
-			s.cfg.Logger.Warn("clock jumped ahead", "source", s.cfg.Name, "by", drift)
+			s.cfg.Logger.Warn("clock jumped ahead", "source", s.cfg.Name, "duration", drift)
 			jumped, next = r.mono, confirm
 		case jumped != 0 && drift > s.cfg.MaxAhead && r.mono-jumped < confirm:
 			next = confirm - (r.mono - jumped)
@@ -115,9 +115,9 @@ func (s *Snowflake) report(err error) {
 	switch {
 	case s.life.Err() != nil:
 	case resting(err) && before == nil:
-		s.cfg.Logger.Info("id source waits for its worker number", "source", s.cfg.Name, "why", err)
+		s.cfg.Logger.Info("id source waits for its worker number", "source", s.cfg.Name, "reason", err)
 	case err != nil && !resting(err) && (before == nil || resting(before)):
-		s.cfg.Logger.Warn("id source cannot take or renew its worker number", "source", s.cfg.Name, "error", err)
+		s.cfg.Logger.Warn("id source cannot take or renew its worker number", "source", s.cfg.Name, "error.message", err)
 	case err == nil && before != nil:
 		s.cfg.Logger.Info("id source holds its worker number", "source", s.cfg.Name)
 	}

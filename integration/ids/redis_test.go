@@ -15,7 +15,7 @@ import (
 	"idproxy/integration/harness"
 )
 
-var idsAddress = regexp.MustCompile(`msg="ids over redis" address=(\S+)`)
+var idsAddress = regexp.MustCompile(`msg="ids over redis" listen=(\S+)`)
 
 // redisTo is a Redis client of a proxy's ids.
 func redisTo(t *testing.T, p *harness.Proxy, user, password string) *redis.Client {

@@ -54,11 +54,11 @@ rules:
 				t.Errorf("values are in the log:\n%s", p.Log())
 			}
 			for _, w := range []string{
-				`level=WARN msg="statement refused" * code=1235 * user=app schema=DB statement="INSERT INTO kept(id,a) VALUES(?,?)" others=0`,
-				`msg=observed * table=DB.seen * statement="INSERT INTO seen(a) VALUES(?),.." others=0`,
-				`msg="observed in all" rule=DB.seen.id table=DB.seen * statement="INSERT INTO seen(a) VALUES(?),.." count=20`,
-				`msg="observed in all" rule=DB.seen.id * statement="INSERT INTO seen(id,a) SELECT SLEEP(?),?" count=20`,
-				`msg="login failed" * user=app code=1045`,
+				`level=WARN msg="statement refused" * db.response.status_code=1235 * user.name=app db.namespace=DB db.query.text="INSERT INTO kept(id,a) VALUES(?,?)" others=0`,
+				`msg=observed * db.collection.name=DB.seen * db.query.text="INSERT INTO seen(a) VALUES(?),.." others=0`,
+				`msg="observed in all" rule=DB.seen.id db.collection.name=DB.seen * db.query.text="INSERT INTO seen(a) VALUES(?),.." count=20`,
+				`msg="observed in all" rule=DB.seen.id * db.query.text="INSERT INTO seen(id,a) SELECT SLEEP(?),?" count=20`,
+				`msg="login failed" * user.name=app db.response.status_code=1045`,
 			} {
 				line := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(strings.ReplaceAll(w, "DB", db)), `\*`, ".*"))
 				if n := len(line.FindAllString(p.Log(), -1)); n != 1 {
@@ -117,7 +117,7 @@ rules:
 				t.Fatal(err)
 			}
 			for _, want := range []string{"INSERT INTO kept(id,a) VALUES(?,?)", "INSERT INTO small(a) VALUES(?),..", "REPLACE named(a,id) VALUES(?,?)", "INSERT INTO query(a) SELECT a FROM(SELECT? a) ?"} {
-				if !strings.Contains(p.Log(), `statement="`+want+`"`) {
+				if !strings.Contains(p.Log(), `db.query.text="`+want+`"`) {
 					t.Errorf("no statement %s in\n%s", want, p.Log())
 				}
 			}

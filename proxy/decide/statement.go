@@ -138,16 +138,19 @@ func knownNames(t *facts.Tables, rules relay.RuleBook) func([]byte) bool {
 // Outline is the statement that is decided on, as rewriter.Outline has it. Of an execution it is
 // what was prepared.
 func (d *Decider) Outline(st *Statement, mode rewriter.Mode) string {
-	known := knownNames(d.Tables, d.Rules())
-
 	if e := st.Prepared; e != nil && e.Own != nil && e.Own.Kept && !st.Prepares() {
-		return rewriter.Outline([]byte(e.Own.Text.Value()), e.Own.By.Mode, known)
+		return d.Shape([]byte(e.Own.Text.Value()), e.Own.By.Mode)
 	}
 	if st.Prefix[0] != mysql.COM_QUERY && st.Prefix[0] != mysql.COM_STMT_PREPARE {
 		return "execution of a prepared statement"
 	}
 	if n := len(st.Spans); n > 0 {
-		return rewriter.Outline(st.Text[st.Spans[n-1].Start:st.Spans[n-1].End], mode, known)
+		return d.Shape(st.Text[st.Spans[n-1].Start:st.Spans[n-1].End], mode)
 	}
-	return rewriter.Outline(st.Text, mode, known)
+	return d.Shape(st.Text, mode)
+}
+
+// Shape is any text as rewriter.Outline has it.
+func (d *Decider) Shape(text []byte, mode rewriter.Mode) string {
+	return rewriter.Outline(text, mode, knownNames(d.Tables, d.Rules()))
 }

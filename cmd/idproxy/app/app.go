@@ -32,6 +32,7 @@ type Program struct {
 	cfg     *config.Config
 	level   *slog.LevelVar
 	log     *slog.Logger
+	tracer  *slog.Logger // whatever the level
 	sources *sources.Sources
 	srv     *proxy.Server
 	ids     *idServer // nil: none
@@ -43,7 +44,10 @@ type Program struct {
 func New(cfg *config.Config, w io.Writer) *Program {
 	p := &Program{cfg: cfg, level: &slog.LevelVar{}, counts: ruleset.Counts{}}
 	p.watch = newWatch(p)
-	p.log = slog.New(p.watch.events.Handler(newHandler(w, cfg.Log, p.level)))
+	setLevel(p.level, cfg.Log)
+	all := newHandler(w, cfg.Log)
+	p.tracer = slog.New(all)
+	p.log = slog.New(p.watch.events.Handler(leveled{all, p.level}))
 	p.watch.stores.log, p.watch.certificates.log = p.log, p.log
 	return p
 }
@@ -65,14 +69,14 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	}()
 	p.sources.WarnOfCrashes(ctx)
 	if text := Descriptors(p.cfg); text != "" {
-		p.log.Warn("too few open files", "cause", text)
+		p.log.Warn("too few open files", "reason", text)
 	}
 	listeners, err := ProxyConfig(p.cfg, p.log)
 	if err != nil {
 		return err
 	}
 	second := grammar.New(knownShapes)
-	listeners.SecondReader = second
+	listeners.SecondReader, listeners.Tracer = second, p.tracer
 	if p.cfg.Admin != nil {
 		p.watch.observe(&listeners)
 	}
@@ -107,7 +111,7 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	p.notify(daemon.SdNotifyStopping)
 	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", p.srv.Stats.IDs.Load(), "refused", p.srv.Stats.Refused.Load(),
 		"unseen", p.srv.Stats.Unseen.Load(),
-		slog.Group("shapes", "agreed", second.Agreed.Load(), "unread", second.Unread.Load(), "differ", second.Differs.Load()))
+		"shapes.agreed", second.Agreed.Load(), "shapes.unread", second.Unread.Load(), "shapes.differ", second.Differs.Load())
 	return err
 }
 
@@ -117,6 +121,6 @@ const knownShapes = 1 << 14
 // notify tells systemd, when it started us.
 func (p *Program) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		p.log.Warn("systemd notification", "error", err)
+		p.log.Warn("systemd notification", "error.message", err)
 	}
 }

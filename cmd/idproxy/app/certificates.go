@@ -30,7 +30,7 @@ type certificates struct {
 func (c *certificates) add(cfg *config.Config) {
 	all, err := tlsconfig.Certificates(cfg)
 	if err != nil {
-		c.log.Warn("certificates that nobody watches", "error", err)
+		c.log.Warn("certificates that nobody watches", "error.message", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *certificates) has(name string) bool {
 func (c *certificates) remind() {
 	for _, one := range c.state() {
 		if time.Until(one.Ends) < certificateSoon {
-			c.log.Warn("certificate ends", "certificate", one.Name, "file", one.File, "ends", one.Ends)
+			c.log.Warn("certificate ends", "certificate", one.Name, "file.path", one.File, "ends", one.Ends)
 		}
 	}
 }

@@ -39,9 +39,9 @@ func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger) (*idSe
 	s.wg.Go(func() {
 		all := registry.Refresh(ctx)
 		s.wg.Go(func() { registry.KeepFresh(ctx, all) })
-		log.Info("ids over redis", "address", config.Addr{Network: l.Addr().Network(), Address: l.Addr().String()}.String(), "users", len(c.Users))
+		log.Info("ids over redis", "listen", config.Addr{Network: l.Addr().Network(), Address: l.Addr().String()}.String(), "users", len(c.Users))
 		if err := resp.New(rc).Serve(ctx, l); err != nil {
-			log.Error("ids over redis ended", "error", err)
+			log.Error("ids over redis ended", "error.message", err)
 		}
 	})
 	return s, nil

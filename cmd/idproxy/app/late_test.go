@@ -19,7 +19,7 @@ func TestLateRanges(t *testing.T) {
 	}
 	p.watch.fetched("ids", 3*time.Second)
 	events := p.watch.events.After(0)
-	if got := out.String(); !strings.Contains(got, "source=ids took=3s") || len(events) != 1 || events[0].Facts["source"] != "ids" {
+	if got := out.String(); !strings.Contains(got, "source=ids duration=3s") || len(events) != 1 || events[0].Facts["source"] != "ids" {
 		t.Errorf("the log has %q, the events are %v", got, events)
 	}
 }

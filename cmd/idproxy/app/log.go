@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"time"
@@ -8,16 +9,33 @@ import (
 	"idproxy/config"
 )
 
-// newHandler writes to w what the configuration asks for. The level can change
-// later.
-func newHandler(w io.Writer, c config.Log, level *slog.LevelVar) slog.Handler {
-	setLevel(level, c)
-	options := &slog.HandlerOptions{Level: level}
+// newHandler writes lines of all levels to w, in the format that the configuration asks for.
+func newHandler(w io.Writer, c config.Log) slog.Handler {
+	options := &slog.HandlerOptions{Level: slog.LevelDebug}
 	if c.Format == "json" {
 		options.ReplaceAttr = inMilliseconds
 		return slog.NewJSONHandler(w, options)
 	}
 	return slog.NewTextHandler(w, options)
+}
+
+// leveled leaves out lines below a level, which can change.
+type leveled struct {
+	slog.Handler
+	level slog.Leveler
+}
+
+// Enabled implements slog.Handler.
+func (h leveled) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level.Level() }
+
+// WithAttrs implements slog.Handler.
+func (h leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return leveled{h.Handler.WithAttrs(attrs), h.level}
+}
+
+// WithGroup implements slog.Handler.
+func (h leveled) WithGroup(name string) slog.Handler {
+	return leveled{h.Handler.WithGroup(name), h.level}
 }
 
 // inMilliseconds writes durations as numbers of milliseconds, with the unit in the name;

@@ -27,9 +27,9 @@ func (p *Program) reloadOnHangup(file string) (stop func()) {
 			err := p.Reload(file)
 			p.watch.countReload(err)
 			if err != nil {
-				p.log.Error("configuration not reloaded, the old one stays in force", "error", err)
+				p.log.Error("configuration not reloaded, the old one stays in force", "error.message", err)
 			} else {
-				p.log.Info("configuration reloaded", "file", file)
+				p.log.Info("configuration reloaded", "file.path", file)
 			}
 			p.notify(daemon.SdNotifyReady)
 		}
@@ -62,6 +62,15 @@ func (p *Program) Reload(file string) error {
 	return nil
 }
 
+// traced returns which sessions a configuration has traced; nil: none.
+func traced(c *config.Trace) *proxy.Trace {
+	if c == nil {
+		return nil
+	}
+	prefix, _ := c.Prefix() // config has checked it
+	return &proxy.Trace{User: c.User, Address: prefix}
+}
+
 // settings returns what of the configuration may change while sessions run.
 func (p *Program) settings() *proxy.Settings {
 	return &proxy.Settings{
@@ -71,5 +80,6 @@ func (p *Program) settings() *proxy.Settings {
 		Handshake:       p.cfg.Limits.Handshake,
 		Statement:       int(p.cfg.Limits.Statement),
 		ShutdownTimeout: p.cfg.ShutdownTimeout,
+		Trace:           traced(p.cfg.Log.Trace),
 	}
 }

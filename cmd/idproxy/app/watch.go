@@ -84,7 +84,7 @@ func (w *watch) observe(c *proxy.Config) {
 func (w *watch) fetched(source string, took time.Duration) {
 	w.fetches.WithLabelValues(source).Observe(took.Seconds())
 	if took >= lateRange {
-		w.p.log.Warn("a range came late", "source", source, "took", took.Round(time.Millisecond))
+		w.p.log.Warn("a range came late", "source", source, "duration", took.Round(time.Millisecond))
 	}
 }
 

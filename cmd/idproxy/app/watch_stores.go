@@ -66,13 +66,13 @@ func (h *storeHealth) heard(name string, took time.Duration, err error) {
 	}
 	switch {
 	case err != nil && (!known || was.Up):
-		h.log.Warn("store lost", "store", name, "class", is.Class, "error", err)
+		h.log.Warn("store lost", "store", name, "error.type", is.Class, "error.message", err)
 	case err == nil && known && !was.Up:
-		h.log.Info("store is back", "store", name, "after", time.Since(was.Since).Round(time.Millisecond))
+		h.log.Info("store is back", "store", name, "duration", time.Since(was.Since).Round(time.Millisecond))
 	case is.Slow && !was.Slow:
-		h.log.Warn("store slow", "store", name, "took", took.Round(time.Millisecond))
+		h.log.Warn("store slow", "store", name, "duration", took.Round(time.Millisecond))
 	case err == nil && was.Slow && !is.Slow:
-		h.log.Info("store is fast again", "store", name, "took", took.Round(time.Millisecond))
+		h.log.Info("store is fast again", "store", name, "duration", took.Round(time.Millisecond))
 	}
 	h.byName[name] = is
 }

@@ -169,7 +169,7 @@ func (b *Beginner) above(found *found, of series, source *config.Source, at segm
 		return segment.Greatest{}, fmt.Errorf("a reload brought tables to the series, and where their ids begin is not known: %s; mend that, or move the source above every id of them "+
 			"and restart: idproxy source set %s NEXT%s", missing, name, keyFlag(of, source))
 	case at.Told || source.Segment.StartGiven:
-		b.log.Warn("a series begins where it was told to, above what could be asked", "source", name, "key", at.Key, "not_asked", missing)
+		b.log.Warn("a series begins where it was told to, above what could be asked", "source", name, "key", at.Key, "reason", missing)
 	default:
 		return segment.Greatest{}, fmt.Errorf("%s; mend that, or %s", missing, wayOut(of, source))
 	}

@@ -117,7 +117,7 @@ func (r *Registry) Refresh(ctx context.Context) (all bool) {
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
 		keys, err := r.keysOf(ctx, stores[name], name)
 		if err != nil {
-			r.log.Warn("the keys of a store cannot be read", "store", name, "error", err)
+			r.log.Warn("the keys of a store cannot be read", "store", name, "error.message", err)
 			all = false
 		}
 		r.listed[name] = r.listed[name] || err == nil
@@ -136,7 +136,7 @@ func (r *Registry) Refresh(ctx context.Context) (all bool) {
 			maps.DeleteFunc(known, func(key string, one resp.Source) bool {
 				return r.extra[storeKey{from[key], key}] != nil && before[key] != one
 			})
-			r.log.Warn("new keys that no source has are not served until all stores have answered", "missing", name)
+			r.log.Warn("new keys that no source has are not served until all stores have answered", "store", name)
 		}
 	}
 	maps.DeleteFunc(known, func(_ string, one resp.Source) bool { return one == nil })

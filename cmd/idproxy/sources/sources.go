@@ -189,7 +189,7 @@ func (s *Sources) WarnOfCrashes(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, store.AskTime)
 			defer cancel()
 			if err := st.Servers.WarnOfCrashes(ctx); err != nil {
-				s.log.Debug("store not asked whether a crash can bring ids back", "store", name, "error", fmt.Sprint(err))
+				s.log.Debug("store not asked whether a crash can bring ids back", "store", name, "error.message", fmt.Sprint(err))
 			}
 		})
 	}
