@@ -29,6 +29,10 @@ type crowd struct {
 	guests map[*guest]struct{}
 }
 
+// grace is how long a connection has to ask before a new one may take its place: in a burst of
+// connections those that ask at once are served in turn.
+const grace = 200 * time.Millisecond
+
 func newCrowd(most int) *crowd { return &crowd{most: most, guests: map[*guest]struct{}{}} }
 
 // doing is what a connection is there for. Those that do the least leave first, and of those the
@@ -54,16 +58,23 @@ func (c *crowd) enter(conn net.Conn) *guest {
 	if tcp, ok := plain(conn).(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(sendBuffer) // the system's own bound is larger, and a bound too
 	}
-	g := &guest{Conn: conn, crowd: c, since: time.Now()}
+	g := &guest{Conn: conn, crowd: c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.guests) >= c.most {
+	for len(c.guests) >= c.most {
 		least := slices.MinFunc(slices.Collect(maps.Keys(c.guests)), func(a, b *guest) int {
 			return cmp.Or(cmp.Compare(a.doing, b.doing), a.since.Compare(b.since))
 		})
+		if wait := grace - time.Since(least.since); least.doing == waiting && wait > 0 {
+			c.mu.Unlock()
+			time.Sleep(min(wait, grace/40)) // others may leave meanwhile
+			c.mu.Lock()
+			continue
+		}
 		delete(c.guests, least)
 		plain(least.Conn).Close() // of TLS, too: a farewell would wait for a client that does not read
 	}
+	g.since = time.Now()
 	c.guests[g] = struct{}{}
 	return g
 }
