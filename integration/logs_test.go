@@ -24,7 +24,7 @@ type logLines struct {
 }
 
 // aLogger matches what loggers are called here.
-var aLogger = regexp.MustCompile(`(?i)(^|\.)(log|logger|debug\(\))$`)
+var aLogger = regexp.MustCompile(`(?i)(^|\.)(log|log\(\)|logger|debug\(\))$`)
 
 // levels are the methods of a logger.
 var levels = map[string]string{"Debug": "DEBUG", "Info": "INFO", "Warn": "WARN", "Error": "ERROR"}

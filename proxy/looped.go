@@ -25,7 +25,7 @@ func (s *session) joinLoop() bool {
 	}
 	j := &looped{session: s}
 	if err := j.take(to); err != nil {
-		s.log.Error("session cannot be moved to an event loop", "error.message", err)
+		s.log().Error("session cannot be moved to an event loop", "error.message", err)
 		s.close(err)
 		j.free()
 		s.end()

@@ -180,12 +180,22 @@ func (srv *Server) ended(s *session) {
 	srv.mu.Unlock()
 	srv.Stats.Sessions.Add(-1)
 	defer srv.wg.Done()
-	s.log.Info("session ended", "reason", context.Cause(s.ctx), "duration", time.Since(s.who.started).Round(time.Millisecond))
+	s.log().Info("session ended", "reason", context.Cause(s.ctx), "duration", time.Since(s.who.started).Round(time.Millisecond))
 }
 
 // said is what each line of the log says of the session.
 func (s *session) said() []any {
 	return []any{"session.id", s.who.id, "listener", s.l.Name, "client.address", s.who.remote}
+}
+
+// log returns the log for lines of the session. It is made anew for each of them: they are few, and
+// sessions many.
+func (s *session) log() *slog.Logger {
+	log := s.l.srv.log.With(s.said()...)
+	if thread := s.who.thread.Load(); thread != 0 {
+		log = log.With("thread", thread)
+	}
+	return log
 }
 
 func (l *listener) newSession(conn net.Conn, id uint64) *session {
@@ -195,7 +205,6 @@ func (l *listener) newSession(conn net.Conn, id uint64) *session {
 		gone:   make(chan struct{}),
 	}
 	s.who.id, s.who.remote, s.who.started = id, conn.RemoteAddr().String(), time.Now()
-	s.log = l.srv.log.With(s.said()...)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.waiting = leaving{s.ctx, &s.up}
 	s.c.Unseen = &l.srv.Stats.Unseen

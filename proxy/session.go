@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"runtime/debug"
 	"sync"
@@ -27,7 +26,6 @@ import (
 type session struct {
 	l     *listener
 	who   identity
-	log   *slog.Logger
 	stats stats.Session
 
 	// client and server change during the handshake alone, under connMu, which
@@ -83,7 +81,7 @@ var (
 func (s *session) recover() {
 	if v := recover(); v != nil {
 		s.l.srv.Stats.Panics.Add(1)
-		s.log.Error("session panicked", "exception.message", v, "exception.stacktrace", string(debug.Stack()))
+		s.log().Error("session panicked", "exception.message", v, "exception.stacktrace", string(debug.Stack()))
 		s.close(errors.New("internal error"))
 	}
 }

@@ -62,7 +62,7 @@ func (s *session) debug() *slog.Logger {
 	if s.trace != nil {
 		return s.trace.log
 	}
-	return s.log
+	return s.log()
 }
 
 // now is the time, where it will be told how long something takes.

@@ -219,7 +219,7 @@ func (w *mixedWorld) filled(t *testing.T, s *wireclient.Session, m mixedTable) {
 // logged returns the lines that say why a table is left alone.
 func (w *mixedWorld) logged(m mixedTable) (lines []string) {
 	for line := range strings.Lines(w.proxy.Log()) {
-		if strings.Contains(line, "leaves a table alone") && strings.Contains(line, "table="+w.db+"."+m.name+" ") {
+		if strings.Contains(line, "leaves a table alone") && strings.Contains(line, "db.collection.name="+w.db+"."+m.name+" ") {
 			lines = append(lines, line)
 		}
 	}

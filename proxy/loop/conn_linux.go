@@ -30,8 +30,6 @@ type Conn struct {
 	loop  *Loop
 	slot  int32
 	serve func(*Turn)
-	local net.Addr
-	peer  net.Addr
 
 	mu     sync.Mutex // guards all below, but for reads of fd by those who serve it
 	fd     int        // -1: it was freed
@@ -64,7 +62,7 @@ func (l *Loop) Take(c net.Conn, serve func(*Turn)) (*Conn, error) {
 		syscall.Close(fd)
 		return nil, fmt.Errorf("fcntl: %w", err)
 	}
-	taken := &Conn{loop: l, serve: serve, local: c.LocalAddr(), peer: c.RemoteAddr(), fd: fd}
+	taken := &Conn{loop: l, serve: serve, fd: fd}
 	c.Close()
 	l.add(taken)
 	return taken, nil
@@ -243,11 +241,11 @@ func (c *Conn) shutdown(how int) error {
 	return syscall.Shutdown(c.fd, how)
 }
 
-// LocalAddr implements net.Conn.
-func (c *Conn) LocalAddr() net.Addr { return c.local }
+// LocalAddr implements net.Conn. It is not kept: it is nil.
+func (c *Conn) LocalAddr() net.Addr { return nil }
 
-// RemoteAddr implements net.Conn.
-func (c *Conn) RemoteAddr() net.Addr { return c.peer }
+// RemoteAddr implements net.Conn. It is nil, too.
+func (c *Conn) RemoteAddr() net.Addr { return nil }
 
 // SetDeadline implements net.Conn: it has none.
 func (c *Conn) SetDeadline(time.Time) error { return os.ErrNoDeadline }
