@@ -51,8 +51,9 @@ func (t *deafTxn) Commit() (*client.TxnResponse, error) {
 	return r, err
 }
 
-// TestAddHeardTwice: a slow cluster is asked again for what it has done already, and says that it
-// found something else. What was added or dropped is counted all the same.
+// TestHeardTwice: a slow cluster is asked again for what it has done already, and says that it
+// found something else. What was added or dropped is counted all the same, and a number that was given
+// back is.
 func TestHeardTwice(t *testing.T) {
 	t.Parallel()
 	st := newStore(t, newServer(t))
@@ -79,4 +80,17 @@ func TestHeardTwice(t *testing.T) {
 		t.Errorf("Drop = %d, %v; an answer was lost: %t", dropped, err, !next.Load())
 	}
 	add(5+lease.InsertMost+1, 2)
+
+	a := lease.Ask{Pool: "p", Shape: "41/10/12", Rules: holders.Brisk, Use: lease.Use{Token: "x"}}
+	for _, step := range []struct {
+		name string
+		call func(context.Context, lease.Ask) (lease.Reply, error)
+	}{{"Take", workers.Take}, {"Renew", workers.Renew}, {"Release", workers.Release}} {
+		next.Store(true)
+		r, err := step.call(ctx, a)
+		if err != nil || r.Verdict != lease.Granted || next.Load() {
+			t.Errorf("%s = %+v, %v; an answer was lost: %t", step.name, r, err, !next.Load())
+		}
+		a.Worker, a.Last = r.Worker, r.Start
+	}
 }

@@ -150,11 +150,16 @@ func (s tabled) Release(ctx context.Context, a Ask) (Reply, error) {
 
 // move does what a holder asks for its number.
 func (s tabled) move(ctx context.Context, a Ask, rule func(r Record, now int64, u Use) (Record, Verdict)) (Reply, error) {
+	var wrote Record // in the round before
 	return s.step(ctx, a, Workers(a.Worker), func(v Visit, p Page) (Reply, bool, error) {
+		if wrote != (Record{}) && p.Records[a.Worker] == wrote { // it was heard twice, and the second answer came
+			return Reply{Verdict: Granted, Worker: a.Worker, Start: wrote.Start, Fence: wrote.Fence}, true, nil
+		}
 		r, verdict := rule(p.Records[a.Worker], p.Now, a.Use)
 		if verdict != Granted {
 			return Reply{Verdict: verdict}, true, nil
 		}
+		wrote = r
 		done, err := v.Write(ctx, p, a.Worker, r)
 		return Reply{Verdict: Granted, Worker: a.Worker, Start: r.Start, Fence: r.Fence}, done, err
 	})
