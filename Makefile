@@ -30,13 +30,17 @@ ALL = { mkdir -p .tools; within=$$(mktemp -p .tools); go test -race -p 2 -vet=of
 	go test -vet=off -count=1 $(1) -json $(ROOMS) $(PURE) || ok=false; wait $$! || ok=false; cat "$$within"; rm "$$within"; $$ok; }
 WIDE   := $$(grep -rlE 'width\.(Of|Matrix)|harness\.AllServers' --include='*_test.go' . | xargs -n1 dirname | sort -u)
 
+# DRIVEN are the rooms that look at what sessions do. They run over event loops in test, and over goroutines in test-matrix.
+DRIVEN := ./integration/{dynamic,genes,lifecycle,load,names,parity,prepared,random,replies,selects,sizes,wide}
+
 test: lint ## every kind of comparison, on both servers; about ten minutes
 	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
 	$(call ALL,-timeout=40m) | go run ./integration/testrun
 
-test-matrix: ## the same comparisons over more servers, modes, character sets, triggers, sizes and seeds; each fuzz target for FUZZTIME
+test-matrix: ## the same comparisons over more servers, modes, character sets, triggers, sizes and seeds, and over the other engine; each fuzz target for FUZZTIME
 	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
 	IDPROXY_MATRIX=1 go test -count=1 -timeout=100m -json -p 3 ./integration/oracle $(WIDE) | go run ./integration/testrun
+	IDPROXY_ENGINE=goroutines go test -vet=off -count=1 -timeout=40m -json -p 3 $(DRIVEN) | go run ./integration/testrun
 	scripts/fuzz.sh $(FUZZTIME)
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
