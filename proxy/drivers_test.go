@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -308,4 +309,34 @@ func TestNobodyIsHeldUp(t *testing.T) {
 	if reply := waiting.read(); reply[0] != wire.OKByte {
 		t.Errorf("%q", reply)
 	}
+}
+
+// stuck is where a log goes that nobody reads.
+type stuck struct{ released chan struct{} }
+
+func (s stuck) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("statement refused")) {
+		<-s.released
+	}
+	return len(b), nil
+}
+
+// TestLogHoldsNobodyUp: who writes a line that does not go out holds up nobody who has nothing to say.
+func TestLogHoldsNobodyUp(t *testing.T) {
+	log := stuck{make(chan struct{})}
+	r := start(t, func(c *Config, _ *Settings) {
+		c.Loops, c.Logger = min(loops, 1), slog.New(slog.NewTextHandler(log, nil))
+	})
+	quiet, refused := r.client(), r.client()
+	refused.query("INSERT INTO orders (a) VALUES (1)") // from then on it has no questions, for which it would leave the loop
+	r.ids.set(testError(1467), false)
+	refused.write(query("INSERT INTO orders (a) VALUES (1)"))
+	for range 100 {
+		if reply := quiet.query("UPDATE t SET a = 1"); reply[0] != wire.OKByte {
+			t.Fatalf("%q", reply)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	close(log.released)
+	refused.wantError(refused.read(), 1467, "no")
 }

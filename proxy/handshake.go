@@ -84,14 +84,14 @@ func (s handshake) greet() (*wire.Greeting, []byte, error) {
 	server, err := dialer.DialContext(s.ctx, s.l.Upstream.Network(), s.l.Upstream.String())
 	s.l.heard(err)
 	if err != nil {
-		s.log().Warn("server unreachable", "server.address", s.l.Upstream.String(), "error.message", err)
+		s.log(&s.up).Warn("server unreachable", "server.address", s.l.Upstream.String(), "error.message", err)
 		return nil, nil, s.refuseFirst(err)
 	}
 	s.setServer(server)
 	raw, _, err := wire.ReadPacket(server, relay.MaxHandshake)
 	if err != nil {
 		s.l.heard(fmt.Errorf("no greeting: %w", err))
-		s.log().Warn("server sent no greeting", "server.address", s.l.Upstream.String(), "error.message", err)
+		s.log(&s.up).Warn("server sent no greeting", "server.address", s.l.Upstream.String(), "error.message", err)
 		return nil, nil, s.refuseFirst(fmt.Errorf("no greeting: %w", err))
 	}
 	if len(raw) > 0 && raw[0] == wire.ErrByte { // 1040, 1129, 1130: it is the client's to see
@@ -211,7 +211,7 @@ func (s handshake) expire() {
 		host = s.who.remote
 	}
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " silent " + host); ok {
-		s.log().Warn("login took too long", "timeout", s.l.srv.settings().Handshake, "others", others)
+		s.log(nil).Warn("login took too long", "timeout", s.l.srv.settings().Handshake, "others", others)
 	}
 	s.connMu.Lock()
 	defer s.connMu.Unlock()

@@ -25,7 +25,7 @@ func (s *session) joinLoop() bool {
 	}
 	j := &looped{session: s}
 	if err := j.take(to); err != nil {
-		s.log().Error("session cannot be moved to an event loop", "error.message", err)
+		s.log(&s.up).Error("session cannot be moved to an event loop", "error.message", err)
 		s.close(err)
 		j.free()
 		s.end()
@@ -71,9 +71,10 @@ func (j *looped) free() {
 func (j *looped) fromClient(t *loop.Turn) {
 	over := true
 	defer func() {
-		if j.up.On(nil); over {
-			j.over(j.client)
+		if over {
+			j.over(&j.up, j.client)
 		}
+		j.up.On(nil)
 	}()
 	defer j.recover()
 	j.up.On(t)
@@ -93,10 +94,11 @@ func (j *looped) fromClient(t *loop.Turn) {
 func (j *looped) fromServer(t *loop.Turn) {
 	over := true
 	defer func() {
-		if j.down.On(nil); over {
+		if over {
 			close(j.gone)
-			j.over(j.server)
+			j.over(&j.down, j.server)
 		}
+		j.down.On(nil)
 	}()
 	defer j.recover()
 	j.down.On(t)
@@ -113,11 +115,12 @@ func (j *looped) fromServer(t *loop.Turn) {
 }
 
 // over ends a lane, and with the last one the session.
-func (j *looped) over(c *loop.Conn) {
+func (j *looped) over(lane *loop.Lane, c *loop.Conn) {
 	c.Stop()
 	if j.lanes.Add(-1) > 0 {
 		return
 	}
+	lane.Leave() // for the log
 	j.in.release()
 	j.out.release()
 	j.free()

@@ -31,7 +31,7 @@ func (s *session) Told(err error) *mysql.MyError {
 			said = append(said, "reference", reference, "cause", kept.Cause)
 		}
 	}
-	s.log().Warn("statement refused", append(said, "others", others)...)
+	s.log(&s.up).Warn("statement refused", append(said, "others", others)...)
 	return e
 }
 
@@ -45,14 +45,14 @@ func (s *session) report(found *decide.Findings) {
 		s.debug().Debug("forwarded without ids", "rule", p.Rule.String(), "db.collection.name", p.Table, "form", p.Form)
 	}
 	for _, d := range found.Disputes {
-		s.log().Warn("two readers read a statement differently, it is not filled", "rule", d.Rule.String(), "db.collection.name", d.Table, "error.message", d.Err)
+		s.log(&s.up).Warn("two readers read a statement differently, it is not filled", "rule", d.Rule.String(), "db.collection.name", d.Table, "error.message", d.Err)
 	}
 	for _, o := range found.Observed {
 		total.Observed.Add(1)
 		s.countObserved(&o)
 		s.l.srv.notices.observe(o.Sighting)
 		if others, ok := s.l.srv.notices.Due(o.Rule + o.Table + o.What); ok {
-			s.log().Info("observed", "rule", o.Rule, "db.collection.name", o.Table, "what", o.What, "db.query.text", o.Statement, "others", others)
+			s.log(&s.up).Info("observed", "rule", o.Rule, "db.collection.name", o.Table, "what", o.What, "db.query.text", o.Statement, "others", others)
 		}
 	}
 	found.Reset()
@@ -62,6 +62,6 @@ func (s *session) report(found *decide.Findings) {
 func (s *session) denied() {
 	user, code := s.c.Denied()
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " login " + user); ok {
-		s.log().Info("login failed", "user.name", user, "db.response.status_code", code, "others", others)
+		s.log(&s.down).Info("login failed", "user.name", user, "db.response.status_code", code, "others", others)
 	}
 }

@@ -104,7 +104,7 @@ func (s *session) answered(took time.Duration) {
 		return
 	}
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " slow " + s.asking.String()); ok {
-		s.log().Warn("a statement waited for a hidden question", "need", s.asking.String(), "duration", took.Round(time.Millisecond), "others", others)
+		s.log(&s.up).Warn("a statement waited for a hidden question", "need", s.asking.String(), "duration", took.Round(time.Millisecond), "others", others)
 	}
 }
 

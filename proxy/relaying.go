@@ -211,6 +211,6 @@ func (s *session) tellLost() {
 	if e == nil {
 		return
 	}
-	s.log().Warn("server lost with an INSERT in flight", "error.message", e.Message)
+	s.log(&s.down).Warn("server lost with an INSERT in flight", "error.message", e.Message)
 	_ = s.tell(&s.down, wire.AppendERR(nil, seq+1, e)) // the client may be gone too
 }

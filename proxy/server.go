@@ -180,7 +180,7 @@ func (srv *Server) ended(s *session) {
 	srv.mu.Unlock()
 	srv.Stats.Sessions.Add(-1)
 	defer srv.wg.Done()
-	s.log().Info("session ended", "reason", context.Cause(s.ctx), "duration", time.Since(s.who.started).Round(time.Millisecond))
+	s.log(nil).Info("session ended", "reason", context.Cause(s.ctx), "duration", time.Since(s.who.started).Round(time.Millisecond))
 }
 
 // said is what each line of the log says of the session.
@@ -188,9 +188,11 @@ func (s *session) said() []any {
 	return []any{"session.id", s.who.id, "listener", s.l.Name, "client.address", s.who.remote}
 }
 
-// log returns the log for lines of the session. It is made anew for each of them: they are few, and
+// log returns the log for lines of the session that a lane writes; nil: none does. Who reads the log
+// may be slow, so the lane leaves its loop. The log is made anew for each line: they are few, and
 // sessions many.
-func (s *session) log() *slog.Logger {
+func (s *session) log(by *loop.Lane) *slog.Logger {
+	by.Leave()
 	log := s.l.srv.log.With(s.said()...)
 	if thread := s.who.thread.Load(); thread != 0 {
 		log = log.With("thread", thread)

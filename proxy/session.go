@@ -81,7 +81,7 @@ var (
 func (s *session) recover() {
 	if v := recover(); v != nil {
 		s.l.srv.Stats.Panics.Add(1)
-		s.log().Error("session panicked", "exception.message", v, "exception.stacktrace", string(debug.Stack()))
+		s.log(nil).Error("session panicked", "exception.message", v, "exception.stacktrace", string(debug.Stack()))
 		s.close(errors.New("internal error"))
 	}
 }

@@ -54,15 +54,19 @@ func (s *session) chosen() *tracer {
 	if !t.chooses(user, s.who.remote) {
 		return nil
 	}
+	s.up.Leave() // as for the log
 	return &tracer{s, s.l.srv.cfg.Tracer.With(append(s.said(), "thread", s.who.thread.Load(), "user.name", user)...)}
 }
 
 // debug returns the log for lines that are written at level DEBUG, or of a traced session.
 func (s *session) debug() *slog.Logger {
-	if s.trace != nil {
+	switch {
+	case s.trace != nil:
 		return s.trace.log
+	case s.l.srv.log.Enabled(s.ctx, slog.LevelDebug):
+		return s.log(&s.up)
 	}
-	return s.log()
+	return s.l.srv.log // which writes nothing of that level
 }
 
 // now is the time, where it will be told how long something takes.

@@ -16,12 +16,14 @@ type Lane struct{ turn *Turn }
 func (l *Lane) On(t *Turn) { l.turn = t }
 
 // Leave must be called in front of all that may wait. It gives the loop to somebody else, if the lane
-// has it.
+// has it. A nil Lane has none.
 func (l *Lane) Leave() {
-	if t := l.turn; t != nil {
-		l.turn = nil
-		t.leave()
+	if l == nil || l.turn == nil {
+		return
 	}
+	t := l.turn
+	l.turn = nil
+	t.leave()
 }
 
 // Conn is a connection whose reader a loop serves. It is a net.Conn without deadlines; those who run
