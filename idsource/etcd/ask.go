@@ -17,7 +17,7 @@ import (
 // How a question is asked again. A member that passed it on to a leader that died says so after
 // seven seconds only, and another leader is elected within one or two.
 const (
-	askBeside = 200 * time.Millisecond // after so long without an answer another member is asked, too
+	askBeside = 200 * time.Millisecond // what Store.beside is
 	askPause  = 25 * time.Millisecond  // after an answer that there is no leader
 )
 
@@ -53,7 +53,7 @@ func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A,
 				case <-ctx.Done():
 				}
 			})
-			next.Reset(max(askBeside, time.Since(began)/8)) // a cluster that is slow is not asked ever more
+			next.Reset(max(s.beside, time.Since(began)/8)) // a cluster that is slow is not asked ever more
 		case r := <-results:
 			if r.err == nil || ctx.Err() != nil || !s.again(r.err, time.Since(began)) {
 				return r.answer, r.err

@@ -50,7 +50,7 @@ func TestAskedAgain(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				var asked atomic.Int64
-				got, err := try(ctx, &Store{}, func(ctx context.Context) (int, error) {
+				got, err := try(ctx, &Store{beside: askBeside}, func(ctx context.Context) (int, error) {
 					n := asked.Add(1)
 					return tt.asks[min(int(n), len(tt.asks))-1](ctx)
 				})

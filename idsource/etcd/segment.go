@@ -51,6 +51,7 @@ type Store struct {
 	where  string
 	logger *slog.Logger
 	clock  func() time.Time // of this host, which is not believed at once
+	beside time.Duration    // after so long without an answer another member is asked, too
 
 	mu       sync.Mutex
 	revision int64           // the greatest the cluster has shown
@@ -100,7 +101,7 @@ func New(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd store: %w", err)
 	}
-	return &Store{c: conn, login: who, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, clock: lease.HostClock(), cache: map[string]item{}}, nil
+	return &Store{c: conn, login: who, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, clock: lease.HostClock(), beside: askBeside, cache: map[string]item{}}, nil
 }
 
 // Close closes the connections.
