@@ -69,49 +69,53 @@ func (j *looped) free() {
 
 // fromClient is toServer's turn.
 func (j *looped) fromClient(t *loop.Turn) {
-	over := true
-	defer func() {
-		if over {
-			j.over(&j.up, j.client)
-		}
-		j.up.On(nil)
-	}()
-	defer j.recover()
 	j.up.On(t)
+	if j.readClient() {
+		j.over(&j.up, j.client)
+	}
+	j.up.On(nil)
+}
+
+// readClient reports whether the lane has come to its end, as it has when it panics.
+func (j *looped) readClient() (over bool) {
+	defer j.recover()
+	over = true
 	if err := j.in.once(); err != nil {
 		j.clientClosed(err)
-		return
+		return over
 	}
 	if err := j.requested(j.in); err != nil {
 		j.stop(err)
-		return
+		return over
 	}
 	j.in.rest()
-	over = false
+	return false
 }
 
 // fromServer is toClient's turn.
 func (j *looped) fromServer(t *loop.Turn) {
-	over := true
-	defer func() {
-		if over {
-			close(j.gone)
-			j.over(&j.down, j.server)
-		}
-		j.down.On(nil)
-	}()
-	defer j.recover()
 	j.down.On(t)
+	if j.readServer() {
+		close(j.gone)
+		j.over(&j.down, j.server)
+	}
+	j.down.On(nil)
+}
+
+// readServer is readClient for the other lane.
+func (j *looped) readServer() (over bool) {
+	defer j.recover()
+	over = true
 	if err := j.out.once(); err != nil {
 		j.serverClosed()
-		return
+		return over
 	}
 	if err := j.relay(j.out); err != nil {
 		j.close(err)
-		return
+		return over
 	}
 	j.out.rest()
-	over = false
+	return false
 }
 
 // over ends a lane, and with the last one the session.

@@ -111,25 +111,30 @@ func (l *Loop) turn() *Turn {
 
 // run serves until the loop is closed or somebody else runs it.
 func (t *Turn) run() {
-	defer turns.Put(t)
-	for {
-		for len(t.ready) > 0 {
-			r := t.ready[0]
-			t.ready[0], t.ready = ready{}, t.ready[1:]
-			if !r.conn.begin(r.events) {
-				continue
-			}
-			r.conn.serve(t)
-			r.conn.end()
-			if t.left {
-				return
-			}
+	for t.serve() && t.wait() {
+		continue
+	}
+	if !t.left {
+		t.loop.ended.Done()
+	}
+	turns.Put(t)
+}
+
+// serve serves what is ready. It returns false when somebody else runs the loop.
+func (t *Turn) serve() bool {
+	for len(t.ready) > 0 {
+		r := t.ready[0]
+		t.ready[0], t.ready = ready{}, t.ready[1:]
+		if !r.conn.begin(r.events) {
+			continue
 		}
-		if !t.wait() {
-			t.loop.ended.Done()
-			return
+		r.conn.serve(t)
+		r.conn.end()
+		if t.left {
+			return false
 		}
 	}
+	return true
 }
 
 // leave has a new goroutine run the loop.
