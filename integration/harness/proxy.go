@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,8 +80,6 @@ func Start(tb testing.TB, spec Spec) *Proxy {
 const raceOptions = "GORACE=atexit_sleep_ms=10"
 
 // Launch starts a built idproxy outside of a test; the caller stops it.
-//
-// IDPROXY_ENGINE in the environment is the engine of all whose configuration names none.
 func Launch(ctx context.Context, program string, spec Spec) (*Proxy, error) {
 	names, err := listenerNames(spec.Config)
 	if err != nil {
@@ -90,10 +89,7 @@ func Launch(ctx context.Context, program string, spec Spec) (*Proxy, error) {
 		return nil, err
 	}
 	path := filepath.Join(spec.Dir, "idproxy.yaml")
-	if engine := os.Getenv("IDPROXY_ENGINE"); engine != "" && !strings.Contains(spec.Config, "engine:") {
-		spec.Config += "\nengine: " + engine + "\n"
-	}
-	if err := os.WriteFile(path, []byte(spec.Config), 0o600); err != nil {
+	if err := writeConfig(path, spec.Config); err != nil {
 		return nil, err
 	}
 	proc, err := process.Start(process.Spec{
@@ -110,6 +106,23 @@ func Launch(ctx context.Context, program string, spec Spec) (*Proxy, error) {
 		return nil, errors.Join(err, proc.Kill())
 	}
 	return p, nil
+}
+
+// writeConfig writes a configuration file. IDPROXY_ENGINE in the environment is the engine of a
+// configuration that names none.
+func writeConfig(path, text string) error {
+	if engine := os.Getenv("IDPROXY_ENGINE"); engine != "" && !strings.Contains(text, "engine:") {
+		text += "\nengine: " + engine + "\n"
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
+}
+
+// Reload gives the running idproxy another configuration and the signal to read it.
+func (p *Proxy) Reload(config string) error {
+	if err := writeConfig(p.ConfigPath, config); err != nil {
+		return err
+	}
+	return p.Signal(syscall.SIGHUP)
 }
 
 // Addr is the address that the listener of this name accepts connections on.

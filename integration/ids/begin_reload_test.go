@@ -2,9 +2,7 @@ package ids
 
 import (
 	"fmt"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,10 +37,7 @@ func ruleFor(s *shards, table string) string {
 func (j *joined) reload(t *testing.T, more string) {
 	t.Helper()
 	from := strings.Count(j.Log(), "configuration reloaded")
-	if err := os.WriteFile(j.ConfigPath, []byte(j.config+more), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Signal(syscall.SIGHUP); err != nil {
+	if err := j.Reload(j.config+more); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); strings.Count(j.Log(), "configuration reloaded") == from; time.Sleep(10 * time.Millisecond) {

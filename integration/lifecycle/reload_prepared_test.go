@@ -3,9 +3,7 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -66,10 +64,7 @@ func TestReloadPrepared(t *testing.T) {
 	reload := func(more string) {
 		t.Helper()
 		from := len(p.Log())
-		if err := os.WriteFile(p.ConfigPath, []byte(rules(more)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Signal(syscall.SIGHUP); err != nil {
+		if err := p.Reload(rules(more)); err != nil {
 			t.Fatal(err)
 		}
 		waitLog(t, p, from, `msg="configuration reloaded"`)
@@ -117,10 +112,7 @@ func TestReloadPreparedInSQL(t *testing.T) {
 				"PREPARE l FROM 'INSERT INTO "+db+".late (a) VALUES (1)'", "PREPARE v FROM @q", "EXECUTE l", "EXECUTE v", `PREPARE q FROM 'DO "x"'`)
 			from := len(p.Log())
 			rules := fmt.Sprintf("%srules: [{table: %s.late, column: id, source: ids}]\n", base, db)
-			if err := os.WriteFile(p.ConfigPath, []byte(rules), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.Signal(syscall.SIGHUP); err != nil {
+			if err := p.Reload(rules); err != nil {
 				t.Fatal(err)
 			}
 			waitLog(t, p, from, `msg="configuration reloaded"`)

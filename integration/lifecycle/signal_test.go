@@ -88,10 +88,7 @@ func TestReload(t *testing.T) {
 	reload := func(config, want string) string {
 		t.Helper()
 		from := len(p.Log())
-		if err := os.WriteFile(p.ConfigPath, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Signal(syscall.SIGHUP); err != nil {
+		if err := p.Reload(config); err != nil {
 			t.Fatal(err)
 		}
 		return waitLog(t, p, from, want)

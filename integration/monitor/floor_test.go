@@ -390,10 +390,7 @@ func silentClient(t *testing.T, f *floor) *fault {
 func badReload(t *testing.T, f *floor) *fault {
 	w := f.launch(t, "", harness.Spec{Config: "sources: {ids: {segment: {}}}\n"})
 	plant := func(t *testing.T) {
-		if err := os.WriteFile(w.ConfigPath, []byte("listeners: [}\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Signal(syscall.SIGHUP); err != nil {
+		if err := w.Reload("listeners: [}\n"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -113,11 +112,8 @@ func TestTrace(t *testing.T) {
 				if changed == string(text) {
 					t.Fatal("nothing changes")
 				}
-				if err := os.WriteFile(p.ConfigPath, []byte(changed), 0o600); err != nil {
-					t.Fatal(err)
-				}
 				done := strings.Count(p.Log(), "configuration reloaded") + 1
-				if err := p.Signal(syscall.SIGHUP); err != nil {
+				if err := p.Reload(changed); err != nil {
 					t.Fatal(err)
 				}
 				if err := p.Poll(within(t), func() bool { return strings.Count(p.Log(), "configuration reloaded") >= done }); err != nil {
