@@ -11,7 +11,7 @@ import (
 // A session carries orders out.
 
 func (s *session) Conversation() *relay.Conversation { return &s.c }
-func (s *session) Context() context.Context          { return &s.waiting }
+func (s *session) Context() context.Context          { return &s.ctx }
 func (s *session) Drew(r *rule.Rule, ids int) {
 	s.l.srv.Stats.IDs.Add(int64(ids))
 	r.Counts.Drew(ids)

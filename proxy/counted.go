@@ -8,9 +8,6 @@ import (
 	"idproxy/proxy/stats"
 )
 
-// counts notes what became of the command, unless something that tells more became of it.
-func (s *session) counts(k stats.Kind) { s.outcome = max(s.outcome, k) }
-
 // countRefusal counts the command, by the rule that refuses it and its reason.
 func (s command) countRefusal(cause error, e *mysql.MyError) {
 	s.counts(stats.Refused)

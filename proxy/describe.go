@@ -23,7 +23,7 @@ func (s learner) describe(t rewriter.Name, key string) error {
 		about.Definition = func(schema, table string) ([]byte, error) {
 			began := time.Now()
 			defer func() { s.l.stats.Questions[stats.Columns].Add(time.Since(began)) }()
-			return s.l.Definition(s.ctx, schema, table)
+			return s.l.Definition(&s.ctx, schema, table)
 		}
 	}
 	f, err := s.Asker().Table(about)
@@ -60,7 +60,7 @@ func (s learner) tellLeft(f *facts.Table, rules []*rule.Rule) {
 			continue
 		}
 		if why := r.Unfit(f.Table); !why.None() && s.l.tables.Leaves(facts.Departure{Rule: r.String(), Table: f.Name, Why: why.String()}) {
-			s.log(&s.up).Info("a wildcard rule leaves a table alone", "rule", r.String(), "db.collection.name", f.Name, "reason", why.String())
+			s.who.log(&s.up).Info("a wildcard rule leaves a table alone", "rule", r.String(), "db.collection.name", f.Name, "reason", why.String())
 		}
 	}
 }

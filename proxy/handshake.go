@@ -81,17 +81,17 @@ func (s handshake) begin(greeting *wire.Greeting, caps uint64) {
 // client is told why in its place.
 func (s handshake) greet() (*wire.Greeting, []byte, error) {
 	dialer := net.Dialer{Timeout: s.l.srv.settings().Handshake}
-	server, err := dialer.DialContext(s.ctx, s.l.Upstream.Network(), s.l.Upstream.String())
+	server, err := dialer.DialContext(&s.ctx, s.l.Upstream.Network(), s.l.Upstream.String())
 	s.l.heard(err)
 	if err != nil {
-		s.log(&s.up).Warn("server unreachable", "server.address", s.l.Upstream.String(), "error.message", err)
+		s.who.log(&s.up).Warn("server unreachable", "server.address", s.l.Upstream.String(), "error.message", err)
 		return nil, nil, s.refuseFirst(err)
 	}
 	s.setServer(server)
 	raw, _, err := wire.ReadPacket(server, relay.MaxHandshake)
 	if err != nil {
 		s.l.heard(fmt.Errorf("no greeting: %w", err))
-		s.log(&s.up).Warn("server sent no greeting", "server.address", s.l.Upstream.String(), "error.message", err)
+		s.who.log(&s.up).Warn("server sent no greeting", "server.address", s.l.Upstream.String(), "error.message", err)
 		return nil, nil, s.refuseFirst(fmt.Errorf("no greeting: %w", err))
 	}
 	if len(raw) > 0 && raw[0] == wire.ErrByte { // 1040, 1129, 1130: it is the client's to see
@@ -126,7 +126,7 @@ func (s handshake) startTLS(request []byte, seq byte, caps uint64) (payload []by
 		return nil, 0, s.refuse(clienterr.Handshake(errors.New("TLS was not offered")), seq, caps)
 	}
 	client := tls.Server(s.client, s.l.ClientTLS)
-	if err := client.HandshakeContext(s.ctx); err != nil {
+	if err := client.HandshakeContext(&s.ctx); err != nil {
 		s.abandon(caps &^ uint64(mysql.CLIENT_SSL))
 		return nil, 0, fmt.Errorf("TLS from the client: %w", err)
 	}
@@ -139,7 +139,7 @@ func (s handshake) startTLS(request []byte, seq byte, caps uint64) (payload []by
 		return nil, 0, err
 	}
 	server := tls.Client(s.server, s.l.UpstreamTLS)
-	if err := server.HandshakeContext(s.ctx); err != nil {
+	if err := server.HandshakeContext(&s.ctx); err != nil {
 		_, _ = client.Write(wire.AppendERR(nil, last+1, clienterr.UpstreamTLS(s.l.Upstream.String(), err))) // the session ends here anyway
 		return nil, 0, fmt.Errorf("TLS to the server: %w", err)
 	}
@@ -211,7 +211,7 @@ func (s handshake) expire() {
 		host = s.who.remote
 	}
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " silent " + host); ok {
-		s.log(nil).Warn("login took too long", "timeout", s.l.srv.settings().Handshake, "others", others)
+		s.who.log(nil).Warn("login took too long", "timeout", s.l.srv.settings().Handshake, "others", others)
 	}
 	s.connMu.Lock()
 	defer s.connMu.Unlock()

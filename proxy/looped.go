@@ -1,8 +1,8 @@
 package proxy
 
 import (
-	"context"
 	"net"
+	"slices"
 	"sync/atomic"
 
 	"idproxy/proxy/loop"
@@ -18,14 +18,14 @@ type looped struct {
 
 // joinLoop moves the session to a loop, if there are loops and its connections are sockets: what
 // crypto/tls has read, nobody sees who waits for the connection.
-func (s *session) joinLoop() bool {
+func joinLoop(s *session) bool {
 	to := s.l.srv.leastLoop()
 	if to == nil || !isSocket(s.client) || !isSocket(s.server) {
 		return false
 	}
 	j := &looped{session: s}
 	if err := j.take(to); err != nil {
-		s.log(&s.up).Error("session cannot be moved to an event loop", "error.message", err)
+		s.who.log(&s.up).Error("session cannot be moved to an event loop", "error.message", err)
 		s.close(err)
 		j.free()
 		s.end()
@@ -37,6 +37,14 @@ func (s *session) joinLoop() bool {
 	j.server.Start()
 	j.client.Start()
 	return true
+}
+
+// leastLoop returns the loop with the fewest connections; nil: there are no loops.
+func (srv *Server) leastLoop() *loop.Loop {
+	if len(srv.loops) == 0 {
+		return nil
+	}
+	return slices.MinFunc(srv.loops, func(a, b *loop.Loop) int { return a.Len() - b.Len() })
 }
 
 func isSocket(c net.Conn) bool {
@@ -84,8 +92,8 @@ func (j *looped) readClient() (over bool) {
 		j.clientClosed(err)
 		return over
 	}
-	if err := j.requested(j.in); err != nil {
-		j.stop(err)
+	if err := (toServer{j.session}).requested(j.in); err != nil {
+		toServer{j.session}.stop(err)
 		return over
 	}
 	j.in.rest()
@@ -107,10 +115,10 @@ func (j *looped) readServer() (over bool) {
 	defer j.recover()
 	over = true
 	if err := j.out.once(); err != nil {
-		j.serverClosed()
+		toClient{j.session}.serverClosed()
 		return over
 	}
-	if err := j.relay(j.out); err != nil {
+	if err := (toClient{j.session}).relay(j.out); err != nil {
 		j.close(err)
 		return over
 	}
@@ -129,16 +137,4 @@ func (j *looped) over(lane *loop.Lane, c *loop.Conn) {
 	j.out.release()
 	j.free()
 	j.end()
-}
-
-// leaving is a context for what may wait. Who waits asks for Done first.
-type leaving struct {
-	context.Context
-	lane *loop.Lane
-}
-
-// Done implements context.Context.
-func (l *leaving) Done() <-chan struct{} {
-	l.lane.Leave()
-	return l.Context.Done()
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"log/slog"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -31,7 +32,7 @@ func (s *session) Told(err error) *mysql.MyError {
 			said = append(said, "reference", reference, "cause", kept.Cause)
 		}
 	}
-	s.log(&s.up).Warn("statement refused", append(said, "others", others)...)
+	s.who.log(&s.up).Warn("statement refused", append(said, "others", others)...)
 	return e
 }
 
@@ -45,23 +46,41 @@ func (s *session) report(found *decide.Findings) {
 		s.debug().Debug("forwarded without ids", "rule", p.Rule.String(), "db.collection.name", p.Table, "form", p.Form)
 	}
 	for _, d := range found.Disputes {
-		s.log(&s.up).Warn("two readers read a statement differently, it is not filled", "rule", d.Rule.String(), "db.collection.name", d.Table, "error.message", d.Err)
+		s.who.log(&s.up).Warn("two readers read a statement differently, it is not filled", "rule", d.Rule.String(), "db.collection.name", d.Table, "error.message", d.Err)
 	}
 	for _, o := range found.Observed {
 		total.Observed.Add(1)
 		s.countObserved(&o)
 		s.l.srv.notices.observe(o.Sighting)
 		if others, ok := s.l.srv.notices.Due(o.Rule + o.Table + o.What); ok {
-			s.log(&s.up).Info("observed", "rule", o.Rule, "db.collection.name", o.Table, "what", o.What, "db.query.text", o.Statement, "others", others)
+			s.who.log(&s.up).Info("observed", "rule", o.Rule, "db.collection.name", o.Table, "what", o.What, "db.query.text", o.Statement, "others", others)
 		}
 	}
 	found.Reset()
 }
 
-// denied logs that the server refused a login. It has said why to the client.
-func (s *session) denied() {
-	user, code := s.c.Denied()
-	if others, ok := s.l.srv.notices.Due(s.l.Name + " login " + user); ok {
-		s.log(&s.down).Info("login failed", "user.name", user, "db.response.status_code", code, "others", others)
+// chosen returns the session's tracer; nil, unless the settings choose the session now.
+func (s *session) chosen() *tracer {
+	t := s.l.srv.settings().Trace
+	if t == nil || s.l.srv.cfg.Tracer == nil {
+		return nil
 	}
+	user := s.c.User()
+	if !t.chooses(user, s.who.remote) {
+		return nil
+	}
+	s.up.Leave() // as for the log
+	log := s.l.srv.cfg.Tracer.With(append(s.who.said(), "thread", s.who.thread.Load(), "user.name", user)...)
+	return &tracer{log, &s.c, &s.decider}
+}
+
+// debug returns the log for lines that are written at level DEBUG, or of a traced session.
+func (s *session) debug() *slog.Logger {
+	switch {
+	case s.trace != nil:
+		return s.trace.log
+	case s.l.srv.log.Enabled(&s.ctx, slog.LevelDebug):
+		return s.who.log(&s.up)
+	}
+	return s.l.srv.log // which writes nothing of that level
 }

@@ -104,7 +104,7 @@ func (s *session) answered(took time.Duration) {
 		return
 	}
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " slow " + s.asking.String()); ok {
-		s.log(&s.up).Warn("a statement waited for a hidden question", "need", s.asking.String(), "duration", took.Round(time.Millisecond), "others", others)
+		s.who.log(&s.up).Warn("a statement waited for a hidden question", "need", s.asking.String(), "duration", took.Round(time.Millisecond), "others", others)
 	}
 }
 
@@ -127,13 +127,6 @@ func (s *session) probe() error {
 	s.l.tables.SetFold(found.Folds)
 	s.c.LearnProbe(&found, age)
 	return nil
-}
-
-// askFor says why commands of our own are sent until the returned function is called.
-func (s *session) askFor(why stats.Question) (end func()) {
-	before := s.asking
-	s.asking = why
-	return func() { s.asking = before }
 }
 
 // payFor pays the debt of LAST_INSERT_ID() in front of a question that reads it.

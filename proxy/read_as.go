@@ -100,7 +100,7 @@ func (s *session) ReadAsNow() error {
 		err = s.useSchema(was.schema)
 	}
 	if err != nil {
-		s.log(&s.up).Warn("a session ends, for its default schema or sql_mode could not be restored", "error.message", err)
+		s.who.log(&s.up).Warn("a session ends, for its default schema or sql_mode could not be restored", "error.message", err)
 		return errServerGone
 	}
 	return nil

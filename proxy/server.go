@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -47,14 +46,6 @@ func (srv *Server) Set(live *Settings) {
 		l.tables.Withdraw(rules)
 		l.tables.Forget() // they were asked for the columns of other rules
 	}
-}
-
-// leastLoop returns the loop with the fewest connections; nil: there are no loops.
-func (srv *Server) leastLoop() *loop.Loop {
-	if len(srv.loops) == 0 {
-		return nil
-	}
-	return slices.MinFunc(srv.loops, func(a, b *loop.Loop) int { return a.Len() - b.Len() })
 }
 
 // Listen opens every listener's address, or none, and starts the loops.
@@ -173,33 +164,6 @@ func refuseConn(conn net.Conn, limit int) {
 	}
 }
 
-func (srv *Server) ended(s *session) {
-	srv.mu.Lock()
-	delete(srv.sessions, s)
-	s.l.stats.End(&s.stats)
-	srv.mu.Unlock()
-	srv.Stats.Sessions.Add(-1)
-	defer srv.wg.Done()
-	s.log(nil).Info("session ended", "reason", context.Cause(s.ctx), "duration", time.Since(s.who.started).Round(time.Millisecond))
-}
-
-// said is what each line of the log says of the session.
-func (s *session) said() []any {
-	return []any{"session.id", s.who.id, "listener", s.l.Name, "client.address", s.who.remote}
-}
-
-// log returns the log for lines of the session that a lane writes; nil: none does. Who reads the log
-// may be slow, so the lane leaves its loop. The log is made anew for each line: they are few, and
-// sessions many.
-func (s *session) log(by *loop.Lane) *slog.Logger {
-	by.Leave()
-	log := s.l.srv.log.With(s.said()...)
-	if thread := s.who.thread.Load(); thread != 0 {
-		log = log.With("thread", thread)
-	}
-	return log
-}
-
 func (l *listener) newSession(conn net.Conn, id uint64) *session {
 	s := &session{
 		l:      l,
@@ -207,8 +171,9 @@ func (l *listener) newSession(conn net.Conn, id uint64) *session {
 		gone:   make(chan struct{}),
 	}
 	s.who.id, s.who.remote, s.who.started = id, conn.RemoteAddr().String(), time.Now()
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.waiting = leaving{s.ctx, &s.up}
+	s.who.listener, s.who.logger = l.Name, l.srv.log
+	ctx, cancel := context.WithCancelCause(context.Background())
+	s.ctx, s.cancel = leaving{ctx, &s.up}, cancel
 	s.c.Unseen = &l.srv.Stats.Unseen
 	s.c.Failed = func(code uint16) { l.stats.Error(stats.Error{Code: code, Side: stats.Server}) }
 	s.c.TablesChanged, s.c.Infile = l.tables.Forget, make(chan struct{}, 1)

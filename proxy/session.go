@@ -20,9 +20,8 @@ import (
 // session is one client connection and its one server connection. It owns
 // both: run closes them before it returns.
 //
-// Two lanes drive it, each a goroutine, or a loop that serves many sessions. The one in toServer alone
-// reads from the client and writes to the server; the one in toClient alone reads from the server.
-// Both write to the client, under clientMu.
+// It has two lanes, [toServer] and [toClient], which goroutines run, or a loop that serves many
+// sessions. Both write to the client, under clientMu.
 type session struct {
 	l     *listener
 	who   identity
@@ -42,29 +41,18 @@ type session struct {
 	replies  relay.Replies
 	decider  decide.Decider
 	held     *decide.Statement // while it is decided on
-	outcome  stats.Kind        // of that command
-	asking   stats.Question    // why commands of our own are sent now
-	trace    *tracer           // told what becomes of it; nil: nobody is
+	account                    // of that command
 	// elsewhere is what is to be taken back once the text of the held command was read.
 	elsewhere elsewhere
 	in        *inlet // from the client; toServer's
 	holding   int    // bytes at its front that are the held command's
 
-	clientMu sync.Mutex    // held from reading a reply's bytes off the machine to having written them
-	gone     chan struct{} // closed when no reply will come any more
-	ctx      context.Context
-	waiting  leaving                 // ctx, for what toServer may wait for
+	clientMu sync.Mutex              // held from reading a reply's bytes off the machine to having written them
+	gone     chan struct{}           // closed when no reply will come any more
+	ctx      leaving                 // for what toServer may wait for
 	cancel   context.CancelCauseFunc // why the session ended
 	login    *time.Timer
 	draining atomic.Bool
-}
-
-// identity tells a session from others.
-type identity struct {
-	id      uint64        // among all of the process
-	remote  string        // the client's address
-	thread  atomic.Uint32 // its number at the server; 0 before the login
-	started time.Time
 }
 
 // Why sessions end, as logs say it.
@@ -81,7 +69,7 @@ var (
 func (s *session) recover() {
 	if v := recover(); v != nil {
 		s.l.srv.Stats.Panics.Add(1)
-		s.log(nil).Error("session panicked", "exception.message", v, "exception.stacktrace", string(debug.Stack()))
+		s.who.log(nil).Error("session panicked", "exception.message", v, "exception.stacktrace", string(debug.Stack()))
 		s.close(errors.New("internal error"))
 	}
 }
@@ -98,6 +86,20 @@ func (s *session) close(cause error) {
 	if s.server != nil {
 		s.server.Close()
 	}
+}
+
+// end is the last that happens to a session.
+func (s *session) end() {
+	s.login.Stop()
+	s.close(nil)
+	srv := s.l.srv
+	srv.mu.Lock()
+	delete(srv.sessions, s)
+	s.l.stats.End(&s.stats)
+	srv.mu.Unlock()
+	srv.Stats.Sessions.Add(-1)
+	defer srv.wg.Done()
+	s.who.log(nil).Info("session ended", "reason", context.Cause(&s.ctx), "duration", time.Since(s.who.started).Round(time.Millisecond))
 }
 
 // leave ends the session between two transactions: a command that comes later is

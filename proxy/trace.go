@@ -11,6 +11,7 @@ import (
 
 	"idproxy/inside"
 	"idproxy/proxy/decide"
+	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rule"
@@ -40,33 +41,9 @@ func (t *Trace) chooses(user, remote string) bool {
 // tracer tells what becomes of the commands of one session: shapes of statements, never their values.
 // nil tells nobody, at no cost.
 type tracer struct {
-	s   *session
-	log *slog.Logger
-}
-
-// chosen returns the session's tracer; nil, unless the settings choose the session now.
-func (s *session) chosen() *tracer {
-	t := s.l.srv.settings().Trace
-	if t == nil || s.l.srv.cfg.Tracer == nil {
-		return nil
-	}
-	user := s.c.User()
-	if !t.chooses(user, s.who.remote) {
-		return nil
-	}
-	s.up.Leave() // as for the log
-	return &tracer{s, s.l.srv.cfg.Tracer.With(append(s.said(), "thread", s.who.thread.Load(), "user.name", user)...)}
-}
-
-// debug returns the log for lines that are written at level DEBUG, or of a traced session.
-func (s *session) debug() *slog.Logger {
-	switch {
-	case s.trace != nil:
-		return s.trace.log
-	case s.l.srv.log.Enabled(s.ctx, slog.LevelDebug):
-		return s.log(&s.up)
-	}
-	return s.l.srv.log // which writes nothing of that level
+	log     *slog.Logger
+	c       *relay.Conversation
+	decider *decide.Decider
 }
 
 // now is the time, where it will be told how long something takes.
@@ -106,9 +83,9 @@ func (t *tracer) shape(packet []byte) string {
 	payload := packet[wire.HeaderLen:]
 	switch payload[0] {
 	case mysql.COM_QUERY:
-		return t.s.decider.Shape(payload[len(t.s.c.AppendQuery(nil, ""))-wire.HeaderLen:], t.s.c.State().Mode)
+		return t.decider.Shape(payload[len(t.c.AppendQuery(nil, ""))-wire.HeaderLen:], t.c.State().Mode)
 	case mysql.COM_STMT_PREPARE:
-		return "prepare: " + t.s.decider.Shape(payload[1:], t.s.c.State().Mode)
+		return "prepare: " + t.decider.Shape(payload[1:], t.c.State().Mode)
 	case mysql.COM_STMT_EXECUTE:
 		return "execution of a prepared statement"
 	case mysql.COM_STMT_RESET:
@@ -118,11 +95,11 @@ func (t *tracer) shape(packet []byte) string {
 }
 
 // learned tells that a decision has what it waited for, or why not.
-func (t *tracer) learned(n decide.Need, began time.Time, err error) {
+func (t *tracer) learned(what stats.Question, began time.Time, err error) {
 	if t == nil {
 		return
 	}
-	said := []any{"need", questionOf(n).String(), "duration", time.Since(began)}
+	said := []any{"need", what.String(), "duration", time.Since(began)}
 	if e, refused := errors.AsType[*mysql.MyError](err); refused {
 		said = append(said, "db.response.status_code", e.Code)
 	}
@@ -165,10 +142,10 @@ func (t *tracer) decided(st *decide.Statement, text []byte, k stats.Kind, f stat
 	if t == nil {
 		return
 	}
-	mode := t.s.c.State().Mode
-	shape := t.s.decider.Outline(st, mode)
+	mode := t.c.State().Mode
+	shape := t.decider.Outline(st, mode)
 	if st.Prefix[0] == mysql.COM_QUERY || st.Prefix[0] == mysql.COM_STMT_PREPARE {
-		shape = t.s.decider.Shape(text, mode)
+		shape = t.decider.Shape(text, mode)
 	}
 	t.log.Debug("command decided", "outcome", k.String(), "form", f.String(), "db.query.text", shape, "duration", time.Since(began))
 }

@@ -59,7 +59,7 @@ func traceAll(s *session, st *decide.Statement, r *rule.Rule, question []byte) {
 	s.trace = s.chosen()
 	began := s.trace.now()
 	s.trace.asked(question, nil, began)
-	s.trace.learned(decide.NeedProbe{}, began, nil)
+	s.trace.learned(stats.Setting, began, nil)
 	s.trace.found(&st.Found)
 	s.trace.drew(r, 2)
 	s.trace.sentInFront(nil)

@@ -37,7 +37,7 @@ func ruleFor(s *shards, table string) string {
 func (j *joined) reload(t *testing.T, more string) {
 	t.Helper()
 	from := strings.Count(j.Log(), "configuration reloaded")
-	if err := j.Reload(j.config+more); err != nil {
+	if err := j.Reload(j.config + more); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); strings.Count(j.Log(), "configuration reloaded") == from; time.Sleep(10 * time.Millisecond) {

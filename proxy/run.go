@@ -1,0 +1,35 @@
+package proxy
+
+import (
+	"errors"
+	"time"
+)
+
+// run serves the session from the accepted connection. It returns when a loop has taken it over, or
+// at its end.
+func (s *session) run() {
+	s.login = time.AfterFunc(s.l.srv.settings().Handshake, handshake{s}.expire)
+	if err := s.begin(); err != nil {
+		s.close(err)
+		s.end()
+		return
+	}
+	if !joinLoop(s) {
+		runInGoroutines(s)
+	}
+}
+
+func (s *session) begin() (err error) {
+	defer s.recover()
+	err = errors.New("internal error") // unless it returns
+	return handshake{s}.run()
+}
+
+// drain closes the session once it is between two transactions. It waits for a
+// client that is slow to read its reply.
+func (s *session) drain() {
+	s.draining.Store(true)
+	if s.leave() {
+		s.close(errDrained)
+	}
+}

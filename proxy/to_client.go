@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"idproxy/proxy/clienterr"
+	"idproxy/proxy/relay"
+	"idproxy/proxy/wire"
+)
+
+// toClient is the lane of a session that alone reads from the server.
+type toClient struct{ *session }
+
+// relay gives the client what can be given of the bytes read.
+func (s toClient) relay(in *inlet) error {
+	used, ev, err := s.give(in.bytes())
+	in.consume(used)
+	if err != nil {
+		return errClientGone
+	}
+	if ev&relay.EventDenied != 0 {
+		s.denied()
+	}
+	if ev&relay.EventRefused != 0 {
+		return clienterr.Bridge()
+	}
+	if ev&relay.EventLoggedIn != 0 {
+		s.login.Stop()
+		s.stats.LoggedIn.Store(true)
+	}
+	if s.draining.Load() && s.leave() {
+		return errDrained
+	}
+	return nil
+}
+
+// give feeds the server's bytes to the machine and writes what comes out of it
+// to the client.
+func (s toClient) give(b []byte) (used int, ev relay.Event, err error) {
+	s.lockClient(&s.down)
+	defer s.clientMu.Unlock() // when feed panics too, for toServer may wait for it
+	out, used, ev := s.replies.Feed(b)
+	if len(out) > 0 {
+		err = s.tell(&s.down, out)
+	}
+	return used, ev, err
+}
+
+// serverClosed ends the session when the server did.
+func (s toClient) serverClosed() {
+	s.tellLost()
+	s.close(errServerGone)
+}
+
+// tellLost answers an injected INSERT that was waiting for its reply with the
+// ids it was given.
+func (s toClient) tellLost() {
+	s.lockClient(&s.down)
+	defer s.clientMu.Unlock()
+	r, ok := s.c.Watching().(*relay.InsertReply)
+	if !ok {
+		return
+	}
+	e, seq := r.Lost(s.replies.Forward, s.replies.Left > 0)
+	if e == nil {
+		return
+	}
+	s.who.log(&s.down).Warn("server lost with an INSERT in flight", "error.message", e.Message)
+	_ = s.tell(&s.down, wire.AppendERR(nil, seq+1, e)) // the client may be gone too
+}
+
+// denied logs that the server refused a login. It has said why to the client.
+func (s toClient) denied() {
+	user, code := s.c.Denied()
+	if others, ok := s.l.srv.notices.Due(s.l.Name + " login " + user); ok {
+		s.who.log(&s.down).Info("login failed", "user.name", user, "db.response.status_code", code, "others", others)
+	}
+}
