@@ -23,7 +23,7 @@ func (s learner) describe(t rewriter.Name, key string) error {
 		about.Definition = func(schema, table string) ([]byte, error) {
 			began := time.Now()
 			defer func() { s.l.stats.Questions[stats.Columns].Add(time.Since(began)) }()
-			return s.l.Definition(&s.ctx, schema, table)
+			return s.l.Definition(s.ctx.handed(), schema, table)
 		}
 	}
 	f, err := s.Asker().Table(about)

@@ -81,7 +81,7 @@ func (s handshake) begin(greeting *wire.Greeting, caps uint64) {
 // client is told why in its place.
 func (s handshake) greet() (*wire.Greeting, []byte, error) {
 	dialer := net.Dialer{Timeout: s.l.srv.settings().Handshake}
-	server, err := dialer.DialContext(&s.ctx, s.l.Upstream.Network(), s.l.Upstream.String())
+	server, err := dialer.DialContext(s.ctx.handed(), s.l.Upstream.Network(), s.l.Upstream.String())
 	s.l.heard(err)
 	if err != nil {
 		s.who.log(&s.up).Warn("server unreachable", "server.address", s.l.Upstream.String(), "error.message", err)
@@ -126,7 +126,7 @@ func (s handshake) startTLS(request []byte, seq byte, caps uint64) (payload []by
 		return nil, 0, s.refuse(clienterr.Handshake(errors.New("TLS was not offered")), seq, caps)
 	}
 	client := tls.Server(s.client, s.l.ClientTLS)
-	if err := client.HandshakeContext(&s.ctx); err != nil {
+	if err := client.HandshakeContext(s.ctx.handed()); err != nil {
 		s.abandon(caps &^ uint64(mysql.CLIENT_SSL))
 		return nil, 0, fmt.Errorf("TLS from the client: %w", err)
 	}
@@ -139,7 +139,7 @@ func (s handshake) startTLS(request []byte, seq byte, caps uint64) (payload []by
 		return nil, 0, err
 	}
 	server := tls.Client(s.server, s.l.UpstreamTLS)
-	if err := server.HandshakeContext(&s.ctx); err != nil {
+	if err := server.HandshakeContext(s.ctx.handed()); err != nil {
 		_, _ = client.Write(wire.AppendERR(nil, last+1, clienterr.UpstreamTLS(s.l.Upstream.String(), err))) // the session ends here anyway
 		return nil, 0, fmt.Errorf("TLS to the server: %w", err)
 	}

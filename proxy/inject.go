@@ -233,7 +233,7 @@ func (s learner) admit(f *decide.Filling) error {
 	if err != nil {
 		return err
 	}
-	if err := from.Admit(&s.ctx, column, greatest); err != nil {
+	if err := from.Admit(s.ctx.handed(), column, greatest); err != nil {
 		return clienterr.OutOfIDs(f.Rule, err)
 	}
 	s.l.tables.Admit(f.Admission())
@@ -249,7 +249,7 @@ func (s learner) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
 		return s.Asker().Greatest(t, column)
 	}
 	began := time.Now()
-	n, err := byAccount(&s.ctx, string(t.Schema), string(t.Table), column)
+	n, err := byAccount(s.ctx.handed(), string(t.Schema), string(t.Table), column)
 	s.l.stats.Questions[stats.Greatest].Add(time.Since(began))
 	if errors.Is(err, ErrLocked) {
 		return s.Asker().Greatest(t, column)
