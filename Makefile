@@ -34,17 +34,17 @@ WIDE   := $$(grep -rlE 'width\.(Of|Matrix)|harness\.AllServers' --include='*_tes
 DRIVEN := ./integration/{dynamic,genes,lifecycle,load,names,parity,prepared,random,replies,selects,sizes,wide}
 
 test: lint ## every kind of comparison, on both servers; about ten minutes
-	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
+	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy sysbench
 	$(call ALL,-timeout=40m) | go run ./integration/testrun
 
 test-matrix: ## the same comparisons over more servers, modes, character sets, triggers, sizes and seeds, and over the other engine; each fuzz target for FUZZTIME
-	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
+	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy sysbench
 	IDPROXY_MATRIX=1 go test -count=1 -timeout=100m -json -p 3 ./integration/oracle $(WIDE) | go run ./integration/testrun
 	IDPROXY_ENGINE=goroutines go test -vet=off -count=1 -timeout=40m -json -p 3 $(DRIVEN) | go run ./integration/testrun
 	scripts/fuzz.sh $(FUZZTIME)
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
-	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy
+	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy sysbench
 	go vet -tags=long ./...
 	export IDPROXY_STATEMENTS=20000; $(call ALL,-timeout=6h -tags=long) | go run ./integration/testrun
 	scripts/fuzz.sh 10m
@@ -66,7 +66,7 @@ chaos: ## RUNS times for CHAOS, harms six idproxies and the servers they depend 
 		go test -count=1 -timeout=12h -v -tags=long -run '^Test(Chaos|Clock|Outage)' ./integration/chaos
 
 bench: ## idproxy against a direct connection, a plain relay and HAProxy; results are for docs/benchmarks.md
-	$(INSTALL) mariadb haproxy
+	$(INSTALL) mariadb haproxy sysbench
 	go run ./integration/bench
 
 clean: ## what was built and downloaded

@@ -15,6 +15,7 @@
 #   browser   Chromium, and axe-core in .tools/browser, as integration/monitor/node/package-lock.json has it
 #   gcc       a C compiler, without which Go has no race detector
 #   haproxy   for benchmarks
+#   sysbench  for benchmarks: a client that is libmariadb
 #   redis     Redis from Debian, without its system service
 #   prometheus
 #             promtool from Debian's package, unpacked into .tools/prometheus
@@ -176,6 +177,7 @@ install_node_packages() {
 install_client() { has mysql || has mariadb || apt_install mariadb-client-core; }
 install_gcc() { has gcc || apt_install gcc libc6-dev; }
 install_haproxy() { has haproxy || apt_install haproxy; }
+install_sysbench() { has sysbench || apt_install sysbench; }
 
 # The program is in redis-tools under another name, by which it tells what to be; the package redis-server adds the service.
 install_redis() {
@@ -194,14 +196,14 @@ install_prometheus() {
   [ -x "$tools/prometheus/promtool" ] || take_from prometheus usr/bin "$tools/prometheus"
 }
 
-[ $# -gt 0 ] || { sed -n '2,23s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,24s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mariadb118 | mysql | client | clients | browser | gcc | haproxy | redis | etcd | prometheus) "install_$what" ;;
+  mariadb | mariadb118 | mysql | client | clients | browser | gcc | haproxy | sysbench | redis | etcd | prometheus) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done

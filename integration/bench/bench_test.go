@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,21 +17,41 @@ import (
 // on every way.
 func TestRun(t *testing.T) {
 	var out strings.Builder
-	if err := run(t.Context(), []string{"-rounds=1", "-seconds=0.005", "-no-idle"}, &out); err != nil {
+	if err := run(t.Context(), []string{"-rounds=1", "-seconds=0.005", "-connections=8", "-no-idle"}, &out); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "### An id of a source\n") {
 		t.Error("the id sources are not measured")
 	}
+	processor, latency, found := strings.Cut(out.String(), "### How long statements take at 8 connections\n")
+	if !found {
+		t.Fatalf("no table of how long statements take in:\n%s", &out)
+	}
+	statements := map[string]bool{} // whether ids can be filled
 	for _, w := range workloads {
-		_, table, found := strings.Cut(out.String(), "### "+w.name+"\n")
-		if !found {
-			t.Fatalf("no table for %s in:\n%s", w.name, &out)
+		statements[w.name] = w.injected
+	}
+	if _, err := exec.LookPath("sysbench"); err == nil { // else run has said so
+		for _, s := range sysbenchStatements {
+			statements["sysbench: "+s.name] = s.fillable
 		}
-		table, _, _ = strings.Cut(table, "###")
-		for _, name := range []string{nameDirect, nameRelay, nameIDProxy} {
-			if n := strings.Count(table, "| "+name+" |"); n != 3 {
-				t.Errorf("%s: %d rows of %s, want one for each number of connections:\n%s", w.name, n, name, table)
+	}
+	line := regexp.MustCompile(`(?m)^\| (.*) \| 8 \|(.*)$`)
+	for table, cell := range map[string]*regexp.Regexp{
+		processor: regexp.MustCompile(`[0-9] us \|`),
+		latency:   regexp.MustCompile(`[0-9] / [0-9]+(, [0-9.]+)? \|`),
+	} {
+		seen := map[string]int{}
+		for _, m := range line.FindAllStringSubmatch(table, -1) {
+			seen[m[1]] = len(cell.FindAllString(m[2], -1))
+		}
+		for name, fillable := range statements {
+			want := 3 // the relay, and two engines that forward; HAProxy may be missing
+			if fillable {
+				want = 5
+			}
+			if seen[name] < want {
+				t.Errorf("%s: figures of %d ways, want %d at least:\n%s", name, seen[name], want, table)
 			}
 		}
 	}
@@ -86,7 +108,7 @@ func TestReadCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if used := after.minus(before).total; used < 5*time.Millisecond {
+	if used := after - before; used < 5*time.Millisecond {
 		t.Errorf("a loop of 100 ms used %v of the processor", used)
 	}
 	// Linux gives no process this number.
@@ -95,17 +117,50 @@ func TestReadCPU(t *testing.T) {
 	}
 }
 
-func TestSummarize(t *testing.T) {
+func TestRatio(t *testing.T) {
 	round := func(microseconds int) sample {
-		return sample{statements: 1000, took: time.Second, cpu: cpuTime{
-			total: time.Duration(microseconds) * time.Millisecond, user: time.Millisecond, sys: 3 * time.Millisecond,
-		}}
+		return sample{statements: 1000, cpu: time.Duration(microseconds) * time.Millisecond}
 	}
 	// The machine is twice as slow in the second round, for both.
-	got := summarize([]sample{round(11), round(24), round(14)}, []sample{round(10), round(20), round(10)})
-	want := summary{rate: 1000, cpu: 14, user: 3.5, sys: 10.5, ratio: spread{1.2, 1.1, 1.4}}
-	if got != want {
-		t.Errorf("summarize() = %+v, want %+v", got, want)
+	got := ratioOf([]sample{round(11), round(24), round(14)}, []sample{round(10), round(20), round(10)}, sample.cpuPerStatement)
+	if want := (spread{1.2, 1.1, 1.4}); got != want {
+		t.Errorf("ratioOf() = %v, want %v", got, want)
+	}
+	if got, want := spreadOf([]float64{9, 1, 2, 3, 4, 5, 6, 7}), (spread{4.5, 3, 6}); got != want {
+		t.Errorf("spreadOf() = %v, want %v", got, want)
+	}
+}
+
+func TestParseSysbench(t *testing.T) {
+	const histogram = `processor time: 1500000 ns
+Latency histogram (values are in milliseconds)
+       value  ------------- distribution ------------- count
+       0.043 |***                                      98
+       0.044 |****************************************  1
+      12.052 |                                         1
+`
+	got, err := parseSysbench(histogram)
+	want := sample{statements: 100, p50: 43 * time.Microsecond, p99: 12052 * time.Microsecond, cpu: 1500 * time.Microsecond}
+	if err != nil || got != want {
+		t.Errorf("parseSysbench() = %+v, %v, want %+v", got, err, want)
+	}
+	if _, err := parseSysbench("FATAL: no\n"); err == nil {
+		t.Error("an output without figures was read")
+	}
+}
+
+func TestParseProfile(t *testing.T) {
+	p := parseProfile(`
+    70.00%     0.00%  [.] idproxy/proxy/loop.write
+    55.00%     0.00%  [k] __x64_sys_sendto
+    54.00%     1.00%  [k] __sys_sendto
+    50.00%    59.00%  [k] tcp_sendmsg
+    20.00%    20.00%  [.] runtime.findRunnable
+     5.00%     5.00%  [.] internal/runtime/syscall/linux.Syscall6
+    15.00%    15.00%  [.] idproxy/rewriter.(*scanner).skim
+`)
+	if p.kernel != 60 || p.runtime != 25 || p.program != 15 || p.calls[groupOf("sendto")] != 55 || p.functions[0].name != "runtime.findRunnable" {
+		t.Errorf("parseProfile() = %+v", p)
 	}
 }
 

@@ -34,8 +34,11 @@ const loginTimeout = 20 * time.Second
 // replyBuffer is as large as a read of a large result may be.
 const replyBuffer = 256 << 10
 
-// dial connects to addr and logs in to the schema of the benchmark.
-func dial(addr string) (*client, error) {
+// dial connects to addr and logs in to the schema of the benchmark, without multi-statements.
+func dial(addr string) (*client, error) { return dialAs(addr, false) }
+
+// dialAs is dial for a client that turns multi-statements on, or does not.
+func dialAs(addr string, multi bool) (*client, error) {
 	ap, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return nil, err
@@ -52,7 +55,7 @@ func dial(addr string) (*client, error) {
 		syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().As4()}),
 	)
 	if err == nil {
-		err = c.login()
+		err = c.login(multi)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("log in at %s: %w", addr, err), c.close())
@@ -98,7 +101,7 @@ const capabilities = mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_LONG_FLAG | mysql
 	mysql.CLIENT_CONNECT_WITH_DB | mysql.CLIENT_DEPRECATE_EOF
 
 // login authenticates with mysql_native_password.
-func (c *client) login() error {
+func (c *client) login(multi bool) error {
 	greeting, seq, err := wire.ReadPacket(c, replyBuffer)
 	if err != nil {
 		return err
@@ -109,7 +112,11 @@ func (c *client) login() error {
 	}
 	proof := mysql.CalcNativePassword(scramble, []byte(servers.AppPassword))
 	payload := make([]byte, 32)
-	wire.SetResponseCaps(payload, uint64(capabilities))
+	wanted := uint64(capabilities)
+	if multi {
+		wanted |= uint64(mysql.CLIENT_MULTI_STATEMENTS)
+	}
+	wire.SetResponseCaps(payload, wanted)
 	payload[8] = mysql.DEFAULT_COLLATION_ID
 	payload = append(payload, servers.AppUser+"\x00"...)
 	payload = append(append(payload, byte(len(proof))), proof...)

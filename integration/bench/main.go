@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -41,10 +42,11 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
-	rounds := set.Int("rounds", 21, "`number` of interleaved rounds; 0: only the memory of idle sessions")
-	seconds := set.Float64("seconds", 0.3, "`length` of one measurement of one target")
+	rounds := set.Int("rounds", 15, "`number` of interleaved rounds; 0: only the memory of idle sessions")
+	seconds := set.Float64("seconds", 0.2, "`length` of one measurement of one way")
 	quick := set.Bool("quick", false, "two rounds of 0.1 seconds")
-	only := set.String("only", "", "measure workloads whose name contains `text`")
+	only := set.String("only", "", "measure statements whose name contains `text`, and nothing else")
+	connections := set.String("connections", "1,8,32", "`numbers` of connections")
 	set.BoolVar(&o.onlyIDs, "ids", false, "measure the id sources, which needs no server, and nothing else")
 	set.BoolVar(&o.noIdle, "no-idle", false, "leave the memory of idle sessions out")
 	set.BoolVar(&o.profile, "profile", false, "profile idproxy and the relay by perf, and measure nothing else")
@@ -57,15 +59,26 @@ func parse(args []string) (o options, err error) {
 	if *rounds < 0 || *seconds <= 0 || set.NArg() > 0 {
 		return o, errors.New("-rounds must not be below 0, -seconds must be above, and there are no other arguments")
 	}
-	each := time.Duration(*seconds * float64(time.Second))
-	o.plan = plan{rounds: *rounds, each: each, connections: []int{1, 8, 32}}
-	o.ids = ids.Plan{Rounds: *rounds, Each: each / 6, AtCap: 10 * each, Switch: 5 * each * time.Duration(*rounds)}
-	for _, w := range workloads {
-		if strings.Contains(w.name, *only) {
-			o.plan.workloads = append(o.plan.workloads, w)
-		}
+	o.plan.connections, err = numbers(*connections)
+	if err != nil {
+		return o, err
 	}
+	each := time.Duration(*seconds * float64(time.Second))
+	o.plan.rounds, o.plan.each, o.plan.only = *rounds, each, *only
+	o.ids = ids.Plan{Rounds: *rounds, Each: each / 6, AtCap: 10 * each, Switch: 5 * each * time.Duration(*rounds)}
 	return o, nil
+}
+
+// numbers reads positive numbers with commas between them.
+func numbers(list string) (all []int, err error) {
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("-connections=%s: want numbers above 0, with commas between them", list)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
@@ -115,23 +128,29 @@ func withServer(ctx context.Context, server *servers.Server, o options, out io.W
 	if err != nil {
 		return err
 	}
-	b := &bench{db: db, targets: targets}
+	sysbench, err := newSysbench(dir)
+	if err != nil {
+		return err
+	}
+	b := &bench{db: db, targets: targets, sysbench: sysbench}
 	if o.profile {
-		return b.profile(ctx, out, profiler{dir: dir, workloads: o.plan.workloads})
+		return b.profile(ctx, out, profiler{dir: dir, only: o.plan.only})
 	}
 	describeMachine(out, version(ctx, db))
 	if o.plan.rounds > 0 {
-		cells, err := b.measure(ctx, o.plan)
-		if err != nil {
+		cells := b.cells(o.plan)
+		if err := b.measure(ctx, cells, o.plan); err != nil {
 			return err
 		}
 		report(out, cells, targets)
-		if err := errors.Join(rewriting(out), ids.Run(ctx, out, o.ids)); err != nil {
-			return err
+		if o.plan.only == "" {
+			if err := errors.Join(rewriting(out), ids.Run(ctx, out, o.ids)); err != nil {
+				return err
+			}
 		}
 		fmt.Fprintf(out, "\nLoad average at the end: %s\n", loadAverage())
 	}
-	if o.noIdle {
+	if o.noIdle || o.plan.only != "" {
 		return nil
 	}
 	return idle(ctx, out, server.Addr)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,117 +20,230 @@ import (
 const profileConnections = 8
 
 // profileLength is how long each takes.
-const profileLength = 4 * time.Second
+const profileLength = 3 * time.Second
 
 // profiler says what to profile, and where files may be left.
 type profiler struct {
-	dir       string
-	workloads []workload
+	dir  string
+	only string // what the workload's name must contain
 }
 
-// profile writes where idproxy, and the relay beside it, spend their time, workload by workload. It
-// needs perf and the right to use it.
+// profile writes where idproxy, with either engine, and the ways beside it spend their time, and
+// which system calls they make, statement by statement. It needs perf and the right to use it.
 func (b *bench) profile(ctx context.Context, w io.Writer, p profiler) error {
 	if _, err := exec.LookPath("perf"); err != nil {
 		return fmt.Errorf("profile: %w (Debian's package linux-perf)", err)
 	}
-	for _, work := range p.workloads {
-		for _, t := range b.targets {
-			if t.name != nameRelay && t.name != nameIDProxy {
+	var shares, calls, functions strings.Builder
+	for _, work := range workloads {
+		if !strings.Contains(work.name, p.only) {
+			continue
+		}
+		for _, way := range waysTo(b.targets, work.injected) {
+			if way.target.proc == nil {
 				continue
 			}
-			s, text, err := b.profileOf(ctx, work, t, filepath.Join(p.dir, "perf.data"))
+			fmt.Fprintf(os.Stderr, "bench: profile of %s, %s\n", work.name, way.name)
+			s, found, err := b.profileOf(ctx, work, way, filepath.Join(p.dir, "perf.data"))
 			if err != nil {
-				return fmt.Errorf("profile of %s, %s: %w", t.name, work.name, err)
+				return fmt.Errorf("profile of %s, %s: %w", way.name, work.name, err)
 			}
-			fmt.Fprintf(w, "\n%s, %s, %d connections: %.1f us per statement\n\n", t.name, work.name, profileConnections, s.cpuPerStatement())
-			writeProfile(w, text, s.cpuPerStatement())
-			if err := b.calls(ctx, w, work, t); err != nil {
-				return fmt.Errorf("system calls of %s, %s: %w", t.name, work.name, err)
+			fmt.Fprintf(&shares, "| %s | %s | %.1f |%s\n", work.name, way.name, s.cpuPerStatement(), found.line())
+			made, err := b.calls(ctx, work, way)
+			if err != nil {
+				return fmt.Errorf("system calls of %s, %s: %w", way.name, work.name, err)
+			}
+			fmt.Fprintf(&calls, "| %s | %s |%s\n", work.name, way.name, made)
+			if way.target.injects {
+				fmt.Fprintf(&functions, "\n%s, %s: %.1f us\n\n", work.name, way.name, s.cpuPerStatement())
+				found.writeFunctions(&functions, s.cpuPerStatement())
 			}
 		}
 	}
+	names, lines := strings.Join(callNames(), " | "), strings.Repeat("---:|", len(callGroups))
+	fmt.Fprintf(w, "\n### Where the time goes, at %d connections\n\nPercent of the samples: in the kernel by system call, and else there "+
+		"(switches, interrupts); in Go's runtime; in the rest of the program.\n\n", profileConnections)
+	fmt.Fprintf(w, "| statement | way | us | %s | else | runtime | program |\n|---|---|---:|%s---:|---:|---:|\n%s", names, lines, &shares)
+	fmt.Fprintf(w, "\n### System calls per statement, at %d connections\n\n| statement | way | %s |\n|---|---|%s\n%s", profileConnections, names, lines, &calls)
+	fmt.Fprintf(w, "\n### The functions, us per statement\n%s", &functions)
 	return nil
 }
 
 // profileOf samples a target's processor clock under load, and returns what perf says of the
 // functions.
-func (b *bench) profileOf(ctx context.Context, work workload, t *target, file string) (s sample, report []byte, err error) {
-	record := exec.CommandContext(ctx, "perf", "record", "-q", "-e", "cpu-clock", "-F", "4000", "-p", strconv.Itoa(t.proc.PID()),
+func (b *bench) profileOf(ctx context.Context, work workload, w way, file string) (s sample, p profile, err error) {
+	record := exec.CommandContext(ctx, "perf", "record", "-q", "-g", "-e", "cpu-clock", "-F", "4000", "-p", strconv.Itoa(w.target.proc.PID()),
 		"-o", file, "--", "sleep", fmt.Sprint(profileLength.Seconds()))
 	record.Stderr = os.Stderr
 	if err := record.Start(); err != nil {
-		return s, nil, err
+		return s, p, err
 	}
-	c := &cell{workload: work, connections: profileConnections}
-	s, err = b.sample(ctx, c, t, profileLength)
+	s, err = b.sample(ctx, work.by(w), w.target, profileConnections, profileLength)
 	if werr := record.Wait(); err == nil {
 		err = werr
 	}
 	if err != nil {
-		return s, nil, err
+		return s, p, err
 	}
-	report, err = exec.CommandContext(ctx, "perf", "report", "-i", file, "--stdio", "-g", "none", "--sort", "symbol").Output()
-	return s, report, err
+	report, err := exec.CommandContext(ctx, "perf", "report", "-i", file, "--stdio", "--children", "-g", "none", "--sort", "symbol").Output()
+	return s, parseProfile(string(report)), err
 }
 
-// symbolLine is a line of perf's report: 12.27%  [.] idproxy/rewriter.DoubtsOf
-var symbolLine = regexp.MustCompile(`^\s+([0-9.]+)%\s+\[(.)\] (\S+)`)
+// profile is how many percent of the time is whose.
+type profile struct {
+	kernel    float64
+	calls     [len(callGroups)]float64 // of the kernel's
+	runtime   float64                  // Go's
+	program   float64                  // all else
+	functions []function               // of the program and of Go's runtime
+}
+
+type function struct {
+	name  string
+	share float64
+}
+
+// symbolLine is a line of perf's report: with those it calls, alone, where, and what.
+//
+//	12.27%    3.01%  [.] idproxy/rewriter.DoubtsOf
+var symbolLine = regexp.MustCompile(`(?m)^\s+([0-9.]+)%\s+([0-9.]+)%\s+\[(.)\] (\S+)`)
+
+// runtimeFunction is what functions of Go's runtime are called, and what stands below it.
+var runtimeFunction = regexp.MustCompile(`^(runtime|internal/runtime|internal/poll|syscall|gogo|aeshashbody|__vdso)`)
+
+// callFunction is what the kernel's functions of system calls are called.
+var callFunction = regexp.MustCompile(`^(?:__x64_sys_|__sys_|ksys_)(\w+)$`)
+
+// parseProfile reads perf's report.
+func parseProfile(report string) (p profile) {
+	seen := map[string]float64{} // calls, which may have two functions, one in the other
+	for _, m := range symbolLine.FindAllStringSubmatch(report, -1) {
+		whole, _ := strconv.ParseFloat(m[1], 64) // the expression lets numbers pass
+		share, _ := strconv.ParseFloat(m[2], 64)
+		name := m[4]
+		switch {
+		case m[3] == "k":
+			p.kernel += share
+			if call := callFunction.FindStringSubmatch(name); call != nil && groupOf(call[1]) >= 0 {
+				p.calls[groupOf(call[1])] += max(0, whole-seen[call[1]])
+				seen[call[1]] = max(seen[call[1]], whole)
+			}
+			continue
+		case runtimeFunction.MatchString(name):
+			p.runtime += share
+		default:
+			p.program += share
+		}
+		p.functions = append(p.functions, function{name, share})
+	}
+	slices.SortFunc(p.functions, func(a, b function) int { return cmp.Compare(b.share, a.share) })
+	return p
+}
+
+func (p profile) line() string {
+	text, rest := "", p.kernel
+	for _, share := range p.calls {
+		text += fmt.Sprintf(" %.1f |", share)
+		rest -= share
+	}
+	return text + fmt.Sprintf(" %.1f | %.1f | %.1f |", max(rest, 0), p.runtime, p.program)
+}
 
 // leastShare is how many percent of the time a function takes that has a line of its own.
-const leastShare = 0.3
+const leastShare = 0.5
 
-// writeProfile writes the kernel's part in one line, and each function of the program that takes
-// some of the time, in microseconds of a statement that takes whole.
-func writeProfile(w io.Writer, report []byte, whole float64) {
-	kernel, rest := 0.0, 0.0
-	var functions []string
-	for line := range strings.Lines(string(report)) {
-		m := symbolLine.FindStringSubmatch(line)
-		if m == nil {
+// writeFunctions writes the kernel's part in one line, and each function that takes some of the time,
+// in microseconds of a statement that takes whole.
+func (p profile) writeFunctions(w io.Writer, whole float64) {
+	fmt.Fprintf(w, "%12.2f  the kernel\n", p.kernel*whole/100)
+	rest := 0.0
+	for _, f := range p.functions {
+		if f.share < leastShare {
+			rest += f.share
 			continue
 		}
-		share, err := strconv.ParseFloat(m[1], 64)
-		switch {
-		case err != nil:
-		case m[2] == "k":
-			kernel += share
-		case share < leastShare:
-			rest += share
-		default:
-			functions = append(functions, fmt.Sprintf("%8.2f  %s\n", share*whole/100, m[3]))
-		}
+		fmt.Fprintf(w, "%12.2f  %s\n", f.share*whole/100, f.name)
 	}
-	fmt.Fprintf(w, "%8.2f  the kernel\n%s%8.2f  other functions\n", kernel*whole/100, strings.Join(functions, ""), rest*whole/100)
+	fmt.Fprintf(w, "%12.2f  other functions\n", rest*whole/100)
 }
 
-// calls writes which system calls a target makes for a statement.
-func (b *bench) calls(ctx context.Context, w io.Writer, work workload, t *target) error {
-	var events []string
-	for _, call := range []string{"read", "write", "epoll_pwait", "futex", "nanosleep", "sched_yield"} {
-		events = append(events, "-e", "syscalls:sys_enter_"+call)
+// callGroups are system calls that do the same work.
+var callGroups = [...]struct {
+	name  string
+	calls []string
+}{
+	{"reads", []string{"read", "recvfrom", "recvmsg", "readv"}},
+	{"writes", []string{"write", "sendto", "sendmsg", "writev"}},
+	{"waits (epoll)", []string{"epoll_wait", "epoll_pwait"}},
+	{"epoll_ctl", []string{"epoll_ctl"}},
+	{"futex", []string{"futex"}},
+	{"sleeps, yields", []string{"nanosleep", "clock_nanosleep", "sched_yield"}},
+}
+
+// groupOf returns -1 for a call that has no group.
+func groupOf(call string) int {
+	for i, g := range callGroups {
+		if slices.Contains(g.calls, call) {
+			return i
+		}
 	}
-	args := append([]string{"stat", "-x", ",", "-p", strconv.Itoa(t.proc.PID())}, events...)
-	stat := exec.CommandContext(ctx, "perf", append(args, "--", "sleep", fmt.Sprint(profileLength.Seconds()))...)
+	return -1
+}
+
+func callNames() (names []string) {
+	for _, g := range callGroups {
+		names = append(names, g.name)
+	}
+	return names
+}
+
+// attach is how long perf has to find the threads of a process before they are loaded.
+const attach = time.Second
+
+// calls counts the system calls that a target makes for a statement, by their groups. Those of the
+// logins are among them, which are few.
+func (b *bench) calls(ctx context.Context, work workload, w way) (string, error) {
+	const event = "syscalls:sys_enter_"
+	args := []string{"stat", "-x", ",", "-p", strconv.Itoa(w.target.proc.PID())}
+	for _, g := range callGroups {
+		for _, call := range g.calls {
+			args = append(args, "-e", event+call)
+		}
+	}
 	var counts strings.Builder
+	stat := exec.CommandContext(ctx, "perf", args...)
 	stat.Stderr = &counts
 	if err := stat.Start(); err != nil {
-		return err
+		return "", err
 	}
-	c := &cell{workload: work, connections: profileConnections}
-	s, err := b.sample(ctx, c, t, profileLength)
-	if werr := stat.Wait(); err != nil || werr != nil {
-		return errors.Join(err, werr)
+	time.Sleep(attach)
+	l, err := openLoad(w.target, profileConnections, work.by(w))
+	if err == nil {
+		err = errors.Join(l.run(profileLength), l.close())
 	}
-	fmt.Fprint(w, "\nsystem calls per statement:")
+	// Its status is then that of an interrupted program, and says nothing.
+	_, _ = stat.Process.Signal(os.Interrupt), stat.Wait()
+	if err != nil {
+		return "", err
+	}
+	var made [len(callGroups)]float64
+	counted := false
 	for line := range strings.Lines(counts.String()) {
 		fields := strings.Split(line, ",")
-		n, err := strconv.ParseFloat(fields[0], 64)
-		if err != nil || len(fields) < 3 {
-			continue // not counted
+		if len(fields) < 3 || !strings.HasPrefix(fields[2], event) {
+			continue
 		}
-		fmt.Fprintf(w, " %s %.2f", strings.TrimPrefix(fields[2], "syscalls:sys_enter_"), n/(s.rate()*profileLength.Seconds()))
+		if n, err := strconv.ParseFloat(fields[0], 64); err == nil {
+			made[groupOf(strings.TrimPrefix(fields[2], event))] += n
+			counted = counted || n > 0
+		}
 	}
-	fmt.Fprintln(w)
-	return nil
+	if !counted {
+		return "", errors.New("perf has counted none (it needs root, and tracefs mounted):\n" + counts.String())
+	}
+	text := ""
+	for _, n := range made {
+		text += fmt.Sprintf(" %.2f |", n/float64(len(l.lasted)))
+	}
+	return text, nil
 }

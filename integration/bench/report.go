@@ -4,26 +4,23 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 )
 
-// summary is what a target's samples come to.
-type summary struct {
-	rate, p50, p99 float64 // medians over rounds: statements per second, microseconds
-	cpu, user, sys float64 // microseconds per statement: median, and its parts by their share over all rounds
-	rss            float64 // MiB
-	ratio          spread  // processor time, to the relay's in the same round
-}
-
-// spread is a median with its extremes.
-type spread struct{ median, min, max float64 }
+// spread is a median with the quartiles on both sides of it.
+type spread struct{ median, low, high float64 }
 
 func spreadOf(values []float64) spread {
 	if len(values) == 0 {
 		return spread{}
 	}
-	return spread{median(values), slices.Min(values), slices.Max(values)}
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return spread{median(values), sorted[n/4], sorted[n-1-n/4]}
 }
+
+func (s spread) String() string { return fmt.Sprintf("%.2f (%.2f..%.2f)", s.median, s.low, s.high) }
 
 // median returns the middle of values, or of its two middle ones the mean.
 func median(values []float64) float64 {
@@ -44,50 +41,73 @@ func medianOf(samples []sample, figure func(sample) float64) float64 {
 	return median(values)
 }
 
-func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
-
-// summarize compares the samples of a target with those of the relay, round by round.
-func summarize(samples, relay []sample) summary {
-	s := summary{
-		rate: medianOf(samples, sample.rate),
-		p50:  medianOf(samples, func(s sample) float64 { return micros(s.p50) }),
-		p99:  medianOf(samples, func(s sample) float64 { return micros(s.p99) }),
-		cpu:  medianOf(samples, sample.cpuPerStatement),
-		rss:  medianOf(samples, func(s sample) float64 { return float64(s.rss) / (1 << 20) }),
+// ratioOf compares one figure of the samples with that of others, round by round.
+func ratioOf(samples, others []sample, figure func(sample) float64) spread {
+	var values []float64
+	for i, s := range samples {
+		values = append(values, figure(s)/figure(others[i]))
 	}
-	var all cpuTime
-	var ratios []float64
-	for i, one := range samples {
-		all = all.plus(one.cpu)
-		ratios = append(ratios, one.cpuPerStatement()/relay[i].cpuPerStatement())
-	}
-	s.user = s.cpu * all.userShare()
-	s.sys, s.ratio = s.cpu-s.user, spreadOf(ratios)
-	return s
+	return spreadOf(values)
 }
 
-const tableHead = `
-| connections | way | statements/s | p50 us | p99 us | CPU us/statement | user | system | to the relay (min..max) | RSS MiB |
-|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|
-`
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+func p50(s sample) float64           { return micros(s.p50) }
+func p99(s sample) float64           { return micros(s.p99) }
 
-// report writes one table for each workload, in Markdown.
-func report(w io.Writer, cells []*cell, targets []*target) {
-	name := ""
-	for _, c := range cells {
-		if c.workload.name != name {
-			name = c.workload.name
-			fmt.Fprintf(w, "\n### %s\n%s", name, tableHead)
+// base is the way that others are compared with: HAProxy, or the relay where HAProxy is not
+// installed.
+func base(targets []*target) string {
+	for _, t := range targets {
+		if t.name == nameHAProxy {
+			return t.name
 		}
-		for _, t := range targets {
-			s := summarize(c.samples[t.name], c.samples[nameRelay])
-			fmt.Fprintf(w, "| %d | %s | %.0f | %.0f | %.0f ", c.connections, t.name, s.rate, s.p50, s.p99)
-			if t.proc == nil {
-				fmt.Fprintln(w, "| | | | | |")
+	}
+	return nameRelay
+}
+
+// report writes, in Markdown, how much processor time the ways take, and how long statements take.
+func report(w io.Writer, cells []*cell, targets []*target) {
+	base, ways := base(targets), waysTo(targets, true)
+	processors := slices.DeleteFunc(slices.Clone(ways), func(w way) bool { return w.target.proc == nil })
+	fmt.Fprintf(w, "\n### Processor time, as a multiple of %s's\n\nMedians over the rounds (with the quartiles), and us per statement.\n", base)
+	table(w, cells, processors, func(c *cell, name string) string {
+		own := medianOf(c.samples[name], sample.cpuPerStatement)
+		if name == base {
+			return fmt.Sprintf("%.1f us", own)
+		}
+		return fmt.Sprintf("%v, %.1f us", ratioOf(c.samples[name], c.samples[base], sample.cpuPerStatement), own)
+	})
+	most := 0
+	for _, c := range cells {
+		most = max(most, c.connections)
+	}
+	busiest := slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.connections < most })
+	fmt.Fprintf(w, "\n### How long statements take at %d connections\n\nMedians over the rounds of p50 / p99, us, and of the ratio of p99 to %s's.\n", most, base)
+	table(w, busiest, ways, func(c *cell, name string) string {
+		text := fmt.Sprintf("%.0f / %.0f", medianOf(c.samples[name], p50), medianOf(c.samples[name], p99))
+		if name == base {
+			return text
+		}
+		return fmt.Sprintf("%s, %.2f", text, ratioOf(c.samples[name], c.samples[base], p99).median)
+	})
+}
+
+// table writes a line for each cell, and a column for each way.
+func table(w io.Writer, cells []*cell, ways []way, text func(c *cell, way string) string) {
+	fmt.Fprint(w, "\n| statement | connections |")
+	for _, way := range ways {
+		fmt.Fprintf(w, " %s |", way.name)
+	}
+	fmt.Fprintf(w, "\n|---|---:|%s\n", strings.Repeat("---:|", len(ways)))
+	for _, c := range cells {
+		fmt.Fprintf(w, "| %s | %d |", c.statement, c.connections)
+		for _, way := range ways {
+			if len(c.samples[way.name]) == 0 {
+				fmt.Fprint(w, " |")
 				continue
 			}
-			fmt.Fprintf(w, "| %.1f | %.1f | %.1f | %.2f (%.2f..%.2f) | %.1f |\n",
-				s.cpu, s.user, s.sys, s.ratio.median, s.ratio.min, s.ratio.max, s.rss)
+			fmt.Fprintf(w, " %s |", text(c, way.name))
 		}
+		fmt.Fprintln(w)
 	}
 }

@@ -29,14 +29,14 @@ const (
 	nameRelay   = "relay"
 	nameHAProxy = "HAProxy"
 	nameIDProxy = "idproxy"
-	nameThreads = "idproxy, goroutines"
+	nameThreads = "goroutines"
 )
 
 // startTargets builds and starts everything that stands before the server at upstream. Their files
 // are in dir. The caller stops what is returned, also when there is an error.
 func startTargets(ctx context.Context, dir, upstream string) (targets []*target, err error) {
 	targets = []*target{{name: nameDirect, addr: upstream}}
-	for _, start := range []func(context.Context, string, string) (*target, error){startRelay, startHAProxy, startIDProxy, startGoroutines} {
+	for _, start := range []func(context.Context, string, string) (*target, error){startHAProxy, startRelay, startIDProxy, startGoroutines} {
 		t, err := start(ctx, dir, upstream)
 		if err != nil {
 			return targets, err
@@ -118,12 +118,14 @@ func startHAProxy(ctx context.Context, dir, upstream string) (*target, error) {
 	})
 }
 
-// idproxyConfig has one rule; all else is as configured when nothing is said.
+// idproxyConfig has two rules; all else is as configured when nothing is said.
 const idproxyConfig = `
-engine:    %s
-listeners: [{name: bench, listen: "127.0.0.1:0", upstream: %q}]
+engine:    %[1]s
+listeners: [{name: bench, listen: "127.0.0.1:0", upstream: %[2]q}]
 sources:   {ids: {segment: {}}}
-rules:     [{table: %s.%s, column: id, source: ids}]
+rules:
+  - {table: %[3]s.%[4]s, column: id, source: ids}
+  - {table: %[3]s.%[5]s, column: id, source: ids}
 `
 
 func startIDProxy(ctx context.Context, dir, upstream string) (*target, error) {
@@ -143,7 +145,7 @@ func startEngine(ctx context.Context, dir, upstream, name, engine string) (*targ
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf(idproxyConfig, engine, upstream, schema, ruledTable)
+	text := fmt.Sprintf(idproxyConfig, engine, upstream, schema, ruledTable, ruledNothing)
 	p, err := harness.Launch(ctx, program, harness.Spec{Config: text, Dir: dir})
 	if err != nil {
 		return nil, err
