@@ -48,7 +48,7 @@ func New(cfg *config.Config, w io.Writer) *Program {
 	all := newHandler(w, cfg.Log)
 	p.tracer = slog.New(all)
 	p.log = slog.New(p.watch.events.Handler(leveled{all, p.level}))
-	p.watch.stores.log, p.watch.certificates.log = p.log, p.log
+	p.watch.stores.log, p.watch.certificates.log, p.watch.refusing.log = p.log, p.log, p.log
 	return p
 }
 
@@ -77,6 +77,8 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	}
 	second := grammar.New(knownShapes)
 	listeners.SecondReader, listeners.Tracer = second, p.tracer
+	listeners.OnRefused = func(r proxy.RefusedStatement) { p.watch.noteRefusal(&r) }
+	defer p.watch.refusing.close()
 	if p.cfg.Admin != nil {
 		p.watch.observe(&listeners)
 	}

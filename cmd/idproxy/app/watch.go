@@ -34,8 +34,9 @@ type watch struct {
 	held     *prometheus.HistogramVec
 	fetches  *prometheus.HistogramVec
 
-	inForce atomic.Pointer[inForce]
-	reloads struct {
+	refusing refusing
+	inForce  atomic.Pointer[inForce]
+	reloads  struct {
 		sync.Mutex
 		done, failed uint64
 		problem      string
@@ -70,6 +71,7 @@ func newWatch(p *Program) *watch {
 // observe has the proxy tell what it refuses, and how long it holds commands.
 func (w *watch) observe(c *proxy.Config) {
 	c.OnRefused = func(r proxy.RefusedStatement) {
+		w.noteRefusal(&r)
 		shape := monitor.Shape{Reason: r.Reason, Listener: r.Listener, Rule: r.Rule, Statement: r.Statement}
 		w.refusals.Add(shape, r.User, r.Code, r.Text)
 	}
@@ -77,6 +79,13 @@ func (w *watch) observe(c *proxy.Config) {
 		l := &c.Listeners[i]
 		histogram := w.held.WithLabelValues(l.Name)
 		l.OnHeld = func(d time.Duration) { histogram.Observe(d.Seconds()) }
+	}
+}
+
+// noteRefusal notes one for the log alone. What an observing rule only would have refused is none.
+func (w *watch) noteRefusal(r *proxy.RefusedStatement) {
+	if r.Code != 0 {
+		w.refusing.add(r.Rule)
 	}
 }
 
