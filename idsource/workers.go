@@ -34,8 +34,8 @@ type Tenant interface {
 	Revoke() (last int64)
 	// Report says why there is no term, or nil when all is well.
 	Report(err error)
-	// Swap is sent to when another number is wanted.
-	Swap() <-chan struct{}
+	// Swap is sent to when another number is wanted, and why.
+	Swap() <-chan string
 	// Shape is what the ids are composed of, and how many numbers that has room for.
 	Shape() (s Shape, numbers uint64)
 }

@@ -97,8 +97,8 @@ func (k *Keeper) Keep(ctx context.Context, t idsource.Tenant) {
 		select {
 		case <-ctx.Done():
 		case <-pause.C:
-		case <-t.Swap():
-			r.swap(ctx)
+		case why := <-t.Swap():
+			r.swap(ctx, why)
 		}
 		pause.Stop()
 	}
@@ -368,13 +368,13 @@ func (r *keeping) keepSpare(ctx context.Context) {
 
 // swap changes to another number, and gives the old one back. Where the spare one
 // is of no use, the next step takes one.
-func (r *keeping) swap(ctx context.Context) {
+func (r *keeping) swap(ctx context.Context, why string) {
 	if r.main == nil || !r.granted {
 		return
 	}
 	old := *r.main
-	last, err := r.drop(fmt.Errorf("worker number %d is being swapped", old.Worker))
-	r.cfg.Logger.Info("worker number swapped", "source", r.cfg.Pool, "worker", old.Worker)
+	last, err := r.drop(fmt.Errorf("worker number %d is being swapped: %s", old.Worker, why))
+	r.cfg.Logger.Info("worker number swapped", "source", r.cfg.Pool, "worker", old.Worker, "reason", why)
 	if r.spare != nil && r.spare.Active && r.cfg.Rules.MayRenew(*r.spare, r.mono()) && r.cfg.Rules.Reaches(*r.spare, r.now()) {
 		r.main, r.spare, r.nextSpare = r.spare, nil, 0
 		r.grant(r.main.Fence)

@@ -101,7 +101,7 @@ func TestSwapIsInstant(t *testing.T) {
 		defer keep(t, m, g, "")()
 		time.Sleep(10 * time.Second)
 		before, token := time.Now(), m.record(0).Token
-		g.swap <- struct{}{}
+		g.swap <- "a test"
 		synctest.Wait()
 		if got := g.workers(); !slices.Equal(got, []uint64{0, 1}) || time.Since(before) > 0 {
 			t.Errorf("numbers %d after %v, want the first and at once the spare one", got, time.Since(before))
@@ -366,7 +366,7 @@ func TestSwapGoesOn(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			m.set(func(m *memory) { m.off = -time.Hour })
 			time.Sleep(2 * time.Second) // a renewal brings the news
-			g.swap <- struct{}{}
+			g.swap <- "a test"
 			time.Sleep(3 * time.Second)
 			has, term, err := g.now()
 			if used == 6 {

@@ -143,10 +143,10 @@ type guest struct {
 	has   bool
 	used  int64
 	err   error
-	swap  chan struct{}
+	swap  chan string
 }
 
-func newGuest() *guest { return &guest{swap: make(chan struct{})} }
+func newGuest() *guest { return &guest{swap: make(chan string)} }
 
 var (
 	testEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -185,7 +185,7 @@ func (g *guest) Report(err error) {
 	g.err = err
 }
 
-func (g *guest) Swap() <-chan struct{} { return g.swap }
+func (g *guest) Swap() <-chan string { return g.swap }
 
 func (g *guest) Shape() (idsource.Shape, uint64) {
 	return idsource.Shape{Layout: "41/10/12", Epoch: testEpoch}, 1024

@@ -52,14 +52,14 @@ func (t tenant) Revoke() int64 {
 func (t tenant) Report(err error) { t.s.report(err) }
 
 // Swap implements Tenant.
-func (t tenant) Swap() <-chan struct{} { return t.s.swap }
+func (t tenant) Swap() <-chan string { return t.s.swap }
 
 // Shape implements Tenant.
 func (t tenant) Shape() (idsource.Shape, uint64) { return t.s.layout.Shape(t.s.cfg.Epoch) }
 
-func (s *Snowflake) swapNow() {
+func (s *Snowflake) swapNow(why string) {
 	select {
-	case s.swap <- struct{}{}:
+	case s.swap <- why:
 	default: // one is pending
 	}
 }

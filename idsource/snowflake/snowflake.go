@@ -28,7 +28,7 @@ type Snowflake struct {
 	wg    sync.WaitGroup
 	lease idsource.Lease // of a fixed number: keep's while it runs, then Close's
 	kick  chan struct{}  // asks keep to renew now
-	swap  chan struct{}  // asks the pool for another number
+	swap  chan string    // asks the pool for another number, and says why
 	fresh atomic.Uint64  // numbers that the pool gave
 }
 
@@ -81,7 +81,7 @@ func buildSnowflake(c Config, clk clock) (*Snowflake, error) {
 			ahead: uint64(c.MaxAhead / l.Unit), lead: uint64((c.Lead + l.Unit - 1) / l.Unit),
 			hold: uint64(c.Hold / l.Unit), back: c.ClockBack,
 		},
-		outlook: newOutlook(c.Wait), kick: make(chan struct{}, 1), swap: make(chan struct{}, 1),
+		outlook: newOutlook(c.Wait), kick: make(chan struct{}, 1), swap: make(chan string, 1),
 	}, nil
 }
 

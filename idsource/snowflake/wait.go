@@ -48,7 +48,7 @@ func (s *Snowflake) wait(ctx context.Context, try func() (stall, uint64)) error 
 			limit.Reset(most - waited)
 		}
 		if why == clockBack && s.cfg.ClockBack == BackSwap && !hopeless {
-			s.swapNow()
+			s.swapNow(fmt.Sprintf("the clock of the pool went back, the next id would have to wait for %v", need))
 			need = 0
 		}
 		if hopeless || why == spent || need > most-waited {
