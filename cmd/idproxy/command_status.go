@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"idproxy/cmd/idproxy/app"
 	"idproxy/monitor"
@@ -56,7 +59,7 @@ socket if it has one, or the one that --admin names; ` + adminToken + ` in the e
 			}
 		},
 	}
-	c.Flags().StringVar(&address, "admin", "", "`address` of the admin listener: host:port or unix:/path; default: the configuration's")
+	adminFlag(c.Flags(), &address)
 	c.Flags().BoolVar(&watching, "watch", false, "show it again every two seconds, until Ctrl-C")
 	jsonFlag(c.Flags(), &asJSON)
 	return c
@@ -69,7 +72,7 @@ func adminClient(at *configFile, address string) (*monitor.Client, error) {
 	if path, unix := strings.CutPrefix(address, "unix:"); unix {
 		return monitor.NewClient("unix", path, "", nil), nil
 	} else if address != "" {
-		return monitor.NewClient("tcp", address, os.Getenv(adminToken), nil), nil
+		return clientOf(address)
 	}
 	cfg, err := at.load()
 	if err != nil {
@@ -79,6 +82,30 @@ func adminClient(at *configFile, address string) (*monitor.Client, error) {
 		return nil, fmt.Errorf("%s has no admin section: add one, or name an address with --admin", cfg.Path)
 	}
 	return app.AdminClient(cfg.Admin)
+}
+
+// clientOf returns a client of host:port, which a scheme may stand before: with https:// it speaks
+// TLS, and the listener's certificate must be of that host and by a CA that this one trusts.
+func clientOf(address string) (*monitor.Client, error) {
+	scheme, at, ok := strings.Cut(address, "://")
+	if !ok {
+		scheme, at = "http", address
+	}
+	at = strings.TrimSuffix(at, "/")
+	host, port, err := net.SplitHostPort(at)
+	if err != nil || host == "" || port == "" || scheme != "http" && scheme != "https" || strings.ContainsAny(at, "/@?#") {
+		return nil, fmt.Errorf("%w: --admin %s: an address is host:port, https://host:port or unix:/path", errUsage, address)
+	}
+	var secure *tls.Config
+	if scheme == "https" {
+		secure = &tls.Config{}
+	}
+	return monitor.NewClient("tcp", at, os.Getenv(adminToken), secure), nil
+}
+
+// adminFlag adds --admin.
+func adminFlag(flags *pflag.FlagSet, address *string) {
+	flags.StringVar(address, "admin", "", "`address` of the admin listener: host:port, https://host:port or unix:/path; default: the configuration's")
 }
 
 // printState prints tables.

@@ -37,7 +37,7 @@ environment is the token for that. A session can be closed with the token or ove
 			return top.Run(cmd.Context(), client, period, nil)
 		},
 	}
-	c.Flags().StringVar(&address, "admin", "", "`address` of the admin listener: host:port or unix:/path; default: the configuration's")
+	adminFlag(c.Flags(), &address)
 	c.Flags().DurationVar(&period, "interval", time.Second, "how often it asks")
 	return c
 }

@@ -343,7 +343,7 @@ func writeCertificate(t *testing.T, dir string, lasts time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lasts)}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lasts), IPAddresses: []net.IP{{127, 0, 0, 1}}}
 	der, err1 := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	keyDER, err2 := x509.MarshalPKCS8PrivateKey(key)
 	err = errors.Join(

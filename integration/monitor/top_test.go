@@ -140,26 +140,7 @@ func TestTop(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), program, "top", "--admin", "unix:"+filepath.Join(dir, "admin.sock")).CombinedOutput(); err == nil || !strings.Contains(string(out), "top needs a terminal") {
 		t.Errorf("without a terminal: %v: %s", err, out)
 	}
-	top := exec.CommandContext(t.Context(), program, "top", "--interval", "200ms", "--admin", "unix:"+filepath.Join(dir, "admin.sock"))
-	top.Env = append(os.Environ(), "TERM=xterm-256color")
-	tty, err := pty.StartWithSize(top, &pty.Winsize{Rows: 24, Cols: 80})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tty.Close()
-	screen := newTerminal(80, 24)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		buffer := make([]byte, 64<<10)
-		for {
-			n, err := tty.Read(buffer)
-			_, _ = screen.Write(buffer[:n]) // it takes all
-			if err != nil {                 // EIO, when the program has ended
-				return
-			}
-		}
-	}()
+	screen, tty, end := runTop(t, program, "", "--admin", "unix:"+filepath.Join(dir, "admin.sock"))
 	press := func(keys string) {
 		t.Helper()
 		if _, err := tty.WriteString(keys); err != nil {
@@ -235,8 +216,76 @@ func TestTop(t *testing.T) {
 	harness.Start(t, spec)
 	screen.until(t, "ready at", "^a +0 .* ready$", "up [0-9]+s")
 	press("q")
-	if err := top.Wait(); err != nil {
-		t.Errorf("it ends with %v", err)
+	end()
+}
+
+// runTop runs idproxy top in a terminal of 80 by 24, with one more variable in its environment. end
+// waits for it to end.
+func runTop(t *testing.T, program, env string, args ...string) (screen *terminal, tty *os.File, end func()) {
+	t.Helper()
+	top := exec.CommandContext(t.Context(), program, append([]string{"top", "--interval", "200ms"}, args...)...)
+	top.Env = append(os.Environ(), "TERM=xterm-256color", env, "IDPROXY_ADMIN_TOKEN=s3cret")
+	tty, err := pty.StartWithSize(top, &pty.Winsize{Rows: 24, Cols: 80})
+	if err != nil {
+		t.Fatal(err)
 	}
-	<-read
+	t.Cleanup(func() { tty.Close() })
+	screen = newTerminal(80, 24)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := tty.Read(buffer)
+			_, _ = screen.Write(buffer[:n]) // it takes all
+			if err != nil {                 // EIO, when the program has ended
+				return
+			}
+		}
+	}()
+	return screen, tty, func() {
+		t.Helper()
+		if err := top.Wait(); err != nil {
+			t.Errorf("it ends with %v", err)
+		}
+		<-read
+	}
+}
+
+// TestAdminOverTLS asks an admin listener with TLS and a token, as another host does. A certificate
+// that is not trusted is refused.
+func TestAdminOverTLS(t *testing.T) {
+	server := harness.MariaDB(t)
+	dir := t.TempDir()
+	writeCertificate(t, dir, 90*24*time.Hour)
+	p := harness.Start(t, harness.Spec{Dir: dir, Config: harness.OneListener(server.Addr) +
+		"admin: {listen: 127.0.0.1:0, token: s3cret, tls: {cert: server.pem, key: server.key}}\n"})
+	address := "https://" + regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())[1]
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := "SSL_CERT_FILE=" + filepath.Join(dir, "server.pem")
+	for _, tt := range []struct{ env, token, address, want string }{
+		{trusted, "s3cret", address, "LISTENER"},
+		{trusted, "s3cret", address + "/", "LISTENER"},
+		{trusted, "guessed", address, "the token is missing or wrong"},
+		{"", "s3cret", address, "certificate signed by unknown authority"},
+		{trusted, "s3cret", strings.Replace(address, "127.0.0.1", "localhost", 1), "not valid for any names, but wanted to match localhost"},
+		{trusted, "s3cret", "https://127.0.0.1", "an address is host:port, https://host:port or unix:/path"},
+		{trusted, "s3cret", "ftp://127.0.0.1:1", "an address is host:port, https://host:port or unix:/path"},
+	} {
+		status := exec.CommandContext(t.Context(), program, "status", "--admin", tt.address)
+		status.Env = append(os.Environ(), tt.env, "IDPROXY_ADMIN_TOKEN="+tt.token)
+		out, err := status.CombinedOutput()
+		if (err == nil) != (tt.want == "LISTENER") || !regexp.MustCompile(tt.want).Match(out) {
+			t.Errorf("%+v: %v\n%s", tt, err, out)
+		}
+	}
+	screen, tty, end := runTop(t, program, trusted, "--admin", address)
+	screen.until(t, "LISTENER +SESS +STMT/S", "^a +0 .* ready$", "ready at")
+	if _, err := tty.WriteString("q"); err != nil {
+		t.Fatal(err)
+	}
+	end()
 }

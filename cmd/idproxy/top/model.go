@@ -82,11 +82,15 @@ func (m *Model) SortBy(step int) {
 // Reverse turns the order around.
 func (m *Model) Reverse() { m.views[m.Tab].down = !m.views[m.Tab].down }
 
+// maxRows is how many rows a table has at most. Nobody reads more, and drawing tens of thousands
+// every second would keep a processor busy.
+const maxRows = 1000
+
 func (m *Model) rows() ([]heading, []Row) { return table(m.Tab, m.now, m.before) }
 
 // Table returns the names of the columns, those of numbers marked, and the rows that the filter
-// leaves, in order.
-func (m *Model) Table() (columns []Column, rows []Row) {
+// leaves, in order. Beyond the first thousand the rows are only counted.
+func (m *Model) Table() (columns []Column, rows []Row, more int) {
 	heads, rows := m.rows()
 	v := m.views[m.Tab]
 	for i, h := range heads {
@@ -116,7 +120,11 @@ func (m *Model) Table() (columns []Column, rows []Row) {
 	} else if v.down {
 		slices.Reverse(rows)
 	}
-	return columns, rows
+	if len(rows) > maxRows {
+		more = len(rows) - maxRows
+		rows = rows[:maxRows]
+	}
+	return columns, rows, more
 }
 
 // Column is the name of a column.

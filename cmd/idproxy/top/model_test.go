@@ -42,7 +42,7 @@ func at(seconds int, n uint64, of Tab) Snapshot {
 
 // texts are the rows of a table as text.
 func texts(m *Model) (lines []string) {
-	columns, rows := m.Table()
+	columns, rows, _ := m.Table()
 	for _, r := range rows {
 		var cells []string
 		for i := range columns {
@@ -122,11 +122,11 @@ func TestCondition(t *testing.T) {
 	if l := m.Head()[2]; l != (Line{"not ready: shard0: source ids: no ids", Alarm}) {
 		t.Errorf("source: %+v", l)
 	}
-	if _, rows := m.Table(); rows[0].Cells[10] != (Cell{Text: "source ids: no ids", Tone: Alarm}) || rows[1].Cells[10].Tone != Plain {
+	if _, rows, _ := m.Table(); rows[0].Cells[10] != (Cell{Text: "source ids: no ids", Tone: Alarm}) || rows[1].Cells[10].Tone != Plain {
 		t.Errorf("%+v", rows)
 	}
 	m.Tab = Sources
-	if _, rows := m.Table(); rows[0].Cells[8] != (Cell{Text: "no ids", Tone: Alarm}) {
+	if _, rows, _ := m.Table(); rows[0].Cells[8] != (Cell{Text: "no ids", Tone: Alarm}) {
 		t.Errorf("%+v", rows[0])
 	}
 }
@@ -159,14 +159,14 @@ func TestSessions(t *testing.T) {
 	}
 	same(t, "by number, the greatest first", texts(m)[:1], "3  ]0;evil  10.0.0.3:5 login - - - 12s 0 ")
 	m.SortBy(1)
-	if columns, _ := m.Table(); columns[1] != (Column{"USER▲", false}) || columns[0] != (Column{"ID", true}) {
+	if columns, _, _ := m.Table(); columns[1] != (Column{"USER▲", false}) || columns[0] != (Column{"ID", true}) {
 		t.Errorf("%+v", columns)
 	}
 	same(t, "by user", texts(m)[1:2], "1 app 10.0.0.1:5 idle 1.0 0 0 12s 70 a")
 	for range 20 {
 		m.SortBy(1)
 	}
-	if columns, _ := m.Table(); columns[len(columns)-1].Name != "LISTENER▲" {
+	if columns, _, _ := m.Table(); columns[len(columns)-1].Name != "LISTENER▲" {
 		t.Errorf("%+v", columns)
 	}
 	m.SetFilter("CRON")
@@ -219,7 +219,7 @@ func TestListsOfTheLog(t *testing.T) {
 		return started.Add(time.Duration(n) * time.Second).Local().Format(time.TimeOnly)
 	}
 	same(t, "refusals", texts(m), "8 3.0 form "+clock(101)+" app shop.orders.id new", "5 0 form "+clock(20)+" app shop.orders.id old")
-	_, rows := m.Table()
+	_, rows, _ := m.Table()
 	if got := strings.Join(m.Details(rows[0].Key), "\n"); !strings.Contains(got, "1235: not filled") {
 		t.Errorf("%s", got)
 	}
@@ -231,7 +231,7 @@ func TestListsOfTheLog(t *testing.T) {
 	m.Take(s)
 	m.Tab = Events
 	same(t, "events", texts(m), clock(40)+" ERROR server lost error=gone listener=a", clock(50)+" INFO listening ")
-	if _, rows := m.Table(); rows[0].Cells[1].Tone != Alarm || rows[1].Cells[1].Tone != Plain {
+	if _, rows, _ := m.Table(); rows[0].Cells[1].Tone != Alarm || rows[1].Cells[1].Tone != Plain {
 		t.Errorf("%+v", rows)
 	}
 }

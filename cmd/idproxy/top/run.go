@@ -51,7 +51,7 @@ type ui struct {
 	asked      atomic.Int64  // the tab whose list is asked for
 
 	model    *Model
-	selected [tabs]string // keys of rows
+	selected [tabs]string // keys of rows that the operator moved to; empty: the first row, whichever that is
 	drawing  bool         // the table is being filled
 
 	pages *tview.Pages
@@ -229,18 +229,31 @@ func (u *ui) show(t Tab) {
 	}
 }
 
-// select_ notes which row is selected, so that it stays selected where it goes.
+// select_ notes which row the operator moved to, so that it stays selected where it goes.
 func (u *ui) select_(row, _ int) {
 	if u.drawing {
 		return
 	}
-	if key, ok := u.table.GetCell(row, 0).GetReference().(string); ok {
-		u.selected[u.model.Tab] = key
+	u.selected[u.model.Tab] = ""
+	if row > 1 {
+		u.selected[u.model.Tab] = u.keyOf(row)
 	}
 }
 
+// keyOf returns the key of a row of the table; empty: there is no such row.
+func (u *ui) keyOf(row int) string {
+	key, _ := u.table.GetCell(row, 0).GetReference().(string)
+	return key
+}
+
+// current returns the key of the row that is selected.
+func (u *ui) current() string {
+	row, _ := u.table.GetSelection()
+	return u.keyOf(row)
+}
+
 func (u *ui) details() {
-	if lines := u.model.Details(u.selected[u.model.Tab]); lines != nil {
+	if lines := u.model.Details(u.current()); lines != nil {
 		u.open("details", strings.Join(lines, "\n"))
 	}
 }
@@ -261,7 +274,7 @@ func (u *ui) shut(page string) {
 
 // askToClose asks whether the selected session is to be closed, and closes it.
 func (u *ui) askToClose() {
-	s, ok := u.model.Session(u.selected[Sessions])
+	s, ok := u.model.Session(u.current())
 	switch {
 	case u.model.Tab != Sessions:
 		u.say("k closes a session of the tab Sessions", Loud)
@@ -321,7 +334,12 @@ func toned(text string, tone Tone) string {
 
 // draw puts the model on the screen.
 func (u *ui) draw() {
-	for i, l := range u.model.Head() {
+	columns, rows, more := u.model.Table()
+	head := u.model.Head()
+	if more > 0 {
+		head[2].Text = fmt.Sprintf("the first %d of %d rows, / filters; %s", len(rows), len(rows)+more, head[2].Text)
+	}
+	for i, l := range head {
 		u.head[i].SetText(toned(l.Text, l.Tone))
 	}
 	var names strings.Builder
@@ -336,14 +354,14 @@ func (u *ui) draw() {
 		names.WriteString("[yellow]/" + tview.Escape(printable(f)))
 	}
 	u.tabs.SetText(names.String())
-	u.fill()
+	u.fill(columns, rows)
 }
 
 // fill puts the rows into the table.
-func (u *ui) fill() {
+func (u *ui) fill(columns []Column, rows []Row) {
 	u.drawing = true
 	defer func() { u.drawing = false }()
-	columns, rows := u.model.Table()
+	top, left := u.table.GetOffset()
 	u.table.Clear()
 	for i, c := range columns {
 		u.table.SetCell(0, i, &tview.TableCell{
@@ -364,9 +382,8 @@ func (u *ui) fill() {
 			selected = i + 1
 		}
 	}
+	u.table.SetOffset(top, left) // else a table that was short goes to its end when it grows
 	u.table.Select(selected, 0)
-	u.drawing = false
-	u.select_(selected, 0)
 }
 
 func align(number bool) int {

@@ -1,0 +1,113 @@
+package top
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+
+	"idproxy/monitor"
+)
+
+// crowd answers as an admin listener of a proxy with so many sessions does, of which each does a
+// statement for every answer, but one that does a hundred.
+type crowd struct {
+	sessions, busiest int
+	asked             atomic.Int64
+}
+
+const crowdToken = "of the crowd"
+
+// ServeHTTP implements http.Handler.
+func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer "+crowdToken {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"detail":"the token is missing or wrong"}`)
+		return
+	}
+	n := uint64(c.asked.Add(1))
+	var answer any = at(int(n), n, Listeners).State
+	if r.URL.Path == "/api/v1/sessions" {
+		all := make([]monitor.Session, c.sessions)
+		for i := range all {
+			all[i] = monitor.Session{
+				ID: uint64(i + 1), Listener: "shard0", Client: fmt.Sprintf("10.0.%d.%d:4711", i/256, i%256), User: fmt.Sprintf("app%d", i+1),
+				State: "idle", Started: started, Statements: n,
+			}
+		}
+		all[c.busiest].Statements = 100 * n
+		answer = all
+	}
+	_ = json.NewEncoder(w).Encode(answer) // who has gone reads nothing
+}
+
+// serveCrowd serves over TLS, and returns a client that has a token.
+func serveCrowd(t *testing.T, c *crowd, token string) *monitor.Client {
+	t.Helper()
+	s := httptest.NewTLSServer(c)
+	t.Cleanup(s.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return monitor.NewClient("tcp", s.Listener.Addr().String(), token, &tls.Config{RootCAs: roots})
+}
+
+// TestCrowd shows five thousand sessions, over TLS: the busiest first, no more than a thousand, and
+// any other one by a filter. It keeps no more memory after many answers than after a few.
+func TestCrowd(t *testing.T) {
+	c := &crowd{sessions: 5000, busiest: 4320}
+	s := show(t, t.Context(), serveCrowd(t, c, crowdToken))
+	s.press("4")
+	s.until("the first 1000 of 5000 rows, / filters; ready at", "4321 app4321")
+	first := func() string {
+		lines := strings.Split(s.text(), "\n")
+		return lines[5] // below three lines of the head, the tabs and the names of columns
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.HasPrefix(first(), "4321 app4321"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the busiest session is not the first:\n%s", s.text())
+		}
+	}
+	held := func(answers int64) uint64 {
+		for until := c.asked.Load() + answers; c.asked.Load() < until; time.Sleep(time.Millisecond) {
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	few, many := held(10), held(100)
+	t.Logf("%d KiB after a few answers, %d KiB after many", few>>10, many>>10)
+	if many > few+16<<20 {
+		t.Errorf("%d bytes are held after many answers, %d after a few", many, few)
+	}
+	s.press("/app4999")
+	s.until("4999 app4999", "10.0.19.134:4711")
+	if strings.Contains(s.text(), "of 5000 rows") {
+		t.Errorf("rows are said to be left out:\n%s", s.text())
+	}
+	s.hit(tcell.KeyEnter)
+	s.press("q")
+	s.end()
+}
+
+// TestCrowdToken: without the token there is nothing to see, and without the CA neither.
+func TestCrowdToken(t *testing.T) {
+	c := &crowd{sessions: 1}
+	if err := Run(t.Context(), serveCrowd(t, c, "guessed"), time.Second, nil); err == nil || !strings.Contains(err.Error(), "the token is missing or wrong") {
+		t.Errorf("with a wrong token: %v", err)
+	}
+	s := httptest.NewTLSServer(c)
+	defer s.Close()
+	if err := Run(t.Context(), monitor.NewClient("tcp", s.Listener.Addr().String(), crowdToken, &tls.Config{}), time.Second, nil); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("with a certificate that nobody trusts: %v", err)
+	}
+}
