@@ -28,8 +28,13 @@ func (r *tailReader) read(t token) (err error) {
 	if t.kind != tokEnd && !r.punct(t, ';') {
 		return r.unexpected(t)
 	}
-	if r.plan.End = len(r.text); t.kind != tokEnd {
+	switch {
+	case t.kind != tokEnd:
 		r.plan.End = t.start
+	case r.open && t.start < len(r.text): // a zero byte, and a ';' may follow
+		return ErrOpen
+	default:
+		r.plan.End = len(r.text)
 	}
 	for t.kind != tokEnd && !r.open {
 		if t = r.next(); t.kind == tokBad {
