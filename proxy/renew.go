@@ -30,7 +30,7 @@ func (s command) renew(e *relay.Prepared, alike bool) error {
 	if berr := s.ReadAsNow(); err != nil || berr != nil {
 		return errors.Join(err, berr)
 	}
-	fresh.Types, fresh.Own = e.Types, e.Own
+	fresh.Types, fresh.Own, fresh.Renewed = e.Types, e.Own, true
 	if !alike && !s.c.MariaDB {
 		fresh.Own = e.Own.ReadBy(s.c.State())
 	}
@@ -66,9 +66,6 @@ func (s command) prepareAnew(e *relay.Prepared) (*relay.Prepared, error) {
 	}
 	fresh := anew.Prepared
 	s.c.Renew(fresh, p.Prepared)
-	if s.c.MariaDB && fresh.Columns != e.Columns {
-		fresh.Status = mysql.SERVER_STATUS_METADATA_CHANGED
-	}
 	return fresh, nil
 }
 

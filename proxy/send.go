@@ -42,7 +42,7 @@ func (s command) send(expected []relay.Expect) (sent, done bool, err error) {
 		p.Facts = s.st.Facts
 	}
 	if e := s.st.Prepared; e != nil && !s.st.Prepares() {
-		p.Status, e.Status = e.Status, 0
+		e.MayShowOthers(&p)
 	}
 	first := s.prelude(p)
 	if made && first == nil && len(payload) < wire.MaxPayload {

@@ -51,7 +51,10 @@ func TestPreparedAnewColumns(t *testing.T) {
 	var got [2]string
 	for i, s := range []*wireclient.Session{w.Session, native} {
 		s.Must(t, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
-		texts := []string{"INSERT INTO t (a) VALUES (1) RETURNING *", "INSERT INTO t (a) VALUES (1) RETURNING a"}
+		texts := []string{
+			"INSERT INTO t (a) VALUES (1) RETURNING *", "INSERT INTO t (a) VALUES (1) RETURNING a", "INSERT INTO t SET id=NULL, a=1 RETURNING *",
+			"INSERT INTO t SET id=?, a=? RETURNING *",
+		}
 		for _, text := range texts {
 			if _, err := s.Prepare(text, text); err != nil {
 				t.Fatal(err)
@@ -60,11 +63,15 @@ func TestPreparedAnewColumns(t *testing.T) {
 		for _, ddl := range []string{"DO 1", "CREATE TEMPORARY TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT)", "DROP TEMPORARY TABLE t", "ALTER TABLE t ADD c INT FIRST"} {
 			s.Must(t, ddl)
 			for _, text := range append(texts, texts...) {
-				r, err := s.Execute(text, wireclient.Execution{})
+				args := make([]wireclient.Argument, strings.Count(text, "?"))
+				for j := range args {
+					args[j] = wireclient.Long(int64(9000 + len(got[i])))
+				}
+				r, err := s.Execute(text, wireclient.Execution{Args: args})
 				if err != nil || len(r[0].Rows) != 1 {
 					t.Fatal(err, r)
 				}
-				got[i] += fmt.Sprintf("%s: %#x, %d columns\n", ddl, r[0].Status, len(r[0].Rows[0]))
+				got[i] += fmt.Sprintf("%s: %s: %#x, %d columns\n", ddl, text, r[0].Status, len(r[0].Rows[0]))
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"sync/atomic"
 	"unique"
 
 	"idproxy/rewriter"
@@ -15,6 +16,15 @@ type OwnText struct {
 	// Qualified: its table is named with a schema.
 	Qualified bool
 	Asked     bool // a variable or an expression brought it to a PREPARE in SQL
+
+	showsAll bool   // as rewriter.ShowsAll says
+	shown    uint32 // columns of the last result
+}
+
+// shows notes how many columns a result has, and reports whether the one before had others.
+func (o *OwnText) shows(columns uint32) (others bool) {
+	before := atomic.SwapUint32(&o.shown, columns)
+	return before != 0 && before != columns
 }
 
 // maxOwnTexts bounds what a session keeps of such texts, in bytes: a thousand for
@@ -44,7 +54,7 @@ func (o *OwnText) ReadBy(s State) *OwnText {
 }
 
 func newOwnText(text []byte, head rewriter.Head, s *State) *OwnText {
-	o := &OwnText{Kept: len(text) <= maxOwnTexts, By: newReadBy(s), Qualified: len(head.Target.Schema) > 0}
+	o := &OwnText{Kept: len(text) <= maxOwnTexts, By: newReadBy(s), Qualified: len(head.Target.Schema) > 0, showsAll: s.Mode.MariaDB && rewriter.ShowsAll(text, s.Mode)}
 	if o.Kept {
 		o.Text = unique.Make(string(text))
 	}

@@ -4,15 +4,17 @@ package relay
 // order in which the client must see the replies.
 type Pending struct {
 	Reply    ReplyKind
-	SeqDelta byte   // frames added to the command: taken off the reply's sequence numbers
-	More     bool   // another piece of the same text follows: the reply ends in SERVER_MORE_RESULTS_EXISTS
-	Status   uint16 // flags that are set in the reply
+	SeqDelta byte // frames added to the command: taken off the reply's sequence numbers
+	More     bool // another piece of the same text follows: the reply ends in SERVER_MORE_RESULTS_EXISTS
 	Touch    Touch
 	Unseen   bool    // it may write to tables with rules out of sight
 	age      uint32  // of the state when the command was sent
 	Facts    doubter // what was known of the table of an INSERT that may have ids; nil: nothing
 	After    *After  // what else is true once the reply has come; nil for nearly all
 	Watcher  Watcher
+	shows    *OwnText // whose result may have other columns than the one before; nil for nearly all
+	renewed  bool     // that was prepared anew for it
+	status   uint16   // flags that are set in the reply
 }
 
 // doubter is what was known of a table: not to be believed any more when a row does not fit it.

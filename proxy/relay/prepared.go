@@ -35,8 +35,7 @@ type Prepared struct {
 	Params  int      // the client's parameters
 	Types   []uint16 // of those, as it gave them last
 	Untyped bool     // the server, which has the statement anew, was not told
-	Columns uint16   // of its result
-	Status  uint16   // flags that the server would set at the next execution, had it prepared the statement anew itself
+	Renewed bool     // since its last execution
 	Long    LongData
 }
 
@@ -151,6 +150,17 @@ func (e *Prepared) Ruled(book RuleBook) bool {
 	return false
 }
 
+// MayShowOthers notes in p, which executes the statement, where the result may show other columns than
+// the one before. MariaDB then sets SERVER_STATUS_METADATA_CHANGED if it prepared the statement anew
+// itself, and RETURNING stands behind SET: it counts the columns of the first SELECT_LEX
+// (Prepared_statement::validate_metadata), which is not that of RETURNING in other forms.
+func (e *Prepared) MayShowOthers(p *Pending) {
+	if e.Own != nil && e.Own.showsAll {
+		p.shows, p.renewed = e.Own, e.Renewed
+	}
+	e.Renewed = false
+}
+
 // Held reports whether every execution is decided on.
 func (e *Prepared) Held() bool {
 	return e.Untyped || e.Kind != nil && e.Kind.Held()
@@ -182,7 +192,7 @@ func TypesOf(dst []uint16, payload []byte, caps uint64, n int) (types []uint16, 
 
 // Learn takes what the server said of a statement.
 func (e *Prepared) Learn(p wire.Prepared) {
-	e.Number, e.Params, e.Columns = p.ID, int(p.Params), p.Columns
+	e.Number, e.Params = p.ID, int(p.Params)
 	if e.Hidden == nil {
 		return
 	}

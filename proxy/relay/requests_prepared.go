@@ -57,6 +57,7 @@ func (m *Requests) execute(payload []byte, size int, whole bool) verdict {
 			return m.undecided(len(payload), size)
 		}
 		p.Touch, p.Unseen, e.Long = e.Touch, e.Unseen, LongData{}
+		e.MayShowOthers(&p)
 	}
 	m.unseen = p.Unseen
 	m.Conversation.address(e, payload)

@@ -41,6 +41,12 @@ func (m *Replies) judgeResult(payload []byte, n int) (v ruling) {
 // beginRows handles the packet in front of definitions: the number of columns.
 func (m *Replies) beginRows(payload []byte) {
 	m.step, m.rowsIn = stepDefs, 0
+	if own := m.cur.shows; own != nil {
+		r := wire.NewReader(payload)
+		if own.shows(uint32(r.Lenenc())) && m.cur.renewed {
+			m.cur.status = mysql.SERVER_STATUS_METADATA_CHANGED
+		}
+	}
 	if !m.Conversation.Has(mysql.CLIENT_DEPRECATE_EOF) {
 		return
 	}
@@ -106,7 +112,7 @@ func (m *Replies) resultOK(payload []byte, n int) (v ruling) {
 // addStatus sets flags in an OK or EOF packet that the server has no reason to set. more: it
 // ends a piece of a text, and results of the next piece follow.
 func (m *Replies) addStatus(payload []byte, more bool) {
-	flags := m.cur.Status
+	flags := m.cur.status
 	if more {
 		flags |= mysql.SERVER_MORE_RESULTS_EXISTS
 	}
