@@ -36,6 +36,7 @@ func TestDebts(t *testing.T) {
 		{"INSERT INTO {t} (u) VALUES (1)|INSERT INTO {t} (u) VALUES (1)|SELECT LAST_INSERT_ID() > 999"},
 		{"INSERT INTO {t} (u) VALUES (1)|INSERT INTO other (x) VALUES (LAST_INSERT_ID())", "SELECT IFNULL(u, x) FROM other LEFT JOIN {t} t ON t.id=x WHERE other.id > 100"},
 		{"INSERT INTO {t} (u) VALUES (1)", "INSERT INTO other (x) VALUES (SLEEP(0.1))|INSERT INTO other (x) SELECT LAST_INSERT_ID()"},
+		{"INSERT INTO {t} (u) SELECT x+5 FROM other UNION ALL SELECT 9; SET autocommit=0; INSERT INTO {t} (id, u) VALUES ('6', 6), (7, 7); SELECT @@insert_id", "ROLLBACK; SET autocommit=1"},
 	}
 	for _, s := range harness.Servers(t) {
 		t.Run(s.Kind.String(), func(t *testing.T) {
@@ -43,16 +44,18 @@ func TestDebts(t *testing.T) {
 			proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {start: 1000}}}
-rules:     [{table: "*.plain", column: id, source: ids}]
+rules:     [{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}]
 `, s.Addr))
 			direct := wireclient.Open(t, s.Addr, name)
 			direct.Must(t, "CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)",
-				"CREATE TABLE counted (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT=1000",
+				"CREATE TABLE counted (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT=1000", "CREATE TABLE kept LIKE counted",
 				"CREATE TABLE other (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, x BIGINT)", "INSERT INTO other VALUES (100, 0)")
 			for _, script := range scripts {
 				want := debts(t, s.Addr, name, "counted", script)
-				if got := debts(t, proxy.Addr("a"), name, "plain", script); got != want {
-					t.Errorf("%q:\n%s\nnatively\n%s", script, got, want)
+				for _, table := range []string{"plain", "kept"} {
+					if got := debts(t, proxy.Addr("a"), name, table, script); got != want {
+						t.Errorf("%q, table %s:\n%s\nnatively\n%s", script, table, got, want)
+					}
 				}
 			}
 		})
@@ -116,7 +119,7 @@ func TestBelowZero(t *testing.T) {
 			proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {start: 1000}}}
-rules:     [{table: "*.plain", column: id, source: ids}]
+rules:     [{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}]
 `, s.Addr))
 			c := wireclient.Open(t, proxy.Addr("a"), name)
 			c.Must(t, "CREATE TABLE plain (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)")

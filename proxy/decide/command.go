@@ -102,16 +102,15 @@ func (c *Command) doubted(settings relay.Known) bool {
 // sql returns the text of the piece.
 func (c *Command) sql() []byte { return c.Text[:c.End] }
 
-// readsLastID reports whether the piece reads LAST_INSERT_ID() and does not
-// begin with a look at the diagnostics: those are of the statement before the
-// text, and paying in front of it would change them. Diagnostics further on
-// are of the text's own statements.
-func (c *Command) readsLastID() bool {
+// usesLastID reports whether the piece reads LAST_INSERT_ID(), or may change it without a word, and
+// does not begin with a look at the diagnostics: those are of the statement before the text, and
+// paying in front of it would change them. Diagnostics further on are of the text's own statements.
+func (c *Command) usesLastID() bool {
 	if len(c.Spans) == 0 {
 		return false
 	}
 	first := c.Text[c.Spans[0].Start:c.Spans[0].End]
-	return rewriter.MentionsLastID(c.sql()) && !rewriter.MentionsDiagnostics(first)
+	return (c.Touch&relay.TouchLastID != 0 || rewriter.MentionsLastID(c.sql())) && !rewriter.MentionsDiagnostics(first)
 }
 
 // Withheld returns what the reply to the piece left open, nil when that is nothing.

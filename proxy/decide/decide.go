@@ -65,7 +65,7 @@ func (cx *reading) decidePiece() (Need, error) {
 	if missing, err := NeedOf(cx.cutPiece()); missing != nil || err != nil {
 		return missing, err
 	}
-	cx.st.Owing = cx.st.Owing || cx.now.Owes && cx.st.readsLastID()
+	cx.st.Owing = cx.st.Owing || cx.now.Owes && cx.st.usesLastID()
 	if cx.st.Owing && cx.now.Busy { // what is owed then is not certain yet
 		return NeedQuiet{}, nil
 	}

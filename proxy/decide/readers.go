@@ -48,7 +48,7 @@ func (cx *reading) readersFirst() bool {
 	for i := range cx.st.Spans {
 		cx.follow(i, heads[i])
 	}
-	cx.st.Owing = cx.now.Owes && cx.st.readsLastID()
+	cx.st.Owing = cx.now.Owes && cx.st.usesLastID()
 	return true
 }
 
