@@ -36,6 +36,9 @@ func TestDebts(t *testing.T) {
 		{"INSERT INTO {t} (u) VALUES (1)|INSERT INTO {t} (u) VALUES (1)|SELECT LAST_INSERT_ID() > 999"},
 		{"INSERT INTO {t} (u) VALUES (1)|INSERT INTO other (x) VALUES (LAST_INSERT_ID())", "SELECT IFNULL(u, x) FROM other LEFT JOIN {t} t ON t.id=x WHERE other.id > 100"},
 		{"INSERT INTO {t} (u) VALUES (1)", "INSERT INTO other (x) VALUES (SLEEP(0.1))|INSERT INTO other (x) SELECT LAST_INSERT_ID()"},
+		{"INSERT IGNORE INTO {t} (u) SELECT 5 UNION ALL SELECT 6; SET sql_warnings=1; INSERT INTO other (x) VALUES (LAST_INSERT_ID())", "SELECT u FROM {t} t JOIN other ON t.id=x"},
+		{"INSERT INTO {t} (u) VALUES (1)", "SHOW COUNT(*) WARNINGS; INSERT INTO other (x) VALUES (LAST_INSERT_ID()); SHOW COUNT(*) ERRORS", "SELECT u FROM {t} t JOIN other ON t.id=x"},
+		{"INSERT INTO {t} (u) VALUES (1)", "SHOW COUNT(*) WARNINGS; SELECT u FROM {t} WHERE id=LAST_INSERT_ID(); SELECT ROW_COUNT()"},
 		{"INSERT INTO {t} (u) SELECT x+5 FROM other UNION ALL SELECT 9; SET autocommit=0; INSERT INTO {t} (id, u) VALUES ('6', 6), (7, 7); SELECT @@insert_id", "ROLLBACK; SET autocommit=1"},
 	}
 	for _, s := range harness.Servers(t) {

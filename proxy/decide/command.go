@@ -102,15 +102,16 @@ func (c *Command) doubted(settings relay.Known) bool {
 // sql returns the text of the piece.
 func (c *Command) sql() []byte { return c.Text[:c.End] }
 
-// usesLastID reports whether the piece reads LAST_INSERT_ID(), or may change it without a word, and
-// does not begin with a look at the diagnostics: those are of the statement before the text, and
-// paying in front of it would change them. Diagnostics further on are of the text's own statements.
+// usesLastID reports whether the piece reads LAST_INSERT_ID(), or may change it without a word.
 func (c *Command) usesLastID() bool {
-	if len(c.Spans) == 0 {
-		return false
-	}
-	first := c.Text[c.Spans[0].Start:c.Spans[0].End]
-	return (c.Touch&relay.TouchLastID != 0 || rewriter.MentionsLastID(c.sql())) && !rewriter.MentionsDiagnostics(first)
+	return len(c.Spans) > 0 && (c.Touch&relay.TouchLastID != 0 || rewriter.MentionsLastID(c.sql()))
+}
+
+// looksBack reports whether the piece begins with a look at the diagnostics: those are of the
+// statement before the text, and paying in front of it would change them. Diagnostics further on are
+// of the text's own statements.
+func (c *Command) looksBack() bool {
+	return len(c.Spans) > 0 && rewriter.MentionsDiagnostics(c.Text[c.Spans[0].Start:c.Spans[0].End])
 }
 
 // Withheld returns what the reply to the piece left open, nil when that is nothing.

@@ -65,7 +65,14 @@ func (cx *reading) decidePiece() (Need, error) {
 	if missing, err := NeedOf(cx.cutPiece()); missing != nil || err != nil {
 		return missing, err
 	}
-	cx.st.Owing = cx.st.Owing || cx.now.Owes && cx.st.usesLastID()
+	if cx.now.Owes && cx.st.usesLastID() {
+		if cx.st.looksBack() && len(cx.st.Spans) > 1 { // behind the first one it can be paid
+			cx.st.Until = 1
+			cx.restart()
+			return cx.decidePiece()
+		}
+		cx.st.Owing = cx.st.Owing || !cx.st.looksBack()
+	}
 	if cx.st.Owing && cx.now.Busy { // what is owed then is not certain yet
 		return NeedQuiet{}, nil
 	}

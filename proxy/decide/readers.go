@@ -27,6 +27,9 @@ func (cx *reading) readersFirst() bool {
 		if !ok || span.Doubt || head.Kind != rewriter.Other && head.Kind != rewriter.Set || endsElsewhere(sql, cx.now.Known) {
 			break
 		}
+		if len(heads) > 0 && cx.now.Owes && rewriter.MentionsLastID(sql) { // what is owed can be paid in front of it
+			break
+		}
 		cx.st.Spans, heads = append(cx.st.Spans, span), append(heads, head)
 		if rewriter.MentionsDiagnostics(sql) {
 			piece, whole = len(heads), last
@@ -48,7 +51,7 @@ func (cx *reading) readersFirst() bool {
 	for i := range cx.st.Spans {
 		cx.follow(i, heads[i])
 	}
-	cx.st.Owing = cx.now.Owes && cx.st.usesLastID()
+	cx.st.Owing = cx.now.Owes && cx.st.usesLastID() && !cx.st.looksBack()
 	return true
 }
 

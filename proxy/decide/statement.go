@@ -30,7 +30,7 @@ type answers struct {
 	Bound       []rewriter.Value // of the ids among the arguments of an EXECUTE
 	FileCharset string           // character_set_database, where a LOAD DATA needs it
 	// Until is the statement that the piece ends in front of: one to be refused once those in
-	// front are over. 0: none.
+	// front are over, or one that is paid for. 0: none.
 	Until int
 	// Selection is of its only statement, when the rows of that come from a query.
 	Selection Selection
