@@ -221,7 +221,7 @@ sources: {event_id: {snowflake: {workers: main}}, order_id: {segment: {store: ma
 				right := func() bool {
 					return tt.fails == "" && got.status == statusFine || tt.fails != "" && strings.Contains(got.out+got.err, tt.fails)
 				}
-				for i := 0; i < 10 && !right() && strings.Contains(got.err, "deadline exceeded"); i++ { // the machine is busy
+				for began := time.Now(); !right() && away(got.err) && time.Since(began) < 2*time.Minute; {
 					got = runWith(t, "", args...)
 				}
 				if !right() {
@@ -230,4 +230,10 @@ sources: {event_id: {snowflake: {workers: main}}, order_id: {segment: {store: ma
 			}
 		})
 	}
+}
+
+// away reports whether an error says no more than that etcd was not reached in time. On a busy
+// machine a connection may take longer than an attempt may: gRPC then says how far it came.
+func away(text string) bool {
+	return strings.Contains(text, "deadline exceeded") || strings.Contains(text, "code = Unavailable")
 }
