@@ -34,6 +34,7 @@ type program struct {
 	path       string   // what to execute: the server, or the dynamic loader that runs it
 	args       []string // arguments that come first: the server's path for the loader, where its files are
 	serverArgs []string // arguments for serving only
+	noSyncArgs []string // arguments for serving without waiting for the disk
 	noTLS      []string
 	client     string
 	clientArgs []string
@@ -128,6 +129,7 @@ func findMySQL(root string) (program, error) {
 	p.serverArgs = []string{
 		"--plugin-dir=" + filepath.Join(usr, "lib/mysql/plugin"), "--mysqlx=OFF", "--innodb-redo-log-capacity=256M",
 	}
+	p.noSyncArgs = []string{"--innodb-log-writer-threads=OFF"} // they spin where there is nothing to write
 	p.init = func(data, lowerCase string) (*exec.Cmd, error) {
 		return exec.Command(p.path, append(p.args, "--datadir="+data, lowerCase, "--initialize-insecure",
 			"--innodb-redo-log-capacity=8M")...), nil

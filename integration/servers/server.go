@@ -171,6 +171,7 @@ func (s *Server) args() []string {
 	args = append(args, s.program.serverArgs...)
 	if s.options.NoSync {
 		args = append(args, "--innodb-flush-method=fsync") // not O_DIRECT, which waits as well
+		args = append(args, s.program.noSyncArgs...)
 	}
 	if s.options.NoTLS {
 		args = append(args, s.program.noTLS...)
