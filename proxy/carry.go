@@ -13,7 +13,6 @@ import (
 func (s *session) Conversation() *relay.Conversation { return &s.c }
 func (s *session) Context() context.Context          { return &s.ctx }
 func (s *session) Drew(r *rule.Rule, ids int) {
-	s.l.srv.Stats.IDs.Add(int64(ids))
 	r.Counts.Drew(ids)
 	s.trace.drew(r, ids)
 }

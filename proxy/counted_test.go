@@ -17,7 +17,7 @@ func TestCommandsAreCounted(t *testing.T) {
 	counts := &rule.Counts{}
 	r := start(t, func(c *Config, live *Settings) {
 		c.OnRefused = func(r RefusedStatement) { told = append(told, r) }
-		live.Rules = map[string]*rule.List{"l": rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s", Counts: counts}})}
+		live.Rules = countedRules(counts)
 	})
 	c := r.client()
 	type key struct {

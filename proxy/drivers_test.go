@@ -195,7 +195,7 @@ func (r scripted) play(t *testing.T) played {
 	}
 	tcp.Close()
 	<-written
-	for until := time.Now().Add(patience); run.srv.Stats.Sessions.Load() > 0; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(patience); len(run.srv.Sessions()) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("the session does not end")
 		}

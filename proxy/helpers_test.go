@@ -10,6 +10,11 @@ import (
 // theRules are those of all tests with a server: one table.
 var theRules = rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
 
+// countedRules are theRules of a run, with what they came to.
+func countedRules(c *rule.Counts) map[string]*rule.List {
+	return map[string]*rule.List{"l": rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s", Counts: c}})}
+}
+
 // commandOf returns a packet from the client.
 func commandOf(b ...byte) []byte { return packet(0, b) }
 

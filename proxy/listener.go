@@ -97,14 +97,11 @@ type Settings struct {
 	Trace           *Trace        // nil: no session is traced
 }
 
-// Stats counts what the proxy did.
+// Stats counts statements, of which a command may have several, and what is counted nowhere else.
+// Commands and errors are counted in package stats, ids and what observing rules saw by the rules.
 type Stats struct {
-	Sessions  atomic.Int64 // open now
 	Filled    atomic.Int64 // statements that were given ids
-	IDs       atomic.Int64 // ids given
 	Refused   atomic.Int64 // statements refused for their form
-	Forwarded atomic.Int64 // statements passed without ids because their rule says so
-	Observed  atomic.Int64 // statements that an observing rule saw
 	LeftAlone atomic.Int64 // statements on tables that a wildcard matches and does not concern
 	Unseen    atomic.Int64 // statements that may have written to tables with rules out of sight: CALL, texts that are not known
 	Panics    atomic.Int64

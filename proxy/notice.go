@@ -39,17 +39,14 @@ func (s *session) Told(err error) *mysql.MyError {
 // report logs and counts what the decision found that was made last.
 func (s *session) report(found *decide.Findings) {
 	s.trace.found(found)
-	total := &s.l.srv.Stats
-	total.LeftAlone.Add(int64(found.LeftAlone))
+	s.l.srv.Stats.LeftAlone.Add(int64(found.LeftAlone))
 	for _, p := range found.Passed {
-		total.Forwarded.Add(1)
 		s.debug().Debug("forwarded without ids", "rule", p.Rule.String(), "db.collection.name", p.Table, "form", p.Form)
 	}
 	for _, d := range found.Disputes {
 		s.who.log(&s.up).Warn("two readers read a statement differently, it is not filled", "rule", d.Rule.String(), "db.collection.name", d.Table, "error.message", d.Err)
 	}
 	for _, o := range found.Observed {
-		total.Observed.Add(1)
 		s.countObserved(&o)
 		s.l.srv.notices.observe(o.Sighting)
 		if others, ok := s.l.srv.notices.Due(o.Rule + o.Table + o.What); ok {

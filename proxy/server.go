@@ -152,7 +152,6 @@ func (srv *Server) start(l *listener, conn net.Conn) {
 	s := l.newSession(conn, srv.lastID)
 	l.stats.Accepted.Add(1)
 	srv.sessions[s] = struct{}{}
-	srv.Stats.Sessions.Add(1)
 	srv.wg.Add(1)
 	go s.run()
 }

@@ -97,7 +97,6 @@ func (s *session) end() {
 	delete(srv.sessions, s)
 	s.l.stats.End(&s.stats)
 	srv.mu.Unlock()
-	srv.Stats.Sessions.Add(-1)
 	defer srv.wg.Done()
 	s.who.log(nil).Info("session ended", "reason", context.Cause(&s.ctx), "duration", time.Since(s.who.started).Round(time.Millisecond))
 }

@@ -13,6 +13,7 @@ import (
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
+	"idproxy/rule"
 )
 
 // insertIDOf returns the insert id of an OK packet.
@@ -26,7 +27,8 @@ func insertIDOf(t *testing.T, payload []byte) uint64 {
 }
 
 func TestSessionFills(t *testing.T) {
-	r := start(t, nil)
+	counts := &rule.Counts{}
+	r := start(t, func(_ *Config, live *Settings) { live.Rules = countedRules(counts) })
 	c := r.client()
 	// The server's OK says 0, as behind a trigger: the client sees its first id.
 	if id := insertIDOf(t, c.query("INSERT INTO orders (a) VALUES (1), (2)")); id != 100 {
@@ -44,8 +46,9 @@ func TestSessionFills(t *testing.T) {
 	if got := r.server.queries(); !slices.Equal(got, want) {
 		t.Errorf("the server saw\n%q\nwant\n%q", got, want)
 	}
-	if s := &r.srv.Stats; s.Filled.Load() != 1 || s.IDs.Load() != 2 || s.Sessions.Load() != 1 {
-		t.Errorf("counted %d statements, %d ids, %d sessions", s.Filled.Load(), s.IDs.Load(), s.Sessions.Load())
+	filled, sessions := r.srv.Stats.Filled.Load(), len(r.srv.Sessions())
+	if ids, _, _ := counts.Load(); filled != 1 || ids != 2 || sessions != 1 {
+		t.Errorf("counted %d statements, %d ids, %d sessions", filled, ids, sessions)
 	}
 }
 
@@ -130,7 +133,7 @@ func TestPanicContained(t *testing.T) {
 			c := r.client()
 			c.write(query("INSERT INTO orders (a) VALUES (1)"))
 			c.wantClosed()
-			waitFor(t, func() bool { return r.srv.Stats.Sessions.Load() == 1 })
+			waitFor(t, func() bool { return len(r.srv.Sessions()) == 1 })
 			if n := r.srv.Stats.Panics.Load(); n != 1 {
 				t.Errorf("%d panics counted; want 1", n)
 			}
@@ -255,7 +258,7 @@ func TestTooManySessions(t *testing.T) {
 	second.wantError(second.read(), mysql.ER_CON_COUNT_ERROR, "limits.sessions")
 	second.wantClosed()
 	first.conn.Close()
-	waitFor(t, func() bool { return r.srv.Stats.Sessions.Load() == 0 })
+	waitFor(t, func() bool { return len(r.srv.Sessions()) == 0 })
 	r.client()
 }
 

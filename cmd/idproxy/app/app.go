@@ -55,6 +55,9 @@ func New(cfg *config.Config, w io.Writer) *Program {
 // Stats are what the program counted of statements, once it listens.
 func (p *Program) Stats() *proxy.Stats { return &p.srv.Stats }
 
+// Counts are what the rules came to, those among them that a reload took out.
+func (p *Program) Counts() ruleset.Counts { return p.watch.inForce.Load().counts }
+
 // Serve runs the program, which was made from a file, until ctx is done. SIGHUP reads the file
 // again.
 func (p *Program) Serve(ctx context.Context, file string) (err error) {
@@ -111,7 +114,8 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	defer stopReloads()
 	err = p.srv.Serve(ctx)
 	p.notify(daemon.SdNotifyStopping)
-	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", p.srv.Stats.IDs.Load(), "refused", p.srv.Stats.Refused.Load(),
+	ids, _ := p.Counts().Sum()
+	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", ids, "refused", p.srv.Stats.Refused.Load(),
 		"unseen", p.srv.Stats.Unseen.Load(),
 		"shapes.agreed", second.Agreed.Load(), "shapes.unread", second.Unread.Load(), "shapes.differ", second.Differs.Load())
 	return err

@@ -342,7 +342,8 @@ func (c *explaining) send(t *testing.T, listener *config.Listener, mode, text st
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	stats := c.proxy.Stats()
-	observed, left := stats.Observed.Load(), stats.LeftAlone.Load()
+	_, observed := c.proxy.Counts().Sum()
+	left := stats.LeftAlone.Load()
 	if err := db.Ping(); err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +360,8 @@ func (c *explaining) send(t *testing.T, listener *config.Listener, mode, text st
 	}
 	b.forwarded, b.tried = c.said.has(packet(3)), c.said.has(packet(22))
 	b.inside = b.forwarded && c.said.has("\x00\x16") && c.dynamic(text)
-	b.observed, b.left = stats.Observed.Load() > observed, stats.LeftAlone.Load() > left
+	_, now := c.proxy.Counts().Sum()
+	b.observed, b.left = now > observed, stats.LeftAlone.Load() > left
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && (e.Number == 1467 || strings.Contains(e.Message, "idproxy ") || strings.Contains(e.Message, "idproxy's")) {
 		b.refused = e.Message
 	} else {

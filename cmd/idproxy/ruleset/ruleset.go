@@ -18,6 +18,15 @@ func (c Counts) of(name string) *rule.Counts {
 	return c[name]
 }
 
+// Sum returns the ids that all rules came to, and the statements that observing ones saw.
+func (c Counts) Sum() (ids, observed uint64) {
+	for _, counts := range c {
+		i, o, _ := counts.Load()
+		ids, observed = ids+i, observed+o
+	}
+	return ids, observed
+}
+
 // ByListener returns the rules of each listener, by its name. Listeners with the same
 // rules share them. nil counts: nobody asks.
 func ByListener(cfg *config.Config, counts Counts) map[string]*rule.List {
