@@ -63,7 +63,7 @@ func idleKindOf(ctx context.Context, w io.Writer, upstream string, kind idleKind
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	targets, err := startTargets(ctx, dir, upstream)
+	targets, err := startTargets(ctx, dir, upstream, engines())
 	defer func() { err = errors.Join(err, stopTargets(targets)) }()
 	if err != nil {
 		return err

@@ -38,6 +38,8 @@ type options struct {
 	onlyIDs bool
 	noIdle  bool
 	profile bool
+	scraped bool
+	beside  string
 }
 
 func parse(args []string) (o options, err error) {
@@ -50,6 +52,8 @@ func parse(args []string) (o options, err error) {
 	set.BoolVar(&o.onlyIDs, "ids", false, "measure the id sources, which needs no server, and nothing else")
 	set.BoolVar(&o.noIdle, "no-idle", false, "leave the memory of idle sessions out")
 	set.BoolVar(&o.profile, "profile", false, "profile idproxy and the relay by perf, and measure nothing else")
+	set.BoolVar(&o.scraped, "scraped", false, "measure idproxy once more, with an admin listener whose metrics are asked for each second")
+	set.StringVar(&o.beside, "beside", "", "measure another build of idproxy, too: the path of its `program`")
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
@@ -123,8 +127,16 @@ func withServer(ctx context.Context, server *servers.Server, o options, out io.W
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	targets, err := startTargets(ctx, dir, server.Addr)
-	defer func() { err = errors.Join(err, stopTargets(targets)) }()
+	variants, err := variants(o.scraped, o.beside)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	targets, err := startTargets(ctx, dir, server.Addr, variants)
+	defer func() {
+		cancel() // who scrapes stops first
+		err = errors.Join(err, stopTargets(targets))
+	}()
 	if err != nil {
 		return err
 	}

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
-	"idproxy/config"
-	"idproxy/integration/harness"
 	"idproxy/integration/process"
 )
 
@@ -30,13 +27,19 @@ const (
 	nameHAProxy = "HAProxy"
 	nameIDProxy = "idproxy"
 	nameThreads = "goroutines"
+	nameScraped = "scraped"
+	nameBeside  = "other build"
 )
 
 // startTargets builds and starts everything that stands before the server at upstream. Their files
 // are in dir. The caller stops what is returned, also when there is an error.
-func startTargets(ctx context.Context, dir, upstream string) (targets []*target, err error) {
+func startTargets(ctx context.Context, dir, upstream string, variants []variant) (targets []*target, err error) {
 	targets = []*target{{name: nameDirect, addr: upstream}}
-	for _, start := range []func(context.Context, string, string) (*target, error){startHAProxy, startRelay, startIDProxy, startGoroutines} {
+	starts := []func(context.Context, string, string) (*target, error){startHAProxy, startRelay}
+	for _, v := range variants {
+		starts = append(starts, v.start)
+	}
+	for _, start := range starts {
 		t, err := start(ctx, dir, upstream)
 		if err != nil {
 			return targets, err
@@ -118,49 +121,10 @@ func startHAProxy(ctx context.Context, dir, upstream string) (*target, error) {
 	})
 }
 
-// idproxyConfig has two rules; all else is as configured when nothing is said.
-const idproxyConfig = `
-engine:    %[1]s
-listeners: [{name: bench, listen: "127.0.0.1:0", upstream: %[2]q}]
-sources:   {ids: {segment: {}}}
-rules:
-  - {table: %[3]s.%[4]s, column: id, source: ids}
-  - {table: %[3]s.%[5]s, column: id, source: ids}
-`
-
-func startIDProxy(ctx context.Context, dir, upstream string) (*target, error) {
-	return startEngine(ctx, dir, upstream, nameIDProxy, config.EngineLoops)
-}
-
-func startGoroutines(ctx context.Context, dir, upstream string) (*target, error) {
-	dir = filepath.Join(dir, config.EngineGoroutines)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return startEngine(ctx, dir, upstream, nameThreads, config.EngineGoroutines)
-}
-
-func startEngine(ctx context.Context, dir, upstream, name, engine string) (*target, error) {
-	program, err := build(ctx, dir, "idproxy/cmd/idproxy")
-	if err != nil {
-		return nil, err
-	}
-	text := fmt.Sprintf(idproxyConfig, engine, upstream, schema, ruledTable, ruledNothing)
-	p, err := harness.Launch(ctx, program, harness.Spec{Config: text, Dir: dir})
-	if err != nil {
-		return nil, err
-	}
-	return &target{name: name, addr: p.Addr("bench"), injects: true, proc: p.Process}, nil
-}
-
 // startListening starts a program on a port that nobody listens on, and waits until it listens.
 func startListening(ctx context.Context, t *target, dir string, spec func(addr string) process.Spec) (*target, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	t.addr = listener.Addr().String()
-	if err := listener.Close(); err != nil {
+	var err error
+	if t.addr, err = freeAddr(); err != nil {
 		return nil, err
 	}
 	s := spec(t.addr)
