@@ -108,11 +108,7 @@ func (pl *player) begin(world []string) error {
 	}
 	texts = append(texts, "USE "+db)
 	for _, text := range append(texts, world...) {
-		replies, err := pl.seen.Query(pl.side.Fit(text))
-		if err == nil && replies[0].Err != nil {
-			err = replies[0].Err
-		}
-		if err != nil {
+		if err := pl.make(pl.side.Fit(text)); err != nil {
 			return fmt.Errorf("%s: %w", text, err)
 		}
 	}
@@ -123,6 +119,22 @@ func (pl *player) begin(world []string) error {
 	}
 	_, err := pl.other.Query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
 	return err
+}
+
+// make runs a statement that makes a part of the world. InnoDB keeps figures of all tables in one,
+// and on a busy machine whoever drops tables may wait there for longer than it allows.
+func (pl *player) make(text string) error {
+	for left := 3; ; left-- {
+		replies, err := pl.seen.Query(text)
+		switch {
+		case err != nil:
+			return err
+		case replies[0].Err == nil:
+			return nil
+		case replies[0].Err.Code != mysql.ER_LOCK_WAIT_TIMEOUT || left == 0:
+			return replies[0].Err
+		}
+	}
 }
 
 // step does what a step says.
