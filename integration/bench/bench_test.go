@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,21 @@ func TestRun(t *testing.T) {
 			if seen[name] < want {
 				t.Errorf("%s: figures of %d ways, want %d at least:\n%s", name, seen[name], want, table)
 			}
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	o, err := parse([]string{"-connections=1,64"})
+	if err != nil || !slices.Equal(o.plan.connections, []int{1, 64}) || o.noIdle {
+		t.Errorf("parse() = %+v, %v, want 1 and 64 connections, and idle sessions", o, err)
+	}
+	if o, err = parse([]string{"-quick"}); err != nil || !slices.Equal(o.plan.connections, []int{8}) || !o.noIdle || o.plan.rounds != 2 {
+		t.Errorf("parse(-quick) = %+v, %v, want two rounds at 8 connections", o, err)
+	}
+	for _, bad := range []string{"-connections=", "-connections=8,0", "-connections=x", "-rounds=-1", "-seconds=0", "more"} {
+		if _, err := parse([]string{bad}); err == nil {
+			t.Errorf("parse(%s) goes well", bad)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 // HAProxy.
 //
 //	go run ./integration/bench            # everything, some twenty minutes; `make bench` runs this
-//	go run ./integration/bench -quick     # the same work in two short rounds
+//	go run ./integration/bench -quick     # a look: two short rounds at 8 connections
 //	go run ./integration/bench -ids       # the id sources alone, two minutes, no server
 //	go run ./integration/bench -profile   # and where the time goes, by perf
 //

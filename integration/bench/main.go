@@ -44,13 +44,13 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
-	rounds := set.Int("rounds", 15, "`number` of interleaved rounds; 0: only the memory of idle sessions")
-	seconds := set.Float64("seconds", 0.2, "`length` of one measurement of one way")
-	quick := set.Bool("quick", false, "two rounds of 0.1 seconds")
+	rounds := set.Int("rounds", 15, "`number` of interleaved rounds; 0: only idle sessions")
+	seconds := set.Float64("seconds", 0.15, "`length` of one measurement of one way")
+	quick := set.Bool("quick", false, "two rounds of 0.1 seconds at 8 connections, without idle sessions")
 	only := set.String("only", "", "measure statements whose name contains `text`, and nothing else")
 	connections := set.String("connections", "1,8,32", "`numbers` of connections")
 	set.BoolVar(&o.onlyIDs, "ids", false, "measure the id sources, which needs no server, and nothing else")
-	set.BoolVar(&o.noIdle, "no-idle", false, "leave the memory of idle sessions out")
+	set.BoolVar(&o.noIdle, "no-idle", false, "leave idle sessions out")
 	set.BoolVar(&o.profile, "profile", false, "profile idproxy and the relay by perf, and measure nothing else")
 	set.BoolVar(&o.scraped, "scraped", false, "measure idproxy once more, with an admin listener whose metrics are asked for each second")
 	set.StringVar(&o.beside, "beside", "", "measure another build of idproxy, too: the path of its `program`")
@@ -58,7 +58,7 @@ func parse(args []string) (o options, err error) {
 		return o, err
 	}
 	if *quick {
-		*rounds, *seconds = 2, 0.1
+		*rounds, *seconds, *connections, o.noIdle = 2, 0.1, "8", true
 	}
 	if *rounds < 0 || *seconds <= 0 || set.NArg() > 0 {
 		return o, errors.New("-rounds must not be below 0, -seconds must be above, and there are no other arguments")
@@ -69,7 +69,7 @@ func parse(args []string) (o options, err error) {
 	}
 	each := time.Duration(*seconds * float64(time.Second))
 	o.plan.rounds, o.plan.each, o.plan.only = *rounds, each, *only
-	o.ids = ids.Plan{Rounds: *rounds, Each: each / 6, AtCap: 10 * each, Switch: 5 * each * time.Duration(*rounds)}
+	o.ids = ids.Plan{Rounds: *rounds, Each: each / 4, AtCap: 10 * each, Switch: 5 * each * time.Duration(*rounds)}
 	return o, nil
 }
 
@@ -165,7 +165,7 @@ func withServer(ctx context.Context, server *servers.Server, o options, out io.W
 	if o.noIdle || o.plan.only != "" {
 		return nil
 	}
-	return idle(ctx, out, server.Addr)
+	return errors.Join(b.idleCPU(ctx, out), idle(ctx, out, server.Addr))
 }
 
 // version asks the server for its version.

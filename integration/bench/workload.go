@@ -24,11 +24,13 @@ type workload struct {
 	only int
 }
 
+var selectOne = workload{name: "SELECT of one row by its key", query: pointSelect, reads: true}
+
 var workloads = append([]workload{
 	{name: "INSERT of one row, prepared", query: preparedInsert, arguments: insertArguments, injected: true},
 	{name: "INSERT of one row", query: insert(1), injected: true},
 	{name: "INSERT of 100 rows", query: insert(100), injected: true},
-	{name: "SELECT of one row by its key", query: pointSelect, reads: true},
+	selectOne,
 	{name: "SELECT of one row by its key, prepared", query: preparedSelect, arguments: selectArguments, reads: true},
 	{name: "SELECT of 10,000 rows", query: fullSelect, reads: true},
 	{name: "INSERT of one row, multi-statements on", query: insert(1), injected: true, multi: true, only: 8},
