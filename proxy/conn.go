@@ -32,35 +32,45 @@ func getBuffer(class int) *[]byte {
 // buffer is kept while waiting, for crypto/tls reads into what it is given.
 type inlet struct {
 	conn net.Conn
-	loop *loop.Conn // conn, if a loop has it
 	lane *loop.Lane
-	raw  syscall.RawConn // nil over TLS and of a loop
-	read *atomic.Uint64  // counts the bytes that came
+	raw  *rawInlet      // nil over TLS and of a loop
+	read *atomic.Uint64 // counts the bytes that came
 
-	buf   []byte  // nil when nothing is held
-	box   *[]byte // what buf is when it is from a pool; nil: it is not
-	r, w  int     // bytes not consumed yet: buf[r:w]
+	box   *[]byte // the buffer; nil when nothing is held
+	r, w  int     // bytes not consumed yet, in it
 	class int     // of the next buffer, by what the last ones held
+}
 
-	try func(fd uintptr) bool // readReady, made once
-	n   int
-	err error
+// rawInlet reads from a socket that Go's own poller waits for.
+type rawInlet struct {
+	*inlet
+	conn syscall.RawConn
+	try  func(fd uintptr) bool // readReady, made once
+	n    int
+	err  error
 }
 
 func newInlet(conn net.Conn, lane *loop.Lane, read *atomic.Uint64) *inlet {
 	in := &inlet{conn: conn, lane: lane, read: read}
-	if c, ok := conn.(*loop.Conn); ok {
-		in.loop = c
-	} else if c, ok := conn.(syscall.Conn); ok {
+	if _, ok := conn.(*loop.Conn); ok {
+		return in
+	}
+	if c, ok := conn.(syscall.Conn); ok {
 		if raw, err := c.SyscallConn(); err == nil {
-			in.raw, in.try = raw, in.readReady
+			in.raw = &rawInlet{inlet: in, conn: raw}
+			in.raw.try = in.raw.readReady
 		}
 	}
 	return in
 }
 
 // bytes returns what was read and not consumed.
-func (in *inlet) bytes() []byte { return in.buf[in.r:in.w] }
+func (in *inlet) bytes() []byte {
+	if in.box == nil {
+		return nil
+	}
+	return (*in.box)[in.r:in.w]
+}
 
 // consume takes n bytes away.
 func (in *inlet) consume(n int) { in.r += n }
@@ -68,39 +78,27 @@ func (in *inlet) consume(n int) { in.r += n }
 // more waits for bytes behind those not consumed. It may move them.
 func (in *inlet) more() error {
 	in.makeRoom()
-	switch {
-	case in.loop != nil:
-		in.hold()
-		n, err := in.loop.ReadBy(in.lane, in.buf[in.w:])
+	if in.raw != nil {
+		return in.raw.more()
+	}
+	into := in.room()
+	if c, ok := in.conn.(*loop.Conn); ok {
+		n, err := c.ReadBy(in.lane, into)
 		in.took(n)
 		return err
-	case in.raw == nil:
-		in.hold()
-		n, err := in.conn.Read(in.buf[in.w:])
-		in.took(n)
-		if n > 0 {
-			return nil
-		}
-		return err
 	}
-	if err := in.raw.Read(in.try); err != nil {
-		return err
+	n, err := in.conn.Read(into)
+	in.took(n)
+	if n > 0 {
+		return nil
 	}
-	if in.err != nil {
-		return in.err
-	}
-	if in.n == 0 {
-		return io.EOF
-	}
-	in.took(in.n)
-	return nil
+	return err
 }
 
-// once reads what a loop has found to be there, which may be nothing.
-func (in *inlet) once() error {
+// once reads from c, which a loop has, what it has found to be there, which may be nothing.
+func (in *inlet) once(c *loop.Conn) error {
 	in.makeRoom()
-	in.hold()
-	n, err := in.loop.TryRead(in.buf[in.w:])
+	n, err := c.TryRead(in.room())
 	if err == loop.ErrNotNow { //nolint:errorlint // it is never wrapped, and this is the hot path
 		return nil
 	}
@@ -115,12 +113,26 @@ func (in *inlet) rest() {
 	}
 }
 
+func (in *rawInlet) more() error {
+	if err := in.conn.Read(in.try); err != nil {
+		return err
+	}
+	if in.err != nil {
+		return in.err
+	}
+	if in.n == 0 {
+		return io.EOF
+	}
+	in.took(in.n)
+	return nil
+}
+
 // readReady reads what is there. Without a held byte the buffer goes back to
 // its pool before the wait.
-func (in *inlet) readReady(fd uintptr) bool {
-	in.hold()
+func (in *rawInlet) readReady(fd uintptr) bool {
+	into := in.room()
 	for {
-		in.n, in.err = syscall.Read(int(fd), in.buf[in.w:])
+		in.n, in.err = syscall.Read(int(fd), into)
 		if !errors.Is(in.err, syscall.EINTR) {
 			break
 		}
@@ -140,30 +152,31 @@ func (in *inlet) took(n int) {
 	in.read.Add(uint64(n))
 	in.w += n
 	switch {
-	case in.w == len(in.buf):
+	case in.w == len(*in.box):
 		in.class = min(in.class+1, len(buffers)-1)
 	case in.class > 0 && in.w <= bufferSizes[in.class-1]/2:
 		in.class--
 	}
 }
 
-func (in *inlet) hold() {
-	if in.buf == nil {
+// room returns the free space behind the bytes held, in a buffer.
+func (in *inlet) room() []byte {
+	if in.box == nil {
 		in.box = getBuffer(in.class)
-		in.buf = *in.box
 	}
+	return (*in.box)[in.w:]
 }
 
 // makeRoom sees to free space behind the bytes held.
 func (in *inlet) makeRoom() {
 	switch {
-	case in.buf == nil:
+	case in.box == nil:
 	case in.r == in.w:
 		in.release()
 	case in.r > 0:
-		copy(in.buf, in.buf[in.r:in.w])
+		copy(*in.box, in.bytes())
 		in.r, in.w = 0, in.w-in.r
-	case in.w == len(in.buf):
+	case in.w == len(*in.box):
 		in.grow()
 	}
 }
@@ -171,29 +184,30 @@ func (in *inlet) makeRoom() {
 // grow moves the bytes held to a larger buffer.
 func (in *inlet) grow() {
 	old := *in
-	in.buf, in.box = nil, nil
+	in.box = nil
 	for class, size := range bufferSizes {
-		if size > len(old.buf) {
+		if size > len(*old.box) {
 			in.box = getBuffer(class)
-			in.buf = *in.box
 			break
 		}
 	}
-	if in.buf == nil {
-		in.buf = make([]byte, 2*len(old.buf))
+	if in.box == nil {
+		larger := make([]byte, 2*len(*old.box))
+		in.box = &larger
 	}
-	copy(in.buf, old.buf)
+	copy(*in.box, *old.box)
 	old.release()
 }
 
-// release gives the buffer back. Nothing may point into it any more.
+// release gives the buffer back. Nothing may point into it any more. One above
+// the sizes that are pooled goes to the garbage.
 func (in *inlet) release() {
 	if in.box != nil {
 		for class, size := range bufferSizes {
-			if size == len(in.buf) {
+			if size == len(*in.box) {
 				buffers[class].Put(in.box)
 			}
 		}
 	}
-	in.buf, in.box, in.r, in.w = nil, nil, 0, 0
+	in.box, in.r, in.w = nil, 0, 0
 }

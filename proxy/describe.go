@@ -60,7 +60,7 @@ func (s learner) tellLeft(f *facts.Table, rules []*rule.Rule) {
 			continue
 		}
 		if why := r.Unfit(f.Table); !why.None() && s.l.tables.Leaves(facts.Departure{Rule: r.String(), Table: f.Name, Why: why.String()}) {
-			s.who.log(&s.up).Info("a wildcard rule leaves a table alone", "rule", r.String(), "db.collection.name", f.Name, "reason", why.String())
+			s.log(&s.up).Info("a wildcard rule leaves a table alone", "rule", r.String(), "db.collection.name", f.Name, "reason", why.String())
 		}
 	}
 }

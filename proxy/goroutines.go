@@ -7,7 +7,7 @@ import "sync"
 func runInGoroutines(s *session) {
 	var lanes sync.WaitGroup
 	lanes.Go(func() {
-		defer close(s.gone)
+		defer s.gone.raise()
 		defer s.recover()
 		toClient{s}.run()
 	})

@@ -71,7 +71,7 @@ func (s handshake) begin(greeting *wire.Greeting, caps uint64) {
 	s.who.thread.Store(greeting.ThreadID)
 	s.c.Begin(caps, greeting.MariaDB(), greeting.Number())
 	if secure(s.client) != secure(s.server) {
-		s.replies.Bridge = clienterr.Payload(clienterr.Bridge())
+		s.replies.Bridged = true
 	}
 	s.c.SetPhase(relay.PhaseAuth)
 	s.c.Send(relay.Pending{Reply: relay.ReplyAuth})
@@ -84,14 +84,14 @@ func (s handshake) greet() (*wire.Greeting, []byte, error) {
 	server, err := dialer.DialContext(s.ctx.handed(), s.l.Upstream.Network(), s.l.Upstream.String())
 	s.l.heard(err)
 	if err != nil {
-		s.who.log(&s.up).Warn("server unreachable", "server.address", s.l.Upstream.String(), "error.message", err)
+		s.log(&s.up).Warn("server unreachable", "server.address", s.l.Upstream.String(), "error.message", err)
 		return nil, nil, s.refuseFirst(err)
 	}
 	s.setServer(server)
 	raw, _, err := wire.ReadPacket(server, relay.MaxHandshake)
 	if err != nil {
 		s.l.heard(fmt.Errorf("no greeting: %w", err))
-		s.who.log(&s.up).Warn("server sent no greeting", "server.address", s.l.Upstream.String(), "error.message", err)
+		s.log(&s.up).Warn("server sent no greeting", "server.address", s.l.Upstream.String(), "error.message", err)
 		return nil, nil, s.refuseFirst(fmt.Errorf("no greeting: %w", err))
 	}
 	if len(raw) > 0 && raw[0] == wire.ErrByte { // 1040, 1129, 1130: it is the client's to see
@@ -204,14 +204,14 @@ func dummyLogin(offered uint64) []byte {
 // expire ends a login that takes too long. The handshake, woken by it, ends the
 // login at the server in turn.
 func (s handshake) expire() {
-	s.cancel(errTimeout)
+	s.ctx.end(errTimeout)
 	s.l.stats.Silent.Add(1)
 	host, _, err := net.SplitHostPort(s.who.remote)
 	if err != nil { // a unix socket
 		host = s.who.remote
 	}
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " silent " + host); ok {
-		s.who.log(nil).Warn("login took too long", "timeout", s.l.srv.settings().Handshake, "others", others)
+		s.log(nil).Warn("login took too long", "timeout", s.l.srv.settings().Handshake, "others", others)
 	}
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
@@ -244,7 +244,7 @@ func (s handshake) setServer(c net.Conn) {
 	switch {
 	case s.closed:
 		c.Close()
-	case s.ctx.Err() != nil:
+	case s.ctx.why() != nil:
 		s.hurry(c)
 	}
 }

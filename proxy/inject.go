@@ -139,7 +139,7 @@ func (s command) decide() error {
 func (s command) decided() error {
 	defer s.st.Found.Note(&s.c)
 	for range maxRounds {
-		missing, err := s.decider.Decide(s.st, s.c.Snapshot(s.st.Executes))
+		missing, err := s.l.decider.Decide(s.st, s.c.Snapshot(s.st.Executes))
 		if err != nil || missing == nil {
 			return err
 		}

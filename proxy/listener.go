@@ -138,6 +138,10 @@ type listener struct {
 	tables *facts.Tables
 	stats  stats.Listener
 	health health
+	// What all of its sessions are given, made once:
+	decider decide.Decider
+	failed  func(code uint16) // counts an error of the server
+	forget  func()            // what is known of tables
 }
 
 func (l *listener) ruleBook() relay.RuleBook {

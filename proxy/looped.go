@@ -25,7 +25,7 @@ func joinLoop(s *session) bool {
 	}
 	j := &looped{session: s}
 	if err := j.take(to); err != nil {
-		s.who.log(&s.up).Error("session cannot be moved to an event loop", "error.message", err)
+		s.log(&s.up).Error("session cannot be moved to an event loop", "error.message", err)
 		s.close(err)
 		j.free()
 		s.end()
@@ -88,7 +88,7 @@ func (j *looped) fromClient(t *loop.Turn) {
 func (j *looped) readClient() (over bool) {
 	defer j.recover()
 	over = true
-	if err := j.in.once(); err != nil {
+	if err := j.in.once(j.client); err != nil {
 		j.clientClosed(err)
 		return over
 	}
@@ -104,7 +104,7 @@ func (j *looped) readClient() (over bool) {
 func (j *looped) fromServer(t *loop.Turn) {
 	j.down.On(t)
 	if j.readServer() {
-		close(j.gone)
+		j.gone.raise()
 		j.over(&j.down, j.server)
 	}
 	j.down.On(nil)
@@ -114,7 +114,7 @@ func (j *looped) fromServer(t *loop.Turn) {
 func (j *looped) readServer() (over bool) {
 	defer j.recover()
 	over = true
-	if err := j.out.once(); err != nil {
+	if err := j.out.once(j.server); err != nil {
 		toClient{j.session}.serverClosed()
 		return over
 	}

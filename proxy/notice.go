@@ -25,14 +25,14 @@ func (s *session) Told(err error) *mysql.MyError {
 	now := s.c.State()
 	said := []any{"db.response.status_code", e.Code, "error.message", clienterr.Logged(err, e), "user.name", s.c.User(), "db.namespace", string(now.Schema)}
 	if s.held != nil {
-		said = append(said, "db.query.text", s.decider.Outline(s.held, now.Mode))
+		said = append(said, "db.query.text", s.l.decider.Outline(s.held, now.Mode))
 	}
 	if kept, ok := errors.AsType[clienterr.KeptError](err); ok {
 		if _, reference := inside.Text(kept.Cause); reference != "" {
 			said = append(said, "reference", reference, "cause", kept.Cause)
 		}
 	}
-	s.who.log(&s.up).Warn("statement refused", append(said, "others", others)...)
+	s.log(&s.up).Warn("statement refused", append(said, "others", others)...)
 	return e
 }
 
@@ -44,13 +44,13 @@ func (s *session) report(found *decide.Findings) {
 		s.debug().Debug("forwarded without ids", "rule", p.Rule.String(), "db.collection.name", p.Table, "form", p.Form)
 	}
 	for _, d := range found.Disputes {
-		s.who.log(&s.up).Warn("two readers read a statement differently, it is not filled", "rule", d.Rule.String(), "db.collection.name", d.Table, "error.message", d.Err)
+		s.log(&s.up).Warn("two readers read a statement differently, it is not filled", "rule", d.Rule.String(), "db.collection.name", d.Table, "error.message", d.Err)
 	}
 	for _, o := range found.Observed {
 		s.countObserved(&o)
 		s.l.srv.notices.observe(o.Sighting)
 		if others, ok := s.l.srv.notices.Due(o.Rule + o.Table + o.What); ok {
-			s.who.log(&s.up).Info("observed", "rule", o.Rule, "db.collection.name", o.Table, "what", o.What, "db.query.text", o.Statement, "others", others)
+			s.log(&s.up).Info("observed", "rule", o.Rule, "db.collection.name", o.Table, "what", o.What, "db.query.text", o.Statement, "others", others)
 		}
 	}
 	found.Reset()
@@ -67,8 +67,8 @@ func (s *session) chosen() *tracer {
 		return nil
 	}
 	s.up.Leave() // as for the log
-	log := s.l.srv.cfg.Tracer.With(append(s.who.said(), "thread", s.who.thread.Load(), "user.name", user)...)
-	return &tracer{log, &s.c, &s.decider}
+	log := s.l.srv.cfg.Tracer.With(append(s.said(), "thread", s.who.thread.Load(), "user.name", user)...)
+	return &tracer{log, &s.c, &s.l.decider}
 }
 
 // debug returns the log for lines that are written at level DEBUG, or of a traced session.
@@ -77,7 +77,7 @@ func (s *session) debug() *slog.Logger {
 	case s.trace != nil:
 		return s.trace.log
 	case s.l.srv.log.Enabled(&s.ctx, slog.LevelDebug):
-		return s.who.log(&s.up)
+		return s.log(&s.up)
 	}
 	return s.l.srv.log // which writes nothing of that level
 }

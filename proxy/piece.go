@@ -82,7 +82,7 @@ func (s command) settle() error {
 	}
 	n := w.Expect.Answered(w.Ask, &ok, id)
 	if err != nil { // better no id than one of no row
-		s.who.log(&s.up).Warn("what became of an INSERT could not be asked", "db.collection.name", w.Expect.Table, "error.message", err)
+		s.log(&s.up).Warn("what became of an INSERT could not be asked", "db.collection.name", w.Expect.Table, "error.message", err)
 		n = w.Expect.Left(0)
 	}
 	s.c.Settle(n.Last, n.LastID)

@@ -85,11 +85,12 @@ func (s *session) askAs(packet []byte, p relay.Pending) ([]byte, error) {
 		return nil, err
 	}
 	s.up.Leave()
+	defer s.gone.forget()
 	select {
 	case <-a.Done:
 		s.trace.asked(packet, a.Packets, began)
 		return a.Packets, nil
-	case <-s.gone:
+	case <-s.gone.wait():
 		return nil, errServerGone
 	}
 }
@@ -104,7 +105,7 @@ func (s *session) answered(took time.Duration) {
 		return
 	}
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " slow " + s.asking.String()); ok {
-		s.who.log(&s.up).Warn("a statement waited for a hidden question", "need", s.asking.String(), "duration", took.Round(time.Millisecond), "others", others)
+		s.log(&s.up).Warn("a statement waited for a hidden question", "need", s.asking.String(), "duration", took.Round(time.Millisecond), "others", others)
 	}
 }
 

@@ -41,7 +41,7 @@ func (s command) readAs(o *relay.OwnText, text string, quotes bool) error {
 			if err := s.useSchema(o.By.Schema); err != nil {
 				return err
 			}
-			s.elsewhere.schema = schema
+			s.leaves().schema = schema
 		}
 		if differs.Quotes {
 			return s.readQuotesAs(o.By.Mode)
@@ -49,6 +49,14 @@ func (s command) readAs(o *relay.OwnText, text string, quotes bool) error {
 		return nil
 	}
 	return decide.ErrReadElse("sql_mode")
+}
+
+// leaves returns what is to be noted of where the session was.
+func (s command) leaves() *elsewhere {
+	if s.elsewhere == nil {
+		s.elsewhere = &elsewhere{}
+	}
+	return s.elsewhere
 }
 
 // readQuotesAs sets what sql_mode says of quotes and backslashes.
@@ -60,7 +68,8 @@ func (s command) readQuotesAs(mode rewriter.Mode) error {
 	if err := s.setMode(withQuotes(now, mode)); err != nil {
 		return err
 	}
-	s.elsewhere.mode, s.elsewhere.moded = now, true
+	was := s.leaves()
+	was.mode, was.moded = now, true
 	return nil
 }
 
@@ -90,7 +99,10 @@ func withQuotes(modes string, mode rewriter.Mode) string {
 // what the client sends next would go elsewhere.
 func (s *session) ReadAsNow() error {
 	was := s.elsewhere
-	s.elsewhere = elsewhere{}
+	if was == nil {
+		return nil
+	}
+	s.elsewhere = nil
 	defer s.askFor(stats.Reading)()
 	var err error
 	if was.moded {
@@ -100,7 +112,7 @@ func (s *session) ReadAsNow() error {
 		err = s.useSchema(was.schema)
 	}
 	if err != nil {
-		s.who.log(&s.up).Warn("a session ends, for its default schema or sql_mode could not be restored", "error.message", err)
+		s.log(&s.up).Warn("a session ends, for its default schema or sql_mode could not be restored", "error.message", err)
 		return errServerGone
 	}
 	return nil

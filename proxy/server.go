@@ -27,6 +27,9 @@ func New(cfg Config, live *Settings) *Server {
 	}
 	for _, l := range cfg.Listeners {
 		made := &listener{Listener: l, srv: srv, tables: facts.New()}
+		made.decider = decide.Decider{Tables: made.tables, Rules: made.ruleBook, Second: cfg.SecondReader}
+		made.failed = func(code uint16) { made.stats.Error(stats.Error{Code: code, Side: stats.Server}) }
+		made.forget = made.tables.Forget
 		made.stats.OnHeld = l.OnHeld
 		srv.listeners = append(srv.listeners, made)
 	}
@@ -167,17 +170,11 @@ func (l *listener) newSession(conn net.Conn, id uint64) *session {
 	s := &session{
 		l:      l,
 		client: conn,
-		gone:   make(chan struct{}),
 	}
 	s.who.id, s.who.remote, s.who.started = id, conn.RemoteAddr().String(), time.Now()
-	s.who.listener, s.who.logger = l.Name, l.srv.log
-	ctx, cancel := context.WithCancelCause(context.Background())
-	s.ctx, s.cancel = leaving{ctx, &s.up}, cancel
-	s.c.Unseen = &l.srv.Stats.Unseen
-	s.c.Failed = func(code uint16) { l.stats.Error(stats.Error{Code: code, Side: stats.Server}) }
-	s.c.TablesChanged, s.c.Infile = l.tables.Forget, make(chan struct{}, 1)
-	s.requests = relay.Requests{Conversation: &s.c, Rules: l.ruleBook, Limit: l.srv.settings().Statement, Commands: &s.stats.Commands}
+	s.ctx.lane = &s.up
+	s.c.Unseen, s.c.Failed, s.c.TablesChanged = &l.srv.Stats.Unseen, l.failed, l.forget
+	s.requests = relay.Requests{Conversation: &s.c, Rules: l.decider.Rules, Limit: l.srv.settings().Statement, Commands: &s.stats.Commands}
 	s.replies = relay.Replies{Conversation: &s.c}
-	s.decider = decide.Decider{Tables: l.tables, Rules: l.ruleBook, Second: l.srv.cfg.SecondReader}
 	return s
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -39,19 +38,17 @@ type session struct {
 	c        relay.Conversation
 	requests relay.Requests
 	replies  relay.Replies
-	decider  decide.Decider
 	held     *decide.Statement // while it is decided on
 	account                    // of that command
-	// elsewhere is what is to be taken back once the text of the held command was read.
-	elsewhere elsewhere
+	// elsewhere is what is to be taken back once the text of the held command was read; nil: nothing.
+	elsewhere *elsewhere
 	in        *inlet // from the client; toServer's
 	holding   int    // bytes at its front that are the held command's
 
-	clientMu sync.Mutex              // held from reading a reply's bytes off the machine to having written them
-	gone     chan struct{}           // closed when no reply will come any more
-	ctx      leaving                 // for what toServer may wait for
-	cancel   context.CancelCauseFunc // why the session ended
-	login    *time.Timer
+	clientMu sync.Mutex  // held from reading a reply's bytes off the machine to having written them
+	gone     latch       // raised when no reply will come any more
+	ctx      leaving     // for what toServer may wait for, and why the session ended
+	login    *time.Timer // nil once there was one
 	draining atomic.Bool
 }
 
@@ -69,7 +66,7 @@ var (
 func (s *session) recover() {
 	if v := recover(); v != nil {
 		s.l.srv.Stats.Panics.Add(1)
-		s.who.log(nil).Error("session panicked", "exception.message", v, "exception.stacktrace", string(debug.Stack()))
+		s.log(nil).Error("session panicked", "exception.message", v, "exception.stacktrace", string(debug.Stack()))
 		s.close(errors.New("internal error"))
 	}
 }
@@ -77,7 +74,7 @@ func (s *session) recover() {
 // close ends the session; the first cause given is the one that is logged.
 func (s *session) close(cause error) {
 	if cause != nil {
-		s.cancel(cause)
+		s.ctx.end(cause)
 	}
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
@@ -90,7 +87,7 @@ func (s *session) close(cause error) {
 
 // end is the last that happens to a session.
 func (s *session) end() {
-	s.login.Stop()
+	s.loggedIn()
 	s.close(nil)
 	srv := s.l.srv
 	srv.mu.Lock()
@@ -98,7 +95,15 @@ func (s *session) end() {
 	s.l.stats.End(&s.stats)
 	srv.mu.Unlock()
 	defer srv.wg.Done()
-	s.who.log(nil).Info("session ended", "reason", context.Cause(&s.ctx), "duration", time.Since(s.who.started).Round(time.Millisecond))
+	s.log(nil).Info("session ended", "reason", s.ctx.why(), "duration", time.Since(s.who.started).Round(time.Millisecond))
+}
+
+// loggedIn stops the clock of the login.
+func (s *session) loggedIn() {
+	if s.login != nil {
+		s.login.Stop()
+		s.login = nil
+	}
 }
 
 // leave ends the session between two transactions: a command that comes later is
@@ -155,7 +160,7 @@ func (s *session) clientClosed(err error) {
 		s.close(errClientGone)
 		return
 	}
-	s.cancel(errClientGone)
+	s.ctx.end(errClientGone)
 }
 
 // elsewhere is what a session has been changed from, to read a text as it was read.

@@ -23,7 +23,7 @@ func (s toClient) relay(in *inlet) error {
 		return clienterr.Bridge()
 	}
 	if ev&relay.EventLoggedIn != 0 {
-		s.login.Stop()
+		s.loggedIn()
 		s.stats.LoggedIn.Store(true)
 	}
 	if s.draining.Load() && s.leave() {
@@ -63,7 +63,7 @@ func (s toClient) tellLost() {
 	if e == nil {
 		return
 	}
-	s.who.log(&s.down).Warn("server lost with an INSERT in flight", "error.message", e.Message)
+	s.log(&s.down).Warn("server lost with an INSERT in flight", "error.message", e.Message)
 	_ = s.tell(&s.down, wire.AppendERR(nil, seq+1, e)) // the client may be gone too
 }
 
@@ -71,6 +71,6 @@ func (s toClient) tellLost() {
 func (s toClient) denied() {
 	user, code := s.c.Denied()
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " login " + user); ok {
-		s.who.log(&s.down).Info("login failed", "user.name", user, "db.response.status_code", code, "others", others)
+		s.log(&s.down).Info("login failed", "user.name", user, "db.response.status_code", code, "others", others)
 	}
 }

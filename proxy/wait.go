@@ -10,16 +10,18 @@ import (
 // meanwhile go through.
 func (s *session) quiet() error {
 	s.up.Leave()
+	defer s.gone.forget()
 	for {
 		select {
 		case <-s.c.Quiet():
-			return nil
-		case <-s.gone:
+		case <-s.gone.wait():
 			return errServerGone
-		case <-s.c.Infile:
-			if err := s.relayFile(); err != nil {
-				return err
-			}
+		}
+		if s.c.Phase() != relay.PhaseInfile {
+			return nil
+		}
+		if err := s.relayFile(); err != nil {
+			return err
 		}
 	}
 }
@@ -28,9 +30,6 @@ func (s *session) quiet() error {
 // behind it. The command that asked for it is given up: what is left of it is
 // copied, for more bytes of the client take its place.
 func (s *session) relayFile() error {
-	if s.c.Phase() != relay.PhaseInfile {
-		return nil
-	}
 	if l, ok := s.held.Order.(*decide.Loading); ok {
 		return s.relayLoad(l)
 	}

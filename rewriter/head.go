@@ -79,8 +79,9 @@ func (r *HeadReading) Read(text []byte, m Mode) (h Head, more bool) {
 	return r.head, r.more
 }
 
-// Forget must be called before the memory of the text that was read gets another text.
-func (r *HeadReading) Forget() { r.text = nil }
+// Forget must be called before the memory of the text that was read gets another text. It lets go of
+// that memory.
+func (r *HeadReading) Forget() { *r = HeadReading{} }
 
 // Of returns the head of text. That is the one that was read, when text is the same memory and m
 // the same mode; else text is read.

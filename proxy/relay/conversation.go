@@ -21,14 +21,14 @@ type Conversation struct {
 	Ended atomic.Bool // leave has ended it; set under mu
 
 	mu       sync.Mutex // guards all below
+	multi    bool       // the server splits texts at ';'
+	deciding bool       // a held statement has neither been sent nor answered
 	pending  queue
-	multi    bool // the server splits texts at ';'
 	state    State
-	deciding bool          // a held statement has neither been sent nor answered
-	settled  chan struct{} // when set, closed once pending is empty
-	last     outcome       // of the reply that ended last
-	asking   Watcher       // has seen a reply to its end, and waits for the answer to a question; nil: none does
-	kept     []byte        // the reply to SHOW WARNINGS, which a question of ours ended on the server
+	settled  settling
+	last     outcome // of the reply that ended last
+	asking   Watcher // has seen a reply to its end, and waits for the answer to a question; nil: none does
+	kept     []byte  // the reply to SHOW WARNINGS, which a question of ours ended on the server
 	Prepared Statements
 	user     string // who logs in, or has
 	// Unseen counts what may write to tables out of sight; nil: nobody asks.
@@ -148,17 +148,28 @@ func (c *Conversation) Leave() bool {
 	return true
 }
 
-// Quiet returns a channel that is closed once nothing is pending.
+// Quiet returns a channel that is closed once nothing is pending, and when the server asks for a
+// file.
 func (c *Conversation) Quiet() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ch := make(chan struct{})
-	if c.pending.Len == 0 {
+	if c.pending.Len == 0 || c.Phase() == PhaseInfile {
 		close(ch)
 	} else {
 		c.settled = ch
 	}
 	return ch
+}
+
+// settling is closed to wake those who wait for Quiet; nil: nobody does.
+type settling chan struct{}
+
+func (s *settling) wake() {
+	if *s != nil {
+		close(*s)
+		*s = nil
+	}
 }
 
 // Watching returns who sees the reply that the client waits for first; nil: nobody does.

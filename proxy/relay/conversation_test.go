@@ -94,3 +94,22 @@ func TestErrorsDoubtTheirTable(t *testing.T) {
 		}
 	}
 }
+
+// TestQueueGivesBack: a client that once sent many commands at once keeps no memory for them.
+func TestQueueGivesBack(t *testing.T) {
+	var q queue
+	for _, n := range []int{1, keptRing, 10 * keptRing} {
+		for i := range n {
+			q.push(Pending{status: uint16(i)})
+		}
+		for i := range n {
+			if got := q.At(0).status; got != uint16(i) {
+				t.Fatalf("of %d, number %d comes as the %d.", n, got, i)
+			}
+			q.Pop()
+		}
+		if len(q.ring) > keptRing {
+			t.Errorf("after %d commands there is room for %d", n, len(q.ring))
+		}
+	}
+}

@@ -157,7 +157,7 @@ func FuzzReplies(f *testing.F) {
 		run := func(cut cutter) *talk {
 			k := newTalk(t, fuzzCaps(caps), cut)
 			if caps&(1<<7) != 0 {
-				k.replies.Bridge = clienterr.Payload(clienterr.Bridge())
+				k.replies.Bridged = true
 			}
 			for i := 0; i+1 < len(sent) && i < 16; i += 2 {
 				k.sent(fuzzPending(sent[i], sent[i+1]))

@@ -6,14 +6,14 @@ import (
 
 // outcome is how a reply ended.
 type outcome struct {
-	failed    bool // ERR
-	seq       byte // sequence number of its last packet
-	result    int  // results that ended well before it
-	Code      uint16
-	okSeen    bool // an OK packet ended it, not rows
+	result    int // results that ended well before it
 	affected  uint64
 	insertID  uint64
+	Code      uint16
 	status    uint16
+	seq       byte // sequence number of its last packet
+	failed    bool // ERR
+	okSeen    bool // an OK packet ended it, not rows
 	hasStatus bool
 }
 
@@ -41,9 +41,8 @@ func (c *Conversation) finish(p *Pending, o outcome) (due []byte) {
 		due = append(due, local.bytes...)
 		c.pending.Pop()
 	}
-	if c.pending.Len == 0 && c.settled != nil {
-		close(c.settled)
-		c.settled = nil
+	if c.pending.Len == 0 {
+		c.settled.wake()
 	}
 	return due
 }

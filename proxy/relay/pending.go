@@ -6,15 +6,15 @@ type Pending struct {
 	Reply    ReplyKind
 	SeqDelta byte // frames added to the command: taken off the reply's sequence numbers
 	More     bool // another piece of the same text follows: the reply ends in SERVER_MORE_RESULTS_EXISTS
+	renewed  bool // shows was prepared anew for it
 	Touch    Touch
+	status   uint16  // flags that are set in the reply
 	Unseen   bool    // it may write to tables with rules out of sight
 	age      uint32  // of the state when the command was sent
 	Facts    doubter // what was known of the table of an INSERT that may have ids; nil: nothing
 	After    *After  // what else is true once the reply has come; nil for nearly all
 	Watcher  Watcher
 	shows    *OwnText // whose result may have other columns than the one before; nil for nearly all
-	renewed  bool     // that was prepared anew for it
-	status   uint16   // flags that are set in the reply
 }
 
 // doubter is what was known of a table: not to be believed any more when a row does not fit it.
@@ -69,15 +69,19 @@ type Temp struct {
 	Name   string // key of the table; empty: whatever there was is gone
 }
 
-// queue is a ring of pending commands.
+// queue is a ring of pending commands. It begins small: few clients send one before the last was
+// answered.
 type queue struct {
 	ring      []Pending
 	head, Len int
 }
 
+// keptRing is how many entries an empty queue has room for at most.
+const keptRing = 16
+
 func (q *queue) push(p Pending) {
 	if q.Len == len(q.ring) {
-		grown := make([]Pending, max(4, 2*len(q.ring)))
+		grown := make([]Pending, max(1, 2*len(q.ring)))
 		for i := range q.Len {
 			grown[i] = q.ring[(q.head+i)%len(q.ring)]
 		}
@@ -93,6 +97,9 @@ func (q *queue) Pop() {
 	q.ring[q.head] = Pending{}
 	q.head = (q.head + 1) % len(q.ring)
 	q.Len--
+	if q.Len == 0 && len(q.ring) > keptRing {
+		q.ring, q.head = nil, 0
+	}
 }
 
 // turns reports whether a command may change whether the server splits texts.

@@ -17,23 +17,14 @@ type phases struct {
 	now atomic.Uint32
 	// Delta is what the sequence numbers of a file's packets lack for the
 	// server: what is taken off those of its reply.
-	Delta  atomic.Uint32
-	Infile chan struct{} // holds a token when the server asked for a file
+	Delta atomic.Uint32
 }
 
 // Phase returns what bytes from the client are.
 func (p *phases) Phase() Phase { return Phase(p.now.Load()) }
 
 // SetPhase says what they are from now on.
-func (p *phases) SetPhase(to Phase) {
-	p.now.Store(uint32(to))
-	if to == PhaseInfile {
-		select {
-		case p.Infile <- struct{}{}:
-		default:
-		}
-	}
-}
+func (p *phases) SetPhase(to Phase) { p.now.Store(uint32(to)) }
 
 // FileDelta is added to the sequence numbers of a file for the server.
 func (p *phases) FileDelta() byte { return byte(p.Delta.Load()) }

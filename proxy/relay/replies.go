@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
 
@@ -36,30 +37,29 @@ const (
 // wire.OKPrefix bytes of a packet that decides something are waited for.
 type Replies struct {
 	Conversation *Conversation
-	// Bridge is the ERR payload that ends a login which needs both sides of the session to be
-	// secure, or both not to be, when they differ; nil: they do not.
-	Bridge []byte
+	cur          Pending
+	end          outcome
+	result       int // number of the result within the reply
+	count        int // packets left in stepCount
+	nth          int // those seen of them
+	rowsIn       int // rows of the result so far, less its column definitions; counted only where a job wants it
+	Left         int // bytes left of the current frame
 
-	active bool // a reply has begun: cur is valid
-	cur    Pending
-	end    outcome
-	step   step
-	result int    // number of the result within the reply
-	more   uint16 // SERVER_MORE_RESULTS_EXISTS where only the EOF behind the definitions says so: OUT parameters
-	count  int    // packets left in stepCount
-	nth    int    // those seen of them
-	params bool   // definitions of parameters are among them
-	rowsIn int    // rows of the result so far, less its column definitions; counted only where a job wants it
-	fate   fate   // of the packet
+	out  []byte // what is given out when it is not simply the input
+	from int    // start of the input not given out yet
 
-	Left    int  // bytes left of the current frame
+	more    uint16 // SERVER_MORE_RESULTS_EXISTS where only the EOF behind the definitions says so: OUT parameters
+	step    step
+	fate    fate // of the packet
+	events  Event
+	active  bool // a reply has begun: cur is valid
+	params  bool // definitions of parameters are among those of stepCount
 	cont    bool // the next frame continues the packet
 	ending  bool // the packet ends the reply
 	Forward bool // any byte of this reply was given to the client
-
-	out    []byte // what is given out when it is not simply the input
-	from   int    // start of the input not given out yet
-	events Event
+	// Bridged: one side of the session is secure and the other is not. A login that needs both to be,
+	// or both not to be, is ended by an ERR.
+	Bridged bool
 }
 
 // Feed takes bytes that the server sent. out is what the client gets, valid
@@ -183,7 +183,7 @@ func (m *Replies) packet(in []byte, i int) (next int, ok bool) {
 		want = 1
 	}
 	switch {
-	case m.Bridge != nil && m.cur.Reply == ReplyAuth:
+	case m.Bridged && m.cur.Reply == ReplyAuth:
 		want = min(n, maxBridged)
 	case want > 1 && m.cur.Watcher != nil:
 		want = min(n, m.cur.Watcher.wants())
@@ -380,11 +380,11 @@ func (m *Replies) judgeAuth(payload []byte, n int) (v ruling) {
 		m.ok(payload, n)
 		m.ending = true
 		m.events |= EventLoggedIn
-	case m.Bridge != nil && needsBridge(payload, n):
+	case m.Bridged && needsBridge(payload, n):
 		m.ending = true
 		m.events |= EventRefused
 		m.end.failed = true
-		return ruling{patched: m.Bridge, used: n}
+		return ruling{patched: clienterr.Payload(clienterr.Bridge()), used: n}
 	}
 	if m.ending {
 		m.Conversation.SetPhase(PhaseCommands)

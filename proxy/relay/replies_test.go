@@ -239,7 +239,7 @@ func TestBridgeRefused(t *testing.T) {
 	for name, payload := range map[string][]byte{"caching_sha2_password": full, "sha256_password": sha256} {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
-				k.replies.Bridge = clienterr.Payload(clienterr.Bridge())
+				k.replies.Bridged = true
 				k.c.SetPhase(PhaseAuth)
 				k.sent(Pending{Reply: ReplyAuth})
 				k.fromServer(relayPacket(2, payload))

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"encoding/binary"
+	"sync"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -32,16 +33,16 @@ type Requests struct {
 	Limit        int             // most bytes of a command to hold
 	Commands     *stats.Commands // counts those that are forwarded; nil: nobody asks
 
-	Left     int  // bytes left of the current frame
-	cont     bool // the next frame continues the packet
-	dropping bool
-	silent   bool      // nobody is told of what is dropped
+	Left     int       // bytes left of the current frame
 	enough   int       // bytes of the first command to have, or all of it, before it is judged again
-	Seq      byte      // sequence number of the last frame seen
 	Last     *Prepared // the statement that the client prepared last, if anything is known of it
 	Checking *Prepared
-	Head     rewriter.HeadReading // of the command that was judged last, if it has SQL text
-	unseen   bool                 // the command may write to tables with rules out of sight
+	head     *rewriter.HeadReading // of the command that is judged, if it has SQL text; nil: there is none
+	Seq      byte                  // sequence number of the last frame seen
+	cont     bool                  // the next frame continues the packet
+	dropping bool
+	silent   bool // nobody is told of what is dropped
+	unseen   bool // the command may write to tables with rules out of sight
 }
 
 // verdict is what is to happen to a command.
@@ -54,6 +55,27 @@ const (
 	dropIt    // it is kept here
 	checkIt   // the statement that it is of must be ready first
 )
+
+// heads are those that no session needs now: one is kept from when a command is found to when it is
+// forwarded or held.
+var heads = sync.Pool{New: func() any { return new(rewriter.HeadReading) }}
+
+// readHead reads the head of a command's text.
+func (m *Requests) readHead(text []byte, mode rewriter.Mode) (h rewriter.Head, more bool) {
+	if m.head == nil {
+		m.head = heads.Get().(*rewriter.HeadReading)
+	}
+	return m.head.Read(text, mode)
+}
+
+// forgetHead must be called before the memory of the text gets another one.
+func (m *Requests) forgetHead() {
+	if m.head != nil {
+		m.head.Forget()
+		heads.Put(m.head)
+		m.head = nil
+	}
+}
 
 // Next looks at the unconsumed bytes the client sent, from the start of in,
 // and says what to do with the first n of them.
@@ -88,6 +110,7 @@ func (m *Requests) Next(in []byte) (n int, act Action) {
 		}
 		v := m.command(rest, size)
 		if v == forwardIt {
+			m.forgetHead()
 			m.count(rest[wire.HeaderLen:], size)
 			m.frame(rest, size)
 			continue
@@ -219,7 +242,7 @@ func (m *Requests) command(rest []byte, size int) verdict {
 		}
 	}
 	m.enough = 0
-	m.Head.Forget()
+	m.forgetHead()
 	switch payload[0] {
 	case mysql.COM_QUERY:
 		return m.query(payload, size, whole)

@@ -23,7 +23,11 @@ func (m *Requests) Arrival(packet []byte) Arrival {
 	c, payload := m.Conversation, packet[wire.HeaderLen:]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	as := Arrival{Caps: c.Caps, Seq: m.Seq, Multi: c.multi && payload[0] == mysql.COM_QUERY, Head: m.Head}
+	as := Arrival{Caps: c.Caps, Seq: m.Seq, Multi: c.multi && payload[0] == mysql.COM_QUERY}
+	if m.head != nil {
+		as.Head = *m.head
+		m.forgetHead()
+	}
 	switch payload[0] {
 	case mysql.COM_STMT_EXECUTE, ComBulkExecute:
 		as.Executes = m.statementOf(payload)
@@ -70,7 +74,7 @@ func (m *Requests) prepare(sql []byte, size int, whole bool) verdict {
 	m.Conversation.mu.Lock()
 	defer m.Conversation.mu.Unlock()
 	m.Conversation.kept = nil
-	head, more := m.Head.Read(sql, m.Conversation.state.Mode)
+	head, more := m.readHead(sql, m.Conversation.state.Mode)
 	if more && !whole {
 		return m.undecided(len(sql), size)
 	}

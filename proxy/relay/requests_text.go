@@ -24,7 +24,7 @@ func (m *Requests) query(payload []byte, size int, whole bool) verdict {
 	if m.asksKept(sql, whole) {
 		return holdIt
 	}
-	head, more := m.Head.Read(sql, s.Mode)
+	head, more := m.readHead(sql, s.Mode)
 	multi := m.Conversation.multi || m.Conversation.pending.turns()
 	if !whole && !multi && (more || head.Kind == rewriter.Use) {
 		return m.undecided(len(payload), size)

@@ -23,7 +23,7 @@ func (m *Replies) judgeResult(payload []byte, n int) (v ruling) {
 			if w != nil {
 				w.infile()
 			}
-			m.Conversation.SetPhase(PhaseInfile)
+			m.askFile()
 		default:
 			m.beginRows(payload)
 		}
@@ -119,4 +119,13 @@ func (m *Replies) addStatus(payload []byte, more bool) {
 	if flags != 0 {
 		wire.AddStatus(payload, flags)
 	}
+}
+
+// askFile notes that the server asks for a file, which wakes who waits for its reply.
+func (m *Replies) askFile() {
+	c := m.Conversation
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.SetPhase(PhaseInfile)
+	c.settled.wake()
 }

@@ -37,24 +37,24 @@ type State struct {
 	SchemaAge uint32 // grows whenever the default schema may have changed
 	ModeAge   uint32 // and whenever sql_mode may have
 	Schema    []byte // in UTF-8, as all names
-	Mode      rewriter.Mode
 	Charset   string // character_set_client, with knowCharset
-	Strict    bool   // sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES
-	StrictAll bool   // it has STRICT_ALL_TABLES
 	UTF8      int    // see utf8Of
 	Increment uint64
 	MaxPacket uint64
-	InTrans   bool
-	Manual    bool // autocommit is off
-	OneShot   bool // SET TRANSACTION waits for the next transaction
-	// Unseen: the session may have temporary tables that are not known, which a
-	// routine made, or which a DROP did not drop: whose a table is must be asked.
-	Unseen bool
-	LastID LastID
+	LastID    LastID
 	// Temporary says by the keys of tables whether they are temporary ones of the
 	// session's own: their rules rest.
 	Temporary map[string]bool
-	shared    bool // a snapshot has the same map
+	Mode      rewriter.Mode
+	Strict    bool // sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES
+	StrictAll bool // it has STRICT_ALL_TABLES
+	InTrans   bool
+	Manual    bool // autocommit is off
+	OneShot   bool // SET TRANSACTION waits for the next transaction
+	shared    bool // a snapshot has the same Temporary
+	// Unseen: the session may have temporary tables that are not known, which a
+	// routine made, or which a DROP did not drop: whose a table is must be asked.
+	Unseen bool
 }
 
 // LastID is what the session's LAST_INSERT_ID() natively is.
