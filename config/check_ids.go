@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // checkIDs asks for something to serve, and for passwords that are some.
 func checkIDs(d *document, c *Config) {
@@ -18,7 +21,11 @@ func checkIDs(d *document, c *Config) {
 			d.fail(d.vals["ids/redis/listen"], "%s is already listened on by %s in line %d: choose another port", l.Listen, quote(l.Name), l.Pos.Line)
 		}
 	}
+	if c.IDs.Redis.TLS != nil && c.IDs.Redis.Listen.Network == "unix" {
+		d.fail(d.keys["ids/redis/tls"], "\"tls\" has no effect on a unix socket: remove it, or listen on host:port")
+	}
 	checkMaxIncrBy(d, c.IDs.Redis.MaxIncrBy, "ids/redis/max_incrby")
+	checkCreateIn(d, c)
 	for i := range c.IDs.Redis.Users {
 		u := &c.IDs.Redis.Users[i]
 		path := "ids/redis/users/" + u.Name
@@ -31,11 +38,30 @@ func checkIDs(d *document, c *Config) {
 		if d.has(path+"/sources") && len(u.Sources) == 0 && d.sound(path+"/sources") {
 			d.fail(d.vals[path+"/sources"], "\"sources\" is empty: name at least one, or remove the key for all")
 		}
-		for j, name := range u.Sources {
-			if s := c.Source(name); s != nil && s.Wide() {
-				d.fail(d.vals[item(path+"/sources", j)], "source %s gives no numbers, and others are not served here: remove it", quote(name))
-			}
+		if at, ok := d.vals[path+"/rate"]; ok && u.Rate == 0 && !d.failedAt(at) {
+			d.fail(at, "\"rate\" must be at least 1: remove the key for as many ids as there are")
 		}
+		if u.Create && c.IDs.Redis.CreateIn == "" {
+			d.fail(d.vals[path+"/create"], "\"create\" has no effect without a store for the keys: add \"create_in\" to \"redis\"")
+		}
+	}
+}
+
+// checkCreateIn asks for a store that keeps series, and for somebody who may create some.
+func checkCreateIn(d *document, c *Config) {
+	r := c.IDs.Redis
+	at := d.vals["ids/redis/create_in"]
+	if r.CreateIn == "" || !d.sound("stores") {
+		return
+	}
+	s := c.Store(r.CreateIn)
+	switch {
+	case s == nil:
+		d.fail(at, "there is no store %s: add it to \"stores\"", quote(r.CreateIn))
+	case s.MySQL == nil && s.Etcd == nil && s.File == nil:
+		d.fail(at, "store %s cannot keep series: name a mysql, etcd or file store", quote(r.CreateIn))
+	case !slices.ContainsFunc(r.Users, func(u IDsUser) bool { return u.Create }):
+		d.fail(d.keys["ids/redis/create_in"], "nobody may create keys: give \"create: true\" to one of \"users\", or remove \"create_in\"")
 	}
 }
 

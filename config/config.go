@@ -77,10 +77,12 @@ type IDs struct {
 	HTTP  *IDsHTTP  `yaml:"http" later:"all" instead:"use redis"` // not available yet
 }
 
-// IDsRedis answers INCR, INCRBY and GET of the Redis protocol.
+// IDsRedis answers INCR, INCRBY, GET and more of the Redis protocol.
 type IDsRedis struct {
 	Listen    Addr      `yaml:"listen,required"`
-	MaxIncrBy uint64    `yaml:"max_incrby"`  // most ids of one INCRBY; default 1000000
+	TLS       *TLS      `yaml:"tls"`         // default: none
+	MaxIncrBy uint64    `yaml:"max_incrby"`  // most ids of one command; default 1000000
+	CreateIn  string    `yaml:"create_in"`   // store of the keys that users create; default: none can be created
 	Users     []IDsUser `yaml:"users,named"` // in file order; default: clients need not log in
 }
 
@@ -89,8 +91,11 @@ type IDsUser struct {
 	Pos       Pos      `yaml:"-"`
 	Name      string   `yaml:"-"` // "default" is who gives a password alone
 	Password  Secret   `yaml:"password,required"`
-	Sources   []string `yaml:"sources"`    // sources, or keys of stores; default (empty): all
-	MaxIncrBy uint64   `yaml:"max_incrby"` // most ids of one INCRBY; default that of all users
+	Sources   []string `yaml:"sources"`    // sources, or keys of stores, with * and ?; default (empty): all
+	MaxIncrBy uint64   `yaml:"max_incrby"` // most ids of one command; default that of all users
+	Rate      uint64   `yaml:"rate"`       // ids a second; default (0): as many as there are
+	Create    bool     `yaml:"create"`     // may create keys, with IDS.CREATE; default false
+	Set       bool     `yaml:"set"`        // may move keys up, with IDS.SET; default false
 }
 
 // IDsHTTP hands out ids over HTTP. Not available yet.

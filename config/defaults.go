@@ -68,8 +68,8 @@ func (c *Config) complete() {
 		}
 		c.joinDir(paths)
 	}
-	if c.IDs != nil && c.IDs.Redis != nil && c.IDs.Redis.Listen.Network == "unix" {
-		c.joinDir([]*string{&c.IDs.Redis.Listen.Address})
+	if c.IDs != nil && c.IDs.Redis != nil {
+		c.joinDir(c.IDs.Redis.paths())
 	}
 	if c.Admin != nil {
 		c.joinDir(c.Admin.paths())
@@ -96,6 +96,17 @@ func (a *Admin) paths() (all []*string) {
 	}
 	if a.TLS != nil {
 		all = append(all, &a.TLS.Cert, &a.TLS.Key, &a.TLS.ClientCA)
+	}
+	return all
+}
+
+// paths are those of files that the section names.
+func (r *IDsRedis) paths() (all []*string) {
+	if r.Listen.Network == "unix" {
+		all = append(all, &r.Listen.Address)
+	}
+	if r.TLS != nil {
+		all = append(all, &r.TLS.Cert, &r.TLS.Key, &r.TLS.ClientCA)
 	}
 	return all
 }

@@ -1,9 +1,11 @@
 package inside
 
 import (
+	"cmp"
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -68,6 +70,8 @@ const (
 // Log keeps a log readable whose causes repeat themselves: of one cause there is one line in ten
 // seconds, which says how many there were since the last one.
 type Log struct {
+	Pause time.Duration // in place of the ten seconds; 0: those
+
 	mu   sync.Mutex
 	last map[string]*entry
 }
@@ -99,18 +103,31 @@ func (l *Log) Warn(log *slog.Logger, cause, message string, more ...any) {
 func (l *Log) Due(cause string) (others int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	pause := cmp.Or(l.Pause, logPause)
 	e := l.last[cause]
 	if e == nil {
-		if l.last == nil || len(l.last) >= logMost {
-			l.last = map[string]*entry{}
-		}
+		l.makeRoom(pause)
 		l.last[cause] = &entry{at: time.Now()}
 		return 0, true
 	}
-	if time.Since(e.at) < logPause {
+	if time.Since(e.at) < pause {
 		e.more++
 		return 0, false
 	}
 	others, e.at, e.more = e.more, time.Now(), 0
 	return others, true
+}
+
+// makeRoom has the log tell one cause more. Those that did not come up lately are forgotten first.
+func (l *Log) makeRoom(pause time.Duration) {
+	if l.last == nil {
+		l.last = map[string]*entry{}
+	}
+	if len(l.last) < logMost {
+		return
+	}
+	maps.DeleteFunc(l.last, func(_ string, e *entry) bool { return time.Since(e.at) >= pause })
+	if len(l.last) >= logMost {
+		clear(l.last)
+	}
 }

@@ -50,7 +50,7 @@ var arrows = map[string][]string{
 	"cmd/idproxy/census": {
 		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "pattern", "proxy", "proxy/ask", "rule", "rewriter",
 	},
-	"cmd/idproxy/keys":      {"cmd/idproxy/sources", "cmd/idproxy/store", "idsource", "idsource/segment", "idsource/resp"},
+	"cmd/idproxy/keys":      {"cmd/idproxy/sources", "cmd/idproxy/store", "idsource", "idsource/", "inside"},
 	"cmd/idproxy/sources":   {"cmd/idproxy/census", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/ruleset":   {"config", "rule"},
 	"cmd/idproxy/store":     {"cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	"idsource/snowflake":    {"idsource/faults", "inside"}, // builds with the tag faultinject; so lease
 	"idsource/":             {"idsource"},
 	"idsource/lease":        {"inside", "idsource/faults"},
-	"idsource/resp":         {"inside"},
+	"idsource/resp":         {"inside", "pattern"},
 	"idsource/redis":        {"idsource/lease"},
 	"idsource/etcd":         {"idsource/lease"},
 	"idsource/mysql":        {"idsource/lease"},

@@ -141,7 +141,7 @@ installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = i
 install_clients() {
   local package missing=()
   for package in php-cli php-mysql perl libdbd-mysql-perl libdbd-mariadb-perl python3 python3-pymysql python3-mysqldb \
-    python3-sqlalchemy python3-django ruby ruby-mysql2 ruby-activerecord libmariadb-dev libmariadb-java; do
+    python3-sqlalchemy python3-django python3-redis ruby ruby-mysql2 ruby-activerecord libmariadb-dev libmariadb-java; do
     installed "$package" || missing+=("$package")
   done
   has gcc || missing+=(gcc libc6-dev)

@@ -2,213 +2,159 @@ package resp
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"strconv"
 	"strings"
-
-	"idproxy/inside"
+	"time"
 )
 
-// maxListed bounds INCRBY for a source that can only list its ids.
-const maxListed = 1 << 16
-
-// command is what a word does. args has the word, too.
+// command is what a word does. The arguments that do gets begin with the word.
 type command struct {
-	least, most int  // words
-	free        bool // also before AUTH
+	name        string
+	least, most int    // words
+	about       string // flags that COMMAND tells: one or several words
+	keys        int    // how many words behind the first are keys; -1: all
+	free        bool   // also before AUTH
+	summary     string // for people
 	do          func(cl *client, ctx context.Context, b []byte, args []string) []byte
 }
 
-// commands are what is understood. It is a function so that the package has no
-// variable that could change.
-func commands(word string) (command, bool) {
-	switch word {
-	case "INCR":
-		return command{2, 2, false, (*client).incr}, true
-	case "INCRBY":
-		return command{3, 3, false, (*client).incr}, true
-	case "GET":
-		return command{2, 2, false, (*client).get}, true
-	case "AUTH":
-		return command{2, 3, true, (*client).auth}, true
-	case "HELLO":
-		return command{1, maxArgs, true, (*client).hello}, true
-	case "PING":
-		return command{1, 2, false, (*client).ping}, true
-	case "ECHO":
-		return command{2, 2, false, (*client).ping}, true
-	case "SELECT":
-		return command{2, 2, false, (*client).selectDB}, true
-	case "CLIENT":
-		return command{2, maxArgs, false, (*client).client}, true
-	case "COMMAND", "CONFIG":
-		return command{1, maxArgs, false, (*client).nothing}, true
-	case "INFO":
-		return command{1, maxArgs, false, (*client).info}, true
-	case "RESET":
-		return command{1, 1, true, (*client).reset}, true
-	case "QUIT":
-		return command{1, maxArgs, true, (*client).bye}, true
+// The flags of commands, as Redis has them.
+const (
+	flagWrite = "write fast"
+	flagRead  = "readonly fast"
+	flagLogin = "noscript loading stale fast no_auth allow_busy"
+	flagTalk  = "fast"
+)
+
+// newCommands returns all that is understood, in the order of their names.
+func newCommands() []command {
+	return []command{
+		{"AUTH", 2, 3, flagLogin, 0, true, "Logs in.", (*client).auth},
+		{"CLIENT", 2, maxArgs, flagTalk, 0, false, "SETNAME, GETNAME, ID, SETINFO: names the connection.", (*client).client},
+		{"COMMAND", 1, maxArgs, flagTalk, 0, false, "Tells what is understood.", (*client).command},
+		{"CONFIG", 1, maxArgs, flagTalk, 0, false, "There are no settings here.", (*client).config},
+		{"ECHO", 2, 2, flagTalk, 0, false, "Returns its argument.", (*client).ping},
+		{"GET", 2, 2, flagRead, 1, false, "Returns the last id of a key that was given here.", (*client).get},
+		{"HELLO", 1, maxArgs, flagLogin, 0, true, "Chooses the protocol's version, and logs in.", (*client).hello},
+		{"IDS.CREATE", 2, 3, flagWrite, 1, false, "Creates a series of numbers: key [start].", (*client).create},
+		{"IDS.NEXT", 2, 3, flagWrite, 1, false, "Returns a list of ids of any key: key [n].", (*client).next},
+		{"IDS.SET", 3, 3, flagWrite, 1, false, "Has a series go on at an id or above: key next.", (*client).set},
+		{"INCR", 2, 2, flagWrite, 1, false, "Returns the next id of a key.", (*client).incr},
+		{"INCRBY", 3, 3, flagWrite, 1, false, "Takes n consecutive ids and returns the last: key n.", (*client).incr},
+		{"INFO", 1, maxArgs, flagTalk, 0, false, "Tells of this server.", (*client).info},
+		{"MGET", 2, maxArgs, flagRead, -1, false, "Returns the last ids of several keys that were given here.", (*client).mget},
+		{"PING", 1, 2, flagTalk, 0, false, "Answers.", (*client).ping},
+		{"QUIT", 1, maxArgs, flagLogin, 0, true, "Ends the connection.", (*client).bye},
+		{"RESET", 1, 1, flagLogin, 0, true, "Logs out.", (*client).reset},
+		{"SELECT", 2, 2, flagTalk, 0, false, "There is one database: 0.", (*client).selectDB},
 	}
-	return command{}, false
 }
 
 // do answers one command.
 func (cl *client) do(ctx context.Context, b []byte, args []string) []byte {
-	word := strings.ToUpper(args[0])
-	c, ok := commands(word)
+	cl.s.answered.Add(1)
+	c, ok := cl.s.byName[strings.ToUpper(args[0])]
 	switch {
 	case cl.user == nil && !c.free:
 		return appendError(b, "NOAUTH Authentication required.")
 	case !ok:
-		return appendError(b, "ERR unknown command '%.40s', ids are asked for with INCR, INCRBY and GET", args[0])
+		return appendError(b, "ERR unknown command '%.40s', ids are asked for with INCR, INCRBY, IDS.NEXT and GET", args[0])
 	case len(args) < c.least || len(args) > c.most:
-		return appendError(b, "ERR wrong number of arguments for '%s' command", strings.ToLower(word))
+		return appendError(b, "ERR wrong number of arguments for '%s' command", strings.ToLower(c.name))
 	}
 	return c.do(cl, ctx, b, args)
 }
 
-// source returns the source of a key, or false with an answer why not.
-func (cl *client) source(b []byte, key string) (Source, []byte, bool) {
-	if !cl.user.may(key) {
-		return nil, appendError(b, "NOPERM user '%s' has no right to the key '%.100s'", cl.user.Name, key), false
+// command tells clients what is understood. They ask when they connect, to find the keys in what
+// they send.
+func (cl *client) command(_ context.Context, b []byte, args []string) []byte {
+	if len(args) == 1 {
+		args = append(args, "INFO")
 	}
-	src, ok := cl.s.cfg.Lookup(key)
-	if !ok {
-		return nil, appendError(b, "ERR there is no id source and no key '%.100s'", key), false
-	}
-	return src, b, true
-}
-
-func (cl *client) incr(ctx context.Context, b []byte, args []string) []byte {
-	key, n := args[1], uint64(1)
-	if len(args) == 3 {
-		var err error
-		if n, err = strconv.ParseUint(args[2], 10, 63); err != nil || n == 0 {
-			return appendError(b, "ERR value is not an integer from 1 to 2^63-1: ids only go up")
+	named := args[2:]
+	switch sub := strings.ToUpper(args[1]); sub {
+	case "COUNT":
+		return appendInt(b, int64(len(cl.s.commands)))
+	case "LIST":
+		b = appendLength(b, '*', len(cl.s.commands))
+		for i := range cl.s.commands {
+			b = appendBulk(b, strings.ToLower(cl.s.commands[i].name))
 		}
-	}
-	src, b, ok := cl.source(b, key)
-	if !ok {
 		return b
-	}
-	if most := cl.mostIDs(); n > most {
-		return appendError(b, "ERR at most %d ids can be had at once (max_incrby)", most)
-	}
-	last, err := take(ctx, src, n)
-	if err != nil {
-		cl.s.kept.Note(cl.s.cfg.Logger, err, "key", key, "user.name", cl.user.Name, "client.address", cl.addr)
-		text, _ := inside.Text(err)
-		return appendError(b, "ERR %s", text)
-	}
-	cl.s.gave(key, last)
-	if last > math.MaxInt64 {
-		return appendError(b, "ERR id %d is above 2^63-1, the greatest number of the protocol", last)
-	}
-	return appendInt(b, int64(last))
-}
-
-func (cl *client) mostIDs() uint64 {
-	if cl.user.MaxIncrBy > 0 {
-		return cl.user.MaxIncrBy
-	}
-	return cl.s.cfg.MaxIncrBy
-}
-
-// take draws n consecutive ids and returns the last one.
-func take(ctx context.Context, src Source, n uint64) (uint64, error) {
-	var one [1]uint64
-	if n == 1 {
-		err := src.Fill(ctx, one[:], 1)
-		return one[0], err
-	}
-	if r, ok := src.(Ranger); ok {
-		first, err := r.Range(ctx, n)
-		return first + n - 1, err
-	}
-	if n > maxListed {
-		return 0, fmt.Errorf("at most %d ids of this source can be had at once", maxListed)
-	}
-	ids := make([]uint64, n)
-	if err := src.Fill(ctx, ids, 1); err != nil {
-		return 0, err
-	}
-	if ids[n-1]-ids[0] != n-1 {
-		return 0, fmt.Errorf("this source has no %d consecutive ids: ask for fewer", n)
-	}
-	return ids[n-1], nil
-}
-
-func (cl *client) get(_ context.Context, b []byte, args []string) []byte {
-	_, b, ok := cl.source(b, args[1])
-	if !ok {
-		return b
-	}
-	id, given := cl.s.lastGiven(args[1])
-	if !given {
-		return appendNil(b, cl.version)
-	}
-	return appendBulk(b, strconv.FormatUint(id, 10))
-}
-
-func (cl *client) auth(ctx context.Context, b []byte, args []string) []byte {
-	name, password := "default", args[len(args)-1]
-	if len(args) == 3 {
-		name = args[1]
-	}
-	if len(cl.s.cfg.Users) == 0 {
-		return appendError(b, "ERR AUTH called without any password configured for the default user")
-	}
-	if !cl.login(ctx, name, password) {
-		return appendError(b, "WRONGPASS invalid username-password pair or user is disabled.")
-	}
-	return appendSimple(b, "OK")
-}
-
-// hello chooses the protocol's version, and can log in.
-func (cl *client) hello(ctx context.Context, b []byte, args []string) []byte {
-	version := cl.version
-	if len(args) > 1 {
-		if args[1] != "2" && args[1] != "3" {
-			return appendError(b, "NOPROTO unsupported protocol version")
+	case "INFO", "DOCS":
+		chosen := cl.chosen(named, sub == "DOCS")
+		if sub == "DOCS" {
+			b = cl.appendMap(b, len(chosen))
+		} else {
+			b = appendLength(b, '*', len(chosen))
 		}
-		version = int(args[1][0] - '0')
-	}
-	for i := 2; i < len(args); i++ {
-		switch word := strings.ToUpper(args[i]); {
-		case word == "AUTH" && i+2 < len(args):
-			if !cl.login(ctx, args[i+1], args[i+2]) {
-				return appendError(b, "WRONGPASS invalid username-password pair or user is disabled.")
+		for _, c := range chosen {
+			switch {
+			case c == nil:
+				b = appendNilList(b, cl.version)
+			case sub == "DOCS":
+				b = cl.appendDocs(appendBulk(b, strings.ToLower(c.name)), c)
+			default:
+				b = cl.appendCommand(b, c)
 			}
-			i += 2
-		case word == "SETNAME" && i+1 < len(args):
-			i++
-		default:
-			return appendError(b, "ERR syntax error in HELLO option '%.40s'", args[i])
 		}
+		return b
 	}
-	if cl.user == nil {
-		return appendError(b, "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used")
-	}
-	cl.version = version
-	const fields = 7
-	if version == 3 {
-		b = appendLength(b, '%', fields)
-	} else {
-		b = appendLength(b, '*', 2*fields)
-	}
-	b = appendBulk(appendBulk(b, "server"), "redis") // clients look for it
-	b = appendBulk(appendBulk(b, "version"), redisVersion)
-	b = appendInt(appendBulk(b, "proto"), int64(version))
-	b = appendInt(appendBulk(b, "id"), 1)
-	b = appendBulk(appendBulk(b, "mode"), "standalone")
-	b = appendBulk(appendBulk(b, "role"), "master")
-	return appendLength(appendBulk(b, "modules"), '*', 0)
+	return appendError(b, "ERR unknown subcommand '%.40s'", args[1])
 }
 
-// redisVersion is the Redis that clients are to take this for.
-const redisVersion = "7.0.0"
+// chosen returns the commands of some names, all when there are none. One that is not known is nil,
+// or left out.
+func (cl *client) chosen(names []string, leaveOut bool) (all []*command) {
+	if len(names) == 0 {
+		for i := range cl.s.commands {
+			all = append(all, &cl.s.commands[i])
+		}
+	}
+	for _, name := range names {
+		c := cl.s.byName[strings.ToUpper(name)]
+		if c.do != nil {
+			all = append(all, &c)
+		} else if !leaveOut {
+			all = append(all, nil)
+		}
+	}
+	return all
+}
+
+// appendCommand appends what Redis 7 says of a command: name, words, flags, the first and the last
+// key and the step between keys, categories, hints, key specifications and subcommands.
+func (cl *client) appendCommand(b []byte, c *command) []byte {
+	words := c.least
+	if c.most > c.least {
+		words = -c.least // at least so many
+	}
+	first, last, step := 0, 0, 0
+	if c.keys != 0 {
+		first, last, step = 1, c.keys, 1
+	}
+	b = appendBulk(appendLength(b, '*', 10), strings.ToLower(c.name))
+	b = appendInt(b, int64(words))
+	flags := strings.Fields(c.about)
+	b = cl.appendSet(b, len(flags))
+	for _, f := range flags {
+		b = appendSimple(b, f)
+	}
+	for _, n := range []int{first, last, step} {
+		b = appendInt(b, int64(n))
+	}
+	b = cl.appendSet(b, 0)         // categories
+	b = appendLength(b, '*', 0)    // hints
+	b = appendLength(b, '*', 0)    // key specifications
+	return appendLength(b, '*', 0) // subcommands
+}
+
+func (cl *client) appendDocs(b []byte, c *command) []byte {
+	b = cl.appendMap(b, 3)
+	b = appendBulk(appendBulk(b, "summary"), c.summary)
+	b = appendBulk(appendBulk(b, "since"), "1.0.0")
+	return appendBulk(appendBulk(b, "group"), "generic")
+}
 
 func (cl *client) ping(_ context.Context, b []byte, args []string) []byte {
 	if len(args) == 1 {
@@ -224,30 +170,89 @@ func (cl *client) selectDB(_ context.Context, b []byte, args []string) []byte {
 	return appendSimple(b, "OK")
 }
 
-// client takes what clients say of themselves; nothing of it matters here.
+// client takes what clients say of themselves, and tells what they said.
 func (cl *client) client(_ context.Context, b []byte, args []string) []byte {
-	switch strings.ToUpper(args[1]) {
-	case "SETINFO", "SETNAME", "NO-EVICT", "NO-TOUCH":
+	switch sub := strings.ToUpper(args[1]); {
+	case sub == "SETNAME" && len(args) == 3:
+		return cl.named(b, args[2], appendSimple(nil, "OK"))
+	case sub == "SETINFO" && len(args) == 4:
+		if attribute := strings.ToUpper(args[2]); attribute != "LIB-NAME" && attribute != "LIB-VER" {
+			return appendError(b, "ERR Unrecognized option '%.40s'", args[2])
+		}
 		return appendSimple(b, "OK")
-	case "ID":
-		return appendInt(b, 1)
-	case "GETNAME":
-		return appendNil(b, cl.version)
+	case (sub == "NO-EVICT" || sub == "NO-TOUCH") && len(args) == 3:
+		return appendSimple(b, "OK")
+	case sub == "ID" && len(args) == 2:
+		return appendInt(b, cl.id)
+	case sub == "GETNAME" && len(args) == 2:
+		if cl.name == "" {
+			return appendNil(b, cl.version)
+		}
+		return appendBulk(b, cl.name)
 	}
-	return appendError(b, "ERR unknown subcommand '%.40s'", args[1])
+	return appendError(b, "ERR unknown subcommand or wrong number of arguments for '%.40s'", args[1])
 }
 
-// nothing answers questions about commands and settings with an empty list.
-func (cl *client) nothing(_ context.Context, b []byte, _ []string) []byte {
-	return appendLength(b, '*', 0)
+// maxName bounds the name of a connection.
+const maxName = 256
+
+// named gives the connection a name, and answers.
+func (cl *client) named(b []byte, name string, answer []byte) []byte {
+	if !nameable(name) {
+		return appendError(b, "ERR Client names cannot contain spaces, newlines or special characters, and have at most %d bytes.", maxName)
+	}
+	cl.name = name
+	return append(b, answer...)
 }
 
-func (cl *client) info(_ context.Context, b []byte, _ []string) []byte {
-	return appendBulk(b, "# Server\r\nredis_version:"+redisVersion+"\r\nredis_mode:standalone\r\nserver_name:idproxy\r\n")
+func nameable(name string) bool {
+	return len(name) <= maxName && !strings.ContainsFunc(name, func(r rune) bool { return r < '!' || r > '~' })
+}
+
+// config answers questions about settings: there are none.
+func (cl *client) config(_ context.Context, b []byte, _ []string) []byte { return cl.appendMap(b, 0) }
+
+// info tells of the server. The sections asked for are those of Redis.
+func (cl *client) info(_ context.Context, b []byte, args []string) []byte {
+	s := cl.s
+	s.mu.Lock()
+	open := len(s.conns)
+	s.mu.Unlock()
+	var text strings.Builder
+	for _, section := range []struct {
+		name  string
+		lines []string
+	}{
+		{"Server", []string{
+			"redis_version:" + redisVersion, "redis_mode:standalone", "server_name:idproxy",
+			"uptime_in_seconds:" + strconv.Itoa(int(time.Since(s.began).Seconds())),
+		}},
+		{"Clients", []string{"connected_clients:" + strconv.Itoa(open), "maxclients:" + strconv.Itoa(s.cfg.Clients)}},
+		{"Stats", []string{
+			"total_connections_received:" + strconv.FormatInt(s.accepted.Load(), 10), "total_commands_processed:" + strconv.FormatInt(s.answered.Load(), 10),
+			"rejected_connections:" + strconv.FormatInt(s.rejected.Load(), 10),
+		}},
+	} {
+		if asked(args[1:], section.name) {
+			text.WriteString("# " + section.name + "\r\n" + strings.Join(section.lines, "\r\n") + "\r\n")
+		}
+	}
+	return cl.appendText(b, text.String())
+}
+
+// asked reports whether a section of INFO is.
+func asked(names []string, section string) bool {
+	for _, name := range names {
+		switch strings.ToLower(name) {
+		case strings.ToLower(section), "all", "default", "everything":
+			return true
+		}
+	}
+	return len(names) == 0
 }
 
 func (cl *client) reset(_ context.Context, b []byte, _ []string) []byte {
-	cl.version = 2
+	cl.version, cl.name = 2, ""
 	cl.forget()
 	return appendSimple(b, "RESET")
 }

@@ -31,7 +31,7 @@ func (cl *client) login(ctx context.Context, name, password string) bool {
 	u := cl.s.known(name, password)
 	if u == nil {
 		cl.s.wrong(host)
-		cl.s.kept.Warn(cl.s.cfg.Logger, "login "+host, "login for ids failed", "client.address", cl.addr, "user.name", name[:min(len(name), 64)])
+		cl.s.logins.Warn(cl.s.cfg.Logger, host, "login for ids failed", "client.address", cl.addr, "user.name", name[:min(len(name), 64)])
 		return false
 	}
 	cl.user = u

@@ -5,15 +5,19 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"idproxy/inside"
+	"idproxy/pattern"
 )
 
 // Source gives ids; the sources of package idsource do.
@@ -26,12 +30,26 @@ type Ranger interface {
 	Range(ctx context.Context, n uint64) (first uint64, err error)
 }
 
+// Texts is a Source whose ids are no numbers. Its Fill sets two elements for each id.
+type Texts interface {
+	Text(id [2]uint64) string
+}
+
+// Setter is a Source that can be moved past an id: neither id nor anything below it is given from
+// then on.
+type Setter interface {
+	Advance(ctx context.Context, id uint64) error
+}
+
 // User is who may ask, and for which keys.
 type User struct {
 	Name      string
 	Password  string
-	Keys      []string // empty: all
-	MaxIncrBy uint64   // most ids of one INCRBY; default that of Config
+	Keys      []string // with * and ? for any characters and for one; empty: all
+	MaxIncrBy uint64   // most ids of one command; default that of Config
+	Rate      uint64   // ids a second, over all connections; 0: as many as there are
+	Create    bool     // may create keys that he may ask for
+	Set       bool     // may move keys up that he may ask for
 }
 
 // DefaultMaxIncrBy is how many ids one INCRBY gives at most unless configured: a series of
@@ -41,9 +59,13 @@ const DefaultMaxIncrBy = 1_000_000
 // Config describes a Server.
 type Config struct {
 	// Lookup returns the source of a key; false: there is none. It must answer at once.
-	Lookup    func(key string) (Source, bool)
-	Users     []User        // empty: clients need not log in
-	MaxIncrBy uint64        // most ids of one INCRBY, default 1000000
+	Lookup func(key string) (Source, bool)
+	// Create makes a key whose first id is start; it is an error where there is one. nil: none can be
+	// made.
+	Create    func(ctx context.Context, key string, start uint64) error
+	TLS       *tls.Config   // nil: it is not spoken
+	Users     []User        // empty: clients need not log in, and may neither create nor set
+	MaxIncrBy uint64        // most ids of one command, default 1000000
 	Clients   int           // connections at once, default 10000
 	Idle      time.Duration // a connection without a question is closed after this; default: never
 	Patience  time.Duration // how long a client may take to log in, and to read what he is answered; default 1 min
@@ -52,16 +74,23 @@ type Config struct {
 
 // Server answers Redis clients.
 type Server struct {
-	cfg Config
+	cfg      Config
+	commands []command
+	byName   map[string]command
+	began    time.Time
+
+	accepted, rejected, answered atomic.Int64 // connections, and commands
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
-	last  map[string]uint64    // by key: the last id given
+	last  map[string][2]uint64 // by key: the last id given
 	tries map[string]time.Time // by host: when it may try the next password
 	ended bool
 	wg    sync.WaitGroup
 
-	kept inside.Log // of what clients were not told
+	rates  rates
+	kept   inside.Log // of what clients were not told
+	logins inside.Log // of those that failed
 }
 
 // New returns a Server that listens to nothing yet.
@@ -78,7 +107,14 @@ func New(c Config) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: c, conns: map[net.Conn]struct{}{}, last: map[string]uint64{}, tries: map[string]time.Time{}}
+	s := &Server{
+		cfg: c, commands: newCommands(), byName: map[string]command{}, began: time.Now(), logins: inside.Log{Pause: time.Minute},
+		conns: map[net.Conn]struct{}{}, last: map[string][2]uint64{}, tries: map[string]time.Time{},
+	}
+	for _, one := range s.commands {
+		s.byName[one.name] = one
+	}
+	return s
 }
 
 // acceptPause is how long accepting waits after an error such as too many open
@@ -116,13 +152,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			continue
 		}
 		if !s.enter(c) {
-			_, _ = c.Write(appendError(nil, "ERR max number of clients reached"))
+			s.rejected.Add(1)
+			if s.cfg.TLS == nil { // else nobody waits here for the handshake
+				_, _ = c.Write(appendError(nil, "ERR max number of clients reached"))
+			}
 			_ = c.Close()
 			continue
 		}
+		id := s.accepted.Add(1)
 		s.wg.Go(func() {
 			defer s.leave(c)
-			s.client(ctx, c)
+			s.client(ctx, c, id)
 		})
 	}
 	cancel()
@@ -150,7 +190,9 @@ func (s *Server) leave(c net.Conn) {
 // client is one connection.
 type client struct {
 	s       *Server
+	id      int64 // of the connection
 	addr    net.Addr
+	name    string    // that the client gave the connection
 	user    *User     // nil: not known yet
 	since   time.Time // when it was not known first
 	version int       // of the protocol
@@ -169,13 +211,24 @@ func (cl *client) until() (t time.Time) {
 }
 
 // client answers one connection until it ends.
-func (s *Server) client(ctx context.Context, c net.Conn) {
+func (s *Server) client(ctx context.Context, c net.Conn, id int64) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.cfg.Logger.Error("panic", "client.address", c.RemoteAddr(), "exception.message", v, "exception.stacktrace", string(debug.Stack()))
 		}
 	}()
-	cl := &client{s: s, addr: c.RemoteAddr(), version: 2}
+	if s.cfg.TLS != nil {
+		secure := tls.Server(c, s.cfg.TLS)
+		_ = c.SetDeadline(time.Now().Add(s.cfg.Patience)) // a dead connection says so in the handshake
+		if err := secure.HandshakeContext(ctx); err != nil {
+			s.cfg.Logger.Debug("client of ids gone", "client.address", c.RemoteAddr(), "error.message", err)
+			return
+		}
+		defer secure.Close() //nolint:errcheck // it says goodbye to who may have gone
+		_ = c.SetDeadline(time.Time{})
+		c = secure
+	}
+	cl := &client{s: s, id: id, addr: c.RemoteAddr(), version: 2}
 	cl.forget()
 	r := bufio.NewReaderSize(c, 2*maxLine)
 	var out []byte
@@ -185,7 +238,9 @@ func (s *Server) client(ctx context.Context, c net.Conn) {
 			if err := s.write(c, out); err != nil {
 				return
 			}
-			out = out[:0]
+			if out = out[:0]; cap(out) > keptOut {
+				out = nil
+			}
 		}
 		if until := cl.until(); until != limit {
 			limit = until
@@ -210,6 +265,9 @@ func (s *Server) client(ctx context.Context, c net.Conn) {
 	_ = s.write(c, out) // the last words
 }
 
+// keptOut is how large a buffer a connection keeps for its next answers.
+const keptOut = 128 << 10
+
 func (s *Server) write(c net.Conn, out []byte) error {
 	if len(out) == 0 {
 		return nil
@@ -232,12 +290,7 @@ func (u *User) may(key string) bool {
 	if len(u.Keys) == 0 {
 		return true
 	}
-	for _, k := range u.Keys {
-		if k == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(u.Keys, func(k string) bool { return pattern.Match(k, key, false) })
 }
 
 // known returns the user of this name and password. Every user is compared, and
@@ -255,13 +308,15 @@ func (s *Server) known(name, password string) (found *User) {
 }
 
 // gave notes the last id given for a key.
-func (s *Server) gave(key string, id uint64) {
+func (s *Server) gave(key string, id [2]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last[key] = max(s.last[key], id)
+	if last := s.last[key]; slices.Compare(id[:], last[:]) > 0 {
+		s.last[key] = id
+	}
 }
 
-func (s *Server) lastGiven(key string) (uint64, bool) {
+func (s *Server) lastGiven(key string) ([2]uint64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id, ok := s.last[key]

@@ -2,14 +2,17 @@ package resp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -147,16 +150,16 @@ func TestCommands(t *testing.T) {
 		{"INCRBY a x\r\n", "-ERR value is not an integer from 1 to 2^63-1: ids only go up\r\n"},
 		{"INCR\r\n", "-ERR wrong number of arguments for 'incr' command\r\n"},
 		{"INCR a b\r\n", "-ERR wrong number of arguments for 'incr' command\r\n"},
-		{"SET a 1\r\n", "-ERR unknown command 'SET', ids are asked for with INCR, INCRBY and GET\r\n"},
-		{"DECR a\r\n", "-ERR unknown command 'DECR', ids are asked for with INCR, INCRBY and GET\r\n"},
+		{"SET a 1\r\n", "-ERR unknown command 'SET', ids are asked for with INCR, INCRBY, IDS.NEXT and GET\r\n"},
+		{"DECR a\r\n", "-ERR unknown command 'DECR', ids are asked for with INCR, INCRBY, IDS.NEXT and GET\r\n"},
 		{"AUTH x\r\n", "-ERR AUTH called without any password configured for the default user\r\n"},
 		{"SELECT 0\r\nSELECT 1\r\n", "+OK\r\n-ERR DB index is out of range\r\n"},
 		{"PING x\r\nECHO y\r\n", "$1\r\nx\r\n$1\r\ny\r\n"},
 		{"HELLO 4\r\n", "-NOPROTO unsupported protocol version\r\n"},
-		{"HELLO 3\r\nGET down\r\n", "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:1\r\n" +
+		{"HELLO 3\r\nGET down\r\n", "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:25\r\n" +
 			"$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n_\r\n"},
 		{"\r\n\r\n*0\r\nPING\r\n", "+PONG\r\n"},
-		{"CLIENT SETINFO LIB-NAME x\r\nCLIENT KILL x\r\n", "+OK\r\n-ERR unknown subcommand 'KILL'\r\n"},
+		{"CLIENT SETINFO LIB-NAME x\r\nCLIENT KILL x\r\n", "+OK\r\n-ERR unknown subcommand or wrong number of arguments for 'KILL'\r\n"},
 		{"*1000\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
 		{"*-1\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
 		{"*1\r\n$999999999\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
@@ -456,4 +459,93 @@ func longest(words []string) (n int) {
 		n = max(n, len(w))
 	}
 	return n
+}
+
+// FuzzTalk: whatever a client sends, every answer is one of the protocol, in both versions, and
+// nothing panics.
+func FuzzTalk(f *testing.F) {
+	for _, text := range []string{
+		"INCR a\r\nGET a\r\nMGET a u x\r\n", "IDS.NEXT u 3\r\nINCRBY a 9\r\nGET u\r\n", "HELLO 3 AUTH app x SETNAME me\r\nINFO\r\nCONFIG GET x\r\nGET a\r\n",
+		"COMMAND\r\nCOMMAND INFO x get\r\nCOMMAND DOCS incr x\r\nHELLO 3\r\nCOMMAND\r\nCOMMAND DOCS\r\nCOMMAND INFO x\r\n",
+		"CLIENT SETNAME x\r\nCLIENT GETNAME\r\nCLIENT\r\nRESET\r\n", "IDS.CREATE a\r\nIDS.CREATE new 5\r\nIDS.SET m 9\r\nIDS.SET u 9\r\n", "*2\r\n$4\r\nECHO\r\n$2\r\n\r\n\r\n",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var out logged
+		sources := map[string]Source{"a": &ranges{counter{next: 1}}, "u": &named{counter{next: 1}}, "m": &moved{counter{next: 1}}}
+		s := New(Config{
+			MaxIncrBy: 5000, Patience: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&out, nil)), Users: []User{{Name: "app", Password: "x", Create: true, Set: true}},
+			Lookup: func(key string) (Source, bool) { src, ok := sources[key]; return src, ok },
+			Create: func(context.Context, string, uint64) error { return nil },
+		})
+		c := &recorded{in: strings.NewReader("AUTH app x\r\n" + string(in))}
+		s.client(t.Context(), c, 1)
+		for answers := bufio.NewReader(&c.out); ; {
+			if _, err := answers.Peek(1); err != nil {
+				break
+			}
+			if err := readAnswer(answers, 0); err != nil {
+				t.Fatalf("%q: %v", in, err)
+			}
+		}
+		if text := out.String(); strings.Contains(text, "msg=panic") {
+			t.Fatalf("%q: %s", in, text)
+		}
+	})
+}
+
+// recorded is a connection over which all has come already, and which keeps what is answered.
+type recorded struct {
+	net.Conn
+	in  *strings.Reader
+	out bytes.Buffer
+}
+
+func (c *recorded) Read(b []byte) (int, error)       { return c.in.Read(b) }
+func (c *recorded) Write(b []byte) (int, error)      { return c.out.Write(b) }
+func (c *recorded) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)} }
+func (c *recorded) SetReadDeadline(time.Time) error  { return nil }
+func (c *recorded) SetWriteDeadline(time.Time) error { return nil }
+
+// readAnswer reads one answer of either version of the protocol.
+func readAnswer(r *bufio.Reader, depth int) error {
+	line, err := r.ReadString('\n')
+	if err != nil || len(line) < 3 || !strings.HasSuffix(line, "\r\n") || depth > 5 {
+		return fmt.Errorf("%q, %w", line, err)
+	}
+	text := line[1 : len(line)-2]
+	if strings.ContainsRune("+-", rune(line[0])) {
+		return nil
+	}
+	if line[0] == '_' && text == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < -1 && line[0] != ':' {
+		return fmt.Errorf("%q is no number: %w", line, err)
+	}
+	switch line[0] {
+	case ':':
+		return nil
+	case '$', '=':
+		if n >= 0 {
+			all := make([]byte, n+2)
+			if _, err = io.ReadFull(r, all); err == nil && string(all[n:]) != "\r\n" {
+				err = fmt.Errorf("%q does not end where it should", all)
+			}
+		}
+		return err
+	case '%':
+		n *= 2
+	case '*', '~':
+	default:
+		return fmt.Errorf("%q is no answer", line)
+	}
+	for range n {
+		if err := readAnswer(r, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
 }

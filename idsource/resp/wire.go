@@ -142,6 +142,38 @@ func appendLength(b []byte, kind byte, n int) []byte {
 	return append(strconv.AppendInt(append(b, kind), int64(n), 10), "\r\n"...)
 }
 
+// appendMap begins a map of n pairs.
+func (cl *client) appendMap(b []byte, n int) []byte {
+	if cl.version == 3 {
+		return appendLength(b, '%', n)
+	}
+	return appendLength(b, '*', 2*n)
+}
+
+// appendSet begins a set of n things.
+func (cl *client) appendSet(b []byte, n int) []byte {
+	if cl.version == 3 {
+		return appendLength(b, '~', n)
+	}
+	return appendLength(b, '*', n)
+}
+
+// appendText is a text for people.
+func (cl *client) appendText(b []byte, text string) []byte {
+	if cl.version == 3 {
+		return append(append(appendLength(b, '=', len(text)+4), "txt:"+text...), "\r\n"...)
+	}
+	return appendBulk(b, text)
+}
+
+// appendNilList is nothing where a list could be.
+func appendNilList(b []byte, version int) []byte {
+	if version == 3 {
+		return append(b, "_\r\n"...)
+	}
+	return append(b, "*-1\r\n"...)
+}
+
 // appendNil is nothing, in the protocol's version.
 func appendNil(b []byte, version int) []byte {
 	if version == 3 {

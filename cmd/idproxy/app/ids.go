@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"idproxy/cmd/idproxy/keys"
+	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
 	"idproxy/idsource/resp"
 	"idproxy/proxy"
@@ -26,15 +27,21 @@ func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger) (*idSe
 		return nil, nil
 	}
 	c := ids.Redis
+	secure, err := tlsconfig.Client(c.TLS)
+	if err != nil {
+		return nil, fmt.Errorf("ids over redis: %w", err)
+	}
 	l, err := proxy.Listen(c.Listen.Network, c.Listen.Address)
 	if err != nil {
 		return nil, fmt.Errorf("ids over redis: %w", err)
 	}
 	ctx, end := context.WithCancel(context.Background())
 	s := &idServer{registry: registry, end: end}
-	rc := resp.Config{Lookup: registry.Lookup, MaxIncrBy: c.MaxIncrBy, Logger: log}
+	rc := resp.Config{Lookup: registry.Lookup, Create: registry.Creator(c.CreateIn), TLS: secure, MaxIncrBy: c.MaxIncrBy, Logger: log}
 	for _, u := range c.Users {
-		rc.Users = append(rc.Users, resp.User{Name: u.Name, Password: string(u.Password), Keys: u.Sources, MaxIncrBy: u.MaxIncrBy})
+		rc.Users = append(rc.Users, resp.User{
+			Name: u.Name, Password: string(u.Password), Keys: u.Sources, MaxIncrBy: u.MaxIncrBy, Rate: u.Rate, Create: u.Create, Set: u.Set,
+		})
 	}
 	s.wg.Go(func() {
 		all := registry.Refresh(ctx)

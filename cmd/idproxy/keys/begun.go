@@ -28,6 +28,7 @@ type begun struct {
 var (
 	_ resp.Source = (*begun)(nil)
 	_ resp.Ranger = (*begun)(nil)
+	_ resp.Setter = (*begun)(nil)
 )
 
 // Fill implements resp.Source.
@@ -46,6 +47,14 @@ func (b *begun) Range(ctx context.Context, n uint64) (first uint64, err error) {
 	return b.Segment.Range(ctx, n)
 }
 
+// Advance implements resp.Setter.
+func (b *begun) Advance(ctx context.Context, id uint64) error {
+	if err := b.look(ctx); err != nil {
+		return err
+	}
+	return b.Segment.Advance(ctx, id)
+}
+
 func (b *begun) look(ctx context.Context) error {
 	if b.sure.Load() {
 		return nil
@@ -57,7 +66,7 @@ func (b *begun) look(ctx context.Context) error {
 		return fmt.Errorf("where key %q stands cannot be read: %w", b.key, err)
 	}
 	if !p.Used && p.Next == 0 {
-		return fmt.Errorf("the store has no key %q yet: the first INSERT makes it, above the rows of its table, or idproxy source set", b.key)
+		return fmt.Errorf("the store has no key %q yet: the first INSERT makes it, above the rows of its table, idproxy source set or IDS.CREATE", b.key)
 	}
 	b.sure.Store(true)
 	return nil

@@ -16,8 +16,10 @@ import (
 	"idproxy/cmd/idproxy/sources"
 	"idproxy/cmd/idproxy/store"
 	"idproxy/idsource"
+	"idproxy/idsource/objectid"
 	"idproxy/idsource/resp"
 	"idproxy/idsource/segment"
+	"idproxy/idsource/uuid"
 )
 
 // How often stores are asked for their keys: once a minute, and sooner after
@@ -146,10 +148,12 @@ func (r *Registry) Refresh(ctx context.Context) (all bool) {
 			if b := r.begun[one]; b != nil { // else it came just now: the next reading has it
 				known[name] = b
 			}
+		case *uuid.Source:
+			known[name] = texts{one, func(id [2]uint64) string { return uuid.ID(id).String() }}
+		case *objectid.Source:
+			known[name] = texts{one, func(id [2]uint64) string { return objectid.ID(id).String() }}
 		case idsource.Series:
-			if !one.Wide() { // else Redis has no reply for its ids
-				known[name] = one
-			}
+			known[name] = one
 		}
 	}
 	r.known.Store(&known)
@@ -189,18 +193,28 @@ func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (m
 				continue
 			}
 		}
-		if r.extra[k] == nil {
-			seg, err := segment.New(segment.Config{
-				Name: key, Store: st.Segments, Key: key, Last: math.MaxInt64, MaxBatch: st.Most, Logger: r.log,
-			})
-			if err != nil {
-				return series, err
-			}
-			r.extra[k] = seg
+		seg, err := r.segmentOf(name, key, st)
+		if err != nil {
+			return series, err
 		}
-		series[key] = r.begin(r.extra[k], key, st)
+		series[key] = r.begin(seg, key, st)
 	}
 	return series, r.drop(ctx, name, series)
+}
+
+// segmentOf returns the series of a key that no source has, always the same.
+func (r *Registry) segmentOf(name, key string, st sources.Keyed) (*segment.Segment, error) {
+	k := storeKey{name, key}
+	if r.extra[k] == nil {
+		seg, err := segment.New(segment.Config{
+			Name: key, Store: st.Segments, Key: key, Last: math.MaxInt64, MaxBatch: st.Most, Logger: r.log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		r.extra[k] = seg
+	}
+	return r.extra[k], nil
 }
 
 // begin returns a series as programs have it, always the same.

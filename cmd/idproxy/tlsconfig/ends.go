@@ -53,6 +53,9 @@ func Certificates(cfg *config.Config) (all []Certificate, err error) {
 	if cfg.Admin != nil {
 		offered("admin", cfg.Admin.TLS)
 	}
+	if cfg.IDs != nil && cfg.IDs.Redis != nil {
+		offered("ids.redis", cfg.IDs.Redis.TLS)
+	}
 	return all, err
 }
 
