@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"idproxy/idsource/sourcetest"
 )
 
 const start = 1_700_000_000 // s
@@ -118,50 +119,16 @@ func TestBound(t *testing.T) {
 	}
 }
 
-func drawn(t *testing.T, sources []*Source) (twice int) {
-	t.Helper()
-	const goroutines, calls = 4, 200
-	all := make(chan []ID, len(sources)*goroutines*calls)
-	var wg sync.WaitGroup
-	for _, s := range sources {
-		for g := range goroutines {
-			wg.Go(func() {
-				var last ID
-				for range calls {
-					ids := draw(t, s, 1+g*7)
-					if compare(last, ids[0]) >= 0 || !slices.IsSortedFunc(ids, compare) {
-						t.Errorf("%s and what follows are not above %s", ids[0], last)
-					}
-					last = ids[len(ids)-1]
-					all <- ids
-				}
-			})
-		}
-	}
-	wg.Wait()
-	close(all)
-	seen := map[ID]bool{}
-	for ids := range all {
-		for _, id := range ids {
-			if seen[id] {
-				twice++
-			}
-			seen[id] = true
-		}
-	}
-	return twice
-}
-
 // TestNeverTwice has several sources make ids at the same time by one clock that stands still. The
 // control is two that share their random bytes, as after a machine was cloned while it ran.
 func TestNeverTwice(t *testing.T) {
 	a, c := withClock()
-	if n := drawn(t, []*Source{a, newSource(c.Load), New(), New()}); n != 0 {
+	if n := sourcetest.DrawnTwice(t, []*Source{a, newSource(c.Load), New(), New()}, draw, compare); n != 0 {
 		t.Errorf("%d ids came twice", n)
 	}
 	one, c := withClock()
 	clone := &Source{now: c.Load, process: one.process, last: one.last}
-	if n := drawn(t, []*Source{one, clone}); n == 0 {
+	if n := sourcetest.DrawnTwice(t, []*Source{one, clone}, draw, compare); n == 0 {
 		t.Error("a clone makes other ids")
 	}
 }

@@ -93,41 +93,32 @@ func (s *checkedStore) durable(lo, hi uint64) bool {
 func TestSegmentConcurrent(t *testing.T) {
 	st := newFaultStore()
 	const sources, goroutines, rounds = 3, 8, 400
-	var mu sync.Mutex
-	var all []uint64
-	var wg sync.WaitGroup
+	var taken sourcetest.Taken[uint64]
 	for range sources {
 		checked := &checkedStore{SegmentStore: st}
 		s := newTestSegment(t, Config{Store: checked, Step: 50, MaxStep: 200})
 		for g := range goroutines {
-			wg.Go(func() {
-				var mine []uint64
-				for r := range rounds {
-					n, stride := 1+(r*7+g)%60, uint64(1+r%3)
-					ids := make([]uint64, n)
-					if err := s.Fill(t.Context(), ids, stride); err != nil {
-						t.Errorf("Fill: %v", err)
-						return
-					}
-					if !checked.durable(ids[0], ids[n-1]) {
-						t.Errorf("ids %d to %d left before their range was stored", ids[0], ids[n-1])
-					}
-					for i := range ids {
-						if ids[i] != ids[0]+uint64(i)*stride {
-							t.Errorf("id %d of %d is %d, first %d, stride %d", i, n, ids[i], ids[0], stride)
-						}
-					}
-					mine = append(mine, ids...)
+			taken.Go(rounds, func(r int) []uint64 {
+				n, stride := 1+(r*7+g)%60, uint64(1+r%3)
+				ids := make([]uint64, n)
+				if err := s.Fill(t.Context(), ids, stride); err != nil {
+					t.Errorf("Fill: %v", err)
+					return nil
 				}
-				mu.Lock()
-				all = append(all, mine...)
-				mu.Unlock()
+				if !checked.durable(ids[0], ids[n-1]) {
+					t.Errorf("ids %d to %d left before their range was stored", ids[0], ids[n-1])
+				}
+				for i := range ids {
+					if ids[i] != ids[0]+uint64(i)*stride {
+						t.Errorf("id %d of %d is %d, first %d, stride %d", i, n, ids[i], ids[0], stride)
+					}
+				}
+				return ids
 			})
 		}
 	}
-	wg.Wait()
-	if id, twice := sourcetest.Repeated(all); twice {
-		t.Errorf("id %d was issued twice", id)
+	if n := taken.Twice(); n > 0 {
+		t.Errorf("%d ids were issued twice", n)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,37 +72,28 @@ func TestSnowflakeRuns(t *testing.T) {
 
 func TestSnowflakeConcurrent(t *testing.T) {
 	fences := newFaultFences()
-	var mu sync.Mutex
-	var all []uint64
-	var wg sync.WaitGroup
+	var taken sourcetest.Taken[uint64]
 	for worker := range uint64(2) {
 		s := newTestSnowflake(t, Config{
 			Fences: fences, Worker: worker, Renew: time.Millisecond, Wait: sourcetest.Waits(10 * time.Second),
 		}, new(testClock).clock())
 		for g := range 6 {
-			wg.Go(func() {
-				var mine []uint64
-				for r := range 500 {
-					ids := make([]uint64, 1+(r*13+g)%50)
-					if err := s.Fill(t.Context(), ids, 1); err != nil {
-						t.Errorf("Fill: %v", err)
-						return
-					}
-					if ts := s.layout.Decode(ids[len(ids)-1]).Time; ts >= fences.fence(worker) {
-						t.Errorf("timestamp %d left before a fence above it was stored", ts)
-					}
-					checkRuns(t, s, ids, 1)
-					mine = append(mine, ids...)
+			taken.Go(500, func(r int) []uint64 {
+				ids := make([]uint64, 1+(r*13+g)%50)
+				if err := s.Fill(t.Context(), ids, 1); err != nil {
+					t.Errorf("Fill: %v", err)
+					return nil
 				}
-				mu.Lock()
-				all = append(all, mine...)
-				mu.Unlock()
+				if ts := s.layout.Decode(ids[len(ids)-1]).Time; ts >= fences.fence(worker) {
+					t.Errorf("timestamp %d left before a fence above it was stored", ts)
+				}
+				checkRuns(t, s, ids, 1)
+				return ids
 			})
 		}
 	}
-	wg.Wait()
-	if id, twice := sourcetest.Repeated(all); twice {
-		t.Errorf("id %d was issued twice", id)
+	if n := taken.Twice(); n > 0 {
+		t.Errorf("%d ids were issued twice", n)
 	}
 }
 

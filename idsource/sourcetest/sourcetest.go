@@ -36,6 +36,66 @@ func Repeated(ids []uint64) (uint64, bool) {
 	return 0, false
 }
 
+// Taken collects the ids that goroutines take at once. The zero value is ready.
+type Taken[ID comparable] struct {
+	wg  sync.WaitGroup
+	mu  sync.Mutex
+	all [][]ID
+}
+
+// Go takes ids in a goroutine, once for each round, until take returns none.
+func (c *Taken[ID]) Go(rounds int, take func(round int) []ID) {
+	c.wg.Go(func() {
+		var mine [][]ID
+		for r := range rounds {
+			ids := take(r)
+			if ids == nil {
+				break
+			}
+			mine = append(mine, ids)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.all = append(c.all, mine...)
+	})
+}
+
+// Twice waits for all goroutines and returns how many ids came twice.
+func (c *Taken[ID]) Twice() (n int) {
+	c.wg.Wait()
+	seen := map[ID]struct{}{}
+	for _, ids := range c.all {
+		for _, id := range ids {
+			if _, ok := seen[id]; ok {
+				n++
+			}
+			seen[id] = struct{}{}
+		}
+	}
+	return n
+}
+
+// DrawnTwice has several goroutines draw from each source at once, checks that the ids of each
+// ascend, and returns how many came twice.
+func DrawnTwice[S any, ID comparable](t *testing.T, sources []S, draw func(t testing.TB, s S, n int) []ID, compare func(a, b ID) int) int {
+	t.Helper()
+	var taken Taken[ID]
+	for _, s := range sources {
+		for g := range 4 {
+			var last ID
+			taken.Go(200, func(int) []ID {
+				ids := draw(t, s, 1+g*7)
+				if compare(last, ids[0]) >= 0 || !slices.IsSortedFunc(ids, compare) {
+					t.Errorf("%v and what follows are not above %v", ids[0], last)
+				}
+				last = ids[len(ids)-1]
+				return ids
+			})
+		}
+	}
+	return taken.Twice()
+}
+
 // WantKind checks that err is an *idsource.Error of the kind.
 func WantKind(t testing.TB, what string, err error, kind idsource.Kind) {
 	t.Helper()

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"idproxy/idsource/sourcetest"
 )
 
 // clock is a source's clock that a test sets.
@@ -143,41 +145,6 @@ func TestOneCallOfMany(t *testing.T) {
 	}
 }
 
-// drawn counts ids that come twice among those of sources, each used by several goroutines at once.
-func drawn(t *testing.T, sources []*Source) (twice int) {
-	t.Helper()
-	const goroutines, calls = 4, 200
-	all := make(chan []ID, len(sources)*goroutines*calls)
-	var wg sync.WaitGroup
-	for _, s := range sources {
-		for g := range goroutines {
-			wg.Go(func() {
-				var last ID
-				for range calls {
-					ids := draw(t, s, 1+g*7)
-					if compare(last, ids[0]) >= 0 || !slices.IsSortedFunc(ids, compare) {
-						t.Errorf("%s and what follows are not above %s", ids[0], last)
-					}
-					last = ids[len(ids)-1]
-					all <- ids
-				}
-			})
-		}
-	}
-	wg.Wait()
-	close(all)
-	seen := map[ID]bool{}
-	for ids := range all {
-		for _, id := range ids {
-			if seen[id] {
-				twice++
-			}
-			seen[id] = true
-		}
-	}
-	return twice
-}
-
 // TestNeverTwice has several sources make ids at the same time by one clock that stands still. The
 // control is two sources with the same memory, as after a machine was cloned while it ran: until
 // the random bytes in store are used up they make the same.
@@ -185,7 +152,7 @@ func TestNeverTwice(t *testing.T) {
 	a, c := withClock()
 	b, _ := withClock()
 	b.now = c.now
-	if n := drawn(t, []*Source{a, b, New(), New()}); n != 0 {
+	if n := sourcetest.DrawnTwice(t, []*Source{a, b, New(), New()}, draw, compare); n != 0 {
 		t.Errorf("%d ids came twice", n)
 	}
 	one, _ := withClock()

@@ -116,25 +116,24 @@ func ofKind(kind string) func(*monitor.Listener) uint64 {
 	}
 }
 
-func errorsOf(l *monitor.Listener) (n uint64) {
-	for _, e := range l.Errors {
-		n += e.Count
+// sum adds up what of counts of each.
+func sum[T any](all []T, of func(*T) uint64) (n uint64) {
+	for i := range all {
+		n += of(&all[i])
 	}
 	return n
 }
 
-func questionsOf(l *monitor.Listener) (n uint64) {
-	for _, q := range l.Questions {
-		n += q.Count
-	}
-	return n
+func errorsOf(l *monitor.Listener) uint64 {
+	return sum(l.Errors, func(e *monitor.Error) uint64 { return e.Count })
 }
 
-func refusedBy(r *monitor.Rule) (n uint64) {
-	for _, why := range r.Refused {
-		n += why.Count
-	}
-	return n
+func questionsOf(l *monitor.Listener) uint64 {
+	return sum(l.Questions, func(q *monitor.Question) uint64 { return q.Count })
+}
+
+func refusedBy(r *monitor.Rule) uint64 {
+	return sum(r.Refused, func(why *monitor.Reason) uint64 { return why.Count })
 }
 
 var listenerColumns = []column[monitor.Listener]{
