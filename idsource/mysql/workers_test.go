@@ -45,7 +45,7 @@ func startFor(t *testing.T, kind servers.Kind) workersAt {
 // startWith starts a server with a clock of its own; nil: the host's.
 func startWith(t *testing.T, kind servers.Kind, clock *servers.Clock) workersAt {
 	t.Helper()
-	s, err := servers.Start(t.Context(), kind, servers.Options{NoTLS: true, Args: []string{"--innodb-buffer-pool-size=16M"}, Clock: clock})
+	s, err := servers.Start(t.Context(), kind, servers.Options{NoTLS: true, NoSync: true, Args: []string{"--innodb-buffer-pool-size=16M"}, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
