@@ -139,7 +139,7 @@ func TestGroupUnique(t *testing.T) {
 					m.blocks = blocks{size: g.block, servers: 1}
 				}
 			}
-			src := newGroupSegment(t, g, 70)
+			src := newGroupSegmentWithin(t, time.Minute, g, 70)
 			wg.Go(func() {
 				for n := range 60 {
 					ids := make([]uint64, 1+n%40)
@@ -390,7 +390,7 @@ func TestGroupDisagrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Lead("127.0.0.1:1")
-	soon, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 3 { // some ids are in memory
 		if err = src.Fill(soon, ids, 1); err != nil {

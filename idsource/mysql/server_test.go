@@ -147,7 +147,7 @@ func (s *server) exec(statements ...string) error {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close() //nolint:errcheck // nothing is pending
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, q := range statements {
 		if _, err := db.ExecContext(ctx, q); err != nil {

@@ -75,8 +75,8 @@ func TestSentinel(t *testing.T) {
 // mastered waits until the group has a master again.
 func mastered(t *testing.T, s *Store) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err := s.client.Set(ctx, "alive", 1, 0).Result()
 		cancel()
 		if err == nil {

@@ -311,7 +311,7 @@ func (n *nemesis) follow() {
 	mark := fmt.Sprintf("mark%d", len(n.events))
 	n.must(master.Do("SET", mark, "1"))
 	n.must(other.Do("REPLICAOF", host, port))
-	for end := time.Now().Add(20 * time.Second); ; n.pause(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; n.pause(20 * time.Millisecond) {
 		if answer, err := other.Do("EXISTS", mark); err == nil && answer == ":1" {
 			break
 		}

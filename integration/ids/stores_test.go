@@ -257,7 +257,7 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 			if err := first.Stop(time.Minute); err != nil {
 				t.Fatal(err)
 			}
-			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 				if _, err = db2.Exec("INSERT INTO t (a) VALUES (5)"); err == nil {
 					break
 				}

@@ -100,7 +100,7 @@ func replicate(t *testing.T, server *servers.Server, addr string) *replication.B
 // inserted reads the binlog until n rows were inserted into the table.
 func inserted(t *testing.T, events *replication.BinlogStreamer, table string, n int) (rows []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for len(rows) < n {
 		event, err := events.GetEvent(ctx)

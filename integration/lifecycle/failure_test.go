@@ -193,7 +193,7 @@ rules:
 		t.Fatal(err)
 	}
 	s := wireclient.Open(t, proxy.Addr("a"), db)
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		replies, err := s.Query("INSERT INTO t (a) VALUES (1)")
 		if err != nil {
 			t.Fatal(err)

@@ -277,7 +277,7 @@ func interrupted(t *testing.T, server *servers.Server, addr string, db *sql.DB) 
 // running waits until a statement with part in its text runs, or until none does.
 func running(t *testing.T, db *sql.DB, part string, want bool) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		var n int

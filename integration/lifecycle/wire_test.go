@@ -189,7 +189,7 @@ func dumpSession(c *replay.Conn) {
 func follow(t *testing.T, server *servers.Server, addr string) {
 	t.Helper()
 	events := replicate(t, server, addr)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	db := harness.Open(t, server.Config("b"), addr)
 	if _, err := db.ExecContext(ctx, "SET GLOBAL binlog_format = 'ROW'"); err != nil {

@@ -29,7 +29,7 @@ func shell(t *testing.T, script string) *Process {
 
 func waitFor(t *testing.T, p *Process, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := p.Poll(ctx, func() bool { return strings.Contains(p.Log(), text) }); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestKillReachesChildren(t *testing.T) {
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for alive(child) {
 		if time.Now().After(deadline) {
 			t.Fatalf("child %d outlived its group", child)
@@ -129,7 +129,7 @@ func TestStarterKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for alive(pid) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d outlived its starter", pid)
