@@ -165,7 +165,10 @@ func withServer(ctx context.Context, server *servers.Server, o options, out io.W
 	if o.noIdle || o.plan.only != "" {
 		return nil
 	}
-	return errors.Join(b.idleCPU(ctx, out), idle(ctx, out, server.Addr))
+	if err := b.idleCPU(ctx, out); err != nil {
+		return err
+	}
+	return idle(ctx, out, server.Addr)
 }
 
 // version asks the server for its version.
