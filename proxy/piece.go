@@ -22,7 +22,7 @@ func (s command) execute(expected []relay.Expect) (done bool, err error) {
 	if !sent || err != nil {
 		return done, err
 	}
-	if s.st.Rest == 0 && !s.st.Order.Asks() {
+	if !s.waits() {
 		return true, nil
 	}
 	// 2. Its reply has come.
@@ -50,6 +50,9 @@ func (s command) execute(expected []relay.Expect) (done bool, err error) {
 	s.st.Next(seq)
 	return false, nil
 }
+
+// waits reports whether what follows the piece depends on its reply.
+func (s command) waits() bool { return s.st.Rest > 0 || s.st.Order.Asks() }
 
 // answerWithheld answers for an error of a piece that was kept from the client.
 func (s command) answerWithheld(w *relay.Withheld) (done bool, err error) {

@@ -35,6 +35,9 @@ func (s command) send(expected []relay.Expect) (sent, done bool, err error) {
 		After:    s.st.After,
 		Watcher:  s.st.Order.Watcher(&s.st.Command, expected),
 	}
+	if r, ok := p.Watcher.(*relay.InsertReply); ok {
+		r.Alone = !s.waits()
+	}
 	if p.Unseen {
 		s.counts(stats.Unseen)
 	}

@@ -34,8 +34,9 @@ type deciding struct {
 	s    idle
 	last error
 
-	replies relay.Replies
-	reply   []byte
+	replies  relay.Replies
+	reply    []byte
+	expected []relay.Expect
 }
 
 func newDeciding(rules ...rule.Rule) *deciding {

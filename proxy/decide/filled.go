@@ -18,7 +18,7 @@ func (x *filled) Draw(s Carrier) (expected []relay.Expect, at int, err error) {
 		return nil, 0, nil
 	}
 	x.Parts[0].askAgain()
-	expected = make([]relay.Expect, 0, len(x.Parts))
+	expected = x.expected[:0]
 	for i := range x.Parts {
 		part, plan := &x.Parts[i], &x.plans[i]
 		if err := fill(s, part, plan); err != nil {
@@ -26,6 +26,7 @@ func (x *filled) Draw(s Carrier) (expected []relay.Expect, at int, err error) {
 		}
 		expected = append(expected, part.expect(plan, s.Conversation().Has(mysql.CLIENT_FOUND_ROWS)))
 	}
+	x.expected = expected
 	return expected, 0, nil
 }
 
@@ -111,6 +112,9 @@ type filled struct {
 	noInserts
 	Parts []Part
 	plans []rewriter.Plan // by index of the part
+	// expected is what the replies to those are to show that ids were drawn for last. Its memory is
+	// used again.
+	expected []relay.Expect
 }
 
 // room returns the memory for a part behind those that there are, which it may become, and for

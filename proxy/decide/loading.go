@@ -293,7 +293,8 @@ func (l *Loading) Begin(s Carrier, _ *Command) error {
 }
 
 func (l *Loading) Watcher(st *Command, expected []relay.Expect) relay.Watcher {
-	st.reply = &relay.InsertReply{Load: l, Inserts: expected, Seq: st.Seq}
+	st.reply = relay.NewInsertReply(expected, st.Seq)
+	st.reply.Load = l
 	return st.reply
 }
 

@@ -9,14 +9,14 @@ import (
 // Order is what is done with a piece: a type for each kind of command.
 type Order interface {
 	// Draw draws the ids of INSERTs, before anything is sent, and says what is to be expected of
-	// the replies to them. at is the statement of the piece that there are none for.
+	// the replies to them, in memory that is the order's. at is the statement of the piece that there are none for.
 	Draw(s Carrier) (expected []relay.Expect, at int, err error)
 	// Write returns what is sent. made: it stands in st.out, behind room for a header, and is
 	// not the command as it came.
 	Write(s Carrier, st *Command) (payload []byte, made bool, err error)
 	// Begin does what must be done just before it is sent.
 	Begin(s Carrier, st *Command) error
-	// Watcher returns who sees the reply; nil: nobody.
+	// Watcher returns who sees the reply; nil: nobody. It copies what is expected.
 	Watcher(st *Command, expected []relay.Expect) relay.Watcher
 	// MayOwe reports whether the server's LAST_INSERT_ID() may come to differ from the native one:
 	// what it is in front of the piece must be known.
@@ -62,6 +62,6 @@ func (noInserts) Watcher(st *Command, expected []relay.Expect) relay.Watcher {
 	if expected == nil && st.Rest == 0 {
 		return nil
 	}
-	st.reply = &relay.InsertReply{Inserts: expected, Seq: st.Seq}
+	st.reply = relay.NewInsertReply(expected, st.Seq)
 	return st.reply
 }

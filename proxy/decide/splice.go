@@ -29,7 +29,8 @@ func (x *execution) Watcher(st *Command, expected []relay.Expect) relay.Watcher 
 	if x.units != nil {
 		x.units.Expects(expected, &x.plans[0])
 	}
-	st.reply = &relay.InsertReply{Inserts: expected, Seq: st.Seq, Units: x.units}
+	st.reply = relay.NewInsertReply(expected, st.Seq)
+	st.reply.Units = x.units
 	return st.reply
 }
 

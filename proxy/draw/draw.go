@@ -28,7 +28,11 @@ func From(sources map[string]idsource.Source, rule *rule.Rule, table rewriter.Na
 	if source == nil {
 		return Column{}, fmt.Errorf("there is no source %s", rule.Source)
 	}
-	series, err := source.Series(string(table.Schema), string(table.Table))
+	var schema, name string // a source with one series for all tables need not know, and a copy is saved
+	if source.EachTable() {
+		schema, name = string(table.Schema), string(table.Table)
+	}
+	series, err := source.Series(schema, name)
 	return Column{series: series, rule: rule, most: most}, err
 }
 

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"slices"
+	"sync"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -26,6 +27,38 @@ type InsertReply struct {
 	Units    *Units    // what results for each row must show
 	Withheld *Withheld // the reply has ended with this left open
 	into     *[]byte   // what takes the packet when it is held
+	// Alone: nobody but who reads from the server looks at it. Its memory is used again when the reply
+	// is over.
+	Alone bool
+	room  []Expect // the memory of Inserts
+}
+
+// insertReplies are those whose replies are over.
+var insertReplies = sync.Pool{New: func() any { return new(InsertReply) }}
+
+// maxRoom bounds what is kept for INSERTs to come.
+const maxRoom = 16
+
+// NewInsertReply returns the reply to a command whose last frame had sequence number seq. It copies
+// what is expected of its INSERTs; nil: the command has none.
+func NewInsertReply(inserts []Expect, seq byte) *InsertReply {
+	r := insertReplies.Get().(*InsertReply)
+	r.Seq = seq
+	if inserts != nil {
+		r.room = append(r.room, inserts...)
+		r.Inserts = r.room
+	}
+	return r
+}
+
+// ended ends the use of its memory, where nobody looks at it once the reply is over.
+func (r *InsertReply) ended(memory) {
+	if !r.Alone || r.Withheld != nil || cap(r.room) > maxRoom {
+		return
+	}
+	clear(r.room)
+	*r = InsertReply{room: r.room[:0]}
+	insertReplies.Put(r)
 }
 
 // file is a file that a statement asks for, whose lines are given ids as they pass.

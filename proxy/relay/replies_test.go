@@ -304,3 +304,32 @@ func TestQueue(t *testing.T) {
 		}
 	}
 }
+
+// TestInsertReplyIsUsedAgain: where nobody waits for it, and only there.
+func TestInsertReplyIsUsedAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		alone      bool
+		withheld   *Withheld
+		wantInsert bool
+	}{
+		{name: "nobody waits", alone: true},
+		{name: "somebody waits", wantInsert: true},
+		{name: "it has left something open", alone: true, withheld: &Withheld{}, wantInsert: true},
+	} {
+		expected := []Expect{{Table: "t"}}
+		r := NewInsertReply(expected, 3)
+		expected[0].Table = "another"
+		if len(r.Inserts) != 1 || r.Inserts[0].Table != "t" || r.Seq != 3 || !r.owes() {
+			t.Errorf("%s: %+v", tt.name, r)
+		}
+		r.Alone, r.Withheld = tt.alone, tt.withheld
+		r.ended(nil)
+		if kept := r.Inserts != nil; kept != tt.wantInsert {
+			t.Errorf("%s: the INSERTs are kept: %v, want %v", tt.name, kept, tt.wantInsert)
+		}
+	}
+	if NewInsertReply(nil, 0).owes() {
+		t.Error("a command without INSERTs owes LAST_INSERT_ID()")
+	}
+}
