@@ -11,8 +11,9 @@ func checkIDs(d *document, c *Config) {
 		return
 	}
 	if !d.has("ids/redis") && !d.has("ids/http") {
-		d.fail(d.keys["ids"], "\"ids\" serves nothing: add \"redis\" to it")
+		d.fail(d.keys["ids"], "\"ids\" serves nothing: add \"redis\" or \"http\" to it")
 	}
+	checkIDsHTTP(d, c)
 	if c.IDs.Redis == nil {
 		return
 	}

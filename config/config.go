@@ -74,7 +74,7 @@ type Admin struct {
 // IDs hands ids to other programs.
 type IDs struct {
 	Redis *IDsRedis `yaml:"redis"`
-	HTTP  *IDsHTTP  `yaml:"http" later:"all" instead:"use redis"` // not available yet
+	HTTP  *IDsHTTP  `yaml:"http"`
 }
 
 // IDsRedis answers INCR, INCRBY, GET and more of the Redis protocol.
@@ -98,9 +98,23 @@ type IDsUser struct {
 	Set       bool     `yaml:"set"`        // may move keys up, with IDS.SET; default false
 }
 
-// IDsHTTP hands out ids over HTTP. Not available yet.
+// IDsHTTP answers over HTTP: in its own way, as Leaf does, and as tinyid does.
 type IDsHTTP struct {
-	Listen Addr `yaml:"listen,required"`
+	Listen     Addr          `yaml:"listen,required"`
+	TLS        *TLS          `yaml:"tls"`         // default: none
+	MaxN       uint64        `yaml:"max_n"`       // most ids of one request; default and at most 1000000
+	TinyIDStep uint64        `yaml:"tinyid_step"` // ids of a segment that a client of tinyid gets; default 1000
+	Users      []IDsHTTPUser `yaml:"users,named"` // in file order; default: clients need no token
+}
+
+// IDsHTTPUser may ask for ids over HTTP.
+type IDsHTTPUser struct {
+	Pos     Pos      `yaml:"-"`
+	Name    string   `yaml:"-"`
+	Token   Secret   `yaml:"token,required"`
+	Sources []string `yaml:"sources"` // sources, or keys of stores, with the wildcards * and ?; default (empty): all
+	MaxN    uint64   `yaml:"max_n"`   // most ids of one request; default that of all users
+	Rate    uint64   `yaml:"rate"`    // ids a second; default 0: as fast as they come
 }
 
 // Store finds a store by its name; nil when there is none.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 // testEnv is the environment of all tests.
 func testEnv(name string) (string, bool) {
 	v, ok := map[string]string{
+		"TOKEN":  "0123456789abcdef",
 		"PW":     `p: "}{'#@/`,
 		"WORKER": "7",
 		"EMPTY":  "",
@@ -132,7 +134,8 @@ sources:
                 max_ahead: 1m, clock_back: {hold: 1s, then: borrow}}
 rules:
   - {table: "shop_?.*", column: id, source: order.id, explicit: reject, unsupported: forward, mode: observe, listeners: [listener1]}
-ids: {redis: {listen: 127.0.0.1:6399, max_incrby: 5000, users: {default: {password: "${PW}"}, reader: {password: x, sources: [each, other], max_incrby: 10}}}}
+ids: {redis: {listen: 127.0.0.1:6399, max_incrby: 5000, users: {default: {password: "${PW}"}, reader: {password: x, sources: [each, other], max_incrby: 10}}},
+      http: {listen: "unix:run/ids", max_n: 5000, tinyid_step: 200, users: {billing: {token: "${TOKEN}", sources: [each, "u*"], max_n: 10, rate: 7}, all: {token: 0123456789abcdefg}}}}
 limits: {sessions: 5, handshake: 1m, statement: 64KiB, id_wait: 300ms}
 shutdown_timeout: "${TIME}"
 engine: goroutines
@@ -167,6 +170,8 @@ log: {level: debug, format: json}
 		{"rule words", c.Rules[0].Explicit + " " + c.Rules[0].Unsupported + " " + c.Rules[0].Mode, "reject forward observe"},
 		{"rule on shard0", c.Rules[0].On("shard0"), false},
 		{"rule on listener1", c.Rules[0].On("listener1"), true},
+		{"ids over HTTP", [...]uint64{c.IDs.HTTP.MaxN, c.IDs.HTTP.TinyIDStep, c.IDs.HTTP.Users[0].MaxN, c.IDs.HTTP.Users[0].Rate, c.IDs.HTTP.Users[1].MaxN}, [...]uint64{5000, 200, 10, 7, 5000}},
+		{"user over HTTP", string(c.IDs.HTTP.Users[0].Token) + " " + strings.Join(c.IDs.HTTP.Users[0].Sources, " "), "0123456789abcdef each u*"},
 		{"ids", c.IDs.Redis.Listen.String() + " " + string(c.IDs.Redis.Users[0].Password), `127.0.0.1:6399 p: "}{'#@/`},
 		{"user", c.IDs.Redis.Users[1].Name + " " + strings.Join(c.IDs.Redis.Users[1].Sources, " "), "reader each other"},
 		{"INCRBY", []uint64{c.IDs.Redis.MaxIncrBy, c.IDs.Redis.Users[0].MaxIncrBy, c.IDs.Redis.Users[1].MaxIncrBy}, []uint64{5000, 5000, 10}},
@@ -356,8 +361,8 @@ func TestSecretHoldersPrintThemselves(t *testing.T) {
 		}
 	}
 	walk(reflect.TypeFor[Config]())
-	if found != 7 {
-		t.Errorf("found %d fields of secrets, want 7", found)
+	if found != 8 {
+		t.Errorf("found %d fields of secrets, want 8", found)
 	}
 }
 
@@ -368,7 +373,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("no file: got %v, want fs.ErrNotExist", err)
 	}
 	t.Setenv("IDPROXY_TEST_DIR", "data")
-	text := oneListener + "stores: {s: {file: {dir: \"${IDPROXY_TEST_DIR}\"}}}\nids: {redis: {listen: unix:ids.sock}}\n"
+	text := oneListener + "stores: {s: {file: {dir: \"${IDPROXY_TEST_DIR}\"}}}\nids: {redis: {listen: unix:ids.sock}, http: {listen: :9308, tls: {cert: c, key: k}}}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -381,6 +386,10 @@ func TestLoad(t *testing.T) {
 	}
 	if got, want := c.IDs.Redis.Listen.Address, filepath.Join(dir, "ids.sock"); got != want {
 		t.Errorf("ids.redis.listen: got %s, want %s", got, want)
+	}
+	h := c.IDs.HTTP
+	if got, want := []string{h.TLS.Cert, h.TLS.Key}, []string{filepath.Join(dir, "c"), filepath.Join(dir, "k")}; !slices.Equal(got, want) {
+		t.Errorf("ids.http.tls: got %s, want %s", got, want)
 	}
 }
 

@@ -28,6 +28,8 @@ func (l *Listener) setDefaults() { l.UpstreamTLS.Mode = TLSAsClient }
 
 func (r *IDsRedis) setDefaults() { r.MaxIncrBy = 1_000_000 }
 
+func (h *IDsHTTP) setDefaults() { h.MaxN, h.TinyIDStep = maxN, 1000 }
+
 func (s *Segment) setDefaults() {
 	s.Start, s.Step, s.StepPolicy, s.Prefetch = 1, defaultStep, "leaf", 10
 }
@@ -68,8 +70,8 @@ func (c *Config) complete() {
 		}
 		c.joinDir(paths)
 	}
-	if c.IDs != nil && c.IDs.Redis != nil {
-		c.joinDir(c.IDs.Redis.paths())
+	if c.IDs != nil {
+		c.joinDir(c.IDs.paths())
 	}
 	if c.Admin != nil {
 		c.joinDir(c.Admin.paths())
@@ -88,6 +90,17 @@ func (c *Config) complete() {
 }
 
 // paths are those of files that the section names.
+func (i *IDs) paths() (all []*string) {
+	if i.Redis != nil {
+		all = append(all, pathsOf(&i.Redis.Listen, i.Redis.TLS)...)
+	}
+	if i.HTTP != nil {
+		all = append(all, pathsOf(&i.HTTP.Listen, i.HTTP.TLS)...)
+	}
+	return all
+}
+
+// paths are those of files that the section names.
 func (a *Admin) paths() (all []*string) {
 	for _, l := range []*Addr{&a.Listen, &a.Socket} {
 		if l.Network == "unix" {
@@ -100,13 +113,13 @@ func (a *Admin) paths() (all []*string) {
 	return all
 }
 
-// paths are those of files that the section names.
-func (r *IDsRedis) paths() (all []*string) {
-	if r.Listen.Network == "unix" {
-		all = append(all, &r.Listen.Address)
+// pathsOf are those of files that a listener has.
+func pathsOf(l *Addr, t *TLS) (all []*string) {
+	if l.Network == "unix" {
+		all = append(all, &l.Address)
 	}
-	if r.TLS != nil {
-		all = append(all, &r.TLS.Cert, &r.TLS.Key, &r.TLS.ClientCA)
+	if t != nil {
+		all = append(all, &t.Cert, &t.Key, &t.ClientCA)
 	}
 	return all
 }

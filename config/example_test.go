@@ -89,7 +89,12 @@ func TestExampleComments(t *testing.T) {
 	text := string(data)
 	head := strings.Index(text, "\n# listeners: one")
 	text = commented.ReplaceAllString(prose.ReplaceAllString(text[head:], ""), "$1$2")
-	env := func(name string) (string, bool) { return "9", name != "" }
+	env := func(name string) (string, bool) {
+		if strings.HasSuffix(name, "TOKEN") {
+			return "0123456789abcdef", true
+		}
+		return "9", name != ""
+	}
 	_, err = Parse("example.yaml", []byte(text), env)
 	later := 0
 	for _, e := range problems(t, err) {
@@ -98,7 +103,7 @@ func TestExampleComments(t *testing.T) {
 		}
 		later++
 	}
-	if later < 4 {
-		t.Errorf("got %d keys not available yet, want at least 4: are the comments still read?", later)
+	if later < 3 {
+		t.Errorf("got %d keys not available yet, want at least 3: are the comments still read?", later)
 	}
 }

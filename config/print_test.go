@@ -43,13 +43,13 @@ stores:
   r: {redis: {addrs: ["127.0.0.1:6379"], password: hunter2}}
   e: {etcd: {endpoints: ["127.0.0.1:2379"], username: u, password: hunter2}}
 admin: {listen: 127.0.0.1:9307, token: hunter2}
-ids: {redis: {listen: 127.0.0.1:6399, users: {app: {password: hunter2}}}}
+ids: {redis: {listen: 127.0.0.1:6399, users: {app: {password: hunter2}}}, http: {listen: 127.0.0.1:9308, users: {app: {token: hunter2hunter222}}}}
 `)
 	text, err := c.YAML()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(text), "hunter2") || strings.Count(string(text), stars) != 8 {
-		t.Errorf("want 8 secrets as stars:\n%s", text)
+	if strings.Contains(string(text), "hunter2") || strings.Count(string(text), stars) != 9 {
+		t.Errorf("want 9 secrets as stars:\n%s", text)
 	}
 }

@@ -63,3 +63,8 @@ func (a Admin) Format(f fmt.State, _ rune) {
 func (u IDsUser) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{Name:%s Password:%s Sources:%v}", u.Name, u.Password, u.Sources)
 }
+
+// Format prints the user without the token.
+func (u IDsHTTPUser) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{Name:%s Token:%s Sources:%v}", u.Name, u.Token, u.Sources)
+}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"reflect"
 	"strconv"
 	"strings"
@@ -13,14 +12,12 @@ import (
 //	yaml:"name,required,named"  the key; it must be there; a mapping of names
 //	oneof:"a|b"                 the words it can be
 //	later:"all"                 the key's function is not available yet
-//	instead:"d"                 what to use until then; default: remove the key
 type tag struct {
 	name            string
 	words           string // instead of name where there is no key: "an item of ..."
 	required, named bool
 	oneof           []string
 	later           bool
-	instead         string
 }
 
 type field struct {
@@ -42,7 +39,6 @@ func fieldsOf(t reflect.Type) []field {
 			required: strings.Contains(options, "required"),
 			named:    strings.Contains(options, "named"),
 			later:    f.Tag.Get("later") == "all",
-			instead:  cmp.Or(f.Tag.Get("instead"), "remove it"),
 		}
 		if words := f.Tag.Get("oneof"); words != "" {
 			one.oneof = strings.Split(words, "|")

@@ -36,8 +36,8 @@ var arrows = map[string][]string{
 	"cmd/idproxy/top":   {"monitor"},
 	"cmd/idproxy/admin": {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
-		"cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
-		"config", "idsource", "idsource/resp", "inside", "monitor", "proxy", "proxy/stats", "rewriter/grammar", "rule",
+		"cmd/idproxy/admin", "cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
+		"config", "idsource", "idsource/httpapi", "idsource/resp", "inside", "monitor", "proxy", "proxy/stats", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/check": {
 		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/upstream",
@@ -73,6 +73,7 @@ var arrows = map[string][]string{
 	"idsource/":             {"idsource"},
 	"idsource/lease":        {"inside", "idsource/faults"},
 	"idsource/resp":         {"inside", "pattern"},
+	"idsource/httpapi":      {"inside", "pattern"},
 	"idsource/redis":        {"idsource/lease"},
 	"idsource/etcd":         {"idsource/lease"},
 	"idsource/mysql":        {"idsource/lease"},

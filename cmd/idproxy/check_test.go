@@ -17,13 +17,13 @@ import (
 )
 
 // malformed has four problems, each on a line of its own.
-const malformed = `listeners:
-  - {name: a, listen: nowhere, upstream: 127.0.0.1:3306}
+const malformed = `log:
+  {level: loud}
 sources:
   ids: {segment: {stepp: 10}}
 rules:
   - {table: shop.orders, column: id, source: idz}
-ids: {http: {listen: "127.0.0.1:1"}}
+listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:3306, proxy_protocol: {send: v2}}]
 `
 
 func TestCheckListsAllProblems(t *testing.T) {

@@ -89,7 +89,7 @@ var badConfigs = []struct{ text, want string }{
 	{good + "shutdown_timeout: -1s\n", `:2:\d+: `},
 	{good + "log: {level: loud}\n", `:2:\d+: .*loud`},
 	{good + "admin: {listen: ':0'}\n", `:2:\d+: .*token`},
-	{good + "ids: {http: {listen: '127.0.0.1:0'}}\n", `:2:\d+: .*not available yet`},
+	{good + "ids: {http: {listen: '127.0.0.1:0', users: {a: {token: short}}}}\n", `:2:\d+: .*at least 16`},
 	{good + "stores: {s: {mysql: {dsn: 'x:${IDPROXY_NOT_SET}@tcp(h)/d'}}}\n", `:2:\d+: .*IDPROXY_NOT_SET`},
 	{good + "stores: {s: {mysql: {dsn: 'no dsn'}}}\nsources: {s: {segment: {store: s}}}\n", `:2:\d+: `},
 }

@@ -34,22 +34,40 @@ type Decoded struct {
 	Error      string     `json:"error,omitempty"`    // why it is not known where the key stands
 }
 
-// Decode takes an id of a source apart.
+// Decode takes an id of a source apart, and asks where the key of a segment stands.
 func Decode(ctx context.Context, cfg *config.Config, source, id string) (*Decoded, error) {
 	src, err := sourceOf(cfg, source)
 	if err != nil {
 		return nil, err
 	}
+	d, err := Apart(cfg, src, id)
+	if n, ok := d.ID.(uint64); ok && err == nil && src.Segment != nil {
+		d.stand(ctx, cfg, src, n)
+	}
+	return d, err
+}
+
+// Apart takes an id of a source apart, as far as that needs no store.
+func Apart(cfg *config.Config, src *config.Source, id string) (*Decoded, error) {
 	d := &Decoded{Source: src.Name}
 	if ruleset.Kind(src).Wide() {
 		return d, d.wide(src, id)
 	}
 	n, err := strconv.ParseUint(id, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %q is not an id", ErrUsage, id)
+		return d, fmt.Errorf("%w: %q is not an id", ErrUsage, id)
 	}
 	d.ID, d.Genes = n, genesOf(cfg, src.Name, n)
-	return d, d.number(ctx, cfg, src, n)
+	if src.Snowflake != nil {
+		d.Kind = "snowflake"
+		return d, d.snowflake(src.Snowflake, n)
+	}
+	d.Kind, d.Key = "segment", src.Segment.Key
+	if st := cfg.Store(src.Segment.Store); st.MySQL != nil && len(st.MySQL.DSNs) > 0 {
+		server := n/config.GroupBlock%uint64(len(st.MySQL.DSNs)) + 1
+		d.Server = &server
+	}
+	return d, nil
 }
 
 // wide takes a UUID or an ObjectId apart.
@@ -77,16 +95,8 @@ func (d *Decoded) wide(src *config.Source, text string) error {
 	return nil
 }
 
-func (d *Decoded) number(ctx context.Context, cfg *config.Config, src *config.Source, id uint64) error {
-	if src.Snowflake != nil {
-		d.Kind = "snowflake"
-		return d.snowflake(src.Snowflake, id)
-	}
-	d.Kind, d.Key = "segment", src.Segment.Key
-	if st := cfg.Store(src.Segment.Store); st.MySQL != nil && len(st.MySQL.DSNs) > 0 {
-		server := id/config.GroupBlock%uint64(len(st.MySQL.DSNs)) + 1
-		d.Server = &server
-	}
+// stand asks where the key of a segment stands.
+func (d *Decoded) stand(ctx context.Context, cfg *config.Config, src *config.Source, id uint64) {
 	stores := store.Opened{}
 	defer stores.Close()
 	s := stand(ctx, stores, cfg, src, false)
@@ -94,7 +104,6 @@ func (d *Decoded) number(ctx context.Context, cfg *config.Config, src *config.So
 		reserved := id < *s.Next
 		d.Next, d.Reserved = s.Next, &reserved
 	}
-	return nil
 }
 
 func (d *Decoded) snowflake(f *config.Snowflake, id uint64) error {

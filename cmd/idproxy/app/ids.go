@@ -2,56 +2,146 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"strconv"
+	"strings"
 	"sync"
 
+	"idproxy/cmd/idproxy/admin"
 	"idproxy/cmd/idproxy/keys"
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
+	"idproxy/idsource/httpapi"
 	"idproxy/idsource/resp"
 	"idproxy/proxy"
 )
 
-// idServer hands ids to other programs, over the protocol of Redis.
+// idServer hands ids to other programs, over the protocol of Redis and over HTTP.
 type idServer struct {
-	registry *keys.Registry
-	end      context.CancelFunc
-	wg       sync.WaitGroup
+	registry  *keys.Registry
+	log       *slog.Logger
+	listeners []net.Listener
+	serve     []func(context.Context) // one for each listener, which it closes
+	end       context.CancelFunc
+	wg        sync.WaitGroup
 }
 
-// serveIDs starts what the configuration asks for; nil when it is nothing. A
-// store that does not answer keeps nobody else waiting.
-func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger) (*idServer, error) {
-	if ids == nil || ids.Redis == nil {
+// serveIDs starts what the configuration asks for; nil when it is nothing. api makes what it says
+// nothing of. A store that does not answer keeps nobody else waiting.
+func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, api func() httpapi.Config) (*idServer, error) {
+	if ids == nil {
 		return nil, nil
 	}
-	c := ids.Redis
+	ctx, end := context.WithCancel(context.Background())
+	s := &idServer{registry: registry, log: log, end: end}
+	if err := errors.Join(s.overRedis(ids.Redis), s.overHTTP(ids.HTTP, api)); err != nil {
+		end()
+		for _, l := range s.listeners {
+			err = errors.Join(err, l.Close())
+		}
+		return nil, err
+	}
+	s.wg.Go(func() {
+		all := registry.Refresh(ctx)
+		s.wg.Go(func() { registry.KeepFresh(ctx, all) })
+		for _, serve := range s.serve {
+			s.wg.Go(func() { serve(ctx) })
+		}
+	})
+	return s, nil
+}
+
+// listen takes an address. What serves it is called with what the log calls it.
+func (s *idServer) listen(a config.Addr, serve func(ctx context.Context, l net.Listener, at string)) error {
+	l, err := proxy.Listen(a.Network, a.Address)
+	if err != nil {
+		return err
+	}
+	at := config.Addr{Network: l.Addr().Network(), Address: l.Addr().String()}.String()
+	s.listeners = append(s.listeners, l)
+	s.serve = append(s.serve, func(ctx context.Context) { serve(ctx, l, at) })
+	return nil
+}
+
+func (s *idServer) overRedis(c *config.IDsRedis) error {
+	if c == nil {
+		return nil
+	}
 	secure, err := tlsconfig.Client(c.TLS)
 	if err != nil {
-		return nil, fmt.Errorf("ids over redis: %w", err)
+		return fmt.Errorf("ids over redis: %w", err)
 	}
-	l, err := proxy.Listen(c.Listen.Network, c.Listen.Address)
-	if err != nil {
-		return nil, fmt.Errorf("ids over redis: %w", err)
+	rc := resp.Config{
+		Lookup: s.registry.Lookup, Create: s.registry.Creator(c.CreateIn), TLS: secure, MaxIncrBy: c.MaxIncrBy, Logger: s.log,
 	}
-	ctx, end := context.WithCancel(context.Background())
-	s := &idServer{registry: registry, end: end}
-	rc := resp.Config{Lookup: registry.Lookup, Create: registry.Creator(c.CreateIn), TLS: secure, MaxIncrBy: c.MaxIncrBy, Logger: log}
 	for _, u := range c.Users {
 		rc.Users = append(rc.Users, resp.User{
 			Name: u.Name, Password: string(u.Password), Keys: u.Sources, MaxIncrBy: u.MaxIncrBy, Rate: u.Rate, Create: u.Create, Set: u.Set,
 		})
 	}
-	s.wg.Go(func() {
-		all := registry.Refresh(ctx)
-		s.wg.Go(func() { registry.KeepFresh(ctx, all) })
-		log.Info("ids over redis", "listen", config.Addr{Network: l.Addr().Network(), Address: l.Addr().String()}.String(), "users", len(c.Users))
+	err = s.listen(c.Listen, func(ctx context.Context, l net.Listener, at string) {
+		s.log.Info("ids over redis", "listen", at, "users", len(c.Users))
 		if err := resp.New(rc).Serve(ctx, l); err != nil {
-			log.Error("ids over redis ended", "error.message", err)
+			s.log.Error("ids over redis ended", "error.message", err)
 		}
 	})
-	return s, nil
+	if err != nil {
+		return fmt.Errorf("ids over redis: %w", err)
+	}
+	return nil
+}
+
+func (s *idServer) overHTTP(c *config.IDsHTTP, with func() httpapi.Config) (err error) {
+	if c == nil {
+		return nil
+	}
+	api := with()
+	if api.TLS, err = tlsconfig.Client(c.TLS); err != nil {
+		return fmt.Errorf("ids over http: %w", err)
+	}
+	api.Lookup = func(key string) (httpapi.Source, bool) { return s.registry.Lookup(key) }
+	api.Position, api.Logger, api.MaxN, api.TinyIDStep = s.registry.Position, s.log, c.MaxN, c.TinyIDStep
+	for _, u := range c.Users {
+		api.Users = append(api.Users, httpapi.User{Name: u.Name, Token: string(u.Token), Keys: u.Sources, MaxN: u.MaxN, Rate: u.Rate})
+	}
+	err = s.listen(c.Listen, func(ctx context.Context, l net.Listener, at string) {
+		s.log.Info("ids over http", "listen", at, "tls", c.TLS != nil, "users", len(c.Users))
+		if err := httpapi.New(api).Serve(ctx, l); err != nil {
+			s.log.Error("ids over http ended", "error.message", err)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("ids over http: %w", err)
+	}
+	return nil
+}
+
+// decodeID says what an id tells by itself. A key of a store that no source has is that of a segment.
+func decodeID(cfg *config.Config, key, id string) (*httpapi.Decoded, error) {
+	src := cfg.Source(key)
+	for i := range cfg.Sources {
+		if g := cfg.Sources[i].Segment; src == nil && g != nil && g.Key == key {
+			src = &cfg.Sources[i]
+		}
+	}
+	if src == nil {
+		n, err := strconv.ParseUint(id, 10, 64)
+		if err != nil {
+			return nil, errors.New("it is no number")
+		}
+		return &httpapi.Decoded{Key: key, Kind: httpapi.KindSegment, ID: strconv.FormatUint(n, 10)}, nil
+	}
+	d, err := admin.Apart(cfg, src, id)
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), admin.ErrUsage.Error()+": ")) // nobody typed a command
+	}
+	return &httpapi.Decoded{
+		Key: key, Kind: d.Kind, ID: fmt.Sprint(d.ID), Time: d.Time, Datacenter: d.Datacenter, Worker: d.Worker, Sequence: d.Sequence,
+		Counter: d.Counter, Process: d.Process, Random: d.Random,
+	}, nil
 }
 
 // again has the keys read now, as after a reload.

@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
+	"idproxy/idsource/httpapi"
 )
 
 // hangingStore is a store that answers when it is told to, and all the sources that there are.
@@ -45,7 +48,7 @@ func TestIDsStartWithoutStore(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	started := make(chan *idServer)
 	go func() {
-		s, err := serveIDs(cfg.IDs, keys.New(log, st), log)
+		s, err := serveIDs(cfg.IDs, keys.New(log, st), log, func() httpapi.Config { return httpapi.Config{} })
 		if err != nil {
 			t.Error(err)
 		}
@@ -65,5 +68,41 @@ func TestIDsStartWithoutStore(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatal("it waits for the store")
+	}
+}
+
+// TestDecodeID: an id is taken apart by the source of its key, which is its name or that of its series.
+func TestDecodeID(t *testing.T) {
+	cfg, err := config.Parse(filepath.Join(t.TempDir(), "idproxy.yaml"), []byte(`
+listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+sources: {order_id: {segment: {key: orders}}, event_id: {snowflake: {worker: 7}}, link_id: {uuidv7: {}}, doc_id: {objectid: {}}}
+`), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ key, id, want string }{
+		{"order_id", "77", `{"key":"order_id","kind":"segment","id":"77"}`},
+		{"orders", "18446744073709551615", `{"key":"orders","kind":"segment","id":"18446744073709551615"}`},
+		{"of_a_store", "077", `{"key":"of_a_store","kind":"segment","id":"77"}`},
+		{"event_id", "912345678901234567", `{"key":"event_id","kind":"snowflake","id":"912345678901234567","time":"2026-11-22T14:16:00.413Z","worker":84,"sequence":2951}`},
+		{"link_id", "01A1FF2832467501B5F1CD3CD7F543F1", `{"key":"link_id","kind":"uuidv7","id":"01a1ff28-3246-7501-b5f1-cd3cd7f543f1","time":"2026-11-21T17:29:46.822Z","counter":1281,"random":"35f1cd3cd7f543f1"}`},
+		{"doc_id", "6740aa10aabbccddee000001", `{"key":"doc_id","kind":"objectid","id":"6740aa10aabbccddee000001","time":"2024-11-22T15:58:08Z","counter":1,"process":"aabbccddee"}`},
+		{"of_a_store", "x", "it is no number"},
+		{"order_id", "x", `"x" is not an id`},
+		{"link_id", "x", `"x" is no UUID`},
+		{"event_id", "9223372036854775808", "more than 63 bits"},
+		{"link_id", "01a1ff28-3246-4501-b5f1-cd3cd7f543f1", "of another source"},
+	} {
+		got := ""
+		if d, err := decodeID(cfg, tt.key, tt.id); err != nil {
+			got = err.Error()
+		} else if text, err := json.Marshal(d); err != nil {
+			t.Error(err)
+		} else {
+			got = string(text)
+		}
+		if !strings.Contains(got, tt.want) || strings.HasPrefix(got, "usage") || strings.HasPrefix(tt.want, "{") && got != tt.want {
+			t.Errorf("%s of %s: %s, want %s", tt.id, tt.key, got, tt.want)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
+	"idproxy/idsource/httpapi"
 	"idproxy/monitor"
 	"idproxy/proxy"
 	"idproxy/proxy/stats"
@@ -33,6 +34,8 @@ type watch struct {
 	refusals *monitor.Refusals
 	held     *prometheus.HistogramVec
 	fetches  *prometheus.HistogramVec
+	requests *prometheus.CounterVec
+	answers  *prometheus.HistogramVec
 
 	refusing refusing
 	inForce  atomic.Pointer[inForce]
@@ -65,6 +68,32 @@ func newWatch(p *Program) *watch {
 			Name: "idproxy_source_fetch_seconds", Help: "How long it took to reserve a range.",
 			Buckets: []float64{1e-4, 1e-3, 1e-2, .1, 1, 5}, NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 100,
 		}, []string{"source"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "idproxy_ids_http_requests_total", Help: "Requests for ids over HTTP, by family of paths and class of the answer's status.",
+		}, []string{"api", "status"}),
+		answers: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "idproxy_ids_http_seconds", Help: "How long requests for ids over HTTP took, from their headers to the answer.",
+			Buckets: []float64{1e-5, 1e-4, 1e-3, 1e-2, .1, 1, 5}, NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 100,
+		}, []string{"api"}),
+	}
+}
+
+// api is what a server of ids over HTTP tells, and is told by the configuration in force.
+func (w *watch) api() httpapi.Config {
+	var counts [httpapi.APIs][6]prometheus.Counter // by class of status: 2, 4 and 5 come
+	var times [httpapi.APIs]prometheus.Observer
+	for a := range httpapi.APIs {
+		times[a] = w.answers.WithLabelValues(a.String())
+		for _, class := range []int{2, 4, 5} {
+			counts[a][class] = w.requests.WithLabelValues(a.String(), fmt.Sprintf("%dxx", class))
+		}
+	}
+	return httpapi.Config{
+		Decode: func(key, id string) (*httpapi.Decoded, error) { return decodeID(w.inForce.Load().cfg, key, id) },
+		Answered: func(a httpapi.API, status int, took time.Duration) {
+			counts[a][status/100].Inc()
+			times[a].Observe(took.Seconds())
+		},
 	}
 }
 
@@ -153,7 +182,7 @@ func (w *watch) serve(ctx context.Context, c *config.Admin) (wait func() error, 
 		Program: w, Events: w.events, Refusals: w.refusals, Token: string(c.Token), Pprof: c.Pprof, Logger: w.p.log,
 		Connections: int(adminConnections(openFilesLimit())),
 		Metrics: []prometheus.Collector{
-			w.held, w.fetches, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+			w.held, w.fetches, w.requests, w.answers, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		},
 	})
 	for _, l := range listeners {

@@ -1,10 +1,11 @@
-// Package keys knows which series has which key, for programs that ask for ids by the
-// protocol of Redis.
+// Package keys knows which series has which key, for programs that ask for ids over the
+// protocol of Redis or over HTTP.
 package keys
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"math"
@@ -20,6 +21,7 @@ import (
 	"idproxy/idsource/resp"
 	"idproxy/idsource/segment"
 	"idproxy/idsource/uuid"
+	"idproxy/inside"
 )
 
 // How often stores are asked for their keys: once a minute, and sooner after
@@ -68,6 +70,19 @@ func New(log *slog.Logger, from Sources) *Registry {
 func (r *Registry) Lookup(key string) (resp.Source, bool) {
 	src, ok := (*r.known.Load())[key]
 	return src, ok
+}
+
+// Position returns the lowest id of a segment that is not reserved, from its store.
+func (r *Registry) Position(ctx context.Context, key string) (next uint64, err error) {
+	src, _ := r.Lookup(key)
+	b, ok := src.(*begun)
+	if !ok {
+		return 0, fmt.Errorf("key %q is that of no segment", key)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	p, err := b.store.Position(ctx, b.key)
+	return p.Next, inside.Mark(err)
 }
 
 // Again has the keys read now, as after a reload.

@@ -16,6 +16,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/idsource/file"
 	"idproxy/idsource/segment"
+	"idproxy/idsource/uuid"
 )
 
 // fewSources are sources that stay as they are.
@@ -203,5 +204,31 @@ func TestKeyOfEmptiedStore(t *testing.T) {
 	}
 	if keys, err := empty.Keys(t.Context()); err != nil || len(keys) > 0 {
 		t.Errorf("keys %q were made, %v", keys, err)
+	}
+}
+
+// TestPosition: that of a segment is what its store says; other keys have none.
+func TestPosition(t *testing.T) {
+	st := openFile(t)
+	if err := st.Advance(t.Context(), "orders", 100); err != nil {
+		t.Fatal(err)
+	}
+	r := New(slog.New(slog.DiscardHandler), &fewSources{
+		stores: map[string]sources.Keyed{"local": {Store: store.Store{Segments: st, Keys: st, Close: st.Close}}},
+		named:  map[string]idsource.Source{"links": uuid.New()},
+	})
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r.Refresh(t.Context())
+	if next, err := r.Position(t.Context(), "orders"); err != nil || next != 100 {
+		t.Errorf("orders stands at %d, %v", next, err)
+	}
+	for _, key := range []string{"links", "none"} {
+		if _, err := r.Position(t.Context(), key); err == nil {
+			t.Errorf("%s has a position", key)
+		}
 	}
 }

@@ -56,6 +56,9 @@ func Certificates(cfg *config.Config) (all []Certificate, err error) {
 	if cfg.IDs != nil && cfg.IDs.Redis != nil {
 		offered("ids.redis", cfg.IDs.Redis.TLS)
 	}
+	if cfg.IDs != nil && cfg.IDs.HTTP != nil {
+		offered("ids.http", cfg.IDs.HTTP.TLS)
+	}
 	return all, err
 }
 

@@ -57,6 +57,7 @@ func TestCertificates(t *testing.T) {
 			{Name: "f", File: &config.FileStore{}},
 		},
 		Admin: &config.Admin{TLS: &config.TLS{Cert: at("chain.pem")}},
+		IDs:   &config.IDs{HTTP: &config.IDsHTTP{TLS: &config.TLS{Cert: at("chain.pem")}}},
 	}
 	got, err := Certificates(cfg)
 	if err != nil {
@@ -69,6 +70,7 @@ func TestCertificates(t *testing.T) {
 		{"stores.s.redis.tls.ca", at("ca.pem"), day(8)},
 		{"stores.s.redis.tls.cert", at("chain.pem"), day(5)},
 		{"admin.tls.cert", at("chain.pem"), day(5)},
+		{"ids.http.tls.cert", at("chain.pem"), day(5)},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("want -, got +: %s", d)
@@ -77,7 +79,7 @@ func TestCertificates(t *testing.T) {
 	writeEnds(t, at("none.pem"))
 	cfg.Listeners[0].TLS.Cert, cfg.Admin.TLS.Cert = at("none.pem"), at("missing.pem")
 	got, err = Certificates(cfg)
-	if err == nil || !strings.Contains(err.Error(), "holds no PEM certificate") || !strings.Contains(err.Error(), "admin.tls.cert") || len(got) != 4 {
+	if err == nil || !strings.Contains(err.Error(), "holds no PEM certificate") || !strings.Contains(err.Error(), "admin.tls.cert") || len(got) != 5 {
 		t.Errorf("%d others, and %v", len(got), err)
 	}
 }

@@ -1,5 +1,6 @@
 // Package ids measures the id sources without a server: what an id costs beside a bare atomic
 // addition and beside two Go libraries of snowflake ids, what a source takes of the processor when
-// it gives all that its layout allows, and how long a caller waits where one range ends and the
-// next begins. Other programs import those libraries: only this package does here.
+// it gives all that its layout allows, how long a caller waits where one range ends and the next
+// begins, and what an id costs over HTTP. Other programs import those libraries: only this package
+// does here.
 package ids

@@ -44,6 +44,15 @@ func (h *histogram) add(d time.Duration) {
 	h.max = max(h.max, d)
 }
 
+// join adds what another one has counted.
+func (h *histogram) join(other *histogram) {
+	for i, n := range other.buckets {
+		h.buckets[i] += n
+	}
+	h.count += other.count
+	h.max = max(h.max, other.max)
+}
+
 // quantile is the duration that a share of all does not exceed.
 func (h *histogram) quantile(share float64) time.Duration {
 	need, seen := uint64(math.Ceil(share*float64(h.count))), uint64(0)

@@ -17,10 +17,10 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	tables := strings.Split(out.String(), "###")[1:]
-	if len(tables) != 3 {
-		t.Fatalf("%d tables, want 3:\n%s", len(tables), &out)
+	if len(tables) != 4 {
+		t.Fatalf("%d tables, want 4:\n%s", len(tables), &out)
 	}
-	for i, want := range []int{10, 8, 5} { // lines of figures
+	for i, want := range []int{10, 8, 5, 6} { // lines of figures
 		if n := strings.Count(tables[i], "\n| ") - 1; n != want {
 			t.Errorf("table %d has %d lines, want %d:\n%s", i, n, want, tables[i])
 		}

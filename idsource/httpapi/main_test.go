@@ -1,0 +1,311 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.uber.org/goleak"
+
+	"idproxy/idsource"
+	"idproxy/idsource/file"
+	"idproxy/idsource/objectid"
+	"idproxy/idsource/segment"
+	"idproxy/idsource/snowflake"
+	"idproxy/idsource/uuid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// counter is a segment that counts, and notes how many ids were drawn.
+type counter struct {
+	next, drawn atomic.Uint64
+	err         error
+}
+
+func (c *counter) Fill(_ context.Context, ids []uint64, stride uint64) error {
+	if c.err != nil {
+		return c.err
+	}
+	n := uint64(len(ids)) * stride
+	c.drawn.Add(n)
+	first := c.next.Add(n) - n
+	for i := range ids {
+		ids[i] = first + uint64(i)*stride
+	}
+	return nil
+}
+
+func (c *counter) Range(ctx context.Context, n uint64) (uint64, error) {
+	var one [1]uint64
+	err := c.Fill(ctx, one[:], n)
+	return one[0], err
+}
+
+// waiter is a source that waits until its context ends.
+type waiter struct{ waits chan struct{} }
+
+func (w waiter) Fill(ctx context.Context, _ []uint64, _ uint64) error {
+	close(w.waits)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// texts is a Source of ids that are text.
+type texts struct {
+	Source
+	text func(id [2]uint64) string
+}
+
+func (t texts) Text(id [2]uint64) string { return t.text(id) }
+
+// realSources makes one source of each kind, the numbers of which are kept in files.
+func realSources(t *testing.T) map[string]Source {
+	t.Helper()
+	st, err := file.New(file.Config{Dir: t.TempDir() + "/ids"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders, err1 := segment.New(segment.Config{Name: "orders", Store: st, Step: 100, MaxStep: 100})
+	events, err2 := snowflake.New(snowflake.Config{Name: "events", Fences: st, Worker: 3})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.Background() // that of the test is done
+		if err := errors.Join(orders.Close(ctx), events.Close(ctx), st.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return map[string]Source{"orders": orders, "events": events, "links": texts{uuid.New(), func(id [2]uint64) string { return uuid.ID(id).String() }}, "docs": texts{objectid.New(), func(id [2]uint64) string { return objectid.ID(id).String() }}}
+}
+
+// world is a server with the description that its answers are held to.
+type world struct {
+	*Server
+	sources map[string]Source
+	schema  *description
+}
+
+// newWorld makes a server of real sources, of one that has no ids, and of one that ends.
+func newWorld(t *testing.T, c Config) *world {
+	t.Helper()
+	w := &world{sources: realSources(t), schema: describe(t)}
+	w.sources["broken"] = &counter{err: idsource.NewError("broken", idsource.StoreDown, errors.New("dial tcp 10.9.8.7:3306: refused"), "see to the store")}
+	w.sources["spent"] = &counter{err: idsource.NewError("spent", idsource.Exhausted, nil, "")}
+	last := &counter{}
+	last.next.Store(math.MaxInt64 + 10)
+	w.sources["last"] = last
+	c.Lookup = func(key string) (Source, bool) {
+		src, ok := w.sources[key]
+		return src, ok
+	}
+	if c.Decode == nil {
+		c.Decode = func(key, id string) (*Decoded, error) {
+			if id == "x" {
+				return nil, errors.New("it is no number")
+			}
+			return &Decoded{Key: key, Kind: KindSegment, ID: id}, nil
+		}
+	}
+	if c.Position == nil {
+		c.Position = func(_ context.Context, key string) (uint64, error) {
+			if key == "broken" {
+				return 0, errors.New("away")
+			}
+			return 500, nil
+		}
+	}
+	w.Server = New(c)
+	return w
+}
+
+// answer is what a client got.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// ask sends a request and holds the answer to the description.
+func (w *world) ask(t *testing.T, method, target, body string, headers ...string) answer {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	rec := httptest.NewRecorder()
+	w.ServeHTTP(rec, r)
+	a := answer{rec.Code, rec.Result().Header, rec.Body.String()}
+	if err := w.schema.check(method, r.URL.Path, a); err != nil {
+		t.Errorf("%s %s: %v\n%s", method, target, err, a.body)
+	}
+	if got := a.header.Get("Cache-Control"); got != "no-store" {
+		t.Errorf("%s %s: Cache-Control %q: a cache could give an id twice", method, target, got)
+	}
+	return a
+}
+
+// description is the OpenAPI document.
+type description struct {
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler
+	doc      map[string]any
+	seen     map[string]bool // method, path and status of answers that were held to it
+}
+
+func describe(t testing.TB) *description {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(openAPI)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &description{compiler: jsonschema.NewCompiler(), doc: doc.(map[string]any), seen: map[string]bool{}}
+	d.compiler.DefaultDraft(jsonschema.Draft2020)
+	if err := d.compiler.AddResource("openapi.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// get follows a path of keys, and what the values refer to. It returns where the value stands.
+func (d *description) get(keys ...string) (value map[string]any, pointer string) {
+	value, pointer = d.doc, "#"
+	for _, key := range keys {
+		next, ok := value[key].(map[string]any)
+		if !ok {
+			return nil, ""
+		}
+		value, pointer = next, pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+		if ref, ok := value["$ref"].(string); ok {
+			value, pointer = d.doc, ref
+			for _, key := range strings.Split(ref, "/")[1:] {
+				value = value[key].(map[string]any)
+			}
+		}
+	}
+	return value, pointer
+}
+
+// described is the path of the document for one of a request, "" where there is none.
+func (d *description) described(path string) string {
+	paths, _ := d.get("paths")
+	for p := range paths {
+		before, _, isPattern := strings.Cut(p, "{key}")
+		if p == path || isPattern && strings.HasPrefix(path, before) && len(path) > len(before) {
+			return p
+		}
+	}
+	return ""
+}
+
+// check says what of an answer is not as described.
+func (d *description) check(method, path string, a answer) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, contentType := d.described(path), a.header.Get("Content-Type")
+	if at == "" {
+		if a.status != http.StatusNotFound && a.status != http.StatusForbidden {
+			return fmt.Errorf("status %d of a path that is not described", a.status)
+		}
+		return d.fits("#/components/schemas/Problem", a.body)
+	}
+	status := fmt.Sprint(a.status)
+	method = strings.ToLower(method)
+	if operations, _ := d.get("paths", at); operations[method] == nil {
+		for other := range operations { // its answers to wrong methods are those of the path
+			method = other
+		}
+		if a.status != http.StatusMethodNotAllowed && a.status != http.StatusForbidden {
+			return fmt.Errorf("status %d for a method that is not described", a.status)
+		}
+	}
+	response, _ := d.get("paths", at, method, "responses", status)
+	if response == nil {
+		return fmt.Errorf("status %s is not described", status)
+	}
+	d.seen[method+" "+at+" "+status] = true
+	if headers, ok := response["headers"].(map[string]any); ok {
+		for name, h := range headers {
+			if h.(map[string]any)["required"] == true && a.header.Get(name) == "" {
+				return fmt.Errorf("there is no %s", name)
+			}
+		}
+	} else if a.header.Get("Retry-After") != "" {
+		return errors.New("the Retry-After is not described")
+	}
+	content := response["content"].(map[string]any)
+	if content[contentType] == nil {
+		return fmt.Errorf("Content-Type %q is not described, %q are", contentType, slices.Collect(maps.Keys(content)))
+	}
+	if strings.HasPrefix(contentType, "text/plain") {
+		text, _ := json.Marshal(a.body) //nolint:errchkjson // a string
+		a.body = string(text)
+	}
+	_, pointer := d.get("paths", at, method, "responses", status)
+	return d.fits(pointer+"/content/"+strings.ReplaceAll(contentType, "/", "~1")+"/schema", a.body)
+}
+
+func (d *description) fits(pointer, body string) error {
+	schema, err := d.compiler.Compile("openapi.json" + pointer)
+	if err != nil {
+		return err
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(value)
+}
+
+// problemIn reads a problem.
+func problemIn(t *testing.T, a answer) problem {
+	t.Helper()
+	var p problem
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
+		t.Errorf("%v: %s", err, a.body)
+	}
+	if p.Status != a.status {
+		t.Errorf("status %d, and the body says %d", a.status, p.Status)
+	}
+	return p
+}
+
+// in reads JSON.
+func in[T any](t *testing.T, a answer) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.body), &v); err != nil {
+		t.Errorf("%v: %s", err, a.body)
+	}
+	return v
+}
+
+// readAll reads a body to its end.
+func readAll(t *testing.T, r *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// newLog is a log as the program writes it.
+func newLog(to io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }
+
+// patience is what no answer takes.
+const patience = 30 * time.Second

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// tinyClient makes ids as tinyid's Java client does (SegmentId.init and nextId, HttpSegmentIdServiceImpl).
+type tinyClient struct{ current, loading, most, delta, remainder int64 }
+
+// read reads the answer of nextSegmentIdSimple.
+func (c *tinyClient) read(t *testing.T, text string) {
+	t.Helper()
+	if n, err := fmt.Sscanf(text, "%d,%d,%d,%d,%d", &c.current, &c.loading, &c.most, &c.delta, &c.remainder); n != 5 || err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	if c.current%c.delta == c.remainder {
+		return
+	}
+	for range c.delta + 1 {
+		if c.current++; c.current%c.delta == c.remainder {
+			c.current -= c.delta
+			return
+		}
+	}
+}
+
+// next returns false when the segment is used up.
+func (c *tinyClient) next() (id int64, ok bool) {
+	c.current += c.delta
+	return c.current, c.current <= c.most
+}
+
+// TestTinySegment: the ids that a client of tinyid makes of segments are those that were drawn for it,
+// all of them and no other; INSERTs and other clients get others. As a control, a client that takes one
+// more than a segment has is found out.
+func TestTinySegment(t *testing.T) {
+	w := newWorld(t, Config{TinyIDStep: 250})
+	use := func(more int64) (twice int) {
+		seen := map[int64]bool{}
+		note := func(id int64) {
+			if seen[id] {
+				twice++
+			}
+			seen[id] = true
+		}
+		for range 20 {
+			var c tinyClient
+			c.read(t, w.ask(t, "POST", "/tinyid/id/nextSegmentIdSimple?token=any&bizType=orders", "").body)
+			if c.loading != c.most-250+50 {
+				t.Errorf("%+v: it asks for the next segment at %d", c, c.loading)
+			}
+			c.most += more
+			for n := 0; ; n++ {
+				id, ok := c.next()
+				if !ok {
+					if n != 250+int(more) {
+						t.Errorf("%d ids of a segment of 250", n)
+					}
+					break
+				}
+				note(id)
+			}
+			for _, id := range in[struct{ Data []int64 }](t, w.ask(t, "GET", "/tinyid/id/nextId?bizType=orders&batchSize=250", "")).Data {
+				note(id)
+			}
+		}
+		return twice
+	}
+	if n := use(0); n != 0 {
+		t.Errorf("%d ids came twice", n)
+	}
+	if n := use(1); n == 0 {
+		t.Error("control: no id came twice")
+	}
+}
+
+// TestTinyForms: each form of answer, as tinyid's server has it.
+func TestTinyForms(t *testing.T) {
+	w := newWorld(t, Config{TinyIDStep: 10, MaxN: 5, Users: []User{{Name: "ann", Token: "of-ann", Keys: []string{"few", "zero", "ev*", "last", "broken"}}, {Name: "bob", Token: "of-bob"}}})
+	few := &counter{}
+	few.next.Store(7)
+	w.sources["few"], w.sources["zero"] = few, &counter{}
+	w.cfg.MaxN = 20
+	for _, tt := range []struct {
+		path, query, want string
+	}{
+		{"nextId", "bizType=few", `{"data":[7],"code":200,"message":""}`},
+		{"nextId", "bizType=few&batchSize=3", `{"data":[8,9,10],"code":200,"message":""}`},
+		{"nextId", "bizType=few&batchSize=1000", `{"data":[11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30],"code":200,"message":""}`},
+		{"nextId", "bizType=few&batchSize=0", `{"data":[],"code":200,"message":""}`},
+		{"nextId", "bizType=few&batchSize=-4", `{"data":[],"code":200,"message":""}`},
+		{"nextIdSimple", "bizType=few", "31"},
+		{"nextIdSimple", "bizType=few&batchSize=2", "32,33"},
+		{"nextIdSimple", "bizType=few&batchSize=0", ""},
+		{"nextSegmentId", "bizType=few", `{"data":{"maxId":43,"loadingId":35,"currentId":33,"delta":1,"remainder":0},"code":200,"message":""}` + "\n"},
+		{"nextSegmentIdSimple", "bizType=few", "43,45,53,1,0"},
+		{"nextSegmentIdSimple", "bizType=zero", "0,2,9,1,0"}, // id 0 is left out
+		{"nextIdSimple", "bizType=few&token=wrong", ""},
+		{"nextSegmentIdSimple", "bizType=links", ""}, // he has no right to it
+		{"nextSegmentIdSimple", "bizType=events", ""},
+		{"nextIdSimple", "bizType=last", ""},
+	} {
+		if !strings.Contains(tt.query, "token=") {
+			tt.query += "&token=of-ann"
+		}
+		a := w.ask(t, "GET", "/tinyid/id/"+tt.path+"?"+tt.query, "")
+		if a.status != http.StatusOK || a.body != tt.want {
+			t.Errorf("%s?%s: %d %s, want %s", tt.path, tt.query, a.status, a.body, tt.want)
+		}
+	}
+	if n := few.drawn.Load(); n != 47 {
+		t.Errorf("%d ids were drawn, want 47", n)
+	}
+	for query, want := range map[string]string{
+		"token=wrong&bizType=few":      `"code":5,"message":"token is error: the token is wrong`,
+		"bizType=few":                  `"code":5,"message":"token is error: there is no token`,
+		"token=of-ann&bizType=links":   `"code":5,"message":"token is error: user \"ann\" has no right to the key \"links\"`,
+		"token=of-ann&bizType=evident": `"code":6,"message":"there is no id source and no key \"evident\"`,
+		"token=of-ann&bizType=broken":  `"code":6,"message":"id source \"broken\": store not available: the log of idproxy says why`,
+		"token=of-bob&bizType=links":   `"code":6,"message":"there is no id source and no key \"links\" with such ids`,
+	} {
+		for _, path := range []string{"nextId", "nextSegmentId"} {
+			if a := w.ask(t, "GET", "/tinyid/id/"+path+"?"+query, ""); a.status != 200 || !strings.HasPrefix(a.body, `{"data":null,`+want) {
+				t.Errorf("%s?%s: %d %s, want %s", path, query, a.status, a.body, want)
+			}
+		}
+	}
+	form := w.ask(t, "POST", "/tinyid/id/nextIdSimple", "bizType=few&batchSize=2&token=of-bob", "Content-Type", "application/x-www-form-urlencoded")
+	if form.body != "54,55" {
+		t.Errorf("a form: %d %s", form.status, form.body)
+	}
+	header := w.ask(t, "GET", "/tinyid/id/nextIdSimple?bizType=few", "", "Authorization", "Bearer of-ann")
+	if header.body != "56" {
+		t.Errorf("a token in the header: %d %s", header.status, header.body)
+	}
+	for _, query := range []string{"batchSize=x", "batchSize=2147483648", "batchSize=1.0", "%zz"} {
+		if a := w.ask(t, "GET", "/tinyid/id/nextId?bizType=few&token=of-ann&"+query, ""); a.status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+}

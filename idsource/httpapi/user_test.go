@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestUsers: who may ask for what, over each family of paths.
+func TestUsers(t *testing.T) {
+	few := &counter{}
+	w := newWorld(t, Config{MaxN: 500, Users: []User{
+		{Name: "all", Token: "of-all"},
+		{Name: "some", Token: "of-some", Keys: []string{"f?w", "ord*"}, MaxN: 3},
+		{Name: "bold", Token: "of-bold", MaxN: 5000},
+	}})
+	w.sources["few"] = few
+	for _, tt := range []struct {
+		header, key string
+		n           string
+		status      int
+		want        string
+	}{
+		{"Bearer of-all", "few", "500", 200, "first"},
+		{"bearer of-all", "events", "1", 200, "ids"}, // the scheme's case does not matter, RFC 9110
+		{"Bearer of-some", "few", "3", 200, "first"},
+		{"Bearer of-some", "few", "4", 400, "at most 3"},
+		{"Bearer of-bold", "few", "501", 400, "at most 500"},
+		{"Bearer of-some", "orders", "1", 200, "first"},
+		{"Bearer of-some", "events", "1", 403, `user \"some\" has no right to the key \"events\": add`},
+		{"Bearer of-some", "none", "1", 403, "no right"}, // and not whether there is one
+		{"Bearer of-none", "few", "1", 401, "the token is wrong"},
+		{"Bearer of-al", "few", "1", 401, "the token is wrong"},
+		{"Bearer of-all ", "few", "1", 401, "the token is wrong"},
+		{"Basic b2YtYWxs", "few", "1", 401, "there is no token"},
+		{"", "few", "1", 401, "there is no token: send that of a user"},
+		{"Bearer ", "few", "1", 401, "there is no token"},
+	} {
+		before := few.drawn.Load()
+		a := w.ask(t, "POST", "/v1/ids", `{"key":"`+tt.key+`","n":`+tt.n+`}`, "Authorization", tt.header)
+		if a.status != tt.status || !strings.Contains(a.body, tt.want) {
+			t.Errorf("%q, %s of %s: %d %s, want %d %s", tt.header, tt.n, tt.key, a.status, a.body, tt.status, tt.want)
+		}
+		if (a.header.Get("WWW-Authenticate") != "") != (tt.status == 401) {
+			t.Errorf("%q: WWW-Authenticate %q", tt.header, a.header.Get("WWW-Authenticate"))
+		}
+		if a.status != http.StatusOK && few.drawn.Load() != before {
+			t.Errorf("%q, %s of %s: ids were drawn", tt.header, tt.n, tt.key)
+		}
+	}
+	for path, want := range map[string]int{"/api/segment/get/few": 401, "/api/snowflake/get/events": 401, "/v1/decode?key=few&id=1": 401, "/v1/openapi.json": 200} {
+		if a := w.ask(t, "GET", path, ""); a.status != want {
+			t.Errorf("%s without a token: %d", path, a.status)
+		}
+	}
+	if a := w.ask(t, "GET", "/api/segment/get/events", "", "Authorization", "Bearer of-some"); a.status != 403 {
+		t.Errorf("Leaf, a key that the user has no right to: %d", a.status)
+	}
+}
+
+// TestForeignPages: no page of another site can have a browser take ids.
+func TestForeignPages(t *testing.T) {
+	w := newWorld(t, Config{})
+	few := &counter{}
+	w.sources["few"] = few
+	for _, site := range []string{"cross-site", "same-site"} {
+		for _, path := range []string{"/api/segment/get/few", "/tinyid/id/nextId?bizType=few", "/v1/openapi.json"} {
+			if a := w.ask(t, "GET", path, "", "Sec-Fetch-Site", site); a.status != 403 || !strings.Contains(a.body, "foreign-page") {
+				t.Errorf("%s, %s: %d %s", path, site, a.status, a.body)
+			}
+		}
+	}
+	if n := few.drawn.Load(); n != 0 {
+		t.Errorf("%d ids were drawn", n)
+	}
+	for _, site := range []string{"same-origin", "none"} { // a page of this host, and somebody who types the address
+		if a := w.ask(t, "GET", "/api/segment/get/few", "", "Sec-Fetch-Site", site); a.status != 200 {
+			t.Errorf("%s: %d", site, a.status)
+		}
+	}
+}
+
+// TestRate: a user gets a second's ids at once and the others at his rate, whatever the paths; one who
+// took more waits until they are paid for. Others do not wait for him.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{Server: New(Config{
+			Users:  []User{{Name: "slow", Token: "of-slow", Rate: 10}, {Name: "fast", Token: "of-fast"}},
+			Lookup: func(string) (Source, bool) { return &counter{}, true },
+		}), schema: describe(t)}
+		ask := func(user string) (a answer) {
+			return w.ask(t, "GET", "/api/segment/get/few", "", "Authorization", "Bearer of-"+user)
+		}
+		burst := func() (n int) {
+			for ask("slow").status == 200 {
+				n++
+			}
+			return n
+		}
+		if n := burst(); n != 11 {
+			t.Errorf("%d at once, want a second's and the one that ends it", n)
+		}
+		if a := ask("slow"); a.status != 429 || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, "10 ids a second") {
+			t.Errorf("beyond the rate: %d %s, Retry-After %s", a.status, a.body, a.header.Get("Retry-After"))
+		}
+		if a := ask("fast"); a.status != 200 {
+			t.Errorf("another user: %d", a.status)
+		}
+		time.Sleep(time.Second)
+		if n := burst(); n != 10 {
+			t.Errorf("%d after a second", n)
+		}
+		time.Sleep(time.Hour)
+		if n := burst(); n != 11 {
+			t.Errorf("%d after an hour: what was not taken is lost", n)
+		}
+		time.Sleep(2 * time.Second)
+		many := w.ask(t, "POST", "/v1/ids", `{"key":"few","n":1000}`, "Authorization", "Bearer of-slow")
+		if many.status != 200 {
+			t.Errorf("many at once: %d %s", many.status, many.body)
+		}
+		if a := ask("slow"); a.status != 429 || a.header.Get("Retry-After") != "99" {
+			t.Errorf("behind many at once: %d, Retry-After %s, want 99", a.status, a.header.Get("Retry-After"))
+		}
+		time.Sleep(99 * time.Second)
+		if a := ask("slow"); a.status != 200 {
+			t.Errorf("when that is paid: %d %s", a.status, a.body)
+		}
+		if simple := w.ask(t, "GET", "/tinyid/id/nextIdSimple?bizType=few&batchSize=2&token=of-slow", ""); simple.status != 200 || simple.body != "" {
+			t.Errorf("as tinyid: %d %q", simple.status, simple.body)
+		}
+	})
+}
