@@ -17,7 +17,7 @@ type identity struct {
 }
 
 // said is what each line of the log says of the session.
-func (s *session) said() []any {
+func said(s *session) []any {
 	return []any{"session.id", s.who.id, "listener", s.l.Name, "client.address", s.who.remote}
 }
 
@@ -26,7 +26,7 @@ func (s *session) said() []any {
 // sessions many.
 func (s *session) log(by *loop.Lane) *slog.Logger {
 	by.Leave()
-	log := s.l.srv.log.With(s.said()...)
+	log := s.l.srv.log.With(said(s)...)
 	if thread := s.who.thread.Load(); thread != 0 {
 		log = log.With("thread", thread)
 	}

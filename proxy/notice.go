@@ -67,7 +67,7 @@ func (s *session) chosen() *tracer {
 		return nil
 	}
 	s.up.Leave() // as for the log
-	log := s.l.srv.cfg.Tracer.With(append(s.said(), "thread", s.who.thread.Load(), "user.name", user)...)
+	log := s.l.srv.cfg.Tracer.With(append(said(s), "thread", s.who.thread.Load(), "user.name", user)...)
 	return &tracer{log, &s.c, &s.l.decider}
 }
 

@@ -30,10 +30,12 @@ func (s *session) quiet() error {
 // behind it. The command that asked for it is given up: what is left of it is
 // copied, for more bytes of the client take its place.
 func (s *session) relayFile() error {
-	if l, ok := s.held.Order.(*decide.Loading); ok {
-		return s.relayLoad(l)
+	if s.held != nil { // else a command that is too large to be held is refused
+		if l, ok := s.held.Order.(*decide.Loading); ok {
+			return s.relayLoad(l)
+		}
+		s.held.Keep()
 	}
-	s.held.Keep()
 	s.in.consume(s.holding)
 	s.holding = 0
 	for s.c.Phase() == relay.PhaseInfile {

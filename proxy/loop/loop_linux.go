@@ -1,18 +1,20 @@
 package loop
 
 import (
-	"errors"
 	"fmt"
-	"runtime"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // Loop waits for connections and serves them. Its methods are safe for concurrent use.
 type Loop struct {
-	epoll int
-	wake  [2]int // a pipe: closing its one end ends the loop
+	epoll  int
+	parked syscall.RawConn // epoll, for Go's own poller to wait for
+	file   *os.File        // that owns it
+	wake   [2]int          // a pipe: closing its one end ends the loop
 
 	mu    sync.Mutex // guards all below
 	slots []*Conn    // by what epoll knows them by; nil: free
@@ -29,25 +31,44 @@ const wakeSlot = -1
 
 // New returns a loop that runs until it is closed.
 func New() (*Loop, error) {
-	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("epoll_create1: %w", err)
+	l := &Loop{}
+	if err := l.open(); err != nil {
+		return nil, err
 	}
-	l := &Loop{epoll: epoll}
 	if err := syscall.Pipe2(l.wake[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
-		syscall.Close(epoll)
+		l.file.Close()
 		return nil, fmt.Errorf("pipe2: %w", err)
 	}
 	event := syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: wakeSlot}
-	if err := syscall.EpollCtl(epoll, syscall.EPOLL_CTL_ADD, l.wake[0], &event); err != nil {
+	if err := syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wake[0], &event); err != nil {
 		syscall.Close(l.wake[0])
 		syscall.Close(l.wake[1])
-		syscall.Close(epoll)
+		l.file.Close()
 		return nil, fmt.Errorf("epoll_ctl: %w", err)
 	}
 	l.ended.Add(1)
 	go l.turn().run()
 	return l, nil
+}
+
+// open makes the epoll, as a file that Go's own poller can wait for: an epoll may be in another.
+func (l *Loop) open() (err error) {
+	if l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("epoll_create1: %w", err)
+	}
+	if err := syscall.SetNonblock(l.epoll, true); err != nil {
+		syscall.Close(l.epoll)
+		return fmt.Errorf("fcntl: %w", err)
+	}
+	l.file = os.NewFile(uintptr(l.epoll), "epoll")
+	if err = l.file.SetReadDeadline(time.Time{}); err == nil { // it is an error where the poller did not take it
+		l.parked, err = l.file.SyscallConn()
+	}
+	if err != nil {
+		l.file.Close()
+		return fmt.Errorf("epoll in an epoll: %w", err)
+	}
+	return nil
 }
 
 // Len returns how many connections it has.
@@ -58,7 +79,7 @@ func (l *Loop) Close() {
 	syscall.Close(l.wake[1])
 	l.ended.Wait()
 	syscall.Close(l.wake[0])
-	syscall.Close(l.epoll)
+	l.file.Close()
 }
 
 // add gives a connection its slot.
@@ -92,6 +113,8 @@ type Turn struct {
 	ready  []ready // what the last wait brought and was not served yet
 	buffer [batch]ready
 	events [batch]syscall.EpollEvent
+	found  int                   // how many of them
+	look   func(fd uintptr) bool // finds them; made once
 }
 
 // ready is a connection with what epoll said of it.
@@ -101,7 +124,14 @@ type ready struct {
 }
 
 // turns are those that have ended.
-var turns = sync.Pool{New: func() any { return new(Turn) }}
+var turns = sync.Pool{New: func() any {
+	t := new(Turn)
+	t.look = func(fd uintptr) bool {
+		t.found = poll(int(fd), t.events[:])
+		return t.found > 0
+	}
+	return t
+}}
 
 func (l *Loop) turn() *Turn {
 	t := turns.Get().(*Turn)
@@ -146,21 +176,17 @@ func (t *Turn) leave() {
 	go next.run()
 }
 
-// wait returns false when the loop was closed. It looks first, and lets other goroutines run before
-// it blocks: the thread keeps what it needs to run them for a while when it does.
+// wait returns false when the loop was closed. Where nothing is ready it waits in Go's own poller,
+// as a goroutine does: a thread that waits in a system call of its own has the scheduler look after
+// it again and again.
 func (t *Turn) wait() (open bool) {
-	n := poll(t.loop.epoll, t.events[:])
-	if n == 0 {
-		runtime.Gosched()
-		var err error
-		if n, err = syscall.EpollWait(t.loop.epoll, t.events[:], -1); err != nil && !errors.Is(err, syscall.EINTR) {
-			panic(fmt.Sprintf("epoll_wait: %v", err)) // EBADF, EFAULT, EINVAL: a defect
-		}
+	if err := t.loop.parked.Read(t.look); err != nil {
+		panic(fmt.Sprintf("epoll_wait: %v", err)) // the loop was closed, and this turn runs: a defect
 	}
 	t.ready, open = t.buffer[:0], true
 	t.loop.mu.Lock()
 	defer t.loop.mu.Unlock()
-	for i := range max(n, 0) {
+	for i := range t.found {
 		e := &t.events[i]
 		switch {
 		case e.Fd == wakeSlot:
