@@ -2,13 +2,16 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/ascii"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/relay"
+	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -27,7 +30,11 @@ func (s command) renew(e *relay.Prepared, alike bool) error {
 		return errors.Join(err, s.ReadAsNow())
 	}
 	fresh, err := s.prepareAnew(e)
+	moved := s.elsewhere != nil
 	if berr := s.ReadAsNow(); err != nil || berr != nil {
+		if refused, ok := errors.AsType[*mysql.MyError](err); ok && moved && berr == nil {
+			berr = s.signal(refused)
+		}
 		return errors.Join(err, berr)
 	}
 	fresh.Types, fresh.Own, fresh.Renewed = e.Types, e.Own, true
@@ -36,6 +43,23 @@ func (s command) renew(e *relay.Prepared, alike bool) error {
 	}
 	*e = *fresh // who knows the statement knows it by e
 	return nil
+}
+
+// maxSignal is how many characters the message of a SIGNAL may have (MySQL).
+const maxSignal = 128
+
+// signal has the server fail with an error that it gave before: ROW_COUNT() and SHOW WARNINGS would
+// tell of what was sent since. A message that is too long, or that the client's character set may
+// write otherwise, is left.
+func (s command) signal(e *mysql.MyError) error {
+	if len(e.Message) > maxSignal || !ascii.ValidString(e.Message) {
+		return nil
+	}
+	defer s.askFor(stats.Reading)()
+	sql := fmt.Appendf(nil, "SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO=%d, MESSAGE_TEXT=", e.State, e.Code)
+	sql = rewriter.AppendLiteral(sql, []byte(e.Message), s.c.State().Mode)
+	_, err := s.ask(s.c.AppendQuery(nil, string(sql)), relay.ReplyOne)
+	return err
 }
 
 // prepareAnew prepares the text of e as if the client did now.

@@ -80,6 +80,42 @@ func TestPreparedAnewColumns(t *testing.T) {
 	}
 }
 
+// TestPreparedFailsElsewhere: when a statement cannot be prepared anew in the schema of its PREPARE,
+// the session, whose default schema is another one by then, finds the error as it does natively.
+func TestPreparedFailsElsewhere(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE u (id INT PRIMARY KEY)",
+				"CREATE TABLE DB_other.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.u (id INT AUTO_INCREMENT PRIMARY KEY)")
+			var got [2]string
+			for i, side := range []struct{ addr, db string }{{w.Addr, w.DB}, {server.Addr, w.DB + "_other"}} {
+				s, other := wireclient.Open(t, side.addr, side.db), wireclient.Open(t, side.addr, side.db)
+				const text = "INSERT INTO t (a) VALUES (?)"
+				if _, err := s.Prepare(text, text); err != nil {
+					t.Fatal(err)
+				}
+				swap := strings.ReplaceAll("RENAME TABLE DB.t TO DB.v, DB.u TO DB.t, DB.v TO DB.u", "DB", side.db)
+				s.Must(t, "USE mysql")
+				other.Must(t, swap)
+				for _, look := range []string{"SHOW WARNINGS", "SELECT ROW_COUNT()", "SHOW WARNINGS", "SHOW COUNT(*) ERRORS"} {
+					r, err := s.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})
+					if err != nil || r[0].Err == nil {
+						t.Fatalf("%v: %v", err, r)
+					}
+					got[i] += fmt.Sprintf("%v; %s: %v\n", r[0].Err, look, s.Must(t, look).Rows)
+				}
+				other.Must(t, swap)
+				if r, err := s.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}}); err != nil || r[0].Err != nil {
+					t.Errorf("behind it: %v, %v", err, r)
+				}
+			}
+			if got[0] != got[1] {
+				t.Errorf("%s\nnatively\n%s", got[0], got[1])
+			}
+		})
+	}
+}
+
 // TestPreparedUnderModes: what a literal in an id's place is worth depends on the sql_mode of the
 // execution, not on that of the PREPARE.
 func TestPreparedUnderModes(t *testing.T) {
