@@ -102,7 +102,8 @@ func play(s sessions.Session, pl *player) (all []outcome, err error) {
 // begin makes the world.
 func (pl *player) begin(world []string) error {
 	db := pl.side.Schema
-	texts := []string{"SET sql_mode='STRICT_ALL_TABLES'"}
+	const mode = "SET sql_mode='STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO'" // an ALTER that adds AUTO_INCREMENT leaves 0 as it is
+	texts := []string{mode}
 	for _, name := range []string{db + "b", db} {
 		texts = append(texts, "DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name+" CHARACTER SET utf8mb4")
 	}
@@ -117,8 +118,12 @@ func (pl *player) begin(world []string) error {
 			return err
 		}
 	}
-	_, err := pl.other.Query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
-	return err
+	for _, text := range []string{mode, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"} {
+		if _, err := pl.other.Query(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // make runs a statement that makes a part of the world. InnoDB keeps figures of all tables in one,
