@@ -18,11 +18,11 @@ build: ## the program, in bin/idproxy
 run: ## two shards behind idproxy until Ctrl-C; UPSTREAM=host:port uses a server that is there
 	@scripts/run-demo.sh
 
-# Rooms wait for servers much of the time, so that four of them run at once; those that take longest begin first, and short
+# Rooms wait for servers much of the time, so that three of them run at once; those that take longest begin first, and short
 # ones are left for the end, when there is no other to fill the gaps. The idproxy that they start has the race detector, they
 # themselves do not need it: most of what they do is one session after the other. Nor do walks through states, which it makes
 # ten times slower, and explain, which says of one statement after the other what becomes of it.
-ROOMS  := -p 4 ./integration/{oracle,clients,columns,parity,lifecycle,monitor,ids,load,names} ./cmd/idproxy/explain ./integration/...
+ROOMS  := -p 3 ./integration/{oracle,clients,columns,parity,lifecycle,monitor,ids,load,names} ./cmd/idproxy/explain ./integration/...
 PURE   := ./idsource/lease ./rewriter/grammar
 WITHIN := $$(go list ./... | grep -vE '/integration|/explain$$')
 # ALL runs all tests with some flags. The other packages run beside the rooms; what they print comes last. lint has vetted them.
