@@ -105,7 +105,7 @@ func addWorkers(t *testing.T, addr, config string, n int) {
 func (w *watched) untilHeld(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(faultTime); ; time.Sleep(50 * time.Millisecond) {
-		if s := w.state(t).Sources[0]; s.Snowflake.Worker != nil {
+		if s := w.state(t).Sources[0]; s.Snowflake.Worker != nil && s.Problem == "" {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -263,8 +263,8 @@ func poolEmpty(t *testing.T, f *floor) *fault {
 	config := pool("empty_id", f.redis.Addr, "{heartbeat: 300ms, reclaim: 6s}")
 	addWorkers(t, f.server.Addr, config, 1)
 	v := &fault{watched: f.launch(t, "", harness.Spec{Config: config}), again: f.idle, moved: true}
+	v.untilHeld(t) // its metric tells of the time before, too
 	v.plant = func(t *testing.T) {
-		v.untilHeld(t)
 		if err := v.Stop(time.Minute); err != nil {
 			t.Fatal(err)
 		}
