@@ -1,13 +1,16 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/idsource"
 	"idproxy/inside"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
@@ -236,28 +239,68 @@ func (s learner) admit(f *decide.Filling) error {
 	if err := from.Admit(s.ctx.handed(), column, greatest); err != nil {
 		return clienterr.OutOfIDs(f.Rule, err)
 	}
+	if scattered, ok := from.Scattered(); ok {
+		if err := s.admitScattered(f, scattered, column); err != nil {
+			return err
+		}
+	}
 	s.l.tables.Admit(f.Admission())
 	return nil
 }
 
-// greatest returns the greatest id in a column, 0 when there is none above 0. The listener's
+// admitScattered looks whether a column holds ids that its source has yet to give. One that is found
+// may have been given meanwhile: it tells something when the source still has it to give.
+func (s learner) admitScattered(f *decide.Filling, of idsource.Scattered, column string) error {
+	var held uint64
+	for {
+		ids, err := of.Unissued(s.ctx.handed())
+		switch {
+		case err != nil:
+			return clienterr.OutOfIDs(f.Rule, err)
+		case held > 0 && slices.Contains(ids, held):
+			return clienterr.OutOfIDs(f.Rule, of.Holds(column, held))
+		case len(ids) == 0:
+			return nil
+		}
+		held, err = s.ofColumn(f.Table,
+			func() (uint64, error) { return s.Asker().Held(f.Table, f.Column, ids) },
+			func(ctx context.Context, schema, table string) (uint64, error) {
+				return s.l.Held(ctx, schema, table, f.Column, ids)
+			})
+		if err != nil {
+			return clienterr.OutOfIDs(f.Rule, fmt.Errorf("cannot look for ids of source %s in %s: %w", f.Rule.Source, column, inside.Mark(err)))
+		}
+		if held == 0 {
+			return nil
+		}
+	}
+}
+
+// greatest returns the greatest id in a column, 0 when there is none above 0.
+func (s learner) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
+	return s.ofColumn(t, func() (uint64, error) { return s.Asker().Greatest(t, column) },
+		func(ctx context.Context, schema, table string) (uint64, error) {
+			return s.l.Greatest(ctx, schema, table, column)
+		})
+}
+
+// ofColumn asks for the greatest of some ids of a column, 0 when there is none. The listener's
 // account sees what other transactions have committed, the session what its own has written: in an
 // open one both are asked.
-func (s learner) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
-	byAccount := s.l.Greatest
-	if byAccount == nil {
-		return s.Asker().Greatest(t, column)
+func (s learner) ofColumn(t rewriter.Name, bySession func() (uint64, error), byAccount func(ctx context.Context, schema, table string) (uint64, error)) (uint64, error) {
+	if s.l.Greatest == nil {
+		return bySession()
 	}
 	began := time.Now()
-	n, err := byAccount(s.ctx.handed(), string(t.Schema), string(t.Table), column)
+	n, err := byAccount(s.ctx.handed(), string(t.Schema), string(t.Table))
 	s.l.stats.Questions[stats.Greatest].Add(time.Since(began))
 	if errors.Is(err, ErrLocked) {
-		return s.Asker().Greatest(t, column)
+		return bySession()
 	}
 	if now := s.c.State(); err != nil || !now.InTrans {
 		return n, err
 	}
-	own, err := s.Asker().Greatest(t, column)
+	own, err := bySession()
 	if _, refused := errors.AsType[*mysql.MyError](err); refused { // the client may have no right to read
 		return n, nil
 	}

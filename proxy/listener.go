@@ -64,6 +64,8 @@ type Listener struct {
 	// nil: it is asked over the client's, as it is after ErrLocked: the lock may
 	// be the client's own, as LOCK TABLES in a dump takes it.
 	Greatest func(ctx context.Context, schema, table string, column rule.Column) (uint64, error)
+	// Held is the same for ask.HeldQuery. It is nil where Greatest is.
+	Held func(ctx context.Context, schema, table string, column rule.Column, ids []uint64) (uint64, error)
 	// Ping asks the server whether it answers, over a connection of its own; nil: there is no
 	// account to ask with.
 	Ping func(ctx context.Context) error

@@ -8,6 +8,7 @@ import (
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 	"idproxy/integration/wireclient"
 )
 
@@ -21,11 +22,14 @@ func TestNoNumberInLaterRows(t *testing.T) {
 			direct := wireclient.Open(t, server.Addr, w.DB)
 			direct.Must(t, "SET sql_mode=''")
 			outcomes := map[string]int{}
-			for _, engine := range []string{"MyISAM", "INNODB"} {
+			for i, engine := range []string{"MyISAM", "INNODB"} {
 				direct.Must(t, fmt.Sprintf("CREATE TABLE t_%s (id BIGINT UNSIGNED PRIMARY KEY, a VARCHAR(10)) ENGINE=%[1]s", engine),
 					fmt.Sprintf("CREATE TABLE %s.t_%s (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a VARCHAR(10)) ENGINE=%[2]s", w.Text("DB_other"), engine))
 				for _, mode := range []string{"", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO"} {
-					for _, way := range waysToInsert(server.Kind, "t_"+engine) {
+					for n, way := range waysToInsert(server.Kind, "t_"+engine) {
+						if (n+i+len(mode))%width.Of(2, 1) != 0 { // in each mode half of them, the other half in another
+							continue
+						}
 						got, want := way.outcome(t, w.Addr, w.DB, "t_"+engine, mode), way.outcome(t, server.Addr, w.Text("DB_other"), "t_"+engine, mode)
 						if got != want {
 							t.Errorf("%q, %s: %s, natively %s", mode, way.name, got, want)

@@ -80,6 +80,33 @@ func TestPreparedAnewColumns(t *testing.T) {
 	}
 }
 
+// TestPreparedAnewColumnsAtFirst: so it is with the first result that there is, where the columns are others than at
+// the PREPARE.
+func TestPreparedAnewColumnsAtFirst(t *testing.T) {
+	server := harness.MariaDB(t)
+	w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+	native := wireclient.Open(t, server.Addr, harness.Database(t, server))
+	var got [2]string
+	for i, s := range []*wireclient.Session{w.Session, native} {
+		s.Must(t, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT NOT NULL)", "CREATE TABLE u (c INT, id INT AUTO_INCREMENT PRIMARY KEY, a INT, b INT NOT NULL DEFAULT 1)")
+		const text = "INSERT INTO t SET id=NULL, a=1 RETURNING *"
+		if _, err := s.Prepare(text, text); err != nil {
+			t.Fatal(err)
+		}
+		for _, between := range []string{"DO 1", "RENAME TABLE t TO v, u TO t, v TO u", "DO 1"} {
+			s.Must(t, between)
+			r, err := s.Execute(text, wireclient.Execution{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[i] += fmt.Sprintf("%s: %v, %#x\n", between, r[0].Err, r[0].Status)
+		}
+	}
+	if got[0] != got[1] || !strings.Contains(got[1], "0x402") {
+		t.Errorf("%s\nnatively\n%s", got[0], got[1])
+	}
+}
+
 // TestPreparedFailsElsewhere: when a statement cannot be prepared anew in the schema of its PREPARE,
 // the session, whose default schema is another one by then, finds the error as it does natively.
 func TestPreparedFailsElsewhere(t *testing.T) {

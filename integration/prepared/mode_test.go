@@ -2,6 +2,7 @@ package prepared
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 	"idproxy/integration/wireclient"
 )
 
@@ -101,13 +103,23 @@ func TestBoundTypes(t *testing.T) {
 // server prepare it anew.
 func preparesAnew(t *testing.T, s *wireclient.Session, table string, ids []wireclient.Argument) (times string) {
 	t.Helper()
+	executions := make([][]wireclient.Argument, len(ids))
+	for i, id := range ids {
+		executions[i] = []wireclient.Argument{id}
+	}
+	return preparesAnewWith(t, s, table, "(id, a) VALUES (?, 'x')", executions)
+}
+
+// preparesAnewWith is preparesAnew of any INSERT, which fills a table that it empties.
+func preparesAnewWith(t *testing.T, s *wireclient.Session, table, rest string, executions [][]wireclient.Argument) (times string) {
+	t.Helper()
 	s.Must(t, "DELETE FROM "+table)
-	if replies, err := s.Prepare("p", "INSERT INTO "+table+" (id, a) VALUES (?, 'x')"); err != nil || replies[0].Err != nil {
+	if replies, err := s.Prepare("p", "INSERT IGNORE INTO "+table+" "+rest); err != nil || replies[0].Err != nil {
 		t.Fatal(err, replies)
 	}
 	before, err := strconv.Atoi(anew(t, s, servers.MySQL))
-	for _, id := range ids {
-		if _, executed := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{id}}); executed != nil {
+	for _, args := range executions {
+		if _, executed := s.Execute("p", wireclient.Execution{Args: args}); executed != nil {
 			t.Fatal(executed)
 		}
 		var after int
@@ -119,6 +131,47 @@ func preparesAnew(t *testing.T, s *wireclient.Session, table string, ids []wirec
 		t.Fatal(err)
 	}
 	return times
+}
+
+// TestBoundBesideOthers is TestBoundTypes with parameters of other columns. A value of theirs, too, may
+// make MySQL prepare the statement anew. It derives the type of a NULL again then, so that the id
+// in its place must have another type than it has otherwise.
+func TestBoundBesideOthers(t *testing.T) {
+	server := harness.StartServer(t, servers.MySQL, servers.Options{})
+	w := pair.New(t, server, `[{table: "DB.r*", column: id, source: ids}]`)
+	proxied, direct := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB)
+	null, unsigned := wireclient.Null(mysql.MYSQL_TYPE_NULL), func(n uint64) wireclient.Argument { return wireclient.Unsigned(mysql.MYSQL_TYPE_LONGLONG, n) }
+	ids := []wireclient.Argument{null, null, null, wireclient.Long(0), wireclient.Long(5), unsigned(0), unsigned(6), wireclient.Varchar("0"), wireclient.Double(0), wireclient.TextOf(mysql.MYSQL_TYPE_NEWDECIMAL, "0")}
+	values := []wireclient.Argument{
+		null, wireclient.Long(10), unsigned(11), wireclient.Double(1.5), wireclient.TextOf(mysql.MYSQL_TYPE_NEWDECIMAL, "12.5"), wireclient.Varchar("13"), wireclient.Varchar("-14"),
+		wireclient.Varchar("2147483648.4"), wireclient.Varchar(" 99999999999999999999 "), wireclient.Varchar("1e30"), wireclient.Varchar("none"), wireclient.Varchar(""), wireclient.Varchar("2026-01-02"),
+	}
+	const columns = 7 // besides id
+	for i, id := range []string{"BIGINT", "BIGINT UNSIGNED"} {
+		for kind, start := range map[string]string{"r": "", "native": " AUTO_INCREMENT"} {
+			direct.Must(t, fmt.Sprintf("CREATE TABLE %s%d (id %s NOT NULL%s PRIMARY KEY, c0 INT, c1 INT UNSIGNED, c2 DECIMAL(9,2), c3 DOUBLE, c4 DATE, c5 DATETIME, c6 VARCHAR(30))", kind, i, id, start))
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // values of a test
+	sequences, times := width.Of(400, 6000), map[string]int{}
+	for range sequences {
+		a, b, table := random.IntN(columns), random.IntN(columns), random.IntN(2)
+		rest := fmt.Sprintf("(id, c%d, c%d) VALUES (?, ?, ?)", a, (a+1+b%(columns-1))%columns)
+		executions := make([][]wireclient.Argument, 5)
+		for i := range executions {
+			executions[i] = []wireclient.Argument{ids[random.IntN(len(ids))], values[random.IntN(len(values))], values[random.IntN(len(values))]}
+		}
+		got := preparesAnewWith(t, proxied, fmt.Sprintf("r%d", table), rest, executions)
+		want := preparesAnewWith(t, direct, fmt.Sprintf("native%d", table), rest, executions)
+		if got != want {
+			t.Errorf("table %d %s %v: anew %s, natively %s", table, rest, executions, got, want)
+		}
+		times[want]++
+	}
+	if len(times) < 12 {
+		t.Errorf("natively %v", times)
+	}
+	t.Logf("compared: %d statements", 5*sequences)
 }
 
 // TestZeroUnderAnotherMode executes INSERTs whose 0 generates no more, or again. idproxy prepares

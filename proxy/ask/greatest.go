@@ -19,6 +19,25 @@ func GreatestQuery(schema, table string, column rule.Column) string {
 	return greatestQuery(quoted(column.Name), quoted(schema)+"."+quoted(table), column)
 }
 
+// HeldQuery returns the question for the greatest of some ids that a column holds: a number, or NULL.
+// All have the same number of digits, or the column is one of numbers. The names are as for [GreatestQuery].
+func HeldQuery(schema, table string, column rule.Column, ids []uint64) string {
+	quoted := func(name string) string { return string(rewriter.AppendQuoted(nil, name, rewriter.Mode{})) }
+	return heldQuery(quoted(column.Name), quoted(schema)+"."+quoted(table), column, ids)
+}
+
+// heldQuery is HeldQuery with the names as SQL.
+func heldQuery(id, from string, column rule.Column, ids []uint64) string {
+	list := make([]string, len(ids))
+	for i, n := range ids {
+		list[i] = strconv.FormatUint(n, 10)
+		if column.Text { // compared as text, by an index
+			list[i] = "'" + list[i] + "'"
+		}
+	}
+	return "SELECT MAX(" + id + ") FROM " + from + " WHERE " + id + " IN (" + strings.Join(list, ",") + ")"
+}
+
 // greatestQuery is GreatestQuery with the names as SQL.
 func greatestQuery(id, from string, column rule.Column) string {
 	if !column.Text { // an index answers this at once
@@ -32,6 +51,16 @@ func greatestQuery(id, from string, column rule.Column) string {
 // Greatest returns the greatest id in a column that the session sees, 0 when there is none
 // above 0.
 func (a *Asker) Greatest(t rewriter.Name, column rule.Column) (uint64, error) {
+	return a.number(t, column, func(id, table string) string { return greatestQuery(id, table, column) })
+}
+
+// Held returns the greatest of some ids that the session sees in a column, 0 when it sees none.
+func (a *Asker) Held(t rewriter.Name, column rule.Column, ids []uint64) (uint64, error) {
+	return a.number(t, column, func(id, table string) string { return heldQuery(id, table, column, ids) })
+}
+
+// number asks a question of a column whose answer is a number.
+func (a *Asker) number(t rewriter.Name, column rule.Column, question func(id, table string) string) (uint64, error) {
 	table, err := a.AppendTable(nil, t)
 	if err != nil {
 		return 0, err
@@ -40,7 +69,7 @@ func (a *Asker) Greatest(t rewriter.Name, column rule.Column) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	row, err := a.Row(greatestQuery(string(id), string(table), column), 1)
+	row, err := a.Row(question(string(id), string(table)), 1)
 	if err != nil {
 		return 0, err
 	}

@@ -55,13 +55,39 @@ func (x *filled) StoredSQL(e *relay.Expect, table, id []byte) string {
 	return storedSQL(e, &x.Parts[0], table, id)
 }
 
-// storedSQL asks which id of the statement is in the table: see relay.AskStored. It
-// names the table once, for under LOCK TABLES it may be there under one name only.
+// storedSQL asks which of the ids that a part was filled with is in the table.
 func storedSQL(e *relay.Expect, p *Part, table, id []byte) string {
-	made := fmt.Sprintf("%s BETWEEN %d AND %d", id, e.First, e.Last)
-	if p.Rules[0].Gene != nil && len(p.ids[0]) <= maxListed { // others' ids may stand between them
-		made = string(appendIn(id, p.ids[0]))
+	made := appendBetween(nil, id, e.First, e.Last)
+	if len(p.ids) > 0 { // others' ids may stand between those of a statement
+		gene := p.Rules[0].Gene != nil
+		if gene && len(p.ids[0]) <= maxListed || !gene && !spaced(p.ids[0]) {
+			made = appendIn(id, p.ids[0])
+		}
 	}
+	return storedAmong(e, p, table, id, string(made))
+}
+
+// spaced reports whether ids are one run, whose ids are as far apart as its first two.
+func spaced(ids []uint64) bool {
+	for i := 2; i < len(ids); i++ {
+		if ids[i]-ids[i-1] != ids[1]-ids[0] {
+			return false
+		}
+	}
+	return len(ids) != 2 || ids[1]-ids[0] <= maxStride
+}
+
+// maxStride is the greatest auto_increment_increment that servers have.
+const maxStride = 65535
+
+func appendBetween(dst, id []byte, first, last uint64) []byte {
+	return fmt.Appendf(dst, "%s BETWEEN %d AND %d", id, first, last)
+}
+
+// storedAmong asks which id of the statement is in the table: see relay.AskStored. It
+// names the table once, for under LOCK TABLES it may be there under one name only.
+// made says of which ids.
+func storedAmong(e *relay.Expect, p *Part, table, id []byte, made string) string {
 	own := strconv.FormatUint(e.Explicit, 10)
 	if p.columns[0].Max < math.MaxUint64 { // the column has a sign
 		own = strconv.FormatInt(int64(e.Explicit), 10)

@@ -60,9 +60,19 @@ type drawn struct {
 	generated   int
 	first, last uint64
 	ranges      [][2]uint64 // from the first to the last of each
+	scattered   bool        // the source's ids lie anywhere
 }
 
 func (d *drawn) add(first, last uint64, stride uint64) {
+	if d.scattered { // each is a range of its own, and others' ids stand between them
+		if d.ranges == nil {
+			d.first = first
+		}
+		if d.last = last; len(d.ranges) < maxListed {
+			d.ranges = append(d.ranges, [2]uint64{first, last})
+		}
+		return
+	}
 	if d.ranges == nil {
 		d.first = first
 	}
@@ -100,6 +110,11 @@ func (l *Loading) fetch(k int) error {
 	from, err := idsFor(l.s, &l.part, k)
 	if err != nil {
 		return err
+	}
+	if _, scattered := from.Scattered(); scattered && k == 0 {
+		l.mu.Lock()
+		l.drawn.scattered = true
+		l.mu.Unlock()
 	}
 	c.size = min(max(4*c.size, smallChunk), largeChunk)
 	c.ids, c.used = append(c.ids[:0], make([]uint64, c.size)...), 0
@@ -263,7 +278,7 @@ func (l *Loading) StoredSQL(_ *relay.Expect, table, id []byte) string {
 	defer l.mu.Unlock()
 	var made []string
 	for i, r := range l.drawn.ranges {
-		if i == maxRanges-1 {
+		if i == maxRanges-1 && !l.drawn.scattered {
 			r[1] = max(r[1], l.drawn.last)
 		}
 		made = append(made, fmt.Sprintf("%s BETWEEN %d AND %d", id, r[0], r[1]))

@@ -51,6 +51,18 @@ func FillerOf(e *relay.Prepared) *filler {
 	return f
 }
 
+// Reshapes reports whether the table of an INSERT had another number of columns when it was prepared
+// before.
+func Reshapes(before, now *relay.Prepared) bool {
+	columns := func(e *relay.Prepared) int {
+		if f := FillerOf(e); f != nil && f.facts != nil && f.facts.Table != nil {
+			return len(f.facts.Table.Columns)
+		}
+		return 0
+	}
+	return columns(before) != columns(now)
+}
+
 // CountedOf returns what is known of an INSERT whose rows come from a query, nil for another
 // statement.
 func CountedOf(e *relay.Prepared) *preparedQuery {
@@ -78,6 +90,7 @@ type filler struct {
 	absent  []*rule.Rule // whose columns the table does not have
 	columns []rule.Column
 	bound   []boundID     // by parameter
+	kept    keptTypes     // of the client's parameters; where some are ids
 	keyed   []int         // the client's parameters that genes come from, ascending
 	keys    []rule.Column // that genes come from, by rule; nil: none do
 	noZero  bool          // NO_AUTO_VALUE_ON_ZERO, as it was at the PREPARE
@@ -88,10 +101,9 @@ type filler struct {
 
 // boundID is a parameter of the client that is an id.
 type boundID struct {
-	param   int
-	column  uint8
-	later   bool   // of another row than the first
-	integer uint16 // the type that ids have like the integer that was bound last; 0: none was
+	param  int
+	column uint8
+	later  bool // of another row than the first
 }
 
 // boundIDs returns the client's parameters that are ids.

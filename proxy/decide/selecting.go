@@ -3,6 +3,8 @@ package decide
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -60,6 +62,28 @@ func (x *selecting) Draw(s Carrier) (expected []relay.Expect, at int, err error)
 	e := p.expect(plan, s.Conversation().Has(mysql.CLIENT_FOUND_ROWS))
 	e.Selects(plan, &x.selection.numbers.Columns[0])
 	return []relay.Expect{e}, 0, nil
+}
+
+// StoredSQL asks for the least id of the rows that is in the table.
+func (x *selecting) StoredSQL(e *relay.Expect, table, id []byte) string {
+	n := &x.selection.numbers.Columns[0]
+	if len(n.Runs) < 2 {
+		return storedAmong(e, &x.Parts[0], table, id, string(appendBetween(nil, id, e.First, e.Last)))
+	}
+	var made, single []byte // others' ids may stand between runs
+	for _, run := range n.Runs {
+		if run.Count == 1 {
+			single = strconv.AppendUint(append(single, ','), run.First, 10)
+			continue
+		}
+		made = append(appendBetween(made, id, run.First, run.First+(run.Count-1)*n.Stride), " OR "...)
+	}
+	if single == nil {
+		made = made[:len(made)-len(" OR ")]
+	} else {
+		made = fmt.Appendf(made, "%s IN (%s)", id, single[1:])
+	}
+	return storedAmong(e, &x.Parts[0], table, id, "("+string(made)+")")
 }
 
 func (x *selecting) Write(_ Carrier, st *Command) (payload []byte, made bool, err error) {

@@ -16,6 +16,10 @@ import (
 
 func (x *execution) Write(s Carrier, st *Command) (payload []byte, made bool, err error) {
 	s.Conversation().Addressed(x.e, st.Payload())
+	if f := FillerOf(x.e); !s.Conversation().MariaDB && !x.bulk && len(f.bound) > 0 {
+		f.kept.learn(x.e.Hidden.Derived(), f.Plan.Client)
+		f.kept.take(x.One.Parameters)
+	}
 	payload, err = x.splice(st, s.Conversation().Caps)
 	return payload, true, err
 }

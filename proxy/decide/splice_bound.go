@@ -17,27 +17,21 @@ import (
 // whose place it stands; in the place of NULL, which fits any type, it has the one that is kept.
 func (w *splicer) bindOwn(param rewriter.Parameter, v wire.Parameter, n int) {
 	f := FillerOf(w.e)
-	integer := &f.bound[n].integer
-	kind := byte(v.Type)
-	if v.Null {
-		kind = mysql.MYSQL_TYPE_NULL
-	}
-	if isInteger(kind) {
-		*integer = uint16(mysql.MYSQL_TYPE_LONGLONG) | v.Type&wire.Unsigned
-	}
 	switch {
 	case !w.x.values[n].Generate:
 		w.x.params = append(w.x.params, v)
 	case f.wide(param.Column), f.columns[param.Column].Text:
 		w.bindNext(param)
+	case v.Null:
+		w.bindLike(param, mysql.MYSQL_TYPE_NULL, f.kept.of(f.bound[n].param))
 	default:
-		w.bindLike(param, kind, *integer)
+		w.bindLike(param, byte(v.Type), valueAs(&v))
 	}
 }
 
-// bindLike adds the next id in the place of a value of a type. integer is the type of the last
-// integer in its place, 0 where there was none.
-func (w *splicer) bindLike(param rewriter.Parameter, kind byte, integer uint16) {
+// bindLike adds the next id in the place of a value of a kind. as is what the type counts as that
+// fits there.
+func (w *splicer) bindLike(param rewriter.Parameter, kind byte, as uint16) {
 	const exact = 1 << 53 // up to which a DOUBLE has all whole numbers
 	x, at, id := w.x, len(w.x.ids), w.next(param)
 	t := uint16(kind)
@@ -52,19 +46,10 @@ func (w *splicer) bindLike(param rewriter.Parameter, kind byte, integer uint16) 
 		}
 		x.ids = append(x.ids, mysql.PutLengthEncodedString(strconv.AppendUint(nil, id, 10))...)
 	default:
-		if t = integer; t == 0 || id > math.MaxInt64 {
+		if t = as; t&^wire.Unsigned != integerType || id > math.MaxInt64 {
 			t = w.derived(param, id)
 		}
 		x.ids = binary.LittleEndian.AppendUint64(x.ids, id)
 	}
 	x.params = append(x.params, wire.Parameter{Type: t, Value: x.ids[at:]})
-}
-
-// isInteger reports whether a type is one of integers.
-func isInteger(kind byte) bool {
-	switch kind {
-	case mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_LONGLONG:
-		return true
-	}
-	return false
 }

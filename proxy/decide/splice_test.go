@@ -239,8 +239,8 @@ func TestSpliceRemembersTypes(t *testing.T) {
 	}
 }
 
-// An id beyond what a DOUBLE holds is a DECIMAL in its place. NULL has the type of the integer
-// before it.
+// An id beyond what a DOUBLE holds is a DECIMAL in its place. NULL has the type of integers that is
+// kept.
 func TestBindLike(t *testing.T) {
 	const double = uint16(mysql.MYSQL_TYPE_DOUBLE)
 	for _, tt := range []struct {

@@ -29,4 +29,19 @@ func TestStoredSQL(t *testing.T) {
 	if got, want := storedSQL(&e, &p, []byte("`shop`.`or``ders`"), []byte("`id`")), "SELECT MIN(`id`) FROM `shop`.`or``ders` WHERE `id` BETWEEN 77 AND 78"; got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
+	// Others' ids may stand between those that are not one run.
+	for _, tt := range []struct {
+		ids  []uint64
+		want string
+	}{
+		{[]uint64{77, 78}, "BETWEEN 77 AND 78"},
+		{[]uint64{77, 87, 97}, "BETWEEN 77 AND 97"},
+		{[]uint64{77, 87, 98}, "IN (77,87,98)"},
+		{[]uint64{77, 1 << 52}, "IN (77,4503599627370496)"},
+	} {
+		p.ids, e.First, e.Last = [][]uint64{tt.ids}, tt.ids[0], tt.ids[len(tt.ids)-1]
+		if got, want := storedSQL(&e, &p, []byte("`t`"), []byte("`id`")), "SELECT MIN(`id`) FROM `t` WHERE `id` "+tt.want; got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
 }

@@ -104,6 +104,12 @@ func (c *Column) Admit(ctx context.Context, name string, greatest uint64) error 
 	return c.series.Admit(ctx, name, greatest)
 }
 
+// Scattered returns the series where its ids lie anywhere, so that Admit has nothing to compare.
+func (c *Column) Scattered() (idsource.Scattered, bool) {
+	s, ok := c.series.(idsource.Scattered)
+	return s, ok
+}
+
 // lastMillionth shifts the greatest id of a column to the number of ids at its
 // end that no source is moved into: it would leave the table without ids.
 const lastMillionth = 20

@@ -1,6 +1,11 @@
 package relay
 
-import "idproxy/rewriter"
+import (
+	"slices"
+	"sync/atomic"
+
+	"idproxy/rewriter"
+)
 
 // Hidden are the parameters of a statement that the server has with some of the proxy's among the
 // client's: those that the ids of an INSERT are bound to.
@@ -8,6 +13,22 @@ type Hidden struct {
 	All    []rewriter.Parameter
 	Client int      // how many are the client's
 	places []uint16 // of those among all, once long data has asked for them
+	// derived are the types of the client's parameters, once the reply to the PREPARE has come.
+	derived atomic.Pointer[[]uint16]
+}
+
+// Derived returns the types that the server gave the client's parameters at the PREPARE, maybe with
+// wire.Unsigned. There are none where nobody has seen them, or where no parameter is an id.
+func (h *Hidden) Derived() []uint16 {
+	if types := h.derived.Load(); types != nil {
+		return *types
+	}
+	return nil
+}
+
+// binds reports whether one of the client's parameters is an id.
+func (h *Hidden) binds() bool {
+	return slices.ContainsFunc(h.All, func(p rewriter.Parameter) bool { return p.Role == rewriter.RoleBound })
 }
 
 // position returns the place among all parameters of one of the client's, and its

@@ -21,10 +21,11 @@ type OwnText struct {
 	shown    uint32 // columns of the last result
 }
 
-// shows notes how many columns a result has, and reports whether the one before had others.
-func (o *OwnText) shows(columns uint32) (others bool) {
+// shows notes how many columns a result has, and reports whether the one before had others. Where it is
+// the first, reshaped tells: whether the table has others than before.
+func (o *OwnText) shows(columns uint32, reshaped bool) (others bool) {
 	before := atomic.SwapUint32(&o.shown, columns)
-	return before != 0 && before != columns
+	return before == 0 && reshaped || before != 0 && before != columns
 }
 
 // maxOwnTexts bounds what a session keeps of such texts, in bytes: a thousand for

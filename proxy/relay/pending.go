@@ -7,6 +7,7 @@ type Pending struct {
 	SeqDelta byte // frames added to the command: taken off the reply's sequence numbers
 	More     bool // another piece of the same text follows: the reply ends in SERVER_MORE_RESULTS_EXISTS
 	renewed  bool // shows was prepared anew for it
+	reshaped bool // and its table has another number of columns than before
 	Touch    Touch
 	status   uint16  // flags that are set in the reply
 	Unseen   bool    // it may write to tables with rules out of sight

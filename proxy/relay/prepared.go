@@ -32,11 +32,12 @@ type Prepared struct {
 	Broken bool // the server counts other parameters than the proxy; under the conversation's mu
 	Failed Flag // it was an ERR
 
-	Params  int      // the client's parameters
-	Types   []uint16 // of those, as it gave them last
-	Untyped bool     // the server, which has the statement anew, was not told
-	Renewed bool     // since its last execution
-	Long    LongData
+	Params   int      // the client's parameters
+	Types    []uint16 // of those, as it gave them last
+	Untyped  bool     // the server, which has the statement anew, was not told
+	Renewed  bool     // since its last execution
+	Reshaped bool     // its table had another number of columns before it was
+	Long     LongData
 }
 
 // Flag is raised by one goroutine and looked at by another. A statement is copied only when nobody
@@ -156,7 +157,7 @@ func (e *Prepared) Ruled(book RuleBook) bool {
 // (Prepared_statement::validate_metadata), which is not that of RETURNING in other forms.
 func (e *Prepared) MayShowOthers(p *Pending) {
 	if e.Own != nil && e.Own.showsAll {
-		p.shows, p.renewed = e.Own, e.Renewed
+		p.shows, p.renewed, p.reshaped = e.Own, e.Renewed, e.Reshaped
 	}
 	e.Renewed = false
 }

@@ -257,7 +257,7 @@ func (m *Replies) decides(b byte, n int) bool {
 	case m.cur.Reply == replyRows, m.step == stepDefs, m.step == stepRows:
 		return b >= wire.EOFByte && n < wire.MaxPayload
 	case m.step == stepCount:
-		return b == wire.ErrByte
+		return b == wire.ErrByte || m.cur.Watcher != nil
 	}
 	return true
 }
@@ -329,7 +329,7 @@ func (m *Replies) judgePrepare(payload []byte, n int) (v ruling) {
 	switch {
 	case m.step == stepCount && payload[0] != wire.ErrByte:
 		if w != nil {
-			v.fate = w.definition(m)
+			v.fate = w.definition(m, payload)
 		}
 		m.nth++
 		m.count--

@@ -43,7 +43,7 @@ func (m *Replies) beginRows(payload []byte) {
 	m.step, m.rowsIn = stepDefs, 0
 	if own := m.cur.shows; own != nil {
 		r := wire.NewReader(payload)
-		if own.shows(uint32(r.Lenenc())) && m.cur.renewed {
+		if own.shows(uint32(r.Lenenc()), m.cur.reshaped) && m.cur.renewed {
 			m.cur.status = mysql.SERVER_STATUS_METADATA_CHANGED
 		}
 	}

@@ -26,7 +26,7 @@ type Watcher interface {
 	infile()
 	// prepared sees what a PREPARE was answered with, and definition each packet behind.
 	prepared(m reply, payload []byte, p wire.Prepared)
-	definition(m reply) fate
+	definition(m reply, payload []byte) fate
 	// released returns what was held and is due in front of the packet that was looked at.
 	released() []byte
 	// take is given the bytes of packets that are held.
@@ -101,7 +101,7 @@ func (passes) infile() {}
 
 func (passes) prepared(reply, []byte, wire.Prepared) {}
 
-func (passes) definition(reply) fate { return fatePass }
+func (passes) definition(reply, []byte) fate { return fatePass }
 
 func (passes) released() []byte { return nil }
 

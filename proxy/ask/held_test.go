@@ -1,0 +1,22 @@
+package ask
+
+import (
+	"testing"
+
+	"idproxy/rule"
+)
+
+// TestHeldQuery: ids in a column of text are compared as text, which an index answers.
+func TestHeldQuery(t *testing.T) {
+	for _, tt := range []struct {
+		text bool
+		want string
+	}{
+		{false, "SELECT MAX(`i``d`) FROM `shop`.`orders` WHERE `i``d` IN (4503599627370496,4503599627370497)"},
+		{true, "SELECT MAX(`i``d`) FROM `shop`.`orders` WHERE `i``d` IN ('4503599627370496','4503599627370497')"},
+	} {
+		if got := HeldQuery("shop", "orders", rule.Column{Name: "i`d", Text: tt.text}, []uint64{1 << 52, 1<<52 + 1}); got != tt.want {
+			t.Errorf("%s, want %s", got, tt.want)
+		}
+	}
+}
