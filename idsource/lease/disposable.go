@@ -40,7 +40,7 @@ func (s disposable) Renew(ctx context.Context, a Ask) (Reply, error) {
 	return s.step(ctx, a, Workers(a.Worker), func(_ Visit, p Page) (Reply, bool, error) {
 		rules := a.Rules
 		rules.Gap = math.MaxInt64 // silence is not the end of it
-		r, verdict := rules.Renew(p.Records[a.Worker], p.Now, a.Use)
+		r, verdict := rules.Renew(p.Pool, p.Records[a.Worker], p.Now, a.Use)
 		if verdict != Granted {
 			return Reply{Verdict: verdict}, true, nil
 		}

@@ -45,7 +45,7 @@ func (r *keeping) resume() {
 	if !ok || s.Pool != r.cfg.Pool || s.Place != r.cfg.Place || s.Shape != r.shape || s.Worker >= r.numbers {
 		return
 	}
-	if r.mono() > s.Deadline {
+	if r.cfg.Clock() > s.Deadline {
 		return // the next number overwrites it
 	}
 	r.cfg.Logger.Info("worker number taken up again", "source", r.cfg.Pool, "worker", s.Worker)

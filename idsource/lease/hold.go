@@ -9,6 +9,7 @@ type Hold struct {
 	Token  string
 	Start  int64 // first timestamp
 	Fence  int64 // timestamps lie below
+	Beat   int64 // the last sign of life that the store confirmed
 
 	Active   bool          // ids may be issued
 	taken    time.Duration // mono: when the number was taken
@@ -19,21 +20,28 @@ type Hold struct {
 // is when its answer came, on the monotonic clock, sent when it was asked.
 func (l Rules) Took(worker uint64, r Record, sent, received time.Duration) Hold {
 	return Hold{
-		Worker: worker, Token: r.Token, Start: r.Start, Fence: r.Fence,
+		Worker: worker, Token: r.Token, Start: r.Start, Fence: r.Fence, Beat: r.Beat,
 		Active: l.Loss == 0 || !l.has(guardActivation),
 		taken:  received, deadline: sent + ms(l.Gap),
 	}
 }
 
-// MayRenew says whether a renewal may be sent. When it may not, the lease has
+// MayRenew says whether a renewal may be sent as one in time. When it may not, the lease has
 // ended: the number may be somebody else's.
 func (l Rules) MayRenew(h Hold, mono time.Duration) bool {
 	return mono <= h.deadline || !l.has(guardDeadline)
 }
 
-// Renewed is the hold after the store granted a renewal.
-func (l Rules) Renewed(h Hold, fence int64, sent time.Duration) Hold {
-	h.Fence = max(h.Fence, fence)
+// Ended is a hold whose lease has ended. last is the last timestamp used. Should the store grant a
+// renewal all the same, then no id comes before another one is granted, as after a take.
+func (l Rules) Ended(h Hold, last int64, mono time.Duration) Hold {
+	h.Start, h.Active, h.taken = max(h.Start, last+1), false, mono
+	return h
+}
+
+// Renewed is the hold after the store granted a renewal, of a record with this beat and fence.
+func (l Rules) Renewed(h Hold, beat, fence int64, sent time.Duration) Hold {
+	h.Beat, h.Fence = max(h.Beat, beat), max(h.Fence, fence)
 	h.deadline = max(h.deadline, sent+ms(l.Gap))
 	h.Active = h.Active || sent >= h.taken+ms(l.Loss)
 	return h

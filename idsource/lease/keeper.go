@@ -11,30 +11,27 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"idproxy/idsource"
 	"idproxy/inside"
 )
 
 // Config describes a Keeper.
 type Config struct {
-	Pool   string       // required: name of the pool, which is that of the source
-	Store  Store        // required; stays the caller's
-	Rules  Rules        // required: from Derive
-	Dir    string       // folder of the file by which a process that was restarted takes its number again; default: no file
-	Place  string       // names the store; a number is taken up again only from the same one
-	Once   bool         // the store is one of disposable numbers: no file, no spare number, and without the store it goes on
-	Label  string       // who we are, for people; default host and process number
-	Logger *slog.Logger // default: discard
+	Pool   string               // required: name of the pool, which is that of the source
+	Store  Store                // required; stays the caller's
+	Rules  Rules                // required: from Derive
+	Dir    string               // folder of the file by which a process that was restarted takes its number again; default: no file
+	Place  string               // names the store; a number is taken up again only from the same one
+	Size   uint64               // the pool is made with so many numbers, and grows to have them; default: an administrator makes it
+	Once   bool                 // the store is one of disposable numbers: no file, no spare number, and without the store it goes on
+	Label  string               // who we are, for people; default host and process number
+	Clock  func() time.Duration // runs on while the machine sleeps, and nobody can set it; default: the host's since it started
+	Logger *slog.Logger         // default: discard
 }
 
 // Keeper holds a worker number, and where many are free a spare one, by the
 // rules of the pool. It is an idsource.WorkerPool.
-type Keeper struct {
-	cfg  Config
-	mono func() time.Duration // runs on while the machine sleeps
-}
+type Keeper struct{ cfg Config }
 
 var _ idsource.WorkerPool = (*Keeper)(nil)
 
@@ -44,6 +41,7 @@ const (
 	queuePause   = time.Second
 	reclaimPause = 5 * time.Second
 	leastPause   = 50 * time.Millisecond
+	fillTime     = 10 * time.Second // for making numbers
 )
 
 // New checks the configuration and does nothing yet.
@@ -58,22 +56,14 @@ func New(c Config) (*Keeper, error) {
 		}
 		c.Label = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
+	if c.Clock == nil {
+		c.Clock = hostClock
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Keeper{cfg: c, mono: hostClock}, nil
+	return &Keeper{cfg: c}, nil
 }
-
-// sinceBoot is a clock that no one can set and that runs on in suspension.
-func sinceBoot() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return time.Since(processStart) // kernels without it are older than Go supports
-	}
-	return time.Duration(t.Nano())
-}
-
-var processStart = time.Now()
 
 func newToken() string {
 	b := make([]byte, 16)
@@ -132,14 +122,14 @@ type clock struct {
 }
 
 // now is the store's clock, or a little less.
-func (r *keeping) now() int64 { return r.seen.now + (r.mono() - r.seen.at).Milliseconds() }
+func (r *keeping) now() int64 { return r.seen.now + (r.cfg.Clock() - r.seen.at).Milliseconds() }
 
 // read takes a reading from a reply to what was sent.
 func (r *keeping) read(reply Reply, sent time.Duration) {
 	if reply.Now == 0 {
 		return
 	}
-	at := r.mono()
+	at := r.cfg.Clock()
 	r.seen = clock{now: reply.Now, at: at, late: at - sent}
 }
 
@@ -147,7 +137,7 @@ func (r *keeping) ask(h *Hold, last int64) Ask {
 	return Ask{
 		Pool: r.cfg.Pool, Shape: r.shape, Worker: h.Worker,
 		// One who took the number up again does not know what was used below its start.
-		Use:   Use{Token: h.Token, Last: max(last, h.Start-1)},
+		Use:   Use{Token: h.Token, Last: max(last, h.Start-1), Beat: h.Beat},
 		Label: r.cfg.Label, Numbers: r.numbers, Rules: r.cfg.Rules,
 	}
 }
@@ -176,7 +166,7 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 	h := Hold{Token: newToken()}
 	a := r.ask(&h, 0)
 	a.Reclaim = r.tries >= queueTries
-	sent := r.mono()
+	sent := r.cfg.Clock()
 	reply, err := r.cfg.Store.Take(ctx, a)
 	if err != nil {
 		return r.failed(fmt.Errorf("take a worker number from pool %s: %w", r.cfg.Pool, err))
@@ -190,14 +180,10 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 			// Never used, and kept from those who would.
 			return r.failed(fmt.Errorf("%w: pool %s gave number %d, and the layout has room for %d", idsource.BadConfig, r.cfg.Pool, reply.Worker, r.numbers))
 		}
-		h = r.cfg.Rules.Took(reply.Worker, Record{Token: h.Token, Start: reply.Start, Fence: reply.Fence}, sent, r.mono())
+		h = r.took(h.Token, reply, sent)
 		r.main, r.tries, r.waiting = &h, 0, false
 		r.cfg.Logger.Info("worker number taken", "source", r.cfg.Pool, "worker", h.Worker)
-		if h.Active {
-			return r.grant(reply.Fence)
-		}
-		r.later(r.cfg.Rules.Activates(h)-r.mono(), fmt.Errorf("worker number %d of pool %s rests for %v before its first id", h.Worker, r.cfg.Pool, ms(r.cfg.Rules.Loss)))
-		return r.untilActive()
+		return r.begin(reply.Fence)
 	case Wait:
 		if !r.waiting {
 			r.cfg.Logger.Info("waiting for a worker number", "source", r.cfg.Pool, "duration", reply.Wait, "reason", reply.Why)
@@ -206,6 +192,10 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 		r.later(reply.Wait, fmt.Errorf("no worker number of pool %s for another %v: %s", r.cfg.Pool, reply.Wait, reply.Why))
 		return max(leastPause/5, min(reply.Wait, slow))
 	case NoPool:
+		if r.cfg.Size > 0 {
+			pause, _ := r.fill(ctx)
+			return pause
+		}
 		r.later(unknown, fmt.Errorf("pool %s: %s: make it with idproxy worker add", r.cfg.Pool, reply.Verdict))
 		return slow
 	case OtherShape:
@@ -214,6 +204,11 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 	case UsedUp:
 		r.tenant.Report(fmt.Errorf("%w: pool %s: %s: choose a layout with more bits for workers", idsource.BadConfig, r.cfg.Pool, reply.Verdict))
 		return slow
+	}
+	if r.cfg.Size > 0 {
+		if pause, more := r.fill(ctx); more {
+			return pause
+		}
 	}
 	r.tries++
 	none := reply.Verdict.String()
@@ -227,6 +222,35 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 	}
 	r.later(unknown, err)
 	return slow
+}
+
+// fill makes the pool, or adds the numbers that it lacks; more: there are more now, or it is not
+// known. A pool that is not there is never taken for a new one: it rests like one that was lost.
+func (r *keeping) fill(ctx context.Context) (pause time.Duration, more bool) {
+	ctx, cancel := context.WithTimeout(ctx, fillTime)
+	defer cancel()
+	added, err := r.cfg.Store.Add(ctx, Fill{Pool: r.cfg.Pool, Shape: r.shape, Numbers: r.cfg.Size, Grow: true, Rules: r.cfg.Rules})
+	if err != nil {
+		return r.failed(fmt.Errorf("make worker numbers in pool %s: %w", r.cfg.Pool, err)), true
+	}
+	if added > 0 {
+		r.cfg.Logger.Warn("worker numbers made", "source", r.cfg.Pool, "count", added)
+	}
+	return leastPause, added > 0
+}
+
+// took is the hold that a reply to what was sent gives.
+func (r *keeping) took(token string, reply Reply, sent time.Duration) Hold {
+	return r.cfg.Rules.Took(reply.Worker, Record{Token: token, Start: reply.Start, Fence: reply.Fence, Beat: reply.Now}, sent, r.cfg.Clock())
+}
+
+// begin is what follows when main was taken, or begins anew.
+func (r *keeping) begin(fence int64) time.Duration {
+	if r.main.Active {
+		return r.grant(fence)
+	}
+	r.later(r.cfg.Rules.Activates(*r.main)-r.cfg.Clock(), fmt.Errorf("worker number %d of pool %s rests for %v before its first id", r.main.Worker, r.cfg.Pool, ms(r.cfg.Rules.Loss)))
+	return r.untilActive()
 }
 
 // unknown is a time that nobody waits for.
@@ -245,15 +269,15 @@ func (r *keeping) failed(err error) time.Duration {
 }
 
 func (r *keeping) untilActive() time.Duration {
-	return min(ms(r.cfg.Rules.Heartbeat), max(0, r.cfg.Rules.Activates(*r.main)-r.mono()))
+	return min(ms(r.cfg.Rules.Heartbeat), max(0, r.cfg.Rules.Activates(*r.main)-r.cfg.Clock()))
 }
 
 // renew moves the fence of main on.
 func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
-	if !r.cfg.Once && !r.cfg.Rules.MayRenew(*r.main, r.mono()) {
-		return r.lose(ctx, Late), false
+	sent := r.cfg.Clock()
+	if !r.cfg.Once && !r.cfg.Rules.MayRenew(*r.main, sent) {
+		r.endLease()
 	}
-	sent := r.mono()
 	reply, err := r.cfg.Store.Renew(ctx, r.ask(r.main, r.tenant.Last()))
 	r.away = err != nil && ctx.Err() == nil
 	if err != nil {
@@ -267,14 +291,36 @@ func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
 	}
 	r.pause = 0
 	r.read(reply, sent)
-	if reply.Verdict != Granted {
+	switch {
+	case reply.Verdict == Anew:
+		r.endLease() // where only the store's clock says so
+		*r.main = r.took(r.main.Token, reply, sent)
+		return r.begin(reply.Fence), false
+	case reply.Verdict != Granted:
 		return r.lose(ctx, reply.Verdict), false
 	}
-	*r.main = r.cfg.Rules.Renewed(*r.main, reply.Fence, sent)
+	*r.main = r.cfg.Rules.Renewed(*r.main, reply.Now, reply.Fence, sent)
 	if !r.main.Active {
 		return r.untilActive(), false
 	}
 	return r.grant(reply.Fence), true
+}
+
+// endLease takes main from the tenant and keeps it to ask for it again: when the store is back the
+// lease may begin anew.
+func (r *keeping) endLease() {
+	h := *r.main
+	var last int64
+	if r.granted {
+		r.cfg.Logger.Warn("lease of the worker number ended, it is asked for again", "source", r.cfg.Pool, "worker", h.Worker, "reason", Late)
+		var err error
+		if last, err = r.drop(fmt.Errorf("worker number %d: %s", h.Worker, Late)); err != nil {
+			// Nobody takes a number up from a file after the end of its lease.
+			r.cfg.Logger.Warn("file of the worker number", "source", r.cfg.Pool, "error.message", err)
+		}
+	}
+	h = r.cfg.Rules.Ended(h, last, r.cfg.Clock())
+	r.main = &h
 }
 
 // lose drops main. One that is only late is given back: nobody else has to wait
@@ -336,7 +382,7 @@ func (r *keeping) allow(fence int64) error {
 
 // keepSpare takes or renews a second number, so that a swap needs no wait.
 func (r *keeping) keepSpare(ctx context.Context) {
-	sent := r.mono()
+	sent := r.cfg.Clock()
 	if r.spare == nil {
 		if sent < r.nextSpare {
 			return
@@ -347,22 +393,20 @@ func (r *keeping) keepSpare(ctx context.Context) {
 		a.Spare = true
 		reply, err := r.cfg.Store.Take(ctx, a)
 		if err == nil && reply.Verdict == Granted && reply.Worker < r.numbers {
-			h = r.cfg.Rules.Took(reply.Worker, Record{Token: h.Token, Start: reply.Start, Fence: reply.Fence}, sent, r.mono())
+			h = r.took(h.Token, reply, sent)
 			r.spare = &h
 		}
-		return
-	}
-	if !r.cfg.Rules.MayRenew(*r.spare, sent) {
-		r.spare = nil
 		return
 	}
 	reply, err := r.cfg.Store.Renew(ctx, r.ask(r.spare, 0))
 	switch {
 	case err != nil: // main's renewal will tell
+	case reply.Verdict == Anew:
+		*r.spare = r.took(r.spare.Token, reply, sent)
 	case reply.Verdict != Granted:
 		r.spare = nil
 	default:
-		*r.spare = r.cfg.Rules.Renewed(*r.spare, reply.Fence, sent)
+		*r.spare = r.cfg.Rules.Renewed(*r.spare, reply.Now, reply.Fence, sent)
 	}
 }
 
@@ -375,7 +419,7 @@ func (r *keeping) swap(ctx context.Context, why string) {
 	old := *r.main
 	last, err := r.drop(fmt.Errorf("worker number %d is being swapped: %s", old.Worker, why))
 	r.cfg.Logger.Info("worker number swapped", "source", r.cfg.Pool, "worker", old.Worker, "reason", why)
-	if r.spare != nil && r.spare.Active && r.cfg.Rules.MayRenew(*r.spare, r.mono()) && r.cfg.Rules.Reaches(*r.spare, r.now()) {
+	if r.spare != nil && r.spare.Active && r.cfg.Rules.MayRenew(*r.spare, r.cfg.Clock()) && r.cfg.Rules.Reaches(*r.spare, r.now()) {
 		r.main, r.spare, r.nextSpare = r.spare, nil, 0
 		r.grant(r.main.Fence)
 	}

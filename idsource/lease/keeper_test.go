@@ -51,12 +51,14 @@ func keep(t testing.TB, m *memory, g *guest, dir string) (stop func()) {
 
 func keepAt(t testing.TB, place string, m *memory, g *guest, dir string) (stop func()) {
 	t.Helper()
-	k, err := New(Config{Pool: "p", Place: place, Store: m, Rules: m.rules, Dir: dir, Label: "test"})
+	boot := time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC) // synctest starts behind it
+	k, err := New(Config{
+		Pool: "p", Place: place, Store: m, Rules: m.rules, Dir: dir, Size: m.size, Label: "test",
+		Clock: func() time.Duration { return time.Since(boot) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	boot := time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC) // synctest starts behind it
-	k.mono = func() time.Duration { return time.Since(boot) }
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -138,6 +140,78 @@ func TestOutage(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		if has, _, err := g.now(); !has || err != nil {
 			t.Errorf("after the outage: %t, %v", has, err)
+		}
+	})
+}
+
+// TestAnew has the store away, and come back as another server, whose pool rests. A holder goes on
+// with its number, above what it used, as long as nobody else can have taken the number meanwhile.
+func TestAnew(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		away    time.Duration
+		another bool // server
+		after   time.Duration
+	}{
+		{"another server, soon", 15 * time.Second, true, 4 * time.Second},
+		{"another server, late", 25 * time.Second, true, 17 * time.Second}, // the pool rests, then the number does
+		{"the same server, late", 10 * time.Minute, false, 4 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m, g := newMemory(defaults(t), 1), newGuest()
+			defer keep(t, m, g, "")()
+			time.Sleep(10500 * time.Millisecond)
+			m.set(func(m *memory) { m.down = errDown })
+			time.Sleep(8 * time.Second)
+			_, term, _ := g.now()
+			g.use(term.Fence - 1)
+			time.Sleep(tt.away - 8*time.Second)
+			if has, _, _ := g.now(); has {
+				t.Fatalf("%s: ids after the lease's end", tt.name)
+			}
+			m.set(func(m *memory) {
+				if m.down = nil; tt.another {
+					m.pool.Since = time.Now().UnixMilli()
+				}
+			})
+			time.Sleep(tt.after - 2*time.Second)
+			if has, _, _ := g.now(); has {
+				t.Errorf("%s: ids after %v, before a renewal has shown that the number was not lost", tt.name, tt.after-2*time.Second)
+			}
+			time.Sleep(2 * time.Second)
+			if has, again, err := g.now(); !has || err != nil || !slices.Equal(g.workers(), []uint64{0, 0}) || again.Start < term.Fence {
+				t.Errorf("%s: after %v %t, numbers %d from %d, %v; timestamps below %d were used", tt.name, tt.after, has, g.workers(), again.Start, err, term.Fence)
+			}
+		})
+	}
+}
+
+// TestMakesPool: a keeper that knows how many numbers a pool has makes it, adds what it lacks, and
+// takes none for new: nobody gets a number until whatever was used before lies in the past.
+func TestMakesPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(defaults(t), 0), newGuest()
+		m.exists, m.size = false, 1
+		defer keep(t, m, g, "")()
+		for _, when := range []string{"first", "lost"} {
+			time.Sleep(15 * time.Second)
+			if has, _, err := g.now(); has || err == nil {
+				t.Errorf("%s: a number while the pool rests: %t, %v", when, has, err)
+			}
+			time.Sleep(3500 * time.Millisecond)
+			if has, _, err := g.now(); !has || err != nil {
+				t.Errorf("%s: %t, %v", when, has, err)
+			}
+			if when == "first" {
+				m.set(func(m *memory) { m.exists = false }) // a renewal brings the news, within two seconds
+			}
+		}
+		other := newGuest()
+		m.set(func(m *memory) { m.size = 2 })
+		defer keep(t, m, other, "")()
+		time.Sleep(3 * time.Second)
+		if has, term, err := other.now(); !has || err != nil || term.Worker != 1 {
+			t.Errorf("a process that finds none free: %t, %+v, %v", has, term, err)
 		}
 	})
 }

@@ -17,6 +17,7 @@ type memory struct {
 	pool    Pool
 	records map[uint64]Record
 	rules   Rules
+	size    uint64 // what its keepers are told of the pool
 	down    error
 	lost    error         // what Renew and Release answer in place of the step that they made
 	takes   []time.Time   // when one was asked for, spare ones left out
@@ -76,14 +77,14 @@ func (m *memory) Take(_ context.Context, a Ask) (Reply, error) {
 	return Reply{Worker: w, Start: r.Start, Fence: r.Fence, Now: now}, nil
 }
 
-func (m *memory) change(a Ask, step func(Record, int64, Use) (Record, Verdict)) (Reply, error) {
+func (m *memory) change(a Ask, step func(Pool, Record, int64, Use) (Record, Verdict)) (Reply, error) {
 	now, v, err := m.enter(a.Shape)
 	defer m.mu.Unlock()
 	if err != nil || v != Granted {
 		return Reply{Verdict: v}, err
 	}
-	r, v := step(m.records[a.Worker], now, a.Use)
-	if v == Granted {
+	r, v := step(m.pool, m.records[a.Worker], now, a.Use)
+	if v.Given() {
 		m.records[a.Worker] = r
 	}
 	if m.lost != nil {
@@ -95,10 +96,29 @@ func (m *memory) change(a Ask, step func(Record, int64, Use) (Record, Verdict)) 
 func (m *memory) Renew(_ context.Context, a Ask) (Reply, error) { return m.change(a, m.rules.Renew) }
 
 func (m *memory) Release(_ context.Context, a Ask) (Reply, error) {
-	return m.change(a, m.rules.Release)
+	return m.change(a, func(_ Pool, r Record, now int64, u Use) (Record, Verdict) { return m.rules.Release(r, now, u) })
 }
-func (m *memory) Add(context.Context, Fill) (int, error) { return 0, nil }
-func (m *memory) Close() error                           { return nil }
+
+// Add makes numbers for as long as there is room for more.
+func (m *memory) Add(_ context.Context, f Fill) (added int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil {
+		return 0, m.down
+	}
+	if !m.exists {
+		m.exists, m.pool, m.records = true, m.rules.Create(f.Shape, "one", time.Now().UnixMilli(), f.Fresh), map[uint64]Record{}
+	}
+	for w := range f.Numbers {
+		if _, there := m.records[w]; !there {
+			m.records[w] = Record{State: Free}
+			added++
+		}
+	}
+	return added, nil
+}
+
+func (m *memory) Close() error { return nil }
 
 func (m *memory) Drop(context.Context, string, []uint64) ([]uint64, error) { return nil, nil }
 

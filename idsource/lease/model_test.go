@@ -46,6 +46,7 @@ type modelOwner struct {
 	number             int8
 	start, fence, last int8
 	taken, deadline    int8
+	beat               int8 // that the store confirmed last
 	sending            bool // a renewal is under way
 	sent, sentLast     int8
 }
@@ -124,12 +125,16 @@ func (o *modelOwner) settle(s *modelState, m *model, past int8) {
 		o.start = o.fence
 	}
 	o.last, o.deadline = max(o.last, past-1), max(o.deadline, -1)
-	if o.active {
-		o.taken, o.sent = 0, max(o.sent, int8(-m.rules.Gap-1))
-	}
-	o.sentLast = max(o.sentLast, past)
 	if !o.sending {
 		o.sent, o.sentLast = 0, 0
+	}
+	rested := min(o.sent-o.taken, int8(m.rules.Loss)) // when the renewal was sent that is under way, or the next one
+	o.sent, o.sentLast = max(o.sent, int8(-m.rules.Gap-1)), max(o.sentLast, past)
+	if o.taken = o.sent - rested; o.active {
+		o.taken = 0
+	}
+	if o.beat = max(o.beat, int8(-m.rules.Reclaim)-m.off()); !m.class.promote {
+		o.beat = 0 // no pool rests behind its holder's back
 	}
 }
 
@@ -153,13 +158,13 @@ func modelled(r Record, owner int) modelRecord {
 
 func (o *modelOwner) real(i int) Hold {
 	return Hold{
-		Worker: uint64(o.number), Token: tokens[i+1], Start: int64(o.start), Fence: int64(o.fence), Active: o.active,
+		Worker: uint64(o.number), Token: tokens[i+1], Start: int64(o.start), Fence: int64(o.fence), Active: o.active, Beat: int64(o.beat),
 		taken: ms(int64(o.taken)), deadline: ms(int64(o.deadline)),
 	}
 }
 
 func (o *modelOwner) set(h Hold) {
-	o.active, o.start, o.fence = h.Active, int8(h.Start), int8(h.Fence)
+	o.active, o.start, o.fence, o.beat = h.Active, int8(h.Start), int8(h.Fence), int8(h.Beat)
 	o.taken, o.deadline = int8(h.taken/time.Millisecond), int8(h.deadline/time.Millisecond)
 }
 
@@ -197,7 +202,7 @@ func (m *model) tick(s modelState) {
 	}
 	for i := range s.owners {
 		o := &s.owners[i]
-		older(&o.start, &o.fence, &o.last, &o.taken, &o.deadline, &o.sent, &o.sentLast)
+		older(&o.start, &o.fence, &o.last, &o.taken, &o.deadline, &o.sent, &o.sentLast, &o.beat)
 	}
 	for i := range s.owners {
 		if m.prompt && s.owners[i].sending {
@@ -250,7 +255,7 @@ func (m *model) take(s modelState, o int) {
 		if !st.exists {
 			return
 		}
-		if m.visit(st, now) > 0 {
+		if p := m.visit(st, now); m.rules.Resting(p, now) > 0 {
 			m.add(t, "%s lets owner %s wait", name, tokens[o+1])
 			return
 		}
@@ -272,8 +277,8 @@ func (m *model) take(s modelState, o int) {
 	})
 }
 
-// visit returns how long the pool rests yet.
-func (m *model) visit(st *modelStore, now int64) int64 {
+// visit returns the pool as the server has it now.
+func (m *model) visit(st *modelStore, now int64) Pool {
 	p := Pool{Server: "before", Since: int64(st.since)}
 	server := "before"
 	if st.changed {
@@ -281,7 +286,7 @@ func (m *model) visit(st *modelStore, now int64) int64 {
 	}
 	p = m.rules.Visit(p, server, now)
 	st.changed, st.since = false, int8(p.Since)
-	return m.rules.Resting(p, now)
+	return p
 }
 
 func (m *model) issue(s modelState, o int) {
@@ -314,12 +319,13 @@ func (m *model) issue(s modelState, o int) {
 func (m *model) renew(s modelState, o int) {
 	own := s.owners[o]
 	if !own.sending {
-		if m.rules.MayRenew(own.real(o), 0) {
-			t := s
-			q := &t.owners[o]
-			q.sending, q.sent, q.sentLast = true, 0, own.last
-			m.add(t, "owner %s sends a renewal", tokens[o+1])
+		t := s
+		q := &t.owners[o]
+		if h := q.real(o); !m.rules.MayRenew(h, 0) {
+			q.set(m.rules.Ended(h, int64(own.last), 0))
 		}
+		q.sending, q.sent, q.sentLast = true, 0, own.last
+		m.add(t, "owner %s sends a renewal", tokens[o+1])
 		return
 	}
 	lost := s
@@ -327,16 +333,15 @@ func (m *model) renew(s modelState, o int) {
 	m.add(lost, "the renewal of owner %s is lost", tokens[o+1])
 	m.servers(&s, func(t modelState, old *modelStore, now int64, name string) {
 		st, q := pick(&t, old != nil), &t.owners[o]
-		use := Use{Token: tokens[o+1], Last: int64(q.sentLast)}
+		use := Use{Token: tokens[o+1], Last: int64(q.sentLast), Beat: int64(q.beat)}
 		q.sending = false
 		if !st.exists {
 			*q = modelOwner{}
 			m.add(t, "%s has no pool for owner %s", name, tokens[o+1])
 			return
 		}
-		m.visit(st, now)
-		r, v := m.rules.Renew(st.records[q.number].real(), now, use)
-		if v != Granted {
+		r, v := m.rules.Renew(m.visit(st, now), st.records[q.number].real(), now, use)
+		if !v.Given() {
 			*q = modelOwner{}
 			m.add(t, "%s refuses owner %s: %s", name, tokens[o+1], v)
 			return
@@ -344,7 +349,12 @@ func (m *model) renew(s modelState, o int) {
 		token := st.records[q.number].token // without the guard it may be another's
 		st.records[q.number] = modelled(r, int(token)-1)
 		m.add(t, "%s renews for owner %s below %d, and the answer is lost", name, tokens[o+1], r.Fence)
-		q.set(m.rules.Renewed(q.real(o), r.Fence, ms(int64(own.sent))))
+		if v == Anew {
+			q.set(m.rules.Took(uint64(q.number), r, ms(int64(own.sent)), 0))
+			m.add(t, "%s begins the lease of owner %s anew, from %d below %d", name, tokens[o+1], r.Start, r.Fence)
+			return
+		}
+		q.set(m.rules.Renewed(q.real(o), r.Beat, r.Fence, ms(int64(own.sent))))
 		m.add(t, "%s renews for owner %s below %d", name, tokens[o+1], r.Fence)
 	})
 }

@@ -30,9 +30,10 @@ type Record struct {
 // Verdict is a store's answer to a holder.
 type Verdict uint8
 
-// The verdicts. All but Granted and Wait are final for the token.
+// The verdicts. All but Granted, Anew and Wait are final for the token.
 const (
 	Granted    Verdict = iota
+	Anew               // granted, but the lease had ended: it begins anew, as if the number were just taken
 	Wait               // not yet; it is known for how long
 	NoPool             // the store has no such pool
 	OtherShape         // the pool is one of other ids
@@ -44,13 +45,16 @@ const (
 )
 
 var verdicts = [...]string{
-	Granted: "granted", Wait: "wait", NoPool: "the store has no such pool", OtherShape: "the pool is one of other ids",
+	Granted: "granted", Anew: "the lease had ended and begins anew", Wait: "wait", NoPool: "the store has no such pool", OtherShape: "the pool is one of other ids",
 	Empty: "no number is free", Gone: "the number was given back or taken out", Stolen: "the number has another holder",
 	Late: "the lease was not renewed in time", UsedUp: "all numbers that the layout has room for were used",
 }
 
 // String returns the verdict in words.
 func (v Verdict) String() string { return verdicts[v] }
+
+// Given says whether the number is the caller's.
+func (v Verdict) Given() bool { return v == Granted || v == Anew }
 
 // Visit notes which server answers. One that is not the one from before may
 // have forgotten any part of the past.
@@ -110,6 +114,7 @@ func (l Rules) Take(r Record, now int64, token, label string) (Record, int64, Ve
 type Use struct {
 	Token string
 	Last  int64 // its last timestamp, 0 when there is none
+	Beat  int64 // its last sign of life that the store confirmed, 0 when there is none
 }
 
 // owned says whether the number is held under the token.
@@ -124,17 +129,33 @@ func (l Rules) owned(r Record, token string) Verdict {
 }
 
 // Renew moves the fence on. Timestamps that run ahead of the clock take it
-// with them, within Ahead.
-func (l Rules) Renew(r Record, now int64, u Use) (Record, Verdict) {
+// with them, within Ahead. A lease that was silent for too long begins anew.
+func (l Rules) Renew(p Pool, r Record, now int64, u Use) (Record, Verdict) {
 	if v := l.owned(r, u.Token); v != Granted {
 		return r, v
 	}
 	if now-r.Beat > l.Gap && l.has(guardGap) {
-		return r, Late
+		return l.anew(p, r, now, u)
 	}
 	r.Beat = now
 	r.Fence = max(r.Fence, max(now, min(u.Last, now+l.Ahead))+l.Lead)
 	return r, Granted
+}
+
+// anew gives a number back and takes it again for its holder, in one step. While the pool rests
+// the server may have forgotten who took the number since. Nobody has, as long as the holder's
+// last sign of life that any server confirmed is not Reclaim old.
+func (l Rules) anew(p Pool, r Record, now int64, u Use) (Record, Verdict) {
+	if l.Resting(p, now) > 0 && now-u.Beat >= l.Reclaim-l.Skew && l.has(guardSilence) {
+		return r, Late
+	}
+	free, _ := l.Release(r, now, u)
+	again, _, v := l.Take(free, now, u.Token, r.Label)
+	if v != Granted {
+		return r, Late
+	}
+	again.Fence = max(r.Fence, again.Fence)
+	return again, Anew
 }
 
 // Release makes the number free. The fence comes down to what was used.

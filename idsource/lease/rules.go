@@ -21,7 +21,7 @@ const (
 // processes of a pool must use the same.
 type Rules struct {
 	Heartbeat int64 // a holder renews this often
-	Gap       int64 // a lease that was not renewed for longer cannot be renewed any more
+	Gap       int64 // a lease that was not renewed for longer has ended
 	Lead      int64 // how far ahead of the store's clock a renewal puts the fence
 	Ahead     int64 // how far a holder's timestamps may run ahead of the clock
 	Loss      int64 // see the constant; also how long a number rests before its first id
@@ -82,7 +82,8 @@ const (
 	guardIncarnation                   // a server that is not the one from before starts a quarantine
 	guardQuarantine                    // a pool that was made anew starts one
 	guardActivation                    // no id before a renewal that was sent Loss after the number was taken
-	guardGap                           // a lease that was silent for too long cannot be renewed
+	guardGap                           // a lease that was silent for too long begins anew
+	guardSilence                       // but not while the pool rests, after a silence in which another could take the number
 	guardReclaim                       // only a silent number is taken from its holder
 	guardRelease                       // a fence does not come down below where its holder started
 	guardDeadline                      // a holder does not ask to renew a lease that has ended by its own clock

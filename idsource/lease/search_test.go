@@ -92,9 +92,9 @@ func TestModel(t *testing.T) {
 		{none, true, 1e7},
 		{emptied, true, 1e7},
 		{vanished, true, 1e7},
-		{clockSet, false, 1e7},
-		{replaced, false, width.Of(1_000_000, 10_000_000)},
-		{replaced, true, 1e6}, // there are more than fit into the memory of a small machine
+		{clockSet, false, width.Of(500_000, 10_000_000)},
+		{replaced, false, width.Of(500_000, 40_000_000)},
+		{replaced, true, width.Of(500_000, 1_000_000)}, // there are more than fit into the memory of a small machine
 	} {
 		m := model{rules: modelRules, class: run.class, owners: 2, numbers: 1, ahead: run.ahead}
 		states, whole, trace := m.search(run.limit)
@@ -131,6 +131,7 @@ func TestGuards(t *testing.T) {
 		{"reclaim", guardReclaim, replaced, false},
 		{"activation", guardActivation, vanished, false},
 		{"gap", guardGap, vanished, false},
+		{"silence", guardSilence, replaced, true},
 		{"reach", guardReach, clockSet, false},
 		// The deadline is a second line behind the gap, for a store whose clock
 		// cannot be trusted to notice it: it holds where messages are not late.

@@ -14,12 +14,15 @@ const (
 	confirm = time.Second
 )
 
-// HostClock returns a clock of this host, for stores that have none. It follows
-// a clock that is set back at once and one that jumps ahead after a second: one
-// reading that is put right at once must not carry the fence of a number into a
-// future in which nobody can use it.
-func HostClock() func() time.Time {
-	s := &steady{wall: hostTime, mono: hostClock}
+// HostClock returns a clock of this host, for stores that have none.
+func HostClock() func() time.Time { return Steady(hostTime, hostClock) }
+
+// Steady returns a clock of a host, made of its wall clock and one that nobody can set. It follows
+// a wall clock that is set back at once and one that jumps ahead after a second: one reading that
+// is put right at once must not carry the fence of a number into a future in which nobody can use
+// it.
+func Steady(wall func() time.Time, mono func() time.Duration) func() time.Time {
+	s := &steady{wall: wall, mono: mono}
 	return s.now
 }
 

@@ -62,6 +62,7 @@ type Fill struct {
 	Pool, Shape string
 	Numbers     uint64
 	Fresh       bool // no id of the shape was ever issued: skip the quarantine
+	Grow        bool // leave numbers that were dropped as they are
 	Rules       Rules
 }
 

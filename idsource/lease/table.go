@@ -145,23 +145,24 @@ func (s tabled) Renew(ctx context.Context, a Ask) (Reply, error) {
 
 // Release implements Store.
 func (s tabled) Release(ctx context.Context, a Ask) (Reply, error) {
-	return s.move(ctx, a, a.Rules.Release)
+	return s.move(ctx, a, func(_ Pool, r Record, now int64, u Use) (Record, Verdict) { return a.Rules.Release(r, now, u) })
 }
 
 // move does what a holder asks for its number.
-func (s tabled) move(ctx context.Context, a Ask, rule func(r Record, now int64, u Use) (Record, Verdict)) (Reply, error) {
+func (s tabled) move(ctx context.Context, a Ask, rule func(p Pool, r Record, now int64, u Use) (Record, Verdict)) (Reply, error) {
 	var wrote Record // in the round before
+	var as Verdict   // with this answer
 	return s.step(ctx, a, Workers(a.Worker), func(v Visit, p Page) (Reply, bool, error) {
 		if wrote != (Record{}) && p.Records[a.Worker] == wrote { // it was heard twice, and the second answer came
-			return Reply{Verdict: Granted, Worker: a.Worker, Start: wrote.Start, Fence: wrote.Fence}, true, nil
+			return Reply{Verdict: as, Worker: a.Worker, Start: wrote.Start, Fence: wrote.Fence}, true, nil
 		}
-		r, verdict := rule(p.Records[a.Worker], p.Now, a.Use)
-		if verdict != Granted {
+		r, verdict := rule(p.Pool, p.Records[a.Worker], p.Now, a.Use)
+		if !verdict.Given() {
 			return Reply{Verdict: verdict}, true, nil
 		}
-		wrote = r
+		wrote, as = r, verdict
 		done, err := v.Write(ctx, p, a.Worker, r)
-		return Reply{Verdict: Granted, Worker: a.Worker, Start: r.Start, Fence: r.Fence}, done, err
+		return Reply{Verdict: verdict, Worker: a.Worker, Start: r.Start, Fence: r.Fence}, done, err
 	})
 }
 
@@ -171,7 +172,7 @@ func (s tabled) Add(ctx context.Context, f Fill) (added int, err error) {
 		return 0, fmt.Errorf("a pool of this store has at most %d numbers; twice as many as there are processes are enough", tableMost)
 	}
 	lacked := map[uint64]bool{}
-	if err := s.add(ctx, f, All, func(v Visit, p Page) (bool, error) { return fill(ctx, v, p, f.Numbers, lacked) }); err != nil {
+	if err := s.add(ctx, f, All, func(v Visit, p Page) (bool, error) { return fill(ctx, v, p, f, lacked) }); err != nil {
 		return 0, err
 	}
 	return len(lacked), nil
@@ -210,20 +211,20 @@ func makePool(ctx context.Context, v Visit, p Page, f Fill) (ready bool, err err
 	return false, err
 }
 
-// fill makes the numbers below n free that the pool lacks, and adds them to
+// fill makes the numbers below f.Numbers free that the pool lacks, and adds them to
 // lacked. It is not done where someone changed the pool meanwhile. That may have
 // been itself, where an answer was lost and the store was asked again: so it does
 // not count what a store says was done, but what was not there before.
-func fill(ctx context.Context, v Visit, p Page, n uint64, lacked map[uint64]bool) (done bool, err error) {
+func fill(ctx context.Context, v Visit, p Page, f Fill, lacked map[uint64]bool) (done bool, err error) {
 	var missing []uint64
-	for w := range n {
+	for w := range f.Numbers {
 		r, there := p.Records[w]
 		if !there {
 			missing = append(missing, w)
 			lacked[w] = true
 			continue
 		}
-		if r.State != Dropped {
+		if r.State != Dropped || f.Grow {
 			continue
 		}
 		lacked[w] = true

@@ -118,6 +118,51 @@ func TestRestart(t *testing.T) {
 	})
 }
 
+// TestDisposable puts data back by a dump from before, and takes the server away by stopping it.
+func TestDisposable(t *testing.T) {
+	t.Parallel()
+	r := private(t)
+	do := func(errs ...error) {
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holders.Disposable(t, jobAt(r.Addr, "p"), holders.Place{
+		Open: func() lease.Store { return open(t, Config{Addrs: []string{r.Addr}}).Disposable() },
+		Control: func() lease.Store {
+			return lease.Disposable(holders.SameServer(table{open(t, Config{Addrs: []string{r.Addr}})}))
+		},
+		Save: func() {
+			_, err := r.Do("SAVE")
+			do(err)
+		},
+		Restore: func() { do(r.Kill(), r.Start(t.Context())) },
+	}, func(away bool) error {
+		if away {
+			return r.Signal(syscall.SIGSTOP)
+		}
+		return r.Signal(syscall.SIGCONT)
+	})
+}
+
+// TestTable has the rules obeyed by the table that numbers which are used once are in.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	workers := func() lease.Store { return lease.FromTable(table{open(t, Config{})}) }
+	t.Run("rules", func(t *testing.T) {
+		t.Parallel()
+		holders.ObeysTheRules(t, workers(), "table-rules", 200)
+	})
+	t.Run("administers", func(t *testing.T) {
+		t.Parallel()
+		holders.Administers(t, workers(), "table-administers")
+	})
+	t.Run("races", func(t *testing.T) {
+		t.Parallel()
+		holders.Races(t, workers, "table-races")
+	})
+}
+
 // TestUnsent: only where no connection was made it is certain that Redis will
 // never hear of a step.
 func TestUnsent(t *testing.T) {

@@ -58,7 +58,11 @@ func openJob(j holders.Job) (lease.Store, error) {
 	if err := json.Unmarshal(j.Store, &p); err != nil {
 		return nil, err
 	}
-	return New(Config{Addrs: p.Addrs, Master: p.Master, Cluster: p.Cluster})
+	s, err := New(Config{Addrs: p.Addrs, Master: p.Master, Cluster: p.Cluster})
+	if err == nil && j.Once {
+		return holders.Owned(s.Disposable(), s), nil
+	}
+	return s, err
 }
 
 // jobOn is the job of a holder in a pool of a store.

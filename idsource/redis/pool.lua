@@ -4,7 +4,8 @@ local pool, free, held = KEYS[1], KEYS[2], KEYS[3]
 local op, shape, worker, token, label = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local last = tonumber(ARGV[6])
 local gap, lead, ahead, reclaim, quarantine = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local flag = ARGV[12] -- take: queue, reclaim or spare; add: fresh
+local flag = ARGV[12] -- take: queue, reclaim or spare; add: fresh or grow
+local beat, skew = tonumber(ARGV[13]), tonumber(ARGV[14])
 local FREE, HELD, DROPPED = 1, 2, 3
 
 local time = redis.call('TIME')
@@ -66,6 +67,7 @@ if op == 'add' then
     if not r then
       put(n, {state = FREE, token = '', beat = now, start = 0, fence = 0, label = ''})
       added = added + 1
+    elseif flag == 'grow' then -- what is there stays as it is
     elseif r.state == DROPPED then
       r.state, r.beat = FREE, now
       put(n, r)
@@ -100,11 +102,20 @@ end
 
 if not visit() then return answer('noserver') end
 
+local since = tonumber(redis.call('HGET', pool, 'since'))
+local resting = since + quarantine - now
+
 if op == 'renew' then
   local r = get(worker)
   if not r or r.state ~= HELD then return answer('gone') end
   if r.token ~= token then return answer('stolen') end
-  if now - r.beat > gap then return answer('late') end
+  if now - r.beat > gap then
+    local first = math.max(r.start, last + 1)
+    if resting > 0 and now - beat >= reclaim - skew or first > now + lead - 1 then return answer('late') end
+    r.start, r.beat, r.fence = math.max(first, now), now, math.max(r.fence, now + lead)
+    put(worker, r)
+    return answer('anew', worker, r.start, r.fence)
+  end
   r.beat = now
   r.fence = math.max(r.fence, math.max(now, math.min(last, now + ahead)) + lead)
   put(worker, r)
@@ -112,9 +123,8 @@ if op == 'renew' then
 end
 
 -- take
-local since = tonumber(redis.call('HGET', pool, 'since'))
-if since + quarantine > now then
-  return answer('wait', nil, 0, 0, since + quarantine - now, 'the pool was made anew, or its server restarted or was replaced')
+if resting > 0 then
+  return answer('wait', nil, 0, 0, resting, 'the pool was made anew, or its server restarted or was replaced')
 end
 
 local function give(w, r)

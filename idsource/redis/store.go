@@ -85,7 +85,7 @@ func keys(pool string) []string {
 func (s *Store) run(ctx context.Context, op string, a lease.Ask, flag string) (lease.Reply, error) {
 	r := a.Rules
 	v, err := s.sha.Run(ctx, s.client, keys(a.Pool), op, a.Shape, a.Worker, a.Token, a.Label, a.Last,
-		r.Gap, r.Lead, r.Ahead, r.Reclaim, r.Quarantine(), flag).StringSlice()
+		r.Gap, r.Lead, r.Ahead, r.Reclaim, r.Quarantine(), flag, a.Beat, r.Skew).StringSlice()
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && !s.cluster {
 		return lease.Reply{}, fmt.Errorf("%s: %w: %w", s.where, lease.ErrUnsent, err)
 	}
@@ -95,8 +95,10 @@ func (s *Store) run(ctx context.Context, op string, a lease.Ask, flag string) (l
 	return parseReply(v)
 }
 
+const noServer = "the server does not say who it is: INFO must show run_id and master_replid"
+
 var verdicts = map[string]lease.Verdict{
-	"granted": lease.Granted, "wait": lease.Wait, "nopool": lease.NoPool, "othershape": lease.OtherShape,
+	"granted": lease.Granted, "anew": lease.Anew, "wait": lease.Wait, "nopool": lease.NoPool, "othershape": lease.OtherShape,
 	"empty": lease.Empty, "gone": lease.Gone, "stolen": lease.Stolen, "late": lease.Late,
 }
 
@@ -105,7 +107,7 @@ func parseReply(v []string) (lease.Reply, error) {
 		return lease.Reply{}, fmt.Errorf("redis store: a reply of %d parts", len(v))
 	}
 	if v[0] == "noserver" {
-		return lease.Reply{}, errors.New("redis store: the server does not say who it is: INFO must show run_id and master_replid")
+		return lease.Reply{}, errors.New("redis store: " + noServer)
 	}
 	verdict, known := verdicts[v[0]]
 	var n [5]int64
@@ -154,8 +156,11 @@ func (s *Store) Add(ctx context.Context, f lease.Fill) (int, error) {
 		return 0, fmt.Errorf("%s: a pool has at most %d numbers; twice as many as there are processes are enough", s.where, poolMost)
 	}
 	flag := ""
-	if f.Fresh {
+	switch {
+	case f.Fresh:
 		flag = "fresh"
+	case f.Grow:
+		flag = "grow"
 	}
 	r, err := s.run(ctx, "add", lease.Ask{Pool: f.Pool, Shape: f.Shape, Worker: f.Numbers, Rules: f.Rules}, flag)
 	if err != nil {

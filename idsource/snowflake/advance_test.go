@@ -116,8 +116,8 @@ func advanceUnderLoad(t *testing.T, does bool) (wrong int64) {
 	fences := newFaultFences()
 	var clk testClock
 	slow := clk.clock()
-	wall := slow.wall
-	slow.wall = func() int64 {
+	wall := slow.Wall
+	slow.Wall = func() int64 {
 		now := wall()
 		runtime.Gosched() // the grant may be taken away here
 		return now

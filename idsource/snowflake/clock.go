@@ -5,9 +5,9 @@ package snowflake
 import "time"
 
 // hostClock is the clock of this host.
-func hostClock() clock {
-	return clock{
-		wall: new(carriedWall).read,
-		mono: func() time.Duration { return time.Since(processStart) },
+func hostClock() Clock {
+	return Clock{
+		Wall: new(carriedWall).read,
+		Mono: func() time.Duration { return time.Since(processStart) },
 	}
 }

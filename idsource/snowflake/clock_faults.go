@@ -9,10 +9,10 @@ import (
 )
 
 // hostClock is the clock of this host, moved by a test.
-func hostClock() clock {
+func hostClock() Clock {
 	wall := new(carriedWall)
-	return clock{
-		wall: func() int64 { return wall.read() + int64(faults.Wall()) },
-		mono: func() time.Duration { return time.Since(processStart) + faults.Mono() },
+	return Clock{
+		Wall: func() int64 { return wall.read() + int64(faults.Wall()) },
+		Mono: func() time.Duration { return time.Since(processStart) + faults.Mono() },
 	}
 }

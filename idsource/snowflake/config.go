@@ -54,6 +54,7 @@ type Config struct {
 	Lead       time.Duration        // how far ahead of the clock the fence is stored, default 8s
 	Renew      time.Duration        // how often, default 2s
 	Wait       func() time.Duration // longest wait of a Fill, asked at each; default 2s
+	Clock      Clock                // default: the host's
 	Logger     *slog.Logger         // default: discard
 }
 
@@ -65,6 +66,9 @@ func (c Config) withDefaults() Config {
 	c.Hold = cmp.Or(c.Hold, DefaultHold)
 	c.Lead = cmp.Or(c.Lead, DefaultLead)
 	c.Renew = cmp.Or(c.Renew, DefaultRenew)
+	if c.Clock.Wall == nil {
+		c.Clock = hostClock()
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

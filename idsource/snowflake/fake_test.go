@@ -108,24 +108,25 @@ type testClock struct{ offset atomic.Int64 }
 
 func (c *testClock) jump(d time.Duration) { c.offset.Add(int64(d)) }
 
-func (c *testClock) clock() clock {
+func (c *testClock) clock() Clock {
 	start := time.Now().Add(-time.Hour)
-	return clock{
-		wall: func() int64 { return time.Now().UnixNano() + c.offset.Load() },
-		mono: func() time.Duration { return time.Since(start) },
+	return Clock{
+		Wall: func() int64 { return time.Now().UnixNano() + c.offset.Load() },
+		Mono: func() time.Duration { return time.Since(start) },
 	}
 }
 
 // testEpoch lies before the time that synctest starts at.
 var testEpoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newTestSnowflake(t testing.TB, c Config, clk clock) *Snowflake {
+func newTestSnowflake(t testing.TB, c Config, clk Clock) *Snowflake {
 	t.Helper()
 	c.Name = cmp.Or(c.Name, "event_id")
 	c.Epoch = cmp.Or(c.Epoch, testEpoch)
-	s, err := newSnowflake(c, clk)
+	c.Clock = clk
+	s, err := New(c)
 	if err != nil {
-		t.Fatalf("newSnowflake: %v", err)
+		t.Fatalf("New: %v", err)
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) }) // some tests leave the store down
 	return s

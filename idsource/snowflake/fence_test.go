@@ -331,8 +331,8 @@ func closeUnderLoad(t *testing.T, closing func(*Snowflake, *faultFences) error) 
 	fences := newFaultFences()
 	var clk testClock
 	slow := clk.clock()
-	wall := slow.wall
-	slow.wall = func() int64 {
+	wall := slow.Wall
+	slow.Wall = func() int64 {
 		now := wall()
 		runtime.Gosched() // the grant may be taken away here
 		return now
@@ -424,8 +424,8 @@ func TestSnowflakeClockAheadInRenewal(t *testing.T) {
 		var clk testClock
 		var armed atomic.Bool
 		c := clk.clock()
-		wall := c.wall
-		c.wall = func() int64 {
+		wall := c.Wall
+		c.Wall = func() int64 {
 			now := wall()
 			if armed.CompareAndSwap(true, false) {
 				clk.jump(24 * time.Hour)

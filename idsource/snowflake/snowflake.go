@@ -36,12 +36,8 @@ type Snowflake struct {
 // worker number and keeps its fence ahead of the clock. The error is an *Error
 // of kind BadConfig.
 func New(c Config) (*Snowflake, error) {
-	return newSnowflake(c, hostClock())
-}
-
-func newSnowflake(c Config, clk clock) (*Snowflake, error) {
 	c = c.withDefaults()
-	s, err := buildSnowflake(c, clk)
+	s, err := buildSnowflake(c)
 	if err != nil {
 		return nil, &idsource.Error{Source: c.Name, Kind: idsource.BadConfig, Cause: err}
 	}
@@ -54,7 +50,7 @@ func newSnowflake(c Config, clk clock) (*Snowflake, error) {
 	return s, nil
 }
 
-func buildSnowflake(c Config, clk clock) (*Snowflake, error) {
+func buildSnowflake(c Config) (*Snowflake, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -70,10 +66,10 @@ func buildSnowflake(c Config, clk clock) (*Snowflake, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEnd(&c, l, time.Unix(0, clk.wall())); err != nil {
+	if err := checkEnd(&c, l, time.Unix(0, c.Clock.Wall())); err != nil {
 		return nil, err
 	}
-	t := &timeline{host: clk, epoch: c.Epoch.UnixNano(), unit: l.Unit}
+	t := &timeline{host: c.Clock, epoch: c.Epoch.UnixNano(), unit: l.Unit}
 	return &Snowflake{
 		cfg: c, layout: l, worker: worker, time: t,
 		words: words{

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// clock is what a Snowflake knows of the time. The two readings move apart
+// Clock is what a Snowflake knows of the time. The two readings move apart
 // when someone sets the wall clock.
-type clock struct {
-	wall func() int64         // nanoseconds since 1970
-	mono func() time.Duration // since any moment; never goes back
+type Clock struct {
+	Wall func() int64         // nanoseconds since 1970
+	Mono func() time.Duration // since any moment; never goes back
 }
 
 // reading is a pair of clock readings taken together.
@@ -22,7 +22,7 @@ type reading struct {
 // timeline is the time that ids carry: units since an epoch. It is the host's, or with a pool the
 // pool's, carried on by the host's monotonic clock, so that nobody can set it.
 type timeline struct {
-	host  clock
+	host  Clock
 	epoch int64 // nanoseconds since 1970
 	unit  time.Duration
 	base  atomic.Pointer[reading] // with a pool: where its clock stood
@@ -32,14 +32,14 @@ type timeline struct {
 func (t *timeline) now() uint64 { return t.units(t.wall()) }
 
 // mono is the host's monotonic clock.
-func (t *timeline) mono() time.Duration { return t.host.mono() }
+func (t *timeline) mono() time.Duration { return t.host.Mono() }
 
 // wall is the time in nanoseconds since 1970.
 func (t *timeline) wall() int64 {
 	if b := t.base.Load(); b != nil {
-		return b.wall + int64(t.host.mono()-b.mono)
+		return b.wall + int64(t.host.Mono()-b.mono)
 	}
-	return t.host.wall()
+	return t.host.Wall()
 }
 
 // units is a time in nanoseconds since 1970 as units since the epoch.
@@ -70,7 +70,7 @@ func (t *timeline) millis(ts uint64) int64 {
 // follow sets the clock by a reading of the pool's, in milliseconds since 1970, that may be too low
 // by late. Within that the clock is not moved: it would go back and forth.
 func (t *timeline) follow(now int64, late time.Duration) {
-	at := reading{wall: now * int64(time.Millisecond), mono: t.host.mono()}
+	at := reading{wall: now * int64(time.Millisecond), mono: t.host.Mono()}
 	if t.base.Load() != nil {
 		// A millisecond is what the reading was rounded by.
 		at.wall = min(max(t.wall(), at.wall), at.wall+int64(late+time.Millisecond))

@@ -1,0 +1,18 @@
+package lease
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sinceBoot is a clock that no one can set and that runs on in suspension.
+func sinceBoot() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(bootClock, &t); err != nil {
+		return time.Since(processStart) // kernels without it are older than Go supports
+	}
+	return time.Duration(t.Nano())
+}
+
+var processStart = time.Now()
