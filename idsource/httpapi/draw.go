@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"idproxy/idsource"
+	"idproxy/idsource/access"
 	"idproxy/inside"
 )
 
@@ -109,13 +110,13 @@ func (k kind) has(src Source) bool {
 }
 
 // source returns the source of a key that the token may ask for.
-func (s *Server) source(r *http.Request, q *request) (*user, Source, *problem) {
-	u, ok := s.userOf(q.token)
-	if !ok {
+func (s *Server) source(r *http.Request, q *request) (*access.User, Source, *problem) {
+	u := s.userOf(q.token)
+	if u == nil {
 		s.kept.Warn(s.cfg.Logger, "token", "token for ids is missing or wrong", "client.address", r.RemoteAddr)
 		return nil, nil, noToken(q.token)
 	}
-	if !u.may(q.key) {
+	if !u.May(q.key) {
 		return nil, nil, notAllowed(u.Name, q.key)
 	}
 	src, ok := s.cfg.Lookup(q.key)
@@ -142,11 +143,12 @@ func (s *Server) draw(r *http.Request, q *request) (*ids, *problem) {
 	if q.n > most {
 		return nil, tooMany(q.key, q.n, most)
 	}
-	if wait := u.pace.take(q.n, u.Rate); wait > 0 {
+	if wait := s.cfg.Users.Take(u, q.n); wait > 0 {
 		return nil, tooFast(u.Name, u.Rate, wait)
 	}
 	d, err := drawFrom(r.Context(), src, q.n)
 	if err != nil {
+		s.cfg.Users.GiveBack(u, q.n)
 		s.kept.Note(s.cfg.Logger, err, "key", q.key, "user.name", u.Name, "client.address", r.RemoteAddr)
 		text, _ := inside.Text(err)
 		if errors.Is(err, idsource.TooMany) {

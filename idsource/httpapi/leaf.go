@@ -43,9 +43,19 @@ func (s *Server) leaf(w http.ResponseWriter, r *http.Request) int {
 		return p.writeLeaf(w, r)
 	}
 	w.Header()["Content-Type"] = plainText
+	if wantsJSON(r) {
+		w.Header()["Content-Type"] = jsonText
+	}
 	var room [20]byte
 	_, _ = w.Write(d.append(room[:0], 0)) // the client may be gone: a gap
 	return http.StatusOK
+}
+
+// wantsJSON reports whether the client reads JSON and no plain text, as Spring's RestTemplate does that
+// wants a number. Leaf's String goes out as whatever is asked for, and an id is JSON as it is.
+func wantsJSON(r *http.Request) bool {
+	accept := strings.Join(r.Header["Accept"], ",")
+	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/plain")
 }
 
 // writeLeaf answers as Leaf does where Leaf knows such a problem.

@@ -36,6 +36,9 @@ func TestLeaf(t *testing.T) {
 	if a := w.ask(t, "POST", "/api/snowflake/get/events", ""); a.status != http.StatusOK || len(a.body) < 15 {
 		t.Errorf("a snowflake: %d %s", a.status, a.body)
 	}
+	if a := w.ask(t, "GET", "/api/snowflake/get/events", "", "Accept", "application/json, application/*+json"); a.status != http.StatusOK || a.header.Get("Content-Type") != "application/json" {
+		t.Errorf("for those who read JSON alone: %d %s %s", a.status, a.header.Get("Content-Type"), a.body)
+	}
 	w.sources["a b/c"] = &counter{}
 	if a := w.ask(t, "GET", "/api/segment/get/a%20b%2Fc", ""); a.body != "0" {
 		t.Errorf("a key with marks: %d %s", a.status, a.body)

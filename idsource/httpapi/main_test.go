@@ -56,15 +56,6 @@ func (c *counter) Range(ctx context.Context, n uint64) (uint64, error) {
 	return one[0], err
 }
 
-// waiter is a source that waits until its context ends.
-type waiter struct{ waits chan struct{} }
-
-func (w waiter) Fill(ctx context.Context, _ []uint64, _ uint64) error {
-	close(w.waits)
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 // texts is a Source of ids that are text.
 type texts struct {
 	Source

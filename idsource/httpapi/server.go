@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"idproxy/idsource/access"
 	"idproxy/inside"
 )
 
@@ -71,11 +72,11 @@ type Config struct {
 	// Position returns the lowest id of a segment that is not reserved, from the store.
 	Position func(ctx context.Context, key string) (next uint64, err error)
 
-	Users      []User      // empty: clients need no token
-	MaxN       uint64      // most ids of one request, default and at most [MaxN]
-	TinyIDStep uint64      // ids that one nextSegmentId gives, default [DefaultTinyIDStep]
-	TLS        *tls.Config // nil: HTTP without TLS
-	Clients    int         // connections at once, default 10000
+	Users      *access.Users // nil: clients need no token
+	MaxN       uint64        // most ids of one request, default and at most [MaxN]
+	TinyIDStep uint64        // ids that one nextSegmentId gives, default [DefaultTinyIDStep]
+	TLS        *tls.Config   // nil: HTTP without TLS
+	Clients    int           // connections at once, default 10000
 	// Answered is told of each answer; nil: nobody is. The status is that which the problem has in V1:
 	// tinyid says 200 whatever happened.
 	Answered func(a API, status int, took time.Duration)
@@ -84,9 +85,8 @@ type Config struct {
 
 // Server answers over HTTP.
 type Server struct {
-	cfg   Config
-	users []user
-	kept  inside.Log // of what clients were not told
+	cfg  Config
+	kept inside.Log // of what clients were not told
 }
 
 // New returns a Server that listens to nothing yet.
@@ -100,7 +100,7 @@ func New(c Config) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: c, users: usersOf(c.Users)}
+	return &Server{cfg: c}
 }
 
 // Serve answers on l, which it closes, until ctx is done. Answers under way get a second to end.

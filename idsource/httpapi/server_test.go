@@ -17,29 +17,14 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/idsource/access"
 	"idproxy/idsource/sourcetest"
 )
 
 // serve serves until the test ends, or stop is called.
 func (w *world) serve(t *testing.T) (addr string, stop func() error) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.Serve(ctx, l) }()
-	stop = sync.OnceValue(func() error {
-		cancel()
-		return <-done
-	})
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	})
-	return l.Addr().String(), stop
+	return sourcetest.Serve(t, w.Serve)
 }
 
 // clientOf is a client of one protocol, which trusts whom it is told to.
@@ -245,7 +230,7 @@ func TestBounds(t *testing.T) {
 func TestStop(t *testing.T) {
 	for _, who := range []string{"server", "client"} {
 		w := newWorld(t, Config{})
-		wait := waiter{make(chan struct{})}
+		wait := sourcetest.Waiter{Waits: make(chan struct{})}
 		w.sources["wait"] = wait
 		addr, stop := w.serve(t)
 		ctx, leave := context.WithCancel(t.Context())
@@ -262,7 +247,7 @@ func TestStop(t *testing.T) {
 			}
 			answered <- err
 		}()
-		<-wait.waits
+		<-wait.Waits
 		began := time.Now()
 		if who == "client" {
 			leave()
@@ -305,7 +290,7 @@ func TestAnswered(t *testing.T) {
 // TestLog: what a client is not told is in the log, and no token is.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
-	w := newWorld(t, Config{Logger: newLog(&log), Users: []User{{Name: "ann", Token: "secret-of-ann"}}})
+	w := newWorld(t, Config{Logger: newLog(&log), Users: access.NewUsers(access.User{Name: "ann", Secret: access.DigestOf("secret-of-ann")})})
 	w.ask(t, "GET", "/api/segment/get/broken", "", "Authorization", "Bearer secret-of-ann")
 	w.ask(t, "GET", "/api/segment/get/broken", "", "Authorization", "Bearer secret-of-bob")
 	for _, want := range []string{"ids refused", "10.9.8.7", "user.name=ann", "token for ids is missing or wrong"} {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"idproxy/idsource/access"
 )
 
 // tinyClient makes ids as tinyid's Java client does (SegmentId.init and nextId, HttpSegmentIdServiceImpl).
@@ -79,7 +81,7 @@ func TestTinySegment(t *testing.T) {
 
 // TestTinyForms: each form of answer, as tinyid's server has it.
 func TestTinyForms(t *testing.T) {
-	w := newWorld(t, Config{TinyIDStep: 10, MaxN: 5, Users: []User{{Name: "ann", Token: "of-ann", Keys: []string{"few", "zero", "ev*", "last", "broken"}}, {Name: "bob", Token: "of-bob"}}})
+	w := newWorld(t, Config{TinyIDStep: 10, MaxN: 5, Users: access.NewUsers(access.User{Name: "ann", Secret: access.DigestOf("of-ann"), Keys: []string{"few", "zero", "ev*", "last", "broken"}}, access.User{Name: "bob", Secret: access.DigestOf("of-bob")})})
 	few := &counter{}
 	few.next.Store(7)
 	w.sources["few"], w.sources["zero"] = few, &counter{}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -28,8 +29,9 @@ type Decoded struct {
 	Counter    *uint64    `json:"counter,omitempty"`  // of a UUID or ObjectId
 	Process    string     `json:"process,omitempty"`  // of an ObjectId, hexadecimal
 	Random     string     `json:"random,omitempty"`   // of a UUID, hexadecimal
-	Next       string     `json:"next,omitempty"`     // of a segment: the lowest id that is not reserved
-	Reserved   *bool      `json:"reserved,omitempty"` // of a segment: whether the id is below
+	Number     string     `json:"number,omitempty"`   // of a scrambled id: its place in the series
+	Next       string     `json:"next,omitempty"`     // of a segment: the lowest id, or number, that is not reserved
+	Reserved   *bool      `json:"reserved,omitempty"` // of a segment: whether the id, or its number, is below
 }
 
 // KindSegment is the Kind of ids whose key has a position.
@@ -141,7 +143,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) *problem {
 			text, _ := inside.Text(err)
 			return noPosition(q.key, text)
 		}
-		n, err := strconv.ParseUint(d.ID, 10, 64)
+		n, err := strconv.ParseUint(cmp.Or(d.Number, d.ID), 10, 64)
 		reserved := err == nil && n < next
 		d.Next, d.Reserved = strconv.FormatUint(next, 10), &reserved
 	}

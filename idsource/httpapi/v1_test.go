@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"idproxy/idsource/access"
 )
 
 // given is the answer of POST /v1/ids.
@@ -169,7 +171,7 @@ func TestMethods(t *testing.T) {
 
 // TestDecode: what an id tells, to whom may ask for its key.
 func TestDecode(t *testing.T) {
-	w := newWorld(t, Config{Users: []User{{Name: "ann", Token: "of-ann", Keys: []string{"orders", "broken"}}}})
+	w := newWorld(t, Config{Users: access.NewUsers(access.User{Name: "ann", Secret: access.DigestOf("of-ann"), Keys: []string{"orders", "broken"}})})
 	for _, tt := range []struct {
 		query  string
 		status int

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"idproxy/idsource/access"
 	"idproxy/inside"
 )
 
@@ -37,13 +38,9 @@ func (l *logged) String() string {
 
 // TestInside has a store be down: clients get a reference, and the log has the rest.
 func TestInside(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	down := &counter{err: fmt.Errorf("id source a: store not available: %w", inside.Mark(errors.New("dial tcp 10.1.2.3:3306: access denied for 'ids'")))}
 	var out logged
-	addr, _ := serve(t, l, Config{Logger: slog.New(slog.NewTextHandler(&out, nil)), Lookup: func(string) (Source, bool) { return down, true }})
+	addr, _ := serve(t, Config{Logger: slog.New(slog.NewTextHandler(&out, nil)), Lookup: func(string) (Source, bool) { return down, true }})
 	got := talk(t, addr, "INCR a\r\nINCRBY a 5\r\n")
 	_, reference, _ := strings.Cut(strings.TrimSpace(strings.SplitN(got, "\r\n", 2)[0]), "reference ")
 	if strings.Contains(got, "10.1.2.3") || strings.Contains(got, "'ids'") || len(reference) != 8 || !strings.HasPrefix(got, "-ERR id source a: store not available: the log of idproxy says why") {
@@ -58,7 +55,7 @@ func TestInside(t *testing.T) {
 func TestGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out logged
-		s := New(Config{Users: []User{{Name: "default", Password: "right"}}, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("right")}), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		from := func(host string) *client { return &client{s: s, addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}} }
 		began := time.Now()
 		if from("10.0.0.1").login(t.Context(), "default", "wrong") {
@@ -91,7 +88,7 @@ func TestGuesses(t *testing.T) {
 
 // TestMaxIncrBy bounds what one command takes.
 func TestMaxIncrBy(t *testing.T) {
-	addr, _ := newServer(t, map[string]Source{"a": &ranges{counter{next: 1}}}, User{Name: "default", Password: "x"}, User{Name: "few", Password: "x", MaxIncrBy: 10})
+	addr, _ := newServer(t, map[string]Source{"a": &ranges{counter{next: 1}}}, access.User{Name: "default", Secret: access.DigestOf("x")}, access.User{Name: "few", Secret: access.DigestOf("x"), Most: 10})
 	for in, want := range map[string]string{
 		"AUTH x\r\nINCRBY a 1000000\r\n": "+OK\r\n:",
 		"AUTH x\r\nINCRBY a 1000001\r\n": "+OK\r\n-ERR at most 1000000 ids can be had at once (max_incrby)",

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,8 +28,8 @@ const (
 )
 
 // newCommands returns all that is understood, in the order of their names.
-func newCommands() []command {
-	return []command{
+func newCommands(cluster bool) []command {
+	all := []command{
 		{"AUTH", 2, 3, flagLogin, 0, true, "Logs in.", (*client).auth},
 		{"CLIENT", 2, maxArgs, flagTalk, 0, false, "SETNAME, GETNAME, ID, SETINFO: names the connection.", (*client).client},
 		{"COMMAND", 1, maxArgs, flagTalk, 0, false, "Tells what is understood.", (*client).command},
@@ -48,11 +49,17 @@ func newCommands() []command {
 		{"RESET", 1, 1, flagLogin, 0, true, "Logs out.", (*client).reset},
 		{"SELECT", 2, 2, flagTalk, 0, false, "There is one database: 0.", (*client).selectDB},
 	}
+	if cluster {
+		all = append(all, newClusterCommands()...)
+		slices.SortFunc(all, func(a, b command) int { return strings.Compare(a.name, b.name) })
+	}
+	return all
 }
 
 // do answers one command.
 func (cl *client) do(ctx context.Context, b []byte, args []string) []byte {
 	cl.s.answered.Add(1)
+	cl.still()
 	c, ok := cl.s.byName[strings.ToUpper(args[0])]
 	switch {
 	case cl.user == nil && !c.free:
@@ -63,6 +70,15 @@ func (cl *client) do(ctx context.Context, b []byte, args []string) []byte {
 		return appendError(b, "ERR wrong number of arguments for '%s' command", strings.ToLower(c.name))
 	}
 	return c.do(cl, ctx, b, args)
+}
+
+// still logs the client out whose user is none any more.
+func (cl *client) still() {
+	if cl.user != nil && cl.s.cfg.Users != nil {
+		if cl.user = cl.s.cfg.Users.Still(cl.user); cl.user == nil {
+			cl.since = time.Now()
+		}
+	}
 }
 
 // command tells clients what is understood. They ask when they connect, to find the keys in what
@@ -224,7 +240,7 @@ func (cl *client) info(_ context.Context, b []byte, args []string) []byte {
 		lines []string
 	}{
 		{"Server", []string{
-			"redis_version:" + redisVersion, "redis_mode:standalone", "server_name:idproxy",
+			"redis_version:" + redisVersion, "redis_mode:" + cl.s.mode(), "server_name:idproxy",
 			"uptime_in_seconds:" + strconv.Itoa(int(time.Since(s.began).Seconds())),
 		}},
 		{"Clients", []string{"connected_clients:" + strconv.Itoa(open), "maxclients:" + strconv.Itoa(s.cfg.Clients)}},

@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"idproxy/idsource/access"
 )
 
 // named is a source of texts, which counts.
@@ -125,18 +127,14 @@ func TestTalk(t *testing.T) {
 func TestCreateAndSet(t *testing.T) {
 	var mu sync.Mutex
 	sources := map[string]Source{"app:old": &moved{counter{next: 10}}, "other": &moved{counter{next: 10}}, "fixed": &counter{next: 1}, "u": &named{}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out logged
-	addr, _ := serve(t, l, Config{
+	addr, _ := serve(t, Config{
 		Logger: slog.New(slog.NewTextHandler(&out, nil)),
-		Users: []User{
-			{Name: "maker", Password: "x", Keys: []string{"app:*"}, Create: true, Set: true},
-			{Name: "all", Password: "x", Set: true},
-			{Name: "reader", Password: "x", Keys: []string{"app:?ld", "*"}},
-		},
+		Users: access.NewUsers(
+			access.User{Name: "maker", Secret: access.DigestOf("x"), Keys: []string{"app:*"}, Create: true, Set: true},
+			access.User{Name: "all", Secret: access.DigestOf("x"), Set: true},
+			access.User{Name: "reader", Secret: access.DigestOf("x"), Keys: []string{"app:?ld", "*"}},
+		),
 		Lookup: func(key string) (Source, bool) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -179,63 +177,11 @@ func TestCreateAndSet(t *testing.T) {
 	}
 }
 
-// TestRate: a user has no more than his rate over time, and what was not given does not count.
-func TestRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var r rates
-		u := &User{Name: "u", Rate: 100}
-		had := uint64(0)
-		ask := func(n uint64) (wait time.Duration) {
-			if wait = r.take(u, n); wait == 0 {
-				had += n
-			}
-			return wait
-		}
-		for range 10 {
-			if wait := ask(10); wait > 0 {
-				t.Fatalf("the first second's ids have to wait for %v", wait)
-			}
-		}
-		if wait := ask(1); wait != 10*time.Millisecond {
-			t.Errorf("one more has to wait for %v", wait)
-		}
-		if wait := r.take(&User{Name: "other", Rate: 100}, 5000); wait > 0 {
-			t.Errorf("another user has to wait for %v", wait)
-		}
-		if wait := r.take(&User{Name: "free"}, 1<<40); wait > 0 {
-			t.Errorf("one without a rate has to wait for %v", wait)
-		}
-		time.Sleep(10 * time.Millisecond)
-		if wait := ask(1000); wait > 0 { // more than a second's: he pays for it afterwards
-			t.Errorf("many at once have to wait for %v", wait)
-		}
-		if wait := ask(1); wait != 10*time.Second {
-			t.Errorf("behind them one has to wait for %v, want 10s", wait)
-		}
-		r.giveBack(u, 1000)
-		had -= 1000
-		if wait := ask(1); wait > 0 {
-			t.Errorf("behind ids that were not given one has to wait for %v", wait)
-		}
-		for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
-			ask(7)
-		}
-		if had < 60*100 || had > 61*100+10 {
-			t.Errorf("%d ids in a minute at 100 in a second", had)
-		}
-	})
-	addr, _ := newServer(t, map[string]Source{"a": &counter{next: 1}, "u": &named{}}, User{Name: "default", Password: "x", Rate: 2})
-	if got := talk(t, addr, "AUTH x\r\nINCRBY a 2\r\nIDS.NEXT u\r\nINCR a\r\nGET a\r\n"); !strings.HasPrefix(got, "+OK\r\n:2\r\n-ERR user 'default' may have 2 ids in a second (rate): try again in ") ||
-		strings.Count(got, "(rate)") != 2 || !strings.HasSuffix(got, "$1\r\n2\r\n") {
-		t.Errorf("over the wire: %q", got)
-	}
-}
-
 // TestGuessesLog: of one address the log has one failed login in a minute, with how many there were.
 func TestGuessesLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out logged
-		s := New(Config{Users: []User{{Name: "default", Password: "right"}}, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("right")}), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		guess := func(host string) {
 			cl := &client{s: s, addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}}
 			if cl.login(t.Context(), "default", "wrong") {
@@ -297,14 +243,10 @@ func trusting(t *testing.T, dir string) *tls.Config {
 // serveTLS serves ids and names over TLS to app.
 func serveTLS(t *testing.T, clients int) (addr, dir string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	secure, dir := certificate(t)
 	sources := map[string]Source{"ids": &moved{counter{next: 7}}, "names": &named{counter{next: 1}}}
-	addr, _ = serve(t, l, Config{
-		TLS: secure, Clients: clients, Patience: 2 * time.Second, Users: []User{{Name: "app", Password: "secret", Set: true}},
+	addr, _ = serve(t, Config{
+		TLS: secure, Clients: clients, Patience: 2 * time.Second, Users: access.NewUsers(access.User{Name: "app", Secret: access.DigestOf("secret"), Set: true}),
 		Lookup: func(key string) (Source, bool) { src, ok := sources[key]; return src, ok },
 	})
 	return addr, dir
@@ -433,5 +375,14 @@ func TestTLSHostile(t *testing.T) {
 	}
 	if err := good.Incr(t.Context(), "ids").Err(); err != nil {
 		t.Errorf("the client that was there: %v", err)
+	}
+}
+
+// TestRateIsTold: who has had what he may is told so, and how long to wait.
+func TestRateIsTold(t *testing.T) {
+	addr, _ := newServer(t, map[string]Source{"a": &counter{next: 1}, "u": &named{}}, access.User{Name: "default", Secret: access.DigestOf("x"), Rate: 2})
+	if got := talk(t, addr, "AUTH x\r\nINCRBY a 2\r\nIDS.NEXT u\r\nINCR a\r\nGET a\r\n"); !strings.HasPrefix(got, "+OK\r\n:2\r\n-ERR user 'default' may have 2 ids in a second (rate): try again in ") ||
+		strings.Count(got, "(rate)") != 2 || !strings.HasSuffix(got, "$1\r\n2\r\n") {
+		t.Errorf("over the wire: %q", got)
 	}
 }

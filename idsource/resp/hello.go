@@ -15,7 +15,7 @@ func (cl *client) auth(ctx context.Context, b []byte, args []string) []byte {
 	if len(args) == 3 {
 		name = args[1]
 	}
-	if len(cl.s.cfg.Users) == 0 {
+	if cl.s.cfg.Users == nil {
 		return appendError(b, "ERR AUTH called without any password configured for the default user")
 	}
 	if !cl.login(ctx, name, password) {
@@ -61,7 +61,7 @@ func (cl *client) hello(ctx context.Context, b []byte, args []string) []byte {
 	b = appendBulk(appendBulk(b, "version"), redisVersion)
 	b = appendInt(appendBulk(b, "proto"), int64(version))
 	b = appendInt(appendBulk(b, "id"), cl.id)
-	b = appendBulk(appendBulk(b, "mode"), "standalone")
+	b = appendBulk(appendBulk(b, "mode"), cl.s.mode())
 	b = appendBulk(appendBulk(b, "role"), "master")
 	return appendLength(appendBulk(b, "modules"), '*', 0)
 }

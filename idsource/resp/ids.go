@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -28,7 +29,7 @@ func (cl *client) source(b []byte, key string) (Source, []byte, bool) {
 
 // mayAsk reports whether the user may ask for a key, with an answer when not.
 func (cl *client) mayAsk(b []byte, key string) ([]byte, bool) {
-	if !cl.user.may(key) {
+	if !cl.user.May(key) {
 		return appendError(b, "NOPERM user '%s' has no right to the key '%.100s'", cl.user.Name, key), false
 	}
 	return b, true
@@ -106,17 +107,21 @@ func (cl *client) next(ctx context.Context, b []byte, args []string) []byte {
 	return b
 }
 
+// most is how many ids the user may have at once.
+func (cl *client) most() uint64 {
+	if cl.user.Most > 0 {
+		return cl.user.Most
+	}
+	return cl.s.cfg.MaxIncrBy
+}
+
 // allow reports whether the user may have n ids now, and counts them as his; when not, with an
 // answer why.
 func (cl *client) allow(b []byte, n uint64) ([]byte, bool) {
-	most := cl.s.cfg.MaxIncrBy
-	if cl.user.MaxIncrBy > 0 {
-		most = cl.user.MaxIncrBy
-	}
-	if n > most {
+	if most := cl.most(); n > most {
 		return appendError(b, "ERR at most %d ids can be had at once (max_incrby)", most), false
 	}
-	if wait := cl.s.rates.take(cl.user, n); wait > 0 {
+	if wait := cl.s.cfg.Users.Take(cl.user, n); wait > 0 {
 		return appendError(b, "ERR user '%s' may have %d ids in a second (rate): try again in %v", cl.user.Name, cl.user.Rate, wait), false
 	}
 	return b, true
@@ -124,12 +129,15 @@ func (cl *client) allow(b []byte, n uint64) ([]byte, bool) {
 
 // failed answers a client that n ids were not given to.
 func (cl *client) failed(b []byte, key string, n uint64, err error) []byte {
-	cl.s.rates.giveBack(cl.user, n)
+	cl.s.cfg.Users.GiveBack(cl.user, n)
 	return cl.refused(b, key, err)
 }
 
 // refused answers with an error, of which the log has what the client is not told.
 func (cl *client) refused(b []byte, key string, err error) []byte {
+	if moved, ok := errors.AsType[mover](err); ok {
+		return appendMoved(b, key, moved.MovedTo())
+	}
 	cl.s.kept.Note(cl.s.cfg.Logger, err, "key", key, "user.name", cl.user.Name, "client.address", cl.addr)
 	text, _ := inside.Text(err)
 	return appendError(b, "ERR %s", text)

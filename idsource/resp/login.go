@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"time"
+
+	"idproxy/idsource/access"
 )
 
 const (
@@ -28,7 +30,10 @@ func (cl *client) login(ctx context.Context, name, password string) bool {
 		case <-time.After(wait):
 		}
 	}
-	u := cl.s.known(name, password)
+	var u *access.User
+	if users := cl.s.cfg.Users; users != nil {
+		u = users.Named(name, password)
+	}
 	if u == nil {
 		cl.s.wrong(host)
 		cl.s.logins.Warn(cl.s.cfg.Logger, host, "login for ids failed", "client.address", cl.addr, "user.name", name[:min(len(name), 64)])

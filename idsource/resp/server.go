@@ -3,8 +3,6 @@ package resp
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -16,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"idproxy/idsource/access"
 	"idproxy/inside"
-	"idproxy/pattern"
 )
 
 // Source gives ids; the sources of package idsource do.
@@ -41,15 +39,11 @@ type Setter interface {
 	Advance(ctx context.Context, id uint64) error
 }
 
-// User is who may ask, and for which keys.
-type User struct {
-	Name      string
-	Password  string
-	Keys      []string // with * and ? for any characters and for one; empty: all
-	MaxIncrBy uint64   // most ids of one command; default that of Config
-	Rate      uint64   // ids a second, over all connections; 0: as many as there are
-	Create    bool     // may create keys that he may ask for
-	Set       bool     // may move keys up that he may ask for
+// Distant is a Ranger that another process may be asked for: what a client has sent of one INCR after the
+// other is drawn in one round trip.
+type Distant interface {
+	Ranger
+	Distant() bool // it is so now
 }
 
 // DefaultMaxIncrBy is how many ids one INCRBY gives at most unless configured: a series of
@@ -62,9 +56,13 @@ type Config struct {
 	Lookup func(key string) (Source, bool)
 	// Create makes a key whose first id is start; it is an error where there is one. nil: none can be
 	// made.
-	Create    func(ctx context.Context, key string, start uint64) error
+	Create func(ctx context.Context, key string, start uint64) error
+	// Cluster returns the address of the process that gives the ids of all keys, host:port; empty: it is
+	// not known. nil: this is no cluster, and clients do not ask for one.
+	Cluster   func() string
+	Members   []string      // addresses of all processes of the cluster, by which clients find another one when that is gone
 	TLS       *tls.Config   // nil: it is not spoken
-	Users     []User        // empty: clients need not log in, and may neither create nor set
+	Users     *access.Users // nil: clients need not log in, and may neither create nor set
 	MaxIncrBy uint64        // most ids of one command, default 1000000
 	Clients   int           // connections at once, default 10000
 	Idle      time.Duration // a connection without a question is closed after this; default: never
@@ -88,7 +86,6 @@ type Server struct {
 	ended bool
 	wg    sync.WaitGroup
 
-	rates  rates
 	kept   inside.Log // of what clients were not told
 	logins inside.Log // of those that failed
 }
@@ -108,7 +105,7 @@ func New(c Config) *Server {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		cfg: c, commands: newCommands(), byName: map[string]command{}, began: time.Now(), logins: inside.Log{Pause: time.Minute},
+		cfg: c, commands: newCommands(c.Cluster != nil), byName: map[string]command{}, began: time.Now(), logins: inside.Log{Pause: time.Minute},
 		conns: map[net.Conn]struct{}{}, last: map[string][2]uint64{}, tries: map[string]time.Time{},
 	}
 	for _, one := range s.commands {
@@ -192,10 +189,10 @@ type client struct {
 	s       *Server
 	id      int64 // of the connection
 	addr    net.Addr
-	name    string    // that the client gave the connection
-	user    *User     // nil: not known yet
-	since   time.Time // when it was not known first
-	version int       // of the protocol
+	name    string       // that the client gave the connection
+	user    *access.User // nil: not known yet
+	since   time.Time    // when it was not known first
+	version int          // of the protocol
 	quit    bool
 }
 
@@ -258,6 +255,8 @@ func (s *Server) client(ctx context.Context, c net.Conn, id int64) {
 				s.cfg.Logger.Debug("client of ids gone", "client.address", c.RemoteAddr(), "error.message", err)
 			}
 			return
+		} else if n := cl.together(r, args); n > 1 {
+			out = cl.incrs(ctx, out, args[1], n)
 		} else if len(args) > 0 {
 			out = cl.do(ctx, out, args)
 		}
@@ -280,31 +279,9 @@ func (s *Server) write(c net.Conn, out []byte) error {
 // forget logs the client out.
 func (cl *client) forget() {
 	cl.user, cl.since = nil, time.Now()
-	if len(cl.s.cfg.Users) == 0 {
-		cl.user = &User{}
+	if cl.s.cfg.Users == nil {
+		cl.user = &access.User{}
 	}
-}
-
-// may says whether the user may ask for a key.
-func (u *User) may(key string) bool {
-	if len(u.Keys) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(u.Keys, func(k string) bool { return pattern.Match(k, key, false) })
-}
-
-// known returns the user of this name and password. Every user is compared, and
-// in the same time, so that an answer tells nothing but yes or no.
-func (s *Server) known(name, password string) (found *User) {
-	given := sha256.Sum256([]byte(name + "\x00" + password))
-	for i := range s.cfg.Users {
-		u := &s.cfg.Users[i]
-		want := sha256.Sum256([]byte(u.Name + "\x00" + u.Password))
-		if subtle.ConstantTimeCompare(given[:], want[:]) == 1 {
-			found = u
-		}
-	}
-	return found
 }
 
 // gave notes the last id given for a key.

@@ -21,6 +21,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"idproxy/idsource/access"
+	"idproxy/idsource/sourcetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,50 +61,32 @@ func (r *ranges) Range(ctx context.Context, n uint64) (uint64, error) {
 	return one[0], err
 }
 
-// waiter is a source that waits until its context ends.
-type waiter struct{ waits chan struct{} }
-
-func (w waiter) Fill(ctx context.Context, _ []uint64, _ uint64) error {
-	close(w.waits)
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 // newServer serves sources until the test ends.
-func newServer(t *testing.T, sources map[string]Source, users ...User) (addr string, stop func() error) {
+func newServer(t *testing.T, sources map[string]Source, users ...access.User) (addr string, stop func() error) {
 	t.Helper()
 	return newPatientServer(t, 0, sources, users...)
 }
 
-func newPatientServer(t *testing.T, patience time.Duration, sources map[string]Source, users ...User) (addr string, stop func() error) {
+func newPatientServer(t *testing.T, patience time.Duration, sources map[string]Source, users ...access.User) (addr string, stop func() error) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serve(t, l, Config{Users: users, Clients: 20, Patience: patience, Lookup: func(key string) (Source, bool) {
+	return serve(t, Config{Users: usersOf(users), Clients: 20, Patience: patience, Lookup: func(key string) (Source, bool) {
 		src, ok := sources[key]
 		return src, ok
 	}})
 }
 
+// usersOf are users; nobody needs to log in where there are none.
+func usersOf(users []access.User) *access.Users {
+	if len(users) == 0 {
+		return nil
+	}
+	return access.NewUsers(users...)
+}
+
 // serve serves until the test ends.
-func serve(t *testing.T, l net.Listener, c Config) (addr string, stop func() error) {
+func serve(t *testing.T, c Config) (addr string, stop func() error) {
 	t.Helper()
-	s := New(c)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx, l) }()
-	stop = sync.OnceValue(func() error {
-		cancel()
-		return <-done
-	})
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	})
-	return l.Addr().String(), stop
+	return sourcetest.Serve(t, New(c).Serve)
 }
 
 // talk sends text and returns the whole answer, after the server or QUIT has
@@ -175,7 +160,7 @@ func TestCommands(t *testing.T) {
 
 func TestRights(t *testing.T) {
 	addr, _ := newServer(t, map[string]Source{"a": &counter{next: 1}, "b": &counter{next: 100}},
-		User{Name: "default", Password: "all"}, User{Name: "reader", Password: "only a", Keys: []string{"a"}})
+		access.User{Name: "default", Secret: access.DigestOf("all")}, access.User{Name: "reader", Secret: access.DigestOf("only a"), Keys: []string{"a"}})
 	const no, wrong = "-NOAUTH Authentication required.\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 	for _, tt := range []struct{ in, want string }{
 		{"INCR a\r\nPING\r\nINFO\r\n", no + no + no},
@@ -197,7 +182,7 @@ func TestRights(t *testing.T) {
 
 // TestShutdown cuts a question that waits and a connection that is silent.
 func TestShutdown(t *testing.T) {
-	w := waiter{make(chan struct{})}
+	w := sourcetest.Waiter{Waits: make(chan struct{})}
 	addr, stop := newServer(t, map[string]Source{"w": w})
 	silent, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -212,7 +197,7 @@ func TestShutdown(t *testing.T) {
 	if _, err := io.WriteString(asking, "INCR w\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	<-w.waits
+	<-w.Waits
 	began := time.Now()
 	if err := stop(); err != nil {
 		t.Errorf("Serve: %v", err)
@@ -283,7 +268,7 @@ func TestTooManyClients(t *testing.T) {
 // TestPatience: a client that does not log in, or does not read, is cut off; all others stay.
 func TestPatience(t *testing.T) {
 	sources := map[string]Source{"a": &counter{next: 1}}
-	addr, _ := newPatientServer(t, 300*time.Millisecond, sources, User{Name: "default", Password: "all"})
+	addr, _ := newPatientServer(t, 300*time.Millisecond, sources, access.User{Name: "default", Secret: access.DigestOf("all")})
 	dial := func() net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", addr)
@@ -339,7 +324,7 @@ func TestPatience(t *testing.T) {
 // the protocol, alone and pipelined.
 func TestGoRedis(t *testing.T) {
 	for _, version := range []int{2, 3} {
-		addr, _ := newServer(t, map[string]Source{"ids": &ranges{counter{next: 1}}}, User{Name: "app", Password: "secret"})
+		addr, _ := newServer(t, map[string]Source{"ids": &ranges{counter{next: 1}}}, access.User{Name: "app", Secret: access.DigestOf("secret")})
 		c := redis.NewClient(&redis.Options{Addr: addr, Protocol: version, Username: "app", Password: "secret", PoolSize: 10})
 		var mu sync.Mutex
 		seen := map[int64]bool{}
@@ -403,7 +388,7 @@ func TestGoRedis(t *testing.T) {
 
 // TestRedisCLI asks with redis-cli, as people do.
 func TestRedisCLI(t *testing.T) {
-	addr, _ := newServer(t, map[string]Source{"ids": &counter{next: 7}}, User{Name: "default", Password: "secret"})
+	addr, _ := newServer(t, map[string]Source{"ids": &counter{next: 7}}, access.User{Name: "default", Secret: access.DigestOf("secret")})
 	host, port, _ := net.SplitHostPort(addr)
 	cli := func(in string, args ...string) string {
 		cmd := exec.CommandContext(t.Context(), "redis-cli", append([]string{"-h", host, "-p", port, "--no-auth-warning", "-a", "secret"}, args...)...)
@@ -475,7 +460,7 @@ func FuzzTalk(f *testing.F) {
 		var out logged
 		sources := map[string]Source{"a": &ranges{counter{next: 1}}, "u": &named{counter{next: 1}}, "m": &moved{counter{next: 1}}}
 		s := New(Config{
-			MaxIncrBy: 5000, Patience: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&out, nil)), Users: []User{{Name: "app", Password: "x", Create: true, Set: true}},
+			MaxIncrBy: 5000, Patience: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&out, nil)), Users: access.NewUsers(access.User{Name: "app", Secret: access.DigestOf("x"), Create: true, Set: true}),
 			Lookup: func(key string) (Source, bool) { src, ok := sources[key]; return src, ok },
 			Create: func(context.Context, string, uint64) error { return nil },
 		})

@@ -1,4 +1,4 @@
-package resp
+package access
 
 import (
 	"sync"
@@ -12,28 +12,30 @@ type rates struct {
 }
 
 // allowance is what a user may have without a wait. It grows by his rate up to what comes in a
-// second. A command may take more than there is: the user waits then until that is paid back, so
-// that he can have many ids at once and no more than his rate over time.
+// second.
 type allowance struct {
 	left float64
 	at   time.Time
 }
 
-// take counts n ids as the user's, or returns how long he has to wait until he may ask.
-func (r *rates) take(u *User, n uint64) (wait time.Duration) {
-	if u.Rate == 0 {
+// Take counts n ids as the user's, or returns how long he has to wait until he may ask. He may take
+// more than there is, and waits then until that is paid back: so he can have many ids at once, and
+// no more than his rate over time.
+func (u *Users) Take(user *User, n uint64) (wait time.Duration) {
+	if u == nil || user.Rate == 0 {
 		return 0
 	}
+	r := &u.rates
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, rate := time.Now(), float64(u.Rate)
-	a := r.users[u.Name]
+	now, rate := time.Now(), float64(user.Rate)
+	a := r.users[user.Name]
 	if a == nil {
 		if r.users == nil {
 			r.users = map[string]*allowance{}
 		}
 		a = &allowance{left: rate}
-		r.users[u.Name] = a
+		r.users[user.Name] = a
 	} else {
 		a.left = min(rate, a.left+rate*now.Sub(a.at).Seconds())
 	}
@@ -45,11 +47,14 @@ func (r *rates) take(u *User, n uint64) (wait time.Duration) {
 	return 0
 }
 
-// giveBack counts n ids as the user's no more.
-func (r *rates) giveBack(u *User, n uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if a := r.users[u.Name]; a != nil {
+// GiveBack counts n ids as the user's no more: he did not get them.
+func (u *Users) GiveBack(user *User, n uint64) {
+	if u == nil {
+		return
+	}
+	u.rates.mu.Lock()
+	defer u.rates.mu.Unlock()
+	if a := u.rates.users[user.Name]; a != nil {
 		a.left += float64(n)
 	}
 }

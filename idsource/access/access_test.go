@@ -1,0 +1,109 @@
+package access
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestUsers: who is known by what, and what is left of it when others are the users.
+func TestUsers(t *testing.T) {
+	u := NewUsers(User{Name: "ann", Secret: DigestOf("of-ann"), Keys: []string{"orders", "app:*"}}, User{Name: "bob", Secret: DigestOf("of-bob")})
+	for _, tt := range []struct {
+		name, secret string
+		known        bool
+	}{{"ann", "of-ann", true}, {"ann", "of-bob", false}, {"bob", "of-ann", false}, {"none", "of-ann", false}, {"", "", false}, {"ann", "", false}} {
+		if got := u.Named(tt.name, tt.secret); (got != nil) != tt.known || tt.known && got.Name != tt.name {
+			t.Errorf("%s with %q: %v", tt.name, tt.secret, got)
+		}
+	}
+	ann, bob := u.Bearing("of-ann"), u.Bearing("of-bob")
+	if ann == nil || ann.Name != "ann" || bob == nil || u.Bearing("of-") != nil || u.Bearing("") != nil {
+		t.Fatalf("by tokens: %v, %v", ann, bob)
+	}
+	for key, want := range map[string]bool{"orders": true, "app:x": true, "order": false, "orders2": false} {
+		if ann.May(key) != want || !bob.May(key) {
+			t.Errorf("may ask for %s: ann %v, bob %v", key, ann.May(key), bob.May(key))
+		}
+	}
+	if u.Still(ann) != ann {
+		t.Error("ann is no longer ann")
+	}
+	u.Replace([]User{{Name: "ann", Secret: DigestOf("of-ann"), Most: 7}, {Name: "bob", Secret: DigestOf("another")}})
+	if now := u.Still(ann); now == nil || now.Most != 7 {
+		t.Errorf("ann has other rights, and is %v", now)
+	}
+	if now := u.Still(bob); now != nil {
+		t.Errorf("bob has another secret, and is %v", now)
+	}
+	u.Replace(nil)
+	if u.Still(ann) != nil || u.Bearing("of-ann") != nil || u.Named("ann", "of-ann") != nil {
+		t.Error("ann is still there")
+	}
+}
+
+// TestRate: a user has no more than his rate over time, and what was not given does not count.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewUsers()
+		u := &User{Name: "u", Rate: 100}
+		had := uint64(0)
+		ask := func(n uint64) (wait time.Duration) {
+			if wait = r.Take(u, n); wait == 0 {
+				had += n
+			}
+			return wait
+		}
+		for range 10 {
+			if wait := ask(10); wait > 0 {
+				t.Fatalf("the first second's ids have to wait for %v", wait)
+			}
+		}
+		if wait := ask(1); wait != 10*time.Millisecond {
+			t.Errorf("one more has to wait for %v", wait)
+		}
+		if wait := r.Take(&User{Name: "other", Rate: 100}, 5000); wait > 0 {
+			t.Errorf("another user has to wait for %v", wait)
+		}
+		if wait := r.Take(&User{Name: "free"}, 1<<40); wait > 0 {
+			t.Errorf("one without a rate has to wait for %v", wait)
+		}
+		time.Sleep(10 * time.Millisecond)
+		if wait := ask(1000); wait > 0 { // more than a second's: he pays for it afterwards
+			t.Errorf("many at once have to wait for %v", wait)
+		}
+		if wait := ask(1); wait != 10*time.Second {
+			t.Errorf("behind them one has to wait for %v, want 10s", wait)
+		}
+		r.GiveBack(u, 1000)
+		had -= 1000
+		if wait := ask(1); wait > 0 {
+			t.Errorf("behind ids that were not given one has to wait for %v", wait)
+		}
+		for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
+			ask(7)
+		}
+		if had < 60*100 || had > 61*100+10 {
+			t.Errorf("%d ids in a minute at 100 in a second", had)
+		}
+	})
+}
+
+// TestNotes: a user is the same when he comes from the store, and one that cannot be read is none.
+func TestNotes(t *testing.T) {
+	ann := User{Name: "ann", Secret: DigestOf("of-ann"), Keys: []string{"a", "b:*"}, Most: 5, Rate: 7, Create: true, Set: true}
+	bob := User{Name: "b:ob", Secret: DigestOf("of-bob")}
+	notes := map[string]string{NoteOf("ann"): ann.Note(), NoteOf("b:ob"): bob.Note(), "created": "x"}
+	for name, text := range map[string]string{"text": "x", "empty": "{}", "short": `{"sha256":"00"}`, "long": `{"sha256":"` + strings.Repeat("00", 33) + `"}`, "no hex": `{"sha256":"` + strings.Repeat("x", 64) + `"}`} {
+		notes[NoteOf(name)] = text
+	}
+	users, errs := OfNotes(notes)
+	if !reflect.DeepEqual(users, []User{ann, bob}) || len(errs) != 5 {
+		t.Errorf("%+v, %v", users, errs)
+	}
+	if strings.Contains(ann.Note(), "of-ann") {
+		t.Errorf("the secret is in %s", ann.Note())
+	}
+}
