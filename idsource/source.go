@@ -75,6 +75,21 @@ type Series interface {
 	Return(first, end uint64)
 }
 
+// Scattered is a Series whose ids lie anywhere, so that the greatest id of a column tells nothing of
+// where the series stands. Its Advance is an error.
+type Scattered interface {
+	Series
+
+	// Unissued returns ids of which the series has given none, by where it stands in its store; an
+	// empty list when it is used up. A column that holds one of them shows that the store went back,
+	// if the store stands at that moment where it stood before: another process may have given the id
+	// meanwhile, and then the ids of another call are others.
+	Unissued(ctx context.Context) ([]uint64, error)
+
+	// Holds is the error for a column that does. It is of kind Behind.
+	Holds(column string, id uint64) error
+}
+
 // OneSeries is embedded by sources that are a series of numbers themselves.
 type OneSeries struct{ Issued }
 

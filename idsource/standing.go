@@ -33,6 +33,17 @@ type SegmentStand struct {
 	Failed    uint64  // fetches that failed, of all series
 }
 
+// OrderStand is who gives the ids of a series in one order over all processes.
+type OrderStand struct {
+	Leads   bool          // this process does
+	Leader  string        // where the process that does is asked; empty: none does, as far as is known
+	Term    int64         // grows with each change of who does
+	Passed  uint64        // ids that another process gave to this one
+	Segment *SegmentStand // ranges of this process; nil: it does not lead, or gave no id yet
+}
+
+func (OrderStand) stand() {}
+
 func (SegmentStand) stand() {}
 
 // SnowflakeStand is where composed ids stand.

@@ -37,6 +37,7 @@ type Ask struct {
 	Floor uint64 // the range starts here or above
 	Last  uint64 // greatest id allowed, below 2^64-1
 	High  uint64 // where the caller knows the key to stand, or above; 0: not known
+	By    string // who asks, for a Historian: host:process
 }
 
 // Position is where a key stands.
@@ -67,6 +68,63 @@ type SegmentStore interface {
 type Raiser interface {
 	// Raise returns nil when no part gives a range below next any more.
 	Raise(ctx context.Context, key string, next uint64) error
+}
+
+// Tuning is how a series is to be drawn from. What is zero is as the source's configuration says.
+type Tuning struct {
+	Step        uint64 // ids per range, to begin with
+	MaxStep     uint64 // bound of the step's growth
+	Policy      string // leaf, rate or fixed
+	Description string // for people
+}
+
+// Tuner is a SegmentStore that keeps how its series are tuned.
+type Tuner interface {
+	// Tuning reads how a series is tuned. A key that does not exist is not tuned, which is no error.
+	Tuning(ctx context.Context, key string) (Tuning, error)
+	// Tune replaces how a series is tuned. What the store has no room for is an error, and changes
+	// nothing. The error is ErrNoKey when there is no such key.
+	Tune(ctx context.Context, key string, t Tuning) error
+}
+
+// Taken is a range of a series, and who took it.
+type Taken struct {
+	Lo, Hi uint64    // [Lo, Hi); what was given back of it may have been taken by another since
+	At     time.Time // by the store's clock, or of who took it where the store has none
+	By     string    // as Ask.By
+}
+
+// Historian is a SegmentStore that keeps for a while who took which range. Reserve writes that with the
+// range, at once or not at all, and asks nothing more.
+type Historian interface {
+	// History reads the ranges of a key that begin at upTo or below, at most n, those with the
+	// greatest ids first. A key that does not exist has none.
+	History(ctx context.Context, key string, upTo uint64, n int) ([]Taken, error)
+}
+
+// Holding returns the range of id among those of History: the one taken last, where ranges
+// overlap because a part was given back or an administrator moved the key down.
+func Holding(history []Taken, id uint64) (found Taken, ok bool) {
+	for _, t := range history {
+		if t.Lo <= id && id < t.Hi && (!ok || t.At.After(found.At)) {
+			found, ok = t, true
+		}
+	}
+	return found, ok
+}
+
+// Spacing says which ids of the ranges of a series belong to it: those for which
+// id % Every == Remainder.
+type Spacing struct {
+	Every     uint64 // at least 1
+	Remainder uint64 // below Every
+}
+
+// Spaced is a SegmentStore of which series have every n-th id only; others' ids lie between.
+type Spaced interface {
+	// Spacing reads which ids a series has. From then on Reserve answers with an error when it is
+	// found to have changed. The error is ErrNoKey when there is no such key.
+	Spacing(ctx context.Context, key string) (Spacing, error)
 }
 
 // Shape is what ids of a worker pool are composed of. A worker's shape is kept

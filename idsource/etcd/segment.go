@@ -63,13 +63,15 @@ type item struct {
 	value
 	text     string // as it is written
 	revision int64  // 0: there is no such key
+	version  int64  // how often it was written
 }
 
 // value is what etcd keeps of a key.
 type value struct {
 	Next    uint64 `json:"next"`
 	Used    bool   `json:"used"`
-	Cluster string `json:"cluster"` // id of the cluster that it was written in
+	Cluster string `json:"cluster"`           // id of the cluster that it was written in
+	Ordered bool   `json:"ordered,omitempty"` // only the leader of the order takes ranges
 }
 
 var _ idsource.SegmentStore = (*Store)(nil)
@@ -152,7 +154,7 @@ func (s *Store) parse(key string, r *client.GetResponse) (it item, err error) {
 	if len(r.Kvs) == 0 {
 		return item{}, nil
 	}
-	it.revision, it.text = r.Kvs[0].ModRevision, string(r.Kvs[0].Value)
+	it.revision, it.version, it.text = r.Kvs[0].ModRevision, r.Kvs[0].Version, string(r.Kvs[0].Value)
 	if err := json.Unmarshal(r.Kvs[0].Value, &it.value); err != nil {
 		return item{}, s.wrap(fmt.Errorf("key %q holds %.100q, which no idproxy has written", key, r.Kvs[0].Value))
 	}
@@ -190,8 +192,9 @@ func (s *Store) read(ctx context.Context, key string) (it item, cluster string, 
 var errUnchanged = errors.New("unchanged")
 
 // change moves a key. move gets what is there and returns what is to be; it may
-// be called several times.
-func (s *Store) change(ctx context.Context, key string, move func(old item, cluster string) (value, error)) error {
+// be called several times. Nothing is changed once the term, if there is one, has ended. beside, if
+// there is one, returns what is written with the last of them.
+func (s *Store) change(ctx context.Context, key string, during *term, move func(old item, cluster string) (value, error), beside ...func(old item) (client.Op, error)) error {
 	var cluster string
 	it, ok := s.cached(key)
 	for {
@@ -215,7 +218,15 @@ func (s *Store) change(ctx context.Context, key string, move func(old item, clus
 			return err
 		}
 		v.Cluster = cluster
-		done, err := s.swap(ctx, key, it, v)
+		var also []client.Op
+		for _, op := range beside {
+			one, err := op(it)
+			if err != nil {
+				return err
+			}
+			also = append(also, one)
+		}
+		done, err := s.swap(ctx, key, during, it, v, also)
 		if done || err != nil {
 			return err
 		}
@@ -223,8 +234,8 @@ func (s *Store) change(ctx context.Context, key string, move func(old item, clus
 	}
 }
 
-// swap writes a key if it is as it was. Its answer is false when it was not.
-func (s *Store) swap(ctx context.Context, key string, old item, v value) (bool, error) {
+// swap writes a key, and also what is to be written with it, if it is as it was. Its answer is false when it was not.
+func (s *Store) swap(ctx context.Context, key string, during *term, old item, v value, also []client.Op) (bool, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return false, err
@@ -233,9 +244,10 @@ func (s *Store) swap(ctx context.Context, key string, old item, v value) (bool, 
 	if old.revision != 0 { // a cluster that was restored can come to the same revision by another way
 		same = append(same, client.Compare(client.Value(prefix+key), "=", old.text))
 	}
+	same, otherwise := during.compare(same)
 	known := s.known()
 	r, err := try(ctx, s, func(ctx context.Context) (*client.TxnResponse, error) {
-		return s.c.Txn(ctx).If(same...).Then(client.OpPut(prefix+key, string(text))).Commit()
+		return s.c.Txn(ctx).If(same...).Then(append(also, client.OpPut(prefix+key, string(text)))...).Else(otherwise...).Commit()
 	})
 	if err != nil {
 		return false, s.wrap(err)
@@ -247,17 +259,24 @@ func (s *Store) swap(ctx context.Context, key string, old item, v value) (bool, 
 		return false, s.wrap(fmt.Errorf("the cluster was %s and is %s now", v.Cluster, name))
 	}
 	if !r.Succeeded {
-		return false, nil
+		return false, during.check(r)
 	}
-	s.remember(key, item{value: v, text: string(text), revision: r.Header.Revision})
+	s.remember(key, item{value: v, text: string(text), revision: r.Header.Revision, version: old.version + 1})
 	return true, nil
 }
 
 // Reserve implements idsource.SegmentStore.
 func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err error) {
-	err = s.change(ctx, a.Key, func(old item, cluster string) (value, error) {
+	return s.reserve(ctx, nil, a)
+}
+
+func (s *Store) reserve(ctx context.Context, during *term, a idsource.Ask) (lo, hi uint64, err error) {
+	err = s.change(ctx, a.Key, during, func(old item, cluster string) (value, error) {
 		if old.revision == 0 {
 			return value{}, idsource.ErrNoKey
+		}
+		if old.Ordered && during == nil {
+			return value{}, s.wrap(errOrdered)
 		}
 		if err := restored(old, cluster); err != nil {
 			return value{}, s.wrap(err)
@@ -270,13 +289,17 @@ func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err
 			return value{}, &idsource.FullError{Next: lo}
 		}
 		hi = lo + a.Count
-		return value{Next: hi, Used: true}, nil
-	})
+		return value{Next: hi, Used: true, Ordered: during != nil}, nil
+	}, func(old item) (client.Op, error) { return remembering(a, old.version, lo, hi) })
 	if err != nil {
 		return 0, 0, err
 	}
 	return lo, hi, nil
 }
+
+// errOrdered is why a range of a series of one order is not for whoever comes.
+var errOrdered = errors.New("the series is in one order, which only the leader gives ids of: set order: global for its source here, too; " +
+	"idproxy source set makes it a series without order again, once no process has it as one")
 
 // Position implements idsource.SegmentStore.
 func (s *Store) Position(ctx context.Context, key string) (idsource.Position, error) {
@@ -292,35 +315,42 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 
 // Advance implements idsource.SegmentStore.
 func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
-	return s.change(ctx, key, func(old item, cluster string) (value, error) {
+	return s.advance(ctx, nil, key, next)
+}
+
+func (s *Store) advance(ctx context.Context, during *term, key string, next uint64) error {
+	return s.change(ctx, key, during, func(old item, cluster string) (value, error) {
 		if err := restored(old, cluster); err != nil && next <= old.Next {
 			return value{}, s.wrap(err)
 		}
 		if old.revision != 0 && old.Next >= next {
 			return value{}, errUnchanged
 		}
-		return value{Next: next, Used: old.Used}, nil
+		return value{Next: next, Used: old.Used, Ordered: old.Ordered || during != nil}, nil
 	})
 }
 
 // Set puts an existing key at next, also below where it stands: whoever calls
-// it knows that no id from next on is in use. It belongs to the cluster then.
+// it knows that no id from next on is in use. It belongs to the cluster then, and is in no order.
 func (s *Store) Set(ctx context.Context, key string, next uint64) error {
-	return s.change(ctx, key, func(old item, _ string) (value, error) {
+	return s.change(ctx, key, nil, func(old item, _ string) (value, error) {
 		return value{Next: next, Used: old.Used}, nil
 	})
 }
 
 // GiveBack implements idsource.SegmentStore.
 func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back bool, err error) {
-	err = s.change(ctx, key, func(old item, cluster string) (value, error) {
-		back = old.revision != 0 && old.Next == hi && lo < hi && restored(old, cluster) == nil
-		if !back {
-			return value{}, errUnchanged
-		}
-		return value{Next: lo, Used: true}, nil
-	})
-	return back && err == nil, err
+	return s.giveBack(ctx, nil, key, lo, hi)
+}
+
+// giveBack tries once. Where it is not known whether the key was moved, another process may have
+// reserved the same ids since: the key then stands where it stood, and must not be moved back again.
+func (s *Store) giveBack(ctx context.Context, during *term, key string, lo, hi uint64) (back bool, err error) {
+	old, cluster, err := s.read(ctx, key)
+	if err != nil || old.revision == 0 || old.Next != hi || lo >= hi || restored(old, cluster) != nil {
+		return false, err
+	}
+	return s.swap(ctx, key, during, old, value{Next: lo, Used: true, Ordered: old.Ordered, Cluster: cluster}, nil)
 }
 
 // Keys lists the keys there are.

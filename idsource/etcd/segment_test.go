@@ -13,6 +13,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/idsource/sourcetest"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -308,5 +309,23 @@ func TestOneRoundTrip(t *testing.T) {
 	}
 	if _, err := New(Config{}); err == nil {
 		t.Error("a store without endpoints was made")
+	}
+}
+
+func TestTunesAndRemembers(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, newServer(t))
+	for _, key := range []string{"a", "a/000", "a/b ü"} {
+		sourcetest.Tunes(t, s, "tuned "+key)
+		sourcetest.Remembers(t, s, key)
+	}
+	for range historyMost + 10 {
+		if _, _, err := s.Reserve(t.Context(), idsource.Ask{Key: "a", Count: 1, Floor: 1, Last: 1 << 40, By: "last:1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := s.History(t.Context(), "a", 1<<40, 2*historyMost)
+	if len(all) != historyMost || all[historyMost-1].By != "last:1" || err != nil {
+		t.Errorf("%d ranges are kept, %v, want %d", len(all), err, historyMost)
 	}
 }

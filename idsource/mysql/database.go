@@ -30,6 +30,9 @@ type database struct {
 	where  string // names the server in errors; no account, no password
 	logger *slog.Logger
 	warned atomic.Bool // the server's durability was looked at
+
+	unrecorded    atomic.Int64 // until then, in Unix nanoseconds, ranges are taken without a word of who took them
+	warnedHistory atomic.Bool
 }
 
 // newDatabase checks the DSN and connects to nothing.
@@ -68,6 +71,7 @@ func harden(cfg *driver.Config) {
 	setDefault(&cfg.WriteTimeout)
 	cfg.InterpolateParams = true // otherwise every statement is prepared first: three round trips
 	cfg.ClientFoundRows = false
+	cfg.MultiStatements = true       // a range and who took it are one round trip
 	cfg.Logger = &driver.NopLogger{} // the same errors come back to the caller
 	params := maps.Clone(cfg.Params)
 	if params == nil {

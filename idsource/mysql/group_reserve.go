@@ -207,25 +207,17 @@ func (m *member) takeRange(ctx context.Context, conn *sql.Conn, a idsource.Ask, 
 	if a.Count-1 > a.Last {
 		return 0, 0, errNoRow
 	}
-	r, err := conn.ExecContext(ctx, query, a.Key)
+	took, err := m.take(ctx, conn, a, query, a.Key)
 	if e, ok := errors.AsType[*driver.MySQLError](err); ok && e.Number == errOutOfRange {
 		return 0, 0, errNoRow
 	}
 	if err != nil {
 		return 0, 0, err
 	}
-	rows, err := r.RowsAffected()
-	if err != nil {
-		return 0, 0, err
-	}
-	if rows == 0 {
+	if took.rows == 0 {
 		return 0, 0, errNoRow
 	}
-	last, err := r.LastInsertId()
-	if err != nil {
-		return 0, 0, err
-	}
-	if hi = uint64(last); hi < a.Count {
+	if hi = took.next; hi < a.Count {
 		return 0, 0, fmt.Errorf("position %d came of one update", hi)
 	}
 	return hi - a.Count, hi, nil

@@ -32,6 +32,20 @@ const (
 		"server INT UNSIGNED NOT NULL, " +
 		"next_id BIGINT UNSIGNED NOT NULL, " +
 		"PRIMARY KEY (biz_tag, server)) ENGINE=InnoDB"
+	// How series are tuned; what is 0 or empty is as the configuration says.
+	createSeries = "CREATE TABLE IF NOT EXISTS idproxy_series (" +
+		"biz_tag VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, " +
+		"step BIGINT UNSIGNED NOT NULL DEFAULT 0, " +
+		"max_step BIGINT UNSIGNED NOT NULL DEFAULT 0, " +
+		"step_policy VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '') ENGINE=InnoDB"
+	// Who took which range. A range that begins where another one did was taken after all of that was given back.
+	createTaken = "CREATE TABLE IF NOT EXISTS idproxy_taken (" +
+		"biz_tag VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, " +
+		"lo BIGINT UNSIGNED NOT NULL, " +
+		"hi BIGINT UNSIGNED NOT NULL, " +
+		"taken DATETIME(6) NOT NULL, " +
+		"taken_by VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, " +
+		"PRIMARY KEY (biz_tag, lo)) ENGINE=InnoDB"
 	insertFact = "INSERT IGNORE INTO idproxy_store (name, value) VALUES (?, ?)"
 	selectAll  = "SELECT name, value FROM idproxy_store"
 )

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -107,7 +108,9 @@ func (s *server) socket() string { return filepath.Join(s.dir, "sock") }
 func (s *server) start() error {
 	s.cmd = exec.Command("mariadbd", "--no-defaults", "--user=root", "--datadir="+s.data(), "--socket="+s.socket(),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", s.port), "--skip-name-resolve",
-		"--log-error="+filepath.Join(s.dir, "log"), "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M", "--autocommit=0")
+		"--log-error="+filepath.Join(s.dir, "log.err"), "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M", "--autocommit=0")
+	var said bytes.Buffer // before it has its log
+	s.cmd.Stdout, s.cmd.Stderr = &said, &said
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
@@ -118,8 +121,9 @@ func (s *server) start() error {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // only for the message
-	return errors.Join(err, fmt.Errorf("server log: %s", log))
+	s.kill()                                               // what it said is whole then
+	log, _ := os.ReadFile(filepath.Join(s.dir, "log.err")) // only for the message
+	return errors.Join(err, fmt.Errorf("%s: %s; server log: %s", s.cmd.ProcessState, &said, log))
 }
 
 // kill ends the server as a power failure does.
@@ -183,7 +187,7 @@ func newStore(t *testing.T, dsn string) *Store {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	if _, err := s.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS idproxy_segment, idproxy_store, idproxy_mark"); err != nil {
+	if _, err := s.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS idproxy_segment, idproxy_store, idproxy_mark, idproxy_series, idproxy_taken"); err != nil {
 		t.Fatal(err)
 	}
 	return s

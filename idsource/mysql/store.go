@@ -65,28 +65,24 @@ func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err
 	if a.Count == 0 || a.Count-1 > a.Last {
 		return 0, 0, s.full(ctx, a)
 	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return 0, 0, s.wrap(err)
+	}
+	defer conn.Close() //nolint:errcheck // back to the pool
 	step := min(a.Count, math.MaxInt32)
-	r, err := s.db.ExecContext(ctx, reserve, a.Floor, a.Count, step, a.Key, a.Floor, a.Last-(a.Count-1), a.High)
+	m, err := s.take(ctx, conn, a, reserve, a.Floor, a.Count, step, a.Key, a.Floor, a.Last-(a.Count-1), a.High)
 	if noTable(err) {
 		return 0, 0, idsource.ErrNoKey
 	}
 	if err != nil {
 		return 0, 0, s.wrap(err)
 	}
-	rows, err := r.RowsAffected()
-	if err != nil {
-		return 0, 0, s.wrap(err)
-	}
-	if rows == 0 {
+	if m.rows == 0 {
 		return 0, 0, s.full(ctx, a)
 	}
-	last, err := r.LastInsertId()
-	if err != nil {
-		return 0, 0, s.wrap(err)
-	}
-	hi = uint64(last) // the driver passes 64 unsigned bits through an int64
-	if rows != 1 || hi < a.Count {
-		return 0, 0, s.wrap(fmt.Errorf("%d rows and position %d came of one update", rows, hi))
+	if hi = m.next; m.rows != 1 || hi < a.Count {
+		return 0, 0, s.wrap(fmt.Errorf("%d rows and position %d came of one update", m.rows, hi))
 	}
 	return hi - a.Count, hi, nil
 }
@@ -197,10 +193,16 @@ func (s *Store) Keys(ctx context.Context) ([]string, error) {
 }
 
 func listKeys(ctx context.Context, db querier) ([]string, error) {
-	rows, err := db.QueryContext(ctx, allKeys)
+	keys, err := queryKeys(ctx, db, allKeys)
 	if noTable(err) {
 		return nil, nil
 	}
+	return keys, err
+}
+
+// queryKeys returns what a query has in its one column.
+func queryKeys(ctx context.Context, db querier, query string) ([]string, error) {
+	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}

@@ -108,31 +108,6 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A range costs one statement and nothing is prepared.
-func TestOneRoundTrip(t *testing.T) {
-	s := newStore(t, shared.dsn())
-	s.db.SetMaxOpenConns(1)
-	if err := s.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
-	status := func() (n int) {
-		var name string
-		if err := s.db.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'").Scan(&name, &n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	before := status()
-	for range 10 {
-		if _, _, err := s.Reserve(t.Context(), ask("k", 7)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := status() - before - 1; got != 10 {
-		t.Errorf("10 ranges cost %d statements, want 10", got)
-	}
-}
-
 // No error tells the password, whatever is wrong.
 func TestPasswordStaysSecret(t *testing.T) {
 	secret := "hunter2"

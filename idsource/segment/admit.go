@@ -40,6 +40,9 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 	if err != nil {
 		return err
 	}
+	if err := s.room(top); err != nil {
+		return err
+	}
 	if fresh {
 		floor = max(floor, top.ID+1)
 	}
@@ -78,7 +81,7 @@ func (s *Segment) begin(ctx context.Context, column Greatest, p idsource.Positio
 	if all.ID <= column.ID {
 		return column, fresh, nil
 	}
-	return all, fresh, s.room(all)
+	return all, fresh, nil
 }
 
 // room refuses a column behind whose greatest id the series has none.

@@ -5,6 +5,8 @@ import "sync/atomic"
 // chain is the blocks of ids held in memory, in the order in which they are used up. Any goroutine
 // may take from the first; all else needs the mutex of the Segment that owns the chain.
 type chain struct {
+	ordered bool // ids ascend in the order in which they are taken
+
 	head atomic.Pointer[block] // what the fast path takes from
 	tail *block
 }
@@ -30,9 +32,35 @@ func (c *chain) take(span uint64) (first uint64, ok, marked bool) {
 	return first, ok, ok && b.crossed(first, span)
 }
 
+// takeOrdered is takeAny for a chain whose ids are to ascend: before it claims ids of a block it
+// drops those in front.
+func (c *chain) takeOrdered(span uint64) (first uint64, ok bool) {
+	for b := c.head.Load(); b != nil; b = b.next {
+		if span > b.left() {
+			continue
+		}
+		c.dropUntil(b)
+		if first, ok := b.take(span); ok {
+			return first, true
+		}
+	}
+	return 0, false
+}
+
+// dropUntil drops all ids in front of a block.
+func (c *chain) dropUntil(b *block) {
+	for h := c.head.Load(); h != b; h = h.next {
+		h.drain()
+		c.head.Store(h.next)
+	}
+}
+
 // takeAny claims span ids of the first block that has them and forgets the
 // blocks in front that have none.
 func (c *chain) takeAny(span uint64) (first uint64, ok bool) {
+	if c.ordered {
+		return c.takeOrdered(span)
+	}
 	for b := c.head.Load(); b != nil; b = b.next {
 		if first, ok := b.take(span); ok {
 			return first, true

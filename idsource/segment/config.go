@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"time"
 
 	"idproxy/idsource"
@@ -35,6 +36,15 @@ const (
 	StepRate
 )
 
+// policies are how stores name them.
+var policies = map[string]StepPolicy{"leaf": StepLeaf, "fixed": StepFixed, "rate": StepRate}
+
+// Policy returns the policy of a name.
+func Policy(name string) (p StepPolicy, ok bool) {
+	p, ok = policies[name]
+	return p, ok
+}
+
 // Config describes a Segment.
 type Config struct {
 	Name       string                              // required: the source's name, for messages
@@ -49,9 +59,16 @@ type Config struct {
 	MaxBatch   uint64                              // greatest number of ids, times stride, in one Fill; default 2^32
 	Wait       func() time.Duration                // longest wait of a Fill or Admit for the store, asked at each; default 2s
 	Timeout    time.Duration                       // of one fetch from the store, default 5s
+	Ordered    bool                                // ids ascend in the order in which they are given, whatever their number; a call that finds too few drops them; default false
 	Begin      Begin                               // asked before the first id of a series; nil: the column of Admit is all there is
 	Fetched    func(took time.Duration, err error) // told of each fetch; default: nobody is
 	Logger     *slog.Logger                        // default: discard
+
+	By    string         // who reserves, in the store's history; default host:process
+	Tuner idsource.Tuner // says how the series is tuned; default Store, if it is one
+	// Rows says how many ids a step of so many rows is; nil: as many. Steps that the store keeps are
+	// of rows, those above are of ids.
+	Rows func(rows uint64) uint64
 
 	patience *idsource.Patience // by Wait; the series of a PerTable share it
 }
@@ -70,6 +87,19 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Fetched == nil {
 		c.Fetched = func(time.Duration, error) {}
+	}
+	if c.Tuner == nil {
+		c.Tuner, _ = c.Store.(idsource.Tuner)
+	}
+	if c.By == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		c.By = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	if c.Rows == nil {
+		c.Rows = func(rows uint64) uint64 { return rows }
 	}
 	if c.patience == nil {
 		c.patience = idsource.NewPatience(c.Wait)

@@ -14,6 +14,14 @@ func (s *Segment) Fill(ctx context.Context, ids []uint64, stride uint64) error {
 	if len(ids) == 0 {
 		return nil
 	}
+	if s.spaced != nil {
+		return s.fillSpaced(ctx, ids, stride)
+	}
+	return s.fill(ctx, ids, stride)
+}
+
+// fill is Fill of ids that all belong to the series.
+func (s *Segment) fill(ctx context.Context, ids []uint64, stride uint64) error {
 	if len(ids) == 1 && stride == 1 {
 		if id, ok, marked := s.chain.takeOne(); ok {
 			if marked {
@@ -48,6 +56,9 @@ func (s *Segment) Fill(ctx context.Context, ids []uint64, stride uint64) error {
 
 // Range reserves n consecutive ids without listing them and returns the first.
 func (s *Segment) Range(ctx context.Context, n uint64) (first uint64, err error) {
+	if err := s.together(ctx, n); err != nil {
+		return 0, err
+	}
 	var one [1]uint64
 	if err = s.Fill(ctx, one[:], n); err == nil {
 		s.Gave(int(n - 1))
@@ -74,6 +85,9 @@ func (s *Segment) reached() {
 func (s *Segment) Blocks(ctx context.Context, ids []uint64, size uint64) error {
 	if size == 0 || size > s.cfg.MaxBatch {
 		return s.tooMany(1, size)
+	}
+	if err := s.together(ctx, size); err != nil {
+		return err
 	}
 	most := int(min(s.cfg.MaxBatch/size, uint64(len(ids))))
 	for left := ids; len(left) > 0; left = left[min(most, len(left)):] {

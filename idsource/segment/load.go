@@ -35,6 +35,7 @@ func (s *Segment) startLoader() {
 func (s *Segment) load() {
 	pause := idsource.MinPause
 	for {
+		s.tune()
 		ask, step, ok := s.nextAsk()
 		if !ok {
 			return
@@ -66,6 +67,11 @@ func (s *Segment) rest(d time.Duration) {
 	case <-time.After(min(d, least)):
 	}
 	select {
+	case <-s.kick: // the next try is for it, and no other one
+		return
+	default:
+	}
+	select {
 	case <-s.life.Done():
 	case <-s.kick:
 	case <-time.After(d - min(d, least)):
@@ -86,7 +92,7 @@ func (s *Segment) nextAsk() (a idsource.Ask, step uint64, ok bool) {
 	}
 	step = s.pace.next(now, s.failed != nil) // an outage is no low demand
 	return idsource.Ask{
-		Key: s.cfg.Key, Count: max(step, s.waiters.wanted(s.cfg.MaxStep)), Floor: max(s.cfg.Start, s.past), Last: s.cfg.Last, High: s.high,
+		Key: s.cfg.Key, Count: max(step, s.waiters.wanted(s.pace.most)), Floor: max(s.cfg.Start, s.past), Last: s.cfg.Last, High: s.high, By: s.cfg.By,
 	}, step, true
 }
 
@@ -167,7 +173,10 @@ func (s *Segment) arrived(f fetched) {
 	if lead := s.pace.lead(); lead < hi {
 		mark = max(min(mark, hi-lead), lo+1)
 	}
-	lo = max(lo, min(s.past, hi)) // Advance came while the range was on its way
+	lo = max(lo, min(s.past, hi))              // Advance came while the range was on its way
+	if s.chain.ordered && len(s.waiters) > 0 { // what is served now lies above all that is held
+		s.chain.drain()
+	}
 	if lo = s.waiters.serve(lo, hi, s.high); lo < hi {
 		s.chain.add(newBlock(lo, hi, mark))
 	}

@@ -149,7 +149,7 @@ func TestSegmentLongOutage(t *testing.T) {
 				}
 				return failed
 			}
-			run(5 * time.Minute)
+			run(2 * time.Minute)
 			st.set(func(st *faultStore) { st.down = sourcetest.ErrDown })
 			if n := run(30 * time.Second); n > 0 {
 				t.Errorf("policy %d: %d statements failed in an outage of 30 s", policy, n)
@@ -157,8 +157,8 @@ func TestSegmentLongOutage(t *testing.T) {
 			st.set(func(st *faultStore) { st.down = nil })
 			run(2 * time.Minute)
 			st.set(func(st *faultStore) { st.down = sourcetest.ErrDown })
-			if n := run(10 * time.Minute); n == 0 {
-				t.Errorf("policy %d: nothing failed in ten minutes: was the store down?", policy)
+			if n := run(4 * time.Minute); n == 0 {
+				t.Errorf("policy %d: nothing failed in four minutes: was the store down?", policy)
 			}
 			st.set(func(st *faultStore) { st.down = nil })
 			time.Sleep(idsource.MaxPause)

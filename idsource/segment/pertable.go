@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"idproxy/idsource"
+	"idproxy/lookup"
 )
 
 // maxSeries bounds the series of a PerTable.
@@ -22,6 +23,7 @@ const maxSeries = 10_000
 type PerTable struct {
 	cfg    Config
 	series atomic.Pointer[map[string]*Segment] // by key; replaced, never changed
+	tables lookup.Table[*Segment]              // by schema and table, as they were written
 
 	mu     sync.Mutex // of whoever replaces series
 	closed bool
@@ -57,10 +59,12 @@ func NewPerTable(c Config) (*PerTable, error) {
 // than ASCII are refused for that reason: how they are written depends on the
 // client's character set.
 func (p *PerTable) Series(schema, table string) (idsource.Series, error) {
-	key := KeyOf(p.cfg.Key, schema, table)
-	if s := (*p.series.Load())[key]; s != nil {
+	var room [128]byte // a longer name is put together on the heap
+	name := append(append(append(room[:0], schema...), 0), table...)
+	if s, ok := p.tables.Get(name); ok {
 		return s, nil
 	}
+	key := KeyOf(p.cfg.Key, schema, table)
 	if i := strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }); i >= 0 {
 		return nil, p.fail(idsource.BadConfig, fmt.Errorf("key %q for table %s.%s", p.cfg.Key, schema, table),
 			"{schema} and {table} are for names of ASCII characters; give this table a source of its own")
@@ -69,6 +73,7 @@ func (p *PerTable) Series(schema, table string) (idsource.Series, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.tables.Put(string(name), s)
 	return s, nil
 }
 

@@ -79,3 +79,29 @@ func TestPerTableAtOnce(t *testing.T) {
 		t.Errorf("%d series, want 5", n)
 	}
 }
+
+// A statement finds the series of its table without an allocation.
+func TestPerTableAllocates(t *testing.T) {
+	p, err := NewPerTable(Config{Name: "ids", Store: newFaultStore(), Key: "{schema}.{table}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first idsource.Series
+	if n := testing.AllocsPerRun(100, func() {
+		s, err := p.Series("shop", "Orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = s
+		}
+		if s != first {
+			t.Fatal("another series")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"idproxy/idsource"
 )
@@ -17,8 +18,10 @@ import (
 // come; while the store does not answer it keeps trying.
 type Segment struct {
 	idsource.OneSeries
-	cfg   Config
-	chain chain
+	cfg    Config
+	chain  chain
+	spaced idsource.Spaced // nil: all ids of its ranges are the series'
+	every  atomic.Pointer[idsource.Spacing]
 
 	life context.Context // of the loader; ended by Close
 	end  context.CancelFunc
@@ -36,6 +39,7 @@ type Segment struct {
 	past    uint64          // no id below is issued: Advance
 	raised  uint64          // no part of the store gives a range below: Raiser
 	pace    pace
+	tuned   tuned
 	ranges  uint64 // that came
 	refused uint64 // fetches that failed
 	meter   meter
@@ -52,6 +56,8 @@ func New(c Config) (*Segment, error) {
 		cfg: c, kick: make(chan struct{}, 1),
 		pace: pace{policy: c.StepPolicy, least: c.Step, most: c.MaxStep, step: c.Step},
 	}
+	s.chain.ordered = c.Ordered
+	s.spaced, _ = c.Store.(idsource.Spaced)
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
 }

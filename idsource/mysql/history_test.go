@@ -1,0 +1,225 @@
+package mysql
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"idproxy/idsource"
+	"idproxy/idsource/sourcetest"
+)
+
+func TestTunesAndRemembers(t *testing.T) {
+	t.Run("store", func(t *testing.T) {
+		s := newStore(t, shared.dsn())
+		sourcetest.Tunes(t, s, "tuned")
+		sourcetest.Remembers(t, s, "remembered")
+	})
+	t.Run("group", func(t *testing.T) {
+		g := newGroup(t, databases(t, 2), 1000)
+		sourcetest.Tunes(t, g, "tuned")
+		sourcetest.Remembers(t, g, "remembered")
+	})
+}
+
+// TestHistoryIsBounded: of a key with more ranges than are kept the oldest are deleted.
+func TestHistoryIsBounded(t *testing.T) {
+	s := newStore(t, shared.dsn())
+	ctx := t.Context()
+	if err := s.Advance(ctx, "k", 1_000_000); err != nil {
+		t.Fatal(err)
+	}
+	if err := reserved(s, ask("k", 1), 1_000_000); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []string{
+		"INSERT INTO idproxy_taken SELECT 'k', seq, seq + 1, UTC_TIMESTAMP(6), 'a' FROM seq_1_to_10500",
+		"INSERT INTO idproxy_taken SELECT 'k', 900000 + seq, 900001 + seq, UTC_TIMESTAMP(6) - INTERVAL 31 DAY, 'a' FROM seq_1_to_10",
+		"INSERT INTO idproxy_taken SELECT 'other', seq, seq + 1, UTC_TIMESTAMP(6), 'a' FROM seq_1_to_10500",
+	} {
+		if _, err := s.db.ExecContext(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(what string) (n int) {
+		t.Helper()
+		if err := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM idproxy_taken WHERE "+what).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for range 100 * forgetEvery { // one in forgetEvery looks
+		if _, _, err := s.Reserve(ctx, ask("k", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if count("biz_tag = 'k'") <= historyMost {
+			break
+		}
+	}
+	if n := count("biz_tag = 'k'"); n > historyMost {
+		t.Errorf("%d ranges are kept", n)
+	}
+	if n := count("lo > 900000 AND lo < 900020"); n != 0 {
+		t.Errorf("%d ranges of last month are kept", n)
+	}
+	if n := count("biz_tag = 'other'"); n != 10_500 {
+		t.Errorf("%d ranges of another key, want all of them", n)
+	}
+}
+
+// TestHistoryDenied: an account that may not write the history gets its ranges, and the log says it once.
+func TestHistoryDenied(t *testing.T) {
+	s := newStore(t, shared.dsn())
+	if err := s.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.exec("DROP TABLE IF EXISTS idproxy.idproxy_taken", "CREATE OR REPLACE USER poor@'127.0.0.1' IDENTIFIED BY 'poor'",
+		"GRANT SELECT, INSERT, UPDATE ON idproxy.idproxy_segment TO poor@'127.0.0.1'", "GRANT SELECT ON idproxy.idproxy_store TO poor@'127.0.0.1'"); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	poor, err := New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "poor:poor", 1), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer poor.Close() //nolint:errcheck // nothing is pending
+	for i := range uint64(3) {
+		if err := reserved(poor, ask("k", 10), 1+10*i); err != nil {
+			t.Error(err)
+		}
+	}
+	if strings.Count(log.String(), "cannot be written down") != 1 {
+		t.Errorf("log: %s", log.String())
+	}
+	_, _, err = poor.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 1, Last: 5})
+	if err == nil {
+		t.Error("a range where there is no room")
+	}
+}
+
+// roundTrips is where a server is reached whose clients' packets are counted.
+func roundTrips(t *testing.T, dsn string) (counted string, n *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	server := dsn[strings.Index(dsn, "(")+1 : strings.Index(dsn, ")")]
+	n = &atomic.Int64{}
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = from.Close()
+				return
+			}
+			go func() {
+				_, _ = io.Copy(from, to)
+				_ = from.Close()
+			}()
+			go func() {
+				defer to.Close() //nolint:errcheck // the test is over
+				buf := make([]byte, 1<<16)
+				for {
+					k, err := from.Read(buf)
+					if err != nil {
+						return
+					}
+					n.Add(1)
+					if _, err := to.Write(buf[:k]); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return strings.Replace(dsn, server, l.Addr().String(), 1), n
+}
+
+// TestOneRoundTrip: a range and who took it cost one round trip. One range in a hundred costs
+// another, for what is deleted of the history.
+func TestOneRoundTrip(t *testing.T) {
+	dsn, n := roundTrips(t, shared.dsn())
+	s := newStore(t, dsn)
+	if err := s.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := reserved(s, ask("k", 7), 1); err != nil { // which makes the table of the history
+		t.Fatal(err)
+	}
+	const ranges = 50
+	before := n.Load()
+	for range ranges {
+		if _, _, err := s.Reserve(t.Context(), ask("k", 7)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := n.Load() - before; got < ranges || got > ranges+10 {
+		t.Errorf("%d ranges cost %d round trips", ranges, got)
+	}
+}
+
+// TestOlderProgram: the statements of a program that knows neither tuning nor history work beside.
+func TestOlderProgram(t *testing.T) {
+	s := newStore(t, shared.dsn())
+	ctx := t.Context()
+	if err := s.Advance(ctx, "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Tune(ctx, "k", idsource.Tuning{Step: 500, Description: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(3) {
+		if err := reserved(s, idsource.Ask{Key: "k", Count: 10, Floor: 1, Last: math.MaxInt64, By: "new:1"}, 1+30*i); err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.db.ExecContext(ctx, fmt.Sprintf("UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(CAST(GREATEST(max_id, %d) + %d AS UNSIGNED)), step = %[2]d WHERE biz_tag = 'k' "+
+			"AND NOT EXISTS (SELECT 1 FROM idproxy_store WHERE name = 'servers' OR name = 'version' AND value <> '1')", 1, 20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows, err := r.RowsAffected(); rows != 1 || err != nil {
+			t.Errorf("the older program's range: %d rows, %v", rows, err)
+		}
+	}
+	if to, err := s.Tuning(ctx, "k"); to.Step != 500 || to.Description != "d" || err != nil {
+		t.Errorf("tuned %+v, %v", to, err)
+	}
+	if all, err := s.History(ctx, "k", 1000, 10); len(all) != 3 || err != nil {
+		t.Errorf("history %+v, %v", all, err)
+	}
+}
+
+func BenchmarkReserve(b *testing.B) {
+	for _, recorded := range []bool{true, false} {
+		b.Run(fmt.Sprintf("recorded=%v", recorded), func(b *testing.B) {
+			s, err := New(Config{DSN: shared.dsn()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close() //nolint:errcheck // nothing is pending
+			if err := s.Advance(b.Context(), "bench", 1); err != nil {
+				b.Fatal(err)
+			}
+			if !recorded {
+				s.unrecorded.Store(math.MaxInt64)
+			}
+			for b.Loop() {
+				if _, _, err := s.Reserve(b.Context(), ask("bench", 7)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,18 @@
+package idsource
+
+import "context"
+
+// Notes are short texts under names, which processes that share a store leave for each other. They
+// are safe for concurrent use, and durable when they have been written.
+type Notes interface {
+	// All reads all notes, by name.
+	All(ctx context.Context) (map[string]string, error)
+
+	// Write writes a note in the place of the one that has its name, if there is one. A name has 1 to
+	// 200 characters, a text up to 60,000 bytes. An empty text takes the note away.
+	Write(ctx context.Context, name, text string) error
+
+	// Watch tells heard of all notes: at first, and within two seconds after one was changed, until ctx
+	// ends. While the store does not answer it tells failed why, now and then, and tries again.
+	Watch(ctx context.Context, heard func(map[string]string), failed func(error))
+}

@@ -1,0 +1,231 @@
+package scramble
+
+import (
+	"encoding/hex"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func make1(t testing.TB, key string, bits int) *Scramble {
+	t.Helper()
+	b, err := hex.DecodeString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := of(b, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const testKey = "2b7e151628aed2a6abf7158809cf4f3c"
+
+// TestBijection takes all numbers of small widths: each id comes once, has its greatest bit, and
+// gives its number back.
+func TestBijection(t *testing.T) {
+	for bits := 3; bits <= 17; bits++ {
+		s := make1(t, testKey, bits)
+		seen := make([]bool, 2*s.First())
+		ids, fixed := make([]uint64, s.First()), 0
+		for n := range ids {
+			ids[n] = uint64(n)
+		}
+		s.IDs(ids)
+		for n, id := range ids {
+			if id < s.First() || id >= 2*s.First() || seen[id] {
+				t.Fatalf("%d bits: number %d has id %d: twice %v", bits, n, id, seen[id])
+			}
+			seen[id] = true
+			if back, ok := s.Number(id); !ok || back != uint64(n) {
+				t.Fatalf("%d bits: id %d is of number %d, %v; want %d", bits, id, back, ok, n)
+			}
+			if id-s.First() == uint64(n) {
+				fixed++
+			}
+		}
+		if bits >= 10 && fixed > 16 { // a random permutation has one on average
+			t.Errorf("%d bits: %d numbers stay as they are", bits, fixed)
+		}
+	}
+}
+
+// TestKept holds the ids of some numbers as they were when the first table got them: a table keeps
+// its ids for ever.
+func TestKept(t *testing.T) {
+	for _, tt := range []struct {
+		key  string
+		bits int
+		want []uint64 // of the numbers 1, 2, 3 and the last
+		name string
+	}{
+		{testKey, 48, []uint64{233485934859478, 227986213817756, 183525690992532, 212593963220168}, "~48~8eb7ee50373fc67c"},
+		{testKey, 53, []uint64{6024266921328287, 8930610991045064, 6623896567589486, 6643263921078081}, "~53~99de1e5358233011"},
+		{testKey, 62, []uint64{4488239848062240975, 2415171230646924059, 2609317683357640235, 3659867803433484560}, "~62~9b2daa591a01efcc"},
+		{testKey, 63, []uint64{8060581843051979861, 6714672581112894210, 4738096687251404379, 6757457636091068263}, "~63~5732fb9f3fc33f34"},
+		{testKey + testKey, 53, []uint64{8298652165608491, 7149505710405824, 6916842252379746, 5120222259535853}, "~53~bf3463adc8c9d23e"},
+	} {
+		s := make1(t, tt.key, tt.bits)
+		ids := []uint64{1, 2, 3, s.First() - 1}
+		if s.IDs(ids); !slices.Equal(ids, tt.want) || s.Name() != tt.name {
+			t.Errorf("key of %d bytes, %d bits: %d, named %q; want %d, named %q", len(tt.key)/2, tt.bits, ids, s.Name(), tt.want, tt.name)
+		}
+	}
+}
+
+// TestWide tries the widths that are used: ids of neighbours and of random numbers are different,
+// have their bits and give their numbers back.
+func TestWide(t *testing.T) {
+	rng := rand.New(rand.NewPCG(48, 63))
+	for bits := LeastBits; bits <= MostBits; bits++ {
+		s := make1(t, testKey, bits)
+		numbers := []uint64{0, 1, s.First() - 2, s.First() - 1}
+		for range 1000 {
+			n := rng.Uint64N(s.First() - 1)
+			numbers = append(numbers, n, n+1)
+		}
+		slices.Sort(numbers)
+		numbers = slices.Compact(numbers)
+		ids := slices.Clone(numbers)
+		s.IDs(ids)
+		for i, id := range ids {
+			if n, ok := s.Number(id); !ok || n != numbers[i] || id>>(bits-1) != 1 {
+				t.Fatalf("%d bits: number %d has id %d, of number %d, %v", bits, numbers[i], id, n, ok)
+			}
+		}
+		slices.Sort(ids)
+		if len(slices.Compact(ids)) != len(numbers) {
+			t.Errorf("%d bits: two numbers have one id", bits)
+		}
+		for _, id := range []uint64{0, 1, s.First() - 1, 2 * s.First(), 1<<64 - 1} {
+			if n, ok := s.Number(id); ok {
+				t.Errorf("%d bits: %d is of number %d, and no number has it", bits, id, n)
+			}
+		}
+	}
+}
+
+// TestSpread: ids of neighbours lie anywhere, so that neither order nor distance tells how many were
+// made in between. The control is a bijection that adds a secret.
+func TestSpread(t *testing.T) {
+	const n = 4096
+	ascents := func(ids []uint64) (up int) {
+		for i := 1; i < len(ids); i++ {
+			if ids[i] > ids[i-1] {
+				up++
+			}
+		}
+		return up
+	}
+	ids, plain := make([]uint64, n), make([]uint64, n)
+	for i := range ids {
+		ids[i], plain[i] = uint64(i+1), uint64(i+1)+1<<40
+	}
+	make1(t, testKey, 53).IDs(ids)
+	fair := func(up int) bool { return up > n/2-200 && up < n/2+200 } // 32 is one standard deviation and more
+	if up := ascents(ids); !fair(up) {
+		t.Errorf("%d of %d ids are above the one in front", up, n)
+	}
+	if up := ascents(plain); fair(up) {
+		t.Errorf("control: %d of %d ascend", up, n)
+	}
+}
+
+// TestKeys: other keys, of whatever length, have other ids and other names.
+func TestKeys(t *testing.T) {
+	names := map[string]bool{}
+	for _, key := range []string{testKey, testKey[2:] + "00", testKey + testKey[:16], testKey + testKey} {
+		for _, bits := range []int{52, 53} {
+			s := make1(t, key, bits)
+			if names[s.Name()] || !Named("order_id"+s.Name()) {
+				t.Errorf("name %s", s.Name())
+			}
+			names[s.Name()] = true
+		}
+	}
+	if Named("order_id") || Named("order~53~id") {
+		t.Error("a plain key is taken for a scrambled one")
+	}
+	for _, size := range []int{0, 15, 17, 33} {
+		if _, err := New(make([]byte, size), 53); err == nil {
+			t.Errorf("a key of %d bytes is taken", size)
+		}
+	}
+	for _, bits := range []int{0, LeastBits - 1, MostBits + 1} {
+		if _, err := New(make([]byte, 16), bits); err == nil {
+			t.Errorf("ids of %d bits are made", bits)
+		}
+	}
+}
+
+// TestRivals: the same series, as many bits, another key.
+func TestRivals(t *testing.T) {
+	s, other, wider := make1(t, testKey, 53), make1(t, testKey+testKey, 53), make1(t, testKey+testKey, 54)
+	keys := []string{"a", "a" + s.Name(), "b" + other.Name(), "a" + wider.Name(), "a~b" + other.Name()}
+	if rivals := s.Rivals("a", keys); len(rivals) > 0 {
+		t.Errorf("%q", rivals)
+	}
+	if rivals := s.Rivals("a", append(keys, "a"+other.Name())); !slices.Equal(rivals, []string{"a" + other.Name()}) {
+		t.Errorf("%q", rivals)
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	s, ids := make1(t, testKey, 53), make([]uint64, 16)
+	if n := testing.AllocsPerRun(100, func() {
+		for i := range ids {
+			ids[i] = uint64(i)
+		}
+		s.IDs(ids)
+		s.Number(ids[3])
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// FuzzScramble: any key, width and pair of numbers.
+func FuzzScramble(f *testing.F) {
+	f.Add([]byte("0123456789abcdef"), uint8(53), uint64(1), uint64(2))
+	f.Add(make([]byte, 32), uint8(63), uint64(1)<<62-1, uint64(0))
+	f.Fuzz(func(t *testing.T, key []byte, bits uint8, a, b uint64) {
+		s, err := New(key, int(bits))
+		if err != nil {
+			return
+		}
+		a, b = a%s.First(), b%s.First()
+		ids := []uint64{a, b}
+		s.IDs(ids)
+		if (ids[0] == ids[1]) != (a == b) {
+			t.Errorf("numbers %d and %d have ids %d and %d", a, b, ids[0], ids[1])
+		}
+		for i, n := range []uint64{a, b} {
+			if back, ok := s.Number(ids[i]); !ok || back != n {
+				t.Errorf("id %d of number %d is of number %d, %v", ids[i], n, back, ok)
+			}
+		}
+		if n, ok := s.Number(a); ok && a < s.First() {
+			t.Errorf("%d is below all ids, and of number %d", a, n)
+		}
+	})
+}
+
+func BenchmarkIDs(b *testing.B) {
+	for _, size := range []int{1, 1000} {
+		for name, key := range map[string]string{"aes128": testKey, "aes256": testKey + testKey} {
+			b.Run(map[int]string{1: "one/", 1000: "thousand/"}[size]+name, func(b *testing.B) {
+				s, ids := make1(b, key, 63), make([]uint64, size)
+				b.ReportAllocs()
+				n := uint64(0)
+				for b.Loop() {
+					for i := range ids {
+						n++
+						ids[i] = n
+					}
+					s.IDs(ids)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/id")
+			})
+		}
+	}
+}

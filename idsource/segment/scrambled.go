@@ -1,0 +1,180 @@
+package segment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"idproxy/idsource"
+	"idproxy/idsource/scramble"
+)
+
+// Scrambled hands out the ids that a Scramble makes of the numbers of a Segment. In its store the
+// series has the Scramble's name behind its key, so that numbers are never shared with a series of
+// another secret, or with one whose ids are its numbers.
+//
+// MAX of a column tells nothing of where the series stands. What is compared instead: a series that
+// was never used begins where all ids in its columns lie below those of the Scramble, whose greatest
+// bit is set; and no column may hold an id that the series has yet to give, see Unissued.
+type Scrambled struct {
+	idsource.OneSeries
+	numbers  *Segment
+	scramble *scramble.Scramble
+	key      string // of the series, without the Scramble's name
+	keys     func(context.Context) ([]string, error)
+	alone    atomic.Bool // the store has been seen with no series of another secret
+}
+
+// NewScrambled is New for a series whose numbers are scrambled. keys lists the keys of the store.
+func NewScrambled(c Config, s *scramble.Scramble, keys func(context.Context) ([]string, error)) (*Scrambled, error) {
+	key := cmp.Or(c.Key, c.Name)
+	c.Key, c.Last = key+s.Name(), s.First()-1
+	if begin := c.Begin; begin != nil {
+		c.Begin = func(ctx context.Context, b Beginning) (Greatest, error) {
+			b.Key = key
+			return begin(ctx, b)
+		}
+	}
+	numbers, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Scrambled{numbers: numbers, scramble: s, key: key, keys: keys}, nil
+}
+
+// Series implements Source.
+func (s *Scrambled) Series(string, string) (idsource.Series, error) { return s, nil }
+
+// Key is the key of the series in its store.
+func (s *Scrambled) Key() string { return s.numbers.cfg.Key }
+
+// Standing implements Source. What stands in it are numbers.
+func (s *Scrambled) Standing() idsource.Standing { return s.numbers.Standing() }
+
+// Close implements Source.
+func (s *Scrambled) Close(ctx context.Context) error { return s.numbers.Close(ctx) }
+
+// Fill implements Series. Each id is a run of its own, so that stride means nothing.
+func (s *Scrambled) Fill(ctx context.Context, ids []uint64, _ uint64) error {
+	if err := s.numbers.Fill(ctx, ids, 1); err != nil {
+		return err
+	}
+	s.scramble.IDs(ids)
+	if len(ids) > 1 {
+		slices.Sort(ids)
+	}
+	return nil
+}
+
+// Blocks implements Series: there are no runs.
+func (s *Scrambled) Blocks(context.Context, []uint64, uint64) error {
+	return s.numbers.fail(idsource.BadConfig, errors.New("runs of ids are not possible where ids are scrambled"), "")
+}
+
+// Return implements Series: what is not used is a gap.
+func (s *Scrambled) Return(uint64, uint64) {}
+
+// Admit implements Series.
+func (s *Scrambled) Admit(ctx context.Context, column string, highest uint64) error {
+	n := s.numbers
+	n.mu.Lock()
+	ended := n.ended()
+	n.mu.Unlock()
+	if ended != nil {
+		return ended
+	}
+	if err := s.unrivalled(ctx); err != nil {
+		return err
+	}
+	p, err := s.position(ctx)
+	if err != nil {
+		return err
+	}
+	top, fresh, err := n.begin(ctx, Greatest{highest, column}, p)
+	if err != nil {
+		return err
+	}
+	told := !p.Used && p.Next > n.cfg.Start // someone moved it, who knows which numbers were used
+	if fresh && !told && top.ID >= s.scramble.First() {
+		return n.fail(idsource.Behind, fmt.Errorf("%s holds %d already, which may be an id of this series, and the store says that it gave none (key %q)", top.Column, top.ID, n.cfg.Key),
+			fmt.Sprintf("when the store lost the series, move it above all numbers that were used: idproxy source set %s NUMBER (idproxy decode %[1]s ID says the number of an id); "+
+				"otherwise choose more bits", n.cfg.Name))
+	}
+	if p.Next >= n.cfg.Start {
+		return nil
+	}
+	if err := n.ask(ctx, func(ctx context.Context) error { return n.cfg.Store.Advance(ctx, n.cfg.Key, n.cfg.Start) }); err != nil {
+		return err
+	}
+	s.alone.Store(false) // another process may have begun at the same moment, with another secret: one of the two sees the other
+	return s.unrivalled(ctx)
+}
+
+// unrivalled refuses a series that was used with another secret.
+func (s *Scrambled) unrivalled(ctx context.Context) error {
+	if s.alone.Load() {
+		return nil
+	}
+	var keys []string
+	if err := s.numbers.ask(ctx, func(ctx context.Context) (err error) {
+		keys, err = s.keys(ctx)
+		return err
+	}); err != nil {
+		return err
+	}
+	if rivals := s.scramble.Rivals(s.key, keys); len(rivals) > 0 {
+		return s.numbers.fail(idsource.BadConfig, fmt.Errorf("key %q was used with another scramble.key, as %q, and ids of two secrets can coincide", s.key, rivals),
+			"put the secret back that it was used with, or choose more bits")
+	}
+	s.alone.Store(true)
+	return nil
+}
+
+func (s *Scrambled) position(ctx context.Context) (p idsource.Position, err error) {
+	n := s.numbers
+	err = n.ask(ctx, func(ctx context.Context) (err error) {
+		p, err = n.cfg.Store.Position(ctx, n.cfg.Key)
+		return err
+	})
+	return p, err
+}
+
+// Advance implements Series: ids have no order to move in, and numbers up to that of one id would be
+// lost.
+func (s *Scrambled) Advance(context.Context, uint64) error {
+	return s.numbers.fail(idsource.TooHigh, errors.New("scrambled ids are in no order that the series could be moved along"), "use explicit: keep or reject")
+}
+
+// unissued is how many ids Unissued returns: a column of which a tenth of the ids of the series are
+// holds none of them by a chance of 1 in 800.
+const unissued = 64
+
+// Unissued implements Scattered.
+func (s *Scrambled) Unissued(ctx context.Context) ([]uint64, error) {
+	p, err := s.position(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []uint64
+	for number := max(p.Next, s.numbers.cfg.Start); number < s.scramble.First() && len(ids) < unissued; number++ {
+		ids = append(ids, number)
+	}
+	s.scramble.IDs(ids)
+	return ids, nil
+}
+
+// Holds implements Scattered.
+func (s *Scrambled) Holds(column string, id uint64) error {
+	number, _ := s.scramble.Number(id)
+	n := s.numbers
+	return n.fail(idsource.Behind, fmt.Errorf("%s holds %d, which is number %d of the series, and by its store the series has not come to it (key %q)", column, id, number, n.cfg.Key),
+		fmt.Sprintf("the store went back: move the series above all numbers that were used: idproxy source set %s NUMBER, and restart", n.cfg.Name))
+}
+
+var (
+	_ idsource.Source    = (*Scrambled)(nil)
+	_ idsource.Scattered = (*Scrambled)(nil)
+)

@@ -1,0 +1,212 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"idproxy/idsource"
+	"idproxy/idsource/scramble"
+	"idproxy/idsource/sourcetest"
+)
+
+func scrambleOf(t testing.TB, key string, bits int) *scramble.Scramble {
+	t.Helper()
+	s, err := scramble.New([]byte(key), bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const (
+	oneSecret   = "0123456789abcdef"
+	otherSecret = "fedcba9876543210"
+)
+
+func newScrambled(t testing.TB, st *faultStore, s *scramble.Scramble, c Config) *Scrambled {
+	t.Helper()
+	c.Name, c.Store = "order_id", st
+	one, err := NewScrambled(c, s, func(context.Context) ([]string, error) {
+		return slices.Collect(maps.Keys(st.snapshot())), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = one.Close(context.Background()) }) // some tests leave the store down
+	return one
+}
+
+// TestScrambledFill: ids of two processes are those of the numbers of one series, none comes twice,
+// and those of one call ascend.
+func TestScrambledFill(t *testing.T) {
+	st, by := newFaultStore(), scrambleOf(t, oneSecret, 53)
+	var mu sync.Mutex
+	var numbers []uint64
+	var wg sync.WaitGroup
+	for range 2 {
+		s := newScrambled(t, st, by, Config{Step: 100, MaxStep: 100})
+		for range 2 {
+			wg.Go(func() {
+				for n := 1; n <= 60; n++ {
+					ids := sourcetest.Fill(t, s, n, 7)
+					if !slices.IsSorted(ids) {
+						t.Errorf("ids %d do not ascend", ids)
+					}
+					mu.Lock()
+					for _, id := range ids {
+						number, ok := by.Number(id)
+						if !ok {
+							t.Errorf("%d is no id", id)
+						}
+						numbers = append(numbers, number)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	slices.Sort(numbers)
+	if n := len(numbers); n != 4*60*61/2 || len(slices.Compact(numbers)) != n || numbers[0] != 1 || numbers[n-1] > uint64(n)+4*60*100 {
+		t.Errorf("%d numbers from %d to %d", n, numbers[0], numbers[n-1])
+	}
+	s := newScrambled(t, st, by, Config{})
+	sourcetest.WantKind(t, "Blocks", s.Blocks(t.Context(), make([]uint64, 1), 4), idsource.BadConfig)
+	sourcetest.WantKind(t, "Advance", s.Advance(t.Context(), by.First()), idsource.TooHigh)
+	if _, ranges := any(s).(interface {
+		Range(ctx context.Context, n uint64) (uint64, error)
+	}); ranges {
+		t.Error("programs can have ranges of numbers")
+	}
+}
+
+// TestScrambledEnd: the numbers end where those of the Scramble do.
+func TestScrambledEnd(t *testing.T) {
+	by := scrambleOf(t, oneSecret, 48)
+	s := newScrambled(t, newFaultStore(), by, Config{Start: by.First() - 2})
+	ids := sourcetest.Fill(t, s, 2, 1)
+	for _, id := range ids {
+		if number, ok := by.Number(id); !ok || number < by.First()-2 {
+			t.Errorf("id %d is of number %d", id, number)
+		}
+	}
+	sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Exhausted)
+}
+
+// TestScrambledBegins: a series that was never used begins where no column can hold one of its ids.
+func TestScrambledBegins(t *testing.T) {
+	by := scrambleOf(t, oneSecret, 53)
+	key := "order_id" + by.Name()
+	for _, tt := range []struct {
+		name    string
+		at      map[string]idsource.Position
+		highest uint64
+		all     Greatest
+		want    idsource.Kind // 0: admitted
+		text    string
+	}{
+		{name: "empty"},
+		{name: "ids of before", highest: by.First() - 1},
+		{name: "its own ids, perhaps", highest: by.First(), want: idsource.Behind, text: "t.id holds 4503599627370496 already"},
+		{name: "on another listener", highest: 7, all: Greatest{by.First() + 5, "elsewhere"}, want: idsource.Behind, text: "elsewhere holds"},
+		{name: "used", at: map[string]idsource.Position{key: {Next: 500, Used: true}}, highest: 2*by.First() - 1},
+		{name: "created by another column", at: map[string]idsource.Position{key: {Next: 1}}, highest: by.First(), want: idsource.Behind},
+		{name: "told", at: map[string]idsource.Position{key: {Next: 5001}}, highest: by.First()},
+		{name: "another secret", at: map[string]idsource.Position{"order_id" + scrambleOf(t, otherSecret, 53).Name(): {Next: 9, Used: true}}, want: idsource.BadConfig, text: "another scramble.key"},
+		{name: "other bits", at: map[string]idsource.Position{"order_id" + scrambleOf(t, otherSecret, 52).Name(): {Next: 9, Used: true}}},
+		{name: "not scrambled before", at: map[string]idsource.Position{"order_id": {Next: 1000, Used: true}}, highest: 999},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := newFaultStore()
+			maps.Copy(st.keys, tt.at)
+			s := newScrambled(t, st, by, Config{Begin: func(_ context.Context, b Beginning) (Greatest, error) {
+				if b.Key != "order_id" {
+					t.Errorf("begins %q", b.Key)
+				}
+				if b.Used {
+					return Greatest{}, nil
+				}
+				return tt.all, nil
+			}})
+			err := s.Admit(t.Context(), "t.id", tt.highest)
+			if tt.want == 0 {
+				if err != nil || !slices.Contains(slices.Collect(maps.Keys(st.snapshot())), key) {
+					t.Errorf("%v; the store has %v", err, st.snapshot())
+				}
+				return
+			}
+			sourcetest.WantKind(t, "Admit", err, tt.want)
+			if !strings.Contains(err.Error(), tt.text) || len(st.snapshot()) != len(tt.at) {
+				t.Errorf("%v, want %q; the store has %v", err, tt.text, st.snapshot())
+			}
+		})
+	}
+}
+
+// TestScrambledAtOnce: of two processes that begin a series at the same moment with two secrets at
+// most one gives ids. The second begins between the first one's look at the store and what it does.
+func TestScrambledAtOnce(t *testing.T) {
+	st := newFaultStore()
+	second := newScrambled(t, st, scrambleOf(t, otherSecret, 63), Config{})
+	looks := 0
+	first, err := NewScrambled(Config{Name: "order_id", Store: st}, scrambleOf(t, oneSecret, 63), func(context.Context) ([]string, error) {
+		seen := slices.Collect(maps.Keys(st.snapshot()))
+		if looks++; looks == 1 {
+			if err := second.Admit(t.Context(), "t.id", 0); err != nil {
+				t.Errorf("the second: %v", err)
+			}
+		}
+		return seen, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sourcetest.WantKind(t, "Admit", first.Admit(t.Context(), "t.id", 0), idsource.BadConfig)
+	if looks != 2 {
+		t.Errorf("%d looks at the store, want one before the key is made and one behind it", looks)
+	}
+}
+
+// TestUnissued: the ids are those that come next by the store, not those that this process holds.
+func TestUnissued(t *testing.T) {
+	st, by := newFaultStore(), scrambleOf(t, oneSecret, 53)
+	s := newScrambled(t, st, by, Config{Step: 10, MaxStep: 10})
+	sourcetest.Fill(t, s, 1, 1)
+	next := st.snapshot()[s.Key()].Next
+	ids, err := s.Unissued(t.Context())
+	if err != nil || len(ids) != unissued {
+		t.Fatalf("%d ids, %v", len(ids), err)
+	}
+	for i, id := range ids {
+		if number, ok := by.Number(id); !ok || number != next+uint64(i) {
+			t.Errorf("id %d is of number %d, want %d", id, number, next+uint64(i))
+		}
+	}
+	sourcetest.WantKind(t, "Holds", s.Holds("t.id", ids[0]), idsource.Behind)
+	st.set(func(st *faultStore) { st.down = errors.New("down") })
+	if _, err := s.Unissued(t.Context()); !errors.Is(err, idsource.StoreDown) {
+		t.Errorf("%v, want store down", err)
+	}
+}
+
+func TestScrambledAllocates(t *testing.T) {
+	s := newScrambled(t, newFaultStore(), scrambleOf(t, oneSecret, 63), Config{Step: 1 << 20, MaxStep: 1 << 20, StepPolicy: StepFixed})
+	ids := make([]uint64, 8)
+	sourcetest.Fill(t, s, 1, 1)
+	if n := testing.AllocsPerRun(100, func() {
+		if err := s.Fill(t.Context(), ids, 1); err != nil {
+			t.Error(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkScrambled(b *testing.B) {
+	sourcetest.MeasureFill(b, newScrambled(b, newFaultStore(), scrambleOf(b, oneSecret, 63), Config{Step: 1 << 20, MaxStep: 1 << 24, Prefetch: 0.5}))
+}

@@ -1,0 +1,155 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/idsource/sourcetest"
+)
+
+// tunedStore is a store in memory that keeps how its one series is tuned.
+type tunedStore struct {
+	*faultStore
+	to    idsource.Tuning
+	asked int
+	fails error
+}
+
+func (s *tunedStore) Tuning(context.Context, string) (idsource.Tuning, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	return s.to, s.fails
+}
+
+func (s *tunedStore) Tune(context.Context, string, idsource.Tuning) error { return nil }
+
+// counts are the sizes of the ranges that were asked for.
+func (s *tunedStore) counts() (all []uint64) {
+	for _, a := range s.calls() {
+		if n := len(all); n == 0 || all[n-1] != a.Count {
+			all = append(all, a.Count)
+		}
+	}
+	return all
+}
+
+// TestTuned: how a series is tuned in the store is obeyed from the first range on, and a change
+// within a minute; what is taken back leaves the configuration.
+func TestTuned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &tunedStore{faultStore: newFaultStore(), to: idsource.Tuning{Step: 50, Policy: "fixed"}}
+		s := newTestSegment(t, Config{Store: st, Step: 10, MaxStep: 1000})
+		draw := func(d time.Duration) {
+			for range int(d / time.Second) {
+				sourcetest.Fill(t, s, 5, 1)
+				time.Sleep(time.Second)
+			}
+		}
+		draw(time.Minute)
+		st.set(func(*faultStore) { st.to = idsource.Tuning{Step: 7, MaxStep: 30, Policy: "fixed"} })
+		draw(time.Minute)
+		st.set(func(*faultStore) { st.to = idsource.Tuning{Step: 200, MaxStep: 20, Policy: "rate"} })
+		draw(time.Minute)
+		if got := st.counts(); !slices.Equal(got, []uint64{50, 7, 200}) {
+			t.Errorf("ranges of %d ids", got)
+		}
+		st.set(func(f *faultStore) { st.to, f.reserves = idsource.Tuning{}, nil })
+		draw(10 * time.Minute)
+		if got := st.counts(); got[len(got)-1] != 1000 {
+			t.Errorf("ranges of %d ids, want those of the configuration in the end", got)
+		}
+		if st.asked > 2*13+1 {
+			t.Errorf("asked %d times in 13 minutes", st.asked)
+		}
+	})
+}
+
+// TestTuningFails: a store that does not say how its series are tuned gives its ranges all the same, and is
+// asked again 5 s later.
+func TestTuningFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &tunedStore{faultStore: newFaultStore(), to: idsource.Tuning{Step: 50, Policy: "fixed"}, fails: errors.New("denied")}
+		s := newTestSegment(t, Config{Store: st, Step: 10, MaxStep: 10})
+		sourcetest.Fill(t, s, 9, 1)
+		st.set(func(*faultStore) { st.fails = nil })
+		sourcetest.Fill(t, s, 9, 1)
+		time.Sleep(6 * time.Second)
+		sourcetest.Fill(t, s, 9, 1)
+		synctest.Wait()
+		if got := st.counts(); !slices.Equal(got, []uint64{10, 50}) {
+			t.Errorf("ranges of %d ids", got)
+		}
+	})
+}
+
+// spacedStore is a store in memory of which a series has every fourth id.
+type spacedStore struct{ *faultStore }
+
+func (s spacedStore) Spacing(context.Context, string) (idsource.Spacing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return idsource.Spacing{Every: 4, Remainder: 3}, s.down
+}
+
+// TestSpaced: ids have the remainder of the series, none comes twice, and what needs consecutive ones is refused.
+func TestSpaced(t *testing.T) {
+	st := spacedStore{newFaultStore()}
+	s := newTestSegment(t, Config{Store: st, Step: 30, Start: 6})
+	var all []uint64
+	for i := range 200 {
+		ids := sourcetest.Fill(t, s, 1+i%5, []uint64{1, 2, 3, 4, 8}[i%5])
+		apart := uint64(4)
+		if i%5 == 4 {
+			apart = 8 // a multiple of 4 is kept
+		}
+		for j := 1; j < len(ids); j++ {
+			if ids[j]-ids[j-1] != apart {
+				t.Errorf("ids %v, want them %d apart", ids, apart)
+			}
+		}
+		all = append(all, ids...)
+	}
+	if all[0] != 7 || !slices.IsSorted(all) {
+		t.Errorf("the first id is %d", all[0])
+	}
+	for _, id := range all {
+		if id%4 != 3 {
+			t.Errorf("id %d is not of the series", id)
+		}
+	}
+	if id, ok := sourcetest.Repeated(all); ok {
+		t.Errorf("id %d came twice", id)
+	}
+	sourcetest.Advance(t, s, 5001)
+	if ids := sourcetest.Fill(t, s, 1, 1); ids[0] < 5001 || ids[0]%4 != 3 {
+		t.Errorf("behind 5001 comes %d", ids[0])
+	}
+	sourcetest.WantKind(t, "Blocks", s.Blocks(t.Context(), make([]uint64, 2), 4), idsource.BadConfig)
+	if _, err := s.Range(t.Context(), 2); err == nil {
+		t.Error("two consecutive ids were given")
+	}
+	if id, err := s.Range(t.Context(), 1); err != nil || id%4 != 3 {
+		t.Errorf("a single id: %d, %v", id, err)
+	}
+}
+
+// TestSpacingUnknown: without a store that says which ids the series has there are none.
+func TestSpacingUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := spacedStore{newFaultStore()}
+		st.down = sourcetest.ErrDown
+		s := newTestSegment(t, Config{Store: st})
+		sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.StoreDown)
+		st.set(func(f *faultStore) { f.down = nil })
+		time.Sleep(3 * time.Second)
+		if ids := sourcetest.Fill(t, s, 1, 1); ids[0] != 3 {
+			t.Errorf("the first id is %d", ids[0])
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package sourcetest
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"idproxy/idsource"
+)
+
+// TunedStore is a store of segments that keeps how series are tuned.
+type TunedStore interface {
+	idsource.SegmentStore
+	idsource.Tuner
+}
+
+// Tunes checks what idsource.Tuner promises, with a key that does not exist yet.
+func Tunes(t *testing.T, s TunedStore, key string) {
+	t.Helper()
+	ctx := t.Context()
+	want := func(when string, want idsource.Tuning) {
+		t.Helper()
+		if got, err := s.Tuning(ctx, key); got != want || err != nil {
+			t.Errorf("%s: tuned %+v, %v, want %+v", when, got, err, want)
+		}
+	}
+	want("no key", idsource.Tuning{})
+	if err := s.Advance(ctx, key, 1); err != nil {
+		t.Fatal(err)
+	}
+	want("a new key", idsource.Tuning{})
+	if err := s.Tune(ctx, key+" that is not there", idsource.Tuning{Step: 1}); !errors.Is(err, idsource.ErrNoKey) {
+		t.Errorf("Tune of a key that is not there: %v, want ErrNoKey", err)
+	}
+	all := idsource.Tuning{Step: 50, MaxStep: 1 << 40, Policy: "rate", Description: "orders of the shop, ü"}
+	for _, to := range []idsource.Tuning{all, {Step: 7}, all, all, {}} {
+		if err := s.Tune(ctx, key, to); err != nil {
+			t.Errorf("Tune(%+v): %v", to, err)
+		}
+		want("tuned", to)
+		if _, _, err := s.Reserve(ctx, idsource.Ask{Key: key, Count: 10, Floor: 1, Last: math.MaxInt64, By: "a:1"}); err != nil {
+			t.Fatal(err)
+		}
+		want("after a range", to)
+	}
+}
+
+// RememberingStore is a store of segments that keeps who took which range.
+type RememberingStore interface {
+	idsource.SegmentStore
+	idsource.Historian
+}
+
+// Remembers checks what idsource.Historian promises, with a key that does not exist yet.
+func Remembers(t *testing.T, s RememberingStore, key string) {
+	t.Helper()
+	ctx := t.Context()
+	if all, err := s.History(ctx, key, math.MaxInt64, 10); len(all) != 0 || err != nil {
+		t.Errorf("no key: %+v, %v", all, err)
+	}
+	if err := s.Advance(ctx, key, 1); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now().Add(-time.Minute)
+	take := func(by string) (lo, hi uint64) {
+		t.Helper()
+		lo, hi, err := s.Reserve(ctx, idsource.Ask{Key: key, Count: 100, Floor: 1, Last: math.MaxInt64, By: by})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lo, hi
+	}
+	holder := func(id uint64, want string) {
+		t.Helper()
+		all, err := s.History(ctx, key, id, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := idsource.Holding(all, id)
+		if ok != (want != "") || got.By != want {
+			t.Errorf("id %d was given by %+v, %v, want %q", id, got, ok, want)
+		}
+		if ok && (got.At.Before(began) || got.At.After(began.Add(time.Hour))) {
+			t.Errorf("id %d was taken at %v", id, got.At)
+		}
+	}
+	lo, hi := take("first:1")
+	if _, _, err := s.Reserve(ctx, idsource.Ask{Key: key, Count: 100, Floor: 1, Last: 1, By: "nobody"}); err == nil {
+		t.Error("a range where there is no room")
+	}
+	second, _ := take("second:2")
+	holder(lo, "first:1")
+	holder(hi-1, "first:1")
+	holder(second, "second:2")
+	third, end := take("third:3")
+	back, err := s.GiveBack(ctx, key, third+10, end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fourth, fourthEnd := take("fourth:4")
+	holder(third+9, "third:3")
+	holder(fourth, "fourth:4")
+	holder(fourthEnd-1, "fourth:4")
+	holder(fourthEnd, "")
+	if back && fourth != third+10 {
+		t.Errorf("what was given back from %d on was not taken again, but %d", third+10, fourth)
+	}
+	all, err := s.History(ctx, key, math.MaxInt64, 3)
+	if err != nil || len(all) != 3 || all[0].Lo != fourth || all[1].Lo != third || all[2].Lo != second {
+		t.Errorf("history %+v, %v", all, err)
+	}
+}
