@@ -1,0 +1,281 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/idsource/access"
+	"idproxy/idsource/resp"
+	"idproxy/idsource/segment"
+)
+
+// memory is a Register and the store of its segments.
+type memory struct {
+	mu   sync.Mutex
+	seen Seen
+	next uint64
+	down error
+}
+
+func (m *memory) Look(context.Context) (Seen, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen, m.down
+}
+
+func (m *memory) Take(_ context.Context, seen Seen, l Leader) (int64, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil || m.seen != seen {
+		return 0, false, m.down
+	}
+	m.seen = Seen{Leader: l, Term: seen.Term + 1, Beat: seen.Beat + 1}
+	return m.seen.Term, true, nil
+}
+
+func (m *memory) Renew(_ context.Context, term int64, token string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil || m.seen.Term != term || m.seen.Leader.Token != token {
+		return false, m.down
+	}
+	m.seen.Beat++
+	return true, nil
+}
+
+func (m *memory) Resign(_ context.Context, term int64, token string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen.Term == term && m.seen.Leader.Token == token {
+		m.seen = Seen{Term: term + 1, Beat: m.seen.Beat}
+	}
+	return m.down
+}
+
+func (m *memory) During(term int64, token string) idsource.SegmentStore {
+	return during{m, term, token}
+}
+
+// during is the store of one term; zero: of none.
+type during struct {
+	*memory
+	term  int64
+	token string
+}
+
+func (d during) ended() error {
+	if d.down != nil {
+		return d.down
+	}
+	if d.term != 0 && (d.seen.Term != d.term || d.seen.Leader.Token != d.token) {
+		return ErrDeposed
+	}
+	return nil
+}
+
+func (d during) Reserve(_ context.Context, a idsource.Ask) (lo, hi uint64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.ended(); err != nil {
+		return 0, 0, err
+	}
+	lo = max(d.next, a.Floor)
+	if lo+a.Count-1 > a.Last {
+		return 0, 0, &idsource.FullError{Next: lo}
+	}
+	d.next = lo + a.Count
+	return lo, d.next, nil
+}
+
+func (d during) Position(context.Context, string) (idsource.Position, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return idsource.Position{Next: d.next, Used: d.next > 1}, d.down
+}
+
+func (d during) Advance(_ context.Context, _ string, next uint64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.next = max(d.next, next)
+	return d.ended()
+}
+
+func (d during) GiveBack(_ context.Context, _ string, lo, hi uint64) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.ended(); err != nil || d.next != hi {
+		return false, err
+	}
+	d.next = lo
+	return true, nil
+}
+
+// process is one with a source.
+type process struct {
+	*Source
+	election *Election
+	stop     func()
+}
+
+// newProcess starts one, which other processes ask over TCP.
+func newProcess(t *testing.T, m *memory, last uint64) *process {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{election: NewElection(ElectionConfig{Register: m, Addr: l.Addr().String()})}
+	line := NewLine(LineConfig{Password: "secret"})
+	p.Source, err = New(Config{Election: p.election, Line: line, Segment: segment.Config{
+		Name: "order_id", Store: during{memory: m}, Step: 10, MaxStep: 100, Last: last, Wait: func() time.Duration { return 3 * time.Second },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	server := resp.New(resp.Config{
+		Lookup: func(string) (resp.Source, bool) { return p.Local(), true }, MaxIncrBy: 1 << 40,
+		Users: access.NewUsers(access.User{Name: User, Secret: access.DigestOf("secret"), Set: true}),
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := server.Serve(ctx, l); err != nil {
+			t.Error(err)
+		}
+	})
+	p.election.Start("")
+	p.stop = sync.OnceFunc(func() {
+		_ = p.election.Close(context.Background()) // the register may be down
+		end()
+		wg.Wait()
+		line.Close()
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(p.stop)
+	return p
+}
+
+// TestOrder: ids ascend from answer to request over two processes while the lead goes from one to the
+// other.
+func TestOrder(t *testing.T) {
+	m := &memory{next: 1}
+	processes := []*process{newProcess(t, m, 0), newProcess(t, m, 0), newProcess(t, m, 0)}
+	var acknowledged atomic.Uint64
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	var ended [3]atomic.Bool
+	for c := range 9 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				ids, before := make([]uint64, 1+(c+i)%7), acknowledged.Load()
+				at := (c + i) % 3
+				err := processes[at].Fill(context.Background(), ids, 1+uint64(c)%2)
+				if err != nil {
+					if !ended[at].Load() {
+						t.Errorf("Fill: %v", err)
+					}
+					continue
+				}
+				if ids[0] <= before {
+					t.Errorf("id %d was given after %d", ids[0], before)
+				}
+				for last := ids[len(ids)-1]; ; {
+					old := acknowledged.Load()
+					if old >= last || acknowledged.CompareAndSwap(old, last) {
+						break
+					}
+				}
+			}
+		})
+	}
+	for led := range 3 {
+		at := -1
+		for deadline := time.Now().Add(time.Minute); at < 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			for i, p := range processes {
+				if !ended[i].Load() && p.leads.Load() != nil {
+					at = i
+				}
+			}
+		}
+		if at < 0 {
+			t.Fatalf("nobody leads behind %d others", led)
+		}
+		time.Sleep(50 * time.Millisecond)
+		if led < 2 {
+			ended[at].Store(true)
+			processes[at].stop()
+		}
+	}
+	close(stop)
+	wg.Wait()
+	if acknowledged.Load() < 100 {
+		t.Errorf("ids up to %d", acknowledged.Load())
+	}
+}
+
+// TestFollower: what one that does not lead answers.
+func TestFollower(t *testing.T) {
+	m := &memory{next: 1}
+	leader := newProcess(t, m, 1000)
+	for leader.election.State().Own() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	p := newProcess(t, m, 1000)
+	ctx := t.Context()
+	for _, column := range []struct {
+		highest uint64
+		kind    error
+	}{{50, nil}, {50, nil}, {5000, idsource.Behind}} {
+		if err := p.Admit(ctx, "t.id", column.highest); !errors.Is(err, column.kind) {
+			t.Errorf("Admit of %d: %v, want %v", column.highest, err, column.kind)
+		}
+	}
+	first, err := p.Range(ctx, 5)
+	if err != nil || first <= 50 {
+		t.Errorf("Range: %d, %v", first, err)
+	}
+	if err := p.Advance(ctx, 300); err != nil {
+		t.Error(err)
+	}
+	if next, err := leader.Range(ctx, 1); err != nil || next != 301 {
+		t.Errorf("the leader gives %d behind Advance, %v", next, err)
+	}
+	if err := p.Fill(ctx, make([]uint64, 3), 1<<40); !errors.Is(err, idsource.TooMany) {
+		t.Errorf("too many: %v", err)
+	}
+	began := time.Now()
+	if _, err := p.Range(ctx, 5000); err == nil || !strings.Contains(err.Error(), "exhausted") || time.Since(began) > 2*time.Second {
+		t.Errorf("more than there are: %v after %v", err, time.Since(began))
+	}
+	stand, ok := p.Standing().Of.(idsource.OrderStand)
+	if !ok || stand.Leads || stand.Leader != leader.election.cfg.Addr || stand.Term != 1 || stand.Passed < 5 {
+		t.Errorf("the standing is %+v", stand)
+	}
+	if _, err := p.Local().Range(ctx, 1); !errors.As(err, new(*MovedError)) {
+		t.Errorf("asked as the leader: %v", err)
+	}
+	m.mu.Lock()
+	m.down = errors.New("the register is down")
+	m.mu.Unlock()
+	time.Sleep(DefaultRules.Wait)
+	if _, err := p.Range(ctx, 1); !errors.Is(err, idsource.StoreDown) {
+		t.Errorf("nobody leads: %v", err)
+	}
+	if _, done, _ := leader.drawHere(ctx, 1); done {
+		t.Error("a leader whose lease has ended gives ids")
+	}
+}

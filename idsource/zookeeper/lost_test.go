@@ -1,0 +1,139 @@
+package zookeeper
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"idproxy/idsource/lease"
+	"idproxy/integration/holders"
+	"idproxy/integration/servers"
+)
+
+// losing is a connection that ends behind a transaction, before its answer is read.
+type losing struct {
+	net.Conn
+	armed *atomic.Int32 // so many transactions lose their answers
+	lose  atomic.Bool
+}
+
+const opMulti = 14
+
+func (c *losing) Write(b []byte) (int, error) {
+	multi := len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) == opMulti
+	if multi && c.armed.Add(-1) >= 0 {
+		c.lose.Store(true)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *losing) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.lose.Load() {
+		return 0, errors.Join(errors.New("the answer is lost"), c.Close())
+	}
+	return n, err
+}
+
+// losesAnswers has the answers lost to what makes, takes, renews and gives back a number. Each is
+// done once, and who did it is told so.
+func losesAnswers(t *testing.T, s *Store, pool string) {
+	var armed atomic.Int32
+	s.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
+		c, err := net.DialTimeout(network, addr, timeout)
+		if err != nil {
+			return nil, err
+		}
+		return &losing{Conn: c, armed: &armed}, nil
+	}
+	w := s.Workers()
+	rules := holders.Brisk
+	rules.Gap, rules.Reclaim = 60_000, 200_000 // the lease does not end while answers are lost
+	rules = rules.Lasting()
+	armed.Store(2) // the pool, the numbers
+	if n, err := w.Add(t.Context(), lease.Fill{Pool: pool, Shape: holders.Shape(), Numbers: 3, Fresh: true, Rules: rules}); err != nil || n != 3 {
+		t.Fatalf("Add: %d, %v", n, err)
+	}
+	a := lease.Ask{Pool: pool, Shape: holders.Shape(), Rules: rules, Use: lease.Use{Token: "a"}}
+	held := func() (n int) {
+		l, err := w.List(t.Context(), pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range l.Records {
+			if r.State == lease.Held {
+				n++
+			}
+		}
+		return n
+	}
+	armed.Store(1)
+	r, err := w.Take(t.Context(), a)
+	if err != nil || r.Verdict != lease.Granted || held() != 1 {
+		t.Fatalf("Take: %+v, %v; %d are held, want 1", r, err, held())
+	}
+	a.Worker, a.Last = r.Worker, r.Start
+	armed.Store(1)
+	if r, err := w.Renew(t.Context(), a); err != nil || r.Verdict != lease.Granted {
+		t.Errorf("Renew: %+v, %v", r, err)
+	}
+	armed.Store(1)
+	if r, err := w.Release(t.Context(), a); err != nil || r.Verdict != lease.Granted || held() != 0 {
+		t.Errorf("Release: %+v, %v; %d are held", r, err, held())
+	}
+	if n := armed.Load(); n > 0 {
+		t.Errorf("%d answers were not lost", n)
+	}
+}
+
+// TestServerKilled: ids go on while the server is away for less than the lease lasts, and come back
+// by themselves after more.
+func TestServerKilled(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	holders.Fill(t, newStore(t, s).Workers(), "p", 4)
+	var all holders.Record
+	j := jobAt(t, s.Addr, "p")
+	a, b := holders.Start(t, j, &all), holders.Start(t, j, &all)
+	for _, p := range []*holders.Process{a, b} {
+		p.Issues(t, 200, 20*time.Second)
+	}
+	for range 3 {
+		again(t, s, func() error { return nil })
+		for _, p := range []*holders.Process{a, b} {
+			p.Issues(t, 200, 20*time.Second)
+		}
+	}
+	a.End(t)
+	b.End(t)
+	if n := len(all.Twice()); n > 0 {
+		t.Errorf("%d ids twice", n)
+	}
+}
+
+// asUser: nodes that a user makes are that user's, and others are turned away.
+func asUser(t *testing.T, s *servers.ZooKeeper, pool string) {
+	fill := lease.Fill{Pool: pool, Shape: holders.Shape(), Numbers: 2, Fresh: true, Rules: holders.Brisk}
+	if _, err := newStore(t, s).Workers().Add(t.Context(), fill); err != nil { // the nodes above are everybody's here
+		t.Fatal(err)
+	}
+	fill.Pool += "-own"
+	own := open(t, Config{Servers: []string{s.Addr}, Username: "idproxy", Password: "secret"})
+	if _, err := own.Workers().Add(t.Context(), fill); err != nil {
+		t.Fatal(err)
+	}
+	own.leave(own.conn)
+	fill.Numbers = 3
+	if n, err := own.Workers().Add(t.Context(), fill); err != nil || n != 1 {
+		t.Errorf("in another session: %d, %v", n, err)
+	}
+	for _, c := range []Config{{}, {Username: "idproxy", Password: "other"}} {
+		c.Servers = []string{s.Addr}
+		if _, err := open(t, c).Workers().List(t.Context(), fill.Pool); !Denied(err) {
+			t.Errorf("user %q with password %q: %v", c.Username, c.Password, err)
+		}
+	}
+}

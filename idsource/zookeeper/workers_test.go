@@ -1,0 +1,190 @@
+package zookeeper
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"idproxy/idsource/lease"
+	"idproxy/integration/holders"
+	"idproxy/integration/servers"
+)
+
+func TestMain(m *testing.M) {
+	holders.Main(openJob)
+	holders.MostlyWait(16)
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("idproxy/integration/process.(*Process).own"))
+}
+
+// shortSession ends while a holder is stopped.
+const shortSession = 500 * time.Millisecond
+
+func openJob(j holders.Job) (lease.Store, error) {
+	var addr string
+	if err := json.Unmarshal(j.Store, &addr); err != nil {
+		return nil, err
+	}
+	s, err := New(Config{Servers: []string{addr}})
+	if err != nil {
+		return nil, err
+	}
+	s.session = shortSession
+	if j.Once {
+		return holders.Owned(s.Disposable(), s), nil
+	}
+	return holders.Owned(s.Workers(), s), nil
+}
+
+func jobAt(t *testing.T, addr, pool string) holders.Job {
+	t.Helper()
+	text, err := json.Marshal(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return holders.Job{Store: text, Pool: pool, Rules: holders.Brisk.Lasting()}
+}
+
+func owned(t *testing.T, s *servers.ZooKeeper, err error) *servers.ZooKeeper {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func newServer(t *testing.T) *servers.ZooKeeper {
+	t.Helper()
+	s, err := servers.StartZooKeeper(t.Context())
+	return owned(t, s, err)
+}
+
+func open(t *testing.T, c Config) *Store {
+	t.Helper()
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func newStore(t *testing.T, s *servers.ZooKeeper) *Store {
+	t.Helper()
+	return open(t, Config{Servers: []string{s.Addr}})
+}
+
+// again does something to a server that is not running, and starts it again.
+func again(t *testing.T, s *servers.ZooKeeper, do func() error) {
+	t.Helper()
+	if err := errors.Join(s.Kill(), do(), s.Start(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pause(s *servers.ZooKeeper) func(away bool) error {
+	return func(away bool) error {
+		if away {
+			return s.Signal(syscall.SIGSTOP)
+		}
+		return s.Signal(syscall.SIGCONT)
+	}
+}
+
+// TestWorkers has in its zombie a holder whose session ends while it is stopped.
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	workers := func() lease.Store { return newStore(t, s).Workers() }
+	t.Run("rules", func(t *testing.T) {
+		t.Parallel()
+		holders.ObeysTheRules(t, workers(), "rules", 400)
+	})
+	t.Run("administers", func(t *testing.T) {
+		t.Parallel()
+		holders.Administers(t, workers(), "administers")
+	})
+	t.Run("goes on", func(t *testing.T) {
+		t.Parallel()
+		holders.GoesOn(t, workers(), "goes-on")
+	})
+	t.Run("races", func(t *testing.T) {
+		t.Parallel()
+		holders.Races(t, workers, "races")
+	})
+	t.Run("zombie", func(t *testing.T) {
+		t.Parallel()
+		holders.Zombie(t, workers(), jobAt(t, s.Addr, "zombie"))
+	})
+	t.Run("answer lost", func(t *testing.T) {
+		t.Parallel()
+		losesAnswers(t, newStore(t, s), "lost")
+	})
+	t.Run("user", func(t *testing.T) {
+		t.Parallel()
+		asUser(t, s, "users")
+	})
+}
+
+func TestWorkersRestart(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	holders.Restart(t, newStore(t, s).Workers(), jobAt(t, s.Addr, "p"), pause(s))
+}
+
+// at is an ensemble whose data is put back to what it was, from its snapshot and log.
+func at(t *testing.T, s *servers.ZooKeeper, once bool) holders.Place {
+	return holders.Place{
+		Open: func() lease.Store {
+			if once {
+				return newStore(t, s).Disposable()
+			}
+			return newStore(t, s).Workers()
+		},
+		Control: func() lease.Store {
+			same := holders.SameServer(table{newStore(t, s)})
+			if once {
+				return lease.Disposable(same)
+			}
+			return lease.FromTable(same)
+		},
+		Save:    func() { again(t, s, func() error { return s.Save("backup") }) },
+		Restore: func() { again(t, s, func() error { return s.Restore("backup") }) },
+	}
+}
+
+func TestWorkersRestored(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	holders.Restored(t, jobAt(t, s.Addr, "p"), at(t, s, false))
+}
+
+func TestDisposable(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	holders.Disposable(t, jobAt(t, s.Addr, "p"), at(t, s, true), pause(s))
+}
+
+// TestStandalone: a server without epochs is refused, and the refusal says what to do.
+func TestStandalone(t *testing.T) {
+	t.Parallel()
+	s, err := servers.StartZooKeeperStandalone(t.Context())
+	owned(t, s, err)
+	_, err = newStore(t, s).Workers().Add(t.Context(), lease.Fill{Pool: "p", Shape: holders.Shape(), Numbers: 1, Fresh: true, Rules: holders.Brisk})
+	if err == nil || !strings.Contains(err.Error(), "standaloneEnabled=false") {
+		t.Errorf("numbers of a server that does not tell of its past: %v", err)
+	}
+}
