@@ -16,6 +16,7 @@ func check(d *document, c *Config) {
 	}
 	checkSeries(d, c)
 	checkRules(d, c)
+	checkOrder(d, c)
 	checkIDs(d, c)
 	checkAdmin(d, c.Admin)
 	checkTrace(d, c.Log.Trace)

@@ -24,6 +24,8 @@ func checkGene(d *document, r *Rule, s *Source, path string) {
 	case s == nil:
 	case s.Segment == nil && s.Snowflake == nil:
 		d.fail(d.keys[path+"/gene"], "\"gene\" needs ids that are numbers: source %s is no segment or snowflake", quote(r.Source))
+	case s.Segment != nil && s.Segment.Scramble != nil:
+		d.fail(d.keys[path+"/gene"], "\"gene\" takes the low bits of an id, and source %s scrambles all of them: use another source", quote(r.Source))
 	case s.Snowflake != nil:
 		l, ok := parseLayout(s.Snowflake.Layout)
 		if ok && !l.consecutive {

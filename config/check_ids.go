@@ -13,6 +13,7 @@ func checkIDs(d *document, c *Config) {
 	if !d.has("ids/redis") && !d.has("ids/http") {
 		d.fail(d.keys["ids"], "\"ids\" serves nothing: add \"redis\" or \"http\" to it")
 	}
+	checkUsersIn(d, c)
 	checkIDsHTTP(d, c)
 	if c.IDs.Redis == nil {
 		return
@@ -48,6 +49,20 @@ func checkIDs(d *document, c *Config) {
 	}
 }
 
+// checkUsersIn asks for a store that keeps users.
+func checkUsersIn(d *document, c *Config) {
+	if c.IDs.UsersIn == "" || d.has("stores") && !d.sound("stores") {
+		return
+	}
+	s, at := c.Store(c.IDs.UsersIn), d.vals["ids/users_in"]
+	switch {
+	case s == nil:
+		d.fail(at, "there is no store %s: add it to \"stores\"", quote(c.IDs.UsersIn))
+	case s.Etcd == nil && (s.MySQL == nil || len(s.MySQL.DSNs) > 0 || s.MySQL.Table != nil):
+		d.fail(at, "store %s cannot keep users: name an etcd store, or a mysql store of one server (dsn)", quote(c.IDs.UsersIn))
+	}
+}
+
 // checkCreateIn asks for a store that keeps series, and for somebody who may create some.
 func checkCreateIn(d *document, c *Config) {
 	r := c.IDs.Redis
@@ -61,7 +76,9 @@ func checkCreateIn(d *document, c *Config) {
 		d.fail(at, "there is no store %s: add it to \"stores\"", quote(r.CreateIn))
 	case s.MySQL == nil && s.Etcd == nil && s.File == nil:
 		d.fail(at, "store %s cannot keep series: name a mysql, etcd or file store", quote(r.CreateIn))
-	case !slices.ContainsFunc(r.Users, func(u IDsUser) bool { return u.Create }):
+	case s.MySQL != nil && s.MySQL.Table != nil:
+		d.fail(at, "store %s is the table of %s: make its keys with \"idproxy source create\", or name another store", quote(r.CreateIn), s.MySQL.Table.Dialect)
+	case c.IDs.UsersIn == "" && !slices.ContainsFunc(r.Users, func(u IDsUser) bool { return u.Create }):
 		d.fail(d.keys["ids/redis/create_in"], "nobody may create keys: give \"create: true\" to one of \"users\", or remove \"create_in\"")
 	}
 }

@@ -10,18 +10,21 @@ const leaseMargin = 3 * time.Second
 // process uses one up: a million starts.
 const leastDisposable = 20
 
+// poolMost is how many numbers every store has room for in a pool.
+const poolMost = 16384
+
 // checkWorkers checks a source whose worker numbers are leased.
 func checkWorkers(d *document, c *Config, f *Snowflake, path string) {
 	at := d.vals[path+"/workers"]
 	s := store(d, c, path+"/workers", f.Workers)
 	switch {
 	case s == nil:
+	case s.MySQL != nil && s.MySQL.Table != nil:
+		d.fail(at, "store %s is the table of %s, which has no worker numbers: name a store without \"table\"", quote(f.Workers), s.MySQL.Table.Dialect)
 	case !s.Kind().Workers:
 		d.fail(at, "store %s is a %s store, which cannot lease worker numbers: give a fixed number with \"worker\"", quote(f.Workers), s.Kind().Name)
 	case s.MySQL != nil && len(s.MySQL.DSNs) > 0:
 		d.fail(at, "store %s has several servers, which give worker numbers without each other: name a store of one server", quote(f.Workers))
-	case f.Disposable && !s.Kind().Disposable:
-		d.fail(d.vals[path+"/disposable"], "store %s is a %s store, which only leases worker numbers: remove \"disposable\", or name a mysql or etcd store", quote(f.Workers), s.Kind().Name)
 	}
 	if d.has(path + "/datacenter") {
 		d.fail(d.keys[path+"/datacenter"], "\"datacenter\" does not go with \"workers\", which leases datacenter and worker as one number: remove it")

@@ -52,7 +52,16 @@ func checkSegment(d *document, c *Config, g *Segment, path string) {
 	if st != nil && !st.Kind().Segments {
 		d.fail(d.vals[path+"/store"], "store %s is a %s store, which cannot keep segments: name a mysql, etcd or file store", quote(g.Store), st.Kind().Name)
 	}
+	if st != nil && st.MySQL != nil && st.MySQL.Table != nil && g.Scramble != nil {
+		d.fail(d.keys[path+"/scramble"], "%s gives the numbers of the series as they are, and a scrambled one may be among them: remove \"scramble\", or name another store", st.MySQL.Table.Dialect)
+	}
+	if st != nil && st.MySQL != nil && st.MySQL.Table != nil && d.has(path+"/step") {
+		d.fail(d.keys[path+"/step"], "the table of %s has the step of each key, which both obey: remove \"step\", or change it there (idproxy source set --step)", st.MySQL.Table.Dialect)
+	}
 	checkKey(d, g.Key, path+"/key")
+	if g.Scramble != nil {
+		checkScramble(d, g, path)
+	}
 	for _, n := range []struct {
 		key   string
 		value uint64
@@ -111,7 +120,7 @@ func checkSnowflake(d *document, c *Config, f *Snowflake, path string) {
 	if s := store(d, c, path+"/store", f.Store); s != nil && !s.Kind().Fence {
 		d.fail(d.vals[path+"/store"], "store %s is no file store: the fence of a fixed worker needs one", quote(f.Store))
 	}
-	for _, key := range []string{"store", "lease", "disposable"} {
+	for _, key := range []string{"store", "lease", "disposable", "pool"} {
 		if (key == "store") == workers && d.has(path+"/"+key) {
 			d.fail(d.keys[path+"/"+key], "%q does not go with %s: remove it", key, map[bool]string{true: `"workers"`, false: `a fixed "worker"`}[workers])
 		}
@@ -130,6 +139,14 @@ func checkSnowflake(d *document, c *Config, f *Snowflake, path string) {
 func checkLayout(d *document, f *Snowflake, l layout, path string) {
 	if at, ok := d.vals[path+"/worker"]; ok && f.Worker >= 1<<l.worker {
 		d.fail(at, "\"worker\" is %d, but layout %s has room for 0 to %d", f.Worker, f.Layout, 1<<l.worker-1)
+	}
+	if at, ok := d.vals[path+"/pool"]; ok && d.has(path+"/workers") && !d.failedAt(at) {
+		switch most := uint64(1) << (l.datacenter + l.worker); {
+		case f.Disposable:
+			d.fail(d.keys[path+"/pool"], "\"pool\" does not go with \"disposable\": numbers that are used once are not made beforehand; make the pool with idproxy worker add 0")
+		case f.Pool == 0 || f.Pool > min(most, poolMost):
+			d.fail(at, "\"pool\" must be from 1 to %d with layout %s, got %d; twice as many as there are processes are enough", min(most, poolMost), f.Layout, f.Pool)
+		}
 	}
 	if at, ok := d.vals[path+"/disposable"]; ok && f.Disposable && d.has(path+"/workers") && l.datacenter+l.worker < leastDisposable {
 		d.fail(at, "\"disposable\" needs %d bits or more for workers, for each start of a process uses a number up: layout %s has %d; 31s/20/12 is one that has",

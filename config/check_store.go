@@ -16,15 +16,19 @@ func checkStore(d *document, c *Config, i int) {
 	for _, k := range storeKinds {
 		kinds = append(kinds, k.Name)
 	}
-	oneKind(d, s.Pos, path, kinds)
+	oneKind(d, s.Pos, path, slices.Compact(kinds))
 	if s.MySQL != nil {
 		checkDSN(d, s.MySQL, path+"/mysql")
+		checkTable(d, s.MySQL, path+"/mysql")
 	}
 	if s.Redis != nil {
 		checkRedis(d, s.Redis, path+"/redis")
 	}
 	if s.Etcd != nil {
 		checkEtcd(d, s.Etcd, path+"/etcd")
+	}
+	if s.ZooKeeper != nil {
+		checkZooKeeper(d, s.ZooKeeper, path+"/zookeeper")
 	}
 	if s.File == nil || s.File.Dir == "" {
 		return
@@ -46,6 +50,18 @@ func checkEtcd(d *document, e *EtcdStore, path string) {
 		d.fail(d.keys[path], "\"username\" and \"password\" go together: add the other one, or remove both and let the certificate of \"tls\" say who idproxy is")
 	}
 	checkStoreTLS(d, e.TLS, path+"/tls")
+}
+
+func checkZooKeeper(d *document, z *ZooKeeperStore, path string) {
+	for j, server := range z.Servers {
+		if at := d.vals[item(path+"/servers", j)]; !dialable(server) && !d.failedAt(at) {
+			d.fail(at, "%s is no server: write host:port such as 127.0.0.1:2181", quote(server))
+		}
+	}
+	if (z.Username == "") != (z.Password == "") && d.sound(path) {
+		d.fail(d.keys[path], "\"username\" and \"password\" go together: add the other one, or remove both")
+	}
+	checkStoreTLS(d, z.TLS, path+"/tls")
 }
 
 // checkDSN asks for a shape only: the driver knows the rest, and this package
@@ -70,6 +86,20 @@ func checkDSN(d *document, m *MySQLStore, path string) {
 		if dsn != "" && slices.Contains(m.DSNs[:i], dsn) {
 			d.fail(at, "\"dsns\" names a server twice: remove one")
 		}
+	}
+}
+
+// tableName is the name of a table, with its database or without.
+var tableName = regexp.MustCompile(`^[A-Za-z0-9_$]+(\.[A-Za-z0-9_$]+)?$`)
+
+// checkTable looks at the table of another system, if the store is one.
+func checkTable(d *document, m *MySQLStore, path string) {
+	switch {
+	case m.Table == nil:
+	case d.has(path + "/dsns"):
+		d.fail(d.keys[path+"/table"], "\"table\" goes with one server: write it as \"dsn\", or remove \"table\"; the other system knows nothing of blocks")
+	case m.Table.Name != "" && !tableName.MatchString(m.Table.Name):
+		d.fail(d.vals[path+"/table/name"], "%s is not the plain name of a table, with its database or without", quote(m.Table.Name))
 	}
 }
 

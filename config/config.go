@@ -17,6 +17,7 @@ type Config struct {
 	Rules           []Rule        `yaml:"rules"`              // in file order: per column the first match wins
 	Admin           *Admin        `yaml:"admin"`              // default: none
 	IDs             *IDs          `yaml:"ids"`                // default: none
+	Order           *Order        `yaml:"order"`              // default: none; needed by sources with order: global
 	Limits          Limits        `yaml:"limits"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`                // from SIGTERM until sessions that still work are cut; default 30s
 	Engine          string        `yaml:"engine" oneof:"loops|goroutines"` // who drives sessions without TLS; default loops, on Linux
@@ -73,8 +74,28 @@ type Admin struct {
 
 // IDs hands ids to other programs.
 type IDs struct {
-	Redis *IDsRedis `yaml:"redis"`
-	HTTP  *IDsHTTP  `yaml:"http"`
+	UsersIn string    `yaml:"users_in"` // mysql or etcd store of users who may ask, besides those below; default: none, and who is asked for no user below may ask
+	Redis   *IDsRedis `yaml:"redis"`
+	HTTP    *IDsHTTP  `yaml:"http"`
+}
+
+// OrderGlobal is what Segment.Order may be.
+const OrderGlobal = "global"
+
+// Order is how the processes that share series in one order ask each other: one gives the ids of all,
+// and the others pass on to it.
+type Order struct {
+	Listen   Addr      `yaml:"listen,required"` // where the others ask this process
+	Announce string    `yaml:"announce"`        // how they reach it, host:port; default: listen
+	Token    Secret    `yaml:"token,required"`  // the same in all processes
+	TLS      *OrderTLS `yaml:"tls"`             // default: no TLS
+}
+
+// OrderTLS are paths of PEM files. Both ends show a certificate that the CA signed.
+type OrderTLS struct {
+	CA   string `yaml:"ca,required"`
+	Cert string `yaml:"cert,required"`
+	Key  string `yaml:"key,required"`
 }
 
 // IDsRedis answers INCR, INCRBY, GET and more of the Redis protocol.
@@ -82,6 +103,9 @@ type IDsRedis struct {
 	Listen    Addr      `yaml:"listen,required"`
 	TLS       *TLS      `yaml:"tls"`         // default: none
 	MaxIncrBy uint64    `yaml:"max_incrby"`  // most ids of one command; default 1000000
+	Moved     bool      `yaml:"moved"`       // clients of a cluster are told who gives the ids of series in one order, which they ask then; default false: it is passed on
+	Announce  string    `yaml:"announce"`    // with moved: how clients reach this process, host:port; default listen
+	Members   []string  `yaml:"members"`     // with moved: how clients reach all proxies, by which they find another one when that is gone; default: they know the one that gives ids
 	CreateIn  string    `yaml:"create_in"`   // store of the keys that users create; default: none can be created
 	Users     []IDsUser `yaml:"users,named"` // in file order; default: clients need not log in
 }

@@ -361,8 +361,8 @@ func TestSecretHoldersPrintThemselves(t *testing.T) {
 		}
 	}
 	walk(reflect.TypeFor[Config]())
-	if found != 8 {
-		t.Errorf("found %d fields of secrets, want 8", found)
+	if found != 11 {
+		t.Errorf("found %d fields of secrets, want 11", found)
 	}
 }
 
@@ -418,6 +418,30 @@ func TestSizeString(t *testing.T) {
 	}{{256 << 20, "256MiB"}, {1 << 30, "1GiB"}, {1 << 10, "1KiB"}, {1000, "1000B"}, {0, "0B"}} {
 		if got := tt.in.String(); got != tt.want {
 			t.Errorf("Size(%d): got %s, want %s", int64(tt.in), got, tt.want)
+		}
+	}
+}
+
+// TestLeasePresets: a name stands for durations.
+func TestLeasePresets(t *testing.T) {
+	for name, want := range map[string]Lease{
+		"":                                    {Heartbeat: 2 * time.Second, Reclaim: 20 * time.Second},
+		", lease: standard":                   {Heartbeat: 2 * time.Second, Reclaim: 20 * time.Second},
+		", lease: patient":                    {Heartbeat: 5 * time.Second, Reclaim: 5 * time.Minute},
+		", lease: {}":                         {Heartbeat: 2 * time.Second, Reclaim: 20 * time.Second},
+		", lease: {reclaim: 1m}":              {Heartbeat: 2 * time.Second, Reclaim: time.Minute},
+		`, lease: "${PRESET}", max_ahead: 1s`: {Heartbeat: 5 * time.Second, Reclaim: 5 * time.Minute},
+	} {
+		c, err := Parse("c.yaml", []byte(`listeners: [{listen: :1, upstream: h:1}]
+stores: {leases: {redis: {addrs: ["h:6379"]}}}
+sources: {a: {snowflake: {workers: leases`+name+`}}}
+`), func(string) (string, bool) { return "patient", true })
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if got := *c.Sources[0].Snowflake.Lease; got != want {
+			t.Errorf("%q: got %+v, want %+v", name, got, want)
 		}
 	}
 }

@@ -63,6 +63,7 @@ func (d *decoder) value(s slot, n ast.Node) {
 	switch {
 	case isScalar(s.dst):
 		d.scalar(s, n)
+	case d.preset(s, n):
 	case s.dst.Kind() == reflect.Struct:
 		d.mapping(s, n)
 	case s.dst.Kind() == reflect.Slice && s.tag.named:
@@ -70,6 +71,26 @@ func (d *decoder) value(s slot, n ast.Node) {
 	case s.dst.Kind() == reflect.Slice:
 		d.list(s, n)
 	}
+}
+
+// presets is a struct that can be written as one word, which stands for values of its keys.
+type presets interface {
+	presets() []string
+	setPreset(name string)
+}
+
+// preset reads the word that a struct is written as; false: it is written with its keys.
+func (d *decoder) preset(s slot, n ast.Node) bool {
+	p, ok := s.dst.Addr().Interface().(presets)
+	if _, scalar := n.(ast.ScalarNode); !ok || !scalar {
+		return false
+	}
+	var name string
+	s.dst, s.tag.oneof = reflect.ValueOf(&name).Elem(), p.presets()
+	if d.scalar(s, n); name != "" {
+		p.setPreset(name)
+	}
+	return true
 }
 
 // plain returns n, or nil after an error when n is none of the node kinds a

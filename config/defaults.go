@@ -34,6 +34,8 @@ func (s *Segment) setDefaults() {
 	s.Start, s.Step, s.StepPolicy, s.Prefetch = 1, defaultStep, "leaf", 10
 }
 
+func (s *Scramble) setDefaults() { s.Bits = mostScrambled }
+
 func (s *Snowflake) setDefaults() {
 	s.Layout = defaultLayout
 	s.Epoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -42,7 +44,16 @@ func (s *Snowflake) setDefaults() {
 	s.ClockBack.Hold = 15 * time.Millisecond
 }
 
-func (l *Lease) setDefaults() { l.Heartbeat, l.Reclaim = 2*time.Second, 20*time.Second }
+func (l *Lease) setDefaults() { l.setPreset(LeaseStandard) }
+
+func (l *Lease) presets() []string { return []string{LeaseStandard, LeasePatient} }
+
+func (l *Lease) setPreset(name string) {
+	l.Heartbeat, l.Reclaim = 2*time.Second, 20*time.Second
+	if name == LeasePatient {
+		l.Heartbeat, l.Reclaim = 5*time.Second, 5*time.Minute
+	}
+}
 
 func (r *Rule) setDefaults() {
 	r.Explicit, r.Unsupported = ExplicitKeep, UnsupportedReject
@@ -75,6 +86,9 @@ func (c *Config) complete() {
 	}
 	if c.Admin != nil {
 		c.joinDir(c.Admin.paths())
+	}
+	if c.Order != nil && c.Order.TLS != nil {
+		c.joinDir([]*string{&c.Order.TLS.CA, &c.Order.TLS.Cert, &c.Order.TLS.Key})
 	}
 	for _, s := range c.Stores {
 		if s.File != nil {
@@ -128,6 +142,9 @@ func pathsOf(l *Addr, t *TLS) (all []*string) {
 func (s *Store) tls() (set []*StoreTLS) {
 	if s.Redis != nil && s.Redis.TLS != nil {
 		set = append(set, s.Redis.TLS)
+	}
+	if s.ZooKeeper != nil && s.ZooKeeper.TLS != nil {
+		set = append(set, s.ZooKeeper.TLS)
 	}
 	if s.Etcd != nil && s.Etcd.TLS != nil {
 		set = append(set, s.Etcd.TLS)

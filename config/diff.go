@@ -7,7 +7,7 @@ import (
 
 // Diff lists by key path, in a fixed order, what differs between the configuration
 // in force and a new one and cannot change while the program runs: any listener,
-// the definition of a store or source that exists, admin, ids, engine and log.format. An
+// the definition of a store or source that exists, admin, ids, order, engine and log.format. An
 // empty list means that new can be put in force: it differs at most in rules,
 // limits, log.level, log.trace, shutdown_timeout and in stores and sources that old does not
 // have.
@@ -27,6 +27,7 @@ func Diff(old, new *Config) (needsRestart []string) {
 	d.named("sources", byName(old.Sources), byName(new.Sources))
 	d.compare("admin", reflect.ValueOf(old.Admin), reflect.ValueOf(new.Admin))
 	d.compare("ids", reflect.ValueOf(old.IDs), reflect.ValueOf(new.IDs))
+	d.compare("order", reflect.ValueOf(old.Order), reflect.ValueOf(new.Order))
 	d.compare("engine", reflect.ValueOf(old.Engine), reflect.ValueOf(new.Engine))
 	d.compare("log.format", reflect.ValueOf(old.Log.Format), reflect.ValueOf(new.Log.Format))
 	return d.paths

@@ -85,13 +85,16 @@ func TestExampleComments(t *testing.T) {
 		t.Fatal(err)
 	}
 	commented := regexp.MustCompile(`(?m)^( *)# ( *(?:- )?[a-z_0-9]+:(?: [^ ].*| +#.*)?)$`)
-	prose := regexp.MustCompile(`(?m)^ *# (listeners|account|tls|upstream_tls|proxy_protocol|stores|sources|segment|snowflake|rules|admin|ids): .*$`)
+	prose := regexp.MustCompile(`(?m)^ *# (listeners|account|tls|upstream_tls|proxy_protocol|stores|sources|segment|snowflake|rules|admin|ids|order): .*$`)
 	text := string(data)
 	head := strings.Index(text, "\n# listeners: one")
 	text = commented.ReplaceAllString(prose.ReplaceAllString(text[head:], ""), "$1$2")
 	env := func(name string) (string, bool) {
 		if strings.HasSuffix(name, "TOKEN") {
 			return "0123456789abcdef", true
+		}
+		if name == "SCRAMBLE_KEY" {
+			return "0123456789abcdef0123456789abcdef", true
 		}
 		return "9", name != ""
 	}

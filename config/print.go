@@ -64,6 +64,9 @@ func printedFields(v reflect.Value) (out yaml.MapSlice, ok bool) {
 			if f.tag.name == "worker" && holder.Workers != "" || f.tag.name == "datacenter" && !strings.Contains(holder.Layout, "+") {
 				continue // it has none
 			}
+			if f.tag.name == "pool" && holder.Pool == 0 {
+				continue // serve makes none
+			}
 		}
 		out = append(out, yaml.MapItem{Key: f.tag.name, Value: one})
 	}

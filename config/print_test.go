@@ -42,6 +42,7 @@ stores:
   ms: {mysql: {dsns: ["idproxy:hunter2@tcp(127.0.0.1:3306)/idproxy", "idproxy:hunter2@tcp(127.0.0.1:3307)/idproxy"]}}
   r: {redis: {addrs: ["127.0.0.1:6379"], password: hunter2}}
   e: {etcd: {endpoints: ["127.0.0.1:2379"], username: u, password: hunter2}}
+sources: {n: {segment: {scramble: {key: "00000000000000000000000000c0ffee"}}}}
 admin: {listen: 127.0.0.1:9307, token: hunter2}
 ids: {redis: {listen: 127.0.0.1:6399, users: {app: {password: hunter2}}}, http: {listen: 127.0.0.1:9308, users: {app: {token: hunter2hunter222}}}}
 `)
@@ -49,7 +50,7 @@ ids: {redis: {listen: 127.0.0.1:6399, users: {app: {password: hunter2}}}, http: 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(text), "hunter2") || strings.Count(string(text), stars) != 9 {
-		t.Errorf("want 9 secrets as stars:\n%s", text)
+	if strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "c0ffee") || strings.Count(string(text), stars) != 10 {
+		t.Errorf("want 10 secrets as stars:\n%s", text)
 	}
 }

@@ -50,6 +50,11 @@ func (r RedisStore) Format(f fmt.State, _ rune) {
 }
 
 // Format prints the store without its password.
+func (z ZooKeeperStore) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{Servers:%v Username:%s Password:%s}", z.Servers, z.Username, z.Password)
+}
+
+// Format prints the store without its password.
 func (e EtcdStore) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{Endpoints:%v Username:%s Password:%s}", e.Endpoints, e.Username, e.Password)
 }
@@ -57,6 +62,11 @@ func (e EtcdStore) Format(f fmt.State, _ rune) {
 // Format prints the address without the token.
 func (a Admin) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{Listen:%s Token:%s}", a.Listen, a.Token)
+}
+
+// Format prints the section without the token.
+func (o Order) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{Listen:%s Announce:%s Token:%s}", o.Listen, o.Announce, o.Token)
 }
 
 // Format prints the user without the password.
