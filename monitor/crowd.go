@@ -29,8 +29,8 @@ type crowd struct {
 	guests map[*guest]struct{}
 }
 
-// grace is how long a connection has to ask before a new one may take its place: in a burst of
-// connections those that ask at once are served in turn.
+// grace is how long a connection has to ask, from when it is read from, before a new one may take its
+// place: in a burst of connections those that ask at once are served in turn.
 const grace = 200 * time.Millisecond
 
 func newCrowd(most int) *crowd { return &crowd{most: most, guests: map[*guest]struct{}{}} }
@@ -41,6 +41,7 @@ type doing uint8
 
 const (
 	waiting   doing = iota // nothing was asked, or not to the end, or the answer is made
+	arriving               // nobody has looked yet whether something is asked: it is not cut
 	answering              // an answer is being made
 	streaming              // the answer has no end
 )
@@ -49,8 +50,11 @@ const (
 type guest struct {
 	net.Conn
 	crowd *crowd
-	since time.Time
-	doing doing // the crowd's mutex guards it
+	begun sync.Once // it is read from
+
+	// The crowd's mutex guards:
+	since time.Time // when it was
+	doing doing
 }
 
 // enter takes a new connection in.
@@ -58,25 +62,37 @@ func (c *crowd) enter(conn net.Conn) *guest {
 	if tcp, ok := plain(conn).(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(sendBuffer) // the system's own bound is larger, and a bound too
 	}
-	g := &guest{Conn: conn, crowd: c}
+	g := &guest{Conn: conn, crowd: c, doing: arriving}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.guests) >= c.most {
 		least := slices.MinFunc(slices.Collect(maps.Keys(c.guests)), func(a, b *guest) int {
 			return cmp.Or(cmp.Compare(a.doing, b.doing), a.since.Compare(b.since))
 		})
-		if wait := grace - time.Since(least.since); least.doing == waiting && wait > 0 {
+		if least.doing == arriving || least.doing == waiting && time.Since(least.since) < grace {
 			c.mu.Unlock()
-			time.Sleep(min(wait, grace/40)) // others may leave meanwhile
+			time.Sleep(grace / 40) // others may leave meanwhile
 			c.mu.Lock()
 			continue
 		}
 		delete(c.guests, least)
 		plain(least.Conn).Close() // of TLS, too: a farewell would wait for a client that does not read
 	}
-	g.since = time.Now()
 	c.guests[g] = struct{}{}
 	return g
+}
+
+// Read implements net.Conn.
+func (g *guest) Read(b []byte) (int, error) {
+	g.begun.Do(g.begin)
+	return g.Conn.Read(b)
+}
+
+// begin notes that somebody looks at what is asked.
+func (g *guest) begin() {
+	g.crowd.mu.Lock()
+	defer g.crowd.mu.Unlock()
+	g.since, g.doing = time.Now(), waiting
 }
 
 // does notes what a connection is there for from now on.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -31,6 +32,7 @@ func TestWhoLeaves(t *testing.T) {
 	enter := func(name string) {
 		server, client := pipe(t)
 		clients[name], guests[name] = client, c.enter(server)
+		guests[name].begin()
 		time.Sleep(time.Millisecond) // the next one is younger
 	}
 	gone := func(name string) bool {
@@ -69,6 +71,39 @@ func TestWhoLeaves(t *testing.T) {
 	if len(c.guests) != 0 {
 		t.Errorf("%d connections are left", len(c.guests))
 	}
+}
+
+// TestNobodyHasLooked: on a machine where nobody gets to run, a connection that may have asked is not
+// taken for one that does nothing. Its time begins when it is read from.
+func TestNobodyHasLooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(1)
+		server, client := pipe(t)
+		first := c.enter(server)
+		defer first.Close()
+		second, _ := pipe(t)
+		entered := make(chan *guest)
+		go func() { entered <- c.enter(second) }()
+		select {
+		case <-entered:
+			t.Error("a connection was cut that nobody had looked at")
+		case <-time.After(time.Hour):
+		}
+		read := make(chan error)
+		go func() {
+			_, err := first.Read(make([]byte, 1))
+			read <- err
+		}()
+		began := time.Now()
+		(<-entered).Close()
+		if took := time.Since(began); took < grace || took > 2*grace {
+			t.Errorf("its place was taken after %v", took)
+		}
+		if err := <-read; err == nil {
+			t.Error("it was not cut")
+		}
+		client.Close()
+	})
 }
 
 // TestFew: above so many answers at once the client is told to come again.

@@ -133,6 +133,18 @@ var metrics = []metric{
 		out(float64(o.Segment.Fetches), o.Name, "done")
 		out(float64(o.Segment.Failed), o.Name, "failed")
 	})),
+	gauge("order_leads", "1 when this process gives the ids of a source in one order, 0 when it asks another one.", []string{"source"}, eachOrder(func(o *Source, out emit) {
+		out(one(o.Order.Leads), o.Name)
+	})),
+	gauge("order_led", "1 when it is known which process gives the ids of a source in one order.", []string{"source"}, eachOrder(func(o *Source, out emit) {
+		out(one(o.Order.Leader != ""), o.Name)
+	})),
+	gauge("order_term", "Grows with each change of the process that gives the ids of a source in one order.", []string{"source"}, eachOrder(func(o *Source, out emit) {
+		out(float64(o.Order.Term), o.Name)
+	})),
+	counter("order_passed_total", "Ids of a source in one order that another process gave to this one.", []string{"source"}, eachOrder(func(o *Source, out emit) {
+		out(float64(o.Order.Passed), o.Name)
+	})),
 	gauge("worker_number", "The worker number; absent while there is none.", []string{"source"}, eachSnowflake(func(o *Source, out emit) {
 		if o.Snowflake.Worker != nil {
 			out(float64(*o.Snowflake.Worker), o.Name)
@@ -223,6 +235,14 @@ func eachSource(f func(*Source, emit)) func(*State, emit) {
 func eachSegment(f func(*Source, emit)) func(*State, emit) {
 	return eachSource(func(o *Source, out emit) {
 		if o.Segment != nil {
+			f(o, out)
+		}
+	})
+}
+
+func eachOrder(f func(*Source, emit)) func(*State, emit) {
+	return eachSource(func(o *Source, out emit) {
+		if o.Order != nil {
 			f(o, out)
 		}
 	})

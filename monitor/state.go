@@ -124,6 +124,7 @@ type Source struct {
 	// Failing says why the store does not answer, while what is in memory goes on being used.
 	Failing   string     `json:"failing,omitempty"`
 	Segment   *Segment   `json:"segment,omitempty"`
+	Order     *Order     `json:"order,omitempty"`
 	Snowflake *Snowflake `json:"snowflake,omitempty"`
 }
 
@@ -138,6 +139,14 @@ type Segment struct {
 	Fetches   uint64        `json:"fetches"`
 	Failed    uint64        `json:"fetches_failed"`
 	YearsLeft *float64      `json:"years_left,omitempty"` // until the greatest id at the present rate; nil: no ids are drawn
+}
+
+// Order is who gives the ids of a source whose ids are in one order over all processes.
+type Order struct {
+	Leads  bool   `json:"leads"`            // this process does
+	Leader string `json:"leader,omitempty"` // where the process that does is asked; empty: none does, as far as is known
+	Term   int64  `json:"term"`             // grows with each change of who does
+	Passed uint64 `json:"ids_passed"`       // that another process gave to this one
 }
 
 // Snowflake is where a source of composed ids stands.
@@ -170,7 +179,7 @@ type Reason struct {
 // Store is where sources keep their state.
 type Store struct {
 	Name    string       `json:"name"`
-	Kind    string       `json:"kind"` // mysql, etcd, redis, file
+	Kind    string       `json:"kind"` // mysql, etcd, zookeeper, redis, file
 	Up      bool         `json:"up"`
 	Took    Milliseconds `json:"took_ms"` // the last answer took
 	Slow    bool         `json:"slow"`    // and this one and the one before took long

@@ -45,6 +45,7 @@ sources:
 rules: [{table: %q, column: id, source: ids}]
 `, maria.Addr, account, mysql.Addr, second, maria.Addr, name, segment, name+table)
 	}
+	const scrambles = ", scramble: {key: 2b7e151628aed2a6abf7158809cf4f3c"
 	found := func(path, level, want string) {
 		t.Helper()
 		got := runWith(t, "", "check", "--online", "--config", path)
@@ -56,6 +57,8 @@ rules: [{table: %q, column: id, source: ids}]
 		{account, ", start: 500000", ".*", check.LevelNote, " was never used: it begins at 500000,"},
 		{account, ", key: 'k_{table}'", ".*", check.LevelNote, ", one of 2 series, was never used: it begins at 196608,"},
 		{account, ", key: 'k_{schema}.{table}'", ".*", check.LevelNote, ", one of 2 series, was never used: it begins at 196608,"},
+		{account, scrambles + ", bits: 53}", ".*", check.LevelNote, " was never used: no column holds an id of 53 bits\n"},
+		{"", scrambles + ", bits: 53}", ".*", check.LevelError, ": its INSERTs will be refused: NOT asked: listener b\n"},
 		{"", "", ".orders", check.LevelError, " was never used, and its INSERTs will be refused, for where it begins is not known: NOT asked: listener b; mend that, or set start: " +
 			"a number above all that is there (from 131073 on above what was asked)\n"},
 		{"", ", key: 'k_{table}'", ".orders", check.LevelError, " was never used, and its INSERTs will be refused"},

@@ -32,6 +32,20 @@ sources: {ids: {snowflake: {worker: 1, layout: %s}}}
 	}
 }
 
+// TestCheckScramble: check says what scrambled ids are not.
+func TestCheckScramble(t *testing.T) {
+	got := runWith(t, "", "check", "--config", harness.WriteConfig(t, `listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+sources: {ids: {segment: {scramble: {key: 2b7e151628aed2a6abf7158809cf4f3c}}}}
+`))
+	if got.status != statusFine {
+		t.Errorf("%+v", got)
+	}
+	for _, want := range []string{"consecutive", "do not ascend"} {
+		holds(t, "check", got.out, "warning: source ids: scrambled ids ")
+		holds(t, "check", got.out, want)
+	}
+}
+
 // TestLayoutsReadAlike: what the configuration takes for a layout is one.
 func TestLayoutsReadAlike(t *testing.T) {
 	for _, layout := range []string{

@@ -40,6 +40,7 @@ func TestCheckStores(t *testing.T) {
 			name: "server of a group", stores: `{a: {mysql: {dsns: ["u@tcp(h:1)/d", "u@tcp(h:2)/d"]}}, b: {mysql: {dsn: "u@tcp(h:2)/d"}}}`,
 			want: []string{": warning: store b: it is the same database as store a in line 2, mysql store tcp(h:2)/d"},
 		},
+		{name: "a table beside", stores: `{a: {mysql: {dsn: "u@tcp(h:1)/d"}}, b: {mysql: {dsn: "u@tcp(h:1)/d", table: {dialect: leaf}}}}`, want: []string{": fine"}},
 		{name: "two databases", stores: `{a: {mysql: {dsn: "u@tcp(h:1)/d"}}, b: {mysql: {dsn: "u@tcp(h:1)/e"}}}`, want: []string{": fine"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -109,6 +109,7 @@ sources:
   late: {segment: {store: main, start: 3000000000}}
   flakes: {snowflake: {worker: 1}}
   short: {snowflake: {worker: 2, layout: 41/5/7}}
+  hidden: {segment: {scramble: {key: 2b7e151628aed2a6abf7158809cf4f3c, bits: 48}}}
 rules: [{table: %[2]s.%[3]s, column: %[4]s, source: %[5]s}]
 `
 
@@ -136,6 +137,7 @@ func TestCheckOnline(t *testing.T) {
 		{"column too narrow", "orders", "small", "flakes", "makes ids of up to 63 bits, and the column holds at most 2147483647"},
 		{"column too narrow for a short layout", "orders", "small", "short", "makes ids of up to 53 bits, and the column holds at most 2147483647"},
 		{"column too narrow for the start", "orders", "small", "late", "stands at 3000000000, and the column holds at most 2147483647"},
+		{"column too narrow for scrambled ids", "orders", "small", "hidden", "makes ids of up to 48 bits, and the column holds at most 2147483647"},
 		{"column wide enough", "orders", "id", "flakes", ""},
 		{"source never used", "old", "id", "ids", ""},
 		{"only negative ids", "negative", "id", "ids", ""},
@@ -150,7 +152,7 @@ func TestCheckOnline(t *testing.T) {
 				}
 				return
 			}
-			holds(t, "the findings", got.out, path+":8:9: error: rule "+name+"."+tt.table+"."+tt.column)
+			holds(t, "the findings", got.out, path+":9:9: error: rule "+name+"."+tt.table+"."+tt.column)
 			holds(t, "the findings", got.out, tt.want)
 			if got.status != statusFinding {
 				t.Errorf("status %d", got.status)

@@ -49,6 +49,9 @@ func printDecoded(w io.Writer, d *admin.Decoded) error {
 	if d.Worker != nil {
 		fmt.Fprintf(w, "worker      %d\nsequence    %d\n", *d.Worker, *d.Sequence)
 	}
+	if d.Number != nil {
+		fmt.Fprintf(w, "number      %d\n", *d.Number)
+	}
 	for _, g := range d.Genes {
 		fmt.Fprintf(w, "gene        %d, of rule %s: %s; above it %d\n", g.Gene, g.Rule, g.Formula, g.Body)
 	}
@@ -73,6 +76,9 @@ func printDecoded(w io.Writer, d *admin.Decoded) error {
 		fmt.Fprintf(w, "key         %s, which stands at %d: the id was reserved\n", d.Key, *d.Next)
 	case d.Reserved != nil:
 		fmt.Fprintf(w, "key         %s, which stands at %d: the id was not reserved yet\n", d.Key, *d.Next)
+	}
+	if d.TakenAt != nil {
+		fmt.Fprintf(w, "taken by    %s at %s\n", d.TakenBy, d.TakenAt.Format("2006-01-02T15:04:05.000Z07:00"))
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +24,7 @@ func sourceCommand(at *configFile, std streams) *cobra.Command {
 		Short: "Show where the sources stand, and move them",
 	})
 	jsonFlag(c.PersistentFlags(), &f.json)
-	c.AddCommand(f.list(), f.show(), f.set(), f.imports(), f.adopt())
+	c.AddCommand(f.list(), f.show(), f.set(), f.create(), f.describe(), f.history(), f.imports(), f.adopt())
 	return c
 }
 
@@ -59,36 +58,6 @@ func (f *sourceFlags) show() *cobra.Command {
 			return errors.Join(show(f.out, f.json, s, printSource), findingIf(s.Failed()))
 		},
 	}
-}
-
-func (f *sourceFlags) set() *cobra.Command {
-	var m admin.Move
-	c := &cobra.Command{
-		Use: "set SOURCE NEXT", Short: "Have NEXT be the lowest id not given yet", Example: "  idproxy source set order_id 200001",
-		Args: usageOf(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			next, err := strconv.ParseUint(args[1], 10, 64)
-			if err != nil || next == 0 || next == 1<<64-1 {
-				return fmt.Errorf("%w: %q is not a number from 1 to 2^64-2", errUsage, args[1])
-			}
-			m.Source, m.Next = args[0], next
-			cfg, err := f.at.load()
-			if err != nil {
-				return err
-			}
-			moved, err := admin.Set(cmd.Context(), cfg, m)
-			if err != nil {
-				return err
-			}
-			return show(f.out, f.json, moved, func(w io.Writer, m *admin.Moved) error {
-				_, err := fmt.Fprintf(w, "%s: key %s moved from %d to %d\n", m.Source, m.Key, m.From, m.Next)
-				return err
-			})
-		},
-	}
-	c.Flags().BoolVar(&m.Force, "force", false, "also move it back: only when no id from there on is in use")
-	c.Flags().StringVar(&m.Key, "key", "", "the `key` of a source with {schema} or {table} in its key")
-	return c
 }
 
 func (f *sourceFlags) imports() *cobra.Command {

@@ -25,8 +25,10 @@ import (
 var printed = map[string]any{
 	"idproxy check": check.Report{}, "idproxy explain": outcomes{}, "idproxy version": app.Build{}, "idproxy decode": admin.Decoded{},
 	"idproxy source list": sourceList{}, "idproxy source show": admin.Standing{}, "idproxy source set": admin.Moved{},
+	"idproxy source create": admin.Moved{}, "idproxy source describe": admin.Described{}, "idproxy source history": admin.History{},
 	"idproxy source import": importList{}, "idproxy source adopt": admin.Adopted{},
-	"idproxy status":      monitor.State{},
+	"idproxy status":    monitor.State{},
+	"idproxy user list": admin.UserList{}, "idproxy user add": admin.NewUser{}, "idproxy user remove": admin.RemovedUser{},
 	"idproxy worker list": admin.Pool{}, "idproxy worker add": admin.Added{}, "idproxy worker drop": admin.Removed{},
 }
 

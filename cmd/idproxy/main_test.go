@@ -58,7 +58,7 @@ func TestStatuses(t *testing.T) {
 		{"decode without the source", []string{"decode", "--config", good, "x", "1"}, statusFinding, "", `no source "x"`},
 		{"source of nothing", []string{"source"}, statusUsage, "", "adopt       Of several servers"},
 		{"source help", []string{"help", "source", "set"}, statusFine, "--force", ""},
-		{"source set without a number", []string{"source", "set", "--config", good, "x"}, statusUsage, "", "accepts 2 arg(s), received 1"},
+		{"source set without a number", []string{"source", "set", "--config", good, "x"}, statusUsage, "", "say NEXT, or how the series is tuned"},
 		{"source show without the source", []string{"source", "show", "--config", good, "x"}, statusFinding, "", `no source "x"`},
 		{"source adopt of no group", []string{"source", "adopt", "--config", good, "x"}, statusFinding, "", "of several servers"},
 		{"source import without a format", []string{"source", "import", "--config", good}, statusUsage, "", "leaf, tickets64, tinyid"},

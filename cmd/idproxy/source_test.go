@@ -90,7 +90,8 @@ func TestSourceSet(t *testing.T) {
 }
 
 func TestDecode(t *testing.T) {
-	path := harness.WriteConfig(t, sourcesConfig)
+	path := harness.WriteConfig(t, strings.Replace(sourcesConfig, "rules:",
+		"  hidden: {segment: {store: local, key: hid, scramble: {key: 2b7e151628aed2a6abf7158809cf4f3c, bits: 53}}}\nrules:", 1))
 	id := uint64(1000)<<22 | 3<<17 | 7<<12 | 9
 	for _, tt := range []struct {
 		args   []string
@@ -105,6 +106,9 @@ func TestDecode(t *testing.T) {
 			"gene        8, of rule shop.names.nr: nr % 16 = CRC32(name) % 16; above it 62\n",
 		}, statusFine},
 		{[]string{"order_id", "1000", "--json"}, []string{`"gene": 232`, `"body": 3`, `"rule": "shop.names.nr"`}, statusFine},
+		{[]string{"hidden", "8930610991045064"}, []string{"number      2\n", "key         hid~53~99de1e5358233011, which stands at 0: the id was not reserved yet"}, statusFine},
+		{[]string{"hidden", "8930610991045064", "--json"}, []string{`"number": 2,`}, statusFine},
+		{[]string{"hidden", "8930610"}, []string{""}, statusFinding},
 		{[]string{"each", "7"}, []string{"key         ids_{table}: each table has a series of its own"}, statusFine},
 		{[]string{"ticket", "3000000"}, []string{"number 2 of dsns", "where it stands is not known: ", "connection refused"}, statusFinding},
 		{[]string{"ticket", "3000000", "--json"}, []string{`"server": 2`, `"error": "`}, statusFinding},

@@ -27,12 +27,20 @@ func TestWorkerStores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cache, err := servers.StartRedis(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := servers.StartZooKeeper(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	db, err := servers.Start(t.Context(), servers.MariaDB, servers.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, stop := range []func() error{raft.Stop, db.Stop} {
+		for _, stop := range []func() error{raft.Stop, cache.Stop, keeper.Stop, db.Stop} {
 			if err := stop(); err != nil {
 				t.Error(err)
 			}
@@ -48,6 +56,8 @@ func TestWorkerStores(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, store string }{
 		{"etcd", fmt.Sprintf(`{etcd: {endpoints: ["%s"]}}`, raft.Addr)},
+		{"redis", fmt.Sprintf(`{redis: {addrs: ["%s"]}}`, cache.Addr)},
+		{"zookeeper", fmt.Sprintf(`{zookeeper: {servers: ["%s"]}}`, keeper.Addr)},
 		{"mysql", fmt.Sprintf(`{mysql: {dsn: "%s"}}`, db.DSN("idproxy"))},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tryStore(t, tt.store) })

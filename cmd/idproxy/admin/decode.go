@@ -9,6 +9,7 @@ import (
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
+	"idproxy/idsource"
 	"idproxy/idsource/objectid"
 	"idproxy/idsource/snowflake"
 	"idproxy/idsource/uuid"
@@ -23,10 +24,13 @@ type Decoded struct {
 	Datacenter *uint64    `json:"datacenter,omitempty"`
 	Worker     *uint64    `json:"worker,omitempty"`
 	Sequence   *uint64    `json:"sequence,omitempty"`
+	Number     *uint64    `json:"number,omitempty"` // of a scrambled id, in its series
 	Key        string     `json:"key,omitempty"`
 	Next       *uint64    `json:"next,omitempty"`
 	Reserved   *bool      `json:"reserved,omitempty"` // false: the source has not come to this id yet
 	Server     *uint64    `json:"server,omitempty"`   // of several, from 1
+	TakenBy    string     `json:"taken_by,omitempty"` // who reserved it, as the store's history has it
+	TakenAt    *time.Time `json:"taken_at,omitempty"` // when
 	Process    string     `json:"process,omitempty"`  // of an ObjectId, hexadecimal
 	Counter    *uint64    `json:"counter,omitempty"`  // of a UUID or ObjectId
 	Random     string     `json:"random,omitempty"`   // of a UUID, hexadecimal
@@ -41,7 +45,9 @@ func Decode(ctx context.Context, cfg *config.Config, source, id string) (*Decode
 		return nil, err
 	}
 	d, err := Apart(cfg, src, id)
-	if n, ok := d.ID.(uint64); ok && err == nil && src.Segment != nil {
+	if d.Number != nil && err == nil {
+		d.stand(ctx, cfg, src, *d.Number)
+	} else if n, ok := d.ID.(uint64); ok && err == nil && src.Segment != nil {
 		d.stand(ctx, cfg, src, n)
 	}
 	return d, err
@@ -62,7 +68,17 @@ func Apart(cfg *config.Config, src *config.Source, id string) (*Decoded, error) 
 		d.Kind = "snowflake"
 		return d, d.snowflake(src.Snowflake, n)
 	}
-	d.Kind, d.Key = "segment", src.Segment.Key
+	d.Kind, d.Key = "segment", store.KeyOf(src.Segment)
+	if s, err := store.Scramble(src.Segment); s != nil || err != nil {
+		if err != nil {
+			return d, err
+		}
+		number, ok := s.Number(n)
+		if !ok {
+			return d, fmt.Errorf("%d is no id of source %s: its ids lie from %d to %d", n, src.Name, s.First(), 2*(s.First()-1)+1)
+		}
+		d.Number, n = &number, number
+	}
 	if st := cfg.Store(src.Segment.Store); st.MySQL != nil && len(st.MySQL.DSNs) > 0 {
 		server := n/config.GroupBlock%uint64(len(st.MySQL.DSNs)) + 1
 		d.Server = &server
@@ -103,6 +119,17 @@ func (d *Decoded) stand(ctx context.Context, cfg *config.Config, src *config.Sou
 	if d.Error = s.Error; s.Next != nil {
 		reserved := id < *s.Next
 		d.Next, d.Reserved = s.Next, &reserved
+	}
+	st, known := stores[src.Segment.Store]
+	historian, ok := st.Segments.(idsource.Historian)
+	if !known || !ok || d.Reserved == nil || !*d.Reserved {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
+	defer cancel()
+	all, _ := historian.History(ctx, store.KeyOf(src.Segment), id, overlapping) // where it cannot be read, it is not told
+	if one, ok := idsource.Holding(all, id); ok {
+		d.TakenBy, d.TakenAt = one.By, &one.At
 	}
 }
 

@@ -156,6 +156,8 @@ func (m *Import) targets(cfg *config.Config, tags map[string]uint64) ([]Imported
 		switch {
 		case src != nil && (src.Segment == nil || segment.IsTemplate(src.Segment.Key)):
 			return nil, fmt.Errorf("source %s is no segment with one key", src.Name)
+		case src != nil && src.Segment.Scramble != nil:
+			one.Source, one.Result = src.Name, "skipped: its ids are scrambled and lie above"
 		case src != nil:
 			one.Source, one.Key, one.target = src.Name, src.Segment.Key, cfg.Store(src.Segment.Store)
 		case into != nil:

@@ -10,7 +10,6 @@ import (
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource/mysql"
-	"idproxy/idsource/segment"
 )
 
 // ErrUsage is an error of whoever asks, not of what is asked.
@@ -48,53 +47,20 @@ func sourceOf(cfg *config.Config, name string) (*config.Source, error) {
 	return src, nil
 }
 
-// Move says where a source is to stand.
-type Move struct {
-	Source string
-	Key    string // of a source with a series for each table; else empty
-	Next   uint64
-	Force  bool // also down
-}
-
-// Moved is a source that was moved.
-type Moved struct {
-	Source string `json:"source"`
-	Key    string `json:"key"`
-	From   uint64 `json:"from"`
-	Next   uint64 `json:"next"`
-}
-
-// Set has a source stand where it is told.
-func Set(ctx context.Context, cfg *config.Config, m Move) (*Moved, error) {
-	src, err := sourceOf(cfg, m.Source)
+// unrivalled refuses to make a series beside one of another secret.
+func unrivalled(ctx context.Context, st store.Store, g *config.Segment) error {
+	s, err := store.Scramble(g)
+	if s == nil || err != nil {
+		return err
+	}
+	keys, err := st.Keys.Keys(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if src.Segment == nil {
-		return nil, fmt.Errorf("source %s is no segment: it has nothing that could be set", src.Name)
+	if rivals := s.Rivals(g.Key, keys); len(rivals) > 0 {
+		return fmt.Errorf("key %q was used with another scramble.key, as %q: put that secret back, or choose more bits", g.Key, rivals)
 	}
-	key := src.Segment.Key
-	switch {
-	case segment.IsTemplate(key) && len(store.Matching(key, []string{m.Key})) == 0:
-		return nil, fmt.Errorf("%w: source %s has a series for each table: name one with --key, of the form %s", ErrUsage, src.Name, key)
-	case segment.IsTemplate(key):
-		key = m.Key
-	case m.Key != "":
-		return nil, fmt.Errorf("%w: --key is for sources with {schema} or {table} in their key", ErrUsage)
-	}
-	stores := store.Opened{}
-	defer stores.Close()
-	st, err := stores.Get(cfg.Store(src.Segment.Store))
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
-	defer cancel()
-	from, err := move(ctx, st, key, m)
-	if err != nil {
-		return nil, fmt.Errorf("source %s: %w", src.Name, err)
-	}
-	return &Moved{Source: src.Name, Key: key, From: from, Next: m.Next}, nil
+	return nil
 }
 
 // move has a key stand at to.Next, and returns where it stood.

@@ -54,6 +54,10 @@ func (s *Standing) begins(g *config.Segment) {
 	if s.Used == nil || *s.Used {
 		return
 	}
+	if g.Scramble != nil {
+		s.Begins = fmt.Sprintf("at number %d", max(*s.Next, g.Start))
+		return
+	}
 	s.Begins = "above the greatest id of its tables"
 	if next := max(*s.Next, g.Start); *s.Next > 0 || g.StartGiven {
 		s.Begins = fmt.Sprintf("at %d, or above the greatest id of its tables if that is more", next)
@@ -68,7 +72,7 @@ func stand(ctx context.Context, stores store.Opened, cfg *config.Config, src *co
 	switch {
 	case src.Segment != nil:
 		g := src.Segment
-		s.Kind, s.Store, s.Key, s.Start = "segment", g.Store, g.Key, g.Start
+		s.Kind, s.Store, s.Key, s.Start = "segment", g.Store, store.KeyOf(g), g.Start
 		if err := s.segment(ctx, stores, cfg.Store(g.Store), g, deep); err != nil {
 			s.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
 		}

@@ -101,7 +101,7 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	if err := p.srv.Listen(); err != nil {
 		return err
 	}
-	if p.ids, err = serveIDs(p.cfg.IDs, keys.New(p.log, p.sources), p.log, p.watch.api); err != nil {
+	if p.ids, err = serveIDs(p.cfg.IDs, keys.New(p.log, p.sources), p.log, p.watch.api, p.sources.Leader); err != nil {
 		return err
 	}
 	defer func() {
@@ -109,6 +109,7 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 			err = cerr
 		}
 	}()
+	p.sources.ServeOrder(p.ids.announced())
 	p.notify(daemon.SdNotifyReady)
 	stopReloads := p.reloadOnHangup(file)
 	defer stopReloads()

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"idproxy/cmd/idproxy/keys"
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
+	"idproxy/idsource/access"
 	"idproxy/idsource/httpapi"
 	"idproxy/idsource/resp"
 	"idproxy/proxy"
@@ -22,6 +24,9 @@ import (
 // idServer hands ids to other programs, over the protocol of Redis and over HTTP.
 type idServer struct {
 	registry  *keys.Registry
+	leader    func() string // where clients ask for ids of series in one order
+	users     sharedUsers
+	redis     string // where clients are told to ask this process; empty: they are not
 	log       *slog.Logger
 	listeners []net.Listener
 	serve     []func(context.Context) // one for each listener, which it closes
@@ -30,19 +35,22 @@ type idServer struct {
 }
 
 // serveIDs starts what the configuration asks for; nil when it is nothing. api makes what it says
-// nothing of. A store that does not answer keeps nobody else waiting.
-func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, api func() httpapi.Config) (*idServer, error) {
+// nothing of, and leader says where clients ask for ids of series in one order. A store that does not answer keeps nobody else waiting.
+func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, api func() httpapi.Config, leader func() string) (*idServer, error) {
 	if ids == nil {
 		return nil, nil
 	}
 	ctx, end := context.WithCancel(context.Background())
-	s := &idServer{registry: registry, log: log, end: end}
+	s := &idServer{registry: registry, leader: leader, log: log, end: end, users: sharedUsers{in: ids.UsersIn, log: log}}
 	if err := errors.Join(s.overRedis(ids.Redis), s.overHTTP(ids.HTTP, api)); err != nil {
 		end()
 		for _, l := range s.listeners {
 			err = errors.Join(err, l.Close())
 		}
 		return nil, err
+	}
+	for _, in := range s.watched(ids) {
+		s.wg.Go(func() { s.watch(ctx, in) })
 	}
 	s.wg.Go(func() {
 		all := registry.Refresh(ctx)
@@ -77,11 +85,16 @@ func (s *idServer) overRedis(c *config.IDsRedis) error {
 	rc := resp.Config{
 		Lookup: s.registry.Lookup, Create: s.registry.Creator(c.CreateIn), TLS: secure, MaxIncrBy: c.MaxIncrBy, Logger: s.log,
 	}
+	if c.Moved {
+		rc.Lookup, rc.Cluster, rc.Members = s.registry.LookupHere, s.leader, c.Members
+	}
+	var users []access.User
 	for _, u := range c.Users {
-		rc.Users = append(rc.Users, resp.User{
-			Name: u.Name, Password: string(u.Password), Keys: u.Sources, MaxIncrBy: u.MaxIncrBy, Rate: u.Rate, Create: u.Create, Set: u.Set,
+		users = append(users, access.User{
+			Name: u.Name, Secret: access.DigestOf(string(u.Password)), Keys: u.Sources, Most: u.MaxIncrBy, Rate: u.Rate, Create: u.Create, Set: u.Set,
 		})
 	}
+	rc.Users = s.users.of(users)
 	err = s.listen(c.Listen, func(ctx context.Context, l net.Listener, at string) {
 		s.log.Info("ids over redis", "listen", at, "users", len(c.Users))
 		if err := resp.New(rc).Serve(ctx, l); err != nil {
@@ -91,7 +104,18 @@ func (s *idServer) overRedis(c *config.IDsRedis) error {
 	if err != nil {
 		return fmt.Errorf("ids over redis: %w", err)
 	}
+	if c.Moved {
+		s.redis = cmp.Or(c.Announce, s.listeners[len(s.listeners)-1].Addr().String())
+	}
 	return nil
+}
+
+// announced is where clients are told to ask this process; empty: they are not.
+func (s *idServer) announced() string {
+	if s == nil {
+		return ""
+	}
+	return s.redis
 }
 
 func (s *idServer) overHTTP(c *config.IDsHTTP, with func() httpapi.Config) (err error) {
@@ -104,9 +128,11 @@ func (s *idServer) overHTTP(c *config.IDsHTTP, with func() httpapi.Config) (err 
 	}
 	api.Lookup = func(key string) (httpapi.Source, bool) { return s.registry.Lookup(key) }
 	api.Position, api.Logger, api.MaxN, api.TinyIDStep = s.registry.Position, s.log, c.MaxN, c.TinyIDStep
+	var users []access.User
 	for _, u := range c.Users {
-		api.Users = append(api.Users, httpapi.User{Name: u.Name, Token: string(u.Token), Keys: u.Sources, MaxN: u.MaxN, Rate: u.Rate})
+		users = append(users, access.User{Name: u.Name, Secret: access.DigestOf(string(u.Token)), Keys: u.Sources, Most: u.MaxN, Rate: u.Rate})
 	}
+	api.Users = s.users.of(users)
 	err = s.listen(c.Listen, func(ctx context.Context, l net.Listener, at string) {
 		s.log.Info("ids over http", "listen", at, "tls", c.TLS != nil, "users", len(c.Users))
 		if err := httpapi.New(api).Serve(ctx, l); err != nil {
@@ -138,10 +164,14 @@ func decodeID(cfg *config.Config, key, id string) (*httpapi.Decoded, error) {
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), admin.ErrUsage.Error()+": ")) // nobody typed a command
 	}
-	return &httpapi.Decoded{
+	one := &httpapi.Decoded{
 		Key: key, Kind: d.Kind, ID: fmt.Sprint(d.ID), Time: d.Time, Datacenter: d.Datacenter, Worker: d.Worker, Sequence: d.Sequence,
 		Counter: d.Counter, Process: d.Process, Random: d.Random,
-	}, nil
+	}
+	if d.Number != nil {
+		one.Number = strconv.FormatUint(*d.Number, 10)
+	}
+	return one, nil
 }
 
 // again has the keys read now, as after a reload.

@@ -48,7 +48,7 @@ func TestIDsStartWithoutStore(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	started := make(chan *idServer)
 	go func() {
-		s, err := serveIDs(cfg.IDs, keys.New(log, st), log, func() httpapi.Config { return httpapi.Config{} })
+		s, err := serveIDs(cfg.IDs, keys.New(log, st), log, func() httpapi.Config { return httpapi.Config{} }, func() string { return "" })
 		if err != nil {
 			t.Error(err)
 		}
@@ -75,7 +75,7 @@ func TestIDsStartWithoutStore(t *testing.T) {
 func TestDecodeID(t *testing.T) {
 	cfg, err := config.Parse(filepath.Join(t.TempDir(), "idproxy.yaml"), []byte(`
 listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
-sources: {order_id: {segment: {key: orders}}, event_id: {snowflake: {worker: 7}}, link_id: {uuidv7: {}}, doc_id: {objectid: {}}}
+sources: {order_id: {segment: {key: orders}}, event_id: {snowflake: {worker: 7}}, link_id: {uuidv7: {}}, doc_id: {objectid: {}}, hidden: {segment: {scramble: {key: 2b7e151628aed2a6abf7158809cf4f3c, bits: 53}}}}
 `), os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +87,8 @@ sources: {order_id: {segment: {key: orders}}, event_id: {snowflake: {worker: 7}}
 		{"event_id", "912345678901234567", `{"key":"event_id","kind":"snowflake","id":"912345678901234567","time":"2026-11-22T14:16:00.413Z","worker":84,"sequence":2951}`},
 		{"link_id", "01A1FF2832467501B5F1CD3CD7F543F1", `{"key":"link_id","kind":"uuidv7","id":"01a1ff28-3246-7501-b5f1-cd3cd7f543f1","time":"2026-11-21T17:29:46.822Z","counter":1281,"random":"35f1cd3cd7f543f1"}`},
 		{"doc_id", "6740aa10aabbccddee000001", `{"key":"doc_id","kind":"objectid","id":"6740aa10aabbccddee000001","time":"2024-11-22T15:58:08Z","counter":1,"process":"aabbccddee"}`},
+		{"hidden", "8930610991045064", `{"key":"hidden","kind":"segment","id":"8930610991045064","number":"2"}`},
+		{"hidden", "2", "2 is no id of source hidden: its ids lie from 4503599627370496 to 9007199254740991"},
 		{"of_a_store", "x", "it is no number"},
 		{"order_id", "x", `"x" is not an id`},
 		{"link_id", "x", `"x" is no UUID`},

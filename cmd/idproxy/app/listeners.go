@@ -49,7 +49,7 @@ func proxyListener(c *config.Listener) (proxy.Listener, error) {
 		if err != nil {
 			return l, err
 		}
-		l.Greatest, l.Definition, l.Ping = u.Greatest, u.Definition, u.DB.PingContext
+		l.Greatest, l.Held, l.Definition, l.Ping = u.Greatest, u.Held, u.Definition, u.DB.PingContext
 	}
 	return l, nil
 }

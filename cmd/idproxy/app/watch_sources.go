@@ -45,13 +45,11 @@ func fillSource(out *monitor.Source, now idsource.Standing) {
 	out.Issued, out.Problem, out.Failing = now.Issued, text(now.Problem), text(now.Failing)
 	switch stand := now.Of.(type) {
 	case idsource.SegmentStand:
-		out.Segment = &monitor.Segment{
-			Series: stand.Series, Left: stand.Left, PerSecond: stand.PerSecond, RangeSize: stand.RangeSize, Fetches: stand.Fetches, Failed: stand.Failed,
-		}
-		if stand.PerSecond > 0 {
-			lasts := monitor.Milliseconds(min(float64(stand.Left)/stand.PerSecond, forever.Seconds()) * float64(time.Second))
-			years := float64(stand.Last-min(stand.Next, stand.Last)) / stand.PerSecond / year.Seconds()
-			out.Segment.Lasts, out.Segment.YearsLeft = &lasts, &years
+		out.Segment = rangesState(&stand)
+	case idsource.OrderStand:
+		out.Order = &monitor.Order{Leads: stand.Leads, Leader: stand.Leader, Term: stand.Term, Passed: stand.Passed}
+		if stand.Segment != nil {
+			out.Segment = rangesState(stand.Segment)
 		}
 	case idsource.SnowflakeStand:
 		out.Snowflake = &monitor.Snowflake{
@@ -61,6 +59,18 @@ func fillSource(out *monitor.Source, now idsource.Standing) {
 			out.Snowflake.Worker = &stand.Worker
 		}
 	}
+}
+
+func rangesState(stand *idsource.SegmentStand) *monitor.Segment {
+	out := &monitor.Segment{
+		Series: stand.Series, Left: stand.Left, PerSecond: stand.PerSecond, RangeSize: stand.RangeSize, Fetches: stand.Fetches, Failed: stand.Failed,
+	}
+	if stand.PerSecond > 0 {
+		lasts := monitor.Milliseconds(min(float64(stand.Left)/stand.PerSecond, forever.Seconds()) * float64(time.Second))
+		years := float64(stand.Last-min(stand.Next, stand.Last)) / stand.PerSecond / year.Seconds()
+		out.Lasts, out.YearsLeft = &lasts, &years
+	}
+	return out
 }
 
 func text(err error) string {

@@ -94,6 +94,9 @@ func (b *beginCheck) compare(ctx context.Context, c *config.Store, stores store.
 	if err != nil {
 		return err
 	}
+	if b.source.Segment.Scramble != nil {
+		return b.scrambled(ctx, position)
+	}
 	for _, key := range slices.Sorted(maps.Keys(b.highest)) {
 		g := b.highest[key]
 		p, err := position(ctx, key)
@@ -116,6 +119,28 @@ func (b *beginCheck) compare(ctx context.Context, c *config.Store, stores store.
 				b.low, b.stands = g, next
 			}
 		}
+	}
+	return nil
+}
+
+// scrambled looks whether a series of scrambled ids, if it was never used, finds columns without ids
+// that may be its own.
+func (b *beginCheck) scrambled(ctx context.Context, position store.AskPosition) error {
+	g := b.source.Segment
+	p, err := position(ctx, store.KeyOf(g))
+	if err != nil || p.Used || p.Next > g.Start {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.highest)) {
+		if top := b.highest[key]; top.ID >= 1<<(g.Scramble.Bits-1) {
+			b.notes.add(b.source.Pos, LevelError, "source %s was never used, and its INSERTs will be refused: %s holds %d, which may be one of its ids of %d bits; choose more bits, or put the store back",
+				b.source.Name, top.Column, top.ID, g.Scramble.Bits)
+			return nil
+		}
+	}
+	b.notes.add(b.source.Pos, LevelNote, "source %s was never used: no column holds an id of %d bits", b.source.Name, g.Scramble.Bits)
+	if len(b.unasked) > 0 && !g.StartGiven {
+		b.notes.add(b.source.Pos, LevelError, "source %s: its INSERTs will be refused: NOT asked: %s", b.source.Name, strings.Join(b.unasked, ", "))
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (t *tableCheck) fits(ctx context.Context) (bool, error) {
 	if err := t.findBase(ctx, source); err != nil {
 		return false, err
 	}
-	if bits := snowflakeBits(source); bits > 0 && column.Max < 1<<bits-1 {
+	if bits := bitsOf(source); bits > 0 && column.Max < 1<<bits-1 {
 		t.add(LevelError, "source %s makes ids of up to %d bits, and the column holds at most %d", r.Source, bits, column.Max)
 	}
 	return true, nil
@@ -86,7 +86,7 @@ func (t *tableCheck) findBase(ctx context.Context, source *config.Source) error 
 // those of sources that gave ids.
 func (t *tableCheck) compare(positions map[string]uint64) {
 	source := t.cfg.Source(t.rule.Source)
-	if !t.ids || source.Segment == nil {
+	if !t.ids || source.Segment == nil || source.Segment.Scramble != nil { // positions are no ids
 		return
 	}
 	if next := max(positions[source.Name], source.Segment.Start); next > t.max {
@@ -125,8 +125,11 @@ func (t *tableCheck) column(ctx context.Context) error {
 	}, t.schema, t.table, t.rule.Column)
 }
 
-// snowflakeBits is how many bits the ids of a snowflake source have; 0 for other sources.
-func snowflakeBits(source *config.Source) uint {
+// bitsOf is how many bits the ids of a source have at most; 0 where they grow.
+func bitsOf(source *config.Source) uint {
+	if source.Segment != nil && source.Segment.Scramble != nil {
+		return uint(source.Segment.Scramble.Bits)
+	}
 	if source.Snowflake == nil {
 		return 0
 	}

@@ -17,6 +17,9 @@ import (
 func endNotes(cfg *config.Config, now time.Time) (notes []Finding) {
 	for i := range cfg.Sources {
 		c := &cfg.Sources[i]
+		if c.Segment != nil && c.Segment.Scramble != nil {
+			notes = append(notes, scrambleNotes(c)...)
+		}
 		if c.Snowflake == nil {
 			continue
 		}
@@ -37,6 +40,17 @@ func endNotes(cfg *config.Config, now time.Time) (notes []Finding) {
 		notes = append(notes, Finding{c.Pos.String(), level, fmt.Sprintf("source %s: %s", c.Name, text)})
 	}
 	return notes
+}
+
+// scrambleNotes says what scrambled ids are not.
+func scrambleNotes(c *config.Source) []Finding {
+	warn := func(text string) Finding {
+		return Finding{c.Pos.String(), LevelWarning, fmt.Sprintf("source %s: %s", c.Name, text)}
+	}
+	return []Finding{
+		warn("scrambled ids are not consecutive: drivers and applications that count on from the insert id compute wrong ids for statements of several rows"),
+		warn("scrambled ids do not ascend: rows go in all over the index, which costs what random ids cost"),
+	}
 }
 
 // orderNotes says what the ids of a layout are not.
@@ -106,12 +120,17 @@ func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, asker *store
 		s.add(s.source.Pos, LevelWarning, "source %s: %s is %v behind the heartbeat of %s", s.source.Name, whose, time.Duration(ahead)*time.Millisecond, latest.Label)
 	}
 	switch {
+	case !l.Exists && s.source.Snowflake.Pool > 0:
+		s.add(s.source.Pos, LevelNote, "source %s: store %s has no pool of worker numbers yet: serve makes it, and gives its first number after %v",
+			s.source.Name, s.source.Snowflake.Workers, time.Duration(p.Rules.Quarantine())*time.Millisecond)
 	case !l.Exists:
 		return fmt.Errorf("store %s has no pool of worker numbers: make it with idproxy worker add N", s.source.Snowflake.Workers)
 	case l.Pool.Shape != p.Shape:
 		return fmt.Errorf("the pool in store %s is for ids of %s, the configuration says %s", s.source.Snowflake.Workers, l.Pool.Shape, p.Shape)
 	case p.Disposable:
 		return s.disposable(p, l)
+	case free == 0 && uint64(len(l.Records)) < s.source.Snowflake.Pool:
+		s.add(s.source.Pos, LevelNote, "source %s: none of %d worker numbers is free; serve adds numbers up to %d", s.source.Name, held, s.source.Snowflake.Pool)
 	case free == 0:
 		s.add(s.source.Pos, LevelWarning, "source %s: none of %d worker numbers is free", s.source.Name, held)
 	default:

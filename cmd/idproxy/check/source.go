@@ -77,11 +77,41 @@ func (c *checker) store(ctx context.Context, st *config.Store, list []*sourceChe
 		}
 		s.position(ctx, st, func(ctx context.Context) (p idsource.Position, err error) {
 			err = asker.ask(ctx, func(ctx context.Context) (err error) {
-				p, err = opened.Position(ctx, st, s.source.Segment.Key)
+				p, err = opened.Position(ctx, st, store.KeyOf(s.source.Segment))
 				return err
 			})
 			return p, err
 		})
+		if t := st.MySQL; t != nil && t.Table != nil && asker.silent == nil {
+			s.shared(ctx, c.cfg, opened, st)
+		}
+	}
+}
+
+// shared looks at the row that another system has for the source.
+func (s *sourceCheck) shared(ctx context.Context, cfg *config.Config, opened store.Opened, c *config.Store) {
+	st, err := opened.Get(c)
+	if err != nil {
+		return // said offline
+	}
+	spaced, ok := st.Segments.(idsource.Spaced)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
+	defer cancel()
+	of, err := spaced.Spacing(ctx, s.source.Segment.Key)
+	switch {
+	case err != nil:
+		s.add(s.source.Pos, LevelError, "source %s: %v", s.source.Name, err)
+	case of.Every > 1:
+		s.add(s.source.Pos, LevelWarning, "source %s: its key has delta %d, and ids are %[2]d apart: drivers and applications that count on from the insert id "+
+			"compute wrong ids for statements of several rows", s.source.Name, of.Every)
+		for i := range cfg.Rules {
+			if r := &cfg.Rules[i]; r.Source == s.source.Name && r.Gene != nil {
+				s.add(r.Pos, LevelError, "rule %s: a gene needs consecutive ids, and those of source %s are %d apart: remove the gene, or name another source", r, s.source.Name, of.Every)
+			}
+		}
 	}
 }
 

@@ -120,5 +120,8 @@ func (a *storeServers) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
 	defer cancel()
 	a.servers, a.err = st.Servers.Servers(ctx)
+	if shared, ok := st.Segments.(*mysql.Shared); ok && a.err == nil {
+		a.err = shared.CheckTable(ctx)
+	}
 	a.err = errors.Join(a.err, st.Close())
 }

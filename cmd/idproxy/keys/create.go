@@ -2,11 +2,13 @@ package keys
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
 
 	"idproxy/idsource/resp"
+	"idproxy/idsource/scramble"
 	"idproxy/inside"
 )
 
@@ -14,8 +16,30 @@ import (
 // that serves it.
 const maxKeys = 10_000
 
+// createdNote is the note that changes whenever a key is created, so that whoever watches it reads the
+// keys.
+const createdNote = "created"
+
+// Watch has the keys read when another process has created one in a store, until ctx ends. heard is
+// told of all notes of the store, as [idsource.Notes] says.
+func (r *Registry) Watch(ctx context.Context, in string, heard func(notes map[string]string), failed func(error)) {
+	notes := r.sources.Stores()[in].Notes
+	if notes == nil {
+		return
+	}
+	created := ""
+	notes.Watch(ctx, func(all map[string]string) {
+		heard(all)
+		if now := all[createdNote]; now != created {
+			created = now
+			r.Again()
+		}
+	}, failed)
+}
+
 // Create makes a key of a store, whose series begins at start, and serves it. The other processes
-// that serve the store find it within a minute. Of all who make a key at the same time, the series
+// that serve the store find it within two seconds where the store keeps notes and they watch them, and
+// within a minute otherwise. Of all who make a key at the same time, the series
 // begins at the greatest start.
 //
 // It is an error where the key is one already, in whatever store, and while a store does not say.
@@ -34,6 +58,9 @@ func (r *Registry) Create(ctx context.Context, in, key string, start uint64) err
 	}
 	if r.sources.Named()[key] != nil {
 		return fmt.Errorf("key %q is the name of a source", key)
+	}
+	if scramble.Named(key) {
+		return fmt.Errorf("key %q is one of scrambled ids", key)
 	}
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
 		one := stores[name]
@@ -58,6 +85,11 @@ func (r *Registry) Create(ctx context.Context, in, key string, start uint64) err
 	known := maps.Clone(*r.known.Load())
 	known[key] = r.begin(seg, key, st)
 	r.known.Store(&known)
+	if st.Notes != nil { // others find the key by themselves, too, if later
+		if err := st.Notes.Write(ctx, createdNote, rand.Text()+" "+key); err != nil {
+			r.log.Warn("other processes are not told of a key that was created", "key", key, "store", in, "error.message", err)
+		}
+	}
 	return nil
 }
 

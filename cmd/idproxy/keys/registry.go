@@ -18,7 +18,9 @@ import (
 	"idproxy/cmd/idproxy/store"
 	"idproxy/idsource"
 	"idproxy/idsource/objectid"
+	"idproxy/idsource/order"
 	"idproxy/idsource/resp"
+	"idproxy/idsource/scramble"
 	"idproxy/idsource/segment"
 	"idproxy/idsource/uuid"
 	"idproxy/inside"
@@ -38,11 +40,12 @@ type Registry struct {
 	known   atomic.Pointer[map[string]resp.Source] // by source or key
 	wake    chan struct{}
 
-	mu     sync.Mutex                    // of whoever replaces known
-	extra  map[storeKey]*segment.Segment // keys of stores that no source has
-	tables map[storeKey]*segment.Segment // keys of the series of tables
-	begun  map[*segment.Segment]*begun   // of all that are served
-	listed map[string]bool               // stores that have said once which keys they have
+	mu        sync.Mutex                    // of whoever replaces known
+	extra     map[storeKey]*segment.Segment // keys of stores that no source has
+	tables    map[storeKey]*segment.Segment // keys of the series of tables
+	begun     map[series]*begun             // of all that are served
+	scattered map[*segment.Scrambled]*scattered
+	listed    map[string]bool // stores that have said once which keys they have
 }
 
 // Sources are the sources of a running process, which a reload may add to.
@@ -60,7 +63,7 @@ type storeKey struct{ store, key string }
 func New(log *slog.Logger, from Sources) *Registry {
 	r := &Registry{
 		log: log, sources: from, wake: make(chan struct{}, 1), extra: map[storeKey]*segment.Segment{},
-		tables: map[storeKey]*segment.Segment{}, begun: map[*segment.Segment]*begun{}, listed: map[string]bool{},
+		tables: map[storeKey]*segment.Segment{}, begun: map[series]*begun{}, scattered: map[*segment.Scrambled]*scattered{}, listed: map[string]bool{},
 	}
 	r.known.Store(&map[string]resp.Source{})
 	return r
@@ -72,16 +75,28 @@ func (r *Registry) Lookup(key string) (resp.Source, bool) {
 	return src, ok
 }
 
+// LookupHere is Lookup for a process that passes nothing on: of a series in one order the answer is an
+// error that says whom to ask, unless this process gives its ids.
+func (r *Registry) LookupHere(key string) (resp.Source, bool) {
+	src, ok := r.Lookup(key)
+	if b, begun := src.(*begun); begun {
+		if ordered, ok := b.series.(*order.Source); ok {
+			return here{b, ordered.Local()}, true
+		}
+	}
+	return src, ok
+}
+
 // Position returns the lowest id of a segment that is not reserved, from its store.
 func (r *Registry) Position(ctx context.Context, key string) (next uint64, err error) {
 	src, _ := r.Lookup(key)
-	b, ok := src.(*begun)
+	b, ok := src.(positioned)
 	if !ok {
 		return 0, fmt.Errorf("key %q is that of no segment", key)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	p, err := b.store.Position(ctx, b.key)
+	p, err := b.position(ctx)
 	return p.Next, inside.Mark(err)
 }
 
@@ -163,6 +178,14 @@ func (r *Registry) Refresh(ctx context.Context) (all bool) {
 			if b := r.begun[one]; b != nil { // else it came just now: the next reading has it
 				known[name] = b
 			}
+		case *order.Source:
+			if b := r.begun[one]; b != nil { // likewise
+				known[name] = b
+			}
+		case *segment.Scrambled:
+			if c := r.scattered[one]; c != nil { // likewise
+				known[name] = c
+			}
 		case *uuid.Source:
 			known[name] = texts{one, func(id [2]uint64) string { return uuid.ID(id).String() }}
 		case *objectid.Source:
@@ -180,10 +203,13 @@ func (r *Registry) Refresh(ctx context.Context) (all bool) {
 func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (map[string]resp.Source, error) {
 	ctx, cancel := context.WithTimeout(ctx, keysRetry)
 	defer cancel()
-	series := map[string]resp.Source{}
+	all := map[string]resp.Source{}
 	for key, one := range st.ByKey { // also before they are in the store
-		if seg, ok := one.(*segment.Segment); ok {
-			series[key] = r.begin(seg, key, st)
+		switch one := one.(type) {
+		case *segment.Scrambled:
+			all[key] = r.scatter(one, st)
+		case series:
+			all[key] = r.begin(one, key, st)
 		}
 	}
 	keys, err := st.Keys.Keys(ctx)
@@ -191,39 +217,41 @@ func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (m
 		for _, had := range []map[storeKey]*segment.Segment{r.extra, r.tables} {
 			for k, seg := range had {
 				if k.store == name {
-					series[k.key] = r.begin(seg, k.key, st)
+					all[k.key] = r.begin(seg, k.key, st)
 				}
 			}
 		}
-		return series, err
+		return all, err
 	}
 	for _, key := range keys {
-		if series[key] != nil {
+		if all[key] != nil || scramble.Named(key) { // its numbers are no ids
 			continue
 		}
 		k := storeKey{name, key}
 		if each := ofTable(st, key); each != nil && r.extra[k] == nil {
 			if seg, err := each.OfKey(key); err == nil { // else it has more tables than it may
-				r.tables[k], series[key] = seg, r.begin(seg, key, st)
+				r.tables[k], all[key] = seg, r.begin(seg, key, st)
 				continue
 			}
 		}
 		seg, err := r.segmentOf(name, key, st)
 		if err != nil {
-			return series, err
+			return all, err
 		}
-		series[key] = r.begin(seg, key, st)
+		all[key] = r.begin(seg, key, st)
 	}
-	return series, r.drop(ctx, name, series)
+	return all, r.drop(ctx, name, all)
 }
 
 // segmentOf returns the series of a key that no source has, always the same.
 func (r *Registry) segmentOf(name, key string, st sources.Keyed) (*segment.Segment, error) {
 	k := storeKey{name, key}
 	if r.extra[k] == nil {
-		seg, err := segment.New(segment.Config{
-			Name: key, Store: st.Segments, Key: key, Last: math.MaxInt64, MaxBatch: st.Most, Logger: r.log,
-		})
+		sc := segment.Config{Name: key, Store: st.Segments, Key: key, Last: math.MaxInt64, MaxBatch: st.Most, Logger: r.log}
+		if st.Most > 0 {
+			sc.Rows = func(rows uint64) uint64 { return min(rows, st.Most) }
+		}
+		seg, err := segment.New(sc)
 		if err != nil {
 			return nil, err
 		}
@@ -233,11 +261,19 @@ func (r *Registry) segmentOf(name, key string, st sources.Keyed) (*segment.Segme
 }
 
 // begin returns a series as programs have it, always the same.
-func (r *Registry) begin(seg *segment.Segment, key string, st sources.Keyed) *begun {
+func (r *Registry) begin(seg series, key string, st sources.Keyed) *begun {
 	if r.begun[seg] == nil {
-		r.begun[seg] = &begun{Segment: seg, key: key, store: st.Segments}
+		r.begun[seg] = &begun{series: seg, beginning: beginning{key: key, store: st.Segments}}
 	}
 	return r.begun[seg]
+}
+
+// scatter returns a series of scrambled ids as programs have it, always the same.
+func (r *Registry) scatter(of *segment.Scrambled, st sources.Keyed) *scattered {
+	if r.scattered[of] == nil {
+		r.scattered[of] = &scattered{series: of, beginning: beginning{key: of.Key(), store: st.Segments}}
+	}
+	return r.scattered[of]
 }
 
 // ofTable returns the source of which a key is the series of a table, nil when there is none.

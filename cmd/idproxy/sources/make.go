@@ -14,6 +14,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/idsource/lease"
 	"idproxy/idsource/objectid"
+	"idproxy/idsource/order"
 	"idproxy/idsource/segment"
 	"idproxy/idsource/snowflake"
 	"idproxy/idsource/uuid"
@@ -26,6 +27,7 @@ type maker struct {
 	begin  *census.Beginner
 	stores map[string]store.Store
 	idWait atomic.Int64 // limits.id_wait
+	order  *ordering    // nil: no source has one order
 	// fetched is told how long it took to reserve a range; nil: nobody is.
 	fetched func(source string, took time.Duration)
 }
@@ -45,10 +47,6 @@ func (m *maker) newSource(c *config.Source, geneBits uint64) (idsource.Source, e
 	return m.newSnowflake(c)
 }
 
-var stepPolicies = map[string]segment.StepPolicy{
-	"leaf": segment.StepLeaf, "rate": segment.StepRate, "fixed": segment.StepFixed,
-}
-
 func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, error) {
 	g := c.Segment
 	st := m.stores[g.Store]
@@ -59,15 +57,28 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 		}
 		return n
 	}
+	policy, _ := segment.Policy(g.StepPolicy) // the configuration has looked at it
 	sc := segment.Config{
 		Name: c.Name, Store: st.Segments, Key: g.Key,
-		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: stepPolicies[g.StepPolicy],
+		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: policy, Rows: steps,
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
 		MaxBatch: st.Most, Wait: m.wait,
 		Prefetch: float64(g.Prefetch) / 100, Begin: m.begin.Of(c.Name), Logger: m.log,
 	}
 	if m.fetched != nil {
 		sc.Fetched = func(took time.Duration, _ error) { m.fetched(c.Name, took) }
+	}
+	if g.Order == config.OrderGlobal {
+		sc.Tuner, _ = st.Segments.(idsource.Tuner) // the store of a term is a part of it
+		sc.Last = math.MaxInt64                    // processes ask each other in a protocol of signed numbers
+		return m.order.add(order.Config{Segment: begun(sc)}, st.Register)
+	}
+	if g.Scramble != nil {
+		scrambled, err := store.Scramble(g)
+		if err != nil {
+			return nil, fmt.Errorf("source %s: %w", c.Name, err)
+		}
+		return segment.NewScrambled(begun(sc), scrambled, st.Keys.Keys)
 	}
 	if segment.IsTemplate(g.Key) {
 		return segment.NewPerTable(begun(sc))
@@ -94,7 +105,7 @@ func (m *maker) newSnowflake(c *config.Source) (idsource.Source, error) {
 	}
 	sc.Lead = time.Duration(rules.Lead) * time.Millisecond
 	sc.Pool, err = lease.New(lease.Config{
-		Pool: c.Name, Store: m.stores[f.Workers].Numbers(f), Place: m.stores[f.Workers].Place, Rules: rules, Once: f.Disposable, Dir: filepath.Join(m.dir, leaseDir), Logger: m.log,
+		Pool: c.Name, Store: m.stores[f.Workers].Numbers(f), Place: m.stores[f.Workers].Place, Rules: rules, Size: f.Pool, Once: f.Disposable, Dir: filepath.Join(m.dir, leaseDir), Logger: m.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.Name, err)

@@ -91,11 +91,23 @@ func Open(cfg *config.Config, log *slog.Logger, fetched func(source string, took
 		maker:  maker{fetched: fetched, log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}},
 		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{},
 	}
+	var err error
+	if s.order, err = newOrdering(cfg.Order, log); err != nil {
+		return nil, err
+	}
 	if err := s.open(cfg); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
+
+// ServeOrder answers other processes that ask for ids of series in one order, and stands for the lead.
+// redis is where clients ask this process over the Redis protocol; empty: they are not told.
+func (s *Sources) ServeOrder(redis string) { s.order.serve(redis) }
+
+// Leader returns where clients ask for ids of series in one order over the Redis protocol; empty: it
+// is not known.
+func (s *Sources) Leader() string { return s.order.leader() }
 
 // Reload adds what is new in cfg, by which series begin from now on. On an error it has
 // added none that a rule could name.
@@ -154,7 +166,7 @@ func (s *Sources) openStore(c *config.Store) error {
 // Close ends the sources and then their stores.
 func (s *Sources) Close() error {
 	s.asking.Wait()
-	errs := []error{CloseAll(s.byName)}
+	errs := []error{s.order.close(), CloseAll(s.byName)} // first: others give ids while the rest is closed
 	s.begin.Close()
 	for name, st := range s.stores {
 		if err := st.Close(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"idproxy/idsource/etcd"
 	"idproxy/idsource/mysql"
 	"idproxy/idsource/redis"
+	"idproxy/idsource/zookeeper"
 )
 
 // Class says what kind of error a store gave. The set is closed: metrics have it as a label.
@@ -29,11 +30,11 @@ func ClassOf(err error) Class {
 	slow, isNet := errors.AsType[net.Error](err)
 	_, broken := errors.AsType[*net.OpError](err)
 	switch {
-	case mysql.Denied(err), redis.Denied(err), etcd.Denied(err), errors.Is(err, os.ErrPermission):
+	case mysql.Denied(err), redis.Denied(err), etcd.Denied(err), zookeeper.Denied(err), errors.Is(err, os.ErrPermission):
 		return Denied
 	case errors.Is(err, context.DeadlineExceeded), isNet && slow.Timeout():
 		return Timeout
-	case broken, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, driver.ErrBadConn):
+	case broken, zookeeper.Away(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, driver.ErrBadConn):
 		return Unreachable
 	}
 	return Other

@@ -67,7 +67,7 @@ func (p *Pool) Used(l lease.Listing) (n uint64) {
 }
 
 // Lasting reports whether a store of worker numbers keeps what it confirmed, and has no clock.
-func Lasting(c *config.Store) bool { return c.Etcd != nil }
+func Lasting(c *config.Store) bool { return c.Etcd != nil || c.ZooKeeper != nil }
 
 // LeaseRules are the rules of a source whose worker numbers are leased. lasting
 // says of its store that it keeps what it confirmed, and has no clock.

@@ -15,13 +15,17 @@ import (
 	"idproxy/idsource/file"
 	"idproxy/idsource/lease"
 	"idproxy/idsource/mysql"
+	"idproxy/idsource/order"
 	"idproxy/idsource/redis"
+	"idproxy/idsource/zookeeper"
 )
 
 // Store is a store of any kind.
 type Store struct {
 	Segments   idsource.SegmentStore
 	Keys       keyStore
+	Register   order.Register      // of who gives ids of series in one order; nil: the kind has none
+	Notes      idsource.Notes      // nil: the kind has none
 	Fences     idsource.FenceStore // nil: the kind has none
 	workers    lease.Store         // nil: the kind leases no worker numbers
 	disposable lease.Store         // nil: the kind has no worker numbers that are used once
@@ -62,14 +66,21 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 			return Store{}, err
 		}
 		place := fmt.Sprintf("redis %q %q %d", c.Redis.Addrs, c.Redis.Master, c.Redis.DB)
-		return Store{workers: st, Place: place, Places: []string{place}, Close: st.Close, ping: st.Ping}, nil
+		return Store{workers: st, disposable: st.Disposable(), Place: place, Places: []string{place}, Close: st.Close, ping: st.Ping}, nil
+	case c.ZooKeeper != nil:
+		st, err := openZooKeeper(c.ZooKeeper, log)
+		if err != nil {
+			return Store{}, err
+		}
+		place := fmt.Sprintf("zookeeper %q", c.ZooKeeper.Servers)
+		return Store{workers: st.Workers(), disposable: st.Disposable(), Place: place, Places: []string{place}, Lasting: Lasting(c), Close: st.Close, ping: st.Ping}, nil
 	case c.Etcd != nil:
 		place := fmt.Sprintf("etcd %q", c.Etcd.Endpoints)
 		st, err := openEtcd(c.Etcd, log)
 		if err != nil {
 			return Store{}, err
 		}
-		return Store{Segments: st, Keys: st, workers: st.Workers(), disposable: st.Disposable(), Place: place, Places: []string{place}, Lasting: Lasting(c), Close: st.Close}, nil
+		return Store{Segments: st, Keys: st, Notes: st.Notes(), Register: st.Register(), workers: st.Workers(), disposable: st.Disposable(), Place: place, Places: []string{place}, Lasting: Lasting(c), Close: st.Close}, nil
 	case len(c.MySQL.DSNs) > 0:
 		var dsns []string
 		for _, dsn := range c.MySQL.DSNs {
@@ -81,13 +92,20 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 		}
 		return Store{Segments: g, Keys: g, Most: g.Block(), Places: g.Places(), Servers: g, Close: g.Close}, nil
 	}
+	if t := c.MySQL.Table; t != nil {
+		st, err := mysql.NewShared(mysql.SharedConfig{DSN: string(c.MySQL.DSN), Dialect: mysql.Dialect(t.Dialect), Table: t.Name, Logger: log})
+		if err != nil {
+			return Store{}, err
+		}
+		return Store{Segments: st, Keys: st, Places: []string{st.Where()}, Servers: st, Close: st.Close}, nil
+	}
 	st, err := mysql.New(mysql.Config{DSN: string(c.MySQL.DSN), Logger: log})
 	if err != nil {
 		return Store{}, err
 	}
 	workers, disposable := st.Workers(), st.Disposable()
 	end := func() error { return errors.Join(workers.Close(), disposable.Close(), st.Close()) }
-	return Store{Segments: st, Keys: st, workers: workers, disposable: disposable, Place: st.Where(), Places: []string{st.Where()}, Servers: st, Close: end}, nil
+	return Store{Segments: st, Keys: st, Notes: st.Notes(), workers: workers, disposable: disposable, Place: st.Where(), Places: []string{st.Where()}, Servers: st, Close: end}, nil
 }
 
 func openEtcd(c *config.EtcdStore, log *slog.Logger) (*etcd.Store, error) {
@@ -96,6 +114,14 @@ func openEtcd(c *config.EtcdStore, log *slog.Logger) (*etcd.Store, error) {
 		return nil, fmt.Errorf("etcd.%w", err)
 	}
 	return etcd.New(etcd.Config{Endpoints: c.Endpoints, Username: c.Username, Password: string(c.Password), TLS: secure, Logger: log})
+}
+
+func openZooKeeper(c *config.ZooKeeperStore, log *slog.Logger) (*zookeeper.Store, error) {
+	secure, err := tlsconfig.Store(c.TLS)
+	if err != nil {
+		return nil, fmt.Errorf("zookeeper.%w", err)
+	}
+	return zookeeper.New(zookeeper.Config{Servers: c.Servers, Username: c.Username, Password: string(c.Password), TLS: secure, Logger: log})
 }
 
 // Numbers is where a source has its worker numbers from.

@@ -68,6 +68,8 @@ func storeTLS(c *config.Store) (secure *config.StoreTLS, kind string) {
 		return c.Etcd.TLS, "etcd"
 	case c.Redis != nil:
 		return c.Redis.TLS, "redis"
+	case c.ZooKeeper != nil:
+		return c.ZooKeeper.TLS, "zookeeper"
 	}
 	return nil, ""
 }

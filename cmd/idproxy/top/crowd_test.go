@@ -84,9 +84,9 @@ func TestCrowd(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	few, many := held(3), held(20)
+	few, many := held(3), held(10)
 	t.Logf("%d KiB after a few answers, %d KiB after many", few>>10, many>>10)
-	if many > few+8<<20 { // twenty answers take more than that
+	if many > few+4<<20 { // ten answers take more than that
 		t.Errorf("%d bytes are held after many answers, %d after a few", many, few)
 	}
 	s.press("/app4999")

@@ -94,8 +94,18 @@ func orLocked(err error) error {
 
 // Greatest returns the greatest id in a column, 0 when nothing in it is above 0.
 func (u *Server) Greatest(ctx context.Context, schema, table string, column rule.Column) (uint64, error) {
+	return u.greatest(ctx, ask.GreatestQuery(schema, table, column), column)
+}
+
+// Held returns the greatest of some ids that a column holds, 0 when it holds none.
+func (u *Server) Held(ctx context.Context, schema, table string, column rule.Column, ids []uint64) (uint64, error) {
+	return u.greatest(ctx, ask.HeldQuery(schema, table, column, ids), column)
+}
+
+// greatest asks a question for the greatest of some ids of a column.
+func (u *Server) greatest(ctx context.Context, question string, column rule.Column) (uint64, error) {
 	var v sql.NullString
-	err := u.DB.QueryRowContext(ctx, ask.GreatestQuery(schema, table, column)).Scan(&v)
+	err := u.DB.QueryRowContext(ctx, question).Scan(&v)
 	if err != nil {
 		return 0, orLocked(err)
 	}
