@@ -25,7 +25,7 @@ run: ## two shards behind idproxy until Ctrl-C; UPSTREAM=host:port uses a server
 ROOMS  := -p 3 ./integration/{oracle,clients,columns,parity,lifecycle,monitor,ids,load,names} ./cmd/idproxy/explain ./integration/...
 PURE   := ./idsource/lease ./rewriter/grammar
 WITHIN := $$(go list ./... | grep -vE '/integration|/explain$$')
-# ALL runs all tests with some flags. The other packages run beside the rooms; what they print comes last. lint has vetted them.
+# ALL runs all tests with some flags. The other packages run beside the rooms; what they print comes last. They are vetted by lint.
 # A program with the race detector sleeps for a second at its end unless it is told not to.
 ALL = { mkdir -p .tools; within=$$(mktemp -p .tools); GORACE=atexit_sleep_ms=10 go test -race -p 2 -vet=off -count=1 $(1) -json $(WITHIN) >"$$within" & ok=true; \
 	go test -vet=off -count=1 $(1) -json $(ROOMS) $(PURE) || ok=false; wait $$! || ok=false; cat "$$within"; rm "$$within"; $$ok; }
@@ -34,18 +34,20 @@ WIDE   := $$(grep -rlE 'width\.(Of|Matrix)|harness\.AllServers' --include='*_tes
 # DRIVEN are the rooms that look at what sessions do. They run over event loops in test, and over goroutines in test-matrix.
 DRIVEN := ./integration/{dynamic,genes,lifecycle,load,names,parity,prepared,random,replies,selects,sizes,wide}
 
-test: lint ## every kind of comparison, on both servers; about ten minutes
-	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy sysbench
+test: ## every kind of comparison, on both servers; within twelve minutes
+	$(INSTALL) mariadb mariadb118 mysql redis etcd zookeeper gcc clients browser prometheus haproxy sysbench
 	$(call ALL,-timeout=40m) | go run ./integration/testrun
 
 test-matrix: ## the same comparisons over more servers, modes, character sets, triggers, sizes and seeds, and over the other engine; each fuzz target for FUZZTIME
-	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy sysbench
+	$(INSTALL) mariadb mariadb118 mysql redis etcd zookeeper gcc clients browser prometheus haproxy sysbench
 	IDPROXY_MATRIX=1 go test -count=1 -timeout=100m -json -p 3 ./integration/oracle $(WIDE) | go run ./integration/testrun
+	IDPROXY_MATRIX=1 go test -count=1 -timeout=20m -json ./integration/simulation | go run ./integration/testrun
 	IDPROXY_ENGINE=goroutines go test -vet=off -count=1 -timeout=40m -json -p 3 $(DRIVEN) | go run ./integration/testrun
 	scripts/fuzz.sh $(FUZZTIME)
+	GOOS=darwin go build -o /dev/null ./cmd/idproxy
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
-	$(INSTALL) mariadb mariadb118 mysql redis etcd gcc clients browser prometheus haproxy sysbench
+	$(INSTALL) mariadb mariadb118 mysql redis etcd zookeeper gcc clients browser prometheus haproxy sysbench
 	go vet -tags=long ./...
 	export IDPROXY_STATEMENTS=20000; $(call ALL,-timeout=6h -tags=long) | go run ./integration/testrun
 	scripts/fuzz.sh 10m

@@ -20,6 +20,7 @@
 #   prometheus
 #             promtool from Debian's package, unpacked into .tools/prometheus
 #   etcd      etcd from Debian, unpacked into .tools/etcd
+#   zookeeper ZooKeeper from Debian and the libraries that it needs, unpacked into .tools/zookeeper; Java, if there is none
 #
 # Needs a Debian system; system packages need root or sudo.
 set -euo pipefail
@@ -191,19 +192,28 @@ install_etcd() {
   has etcd || [ -x "$tools/etcd/etcd" ] || take_from etcd-server usr/bin "$tools/etcd"
 }
 
+# A folder for each package: they all unpack into one of the system.
+install_zookeeper() {
+  has java || apt_install default-jre-headless
+  local package
+  for package in libzookeeper-java libslf4j-java libdropwizard-metrics-java libsnappy-java libnetty-java; do
+    [ -e "$tools/zookeeper/$package" ] || take_from "$package" usr/share/java "$tools/zookeeper/$package"
+  done
+}
+
 # Its rules are checked by promtool, which the package brings.
 install_prometheus() {
   [ -x "$tools/prometheus/promtool" ] || take_from prometheus usr/bin "$tools/prometheus"
 }
 
-[ $# -gt 0 ] || { sed -n '2,24s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,25s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mariadb118 | mysql | client | clients | browser | gcc | haproxy | sysbench | redis | etcd | prometheus) "install_$what" ;;
+  mariadb | mariadb118 | mysql | client | clients | browser | gcc | haproxy | sysbench | redis | etcd | zookeeper | prometheus) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done

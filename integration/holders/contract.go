@@ -89,7 +89,7 @@ func (c *contract) step(step int, pool string) {
 		want, verdict = Quick.Release(c.before.Records[a.Worker], r.Now, a.Use)
 	default:
 		r, err = c.store.Renew(c.Context(), a)
-		want, verdict = Quick.Renew(c.before.Records[a.Worker], r.Now, a.Use)
+		want, verdict = Quick.Renew(c.before.Pool, c.before.Records[a.Worker], r.Now, a.Use)
 	}
 	if err != nil {
 		c.Fatal(err)
@@ -99,7 +99,7 @@ func (c *contract) step(step int, pool string) {
 	}
 	c.seen[op+": "+r.Verdict.String()]++
 	after := c.list(pool)
-	if r.Verdict == lease.Granted {
+	if r.Verdict.Given() {
 		if got := after.Records[r.Worker]; got != want || r.Start != want.Start || r.Fence != want.Fence {
 			c.Fatalf("step %d, %s: record %v, reply %+v; the rules say %v", step, op, got, r, want)
 		}
@@ -207,6 +207,9 @@ func Administers(t *testing.T, s lease.Store, pool string) {
 	}
 	drop(free...)
 	drop()
+	fill.Grow = true
+	add(0) // what was dropped stays dropped
+	fill.Grow = false
 	add(len(free)) // those that were dropped, with their fences
 	if l, err := s.List(ctx, pool); err != nil || len(l.Records) != 150 || l.Records[first.Worker].Fence != a.Last+1 || l.Pool.Shape != contractShape {
 		t.Errorf("%d numbers, the first one taken is %v, %v", len(l.Records), l.Records[first.Worker], err)

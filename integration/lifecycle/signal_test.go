@@ -220,10 +220,10 @@ func testNoLeaks(t *testing.T, engine string) {
 		return opened, strings.Count(p.Log()[from:], "\ngoroutine ")
 	}
 	_, few := count(1, 0)
-	_, many := count(2000, 0)
+	_, many := count(500, 0)
 	opened, held := count(1, 10)
 	if few == 0 || many > few+5 { // the runtime's own come and go
-		t.Errorf("%d goroutines after 2,000 sessions, %d after one", many, few)
+		t.Errorf("%d goroutines after 500 sessions, %d after one", many, few)
 	}
 	if opened < 10 || engine == config.EngineGoroutines && held < few+10 {
 		t.Errorf("10 sessions hold %d files and %d goroutines: leaks would not be seen", opened, held-few)

@@ -65,7 +65,7 @@ func TestNumberEvents(t *testing.T) {
 			func() { _, _ = conn.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)") }, // it fails until another number is there
 		},
 		{
-			"worker number lost, another one is taken", "the lease was not renewed in time",
+			"lease of the worker number ended, it is asked for again", "the lease was not renewed in time",
 			func() {
 				for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
 					if err := w.Signal(s); err != nil {

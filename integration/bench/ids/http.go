@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"idproxy/idsource/access"
 	"idproxy/idsource/httpapi"
 	"idproxy/idsource/segment"
 )
@@ -48,7 +49,7 @@ func overHTTP(ctx context.Context, out io.Writer, length time.Duration) (err err
 	}
 	server := httpapi.New(httpapi.Config{
 		Lookup: func(string) (httpapi.Source, bool) { return source, true },
-		Users:  []httpapi.User{{Name: "bench", Token: "0123456789abcdef"}},
+		Users:  access.NewUsers(access.User{Name: "bench", Secret: access.DigestOf("0123456789abcdef")}),
 	})
 	serving, end := context.WithCancel(ctx)
 	ended := make(chan error, 1)

@@ -1,0 +1,287 @@
+package ids
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/idsource/scramble"
+	"idproxy/integration/harness"
+)
+
+const (
+	secret      = "00112233445566778899aabbccddeeff"
+	otherSecret = "ffeeddccbbaa99887766554433221100"
+)
+
+// scrambled is a Scramble as a configuration has it.
+func scrambled(t *testing.T, secret string, bits int) *scramble.Scramble {
+	t.Helper()
+	key, err := hex.DecodeString(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scramble.New(key, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestScrambled fills a table from a scrambled segment: by INSERTs of several rows, from a query and
+// from a file through two proxies, and beside programs that ask over Redis. No id comes twice, all
+// have their bits, and their numbers are those of one series.
+func TestScrambled(t *testing.T) {
+	t.Parallel()
+	s := harness.MariaDB(t)
+	name, store := harness.Database(t, s), harness.Database(t, s)
+	direct := harness.Open(t, s.Config(name), "")
+	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	harness.MustExec(t, direct, "CREATE TABLE q (a INT)")
+	harness.MustExec(t, direct, "INSERT INTO q SELECT seq FROM seq_1_to_50")
+	harness.MustExec(t, direct, "INSERT INTO t (id) VALUES (7000)") // of before: it is no id of 53 bits
+	config := fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+stores:    {main: {mysql: {dsn: %q}}}
+sources:   {order_id: {segment: {store: main, key: orders, step: 50, max_step: 50, scramble: {key: %s, bits: 53}}}}
+limits:    {id_wait: 1m}
+rules:     [{table: "*.t", column: id, source: order_id}]
+ids:       {redis: {listen: "127.0.0.1:0"}}
+`, s.Addr, harness.StoreDSN(s, store), secret)
+	proxies := []*harness.Proxy{harness.StartProxy(t, config), harness.StartProxy(t, config)}
+	by := scrambled(t, secret, 53)
+	db := harness.Open(t, s.Config(name), proxies[0].Addr("a"))
+	result := harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)")
+	if id, err := result.LastInsertId(); err != nil || harness.Count(t, direct, fmt.Sprintf("SELECT COUNT(*) FROM t WHERE id = %d", id)) != 1 || id>>52 != 1 {
+		t.Errorf("insert id %d, %v", id, err)
+	}
+	var mu sync.Mutex
+	given := map[int64]bool{}
+	var wg sync.WaitGroup
+	for _, p := range proxies {
+		db, ids := harness.Open(t, s.Config(name), p.Addr("a")), redisTo(t, p, "", "")
+		wg.Go(func() {
+			for n := range 40 {
+				for _, query := range []string{"INSERT INTO t (a) VALUES (1), (2), (3)", "INSERT INTO t (a) SELECT a FROM q WHERE a <= 5"} {
+					if _, err := db.Exec(query); err != nil {
+						t.Error(err)
+					}
+				}
+				if n == 0 {
+					if _, err := db.Exec("INSERT INTO t (a) SELECT a FROM q"); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 40 {
+				list, err := ids.Do(t.Context(), "IDS.NEXT", "orders", 5).Int64Slice()
+				one, err2 := ids.Incr(t.Context(), "order_id").Result()
+				if err := errors.Join(err, err2); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				for _, id := range append(list, one) {
+					if given[id] {
+						t.Errorf("id %d twice", id)
+					}
+					given[id] = true
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if want := int64(2 + 2*(40*8+50)); harness.Count(t, direct, "SELECT COUNT(*) FROM t") != want || len(given) != 2*40*6 {
+		t.Errorf("%d ids to programs", len(given))
+	}
+	rows, err := direct.Query("SELECT id FROM t WHERE id <> 7000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		if given[id] {
+			t.Errorf("id %d of a row was given to a program, too", id)
+		}
+		given[id] = true
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for id := range given {
+		if n, ok := by.Number(uint64(id)); !ok || n > 10_000 {
+			t.Errorf("id %d is of number %d, %v", id, n, ok)
+		}
+	}
+	if err := redisTo(t, proxies[0], "", "").IncrBy(t.Context(), "orders", 3).Err(); err == nil || !strings.Contains(err.Error(), "no 3 consecutive ids") {
+		t.Errorf("INCRBY: %v", err)
+	}
+	if err := redisTo(t, proxies[0], "", "").Incr(t.Context(), "orders"+by.Name()).Err(); err == nil {
+		t.Error("a program has the numbers themselves")
+	}
+}
+
+// TestScrambledRestored puts an older copy of the store back. MAX(id) tells nothing then; that the
+// table holds ids which the series has yet to give does. The control is a store that was not put
+// back.
+func TestScrambledRestored(t *testing.T) {
+	t.Parallel()
+	for _, restored := range []bool{true, false} {
+		c := newStoreCase(t, "mysql")
+		c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+"}, step: 10,", 1)
+		if err := c.insert(t, 15); err != nil {
+			t.Fatal(err)
+		}
+		restore := c.backup(t)
+		if err := c.insert(t, 45); err != nil {
+			t.Fatal(err)
+		}
+		if !restored {
+			if err := c.insert(t, 5); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		restore()
+		harness.WantError(t, c.insert(t, 1), 1467, "order_id", "which is number", "has not come to it", "idproxy source set order_id NUMBER")
+		c.set(t, "100")
+		if err := c.insert(t, 10); err != nil {
+			t.Error(err)
+		}
+		if n := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"); n != 70 {
+			t.Errorf("%d rows, want 70", n)
+		}
+	}
+}
+
+// set is idproxy source set.
+func (c *storeCase) set(t *testing.T, next string) {
+	t.Helper()
+	program, err := harness.Build(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), program, "source", "set", "order_id", next, "--config", harness.WriteConfig(t, c.spec.Config)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// TestScrambledEmptied: a store that lost the series is refused until someone says above which
+// number it goes on.
+func TestScrambledEmptied(t *testing.T) {
+	t.Parallel()
+	c := newStoreCase(t, "mysql")
+	c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+", bits: 53}, step: 10,", 1)
+	if err := c.insert(t, 15); err != nil {
+		t.Fatal(err)
+	}
+	harness.MustExec(t, c.direct, "DELETE FROM "+c.store+".idproxy_segment")
+	harness.WantError(t, c.insert(t, 1), 1467, "order_id", "may be an id of this series", "idproxy source set order_id NUMBER")
+	c.set(t, "1000")
+	if err := c.insert(t, 5); err != nil {
+		t.Error(err)
+	}
+	if n := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"); n != 20 {
+		t.Errorf("%d rows, want 20", n)
+	}
+}
+
+// TestScrambledSecret: a series is not given out under another secret. More bits make another
+// series, whose ids lie above.
+func TestScrambledSecret(t *testing.T) {
+	t.Parallel()
+	c := newStoreCase(t, "mysql")
+	plain := c.spec.Config
+	with := func(secret string, bits int) {
+		c.spec.Config = strings.Replace(plain, "step: 10,", "scramble: {key: "+secret+", bits: "+strconv.Itoa(bits)+"}, step: 10,", 1)
+	}
+	if err := c.insert(t, 5); err != nil { // ids that are the numbers, of before
+		t.Fatal(err)
+	}
+	with(secret, 53)
+	if err := c.insert(t, 5); err != nil {
+		t.Fatal(err)
+	}
+	with(otherSecret, 53)
+	harness.WantError(t, c.insert(t, 1), 1467, "another scramble.key", "choose more bits")
+	with(otherSecret, 54)
+	if err := c.insert(t, 5); err != nil {
+		t.Error(err)
+	}
+	with(secret, 53)
+	if err := c.insert(t, 5); err != nil {
+		t.Error(err)
+	}
+	c.spec.Config = plain // above all that is there
+	if err := c.insert(t, 5); err == nil {
+		t.Errorf("numbers of before go on below scrambled ids: %d is the greatest", c.highest(t))
+	} else {
+		harness.WantError(t, err, 1467, "holds", "already")
+	}
+}
+
+// TestScrambledExplicit: an id that an application brought, and that the series comes to later, is
+// refused by the key of the table.
+func TestScrambledExplicit(t *testing.T) {
+	t.Parallel()
+	c := newStoreCase(t, "mysql")
+	c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+", bits: 53}, step: 10,", 1)
+	if err := c.insert(t, 1); err != nil {
+		t.Fatal(err)
+	}
+	id := []uint64{400} // beyond what Admit looks for, also behind ranges that were not given back
+	scrambled(t, secret, 53).IDs(id)
+	harness.MustExec(t, c.direct, fmt.Sprintf("INSERT INTO t (id) VALUES (%d)", id[0]))
+	err := c.insert(t, 410)
+	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1062 {
+		t.Errorf("%v, want 1062", err)
+	}
+}
+
+// TestScrambledSkippedRows: the last insert id of a statement of which some rows were skipped is that of its
+// own row, although ids of others lie between its ids.
+func TestScrambledSkippedRows(t *testing.T) {
+	t.Parallel()
+	c := newStoreCase(t, "mysql")
+	c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+", bits: 53}, step: 10,", 1)
+	harness.MustExec(t, c.direct, "ALTER TABLE t ADD UNIQUE (a)")
+	p := harness.Start(t, c.spec)
+	config := c.server.Config(c.name)
+	config.AllowAllFiles = true
+	db := harness.Open(t, config, p.Addr("a"))
+	db.SetMaxOpenConns(1) // LAST_INSERT_ID() is that of a session
+	harness.MustExec(t, db, "INSERT INTO t (a) SELECT seq FROM seq_1_to_300")
+	file := filepath.Join(t.TempDir(), "rows")
+	for i, query := range []string{
+		"INSERT IGNORE INTO t (a) VALUES (1), (1000), (2)",
+		"INSERT IGNORE INTO t (a) VALUES (1001), (3)",
+		"INSERT IGNORE INTO t (a) SELECT seq FROM seq_290_to_310 WHERE seq < 301 OR seq = 310",
+		"LOAD DATA LOCAL INFILE '" + file + "' IGNORE INTO TABLE t (a)",
+	} {
+		if err := os.WriteFile(file, []byte("1\n2\n3000\n4\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t")
+		harness.MustExec(t, db, query)
+		id := harness.Count(t, db, "SELECT LAST_INSERT_ID()")
+		want := harness.Count(t, c.direct, "SELECT id FROM t WHERE a = "+[]string{"1000", "1001", "310", "3000"}[i])
+		if got := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"); id != want || got != before+1 {
+			t.Errorf("%s: LAST_INSERT_ID() %d, want %d; %d rows came", query, id, want, got-before)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package order
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"idproxy/integration/harness"
+)
+
+// TestTwoProxies: ids ascend from call to call, whichever proxy is asked, over a clean stop and a kill
+// of the one that leads.
+func TestTwoProxies(t *testing.T) {
+	w := newWorld(t, 1)
+	var proxies []*harness.Proxy
+	for range 3 {
+		proxies = append(proxies, harness.Start(t, harness.Spec{Config: w.config(t, "127.0.0.1:1", "false"), MayFail: true}))
+	}
+	var last int64
+	ascending := func(rounds int) {
+		t.Helper()
+		for range rounds {
+			for _, p := range proxies {
+				id := incr(t, clientOf(t, addrOf(t, p)), "orders")
+				if id <= last {
+					t.Errorf("id %d was given after %d", id, last)
+				}
+				last = id
+			}
+		}
+	}
+	ascending(20)
+	lead := leads(t, proxies)
+	if err := proxies[lead].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	proxies = append(proxies[:lead], proxies[lead+1:]...)
+	ascending(1)
+	t.Logf("ids again %v after a kill", time.Since(killed).Round(time.Millisecond))
+	ascending(20)
+	lead = leads(t, proxies)
+	stopped := time.Now()
+	if err := proxies[lead].Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(stopped)
+	proxies = append(proxies[:lead], proxies[lead+1:]...)
+	ascending(1)
+	t.Logf("ids again %v after a clean stop, which took %v", time.Since(stopped).Round(time.Millisecond), took.Round(time.Millisecond))
+	ascending(20)
+	if last > 1000+3*63 { // a kill loses a range, a clean stop none
+		t.Errorf("%d ids for %d calls", last, 3*21+2*21)
+	}
+	if log := proxies[0].Log(); strings.Count(log, "this process leads") != 1 {
+		t.Errorf("the last proxy leads not once:\n%s", log)
+	}
+}

@@ -1,0 +1,169 @@
+package order
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+)
+
+// TestInserts: INSERTs through two proxies get ids that ascend from statement to statement, above the
+// rows that were there.
+func TestInserts(t *testing.T) {
+	s := harness.MariaDB(t)
+	name := harness.Database(t, s)
+	direct := harness.Open(t, s.Config(name), "")
+	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	harness.MustExec(t, direct, "INSERT INTO t (id) VALUES (7000)")
+	w := newWorld(t, 1)
+	config := func() string {
+		return strings.Replace(w.config(t, s.Addr, "false"), "key: orders", "key: fresh", 1)
+	}
+	proxies := []*harness.Proxy{harness.StartProxy(t, config()), harness.StartProxy(t, config())}
+	lead := leads(t, proxies)
+	follower := proxies[1-lead]
+	var last int64 = 7000
+	for round := range 10 {
+		for _, p := range []*harness.Proxy{follower, proxies[lead]} {
+			db := harness.Open(t, s.Config(name), p.Addr("a"))
+			for rows := 1; rows < 4; rows++ {
+				r, err := db.Exec("INSERT INTO t (a) VALUES (1)" + strings.Repeat(", (2)", rows-1))
+				if err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				first, err := r.LastInsertId()
+				if err != nil || first <= last || first > 7200 {
+					t.Errorf("round %d: %d rows from id %d after %d, %v", round, rows, first, last, err)
+				}
+				last = first + int64(rows) - 1
+			}
+		}
+	}
+	if _, err := harness.Open(t, s.Config(name), follower.Addr("a")).Exec("INSERT INTO t (id, a) VALUES (?, 1)", last+100); err != nil {
+		t.Error(err)
+	}
+	var n int
+	if err := direct.QueryRow("SELECT COUNT(*) FROM t WHERE id > 7000").Scan(&n); err != nil || n != 10*2*6+1 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	if id := incr(t, clientOf(t, addrOf(t, follower)), "fresh"); id <= last {
+		t.Errorf("a program gets id %d after %d", id, last)
+	}
+}
+
+// TestClusterClient: a client of Redis Cluster that knows a proxy that does not lead asks the one that
+// does, and goes on when that is killed.
+func TestClusterClient(t *testing.T) {
+	w := newWorld(t, 1)
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(t, w, program, 2, func(config string, addrs []string) string {
+		return strings.Replace(config, "moved: false", fmt.Sprintf(`moved: true, members: ["%s"]`, strings.Join(addrs, `", "`)), 1)
+	})
+	lead := f.leader(t)
+	other := f.nodes[0]
+	if other == lead {
+		other = f.nodes[1]
+	}
+	if err := clientOf(t, other.redis).Incr(t.Context(), "orders").Err(); err == nil || !strings.HasPrefix(err.Error(), "MOVED ") || !strings.HasSuffix(err.Error(), lead.redis) {
+		t.Errorf("INCR of the one that does not lead: %v, want MOVED to %s", err, lead.redis)
+	}
+	c := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{other.redis}, MaxRedirects: 50, MinRetryBackoff: 50 * time.Millisecond, MaxRetryBackoff: 100 * time.Millisecond,
+		ClusterStateReloadInterval: 500 * time.Millisecond, // a minute otherwise, in which it asks nobody else
+	})
+	defer c.Close() //nolint:errcheck // nothing is pending
+	var last int64
+	next := func(n int) {
+		t.Helper()
+		for range n {
+			id, err := c.Incr(t.Context(), "orders").Result()
+			if err != nil || id <= last {
+				t.Errorf("id %d after %d, %v", id, last, err)
+			}
+			last = max(last, id)
+		}
+	}
+	next(20)
+	if err := lead.proxy.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	next(1)
+	t.Logf("a cluster's client had an id %v after a kill", time.Since(began).Round(time.Millisecond))
+	next(20)
+}
+
+// BenchmarkINCR compares INCR of a Redis, of the proxy that leads, and of one that asks it: each client
+// sends a hundred at a time.
+func BenchmarkINCR(b *testing.B) {
+	r, err := servers.StartRedis(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Stop() //nolint:errcheck // nothing is left to do
+	program, err := harness.Build(false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := newFleet(b, newWorld(b, 1), program, 2, func(config string, _ []string) string { return config })
+	lead := f.leader(b)
+	other := f.nodes[0]
+	if other == lead {
+		other = f.nodes[1]
+	}
+	for _, clients := range []int{1, 8} {
+		for _, to := range []struct{ name, addr string }{{"redis", r.Addr}, {"leader", lead.redis}, {"passed on", other.redis}} {
+			b.Run(fmt.Sprintf("%s/clients=%d", to.name, clients), func(b *testing.B) {
+				incr(b, clientOf(b, to.addr), "orders")
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				b.ResetTimer()
+				var wg sync.WaitGroup
+				for range clients {
+					wg.Go(func() { pipeline(b, to.addr, &left) })
+				}
+				wg.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ids/s")
+			})
+		}
+	}
+}
+
+// pipeline sends INCR a hundred at a time until none are left.
+func pipeline(b *testing.B, addr string, left *atomic.Int64) {
+	const at = 100
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer c.Close() //nolint:errcheck // nothing is pending
+	question := bytes.Repeat([]byte("*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n"), at)
+	answers := bufio.NewReader(c)
+	for left.Add(-at) > -at {
+		if _, err := c.Write(question); err != nil {
+			b.Error(err)
+			return
+		}
+		for range at {
+			line, err := answers.ReadSlice('\n')
+			if err != nil || line[0] != ':' {
+				b.Errorf("%q, %v", line, err)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"idproxy/idsource/lease"
+)
+
+// kinds are the fleets, each with a store and with what the documents say it survives.
+var kinds = []*kind{
+	{
+		name: "segment-lossy", weight: 24, make: func(w *world, p *plan) fleet { return newSegments(w, p) },
+		beats: []time.Duration{10 * time.Second}, long: 4000, think: 4, count: 60,
+		draw: slices.Concat(processFaults, linkFaults),
+	},
+	{
+		name: "segment-crash", weight: 24, make: func(w *world, p *plan) fleet { return newSegments(w, p) },
+		beats: []time.Duration{10 * time.Second}, long: 4000, think: 4, count: 60,
+		draw: slices.Concat(processFaults, linkFaults, storeFaults),
+	},
+	{
+		name: "segment-restore", weight: 24, make: func(w *world, p *plan) fleet { return newSegments(w, p) },
+		beats: []time.Duration{10 * time.Second}, long: 4000, think: 4, count: 40,
+		draw: slices.Concat(processFaults, linkFaults, []draw{
+			{what: "restore", weight: 20, lasts: span(time.Second, time.Minute), size: number(int64(time.Second), int64(time.Hour)), apart: time.Hour},
+		}),
+	},
+	{
+		name: "segment-shards", weight: 12, make: twoShards,
+		beats: []time.Duration{10 * time.Second}, long: 1000, think: 4, count: 20,
+		draw: slices.Concat(processFaults, linkFaults, storeFaults),
+	},
+	{
+		name: "number-crash", weight: 4, make: newNumbers, beats: renewals, long: 3000, think: 2, count: 60,
+		draw: slices.Concat(processFaults, diskFaults, clockFaults),
+	},
+	{
+		name: "number-restore", weight: 4, make: newNumbers, beats: renewals, long: 3000, think: 2, count: 40,
+		draw: slices.Concat(processFaults, diskFaults, []draw{
+			{what: "restore", weight: 8, lasts: span(time.Second, time.Minute), size: number(int64(time.Second), int64(time.Hour))},
+			{what: "lost", weight: 8},
+		}),
+	},
+	lossyPool("redis-lossy", scripted), lossyPool("mysql-lossy", tabled), lossyPool("etcd-lossy", clockless),
+	losingPool("redis-crash", scripted, draw{what: "crash", lasts: beatSpan(4)}, draw{what: "hidden", size: number(1, int64(lease.Loss))}),
+	losingPool("redis-replica", scripted, draw{what: "replica", size: number(1, int64(10*time.Minute))}),
+	losingPool("redis-restore", scripted, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}, draw{what: "emptied", lasts: beatSpan(4)}),
+	losingPool("mysql-restore", tabled, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}, draw{what: "replica", size: number(1, int64(10*time.Minute))}),
+	losingPool("etcd-restore", clockless, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}),
+}
+
+// renewals is how often a holder renews: the default, and what keeps a patient one.
+var renewals = []time.Duration{2 * time.Second, 10 * time.Second, time.Minute}
+
+// diskFaults are what can happen to the disk of a host.
+var diskFaults = []draw{
+	{what: "cut off", weight: 4, lasts: beatSpan(4)},
+	{what: "cut", weight: 8, lasts: beatSpan(4)},
+	{what: "lossy", weight: 4, lasts: beatSpan(4)},
+	{what: "slow", weight: 3, lasts: beatSpan(4), size: number(int64(time.Millisecond), int64(6*time.Second))},
+	{what: "reboot", weight: 6, lasts: beatSpan(1)},
+}
+
+// lossyPool is a pool whose store loses nothing. Its clock, or the hosts', may show anything.
+func lossyPool(name string, of form) *kind {
+	clock := []draw{
+		{what: "time", weight: 4, size: number(-int64(10*time.Second), int64(10*time.Second))},
+		{what: "time for", weight: 5, lasts: beatSpan(3), size: number(-int64(5*time.Hour), int64(5*time.Hour))},
+	}
+	if of == clockless {
+		clock = clockFaults
+	}
+	return &kind{
+		name: name, weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, of, true) },
+		beats: renewals, long: 800, think: 2, count: 60,
+		draw: slices.Concat(processFaults, linkFaults, clock, []draw{
+			{what: "slow", weight: 3, lasts: beatSpan(6), size: number(int64(time.Millisecond), int64(2*time.Second))},
+			{what: "reboot", weight: 3, lasts: beatSpan(1)},
+		}),
+	}
+}
+
+// losingPool is a pool whose store is lost in part: never twice within what the rules bound.
+func losingPool(name string, of form, losses ...draw) *kind {
+	for i := range losses {
+		losses[i].weight, losses[i].beats, losses[i].apart = 12, 30, 30*time.Second
+	}
+	return &kind{
+		name: name, weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, of, false) },
+		beats: renewals, long: 800, think: 2, count: 50,
+		draw: slices.Concat(processFaults, linkFaults, losses, []draw{
+			{what: "slow", weight: 3, lasts: beatSpan(6), size: number(int64(time.Millisecond), int64(2*time.Second))},
+			{what: "reboot", weight: 3, lasts: beatSpan(1)},
+		}),
+	}
+}

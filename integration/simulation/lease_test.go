@@ -1,0 +1,311 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/idsource/lease"
+	"idproxy/idsource/snowflake"
+)
+
+// form is how a store of worker numbers does its steps.
+type form uint8
+
+const (
+	scripted  form = iota // each at once
+	tabled                // by comparing and setting
+	clockless             // the same, and times are those of hosts
+)
+
+// pools is a fleet whose processes share the worker numbers of a pool.
+type pools struct {
+	w       *world
+	form    form
+	safe    bool // the store loses nothing
+	rules   lease.Rules
+	cfg     snowflake.Config
+	layout  snowflake.Layout
+	shape   string
+	numbers uint64
+	files   bool
+	current *records // the server
+	before  *records // one that was replaced and answers still, for those in late
+	late    [hosts]time.Time
+	steady  [hosts]func() time.Time
+	tenures map[uint64][]tenure // of numbers
+	servers int
+}
+
+func newPools(w *world, p *plan, of form, safe bool) *pools {
+	r := w.chance(2)
+	f := &pools{w: w, form: of, safe: safe, tenures: map[uint64][]tenure{}, numbers: []uint64{20, 40, 200}[r.IntN(3)], files: r.IntN(2) == 0}
+	f.cfg, f.layout = drawSnowflake(r, p.beat)
+	f.cfg.Renew, f.cfg.Lead = 0, 0
+	ahead := f.cfg.MaxAhead
+	reclaim := 7*p.beat + ahead + lease.Loss + lease.Skew
+	if r.IntN(2) == 0 {
+		reclaim += between(r, 0, reclaim)
+	}
+	var err error
+	if f.rules, err = lease.Derive(p.beat, reclaim, ahead); err != nil {
+		panic(err)
+	}
+	if of == clockless {
+		f.rules = f.rules.Lasting()
+	}
+	if r.IntN(2) == 0 || of == scripted {
+		f.cfg.ClockBack = snowflake.BackSwap
+	}
+	s, _ := f.layout.Shape(epoch)
+	f.shape = lease.ShapeText(s.Layout, s.Epoch)
+	f.current = &records{node: node{w: w, waits: between(r, 0, 2*time.Millisecond)}, all: map[uint64]lease.Record{}, versions: map[uint64]int64{}, server: "0"}
+	f.current.fill(f.rules, f.shape, f.numbers, true)
+	f.current.past = nil
+	for n, h := range w.hosts {
+		f.steady[n] = lease.Steady(func() time.Time { return time.Unix(0, h.wall()) }, h.mono)
+	}
+	return f
+}
+
+// start implements fleet.
+func (f *pools) start(p *process) program {
+	n := p.host.n
+	to := func() *records {
+		if f.before != nil && f.late[n].After(time.Now()) {
+			return f.before
+		}
+		return f.current
+	}
+	var store lease.Store = &script{p, to}
+	if f.form != scripted {
+		t := &table{p: p, to: to}
+		if f.form == clockless {
+			t.time = f.steady[n]
+		}
+		store = lease.FromTable(t)
+	}
+	c := lease.Config{Pool: key, Store: store, Rules: f.rules, Label: fmt.Sprint(n), Clock: reading(p, p.host.mono), Logger: slog.New(slog.DiscardHandler)}
+	if f.files && n%2 == 0 {
+		c.Dir = filepath.Join(p.host.dir, c.Label)
+	}
+	k, err := lease.New(c)
+	if err != nil {
+		panic(err)
+	}
+	s := f.cfg
+	s.Pool, s.Clock = keeper{k, p}, p.clock()
+	return newFlakes(p, s, f.layout, f.fenced)
+}
+
+// keeper is a lease.Keeper between whose calls of its tenant a process can end.
+type keeper struct {
+	*lease.Keeper
+	p *process
+}
+
+// Keep implements idsource.WorkerPool.
+func (k keeper) Keep(ctx context.Context, t idsource.Tenant) { k.Keeper.Keep(ctx, tenant{t, k.p}) }
+
+type tenant struct {
+	idsource.Tenant
+	p *process
+}
+
+func (t tenant) Grant(term idsource.Term) {
+	t.p.step()
+	t.Tenant.Grant(term)
+	t.p.step()
+}
+
+func (t tenant) Last() int64 {
+	t.p.step()
+	return t.Tenant.Last()
+}
+
+func (t tenant) Revoke() int64 {
+	t.p.step()
+	defer t.p.step()
+	return t.Tenant.Revoke()
+}
+
+func (t tenant) Report(err error) {
+	t.p.step()
+	t.Tenant.Report(err)
+	t.p.step()
+}
+
+// tenure is the times that a host has used with a number, between those of other hosts.
+type tenure struct {
+	host        int
+	first, last uint64
+}
+
+// apart says whether a time lies among those that another host has used with the number. The caller holds mu.
+func (f *pools) apart(host int, id snowflake.Parts) string {
+	all := f.tenures[id.Worker]
+	var mine *tenure
+	for i := range all {
+		s := &all[i]
+		switch {
+		case s.host == host:
+			mine = s
+		case s.first <= id.Time && id.Time <= s.last:
+			return fmt.Sprintf("host %d has used %d to %d with the number", s.host, s.first, s.last)
+		case mine != nil && s.last > mine.last:
+			mine = nil // the host has the number again
+		}
+	}
+	if mine != nil {
+		mine.last = max(mine.last, id.Time)
+		return ""
+	}
+	f.tenures[id.Worker] = append(all[max(0, len(all)-15):], tenure{host, id.Time, id.Time})
+	return ""
+}
+
+// fenced says what is wrong with the time of an id that is given now. The caller holds mu.
+func (f *pools) fenced(p *process, id snowflake.Parts) string {
+	if text := f.apart(p.host.n, id); text != "" || !f.safe {
+		return text
+	}
+	unit := f.layout.Unit.Milliseconds()
+	first := epoch.UnixMilli() + int64(id.Time)*unit
+	last := first + unit - 1
+	switch r := f.current.all[id.Worker]; {
+	case r.State == lease.Held && r.Label == fmt.Sprint(p.host.n):
+		if last >= r.Fence {
+			return fmt.Sprintf("the fence stands at %d, the id has %d", r.Fence, last)
+		}
+	case r.State == lease.Held:
+		if last >= r.Start {
+			return fmt.Sprintf("host %s has the number from %d on, the id has %d", r.Label, r.Start, last)
+		}
+	default:
+		if last >= r.Fence {
+			return fmt.Sprintf("the number is free from %d on, the id has %d", r.Fence, last)
+		}
+	}
+	return ""
+}
+
+// apply implements fleet.
+func (f *pools) apply(x fault) bool {
+	w, h := f.w, f.w.hosts[x.host]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := f.current
+	if f.server(x, s) {
+		for _, h := range w.hosts {
+			h.hurry(time.Second)
+		}
+		return true
+	}
+	if x.what != "reboot" {
+		return false
+	}
+	if h.runs != nil {
+		h.runs.kill()
+	}
+	if err := os.RemoveAll(filepath.Join(h.dir, fmt.Sprint(x.host))); err != nil { // what is there counts no more
+		panic(err)
+	}
+	h.startIn(x.lasts)
+	return true
+}
+
+// server does to the server what a fault says.
+func (f *pools) server(x fault, s *records) bool {
+	w := f.w
+	after := func(do func()) {
+		time.AfterFunc(x.lasts, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			do()
+		})
+	}
+	down := func() {
+		s.life++
+		s.down = true
+		after(func() { s.down = false })
+	}
+	add := func() { // an administrator, if there is no pool any more
+		after(func() {
+			if !f.current.exists {
+				f.current.fill(f.rules, f.shape, f.numbers, false)
+			}
+		})
+	}
+	another := func() { f.servers++; s.server = fmt.Sprint(f.servers) }
+	switch x.what {
+	case "crash": // it keeps what it has answered, and is another one afterwards
+		down()
+		another()
+	case "old dump": // it starts again from any older copy
+		s.back(time.Now().Add(-time.Duration(x.size)))
+		down()
+		another()
+		add()
+	case "hidden": // it forgets the newest, and looks the same
+		s.back(time.Now().Add(-time.Duration(x.size)))
+		s.life++
+	case "replica":
+		f.servers++
+		skew := time.Duration(x.size) % (900 * time.Millisecond) * time.Duration(1-2*(x.host%2))
+		f.before, f.current = s, s.copy(time.Duration(x.size), fmt.Sprint(f.servers), skew)
+		r := rand.New(rand.NewPCG(w.plan.seed, uint64(x.at)))
+		for n := range f.late {
+			f.late[n] = time.Now().Add(between(r, 0, time.Duration(f.rules.Loss)*time.Millisecond))
+		}
+	case "emptied":
+		clear(s.all)
+		clear(s.versions)
+		s.past, s.exists, s.pool = nil, false, lease.Pool{}
+		s.changes++
+		add()
+	case "slow":
+		s.slow = time.Duration(x.size)
+		after(func() { s.slow = 0 })
+	case "time":
+		s.off += time.Duration(x.size)
+	case "time for":
+		s.off += time.Duration(x.size)
+		after(func() { s.off -= time.Duration(x.size) })
+	default:
+		return false
+	}
+	return true
+}
+
+// heal implements fleet.
+func (f *pools) heal() {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	s := f.current
+	s.slow, s.down = 0, false
+	s.off = 0
+	if !s.exists {
+		s.fill(f.rules, f.shape, f.numbers, false)
+	}
+}
+
+// bound implements fleet: what is silent, and what rests, has to pass; and clocks have to reach what they showed.
+func (f *pools) bound() time.Duration {
+	ahead := time.Duration(0)
+	for _, x := range f.w.plan.faults {
+		switch x.what {
+		case "time", "clock":
+			ahead += max(time.Duration(x.size), -time.Duration(x.size))
+		case "time for":
+			if f.cfg.ClockBack != snowflake.BackSwap || f.numbers < 200 {
+				ahead += max(time.Duration(x.size), -time.Duration(x.size))
+			}
+		}
+	}
+	return ahead + time.Duration(f.rules.Reclaim+f.rules.Quarantine())*2*time.Millisecond + 30*time.Second
+}

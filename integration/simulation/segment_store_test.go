@@ -1,0 +1,149 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"idproxy/idsource"
+)
+
+// positions is a store of segments, as a server has it.
+type positions struct {
+	node
+	keys   map[string]idsource.Position
+	past   []change      // all changes, oldest first
+	newest grant         // the range that was reserved last
+	unsafe time.Duration // a fault of the store: it answers so long before its disk has a change
+	loose  bool          // a fault of the store: what is given back is not compared
+}
+
+// change is what a key was before.
+type change struct {
+	at     time.Time
+	key    string
+	before idsource.Position
+}
+
+// grant is a range that a process reserved.
+type grant struct {
+	lo, hi uint64
+	p      *process
+}
+
+func (s *positions) set(key string, p idsource.Position) {
+	s.past = append(s.past, change{time.Now(), key, s.keys[key]})
+	s.keys[key] = p
+	s.w.note("position", p.Next)
+}
+
+// back undoes all changes made behind a moment. The caller holds mu.
+func (s *positions) back(to time.Time) {
+	for n := len(s.past); n > 0 && s.past[n-1].at.After(to); n-- {
+		s.keys[s.past[n-1].key] = s.past[n-1].before
+		s.past = s.past[:n-1]
+	}
+	s.w.note("back", s.keys[key].Next)
+}
+
+// crash loses what the disk does not have yet. The caller holds mu.
+func (s *positions) crash(down time.Duration) {
+	if s.down {
+		return
+	}
+	s.back(time.Now().Add(-s.waits - s.unsafe))
+	s.life++
+	s.down = true
+	time.AfterFunc(down, func() {
+		s.w.mu.Lock()
+		defer s.w.mu.Unlock()
+		s.down = false
+	})
+}
+
+// key is that of the fleet's series.
+const key = "order_id"
+
+// reserve is one step of the server.
+func (s *positions) reserve(p *process, a idsource.Ask) (r grant, err error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	at := s.keys[a.Key]
+	if at == (idsource.Position{}) {
+		return grant{}, idsource.ErrNoKey
+	}
+	if at.Next < a.High {
+		return grant{}, &idsource.WentBackError{Next: at.Next}
+	}
+	r = grant{lo: max(at.Next, a.Floor), p: p}
+	if r.lo > a.Last || a.Count > a.Last-r.lo+1 {
+		return grant{}, &idsource.FullError{Next: r.lo}
+	}
+	r.hi = r.lo + a.Count
+	s.set(a.Key, idsource.Position{Next: r.hi, Used: true})
+	s.newest = r
+	return r, nil
+}
+
+func (s *positions) position(name string) (idsource.Position, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	return s.keys[name], nil
+}
+
+func (s *positions) advance(name string, next uint64) (bool, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if at := s.keys[name]; at.Next < next {
+		s.set(name, idsource.Position{Next: next, Used: at.Used})
+	}
+	return true, nil
+}
+
+// giveBack happens once however often it is heard: done is of the one request.
+func (s *positions) giveBack(name string, lo, hi uint64, done *bool) (bool, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if s.keys[name].Next != hi && !s.loose || *done {
+		return false, nil
+	}
+	*done = true
+	s.set(name, idsource.Position{Next: lo, Used: true})
+	return true, nil
+}
+
+// client is the store as a process has it.
+type client struct {
+	p    *process
+	s    *positions
+	held []grant // ranges that came, the newest ones
+}
+
+func (c *client) node() *node { return &c.s.node }
+
+// Reserve implements idsource.SegmentStore.
+func (c *client) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err error) {
+	g, err := call(ctx, c.p, c.node, errRefused, func() (grant, error) { return c.s.reserve(c.p, a) })
+	if err == nil {
+		c.p.host.w.mu.Lock()
+		c.held = append(c.held[max(0, len(c.held)-64):], g)
+		c.p.host.w.mu.Unlock()
+	}
+	return g.lo, g.hi, err
+}
+
+// Position implements idsource.SegmentStore.
+func (c *client) Position(ctx context.Context, name string) (idsource.Position, error) {
+	return call(ctx, c.p, c.node, errRefused, func() (idsource.Position, error) { return c.s.position(name) })
+}
+
+// Advance implements idsource.SegmentStore.
+func (c *client) Advance(ctx context.Context, name string, next uint64) error {
+	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.advance(name, next) })
+	return err
+}
+
+// GiveBack implements idsource.SegmentStore.
+func (c *client) GiveBack(ctx context.Context, name string, lo, hi uint64) (bool, error) {
+	var done bool
+	return call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.giveBack(name, lo, hi, &done) })
+}

@@ -1,0 +1,257 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/idsource/segment"
+)
+
+// segments is a fleet whose processes share a series of a segment.
+type segments struct {
+	w       *world
+	store   *positions
+	cfg     segment.Config
+	columns []uint64 // the greatest id of each column, with rows of before
+	lost    bool     // the store was put back, and nobody has mended it yet
+}
+
+func newSegments(w *world, p *plan) *segments {
+	r := w.chance(2)
+	f := &segments{w: w, columns: []uint64{0}}
+	f.store = &positions{node: node{w: w, waits: between(r, 0, 3*time.Millisecond)}, keys: map[string]idsource.Position{}}
+	f.cfg = segment.Config{
+		Name: key, Store: nil, Step: []uint64{1, 10, 100, 1000}[r.IntN(4)], StepPolicy: segment.StepPolicy(r.IntN(3)),
+		Prefetch: []float64{0.1, 0.5, 1}[r.IntN(3)], MaxStep: 5000,
+	}
+	return f
+}
+
+// twoShards has rows in two columns already, whose greatest ids lie apart.
+func twoShards(w *world, p *plan) fleet {
+	f := newSegments(w, p)
+	f.columns = []uint64{1000, 1000 + uint64(w.chance(3).IntN(5000))}
+	for id := range f.columns[1] / 2 {
+		w.issued[2*id+2] = issue{host: -1}
+	}
+	return f
+}
+
+// start implements fleet. It returns what asks Admit before each column's first id.
+func (f *segments) start(p *process) program {
+	c := f.cfg
+	store := &client{p: p, s: f.store}
+	c.Store = store
+	c.Fetched = func(time.Duration, error) { p.step() }
+	c.Begin = func(ctx context.Context, b segment.Beginning) (g segment.Greatest, err error) {
+		p.step()
+		if err := pause(ctx, between(p.net, time.Millisecond, 20*time.Millisecond)); b.Used || err != nil {
+			return segment.Greatest{}, err
+		}
+		f.w.mu.Lock()
+		defer f.w.mu.Unlock()
+		return segment.Greatest{ID: slices.Max(f.columns), Column: "the greatest"}, nil
+	}
+	s, err := segment.New(c)
+	if err != nil {
+		panic(err)
+	}
+	return &user{f: f, p: p, s: s, store: store, admitted: make([]bool, len(f.columns))}
+}
+
+// user is the client of one process, and its source.
+type user struct {
+	f        *segments
+	p        *process
+	s        *segment.Segment
+	store    *client
+	admitted []bool
+	past     uint64 // what Advance was told
+}
+
+// use implements program.
+func (u *user) use(r *rand.Rand) bool {
+	ctx, cancel := u.p.patience(r)
+	defer cancel()
+	column := r.IntN(len(u.admitted))
+	if !u.admit(ctx, column) {
+		return false
+	}
+	if r.IntN(20) == 0 {
+		u.advance(ctx, r)
+	}
+	ids := make([]uint64, 1)
+	if r.IntN(4) == 0 {
+		ids = make([]uint64, 1+r.IntN(40))
+	}
+	err := u.s.Fill(ctx, ids, 1+uint64(r.IntN(8)/7))
+	u.p.step()
+	if err != nil {
+		u.failed(err)
+		return false
+	}
+	if len(ids) > 4 && ids[1] == ids[0]+1 && r.IntN(3) == 0 { // the statement failed after two rows
+		back := ids[2:]
+		u.s.Return(back[0], back[len(back)-1]+1)
+		ids = ids[:2]
+	}
+	u.insert(column, ids)
+	return true
+}
+
+// admit asks for the column's first id, once in the life of a process.
+func (u *user) admit(ctx context.Context, column int) bool {
+	if u.admitted[column] {
+		return true
+	}
+	w := u.f.w
+	w.mu.Lock()
+	highest := u.f.columns[column]
+	w.mu.Unlock()
+	err := u.s.Admit(ctx, "shop.orders.id", highest)
+	u.p.step()
+	if err != nil {
+		u.failed(err)
+	}
+	u.admitted[column] = err == nil
+	return err == nil
+}
+
+// insert writes rows with ids, and looks at what must hold of them.
+func (u *user) insert(column int, ids []uint64) {
+	w, f := u.f.w, u.f
+	w.give(u.p, ids)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f.columns[column] = max(f.columns[column], ids[len(ids)-1])
+	if ids[0] <= u.past {
+		w.violated("host %d gives %d, and was told to stay above %d", u.p.host.n, ids[0], u.past)
+	}
+	mine := func(id uint64) bool {
+		return slices.ContainsFunc(u.store.held, func(g grant) bool { return g.lo <= id && id < g.hi })
+	}
+	if !mine(ids[0]) || !mine(ids[len(ids)-1]) {
+		w.violated("host %d gives %d to %d, of no range that it reserved", u.p.host.n, ids[0], ids[len(ids)-1])
+	}
+}
+
+// advance moves the series past an id somewhere above.
+func (u *user) advance(ctx context.Context, r *rand.Rand) {
+	w := u.f.w
+	w.mu.Lock()
+	id := slices.Max(u.f.columns) + uint64(r.IntN(300))
+	w.mu.Unlock()
+	if u.s.Advance(ctx, id) == nil {
+		u.p.step()
+		u.past = max(u.past, id)
+	}
+}
+
+// failed looks at an error: what the documents do not speak of must not be.
+func (u *user) failed(err error) {
+	w := u.f.w
+	switch {
+	case errors.Is(err, idsource.Behind):
+		u.f.mend(u.p, err)
+	case errors.Is(err, idsource.Exhausted), errors.Is(err, idsource.BadConfig), errors.Is(err, idsource.TooHigh):
+		w.violation("host %d: %v", u.p.host.n, err)
+	}
+}
+
+// close implements program.
+func (u *user) close() {
+	_ = u.s.Close(context.Background()) // what was not given back is a gap
+}
+
+// mend is what an operator does whose store went back: he stops all processes, moves the key above all ids in use, and
+// starts them again.
+func (f *segments) mend(p *process, err error) {
+	w := f.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !f.lost {
+		w.violated("host %d stopped, and no store went back: %v", p.host.n, err)
+		return
+	}
+	w.note("mend", uint64(p.host.n))
+	w.stops++
+	f.lost = false
+	for _, h := range w.hosts {
+		if h.runs != nil {
+			h.runs.kill()
+		}
+		h.startIn(time.Minute)
+	}
+	f.store.set(key, idsource.Position{Next: max(f.store.keys[key].Next, slices.Max(f.columns)+1), Used: true})
+}
+
+// apply implements fleet.
+func (f *segments) apply(x fault) bool {
+	w := f.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch x.what {
+	case "crash":
+		f.store.crash(x.lasts)
+	case "slow":
+		f.store.slow = time.Duration(x.size)
+		time.AfterFunc(x.lasts, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			f.store.slow = 0
+		})
+	case "restore":
+		f.restore(x)
+	default:
+		return false
+	}
+	for _, h := range w.hosts {
+		h.hurry(x.lasts)
+	}
+	return true
+}
+
+// restore puts the store back as it was. All processes are stopped for that; or the one that was
+// furthest runs on and has to notice. The caller holds mu.
+func (f *segments) restore(x fault) {
+	w := f.w
+	var furthest *process
+	if g := f.store.newest; x.host%2 == 0 && g.p != nil && g.hi == f.store.keys[key].Next && g.p.host.runs == g.p {
+		furthest = g.p
+	}
+	for _, h := range w.hosts {
+		if h.runs != nil && h.runs != furthest {
+			h.runs.kill()
+		}
+		if furthest == nil {
+			h.startIn(x.lasts)
+		}
+	}
+	before := f.store.keys[key]
+	f.store.life++
+	f.store.back(time.Now().Add(-time.Duration(x.size)))
+	f.lost = f.lost || f.store.keys[key] != before
+	if furthest == nil {
+		return
+	}
+	furthest.hurry(x.lasts)
+	if f.store.keys[key] == before { // nothing was lost
+		for _, h := range w.hosts {
+			h.startIn(x.lasts)
+		}
+	}
+}
+
+// heal implements fleet.
+func (f *segments) heal() {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.store.slow, f.store.down = 0, false
+}
+
+// bound implements fleet: the pause between two tries is a second, a try takes five, and an operator a minute.
+func (f *segments) bound() time.Duration { return 3 * time.Minute }
