@@ -91,6 +91,7 @@ const (
 	anyKind   kind = iota
 	numbers        // segments and snowflakes
 	segments       // numbers in ranges
+	series         // those, and scrambled ones
 	composite      // numbers of time, worker and sequence: snowflakes
 )
 
@@ -98,13 +99,16 @@ const (
 func (k kind) has(src Source) bool {
 	_, ranges := src.(Ranger)
 	_, wide := src.(Texts)
+	_, scrambled := src.(Scrambled)
 	switch k {
 	case numbers:
 		return !wide
 	case segments:
 		return ranges
+	case series:
+		return ranges || scrambled
 	case composite:
-		return !ranges && !wide
+		return !ranges && !wide && !scrambled
 	}
 	return true
 }

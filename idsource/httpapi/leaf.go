@@ -25,7 +25,7 @@ const (
 // a service that is switched off is an error, where Leaf answers 0 each time; the error has a detail
 // beside what Leaf says; tokens, rates and paths that are none are problems as in V1, as Leaf has none.
 func (s *Server) leaf(w http.ResponseWriter, r *http.Request) int {
-	q := request{token: bearer(r), n: 1, kind: segments}
+	q := request{token: bearer(r), n: 1, kind: series}
 	key, ok := strings.CutPrefix(r.URL.Path, leafSegment)
 	if !ok {
 		key, ok = strings.CutPrefix(r.URL.Path, leafSnowflake)

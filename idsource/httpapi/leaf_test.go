@@ -39,6 +39,12 @@ func TestLeaf(t *testing.T) {
 	if a := w.ask(t, "GET", "/api/snowflake/get/events", "", "Accept", "application/json, application/*+json"); a.status != http.StatusOK || a.header.Get("Content-Type") != "application/json" {
 		t.Errorf("for those who read JSON alone: %d %s %s", a.status, a.header.Get("Content-Type"), a.body)
 	}
+	w.sources["hidden"] = scattered{&counter{}}
+	for path, want := range map[string]int{"/api/segment/get/hidden": 200, "/api/snowflake/get/hidden": 500, "/tinyid/id/nextSegmentIdSimple?bizType=hidden&token=": 200} {
+		if a := w.ask(t, "GET", path, ""); a.status != want || strings.Contains(path, "Simple") && a.body != "" {
+			t.Errorf("%s of scrambled ids: %d %s", path, a.status, a.body)
+		}
+	}
 	w.sources["a b/c"] = &counter{}
 	if a := w.ask(t, "GET", "/api/segment/get/a%20b%2Fc", ""); a.body != "0" {
 		t.Errorf("a key with marks: %d %s", a.status, a.body)

@@ -56,6 +56,11 @@ func (c *counter) Range(ctx context.Context, n uint64) (uint64, error) {
 	return one[0], err
 }
 
+// scattered is a Source of numbers without ranges.
+type scattered struct{ Source }
+
+func (scattered) Scrambled() {}
+
 // texts is a Source of ids that are text.
 type texts struct {
 	Source

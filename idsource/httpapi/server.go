@@ -43,6 +43,11 @@ type Ranger interface {
 	Range(ctx context.Context, n uint64) (first uint64, err error)
 }
 
+// Scrambled is a Source of which the ids of a segment come scrambled, so that it has no ranges.
+type Scrambled interface {
+	Scrambled()
+}
+
 // Texts is a Source whose ids are text and take two words of Fill: UUIDs, ObjectIds.
 type Texts interface {
 	Text(id [2]uint64) string

@@ -37,7 +37,7 @@ func newCommands(cluster bool) []command {
 		{"ECHO", 2, 2, flagTalk, 0, false, "Returns its argument.", (*client).ping},
 		{"GET", 2, 2, flagRead, 1, false, "Returns the last id of a key that was given here.", (*client).get},
 		{"HELLO", 1, maxArgs, flagLogin, 0, true, "Chooses the protocol's version, and logs in.", (*client).hello},
-		{"IDS.CREATE", 2, 3, flagWrite, 1, false, "Creates a series of numbers: key [start].", (*client).create},
+		{"IDS.CREATE", 2, 4, flagWrite, 1, false, "Creates a series of numbers: key [start] [step].", (*client).create},
 		{"IDS.NEXT", 2, 3, flagWrite, 1, false, "Returns a list of ids of any key: key [n].", (*client).next},
 		{"IDS.SET", 3, 3, flagWrite, 1, false, "Has a series go on at an id or above: key next.", (*client).set},
 		{"INCR", 2, 2, flagWrite, 1, false, "Returns the next id of a key.", (*client).incr},

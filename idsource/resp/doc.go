@@ -6,7 +6,7 @@
 //	                         with a counter, so the first is the answer - n + 1
 //	IDS.NEXT key [n]         a list of ids, also of those that are no numbers
 //	GET key, MGET key ...    the last id given here since the start; nil: none yet
-//	IDS.CREATE key [start]   makes a series of numbers
+//	IDS.CREATE key [start] [step]  makes a series of numbers
 //	IDS.SET key next         has a series go on at next or above
 //
 // Besides these it answers what clients send to get started: AUTH, HELLO,

@@ -141,13 +141,13 @@ func TestCreateAndSet(t *testing.T) {
 			src, ok := sources[key]
 			return src, ok
 		},
-		Create: func(_ context.Context, key string, start uint64) error {
+		Create: func(_ context.Context, key string, start, step uint64) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if sources[key] != nil {
 				return fmt.Errorf("there is a key %q already", key)
 			}
-			sources[key] = &counter{next: start}
+			sources[key] = &counter{next: start + step}
 			return nil
 		},
 	})
@@ -156,6 +156,8 @@ func TestCreateAndSet(t *testing.T) {
 		{reader + "IDS.CREATE app:new\r\nIDS.SET app:old 5\r\nGET app:old\r\n", "-NOPERM user 'reader' has no right to create keys\r\n-NOPERM user 'reader' has no right to set keys\r\n$-1\r\n"},
 		{maker + "INCR app:new\r\nIDS.CREATE app:new 500\r\nINCR app:new\r\nIDS.CREATE app:new\r\n", "-ERR there is no id source and no key 'app:new'\r\n+OK\r\n:500\r\n-ERR there is a key \"app:new\" already\r\n"},
 		{maker + "IDS.CREATE app:one\r\nINCR app:one\r\n", "+OK\r\n:1\r\n"},
+		{maker + "IDS.CREATE app:stepped 500 20\r\nINCR app:stepped\r\n", "+OK\r\n:520\r\n"}, // the sum tells of both
+		{maker + "IDS.CREATE app:x 1 0\r\nIDS.CREATE app:x 1 y\r\n", strings.Repeat("-ERR step is not an integer from 1 to 2^63-1\r\n", 2)},
 		{maker + "IDS.CREATE other:new\r\nIDS.SET other 5\r\nMGET app:old other\r\n", "-NOPERM user 'maker' has no right to the key 'other:new'\r\n" +
 			strings.Repeat("-NOPERM user 'maker' has no right to the key 'other'\r\n", 2)},
 		{maker + "IDS.CREATE app:x 0\r\nIDS.CREATE app:x -4\r\nIDS.CREATE app:x 9223372036854775808\r\n", strings.Repeat("-ERR start is not an integer from 1 to 2^63-1\r\n", 3)},

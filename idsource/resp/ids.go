@@ -208,12 +208,19 @@ func (cl *client) appendLast(b []byte, key string, src Source) []byte {
 
 // create answers IDS.CREATE.
 func (cl *client) create(ctx context.Context, b []byte, args []string) []byte {
-	key, start := args[1], uint64(1)
-	if len(args) == 3 {
-		var err error
-		if start, err = strconv.ParseUint(args[2], 10, 63); err != nil || start == 0 {
-			return appendError(b, "ERR start is not an integer from 1 to 2^63-1")
+	key, start, step := args[1], uint64(1), uint64(0)
+	for i, number := range []struct {
+		name string
+		to   *uint64
+	}{{"start", &start}, {"step", &step}} {
+		if len(args) < 3+i {
+			break
 		}
+		n, err := strconv.ParseUint(args[2+i], 10, 63)
+		if err != nil || n == 0 {
+			return appendError(b, "ERR %s is not an integer from 1 to 2^63-1", number.name)
+		}
+		*number.to = n
 	}
 	b, ok := cl.mayAsk(b, key)
 	switch {
@@ -226,7 +233,7 @@ func (cl *client) create(ctx context.Context, b []byte, args []string) []byte {
 	case !nameable(key) || len(key) > maxKey || key == "":
 		return appendError(b, "ERR a key is 1 to %d letters, digits and signs of ASCII, without spaces", maxKey)
 	}
-	if err := cl.s.cfg.Create(ctx, key, start); err != nil {
+	if err := cl.s.cfg.Create(ctx, key, start, step); err != nil {
 		return cl.refused(b, key, err)
 	}
 	cl.s.cfg.Logger.Info("key created", "key", key, "user.name", cl.user.Name, "client.address", cl.addr)

@@ -56,7 +56,7 @@ type Config struct {
 	Lookup func(key string) (Source, bool)
 	// Create makes a key whose first id is start; it is an error where there is one. nil: none can be
 	// made.
-	Create func(ctx context.Context, key string, start uint64) error
+	Create func(ctx context.Context, key string, start, step uint64) error
 	// Cluster returns the address of the process that gives the ids of all keys, host:port; empty: it is
 	// not known. nil: this is no cluster, and clients do not ask for one.
 	Cluster   func() string

@@ -462,7 +462,7 @@ func FuzzTalk(f *testing.F) {
 		s := New(Config{
 			MaxIncrBy: 5000, Patience: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&out, nil)), Users: access.NewUsers(access.User{Name: "app", Secret: access.DigestOf("x"), Create: true, Set: true}),
 			Lookup: func(key string) (Source, bool) { src, ok := sources[key]; return src, ok },
-			Create: func(context.Context, string, uint64) error { return nil },
+			Create: func(context.Context, string, uint64, uint64) error { return nil },
 		})
 		c := &recorded{in: strings.NewReader("AUTH app x\r\n" + string(in))}
 		s.client(t.Context(), c, 1)

@@ -15,6 +15,9 @@ const (
 	tuneWait  = time.Second     // for the answer: the range behind it is wanted more
 )
 
+// MostStep is the greatest step that a series is tuned to.
+const MostStep = 1_000_000_000
+
 // tuned is how the store says that a series is tuned.
 type tuned struct {
 	next time.Time // when it is asked for again

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +56,7 @@ stores:    {main: {mysql: {dsn: %q}}}
 sources:   {order_id: {segment: {store: main, key: orders, step: 50, max_step: 50, scramble: {key: %s, bits: 53}}}}
 limits:    {id_wait: 1m}
 rules:     [{table: "*.t", column: id, source: order_id}]
-ids:       {redis: {listen: "127.0.0.1:0"}}
+ids:       {redis: {listen: "127.0.0.1:0"}, http: {listen: "127.0.0.1:0"}}
 `, s.Addr, harness.StoreDSN(s, store), secret)
 	proxies := []*harness.Proxy{harness.StartProxy(t, config), harness.StartProxy(t, config)}
 	by := scrambled(t, secret, 53)
@@ -87,11 +88,12 @@ ids:       {redis: {listen: "127.0.0.1:0"}}
 			for range 40 {
 				list, err := ids.Do(t.Context(), "IDS.NEXT", "orders", 5).Int64Slice()
 				one, err2 := ids.Incr(t.Context(), "order_id").Result()
-				if err := errors.Join(err, err2); err != nil {
+				leaf, err3 := strconv.ParseInt(over(t, http.MethodGet, "http://"+httpOf(t, p)+"/api/segment/get/orders", ""), 10, 64)
+				if err := errors.Join(err, err2, err3); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
-				for _, id := range append(list, one) {
+				for _, id := range append(list, one, leaf) {
 					if given[id] {
 						t.Errorf("id %d twice", id)
 					}
@@ -102,7 +104,7 @@ ids:       {redis: {listen: "127.0.0.1:0"}}
 		})
 	}
 	wg.Wait()
-	if want := int64(2 + 2*(40*8+50)); harness.Count(t, direct, "SELECT COUNT(*) FROM t") != want || len(given) != 2*40*6 {
+	if want := int64(2 + 2*(40*8+50)); harness.Count(t, direct, "SELECT COUNT(*) FROM t") != want || len(given) != 2*40*7 {
 		t.Errorf("%d ids to programs", len(given))
 	}
 	rows, err := direct.Query("SELECT id FROM t WHERE id <> 7000")

@@ -133,13 +133,19 @@ func usersInStore(t *testing.T, config string) {
 
 	// A key that she creates on one proxy is soon served by the other.
 	first, second := redisTo(t, proxies[0], "ann", ann), redisTo(t, proxies[1], "ann", ann)
-	if err := first.Do(t.Context(), "IDS.CREATE", "app:new", 500).Err(); err != nil {
+	if err := first.Do(t.Context(), "IDS.CREATE", "app:new", 500, 20).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if id, err := first.Incr(t.Context(), "app:new").Result(); err != nil || id != 500 {
 		t.Errorf("%d, %v", id, err)
 	}
-	within(t, "a key of the other proxy", func() error { return second.Incr(t.Context(), "app:new").Err() })
+	within(t, "a key of the other proxy, whose range begins above the 20 of the first", func() error {
+		id, err := second.Incr(t.Context(), "app:new").Result()
+		if err == nil && id != 520 {
+			t.Errorf("id %d, want 520", id)
+		}
+		return err
+	})
 
 	// Connections that are open follow.
 	again := add("ann", "--replace")

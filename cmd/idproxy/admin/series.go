@@ -92,11 +92,10 @@ func (c Change) apply(t idsource.Tuning) (idsource.Tuning, error) {
 	set(&t.MaxStep, c.MaxStep)
 	set(&t.Policy, c.Policy)
 	set(&t.Description, c.Description)
-	const most = 1_000_000_000
 	_, known := segment.Policy(t.Policy)
 	switch {
-	case t.Step > most || t.MaxStep > most:
-		return t, fmt.Errorf("%w: a step is at most %d", ErrUsage, most)
+	case t.Step > segment.MostStep || t.MaxStep > segment.MostStep:
+		return t, fmt.Errorf("%w: a step is at most %d", ErrUsage, segment.MostStep)
 	case t.MaxStep > 0 && t.MaxStep < t.Step:
 		return t, fmt.Errorf("%w: --max-step %d is below --step %d", ErrUsage, t.MaxStep, t.Step)
 	case t.Policy != "" && !known:

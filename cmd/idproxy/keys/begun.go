@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/idsource/httpapi"
 	"idproxy/idsource/order"
 	"idproxy/idsource/resp"
 	"idproxy/idsource/segment"
@@ -57,8 +58,11 @@ var (
 
 	_ resp.Distant = (*begun)(nil)
 	_ resp.Source  = (*scattered)(nil)
-	_ positioned   = (*begun)(nil)
-	_ positioned   = (*scattered)(nil)
+
+	_ httpapi.Scrambled = (*scattered)(nil)
+
+	_ positioned = (*begun)(nil)
+	_ positioned = (*scattered)(nil)
 )
 
 // Fill implements resp.Source.
@@ -76,6 +80,9 @@ func (s *scattered) Fill(ctx context.Context, ids []uint64, stride uint64) error
 	}
 	return s.series.Fill(ctx, ids, stride)
 }
+
+// Scrambled implements httpapi.Scrambled.
+func (*scattered) Scrambled() {}
 
 // Range implements resp.Ranger.
 func (b *begun) Range(ctx context.Context, n uint64) (first uint64, err error) {

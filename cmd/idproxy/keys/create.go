@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 
+	"idproxy/idsource"
 	"idproxy/idsource/resp"
 	"idproxy/idsource/scramble"
+	"idproxy/idsource/segment"
 	"idproxy/inside"
 )
 
@@ -42,8 +44,10 @@ func (r *Registry) Watch(ctx context.Context, in string, heard func(notes map[st
 // within a minute otherwise. Of all who make a key at the same time, the series
 // begins at the greatest start.
 //
-// It is an error where the key is one already, in whatever store, and while a store does not say.
-func (r *Registry) Create(ctx context.Context, in, key string, start uint64) error {
+// A step that is not 0 is how many ids a range of the series has to begin with; the store keeps it,
+// for all processes. It is an error where the store keeps none, where the key is one already, in
+// whatever store, and while a store does not say.
+func (r *Registry) Create(ctx context.Context, in, key string, start, step uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
@@ -52,6 +56,13 @@ func (r *Registry) Create(ctx context.Context, in, key string, start uint64) err
 	st, ok := stores[in]
 	if !ok {
 		return fmt.Errorf("there is no store %s that keeps series", in)
+	}
+	tuner, tunes := st.Segments.(idsource.Tuner)
+	switch {
+	case step > 0 && !tunes:
+		return fmt.Errorf("store %s keeps no step: create the key without one", in)
+	case step > segment.MostStep:
+		return fmt.Errorf("a step is at most %d", segment.MostStep)
 	}
 	if len(*r.known.Load()) >= maxKeys {
 		return fmt.Errorf("there are %d keys already, no more can be created", maxKeys)
@@ -78,6 +89,11 @@ func (r *Registry) Create(ctx context.Context, in, key string, start uint64) err
 	if err := st.Segments.Advance(ctx, key, start); err != nil {
 		return inside.Mark(fmt.Errorf("key %q may not have been created: %w", key, err))
 	}
+	if step > 0 {
+		if err := tuner.Tune(ctx, key, idsource.Tuning{Step: step}); err != nil {
+			return inside.Mark(fmt.Errorf("key %q was created, its step was not kept (idproxy source set --step sets it): %w", key, err))
+		}
+	}
 	seg, err := r.segmentOf(in, key, st)
 	if err != nil {
 		return err
@@ -94,11 +110,13 @@ func (r *Registry) Create(ctx context.Context, in, key string, start uint64) err
 }
 
 // Creator returns what makes keys in a store; nil where none is named.
-func (r *Registry) Creator(in string) func(ctx context.Context, key string, start uint64) error {
+func (r *Registry) Creator(in string) func(ctx context.Context, key string, start, step uint64) error {
 	if in == "" {
 		return nil
 	}
-	return func(ctx context.Context, key string, start uint64) error { return r.Create(ctx, in, key, start) }
+	return func(ctx context.Context, key string, start, step uint64) error {
+		return r.Create(ctx, in, key, start, step)
+	}
 }
 
 // texts is a series of ids that are no numbers.

@@ -49,11 +49,11 @@ func TestCreate(t *testing.T) {
 		"here": "there is a key", "elsewhere": "there is a key", "orders": "the name of a source", "names": "the name of a source",
 		"own": "one of a source", "ids_orders": "one of a source",
 	} {
-		if err := create(t.Context(), key, 1); err == nil || !strings.Contains(err.Error(), want) {
+		if err := create(t.Context(), key, 1, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", key, err, want)
 		}
 	}
-	if err := create(t.Context(), "new", 700); err != nil {
+	if err := create(t.Context(), "new", 700, 0); err != nil {
 		t.Fatal(err)
 	}
 	draw := func(want uint64) {
@@ -70,13 +70,16 @@ func TestCreate(t *testing.T) {
 	draw(700)
 	r.Refresh(t.Context())
 	draw(701) // it is the same series
-	if err := create(t.Context(), "new", 1); err == nil {
+	if err := create(t.Context(), "new", 1, 0); err == nil {
 		t.Error("a key was created twice")
+	}
+	if err := create(t.Context(), "stepped", 1, 50); err == nil || !strings.Contains(err.Error(), "keeps no step") {
+		t.Errorf("a step in a file store: %v", err)
 	}
 	if New(slog.New(slog.DiscardHandler), src).Creator("") != nil {
 		t.Error("keys can be created in no store")
 	}
-	if err := r.Creator("nowhere")(t.Context(), "x", 1); err == nil {
+	if err := r.Creator("nowhere")(t.Context(), "x", 1, 0); err == nil {
 		t.Error("a key was created in a store that is not there")
 	}
 }
