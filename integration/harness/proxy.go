@@ -30,6 +30,7 @@ type Spec struct {
 	Env     []string // added to its environment
 	Dir     string   // folder of its configuration and files; default: a temporary one
 	Plain   bool     // without the race detector
+	Netns   string   // network namespace; default: that of the test
 	MayFail bool     // the test ends the proxy itself: its exit status is not checked, its log is
 }
 
@@ -94,7 +95,7 @@ func Launch(ctx context.Context, program string, spec Spec) (*Proxy, error) {
 	}
 	proc, err := process.Start(process.Spec{
 		Path: program, Args: []string{"serve", "--config", path}, Dir: spec.Dir, Env: append([]string{raceOptions}, spec.Env...),
-		Log: filepath.Join(spec.Dir, "idproxy.log"),
+		Log: filepath.Join(spec.Dir, "idproxy.log"), Netns: spec.Netns,
 	})
 	if err != nil {
 		return nil, err

@@ -55,21 +55,27 @@ func newFleet(t testing.TB, w *world, program string, proxies int, change func(c
 		n.spec = harness.Spec{Config: change(w.configAt("127.0.0.1:1", n.order, n.redis, "false"), f.addrs), Dir: t.TempDir()}
 		n.faults = harness.NewFaults(t, n.spec.Dir+"/faults") // a program without faults knows nothing of it
 		n.spec.Env = []string{n.faults.Env()}
-		n.start(t)
-		t.Cleanup(func() {
-			_ = n.proxy.Signal(syscall.SIGCONT)
-			_ = n.proxy.Kill()
-			for _, word := range []string{"DATA RACE", "panic", "fatal error"} {
-				if strings.Contains(n.proxy.Log(), word) {
-					t.Errorf("idproxy logged %q:\n%s", word, n.proxy.LogTail(40))
-				}
-			}
-			if t.Failed() {
-				t.Logf("log of %s:\n%s", n.order, n.proxy.LogTail(30))
-			}
-		})
+		n.begin(t)
 	}
 	return f
+}
+
+// begin starts the node for as long as the test runs.
+func (n *node) begin(t testing.TB) {
+	t.Helper()
+	n.start(t)
+	t.Cleanup(func() {
+		_ = n.proxy.Signal(syscall.SIGCONT)
+		_ = n.proxy.Kill()
+		for _, word := range []string{"DATA RACE", "panic", "fatal error"} {
+			if strings.Contains(n.proxy.Log(), word) {
+				t.Errorf("idproxy logged %q:\n%s", word, n.proxy.LogTail(40))
+			}
+		}
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", n.order, n.proxy.LogTail(30))
+		}
+	})
 }
 
 // leader waits until a proxy leads, and returns it.
@@ -157,16 +163,21 @@ func (f *fleet) harm(t *testing.T, r *receiver, which int) (what string, took ti
 	return "a SIGSTOP of etcd's leader", took
 }
 
+// chaosTime is how long a fleet is harmed: in a long run as IDPROXY_CHAOS says.
+func chaosTime() time.Duration {
+	if !width.Long {
+		return width.Of(4*time.Second, 12*time.Second)
+	}
+	if d, err := time.ParseDuration(os.Getenv("IDPROXY_CHAOS")); err == nil {
+		return d
+	}
+	return 3 * time.Minute
+}
+
 // TestChaos harms who leads, and the store, while clients ask all proxies: ids ascend for one receiver,
 // and none comes twice.
 func TestChaos(t *testing.T) {
-	last := width.Of(4*time.Second, 12*time.Second)
-	if text := os.Getenv("IDPROXY_CHAOS"); width.Long {
-		last = 3 * time.Minute
-		if d, err := time.ParseDuration(text); err == nil {
-			last = d
-		}
-	}
+	last := chaosTime()
 	program, err := harness.Build(!width.Matrix())
 	if err != nil {
 		t.Fatal(err)

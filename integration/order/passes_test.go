@@ -9,9 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
@@ -59,51 +56,6 @@ func TestInserts(t *testing.T) {
 	if id := incr(t, clientOf(t, addrOf(t, follower)), "fresh"); id <= last {
 		t.Errorf("a program gets id %d after %d", id, last)
 	}
-}
-
-// TestClusterClient: a client of Redis Cluster that knows a proxy that does not lead asks the one that
-// does, and goes on when that is killed.
-func TestClusterClient(t *testing.T) {
-	w := newWorld(t, 1)
-	program, err := harness.Build(true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := newFleet(t, w, program, 2, func(config string, addrs []string) string {
-		return strings.Replace(config, "moved: false", fmt.Sprintf(`moved: true, members: ["%s"]`, strings.Join(addrs, `", "`)), 1)
-	})
-	lead := f.leader(t)
-	other := f.nodes[0]
-	if other == lead {
-		other = f.nodes[1]
-	}
-	if err := clientOf(t, other.redis).Incr(t.Context(), "orders").Err(); err == nil || !strings.HasPrefix(err.Error(), "MOVED ") || !strings.HasSuffix(err.Error(), lead.redis) {
-		t.Errorf("INCR of the one that does not lead: %v, want MOVED to %s", err, lead.redis)
-	}
-	c := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: []string{other.redis}, MaxRedirects: 50, MinRetryBackoff: 50 * time.Millisecond, MaxRetryBackoff: 100 * time.Millisecond,
-		ClusterStateReloadInterval: 500 * time.Millisecond, // a minute otherwise, in which it asks nobody else
-	})
-	defer c.Close() //nolint:errcheck // nothing is pending
-	var last int64
-	next := func(n int) {
-		t.Helper()
-		for range n {
-			id, err := c.Incr(t.Context(), "orders").Result()
-			if err != nil || id <= last {
-				t.Errorf("id %d after %d, %v", id, last, err)
-			}
-			last = max(last, id)
-		}
-	}
-	next(20)
-	if err := lead.proxy.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	next(1)
-	t.Logf("a cluster's client had an id %v after a kill", time.Since(began).Round(time.Millisecond))
-	next(20)
 }
 
 // BenchmarkINCR compares INCR of a Redis, of the proxy that leads, and of one that asks it: each client

@@ -26,7 +26,8 @@ type receiver struct {
 	mu   sync.Mutex
 	seen map[int64]uint64 // by id/64
 
-	event atomic.Pointer[event]
+	event    atomic.Pointer[event]
+	patience time.Duration // of clients, with an answer
 }
 
 // event is something that was done to who gives ids. It lasts until a request that began behind it is
@@ -36,7 +37,7 @@ type event struct {
 	took atomic.Int64
 }
 
-func newReceiver() *receiver { return &receiver{seen: map[int64]uint64{}} }
+func newReceiver() *receiver { return &receiver{seen: map[int64]uint64{}, patience: 30 * time.Second} }
 
 // happens notes an event.
 func (r *receiver) happens() *event {
@@ -91,7 +92,7 @@ func (r *receiver) load(ctx context.Context, addrs []string, clients int, most i
 			rnd := rand.New(rand.NewPCG(uint64(i), 11))
 			var all []*redis.Client
 			for _, addr := range addrs {
-				c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: 30 * time.Second, DialTimeout: time.Second, PoolSize: 1})
+				c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: r.patience, DialTimeout: time.Second, PoolSize: 1})
 				defer c.Close() //nolint:errcheck // it may have been cut
 				all = append(all, c)
 			}

@@ -28,19 +28,22 @@ type world struct {
 // newWorld starts an etcd of so many members. The series "orders" begins at 1.
 func newWorld(t testing.TB, members int) *world {
 	t.Helper()
-	w := &world{}
-	var err error
 	if members == 1 {
-		var one *servers.Etcd
-		one, err = servers.StartEtcd(t.Context())
-		w.members = []*servers.Etcd{one}
-	} else {
-		w.members, err = servers.StartEtcdCluster(t.Context(), members)
+		one, err := servers.StartEtcd(t.Context())
+		return worldOf(t, []*servers.Etcd{one}, err)
 	}
+	all, err := servers.StartEtcdCluster(t.Context(), members)
+	return worldOf(t, all, err)
+}
+
+// worldOf is newWorld for an etcd that was started, or could not be.
+func worldOf(t testing.TB, members []*servers.Etcd, err error) *world {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range w.members {
+	w := &world{members: members}
+	for _, m := range members {
 		t.Cleanup(func() { _ = m.Stop() })
 		w.endpoints = append(w.endpoints, m.Addr)
 	}

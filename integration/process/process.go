@@ -19,6 +19,8 @@ type Spec struct {
 	Dir  string   // working folder; default: the starter's
 	Env  []string // added to the starter's environment
 	Log  string   // file that stdout and stderr are appended to; required
+
+	Netns string // network namespace; default: the starter's
 }
 
 // Process is a started program.
@@ -37,6 +39,9 @@ func Start(spec Spec) (*Process, error) {
 	}
 	defer log.Close()
 	cmd := exec.Command(spec.Path, spec.Args...)
+	if spec.Netns != "" { // it becomes the program, so that the number of the process stays
+		cmd = exec.Command("ip", append([]string{"netns", "exec", spec.Netns, spec.Path}, spec.Args...)...)
+	}
 	cmd.Dir, cmd.Env = spec.Dir, append(os.Environ(), spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"idproxy/integration/network"
 	"idproxy/integration/process"
 )
 
@@ -27,6 +28,7 @@ type Etcd struct {
 	members string   // of the cluster, each name=URL
 	token   string   // makes the cluster of an empty data folder another one
 	timing  []string // of elections; default: etcd's
+	netns   string   // network namespace; default: that of the process
 	proc    *process.Process
 }
 
@@ -51,39 +53,65 @@ func startAlone(ctx context.Context, secure *tls.Config) (*Etcd, error) {
 	return all[0], nil
 }
 
+// since35 is how etcd elects by default since 3.5.
+const since35 = "--pre-vote=true"
+
 // StartEtcdCluster starts a cluster of so many members, with elections as etcd has them by default
 // since 3.5, and waits until all answer.
 func StartEtcdCluster(ctx context.Context, members int) ([]*Etcd, error) {
-	return startMembers(ctx, members, nil, "--pre-vote=true")
+	return startMembers(ctx, members, nil, since35)
+}
+
+// StartEtcdOn is StartEtcdCluster with a member on each of some hosts.
+func StartEtcdOn(ctx context.Context, hosts []*network.Host) (all []*Etcd, err error) {
+	if all, err = newMembers(len(hosts), nil, []string{since35}); err == nil {
+		for i, h := range hosts {
+			all[i].Addr, all[i].peer, all[i].netns = h.IP+":2379", h.IP+":2380", h.Netns
+		}
+		err = startAll(ctx, all)
+	}
+	if err != nil {
+		err = errors.Join(err, stopAll(all))
+	}
+	return all, err
 }
 
 func startMembers(ctx context.Context, n int, secure *tls.Config, timing ...string) ([]*Etcd, error) {
 	var failed error
 	for range 3 { // another program may take a port first
 		all, err := newMembers(n, secure, timing)
-		for _, e := range all {
-			err = errors.Join(err, e.launch())
-		}
-		for _, e := range all {
-			if err == nil {
-				err = e.await(ctx)
-			}
+		if err == nil {
+			err = startAll(ctx, all)
 		}
 		if err == nil {
 			return all, nil
 		}
-		for _, e := range all {
-			err = errors.Join(err, e.Stop())
-		}
-		failed = errors.Join(failed, err)
+		failed = errors.Join(failed, err, stopAll(all))
 	}
 	return nil, failed
+}
+
+// startAll starts the members of a cluster and waits until all answer.
+func startAll(ctx context.Context, all []*Etcd) (err error) {
+	var members []string
+	for _, e := range all {
+		members = append(members, e.name+"=http://"+e.peer)
+	}
+	for _, e := range all {
+		e.members = strings.Join(members, ",")
+		err = errors.Join(err, e.launch())
+	}
+	for _, e := range all {
+		if err == nil {
+			err = e.await(ctx)
+		}
+	}
+	return err
 }
 
 // newMembers makes the members of a cluster, with folders and addresses of their own. None is
 // started.
 func newMembers(n int, secure *tls.Config, timing []string) (all []*Etcd, err error) {
-	var members []string
 	for i := range n {
 		e := &Etcd{name: string(rune('a' + i)), token: "first", timing: timing}
 		var err1, err2 error
@@ -92,16 +120,13 @@ func newMembers(n int, secure *tls.Config, timing []string) (all []*Etcd, err er
 		if e.Dir, err = runDir(); err != nil {
 			return all, err
 		}
-		all, members = append(all, e), append(members, e.name+"=http://"+e.peer)
+		all = append(all, e)
 		if secure != nil {
 			e.TLS, err = clientTLS(e.Dir)
 		}
 		if err := errors.Join(err, err1, err2); err != nil {
 			return all, err
 		}
-	}
-	for _, e := range all {
-		e.members = strings.Join(members, ",")
 	}
 	return all, nil
 }
@@ -149,7 +174,7 @@ func (e *Etcd) launch() error {
 		args = append(args, "--client-cert-auth", "--trusted-ca-file="+filepath.Join(e.Dir, "ca.pem"),
 			"--cert-file="+filepath.Join(e.Dir, "server.pem"), "--key-file="+filepath.Join(e.Dir, "server.key"))
 	}
-	e.proc, err = process.Start(process.Spec{Path: program, Log: filepath.Join(e.Dir, "server.log"), Args: append(args, e.timing...)})
+	e.proc, err = process.Start(process.Spec{Path: program, Log: filepath.Join(e.Dir, "server.log"), Args: append(args, e.timing...), Netns: e.netns})
 	return err
 }
 

@@ -136,6 +136,9 @@ func (r *Redis) Do(words ...string) (string, error) {
 	return strings.TrimRight(line, "\r\n"), err
 }
 
+// PID is the number of its process.
+func (r *Redis) PID() int { return r.proc.PID() }
+
 // Kill ends the server with SIGKILL.
 func (r *Redis) Kill() error { return r.proc.Kill() }
 

@@ -192,11 +192,16 @@ func (c *RedisCluster) Owner(key string) (*Redis, error) {
 // Stop ends the cluster and removes its folders.
 func (c *RedisCluster) Stop() error { return stopAll(c.Nodes) }
 
-func stopAll(list []*Redis) error {
+// stopAll stops those that were started.
+func stopAll[S interface {
+	comparable
+	Stop() error
+}](list []S) error {
 	var errs []error
-	for _, r := range list {
-		if r != nil {
-			errs = append(errs, r.Stop())
+	var none S
+	for _, s := range list {
+		if s != none {
+			errs = append(errs, s.Stop())
 		}
 	}
 	return errors.Join(errs...)

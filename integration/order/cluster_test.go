@@ -1,0 +1,141 @@
+package order
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"idproxy/integration/harness"
+)
+
+// clusterClient asks for the next id of orders, again and again.
+type clusterClient func() (int64, error)
+
+// clusterClients are clients of Redis Cluster that know one node of it.
+var clusterClients = []struct {
+	name     string
+	start    func(t *testing.T, addr string) clusterClient
+	survives bool // it goes on when the node that it asks is gone
+}{
+	{"go-redis", goRedis, true},
+	{"redis-py", program("python3", "testdata/cluster.py"), true},
+	{"ioredis", program("node", "testdata/cluster.cjs"), true},
+	{"redis-cli", program("redis-cli", "-c", "-h"), false},
+}
+
+func goRedis(t *testing.T, addr string) clusterClient {
+	c := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{addr}, MaxRedirects: 50, MinRetryBackoff: 50 * time.Millisecond, MaxRetryBackoff: 100 * time.Millisecond,
+		ClusterStateReloadInterval: 500 * time.Millisecond, // a minute otherwise, in which it asks nobody else
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return func() (int64, error) { return c.Incr(t.Context(), "orders").Result() }
+}
+
+// program starts a client that answers each line INCR orders with an id, or with what went wrong.
+func program(words ...string) func(*testing.T, string) clusterClient {
+	return func(t *testing.T, addr string) clusterClient {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := append(words[1:len(words):len(words)], host, port)
+		if words[0] == "redis-cli" {
+			args = append(words[1:len(words):len(words)], host, "-p", port)
+		}
+		cmd := exec.CommandContext(t.Context(), words[0], args...)
+		modules, err := filepath.Abs("../../.tools/clients/node/node_modules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Env = append(cmd.Environ(), "NODE_PATH="+modules)
+		in, err1 := cmd.StdinPipe()
+		out, err2 := cmd.StdoutPipe()
+		if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			in.Close()
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("%s: %v", words[0], err)
+			}
+		})
+		answers := bufio.NewScanner(out)
+		return func() (int64, error) {
+			if _, err := fmt.Fprintln(in, "INCR orders"); err != nil {
+				return 0, err
+			}
+			for answers.Scan() {
+				if line := strings.TrimSpace(answers.Text()); line != "" && !strings.HasPrefix(line, "-> Redirected") {
+					return strconv.ParseInt(line, 10, 64)
+				}
+			}
+			return 0, errors.New("it ended")
+		}
+	}
+}
+
+// TestClusterClients: a client of Redis Cluster that knows a proxy that does not lead asks the one that
+// does, and goes on when that is killed.
+func TestClusterClients(t *testing.T) {
+	build, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(t, newWorld(t, 1), build, 2, func(config string, addrs []string) string {
+		return strings.Replace(config, "moved: false", fmt.Sprintf(`moved: true, members: ["%s"]`, strings.Join(addrs, `", "`)), 1)
+	})
+	var last int64
+	for _, client := range clusterClients {
+		t.Run(client.name, func(t *testing.T) {
+			lead := f.leader(t)
+			other := f.nodes[0]
+			if other == lead {
+				other = f.nodes[1]
+			}
+			if err := clientOf(t, other.redis).Incr(t.Context(), "orders").Err(); err == nil || !strings.HasPrefix(err.Error(), "MOVED ") || !strings.HasSuffix(err.Error(), lead.redis) {
+				t.Fatalf("INCR of the one that does not lead: %v, want MOVED to %s", err, lead.redis)
+			}
+			next := client.start(t, other.redis)
+			ascend := func(n int) {
+				t.Helper()
+				for range n {
+					id, err := next()
+					if err != nil || id <= last {
+						t.Fatalf("id %d after %d, %v", id, last, err)
+					}
+					last = id
+				}
+			}
+			ascend(20)
+			if !client.survives {
+				return
+			}
+			if err := lead.proxy.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			began, failed := time.Now(), 0
+			id, err := next()
+			for ; err != nil && time.Since(began) < time.Minute; id, err = next() {
+				failed++
+				time.Sleep(20 * time.Millisecond)
+			}
+			if err != nil || id <= last {
+				t.Fatalf("id %d after %d, %v", id, last, err)
+			}
+			t.Logf("an id %v after a kill, %d errors before", time.Since(began).Round(time.Millisecond), failed)
+			last = id
+			ascend(20)
+			lead.start(t)
+		})
+	}
+}
