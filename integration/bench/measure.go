@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"idproxy/integration/process"
 )
 
 // sample is what one way did in one round.
@@ -137,7 +139,7 @@ func (t *target) cpu() (time.Duration, error) {
 	if t.proc == nil {
 		return 0, nil
 	}
-	return readCPU(t.proc.PID())
+	return process.CPU(t.proc.PID())
 }
 
 // rss is how much memory the target's process has, in bytes: nothing for the direct way.

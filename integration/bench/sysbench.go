@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"idproxy/integration/process"
 	"idproxy/integration/servers"
 )
 
@@ -77,7 +78,7 @@ func (s *sysbench) run(ctx context.Context, st sysbenchStatement, w way, connect
 	}
 	clock := int32(0)
 	if w.target.proc != nil {
-		clock = processClock(w.target.proc.PID())
+		clock = process.Clock(w.target.proc.PID())
 	}
 	statements := max(connections, int(d.Seconds()*float64(st.pace)))
 	cmd := exec.CommandContext(ctx, s.program, s.script(),

@@ -142,3 +142,25 @@ func isKilled(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 }
+
+func TestCPU(t *testing.T) {
+	before, err := CPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for time.Since(began) < 100*time.Millisecond {
+		_ = strings.Repeat("x", 100)
+	}
+	after, err := CPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := after - before; used < 5*time.Millisecond {
+		t.Errorf("a loop of 100 ms used %v of the processor", used)
+	}
+	// Linux gives no process this number.
+	if _, err := CPU(1 << 22); err == nil {
+		t.Error("a process that does not exist has a clock")
+	}
+}

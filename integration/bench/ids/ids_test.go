@@ -20,7 +20,7 @@ func TestRun(t *testing.T) {
 	if len(tables) != 4 {
 		t.Fatalf("%d tables, want 4:\n%s", len(tables), &out)
 	}
-	for i, want := range []int{10, 8, 5, 6} { // lines of figures
+	for i, want := range []int{10, 8, 5, 19} { // lines of figures
 		if n := strings.Count(tables[i], "\n| ") - 1; n != want {
 			t.Errorf("table %d has %d lines, want %d:\n%s", i, n, want, tables[i])
 		}

@@ -17,13 +17,13 @@ import (
 type Plan struct {
 	Rounds int
 	Each   time.Duration // of one measurement of one way in a round
-	AtCap  time.Duration // of one source that gives all it can, and of one way to ask over HTTP
+	AtCap  time.Duration // of one source that gives all it can
 	Switch time.Duration // of ranges that follow each other
 }
 
 // Run measures all and writes it as Markdown.
 func Run(ctx context.Context, out io.Writer, p Plan) error {
-	return errors.Join(costs(ctx, out, p), atCap(ctx, out, p.AtCap), switches(ctx, out, p.Switch), overHTTP(ctx, out, p.AtCap))
+	return errors.Join(costs(ctx, out, p), atCap(ctx, out, p.AtCap), switches(ctx, out, p.Switch), overNetwork(ctx, out, p))
 }
 
 // usage is what a number of ids took.
