@@ -51,22 +51,7 @@ func TestWorkers(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	workers := func() lease.Store { return newStore(t, s).Workers() }
-	t.Run("rules", func(t *testing.T) {
-		t.Parallel()
-		holders.ObeysTheRules(t, workers(), "rules", 400)
-	})
-	t.Run("administers", func(t *testing.T) {
-		t.Parallel()
-		holders.Administers(t, workers(), "administers")
-	})
-	t.Run("goes on", func(t *testing.T) {
-		t.Parallel()
-		holders.GoesOn(t, workers(), "goes-on")
-	})
-	t.Run("races", func(t *testing.T) {
-		t.Parallel()
-		holders.Races(t, workers, "races")
-	})
+	holders.Contract(t, workers, "", 400)
 	t.Run("zombie", func(t *testing.T) {
 		t.Parallel()
 		holders.Zombie(t, workers(), jobAt(t, s, "zombie", 0))

@@ -6,68 +6,23 @@ package lease
 // they are not in its builds.
 
 import (
-	"fmt"
-	"hash/maphash"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"idproxy/integration/states"
 	"idproxy/integration/width"
 )
 
-// search visits all states, nearest first, until there are none left, limit is
-// reached, or a timestamp was used twice, or a number was given that cannot be
-// used; then it returns how that came about.
-func (m *model) search(limit int) (states int, whole bool, trace string) {
-	seed := maphash.MakeSeed()
-	seen := make(map[uint64]struct{}, 1<<16)
-	type visited struct {
-		state  modelState
-		parent int32
-	}
-	queue := []visited{{m.first(), -1}}
-	for i := 0; i < len(queue); i++ {
-		if len(queue) >= limit {
-			return len(queue), false, ""
-		}
-		m.next(queue[i].state)
-		if m.bad >= 0 {
-			path := []modelState{m.out[m.bad]}
-			for at := int32(i); at >= 0; at = queue[at].parent {
-				path = append(path, queue[at].state)
-			}
-			slices.Reverse(path)
-			return len(queue), false, m.explain(path)
-		}
-		for _, s := range m.out {
-			// A hash in place of the state: two of a million collide once in
-			// ten million runs.
-			h := maphash.Comparable(seed, s)
-			if _, ok := seen[h]; !ok {
-				seen[h] = struct{}{}
-				queue = append(queue, visited{s, int32(i)})
-			}
-		}
-	}
-	return len(queue), true, ""
+// search visits all states until a timestamp was used twice, or a number was given that cannot be used,
+// or limit is reached.
+func (m *model) search(limit int) (visited int, whole bool, trace string) {
+	return states.Walk(m.first(), limit, m.steps)
 }
 
-// explain words a path. Its times are relative to the moment of each step.
-func (m *model) explain(path []modelState) string {
-	m.tell = true
-	defer func() { m.tell = false }()
-	var lines []string
-	now := 0
-	for i := range path[1:] {
-		m.next(path[i])
-		at := slices.Index(m.out, path[i+1])
-		lines = append(lines, fmt.Sprintf("%2d  %s", now, m.say[at]))
-		if strings.HasSuffix(m.say[at], "time passes") {
-			now++
-		}
-	}
-	return strings.Join(lines, "\n")
+func (m *model) steps(from modelState, say bool) states.Steps[modelState] {
+	m.tell = say
+	m.next(from)
+	return states.Steps[modelState]{To: m.out, Said: m.say, Bad: m.bad}
 }
 
 // The smallest times that differ from each other as they must.

@@ -111,22 +111,7 @@ func TestWorkers(t *testing.T) {
 			w := startFor(t, kind)
 			w.nameHolds()
 			t.Run("side by side", func(t *testing.T) {
-				t.Run("rules", func(t *testing.T) {
-					t.Parallel()
-					holders.ObeysTheRules(t, w.open(), "rules", 300)
-				})
-				t.Run("administers", func(t *testing.T) {
-					t.Parallel()
-					holders.Administers(t, w.open(), "administers")
-				})
-				t.Run("goes on", func(t *testing.T) {
-					t.Parallel()
-					holders.GoesOn(t, w.open(), "goes-on")
-				})
-				t.Run("races", func(t *testing.T) {
-					t.Parallel()
-					holders.Races(t, w.open, "races")
-				})
+				holders.Contract(t, w.open, "", 300)
 				holders.Zombie(t, w.open(), w.job("zombie"))
 			})
 			t.Run("restart", func(t *testing.T) {

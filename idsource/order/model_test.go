@@ -7,11 +7,10 @@ package order
 
 import (
 	"fmt"
-	"hash/maphash"
-	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"idproxy/integration/states"
 )
 
 // The model: two processes, the register and the position of one series, and time that passes in
@@ -394,59 +393,19 @@ func (m *model) give(s modelState, i int) {
 	m.add(t, "%c gives %d", 'A'+i, p.claimed)
 }
 
-// search visits all states, nearest first, until there are none left, limit is reached, or the order is
-// broken; then it returns how.
-func (m *model) search(limit int) (states int, whole bool, trace string) {
-	type visited struct {
-		state  modelState
-		parent int32
-	}
+// search visits all states until the order is broken, or limit is reached.
+func (m *model) search(limit int) (visited int, whole bool, trace string) {
 	first := modelState{leader: nobody, next: 1}
 	for i := range first.processes {
 		first.processes[i].saw = gone
 	}
-	seed := maphash.MakeSeed()
-	seen := map[uint64]struct{}{}
-	queue := []visited{{first, -1}}
-	for i := 0; i < len(queue); i++ {
-		if len(queue) >= limit {
-			return len(queue), false, ""
-		}
-		m.next(queue[i].state)
-		if m.bad >= 0 {
-			path := []modelState{m.out[m.bad]}
-			for at := int32(i); at >= 0; at = queue[at].parent {
-				path = append(path, queue[at].state)
-			}
-			slices.Reverse(path)
-			return len(queue), false, m.explain(path)
-		}
-		for _, s := range m.out {
-			// A hash in place of the state: two of ten million collide once in a hundred thousand runs.
-			h := maphash.Comparable(seed, s)
-			if _, ok := seen[h]; !ok {
-				seen[h] = struct{}{}
-				queue = append(queue, visited{s, int32(i)})
-			}
-		}
-	}
-	return len(queue), true, ""
+	return states.Walk(first, limit, m.steps)
 }
 
-func (m *model) explain(path []modelState) string {
-	m.tell = true
-	defer func() { m.tell = false }()
-	var lines []string
-	now := 0
-	for i := range path[1:] {
-		m.next(path[i])
-		at := slices.Index(m.out, path[i+1])
-		lines = append(lines, fmt.Sprintf("%2d  %s", now, m.say[at]))
-		if strings.HasPrefix(m.say[at], "  time passes") {
-			now++
-		}
-	}
-	return strings.Join(lines, "\n")
+func (m *model) steps(from modelState, say bool) states.Steps[modelState] {
+	m.tell = say
+	m.next(from)
+	return states.Steps[modelState]{To: m.out, Said: m.say, Bad: m.bad}
 }
 
 // TestModel visits the states of the election and of the ids that are given.

@@ -149,18 +149,7 @@ func TestDisposable(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	workers := func() lease.Store { return lease.FromTable(table{open(t, Config{})}) }
-	t.Run("rules", func(t *testing.T) {
-		t.Parallel()
-		holders.ObeysTheRules(t, workers(), "table-rules", 200)
-	})
-	t.Run("administers", func(t *testing.T) {
-		t.Parallel()
-		holders.Administers(t, workers(), "table-administers")
-	})
-	t.Run("races", func(t *testing.T) {
-		t.Parallel()
-		holders.Races(t, workers, "table-races")
-	})
+	holders.Contract(t, workers, "table-", 200)
 }
 
 // TestUnsent: only where no connection was made it is certain that Redis will

@@ -95,22 +95,7 @@ func open(t testing.TB, c Config) *Store {
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	t.Run("rules", func(t *testing.T) {
-		t.Parallel()
-		holders.ObeysTheRules(t, open(t, Config{}), "rules", 600)
-	})
-	t.Run("administers", func(t *testing.T) {
-		t.Parallel()
-		holders.Administers(t, open(t, Config{}), "administers")
-	})
-	t.Run("goes on", func(t *testing.T) {
-		t.Parallel()
-		holders.GoesOn(t, open(t, Config{}), "goes-on")
-	})
-	t.Run("races", func(t *testing.T) {
-		t.Parallel()
-		holders.Races(t, func() lease.Store { return open(t, Config{}) }, "races")
-	})
+	holders.Contract(t, func() lease.Store { return open(t, Config{}) }, "", 600)
 }
 
 // TestPoolMost: a million numbers in one script would keep Redis from all others for seconds, and

@@ -19,6 +19,23 @@ func ask(pool string) lease.Ask {
 	return lease.Ask{Pool: pool, Shape: contractShape, Label: "test|1", Rules: Quick}
 }
 
+// Contract has a kind of store obey all the rules at once, in pools whose names begin with prefix. So
+// many steps are taken at random.
+func Contract(t *testing.T, open func() lease.Store, prefix string, steps int) {
+	t.Helper()
+	for name, run := range map[string]func(t *testing.T, pool string){
+		"rules":       func(t *testing.T, pool string) { ObeysTheRules(t, open(), pool, steps) },
+		"administers": func(t *testing.T, pool string) { Administers(t, open(), pool) },
+		"goes-on":     func(t *testing.T, pool string) { GoesOn(t, open(), pool) },
+		"races":       func(t *testing.T, pool string) { Races(t, open, pool) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, prefix+name)
+		})
+	}
+}
+
 // contract is one run of ObeysTheRules.
 type contract struct {
 	*testing.T
