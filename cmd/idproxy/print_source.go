@@ -44,6 +44,9 @@ func printSource(w io.Writer, s *admin.Standing) error {
 		fmt.Fprintf(w, "next    %s, or start (%d) if that is more\n", nextOf(s), s.Start)
 	}
 	fmt.Fprintf(w, "state   %s\n", stateOf(s))
+	if s.Leader != "" {
+		fmt.Fprintf(w, "leader  %s\n", s.Leader)
+	}
 	for _, m := range s.Servers {
 		fmt.Fprintf(w, "server  %s: next %d, seen at %d%s\n", m.Server, m.Next, m.Seen, strings.TrimSuffix(" "+m.Error, " "))
 	}

@@ -1,12 +1,31 @@
 package order
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"idproxy/integration/harness"
 )
+
+// shownLeader is the leader that idproxy source show names.
+func shownLeader(t *testing.T, config string) string {
+	t.Helper()
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), program, "source", "show", "order_id", "--config", config).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	_, leader, _ := strings.Cut(string(out), "\nleader  ")
+	leader, _, _ = strings.Cut(leader, "\n")
+	return leader
+}
 
 // TestTwoProxies: ids ascend from call to call, whichever proxy is asked, over a clean stop and a kill
 // of the one that leads.
@@ -31,6 +50,10 @@ func TestTwoProxies(t *testing.T) {
 	}
 	ascending(20)
 	lead := leads(t, proxies)
+	configured, err := os.ReadFile(proxies[lead].ConfigPath)
+	if shown := shownLeader(t, proxies[(lead+1)%3].ConfigPath); err != nil || !strings.Contains(string(configured), fmt.Sprintf("order:     {listen: %q", shown)) {
+		t.Errorf("source show names the leader %q, which has %s, %v", shown, configured, err)
+	}
 	if err := proxies[lead].Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ type Standing struct {
 	Until   *time.Time    `json:"until,omitempty"` // when a snowflake's time bits run out
 	Start   uint64        `json:"start,omitempty"`
 	Begins  string        `json:"begins,omitempty"` // of a series never used: where
+	Leader  string        `json:"leader,omitempty"` // of a series in one order: where the process that gives its ids is asked by others
 	Error   string        `json:"error,omitempty"`
 	Servers []ServerState `json:"servers,omitempty"`
 	Series  []Standing    `json:"series,omitempty"`
@@ -136,6 +137,13 @@ func (s *Standing) segment(ctx context.Context, stores store.Opened, c *config.S
 		return err
 	}
 	s.begins(g)
+	if register := stores[c.Name].Register; g.Order != "" && deep && register != nil {
+		seen, err := register.Look(ctx)
+		if err != nil {
+			return err
+		}
+		s.Leader = seen.Leader.Addr
+	}
 	return nil
 }
 
