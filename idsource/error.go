@@ -34,6 +34,8 @@ const (
 	BadConfig
 	// Closed: the source has been closed.
 	Closed
+	// Apart: the source has no consecutive ids.
+	Apart
 )
 
 var kindNames = [...]string{
@@ -46,6 +48,7 @@ var kindNames = [...]string{
 	TooHigh:   "id too high",
 	BadConfig: "bad configuration",
 	Closed:    "closed",
+	Apart:     "no consecutive ids",
 }
 
 // String returns the kind in words.

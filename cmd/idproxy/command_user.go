@@ -83,10 +83,18 @@ func printUsers(out io.Writer, list *admin.UserList) error {
 func (f *userFlags) add() *cobra.Command {
 	var user admin.User
 	replace := false
-	c := &cobra.Command{
-		Use: "add NAME", Short: "Add a user, and print his password, which is his token, too", Example: `  idproxy user add billing --sources "order_id,app:*" --rate 10000`, Args: usageOf(cobra.ExactArgs(1)),
+	var c *cobra.Command
+	c = &cobra.Command{
+		Use: "add NAME", Short: "Add a user, and print his password, which is his token, too",
+		Long:    "Add a user, and print his password, which is his token, too. With --replace he has the rights that are named, and no others that he had.",
+		Example: `  idproxy user add billing --sources "order_id,app:*" --rate 10000`, Args: usageOf(cobra.ExactArgs(1)),
 		RunE: f.run(func(ctx context.Context, u *admin.Users, args []string) error {
 			user.Name = args[0]
+			for _, name := range []string{"sources", "most", "rate"} { // what was meant to bound him would not
+				if flag := c.Flags().Lookup(name); flag.Changed && (flag.Value.String() == "[]" || flag.Value.String() == "0") {
+					return fmt.Errorf("%w: --%s is empty: leave it out to have no bound", errUsage, name)
+				}
+			}
 			added, err := u.Add(ctx, user, replace)
 			if err != nil {
 				return err
@@ -99,7 +107,7 @@ func (f *userFlags) add() *cobra.Command {
 	}
 	c.Flags().StringSliceVar(&user.Sources, "sources", nil, "the `keys` that he may ask for, with * and ?, separated by commas (default all)")
 	c.Flags().Uint64Var(&user.Most, "most", 0, "ids at once (default as many as a server gives)")
-	c.Flags().Uint64Var(&user.Rate, "rate", 0, "ids a second from each process, for Redis and HTTP each (default as many as there are)")
+	c.Flags().Uint64Var(&user.Rate, "rate", 0, "ids a second from each process (default as many as there are)")
 	c.Flags().BoolVar(&user.Create, "create", false, "he may create keys that he may ask for")
 	c.Flags().BoolVar(&user.Set, "set", false, "he may move keys up that he may ask for")
 	c.Flags().BoolVar(&replace, "replace", false, "give a user who is there other rights and another password")
@@ -108,7 +116,7 @@ func (f *userFlags) add() *cobra.Command {
 
 func (f *userFlags) remove() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Take a user away; his connections end at their next command", Example: "  idproxy user remove billing", Args: usageOf(cobra.ExactArgs(1)),
+		Use: "remove NAME", Short: "Take a user away; his connections are asked for a password at their next command", Example: "  idproxy user remove billing", Args: usageOf(cobra.ExactArgs(1)),
 		RunE: f.run(func(ctx context.Context, u *admin.Users, args []string) error {
 			removed, err := u.Remove(ctx, args[0])
 			if err != nil {

@@ -91,10 +91,29 @@ func TestRate(t *testing.T) {
 	})
 }
 
+// TestSharedRate: a user of a store has one rate with two servers, and others have one with each.
+func TestSharedRate(t *testing.T) {
+	var rates Rates
+	redis, http := Sharing(&rates), Sharing(&rates)
+	for _, shared := range []bool{false, true} {
+		u := &User{Name: "u", Rate: 10, Shared: shared}
+		if wait := redis.Take(u, 10); wait > 0 {
+			t.Errorf("shared %t: the first have to wait for %v", shared, wait)
+		}
+		if wait := http.Take(u, 10); wait > 0 != shared {
+			t.Errorf("shared %t: those of the other server have to wait for %v", shared, wait)
+		}
+		redis.GiveBack(u, 10)
+		if wait := http.Take(u, 10); shared && wait > 0 {
+			t.Errorf("behind ids that were not given he has to wait for %v", wait)
+		}
+	}
+}
+
 // TestNotes: a user is the same when he comes from the store, and one that cannot be read is none.
 func TestNotes(t *testing.T) {
-	ann := User{Name: "ann", Secret: DigestOf("of-ann"), Keys: []string{"a", "b:*"}, Most: 5, Rate: 7, Create: true, Set: true}
-	bob := User{Name: "b:ob", Secret: DigestOf("of-bob")}
+	ann := User{Name: "ann", Secret: DigestOf("of-ann"), Keys: []string{"a", "b:*"}, Most: 5, Rate: 7, Create: true, Set: true, Shared: true}
+	bob := User{Name: "b:ob", Secret: DigestOf("of-bob"), Shared: true}
 	notes := map[string]string{NoteOf("ann"): ann.Note(), NoteOf("b:ob"): bob.Note(), "created": "x"}
 	for name, text := range map[string]string{"text": "x", "empty": "{}", "short": `{"sha256":"00"}`, "long": `{"sha256":"` + strings.Repeat("00", 33) + `"}`, "no hex": `{"sha256":"` + strings.Repeat("x", 64) + `"}`} {
 		notes[NoteOf(name)] = text

@@ -44,7 +44,7 @@ func OfNotes(notes map[string]string) (users []User, errs []error) {
 		var k kept
 		err := json.Unmarshal([]byte(text), &k)
 		secret, notHex := hex.DecodeString(k.Secret)
-		u := User{Name: name, Keys: k.Keys, Most: k.Most, Rate: k.Rate, Create: k.Create, Set: k.Set}
+		u := User{Name: name, Keys: k.Keys, Most: k.Most, Rate: k.Rate, Create: k.Create, Set: k.Set, Shared: true}
 		if err != nil || notHex != nil || copy(u.Secret[:], secret) != len(u.Secret) || len(secret) != len(u.Secret) {
 			errs = append(errs, fmt.Errorf("user %q cannot be read: remove him, and add him again", name))
 			continue

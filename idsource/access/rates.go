@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// rates know how many ids users had. The zero value is ready.
-type rates struct {
+// Rates know how many ids users had. The zero value is ready.
+type Rates struct {
 	mu    sync.Mutex
 	users map[string]*allowance
 }
@@ -25,7 +25,7 @@ func (u *Users) Take(user *User, n uint64) (wait time.Duration) {
 	if u == nil || user.Rate == 0 {
 		return 0
 	}
-	r := &u.rates
+	r := u.ratesOf(user)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, rate := time.Now(), float64(user.Rate)
@@ -52,9 +52,10 @@ func (u *Users) GiveBack(user *User, n uint64) {
 	if u == nil {
 		return
 	}
-	u.rates.mu.Lock()
-	defer u.rates.mu.Unlock()
-	if a := u.rates.users[user.Name]; a != nil {
+	r := u.ratesOf(user)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.users[user.Name]; a != nil {
 		a.left += float64(n)
 	}
 }

@@ -23,6 +23,7 @@ type User struct {
 	Rate   uint64   // ids a second; 0: as many as there are
 	Create bool     // may create keys that he may ask for
 	Set    bool     // may move keys up that he may ask for
+	Shared bool     // he is a user of several servers: a store has him
 
 	of *set
 }
@@ -43,8 +44,24 @@ type set struct{ users []User }
 // Users are those who may ask. They are safe for concurrent use. A nil Users is for servers that ask
 // nobody who he is.
 type Users struct {
-	now   atomic.Pointer[set]
-	rates rates
+	now    atomic.Pointer[set]
+	rates  Rates
+	shared *Rates // of users who are those of other servers, too; nil: there are none
+}
+
+// Sharing returns users of whom those that are shared count what they had with those of other Users.
+func Sharing(rates *Rates, users ...User) *Users {
+	u := NewUsers(users...)
+	u.shared = rates
+	return u
+}
+
+// ratesOf returns where it is counted what a user had.
+func (u *Users) ratesOf(user *User) *Rates {
+	if user.Shared && u.shared != nil {
+		return u.shared
+	}
+	return &u.rates
 }
 
 // NewUsers returns some users, whom Replace may change.
@@ -65,7 +82,12 @@ func (u *Users) Replace(users []User) {
 }
 
 // Len is how many there are.
-func (u *Users) Len() int { return len(u.now.Load().users) }
+func (u *Users) Len() int {
+	if u == nil {
+		return 0
+	}
+	return len(u.now.Load().users)
+}
 
 // find returns the user that is meant; nil: there is none. All are compared, so that an answer tells
 // nothing but yes or no.

@@ -16,6 +16,9 @@ import (
 // maxListed bounds the ids of a source that can only list them: 16 bytes each until they are sent.
 const maxListed = 1 << 16
 
+// maxLists bounds those of all requests together: clients take their time to read.
+const maxLists = 32 * maxListed
+
 // ids are what one request got.
 type ids struct {
 	first, n uint64   // of a segment: so many from the first on
@@ -150,9 +153,14 @@ func (s *Server) draw(r *http.Request, q *request) (*ids, *problem) {
 	if wait := s.cfg.Users.Take(u, q.n); wait > 0 {
 		return nil, tooFast(u.Name, u.Rate, wait)
 	}
-	d, err := drawFrom(r.Context(), src, q.n)
+	d, err := s.drawFrom(r.Context(), src, q.n)
 	if err != nil {
-		s.cfg.Users.GiveBack(u, q.n)
+		if r.Context().Err() == nil { // of who hangs up it is not known whether they were drawn
+			s.cfg.Users.GiveBack(u, q.n)
+		}
+		if p, ok := errors.AsType[*problem](err); ok {
+			return nil, p
+		}
 		s.kept.Note(s.cfg.Logger, err, "key", q.key, "user.name", u.Name, "client.address", r.RemoteAddr)
 		text, _ := inside.Text(err)
 		if errors.Is(err, idsource.TooMany) {
@@ -166,11 +174,21 @@ func (s *Server) draw(r *http.Request, q *request) (*ids, *problem) {
 	return d, nil
 }
 
-func drawFrom(ctx context.Context, src Source, n uint64) (*ids, error) {
+func (s *Server) drawFrom(ctx context.Context, src Source, n uint64) (*ids, error) {
 	if ranges, ok := src.(Ranger); ok {
 		first, err := ranges.Range(ctx, n)
-		return &ids{first: first, n: n}, err
+		if !errors.Is(err, idsource.Apart) {
+			return &ids{first: first, n: n}, err
+		}
 	}
+	switch {
+	case n > maxListed:
+		return nil, tooManyListed(n)
+	case s.listed.Add(int64(n)) > maxLists:
+		s.listed.Add(-int64(n))
+		return nil, busy()
+	}
+	context.AfterFunc(ctx, func() { s.listed.Add(-int64(n)) }) // it ends with the request
 	d := &ids{words: make([]uint64, n)}
 	if wide, ok := src.(Texts); ok {
 		d.wide, d.words = wide, make([]uint64, 2*n)

@@ -30,6 +30,9 @@ func newProblem(word, title string, status int, format string, args ...any) *pro
 	return &problem{Type: typePrefix + word, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
+// Error is the detail.
+func (p *problem) Error() string { return p.Detail }
+
 // write answers with the problem and returns its status.
 func (p *problem) write(w http.ResponseWriter) int {
 	p.headers(w)
@@ -115,6 +118,10 @@ func tooManyOfSource(text string) *problem {
 	return newProblem("too-many", "Too many ids", http.StatusBadRequest, "%s: ask for fewer", text)
 }
 
+func tooManyListed(n uint64) *problem {
+	return newProblem("too-many", "Too many ids", http.StatusBadRequest, "%d ids were asked for, and this source lists %d at most: its ids are not consecutive", n, maxListed)
+}
+
 func tooHigh(key string, id uint64) *problem {
 	return newProblem("too-high", "Id too high", http.StatusServiceUnavailable,
 		"id %d of key %s is above 2^63-1, the greatest number of this protocol: use POST /v1/ids, which has ids as text", id, shown(key))
@@ -136,6 +143,12 @@ func noIDs(err error, text string) *problem {
 			p.retry = time.Second
 		}
 	}
+	return p
+}
+
+func busy() *problem {
+	p := newProblem("busy", "Too many lists", http.StatusServiceUnavailable, "other clients are being sent %d ids in lists already: ask again, or for fewer", maxLists)
+	p.retry = time.Second
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -92,6 +93,8 @@ type Config struct {
 type Server struct {
 	cfg  Config
 	kept inside.Log // of what clients were not told
+
+	listed atomic.Int64 // ids in lists that clients are sent
 }
 
 // New returns a Server that listens to nothing yet.
@@ -186,6 +189,12 @@ func (g *guest) Close() error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	w.Header()["Cache-Control"] = noStore // a cache would give an id twice
+	defer func() {
+		if v := recover(); v != nil {
+			s.cfg.Logger.Error("panic", "client.address", r.RemoteAddr, "exception.message", v, "exception.stacktrace", string(debug.Stack()))
+			panic(http.ErrAbortHandler) // the connection ends
+		}
+	}()
 	api, status := s.answer(w, r)
 	s.cfg.Answered(api, status, time.Since(began))
 }

@@ -137,6 +137,9 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) *problem {
 		return badRequest("id %s of key %s cannot be taken apart: %v", shown(id), shown(q.key), err)
 	}
 	if d.Kind == KindSegment {
+		if wait := s.cfg.Users.Take(u, 1); wait > 0 { // the store is asked
+			return tooFast(u.Name, u.Rate, wait)
+		}
 		next, err := s.cfg.Position(r.Context(), q.key)
 		if err != nil {
 			s.kept.Note(s.cfg.Logger, err, "key", q.key, "user.name", u.Name, "client.address", r.RemoteAddr)

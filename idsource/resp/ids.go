@@ -129,7 +129,9 @@ func (cl *client) allow(b []byte, n uint64) ([]byte, bool) {
 
 // failed answers a client that n ids were not given to.
 func (cl *client) failed(b []byte, key string, n uint64, err error) []byte {
-	cl.s.cfg.Users.GiveBack(cl.user, n)
+	if apart, ok := errors.AsType[apartError](err); !ok || !apart.drawn {
+		cl.s.cfg.Users.GiveBack(cl.user, n)
+	}
 	return cl.refused(b, key, err)
 }
 
@@ -157,14 +159,27 @@ func take(ctx context.Context, src Source, n uint64) (uint64, error) {
 	if n > maxListed {
 		return 0, fmt.Errorf("at most %d ids of this source can be had at once", maxListed)
 	}
+	if _, ok := src.(Scrambled); ok {
+		return 0, apartError{n, false}
+	}
 	ids := make([]uint64, n)
 	if err := src.Fill(ctx, ids, 1); err != nil {
 		return 0, err
 	}
 	if ids[n-1]-ids[0] != n-1 {
-		return 0, fmt.Errorf("this source has no %d consecutive ids: ask for fewer", n)
+		return 0, apartError{n, true}
 	}
 	return ids[n-1], nil
+}
+
+// apartError says that a source has no n consecutive ids.
+type apartError struct {
+	n     uint64
+	drawn bool // it was found when they were drawn, and they are lost
+}
+
+func (e apartError) Error() string {
+	return fmt.Sprintf("this source has no %d consecutive ids: ask for fewer", e.n)
 }
 
 func (cl *client) get(_ context.Context, b []byte, args []string) []byte {
@@ -265,8 +280,6 @@ func (cl *client) set(ctx context.Context, b []byte, args []string) []byte {
 	if err := setter.Advance(ctx, next-1); err != nil {
 		return cl.refused(b, key, err)
 	}
-	if others, ok := cl.s.kept.Due("set " + key); ok {
-		cl.s.cfg.Logger.Info("key set", "key", key, "next", next, "user.name", cl.user.Name, "client.address", cl.addr, "others", others)
-	}
+	cl.s.cfg.Logger.Info("key set", "key", key, "next", next, "user.name", cl.user.Name, "client.address", cl.addr)
 	return appendSimple(b, "OK")
 }

@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"net"
+	"net/netip"
 	"time"
 
 	"idproxy/idsource/access"
@@ -43,32 +44,39 @@ func (cl *client) login(ctx context.Context, name, password string) bool {
 	return true
 }
 
-// hostOf is what an address has in common with others of its host. Clients of a unix socket
-// are one.
+// hostOf is what an address has in common with others of its host, which has a network of 64 bits where
+// it is one of IPv6. Clients of a unix socket are one.
 func hostOf(a net.Addr) string {
-	host, _, err := net.SplitHostPort(a.String())
+	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return ""
 	}
-	return host
+	if ip := at.Addr().Unmap(); ip.Is4() {
+		return ip.String()
+	}
+	network, _ := at.Addr().WithZone("").Prefix(64) // it has as many bits
+	return network.String()
 }
 
 // turn is how long a host has to wait with a password.
 func (s *Server) turn(host string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next, ok := s.tries[host]
-	wait := time.Until(next)
-	if !ok || -wait > guessTime {
+	t, ok := s.tries[host]
+	if !ok || time.Since(t.wrong) > guessTime {
 		delete(s.tries, host)
 		return 0
 	}
-	wait = max(0, wait)
+	wait := max(0, time.Until(t.next))
 	if wait <= s.cfg.Patience { // otherwise the password is not tried at all
-		s.tries[host] = time.Now().Add(wait + guessPause)
+		t.next = time.Now().Add(wait + guessPause)
+		s.tries[host] = t
 	}
 	return wait
 }
+
+// tries is when a host gave a wrong password last, and when it may give the next.
+type tries struct{ wrong, next time.Time }
 
 // wrong notes that a host gave a wrong password.
 func (s *Server) wrong(host string) {
@@ -77,7 +85,10 @@ func (s *Server) wrong(host string) {
 	if len(s.tries) >= maxHosts {
 		clear(s.tries)
 	}
-	if next := time.Now().Add(guessPause); next.After(s.tries[host]) {
-		s.tries[host] = next
+	t, now := s.tries[host], time.Now()
+	t.wrong = now
+	if next := now.Add(guessPause); next.After(t.next) {
+		t.next = next
 	}
+	s.tries[host] = t
 }

@@ -33,6 +33,11 @@ type Texts interface {
 	Text(id [2]uint64) string
 }
 
+// Scrambled is a Source of numbers of which no two are sure to be consecutive.
+type Scrambled interface {
+	Scrambled()
+}
+
 // Setter is a Source that can be moved past an id: neither id nor anything below it is given from
 // then on.
 type Setter interface {
@@ -54,8 +59,8 @@ const DefaultMaxIncrBy = 1_000_000
 type Config struct {
 	// Lookup returns the source of a key; false: there is none. It must answer at once.
 	Lookup func(key string) (Source, bool)
-	// Create makes a key whose first id is start; it is an error where there is one. nil: none can be
-	// made.
+	// Create makes a key whose first id is start, and whose ranges have step ids at first, or as many as
+	// usual for 0; it is an error where there is one. nil: none can be made.
 	Create func(ctx context.Context, key string, start, step uint64) error
 	// Cluster returns the address of the process that gives the ids of all keys, host:port; empty: it is
 	// not known. nil: this is no cluster, and clients do not ask for one.
@@ -82,7 +87,7 @@ type Server struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 	last  map[string][2]uint64 // by key: the last id given
-	tries map[string]time.Time // by host: when it may try the next password
+	tries map[string]tries     // by host that gave a wrong password
 	ended bool
 	wg    sync.WaitGroup
 
@@ -106,7 +111,7 @@ func New(c Config) *Server {
 	}
 	s := &Server{
 		cfg: c, commands: newCommands(c.Cluster != nil), byName: map[string]command{}, began: time.Now(), logins: inside.Log{Pause: time.Minute},
-		conns: map[net.Conn]struct{}{}, last: map[string][2]uint64{}, tries: map[string]time.Time{},
+		conns: map[net.Conn]struct{}{}, last: map[string][2]uint64{}, tries: map[string]tries{},
 	}
 	for _, one := range s.commands {
 		s.byName[one.name] = one
@@ -276,9 +281,12 @@ func (s *Server) write(c net.Conn, out []byte) error {
 	return err
 }
 
-// forget logs the client out.
+// forget logs the client out. A client that was not known stays so from when it was.
 func (cl *client) forget() {
-	cl.user, cl.since = nil, time.Now()
+	if cl.user != nil {
+		cl.since = time.Now()
+	}
+	cl.user = nil
 	if cl.s.cfg.Users == nil {
 		cl.user = &access.User{}
 	}

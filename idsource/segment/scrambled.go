@@ -86,7 +86,7 @@ func (s *Scrambled) Admit(ctx context.Context, column string, highest uint64) er
 	if ended != nil {
 		return ended
 	}
-	if err := s.unrivalled(ctx); err != nil {
+	if err := s.Unrivalled(ctx); err != nil {
 		return err
 	}
 	p, err := s.position(ctx)
@@ -110,11 +110,11 @@ func (s *Scrambled) Admit(ctx context.Context, column string, highest uint64) er
 		return err
 	}
 	s.alone.Store(false) // another process may have begun at the same moment, with another secret: one of the two sees the other
-	return s.unrivalled(ctx)
+	return s.Unrivalled(ctx)
 }
 
-// unrivalled refuses a series that was used with another secret.
-func (s *Scrambled) unrivalled(ctx context.Context) error {
+// Unrivalled refuses a series that was used with another secret. It asks the store until that is known.
+func (s *Scrambled) Unrivalled(ctx context.Context) error {
 	if s.alone.Load() {
 		return nil
 	}

@@ -53,6 +53,6 @@ func (s *Segment) together(ctx context.Context, n uint64) error {
 	if err != nil || of.Every == 1 {
 		return err
 	}
-	return s.fail(idsource.BadConfig, fmt.Errorf("%d consecutive ids were asked for, and key %q has every %dth id only", n, s.cfg.Key, of.Every),
+	return s.fail(idsource.Apart, fmt.Errorf("%d consecutive ids were asked for, and key %q has every %dth id only", n, s.cfg.Key, of.Every),
 		"ask for single ids; genes need a series of all ids")
 }

@@ -42,6 +42,9 @@ func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, api fu
 	}
 	ctx, end := context.WithCancel(context.Background())
 	s := &idServer{registry: registry, leader: leader, log: log, end: end, users: sharedUsers{in: ids.UsersIn, log: log}}
+	if ids.UsersIn != "" {
+		s.users.known = make(chan struct{})
+	}
 	if err := errors.Join(s.overRedis(ids.Redis), s.overHTTP(ids.HTTP, api)); err != nil {
 		end()
 		for _, l := range s.listeners {
@@ -54,6 +57,12 @@ func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, api fu
 	}
 	s.wg.Go(func() {
 		all := registry.Refresh(ctx)
+		if s.users.known != nil { // or a user of the store would be told that his password is wrong
+			select {
+			case <-s.users.known:
+			case <-ctx.Done():
+			}
+		}
 		s.wg.Go(func() { registry.KeepFresh(ctx, all) })
 		for _, serve := range s.serve {
 			s.wg.Go(func() { serve(ctx) })
@@ -96,7 +105,7 @@ func (s *idServer) overRedis(c *config.IDsRedis) error {
 	}
 	rc.Users = s.users.of(users)
 	err = s.listen(c.Listen, func(ctx context.Context, l net.Listener, at string) {
-		s.log.Info("ids over redis", "listen", at, "users", len(c.Users))
+		s.log.Info("ids over redis", "listen", at, "login", rc.Users != nil, "users", rc.Users.Len())
 		if err := resp.New(rc).Serve(ctx, l); err != nil {
 			s.log.Error("ids over redis ended", "error.message", err)
 		}
@@ -134,7 +143,7 @@ func (s *idServer) overHTTP(c *config.IDsHTTP, with func() httpapi.Config) (err 
 	}
 	api.Users = s.users.of(users)
 	err = s.listen(c.Listen, func(ctx context.Context, l net.Listener, at string) {
-		s.log.Info("ids over http", "listen", at, "tls", c.TLS != nil, "users", len(c.Users))
+		s.log.Info("ids over http", "listen", at, "tls", c.TLS != nil, "login", api.Users != nil, "users", api.Users.Len())
 		if err := httpapi.New(api).Serve(ctx, l); err != nil {
 			s.log.Error("ids over http ended", "error.message", err)
 		}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
+	"time"
 
 	"idproxy/config"
 	"idproxy/idsource/access"
@@ -16,7 +18,13 @@ type sharedUsers struct {
 	in     string // the store; empty: there are none
 	log    *slog.Logger
 	served []server
+	rates  access.Rates  // of users of the store
+	known  chan struct{} // closed when they were heard of, or could not be; nil: there are none
+	once   sync.Once
 }
+
+// learned closes known.
+func (s *sharedUsers) learned() { s.once.Do(func() { close(s.known) }) }
 
 // server is the users of one server.
 type server struct {
@@ -29,7 +37,7 @@ func (s *sharedUsers) of(own []access.User) *access.Users {
 	if s.in == "" && len(own) == 0 {
 		return nil
 	}
-	all := access.NewUsers(own...)
+	all := access.Sharing(&s.rates, own...)
 	s.served = append(s.served, server{own, all})
 	return all
 }
@@ -64,19 +72,22 @@ func (s *idServer) watched(ids *config.IDs) (stores []string) {
 // watch hears of users and of new keys until ctx ends. What was heard stays while the store does not
 // answer.
 func (s *idServer) watch(ctx context.Context, in string) {
-	silent := false
+	var told time.Time
 	var before map[string]string
 	s.registry.Watch(ctx, in, func(notes map[string]string) {
-		silent = false
 		if in == s.users.in && !sameUsers(before, notes) {
 			s.users.heard(notes)
 			before = notes
+			s.users.learned()
 		}
 	}, func(err error) {
-		if !silent {
+		if now := time.Now(); now.Sub(told) > time.Minute {
+			told = now
 			s.log.Warn("a store does not say which users and keys are new: they stay as they are until it does", "store", in, "error.message", err)
 		}
-		silent = true
+		if in == s.users.in {
+			s.users.learned()
+		}
 	})
 }
 

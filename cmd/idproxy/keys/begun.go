@@ -11,6 +11,7 @@ import (
 	"idproxy/idsource/order"
 	"idproxy/idsource/resp"
 	"idproxy/idsource/segment"
+	"idproxy/inside"
 )
 
 // lookTime bounds the look whether a store has a key.
@@ -78,10 +79,13 @@ func (s *scattered) Fill(ctx context.Context, ids []uint64, stride uint64) error
 	if err := s.look(ctx); err != nil {
 		return err
 	}
+	if err := s.series.Unrivalled(ctx); err != nil {
+		return err
+	}
 	return s.series.Fill(ctx, ids, stride)
 }
 
-// Scrambled implements httpapi.Scrambled.
+// Scrambled implements httpapi.Scrambled and resp.Scrambled.
 func (*scattered) Scrambled() {}
 
 // Range implements resp.Ranger.
@@ -118,7 +122,7 @@ func (b *beginning) look(ctx context.Context) error {
 	defer cancel()
 	p, err := b.position(ctx)
 	if err != nil {
-		return fmt.Errorf("where key %q stands cannot be read: %w", b.key, err)
+		return fmt.Errorf("where key %q stands cannot be read: %w", b.key, inside.Mark(err))
 	}
 	if !p.Used && p.Next == 0 {
 		return fmt.Errorf("the store has no key %q yet: the first INSERT makes it, above the rows of its table, idproxy source set or IDS.CREATE", b.key)
