@@ -230,7 +230,7 @@ func (s *Server) client(ctx context.Context, c net.Conn, id int64) {
 		_ = c.SetDeadline(time.Time{})
 		c = secure
 	}
-	cl := &client{s: s, id: id, addr: c.RemoteAddr(), version: 2}
+	cl := &client{s: s, id: id, addr: c.RemoteAddr(), version: 2, since: time.Now()}
 	cl.forget()
 	r := bufio.NewReaderSize(c, 2*maxLine)
 	var out []byte
