@@ -39,6 +39,16 @@ func (l Rules) Ended(h Hold, last int64, mono time.Duration) Hold {
 	return h
 }
 
+// Again is the hold after the store granted a renewal of an ended one, and the lease began anew. What
+// was used while the renewal was under way lies below its start, too.
+func (l Rules) Again(ended Hold, r Record, sent, received time.Duration) Hold {
+	h := l.Took(ended.Worker, r, sent, received)
+	if l.has(guardUsed) {
+		h.Start = max(h.Start, ended.Start)
+	}
+	return h
+}
+
 // Renewed is the hold after the store granted a renewal, of a record with this beat and fence.
 func (l Rules) Renewed(h Hold, beat, fence int64, sent time.Duration) Hold {
 	h.Beat, h.Fence = max(h.Beat, beat), max(h.Fence, fence)

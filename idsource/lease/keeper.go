@@ -239,9 +239,19 @@ func (r *keeping) fill(ctx context.Context) (pause time.Duration, more bool) {
 	return leastPause, added > 0
 }
 
+// record is the number as a reply has it.
+func record(token string, reply Reply) Record {
+	return Record{Token: token, Start: reply.Start, Fence: reply.Fence, Beat: reply.Now}
+}
+
 // took is the hold that a reply to what was sent gives.
 func (r *keeping) took(token string, reply Reply, sent time.Duration) Hold {
-	return r.cfg.Rules.Took(reply.Worker, Record{Token: token, Start: reply.Start, Fence: reply.Fence, Beat: reply.Now}, sent, r.cfg.Clock())
+	return r.cfg.Rules.Took(reply.Worker, record(token, reply), sent, r.cfg.Clock())
+}
+
+// again is took for a hold whose lease has ended.
+func (r *keeping) again(ended Hold, reply Reply, sent time.Duration) Hold {
+	return r.cfg.Rules.Again(ended, record(ended.Token, reply), sent, r.cfg.Clock())
 }
 
 // begin is what follows when main was taken, or begins anew.
@@ -294,7 +304,7 @@ func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
 	switch {
 	case reply.Verdict == Anew:
 		r.endLease() // where only the store's clock says so
-		*r.main = r.took(r.main.Token, reply, sent)
+		*r.main = r.again(*r.main, reply, sent)
 		return r.begin(reply.Fence), false
 	case reply.Verdict != Granted:
 		return r.lose(ctx, reply.Verdict), false
@@ -402,7 +412,7 @@ func (r *keeping) keepSpare(ctx context.Context) {
 	switch {
 	case err != nil: // main's renewal will tell
 	case reply.Verdict == Anew:
-		*r.spare = r.took(r.spare.Token, reply, sent)
+		*r.spare = r.again(*r.spare, reply, sent)
 	case reply.Verdict != Granted:
 		r.spare = nil
 	default:

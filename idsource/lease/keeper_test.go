@@ -186,6 +186,30 @@ func TestAnew(t *testing.T) {
 	}
 }
 
+// TestUsedMeanwhile has ids given while a renewal is under way, with which the lease begins anew. The
+// number goes on above them, though the store has not heard of them.
+func TestUsedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(defaults(t), 1), newGuest()
+		defer keep(t, m, g, "")()
+		time.Sleep(10500 * time.Millisecond)
+		_, term, _ := g.now()
+		used := term.Fence - 1
+		m.set(func(m *memory) {
+			m.off = 5 * time.Second // the lease has ended by its clock
+			m.meets = func() {
+				g.use(used)
+				m.meets = nil
+			}
+		})
+		time.Sleep(6 * time.Second)
+		has, again, err := g.now()
+		if !has || err != nil || !slices.Equal(g.workers(), []uint64{0, 0}) || again.Start <= used {
+			t.Errorf("%t, numbers %d from %d, %v; %d was used", has, g.workers(), again.Start, err, used)
+		}
+	})
+}
+
 // TestMakesPool: a keeper that knows how many numbers a pool has makes it, adds what it lacks, and
 // takes none for new: nobody gets a number until whatever was used before lies in the past.
 func TestMakesPool(t *testing.T) {

@@ -20,6 +20,7 @@ type memory struct {
 	size    uint64 // what its keepers are told of the pool
 	down    error
 	lost    error         // what Renew and Release answer in place of the step that they made
+	meets   func()        // called while a renewal is under way, behind its step
 	takes   []time.Time   // when one was asked for, spare ones left out
 	off     time.Duration // by which its clock is wrong
 }
@@ -86,6 +87,9 @@ func (m *memory) change(a Ask, step func(Pool, Record, int64, Use) (Record, Verd
 	r, v := step(m.pool, m.records[a.Worker], now, a.Use)
 	if v.Given() {
 		m.records[a.Worker] = r
+	}
+	if m.meets != nil {
+		m.meets()
 	}
 	if m.lost != nil {
 		return Reply{}, m.lost

@@ -168,6 +168,12 @@ func (o *modelOwner) set(h Hold) {
 	o.taken, o.deadline = int8(h.taken/time.Millisecond), int8(h.deadline/time.Millisecond)
 }
 
+// end is set where a lease has ended: the start is all that tells of what was used.
+func (o *modelOwner) end(h Hold) {
+	o.set(h)
+	o.last = o.start - 1
+}
+
 // next fills m.out with the states behind s.
 func (m *model) next(s modelState) {
 	m.out, m.say, m.bad = m.out[:0], m.say[:0], -1
@@ -322,9 +328,9 @@ func (m *model) renew(s modelState, o int) {
 		t := s
 		q := &t.owners[o]
 		if h := q.real(o); !m.rules.MayRenew(h, 0) {
-			q.set(m.rules.Ended(h, int64(own.last), 0))
+			q.end(m.rules.Ended(h, int64(own.last), 0))
 		}
-		q.sending, q.sent, q.sentLast = true, 0, own.last
+		q.sending, q.sent, q.sentLast = true, 0, q.last
 		m.add(t, "owner %s sends a renewal", tokens[o+1])
 		return
 	}
@@ -350,7 +356,8 @@ func (m *model) renew(s modelState, o int) {
 		st.records[q.number] = modelled(r, int(token)-1)
 		m.add(t, "%s renews for owner %s below %d, and the answer is lost", name, tokens[o+1], r.Fence)
 		if v == Anew {
-			q.set(m.rules.Took(uint64(q.number), r, ms(int64(own.sent)), 0))
+			ended := m.rules.Ended(q.real(o), int64(q.last), 0)
+			q.end(m.rules.Again(ended, r, ms(int64(own.sent)), 0))
 			m.add(t, "%s begins the lease of owner %s anew, from %d below %d", name, tokens[o+1], r.Start, r.Fence)
 			return
 		}

@@ -87,6 +87,7 @@ const (
 	guardReclaim                       // only a silent number is taken from its holder
 	guardRelease                       // a fence does not come down below where its holder started
 	guardDeadline                      // a holder does not ask to renew a lease that has ended by its own clock
+	guardUsed                          // a lease that begins anew begins above what its holder used meanwhile
 	guardReach                         // a number is not given whose first timestamp the clock has to reach yet
 )
 

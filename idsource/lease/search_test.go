@@ -87,6 +87,7 @@ func TestGuards(t *testing.T) {
 		{"activation", guardActivation, vanished, false},
 		{"gap", guardGap, vanished, false},
 		{"silence", guardSilence, replaced, true},
+		{"used", guardUsed, none, false},
 		{"reach", guardReach, clockSet, false},
 		// The deadline is a second line behind the gap, for a store whose clock
 		// cannot be trusted to notice it: it holds where messages are not late.
