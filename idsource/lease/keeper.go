@@ -408,6 +408,9 @@ func (r *keeping) keepSpare(ctx context.Context) {
 		}
 		return
 	}
+	if !r.cfg.Rules.MayRenew(*r.spare, sent) { // nothing was used with it
+		*r.spare = r.cfg.Rules.Ended(*r.spare, 0, sent)
+	}
 	reply, err := r.cfg.Store.Renew(ctx, r.ask(r.spare, 0))
 	switch {
 	case err != nil: // main's renewal will tell

@@ -210,6 +210,31 @@ func TestUsedMeanwhile(t *testing.T) {
 	})
 }
 
+// TestSpareEnded has renewals of the spare number lost until its lease has ended by the holder's
+// clock, while the store's clock, set back, shows nothing of it. The number rests once more before it
+// takes the place of another one.
+func TestSpareEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(defaults(t), 8), newGuest()
+		m.pool.Since = 0
+		defer keep(t, m, g, "")()
+		time.Sleep(10500 * time.Millisecond)
+		m.set(func(m *memory) { m.drops = map[uint64]bool{1: true} })
+		time.Sleep(9 * time.Second)
+		m.set(func(m *memory) { m.drops, m.off = nil, -5*time.Second })
+		time.Sleep(time.Second) // a renewal is granted
+		g.swap <- "a test"
+		synctest.Wait()
+		if has, term, _ := g.now(); has {
+			t.Errorf("number %d gives ids at once, although its lease had ended", term.Worker)
+		}
+		time.Sleep(10 * time.Second)
+		if has, _, err := g.now(); !has || err != nil {
+			t.Errorf("later: %t, %v", has, err)
+		}
+	})
+}
+
 // TestMakesPool: a keeper that knows how many numbers a pool has makes it, adds what it lacks, and
 // takes none for new: nobody gets a number until whatever was used before lies in the past.
 func TestMakesPool(t *testing.T) {

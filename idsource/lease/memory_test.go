@@ -19,10 +19,11 @@ type memory struct {
 	rules   Rules
 	size    uint64 // what its keepers are told of the pool
 	down    error
-	lost    error         // what Renew and Release answer in place of the step that they made
-	meets   func()        // called while a renewal is under way, behind its step
-	takes   []time.Time   // when one was asked for, spare ones left out
-	off     time.Duration // by which its clock is wrong
+	drops   map[uint64]bool // numbers whose renewals are lost on the way
+	lost    error           // what Renew and Release answer in place of the step that they made
+	meets   func()          // called while a renewal is under way, behind its step
+	takes   []time.Time     // when one was asked for, spare ones left out
+	off     time.Duration   // by which its clock is wrong
 }
 
 var errDown = fmt.Errorf("%w: connection refused", ErrUnsent)
@@ -83,6 +84,9 @@ func (m *memory) change(a Ask, step func(Pool, Record, int64, Use) (Record, Verd
 	defer m.mu.Unlock()
 	if err != nil || v != Granted {
 		return Reply{Verdict: v}, err
+	}
+	if m.drops[a.Worker] {
+		return Reply{}, errDown
 	}
 	r, v := step(m.pool, m.records[a.Worker], now, a.Use)
 	if v.Given() {
