@@ -31,7 +31,7 @@ func (s disposable) Take(ctx context.Context, a Ask) (Reply, error) {
 		}
 		r, _, _ := a.Rules.Take(Record{State: Free}, p.Now, a.Token, a.Label) // free numbers are always given
 		done, err := v.Write(ctx, p, w, r)
-		return Reply{Verdict: Granted, Worker: w, Start: r.Start, Fence: r.Fence}, done, err
+		return Given(Granted, w, r), done, err
 	})
 }
 
@@ -44,7 +44,7 @@ func (s disposable) Renew(ctx context.Context, a Ask) (Reply, error) {
 		if verdict != Granted {
 			return Reply{Verdict: verdict}, true, nil
 		}
-		return Reply{Verdict: Granted, Worker: a.Worker, Start: r.Start, Fence: r.Fence}, true, nil
+		return Given(Granted, a.Worker, r), true, nil
 	})
 }
 

@@ -241,7 +241,7 @@ func (r *keeping) fill(ctx context.Context) (pause time.Duration, more bool) {
 
 // record is the number as a reply has it.
 func record(token string, reply Reply) Record {
-	return Record{Token: token, Start: reply.Start, Fence: reply.Fence, Beat: reply.Now}
+	return Record{Token: token, Start: reply.Start, Fence: reply.Fence, Beat: reply.Beat}
 }
 
 // took is the hold that a reply to what was sent gives.
@@ -309,7 +309,7 @@ func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
 	case reply.Verdict != Granted:
 		return r.lose(ctx, reply.Verdict), false
 	}
-	*r.main = r.cfg.Rules.Renewed(*r.main, reply.Now, reply.Fence, sent)
+	*r.main = r.cfg.Rules.Renewed(*r.main, reply.Beat, reply.Fence, sent)
 	if !r.main.Active {
 		return r.untilActive(), false
 	}
@@ -419,7 +419,7 @@ func (r *keeping) keepSpare(ctx context.Context) {
 	case reply.Verdict != Granted:
 		r.spare = nil
 	default:
-		*r.spare = r.cfg.Rules.Renewed(*r.spare, reply.Now, reply.Fence, sent)
+		*r.spare = r.cfg.Rules.Renewed(*r.spare, reply.Beat, reply.Fence, sent)
 	}
 }
 

@@ -76,7 +76,9 @@ func (m *memory) Take(_ context.Context, a Ask) (Reply, error) {
 	}
 	r, _, _ := m.rules.Take(m.records[w], now, a.Token, a.Label)
 	m.records[w] = r
-	return Reply{Worker: w, Start: r.Start, Fence: r.Fence, Now: now}, nil
+	reply := Given(Granted, w, r)
+	reply.Now = now
+	return reply, nil
 }
 
 func (m *memory) change(a Ask, step func(Pool, Record, int64, Use) (Record, Verdict)) (Reply, error) {
@@ -98,7 +100,9 @@ func (m *memory) change(a Ask, step func(Pool, Record, int64, Use) (Record, Verd
 	if m.lost != nil {
 		return Reply{}, m.lost
 	}
-	return Reply{Verdict: v, Worker: a.Worker, Start: r.Start, Fence: r.Fence, Now: now}, nil
+	reply := Given(v, a.Worker, r)
+	reply.Now = now
+	return reply, nil
 }
 
 func (m *memory) Renew(_ context.Context, a Ask) (Reply, error) { return m.change(a, m.rules.Renew) }

@@ -52,9 +52,15 @@ type Reply struct {
 	Worker  uint64
 	Start   int64
 	Fence   int64
+	Beat    int64         // as the record has it
 	Now     int64         // the store's clock
 	Wait    time.Duration // with Wait: how long
 	Why     string        // with Wait, Empty and OtherShape: more
+}
+
+// Given is the answer to a caller who has the number of this record.
+func Given(v Verdict, worker uint64, r Record) Reply {
+	return Reply{Verdict: v, Worker: worker, Start: r.Start, Fence: r.Fence, Beat: r.Beat}
 }
 
 // Fill is what an administrator asks of a pool.

@@ -114,7 +114,7 @@ func (s tabled) Take(ctx context.Context, a Ask) (Reply, error) {
 		}
 		for w, r := range p.Records {
 			if r.State == Held && r.Token == a.Token { // the answer to the writing was lost
-				return Reply{Verdict: Granted, Worker: w, Start: r.Start, Fence: r.Fence}, true, nil
+				return Given(Granted, w, r), true, nil
 			}
 		}
 		w, wait, verdict := a.Rules.Choose(p.Records, p.Now, a.Reclaim, a.Spare)
@@ -123,7 +123,7 @@ func (s tabled) Take(ctx context.Context, a Ask) (Reply, error) {
 		}
 		r, _, _ := a.Rules.Take(p.Records[w], p.Now, a.Token, a.Label) // as it was chosen
 		done, err := v.Write(ctx, p, w, r)
-		return Reply{Verdict: Granted, Worker: w, Start: r.Start, Fence: r.Fence}, done, err
+		return Given(Granted, w, r), done, err
 	})
 }
 
@@ -154,7 +154,7 @@ func (s tabled) move(ctx context.Context, a Ask, rule func(p Pool, r Record, now
 	var as Verdict   // with this answer
 	return s.step(ctx, a, Workers(a.Worker), func(v Visit, p Page) (Reply, bool, error) {
 		if wrote != (Record{}) && p.Records[a.Worker] == wrote { // it was heard twice, and the second answer came
-			return Reply{Verdict: as, Worker: a.Worker, Start: wrote.Start, Fence: wrote.Fence}, true, nil
+			return Given(as, a.Worker, wrote), true, nil
 		}
 		r, verdict := rule(p.Pool, p.Records[a.Worker], p.Now, a.Use)
 		if !verdict.Given() {
@@ -162,7 +162,7 @@ func (s tabled) move(ctx context.Context, a Ask, rule func(p Pool, r Record, now
 		}
 		wrote, as = r, verdict
 		done, err := v.Write(ctx, p, a.Worker, r)
-		return Reply{Verdict: verdict, Worker: a.Worker, Start: r.Start, Fence: r.Fence}, done, err
+		return Given(verdict, a.Worker, r), done, err
 	})
 }
 

@@ -120,6 +120,7 @@ func parseReply(v []string) (lease.Reply, error) {
 	}
 	return lease.Reply{
 		Verdict: verdict, Worker: uint64(n[0]), Start: n[1], Fence: n[2], Now: n[3],
+		Beat: n[3], // who is given a number is heard of in the same step
 		Wait: time.Duration(n[4]) * time.Millisecond, Why: v[6],
 	}, nil
 }

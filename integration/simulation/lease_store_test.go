@@ -124,7 +124,7 @@ func (c *script) Take(ctx context.Context, a lease.Ask) (lease.Reply, error) {
 		}
 		r, _, _ := a.Rules.Take(s.all[n], now, a.Token, a.Label) // as it was chosen
 		s.put(n, r)
-		return lease.Reply{Worker: n, Start: r.Start, Fence: r.Fence}
+		return lease.Given(lease.Granted, n, r)
 	})
 }
 
@@ -146,7 +146,7 @@ func (c *script) move(ctx context.Context, a lease.Ask, rule func(lease.Pool, le
 		if v.Given() {
 			s.put(a.Worker, r)
 		}
-		return lease.Reply{Verdict: v, Worker: a.Worker, Start: r.Start, Fence: r.Fence}
+		return lease.Given(v, a.Worker, r)
 	})
 }
 

@@ -1,0 +1,56 @@
+package lease
+
+import (
+	"context"
+	"testing"
+)
+
+// ledger is a Table with one pool, whose clock goes on by a second with each reading.
+type ledger struct {
+	page  Page
+	write func(w uint64, r Record) (bool, error)
+}
+
+func newLedger() *ledger {
+	return &ledger{page: Page{Exists: true, Pool: Pool{Shape: testShape}, Now: 1e6, Records: map[uint64]Record{}}}
+}
+
+func (l *ledger) Visit(_ context.Context, _ string, do func(v Visit) error) error { return do(l) }
+
+func (l *ledger) Read(context.Context, Workers) (Page, error) {
+	l.page.Now += 1000
+	return l.page, nil
+}
+
+func (l *ledger) Write(_ context.Context, _ Page, w uint64, r Record) (bool, error) {
+	if l.write != nil {
+		return l.write(w, r)
+	}
+	l.page.Records[w] = r
+	return true, nil
+}
+
+func (l *ledger) WritePool(context.Context, Page, Pool) (bool, error) { return false, nil }
+
+func (l *ledger) Insert(context.Context, Page, []uint64, Record) (bool, error) { return false, nil }
+
+func (l *ledger) Close() error { return nil }
+
+// TestBeatIsStored has the answer to a renewal's writing lost. The reply tells of the sign of life that is
+// stored, and not of the later reading that found it.
+func TestBeatIsStored(t *testing.T) {
+	l := newLedger()
+	l.page.Records[0] = Record{State: Held, Token: "a", Beat: 1e6, Start: 1e6, Fence: 1e6}
+	l.write = func(w uint64, r Record) (bool, error) {
+		l.page.Records[w] = r
+		return false, nil
+	}
+	a := Ask{Pool: "p", Shape: testShape, Use: Use{Token: "a", Last: 1e6}, Rules: defaults(t)}
+	r, err := FromTable(l).Renew(t.Context(), a)
+	if err != nil || r.Verdict != Granted {
+		t.Fatal(r, err)
+	}
+	if stored := l.page.Records[0].Beat; r.Beat != stored || r.Now <= stored {
+		t.Errorf("the reply tells of a sign of life at %d, read at %d; stored is %d", r.Beat, r.Now, stored)
+	}
+}
