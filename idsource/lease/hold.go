@@ -49,9 +49,10 @@ func (l Rules) Again(ended Hold, r Record, sent, received time.Duration) Hold {
 	return h
 }
 
-// Renewed is the hold after the store granted a renewal, of a record with this beat and fence.
-func (l Rules) Renewed(h Hold, beat, fence int64, sent time.Duration) Hold {
-	h.Beat, h.Fence = max(h.Beat, beat), max(h.Fence, fence)
+// Renewed is the hold after the store granted a renewal. Its start is another one where the lease had
+// begun anew, and nobody heard of it.
+func (l Rules) Renewed(h Hold, r Record, sent time.Duration) Hold {
+	h.Start, h.Beat, h.Fence = max(h.Start, r.Start), max(h.Beat, r.Beat), max(h.Fence, r.Fence)
 	h.deadline = max(h.deadline, sent+ms(l.Gap))
 	h.Active = h.Active || sent >= h.taken+ms(l.Loss)
 	return h

@@ -309,7 +309,7 @@ func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
 	case reply.Verdict != Granted:
 		return r.lose(ctx, reply.Verdict), false
 	}
-	*r.main = r.cfg.Rules.Renewed(*r.main, reply.Beat, reply.Fence, sent)
+	*r.main = r.cfg.Rules.Renewed(*r.main, record(r.main.Token, reply), sent)
 	if !r.main.Active {
 		return r.untilActive(), false
 	}
@@ -419,7 +419,7 @@ func (r *keeping) keepSpare(ctx context.Context) {
 	case reply.Verdict != Granted:
 		r.spare = nil
 	default:
-		*r.spare = r.cfg.Rules.Renewed(*r.spare, reply.Beat, reply.Fence, sent)
+		*r.spare = r.cfg.Rules.Renewed(*r.spare, record(r.spare.Token, reply), sent)
 	}
 }
 

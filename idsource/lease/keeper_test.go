@@ -235,6 +235,24 @@ func TestSpareEnded(t *testing.T) {
 	})
 }
 
+// TestAnewUnheard has a lease begin anew, and the answer lost. The next renewal brings the start.
+func TestAnewUnheard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(defaults(t), 1), newGuest()
+		defer keep(t, m, g, "")()
+		time.Sleep(10500 * time.Millisecond)
+		m.set(func(m *memory) { // the lease has ended by its clock alone
+			m.off, m.lost = 5*time.Second, errors.New("no answer")
+		})
+		time.Sleep(1600 * time.Millisecond)
+		m.set(func(m *memory) { m.lost = nil })
+		time.Sleep(time.Second)
+		if has, term, err := g.now(); !has || err != nil || term.Start != m.record(0).Start {
+			t.Errorf("%t, from %d, %v; the store has %+v", has, term.Start, err, m.record(0))
+		}
+	})
+}
+
 // TestMakesPool: a keeper that knows how many numbers a pool has makes it, adds what it lacks, and
 // takes none for new: nobody gets a number until whatever was used before lies in the past.
 func TestMakesPool(t *testing.T) {

@@ -361,7 +361,7 @@ func (m *model) renew(s modelState, o int) {
 			m.add(t, "%s begins the lease of owner %s anew, from %d below %d", name, tokens[o+1], r.Start, r.Fence)
 			return
 		}
-		q.set(m.rules.Renewed(q.real(o), r.Beat, r.Fence, ms(int64(own.sent))))
+		q.set(m.rules.Renewed(q.real(o), r, ms(int64(own.sent))))
 		m.add(t, "%s renews for owner %s below %d", name, tokens[o+1], r.Fence)
 	})
 }
