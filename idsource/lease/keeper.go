@@ -42,6 +42,7 @@ const (
 	reclaimPause = 5 * time.Second
 	leastPause   = 50 * time.Millisecond
 	fillTime     = 10 * time.Second // for making numbers
+	wholePause   = time.Minute      // a pool that lacked none is not looked at again
 )
 
 // New checks the configuration and does nothing yet.
@@ -111,6 +112,7 @@ type keeping struct {
 	pause       time.Duration // after an error
 	away        bool          // the last renewal of main failed
 	nextSpare   time.Duration // when to look for a spare again
+	nextFill    time.Duration // when to look again whether the pool lacks numbers
 	waiting     bool          // it was logged
 }
 
@@ -205,7 +207,7 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 		r.tenant.Report(fmt.Errorf("%w: pool %s: %s: choose a layout with more bits for workers", idsource.BadConfig, r.cfg.Pool, reply.Verdict))
 		return slow
 	}
-	if r.cfg.Size > 0 {
+	if r.cfg.Size > 0 && r.cfg.Clock() >= r.nextFill {
 		if pause, more := r.fill(ctx); more {
 			return pause
 		}
@@ -235,6 +237,8 @@ func (r *keeping) fill(ctx context.Context) (pause time.Duration, more bool) {
 	}
 	if added > 0 {
 		r.cfg.Logger.Warn("worker numbers made", "source", r.cfg.Pool, "count", added)
+	} else {
+		r.nextFill = r.cfg.Clock() + wholePause
 	}
 	return leastPause, added > 0
 }

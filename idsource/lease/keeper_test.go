@@ -280,6 +280,13 @@ func TestMakesPool(t *testing.T) {
 		if has, term, err := other.now(); !has || err != nil || term.Worker != 1 {
 			t.Errorf("a process that finds none free: %t, %+v, %v", has, term, err)
 		}
+		m.set(func(m *memory) { m.adds = 0 })
+		defer keep(t, m, newGuest(), "")()
+		time.Sleep(time.Minute - time.Second)
+		var n int
+		if m.set(func(m *memory) { n = m.adds }); n != 1 {
+			t.Errorf("a process that waits for a number of a whole pool has looked for lacking ones %d times in a minute", n)
+		}
 	})
 }
 

@@ -18,6 +18,7 @@ type memory struct {
 	records map[uint64]Record
 	rules   Rules
 	size    uint64 // what its keepers are told of the pool
+	adds    int    // how often that was asked for
 	down    error
 	drops   map[uint64]bool // numbers whose renewals are lost on the way
 	lost    error           // what Renew and Release answer in place of the step that they made
@@ -115,6 +116,7 @@ func (m *memory) Release(_ context.Context, a Ask) (Reply, error) {
 func (m *memory) Add(_ context.Context, f Fill) (added int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.adds++
 	if m.down != nil {
 		return 0, m.down
 	}
