@@ -25,6 +25,7 @@ type saved struct {
 	Token       string
 	Until       int64         // every timestamp used lies below
 	Fence       int64         // as stored in the pool
+	Beat        int64         // the last sign of life that the pool confirmed
 	Deadline    time.Duration // on the clock since boot
 	Now         int64         // the pool's clock
 	At          time.Duration // when it said so, since boot
@@ -32,7 +33,7 @@ type saved struct {
 
 func (r *keeping) saved(until int64) saved {
 	return saved{
-		Pool: r.cfg.Pool, Shape: r.shape, Place: r.cfg.Place, Worker: r.main.Worker, Token: r.main.Token, Until: until, Fence: r.main.Fence,
+		Pool: r.cfg.Pool, Shape: r.shape, Place: r.cfg.Place, Worker: r.main.Worker, Token: r.main.Token, Until: until, Fence: r.main.Fence, Beat: r.main.Beat,
 		Deadline: r.main.deadline, Now: r.seen.now, At: r.seen.at,
 	}
 }
@@ -49,7 +50,7 @@ func (r *keeping) resume() {
 		return // the next number overwrites it
 	}
 	r.cfg.Logger.Info("worker number taken up again", "source", r.cfg.Pool, "worker", s.Worker)
-	r.main = &Hold{Worker: s.Worker, Token: s.Token, Start: s.Until, Fence: s.Fence, Active: true, deadline: s.Deadline}
+	r.main = &Hold{Worker: s.Worker, Token: s.Token, Start: s.Until, Fence: s.Fence, Beat: s.Beat, Active: true, deadline: s.Deadline}
 	r.until = s.Until
 	r.seen = clock{now: s.Now, at: s.At}
 	if s.Until < s.Fence {

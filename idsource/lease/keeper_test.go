@@ -385,6 +385,30 @@ func TestFile(t *testing.T) {
 	})
 }
 
+// TestAnewFromFile takes a number up again, and its lease ends. It begins anew on a server whose pool
+// rests, as that of any process whose last sign of life is not old.
+func TestAnewFromFile(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m, first := newMemory(defaults(t), 1), newGuest()
+		stop := keep(t, m, first, dir)
+		time.Sleep(10500 * time.Millisecond)
+		m.set(func(m *memory) { m.down = errDown })
+		stop()
+		next := newGuest()
+		defer keep(t, m, next, dir)()
+		time.Sleep(12 * time.Second)
+		if has, _, _ := next.now(); has {
+			t.Fatal("ids after the lease's end")
+		}
+		m.set(func(m *memory) { m.down, m.pool.Since = nil, time.Now().UnixMilli() })
+		time.Sleep(4 * time.Second)
+		if has, term, err := next.now(); !has || err != nil || term.Start <= first.Last() {
+			t.Errorf("%t, from %d, %v; %d was used", has, term.Start, err, first.Last())
+		}
+	})
+}
+
 // TestReleaseInDoubt gives a number back and gets no answer. Nobody knows then who has the
 // number, so it is in no file: a process that took it up again would share its timestamps with
 // the next holder.
