@@ -12,9 +12,11 @@ import (
 func DisposableShape(shape string) string { return shape + ", disposable" }
 
 // Disposable makes of a table a store whose numbers are used once: each Take
-// gives the one after the greatest that was ever given. Renew writes nothing, it
-// asks whether the number is still the caller's, which it is unless the store
-// forgot: then it may give the number to another, after the pool has rested.
+// gives the one after the greatest that was ever given. Renew asks whether the
+// number is still the caller's, which it is unless the store forgot: then it may
+// give the number to another, after the pool has rested. It writes, too: a server
+// that was replaced and does not know it may answer for long, and where it is
+// kept from writing its answers must not be believed.
 func Disposable(t Table) Store { return disposable{tabled{t}} }
 
 type disposable struct{ tabled }
@@ -37,14 +39,15 @@ func (s disposable) Take(ctx context.Context, a Ask) (Reply, error) {
 
 // Renew implements Store.
 func (s disposable) Renew(ctx context.Context, a Ask) (Reply, error) {
-	return s.step(ctx, a, Workers(a.Worker), func(_ Visit, p Page) (Reply, bool, error) {
+	return s.step(ctx, a, Workers(a.Worker), func(v Visit, p Page) (Reply, bool, error) {
 		rules := a.Rules
 		rules.Gap = math.MaxInt64 // silence is not the end of it
 		r, verdict := rules.Renew(p.Pool, p.Records[a.Worker], p.Now, a.Use)
 		if verdict != Granted {
 			return Reply{Verdict: verdict}, true, nil
 		}
-		return Given(Granted, a.Worker, r), true, nil
+		done, err := v.Write(ctx, p, a.Worker, r)
+		return Given(Granted, a.Worker, r), done, err
 	})
 }
 

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"testing"
 )
 
@@ -52,5 +53,27 @@ func TestBeatIsStored(t *testing.T) {
 	}
 	if stored := l.page.Records[0].Beat; r.Beat != stored || r.Now <= stored {
 		t.Errorf("the reply tells of a sign of life at %d, read at %d; stored is %d", r.Beat, r.Now, stored)
+	}
+}
+
+// TestDisposableWrites: a server that takes no writes any more confirms no number that is used once. It
+// may have been replaced, and the number given to another process.
+func TestDisposableWrites(t *testing.T) {
+	l := newLedger()
+	s := Disposable(l)
+	a := Ask{Pool: "p", Shape: testShape, Use: Use{Token: "a"}, Numbers: 9, Rules: defaults(t)}
+	r, err := s.Take(t.Context(), a)
+	if err != nil || r.Verdict != Granted {
+		t.Fatal(r, err)
+	}
+	a.Worker, a.Last = r.Worker, r.Start
+	refused := errors.New("not enough good replicas to write")
+	l.write = func(uint64, Record) (bool, error) { return false, refused }
+	if r, err := s.Renew(t.Context(), a); !errors.Is(err, refused) {
+		t.Errorf("renewed without a write: %+v, %v", r, err)
+	}
+	l.write = nil
+	if r, err := s.Renew(t.Context(), a); err != nil || r.Verdict != Granted {
+		t.Errorf("renewed: %+v, %v", r, err)
 	}
 }

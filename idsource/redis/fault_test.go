@@ -177,3 +177,29 @@ func TestUnsent(t *testing.T) {
 		t.Errorf("the client of a cluster, which may have sent it before: %v", err)
 	}
 }
+
+// TestDisposableCutOff: a server that has lost its replicas, and takes no writes then, does not confirm a
+// number that is used once.
+func TestDisposableCutOff(t *testing.T) {
+	t.Parallel()
+	r := private(t)
+	s := open(t, Config{Addrs: []string{r.Addr}}).Disposable()
+	shape := lease.DisposableShape(holders.Shape())
+	if _, err := s.Add(t.Context(), lease.Fill{Pool: "p", Shape: shape, Fresh: true, Rules: holders.Brisk}); err != nil {
+		t.Fatal(err)
+	}
+	ask := lease.Ask{Pool: "p", Shape: shape, Rules: holders.Brisk, Use: lease.Use{Token: "a"}, Numbers: 9}
+	reply, err := s.Take(t.Context(), ask)
+	if err != nil || reply.Verdict != lease.Granted {
+		t.Fatal(reply, err)
+	}
+	ask.Worker, ask.Last = reply.Worker, reply.Start
+	for replicas, want := range map[string]bool{"1": false, "0": true} {
+		if _, err := r.Do("CONFIG", "SET", "min-replicas-to-write", replicas); err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := s.Renew(t.Context(), ask); (err == nil) != want {
+			t.Errorf("with %s replicas to write to: %+v, %v", replicas, reply, err)
+		}
+	}
+}
