@@ -52,7 +52,7 @@ type SnowflakeStand struct {
 	Worker uint64        // the number
 	Fence  time.Duration // until the right to issue ids ends, unless it is renewed; below zero: it has ended
 	Ahead  time.Duration // of the clock, by the last id; 0: it is not
-	Swaps  uint64        // numbers that were taken after the first
+	Swaps  uint64        // numbers that were taken after the first; a lease that began anew counts
 	Ends   time.Time     // when the layout runs out of timestamps
 }
 

@@ -20,7 +20,7 @@ type Term struct {
 	Fence  int64
 	Now    int64         // the pool's clock
 	Late   time.Duration // by how much Now may be too low
-	Fresh  bool          // another number than before, or the first one
+	Fresh  bool          // the first of a number, or of a lease that began anew: the number may be the one from before
 }
 
 // Tenant is who uses a number. One goroutine calls its methods.

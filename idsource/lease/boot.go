@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot is a clock that no one can set and that runs on in suspension.
+// sinceBoot reads the clock of [SinceBoot].
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(bootClock, &t); err != nil {

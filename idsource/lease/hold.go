@@ -13,7 +13,7 @@ type Hold struct {
 
 	Active   bool          // ids may be issued
 	taken    time.Duration // mono: when the number was taken
-	deadline time.Duration // mono: no renewal may be sent after this
+	deadline time.Duration // mono: a renewal that is sent later finds the lease ended
 }
 
 // Took is the hold that begins when the store has given out a number. received

@@ -58,7 +58,7 @@ func New(c Config) (*Keeper, error) {
 		c.Label = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	if c.Clock == nil {
-		c.Clock = hostClock
+		c.Clock = SinceBoot
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -30,7 +30,8 @@ type Record struct {
 // Verdict is a store's answer to a holder.
 type Verdict uint8
 
-// The verdicts. All but Granted, Anew and Wait are final for the token.
+// The verdicts. A holder that is told another one than Granted and Anew has lost its number. After Late
+// the store has it under the token still, and the holder can give it back.
 const (
 	Granted    Verdict = iota
 	Anew               // granted, but the lease had ended: it begins anew, as if the number were just taken

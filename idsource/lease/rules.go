@@ -86,7 +86,7 @@ const (
 	guardSilence                       // but not while the pool rests, after a silence in which another could take the number
 	guardReclaim                       // only a silent number is taken from its holder
 	guardRelease                       // a fence does not come down below where its holder started
-	guardDeadline                      // a holder does not ask to renew a lease that has ended by its own clock
+	guardDeadline                      // a lease that has ended by its holder's clock gives no ids until it begins anew, or is shown to be kept
 	guardUsed                          // a lease that begins anew begins above what its holder used meanwhile
 	guardReach                         // a number is not given whose first timestamp the clock has to reach yet
 )

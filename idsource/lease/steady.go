@@ -15,7 +15,7 @@ const (
 )
 
 // HostClock returns a clock of this host, for stores that have none.
-func HostClock() func() time.Time { return Steady(hostTime, hostClock) }
+func HostClock() func() time.Time { return Steady(hostTime, SinceBoot) }
 
 // Steady returns a clock of a host, made of its wall clock and one that nobody can set. It follows
 // a wall clock that is set back at once and one that jumps ahead after a second: one reading that

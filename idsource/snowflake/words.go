@@ -180,8 +180,9 @@ func (w *words) revoke() (ts uint64, ok bool) {
 // begin has the words start at a time, in units. Nothing is granted yet.
 func (w *words) begin(start uint64) { w.last.Store(start<<w.layout.Sequence - 1) }
 
-// restart takes the grant away and has the words of another worker number start at a time, in
-// units. The word goes back only where the clock did, which is what a change of numbers is for.
+// restart takes the grant away and has the words of a worker number, which may be the one from before,
+// start at a time, in units. The word goes back only where the clock did, which is what a change of
+// numbers is for.
 func (w *words) restart(start uint64) {
 	w.grant.Store(nil) // claims under the old grant are dropped, so the word can be set
 	from := max(start<<w.layout.Sequence, 1) - 1
