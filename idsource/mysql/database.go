@@ -77,7 +77,8 @@ func harden(cfg *driver.Config) {
 	if params == nil {
 		params = map[string]string{}
 	}
-	params["autocommit"] = "1" // a server may have it off for all
+	params["autocommit"] = "1"      // a server may have it off for all
+	params["completion_type"] = "0" // with CHAIN a COMMIT begins the next transaction, which nobody ends
 	cfg.Params = params
 }
 

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bytes"
+	"database/sql"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/servers"
 )
 
 func TestTunesAndRemembers(t *testing.T) {
@@ -26,6 +28,44 @@ func TestTunesAndRemembers(t *testing.T) {
 		sourcetest.Tunes(t, g, "tuned")
 		sourcetest.Remembers(t, g, "remembered")
 	})
+}
+
+// TestCommitEnds: on a server where a COMMIT begins the next transaction for everybody, what is
+// written behind a range is there for others at once.
+func TestCommitEnds(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			w := startFor(t, kind)
+			db, err := sql.Open("mysql", w.DSN(""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close() //nolint:errcheck // nothing is pending
+			if _, err := db.ExecContext(t.Context(), "SET GLOBAL completion_type = 'CHAIN'"); err != nil {
+				t.Fatal(err)
+			}
+			s, other := w.store(), w.store()
+			for _, st := range []*Store{s, other} {
+				st.db.SetMaxOpenConns(1) // what comes next goes over the connection of the range
+			}
+			if err := s.Advance(t.Context(), "k", 1); err != nil {
+				t.Fatal(err)
+			}
+			for want := uint64(1); want < 300; want += 101 { // the first range makes the table of the history
+				if err := reserved(s, ask("k", 1), want); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Set(t.Context(), "k", want+101); err != nil {
+					t.Fatal(err)
+				}
+				if seen, err := other.Position(t.Context(), "k"); seen.Next != want+101 || err != nil {
+					t.Errorf("others see %d, %v, want %d", seen.Next, err, want+101)
+				}
+			}
+		})
+	}
 }
 
 // TestHistoryIsBounded: of a key with more ranges than are kept the oldest are deleted.
