@@ -154,9 +154,10 @@ func TestParseProfile(t *testing.T) {
     50.00%    59.00%  [k] tcp_sendmsg
     20.00%    20.00%  [.] runtime.findRunnable
      5.00%     5.00%  [.] internal/runtime/syscall/linux.Syscall6
+     0.30%     0.00%  [.] net/http.(*conn).serve
     15.00%    15.00%  [.] idproxy/rewriter.(*scanner).skim
 `)
-	if p.kernel != 60 || p.runtime != 25 || p.program != 15 || p.calls[groupOf("sendto")] != 55 || p.functions[0].name != "runtime.findRunnable" {
+	if p.kernel != 60 || p.runtime != 25 || p.program != 15 || p.calls[groupOf("sendto")] != 55 || p.scrapes != 0.3 || p.functions[0].name != "runtime.findRunnable" {
 		t.Errorf("parseProfile() = %+v", p)
 	}
 }

@@ -29,18 +29,20 @@ type profiler struct {
 }
 
 // profile writes where idproxy, with either engine, and the ways beside it spend their time, and
-// which system calls they make, statement by statement. It needs perf and the right to use it.
+// which system calls they make, statement by statement. Where one is scraped, it is the only one, and
+// what that takes is written, too. It needs perf and the right to use it.
 func (b *bench) profile(ctx context.Context, w io.Writer, p profiler) error {
 	if _, err := exec.LookPath("perf"); err != nil {
 		return fmt.Errorf("profile: %w (Debian's package linux-perf)", err)
 	}
-	var shares, calls, functions strings.Builder
+	var shares, calls, functions, scrapes strings.Builder
+	scraped := slices.ContainsFunc(b.targets, func(t *target) bool { return t.name == nameScraped })
 	for _, work := range workloads {
 		if !strings.Contains(work.name, p.only) {
 			continue
 		}
 		for _, way := range waysTo(b.targets, work.injected) {
-			if way.target.proc == nil {
+			if way.target.proc == nil || scraped && way.target.name != nameScraped {
 				continue
 			}
 			fmt.Fprintf(os.Stderr, "bench: profile of %s, %s\n", work.name, way.name)
@@ -49,6 +51,7 @@ func (b *bench) profile(ctx context.Context, w io.Writer, p profiler) error {
 				return fmt.Errorf("profile of %s, %s: %w", way.name, work.name, err)
 			}
 			fmt.Fprintf(&shares, "| %s | %s | %.1f |%s\n", work.name, way.name, s.cpuPerStatement(), found.line())
+			fmt.Fprintf(&scrapes, "| %s | %s | %.1f | %.2f | %.2f |\n", work.name, way.name, s.cpuPerStatement(), found.scrapes, found.collects)
 			made, err := b.calls(ctx, work, way)
 			if err != nil {
 				return fmt.Errorf("system calls of %s, %s: %w", way.name, work.name, err)
@@ -65,6 +68,9 @@ func (b *bench) profile(ctx context.Context, w io.Writer, p profiler) error {
 		"(switches, interrupts); in Go's runtime; in the rest of the program.\n\n", profileConnections)
 	fmt.Fprintf(w, "| statement | way | us | %s | else | runtime | program |\n|---|---|---:|%s---:|---:|---:|\n%s", names, lines, &shares)
 	fmt.Fprintf(w, "\n### System calls per statement, at %d connections\n\n| statement | way | %s |\n|---|---|%s\n%s", profileConnections, names, lines, &calls)
+	if scraped {
+		fmt.Fprintf(w, "\n### A scrape a second, percent of the samples\n\n| statement | way | us | answers | garbage collection |\n|---|---|---:|---:|---:|\n%s", &scrapes)
+	}
 	fmt.Fprintf(w, "\n### The functions, us per statement\n%s", &functions)
 	return nil
 }
@@ -96,6 +102,8 @@ type profile struct {
 	runtime   float64                  // Go's
 	program   float64                  // all else
 	functions []function               // of the program and of Go's runtime
+	scrapes   float64                  // below what answers over HTTP, which are scrapes alone
+	collects  float64                  // below what collects garbage
 }
 
 type function struct {
@@ -121,6 +129,12 @@ func parseProfile(report string) (p profile) {
 		whole, _ := strconv.ParseFloat(m[1], 64) // the expression lets numbers pass
 		share, _ := strconv.ParseFloat(m[2], 64)
 		name := m[4]
+		switch name {
+		case "net/http.(*conn).serve":
+			p.scrapes = whole
+		case "runtime.gcBgMarkWorker":
+			p.collects = whole
+		}
 		switch {
 		case m[3] == "k":
 			p.kernel += share
