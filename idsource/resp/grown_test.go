@@ -170,7 +170,7 @@ func TestCreateAndSet(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", tt.in, got, ok+tt.want)
 		}
 	}
-	if text := out.String(); strings.Count(text, `msg="key created"`) != 2 || !strings.Contains(text, "key=app:new user.name=maker") || strings.Count(text, `msg="key set"`) != 1 {
+	if text := out.String(); strings.Count(text, `msg="key created"`) != 3 || !strings.Contains(text, "key=app:new user.name=maker") || strings.Count(text, `msg="key set"`) != 2 {
 		t.Errorf("the log has\n%s", text)
 	}
 	free, _ := newServer(t, map[string]Source{"a": &moved{}})

@@ -27,7 +27,7 @@ var clusterClients = []struct {
 	survives bool // it goes on when the node that it asks is gone
 }{
 	{"go-redis", goRedis, true},
-	{"redis-py", program("python3", "testdata/cluster.py"), true},
+	{"redis-py", program("/usr/bin/python3", "testdata/cluster.py"), true},
 	{"ioredis", program("node", "testdata/cluster.cjs"), true},
 	{"redis-cli", program("redis-cli", "-c", "-h"), false},
 }
@@ -52,12 +52,14 @@ func program(words ...string) func(*testing.T, string) clusterClient {
 		if words[0] == "redis-cli" {
 			args = append(words[1:len(words):len(words)], host, "-p", port)
 		}
-		cmd := exec.CommandContext(t.Context(), words[0], args...)
+		cmd := exec.Command(words[0], args...) // it ends with its input
 		modules, err := filepath.Abs("../../.tools/clients/node/node_modules")
 		if err != nil {
 			t.Fatal(err)
 		}
 		cmd.Env = append(cmd.Environ(), "NODE_PATH="+modules)
+		var said strings.Builder
+		cmd.Stderr = &said
 		in, err1 := cmd.StdinPipe()
 		out, err2 := cmd.StdoutPipe()
 		if err := errors.Join(err1, err2, cmd.Start()); err != nil {
@@ -66,7 +68,7 @@ func program(words ...string) func(*testing.T, string) clusterClient {
 		t.Cleanup(func() {
 			in.Close()
 			if err := cmd.Wait(); err != nil {
-				t.Errorf("%s: %v", words[0], err)
+				t.Errorf("%s: %v\n%s", words[0], err, &said)
 			}
 		})
 		answers := bufio.NewScanner(out)
