@@ -234,6 +234,10 @@ func (cl *client) info(_ context.Context, b []byte, args []string) []byte {
 	s.mu.Lock()
 	open := len(s.conns)
 	s.mu.Unlock()
+	enabled := "0"
+	if s.cfg.Cluster != nil {
+		enabled = "1"
+	}
 	var text strings.Builder
 	for _, section := range []struct {
 		name  string
@@ -248,6 +252,7 @@ func (cl *client) info(_ context.Context, b []byte, args []string) []byte {
 			"total_connections_received:" + strconv.FormatInt(s.accepted.Load(), 10), "total_commands_processed:" + strconv.FormatInt(s.answered.Load(), 10),
 			"rejected_connections:" + strconv.FormatInt(s.rejected.Load(), 10),
 		}},
+		{"Cluster", []string{"cluster_enabled:" + enabled}}, // redis-py looks there
 	} {
 		if asked(args[1:], section.name) {
 			text.WriteString("# " + section.name + "\r\n" + strings.Join(section.lines, "\r\n") + "\r\n")

@@ -283,7 +283,7 @@ func (s *Server) write(c net.Conn, out []byte) error {
 
 // forget logs the client out. A client that was not known stays so from when it was.
 func (cl *client) forget() {
-	if cl.user != nil || cl.since.IsZero() {
+	if cl.user != nil {
 		cl.since = time.Now()
 	}
 	cl.user = nil

@@ -27,7 +27,7 @@ var clusterClients = []struct {
 	survives bool // it goes on when the node that it asks is gone
 }{
 	{"go-redis", goRedis, true},
-	{"redis-py", program("/usr/bin/python3", "testdata/cluster.py"), true},
+	{"redis-py", program("/usr/bin/python3", "testdata/cluster.py"), false}, // 4.3 ends with an AttributeError of its own then,
 	{"ioredis", program("node", "testdata/cluster.cjs"), true},
 	{"redis-cli", program("redis-cli", "-c", "-h"), false},
 }
@@ -125,6 +125,7 @@ func TestClusterClients(t *testing.T) {
 			if err := lead.proxy.Kill(); err != nil {
 				t.Fatal(err)
 			}
+			defer lead.start(t)
 			began, failed := time.Now(), 0
 			id, err := next()
 			for ; err != nil && time.Since(began) < time.Minute; id, err = next() {
@@ -137,7 +138,6 @@ func TestClusterClients(t *testing.T) {
 			t.Logf("an id %v after a kill, %d errors before", time.Since(began).Round(time.Millisecond), failed)
 			last = id
 			ascend(20)
-			lead.start(t)
 		})
 	}
 }
