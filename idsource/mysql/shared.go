@@ -34,6 +34,9 @@ type Shared struct {
 	spaced map[string]idsource.Spacing // by key: as the caller of Spacing was told
 }
 
+// SharedLast is the greatest id that a Shared store gives: max_id has a sign, and stands behind the ids.
+const SharedLast = math.MaxInt64 - 1
+
 var (
 	_ idsource.SegmentStore = (*Shared)(nil)
 	_ idsource.Tuner        = (*Shared)(nil)
@@ -94,7 +97,7 @@ func (s *Shared) read(ctx context.Context, key string) (row, error) {
 
 // Reserve implements idsource.SegmentStore.
 func (s *Shared) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err error) {
-	if a.Last = min(a.Last, math.MaxInt64-1); a.Count == 0 || a.Count-1 > a.Last || a.Floor > a.Last || a.High > math.MaxInt64 {
+	if a.Last = min(a.Last, SharedLast); a.Count == 0 || a.Count-1 > a.Last || a.Floor > a.Last || a.High > math.MaxInt64 {
 		return 0, 0, s.full(ctx, a)
 	}
 	at := func(id uint64) uint64 { return id - min(id, s.say.above) } // of max_id

@@ -3,6 +3,7 @@
 package keys
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -247,7 +248,7 @@ func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (m
 func (r *Registry) segmentOf(name, key string, st sources.Keyed) (*segment.Segment, error) {
 	k := storeKey{name, key}
 	if r.extra[k] == nil {
-		sc := segment.Config{Name: key, Store: st.Segments, Key: key, Last: math.MaxInt64, MaxBatch: st.Most, Logger: r.log}
+		sc := segment.Config{Name: key, Store: st.Segments, Key: key, Last: min(cmp.Or(st.Last, math.MaxInt64), math.MaxInt64), MaxBatch: st.Most, Logger: r.log}
 		if st.Most > 0 {
 			sc.Rows = func(rows uint64) uint64 { return min(rows, st.Most) }
 		}

@@ -65,12 +65,15 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 		MaxBatch: st.Most, Wait: m.wait,
 		Prefetch: float64(g.Prefetch) / 100, Begin: m.begin.Of(c.Name), Logger: m.log,
 	}
+	if st.Last > 0 {
+		sc.Last = st.Last
+	}
 	if m.fetched != nil {
 		sc.Fetched = func(took time.Duration, _ error) { m.fetched(c.Name, took) }
 	}
 	if g.Order == config.OrderGlobal {
 		sc.Tuner, _ = st.Segments.(idsource.Tuner) // the store of a term is a part of it
-		sc.Last = math.MaxInt64                    // processes ask each other in a protocol of signed numbers
+		sc.Last = min(sc.Last, math.MaxInt64)      // processes ask each other in a protocol of signed numbers
 		return m.order.add(order.Config{Segment: begun(sc)}, st.Register)
 	}
 	if g.Scramble != nil {

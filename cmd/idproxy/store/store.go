@@ -34,6 +34,7 @@ type Store struct {
 	Servers    serverAsker         // nil: the kind has no settings that matter
 	Lasting    bool                // workers keeps what it confirmed, and has no clock
 	Most       uint64              // ids in one range; 0: any number
+	Last       uint64              // the greatest id that it can give; 0: any
 	Close      func() error
 	ping       func(context.Context) error // nil: it keeps segments, and a key is asked for
 }
@@ -97,7 +98,7 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 		if err != nil {
 			return Store{}, err
 		}
-		return Store{Segments: st, Keys: st, Places: []string{st.Where()}, Servers: st, Close: st.Close}, nil
+		return Store{Segments: st, Keys: st, Last: mysql.SharedLast, Places: []string{st.Where()}, Servers: st, Close: st.Close}, nil
 	}
 	st, err := mysql.New(mysql.Config{DSN: string(c.MySQL.DSN), Logger: log})
 	if err != nil {
