@@ -231,6 +231,8 @@ func (s *Shared) fits(t idsource.Tuning) error {
 		return s.wrap(errors.New("it has no column for a description"))
 	case t.Step > math.MaxInt32:
 		return s.wrap(fmt.Errorf("its column for the step holds at most %d", math.MaxInt32))
+	case t.Step == 0:
+		return s.wrap(errors.New("a key needs a step: the other system takes as many ids at once"))
 	}
 	return nil
 }
@@ -257,9 +259,6 @@ func (s *Shared) Tune(ctx context.Context, key string, t idsource.Tuning) error 
 func (s *Shared) Create(ctx context.Context, key string, next uint64, t idsource.Tuning) error {
 	if err := s.fits(t); err != nil {
 		return err
-	}
-	if t.Step == 0 {
-		return s.wrap(errors.New("a key needs a step: the other system takes as many ids at once"))
 	}
 	if next > math.MaxInt64 {
 		return s.wrap(fmt.Errorf("%d is beyond the greatest id that max_id can stand at", next))

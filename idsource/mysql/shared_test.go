@@ -313,7 +313,7 @@ func (s shares) keys(t *testing.T, st *Shared) {
 	if to, err := st.Tuning(ctx, "new"); to.Step != 33 || err != nil {
 		t.Errorf("%s: tuning of a new key: %+v, %v", s.dialect, to, err)
 	}
-	for _, to := range []idsource.Tuning{{MaxStep: 5}, {Policy: "fixed"}, {Step: 1 << 40}} {
+	for _, to := range []idsource.Tuning{{}, {MaxStep: 5}, {Policy: "fixed"}, {Step: 1 << 40}, {Step: 5, MaxStep: 5}, {Step: 5, Policy: "fixed"}} {
 		if err := st.Tune(ctx, "k", to); err == nil {
 			t.Errorf("%s: Tune(%+v) was accepted", s.dialect, to)
 		}
