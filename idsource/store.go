@@ -44,6 +44,8 @@ type Ask struct {
 type Position struct {
 	Next uint64 // the lowest id that no Reserve has taken
 	Used bool   // whether anything was ever reserved; false with Next 0 when there is no such key
+	// Unset says that nobody chose Next: it is where new rows stand in the table of another system.
+	Unset bool
 }
 
 // SegmentStore keeps one position per key. It is safe for concurrent use, by

@@ -160,7 +160,7 @@ func (s *Shared) Position(ctx context.Context, key string) (idsource.Position, e
 		return idsource.Position{}, err
 	}
 	_ = s.WarnOfCrashes(ctx) // tried again at the next call
-	return idsource.Position{Next: r.next, Used: r.used}, nil
+	return idsource.Position{Next: r.next, Used: r.used, Unset: !r.used && r.next <= 1+s.say.above}, nil
 }
 
 // Advance implements idsource.SegmentStore, but for keys that do not exist: a key that was written

@@ -260,7 +260,7 @@ func (s shares) rules(t *testing.T) {
 		do   func() error
 		want idsource.Position
 	}{
-		{"as it was made", func() error { return nil }, idsource.Position{Next: first}},
+		{"as it was made", func() error { return nil }, idsource.Position{Next: first, Unset: true}},
 		{"reserve", func() error { return reservedOf(st, ask, first) }, idsource.Position{Next: first + 10, Used: true}},
 		{"floor", func() error {
 			return reservedOf(st, idsource.Ask{Key: "k", Count: 10, Floor: 100, Last: 200}, 100)

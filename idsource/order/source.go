@@ -280,7 +280,7 @@ func (s *Source) Admit(ctx context.Context, column string, highest uint64) error
 	}
 	top, fresh := segment.Greatest{ID: highest, Column: column}, !p.Used
 	if begin := s.cfg.Segment.Begin; begin != nil {
-		all, err := begin(ctx, segment.Beginning{Key: s.Key(), Column: column, Told: p.Next > 0, Used: p.Used})
+		all, err := begin(ctx, segment.Beginning{Key: s.Key(), Column: column, Told: p.Next > 0 && !p.Unset, Used: p.Used})
 		if err != nil {
 			return s.fail(idsource.NotReady, fmt.Errorf("where key %q begins: %w", s.Key(), err), "")
 		}

@@ -73,7 +73,7 @@ func (s *Segment) begin(ctx context.Context, column Greatest, p idsource.Positio
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.patience.Limit())
 	defer cancel()
-	all, err := s.cfg.Begin(ctx, Beginning{Key: s.cfg.Key, Column: column.Column, Told: p.Next > 0, Used: p.Used})
+	all, err := s.cfg.Begin(ctx, Beginning{Key: s.cfg.Key, Column: column.Column, Told: p.Next > 0 && !p.Unset, Used: p.Used})
 	if err != nil {
 		return column, false, s.fail(idsource.NotReady, fmt.Errorf("where key %q begins: %w", s.cfg.Key, err), "")
 	}

@@ -28,6 +28,7 @@ func TestSegmentBegins(t *testing.T) {
 		{name: "less than the column of Admit", all: Greatest{5, "x"}, want: 131073, asked: &Beginning{Key: "order_id", Column: column}},
 		{name: "told below", at: &idsource.Position{Next: 7}, all: other, want: 196608, asked: &Beginning{Key: "order_id", Column: column, Told: true}},
 		{name: "told above", at: &idsource.Position{Next: 200000}, all: other, want: 200000, asked: &Beginning{Key: "order_id", Column: column, Told: true}},
+		{name: "unset", at: &idsource.Position{Next: 1, Unset: true}, all: other, want: 196608, asked: &Beginning{Key: "order_id", Column: column}},
 		{name: "used", at: &idsource.Position{Next: 150000, Used: true}, want: 150000, asked: &Beginning{Key: "order_id", Column: column, Told: true, Used: true}},
 		{name: "joined", at: &idsource.Position{Next: 150000, Used: true}, all: other, want: 196608, asked: &Beginning{Key: "order_id", Column: column, Told: true, Used: true}},
 		{name: "not known", err: errors.New("listener b cannot be asked"), kind: idsource.NotReady, asked: &Beginning{Key: "order_id", Column: column}},
