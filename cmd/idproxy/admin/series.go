@@ -234,6 +234,9 @@ func Create(ctx context.Context, cfg *config.Config, m Move) (*Moved, error) {
 	made := &Moved{Source: s.name(), Key: s.key, Next: m.Next}
 	made.tuned(to)
 	return made, s.open(ctx, func(ctx context.Context, _ store.Opened, st store.Store) error {
+		if _, ok := st.Segments.(creator); ok && m.Next == 0 {
+			return fmt.Errorf("%w: say NEXT, above every id in use: the other system gives ids of the key at once, and asks no table", ErrUsage)
+		}
 		keys, err := st.Keys.Keys(ctx)
 		if err != nil {
 			return err
