@@ -98,7 +98,13 @@ func (s *Scrambled) Admit(ctx context.Context, column string, highest uint64) er
 		return err
 	}
 	told := !p.Used && p.Next > n.cfg.Start // someone moved it, who knows which numbers were used
-	if fresh && !told && top.ID >= s.scramble.First() {
+	switch {
+	case !fresh || told || top.ID < s.scramble.First():
+	case p.Used:
+		if err := s.gave(ctx, top); err != nil {
+			return err
+		}
+	default:
 		return n.fail(idsource.Behind, fmt.Errorf("%s holds %d already, which may be an id of this series, and the store says that it gave none (key %q)", top.Column, top.ID, n.cfg.Key),
 			fmt.Sprintf("when the store lost the series, move it above all numbers that were used: idproxy source set %s NUMBER (idproxy decode %[1]s ID says the number of an id); "+
 				"otherwise choose more bits", n.cfg.Name))
@@ -111,6 +117,21 @@ func (s *Scrambled) Admit(ctx context.Context, column string, highest uint64) er
 	}
 	s.alone.Store(false) // another process may have begun at the same moment, with another secret: one of the two sees the other
 	return s.Unrivalled(ctx)
+}
+
+// gave refuses a column that joins a used series and whose greatest id the series has not given: of a
+// table that another process fills already it has.
+func (s *Scrambled) gave(ctx context.Context, top Greatest) error {
+	p, err := s.position(ctx) // read behind the column
+	if err != nil {
+		return err
+	}
+	if number, ok := s.scramble.Number(top.ID); ok && number < p.Next {
+		return nil
+	}
+	n := s.numbers
+	return n.fail(idsource.Behind, fmt.Errorf("%s holds %d already, which by the store is no id that this series gave (key %q)", top.Column, top.ID, n.cfg.Key),
+		fmt.Sprintf("when the store went back, move it above all numbers that were used: idproxy source set %s NUMBER; otherwise choose more bits", n.cfg.Name))
 }
 
 // Unrivalled refuses a series that was used with another secret. It asks the store until that is known.

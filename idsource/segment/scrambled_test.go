@@ -148,6 +148,39 @@ func TestScrambledBegins(t *testing.T) {
 	}
 }
 
+// TestScrambledJoins: a column that a reload brings may hold ids that other processes took from the
+// series for it, and no others of its bits.
+func TestScrambledJoins(t *testing.T) {
+	by := scrambleOf(t, oneSecret, 53)
+	ids := []uint64{499, 500}
+	by.IDs(ids)
+	for _, tt := range []struct {
+		name string
+		top  uint64
+		want idsource.Kind // 0: admitted
+	}{
+		{name: "empty"},
+		{name: "ids of before", top: by.First() - 1},
+		{name: "given", top: ids[0]},
+		{name: "not given", top: ids[1], want: idsource.Behind},
+		{name: "of more bits", top: 2 * by.First(), want: idsource.Behind},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := newFaultStore()
+			st.keys["order_id"+by.Name()] = idsource.Position{Next: 500, Used: true}
+			s := newScrambled(t, st, by, Config{Begin: func(context.Context, Beginning) (Greatest, error) {
+				return Greatest{tt.top, "t.id"}, nil
+			}})
+			err := s.Admit(t.Context(), "t.id", 0)
+			if tt.want != 0 {
+				sourcetest.WantKind(t, "Admit", err, tt.want)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestScrambledAtOnce: of two processes that begin a series at the same moment with two secrets at
 // most one gives ids. The second begins between the first one's look at the store and what it does.
 func TestScrambledAtOnce(t *testing.T) {
