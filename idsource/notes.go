@@ -12,7 +12,8 @@ type Notes interface {
 	// 200 characters, a text up to 60,000 bytes. An empty text takes the note away.
 	Write(ctx context.Context, name, text string) error
 
-	// Watch tells heard of all notes: at first, and within two seconds after one was changed, until ctx
-	// ends. While the store does not answer it tells failed why, now and then, and tries again.
+	// Watch tells heard of all notes: at first, and within two seconds after one was changed (ten where
+	// a connection is lost without a word), until ctx ends. While the store does not answer it tells
+	// failed why, now and then, and tries again.
 	Watch(ctx context.Context, heard func(map[string]string), failed func(error))
 }

@@ -140,7 +140,9 @@ type answer struct {
 // ask sends a request and holds the answer to the description.
 func (w *world) ask(t *testing.T, method, target, body string, headers ...string) answer {
 	t.Helper()
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	ctx, end := context.WithCancel(t.Context()) // a server ends it with the request
+	defer end()
+	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}

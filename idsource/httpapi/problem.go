@@ -101,7 +101,7 @@ func noToken(given string) *problem {
 
 func notAllowed(user, key string) *problem {
 	return newProblem("not-allowed", "Not allowed", http.StatusForbidden,
-		"user %s has no right to the key %s: add the key to the sources of the user in ids.http", shown(user), shown(key))
+		"user %s has no right to the key %s: add the key to the sources of the user, in ids.http or by idproxy user add --replace", shown(user), shown(key))
 }
 
 func noKey(key string) *problem {
@@ -147,7 +147,7 @@ func noIDs(err error, text string) *problem {
 }
 
 func busy() *problem {
-	p := newProblem("busy", "Too many lists", http.StatusServiceUnavailable, "other clients are being sent %d ids in lists already: ask again, or for fewer", maxLists)
+	p := newProblem("no-ids", "No ids now", http.StatusServiceUnavailable, "other clients are being sent %d ids in lists already: ask again, or for fewer", maxLists)
 	p.retry = time.Second
 	return p
 }

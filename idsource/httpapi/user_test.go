@@ -1,12 +1,16 @@
 package httpapi
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"idproxy/idsource"
 	"idproxy/idsource/access"
 )
 
@@ -80,6 +84,79 @@ func TestForeignPages(t *testing.T) {
 	for _, site := range []string{"same-origin", "none"} { // a page of this host, and somebody who types the address
 		if a := w.ask(t, "GET", "/api/segment/get/few", "", "Sec-Fetch-Site", site); a.status != 200 {
 			t.Errorf("%s: %d", site, a.status)
+		}
+	}
+}
+
+// hangsUp ends the request that it is asked for, as a client that hangs up does.
+type hangsUp struct {
+	counter
+	end context.CancelFunc
+}
+
+func (h *hangsUp) Range(ctx context.Context, _ uint64) (uint64, error) {
+	h.end()
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// TestHangUp: ids that a client did not wait for are his: whether they were drawn is not known.
+func TestHangUp(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	s := New(Config{
+		Lookup: func(string) (Source, bool) { return &hangsUp{end: end}, true },
+		Users:  access.NewUsers(access.User{Name: "slow", Secret: access.DigestOf("of-slow"), Rate: 10}),
+	})
+	ask := func(ctx context.Context) int {
+		r := httptest.NewRequestWithContext(ctx, "GET", "/api/segment/get/x", nil)
+		r.Header.Set("Authorization", "Bearer of-slow")
+		rec := httptest.NewRecorder()
+		s.ServeHTTP(rec, r)
+		return rec.Code
+	}
+	for range 10 {
+		ask(ctx)
+	}
+	if status := ask(t.Context()); status != http.StatusTooManyRequests {
+		t.Errorf("behind ten hang-ups: status %d", status)
+	}
+}
+
+// apart is a Source whose ids are not consecutive.
+type apart struct{ counter }
+
+func (*apart) Range(context.Context, uint64) (uint64, error) {
+	return 0, idsource.NewError("apart", idsource.Apart, nil, "")
+}
+
+// TestLists: ids that are not consecutive come in lists, of which all clients together get so many at a
+// time.
+func TestLists(t *testing.T) {
+	w := newWorld(t, Config{})
+	w.sources["apart"] = &apart{}
+	if a := w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 3}`); a.status != http.StatusOK || !strings.Contains(a.body, `["0","1","2"]`) {
+		t.Errorf("a list: %d %s", a.status, a.body)
+	}
+	if a := w.ask(t, "POST", "/v1/ids", fmt.Sprintf(`{"key": "apart", "n": %d}`, maxListed+1)); a.status != http.StatusBadRequest || !strings.Contains(a.body, "lists 65536 at most") {
+		t.Errorf("a long list: %d %s", a.status, a.body)
+	}
+	settled := func(want int64) {
+		t.Helper()
+		for began := time.Now(); w.listed.Load() != want; time.Sleep(time.Millisecond) {
+			if time.Since(began) > 10*time.Second {
+				t.Fatalf("%d ids are said to be on their way, want %d", w.listed.Load(), want)
+			}
+		}
+	}
+	settled(0)
+	w.listed.Add(maxLists - 5)
+	if a := w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 6}`); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "ids in lists already") {
+		t.Errorf("beside other lists: %d %s", a.status, a.body)
+	}
+	for range 3 {
+		settled(maxLists - 5)
+		if a := w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 5}`); a.status != http.StatusOK {
+			t.Errorf("one that has room: %d %s", a.status, a.body)
 		}
 	}
 }

@@ -86,6 +86,60 @@ func TestGuesses(t *testing.T) {
 	})
 }
 
+// TestGuessesEnd: a host that goes on with the right password is slowed for a minute behind a wrong one,
+// and no longer.
+func TestGuessesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("right")})})
+		from := func(host string) *client { return &client{s: s, addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}} }
+		from("2001:db8::1").login(t.Context(), "default", "wrong")
+		began := time.Now()
+		for time.Since(began) < guessTime {
+			time.Sleep(guessPause / 2)
+			from("2001:db8::2").login(t.Context(), "default", "right") // of the same network
+		}
+		time.Sleep(guessPause)
+		began = time.Now()
+		for range 10 {
+			if !from("2001:db8::1").login(t.Context(), "default", "right") || time.Since(began) > 0 {
+				t.Fatalf("a minute behind a wrong password the right one took %v", time.Since(began))
+			}
+		}
+	})
+}
+
+// TestLoginMinute: RESET does not give a client that has not logged in another minute.
+func TestLoginMinute(t *testing.T) {
+	s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("x")})})
+	cl := &client{s: s, since: time.Now().Add(-time.Hour)}
+	if cl.forget(); cl.until().After(time.Now()) {
+		t.Error("who never logged in has more time")
+	}
+	cl.user = &access.User{}
+	if cl.forget(); cl.until().Before(time.Now()) {
+		t.Error("who logged out has no time")
+	}
+}
+
+// scattered is a Source of numbers that are not consecutive, and says so.
+type scattered struct{ *counter }
+
+func (scattered) Scrambled() {}
+
+// TestApart: n consecutive ids of a source that has none. Those that were drawn count as the user's; a
+// source that says so is not drawn from.
+func TestApart(t *testing.T) {
+	drawn, hidden := &counter{next: 1, gap: true}, &counter{next: 1}
+	addr, _ := newServer(t, map[string]Source{"drawn": drawn, "hidden": scattered{hidden}}, access.User{Name: "default", Secret: access.DigestOf("x"), Rate: 5})
+	const none = "-ERR this source has no 100 consecutive ids: ask for fewer\r\n"
+	if got := talk(t, addr, "AUTH x\r\nINCRBY hidden 100\r\nINCRBY hidden 100\r\n"); got != "+OK\r\n"+none+none || hidden.next != 1 {
+		t.Errorf("%q, and %d ids were drawn", got, hidden.next-1)
+	}
+	if got := talk(t, addr, "AUTH x\r\nINCRBY drawn 100\r\nINCRBY drawn 100\r\n"); !strings.HasPrefix(got, "+OK\r\n"+none+"-ERR user 'default' may have 5 ids in a second") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestMaxIncrBy bounds what one command takes.
 func TestMaxIncrBy(t *testing.T) {
 	addr, _ := newServer(t, map[string]Source{"a": &ranges{counter{next: 1}}}, access.User{Name: "default", Secret: access.DigestOf("x")}, access.User{Name: "few", Secret: access.DigestOf("x"), Most: 10})
