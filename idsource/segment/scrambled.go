@@ -169,9 +169,13 @@ func (s *Scrambled) Advance(context.Context, uint64) error {
 	return s.numbers.fail(idsource.TooHigh, errors.New("scrambled ids are in no order that the series could be moved along"), "use explicit: keep or reject")
 }
 
-// unissued is how many ids Unissued returns: a column of which a tenth of the ids of the series are
-// holds none of them by a chance of 1 in 800.
-const unissued = 64
+// Unissued returns a few ids from each of several places a range apart. Ids of one range are those of one
+// process, which may have filled other tables with all of them.
+const (
+	places   = 8
+	inPlace  = 8
+	unissued = places * inPlace
+)
 
 // Unissued implements Scattered.
 func (s *Scrambled) Unissued(ctx context.Context) ([]uint64, error) {
@@ -179,9 +183,14 @@ func (s *Scrambled) Unissued(ctx context.Context) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.numbers.mu.Lock()
+	apart := min(max(s.numbers.pace.step, inPlace), s.scramble.First())
+	s.numbers.mu.Unlock()
 	var ids []uint64
-	for number := max(p.Next, s.numbers.cfg.Start); number < s.scramble.First() && len(ids) < unissued; number++ {
-		ids = append(ids, number)
+	for place := max(p.Next, s.numbers.cfg.Start); place < s.scramble.First() && len(ids) < unissued; place += apart {
+		for number := place; number < min(place+inPlace, s.scramble.First()); number++ {
+			ids = append(ids, number)
+		}
 	}
 	s.scramble.IDs(ids)
 	return ids, nil

@@ -205,7 +205,8 @@ func TestScrambledAtOnce(t *testing.T) {
 	}
 }
 
-// TestUnissued: the ids are those that come next by the store, not those that this process holds.
+// TestUnissued: the ids are those that come next by the store, not those that this process holds, and
+// lie in several ranges.
 func TestUnissued(t *testing.T) {
 	st, by := newFaultStore(), scrambleOf(t, oneSecret, 53)
 	s := newScrambled(t, st, by, Config{Step: 10, MaxStep: 10})
@@ -216,8 +217,9 @@ func TestUnissued(t *testing.T) {
 		t.Fatalf("%d ids, %v", len(ids), err)
 	}
 	for i, id := range ids {
-		if number, ok := by.Number(id); !ok || number != next+uint64(i) {
-			t.Errorf("id %d is of number %d, want %d", id, number, next+uint64(i))
+		want := next + uint64(i/8*10+i%8)
+		if number, ok := by.Number(id); !ok || number != want {
+			t.Errorf("id %d is of number %d, want %d", id, number, want)
 		}
 	}
 	sourcetest.WantKind(t, "Holds", s.Holds("t.id", ids[0]), idsource.Behind)
