@@ -262,7 +262,7 @@ func (c *conn) open(ctx context.Context) error {
 	if _, err := made.Write(appendCommand(nil, "AUTH", User, c.l.cfg.Password)); err != nil {
 		return err
 	}
-	_, err = c.reply()
+	_, err = c.reply(0)
 	return err
 }
 
@@ -296,7 +296,7 @@ func (c *conn) exchange(ctx context.Context, batch []*question) {
 	err := c.ask(ctx, all)
 	for err == nil && len(all) > 0 {
 		var n uint64
-		n, err = c.reply()
+		n, err = c.reply(all[0].sum)
 		if _, refused := errors.AsType[*RefusedError](err); err != nil && !refused && !errors.As(err, new(*MovedError)) {
 			break
 		}
@@ -339,28 +339,28 @@ func (c *conn) ask(ctx context.Context, all []*wanted) error {
 	return err
 }
 
-// reply reads one answer: a number, OK, or an error.
-func (c *conn) reply() (uint64, error) {
+// reply reads one answer: the last of so many ids, OK where there are none, or an error.
+func (c *conn) reply(ids uint64) (last uint64, err error) {
 	line, err := c.r.ReadSlice('\n')
 	if err != nil {
 		return 0, err
 	}
 	text := strings.TrimRight(string(line), "\r\n")
-	if text == "" {
-		return 0, errors.New("an answer without a word")
-	}
-	switch rest := text[1:]; text[0] {
-	case ':':
-		return strconv.ParseUint(rest, 10, 63)
-	case '+':
-		return 0, nil
-	case '-':
+	if rest, failed := strings.CutPrefix(text, "-"); failed {
 		if strings.HasPrefix(rest, "MOVED ") || strings.HasPrefix(rest, "CLUSTERDOWN ") {
 			return 0, &MovedError{}
 		}
 		return 0, &RefusedError{rest}
 	}
-	return 0, fmt.Errorf("the answer %.40q, which is not of the protocol", text)
+	if ids == 0 && text == "+OK" {
+		return 0, nil
+	}
+	if rest, number := strings.CutPrefix(text, ":"); number && ids > 0 {
+		if last, err = strconv.ParseUint(rest, 10, 63); err == nil && last >= ids {
+			return last, nil
+		}
+	}
+	return 0, fmt.Errorf("the answer %.40q, which is none to what was asked", text)
 }
 
 func appendCommand(b []byte, words ...string) []byte {

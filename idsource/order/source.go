@@ -1,9 +1,11 @@
 package order
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -60,6 +62,7 @@ func New(c Config) (*Source, error) {
 	if c.Segment.MaxBatch == 0 {
 		c.Segment.MaxBatch = segment.DefaultMaxBatch
 	}
+	c.Segment.Last = cmp.Or(c.Segment.Last, math.MaxInt64)
 	return &Source{cfg: c, patience: idsource.NewPatience(c.Segment.Wait)}, nil
 }
 
@@ -202,7 +205,9 @@ func (s *Source) elsewhere(ctx context.Context, changed <-chan struct{}, there a
 		return true, s.fail(idsource.NotReady, fmt.Errorf("the leader of its order: %w", refused), "")
 	}
 	if err != nil {
-		*why = err
+		if ctx.Err() == nil { // else the last try had no time, and the one before says more
+			*why = err
+		}
 		s.cfg.Election.Look()
 		return false, nil
 	}
@@ -218,12 +223,18 @@ func (s *Source) draw(ctx context.Context, span uint64) (first uint64, err error
 			return done, err
 		},
 		func(ctx context.Context, addr string, changed <-chan struct{}) (err error) {
+			high := s.high.Load() // before: what is drawn from now on lies above
 			first, err = s.cfg.Line.Draw(ctx, addr, changed, s.Key(), span)
-			if err == nil {
-				s.passed.Add(span)
-				s.saw(first + span)
+			if err != nil {
+				return err
 			}
-			return err
+			if last := first + span - 1; first < high || last > s.cfg.Segment.Last {
+				return fmt.Errorf("the leader at %s gave ids %d to %d, and not above those before, %d, and up to the greatest allowed, %d",
+					addr, first, last, high, s.cfg.Segment.Last)
+			}
+			s.passed.Add(span)
+			s.saw(first + span)
+			return nil
 		})
 	return first, err
 }

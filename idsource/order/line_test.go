@@ -1,0 +1,150 @@
+package order
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"idproxy/idsource"
+	"idproxy/idsource/segment"
+)
+
+// says is a leader that answers a command with what it returns; empty: it says nothing more.
+type says func(words []string) string
+
+// dial is how a Line reaches it.
+func (s says) dial(context.Context, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	go s.serve(far)
+	return near, nil
+}
+
+func (s says) serve(c net.Conn) {
+	defer c.Close() //nolint:errcheck // the other end may be gone
+	r := bufio.NewReader(c)
+	for {
+		var n int
+		if _, err := fmt.Fscanf(r, "*%d\r\n", &n); err != nil {
+			return
+		}
+		words := make([]string, n)
+		for i := range words {
+			var size int
+			if _, err := fmt.Fscanf(r, "$%d\r\n", &size); err != nil {
+				return
+			}
+			word := make([]byte, size+2)
+			if _, err := io.ReadFull(r, word); err != nil {
+				return
+			}
+			words[i] = string(word[:size])
+		}
+		answer := s(words)
+		if answer == "" {
+			_, _ = io.Copy(io.Discard, r) // until the other end closes
+			return
+		}
+		if _, err := io.WriteString(c, answer+"\r\n"); err != nil {
+			return
+		}
+	}
+}
+
+// asks returns a source that asks such a leader, in its first term.
+func (s says) asks(t *testing.T, c segment.Config) *Source {
+	t.Helper()
+	line := NewLine(LineConfig{Dial: s.dial, Password: "secret"})
+	t.Cleanup(line.Close)
+	e := NewElection(ElectionConfig{Register: &memory{}})
+	e.set(&State{Leader: Leader{Token: "t", Addr: "10.0.0.5:9309"}, Number: 1})
+	c.Name = "order_id"
+	if c.Store == nil {
+		c.Store = during{memory: &memory{next: 1}}
+	}
+	source, err := New(Config{Election: e, Line: line, Segment: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close(context.Background()) })
+	return source
+}
+
+// TestAnswers: what a leader may answer, and what is none.
+func TestAnswers(t *testing.T) {
+	const done = 7 // stands for: it is one
+	for _, a := range []struct {
+		answer string
+		span   uint64 // 0: IDS.SET
+		first  uint64 // 0: it is none
+	}{
+		{":100", 1, 100},
+		{":100", 3, 98},
+		{":3", 3, 1},
+		{":2", 3, 0},
+		{":0", 1, 0},
+		{":-1", 1, 0},
+		{":9223372036854775807", 3, 9223372036854775805},
+		{":9223372036854775808", 1, 0},
+		{"+OK", 1, 0},
+		{"+5", 1, 0},
+		{"$1", 1, 0},
+		{":", 1, 0},
+		{"", 1, 0},
+		{"+OK", 0, done},
+		{"+NO", 0, 0},
+		{":5", 0, 0},
+	} {
+		l := NewLine(LineConfig{Dial: says(func([]string) string {
+			if a.answer == "" {
+				return "\r\n"
+			}
+			return a.answer
+		}).dial})
+		var first uint64
+		var err error
+		if a.span == 0 {
+			first, err = done, l.Set(t.Context(), "h:1", nil, "k", 5)
+		} else {
+			first, err = l.Draw(t.Context(), "h:1", nil, "k", a.span)
+		}
+		if a.first == 0 && err == nil || a.first > 0 && (err != nil || first != a.first) {
+			t.Errorf("%q to a question for %d ids is %d, %v", a.answer, a.span, first, err)
+		}
+		l.Close()
+	}
+}
+
+// TestWrongIDs: ids that are not above those before, or above the greatest allowed, are not given, and
+// change nothing.
+func TestWrongIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := ":100"
+		s := says(func(words []string) string {
+			if words[0] == "AUTH" {
+				return "+OK"
+			}
+			return answer
+		}).asks(t, segment.Config{Last: 1000, Wait: func() time.Duration { return 200 * time.Millisecond }})
+		if first, err := s.Range(t.Context(), 5); err != nil || first != 96 {
+			t.Fatalf("Range: %d, %v", first, err)
+		}
+		for _, wrong := range []string{":100", ":104", ":50", ":1001", ":9223372036854775807"} {
+			answer = wrong
+			if first, err := s.Range(t.Context(), 5); !errors.Is(err, idsource.StoreDown) || !strings.Contains(err.Error(), "gave ids") {
+				t.Errorf("%s behind 100: %d, %v", wrong, first, err)
+			}
+		}
+		answer = ":105"
+		if first, err := s.Range(t.Context(), 5); err != nil || first != 101 {
+			t.Errorf("Range: %d, %v", first, err)
+		}
+		time.Sleep(2 * idleTime) // connections end
+	})
+}
