@@ -127,6 +127,9 @@ func (e *Election) Start(redis string) {
 	e.wg.Go(func() { e.run(ctx) })
 }
 
+// User is who other processes log in as here, for as long as they take this one for the leader.
+func (e *Election) User() string { return Leader{Token: e.token}.User() }
+
 // State returns who leads.
 func (e *Election) State() *State { return e.state.Load() }
 

@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// User is who processes log in as at each other.
-const User = "idproxy"
-
 // Bounds of a Line.
 const (
 	lineConns   = 4              // connections to the leader
@@ -39,7 +36,7 @@ type Line struct {
 	cfg LineConfig
 
 	mu    sync.Mutex
-	addr  string // the leader whose connections there are
+	to    Leader // whose connections there are
 	queue []*question
 	conns int
 	idle  int           // connections that wait for work
@@ -78,23 +75,23 @@ func NewLine(c LineConfig) *Line {
 	return &Line{cfg: c, work: make(chan struct{}, lineConns)}
 }
 
-// Draw has the process at addr draw span consecutive ids and returns the first. It waits no longer
+// Draw has the leader draw span consecutive ids and returns the first. It waits no longer
 // than until changed is closed. After an error ids may have been drawn; they are lost.
-func (l *Line) Draw(ctx context.Context, addr string, changed <-chan struct{}, key string, span uint64) (uint64, error) {
-	return l.ask(ctx, addr, changed, &question{key: key, span: span})
+func (l *Line) Draw(ctx context.Context, to Leader, changed <-chan struct{}, key string, span uint64) (uint64, error) {
+	return l.ask(ctx, to, changed, &question{key: key, span: span})
 }
 
-// Set has the process at addr move a series up to next. It waits as Draw does.
-func (l *Line) Set(ctx context.Context, addr string, changed <-chan struct{}, key string, next uint64) error {
-	_, err := l.ask(ctx, addr, changed, &question{key: key, next: next})
+// Set has the leader move a series up to next. It waits as Draw does.
+func (l *Line) Set(ctx context.Context, to Leader, changed <-chan struct{}, key string, next uint64) error {
+	_, err := l.ask(ctx, to, changed, &question{key: key, next: next})
 	return err
 }
 
 var errLineClosed = errors.New("the leader is asked no more")
 
-func (l *Line) ask(ctx context.Context, addr string, changed <-chan struct{}, q *question) (uint64, error) {
+func (l *Line) ask(ctx context.Context, to Leader, changed <-chan struct{}, q *question) (uint64, error) {
 	q.done = make(chan answer, 1)
-	if err := l.enqueue(addr, q); err != nil {
+	if err := l.enqueue(to, q); err != nil {
 		return 0, err
 	}
 	select {
@@ -103,19 +100,19 @@ func (l *Line) ask(ctx context.Context, addr string, changed <-chan struct{}, q 
 	case <-changed:
 		return 0, errLineClosed
 	case <-ctx.Done():
-		return 0, fmt.Errorf("the leader at %s: %w", addr, context.Cause(ctx))
+		return 0, fmt.Errorf("the leader at %s: %w", to.Addr, context.Cause(ctx))
 	}
 }
 
-func (l *Line) enqueue(addr string, q *question) error {
+func (l *Line) enqueue(to Leader, q *question) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
 		return errLineClosed
 	}
-	if addr != l.addr {
+	if to != l.to {
 		l.drop(errLineClosed)
-		l.addr, l.conns, l.idle = addr, 0, 0
+		l.to, l.conns, l.idle = to, 0, 0
 		l.work = make(chan struct{}, lineConns)
 		l.epoch, l.end = context.WithCancel(context.Background())
 	}
@@ -127,7 +124,7 @@ func (l *Line) enqueue(addr string, q *question) error {
 	case l.conns < lineConns:
 		l.conns++
 		ctx, work := l.epoch, l.work
-		l.wg.Go(func() { l.serve(ctx, addr, work) })
+		l.wg.Go(func() { l.serve(ctx, to, work) })
 	}
 	return nil
 }
@@ -168,8 +165,8 @@ func (l *Line) take(ctx context.Context) (batch []*question) {
 }
 
 // serve is one connection, which is made when it is first needed.
-func (l *Line) serve(ctx context.Context, addr string, work <-chan struct{}) {
-	c := &conn{l: l, addr: addr}
+func (l *Line) serve(ctx context.Context, to Leader, work <-chan struct{}) {
+	c := &conn{l: l, to: to}
 	defer c.close()
 	stop := context.AfterFunc(ctx, c.cut)
 	defer stop()
@@ -208,10 +205,10 @@ func (l *Line) leave(ctx context.Context) bool {
 
 // conn is a connection to the leader.
 type conn struct {
-	l    *Line
-	addr string
-	r    *bufio.Reader
-	out  []byte
+	l   *Line
+	to  Leader
+	r   *bufio.Reader
+	out []byte
 
 	mu  sync.Mutex
 	c   net.Conn // nil: there is none
@@ -244,7 +241,7 @@ func (c *conn) open(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	made, err := c.l.cfg.Dial(ctx, c.addr)
+	made, err := c.l.cfg.Dial(ctx, c.to.Addr)
 	if err != nil {
 		return err
 	}
@@ -259,10 +256,13 @@ func (c *conn) open(ctx context.Context) error {
 		return nil
 	}
 	_ = made.SetDeadline(time.Now().Add(answerTime)) // a dead connection says so at the write
-	if _, err := made.Write(appendCommand(nil, "AUTH", User, c.l.cfg.Password)); err != nil {
+	if _, err := made.Write(appendCommand(nil, "AUTH", c.to.User(), c.l.cfg.Password)); err != nil {
 		return err
 	}
 	_, err = c.reply(0)
+	if refused, ok := errors.AsType[*RefusedError](err); ok { // which is no answer of the leader
+		return fmt.Errorf("another process is there than the one that leads, or it has another token: %s", refused.Text)
+	}
 	return err
 }
 
@@ -308,7 +308,7 @@ func (c *conn) exchange(ctx context.Context, batch []*question) {
 	}
 	c.close()
 	for _, w := range all {
-		w.answer(0, fmt.Errorf("the leader at %s: %w", c.addr, err))
+		w.answer(0, fmt.Errorf("the leader at %s: %w", c.to.Addr, err))
 	}
 }
 

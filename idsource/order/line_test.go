@@ -14,6 +14,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/inside"
 )
 
 // says is a leader that answers a command with what it returns; empty: it says nothing more.
@@ -60,10 +61,16 @@ func (s says) serve(c net.Conn) {
 // asks returns a source that asks such a leader, in its first term.
 func (s says) asks(t *testing.T, c segment.Config) *Source {
 	t.Helper()
-	line := NewLine(LineConfig{Dial: s.dial, Password: "secret"})
+	return newFollower(t, LineConfig{Dial: s.dial, Password: "secret"}, Leader{Token: "t", Addr: "10.0.0.5:9309"}, c)
+}
+
+// newFollower returns a source that takes a process for the leader.
+func newFollower(t *testing.T, l LineConfig, leader Leader, c segment.Config) *Source {
+	t.Helper()
+	line := NewLine(l)
 	t.Cleanup(line.Close)
 	e := NewElection(ElectionConfig{Register: &memory{}})
-	e.set(&State{Leader: Leader{Token: "t", Addr: "10.0.0.5:9309"}, Number: 1})
+	e.set(&State{Leader: leader, Number: 1})
 	c.Name = "order_id"
 	if c.Store == nil {
 		c.Store = during{memory: &memory{next: 1}}
@@ -72,7 +79,11 @@ func (s says) asks(t *testing.T, c segment.Config) *Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close(context.Background()) })
+	t.Cleanup(func() {
+		if err := source.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 	return source
 }
 
@@ -110,9 +121,9 @@ func TestAnswers(t *testing.T) {
 		var first uint64
 		var err error
 		if a.span == 0 {
-			first, err = done, l.Set(t.Context(), "h:1", nil, "k", 5)
+			first, err = done, l.Set(t.Context(), Leader{Addr: "h:1"}, nil, "k", 5)
 		} else {
-			first, err = l.Draw(t.Context(), "h:1", nil, "k", a.span)
+			first, err = l.Draw(t.Context(), Leader{Addr: "h:1"}, nil, "k", a.span)
 		}
 		if a.first == 0 && err == nil || a.first > 0 && (err != nil || first != a.first) {
 			t.Errorf("%q to a question for %d ids is %d, %v", a.answer, a.span, first, err)
@@ -147,4 +158,32 @@ func TestWrongIDs(t *testing.T) {
 		}
 		time.Sleep(2 * idleTime) // connections end
 	})
+}
+
+// TestAnotherLeader: a process that leads, and has the token of all, gives no ids to who takes it for
+// another one. Clients are not told where it is.
+func TestAnotherLeader(t *testing.T) {
+	other := newProcess(t, &memory{next: 1}, 0)
+	for other.election.State().Own() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	at, wait := other.election.State().Leader, segment.Config{Wait: func() time.Duration { return 300 * time.Millisecond }}
+	here := newFollower(t, LineConfig{Password: "secret"}, at, wait)
+	if first, err := here.Range(t.Context(), 1); err != nil || first != 1 {
+		t.Errorf("of the leader: %d, %v", first, err)
+	}
+	for _, wrong := range []struct{ token, password string }{{"gone", "secret"}, {at.Token, "guessed"}} {
+		s := newFollower(t, LineConfig{Password: wrong.password}, Leader{Token: wrong.token, Addr: at.Addr}, wait)
+		first, err := s.Range(t.Context(), 1)
+		if !errors.Is(err, idsource.StoreDown) || !strings.Contains(err.Error(), at.Addr+": another process is there") {
+			t.Errorf("%+v: %d, %v", wrong, first, err)
+			continue
+		}
+		if text, _ := inside.Text(err); strings.Contains(text, at.Addr) || strings.Contains(text, "WRONGPASS") {
+			t.Errorf("clients are told %s", text)
+		}
+	}
+	if given := other.Given(); given != 1 {
+		t.Errorf("%d ids were given", given)
+	}
 }

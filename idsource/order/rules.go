@@ -41,3 +41,7 @@ type Leader struct {
 	Addr  string `json:"addr,omitempty"`  // where other proxies ask it for ids, host:port
 	Redis string `json:"redis,omitempty"` // where clients ask it over the Redis protocol, host:port; empty: it tells none
 }
+
+// User is who other proxies log in as at the leader. It has the leader's token, so that another process
+// at the same address does not answer in its place.
+func (l Leader) User() string { return "idproxy-" + l.Token }

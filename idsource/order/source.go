@@ -148,8 +148,8 @@ func (s *Source) drawHere(ctx context.Context, span uint64) (first uint64, done 
 // changes before.
 const retryPause = 20 * time.Millisecond
 
-// asking has the leader at an address do something. It waits no longer than until changed is closed.
-type asking func(ctx context.Context, addr string, changed <-chan struct{}) error
+// asking has the leader do something. It waits no longer than until changed is closed.
+type asking func(ctx context.Context, to Leader, changed <-chan struct{}) error
 
 // anywhere does something here, or has the leader do it, whoever that is, and waits until somebody
 // leads for as long as patience allows. here is false where this process does not lead.
@@ -200,7 +200,7 @@ func (s *Source) elsewhere(ctx context.Context, changed <-chan struct{}, there a
 		}
 		return false, nil
 	}
-	err = there(ctx, state.Leader.Addr, changed)
+	err = there(ctx, state.Leader, changed)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return true, s.fail(idsource.NotReady, fmt.Errorf("the leader of its order: %w", refused), "")
 	}
@@ -222,15 +222,15 @@ func (s *Source) draw(ctx context.Context, span uint64) (first uint64, err error
 			first, done, err = s.drawHere(ctx, span)
 			return done, err
 		},
-		func(ctx context.Context, addr string, changed <-chan struct{}) (err error) {
+		func(ctx context.Context, to Leader, changed <-chan struct{}) (err error) {
 			high := s.high.Load() // before: what is drawn from now on lies above
-			first, err = s.cfg.Line.Draw(ctx, addr, changed, s.Key(), span)
+			first, err = s.cfg.Line.Draw(ctx, to, changed, s.Key(), span)
 			if err != nil {
 				return err
 			}
 			if last := first + span - 1; first < high || last > s.cfg.Segment.Last {
 				return fmt.Errorf("the leader at %s gave ids %d to %d, and not above those before, %d, and up to the greatest allowed, %d",
-					addr, first, last, high, s.cfg.Segment.Last)
+					to.Addr, first, last, high, s.cfg.Segment.Last)
 			}
 			s.passed.Add(span)
 			s.saw(first + span)
@@ -324,8 +324,8 @@ func (s *Source) Advance(ctx context.Context, id uint64) error {
 		func(ctx context.Context) (bool, error) {
 			return s.lead(func(seg *segment.Segment) error { return seg.Advance(ctx, id) })
 		},
-		func(ctx context.Context, addr string, changed <-chan struct{}) error {
-			return s.cfg.Line.Set(ctx, addr, changed, s.Key(), id+1)
+		func(ctx context.Context, to Leader, changed <-chan struct{}) error {
+			return s.cfg.Line.Set(ctx, to, changed, s.Key(), id+1)
 		})
 }
 

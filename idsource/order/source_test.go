@@ -142,7 +142,7 @@ func newProcess(t *testing.T, m *memory, last uint64) *process {
 	ctx, end := context.WithCancel(context.Background())
 	server := resp.New(resp.Config{
 		Lookup: func(string) (resp.Source, bool) { return p.Local(), true }, MaxIncrBy: 1 << 40,
-		Users: access.NewUsers(access.User{Name: User, Secret: access.DigestOf("secret"), Set: true}),
+		Users: access.NewUsers(access.User{Name: p.election.User(), Secret: access.DigestOf("secret"), Set: true}),
 	})
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -140,6 +140,23 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// TestKnownPassword: a name that is nobody's, with a password that is somebody's, is refused and slows
+// nobody. Processes of one order come so to one that leads no more.
+func TestKnownPassword(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Users: access.NewUsers(access.User{Name: "new", Secret: access.DigestOf("right")})})
+		cl, began := &client{s: s, addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}}, time.Now()
+		for range 10 {
+			if cl.login(t.Context(), "old", "right") {
+				t.Error("another name is right")
+			}
+		}
+		if !cl.login(t.Context(), "new", "right") || time.Since(began) > 0 {
+			t.Errorf("the right name after %v", time.Since(began))
+		}
+	})
+}
+
 // TestMaxIncrBy bounds what one command takes.
 func TestMaxIncrBy(t *testing.T) {
 	addr, _ := newServer(t, map[string]Source{"a": &ranges{counter{next: 1}}}, access.User{Name: "default", Secret: access.DigestOf("x")}, access.User{Name: "few", Secret: access.DigestOf("x"), Most: 10})

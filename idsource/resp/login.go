@@ -32,11 +32,14 @@ func (cl *client) login(ctx context.Context, name, password string) bool {
 		}
 	}
 	var u *access.User
+	known := false
 	if users := cl.s.cfg.Users; users != nil {
-		u = users.Named(name, password)
+		u, known = users.Named(name, password), users.Bearing(password) != nil
 	}
 	if u == nil {
-		cl.s.wrong(host)
+		if !known { // else it is a name that is no user's any more, and no guess
+			cl.s.wrong(host)
+		}
 		cl.s.logins.Warn(cl.s.cfg.Logger, host, "login for ids failed", "client.address", cl.addr, "user.name", name[:min(len(name), 64)])
 		return false
 	}

@@ -97,7 +97,7 @@ func (o *ordering) serve(redis string) {
 	o.end = end
 	server := resp.New(resp.Config{
 		Lookup: o.lookup, TLS: o.secure, MaxIncrBy: 1 << 62, Logger: o.log,
-		Users: access.NewUsers(access.User{Name: order.User, Secret: access.DigestOf(o.token), Set: true}),
+		Users: access.NewUsers(access.User{Name: o.election.User(), Secret: access.DigestOf(o.token), Set: true}),
 	})
 	o.log.Info("series in one order", "listen", o.listener.Addr().String(), "announce", o.addr)
 	o.wg.Go(func() {
