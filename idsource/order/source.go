@@ -79,8 +79,17 @@ func (s *Source) own() (*leading, error) {
 	if l := s.leads.Load(); l != nil && l.term == t {
 		return l, nil
 	}
+	return s.in(t)
+}
+
+// in returns the series of a term of this process, nil when the term has ended: a series of a later one may
+// have given ids.
+func (s *Source) in(t *Term) (*leading, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.cfg.Election.State().Own() != t {
+		return nil, nil
+	}
 	if l := s.leads.Load(); l != nil && l.term == t {
 		return l, nil
 	}

@@ -279,3 +279,33 @@ func TestFollower(t *testing.T) {
 		t.Error("a leader whose lease has ended gives ids")
 	}
 }
+
+// TestLateTerm: who read an earlier term of this process and was stopped then makes no series for it beside
+// that of the term that is.
+func TestLateTerm(t *testing.T) {
+	m := &memory{next: 1}
+	e := NewElection(ElectionConfig{Register: m, Clock: func() time.Duration { return time.Hour }})
+	s, err := New(Config{Election: e, Segment: segment.Config{Name: "order_id", Store: during{memory: m}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func() *Term {
+		term := e.begin(e.State().Number+1, Leader{Token: e.token})
+		e.extend(term, time.Hour)
+		return term
+	}
+	first := begin()
+	first.finish(t.Context())
+	second := begin()
+	led, err := s.own()
+	if err != nil || led == nil || led.term != second {
+		t.Fatalf("the series of the second term: %+v, %v", led, err)
+	}
+	if late, err := s.in(first); late != nil || err != nil {
+		t.Errorf("a series of the first term: %+v, %v", late, err)
+	}
+	if again, err := s.own(); again != led || err != nil {
+		t.Errorf("another series of the second term: %+v, %v", again, err)
+	}
+	second.finish(t.Context())
+}

@@ -74,7 +74,7 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 	if g.Order == config.OrderGlobal {
 		sc.Tuner, _ = st.Segments.(idsource.Tuner) // the store of a term is a part of it
 		sc.Last = min(sc.Last, math.MaxInt64)      // processes ask each other in a protocol of signed numbers
-		return m.order.add(order.Config{Segment: begun(sc)}, st.Register)
+		return m.order.make(order.Config{Segment: begun(sc)}, st.Register)
 	}
 	if g.Scramble != nil {
 		scrambled, err := store.Scramble(g)

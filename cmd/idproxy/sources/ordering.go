@@ -71,20 +71,23 @@ func (o *ordering) lookup(key string) (resp.Source, bool) {
 	return s.Local(), true
 }
 
-// add makes a source. Who leads is decided in its store, by one election for all.
-func (o *ordering) add(c order.Config, register order.Register) (*order.Source, error) {
+// make makes a source, which nobody may ask for yet. Who leads is decided in its store, by one election
+// for all.
+func (o *ordering) make(c order.Config, register order.Register) (*order.Source, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.election == nil {
 		o.election = order.NewElection(order.ElectionConfig{Register: register, Addr: o.addr, Logger: o.log})
 	}
 	c.Election, c.Line = o.election, o.line
-	s, err := order.New(c)
-	if err != nil {
-		return nil, err
-	}
+	return order.New(c)
+}
+
+// add has others ask for the ids of a source.
+func (o *ordering) add(s *order.Source) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.sources[s.Key()] = s
-	return s, nil
 }
 
 // serve answers others, and stands for the lead. redis is where clients ask this process; empty: they are

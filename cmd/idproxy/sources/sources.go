@@ -14,6 +14,7 @@ import (
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/idsource/order"
 	"idproxy/idsource/segment"
 )
 
@@ -145,6 +146,9 @@ func (s *Sources) open(cfg *config.Config) error {
 		s.byName[name] = source
 		if g := cfg.Source(name).Segment; g != nil {
 			s.byKey[seriesKey{g.Store, g.Key}] = source
+		}
+		if ordered, ok := source.(*order.Source); ok {
+			s.order.add(ordered)
 		}
 	}
 	s.idWait.Store(int64(cfg.Limits.IDWait))
