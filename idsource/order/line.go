@@ -87,7 +87,12 @@ func (l *Line) Set(ctx context.Context, to Leader, changed <-chan struct{}, key 
 	return err
 }
 
-var errLineClosed = errors.New("the leader is asked no more")
+// Why a question has no answer, besides a connection that fails.
+var (
+	errLineClosed = errors.New("this process asks the leader no more")
+	errChanged    = errors.New("who leads has changed")
+	errLeadsNot   = errors.New("it leads no more, or may give no ids now")
+)
 
 func (l *Line) ask(ctx context.Context, to Leader, changed <-chan struct{}, q *question) (uint64, error) {
 	q.done = make(chan answer, 1)
@@ -98,7 +103,7 @@ func (l *Line) ask(ctx context.Context, to Leader, changed <-chan struct{}, q *q
 	case a := <-q.done:
 		return a.first, a.err
 	case <-changed:
-		return 0, errLineClosed
+		return 0, errChanged
 	case <-ctx.Done():
 		return 0, fmt.Errorf("the leader at %s: %w", to.Addr, context.Cause(ctx))
 	}
@@ -111,7 +116,7 @@ func (l *Line) enqueue(to Leader, q *question) error {
 		return errLineClosed
 	}
 	if to != l.to {
-		l.drop(errLineClosed)
+		l.drop(errChanged)
 		l.to, l.conns, l.idle = to, 0, 0
 		l.work = make(chan struct{}, lineConns)
 		l.epoch, l.end = context.WithCancel(context.Background())
@@ -297,8 +302,11 @@ func (c *conn) exchange(ctx context.Context, batch []*question) {
 	for err == nil && len(all) > 0 {
 		var n uint64
 		n, err = c.reply(all[0].sum)
-		if _, refused := errors.AsType[*RefusedError](err); err != nil && !refused && !errors.As(err, new(*MovedError)) {
+		if _, refused := errors.AsType[*RefusedError](err); err != nil && !refused && !errors.Is(err, errLeadsNot) {
 			break
+		}
+		if errors.Is(err, errLeadsNot) {
+			err = c.said(err)
 		}
 		all[0].answer(n, err)
 		all, err = all[1:], nil
@@ -308,9 +316,12 @@ func (c *conn) exchange(ctx context.Context, batch []*question) {
 	}
 	c.close()
 	for _, w := range all {
-		w.answer(0, fmt.Errorf("the leader at %s: %w", c.to.Addr, err))
+		w.answer(0, c.said(err))
 	}
 }
+
+// said is why the leader gave no answer.
+func (c *conn) said(err error) error { return fmt.Errorf("the leader at %s: %w", c.to.Addr, err) }
 
 func (w *wanted) answer(last uint64, err error) {
 	first := last - w.sum + 1
@@ -348,7 +359,7 @@ func (c *conn) reply(ids uint64) (last uint64, err error) {
 	text := strings.TrimRight(string(line), "\r\n")
 	if rest, failed := strings.CutPrefix(text, "-"); failed {
 		if strings.HasPrefix(rest, "MOVED ") || strings.HasPrefix(rest, "CLUSTERDOWN ") {
-			return 0, &MovedError{}
+			return 0, errLeadsNot
 		}
 		return 0, &RefusedError{rest}
 	}

@@ -187,3 +187,29 @@ func TestAnotherLeader(t *testing.T) {
 		t.Errorf("%d ids were given", given)
 	}
 }
+
+// TestWhy: whoever asks a process that passes on is not told to ask another one, and the reason is that of
+// the register where that does not answer.
+func TestWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, answer := range []string{"-CLUSTERDOWN no process gives ids", "-MOVED 5 10.0.0.7:6379"} {
+			s := says(func(words []string) string {
+				if words[0] == "AUTH" {
+					return "+OK"
+				}
+				return answer
+			}).asks(t, segment.Config{Wait: func() time.Duration { return 300 * time.Millisecond }})
+			for _, down := range []error{nil, errors.New("no members")} {
+				want := "10.0.0.5:9309: it leads no more"
+				if s.cfg.Election.failed = down; down != nil {
+					want = "it is not known who leads: no members"
+				}
+				_, err := s.Range(t.Context(), 1)
+				if !errors.Is(err, idsource.StoreDown) || errors.As(err, new(*MovedError)) || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s, and the register says %v: %v", answer, down, err)
+				}
+			}
+		}
+		time.Sleep(2 * idleTime) // connections end
+	})
+}

@@ -177,12 +177,12 @@ func (s *Source) anywhere(ctx context.Context, here func(ctx context.Context) (b
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, turn.Most)
 	defer cancel()
-	why := errors.New("no process leads yet")
+	var last error // of the tries
 	for {
 		changed := s.cfg.Election.Changed()
 		done, err := here(ctx)
 		if !done && err == nil {
-			done, err = s.elsewhere(ctx, changed, there, &why)
+			done, err = s.elsewhere(ctx, changed, there, &last)
 		}
 		if done || err != nil {
 			s.patience.Answered(nil)
@@ -190,6 +190,7 @@ func (s *Source) anywhere(ctx context.Context, here func(ctx context.Context) (b
 		}
 		select {
 		case <-ctx.Done():
+			why := s.why(last)
 			if caller.Err() == nil { // else the client has gone, which tells nothing
 				s.patience.Answered(why)
 			}
@@ -200,13 +201,20 @@ func (s *Source) anywhere(ctx context.Context, here func(ctx context.Context) (b
 	}
 }
 
+// why is why nobody did what was asked: that the register does not answer, before what the last try came to.
+func (s *Source) why(last error) error {
+	if failing := s.cfg.Election.Failing(); failing != nil {
+		return fmt.Errorf("it is not known who leads: %w", failing)
+	}
+	return cmp.Or(last, errNobody)
+}
+
+var errNobody = errors.New("no process leads yet")
+
 // elsewhere has the leader do something. It is not done where that is not known to lead.
-func (s *Source) elsewhere(ctx context.Context, changed <-chan struct{}, there asking, why *error) (done bool, err error) {
+func (s *Source) elsewhere(ctx context.Context, changed <-chan struct{}, there asking, last *error) (done bool, err error) {
 	state := s.cfg.Election.State()
 	if state.Own() != nil || state.Leader.Addr == "" {
-		if failing := s.cfg.Election.Failing(); failing != nil {
-			*why = fmt.Errorf("it is not known who leads: %w", failing)
-		}
 		return false, nil
 	}
 	err = there(ctx, state.Leader, changed)
@@ -214,8 +222,8 @@ func (s *Source) elsewhere(ctx context.Context, changed <-chan struct{}, there a
 		return true, s.fail(idsource.NotReady, fmt.Errorf("the leader of its order: %w", refused), "")
 	}
 	if err != nil {
-		if ctx.Err() == nil { // else the last try had no time, and the one before says more
-			*why = err
+		if *last == nil || ctx.Err() == nil { // else this try had no time, and the one before says more
+			*last = err
 		}
 		s.cfg.Election.Look()
 		return false, nil
