@@ -82,6 +82,16 @@ func (p *Patience) Answered(err error) {
 	}
 }
 
+// Left notes that a call's client has gone before there was an answer, which tells nothing of the store: where it
+// has not failed the next call waits for as long as any.
+func (p *Patience) Left() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed == nil {
+		p.since = time.Time{}
+	}
+}
+
 // Why says why the store does not answer.
 func (p *Patience) Why() error {
 	p.mu.Lock()

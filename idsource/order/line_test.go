@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,5 +212,29 @@ func TestWhy(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * idleTime) // connections end
+	})
+}
+
+// TestClientGone: a client that goes before there is a leader takes no time from those behind it.
+func TestClientGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 2 * time.Second
+		s := newFollower(t, LineConfig{}, Leader{}, segment.Config{Wait: func() time.Duration { return wait }})
+		gone, cancel := context.WithTimeout(t.Context(), wait/4)
+		defer cancel()
+		if _, err := s.Range(gone, 1); err == nil {
+			t.Error("an id came of nobody")
+		}
+		time.Sleep(10 * wait)
+		began := time.Now()
+		var calls sync.WaitGroup
+		for range 3 {
+			calls.Go(func() {
+				if _, err := s.Range(t.Context(), 1); !errors.Is(err, idsource.StoreDown) || time.Since(began) != wait {
+					t.Errorf("a later call: %v after %v", err, time.Since(began))
+				}
+			})
+		}
+		calls.Wait()
 	})
 }

@@ -191,7 +191,9 @@ func (s *Source) anywhere(ctx context.Context, here func(ctx context.Context) (b
 		select {
 		case <-ctx.Done():
 			why := s.why(last)
-			if caller.Err() == nil { // else the client has gone, which tells nothing
+			if caller.Err() != nil {
+				s.patience.Left()
+			} else {
 				s.patience.Answered(why)
 			}
 			return s.down(why)
