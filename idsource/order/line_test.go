@@ -238,3 +238,37 @@ func TestClientGone(t *testing.T) {
 		calls.Wait()
 	})
 }
+
+// silent is a store that answers nothing.
+type silent struct{ idsource.SegmentStore }
+
+// Position implements idsource.SegmentStore.
+func (silent) Position(ctx context.Context, _ string) (idsource.Position, error) {
+	<-ctx.Done()
+	return idsource.Position{}, ctx.Err()
+}
+
+// TestAdmitWaits: where another process leads a column waits for the store, and for what is asked of other
+// columns, as long as an id may take, and no longer.
+func TestAdmitWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 2 * time.Second
+		limit := func() time.Duration { return wait }
+		began := time.Now()
+		s := newFollower(t, LineConfig{}, Leader{Token: "t", Addr: "h:1"}, segment.Config{Store: silent{}, Wait: limit})
+		if err := s.Admit(t.Context(), "t.id", 5); !errors.Is(err, idsource.StoreDown) || time.Since(began) != wait {
+			t.Errorf("the store is silent: %v after %v", err, time.Since(began))
+		}
+		began = time.Now()
+		s = newFollower(t, LineConfig{}, Leader{Token: "t", Addr: "h:1"}, segment.Config{
+			Wait: limit,
+			Begin: func(ctx context.Context, _ segment.Beginning) (segment.Greatest, error) {
+				<-ctx.Done()
+				return segment.Greatest{}, ctx.Err()
+			},
+		})
+		if err := s.Admit(t.Context(), "t.id", 5); !errors.Is(err, idsource.NotReady) || time.Since(began) != wait {
+			t.Errorf("other columns are silent: %v after %v", err, time.Since(began))
+		}
+	})
+}

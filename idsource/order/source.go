@@ -26,9 +26,10 @@ type Config struct {
 type Source struct {
 	idsource.OneSeries
 	cfg      Config
-	patience *idsource.Patience
-	passed   atomic.Uint64 // ids that another process gave
-	high     atomic.Uint64 // above all ids that this process has seen
+	patience *idsource.Patience // with who leads
+	store    *idsource.Patience // with the store's position
+	passed   atomic.Uint64      // ids that another process gave
+	high     atomic.Uint64      // above all ids that this process has seen
 
 	leads atomic.Pointer[leading] // of the newest term of this process; nil: there was none
 	mu    sync.Mutex              // of whoever replaces it
@@ -63,7 +64,7 @@ func New(c Config) (*Source, error) {
 		c.Segment.MaxBatch = segment.DefaultMaxBatch
 	}
 	c.Segment.Last = cmp.Or(c.Segment.Last, math.MaxInt64)
-	return &Source{cfg: c, patience: idsource.NewPatience(c.Segment.Wait)}, nil
+	return &Source{cfg: c, patience: idsource.NewPatience(c.Segment.Wait), store: idsource.NewPatience(c.Segment.Wait)}, nil
 }
 
 // Key is the key of the series.
@@ -301,23 +302,16 @@ func (s *Source) Blocks(ctx context.Context, ids []uint64, size uint64) error {
 // position, and with an id that the leader gives, which is lost.
 func (s *Source) Admit(ctx context.Context, column string, highest uint64) error {
 	done, err := s.lead(func(seg *segment.Segment) error { return seg.Admit(ctx, column, highest) })
-	if done {
+	if done || err != nil {
 		return err
 	}
-	p, err := s.cfg.Segment.Store.Position(ctx, s.Key())
+	p, err := s.position(ctx)
 	if err != nil {
-		return s.down(err)
+		return err
 	}
-	top, fresh := segment.Greatest{ID: highest, Column: column}, !p.Used
-	if begin := s.cfg.Segment.Begin; begin != nil {
-		all, err := begin(ctx, segment.Beginning{Key: s.Key(), Column: column, Told: p.Next > 0 && !p.Unset, Used: p.Used})
-		if err != nil {
-			return s.fail(idsource.NotReady, fmt.Errorf("where key %q begins: %w", s.Key(), err), "")
-		}
-		fresh = fresh || all.Column != ""
-		if all.ID > top.ID {
-			top = all
-		}
+	top, fresh, err := s.begin(ctx, segment.Greatest{ID: highest, Column: column}, p)
+	if err != nil {
+		return err
 	}
 	if fresh && top.ID > 0 {
 		if err := s.Advance(ctx, top.ID); err != nil {
@@ -335,6 +329,46 @@ func (s *Source) Admit(ctx context.Context, column string, highest uint64) error
 			fmt.Sprintf("set start: %d for source %s in the configuration and restart", top.ID+1, s.cfg.Segment.Name))
 	}
 	return nil
+}
+
+// position is where the store stands. It waits for as long as patience with the store allows.
+func (s *Source) position(ctx context.Context) (p idsource.Position, err error) {
+	turn, ok := s.store.Begin()
+	if !ok {
+		return p, s.down(s.store.Why())
+	}
+	defer turn.End()
+	limited, cancel := context.WithTimeout(ctx, turn.Most)
+	defer cancel()
+	p, err = s.cfg.Segment.Store.Position(limited, s.Key())
+	if err != nil && ctx.Err() != nil {
+		s.store.Left()
+		return p, s.down(err)
+	}
+	if s.store.Answered(err); err != nil {
+		return p, s.down(err)
+	}
+	return p, nil
+}
+
+// begin returns the greatest id that the column's ids have to begin above, and whether the series is moved
+// above it, as that of a Segment does.
+func (s *Source) begin(ctx context.Context, column segment.Greatest, p idsource.Position) (top segment.Greatest, fresh bool, err error) {
+	begin := s.cfg.Segment.Begin
+	if begin == nil {
+		return column, !p.Used, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.store.Limit())
+	defer cancel()
+	all, err := begin(ctx, segment.Beginning{Key: s.Key(), Column: column.Column, Told: p.Next > 0 && !p.Unset, Used: p.Used})
+	if err != nil {
+		return column, false, s.fail(idsource.NotReady, fmt.Errorf("where key %q begins: %w", s.Key(), err), "")
+	}
+	fresh = !p.Used || all.Column != ""
+	if all.ID <= column.ID {
+		return column, fresh, nil
+	}
+	return all, fresh, nil
 }
 
 // Advance implements idsource.Series. It holds for all processes, as no other has ids in memory.
