@@ -25,7 +25,7 @@ type Scrambled struct {
 	scramble *scramble.Scramble
 	key      string // of the series, without the Scramble's name
 	keys     func(context.Context) ([]string, error)
-	alone    atomic.Bool // the store has been seen with no series of another secret
+	alone    atomic.Bool // the store has been seen with this series, and with none of another secret
 }
 
 // NewScrambled is New for a series whose numbers are scrambled. keys lists the keys of the store.
@@ -86,12 +86,14 @@ func (s *Scrambled) Admit(ctx context.Context, column string, highest uint64) er
 	if ended != nil {
 		return ended
 	}
-	if err := s.Unrivalled(ctx); err != nil {
-		return err
-	}
 	p, err := s.position(ctx)
 	if err != nil {
 		return err
+	}
+	if !s.alone.Load() {
+		if err := s.look(ctx); err != nil {
+			return err
+		}
 	}
 	top, fresh, err := n.begin(ctx, Greatest{highest, column}, p)
 	if err != nil {
@@ -109,13 +111,11 @@ func (s *Scrambled) Admit(ctx context.Context, column string, highest uint64) er
 			fmt.Sprintf("when the store lost the series, move it above all numbers that were used: idproxy source set %s NUMBER (idproxy decode %[1]s ID says the number of an id); "+
 				"otherwise choose more bits", n.cfg.Name))
 	}
-	if p.Next >= n.cfg.Start {
-		return nil
+	if p.Next < n.cfg.Start {
+		if err := n.ask(ctx, func(ctx context.Context) error { return n.cfg.Store.Advance(ctx, n.cfg.Key, n.cfg.Start) }); err != nil {
+			return err
+		}
 	}
-	if err := n.ask(ctx, func(ctx context.Context) error { return n.cfg.Store.Advance(ctx, n.cfg.Key, n.cfg.Start) }); err != nil {
-		return err
-	}
-	s.alone.Store(false) // another process may have begun at the same moment, with another secret: one of the two sees the other
 	return s.Unrivalled(ctx)
 }
 
@@ -134,11 +134,22 @@ func (s *Scrambled) gave(ctx context.Context, top Greatest) error {
 		fmt.Sprintf("when the store went back, move it above all numbers that were used: idproxy source set %s NUMBER; otherwise choose more bits", n.cfg.Name))
 }
 
-// Unrivalled refuses a series that was used with another secret. It asks the store until that is known.
+// Unrivalled refuses a series that was used with another secret. It asks the store until that is known. The
+// key must be in the store: of two processes that make theirs at the same moment, each of which looks behind that,
+// one sees the other at least.
 func (s *Scrambled) Unrivalled(ctx context.Context) error {
 	if s.alone.Load() {
 		return nil
 	}
+	err := s.look(ctx)
+	if err == nil {
+		s.alone.Store(true)
+	}
+	return err
+}
+
+// look refuses a series of which the store has one with another secret now.
+func (s *Scrambled) look(ctx context.Context) error {
 	var keys []string
 	if err := s.numbers.ask(ctx, func(ctx context.Context) (err error) {
 		keys, err = s.keys(ctx)
@@ -150,7 +161,6 @@ func (s *Scrambled) Unrivalled(ctx context.Context) error {
 		return s.numbers.fail(idsource.BadConfig, fmt.Errorf("key %q was used with another scramble.key, as %q, and ids of two secrets can coincide", s.key, rivals),
 			"put the secret back that it was used with, or choose more bits")
 	}
-	s.alone.Store(true)
 	return nil
 }
 

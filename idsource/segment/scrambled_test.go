@@ -205,6 +205,45 @@ func TestScrambledAtOnce(t *testing.T) {
 	}
 }
 
+// begunStore tells that a key was made.
+type begunStore struct {
+	*faultStore
+	made func()
+}
+
+func (s begunStore) Advance(ctx context.Context, key string, next uint64) error {
+	err := s.faultStore.Advance(ctx, key, next)
+	s.made()
+	return err
+}
+
+// TestScrambledBetweenLooks: a call that comes between the two looks of another one looks itself.
+func TestScrambledBetweenLooks(t *testing.T) {
+	st := newFaultStore()
+	second := newScrambled(t, st, scrambleOf(t, otherSecret, 63), Config{})
+	looks, between := 0, 0
+	var first *Scrambled
+	first, err := NewScrambled(Config{Name: "order_id", Store: begunStore{st, func() {
+		between++
+		sourcetest.WantKind(t, "Admit between the looks", first.Admit(t.Context(), "t.id", 0), idsource.BadConfig)
+	}}}, scrambleOf(t, oneSecret, 63), func(context.Context) ([]string, error) {
+		seen := slices.Collect(maps.Keys(st.snapshot()))
+		if looks++; looks == 1 {
+			if err := second.Admit(t.Context(), "t.id", 0); err != nil {
+				t.Errorf("the second: %v", err)
+			}
+		}
+		return seen, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sourcetest.WantKind(t, "Admit", first.Admit(t.Context(), "t.id", 0), idsource.BadConfig)
+	if between != 1 {
+		t.Errorf("%d keys were made", between)
+	}
+}
+
 // TestUnissued: the ids are those that come next by the store, not those that this process holds, and
 // lie in several ranges.
 func TestUnissued(t *testing.T) {
