@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -52,6 +53,9 @@ func (s *database) take(ctx context.Context, conn *sql.Conn, a idsource.Ask, upd
 		return unrecorded(ctx, conn, update, args)
 	}
 	m, err := recorded(ctx, conn, a, update, args)
+	if err == nil {
+		s.forget(ctx, conn, a.Key, m)
+	}
 	if _, refused := errors.AsType[*driver.MySQLError](err); !refused {
 		return m, err
 	}
@@ -64,11 +68,27 @@ func (s *database) take(ctx context.Context, conn *sql.Conn, a idsource.Ask, upd
 	if m, err = unrecorded(ctx, conn, update, args); err != nil || m.rows == 0 {
 		return m, err
 	}
-	s.unrecorded.Store(time.Now().Add(time.Minute).UnixNano())
+	s.pause(time.Minute, why)
+	return m, nil
+}
+
+// pause takes ranges without a word of who took them, for some time.
+func (s *database) pause(d time.Duration, why error) {
+	s.unrecorded.Store(time.Now().Add(d).UnixNano())
 	if !s.warnedHistory.Swap(true) {
 		s.logger.Warn("who takes which range cannot be written down", "server", s.where, "error.message", why)
 	}
-	return m, nil
+}
+
+// forget deletes now and then what is old of a key's history. Where the account may not, no more is
+// written for a day, for the table would grow without bound.
+func (s *database) forget(ctx context.Context, conn *sql.Conn, key string, m moved) {
+	if m.rows != 1 || rand.IntN(forgetEvery) != 0 {
+		return
+	}
+	if _, err := conn.ExecContext(ctx, forgetTaken, key, historyDays, key, historyMost); Denied(err) {
+		s.pause(24*time.Hour, fmt.Errorf("what is old cannot be deleted: %w", err))
+	} // after another error it is tried again at a later range
 }
 
 // unrecorded is take without a word of who took the range.
@@ -110,9 +130,6 @@ func recorded(ctx context.Context, conn *sql.Conn, a idsource.Ask, update string
 			_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // closes it
 		}
 		return m, err
-	}
-	if raw == nil && m.rows == 1 && rand.IntN(forgetEvery) == 0 {
-		_, _ = conn.ExecContext(ctx, forgetTaken, a.Key, historyDays, a.Key, historyMost) // tried again at a later range
 	}
 	return m, raw
 }

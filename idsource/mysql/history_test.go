@@ -143,6 +143,48 @@ func TestHistoryDenied(t *testing.T) {
 	}
 }
 
+// TestHistoryNotForgotten: where the account may not delete what is old, the history does not grow.
+func TestHistoryNotForgotten(t *testing.T) {
+	s := newStore(t, shared.dsn())
+	if err := s.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := reserved(s, ask("k", 1), 1); err != nil { // which makes the table of the history
+		t.Fatal(err)
+	}
+	if err := shared.exec("CREATE OR REPLACE USER keeps@'127.0.0.1' IDENTIFIED BY 'keeps'",
+		"GRANT CREATE, SELECT, INSERT, UPDATE ON idproxy.* TO keeps@'127.0.0.1'"); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	keeps, err := New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "keeps:keeps", 1), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keeps.Close() //nolint:errcheck // nothing is pending
+	for range 100 * forgetEvery {
+		if _, _, err := keeps.Reserve(t.Context(), ask("k", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if log.Len() > 0 {
+			break
+		}
+	}
+	if strings.Count(log.String(), "what is old cannot be deleted") != 1 {
+		t.Fatalf("log: %s", log.String())
+	}
+	before, err := s.History(t.Context(), "k", math.MaxInt64, historyMost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := keeps.Reserve(t.Context(), ask("k", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := s.History(t.Context(), "k", math.MaxInt64, historyMost); len(now) != len(before) || err != nil {
+		t.Errorf("%d ranges, %v, want %d", len(now), err, len(before))
+	}
+}
+
 // roundTrips is where a server is reached whose clients' packets are counted.
 func roundTrips(t *testing.T, dsn string) (counted string, n *atomic.Int64) {
 	t.Helper()
