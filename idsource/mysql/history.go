@@ -59,7 +59,7 @@ func (s *database) take(ctx context.Context, conn *sql.Conn, a idsource.Ask, upd
 	if _, refused := errors.AsType[*driver.MySQLError](err); !refused {
 		return m, err
 	}
-	why := err
+	why, passing := err, passes(err)
 	if noTable(why) && strings.Contains(why.Error(), "idproxy_taken") {
 		if _, why = conn.ExecContext(ctx, createTaken); why == nil {
 			return recorded(ctx, conn, a, update, args)
@@ -68,8 +68,17 @@ func (s *database) take(ctx context.Context, conn *sql.Conn, a idsource.Ask, upd
 	if m, err = unrecorded(ctx, conn, update, args); err != nil || m.rows == 0 {
 		return m, err
 	}
-	s.pause(time.Minute, why)
+	if !passing {
+		s.pause(time.Minute, why)
+	}
 	return m, nil
+}
+
+// passes reports an error of the moment, which says nothing of the history: a wait for the lock of the key's row
+// that took too long, a deadlock, and another member of a replicated group that was faster.
+func passes(err error) bool {
+	e, ok := errors.AsType[*driver.MySQLError](err)
+	return ok && (e.Number == 1205 || e.Number == 1213 || e.Number == 3101)
 }
 
 // pause takes ranges without a word of who took them, for some time.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
@@ -140,6 +141,38 @@ func TestHistoryDenied(t *testing.T) {
 	_, _, err = poor.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 1, Last: 5})
 	if err == nil {
 		t.Error("a range where there is no room")
+	}
+}
+
+// TestHistoryGoesOn: a range that waited too long for another one is not the end of the history.
+func TestHistoryGoesOn(t *testing.T) {
+	s := newStore(t, shared.dsn())
+	if err := s.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := reserved(s, ask("k", 1), 1); err != nil { // which makes the table of the history
+		t.Fatal(err)
+	}
+	waits, err := New(Config{DSN: shared.dsn() + "?innodb_lock_wait_timeout=1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waits.Close() //nolint:errcheck // nothing is pending
+	tx, err := s.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "UPDATE idproxy_segment SET description = 'held' WHERE biz_tag = 'k'"); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(1500*time.Millisecond, func() { _ = tx.Rollback() })
+	for want := range uint64(2) {
+		if err := reserved(waits, ask("k", 1), 2+want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := s.History(t.Context(), "k", 100, 10); len(all) != 2 || all[0].Lo != 3 || err != nil {
+		t.Errorf("history %+v, %v, want the ranges before and behind the wait", all, err)
 	}
 }
 
