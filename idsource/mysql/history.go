@@ -123,7 +123,7 @@ func recorded(ctx context.Context, conn *sql.Conn, a idsource.Ask, update string
 	}
 	raw := conn.Raw(func(c any) error {
 		var r sqldriver.Result
-		if r, err = c.(sqldriver.ExecerContext).ExecContext(ctx, "BEGIN; "+update+"; "+insertTaken+"; COMMIT", values); err != nil {
+		if r, err = c.(sqldriver.ExecerContext).ExecContext(ctx, "START TRANSACTION; "+update+"; "+insertTaken+"; COMMIT", values); err != nil {
 			return nil
 		}
 		all, ok := r.(driver.Result)

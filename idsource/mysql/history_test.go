@@ -144,6 +144,20 @@ func TestHistoryDenied(t *testing.T) {
 	}
 }
 
+// TestHistoryOracle: the history is written where BEGIN is a block of Oracle's language.
+func TestHistoryOracle(t *testing.T) {
+	s := newStore(t, shared.dsn()+"?sql_mode='ORACLE'")
+	if err := s.Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := reserved(s, ask("k", 1), 1); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.History(t.Context(), "k", 100, 10); len(all) != 1 || err != nil {
+		t.Errorf("history %+v, %v, want one range", all, err)
+	}
+}
+
 // TestHistoryGoesOn: a range that waited too long for another one is not the end of the history.
 func TestHistoryGoesOn(t *testing.T) {
 	s := newStore(t, shared.dsn())
