@@ -63,6 +63,7 @@ func New(c Config) (*Source, error) {
 	if c.Segment.MaxBatch == 0 {
 		c.Segment.MaxBatch = segment.DefaultMaxBatch
 	}
+	c.Segment.Start = cmp.Or(c.Segment.Start, 1)
 	c.Segment.Last = cmp.Or(c.Segment.Last, math.MaxInt64)
 	return &Source{cfg: c, patience: idsource.NewPatience(c.Segment.Wait), store: idsource.NewPatience(c.Segment.Wait)}, nil
 }
@@ -313,22 +314,34 @@ func (s *Source) Admit(ctx context.Context, column string, highest uint64) error
 	if err != nil {
 		return err
 	}
-	if fresh && top.ID > 0 {
-		if err := s.Advance(ctx, top.ID); err != nil {
+	floor := s.cfg.Segment.Start
+	if fresh {
+		floor = max(floor, top.ID+1)
+	}
+	if max(p.Next, floor) <= top.ID {
+		return s.behind(top, p.Next)
+	}
+	if top.ID >= s.cfg.Segment.Last {
+		return s.fail(idsource.Exhausted, fmt.Errorf("%s holds %d, the greatest id allowed is %d", top.Column, top.ID, s.cfg.Segment.Last), "")
+	}
+	if floor > 1 && (fresh || p.Next < floor) {
+		if err := s.Advance(ctx, floor-1); err != nil {
 			return err
 		}
 	}
-	next := p.Next
-	if fresh || next > top.ID {
-		if next, err = s.draw(ctx, 1); err != nil {
-			return err
-		}
+	next, err := s.draw(ctx, 1)
+	if err != nil {
+		return err
 	}
 	if next <= top.ID {
-		return s.fail(idsource.Behind, fmt.Errorf("%s holds %d already, the series stands at %d (key %q)", top.Column, top.ID, next, s.Key()),
-			fmt.Sprintf("set start: %d for source %s in the configuration and restart", top.ID+1, s.cfg.Segment.Name))
+		return s.behind(top, next)
 	}
 	return nil
+}
+
+func (s *Source) behind(top segment.Greatest, next uint64) *idsource.Error {
+	return s.fail(idsource.Behind, fmt.Errorf("%s holds %d already, the series stands at %d (key %q)", top.Column, top.ID, next, s.Key()),
+		fmt.Sprintf("set start: %d for source %s in the configuration and restart", top.ID+1, s.cfg.Segment.Name))
 }
 
 // position is where the store stands. It waits for as long as patience with the store allows.

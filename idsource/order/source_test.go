@@ -127,6 +127,12 @@ type process struct {
 // newProcess starts one, which other processes ask over TCP.
 func newProcess(t *testing.T, m *memory, last uint64) *process {
 	t.Helper()
+	return newProcessFrom(t, m, 1, last)
+}
+
+// newProcessFrom starts one whose ids begin at start.
+func newProcessFrom(t *testing.T, m *memory, start, last uint64) *process {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +140,7 @@ func newProcess(t *testing.T, m *memory, last uint64) *process {
 	p := &process{election: NewElection(ElectionConfig{Register: m, Addr: l.Addr().String()})}
 	line := NewLine(LineConfig{Password: "secret"})
 	p.Source, err = New(Config{Election: p.election, Line: line, Segment: segment.Config{
-		Name: "order_id", Store: during{memory: m}, Step: 10, MaxStep: 100, Last: last, Wait: func() time.Duration { return 3 * time.Second },
+		Name: "order_id", Store: during{memory: m}, Start: start, Step: 10, MaxStep: 100, Last: last, Wait: func() time.Duration { return 3 * time.Second },
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -308,4 +314,33 @@ func TestLateTerm(t *testing.T) {
 		t.Errorf("another series of the second term: %+v, %v", again, err)
 	}
 	second.finish(t.Context())
+}
+
+// TestStart: a proxy that was given a start above what a column holds gives its rows ids from there on, also
+// where another one leads that knows of none.
+func TestStart(t *testing.T) {
+	m := &memory{next: 50}
+	leader := newProcess(t, m, 1000)
+	for leader.election.State().Own() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if err := newProcess(t, m, 1000).Admit(t.Context(), "t.id", 60); !errors.Is(err, idsource.Behind) || !strings.Contains(err.Error(), "set start: 61") {
+		t.Errorf("without a start: %v", err)
+	}
+	p := newProcessFrom(t, m, 61, 1000)
+	if err := p.Admit(t.Context(), "t.id", 60); err != nil {
+		t.Errorf("with a start: %v", err)
+	}
+	for _, one := range []*process{p, leader} {
+		if first, err := one.Range(t.Context(), 1); err != nil || first <= 60 {
+			t.Errorf("id %d behind 60, %v", first, err)
+		}
+	}
+	if err := p.Admit(t.Context(), "t.id", 60); err != nil {
+		t.Errorf("once more: %v", err)
+	}
+	// The column of a key that was never used ends the series.
+	if err := newProcess(t, &memory{next: 1}, 1000).Admit(t.Context(), "t.id", 1000); !errors.Is(err, idsource.Exhausted) {
+		t.Errorf("a column that holds the last id: %v", err)
+	}
 }
