@@ -65,6 +65,7 @@ func New(c Config) (*Source, error) {
 	}
 	c.Segment.Start = cmp.Or(c.Segment.Start, 1)
 	c.Segment.Last = cmp.Or(c.Segment.Last, math.MaxInt64)
+	c.Segment.MaxStep = cmp.Or(c.Segment.MaxStep, max(segment.DefaultMaxStep, c.Segment.Step))
 	return &Source{cfg: c, patience: idsource.NewPatience(c.Segment.Wait), store: idsource.NewPatience(c.Segment.Wait)}, nil
 }
 
@@ -384,8 +385,13 @@ func (s *Source) begin(ctx context.Context, column segment.Greatest, p idsource.
 	return all, fresh, nil
 }
 
-// Advance implements idsource.Series. It holds for all processes, as no other has ids in memory.
+// Advance implements idsource.Series. It holds for all processes, as no other has ids in memory. Where another
+// process leads this one says itself what is too high, as its words over the line have no kind.
 func (s *Source) Advance(ctx context.Context, id uint64) error {
+	if c := s.cfg.Segment; s.Distant() && id >= s.high.Load() && (id >= c.Last || c.Last-id < c.MaxStep) {
+		return s.fail(idsource.TooHigh, fmt.Errorf("%d cannot be moved past: fewer than %d ids would be left below the greatest allowed, %d",
+			id, c.MaxStep, c.Last), "insert a lower id, or use explicit: keep")
+	}
 	return s.anywhere(ctx,
 		func(ctx context.Context) (bool, error) {
 			return s.lead(func(seg *segment.Segment) error { return seg.Advance(ctx, id) })

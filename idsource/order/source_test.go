@@ -260,6 +260,11 @@ func TestFollower(t *testing.T) {
 	if next, err := leader.Range(ctx, 1); err != nil || next != 301 {
 		t.Errorf("the leader gives %d behind Advance, %v", next, err)
 	}
+	for _, high := range []uint64{901, 1000, 1<<63 - 1, 1<<64 - 1} {
+		if err := p.Advance(ctx, high); !errors.Is(err, idsource.TooHigh) {
+			t.Errorf("past %d: %v", high, err)
+		}
+	}
 	if err := p.Fill(ctx, make([]uint64, 3), 1<<40); !errors.Is(err, idsource.TooMany) {
 		t.Errorf("too many: %v", err)
 	}
