@@ -50,6 +50,10 @@ func Certificates(cfg *config.Config) (all []Certificate, err error) {
 			add(name+".cert", c.Cert, firstEnd)
 		}
 	}
+	if cfg.Order != nil && cfg.Order.TLS != nil {
+		add("order.tls.ca", cfg.Order.TLS.CA, lastEnd)
+		add("order.tls.cert", cfg.Order.TLS.Cert, firstEnd)
+	}
 	if cfg.Admin != nil {
 		offered("admin", cfg.Admin.TLS)
 	}

@@ -56,6 +56,7 @@ func TestCertificates(t *testing.T) {
 			{Name: "e", Etcd: &config.EtcdStore{TLS: &config.StoreTLS{}}},
 			{Name: "f", File: &config.FileStore{}},
 		},
+		Order: &config.Order{TLS: &config.OrderTLS{CA: at("ca.pem"), Cert: at("chain.pem")}},
 		Admin: &config.Admin{TLS: &config.TLS{Cert: at("chain.pem")}},
 		IDs:   &config.IDs{HTTP: &config.IDsHTTP{TLS: &config.TLS{Cert: at("chain.pem")}}},
 	}
@@ -69,6 +70,8 @@ func TestCertificates(t *testing.T) {
 		{"listeners.a.upstream_tls.ca", at("ca.pem"), day(8)},
 		{"stores.s.redis.tls.ca", at("ca.pem"), day(8)},
 		{"stores.s.redis.tls.cert", at("chain.pem"), day(5)},
+		{"order.tls.ca", at("ca.pem"), day(8)},
+		{"order.tls.cert", at("chain.pem"), day(5)},
 		{"admin.tls.cert", at("chain.pem"), day(5)},
 		{"ids.http.tls.cert", at("chain.pem"), day(5)},
 	}
@@ -79,7 +82,7 @@ func TestCertificates(t *testing.T) {
 	writeEnds(t, at("none.pem"))
 	cfg.Listeners[0].TLS.Cert, cfg.Admin.TLS.Cert = at("none.pem"), at("missing.pem")
 	got, err = Certificates(cfg)
-	if err == nil || !strings.Contains(err.Error(), "holds no PEM certificate") || !strings.Contains(err.Error(), "admin.tls.cert") || len(got) != 5 {
+	if err == nil || !strings.Contains(err.Error(), "holds no PEM certificate") || !strings.Contains(err.Error(), "admin.tls.cert") || len(got) != 7 {
 		t.Errorf("%d others, and %v", len(got), err)
 	}
 }
