@@ -1,9 +1,6 @@
 package config
 
-import (
-	"net"
-	"regexp"
-)
+import "net"
 
 // leastOrderToken is how many characters the token has at least.
 const leastOrderToken = 16
@@ -73,22 +70,26 @@ func checkOrderSection(d *document, o *Order, wanted bool) {
 	checkAnnounced(d, o.Listen, o.Announce, "order")
 }
 
-// anyHost is how an address begins that is no host's own.
-var anyHost = regexp.MustCompile(`^(|0\.0\.0\.0|\[?::\]?)$`)
+// anyHost says whether an address is no host's own.
+func anyHost(addr string) bool {
+	host, _, _ := net.SplitHostPort(addr)
+	return host == "" || net.ParseIP(host).IsUnspecified()
+}
 
 // checkAnnounced asks for an address by which others reach this process.
 func checkAnnounced(d *document, listen Addr, announce, path string) {
 	at := d.vals[path+"/listen"]
-	host, _, _ := net.SplitHostPort(listen.Address)
 	switch {
 	case d.failedAt(at) || listen.Address == "":
 	case announce != "":
 		if at := d.vals[path+"/announce"]; !dialable(announce) && !d.failedAt(at) {
 			d.fail(at, "%s is no address: write host:port", quote(announce))
+		} else if anyHost(announce) && !d.failedAt(at) {
+			d.fail(at, "%s names no host: write the host:port by which others reach this process", quote(announce))
 		}
 	case listen.Network != "tcp":
 		d.fail(at, "%s is no address that other hosts reach: listen on host:port, or add \"announce\"", listen)
-	case anyHost.MatchString(host):
+	case anyHost(listen.Address):
 		d.fail(at, "%s names no host: add \"announce\", the host:port by which others reach this process", listen)
 	}
 }
