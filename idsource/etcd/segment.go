@@ -245,9 +245,10 @@ func (s *Store) swap(ctx context.Context, key string, during *term, old item, v 
 		same = append(same, client.Compare(client.Value(prefix+key), "=", old.text))
 	}
 	same, otherwise := during.compare(same)
+	puts := append(also, client.OpPut(prefix+key, string(text))) // here: questions go beside each other
 	known := s.known()
 	r, err := try(ctx, s, func(ctx context.Context) (*client.TxnResponse, error) {
-		return s.c.Txn(ctx).If(same...).Then(append(also, client.OpPut(prefix+key, string(text)))...).Else(otherwise...).Commit()
+		return s.c.Txn(ctx).If(same...).Then(puts...).Else(otherwise...).Commit()
 	})
 	if err != nil {
 		return false, s.wrap(err)
