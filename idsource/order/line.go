@@ -19,7 +19,7 @@ const (
 	idleTime    = time.Minute    // a connection that nobody needs is closed after this
 	mostAtOnce  = 1 << 20        // ids that several requests share
 	mostWaiting = 1 << 12        // requests that share a round trip
-	replyBuffer = 4 << 10        // no answer is longer
+	replyBuffer = 4 << 10        // the server has no longer answers
 	dialTime    = answerTime / 2 // of one attempt to connect
 )
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/idsource/resp"
 	"idproxy/idsource/segment"
 	"idproxy/inside"
 )
@@ -271,4 +272,36 @@ func TestAdmitWaits(t *testing.T) {
 			t.Errorf("other columns are silent: %v after %v", err, time.Since(began))
 		}
 	})
+}
+
+// TestLongRefusal: what the leader says is read, however much it has to say.
+func TestLongRefusal(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	server := resp.New(resp.Config{Lookup: func(string) (resp.Source, bool) { return refusing{}, true }})
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := server.Serve(ctx, l); err != nil {
+			t.Error(err)
+		}
+	})
+	line := NewLine(LineConfig{})
+	_, err = line.Draw(t.Context(), Leader{Addr: l.Addr().String()}, nil, "k", 1)
+	if refused, ok := errors.AsType[*RefusedError](err); !ok || !strings.Contains(refused.Text, "too long") {
+		t.Errorf("%.100v", err)
+	}
+	line.Close()
+	end()
+	serving.Wait()
+}
+
+// refusing is a source that has much to say.
+type refusing struct{}
+
+// Fill implements resp.Source.
+func (refusing) Fill(context.Context, []uint64, uint64) error {
+	return errors.New(strings.Repeat("too long ", 10_000))
 }

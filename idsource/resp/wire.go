@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // What a client can make the server hold.
@@ -15,6 +16,8 @@ const (
 	maxAuth = 8 // before the login, which takes seven
 	maxBulk = 4 << 10
 	maxLine = 4 << 10
+
+	maxError = 2 << 10 // of the text that a client is told: those who read lines have bounds, too
 )
 
 // protocolError is a reading that makes the rest of the stream unreadable.
@@ -118,6 +121,9 @@ func appendSimple(b []byte, text string) []byte {
 // would end it early.
 func appendError(b []byte, format string, args ...any) []byte {
 	text := fmt.Sprintf(format, args...)
+	if len(text) > maxError {
+		text = strings.ToValidUTF8(text[:maxError], "")
+	}
 	b = append(b, '-')
 	for i := range len(text) {
 		if text[i] < ' ' {
