@@ -9,5 +9,5 @@
 //
 // ZooKeeper confirms what a majority of its servers has. An ensemble that was put back to an older
 // state is found out by its epoch, which each election ends. A server that runs standalone has no
-// epochs, and is refused.
+// epochs of its own, and is refused: each one that is connected to is asked how it runs.
 package zookeeper

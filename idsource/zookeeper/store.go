@@ -38,7 +38,8 @@ type Store struct {
 	mu     sync.Mutex
 	conn   *zk.Conn // nil: nothing was asked yet
 	closed bool
-	known  bool // the server was told who we are
+	known  bool  // the server was told who we are
+	unfit  error // why the client does not stay with a server that it has reached
 }
 
 const (
@@ -110,9 +111,10 @@ func (s *Store) connection() (c *zk.Conn, known bool, err error) {
 		return nil, false, errClosed
 	}
 	if s.conn == nil {
+		s.unfit = nil
 		// It sends its events to a channel, and forgets those that nobody takes.
 		s.conn, _, err = zk.Connect(s.cfg.Servers, s.session,
-			zk.WithHostProvider(&hosts{}), zk.WithDialer(s.dial), zk.WithLogger(log{s.cfg.Logger}), zk.WithLogInfo(false))
+			zk.WithHostProvider(&hosts{}), zk.WithDialer(s.reach), zk.WithLogger(log{s.cfg.Logger}), zk.WithLogInfo(false))
 		if err != nil {
 			return nil, false, err
 		}
@@ -122,14 +124,16 @@ func (s *Store) connection() (c *zk.Conn, known bool, err error) {
 }
 
 // leave ends a session in which there was no answer. Nothing depends on it, and a client that has
-// seen what a restored ensemble does not know would not be let in again.
-func (s *Store) leave(c *zk.Conn) {
+// seen what a restored ensemble does not know would not be let in again. It returns why the servers that
+// were reached cannot be used, if that is so.
+func (s *Store) leave(c *zk.Conn) (unfit error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == c && !s.closed {
 		s.conn, s.known = nil, false
 		s.asking.Go(c.Close)
 	}
+	return s.unfit
 }
 
 // log has what the client logs besides what it returns.
@@ -180,7 +184,9 @@ func ask[A any](ctx context.Context, s *Store, do func(c *zk.Conn) (A, error)) (
 				return r.answer, r.err
 			}
 			err = r.err
-			s.leave(c)
+			if unfit := s.leave(c); unfit != nil {
+				return answer, unfit
+			}
 		case <-ctx.Done():
 			return answer, cmp.Or(err, ctx.Err())
 		}

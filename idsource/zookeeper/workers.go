@@ -59,7 +59,7 @@ func (v *visit) number(w uint64) string { return fmt.Sprintf("%s/%010d", v.base,
 func (v *visit) answered(stat *zk.Stat) error {
 	n := stat.Mzxid >> 32
 	if n == 0 {
-		return errors.New("the server runs standalone, and does not tell when it was put back to an older state: have it run as an ensemble, of one server with standaloneEnabled=false and a server.1 line")
+		return errStandalone
 	}
 	name := fmt.Sprintf("epoch %d", n)
 	if v.epoch != "" && v.epoch != name {

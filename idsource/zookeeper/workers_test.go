@@ -3,6 +3,8 @@ package zookeeper
 import (
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -161,6 +163,63 @@ func TestDisposable(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	holders.Disposable(t, jobAt(t, s.Addr, "p"), at(t, s, true), pause(s))
+}
+
+// TestStandaloneOnData: an ensemble's data does not make an ensemble of a server. It would show the same
+// epoch however often it is put back.
+func TestStandaloneOnData(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	old := newStore(t, s)
+	holders.Fill(t, old.Workers(), "p", 1)
+	again(t, s, s.Alone)
+	ask := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
+	for name, store := range map[string]*Store{"known": old, "new": newStore(t, s)} {
+		for range 2 { // a client that was connected may find out at the second try
+			if r, err := store.Workers().Take(t.Context(), ask); err == nil {
+				t.Errorf("%s store: %+v from a server that does not tell of its past", name, r)
+			}
+		}
+		if err := store.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "standaloneEnabled=false") {
+			t.Errorf("%s store: %v", name, err)
+		}
+	}
+}
+
+// speaker is a server that answers srvr, and is silent otherwise.
+func speaker(t *testing.T, says string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			go func() {
+				word := make([]byte, 4)
+				if _, err := io.ReadFull(c, word); err == nil && string(word) == "srvr" {
+					_, _ = io.WriteString(c, says)
+					_ = c.Close()
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestModeUnsaid: a server that may not say how it runs is refused.
+func TestModeUnsaid(t *testing.T) {
+	t.Parallel()
+	s := open(t, Config{Servers: []string{speaker(t, "srvr is not executed because it is not in the whitelist.\n")}})
+	if err := s.Ping(t.Context()); !errors.Is(err, errModeUnsaid) {
+		t.Error(err)
+	}
 }
 
 // TestStandalone: a server without epochs is refused, and the refusal says what to do.

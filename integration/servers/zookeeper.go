@@ -86,6 +86,12 @@ func (z *ZooKeeper) configure() error {
 	)
 }
 
+// Alone has a server that is not running start standalone from now on, on the data that it has.
+func (z *ZooKeeper) Alone() error {
+	z.standalone = true
+	return z.configure()
+}
+
 func (z *ZooKeeper) config() string { return filepath.Join(z.Dir, "zoo.cfg") }
 
 // jars are the parts of Debian's packages that a server needs.
