@@ -139,6 +139,19 @@ func (s series) tune(ctx context.Context, st store.Store, c Change) (to idsource
 	return to, err
 }
 
+// numbered refuses an id in place of the number that a series of scrambled ids is to stand at: nearly all
+// numbers would be lost.
+func (s series) numbered(next uint64) error {
+	if s.source == nil {
+		return nil
+	}
+	by, err := store.Scramble(s.source.Segment)
+	if by == nil || err != nil || next < by.First() {
+		return err
+	}
+	return fmt.Errorf("%w: NEXT is a number below %d here, and no id: idproxy decode %s %d says the number of that one", ErrUsage, by.First(), s.name(), next)
+}
+
 // open opens the store of the series for some time.
 func (s series) open(ctx context.Context, do func(ctx context.Context, stores store.Opened, st store.Store) error) error {
 	stores := store.Opened{}
@@ -187,6 +200,9 @@ func Set(ctx context.Context, cfg *config.Config, m Move) (*Moved, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.numbered(m.Next); err != nil {
+		return nil, err
+	}
 	moved := &Moved{Source: s.name(), Key: s.key}
 	return moved, s.open(ctx, func(ctx context.Context, _ store.Opened, st store.Store) error {
 		if !m.Tune.empty() {
@@ -229,6 +245,9 @@ func Create(ctx context.Context, cfg *config.Config, m Move) (*Moved, error) {
 	}
 	to, err := m.Tune.apply(idsource.Tuning{})
 	if err != nil {
+		return nil, err
+	}
+	if err := s.numbered(m.Next); err != nil {
 		return nil, err
 	}
 	made := &Moved{Source: s.name(), Key: s.key, Next: m.Next}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,28 @@ import (
 	"idproxy/config"
 	"idproxy/integration/harness"
 )
+
+// TestNumberNotID: a series of scrambled ids stands at a number, and an id in its place moves nothing.
+func TestNumberNotID(t *testing.T) {
+	cfg, err := config.Load(harness.WriteConfig(t, `
+listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {local: {file: {dir: ./ids}}}
+sources: {order_id: {segment: {store: local, key: orders, scramble: {key: 000102030405060708090a0b0c0d0e0f, bits: 53}}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Move{Place: Place{Source: "order_id"}, Next: 1 << 52}
+	for name, do := range map[string]func(context.Context, *config.Config, Move) (*Moved, error){"set": Set, "create": Create} {
+		if _, err := do(t.Context(), cfg, m); !errors.Is(err, ErrUsage) {
+			t.Errorf("%s: %v, want a usage error", name, err)
+		}
+	}
+	m.Next--
+	if moved, err := Set(t.Context(), cfg, m); err != nil || moved.Next != m.Next {
+		t.Errorf("%+v, %v", moved, err)
+	}
+}
 
 // TestCreateSaysWhere: a key that another system serves at once is not made without a number.
 func TestCreateSaysWhere(t *testing.T) {
