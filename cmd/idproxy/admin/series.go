@@ -176,6 +176,15 @@ type Move struct {
 	Tune  Change
 }
 
+// down reports whether a key would go back from where it stands.
+func (m Move) down(from idsource.Position) bool { return m.Next > 0 && m.Next < from.Next }
+
+// refused says why a key is not moved down.
+func (m Move) refused(key string, from idsource.Position) error {
+	return fmt.Errorf("key %s stands at %d and would go back to %d: ids from there on may be in use; stop every process that uses it, "+
+		"and add --force when you know that none is", key, from.Next, m.Next)
+}
+
 // Moved is a series that was moved or tuned.
 type Moved struct {
 	Source string `json:"source,omitempty"`
@@ -205,17 +214,20 @@ func Set(ctx context.Context, cfg *config.Config, m Move) (*Moved, error) {
 	}
 	moved := &Moved{Source: s.name(), Key: s.key}
 	return moved, s.open(ctx, func(ctx context.Context, _ store.Opened, st store.Store) error {
+		if s.source != nil {
+			if err := unrivalled(ctx, st, s.source.Segment); err != nil {
+				return err
+			}
+		}
+		if p, err := st.Segments.Position(ctx, s.key); err == nil && m.down(p) && !m.Force {
+			return m.refused(s.key, p)
+		}
 		if !m.Tune.empty() {
 			to, err := s.tune(ctx, st, m.Tune)
 			if err != nil {
 				return err
 			}
 			moved.tuned(to)
-		}
-		if s.source != nil {
-			if err := unrivalled(ctx, st, s.source.Segment); err != nil {
-				return err
-			}
 		}
 		if m.Next == 0 {
 			p, err := st.Look(ctx, s.key)

@@ -3,11 +3,13 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"idproxy/config"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 )
 
 // TestNumberNotID: a series of scrambled ids stands at a number, and an id in its place moves nothing.
@@ -29,6 +31,39 @@ sources: {order_id: {segment: {store: local, key: orders, scramble: {key: 000102
 	m.Next--
 	if moved, err := Set(t.Context(), cfg, m); err != nil || moved.Next != m.Next {
 		t.Errorf("%+v, %v", moved, err)
+	}
+}
+
+// TestRefusedMoveTunesNothing: a series that may not go back is tuned as it was.
+func TestRefusedMoveTunesNothing(t *testing.T) {
+	server, err := servers.StartEtcd(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg, err := config.Load(harness.WriteConfig(t, fmt.Sprintf(`
+listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {raft: {etcd: {endpoints: [%q]}}}
+sources: {order_id: {segment: {store: raft, key: orders}}}
+`, server.Addr)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := []uint64{100, 200}
+	m := Move{Place: Place{Source: "order_id"}, Next: 500, Tune: Change{Step: &steps[0]}}
+	if _, err := Create(t.Context(), cfg, m); err != nil {
+		t.Fatal(err)
+	}
+	m.Next, m.Tune.Step = 400, &steps[1]
+	if _, err := Set(t.Context(), cfg, m); err == nil || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("%v, want to be asked for --force", err)
+	}
+	if d, err := Describe(t.Context(), cfg, m.Place); err != nil || d.Step != steps[0] || d.Next != 500 {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

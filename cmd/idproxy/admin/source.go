@@ -66,10 +66,9 @@ func unrivalled(ctx context.Context, st store.Store, g *config.Segment) error {
 // move has a key stand at to.Next, and returns where it stood.
 func move(ctx context.Context, st store.Store, key string, to Move) (from uint64, err error) {
 	p, perr := st.Segments.Position(ctx, key)
-	if perr == nil && to.Next < p.Next {
+	if perr == nil && to.down(p) {
 		if !to.Force {
-			return p.Next, fmt.Errorf("key %s stands at %d and would go back to %d: ids from there on may be in use; stop every process that uses it, "+
-				"and add --force when you know that none is", key, p.Next, to.Next)
+			return p.Next, to.refused(key, p)
 		}
 		return p.Next, st.Keys.Set(ctx, key, to.Next)
 	}
