@@ -11,6 +11,13 @@ type hosts struct {
 	tried   int // since one was connected to
 }
 
+// onward is the order for the next client: it begins with the server behind the last one that was tried.
+func (h *hosts) onward() *hosts {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return &hosts{next: h.next}
+}
+
 // Init implements zk.HostProvider.
 func (h *hosts) Init(servers []string) error {
 	h.servers = servers

@@ -37,6 +37,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	conn   *zk.Conn // nil: nothing was asked yet
+	hosts  *hosts   // of the client, or of the last one
 	closed bool
 	known  bool  // the server was told who we are
 	unfit  error // why the client does not stay with a server that it has reached
@@ -60,7 +61,7 @@ func New(c Config) (*Store, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{cfg: c, where: "zookeeper store " + strings.Join(c.Servers, ","), clock: lease.HostClock(), session: sessionTime}
+	s := &Store{cfg: c, where: "zookeeper store " + strings.Join(c.Servers, ","), clock: lease.HostClock(), session: sessionTime, hosts: &hosts{}}
 	s.dial = net.DialTimeout
 	if c.TLS != nil {
 		s.dial = s.dialTLS
@@ -111,10 +112,10 @@ func (s *Store) connection() (c *zk.Conn, known bool, err error) {
 		return nil, false, errClosed
 	}
 	if s.conn == nil {
-		s.unfit = nil
+		s.unfit, s.known, s.hosts = nil, false, s.hosts.onward()
 		// It sends its events to a channel, and forgets those that nobody takes.
 		s.conn, _, err = zk.Connect(s.cfg.Servers, s.session,
-			zk.WithHostProvider(&hosts{}), zk.WithDialer(s.reach), zk.WithLogger(log{s.cfg.Logger}), zk.WithLogInfo(false))
+			zk.WithHostProvider(s.hosts), zk.WithDialer(s.reach), zk.WithLogger(log{s.cfg.Logger}), zk.WithLogInfo(false))
 		if err != nil {
 			return nil, false, err
 		}
@@ -130,7 +131,7 @@ func (s *Store) leave(c *zk.Conn) (unfit error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == c && !s.closed {
-		s.conn, s.known = nil, false
+		s.conn = nil
 		s.asking.Go(c.Close)
 	}
 	return s.unfit
@@ -150,7 +151,7 @@ func (s *Store) tellUser(c *zk.Conn) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known = true
+	s.known = s.known || s.conn == c // another client may have taken its place
 	return nil
 }
 
@@ -188,6 +189,9 @@ func ask[A any](ctx context.Context, s *Store, do func(c *zk.Conn) (A, error)) (
 				return answer, unfit
 			}
 		case <-ctx.Done():
+			if c.State() != zk.StateHasSession { // it may wait for long for a server that is silent
+				s.leave(c)
+			}
 			return answer, cmp.Or(err, ctx.Err())
 		}
 		select {
@@ -201,7 +205,7 @@ func ask[A any](ctx context.Context, s *Store, do func(c *zk.Conn) (A, error)) (
 // lost says whether an error means that there was no answer.
 func lost(err error) bool {
 	_, broken := errors.AsType[net.Error](err)
-	return broken || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrSessionMoved)
+	return broken || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrSessionMoved)
 }
 
 // Denied reports whether the ensemble answered, and turned the user away.

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -203,7 +204,7 @@ func speaker(t *testing.T, says string) (addr string) {
 			t.Cleanup(func() { _ = c.Close() })
 			go func() {
 				word := make([]byte, 4)
-				if _, err := io.ReadFull(c, word); err == nil && string(word) == "srvr" {
+				if _, err := io.ReadFull(c, word); err == nil && string(word) == "srvr" && says != "" {
 					_, _ = io.WriteString(c, says)
 					_ = c.Close()
 				}
@@ -211,6 +212,25 @@ func speaker(t *testing.T, says string) (addr string) {
 		}
 	}()
 	return l.Addr().String()
+}
+
+// TestSilentServer: a server that lets clients connect and says nothing more does not keep them from
+// another one for longer than one question lasts.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for name, says := range map[string]string{"from the beginning": "", "behind srvr": "Mode: follower\n"} {
+		store := open(t, Config{Servers: []string{speaker(t, says), s.Addr}})
+		var err error
+		for range 4 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err = store.Ping(ctx)
+			cancel()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // TestModeUnsaid: a server that may not say how it runs is refused.
