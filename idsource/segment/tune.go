@@ -62,7 +62,7 @@ func (s *Segment) obey(t idsource.Tuning) {
 	if named, ok := Policy(t.Policy); ok {
 		policy = named
 	}
-	if least != p.least {
+	if least != p.least || policy == StepFixed { // which keeps nothing that another policy has grown
 		p.step = least
 	}
 	p.least, p.most, p.policy = least, max(most, least), policy

@@ -70,6 +70,29 @@ func TestTuned(t *testing.T) {
 	})
 }
 
+// TestTunedToFixed: a step that has grown is that of the configuration again, once it is to be fixed.
+func TestTunedToFixed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &tunedStore{faultStore: newFaultStore()}
+		s := newTestSegment(t, Config{Store: st, Step: 10, MaxStep: 1000})
+		draw := func() {
+			for range 60 {
+				sourcetest.Fill(t, s, 5, 1)
+				time.Sleep(time.Second)
+			}
+		}
+		draw()
+		if got := st.counts(); got[len(got)-1] < 20 {
+			t.Fatalf("ranges of %d ids did not grow", got)
+		}
+		st.set(func(*faultStore) { st.to = idsource.Tuning{Policy: "fixed"} })
+		draw()
+		if got := st.counts(); got[len(got)-1] != 10 {
+			t.Errorf("ranges of %d ids, want 10 in the end", got)
+		}
+	})
+}
+
 // TestTuningFails: a store that does not say how its series are tuned gives its ranges all the same, and is
 // asked again 5 s later.
 func TestTuningFails(t *testing.T) {
