@@ -15,7 +15,7 @@ const (
 	tuneWait  = time.Second     // for the answer: the range behind it is wanted more
 )
 
-// MostStep is the greatest step that a series is tuned to.
+// MostStep is the greatest step that a series is tuned to, whatever the store says.
 const MostStep = 1_000_000_000
 
 // tuned is how the store says that a series is tuned.
@@ -54,10 +54,10 @@ func (s *Segment) obey(t idsource.Tuning) {
 	p := &s.pace
 	least, most, policy := s.cfg.Step, s.cfg.MaxStep, s.cfg.StepPolicy
 	if t.Step > 0 {
-		least = s.cfg.Rows(t.Step)
+		least = s.cfg.Rows(min(t.Step, MostStep))
 	}
 	if t.MaxStep > 0 {
-		most = s.cfg.Rows(t.MaxStep)
+		most = s.cfg.Rows(min(t.MaxStep, MostStep))
 	}
 	if named, ok := Policy(t.Policy); ok {
 		policy = named

@@ -93,6 +93,20 @@ func TestTunedToFixed(t *testing.T) {
 	})
 }
 
+// TestTunedTooLarge: a step that somebody wrote into the table, larger than a command takes, is as large as that.
+func TestTunedTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const geneBits = 8
+		st := &tunedStore{faultStore: newFaultStore(), to: idsource.Tuning{Step: 1<<56 + 1, MaxStep: 1 << 60, Policy: "fixed"}}
+		s := newTestSegment(t, Config{Store: st, Rows: func(rows uint64) uint64 { return rows << geneBits }})
+		sourcetest.Fill(t, s, 1, 1)
+		synctest.Wait()
+		if got := st.counts(); !slices.Equal(got, []uint64{MostStep << geneBits}) {
+			t.Errorf("ranges of %d ids", got)
+		}
+	})
+}
+
 // TestTuningFails: a store that does not say how its series are tuned gives its ranges all the same, and is
 // asked again 5 s later.
 func TestTuningFails(t *testing.T) {
