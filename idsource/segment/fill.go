@@ -56,7 +56,7 @@ func (s *Segment) fill(ctx context.Context, ids []uint64, stride uint64) error {
 
 // Range reserves n consecutive ids without listing them and returns the first.
 func (s *Segment) Range(ctx context.Context, n uint64) (first uint64, err error) {
-	if err := s.together(ctx, n); err != nil {
+	if err := s.together(ctx, n, idsource.Apart); err != nil {
 		return 0, err
 	}
 	var one [1]uint64
@@ -86,7 +86,7 @@ func (s *Segment) Blocks(ctx context.Context, ids []uint64, size uint64) error {
 	if size == 0 || size > s.cfg.MaxBatch {
 		return s.tooMany(1, size)
 	}
-	if err := s.together(ctx, size); err != nil {
+	if err := s.together(ctx, size, idsource.BadConfig); err != nil {
 		return err
 	}
 	most := int(min(s.cfg.MaxBatch/size, uint64(len(ids))))

@@ -44,8 +44,8 @@ func (s *Segment) fillSpaced(ctx context.Context, ids []uint64, stride uint64) e
 	return nil
 }
 
-// together refuses n consecutive ids of a series that has every n-th id only.
-func (s *Segment) together(ctx context.Context, n uint64) error {
+// together refuses n consecutive ids of a series that has every n-th id only, with an error of kind k.
+func (s *Segment) together(ctx context.Context, n uint64, k idsource.Kind) error {
 	if s.spaced == nil || n < 2 {
 		return nil
 	}
@@ -53,6 +53,6 @@ func (s *Segment) together(ctx context.Context, n uint64) error {
 	if err != nil || of.Every == 1 {
 		return err
 	}
-	return s.fail(idsource.Apart, fmt.Errorf("%d consecutive ids were asked for, and key %q has every %dth id only", n, s.cfg.Key, of.Every),
+	return s.fail(k, fmt.Errorf("%d consecutive ids were asked for, and key %q has every %dth id only", n, s.cfg.Key, of.Every),
 		"ask for single ids; genes need a series of all ids")
 }
