@@ -47,6 +47,8 @@ func (v *visit) run(ctx context.Context, args ...any) ([]string, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case len(out) == 0:
+		return nil, errors.New("an empty reply")
 	case len(out) == 1 && out[0] == "noserver":
 		return nil, errors.New(noServer)
 	}

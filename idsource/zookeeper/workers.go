@@ -201,7 +201,19 @@ func (v *visit) write(ctx context.Context, ops ...any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, v.answered(r[len(r)-1].Stat)
+	stat, err := lastStat(r, len(ops))
+	if err != nil {
+		return false, err
+	}
+	return true, v.answered(stat)
+}
+
+// lastStat is what the last of some steps left.
+func lastStat(r []zk.MultiResponse, steps int) (*zk.Stat, error) {
+	if len(r) != steps || r[steps-1].Stat == nil {
+		return nil, fmt.Errorf("a reply of %d parts to %d steps, or one that lacks its last part", len(r), steps)
+	}
+	return r[steps-1].Stat, nil
 }
 
 // set is a node's next content. version is that of its last, 0 when there is none.
