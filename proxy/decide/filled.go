@@ -61,7 +61,9 @@ func storedSQL(e *relay.Expect, p *Part, table, id []byte) string {
 	if len(p.ids) > 0 { // others' ids may stand between those of a statement
 		gene := p.Rules[0].Gene != nil
 		if gene && len(p.ids[0]) <= maxListed || !gene && !spaced(p.ids[0]) {
-			made = appendIn(id, p.ids[0])
+			if among := appendAmong(nil, id, p.ids[0]); len(among) <= maxAmong {
+				made = among
+			}
 		}
 	}
 	return storedAmong(e, p, table, id, string(made))
@@ -162,14 +164,40 @@ func (x *filled) add() { x.Parts = x.Parts[:len(x.Parts)+1] }
 // maxListed bounds the ids that a question lists.
 const maxListed = 10_000
 
-// appendIn appends the condition that a column is one of the ids.
-func appendIn(dst []byte, ids []uint64) []byte {
-	dst = append(dst, " IN ("...)
-	for i, id := range ids {
-		if i > 0 {
-			dst = append(dst, ',')
+// maxAmong bounds the text of such a condition. The question has it twice, and is to fit
+// max_allowed_packet, which is 4 MB in the least of usual servers.
+const maxAmong = 1 << 20
+
+// leastRun is how many ids are a run of their own in a condition.
+const leastRun = 64
+
+// appendAmong appends the condition that a column is one of the ids, which ascend: long runs by their
+// ends, others one by one. Of those no more are written than a condition has room for.
+func appendAmong(dst, id []byte, ids []uint64) []byte {
+	var single []byte
+	runs := 0
+	for len(ids) > 0 && len(dst)+len(single) <= maxAmong {
+		n := 1
+		for n < len(ids) && ids[n] == ids[n-1]+1 {
+			n++
 		}
-		dst = strconv.AppendUint(dst, id, 10)
+		if n >= leastRun {
+			if runs++; runs > 1 {
+				dst = append(dst, " OR "...)
+			}
+			dst = appendBetween(dst, id, ids[0], ids[n-1])
+		} else {
+			for _, one := range ids[:n] {
+				single = strconv.AppendUint(append(single, ','), one, 10)
+			}
+		}
+		ids = ids[n:]
 	}
-	return append(dst, ')')
+	if single == nil {
+		return dst
+	}
+	if runs > 0 {
+		dst = append(dst, " OR "...)
+	}
+	return fmt.Appendf(dst, "%s IN (%s)", id, single[1:])
 }

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"idproxy/proxy/relay"
@@ -43,5 +45,48 @@ func TestStoredSQL(t *testing.T) {
 		if got, want := storedSQL(&e, &p, []byte("`t`"), []byte("`id`")), "SELECT MIN(`id`) FROM `t` WHERE `id` "+tt.want; got != want {
 			t.Errorf("%s; want %s", got, want)
 		}
+	}
+}
+
+// TestStoredSQLOfMany: however many rows a statement has, the question fits max_allowed_packet, and names no
+// others' ids where its own are in long runs.
+func TestStoredSQLOfMany(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		apart, run uint64 // one run behind the other
+		exact      bool
+	}{
+		{"4096 in a millisecond", 1 << 22, 4096, true},
+		{"one by one", 7919, 1, false},
+	} {
+		ids := make([]uint64, 800_000)
+		for i := range ids {
+			n := uint64(i)
+			ids[i] = 1<<50 + n/tt.run*tt.apart + n%tt.run
+		}
+		ids[0]-- // no even distances
+		p := Part{Rules: []*rule.Rule{{Column: "id"}}, columns: []rule.Column{{Name: "id", Max: 1<<63 - 1}}, ids: [][]uint64{ids}}
+		e := relay.Expect{Generated: len(ids), First: ids[0], Last: ids[len(ids)-1], Explicit: 7, HasExplicit: true}
+		sql := storedSQL(&e, &p, []byte("`t`"), []byte("`id`"))
+		if len(sql) > 4<<20-1 {
+			t.Errorf("%s: a question of %d bytes", tt.name, len(sql))
+		}
+		whole := fmt.Sprintf("`id` BETWEEN %d AND %d", e.First, e.Last)
+		if strings.Contains(sql, whole) == tt.exact {
+			t.Errorf("%s: %.200s", tt.name, sql)
+		}
+	}
+}
+
+// TestAppendAmong: long runs by their ends, others one by one.
+func TestAppendAmong(t *testing.T) {
+	ids := []uint64{5}
+	for n := range uint64(leastRun) {
+		ids = append(ids, 100+n)
+	}
+	ids = append(ids, 900, 901)
+	got := string(appendAmong(nil, []byte("`id`"), ids))
+	if want := "`id` BETWEEN 100 AND 163 OR `id` IN (5,900,901)"; got != want {
+		t.Errorf("%s; want %s", got, want)
 	}
 }
