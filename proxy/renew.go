@@ -37,7 +37,7 @@ func (s command) renew(e *relay.Prepared, alike bool) error {
 		}
 		return errors.Join(err, berr)
 	}
-	fresh.Types, fresh.Own, fresh.Renewed, fresh.Reshaped = e.Types, e.Own, true, decide.Reshapes(e, fresh)
+	fresh.Types, fresh.Own, fresh.Renewed, fresh.Reshaped = e.Types, e.Own, true, decide.Reshapes(e, fresh) || e.Renewed && e.Reshaped
 	if !alike && !s.c.MariaDB {
 		fresh.Own = e.Own.ReadBy(s.c.State())
 	}

@@ -55,10 +55,17 @@ func FillerOf(e *relay.Prepared) *filler {
 // before.
 func Reshapes(before, now *relay.Prepared) bool {
 	columns := func(e *relay.Prepared) int {
-		if f := FillerOf(e); f != nil && f.facts != nil && f.facts.Table != nil {
-			return len(f.facts.Table.Columns)
+		var table *facts.Table
+		switch k := e.Kind.(type) {
+		case *filler:
+			table = k.facts
+		case *bare:
+			table = k.facts
 		}
-		return 0
+		if table == nil || table.Table == nil {
+			return 0
+		}
+		return len(table.Table.Columns)
 	}
 	return columns(before) != columns(now)
 }
