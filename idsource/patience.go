@@ -92,6 +92,13 @@ func (p *Patience) Left() {
 	}
 }
 
+// Failed says why the last call had no answer; nil: one came since, or none was waited for.
+func (p *Patience) Failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
 // Why says why the store does not answer.
 func (p *Patience) Why() error {
 	p.mu.Lock()

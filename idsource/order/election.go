@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -12,8 +13,10 @@ import (
 	"idproxy/idsource/lease"
 )
 
-// askTime bounds one question to the register.
-const askTime = 2 * time.Second
+const (
+	askTime = 2 * time.Second // bounds one question to the register
+	lapse   = 2 * time.Second // a hand-over is over by then
+)
 
 // ElectionConfig describes an Election.
 type ElectionConfig struct {
@@ -38,6 +41,7 @@ type Election struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when the state changes
 	failed  error         // why the register does not answer
+	known   time.Duration // when it was last known that a process leads; zero: never
 
 	// Of the goroutine.
 	seen   Seen
@@ -140,6 +144,17 @@ func (e *Election) Failing() error {
 	return e.failed
 }
 
+// Lapsed says why it is not known that a process leads, once that has been so for longer than a hand-over
+// takes; nil: it is, or was a moment ago.
+func (e *Election) Lapsed() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.known > 0 && e.cfg.Clock()-e.known <= lapse {
+		return nil
+	}
+	return cmp.Or(e.failed, errNobody)
+}
+
 // Changed returns a channel that is closed when the state changes after the call.
 func (e *Election) Changed() <-chan struct{} {
 	e.mu.Lock()
@@ -205,9 +220,13 @@ func (e *Election) step(ctx context.Context) time.Duration {
 }
 
 func (e *Election) answered(err error) {
+	s := e.State()
 	e.mu.Lock()
 	before := e.failed
 	e.failed = err
+	if err == nil && s.Leader.Token != "" && (s.own == nil || s.own.Holds()) {
+		e.known = e.cfg.Clock()
+	}
 	e.mu.Unlock()
 	switch {
 	case err != nil && before == nil:

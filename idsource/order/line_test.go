@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -304,4 +305,44 @@ type refusing struct{}
 // Fill implements resp.Source.
 func (refusing) Fill(context.Context, []uint64, uint64) error {
 	return errors.New(strings.Repeat("too long ", 10_000))
+}
+
+// TestReadyAgain: a process that had no answer of the leader is not ready until it has one, which it finds out
+// without a request.
+func TestReadyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dead atomic.Bool
+		s := says(func(words []string) string {
+			switch {
+			case dead.Load():
+				return ""
+			case words[0] == "AUTH":
+				return "+OK"
+			}
+			return ":100"
+		}).asks(t, segment.Config{Wait: func() time.Duration { return 2 * time.Second }})
+		s.cfg.Election.known = s.cfg.Election.cfg.Clock()
+		if problem := s.Standing().Problem; problem != nil {
+			t.Error(problem)
+		}
+		dead.Store(true)
+		if _, err := s.Range(t.Context(), 1); !errors.Is(err, idsource.StoreDown) {
+			t.Errorf("of a leader that is silent: %v", err)
+		}
+		for range 10 {
+			if problem := s.Standing().Problem; problem == nil || !strings.Contains(problem.Error(), "10.0.0.5:9309") {
+				t.Errorf("the leader is silent: %v", problem)
+			}
+			time.Sleep(time.Second)
+		}
+		dead.Store(false)
+		time.Sleep(3 * time.Second)
+		if problem := s.Standing().Problem; problem != nil {
+			t.Errorf("the leader answers again: %v", problem)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * idleTime) // connections end
+	})
 }

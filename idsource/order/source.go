@@ -34,6 +34,11 @@ type Source struct {
 	leads atomic.Pointer[leading] // of the newest term of this process; nil: there was none
 	mu    sync.Mutex              // of whoever replaces it
 	ended atomic.Bool
+
+	life   context.Context // of tryOn
+	end    context.CancelFunc
+	wg     sync.WaitGroup
+	trying bool // under mu
 }
 
 // leading is the series in one term of this process.
@@ -66,7 +71,9 @@ func New(c Config) (*Source, error) {
 	c.Segment.Start = cmp.Or(c.Segment.Start, 1)
 	c.Segment.Last = cmp.Or(c.Segment.Last, math.MaxInt64)
 	c.Segment.MaxStep = cmp.Or(c.Segment.MaxStep, max(segment.DefaultMaxStep, c.Segment.Step))
-	return &Source{cfg: c, patience: idsource.NewPatience(c.Segment.Wait), store: idsource.NewPatience(c.Segment.Wait)}, nil
+	s := &Source{cfg: c, patience: idsource.NewPatience(c.Segment.Wait), store: idsource.NewPatience(c.Segment.Wait)}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s, nil
 }
 
 // Key is the key of the series.
@@ -160,12 +167,15 @@ func (s *Source) drawHere(ctx context.Context, span uint64) (first uint64, done 
 // changes before.
 const retryPause = 20 * time.Millisecond
 
+// doing does something where this process leads. It is false where it does not.
+type doing func(ctx context.Context) (done bool, err error)
+
 // asking has the leader do something. It waits no longer than until changed is closed.
 type asking func(ctx context.Context, to Leader, changed <-chan struct{}) error
 
 // anywhere does something here, or has the leader do it, whoever that is, and waits until somebody
 // leads for as long as patience allows. here is false where this process does not lead.
-func (s *Source) anywhere(ctx context.Context, here func(ctx context.Context) (bool, error), there asking) error {
+func (s *Source) anywhere(ctx context.Context, here doing, there asking) error {
 	if done, err := here(ctx); done || err != nil {
 		return err
 	}
@@ -183,10 +193,7 @@ func (s *Source) anywhere(ctx context.Context, here func(ctx context.Context) (b
 	var last error // of the tries
 	for {
 		changed := s.cfg.Election.Changed()
-		done, err := here(ctx)
-		if !done && err == nil {
-			done, err = s.elsewhere(ctx, changed, there, &last)
-		}
+		done, err := s.once(ctx, changed, here, there, &last)
 		if done || err != nil {
 			s.patience.Answered(nil)
 			return err
@@ -198,12 +205,57 @@ func (s *Source) anywhere(ctx context.Context, here func(ctx context.Context) (b
 				s.patience.Left()
 			} else {
 				s.patience.Answered(why)
+				s.tryOn()
 			}
 			return s.down(why)
 		case <-changed:
 		case <-time.After(retryPause):
 		}
 	}
+}
+
+// once tries to do something, here or there.
+func (s *Source) once(ctx context.Context, changed <-chan struct{}, here doing, there asking, last *error) (done bool, err error) {
+	if done, err = here(ctx); done || err != nil {
+		return done, err
+	}
+	return s.elsewhere(ctx, changed, there, last)
+}
+
+// tryPause is after how long a process tries on that gives no ids.
+const tryPause = 200 * time.Millisecond
+
+// tryOn tries on behind a request that nobody did anything for: a process that is not ready gets no others by
+// which it would find out that it is again. The id that comes is lost.
+func (s *Source) tryOn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trying || s.ended.Load() {
+		return
+	}
+	s.trying = true
+	s.wg.Go(func() {
+		for !s.tried() {
+			ctx, cancel := context.WithTimeout(s.life, answerTime)
+			here, there := s.drawing(1, new(uint64))
+			if done, err := s.once(ctx, s.cfg.Election.Changed(), here, there, new(error)); done || err != nil {
+				s.patience.Answered(nil)
+			}
+			cancel()
+		}
+	})
+}
+
+// tried waits, and says whether there is nothing to try on for.
+func (s *Source) tried() bool {
+	select {
+	case <-s.life.Done():
+	case <-time.After(tryPause):
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trying = s.patience.Failed() != nil && !s.ended.Load()
+	return !s.trying
 }
 
 // why is why nobody did what was asked: that the register does not answer, before what the last try came to.
@@ -239,26 +291,32 @@ func (s *Source) elsewhere(ctx context.Context, changed <-chan struct{}, there a
 
 // draw draws span consecutive ids.
 func (s *Source) draw(ctx context.Context, span uint64) (first uint64, err error) {
-	err = s.anywhere(ctx,
-		func(ctx context.Context) (done bool, err error) {
-			first, done, err = s.drawHere(ctx, span)
-			return done, err
-		},
-		func(ctx context.Context, to Leader, changed <-chan struct{}) (err error) {
-			high := s.high.Load() // before: what is drawn from now on lies above
-			first, err = s.cfg.Line.Draw(ctx, to, changed, s.Key(), span)
-			if err != nil {
-				return err
-			}
-			if last := first + span - 1; first < high || last > s.cfg.Segment.Last {
-				return fmt.Errorf("the leader at %s gave ids %d to %d, and not above those before, %d, and up to the greatest allowed, %d",
-					to.Addr, first, last, high, s.cfg.Segment.Last)
-			}
-			s.passed.Add(span)
-			s.saw(first + span)
-			return nil
-		})
+	here, there := s.drawing(span, &first)
+	err = s.anywhere(ctx, here, there)
 	return first, err
+}
+
+// drawing is how span consecutive ids are drawn.
+func (s *Source) drawing(span uint64, first *uint64) (doing, asking) {
+	here := func(ctx context.Context) (done bool, err error) {
+		*first, done, err = s.drawHere(ctx, span)
+		return done, err
+	}
+	there := func(ctx context.Context, to Leader, changed <-chan struct{}) (err error) {
+		high := s.high.Load() // before: what is drawn from now on lies above
+		*first, err = s.cfg.Line.Draw(ctx, to, changed, s.Key(), span)
+		if err != nil {
+			return err
+		}
+		if last := *first + span - 1; *first < high || last > s.cfg.Segment.Last {
+			return fmt.Errorf("the leader at %s gave ids %d to %d, and not above those before, %d, and up to the greatest allowed, %d",
+				to.Addr, *first, last, high, s.cfg.Segment.Last)
+		}
+		s.passed.Add(span)
+		s.saw(*first + span)
+		return nil
+	}
+	return here, there
 }
 
 // Fill implements idsource.Series.
@@ -408,23 +466,24 @@ func (s *Source) Return(uint64, uint64) {}
 // Series implements idsource.Source: all tables share the one series.
 func (s *Source) Series(string, string) (idsource.Series, error) { return s, nil }
 
-// Standing implements idsource.Source.
+// Standing implements idsource.Source. A process that does not lead has no ids where it knows nobody who does, or
+// had no answer of him.
 func (s *Source) Standing() idsource.Standing {
 	state := s.cfg.Election.State()
-	stand := idsource.OrderStand{Leads: state.Own() != nil, Leader: state.Leader.Addr, Term: state.Number, Passed: s.passed.Load()}
+	own := state.Own()
+	stand := idsource.OrderStand{Leads: own != nil && own.Holds(), Leader: state.Leader.Addr, Term: state.Number, Passed: s.passed.Load()}
 	now := idsource.Standing{Issued: s.Given(), Failing: s.cfg.Election.Failing()}
-	if l := s.leads.Load(); l != nil && l.term == state.Own() {
-		own := l.seg.Standing()
-		if ranges, ok := own.Of.(idsource.SegmentStand); ok {
+	if !stand.Leads {
+		if why := cmp.Or(s.cfg.Election.Lapsed(), s.patience.Failed()); why != nil {
+			now.Problem = s.down(why)
+		}
+	} else if l := s.leads.Load(); l != nil && l.term == own {
+		led := l.seg.Standing()
+		if ranges, ok := led.Of.(idsource.SegmentStand); ok {
 			stand.Segment = &ranges
 		}
-		now.Problem = own.Problem
-		if own.Failing != nil {
-			now.Failing = own.Failing
-		}
-	}
-	if state.Leader.Token == "" {
-		now.Problem = s.down(errors.New("no process leads"))
+		now.Problem = led.Problem
+		now.Failing = cmp.Or(led.Failing, now.Failing)
 	}
 	now.Of = stand
 	return now
@@ -432,7 +491,11 @@ func (s *Source) Standing() idsource.Standing {
 
 // Close implements idsource.Source. What is left was given back when the term ended.
 func (s *Source) Close(context.Context) error {
+	s.mu.Lock()
 	s.ended.Store(true)
+	s.mu.Unlock()
+	s.end()
+	s.wg.Wait()
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"idproxy/idsource"
@@ -348,4 +349,68 @@ func TestStart(t *testing.T) {
 	if err := newProcess(t, &memory{next: 1}, 1000).Admit(t.Context(), "t.id", 1000); !errors.Is(err, idsource.Exhausted) {
 		t.Errorf("a column that holds the last id: %v", err)
 	}
+}
+
+// TestReady: processes are ready while one of them may give ids, and over a hand-over; and not where none
+// may, or where the one that leads does not answer.
+func TestReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, began := &memory{next: 1}, time.Now()
+		var all []*Source
+		for _, addr := range []string{"10.0.0.1:9309", "10.0.0.2:9309"} {
+			e := NewElection(ElectionConfig{Register: m, Addr: addr, Clock: func() time.Duration { return time.Since(began) + time.Hour }})
+			s, err := New(Config{Election: e, Line: NewLine(LineConfig{}), Segment: segment.Config{Name: "order_id", Store: during{memory: m}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Standing().Problem == nil {
+				t.Error("it is ready, and has asked nobody yet")
+			}
+			e.Start("")
+			all = append(all, s)
+		}
+		stand := func(what string, ready bool, leaders int) {
+			t.Helper()
+			led := 0
+			for i, s := range all {
+				now := s.Standing()
+				if (now.Problem == nil) != ready {
+					t.Errorf("%s: process %d has the problem %v", what, i, now.Problem)
+				}
+				if of, ok := now.Of.(idsource.OrderStand); ok && of.Leads {
+					led++
+				}
+			}
+			if led != leaders {
+				t.Errorf("%s: %d lead", what, led)
+			}
+		}
+		down := func(err error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.down = err
+		}
+		time.Sleep(time.Second)
+		stand("one leads", true, 1)
+		for _, s := range all {
+			if s.cfg.Election.State().Own() != nil {
+				if _, err := s.Range(t.Context(), 1); err != nil { // it has ids in memory from now on
+					t.Error(err)
+				}
+			}
+		}
+		down(errors.New("the register is down"))
+		time.Sleep(1500 * time.Millisecond)
+		stand("a hand-over may be under way", true, 0)
+		time.Sleep(time.Second)
+		stand("the register is down", false, 0)
+		time.Sleep(time.Minute)
+		stand("the register is down for long", false, 0)
+		down(nil)
+		time.Sleep(2 * time.Second)
+		stand("the register is back", true, 1)
+		for _, s := range all {
+			_ = s.cfg.Election.Close(t.Context())
+		}
+	})
 }
