@@ -69,6 +69,14 @@ func (s series) name() string {
 	return s.source.Name
 }
 
+// step is the configured one.
+func (s series) step() uint64 {
+	if s.source == nil {
+		return segment.DefaultStep
+	}
+	return s.source.Segment.Step
+}
+
 // wrap says in an error which series it is about.
 func (s series) wrap(err error) error {
 	if s.source == nil {
@@ -86,8 +94,8 @@ type Change struct {
 
 func (c Change) empty() bool { return c == (Change{}) }
 
-// apply returns how a series is tuned then.
-func (c Change) apply(t idsource.Tuning) (idsource.Tuning, error) {
+// apply returns how a series is tuned then. A step that is not tuned is the configured one.
+func (c Change) apply(t idsource.Tuning, configured uint64) (idsource.Tuning, error) {
 	set(&t.Step, c.Step)
 	set(&t.MaxStep, c.MaxStep)
 	set(&t.Policy, c.Policy)
@@ -98,6 +106,8 @@ func (c Change) apply(t idsource.Tuning) (idsource.Tuning, error) {
 		return t, fmt.Errorf("%w: a step is at most %d", ErrUsage, segment.MostStep)
 	case t.MaxStep > 0 && t.MaxStep < t.Step:
 		return t, fmt.Errorf("%w: --max-step %d is below --step %d", ErrUsage, t.MaxStep, t.Step)
+	case t.MaxStep > 0 && t.Step == 0 && t.MaxStep < configured:
+		return t, fmt.Errorf("%w: --max-step %d is below the step of the configuration, %d: say --step, too", ErrUsage, t.MaxStep, configured)
 	case t.Policy != "" && !known:
 		return t, fmt.Errorf("%w: --policy is leaf, rate or fixed, or empty for that of the configuration", ErrUsage)
 	case len([]rune(t.Description)) > 256:
@@ -130,7 +140,7 @@ func (s series) tune(ctx context.Context, st store.Store, c Change) (to idsource
 	if to, err = tuner.Tuning(ctx, s.key); err != nil {
 		return to, err
 	}
-	if to, err = c.apply(to); err != nil {
+	if to, err = c.apply(to, s.step()); err != nil {
 		return to, err
 	}
 	if err = tuner.Tune(ctx, s.key, to); errors.Is(err, idsource.ErrNoKey) {
@@ -255,7 +265,7 @@ func Create(ctx context.Context, cfg *config.Config, m Move) (*Moved, error) {
 	if m.Next == 0 && s.source == nil {
 		m.Next = 1
 	}
-	to, err := m.Tune.apply(idsource.Tuning{})
+	to, err := m.Tune.apply(idsource.Tuning{}, s.step())
 	if err != nil {
 		return nil, err
 	}

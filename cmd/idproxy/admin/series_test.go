@@ -8,9 +8,28 @@ import (
 	"testing"
 
 	"idproxy/config"
+	"idproxy/idsource"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
+
+// TestMaxStepBelowStep: a bound that would have no effect is refused.
+func TestMaxStepBelowStep(t *testing.T) {
+	few, some, many := uint64(50), uint64(100), uint64(1000)
+	for _, tt := range []struct {
+		c  Change
+		ok bool
+	}{
+		{c: Change{MaxStep: &some}},
+		{Change{MaxStep: &some, Step: &few}, true},
+		{Change{MaxStep: &many}, true},
+		{c: Change{MaxStep: &some, Step: &many}},
+	} {
+		if to, err := tt.c.apply(idsource.Tuning{}, 1000); (err == nil) != tt.ok || err != nil && !errors.Is(err, ErrUsage) {
+			t.Errorf("%+v, %v", to, err)
+		}
+	}
+}
 
 // TestNumberNotID: a series of scrambled ids stands at a number, and an id in its place moves nothing.
 func TestNumberNotID(t *testing.T) {
