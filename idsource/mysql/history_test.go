@@ -31,6 +31,38 @@ func TestTunesAndRemembers(t *testing.T) {
 	})
 }
 
+// TestTunesAtOnce: a tuning of which the store has no room for a part changes nothing, and an account that may make
+// no table tunes where there is one.
+func TestTunesAtOnce(t *testing.T) {
+	s := newStore(t, shared.dsn())
+	ctx := t.Context()
+	if err := s.Advance(ctx, "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	was := idsource.Tuning{Step: 500, Description: "d"}
+	if err := s.Tune(ctx, "k", was); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Tune(ctx, "k", idsource.Tuning{Step: 700, Description: strings.Repeat("long", 100)}); err == nil {
+		t.Error("a description without room was accepted")
+	}
+	if to, err := s.Tuning(ctx, "k"); to != was || err != nil {
+		t.Errorf("tuned %+v, %v, want %+v", to, err, was)
+	}
+	if err := shared.exec("CREATE OR REPLACE USER tunes@'127.0.0.1' IDENTIFIED BY 'tunes'",
+		"GRANT SELECT, INSERT, UPDATE ON idproxy.* TO tunes@'127.0.0.1'"); err != nil {
+		t.Fatal(err)
+	}
+	tunes, err := New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "tunes:tunes", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tunes.Close() //nolint:errcheck // nothing is pending
+	if err := tunes.Tune(ctx, "k", idsource.Tuning{Step: 800}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCommitEnds: on a server where a COMMIT begins the next transaction for everybody, what is
 // written behind a range is there for others at once.
 func TestCommitEnds(t *testing.T) {

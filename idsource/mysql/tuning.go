@@ -38,18 +38,33 @@ func readTuning(ctx context.Context, db querier, key string) (t idsource.Tuning,
 }
 
 // writeTuning replaces how a key is tuned. It makes the table if need be.
-func writeTuning(ctx context.Context, db querier, key string, t idsource.Tuning) error {
+func writeTuning(ctx context.Context, db *sql.DB, key string, t idsource.Tuning) error {
 	if _, err := readTuning(ctx, db, key); err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, createSeries); err != nil {
-		return err
+	err := tuneAtOnce(ctx, db, key, t)
+	if noTable(err) {
+		if _, err = db.ExecContext(ctx, createSeries); err == nil {
+			err = tuneAtOnce(ctx, db, key, t)
+		}
 	}
-	if _, err := db.ExecContext(ctx, tuneKey, key, t.Step, t.MaxStep, t.Policy, t.Step, t.MaxStep, t.Policy); err != nil {
-		return err
-	}
-	_, err := db.ExecContext(ctx, describeKey, t.Description, key)
 	return err
+}
+
+// tuneAtOnce writes all of how a key is tuned, or nothing.
+func tuneAtOnce(ctx context.Context, db *sql.DB, key string, t idsource.Tuning) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // behind a commit there is nothing left
+	if _, err := tx.ExecContext(ctx, tuneKey, key, t.Step, t.MaxStep, t.Policy, t.Step, t.MaxStep, t.Policy); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, describeKey, t.Description, key); err != nil {
+		return err
+	}
+	return tx.Commit()
 }
 
 // Tuning implements idsource.Tuner.
