@@ -175,7 +175,7 @@ func (s *Shared) Advance(ctx context.Context, key string, next uint64) error {
 // explained says what to do about a key that is not there.
 func (s *Shared) explained(key string, err error) error {
 	if errors.Is(err, idsource.ErrNoKey) {
-		return s.wrap(fmt.Errorf("it has no row for key %q: correct key of the source, or make the row with idproxy source create", key))
+		return s.wrap(fmt.Errorf("it has no row for key %q: correct key of the source, or make the row with idproxy source create: %w", key, err))
 	}
 	return err
 }

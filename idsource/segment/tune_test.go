@@ -176,6 +176,22 @@ func TestSpaced(t *testing.T) {
 	}
 }
 
+// TestSpacingWithoutKey: a store that has no such key has answered, and the series of other tables go on.
+func TestSpacingWithoutKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := spacedStore{newFaultStore()}
+		st.down = idsource.ErrNoKey
+		s := newTestSegment(t, Config{Store: st})
+		for range 3 {
+			sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.BadConfig)
+			time.Sleep(3 * time.Second)
+		}
+		if _, ok := s.cfg.patience.Begin(); !ok {
+			t.Error("no call waits for the store, which answers")
+		}
+	})
+}
+
 // TestSpacingUnknown: without a store that says which ids the series has there are none.
 func TestSpacingUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

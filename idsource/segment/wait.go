@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -89,6 +90,10 @@ func (s *Segment) ask(ctx context.Context, what func(ctx context.Context) error)
 	err := what(limited)
 	if err != nil && ctx.Err() != nil { // the client has gone, which tells nothing of the store
 		return s.storeDown(err)
+	}
+	if errors.Is(err, idsource.ErrNoKey) { // which is an answer
+		s.cfg.patience.Answered(nil)
+		return s.fail(idsource.BadConfig, err, "")
 	}
 	s.cfg.patience.Answered(err)
 	if err != nil {
