@@ -43,8 +43,10 @@ var (
 	_ idsource.Spaced       = (*Shared)(nil)
 )
 
-// plainTable is a name that needs no quotes inside, with its database or without.
 var plainTable = regexp.MustCompile(`^[A-Za-z0-9_$]+(\.[A-Za-z0-9_$]+)?$`)
+
+// PlainTable reports whether the name of a table needs no quotes inside, with its database or without.
+func PlainTable(name string) bool { return plainTable.MatchString(name) }
 
 // NewShared checks the configuration and connects to nothing.
 func NewShared(c SharedConfig) (*Shared, error) {
@@ -54,7 +56,7 @@ func NewShared(c SharedConfig) (*Shared, error) {
 	if c.Table == "" {
 		c.Table = c.Dialect.Table()
 	}
-	if !plainTable.MatchString(c.Table) {
+	if !PlainTable(c.Table) {
 		return nil, fmt.Errorf("mysql store: %q is not the name of a table, with its database or without", c.Table)
 	}
 	db, err := newDatabase(Config{DSN: c.DSN, Logger: c.Logger})

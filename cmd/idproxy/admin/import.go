@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
+	"idproxy/idsource/mysql"
 	"idproxy/idsource/segment"
 )
 
@@ -45,8 +45,6 @@ var formats = map[string]format{
 	"tickets64": {"Tickets64", "SELECT '', COALESCE(MAX(id), 0) + 1 FROM %s"},
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_$]+(\.[A-Za-z0-9_$]+)?$`)
-
 // Import says what is taken over from another system.
 type Import struct {
 	From   []string // the DSNs of its servers
@@ -68,7 +66,7 @@ func (m *Import) Run(ctx context.Context, cfg *config.Config) (list []Imported, 
 	if m.Table != "" {
 		f.table = m.Table
 	}
-	if len(m.From) == 0 || !plainName.MatchString(f.table) {
+	if len(m.From) == 0 || !mysql.PlainTable(f.table) {
 		return nil, false, fmt.Errorf("%w: import needs --from and the plain name of a table", ErrUsage)
 	}
 	ctx, cancel := context.WithTimeout(ctx, store.AskTime)
