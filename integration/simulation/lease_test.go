@@ -275,7 +275,11 @@ func (f *pools) server(x fault, s *records) bool {
 		s.off += time.Duration(x.size)
 	case "time for":
 		s.off += time.Duration(x.size)
-		after(func() { s.off -= time.Duration(x.size) })
+		after(func() {
+			if !w.healed {
+				s.off -= time.Duration(x.size)
+			}
+		})
 	default:
 		return false
 	}

@@ -206,7 +206,9 @@ func (w *world) apply(f fault) {
 		time.AfterFunc(f.lasts, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			h.off -= time.Duration(f.size)
+			if !w.healed {
+				h.off -= time.Duration(f.size)
+			}
 		})
 		h.hurry(5 * time.Second)
 		return

@@ -69,6 +69,9 @@ func (w *world) play() {
 // heal ends all faults.
 func (w *world) heal() {
 	w.event("heal")
+	w.mu.Lock()
+	w.healed = true
+	w.mu.Unlock()
 	w.fleet.heal()
 	w.mu.Lock()
 	for _, h := range w.hosts {

@@ -33,8 +33,9 @@ type world struct {
 	log      io.Writer
 	ids      uint64
 	messages uint64
-	applied  int // faults
-	stops    int // ends that the documents speak of, mended as they say
+	applied  int  // faults
+	healed   bool // what faults were to undo by themselves is undone
+	stops    int  // ends that the documents speak of, mended as they say
 }
 
 // issue says who was given an id, and when.
