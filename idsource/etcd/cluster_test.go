@@ -59,7 +59,7 @@ func TestLeaderKilled(t *testing.T) {
 	if err := stores[0].Advance(t.Context(), "k", 1); err != nil {
 		t.Fatal(err)
 	}
-	src, err := segment.New(segment.Config{Name: "order_id", Store: stores[1], Step: 100_000, MaxStep: 100_000})
+	src, err := segment.New(segment.Config{Name: "order_id", Store: stores[1], Step: 500_000, MaxStep: 500_000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,6 +89,7 @@ func (s *Segment) ask(ctx context.Context, what func(ctx context.Context) error)
 	defer cancel()
 	err := what(limited)
 	if err != nil && ctx.Err() != nil { // the client has gone, which tells nothing of the store
+		s.cfg.patience.Left()
 		return s.storeDown(err)
 	}
 	if errors.Is(err, idsource.ErrNoKey) { // which is an answer

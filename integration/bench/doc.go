@@ -3,7 +3,7 @@
 //
 //	go run ./integration/bench            # everything, some twenty minutes; `make bench` runs this
 //	go run ./integration/bench -quick     # a look: two short rounds at 8 connections
-//	go run ./integration/bench -ids       # the id sources alone, two minutes, no server
+//	go run ./integration/bench -ids       # the id sources, and ids for programs beside a Redis: three minutes, no MySQL server
 //	go run ./integration/bench -profile   # and where the time goes, by perf
 //
 // It starts a MariaDB server of its own with relaxed flushing, builds idproxy (without the race

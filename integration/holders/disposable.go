@@ -66,7 +66,7 @@ func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
 		t.Fatal(err)
 	}
 	time.Sleep(ms(Brisk.Reclaim))
-	b.Issues(t, 500, time.Second) // as if nothing were
+	b.Issues(t, 500, 20*time.Second) // as if nothing were: the store stays away
 	if err := pause(false); err != nil {
 		t.Fatal(err)
 	}
