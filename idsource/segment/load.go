@@ -109,7 +109,7 @@ func (s *Segment) settle(f fetched, err error) bool {
 	_, full := errors.AsType[*idsource.FullError](err)
 	back, wentBack := errors.AsType[*idsource.WentBackError](err)
 	switch {
-	case s.closed:
+	case s.closed && (err != nil || f.lo < s.high): // what came all the same is given back by Close
 	case full:
 		s.exhausted(fmt.Errorf("%w to the greatest id allowed, %d", err, s.cfg.Last))
 	case wentBack:

@@ -197,8 +197,8 @@ func Restored(t *testing.T, j Job, at Place) {
 	a.Signal(t, syscall.SIGSTOP)
 	at.Restore()
 	ask := lease.Ask{Pool: j.Pool, Shape: Shape(), Rules: Brisk, Use: lease.Use{Token: "b"}}
-	if reply, err := at.Open().Take(t.Context(), ask); err != nil || reply.Verdict != lease.Wait {
-		t.Errorf("a number that is in use, and was forgotten: %+v, %v", reply, err)
+	if reply := took(t, at.Open(), ask); reply.Verdict != lease.Wait {
+		t.Errorf("a number that is in use, and was forgotten: %+v", reply)
 	}
 	a.Signal(t, syscall.SIGCONT)
 	b := Start(t, j, &all)
@@ -210,7 +210,7 @@ func Restored(t *testing.T, j Job, at Place) {
 		t.Errorf("%d ids twice", n)
 	}
 	at.Restore()
-	if reply, err := at.Control().Take(t.Context(), ask); err != nil || reply.Verdict != lease.Granted {
-		t.Errorf("without the rule: %+v, %v", reply, err)
+	if reply := took(t, at.Control(), ask); reply.Verdict != lease.Granted {
+		t.Errorf("without the rule: %+v", reply)
 	}
 }
