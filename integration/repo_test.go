@@ -195,6 +195,68 @@ func repoFiles(t *testing.T) []string {
 	return files
 }
 
+// seams are fields of a Config that tests of other packages set, and no program.
+var seams = []string{"idsource/segment.Timeout", "idsource/snowflake.Renew", "idsource/snowflake.Clock"}
+
+var (
+	configType  = regexp.MustCompile(`(?ms)^type Config struct \{\n(.*?)^\}`)
+	configField = regexp.MustCompile(`(?m)^\t([A-Z]\w*(?:, [A-Z]\w*)*) `)
+)
+
+// deadKnobs finds exported fields of the Config of a package that no program file of an importing
+// package names. sources are program files by name.
+func deadKnobs(sources map[string]string) (dead []string) {
+	for name, text := range sources {
+		from := filepath.ToSlash(filepath.Dir(name))
+		body := configType.FindStringSubmatch(text)
+		if body == nil || from == "config" { // the files of users set those of config
+			continue
+		}
+		for _, names := range configField.FindAllStringSubmatch(body[1], -1) {
+			for field := range strings.SplitSeq(names[1], ", ") {
+				set := regexp.MustCompile(`\b` + field + `:|\.` + field + `(, [\w.]+)* =|&\w+\.` + field + `\b`)
+				knob := from + "." + field
+				if !slices.Contains(seams, knob) && !anyImporter(sources, from, set) {
+					dead = append(dead, knob)
+				}
+			}
+		}
+	}
+	return dead
+}
+
+func anyImporter(sources map[string]string, of string, has *regexp.Regexp) bool {
+	for _, text := range sources {
+		if strings.Contains(text, `"`+module+of+`"`) && has.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestKnobs: what a package has to be set is set by some program, or it is no setting.
+func TestKnobs(t *testing.T) {
+	sources := map[string]string{}
+	for _, name := range repoFiles(t) {
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "integration/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources[name] = string(text)
+	}
+	if dead := deadKnobs(sources); dead != nil {
+		t.Errorf("only tests set these: %q", dead)
+	}
+	user := "import \"idproxy/x\"\nvar c = x.Config{A: 1}\n"
+	dead := deadKnobs(map[string]string{"x/x.go": "type Config struct {\n\tA, B int\n\tc int\n}\n", "y/y.go": user, "z/z.go": "var d = Config{B: 1}\n"})
+	if !slices.Equal(dead, []string{"x.B"}) {
+		t.Errorf("dead are %q, want x.B", dead)
+	}
+}
+
 // aHome matches paths into somebody's home folder.
 var aHome = regexp.MustCompile(`(^|[\s"'=:(])(/home|/Users|/root)` + `/\w`)
 

@@ -82,11 +82,12 @@ type Config struct {
 	MaxN       uint64        // most ids of one request, default and at most [MaxN]
 	TinyIDStep uint64        // ids that one nextSegmentId gives, default [DefaultTinyIDStep]
 	TLS        *tls.Config   // nil: HTTP without TLS
-	Clients    int           // connections at once, default 10000
 	// Answered is told of each answer; nil: nobody is. The status is that which the problem has in V1:
 	// tinyid says 200 whatever happened.
 	Answered func(a API, status int, took time.Duration)
 	Logger   *slog.Logger // default: discard
+
+	clients int // connections at once: 10000, but in tests
 }
 
 // Server answers over HTTP.
@@ -99,7 +100,7 @@ type Server struct {
 
 // New returns a Server that listens to nothing yet.
 func New(c Config) *Server {
-	c.Clients = cmp.Or(c.Clients, 10_000)
+	c.clients = cmp.Or(c.clients, 10_000)
 	c.MaxN = min(cmp.Or(c.MaxN, MaxN), MaxN)
 	c.TinyIDStep = cmp.Or(c.TinyIDStep, DefaultTinyIDStep)
 	if c.Answered == nil {
@@ -125,7 +126,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		door := &door{Listener: l, most: int64(s.cfg.Clients)}
+		door := &door{Listener: l, most: int64(s.cfg.clients)}
 		if s.cfg.TLS != nil {
 			ended <- srv.ServeTLS(door, "", "")
 			return

@@ -162,7 +162,7 @@ func (forgetful) Range(context.Context, uint64) (uint64, error) { return 1, nil 
 
 // TestBounds: what a client can make the server hold is bounded.
 func TestBounds(t *testing.T) {
-	w := newWorld(t, Config{Clients: 2})
+	w := newWorld(t, Config{clients: 2})
 	addr, _ := w.serve(t)
 	roomy, _ := newWorld(t, Config{}).serve(t)
 	dial := func(addr string) net.Conn {

@@ -247,7 +247,7 @@ func (cl *client) info(_ context.Context, b []byte, args []string) []byte {
 			"redis_version:" + redisVersion, "redis_mode:" + cl.s.mode(), "server_name:idproxy",
 			"uptime_in_seconds:" + strconv.Itoa(int(time.Since(s.began).Seconds())),
 		}},
-		{"Clients", []string{"connected_clients:" + strconv.Itoa(open), "maxclients:" + strconv.Itoa(s.cfg.Clients)}},
+		{"Clients", []string{"connected_clients:" + strconv.Itoa(open), "maxclients:" + strconv.Itoa(s.cfg.clients)}},
 		{"Stats", []string{
 			"total_connections_received:" + strconv.FormatInt(s.accepted.Load(), 10), "total_commands_processed:" + strconv.FormatInt(s.answered.Load(), 10),
 			"rejected_connections:" + strconv.FormatInt(s.rejected.Load(), 10),

@@ -248,7 +248,7 @@ func serveTLS(t *testing.T, clients int) (addr, dir string) {
 	secure, dir := certificate(t)
 	sources := map[string]Source{"ids": &moved{counter{next: 7}}, "names": &named{counter{next: 1}}}
 	addr, _ = serve(t, Config{
-		TLS: secure, Clients: clients, Patience: 2 * time.Second, Users: access.NewUsers(access.User{Name: "app", Secret: access.DigestOf("secret"), Set: true}),
+		TLS: secure, clients: clients, patience: 2 * time.Second, Users: access.NewUsers(access.User{Name: "app", Secret: access.DigestOf("secret"), Set: true}),
 		Lookup: func(key string) (Source, bool) { src, ok := sources[key]; return src, ok },
 	})
 	return addr, dir

@@ -21,7 +21,7 @@ const (
 func (cl *client) login(ctx context.Context, name, password string) bool {
 	host := hostOf(cl.addr)
 	if wait := cl.s.turn(host); wait > 0 {
-		if wait > cl.s.cfg.Patience {
+		if wait > cl.s.cfg.patience {
 			cl.quit = true
 			return false
 		}
@@ -71,7 +71,7 @@ func (s *Server) turn(host string) time.Duration {
 		return 0
 	}
 	wait := max(0, time.Until(t.next))
-	if wait <= s.cfg.Patience { // otherwise the password is not tried at all
+	if wait <= s.cfg.patience { // otherwise the password is not tried at all
 		t.next = time.Now().Add(wait + guessPause)
 		s.tries[host] = t
 	}

@@ -69,10 +69,10 @@ type Config struct {
 	TLS       *tls.Config   // nil: it is not spoken
 	Users     *access.Users // nil: clients need not log in, and may neither create nor set
 	MaxIncrBy uint64        // most ids of one command, default 1000000
-	Clients   int           // connections at once, default 10000
-	Idle      time.Duration // a connection without a question is closed after this; default: never
-	Patience  time.Duration // how long a client may take to log in, and to read what he is answered; default 1 min
 	Logger    *slog.Logger  // default: discard
+
+	clients  int           // connections at once: 10000, but in tests
+	patience time.Duration // how long a client may take to log in, and to read an answer: 1 min, but in tests
 }
 
 // Server answers Redis clients.
@@ -97,14 +97,14 @@ type Server struct {
 
 // New returns a Server that listens to nothing yet.
 func New(c Config) *Server {
-	if c.Clients == 0 {
-		c.Clients = 10_000
+	if c.clients == 0 {
+		c.clients = 10_000
 	}
 	if c.MaxIncrBy == 0 {
 		c.MaxIncrBy = DefaultMaxIncrBy
 	}
-	if c.Patience == 0 {
-		c.Patience = time.Minute
+	if c.patience == 0 {
+		c.patience = time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -175,7 +175,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) enter(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended || len(s.conns) >= s.cfg.Clients {
+	if s.ended || len(s.conns) >= s.cfg.clients {
 		return false
 	}
 	s.conns[c] = struct{}{}
@@ -203,11 +203,8 @@ type client struct {
 
 // until is when the next question must have come; zero: at any time.
 func (cl *client) until() (t time.Time) {
-	switch {
-	case cl.user == nil:
-		t = cl.since.Add(cl.s.cfg.Patience)
-	case cl.s.cfg.Idle > 0:
-		t = time.Now().Add(cl.s.cfg.Idle)
+	if cl.user == nil {
+		t = cl.since.Add(cl.s.cfg.patience)
 	}
 	return t
 }
@@ -221,7 +218,7 @@ func (s *Server) client(ctx context.Context, c net.Conn, id int64) {
 	}()
 	if s.cfg.TLS != nil {
 		secure := tls.Server(c, s.cfg.TLS)
-		_ = c.SetDeadline(time.Now().Add(s.cfg.Patience)) // a dead connection says so in the handshake
+		_ = c.SetDeadline(time.Now().Add(s.cfg.patience)) // a dead connection says so in the handshake
 		if err := secure.HandshakeContext(ctx); err != nil {
 			s.cfg.Logger.Debug("client of ids gone", "client.address", c.RemoteAddr(), "error.message", err)
 			return
@@ -276,7 +273,7 @@ func (s *Server) write(c net.Conn, out []byte) error {
 	if len(out) == 0 {
 		return nil
 	}
-	_ = c.SetWriteDeadline(time.Now().Add(s.cfg.Patience)) // a dead connection says so at the write
+	_ = c.SetWriteDeadline(time.Now().Add(s.cfg.patience)) // a dead connection says so at the write
 	_, err := c.Write(out)
 	return err
 }

@@ -69,7 +69,7 @@ func newServer(t *testing.T, sources map[string]Source, users ...access.User) (a
 
 func newPatientServer(t *testing.T, patience time.Duration, sources map[string]Source, users ...access.User) (addr string, stop func() error) {
 	t.Helper()
-	return serve(t, Config{Users: usersOf(users), Clients: 20, Patience: patience, Lookup: func(key string) (Source, bool) {
+	return serve(t, Config{Users: usersOf(users), clients: 20, patience: patience, Lookup: func(key string) (Source, bool) {
 		src, ok := sources[key]
 		return src, ok
 	}})
@@ -460,7 +460,7 @@ func FuzzTalk(f *testing.F) {
 		var out logged
 		sources := map[string]Source{"a": &ranges{counter{next: 1}}, "u": &named{counter{next: 1}}, "m": &moved{counter{next: 1}}}
 		s := New(Config{
-			MaxIncrBy: 5000, Patience: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&out, nil)), Users: access.NewUsers(access.User{Name: "app", Secret: access.DigestOf("x"), Create: true, Set: true}),
+			MaxIncrBy: 5000, patience: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&out, nil)), Users: access.NewUsers(access.User{Name: "app", Secret: access.DigestOf("x"), Create: true, Set: true}),
 			Lookup: func(key string) (Source, bool) { src, ok := sources[key]; return src, ok },
 			Create: func(context.Context, string, uint64, uint64) error { return nil },
 		})
