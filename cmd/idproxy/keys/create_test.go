@@ -1,14 +1,17 @@
 package keys
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"idproxy/cmd/idproxy/sources"
 	"idproxy/cmd/idproxy/store"
 	"idproxy/idsource"
+	"idproxy/idsource/file"
 	"idproxy/idsource/segment"
 	"idproxy/idsource/uuid"
 )
@@ -81,5 +84,126 @@ func TestCreate(t *testing.T) {
 	}
 	if err := r.Creator("nowhere")(t.Context(), "x", 1, 0); err == nil {
 		t.Error("a key was created in a store that is not there")
+	}
+}
+
+// slowStore is a store that says that it is asked where a key stands, and waits.
+type slowStore struct {
+	*file.Store
+	asked chan string
+	going chan struct{}
+}
+
+func (s *slowStore) Position(ctx context.Context, key string) (idsource.Position, error) {
+	s.asked <- key
+	select {
+	case <-s.going:
+	case <-ctx.Done():
+		return idsource.Position{}, ctx.Err()
+	}
+	return s.Store.Position(ctx, key)
+}
+
+func registryOf(t *testing.T, stores map[string]idsource.SegmentStore, lists map[string]*file.Store) *Registry {
+	t.Helper()
+	src := &fewSources{stores: map[string]sources.Keyed{}}
+	for name, st := range stores {
+		src.stores[name] = sources.Keyed{Store: store.Store{Segments: st, Keys: lists[name]}}
+	}
+	r := New(slog.New(slog.DiscardHandler), src)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// TestCreateHoldsNobodyUp: while stores are asked about a key, all of them at the same time, other
+// keys are read and made, and the key is made once.
+func TestCreateHoldsNobodyUp(t *testing.T) {
+	files := map[string]*file.Store{"a": openFile(t), "b": openFile(t)}
+	slow, asking := map[string]idsource.SegmentStore{}, make(chan string)
+	going := make(chan struct{})
+	for name, st := range files {
+		slow[name] = &slowStore{st, asking, going}
+	}
+	r := registryOf(t, slow, files)
+	made := make(chan error, 2)
+	for _, key := range []string{"one", "two"} {
+		go func() { made <- r.Create(t.Context(), "a", key, 5, 0) }()
+	}
+	asked := map[string]int{}
+	for range 4 { // two keys, two stores; none of them has answered
+		select {
+		case key := <-asking:
+			asked[key]++
+		case <-time.After(20 * time.Second):
+			t.Fatalf("asked of two stores at the same time: %v, want each key of both", asked)
+		}
+	}
+	if err := r.Create(t.Context(), "a", "one", 9, 0); err == nil || !strings.Contains(err.Error(), "is being created") {
+		t.Errorf("a key that is being created, again: %v", err)
+	}
+	if !r.Refresh(t.Context()) {
+		t.Error("the keys were not read")
+	}
+	go func() {
+		for range asking { //nolint:revive // nobody is to wait to be heard
+		}
+	}()
+	defer close(asking)
+	close(going)
+	for range 2 {
+		if err := <-made; err != nil {
+			t.Error(err)
+		}
+	}
+	if _, one := r.Lookup("one"); !one {
+		t.Error("the key is not served")
+	}
+	if !r.Refresh(t.Context()) {
+		t.Error("the keys were not read")
+	}
+	if _, two := r.Lookup("two"); !two {
+		t.Error("the key is not served once the keys were read")
+	}
+}
+
+// lateLister is a store whose list of keys is from before what happens during it.
+type lateLister struct {
+	*file.Store
+	during func()
+}
+
+func (s *lateLister) Keys(ctx context.Context) ([]string, error) {
+	keys, err := s.Store.Keys(ctx)
+	s.during()
+	return keys, err
+}
+
+// TestCreatedWhileRead: a key that is made while the keys are read stays, whatever the list says.
+func TestCreatedWhileRead(t *testing.T) {
+	st := openFile(t)
+	late := &lateLister{Store: st}
+	r := New(slog.New(slog.DiscardHandler), &fewSources{stores: map[string]sources.Keyed{"main": {Store: store.Store{Segments: st, Keys: late}}}})
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	late.during = func() {
+		if err := r.Create(t.Context(), "main", "new", 5, 0); err != nil {
+			t.Error(err)
+		}
+	}
+	r.Refresh(t.Context())
+	s, ok := r.Lookup("new")
+	if !ok {
+		t.Fatal("the key is not served")
+	}
+	var id [1]uint64
+	if err := s.Fill(t.Context(), id[:], 1); err != nil || id[0] != 5 {
+		t.Errorf("id %d, %v, want 5", id[0], err)
 	}
 }

@@ -5,7 +5,6 @@ package keys
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -41,7 +40,8 @@ type Registry struct {
 	known   atomic.Pointer[map[string]resp.Source] // by source or key
 	wake    chan struct{}
 
-	mu        sync.Mutex                    // of whoever replaces known
+	mu        sync.Mutex                    // of whoever replaces known; no store is asked under it
+	creating  map[string]bool               // keys that are about to be in a store
 	extra     map[storeKey]*segment.Segment // keys of stores that no source has
 	tables    map[storeKey]*segment.Segment // keys of the series of tables
 	begun     map[series]*begun             // of all that are served
@@ -64,7 +64,7 @@ type storeKey struct{ store, key string }
 func New(log *slog.Logger, from Sources) *Registry {
 	r := &Registry{
 		log: log, sources: from, wake: make(chan struct{}, 1), extra: map[storeKey]*segment.Segment{},
-		tables: map[storeKey]*segment.Segment{}, begun: map[series]*begun{}, scattered: map[*segment.Scrambled]*scattered{}, listed: map[string]bool{},
+		creating: map[string]bool{}, tables: map[storeKey]*segment.Segment{}, begun: map[series]*begun{}, scattered: map[*segment.Scrambled]*scattered{}, listed: map[string]bool{},
 	}
 	r.known.Store(&map[string]resp.Source{})
 	return r
@@ -141,19 +141,62 @@ func (r *Registry) KeepFresh(ctx context.Context, all bool) {
 // has are served once every store has answered: one that does not may have the same
 // key, and another process may be giving ids of that.
 func (r *Registry) Refresh(ctx context.Context) (all bool) {
+	stores := r.sources.Stores()
+	r.mu.Lock()
+	before := maps.Clone(r.extra)
+	r.mu.Unlock()
+	lists := list(ctx, stores)
+	all, gone := r.take(stores, lists, before)
+	for _, seg := range gone {
+		if err := seg.Close(ctx); err != nil {
+			r.log.Warn("a series whose key is gone cannot be closed", "error.message", err)
+		}
+	}
+	return all
+}
+
+// listing is a store's answer to which keys it has.
+type listing struct {
+	keys []string
+	err  error
+}
+
+// list asks all stores for their keys, at the same time.
+func list(ctx context.Context, stores map[string]sources.Keyed) map[string]listing {
+	ctx, cancel := context.WithTimeout(ctx, keysRetry)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	lists := map[string]listing{}
+	for name, st := range stores {
+		wg.Go(func() {
+			keys, err := st.Keys.Keys(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			lists[name] = listing{keys, err}
+		})
+	}
+	wg.Wait()
+	return lists
+}
+
+// take has the keys served that stores have listed, and returns the series of keys that are gone.
+// What was created since before is not in the lists, and stays.
+func (r *Registry) take(stores map[string]sources.Keyed, lists map[string]listing, before map[storeKey]*segment.Segment) (all bool, gone []*segment.Segment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stores := r.sources.Stores()
 	all = true
 	known := map[string]resp.Source{}
 	from := map[string]string{} // key: its store
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
-		keys, err := r.keysOf(ctx, stores[name], name)
+		keys, err := r.keysOf(stores[name], name, lists[name], before)
 		if err != nil {
 			r.log.Warn("the keys of a store cannot be read", "store", name, "error.message", err)
 			all = false
+		} else {
+			gone = append(gone, r.drop(name, keys)...)
+			r.listed[name] = true
 		}
-		r.listed[name] = r.listed[name] || err == nil
 		for key, one := range keys {
 			if other, twice := from[key]; twice {
 				r.log.Warn("a key is in two stores and is not served: name a source for it", "key", key, "stores", []string{other, name})
@@ -196,14 +239,12 @@ func (r *Registry) Refresh(ctx context.Context) (all bool) {
 		}
 	}
 	r.known.Store(&known)
-	return all
+	return all, gone
 }
 
 // keysOf returns the series of a store: of the sources that have its keys, and
 // one for each key that no source has.
-func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (map[string]resp.Source, error) {
-	ctx, cancel := context.WithTimeout(ctx, keysRetry)
-	defer cancel()
+func (r *Registry) keysOf(st sources.Keyed, name string, has listing, before map[storeKey]*segment.Segment) (map[string]resp.Source, error) {
 	all := map[string]resp.Source{}
 	for key, one := range st.ByKey { // also before they are in the store
 		switch one := one.(type) {
@@ -213,8 +254,7 @@ func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (m
 			all[key] = r.begin(one, key, st)
 		}
 	}
-	keys, err := st.Keys.Keys(ctx)
-	if err != nil {
+	if has.err != nil {
 		for _, had := range []map[storeKey]*segment.Segment{r.extra, r.tables} {
 			for k, seg := range had {
 				if k.store == name {
@@ -222,9 +262,14 @@ func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (m
 				}
 			}
 		}
-		return all, err
+		return all, has.err
 	}
-	for _, key := range keys {
+	for k, seg := range r.extra {
+		if k.store == name && before[k] == nil {
+			all[k.key] = r.begin(seg, k.key, st)
+		}
+	}
+	for _, key := range has.keys {
 		if all[key] != nil || scramble.Named(key) { // its numbers are no ids
 			continue
 		}
@@ -241,7 +286,7 @@ func (r *Registry) keysOf(ctx context.Context, st sources.Keyed, name string) (m
 		}
 		all[key] = r.begin(seg, key, st)
 	}
-	return all, r.drop(ctx, name, all)
+	return all, nil
 }
 
 // segmentOf returns the series of a key that no source has, always the same.
@@ -287,15 +332,14 @@ func ofTable(st sources.Keyed, key string) *segment.PerTable {
 	return nil
 }
 
-// drop closes the series of keys that the store no longer has.
-func (r *Registry) drop(ctx context.Context, store string, series map[string]resp.Source) error {
-	var errs []error
+// drop forgets the keys that a store no longer has, and returns their series.
+func (r *Registry) drop(store string, series map[string]resp.Source) (gone []*segment.Segment) {
 	for k, seg := range r.extra {
 		if k.store == store && series[k.key] == nil {
 			delete(r.extra, k)
 			delete(r.begun, seg)
-			errs = append(errs, seg.Close(ctx))
+			gone = append(gone, seg)
 		}
 	}
-	return errors.Join(errs...)
+	return gone
 }
