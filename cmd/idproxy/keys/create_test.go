@@ -207,3 +207,51 @@ func TestCreatedWhileRead(t *testing.T) {
 		t.Errorf("id %d, %v, want 5", id[0], err)
 	}
 }
+
+// TestCreateInTwoStores: two processes that make one key in two stores at the same time never both
+// serve it, and neither does once it has read the keys.
+func TestCreateInTwoStores(t *testing.T) {
+	files := map[string]*file.Store{"a": openFile(t), "b": openFile(t)}
+	slow, asking, going := map[string]idsource.SegmentStore{}, make(chan string, 100), make(chan struct{})
+	for name, st := range files {
+		slow[name] = &slowStore{st, asking, going}
+	}
+	processes := map[string]*Registry{"a": registryOf(t, slow, files), "b": registryOf(t, slow, files)}
+	made := make(chan error, len(processes))
+	for in, r := range processes {
+		go func() { made <- r.Create(t.Context(), in, "one", 5, 0) }()
+	}
+	for range 4 { // both have found the key nowhere
+		<-asking
+	}
+	close(going)
+	refused := 0
+	for range processes {
+		if err := <-made; err != nil {
+			refused++
+			if !strings.Contains(err.Error(), "is not served from two stores") {
+				t.Error(err)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("both have made the key")
+	}
+	serving := func() (n int) {
+		for _, r := range processes {
+			if _, ok := r.Lookup("one"); ok {
+				n++
+			}
+		}
+		return n
+	}
+	if n := serving(); n != 2-refused {
+		t.Errorf("%d serve the key, and %d were refused", n, refused)
+	}
+	for _, r := range processes {
+		r.Refresh(t.Context())
+	}
+	if n := serving(); n != 0 {
+		t.Errorf("%d serve a key that is in two stores", n)
+	}
+}
