@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,8 +10,10 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"mime"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -152,6 +155,11 @@ func (w *world) ask(t *testing.T, method, target, body string, headers ...string
 	if err := w.schema.check(method, r.URL.Path, a); err != nil {
 		t.Errorf("%s %s: %v\n%s", method, target, err, a.body)
 	}
+	if a.status == http.StatusOK {
+		if err := w.schema.asked(method, r.URL, r.Header.Get("Content-Type"), body); err != nil {
+			t.Errorf("%s %s is answered, and its %v: %s", method, target, err, body)
+		}
+	}
 	if got := a.header.Get("Cache-Control"); got != "no-store" {
 		t.Errorf("%s %s: Cache-Control %q: a cache could give an id twice", method, target, got)
 	}
@@ -256,6 +264,48 @@ func (d *description) check(method, path string, a answer) error {
 	}
 	_, pointer := d.get("paths", at, method, "responses", status)
 	return d.fits(pointer+"/content/"+strings.ReplaceAll(contentType, "/", "~1")+"/schema", a.body)
+}
+
+const form = "application/x-www-form-urlencoded"
+
+// asked says what of a request is not described: a name in the query or in a form, or a body.
+func (d *description) asked(method string, u *url.URL, contentType, body string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	keys := []string{"paths", d.described(u.Path), strings.ToLower(method)}
+	operation, _ := d.get(keys...)
+	known := map[string]bool{"token": strings.HasPrefix(u.Path, tinyPrefix)} // it is a security scheme
+	parameters, _ := operation["parameters"].([]any)
+	for _, p := range parameters {
+		known[p.(map[string]any)["name"].(string)] = true
+	}
+	for name := range u.Query() {
+		if !known[name] {
+			return fmt.Errorf("parameter %q is not described", name)
+		}
+	}
+	if body == "" {
+		return nil
+	}
+	contentType, _, err := mime.ParseMediaType(cmp.Or(contentType, "application/json"))
+	if err != nil {
+		return err
+	}
+	_, pointer := d.get(append(keys, "requestBody", "content", contentType, "schema")...)
+	if pointer == "" {
+		return fmt.Errorf("body of type %s is not described", contentType)
+	}
+	if contentType != form {
+		return d.fits(pointer, body)
+	}
+	described, _ := d.get(append(keys, "requestBody", "content", contentType, "schema", "properties")...)
+	fields, err := url.ParseQuery(body)
+	for name := range fields {
+		if described[name] == nil {
+			return fmt.Errorf("field %q is not described", name)
+		}
+	}
+	return err
 }
 
 func (d *description) fits(pointer, body string) error {

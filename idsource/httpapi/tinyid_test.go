@@ -130,9 +130,13 @@ func TestTinyForms(t *testing.T) {
 			}
 		}
 	}
-	form := w.ask(t, "POST", "/tinyid/id/nextIdSimple", "bizType=few&batchSize=2&token=of-bob", "Content-Type", "application/x-www-form-urlencoded")
-	if form.body != "54,55" {
-		t.Errorf("a form: %d %s", form.status, form.body)
+	ids := w.ask(t, "POST", "/tinyid/id/nextIdSimple", "bizType=few&batchSize=2&token=of-bob", "Content-Type", form)
+	if ids.body != "54,55" {
+		t.Errorf("a form: %d %s", ids.status, ids.body)
+	}
+	segment := w.ask(t, "POST", "/tinyid/id/nextSegmentIdSimple", "bizType=zero&token=of-ann", "Content-Type", form)
+	if !strings.HasSuffix(segment.body, ",1,0") {
+		t.Errorf("a form for a segment: %d %s", segment.status, segment.body)
 	}
 	header := w.ask(t, "GET", "/tinyid/id/nextIdSimple?bizType=few", "", "Authorization", "Bearer of-ann")
 	if header.body != "56" {
