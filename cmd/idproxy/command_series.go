@@ -69,8 +69,8 @@ func (f *sourceFlags) set() *cobra.Command {
 	c := &cobra.Command{
 		Use: "set SOURCE [NEXT]", Short: "Have NEXT be the lowest id not given yet, and tune the series",
 		Long: `Have NEXT be the lowest id not given yet, and change how the series is tuned. Every process that draws from it
-obeys with the first range that it takes half a minute later or more, and before its configuration. A store of
-one process (file) keeps no tuning.`,
+obeys with the first range that it takes half a minute later or more, and before its configuration. A file store
+can be tuned while a process uses it; NEXT takes that one to be stopped.`,
 		Example: "  idproxy source set order_id 200001\n  idproxy source set order_id --step 50000 --policy fixed",
 		Args:    usageOf(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

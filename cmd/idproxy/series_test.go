@@ -44,7 +44,8 @@ rules: [{table: %s.t, column: id, source: order_id}]
   ]`)
 	holds(t, "tune of a table's", idproxy(statusUsage, "source", "set", "each", "--step", "9"), "--key")
 	holds(t, "create of a table's", idproxy(statusFine, "source", "create", "each", "40", "--key", "ids_t"), "key ids_t was made, begins at 40")
-	holds(t, "tune in a file", idproxy(statusFinding, "source", "set", "near", "--step", "9"), "a mysql or etcd store keeps them")
+	holds(t, "create in a file", idproxy(statusFine, "source", "create", "near", "--step", "9"), "key near was made")
+	holds(t, "describe in a file", idproxy(statusFine, "source", "describe", "near"), "step         9, in the store")
 	for _, wrong := range [][]string{
 		{"set", "order_id"},
 		{"set", "order_id", "--step", "90", "--max-step", "80"},

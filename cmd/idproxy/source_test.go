@@ -64,6 +64,11 @@ func TestSourceSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, "set while in use", idproxy(statusFinding, "source", "set", "order_id", "1000").err, "process")
+	holds(t, "tune while in use", idproxy(statusFine, "source", "set", "order_id", "--step", "50", "--policy", "fixed").out, "tuned to step 50, step_policy fixed")
+	holds(t, "describe while in use", idproxy(statusFine, "source", "describe", "order_id").out, "next         160, used\nstep         50, in the store")
+	if to, err := st.Tuning(t.Context(), "orders"); to != (idsource.Tuning{Step: 50, Policy: "fixed"}) || err != nil {
+		t.Errorf("the process that uses the store finds %+v, %v", to, err)
+	}
 
 	var list sourceList
 	if err := json.Unmarshal([]byte(idproxy(statusFine, "source", "list", "--json").out), &list); err != nil {

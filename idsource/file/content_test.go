@@ -62,8 +62,10 @@ func FuzzParse(f *testing.F) {
 	f.Add(newFence(7, testShape).render(), false)
 	f.Add(renderWorkers([]uint64{1, 7}), false)
 	f.Add([]byte("1\n7"), true)
+	f.Add(tunings{"a b\"ü": {Step: 1, MaxStep: 1 << 60, Policy: "rate", Description: "x y"}}.render(), false)
+	f.Add([]byte(`"a" 1 0 "" "b"`), true)
 	f.Fuzz(func(t *testing.T, data []byte, sealed bool) {
-		for _, kind := range []string{segmentsKind, workersKind, fenceKind} {
+		for _, kind := range []string{segmentsKind, workersKind, fenceKind, tuningsKind} {
 			in := data
 			if sealed {
 				in = seal(kind, strings.Split(string(data), "\n"))
@@ -77,6 +79,10 @@ func FuzzParse(f *testing.F) {
 			case workersKind:
 				if w, err := parseWorkers(in); err == nil {
 					again = renderWorkers(w)
+				}
+			case tuningsKind:
+				if all, err := parseTunings(in); err == nil {
+					again = all.render()
 				}
 			case fenceKind:
 				if f, err := parseFence(in); err == nil {

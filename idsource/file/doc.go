@@ -1,5 +1,5 @@
 // Package file keeps id sources in a folder of the local file system: the
-// positions of segment keys and the fences of worker numbers. It is the
+// positions of segment keys, how they are tuned, and the fences of worker numbers. It is the
 // embedded default. What it keeps is unique on this host only: two hosts with
 // a folder each issue the same ids.
 //
@@ -10,7 +10,8 @@
 //
 // The positions belong to one process at a time and each worker number to one
 // process at a time, by flock. Two processes of one host may share a folder for
-// their worker numbers. Within a process several sources may use one number.
+// their worker numbers. Within a process several sources may use one number. How series are tuned
+// belongs to nobody: any process changes it at any time, and those that draw from them obey.
 //
 // A Store is safe for concurrent use. It opens nothing until it is used; while
 // the folder cannot be used, each call tries again and answers with the cause.

@@ -16,9 +16,9 @@ import (
 	"idproxy/idsource/snowflake"
 )
 
-// childEnv turns the test binary into a process that issues ids until it is
-// killed: "segment" or "snowflake", and whether it moves the source past other
-// ids: "", "+advance", or "+forget", which only says it does.
+// childEnv turns the test binary into a process that issues ids until it is killed: "segment" or
+// "snowflake", and whether it moves the source past other ids: "", "+advance", or "+forget", which
+// only says it does. With "tuning" it issues the steps that it tunes a series to.
 const childEnv = "IDSOURCE_FILE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -37,6 +37,9 @@ func issue(kind, dir string) error {
 	st, err := New(Config{Dir: dir})
 	if err != nil {
 		return err
+	}
+	if kind == "tuning" {
+		return tuneOn(st)
 	}
 	var src idsource.Series
 	kind, advance, _ := strings.Cut(kind, "+")
@@ -71,4 +74,20 @@ func issue(kind, dir string) error {
 			return err
 		}
 	}
+}
+
+// tuneOn tunes a series to greater and greater steps.
+func tuneOn(st *Store) error {
+	ctx := context.Background()
+	if err := st.Advance(ctx, "k", 1); err != nil {
+		return err
+	}
+	to, err := st.Tuning(ctx, "k")
+	for err == nil {
+		to.Step++
+		if err = st.Tune(ctx, "k", to); err == nil {
+			_, err = os.Stdout.Write(binary.BigEndian.AppendUint64(nil, to.Step))
+		}
+	}
+	return err
 }

@@ -119,8 +119,9 @@ func (s *Store) load() error {
 }
 
 // change moves one key. move gets the position, or false when there is none,
-// and returns the new one. The file is written before change returns.
-func (s *Store) change(ctx context.Context, key string, move func(idsource.Position, bool) (idsource.Position, error)) error {
+// and returns the new one. The file is written before change returns, unless nothing is new. made
+// says whether a key is made that stays at 0.
+func (s *Store) change(ctx context.Context, key string, made bool, move func(idsource.Position, bool) (idsource.Position, error)) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (s *Store) change(ctx context.Context, key string, move func(idsource.Posit
 	}
 	old, exists := s.keys[key]
 	p, err := move(old, exists)
-	if err != nil || p == old {
+	if err != nil || p == old && (exists || !made) {
 		return err
 	}
 	keys := maps.Clone(s.keys)
@@ -146,7 +147,7 @@ func (s *Store) change(ctx context.Context, key string, move func(idsource.Posit
 
 // Reserve implements idsource.SegmentStore.
 func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err error) {
-	err = s.change(ctx, a.Key, func(p idsource.Position, exists bool) (idsource.Position, error) {
+	err = s.change(ctx, a.Key, false, func(p idsource.Position, exists bool) (idsource.Position, error) {
 		if !exists {
 			return p, idsource.ErrNoKey
 		}
@@ -180,7 +181,7 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 
 // Advance implements idsource.SegmentStore.
 func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
-	return s.change(ctx, key, func(p idsource.Position, _ bool) (idsource.Position, error) {
+	return s.change(ctx, key, true, func(p idsource.Position, _ bool) (idsource.Position, error) {
 		p.Next = max(p.Next, next)
 		return p, nil
 	})
@@ -189,7 +190,7 @@ func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 // Set puts an existing key at next, also below where it stands: whoever calls
 // it knows that no id from next on is in use.
 func (s *Store) Set(ctx context.Context, key string, next uint64) error {
-	return s.change(ctx, key, func(p idsource.Position, exists bool) (idsource.Position, error) {
+	return s.change(ctx, key, false, func(p idsource.Position, exists bool) (idsource.Position, error) {
 		if exists {
 			p.Next = next
 		}
@@ -226,7 +227,7 @@ func Peek(dir string) (map[string]idsource.Position, error) {
 
 // GiveBack implements idsource.SegmentStore.
 func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back bool, err error) {
-	err = s.change(ctx, key, func(p idsource.Position, _ bool) (idsource.Position, error) {
+	err = s.change(ctx, key, false, func(p idsource.Position, _ bool) (idsource.Position, error) {
 		if p.Next != hi || lo >= hi {
 			return p, nil
 		}

@@ -81,6 +81,12 @@ func TestReserve(t *testing.T) {
 	if full, ok := errors.AsType[*idsource.FullError](err); !ok || full.Next != 1001 {
 		t.Errorf("Reserve beyond the last id: %v, want a FullError", err)
 	}
+	if err := s.Advance(ctx, "begun by its first range", 0); err != nil {
+		t.Error(err)
+	}
+	if keys, err := s.Keys(ctx); len(keys) != 2 || err != nil {
+		t.Errorf("keys %q, %v, want the two that were made", keys, err)
+	}
 	if p, err := s.Position(ctx, "l"); p != (idsource.Position{}) || err != nil {
 		t.Errorf("a key nobody made stands at %+v, %v", p, err)
 	}

@@ -128,7 +128,7 @@ func (s series) tunerOf(st store.Store) (idsource.Tuner, error) {
 	if t, ok := st.Segments.(idsource.Tuner); ok {
 		return t, nil
 	}
-	return nil, fmt.Errorf("store %s is a %s store, whose one process has step, max_step and step_policy in its configuration: a mysql or etcd store keeps them", s.store.Name, s.store.Kind().Name)
+	return nil, fmt.Errorf("store %s is a %s store, which does not keep how series are tuned", s.store.Name, s.store.Kind().Name)
 }
 
 // tune changes how a series is tuned, and returns how it is then.
@@ -223,8 +223,8 @@ func Set(ctx context.Context, cfg *config.Config, m Move) (*Moved, error) {
 		return nil, err
 	}
 	moved := &Moved{Source: s.name(), Key: s.key}
-	return moved, s.open(ctx, func(ctx context.Context, _ store.Opened, st store.Store) error {
-		if s.source != nil {
+	return moved, s.open(ctx, func(ctx context.Context, stores store.Opened, st store.Store) error {
+		if s.source != nil && m.Next > 0 {
 			if err := unrivalled(ctx, st, s.source.Segment); err != nil {
 				return err
 			}
@@ -240,7 +240,7 @@ func Set(ctx context.Context, cfg *config.Config, m Move) (*Moved, error) {
 			moved.tuned(to)
 		}
 		if m.Next == 0 {
-			p, err := st.Look(ctx, s.key)
+			p, err := stores.Position(ctx, s.store, s.key)
 			moved.From, moved.Next = p.Next, p.Next
 			return err
 		}

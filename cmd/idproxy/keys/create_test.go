@@ -76,8 +76,11 @@ func TestCreate(t *testing.T) {
 	if err := create(t.Context(), "new", 1, 0); err == nil {
 		t.Error("a key was created twice")
 	}
-	if err := create(t.Context(), "stepped", 1, 50); err == nil || !strings.Contains(err.Error(), "keeps no step") {
-		t.Errorf("a step in a file store: %v", err)
+	if err := create(t.Context(), "stepped", 1, 50); err != nil {
+		t.Errorf("with a step: %v", err)
+	}
+	if to, err := main.Tuning(t.Context(), "stepped"); to.Step != 50 || err != nil {
+		t.Errorf("the step is kept as %+v, %v", to, err)
 	}
 	if New(slog.New(slog.DiscardHandler), src).Creator("") != nil {
 		t.Error("keys can be created in no store")
