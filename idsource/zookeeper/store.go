@@ -36,7 +36,7 @@ type Store struct {
 	asking  sync.WaitGroup // what was asked and is not answered yet
 
 	mu     sync.Mutex
-	conn   *zk.Conn // nil: nothing was asked yet
+	conn   *client  // nil: nothing was asked yet
 	hosts  *hosts   // of the client, or of the last one
 	closed bool
 	known  bool  // the server was told who we are
@@ -80,7 +80,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	if conn != nil {
-		conn.Close()
+		conn.end()
 	}
 	s.asking.Wait()
 	return nil
@@ -102,10 +102,38 @@ func (s *Store) wrap(err error) error {
 	return fmt.Errorf("%s: %w", s.where, err)
 }
 
+// client is a client of the ensemble and what it is connected by.
+type client struct {
+	*zk.Conn
+	mu    sync.Mutex
+	wire  net.Conn // nil: it was not connected yet
+	ended bool
+}
+
+// through notes what the client is connected by, and cuts it when that comes too late.
+func (c *client) through(wire net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wire = wire; c.ended {
+		_ = wire.Close()
+	}
+}
+
+// end ends the session, and cuts the connection behind the goodbye, which takes three seconds at
+// most. A client that waits for a server to let it in would keep the connection for 27 s otherwise.
+func (c *client) end() {
+	c.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended = true; c.wire != nil {
+		_ = c.wire.Close()
+	}
+}
+
 var errClosed = errors.New("the store is closed")
 
 // connection is the client, which connects and connects again by itself.
-func (s *Store) connection() (c *zk.Conn, known bool, err error) {
+func (s *Store) connection() (c *client, known bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -114,11 +142,20 @@ func (s *Store) connection() (c *zk.Conn, known bool, err error) {
 	if s.conn == nil {
 		s.unfit, s.known, s.hosts = nil, false, s.hosts.onward()
 		// It sends its events to a channel, and forgets those that nobody takes.
-		s.conn, _, err = zk.Connect(s.cfg.Servers, s.session,
-			zk.WithHostProvider(s.hosts), zk.WithDialer(s.reach), zk.WithLogger(log{s.cfg.Logger}), zk.WithLogInfo(false))
+		made := &client{}
+		dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
+			wire, err := s.reach(network, addr, timeout)
+			if err == nil {
+				made.through(wire)
+			}
+			return wire, err
+		}
+		made.Conn, _, err = zk.Connect(s.cfg.Servers, s.session,
+			zk.WithHostProvider(s.hosts), zk.WithDialer(dial), zk.WithLogger(log{s.cfg.Logger}), zk.WithLogInfo(false))
 		if err != nil {
 			return nil, false, err
 		}
+		s.conn = made
 	}
 	s.asking.Add(1)
 	return s.conn, s.known || s.cfg.Username == "", nil
@@ -127,12 +164,12 @@ func (s *Store) connection() (c *zk.Conn, known bool, err error) {
 // leave ends a session in which there was no answer. Nothing depends on it, and a client that has
 // seen what a restored ensemble does not know would not be let in again. It returns why the servers that
 // were reached cannot be used, if that is so.
-func (s *Store) leave(c *zk.Conn) (unfit error) {
+func (s *Store) leave(c *client) (unfit error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == c && !s.closed {
 		s.conn = nil
-		s.asking.Go(c.Close)
+		s.asking.Go(c.end)
 	}
 	return s.unfit
 }
@@ -145,7 +182,7 @@ func (l log) Printf(format string, args ...any) {
 }
 
 // tellUser says who we are. The client says it again to each server that it connects to.
-func (s *Store) tellUser(c *zk.Conn) error {
+func (s *Store) tellUser(c *client) error {
 	if err := c.AddAuth("digest", []byte(s.cfg.Username+":"+s.cfg.Password)); err != nil {
 		return err
 	}
@@ -175,7 +212,7 @@ func ask[A any](ctx context.Context, s *Store, do func(c *zk.Conn) (A, error)) (
 				r.err = s.tellUser(c)
 			}
 			if r.err == nil {
-				r.answer, r.err = do(c)
+				r.answer, r.err = do(c.Conn)
 			}
 			answered <- r
 		}()

@@ -7,10 +7,13 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
 
 	"idproxy/idsource/lease"
@@ -233,6 +236,68 @@ func TestSilentServer(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// counted is a connection that is counted as long as it is open.
+type counted struct {
+	net.Conn
+	open *atomic.Int32
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// TestCloseSilent: no connection outlives a store by long, not even one to a server that does not let
+// the client in: that one would wait for 27 s.
+func TestCloseSilent(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]bool{"client in use": false, "client that was left": true} {
+		s, err := New(Config{Servers: []string{speaker(t, "Mode: follower\n")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wires atomic.Int32
+		s.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
+			c, err := net.DialTimeout(network, addr, timeout)
+			if err != nil {
+				return nil, err
+			}
+			wires.Add(1)
+			return &counted{Conn: c, open: &wires}, nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := make(chan error, 1)
+		go func() { asked <- s.Ping(ctx) }()
+		for connected := false; !connected; time.Sleep(time.Millisecond) {
+			s.mu.Lock()
+			c := s.conn
+			s.mu.Unlock()
+			connected = c != nil && c.State() == zk.StateConnected
+		}
+		if leave {
+			cancel()
+			<-asked
+		}
+		began := time.Now()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if !leave {
+			if err := <-asked; err == nil {
+				t.Errorf("%s: a server that says nothing has answered", name)
+			}
+		}
+		for wires.Load() > 0 && time.Since(began) < 20*time.Second {
+			time.Sleep(time.Millisecond)
+		}
+		if n := wires.Load(); n > 0 {
+			t.Errorf("%s: %d connections are open %v after Close was called", name, n, time.Since(began))
+		}
+		cancel()
 	}
 }
 
