@@ -276,7 +276,7 @@ func (s *Source) elsewhere(ctx context.Context, changed <-chan struct{}, there a
 	}
 	err = there(ctx, state.Leader, changed)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
-		return true, s.fail(idsource.NotReady, fmt.Errorf("the leader of its order: %w", refused), "")
+		return true, s.fail(kindIn(refused.Text), fmt.Errorf("the leader of its order: %w", refused), "")
 	}
 	if err != nil {
 		if *last == nil || ctx.Err() == nil { // else this try had no time, and the one before says more
@@ -444,7 +444,7 @@ func (s *Source) begin(ctx context.Context, column segment.Greatest, p idsource.
 }
 
 // Advance implements idsource.Series. It holds for all processes, as no other has ids in memory. Where another
-// process leads this one says itself what is too high, as its words over the line have no kind.
+// process leads this one says itself what is too high, and spares the leader the question.
 func (s *Source) Advance(ctx context.Context, id uint64) error {
 	if c := s.cfg.Segment; s.Distant() && id >= s.high.Load() && (id >= c.Last || c.Last-id < c.MaxStep) {
 		return s.fail(idsource.TooHigh, fmt.Errorf("%d cannot be moved past: fewer than %d ids would be left below the greatest allowed, %d",

@@ -351,6 +351,32 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// TestExhausted: a series that is used up is so for every process, and not one that may be ready soon.
+func TestExhausted(t *testing.T) {
+	m := &memory{next: 1}
+	leader := newProcess(t, m, 1000)
+	for leader.election.State().Own() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	other := newProcess(t, m, 1000)
+	if first, err := other.Range(t.Context(), 1000); first != 1 || err != nil {
+		t.Fatalf("id %d, %v", first, err)
+	}
+	for name, one := range map[string]*process{"the leader": leader, "another process": other} {
+		if _, err := one.Range(t.Context(), 1); !errors.Is(err, idsource.Exhausted) {
+			t.Errorf("%s: %v, want exhausted", name, err)
+		}
+	}
+	for words, want := range map[string]idsource.Kind{
+		`ERR id source "a: exhausted": not ready: x`: idsource.NotReady, `ERR id source "a": behind: x`: idsource.Behind,
+		`ERR id source "a": closed`: idsource.NotReady, `ERR exhausted`: idsource.NotReady, `ERR id source "a`: idsource.NotReady, "": idsource.NotReady,
+	} {
+		if k := kindIn(words); k != want {
+			t.Errorf("%s: %v, want %v", words, k, want)
+		}
+	}
+}
+
 // TestReady: processes are ready while one of them may give ids, and over a hand-over; and not where none
 // may, or where the one that leads does not answer.
 func TestReady(t *testing.T) {

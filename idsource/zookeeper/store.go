@@ -36,8 +36,8 @@ type Store struct {
 	asking  sync.WaitGroup // what was asked and is not answered yet
 
 	mu     sync.Mutex
-	conn   *client  // nil: nothing was asked yet
-	hosts  *hosts   // of the client, or of the last one
+	conn   *client // nil: nothing was asked yet
+	hosts  *hosts  // of the client, or of the last one
 	closed bool
 	known  bool  // the server was told who we are
 	unfit  error // why the client does not stay with a server that it has reached

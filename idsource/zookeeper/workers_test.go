@@ -251,8 +251,8 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// TestCloseSilent: no connection outlives a store by long, not even one to a server that does not let
-// the client in: that one would wait for 27 s.
+// TestCloseSilent: no connection outlives a store by long, not even one to a server that does not
+// let the client in: that one would wait for 27 s.
 func TestCloseSilent(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]bool{"client in use": false, "client that was left": true} {
