@@ -103,7 +103,14 @@ func New(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd store: %w", err)
 	}
-	return &Store{c: conn, login: who, where: "etcd store " + strings.Join(c.Endpoints, ","), logger: c.Logger, clock: lease.HostClock(), beside: askBeside, cache: map[string]item{}}, nil
+	s := Over(conn)
+	s.login, s.where, s.logger = who, "etcd store "+strings.Join(c.Endpoints, ","), c.Logger
+	return s, nil
+}
+
+// Over makes a Store over a client that needs no login. The Store's Close closes it.
+func Over(c *client.Client) *Store {
+	return &Store{c: c, where: "etcd store", logger: slog.New(slog.DiscardHandler), clock: lease.HostClock(), beside: askBeside, cache: map[string]item{}}
 }
 
 // Close closes the connections.

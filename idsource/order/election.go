@@ -147,9 +147,10 @@ func (e *Election) Failing() error {
 // Lapsed says why it is not known that a process leads, once that has been so for longer than a hand-over
 // takes; nil: it is, or was a moment ago.
 func (e *Election) Lapsed() error {
+	now := e.cfg.Clock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.known > 0 && e.cfg.Clock()-e.known <= lapse {
+	if e.known > 0 && now-e.known <= lapse {
 		return nil
 	}
 	return cmp.Or(e.failed, errNobody)
@@ -220,12 +221,12 @@ func (e *Election) step(ctx context.Context) time.Duration {
 }
 
 func (e *Election) answered(err error) {
-	s := e.State()
+	s, now := e.State(), e.cfg.Clock()
+	known := err == nil && s.Leader.Token != "" && (s.own == nil || s.own.Holds())
 	e.mu.Lock()
 	before := e.failed
-	e.failed = err
-	if err == nil && s.Leader.Token != "" && (s.own == nil || s.own.Holds()) {
-		e.known = e.cfg.Clock()
+	if e.failed = err; known {
+		e.known = now
 	}
 	e.mu.Unlock()
 	switch {

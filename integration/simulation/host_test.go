@@ -17,6 +17,7 @@ type host struct {
 
 	off   time.Duration // of the wall clock
 	drift float64       // of the monotonic clock, which the wall clock goes with
+	stood time.Duration // for so long the monotonic clock did not go
 	lives int
 }
 
@@ -30,6 +31,7 @@ type process struct {
 
 	dead    bool
 	stopped chan struct{} // not nil: closed when it goes on
+	halted  time.Duration // how many goroutines have found it stopped, which go on one after the other
 	fuse    int           // steps until blown is called; 0: none
 	blown   func()
 	busy    time.Time // until then its client asks for much
@@ -53,6 +55,7 @@ func (h *host) start() {
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), gone: make(chan struct{}),
 	}
 	h.runs = p
+	h.w.lived = append(h.w.lived, p)
 	h.w.note("start", uint64(h.n), uint64(h.lives))
 	go p.main()
 }
@@ -148,8 +151,11 @@ func (p *process) step() {
 	}
 	for p.stopped != nil && !p.dead {
 		stopped := p.stopped
+		p.halted++
+		behind := p.halted * time.Nanosecond
 		w.mu.Unlock()
 		<-stopped
+		_ = pause(context.Background(), behind)
 		w.mu.Lock()
 	}
 	dead := p.dead
@@ -183,7 +189,7 @@ func (p *process) stop(d time.Duration) {
 	}
 	p.host.w.note("stop", uint64(p.host.n), uint64(d))
 	stopped := make(chan struct{})
-	p.stopped = stopped
+	p.stopped, p.halted = stopped, 0
 	time.AfterFunc(d, func() {
 		p.host.w.mu.Lock()
 		defer p.host.w.mu.Unlock()
@@ -213,7 +219,7 @@ func (h *host) wall() int64 {
 func (h *host) mono() time.Duration {
 	h.w.mu.Lock()
 	defer h.w.mu.Unlock()
-	return time.Hour + h.since()
+	return time.Hour + h.since() - h.stood
 }
 
 func (h *host) since() time.Duration {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/idsource/order"
 )
 
 // kinds are the fleets, each with a store and with what the documents say it survives.
@@ -48,6 +49,40 @@ var kinds = []*kind{
 	losingPool("redis-restore", scripted, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}, draw{what: "emptied", lasts: beatSpan(4)}),
 	losingPool("mysql-restore", tabled, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}, draw{what: "replica", size: number(1, int64(10*time.Minute))}),
 	losingPool("etcd-restore", clockless, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}),
+	{
+		name: "order", weight: 0.004, make: func(w *world, p *plan) fleet { return newOrders(w, false) },
+		beats: beats, long: 160, think: 2, count: 40,
+		draw: slices.Concat(processFaults, linkFaults, lineFaults, electionFaults),
+	},
+	{
+		name: "order-stands", weight: 0.002, make: func(w *world, p *plan) fleet { return newOrders(w, true) },
+		beats: beats, long: 160, think: 2, count: 40,
+		draw: slices.Concat(processFaults, linkFaults, lineFaults, electionFaults, []draw{
+			{what: "stand at", weight: 30, lasts: beatSpan(12), size: number(1, 40)},
+		}),
+	},
+}
+
+// beats is how often who leads shows itself.
+var beats = []time.Duration{order.DefaultRules.Beat}
+
+// lineFaults are what can happen to the connections of a host to others.
+var lineFaults = []draw{
+	{what: "line cut off", weight: 3, lasts: beatSpan(8)},
+	{what: "line lossy", weight: 3, lasts: beatSpan(8)},
+	{what: "line cut", weight: 4, lasts: beatSpan(8)},
+	{what: "line late", weight: 6, lasts: beatSpan(8)},
+	{what: "line all", weight: 4, lasts: beatSpan(8)},
+	{what: "net late", weight: 2, lasts: beatSpan(12)},
+	{what: "net cut", weight: 3, lasts: beatSpan(12)},
+	{what: "net all", weight: 3, lasts: beatSpan(12)},
+}
+
+// electionFaults are what can happen to an etcd that loses nothing, and to who cannot ask it.
+var electionFaults = []draw{
+	{what: "crash", weight: 4, lasts: beatSpan(8)},
+	{what: "slow", weight: 4, lasts: beatSpan(8), size: number(int64(10*time.Millisecond), int64(time.Second))},
+	{what: "cut off", weight: 10, lasts: span(time.Second, 4*time.Second)}, // another process leads by then
 }
 
 // renewals is how often a holder renews: the default, and what keeps a patient one.

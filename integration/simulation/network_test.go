@@ -45,13 +45,16 @@ type fate struct {
 }
 
 func (p *process) fate() (f fate) {
-	r := p.net
-	f.out, f.back = between(r, 50*time.Microsecond, time.Millisecond), between(r, 50*time.Microsecond, time.Millisecond)
 	w := p.host.w
 	w.mu.Lock()
-	l := p.host.link
+	defer w.mu.Unlock()
+	return w.fateOver(p.host.link, p.net)
+}
+
+// fateOver is what becomes of a message that goes over a link. The caller holds mu.
+func (w *world) fateOver(l link, r *rand.Rand) (f fate) {
+	f.out, f.back = between(r, 50*time.Microsecond, time.Millisecond), between(r, 50*time.Microsecond, time.Millisecond)
 	w.messages++
-	w.mu.Unlock()
 	if !l.until.After(time.Now()) {
 		return f
 	}

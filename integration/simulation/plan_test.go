@@ -48,7 +48,7 @@ func (p plan) numbers() (all []int) {
 // kind is a fleet and its store, with what can go wrong.
 type kind struct {
 	name   string
-	weight int // its share of the hours
+	weight float64 // its share of the hours
 	make   func(w *world, p *plan) fleet
 	beats  []time.Duration // one is drawn
 	long   int             // how many beats a run lasts
@@ -181,6 +181,12 @@ var clockFaults = []draw{
 	{what: "clock for", weight: 4, lasts: span(time.Millisecond, 3*time.Second), size: number(-int64(time.Hour), int64(time.Hour))},
 }
 
+// aimed is a fleet of which some hosts are hit more often than others.
+type aimed interface {
+	// aim returns whom a fault hits. The caller holds mu.
+	aim(host int) int
+}
+
 // apply does what a fault says.
 func (w *world) apply(f fault) {
 	w.event("fault "+f.what, uint64(f.host), uint64(f.lasts), uint64(f.size))
@@ -191,6 +197,9 @@ func (w *world) apply(f fault) {
 	h := w.hosts[f.host]
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if a, ok := w.fleet.(aimed); ok {
+		h = w.hosts[a.aim(f.host)]
+	}
 	if how, ok := badLinks[f.what]; ok {
 		h.link = link{until: time.Now().Add(f.lasts), how: how}
 		h.hurry(f.lasts)

@@ -84,7 +84,7 @@ func (w *world) heal() {
 			}
 		}
 	}
-	w.plan.think = 10 * time.Second
+	w.plan.think = w.fleet.bound() / 18 // hardly a client waits for so many times that
 	w.mu.Unlock()
 	for _, h := range w.hosts {
 		h.start()
@@ -98,20 +98,19 @@ func (w *world) heal() {
 func (w *world) stop() {
 	w.mu.Lock()
 	w.closing = true
-	var left []*process
-	for _, h := range w.hosts {
-		if p := h.runs; p != nil {
+	for _, p := range w.lived {
+		if p.host.runs == p {
 			p.end()
-			p.fuse = 0
-			if p.stopped != nil {
-				close(p.stopped)
-				p.stopped = nil
-			}
-			left = append(left, p)
+		}
+		p.fuse = 0
+		if p.stopped != nil {
+			close(p.stopped)
+			p.stopped = nil
 		}
 	}
+	lived := w.lived
 	w.mu.Unlock()
-	for _, p := range left {
+	for _, p := range lived {
 		<-p.gone
 	}
 }

@@ -22,6 +22,7 @@ type world struct {
 	plan  plan
 	fleet fleet
 	hosts []*host
+	lived []*process // all that there were
 	began time.Time
 
 	mu       sync.Mutex
