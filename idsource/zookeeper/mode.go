@@ -20,11 +20,15 @@ var (
 func (s *Store) reach(network, addr string, timeout time.Duration) (net.Conn, error) {
 	c, err := s.dial(network, addr, timeout)
 	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.failed = err
 		return nil, err
 	}
 	err = s.inEnsemble(network, addr, timeout)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.failed = err
 	switch {
 	case err == nil:
 		s.unfit = nil

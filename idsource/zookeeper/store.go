@@ -41,6 +41,7 @@ type Store struct {
 	closed bool
 	known  bool  // the server was told who we are
 	unfit  error // why the client does not stay with a server that it has reached
+	failed error // why the last server that was tried is not the client's
 }
 
 const (
@@ -174,6 +175,16 @@ func (s *Store) leave(c *client) (unfit error) {
 	return s.unfit
 }
 
+// why adds the reason to the client's error that no server could be connected to.
+func (s *Store) why(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(err, zk.ErrNoServer) && s.failed != nil {
+		return fmt.Errorf("%w: %w", err, s.failed)
+	}
+	return err
+}
+
 // log has what the client logs besides what it returns.
 type log struct{ to *slog.Logger }
 
@@ -221,7 +232,7 @@ func ask[A any](ctx context.Context, s *Store, do func(c *zk.Conn) (A, error)) (
 			if !lost(r.err) {
 				return r.answer, r.err
 			}
-			err = r.err
+			err = s.why(r.err)
 			if unfit := s.leave(c); unfit != nil {
 				return answer, unfit
 			}

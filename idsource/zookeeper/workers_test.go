@@ -35,7 +35,7 @@ func openJob(j holders.Job) (lease.Store, error) {
 	if err := json.Unmarshal(j.Store, &addr); err != nil {
 		return nil, err
 	}
-	s, err := New(Config{Servers: []string{addr}})
+	s, err := New(Config{Servers: strings.Split(addr, ",")})
 	if err != nil {
 		return nil, err
 	}
