@@ -38,10 +38,9 @@ func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A,
 	began := time.Now()
 	next := time.NewTimer(0)
 	defer next.Stop()
-	for {
+	for ctx.Err() == nil { // also where more has come: what is asked behind its time is in vain
 		select {
 		case <-ctx.Done():
-			return answer, cmp.Or(err, ctx.Err())
 		case <-next.C:
 			asking.Go(func() {
 				var r result
@@ -62,6 +61,7 @@ func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A,
 			next.Reset(askPause)
 		}
 	}
+	return answer, cmp.Or(err, ctx.Err())
 }
 
 // again says whether an answer is none, and another one may come.

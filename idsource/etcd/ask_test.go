@@ -64,3 +64,17 @@ func TestAskedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestAskedInTime: nothing is asked once the time for it is over.
+func TestAskedInTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		if _, err := try(ctx, &Store{beside: askBeside}, func(context.Context) (int, error) {
+			t.Error("it was asked")
+			return 0, nil
+		}); !errors.Is(err, context.Canceled) {
+			t.Errorf("the answer is %v", err)
+		}
+	}
+}

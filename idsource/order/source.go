@@ -200,17 +200,20 @@ func (s *Source) anywhere(ctx context.Context, here doing, there asking) error {
 		}
 		select {
 		case <-ctx.Done():
-			why := s.why(last)
-			if caller.Err() != nil {
-				s.patience.Left()
-			} else {
-				s.patience.Answered(why)
-				s.tryOn()
-			}
-			return s.down(why)
 		case <-changed:
 		case <-time.After(retryPause):
 		}
+		if ctx.Err() == nil {
+			continue
+		}
+		why := s.why(last)
+		if caller.Err() != nil {
+			s.patience.Left()
+		} else {
+			s.patience.Answered(why)
+			s.tryOn()
+		}
+		return s.down(why)
 	}
 }
 

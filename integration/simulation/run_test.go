@@ -98,7 +98,11 @@ func (w *world) heal() {
 func (w *world) stop() {
 	w.mu.Lock()
 	w.closing = true
-	for _, p := range w.lived {
+	lived := w.lived
+	w.mu.Unlock()
+	for _, p := range lived {
+		time.Sleep(time.Microsecond) // no two at one moment
+		w.mu.Lock()
 		if p.host.runs == p {
 			p.end()
 		}
@@ -107,9 +111,8 @@ func (w *world) stop() {
 			close(p.stopped)
 			p.stopped = nil
 		}
+		w.mu.Unlock()
 	}
-	lived := w.lived
-	w.mu.Unlock()
 	for _, p := range lived {
 		<-p.gone
 	}
