@@ -84,7 +84,7 @@ func (w *world) heal() {
 			}
 		}
 	}
-	w.plan.think = w.fleet.bound() / 18 // hardly a client waits for so many times that
+	w.plan.think = min(10*time.Second, w.fleet.bound()/18) // hardly a client waits for so many times that
 	w.mu.Unlock()
 	for _, h := range w.hosts {
 		h.start()
