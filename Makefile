@@ -26,9 +26,10 @@ ROOMS  := -p 3 ./integration/{oracle,clients,columns,parity,lifecycle,monitor,id
 PURE   := ./idsource/lease ./rewriter/grammar
 WITHIN := $$(go list ./... | grep -vE '/integration|/explain$$')
 # ALL runs all tests with some flags. The other packages run beside the rooms; what they print comes last. They are vetted by lint.
-# A program with the race detector sleeps for a second at its end unless it is told not to.
-ALL = { mkdir -p .tools; within=$$(mktemp -p .tools); GORACE=atexit_sleep_ms=10 go test -race -p 2 -vet=off -count=1 $(1) -json $(WITHIN) >"$$within" & ok=true; \
-	go test -vet=off -count=1 $(1) -json $(ROOMS) $(PURE) || ok=false; wait $$! || ok=false; cat "$$within"; rm "$$within"; $$ok; }
+# A program with the race detector sleeps for a second at its end unless it is told not to. Nobody debugs these programs, and
+# without what a debugger reads (-ldflags=-w) they are linked in two thirds of the time.
+ALL = { mkdir -p .tools; within=$$(mktemp -p .tools); GORACE=atexit_sleep_ms=10 go test -race -p 2 -ldflags=-w -vet=off -count=1 $(1) -json $(WITHIN) >"$$within" & ok=true; \
+	go test -ldflags=-w -vet=off -count=1 $(1) -json $(ROOMS) $(PURE) || ok=false; wait $$! || ok=false; cat "$$within"; rm "$$within"; $$ok; }
 WIDE   := $$(grep -rlE 'width\.(Of|Matrix)|harness\.AllServers' --include='*_test.go' . | xargs -n1 dirname | sort -u)
 
 # DRIVEN are the rooms that look at what sessions do. They run over event loops in test, and over goroutines in test-matrix.

@@ -121,6 +121,10 @@ type reply struct {
 
 // compare runs a session each way, and reports whether all replies are the same. It tells of the
 // first that is not.
+//
+// A session is run again where the difference is a lock that somebody else had: InnoDB's purge has
+// a table for moments, and NOWAIT does not wait for it. What idproxy does to a session is there
+// each time.
 func (u *unnoticed) compare(t *testing.T, s statements.Session) bool {
 	t.Helper()
 	direct := u.run(t, "direct", s)
@@ -131,9 +135,16 @@ func (u *unnoticed) compare(t *testing.T, s statements.Session) bool {
 		}
 	}
 	for _, way := range []string{"none", "other"} {
-		for i, got := range u.run(t, way, s) {
-			want, step := direct[i], s.Steps[i]
-			if replay.CodeOf(want.err) == replay.CodeOf(got.err) && (want.err == nil) == (got.err == nil) && (step.Varies || bytes.Equal(want.bytes, got.bytes)) {
+		for again := 5; ; again-- {
+			replies := u.run(t, way, s)
+			i := firstDifference(s, direct, replies)
+			if i < 0 {
+				break
+			}
+			want, got, step := direct[i], replies[i], s.Steps[i]
+			if again > 0 && (replay.CodeOf(want.err) == mysql.ER_LOCK_WAIT_TIMEOUT || replay.CodeOf(got.err) == mysql.ER_LOCK_WAIT_TIMEOUT) {
+				t.Logf("run again: listener %s, %q: want %v, got %v", way, step.Text, want.err, got.err)
+				direct = u.run(t, "direct", s)
 				continue
 			}
 			t.Errorf("listener %s, %s, sql_mode %q, step %d of\n%s\n %q\n want %v\n got  %v\n%v", way, s.Charset, s.Mode, i, history(s.Steps[:i]), step.Text, want.err, got.err, replay.FirstDifference(want.bytes, got.bytes))
@@ -141,6 +152,17 @@ func (u *unnoticed) compare(t *testing.T, s statements.Session) bool {
 		}
 	}
 	return true
+}
+
+// firstDifference is the first step that was answered in two ways, or -1.
+func firstDifference(s statements.Session, direct, other []reply) int {
+	for i, got := range other {
+		want := direct[i]
+		if replay.CodeOf(want.err) != replay.CodeOf(got.err) || (want.err == nil) != (got.err == nil) || !s.Steps[i].Varies && !bytes.Equal(want.bytes, got.bytes) {
+			return i
+		}
+	}
+	return -1
 }
 
 // history shows the last texts in front of one.

@@ -50,6 +50,7 @@ type tally struct {
 	broken                  int                  // packages that failed: to build, by a timeout, or by a test
 	parents                 map[string]bool      // tests that have subtests, by package and test
 	compared                map[string]*compared // by package
+	said                    []string             // what each test that failed said first
 }
 
 // summarize reads events until r ends and says whether everything passed. An error is a stream that
@@ -86,6 +87,9 @@ func summarize(r io.Reader, w io.Writer) (bool, error) {
 	fmt.Fprintln(w)
 	fmt.Fprintf(w, "compared: %s\n", t.sum())
 	t.printSlowest()
+	for _, said := range t.said {
+		fmt.Fprint(w, said)
+	}
 	return t.failed == 0 && t.broken == 0 && t.passed > 0, nil
 }
 
@@ -109,6 +113,9 @@ func (t *tally) add(e event) {
 	}
 	if e.Action == "fail" || e.Action == "skip" && e.Test != "" {
 		t.print(key)
+	}
+	if e.Action == "fail" && t.output[key] != nil {
+		t.said = append(t.said, "failed: "+key+"\n"+firstWords(t.output[key].String()))
 	}
 	delete(t.output, key)
 	if e.Test == "" {
@@ -168,6 +175,24 @@ func (t *tally) print(key string) {
 	if text := t.output[key]; text != nil {
 		fmt.Fprint(t.out, text)
 	}
+}
+
+// firstWords are the first lines that a test wrote itself: what it shows of logs, which is long,
+// comes behind them.
+func firstWords(output string) string {
+	var b strings.Builder
+	lines := 0
+	for line := range strings.Lines(output) {
+		if strings.Contains(line, ": log of ") || lines == 10 {
+			break
+		}
+		if strings.HasPrefix(strings.TrimSpace(line), "=== ") || comparedLine.MatchString(line) {
+			continue
+		}
+		fmt.Fprintf(&b, "  %.300s\n", strings.TrimRight(line, "\n"))
+		lines++
+	}
+	return b.String()
 }
 
 // printSlowest lists the tests that decide how long a run takes.

@@ -35,6 +35,12 @@ func TestSummarize(t *testing.T) {
 		{"its output is shown", `{"Action":"output","Package":"q","Test":"TestB","Output":"got 1\n"}
 {"Action":"fail","Package":"q","Test":"TestB"}
 `, "got 1\n", false},
+		{"its first words are shown last", `{"Action":"output","Package":"q","Test":"TestB","Output":"=== RUN TestB\n"}
+{"Action":"output","Package":"q","Test":"TestB","Output":"got 1\n"}
+{"Action":"output","Package":"q","Test":"TestB","Output":"proxy.go:1: log of idproxy:\nlong\n"}
+{"Action":"fail","Package":"q","Test":"TestB"}
+{"Action":"fail","Package":"q"}
+`, "compared: 1 cases\nfailed: q TestB\n  got 1\n", false},
 		{"a package does not build", good + `{"Action":"build-output","ImportPath":"q","Output":"undefined: x\n"}
 {"Action":"build-fail","ImportPath":"q"}
 {"Action":"fail","Package":"q","FailedBuild":"q"}
