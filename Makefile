@@ -32,6 +32,10 @@ ALL = { mkdir -p .tools; within=$$(mktemp -p .tools); GORACE=atexit_sleep_ms=10 
 	go test -ldflags=-w -vet=off -count=1 $(1) -json $(ROOMS) $(PURE) || ok=false; wait $$! || ok=false; cat "$$within"; rm "$$within"; $$ok; }
 WIDE   := $$(grep -rlE 'width\.(Of|Matrix)|harness\.AllServers' --include='*_test.go' . | xargs -n1 dirname | sort -u)
 
+# Tests have their files in memory where that has 8 GB free, for dozens of servers that share a disk wait for each other.
+# What must outlive a crash is tested with SIGKILL, which memory files outlive too.
+test test-matrix test-long: export TMPDIR := $(shell [ "$$(df --output=avail -m /dev/shm 2>/dev/null | tail -1)" -gt 8000 ] 2>/dev/null && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
+
 # DRIVEN are the rooms that look at what sessions do. They run over event loops in test, and over goroutines in test-matrix.
 DRIVEN := ./integration/{dynamic,genes,lifecycle,load,names,parity,prepared,random,replies,selects,sizes,wide}
 

@@ -161,6 +161,7 @@ func (w *watched) load(t *testing.T, clients int) *load {
 						break
 					}
 					l.done.Add(1)
+					time.Sleep(20 * time.Millisecond) // others want the processor too
 				}
 				pool.Close()
 			}

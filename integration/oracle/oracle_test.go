@@ -39,13 +39,13 @@ rules:
 // run is a wide one.
 func (o *oracle) narrow() bool { return o.trigger != noTrigger && !width.Matrix() }
 
-// share returns the scripts to run: in a narrow run each kind of trigger has another third of them.
+// share returns the scripts to run: in a narrow run each kind of trigger has another sixth of them.
 func (o *oracle) share(scripts []script) []script {
 	if !o.narrow() {
 		return scripts
 	}
 	var all []script
-	for i := int(o.trigger) % 3; i < len(scripts); i += 3 {
+	for i := int(o.trigger) % 6; i < len(scripts); i += 6 {
 		all = append(all, scripts[i])
 	}
 	return all

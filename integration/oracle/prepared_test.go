@@ -73,9 +73,9 @@ func (b *binder) beginPrepared() {
 // again.
 func TestOraclePrepared(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
-		kind, every := o.native.server.Kind, width.Of(28, 7)
+		kind, every := o.native.server.Kind, width.Of(64, 7)
 		if o.trigger != noTrigger {
-			every = width.Of(36, 7)
+			every = width.Of(72, 7)
 		}
 		for i, fam := range familiesOf(kind) {
 			for j, m := range modesOf(kind) {
