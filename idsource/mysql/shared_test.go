@@ -146,7 +146,7 @@ func (s shares) mix(t *testing.T, want uint64) *seenIDs {
 // drawAWhile is one process of idproxy from its start to its end. Now and then it moves past an id,
 // or an administrator sets the step.
 func (s shares) drawAWhile(t *testing.T, store *Shared, policy segment.StepPolicy, random *rand.Rand, seen *seenIDs, ours *atomic.Uint64, want uint64) {
-	seg, err := segment.New(segment.Config{Name: "order_id", Store: store, Key: "k", StepPolicy: policy, MaxStep: 10_000})
+	seg, err := segment.New(segment.Config{Name: "order_id", Store: store, Key: "k", StepPolicy: policy, MaxStep: 10_000, Wait: func() time.Duration { return time.Minute }})
 	if err != nil {
 		t.Error(err)
 		return

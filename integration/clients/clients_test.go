@@ -77,6 +77,7 @@ sources:
 rules:
   - {table: %[4]s.orders, column: id, source: orders}
   - {table: %[4]s.items, column: id, source: items}
+limits: {id_wait: 1m} # disks are busy here
 `, server.Addr, proxiedOrders, proxiedItems, s.db)
 	// By default a program with the race detector sleeps for a second at its end.
 	s.proxy = harness.Start(t, harness.Spec{Config: config, Env: []string{"GORACE=atexit_sleep_ms=10"}})
