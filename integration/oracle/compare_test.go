@@ -162,9 +162,11 @@ type oracle struct {
 	trigger     trigger
 	native      *world
 	worlds      []*world
-	comparisons int // facets compared
-	statements  int // statements compared that are examples of a form
-	known       int // known failures that were seen
+	inTurn      bool // a script is played in one world, the next script in the next one
+	scripts     int  // that were played so
+	comparisons int  // facets compared
+	statements  int  // statements compared that are examples of a form
+	known       int  // known failures that were seen
 	covered     map[coverage]int
 	steps       int            // steps run in the native world
 	errors      int            // steps that failed in the native world
@@ -192,8 +194,9 @@ func (o *oracle) run(t *testing.T, sc script) {
 			}
 		}
 	}
-	o.cover(sc, want)
-	for _, w := range o.worlds {
+	worlds := o.columns()
+	o.cover(sc, want, len(worlds))
+	for _, w := range worlds {
 		got := w.play(t, sc)
 		for i, st := range sc.steps {
 			d := st.deviation
@@ -212,6 +215,16 @@ func (o *oracle) run(t *testing.T, sc script) {
 			}
 		}
 	}
+}
+
+// columns are the worlds that a script is played in: all, or another one with each script.
+func (o *oracle) columns() []*world {
+	if !o.inTurn {
+		return o.worlds
+	}
+	o.scripts++
+	at := o.scripts % len(o.worlds)
+	return o.worlds[at : at+1]
 }
 
 // before tells what led to a step that differs: the form that it is, or that it stands behind.

@@ -143,14 +143,14 @@ func (f *form) coverage() coverage {
 }
 
 // cover counts the forms that ran natively without an error.
-func (o *oracle) cover(sc script, native [][]wireclient.Facet) {
+func (o *oracle) cover(sc script, native [][]wireclient.Facet, worlds int) {
 	for i, st := range sc.steps {
 		if slices.ContainsFunc(native[i], func(f wireclient.Facet) bool { return strings.HasSuffix(f.Name, "error") }) {
 			continue
 		}
 		if st.form != nil {
 			o.covered[st.form.coverage()]++
-			o.statements += len(o.worlds)
+			o.statements += worlds
 		}
 		for j, kind := range st.pieces {
 			o.covered[coverage{family: kind, several: j > 0}]++
