@@ -90,7 +90,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// slowStore is a store that says that it is asked where a key stands, and waits.
+// slowStore is a store that says that it is asked where a key stands, and waits with its answer.
 type slowStore struct {
 	*file.Store
 	asked chan string
@@ -98,13 +98,14 @@ type slowStore struct {
 }
 
 func (s *slowStore) Position(ctx context.Context, key string) (idsource.Position, error) {
+	p, err := s.Store.Position(ctx, key)
 	s.asked <- key
 	select {
 	case <-s.going:
+		return p, err
 	case <-ctx.Done():
 		return idsource.Position{}, ctx.Err()
 	}
-	return s.Store.Position(ctx, key)
 }
 
 func registryOf(t *testing.T, stores map[string]idsource.SegmentStore, lists map[string]*file.Store) *Registry {
