@@ -26,6 +26,7 @@ defaults
   timeout connect 2s
   timeout client 1m
   timeout server 1m
+  timeout check 5s
 frontend mysql
   bind %s
   default_backend idproxy

@@ -178,7 +178,7 @@ func (t *tally) print(key string) {
 }
 
 // firstWords are the first lines that a test wrote itself: what it shows of logs, which is long,
-// comes behind them.
+// comes behind them, and what drivers log is left out.
 func firstWords(output string) string {
 	var b strings.Builder
 	lines := 0
@@ -186,7 +186,7 @@ func firstWords(output string) string {
 		if strings.Contains(line, ": log of ") || lines == 10 {
 			break
 		}
-		if strings.HasPrefix(strings.TrimSpace(line), "=== ") || comparedLine.MatchString(line) {
+		if strings.HasPrefix(strings.TrimSpace(line), "=== ") || strings.HasPrefix(line, "[mysql] ") || comparedLine.MatchString(line) {
 			continue
 		}
 		fmt.Fprintf(&b, "  %.300s\n", strings.TrimRight(line, "\n"))
