@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -62,6 +63,10 @@ func Open(c *config.Listener) (*Server, error) {
 // ConnectionsAtOnce bounds the connections with the account of one listener.
 const ConnectionsAtOnce = 4
 
+// staysFor is how long a connection is used again. Sessions connect anew, each by the name as it is
+// resolved then, and what is asked must not stay behind at a server that the name no longer leads to.
+const staysFor = 5 * time.Second
+
 // accountDB returns a pool of connections to a listener's server with its own
 // account. It connects when it is first used.
 func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
@@ -79,6 +84,7 @@ func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxIdleConns(1)
+	db.SetConnMaxLifetime(staysFor)
 	db.SetMaxOpenConns(ConnectionsAtOnce)
 	return db, nil
 }

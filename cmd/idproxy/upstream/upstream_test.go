@@ -3,7 +3,12 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -61,5 +66,72 @@ func TestDescribe(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAddressMoves has an address lead to another server, as a name does after a failover, while the
+// one before goes on: questions go there, too, though the pool is never idle.
+func TestAddressMoves(t *testing.T) {
+	all := harness.Servers(t)
+	const schema = "moves"
+	for i, s := range all[:2] {
+		root := s.Config("")
+		root.User, root.Passwd = servers.RootUser, servers.RootPassword
+		db := harness.Open(t, root, "")
+		for _, text := range []string{
+			"CREATE DATABASE " + schema, "CREATE TABLE " + schema + ".t (id BIGINT PRIMARY KEY)",
+			fmt.Sprintf("INSERT INTO %s.t VALUES (%d)", schema, i+1),
+		} {
+			if _, err := db.Exec(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Cleanup(func() { _, _ = db.Exec("DROP DATABASE " + schema) })
+	}
+	var to atomic.Value
+	to.Store(all[0].Addr)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			from, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to.Load().(string))
+			if err != nil {
+				from.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(server, from); server.Close() }()
+			go func() { _, _ = io.Copy(from, server); from.Close() }()
+		}
+	}()
+	u, err := Open(&config.Listener{
+		Name: "a", Upstream: config.Addr{Network: "tcp", Address: ln.Addr().String()}, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSDisabled},
+		Account: &config.Account{User: servers.RootUser, Password: servers.RootPassword},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	greatest := func() uint64 {
+		n, err := u.Greatest(t.Context(), schema, "t", rule.Column{Name: "id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := greatest(); n != 1 {
+		t.Fatalf("MAX(id) = %d, want 1", n)
+	}
+	to.Store(all[1].Addr)
+	for moved := time.Now(); greatest() != 2; time.Sleep(100 * time.Millisecond) {
+		if time.Since(moved) > 6*staysFor {
+			t.Fatal("the server before is still asked")
+		}
 	}
 }
