@@ -284,7 +284,8 @@ func TestGroupAdvance(t *testing.T) {
 func TestGroupAdmit(t *testing.T) {
 	dsns := databases(t, 2)
 	ids := make([]uint64, 60)
-	if err := newGroupSegment(t, newGroup(t, dsns, 100), 10).Fill(t.Context(), ids, 1); err != nil {
+	before := newGroupSegment(t, newGroup(t, dsns, 100), 10)
+	if err := errors.Join(before.Fill(t.Context(), ids, 1), before.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	first := newGroup(t, dsns, 100)
@@ -311,6 +312,9 @@ func TestGroupAdmit(t *testing.T) {
 		}
 		if above := ids[0] > 350; above != admit {
 			t.Errorf("admitted %v: id %d", admit, ids[0])
+		}
+		if err := src.Close(t.Context()); err != nil { // it takes no further range
+			t.Fatal(err)
 		}
 	}
 }
