@@ -20,8 +20,16 @@ func check(d *document, c *Config) {
 	checkIDs(d, c)
 	checkAdmin(d, c.Admin)
 	checkTrace(d, c.Log.Trace)
+	checkDrain(d, c)
 	if at, ok := d.vals["limits/sessions"]; ok && c.Limits.Sessions == 0 && !d.failedAt(at) {
 		d.fail(at, "\"sessions\" must be at least 1, got 0")
+	}
+}
+
+// checkDrain looks whether sessions have the time to end before they are cut.
+func checkDrain(d *document, c *Config) {
+	if before := c.Drain.Delay + c.Drain.Spread; before >= c.ShutdownTimeout && before > 0 && c.ShutdownTimeout > 0 {
+		d.fail(d.keys["drain"], "\"delay\" and \"spread\" of \"drain\" take %v together, and \"shutdown_timeout\" cuts sessions after %v: raise it above them", before, c.ShutdownTimeout)
 	}
 }
 

@@ -19,7 +19,8 @@ type Config struct {
 	IDs             *IDs          `yaml:"ids"`                // default: none
 	Order           *Order        `yaml:"order"`              // default: none; needed by sources with order: global
 	Limits          Limits        `yaml:"limits"`
-	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`                // from SIGTERM until sessions that still work are cut; default 30s
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"` // from SIGTERM until sessions that still work are cut, drain.delay and drain.spread included; default 30s
+	Drain           Drain         `yaml:"drain"`
 	Engine          string        `yaml:"engine" oneof:"loops|goroutines"` // who drives sessions without TLS; default loops, on Linux
 	Log             Log           `yaml:"log"`
 }
@@ -36,6 +37,12 @@ type Limits struct {
 	Handshake time.Duration `yaml:"handshake"` // from accept to the server's final OK; default 10s
 	Statement Size          `yaml:"statement"` // most bytes of one statement held in memory; default 256MiB
 	IDWait    time.Duration `yaml:"id_wait"`   // longest wait of an INSERT for ids; default 2s
+}
+
+// Drain is how sessions are let go, at SIGTERM or when an operator says so.
+type Drain struct {
+	Delay  time.Duration `yaml:"delay"`  // how long new sessions are taken yet, although /readyz says that it is not ready; default none
+	Spread time.Duration `yaml:"spread"` // over how long sessions end then, each between two transactions; default: all at once
 }
 
 // Log says what is written to stderr and how.

@@ -9,7 +9,7 @@ import (
 // in force and a new one and cannot change while the program runs: any listener,
 // the definition of a store or source that exists, admin, ids, order, engine and log.format. An
 // empty list means that new can be put in force: it differs at most in rules,
-// limits, log.level, log.trace, shutdown_timeout and in stores and sources that old does not
+// limits, log.level, log.trace, drain, shutdown_timeout and in stores and sources that old does not
 // have.
 //
 // Values are compared as they are after defaults and the environment, so a key

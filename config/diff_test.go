@@ -30,7 +30,7 @@ func TestDiff(t *testing.T) {
 		{name: "only places", old: "stores:", new: "# a comment\n\nstores:"},
 		{name: "a default written out", old: "store: main", new: "store: main, step: 1000, key: ids"},
 		{name: "rules", old: "shop.orders", new: "shop.lines"},
-		{name: "live keys", old: "rules:", new: "limits: {sessions: 5}\nlog: {level: debug, trace: {user: app}}\nshutdown_timeout: 1s\nrules:"},
+		{name: "live keys", old: "rules:", new: "limits: {sessions: 5}\nlog: {level: debug, trace: {user: app}}\nshutdown_timeout: 1s\ndrain: {delay: 1ms, spread: 1ms}\nrules:"},
 		{name: "new store and source", old: "sources:", new: "  other: {file: {dir: d}}\nsources:\n  more: {segment: {store: other}}"},
 		{name: "engine", old: "rules:", new: "engine: goroutines\nrules:", want: []string{"engine (changed)"}},
 		{name: "format of the log", old: "rules:", new: "log: {format: json}\nrules:", want: []string{"log.format (changed)"}},

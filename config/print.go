@@ -77,7 +77,9 @@ func printedScalar(v reflect.Value) (out any, ok bool) {
 	switch value := v.Interface().(type) {
 	case time.Time:
 		return value.UTC().Format(time.RFC3339), !value.IsZero()
-	case fmt.Stringer: // secrets, sizes, durations, addresses
+	case time.Duration:
+		return value.String(), value != 0 // 0 is what is left out
+	case fmt.Stringer: // secrets, sizes, addresses
 		text := value.String()
 		return escaped(text), text != ""
 	case string:

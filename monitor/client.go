@@ -67,6 +67,16 @@ func (c *Client) CloseSession(ctx context.Context, id uint64) error {
 	return c.do(ctx, http.MethodDelete, fmt.Sprintf("/api/v1/sessions/%d", id), http.StatusNoContent, nil)
 }
 
+// Drain has the program let its sessions go.
+func (c *Client) Drain(ctx context.Context) error { return c.post(ctx, "/api/v1/drain") }
+
+// Resume takes that back.
+func (c *Client) Resume(ctx context.Context) error { return c.post(ctx, "/api/v1/resume") }
+
+func (c *Client) post(ctx context.Context, path string) error {
+	return c.do(ctx, http.MethodPost, path, http.StatusNoContent, nil)
+}
+
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 256 << 20
 

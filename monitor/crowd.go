@@ -216,3 +216,21 @@ func (g *glimpse) State() State {
 	}
 	return g.state
 }
+
+// Drain implements Program. Who asks next sees what it did.
+func (g *glimpse) Drain() {
+	g.Program.Drain()
+	g.forget()
+}
+
+// Resume implements Program.
+func (g *glimpse) Resume() error {
+	defer g.forget()
+	return g.Program.Resume()
+}
+
+func (g *glimpse) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.at = time.Time{}
+}

@@ -65,7 +65,7 @@ func (s *State) Ready(listener string) (Readiness, error) {
 func (s *State) listenerReady(l *Listener) ListenerReady {
 	one := ListenerReady{Name: l.Name}
 	if s.Draining {
-		one.add("idproxy is shutting down", "idproxy is shutting down")
+		one.add("idproxy drains", "idproxy drains")
 	}
 	if s.Files.Full() {
 		one.add("it has no room for a session", fmt.Sprintf("%d of %d files are open: raise LimitNOFILE, or lower limits.sessions", s.Files.Open, s.Files.Limit))

@@ -39,7 +39,12 @@ var metrics = []metric{
 		out(float64(s.Config.Failed), "failed")
 	}),
 	gauge("config_reload_failed", "1 when the last reload failed.", nil, func(s *State, out emit) { out(one(s.Config.Problem != "")) }),
-	gauge("draining", "1 while idproxy shuts down.", nil, func(s *State, out emit) { out(one(s.Draining)) }),
+	gauge("draining", "1 while idproxy lets its sessions go.", nil, func(s *State, out emit) { out(one(s.Draining)) }),
+	gauge("drain_phase", "1 for how far it is in that.", []string{"phase"}, func(s *State, out emit) {
+		for _, phase := range Phases() {
+			out(one(s.Phase == phase), phase)
+		}
+	}),
 
 	gauge("ready", "1 when a load balancer may send clients to the listener.", []string{"listener"}, func(s *State, out emit) {
 		ready, _ := s.Ready("") // only a name can be wrong

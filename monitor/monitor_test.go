@@ -47,6 +47,18 @@ func (f *fixed) CloseSession(id uint64) bool {
 	return id == 7
 }
 
+func (f *fixed) Drain() { f.set(func(s *State) { s.Draining, s.Phase = true, "unready" }) }
+
+func (f *fixed) Resume() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.state.Phase == "drained" {
+		return errors.New("it ends")
+	}
+	f.state.Draining, f.state.Phase = false, "serving"
+	return nil
+}
+
 func ptr[T any](v T) *T { return &v }
 
 func healthy() State {
@@ -184,7 +196,7 @@ func TestReady(t *testing.T) {
 		problem string // of listener a; empty: it is ready
 	}{
 		"healthy":          {func(*State) {}, ""},
-		"draining":         {func(s *State) { s.Draining = true }, "shutting down"},
+		"draining":         {func(s *State) { s.Draining = true }, "idproxy drains"},
 		"server gone":      {func(s *State) { s.Listeners[0].Problem = "refused" }, "server db:3306: refused"},
 		"no ids":           {func(s *State) { s.Sources[0].Problem = "exhausted" }, "source ids: exhausted"},
 		"another's source": {func(s *State) { s.Sources = append(s.Sources, Source{Name: "x", Problem: "gone"}) }, ""},

@@ -72,7 +72,9 @@ func New(o Options) *Server {
 	closed.HandleFunc("GET /api/v1/sources", s.answer(func(st *State) any { return st.Sources }))
 	closed.HandleFunc("GET /api/v1/rules", s.answer(func(st *State) any { return st.Rules }))
 	closed.HandleFunc("GET /api/v1/sessions", s.sessions)
-	closed.HandleFunc("DELETE /api/v1/sessions/{id}", s.closeSession)
+	closed.HandleFunc("DELETE /api/v1/sessions/{id}", s.changing(s.closeSession))
+	closed.HandleFunc("POST /api/v1/drain", s.changing(s.drain))
+	closed.HandleFunc("POST /api/v1/resume", s.changing(s.resume))
 	closed.HandleFunc("GET /api/v1/events", s.events)
 	closed.HandleFunc("GET /api/v1/refusals", s.refusals)
 	closed.HandleFunc("GET /api/v1/history", s.pastHour)
@@ -231,6 +233,8 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, err.Error())
 	case ready.Ready:
 		answer(w, http.StatusOK, ready)
+	case state.Draining && r.URL.Query().Get("draining") == "404": // what HAProxy takes for "no new clients, and those that are there may stay"
+		answer(w, http.StatusNotFound, ready)
 	default:
 		answer(w, http.StatusServiceUnavailable, ready)
 	}
@@ -248,12 +252,8 @@ func (s *Server) sessions(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, s.Program.Sessions())
 }
 
-// closeSession cuts a session. That changes something, so it takes a token or a unix socket.
+// closeSession cuts a session.
 func (s *Server) closeSession(w http.ResponseWriter, r *http.Request) {
-	if s.Token == "" && !local(r) {
-		problem(w, http.StatusForbidden, "closing a session takes a token: set admin.token, or ask over admin.socket")
-		return
-	}
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	if err != nil || !s.Program.CloseSession(id) {
 		problem(w, http.StatusNotFound, "there is no session "+strconv.Quote(r.PathValue("id"))+": it may have ended")

@@ -16,6 +16,10 @@ type Program interface {
 	Sessions() []Session
 	// CloseSession cuts a session. It reports false when there is none of that number.
 	CloseSession(id uint64) bool
+	// Drain lets all sessions go and takes no new ones, until Resume.
+	Drain()
+	// Resume takes that back. The error says why it cannot be.
+	Resume() error
 }
 
 // Milliseconds is a duration that JSON has as a number of milliseconds.
@@ -41,7 +45,8 @@ type State struct {
 	Time      time.Time  `json:"time"`
 	Version   string     `json:"version"`
 	Started   time.Time  `json:"started"`
-	Draining  bool       `json:"draining"`
+	Draining  bool       `json:"draining"` // it lets its sessions go
+	Phase     string     `json:"phase"`    // how far it is in that, one of Phases
 	Config    Config     `json:"config"`
 	Listeners []Listener `json:"listeners"`
 	Sources   []Source   `json:"sources"`
@@ -54,6 +59,12 @@ type State struct {
 	Certificates []Certificate `json:"certificates"`
 	Files        Files         `json:"open_files"`
 }
+
+// Drained is the phase in which no session is left.
+const Drained = "drained"
+
+// Phases are the words for how far a program is in letting its sessions go, in their order.
+func Phases() []string { return []string{"serving", "unready", "closing", Drained} }
 
 // Config is the configuration in force.
 type Config struct {

@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"errors"
 	"maps"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,7 +38,7 @@ func TestDrainWaitsForTheClient(t *testing.T) {
 		waitFor(t, func() bool { // all sessions were told
 			r.srv.mu.Lock()
 			defer r.srv.mu.Unlock()
-			return r.srv.draining
+			return r.srv.phase >= Closing
 		})
 		payload := make([]byte, wire.PayloadLen(header))
 		if n, err := c.Read(payload); err != nil || n < len(payload) || payload[0] != wire.OKByte {
@@ -58,7 +60,7 @@ func TestDrainSendsNothingLate(t *testing.T) {
 		sessions := slices.Collect(maps.Keys(r.srv.sessions))
 		r.srv.mu.Unlock()
 		for _, s := range sessions {
-			s.draining.Store(true)
+			s.departs.Store(uint32(betweenTransactions))
 			if !s.leave() {
 				t.Errorf("%s: an idle session does not end", sql)
 			}
@@ -88,11 +90,181 @@ func TestConversationLeave(t *testing.T) {
 			t.Errorf("%s: the conversation ended", name)
 		}
 	}
+	open := &relay.Conversation{}
+	open.Update(func(s *relay.State) { s.InTrans = true })
+	if !open.Abandon() || !open.Ended.Load() {
+		t.Error("a transaction cannot be abandoned")
+	}
 	c := &relay.Conversation{}
 	if !c.Decide() {
 		t.Error("a conversation has ended from the start")
 	}
 	if c.Decided(); !c.Leave() || c.Decide() {
 		t.Error("a conversation goes on behind its end")
+	}
+}
+
+// slowly has sessions let go in steps that a test can look at.
+func slowly(delay, spread time.Duration) func(*Config, *Settings) {
+	return func(_ *Config, live *Settings) {
+		live.DrainDelay, live.DrainSpread, live.ShutdownTimeout = delay, spread, 10*patience
+	}
+}
+
+// waitPhase waits until the server is in a phase.
+func (r *running) waitPhase(p Phase) {
+	r.t.Helper()
+	waitFor(r.t, func() bool { return r.srv.Phase() == p })
+}
+
+// TestDrainTakesSessionsForAWhile: a server that is not ready any more takes sessions, and lets none
+// go, until its delay is over.
+func TestDrainTakesSessionsForAWhile(t *testing.T) {
+	r := start(t, slowly(time.Second, 0))
+	old := r.client()
+	began := time.Now()
+	r.drain()
+	r.waitPhase(Unready)
+	late := r.client()
+	for time.Since(began) < 500*time.Millisecond {
+		for _, c := range []*peer{old, late} {
+			if ok := c.query("UPDATE t SET a = 1"); ok[0] != wire.OKByte {
+				t.Fatalf("in the delay: %q", ok)
+			}
+		}
+	}
+	old.wantClosed()
+	late.wantClosed()
+	<-r.done
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("it took %v, less than the delay", took)
+	}
+}
+
+// TestDrainSpreads: sessions that are idle do not end all at once.
+func TestDrainSpreads(t *testing.T) {
+	r := start(t, slowly(0, time.Second))
+	for range 10 {
+		r.client()
+	}
+	began := time.Now()
+	r.drain()
+	waitFor(t, func() bool { return len(r.srv.Sessions()) < 10 })
+	waitFor(t, func() bool { n := len(r.srv.Sessions()); return n > 0 && n < 6 })
+	<-r.done
+	if took := time.Since(began); took < 800*time.Millisecond {
+		t.Errorf("ten sessions ended within %v, and the spread is a second", took)
+	}
+}
+
+// TestDrainTakenBack: who drains takes no sessions and says so; taken back it serves those that are
+// left, and new ones.
+func TestDrainTakenBack(t *testing.T) {
+	r := start(t, slowly(0, time.Hour)) // of two sessions one ends at once, the other half an hour later
+	r.client()
+	r.client()
+	waitFor(t, func() bool { return len(r.srv.Sessions()) == 2 })
+	for range 2 {
+		r.srv.Drain()
+		r.waitPhase(Closing)
+		refused := r.dial()
+		refused.wantError(refused.read(), mysql.ER_SERVER_SHUTDOWN, "drains")
+		refused.wantClosed()
+		waitFor(t, func() bool { return len(r.srv.Sessions()) == 1 })
+		if err := r.srv.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if p := r.srv.Phase(); p != Serving {
+			t.Errorf("it is %v", p)
+		}
+		c := r.client()
+		for range 10 {
+			if ok := c.query("UPDATE t SET a = 1"); ok[0] != wire.OKByte {
+				t.Fatalf("taken back: %q", ok)
+			}
+		}
+	}
+	if n := len(r.srv.Sessions()); n != 2 {
+		t.Errorf("%d sessions are left, want 2", n)
+	}
+	if err := r.srv.Resume(); err != nil {
+		t.Errorf("taken back twice: %v", err)
+	}
+}
+
+// TestDrainedStays: a server without sessions stays, can be taken back, and ends.
+func TestDrainedStays(t *testing.T) {
+	r := start(t, nil)
+	c := r.client()
+	r.srv.Drain()
+	r.srv.Drain()
+	c.wantClosed()
+	r.waitPhase(Drained)
+	if err := r.srv.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	c = r.client()
+	r.srv.Drain()
+	c.wantClosed()
+	r.waitPhase(Drained)
+	select {
+	case <-r.done:
+		t.Error("it ended")
+	default:
+	}
+	r.drain()
+	<-r.done
+	if err := r.srv.Resume(); !errors.Is(err, ErrEnding) {
+		t.Errorf("taken back at the end: %v", err)
+	}
+}
+
+// TestDrainGoesOnAtTheEnd: a drain that is under way goes on at SIGTERM, by the settings in force.
+func TestDrainGoesOnAtTheEnd(t *testing.T) {
+	r := start(t, slowly(2*patience, 0))
+	c := r.client()
+	r.srv.Drain()
+	live := *r.srv.settings()
+	live.DrainDelay, live.ShutdownTimeout = 0, patience
+	r.srv.Set(&live)
+	r.waitPhase(Unready)
+	r.drain()
+	c.wantClosed()
+	<-r.done
+}
+
+// TestDrainWaitsForAnswers: a session in a transaction that sends one statement after the other
+// has all its answers when the time is over.
+func TestDrainWaitsForAnswers(t *testing.T) {
+	var mu sync.Mutex
+	ran := 0
+	r := start(t, func(_ *Config, live *Settings) { live.ShutdownTimeout = 5 * time.Second })
+	r.server.set(func(f *fakeServer) {
+		f.handle = func(string) ([][]byte, bool) {
+			mu.Lock()
+			ran++
+			mu.Unlock()
+			time.Sleep(20 * time.Millisecond) // so that a cut finds one at work
+			return [][]byte{okPayload(0, 0, mysql.SERVER_STATUS_IN_TRANS)}, true
+		}
+	})
+	c := r.client()
+	c.query("BEGIN")
+	r.drain()
+	answered := 1
+	for answered < 1<<20 {
+		if _, err := c.conn.Write(query("UPDATE t SET a = 1")); err != nil {
+			break
+		}
+		if _, _, err := wire.ReadPacket(c.conn, 1<<20); err != nil {
+			break
+		}
+		answered++
+	}
+	<-r.done
+	mu.Lock()
+	defer mu.Unlock()
+	if answered != ran || ran < 2 {
+		t.Errorf("%d statements ran, %d were answered", ran, answered)
 	}
 }

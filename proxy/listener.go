@@ -95,7 +95,9 @@ type Settings struct {
 	Sessions        int
 	Handshake       time.Duration
 	Statement       int           // most bytes of a statement to hold
-	ShutdownTimeout time.Duration // 0: sessions are cut at once
+	DrainDelay      time.Duration // how long a server that drains takes new sessions yet, though it is not ready
+	DrainSpread     time.Duration // over how long it lets its sessions go then
+	ShutdownTimeout time.Duration // from the beginning until the others are cut; 0: that is at once
 	Trace           *Trace        // nil: no session is traced
 }
 
@@ -122,10 +124,13 @@ type Server struct {
 	notices *notices
 	refused rule.Counts // statements that no single rule refused
 
-	mu       sync.Mutex // guards sessions, draining, lastID, and what listeners listen on
+	mu       sync.Mutex // guards all below but wg, and what listeners listen on
 	sessions map[*session]struct{}
 	lastID   uint64 // number of the newest session
-	draining bool
+	phase    Phase
+	empty    chan struct{}  // closed when no session is left; nil: new ones come
+	ordered  *drain         // that Drain began and nobody took back; nil: none
+	ending   bool           // Serve ends
 	wg       sync.WaitGroup // one per session
 }
 

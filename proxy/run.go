@@ -25,12 +25,3 @@ func (s *session) begin() (err error) {
 	defer s.ctx.forget()               // nobody waits until a command comes
 	return handshake{s}.run()
 }
-
-// drain closes the session once it is between two transactions. It waits for a
-// client that is slow to read its reply.
-func (s *session) drain() {
-	s.draining.Store(true)
-	if s.leave() {
-		s.close(errDrained)
-	}
-}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/facts"
@@ -78,8 +80,8 @@ func (srv *Server) Listen() error {
 	return nil
 }
 
-// Serve accepts clients until ctx is done. Then it stops accepting, closes
-// sessions as they come between two transactions, and cuts what is left after
+// Serve accepts clients until ctx is done, and drains then: Settings.DrainDelay later it stops
+// accepting, closes sessions as they come between two transactions, and cuts what is left after
 // Settings.ShutdownTimeout. It returns when all sessions have ended.
 func (srv *Server) Serve(ctx context.Context) error {
 	var accepting sync.WaitGroup
@@ -87,38 +89,18 @@ func (srv *Server) Serve(ctx context.Context) error {
 		accepting.Go(l.accept)
 	}
 	<-ctx.Done()
-	for _, l := range srv.listeners {
-		l.ln.Close()
-	}
-	accepting.Wait()
-	srv.drain()
+	srv.drainToTheEnd(func() {
+		for _, l := range srv.listeners {
+			l.ln.Close()
+		}
+		accepting.Wait()
+	})
+	srv.wg.Wait()
+	srv.notices.summary(srv.log)
 	for _, l := range srv.loops {
 		l.Close()
 	}
 	return nil
-}
-
-func (srv *Server) drain() {
-	srv.mu.Lock()
-	srv.draining = true
-	open := len(srv.sessions)
-	for s := range srv.sessions {
-		srv.wg.Go(s.drain)
-	}
-	srv.mu.Unlock()
-	timeout := srv.settings().ShutdownTimeout
-	srv.log.Info("draining", "sessions", open, "timeout", timeout)
-	cut := time.AfterFunc(timeout, func() {
-		srv.mu.Lock()
-		defer srv.mu.Unlock()
-		srv.log.Warn("cutting sessions that did not end in time", "sessions", len(srv.sessions))
-		for s := range srv.sessions {
-			s.close(errDrained)
-		}
-	})
-	srv.wg.Wait()
-	cut.Stop()
-	srv.notices.summary(srv.log)
 }
 
 // acceptPause is how long accepting waits after an error such as too many
@@ -147,8 +129,12 @@ func (srv *Server) start(l *listener, conn net.Conn) {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	limit := srv.settings().Sessions
-	if srv.draining || limit > 0 && len(srv.sessions) >= limit {
-		srv.wg.Go(func() { refuseConn(conn, limit) })
+	switch {
+	case srv.phase >= Closing:
+		srv.wg.Go(func() { refuseConn(conn, clienterr.Draining()) })
+		return
+	case limit > 0 && len(srv.sessions) >= limit:
+		srv.wg.Go(func() { refuseConn(conn, clienterr.TooManySessions(limit)) })
 		return
 	}
 	srv.lastID++
@@ -159,10 +145,10 @@ func (srv *Server) start(l *listener, conn net.Conn) {
 	go s.run()
 }
 
-func refuseConn(conn net.Conn, limit int) {
+func refuseConn(conn net.Conn, why *mysql.MyError) {
 	defer conn.Close()
 	if conn.SetDeadline(time.Now().Add(time.Second)) == nil {
-		_, _ = conn.Write(wire.AppendERR(nil, 0, clienterr.TooManySessions(limit))) // it is told why, if it still listens
+		_, _ = conn.Write(wire.AppendERR(nil, 0, why)) // it is told, if it still listens
 	}
 }
 

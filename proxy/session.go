@@ -45,18 +45,18 @@ type session struct {
 	in        *inlet // from the client; toServer's
 	holding   int    // bytes at its front that are the held command's
 
-	clientMu sync.Mutex  // held from reading a reply's bytes off the machine to having written them
-	gone     latch       // raised when no reply will come any more
-	ctx      leaving     // for what toServer may wait for, and why the session ended
-	login    *time.Timer // nil once there was one
-	draining atomic.Bool
+	clientMu sync.Mutex    // held from reading a reply's bytes off the machine to having written them
+	gone     latch         // raised when no reply will come any more
+	ctx      leaving       // for what toServer may wait for, and why the session ended
+	login    *time.Timer   // nil once there was one
+	departs  atomic.Uint32 // a departure
 }
 
 // Why sessions end, as logs say it.
 var (
 	errClientGone = errors.New("client closed the connection")
 	errServerGone = errors.New("server closed the connection")
-	errDrained    = errors.New("idproxy is shutting down")
+	errDrained    = errors.New("idproxy drains")
 	errClosed     = errors.New("closed by an operator")
 	errTimeout    = errors.New("login took longer than limits.handshake")
 )
@@ -93,6 +93,7 @@ func (s *session) end() {
 	srv.mu.Lock()
 	delete(srv.sessions, s)
 	s.l.stats.End(&s.stats)
+	srv.emptied()
 	srv.mu.Unlock()
 	defer srv.wg.Done()
 	s.log(nil).Info("session ended", "reason", s.ctx.why(), "duration", time.Since(s.who.started).Round(time.Millisecond))
@@ -106,12 +107,19 @@ func (s *session) loggedIn() {
 	}
 }
 
-// leave ends the session between two transactions: a command that comes later is
+// leave ends the session if it is to depart, and may now: a command that comes later is
 // not sent. A reply stops being pending before the client has all of it, so
 // whoever writes to the client is waited for.
 func (s *session) leave() bool {
+	when := departure(s.departs.Load())
+	if when == stays {
+		return false
+	}
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
+	if when == betweenCommands {
+		return s.c.Abandon()
+	}
 	return s.c.Leave()
 }
 

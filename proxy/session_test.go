@@ -214,7 +214,7 @@ func TestDrainDuringLogin(t *testing.T) {
 	waitFor(t, func() bool {
 		r.srv.mu.Lock()
 		defer r.srv.mu.Unlock()
-		return r.srv.draining
+		return r.srv.phase >= Closing
 	})
 	begun := time.Now()
 	close(login)

@@ -26,7 +26,7 @@ func (s toClient) relay(in *inlet) error {
 		s.loggedIn()
 		s.stats.LoggedIn.Store(true)
 	}
-	if s.draining.Load() && s.leave() {
+	if s.leave() {
 		return errDrained
 	}
 	return nil

@@ -71,7 +71,7 @@ func (s toServer) act(act relay.Action, b []byte) error {
 		s.chosen().refused("", rule.TooLarge, e)
 		err = s.answer(e, s.requests.Seq)
 	}
-	if err == nil && s.draining.Load() && s.leave() { // it was answered here
+	if err == nil && s.leave() { // it was answered here
 		return errDrained
 	}
 	return err

@@ -64,11 +64,11 @@ func (srv *Server) RefusedByNoRule() (byReason [rule.Reasons]uint64) {
 	return byReason
 }
 
-// Draining reports whether the server shuts down.
-func (srv *Server) Draining() bool {
+// Phase returns how far the server is in letting its sessions go.
+func (srv *Server) Phase() Phase {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	return srv.draining
+	return srv.phase
 }
 
 // Listeners returns what all listeners do.

@@ -116,6 +116,9 @@ func printState(out io.Writer, s *monitor.State) error {
 		return err
 	}
 	row(w, fmt.Sprintf("idproxy %s, up %v, %s", s.Version, s.Time.Sub(s.Started).Round(time.Second), s.Config.File))
+	if s.Draining {
+		row(w, "it drains: "+s.Phase)
+	}
 	if s.Config.Problem != "" {
 		row(w, "configuration not reloaded: "+s.Config.Problem)
 	}

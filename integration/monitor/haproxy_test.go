@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,7 +21,8 @@ import (
 	"idproxy/integration/process"
 )
 
-// balancer is what docs/monitoring.md has for HAProxy.
+// balancer is what docs/monitoring.md has for HAProxy. Its arguments are where it listens, how it
+// checks, and twice an address and its admin port.
 const balancer = `
 defaults
   mode tcp
@@ -32,11 +35,95 @@ frontend mysql
   default_backend idproxy
 backend idproxy
   balance roundrobin
-  option httpchk GET /readyz?listener=a
+%s
   default-server check inter 500ms fall 1 rise 1 on-marked-down shutdown-sessions
   server a %s port %s
   server b %s port %s
 `
+
+// What its check is: sessions of a process that is not ready are cut, or stay while it drains.
+const (
+	cutting = "  option httpchk GET /readyz?listener=a"
+	keeping = "  option httpchk GET /readyz?listener=a&draining=404\n  http-check disable-on-404"
+)
+
+// portOf is the port of an address.
+func portOf(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
+
+// behindHAProxy starts HAProxy in front of two proxies and returns where it listens.
+func behindHAProxy(t *testing.T, check, a, adminA, b, adminB string) (addr string) {
+	t.Helper()
+	program, err := exec.LookPath("haproxy")
+	if err != nil {
+		program = "/usr/sbin/haproxy"
+	}
+	addr, path := freeAddr(t), filepath.Join(t.TempDir(), "haproxy.cfg")
+	if err := os.WriteFile(path, fmt.Appendf(nil, balancer, addr, check, a, portOf(adminA), b, portOf(adminB)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	haproxy, err := process.Start(process.Spec{Path: program, Args: []string{"-db", "-f", path}, Log: path + ".log"})
+	if err != nil {
+		t.Fatalf("%v: make test installs it", err)
+	}
+	t.Cleanup(func() {
+		if err := haproxy.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return addr
+}
+
+// recycling are clients that connect for every ten statements, as pools recycle connections.
+type recycling struct {
+	done, failed atomic.Int64
+	mu           sync.Mutex
+	errs         map[string]int // by their texts, without numbers
+	stop         context.CancelFunc
+	all          sync.WaitGroup
+}
+
+func (r *recycling) fail(err error) {
+	r.failed.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs[regexp.MustCompile(`[0-9]+`).ReplaceAllString(err.Error(), "?")]++
+}
+
+// end stops the clients and returns their errors.
+func (r *recycling) end() map[string]int {
+	r.stop()
+	r.all.Wait()
+	return r.errs
+}
+
+// recycle starts clients. refused is told of connections that fail.
+func recycle(t *testing.T, pool *sql.DB, clients int, refused func(*recycling, error)) *recycling {
+	t.Helper()
+	stop, cancel := context.WithCancel(t.Context())
+	r := &recycling{errs: map[string]int{}, stop: cancel}
+	for range clients {
+		r.all.Go(func() {
+			for stop.Err() == nil {
+				conn, err := pool.Conn(context.Background())
+				if err != nil {
+					refused(r, err)
+					continue
+				}
+				for range 10 {
+					if _, err := conn.ExecContext(context.Background(), "INSERT INTO t (a) VALUES (1)"); err != nil {
+						r.fail(err)
+						break
+					}
+					r.done.Add(1)
+				}
+				_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // it closes the connection
+				conn.Close()
+			}
+		})
+	}
+	t.Cleanup(func() { r.end() })
+	return r
+}
 
 // freeAddr returns an address that nobody listens on now.
 func freeAddr(t *testing.T) string {
@@ -61,24 +148,7 @@ func TestBalancer(t *testing.T) {
 	b := start(t, server, db, fmt.Sprintf(config, strings.Replace(dsn, server.Addr, store.addr, 1), db))
 	harness.MustExec(t, a.open(t, 1), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 
-	program, err := exec.LookPath("haproxy")
-	if err != nil {
-		program = "/usr/sbin/haproxy"
-	}
-	addr, path := freeAddr(t), filepath.Join(t.TempDir(), "haproxy.cfg")
-	port := func(w *watched) string { return w.admin[strings.LastIndexByte(w.admin, ':')+1:] }
-	if err := os.WriteFile(path, fmt.Appendf(nil, balancer, addr, a.Addr("a"), port(a), b.Addr("a"), port(b)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	haproxy, err := process.Start(process.Spec{Path: program, Args: []string{"-db", "-f", path}, Log: path + ".log"})
-	if err != nil {
-		t.Fatalf("%v: make test installs it", err)
-	}
-	t.Cleanup(func() {
-		if err := haproxy.Kill(); err != nil {
-			t.Error(err)
-		}
-	})
+	addr := behindHAProxy(t, cutting, a.Addr("a"), a.admin, b.Addr("a"), b.admin)
 	pool := harness.Open(t, server.Config(db), addr)
 	pool.SetMaxOpenConns(8)
 	wait := func(what string, ok func() bool) {
@@ -91,49 +161,21 @@ func TestBalancer(t *testing.T) {
 	}
 	wait("HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
 
-	// Clients that connect for every ten statements, as pools recycle connections.
 	const clients = 8
-	var failed, done atomic.Int64
-	var mu sync.Mutex
-	errs := map[string]int{}
-	stop, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var all sync.WaitGroup
-	for range clients {
-		all.Go(func() {
-			for stop.Err() == nil {
-				conn, err := pool.Conn(context.Background())
-				if err != nil {
-					continue // no statement
-				}
-				for range 10 {
-					if _, err := conn.ExecContext(context.Background(), "INSERT INTO t (a) VALUES (1)"); err != nil {
-						failed.Add(1)
-						mu.Lock()
-						errs[regexp.MustCompile(`[0-9]+`).ReplaceAllString(err.Error(), "?")]++
-						mu.Unlock()
-						break
-					}
-					done.Add(1)
-				}
-				_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // it closes the connection
-				conn.Close()
-			}
-		})
-	}
+	load := recycle(t, pool, clients, func(*recycling, error) {}) // a connection that fails is no statement
 	used := func(w *watched) float64 { return w.metric(t, "ids_issued_total", `source="ids"`) }
 	wait("both are used", func() bool { return used(a) > 500 && used(b) > 500 })
-	if n := failed.Load(); n > 0 {
-		t.Errorf("%d failed while all was well: %v", n, errs)
+	if n := load.failed.Load(); n > 0 {
+		t.Errorf("%d failed while all was well", n)
 	}
-	failed.Store(0)
+	load.failed.Store(0)
 	store.shut()
 	wait("b is not ready", func() bool { status, _ := b.get(t, "/readyz?listener=a"); return status == 503 })
-	before := done.Load()
-	wait("the others go on", func() bool { return done.Load() > before+3000 })
-	lost := failed.Load()
+	before := load.done.Load()
+	wait("the others go on", func() bool { return load.done.Load() > before+3000 })
+	lost := load.failed.Load()
 	if lost > clients {
-		t.Errorf("%d statements failed, want those that were under way, %d at most: %v", lost, clients, errs)
+		t.Errorf("%d statements failed, want those that were under way, %d at most", lost, clients)
 	}
 	after := used(b)
 	time.Sleep(2 * time.Second)
@@ -142,18 +184,84 @@ func TestBalancer(t *testing.T) {
 	}
 	store.open()
 	wait("b is used again", func() bool { return used(b) > after+500 })
-	if n := failed.Load() - lost; n > 0 {
-		t.Errorf("%d failed when the store was back: %v", n, errs)
+	if n := load.failed.Load() - lost; n > 0 {
+		t.Errorf("%d failed when the store was back", n)
 	}
-	cancel()
-	all.Wait()
+	errs := load.end()
 	var rows, distinct int64
 	if err := pool.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT id) FROM t").Scan(&rows, &distinct); err != nil {
 		t.Fatal(err)
 	}
-	if rows < done.Load() || rows != distinct {
-		t.Errorf("%d rows, %d distinct, %d acknowledged", rows, distinct, done.Load())
+	if rows < load.done.Load() || rows != distinct {
+		t.Errorf("%d rows, %d distinct, %d acknowledged", rows, distinct, load.done.Load())
 	}
 	t.Logf("%d statements failed when b lost its store: %v", lost, errs)
 	t.Logf("compared: %d rows", rows)
+}
+
+// TestRollingRestart restarts two proxies behind HAProxy, one after the other, under clients whose
+// pools recycle their connections. With drain.delay no statement fails, and no connection.
+func TestRollingRestart(t *testing.T) {
+	if failed := rollingRestart(t, "drain: {delay: 4s, spread: 1s}\n"); failed != 0 {
+		t.Errorf("%d statements or connections failed", failed)
+	}
+	if failed := rollingRestart(t, ""); failed == 0 {
+		t.Error("without a delay nothing fails either: the test finds nothing")
+	}
+}
+
+func rollingRestart(t *testing.T, drain string) (failed int64) {
+	server := harness.MariaDB(t)
+	db, kept := harness.Database(t, server), harness.Database(t, server)
+	config := fmt.Sprintf("listeners: [{name: a, listen: %%q, upstream: %q}]\nadmin: {listen: %%q}\n%s"+
+		"stores: {main: {mysql: {dsn: %q}}}\nsources: {ids: {segment: {store: main}}}\nrules: [{table: %s.t, column: id, source: ids}]\n",
+		server.Addr, drain, harness.StoreDSN(server, kept), db)
+	var addrs, admins [2]string
+	var proxies [2]*harness.Proxy
+	begin := func(i int) {
+		t.Helper()
+		proxies[i] = harness.Start(t, harness.Spec{Plain: true, Config: fmt.Sprintf(config, addrs[i], admins[i])})
+	}
+	for i := range proxies {
+		addrs[i], admins[i] = freeAddr(t), freeAddr(t)
+		begin(i)
+	}
+	addr := behindHAProxy(t, keeping, addrs[0], admins[0], addrs[1], admins[1])
+	pool := harness.Open(t, server.Config(db), addr)
+	pool.SetMaxOpenConns(8)
+	wait := func(what string, ok func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("never: %s", what)
+			}
+		}
+	}
+	wait("HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
+	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	load := recycle(t, pool, 8, (*recycling).fail)
+	used := func(i int) float64 {
+		return (&watched{admin: "http://" + admins[i]}).metric(t, "ids_issued_total", `source="ids"`)
+	}
+	for i := range proxies {
+		wait("both are used", func() bool { return used(0) > 200 && used(1) > 200 })
+		if err := proxies[i].Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		err := proxies[i].Wait(ctx)
+		cancel()
+		if err != nil {
+			t.Fatalf("idproxy ended with %v, want 0", err)
+		}
+		begin(i)
+	}
+	wait("both are used again", func() bool { return used(0) > 200 && used(1) > 200 })
+	errs := load.end()
+	rows, distinct := harness.Count(t, pool, "SELECT COUNT(*) FROM t"), harness.Count(t, pool, "SELECT COUNT(DISTINCT id) FROM t")
+	if acknowledged := load.done.Load(); rows < acknowledged || rows != distinct {
+		t.Errorf("%d rows, %d ids, %d acknowledged", rows, distinct, acknowledged)
+	}
+	t.Logf("compared: %d rows; failed with %q: %v", rows, drain, errs)
+	return load.failed.Load()
 }

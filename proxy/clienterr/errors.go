@@ -38,6 +38,11 @@ func TooManySessions(limit int) *mysql.MyError {
 	return New(mysql.ER_CON_COUNT_ERROR, "", "Too many connections: idproxy serves %d sessions at most (limits.sessions)", limit)
 }
 
+// Draining says that no new sessions are taken.
+func Draining() *mysql.MyError {
+	return New(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress: this idproxy drains and takes no new sessions, connect to another one")
+}
+
 // Handshake says that the login could not be read.
 func Handshake(cause error) *mysql.MyError {
 	return New(mysql.ER_HANDSHAKE_ERROR, "08S01", "Bad handshake: %v", cause)

@@ -141,7 +141,18 @@ func (c *Conversation) Decided() {
 func (c *Conversation) Leave() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deciding || c.pending.Len > 0 || c.state.InTrans || c.Phase() != PhaseCommands {
+	return !c.state.InTrans && c.leaveLocked()
+}
+
+// Abandon is Leave in the middle of a transaction, too: the server takes it back.
+func (c *Conversation) Abandon() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leaveLocked()
+}
+
+func (c *Conversation) leaveLocked() bool {
+	if c.deciding || c.pending.Len > 0 || c.Phase() != PhaseCommands {
 		return false
 	}
 	c.Ended.Store(true)

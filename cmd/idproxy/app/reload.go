@@ -79,6 +79,8 @@ func (p *Program) settings() *proxy.Settings {
 		Sessions:        int(p.cfg.Limits.Sessions),
 		Handshake:       p.cfg.Limits.Handshake,
 		Statement:       int(p.cfg.Limits.Statement),
+		DrainDelay:      p.cfg.Drain.Delay,
+		DrainSpread:     p.cfg.Drain.Spread,
 		ShutdownTimeout: p.cfg.ShutdownTimeout,
 		Trace:           traced(p.cfg.Log.Trace),
 	}

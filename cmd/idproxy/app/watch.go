@@ -210,9 +210,9 @@ func reachable(a net.Addr) bool {
 
 // State implements monitor.Program.
 func (w *watch) State() monitor.State {
-	now := w.inForce.Load()
+	now, phase := w.inForce.Load(), w.p.srv.Phase()
 	s := monitor.State{
-		Time: time.Now().UTC(), Version: Built().String(), Started: w.started.UTC(), Draining: w.p.srv.Draining(),
+		Time: time.Now().UTC(), Version: Built().String(), Started: w.started.UTC(), Draining: phase != proxy.Serving, Phase: phase.String(),
 		Config: monitor.Config{File: now.cfg.Path, SHA256: now.cfg.SHA256, Loaded: now.loaded.UTC()},
 		Files:  w.files.count(),
 		Stores: w.stores.all(now.cfg), Certificates: w.certificates.state(),
@@ -233,6 +233,12 @@ func (w *watch) ConfigText() []byte { return w.inForce.Load().text }
 
 // CloseSession implements monitor.Program.
 func (w *watch) CloseSession(id uint64) bool { return w.p.srv.CloseSession(id) }
+
+// Drain implements monitor.Program.
+func (w *watch) Drain() { w.p.srv.Drain() }
+
+// Resume implements monitor.Program.
+func (w *watch) Resume() error { return w.p.srv.Resume() }
 
 // Sessions implements monitor.Program.
 func (w *watch) Sessions() []monitor.Session {

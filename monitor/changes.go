@@ -1,0 +1,29 @@
+package monitor
+
+import "net/http"
+
+// changing guards what changes something: that takes a token, or a unix socket.
+func (s *Server) changing(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.Token == "" && !local(r) {
+			problem(w, http.StatusForbidden, "this takes a token: set admin.token, or ask over admin.socket")
+			return
+		}
+		next(w, r)
+	}
+}
+
+// drain has the program let its sessions go. It answers at once.
+func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
+	s.Logger.Info("drain asked for by the admin listener", "client.address", r.RemoteAddr)
+	s.Program.Drain()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *Server) resume(w http.ResponseWriter, _ *http.Request) {
+	if err := s.Program.Resume(); err != nil {
+		problem(w, http.StatusConflict, err.Error())
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
