@@ -37,15 +37,15 @@ func checkListeners(d *document, c *Config) {
 
 func checkTLS(d *document, l *Listener, path string) {
 	u := path + "/upstream_tls"
-	if l.UpstreamTLS.Mode == TLSDisabled {
-		if l.TLS != nil {
-			d.later(d.vals[u+"/mode"], "mode: disabled together with \"tls\" (TLS from clients, none to the server) is not available yet: use as_client or required, or remove \"tls\"")
-		}
+	switch {
+	case l.UpstreamTLS.Mode == TLSDisabled:
 		for _, key := range []string{"ca", "server_name"} {
 			if d.has(u + "/" + key) {
 				d.fail(d.keys[u+"/"+key], "%q has no effect when \"mode\" is disabled: remove one of the two", key)
 			}
 		}
+	case l.UpstreamTLS.CA != "" && l.UpstreamTLS.ServerName == "" && l.Upstream.Network == "unix":
+		d.fail(d.keys[u+"/ca"], "\"ca\" needs \"server_name\" where \"upstream\" is a unix socket: add the name that the server's certificate has, or remove \"ca\"")
 	}
 }
 

@@ -150,7 +150,7 @@ log: {level: debug, format: json}
 		{"upstream", l.Upstream, Addr{"unix", "run/mysqld.sock"}},
 		{"upstream text", l.Upstream.String(), "unix:run/mysqld.sock"},
 		{"password", string(l.Account.Password), `p: "}{'#@/`},
-		{"tls", *l.TLS, TLS{Cert: "server.pem", Key: "/abs/server.key", ClientCA: "ca.pem"}},
+		{"tls", *l.TLS, ListenerTLS{Mode: TLSOptional, Cert: "server.pem", Key: "/abs/server.key", ClientCA: "ca.pem"}},
 		{"upstream_tls", l.UpstreamTLS, UpstreamTLS{Mode: TLSRequired, CA: "ca.pem", ServerName: "db1"}},
 		{"second name", c.Listeners[1].Name, "listener1"},
 		{"dsn", string(c.Store("main").MySQL.DSN), `idproxy:p: "}{'#@/@tcp(127.0.0.1:3306)/idproxy`},

@@ -26,6 +26,8 @@ func (c *Config) setDefaults() {
 
 func (l *Listener) setDefaults() { l.UpstreamTLS.Mode = TLSAsClient }
 
+func (t *ListenerTLS) setDefaults() { t.Mode = TLSOptional }
+
 func (r *IDsRedis) setDefaults() { r.MaxIncrBy = 1_000_000 }
 
 func (h *IDsHTTP) setDefaults() { h.MaxN, h.TinyIDStep = maxN, 1000 }

@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 		"config", "idsource", "idsource/access", "idsource/httpapi", "idsource/resp", "inside", "monitor", "proxy", "proxy/stats", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/check": {
-		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/upstream",
+		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
 		"config", "idsource", "idsource/", "pattern", "proxy", "proxy/ask", "rewriter", "rule",
 	},
 	"cmd/idproxy/explain": {
@@ -60,7 +60,7 @@ var arrows = map[string][]string{
 	"proxy":                 {"proxy/", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
 	"proxy/draw":            {"rewriter", "rule", "idsource"},
 	"proxy/decide":          {"proxy/ask", "proxy/clienterr", "proxy/draw", "proxy/facts", "proxy/infile", "proxy/relay", "proxy/wire", "rewriter", "rule"},
-	"proxy/relay":           {"proxy/clienterr", "proxy/facts", "proxy/stats", "proxy/wire", "rewriter", "rule", "ascii"},
+	"proxy/relay":           {"proxy/bridge", "proxy/clienterr", "proxy/facts", "proxy/stats", "proxy/wire", "rewriter", "rule", "ascii"},
 	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
 	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
 	"proxy/facts":           {"rewriter", "rule", "pattern", "lookup"},
@@ -88,7 +88,7 @@ var arrows = map[string][]string{
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or
 // programs.
 var (
-	pure = []string{"rewriter", "rule", "pattern", "ascii", "lookup", "charset", "proxy/wire", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/decide", "proxy/clienterr"}
+	pure = []string{"rewriter", "rule", "pattern", "ascii", "lookup", "charset", "proxy/wire", "proxy/bridge", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/decide", "proxy/clienterr"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
@@ -30,51 +32,109 @@ func (s handshake) run() error {
 	if err != nil {
 		return err
 	}
-	offered := greeting.Caps &^ masked
-	serverTLS := offered&uint64(mysql.CLIENT_SSL) != 0
-	if s.l.ClientTLS == nil || !serverTLS || s.l.UpstreamTLSMode == Disabled {
-		offered &^= uint64(mysql.CLIENT_SSL)
-	}
+	offered, hasTLS := s.offer(greeting)
 	greeting.SetCaps(raw, offered)
+	if s.l.UpstreamTLSMode == Required && !hasTLS {
+		e := clienterr.NoUpstreamTLS(s.l.Upstream.String())
+		_, _ = s.client.Write(wire.AppendERR(nil, 0, e)) // the session ends here anyway
+		s.abandon(offered)
+		return e
+	}
 	if _, err := s.client.Write(wire.AppendPacket(nil, 0, raw)); err != nil {
 		s.abandon(offered)
 		return errClientGone
 	}
-	payload, seq, err := wire.ReadPacket(s.client, relay.MaxHandshake)
+	r, err := s.respond(offered)
 	if err != nil {
-		s.abandon(offered)
-		return readError(err)
+		return err
 	}
-	response, err := wire.ParseResponse(payload, 0)
-	if err != nil {
-		return s.refuse(clienterr.Handshake(err), seq, offered)
+	if s.l.ClientsNeedTLS && sideOf(s.client) == bridge.Plain {
+		return s.refuse(clienterr.TLSRequired(offered&uint64(mysql.CLIENT_SSL) != 0), r.seq, offered)
 	}
-	caps := response.Caps & (offered | wire.ClientMySQL)
-	if response.SSLRequest {
-		if payload, seq, err = s.startTLS(payload, seq, caps); err != nil {
-			return err
-		}
-		if response, err = wire.ParseResponse(payload, caps); err != nil {
-			return s.refuse(clienterr.Handshake(err), seq, offered)
-		}
-	} else if s.l.UpstreamTLSMode == Required {
-		return s.refuse(clienterr.TLSRequired(), seq, offered)
+	if !s.l.UpstreamTLSMode.toServer(hasTLS, r.request != nil) {
+		r.agreed &^= uint64(mysql.CLIENT_SSL)
+		return s.begin(greeting, r)
 	}
-	s.begin(greeting, caps)
-	s.c.SetUser([]byte(response.User))
-	wire.SetResponseCaps(payload, caps)
-	return s.write(wire.AppendPacket(nil, seq, payload))
+	r.agreed |= uint64(mysql.CLIENT_SSL)
+	if err := s.startTLS(r); err != nil {
+		return err
+	}
+	return s.begin(greeting, r)
 }
 
-// begin sets the session up for the capabilities both sides agreed on.
-func (s handshake) begin(greeting *wire.Greeting, caps uint64) {
-	s.who.thread.Store(greeting.ThreadID)
-	s.c.Begin(caps, greeting.MariaDB(), greeting.Number())
-	if secure(s.client) != secure(s.server) {
-		s.replies.Bridged = true
+// offer returns the capabilities that the client is offered, and whether the server has TLS.
+func (s handshake) offer(greeting *wire.Greeting) (caps uint64, hasTLS bool) {
+	caps = greeting.Caps &^ masked
+	hasTLS = caps&uint64(mysql.CLIENT_SSL) != 0
+	caps &^= uint64(mysql.CLIENT_SSL)
+	if s.l.ClientTLS != nil && (hasTLS || s.l.UpstreamTLSMode != AsClient) {
+		caps |= uint64(mysql.CLIENT_SSL)
 	}
+	return caps, hasTLS
+}
+
+// response is what the client answers the greeting.
+type response struct {
+	*wire.Response
+	request []byte // for TLS, in front of it; nil: there was none
+	payload []byte
+	seq     byte
+	agreed  uint64 // the capabilities that both sides have
+}
+
+// respond reads the client's response, over TLS if it asks for that.
+func (s handshake) respond(offered uint64) (r response, err error) {
+	if r.payload, r.seq, err = wire.ReadPacket(s.client, relay.MaxHandshake); err != nil {
+		s.abandon(offered)
+		return r, readError(err)
+	}
+	if r.Response, err = wire.ParseResponse(r.payload, 0); err != nil {
+		return r, s.refuse(clienterr.Handshake(err), r.seq, offered)
+	}
+	r.agreed = r.Caps & (offered | wire.ClientMySQL)
+	if !r.SSLRequest {
+		return r, nil
+	}
+	if r.agreed&uint64(mysql.CLIENT_SSL) == 0 {
+		return r, s.refuse(clienterr.Handshake(errors.New("TLS was not offered")), r.seq, offered)
+	}
+	client := tls.Server(s.client, s.l.ClientTLS)
+	if err := client.HandshakeContext(s.ctx.handed()); err != nil {
+		s.abandon(offered)
+		return r, fmt.Errorf("TLS from the client: %w", err)
+	}
+	s.setClient(client)
+	r.request = r.payload
+	if r.payload, r.seq, err = wire.ReadPacket(client, relay.MaxHandshake); err != nil {
+		s.abandon(offered)
+		return r, readError(err)
+	}
+	if r.Response, err = wire.ParseResponse(r.payload, r.agreed); err != nil {
+		return r, s.refuse(clienterr.Handshake(err), r.seq, offered)
+	}
+	return r, nil
+}
+
+// begin sets the session up for the capabilities both sides agreed on, and sends the client's
+// response.
+func (s handshake) begin(greeting *wire.Greeting, r response) error {
+	s.who.thread.Store(greeting.ThreadID)
+	s.c.Begin(r.agreed, greeting.MariaDB(), greeting.Number())
+	s.c.SetUser([]byte(r.User))
 	s.c.SetPhase(relay.PhaseAuth)
 	s.c.Send(relay.Pending{Reply: relay.ReplyAuth})
+	wire.SetResponseCaps(r.payload, r.agreed)
+	sides := bridge.Sides{Client: sideOf(s.client), Server: sideOf(s.server)}
+	if sides.Alike() {
+		return s.write(wire.AppendPacket(nil, r.seq, r.payload))
+	}
+	s.c.Login = bridge.New(sides, bridge.Greeting{
+		Plugin: greeting.Plugin, Nonce: greeting.Scramble, Factors: r.agreed&wire.MultiFactor != 0,
+	}, s.l.srv.key)
+	if s.c.Login.Blanks(r.Plugin) {
+		r.Blank()
+	}
+	return s.write(wire.AppendPacket(nil, r.seq-s.c.Login.Shift(), r.payload))
 }
 
 // greet connects to the server and reads its greeting. When there is none, the
@@ -117,34 +177,25 @@ func (s handshake) refuse(e *mysql.MyError, seq byte, offered uint64) error {
 	return e
 }
 
-// startTLS relays an SSLRequest, starts TLS on both sides, and reads the
-// client's response over it. Both sides do it or neither, so that sequence
-// numbers agree and a password in clear is as safe as the client thinks.
-func (s handshake) startTLS(request []byte, seq byte, caps uint64) (payload []byte, last byte, err error) {
-	wire.SetResponseCaps(request, caps)
-	if caps&uint64(mysql.CLIENT_SSL) == 0 {
-		return nil, 0, s.refuse(clienterr.Handshake(errors.New("TLS was not offered")), seq, caps)
+// startTLS starts TLS to the server. A client that speaks TLS has asked for it; for another one, the
+// fixed part of its response does: from there the server takes the capabilities.
+func (s handshake) startTLS(r response) error {
+	const fixed = 32
+	request, seq := r.request, r.seq-1
+	if request == nil {
+		request, seq = bytes.Clone(r.payload[:fixed]), r.seq
 	}
-	client := tls.Server(s.client, s.l.ClientTLS)
-	if err := client.HandshakeContext(s.ctx.handed()); err != nil {
-		s.abandon(caps &^ uint64(mysql.CLIENT_SSL))
-		return nil, 0, fmt.Errorf("TLS from the client: %w", err)
-	}
-	s.setClient(client)
-	if payload, last, err = wire.ReadPacket(client, relay.MaxHandshake); err != nil {
-		s.abandon(caps &^ uint64(mysql.CLIENT_SSL))
-		return nil, 0, readError(err)
-	}
+	wire.SetResponseCaps(request, r.agreed)
 	if err := s.write(wire.AppendPacket(nil, seq, request)); err != nil {
-		return nil, 0, err
+		return err
 	}
 	server := tls.Client(s.server, s.l.UpstreamTLS)
 	if err := server.HandshakeContext(s.ctx.handed()); err != nil {
-		_, _ = client.Write(wire.AppendERR(nil, last+1, clienterr.UpstreamTLS(s.l.Upstream.String(), err))) // the session ends here anyway
-		return nil, 0, fmt.Errorf("TLS to the server: %w", err)
+		_, _ = s.client.Write(wire.AppendERR(nil, r.seq+1, clienterr.UpstreamTLS(s.l.Upstream.String(), err))) // the session ends here anyway
+		return fmt.Errorf("TLS to the server: %w", err)
 	}
 	s.setServer(server)
-	return payload, last, nil
+	return nil
 }
 
 func readError(err error) error {

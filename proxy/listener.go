@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/proxy/bridge"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/loop"
@@ -42,13 +43,28 @@ type RefusedStatement struct {
 // TLSMode says when the connection to the server uses TLS.
 type TLSMode uint8
 
-// AsClient is the default: TLS to the server if, and only if, the client uses
-// it. Required refuses clients without TLS, Disabled offers them none.
+// AsClient is the default: TLS to the server if, and only if, the client uses it. The others do not
+// ask what the client does: always, if the server has it, and never.
 const (
 	AsClient TLSMode = iota
 	Required
+	Preferred
 	Disabled
 )
+
+// toServer reports whether TLS is spoken to a server that has it, or has it not.
+func (m TLSMode) toServer(has, clientTLS bool) bool {
+	switch m {
+	case Required:
+		return true
+	case Preferred:
+		return has
+	case Disabled:
+		return false
+	case AsClient:
+	}
+	return clientTLS
+}
 
 // Listener is one address that clients connect to, and its server.
 type Listener struct {
@@ -57,6 +73,8 @@ type Listener struct {
 	Upstream net.Addr
 	// ClientTLS offers TLS to clients; nil: none.
 	ClientTLS *tls.Config
+	// ClientsNeedTLS refuses clients that neither use it nor a unix socket.
+	ClientsNeedTLS bool
 	// UpstreamTLS is for the connection to the server.
 	UpstreamTLS     *tls.Config
 	UpstreamTLSMode TLSMode
@@ -122,7 +140,8 @@ type Server struct {
 	loops     []*loop.Loop
 
 	notices *notices
-	refused rule.Counts // statements that no single rule refused
+	key     func() (*bridge.Key, error) // for logins; made once
+	refused rule.Counts                 // statements that no single rule refused
 
 	mu       sync.Mutex // guards all below but wg, and what listeners listen on
 	sessions map[*session]struct{}
@@ -149,6 +168,11 @@ type listener struct {
 	decider decide.Decider
 	failed  func(code uint16) // counts an error of the server
 	forget  func()            // what is known of tables
+}
+
+// mayEncrypt reports whether clients may encrypt a password that the server wants in clear.
+func (l *listener) mayEncrypt() bool {
+	return l.UpstreamTLSMode == Required || l.UpstreamTLSMode == Preferred || l.Upstream.Network() == "unix"
 }
 
 func (l *listener) ruleBook() relay.RuleBook {

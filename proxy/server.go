@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/facts"
@@ -23,7 +24,7 @@ import (
 
 // New returns a Server that is not listening yet.
 func New(cfg Config, live *Settings) *Server {
-	srv := &Server{cfg: cfg, log: cfg.Logger, sessions: map[*session]struct{}{}, notices: newNotices()}
+	srv := &Server{cfg: cfg, log: cfg.Logger, sessions: map[*session]struct{}{}, notices: newNotices(), key: sync.OnceValues(bridge.NewKey)}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
@@ -87,6 +88,9 @@ func (srv *Server) Serve(ctx context.Context) error {
 	var accepting sync.WaitGroup
 	for _, l := range srv.listeners {
 		accepting.Go(l.accept)
+		if l.mayEncrypt() {
+			accepting.Go(func() { _, _ = srv.key() }) // before a client waits for it; an error comes again then
+		}
 	}
 	<-ctx.Done()
 	srv.drainToTheEnd(func() {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"idproxy/proxy/bridge"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/loop"
 	"idproxy/proxy/relay"
@@ -150,14 +151,15 @@ func (s *session) lockClient(by *loop.Lane) {
 	}
 }
 
-// secure reports whether a server or client takes a connection for one that a
-// password may cross in clear.
-func secure(c net.Conn) bool {
+// sideOf says what keeps others from reading a connection.
+func sideOf(c net.Conn) bridge.Side {
 	switch c.(type) {
-	case *tls.Conn, *net.UnixConn:
-		return true
+	case *tls.Conn:
+		return bridge.TLS
+	case *net.UnixConn:
+		return bridge.Socket
 	}
-	return false
+	return bridge.Plain
 }
 
 // clientClosed passes the end of the client's stream on, so that a client that

@@ -20,7 +20,7 @@ func (s toClient) relay(in *inlet) error {
 		s.denied()
 	}
 	if ev&relay.EventRefused != 0 {
-		return clienterr.Bridge()
+		return clienterr.Exposed()
 	}
 	if ev&relay.EventLoggedIn != 0 {
 		s.loggedIn()

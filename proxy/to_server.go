@@ -65,6 +65,8 @@ func (s toServer) act(act relay.Action, b []byte) error {
 		}
 		err = s.statement(b)
 		s.c.Decided()
+	case relay.ActPassword:
+		return s.password(b)
 	case relay.ActTooLarge:
 		s.stats.Commands.Add(stats.Refused, stats.Query)
 		e := clienterr.HeldTooLarge(s.requests.Limit)

@@ -35,6 +35,7 @@ type Config struct {
 	Tls            *tls.Config
 	Cut            func(n int) int // how many of n bytes to write at once; nil: all
 	Infile         func(c *Conn, name string)
+	Garble         func(sealed []byte) []byte // what is sent in place of the encrypted password; nil: that
 }
 
 // baseCaps are what every client speaks.

@@ -170,6 +170,9 @@ func (c *Conn) sendEncrypted(key, scramble []byte) {
 	if err != nil {
 		Fail("encrypt: %w", err)
 	}
+	if c.Garble != nil {
+		secret = c.Garble(secret)
+	}
 	c.Send(secret...)
 }
 

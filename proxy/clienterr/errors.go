@@ -53,14 +53,28 @@ func UpstreamTLS(upstream string, cause error) *mysql.MyError {
 	return New(mysql.ER_HANDSHAKE_ERROR, "08S01", "TLS connection error between idproxy and MySQL server on '%s': %v", upstream, cause)
 }
 
-// TLSRequired refuses a client without TLS.
-func TLSRequired() *mysql.MyError {
-	return New(3159, "HY000", "Connections using insecure transport are prohibited: idproxy's upstream_tls.mode is required, and a client without TLS in front of it is not available yet; connect with TLS")
+// TLSRequired refuses a client without TLS, whether it was offered or not.
+func TLSRequired(offered bool) *mysql.MyError {
+	then := "connect with TLS"
+	if !offered {
+		then = "and none is offered, because upstream_tls.mode is as_client and the server has none: give the server a certificate, or set upstream_tls.mode to preferred"
+	}
+	return New(3159, "HY000", "Connections using insecure transport are prohibited: idproxy's tls.mode is required; %s", then)
 }
 
-// Bridge refuses a login that needs both sides to be alike.
-func Bridge() *mysql.MyError {
-	return New(mysql.ER_ACCESS_DENIED_ERROR, "28000", "Authentication needs the password itself, and idproxy's connections to the client and to the server are not both secure or both plain: use TLS (or none) on both sides, or log in once directly so that the server caches the password")
+// NoUpstreamTLS stands for the greeting of a server that has no TLS where that is required.
+func NoUpstreamTLS(upstream string) *mysql.MyError {
+	return New(mysql.ER_HANDSHAKE_ERROR, "", "idproxy's upstream_tls.mode is required, and MySQL server on '%s' offers no TLS: give the server a certificate, or set upstream_tls.mode to preferred", upstream)
+}
+
+// Exposed refuses a login whose password came over TLS and would go on in clear.
+func Exposed() *mysql.MyError {
+	return New(mysql.ER_ACCESS_DENIED_ERROR, "28000", "Access denied: the account's plugin sends the password itself, and idproxy does not send on in clear what came over TLS; give its connection to the server TLS (upstream_tls.mode: required)")
+}
+
+// Bridge says why a login between a secure and an insecure side cannot go on.
+func Bridge(cause error) *mysql.MyError {
+	return New(mysql.ER_ACCESS_DENIED_ERROR, "28000", "Access denied: idproxy cannot pass the password on between a secure and an insecure connection: %v", cause)
 }
 
 // OutOfIDs says that the source of a rule gave no ids. Nothing was sent to

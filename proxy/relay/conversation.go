@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -17,6 +18,7 @@ import (
 type Conversation struct {
 	Caps    uint64 // what client and server both speak
 	MariaDB bool
+	Login   *bridge.Login // where one side is more secure than the other; nil: both are alike
 	phases
 	Ended atomic.Bool // leave has ended it; set under mu
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -157,7 +158,7 @@ func FuzzReplies(f *testing.F) {
 		run := func(cut cutter) *talk {
 			k := newTalk(t, fuzzCaps(caps), cut)
 			if caps&(1<<7) != 0 {
-				k.replies.Bridged = true
+				k.c.Login = bridge.New(bridge.Sides{Client: bridge.TLS}, bridge.Greeting{Plugin: "caching_sha2_password", Nonce: make([]byte, 20)}, nil)
 			}
 			for i := 0; i+1 < len(sent) && i < 16; i += 2 {
 				k.sent(fuzzPending(sent[i], sent[i+1]))

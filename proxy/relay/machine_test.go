@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/bridge"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -31,6 +32,10 @@ type talk struct {
 	events             Event
 	changed            int // calls of tablesChanged
 
+	failed error // of the last password
+
+	// onAwait returns what the server says when its key is waited for.
+	onAwait func() []byte
 	// onHeld decides on a held command, one packet; nil sends it on as it is.
 	onHeld func(packet []byte)
 }
@@ -171,7 +176,31 @@ func (k *talk) act(act Action, b []byte) {
 	case ActTooLarge:
 		k.refused++
 		k.answer(k.requests.Seq)
+	case ActPassword:
+		k.failed = k.c.Login.FromClient(b[wire.HeaderLen:], talkCarrier{k, b[3]})
 	}
+}
+
+// talkCarrier is what a session does for a login. It implements bridge.Carrier.
+type talkCarrier struct {
+	*talk
+	seq byte
+}
+
+func (c talkCarrier) ToServer(payload []byte) error {
+	c.toServer = wire.AppendPacket(c.toServer, c.seq-c.c.Login.Shift(), payload)
+	return nil
+}
+
+func (c talkCarrier) ToClient(payload []byte) error {
+	c.toClient = wire.AppendPacket(c.toClient, c.seq+1, payload)
+	return nil
+}
+
+func (c talkCarrier) Await(key <-chan []byte) (text []byte, ok bool) {
+	c.fromServer(c.onAwait())
+	text, ok = <-key
+	return text, ok
 }
 
 // answer queues or gives out an error made here, as session.answer does.
@@ -184,12 +213,17 @@ func (k *talk) answer(seq byte) {
 
 // mostKept is the most that the server-to-client machine may leave unconsumed:
 // a frame header and what decides about a packet.
-const mostKept = wire.HeaderLen + max(wire.OKPrefix, maxInfo, maxBridged)
+func (k *talk) mostKept() int {
+	if k.c.Login != nil {
+		return wire.HeaderLen + max(bridge.MaxPacket, maxInfo)
+	}
+	return wire.HeaderLen + max(wire.OKPrefix, maxInfo)
+}
 
 func (k *talk) takeServer() {
 	in := k.server[:len(k.server):len(k.server)]
 	out, used, ev := k.replies.Feed(in)
-	if used > len(in) || len(in)-used > mostKept {
+	if used > len(in) || len(in)-used > k.mostKept() {
 		k.t.Fatalf("feed of %d bytes used %d", len(in), used)
 	}
 	k.toClient = append(k.toClient, out...)

@@ -12,6 +12,10 @@ const (
 	PhaseOpaque         // both directions are copied blindly, for good
 )
 
+// MaxHandshake bounds a packet before the login has succeeded. TiProxy and
+// MySQL's own net_buffer_length both allow 1 MiB.
+const MaxHandshake = 1 << 20
+
 // phases is the phase of a conversation, and what both directions tell each other of a file.
 type phases struct {
 	now atomic.Uint32

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
@@ -25,7 +26,7 @@ type Event uint8
 const (
 	EventLoggedIn Event = 1 << iota // authentication succeeded
 	EventDenied                     // the server refused a login
-	EventRefused                    // authentication cannot be relayed between a secure and an insecure side
+	EventRefused                    // the server asks for a password that would be sent on in clear
 )
 
 // Replies is the server-to-client machine: it finds the packets in what the
@@ -39,11 +40,11 @@ type Replies struct {
 	Conversation *Conversation
 	cur          Pending
 	end          outcome
-	result       int // number of the result within the reply
-	count        int // packets left in stepCount
-	nth          int // those seen of them
-	rowsIn       int // rows of the result so far, less its column definitions; counted only where a job wants it
-	Left         int // bytes left of the current frame
+	result       int   // number of the result within the reply
+	count        int32 // packets left in stepCount
+	nth          int32 // those seen of them
+	rowsIn       int   // rows of the result so far, less its column definitions; counted only where a job wants it
+	Left         int   // bytes left of the current frame
 
 	out  []byte // what is given out when it is not simply the input
 	from int    // start of the input not given out yet
@@ -57,9 +58,6 @@ type Replies struct {
 	cont    bool // the next frame continues the packet
 	ending  bool // the packet ends the reply
 	Forward bool // any byte of this reply was given to the client
-	// Bridged: one side of the session is secure and the other is not. A login that needs both to be,
-	// or both not to be, is ended by an ERR.
-	Bridged bool
 }
 
 // Feed takes bytes that the server sent. out is what the client gets, valid
@@ -183,8 +181,8 @@ func (m *Replies) packet(in []byte, i int) (next int, ok bool) {
 		want = 1
 	}
 	switch {
-	case m.Bridged && m.cur.Reply == ReplyAuth:
-		want = min(n, maxBridged)
+	case m.bridged():
+		want = min(n, bridge.MaxPacket)
 	case want > 1 && m.cur.Watcher != nil:
 		want = min(n, m.cur.Watcher.wants())
 	}
@@ -195,13 +193,16 @@ func (m *Replies) packet(in []byte, i int) (next int, ok bool) {
 	if m.cur.Watcher != nil {
 		m.fate = m.cur.Watcher.begins(m, in[i+3])
 	}
+	if m.bridged() {
+		m.cur.SeqDelta = -m.Conversation.Login.Shift()
+	}
 	in[i+3] -= m.cur.SeqDelta
 	m.end.seq = in[i+3]
 	m.Left = wire.HeaderLen + n
 	m.cont = n == wire.MaxPayload
 	v := m.judge(payload, n)
+	m.fate = max(m.fate, v.fate)
 	if m.cur.Watcher != nil {
-		m.fate = max(m.fate, v.fate)
 		if rows := m.cur.Watcher.released(); rows != nil {
 			m.out = append(append(m.out, in[m.from:i]...), rows...)
 			m.from = i
@@ -236,7 +237,7 @@ func (m *Replies) rowCount() int { return m.rowsIn }
 
 // definition returns the number of the definition that is looked at in the reply to a PREPARE, and
 // whether those of parameters are among them.
-func (m *Replies) definition() (nth int, params bool) { return m.nth, m.params }
+func (m *Replies) definition() (nth int, params bool) { return int(m.nth), m.params }
 
 // memory is what the session remembers beyond the reply.
 func (m *Replies) memory() memory { return m.Conversation }
@@ -349,7 +350,7 @@ func (m *Replies) judgePrepare(payload []byte, n int) (v ruling) {
 			w.prepared(m, payload, p)
 		}
 		m.nth, m.params = 0, p.Definitions
-		m.count = m.definitions(p.Params, p.Definitions) + m.definitions(p.Columns, p.Definitions)
+		m.count = int32(m.definitions(p.Params, p.Definitions) + m.definitions(p.Columns, p.Definitions))
 		m.step = stepCount
 		m.ending = m.count == 0
 	}
@@ -380,14 +381,34 @@ func (m *Replies) judgeAuth(payload []byte, n int) (v ruling) {
 		m.ok(payload, n)
 		m.ending = true
 		m.events |= EventLoggedIn
-	case m.Bridged && needsBridge(payload, n):
-		m.ending = true
-		m.events |= EventRefused
-		m.end.failed = true
-		return ruling{patched: clienterr.Payload(clienterr.Bridge()), used: n}
+	case m.bridged():
+		v = m.judgeBridged(payload)
 	}
 	if m.ending {
 		m.Conversation.SetPhase(PhaseCommands)
+		if m.bridged() {
+			m.Conversation.Login.Over()
+		}
+	}
+	return v
+}
+
+// bridged reports whether the packet is of an authentication between sides that differ.
+func (m *Replies) bridged() bool {
+	return m.Conversation.Login != nil && m.active && m.cur.Reply == ReplyAuth
+}
+
+func (m *Replies) judgeBridged(payload []byte) (v ruling) {
+	payload = payload[:min(len(payload), bridge.MaxPacket)]
+	switch m.Conversation.Login.FromServer(payload) {
+	case bridge.Kept:
+		v.fate = fateOmit
+	case bridge.Refused:
+		m.ending = true
+		m.events |= EventRefused
+		m.end.failed = true
+		v = ruling{patched: clienterr.Payload(clienterr.Exposed()), used: len(payload)}
+	case bridge.Passes:
 	}
 	return v
 }

@@ -2,10 +2,13 @@ package relay
 
 import (
 	"bytes"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
@@ -231,34 +234,59 @@ func TestSequenceDelta(t *testing.T) {
 	}
 }
 
-// The RSA exchange of a full authentication cannot be relayed between a secure
-// and an insecure connection: the client is told why.
-func TestBridgeRefused(t *testing.T) {
-	full := []byte{1, 4}
-	sha256 := append([]byte("\xfesha256_password\x00"), make([]byte, 21)...)
-	for name, payload := range map[string][]byte{"caching_sha2_password": full, "sha256_password": sha256} {
-		t.Run(name, func(t *testing.T) {
-			eachWay(t, 0, func(k *talk) {
-				k.replies.Bridged = true
-				k.c.SetPhase(PhaseAuth)
-				k.sent(Pending{Reply: ReplyAuth})
-				k.fromServer(relayPacket(2, payload))
-				diff(k.t.(*testing.T), "to the client", k.toClient, relayPacket(2, clienterr.Payload(clienterr.Bridge())))
-				if k.events != EventRefused {
-					k.t.Errorf("events %b; want %b", k.events, EventRefused)
-				}
-			})
-			eachWay(t, 0, func(k *talk) { // both secure, or both not
-				k.c.SetPhase(PhaseAuth)
-				k.sent(Pending{Reply: ReplyAuth})
-				k.fromServer(relayPacket(2, payload))
-				diff(k.t.(*testing.T), "to the client", k.toClient, relayPacket(2, payload))
-				if k.events != 0 {
-					k.t.Errorf("events %b; want none", k.events)
-				}
-			})
-		})
-	}
+// unlike has the login of a talk be between a client and a server that are not equally secure.
+func (k *talk) unlike(sides bridge.Sides) {
+	k.c.Login = bridge.New(sides, bridge.Greeting{Plugin: "caching_sha2_password", Nonce: make([]byte, 20)}, sync.OnceValues(bridge.NewKey))
+	k.c.SetPhase(PhaseAuth)
+	k.sent(Pending{Reply: ReplyAuth})
+}
+
+// A password that came over TLS is not asked for where it would go on in clear.
+func TestExposedPassword(t *testing.T) {
+	clear := []byte("\xfemysql_clear_password\x00")
+	eachWay(t, 0, func(k *talk) {
+		k.unlike(bridge.Sides{Client: bridge.TLS})
+		k.fromServer(relayPacket(2, clear))
+		diff(k.t.(*testing.T), "to the client", k.toClient, relayPacket(3, clienterr.Payload(clienterr.Exposed())))
+		if k.events != EventRefused {
+			k.t.Errorf("events %b; want %b", k.events, EventRefused)
+		}
+	})
+	eachWay(t, 0, func(k *talk) { // both secure, or both not
+		k.c.SetPhase(PhaseAuth)
+		k.sent(Pending{Reply: ReplyAuth})
+		k.fromServer(relayPacket(2, clear))
+		diff(k.t.(*testing.T), "to the client", k.toClient, relayPacket(2, clear))
+		if k.events != 0 {
+			k.t.Errorf("events %b; want none", k.events)
+		}
+	})
+}
+
+// A client over TLS says its password, and the server without TLS is asked for its key. Each side
+// sees its own sequence numbers without a gap, before and behind the login.
+func TestBridgedPassword(t *testing.T) {
+	eachWay(t, 0, func(k *talk) {
+		t := k.t.(*testing.T)
+		k.unlike(bridge.Sides{Client: bridge.TLS})
+		k.onAwait = func() []byte { return relayPacket(5, []byte("\x01no key")) }
+		k.fromServer(relayPacket(2, []byte("\xfecaching_sha2_password\x00"+strings.Repeat("n", 20)+"\x00")))
+		k.fromClient(relayPacket(4, make([]byte, 32)))
+		diff(t, "to the server", k.toServer, relayPacket(3, make([]byte, 32)))
+		k.toClient, k.toServer = nil, nil
+		k.fromServer(relayPacket(4, []byte{1, 4}))
+		diff(t, "to the client", k.toClient, relayPacket(5, []byte{1, 4}))
+		k.fromClient(relayPacket(6, []byte("secret\x00")))
+		diff(t, "to the server", k.toServer, relayPacket(5, []byte{2}))
+		if k.failed == nil {
+			t.Error("what is no key was taken for one")
+		}
+		k.toClient, k.toServer = nil, nil
+		k.fromServer(append(relayPacket(6, clienterr.Payload(relayTestError(1045))), relayPacket(1, relayOkPayload(0, 0, 2))...))
+		k.fromClient(relayQuery("SELECT 1"))
+		diff(t, "to the client", k.toClient, append(relayPacket(7, clienterr.Payload(relayTestError(1045))), relayPacket(1, relayOkPayload(0, 0, 2))...))
+		diff(t, "to the server", k.toServer, relayQuery("SELECT 1"))
+	})
 }
 
 // Errors made here wait for the replies in front of them.

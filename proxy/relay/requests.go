@@ -1,12 +1,12 @@
 package relay
 
 import (
-	"bytes"
 	"encoding/binary"
 	"sync"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/bridge"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -22,6 +22,7 @@ const (
 	actDrop                    // throw the first n bytes away
 	ActTooLarge                // the same, and they end a command that was larger than may be held
 	ActReady                   // make the statement in checking ready for long data, and ask again
+	ActPassword                // the first n bytes are a packet for Conversation.Login, or the header of one that is too large
 )
 
 // Requests is the client-to-server machine: it finds the commands in what the
@@ -97,8 +98,16 @@ func (m *Requests) Next(in []byte) (n int, act Action) {
 			break
 		}
 		size := wire.PayloadLen(rest)
+		if m.password(rest) {
+			if i > 0 {
+				break
+			}
+			return m.wholePassword(rest, size)
+		}
 		if infile := m.Conversation.Phase() == PhaseInfile; m.cont || m.data(rest, size) {
+			shift := m.shift()
 			m.frame(rest, size)
+			rest[3] -= shift
 			if infile {
 				rest[3] += m.Conversation.FileDelta()
 			}
@@ -187,6 +196,31 @@ func (m *Requests) data(rest []byte, size int) bool {
 	return rest[3] != 0
 }
 
+// password reports whether the frame has what the login needs read.
+func (m *Requests) password(rest []byte) bool {
+	login := m.Conversation.Login
+	return login != nil && m.Conversation.Phase() == PhaseAuth && rest[3] != 0 && !m.cont && login.Expects()
+}
+
+func (m *Requests) wholePassword(rest []byte, size int) (int, Action) {
+	m.Seq = rest[3]
+	switch {
+	case size > bridge.MaxPacket:
+		return wire.HeaderLen, ActPassword
+	case len(rest) < wire.HeaderLen+size:
+		return 0, ActMore
+	}
+	return wire.HeaderLen + size, ActPassword
+}
+
+// shift is what sequence numbers of a login are ahead of those of the server.
+func (m *Requests) shift() byte {
+	if m.Conversation.Login == nil || m.cont || m.Conversation.Phase() != PhaseAuth {
+		return 0
+	}
+	return m.Conversation.Login.Shift()
+}
+
 // hold answers for a command that must be whole before it is decided on.
 func (m *Requests) hold(in []byte) (int, Action) {
 	size, payload, whole := wire.Packet(in)
@@ -256,7 +290,7 @@ func (m *Requests) command(rest []byte, size int) verdict {
 	case mysql.COM_STMT_SEND_LONG_DATA:
 		return m.longData(payload, size, whole)
 	}
-	if !whole && size <= maxNote {
+	if !whole && (size <= maxNote || payload[0] == mysql.COM_CHANGE_USER && len(payload) < maxNote) {
 		return waitForIt
 	}
 	return m.other(payload)
@@ -299,9 +333,7 @@ func (m *Requests) other(payload []byte) verdict {
 	case mysql.COM_INIT_DB:
 		p.choose(payload[1:])
 	case mysql.COM_CHANGE_USER:
-		user, _, _ := bytes.Cut(payload[1:], []byte{0})
-		m.Conversation.SetUser(user)
-		m.Conversation.SetPhase(PhaseAuth)
+		m.changeUser(payload[1:])
 		p.Touch = TouchSettings | TouchSchema
 		m.Last, m.Conversation.Prepared.ByName, m.Conversation.Prepared.Passed = nil, nil, passedNames{}
 	case mysql.COM_RESET_CONNECTION:
@@ -328,4 +360,17 @@ func (m *Requests) other(payload []byte) verdict {
 		m.Conversation.Send(p)
 	}
 	return forwardIt
+}
+
+// changeUser begins a login in the middle of the session.
+func (m *Requests) changeUser(payload []byte) {
+	c := wire.ParseChangeUser(payload, m.Conversation.Caps)
+	m.Conversation.SetUser(c.User)
+	m.Conversation.SetPhase(PhaseAuth)
+	if login := m.Conversation.Login; login != nil {
+		login.Again()
+		if login.Blanks(c.Plugin) {
+			c.Blank()
+		}
+	}
 }

@@ -17,6 +17,7 @@ const (
 	// ClientMySQL is LONG_PASSWORD. MariaDB's programs leave it clear to say that
 	// extended capabilities follow; what each side says is not to be touched.
 	ClientMySQL               uint64 = 1
+	MultiFactor               uint64 = 1 << 28
 	MariaDBStmtBulkOperations uint64 = 1 << 34
 	MariaDBExtendedMetadata   uint64 = 1 << 35
 	MariaDBCacheMetadata      uint64 = 1 << 36
@@ -37,6 +38,7 @@ type Greeting struct {
 	Caps     uint64
 	Status   uint16
 	Plugin   string
+	Scramble []byte // what it mixes with passwords
 
 	at int // offset of the byte behind the version's NUL
 }
@@ -62,7 +64,7 @@ func ParseGreeting(payload []byte) (*Greeting, error) {
 		g.Caps |= uint64(binary.LittleEndian.Uint32(p[extendedCapsInGreetingOffset:])) << 32
 	}
 	r := NewReader(p[greetingFixedBehindVersion:])
-	r.Bytes(max(13, int(p[20])-8)) // second part of the scramble
+	g.Scramble = append(bytes.Clone(p[4:12]), bytes.TrimSuffix(r.Bytes(max(13, int(p[20])-8)), []byte{0})...)
 	if name := bytes.TrimRight(r.Rest(), "\x00"); g.Caps&uint64(mysql.CLIENT_PLUGIN_AUTH) != 0 {
 		g.Plugin = string(name)
 	}
@@ -138,6 +140,19 @@ type Response struct {
 	User       string
 	Schema     string
 	Plugin     string
+
+	proof, plugin []byte // of the packet
+}
+
+// Blank takes out of the packet what the client says of its password, and has it name a plugin that
+// no server has: the server switches to the one that it wants.
+func (resp *Response) Blank() { blank(resp.proof, resp.plugin) }
+
+func blank(proof, plugin []byte) {
+	clear(proof)
+	if len(plugin) > 0 {
+		plugin[0] = '_'
+	}
 }
 
 // ParseResponse reads the client's answer to a greeting. tlsCaps is 0, or the
@@ -165,11 +180,11 @@ func ParseResponse(payload []byte, tlsCaps uint64) (*Response, error) {
 	resp.User = string(r.NulBytes())
 	switch {
 	case resp.has(mysql.CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA):
-		r.LenencBytes()
+		resp.proof = r.LenencBytes()
 	case resp.has(mysql.CLIENT_SECURE_CONNECTION):
-		r.Bytes(int(r.Uint8()))
+		resp.proof = r.Bytes(int(r.Uint8()))
 	default:
-		r.NulBytes()
+		resp.proof = r.NulBytes()
 	}
 	if resp.has(mysql.CLIENT_CONNECT_WITH_DB) {
 		resp.Schema = string(cString(&r))
@@ -178,7 +193,8 @@ func ParseResponse(payload []byte, tlsCaps uint64) (*Response, error) {
 		return nil, errors.New("handshake response is malformed")
 	}
 	if resp.has(mysql.CLIENT_PLUGIN_AUTH) {
-		resp.Plugin = string(cString(&r))
+		resp.plugin = cString(&r)
+		resp.Plugin = string(resp.plugin)
 	}
 	return resp, nil
 }
@@ -204,3 +220,32 @@ func SetResponseCaps(payload []byte, caps uint64) {
 		binary.LittleEndian.PutUint32(payload[extendedCapsInResponse:], uint32(caps>>32))
 	}
 }
+
+// ChangeUser is what the proxy reads of a COM_CHANGE_USER.
+type ChangeUser struct {
+	User   []byte
+	Plugin string
+
+	proof, plugin []byte
+}
+
+// ParseChangeUser reads a COM_CHANGE_USER behind its first byte. What it cannot read is empty.
+func ParseChangeUser(payload []byte, caps uint64) (c ChangeUser) {
+	r := NewReader(payload)
+	c.User = cString(&r)
+	if caps&uint64(mysql.CLIENT_SECURE_CONNECTION) != 0 {
+		c.proof = r.Bytes(int(r.Uint8()))
+	} else {
+		c.proof = r.NulBytes()
+	}
+	r.NulBytes() // schema
+	r.Uint16()   // character set
+	if caps&uint64(mysql.CLIENT_PLUGIN_AUTH) != 0 {
+		c.plugin = cString(&r)
+		c.Plugin = string(c.plugin)
+	}
+	return c
+}
+
+// Blank is that of a Response.
+func (c ChangeUser) Blank() { blank(c.proof, c.plugin) }

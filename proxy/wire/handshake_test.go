@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -65,6 +66,9 @@ func TestParseGreeting(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, err := ParseGreeting(tt.in)
+		if tt.want != nil {
+			tt.want.Scramble = []byte("scramblesecond scram")
+		}
 		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(Greeting{})); diff != "" || (err == nil) != (tt.want != nil) {
 			t.Errorf("%s: error %v, difference (-want +got):\n%s", tt.name, err, diff)
 			continue
@@ -136,10 +140,71 @@ func TestParseResponse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, err := ParseResponse(tt.in, tt.tlsCaps)
-		if diff := cmp.Diff(tt.want, got); diff != "" || (err == nil) != (tt.want != nil) {
+		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(Response{})); diff != "" || (err == nil) != (tt.want != nil) {
 			t.Errorf("%s: error %v, difference (-want +got):\n%s", tt.name, err, diff)
 		}
 	}
+}
+
+// changeUser returns a COM_CHANGE_USER behind its first byte.
+func changeUser(parts ...string) []byte { return []byte(strings.Join(parts, "")) }
+
+// TestBlank: what is left of a packet has neither what the client says of its password nor the name
+// of its plugin, and nothing else of it has changed.
+func TestBlank(t *testing.T) {
+	const (
+		plain  = uint64(mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_SECURE_CONNECTION | mysql.CLIENT_PLUGIN_AUTH)
+		withDB = plain | uint64(mysql.CLIENT_CONNECT_WITH_DB)
+		lenenc = withDB | uint64(mysql.CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA)
+	)
+	for _, tt := range []struct {
+		in, want []byte
+		caps     uint64
+		change   bool
+	}{
+		{in: response(plain, "app\x00", "\x03s\x01\x00", "sha256_password\x00"), want: response(plain, "app\x00", "\x03\x00\x00\x00", "_ha256_password\x00")},
+		{in: response(lenenc, "app\x00", "\xfc\x02\x00pw", "shop\x00", "dialog"), want: response(lenenc, "app\x00", "\xfc\x02\x00\x00\x00", "shop\x00", "_ialog")},
+		{in: response(withDB, "app\x00", "\x00", "shop\x00"), want: response(withDB, "app\x00", "\x00", "shop\x00")},
+		{in: changeUser("app\x00", "\x02pw", "shop\x00", "-\x00", "dialog\x00", "attributes"), want: changeUser("app\x00", "\x02\x00\x00", "shop\x00", "-\x00", "_ialog\x00", "attributes"), caps: plain, change: true},
+		{in: changeUser("app\x00", "\x02pw"), want: changeUser("app\x00", "\x02\x00\x00"), caps: plain, change: true},
+		{in: changeUser("app\x00", "\x09pw"), want: changeUser("app\x00", "\x09pw"), caps: plain, change: true},
+	} {
+		if tt.change {
+			c := ParseChangeUser(tt.in, tt.caps)
+			if string(c.User) != "app" {
+				t.Errorf("user %q", c.User)
+			}
+			c.Blank()
+		} else {
+			r, err := ParseResponse(tt.in, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Blank()
+		}
+		if diff := cmp.Diff(tt.want, tt.in); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// FuzzChangeUser: what is read of the packet stands in it, and blanking changes nothing in front of
+// the proof.
+func FuzzChangeUser(f *testing.F) {
+	f.Add(changeUser("app\x00", "\x02pw", "shop\x00", "-\x00", "dialog\x00", "attributes"), mysqlCaps)
+	f.Add(changeUser("app\x00", "pw\x00", "shop\x00"), uint64(0))
+	f.Fuzz(func(t *testing.T, in []byte, caps uint64) {
+		out := bytes.Clone(in)
+		c := ParseChangeUser(out, caps)
+		user := string(c.User)
+		if !bytes.HasPrefix(in, c.User) || !bytes.Contains(in, []byte(c.Plugin)) {
+			t.Errorf("%q and %q of %x", c.User, c.Plugin, in)
+		}
+		c.Blank()
+		if len(out) != len(in) || string(out[:len(user)]) != user {
+			t.Errorf("%x became %x", in, out)
+		}
+	})
 }
 
 func TestNumber(t *testing.T) {

@@ -34,11 +34,12 @@ func proxyListener(c *config.Listener) (proxy.Listener, error) {
 		Listen:   proxy.Address{Net: c.Listen.Network, Addr: c.Listen.Address},
 		Upstream: proxy.Address{Net: c.Upstream.Network, Addr: c.Upstream.Address},
 		UpstreamTLSMode: map[string]proxy.TLSMode{
-			config.TLSRequired: proxy.Required, config.TLSDisabled: proxy.Disabled,
+			config.TLSRequired: proxy.Required, config.TLSPreferred: proxy.Preferred, config.TLSDisabled: proxy.Disabled,
 		}[c.UpstreamTLS.Mode],
+		ClientsNeedTLS: c.TLS != nil && c.TLS.Mode == config.TLSRequired,
 	}
 	var err error
-	if l.ClientTLS, err = tlsconfig.Client(c.TLS); err != nil {
+	if l.ClientTLS, err = tlsconfig.Client(c.TLS.Files()); err != nil {
 		return l, err
 	}
 	if l.UpstreamTLS, err = tlsconfig.Upstream(c); err != nil {

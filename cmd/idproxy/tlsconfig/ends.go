@@ -40,7 +40,7 @@ func Certificates(cfg *config.Config) (all []Certificate, err error) {
 	}
 	for i := range cfg.Listeners {
 		l := &cfg.Listeners[i]
-		offered("listeners."+l.Name, l.TLS)
+		offered("listeners."+l.Name, l.TLS.Files())
 		add("listeners."+l.Name+".upstream_tls.ca", l.UpstreamTLS.CA, lastEnd)
 	}
 	for i := range cfg.Stores {

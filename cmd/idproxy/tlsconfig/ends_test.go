@@ -48,7 +48,7 @@ func TestCertificates(t *testing.T) {
 	writeEnds(t, at("ca.pem"), day(2), day(8), day(3))
 	cfg := &config.Config{
 		Listeners: []config.Listener{
-			{Name: "a", TLS: &config.TLS{Cert: at("chain.pem"), ClientCA: at("ca.pem")}, UpstreamTLS: config.UpstreamTLS{CA: at("ca.pem")}},
+			{Name: "a", TLS: &config.ListenerTLS{Cert: at("chain.pem"), ClientCA: at("ca.pem")}, UpstreamTLS: config.UpstreamTLS{CA: at("ca.pem")}},
 			{Name: "b"},
 		},
 		Stores: []config.Store{

@@ -1,0 +1,310 @@
+package bridge
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+const (
+	secret = "s3cret-of-a-client"
+	salt   = "12345678901234567890"
+)
+
+// keys are made once: that takes a while.
+var keys = sync.OnceValue(func() (k struct{ own, server *Key }) {
+	var err1, err2 error
+	k.own, err1 = NewKey()
+	k.server, err2 = NewKey()
+	if err := errors.Join(err1, err2); err != nil {
+		panic(err)
+	}
+	return k
+})
+
+// conversation is a login with what both sides got of it. It implements Carrier.
+type conversation struct {
+	t                  testing.TB
+	login              *Login
+	toServer, toClient [][]byte
+	key                []byte // with which the server answers; nil: it denies the login in its place
+}
+
+func begin(t testing.TB, sides Sides, name string) *conversation {
+	c := &conversation{t: t, key: append([]byte{1}, keys().server.public...)}
+	c.login = New(sides, Greeting{Plugin: name, Nonce: []byte(salt)}, func() (*Key, error) { return keys().own, nil })
+	return c
+}
+
+func (c *conversation) ToServer(payload []byte) error {
+	c.toServer = append(c.toServer, bytes.Clone(payload))
+	return nil
+}
+
+func (c *conversation) ToClient(payload []byte) error {
+	c.toClient = append(c.toClient, bytes.Clone(payload))
+	return nil
+}
+
+func (c *conversation) Await(key <-chan []byte) (text []byte, ok bool) {
+	if c.key == nil {
+		c.login.Over()
+	} else if v := c.login.FromServer(c.key); v != Kept {
+		c.t.Errorf("the server's key: verdict %d", v)
+	}
+	text, ok = <-key
+	return text, ok
+}
+
+// client gives the login a packet of the client, which must be wiped.
+func (c *conversation) client(payload []byte) error {
+	c.t.Helper()
+	if !c.login.Expects() {
+		c.t.Errorf("%q is not expected", payload)
+	}
+	payload = bytes.Clone(payload)
+	err := c.login.FromClient(payload, c)
+	if !bytes.Equal(payload, make([]byte, len(payload))) {
+		c.t.Errorf("%q is left of what the client said", payload)
+	}
+	return err
+}
+
+// asked begins a login that needs the password.
+func asked(t testing.TB, sides Sides, name string) *conversation {
+	c := begin(t, sides, name)
+	packet := []byte{1, 4}
+	if name == sha256 {
+		packet = []byte("\xfe" + name + "\x00" + salt + "\x00")
+	}
+	if v := c.login.FromServer(packet); v != Passes {
+		t.Fatalf("verdict %d", v)
+	}
+	return c
+}
+
+// TestServerEncrypts: the client says its password, and the server gets it encrypted with its own
+// key, as a client without TLS would have done it.
+func TestServerEncrypts(t *testing.T) {
+	for name, sides := range map[string]Sides{cachingSHA2: {TLS, Plain}, sha256: {TLS, Socket}, cachingSHA2 + " ": {Socket, Plain}} {
+		name = strings.TrimSpace(name)
+		c := asked(t, sides, name)
+		before := c.login.Shift()
+		if err := c.client([]byte(secret + "\x00")); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.toServer) != 2 || !bytes.Equal(c.toServer[0], []byte{plugins[name].ask}) || c.toClient != nil {
+			t.Fatalf("%s: server %q, client %q", name, c.toServer, c.toClient)
+		}
+		text, err := rsa.DecryptOAEP(sha1.New(), nil, keys().server.private, c.toServer[1], nil)
+		for i := range text {
+			text[i] ^= salt[i%len(salt)]
+		}
+		if err != nil || string(text) != secret+"\x00" {
+			t.Errorf("%s: the server read %q, %v", name, text, err)
+		}
+		if c.login.Expects() || c.login.Shift() != before-2 {
+			t.Errorf("%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
+		}
+	}
+}
+
+// TestClientEncrypts: the client asks for a key, and the server gets the password in clear.
+func TestClientEncrypts(t *testing.T) {
+	for name, sides := range map[string]Sides{cachingSHA2: {Plain, TLS}, sha256: {Socket, TLS}, cachingSHA2 + " ": {Plain, Socket}} {
+		name = strings.TrimSpace(name)
+		c := asked(t, sides, name)
+		before := c.login.Shift()
+		if err := c.client([]byte{plugins[name].ask}); err != nil || len(c.toClient) != 1 || c.toServer != nil {
+			t.Fatalf("%s: %v, client %q", name, err, c.toClient)
+		}
+		block, _ := pem.Decode(c.toClient[0][1:])
+		public, err := x509.ParsePKIXPublicKey(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed, err := mysql.EncryptPassword(secret, []byte(salt), public.(*rsa.PublicKey))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.client(sealed); err != nil || len(c.toServer) != 1 || string(c.toServer[0]) != secret+"\x00" {
+			t.Errorf("%s: %v, server %q", name, err, c.toServer)
+		}
+		if c.login.Expects() || c.login.Shift() != before+2 {
+			t.Errorf("%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
+		}
+	}
+}
+
+// TestNothingToBridge: what both sides do alike passes, and so does what a client does of its own
+// accord as the server wants it.
+func TestNothingToBridge(t *testing.T) {
+	for name, sides := range map[string]Sides{sha256: {Socket, Plain}, cachingSHA2: {TLS, Socket}, "client_ed25519": {TLS, Plain}, "dialog": {Socket, Plain}} {
+		c := begin(t, sides, "mysql_native_password")
+		for _, packet := range [][]byte{[]byte("\xfe" + name + "\x00" + salt + "\x00"), {1, 4}, {1, 3}, []byte("\x02x"), {0xfe}, {}} {
+			if v := c.login.FromServer(packet); v != Passes || c.login.Expects() {
+				t.Errorf("%s: %q: verdict %d, expects %t", name, packet, v, c.login.Expects())
+			}
+		}
+		if c.login.Blanks(name) {
+			t.Errorf("%s: what the client says first is blanked", name)
+		}
+	}
+	for _, packet := range []string{"\x02", "", "\x00"} { // it asks for the server's key, or has no password
+		c := asked(t, Sides{Socket, Plain}, cachingSHA2)
+		if err := c.client([]byte(packet)); err != nil || len(c.toServer) != 1 || string(c.toServer[0]) != packet || c.login.Expects() {
+			t.Errorf("%q: %v, server %q", packet, err, c.toServer)
+		}
+	}
+}
+
+// TestExposed: a password that came over TLS is not asked for where it would go on in clear.
+func TestExposed(t *testing.T) {
+	for _, name := range []string{"mysql_clear_password", "dialog", "authentication_openid_connect_client"} {
+		for _, first := range []string{"\xfe", "\x02"} {
+			l := New(Sides{TLS, Plain}, Greeting{Plugin: name, Factors: true}, nil)
+			if v := l.FromServer([]byte(first + name + "\x00")); v != Refused || !l.Blanks(name) {
+				t.Errorf("%s: verdict %d, blanked %t", name, v, l.Blanks(name))
+			}
+		}
+	}
+	if !New(Sides{TLS, Plain}, Greeting{}, nil).Blanks(sha256) || !New(Sides{Plain, TLS}, Greeting{}, nil).Blanks(sha256) {
+		t.Error("sha256_password: what the client says first reaches the server")
+	}
+}
+
+// TestBadBlocks: the server denies what is no password, and it is not the empty one either.
+func TestBadBlocks(t *testing.T) {
+	sealed := func(text string, size int) []byte {
+		private, err := rsa.GenerateKey(rand.Reader, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, err := mysql.EncryptPassword(text, []byte(salt), &private.PublicKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return block
+	}
+	empty := make([]byte, 1)
+	mix(empty, []byte(salt))
+	nothing, err := rsa.EncryptOAEP(sha1.New(), rand.Reader, &keys().own.private.PublicKey, empty, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &keys().own.private.PublicKey
+	zero := []byte{1} // a block that begins with a zero is the same number without it
+	for zero[0] != 0 {
+		if zero, err = mysql.EncryptPassword(secret, []byte(salt), own); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, block := range map[string][]byte{
+		"without its zero": zero[1:], "with a zero more": append([]byte{0}, zero...),
+		"garbage": bytes.Repeat([]byte{7}, 256), "short": {1, 2, 3}, "nothing": {}, "long": make([]byte, MaxPacket),
+		"another key": sealed(secret, keyBits), "another size": sealed(secret, 1024), "an empty password": nothing,
+	} {
+		c := asked(t, Sides{Plain, TLS}, cachingSHA2)
+		if err := c.client([]byte{2}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.client(block); err != nil || len(c.toServer) != 1 || len(c.toServer[0]) < 20 || strings.Contains(string(c.toServer[0]), secret) {
+			t.Errorf("%s: %v, server %q", what, err, c.toServer)
+		}
+	}
+}
+
+// TestUnbridged: where a login cannot go on, the password goes nowhere.
+func TestUnbridged(t *testing.T) {
+	ecdsa := "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEYD54V/vp+54P9DXarYqx4MPcm+HK\nRIQzNasYSoRQHQ/6S6Ps8tpMcT+KvIIC8W/e9k0W7Cm72M1P9jU7SLf/vg==\n-----END PUBLIC KEY-----\n"
+	for key, want := range map[string]string{
+		"\x01no key": "sent no RSA key", "\x01": "sent no RSA key",
+		"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n": "cannot be read", ecdsa: "no RSA key",
+	} {
+		c := asked(t, Sides{TLS, Plain}, cachingSHA2)
+		c.key = []byte(key)
+		err := c.client([]byte(secret + "\x00"))
+		if _, ours := errors.AsType[Error](err); !ours || !strings.Contains(err.Error(), want) || len(c.toServer) != 1 {
+			t.Errorf("key %q: %v, server %q", key, err, c.toServer)
+		}
+	}
+	c := asked(t, Sides{TLS, Plain}, cachingSHA2)
+	c.key = nil
+	if err := c.client([]byte(secret + "\x00")); err != nil || len(c.toServer) != 1 {
+		t.Errorf("a server that denies in place of a key: %v, server %q", err, c.toServer)
+	}
+	c = asked(t, Sides{TLS, Plain}, cachingSHA2)
+	if err := c.client(bytes.Repeat([]byte{'x'}, 250)); err == nil || !strings.Contains(err.Error(), "too long") || len(c.toServer) != 1 {
+		t.Errorf("a password of 250 bytes: %v, server %q", err, c.toServer)
+	}
+	c = asked(t, Sides{Plain, TLS}, cachingSHA2)
+	if err := c.client(make([]byte, 256)); err == nil || !strings.Contains(err.Error(), "did not ask for") || c.toServer != nil {
+		t.Errorf("a block for a key that was not given: %v, server %q", err, c.toServer)
+	}
+	short := New(Sides{TLS, Plain}, Greeting{Plugin: cachingSHA2, Nonce: []byte("short")}, nil)
+	short.FromServer([]byte{1, 4})
+	if err := short.FromClient([]byte("x\x00"), c); err == nil || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("a nonce of five bytes: %v", err)
+	}
+}
+
+// FuzzLogin plays packets of hostile clients and servers. Neither ends the program, no password that
+// is expected reaches a server in clear where others can read it, and what comes after a login is
+// over does not wait.
+func FuzzLogin(f *testing.F) {
+	f.Add(byte(2), []byte("s\x01\x04|c"+secret+"\x00|s\x01key"))
+	f.Add(byte(6), []byte("s\xfesha256_password\x00"+salt+"\x00|c\x01|cblock"))
+	f.Add(byte(6), []byte("s\x01\x04|c\x02|cblock|s\x01\x04"))
+	f.Add(byte(3), []byte("s\x02dialog\x00|s\xfe|c"))
+	f.Add(byte(2), append([]byte("s\x01\x04|cx\x00|s\x01"), keys().server.public...))
+	f.Fuzz(func(t *testing.T, kind byte, script []byte) {
+		sides := Sides{Side(kind % 3), Side(kind / 3 % 3)}
+		if sides.Alike() {
+			return
+		}
+		c := begin(t, sides, cachingSHA2)
+		c.login.factors = kind&128 != 0
+		steps := bytes.Split(script, []byte("|"))
+		for i, step := range steps {
+			if len(step) == 0 {
+				continue
+			}
+			from, payload := step[0], step[1:min(len(step), MaxPacket)]
+			if from == 's' {
+				c.login.FromServer(payload)
+				continue
+			}
+			if !c.login.Expects() {
+				continue
+			}
+			c.toServer, c.key = nil, nil
+			if i+1 < len(steps) && len(steps[i+1]) > 0 {
+				c.key = steps[i+1][1:]
+			}
+			said := bytes.Clone(payload)
+			err := c.login.FromClient(payload, c)
+			if _, ours := errors.AsType[Error](err); err != nil && !ours {
+				t.Fatalf("%v", err)
+			}
+			for _, packet := range c.toServer {
+				if sides.Server == Plain && len(said) > 1 && bytes.Contains(packet, said) {
+					t.Errorf("%q went on in clear as %q", said, packet)
+				}
+			}
+		}
+		c.login.Over()
+		c.login.Again()
+		if c.login.Expects() || c.login.Shift() != 0 {
+			t.Error("it does not begin anew")
+		}
+	})
+}
