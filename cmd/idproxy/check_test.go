@@ -100,6 +100,35 @@ func TestCheckNamesMissingCertificate(t *testing.T) {
 	holds(t, "the finding", got.out, filepath.Join(filepath.Dir(path), "gone.pem"))
 }
 
+// TestCheckTLS: what TLS does not protect from is named, and so are certificates near their end.
+func TestCheckTLS(t *testing.T) {
+	const tls = "tls: {mode: %s, cert: server.pem, key: server.key, client_ca: server.pem}"
+	for _, tt := range []struct {
+		listener string
+		lasts    time.Duration
+		status   int
+		want     []string // and nothing else
+	}{
+		{"upstream_tls: {mode: as_client}", 900 * time.Hour, 0, nil},
+		{"upstream_tls: {mode: preferred}", 900 * time.Hour, 0, []string{"does not verify the certificate of 127.0.0.1:1"}},
+		{"upstream_tls: {mode: required, ca: server.pem}", 900 * time.Hour, 0, nil},
+		{fmt.Sprintf(tls, "optional"), 900 * time.Hour, 0, []string{"does not verify", "lets those without TLS in"}},
+		{fmt.Sprintf(tls, "required") + ", upstream_tls: {mode: disabled}", 900 * time.Hour, 0, nil},
+		{"upstream_tls: {mode: required, ca: server.pem}", 13 * 24 * time.Hour, 0, []string{"warning: listeners.a.upstream_tls.ca: the certificate in"}},
+		{"upstream_tls: {mode: required, ca: server.pem}", -time.Hour, statusFinding, []string{"error: listeners.a.upstream_tls.ca: the certificate in"}},
+	} {
+		path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, "+tt.listener+"}]\n")
+		harness.WriteCertificate(t, filepath.Dir(path), tt.lasts)
+		got := runWith(t, "", "check", "--config", path)
+		if n := strings.Count(got.out, "warning: ") + strings.Count(got.out, "error: "); got.status != tt.status || n != len(tt.want) {
+			t.Errorf("%s: status %d, %d findings: %s", tt.listener, got.status, n, got.out)
+		}
+		for _, want := range tt.want {
+			holds(t, tt.listener, got.out, want)
+		}
+	}
+}
+
 // onlineConfig has one listener in front of a server and one rule. %[2]s is
 // the database.
 const onlineConfig = `listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: app, password: app}}]

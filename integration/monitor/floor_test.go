@@ -1,15 +1,8 @@
 package monitor
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -322,7 +315,7 @@ func shardDown(t *testing.T, f *floor) *fault {
 func certificateEnds(t *testing.T, f *floor) *fault {
 	with := func(lasts time.Duration) *watched {
 		dir := t.TempDir()
-		writeCertificate(t, dir, lasts)
+		harness.WriteCertificate(t, dir, lasts)
 		return f.launch(t, "", harness.Spec{Dir: dir, Config: fmt.Sprintf(
 			"listeners: [{name: a, listen: '127.0.0.1:0', upstream: %q, tls: {cert: server.pem, key: server.key}}]\n", f.server.Addr)})
 	}
@@ -334,26 +327,6 @@ func certificateEnds(t *testing.T, f *floor) *fault {
 		v.watched = with(10 * 24 * time.Hour)
 	}
 	return v
-}
-
-// writeCertificate writes server.pem and server.key.
-func writeCertificate(t *testing.T, dir string, lasts time.Duration) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lasts), IPAddresses: []net.IP{{127, 0, 0, 1}}}
-	der, err1 := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	keyDER, err2 := x509.MarshalPKCS8PrivateKey(key)
-	err = errors.Join(
-		err1, err2,
-		os.WriteFile(filepath.Join(dir, "server.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
-		os.WriteFile(filepath.Join(dir, "server.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // bitsEnd starts the proxy again with a layout whose 2^40 milliseconds are over in a year and a

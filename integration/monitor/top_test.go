@@ -257,7 +257,7 @@ func runTop(t *testing.T, program, env string, args ...string) (screen *terminal
 func TestAdminOverTLS(t *testing.T) {
 	server := harness.MariaDB(t)
 	dir := t.TempDir()
-	writeCertificate(t, dir, 90*24*time.Hour)
+	harness.WriteCertificate(t, dir, 90*24*time.Hour)
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: harness.OneListener(server.Addr) +
 		"admin: {listen: 127.0.0.1:0, token: s3cret, tls: {cert: server.pem, key: server.key}}\n"})
 	address := "https://" + regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())[1]

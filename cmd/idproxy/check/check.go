@@ -38,7 +38,11 @@ func File(ctx context.Context, file string, online bool) (*Report, error) {
 		return r, nil
 	}
 	c := &checker{cfg: cfg, patience: onlinePatience}
-	r.Findings = append(r.Findings, checkFiles(cfg)...)
+	if unusable := checkFiles(cfg); unusable != nil {
+		r.Findings = append(r.Findings, unusable...)
+	} else {
+		r.Findings = append(r.Findings, tlsNotes(cfg, time.Now())...)
+	}
 	r.Findings = append(r.Findings, c.stores()...)
 	r.Findings = append(r.Findings, c.numbers()...)
 	if text := app.Descriptors(cfg); text != "" {

@@ -1,0 +1,40 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"idproxy/cmd/idproxy/tlsconfig"
+	"idproxy/config"
+)
+
+// certificateSoon is how long before the end of a certificate check says so.
+const certificateSoon = 14 * 24 * time.Hour
+
+// tlsNotes says what TLS does not protect from, and which certificates end.
+func tlsNotes(cfg *config.Config, now time.Time) []Finding {
+	var n notes
+	for i := range cfg.Listeners {
+		l := &cfg.Listeners[i]
+		if l.Unverified() {
+			n.add(l.Pos, LevelWarning, "listener %s: it does not verify the certificate of %s: somebody on the way can be the server; name the CA in upstream_tls.ca", l.Name, l.Upstream)
+		}
+		if l.TLS != nil && l.TLS.ClientCA != "" && l.TLS.Mode == config.TLSOptional && l.Listen.Network == "tcp" {
+			n.add(l.Pos, LevelWarning, "listener %s: tls.client_ca asks clients for certificates, and lets those without TLS in, who show none; set tls.mode to required", l.Name)
+		}
+	}
+	all, err := tlsconfig.Certificates(cfg)
+	if err != nil {
+		n.findings = append(n.findings, Finding{cfg.Path + ":1:1", LevelError, oneLine(err.Error())})
+	}
+	for _, c := range all {
+		level, word := LevelWarning, "ends"
+		if now.After(c.Ends) {
+			level, word = LevelError, "has ended"
+		}
+		if c.Ends.Sub(now) < certificateSoon {
+			n.findings = append(n.findings, Finding{cfg.Path + ":1:1", level, fmt.Sprintf("%s: the certificate in %s %s on %s: renew it", c.Name, c.File, word, c.Ends.UTC().Format(time.DateTime))})
+		}
+	}
+	return n.findings
+}
