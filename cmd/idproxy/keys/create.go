@@ -86,15 +86,15 @@ func (r *Registry) Create(ctx context.Context, in, key string, start, step uint6
 	if err := st.Segments.Advance(ctx, key, start); err != nil {
 		return inside.Mark(fmt.Errorf("key %q may not have been created: %w", key, err))
 	}
-	others := maps.Clone(stores)
-	delete(others, in)
-	if err := inNone(ctx, others, key); err != nil { // of two who make it in two stores, one sees the other here
-		return fmt.Errorf("key %q was created in store %s, and is not served from two stores: %w", key, in, err)
-	}
 	if step > 0 {
 		if err := tuner.Tune(ctx, key, idsource.Tuning{Step: step}); err != nil {
 			return inside.Mark(fmt.Errorf("key %q was created, its step was not kept (idproxy source set --step sets it): %w", key, err))
 		}
+	}
+	others := maps.Clone(stores)
+	delete(others, in)
+	if err := inNone(ctx, others, key); err != nil { // of two who make it in two stores, one sees the other here
+		return fmt.Errorf("key %q was created in store %s, and is served once no other store has it: %w", key, in, err)
 	}
 	if err := r.serve(in, key, st); err != nil {
 		return err

@@ -274,6 +274,9 @@ func (r *Registry) keysOf(st sources.Keyed, name string, has listing, before map
 			continue
 		}
 		k := storeKey{name, key}
+		if r.creating[key] && r.extra[k] == nil { // Create has yet to say which store it is served from
+			continue
+		}
 		if each := ofTable(st, key); each != nil && r.extra[k] == nil {
 			if seg, err := each.OfKey(key); err == nil { // else it has more tables than it may
 				r.tables[k], all[key] = seg, r.begin(seg, key, st)
