@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"cmd/idproxy/top":   {"monitor"},
 	"cmd/idproxy/admin": {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
-		"cmd/idproxy/admin", "cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
+		"cmd/idproxy/admin", "cmd/idproxy/handover", "cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
 		"config", "idsource", "idsource/access", "idsource/httpapi", "idsource/resp", "inside", "monitor", "proxy", "proxy/stats", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/check": {
@@ -52,6 +52,7 @@ var arrows = map[string][]string{
 	},
 	"cmd/idproxy/keys":      {"cmd/idproxy/sources", "cmd/idproxy/store", "idsource", "idsource/", "inside"},
 	"cmd/idproxy/sources":   {"cmd/idproxy/census", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
+	"cmd/idproxy/handover":  {"proxy"},
 	"cmd/idproxy/ruleset":   {"config", "rule"},
 	"cmd/idproxy/store":     {"cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
 	"cmd/idproxy/tlsconfig": {"config"},

@@ -20,6 +20,16 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// upgrade answers once a successor serves, or why none does.
+func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
+	s.Logger.Info("upgrade asked for by the admin listener", "client.address", r.RemoteAddr)
+	if err := s.Program.Upgrade(); err != nil {
+		problem(w, http.StatusConflict, err.Error())
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
 func (s *Server) resume(w http.ResponseWriter, _ *http.Request) {
 	if err := s.Program.Resume(); err != nil {
 		problem(w, http.StatusConflict, err.Error())

@@ -73,6 +73,9 @@ func (c *Client) Drain(ctx context.Context) error { return c.post(ctx, "/api/v1/
 // Resume takes that back.
 func (c *Client) Resume(ctx context.Context) error { return c.post(ctx, "/api/v1/resume") }
 
+// Upgrade has a successor serve in the program's place. It returns once that does.
+func (c *Client) Upgrade(ctx context.Context) error { return c.post(ctx, "/api/v1/upgrade") }
+
 func (c *Client) post(ctx context.Context, path string) error {
 	return c.do(ctx, http.MethodPost, path, http.StatusNoContent, nil)
 }

@@ -20,6 +20,8 @@ type Program interface {
 	Drain()
 	// Resume takes that back. The error says why it cannot be.
 	Resume() error
+	// Upgrade has a successor serve in the program's place. The error says why none does.
+	Upgrade() error
 }
 
 // Milliseconds is a duration that JSON has as a number of milliseconds.

@@ -28,6 +28,8 @@ type Config struct {
 	Tracer       *slog.Logger           // of sessions that Settings.Trace chooses; nil: none
 	Loops        int                    // event loops that drive sessions; 0: goroutines do
 	OnRefused    func(RefusedStatement) // is told of each; nil: nobody is
+	// Open is how a listener's address is taken; nil: Listen.
+	Open func(network, address string) (net.Listener, error)
 }
 
 // RefusedStatement is one that was refused, or that an observing rule would have treated otherwise.

@@ -28,6 +28,9 @@ func New(cfg Config, live *Settings) *Server {
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
+	if srv.cfg.Open == nil {
+		srv.cfg.Open = Listen
+	}
 	for _, l := range cfg.Listeners {
 		made := &listener{Listener: l, srv: srv, tables: facts.New()}
 		made.decider = decide.Decider{Tables: made.tables, Rules: made.ruleBook, Second: cfg.SecondReader}
@@ -64,7 +67,7 @@ func (srv *Server) Listen() error {
 		srv.loops = append(srv.loops, l)
 	}
 	for i, l := range srv.listeners {
-		ln, err := Listen(l.Listen.Network(), l.Listen.String())
+		ln, err := srv.cfg.Open(l.Listen.Network(), l.Listen.String())
 		if err != nil {
 			for _, open := range srv.listeners[:i] {
 				open.ln.Close()
@@ -94,9 +97,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	srv.drainToTheEnd(func() {
-		for _, l := range srv.listeners {
-			l.ln.Close()
-		}
+		srv.StopAccepting()
 		accepting.Wait()
 	})
 	srv.wg.Wait()
@@ -105,6 +106,14 @@ func (srv *Server) Serve(ctx context.Context) error {
 		l.Close()
 	}
 	return nil
+}
+
+// StopAccepting closes what the server listens on, before Serve would. Whoever has copies of these
+// sockets accepts in its place.
+func (srv *Server) StopAccepting() {
+	for _, l := range srv.listeners {
+		l.ln.Close()
+	}
 }
 
 // acceptPause is how long accepting waits after an error such as too many

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func running(t *testing.T, path string) *sources.Sources {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sources.Open(cfg, slog.New(slog.DiscardHandler), nil)
+	s, err := sources.Open(cfg, slog.New(slog.DiscardHandler), nil, net.Listen, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,13 @@ import (
 )
 
 // Variable names the file that a test writes faults into. It is mapped, so that what is written is
-// in force at once. It has four numbers of eight bytes in the host's order: nanoseconds to add to
+// in force at once. It has five numbers of eight bytes in the host's order: nanoseconds to add to
 // the wall clock, nanoseconds to add to the monotonic clock, whether stores of worker numbers keep
-// no fence (not 0), and whether a series begins above the column of its first INSERT alone (not 0).
+// no fence (not 0), whether a series begins above the column of its first INSERT alone (not 0), and
+// whether a process takes no turns with the one whose place it takes (not 0).
 const Variable = "IDPROXY_FAULTS"
 
-const numbers = 4
+const numbers = 5
 
 var file = open(os.Getenv(Variable))
 
@@ -48,3 +49,6 @@ func NoFence() bool { return atomic.LoadInt64(&file[2]) != 0 }
 
 // NoBegin says that no other columns are asked for where a series begins.
 func NoBegin() bool { return atomic.LoadInt64(&file[3]) != 0 }
+
+// NoShare says that a process takes no turns with its predecessor or successor.
+func NoShare() bool { return atomic.LoadInt64(&file[4]) != 0 }

@@ -10,7 +10,9 @@
 //
 // The positions belong to one process at a time and each worker number to one
 // process at a time, by flock. Two processes of one host may share a folder for
-// their worker numbers. Within a process several sources may use one number. How series are tuned
+// their worker numbers. While a process takes the place of another one, both share the positions:
+// each has them for one change at a time, and reads them anew. Within a process several sources may
+// use one number. How series are tuned
 // belongs to nobody: any process changes it at any time, and those that draw from them obey.
 //
 // A Store is safe for concurrent use. It opens nothing until it is used; while

@@ -25,6 +25,7 @@ type Store struct {
 	logger *slog.Logger
 	turn   chan struct{} // holds one token; whoever has it may use the fields below
 	ready  bool          // the folder was looked at
+	shared bool          // the positions are let go of after each use
 	lock   *lock         // of the positions; nil until they are used
 	keys   positions     // as in the file; nil when that is unknown
 
@@ -75,7 +76,31 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) leave() { <-s.turn }
+// leave ends the turn, and lets another process have its own.
+func (s *Store) leave() {
+	if s.shared && s.lock != nil {
+		if err := s.letGo(); err != nil {
+			s.logger.Warn("positions not let go of", "file.directory", s.dir, "error.message", err)
+		}
+	}
+	<-s.turn
+}
+
+// letGo forgets the positions: another process may change them from now on.
+func (s *Store) letGo() error {
+	l := s.lock
+	s.lock, s.keys = nil, nil
+	return l.release()
+}
+
+// Share has the store keep the positions for as long as one use of them takes, so that another
+// process that shares them has its turn. It is for the time in which one process takes the other's
+// place. Otherwise the store keeps them once it has used them.
+func (s *Store) Share(with bool) {
+	s.turn <- struct{}{}
+	defer s.leave()
+	s.shared = with
+}
 
 func (s *Store) prepare() error {
 	if s.ready {
@@ -93,9 +118,13 @@ func (s *Store) prepare() error {
 }
 
 // load locks and reads the positions unless that was done before.
-func (s *Store) load() error {
+func (s *Store) load(ctx context.Context) error {
 	if s.lock == nil {
-		l, err := acquire(filepath.Join(s.dir, segmentsFile+".lock"))
+		path := filepath.Join(s.dir, segmentsFile+".lock")
+		l, err := acquire(path)
+		if err != nil && s.shared {
+			l, err = acquireSoon(ctx, path)
+		}
 		if err != nil {
 			return err
 		}
@@ -126,7 +155,7 @@ func (s *Store) change(ctx context.Context, key string, made bool, move func(ids
 		return err
 	}
 	defer s.leave()
-	if err := s.load(); err != nil {
+	if err := s.load(ctx); err != nil {
 		return fmt.Errorf("file store: %w", err)
 	}
 	old, exists := s.keys[key]
@@ -173,7 +202,7 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 		return idsource.Position{}, err
 	}
 	defer s.leave()
-	if err := s.load(); err != nil {
+	if err := s.load(ctx); err != nil {
 		return idsource.Position{}, fmt.Errorf("file store: %w", err)
 	}
 	return s.keys[key], nil
@@ -204,7 +233,7 @@ func (s *Store) Keys(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer s.leave()
-	if err := s.load(); err != nil {
+	if err := s.load(ctx); err != nil {
 		return nil, fmt.Errorf("file store: %w", err)
 	}
 	return slices.Sorted(maps.Keys(s.keys)), nil
@@ -242,10 +271,9 @@ func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back b
 func (s *Store) Close() error {
 	s.turn <- struct{}{}
 	defer s.leave()
+	s.ready = false
 	if s.lock == nil {
 		return nil
 	}
-	l := s.lock
-	s.lock, s.keys, s.ready = nil, nil, false
-	return l.release()
+	return s.letGo()
 }

@@ -20,6 +20,10 @@ func (s *Snowflake) keep() {
 	var last, before reading
 	var jumped time.Duration // when a jump was first seen; 0: none
 	for s.life.Err() == nil {
+		if s.turns.Load() {
+			s.takeTurn()
+			continue
+		}
 		next := s.cfg.Renew
 		at := s.time.mono() // before the wall clock is read, as before.mono is behind it: a pause between them is no step
 		r := reading{s.time.wall(), s.time.mono()}

@@ -27,6 +27,7 @@ type Snowflake struct {
 	end   context.CancelFunc
 	wg    sync.WaitGroup
 	lease idsource.Lease // of a fixed number: keep's while it runs, then Close's
+	turns atomic.Bool    // a fixed number is held for moments, see Share
 	kick  chan struct{}  // asks keep to renew now
 	swap  chan string    // asks the pool for another number, and says why
 	fresh atomic.Uint64  // numbers that the pool gave

@@ -24,6 +24,7 @@ func (s *Snowflake) Standing() idsource.Standing {
 		now.Problem = s.fail(idsource.Closed, nil, "")
 	case g == nil && failed != nil:
 		now.Problem = failed
+	case g == nil && s.turns.Load(): // it has one when it needs it
 	case g == nil:
 		now.Problem = s.fail(idsource.NotReady, errors.New("it has no worker number yet"), "")
 	default:

@@ -54,7 +54,7 @@ func (s *Snowflake) wait(ctx context.Context, try func() (stall, uint64)) error 
 		if hopeless || why == spent || need > most-waited {
 			return s.refuse(why, lack)
 		}
-		if why == atFence {
+		if why == atFence || why == noGrant && s.turns.Load() {
 			s.renewNow()
 		}
 		var caughtUp <-chan time.Time

@@ -17,7 +17,7 @@ const FaultsVariable = "IDPROXY_FAULTS"
 // it is started again.
 type Faults struct {
 	path    string
-	numbers *[4]int64
+	numbers *[5]int64
 }
 
 // NewFaults writes a file without faults.
@@ -36,7 +36,7 @@ func NewFaults(tb testing.TB, path string) *Faults {
 	if err := errors.Join(err, file.Close()); err != nil {
 		tb.Fatal(err)
 	}
-	f.numbers = (*[4]int64)(unsafe.Pointer(unsafe.SliceData(mem))) // for as long as the test program lives
+	f.numbers = (*[5]int64)(unsafe.Pointer(unsafe.SliceData(mem))) // for as long as the test program lives
 	return f
 }
 
@@ -54,3 +54,6 @@ func (f *Faults) NoFence() { atomic.StoreInt64(&f.numbers[2], 1) }
 
 // NoBegin has series begin above the column of their first INSERT alone, from the next start on.
 func (f *Faults) NoBegin() { atomic.StoreInt64(&f.numbers[3], 1) }
+
+// NoShare has no process take turns with the one whose place it takes, from the next start on.
+func (f *Faults) NoShare() { atomic.StoreInt64(&f.numbers[4], 1) }

@@ -6,9 +6,11 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"idproxy/cmd/idproxy/handover"
 	"idproxy/cmd/idproxy/keys"
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/sources"
@@ -17,13 +19,28 @@ import (
 	"idproxy/rewriter/grammar"
 )
 
-// Serve runs the proxy that a file configures until ctx is done. Its log goes to w.
+// Serve runs the proxy that a file configures until ctx is done, or a successor serves in its place.
+// Its log goes to w.
 func Serve(ctx context.Context, file string, w io.Writer) error {
+	start, err := handover.Begin()
+	if err != nil {
+		return err
+	}
+	err = serve(ctx, file, w, start)
+	if err != nil {
+		start.Failed(err)
+	}
+	return err
+}
+
+func serve(ctx context.Context, file string, w io.Writer, start *handover.Start) error {
 	cfg, err := config.Load(file)
 	if err != nil {
 		return err
 	}
-	return New(cfg, w).Serve(ctx, file)
+	p := New(cfg, w)
+	p.succession.start = start
+	return p.Serve(ctx, file)
 }
 
 // Program is a running idproxy: the sources of ids, the sessions that fill INSERTs from
@@ -38,11 +55,13 @@ type Program struct {
 	ids     *idServer // nil: none
 	counts  ruleset.Counts
 	watch   *watch
+	succession
 }
 
 // New returns a program that does not run yet. Its log goes to w.
 func New(cfg *config.Config, w io.Writer) *Program {
 	p := &Program{cfg: cfg, level: &slog.LevelVar{}, counts: ruleset.Counts{}}
+	p.succession = succession{p: p, start: &handover.Start{Sockets: &handover.Sockets{}}, succeeded: make(chan struct{})}
 	p.watch = newWatch(p)
 	setLevel(p.level, cfg.Log)
 	all := newHandler(w, cfg.Log)
@@ -59,17 +78,15 @@ func (p *Program) Stats() *proxy.Stats { return &p.srv.Stats }
 func (p *Program) Counts() ruleset.Counts { return p.watch.inForce.Load().counts }
 
 // Serve runs the program, which was made from a file, until ctx is done. SIGHUP reads the file
-// again.
+// again, SIGUSR2 has a successor serve in its place.
 func (p *Program) Serve(ctx context.Context, file string) (err error) {
-	p.sources, err = sources.Open(p.cfg, p.log, p.watch.fetched)
+	defer p.gone()
+	listen := p.start.Sockets.Listen
+	p.sources, err = sources.Open(p.cfg, p.log, p.watch.fetched, listen, p.start.Succeeds())
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if cerr := p.sources.Close(); err == nil {
-			err = cerr
-		}
-	}()
+	defer joined(&err, p.sources.Close)
 	p.sources.WarnOfCrashes(ctx)
 	if text := Descriptors(p.cfg); text != "" {
 		p.log.Warn("too few open files", "reason", text)
@@ -79,7 +96,7 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 		return err
 	}
 	second := grammar.New(knownShapes)
-	listeners.SecondReader, listeners.Tracer = second, p.tracer
+	listeners.SecondReader, listeners.Tracer, listeners.Open = second, p.tracer, listen
 	listeners.OnRefused = func(r proxy.RefusedStatement) { p.watch.noteRefusal(&r) }
 	defer p.watch.refusing.close()
 	if p.cfg.Admin != nil {
@@ -87,39 +104,43 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	}
 	p.srv = proxy.New(listeners, p.settings())
 	p.watch.reloaded(p.cfg)
-	if p.cfg.Admin != nil {
-		stopWatch, err := p.watch.serve(ctx, p.cfg.Admin)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			if werr := stopWatch(); err == nil {
-				err = werr
-			}
-		}()
+	stopWatch, err := p.watch.serve(ctx, p.cfg.Admin, listen)
+	if err != nil {
+		return err
 	}
+	defer joined(&err, stopWatch)
 	if err := p.srv.Listen(); err != nil {
 		return err
 	}
-	if p.ids, err = serveIDs(p.cfg.IDs, keys.New(p.log, p.sources), p.log, p.watch.api, p.sources.Leader); err != nil {
+	if p.ids, err = serveIDs(p.cfg.IDs, keys.New(p.log, p.sources), p.log, p.watch.api, p.sources.Leader, listen); err != nil {
 		return err
 	}
-	defer func() {
-		if cerr := p.ids.close(); err == nil {
-			err = cerr
-		}
-	}()
+	stopIDs := sync.OnceValue(p.ids.close)
+	defer joined(&err, stopIDs)
 	p.sources.ServeOrder(p.ids.announced())
-	p.notify(daemon.SdNotifyReady)
-	stopReloads := p.reloadOnHangup(file)
-	defer stopReloads()
+	defer p.reloadOnHangup(file)()
+	defer p.upgradeOnSignal()()
+	p.comeUp(ctx)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	go p.handOver(ctx, func() {
+		end()
+		_ = stopWatch() // what they say is said again at the end
+		_ = stopIDs()
+	})
 	err = p.srv.Serve(ctx)
-	p.notify(daemon.SdNotifyStopping)
 	ids, _ := p.Counts().Sum()
 	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", ids, "refused", p.srv.Stats.Refused.Load(),
 		"unseen", p.srv.Stats.Unseen.Load(),
 		"shapes.agreed", second.Agreed.Load(), "shapes.unread", second.Unread.Load(), "shapes.differ", second.Differs.Load())
 	return err
+}
+
+// joined adds the error of what ends something to that of a function that is left.
+func joined(err *error, end func() error) {
+	if ended := end(); *err == nil {
+		*err = ended
+	}
 }
 
 // knownShapes is how many shapes of statements the second reader remembers: eight bytes each.

@@ -18,7 +18,6 @@ import (
 	"idproxy/idsource/access"
 	"idproxy/idsource/httpapi"
 	"idproxy/idsource/resp"
-	"idproxy/proxy"
 )
 
 // idServer hands ids to other programs, over the protocol of Redis and over HTTP.
@@ -27,6 +26,7 @@ type idServer struct {
 	leader    func() string // where clients ask for ids of series in one order
 	users     sharedUsers
 	redis     string // where clients are told to ask this process; empty: they are not
+	open      listen
 	log       *slog.Logger
 	listeners []net.Listener
 	serve     []func(context.Context) // one for each listener, which it closes
@@ -36,12 +36,12 @@ type idServer struct {
 
 // serveIDs starts what the configuration asks for; nil when it is nothing. api makes what it says
 // nothing of, and leader says where clients ask for ids of series in one order. A store that does not answer keeps nobody else waiting.
-func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, api func() httpapi.Config, leader func() string) (*idServer, error) {
+func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, api func() httpapi.Config, leader func() string, open listen) (*idServer, error) {
 	if ids == nil {
 		return nil, nil
 	}
 	ctx, end := context.WithCancel(context.Background())
-	s := &idServer{registry: registry, leader: leader, log: log, end: end, users: sharedUsers{in: ids.UsersIn, log: log}}
+	s := &idServer{registry: registry, leader: leader, open: open, log: log, end: end, users: sharedUsers{in: ids.UsersIn, log: log}}
 	if ids.UsersIn != "" {
 		s.users.known = make(chan struct{})
 	}
@@ -73,7 +73,7 @@ func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, api fu
 
 // listen takes an address. What serves it is called with what the log calls it.
 func (s *idServer) listen(a config.Addr, serve func(ctx context.Context, l net.Listener, at string)) error {
-	l, err := proxy.Listen(a.Network, a.Address)
+	l, err := s.open(a.Network, a.Address)
 	if err != nil {
 		return err
 	}

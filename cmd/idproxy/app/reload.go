@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
 
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
@@ -23,7 +24,7 @@ func (p *Program) reloadOnHangup(file string) (stop func()) {
 	go func() {
 		defer close(done)
 		for range hangup {
-			p.notify(daemon.SdNotifyReloading)
+			p.notify(reloading())
 			err := p.Reload(file)
 			p.watch.countReload(err)
 			if err != nil {
@@ -39,6 +40,16 @@ func (p *Program) reloadOnHangup(file string) (stop func()) {
 		close(hangup)
 		<-done
 	}
+}
+
+// reloading is what systemd is told when a reload begins: the moment shows it that what comes is about
+// the signal that it sent.
+func reloading() string {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {
+		return daemon.SdNotifyReloading
+	}
+	return fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now.Nano()/1000)
 }
 
 // Reload puts the file in force as far as that needs no restart. It changes

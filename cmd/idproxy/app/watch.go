@@ -153,13 +153,17 @@ func (w *watch) countReload(err error) {
 }
 
 // serve answers until the returned function is called. Its addresses are taken before it returns.
-func (w *watch) serve(ctx context.Context, c *config.Admin) (wait func() error, err error) {
+// nil is no admin listener.
+func (w *watch) serve(ctx context.Context, c *config.Admin, listen listen) (wait func() error, err error) {
+	if c == nil {
+		return func() error { return nil }, nil
+	}
 	var listeners []net.Listener
 	for _, a := range []config.Addr{c.Listen, c.Socket} {
 		if a.Address == "" {
 			continue
 		}
-		l, err := proxy.Listen(a.Network, a.Address)
+		l, err := listen(a.Network, a.Address)
 		if err == nil && a.Network == "unix" {
 			err = os.Chmod(a.Address, 0o660)
 		}
@@ -195,12 +199,15 @@ func (w *watch) serve(ctx context.Context, c *config.Admin) (wait func() error, 
 	all.Go(func() { w.p.srv.CheckServers(ctx) })
 	all.Go(func() { w.stores.check(ctx, w.p.sources) })
 	all.Go(func() { w.certificates.warn(ctx) })
-	return func() error {
+	return sync.OnceValue(func() error {
 		end()
 		all.Wait()
 		return served
-	}, nil
+	}), nil
 }
+
+// listen is how addresses are taken to listen on.
+type listen func(network, address string) (net.Listener, error)
 
 // reachable reports whether other hosts may connect to an address.
 func reachable(a net.Addr) bool {
@@ -239,6 +246,9 @@ func (w *watch) Drain() { w.p.srv.Drain() }
 
 // Resume implements monitor.Program.
 func (w *watch) Resume() error { return w.p.srv.Resume() }
+
+// Upgrade implements monitor.Program.
+func (w *watch) Upgrade() error { return w.p.Upgrade() }
 
 // Sessions implements monitor.Program.
 func (w *watch) Sessions() []monitor.Session {

@@ -26,6 +26,9 @@ func fenced(c snowflake.Config) snowflake.Config {
 	return c
 }
 
+// shares has a process take no turns with another one, if a test says so.
+func shares(with bool) bool { return with && !faults.NoShare() }
+
 // begun has series begin above the column of their first INSERT alone, if a test says so.
 func begun(c segment.Config) segment.Config {
 	if faults.NoBegin() {

@@ -34,7 +34,7 @@ type ordering struct {
 }
 
 // newOrdering listens.
-func newOrdering(c *config.Order, log *slog.Logger) (*ordering, error) {
+func newOrdering(c *config.Order, log *slog.Logger, listen Listen) (*ordering, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -52,7 +52,7 @@ func newOrdering(c *config.Order, log *slog.Logger) (*ordering, error) {
 		dialer := &tls.Dialer{Config: outward}
 		line.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) }
 	}
-	l, err := net.Listen(c.Listen.Network, c.Listen.Address)
+	l, err := listen(c.Listen.Network, c.Listen.Address)
 	if err != nil {
 		return nil, fmt.Errorf("order: %w", err)
 	}

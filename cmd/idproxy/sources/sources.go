@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"sync"
 	"time"
 
@@ -26,7 +27,8 @@ type Sources struct {
 	maker
 	asking sync.WaitGroup // questions to stores at the start
 
-	mu     sync.Mutex // guards the maps; open alone changes them
+	mu     sync.Mutex // guards all below; open alone changes the maps
+	shared bool       // with another process of this host
 	byName map[string]idsource.Source
 	byKey  map[seriesKey]idsource.Source // segments, by store and key
 }
@@ -86,14 +88,14 @@ func (s *Sources) Named() map[string]idsource.Source {
 }
 
 // Open makes the sources of a configuration. fetched is told how long it took to reserve a range;
-// nil: nobody is.
-func Open(cfg *config.Config, log *slog.Logger, fetched func(source string, took time.Duration)) (*Sources, error) {
+// nil: nobody is. listen takes the address at which other processes ask. shared: see Share.
+func Open(cfg *config.Config, log *slog.Logger, fetched func(source string, took time.Duration), listen Listen, shared bool) (*Sources, error) {
 	s := &Sources{
 		maker:  maker{fetched: fetched, log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}},
-		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{},
+		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}, shared: shares(shared),
 	}
 	var err error
-	if s.order, err = newOrdering(cfg.Order, log); err != nil {
+	if s.order, err = newOrdering(cfg.Order, log, listen); err != nil {
 		return nil, err
 	}
 	if err := s.open(cfg); err != nil {
@@ -140,6 +142,9 @@ func (s *Sources) open(cfg *config.Config) error {
 		if err != nil {
 			return errors.Join(err, CloseAll(added))
 		}
+		if one, ok := source.(sharer); ok && s.shared {
+			one.Share(true)
+		}
 		added[c.Name] = source
 	}
 	for name, source := range added {
@@ -163,8 +168,47 @@ func (s *Sources) openStore(c *config.Store) error {
 	if err != nil {
 		return fmt.Errorf("store %s: %w", c.Name, err)
 	}
+	if st.Share != nil && s.shared {
+		st.Share(true)
+	}
 	s.stores[c.Name] = st
 	return nil
+}
+
+// Come reports whether all sources have ids, or can have them when some are asked for.
+func (s *Sources) Come() bool {
+	for _, source := range s.Named() {
+		if source.Standing().Problem != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Listen is how an address is taken to listen on.
+type Listen func(network, address string) (net.Listener, error)
+
+// sharer is a source, or a store, of what one process at a time can have.
+type sharer interface{ Share(with bool) }
+
+// Share has the process take turns with another one of this host, its predecessor or its successor,
+// in what one process at a time can have: the positions of a folder, and worker numbers that are
+// fixed. Otherwise it keeps them once it has them.
+func (s *Sources) Share(with bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	with = shares(with)
+	s.shared = with
+	for _, st := range s.stores {
+		if st.Share != nil {
+			st.Share(with)
+		}
+	}
+	for _, source := range s.byName {
+		if one, ok := source.(sharer); ok {
+			one.Share(with)
+		}
+	}
 }
 
 // Close ends the sources and then their stores.

@@ -35,6 +35,7 @@ type Store struct {
 	Lasting    bool                // workers keeps what it confirmed, and has no clock
 	Most       uint64              // ids in one range; 0: any number
 	Last       uint64              // the greatest id that it can give; 0: any
+	Share      func(with bool)     // nil: any number of processes use it at once
 	Close      func() error
 	ping       func(context.Context) error // nil: it keeps segments, and a key is asked for
 }
@@ -60,7 +61,7 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 		if err != nil {
 			return Store{}, err
 		}
-		return Store{Segments: st, Keys: st, Fences: st, Close: st.Close}, nil
+		return Store{Segments: st, Keys: st, Fences: st, Share: st.Share, Close: st.Close}, nil
 	case c.Redis != nil:
 		st, err := openRedis(c.Redis)
 		if err != nil {

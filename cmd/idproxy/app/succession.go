@@ -1,0 +1,151 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"idproxy/cmd/idproxy/handover"
+	"idproxy/proxy"
+)
+
+// succession is how a program took another one's place, and has one take its own.
+type succession struct {
+	p     *Program
+	start *handover.Start
+
+	upgrading sync.Mutex      // held while a successor comes up
+	life      context.Context // of the program; nil until it has come up
+	next      *handover.Successor
+	succeeded chan struct{} // closed once a successor serves
+}
+
+// sourcesTime is how long a predecessor serves yet while its successor's sources come up.
+const sourcesTime = 10 * time.Second
+
+// awaitSources waits until there are ids, so that no INSERT waits for them that the predecessor would
+// have given its own.
+func (s *succession) awaitSources(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sourcesTime)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !s.p.sources.Come() {
+		select {
+		case <-ctx.Done():
+			return // what it lacks its predecessor may lack, too
+		case <-tick.C:
+		}
+	}
+}
+
+// comeUp says that the program serves. ctx is its life.
+func (s *succession) comeUp(ctx context.Context) {
+	if s.start.Succeeds() {
+		s.awaitSources(ctx)
+	}
+	s.upgrading.Lock()
+	s.life = ctx
+	s.upgrading.Unlock()
+	for _, address := range s.start.Ready() {
+		s.p.log.Warn("a socket of systemd is of no listener", "listen", address)
+	}
+	s.p.notify(daemon.SdNotifyReady)
+	if s.start.Succeeds() {
+		go s.outlive()
+	}
+}
+
+// outlive waits until the program shares what its predecessors needed with nobody any more.
+func (s *succession) outlive() {
+	if err := s.start.Alone(); err != nil {
+		s.p.log.Warn("it is not known whether the predecessor lives", "error.message", err)
+		return // to share goes on being right
+	}
+	s.upgrading.Lock()
+	defer s.upgrading.Unlock()
+	if s.next == nil {
+		s.p.sources.Share(false)
+		s.p.log.Info("the predecessor has ended")
+	}
+}
+
+// Upgrade has a successor serve in place of the program, which ends when its sessions have. On an
+// error nothing has changed.
+func (s *succession) Upgrade() error {
+	if !s.upgrading.TryLock() {
+		return errors.New("an upgrade is under way")
+	}
+	defer s.upgrading.Unlock()
+	next, err := s.succeed()
+	if err != nil {
+		s.p.log.Error("not upgraded, this process goes on", "error.message", err)
+		return err
+	}
+	s.next = next
+	s.p.log.Info("a successor serves", "process.pid", next.PID)
+	s.p.notify(fmt.Sprintf("MAINPID=%d", next.PID))
+	close(s.succeeded)
+	return nil
+}
+
+func (s *succession) succeed() (*handover.Successor, error) {
+	switch {
+	case s.life == nil:
+		return nil, errors.New("it has not come up itself")
+	case s.next != nil:
+		return nil, fmt.Errorf("process %d serves already", s.next.PID)
+	case s.p.srv.Phase() != proxy.Serving:
+		return nil, errors.New("it drains: take that back with idproxy resume, or start another one when it has ended")
+	case s.p.watch.inForce.Load().cfg.Order != nil:
+		return nil, errors.New("it may lead series in one order, which cannot be handed over: restart it with another one beside it")
+	}
+	return s.start.Succeed(s.life)
+}
+
+// handOver waits for a successor, lets it have what one process at a time can have, and ends.
+func (s *succession) handOver(ctx context.Context, end func()) {
+	select {
+	case <-ctx.Done():
+		s.p.notify(daemon.SdNotifyStopping)
+	case <-s.succeeded:
+		s.p.srv.StopAccepting()
+		s.p.sources.Share(true)
+		end()
+	}
+}
+
+// gone tells the successor that the program needs nothing any more.
+func (s *succession) gone() {
+	if s.next == nil {
+		return
+	}
+	if err := s.next.Leave(); err != nil {
+		s.p.log.Warn("the successor is not told that this process has ended", "error.message", err)
+	}
+}
+
+// upgradeOnSignal upgrades at SIGUSR2 until the returned function is called.
+func (s *succession) upgradeOnSignal() (stop func()) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR2)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range asked {
+			_ = s.Upgrade() // the log has it
+		}
+	}()
+	return func() {
+		signal.Stop(asked)
+		close(asked)
+		<-done
+	}
+}

@@ -1,0 +1,647 @@
+package lifecycle
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/replay"
+	"idproxy/integration/servers"
+	"idproxy/integration/width"
+)
+
+var successorPID = regexp.MustCompile(`msg="a successor serves" process\.pid=(\d+)`)
+
+// line is an idproxy and its successors, which write one log.
+type line struct {
+	*harness.Proxy
+	t *testing.T
+}
+
+// newLine is told of the first of them; the others end with the test.
+func newLine(t *testing.T, p *harness.Proxy) *line {
+	l := &line{p, t}
+	t.Cleanup(l.end)
+	return l
+}
+
+// pids are those of all, the first one first.
+func (l *line) pids() []int {
+	pids := []int{l.PID()}
+	for _, m := range successorPID.FindAllStringSubmatch(l.Log(), -1) {
+		pid, err := strconv.Atoi(m[1])
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// lives reports whether a process has not ended.
+func lives(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+// signal sends a signal to the one that serves.
+func (l *line) signal(sig syscall.Signal) (pid int) {
+	l.t.Helper()
+	pids := l.pids()
+	pid = pids[len(pids)-1]
+	if err := syscall.Kill(pid, sig); err != nil {
+		l.t.Fatal(err)
+	}
+	return pid
+}
+
+// upgrade waits until a successor serves.
+func (l *line) upgrade() {
+	l.t.Helper()
+	before := len(l.pids())
+	l.signal(syscall.SIGUSR2)
+	for deadline := time.Now().Add(2 * time.Minute); len(l.pids()) == before; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			l.t.Fatalf("no successor serves; the log:\n%s", l.LogTail(40))
+		}
+	}
+}
+
+// ended waits until a process has.
+func ended(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); lives(pid); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("process %d does not end", pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it is the test's
+			return
+		}
+	}
+}
+
+// end ends all.
+func (l *line) end() {
+	pids := l.pids()
+	if last := pids[len(pids)-1]; last != l.PID() && lives(last) {
+		_ = syscall.Kill(last, syscall.SIGTERM) // it may have ended
+	}
+	for _, pid := range pids[1:] {
+		ended(l.t, pid)
+	}
+}
+
+// customers are clients whose pools recycle connections, and clients who stay in transactions.
+type customers struct {
+	mu       sync.Mutex
+	acked    []string
+	failed   map[string]int // by their texts, without numbers
+	doubtful []string       // of transactions whose COMMIT had no answer
+	pinned   int            // errors that clients in transactions saw
+	count    int            // of failed
+	stop     context.CancelFunc
+	all      sync.WaitGroup
+}
+
+func (c *customers) fail(what string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed[what+": "+regexp.MustCompile(`[0-9]+`).ReplaceAllString(err.Error(), "?")]++
+	c.count++
+}
+
+func (c *customers) done() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.acked)
+}
+
+func (c *customers) failures() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
+}
+
+// saw reports whether something failed with an error that has this text.
+func (c *customers) saw(what, text string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for failed := range c.failed {
+		if strings.HasPrefix(failed, what) && strings.Contains(failed, text) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *customers) end() {
+	c.stop()
+	c.all.Wait()
+}
+
+// serveCustomers lets n clients come and go, and four stay.
+func serveCustomers(t *testing.T, server *servers.Server, db, addr string, n int) *customers {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &customers{failed: map[string]int{}, stop: cancel}
+	pool := harness.Open(t, server.Config(db), addr)
+	pool.SetMaxOpenConns(n)
+	for client := range n {
+		c.all.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				c.visit(pool, fmt.Sprintf("%d.%d", client, i))
+			}
+		})
+	}
+	for client := range 4 {
+		c.all.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				c.stay(ctx, server, db, addr, fmt.Sprintf("stays %d.%d", client, i))
+			}
+		})
+	}
+	t.Cleanup(c.end)
+	return c
+}
+
+// visit connects for ten statements.
+func (c *customers) visit(pool *sql.DB, name string) {
+	conn, err := pool.Conn(context.Background())
+	if err != nil {
+		c.fail("connect", err)
+		time.Sleep(10 * time.Millisecond)
+		return
+	}
+	defer conn.Close()
+	for i := range 10 {
+		row := fmt.Sprintf("%s.%d", name, i)
+		if _, err := conn.ExecContext(context.Background(), "INSERT INTO t (a) VALUES ('"+row+"')"); err != nil {
+			c.fail("INSERT", err)
+			break
+		}
+		c.mu.Lock()
+		c.acked = append(c.acked, row)
+		c.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // it closes the connection
+}
+
+// stay has one transaction after the other, each a second long, until the connection is closed.
+func (c *customers) stay(ctx context.Context, server *servers.Server, db, addr, name string) {
+	committing := ""
+	err := replay.Do(func() {
+		conn := replay.Login(replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword})
+		defer conn.Close()
+		conn.Must("USE " + db)
+		for i := 0; ctx.Err() == nil; i++ {
+			row := fmt.Sprintf("%s.%d", name, i)
+			conn.Must("BEGIN", "INSERT INTO t (a) VALUES ('"+row+"')")
+			time.Sleep(time.Second)
+			committing = row
+			conn.Must("COMMIT")
+			committing = ""
+			c.mu.Lock()
+			c.acked = append(c.acked, row)
+			c.mu.Unlock()
+		}
+	})
+	if err == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pinned++
+	if committing != "" {
+		c.doubtful = append(c.doubtful, committing)
+	}
+	if replay.CodeOf(err) != 0 {
+		c.failed["stays: "+err.Error()]++
+		c.count++
+	}
+}
+
+// fourSources fills four columns of a table: from a store on a server and from a folder, with a worker
+// number from a pool and with a fixed one.
+const fourSources = `
+stores: {main: {mysql: {dsn: %q}}}
+sources:
+  ids: {segment: {store: main}}
+  files: {segment: {step: 50, max_step: 500}}
+  pooled: {snowflake: {workers: main}}
+  fixed: {snowflake: {worker: 7}}
+rules:
+  - {table: %s.t, column: id, source: ids}
+  - {table: %[2]s.t, column: file, source: files}
+  - {table: %[2]s.t, column: pooled, source: pooled}
+  - {table: %[2]s.t, column: fixed, source: fixed}
+`
+
+var fourColumns = []string{"id", "file", "pooled", "fixed"}
+
+// withFourSources makes the table, and the configuration of a proxy that fills it.
+func withFourSources(t *testing.T, server *servers.Server, more string) (db string, direct *sql.DB, config string) {
+	t.Helper()
+	db, kept := harness.Database(t, server), harness.Database(t, server)
+	direct = harness.Open(t, server.Config(db), server.Addr)
+	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT NOT NULL, file BIGINT NOT NULL, pooled BIGINT NOT NULL, fixed BIGINT NOT NULL, a VARCHAR(40) UNIQUE, KEY (id), KEY (file), KEY (pooled), KEY (fixed))")
+	config = harness.OneListener(server.Addr) + more + fmt.Sprintf(fourSources, harness.StoreDSN(server, kept), db)
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(program, "worker", "--config", harness.WriteConfig(t, config), "add", "64", "--new-pool").CombinedOutput() // else INSERTs would wait for it
+	if err != nil {
+		t.Fatalf("idproxy worker add: %v\n%s", err, out)
+	}
+	return db, direct, config
+}
+
+// compareBooks compares what clients were told with the table.
+func compareBooks(t *testing.T, direct *sql.DB, c *customers) {
+	t.Helper()
+	rows := map[string]bool{}
+	found, err := direct.QueryContext(t.Context(), "SELECT a FROM t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.Close()
+	for found.Next() {
+		var a string
+		if err := found.Scan(&a); err != nil {
+			t.Fatal(err)
+		}
+		rows[a] = true
+	}
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range c.acked {
+		if !rows[a] {
+			t.Errorf("row %s was acknowledged, and is lost", a)
+		}
+	}
+	for _, a := range c.doubtful {
+		if rows[a] {
+			t.Errorf("row %s was committed, and its client does not know", a)
+		}
+	}
+	for _, column := range fourColumns {
+		if n := harness.Count(t, direct, "SELECT COUNT(*) - COUNT(DISTINCT "+column+") FROM t"); n > 0 {
+			t.Errorf("%d ids of column %s are there twice", n, column)
+		}
+	}
+	t.Logf("compared: %d rows; %d errors of sessions in transactions", len(rows), c.pinned)
+}
+
+// TestUpgrade replaces a busy idproxy again and again. No connection is refused, no statement fails but
+// those of sessions that stay, no row is lost and no id comes twice, whatever it comes from.
+func TestUpgrade(t *testing.T) {
+	server := harness.MariaDB(t)
+	db, direct, config := withFourSources(t, server, "drain: {delay: 3s, spread: 1s}\nshutdown_timeout: 12s\nlimits: {id_wait: 10s}\n")
+	dir := t.TempDir()
+	socket := func(name string) string { return filepath.Join(dir, name) }
+	config = strings.Replace(config, "listeners: [", fmt.Sprintf("listeners: [{name: u, listen: 'unix:%s', upstream: %q}, ", socket("u"), server.Addr), 1) +
+		fmt.Sprintf("admin: {socket: 'unix:%s'}\nids: {redis: {listen: 'unix:%s'}, http: {listen: 'unix:%s'}}\n", socket("admin"), socket("redis"), socket("http"))
+	l := newLine(t, harness.Start(t, harness.Spec{Dir: dir, Config: config}))
+	c := serveCustomers(t, server, db, l.Addr("a"), 64)
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	upgrades := width.Of(4, 20)
+	for i := range upgrades {
+		before := c.done()
+		if i == 0 { // by the command
+			if out, err := exec.Command(program, "upgrade", "--admin", "unix:"+socket("admin")).CombinedOutput(); err != nil {
+				t.Fatalf("idproxy upgrade: %v\n%s", err, out)
+			}
+		} else {
+			l.upgrade()
+		}
+		for deadline := time.Now().Add(2 * time.Minute); c.done() < before+500; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("clients do not go on: %v", c.failed)
+			}
+		}
+		asksAll(t, server, socket)
+	}
+	for _, pid := range l.pids()[:upgrades] {
+		ended(t, pid) // the last one serves alone
+	}
+	before := c.done()
+	for deadline := time.Now().Add(2 * time.Minute); c.done() < before+500 && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	asksAll(t, server, socket)
+	c.end()
+	if c.count > 0 {
+		t.Errorf("%d failed in %d upgrades: %v", c.count, upgrades, c.failed)
+	}
+	if most := 4 * upgrades; c.pinned > most {
+		t.Errorf("sessions that stay saw %d errors in %d upgrades, want %d at most", c.pinned, upgrades, most)
+	}
+	compareBooks(t, direct, c)
+	l.signal(syscall.SIGTERM)
+	for _, pid := range l.pids() {
+		ended(t, pid)
+	}
+	for _, name := range []string{"u", "admin", "redis", "http"} {
+		if _, err := os.Lstat(socket(name)); err == nil {
+			t.Errorf("the last one leaves socket %s behind", name)
+		}
+	}
+}
+
+// asksAll asks at all unix sockets.
+func asksAll(t *testing.T, server *servers.Server, socket func(string) string) {
+	t.Helper()
+	cfg := server.Config("")
+	cfg.Net, cfg.Addr = "unix", socket("u")
+	pool := harness.Open(t, cfg, "")
+	harness.MustExec(t, pool, "DO 1")
+	if err := pool.Close(); err != nil { // before idproxy closes its connection
+		t.Error(err)
+	}
+	for name, talk := range map[string][2]string{
+		"admin": {"GET /healthz HTTP/1.0\r\n\r\n", "HTTP/1.0 200"},
+		"http":  {"GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 "},
+		"redis": {"PING\r\n", "+PONG"},
+	} {
+		conn, err := net.Dial("unix", socket(name))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := make([]byte, len(talk[1]))
+		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a socket has deadlines
+		if _, err = conn.Write([]byte(talk[0])); err == nil {
+			_, err = conn.Read(got)
+		}
+		if err != nil || string(got) != talk[1] {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, talk[1])
+		}
+		_ = conn.Close() // it was read from
+	}
+}
+
+// TestUpgradeControls: where sockets are not handed over, connections are refused; where a folder is not
+// shared, INSERTs fail. The test above would see both.
+func TestUpgradeControls(t *testing.T) {
+	t.Parallel()
+	server := harness.MariaDB(t)
+	t.Run("sockets", func(t *testing.T) {
+		db, _, config := withFourSources(t, server, "")
+		dir := t.TempDir()
+		p := harness.Start(t, harness.Spec{Dir: dir, Config: config, Plain: true})
+		c := serveCustomers(t, server, db, p.Addr("a"), 8)
+		waitCustomers(t, c, func() bool { return c.done() > 100 })
+		addr := p.Addr("a")
+		if err := p.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		waitCustomers(t, c, func() bool { return c.saw("connect: ", "refused") })
+		harness.Start(t, harness.Spec{Dir: dir, Plain: true, Config: strings.Replace(config, "127.0.0.1:0", addr, 1)})
+		before := c.done()
+		waitCustomers(t, c, func() bool { return c.done() > before })
+	})
+	t.Run("sharing", func(t *testing.T) {
+		db, _, config := withFourSources(t, server, "drain: {delay: 6s}\nshutdown_timeout: 12s\n")
+		program, err := harness.BuildFaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		faults := harness.NewFaults(t, filepath.Join(dir, "faults"))
+		faults.NoShare()
+		p, err := harness.Launch(t.Context(), program, harness.Spec{Dir: dir, Config: config, Env: []string{faults.Env()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := p.Stop(time.Minute); err != nil {
+				t.Error(err)
+			}
+		})
+		l := newLine(t, p)
+		c := serveCustomers(t, server, db, p.Addr("a"), 8)
+		waitCustomers(t, c, func() bool { return c.done() > 100 })
+		if n := c.failures(); n > 0 {
+			t.Errorf("%d failed before: %v", n, c.failed)
+		}
+		l.upgrade()
+		waitCustomers(t, c, func() bool { return c.saw("INSERT: ", "Failed to read auto-increment value") })
+	})
+}
+
+func waitCustomers(t *testing.T, c *customers, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %d rows, %d failed", c.done(), c.failures())
+		}
+	}
+}
+
+// TestUpgradeFails: a successor that does not come up leaves all as it was, and says why.
+func TestUpgradeFails(t *testing.T) {
+	t.Parallel()
+	server := harness.MariaDB(t)
+	built, err := harness.Build(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.ReadFile(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	program, admin := filepath.Join(dir, "idproxy"), "unix:"+filepath.Join(dir, "admin")
+	install := func(text []byte) { // as package managers do: the old file goes on running
+		t.Helper()
+		if err := os.WriteFile(program+".new", text, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(program+".new", program); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install(binary)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	config := harness.OneListener(server.Addr) + "admin: {socket: '" + admin + "'}\n"
+	p, err := harness.Launch(t.Context(), program, harness.Spec{Dir: dir, Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(time.Minute); err != nil {
+			t.Error(err)
+		}
+	})
+	l := newLine(t, p)
+	for _, tt := range []struct {
+		name, config, want string
+		program            []byte
+	}{
+		{"a file that is wrong", config + "nonsense: 1\n", `idproxy.yaml:3:1: unknown key`, binary},
+		{"an address that is taken", strings.Replace(config, "listeners: [", fmt.Sprintf("listeners: [{name: b, listen: %q, upstream: %q}, ", taken.Addr(), server.Addr), 1), "address already in use", binary},
+		{"a program that ends", config, "it ended without a word (exit status 3)", []byte("#!/bin/sh\nexit 3\n")},
+		{"no program", config, "exec format error", []byte("\x7fELF")},
+	} {
+		install(tt.program)
+		if err := os.WriteFile(p.ConfigPath, []byte(tt.config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(built, "upgrade", "--admin", admin).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), tt.want) {
+			t.Errorf("%s: %v, %s; want %q", tt.name, err, out, tt.want)
+		}
+		if !strings.Contains(p.Log(), `msg="not upgraded, this process goes on"`) {
+			t.Errorf("%s: the log does not say so", tt.name)
+		}
+		if err := serves(server, p.Addr("a")); err != nil {
+			t.Errorf("%s: the old one does not go on: %v", tt.name, err)
+		}
+	}
+	install(binary)
+	if err := os.WriteFile(p.ConfigPath, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.upgrade()
+	ended(t, p.PID())
+	if err := serves(server, p.Addr("a")); err != nil {
+		t.Errorf("the successor does not serve: %v", err)
+	}
+	out, err := exec.Command(built, "status", "--admin", admin).CombinedOutput()
+	if err != nil {
+		t.Errorf("idproxy status: %v\n%s", err, out)
+	}
+}
+
+// TestSystemd starts idproxy as systemd does, with sockets that are open, on which a client waits
+// already, and reads what systemd is told.
+func TestSystemd(t *testing.T) {
+	t.Parallel()
+	server := harness.MariaDB(t)
+	dir := t.TempDir()
+	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	hears := func(want string) {
+		t.Helper()
+		b := make([]byte, 4096)
+		_ = told.SetReadDeadline(time.Now().Add(time.Minute)) // a socket has deadlines
+		n, err := told.Read(b)
+		if err != nil || !regexp.MustCompile("^("+want+")$").Match(b[:n]) {
+			t.Fatalf("systemd is told %q, %v; want %q", b[:n], err, want)
+		}
+	}
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := net.Listen("unix", filepath.Join(dir, "u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	local.(*net.UnixListener).SetUnlinkOnClose(false)
+	spare, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, log := filepath.Join(dir, "idproxy.yaml"), filepath.Join(dir, "log")
+	config := fmt.Sprintf("listeners: [{name: a, listen: %q, upstream: %q}, {name: u, listen: 'unix:%s', upstream: %q}]\n", tcp.Addr(), server.Addr, local.Addr(), server.Addr)
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh", program, "serve", "--config", path)
+	cmd.Env = append(os.Environ(), "LISTEN_FDS=3", "NOTIFY_SOCKET="+told.LocalAddr().String())
+	for _, l := range []interface{ File() (*os.File, error) }{tcp.(*net.TCPListener), local.(*net.UnixListener), spare.(*net.TCPListener)} {
+		f, err := l.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	}
+	out, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd.Stderr = out
+	waiting := make(chan error, 1)
+	go func() { waiting <- serves(server, tcp.Addr().String()) }() // before there is an idproxy
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	serving := cmd.Process.Pid
+	t.Cleanup(func() {
+		_ = syscall.Kill(serving, syscall.SIGKILL) // it has ended, unless the test failed
+		_ = cmd.Wait()
+	})
+	hears("READY=1")
+	for _, l := range []net.Listener{tcp, local, spare} {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-waiting; err != nil {
+		t.Errorf("who waited: %v", err)
+	}
+	if err := syscall.Kill(serving, syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	hears(`RELOADING=1\nMONOTONIC_USEC=\d+`)
+	hears("READY=1")
+	if err := syscall.Kill(serving, syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	hears(`READY=1|MAINPID=\d+`) // two processes say that
+	hears(`READY=1|MAINPID=\d+`)
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := successorPID.FindStringSubmatch(string(text))
+	if found == nil || !strings.Contains(string(text), `msg="a socket of systemd is of no listener" listen=`+spare.Addr().String()) {
+		t.Fatalf("the log:\n%s", text)
+	}
+	ended(t, serving)
+	if serving, err = strconv.Atoi(found[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := serves(server, tcp.Addr().String()); err != nil {
+		t.Error(err)
+	}
+	if err := syscall.Kill(serving, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	hears("STOPPING=1")
+	ended(t, serving)
+	if _, err := os.Lstat(filepath.Join(dir, "u")); err != nil {
+		t.Errorf("systemd's socket is gone: %v", err)
+	}
+}
