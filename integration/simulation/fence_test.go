@@ -205,7 +205,7 @@ func (f *numbers) heal() {
 	}
 }
 
-// bound implements fleet: clocks were wrong by a few minutes at most for longer than a moment.
+// bound implements fleet: clocks were wrong by a few minutes at most for longer than a moment, or are reached.
 func (f *numbers) bound() time.Duration {
 	most := time.Duration(0)
 	for _, x := range f.w.plan.faults {
@@ -213,5 +213,5 @@ func (f *numbers) bound() time.Duration {
 			most += max(time.Duration(x.size), -time.Duration(x.size))
 		}
 	}
-	return most + 2*f.cfg.Lead + 3*time.Minute
+	return most + f.w.plan.caughtUp() + 2*f.cfg.Lead + 3*time.Minute
 }

@@ -34,7 +34,8 @@ type process struct {
 	halted  time.Duration // how many goroutines have found it stopped, which go on one after the other
 	fuse    int           // steps until blown is called; 0: none
 	blown   func()
-	busy    time.Time // until then its client asks for much
+	mute    time.Duration // not 0: it stops for so long when it is about to send its next message
+	busy    time.Time     // until then its client asks for much
 	poke    chan struct{}
 	worked  time.Time     // when ids came last
 	quit    chan struct{} // closed when it is to end, or dead
@@ -176,10 +177,7 @@ func (p *process) kill() {
 		p.host.runs = nil
 		close(p.quit)
 	}
-	if p.stopped != nil {
-		close(p.stopped)
-		p.stopped = nil
-	}
+	p.goOn()
 }
 
 // stop halts a process for d, as SIGSTOP does. The caller holds mu.
@@ -199,6 +197,25 @@ func (p *process) stop(d time.Duration) {
 			p.host.w.note("continue", uint64(p.host.n))
 		}
 	})
+}
+
+// goOn ends a stop. The caller holds mu.
+func (p *process) goOn() {
+	if p.stopped != nil {
+		close(p.stopped)
+		p.stopped = nil
+	}
+}
+
+// send is the step before a message.
+func (p *process) send() {
+	p.host.w.mu.Lock()
+	if d := p.mute; d > 0 {
+		p.mute = 0
+		p.stop(d)
+	}
+	p.host.w.mu.Unlock()
+	p.step()
 }
 
 // end asks a process to end. The caller holds mu.

@@ -49,6 +49,15 @@ var kinds = []*kind{
 	losingPool("redis-restore", scripted, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}, draw{what: "emptied", lasts: beatSpan(4)}),
 	losingPool("mysql-restore", tabled, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}, draw{what: "replica", size: number(1, int64(10*time.Minute))}),
 	losingPool("etcd-restore", clockless, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}),
+	fewPool("redis-few", false,
+		draw{what: "loss behind taking", weight: 16, lasts: span(time.Second, 10*time.Second)},
+		draw{what: "loss behind silence", weight: 16, lasts: span(5*time.Second, 40*time.Second)},
+		draw{what: "replica behind taking", weight: 16, lasts: span(5*time.Second, 40*time.Second), size: number(-int64(900*time.Millisecond), int64(900*time.Millisecond))},
+	),
+	fewPool("redis-few-lossy", true,
+		draw{what: "end unheard", weight: 16, lasts: span(time.Second, 20*time.Second)},
+		draw{what: "clock behind freeing", weight: 16, lasts: span(time.Second, 10*time.Second), size: number(int64(time.Second), int64(20*time.Second))},
+	),
 	{
 		name: "order", weight: 0.004, make: func(w *world, p *plan) fleet { return newOrders(w, false) },
 		beats: beats, long: 160, think: 2, count: 40,
@@ -59,6 +68,20 @@ var kinds = []*kind{
 		beats: beats, long: 160, think: 2, count: 40,
 		draw: slices.Concat(processFaults, linkFaults, lineFaults, electionFaults, []draw{
 			{what: "stand at", weight: 30, lasts: beatSpan(12), size: number(1, 40)},
+		}),
+	},
+	{
+		name: "order-few", weight: 0.001, few: 3, make: func(w *world, p *plan) fleet { return newOrders(w, false) },
+		beats: beats, long: 160, think: 1, count: 40,
+		draw: slices.Concat(processFaults, linkFaults, lineFaults, electionFaults, []draw{
+			{what: "unheard lead", weight: 30, lasts: span(300*time.Millisecond, 1200*time.Millisecond)},
+		}),
+	},
+	{
+		name: "order-restore", weight: 0.001, few: 4, make: func(w *world, p *plan) fleet { return newOrders(w, false) },
+		beats: beats, long: 160, think: 1, count: 20,
+		draw: slices.Concat(processFaults, linkFaults, []draw{
+			{what: "restore", weight: 30, lasts: span(time.Second, 5*time.Second), size: number(int64(time.Millisecond), int64(10*time.Second)), apart: 8 * time.Second},
 		}),
 	},
 }
@@ -107,12 +130,26 @@ func lossyPool(name string, of form) *kind {
 		clock = clockFaults
 	}
 	return &kind{
-		name: name, weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, of, true) },
+		name: name, weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, of, true, false) },
 		beats: renewals, long: 800, think: 2, count: 60,
 		draw: slices.Concat(processFaults, linkFaults, clock, []draw{
 			{what: "slow", weight: 3, lasts: beatSpan(6), size: number(int64(time.Millisecond), int64(2*time.Second))},
 			{what: "reboot", weight: 3, lasts: beatSpan(1)},
 		}),
+	}
+}
+
+// fewPool is a pool with one number less than there are processes, so that one of them always waits, and
+// with disasters that come where a number changes hands.
+func fewPool(name string, safe bool, disasters ...draw) *kind {
+	for i := range disasters {
+		if !safe {
+			disasters[i].beats, disasters[i].apart = 30, ambushed
+		}
+	}
+	return &kind{
+		name: name, weight: 1, few: 4, make: func(w *world, p *plan) fleet { return newPools(w, p, scripted, safe, true) },
+		beats: renewals[:1], long: 250, think: 1, count: 30, draw: slices.Concat(processFaults, linkFaults, disasters),
 	}
 }
 
@@ -122,7 +159,7 @@ func losingPool(name string, of form, losses ...draw) *kind {
 		losses[i].weight, losses[i].beats, losses[i].apart = 12, 30, 30*time.Second
 	}
 	return &kind{
-		name: name, weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, of, false) },
+		name: name, weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, of, false, false) },
 		beats: renewals, long: 800, think: 2, count: 50,
 		draw: slices.Concat(processFaults, linkFaults, losses, []draw{
 			{what: "slow", weight: 3, lasts: beatSpan(6), size: number(int64(time.Millisecond), int64(2*time.Second))},

@@ -21,6 +21,7 @@ type records struct {
 	past     []recordChange
 	server   string        // its identity
 	off      time.Duration // of its clock
+	wrote    func(old, now lease.Record)
 }
 
 // recordChange is what a record was before, or the pool.
@@ -35,10 +36,14 @@ type recordChange struct {
 func (s *records) now() int64 { return s.w.began.UnixMilli() + (s.w.now() + s.off).Milliseconds() }
 
 func (s *records) put(worker uint64, r lease.Record) {
-	s.past = append(s.past, recordChange{at: time.Now(), worker: worker, record: s.all[worker]})
+	old := s.all[worker]
+	s.past = append(s.past, recordChange{at: time.Now(), worker: worker, record: old})
 	s.all[worker] = r
 	s.versions[worker]++
 	s.w.note("record", worker, uint64(r.State), uint64(r.Start), uint64(r.Fence))
+	if s.wrote != nil {
+		s.wrote(old, r)
+	}
 }
 
 func (s *records) putPool(p lease.Pool) {

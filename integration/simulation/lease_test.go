@@ -33,7 +33,9 @@ type pools struct {
 	layout  snowflake.Layout
 	shape   string
 	numbers uint64
+	few     bool // there are fewer numbers than processes
 	files   bool
+	waits   *ambush  // nil: none
 	current *records // the server
 	before  *records // one that was replaced and answers still, for those in late
 	late    [hosts]time.Time
@@ -42,9 +44,12 @@ type pools struct {
 	servers int
 }
 
-func newPools(w *world, p *plan, of form, safe bool) *pools {
+func newPools(w *world, p *plan, of form, safe, few bool) *pools {
 	r := w.chance(2)
-	f := &pools{w: w, form: of, safe: safe, tenures: map[uint64][]tenure{}, numbers: []uint64{20, 40, 200}[r.IntN(3)], files: r.IntN(2) == 0}
+	f := &pools{w: w, form: of, safe: safe, tenures: map[uint64][]tenure{}, numbers: []uint64{20, 40, 200}[r.IntN(3)], files: r.IntN(2) == 0, few: few}
+	if few {
+		f.numbers = uint64(len(w.hosts)) - 1
+	}
 	f.cfg, f.layout = drawSnowflake(r, p.beat)
 	f.cfg.Renew, f.cfg.Lead = 0, 0
 	ahead := f.cfg.MaxAhead
@@ -65,6 +70,7 @@ func newPools(w *world, p *plan, of form, safe bool) *pools {
 	s, _ := f.layout.Shape(epoch)
 	f.shape = lease.ShapeText(s.Layout, s.Epoch)
 	f.current = &records{node: node{w: w, waits: between(r, 0, 2*time.Millisecond)}, all: map[uint64]lease.Record{}, versions: map[uint64]int64{}, server: "0"}
+	f.current.wrote = f.wrote
 	f.current.fill(f.rules, f.shape, f.numbers, true)
 	f.current.past = nil
 	for n, h := range w.hosts {
@@ -206,16 +212,24 @@ func (f *pools) apply(x fault) bool {
 		}
 		return true
 	}
-	if x.what != "reboot" {
+	switch p := h.runs; x.what {
+	case "reboot":
+		if p != nil {
+			p.kill()
+		}
+		if err := os.RemoveAll(filepath.Join(h.dir, fmt.Sprint(x.host))); err != nil { // what is there counts no more
+			panic(err)
+		}
+		h.startIn(x.lasts)
+	case "end unheard": // what it says is heard, and has no answer; the next process hears none either
+		h.link = link{until: time.Now().Add(x.lasts), how: badness{cut: 1}}
+		if p != nil {
+			p.end()
+			h.startIn(x.lasts / 4)
+		}
+	default:
 		return false
 	}
-	if h.runs != nil {
-		h.runs.kill()
-	}
-	if err := os.RemoveAll(filepath.Join(h.dir, fmt.Sprint(x.host))); err != nil { // what is there counts no more
-		panic(err)
-	}
-	h.startIn(x.lasts)
 	return true
 }
 
@@ -255,13 +269,10 @@ func (f *pools) server(x fault, s *records) bool {
 		s.back(time.Now().Add(-time.Duration(x.size)))
 		s.life++
 	case "replica":
-		f.servers++
 		skew := time.Duration(x.size) % (900 * time.Millisecond) * time.Duration(1-2*(x.host%2))
-		f.before, f.current = s, s.copy(time.Duration(x.size), fmt.Sprint(f.servers), skew)
-		r := rand.New(rand.NewPCG(w.plan.seed, uint64(x.at)))
-		for n := range f.late {
-			f.late[n] = time.Now().Add(between(r, 0, time.Duration(f.rules.Loss)*time.Millisecond))
-		}
+		f.promote(time.Duration(x.size), rand.New(rand.NewPCG(w.plan.seed, uint64(x.at))), skew)
+	case "loss behind taking", "loss behind silence", "replica behind taking", "clock behind freeing":
+		f.lay(x)
 	case "emptied":
 		clear(s.all)
 		clear(s.versions)
@@ -286,6 +297,15 @@ func (f *pools) server(x fault, s *records) bool {
 	return true
 }
 
+// promote has a replica that lags take the server's place. Hosts come to it one after the other.
+func (f *pools) promote(lag time.Duration, r *rand.Rand, skew time.Duration) {
+	f.servers++
+	f.before, f.current = f.current, f.current.copy(lag, fmt.Sprint(f.servers), skew)
+	for n := range f.late {
+		f.late[n] = time.Now().Add(between(r, 0, time.Duration(f.rules.Loss)*time.Millisecond))
+	}
+}
+
 // heal implements fleet.
 func (f *pools) heal() {
 	f.w.mu.Lock()
@@ -293,17 +313,20 @@ func (f *pools) heal() {
 	s := f.current
 	s.slow, s.down = 0, false
 	s.off = 0
-	if !s.exists {
+	if f.waits = nil; f.few { // an administrator adds some
+		f.numbers += uint64(len(f.w.hosts))
+	}
+	if !s.exists || f.few {
 		s.fill(f.rules, f.shape, f.numbers, false)
 	}
 }
 
 // bound implements fleet: what is silent, and what rests, has to pass; and clocks have to reach what they showed.
 func (f *pools) bound() time.Duration {
-	ahead := time.Duration(0)
+	ahead := f.w.plan.caughtUp()
 	for _, x := range f.w.plan.faults {
 		switch x.what {
-		case "time", "clock":
+		case "time", "clock", "clock behind freeing":
 			ahead += max(time.Duration(x.size), -time.Duration(x.size))
 		case "time for":
 			if f.cfg.ClockBack != snowflake.BackSwap || f.numbers < 200 {

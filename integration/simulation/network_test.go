@@ -87,7 +87,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // call sends a request to a server, which does it when it hears it. do is one step there: what it
 // changes it changes at once. unsent is the error of a request of which nothing was sent.
 func call[T any](ctx context.Context, p *process, to func() *node, unsent error, do func() (T, error)) (answer T, err error) {
-	p.step()
+	p.send()
 	defer p.step()
 	f := p.fate()
 	switch {

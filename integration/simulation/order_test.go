@@ -27,6 +27,11 @@ type orders struct {
 	users    map[*process]string // how the order names a process
 	given    uint64              // the greatest id that a client was given, or told to stay above
 	greatest uint64              // that a client was given
+	unheard  time.Duration       // not 0: who takes the lead next hears no answers for so long
+	first    time.Time           // when the series began
+	taken    time.Time           // when the newest term began
+	next     uint64              // above what an operator has yet to move the key, as the cluster was restored; 0: nothing
+	old      *process            // that led when the cluster was restored, and runs on
 }
 
 // newOrders makes a fleet whose clocks go up to a tenth faster than others.
@@ -235,8 +240,38 @@ func (u *orderer) last() (end func()) {
 
 // writes looks at what a process writes: only who leads takes ranges. The caller holds mu.
 func (f *orders) writes(p *process, put *etcdserverpb.PutRequest) {
-	if isSeries(put.Key) && !f.leads(p) {
-		f.w.violated("host %d takes a range, and another process leads", p.host.n)
+	switch {
+	case isSeries(put.Key):
+		if f.first.IsZero() {
+			f.first = time.Now()
+		}
+		if !f.leads(p) {
+			f.w.violated("host %d takes a range, and another process leads", p.host.n)
+		}
+	case string(put.Key) == leaderKey && p.host.runs == p && string(put.Value) != "{}": // it has not resigned
+		f.taken = time.Now()
+		f.unhear(p.host)
+	}
+}
+
+// unhear has who takes the lead hear no answers for a while, then learn that it leads, and then reach the
+// cluster no more. The caller holds mu.
+func (f *orders) unhear(h *host) {
+	d, w := f.unheard, f.w
+	if f.unheard = 0; d == 0 {
+		return
+	}
+	f.cluster.life++ // the answer that is on its way is lost, too
+	h.link = link{until: time.Now().Add(d), how: badness{cut: 1}}
+	time.AfterFunc(d+order.DefaultRules.Look, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.healed {
+			h.link = link{until: time.Now().Add(time.Second), how: badLinks["cut off"]}
+		}
+	})
+	for _, h := range w.hosts {
+		h.hurry(3 * time.Second)
 	}
 }
 
@@ -287,6 +322,11 @@ func (f *orders) apply(x fault) bool {
 			defer w.mu.Unlock()
 			f.cluster.slow = 0
 		})
+	case "restore":
+		f.restore(x)
+	case "unheard lead":
+		f.unheard = x.lasts
+		return true
 	case "stand at":
 		if p := host.runs; p != nil {
 			p.hurry(5 * time.Second)
@@ -312,7 +352,11 @@ func (f *orders) heal() {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	f.cluster.slow, f.cluster.down = 0, false
-	f.lines.bad = [hosts]link{}
+	f.lines.bad, f.unheard = [hosts]link{}, 0
+	f.mend()
+	if p := f.old; p != nil && p.host.runs == p { // else it waits until the cluster is where it knew it to be
+		p.kill()
+	}
 }
 
 // bound implements fleet: a question to the cluster takes two seconds at most, the next leader

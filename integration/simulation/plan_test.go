@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -45,17 +46,32 @@ func (p plan) numbers() (all []int) {
 	return all
 }
 
+// caughtUp is how long after the end of all faults clocks of hosts are where one showed to be that was ahead
+// for a while: for longer than a second, which is what is believed.
+func (p *plan) caughtUp() (d time.Duration) {
+	for _, f := range p.faults {
+		if f.what == "clock for" {
+			d = max(d, f.at+f.lasts+time.Duration(f.size)-p.lasts)
+		}
+	}
+	return d
+}
+
 // kind is a fleet and its store, with what can go wrong.
 type kind struct {
 	name   string
 	weight float64 // its share of the hours
 	make   func(w *world, p *plan) fleet
+	few    int             // processes, where there are not as many as hosts
 	beats  []time.Duration // one is drawn
 	long   int             // how many beats a run lasts
-	think  int             // of a client, beats
+	think  float64         // of a client, beats
 	count  int             // of faults, at most
 	draw   []draw          // faults by their weights
 }
+
+// fleet is how many processes there are.
+func (k *kind) fleet() int { return cmp.Or(k.few, hosts) }
 
 // draw is how a fault is drawn.
 type draw struct {
@@ -73,16 +89,16 @@ func drawPlan(k *kind, seed uint64) plan {
 	p := plan{seed: seed, kind: k.name, beat: k.beats[r.IntN(len(k.beats))]}
 	p.lasts = time.Duration(k.long) * p.beat * 3 / 4
 	p.lasts += between(r, 0, p.lasts/2)
-	p.think = time.Duration(k.think) * p.beat
+	p.think = time.Duration(k.think * float64(p.beat))
 	total := 0
 	for _, d := range k.draw {
 		total += d.weight
 	}
-	at, disaster, host := between(r, 0, 2*p.beat), time.Duration(0), r.IntN(hosts)
+	at, disaster, host := between(r, 0, 2*p.beat), time.Duration(0), r.IntN(k.fleet())
 	for range 1 + r.IntN(k.count) {
 		d := pick(k.draw, r.IntN(total))
 		if r.IntN(2) == 0 { // mostly one host has several faults
-			host = r.IntN(hosts)
+			host = r.IntN(k.fleet())
 		}
 		f := fault{at: at, what: d.what, host: host}
 		if d.lasts != nil {

@@ -27,7 +27,7 @@ func run(t *testing.T, k *kind, p plan, dir string, log io.Writer) (o outcome) {
 			hash: 0xcbf29ce484222325, log: log,
 		}
 		r := w.chance(1)
-		for n := range hosts {
+		for n := range k.fleet() {
 			w.hosts = append(w.hosts, &host{w: w, n: n, dir: dir, drift: (r.Float64() - 0.5) * 1e-4})
 		}
 		w.fleet = k.make(w, &p)
@@ -77,11 +77,8 @@ func (w *world) heal() {
 	for _, h := range w.hosts {
 		h.link, h.off = link{}, 0
 		if p := h.runs; p != nil {
-			p.fuse = 0
-			if p.stopped != nil {
-				close(p.stopped)
-				p.stopped = nil
-			}
+			p.fuse, p.mute = 0, 0
+			p.goOn()
 		}
 	}
 	w.plan.think = min(10*time.Second, w.fleet.bound()/18) // hardly a client waits for so many times that
@@ -106,11 +103,8 @@ func (w *world) stop() {
 		if p.host.runs == p {
 			p.end()
 		}
-		p.fuse = 0
-		if p.stopped != nil {
-			close(p.stopped)
-			p.stopped = nil
-		}
+		p.fuse, p.mute = 0, 0
+		p.goOn()
 		w.mu.Unlock()
 	}
 	for _, p := range lived {

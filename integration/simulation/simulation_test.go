@@ -21,8 +21,12 @@ func spent() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// hoursVariable says how many hours fleets live in TestFleets, all together.
-const hoursVariable = "IDPROXY_SIMULATION_HOURS"
+// hoursVariable says how many hours fleets live in TestFleets, all together; firstVariable what their first
+// seed is, where it is not 0: another run has other fleets then.
+const (
+	hoursVariable = "IDPROXY_SIMULATION_HOURS"
+	firstVariable = "IDPROXY_SIMULATION_FIRST"
+)
 
 // TestFleets has fleets of all kinds live, and finds no id twice.
 func TestFleets(t *testing.T) {
@@ -30,15 +34,10 @@ func TestFleets(t *testing.T) {
 	if os.Getenv("IDPROXY_MATRIX") != "" {
 		hours = max(usualHours, 10_000)
 	}
-	if text := os.Getenv(hoursVariable); text != "" {
-		var err error
-		if hours, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	hours = numberOf(t, hoursVariable, hours)
 	began := time.Now()
 	sum := report{Kind: "all"}
-	for _, r := range work(t, os.Args[0], share(hours)) {
+	for _, r := range work(t, os.Args[0], share(hours, uint64(numberOf(t, firstVariable, 0)))) {
 		t.Log(r)
 		sum.add(r)
 		if r.Found != "" {
@@ -49,6 +48,20 @@ func TestFleets(t *testing.T) {
 	if sum.Lasted.Hours() < float64(hours) {
 		t.Errorf("fleets lived for %.1f h, not %d", sum.Lasted.Hours(), hours)
 	}
+}
+
+// numberOf is a number of the environment.
+func numberOf(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
 }
 
 // where says how to play a run again with the faults that it takes.
@@ -64,7 +77,7 @@ func where(t *testing.T, r report) string {
 
 // share divides hours among the kinds. Segments, which do nothing between their ids, live the most
 // of them; processes of an order, which ask who leads several times in a second, the fewest.
-func share(hours int) (jobs []job) {
+func share(hours int, first uint64) (jobs []job) {
 	weights := 0.0
 	for _, k := range kinds {
 		weights += k.weight
@@ -76,7 +89,7 @@ func share(hours int) (jobs []job) {
 	for _, k := range kinds {
 		each := time.Duration(float64(hours) * float64(time.Hour) * k.weight / weights)
 		for n := range parts {
-			jobs = append(jobs, job{Kind: k.name, From: n << 32, To: (n + 1) << 32, Until: each/time.Duration(parts) + 1})
+			jobs = append(jobs, job{Kind: k.name, From: n<<32 + first, To: (n + 1) << 32, Until: each/time.Duration(parts) + 1})
 		}
 	}
 	return jobs
