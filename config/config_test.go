@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -390,6 +391,72 @@ func TestLoad(t *testing.T) {
 	h := c.IDs.HTTP
 	if got, want := []string{h.TLS.Cert, h.TLS.Key}, []string{filepath.Join(dir, "c"), filepath.Join(dir, "k")}; !slices.Equal(got, want) {
 		t.Errorf("ids.http.tls: got %s, want %s", got, want)
+	}
+}
+
+// TestValuesFromFiles: a value can name a file, or a credential of systemd.
+func TestValuesFromFiles(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("CREDENTIALS_DIRECTORY", filepath.Join(dir, "credentials"))
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("pw", "s3:cret${PW} \r\n")
+	write("two", "a\nb\n")
+	write("empty", "")
+	write("large", strings.Repeat("x", maxValue+1))
+	write("credentials/db", "from systemd\n")
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	absolute := filepath.Join(dir, "pw")
+	for _, tt := range []struct{ in, want, problem string }{
+		{in: "${file:pw}", want: "s3:cret${PW} "},
+		{in: "${file:" + absolute + "}", want: "s3:cret${PW} "},
+		{in: "u:${file:pw}@$$", want: "u:s3:cret${PW} @$"},
+		{in: "${file:two}", want: "a\nb"},
+		{in: "${credential:db}", want: "from systemd"},
+		{in: "${file:none}", problem: "file " + filepath.Join(dir, "none") + ": no such file or directory"},
+		{in: "${file:credentials}", problem: "file " + filepath.Join(dir, "credentials") + ": it is not a regular file"},
+		{in: "${file:pipe}", problem: "file " + filepath.Join(dir, "pipe") + ": it is not a regular file"},
+		{in: "${file:empty}", problem: "file " + filepath.Join(dir, "empty") + ": it is empty"},
+		{in: "${file:large}", problem: "file " + filepath.Join(dir, "large") + ": it has more than 65536 bytes: a value has fewer"},
+		{in: "${credential:../pw}", problem: alone},
+		{in: "${file:}", problem: alone},
+		{in: "${fil:pw}", problem: alone},
+	} {
+		path := filepath.Join(dir, "c.yaml")
+		text := fmt.Sprintf("listeners: [{listen: :1, upstream: h:1, account: {user: a, password: %q}}]\n", tt.in)
+		write("c.yaml", text)
+		c, err := Load(path)
+		switch {
+		case tt.problem != "":
+			if got, want := fmt.Sprint(err), path+":1:70: "+tt.problem; got != want {
+				t.Errorf("%s: got %s, want %s", tt.in, got, want)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", tt.in, err)
+		case string(c.Listeners[0].Account.Password) != tt.want:
+			t.Errorf("%s: got %q, want %q", tt.in, string(c.Listeners[0].Account.Password), tt.want)
+		case len(c.ValueFiles) != 1 || !filepath.IsAbs(c.ValueFiles[0]):
+			t.Errorf("%s: files %q", tt.in, c.ValueFiles)
+		}
+		if _, err := Parse(path, []byte(text), os.LookupEnv); err == nil {
+			t.Errorf("%s: Parse reads files", tt.in)
+		}
+	}
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	os.Unsetenv("CREDENTIALS_DIRECTORY")
+	write("c.yaml", "listeners: [{listen: :1, upstream: h:1, account: {user: a, password: \"${credential:db}\"}}]\n")
+	if _, err := Load(filepath.Join(dir, "c.yaml")); err == nil || !strings.Contains(err.Error(), "add LoadCredential=db:PATH to the unit") {
+		t.Errorf("no systemd: %v", err)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 // names Go types, and knows no position for values of our own types.
 type decoder struct {
 	*document
-	env    func(string) (string, bool)
-	fields map[reflect.Type][]field // of the types that were met
+	outside *outside
+	fields  map[reflect.Type][]field // of the types that were met
 }
 
 // slot is the place of one value: in the structs and in the file.
@@ -300,7 +300,7 @@ func (d *decoder) word(s slot, n ast.Node) (word, bool) {
 		d.fail(w.at, "%s must be a single value, got %s", s.name(), kindOf(n))
 		return w, false
 	}
-	text, used, problems := expand(w.raw, d.env)
+	text, used, problems := d.outside.expand(w.raw)
 	for _, problem := range problems {
 		d.fail(w.at, "%s", problem)
 	}

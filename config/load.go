@@ -5,7 +5,8 @@ import (
 	"os"
 )
 
-// Load reads and checks a file; the environment is the process's own. The error
+// Load reads and checks a file; the environment is the process's own,
+// and files that values name are read. The error
 // is [Errors] when the file was read and something in it is wrong. When it could not be
 // read, it is the wrapped error of the operating system.
 func Load(path string) (*Config, error) {
@@ -13,5 +14,5 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	return Parse(path, data, os.LookupEnv)
+	return parse(path, data, outside{variable: os.LookupEnv, file: readValue})
 }

@@ -25,10 +25,15 @@ const (
 )
 
 // Parse checks the content of a file. The name is for messages, and its folder
-// is what relative paths are relative to; env answers for ${NAME}. The error is
-// [Errors].
+// is what relative paths are relative to; env answers for ${NAME}. No file that a value names is
+// read: that value is wrong. The error is [Errors].
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
-	d := &decoder{document: newDocument(name), env: env, fields: map[reflect.Type][]field{}}
+	return parse(name, data, outside{variable: env, file: noFile})
+}
+
+func parse(name string, data []byte, out outside) (*Config, error) {
+	out.dir = filepath.Dir(name)
+	d := &decoder{document: newDocument(name), outside: &out, fields: map[reflect.Type][]field{}}
 	c := &Config{Path: name, Dir: filepath.Dir(name), SHA256: fmt.Sprintf("%x", sha256.Sum256(data))}
 	c.setDefaults()
 	if root, ok := d.body(data); ok {
@@ -36,6 +41,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, 
 		check(d.document, c)
 	}
 	if len(d.errs) == 0 {
+		c.ValueFiles = out.read
 		return c, nil
 	}
 	slices.SortStableFunc(d.errs, func(a, b *Error) int {
