@@ -2,11 +2,12 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
 // Diff lists by key path, in a fixed order, what differs between the configuration
-// in force and a new one and cannot change while the program runs: any listener,
+// in force and a new one and cannot change while the program runs: any listener but for its account's password,
 // the definition of a store or source that exists, admin, ids, order, engine and log.format. An
 // empty list means that new can be put in force: it differs at most in rules,
 // limits, log.level, log.trace, drain, shutdown_timeout and in stores and sources that old does not
@@ -16,7 +17,7 @@ import (
 // written out at its default is no change. Where things stand in the file never is.
 func Diff(old, new *Config) (needsRestart []string) {
 	var d differ
-	d.named("listeners", byName(old.Listeners), byName(new.Listeners))
+	d.named("listeners", byName(withoutPasswords(old.Listeners)), byName(withoutPasswords(new.Listeners)))
 	before := byName(old.Listeners)
 	for _, l := range new.Listeners {
 		if _, ok := before.get(l.Name); !ok {
@@ -31,6 +32,17 @@ func Diff(old, new *Config) (needsRestart []string) {
 	d.compare("engine", reflect.ValueOf(old.Engine), reflect.ValueOf(new.Engine))
 	d.compare("log.format", reflect.ValueOf(old.Log.Format), reflect.ValueOf(new.Log.Format))
 	return d.paths
+}
+
+// withoutPasswords are listeners whose accounts have none.
+func withoutPasswords(all []Listener) []Listener {
+	all = slices.Clone(all)
+	for i := range all {
+		if a := all[i].Account; a != nil {
+			all[i].Account = &Account{User: a.User}
+		}
+	}
+	return all
 }
 
 type differ struct{ paths []string }

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// writeCertificates makes a CA, and signed by it a certificate for 127.0.0.1 and localhost and one
+// WriteCertificates makes a CA, and signed by it a certificate for 127.0.0.1 and localhost and one
 // of a client: ca.pem, server.pem, server.key, client.pem and client.key in dir. The CA's key is
 // thrown away.
-func writeCertificates(dir string) error {
+func WriteCertificates(dir string) error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("make a key: %w", err)

@@ -22,7 +22,7 @@ func StartRedisTLS(ctx context.Context, args ...string) (*Redis, error) {
 
 // clientTLS makes certificates in a folder and says how a client uses them.
 func clientTLS(dir string) (*tls.Config, error) {
-	if err := writeCertificates(dir); err != nil {
+	if err := WriteCertificates(dir); err != nil {
 		return nil, err
 	}
 	pem, err1 := os.ReadFile(filepath.Join(dir, "ca.pem"))

@@ -97,7 +97,7 @@ func (s *Server) prepare() error {
 		return nil
 	}
 	s.CA = s.path("ca.pem")
-	return writeCertificates(s.Dir)
+	return WriteCertificates(s.Dir)
 }
 
 // startOnFreePort starts the server on a port nobody listens on. Another program may take it before

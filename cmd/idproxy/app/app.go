@@ -56,13 +56,15 @@ type Program struct {
 	counts  ruleset.Counts
 	watch   *watch
 	succession
+
+	rereading rereading
 }
 
 // New returns a program that does not run yet. Its log goes to w.
 func New(cfg *config.Config, w io.Writer) *Program {
 	p := &Program{cfg: cfg, level: &slog.LevelVar{}, counts: ruleset.Counts{}}
 	p.succession = succession{p: p, start: &handover.Start{Sockets: &handover.Sockets{}}, succeeded: make(chan struct{})}
-	p.watch = newWatch(p)
+	p.watch, p.rereading.p = newWatch(p), p
 	setLevel(p.level, cfg.Log)
 	all := newHandler(w, cfg.Log)
 	p.tracer = slog.New(all)
@@ -91,7 +93,7 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	if text := Descriptors(p.cfg); text != "" {
 		p.log.Warn("too few open files", "reason", text)
 	}
-	listeners, err := ProxyConfig(p.cfg, p.log)
+	listeners, err := p.rereading.proxyConfig(p.cfg, p.log)
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	if err := p.srv.Listen(); err != nil {
 		return err
 	}
-	if p.ids, err = serveIDs(p.cfg.IDs, keys.New(p.log, p.sources), p.log, p.watch.api, p.sources.Leader, listen); err != nil {
+	if p.ids, err = serveIDs(p.cfg.IDs, keys.New(p.log, p.sources), p.log, &p.rereading.files, p.watch.api, p.sources.Leader, listen); err != nil {
 		return err
 	}
 	stopIDs := sync.OnceValue(p.ids.close)
@@ -128,6 +130,11 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 		_ = stopWatch() // what they say is said again at the end
 		_ = stopIDs()
 	})
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watched, done := context.WithCancel(ctx)
+	defer done()
+	watching.Go(func() { p.rereading.onChange(watched) })
 	err = p.srv.Serve(ctx)
 	ids, _ := p.Counts().Sum()
 	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", ids, "refused", p.srv.Stats.Refused.Load(),

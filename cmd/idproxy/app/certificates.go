@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,8 +19,8 @@ const (
 	certificatePeriod = 24 * time.Hour
 )
 
-// certificates are those that are in force: they were read when the program began to use them, and
-// a file that was replaced since changes nothing.
+// certificates are those that are in force: a file that was replaced since by one that cannot be
+// used, or that nobody reads again, changes nothing.
 type certificates struct {
 	log *slog.Logger
 
@@ -37,6 +39,24 @@ func (c *certificates) add(cfg *config.Config) {
 	for _, one := range all {
 		if !c.has(one.Name) {
 			c.all = append(c.all, one)
+		}
+	}
+}
+
+// renew reads those of sections whose files were read again.
+func (c *certificates) renew(cfg *config.Config, readings []tlsconfig.Reading) {
+	all, err := tlsconfig.Certificates(cfg)
+	if err != nil && len(readings) > 0 {
+		c.log.Warn("certificates that nobody watches", "error.message", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, old := range c.all {
+		for _, one := range all {
+			again := slices.ContainsFunc(readings, func(r tlsconfig.Reading) bool { return strings.HasPrefix(one.Name, r.Section+".") })
+			if one.Name == old.Name && again {
+				c.all[i] = one
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ type idServer struct {
 
 // serveIDs starts what the configuration asks for; nil when it is nothing. api makes what it says
 // nothing of, and leader says where clients ask for ids of series in one order. A store that does not answer keeps nobody else waiting.
-func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, api func() httpapi.Config, leader func() string, open listen) (*idServer, error) {
+func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, files *tlsconfig.Files, api func() httpapi.Config, leader func() string, open listen) (*idServer, error) {
 	if ids == nil {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, api fu
 	if ids.UsersIn != "" {
 		s.users.known = make(chan struct{})
 	}
-	if err := errors.Join(s.overRedis(ids.Redis), s.overHTTP(ids.HTTP, api)); err != nil {
+	if err := errors.Join(s.overRedis(ids.Redis, files), s.overHTTP(ids.HTTP, files, api)); err != nil {
 		end()
 		for _, l := range s.listeners {
 			err = errors.Join(err, l.Close())
@@ -83,11 +83,11 @@ func (s *idServer) listen(a config.Addr, serve func(ctx context.Context, l net.L
 	return nil
 }
 
-func (s *idServer) overRedis(c *config.IDsRedis) error {
+func (s *idServer) overRedis(c *config.IDsRedis, files *tlsconfig.Files) error {
 	if c == nil {
 		return nil
 	}
-	secure, err := tlsconfig.Client(c.TLS)
+	secure, err := files.Client("ids.redis.tls", c.TLS)
 	if err != nil {
 		return fmt.Errorf("ids over redis: %w", err)
 	}
@@ -127,12 +127,12 @@ func (s *idServer) announced() string {
 	return s.redis
 }
 
-func (s *idServer) overHTTP(c *config.IDsHTTP, with func() httpapi.Config) (err error) {
+func (s *idServer) overHTTP(c *config.IDsHTTP, files *tlsconfig.Files, with func() httpapi.Config) (err error) {
 	if c == nil {
 		return nil
 	}
 	api := with()
-	if api.TLS, err = tlsconfig.Client(c.TLS); err != nil {
+	if api.TLS, err = files.Client("ids.http.tls", c.TLS, "h2", "http/1.1"); err != nil {
 		return fmt.Errorf("ids over http: %w", err)
 	}
 	api.Lookup = func(key string) (httpapi.Source, bool) { return s.registry.Lookup(key) }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"runtime"
 
-	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/proxy"
@@ -14,12 +13,17 @@ import (
 // ProxyConfig returns what the proxy is made of that no reload changes: its listeners. It
 // reads the files that they name.
 func ProxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {
+	return new(rereading).proxyConfig(cfg, log)
+}
+
+// proxyConfig is ProxyConfig for files and passwords that are read again.
+func (r *rereading) proxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {
 	c := proxy.Config{Logger: log}
 	if cfg.Engine == config.EngineLoops {
 		c.Loops = runtime.GOMAXPROCS(0)
 	}
 	for i := range cfg.Listeners {
-		l, err := proxyListener(&cfg.Listeners[i])
+		l, err := r.listener(&cfg.Listeners[i])
 		if err != nil {
 			return c, fmt.Errorf("%s: listener %s: %w", cfg.Listeners[i].Pos, cfg.Listeners[i].Name, err)
 		}
@@ -28,7 +32,7 @@ func ProxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {
 	return c, nil
 }
 
-func proxyListener(c *config.Listener) (proxy.Listener, error) {
+func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {
 	l := proxy.Listener{
 		Name:     c.Name,
 		Listen:   proxy.Address{Net: c.Listen.Network, Addr: c.Listen.Address},
@@ -39,17 +43,18 @@ func proxyListener(c *config.Listener) (proxy.Listener, error) {
 		ClientsNeedTLS: c.TLS != nil && c.TLS.Mode == config.TLSRequired,
 	}
 	var err error
-	if l.ClientTLS, err = tlsconfig.Client(c.TLS.Files()); err != nil {
+	if l.ClientTLS, err = r.files.Client("listeners."+c.Name+".tls", c.TLS.Files()); err != nil {
 		return l, err
 	}
-	if l.UpstreamTLS, err = tlsconfig.Upstream(c); err != nil {
+	if l.UpstreamTLS, err = r.files.Upstream(c); err != nil {
 		return l, err
 	}
 	if c.Account != nil {
-		u, err := upstream.Open(c)
+		u, err := upstream.Open(c, l.UpstreamTLS)
 		if err != nil {
 			return l, err
 		}
+		r.accounts = append(r.accounts, account{c.Name, u})
 		l.Greatest, l.Held, l.Definition, l.Ping = u.Greatest, u.Held, u.Definition, u.DB.PingContext
 	}
 	return l, nil

@@ -32,6 +32,7 @@ func (p *Program) reloadOnHangup(file string) (stop func()) {
 			} else {
 				p.log.Info("configuration reloaded", "file.path", file)
 			}
+			p.rereading.now()
 			p.notify(daemon.SdNotifyReady)
 		}
 	}()
@@ -66,6 +67,7 @@ func (p *Program) Reload(file string) error {
 		return err
 	}
 	p.cfg = cfg
+	p.rereading.passwords(cfg)
 	setLevel(p.level, cfg.Log)
 	p.srv.Set(p.settings())
 	p.ids.again()

@@ -175,7 +175,7 @@ func (w *watch) serve(ctx context.Context, c *config.Admin, listen listen) (wait
 		}
 		listeners = append(listeners, l)
 	}
-	secure, err := tlsconfig.Client(c.TLS)
+	secure, err := w.p.rereading.files.Client("admin.tls", c.TLS)
 	if err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}

@@ -63,7 +63,7 @@ func (s *Shard) open(ctx context.Context) ([]filledTable, *upstream.Server, erro
 	if s.Account == nil {
 		return nil, nil, errNoAccount
 	}
-	u, err := upstream.Open(s.Account)
+	u, err := upstream.OpenAlone(s.Account)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,7 +46,7 @@ func (s *server) address() *config.Addr { return &s.listeners[0].Upstream }
 
 // run looks at the server and at all tables that rules concern.
 func (s *server) run(ctx context.Context) {
-	u, err := upstream.Open(s.listeners[0])
+	u, err := upstream.OpenAlone(s.listeners[0])
 	if err != nil {
 		s.add(s.pos(), LevelError, "%s: %v", s.name(), err)
 		return

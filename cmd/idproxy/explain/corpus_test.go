@@ -147,7 +147,7 @@ func newExplaining(t *testing.T, kind servers.Kind, seed uint64) *explaining {
 		t.Fatal(err)
 	}
 	c.serve(t)
-	if c.account, err = upstream.Open(&c.cfg.Listeners[0]); err != nil {
+	if c.account, err = upstream.OpenAlone(&c.cfg.Listeners[0]); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.account.Close() })

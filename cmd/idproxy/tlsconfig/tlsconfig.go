@@ -14,7 +14,7 @@ import (
 	"idproxy/config"
 )
 
-// Client returns what is offered to clients; nil for none.
+// Client returns what is offered to clients by files that are read once; nil for none.
 func Client(c *config.TLS) (*tls.Config, error) {
 	if c == nil {
 		return nil, nil
@@ -24,7 +24,7 @@ func Client(c *config.TLS) (*tls.Config, error) {
 		return nil, fmt.Errorf("tls: %w", err)
 	}
 	// Go would start with records of 1.2 kB and make one write of each.
-	t := &tls.Config{Certificates: []tls.Certificate{cert}, DynamicRecordSizingDisabled: true}
+	t := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, DynamicRecordSizingDisabled: true}
 	if c.ClientCA != "" {
 		if t.ClientCAs, err = loadCA(c.ClientCA); err != nil {
 			return nil, fmt.Errorf("tls.client_ca: %w", err)
@@ -34,24 +34,17 @@ func Client(c *config.TLS) (*tls.Config, error) {
 	return t, nil
 }
 
-// Upstream returns how the server is spoken to over TLS. Without a CA its
-// certificate is not verified, as with MySQL's ssl-mode=REQUIRED.
-func Upstream(c *config.Listener) (*tls.Config, error) {
-	t := &tls.Config{ServerName: c.UpstreamTLS.ServerName, DynamicRecordSizingDisabled: true}
+// unverified is TLS to a listener's server, whatever its certificate.
+func unverified(c *config.Listener) (*tls.Config, error) {
+	t := &tls.Config{
+		ServerName: c.UpstreamTLS.ServerName, MinVersion: tls.VersionTLS12, DynamicRecordSizingDisabled: true, InsecureSkipVerify: true,
+	}
 	if t.ServerName == "" && c.Upstream.Network == "tcp" {
 		host, _, err := net.SplitHostPort(c.Upstream.Address)
 		if err != nil {
 			return nil, err
 		}
 		t.ServerName = host
-	}
-	if c.UpstreamTLS.CA == "" {
-		t.InsecureSkipVerify = true
-		return t, nil
-	}
-	var err error
-	if t.RootCAs, err = loadCA(c.UpstreamTLS.CA); err != nil {
-		return nil, fmt.Errorf("upstream_tls.ca: %w", err)
 	}
 	return t, nil
 }
@@ -61,7 +54,7 @@ func Store(c *config.StoreTLS) (*tls.Config, error) {
 	if c == nil {
 		return nil, nil
 	}
-	t := &tls.Config{ServerName: c.ServerName}
+	t := &tls.Config{ServerName: c.ServerName, MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
 		roots, err := loadCA(c.CA)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -119,7 +118,7 @@ func (u *Server) Session(ctx context.Context) (*Session, error) {
 		return nil, err
 	}
 	q := &Session{mode: mode, statements: map[uint32]*client.Stmt{}}
-	if err := q.connect(ctx, u.account, u.tls); err != nil {
+	if err := q.connect(ctx, u); err != nil {
 		return nil, plain(err)
 	}
 	if _, err := q.conn.Execute("SET lock_wait_timeout=1"); err != nil { // as database/sql has it
@@ -142,7 +141,8 @@ func (u *Server) giveBack(q *Session) {
 const errNoTLS = "does not support TLS"
 
 // connect logs in as database/sql does: over TLS where the server has it or must have it.
-func (q *Session) connect(ctx context.Context, l *config.Listener, secure *tls.Config) (err error) {
+func (q *Session) connect(ctx context.Context, u *Server) (err error) {
+	l, secure := u.account, u.tls
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		raw, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err == nil {
@@ -153,7 +153,7 @@ func (q *Session) connect(ctx context.Context, l *config.Listener, secure *tls.C
 	}
 	connect := func(options ...client.Option) error {
 		options = append(options, func(c *client.Conn) error { return c.SetCollation("utf8mb4_general_ci") })
-		q.conn, err = client.ConnectWithDialer(ctx, l.Upstream.Network, l.Upstream.Address, l.Account.User, string(l.Account.Password), "", dial, options...)
+		q.conn, err = client.ConnectWithDialer(ctx, l.Upstream.Network, l.Upstream.Address, l.Account.User, string(*u.password.Load()), "", dial, options...)
 		return err
 	}
 	if l.UpstreamTLS.Mode == config.TLSDisabled || l.Upstream.Network != "tcp" {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -27,10 +28,14 @@ import (
 type Server struct {
 	DB *sql.DB
 
-	account *config.Listener
-	tls     *tls.Config
-	idle    chan *Session // connections for those
+	account  *config.Listener
+	password atomic.Pointer[config.Secret]
+	tls      *tls.Config
+	idle     chan *Session // connections for those
 }
+
+// SetPassword gives the account another password, for connections from now on.
+func (u *Server) SetPassword(p config.Secret) { u.password.Store(&p) }
 
 // Close closes all connections.
 func (u *Server) Close() error {
@@ -44,20 +49,24 @@ func (u *Server) Close() error {
 	}
 }
 
-// Open connects when it is first asked.
-func Open(c *config.Listener) (*Server, error) {
+// OpenAlone is Open for a command, which ends soon.
+func OpenAlone(c *config.Listener) (*Server, error) {
+	var once *tlsconfig.Files
+	t, err := once.Upstream(c)
+	if err != nil {
+		return nil, err
+	}
+	return Open(c, t)
+}
+
+// Open connects when it is first asked, over TLS as t says.
+func Open(c *config.Listener, t *tls.Config) (*Server, error) {
 	if c.Account == nil {
 		return nil, fmt.Errorf("%s: listener %s has no account; the server can only be asked with one", c.Pos, c.Name)
 	}
-	t, err := tlsconfig.Upstream(c)
-	if err != nil {
-		return nil, err
-	}
-	db, err := accountDB(c, t)
-	if err != nil {
-		return nil, err
-	}
-	return &Server{DB: db, account: c, tls: t, idle: make(chan *Session, ConnectionsAtOnce)}, nil
+	u := &Server{account: c, tls: t, idle: make(chan *Session, ConnectionsAtOnce)}
+	u.SetPassword(c.Account.Password)
+	return u, u.openDB()
 }
 
 // ConnectionsAtOnce bounds the connections with the account of one listener.
@@ -67,26 +76,33 @@ const ConnectionsAtOnce = 4
 // resolved then, and what is asked must not stay behind at a server that the name no longer leads to.
 const staysFor = 5 * time.Second
 
-// accountDB returns a pool of connections to a listener's server with its own
+// openDB makes a pool of connections to a listener's server with its own
 // account. It connects when it is first used.
-func accountDB(c *config.Listener, upstream *tls.Config) (*sql.DB, error) {
-	d := driver.NewConfig()
-	d.User, d.Passwd = c.Account.User, string(c.Account.Password)
+func (u *Server) openDB() error {
+	c, d := u.account, driver.NewConfig()
+	d.User = c.Account.User
 	d.Net, d.Addr = c.Upstream.Network, c.Upstream.Address
 	d.AllowFallbackToPlaintext = c.UpstreamTLS.Mode != config.TLSRequired
 	if c.UpstreamTLS.Mode != config.TLSDisabled && c.Upstream.Network == "tcp" {
-		d.TLS = upstream
+		d.TLS = u.tls
+	}
+	login := driver.BeforeConnect(func(_ context.Context, d *driver.Config) error {
+		d.Passwd = string(*u.password.Load())
+		return nil
+	})
+	if err := d.Apply(login); err != nil {
+		return fmt.Errorf("account: %w", err)
 	}
 	d.Params = map[string]string{"lock_wait_timeout": "1"} // s; a client may wait that has locked the table itself
 	connector, err := driver.NewConnector(d)
 	if err != nil {
-		return nil, fmt.Errorf("account: %w", err)
+		return fmt.Errorf("account: %w", err)
 	}
-	db := sql.OpenDB(connector)
-	db.SetMaxIdleConns(1)
-	db.SetConnMaxLifetime(staysFor)
-	db.SetMaxOpenConns(ConnectionsAtOnce)
-	return db, nil
+	u.DB = sql.OpenDB(connector)
+	u.DB.SetMaxIdleConns(1)
+	u.DB.SetConnMaxLifetime(staysFor)
+	u.DB.SetMaxOpenConns(ConnectionsAtOnce)
+	return nil
 }
 
 // orLocked returns proxy.ErrLocked for the error of a table that somebody has locked, and else the

@@ -37,7 +37,7 @@ func TestDescribe(t *testing.T) {
 					Name: "a", Upstream: config.Addr{Network: "tcp", Address: server.Addr}, UpstreamTLS: config.UpstreamTLS{Mode: mode},
 					Account: &config.Account{User: "app", Password: "app"},
 				}
-				u, err := Open(l)
+				u, err := OpenAlone(l)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -110,7 +110,7 @@ func TestAddressMoves(t *testing.T) {
 			go func() { _, _ = io.Copy(from, server); from.Close() }()
 		}
 	}()
-	u, err := Open(&config.Listener{
+	u, err := OpenAlone(&config.Listener{
 		Name: "a", Upstream: config.Addr{Network: "tcp", Address: ln.Addr().String()}, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSDisabled},
 		Account: &config.Account{User: servers.RootUser, Password: servers.RootPassword},
 	})

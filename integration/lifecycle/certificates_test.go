@@ -1,0 +1,180 @@
+package lifecycle
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/replay"
+	"idproxy/integration/servers"
+)
+
+// renewal is a proxy whose certificates are replaced while it runs.
+type renewal struct {
+	*testing.T
+	server *servers.Server
+	proxy  *harness.Proxy
+	used   string            // the folder of those in use
+	of     map[string]string // two more, each with those of its own CA
+	trust  *x509.CertPool    // both
+	cache  tls.ClientSessionCache
+}
+
+func newRenewal(t *testing.T) *renewal {
+	r := &renewal{T: t, server: harness.MariaDB(t), used: t.TempDir(), of: map[string]string{"old": t.TempDir(), "new": t.TempDir()}, trust: x509.NewCertPool(), cache: tls.NewLRUClientSessionCache(1)}
+	for _, dir := range r.of {
+		if err := servers.WriteCertificates(dir); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
+		if err != nil || !r.trust.AppendCertsFromPEM(text) {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"server.pem", "server.key", "ca.pem"} {
+		r.put(filepath.Join(r.of["old"], name), name)
+	}
+	r.put(filepath.Join(r.server.Dir, "ca.pem"), "upstream.pem")
+	r.proxy = replay.StartProxy(t, harness.Spec{Config: fmt.Sprintf(`
+listeners:
+  - {name: a, listen: "127.0.0.1:0", upstream: %[1]q, tls: {cert: %[2]s/server.pem, key: %[2]s/server.key, client_ca: %[2]s/ca.pem}, upstream_tls: {mode: required, ca: %[2]s/upstream.pem}}
+`, r.server.Addr, r.used)})
+	return r
+}
+
+// put puts a file in the place of one in use, at once, as programs do that renew certificates.
+func (r *renewal) put(from, name string) {
+	r.Helper()
+	text, err := os.ReadFile(from)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.write(text, name)
+}
+
+func (r *renewal) write(text []byte, name string) {
+	r.Helper()
+	path := filepath.Join(r.used, name)
+	if err := os.WriteFile(path+".tmp", text, 0o600); err != nil {
+		r.Fatal(err)
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// says waits until the log has a line for the n-th time.
+func (r *renewal) says(line string, n int) {
+	r.Helper()
+	for end := time.Now().Add(time.Minute); strings.Count(r.proxy.Log(), line) < n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.Fatalf("the log does not say %q %d times", line, n)
+		}
+	}
+}
+
+// login logs in with the client's certificate of one CA, and returns the session.
+func (r *renewal) login(of string, cache tls.ClientSessionCache) (c *replay.Conn, state tls.ConnectionState, err error) {
+	r.Helper()
+	dir := r.of[of]
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	secure := &tls.Config{RootCAs: r.trust, ServerName: "127.0.0.1", ClientSessionCache: cache, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }}
+	err = replay.Do(func() {
+		c = replay.Login(replay.Config{Addr: r.proxy.Addr("a"), User: "app", Password: "app", Tls: secure})
+		c.Must("SELECT 1")
+		state = c.Conn.(*tls.Conn).ConnectionState()
+	})
+	return c, state, err
+}
+
+// shows reports whether a listener showed the certificate of one CA.
+func (r *renewal) shows(state tls.ConnectionState, of string) bool {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(r.of[of], "server.pem"), filepath.Join(r.of[of], "server.key"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return len(state.PeerCertificates) > 0 && bytes.Equal(state.PeerCertificates[0].Raw, pair.Certificate[0])
+}
+
+// TestCertificatesReadAgain replaces certificates, a key and CAs while sessions are open. New sessions have the new
+// ones, open ones go on, and what cannot be used changes nothing.
+func TestCertificatesReadAgain(t *testing.T) {
+	r := newRenewal(t)
+	open, state, err := r.login("old", r.cache)
+	if err != nil || !r.shows(state, "old") {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	alive := func(when string) {
+		t.Helper()
+		if err := replay.Do(func() { open.Must("SELECT 1") }); err != nil {
+			t.Errorf("the open session, %s: %v", when, err)
+		}
+	}
+	try := func(of string, cache tls.ClientSessionCache) (tls.ConnectionState, error) {
+		t.Helper()
+		c, state, err := r.login(of, cache)
+		if err == nil {
+			c.Close()
+		}
+		return state, err
+	}
+	if state, err := try("old", r.cache); err != nil || !state.DidResume {
+		t.Errorf("before anything changed: %v, resumed %t", err, state.DidResume)
+	}
+
+	r.put(filepath.Join(r.of["new"], "server.key"), "server.key")
+	r.put(filepath.Join(r.of["new"], "server.pem"), "server.pem")
+	r.says("certificates read again", 1)
+	if state, err := try("old", nil); err != nil || !r.shows(state, "new") {
+		t.Errorf("with a new certificate: %v", err)
+	}
+	if state, err := try("old", r.cache); err != nil || !state.DidResume {
+		t.Errorf("a session from before, with a new certificate: %v, resumed %t", err, state.DidResume)
+	}
+	alive("with a new certificate")
+
+	r.put(filepath.Join(r.of["new"], "ca.pem"), "ca.pem")
+	r.says("certificates read again", 2)
+	for name, cache := range map[string]tls.ClientSessionCache{"new": nil, "resumed": r.cache} {
+		if state, err := try("old", cache); err == nil {
+			t.Errorf("%s: a client of the old CA is let in, resumed %t", name, state.DidResume)
+		}
+	}
+	if _, err := try("new", nil); err != nil {
+		t.Errorf("a client of the new CA: %v", err)
+	}
+	alive("with a new CA")
+
+	r.write([]byte("no certificate"), "server.pem")
+	r.says("certificates not read again, the old ones stay in force", 1)
+	if state, err := try("new", nil); err != nil || !r.shows(state, "new") {
+		t.Errorf("with a broken file: %v", err)
+	}
+
+	const told = "certificates not read again"
+	before := strings.Count(r.proxy.Log(), told)
+	r.put(filepath.Join(r.of["old"], "ca.pem"), "upstream.pem")
+	if err := r.proxy.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	r.says("certificates read again", 3)
+	if _, err := try("new", nil); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("with another CA for the server: %v", err)
+	}
+	alive("with another CA for the server")
+	if log := r.proxy.Log(); strings.Count(log, told) != before || !strings.Contains(log, "section=listeners.a.tls") {
+		t.Errorf("the log: %s", log)
+	}
+}
