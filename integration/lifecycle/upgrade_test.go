@@ -309,8 +309,9 @@ func compareBooks(t *testing.T, direct *sql.DB, c *customers) {
 // TestUpgrade replaces a busy idproxy again and again. No connection is refused, no statement fails but
 // those of sessions that stay, no row is lost and no id comes twice, whatever it comes from.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	server := harness.MariaDB(t)
-	db, direct, config := withFourSources(t, server, "drain: {delay: 3s, spread: 1s}\nshutdown_timeout: 12s\nlimits: {id_wait: 10s}\n")
+	db, direct, config := withFourSources(t, server, "drain: {delay: 4s, spread: 1s}\nshutdown_timeout: 15s\nlimits: {id_wait: 10s}\n")
 	dir := t.TempDir()
 	socket := func(name string) string { return filepath.Join(dir, name) }
 	config = strings.Replace(config, "listeners: [", fmt.Sprintf("listeners: [{name: u, listen: 'unix:%s', upstream: %q}, ", socket("u"), server.Addr), 1) +
@@ -417,6 +418,9 @@ func TestUpgradeControls(t *testing.T) {
 		before := c.done()
 		waitCustomers(t, c, func() bool { return c.done() > before })
 	})
+	if !width.Matrix() { // that a stale reading gives ids twice is tested in idsource/file
+		return
+	}
 	t.Run("sharing", func(t *testing.T) {
 		db, _, config := withFourSources(t, server, "drain: {delay: 6s}\nshutdown_timeout: 12s\n")
 		program, err := harness.BuildFaults()

@@ -202,12 +202,18 @@ func TestBalancer(t *testing.T) {
 // TestRollingRestart restarts two proxies behind HAProxy, one after the other, under clients whose
 // pools recycle their connections. With drain.delay no statement fails, and no connection.
 func TestRollingRestart(t *testing.T) {
-	if failed := rollingRestart(t, "drain: {delay: 4s, spread: 1s}\n"); failed != 0 {
-		t.Errorf("%d statements or connections failed", failed)
-	}
-	if failed := rollingRestart(t, ""); failed == 0 {
-		t.Error("without a delay nothing fails either: the test finds nothing")
-	}
+	t.Run("with a delay", func(t *testing.T) {
+		t.Parallel()
+		if failed := rollingRestart(t, "drain: {delay: 4s, spread: 1s}\n"); failed != 0 {
+			t.Errorf("%d statements or connections failed", failed)
+		}
+	})
+	t.Run("negative control", func(t *testing.T) {
+		t.Parallel()
+		if failed := rollingRestart(t, ""); failed == 0 {
+			t.Error("without a delay nothing fails either: the test finds nothing")
+		}
+	})
 }
 
 func rollingRestart(t *testing.T, drain string) (failed int64) {
