@@ -18,13 +18,15 @@ import (
 // seven seconds only, and another leader is elected within one or two.
 const (
 	askBeside = 200 * time.Millisecond // what Store.beside is
-	askPause  = 25 * time.Millisecond  // after an answer that there is no leader
+	askPause  = 25 * time.Millisecond  // after an answer that there is no leader, and between two members that are asked at once
+	askTwice  = 10 * time.Second       // for so long two are asked at once, once a member has been silent
 )
 
 // try asks a question until there is an answer or ctx ends. Where none comes it asks again, beside
 // the question that waits: that one may be lost with a leader, or its answer may take so long. The
-// client turns to the next member each time. A question that changes something must say what it
-// changes: it may be asked again after it has been heard.
+// client turns to the next member each time, also to one that is silent, so that two are asked at once
+// then. A question that changes something must say what it changes: it may be asked again after it has
+// been heard.
 func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A, error)) (answer A, err error) {
 	type result struct {
 		answer A
@@ -35,13 +37,14 @@ func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A,
 	ctx, cancel := context.WithCancel(client.WithRequireLeader(ctx))
 	defer cancel()
 	results := make(chan result)
-	began := time.Now()
+	began, asked, waits := time.Now(), 0, 0
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for ctx.Err() == nil { // also where more has come: what is asked behind its time is in vain
 		select {
 		case <-ctx.Done():
 		case <-next.C:
+			asked, waits = asked+1, waits+1
 			asking.Go(func() {
 				var r result
 				if r.err = s.login.first(ctx, s.c); r.err == nil {
@@ -52,8 +55,15 @@ func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A,
 				case <-ctx.Done():
 				}
 			})
-			next.Reset(max(s.beside, time.Since(began)/8)) // a cluster that is slow is not asked ever more
+			pause := max(s.beside, time.Since(began)/8) // a cluster that is slow is not asked ever more
+			if asked%2 == 0 && asked > 1 || asked == 1 && s.silent(began) {
+				pause = askPause
+			}
+			next.Reset(pause)
 		case r := <-results:
+			if waits--; r.err == nil && waits > 0 && time.Since(began) >= s.beside {
+				s.fellSilent()
+			}
 			if r.err == nil || ctx.Err() != nil || !s.again(r.err, time.Since(began)) {
 				return r.answer, r.err
 			}
@@ -62,6 +72,20 @@ func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A,
 		}
 	}
 	return answer, cmp.Or(err, ctx.Err())
+}
+
+// fellSilent notes that a member answered while another one did not.
+func (s *Store) fellSilent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silence = time.Now()
+}
+
+// silent says whether a member was silent a moment ago.
+func (s *Store) silent(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.silence.IsZero() && now.Sub(s.silence) < askTwice
 }
 
 // again says whether an answer is none, and another one may come.

@@ -54,6 +54,7 @@ type Store struct {
 	beside time.Duration    // after so long without an answer another member is asked, too
 
 	mu       sync.Mutex
+	silence  time.Time       // when a member was silent last, and another one answered
 	revision int64           // the greatest the cluster has shown
 	cache    map[string]item // as last seen, to spare a question
 }
