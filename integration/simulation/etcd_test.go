@@ -140,6 +140,7 @@ func (c *cluster) leader() string { return string(c.keys[leaderKey].GetValue()) 
 // The keys of the order, which etcd has.
 const (
 	leaderKey = "/idproxy/order/leader"
+	beatKey   = "/idproxy/order/beat"
 	seriesKey = "/idproxy/segment/" + key
 )
 

@@ -74,7 +74,8 @@ var kinds = []*kind{
 		name: "order-few", weight: 0.001, few: 3, make: func(w *world, p *plan) fleet { return newOrders(w, false) },
 		beats: beats, long: 160, think: 1, count: 40,
 		draw: slices.Concat(processFaults, linkFaults, lineFaults, electionFaults, []draw{
-			{what: "unheard lead", weight: 30, lasts: span(300*time.Millisecond, 1200*time.Millisecond)},
+			{what: "unheard lead", weight: 30, lasts: span(300*time.Millisecond, 1200*time.Millisecond), size: number(0, 1)},
+			{what: "stop behind beat", weight: 20, lasts: span(time.Second, 3*time.Second)},
 		}),
 	},
 	{

@@ -27,7 +27,8 @@ type orders struct {
 	users    map[*process]string // how the order names a process
 	given    uint64              // the greatest id that a client was given, or told to stay above
 	greatest uint64              // that a client was given
-	unheard  time.Duration       // not 0: who takes the lead next hears no answers for so long
+	unheard  time.Duration       // not 0: who takes the lead next, or gives it up, hears no answers for so long
+	halt     time.Duration       // not 0: who leads is stopped for so long, behind its next sign of life
 	first    time.Time           // when the series began
 	taken    time.Time           // when the newest term began
 	next     uint64              // above what an operator has yet to move the key, as the cluster was restored; 0: nothing
@@ -248,13 +249,26 @@ func (f *orders) writes(p *process, put *etcdserverpb.PutRequest) {
 		if !f.leads(p) {
 			f.w.violated("host %d takes a range, and another process leads", p.host.n)
 		}
-	case string(put.Key) == leaderKey && p.host.runs == p && string(put.Value) != "{}": // it has not resigned
-		f.taken = time.Now()
+	case string(put.Key) == leaderKey:
+		if string(put.Value) != "{}" { // it has not resigned
+			f.taken = time.Now()
+		}
 		f.unhear(p.host)
+	case string(put.Key) == beatKey && f.halt > 0:
+		p.stop(f.halt)
+		f.hurry()
+		f.halt = 0
 	}
 }
 
-// unhear has who takes the lead hear no answers for a while, then learn that it leads, and then reach the
+// hurry has all clients ask for much. The caller holds mu.
+func (f *orders) hurry() {
+	for _, h := range f.w.hosts {
+		h.hurry(3 * time.Second)
+	}
+}
+
+// unhear has who takes the lead, or gives it up, hear no answers for a while, then one, and then reach the
 // cluster no more. The caller holds mu.
 func (f *orders) unhear(h *host) {
 	d, w := f.unheard, f.w
@@ -270,9 +284,7 @@ func (f *orders) unhear(h *host) {
 			h.link = link{until: time.Now().Add(time.Second), how: badLinks["cut off"]}
 		}
 	})
-	for _, h := range w.hosts {
-		h.hurry(3 * time.Second)
-	}
+	f.hurry()
 }
 
 // leads says whether the cluster has a process as the leader. The caller holds mu.
@@ -325,7 +337,13 @@ func (f *orders) apply(x fault) bool {
 	case "restore":
 		f.restore(x)
 	case "unheard lead":
-		f.unheard = x.lasts
+		if f.unheard = x.lasts; x.size == 0 && host.runs != nil {
+			host.runs.end()
+			host.startIn(time.Second)
+		}
+		return true
+	case "stop behind beat":
+		f.halt = x.lasts
 		return true
 	case "stand at":
 		if p := host.runs; p != nil {
@@ -352,7 +370,7 @@ func (f *orders) heal() {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	f.cluster.slow, f.cluster.down = 0, false
-	f.lines.bad, f.unheard = [hosts]link{}, 0
+	f.lines.bad, f.unheard, f.halt = [hosts]link{}, 0, 0
 	f.mend()
 	if p := f.old; p != nil && p.host.runs == p { // else it waits until the cluster is where it knew it to be
 		p.kill()
