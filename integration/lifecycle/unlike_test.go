@@ -140,8 +140,8 @@ func (u *unlike) insert(user, in, out, value string) error {
 // TestUnlike logs in by every way in and out, with every plugin, cold and warm, inserts, and reads
 // the key back. A wrong password gets the server's own answer.
 func TestUnlike(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
+	for name, server := range harness.AllServers(t) {
+		t.Run(name, func(t *testing.T) {
 			u := newUnlike(t, server)
 			logins := 0
 			for _, a := range accounts[server.Kind] {
