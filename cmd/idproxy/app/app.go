@@ -14,6 +14,7 @@ import (
 	"idproxy/cmd/idproxy/keys"
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/cmd/idproxy/sources"
+	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
 	"idproxy/proxy"
 	"idproxy/rewriter/grammar"
@@ -64,11 +65,13 @@ type Program struct {
 func New(cfg *config.Config, w io.Writer) *Program {
 	p := &Program{cfg: cfg, level: &slog.LevelVar{}, counts: ruleset.Counts{}}
 	p.succession = succession{p: p, start: &handover.Start{Sockets: &handover.Sockets{}}, succeeded: make(chan struct{})}
-	p.watch, p.rereading.p = newWatch(p), p
+	p.watch = newWatch(p)
 	setLevel(p.level, cfg.Log)
 	all := newHandler(w, cfg.Log)
 	p.tracer = slog.New(all)
 	p.log = slog.New(p.watch.events.Handler(leveled{all, p.level}))
+	p.rereading.log = p.log
+	p.rereading.renewed = func(r []tlsconfig.Reading) { p.watch.certificates.renew(p.watch.inForce.Load().cfg, r) }
 	p.watch.stores.log, p.watch.certificates.log, p.watch.refusing.log = p.log, p.log, p.log
 	return p
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -17,8 +18,9 @@ const settle = time.Second
 
 // rereading reads files of TLS again, when they change and when it is told to.
 type rereading struct {
-	p     *Program
-	files tlsconfig.Files
+	log     *slog.Logger
+	files   tlsconfig.Files
+	renewed func([]tlsconfig.Reading) // is told what is in force since
 
 	accounts []account
 }
@@ -45,13 +47,12 @@ func (r *rereading) now() {
 	readings := r.files.Again()
 	for _, one := range readings {
 		if one.Err != nil {
-			r.p.log.Error("certificates not read again, the old ones stay in force", "section", one.Section, "error.message", one.Err)
+			r.log.Error("certificates not read again, the old ones stay in force", "section", one.Section, "error.message", one.Err)
 		} else {
-			r.p.log.Info("certificates read again", "section", one.Section)
+			r.log.Info("certificates read again", "section", one.Section)
 		}
 	}
-	readings = slices.DeleteFunc(readings, func(one tlsconfig.Reading) bool { return one.Err != nil })
-	r.p.watch.certificates.renew(r.p.watch.inForce.Load().cfg, readings)
+	r.renewed(slices.DeleteFunc(readings, func(one tlsconfig.Reading) bool { return one.Err != nil }))
 }
 
 // onChange reads them when they change, until ctx is done.
@@ -67,7 +68,7 @@ func (r *rereading) onChange(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		r.p.log.Warn("nobody watches whether certificates change: they are read again at SIGHUP alone", "error.message", err)
+		r.log.Warn("nobody watches whether certificates change: they are read again at SIGHUP alone", "error.message", err)
 	}
 	if changes == nil {
 		return
@@ -82,7 +83,7 @@ func (r *rereading) onChange(ctx context.Context) {
 		case <-changes.Events:
 			settled.Reset(settle)
 		case err := <-changes.Errors:
-			r.p.log.Warn("changes of certificates may have been missed", "error.message", err)
+			r.log.Warn("changes of certificates may have been missed", "error.message", err)
 			settled.Reset(settle)
 		case <-settled.C:
 			r.now()

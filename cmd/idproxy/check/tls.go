@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"time"
 
 	"idproxy/cmd/idproxy/tlsconfig"
@@ -25,16 +24,22 @@ func tlsNotes(cfg *config.Config, now time.Time) []Finding {
 	}
 	all, err := tlsconfig.Certificates(cfg)
 	if err != nil {
-		n.findings = append(n.findings, Finding{cfg.Path + ":1:1", LevelError, oneLine(err.Error())})
+		n.add(config.Pos{File: cfg.Path, Line: 1, Column: 1}, LevelError, "%v", err)
 	}
 	for _, c := range all {
-		level, word := LevelWarning, "ends"
-		if now.After(c.Ends) {
-			level, word = LevelError, "has ended"
-		}
-		if c.Ends.Sub(now) < certificateSoon {
-			n.findings = append(n.findings, Finding{cfg.Path + ":1:1", level, fmt.Sprintf("%s: the certificate in %s %s on %s: renew it", c.Name, c.File, word, c.Ends.UTC().Format(time.DateTime))})
-		}
+		n.end(cfg, c, now)
 	}
 	return n.findings
+}
+
+// end says of a certificate that ends soon that it does.
+func (n *notes) end(cfg *config.Config, c tlsconfig.Certificate, now time.Time) {
+	level, word := LevelWarning, "ends"
+	switch {
+	case now.After(c.Ends):
+		level, word = LevelError, "has ended"
+	case c.Ends.Sub(now) >= certificateSoon:
+		return
+	}
+	n.add(config.Pos{File: cfg.Path, Line: 1, Column: 1}, level, "%s: the certificate in %s %s on %s: renew it", c.Name, c.File, word, c.Ends.UTC().Format(time.DateTime))
 }
