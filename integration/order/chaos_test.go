@@ -113,6 +113,9 @@ func (f *fleet) etcdLeader() *servers.Etcd {
 	return nil
 }
 
+// harms is how many kinds of harm there are.
+const harms = 5
+
 // harm does something to the fleet, and returns what and how long no ids came.
 func (f *fleet) harm(t *testing.T, r *receiver, which int) (what string, took time.Duration) {
 	t.Helper()
@@ -122,7 +125,7 @@ func (f *fleet) harm(t *testing.T, r *receiver, which int) (what string, took ti
 			t.Fatal(err)
 		}
 	}
-	switch which % 5 {
+	switch which % harms {
 	case 0:
 		must(n.proxy.Kill())
 		took = came(t, r.happens())
@@ -151,16 +154,31 @@ func (f *fleet) harm(t *testing.T, r *receiver, which int) (what string, took ti
 	if m == nil || len(f.members) == 1 {
 		return "", 0
 	}
+	e := r.happens()
 	if rand.IntN(2) == 0 {
 		must(m.Kill())
-		took = came(t, r.happens())
+		took = f.withoutLeader(t, r, e, m)
 		must(m.Start(context.Background()))
 		return "a kill of etcd's leader", took
 	}
 	must(m.Signal(syscall.SIGSTOP))
-	took = came(t, r.happens())
+	took = f.withoutLeader(t, r, e, m)
 	must(m.Signal(syscall.SIGCONT))
 	return "a SIGSTOP of etcd's leader", took
+}
+
+// withoutLeader waits until another member leads etcd than the one to which an event happened, and ids come,
+// and returns for how long none came. The proxy that leads has some for a second.
+func (f *fleet) withoutLeader(t *testing.T, r *receiver, e *event, gone *servers.Etcd) time.Duration {
+	t.Helper()
+	others := slices.DeleteFunc(slices.Clone(f.members), func(m *servers.Etcd) bool { return m == gone })
+	for began := time.Now(); !slices.ContainsFunc(others, (*servers.Etcd).Leads) && time.Since(began) < time.Minute; {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(time.Second) // by now the right of the proxy that led has ended, or was renewed
+	e.took.Store(0)
+	came(t, e)
+	return e.paused()
 }
 
 // chaosTime is how long a fleet is harmed: in a long run as IDPROXY_CHAOS says.

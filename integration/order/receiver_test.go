@@ -27,17 +27,25 @@ type receiver struct {
 	seen map[int64]uint64 // by id/64
 
 	event    atomic.Pointer[event]
+	answered atomic.Int64 // when the last answer came, since began
+	began    time.Time
 	patience time.Duration // of clients, with an answer
 }
 
 // event is something that was done to who gives ids. It lasts until a request that began behind it is
 // answered.
 type event struct {
-	at   time.Time
-	took atomic.Int64
+	at     time.Time
+	took   atomic.Int64
+	silent atomic.Int64 // the longest time without an answer since
 }
 
-func newReceiver() *receiver { return &receiver{seen: map[int64]uint64{}, patience: 30 * time.Second} }
+// paused is the longest time without an answer since the event.
+func (e *event) paused() time.Duration { return time.Duration(e.silent.Load()) }
+
+func newReceiver() *receiver {
+	return &receiver{seen: map[int64]uint64{}, patience: 30 * time.Second, began: time.Now()}
+}
 
 // happens notes an event.
 func (r *receiver) happens() *event {
@@ -54,8 +62,16 @@ func (r *receiver) ask(ctx context.Context, c *redis.Client, n int64) error {
 		r.failed.Add(1)
 		return err
 	}
-	if e := r.event.Load(); e != nil && began.After(e.at) {
-		e.took.CompareAndSwap(0, int64(time.Since(e.at)))
+	now := time.Since(r.began)
+	if e, last := r.event.Load(), time.Duration(r.answered.Swap(int64(now))); e != nil {
+		for pause := int64(now - max(last, e.at.Sub(r.began))); ; {
+			if old := e.silent.Load(); old >= pause || e.silent.CompareAndSwap(old, pause) {
+				break
+			}
+		}
+		if began.After(e.at) {
+			e.took.CompareAndSwap(0, int64(time.Since(e.at)))
+		}
 	}
 	first := last - n + 1
 	if first <= before {
