@@ -54,7 +54,7 @@ func checkProxyProtocol(d *document, l *Listener, path string) {
 		return
 	}
 	for i, network := range l.ProxyProtocol.Accept {
-		if _, err := netip.ParsePrefix(network); err != nil && network != "" {
+		if p, err := netip.ParsePrefix(network); (err != nil || p.Addr().Is4In6()) && network != "" {
 			d.fail(d.vals[item(path+"/proxy_protocol/accept", i)], "%s is no network: write it like 10.0.0.0/8 or fd00::/8", quote(network))
 		}
 	}

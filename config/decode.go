@@ -172,9 +172,6 @@ func (d *decoder) mapping(s slot, n ast.Node) {
 		}
 		f := fields[i]
 		d.value(slot{dst: s.dst.Field(f.index), path: join(s.path, p.key), key: p.at, tag: f.tag}, p.value)
-		if f.tag.later {
-			d.later(p.at, "%q is not available yet: remove it", p.key)
-		}
 	}
 	for _, f := range fields {
 		missing := !slices.ContainsFunc(list, func(p pair) bool { return p.key == f.tag.name })

@@ -11,10 +11,6 @@
 // store. Whether an address answers, a certificate is readable or a table has
 // the column of its rule is found out by those who use it.
 //
-// Keys whose function is not built yet are known to the package: their content
-// is checked like any other, and then answered with an [Error] that is
-// [ErrNotAvailable].
-//
 // A Config is not changed after Parse and may be read by many goroutines.
 // Passwords, tokens and DSNs are of type [Secret], which prints as stars under
 // every verb, in JSON and in slog; no error message carries them.

@@ -20,10 +20,6 @@ func (d *document) fail(at Pos, format string, args ...any) {
 	d.errs, d.failed[at] = append(d.errs, &Error{Pos: at, Message: fmt.Sprintf(format, args...)}), true
 }
 
-func (d *document) later(at Pos, format string, args ...any) {
-	d.errs, d.failed[at] = append(d.errs, &Error{Pos: at, Message: fmt.Sprintf(format, args...), NotAvailable: true}), true
-}
-
 // has reports whether the file names the key.
 func (d *document) has(path string) bool {
 	_, ok := d.keys[path]

@@ -1,26 +1,15 @@
 package config
 
-import (
-	"errors"
-	"strings"
-)
-
-// ErrNotAvailable is what an [Error] is, by errors.Is, when the key is known but
-// its function is not available yet.
-var ErrNotAvailable = errors.New("not available yet")
+import "strings"
 
 // Error is one problem of the file.
 type Error struct {
-	Pos          Pos
-	Message      string // what is wrong and what to do; never a secret
-	NotAvailable bool   // the key is right, its function is not available yet
+	Pos     Pos
+	Message string // what is wrong and what to do; never a secret
 }
 
 // Error is file:line:column: message.
 func (e *Error) Error() string { return e.Pos.String() + ": " + e.Message }
-
-// Is reports whether the error is [ErrNotAvailable].
-func (e *Error) Is(target error) bool { return target == ErrNotAvailable && e.NotAvailable }
 
 // Errors is every problem of a file, sorted by position, never empty.
 type Errors []*Error

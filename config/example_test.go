@@ -42,15 +42,15 @@ sources: {order_id: {segment: {}}, event_id: {snowflake: {worker: 7}}, public_id
 }
 
 // TestExampleHasEveryKey walks the structs: a key that is new there must be
-// explained in the example, and one that is not available must be commented out.
+// explained in the example.
 func TestExampleHasEveryKey(t *testing.T) {
 	data, err := os.ReadFile("example.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := string(data)
-	var walk func(reflect.Type, bool)
-	walk = func(typ reflect.Type, later bool) {
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
 		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
 			typ = typ.Elem()
 		}
@@ -58,27 +58,22 @@ func TestExampleHasEveryKey(t *testing.T) {
 			return
 		}
 		for _, f := range fieldsOf(typ) {
-			key, later := f.tag.name, later || f.tag.later
-			live := regexp.MustCompile(`(?m)^ *(- )?` + key + `:`).MatchString(text)
+			key := f.tag.name
 			if !strings.Contains(text, key+":") && !strings.Contains(text, "# ca, cert, key, server_name") {
 				t.Errorf("%s: the example does not show it", key)
-			}
-			if f.tag.later && live {
-				t.Errorf("%s: not available yet, but not commented out", key)
 			}
 			for _, word := range f.tag.oneof {
 				if !strings.Contains(text, word) {
 					t.Errorf("%s: the example does not name %s", key, word)
 				}
 			}
-			walk(typ.Field(f.index).Type, later)
+			walk(typ.Field(f.index).Type)
 		}
 	}
-	walk(reflect.TypeFor[Config](), false)
+	walk(reflect.TypeFor[Config]())
 }
 
-// TestExampleComments loads what the example has commented out: each of those keys
-// is either available or answered with "not available yet", never unknown.
+// TestExampleComments loads what the example has commented out: each of those keys is known.
 func TestExampleComments(t *testing.T) {
 	data, err := os.ReadFile("example.yaml")
 	if err != nil {
@@ -99,14 +94,14 @@ func TestExampleComments(t *testing.T) {
 		return "9", name != ""
 	}
 	_, err = Parse("example.yaml", []byte(text), env)
-	later := 0
+	forms := 0
 	for _, e := range problems(t, err) {
-		if !e.NotAvailable && !strings.Contains(e.Message, "must have the form") { // "..." stands for one
+		if !strings.Contains(e.Message, "must have the form") { // "..." stands for one
 			t.Errorf("%v", e)
 		}
-		later++
+		forms++
 	}
-	if later < 3 {
-		t.Errorf("got %d keys not available yet, want at least 3: are the comments still read?", later)
+	if forms < 2 {
+		t.Errorf("got %d values that stand for a form, want at least 2: are the comments still read?", forms)
 	}
 }

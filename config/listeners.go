@@ -20,7 +20,7 @@ type Listener struct {
 	Account       *Account       `yaml:"account"`           // default: none
 	TLS           *ListenerTLS   `yaml:"tls"`               // default: no TLS offered to clients
 	UpstreamTLS   UpstreamTLS    `yaml:"upstream_tls"`
-	ProxyProtocol *ProxyProtocol `yaml:"proxy_protocol" later:"all"` // default: none. Not available yet.
+	ProxyProtocol *ProxyProtocol `yaml:"proxy_protocol"` // default: none
 }
 
 // Account is a user of the server for the proxy's own questions: MAX(id) of a
@@ -60,10 +60,10 @@ type UpstreamTLS struct {
 	ServerName string `yaml:"server_name"`                                        // name the certificate must carry; default: host of upstream
 }
 
-// ProxyProtocol carries client addresses through. Not available yet.
+// ProxyProtocol carries client addresses through.
 type ProxyProtocol struct {
-	Accept []string `yaml:"accept"`             // networks (CIDR) whose PROXY header is believed
-	Send   string   `yaml:"send" oneof:"v1|v2"` // header sent to the server; default: none
+	Accept []string `yaml:"accept"`             // networks (CIDR) from which connections begin with a PROXY header; default: none
+	Send   string   `yaml:"send" oneof:"v1|v2"` // header that the server is sent; default: none
 }
 
 // Unverified reports whether TLS may be spoken to the server without anybody looking whose

@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -72,25 +71,6 @@ func TestMalformed(t *testing.T) {
 	}
 	if cases < 100 {
 		t.Errorf("got %d cases, want at least 100: is testdata still read?", cases)
-	}
-}
-
-// TestNotAvailableYet gives every such key an error of its own kind, and no other.
-func TestNotAvailableYet(t *testing.T) {
-	for _, e := range runGolden(t, "testdata/later.txt") {
-		if !errors.Is(e, ErrNotAvailable) {
-			t.Errorf("%v: not ErrNotAvailable", e)
-		}
-		for _, one := range problems(t, e) {
-			if !one.NotAvailable || !errors.Is(one, ErrNotAvailable) {
-				t.Errorf("%v: not marked as not available yet", one)
-			}
-		}
-	}
-	for _, e := range runGolden(t, "testdata/malformed-values.txt") { // negative control
-		if errors.Is(e, ErrNotAvailable) {
-			t.Errorf("%v: marked as not available yet", e)
-		}
 	}
 }
 

@@ -11,13 +11,11 @@ import (
 //
 //	yaml:"name,required,named"  the key; it must be there; a mapping of names
 //	oneof:"a|b"                 the words it can be
-//	later:"all"                 the key's function is not available yet
 type tag struct {
 	name            string
 	words           string // instead of name where there is no key: "an item of ..."
 	required, named bool
 	oneof           []string
-	later           bool
 }
 
 type field struct {
@@ -38,7 +36,6 @@ func fieldsOf(t reflect.Type) []field {
 			name:     name,
 			required: strings.Contains(options, "required"),
 			named:    strings.Contains(options, "named"),
-			later:    f.Tag.Get("later") == "all",
 		}
 		if words := f.Tag.Get("oneof"); words != "" {
 			one.oneof = strings.Split(words, "|")

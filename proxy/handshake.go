@@ -12,6 +12,7 @@ import (
 
 	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/origin"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
@@ -28,7 +29,11 @@ type handshake struct{ *session }
 // scramble is the server's, so every exchange is valid as it is sent, and the
 // proxy needs no password.
 func (s handshake) run() error {
-	greeting, raw, err := s.greet()
+	from, err := s.origin()
+	if err != nil {
+		return err
+	}
+	greeting, raw, err := s.greet(from)
 	if err != nil {
 		return err
 	}
@@ -85,6 +90,9 @@ type response struct {
 // respond reads the client's response, over TLS if it asks for that.
 func (s handshake) respond(offered uint64) (r response, err error) {
 	if r.payload, r.seq, err = wire.ReadPacket(s.client, relay.MaxHandshake); err != nil {
+		if errors.Is(err, wire.ErrPacketTooLarge) && origin.Header4th(r.seq) {
+			return r, s.refuse(clienterr.Handshake(errStranger), 0, offered)
+		}
 		s.abandon(offered)
 		return r, readError(err)
 	}
@@ -115,6 +123,9 @@ func (s handshake) respond(offered uint64) (r response, err error) {
 	return r, nil
 }
 
+// errStranger is said of a header that is read as a login.
+var errStranger = errors.New("a PROXY header from a network that proxy_protocol.accept does not have: add the balancer's network, or have the balancer send none")
+
 // begin sets the session up for the capabilities both sides agreed on, and sends the client's
 // response.
 func (s handshake) begin(greeting *wire.Greeting, r response) error {
@@ -137,9 +148,25 @@ func (s handshake) begin(greeting *wire.Greeting, r response) error {
 	return s.write(wire.AppendPacket(nil, r.seq-s.c.Login.Shift(), r.payload))
 }
 
-// greet connects to the server and reads its greeting. When there is none, the
-// client is told why in its place.
-func (s handshake) greet() (*wire.Greeting, []byte, error) {
+// origin returns where the client is. What stands in front says so, if it is known to.
+func (s handshake) origin() (origin.Origin, error) {
+	if !s.l.Balancers.Has(s.client.RemoteAddr()) {
+		return origin.Of(s.client), nil
+	}
+	from, err := origin.Read(s.client)
+	if err != nil {
+		_, _ = s.client.Write(wire.AppendERR(nil, 0, clienterr.Handshake(err))) // the session ends here anyway
+		return from, err
+	}
+	if from.Client != nil {
+		s.who.setClient(from.Client.String())
+	}
+	return from, nil
+}
+
+// greet connects to the server, tells it where the client is if it is to know, and reads its
+// greeting. When there is none, the client is told why in its place.
+func (s handshake) greet(from origin.Origin) (*wire.Greeting, []byte, error) {
 	dialer := net.Dialer{Timeout: s.l.srv.settings().Handshake}
 	server, err := dialer.DialContext(s.ctx.handed(), s.l.Upstream.Network(), s.l.Upstream.String())
 	s.l.heard(err)
@@ -148,6 +175,9 @@ func (s handshake) greet() (*wire.Greeting, []byte, error) {
 		return nil, nil, s.refuseFirst(err)
 	}
 	s.setServer(server)
+	if err := s.tell(from); err != nil {
+		return nil, nil, s.refuseFirst(err)
+	}
 	raw, _, err := wire.ReadPacket(server, relay.MaxHandshake)
 	if err != nil {
 		s.l.heard(fmt.Errorf("no greeting: %w", err))
@@ -163,6 +193,19 @@ func (s handshake) greet() (*wire.Greeting, []byte, error) {
 		return nil, nil, s.refuseFirst(err)
 	}
 	return greeting, raw, nil
+}
+
+// tell tells the server where the client is.
+func (s handshake) tell(from origin.Origin) error {
+	if s.l.TellOrigin == 0 {
+		return nil
+	}
+	header, err := s.l.TellOrigin.Header(from)
+	if err != nil {
+		return fmt.Errorf("PROXY header: %w", err)
+	}
+	_, err = s.server.Write(header)
+	return err
 }
 
 func (s handshake) refuseFirst(cause error) error {
@@ -257,9 +300,9 @@ func dummyLogin(offered uint64) []byte {
 func (s handshake) expire() {
 	s.ctx.end(errTimeout)
 	s.l.stats.Silent.Add(1)
-	host, _, err := net.SplitHostPort(s.who.remote)
+	host, _, err := net.SplitHostPort(s.who.client())
 	if err != nil { // a unix socket
-		host = s.who.remote
+		host = s.who.client()
 	}
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " silent " + host); ok {
 		s.log(nil).Warn("login took too long", "timeout", s.l.srv.settings().Handshake, "others", others)

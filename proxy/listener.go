@@ -15,6 +15,7 @@ import (
 	"idproxy/proxy/decide"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/loop"
+	"idproxy/proxy/origin"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
@@ -73,6 +74,10 @@ type Listener struct {
 	Name     string
 	Listen   net.Addr
 	Upstream net.Addr
+	// Balancers are the networks from which connections begin with a PROXY header.
+	Balancers origin.Networks
+	// TellOrigin is the version of the PROXY header that the server is sent; 0: it is sent none.
+	TellOrigin origin.Version
 	// ClientTLS offers TLS to clients; nil: none.
 	ClientTLS *tls.Config
 	// ClientsNeedTLS refuses clients that neither use it nor a unix socket.

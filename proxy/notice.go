@@ -63,7 +63,7 @@ func (s *session) chosen() *tracer {
 		return nil
 	}
 	user := s.c.User()
-	if !t.chooses(user, s.who.remote) {
+	if !t.chooses(user, s.who.client()) {
 		return nil
 	}
 	s.up.Leave() // as for the log

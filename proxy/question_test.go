@@ -14,6 +14,7 @@ import (
 func TestSlowQuestions(t *testing.T) {
 	var out bytes.Buffer
 	s := &session{l: &listener{srv: &Server{notices: newNotices(), log: slog.New(slog.NewTextHandler(&out, nil))}}}
+	s.who.setClient("10.0.0.5:3")
 	end := s.askFor(stats.Columns)
 	s.answered(slowQuestion - 1)
 	if out.Len() > 0 {

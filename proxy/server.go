@@ -170,7 +170,8 @@ func (l *listener) newSession(conn net.Conn, id uint64) *session {
 		l:      l,
 		client: conn,
 	}
-	s.who.id, s.who.remote, s.who.started = id, conn.RemoteAddr().String(), time.Now()
+	s.who.id, s.who.started = id, time.Now()
+	s.who.setClient(conn.RemoteAddr().String())
 	s.ctx.lane = &s.up
 	s.c.Unseen, s.c.Failed, s.c.TablesChanged = &l.srv.Stats.Unseen, l.failed, l.forget
 	s.requests = relay.Requests{Conversation: &s.c, Rules: l.decider.Rules, Limit: l.srv.settings().Statement, Commands: &s.stats.Commands}

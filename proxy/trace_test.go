@@ -50,7 +50,7 @@ func tracedSession(out *bytes.Buffer, trace *Trace) *session {
 	one.Close()
 	other.Close()
 	s := srv.listeners[0].newSession(one, 0)
-	s.who.remote = "10.0.0.5:3"
+	s.who.setClient("10.0.0.5:3")
 	return s
 }
 

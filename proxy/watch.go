@@ -126,7 +126,7 @@ func (srv *Server) Sessions() []SessionStatus {
 
 func statusOf(s *session) SessionStatus {
 	status := SessionStatus{
-		ID: s.who.id, Listener: s.l.Name, Client: s.who.remote, Thread: s.who.thread.Load(), State: Idle, Started: s.who.started, Counts: &s.stats,
+		ID: s.who.id, Listener: s.l.Name, Client: s.who.client(), Thread: s.who.thread.Load(), State: Idle, Started: s.who.started, Counts: &s.stats,
 	}
 	loggedIn := s.stats.LoggedIn.Load()
 	var deciding, pending, open bool

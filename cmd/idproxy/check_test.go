@@ -23,7 +23,7 @@ sources:
   ids: {segment: {stepp: 10}}
 rules:
   - {table: shop.orders, column: id, source: idz}
-listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:3306, proxy_protocol: {send: v2}}]
+listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:3306, proxy_protocol: {send: v3}}]
 `
 
 func TestCheckListsAllProblems(t *testing.T) {
@@ -46,7 +46,7 @@ func TestCheckListsAllProblems(t *testing.T) {
 	if got, want := strings.Join(at, " "), "2 4 6 7"; got != want {
 		t.Errorf("problems in lines %s, want %s:\n%s", got, want, strings.Join(lines, "\n"))
 	}
-	holds(t, "the last problem", lines[len(lines)-1], "not available yet")
+	holds(t, "the last problem", lines[len(lines)-1], "must be v1 or v2")
 }
 
 // TestCheckEnd: what serve refuses, check names. 38 bits of milliseconds last 3181 days.

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime"
 
 	"idproxy/cmd/idproxy/upstream"
@@ -41,6 +42,17 @@ func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {
 			config.TLSRequired: proxy.Required, config.TLSPreferred: proxy.Preferred, config.TLSDisabled: proxy.Disabled,
 		}[c.UpstreamTLS.Mode],
 		ClientsNeedTLS: c.TLS != nil && c.TLS.Mode == config.TLSRequired,
+	}
+	if p := c.ProxyProtocol; p != nil {
+		for _, network := range p.Accept {
+			l.Balancers = append(l.Balancers, netip.MustParsePrefix(network)) // config has checked it
+		}
+		switch p.Send {
+		case "v1":
+			l.TellOrigin = 1
+		case "v2":
+			l.TellOrigin = 2
+		}
 	}
 	var err error
 	if l.ClientTLS, err = r.files.Client("listeners."+c.Name+".tls", c.TLS.Files()); err != nil {

@@ -1,0 +1,186 @@
+package lifecycle
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/process"
+	"idproxy/integration/servers"
+)
+
+// elsewhere is where the clients of these tests are: an address that neither a balancer nor a proxy
+// connects from.
+const elsewhere = "127.0.0.9"
+
+const awhile = 30 * time.Second // more than anything takes on a busy machine
+
+// from is a client that connects from an address to another.
+func from(t *testing.T, c *mysql.Config, host, addr string) *sql.DB {
+	t.Helper()
+	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(host)}}).DialContext(ctx, "tcp", addr)
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := sql.OpenDB(connector)
+	t.Cleanup(func() { pool.Close() })
+	return pool
+}
+
+// haproxy starts an HAProxy in front of an address that sends it what option says.
+func haproxy(t *testing.T, addr, option string) (listens string) {
+	t.Helper()
+	program, err := exec.LookPath("haproxy")
+	if err != nil {
+		program = "/usr/sbin/haproxy"
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listens = l.Addr().String()
+	l.Close()
+	path := filepath.Join(t.TempDir(), "haproxy.cfg")
+	text := fmt.Sprintf("defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1m\n  timeout server 1m\nlisten a\n  bind %s\n  server idproxy %s %s\n", listens, addr, option)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := process.Start(process.Spec{Path: program, Args: []string{"-db", "-f", path}, Log: path + ".log"})
+	if err != nil {
+		t.Fatalf("%v: make test installs it", err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	for end := time.Now().Add(awhile); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", listens)
+		if err == nil {
+			conn.Close()
+			return listens
+		}
+		if time.Now().After(end) {
+			t.Fatalf("HAProxy: %v", err)
+		}
+	}
+}
+
+// seenAt is where a server believes that a client is.
+func seenAt(t *testing.T, pool *sql.DB) (host string) {
+	t.Helper()
+	if err := pool.QueryRow("SELECT SUBSTRING_INDEX(HOST, ':', 1) FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()").Scan(&host); err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+// TestOrigin: behind HAProxy and idproxy the server sees where a client is, grants by host hold, and
+// idproxy's log has it; without headers nobody does.
+func TestOrigin(t *testing.T) {
+	s := harness.StartServer(t, servers.MariaDB, servers.Options{Args: []string{"--proxy-protocol-networks=127.0.0.1/32", "--skip-name-resolve"}})
+	db := harness.Database(t, s)
+	root := harness.Open(t, s.Config(db), "")
+	harness.MustExec(t, root, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	harness.MustExec(t, root, "CREATE USER there@'"+elsewhere+"' IDENTIFIED BY 'pw'")
+	for _, tt := range []struct{ option, accept, send, want string }{
+		{"send-proxy", "[127.0.0.1/32]", "v1", elsewhere},
+		{"send-proxy", "[10.0.0.0/8, 127.0.0.0/30]", "v2", elsewhere},
+		{"send-proxy-v2", "[127.0.0.1/32]", "v1", elsewhere},
+		{"send-proxy-v2 proxy-v2-options crc32c,unique-id", "[127.0.0.1/32]", "v2", elsewhere},
+		{"", "[]", "v2", "127.0.0.1"},                        // HAProxy itself is the client
+		{"send-proxy-v2", "[127.0.0.1/32]", "", "127.0.0.1"}, // negative control: the server is told nothing
+	} {
+		t.Run(fmt.Sprintf("%s to %s", tt.option, tt.send), func(t *testing.T) {
+			send := ""
+			if tt.send != "" {
+				send = ", send: " + tt.send
+			}
+			p := harness.Start(t, harness.Spec{Config: fmt.Sprintf(`listeners:
+  - {name: a, listen: "127.0.0.1:0", upstream: %q, proxy_protocol: {accept: %s%s}}
+sources: {ids: {segment: {}}}
+rules: [{table: %s.t, column: id, source: ids}]
+`, s.Addr, tt.accept, send, db)})
+			front := haproxy(t, p.Addr("a"), tt.option)
+			pool := from(t, s.Config(db), elsewhere, front)
+			if got := seenAt(t, pool); got != tt.want {
+				t.Errorf("the server sees %s, want %s", got, tt.want)
+			}
+			harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
+			granted := s.Config(db)
+			granted.User, granted.Passwd, granted.DBName = "there", "pw", ""
+			if err := from(t, granted, elsewhere, front).Ping(); tt.want != elsewhere {
+				harness.WantError(t, err, 1045) // the grant is for that host alone
+			} else if err != nil {
+				t.Errorf("a grant for %s: %v", elsewhere, err)
+			}
+			client := tt.accept != "[]"
+			pool.Close()
+			for end := time.Now().Add(awhile); ; time.Sleep(20 * time.Millisecond) {
+				if log := p.Log(); strings.Contains(log, "client.address="+elsewhere+":") == client && strings.Contains(log, "session ended") {
+					break
+				} else if time.Now().After(end) {
+					t.Fatalf("the log has %s as the client: want %t\n%s", elsewhere, client, log)
+				}
+			}
+		})
+	}
+}
+
+// TestOriginRefused: from the networks of balancers nobody comes in without a header, and from no
+// other is one believed.
+func TestOriginRefused(t *testing.T) {
+	s := harness.MariaDB(t)
+	db := harness.Database(t, s)
+	p := harness.Start(t, harness.Spec{Config: fmt.Sprintf("listeners:\n  - {name: a, listen: \"127.0.0.1:0\", upstream: %q, proxy_protocol: {accept: [%s/32]}}\n", s.Addr, elsewhere)})
+	if err := from(t, s.Config(db), "127.0.0.1", p.Addr("a")).Ping(); err != nil {
+		t.Fatalf("control: without a header from where none is expected: %v", err)
+	}
+	header := "PROXY TCP4 192.0.2.1 192.0.2.2 1000 3306\r\n"
+	for _, tt := range []struct{ name, host, sent, want string }{
+		{"no header", elsewhere, "\x01\x00\x00\x01\x00", "there is no PROXY header"},
+		{"a broken header", elsewhere, "PROXY TCP4 192.0.2.1\r\n", "PROXY header"},
+		{"a header without an end", elsewhere, strings.Repeat("PROXY ", 40), "PROXY header"},
+		{"more than a header", elsewhere, header + "\x01\x00\x00\x01\x00", "came before the greeting"},
+		{"a stranger's header", "127.0.0.1", header, "a PROXY header from a network that proxy_protocol.accept does not have"},
+	} {
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(tt.host)}}).Dial("tcp", p.Addr("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte(tt.sent)); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(awhile)); err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		for b := make([]byte, 512); ; {
+			n, err := conn.Read(b)
+			said.Write(b[:n])
+			if err != nil {
+				break
+			}
+		}
+		conn.Close()
+		if !strings.Contains(said.String(), tt.want) {
+			t.Errorf("%s: the client is told %q, want %q in it", tt.name, said.String(), tt.want)
+		}
+	}
+	if strings.Contains(p.Log(), "192.0.2.1") {
+		t.Error("an address that nobody may tell is believed")
+	}
+}
