@@ -12,7 +12,7 @@ type positions struct {
 	node
 	keys   map[string]idsource.Position
 	past   []change      // all changes, oldest first
-	newest grant         // the range that was reserved last
+	newest grant         // the range that came last to who reserved it
 	unsafe time.Duration // a fault of the store: it answers so long before its disk has a change
 	loose  bool          // a fault of the store: what is given back is not compared
 }
@@ -80,7 +80,6 @@ func (s *positions) reserve(p *process, a idsource.Ask) (r grant, err error) {
 	}
 	r.hi = r.lo + a.Count
 	s.set(a.Key, idsource.Position{Next: r.hi, Used: true})
-	s.newest = r
 	return r, nil
 }
 
@@ -126,6 +125,7 @@ func (c *client) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, er
 	if err == nil {
 		c.p.host.w.mu.Lock()
 		c.held = append(c.held[max(0, len(c.held)-64):], g)
+		c.s.newest = g
 		c.p.host.w.mu.Unlock()
 	}
 	return g.lo, g.hi, err

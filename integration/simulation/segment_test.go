@@ -216,11 +216,12 @@ func (f *segments) apply(x fault) bool {
 }
 
 // restore puts the store back as it was. All processes are stopped for that; or the one that was
-// furthest runs on and has to notice. The caller holds mu.
+// furthest runs on and has to notice, where none is about to start that could not. The caller holds mu.
 func (f *segments) restore(x fault) {
 	w := f.w
 	var furthest *process
-	if g := f.store.newest; x.host%2 == 0 && g.p != nil && g.hi == f.store.keys[key].Next && g.p.host.runs == g.p {
+	starts := slices.ContainsFunc(w.hosts, func(h *host) bool { return h.runs == nil })
+	if g := f.store.newest; x.host%2 == 0 && !starts && g.p != nil && g.hi == f.store.keys[key].Next && g.p.host.runs == g.p {
 		furthest = g.p
 	}
 	for _, h := range w.hosts {
