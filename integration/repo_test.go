@@ -37,11 +37,11 @@ var arrows = map[string][]string{
 	"cmd/idproxy/admin": {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
 		"cmd/idproxy/admin", "cmd/idproxy/handover", "cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
-		"config", "idsource", "idsource/access", "idsource/httpapi", "idsource/resp", "inside", "monitor", "proxy", "proxy/stats", "rewriter/grammar", "rule",
+		"config", "idsource", "idsource/access", "idsource/httpapi", "idsource/resp", "inside", "monitor", "proxy", "proxy/choice", "proxy/dial", "proxy/stats", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/check": {
 		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
-		"config", "idsource", "idsource/", "pattern", "proxy", "proxy/ask", "rewriter", "rule",
+		"config", "idsource", "idsource/", "pattern", "proxy", "proxy/ask", "proxy/choice", "rewriter", "rule",
 	},
 	"cmd/idproxy/explain": {
 		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment",
@@ -62,6 +62,7 @@ var arrows = map[string][]string{
 	"proxy/draw":            {"rewriter", "rule", "idsource"},
 	"proxy/decide":          {"proxy/ask", "proxy/clienterr", "proxy/draw", "proxy/facts", "proxy/infile", "proxy/relay", "proxy/wire", "rewriter", "rule"},
 	"proxy/relay":           {"proxy/bridge", "proxy/clienterr", "proxy/facts", "proxy/stats", "proxy/wire", "rewriter", "rule", "ascii"},
+	"proxy/choice":          {"proxy/dial"},
 	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
 	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
 	"proxy/facts":           {"rewriter", "rule", "pattern", "lookup"},

@@ -1,0 +1,319 @@
+package choice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errDown = errors.New("connection refused")
+
+// world is servers that a test takes down and makes read-only.
+type world struct {
+	*Choice
+	mu       sync.Mutex
+	down     map[int]error
+	readOnly map[int]bool
+	tried    []int // since the last look
+	asked    []int
+	slow     map[int]time.Duration // until a server says whether it is read-only
+}
+
+func newWorld(servers int, writable bool) *world {
+	w := &world{down: map[int]error{}, readOnly: map[int]bool{}, slow: map[int]time.Duration{}}
+	var all []Server
+	for i := range servers {
+		s := Server{Name: string(rune('a' + i))}
+		if writable {
+			s.Writable = func(ctx context.Context) error { return w.writable(ctx, i) }
+		}
+		all = append(all, s)
+	}
+	w.Choice = New(all)
+	return w
+}
+
+func (w *world) writable(ctx context.Context, i int) error {
+	w.mu.Lock()
+	w.asked = append(w.asked, i)
+	slow, down, readOnly := w.slow[i], w.down[i], w.readOnly[i]
+	w.mu.Unlock()
+	select {
+	case <-time.After(slow):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	switch {
+	case down != nil:
+		return down
+	case readOnly:
+		return ErrReadOnly
+	}
+	return nil
+}
+
+// each is how long a server has.
+const each = 10 * time.Second
+
+// try returns the server that takes a session; -1: none does.
+func (w *world) try(ctx context.Context) (got int, err error) {
+	got = -1
+	err = w.Try(ctx, each, func(_ context.Context, i int) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.tried = append(w.tried, i)
+		if w.down[i] == nil {
+			got = i
+		}
+		return w.down[i]
+	})
+	return got, err
+}
+
+// goes expects that a session goes to a server, after others were tried and asked.
+func (w *world) goes(t *testing.T, to int, tried, asked []int) {
+	t.Helper()
+	got, err := w.try(t.Context())
+	if got != to || (err == nil) != (to >= 0) || !slices.Equal(w.tried, tried) || !slices.Equal(w.asked, asked) {
+		t.Errorf("session goes to %d (%v), tried %v, asked %v; want %d, %v, %v", got, err, w.tried, w.asked, to, tried, asked)
+	}
+	w.tried, w.asked = nil, nil
+}
+
+func (w *world) used(t *testing.T, name string, switches uint64) {
+	t.Helper()
+	if n, s := w.Used(); n != name || s != switches {
+		t.Errorf("used is %s after %d switches, want %s after %d", n, s, name, switches)
+	}
+}
+
+// TestFirstThatAccepts: a server that refuses comes behind the others for a while, and is tried by
+// one session then.
+func TestFirstThatAccepts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(2, false)
+		w.used(t, "a", 0)
+		w.goes(t, 0, []int{0}, nil)
+		w.down[0] = errDown
+		w.goes(t, 1, []int{0, 1}, nil)
+		w.used(t, "b", 1)
+		w.goes(t, 1, []int{1}, nil) // nobody waits for a
+		time.Sleep(pause)
+		w.goes(t, 1, []int{0, 1}, nil)
+		w.down[1] = errDown
+		w.goes(t, -1, []int{1, 0}, nil) // the last resort is tried, too
+		w.used(t, "b", 1)
+		delete(w.down, 0)
+		w.goes(t, 0, []int{1, 0}[1:], nil)
+	})
+}
+
+// TestOneServer: the only one is tried each time, and its error is as it was.
+func TestOneServer(t *testing.T) {
+	w := newWorld(1, false)
+	w.down[0] = errDown
+	for range 3 {
+		if _, err := w.try(t.Context()); err != errDown { //nolint:errorlint // it must be as it was
+			t.Errorf("got %v", err)
+		}
+	}
+	if w.Problem() != errDown { //nolint:errorlint // likewise
+		t.Errorf("problem %v", w.Problem())
+	}
+	delete(w.down, 0)
+	w.tried = nil
+	w.goes(t, 0, []int{0}, nil)
+	if w.Problem() != nil {
+		t.Errorf("problem %v", w.Problem())
+	}
+}
+
+// TestWritable: read-only servers are passed over; what a server said is believed for a while,
+// unless there is doubt.
+func TestWritable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Second)
+		w := newWorld(2, true)
+		w.readOnly[1] = true
+		w.goes(t, 0, []int{0}, []int{0})
+		w.goes(t, 0, []int{0}, nil)
+		time.Sleep(writableFor)
+		w.goes(t, 0, []int{0}, []int{0})
+
+		// The servers change places. It shows at the latest when the answer is old.
+		w.readOnly[0], w.readOnly[1] = true, false
+		w.goes(t, 0, []int{0}, nil)
+		time.Sleep(time.Millisecond)
+		w.Doubt() // a session got 1290
+		time.Sleep(time.Millisecond)
+		w.goes(t, 1, []int{1}, []int{0, 1})
+		w.used(t, "b", 1)
+		w.goes(t, 1, []int{1}, nil)
+		time.Sleep(refusedFor)
+		w.goes(t, 1, []int{1}, []int{0})
+
+		// None takes writes: it is said of each why.
+		w.readOnly[1], w.down[0] = true, errDown
+		w.Doubt()
+		time.Sleep(time.Millisecond)
+		_, err := w.try(t.Context())
+		if err == nil || err.Error() != "a: connection refused; b: read-only" || !errors.Is(err, errDown) || !errors.Is(err, ErrReadOnly) {
+			t.Errorf("got %v", err)
+		}
+		if p := w.Problem(); p == nil || p.Error() != err.Error() {
+			t.Errorf("problem %v", p)
+		}
+		w.used(t, "b", 1)
+
+		// The standby is promoted: at most refusedFor later sessions go there.
+		w.readOnly[1] = false
+		time.Sleep(refusedFor)
+		w.tried, w.asked = nil, nil
+		w.goes(t, 1, []int{1}, []int{1})
+		if p := w.Problem(); p != nil {
+			t.Errorf("problem %v", p)
+		}
+	})
+}
+
+// TestSlowAnswer: those who come while a server is asked take the same answer, and do not ask one
+// after the other.
+func TestSlowAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Second)
+		w := newWorld(2, true)
+		w.down[0], w.slow[0] = errDown, 3*time.Second
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				if got, err := w.try(t.Context()); got != 1 {
+					t.Errorf("session goes to %d: %v", got, err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if n := len(w.asked); n > 3 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// TestGone: a session whose client left says nothing of servers, nor does one for which this process
+// had no descriptor.
+func TestGone(t *testing.T) {
+	w := newWorld(2, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := w.Try(ctx, each, func(context.Context, int) error {
+		cancel()
+		return errDown
+	})
+	if err != errDown || w.order()[0] != 0 { //nolint:errorlint // it must be as it was
+		t.Errorf("got %v, order %v", err, w.order())
+	}
+	w.down[0] = fmt.Errorf("socket: %w", syscall.EMFILE)
+	if got, err := w.try(t.Context()); got != -1 || !errors.Is(err, syscall.EMFILE) || !slices.Equal(w.tried, []int{0}) {
+		t.Errorf("session goes to %d (%v), tried %v", got, err, w.tried)
+	}
+	if order := w.order(); order[0] != 0 {
+		t.Errorf("order %v", order)
+	}
+}
+
+// TestSilent: one that does not say in time whether it takes writes is given up, by all who wait for
+// its answer at once.
+func TestSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Second)
+		w := newWorld(2, true)
+		w.slow[0] = time.Hour
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				if got, err := w.try(t.Context()); got != 1 {
+					t.Errorf("session goes to %d: %v", got, err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); took > each+time.Second {
+			t.Errorf("took %v", took)
+		}
+		if p := w.Status()[0].Problem; p == nil || p.Error() != "no answer within 10s" {
+			t.Errorf("problem %v", p)
+		}
+	})
+}
+
+// TestChecksAndSessions: a server that passes its checks and takes no sessions stays behind the others,
+// until no session came for a while.
+func TestChecksAndSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(2, false)
+		check := func() {
+			w.Check(t.Context(), each, 0, func(context.Context) error { return nil })
+		}
+		w.down[0] = errDown // 1040, which the account does not get
+		w.goes(t, 1, []int{0, 1}, nil)
+		for range 60 {
+			check()
+			w.used(t, "b", 0)
+			time.Sleep(time.Second)
+			if got, err := w.try(t.Context()); got != 1 {
+				t.Fatalf("session goes to %d: %v", got, err)
+			}
+		}
+		if n := len(w.tried); n > 60+60/5+2 {
+			t.Errorf("%d tries of 60 sessions", n)
+		}
+		delete(w.down, 0)
+		w.tried = nil
+		time.Sleep(2 * pause)
+		check()
+		w.used(t, "a", 1)
+		w.goes(t, 0, []int{0}, nil)
+
+		// What a check found, a check takes back.
+		w.Check(t.Context(), each, 0, func(context.Context) error { return errDown })
+		w.goes(t, 1, []int{1}, nil)
+		check()
+		w.goes(t, 0, []int{0}, nil)
+	})
+}
+
+// TestCheck: checks find what sessions do not come across.
+func TestCheck(t *testing.T) {
+	w := newWorld(3, true)
+	w.readOnly[1], w.down[2] = true, errDown
+	for i := range 3 {
+		w.Check(t.Context(), each, i, func(context.Context) error { return w.down[i] })
+	}
+	var got []string
+	for _, s := range w.Status() {
+		got = append(got, fmt.Sprint(s.Name, s.Used, s.Problem))
+	}
+	if text := strings.Join(got, " "); text != "atrue <nil> bfalse read-only cfalse connection refused" {
+		t.Error(text)
+	}
+	w.down[0] = errDown
+	w.Check(t.Context(), each, 0, func(context.Context) error { return errDown })
+	w.readOnly[1] = false
+	time.Sleep(refusedFor)
+	w.Check(t.Context(), each, 1, func(context.Context) error { return nil })
+	w.used(t, "b", 1)
+	if p := w.Problem(); p != nil || w.String() != "a, b, c" {
+		t.Errorf("problem %v of %s", p, w)
+	}
+}

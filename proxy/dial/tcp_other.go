@@ -1,0 +1,10 @@
+//go:build !linux
+
+package dial
+
+import (
+	"net"
+	"time"
+)
+
+func setUserTimeout(*net.TCPConn, time.Duration) error { return nil }
