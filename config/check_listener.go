@@ -27,11 +27,40 @@ func checkListeners(d *document, c *Config) {
 		} else if l.Listen.Address != "" && !strings.HasSuffix(l.Listen.Address, ":0") {
 			addrs[l.Listen] = l
 		}
-		if l.Listen.Address != "" && l.Listen == l.Upstream {
-			d.fail(d.vals[path+"/upstream"], "\"upstream\" is the address of this listener itself: name the server's address")
-		}
+		checkUpstreams(d, l, path)
 		checkTLS(d, l, path)
 		checkProxyProtocol(d, l, path)
+	}
+}
+
+func checkUpstreams(d *document, l *Listener, path string) {
+	const itself = "%q is the address of this listener itself: name the server's address"
+	if l.Listen.Address != "" && l.Listen == l.Upstream {
+		d.fail(d.vals[path+"/upstream"], itself, "upstream")
+	}
+	list := path + "/upstreams"
+	switch {
+	case d.has(path+"/upstream") && d.has(list):
+		d.fail(d.keys[list], "\"upstreams\" stands beside \"upstream\": put all servers into \"upstreams\", and remove the other")
+	case d.sound(list) && len(l.Upstreams) == 0:
+		d.fail(d.vals[list], "\"upstreams\" is empty: add at least one")
+	}
+	first := map[Addr]int{}
+	for i, a := range l.Upstreams {
+		at := d.vals[item(list, i)]
+		if a.Address == "" {
+			continue
+		}
+		if line, twice := first[a]; twice {
+			d.fail(at, "%s is already named in line %d: remove one of them", a, line)
+		}
+		first[a] = at.Line
+		if l.Listen == a {
+			d.fail(at, itself, "upstreams")
+		}
+	}
+	if l.Writable && l.Account == nil && !d.has(path+"/account") {
+		d.fail(d.keys[path+"/writable"], "\"writable\" needs an account to ask the servers with whether they are read-only: add account: {user: ..., password: ...}")
 	}
 }
 
@@ -44,8 +73,8 @@ func checkTLS(d *document, l *Listener, path string) {
 				d.fail(d.keys[u+"/"+key], "%q has no effect when \"mode\" is disabled: remove one of the two", key)
 			}
 		}
-	case l.UpstreamTLS.CA != "" && l.UpstreamTLS.ServerName == "" && l.Upstream.Network == "unix":
-		d.fail(d.keys[u+"/ca"], "\"ca\" needs \"server_name\" where \"upstream\" is a unix socket: add the name that the server's certificate has, or remove \"ca\"")
+	case l.UpstreamTLS.CA != "" && l.UpstreamTLS.ServerName == "" && l.reaches("unix"):
+		d.fail(d.keys[u+"/ca"], "\"ca\" needs \"server_name\" where the server is reached by a unix socket: add the name that the server's certificate has, or remove \"ca\"")
 	}
 }
 

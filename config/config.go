@@ -20,6 +20,7 @@ type Config struct {
 	IDs             *IDs          `yaml:"ids"`                // default: none
 	Order           *Order        `yaml:"order"`              // default: none; needed by sources with order: global
 	Limits          Limits        `yaml:"limits"`
+	TCP             TCP           `yaml:"tcp"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"` // from SIGTERM until sessions that still work are cut, drain.delay and drain.spread included; default 30s
 	Drain           Drain         `yaml:"drain"`
 	Engine          string        `yaml:"engine" oneof:"loops|goroutines"` // who drives sessions without TLS; default loops, on Linux
@@ -34,10 +35,18 @@ const (
 
 // Limits bound what clients can make the proxy hold.
 type Limits struct {
-	Sessions  uint64        `yaml:"sessions"`  // at once, over all listeners; default 10000
-	Handshake time.Duration `yaml:"handshake"` // from accept to the server's final OK; default 10s
-	Statement Size          `yaml:"statement"` // most bytes of one statement held in memory; default 256MiB
-	IDWait    time.Duration `yaml:"id_wait"`   // longest wait of an INSERT for ids; default 2s
+	Sessions       uint64        `yaml:"sessions"`        // at once, over all listeners; default 10000
+	Handshake      time.Duration `yaml:"handshake"`       // from accept to the server's final OK; default 10s
+	ConnectTimeout time.Duration `yaml:"connect_timeout"` // until a server has accepted, all its addresses taken together; default 3s where there are several servers, else that of handshake
+	Statement      Size          `yaml:"statement"`       // most bytes of one statement held in memory; default 256MiB
+	IDWait         time.Duration `yaml:"id_wait"`         // longest wait of an INSERT for ids; default 2s
+}
+
+// TCP says when a client or a server that vanished without a word is noticed. Both are for Linux;
+// elsewhere UserTimeout does nothing.
+type TCP struct {
+	Keepalive   Span `yaml:"keepalive"`    // of silence until a peer is asked whether it is there; it then has as long to answer; default 30s, 0: never
+	UserTimeout Span `yaml:"user_timeout"` // what is sent may wait to be taken; default 0: as long as the system lets it, about 15 minutes
 }
 
 // Drain is how sessions are let go, at SIGTERM or when an operator says so.

@@ -103,6 +103,7 @@ rules: [{table: shop.orders, column: id, source: order_id}]
 			Explicit: "keep", Unsupported: "reject", LastInsertID: "server", Mode: "enforce",
 		}},
 		Limits:          Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20, IDWait: 2 * time.Second},
+		TCP:             TCP{Keepalive: Span(30 * time.Second)},
 		ShutdownTimeout: 30 * time.Second,
 		Engine:          EngineLoops,
 		Log:             Log{Level: "info", Format: "text"},
@@ -122,6 +123,7 @@ listeners:
     tls: {cert: server.pem, key: /abs/server.key, client_ca: ca.pem}
     upstream_tls: {mode: required, ca: ca.pem, server_name: db1}
   - {listen: unix:/run/idproxy.sock, upstream: db.example.com:3306}
+  - {listen: :1, upstreams: [db1:3306, unix:run/mysqld.sock], writable: true, account: {user: idproxy}}
 stores:
   main: {mysql: {dsn: "idproxy:${PW}@tcp(127.0.0.1:3306)/idproxy"}}
   local: {file: {dir: ./data}}
@@ -137,7 +139,8 @@ rules:
   - {table: "shop_?.*", column: id, source: order.id, explicit: reject, unsupported: forward, mode: observe, listeners: [listener1]}
 ids: {redis: {listen: 127.0.0.1:6399, max_incrby: 5000, users: {default: {password: "${PW}"}, reader: {password: x, sources: [each, other], max_incrby: 10}}},
       http: {listen: "unix:run/ids", max_n: 5000, tinyid_step: 200, users: {billing: {token: "${TOKEN}", sources: [each, "u*"], max_n: 10, rate: 7}, all: {token: 0123456789abcdefg}}}}
-limits: {sessions: 5, handshake: 1m, statement: 64KiB, id_wait: 300ms}
+limits: {sessions: 5, handshake: 1m, connect_timeout: 500ms, statement: 64KiB, id_wait: 300ms}
+tcp: {keepalive: 0, user_timeout: 1m}
 shutdown_timeout: "${TIME}"
 engine: goroutines
 log: {level: debug, format: json}
@@ -153,6 +156,10 @@ log: {level: debug, format: json}
 		{"password", string(l.Account.Password), `p: "}{'#@/`},
 		{"tls", *l.TLS, ListenerTLS{Mode: TLSOptional, Cert: "server.pem", Key: "/abs/server.key", ClientCA: "ca.pem"}},
 		{"upstream_tls", l.UpstreamTLS, UpstreamTLS{Mode: TLSRequired, CA: "ca.pem", ServerName: "db1"}},
+		{"one server", l.Servers(), []Addr{{"unix", "run/mysqld.sock"}}},
+		{"servers", c.Listeners[2].Servers(), []Addr{{"tcp", "db1:3306"}, {"unix", "run/mysqld.sock"}}},
+		{"servers as text", c.Listeners[2].Behind(), "db1:3306, unix:run/mysqld.sock"},
+		{"writable", c.Listeners[2].Writable, true},
 		{"second name", c.Listeners[1].Name, "listener1"},
 		{"dsn", string(c.Store("main").MySQL.DSN), `idproxy:p: "}{'#@/@tcp(127.0.0.1:3306)/idproxy`},
 		{"dir", c.Store("local").File.Dir, "data"},
@@ -176,7 +183,8 @@ log: {level: debug, format: json}
 		{"ids", c.IDs.Redis.Listen.String() + " " + string(c.IDs.Redis.Users[0].Password), `127.0.0.1:6399 p: "}{'#@/`},
 		{"user", c.IDs.Redis.Users[1].Name + " " + strings.Join(c.IDs.Redis.Users[1].Sources, " "), "reader each other"},
 		{"INCRBY", []uint64{c.IDs.Redis.MaxIncrBy, c.IDs.Redis.Users[0].MaxIncrBy, c.IDs.Redis.Users[1].MaxIncrBy}, []uint64{5000, 5000, 10}},
-		{"limits", c.Limits, Limits{Sessions: 5, Handshake: time.Minute, Statement: 64 << 10, IDWait: 300 * time.Millisecond}},
+		{"limits", c.Limits, Limits{Sessions: 5, Handshake: time.Minute, ConnectTimeout: 500 * time.Millisecond, Statement: 64 << 10, IDWait: 300 * time.Millisecond}},
+		{"tcp", c.TCP, TCP{UserTimeout: Span(time.Minute)}},
 		{"shutdown_timeout", c.ShutdownTimeout, 45 * time.Second},
 		{"engine", c.Engine, EngineGoroutines},
 		{"log", c.Log, Log{Level: "debug", Format: "json"}},
@@ -509,6 +517,32 @@ sources: {a: {snowflake: {workers: leases`+name+`}}}
 		}
 		if got := *c.Sources[0].Snowflake.Lease; got != want {
 			t.Errorf("%q: got %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// TestConnectTimeout: all of several servers can be tried within the time of a login, whatever the
+// file says.
+func TestConnectTimeout(t *testing.T) {
+	const s = time.Second
+	for _, tt := range []struct {
+		servers          int
+		handshake, limit time.Duration // limit 0: the file says nothing
+		want             time.Duration
+	}{
+		{1, 10 * s, 0, 10 * s},
+		{1, 10 * s, 3 * s, 3 * s},
+		{1, 2 * s, 3 * s, 2 * s},
+		{2, 10 * s, 0, 3 * s},
+		{2, 10 * s, s, s},
+		{2, 3 * s, 3 * s, s},
+		{2, 3 * s, 10 * s, s},
+		{4, 10 * s, 0, 2 * s},
+	} {
+		c := &Config{Limits: Limits{Handshake: tt.handshake, ConnectTimeout: tt.limit}}
+		l := &Listener{Upstreams: make([]Addr, tt.servers)}
+		if got := c.ConnectTimeout(l); got != tt.want || tt.servers > 1 && got*time.Duration(tt.servers) >= tt.handshake {
+			t.Errorf("%d servers, handshake %v, connect_timeout %v: %v, want %v", tt.servers, tt.handshake, tt.limit, got, tt.want)
 		}
 	}
 }

@@ -166,7 +166,9 @@ func (d *decoder) mapping(s slot, n ast.Node) {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.tag.name == p.key })
 		if i < 0 {
 			hint, name := suggest(p.key, fields)
-			meant[name] = true
+			if name != "" {
+				meant[name] = true
+			}
 			d.fail(p.at, "unknown key %s: %s", quoteKey(p.key), hint)
 			continue
 		}
@@ -174,8 +176,8 @@ func (d *decoder) mapping(s slot, n ast.Node) {
 		d.value(slot{dst: s.dst.Field(f.index), path: join(s.path, p.key), key: p.at, tag: f.tag}, p.value)
 	}
 	for _, f := range fields {
-		missing := !slices.ContainsFunc(list, func(p pair) bool { return p.key == f.tag.name })
-		if f.tag.required && missing && !meant[f.tag.name] {
+		there := slices.ContainsFunc(list, func(p pair) bool { return p.key == f.tag.name || p.key == f.tag.or })
+		if f.tag.required && !there && !meant[f.tag.name] && !meant[f.tag.or] {
 			d.fail(d.holder(s, list), "%q is missing and has no default: add it%s", f.tag.name, within(s))
 		}
 	}
@@ -223,6 +225,7 @@ func (d *decoder) list(s slot, n ast.Node) {
 		d.fail(start(d.file, n), "%s is empty: add at least one", s.name())
 	}
 	for i, value := range seq.Values {
+		value = unspaced(value)
 		one := reflect.New(s.dst.Type().Elem()).Elem()
 		setDefaults(one)
 		at := start(d.file, value)
@@ -267,6 +270,8 @@ func (d *decoder) scalar(s slot, n ast.Node) {
 		*p, problem = readDuration(w)
 	case *time.Time:
 		*p, problem = readTime(w)
+	case *Span:
+		*p, problem = readSpan(w)
 	case *Size:
 		*p, problem = readSize(w)
 	case *Percent:

@@ -16,6 +16,7 @@ const (
 
 func (c *Config) setDefaults() {
 	c.Limits = Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20, IDWait: 2 * time.Second}
+	c.TCP.Keepalive = Span(30 * time.Second)
 	c.ShutdownTimeout = 30 * time.Second
 	c.Engine = EngineGoroutines
 	if runtime.GOOS == "linux" {
@@ -76,7 +77,11 @@ func (c *Config) complete() {
 		if l.TLS != nil {
 			paths = append(paths, &l.TLS.Cert, &l.TLS.Key, &l.TLS.ClientCA)
 		}
-		for _, a := range []*Addr{&l.Listen, &l.Upstream} {
+		addrs := []*Addr{&l.Listen, &l.Upstream}
+		for j := range l.Upstreams {
+			addrs = append(addrs, &l.Upstreams[j])
+		}
+		for _, a := range addrs {
 			if a.Network == "unix" {
 				paths = append(paths, &a.Address)
 			}

@@ -10,7 +10,7 @@ import (
 // in force and a new one and cannot change while the program runs: any listener but for its account's password,
 // the definition of a store or source that exists, admin, ids, order, engine and log.format. An
 // empty list means that new can be put in force: it differs at most in rules,
-// limits, log.level, log.trace, drain, shutdown_timeout and in stores and sources that old does not
+// limits, tcp, log.level, log.trace, drain, shutdown_timeout and in stores and sources that old does not
 // have.
 //
 // Values are compared as they are after defaults and the environment, so a key
@@ -99,7 +99,7 @@ func (d *differ) compare(path string, a, b reflect.Value) {
 		}
 		return
 	}
-	if a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Struct {
+	if a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Struct && !isScalar(reflect.Zero(a.Type().Elem())) {
 		old, new := byName(a.Interface()), byName(b.Interface())
 		d.named(path, old, new)
 		for _, name := range new.names {

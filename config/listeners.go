@@ -1,5 +1,12 @@
 package config
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
 // What a Listener's UpstreamTLS.Mode can be.
 const (
 	TLSAsClient  = "as_client" // TLS to the server when the client speaks TLS to us
@@ -11,16 +18,53 @@ const (
 // What a ListenerTLS's Mode can be; TLSRequired is the other.
 const TLSOptional = "optional" // clients without TLS are let in, too
 
-// Listener is one address clients connect to and the one server behind it.
+// Listener is one address clients connect to and the servers behind it.
 type Listener struct {
 	Pos           Pos            `yaml:"-"`
-	Name          string         `yaml:"name"`              // default listener0, listener1, ... by its place in the list
-	Listen        Addr           `yaml:"listen,required"`   // port 0: any free one
-	Upstream      Addr           `yaml:"upstream,required"` // resolved at every connect
-	Account       *Account       `yaml:"account"`           // default: none
-	TLS           *ListenerTLS   `yaml:"tls"`               // default: no TLS offered to clients
+	Name          string         `yaml:"name"`                             // default listener0, listener1, ... by its place in the list
+	Listen        Addr           `yaml:"listen,required"`                  // port 0: any free one
+	Upstream      Addr           `yaml:"upstream,required" or:"upstreams"` // resolved at every connect
+	Upstreams     []Addr         `yaml:"upstreams"`                        // instead of upstream: the first that accepts
+	Writable      bool           `yaml:"writable"`                         // the first that accepts and is not read-only; default false
+	Account       *Account       `yaml:"account"`                          // default: none
+	TLS           *ListenerTLS   `yaml:"tls"`                              // default: no TLS offered to clients
 	UpstreamTLS   UpstreamTLS    `yaml:"upstream_tls"`
 	ProxyProtocol *ProxyProtocol `yaml:"proxy_protocol"` // default: none
+}
+
+// Servers are those behind the listener, in their order.
+func (l *Listener) Servers() []Addr {
+	if len(l.Upstreams) > 0 {
+		return l.Upstreams
+	}
+	return []Addr{l.Upstream}
+}
+
+// connectTimeout is how long one of several servers has to accept, unless the file says it.
+const connectTimeout = 3 * time.Second
+
+// ConnectTimeout is how long a server behind a listener has to accept. Of several, each has at most
+// its share of the login's time: all of them can be tried, and one share is left for the login.
+func (c *Config) ConnectTimeout(l *Listener) time.Duration {
+	servers := len(l.Servers())
+	if servers == 1 {
+		return min(cmp.Or(c.Limits.ConnectTimeout, c.Limits.Handshake), c.Limits.Handshake)
+	}
+	return min(cmp.Or(c.Limits.ConnectTimeout, connectTimeout), c.Limits.Handshake/time.Duration(servers+1))
+}
+
+// reaches reports whether one of the servers is reached over a network.
+func (l *Listener) reaches(network string) bool {
+	return slices.ContainsFunc(l.Servers(), func(a Addr) bool { return a.Network == network })
+}
+
+// Behind names the servers behind the listener.
+func (l *Listener) Behind() string {
+	var names []string
+	for _, a := range l.Servers() {
+		names = append(names, a.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // Account is a user of the server for the proxy's own questions: MAX(id) of a
@@ -70,5 +114,5 @@ type ProxyProtocol struct {
 // certificate it has.
 func (l *Listener) Unverified() bool {
 	mode := l.UpstreamTLS.Mode
-	return l.UpstreamTLS.CA == "" && l.Upstream.Network == "tcp" && (mode == TLSRequired || mode == TLSPreferred || mode == TLSAsClient && l.TLS != nil)
+	return l.UpstreamTLS.CA == "" && l.reaches("tcp") && (mode == TLSRequired || mode == TLSPreferred || mode == TLSAsClient && l.TLS != nil)
 }

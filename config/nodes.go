@@ -32,6 +32,29 @@ func tokenAt(file string, t *token.Token) Pos {
 	return Pos{File: file, Line: max(1, t.Position.Line), Column: max(1, t.Position.Column)}
 }
 
+// unspaced returns the text that an item such as db1:3306 is. In a list between the brackets of
+// another collection the library takes it for a pair, which YAML does not: there is no blank behind
+// its colon.
+func unspaced(n ast.Node) ast.Node {
+	pair, ok := n.(*ast.MappingValueNode)
+	if m, is := n.(*ast.MappingNode); is && len(m.Values) == 1 && m.Start.Value == ":" {
+		pair, ok = m.Values[0], true
+	}
+	if !ok {
+		return n
+	}
+	value, ok := pair.Value.(ast.ScalarNode)
+	if !ok {
+		return n
+	}
+	first, colon, last := pair.Key.GetToken(), pair.Start.Position, value.GetToken()
+	if last.Position.Line != colon.Line || last.Position.Column != colon.Column+1 || last.Type == token.SingleQuoteType || last.Type == token.DoubleQuoteType {
+		return n
+	}
+	text := first.Value + ":" + last.Value
+	return ast.String(token.New(text, text, first.Position))
+}
+
 // keyText is the text of a key as written.
 func keyText(k ast.MapKeyNode) (string, bool) {
 	switch k := k.(type) {

@@ -74,6 +74,24 @@ func readDuration(w word) (d time.Duration, problem string) {
 	return v, ""
 }
 
+// A Span is for options of sockets. Linux counts some of them in whole seconds, up to 32767.
+const (
+	leastSpan = time.Second
+	mostSpan  = 9 * time.Hour
+)
+
+// readSpan reads a duration that may be zero, with or without a unit.
+func readSpan(w word) (s Span, problem string) {
+	v, err := time.ParseDuration(w.text)
+	switch {
+	case err != nil || v < 0 || w.kind != "a text" && w.text != "0":
+		return 0, "must be a duration with its unit such as 30s, or 0 for none, got " + quote(w.raw)
+	case v != 0 && (v < leastSpan || v > mostSpan):
+		return 0, "must be from 1s to 9h, or 0 for none, got " + quote(w.raw)
+	}
+	return Span(v), ""
+}
+
 func readTime(w word) (t time.Time, problem string) {
 	v, err := time.Parse(time.RFC3339, w.text)
 	if err != nil {

@@ -10,11 +10,13 @@ import (
 // tag is what a struct field says about its key:
 //
 //	yaml:"name,required,named"  the key; it must be there; a mapping of names
+//	or:"b"                      key b does in its place, where it is required
 //	oneof:"a|b"                 the words it can be
 type tag struct {
 	name            string
 	words           string // instead of name where there is no key: "an item of ..."
 	required, named bool
+	or              string
 	oneof           []string
 }
 
@@ -36,6 +38,7 @@ func fieldsOf(t reflect.Type) []field {
 			name:     name,
 			required: strings.Contains(options, "required"),
 			named:    strings.Contains(options, "named"),
+			or:       f.Tag.Get("or"),
 		}
 		if words := f.Tag.Get("oneof"); words != "" {
 			one.oneof = strings.Split(words, "|")

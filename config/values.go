@@ -1,6 +1,9 @@
 package config
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+)
 
 // Pos is a place in the configuration file. Lines and columns count from 1,
 // columns in characters.
@@ -40,6 +43,17 @@ func (s Size) String() string {
 		}
 	}
 	return strconv.FormatInt(int64(s), 10) + "B"
+}
+
+// Span is a duration that may be 0, which stands for none.
+type Span time.Duration
+
+// String writes the duration with its units.
+func (s Span) String() string {
+	if s == 0 {
+		return "0"
+	}
+	return time.Duration(s).String()
 }
 
 // Percent is a whole number of hundredths, written with its sign: 10%.
