@@ -71,7 +71,7 @@ func (s *State) listenerReady(l *Listener) ListenerReady {
 		one.add("it has no room for a session", fmt.Sprintf("%d of %d files are open: raise LimitNOFILE, or lower limits.sessions", s.Files.Open, s.Files.Limit))
 	}
 	if l.Problem != "" {
-		one.add("its server does not answer", "server "+l.Upstream+": "+l.Problem)
+		one.add("its server does not answer", l.serverProblem())
 	}
 	for i := range s.Sources {
 		source := &s.Sources[i]

@@ -52,8 +52,26 @@ var metrics = []metric{
 			out(one(l.Ready), l.Name)
 		}
 	}),
-	gauge("upstream_up", "1 when the listener's server answers.", []string{"listener"}, eachListener(func(l *Listener, out emit) {
+	gauge("upstream_up", "1 when the listener's server answers; of several, one that can be used.", []string{"listener"}, eachListener(func(l *Listener, out emit) {
 		out(one(l.Problem == ""), l.Name)
+	})),
+	gauge("upstream_server_up", "1 when the server answers; of several, when it does not refuse sessions either.", []string{"listener", "server"}, eachListener(func(l *Listener, out emit) {
+		for _, v := range l.Servers {
+			out(one(v.Problem == "" || v.ReadOnly), l.Name, v.Address)
+		}
+	})),
+	gauge("upstream_server_read_only", "1 when the server is passed over because it is read-only.", []string{"listener", "server"}, eachListener(func(l *Listener, out emit) {
+		for _, v := range l.Servers {
+			out(one(v.ReadOnly), l.Name, v.Address)
+		}
+	})),
+	gauge("upstream_server_used", "1 for the server that new sessions go to.", []string{"listener", "server"}, eachListener(func(l *Listener, out emit) {
+		for _, v := range l.Servers {
+			out(one(v.Used), l.Name, v.Address)
+		}
+	})),
+	counter("upstream_switches_total", "How often new sessions began to go to another server.", []string{"listener"}, eachListener(func(l *Listener, out emit) {
+		out(float64(l.Switches), l.Name)
 	})),
 	gauge("sessions", "Open sessions, by state.", []string{"listener", "state"}, eachListener(func(l *Listener, out emit) {
 		out(float64(l.LoggingIn), l.Name, "login")

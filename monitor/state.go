@@ -82,10 +82,14 @@ type Config struct {
 type Listener struct {
 	Name     string `json:"name"`
 	Listen   string `json:"listen"`
-	Upstream string `json:"upstream"`
+	Upstream string `json:"upstream"` // the server that new sessions go to
+	// Servers are all that they could go to, in the order in which they are preferred.
+	Servers []Standing `json:"servers"`
+	// Switches is how often Upstream became another one.
+	Switches uint64 `json:"server_switches"`
 	// Sources are the names of those that the listener's rules fill from.
 	Sources []string `json:"sources"`
-	// Problem says why the server cannot be reached; empty: it can.
+	// Problem says why no server can be used; empty: one can.
 	Problem    string      `json:"problem,omitempty"`
 	Sessions   uint64      `json:"sessions"`       // open, logged in
 	LoggingIn  uint64      `json:"logging_in"`     // open, not logged in yet
@@ -99,6 +103,23 @@ type Listener struct {
 	HeldTime  Milliseconds `json:"held_ms"`
 	Questions []Question   `json:"hidden_questions"`
 	Errors    []Error      `json:"errors"`
+}
+
+// serverProblem names the server whose problem it is; of several, each has said its own.
+func (l *Listener) serverProblem() string {
+	if len(l.Servers) > 1 {
+		return "no server can be used: " + l.Problem
+	}
+	return "server " + l.Upstream + ": " + l.Problem
+}
+
+// Standing is how one of the servers behind a listener stands.
+type Standing struct {
+	Address string `json:"address"`
+	Used    bool   `json:"used"`              // new sessions go to it
+	Problem string `json:"problem,omitempty"` // why they cannot; empty: they can
+	// ReadOnly is the Problem of a server that answers.
+	ReadOnly bool `json:"read_only"`
 }
 
 // KindFilled is the Kind of statements that were given ids.

@@ -6,6 +6,7 @@ import "idproxy/proxy/stats"
 type account struct {
 	outcome stats.Kind
 	asking  stats.Question // why commands of our own are sent now
+	lags    bool           // what the session's server has may not be all there is
 	trace   *tracer        // told what becomes of it; nil: nobody is
 }
 

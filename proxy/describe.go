@@ -15,15 +15,15 @@ import (
 // it shows what the session itself would see.
 func (s learner) describe(t rewriter.Name, key string) error {
 	about := ask.About{
-		Name: t, Rules: s.rulesOf(t), Changes: s.l.tables.Count(),
+		Name: t, Rules: s.rulesOf(t), Changes: s.at.tables.Count(),
 		EachTable: s.hasSeriesEach,
-		Before:    func() *facts.Table { return s.l.tables.Get([]byte(key)) },
+		Before:    func() *facts.Table { return s.at.tables.Get([]byte(key)) },
 	}
-	if s.l.Definition != nil {
+	if account := s.at.byAccount(); account != nil {
 		about.Definition = func(schema, table string) ([]byte, error) {
 			began := time.Now()
 			defer func() { s.l.stats.Questions[stats.Columns].Add(time.Since(began)) }()
-			return s.l.Definition(s.ctx.handed(), schema, table)
+			return account.Definition(s.ctx.handed(), schema, table)
 		}
 	}
 	f, err := s.Asker().Table(about)
@@ -37,13 +37,13 @@ func (s learner) describe(t rewriter.Name, key string) error {
 		s.held.Deny(key, f)
 		return nil
 	}
-	s.l.tables.Put(key, f)
+	s.at.tables.Put(key, f)
 	return nil
 }
 
 // rulesOf returns the rules that name a table.
 func (s learner) rulesOf(t rewriter.Name) []*rule.Rule {
-	book := s.l.ruleBook()
+	book := s.at.decider.Rules()
 	return book.Match(t.Schema, t.Table, book.Fold)
 }
 
@@ -59,7 +59,7 @@ func (s learner) tellLeft(f *facts.Table, rules []*rule.Rule) {
 		if r.Exact() {
 			continue
 		}
-		if why := r.Unfit(f.Table); !why.None() && s.l.tables.Leaves(facts.Departure{Rule: r.String(), Table: f.Name, Why: why.String()}) {
+		if why := r.Unfit(f.Table); !why.None() && s.at.tables.Leaves(facts.Departure{Rule: r.String(), Table: f.Name, Why: why.String()}) {
 			s.log(&s.up).Info("a wildcard rule leaves a table alone", "rule", r.String(), "db.collection.name", f.Name, "reason", why.String())
 		}
 	}

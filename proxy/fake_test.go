@@ -266,7 +266,7 @@ func start(t *testing.T, change func(cfg *Config, live *Settings)) *running {
 	r := &running{t: t, server: newFakeServer(t), ids: &counter{}, done: make(chan struct{})}
 	address := Address{Net: "tcp", Addr: r.server.ln.Addr().String()}
 	cfg := Config{
-		Listeners: []Listener{{Name: "l", Listen: Address{Net: "tcp", Addr: "127.0.0.1:0"}, Upstream: address, UpstreamTLSMode: Disabled}},
+		Listeners: []Listener{{Name: "l", Listen: Address{Net: "tcp", Addr: "127.0.0.1:0"}, Upstreams: []Upstream{{Addr: address}}, UpstreamTLSMode: Disabled}},
 		Logger:    slog.New(slog.DiscardHandler), Loops: loops,
 	}
 	live := &Settings{

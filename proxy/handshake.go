@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -10,8 +12,10 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/inside"
 	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/dial"
 	"idproxy/proxy/origin"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
@@ -33,14 +37,15 @@ func (s handshake) run() error {
 	if err != nil {
 		return err
 	}
-	greeting, raw, err := s.greet(from)
+	hello, err := s.greet(from)
 	if err != nil {
 		return err
 	}
+	greeting, raw := hello.greeting, hello.raw
 	offered, hasTLS := s.offer(greeting)
 	greeting.SetCaps(raw, offered)
 	if s.l.UpstreamTLSMode == Required && !hasTLS {
-		e := clienterr.NoUpstreamTLS(s.l.Upstream.String())
+		e := clienterr.NoUpstreamTLS(s.at.Addr.String())
 		_, _ = s.client.Write(wire.AppendERR(nil, 0, e)) // the session ends here anyway
 		s.abandon(offered)
 		return e
@@ -164,35 +169,112 @@ func (s handshake) origin() (origin.Origin, error) {
 	return from, nil
 }
 
-// greet connects to the server, tells it where the client is if it is to know, and reads its
-// greeting. When there is none, the client is told why in its place.
-func (s handshake) greet(from origin.Origin) (*wire.Greeting, []byte, error) {
-	dialer := net.Dialer{Timeout: s.l.srv.settings().Handshake}
-	server, err := dialer.DialContext(s.ctx.handed(), s.l.Upstream.Network(), s.l.Upstream.String())
-	s.l.heard(err)
-	if err != nil {
-		s.log(&s.up).Warn("server unreachable", "server.address", s.l.Upstream.String(), "error.message", err)
-		return nil, nil, s.refuseFirst(err)
+// hello is a server's greeting.
+type hello struct {
+	greeting *wire.Greeting
+	raw      []byte // its payload
+}
+
+// greet connects to a server, tells it where the client is if it is to know, and reads its greeting.
+// When there is none, the client is told why in its place.
+func (s handshake) greet(from origin.Origin) (h hello, err error) {
+	err = s.l.choice.Try(s.ctx.handed(), s.l.connectTime(), func(ctx context.Context, server int) (err error) {
+		h, err = s.greeted(ctx, s.l.servers[server], from)
+		return err
+	})
+	refusal := refusalOf(err)
+	if refusal != nil && !s.l.choice.Several() {
+		s.l.heard(nil) // it answers
+	} else if why := s.ctx.why(); err == nil || why == nil || errors.Is(why, errTimeout) { // else it says nothing of the server
+		s.l.heard(err)
 	}
+	switch {
+	case refusal != nil:
+		_, _ = s.client.Write(wire.AppendPacket(nil, 0, refusal.packet)) // the session ends here anyway
+	case err != nil:
+		_, _ = s.client.Write(wire.AppendERR(nil, 0, clienterr.Unreachable(s.l.choice.String(), err))) // likewise
+		s.noteKept(err)
+		err = fmt.Errorf("server unreachable: %w", err)
+	}
+	return h, err
+}
+
+// noteKept logs what a client is not told of why it got no server.
+func (s handshake) noteKept(err error) {
+	_, reference := inside.Text(err)
+	if reference == "" {
+		return
+	}
+	if others, ok := s.l.srv.notices.Due(reference); ok {
+		s.log(&s.up).Warn("no server can be used", "error.message", err, "reference", reference, "others", others)
+	}
+}
+
+// refusalOf returns what all servers said in place of a greeting; nil: not all did, or not the same.
+func refusalOf(err error) (same *refusedError) {
+	all, several := errors.AsType[dial.Failed](err)
+	if !several {
+		all = dial.Failed{err}
+	}
+	for _, one := range all {
+		refusal, is := errors.AsType[*refusedError](one)
+		if !is || same != nil && wire.ErrCode(refusal.packet) != wire.ErrCode(same.packet) {
+			return nil
+		}
+		same = refusal
+	}
+	return same
+}
+
+// refusedError is what a server says that refuses connections: 1040, 1129, 1130. It is the client's
+// to see.
+type refusedError struct{ packet []byte }
+
+// Error returns what the server says.
+func (r *refusedError) Error() string {
+	return fmt.Sprintf("server refused the connection: %d %s", wire.ErrCode(r.packet), wire.ErrMessage(r.packet))
+}
+
+// greeted connects to one server and reads its greeting. Where there are others, it has no more time
+// for that than for the connect.
+func (s handshake) greeted(ctx context.Context, to *server, from origin.Origin) (h hello, err error) {
+	server, err := dial.Dial(ctx, to.Addr)
+	if err != nil {
+		s.log(&s.up).Warn("server unreachable", "server.address", to.Addr.String(), "error.message", err)
+		return h, err
+	}
+	s.l.setOptions(server)
 	s.setServer(server)
 	if err := s.tell(from); err != nil {
-		return nil, nil, s.refuseFirst(err)
+		s.unsetServer()
+		return h, err
+	}
+	inTime := func() bool { return true }
+	if s.l.choice.Several() {
+		inTime = context.AfterFunc(ctx, func() { _ = server.SetReadDeadline(time.Unix(1, 0)) }) // it wakes the read
 	}
 	raw, _, err := wire.ReadPacket(server, relay.MaxHandshake)
-	if err != nil {
-		s.l.heard(fmt.Errorf("no greeting: %w", err))
-		s.log(&s.up).Warn("server sent no greeting", "server.address", s.l.Upstream.String(), "error.message", err)
-		return nil, nil, s.refuseFirst(fmt.Errorf("no greeting: %w", err))
+	if late := !inTime(); late || err != nil {
+		err = fmt.Errorf("no greeting: %w", cmp.Or(context.Cause(ctx), err))
+		s.log(&s.up).Warn("server sent no greeting", "server.address", to.Addr.String(), "error.message", err)
+		if late {
+			s.l.srv.late.end(s.yieldServer(), raw)
+			return h, err
+		}
+		s.unsetServer()
+		return h, err
 	}
-	if len(raw) > 0 && raw[0] == wire.ErrByte { // 1040, 1129, 1130: it is the client's to see
-		_, _ = s.client.Write(wire.AppendPacket(nil, 0, raw)) // the session ends here anyway
-		return nil, nil, fmt.Errorf("server refused the connection: %d %s", wire.ErrCode(raw), wire.ErrMessage(raw))
+	if len(raw) > 0 && raw[0] == wire.ErrByte {
+		s.unsetServer()
+		return h, &refusedError{raw}
 	}
 	greeting, err := wire.ParseGreeting(raw)
 	if err != nil {
-		return nil, nil, s.refuseFirst(err)
+		s.unsetServer()
+		return h, err
 	}
-	return greeting, raw, nil
+	s.settle(to.at(server.RemoteAddr()))
+	return hello{greeting, raw}, nil
 }
 
 // tell tells the server where the client is.
@@ -206,11 +288,6 @@ func (s handshake) tell(from origin.Origin) error {
 	}
 	_, err = s.server.Write(header)
 	return err
-}
-
-func (s handshake) refuseFirst(cause error) error {
-	_, _ = s.client.Write(wire.AppendERR(nil, 0, clienterr.Unreachable(s.l.Upstream.String(), cause))) // the session ends here anyway
-	return fmt.Errorf("server unreachable: %w", cause)
 }
 
 // refuse ends the login with an error behind the client's packet seq.
@@ -232,9 +309,9 @@ func (s handshake) startTLS(r response) error {
 	if err := s.write(wire.AppendPacket(nil, seq, request)); err != nil {
 		return err
 	}
-	server := tls.Client(s.server, s.l.UpstreamTLS)
+	server := tls.Client(s.server, s.at.TLS)
 	if err := server.HandshakeContext(s.ctx.handed()); err != nil {
-		_, _ = s.client.Write(wire.AppendERR(nil, r.seq+1, clienterr.UpstreamTLS(s.l.Upstream.String(), err))) // the session ends here anyway
+		_, _ = s.client.Write(wire.AppendERR(nil, r.seq+1, clienterr.UpstreamTLS(s.at.Addr.String(), err))) // the session ends here anyway
 		return fmt.Errorf("TLS to the server: %w", err)
 	}
 	s.setServer(server)
@@ -341,4 +418,22 @@ func (s handshake) setServer(c net.Conn) {
 	case s.ctx.why() != nil:
 		s.hurry(c)
 	}
+}
+
+// settle has the session be at a server.
+func (s handshake) settle(at *place) {
+	s.at = at
+	s.requests.Rules = at.decider.Rules
+}
+
+// unsetServer closes a server's connection that is not the session's after all.
+func (s handshake) unsetServer() { s.yieldServer().Close() }
+
+// yieldServer takes it from the session.
+func (s handshake) yieldServer() net.Conn {
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	server := s.server
+	s.server = nil
+	return server
 }

@@ -4,26 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"os"
 	"sync"
-	"syscall"
 	"time"
 
+	"idproxy/proxy/dial"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
-// health is what is known of a listener's server.
+// health is what is known of a listener's servers together.
 type health struct {
-	mu  sync.Mutex
-	err error     // why it does not answer; nil: it does
-	at  time.Time // when that was learned
+	mu       sync.Mutex
+	err      error     // why none can be used; nil: one can
+	at       time.Time // when that was learned
+	switches uint64    // how often another one was used, as the log has it
 }
 
-// heard notes that the server answers, where err is nil, or why it does not. It says so in the log
-// when that is news. That this process has no descriptor left says nothing of the server.
+// heard notes that a server can be used, where err is nil, or why none can. It says so in the log
+// when that is news. That this process has no descriptor left says nothing of servers.
 func (l *listener) heard(err error) {
-	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+	if dial.Ours(err) {
 		return
 	}
 	h := &l.health
@@ -31,11 +32,16 @@ func (l *listener) heard(err error) {
 	defer h.mu.Unlock()
 	was := h.err
 	h.err, h.at = err, time.Now()
+	used, switches := l.choice.Used()
 	switch {
 	case was == nil && err != nil:
-		l.srv.log.Error("server lost", "listener", l.Name, "server.address", l.Upstream.String(), "error.message", err)
+		l.srv.log.Error("server lost", "listener", l.Name, "server.address", l.choice.String(), "error.message", err)
 	case was != nil && err == nil:
-		l.srv.log.Info("server is back", "listener", l.Name, "server.address", l.Upstream.String())
+		l.srv.log.Info("server is back", "listener", l.Name, "server.address", used)
+	}
+	if switches != h.switches {
+		h.switches = switches
+		l.srv.log.Warn("another server is used", "listener", l.Name, "server.address", used)
 	}
 }
 
@@ -67,13 +73,15 @@ func (srv *Server) CheckServers(ctx context.Context) {
 func (l *listener) check(ctx context.Context) {
 	tick := time.NewTicker(pingPeriod)
 	defer tick.Stop()
+	var last time.Time // that all were asked
 	for {
-		if at, err := l.health.last(); l.Ping != nil || err != nil || time.Since(at) >= loginPeriod {
-			err := l.answers(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			l.heard(err)
+		at, err := l.health.last()
+		if l.choice.Several() {
+			at = last // a client's login says nothing of the others
+		}
+		if l.hasAccount() || err != nil || time.Since(at) >= loginPeriod {
+			last = time.Now()
+			l.checkAll(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -83,25 +91,43 @@ func (l *listener) check(ctx context.Context) {
 	}
 }
 
+// checkAll asks all servers whether they answer.
+func (l *listener) checkAll(ctx context.Context) {
+	var asked sync.WaitGroup
+	for i := range l.Upstreams {
+		asked.Go(func() {
+			l.choice.Check(ctx, l.connectTime(), i, func(ctx context.Context) error { return l.answers(ctx, &l.Upstreams[i]) })
+		})
+	}
+	asked.Wait()
+	if ctx.Err() == nil {
+		l.heard(l.choice.Problem())
+	}
+}
+
 // answers asks the server whether it answers.
-func (l *listener) answers(ctx context.Context) error {
+func (l *listener) answers(ctx context.Context, u *Upstream) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	if l.Ping != nil {
-		return l.Ping(ctx)
+	if u.Account != nil {
+		return u.Account.Ping(ctx)
 	}
-	var dialer net.Dialer
-	server, err := dialer.DialContext(ctx, l.Upstream.Network(), l.Upstream.String())
+	server, err := dial.Dial(ctx, u.Addr)
 	if err != nil {
 		return err
 	}
-	defer server.Close()
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := server.SetDeadline(deadline); err != nil {
+			server.Close()
 			return err
 		}
 	}
 	raw, _, err := wire.ReadPacket(server, relay.MaxHandshake)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		l.srv.late.end(server, nil)
+		return fmt.Errorf("no greeting within %v", pingTime)
+	}
+	defer server.Close()
 	if err != nil {
 		return fmt.Errorf("no greeting: %w", err)
 	}

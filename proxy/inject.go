@@ -44,6 +44,10 @@ func (s *session) statement(packet []byte) error {
 	defer func() {
 		s.l.stats.Decided(time.Since(began))
 		s.stats.Commands.Add(s.outcome, form)
+		if s.lags {
+			s.lags = false
+			s.at.tables.Withdraw(rule.NewList(nil))
+		}
 	}()
 	c := command{s, s.held}
 	err := c.settleOption()
@@ -142,7 +146,7 @@ func (s command) decide() error {
 func (s command) decided() error {
 	defer s.st.Found.Note(&s.c)
 	for range maxRounds {
-		missing, err := s.l.decider.Decide(s.st, s.c.Snapshot(s.st.Executes))
+		missing, err := s.at.decider.Decide(s.st, s.c.Snapshot(s.st.Executes))
 		if err != nil || missing == nil {
 			return err
 		}
@@ -228,6 +232,9 @@ func ColumnOn(listener, column string) string { return column + " of listener " 
 // admit compares the greatest id in a column with its source.
 func (s learner) admit(f *decide.Filling) error {
 	column := ColumnOn(s.l.Name, f.Name+"."+f.Rule.Column)
+	if err := s.mayLag(); err != nil {
+		return clienterr.OutOfIDs(f.Rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.Rule.Source, column, err))
+	}
 	greatest, err := s.greatest(f.Table, f.Column)
 	if err != nil {
 		return clienterr.OutOfIDs(f.Rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.Rule.Source, column, inside.Mark(err)))
@@ -244,8 +251,33 @@ func (s learner) admit(f *decide.Filling) error {
 			return err
 		}
 	}
-	s.l.tables.Admit(f.Admission())
+	s.at.tables.Admit(f.Admission())
 	return nil
+}
+
+// errLags is why a server is not asked for MAX(id) that takes no writes.
+var errLags = errors.New("the server is read-only, so it may lag behind the one that takes writes, and where ids begin is asked of that one: " +
+	"connect again when it takes writes, or give the listener an account and writable: true")
+
+// mayLag asks one of several servers, before the greatest id of a column, whether it takes writes: one
+// that does not may yet get rows from the one that does. With an account the others are asked where a
+// series begins, and what is found here is asked anew for the next statement. Without one there is
+// nobody else to ask.
+func (s learner) mayLag() error {
+	if !s.l.choice.Several() && !s.l.Writable {
+		return nil
+	}
+	account := s.at.byAccount()
+	if account == nil {
+		readOnly, err := s.Asker().ReadOnly()
+		if err == nil && readOnly {
+			return errLags
+		}
+		return inside.Mark(err)
+	}
+	readOnly, err := account.ReadOnly(s.ctx.handed())
+	s.lags = s.lags || readOnly
+	return inside.Mark(err)
 }
 
 // admitScattered looks whether a column holds ids that its source has yet to give. One that is found
@@ -264,8 +296,8 @@ func (s learner) admitScattered(f *decide.Filling, of idsource.Scattered, column
 		}
 		held, err = s.ofColumn(f.Table,
 			func() (uint64, error) { return s.Asker().Held(f.Table, f.Column, ids) },
-			func(ctx context.Context, schema, table string) (uint64, error) {
-				return s.l.Held(ctx, schema, table, f.Column, ids)
+			func(ctx context.Context, account Questions, schema, table string) (uint64, error) {
+				return account.Held(ctx, schema, table, f.Column, ids)
 			})
 		if err != nil {
 			return clienterr.OutOfIDs(f.Rule, fmt.Errorf("cannot look for ids of source %s in %s: %w", f.Rule.Source, column, inside.Mark(err)))
@@ -279,20 +311,21 @@ func (s learner) admitScattered(f *decide.Filling, of idsource.Scattered, column
 // greatest returns the greatest id in a column, 0 when there is none above 0.
 func (s learner) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
 	return s.ofColumn(t, func() (uint64, error) { return s.Asker().Greatest(t, column) },
-		func(ctx context.Context, schema, table string) (uint64, error) {
-			return s.l.Greatest(ctx, schema, table, column)
+		func(ctx context.Context, account Questions, schema, table string) (uint64, error) {
+			return account.Greatest(ctx, schema, table, column)
 		})
 }
 
 // ofColumn asks for the greatest of some ids of a column, 0 when there is none. The listener's
 // account sees what other transactions have committed, the session what its own has written: in an
 // open one both are asked.
-func (s learner) ofColumn(t rewriter.Name, bySession func() (uint64, error), byAccount func(ctx context.Context, schema, table string) (uint64, error)) (uint64, error) {
-	if s.l.Greatest == nil {
+func (s learner) ofColumn(t rewriter.Name, bySession func() (uint64, error), byAccount func(ctx context.Context, account Questions, schema, table string) (uint64, error)) (uint64, error) {
+	account := s.at.byAccount()
+	if account == nil {
 		return bySession()
 	}
 	began := time.Now()
-	n, err := byAccount(s.ctx.handed(), string(t.Schema), string(t.Table))
+	n, err := byAccount(s.ctx.handed(), account, string(t.Schema), string(t.Table))
 	s.l.stats.Questions[stats.Greatest].Add(time.Since(began))
 	if errors.Is(err, ErrLocked) {
 		return bySession()

@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -12,11 +10,11 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/proxy/bridge"
+	"idproxy/proxy/choice"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/facts"
+	"idproxy/proxy/dial"
 	"idproxy/proxy/loop"
 	"idproxy/proxy/origin"
-	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
 )
@@ -69,40 +67,27 @@ func (m TLSMode) toServer(has, clientTLS bool) bool {
 	return clientTLS
 }
 
-// Listener is one address that clients connect to, and its server.
+// Listener is one address that clients connect to, and the servers behind it.
 type Listener struct {
-	Name     string
-	Listen   net.Addr
-	Upstream net.Addr
+	Name   string
+	Listen net.Addr
 	// Balancers are the networks from which connections begin with a PROXY header.
 	Balancers origin.Networks
-	// TellOrigin is the version of the PROXY header that the server is sent; 0: it is sent none.
+	// TellOrigin is the version of the PROXY header that servers are sent; 0: they are sent none.
 	TellOrigin origin.Version
+	// Upstreams are replicas of each other, at least one. A session goes to the first that accepts. All
+	// have an account, or none.
+	Upstreams []Upstream
+	// Writable passes servers over that are read-only. It takes accounts.
+	Writable bool
 	// ClientTLS offers TLS to clients; nil: none.
 	ClientTLS *tls.Config
 	// ClientsNeedTLS refuses clients that neither use it nor a unix socket.
-	ClientsNeedTLS bool
-	// UpstreamTLS is for the connection to the server.
-	UpstreamTLS     *tls.Config
+	ClientsNeedTLS  bool
 	UpstreamTLSMode TLSMode
-	// Greatest returns what ask.GreatestQuery asks for, over a connection of its own.
-	// nil: it is asked over the client's, as it is after ErrLocked: the lock may
-	// be the client's own, as LOCK TABLES in a dump takes it.
-	Greatest func(ctx context.Context, schema, table string, column rule.Column) (uint64, error)
-	// Held is the same for ask.HeldQuery. It is nil where Greatest is.
-	Held func(ctx context.Context, schema, table string, column rule.Column, ids []uint64) (uint64, error)
-	// Ping asks the server whether it answers, over a connection of its own; nil: there is no
-	// account to ask with.
-	Ping func(ctx context.Context) error
 	// OnHeld is told how long each command was held that was decided on; nil: nobody is.
 	OnHeld func(time.Duration)
-	// Definition returns what SHOW CREATE VIEW says of a view, nil of a table, where a
-	// client may not see it; nil: there is no account to ask with.
-	Definition func(ctx context.Context, schema, table string) ([]byte, error)
 }
-
-// ErrLocked is what Listener.Greatest answers when someone has locked the table.
-var ErrLocked = errors.New("the table is locked")
 
 // Address is a network address that is resolved when it is used.
 type Address struct{ Net, Addr string }
@@ -119,11 +104,13 @@ type Settings struct {
 	Sources         map[string]idsource.Source // by the name that rules use
 	Sessions        int
 	Handshake       time.Duration
-	Statement       int           // most bytes of a statement to hold
-	DrainDelay      time.Duration // how long a server that drains takes new sessions yet, though it is not ready
-	DrainSpread     time.Duration // over how long it lets its sessions go then
-	ShutdownTimeout time.Duration // from the beginning until the others are cut; 0: that is at once
-	Trace           *Trace        // nil: no session is traced
+	Connect         map[string]time.Duration // by the listener's name: how long one of its servers has to take a session; default Handshake
+	TCP             dial.TCP                 // of connections made from now on
+	Statement       int                      // most bytes of a statement to hold
+	DrainDelay      time.Duration            // how long a server that drains takes new sessions yet, though it is not ready
+	DrainSpread     time.Duration            // over how long it lets its sessions go then
+	ShutdownTimeout time.Duration            // from the beginning until the others are cut; 0: that is at once
+	Trace           *Trace                   // nil: no session is traced
 }
 
 // Stats counts statements, of which a command may have several, and what is counted nowhere else.
@@ -147,6 +134,7 @@ type Server struct {
 	loops     []*loop.Loop
 
 	notices *notices
+	late    lateGreetings
 	key     func() (*bridge.Key, error) // for logins; made once
 	refused rule.Counts                 // statements that no single rule refused
 
@@ -168,20 +156,12 @@ type listener struct {
 	srv    *Server
 	ln     net.Listener
 	rules  atomic.Pointer[rule.List]
-	tables *facts.Tables
 	stats  stats.Listener
 	health health
+	// The servers, as Upstreams has them.
+	servers []*server
+	choice  *choice.Choice
 	// What all of its sessions are given, made once:
-	decider decide.Decider
-	failed  func(code uint16) // counts an error of the server
-	forget  func()            // what is known of tables
-}
-
-// mayEncrypt reports whether clients may encrypt a password that the server wants in clear.
-func (l *listener) mayEncrypt() bool {
-	return l.UpstreamTLSMode == Required || l.UpstreamTLSMode == Preferred || l.Upstream.Network() == "unix"
-}
-
-func (l *listener) ruleBook() relay.RuleBook {
-	return relay.RuleBook{List: l.rules.Load(), Fold: l.tables.Fold() != facts.FoldNo}
+	failed    func(code uint16) // counts an error of the server
+	forgetAll func()
 }

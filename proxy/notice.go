@@ -25,7 +25,7 @@ func (s *session) Told(err error) *mysql.MyError {
 	now := s.c.State()
 	said := []any{"db.response.status_code", e.Code, "error.message", clienterr.Logged(err, e), "user.name", s.c.User(), "db.namespace", string(now.Schema)}
 	if s.held != nil {
-		said = append(said, "db.query.text", s.l.decider.Outline(s.held, now.Mode))
+		said = append(said, "db.query.text", s.at.decider.Outline(s.held, now.Mode))
 	}
 	if kept, ok := errors.AsType[clienterr.KeptError](err); ok {
 		if _, reference := inside.Text(kept.Cause); reference != "" {
@@ -68,7 +68,7 @@ func (s *session) chosen() *tracer {
 	}
 	s.up.Leave() // as for the log
 	log := s.l.srv.cfg.Tracer.With(append(said(s), "thread", s.who.thread.Load(), "user.name", user)...)
-	return &tracer{log, &s.c, &s.l.decider}
+	return &tracer{log, &s.c, &s.at.decider}
 }
 
 // debug returns the log for lines that are written at level DEBUG, or of a traced session.

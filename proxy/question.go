@@ -20,7 +20,7 @@ type questions struct{ s *session }
 func (s *session) questions() questions { return questions{s} }
 
 func (s *session) Asker() *ask.Asker {
-	return &ask.Asker{Session: s.questions(), Names: &s.l.tables.Names}
+	return &ask.Asker{Session: s.questions(), Names: &s.at.tables.Names}
 }
 
 // Query implements ask.Server.
@@ -125,7 +125,7 @@ func (s *session) probe() error {
 	if err != nil {
 		return err
 	}
-	s.l.tables.SetFold(found.Folds)
+	s.at.tables.SetFold(found.Folds)
 	s.c.LearnProbe(&found, age)
 	return nil
 }

@@ -13,8 +13,6 @@ import (
 
 	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/decide"
-	"idproxy/proxy/facts"
 	"idproxy/proxy/loop"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
@@ -32,10 +30,16 @@ func New(cfg Config, live *Settings) *Server {
 		srv.cfg.Open = Listen
 	}
 	for _, l := range cfg.Listeners {
-		made := &listener{Listener: l, srv: srv, tables: facts.New()}
-		made.decider = decide.Decider{Tables: made.tables, Rules: made.ruleBook, Second: cfg.SecondReader}
-		made.failed = func(code uint16) { made.stats.Error(stats.Error{Code: code, Side: stats.Server}) }
-		made.forget = made.tables.Forget
+		made := &listener{Listener: l, srv: srv}
+		for _, u := range l.Upstreams {
+			made.servers = append(made.servers, made.newServer(u, cfg.SecondReader))
+		}
+		made.choice = made.choose()
+		made.failed = func(code uint16) {
+			made.stats.Error(stats.Error{Code: code, Side: stats.Server})
+			made.failedWith(code)
+		}
+		made.forgetAll = made.forget
 		made.stats.OnHeld = l.OnHeld
 		srv.listeners = append(srv.listeners, made)
 	}
@@ -52,8 +56,10 @@ func (srv *Server) Set(live *Settings) {
 			rules = rule.NewList(nil)
 		}
 		l.rules.Store(rules)
-		l.tables.Withdraw(rules)
-		l.tables.Forget() // they were asked for the columns of other rules
+		for _, s := range l.servers {
+			s.tables.Withdraw(rules)
+		}
+		l.forget() // they were asked for the columns of other rules
 	}
 }
 
@@ -79,7 +85,7 @@ func (srv *Server) Listen() error {
 		srv.mu.Unlock()
 	}
 	for _, l := range srv.listeners {
-		srv.log.Info("listening", "listen", l.ln.Addr().String(), "server.address", l.Upstream.String(), "listener", l.Name)
+		srv.log.Info("listening", "listen", l.ln.Addr().String(), "server.address", l.choice.String(), "listener", l.Name)
 	}
 	return nil
 }
@@ -101,6 +107,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 		accepting.Wait()
 	})
 	srv.wg.Wait()
+	srv.late.close()
 	srv.notices.summary(srv.log)
 	for _, l := range srv.loops {
 		l.Close()
@@ -139,6 +146,7 @@ func (l *listener) accept() {
 
 // start serves a client in a goroutine of its own, which owns conn.
 func (srv *Server) start(l *listener, conn net.Conn) {
+	l.setOptions(conn)
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	limit := srv.settings().Sessions
@@ -173,8 +181,8 @@ func (l *listener) newSession(conn net.Conn, id uint64) *session {
 	s.who.id, s.who.started = id, time.Now()
 	s.who.setClient(conn.RemoteAddr().String())
 	s.ctx.lane = &s.up
-	s.c.Unseen, s.c.Failed, s.c.TablesChanged = &l.srv.Stats.Unseen, l.failed, l.forget
-	s.requests = relay.Requests{Conversation: &s.c, Rules: l.decider.Rules, Limit: l.srv.settings().Statement, Commands: &s.stats.Commands}
+	s.c.Unseen, s.c.Failed, s.c.TablesChanged = &l.srv.Stats.Unseen, l.failed, l.forgetAll
+	s.requests = relay.Requests{Conversation: &s.c, Limit: l.srv.settings().Statement, Commands: &s.stats.Commands}
 	s.replies = relay.Replies{Conversation: &s.c}
 	return s
 }

@@ -24,6 +24,7 @@ import (
 // sessions. Both write to the client, under clientMu.
 type session struct {
 	l     *listener
+	at    *place // nil before the greeting
 	who   identity
 	stats stats.Session
 
@@ -33,6 +34,8 @@ type session struct {
 	client net.Conn
 	server net.Conn
 	closed bool
+
+	departs atomic.Uint32 // a departure
 
 	up, down loop.Lane // to the server, to the client
 
@@ -46,11 +49,10 @@ type session struct {
 	in        *inlet // from the client; toServer's
 	holding   int    // bytes at its front that are the held command's
 
-	clientMu sync.Mutex    // held from reading a reply's bytes off the machine to having written them
-	gone     latch         // raised when no reply will come any more
-	ctx      leaving       // for what toServer may wait for, and why the session ended
-	login    *time.Timer   // nil once there was one
-	departs  atomic.Uint32 // a departure
+	clientMu sync.Mutex  // held from reading a reply's bytes off the machine to having written them
+	gone     latch       // raised when no reply will come any more
+	ctx      leaving     // for what toServer may wait for, and why the session ended
+	login    *time.Timer // nil once there was one
 }
 
 // Why sessions end, as logs say it.

@@ -324,7 +324,7 @@ func TestServerRefuses(t *testing.T) {
 func TestListen(t *testing.T) {
 	taken := newFakeServer(t).ln.Addr()
 	free := Address{Net: "tcp", Addr: "127.0.0.1:0"}
-	srv := New(Config{Listeners: []Listener{{Name: "a", Listen: free, Upstream: free}, {Name: "b", Listen: taken, Upstream: free}}}, &Settings{})
+	srv := New(Config{Listeners: []Listener{{Name: "a", Listen: free, Upstreams: []Upstream{{Addr: free}}}, {Name: "b", Listen: taken, Upstreams: []Upstream{{Addr: free}}}}}, &Settings{})
 	if err := srv.Listen(); !says(err, "listener b") {
 		t.Errorf("Listen: %v", err)
 	}

@@ -59,7 +59,7 @@ func wantsTLS() []byte {
 func soon(mode TLSMode, t *testing.T) func(cfg *Config, live *Settings) {
 	return func(cfg *Config, live *Settings) {
 		l := &cfg.Listeners[0]
-		l.ClientTLS, l.UpstreamTLS, l.UpstreamTLSMode = certified(t), certified(t), mode
+		l.ClientTLS, l.Upstreams[0].TLS, l.UpstreamTLSMode = certified(t), certified(t), mode
 		live.Handshake = 300 * time.Millisecond
 	}
 }
@@ -88,7 +88,7 @@ func TestStalledTLS(t *testing.T) {
 			go stall(ln, begin)
 			r := start(t, func(cfg *Config, live *Settings) {
 				soon(Required, t)(cfg, live)
-				cfg.Listeners[0].Upstream = Address{Net: "tcp", Addr: ln.Addr().String()}
+				cfg.Listeners[0].Upstreams[0].Addr = Address{Net: "tcp", Addr: ln.Addr().String()}
 			})
 			p := r.dial()
 			p.login()

@@ -46,6 +46,9 @@ func (s toClient) give(b []byte) (used int, ev relay.Event, err error) {
 
 // serverClosed ends the session when the server did.
 func (s toClient) serverClosed() {
+	if s.ctx.why() == nil && !s.c.Quits() {
+		s.l.choice.Doubt() // the server broke it off
+	}
 	s.tellLost()
 	s.close(errServerGone)
 }

@@ -45,11 +45,12 @@ func TestTraceChooses(t *testing.T) {
 // tracedSession is one whose log is written to out.
 func tracedSession(out *bytes.Buffer, trace *Trace) *session {
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	srv := New(Config{Listeners: []Listener{{Name: "a"}}, Tracer: log}, &Settings{Trace: trace})
+	srv := New(Config{Listeners: []Listener{{Name: "a", Upstreams: []Upstream{{Addr: Address{Net: "tcp", Addr: "h:1"}}}}}, Tracer: log}, &Settings{Trace: trace})
 	one, other := net.Pipe()
 	one.Close()
 	other.Close()
 	s := srv.listeners[0].newSession(one, 0)
+	handshake{s}.settle(srv.listeners[0].servers[0].at(one.RemoteAddr()))
 	s.who.setClient("10.0.0.5:3")
 	return s
 }

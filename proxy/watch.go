@@ -3,6 +3,7 @@ package proxy
 import (
 	"time"
 
+	"idproxy/proxy/choice"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
 )
@@ -11,8 +12,10 @@ import (
 type ListenerStatus struct {
 	Name     string
 	Listen   string // the address, with the port that a configured 0 became
-	Upstream string
-	Problem  error  // why the server does not answer; nil: it does
+	Upstream string // the server that new sessions go to
+	Servers  []choice.Status
+	Switches uint64 // how often Upstream became another one
+	Problem  error  // why no server can be used; nil: one can
 	Open     uint64 // sessions
 	LoggedIn uint64 // of those
 	Accepted uint64 // sessions since the start
@@ -88,13 +91,17 @@ func (srv *Server) Listeners() []ListenerStatus {
 
 func (l *listener) status(open []*stats.Session) ListenerStatus {
 	status := ListenerStatus{
-		Name: l.Name, Upstream: l.Upstream.String(), Open: uint64(len(open)), Accepted: l.stats.Accepted.Load(), Silent: l.stats.Silent.Load(),
+		Name: l.Name, Servers: l.choice.Status(), Open: uint64(len(open)), Accepted: l.stats.Accepted.Load(), Silent: l.stats.Silent.Load(),
 		Counts: l.stats.Sum(open), Errors: l.stats.Errors(),
 	}
 	if l.ln != nil {
 		status.Listen = l.ln.Addr().String()
 	}
+	status.Upstream, status.Switches = l.choice.Used()
 	_, status.Problem = l.health.last()
+	if !l.choice.Several() && !l.Writable {
+		status.Servers[0].Problem = status.Problem // one that refuses sessions answers
+	}
 	for _, s := range open {
 		if s.LoggedIn.Load() {
 			status.LoggedIn++

@@ -59,6 +59,25 @@ func (a *Asker) Held(t rewriter.Name, column rule.Column, ids []uint64) (uint64,
 	return a.number(t, column, func(id, table string) string { return heldQuery(id, table, column, ids) })
 }
 
+// ReadOnlyQuery asks whether a server takes no writes. One that is super_read_only is read_only, too;
+// innodb_read_only is how clouds have readers.
+const ReadOnlyQuery = "SELECT @@GLOBAL.read_only, @@GLOBAL.innodb_read_only"
+
+// IsReadOnly reads the answer to ReadOnlyQuery. MariaDB 12 has words for ways of being read-only.
+func IsReadOnly(server, engine string) bool {
+	off := func(v string) bool { return v == "0" || v == "OFF" }
+	return !off(server) || !off(engine)
+}
+
+// ReadOnly asks whether the server takes no writes.
+func (a *Asker) ReadOnly() (bool, error) {
+	row, err := a.Row(ReadOnlyQuery, 2)
+	if err != nil {
+		return false, err
+	}
+	return IsReadOnly(string(row[0]), string(row[1])), nil
+}
+
 // number asks a question of a column whose answer is a number.
 func (a *Asker) number(t rewriter.Name, column rule.Column, question func(id, table string) string) (uint64, error) {
 	table, err := a.AppendTable(nil, t)

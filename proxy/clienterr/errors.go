@@ -30,7 +30,8 @@ func Payload(e *mysql.MyError) []byte {
 // not said yet that it speaks protocol 4.1, and MySQL's own would show the state as
 // text. Drivers that go by the number know this one as 08S01.
 func Unreachable(upstream string, cause error) *mysql.MyError {
-	return New(mysql.ER_BAD_HOST_ERROR, "", "Can't connect to MySQL server on '%s' through idproxy: %v", upstream, cause)
+	text, _ := inside.Text(cause)
+	return New(mysql.ER_BAD_HOST_ERROR, "", "Can't connect to MySQL server on '%s' through idproxy: %s", upstream, text)
 }
 
 // TooManySessions says that limits.sessions is reached.

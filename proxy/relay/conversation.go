@@ -25,6 +25,7 @@ type Conversation struct {
 	mu       sync.Mutex // guards all below
 	multi    bool       // the server splits texts at ';'
 	deciding bool       // a held statement has neither been sent nor answered
+	quits    bool       // the client has sent COM_QUIT
 	pending  queue
 	state    State
 	settled  settling
@@ -129,6 +130,19 @@ func (c *Conversation) Doing() (user string, deciding, pending, inTrans bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.user, c.deciding, c.pending.Len > 0, c.state.InTrans
+}
+
+// Quits reports whether the client has ended the session.
+func (c *Conversation) Quits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.quits
+}
+
+func (c *Conversation) quit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.quits = true
 }
 
 // Decided ends what Decide began.

@@ -330,6 +330,8 @@ func (m *Requests) other(payload []byte) verdict {
 		m.Conversation.KeepWarnings(nil)
 	}
 	switch payload[0] {
+	case mysql.COM_QUIT:
+		m.Conversation.quit()
 	case mysql.COM_INIT_DB:
 		p.choose(payload[1:])
 	case mysql.COM_CHANGE_USER:

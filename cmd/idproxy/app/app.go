@@ -70,7 +70,7 @@ func New(cfg *config.Config, w io.Writer) *Program {
 	all := newHandler(w, cfg.Log)
 	p.tracer = slog.New(all)
 	p.log = slog.New(p.watch.events.Handler(leveled{all, p.level}))
-	p.rereading.log = p.log
+	p.rereading.log, p.rereading.inForce = p.log, p.watch.current
 	p.rereading.renewed = func(r []tlsconfig.Reading) { p.watch.certificates.renew(p.watch.inForce.Load().cfg, r) }
 	p.watch.stores.log, p.watch.certificates.log, p.watch.refusing.log = p.log, p.log, p.log
 	return p

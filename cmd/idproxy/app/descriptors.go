@@ -39,7 +39,10 @@ func openFilesLimit() uint64 {
 
 func fewDescriptors(cfg *config.Config, limit uint64) string {
 	const each = 2 // the client and the server of a session
-	others := uint64(32 + len(cfg.Listeners)*(1+upstream.ConnectionsAtOnce) + len(cfg.Stores)*16)
+	others := uint64(32 + len(cfg.Listeners) + len(cfg.Stores)*16)
+	for i := range cfg.Listeners {
+		others += uint64(len(cfg.Listeners[i].Servers()) * upstream.Connections)
+	}
 	if cfg.Admin != nil {
 		others += adminConnections(limit)
 	}

@@ -9,13 +9,13 @@ import (
 
 func TestFewDescriptors(t *testing.T) {
 	cfg := &config.Config{Listeners: make([]config.Listener, 1), Limits: config.Limits{Sessions: 1000}}
-	for limit, want := range map[uint64]string{1 << 20: "", 2037: "", 2036: "2036 open files are enough for 999: raise the limit to 2037", 10: "10 open files are enough for 0"} {
+	for limit, want := range map[uint64]string{1 << 20: "", 2038: "", 2037: "2037 open files are enough for 999: raise the limit to 2038", 10: "10 open files are enough for 0"} {
 		if got := fewDescriptors(cfg, limit); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%d: %q, want %q", limit, got, want)
 		}
 	}
 	cfg.Admin = &config.Admin{} // its connections need files, too
-	if got, want := fewDescriptors(cfg, 2037), "2037 open files are enough for 936: raise the limit to 2164"; !strings.Contains(got, want) {
+	if got, want := fewDescriptors(cfg, 2038), "2038 open files are enough for 936: raise the limit to 2165"; !strings.Contains(got, want) {
 		t.Errorf("with an admin listener: %q, want %q", got, want)
 	}
 }

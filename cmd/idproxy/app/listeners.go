@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime"
+	"time"
 
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
@@ -37,7 +38,7 @@ func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {
 	l := proxy.Listener{
 		Name:     c.Name,
 		Listen:   proxy.Address{Net: c.Listen.Network, Addr: c.Listen.Address},
-		Upstream: proxy.Address{Net: c.Upstream.Network, Addr: c.Upstream.Address},
+		Writable: c.Writable,
 		UpstreamTLSMode: map[string]proxy.TLSMode{
 			config.TLSRequired: proxy.Required, config.TLSPreferred: proxy.Preferred, config.TLSDisabled: proxy.Disabled,
 		}[c.UpstreamTLS.Mode],
@@ -58,16 +59,26 @@ func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {
 	if l.ClientTLS, err = r.files.Client("listeners."+c.Name+".tls", c.TLS.Files()); err != nil {
 		return l, err
 	}
-	if l.UpstreamTLS, err = r.files.Upstream(c); err != nil {
-		return l, err
-	}
-	if c.Account != nil {
-		u, err := upstream.Open(c, l.UpstreamTLS)
+	for _, to := range c.Servers() {
+		u, err := r.upstream(c, to)
 		if err != nil {
 			return l, err
 		}
-		r.accounts = append(r.accounts, account{c.Name, u})
-		l.Greatest, l.Held, l.Definition, l.Ping = u.Greatest, u.Held, u.Definition, u.DB.PingContext
+		l.Upstreams = append(l.Upstreams, u)
 	}
 	return l, nil
+}
+
+func (r *rereading) upstream(c *config.Listener, to config.Addr) (u proxy.Upstream, err error) {
+	u.Addr = proxy.Address{Net: to.Network, Addr: to.Address}
+	if u.TLS, err = r.files.Upstream(c, to); err != nil || c.Account == nil {
+		return u, err
+	}
+	asked, err := upstream.Open(c, to, u.TLS, func() time.Duration { return r.inForce().ConnectTimeout(c) })
+	if err != nil {
+		return u, err
+	}
+	r.accounts = append(r.accounts, account{c.Name, asked})
+	u.Account = asked
+	return u, nil
 }

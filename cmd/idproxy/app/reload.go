@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
@@ -13,6 +14,7 @@ import (
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
 	"idproxy/proxy"
+	"idproxy/proxy/dial"
 )
 
 // reloadOnHangup reloads the file at every SIGHUP until the returned function
@@ -84,6 +86,15 @@ func traced(c *config.Trace) *proxy.Trace {
 	return &proxy.Trace{User: c.User, Address: prefix}
 }
 
+// connectTimes returns how long a server has to accept, by the name of its listener.
+func connectTimes(cfg *config.Config) map[string]time.Duration {
+	times := map[string]time.Duration{}
+	for i := range cfg.Listeners {
+		times[cfg.Listeners[i].Name] = cfg.ConnectTimeout(&cfg.Listeners[i])
+	}
+	return times
+}
+
 // settings returns what of the configuration may change while sessions run.
 func (p *Program) settings() *proxy.Settings {
 	return &proxy.Settings{
@@ -91,6 +102,8 @@ func (p *Program) settings() *proxy.Settings {
 		Sources:         p.sources.Named(),
 		Sessions:        int(p.cfg.Limits.Sessions),
 		Handshake:       p.cfg.Limits.Handshake,
+		Connect:         connectTimes(p.cfg),
+		TCP:             dial.TCP{Keepalive: time.Duration(p.cfg.TCP.Keepalive), UserTimeout: time.Duration(p.cfg.TCP.UserTimeout)},
 		Statement:       int(p.cfg.Limits.Statement),
 		DrainDelay:      p.cfg.Drain.Delay,
 		DrainSpread:     p.cfg.Drain.Spread,

@@ -21,6 +21,7 @@ type rereading struct {
 	log     *slog.Logger
 	files   tlsconfig.Files
 	renewed func([]tlsconfig.Reading) // is told what is in force since
+	inForce func() *config.Config
 
 	accounts []account
 }

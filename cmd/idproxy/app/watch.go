@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"idproxy/idsource/httpapi"
 	"idproxy/monitor"
 	"idproxy/proxy"
+	"idproxy/proxy/choice"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
 )
@@ -128,6 +130,9 @@ func (w *watch) fetched(source string, took time.Duration) {
 
 // lateRange is how long a range may take before the log has it.
 const lateRange = time.Second
+
+// current returns the configuration in force.
+func (w *watch) current() *config.Config { return w.inForce.Load().cfg }
 
 // reloaded notes a configuration that is in force from now on.
 func (w *watch) reloaded(cfg *config.Config) {
@@ -265,11 +270,18 @@ func (w *watch) Sessions() []monitor.Session {
 
 func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener {
 	out := monitor.Listener{
-		Name: l.Name, Listen: l.Listen, Upstream: l.Upstream, Sources: []string{},
+		Name: l.Name, Listen: l.Listen, Upstream: l.Upstream, Switches: l.Switches, Servers: []monitor.Standing{}, Sources: []string{},
 		Sessions: l.LoggedIn, LoggingIn: l.Open - l.LoggedIn, Accepted: l.Accepted, Silent: l.Silent,
 		FromClient: l.Counts.FromClient.Load(), FromServer: l.Counts.FromServer.Load(),
 		Held: l.Held, HeldTime: monitor.Milliseconds(l.HeldTime),
 		Statements: []monitor.Statement{}, Questions: []monitor.Question{}, Errors: []monitor.Error{},
+	}
+	for _, s := range l.Servers {
+		one := monitor.Standing{Address: s.Name, Used: s.Used}
+		if s.Problem != nil {
+			one.Problem, one.ReadOnly = s.Problem.Error(), errors.Is(s.Problem, choice.ErrReadOnly)
+		}
+		out.Servers = append(out.Servers, one)
 	}
 	if l.Problem != nil {
 		out.Problem = l.Problem.Error()

@@ -3,7 +3,6 @@ package census
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,16 +32,41 @@ func (c *census) take(ctx context.Context, shards []*Shard, heard func(*Shard)) 
 	return all
 }
 
-// ask asks one server.
+// ask asks all servers of a shard that take writes. There is one, but for those that replicate to each
+// other.
 func (s *Shard) ask(ctx context.Context) found {
-	a := &asker{Shard: s, seen: map[filledColumn]bool{}, out: found{greatest: map[series]segment.Greatest{}}}
-	tables, u, err := s.open(ctx)
+	out := found{greatest: map[series]segment.Greatest{}}
+	servers, err := s.open(ctx)
+	if err != nil {
+		out.unasked = []*unasked{{shard: s, err: err}}
+	}
+	for _, u := range servers {
+		one := s.askServer(ctx, u)
+		out.unasked = append(out.unasked, one.unasked...)
+		for k, g := range one.greatest {
+			out.raise(k, g)
+		}
+	}
+	return out
+}
+
+// open returns the servers to ask.
+func (s *Shard) open(ctx context.Context) ([]*upstream.Server, error) {
+	if s.Account == nil {
+		return nil, errNoAccount
+	}
+	return upstream.OpenWriters(ctx, s.census.cfg, s.Account, s.writable)
+}
+
+// askServer asks one server, and closes it.
+func (s *Shard) askServer(ctx context.Context, u *upstream.Server) found {
+	a := &asker{Shard: s, u: u, seen: map[filledColumn]bool{}, out: found{greatest: map[series]segment.Greatest{}}}
+	defer u.Close()
+	tables, err := s.list(ctx, u)
 	if err != nil {
 		a.out.unasked = []*unasked{{shard: s, err: err}}
 		return a.out
 	}
-	defer u.Close()
-	a.u = u
 	var wg sync.WaitGroup
 	free := make(chan struct{}, upstream.ConnectionsAtOnce)
 	for _, t := range tables {
@@ -58,27 +82,15 @@ func (s *Shard) ask(ctx context.Context) found {
 	return out
 }
 
-// open connects, and lists the tables to ask for.
-func (s *Shard) open(ctx context.Context) ([]filledTable, *upstream.Server, error) {
-	if s.Account == nil {
-		return nil, nil, errNoAccount
-	}
-	u, err := upstream.OpenAlone(s.Account)
-	if err != nil {
-		return nil, nil, err
-	}
+// list connects, and lists the tables to ask for.
+func (s *Shard) list(ctx context.Context, u *upstream.Server) ([]filledTable, error) {
 	connect, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("no answer within %v", connectTime))
 	defer cancel()
-	err = u.DB.PingContext(connect)
-	if err != nil && connect.Err() != nil {
-		err = context.Cause(connect)
+	if err := u.DB.PingContext(connect); err != nil {
+		if connect.Err() != nil {
+			err = context.Cause(connect)
+		}
+		return nil, err
 	}
-	var tables []filledTable
-	if err == nil {
-		tables, err = s.tables(ctx, u)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, u.Close())
-	}
-	return tables, u, nil
+	return s.tables(ctx, u)
 }

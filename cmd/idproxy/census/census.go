@@ -69,6 +69,7 @@ var errNoAccount = errors.New("it has no account")
 type Shard struct {
 	listeners []*config.Listener
 	Account   *config.Listener // whose account is used; nil: none has one
+	writable  bool             // one of them asks for a server that takes writes
 	census    *census
 }
 
@@ -78,22 +79,23 @@ func Shards(cfg *config.Config, source *config.Source) []*Shard {
 }
 
 // shards returns the servers that the source's rules hold on. Listeners that lead
-// to the same address are one.
+// to the same servers are one.
 func (c *census) shards() []*Shard {
 	var all []*Shard
-	at := map[config.Addr]*Shard{}
+	at := map[string]*Shard{}
 	for i := range c.cfg.Listeners {
 		l := &c.cfg.Listeners[i]
 		if !c.concerns(l) {
 			continue
 		}
-		s := at[l.Upstream]
+		s := at[l.Behind()]
 		if s == nil {
 			s = &Shard{census: c}
-			at[l.Upstream] = s
+			at[l.Behind()] = s
 			all = append(all, s)
 		}
 		s.listeners = append(s.listeners, l)
+		s.writable = s.writable || l.Writable
 		if s.Account == nil && l.Account != nil {
 			s.Account = l
 		}

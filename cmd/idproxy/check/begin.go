@@ -61,7 +61,7 @@ type beginCheck struct {
 // missing notes what could not be asked of a shard.
 func (b *beginCheck) missing(s *census.Shard, servers []*server) {
 	asked := slices.ContainsFunc(servers, func(of *server) bool {
-		return s.Account != nil && slices.Contains(of.listeners, s.Account) && of.facts.version != "" && !slices.ContainsFunc(of.tables, func(t *tableCheck) bool {
+		return s.Account != nil && slices.Contains(of.listeners, s.Account) && of.facts.version != "" && !of.lags && !slices.ContainsFunc(of.tables, func(t *tableCheck) bool {
 			return t.rule.Source == b.source.Name && !t.seen
 		})
 	})

@@ -10,7 +10,7 @@ import (
 	"idproxy/rule"
 )
 
-// Servers are asked at once, each over a few connections (accountDB says how many):
+// Servers are asked at once, each over a few connections (upstream.ConnectionsAtOnce):
 // 64 connections in all, which leaves a small server some for others.
 const serversAtOnce = 16
 
@@ -42,7 +42,7 @@ func (c *checker) run(ctx context.Context) (findings []Finding) {
 		l := &c.cfg.Listeners[i]
 		if l.Account == nil {
 			var n notes
-			n.add(l.Pos, LevelError, "listener %s: NOT checked: it has no account to ask server %s and its tables with; add one: account: {user: ..., password: ...}", l.Name, l.Upstream)
+			n.add(l.Pos, LevelError, "listener %s: NOT checked: it has no account to ask server %s and its tables with; add one: account: {user: ..., password: ...}", l.Name, l.Behind())
 			findings = append(findings, n.findings...)
 			continue
 		}
@@ -71,9 +71,10 @@ func once(findings []Finding) (list []Finding) {
 // account have it asked once.
 func (c *checker) servers() (servers []*server) {
 	type way struct {
-		to  config.Addr
-		as  config.Account
-		tls config.UpstreamTLS
+		to       string
+		writable bool
+		as       config.Account
+		tls      config.UpstreamTLS
 	}
 	sets := ruleset.ByListener(c.cfg, nil)
 	byWay := map[way]*server{}
@@ -82,7 +83,7 @@ func (c *checker) servers() (servers []*server) {
 		if l.Account == nil {
 			continue
 		}
-		w := way{l.Upstream, *l.Account, l.UpstreamTLS}
+		w := way{l.Behind(), l.Writable, *l.Account, l.UpstreamTLS}
 		s := byWay[w]
 		if s == nil {
 			s = &server{asked: asked{cfg: c.cfg}, patience: c.patience, rules: map[*rule.List][]*config.Rule{}}

@@ -13,6 +13,7 @@ import (
 
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
+	"idproxy/proxy/choice"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -24,6 +25,7 @@ type server struct {
 	patience  patience
 	listeners []*config.Listener // in front of it, with the same account
 	alone     bool               // no other server is asked
+	lags      bool               // what is asked may lag behind another
 	sets      []*rule.List       // of its listeners, each once
 	rules     map[*rule.List][]*config.Rule
 	tables    []*tableCheck // by rule, then by name; those that a deadline left out, too
@@ -41,20 +43,31 @@ func (s *server) name() string {
 	return "listeners " + strings.Join(names, ", ")
 }
 
-func (s *server) pos() config.Pos       { return s.listeners[0].Pos }
-func (s *server) address() *config.Addr { return &s.listeners[0].Upstream }
+func (s *server) pos() config.Pos { return s.listeners[0].Pos }
+
+// address is that of the server that was asked, or of all where none could be.
+func (s *server) address() string {
+	if s.asked.Server != nil {
+		return s.asked.Server.Addr.String()
+	}
+	return s.listeners[0].Behind()
+}
 
 // run looks at the server and at all tables that rules concern.
 func (s *server) run(ctx context.Context) {
-	u, err := upstream.OpenAlone(s.listeners[0])
+	ctx, cancel := context.WithTimeout(ctx, s.patience.all)
+	defer cancel()
+	u, takesWrites, err := upstream.OpenUsed(ctx, s.cfg, s.listeners[0])
 	if err != nil {
-		s.add(s.pos(), LevelError, "%s: %v", s.name(), err)
+		s.add(s.pos(), LevelError, "%s: %v: NOT checked, nor are its tables", s.name(), err)
 		return
 	}
 	defer u.Close()
-	s.asked.Server = u
-	ctx, cancel := context.WithTimeout(ctx, s.patience.all)
-	defer cancel()
+	s.asked.Server, s.lags = u, !takesWrites
+	if s.lags {
+		s.add(s.pos(), LevelWarning, "%s: no server takes writes: %s is read-only, and what it holds may not be all there is", s.name(), s.address())
+	}
+	s.standbys(ctx)
 	s.inside, s.where = s.lookInside(ctx), s.whereName()
 	if err := s.greet(ctx); err != nil {
 		s.add(s.pos(), LevelError, "%s: server %s: %v: NOT checked, nor are its tables", s.name(), s.address(), silence(err, s.patience.first))
@@ -67,6 +80,27 @@ func (s *server) run(ctx context.Context) {
 		return
 	}
 	inParallel(s.tables, upstream.ConnectionsAtOnce, func(t *tableCheck) { t.run(ctx) })
+}
+
+// standbys says of the other servers behind the listener whether sessions could go to them.
+func (s *server) standbys(ctx context.Context) {
+	for _, to := range s.listeners[0].Servers() {
+		if to == s.asked.Server.Addr {
+			continue
+		}
+		u, err := upstream.OpenAlone(s.listeners[0], to, func() time.Duration { return s.cfg.ConnectTimeout(s.listeners[0]) })
+		if err == nil {
+			err = errors.Join(u.TakesWrites(ctx), u.Close())
+		}
+		switch {
+		case err == nil:
+			s.add(s.pos(), LevelNote, "%s: server %s stands by", s.name(), to)
+		case errors.Is(err, choice.ErrReadOnly):
+			s.add(s.pos(), LevelNote, "%s: server %s stands by: it is read-only", s.name(), to)
+		default:
+			s.add(s.pos(), LevelWarning, "%s: server %s could not take the place of %s: %v", s.name(), to, s.address(), err)
+		}
+	}
 }
 
 // silence words an error that comes of a deadline.

@@ -16,7 +16,7 @@ func tlsNotes(cfg *config.Config, now time.Time) []Finding {
 	for i := range cfg.Listeners {
 		l := &cfg.Listeners[i]
 		if l.Unverified() {
-			n.add(l.Pos, LevelWarning, "listener %s: it does not verify the certificate of %s: somebody on the way can be the server; name the CA in upstream_tls.ca", l.Name, l.Upstream)
+			n.add(l.Pos, LevelWarning, "listener %s: it does not verify the certificate of %s: somebody on the way can be the server; name the CA in upstream_tls.ca", l.Name, l.Behind())
 		}
 		if l.TLS != nil && l.TLS.ClientCA != "" && l.TLS.Mode == config.TLSOptional && l.Listen.Network == "tcp" {
 			n.add(l.Pos, LevelWarning, "listener %s: tls.client_ca asks clients for certificates, and lets those without TLS in, who show none; set tls.mode to required", l.Name)

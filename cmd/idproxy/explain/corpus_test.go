@@ -147,7 +147,7 @@ func newExplaining(t *testing.T, kind servers.Kind, seed uint64) *explaining {
 		t.Fatal(err)
 	}
 	c.serve(t)
-	if c.account, err = upstream.OpenAlone(&c.cfg.Listeners[0]); err != nil {
+	if c.account, _, err = upstream.OpenUsed(t.Context(), c.cfg, &c.cfg.Listeners[0]); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.account.Close() })

@@ -15,7 +15,7 @@ import (
 func Text(ctx context.Context, cfg *config.Config, text []byte, o Options) ([]*Outcome, error) {
 	s := newSession(ctx, cfg, &cfg.Listeners[0], o)
 	if o.Online {
-		u, err := upstream.OpenAlone(&cfg.Listeners[0])
+		u, _, err := upstream.OpenUsed(ctx, cfg, &cfg.Listeners[0])
 		if err != nil {
 			return nil, err
 		}

@@ -115,10 +115,10 @@ func (f *Files) Client(name string, c *config.TLS, protocols ...string) (*tls.Co
 	}, nil
 }
 
-// Upstream returns how the server is spoken to over TLS. Without a CA its
+// Upstream returns how a server behind a listener is spoken to over TLS. Without a CA its
 // certificate is not verified, as with MySQL's ssl-mode=REQUIRED.
-func (f *Files) Upstream(c *config.Listener) (*tls.Config, error) {
-	t, err := unverified(c)
+func (f *Files) Upstream(c *config.Listener, to config.Addr) (*tls.Config, error) {
+	t, err := unverified(c, to)
 	if err != nil || c.UpstreamTLS.CA == "" {
 		return t, err
 	}

@@ -68,12 +68,13 @@ func TestFiles(t *testing.T) {
 	listener := func(address, name, ca string) *config.Listener {
 		return &config.Listener{Name: "a", Upstream: config.Addr{Network: "tcp", Address: address}, UpstreamTLS: config.UpstreamTLS{ServerName: name, CA: ca}}
 	}
+	upstream := func(f *Files, l *config.Listener) (*tls.Config, error) { return f.Upstream(l, l.Upstream) }
 	var f Files
 	server, err := f.Client("s.tls", &config.TLS{Cert: at("server.pem"), Key: at("server.key")}, "h2", "http/1.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := f.Upstream(listener("127.0.0.1:1", "", at("ca.pem")))
+	client, err := upstream(&f, listener("127.0.0.1:1", "", at("ca.pem")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestFiles(t *testing.T) {
 		t.Error("TLS 1.1 is spoken")
 	}
 	for what, l := range map[string]*config.Listener{"localhost, not db1": listener("127.0.0.1:1", "db1", at("ca.pem")), "not 127.0.0.2": listener("127.0.0.2:1", "", at("ca.pem"))} {
-		stranger, err := (*Files)(nil).Upstream(l)
+		stranger, err := upstream(nil, l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +130,7 @@ func TestFiles(t *testing.T) {
 	if _, err := shake(t, server, client); err != nil {
 		t.Errorf("with the other CA: %v", err)
 	}
-	if _, err := f.Upstream(listener("127.0.0.1:1", "", at("gone.pem"))); err == nil || !strings.Contains(err.Error(), "upstream_tls.ca: ") {
+	if _, err := upstream(&f, listener("127.0.0.1:1", "", at("gone.pem"))); err == nil || !strings.Contains(err.Error(), "upstream_tls.ca: ") {
 		t.Errorf("a CA that is not there: %v", err)
 	}
 }

@@ -34,13 +34,13 @@ func Client(c *config.TLS) (*tls.Config, error) {
 	return t, nil
 }
 
-// unverified is TLS to a listener's server, whatever its certificate.
-func unverified(c *config.Listener) (*tls.Config, error) {
+// unverified is TLS to a server behind a listener, whatever its certificate.
+func unverified(c *config.Listener, to config.Addr) (*tls.Config, error) {
 	t := &tls.Config{
 		ServerName: c.UpstreamTLS.ServerName, MinVersion: tls.VersionTLS12, DynamicRecordSizingDisabled: true, InsecureSkipVerify: true,
 	}
-	if t.ServerName == "" && c.Upstream.Network == "tcp" {
-		host, _, err := net.SplitHostPort(c.Upstream.Address)
+	if t.ServerName == "" && to.Network == "tcp" {
+		host, _, err := net.SplitHostPort(to.Address)
 		if err != nil {
 			return nil, err
 		}

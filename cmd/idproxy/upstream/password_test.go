@@ -11,10 +11,11 @@ import (
 // TestSetPassword: connections are made with the password of the moment, by both ways to ask.
 func TestSetPassword(t *testing.T) {
 	for _, server := range harness.Servers(t) {
+		to := config.Addr{Network: "tcp", Address: server.Addr}
 		u, err := OpenAlone(&config.Listener{
-			Name: "a", Upstream: config.Addr{Network: "tcp", Address: server.Addr}, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSAsClient, CA: server.CA},
+			Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSAsClient, CA: server.CA},
 			Account: &config.Account{User: servers.AppUser, Password: "an old one"},
-		})
+		}, to, within)
 		if err != nil {
 			t.Fatal(err)
 		}

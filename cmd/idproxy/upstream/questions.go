@@ -14,7 +14,9 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"idproxy/config"
+	"idproxy/proxy"
 	"idproxy/proxy/ask"
+	"idproxy/proxy/dial"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -142,9 +144,11 @@ const errNoTLS = "does not support TLS"
 
 // connect logs in as database/sql does: over TLS where the server has it or must have it.
 func (q *Session) connect(ctx context.Context, u *Server) (err error) {
-	l, secure := u.account, u.tls
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		raw, err := new(net.Dialer).DialContext(ctx, network, address)
+	l := u.account
+	dialed := func(ctx context.Context, network, address string) (net.Conn, error) {
+		limited, cancel := context.WithTimeout(ctx, u.within())
+		defer cancel()
+		raw, err := dial.Dial(limited, proxy.Address{Net: network, Addr: address})
 		if err == nil {
 			q.raw = raw
 			q.watch(ctx)
@@ -153,13 +157,13 @@ func (q *Session) connect(ctx context.Context, u *Server) (err error) {
 	}
 	connect := func(options ...client.Option) error {
 		options = append(options, func(c *client.Conn) error { return c.SetCollation("utf8mb4_general_ci") })
-		q.conn, err = client.ConnectWithDialer(ctx, l.Upstream.Network, l.Upstream.Address, l.Account.User, string(*u.password.Load()), "", dial, options...)
+		q.conn, err = client.ConnectWithDialer(ctx, u.Addr.Network, u.Addr.Address, l.Account.User, string(*u.password.Load()), "", dialed, options...)
 		return err
 	}
-	if l.UpstreamTLS.Mode == config.TLSDisabled || l.Upstream.Network != "tcp" {
+	if l.UpstreamTLS.Mode == config.TLSDisabled || u.Addr.Network != "tcp" {
 		return connect()
 	}
-	err = connect(func(c *client.Conn) error { c.SetTLSConfig(secure); return nil })
+	err = connect(func(c *client.Conn) error { c.SetTLSConfig(u.tls); return nil })
 	if err != nil && l.UpstreamTLS.Mode != config.TLSRequired && strings.Contains(err.Error(), errNoTLS) {
 		return connect()
 	}

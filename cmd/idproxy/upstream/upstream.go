@@ -7,10 +7,13 @@ import (
 	"context"
 	"crypto/tls"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,18 +23,35 @@ import (
 	"idproxy/config"
 	"idproxy/proxy"
 	"idproxy/proxy/ask"
+	"idproxy/proxy/dial"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
 
-// Server asks a listener's server with the listener's own account.
+// Server asks a server behind a listener with the listener's own account. It implements
+// proxy.Account.
 type Server struct {
-	DB *sql.DB
+	Tables
+	Addr config.Addr
 
 	account  *config.Listener
 	password atomic.Pointer[config.Secret]
 	tls      *tls.Config
-	idle     chan *Session // connections for those
+	within   func() time.Duration // a connect must succeed
+	watch    *sql.DB              // one connection, for what must not wait behind questions about tables
+	idle     chan *Session        // connections for those
+
+	mu sync.Mutex            // guards at
+	at map[string]*addressed // by the address that the name led to
+}
+
+// Tables asks a server about its tables. It implements proxy.Questions.
+type Tables struct{ DB *sql.DB }
+
+// addressed is a server that is asked at an address.
+type addressed struct {
+	Tables
+	used time.Time // last
 }
 
 // SetPassword gives the account another password, for connections from now on.
@@ -39,70 +59,129 @@ func (u *Server) SetPassword(p config.Secret) { u.password.Store(&p) }
 
 // Close closes all connections.
 func (u *Server) Close() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	errs := []error{u.DB.Close(), u.watch.Close()}
+	for _, a := range u.at {
+		errs = append(errs, a.DB.Close())
+	}
 	for {
 		select {
 		case q := <-u.idle:
 			q.cut()
 		default:
-			return u.DB.Close()
+			return errors.Join(errs...)
 		}
 	}
 }
 
 // OpenAlone is Open for a command, which ends soon.
-func OpenAlone(c *config.Listener) (*Server, error) {
+func OpenAlone(c *config.Listener, to config.Addr, within func() time.Duration) (*Server, error) {
+	return openAt(c, to, to.Address, within)
+}
+
+// openAt is OpenAlone for an address of the server's.
+func openAt(c *config.Listener, to config.Addr, address string, within func() time.Duration) (*Server, error) {
 	var once *tlsconfig.Files
-	t, err := once.Upstream(c)
+	t, err := once.Upstream(c, to)
 	if err != nil {
 		return nil, err
 	}
-	return Open(c, t)
+	return Open(c, config.Addr{Network: to.Network, Address: address}, t, within)
 }
 
-// Open connects when it is first asked, over TLS as t says.
-func Open(c *config.Listener, t *tls.Config) (*Server, error) {
+// Open returns one of the servers behind a listener. It connects when it is first asked, over TLS as t
+// says, which must succeed within some time.
+func Open(c *config.Listener, to config.Addr, t *tls.Config, within func() time.Duration) (*Server, error) {
 	if c.Account == nil {
 		return nil, fmt.Errorf("%s: listener %s has no account; the server can only be asked with one", c.Pos, c.Name)
 	}
-	u := &Server{account: c, tls: t, idle: make(chan *Session, ConnectionsAtOnce)}
+	u := &Server{Addr: to, account: c, tls: t, within: within, idle: make(chan *Session, ConnectionsAtOnce), at: map[string]*addressed{}}
 	u.SetPassword(c.Account.Password)
-	return u, u.openDB()
+	u.DB, u.watch = u.open(to.Address, ConnectionsAtOnce), u.open(to.Address, 1)
+	return u, nil
 }
 
-// ConnectionsAtOnce bounds the connections with the account of one listener.
-const ConnectionsAtOnce = 4
+// Connections bounds those with the account to one server: ConnectionsAtOnce ask about tables, and one
+// whether it answers and takes writes.
+const (
+	Connections       = ConnectionsAtOnce + 1
+	ConnectionsAtOnce = 4
+)
+
+// keptFor is how long what was used to ask at an address is kept.
+const keptFor = time.Minute
+
+// At asks the server at an address, where a session is.
+func (u *Server) At(address net.Addr) proxy.Questions {
+	to := address.String()
+	if address.Network() != "tcp" || to == u.Addr.Address {
+		return u.Tables
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if a := u.at[to]; a != nil {
+		a.used = time.Now()
+		return a.Tables
+	}
+	for old, a := range u.at {
+		if time.Since(a.used) > keptFor {
+			a.DB.Close() // what it is asked meanwhile it answers
+			delete(u.at, old)
+		}
+	}
+	u.at[to] = &addressed{Tables{u.open(to, ConnectionsAtOnce)}, time.Now()}
+	return u.at[to].Tables
+}
 
 // staysFor is how long a connection is used again. Sessions connect anew, each by the name as it is
 // resolved then, and what is asked must not stay behind at a server that the name no longer leads to.
 const staysFor = 5 * time.Second
 
-// openDB makes a pool of connections to a listener's server with its own
-// account. It connects when it is first used.
-func (u *Server) openDB() error {
-	c, d := u.account, driver.NewConfig()
-	d.User = c.Account.User
-	d.Net, d.Addr = c.Upstream.Network, c.Upstream.Address
-	d.AllowFallbackToPlaintext = c.UpstreamTLS.Mode != config.TLSRequired
-	if c.UpstreamTLS.Mode != config.TLSDisabled && c.Upstream.Network == "tcp" {
-		d.TLS = u.tls
+// open returns a pool of connections with the account. It connects when it is first used.
+func (u *Server) open(address string, most int) *sql.DB {
+	db := sql.OpenDB(connector{u, address})
+	db.SetMaxIdleConns(1)
+	db.SetConnMaxLifetime(staysFor)
+	db.SetMaxOpenConns(most)
+	return db
+}
+
+// connector logs in with the account of a server, at an address.
+type connector struct {
+	server  *Server // named: a pool closes a connector that has Close
+	address string
+}
+
+// Driver implements driver.Connector.
+func (connector) Driver() sqldriver.Driver { return driver.MySQLDriver{} }
+
+// Connect implements driver.Connector. It resolves names as sessions do, and it has as long as they
+// have.
+func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	limit := c.server.within()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
+	defer cancel()
+	d := driver.NewConfig()
+	d.User, d.Passwd = c.server.account.Account.User, string(*c.server.password.Load())
+	d.Net, d.Addr = c.server.Addr.Network, c.address
+	d.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dial.Dial(ctx, proxy.Address{Net: network, Addr: address})
 	}
-	login := driver.BeforeConnect(func(_ context.Context, d *driver.Config) error {
-		d.Passwd = string(*u.password.Load())
-		return nil
-	})
-	if err := d.Apply(login); err != nil {
-		return fmt.Errorf("account: %w", err)
+	d.AllowFallbackToPlaintext = c.server.account.UpstreamTLS.Mode != config.TLSRequired
+	if c.server.account.UpstreamTLS.Mode != config.TLSDisabled && c.server.Addr.Network == "tcp" {
+		d.TLS = c.server.tls
 	}
 	d.Params = map[string]string{"lock_wait_timeout": "1"} // s; a client may wait that has locked the table itself
-	connector, err := driver.NewConnector(d)
+	made, err := driver.NewConnector(d)
 	if err != nil {
-		return fmt.Errorf("account: %w", err)
+		return nil, fmt.Errorf("account: %w", err)
 	}
-	u.DB = sql.OpenDB(connector)
-	u.DB.SetMaxIdleConns(1)
-	u.DB.SetConnMaxLifetime(staysFor)
-	u.DB.SetMaxOpenConns(ConnectionsAtOnce)
-	return nil
+	login, err := made.Connect(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, context.Cause(ctx)
+	}
+	return login, err
 }
 
 // orLocked returns proxy.ErrLocked for the error of a table that somebody has locked, and else the
@@ -115,19 +194,19 @@ func orLocked(err error) error {
 }
 
 // Greatest returns the greatest id in a column, 0 when nothing in it is above 0.
-func (u *Server) Greatest(ctx context.Context, schema, table string, column rule.Column) (uint64, error) {
-	return u.greatest(ctx, ask.GreatestQuery(schema, table, column), column)
+func (t Tables) Greatest(ctx context.Context, schema, table string, column rule.Column) (uint64, error) {
+	return t.greatest(ctx, ask.GreatestQuery(schema, table, column), column)
 }
 
 // Held returns the greatest of some ids that a column holds, 0 when it holds none.
-func (u *Server) Held(ctx context.Context, schema, table string, column rule.Column, ids []uint64) (uint64, error) {
-	return u.greatest(ctx, ask.HeldQuery(schema, table, column, ids), column)
+func (t Tables) Held(ctx context.Context, schema, table string, column rule.Column, ids []uint64) (uint64, error) {
+	return t.greatest(ctx, ask.HeldQuery(schema, table, column, ids), column)
 }
 
 // greatest asks a question for the greatest of some ids of a column.
-func (u *Server) greatest(ctx context.Context, question string, column rule.Column) (uint64, error) {
+func (t Tables) greatest(ctx context.Context, question string, column rule.Column) (uint64, error) {
 	var v sql.NullString
-	err := u.DB.QueryRowContext(ctx, question).Scan(&v)
+	err := t.DB.QueryRowContext(ctx, question).Scan(&v)
 	if err != nil {
 		return 0, orLocked(err)
 	}
@@ -142,8 +221,8 @@ func (u *Server) greatest(ctx context.Context, question string, column rule.Colu
 }
 
 // Definition returns what a view was made with, nil for a table.
-func (u *Server) Definition(ctx context.Context, schema, table string) (text []byte, err error) {
-	rows, err := u.DB.QueryContext(ctx, "SHOW CREATE TABLE "+Quote(schema)+"."+Quote(table))
+func (t Tables) Definition(ctx context.Context, schema, table string) (text []byte, err error) {
+	rows, err := t.DB.QueryContext(ctx, "SHOW CREATE TABLE "+Quote(schema)+"."+Quote(table))
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,13 @@ package upstream
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,11 +36,12 @@ func TestDescribe(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, mode := range []string{config.TLSAsClient, config.TLSRequired, config.TLSDisabled} {
+				to := config.Addr{Network: "tcp", Address: server.Addr}
 				l := &config.Listener{
-					Name: "a", Upstream: config.Addr{Network: "tcp", Address: server.Addr}, UpstreamTLS: config.UpstreamTLS{Mode: mode},
+					Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: mode},
 					Account: &config.Account{User: "app", Password: "app"},
 				}
-				u, err := OpenAlone(l)
+				u, err := OpenAlone(l, to, within)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,25 +73,46 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestAddressMoves has an address lead to another server, as a name does after a failover, while the
-// one before goes on: questions go there, too, though the pool is never idle.
-func TestAddressMoves(t *testing.T) {
-	all := harness.Servers(t)
-	const schema = "moves"
-	for i, s := range all[:2] {
-		root := s.Config("")
-		root.User, root.Passwd = servers.RootUser, servers.RootPassword
-		db := harness.Open(t, root, "")
+// within is how long a connect may take.
+func within() time.Duration { return time.Minute }
+
+func rootListener(behind ...config.Addr) *config.Listener {
+	return &config.Listener{
+		Name: "a", Upstreams: behind, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSDisabled},
+		Account: &config.Account{User: servers.RootUser, Password: servers.RootPassword},
+	}
+}
+
+// numbered returns two servers with a table t in a schema, which holds 1 at the first and 2 at the
+// second.
+func numbered(t *testing.T, schema string) []*servers.Server {
+	t.Helper()
+	all := harness.Servers(t)[:2]
+	for i, s := range all {
+		db := rootOf(t, s)
 		for _, text := range []string{
 			"CREATE DATABASE " + schema, "CREATE TABLE " + schema + ".t (id BIGINT PRIMARY KEY)",
 			fmt.Sprintf("INSERT INTO %s.t VALUES (%d)", schema, i+1),
 		} {
-			if _, err := db.Exec(text); err != nil {
-				t.Fatal(err)
-			}
+			harness.MustExec(t, db, text)
 		}
 		t.Cleanup(func() { _, _ = db.Exec("DROP DATABASE " + schema) })
 	}
+	return all
+}
+
+func rootOf(t *testing.T, s *servers.Server) *sql.DB {
+	t.Helper()
+	root := s.Config("")
+	root.User, root.Passwd = servers.RootUser, servers.RootPassword
+	return harness.Open(t, root, "")
+}
+
+// TestAddressMoves has an address lead to another server, as a name does after a failover, while the
+// one before goes on: questions go there, too, though the pool is never idle.
+func TestAddressMoves(t *testing.T) {
+	const schema = "moves"
+	all := numbered(t, schema)
 	var to atomic.Value
 	to.Store(all[0].Addr)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -110,10 +135,8 @@ func TestAddressMoves(t *testing.T) {
 			go func() { _, _ = io.Copy(from, server); from.Close() }()
 		}
 	}()
-	u, err := OpenAlone(&config.Listener{
-		Name: "a", Upstream: config.Addr{Network: "tcp", Address: ln.Addr().String()}, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSDisabled},
-		Account: &config.Account{User: servers.RootUser, Password: servers.RootPassword},
-	})
+	address := config.Addr{Network: "tcp", Address: ln.Addr().String()}
+	u, err := OpenAlone(rootListener(address), address, within)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,5 +156,158 @@ func TestAddressMoves(t *testing.T) {
 		if time.Since(moved) > 6*staysFor {
 			t.Fatal("the server before is still asked")
 		}
+	}
+}
+
+// TestAt: a name may lead to several servers. The one is asked where a session is.
+func TestAt(t *testing.T) {
+	const schema = "addresses"
+	all := numbered(t, schema)
+	name := config.Addr{Network: "tcp", Address: strings.Replace(all[0].Addr, "127.0.0.1", "localhost", 1)}
+	u, err := OpenAlone(rootListener(name), name, within)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	for range 2 {
+		for i, s := range all {
+			address, err := net.ResolveTCPAddr("tcp", s.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := u.At(address).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"})
+			if err != nil || n != uint64(i+1) {
+				t.Errorf("at %v: MAX(id) = %d (%v), want %d", address, n, err, i+1)
+			}
+		}
+	}
+	socket := &net.UnixAddr{Net: "unix", Name: all[0].Socket}
+	if n, err := u.At(socket).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}); err != nil || n != 1 {
+		t.Errorf("MAX(id) = %d (%v), want 1", n, err)
+	}
+}
+
+// silent returns the address of a server that says something in place of a greeting, or nothing.
+func silent(t *testing.T, says string) config.Addr {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			if says != "" {
+				_, _ = io.WriteString(c, says) // it is read or not
+				c.Close()
+			}
+		}
+	}()
+	return config.Addr{Network: "tcp", Address: ln.Addr().String()}
+}
+
+// TestSilentServer: a server that accepts and does not greet is not waited for without end.
+func TestSilentServer(t *testing.T) {
+	to := silent(t, "")
+	u, err := OpenAlone(rootListener(to), to, func() time.Duration { return 300 * time.Millisecond })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, err = u.Greatest(ctx, "s", "t", rule.Column{Name: "id"})
+	if err == nil || err.Error() != "no answer within 300ms" || ctx.Err() != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPingBesideQuestions: questions that take long keep nobody from asking whether the server answers
+// and takes writes.
+func TestPingBesideQuestions(t *testing.T) {
+	to := config.Addr{Network: "tcp", Address: harness.MariaDB(t).Addr}
+	u, err := OpenAlone(rootListener(to), to, within)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	slow, end := context.WithCancel(t.Context())
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	defer end()
+	for range ConnectionsAtOnce {
+		asked.Go(func() {
+			var n int
+			_ = u.DB.QueryRowContext(slow, "SELECT SLEEP(60)").Scan(&n) // it is cut
+		})
+	}
+	for u.DB.Stats().InUse < ConnectionsAtOnce {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := u.Ping(ctx); err != nil {
+		t.Errorf("ping: %v", err)
+	}
+	if readOnly, err := u.ReadOnly(ctx); err != nil || readOnly {
+		t.Errorf("read-only: %v, %v", readOnly, err)
+	}
+}
+
+// TestOpenWriters: where a series begins is asked of servers that take writes, and of none where that
+// leaves a doubt.
+func TestOpenWriters(t *testing.T) {
+	// ERR 1040, as a server with too many connections has it
+	full := silent(t, "\x17\x00\x00\x00\xff\x10\x04Too many connections")
+	dead := config.Addr{Network: "tcp", Address: "127.0.0.1:1"}
+	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
+		t.Run(kind.String(), func(t *testing.T) {
+			var at []config.Addr
+			for range 2 {
+				at = append(at, config.Addr{Network: "tcp", Address: harness.StartServer(t, kind, servers.Options{}).Addr})
+			}
+			behind, takes := at[0], at[1]
+			u, err := OpenAlone(rootListener(behind), behind, within)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Close()
+			harness.MustExec(t, u.DB, "SET GLOBAL read_only=1")
+			for _, tt := range []struct {
+				name     string
+				servers  []config.Addr
+				writable bool
+				want     string // addresses, or what the error says
+			}{
+				{"the second takes writes", []config.Addr{behind, takes}, false, takes.Address},
+				{"the first takes writes", []config.Addr{takes, behind}, true, takes.Address},
+				{"one is down", []config.Addr{dead, takes}, true, takes.Address},
+				{"the one that may have more is down", []config.Addr{dead, behind}, false, "no server takes writes"},
+				{"the same in another order", []config.Addr{behind, dead}, false, behind.Address + ": read-only; " + dead.Address},
+				{"one is there and does not say", []config.Addr{full, takes}, true, "not all servers say whether they take writes"},
+				{"one that is to be writable", []config.Addr{behind}, true, "no server takes writes"},
+				{"the only one", []config.Addr{behind}, false, behind.Address},
+			} {
+				l := rootListener(tt.servers...)
+				cfg := &config.Config{Limits: config.Limits{Handshake: time.Minute}}
+				all, err := OpenWriters(t.Context(), cfg, l, tt.writable)
+				var got []string
+				for _, u := range all {
+					got = append(got, u.Addr.Address)
+					u.Close()
+				}
+				if err != nil {
+					got = append(got, err.Error())
+				}
+				if text := strings.Join(got, " "); !strings.Contains(text, tt.want) || (err == nil) != (text == tt.want) {
+					t.Errorf("%s: %q, want %q", tt.name, text, tt.want)
+				}
+			}
+		})
 	}
 }
