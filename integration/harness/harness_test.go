@@ -46,6 +46,7 @@ func TestSuspiciousLogsAreFound(t *testing.T) {
 		"level=ERROR msg=\"panic in session\" stack=...\n":       true,
 		"fatal error: all goroutines are asleep\n":               true,
 		"\t/usr/local/go/src/runtime/panic.go:658 +0x77\n":       false,
+		"runtime.(*_panic).nextDefer(0xc0003c7d98?)\n\t/x.go:1\n": false,
 		"panic(0x1)\n\t/usr/local/go/src/runtime/panic.go:658\n": true,
 	} {
 		if err := suspicious(log); (err != nil) != bad {

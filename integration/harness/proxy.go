@@ -162,7 +162,8 @@ func (p *Proxy) finish(mayFail bool) error {
 // suspicious finds the traces of a data race or of a panic, recovered or not, in a log.
 func suspicious(log string) error {
 	for line := range strings.Lines(log) {
-		if strings.HasPrefix(line, "\t") { // where a goroutine stands, in the trace that SIGQUIT asks for: runtime/panic.go runs what is deferred
+		// In the trace that SIGQUIT asks for, what runs deferred calls looks like a panic.
+		if strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "runtime.(*_panic).nextDefer(") || strings.HasPrefix(line, "runtime.(*_panic).nextFrame(") {
 			continue
 		}
 		lower := strings.ToLower(line)
