@@ -419,6 +419,7 @@ func TestValuesFromFiles(t *testing.T) {
 	write("pw", "s3:cret${PW} \r\n")
 	write("two", "a\nb\n")
 	write("empty", "")
+	write("line", "\n")
 	write("large", strings.Repeat("x", maxValue+1))
 	write("credentials/db", "from systemd\n")
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
@@ -435,6 +436,7 @@ func TestValuesFromFiles(t *testing.T) {
 		{in: "${file:credentials}", problem: "file " + filepath.Join(dir, "credentials") + ": it is not a regular file"},
 		{in: "${file:pipe}", problem: "file " + filepath.Join(dir, "pipe") + ": it is not a regular file"},
 		{in: "${file:empty}", problem: "file " + filepath.Join(dir, "empty") + ": it is empty"},
+		{in: "${file:line}", problem: "file " + filepath.Join(dir, "line") + ": it is empty"},
 		{in: "${file:large}", problem: "file " + filepath.Join(dir, "large") + ": it has more than 65536 bytes: a value has fewer"},
 		{in: "${credential:../pw}", problem: alone},
 		{in: "${file:}", problem: alone},

@@ -85,10 +85,13 @@ func (o *outside) content(path string) (text, problem string) {
 	if err != nil {
 		return "", fmt.Sprintf("file %s: %v", path, err)
 	}
+	if text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"); text == "" {
+		return "", fmt.Sprintf("file %s: it is empty", path)
+	}
 	if !slices.Contains(o.read, path) {
 		o.read = append(o.read, path)
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), ""
+	return text, ""
 }
 
 // maxValue is how many bytes a file has at most whose content is a value: more than any password.
@@ -114,8 +117,6 @@ func readValue(path string) (string, error) {
 		return "", bare(err)
 	case len(text) > maxValue:
 		return "", fmt.Errorf("it has more than %d bytes: a value has fewer", maxValue)
-	case len(text) == 0:
-		return "", errors.New("it is empty")
 	}
 	return string(text), nil
 }

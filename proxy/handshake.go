@@ -14,6 +14,7 @@ import (
 
 	"idproxy/inside"
 	"idproxy/proxy/bridge"
+	"idproxy/proxy/choice"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/dial"
 	"idproxy/proxy/origin"
@@ -94,7 +95,7 @@ type response struct {
 
 // respond reads the client's response, over TLS if it asks for that.
 func (s handshake) respond(offered uint64) (r response, err error) {
-	if r.payload, r.seq, err = wire.ReadPacket(s.client, relay.MaxHandshake); err != nil {
+	if r.payload, r.seq, err = wire.ReadPacket(s.client, maxFirst); err != nil {
 		if errors.Is(err, wire.ErrPacketTooLarge) && origin.Header4th(r.seq) {
 			return r, s.refuse(clienterr.Handshake(errStranger), 0, offered)
 		}
@@ -127,6 +128,10 @@ func (s handshake) respond(offered uint64) (r response, err error) {
 	}
 	return r, nil
 }
+
+// maxFirst bounds a client's first packet. The beginnings of both kinds of PROXY headers, read as the
+// length of a packet, are above.
+const maxFirst = 512 << 10
 
 // errStranger is said of a header that is read as a login.
 var errStranger = errors.New("a PROXY header from a network that proxy_protocol.accept does not have: add the balancer's network, or have the balancer send none")
@@ -229,6 +234,9 @@ func refusalOf(err error) (same *refusedError) {
 // refusedError is what a server says that refuses connections: 1040, 1129, 1130. It is the client's
 // to see.
 type refusedError struct{ packet []byte }
+
+// Is reports that the server answered.
+func (r *refusedError) Is(target error) bool { return target == choice.ErrAnswered }
 
 // Error returns what the server says.
 func (r *refusedError) Error() string {

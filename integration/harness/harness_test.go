@@ -41,13 +41,13 @@ func TestListenerNames(t *testing.T) {
 
 func TestSuspiciousLogsAreFound(t *testing.T) {
 	for log, bad := range map[string]bool{
-		"level=INFO msg=\"session ended\" reason=client_quit\n":  false,
-		"WARNING: DATA RACE\nRead at 0x00\n":                     true,
-		"level=ERROR msg=\"panic in session\" stack=...\n":       true,
-		"fatal error: all goroutines are asleep\n":               true,
-		"\t/usr/local/go/src/runtime/panic.go:658 +0x77\n":       false,
+		"level=INFO msg=\"session ended\" reason=client_quit\n":   false,
+		"WARNING: DATA RACE\nRead at 0x00\n":                      true,
+		"level=ERROR msg=\"panic in session\" stack=...\n":        true,
+		"fatal error: all goroutines are asleep\n":                true,
+		"\t/usr/local/go/src/runtime/panic.go:658 +0x77\n":        false,
 		"runtime.(*_panic).nextDefer(0xc0003c7d98?)\n\t/x.go:1\n": false,
-		"panic(0x1)\n\t/usr/local/go/src/runtime/panic.go:658\n": true,
+		"panic(0x1)\n\t/usr/local/go/src/runtime/panic.go:658\n":  true,
 	} {
 		if err := suspicious(log); (err != nil) != bad {
 			t.Errorf("suspicious(%q) = %v, want an error: %t", log, err, bad)

@@ -155,6 +155,7 @@ func TestOriginRefused(t *testing.T) {
 		{"a broken header", elsewhere, "PROXY TCP4 192.0.2.1\r\n", "PROXY header"},
 		{"a header without an end", elsewhere, strings.Repeat("PROXY ", 40), "PROXY header"},
 		{"more than a header", elsewhere, header + "\x01\x00\x00\x01\x00", "came before the greeting"},
+		{"a stranger's header, version 2", "127.0.0.1", "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00", "a PROXY header from a network that proxy_protocol.accept does not have"},
 		{"a stranger's header", "127.0.0.1", header, "a PROXY header from a network that proxy_protocol.accept does not have"},
 	} {
 		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(tt.host)}}).Dial("tcp", p.Addr("a"))

@@ -303,7 +303,8 @@ func compareBooks(t *testing.T, direct *sql.DB, c *customers) {
 			t.Errorf("%d ids of column %s are there twice", n, column)
 		}
 	}
-	t.Logf("compared: %d rows; %d errors of sessions in transactions", len(rows), c.pinned)
+	t.Logf("compared: %d rows", len(rows))
+	t.Logf("%d errors of sessions in transactions", c.pinned)
 }
 
 // TestUpgrade replaces a busy idproxy again and again. No connection is refused, no statement fails but

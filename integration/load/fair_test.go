@@ -18,8 +18,8 @@ import (
 func TestSmallBesideLarge(t *testing.T) {
 	const (
 		readers = 8
-		results = 4
-		fewest  = 100 // small statements while all of that is read
+		results = 2
+		fewest  = 20 // small statements while all of that is read
 	)
 	s := harness.MariaDB(t)
 	name := harness.Database(t, s)

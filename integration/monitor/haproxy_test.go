@@ -268,6 +268,7 @@ func rollingRestart(t *testing.T, drain string) (failed int64) {
 	if acknowledged := load.done.Load(); rows < acknowledged || rows != distinct {
 		t.Errorf("%d rows, %d ids, %d acknowledged", rows, distinct, acknowledged)
 	}
-	t.Logf("compared: %d rows; failed with %q: %v", rows, drain, errs)
+	t.Logf("compared: %d rows", rows)
+	t.Logf("failed with %q: %v", drain, errs)
 	return load.failed.Load()
 }

@@ -25,6 +25,10 @@ const (
 // ErrReadOnly is why a server is not chosen that takes no writes.
 var ErrReadOnly = errors.New("read-only")
 
+// ErrAnswered is what an error is, by errors.Is, that the server says itself, such as 1040. There may
+// be another one that takes the session; the only one is there.
+var ErrAnswered = errors.New("the server refuses sessions")
+
 // Server is one to choose from.
 type Server struct {
 	Name string
@@ -87,12 +91,15 @@ func (c *Choice) Try(ctx context.Context, each time.Duration, try func(ctx conte
 		if err != nil && (ctx.Err() != nil || dial.Ours(err)) {
 			return err // it says nothing of the server
 		}
+		if !c.Several() {
+			if !errors.Is(err, ErrAnswered) {
+				c.heard(i, err, true)
+			}
+			return err
+		}
 		c.heard(i, err, true)
 		if err == nil {
 			return nil
-		}
-		if !c.Several() {
-			return err
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", c.servers[i].Name, err))
 	}

@@ -317,3 +317,17 @@ func TestCheck(t *testing.T) {
 		t.Errorf("problem %v of %s", p, w)
 	}
 }
+
+// TestOnlyServerRefuses: the only server is there when it refuses a session, and is not when nobody
+// can connect.
+func TestOnlyServerRefuses(t *testing.T) {
+	w := newWorld(1, false)
+	w.down[0] = fmt.Errorf("1040: %w", ErrAnswered)
+	if _, err := w.try(t.Context()); err == nil || w.Problem() != nil {
+		t.Errorf("it refuses: %v, problem %v", err, w.Problem())
+	}
+	w.down[0] = errDown
+	if _, err := w.try(t.Context()); err == nil || w.Problem() == nil {
+		t.Errorf("it is down: %v, problem %v", err, w.Problem())
+	}
+}

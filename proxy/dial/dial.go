@@ -38,12 +38,12 @@ func Resolve(ctx context.Context, network, address string) (all []string, err er
 	if err != nil {
 		return nil, err
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	ips, err := net.DefaultResolver.LookupIPAddr(ctx, host) // which keeps zones, as LookupNetIP does not
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	for _, ip := range ips {
-		all = append(all, net.JoinHostPort(ip.Unmap().String(), port))
+		all = append(all, net.JoinHostPort(ip.String(), port))
 	}
 	return slices.Compact(all), nil
 }

@@ -137,3 +137,14 @@ type address struct{ network, text string }
 
 func (a address) Network() string { return a.network }
 func (a address) String() string  { return a.text }
+
+// TestResolve: an address is what it was, with its zone.
+func TestResolve(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:3306": "127.0.0.1:3306", "[::1]:3306": "[::1]:3306", "[fe80::1%eth0]:3306": "[fe80::1%eth0]:3306", "[::ffff:192.0.2.1]:3306": "192.0.2.1:3306",
+	} {
+		if got, err := Resolve(t.Context(), "tcp", address); err != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, %v, want %s", address, got, err, want)
+		}
+	}
+}

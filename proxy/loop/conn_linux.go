@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Lane is one direction of a connection's work. A zero Lane is a goroutine's own.
@@ -55,11 +57,10 @@ func (l *Loop) Take(c net.Conn, serve func(*Turn)) (*Conn, error) {
 		return nil, err
 	}
 	defer f.Close()
-	fd, err := syscall.Dup(int(f.Fd()))
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0) // no successor of the process gets it
 	if err != nil {
-		return nil, fmt.Errorf("dup: %w", err)
+		return nil, fmt.Errorf("fcntl: %w", err)
 	}
-	syscall.CloseOnExec(fd)
 	if err := syscall.SetNonblock(fd, true); err != nil {
 		syscall.Close(fd)
 		return nil, fmt.Errorf("fcntl: %w", err)

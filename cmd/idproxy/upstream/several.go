@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	driver "github.com/go-sql-driver/mysql"
-
 	"idproxy/config"
 	"idproxy/proxy/ask"
 	"idproxy/proxy/choice"
@@ -31,12 +29,13 @@ func readOnly(ctx context.Context, db *sql.DB) (bool, error) {
 	return err == nil && ask.IsReadOnly(server, engine), err
 }
 
-// askTime is how long a server has to say whether it takes writes.
+// askTime is how long a server has to say whether it takes writes, beside the time to connect.
 const askTime = 5 * time.Second
 
 // TakesWrites asks whether the server does: nil, where it does, choice.ErrReadOnly, where it does not.
 func (u *Server) TakesWrites(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("no answer within %v", askTime))
+	limit := u.within() + askTime
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
 	readOnly, err := u.ReadOnly(ctx)
 	switch {
@@ -134,10 +133,11 @@ func OpenWriters(ctx context.Context, cfg *config.Config, c *config.Listener, wr
 	return writers, nil
 }
 
-// isSilent reports whether an error is that of a server that does not answer, and not what it says.
+// isSilent reports whether an error is that of a server that nobody can connect to. One that is there
+// and does not answer may go on, and hold more than others.
 func isSilent(err error) bool {
-	_, said := errors.AsType[*driver.MySQLError](err)
-	return !said && !dial.Ours(err)
+	_, silent := errors.AsType[*unreachedError](err)
+	return silent && !dial.Ours(err)
 }
 
 func closeAll(servers []*Server) error {

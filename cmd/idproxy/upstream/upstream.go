@@ -165,8 +165,11 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	d := driver.NewConfig()
 	d.User, d.Passwd = c.server.account.Account.User, string(*c.server.password.Load())
 	d.Net, d.Addr = c.server.Addr.Network, c.address
+	reached := false
 	d.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		return dial.Dial(ctx, proxy.Address{Net: network, Addr: address})
+		conn, err := dial.Dial(ctx, proxy.Address{Net: network, Addr: address})
+		reached = err == nil
+		return conn, err
 	}
 	d.AllowFallbackToPlaintext = c.server.account.UpstreamTLS.Mode != config.TLSRequired
 	if c.server.account.UpstreamTLS.Mode != config.TLSDisabled && c.server.Addr.Network == "tcp" {
@@ -179,10 +182,19 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	}
 	login, err := made.Connect(ctx)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return nil, context.Cause(ctx)
+		err = context.Cause(ctx)
+	}
+	if err != nil && !reached {
+		return nil, &unreachedError{err}
 	}
 	return login, err
 }
+
+// unreachedError is why there is no connection to a server.
+type unreachedError struct{ error }
+
+// Unwrap returns it.
+func (e *unreachedError) Unwrap() error { return e.error }
 
 // orLocked returns proxy.ErrLocked for the error of a table that somebody has locked, and else the
 // error.

@@ -264,7 +264,7 @@ func TestPingBesideQuestions(t *testing.T) {
 func TestOpenWriters(t *testing.T) {
 	// ERR 1040, as a server with too many connections has it
 	full := silent(t, "\x17\x00\x00\x00\xff\x10\x04Too many connections")
-	dead := config.Addr{Network: "tcp", Address: "127.0.0.1:1"}
+	dead, mute := config.Addr{Network: "tcp", Address: "127.0.0.1:1"}, silent(t, "")
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
 			var at []config.Addr
@@ -290,6 +290,7 @@ func TestOpenWriters(t *testing.T) {
 				{"the one that may have more is down", []config.Addr{dead, behind}, false, "no server takes writes"},
 				{"the same in another order", []config.Addr{behind, dead}, false, behind.Address + ": read-only; " + dead.Address},
 				{"one is there and does not say", []config.Addr{full, takes}, true, "not all servers say whether they take writes"},
+				{"one is there and says nothing", []config.Addr{mute, takes}, true, "not all servers say whether they take writes"},
 				{"one that is to be writable", []config.Addr{behind}, true, "no server takes writes"},
 				{"the only one", []config.Addr{behind}, false, behind.Address},
 			} {
