@@ -36,6 +36,8 @@ const (
 	Closed
 	// Apart: the source has no consecutive ids.
 	Apart
+	// Held: another process holds the worker number.
+	Held
 )
 
 var kindNames = [...]string{
@@ -49,6 +51,7 @@ var kindNames = [...]string{
 	BadConfig: "bad configuration",
 	Closed:    "closed",
 	Apart:     "no consecutive ids",
+	Held:      "held by another process",
 }
 
 // String returns the kind in words.

@@ -140,7 +140,8 @@ type Shape struct {
 type FenceStore interface {
 	// Acquire takes the worker number for this process alone; several of its
 	// sources may take it, which gives each a lease. A worker whose stored
-	// shape differs is refused with an error of kind BadConfig.
+	// shape differs is refused with an error of kind BadConfig, one that another
+	// process holds with an error of kind Held.
 	Acquire(ctx context.Context, worker uint64, s Shape) (Lease, error)
 }
 

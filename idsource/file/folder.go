@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"idproxy/idsource"
 )
 
 // Files of the folder. Those that end in .lock are only ever locked.
@@ -119,6 +121,15 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// heldError is of kind Held.
+type heldError struct{ path, by string }
+
+// Error says who holds what.
+func (e *heldError) Error() string { return fmt.Sprintf("%s is held by process %s", e.path, e.by) }
+
+// Unwrap returns the kind.
+func (*heldError) Unwrap() error { return idsource.Held }
+
 // lock is a file held by flock. The kernel drops it with the process.
 type lock struct {
 	path string
@@ -134,7 +145,7 @@ func acquire(path string) (*lock, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		defer f.Close() //nolint:errcheck // nothing was written
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s is held by process %s", path, holder(f))
+			return nil, &heldError{path, holder(f)}
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}

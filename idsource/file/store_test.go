@@ -428,6 +428,9 @@ func TestNumberOfSeveralSources(t *testing.T) {
 	other := newStore(t, dir)
 	_, err := other.Acquire(t.Context(), 7, testShape)
 	wantError(t, "another process", err, "held by process")
+	if !errors.Is(err, idsource.Held) {
+		t.Errorf("not of kind Held: %v", err)
+	}
 	_, err = s.Acquire(t.Context(), 7, idsource.Shape{Layout: "39ms/12/12", Epoch: testShape.Epoch})
 	wantError(t, "another layout", err, "sources that share a number need the same layout and epoch, or stores of their own")
 	release(c, 70)

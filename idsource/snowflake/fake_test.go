@@ -3,7 +3,7 @@ package snowflake
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,7 +50,7 @@ func (s *faultFences) fence(worker uint64) uint64 {
 	return s.fences[worker]
 }
 
-var errHeld = errors.New("held by another process")
+var errHeld = fmt.Errorf("worker 5: %w", idsource.Held)
 
 func (s *faultFences) Acquire(_ context.Context, worker uint64, _ idsource.Shape) (idsource.Lease, error) {
 	s.mu.Lock()

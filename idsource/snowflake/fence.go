@@ -48,24 +48,29 @@ func (s *Snowflake) keep() {
 			}
 			pause, last, jumped = idsource.MinPause, r, 0
 		}
-		s.rest(next)
+		if asked := s.rest(next); asked && s.turns.Load() {
+			s.renewNow() // who asked is answered in a turn
+		}
 	}
 }
 
-// rest waits for d, for a kick or for Close. A kick is not served at once
-// again and again: the clock has to move on first.
-func (s *Snowflake) rest(d time.Duration) {
+// rest waits for d, for a kick, for Share or for Close, and reports whether there was a kick. A kick
+// is not served at once again and again: the clock has to move on first.
+func (s *Snowflake) rest(d time.Duration) (asked bool) {
 	const least = time.Millisecond
 	select {
 	case <-s.life.Done():
-		return
+		return false
 	case <-time.After(min(d, least)):
 	}
 	select {
 	case <-s.life.Done():
+	case <-s.switched:
 	case <-s.kick:
+		return true
 	case <-time.After(d - min(d, least)):
 	}
+	return false
 }
 
 func (s *Snowflake) renewNow() {

@@ -23,14 +23,15 @@ type Snowflake struct {
 	words   words
 	outlook *outlook
 
-	life  context.Context // of keep, or of the pool's; ended by Close
-	end   context.CancelFunc
-	wg    sync.WaitGroup
-	lease idsource.Lease // of a fixed number: keep's while it runs, then Close's
-	turns atomic.Bool    // a fixed number is held for moments, see Share
-	kick  chan struct{}  // asks keep to renew now
-	swap  chan string    // asks the pool for another number, and says why
-	fresh atomic.Uint64  // numbers that the pool gave
+	life     context.Context // of keep, or of the pool's; ended by Close
+	end      context.CancelFunc
+	wg       sync.WaitGroup
+	lease    idsource.Lease // of a fixed number: keep's while it runs, then Close's
+	turns    atomic.Bool    // a fixed number is held for moments, see Share
+	kick     chan struct{}  // asks keep to renew now, for ids
+	switched chan struct{}  // tells keep that turns has changed
+	swap     chan string    // asks the pool for another number, and says why
+	fresh    atomic.Uint64  // numbers that the pool gave
 }
 
 // New checks the configuration and starts the goroutine that takes the
@@ -78,7 +79,7 @@ func buildSnowflake(c Config) (*Snowflake, error) {
 			ahead: uint64(c.MaxAhead / l.Unit), lead: uint64((c.Lead + l.Unit - 1) / l.Unit),
 			hold: uint64(c.Hold / l.Unit), back: c.ClockBack,
 		},
-		outlook: newOutlook(c.Wait), kick: make(chan struct{}, 1), swap: make(chan string, 1),
+		outlook: newOutlook(c.Wait), kick: make(chan struct{}, 1), switched: make(chan struct{}, 1), swap: make(chan string, 1),
 	}, nil
 }
 

@@ -10,6 +10,9 @@ import (
 // Standing implements Source.
 func (s *Snowflake) Standing() idsource.Standing {
 	failed, closed := s.outlook.state()
+	if s.anotherOnes(failed) {
+		failed = nil
+	}
 	stand := idsource.SnowflakeStand{Ends: s.layout.End(s.cfg.Epoch), Swaps: s.fresh.Load()}
 	if stand.Swaps > 0 {
 		stand.Swaps--

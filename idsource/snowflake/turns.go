@@ -22,7 +22,15 @@ const (
 // other's place: a turn costs two writes of the fence. A number from a pool is never shared.
 func (s *Snowflake) Share(with bool) {
 	s.turns.Store(with && s.cfg.Pool == nil)
-	s.renewNow()
+	select {
+	case s.switched <- struct{}{}:
+	default: // keep looks anyway
+	}
+}
+
+// anotherOnes reports whether only another one's turn keeps the source from its number.
+func (s *Snowflake) anotherOnes(failed error) bool {
+	return s.turns.Load() && errors.Is(failed, idsource.Held)
 }
 
 // takeTurn waits until ids are asked for, and holds the worker number for a moment. Between two turns
@@ -31,6 +39,8 @@ func (s *Snowflake) takeTurn() {
 	s.endTurn()
 	select {
 	case <-s.life.Done():
+		return
+	case <-s.switched:
 		return
 	case <-s.kick:
 	}

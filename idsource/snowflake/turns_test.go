@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"idproxy/idsource"
@@ -75,5 +76,53 @@ func TestTurnsWithoutFence(t *testing.T) {
 	}
 	if _, twice := sourcetest.Repeated(all); !twice {
 		t.Errorf("no id came twice: the test finds nothing in %v", all)
+	}
+}
+
+// TestTurnsBesideAHolder: a number that another process holds, which does not share it yet, is no
+// problem of a source that takes turns, whenever it began to. It takes its turn when the number is free.
+func TestTurnsBesideAHolder(t *testing.T) {
+	for _, first := range []string{"Share", "keep"} {
+		t.Run(first, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fences, clk := newFaultFences(), (&testClock{}).clock()
+				c := Config{Fences: fences, Worker: 5}
+				old := newTestSnowflake(t, c, clk)
+				sourcetest.Fill(t, old, 1, 1)
+				next := newTestSnowflake(t, c, clk)
+				if first == "keep" {
+					time.Sleep(3 * time.Second)
+					if problem := next.Standing().Problem; !errors.Is(problem, idsource.Held) {
+						t.Errorf("without turns: %v", problem)
+					}
+				}
+				next.Share(true)
+				for range 50 {
+					if stand := next.Standing(); stand.Problem != nil || stand.Failing != nil {
+						t.Fatalf("in turns: %v, %v", stand.Problem, stand.Failing)
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+				filled := make(chan error, 1)
+				go func() { filled <- next.Fill(t.Context(), make([]uint64, 1), 1) }()
+				time.Sleep(turnWait + 500*time.Millisecond)
+				if problem := next.Standing().Problem; problem != nil {
+					t.Errorf("while ids are asked for: %v", problem)
+				}
+				old.Share(true)
+				if err := <-filled; err != nil {
+					t.Errorf("when the other one shares: %v", err)
+				}
+				time.Sleep(time.Second)
+				fences.set(func(s *faultFences) { s.down = errors.New("no disk") })
+				if err := next.Fill(t.Context(), make([]uint64, 1), 1); err == nil {
+					t.Error("ids without a store")
+				}
+				if next.Standing().Problem == nil {
+					t.Error("a store that is down is no problem")
+				}
+				fences.set(func(s *faultFences) { s.down = nil })
+			})
+		})
 	}
 }
