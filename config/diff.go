@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"idproxy/pattern"
 )
 
 // Diff lists by key path, in a fixed order, what differs between the configuration
@@ -34,6 +36,72 @@ func Diff(old, new *Config) (needsRestart []string) {
 	return d.paths
 }
 
+// DiffHandover lists what differs so that a process with the new configuration must not give ids beside
+// one with the old: a store or a source that both have, the order, and columns that get their ids from
+// another source. A column is what rules say: listener, schema, table and name.
+func DiffHandover(old, new *Config) (needsRestart []string) {
+	var d differ
+	d.both("stores", byName(old.Stores), byName(new.Stores))
+	d.both("sources", byName(old.Sources), byName(new.Sources))
+	d.compare("order", reflect.ValueOf(old.Order), reflect.ValueOf(new.Order))
+	for i := range old.Listeners {
+		for j := range new.Listeners {
+			if was, is := &old.Listeners[i], &new.Listeners[j]; was.Name == is.Name || renamed(old, new, was, is) {
+				d.moved(old.rulesOn(was.Name), new.rulesOn(is.Name))
+			}
+		}
+	}
+	return d.paths
+}
+
+// renamed reports whether was is gone and is new, with a server of it.
+func renamed(old, new *Config, was, is *Listener) bool {
+	named := func(all []Listener, name string) bool {
+		return slices.ContainsFunc(all, func(l Listener) bool { return l.Name == name })
+	}
+	return !named(new.Listeners, was.Name) && !named(old.Listeners, is.Name) &&
+		slices.ContainsFunc(is.Servers(), func(a Addr) bool { return slices.Contains(was.Servers(), a) })
+}
+
+func (c *Config) rulesOn(listener string) (rules []*Rule) {
+	for i := range c.Rules {
+		if c.Rules[i].On(listener) {
+			rules = append(rules, &c.Rules[i])
+		}
+	}
+	return rules
+}
+
+// moved reports rules of which a column gets its ids from another source in the new list.
+func (d *differ) moved(old, new []*Rule) {
+	alike := func(a, b *Rule) bool { return a.String() == b.String() && a.Source == b.Source }
+	if slices.EqualFunc(old, new, alike) { // not all are compared with all
+		return
+	}
+	for i, was := range old {
+		for j, is := range new {
+			if was.Source != is.Source && was.meets(is) && !hidden(was, is, old[:i]) && !hidden(was, is, new[:j]) {
+				d.add("rules."+was.String(), "source "+was.Source+", then "+is.Source)
+			}
+		}
+	}
+}
+
+// meets reports whether both rules are for some column, in servers where the case of names says nothing.
+func (r *Rule) meets(other *Rule) bool {
+	small := func(r *Rule) pattern.Table {
+		return pattern.Table{Schema: pattern.Fold(r.Schema), Name: pattern.Fold(r.Table)}
+	}
+	return strings.EqualFold(r.Column, other.Column) && small(r).Overlaps(small(other))
+}
+
+// hidden reports whether an earlier rule takes all columns that two rules have in common.
+func hidden(a, b *Rule, earlier []*Rule) bool {
+	return slices.ContainsFunc(earlier, func(r *Rule) bool {
+		return r.Column == a.Column && (r.Pattern().Covers(a.Pattern()) || r.Pattern().Covers(b.Pattern()))
+	})
+}
+
 // withoutPasswords are listeners whose accounts have none.
 func withoutPasswords(all []Listener) []Listener {
 	all = slices.Clone(all)
@@ -47,7 +115,12 @@ func withoutPasswords(all []Listener) []Listener {
 
 type differ struct{ paths []string }
 
-func (d *differ) add(path, how string) { d.paths = append(d.paths, path+" ("+how+")") }
+// add is once for what is the same on several listeners.
+func (d *differ) add(path, how string) {
+	if text := path + " (" + how + ")"; !slices.Contains(d.paths, text) {
+		d.paths = append(d.paths, text)
+	}
+}
 
 // set is the elements of a list by their names, in the list's order.
 type set struct {
@@ -81,6 +154,15 @@ func (d *differ) named(path string, old, new set) {
 			d.compare(path+"."+name, old.values[i], v)
 		} else {
 			d.add(path+"."+name, "removed")
+		}
+	}
+}
+
+// both compares what both have.
+func (d *differ) both(path string, old, new set) {
+	for i, name := range old.names {
+		if v, ok := new.get(name); ok {
+			d.compare(path+"."+name, old.values[i], v)
 		}
 	}
 }

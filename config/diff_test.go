@@ -74,3 +74,76 @@ func TestDiff(t *testing.T) {
 		})
 	}
 }
+
+const handoverBase = `
+listeners:
+  - {name: a, listen: ":1", upstream: "h:1"}
+  - {name: b, listen: ":2", upstream: "h:2"}
+stores:
+  main: {mysql: {dsn: "u:p@tcp(h:1)/d"}}
+  more: {file: {dir: d}}
+sources:
+  ids: {segment: {store: main}}
+  flake: {snowflake: {worker: 1, store: more}}
+rules:
+  - {table: shop.orders, column: id, source: flake}
+  - {table: "*.lines", column: id, source: flake}
+  - {table: "shop.*", column: id, source: ids}
+  - {table: own.t, column: id, source: ids, listeners: [a]}
+  - {table: own.t, column: id, source: flake, listeners: [b]}
+`
+
+func TestDiffHandover(t *testing.T) {
+	for _, tt := range []struct {
+		name, old, new string // the text to replace in handoverBase, and by what
+		want           []string
+	}{
+		{name: "nothing", old: "", new: ""},
+		{name: "what is not about ids", old: "rules:", new: "engine: goroutines\nlog: {format: json}\nadmin: {listen: \"127.0.0.1:9\"}\nids: {redis: {listen: \":6399\"}}\nlimits: {sessions: 5}\nrules:"},
+		{name: "listen", old: `":1"`, new: `":3"`},
+		{name: "upstream", old: `"h:1"}`, new: `"h:3"}`},
+		{name: "new ones", old: "rules:", new: "  last: {uuidv7: {}}\nrules:\n  - {table: new.t, column: id, source: last}\n  - {table: shop.orders, column: other, source: last}"},
+		{name: "no rule", old: `  - {table: "shop.*", column: id, source: ids}` + "\n", new: ""},
+		{name: "rules that do not meet, in another order", old: "  - {table: own.t, column: id, source: ids, listeners: [a]}\n  - {table: own.t, column: id, source: flake, listeners: [b]}", new: "  - {table: own.t, column: id, source: flake, listeners: [b]}\n  - {table: own.t, column: id, source: ids, listeners: [a]}"},
+		{name: "other words of a rule", old: "source: ids}", new: "source: ids, explicit: reject, mode: observe}"},
+		{name: "dsn", old: "(h:1)/d", new: "(h:9)/d", want: []string{"stores.main.mysql.dsn (changed)"}},
+		{name: "folder", old: "dir: d", new: "dir: e", want: []string{"stores.more.file.dir (changed)"}},
+		{name: "key", old: "store: main", new: "store: main, key: k", want: []string{"sources.ids.segment.key (changed)"}},
+		{name: "store of a fixed worker", old: "worker: 1, store: more", new: "worker: 1", want: []string{"sources.flake.snowflake.store (changed)"}},
+		{name: "another source", old: "shop.orders, column: id, source: flake", new: "shop.orders, column: id, source: ids", want: []string{"rules.shop.orders.id (source flake, then ids)"}},
+		{name: "another source on a listener", old: "source: flake, listeners: [b]", new: "source: ids, listeners: [b]", want: []string{"rules.own.t.id (source flake, then ids)"}},
+		{name: "lost to a rule in front", old: "rules:", new: "rules:\n  - {table: SHOP.bills, column: ID, source: flake}", want: []string{"rules.shop.*.id (source ids, then flake)"}},
+		{name: "lost to a rule behind", old: "  - {table: shop.orders, column: id, source: flake}\n", new: "", want: []string{"rules.shop.orders.id (source flake, then ids)"}},
+		{name: "wildcards in another order", old: "  - {table: \"*.lines\", column: id, source: flake}\n  - {table: \"shop.*\", column: id, source: ids}", new: "  - {table: \"shop.*\", column: id, source: ids}\n  - {table: \"*.lines\", column: id, source: flake}", want: []string{"rules.*.lines.id (source flake, then ids)"}},
+		{name: "a listener of another server", old: `  - {name: b, listen: ":2", upstream: "h:2"}`, new: `  - {name: b, listen: ":2", upstream: "h:9"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if !strings.Contains(handoverBase, tt.old) {
+				t.Fatalf("%q is not in the file", tt.old)
+			}
+			got := DiffHandover(parseOK(t, handoverBase), parseOK(t, strings.Replace(handoverBase, tt.old, tt.new, 1)))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDiffHandoverNames: a source or a listener under another name is the same change as another source.
+func TestDiffHandoverNames(t *testing.T) {
+	old := parseOK(t, handoverBase)
+	renamed := parseOK(t, strings.ReplaceAll(strings.ReplaceAll(handoverBase, "source: ids", "source: again"), "ids: {seg", "again: {seg"))
+	want := []string{"rules.shop.*.id (source ids, then again)", "rules.own.t.id (source ids, then again)"}
+	if diff := cmp.Diff(want, DiffHandover(old, renamed)); diff != "" {
+		t.Errorf("a source: -want +got:\n%s", diff)
+	}
+	renamed = parseOK(t, strings.NewReplacer("name: b", "name: c", "source: flake, listeners: [b]", "source: ids, listeners: [c]").Replace(handoverBase))
+	if diff := cmp.Diff([]string{"rules.own.t.id (source flake, then ids)"}, DiffHandover(old, renamed)); diff != "" {
+		t.Errorf("a listener: -want +got:\n%s", diff)
+	}
+	ordered := *old
+	ordered.Order = &Order{}
+	if diff := cmp.Diff([]string{"order (added)"}, DiffHandover(old, &ordered)); diff != "" {
+		t.Errorf("an order: -want +got:\n%s", diff)
+	}
+}

@@ -489,7 +489,7 @@ func TestUpgradeFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	config := harness.OneListener(server.Addr) + "admin: {socket: '" + admin + "'}\n"
+	config := harness.OneListener(server.Addr) + "admin: {socket: '" + admin + "'}\nsources: {ids: {segment: {step: 50}}}\n"
 	p, err := harness.Launch(t.Context(), program, harness.Spec{Dir: dir, Config: config})
 	if err != nil {
 		t.Fatal(err)
@@ -504,7 +504,8 @@ func TestUpgradeFails(t *testing.T) {
 		name, config, want string
 		program            []byte
 	}{
-		{"a file that is wrong", config + "nonsense: 1\n", `idproxy.yaml:3:1: unknown key`, binary},
+		{"a source that moved", strings.Replace(config, "step: 50", "step: 50, key: other", 1), "a change of sources.ids.segment.key (changed) needs a restart without an upgrade", binary},
+		{"a file that is wrong", config + "nonsense: 1\n", `idproxy.yaml:4:1: unknown key`, binary},
 		{"an address that is taken", strings.Replace(config, "listeners: [", fmt.Sprintf("listeners: [{name: b, listen: %q, upstream: %q}, ", taken.Addr(), server.Addr), 1), "address already in use", binary},
 		{"a program that ends", config, "it ended without a word (exit status 3)", []byte("#!/bin/sh\nexit 3\n")},
 		{"no program", config, "exec format error", []byte("\x7fELF")},

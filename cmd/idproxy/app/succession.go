@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"idproxy/cmd/idproxy/handover"
+	"idproxy/config"
 	"idproxy/proxy"
 )
 
@@ -107,19 +109,41 @@ func (s *succession) succeed() (*handover.Successor, error) {
 	case s.p.watch.inForce.Load().cfg.Order != nil:
 		return nil, errors.New("it may lead series in one order, which cannot be handed over: restart it with another one beside it")
 	}
+	if err := mayTakeOver(s.p.watch.inForce.Load().cfg); err != nil {
+		return nil, err
+	}
 	return s.start.Succeed(s.life)
+}
+
+// mayTakeOver looks whether the file, as it is now, lets a successor give ids beside this process, which
+// goes on with what is in force.
+func mayTakeOver(inForce *config.Config) error {
+	cfg, err := config.Load(inForce.Path)
+	if err != nil {
+		return fmt.Errorf("the configuration must be one that this version reads, too: %w", err)
+	}
+	if changed := config.DiffHandover(inForce, cfg); len(changed) > 0 {
+		return fmt.Errorf("a change of %s needs a restart without an upgrade: ids could come twice while two processes give them", strings.Join(changed, ", "))
+	}
+	return nil
 }
 
 // handOver waits for a successor, lets it have what one process at a time can have, and ends.
 func (s *succession) handOver(ctx context.Context, end func()) {
 	select {
 	case <-ctx.Done():
-		s.p.notify(daemon.SdNotifyStopping)
+		s.upgrading.Lock() // a successor may just have come up
+		next := s.next
+		s.upgrading.Unlock()
+		if next == nil {
+			s.p.notify(daemon.SdNotifyStopping)
+			return
+		}
 	case <-s.succeeded:
-		s.p.srv.StopAccepting()
-		s.p.sources.Share(true)
-		end()
 	}
+	s.p.srv.StopAccepting()
+	s.p.sources.Share(true)
+	end()
 }
 
 // gone tells the successor that the program needs nothing any more.

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"idproxy/cmd/idproxy/handover"
+	"idproxy/cmd/idproxy/sources"
+	"idproxy/config"
+	"idproxy/proxy"
+)
+
+// TestHandOverAtTheEnd: a program that is told to end when a successor has just come up hands over.
+func TestHandOverAtTheEnd(t *testing.T) {
+	for _, next := range []*handover.Successor{nil, {PID: 1}} {
+		cfg := &config.Config{Log: config.Log{Level: "info"}}
+		p := New(cfg, io.Discard)
+		var err error
+		if p.sources, err = sources.Open(cfg, slog.New(slog.DiscardHandler), nil, nil, false); err != nil {
+			t.Fatal(err)
+		}
+		p.srv = proxy.New(proxy.Config{}, &proxy.Settings{})
+		p.next = next
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		ended := false
+		p.handOver(ctx, func() { ended = true })
+		if ended != (next != nil) {
+			t.Errorf("a successor: %v, handed over: %v", next != nil, ended)
+		}
+		if err := p.sources.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMayTakeOver: a file with other series, or one that cannot be read, lets no successor start.
+func TestMayTakeOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "idproxy.yaml")
+	const text = "listeners: [{listen: ':1', upstream: 'h:1'}]\nsources: {ids: {segment: {key: one}}}\n"
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(text)
+	inForce, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ file, want string }{
+		{text, ""},
+		{strings.Replace(text, ":1", ":2", 1), ""},
+		{strings.Replace(text, "one", "two", 1), "a change of sources.ids.segment.key (changed) needs a restart without an upgrade"},
+		{"nonsense: 1\n", "must be one that this version reads, too"},
+	} {
+		write(tt.file)
+		err := mayTakeOver(inForce)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.file, err, tt.want)
+		}
+	}
+}
