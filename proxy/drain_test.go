@@ -268,3 +268,22 @@ func TestDrainWaitsForAnswers(t *testing.T) {
 		t.Errorf("%d statements ran, %d were answered", ran, answered)
 	}
 }
+
+// TestDrainLetsALoginFinish: a client that has the greeting, and no more, is let in before its session ends.
+func TestDrainLetsALoginFinish(t *testing.T) {
+	r := start(t, nil)
+	p := r.dial()
+	waitFor(t, func() bool {
+		r.srv.mu.Lock()
+		defer r.srv.mu.Unlock()
+		return len(r.srv.sessions) == 1
+	})
+	r.drain()
+	r.waitPhase(Closing)
+	p.login()
+	if ok := p.read(); ok[0] != wire.OKByte {
+		t.Errorf("its login is answered by %q", ok)
+	}
+	p.wantClosed()
+	<-r.done
+}

@@ -181,6 +181,7 @@ func (l *listener) newSession(conn net.Conn, id uint64) *session {
 	s.who.id, s.who.started = id, time.Now()
 	s.who.setClient(conn.RemoteAddr().String())
 	s.ctx.lane = &s.up
+	s.c.SetPhase(relay.PhaseAuth) // from the start: a login that is under way is let finish
 	s.c.Unseen, s.c.Failed, s.c.TablesChanged = &l.srv.Stats.Unseen, l.failed, l.forgetAll
 	s.requests = relay.Requests{Conversation: &s.c, Limit: l.srv.settings().Statement, Commands: &s.stats.Commands}
 	s.replies = relay.Replies{Conversation: &s.c}
