@@ -29,6 +29,7 @@ type section struct {
 	paths []string
 	read  func() error // and puts in force
 	seen  [sha256.Size]byte
+	fault string // why the last read failed; empty: it did not
 }
 
 // Reading is what came of files that are not what they were.
@@ -61,16 +62,24 @@ func (s *section) sum() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// Again reads all files and puts in force what has changed. What cannot be used changes nothing, and
-// is told once.
+// Again reads all files and puts in force what has changed, or could not be read the last time. What
+// cannot be used changes nothing, and is told once.
 func (f *Files) Again() (readings []Reading) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.sections {
-		if sum := s.sum(); sum != s.seen {
-			s.seen = sum
-			readings = append(readings, Reading{Section: s.name, Err: s.read()})
+		sum := s.sum()
+		if sum == s.seen && s.fault == "" {
+			continue
 		}
+		err, fault := s.read(), ""
+		if err != nil {
+			fault = err.Error()
+		}
+		if sum != s.seen || fault != s.fault {
+			readings = append(readings, Reading{Section: s.name, Err: err})
+		}
+		s.seen, s.fault = sum, fault
 	}
 	return readings
 }

@@ -2,6 +2,7 @@ package tlsconfig
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -132,5 +133,37 @@ func TestFiles(t *testing.T) {
 	}
 	if _, err := upstream(&f, listener("127.0.0.1:1", "", at("gone.pem"))); err == nil || !strings.Contains(err.Error(), "upstream_tls.ca: ") {
 		t.Errorf("a CA that is not there: %v", err)
+	}
+}
+
+// TestReadThatFailed: files that could not be read are read again although they are the same, and
+// what is told is what is new.
+func TestReadThatFailed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.pem")
+	var outcome error
+	reads := 0
+	var f Files
+	if err := f.add("a", func() error { reads++; return outcome }, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	busy, other := errors.New("too many open files"), errors.New("no PEM")
+	for i, step := range []struct {
+		outcome error
+		reads   int
+		told    []Reading
+	}{
+		{busy, 2, []Reading{{"a", busy}}},
+		{busy, 3, nil},
+		{other, 4, []Reading{{"a", other}}},
+		{nil, 5, []Reading{{"a", nil}}},
+		{nil, 5, nil},
+	} {
+		outcome = step.outcome
+		if told := f.Again(); !slices.Equal(told, step.told) || reads != step.reads {
+			t.Errorf("step %d: told %v after %d reads, want %v after %d", i, told, reads, step.told, step.reads)
+		}
 	}
 }
