@@ -137,7 +137,7 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	defer watching.Wait()
 	watched, done := context.WithCancel(ctx)
 	defer done()
-	watching.Go(func() { p.rereading.onChange(watched) })
+	watching.Go(func() { p.rereading.onChange(watched, usual) })
 	err = p.srv.Serve(ctx)
 	ids, _ := p.Counts().Sum()
 	p.log.Info("stopped", "filled", p.srv.Stats.Filled.Load(), "ids", ids, "refused", p.srv.Stats.Refused.Load(),

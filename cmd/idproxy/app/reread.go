@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -13,8 +16,15 @@ import (
 	"idproxy/config"
 )
 
-// settle is how long files of TLS are left alone after a change: a certificate and its key are two.
-const settle = time.Second
+// pace is when files of TLS are read again.
+type pace struct {
+	settle   time.Duration // behind a change they are left alone: a certificate and its key are two
+	patience time.Duration // behind the first of many changes a further one no longer holds them up
+	often    time.Duration // they are read whether a change was seen or not
+}
+
+// usual is that of a program.
+var usual = pace{settle: time.Second, patience: 10 * time.Second, often: time.Minute}
 
 // rereading reads files of TLS again, when they change and when it is told to.
 type rereading struct {
@@ -56,38 +66,75 @@ func (r *rereading) now() {
 	r.renewed(slices.DeleteFunc(readings, func(one tlsconfig.Reading) bool { return one.Err != nil }))
 }
 
-// onChange reads them when they change, until ctx is done.
-func (r *rereading) onChange(ctx context.Context) {
-	folders := r.files.Folders()
-	if len(folders) == 0 {
+// onChange reads them when they change, and each now and then, until ctx is done.
+func (r *rereading) onChange(ctx context.Context, p pace) {
+	if len(r.files.Folders()) == 0 {
 		return
 	}
-	changes, err := fsnotify.NewWatcher()
-	for _, folder := range folders {
-		if err == nil {
-			err = changes.Add(folder)
-		}
+	w := watching{rereading: r}
+	var events <-chan fsnotify.Event
+	var missed <-chan error
+	if w.changes, w.err = fsnotify.NewWatcher(); w.err == nil {
+		defer w.changes.Close()
+		events, missed = w.changes.Events, w.changes.Errors
 	}
-	if err != nil {
-		r.log.Warn("nobody watches whether certificates change: they are read again at SIGHUP alone", "error.message", err)
-	}
-	if changes == nil {
-		return
-	}
-	defer changes.Close()
-	settled := time.NewTimer(settle)
+	w.add()
+	settled, late := time.NewTimer(p.settle), time.NewTicker(p.often)
 	defer settled.Stop()
+	defer late.Stop()
+	var first time.Time // of the changes that were not looked at yet
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-changes.Events:
-			settled.Reset(settle)
-		case err := <-changes.Errors:
-			r.log.Warn("changes of certificates may have been missed", "error.message", err)
-			settled.Reset(settle)
-		case <-settled.C:
+		case <-late.C:
+			w.add()
 			r.now()
+			continue
+		case <-settled.C:
+			first = time.Time{}
+			w.add()
+			r.now()
+			continue
+		case <-events:
+		case err := <-missed:
+			w.overflow.Do(func() { r.log.Warn("changes of certificates may have been missed", "error.message", err) })
+		}
+		if first.IsZero() {
+			first = time.Now()
+		}
+		if time.Since(first) < p.patience {
+			settled.Reset(p.settle)
 		}
 	}
+}
+
+// watching is the watch over the folders that have the files.
+type watching struct {
+	*rereading
+	changes  *fsnotify.Watcher
+	err      error // why there is no watch at all
+	said     string
+	overflow sync.Once
+}
+
+// add watches the folders that are there now: the watch of one that was replaced is over. What stays
+// unwatched is said once.
+func (w *watching) add() {
+	err := w.err
+	if err == nil {
+		for _, folder := range w.files.Folders() {
+			if one := w.changes.Add(folder); one != nil {
+				err = errors.Join(err, fmt.Errorf("%s: %w", folder, one))
+			}
+		}
+	}
+	said := ""
+	if err != nil {
+		said = err.Error()
+	}
+	if said != "" && said != w.said {
+		w.log.Warn("nobody watches whether certificates change: they are read again each minute and at SIGHUP", "error.message", err)
+	}
+	w.said = said
 }
