@@ -6,7 +6,7 @@ SHELL      := /usr/bin/env bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 INSTALL     := scripts/install-servers.sh
-FUZZTIME    ?= 6s
+FUZZTIME    ?= 4s
 CHAOS       ?= 5m
 RUNS        ?= 1
 

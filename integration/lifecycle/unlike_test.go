@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"crypto/tls"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -151,7 +152,7 @@ func TestUnlike(t *testing.T) {
 						for _, state := range []string{"cold", "warm"} {
 							logins++
 							what := fmt.Sprintf("%s %s %s %s", a.user, in, out, state)
-							if err := u.insert(a.user, in, out, what); err != nil {
+							if err := understood(func() error { return u.insert(a.user, in, out, what) }); err != nil {
 								t.Errorf("%s: %v", what, err)
 							}
 						}
@@ -162,6 +163,17 @@ func TestUnlike(t *testing.T) {
 			t.Logf("compared: %d statements, %d facets", logins, logins)
 		})
 	}
+}
+
+// understood logs in again where the driver did not understand the server: a nonce of ed25519 has 32
+// bytes, and where the last one is 0 the driver takes it for their end, directly, too.
+func understood(login func() error) (err error) {
+	for range 5 {
+		if err = login(); !errors.Is(err, mysql.ErrMalformPkt) {
+			return err
+		}
+	}
+	return err
 }
 
 // deny logs in with a wrong password, which the server answers as it does directly.
@@ -179,7 +191,7 @@ func (u *unlike) deny(user, in, out string) {
 	if out == "unix" {
 		direct.Net, direct.Addr = "unix", u.server.Socket
 	}
-	got, want := ping(u.config(user, in, out)), ping(direct)
+	got, want := understood(func() error { return ping(u.config(user, in, out)) }), understood(func() error { return ping(direct) })
 	if got == nil || want == nil || got.Error() != want.Error() {
 		u.Errorf("%s %s %s with a wrong password: %v, directly %v", user, in, out, got, want)
 	}

@@ -22,7 +22,6 @@ import (
 	"golang.org/x/net/netutil"
 
 	"idproxy/integration/harness"
-	"idproxy/integration/width"
 	"idproxy/monitor"
 )
 
@@ -445,7 +444,7 @@ func TestFewFiles(t *testing.T) {
 	c.open(400, func(net.Conn) {})
 	const clients = 60
 	traffic := w.load(t, clients)
-	c.open(width.Of(1000, 2000), func(net.Conn) {})
+	c.open(1000, func(net.Conn) {})
 	if s := w.state(t); s.Files.Limit != 320 || s.Files.Open > 4*clients+60 {
 		t.Errorf("%+v files", s.Files)
 	}
