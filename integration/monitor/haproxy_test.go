@@ -73,6 +73,16 @@ func behindHAProxy(t *testing.T, check, a, adminA, b, adminB string) (addr strin
 	return addr
 }
 
+// comes waits until something is so.
+func comes(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
 // recycling are clients that connect for every ten statements, as pools recycle connections.
 type recycling struct {
 	done, failed atomic.Int64
@@ -151,28 +161,20 @@ func TestBalancer(t *testing.T) {
 	addr := behindHAProxy(t, cutting, a.Addr("a"), a.admin, b.Addr("a"), b.admin)
 	pool := harness.Open(t, server.Config(db), addr)
 	pool.SetMaxOpenConns(8)
-	wait := func(what string, ok func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("never: %s", what)
-			}
-		}
-	}
-	wait("HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
+	comes(t, "HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
 
 	const clients = 8
 	load := recycle(t, pool, clients, func(*recycling, error) {}) // a connection that fails is no statement
 	used := func(w *watched) float64 { return w.metric(t, "ids_issued_total", `source="ids"`) }
-	wait("both are used", func() bool { return used(a) > 500 && used(b) > 500 })
+	comes(t, "both are used", func() bool { return used(a) > 500 && used(b) > 500 })
 	if n := load.failed.Load(); n > 0 {
 		t.Errorf("%d failed while all was well", n)
 	}
 	load.failed.Store(0)
 	store.shut()
-	wait("b is not ready", func() bool { status, _ := b.get(t, "/readyz?listener=a"); return status == 503 })
+	comes(t, "b is not ready", func() bool { status, _ := b.get(t, "/readyz?listener=a"); return status == 503 })
 	before := load.done.Load()
-	wait("the others go on", func() bool { return load.done.Load() > before+3000 })
+	comes(t, "the others go on", func() bool { return load.done.Load() > before+3000 })
 	lost := load.failed.Load()
 	if lost > clients {
 		t.Errorf("%d statements failed, want those that were under way, %d at most", lost, clients)
@@ -183,7 +185,7 @@ func TestBalancer(t *testing.T) {
 		t.Errorf("b issued %v ids after it had left", now-after)
 	}
 	store.open()
-	wait("b is used again", func() bool { return used(b) > after+500 })
+	comes(t, "b is used again", func() bool { return used(b) > after+500 })
 	if n := load.failed.Load() - lost; n > 0 {
 		t.Errorf("%d failed when the store was back", n)
 	}
@@ -235,22 +237,14 @@ func rollingRestart(t *testing.T, drain string) (failed int64) {
 	addr := behindHAProxy(t, keeping, addrs[0], admins[0], addrs[1], admins[1])
 	pool := harness.Open(t, server.Config(db), addr)
 	pool.SetMaxOpenConns(8)
-	wait := func(what string, ok func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("never: %s", what)
-			}
-		}
-	}
-	wait("HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
+	comes(t, "HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
 	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	load := recycle(t, pool, 8, (*recycling).fail)
 	used := func(i int) float64 {
 		return (&watched{admin: "http://" + admins[i]}).metric(t, "ids_issued_total", `source="ids"`)
 	}
 	for i := range proxies {
-		wait("both are used", func() bool { return used(0) > 200 && used(1) > 200 })
+		comes(t, "both are used", func() bool { return used(0) > 200 && used(1) > 200 })
 		if err := proxies[i].Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +256,7 @@ func rollingRestart(t *testing.T, drain string) (failed int64) {
 		}
 		begin(i)
 	}
-	wait("both are used again", func() bool { return used(0) > 200 && used(1) > 200 })
+	comes(t, "both are used again", func() bool { return used(0) > 200 && used(1) > 200 })
 	errs := load.end()
 	rows, distinct := harness.Count(t, pool, "SELECT COUNT(*) FROM t"), harness.Count(t, pool, "SELECT COUNT(DISTINCT id) FROM t")
 	if acknowledged := load.done.Load(); rows < acknowledged || rows != distinct {
