@@ -56,14 +56,17 @@ func New(c Config) (*Store, error) {
 		return nil, errors.New("several addresses need master (they are Sentinels) or cluster")
 	}
 	quiet.Do(func() { redis.SetLogger(discard{}) })
-	client := redis.NewUniversalClient(&redis.UniversalOptions{
+	options := &redis.UniversalOptions{
 		Addrs: c.Addrs, MasterName: c.Master, IsClusterMode: c.Cluster, DB: c.DB,
 		Username: c.Username, Password: c.Password, TLSConfig: c.TLS,
 		// A script that took a number is not sent again: that would take another.
 		MaxRetries: -1, DialerRetries: 1, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
 		ContextTimeoutEnabled: true, DisableIdentity: true, PoolSize: 4, ClientName: "idproxy",
-	})
-	return &Store{client: client, sha: redis.NewScript(source), where: "redis store " + strings.Join(c.Addrs, ","), cluster: c.Cluster}, nil
+	}
+	if c.TLS != nil {
+		options.Dialer = dialTLS(c.TLS)
+	}
+	return &Store{client: redis.NewUniversalClient(options), sha: redis.NewScript(source), where: "redis store " + strings.Join(c.Addrs, ","), cluster: c.Cluster}, nil
 }
 
 // The client writes to standard error what it also returns.

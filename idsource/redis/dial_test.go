@@ -1,0 +1,32 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAlert: whoever writes to a server that has refused the certificate is told so, and not of a
+// reset.
+func TestAlert(t *testing.T) {
+	s := httptest.NewUnstartedServer(nil)
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	s.StartTLS()
+	defer s.Close()
+	c, err := dialTLS(&tls.Config{InsecureSkipVerify: true})(context.Background(), "tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if _, err = c.Write([]byte("PING\r\n")); err != nil {
+			break
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "remote error: tls: ") {
+		t.Errorf("the error is %v", err)
+	}
+}
