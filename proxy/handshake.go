@@ -150,7 +150,7 @@ func (s handshake) begin(greeting *wire.Greeting, r response) error {
 		return s.write(wire.AppendPacket(nil, r.seq, r.payload))
 	}
 	s.c.Login = bridge.New(sides, bridge.Greeting{
-		Plugin: greeting.Plugin, Nonce: greeting.Scramble, Factors: r.agreed&wire.MultiFactor != 0,
+		Plugin: cmp.Or(r.Plugin, greeting.Plugin), Nonce: greeting.Scramble, Factors: r.agreed&wire.MultiFactor != 0,
 	}, s.l.srv.key)
 	if s.c.Login.Blanks(r.Plugin) {
 		r.Blank()

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"idproxy/proxy/clienterr"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
@@ -20,7 +19,7 @@ func (s toClient) relay(in *inlet) error {
 		s.denied()
 	}
 	if ev&relay.EventRefused != 0 {
-		return clienterr.Exposed()
+		return s.replies.Refusal
 	}
 	if ev&relay.EventLoggedIn != 0 {
 		s.loggedIn()

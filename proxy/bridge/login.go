@@ -18,11 +18,11 @@ type Error string
 // Error implements error.
 func (e Error) Error() string { return string(e) }
 
-// Greeting is what a server says first of how it will authenticate.
+// Greeting is what both sides say first of how they authenticate.
 type Greeting struct {
-	Plugin  string // it goes on with, unless it switches to another
+	Plugin  string // the client goes on with, unless the server switches to another
 	Nonce   []byte
-	Factors bool // it may ask for further passwords behind the first
+	Factors bool // the server may ask for further passwords behind the first
 }
 
 // Login is the authentication of a session whose sides differ, and again each COM_CHANGE_USER in it.
@@ -47,7 +47,9 @@ const (
 	nothing   expected = iota
 	password           // of the client: the password in its form, or a question for the server's key
 	block              // of the client: the password, encrypted with our key
-	serverKey          // of the server
+	ours               // of nobody: the password is in our hands
+	serverKey          // of the server, while the password is in our hands
+	tooLate            // of the client: the password, which is for nobody; it stays so
 )
 
 // New begins the login of a session. key returns the proxy's own key; it is called when it is needed.
@@ -55,19 +57,39 @@ func New(sides Sides, g Greeting, key func() (*Key, error)) *Login {
 	return &Login{sides: sides, key: key, factors: g.Factors, plugin: g.Plugin, nonce: bytes.Clone(g.Nonce), shift: sides.shift()}
 }
 
-// Again begins the authentication that a COM_CHANGE_USER asks for. The server goes on with the
-// plugin and nonce that it had, or switches.
-func (l *Login) Again() {
+// Again begins the authentication that a COM_CHANGE_USER asks for. The client goes on with the plugin
+// that it names there, and the nonce that the server had, unless the server switches.
+func (l *Login) Again(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next, l.shift = nothing, 0
+	l.shift = 0
+	if name != "" {
+		l.plugin = name
+	}
+	if l.next != tooLate {
+		l.next = nothing
+	}
 }
 
-// Over ends the authentication: whoever waits for the server's key gets none.
+// Early notes that the server said something when nobody had asked. A client that logs in again may
+// take it for the answer.
+func (l *Login) Early() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next = tooLate
+}
+
+// Over ends the authentication: whoever waits for the server's key gets none, and a password that is
+// on its way from the client goes nowhere.
 func (l *Login) Over() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next = nothing
+	switch l.next {
+	case password, block, tooLate:
+		l.next = tooLate
+	default:
+		l.next = nothing
+	}
 	if l.asked != nil {
 		close(l.asked)
 		l.asked = nil
@@ -93,9 +115,10 @@ func (l *Login) Shift() byte {
 type Verdict uint8
 
 const (
-	Passes  Verdict = iota
-	Kept            // the client must not see it
-	Refused         // it asks for a password that would be sent on in clear
+	Passes   Verdict = iota
+	Kept             // the client must not see it
+	Refused          // it asks for a password that would be sent on in clear
+	Untimely         // it comes while the client's password is due
 )
 
 // FromServer looks at a packet that neither lets the client in nor turns it away. It has the first
@@ -103,27 +126,26 @@ const (
 func (l *Login) FromServer(payload []byte) Verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.next == serverKey {
-		l.next = nothing
+	switch l.next {
+	case serverKey:
+		l.next = ours
 		l.asked <- bytes.Clone(bytes.TrimPrefix(payload, []byte{1}))
 		l.asked = nil
 		return Kept
+	case nothing:
+	default: // the password must find this login as it was when it was asked for
+		return Untimely
 	}
-	l.next = nothing
-	if len(payload) == 0 {
-		return Passes
-	}
-	switch payload[0] {
-	case 1: // more of the plugin
-		if l.plugin == cachingSHA2 && bytes.Equal(payload, []byte{1, 4}) && plugins[cachingSHA2].unlike(l.sides) {
-			l.next = password // the server does not remember it
-		}
-	case 2: // the next factor, where there are some; else a plugin's own affair
-		if l.factors {
-			return l.switched(payload[1:])
-		}
-	case 0xfe:
+	if len(payload) > 0 && (payload[0] == 0xfe || payload[0] == 2 && l.factors) {
 		return l.switched(payload[1:])
+	}
+	p := plugins[l.plugin] // has more to say
+	if p.exposed(l.sides) {
+		return Refused
+	}
+	// The server does not remember the password. Clients take the number without the 1, too.
+	if l.plugin == cachingSHA2 && bytes.HasPrefix(bytes.TrimPrefix(payload, []byte{1}), []byte{4}) && p.unlike(l.sides) {
+		l.next = password
 	}
 	return Passes
 }
@@ -146,7 +168,27 @@ func (l *Login) switched(to []byte) Verdict {
 func (l *Login) Expects() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.next == password || l.next == block
+	return l.next == password || l.next == block || l.next == tooLate
+}
+
+// Due reports whether the server must say nothing: the client's password is on its way to it.
+func (l *Login) Due() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next != nothing && l.next != serverKey
+}
+
+// passOn reports whether the password is still in our hands, and has the login go on with what is
+// next.
+func (l *Login) passOn(next expected, shift int8) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next != ours {
+		return false
+	}
+	l.next = next
+	l.shift += byte(shift)
+	return true
 }
 
 // Carrier sends the packets of a login that is bridged, with the sequence numbers that are due.
@@ -161,10 +203,10 @@ type Carrier interface {
 // cannot go on, or what the carrier returned.
 func (l *Login) FromClient(payload []byte, c Carrier) error {
 	defer clear(payload)
-	l.mu.Lock()
-	name, nonce, was := l.plugin, l.nonce, l.next
-	l.next = nothing
-	l.mu.Unlock()
+	name, nonce, was := l.take()
+	if was == tooLate {
+		return Error("the server did not wait for the password")
+	}
 	if len(nonce) < nonceLen {
 		return Error("the server's nonce is cut off")
 	}
@@ -174,15 +216,34 @@ func (l *Login) FromClient(payload []byte, c Carrier) error {
 	case was == block:
 		return l.open(payload, nonce, c)
 	case empty:
-		return c.ToServer(payload)
+		return l.send(payload, 0, c)
 	case l.sides.Server >= p.clear && asks:
 		return l.giveKey(c)
 	case l.sides.Server >= p.clear:
 		return Error("the client encrypted its password with a key that it did not ask for: let it ask (--get-server-public-key, without a file of the key), or connect it with TLS")
 	case asks: // it encrypts of its own accord, and the server shall have it so
-		return c.ToServer(payload)
+		return l.send(payload, 0, c)
 	}
 	return l.seal(p, payload, nonce, c)
+}
+
+// take has the password be in our hands.
+func (l *Login) take() (plugin string, nonce []byte, was expected) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was = l.next
+	if was != tooLate {
+		l.next = ours
+	}
+	return l.plugin, l.nonce, was
+}
+
+// send gives the server what it waits for, unless it has ended the login and said why.
+func (l *Login) send(payload []byte, shift int8, c Carrier) error {
+	if !l.passOn(nothing, shift) {
+		return nil
+	}
+	return c.ToServer(payload)
 }
 
 // giveKey answers a client that asks for the server's key with ours.
@@ -191,10 +252,9 @@ func (l *Login) giveKey(c Carrier) error {
 	if err != nil {
 		return Error(err.Error())
 	}
-	l.mu.Lock()
-	l.next = block
-	l.shift += 2 // the question and its answer
-	l.mu.Unlock()
+	if !l.passOn(block, 2) { // the question and its answer
+		return nil // the server has said why
+	}
 	return c.ToClient(append([]byte{1}, key.public...))
 }
 
@@ -210,15 +270,15 @@ func (l *Login) open(block, nonce []byte, c Carrier) error {
 		text = nobodys()
 	}
 	defer clear(text)
-	return c.ToServer(text)
+	return l.send(text, 0, c)
 }
 
 // seal asks the server for its key and sends the password encrypted with it.
 func (l *Login) seal(p plugin, text, nonce []byte, c Carrier) error {
 	asked := make(chan []byte, 1)
-	l.mu.Lock()
-	l.next, l.asked = serverKey, asked
-	l.mu.Unlock()
+	if !l.await(asked) {
+		return nil
+	}
 	if err := c.ToServer([]byte{p.ask}); err != nil {
 		return err
 	}
@@ -230,8 +290,16 @@ func (l *Login) seal(p plugin, text, nonce []byte, c Carrier) error {
 	if err != nil {
 		return err
 	}
+	return l.send(sealed, -2, c) // the question and its answer
+}
+
+// await has the server's key go to asked, unless the server has ended the login.
+func (l *Login) await(asked chan []byte) bool {
 	l.mu.Lock()
-	l.shift -= 2 // the question and its answer
-	l.mu.Unlock()
-	return c.ToServer(sealed)
+	defer l.mu.Unlock()
+	if l.next != ours {
+		return false
+	}
+	l.next, l.asked = serverKey, asked
+	return true
 }

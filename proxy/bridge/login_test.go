@@ -257,6 +257,35 @@ func TestUnbridged(t *testing.T) {
 	}
 }
 
+// TestDue: while the client's password is due the server changes nothing of what becomes of it.
+func TestDue(t *testing.T) {
+	for _, packet := range []string{"\x01\x04", "\x01x", "", "\x02", "\xfemysql_native_password\x00" + salt, "\x00\x00\x00\x02\x00\x00\x00"} {
+		c := asked(t, Sides{TLS, Plain}, cachingSHA2)
+		if v := c.login.FromServer([]byte(packet)); v != Untimely {
+			t.Errorf("%q: verdict %d", packet, v)
+		}
+		c.login.Over()
+		if err := c.client([]byte(secret + "\x00")); err == nil || c.toServer != nil {
+			t.Errorf("%q: %v, server %q", packet, err, c.toServer)
+		}
+	}
+	for what, spoils := range map[string]func(*conversation){
+		"asked before the change of user": func(c *conversation) { c.login.Early(); c.login.Again(cachingSHA2) },
+		"asked while it was sent":         func(c *conversation) { c.login.Again(cachingSHA2); c.login.Early() },
+	} {
+		c := begin(t, Sides{TLS, Plain}, cachingSHA2)
+		c.login.Over()
+		spoils(c)
+		if err := c.client([]byte(secret + "\x00")); err == nil || c.toServer != nil || c.login.FromServer([]byte{1, 4}) != Untimely {
+			t.Errorf("%s: %v, server %q", what, err, c.toServer)
+		}
+	}
+	c := begin(t, Sides{TLS, Plain}, "dialog") // named by the client, and no switch
+	if v := c.login.FromServer([]byte("\x02Password: ")); v != Refused {
+		t.Errorf("a question for the password: verdict %d", v)
+	}
+}
+
 // FuzzLogin plays packets of hostile clients and servers. Neither ends the program, no password that
 // is expected reaches a server in clear where others can read it, and what comes after a login is
 // over does not wait.
@@ -280,7 +309,10 @@ func FuzzLogin(f *testing.F) {
 			}
 			from, payload := step[0], step[1:min(len(step), MaxPacket)]
 			if from == 's' {
-				c.login.FromServer(payload)
+				due := c.login.Due()
+				if v := c.login.FromServer(payload); due && (v != Untimely || !c.login.Due()) {
+					t.Errorf("%q while the password is due: verdict %d", payload, v)
+				}
 				continue
 			}
 			if !c.login.Expects() {
@@ -301,9 +333,10 @@ func FuzzLogin(f *testing.F) {
 				}
 			}
 		}
+		late := c.login.Expects() // for good
 		c.login.Over()
-		c.login.Again()
-		if c.login.Expects() || c.login.Shift() != 0 {
+		c.login.Again(cachingSHA2)
+		if c.login.Expects() != late || c.login.Shift() != 0 {
 			t.Error("it does not begin anew")
 		}
 	})

@@ -78,6 +78,11 @@ func Bridge(cause error) *mysql.MyError {
 	return New(mysql.ER_ACCESS_DENIED_ERROR, "28000", "Access denied: idproxy cannot pass the password on between a secure and an insecure connection: %v", cause)
 }
 
+// Untimely refuses a login whose server does not wait for the password that it asked for.
+func Untimely(packet []byte) *mysql.MyError {
+	return Bridge(fmt.Errorf("the server sent a packet (its first byte is 0x%x) while the client's password was on its way; look for what changes bytes between idproxy and the server", packet[:min(len(packet), 1)]))
+}
+
 // OutOfIDs says that the source of a rule gave no ids. Nothing was sent to
 // the server.
 func OutOfIDs(rule *rule.Rule, cause error) error {

@@ -26,7 +26,7 @@ type Event uint8
 const (
 	EventLoggedIn Event = 1 << iota // authentication succeeded
 	EventDenied                     // the server refused a login
-	EventRefused                    // the server asks for a password that would be sent on in clear
+	EventRefused                    // the client was refused in the middle of a login
 )
 
 // Replies is the server-to-client machine: it finds the packets in what the
@@ -58,6 +58,8 @@ type Replies struct {
 	cont    bool // the next frame continues the packet
 	ending  bool // the packet ends the reply
 	Forward bool // any byte of this reply was given to the client
+
+	Refusal *mysql.MyError // of EventRefused
 }
 
 // Feed takes bytes that the server sent. out is what the client gets, valid
@@ -267,9 +269,10 @@ func (m *Replies) decides(b byte, n int) bool {
 // bytes, as many as decide.
 func (m *Replies) judge(payload []byte, n int) (v ruling) {
 	if !m.active {
+		m.unasked(payload)
 		return v
 	}
-	if n == 0 {
+	if n == 0 && !m.bridged() {
 		m.ending = m.cur.Reply == ReplyOne || m.cur.Reply == replyRaw
 		return v
 	}
@@ -374,10 +377,10 @@ func (m *Replies) definitions(n uint16, sent bool) (packets int) {
 // but an OK packet takes at least 7 bytes.
 func (m *Replies) judgeAuth(payload []byte, n int) (v ruling) {
 	switch {
-	case payload[0] == wire.ErrByte:
+	case n > 0 && payload[0] == wire.ErrByte:
 		m.fail(payload)
 		m.events |= EventDenied
-	case payload[0] == wire.OKByte && n >= 7:
+	case n >= 7 && payload[0] == wire.OKByte && !(m.bridged() && m.Conversation.Login.Due()):
 		m.ok(payload, n)
 		m.ending = true
 		m.events |= EventLoggedIn
@@ -404,13 +407,28 @@ func (m *Replies) judgeBridged(payload []byte) (v ruling) {
 	case bridge.Kept:
 		v.fate = fateOmit
 	case bridge.Refused:
-		m.ending = true
-		m.events |= EventRefused
-		m.end.failed = true
-		v = ruling{patched: clienterr.Payload(clienterr.Exposed()), used: len(payload)}
+		v = m.refuseLogin(clienterr.Exposed(), len(payload))
+	case bridge.Untimely:
+		v = m.refuseLogin(clienterr.Untimely(payload), len(payload))
 	case bridge.Passes:
 	}
 	return v
+}
+
+// unasked notes what a server says that nobody asked for. It may say so why it leaves.
+func (m *Replies) unasked(payload []byte) {
+	if login := m.Conversation.Login; login != nil && (len(payload) == 0 || payload[0] != wire.ErrByte) {
+		login.Early()
+	}
+}
+
+// refuseLogin ends a login with an error in place of a packet of the server.
+func (m *Replies) refuseLogin(e *mysql.MyError, used int) ruling {
+	m.ending = true
+	m.events |= EventRefused
+	m.end.failed = true
+	m.Refusal = e
+	return ruling{patched: clienterr.Payload(e), used: used}
 }
 
 // fail handles an ERR packet, which ends any reply but for MariaDB's progress

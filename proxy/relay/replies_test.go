@@ -289,6 +289,48 @@ func TestBridgedPassword(t *testing.T) {
 	})
 }
 
+// Whatever a server says while the client's password is on its way ends the login, and the password
+// goes nowhere.
+func TestUntimely(t *testing.T) {
+	for what, behind := range map[string][]byte{
+		"a word": {1, 'x'}, "nothing": {}, "a switch": []byte("\xfemysql_native_password\x00" + strings.Repeat("n", 20) + "\x00"),
+		"the same again": {1, 4}, "an OK": relayOkPayload(0, 0, 2),
+	} {
+		eachWay(t, 0, func(k *talk) {
+			t := k.t.(*testing.T)
+			k.unlike(bridge.Sides{Client: bridge.TLS})
+			k.fromServer(append(relayPacket(2, []byte{1, 4}), relayPacket(3, behind)...))
+			diff(t, what+": to the client", k.toClient, append(relayPacket(3, []byte{1, 4}), relayPacket(4, clienterr.Payload(clienterr.Untimely(behind)))...))
+			if k.events != EventRefused || k.replies.Refusal.Code != 1045 {
+				t.Errorf("%s: events %b; want %b", what, k.events, EventRefused)
+			}
+			k.fromClient(relayPacket(4, []byte("secret\x00")))
+			diff(t, what+": to the server", k.toServer, nil)
+		})
+	}
+	for what, say := range map[string]func(*talk){
+		"denied": func(k *talk) {
+			k.unlike(bridge.Sides{Client: bridge.TLS})
+			k.fromServer(append(relayPacket(2, []byte{1, 4}), relayPacket(3, clienterr.Payload(relayTestError(1045)))...))
+		},
+		"asked between two logins": func(k *talk) {
+			k.unlike(bridge.Sides{Client: bridge.TLS})
+			k.fromServer(append(relayPacket(2, relayOkPayload(0, 0, 2)), relayPacket(1, []byte{1, 4})...))
+			k.fromClient(relayPacket(0, []byte("\x11u\x00\x00\x00")))
+			k.toServer = nil
+		},
+	} {
+		eachWay(t, 0, func(k *talk) {
+			say(k)
+			k.fromClient(relayPacket(3, []byte("secret\x00")))
+			diff(k.t.(*testing.T), what+": to the server", k.toServer, nil)
+			if k.failed == nil {
+				k.t.Errorf("%s: the password was taken", what)
+			}
+		})
+	}
+}
+
 // Errors made here wait for the replies in front of them.
 func TestLocalErrorsQueue(t *testing.T) {
 	eachWay(t, 0, func(k *talk) {

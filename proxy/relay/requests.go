@@ -199,7 +199,11 @@ func (m *Requests) data(rest []byte, size int) bool {
 // password reports whether the frame has what the login needs read.
 func (m *Requests) password(rest []byte) bool {
 	login := m.Conversation.Login
-	return login != nil && m.Conversation.Phase() == PhaseAuth && rest[3] != 0 && !m.cont && login.Expects()
+	if login == nil || rest[3] == 0 || m.cont {
+		return false
+	}
+	phase := m.Conversation.Phase() // of commands: the server has ended the login meanwhile
+	return (phase == PhaseAuth || phase == PhaseCommands) && login.Expects()
 }
 
 func (m *Requests) wholePassword(rest []byte, size int) (int, Action) {
@@ -370,7 +374,7 @@ func (m *Requests) changeUser(payload []byte) {
 	m.Conversation.SetUser(c.User)
 	m.Conversation.SetPhase(PhaseAuth)
 	if login := m.Conversation.Login; login != nil {
-		login.Again()
+		login.Again(c.Plugin)
 		if login.Blanks(c.Plugin) {
 			c.Blank()
 		}
