@@ -32,9 +32,10 @@ type goPackage struct {
 // arrows are the imports that a package may have inside the module; a name ending in / stands for
 // all below it. What is not here may import nothing. Only cmd and tests know config.
 var arrows = map[string][]string{
-	"cmd/idproxy":       {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "cmd/idproxy/top", "config", "monitor"},
-	"cmd/idproxy/top":   {"monitor"},
-	"cmd/idproxy/admin": {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
+	"cmd/idproxy":         {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "cmd/idproxy/initial", "cmd/idproxy/top", "config", "monitor"},
+	"cmd/idproxy/top":     {"monitor"},
+	"cmd/idproxy/initial": {"cmd/idproxy/upstream", "config", "pattern", "rule"},
+	"cmd/idproxy/admin":   {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
 		"cmd/idproxy/admin", "cmd/idproxy/handover", "cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
 		"config", "idsource", "idsource/access", "idsource/httpapi", "idsource/resp", "inside", "monitor", "proxy", "proxy/choice", "proxy/dial", "proxy/stats", "rewriter/grammar", "rule",

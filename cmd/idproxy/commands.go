@@ -16,7 +16,7 @@ func commandLine(std streams) *cobra.Command {
 		Short: "Fills the id columns of INSERTs on their way to MySQL or MariaDB",
 		Long: `idproxy fills the id columns of INSERTs on their way to MySQL or MariaDB.
 
-Every command but man and version reads a configuration: ./idproxy.yaml, then /etc/idproxy/idproxy.yaml, unless --config names it.
+Every command but init, man and version reads a configuration: ./idproxy.yaml, then /etc/idproxy/idproxy.yaml, unless --config names it.
 Exit status: 0 when all is well, 1 when something is wrong or was found, 2 when the command line is wrong.`,
 		Version:       app.Built().String(),
 		Args:          usageOf(cobra.NoArgs),
@@ -32,7 +32,7 @@ Exit status: 0 when all is well, 1 when something is wrong or was found, 2 when 
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.PersistentFlags().StringVar(&at.path, "config", "", "configuration `file`")
-	root.AddCommand(serveCommand(at, std), checkCommand(at, std), explainCommand(at, std), sourceCommand(at, std), workerCommand(at, std), userCommand(at, std),
+	root.AddCommand(initCommand(std), serveCommand(at, std), checkCommand(at, std), explainCommand(at, std), sourceCommand(at, std), workerCommand(at, std), userCommand(at, std),
 		decodeCommand(at, std), statusCommand(at, std), topCommand(at, std), drainCommand(at), resumeCommand(at), upgradeCommand(at), manCommand(), versionCommand(std))
 	return root
 }

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"idproxy/cmd/idproxy/initial"
+	"idproxy/config"
+)
+
+// initFlags are what init takes.
+type initFlags struct {
+	servers      []string
+	user         string
+	passwordFile string
+	passwordEnv  string
+	force        bool
+	initial.Options
+	std streams
+}
+
+func initCommand(std streams) *cobra.Command {
+	f := &initFlags{std: std}
+	c := &cobra.Command{
+		Use:   "init [FILE | -]",
+		Short: "Write a configuration for servers that are there, from their tables",
+		Long: `Read the tables of all servers, and write a configuration for them: a rule for each table whose ids can come from idproxy,
+and where they begin. It names what it leaves out and why, and changes nothing in the servers. FILE is ./idproxy.yaml unless
+it is named, - is the standard output. On a terminal it asks for what the flags do not say.
+The exit status is 1 when something could not be read, or nothing was written.`,
+		Example: `  idproxy init --server shard0=10.0.0.5:3306 --server shard1=10.0.0.6:3306 --account idproxy --password-file /etc/idproxy/password
+  idproxy init --server db:3306 --account idproxy --password-env IDPROXY_PASSWORD --proxies 3 --etcd etcd1:2379,etcd2:2379,etcd3:2379 -`,
+		Args: usageOf(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, append(args, "idproxy.yaml")[0]) },
+	}
+	c.Flags().StringArrayVar(&f.servers, "server", nil, "a `shard0=host:port`, once for each shard")
+	c.Flags().StringVar(&f.user, "account", "", "the `user` that reads all servers, and asks for idproxy later")
+	c.Flags().StringVar(&f.passwordFile, "password-file", "", "`file` with his password; the configuration names the file")
+	c.Flags().StringVar(&f.passwordEnv, "password-env", "", "environment `variable` with his password; the configuration names it")
+	c.Flags().IntVar(&f.Proxies, "proxies", 1, "how many processes of idproxy will run")
+	c.Flags().StringSliceVar(&f.Etcd, "etcd", nil, "`endpoints` of an etcd cluster that keeps the state")
+	c.Flags().StringVar(&f.Listen, "listen", "127.0.0.1:3307", "`host:port` of the first listener; the others have the next ports")
+	c.Flags().BoolVar(&f.force, "force", false, "replace a file that is there")
+	c.MarkFlagsMutuallyExclusive("password-file", "password-env")
+	return c
+}
+
+func (f *initFlags) run(cmd *cobra.Command, path string) error {
+	if f.Proxies < 1 {
+		return fmt.Errorf("%w: --proxies is %d: name one or more", errUsage, f.Proxies)
+	}
+	if path != "-" {
+		if err := initial.Free(path, f.force); err != nil {
+			return err
+		}
+	}
+	q := f.questions()
+	if err := q.ask(f); err != nil {
+		return err
+	}
+	shards, err := initial.ParseShards(f.servers)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	login, err := f.login(q)
+	if err != nil {
+		return err
+	}
+	survey, err := initial.Read(cmd.Context(), shards, login)
+	if err != nil {
+		return err
+	}
+	plan := survey.Plan(f.Options)
+	text, err := plan.YAML()
+	if err != nil {
+		return err
+	}
+	report := f.std.out
+	if path == "-" {
+		report = f.std.err
+		_, err = f.std.out.Write(text)
+	} else if err = initial.Write(path, text, f.force); err == nil {
+		fmt.Fprintf(report, "%s is written.\n", path)
+	}
+	if err != nil {
+		return err
+	}
+	printPlan(report, plan)
+	return findingIf(plan.Partial())
+}
+
+// login is the account with its password, and how the configuration names that.
+func (f *initFlags) login(q questions) (l initial.Login, err error) {
+	l.User = f.user
+	switch {
+	case f.user == "":
+		return l, fmt.Errorf("%w: no account is named: --account USER, and his password by --password-file or --password-env", errUsage)
+	case f.passwordEnv != "":
+		text, set := os.LookupEnv(f.passwordEnv)
+		if !set {
+			return l, fmt.Errorf("environment variable %s is not set: it has the password of account %s", f.passwordEnv, f.user)
+		}
+		l.Password, l.Written = config.Secret(text), "${"+f.passwordEnv+"}"
+	case f.passwordFile != "":
+		path, err := filepath.Abs(f.passwordFile)
+		if err != nil {
+			return l, err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return l, err
+		}
+		l.Password, l.Written = config.Secret(strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")), "${file:"+path+"}"
+	case q.hidden != nil:
+		text, err := q.password("Password of account " + f.user + ": ")
+		if err != nil || text == "" {
+			return l, err
+		}
+		l.Password, l.Written = config.Secret(text), "${IDPROXY_PASSWORD}"
+	default:
+		return l, fmt.Errorf("%w: the password of account %s is missing: --password-file FILE or --password-env NAME", errUsage, f.user)
+	}
+	return l, nil
+}
+
+// questions asks whoever sits at a terminal.
+type questions struct {
+	in     *bufio.Reader
+	out    io.Writer
+	hidden func() ([]byte, error) // reads what is not to be seen; nil: nobody is there
+}
+
+// questions are for a terminal only: from a file nothing is asked.
+func (f *initFlags) questions() questions {
+	in, ok := f.std.in.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return questions{}
+	}
+	return questions{bufio.NewReader(in), f.std.err, func() ([]byte, error) { return term.ReadPassword(int(in.Fd())) }}
+}
+
+// ask asks for what the flags do not say.
+func (q questions) ask(f *initFlags) (err error) {
+	if q.hidden == nil || f.servers != nil {
+		return nil
+	}
+	for text := "-"; text != ""; {
+		if text, err = q.line(fmt.Sprintf("Server of shard%d, host:port (nothing when that is all): ", len(f.servers))); err != nil {
+			return err
+		}
+		if text != "" {
+			f.servers = append(f.servers, text)
+		}
+	}
+	if f.user == "" {
+		if f.user, err = q.line("Account that reads them: "); err != nil {
+			return err
+		}
+	}
+	text, err := q.line(fmt.Sprintf("How many processes of idproxy will run (%d): ", f.Proxies))
+	if err != nil || text == "" {
+		return err
+	}
+	if f.Proxies, err = strconv.Atoi(text); err != nil || f.Proxies < 1 {
+		return fmt.Errorf("%q is no number of processes: name one or more", text)
+	}
+	return nil
+}
+
+func (q questions) line(prompt string) (string, error) {
+	fmt.Fprint(q.out, prompt)
+	text, err := q.in.ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the input ended before all was said")
+	}
+	return strings.TrimSpace(text), err
+}
+
+func (q questions) password(prompt string) (string, error) {
+	fmt.Fprint(q.out, prompt)
+	text, err := q.hidden()
+	fmt.Fprintln(q.out)
+	return string(text), err
+}
+
+func printPlan(w io.Writer, p *initial.Plan) {
+	fmt.Fprintf(w, "%d tables get ids, by %d rules from %d sources; %d are left out.\n", p.Tables(), len(p.Rules), len(p.Sources), len(p.LeftOut))
+	for _, l := range p.LeftOut {
+		fmt.Fprintf(w, "left out: %s: %s\n", l.Table, l.Why)
+	}
+	for _, text := range p.Warnings {
+		fmt.Fprintf(w, "note: %s\n", text)
+	}
+	fmt.Fprintln(w, "Statements for the accounts, as far as these have not the rights yet:")
+	for _, text := range p.Grants() {
+		fmt.Fprintf(w, "    %s\n", text)
+	}
+	fmt.Fprintln(w, "Next: read the file, then idproxy check --online")
+}

@@ -1,0 +1,221 @@
+package initial
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Plan is what a configuration will say.
+type Plan struct {
+	Options
+	survey   *Survey
+	Sources  []Source
+	Rules    []Rule
+	LeftOut  []LeftOut
+	Warnings []string // what the reader of the file must know of how it was read
+	tables   int      // that get ids
+}
+
+// Source is a source with a series for each of its tables.
+type Source struct {
+	Name   string
+	Start  uint64
+	Tables int
+	top    uint64 // the greatest id of all of them
+	of     name   // the table that has it
+}
+
+// Rule is a rule of the file.
+type Rule struct {
+	Table, Column, Source string
+	Listeners             []string // nil: all
+	Tables                int      // that it matches
+}
+
+// LeftOut is a table without a rule.
+type LeftOut struct {
+	Table, Why string
+	Unread     bool // because something of it could not be asked
+}
+
+// found is a table that gets ids.
+type found struct {
+	of      name
+	column  column
+	top     uint64
+	servers []int // places of the shards that have it
+}
+
+// Plan decides what gets ids, and from where on.
+func (s *Survey) Plan(o Options) *Plan {
+	p := &Plan{Options: o, survey: s}
+	all := map[name]bool{}
+	for _, server := range s.said {
+		for of := range server.tables {
+			all[of] = true
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(all), name.compare)
+	byStart := map[uint64]*Source{}
+	families := map[family]map[name]string{}
+	for _, of := range names {
+		t, out := s.compare(of, o)
+		if out != nil {
+			p.LeftOut = append(p.LeftOut, *out)
+			continue
+		}
+		from := byStart[startAbove(t.top)]
+		if from == nil {
+			from = &Source{Name: "ids_" + short(startAbove(t.top)), Start: startAbove(t.top), top: t.top, of: of}
+			byStart[from.Start] = from
+		}
+		if t.top > from.top {
+			from.top, from.of = t.top, of
+		}
+		from.Tables++
+		in := family{t.column.name, strings.Join(s.listeners(t), "\n")}
+		if families[in] == nil {
+			families[in] = map[name]string{}
+		}
+		families[in][of] = from.Name
+		p.tables++
+	}
+	for _, start := range slices.Sorted(maps.Keys(byStart)) {
+		p.Sources = append(p.Sources, *byStart[start])
+	}
+	for _, in := range slices.SortedFunc(maps.Keys(families), func(a, b family) int {
+		return cmp.Or(strings.Compare(a.column, b.column), strings.Compare(a.listeners, b.listeners))
+	}) {
+		p.Rules = append(p.Rules, in.rules(families[in], names)...)
+	}
+	p.warn()
+	return p
+}
+
+// listeners names those that have a table; nil: all.
+func (s *Survey) listeners(t *found) (list []string) {
+	if len(t.servers) == len(s.Shards) {
+		return nil
+	}
+	for _, i := range t.servers {
+		list = append(list, s.Shards[i].Name)
+	}
+	return list
+}
+
+// compare compares a table of all servers, and returns it, or why it is left out.
+func (s *Survey) compare(of name, o Options) (*found, *LeftOut) {
+	t := &found{of: of}
+	out := func(unread bool, format string, args ...any) (*found, *LeftOut) {
+		return nil, &LeftOut{of.String(), fmt.Sprintf(format, args...), unread}
+	}
+	if why := unnameable(of, o); why != "" {
+		return out(false, "%s", why)
+	}
+	reasons := map[string]string{} // why it has no id column, and the first shard that says so
+	for i, server := range s.said {
+		one := server.tables[of]
+		if one == nil {
+			continue
+		}
+		c, why := one.id()
+		if why != "" {
+			reasons[why] = s.Shards[i].Name
+			continue
+		}
+		if one.unread != nil {
+			return out(true, "MAX(%s) on %s is not known: %v", c.name, s.Shards[i].Name, one.unread)
+		}
+		if len(t.servers) > 0 && (c.name != t.column.name || c.declared() != t.column.declared()) {
+			return out(false, "the servers differ: column %s %s on %s, %s %s on %s", t.column.name, t.column.declared(), s.Shards[t.servers[0]].Name,
+				c.name, c.declared(), s.Shards[i].Name)
+		}
+		t.servers, t.column, t.top = append(t.servers, i), c, max(t.top, one.top)
+	}
+	switch why := slices.Sorted(maps.Keys(reasons)); {
+	case len(t.servers) == 0:
+		return out(false, "%s", strings.Join(why, "; "))
+	case len(why) > 0:
+		return out(false, "the servers differ: column %s gets ids on %s, and on %s: %s", t.column.name, s.Shards[t.servers[0]].Name, reasons[why[0]], why[0])
+	}
+	if start, most := startAbove(t.top), t.column.most(); start == 0 || start > most || most-start < leastLeft {
+		return out(false, "column %s is %s, which holds ids up to %d; from %d on, above its %d, fewer than %d are left: make it BIGINT",
+			t.column.name, t.column.declared(), most, start, t.top, uint64(leastLeft))
+	}
+	return t, nil
+}
+
+// unnameable says why no rule of a source can name a table.
+func unnameable(of name, o Options) string {
+	whole := of.schema + of.table
+	switch {
+	case of.schema == o.database():
+		return "it is of the database that idproxy keeps its state in"
+	case strings.ContainsAny(whole, ".*?`'\""):
+		return "its name has a character that rules do not have in names"
+	case strings.ContainsFunc(whole, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		return "its name is not of ASCII letters, and a series for each table needs such names"
+	}
+	return ""
+}
+
+const (
+	leastRoom = 100_000   // ids between the greatest and the start, at least
+	leastLeft = 1_000_000 // ids that a column must have left above the start
+)
+
+// startAbove is where series begin above an id. There is room for a tenth of all ids, and at least
+// leastRoom: rows that are stored while the proxies come into use. The start is rounded up to 1, 2 or
+// 5 and zeros, so that few sources are enough. It is 0 where there is no room.
+func startAbove(top uint64) uint64 {
+	least := top + max(top/10, leastRoom)
+	if least < top {
+		return 0
+	}
+	for unit := uint64(1); unit <= 1e18; unit *= 10 {
+		for _, digit := range []uint64{1, 2, 5} {
+			if start := digit * unit; start > least {
+				return start
+			}
+		}
+	}
+	return 0
+}
+
+// short writes a start as part of a name: 200k, 5m.
+func short(n uint64) string {
+	for _, unit := range []struct {
+		of   uint64
+		name string
+	}{{1e15, "p"}, {1e12, "t"}, {1e9, "g"}, {1e6, "m"}, {1e3, "k"}} {
+		if n%unit.of == 0 {
+			return strconv.FormatUint(n/unit.of, 10) + unit.name
+		}
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// Tables is how many tables get ids.
+func (p *Plan) Tables() int { return p.tables }
+
+// Partial reports whether something could not be asked.
+func (p *Plan) Partial() bool {
+	return slices.ContainsFunc(p.LeftOut, func(l LeftOut) bool { return l.Unread })
+}
+
+// warn says what may have been missed, and what the file needs.
+func (p *Plan) warn() {
+	for i, server := range p.survey.said {
+		if !server.all {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("on %s, account %s has no SELECT ON *.* by itself: tables that it may not see were not read, and have no rule",
+				p.survey.Shards[i].Name, server.account))
+		}
+	}
+	if p.tables == 0 {
+		p.Warnings = append(p.Warnings, "no table gets ids: no server shows one with an AUTO_INCREMENT column or an integer as its primary key that could")
+	}
+}

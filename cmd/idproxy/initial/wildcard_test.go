@@ -1,0 +1,103 @@
+package initial
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"idproxy/pattern"
+)
+
+// TestRules: by the first rule that matches it, each table has its own column and source, and tables
+// that are left out have none, whatever their names.
+func TestRules(t *testing.T) {
+	wildcards := 0
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		schemas, words := []string{"shop", "shop_1", "shop_2", "shop2"}, []string{"t", "order", "orders_", "log_2", "item", "x1"}
+		var all []name
+		for range 60 {
+			n := name{schemas[random.IntN(len(schemas))], fmt.Sprint(words[random.IntN(len(words))], random.IntN(12))}
+			if !slices.Contains(all, n) {
+				all = append(all, n)
+			}
+		}
+		families := map[family]map[name]string{{column: "id"}: {}, {column: "nr"}: {}, {column: "id", listeners: "a"}: {}}
+		for _, n := range all {
+			switch k := random.IntN(60); {
+			case k < 5: // left out
+			case k < 8:
+				families[family{column: "id", listeners: "a"}][n] = "one"
+			case k < 10:
+				families[family{column: "nr"}][n] = "one"
+			case k < 14:
+				families[family{column: "id"}][n] = "two"
+			default:
+				families[family{column: "id"}][n] = "one"
+			}
+		}
+		var list []Rule
+		for in, tables := range families {
+			list = append(list, in.rules(tables, all)...)
+		}
+		for _, n := range all {
+			want := ""
+			for in, tables := range families {
+				if tables[n] != "" {
+					want = in.column + " " + tables[n] + " " + in.listeners
+				}
+			}
+			if got := firstOf(list, n); got != want {
+				t.Fatalf("seed %d: %s has %q, want %q, by %+v", seed, n, got, want, list)
+			}
+		}
+		for _, r := range list {
+			if r.Tables > 1 {
+				wildcards++
+			}
+		}
+	}
+	if wildcards < 300 {
+		t.Errorf("%d wildcards", wildcards)
+	}
+}
+
+// firstOf is what the first rule says that matches a table.
+func firstOf(list []Rule, n name) string {
+	for _, r := range list {
+		var schema, table string
+		for i := range r.Table {
+			if r.Table[i] == '.' {
+				schema, table = r.Table[:i], r.Table[i+1:]
+			}
+		}
+		if (pattern.Table{Schema: schema, Name: table}).Match(n.schema, n.table, true) {
+			listeners := ""
+			for _, l := range r.Listeners {
+				listeners += l
+			}
+			return r.Column + " " + r.Source + " " + listeners
+		}
+	}
+	return ""
+}
+
+// TestStartAbove: a start has room below it, and is no more than a few times the greatest id.
+func TestStartAbove(t *testing.T) {
+	for _, tt := range []struct{ top, start uint64 }{
+		{0, 200_000},
+		{99_999, 200_000},
+		{100_000, 500_000},
+		{9_000_000, 10_000_000},
+		{9_100_000, 20_000_000},
+		{1 << 31, 5_000_000_000},
+		{4e18, 5e18},
+		{1<<63 - 1, 0},
+		{1<<64 - 1, 0},
+	} {
+		if got := startAbove(tt.top); got != tt.start {
+			t.Errorf("above %d: %d, want %d", tt.top, got, tt.start)
+		}
+	}
+}

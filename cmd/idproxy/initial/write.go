@@ -1,0 +1,50 @@
+package initial
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Write writes a file as a whole or not at all. A file that is there stays, unless it may be
+// replaced.
+func Write(path string, text []byte, replace bool) (err error) {
+	if err := Free(path, replace); err != nil {
+		return err
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".idproxy-init-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name()) //nolint:errcheck // it is gone when all went well
+	_, err = temporary.Write(text)
+	if err == nil {
+		err = errors.Join(temporary.Chmod(0o644), temporary.Sync()) // it has no secrets, and serve may be another user
+	}
+	if err := errors.Join(err, temporary.Close()); err != nil {
+		return err
+	}
+	if replace {
+		return os.Rename(temporary.Name(), path)
+	}
+	if err = os.Link(temporary.Name(), path); errors.Is(err, fs.ErrExist) { // it came meanwhile
+		return there(path)
+	}
+	return err
+}
+
+// Free returns an error where a file is in the way.
+func Free(path string, replace bool) error {
+	if _, err := os.Lstat(path); err == nil && !replace {
+		return there(path)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func there(path string) error {
+	return fmt.Errorf("file %s is there already, and stays as it is: name another one, or add --force", path)
+}
