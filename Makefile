@@ -40,11 +40,11 @@ test test-matrix test-long: export TMPDIR := $(shell [ "$$(df --output=avail -m 
 DRIVEN := ./integration/{dynamic,genes,lifecycle,load,names,parity,prepared,random,replies,selects,sizes,wide}
 
 test: ## every kind of comparison, on both servers; within twelve minutes
-	$(INSTALL) mariadb mariadb118 mysql redis etcd zookeeper gcc clients browser prometheus haproxy sysbench
+	$(INSTALL) mariadb mariadb118 mysql redis etcd zookeeper gcc clients browser prometheus haproxy sysbench sandbox
 	$(call ALL,-timeout=40m) | go run ./integration/testrun
 
 test-matrix: ## the same comparisons over more servers, modes, character sets, triggers, sizes and seeds, and over the other engine; each fuzz target for FUZZTIME
-	$(INSTALL) mariadb mariadb118 mysql redis etcd zookeeper gcc clients browser prometheus haproxy sysbench
+	$(INSTALL) mariadb mariadb118 mysql redis etcd zookeeper gcc clients browser prometheus haproxy sysbench sandbox
 	IDPROXY_MATRIX=1 go test -count=1 -timeout=100m -json -p 3 ./integration/oracle $(WIDE) | go run ./integration/testrun
 	IDPROXY_MATRIX=1 go test -count=1 -timeout=20m -json ./integration/simulation | go run ./integration/testrun
 	IDPROXY_ENGINE=goroutines go test -vet=off -count=1 -timeout=40m -json -p 3 $(DRIVEN) | go run ./integration/testrun
@@ -52,7 +52,7 @@ test-matrix: ## the same comparisons over more servers, modes, character sets, t
 	GOOS=darwin go build -o /dev/null ./cmd/idproxy
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
-	$(INSTALL) mariadb mariadb118 mysql redis etcd zookeeper gcc clients browser prometheus haproxy sysbench
+	$(INSTALL) mariadb mariadb118 mysql redis etcd zookeeper gcc clients browser prometheus haproxy sysbench sandbox
 	go vet -tags=long ./...
 	export IDPROXY_STATEMENTS=20000; $(call ALL,-timeout=6h -tags=long) | go run ./integration/testrun
 	scripts/fuzz.sh 10m

@@ -16,6 +16,7 @@
 #   gcc       a C compiler, without which Go has no race detector
 #   haproxy   for benchmarks
 #   sysbench  for benchmarks: a client that is libmariadb
+#   sandbox   strace, and systemd-analyze, which needs no systemd that runs
 #   redis     Redis from Debian, without its system service
 #   prometheus
 #             promtool from Debian's package, unpacked into .tools/prometheus
@@ -179,6 +180,7 @@ install_client() { has mysql || has mariadb || apt_install mariadb-client-core; 
 install_gcc() { has gcc || apt_install gcc libc6-dev; }
 install_haproxy() { has haproxy || apt_install haproxy; }
 install_sysbench() { has sysbench || apt_install sysbench; }
+install_sandbox() { has strace systemd-analyze || apt_install strace systemd; }
 
 # The program is in redis-tools under another name, by which it tells what to be; the package redis-server adds the service.
 install_redis() {
@@ -213,7 +215,7 @@ exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mariadb118 | mysql | client | clients | browser | gcc | haproxy | sysbench | redis | etcd | zookeeper | prometheus) "install_$what" ;;
+  mariadb | mariadb118 | mysql | client | clients | browser | gcc | haproxy | sysbench | sandbox | redis | etcd | zookeeper | prometheus) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done

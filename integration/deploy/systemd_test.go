@@ -1,0 +1,243 @@
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"idproxy/integration/harness"
+)
+
+const unitFile = "deploy/systemd/idproxy.service"
+
+func readUnit(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, unitFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// mostExposed is what systemd-analyze may say of the unit, from 0 to 10.
+const mostExposed = 2.0
+
+// exposure is what systemd-analyze says of a unit.
+func exposure(t *testing.T, unit string) float64 {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "idproxy.service")
+	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	found := regexp.MustCompile(`Overall exposure level for idproxy\.service: ([\d.]+)`).FindSubmatch(out)
+	if found == nil {
+		t.Fatalf("systemd-analyze names no level:\n%s", out)
+	}
+	level, err := strconv.ParseFloat(string(found[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return level
+}
+
+// TestUnitIsClosed holds how much of the machine the service can reach.
+func TestUnitIsClosed(t *testing.T) {
+	unit := readUnit(t)
+	if level := exposure(t, unit); level >= mostExposed {
+		t.Errorf("exposure %.1f, want less than %.1f: systemd-analyze security --offline=true %s", level, mostExposed, unitFile)
+	}
+	open := regexp.MustCompile(`(?m)^(SystemCall|Restrict|Capability)\w+=.*\n`).ReplaceAllString(unit, "")
+	if level := exposure(t, open); level < mostExposed {
+		t.Errorf("exposure %.1f without the filters: the test finds nothing", level)
+	}
+}
+
+// callsOf are the system calls of a set of systemd, or the one of that name.
+func callsOf(t *testing.T, name string) (calls []string) {
+	t.Helper()
+	if !strings.HasPrefix(name, "@") {
+		return []string{name}
+	}
+	out, err := exec.Command("systemd-analyze", "--no-pager", "syscall-filter", name).Output()
+	if err != nil {
+		t.Fatalf("set %s: %v", name, err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if word := strings.TrimSpace(line); strings.HasPrefix(line, " ") && !strings.HasPrefix(word, "#") {
+			calls = append(calls, callsOf(t, word)...)
+		}
+	}
+	return calls
+}
+
+// allowed are the system calls that a unit's filter lets pass. The first line is what may pass, as
+// it has no ~; each later one adds to it or takes away.
+func allowed(t *testing.T, unit string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, name := range callsOf(t, "@default") {
+		all[name] = true
+	}
+	for _, m := range regexp.MustCompile(`(?m)^SystemCallFilter=(~?)(.+)$`).FindAllStringSubmatch(unit, -1) {
+		for name := range strings.FieldsSeq(m[2]) {
+			for _, call := range callsOf(t, name) {
+				if m[1] == "~" {
+					delete(all, call)
+				} else {
+					all[call] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// tracedRun serves, reads its configuration again, is upgraded and ends; it returns the system calls
+// of both processes.
+func tracedRun(t *testing.T) []string {
+	t.Helper()
+	server := harness.MySQL(t)
+	db := harness.Database(t, server)
+	direct := harness.Open(t, server.Config(db), "")
+	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, v INT)")
+	program, err := harness.Build(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	counts, traced := filepath.Join(dir, "counts"), filepath.Join(dir, "traced")
+	// The tracer is beside the program, which keeps its process id and gets its signals.
+	script := fmt.Sprintf("#!/bin/sh\nexec strace -D -f -qq -c -o '%s' '%s' \"$@\"\n", counts, program)
+	if err := os.WriteFile(traced, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(server.Config("").Passwd), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(`
+listeners:
+  - {name: a, listen: "127.0.0.1:0", upstream: %[1]q, tls: {cert: %[3]s/server.pem, key: %[3]s/server.key}, account: {user: %[6]q, password: "${file:password}"}}
+  - {name: u, listen: "unix:%[4]s/u.sock", upstream: "unix:%[5]s", upstream_tls: {mode: disabled}}
+admin: {listen: "unix:%[4]s/admin.sock"}
+stores: {here: {file: {dir: data}}}
+sources: {ids: {segment: {store: here, start: 1000}}}
+rules: [{table: %[2]s.t, column: id, source: ids}]
+`, server.Addr, db, server.Dir, dir, server.Socket, server.Config("").User)
+	p, err := harness.Launch(t.Context(), traced, harness.Spec{Config: config, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil { // the successor is of its process group
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("log of idproxy:\n%s", p.LogTail(60))
+		}
+	})
+	insert := func(name string) {
+		t.Helper()
+		c := server.Config(db)
+		c.Addr = p.Addr(name)
+		if name == "u" {
+			c.Net, c.Addr = "unix", filepath.Join(dir, "u.sock")
+		}
+		pool := harness.Open(t, c, "")
+		harness.MustExec(t, pool, "INSERT INTO t (v) VALUES (1)")
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	signal := func(pid int, sig syscall.Signal, until string) []string {
+		t.Helper()
+		if err := syscall.Kill(pid, sig); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			if found := regexp.MustCompile(until).FindStringSubmatch(p.Log()); found != nil {
+				return found
+			}
+		}
+		t.Fatalf("the log does not say %q:\n%s", until, p.LogTail(40))
+		return nil
+	}
+	insert("a")
+	insert("u")
+	signal(p.PID(), syscall.SIGHUP, `msg="configuration reloaded"`)
+	found := signal(p.PID(), syscall.SIGUSR2, `msg="a successor serves" process\.pid=(\d+)`)
+	insert("a")
+	insert("u")
+	successor, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(successor, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	return countedCalls(t, counts)
+}
+
+// countedCalls reads what strace counted, which it writes when the last process has ended.
+func countedCalls(t *testing.T, path string) (calls []string) {
+	t.Helper()
+	var text []byte
+	for deadline := time.Now().Add(2 * time.Minute); !bytes.HasSuffix(text, []byte(" total\n")); time.Sleep(50 * time.Millisecond) {
+		text, _ = os.ReadFile(path) // it may not be there yet
+		if time.Now().After(deadline) {
+			t.Fatalf("strace does not end: %q", text)
+		}
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 5 || fields[0] == "%" || strings.HasPrefix(fields[0], "-") {
+			continue
+		}
+		if call := fields[len(fields)-1]; call != "total" {
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+// TestUnitFilter: a run makes no system call that the unit's filter would refuse.
+func TestUnitFilter(t *testing.T) {
+	t.Parallel()
+	unit := readUnit(t)
+	calls := tracedRun(t)
+	for _, want := range []string{"execve", "accept4", "connect", "fsync"} {
+		if !slices.Contains(calls, want) {
+			t.Errorf("strace has not seen %s in %q: it did not follow the run", want, calls)
+		}
+	}
+	beyond := func(filter string) (refused []string) {
+		passes := allowed(t, filter)
+		for _, call := range calls {
+			if !passes[call] {
+				refused = append(refused, call)
+			}
+		}
+		return refused
+	}
+	if refused := beyond(unit); refused != nil {
+		t.Errorf("the filter of %s refuses %q", unitFile, refused)
+	}
+	if refused := beyond(unit + "SystemCallFilter=~@network-io\n"); !slices.Contains(refused, "connect") {
+		t.Errorf("without @network-io it refuses %q only", refused)
+	}
+	t.Logf("%d system calls, of %d that pass", len(calls), len(allowed(t, unit)))
+}
