@@ -21,6 +21,7 @@ func check(d *document, c *Config) {
 	checkAdmin(d, c.Admin)
 	checkTrace(d, c.Log.Trace)
 	checkDrain(d, c)
+	checkNetwork(d, "limits/sessions_per_network", c.Limits.SessionsPerNetwork)
 	if at, ok := d.vals["limits/sessions"]; ok && c.Limits.Sessions == 0 && !d.failedAt(at) {
 		d.fail(at, "\"sessions\" must be at least 1, got 0")
 	}

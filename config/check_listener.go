@@ -30,6 +30,11 @@ func checkListeners(d *document, c *Config) {
 		checkUpstreams(d, l, path)
 		checkTLS(d, l, path)
 		checkProxyProtocol(d, l, path)
+		checkNetworks(d, path+"/allow", l.Allow)
+		if d.has(path+"/allow") && len(l.Allow) == 0 && d.sound(path+"/allow") {
+			d.fail(d.vals[path+"/allow"], "\"allow\" is empty, so no client could connect: add networks, or remove it")
+		}
+		checkNetwork(d, path+"/limits/sessions_per_network", l.Limits.SessionsPerNetwork)
 	}
 }
 
@@ -79,12 +84,31 @@ func checkTLS(d *document, l *Listener, path string) {
 }
 
 func checkProxyProtocol(d *document, l *Listener, path string) {
-	if l.ProxyProtocol == nil {
+	if l.ProxyProtocol != nil {
+		checkNetworks(d, path+"/proxy_protocol/accept", l.ProxyProtocol.Accept)
+	}
+}
+
+// checkNetworks looks at a list of networks.
+func checkNetworks(d *document, path string, all []string) {
+	for i, network := range all {
+		if p, err := netip.ParsePrefix(network); (err != nil || p.Addr().Is4In6()) && network != "" {
+			d.fail(d.vals[item(path, i)], "%s is no network: write it like 10.0.0.0/8 or fd00::/8", quote(network))
+		}
+	}
+}
+
+// checkNetwork looks at what tells networks of clients apart.
+func checkNetwork(d *document, path string, n *Network) {
+	if n == nil || !d.sound(path) {
 		return
 	}
-	for i, network := range l.ProxyProtocol.Accept {
-		if p, err := netip.ParsePrefix(network); (err != nil || p.Addr().Is4In6()) && network != "" {
-			d.fail(d.vals[item(path+"/proxy_protocol/accept", i)], "%s is no network: write it like 10.0.0.0/8 or fd00::/8", quote(network))
+	if n.Limit == 0 {
+		d.fail(d.vals[path+"/limit"], "\"limit\" must be at least 1, got 0")
+	}
+	for key, bits := range map[string][2]uint64{"ipv4": {n.IPv4, 32}, "ipv6": {n.IPv6, 128}} {
+		if bits[0] == 0 || bits[0] > bits[1] {
+			d.fail(d.vals[path+"/"+key], "%q must be from 1 to %d bits, got %d", key, bits[1], bits[0])
 		}
 	}
 }

@@ -36,10 +36,34 @@ const (
 // Limits bound what clients can make the proxy hold.
 type Limits struct {
 	Sessions       uint64        `yaml:"sessions"`        // at once, over all listeners; default 10000
+	Logins         uint64        `yaml:"logins"`          // of those, the ones that have not logged in; default half of sessions
 	Handshake      time.Duration `yaml:"handshake"`       // from accept to the server's final OK; default 10s
 	ConnectTimeout time.Duration `yaml:"connect_timeout"` // until a server has accepted, all its addresses taken together; default 3s where there are several servers, else that of handshake
 	Statement      Size          `yaml:"statement"`       // most bytes of one statement held in memory; default 256MiB
+	Held           Size          `yaml:"held"`            // most bytes of memory for the statements that all sessions hold; default 1GiB
 	IDWait         time.Duration `yaml:"id_wait"`         // longest wait of an INSERT for ids; default 2s
+
+	// Those of each listener that does not have its own.
+	SessionsPerUser    uint64   `yaml:"sessions_per_user"`    // that have logged in; default: any number
+	SessionsPerNetwork *Network `yaml:"sessions_per_network"` // default: any number
+	IdleTimeout        Span     `yaml:"idle_timeout"`         // without a command, in no transaction; default: none
+	TransactionTimeout Span     `yaml:"transaction_timeout"`  // without a command, in a transaction; default: none
+}
+
+// ListenerLimits are those of one listener. What it does not have, Limits say.
+type ListenerLimits struct {
+	Sessions           uint64   `yaml:"sessions"` // at once, of this listener; default: as many as over all
+	SessionsPerUser    uint64   `yaml:"sessions_per_user"`
+	SessionsPerNetwork *Network `yaml:"sessions_per_network"`
+	IdleTimeout        Span     `yaml:"idle_timeout"`
+	TransactionTimeout Span     `yaml:"transaction_timeout"`
+}
+
+// Network bounds the sessions of clients whose addresses begin alike.
+type Network struct {
+	Limit uint64 `yaml:"limit,required"`
+	IPv4  uint64 `yaml:"ipv4"` // bits that are alike; default 32, each address by itself
+	IPv6  uint64 `yaml:"ipv6"` // default 64
 }
 
 // TCP says when a client or a server that vanished without a word is noticed. Both are for Linux;

@@ -102,7 +102,7 @@ rules: [{table: shop.orders, column: id, source: order_id}]
 			Schema: "shop", Table: "orders", Column: "id", Source: "order_id",
 			Explicit: "keep", Unsupported: "reject", LastInsertID: "server", Mode: "enforce",
 		}},
-		Limits:          Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20, IDWait: 2 * time.Second},
+		Limits:          Limits{Sessions: 10000, Logins: 5000, Handshake: 10 * time.Second, Statement: 256 << 20, Held: 1 << 30, IDWait: 2 * time.Second},
 		TCP:             TCP{Keepalive: Span(30 * time.Second)},
 		ShutdownTimeout: 30 * time.Second,
 		Engine:          EngineLoops,
@@ -122,7 +122,8 @@ listeners:
     account: {user: idproxy, password: "${PW}"}
     tls: {cert: server.pem, key: /abs/server.key, client_ca: ca.pem}
     upstream_tls: {mode: required, ca: ca.pem, server_name: db1}
-  - {listen: unix:/run/idproxy.sock, upstream: db.example.com:3306}
+  - {listen: unix:/run/idproxy.sock, upstream: db.example.com:3306, allow: [10.0.0.0/8, "fd00::/8"],
+     limits: {sessions: 2, sessions_per_network: {limit: 1}, idle_timeout: 1m}}
   - {listen: :1, upstreams: [db1:3306, unix:run/mysqld.sock], writable: true, account: {user: idproxy}}
 stores:
   main: {mysql: {dsn: "idproxy:${PW}@tcp(127.0.0.1:3306)/idproxy"}}
@@ -139,7 +140,8 @@ rules:
   - {table: "shop_?.*", column: id, source: order.id, explicit: reject, unsupported: forward, mode: observe, listeners: [listener1]}
 ids: {redis: {listen: 127.0.0.1:6399, max_incrby: 5000, users: {default: {password: "${PW}"}, reader: {password: x, sources: [each, other], max_incrby: 10}}},
       http: {listen: "unix:run/ids", max_n: 5000, tinyid_step: 200, users: {billing: {token: "${TOKEN}", sources: [each, "u*"], max_n: 10, rate: 7}, all: {token: 0123456789abcdefg}}}}
-limits: {sessions: 5, handshake: 1m, connect_timeout: 500ms, statement: 64KiB, id_wait: 300ms}
+limits: {sessions: 5, logins: 3, handshake: 1m, connect_timeout: 500ms, statement: 64KiB, held: 1MiB, id_wait: 300ms, sessions_per_user: 4,
+         sessions_per_network: {limit: 7, ipv4: 24}, idle_timeout: 1h, transaction_timeout: 2m}
 tcp: {keepalive: 0, user_timeout: 1m}
 shutdown_timeout: "${TIME}"
 engine: goroutines
@@ -183,7 +185,15 @@ log: {level: debug, format: json}
 		{"ids", c.IDs.Redis.Listen.String() + " " + string(c.IDs.Redis.Users[0].Password), `127.0.0.1:6399 p: "}{'#@/`},
 		{"user", c.IDs.Redis.Users[1].Name + " " + strings.Join(c.IDs.Redis.Users[1].Sources, " "), "reader each other"},
 		{"INCRBY", []uint64{c.IDs.Redis.MaxIncrBy, c.IDs.Redis.Users[0].MaxIncrBy, c.IDs.Redis.Users[1].MaxIncrBy}, []uint64{5000, 5000, 10}},
-		{"limits", c.Limits, Limits{Sessions: 5, Handshake: time.Minute, ConnectTimeout: 500 * time.Millisecond, Statement: 64 << 10, IDWait: 300 * time.Millisecond}},
+		{"limits", c.Limits, Limits{
+			Sessions: 5, Logins: 3, Handshake: time.Minute, ConnectTimeout: 500 * time.Millisecond, Statement: 64 << 10, Held: 1 << 20, IDWait: 300 * time.Millisecond,
+			SessionsPerUser: 4, SessionsPerNetwork: &Network{7, 24, 64}, IdleTimeout: Span(time.Hour), TransactionTimeout: Span(2 * time.Minute),
+		}},
+		{"allow", c.Listeners[1].Allow, []string{"10.0.0.0/8", "fd00::/8"}},
+		{"limits of a listener", c.Bounds(&c.Listeners[1]), ListenerLimits{
+			Sessions: 2, SessionsPerUser: 4, SessionsPerNetwork: &Network{1, 32, 64}, IdleTimeout: Span(time.Minute), TransactionTimeout: Span(2 * time.Minute),
+		}},
+		{"limits of another", c.Bounds(&l).SessionsPerNetwork.Limit, uint64(7)},
 		{"tcp", c.TCP, TCP{UserTimeout: Span(time.Minute)}},
 		{"shutdown_timeout", c.ShutdownTimeout, 45 * time.Second},
 		{"engine", c.Engine, EngineGoroutines},

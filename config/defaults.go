@@ -15,7 +15,7 @@ const (
 )
 
 func (c *Config) setDefaults() {
-	c.Limits = Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20, IDWait: 2 * time.Second}
+	c.Limits = Limits{Sessions: 10000, Handshake: 10 * time.Second, Statement: 256 << 20, Held: 1 << 30, IDWait: 2 * time.Second}
 	c.TCP.Keepalive = Span(30 * time.Second)
 	c.ShutdownTimeout = 30 * time.Second
 	c.Engine = EngineGoroutines
@@ -26,6 +26,8 @@ func (c *Config) setDefaults() {
 }
 
 func (l *Listener) setDefaults() { l.UpstreamTLS.Mode = TLSAsClient }
+
+func (n *Network) setDefaults() { n.IPv4, n.IPv6 = 32, 64 }
 
 func (t *ListenerTLS) setDefaults() { t.Mode = TLSOptional }
 
@@ -68,6 +70,9 @@ func (g *Gene) setDefaults() { g.By = GeneMod }
 // complete fills the defaults that depend on other keys and joins relative paths
 // to the folder of the file.
 func (c *Config) complete() {
+	if c.Limits.Logins == 0 {
+		c.Limits.Logins = max(c.Limits.Sessions/2, 1)
+	}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
 		if l.Name == "" {

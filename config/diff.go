@@ -9,7 +9,7 @@ import (
 )
 
 // Diff lists by key path, in a fixed order, what differs between the configuration
-// in force and a new one and cannot change while the program runs: any listener but for its account's password,
+// in force and a new one and cannot change while the program runs: any listener but for its account's password, its limits and allow,
 // the definition of a store or source that exists, admin, ids, order, engine and log.format. An
 // empty list means that new can be put in force: it differs at most in rules,
 // limits, tcp, log.level, log.trace, drain, shutdown_timeout and in stores and sources that old does not
@@ -19,7 +19,7 @@ import (
 // written out at its default is no change. Where things stand in the file never is.
 func Diff(old, new *Config) (needsRestart []string) {
 	var d differ
-	d.named("listeners", byName(withoutPasswords(old.Listeners)), byName(withoutPasswords(new.Listeners)))
+	d.named("listeners", byName(withoutLive(old.Listeners)), byName(withoutLive(new.Listeners)))
 	before := byName(old.Listeners)
 	for _, l := range new.Listeners {
 		if _, ok := before.get(l.Name); !ok {
@@ -102,10 +102,11 @@ func hidden(a, b *Rule, earlier []*Rule) bool {
 	})
 }
 
-// withoutPasswords are listeners whose accounts have none.
-func withoutPasswords(all []Listener) []Listener {
+// withoutLive are listeners without what can change while they listen.
+func withoutLive(all []Listener) []Listener {
 	all = slices.Clone(all)
 	for i := range all {
+		all[i].Allow, all[i].Limits = nil, ListenerLimits{}
 		if a := all[i].Account; a != nil {
 			all[i].Account = &Account{User: a.User}
 		}

@@ -31,6 +31,7 @@ func TestDiff(t *testing.T) {
 		{name: "a default written out", old: "store: main", new: "store: main, step: 1000, key: ids"},
 		{name: "rules", old: "shop.orders", new: "shop.lines"},
 		{name: "live keys", old: "rules:", new: "limits: {sessions: 5}\ntcp: {keepalive: 1m}\nlog: {level: debug, trace: {user: app}}\nshutdown_timeout: 1s\ndrain: {delay: 1ms, spread: 1ms}\nrules:"},
+		{name: "live keys of a listener", old: `upstream: "h:2"`, new: `upstream: "h:2", allow: [10.0.0.0/8], limits: {sessions: 3}`},
 		{name: "new store and source", old: "sources:", new: "  other: {file: {dir: d}}\nsources:\n  more: {segment: {store: other}}"},
 		{name: "engine", old: "rules:", new: "engine: goroutines\nrules:", want: []string{"engine (changed)"}},
 		{name: "format of the log", old: "rules:", new: "log: {format: json}\nrules:", want: []string{"log.format (changed)"}},

@@ -80,7 +80,7 @@ func TestExampleComments(t *testing.T) {
 		t.Fatal(err)
 	}
 	commented := regexp.MustCompile(`(?m)^( *)# ( *(?:- )?[a-z_0-9]+:(?: [^ ].*| +#.*)?)$`)
-	prose := regexp.MustCompile(`(?m)^ *# (listeners|account|tls|upstream_tls|proxy_protocol|stores|sources|segment|snowflake|rules|admin|ids|order|tcp): .*$`)
+	prose := regexp.MustCompile(`(?m)^ *# (?:(?:listeners|account|tls|upstream_tls|proxy_protocol|stores|sources|segment|snowflake|rules|admin|ids|order|tcp): |(?:allow|limits): [a-z]).*$`)
 	text := string(data)
 	head := strings.Index(text, "\n# listeners: one")
 	text = commented.ReplaceAllString(prose.ReplaceAllString(text[head:], ""), "$1$2")

@@ -30,6 +30,8 @@ type Listener struct {
 	TLS           *ListenerTLS   `yaml:"tls"`                              // default: no TLS offered to clients
 	UpstreamTLS   UpstreamTLS    `yaml:"upstream_tls"`
 	ProxyProtocol *ProxyProtocol `yaml:"proxy_protocol"` // default: none
+	Allow         []string       `yaml:"allow"`          // networks (CIDR) from which clients may connect; default: all
+	Limits        ListenerLimits `yaml:"limits"`
 }
 
 // Servers are those behind the listener, in their order.
@@ -51,6 +53,18 @@ func (c *Config) ConnectTimeout(l *Listener) time.Duration {
 		return min(cmp.Or(c.Limits.ConnectTimeout, c.Limits.Handshake), c.Limits.Handshake)
 	}
 	return min(cmp.Or(c.Limits.ConnectTimeout, connectTimeout), c.Limits.Handshake/time.Duration(servers+1))
+}
+
+// Bounds are the limits of a listener: its own, and where it has none those of all.
+func (c *Config) Bounds(l *Listener) ListenerLimits {
+	own, all := l.Limits, c.Limits
+	return ListenerLimits{
+		Sessions:           own.Sessions,
+		SessionsPerUser:    cmp.Or(own.SessionsPerUser, all.SessionsPerUser),
+		SessionsPerNetwork: cmp.Or(own.SessionsPerNetwork, all.SessionsPerNetwork),
+		IdleTimeout:        cmp.Or(own.IdleTimeout, all.IdleTimeout),
+		TransactionTimeout: cmp.Or(own.TransactionTimeout, all.TransactionTimeout),
+	}
 }
 
 // reaches reports whether one of the servers is reached over a network.

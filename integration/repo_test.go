@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 	"cmd/idproxy/admin":   {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
 		"cmd/idproxy/admin", "cmd/idproxy/handover", "cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
-		"config", "idsource", "idsource/access", "idsource/httpapi", "idsource/resp", "inside", "monitor", "proxy", "proxy/choice", "proxy/dial", "proxy/stats", "rewriter/grammar", "rule",
+		"config", "idsource", "idsource/access", "idsource/httpapi", "idsource/resp", "inside", "monitor", "proxy", "proxy/choice", "proxy/dial", "proxy/limit", "proxy/stats", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/check": {
 		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",

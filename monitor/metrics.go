@@ -39,6 +39,7 @@ var metrics = []metric{
 		out(float64(s.Config.Failed), "failed")
 	}),
 	gauge("config_reload_failed", "1 when the last reload failed.", nil, func(s *State, out emit) { out(one(s.Config.Problem != "")) }),
+	gauge("held_bytes", "Memory of the statements that sessions hold, which limits.held bounds.", nil, func(s *State, out emit) { out(float64(s.HeldBytes)) }),
 	gauge("draining", "1 while idproxy lets its sessions go.", nil, func(s *State, out emit) { out(one(s.Draining)) }),
 	gauge("drain_phase", "1 for how far it is in that.", []string{"phase"}, func(s *State, out emit) {
 		for _, phase := range Phases() {
@@ -82,6 +83,11 @@ var metrics = []metric{
 	})),
 	counter("login_timeouts_total", "Sessions that ended because their login took longer than limits.handshake.", []string{"listener"}, eachListener(func(l *Listener, out emit) {
 		out(float64(l.Silent), l.Name)
+	})),
+	counter("limited_total", "What a limit refused or closed, by its key: sessions, logins and, of held, statements.", []string{"listener", "limit"}, eachListener(func(l *Listener, out emit) {
+		for _, n := range l.Limited {
+			out(float64(n.Count), l.Name, n.Limit)
+		}
 	})),
 	counter("bytes_total", "Bytes of the MySQL protocol, before TLS, by where they came from.", []string{"listener", "from"}, eachListener(func(l *Listener, out emit) {
 		out(float64(l.FromClient), l.Name, "client")

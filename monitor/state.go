@@ -47,8 +47,9 @@ type State struct {
 	Time      time.Time  `json:"time"`
 	Version   string     `json:"version"`
 	Started   time.Time  `json:"started"`
-	Draining  bool       `json:"draining"` // it lets its sessions go
-	Phase     string     `json:"phase"`    // how far it is in that, one of Phases
+	Draining  bool       `json:"draining"`   // it lets its sessions go
+	HeldBytes int64      `json:"held_bytes"` // of memory, for statements that sessions hold
+	Phase     string     `json:"phase"`      // how far it is in that, one of Phases
 	Config    Config     `json:"config"`
 	Listeners []Listener `json:"listeners"`
 	Sources   []Source   `json:"sources"`
@@ -95,6 +96,7 @@ type Listener struct {
 	LoggingIn  uint64      `json:"logging_in"`     // open, not logged in yet
 	Accepted   uint64      `json:"sessions_total"` // since the start
 	Silent     uint64      `json:"login_timeouts"` // of those, the ones that ended because their login took too long
+	Limited    []Limited   `json:"limited"`        // by limits that were reached at least once
 	FromClient uint64      `json:"bytes_from_client"`
 	FromServer uint64      `json:"bytes_from_server"`
 	Statements []Statement `json:"statements"` // those that were counted at least once
@@ -103,6 +105,12 @@ type Listener struct {
 	HeldTime  Milliseconds `json:"held_ms"`
 	Questions []Question   `json:"hidden_questions"`
 	Errors    []Error      `json:"errors"`
+}
+
+// Limited counts what one limit refused or closed.
+type Limited struct {
+	Limit string `json:"limit"` // its key
+	Count uint64 `json:"count"`
 }
 
 // serverProblem names the server whose problem it is; of several, each has said its own.

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
+	"idproxy/proxy/limit"
 	"idproxy/proxy/loop"
 )
 
@@ -36,9 +38,10 @@ type inlet struct {
 	raw  *rawInlet      // nil over TLS and of a loop
 	read *atomic.Uint64 // counts the bytes that came
 
-	box   *[]byte // the buffer; nil when nothing is held
-	r, w  int     // bytes not consumed yet, in it
-	class int     // of the next buffer, by what the last ones held
+	box   *[]byte      // the buffer; nil when nothing is held
+	held  *limit.Bytes // has counted the buffer; nil: it is not counted
+	r, w  int          // bytes not consumed yet, in it
+	class int          // of the next buffer, by what the last ones held
 }
 
 // rawInlet reads from a socket that Go's own poller waits for.
@@ -181,18 +184,73 @@ func (in *inlet) makeRoom() {
 	}
 }
 
+// keep counts the memory of what is not consumed while more is waited for, and sees to room for that.
+// The smallest buffers are not counted. It reports false when of is full.
+func (in *inlet) keep(of *limit.Bytes, most int) bool {
+	if in.r > 0 {
+		copy(*in.box, in.bytes())
+		in.r, in.w = 0, in.w-in.r
+	}
+	size := len(*in.box)
+	full := in.w == size
+	if full {
+		size = nextSize(size)
+	}
+	more := size
+	if in.held != nil {
+		more -= len(*in.box)
+	}
+	switch {
+	case size == bufferSizes[0] || more == 0:
+		return true
+	case of.Take(more, most):
+		if full {
+			in.held = nil // what was counted goes on to the larger one
+			in.grow()
+		}
+		in.held = of
+		return true
+	case in.w <= bufferSizes[0]/2: // what is left of commands that were consumed
+		small := *in
+		in.box, in.held = getBuffer(0), nil
+		copy(*in.box, small.bytes())
+		small.release()
+		return true
+	}
+	return false
+}
+
+// count counts the buffer, if it is not and not of the smallest. It reports false when of is full.
+func (in *inlet) count(of *limit.Bytes, most int) bool {
+	if in.held != nil || len(*in.box) == bufferSizes[0] {
+		return true
+	}
+	if !of.Take(len(*in.box), most) {
+		return false
+	}
+	in.held = of
+	return true
+}
+
+// nextSize returns the size of the buffer after one of a size.
+func nextSize(size int) int {
+	for _, next := range bufferSizes {
+		if next > size {
+			return next
+		}
+	}
+	return 2 * size
+}
+
 // grow moves the bytes held to a larger buffer.
 func (in *inlet) grow() {
 	old := *in
-	in.box = nil
-	for class, size := range bufferSizes {
-		if size > len(*old.box) {
-			in.box = getBuffer(class)
-			break
-		}
-	}
-	if in.box == nil {
-		larger := make([]byte, 2*len(*old.box))
+	in.box, in.held = nil, nil
+	size := nextSize(len(*old.box))
+	if class := slices.Index(bufferSizes[:], size); class >= 0 {
+		in.box = getBuffer(class)
+	} else {
+		larger := make([]byte, size)
 		in.box = &larger
 	}
 	copy(*in.box, *old.box)
@@ -203,11 +261,12 @@ func (in *inlet) grow() {
 // the sizes that are pooled goes to the garbage.
 func (in *inlet) release() {
 	if in.box != nil {
-		for class, size := range bufferSizes {
-			if size == len(*in.box) {
-				buffers[class].Put(in.box)
-			}
+		if in.held != nil {
+			in.held.Give(len(*in.box))
+		}
+		if class := slices.Index(bufferSizes[:], len(*in.box)); class >= 0 {
+			buffers[class].Put(in.box)
 		}
 	}
-	in.box, in.r, in.w = nil, 0, 0
+	in.box, in.held, in.r, in.w = nil, nil, 0, 0
 }

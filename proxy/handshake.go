@@ -38,6 +38,9 @@ func (s handshake) run() error {
 	if err != nil {
 		return err
 	}
+	if err := s.come(from); err != nil {
+		return err
+	}
 	hello, err := s.greet(from)
 	if err != nil {
 		return err
@@ -51,13 +54,18 @@ func (s handshake) run() error {
 		s.abandon(offered)
 		return e
 	}
+	s.guest.Awaited.Store(true)
 	if _, err := s.client.Write(wire.AppendPacket(nil, 0, raw)); err != nil {
 		s.abandon(offered)
 		return errClientGone
 	}
 	r, err := s.respond(offered)
+	s.guest.Awaited.Store(false)
 	if err != nil {
 		return err
+	}
+	if e := s.userFull(r.User); e != nil {
+		return s.refuse(e, r.seq, offered)
 	}
 	if s.l.ClientsNeedTLS && sideOf(s.client) == bridge.Plain {
 		return s.refuse(clienterr.TLSRequired(offered&uint64(mysql.CLIENT_SSL) != 0), r.seq, offered)
@@ -163,7 +171,9 @@ func (s handshake) origin() (origin.Origin, error) {
 	if !s.l.Balancers.Has(s.client.RemoteAddr()) {
 		return origin.Of(s.client), nil
 	}
+	s.guest.Awaited.Store(true)
 	from, err := origin.Read(s.client)
+	s.guest.Awaited.Store(false)
 	if err != nil {
 		_, _ = s.client.Write(wire.AppendERR(nil, 0, clienterr.Handshake(err))) // the session ends here anyway
 		return from, err
@@ -383,7 +393,6 @@ func dummyLogin(offered uint64) []byte {
 // expire ends a login that takes too long. The handshake, woken by it, ends the
 // login at the server in turn.
 func (s handshake) expire() {
-	s.ctx.end(errTimeout)
 	s.l.stats.Silent.Add(1)
 	host, _, err := net.SplitHostPort(s.who.client())
 	if err != nil { // a unix socket
@@ -392,6 +401,12 @@ func (s handshake) expire() {
 	if others, ok := s.l.srv.notices.Due(s.l.Name + " silent " + host); ok {
 		s.log(nil).Warn("login took too long", "timeout", s.l.srv.settings().Handshake, "others", others)
 	}
+	s.giveUp(errTimeout)
+}
+
+// giveUp ends a login in the middle.
+func (s handshake) giveUp(cause error) {
+	s.ctx.end(cause)
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
 	s.client.Close()

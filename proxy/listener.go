@@ -13,6 +13,7 @@ import (
 	"idproxy/proxy/choice"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/dial"
+	"idproxy/proxy/limit"
 	"idproxy/proxy/loop"
 	"idproxy/proxy/origin"
 	"idproxy/proxy/stats"
@@ -107,6 +108,9 @@ type Settings struct {
 	Connect         map[string]time.Duration // by the listener's name: how long one of its servers has to take a session; default Handshake
 	TCP             dial.TCP                 // of connections made from now on
 	Statement       int                      // most bytes of a statement to hold
+	Held            int                      // most bytes of memory for statements that all sessions hold; 0: any number
+	Logins          int                      // most sessions that have not logged in; 0: any number
+	Bounds          map[string]*limit.Bounds // by the listener's name; nil: it has none
 	DrainDelay      time.Duration            // how long a server that drains takes new sessions yet, though it is not ready
 	DrainSpread     time.Duration            // over how long it lets its sessions go then
 	ShutdownTimeout time.Duration            // from the beginning until the others are cut; 0: that is at once
@@ -135,6 +139,8 @@ type Server struct {
 
 	notices *notices
 	late    lateGreetings
+	logins  limit.Logins
+	held    limit.Bytes
 	key     func() (*bridge.Key, error) // for logins; made once
 	refused rule.Counts                 // statements that no single rule refused
 
@@ -158,6 +164,10 @@ type listener struct {
 	rules  atomic.Pointer[rule.List]
 	stats  stats.Listener
 	health health
+	guests limit.Guests
+	// limited counts what limits refused or closed.
+	limited [limit.Keys]atomic.Uint64
+	open    int // sessions; srv.mu guards it
 	// The servers, as Upstreams has them.
 	servers []*server
 	choice  *choice.Choice

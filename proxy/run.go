@@ -8,7 +8,7 @@ import (
 // run serves the session from the accepted connection. It returns when a loop has taken it over, or
 // at its end.
 func (s *session) run() {
-	s.login = time.AfterFunc(s.l.srv.settings().Handshake, handshake{s}.expire)
+	s.guest.clock = time.AfterFunc(s.l.srv.settings().Handshake, handshake{s}.expire)
 	if err := s.begin(); err != nil {
 		s.close(err)
 		s.end()

@@ -13,6 +13,7 @@ import (
 
 	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/limit"
 	"idproxy/proxy/loop"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
@@ -101,6 +102,8 @@ func (srv *Server) Serve(ctx context.Context) error {
 			accepting.Go(func() { _, _ = srv.key() }) // before a client waits for it; an error comes again then
 		}
 	}
+	stopWatching := srv.watchSilent()
+	defer stopWatching()
 	<-ctx.Done()
 	srv.drainToTheEnd(func() {
 		srv.StopAccepting()
@@ -149,19 +152,22 @@ func (srv *Server) start(l *listener, conn net.Conn) {
 	l.setOptions(conn)
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	limit := srv.settings().Sessions
-	switch {
-	case srv.phase >= Closing:
+	if srv.phase >= Closing {
 		srv.wg.Go(func() { refuseConn(conn, clienterr.Draining()) })
 		return
-	case limit > 0 && len(srv.sessions) >= limit:
-		srv.wg.Go(func() { refuseConn(conn, clienterr.TooManySessions(limit)) })
+	}
+	s := l.newSession(conn, srv.lastID+1)
+	if key, e := l.full(s); e != nil {
+		srv.wg.Go(func() {
+			l.reached(key, s.who.client(), e)
+			refuseConn(conn, e)
+		})
 		return
 	}
 	srv.lastID++
-	s := l.newSession(conn, srv.lastID)
 	l.stats.Accepted.Add(1)
 	srv.sessions[s] = struct{}{}
+	l.open++
 	srv.wg.Add(1)
 	go s.run()
 }
@@ -178,6 +184,7 @@ func (l *listener) newSession(conn net.Conn, id uint64) *session {
 		l:      l,
 		client: conn,
 	}
+	s.guest = &guest{Login: limit.Login{End: handshake{s}.outlast}}
 	s.who.id, s.who.started = id, time.Now()
 	s.who.setClient(conn.RemoteAddr().String())
 	s.ctx.lane = &s.up

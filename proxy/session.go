@@ -49,10 +49,10 @@ type session struct {
 	in        *inlet // from the client; toServer's
 	holding   int    // bytes at its front that are the held command's
 
-	clientMu sync.Mutex  // held from reading a reply's bytes off the machine to having written them
-	gone     latch       // raised when no reply will come any more
-	ctx      leaving     // for what toServer may wait for, and why the session ended
-	login    *time.Timer // nil once there was one
+	clientMu sync.Mutex // held from reading a reply's bytes off the machine to having written them
+	gone     latch      // raised when no reply will come any more
+	ctx      leaving    // for what toServer may wait for, and why the session ended
+	guest    *guest
 }
 
 // Why sessions end, as logs say it.
@@ -62,6 +62,7 @@ var (
 	errDrained    = errors.New("idproxy drains")
 	errClosed     = errors.New("closed by an operator")
 	errTimeout    = errors.New("login took longer than limits.handshake")
+	errOutlasted  = errors.New("limits.logins is reached, and no login waits for its client longer")
 )
 
 // recover keeps a fault in one session from the others. It is a defect when it
@@ -95,18 +96,21 @@ func (s *session) end() {
 	srv := s.l.srv
 	srv.mu.Lock()
 	delete(srv.sessions, s)
+	s.l.open--
 	s.l.stats.End(&s.stats)
 	srv.emptied()
 	srv.mu.Unlock()
+	s.l.guests.Go(&s.guest.Guest)
 	defer srv.wg.Done()
 	s.log(nil).Info("session ended", "reason", s.ctx.why(), "duration", time.Since(s.who.started).Round(time.Millisecond))
 }
 
 // loggedIn stops the clock of the login.
 func (s *session) loggedIn() {
-	if s.login != nil {
-		s.login.Stop()
-		s.login = nil
+	if s.guest.clock != nil {
+		s.guest.clock.Stop()
+		s.guest.clock = nil
+		s.l.srv.logins.Over(&s.guest.Login)
 	}
 }
 

@@ -13,7 +13,7 @@ func (s toClient) relay(in *inlet) error {
 	used, ev, err := s.give(in.bytes())
 	in.consume(used)
 	if err != nil {
-		return errClientGone
+		return err
 	}
 	if ev&relay.EventDenied != 0 {
 		s.denied()
@@ -32,13 +32,19 @@ func (s toClient) relay(in *inlet) error {
 }
 
 // give feeds the server's bytes to the machine and writes what comes out of it
-// to the client.
+// to the client. A login that is one too many ends with an error in place of the server's OK.
 func (s toClient) give(b []byte) (used int, ev relay.Event, err error) {
 	s.lockClient(&s.down)
 	defer s.clientMu.Unlock() // when feed panics too, for toServer may wait for it
 	out, used, ev := s.replies.Feed(b)
+	if ev&relay.EventLoggedIn != 0 {
+		out, err = s.admit(out)
+	}
 	if len(out) > 0 {
-		err = s.tell(&s.down, out)
+		s.awaitsClient()
+		if s.tell(&s.down, out) != nil {
+			err = errClientGone
+		}
 	}
 	return used, ev, err
 }

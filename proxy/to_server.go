@@ -3,7 +3,10 @@ package proxy
 import (
 	"errors"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/limit"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
@@ -17,7 +20,10 @@ func (s toServer) requested(in *inlet) error {
 	for in.r < in.w {
 		n, act := s.requests.Next(in.bytes())
 		if act == relay.ActMore {
-			return nil
+			if in.keep(&s.l.srv.held, s.l.srv.settings().Held) || !s.requests.NoRoom() {
+				return nil
+			}
+			continue
 		}
 		if act == relay.ActReady {
 			if err := s.ready(s.requests.Checking); err != nil {
@@ -55,26 +61,53 @@ func (s toServer) act(act relay.Action, b []byte) error {
 		if s.c.Ended.Load() { // else the commands, which are pending since requests found them, keep it from ending
 			return errDrained
 		}
+		s.awaitsServer()
 		return s.write(b)
 	case relay.ActStatement:
 		if !s.c.Decide() {
 			return errDrained
 		}
-		if len(b) > longStatement {
-			s.up.Leave()
-		}
-		err = s.statement(b)
+		err = s.decideOn(b)
 		s.c.Decided()
 	case relay.ActPassword:
+		s.awaitsServer()
 		return s.password(b)
 	case relay.ActTooLarge:
-		s.stats.Commands.Add(stats.Refused, stats.Query)
-		e := clienterr.HeldTooLarge(s.requests.Limit)
-		s.chosen().refused("", rule.TooLarge, e)
-		err = s.answer(e, s.requests.Seq)
+		err = s.tooLarge(clienterr.HeldTooLarge(s.requests.Limit))
+	case relay.ActNoRoom:
+		err = s.noRoom()
 	}
 	if err == nil && s.leave() { // it was answered here
 		return errDrained
 	}
 	return err
+}
+
+// decideOn decides on a held command. What becomes of a long one may take as much memory again.
+func (s toServer) decideOn(b []byte) error {
+	if len(b) <= longStatement {
+		return s.statement(b)
+	}
+	s.up.Leave()
+	held, most := &s.l.srv.held, s.l.srv.settings().Held
+	if !s.in.count(held, most) || !held.Take(len(b), most) {
+		return s.noRoom()
+	}
+	defer held.Give(len(b))
+	return s.statement(b)
+}
+
+// noRoom answers a command for which limits.held has no room.
+func (s toServer) noRoom() error {
+	e := clienterr.NoRoom(s.l.srv.settings().Held)
+	s.up.Leave() // for the log
+	s.reached(limit.Memory, e)
+	return s.tooLarge(e)
+}
+
+// tooLarge answers a command that was too large to be held.
+func (s toServer) tooLarge(e *mysql.MyError) error {
+	s.stats.Commands.Add(stats.Refused, stats.Query)
+	s.chosen().refused("", rule.TooLarge, e)
+	return s.answer(e, s.requests.Seq)
 }

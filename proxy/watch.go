@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"idproxy/proxy/choice"
+	"idproxy/proxy/limit"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
 )
@@ -14,12 +15,13 @@ type ListenerStatus struct {
 	Listen   string // the address, with the port that a configured 0 became
 	Upstream string // the server that new sessions go to
 	Servers  []choice.Status
-	Switches uint64 // how often Upstream became another one
-	Problem  error  // why no server can be used; nil: one can
-	Open     uint64 // sessions
-	LoggedIn uint64 // of those
-	Accepted uint64 // sessions since the start
-	Silent   uint64 // of those, the ones that ended because their login took too long
+	Switches uint64             // how often Upstream became another one
+	Problem  error              // why no server can be used; nil: one can
+	Open     uint64             // sessions
+	LoggedIn uint64             // of those
+	Accepted uint64             // sessions since the start
+	Silent   uint64             // of those, the ones that ended because their login took too long
+	Limited  [limit.Keys]uint64 // what limits refused or closed
 	// Counts are those of all sessions since the start.
 	Counts *stats.Session
 	// Held is how many commands were decided on, and how long that took in all.
@@ -67,6 +69,9 @@ func (srv *Server) RefusedByNoRule() (byReason [rule.Reasons]uint64) {
 	return byReason
 }
 
+// Held returns how many bytes of memory the statements take that sessions hold.
+func (srv *Server) Held() int64 { return srv.held.Taken() }
+
 // Phase returns how far the server is in letting its sessions go.
 func (srv *Server) Phase() Phase {
 	srv.mu.Lock()
@@ -101,6 +106,9 @@ func (l *listener) status(open []*stats.Session) ListenerStatus {
 	_, status.Problem = l.health.last()
 	if !l.choice.Several() && !l.Writable {
 		status.Servers[0].Problem = status.Problem // one that refuses sessions answers
+	}
+	for key := range l.limited {
+		status.Limited[key] = l.limited[key].Load()
 	}
 	for _, s := range open {
 		if s.LoggedIn.Load() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -37,6 +38,45 @@ func Unreachable(upstream string, cause error) *mysql.MyError {
 // TooManySessions says that limits.sessions is reached.
 func TooManySessions(limit int) *mysql.MyError {
 	return New(mysql.ER_CON_COUNT_ERROR, "", "Too many connections: idproxy serves %d sessions at most (limits.sessions)", limit)
+}
+
+// ListenerFull says that a listener has its number of sessions.
+func ListenerFull(limit int) *mysql.MyError {
+	return New(mysql.ER_CON_COUNT_ERROR, "", "Too many connections: idproxy serves %d sessions at most on this listener (its limits.sessions)", limit)
+}
+
+// NetworkFull says that the network of a client has its number of sessions.
+func NetworkFull(network string, limit int) *mysql.MyError {
+	return New(mysql.ER_CON_COUNT_ERROR, "", "Too many connections: idproxy serves %d sessions at most from %s (limits.sessions_per_network): close some, or have the limit raised", limit, network)
+}
+
+// UserFull says that a user has their number of sessions.
+func UserFull(user string, limit int) *mysql.MyError {
+	return New(mysql.ER_TOO_MANY_USER_CONNECTIONS, "42000", "User %s already has more than 'max_user_connections' active connections: idproxy serves %d at most on this listener (limits.sessions_per_user): close some, or have the limit raised", user, limit)
+}
+
+// TooManyLogins says that limits.logins is reached, and all of them wait for their servers.
+func TooManyLogins(limit int) *mysql.MyError {
+	return New(mysql.ER_CON_COUNT_ERROR, "", "Too many connections: %d logins wait for their servers, which is limits.logins of idproxy: connect again later", limit)
+}
+
+// NotAllowed refuses a client for where it comes from.
+func NotAllowed(client string) *mysql.MyError {
+	return New(mysql.ER_HOST_NOT_PRIVILEGED, "", "Host '%s' is not allowed to connect to this idproxy (allow of the listener)", client)
+}
+
+// TimedOut says that a session ends because its client was silent for too long.
+func TimedOut(key string, after time.Duration, mariaDB bool) *mysql.MyError {
+	const text = "by idproxy: no command came for %v (limits.%s); what was not committed is rolled back"
+	if mariaDB {
+		return New(1927, "70100", "Connection was killed "+text, after, key) // ER_CONNECTION_KILLED
+	}
+	return New(4031, "HY000", "The client was disconnected because of inactivity "+text, after, key)
+}
+
+// NoRoom says that held statements of all sessions have the memory that they may have.
+func NoRoom(limit int) *mysql.MyError {
+	return New(mysql.ER_OUT_OF_RESOURCES, "HY000", "Out of memory for held statements: those of all sessions may take %d bytes (limits.held of idproxy), and this one finds no room; nothing was sent: try again later, split it, or have the limit raised", limit)
 }
 
 // Draining says that no new sessions are taken.

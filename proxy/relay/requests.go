@@ -21,6 +21,7 @@ const (
 	ActStatement               // the first n bytes are one whole command to be decided on
 	actDrop                    // throw the first n bytes away
 	ActTooLarge                // the same, and they end a command that was larger than may be held
+	ActNoRoom                  // the same, for a command that NoRoom was said of
 	ActReady                   // make the statement in checking ready for long data, and ask again
 	ActPassword                // the first n bytes are a packet for Conversation.Login, or the header of one that is too large
 )
@@ -43,6 +44,7 @@ type Requests struct {
 	cont     bool                  // the next frame continues the packet
 	dropping bool
 	silent   bool // nobody is told of what is dropped
+	short    bool // no more of the first command can be held
 	unseen   bool // the command may write to tables with rules out of sight
 }
 
@@ -120,6 +122,7 @@ func (m *Requests) Next(in []byte) (n int, act Action) {
 		v := m.command(rest, size)
 		if v == forwardIt {
 			m.forgetHead()
+			m.short = false
 			m.count(rest[wire.HeaderLen:], size)
 			m.frame(rest, size)
 			continue
@@ -145,10 +148,13 @@ func (m *Requests) Next(in []byte) (n int, act Action) {
 
 // dropped ends a command that was thrown away.
 func (m *Requests) dropped() Action {
-	silent := m.silent
-	m.dropping, m.silent = false, false
-	if silent {
+	silent, short := m.silent, m.short
+	m.dropping, m.silent, m.short = false, false, false
+	switch {
+	case silent:
 		return actDrop
+	case short:
+		return ActNoRoom
 	}
 	return ActTooLarge
 }
@@ -315,8 +321,23 @@ func (m *Requests) undecided(have, size int) verdict {
 // again with each read, which would take quadratic time.
 func (m *Requests) wait(have int) { m.enough = min(2*have, m.most()) }
 
+// NoRoom says, after ActMore, that there is no memory for more of the command: Next answers for what
+// is there, and drops the command where it would go on to wait. It reports false when that was said
+// before and did not help.
+func (m *Requests) NoRoom() bool {
+	if m.short {
+		m.short = false
+		return false
+	}
+	m.short, m.enough = true, 0
+	return true
+}
+
 // most returns the size up to which a command may be held.
 func (m *Requests) most() int {
+	if m.short {
+		return 0
+	}
 	if m.Conversation.Phase() == PhaseAuth { // nobody has logged in yet
 		return min(m.Limit, MaxHandshake)
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"idproxy/config"
 	"idproxy/proxy"
 	"idproxy/proxy/dial"
+	"idproxy/proxy/limit"
 )
 
 // reloadOnHangup reloads the file at every SIGHUP until the returned function
@@ -95,6 +97,27 @@ func connectTimes(cfg *config.Config) map[string]time.Duration {
 	return times
 }
 
+// bounds returns what each listener's limits are, by its name.
+func bounds(cfg *config.Config) map[string]*limit.Bounds {
+	all := map[string]*limit.Bounds{}
+	for i := range cfg.Listeners {
+		l := &cfg.Listeners[i]
+		c := cfg.Bounds(l)
+		b := &limit.Bounds{
+			Sessions: int(c.Sessions), PerUser: int(c.SessionsPerUser), IPv4: 32, IPv6: 128,
+			Idle: time.Duration(c.IdleTimeout), Transaction: time.Duration(c.TransactionTimeout),
+		}
+		if n := c.SessionsPerNetwork; n != nil {
+			b.PerNetwork, b.IPv4, b.IPv6 = int(n.Limit), int(n.IPv4), int(n.IPv6)
+		}
+		for _, network := range l.Allow {
+			b.Allow = append(b.Allow, netip.MustParsePrefix(network)) // config has checked it
+		}
+		all[l.Name] = b
+	}
+	return all
+}
+
 // settings returns what of the configuration may change while sessions run.
 func (p *Program) settings() *proxy.Settings {
 	return &proxy.Settings{
@@ -105,6 +128,9 @@ func (p *Program) settings() *proxy.Settings {
 		Connect:         connectTimes(p.cfg),
 		TCP:             dial.TCP{Keepalive: time.Duration(p.cfg.TCP.Keepalive), UserTimeout: time.Duration(p.cfg.TCP.UserTimeout)},
 		Statement:       int(p.cfg.Limits.Statement),
+		Held:            int(p.cfg.Limits.Held),
+		Logins:          int(p.cfg.Limits.Logins),
+		Bounds:          bounds(p.cfg),
 		DrainDelay:      p.cfg.Drain.Delay,
 		DrainSpread:     p.cfg.Drain.Spread,
 		ShutdownTimeout: p.cfg.ShutdownTimeout,

@@ -24,6 +24,7 @@ import (
 	"idproxy/monitor"
 	"idproxy/proxy"
 	"idproxy/proxy/choice"
+	"idproxy/proxy/limit"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
 )
@@ -224,7 +225,7 @@ func reachable(a net.Addr) bool {
 func (w *watch) State() monitor.State {
 	now, phase := w.inForce.Load(), w.p.srv.Phase()
 	s := monitor.State{
-		Time: time.Now().UTC(), Version: Built().String(), Started: w.started.UTC(), Draining: phase != proxy.Serving, Phase: phase.String(),
+		Time: time.Now().UTC(), Version: Built().String(), Started: w.started.UTC(), Draining: phase != proxy.Serving, Phase: phase.String(), HeldBytes: w.p.srv.Held(),
 		Config: monitor.Config{File: now.cfg.Path, SHA256: now.cfg.SHA256, Loaded: now.loaded.UTC()},
 		Files:  w.files.count(),
 		Stores: w.stores.all(now.cfg), Certificates: w.certificates.state(),
@@ -274,7 +275,12 @@ func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener
 		Sessions: l.LoggedIn, LoggingIn: l.Open - l.LoggedIn, Accepted: l.Accepted, Silent: l.Silent,
 		FromClient: l.Counts.FromClient.Load(), FromServer: l.Counts.FromServer.Load(),
 		Held: l.Held, HeldTime: monitor.Milliseconds(l.HeldTime),
-		Statements: []monitor.Statement{}, Questions: []monitor.Question{}, Errors: []monitor.Error{},
+		Statements: []monitor.Statement{}, Questions: []monitor.Question{}, Errors: []monitor.Error{}, Limited: []monitor.Limited{},
+	}
+	for key, n := range l.Limited {
+		if n > 0 {
+			out.Limited = append(out.Limited, monitor.Limited{Limit: limit.Key(key).String(), Count: n})
+		}
 	}
 	for _, s := range l.Servers {
 		one := monitor.Standing{Address: s.Name, Used: s.Used}
