@@ -89,7 +89,7 @@ rules: [{table: shop.orders, column: id, source: order_id}]
 		Path:      "/etc/idproxy/c.yaml",
 		Dir:       "/etc/idproxy",
 		SHA256:    fmt.Sprintf("%x", sha256.Sum256([]byte(text))),
-		Listeners: []Listener{{Name: "listener0", Listen: Addr{"tcp", "127.0.0.1:3307"}, Upstream: Addr{"tcp", "db:3306"}, UpstreamTLS: UpstreamTLS{Mode: "as_client"}}},
+		Listeners: []Listener{{Name: "listener0", Listen: Addr{"tcp", "127.0.0.1:3307"}, Upstream: Addr{"tcp", "db:3306"}, UpstreamTLS: UpstreamTLS{Mode: "as_client"}, Compression: "off"}},
 		Stores:    []Store{{Name: "(default)", File: &FileStore{Dir: "/etc/idproxy/idproxy-data"}}},
 		Sources: []Source{
 			{Name: "order_id", Segment: &Segment{Store: "(default)", Key: "order_id", Start: 1, Step: 1000, MaxStep: 1000000, StepPolicy: "leaf", Prefetch: 10}},

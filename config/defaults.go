@@ -25,7 +25,7 @@ func (c *Config) setDefaults() {
 	c.Log = Log{Level: "info", Format: "text"}
 }
 
-func (l *Listener) setDefaults() { l.UpstreamTLS.Mode = TLSAsClient }
+func (l *Listener) setDefaults() { l.UpstreamTLS.Mode, l.Compression = TLSAsClient, CompressionOff }
 
 func (n *Network) setDefaults() { n.IPv4, n.IPv6 = 32, 64 }
 

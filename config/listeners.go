@@ -18,6 +18,12 @@ const (
 // What a ListenerTLS's Mode can be; TLSRequired is the other.
 const TLSOptional = "optional" // clients without TLS are let in, too
 
+// What a Listener's Compression can be.
+const (
+	CompressionOn  = "on"
+	CompressionOff = "off"
+)
+
 // Listener is one address clients connect to and the servers behind it.
 type Listener struct {
 	Pos           Pos            `yaml:"-"`
@@ -32,6 +38,7 @@ type Listener struct {
 	ProxyProtocol *ProxyProtocol `yaml:"proxy_protocol"` // default: none
 	Allow         []string       `yaml:"allow"`          // networks (CIDR) from which clients may connect; default: all
 	Limits        ListenerLimits `yaml:"limits"`
+	Compression   string         `yaml:"compression" oneof:"on|off"` // whether clients may have their connections compressed; default off
 }
 
 // Servers are those behind the listener, in their order.

@@ -64,6 +64,7 @@ var arrows = map[string][]string{
 	"proxy/decide":          {"proxy/ask", "proxy/clienterr", "proxy/draw", "proxy/facts", "proxy/infile", "proxy/relay", "proxy/wire", "rewriter", "rule"},
 	"proxy/relay":           {"proxy/bridge", "proxy/clienterr", "proxy/facts", "proxy/stats", "proxy/wire", "rewriter", "rule", "ascii"},
 	"proxy/choice":          {"proxy/dial"},
+	"proxy/compress":        {"proxy/wire"},
 	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
 	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
 	"proxy/facts":           {"rewriter", "rule", "pattern", "lookup"},

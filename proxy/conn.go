@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"idproxy/proxy/compress"
 	"idproxy/proxy/limit"
 	"idproxy/proxy/loop"
 )
@@ -83,6 +84,11 @@ func (in *inlet) more() error {
 	in.makeRoom()
 	if in.raw != nil {
 		return in.raw.more()
+	}
+	if c, ok := in.conn.(*compress.Conn); ok { // it waits without a buffer
+		if err := c.Wait(); err != nil {
+			return err
+		}
 	}
 	into := in.room()
 	if c, ok := in.conn.(*loop.Conn); ok {

@@ -16,15 +16,20 @@ import (
 	"idproxy/proxy/bridge"
 	"idproxy/proxy/choice"
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/compress"
 	"idproxy/proxy/dial"
 	"idproxy/proxy/origin"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
 
-// masked are the capabilities that the proxy cannot relay: those of compressed
-// connections, which it could not read.
-const masked = uint64(mysql.CLIENT_COMPRESS) | uint64(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
+// compression are the capabilities of compressed connections. They are between the client and the
+// proxy: no server is asked for one.
+const (
+	zlib        = uint64(mysql.CLIENT_COMPRESS)
+	zstd        = uint64(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
+	compression = zlib | zstd
+)
 
 // handshake is the beginning of a session, up to the point where the relay takes over.
 type handshake struct{ *session }
@@ -70,6 +75,9 @@ func (s handshake) run() error {
 	if s.l.ClientsNeedTLS && sideOf(s.client) == bridge.Plain {
 		return s.refuse(clienterr.TLSRequired(offered&uint64(mysql.CLIENT_SSL) != 0), r.seq, offered)
 	}
+	if err := s.compress(&r); err != nil {
+		return s.refuse(clienterr.CompressionLevel(err), r.seq, offered)
+	}
 	if !s.l.UpstreamTLSMode.toServer(hasTLS, r.request != nil) {
 		r.agreed &^= uint64(mysql.CLIENT_SSL)
 		return s.begin(greeting, r)
@@ -81,9 +89,38 @@ func (s handshake) run() error {
 	return s.begin(greeting, r)
 }
 
+// compress takes what client and proxy agreed on out of the client's response. The client's connection
+// is compressed once the login is over.
+func (s handshake) compress(r *response) error {
+	asked := r.agreed & compression
+	r.agreed &^= compression
+	if asked == 0 {
+		return nil
+	}
+	method := compress.Zlib()
+	if asked&zstd != 0 {
+		level := byte(0)
+		r.payload, level = r.TakeLevel(r.payload)
+		if asked&zlib == 0 { // else both sides take that
+			var err error
+			if method, err = compress.Zstd(level); err != nil {
+				return err
+			}
+		}
+	}
+	s.setClient(compress.New(s.client, method, s.c.Asked))
+	return nil
+}
+
 // offer returns the capabilities that the client is offered, and whether the server has TLS.
 func (s handshake) offer(greeting *wire.Greeting) (caps uint64, hasTLS bool) {
-	caps = greeting.Caps &^ masked
+	caps = greeting.Caps &^ compression
+	if s.l.Compression {
+		caps |= zlib
+		if !greeting.MariaDB() { // its clients know no zstd
+			caps |= zstd
+		}
+	}
 	hasTLS = caps&uint64(mysql.CLIENT_SSL) != 0
 	caps &^= uint64(mysql.CLIENT_SSL)
 	if s.l.ClientTLS != nil && (hasTLS || s.l.UpstreamTLSMode != AsClient) {

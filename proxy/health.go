@@ -138,6 +138,6 @@ func (l *listener) answers(ctx context.Context, u *Upstream) error {
 	if err != nil {
 		return err
 	}
-	abandonLogin(server, greeting.Caps&^masked)
+	abandonLogin(server, greeting.Caps&^compression)
 	return nil
 }

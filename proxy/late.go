@@ -42,7 +42,7 @@ func (l *lateGreetings) end(server net.Conn, raw []byte) {
 			}
 		}
 		if greeting, err := wire.ParseGreeting(raw); err == nil {
-			abandonLogin(server, greeting.Caps&^masked)
+			abandonLogin(server, greeting.Caps&^compression)
 		}
 	})
 }

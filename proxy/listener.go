@@ -83,6 +83,8 @@ type Listener struct {
 	Writable bool
 	// ClientTLS offers TLS to clients; nil: none.
 	ClientTLS *tls.Config
+	// Compression offers clients compressed connections.
+	Compression bool
 	// ClientsNeedTLS refuses clients that neither use it nor a unix socket.
 	ClientsNeedTLS  bool
 	UpstreamTLSMode TLSMode

@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"idproxy/proxy/bridge"
+	"idproxy/proxy/clienterr"
+	"idproxy/proxy/compress"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/loop"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/stats"
+	"idproxy/proxy/wire"
 )
 
 // session is one client connection and its one server connection. It owns
@@ -159,7 +162,9 @@ func (s *session) lockClient(by *loop.Lane) {
 
 // sideOf says what keeps others from reading a connection.
 func sideOf(c net.Conn) bridge.Side {
-	switch c.(type) {
+	switch c := c.(type) {
+	case *compress.Conn:
+		return sideOf(c.NetConn())
 	case *tls.Conn:
 		return bridge.TLS
 	case *net.UnixConn:
@@ -171,12 +176,28 @@ func sideOf(c net.Conn) bridge.Side {
 // clientClosed passes the end of the client's stream on, so that a client that
 // only stopped sending still gets its replies.
 func (s *session) clientClosed(err error) {
+	if bad, ok := errors.AsType[*compress.Error](err); ok {
+		s.unreadable(bad)
+		return
+	}
 	half, ok := s.server.(interface{ CloseWrite() error })
 	if !errors.Is(err, io.EOF) || !ok || half.CloseWrite() != nil {
 		s.close(errClientGone)
 		return
 	}
 	s.ctx.end(errClientGone)
+}
+
+// unreadable ends a session whose client compresses in a way that cannot be read. It hears why, as
+// from a server, if no reply is on its way to it.
+func (s *session) unreadable(err *compress.Error) {
+	s.lockClient(&s.up)
+	defer s.clientMu.Unlock()
+	if s.replies.Left == 0 {
+		s.l.stats.Error(stats.Error{Code: err.Code, Side: stats.Proxy})
+		_ = s.tell(&s.up, wire.AppendERR(nil, 0, clienterr.Compressed(err.Code, err))) // the session ends here anyway
+	}
+	s.close(err)
 }
 
 // elsewhere is what a session has been changed from, to read a text as it was read.

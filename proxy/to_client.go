@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"idproxy/proxy/compress"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 )
@@ -42,11 +43,19 @@ func (s toClient) give(b []byte) (used int, ev relay.Event, err error) {
 	}
 	if len(out) > 0 {
 		s.awaitsClient()
-		if s.tell(&s.down, out) != nil {
+		if s.pass(out, ev) != nil {
 			err = errClientGone
 		}
 	}
 	return used, ev, err
+}
+
+// pass writes to the client. Behind the end of its login the connection may be compressed.
+func (s toClient) pass(out []byte, ev relay.Event) error {
+	if c, ok := s.client.(*compress.Conn); ok && ev&relay.EventLoggedIn != 0 {
+		return c.End(out)
+	}
+	return s.tell(&s.down, out)
 }
 
 // serverClosed ends the session when the server did.

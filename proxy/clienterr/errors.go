@@ -113,6 +113,16 @@ func Exposed() *mysql.MyError {
 	return New(mysql.ER_ACCESS_DENIED_ERROR, "28000", "Access denied: the account's plugin sends the password itself, and idproxy does not send on in clear what came over TLS; give its connection to the server TLS (upstream_tls.mode: required)")
 }
 
+// CompressionLevel refuses a client whose level of compression there is not.
+func CompressionLevel(cause error) *mysql.MyError {
+	return New(3923, "HY000", "Invalid compression level for the connection: %v", cause)
+}
+
+// Compressed ends a session whose client's compressed packets cannot be read.
+func Compressed(code uint16, cause error) *mysql.MyError {
+	return New(code, "08S01", "Connection ends: %v", cause)
+}
+
 // Bridge says why a login between a secure and an insecure side cannot go on.
 func Bridge(cause error) *mysql.MyError {
 	return New(mysql.ER_ACCESS_DENIED_ERROR, "28000", "Access denied: idproxy cannot pass the password on between a secure and an insecure connection: %v", cause)

@@ -30,5 +30,12 @@ func (p *phases) Phase() Phase { return Phase(p.now.Load()) }
 // SetPhase says what they are from now on.
 func (p *phases) SetPhase(to Phase) { p.now.Store(uint32(to)) }
 
+// Asked reports whether the server has asked the client for something: a packet of a login, or of a
+// file.
+func (p *phases) Asked() bool {
+	now := p.Phase()
+	return now == PhaseAuth || now == PhaseInfile
+}
+
 // FileDelta is added to the sequence numbers of a file for the server.
 func (p *phases) FileDelta() byte { return byte(p.Delta.Load()) }

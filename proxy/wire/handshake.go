@@ -142,6 +142,18 @@ type Response struct {
 	Plugin     string
 
 	proof, plugin []byte // of the packet
+	behind        int    // how much of the packet stands behind the connection attributes
+}
+
+// TakeLevel returns the packet without the level of compression that a client of zstd puts behind all
+// else, and the level; 0: there is none.
+func (resp *Response) TakeLevel(payload []byte) ([]byte, byte) {
+	if resp.behind == 0 {
+		return payload, 0
+	}
+	at := len(payload) - resp.behind
+	level := payload[at]
+	return append(payload[:at], payload[at+1:]...), level
 }
 
 // Blank takes out of the packet what the client says of its password, and has it name a plugin that
@@ -195,6 +207,12 @@ func ParseResponse(payload []byte, tlsCaps uint64) (*Response, error) {
 	if resp.has(mysql.CLIENT_PLUGIN_AUTH) {
 		resp.plugin = cString(&r)
 		resp.Plugin = string(resp.plugin)
+	}
+	if resp.has(mysql.CLIENT_CONNECT_ATTRS) {
+		r.LenencBytes()
+	}
+	if r.OK() {
+		resp.behind = len(r.Rest())
 	}
 	return resp, nil
 }

@@ -36,9 +36,10 @@ func (r *rereading) proxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Con
 
 func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {
 	l := proxy.Listener{
-		Name:     c.Name,
-		Listen:   proxy.Address{Net: c.Listen.Network, Addr: c.Listen.Address},
-		Writable: c.Writable,
+		Name:        c.Name,
+		Listen:      proxy.Address{Net: c.Listen.Network, Addr: c.Listen.Address},
+		Writable:    c.Writable,
+		Compression: c.Compression == config.CompressionOn,
 		UpstreamTLSMode: map[string]proxy.TLSMode{
 			config.TLSRequired: proxy.Required, config.TLSPreferred: proxy.Preferred, config.TLSDisabled: proxy.Disabled,
 		}[c.UpstreamTLS.Mode],
