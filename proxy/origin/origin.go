@@ -5,6 +5,7 @@ package origin
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -37,7 +38,11 @@ const longest = 16 + 4<<10
 // none of TCP, and what a header has beside addresses, are left out.
 func Read(c net.Conn) (Origin, error) {
 	r := bufio.NewReaderSize(c, longest)
-	h, err := proxyproto.Read(r)
+	read := proxyproto.Read
+	if isUnspecified(r) {
+		read = readUnspecified
+	}
+	h, err := read(r)
 	switch {
 	case errors.Is(err, proxyproto.ErrNoProxyProtocol):
 		return Origin{}, errors.New("there is no PROXY header: the balancer must send one (send-proxy-v2), or proxy_protocol.accept must not have its network")
@@ -53,6 +58,37 @@ func Read(c net.Conn) (Origin, error) {
 		return Origin{}, nil
 	}
 	return Origin{client, listened}, nil
+}
+
+// unspecified begins a header of version 2 for a connection that came by something of which there is
+// no address. The library refuses it; the specification leaves that to who reads it.
+const unspecified = "\r\n\r\n\x00\r\nQUIT\n\x21\x00"
+
+// isUnspecified reports whether such a header comes. Headers of version 1 may be shorter than the
+// beginning of one.
+func isUnspecified(r *bufio.Reader) bool {
+	first, err := r.Peek(1)
+	if err != nil || first[0] != unspecified[0] {
+		return false
+	}
+	begins, err := r.Peek(len(unspecified))
+	return err == nil && string(begins) == unspecified
+}
+
+// readUnspecified reads past such a header, as one that says nothing.
+func readUnspecified(r *bufio.Reader) (*proxyproto.Header, error) {
+	fixed, err := r.Peek(16)
+	if err != nil {
+		return nil, err
+	}
+	size := len(fixed) + int(binary.BigEndian.Uint16(fixed[14:]))
+	if size > longest {
+		return nil, fmt.Errorf("it has %d bytes, and at most %d are read", size, longest)
+	}
+	if _, err := r.Discard(size); err != nil {
+		return nil, err
+	}
+	return &proxyproto.Header{Version: 2, Command: proxyproto.LOCAL}, nil
 }
 
 // Header4th reports whether a byte is the fourth of a header. Where no header is expected it is read

@@ -63,6 +63,11 @@ func TestRead(t *testing.T) {
 		{v2 + "\x21\x11\x00\x0c\xc0\x00\x02\x01\xc0\x00\x02\x02\x13\x88\x0c\xea", "192.0.2.1:5000", ""},
 		{v2 + "\x21\x11\x00\x10\xc0\x00\x02\x01\xc0\x00\x02\x02\x13\x88\x0c\xea\x04\x00\x01x", "192.0.2.1:5000", ""}, // with a TLV
 		{v2 + "\x21\x31\x00\xd8" + strings.Repeat("\x00", 216), "", ""},                                              // unix sockets
+		{v2 + "\x21\x00\x00\x00", "", ""},                                                                            // of no family, for whom it is on a unix socket
+		{v2 + "\x21\x00\x00\x04\x04\x00\x01x", "", ""},                                                               // with a TLV
+		{v2 + "\x21\x00\xff\xff", "", "at most 4112 are read"},
+		{v2 + "\x21\x00\x00\x04\x04", "", "PROXY header"},
+		{v2 + "\x21\x00\x00\x00\x00", "", "before the greeting"},
 		{v2 + "\x21\x11\xff\xff", "", "PROXY header"},
 		{v2 + "\x21\x11\x00\x0c\xc0", "", "PROXY header"},
 		{v2 + "\x31\x11\x00\x00", "", "PROXY header"},
@@ -104,6 +109,7 @@ func TestNetworks(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 192.0.2.1 192.0.2.2 5000 3306\r\n"))
 	f.Add([]byte("\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc0\x00\x02\x02\x13\x88\x0c\xea"))
+	f.Add([]byte("\r\n\r\n\x00\r\nQUIT\n\x21\x00\x00\x04\x04\x00\x01x"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		o, err := Read(&said{in: *bytes.NewReader(in)})
 		if (o.Client == nil) != (o.Listened == nil) || err != nil && o.Client != nil {
