@@ -111,6 +111,7 @@ func TestCheckTLS(t *testing.T) {
 	}{
 		{"upstream_tls: {mode: as_client}", 900 * time.Hour, 0, nil},
 		{"upstream_tls: {mode: preferred}", 900 * time.Hour, 0, []string{"does not verify the certificate of 127.0.0.1:1"}},
+		{"upstream_tls: {mode: preferred, ca: server.pem}", 900 * time.Hour, 0, []string{"upstream_tls.mode is preferred: who takes the offer of TLS out"}},
 		{"upstream_tls: {mode: required, ca: server.pem}", 900 * time.Hour, 0, nil},
 		{fmt.Sprintf(tls, "optional"), 900 * time.Hour, 0, []string{"does not verify", "lets those without TLS in"}},
 		{fmt.Sprintf(tls, "required") + ", upstream_tls: {mode: disabled}", 900 * time.Hour, 0, nil},

@@ -18,6 +18,9 @@ func tlsNotes(cfg *config.Config, now time.Time) []Finding {
 		if l.Unverified() {
 			n.add(l.Pos, LevelWarning, "listener %s: it does not verify the certificate of %s: somebody on the way can be the server; name the CA in upstream_tls.ca", l.Name, l.Behind())
 		}
+		if l.UpstreamTLS.Mode == config.TLSPreferred && l.UpstreamTLS.CA != "" {
+			n.add(l.Pos, LevelWarning, "listener %s: upstream_tls.mode is preferred: who takes the offer of TLS out of what %s says first gets by without a certificate of upstream_tls.ca; set upstream_tls.mode to required", l.Name, l.Behind())
+		}
 		if l.TLS != nil && l.TLS.ClientCA != "" && l.TLS.Mode == config.TLSOptional && l.Listen.Network == "tcp" {
 			n.add(l.Pos, LevelWarning, "listener %s: tls.client_ca asks clients for certificates, and lets those without TLS in, who show none; set tls.mode to required", l.Name)
 		}

@@ -1,7 +1,10 @@
 package upstream
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"idproxy/config"
 	"idproxy/integration/harness"
@@ -31,6 +34,34 @@ func TestSetPassword(t *testing.T) {
 			}
 			if pinged := u.DB.PingContext(t.Context()); (pinged == nil) != (password == servers.AppPassword) || (asked == nil) != (pinged == nil) {
 				t.Errorf("%s: with %q: %v, %v", server.Kind, password, pinged, asked)
+			}
+		}
+	}
+}
+
+// TestPasswordStays: where the server's certificate is to be looked at, the account does not log in
+// without one.
+func TestPasswordStays(t *testing.T) {
+	bare := harness.StartServer(t, servers.MariaDB, servers.Options{NoTLS: true})
+	ca := filepath.Join(t.TempDir(), "server.pem")
+	harness.WriteCertificate(t, filepath.Dir(ca), time.Hour)
+	to := config.Addr{Network: "tcp", Address: bare.Addr}
+	for _, mode := range []string{config.TLSAsClient, config.TLSPreferred} {
+		for _, named := range []string{"", ca} {
+			u, err := OpenAlone(&config.Listener{
+				Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: mode, CA: named},
+				Account: &config.Account{User: servers.AppUser, Password: servers.AppPassword},
+			}, to, within)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Close()
+			q := &Session{}
+			asked := q.connect(t.Context(), u)
+			q.cut()
+			pinged := u.Ping(t.Context())
+			if refused := named != ""; (pinged != nil) != refused || (asked != nil) != refused || refused && !strings.Contains(pinged.Error(), "the server offers no TLS") {
+				t.Errorf("%s, CA %t: %v, %v", mode, refused, pinged, asked)
 			}
 		}
 	}

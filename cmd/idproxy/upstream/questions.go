@@ -164,7 +164,7 @@ func (q *Session) connect(ctx context.Context, u *Server) (err error) {
 		return connect()
 	}
 	err = connect(func(c *client.Conn) error { c.SetTLSConfig(u.tls); return nil })
-	if err != nil && l.UpstreamTLS.Mode != config.TLSRequired && strings.Contains(err.Error(), errNoTLS) {
+	if err != nil && u.mayBePlain() && strings.Contains(err.Error(), errNoTLS) {
 		return connect()
 	}
 	return err

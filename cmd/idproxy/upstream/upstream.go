@@ -171,7 +171,7 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 		reached = err == nil
 		return conn, err
 	}
-	d.AllowFallbackToPlaintext = c.server.account.UpstreamTLS.Mode != config.TLSRequired
+	d.AllowFallbackToPlaintext = c.server.mayBePlain()
 	if c.server.account.UpstreamTLS.Mode != config.TLSDisabled && c.server.Addr.Network == "tcp" {
 		d.TLS = c.server.tls
 	}
@@ -184,10 +184,19 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = context.Cause(ctx)
 	}
+	if errors.Is(err, driver.ErrNoTLS) {
+		err = fmt.Errorf("account: the server offers no TLS, and upstream_tls.ca says by whose certificate to know it: give the server TLS, or set upstream_tls.mode to disabled (%w)", err)
+	}
 	if err != nil && !reached {
 		return nil, &unreachedError{err}
 	}
 	return login, err
+}
+
+// mayBePlain reports whether the account logs in where the server offers no TLS. Where a CA is named,
+// somebody on the way could get its password by leaving the offer out.
+func (u *Server) mayBePlain() bool {
+	return u.account.UpstreamTLS.Mode != config.TLSRequired && u.account.UpstreamTLS.CA == ""
 }
 
 // unreachedError is why there is no connection to a server.
