@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -105,13 +106,37 @@ func (l *listener) checkAll(ctx context.Context) {
 	}
 }
 
-// answers asks the server whether it answers.
+// answers asks the server whether it answers. What it says to the account alone, which may have a
+// wrong password, too many connections or a certificate that it does not trust, is not what it says
+// to sessions.
 func (l *listener) answers(ctx context.Context, u *Upstream) error {
+	if u.Account != nil {
+		err := l.pings(ctx, u)
+		if _, unconnected := errors.AsType[*net.OpError](err); err == nil || unconnected {
+			return err
+		}
+		if l.greets(ctx, u) != nil {
+			return err
+		}
+		if others, ok := l.srv.notices.Due(l.Name + " account " + u.Addr.String()); ok { // sessions can log in
+			l.srv.log.Warn("the account cannot ask a server", "listener", l.Name, "server.address", u.Addr.String(), "error.message", err, "others", others)
+		}
+		return nil
+	}
+	return l.greets(ctx, u)
+}
+
+// pings asks the server with the account.
+func (l *listener) pings(ctx context.Context, u *Upstream) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	if u.Account != nil {
-		return u.Account.Ping(ctx)
-	}
+	return u.Account.Ping(ctx)
+}
+
+// greets asks whether the server takes logins.
+func (l *listener) greets(ctx context.Context, u *Upstream) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
 	server, err := dial.Dial(ctx, u.Addr)
 	if err != nil {
 		return err

@@ -1,16 +1,59 @@
 package proxy
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
 	"idproxy/proxy/choice"
+	"idproxy/proxy/clienterr"
+	"idproxy/proxy/wire"
 )
+
+// brokenAccount is one that does not get to ask.
+type brokenAccount struct {
+	Account
+	problem error
+}
+
+func (a brokenAccount) Ping(context.Context) error { return a.problem }
+
+// TestAccountAlone: what the account alone suffers from is no reason to leave a server that greets.
+func TestAccountAlone(t *testing.T) {
+	greets := newFakeServer(t).ln.Addr()
+	full := accepting(t, func(c net.Conn) {
+		_, _ = c.Write(wire.AppendERR(nil, 0, clienterr.New(1040, "", "Too many connections"))) // it has come to an end then
+		c.Close()
+	})
+	for _, tt := range []struct {
+		at      net.Addr
+		problem error
+		lost    bool
+	}{
+		{greets, nil, false},
+		{greets, errors.New("Error 1045: Access denied"), false},
+		{greets, context.DeadlineExceeded, false},
+		{full, errors.New("Error 1040: Too many connections"), true},
+		{greets, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, true},
+	} {
+		var log bytes.Buffer
+		l := &listener{srv: &Server{log: slog.New(slog.NewTextHandler(&log, nil)), notices: newNotices()}}
+		err := l.answers(t.Context(), &Upstream{Addr: tt.at, Account: brokenAccount{problem: tt.problem}})
+		if (err != nil) != tt.lost || tt.lost && !errors.Is(err, tt.problem) {
+			t.Errorf("%v: %v", tt.problem, err)
+		}
+		if told := strings.Contains(log.String(), "the account cannot ask a server"); told != (tt.problem != nil && !tt.lost) {
+			t.Errorf("%v: the log says %q", tt.problem, log.String())
+		}
+	}
+}
 
 // TestHeard: a server that refuses is lost, and one that this process had no descriptor for is not.
 func TestHeard(t *testing.T) {
