@@ -99,7 +99,7 @@ func (srv *Server) Resume() error {
 	if srv.ending {
 		return ErrEnding
 	}
-	if srv.ordered == nil {
+	if d == nil || srv.ordered != d { // taken back by another, and maybe another Drain came since
 		return nil
 	}
 	srv.ordered, srv.phase, srv.empty = nil, Serving, nil

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"log/slog"
 	"maps"
 	"net"
 	"slices"
@@ -286,4 +287,30 @@ func TestDrainLetsALoginFinish(t *testing.T) {
 	}
 	p.wantClosed()
 	<-r.done
+}
+
+// TestResumedTwice: of two who take a drain back, the slower one leaves the drain alone that came
+// between them.
+func TestResumedTwice(t *testing.T) {
+	srv := &Server{log: slog.New(slog.DiscardHandler), sessions: map[*session]struct{}{}}
+	srv.live.Store(&Settings{DrainDelay: time.Hour, ShutdownTimeout: 2 * time.Hour})
+	slow, ended := make(chan struct{}), make(chan struct{})
+	srv.ordered = &drain{cancel: func() { close(slow) }, done: ended}
+	resumed := make(chan error)
+	go func() { resumed <- srv.Resume() }()
+	<-slow
+	srv.mu.Lock()
+	srv.ordered = nil // the other one was faster
+	srv.mu.Unlock()
+	srv.Drain()
+	close(ended)
+	if err := <-resumed; err != nil {
+		t.Error(err)
+	}
+	if phase := srv.Phase(); phase != Unready {
+		t.Errorf("the second drain is in phase %s", phase)
+	}
+	if err := srv.Resume(); err != nil || srv.Phase() != Serving {
+		t.Errorf("%v, phase %s", err, srv.Phase())
+	}
 }
