@@ -59,9 +59,9 @@ func newUnlike(t *testing.T, server *servers.Server) *unlike {
 	}
 	config := "listeners:\n"
 	for name, to := range out {
-		config += fmt.Sprintf("  - {name: plain-%s, listen: '127.0.0.1:0', tls: {cert: %q, key: %q}, %s}\n", name, own("server.pem"), own("server.key"), to)
-		config += fmt.Sprintf("  - {name: mutual-%s, listen: '127.0.0.1:0', tls: {mode: required, cert: %q, key: %q, client_ca: %q}, %s}\n", name, own("server.pem"), own("server.key"), ca, to)
-		config += fmt.Sprintf("  - {name: unix-%s, listen: %q, %s}\n", name, "unix:"+u.socket(name), to)
+		config += fmt.Sprintf("  - {name: plain-%s, listen: '127.0.0.1:0', compression: on, tls: {cert: %q, key: %q}, %s}\n", name, own("server.pem"), own("server.key"), to)
+		config += fmt.Sprintf("  - {name: mutual-%s, listen: '127.0.0.1:0', compression: on, tls: {mode: required, cert: %q, key: %q, client_ca: %q}, %s}\n", name, own("server.pem"), own("server.key"), ca, to)
+		config += fmt.Sprintf("  - {name: unix-%s, listen: %q, compression: on, %s}\n", name, "unix:"+u.socket(name), to)
 	}
 	config += fmt.Sprintf("sources: {ids: {segment: {start: 1000}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", u.schema)
 	u.proxy = replay.StartProxy(t, harness.Spec{Config: config})
@@ -108,8 +108,12 @@ func (u *unlike) config(user, in, out string) *mysql.Config {
 
 // insert logs in with the driver, inserts a row and reads its key back. What the server sees of TLS
 // is what the way out says.
-func (u *unlike) insert(user, in, out, value string) error {
-	db := harness.Open(u.T, u.config(user, in, out), "")
+func (u *unlike) insert(user, in, out, value string, compressed bool) error {
+	c := u.config(user, in, out)
+	if err := c.Apply(mysql.EnableCompression(compressed)); err != nil {
+		return err
+	}
+	db := harness.Open(u.T, c, "")
 	defer db.Close()
 	conn, err := db.Conn(u.Context())
 	if err != nil {
@@ -138,22 +142,27 @@ func (u *unlike) insert(user, in, out, value string) error {
 	return nil
 }
 
-// TestUnlike logs in by every way in and out, with every plugin, cold and warm, inserts, and reads
+// TestUnlike logs in by every way in and out, with every plugin, cold and warm, compressed and not, inserts, and reads
 // the key back. A wrong password gets the server's own answer.
 func TestUnlike(t *testing.T) {
 	for name, server := range harness.AllServers(t) {
 		t.Run(name, func(t *testing.T) {
 			u := newUnlike(t, server)
 			logins := 0
-			for _, a := range accounts[server.Kind] {
-				for _, in := range waysIn {
-					for _, out := range waysOut {
-						u.forget()
-						for _, state := range []string{"cold", "warm"} {
-							logins++
-							what := fmt.Sprintf("%s %s %s %s", a.user, in, out, state)
-							if err := understood(func() error { return u.insert(a.user, in, out, what) }); err != nil {
-								t.Errorf("%s: %v", what, err)
+			for i, a := range accounts[server.Kind] {
+				for j, in := range waysIn {
+					for k, out := range waysOut {
+						for _, compressed := range compressions(i + j + k) {
+							u.forget()
+							for _, state := range []string{"cold", "warm"} {
+								logins++
+								what := fmt.Sprintf("%s %s %s %s %t", a.user, in, out, state, compressed)
+								if err := understood(func() error { return u.insert(a.user, in, out, what, compressed) }); err != nil {
+									t.Errorf("%s: %v", what, err)
+								}
+								if !width.Matrix() {
+									compressed = !compressed
+								}
 							}
 						}
 						u.deny(a.user, in, out)
@@ -163,6 +172,16 @@ func TestUnlike(t *testing.T) {
 			t.Logf("compared: %d statements, %d facets", logins, logins)
 		})
 	}
+}
+
+// compressions says whether the nth combination of all else is compressed. In a narrow run it is either
+// cold or warm.
+func compressions(n int) []bool { return width.Of([]bool{n%2 == 0}, []bool{false, true}) }
+
+// algorithms are the arguments by which the servers' clients choose one.
+var algorithms = map[servers.Kind][]string{
+	servers.MariaDB: {"--skip-compress", "--compress"},
+	servers.MySQL:   {"--compression-algorithms=uncompressed", "--compression-algorithms=zlib", "--compression-algorithms=zstd"},
 }
 
 // understood logs in again where the driver did not understand the server: a nonce of ed25519 has 32
@@ -211,17 +230,21 @@ func TestUnlikeClients(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			u := newUnlike(t, server)
-			for _, a := range accounts[server.Kind] {
+			for i, a := range accounts[server.Kind] {
 				guesses := []string{""}
 				if a.user == "a_sha256" {
 					guesses = append(guesses, "--default-auth=sha256_password")
 				}
-				for _, pair := range pairs {
+				for j, pair := range pairs {
 					for _, guess := range guesses {
-						u.forget()
-						what := fmt.Sprintf("%s %s %s %s", a.user, pair[0], pair[1], guess)
-						if err := u.commandLine(a.user, pair[0], pair[1], guess, what); err != nil {
-							t.Errorf("%s: %v", what, err)
+						all := algorithms[server.Kind]
+						one := (i + j) % len(all)
+						for _, algorithm := range width.Of(all[one:one+1], all) {
+							u.forget()
+							what := fmt.Sprintf("%s %s %s %s %s", a.user, pair[0], pair[1], guess, algorithm)
+							if err := u.commandLine(a.user, pair[0], pair[1], what, algorithm, guess); err != nil {
+								t.Errorf("%s: %v", what, err)
+							}
 						}
 					}
 				}
@@ -231,7 +254,7 @@ func TestUnlikeClients(t *testing.T) {
 }
 
 // commandLine is insert with the server's own client.
-func (u *unlike) commandLine(user, in, out, guess, value string) error {
+func (u *unlike) commandLine(user, in, out, value string, more ...string) error {
 	own := func(name string) string { return filepath.Join(u.server.Dir, name) }
 	ca, pair := "--ssl-ca="+own("ca.pem"), []string{"--ssl-cert=" + own("client.pem"), "--ssl-key=" + own("client.key")}
 	args := map[servers.Kind]map[string][]string{
@@ -250,8 +273,10 @@ func (u *unlike) commandLine(user, in, out, guess, value string) error {
 	}
 	args = append(args, "--user="+user, "--password="+password, "-N", "-e",
 		fmt.Sprintf("INSERT INTO %[1]s.t (v) VALUES ('%[2]s'); SELECT LAST_INSERT_ID() = id, id >= 1000 FROM %[1]s.t WHERE v = '%[2]s'", u.schema, value))
-	if guess != "" {
-		args = append(args, guess)
+	for _, m := range more {
+		if m != "" {
+			args = append(args, m)
+		}
 	}
 	text, err := output(u.T, u.server.ClientTo(addr, args...))
 	if err != nil || !strings.Contains(text, "1\t1\n") {
