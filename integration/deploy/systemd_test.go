@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -106,28 +105,17 @@ func allowed(t *testing.T, unit string) map[string]bool {
 	return all
 }
 
-// tracedRun serves, reads its configuration again, is upgraded and ends; it returns the system calls
-// of both processes.
+// tracedRun lives with all that touches files and sockets; it returns the system calls of both
+// processes.
 func tracedRun(t *testing.T) []string {
 	t.Helper()
 	server := harness.MySQL(t)
-	db := harness.Database(t, server)
-	direct := harness.Open(t, server.Config(db), "")
-	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, v INT)")
-	program, err := harness.Build(false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	counts, traced := filepath.Join(dir, "counts"), filepath.Join(dir, "traced")
-	// The tracer is beside the program, which keeps its process id and gets its signals.
-	script := fmt.Sprintf("#!/bin/sh\nexec strace -D -f -qq -c -o '%s' '%s' \"$@\"\n", counts, program)
-	if err := os.WriteFile(traced, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	counts := filepath.Join(dir, "counts")
 	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(server.Config("").Passwd), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	db := harness.Database(t, server)
 	config := fmt.Sprintf(`
 listeners:
   - {name: a, listen: "127.0.0.1:0", upstream: %[1]q, tls: {cert: %[3]s/server.pem, key: %[3]s/server.key}, account: {user: %[6]q, password: "${file:password}"}}
@@ -137,57 +125,9 @@ stores: {here: {file: {dir: data}}}
 sources: {ids: {segment: {store: here, start: 1000}}}
 rules: [{table: %[2]s.t, column: id, source: ids}]
 `, server.Addr, db, server.Dir, dir, server.Socket, server.Config("").User)
-	p, err := harness.Launch(t.Context(), traced, harness.Spec{Config: config, Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Kill(); err != nil { // the successor is of its process group
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Logf("log of idproxy:\n%s", p.LogTail(60))
-		}
-	})
-	insert := func(name string) {
-		t.Helper()
-		c := server.Config(db)
-		c.Addr = p.Addr(name)
-		if name == "u" {
-			c.Net, c.Addr = "unix", filepath.Join(dir, "u.sock")
-		}
-		pool := harness.Open(t, c, "")
-		harness.MustExec(t, pool, "INSERT INTO t (v) VALUES (1)")
-		if err := pool.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	signal := func(pid int, sig syscall.Signal, until string) []string {
-		t.Helper()
-		if err := syscall.Kill(pid, sig); err != nil {
-			t.Fatal(err)
-		}
-		for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-			if found := regexp.MustCompile(until).FindStringSubmatch(p.Log()); found != nil {
-				return found
-			}
-		}
-		t.Fatalf("the log does not say %q:\n%s", until, p.LogTail(40))
-		return nil
-	}
-	insert("a")
-	insert("u")
-	signal(p.PID(), syscall.SIGHUP, `msg="configuration reloaded"`)
-	found := signal(p.PID(), syscall.SIGUSR2, `msg="a successor serves" process\.pid=(\d+)`)
-	insert("a")
-	insert("u")
-	successor, err := strconv.Atoi(found[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(successor, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	// The tracer is beside the program, which keeps its process id and gets its signals.
+	l := start(t, server, db, dir, config, fmt.Sprintf("exec strace -D -f -qq -c -o '%s' '%s' \"$@\"", counts, program(t)))
+	l.whole("a", "u")
 	return countedCalls(t, counts)
 }
 

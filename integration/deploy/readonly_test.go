@@ -1,0 +1,105 @@
+package deploy
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"idproxy/integration/harness"
+)
+
+// closed is what keeps a container from changing anything but its volumes.
+type closed struct {
+	ReadOnly    bool     `yaml:"read_only"`
+	CapDrop     []string `yaml:"cap_drop"`
+	SecurityOpt []string `yaml:"security_opt"`
+}
+
+// TestComposeIsClosed holds that the service has what TestReadOnlyRoot shows that it can do with.
+func TestComposeIsClosed(t *testing.T) {
+	var c struct {
+		Services map[string]closed `yaml:"services"`
+	}
+	if err := yaml.Unmarshal([]byte(readCompose(t)), &c); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Services["idproxy"]; !s.ReadOnly || fmt.Sprint(s.CapDrop, s.SecurityOpt) != "[ALL] [no-new-privileges:true]" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// nonroot is the user of the image.
+const nonroot = 65532
+
+// inContainer is a script that starts a program as the container has it: nothing can be written but
+// the volume, by a user without privileges.
+func inContainer(program, volume string) string {
+	return fmt.Sprintf(`exec unshare -m --propagation private sh -ec '
+mount --bind %[2]q %[2]q
+for at in / /dev/shm /run %[3]q; do if mountpoint -q "$at"; then mount -o remount,bind,ro "$at"; fi; done
+exec setpriv --reuid %[4]d --regid %[4]d --clear-groups --no-new-privs --bounding-set=-all "$0" "$@"' %[1]q "$@"`, program, volume, os.TempDir(), nonroot)
+}
+
+// copied returns a copy of a program that everybody can run.
+func copied(t *testing.T, from, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "idproxy")
+	if err := os.WriteFile(to, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// TestReadOnlyRoot lives on a file system of which only the volume can be written.
+func TestReadOnlyRoot(t *testing.T) {
+	t.Parallel()
+	server := harness.MySQL(t)
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	volume := filepath.Join(dir, "volume")
+	if err := os.Mkdir(volume, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(volume, nonroot, nonroot); err != nil {
+		t.Fatal(err)
+	}
+	writes := func(path string) bool {
+		t.Helper()
+		out, err := exec.Command("sh", "-c", inContainer("/bin/sh", volume), "sh", "-c", "echo tried; echo 1 >"+strconv.Quote(path)).CombinedOutput()
+		if !strings.HasPrefix(string(out), "tried") {
+			t.Fatalf("the container does not start: %v, %s", err, out)
+		}
+		return err == nil
+	}
+	if err := os.Mkdir(filepath.Join(dir, "beside"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "beside"), 0o777); err != nil { // everybody may, but for the mount
+		t.Fatal(err)
+	}
+	if !writes(filepath.Join(volume, "x")) || writes(filepath.Join(dir, "beside", "x")) {
+		t.Fatal("the volume cannot be written, or something beside it can")
+	}
+	db := harness.Database(t, server)
+	config := fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q}]
+admin: {listen: "127.0.0.1:0"}
+stores: {here: {file: {dir: %[3]q}}}
+sources: {ids: {segment: {store: here, start: 1000}}}
+rules: [{table: %[2]s.t, column: id, source: ids}]
+`, server.Addr, db, filepath.Join(volume, "data"))
+	script := fmt.Sprintf("chmod a+r %q\n", filepath.Join(dir, "idproxy.yaml")) + inContainer(copied(t, program(t), dir), volume)
+	start(t, server, db, dir, config, script).whole("a")
+}
