@@ -7,7 +7,7 @@ const maxGeneBits = 16
 
 // checkGene compares a gene with the ids of s that are to have it; s is nil where there is no such
 // source.
-func checkGene(d *document, r *Rule, s *Source, path string) {
+func checkGene(d *document, c *Config, r *Rule, s *Source, path string) {
 	g, column, bits := r.Gene, path+"/gene/column", path+"/gene/bits"
 	switch {
 	case strings.ContainsAny(g.Column, "*?.`"):
@@ -17,6 +17,12 @@ func checkGene(d *document, r *Rule, s *Source, path string) {
 	}
 	if !d.has(bits) || d.failedAt(d.vals[bits]) {
 		return
+	}
+	for i := range c.Listeners {
+		if l := &c.Listeners[i]; l.Shard != nil && r.On(l.Name) && l.Shard.Bits > g.Bits {
+			d.fail(d.vals[bits], "\"bits\" is %d, and listener %s tells %d bits of shards apart: a gene needs as many, or the rule other listeners", g.Bits, quote(l.Name), l.Shard.Bits)
+			return
+		}
 	}
 	switch {
 	case g.Bits < 1 || g.Bits > maxGeneBits:
@@ -33,5 +39,20 @@ func checkGene(d *document, r *Rule, s *Source, path string) {
 		} else if ok && g.Bits > uint64(l.sequence) {
 			d.fail(d.vals[bits], "\"bits\" is %d, and layout %s of source %s has %d bits of sequence to take them from", g.Bits, s.Snowflake.Layout, quote(r.Source), l.sequence)
 		}
+	}
+}
+
+// checkShard checks the shard of a listener.
+func checkShard(d *document, s *Shard, path string) {
+	if s == nil {
+		return
+	}
+	bits, value := path+"/shard/bits", path+"/shard/value"
+	switch {
+	case !d.has(bits) || d.failedAt(d.vals[bits]):
+	case s.Bits < 1 || s.Bits > maxGeneBits:
+		d.fail(d.vals[bits], "\"bits\" must be from 1 to %d, got %d", maxGeneBits, s.Bits)
+	case d.has(value) && !d.failedAt(d.vals[value]) && s.Value >= 1<<s.Bits:
+		d.fail(d.vals[value], "\"value\" must be from 0 to %d with %d bits, got %d", 1<<s.Bits-1, s.Bits, s.Value)
 	}
 }

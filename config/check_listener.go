@@ -35,6 +35,7 @@ func checkListeners(d *document, c *Config) {
 			d.fail(d.vals[path+"/allow"], "\"allow\" is empty, so no client could connect: add networks, or remove it")
 		}
 		checkNetwork(d, path+"/limits/sessions_per_network", l.Limits.SessionsPerNetwork)
+		checkShard(d, l.Shard, path)
 	}
 }
 

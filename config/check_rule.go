@@ -49,7 +49,7 @@ func checkRules(d *document, c *Config) {
 			d.fail(d.vals[path+"/column"], "\"column\" must be the plain name of one column, without wildcards, dots and quotes, got %s", quote(r.Column))
 		}
 		if r.Gene != nil {
-			checkGene(d, r, source, path)
+			checkGene(d, c, r, source, path)
 		}
 		checkAdvance(d, r, source, path)
 		checkRuleListeners(d, c, r, path)

@@ -39,6 +39,13 @@ type Listener struct {
 	Allow         []string       `yaml:"allow"`          // networks (CIDR) from which clients may connect; default: all
 	Limits        ListenerLimits `yaml:"limits"`
 	Compression   string         `yaml:"compression" oneof:"on|off"` // whether clients may have their connections compressed; default off
+	Shard         *Shard         `yaml:"shard"`                      // default: rows of any shard go in
+}
+
+// Shard is the one that a listener is for: rows whose gene ends in these bits.
+type Shard struct {
+	Bits  uint64 `yaml:"bits,required"`  // 1 to 16, no more than the genes of the rules have
+	Value uint64 `yaml:"value,required"` // 0 to 2^bits - 1
 }
 
 // Servers are those behind the listener, in their order.

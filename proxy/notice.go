@@ -18,7 +18,7 @@ func (s *session) Told(err error) *mysql.MyError {
 	if e.Code != mysql.ER_AUTOINC_READ_FAILED && e.Code != mysql.ER_NOT_SUPPORTED_YET {
 		return e
 	}
-	others, ok := s.l.srv.notices.Due(s.l.Name + inside.WithoutNumbers(e.Message))
+	others, ok := s.l.srv.notices.Due(s.l.Name + inside.WithoutNumbers(clienterr.Logged(err, e)))
 	if !ok {
 		return e
 	}

@@ -2,6 +2,7 @@ package rewriter
 
 import (
 	"slices"
+	"strings"
 
 	"idproxy/rule"
 )
@@ -101,15 +102,19 @@ func (r *keyReader) genes() error {
 	for k := range p.slots {
 		c := &p.slots[k]
 		g := c.rule.Gene
-		if g == nil || c.last.kind != valueMade && c.last.kind != valueBound {
+		given := c.last.kind != valueMade && c.last.kind != valueBound
+		if g == nil || given && g.Shard == nil {
 			continue
 		}
-		row := RowGene{Column: uint8(k), ID: -1, Key: -1, mark: -1, bound: -1}
+		row := RowGene{Column: uint8(k), ID: -1, Key: -1, Given: given, mark: -1, bound: -1}
 		if c.last.kind == valueBound {
 			row.bound = c.last.start
 		}
 		if err := r.gene(g, &p.keys[c.key], &row); err != nil {
 			return err
+		}
+		if row.mark < 0 && g.Elsewhere(row.Value) {
+			return &OtherShard{Rule: c.rule, Key: r.keyText(&p.keys[c.key].last), Gene: row.Value}
 		}
 		if r.prepared {
 			p.rows = append(p.rows, row)
@@ -143,4 +148,21 @@ func (r *keyReader) gene(g *rule.Gene, k *geneKey, row *RowGene) error {
 		return unsupported(why + " in column " + g.Column + ", the gene of the id")
 	}
 	return nil
+}
+
+// OtherShard is the error for a row whose key is of another shard than the rule's.
+type OtherShard struct {
+	Rule *rule.Rule
+	Key  string // the literal
+	Gene uint16
+}
+
+// Error implements error, without the key.
+func (*OtherShard) Error() string { return "a row of another shard" }
+
+// keyText returns a literal as it stands in the statement, as much as a message has room for.
+func (r *keyReader) keyText(v *keyValue) string {
+	const most = 64
+	text := r.text[v.token.start:v.token.end]
+	return strings.ToValidUTF8(string(text[:min(len(text), most)]), "?")
 }

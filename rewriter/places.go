@@ -63,8 +63,9 @@ type RowGene struct {
 	ID     int   // the client's parameter that is the id; -1: it is generated always
 	Key    int   // the client's parameter that is the key; -1: Value is the gene
 	Value  uint16
-	mark   int // where the ? of the key stands
-	bound  int // and that of the id
+	Given  bool // the application writes the id: the gene only tells the shard
+	mark   int  // where the ? of the key stands
+	bound  int  // and that of the id
 }
 
 // firstKey is where the keys begin in Plan.order: below are slots.

@@ -23,12 +23,13 @@ const (
 	RowsComing                   // rows came again and again while an INSERT ... SELECT was counted
 	TooLarge                     // the statement is too large with its ids, or to be held
 	TooGreat                     // the source gave an id that is too great for the column
+	OtherShard                   // the key of a row is of another shard than the listener's
 	Reasons                      // how many there are
 )
 
 var reasonNames = [Reasons]string{
 	"other", "no_ids", "form", "would_store_zero", "explicit_id", "no_number", "below_zero", "long_id", "no_column", "column_type",
-	"undecided", "miscounted", "rows_coming", "too_large", "id_too_great",
+	"undecided", "miscounted", "rows_coming", "too_large", "id_too_great", "other_shard",
 }
 
 // String returns the reason as metrics have it.

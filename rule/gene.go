@@ -15,8 +15,24 @@ const MaxGeneBits = 16
 // Gene says that the low bits of an id are those of another column of the row, its key.
 type Gene struct {
 	Column string
-	Bits   int  // 1 to MaxGeneBits
-	CRC32  bool // the key is a text, whose CRC-32 has the bits; else it is a whole number, which has them itself
+	Bits   int    // 1 to MaxGeneBits
+	CRC32  bool   // the key is a text, whose CRC-32 has the bits; else it is a whole number, which has them itself
+	Shard  *Shard // that the rows must be of; nil: they are of any
+}
+
+// Shard is one of 2^Bits: that of the rows whose gene ends in Value.
+type Shard struct {
+	Listener string // that leads to it
+	Bits     int    // no more than the gene has
+	Value    uint16
+}
+
+// Of returns the shard that a gene is of.
+func (s *Shard) Of(gene uint16) uint16 { return gene & (1<<s.Bits - 1) }
+
+// Elsewhere reports whether a row with a gene is of another shard.
+func (g *Gene) Elsewhere(gene uint16) bool {
+	return g.Shard != nil && g.Shard.Of(gene) != g.Shard.Value
 }
 
 // Size is how many values the gene can have, 2^Bits.

@@ -62,3 +62,30 @@ sources: {ids: {snowflake: {worker: 1, layout: %q%s}}}
 		}
 	}
 }
+
+// TestCheckShards: check says when the listeners for shards are not one for each.
+func TestCheckShards(t *testing.T) {
+	const shard = "  - {name: %s, listen: 127.0.0.1:0, upstream: 127.0.0.1:%d, shard: {bits: %d, value: %d}}\n"
+	one := func(name string, server, bits, value int) string {
+		return fmt.Sprintf(shard, name, server, bits, value)
+	}
+	for _, tt := range []struct{ name, listeners, gene, want string }{
+		{"all there", one("a", 1, 1, 0) + one("b", 2, 1, 1), "bits: 8", ""},
+		{"two ways to one", one("a", 1, 1, 0) + one("b", 2, 1, 1) + one("c", 2, 1, 1), "bits: 8", ""},
+		{"one twice", one("a", 1, 1, 0) + one("b", 2, 1, 0), "bits: 8", "warning: listener b is for shard 0, as is listener a in line 2, which leads to another server"},
+		{"some missing", one("a", 1, 2, 0) + one("b", 2, 2, 3), "bits: 8", "warning: of 4 shards, no listener here is for 1, 2: rows of those are refused"},
+		{"many missing", one("a", 1, 8, 0), "bits: 8", "no listener here is for 1, 2, 3, 4, 5, ...:"},
+		{"two widths", one("a", 1, 1, 0) + one("b", 2, 1, 1) + one("c", 3, 2, 0), "bits: 8", "warning: listener c tells 2 bits of shards apart, and listener a in line 2 tells 1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := runWith(t, "", "check", "--config", harness.WriteConfig(t, "listeners:\n"+tt.listeners+`sources: {ids: {segment: {}}}
+rules: [{table: shop.orders, column: id, source: ids, gene: {column: k, `+tt.gene+`}}]
+`))
+			if got.status != statusFine || !strings.Contains(got.out, tt.want) || tt.want == "" && strings.Contains(got.out, "shard") {
+				t.Errorf("%+v, want %q", got, tt.want)
+			}
+		})
+	}
+	got := runWith(t, "", "check", "--config", harness.WriteConfig(t, "listeners:\n"+one("a", 1, 1, 0)))
+	holds(t, "a shard without genes", got.out, "warning: listener a has a shard, and no rule on it has a gene")
+}

@@ -149,10 +149,13 @@ func OutOfIDs(rule *rule.Rule, cause error) error {
 
 // Unmoved says that the source of a rule is not moved past an id that the statement brings, which
 // the error quotes.
-func Unmoved(rule *rule.Rule, cause error) error { return quoting{OutOfIDs(rule, cause)} }
+func Unmoved(rule *rule.Rule, cause error) error { return quoting{OutOfIDs(rule, cause), ""} }
 
 // quoting is an error that quotes a value of the statement.
-type quoting struct{ error }
+type quoting struct {
+	error
+	logged string // what the log has in its place; empty: its text without numbers
+}
 
 // Unwrap is for errors.Is and errors.As.
 func (q quoting) Unwrap() error { return q.error }
@@ -160,7 +163,11 @@ func (q quoting) Unwrap() error { return q.error }
 // Logged is what the log has of an error: its text as the client is told, without values of the
 // statement.
 func Logged(err error, told *mysql.MyError) string {
-	if _, quotes := errors.AsType[quoting](err); quotes {
+	q, quotes := errors.AsType[quoting](err)
+	switch {
+	case quotes && q.logged != "":
+		return q.logged
+	case quotes:
 		return inside.WithoutNumbers(told.Message)
 	}
 	return told.Message
@@ -291,6 +298,16 @@ func Explicit(rule *rule.Rule) *Refusal {
 	return &Refusal{Reason: explicitID, Rule: rule, Why: "explicit: reject, and the statement gives " + rule.Column + " a value of its own", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: reject, and the statement gives column %s a value of its own; nothing was sent", rule, rule.Column)}
 }
 
+// OtherShard refuses a row whose key is of another shard than the listener's.
+func OtherShard(rule *rule.Rule, key string, gene uint16) error {
+	g := rule.Gene
+	why := fmt.Sprintf("the key in column %s is of shard %d of %d, and listener %s is for shard %d", g.Column, g.Shard.Of(gene), 1<<g.Shard.Bits, g.Shard.Listener, g.Shard.Value)
+	refusal := &Refusal{Reason: otherShard, Rule: rule, Why: why, MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000",
+		"idproxy does not take a row with key %s here: its gene (%s) is %d, which is of shard %d of %d, and listener %s is for shard %d (rule %s); nothing was sent: connect to the listener of that shard",
+		key, g.String(), gene, g.Shard.Of(gene), 1<<g.Shard.Bits, g.Shard.Listener, g.Shard.Value, rule)}
+	return quoting{refusal, fmt.Sprintf("idproxy does not take a row of another shard: %s (rule %s); nothing was sent", why, rule)}
+}
+
 // NoNumber refuses an explicit id that no source can be moved past.
 func NoNumber(rule *rule.Rule) *Refusal {
 	return &Refusal{Reason: noNumber, Rule: rule, Why: "explicit: advance, and the statement gives " + rule.Column + " a value that is no whole number", MyError: New(mysql.ER_NOT_SUPPORTED_YET, "42000", "idproxy rule %s says explicit: advance, and the statement gives column %s a value that is no whole number the source could be moved past; nothing was sent", rule, rule.Column)}
@@ -361,6 +378,7 @@ const (
 	undecided      = rule.Undecided
 	miscounted     = rule.Miscounted
 	tooGreat       = rule.TooGreat
+	otherShard     = rule.OtherShard
 )
 
 // ReasonOf returns why an error refuses a statement, and the rule that does; nil: it is not known,
@@ -392,7 +410,7 @@ func ReasonOf(err error) (rule.Reason, *rule.Rule) {
 func Explained(err error) string {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		why := refusal.Said()
-		if _, quotes := errors.AsType[quoting](err); quotes {
+		if q, quotes := errors.AsType[quoting](err); quotes && q.logged == "" {
 			why = inside.WithoutNumbers(why)
 		}
 		if refusal.Rule == nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -52,7 +54,8 @@ func (x *execution) genes(plan *rewriter.Plan, s *relay.State) error {
 	}
 	for set := range x.rows {
 		for _, g := range rows {
-			if g.ID >= 0 && !x.generates(f, set, g.ID) {
+			given := g.Given || g.ID >= 0 && !x.generates(f, set, g.ID)
+			if given && f.rules[g.Column].Gene.Shard == nil {
 				continue
 			}
 			value := g.Value
@@ -63,7 +66,9 @@ func (x *execution) genes(plan *rewriter.Plan, s *relay.State) error {
 					return err
 				}
 			}
-			plan.Genes[g.Column] = append(plan.Genes[g.Column], value)
+			if !given {
+				plan.Genes[g.Column] = append(plan.Genes[g.Column], value)
+			}
 		}
 	}
 	return nil
@@ -109,7 +114,24 @@ func (f *filler) geneOf(column uint8, p *wire.Parameter, s *relay.State) (gene u
 	if why != "" {
 		return 0, clienterr.Unsupported(rule, f.name, why+" in column "+rule.Gene.Column+", the gene of the id")
 	}
+	if rule.Gene.Elsewhere(gene) {
+		return 0, clienterr.OtherShard(rule, keyText(p), gene)
+	}
 	return gene, nil
+}
+
+// keyText is a key as a message has it.
+func keyText(p *wire.Parameter) string {
+	if number, whole := p.Integer(); whole {
+		return strconv.FormatUint(number, 10)
+	}
+	if kind := byte(p.Type); kind == mysql.MYSQL_TYPE_FLOAT || kind == mysql.MYSQL_TYPE_DOUBLE {
+		number, _ := wholeFloat(p)
+		return strconv.FormatUint(number, 10)
+	}
+	const most = 64
+	inner, _ := p.Inner()
+	return "'" + strings.ToValidUTF8(string(inner[:min(len(inner), most)]), "?") + "'"
 }
 
 // geneOf returns the gene that a parameter makes; utf8 is as state.utf8.

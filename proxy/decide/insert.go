@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/clienterr"
 	"idproxy/proxy/relay"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -98,12 +99,15 @@ func (x inserting) readInsert() (fills bool, err error) {
 	}
 	x.closes()
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
+	elsewhere, otherShard := errors.AsType[*rewriter.OtherShard](err)
 	old := x.p.Facts.At.Before(x.st.Begun) // what is known is of what the table was
 	switch {
 	case undecided(err):
 		return false, err
 	case unsupported:
 		return false, x.unfilled(x.p, form.Form)
+	case otherShard && !old: // else the key may be in another place now
+		return false, clienterr.OtherShard(elsewhere.Rule, elsewhere.Key, elsewhere.Gene)
 	case err == nil && x.plan.Asks && !x.prepares && x.st.Prefix[0] == mysql.COM_QUERY: // no server takes it
 		return false, x.unfilled(x.p, "parameter outside a prepared statement")
 	case x.plan.ByPosition && !x.prepares && old: // in another order of columns an id would take the place of a value

@@ -48,9 +48,12 @@ func (x inserting) would(i int) Observation {
 	}
 	err := read(only)
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
+	elsewhere, otherShard := errors.AsType[*rewriter.OtherShard](err)
 	switch {
 	case unsupported:
 		return Observation{Sighting: Sighting{What: "would refuse: " + form.Form}, Refusal: clienterr.Unsupported(x.p.Rules[i], x.p.Name, form.Form)}
+	case otherShard:
+		return Observation{Sighting: Sighting{What: "would refuse: a row of another shard"}, Refusal: clienterr.OtherShard(elsewhere.Rule, elsewhere.Key, elsewhere.Gene)}
 	case errors.Is(err, rewriter.ErrRefusedByServer):
 		return Observation{Sighting: Sighting{What: "would forward what the server refuses"}}
 	case err == nil && x.p.head.Kind != rewriter.Load && plan.Columns[0].Explicit+plan.Columns[0].Fallback > 0 && x.p.Rules[i].Explicit == rule.Reject:

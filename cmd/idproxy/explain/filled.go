@@ -81,6 +81,9 @@ func (s teller) tellInsert(sent []byte) {
 func (s teller) noteGene(r *rule.Rule) {
 	if g := r.Gene; g != nil {
 		s.out.note("rule %s: the gene: %s %% %d = %s; ids are not consecutive", r, r.Column, g.Size(), g)
+		if g.Shard != nil {
+			s.out.note("rule %s: the key must be of shard %d of %d, which listener %s is for", r, g.Shard.Value, 1<<g.Shard.Bits, g.Shard.Listener)
+		}
 	}
 }
 

@@ -34,6 +34,9 @@ func ByListener(cfg *config.Config, counts Counts) map[string]*rule.List {
 	for i := range cfg.Listeners {
 		name := cfg.Listeners[i].Name
 		which := make([]byte, 0, len(cfg.Rules)) // of the rules hold here
+		if cfg.Listeners[i].Shard != nil {       // they are its own
+			which = append(which, name...)
+		}
 		for j := range cfg.Rules {
 			on := byte('0')
 			if cfg.Rules[j].On(name) {
@@ -83,7 +86,9 @@ func Of(cfg *config.Config, listener string) []rule.Rule {
 		case config.ExplicitAdvance:
 			one.Explicit = rule.Advance
 		}
-		one.Gene = Gene(r)
+		if one.Gene = Gene(r); one.Gene != nil {
+			one.Gene.Shard = shard(cfg, listener)
+		}
 		rules = append(rules, one)
 	}
 	return rules
@@ -106,4 +111,14 @@ func Gene(r *config.Rule) *rule.Gene {
 		return nil
 	}
 	return &rule.Gene{Column: r.Gene.Column, Bits: int(r.Gene.Bits), CRC32: r.Gene.By == config.GeneCRC32}
+}
+
+// shard returns the shard that a listener is for; nil: any.
+func shard(cfg *config.Config, listener string) *rule.Shard {
+	for i := range cfg.Listeners {
+		if l := &cfg.Listeners[i]; l.Name == listener && l.Shard != nil {
+			return &rule.Shard{Listener: listener, Bits: int(l.Shard.Bits), Value: uint16(l.Shard.Value)}
+		}
+	}
+	return nil
 }
