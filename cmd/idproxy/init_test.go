@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"database/sql"
 	"fmt"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/cmd/idproxy/initial"
 	"idproxy/config"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
@@ -231,5 +234,62 @@ func TestInitRefused(t *testing.T) {
 				t.Error("a file was written")
 			}
 		})
+	}
+}
+
+// TestInitPartial: a table that may not be read is named and left out, and the exit status says so.
+func TestInitPartial(t *testing.T) {
+	t.Setenv("INIT_PASSWORD", "a secret of it")
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, server)
+			db := harness.Open(t, server.Config(name), "")
+			for _, sql := range []string{
+				"CREATE TABLE seen (id INT PRIMARY KEY)", "CREATE TABLE unseen (id INT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER blind@'%' IDENTIFIED BY 'a secret of it'",
+				"GRANT SELECT ON " + name + ".seen TO blind@'%'", "GRANT INSERT ON " + name + ".unseen TO blind@'%'",
+			} {
+				harness.MustExec(t, db, sql)
+			}
+			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER blind@'%'") })
+			got := runWith(t, "", "init", "--server", "a="+server.Addr, "--account", "blind", "--password-env", "INIT_PASSWORD", "-")
+			if got.status != statusFinding {
+				t.Errorf("status %d", got.status)
+			}
+			holds(t, "standard error", got.err, "left out: "+name+".unseen: ")
+			holds(t, "standard error", got.err, "SELECT command denied")
+			holds(t, "standard error", got.err, "account 'blind'@'%' has no SELECT ON *.* by itself")
+			holds(t, "the file", got.out, "  - {table: "+name+".seen, column: id, source: ids_200k}\n")
+			holds(t, "the file", got.out, "#   "+name+".unseen: ")
+			holds(t, "the file", got.out, `password: "${INIT_PASSWORD}"`)
+		})
+	}
+}
+
+// TestInitQuestions: on a terminal it asks for what is not said, and for nothing else.
+func TestInitQuestions(t *testing.T) {
+	ask := func(in string, f *initFlags) (string, error) {
+		var out bytes.Buffer
+		q := questions{bufio.NewReader(strings.NewReader(in)), &out, func() ([]byte, error) { return []byte("a secret"), nil }}
+		if err := q.ask(f); err != nil {
+			return out.String(), err
+		}
+		l, err := f.login(q)
+		if err == nil && (l.Password != "a secret" || l.Written != "${IDPROXY_PASSWORD}") {
+			t.Errorf("login %+v", l)
+		}
+		return out.String(), err
+	}
+	f := &initFlags{Options: initial.Options{Proxies: 1}}
+	if out, err := ask("db0:3306\nb=db1:3306\n\nidproxy\n3\n", f); err != nil || !slices.Equal(f.servers, []string{"db0:3306", "b=db1:3306"}) || f.user != "idproxy" || f.Proxies != 3 {
+		t.Errorf("%q, %v: %+v", out, err, f)
+	}
+	f = &initFlags{servers: []string{"db0:3306"}, user: "idproxy", Options: initial.Options{Proxies: 2}}
+	if out, err := ask("", f); err != nil || out != "Password of account idproxy: \n" || f.Proxies != 2 {
+		t.Errorf("%q, %v: %+v", out, err, f)
+	}
+	for _, in := range []string{"", "db0:3306\n", "db0:3306\n\nidproxy\nmany\n", "db0:3306\n\nidproxy\n0\n"} {
+		if out, err := ask(in, &initFlags{}); err == nil {
+			t.Errorf("%q is taken: %q", in, out)
+		}
 	}
 }
