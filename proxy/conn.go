@@ -212,6 +212,9 @@ func (in *inlet) keep(of *limit.Bytes, most int) bool {
 	case of.Take(more, most):
 		if full {
 			in.held = nil // what was counted goes on to the larger one
+			if !in.pooled() {
+				of.Discard(len(*in.box))
+			}
 			in.grow()
 		}
 		in.held = of
@@ -224,6 +227,14 @@ func (in *inlet) keep(of *limit.Bytes, most int) bool {
 		return true
 	}
 	return false
+}
+
+// pooled reports whether somebody else gets the buffer when it is given back.
+func (in *inlet) pooled() bool { return len(*in.box) <= bufferSizes[len(bufferSizes)-1] }
+
+// full reports whether more than the largest pooled buffer is needed.
+func (in *inlet) full() bool {
+	return len(in.bytes()) == len(*in.box) && nextSize(len(*in.box)) > bufferSizes[len(bufferSizes)-1]
 }
 
 // count counts the buffer, if it is not and not of the smallest. It reports false when of is full.
@@ -269,6 +280,9 @@ func (in *inlet) release() {
 	if in.box != nil {
 		if in.held != nil {
 			in.held.Give(len(*in.box))
+			if !in.pooled() {
+				in.held.Discard(len(*in.box))
+			}
 		}
 		if class := slices.Index(bufferSizes[:], len(*in.box)); class >= 0 {
 			buffers[class].Put(in.box)

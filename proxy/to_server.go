@@ -20,7 +20,7 @@ func (s toServer) requested(in *inlet) error {
 	for in.r < in.w {
 		n, act := s.requests.Next(in.bytes())
 		if act == relay.ActMore {
-			if in.keep(&s.l.srv.held, s.l.srv.settings().Held) || !s.requests.NoRoom() {
+			if s.keep(in) || !s.requests.NoRoom() {
 				return nil
 			}
 			continue
@@ -38,6 +38,16 @@ func (s toServer) requested(in *inlet) error {
 		in.consume(s.holding)
 	}
 	return nil
+}
+
+// keep keeps what is there of a command that is not whole. It reports false when limits.held has no room.
+func (s toServer) keep(in *inlet) bool {
+	held, most := &s.l.srv.held, s.l.srv.settings().Held
+	if in.full() {
+		s.up.Leave()
+		held.Collect(most)
+	}
+	return in.keep(held, most)
 }
 
 // stop ends the session after err in toServer. When the server is gone, toClient
@@ -93,7 +103,11 @@ func (s toServer) decideOn(b []byte) error {
 	if !s.in.count(held, most) || !held.Take(len(b), most) {
 		return s.noRoom()
 	}
-	defer held.Give(len(b))
+	defer func() {
+		held.Give(len(b))
+		held.Discard(len(b))
+	}()
+	held.Collect(most)
 	return s.statement(b)
 }
 

@@ -91,6 +91,17 @@ func TestBytes(t *testing.T) {
 		})
 	}
 	all.Wait()
+	b.Discard(2)
+	b.Discard(2)
+	b.Collect(0)
+	b.Collect(4)
+	if b.garbage.Load() != 4 {
+		t.Error("it was collected for nothing")
+	}
+	b.Collect(3)
+	if b.garbage.Load() != 0 {
+		t.Error("it was not collected")
+	}
 	if b.Taken() != 0 || b.Take(11, 10) || !b.Take(11, 0) {
 		t.Error("11 are above 10, and not above any number")
 	}

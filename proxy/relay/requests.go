@@ -237,6 +237,9 @@ func (m *Requests) hold(in []byte) (int, Action) {
 	if !whole { // else what stands behind it is another command
 		payload += announced(in[size:])
 	}
+	if !whole || payload > m.most() {
+		m.forgetHead() // else the text stays in memory, which may be large, until the next command
+	}
 	if payload > m.most() {
 		m.dropping = true
 		m.frame(in, wire.PayloadLen(in))
