@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -284,5 +285,28 @@ func TestCheckOnlineServerUnreachable(t *testing.T) {
 	holds(t, "the cause", got.out, "connection refused")
 	if strings.Contains(got.out, "app:app") {
 		t.Errorf("a password in %q", got.out)
+	}
+}
+
+// TestFolderOfEverybody: check and serve both refuse to keep ids where everybody can write.
+func TestFolderOfEverybody(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0") // so that serve ends if it does not refuse
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: %q, upstream: 127.0.0.1:1}]\nstores: {here: {file: {dir: data}}}\n", taken.Addr()))
+	dir := filepath.Join(filepath.Dir(path), "data")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if got := runWith(t, "", "check", "--config", path); got.status != statusFinding || !strings.Contains(got.out, "error: folder "+dir) {
+		t.Errorf("check: status %d: %s", got.status, got.out)
+	}
+	if got := runWith(t, "", "serve", "--config", path); got.status == 0 || !strings.Contains(got.err, "folder "+dir+": everybody on this machine") {
+		t.Errorf("serve: status %d: %s", got.status, got.err)
 	}
 }

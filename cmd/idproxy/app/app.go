@@ -86,6 +86,9 @@ func (p *Program) Counts() ruleset.Counts { return p.watch.inForce.Load().counts
 // again, SIGUSR2 has a successor serve in its place.
 func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	defer p.gone()
+	if err := p.closed(); err != nil {
+		return err
+	}
 	listen := p.start.Sockets.Listen
 	p.sources, err = sources.Open(p.cfg, p.log, p.watch.fetched, listen, p.start.Succeeds())
 	if err != nil {

@@ -49,6 +49,7 @@ func File(ctx context.Context, file string, online bool) (*Report, error) {
 	if text := app.Descriptors(cfg); text != "" {
 		r.Findings = append(r.Findings, Finding{cfg.Path + ":1:1", LevelWarning, text + "; this is said of the limit of this shell"})
 	}
+	r.Findings = append(r.Findings, modeNotes(cfg)...)
 	r.Findings = append(r.Findings, endNotes(cfg, time.Now())...)
 	r.Findings = append(r.Findings, leaseNotes(cfg)...)
 	if online {

@@ -66,6 +66,41 @@ func Certificates(cfg *config.Config) (all []Certificate, err error) {
 	return all, err
 }
 
+// Keys returns the files of private keys that a configuration names.
+func Keys(cfg *config.Config) (files []string) {
+	add := func(file string) {
+		if file != "" {
+			files = append(files, file)
+		}
+	}
+	offered := func(c *config.TLS) {
+		if c != nil {
+			add(c.Key)
+		}
+	}
+	for i := range cfg.Listeners {
+		offered(cfg.Listeners[i].TLS.Files())
+	}
+	for i := range cfg.Stores {
+		if c, _ := storeTLS(&cfg.Stores[i]); c != nil {
+			add(c.Key)
+		}
+	}
+	if cfg.Order != nil && cfg.Order.TLS != nil {
+		add(cfg.Order.TLS.Key)
+	}
+	if cfg.Admin != nil {
+		offered(cfg.Admin.TLS)
+	}
+	if cfg.IDs != nil && cfg.IDs.Redis != nil {
+		offered(cfg.IDs.Redis.TLS)
+	}
+	if cfg.IDs != nil && cfg.IDs.HTTP != nil {
+		offered(cfg.IDs.HTTP.TLS)
+	}
+	return files
+}
+
 func storeTLS(c *config.Store) (secure *config.StoreTLS, kind string) {
 	switch {
 	case c.Etcd != nil:

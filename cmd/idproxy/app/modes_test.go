@@ -1,0 +1,86 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"idproxy/config"
+)
+
+// TestModes: what everybody can read is named, and where everybody can write nothing is kept.
+func TestModes(t *testing.T) {
+	for _, tt := range []struct {
+		secret, folder, above os.FileMode // 0 for a folder that is not there
+		readable, writable    bool
+	}{
+		{0o600, 0o700, 0o755, false, false},
+		{0o400, 0o755, 0o755, false, false},
+		{0o640, 0o770, 0o755, false, false},
+		{0o644, 0o700, 0o755, true, false},
+		{0o600, 0o777, 0o755, false, true},
+		{0o600, 0o777 | os.ModeSticky, 0o755, false, false},
+		{0o600, 0o700, 0o777, false, false},
+		{0o600, 0, 0o777, false, true},
+		{0o600, 0, 0o777 | os.ModeSticky, false, false},
+	} {
+		dir := t.TempDir()
+		above := filepath.Join(dir, "above")
+		folder, secret := filepath.Join(above, "data"), filepath.Join(dir, "secret")
+		mode := func(path string, m os.FileMode) {
+			if err := os.Chmod(path, m); err != nil { // Mkdir and WriteFile go by the umask
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(secret, []byte("pw"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(above, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if tt.folder != 0 {
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			mode(folder, tt.folder)
+		}
+		mode(secret, tt.secret)
+		mode(above, tt.above)
+		path := filepath.Join(dir, "idproxy.yaml")
+		text := fmt.Sprintf(`listeners: [{listen: "127.0.0.1:0", upstream: "127.0.0.1:1", account: {user: u, password: "${file:secret}"}}]
+stores: {here: {file: {dir: %q}}}
+`, folder)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Readable(cfg); slices.Contains(got, secret) != tt.readable {
+			t.Errorf("%+v: readable %q", tt, got)
+		}
+		volumes, err := Writable(cfg)
+		if (err != nil) != tt.writable || err != nil && !strings.Contains(err.Error(), "chmod o-w "+above) || volumes != nil {
+			t.Errorf("%+v: %v, volumes %q", tt, err, volumes)
+		}
+	}
+}
+
+// TestModesOfVolumes: a folder at which a file system is mounted may be everybody's.
+func TestModesOfVolumes(t *testing.T) {
+	info, err := os.Stat("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !isMounted("/proc", info) {
+		t.Error("/proc is not mounted")
+	}
+	dir := t.TempDir()
+	if info, err = os.Stat(dir); err != nil || isMounted(dir, info) {
+		t.Errorf("%s is mounted (%v)", dir, err)
+	}
+}
