@@ -142,6 +142,8 @@ func TestInit(t *testing.T) {
 		t.Errorf("check --online: %d, %s%s", checked.status, checked.out, checked.err)
 	}
 
+	s.serves(t, string(text))
+
 	if again := runWith(t, "", args...); again.status != statusFinding || !strings.Contains(again.err, "is there already, and stays as it is") {
 		t.Errorf("a file that is there: %+v", again)
 	}
@@ -291,5 +293,21 @@ func TestInitQuestions(t *testing.T) {
 		if out, err := ask(in, &initFlags{}); err == nil {
 			t.Errorf("%q is taken: %q", in, out)
 		}
+	}
+}
+
+// serves inserts through a proxy with the file, on both servers: ids are above the start, and come
+// once.
+func (s *shop) serves(t *testing.T, text string) {
+	t.Helper()
+	p := harness.StartProxy(t, strings.NewReplacer(`"127.0.0.1:3307"`, "127.0.0.1:0", `"127.0.0.1:3308"`, "127.0.0.1:0").Replace(text))
+	seen := map[int64]bool{}
+	for i := range 6 {
+		db := harness.Open(t, s.servers[i%2].Config(s.name), p.Addr(fmt.Sprintf("s%d", i%2)))
+		id, err := harness.MustExec(t, db, "INSERT INTO t_3 (a) VALUES (5)").LastInsertId()
+		if err != nil || id < 5_000_000 || seen[id] {
+			t.Errorf("id %d, %v", id, err)
+		}
+		seen[id] = true
 	}
 }
