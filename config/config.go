@@ -182,6 +182,16 @@ type IDsHTTPUser struct {
 	Rate    uint64   `yaml:"rate"`    // ids a second; default 0: as fast as they come
 }
 
+// Listener finds a listener by its name; nil when there is none.
+func (c *Config) Listener(name string) *Listener {
+	for i := range c.Listeners {
+		if c.Listeners[i].Name == name {
+			return &c.Listeners[i]
+		}
+	}
+	return nil
+}
+
 // Store finds a store by its name; nil when there is none.
 func (c *Config) Store(name string) *Store {
 	for i := range c.Stores {

@@ -25,52 +25,61 @@ func TestDiff(t *testing.T) {
 	for _, tt := range []struct {
 		name, old, new string // the text to replace in diffBase, and by what
 		want           []string
+		restart        bool
 	}{
 		{name: "nothing", old: "", new: ""},
 		{name: "only places", old: "stores:", new: "# a comment\n\nstores:"},
 		{name: "a default written out", old: "store: main", new: "store: main, step: 1000, key: ids"},
-		{name: "rules", old: "shop.orders", new: "shop.lines"},
-		{name: "live keys", old: "rules:", new: "limits: {sessions: 5}\ntcp: {keepalive: 1m}\nlog: {level: debug, trace: {user: app}}\nshutdown_timeout: 1s\ndrain: {delay: 1ms, spread: 1ms}\nrules:"},
-		{name: "live keys of a listener", old: `upstream: "h:2"`, new: `upstream: "h:2", allow: [10.0.0.0/8], limits: {sessions: 3}`},
-		{name: "new store and source", old: "sources:", new: "  other: {file: {dir: d}}\nsources:\n  more: {segment: {store: other}}"},
-		{name: "engine", old: "rules:", new: "engine: goroutines\nrules:", want: []string{"engine (changed)"}},
-		{name: "format of the log", old: "rules:", new: "log: {format: json}\nrules:", want: []string{"log.format (changed)"}},
+		{name: "rules", old: "shop.orders", new: "shop.lines", want: []string{"rules.shop.orders.id: removed", "rules.shop.lines.id: added"}},
+		{name: "live keys", old: "rules:", new: "limits: {sessions: 5}\ntcp: {keepalive: 1m}\nlog: {level: debug, trace: {user: app}}\nshutdown_timeout: 1s\ndrain: {delay: 1ms, spread: 1ms}\nrules:", want: []string{"limits.sessions: 10000, then 5", "limits.logins: 5000, then 2", "tcp.keepalive: 30s, then 1m0s", "shutdown_timeout: 30s, then 1s", "drain.delay: 0s, then 1ms", "drain.spread: 0s, then 1ms", "log.level: info, then debug", "log.trace: added"}},
+		{name: "new store and source", old: "sources:", new: "  other: {file: {dir: d}}\nsources:\n  more: {segment: {store: other}}", want: []string{"stores.other: added", "sources.more: added"}},
+		{name: "engine", old: "rules:", new: "engine: goroutines\nrules:", want: []string{"engine: loops, then goroutines"}, restart: true},
+		{name: "format of the log", old: "rules:", new: "log: {format: json}\nrules:", want: []string{"log.format: text, then json"}, restart: true},
+		{name: "live keys of a listener", old: `upstream: "h:2"`, new: `upstream: "h:2", allow: [10.0.0.0/8], limits: {sessions: 3}`, want: []string{"listeners.b.allow: none, then [10.0.0.0/8]", "listeners.b.limits.sessions: 0, then 3"}},
 		{name: "order of sources", old: "  ids: {segment: {store: main}}\n  flake: {snowflake: {worker: 1}}", new: "  flake: {snowflake: {worker: 1}}\n  ids: {segment: {store: main}}"},
-		{name: "listen", old: `":1"`, new: `":3"`, want: []string{"listeners.a.listen (changed)"}},
-		{name: "upstream", old: `h:2`, new: `h:3`, want: []string{"listeners.b.upstream (changed)"}},
-		{name: "certificate", old: "c.pem", new: "d.pem", want: []string{"listeners.a.tls.cert (changed)"}},
-		{name: "no more TLS", old: ", tls: {cert: c.pem, key: k.pem}", new: "", want: []string{"listeners.a.tls (removed)"}},
-		{name: "upstreams", old: `upstream: "h:2"`, new: `upstreams: ["h:2", "h:3"], writable: true`, want: []string{"listeners.b.upstream (changed)", "listeners.b.upstreams (changed)", "listeners.b.writable (changed)"}},
-		{name: "upstream TLS", old: `"h:2"`, new: `"h:2", upstream_tls: {mode: required}`, want: []string{"listeners.b.upstream_tls.mode (changed)"}},
-		{name: "password", old: "account: {user: u, password: old}", new: "account: {user: u, password: new}"},
-		{name: "user", old: "user: u, password: old", new: "user: v, password: old", want: []string{"listeners.b.account.user (changed)"}},
-		{name: "listener renamed", old: "name: a", new: "name: c", want: []string{"listeners.a (removed)", "listeners.c (added)"}},
-		{name: "dsn", old: "(h:1)/d", new: "(h:9)/d", want: []string{"stores.main.mysql.dsn (changed)"}},
-		{name: "kind of store", old: `{mysql: {dsn: "u:p@tcp(h:1)/d"}}`, new: "{file: {dir: d}}", want: []string{"stores.main.mysql (removed)", "stores.main.file (added)"}},
-		{name: "step", old: "store: main", new: "store: main, step: 10", want: []string{"sources.ids.segment.step (changed)"}},
-		{name: "worker", old: "worker: 1", new: "worker: 2", want: []string{"sources.flake.snowflake.worker (changed)"}},
-		{name: "epoch", old: "worker: 1", new: "worker: 1, epoch: 2021-01-01", want: []string{"sources.flake.snowflake.epoch (changed)"}},
-		{name: "source removed", old: "  flake: {snowflake: {worker: 1}}\n", new: "", want: []string{"stores.(default) (removed)", "sources.flake (removed)"}},
-		{name: "user added", old: "users: {", new: "users: {more: {password: x}, ", want: []string{"ids.redis.users.more (added)"}},
-		{name: "password of a user", old: "app: {password: old}", new: "app: {password: new}", want: []string{"ids.redis.users.app.password (changed)"}},
-		{name: "no more ids", old: "ids: {redis: {listen: \":6399\", users: {app: {password: old}}}}", new: "", want: []string{"ids (removed)"}},
+		{name: "listen", old: `":1"`, new: `":3"`, want: []string{"listeners.a.listen: :1, then :3"}},
+		{name: "upstream", old: `h:2`, new: `h:3`, want: []string{"listeners.b.upstream: h:2, then h:3"}},
+		{name: "certificate", old: "c.pem", new: "d.pem", want: []string{"listeners.a.tls.cert: c.pem, then d.pem"}},
+		{name: "no more TLS", old: ", tls: {cert: c.pem, key: k.pem}", new: "", want: []string{"listeners.a.tls: removed"}},
+		{name: "upstreams", old: `upstream: "h:2"`, new: `upstreams: ["h:2", "h:3"], writable: true`, want: []string{"listeners.b.upstream: h:2, then none", "listeners.b.upstreams: none, then [h:2 h:3]", "listeners.b.writable: false, then true"}},
+		{name: "upstream TLS", old: `"h:2"`, new: `"h:2", upstream_tls: {mode: required}`, want: []string{"listeners.b.upstream_tls.mode: as_client, then required"}},
+		{name: "password", old: "account: {user: u, password: old}", new: "account: {user: u, password: new}", want: []string{"listeners.b.account.password: changed"}},
+		{name: "user", old: "user: u, password: old", new: "user: v, password: old", want: []string{"listeners.b.account.user: u, then v"}},
+		{name: "listener renamed", old: "name: a", new: "name: c", want: []string{"listeners.a: removed", "listeners.c: added"}},
+		{name: "dsn", old: "(h:1)/d", new: "(h:9)/d", want: []string{"stores.main.mysql.dsn: changed"}},
+		{name: "kind of store", old: `{mysql: {dsn: "u:p@tcp(h:1)/d"}}`, new: "{file: {dir: d}}", want: []string{"stores.main.mysql: removed", "stores.main.file: added"}},
+		{name: "step", old: "store: main", new: "store: main, step: 10", want: []string{"sources.ids.segment.step: 1000, then 10"}},
+		{name: "worker", old: "worker: 1", new: "worker: 2", want: []string{"sources.flake.snowflake.worker: 1, then 2"}},
+		{name: "epoch", old: "worker: 1", new: "worker: 1, epoch: 2021-01-01", want: []string{"sources.flake.snowflake.epoch: 2020-01-01T00:00:00Z, then 2021-01-01T00:00:00Z"}},
+		{name: "source removed", old: "  flake: {snowflake: {worker: 1}}\n", new: "", want: []string{"stores.(default): removed", "sources.flake: removed"}},
+		{name: "user added", old: "users: {", new: "users: {more: {password: x}, ", want: []string{"ids.redis.users.more: added"}, restart: true},
+		{name: "password of a user", old: "app: {password: old}", new: "app: {password: new}", want: []string{"ids.redis.users.app.password: changed"}, restart: true},
+		{name: "no more ids", old: "ids: {redis: {listen: \":6399\", users: {app: {password: old}}}}", new: "", want: []string{"ids: removed"}, restart: true},
 		{
 			name: "several", old: "store: main}}\n  flake: {snowflake: {worker: 1}}", new: "store: main, step: 7, start: 9}}\n  flake: {snowflake: {worker: 2}}",
-			want: []string{"sources.ids.segment.start (changed)", "sources.ids.segment.step (changed)", "sources.flake.snowflake.worker (changed)"},
+			want: []string{"sources.ids.segment.start: 1, then 9", "sources.ids.segment.step: 1000, then 7", "sources.flake.snowflake.worker: 1, then 2"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if !strings.Contains(diffBase, tt.old) {
 				t.Fatalf("%q is not in the file", tt.old)
 			}
-			got := Diff(parseOK(t, diffBase), parseOK(t, strings.Replace(diffBase, tt.old, tt.new, 1)))
+			old, now := parseOK(t, diffBase), parseOK(t, strings.Replace(diffBase, tt.old, tt.new, 1))
+			changes := Diff(old, now)
+			var got []string
+			for _, c := range changes {
+				got = append(got, c.String())
+			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			for _, path := range got {
 				if strings.Contains(path, "old") || strings.Contains(path, "new") {
-					t.Errorf("a value is in %s", path)
+					t.Errorf("the value of a secret is in %s", path)
 				}
+			}
+			if restart := NeedRestart(old, now, changes); (len(restart) > 0) != tt.restart {
+				t.Errorf("%v need a restart", restart)
 			}
 		})
 	}

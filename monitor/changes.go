@@ -20,6 +20,22 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// Reloaded is what came of a reload.
+type Reloaded struct {
+	Changes []string `json:"changes"` // in the words of the file's keys
+}
+
+// reload answers once the file is in force, or why it is not.
+func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
+	s.Logger.Info("reload asked for by the admin listener", "client.address", r.RemoteAddr)
+	changes, err := s.Program.Reload()
+	if err != nil {
+		problem(w, http.StatusConflict, err.Error())
+		return
+	}
+	answer(w, http.StatusOK, Reloaded{changes})
+}
+
 // upgrade answers once a successor serves, or why none does.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 	s.Logger.Info("upgrade asked for by the admin listener", "client.address", r.RemoteAddr)

@@ -73,6 +73,13 @@ func (c *Client) Drain(ctx context.Context) error { return c.post(ctx, "/api/v1/
 // Resume takes that back.
 func (c *Client) Resume(ctx context.Context) error { return c.post(ctx, "/api/v1/resume") }
 
+// Reload has the program put its file in force, and says what changed.
+func (c *Client) Reload(ctx context.Context) (changes []string, err error) {
+	var said Reloaded
+	err = c.do(ctx, http.MethodPost, "/api/v1/reload", http.StatusOK, &said)
+	return said.Changes, err
+}
+
 // Upgrade has a successor serve in the program's place. It returns once that does.
 func (c *Client) Upgrade(ctx context.Context) error { return c.post(ctx, "/api/v1/upgrade") }
 

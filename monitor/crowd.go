@@ -229,6 +229,12 @@ func (g *glimpse) Resume() error {
 	return g.Program.Resume()
 }
 
+// Reload implements Program.
+func (g *glimpse) Reload() ([]string, error) {
+	defer g.forget()
+	return g.Program.Reload()
+}
+
 func (g *glimpse) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

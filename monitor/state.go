@@ -20,6 +20,9 @@ type Program interface {
 	Drain()
 	// Resume takes that back. The error says why it cannot be.
 	Resume() error
+	// Reload puts the program's file in force as it is now, and says what changed in the words of its
+	// keys. The error says why nothing did.
+	Reload() (changes []string, err error)
 	// Upgrade has a successor serve in the program's place. The error says why none does.
 	Upgrade() error
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -104,7 +105,9 @@ func (srv *Server) Resume() error {
 	}
 	srv.ordered, srv.phase, srv.empty = nil, Serving, nil
 	for s := range srv.sessions {
-		s.departs.Store(uint32(stays))
+		if !s.l.removed.Load() {
+			s.departs.Store(uint32(stays))
+		}
 	}
 	srv.log.Info("drain taken back", "sessions", len(srv.sessions))
 	return nil
@@ -197,7 +200,7 @@ func (d *drain) letGo(open []*session) {
 		s.depart(betweenCommands)
 	}
 	if d.wait(d.limit) {
-		d.srv.cut()
+		d.srv.cut(open)
 	}
 }
 
@@ -216,12 +219,13 @@ func (d *drain) wait(after time.Duration) bool {
 	}
 }
 
-// cut ends the sessions that are left, whatever they do.
-func (srv *Server) cut() {
+// cut ends those of some sessions that are left, whatever they do.
+func (srv *Server) cut(open []*session) {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	srv.log.Warn("cutting sessions that did not end in time", "sessions", len(srv.sessions))
-	for s := range srv.sessions {
+	left := slices.DeleteFunc(open, func(s *session) bool { _, is := srv.sessions[s]; return !is })
+	srv.log.Warn("cutting sessions that did not end in time", "sessions", len(left))
+	for _, s := range left {
 		s.close(errDrained)
 	}
 }

@@ -26,7 +26,7 @@ func TestDrainWaitsForTheClient(t *testing.T) {
 		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
-		r.srv.start(r.srv.listeners[0], ours)
+		r.srv.listeners[0].door.start(ours)
 		p := &peer{t: t, conn: c}
 		p.login()
 		p.read()
@@ -293,7 +293,7 @@ func TestDrainLetsALoginFinish(t *testing.T) {
 // between them.
 func TestResumedTwice(t *testing.T) {
 	srv := &Server{log: slog.New(slog.DiscardHandler), sessions: map[*session]struct{}{}}
-	srv.live.Store(&Settings{DrainDelay: time.Hour, ShutdownTimeout: 2 * time.Hour})
+	srv.Set(&Settings{DrainDelay: time.Hour, ShutdownTimeout: 2 * time.Hour})
 	slow, ended := make(chan struct{}), make(chan struct{})
 	srv.ordered = &drain{cancel: func() { close(slow) }, done: ended}
 	resumed := make(chan error)

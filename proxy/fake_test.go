@@ -304,7 +304,7 @@ type peer struct {
 // dial connects without logging in.
 func (r *running) dial() *peer {
 	r.t.Helper()
-	c, err := net.Dial("tcp", r.srv.listeners[0].ln.Addr().String())
+	c, err := net.Dial("tcp", r.srv.listeners[0].door.Addr().String())
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -298,7 +298,7 @@ func (s handshake) greeted(ctx context.Context, to *server, from origin.Origin) 
 		s.log(&s.up).Warn("server unreachable", "server.address", to.Addr.String(), "error.message", err)
 		return h, err
 	}
-	s.l.setOptions(server)
+	s.l.srv.setOptions(server, s.l.Name)
 	s.setServer(server)
 	if err := s.tell(from); err != nil {
 		s.unsetServer()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,13 +63,42 @@ const (
 	pingTime    = 2 * time.Second
 )
 
-// CheckServers asks all listeners' servers whether they answer, again and again until ctx is done.
+// CheckServers asks the servers of all listeners that are in force whether they answer, again and
+// again until ctx is done.
 func (srv *Server) CheckServers(ctx context.Context) {
 	var checks sync.WaitGroup
-	for _, l := range srv.listeners {
-		checks.Go(func() { l.check(ctx) })
+	defer checks.Wait()
+	running := map[*listener]context.CancelFunc{}
+	for {
+		inForce := srv.inForce()
+		for l, stop := range running {
+			if !slices.Contains(inForce, l) {
+				stop()
+				delete(running, l)
+			}
+		}
+		for _, l := range inForce {
+			if running[l] == nil {
+				ctx, stop := context.WithCancel(ctx)
+				running[l] = stop
+				checks.Go(func() { l.check(ctx) })
+			}
+		}
+		select {
+		case <-srv.checked:
+		case <-ctx.Done():
+			for _, stop := range running {
+				stop()
+			}
+			return
+		}
 	}
-	checks.Wait()
+}
+
+func (srv *Server) inForce() []*listener {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	return slices.Clone(srv.listeners)
 }
 
 func (l *listener) check(ctx context.Context) {

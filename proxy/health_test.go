@@ -61,7 +61,7 @@ func TestHeard(t *testing.T) {
 		return fmt.Errorf("ask: %w", &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", errno)})
 	}
 	for errno, lost := range map[syscall.Errno]bool{syscall.ECONNREFUSED: true, syscall.EMFILE: false, syscall.ENFILE: false} {
-		l := &listener{srv: &Server{log: slog.New(slog.DiscardHandler)}, choice: choice.New([]choice.Server{{Name: "db:3306"}})}
+		l := &listener{kin: &kin{}, srv: &Server{log: slog.New(slog.DiscardHandler)}, choice: choice.New([]choice.Server{{Name: "db:3306"}})}
 		l.heard(failing(errno))
 		if _, err := l.health.last(); (err != nil) != lost || lost && !errors.Is(err, errno) {
 			t.Errorf("%v: %v", errno, err)

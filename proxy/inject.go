@@ -110,11 +110,15 @@ func (s command) decide() error {
 			}
 			continue
 		}
+		live := s.l.srv.live.Load()
 		err := s.decided()
 		s.report(&s.st.Found)
 		if err == nil {
 			expected, at, err := s.st.Order.Draw(s.session)
 			if err != nil {
+				if s.replaced(live, err) {
+					continue
+				}
 				if again, err := s.refuseAt(at, err); !again {
 					return err
 				}
@@ -127,6 +131,9 @@ func (s command) decide() error {
 		}
 		if errors.Is(err, errServerGone) || errors.Is(err, errClientGone) {
 			return err
+		}
+		if s.replaced(live, err) {
+			continue
 		}
 		if errors.Is(err, errUnsound) {
 			s.st.Prepared = nil

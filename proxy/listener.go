@@ -20,9 +20,9 @@ import (
 	"idproxy/rule"
 )
 
-// Config is what a Server is made of; it does not change while it runs.
+// Config is what a Server is made of. But for the listeners it does not change while it runs.
 type Config struct {
-	Listeners    []Listener
+	Listeners    []Listener             // at first; see Server.Prepare
 	SecondReader decide.SecondReader    // nil: none
 	Logger       *slog.Logger           // nil: discard
 	Tracer       *slog.Logger           // of sessions that Settings.Trace chooses; nil: none
@@ -90,6 +90,8 @@ type Listener struct {
 	UpstreamTLSMode TLSMode
 	// OnHeld is told how long each command was held that was decided on; nil: nobody is.
 	OnHeld func(time.Duration)
+	// OnGone is called when no session comes through it any more, and none is left; nil: nobody is told.
+	OnGone func()
 }
 
 // Address is a network address that is resolved when it is used.
@@ -105,6 +107,8 @@ func (a Address) String() string { return a.Addr }
 type Settings struct {
 	Rules           map[string]*rule.List      // by the listener's name
 	Sources         map[string]idsource.Source // by the name that rules use
+	Eras            map[string]uint64          // of those, as rules have them; of one that is not there 0
+	IDWait          time.Duration              // how long a statement waits for a source that another one takes the place of
 	Sessions        int
 	Handshake       time.Duration
 	Connect         map[string]time.Duration // by the listener's name: how long one of its servers has to take a session; default Handshake
@@ -133,11 +137,10 @@ type Stats struct {
 type Server struct {
 	Stats Stats
 
-	cfg       Config
-	log       *slog.Logger
-	live      atomic.Pointer[Settings]
-	listeners []*listener
-	loops     []*loop.Loop
+	cfg   Config
+	log   *slog.Logger
+	live  atomic.Pointer[current]
+	loops []*loop.Loop
 
 	notices *notices
 	late    lateGreetings
@@ -146,34 +149,104 @@ type Server struct {
 	key     func() (*bridge.Key, error) // for logins; made once
 	refused rule.Counts                 // statements that no single rule refused
 
-	mu       sync.Mutex // guards all below but wg, and what listeners listen on
-	sessions map[*session]struct{}
-	lastID   uint64 // number of the newest session
-	phase    Phase
-	empty    chan struct{}  // closed when no session is left; nil: new ones come
-	ordered  *drain         // that Drain began and nobody took back; nil: none
-	ending   bool           // Serve ends
-	wg       sync.WaitGroup // one per session
+	accepting sync.WaitGroup // one per door
+	checked   chan struct{}  // holds a token when CheckServers is to look which listeners there are
+
+	mu        sync.Mutex  // guards all below but wg
+	listeners []*listener // in force
+	accepts   bool        // Serve has begun
+	stopped   bool        // no door is open any more
+	sessions  map[*session]struct{}
+	lastID    uint64 // number of the newest session
+	phase     Phase
+	empty     chan struct{}  // closed when no session is left; nil: new ones come
+	ordered   *drain         // that Drain began and nobody took back; nil: none
+	ending    bool           // Serve ends
+	wg        sync.WaitGroup // one per session
 }
 
-func (srv *Server) settings() *Settings { return srv.live.Load() }
+// current are the settings in force.
+type current struct {
+	*Settings
+	over chan struct{} // closed once others are
+}
 
-// listener is a Listener at work.
+func (srv *Server) settings() *Settings { return srv.live.Load().Settings }
+
+// listener is a Listener at work. It never changes: another one takes its place, and it stays for the
+// sessions that came through it.
 type listener struct {
 	Listener
+	*kin
 	srv    *Server
-	ln     net.Listener
-	rules  atomic.Pointer[rule.List]
-	stats  stats.Listener
 	health health
-	guests limit.Guests
-	// limited counts what limits refused or closed.
-	limited [limit.Keys]atomic.Uint64
-	open    int // sessions; srv.mu guards it
 	// The servers, as Upstreams has them.
 	servers []*server
 	choice  *choice.Choice
 	// What all of its sessions are given, made once:
 	failed    func(code uint16) // counts an error of the server
 	forgetAll func()
+
+	// Guarded by Server.mu:
+	door     *door // nil: no session comes through it yet, or any more
+	sessions int   // that came through it
+	left     bool  // by its door, for good
+}
+
+// kin are the listeners of one name: the one in force, and those before it that have sessions yet.
+// They have the same rules, and count together.
+type kin struct {
+	rules  atomic.Pointer[rule.List]
+	stats  stats.Listener
+	guests limit.Guests
+	// limited counts what limits refused or closed.
+	limited [limit.Keys]atomic.Uint64
+	open    int // sessions; Server.mu guards it
+	// removed: none of them is in force any more, and no drain that is taken back keeps their sessions.
+	removed atomic.Bool
+
+	mu    sync.Mutex // guards all below
+	all   []*listener
+	empty chan struct{} // closed when none is left; nil: nobody waits
+}
+
+// follow has all of them follow other rules.
+func (k *kin) follow(rules *rule.List) {
+	k.rules.Store(rules)
+	k.each(func(s *server) {
+		s.tables.Withdraw(rules)
+		s.tables.Forget() // they were asked for the columns of other rules
+	})
+}
+
+// forget has what is known of tables asked anew: what changes at one server changes at all.
+func (k *kin) forget() {
+	k.each(func(s *server) { s.tables.Forget() })
+}
+
+func (k *kin) each(do func(*server)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, l := range k.all {
+		for _, s := range l.servers {
+			do(s)
+		}
+	}
+}
+
+func (srv *Server) newListener(l Listener, with *kin) *listener {
+	made := &listener{Listener: l, srv: srv, kin: with}
+	for _, u := range l.Upstreams {
+		made.servers = append(made.servers, made.newServer(u, srv.cfg.SecondReader))
+	}
+	made.choice = made.choose()
+	made.failed = func(code uint16) {
+		made.stats.Error(stats.Error{Code: code, Side: stats.Server})
+		made.failedWith(code)
+	}
+	made.forgetAll = with.forget
+	if len(with.all) == 0 {
+		with.stats.OnHeld = l.OnHeld
+	}
+	return made
 }

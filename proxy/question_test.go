@@ -13,7 +13,7 @@ import (
 // TestSlowQuestions: each is counted, and the log has those that a client waits for long.
 func TestSlowQuestions(t *testing.T) {
 	var out bytes.Buffer
-	s := &session{l: &listener{srv: &Server{notices: newNotices(), log: slog.New(slog.NewTextHandler(&out, nil))}}}
+	s := &session{l: &listener{kin: &kin{}, srv: &Server{notices: newNotices(), log: slog.New(slog.NewTextHandler(&out, nil))}}}
 	s.who.setClient("10.0.0.5:3")
 	end := s.askFor(stats.Columns)
 	s.answered(slowQuestion - 1)

@@ -16,14 +16,13 @@ import (
 	"idproxy/proxy/limit"
 	"idproxy/proxy/loop"
 	"idproxy/proxy/relay"
-	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rule"
 )
 
 // New returns a Server that is not listening yet.
 func New(cfg Config, live *Settings) *Server {
-	srv := &Server{cfg: cfg, log: cfg.Logger, sessions: map[*session]struct{}{}, notices: newNotices(), key: sync.OnceValues(bridge.NewKey)}
+	srv := &Server{cfg: cfg, checked: make(chan struct{}, 1), log: cfg.Logger, sessions: map[*session]struct{}{}, notices: newNotices(), key: sync.OnceValues(bridge.NewKey)}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
@@ -31,17 +30,8 @@ func New(cfg Config, live *Settings) *Server {
 		srv.cfg.Open = Listen
 	}
 	for _, l := range cfg.Listeners {
-		made := &listener{Listener: l, srv: srv}
-		for _, u := range l.Upstreams {
-			made.servers = append(made.servers, made.newServer(u, cfg.SecondReader))
-		}
-		made.choice = made.choose()
-		made.failed = func(code uint16) {
-			made.stats.Error(stats.Error{Code: code, Side: stats.Server})
-			made.failedWith(code)
-		}
-		made.forgetAll = made.forget
-		made.stats.OnHeld = l.OnHeld
+		made := srv.newListener(l, &kin{})
+		made.kin.add(made)
 		srv.listeners = append(srv.listeners, made)
 	}
 	srv.Set(live)
@@ -50,17 +40,23 @@ func New(cfg Config, live *Settings) *Server {
 
 // Set puts new settings in force, for open sessions too.
 func (srv *Server) Set(live *Settings) {
-	srv.live.Store(live)
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	srv.set(live)
+}
+
+// set is Set for a caller that holds mu. Sessions of a listener that is taken away keep its rules.
+func (srv *Server) set(live *Settings) {
+	before := srv.live.Swap(&current{live, make(chan struct{})})
 	for _, l := range srv.listeners {
 		rules := live.Rules[l.Name]
 		if rules == nil {
 			rules = rule.NewList(nil)
 		}
-		l.rules.Store(rules)
-		for _, s := range l.servers {
-			s.tables.Withdraw(rules)
-		}
-		l.forget() // they were asked for the columns of other rules
+		l.kin.follow(rules)
+	}
+	if before != nil {
+		close(before.over)
 	}
 }
 
@@ -73,20 +69,20 @@ func (srv *Server) Listen() error {
 		}
 		srv.loops = append(srv.loops, l)
 	}
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
 	for i, l := range srv.listeners {
-		ln, err := srv.cfg.Open(l.Listen.Network(), l.Listen.String())
+		d, err := srv.open(l)
 		if err != nil {
-			for _, open := range srv.listeners[:i] {
-				open.ln.Close()
+			for _, one := range srv.listeners[:i] {
+				one.door.Close()
 			}
-			return fmt.Errorf("listener %s: %w", l.Name, err)
+			return err
 		}
-		srv.mu.Lock()
-		l.ln = ln
-		srv.mu.Unlock()
+		l.enter(d)
 	}
 	for _, l := range srv.listeners {
-		srv.log.Info("listening", "listen", l.ln.Addr().String(), "server.address", l.choice.String(), "listener", l.Name)
+		l.sayListening()
 	}
 	return nil
 }
@@ -95,19 +91,18 @@ func (srv *Server) Listen() error {
 // accepting, closes sessions as they come between two transactions, and cuts what is left after
 // Settings.ShutdownTimeout. It returns when all sessions have ended.
 func (srv *Server) Serve(ctx context.Context) error {
-	var accepting sync.WaitGroup
+	srv.mu.Lock()
+	srv.accepts = true
 	for _, l := range srv.listeners {
-		accepting.Go(l.accept)
-		if l.mayEncrypt() {
-			accepting.Go(func() { _, _ = srv.key() }) // before a client waits for it; an error comes again then
-		}
+		srv.accept(l)
 	}
+	srv.mu.Unlock()
 	stopWatching := srv.watchSilent()
 	defer stopWatching()
 	<-ctx.Done()
 	srv.drainToTheEnd(func() {
 		srv.StopAccepting()
-		accepting.Wait()
+		srv.accepting.Wait()
 	})
 	srv.wg.Wait()
 	srv.late.close()
@@ -121,8 +116,13 @@ func (srv *Server) Serve(ctx context.Context) error {
 // StopAccepting closes what the server listens on, before Serve would. Whoever has copies of these
 // sockets accepts in its place.
 func (srv *Server) StopAccepting() {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	srv.stopped = true
 	for _, l := range srv.listeners {
-		l.ln.Close()
+		if l.door != nil { // nil: it did not come to listening
+			l.door.Close()
+		}
 	}
 }
 
@@ -130,32 +130,34 @@ func (srv *Server) StopAccepting() {
 // open files.
 const acceptPause = 50 * time.Millisecond
 
-func (l *listener) accept() {
+func (d *door) accept() {
 	for {
-		conn, err := l.ln.Accept()
+		conn, err := d.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if others, ok := l.srv.notices.Due(l.Name + " accept"); ok {
-				l.srv.log.Error("accept", "listener", l.Name, "error.message", err, "others", others)
+			if others, ok := d.srv.notices.Due(d.name() + " accept"); ok {
+				d.srv.log.Error("accept", "listener", d.name(), "error.message", err, "others", others)
 			}
 			time.Sleep(acceptPause)
 			continue
 		}
-		l.srv.start(l, conn)
+		d.start(conn)
 	}
 }
 
 // start serves a client in a goroutine of its own, which owns conn.
-func (srv *Server) start(l *listener, conn net.Conn) {
-	l.setOptions(conn)
+func (d *door) start(conn net.Conn) {
+	srv := d.srv
+	srv.setOptions(conn, d.name())
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	if srv.phase >= Closing {
+	if srv.phase >= Closing || d.to == nil {
 		srv.wg.Go(func() { refuseConn(conn, clienterr.Draining()) })
 		return
 	}
+	l := d.to
 	s := l.newSession(conn, srv.lastID+1)
 	if key, e := l.full(s); e != nil {
 		srv.wg.Go(func() {
@@ -165,9 +167,10 @@ func (srv *Server) start(l *listener, conn net.Conn) {
 		return
 	}
 	srv.lastID++
-	l.stats.Accepted.Add(1)
+	s.l.open++
+	s.l.sessions++
+	s.l.stats.Accepted.Add(1)
 	srv.sessions[s] = struct{}{}
-	l.open++
 	srv.wg.Add(1)
 	go s.run()
 }

@@ -99,8 +99,10 @@ func (s *session) end() {
 	srv := s.l.srv
 	srv.mu.Lock()
 	delete(srv.sessions, s)
-	s.l.open--
 	s.l.stats.End(&s.stats)
+	s.l.open--
+	s.l.sessions--
+	s.l.goneIfEmpty()
 	srv.emptied()
 	srv.mu.Unlock()
 	s.l.guests.Go(&s.guest.Guest)

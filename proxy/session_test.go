@@ -328,7 +328,7 @@ func TestListen(t *testing.T) {
 	if err := srv.Listen(); !says(err, "listener b") {
 		t.Errorf("Listen: %v", err)
 	}
-	if _, err := srv.listeners[0].ln.Accept(); err == nil {
+	if _, err := srv.listeners[0].door.Accept(); err == nil {
 		t.Error("the first listener is still open")
 	}
 }

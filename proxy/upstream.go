@@ -93,13 +93,6 @@ func (p *place) byAccount() Questions {
 	return p.Account.At(p.address)
 }
 
-// forget has what is known of tables asked anew: what changes at one server changes at all.
-func (l *listener) forget() {
-	for _, s := range l.servers {
-		s.tables.Forget()
-	}
-}
-
 // choose returns the choice between a listener's servers.
 func (l *listener) choose() *choice.Choice {
 	var servers []choice.Server
@@ -139,10 +132,10 @@ func (l *listener) connectTime() time.Duration {
 }
 
 // setOptions sets those of a socket. One that has closed meanwhile has none.
-func (l *listener) setOptions(c net.Conn) {
-	if err := l.srv.settings().TCP.Apply(c); err != nil {
-		if others, ok := l.srv.notices.Due(l.Name + " socket"); ok {
-			l.srv.log.Warn("options of a socket cannot be set", "listener", l.Name, "error.message", err, "others", others)
+func (srv *Server) setOptions(c net.Conn, listener string) {
+	if err := srv.settings().TCP.Apply(c); err != nil {
+		if others, ok := srv.notices.Due(listener + " socket"); ok {
+			srv.log.Warn("options of a socket cannot be set", "listener", listener, "error.message", err, "others", others)
 		}
 	}
 }

@@ -83,13 +83,13 @@ func (srv *Server) Phase() Phase {
 func (srv *Server) Listeners() []ListenerStatus {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	open := map[*listener][]*stats.Session{}
+	open := map[*kin][]*stats.Session{} // with those of listeners that had the name before
 	for s := range srv.sessions {
-		open[s.l] = append(open[s.l], &s.stats)
+		open[s.l.kin] = append(open[s.l.kin], &s.stats)
 	}
 	all := make([]ListenerStatus, 0, len(srv.listeners))
 	for _, l := range srv.listeners {
-		all = append(all, l.status(open[l]))
+		all = append(all, l.status(open[l.kin]))
 	}
 	return all
 }
@@ -99,8 +99,8 @@ func (l *listener) status(open []*stats.Session) ListenerStatus {
 		Name: l.Name, Servers: l.choice.Status(), Open: uint64(len(open)), Accepted: l.stats.Accepted.Load(), Silent: l.stats.Silent.Load(),
 		Counts: l.stats.Sum(open), Errors: l.stats.Errors(),
 	}
-	if l.ln != nil {
-		status.Listen = l.ln.Addr().String()
+	if l.door != nil {
+		status.Listen = l.door.Addr().String()
 	}
 	status.Upstream, status.Switches = l.choice.Used()
 	_, status.Problem = l.health.last()

@@ -18,6 +18,7 @@ type Rule struct {
 	Schema, Table string // patterns: * and ? match within the name, never across the dot
 	Column        string
 	Source        string
+	Era           uint64 // which of the sources that had the name one after the other
 	IDs           IDKind // of the source
 	Explicit      Explicit
 	Packet        bool    // last_insert_id: packet

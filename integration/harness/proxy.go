@@ -118,9 +118,12 @@ func writeConfig(path, text string) error {
 	return os.WriteFile(path, []byte(text), 0o600)
 }
 
+// WriteConfig writes another configuration, which the running idproxy has yet to read.
+func (p *Proxy) WriteConfig(config string) error { return writeConfig(p.ConfigPath, config) }
+
 // Reload gives the running idproxy another configuration and the signal to read it.
 func (p *Proxy) Reload(config string) error {
-	if err := writeConfig(p.ConfigPath, config); err != nil {
+	if err := p.WriteConfig(config); err != nil {
 		return err
 	}
 	return p.Signal(syscall.SIGHUP)

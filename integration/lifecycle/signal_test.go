@@ -119,7 +119,7 @@ func TestReload(t *testing.T) {
 	reload(base+rule("two")+"    nonsense: 1\n", `not reloaded.*idproxy\.yaml:\d+:\d+: `)
 	insert("one", true)
 	insert("two", false)
-	reload(strings.Replace(base, "127.0.0.1:0", "127.0.0.1:1", 1)+rule("two"), `not reloaded.*listen.*restart`)
+	reload(base+rule("two")+"ids: {http: {listen: '127.0.0.1:0'}}\n", `not reloaded.*ids: added needs a restart`)
 	insert("one", true)
 	insert("two", false)
 	if err := os.Remove(p.ConfigPath); err != nil {

@@ -142,7 +142,7 @@ func OutOfIDs(rule *rule.Rule, cause error) error {
 		if tooNarrow(cause) {
 			reason = tooGreat
 		}
-		return &Refusal{Reason: reason, Rule: rule, Why: cause.Error(), MyError: outOfIDs(rule, cause.Error())}
+		return &Refusal{Reason: reason, Rule: rule, Why: cause.Error(), Cause: cause, MyError: outOfIDs(rule, cause.Error())}
 	}
 	return KeptError{outOfIDs(rule, text), rule, cause}
 }
@@ -210,6 +210,7 @@ type Refusal struct {
 	Rule   *rule.Rule // nil: which one it would be is not known
 	Form   string     // of the statement, for which it gets no ids; empty: its form is fine
 	Why    string     // in the words of somebody who knows the statement and the rule; empty: the form says it
+	Cause  error      // of a source that gave no ids; nil elsewhere
 }
 
 // Unwrap returns what the client is told.

@@ -124,6 +124,7 @@ type Admission struct {
 	Table  string // schema.table
 	Column string
 	Source string
+	Era    uint64 // of the source: one that a reload puts in its place was compared with nothing
 }
 
 // Departure is why a wildcard rule leaves a table alone.
@@ -297,7 +298,7 @@ func (t *Tables) IsAdmitted(f *Table, by *rule.Rule) bool {
 
 // AdmissionOf names the column of a table that a rule names, and what it is compared with.
 func AdmissionOf(f *Table, by *rule.Rule) Admission {
-	return Admission{Table: f.Name, Column: by.Column, Source: by.Source}
+	return Admission{Table: f.Name, Column: by.Column, Source: by.Source, Era: by.Era}
 }
 
 // Admit notes that it was.
@@ -317,7 +318,7 @@ func (t *Tables) Withdraw(rules *rule.List) {
 	for a := range t.admitted {
 		schema, table, _ := strings.Cut(a.Table, ".")
 		if !slices.ContainsFunc(rules.Match([]byte(schema), []byte(table), folds), func(r *rule.Rule) bool {
-			return r.Column == a.Column && r.Source == a.Source && !r.Observe
+			return r.Column == a.Column && r.Source == a.Source && r.Era == a.Era && !r.Observe
 		}) {
 			delete(t.admitted, a)
 			t.version.Add(1)

@@ -41,7 +41,7 @@ func serve(ctx context.Context, file string, w io.Writer, start *handover.Start)
 	}
 	p := New(cfg, w)
 	p.succession.start = start
-	return p.Serve(ctx, file)
+	return p.Serve(ctx)
 }
 
 // Program is a running idproxy: the sources of ids, the sessions that fill INSERTs from
@@ -56,6 +56,8 @@ type Program struct {
 	ids     *idServer // nil: none
 	counts  ruleset.Counts
 	watch   *watch
+	left    *leaving   // by the newest reload; nil: there was none
+	reloads sync.Mutex // held while one is under way
 	succession
 
 	rereading rereading
@@ -70,6 +72,7 @@ func New(cfg *config.Config, w io.Writer) *Program {
 	all := newHandler(w, cfg.Log)
 	p.tracer = slog.New(all)
 	p.log = slog.New(p.watch.events.Handler(leveled{all, p.level}))
+	p.rereading.more = make(chan struct{}, 1)
 	p.rereading.log, p.rereading.inForce = p.log, p.watch.current
 	p.rereading.renewed = func(r []tlsconfig.Reading) { p.watch.certificates.renew(p.watch.inForce.Load().cfg, r) }
 	p.watch.stores.log, p.watch.certificates.log, p.watch.refusing.log = p.log, p.log, p.log
@@ -82,9 +85,9 @@ func (p *Program) Stats() *proxy.Stats { return &p.srv.Stats }
 // Counts are what the rules came to, those among them that a reload took out.
 func (p *Program) Counts() ruleset.Counts { return p.watch.inForce.Load().counts }
 
-// Serve runs the program, which was made from a file, until ctx is done. SIGHUP reads the file
-// again, SIGUSR2 has a successor serve in its place.
-func (p *Program) Serve(ctx context.Context, file string) (err error) {
+// Serve runs the program until ctx is done. SIGHUP reads its file again, SIGUSR2 has a successor serve
+// in its place.
+func (p *Program) Serve(ctx context.Context) (err error) {
 	defer p.gone()
 	if err := p.closed(); err != nil {
 		return err
@@ -95,6 +98,7 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer joined(&err, p.sources.Close)
+	defer func() { p.left.finish() }()
 	p.sources.WarnOfCrashes(ctx)
 	if text := Descriptors(p.cfg); text != "" {
 		p.log.Warn("too few open files", "reason", text)
@@ -111,7 +115,7 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 		p.watch.observe(&listeners)
 	}
 	p.srv = proxy.New(listeners, p.settings())
-	p.watch.reloaded(p.cfg)
+	p.watch.reloaded(p.cfg, func(string) bool { return true })
 	stopWatch, err := p.watch.serve(ctx, p.cfg.Admin, listen)
 	if err != nil {
 		return err
@@ -126,7 +130,7 @@ func (p *Program) Serve(ctx context.Context, file string) (err error) {
 	stopIDs := sync.OnceValue(p.ids.close)
 	defer joined(&err, stopIDs)
 	p.sources.ServeOrder(p.ids.announced())
-	defer p.reloadOnHangup(file)()
+	defer p.reloadOnHangup()()
 	defer p.upgradeOnSignal()()
 	p.comeUp(ctx)
 	ctx, end := context.WithCancel(ctx)

@@ -28,19 +28,21 @@ type certificates struct {
 	all []tlsconfig.Certificate
 }
 
-// add reads those that are new in a configuration. One that cannot be read is not used either.
-func (c *certificates) add(cfg *config.Config) {
+// reloaded reads those of a configuration that are new, or of parts that are changed. One that cannot
+// be read is not used either.
+func (c *certificates) reloaded(cfg *config.Config, changed func(section string) bool) {
 	all, err := tlsconfig.Certificates(cfg)
 	if err != nil {
 		c.log.Warn("certificates that nobody watches", "error.message", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, one := range all {
-		if !c.has(one.Name) {
-			c.all = append(c.all, one)
+	for i, one := range all {
+		if old := c.named(one.Name); old != nil && !changed(one.Name) {
+			all[i] = *old
 		}
 	}
+	c.all = all
 }
 
 // renew reads those of sections whose files were read again.
@@ -61,13 +63,14 @@ func (c *certificates) renew(cfg *config.Config, readings []tlsconfig.Reading) {
 	}
 }
 
-func (c *certificates) has(name string) bool {
-	for _, one := range c.all {
-		if one.Name == name {
-			return true
+// named returns the one of a name; nil: there is none.
+func (c *certificates) named(name string) *tlsconfig.Certificate {
+	for i := range c.all {
+		if c.all[i].Name == name {
+			return &c.all[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // remind says of those that end soon that they do.

@@ -190,6 +190,14 @@ func (s *idServer) again() {
 	}
 }
 
+// leave ends the series of other programs that some stores have, which are about to be closed.
+func (s *idServer) leave(stores []string) error {
+	if s == nil || len(stores) == 0 {
+		return nil
+	}
+	return s.registry.Leave(stores)
+}
+
 // close ends the server, before the sources and their stores are closed.
 func (s *idServer) close() error {
 	if s == nil {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime"
+	"slices"
 	"time"
 
 	"idproxy/cmd/idproxy/upstream"
@@ -12,7 +13,7 @@ import (
 	"idproxy/proxy"
 )
 
-// ProxyConfig returns what the proxy is made of that no reload changes: its listeners. It
+// ProxyConfig returns what the proxy is made of at first. It
 // reads the files that they name.
 func ProxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Config, error) {
 	return new(rereading).proxyConfig(cfg, log)
@@ -60,12 +61,19 @@ func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {
 	if l.ClientTLS, err = r.files.Client("listeners."+c.Name+".tls", c.TLS.Files()); err != nil {
 		return l, err
 	}
+	first := len(r.accounts)
 	for _, to := range c.Servers() {
 		u, err := r.upstream(c, to)
 		if err != nil {
 			return l, err
 		}
 		l.Upstreams = append(l.Upstreams, u)
+	}
+	asked := slices.Clone(r.accounts[first:])
+	l.OnGone = func() {
+		for _, a := range asked {
+			_ = a.server.Close() // nobody asks it any more
+		}
 	}
 	return l, nil
 }
@@ -79,7 +87,7 @@ func (r *rereading) upstream(c *config.Listener, to config.Addr) (u proxy.Upstre
 	if err != nil {
 		return u, err
 	}
-	r.accounts = append(r.accounts, account{c.Name, asked})
+	r.accounts = append(r.accounts, account{c, asked})
 	u.Account = asked
 	return u, nil
 }

@@ -1,11 +1,16 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -13,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"idproxy/cmd/idproxy/ruleset"
+	"idproxy/cmd/idproxy/sources"
 	"idproxy/config"
 	"idproxy/proxy"
 	"idproxy/proxy/dial"
@@ -21,23 +27,14 @@ import (
 
 // reloadOnHangup reloads the file at every SIGHUP until the returned function
 // is called.
-func (p *Program) reloadOnHangup(file string) (stop func()) {
+func (p *Program) reloadOnHangup() (stop func()) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range hangup {
-			p.notify(reloading())
-			err := p.Reload(file)
-			p.watch.countReload(err)
-			if err != nil {
-				p.log.Error("configuration not reloaded, the old one stays in force", "error.message", err)
-			} else {
-				p.log.Info("configuration reloaded", "file.path", file)
-			}
-			p.rereading.now()
-			p.notify(daemon.SdNotifyReady)
+			_, _ = p.Reload() // the log has it
 		}
 	}()
 	return func() {
@@ -57,26 +54,107 @@ func reloading() string {
 	return fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now.Nano()/1000)
 }
 
-// Reload puts the file in force as far as that needs no restart. It changes
-// everything or nothing.
-func (p *Program) Reload(file string) error {
-	cfg, err := config.Load(file)
+// Reload puts the file in force, as it is now: everything or nothing. It says what has changed, and
+// reads certificates again whatever came of it.
+func (p *Program) Reload() ([]config.Change, error) {
+	p.reloads.Lock()
+	defer p.reloads.Unlock()
+	p.notify(reloading())
+	defer p.notify(daemon.SdNotifyReady)
+	changes, err := p.reload()
+	p.watch.countReload(err)
 	if err != nil {
-		return err
+		p.log.Error("configuration not reloaded, the old one stays in force", "error.message", err)
+	} else {
+		p.log.Info("configuration reloaded", "file.path", p.watch.current().Path, "changes", texts(changes))
 	}
-	if changed := config.Diff(p.cfg, cfg); len(changed) > 0 {
-		return fmt.Errorf("a change of %s needs a restart", strings.Join(changed, ", "))
+	p.rereading.now()
+	return changes, err
+}
+
+func texts(changes []config.Change) []string {
+	all := []string{}
+	for _, c := range changes {
+		all = append(all, c.String())
 	}
-	if err := p.sources.Reload(cfg); err != nil {
-		return err
+	return all
+}
+
+// reload prepares whatever may fail: listeners with their files and sockets, then stores and sources.
+// Behind that nothing can, and settings and listeners change in one moment.
+func (p *Program) reload() ([]config.Change, error) {
+	if !p.upgrading.TryLock() {
+		return nil, errors.New("an upgrade is under way: try again when it is over")
+	}
+	defer p.upgrading.Unlock()
+	if p.next != nil {
+		return nil, fmt.Errorf("process %d serves in place of this one: ask that", p.next.PID)
+	}
+	cfg, err := config.Load(p.cfg.Path)
+	if err != nil {
+		return nil, err
+	}
+	changes := config.Diff(p.cfg, cfg)
+	if some := config.NeedRestart(p.cfg, cfg, changes); len(some) > 0 {
+		return nil, fmt.Errorf("a change of %s needs a restart", strings.Join(texts(some), ", "))
+	}
+	listeners, err := p.changeListeners(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.left.end(); err != nil {
+		p.log.Warn("what an earlier reload took out of force did not end well", "error.message", err)
+	}
+	left, err := p.sources.Reload(context.Background(), cfg)
+	if err != nil {
+		listeners.Abort()
+		p.srv.Set(p.settings()) // sources that were closed have been made anew
+		return nil, err
+	}
+	if err := p.ids.leave(left.Stores); err != nil {
+		p.log.Warn("series of other programs did not give their ids back", "error.message", err)
 	}
 	p.cfg = cfg
-	p.rereading.passwords(cfg)
+	p.left = &leaving{Left: left}
+	gone := listeners.commit(cfg)
 	setLevel(p.level, cfg.Log)
-	p.srv.Set(p.settings())
 	p.ids.again()
-	p.watch.reloaded(cfg)
-	return nil
+	p.left.wait(gone, p.log)
+	return changes, nil
+}
+
+// leaving is what a reload took out of force, until nobody uses it any more.
+type leaving struct {
+	*sources.Left
+	once sync.Once
+	err  error
+	all  sync.WaitGroup
+}
+
+// end ends it now; nil is nothing.
+func (l *leaving) end() error {
+	if l == nil {
+		return nil
+	}
+	l.once.Do(func() { l.err = l.Close() })
+	return l.err
+}
+
+// wait ends it once the sessions of listeners that went are gone.
+func (l *leaving) wait(gone <-chan struct{}, log *slog.Logger) {
+	l.all.Go(func() {
+		<-gone
+		if err := l.end(); err != nil {
+			log.Warn("what a reload took out of force did not end well", "error.message", err)
+		}
+	})
+}
+
+// finish waits for that; nil is nothing.
+func (l *leaving) finish() {
+	if l != nil {
+		l.all.Wait()
+	}
 }
 
 // traced returns which sessions a configuration has traced; nil: none.
@@ -120,9 +198,15 @@ func bounds(cfg *config.Config) map[string]*limit.Bounds {
 
 // settings returns what of the configuration may change while sessions run.
 func (p *Program) settings() *proxy.Settings {
+	named, eras := p.sources.Named(), p.sources.Eras()
+	if p.left != nil {
+		maps.Copy(named, p.left.Sources())
+	}
 	return &proxy.Settings{
-		Rules:           ruleset.ByListener(p.cfg, p.counts),
-		Sources:         p.sources.Named(),
+		Rules:           ruleset.ByListener(p.cfg, p.counts, eras),
+		Sources:         named,
+		Eras:            eras,
+		IDWait:          p.cfg.Limits.IDWait,
 		Sessions:        int(p.cfg.Limits.Sessions),
 		Handshake:       p.cfg.Limits.Handshake,
 		Connect:         connectTimes(p.cfg),

@@ -33,23 +33,41 @@ type rereading struct {
 	renewed func([]tlsconfig.Reading) // is told what is in force since
 	inForce func() *config.Config
 
-	accounts []account
+	more chan struct{} // holds a token when there are files that nobody watches yet
+
+	accounts []account // a reload's
 }
 
-// account is that of a listener.
+// account is what one of the servers behind a listener is asked with.
 type account struct {
-	listener string
-	server   *upstream.Server
+	made   *config.Listener
+	server *upstream.Server
 }
 
-// passwords gives accounts the passwords of a configuration.
-func (r *rereading) passwords(cfg *config.Config) {
+// logins has accounts log in as a configuration says, where their listener has the same servers as when
+// they were made.
+func (r *rereading) logins(cfg *config.Config) {
 	for _, a := range r.accounts {
-		for i := range cfg.Listeners {
-			if l := &cfg.Listeners[i]; l.Name == a.listener && l.Account != nil {
-				a.server.SetPassword(l.Account.Password)
-			}
+		if l := cfg.Listener(a.made.Name); l != nil && l.Account != nil && slices.Equal(l.Servers(), a.made.Servers()) {
+			a.server.LogIn(*l.Account)
 		}
+	}
+}
+
+// take has the files and accounts of others, and no more those of sections that are changed.
+func (r *rereading) take(fresh *rereading, changed func(section string) bool) {
+	r.files.Take(&fresh.files, changed)
+	r.accounts = append(slices.DeleteFunc(r.accounts, func(a account) bool { return a.server.Closed() }), fresh.accounts...)
+	select {
+	case r.more <- struct{}{}:
+	default: // it is about to be looked at
+	}
+}
+
+// end gives up what was made and is not needed.
+func (r *rereading) end() {
+	for _, a := range r.accounts {
+		_ = a.server.Close() // it has not connected
 	}
 }
 
@@ -68,8 +86,12 @@ func (r *rereading) now() {
 
 // onChange reads them when they change, and each now and then, until ctx is done.
 func (r *rereading) onChange(ctx context.Context, p pace) {
-	if len(r.files.Folders()) == 0 {
-		return
+	for len(r.files.Folders()) == 0 { // a reload may bring some
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.more:
+		}
 	}
 	w := watching{rereading: r}
 	var events <-chan fsnotify.Event
@@ -87,6 +109,9 @@ func (r *rereading) onChange(ctx context.Context, p pace) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-r.more:
+			w.add()
+			continue
 		case <-late.C:
 			w.add()
 			r.now()

@@ -29,9 +29,9 @@ func TestRenewed(t *testing.T) {
 	cfg := &config.Config{Listeners: []config.Listener{{Name: "a", TLS: section(used)}, {Name: "ab", TLS: section(unused)}}}
 	log, _ := said()
 	c := &certificates{log: log}
-	c.add(cfg)
+	c.reloaded(cfg, func(string) bool { return false })
 	write(48 * time.Hour)
-	c.add(cfg)
+	c.reloaded(cfg, func(string) bool { return false })
 	c.renew(cfg, []tlsconfig.Reading{{Section: "listeners.a.tls"}})
 	for i, late := range []bool{true, false} {
 		if one := c.state()[i]; (time.Until(one.Ends) > 24*time.Hour) != late {

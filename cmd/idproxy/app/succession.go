@@ -83,7 +83,7 @@ func (s *succession) outlive() {
 // error nothing has changed.
 func (s *succession) Upgrade() error {
 	if !s.upgrading.TryLock() {
-		return errors.New("an upgrade is under way")
+		return errors.New("an upgrade or a reload is under way: try again when it is over")
 	}
 	defer s.upgrading.Unlock()
 	next, err := s.succeed()

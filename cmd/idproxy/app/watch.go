@@ -108,10 +108,13 @@ func (w *watch) observe(c *proxy.Config) {
 		w.refusals.Add(shape, r.User, r.Code, r.Text)
 	}
 	for i := range c.Listeners {
-		l := &c.Listeners[i]
-		histogram := w.held.WithLabelValues(l.Name)
-		l.OnHeld = func(d time.Duration) { histogram.Observe(d.Seconds()) }
+		w.observeListener(&c.Listeners[i])
 	}
+}
+
+func (w *watch) observeListener(l *proxy.Listener) {
+	histogram := w.held.WithLabelValues(l.Name)
+	l.OnHeld = func(d time.Duration) { histogram.Observe(d.Seconds()) }
 }
 
 // noteRefusal notes one for the log alone. What an observing rule only would have refused is none.
@@ -135,13 +138,13 @@ const lateRange = time.Second
 // current returns the configuration in force.
 func (w *watch) current() *config.Config { return w.inForce.Load().cfg }
 
-// reloaded notes a configuration that is in force from now on.
-func (w *watch) reloaded(cfg *config.Config) {
+// reloaded notes a configuration that is in force from now on, of which some parts are changed.
+func (w *watch) reloaded(cfg *config.Config, changed func(section string) bool) {
 	text, err := cfg.YAML()
 	if err != nil {
 		text = []byte("cannot be shown: " + err.Error())
 	}
-	w.certificates.add(cfg)
+	w.certificates.reloaded(cfg, changed)
 	w.inForce.Store(&inForce{cfg: cfg, text: text, counts: maps.Clone(w.p.counts), loaded: time.Now()})
 }
 
@@ -252,6 +255,12 @@ func (w *watch) Drain() { w.p.srv.Drain() }
 
 // Resume implements monitor.Program.
 func (w *watch) Resume() error { return w.p.srv.Resume() }
+
+// Reload implements monitor.Program.
+func (w *watch) Reload() ([]string, error) {
+	changes, err := w.p.Reload()
+	return texts(changes), err
+}
 
 // Upgrade implements monitor.Program.
 func (w *watch) Upgrade() error { return w.p.Upgrade() }

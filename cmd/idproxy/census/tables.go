@@ -40,7 +40,7 @@ func (s *Shard) tables(ctx context.Context, u *upstream.Server) ([]filledTable, 
 	if err := u.DB.QueryRowContext(ctx, "SELECT @@lower_case_table_names <> 0").Scan(&l.fold); err != nil {
 		return nil, err
 	}
-	sets := ruleset.ByListener(s.census.cfg, nil)
+	sets := ruleset.ByListener(s.census.cfg, nil, nil)
 	for _, at := range s.listeners {
 		if rules := sets[at.Name]; !slices.Contains(l.rules, rules) {
 			l.rules = append(l.rules, rules)

@@ -76,7 +76,7 @@ func (c *checker) servers() (servers []*server) {
 		as       config.Account
 		tls      config.UpstreamTLS
 	}
-	sets := ruleset.ByListener(c.cfg, nil)
+	sets := ruleset.ByListener(c.cfg, nil, nil)
 	byWay := map[way]*server{}
 	for i := range c.cfg.Listeners {
 		l := &c.cfg.Listeners[i]

@@ -167,7 +167,7 @@ func (c *explaining) serve(t *testing.T) {
 	w := harness.WatchFor("listener=loose")
 	c.proxy = app.New(c.cfg, w)
 	done := make(chan error, 1)
-	go func() { done <- c.proxy.Serve(ctx, c.path) }()
+	go func() { done <- c.proxy.Serve(ctx) }()
 	select {
 	case <-w.Seen:
 	case err := <-done:
@@ -347,7 +347,7 @@ func (c *explaining) send(t *testing.T, listener *config.Listener, mode, text st
 	if err := db.Ping(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.proxy.Reload(c.path); err != nil { // the world was made anew, or changed through another listener
+	if _, err := c.proxy.Reload(); err != nil { // the world was made anew, or changed through another listener
 		t.Fatal(err)
 	}
 	c.said.clear()

@@ -103,7 +103,7 @@ func TestCopiesDoNotBlock(t *testing.T) {
 	if blocks(files[0].Fd()) { // os/exec asks for that
 		t.Error("the copy blocks, and so does the socket")
 	}
-	f, err := l.(*net.TCPListener).File()
+	f, err := l.(*listener).Listener.(*net.TCPListener).File()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,21 @@ func (s *Sockets) Listen(network, address string) (net.Listener, error) {
 		return nil, err
 	}
 	s.open = append(s.open, one)
-	return one.listener, nil
+	return &listener{one.listener, s}, nil
+}
+
+// listener is one that no successor gets once it is closed.
+type listener struct {
+	net.Listener
+	of *Sockets
+}
+
+// Close closes it.
+func (l *listener) Close() error {
+	l.of.mu.Lock()
+	l.of.open = slices.DeleteFunc(l.of.open, func(one socket) bool { return one.listener == l.Listener })
+	l.of.mu.Unlock()
+	return l.Listener.Close()
 }
 
 // listen closes the file.

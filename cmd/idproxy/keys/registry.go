@@ -118,6 +118,23 @@ func (r *Registry) Close() error {
 	return sources.CloseAll(byName)
 }
 
+// Leave ends the series of keys that no source has of some stores, which are about to be closed. The
+// next reading makes others for the stores of these names, if there are any.
+func (r *Registry) Leave(stores []string) error {
+	r.mu.Lock()
+	byName := map[string]idsource.Source{}
+	for k, seg := range r.extra {
+		if slices.Contains(stores, k.store) {
+			byName[k.store+"/"+k.key] = seg
+			delete(r.extra, k)
+			delete(r.begun, seg)
+		}
+	}
+	maps.DeleteFunc(r.tables, func(k storeKey, _ *segment.Segment) bool { return slices.Contains(stores, k.store) })
+	r.mu.Unlock()
+	return sources.CloseAll(byName)
+}
+
 // KeepFresh reads the keys again and again; all says whether every store has
 // answered before.
 func (r *Registry) KeepFresh(ctx context.Context, all bool) {

@@ -28,8 +28,8 @@ func (c Counts) Sum() (ids, observed uint64) {
 }
 
 // ByListener returns the rules of each listener, by its name. Listeners with the same
-// rules share them. nil counts: nobody asks.
-func ByListener(cfg *config.Config, counts Counts) map[string]*rule.List {
+// rules share them. nil counts: nobody asks. eras are those of sources.
+func ByListener(cfg *config.Config, counts Counts, eras map[string]uint64) map[string]*rule.List {
 	sets, byRules := map[string]*rule.List{}, map[string]*rule.List{}
 	for i := range cfg.Listeners {
 		name := cfg.Listeners[i].Name
@@ -47,6 +47,7 @@ func ByListener(cfg *config.Config, counts Counts) map[string]*rule.List {
 		if byRules[string(which)] == nil {
 			rules := Of(cfg, name)
 			for i := range rules {
+				rules[i].Era = eras[rules[i].Source]
 				rules[i].Counts = counts.of(rules[i].String())
 			}
 			byRules[string(which)] = rule.NewList(rules)

@@ -27,9 +27,12 @@ type Sources struct {
 	maker
 	asking sync.WaitGroup // questions to stores at the start
 
-	mu     sync.Mutex // guards all below; open alone changes the maps
+	cfg *config.Config // in force; Reload's
+
+	mu     sync.Mutex // guards all below
 	shared bool       // with another process of this host
 	byName map[string]idsource.Source
+	eras   map[string]uint64             // how many there were of a name
 	byKey  map[seriesKey]idsource.Source // segments, by store and key
 }
 
@@ -92,7 +95,7 @@ func (s *Sources) Named() map[string]idsource.Source {
 func Open(cfg *config.Config, log *slog.Logger, fetched func(source string, took time.Duration), listen Listen, shared bool) (*Sources, error) {
 	s := &Sources{
 		maker:  maker{fetched: fetched, log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}},
-		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}, shared: shares(shared),
+		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}, eras: map[string]uint64{}, shared: shares(shared),
 	}
 	var err error
 	if s.order, err = newOrdering(cfg.Order, log, listen); err != nil {
@@ -112,67 +115,90 @@ func (s *Sources) ServeOrder(redis string) { s.order.serve(redis) }
 // is not known.
 func (s *Sources) Leader() string { return s.order.leader() }
 
-// Reload adds what is new in cfg, by which series begin from now on. On an error it has
-// added none that a rule could name.
-func (s *Sources) Reload(cfg *config.Config) error {
-	if err := s.open(cfg); err != nil {
+// open makes all stores and sources of a configuration.
+func (s *Sources) open(cfg *config.Config) error {
+	for i := range cfg.Stores {
+		st, err := s.openStore(&cfg.Stores[i])
+		if err != nil {
+			return err
+		}
+		s.stores[cfg.Stores[i].Name] = st
+	}
+	added, err := s.makeAll(cfg, names(cfg.Sources))
+	if err != nil {
 		return err
 	}
-	s.begin.Set(cfg)
+	s.serve(cfg, added)
 	return nil
 }
 
-// open adds the stores and sources that are new in cfg. On an error it has
-// added none that a rule could name.
-func (s *Sources) open(cfg *config.Config) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range cfg.Stores {
-		if err := s.openStore(&cfg.Stores[i]); err != nil {
-			return err
-		}
+func names(all []config.Source) (names []string) {
+	for i := range all {
+		names = append(names, all[i].Name)
 	}
-	added, genes := map[string]idsource.Source{}, cfg.GeneBits()
-	for i := range cfg.Sources {
-		c := &cfg.Sources[i]
-		if s.byName[c.Name] != nil {
-			continue
-		}
-		source, err := s.newSource(c, genes[c.Name])
+	return names
+}
+
+// makeAll makes some sources of a configuration. On an error there are none.
+func (s *Sources) makeAll(cfg *config.Config, names []string) (map[string]idsource.Source, error) {
+	made, genes := map[string]idsource.Source{}, cfg.GeneBits()
+	for _, name := range names {
+		source, err := s.newSource(cfg.Source(name), genes[name])
 		if err != nil {
-			return errors.Join(err, CloseAll(added))
+			return nil, errors.Join(err, CloseAll(made))
 		}
-		if one, ok := source.(sharer); ok && s.shared {
+		if one, ok := source.(sharer); ok && s.sharing() {
 			one.Share(true)
 		}
-		added[c.Name] = source
+		made[name] = source
 	}
-	for name, source := range added {
+	return made, nil
+}
+
+// serve puts a configuration in force, with sources that were made of it.
+func (s *Sources) serve(cfg *config.Config, made map[string]idsource.Source) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, source := range made {
 		s.byName[name] = source
-		if g := cfg.Source(name).Segment; g != nil {
-			s.byKey[seriesKey{g.Store, g.Key}] = source
+		s.eras[name]++
+	}
+	clear(s.byKey)
+	for i := range cfg.Sources {
+		name := cfg.Sources[i].Name
+		if g := cfg.Sources[i].Segment; g != nil {
+			s.byKey[seriesKey{g.Store, g.Key}] = s.byName[name]
 		}
-		if ordered, ok := source.(*order.Source); ok {
+		if ordered, ok := made[name].(*order.Source); ok {
 			s.order.add(ordered)
 		}
 	}
+	s.cfg = cfg
 	s.idWait.Store(int64(cfg.Limits.IDWait))
-	return nil
 }
 
-func (s *Sources) openStore(c *config.Store) error {
-	if _, open := s.stores[c.Name]; open {
-		return nil
-	}
+func (s *Sources) sharing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shared
+}
+
+// Eras returns how many sources there were of each name.
+func (s *Sources) Eras() map[string]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.eras)
+}
+
+func (s *Sources) openStore(c *config.Store) (store.Store, error) {
 	st, err := store.Open(c, s.log.With("store", c.Name))
 	if err != nil {
-		return fmt.Errorf("store %s: %w", c.Name, err)
+		return st, fmt.Errorf("store %s: %w", c.Name, err)
 	}
-	if st.Share != nil && s.shared {
+	if st.Share != nil && s.sharing() {
 		st.Share(true)
 	}
-	s.stores[c.Name] = st
-	return nil
+	return st, nil
 }
 
 // Come reports whether all sources have ids, or can have them when some are asked for.
@@ -216,7 +242,12 @@ func (s *Sources) Close() error {
 	s.asking.Wait()
 	errs := []error{s.order.close(), CloseAll(s.byName)} // first: others give ids while the rest is closed
 	s.begin.Close()
-	for name, st := range s.stores {
+	return errors.Join(append(errs, closeStores(s.stores))...)
+}
+
+func closeStores(all map[string]store.Store) error {
+	var errs []error
+	for name, st := range all {
 		if err := st.Close(); err != nil {
 			errs = append(errs, fmt.Errorf("store %s: %w", name, err))
 		}

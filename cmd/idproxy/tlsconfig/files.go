@@ -84,6 +84,13 @@ func (f *Files) Again() (readings []Reading) {
 	return readings
 }
 
+// Take has the files of others, and no more those of sections that are gone.
+func (f *Files) Take(others *Files, gone func(section string) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sections = append(slices.DeleteFunc(f.sections, func(s *section) bool { return gone(s.name) }), others.sections...)
+}
+
 // Folders are those that have the files: one that is replaced is another file under the same name.
 func (f *Files) Folders() (all []string) {
 	f.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestSetPassword: connections are made with the password of the moment, by both ways to ask.
-func TestSetPassword(t *testing.T) {
+// TestLogIn: connections are made with the password of the moment, by both ways to ask.
+func TestLogIn(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		to := config.Addr{Network: "tcp", Address: server.Addr}
 		u, err := OpenAlone(&config.Listener{
@@ -26,7 +26,7 @@ func TestSetPassword(t *testing.T) {
 		u.DB.SetMaxIdleConns(-1) // or the connection of the right password stays
 		for _, password := range []config.Secret{"", servers.AppPassword, "a wrong one"} {
 			if password != "" {
-				u.SetPassword(password)
+				u.LogIn(config.Account{User: servers.AppUser, Password: password})
 			}
 			q, asked := u.Session(t.Context())
 			if asked == nil {

@@ -157,7 +157,8 @@ func (q *Session) connect(ctx context.Context, u *Server) (err error) {
 	}
 	connect := func(options ...client.Option) error {
 		options = append(options, func(c *client.Conn) error { return c.SetCollation("utf8mb4_general_ci") })
-		q.conn, err = client.ConnectWithDialer(ctx, u.Addr.Network, u.Addr.Address, l.Account.User, string(*u.password.Load()), "", dialed, options...)
+		as := u.login.Load()
+		q.conn, err = client.ConnectWithDialer(ctx, u.Addr.Network, u.Addr.Address, as.User, string(as.Password), "", dialed, options...)
 		return err
 	}
 	if l.UpstreamTLS.Mode == config.TLSDisabled || u.Addr.Network != "tcp" {

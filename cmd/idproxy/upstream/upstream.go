@@ -34,12 +34,13 @@ type Server struct {
 	Tables
 	Addr config.Addr
 
-	account  *config.Listener
-	password atomic.Pointer[config.Secret]
-	tls      *tls.Config
-	within   func() time.Duration // a connect must succeed
-	watch    *sql.DB              // one connection, for what must not wait behind questions about tables
-	idle     chan *Session        // connections for those
+	account *config.Listener
+	login   atomic.Pointer[config.Account]
+	closed  atomic.Bool
+	tls     *tls.Config
+	within  func() time.Duration // a connect must succeed
+	watch   *sql.DB              // one connection, for what must not wait behind questions about tables
+	idle    chan *Session        // connections for those
 
 	mu sync.Mutex            // guards at
 	at map[string]*addressed // by the address that the name led to
@@ -54,11 +55,15 @@ type addressed struct {
 	used time.Time // last
 }
 
-// SetPassword gives the account another password, for connections from now on.
-func (u *Server) SetPassword(p config.Secret) { u.password.Store(&p) }
+// LogIn has connections from now on log in as an account.
+func (u *Server) LogIn(as config.Account) { u.login.Store(&as) }
+
+// Closed reports whether Close was called.
+func (u *Server) Closed() bool { return u.closed.Load() }
 
 // Close closes all connections.
 func (u *Server) Close() error {
+	u.closed.Store(true)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	errs := []error{u.DB.Close(), u.watch.Close()}
@@ -97,7 +102,7 @@ func Open(c *config.Listener, to config.Addr, t *tls.Config, within func() time.
 		return nil, fmt.Errorf("%s: listener %s has no account; the server can only be asked with one", c.Pos, c.Name)
 	}
 	u := &Server{Addr: to, account: c, tls: t, within: within, idle: make(chan *Session, ConnectionsAtOnce), at: map[string]*addressed{}}
-	u.SetPassword(c.Account.Password)
+	u.LogIn(*c.Account)
 	u.DB, u.watch = u.open(to.Address, ConnectionsAtOnce), u.open(to.Address, 1)
 	return u, nil
 }
@@ -163,7 +168,8 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
 	d := driver.NewConfig()
-	d.User, d.Passwd = c.server.account.Account.User, string(*c.server.password.Load())
+	as := c.server.login.Load()
+	d.User, d.Passwd = as.User, string(as.Password)
 	d.Net, d.Addr = c.server.Addr.Network, c.address
 	reached := false
 	d.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -1,0 +1,228 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"idproxy/cmd/idproxy/store"
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/idsource/segment"
+)
+
+// Left is what a reload took out of force. Sessions that are about to end may use it until it is
+// closed.
+type Left struct {
+	Stores  []string // names of stores that are others now, or none
+	sources map[string]idsource.Source
+	stores  map[string]store.Store
+}
+
+// Sources returns those that are left, by name; nil has none.
+func (l *Left) Sources() map[string]idsource.Source {
+	if l == nil {
+		return nil
+	}
+	return l.sources
+}
+
+// Close ends the sources and then their stores; nil has none.
+func (l *Left) Close() error {
+	if l == nil {
+		return nil
+	}
+	return errors.Join(CloseAll(l.sources), closeStores(l.stores))
+}
+
+// Reload puts the stores and sources of another configuration in place of those that differ. Two
+// sources never give ids of one series in this process: those that go are closed before any new one is
+// made. Stores are asked before anything is closed. On an error the old sources are in force; those
+// that were closed have been made anew, which Eras tells.
+func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error) {
+	next, err := s.newStores(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := s.plan(cfg, next)
+	s.begin.Set(cfg)
+	gave := s.end(p.end)
+	old := s.setStores(next.all)
+	fresh, err := s.makeAll(cfg, p.made)
+	if err == nil {
+		err = s.pass(ctx, p.moves, gave, fresh)
+		if err != nil {
+			err = errors.Join(err, CloseAll(fresh))
+		}
+	}
+	if err != nil {
+		s.setStores(old)
+		s.begin.Set(s.cfg)
+		again, failed := s.makeAll(s.cfg, p.end)
+		if failed == nil {
+			s.serve(s.cfg, again)
+		}
+		return nil, errors.Join(err, failed, closeStores(next.opened))
+	}
+	left := &Left{sources: map[string]idsource.Source{}, Stores: next.changed, stores: next.leftOf(old)}
+	for _, name := range p.leave {
+		left.sources[name] = s.take(name)
+	}
+	s.serve(cfg, fresh)
+	return left, nil
+}
+
+// nextStores are those of another configuration.
+type nextStores struct {
+	all     map[string]store.Store
+	opened  map[string]store.Store // that none was there for
+	kept    map[string]string      // the others: the name that each has had
+	changed []string               // names whose store is another one, or gone
+}
+
+// leftOf returns those of the stores before that nobody has any more.
+func (n *nextStores) leftOf(before map[string]store.Store) map[string]store.Store {
+	left := maps.Clone(before)
+	for _, had := range n.kept {
+		delete(left, had)
+	}
+	return left
+}
+
+func (n *nextStores) keeps(had string) bool {
+	return slices.Contains(slices.Collect(maps.Values(n.kept)), had)
+}
+
+// same reports whether two sources have one store, by the names that it has had and has.
+func (n *nextStores) same(was, is string) bool {
+	had, kept := n.kept[is]
+	return was == "" && is == "" || kept && had == was
+}
+
+// newStores opens those that a configuration defines otherwise, and asks each whether it answers. A
+// store that only has another name is kept: what it has locked stays locked.
+func (s *Sources) newStores(ctx context.Context, cfg *config.Config) (*nextStores, error) {
+	n := &nextStores{all: map[string]store.Store{}, opened: map[string]store.Store{}, kept: map[string]string{}}
+	for i := range cfg.Stores {
+		c := &cfg.Stores[i]
+		if had := s.cfg.LikeStore(c); had != nil && !n.keeps(had.Name) {
+			n.all[c.Name], n.kept[c.Name] = s.stores[had.Name], had.Name
+			continue
+		}
+		st, err := s.openStore(c)
+		if err == nil {
+			n.opened[c.Name] = st
+			asking, cancel := context.WithTimeout(ctx, store.AskTime)
+			if err = st.Ping(asking); err != nil {
+				err = fmt.Errorf("store %s: %w", c.Name, err)
+			}
+			cancel()
+		}
+		if err != nil {
+			return nil, errors.Join(err, closeStores(n.opened))
+		}
+		n.all[c.Name] = st
+	}
+	for i := range s.cfg.Stores {
+		if name := s.cfg.Stores[i].Name; n.kept[name] != name {
+			n.changed = append(n.changed, name)
+		}
+	}
+	return n, nil
+}
+
+// plan is what becomes of sources.
+type plan struct {
+	end   []string      // before others are made
+	leave []string      // once no session is left that uses them
+	made  []string      // of the new configuration
+	moves []config.Move // of columns, and of sources that get another series
+}
+
+func (s *Sources) plan(cfg *config.Config, next *nextStores) (p plan) {
+	p.moves = config.Moves(s.cfg, cfg)
+	for i := range s.cfg.Sources {
+		was := &s.cfg.Sources[i]
+		is := cfg.Source(was.Name)
+		switch {
+		case is == nil:
+			p.leave = append(p.leave, was.Name)
+		case !was.Like(is) || !next.same(was.StoreName(), is.StoreName()):
+			p.end = append(p.end, was.Name)
+			if !was.SameSeries(is) {
+				p.moves = append(p.moves, config.Move{From: was.Name, To: was.Name})
+			}
+		case slices.ContainsFunc(p.moves, func(m config.Move) bool { return m.From == was.Name }):
+			p.end = append(p.end, was.Name) // statements that were decided on must not draw from it any more
+		}
+	}
+	for _, name := range names(cfg.Sources) {
+		if s.cfg.Source(name) == nil || slices.Contains(p.end, name) {
+			p.made = append(p.made, name)
+		}
+	}
+	if len(p.made)+len(p.moves) > 0 { // one that goes might give what another one gives from now on
+		p.end, p.leave = slices.Concat(p.end, p.leave), nil
+	}
+	return p
+}
+
+// end closes sources. From now on their callers are told so. It returns for series of numbers what
+// none of them has given.
+func (s *Sources) end(replaced []string) (gave map[string]uint64) {
+	gave = map[string]uint64{}
+	ending := map[string]idsource.Source{}
+	for _, name := range replaced {
+		source := s.take(name)
+		if source == nil {
+			continue
+		}
+		ending[name] = source
+	}
+	if err := CloseAll(ending); err != nil { // what it does not give back is a gap
+		s.log.Warn("a source that is replaced did not give its ids back", "error.message", err)
+	}
+	for name, source := range ending {
+		if stand, ok := source.Standing().Of.(idsource.SegmentStand); ok {
+			gave[name] = stand.Next
+		}
+	}
+	return gave
+}
+
+// take takes a source out of force.
+func (s *Sources) take(name string) idsource.Source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	source := s.byName[name]
+	delete(s.byName, name)
+	return source
+}
+
+// pass sees to it that what a column gets from now on lies above what the source before gave: rows with
+// such ids may not be committed yet.
+func (s *Sources) pass(ctx context.Context, moves []config.Move, gave map[string]uint64, fresh map[string]idsource.Source) error {
+	for _, m := range moves {
+		to, ok := fresh[m.To].(*segment.Segment)
+		if !ok {
+			to, ok = s.Named()[m.To].(*segment.Segment)
+		}
+		if !ok || gave[m.From] < 2 {
+			continue
+		}
+		if err := to.Admit(ctx, "what source "+m.From+" gave before", gave[m.From]-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setStores has sources be made with other stores, and returns those before.
+func (s *Sources) setStores(all map[string]store.Store) (before map[string]store.Store) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.stores = s.stores, all
+	return before
+}

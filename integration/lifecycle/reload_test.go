@@ -1,0 +1,185 @@
+package lifecycle
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/replay"
+	"idproxy/integration/servers"
+	"idproxy/integration/width"
+)
+
+// reloading asks a running idproxy to read another configuration, with the command.
+func reloading(t *testing.T, p *harness.Proxy, config string) (said string, err error) {
+	t.Helper()
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.WriteConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(program, "reload", "--admin", "unix:"+filepath.Join(p.Dir, "admin")).CombinedOutput()
+	return string(out), err
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// TestReloadBusy reloads a busy idproxy again and again. Each time a listener comes, another one goes,
+// a certificate is replaced, and something that sessions use changes. No connection is refused on the
+// listener that stays, no statement fails, no row is lost and no id comes twice.
+func TestReloadBusy(t *testing.T) {
+	t.Parallel()
+	server := harness.MariaDB(t)
+	dir := t.TempDir()
+	certificate := func() {
+		t.Helper()
+		harness.WriteCertificate(t, dir, time.Hour)
+	}
+	certificate()
+	db, direct, base := withFourSources(t, server, fmt.Sprintf("limits: {id_wait: 30s}\nadmin: {socket: 'unix:%s'}\n", filepath.Join(dir, "admin")))
+	base = strings.Replace(base, "upstream: ", "tls: {cert: server.pem, key: server.key}, upstream_tls: {mode: disabled}, upstream: ", 1)
+	if !strings.Contains(base, "server.pem") {
+		t.Fatal(base)
+	}
+	p := harness.Start(t, harness.Spec{Dir: dir, Config: base})
+	c := serveCustomers(t, server, db, p.Addr("a"), 64)
+	waitCustomers(t, c, func() bool { return c.done() > 500 })
+	_, port, err := net.SplitHostPort(server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, source, reloads := base, "ids", width.Of(4, 20)
+	for i := range reloads {
+		before := c.done()
+		what := ""
+		switch i % 4 {
+		case 0: // two sources are others, of the same series
+			config = strings.Replace(base, "step: 50", fmt.Sprintf("step: %d", 60+i), 1)
+			config = strings.Replace(config, "worker: 7", fmt.Sprintf("worker: 7, max_ahead: %dms", 2000+i), 1)
+			what = "sources.files.segment.step: "
+		case 1: // a column gets its ids from another source
+			fresh := fmt.Sprintf("ids%d", i)
+			base = strings.Replace(base, "sources:", "sources:\n  "+fresh+": {segment: {store: main}}", 1)
+			base = strings.Replace(base, "column: id, source: "+source+"}", "column: id, source: "+fresh+"}", 1)
+			config, source = base, fresh
+			what = fmt.Sprintf("sources.ids%d: added", i)
+		case 2: // questions are asked with an account
+			config = strings.Replace(base, "upstream: ", fmt.Sprintf("account: {user: %s, password: %s}, upstream: ", servers.AppUser, servers.AppPassword), 1)
+			what = "listeners.a.account: added"
+		case 3: // the server has another address
+			config = strings.Replace(base, server.Addr, "localhost:"+port, 1)
+			what = "listeners.a.upstream: "
+		}
+		certificate()
+		at := freeAddress(t)
+		more := fmt.Sprintf("listeners: [{name: more%d, listen: '%s', upstream: '%s'}, ", i, at, server.Addr)
+		said, err := reloading(t, p, strings.Replace(config, "listeners: [", more, 1))
+		if err != nil || !strings.Contains(said, fmt.Sprintf("listeners.more%d: added", i)) || !strings.Contains(said, what) ||
+			i > 0 && !strings.Contains(said, fmt.Sprintf("listeners.more%d: removed", i-1)) {
+			t.Fatalf("idproxy reload: %v\n%s", err, said)
+		}
+		if err := serves(server, at); err != nil {
+			t.Errorf("the new listener: %v", err)
+		}
+		waitCustomers(t, c, func() bool { return c.done() > before+500 })
+	}
+	c.end()
+	if c.count > 0 || c.pinned > 0 {
+		t.Errorf("%d failed in %d reloads, and %d in transactions: %v", c.count, reloads, c.pinned, c.failed)
+	}
+	compareBooks(t, direct, c)
+	if n := strings.Count(p.Log(), `msg="certificates read again"`); n < reloads/2 {
+		t.Errorf("certificates were read again %d times in %d reloads", n, reloads)
+	}
+}
+
+// TestReloadRefused: where one thing cannot be put in force, nothing is.
+func TestReloadRefused(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	dir := t.TempDir()
+	base := fmt.Sprintf("admin: {socket: 'unix:%s'}\nsources: {ids: {segment: {start: 5000}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", filepath.Join(dir, "admin"), db)
+	one := func(more string) string {
+		return strings.Replace(harness.OneListener(server.Addr), "upstream: ", more+"upstream: ", 1) + base
+	}
+	p := harness.Start(t, harness.Spec{Dir: dir, Config: one("")})
+	pool := harness.Open(t, server.Config(db), p.Addr("a"))
+	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
+	free := freeAddress(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	listen := func(at string) string { return fmt.Sprintf("listen: '%s', upstream: '%s'}", at, server.Addr) }
+	for _, tt := range []struct{ name, config, want string }{
+		{"an address that is taken", strings.Replace(one(""), "listeners: [", "listeners: [{name: b, "+listen(free)+", {name: c, "+listen(taken.Addr().String())+", ", 1), "listener c: listen tcp"},
+		{"a certificate that is not there", one("tls: {cert: none.pem, key: none.key}, "), "none.pem"},
+		{"a store that does not answer", strings.Replace(one(""), "sources: ", "stores: {s: {mysql: {dsn: 'u:p@tcp(127.0.0.1:1)/d'}}}\nsources: ", 1), "store s: "},
+		{"a source that cannot be made", strings.Replace(one(""), "{start: 5000}}", "{start: 5000, step: 10}}, flake: {snowflake: {worker: 3, max_ahead: 1h}}", 1), `id source "flake": bad configuration`},
+		{"the engine", one("") + "engine: goroutines\n", "engine: loops, then goroutines needs a restart"},
+		{"no configuration", "nonsense: 1\n", "nonsense"},
+	} {
+		said, err := reloading(t, p, tt.config)
+		if err == nil || !strings.Contains(said, tt.want) {
+			t.Errorf("%s: %v, it says %s; want %q", tt.name, err, said, tt.want)
+		}
+		if err := serves(server, free); err == nil {
+			t.Errorf("%s: a listener of a refused configuration serves", tt.name)
+		}
+		harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
+	}
+	if n, last := harness.Count(t, pool, "SELECT COUNT(*) FROM t"), harness.Count(t, pool, "SELECT MAX(id) FROM t"); n != 7 || last != 5006 {
+		t.Errorf("%d rows up to id %d; want 7 up to 5006, from the source that was there", n, last)
+	}
+}
+
+// TestReloadMovedShard: what is known of a server says nothing of the one that takes its place, whose
+// table holds greater ids. A session that is there stays at the old one.
+func TestReloadMovedShard(t *testing.T) {
+	both := harness.Servers(t)
+	from, to := both[0], both[1]
+	dir := t.TempDir()
+	const name = "moved_shard"
+	for i, server := range both {
+		pool := harness.Open(t, server.Config(""), server.Addr)
+		harness.MustExec(t, pool, "CREATE DATABASE "+name)
+		t.Cleanup(func() { harness.MustExec(t, pool, "DROP DATABASE "+name) })
+		harness.MustExec(t, pool, "CREATE TABLE "+name+".t (id BIGINT PRIMARY KEY, a INT)")
+		harness.MustExec(t, pool, fmt.Sprintf("INSERT INTO %s.t VALUES (%d, 0)", name, 10+1000*i))
+	}
+	base := fmt.Sprintf("admin: {socket: 'unix:%s'}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", filepath.Join(dir, "admin"), name)
+	p := harness.Start(t, harness.Spec{Dir: dir, Config: harness.OneListener(from.Addr) + base})
+	stays := openRaw(t, from, p.Addr("a"))
+	if err := replay.Do(func() { stays.Must("INSERT INTO " + name + ".t (a) VALUES (1)") }); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := reloading(t, p, harness.OneListener(to.Addr)+base); err != nil {
+		t.Fatal(said)
+	}
+	fresh := openRaw(t, to, p.Addr("a"))
+	err := replay.Do(func() { replay.WantCode(fresh.Query("INSERT INTO "+name+".t (a) VALUES (1)"), 1467) })
+	if err != nil {
+		t.Errorf("the new server has greater ids than the source may give: %v", err)
+	}
+	if err := replay.Do(func() { stays.Must("INSERT INTO " + name + ".t (a) VALUES (2)") }); err != nil {
+		t.Error(err)
+	}
+}
