@@ -23,7 +23,7 @@ type Config struct {
 	TCP             TCP           `yaml:"tcp"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"` // from SIGTERM until sessions that still work are cut, drain.delay and drain.spread included; default 30s
 	Drain           Drain         `yaml:"drain"`
-	Engine          string        `yaml:"engine" oneof:"loops|goroutines"` // who drives sessions without TLS; default loops, on Linux
+	Engine          string        `yaml:"engine" oneof:"loops|goroutines"` // who drives sessions without TLS and compression; default loops, on Linux
 	Log             Log           `yaml:"log"`
 }
 
