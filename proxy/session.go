@@ -107,7 +107,8 @@ func (s *session) end() {
 	srv.mu.Unlock()
 	s.l.guests.Go(&s.guest.Guest)
 	defer srv.wg.Done()
-	s.log(nil).Info("session ended", "reason", s.ctx.why(), "duration", time.Since(s.who.started).Round(time.Millisecond))
+	s.log(nil).Info("session ended", "reason", s.ctx.why(), "duration", time.Since(s.who.started).Round(time.Millisecond),
+		"compression", compress.Of(s.client))
 }
 
 // loggedIn stops the clock of the login.

@@ -30,6 +30,7 @@ type client struct {
 	// scenarios are the first words of lines that a run must print, so that a script that does less
 	// does not pass.
 	scenarios string
+	zlib      bool // its connections are compressed
 }
 
 // script is the command of a script in this package's folder.
@@ -70,7 +71,7 @@ func plainSite(t *testing.T, server *servers.Server) site {
 func proxiedSite(t *testing.T, server *servers.Server) site {
 	s := plainSite(t, server)
 	config := fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, compression: on}] # for those that ask for it
 sources:
   orders: {segment: {start: %d}}
   items:  {segment: {start: %d}}
@@ -262,6 +263,9 @@ func testClient(t *testing.T, server *servers.Server, c client) string {
 	}
 	if err := behind.refusals(); err != nil {
 		t.Error(err)
+	}
+	if zlib := strings.Contains(behind.proxy.Log(), " compression=zlib"); zlib != c.zlib {
+		t.Errorf("compressed connections: %t, want %t", zlib, c.zlib)
 	}
 	t.Logf("%s:\n%s", c.name, native)
 	return native

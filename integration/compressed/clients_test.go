@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -43,16 +45,16 @@ func TestCommandLine(t *testing.T) {
 		client, to *servers.Server
 		size       int // of a value
 		args       []string
-		plain      bool
+		algorithm  string
 	}{
-		{"mariadb to MariaDB", mariadb, mariadb, large, []string{"--compress"}, false},
-		{"mariadb to MySQL", mariadb, my, small, []string{"--compress"}, false},
-		{"mysql zlib to MySQL", my, my, small, []string{"--compression-algorithms=zlib"}, false},
-		{"mysql zstd to MySQL", my, my, large, []string{"--compression-algorithms=zstd", "--zstd-compression-level=3"}, false},
-		{"mysql zstd 22 to MySQL", my, my, small, []string{"--compression-algorithms=zstd", "--zstd-compression-level=22"}, false},
-		{"mysql both to MySQL", my, my, small, []string{"--compression-algorithms=zlib,zstd,uncompressed"}, false},
-		{"mysql zlib to MariaDB", my, mariadb, small, []string{"--compression-algorithms=zlib", plugins}, false},
-		{"mysql zstd or plain to MariaDB", my, mariadb, small, []string{"--compression-algorithms=zstd,uncompressed", plugins}, true},
+		{"mariadb to MariaDB", mariadb, mariadb, small, []string{"--compress"}, "zlib"},
+		{"mariadb to MySQL", mariadb, my, small, []string{"--compress"}, "zlib"},
+		{"mysql zlib to MySQL", my, my, small, []string{"--compression-algorithms=zlib"}, "zlib"},
+		{"mysql zstd to MySQL", my, my, large, []string{"--compression-algorithms=zstd", "--zstd-compression-level=3"}, "zstd"},
+		{"mysql zstd 22 to MySQL", my, my, small, []string{"--compression-algorithms=zstd", "--zstd-compression-level=22"}, "zstd"},
+		{"mysql both to MySQL", my, my, small, []string{"--compression-algorithms=zlib,zstd,uncompressed"}, "zlib"},
+		{"mysql zlib to MariaDB", my, mariadb, small, []string{"--compression-algorithms=zlib", plugins}, "zlib"},
+		{"mysql zstd or plain to MariaDB", my, mariadb, small, []string{"--compression-algorithms=zstd,uncompressed", plugins}, "none"},
 	} {
 		w := worlds[tt.to]
 		lines := strings.Repeat("loaded\n", tt.size/1000)
@@ -80,10 +82,28 @@ SELECT nothing;
 				t.Errorf("%s: no %.100q in %.1000s", tt.name, want, out)
 			}
 		}
-		if passed := w.counted.Load(); tt.plain != (passed > int64(tt.size)) {
+		if passed := w.counted.Load(); (tt.algorithm == "none") != (passed > int64(tt.size)) {
 			t.Errorf("%s: %d bytes passed", tt.name, passed)
 		}
+		if got := w.lastAlgorithm(); got != tt.algorithm {
+			t.Errorf("%s: the connection was compressed by %s, want %s", tt.name, got, tt.algorithm)
+		}
 	}
+}
+
+// lastAlgorithm is that of the session that ended last.
+func (w *world) lastAlgorithm() string {
+	w.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for time.Now().Before(deadline) {
+		all := regexp.MustCompile(`msg="session ended".* compression=(\w+)`).FindAllStringSubmatch(w.proxy.Log(), -1)
+		if w.seen < len(all) {
+			w.seen = len(all)
+			return all[w.seen-1][1]
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return "nothing: no session ended"
 }
 
 // TestDriver: the same with Go's driver.

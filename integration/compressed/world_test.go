@@ -23,6 +23,7 @@ type world struct {
 	proxy   *harness.Proxy
 	addr    string
 	counted *atomic.Int64
+	seen    int // sessions that ended
 }
 
 func newWorld(t *testing.T, server *servers.Server) *world {

@@ -69,6 +69,14 @@ func New(c net.Conn, m Method, answers func() bool) *Conn {
 	return &Conn{Conn: c, method: m, answers: answers}
 }
 
+// Of returns how a connection is compressed: none, zlib or zstd.
+func Of(c net.Conn) string {
+	if c, ok := c.(*Conn); ok {
+		return c.method.String()
+	}
+	return "none"
+}
+
 // NetConn returns the connection below.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 

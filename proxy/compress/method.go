@@ -2,7 +2,7 @@ package compress
 
 import "fmt"
 
-// Method is how a connection is compressed. Its zero value is not at all.
+// Method is how a connection is compressed.
 type Method struct{ coder }
 
 // coder compresses pieces, each by itself.
@@ -15,9 +15,6 @@ type coder interface {
 	// most returns an upper bound of what n bytes can hold.
 	most(n int) int
 }
-
-// None reports whether nothing is compressed.
-func (m Method) None() bool { return m.coder == nil }
 
 // Zlib is the method of CLIENT_COMPRESS.
 func Zlib() Method { return Method{deflate{}} }

@@ -6,7 +6,7 @@ const { config, show, code, run } = require('./common')
 const method = process.argv[2]
 
 async function main () {
-  const db = await mysql.createConnection({ ...config, multipleStatements: true })
+  const db = await mysql.createConnection({ ...config, multipleStatements: true, compress: process.argv[3] === 'compressed' })
   const insert = async (sql, values) => (await db[method](sql, values))[0]
   const last = async () => (await db.query('SELECT LAST_INSERT_ID() AS id'))[0][0].id
   const rows = async g => {

@@ -5,9 +5,9 @@ use utf8;
 use DBI;
 
 binmode STDOUT, ':encoding(UTF-8)';
-my ($driver, $server) = @ARGV;
+my ($driver, $server, $compression) = @ARGV;
 my $prefix = $driver eq 'mysql' ? 'mysql' : 'mariadb';
-my $db = DBI->connect("DBI:$driver:database=$ENV{CLIENT_DATABASE};host=$ENV{CLIENT_HOST};port=$ENV{CLIENT_PORT}",
+my $db = DBI->connect("DBI:$driver:database=$ENV{CLIENT_DATABASE};host=$ENV{CLIENT_HOST};port=$ENV{CLIENT_PORT}" . ($compression ? ";${\ lc $driver}_compression=1" : ''),
     $ENV{CLIENT_USER}, $ENV{CLIENT_PASSWORD},
     { RaiseError => 1, PrintError => 0, "${prefix}_server_prepare" => $server, ($driver eq 'mysql' ? (mysql_enable_utf8mb4 => 1) : ()) });
 my $mariadb = ($db->selectrow_array('SELECT VERSION()'))[0] =~ /MariaDB/;

@@ -2,7 +2,9 @@
 // mysqli: text statements, real prepared statements, multi_query.
 mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
 $prepared = ($argv[1] ?? '') === 'prepared';
-$db = new mysqli(getenv('CLIENT_HOST'), getenv('CLIENT_USER'), getenv('CLIENT_PASSWORD'), getenv('CLIENT_DATABASE'), (int)getenv('CLIENT_PORT'));
+$db = mysqli_init();
+$db->real_connect(getenv('CLIENT_HOST'), getenv('CLIENT_USER'), getenv('CLIENT_PASSWORD'), getenv('CLIENT_DATABASE'), (int)getenv('CLIENT_PORT'), null,
+    ($argv[2] ?? '') === 'compressed' ? MYSQLI_CLIENT_COMPRESS : 0);
 $db->set_charset('utf8mb4');
 $mariadb = str_contains($db->query('SELECT VERSION()')->fetch_row()[0], 'MariaDB');
 

@@ -1,0 +1,42 @@
+package clients
+
+import (
+	"os/exec"
+	"testing"
+
+	"idproxy/integration/width"
+)
+
+// TestCompressed: libraries whose connections are compressed, by the server itself and by idproxy.
+// PHP's is the one that looks at the numbers of compressed packets.
+func TestCompressed(t *testing.T) {
+	need(t, "php", "perl", "java", "javac", connector)
+	const all = "single batch commit rollback upsert failed explicit zero plain"
+	mysqli := client{name: "mysqli", command: script("php", "php/mysqli.php", "prepared", "compressed"), scenarios: all + " child replace mixed repeated bound", zlib: true}
+	if !width.Matrix() {
+		testClients(t, mysqli)
+		return
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("javac", "-encoding", "UTF-8", "-d", dir, "java/Clients.java").CombinedOutput(); err != nil {
+		t.Fatalf("compile java/Clients.java: %v\n%s", err, out)
+	}
+	if out, err := exec.Command("go", "build", "-o", dir+"/gorm", "./gorm").CombinedOutput(); err != nil {
+		t.Fatalf("build gorm: %v\n%s", err, out)
+	}
+	java := func(options string) func(addr, db string) *exec.Cmd {
+		return script("java", "-Dfile.encoding=UTF-8", "-cp", dir+":"+connector, "Clients", options)
+	}
+	testClients(
+		t,
+		mysqli,
+		client{name: "mysqli text", command: script("php", "php/mysqli.php", "", "compressed"), scenarios: all + " child replace mixed multi", zlib: true},
+		client{name: "mysql2", command: node(t, "node/mysql2.js", "query", "compressed"), scenarios: all + " values multi", zlib: true},
+		client{name: "mysql2 execute", command: node(t, "node/mysql2.js", "execute", "compressed"), scenarios: all, zlib: true},
+		client{name: "DBD::mysql", command: script("perl", "perl/dbd.pl", "mysql", "0", "compressed"), scenarios: all, zlib: true},
+		client{name: "database sql", command: script(dir+"/gorm", "sql", "compress=true"), scenarios: all, zlib: true},
+		client{name: "Connector/J", command: java("useCompression=true"), scenarios: all, zlib: true},
+		client{name: "Connector/J prepared, pipelined", command: java("useCompression=true&useServerPrepStmts=true&useBulkStmts=false&useBatchMultiSend=true"), scenarios: all, zlib: true},
+		client{name: "Connector/J text, pipelined", command: java("useCompression=true&useBulkStmts=false&useBatchMultiSend=true"), scenarios: all, zlib: true},
+	)
+}
