@@ -104,7 +104,7 @@ func TestReloadBusy(t *testing.T) {
 		t.Errorf("%d failed in %d reloads, and %d in transactions: %v", c.count, reloads, c.pinned, c.failed)
 	}
 	compareBooks(t, direct, c)
-	if n := strings.Count(p.Log(), `msg="certificates read again"`); n < reloads/2 {
+	if n := strings.Count(p.Log(), `msg="certificates read again"`); n < reloads/4 { // a listener that is made anew reads its own
 		t.Errorf("certificates were read again %d times in %d reloads", n, reloads)
 	}
 }
