@@ -96,8 +96,8 @@ func (c *crowd) close() {
 }
 
 // TestSlowLogins: clients that send a byte of their login a second do not keep others out, although
-// far more of them come than sessions may be open. The matrix has 20,000 of them, one after the other;
-// about 9,000 are open at once, which is what the machine's open files allow. Without the limit of
+// far more of them come than sessions may be open. The matrix has 20,000 of them, one after the other,
+// and up to 9,000 are open at once on their side, which is what open files allow. Without the limit of
 // logins nobody else gets in.
 func TestSlowLogins(t *testing.T) {
 	const logins = 100
