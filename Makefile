@@ -10,7 +10,7 @@ FUZZTIME    ?= 4s
 CHAOS       ?= 5m
 RUNS        ?= 1
 
-.PHONY: build run test test-matrix test-long lint fuzz-short shape chaos bench clean
+.PHONY: build run test test-matrix test-long lint fuzz-short shape chaos bench dist clean
 
 build: ## the program, in bin/idproxy
 	CGO_ENABLED=0 go build -trimpath -o bin/idproxy ./cmd/idproxy
@@ -77,5 +77,8 @@ bench: ## idproxy against a direct connection, a plain relay and HAProxy; result
 	$(INSTALL) mariadb haproxy sysbench
 	go run ./integration/bench
 
+dist: ## programs for Linux and macOS with checksums and what is in them, in dist/, once no known vulnerability is found
+	scripts/dist.sh
+
 clean: ## what was built and downloaded
-	rm -rf bin .tools
+	rm -rf bin dist .tools

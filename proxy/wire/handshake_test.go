@@ -306,3 +306,25 @@ func FuzzResponse(f *testing.F) {
 		}
 	})
 }
+
+// TestTakeLevel: the level of zstd stands behind the connection attributes, and nothing else goes.
+func TestTakeLevel(t *testing.T) {
+	caps := uint64(mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_SECURE_CONNECTION | mysql.CLIENT_PLUGIN_AUTH | mysql.CLIENT_CONNECT_ATTRS | mysql.CLIENT_LONG_PASSWORD)
+	packet := make([]byte, 32)
+	SetResponseCaps(packet, caps|ClientMySQL)
+	packet = append(packet, "ann\x00\x02pwcaching_sha2_password\x00\x04\x01k\x01v"...)
+	for _, tt := range []struct {
+		behind, left string
+		level        byte
+	}{{"", "", 0}, {"\x07", "", 7}, {"\xff", "", 255}, {"\x03more", "more", 3}} {
+		payload := append(bytes.Clone(packet), tt.behind...)
+		r, err := ParseResponse(payload, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, level := r.TakeLevel(payload)
+		if want := string(packet) + tt.left; string(got) != want || level != tt.level {
+			t.Errorf("%q behind: level %d and %q, want %d and %q", tt.behind, level, got, tt.level, want)
+		}
+	}
+}
