@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +100,30 @@ func TestStalledTLS(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRenegotiation: a client that wants to begin TLS anew, over and over, costs no second handshake:
+// its session ends, and others are served.
+func TestRenegotiation(t *testing.T) {
+	r := start(t, func(cfg *Config, live *Settings) {
+		soon(Disabled, t)(cfg, live)
+		live.Handshake = time.Minute
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	client := exec.CommandContext(ctx, "openssl", "s_client", "-starttls", "mysql", "-tls1_2", "-connect", r.srv.listeners[0].door.Addr().String())
+	words, err := client.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(words, "R\n"); err != nil { // it is read once the session has TLS
+		t.Fatal(err)
+	}
+	said, err := client.CombinedOutput()
+	if err == nil || ctx.Err() != nil || !strings.Contains(string(said), "RENEGOTIATING") || !strings.Contains(string(said), "SSL alert number") {
+		t.Errorf("%v: %s", err, said)
+	}
+	r.client()
 }
 
 // stall greets everybody, and says begin where TLS should.
