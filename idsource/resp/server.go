@@ -123,19 +123,23 @@ func New(c Config) *Server {
 // files.
 const acceptPause = 50 * time.Millisecond
 
+// lastWord is how long connections go on when the server ends. One that was accepted in the last moment
+// is answered: a successor has its socket already, and the client saw nothing end.
+const lastWord = 100 * time.Millisecond
+
 // Serve accepts clients on l, which it closes, until ctx is done. It returns
 // when all connections have ended; a question that waits for ids is cut short.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	answering, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 	stop := context.AfterFunc(ctx, func() {
 		_ = l.Close() // Accept says so
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.ended = true
-		for c := range s.conns {
-			_ = c.Close()
-		}
+		time.AfterFunc(lastWord, func() {
+			cut()
+			s.end()
+		})
 	})
 	defer stop()
 	var failed error
@@ -164,7 +168,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		id := s.accepted.Add(1)
 		s.wg.Go(func() {
 			defer s.leave(c)
-			s.client(ctx, c, id)
+			s.client(answering, c, id)
 		})
 	}
 	cancel()
@@ -180,6 +184,16 @@ func (s *Server) enter(c net.Conn) bool {
 	}
 	s.conns[c] = struct{}{}
 	return true
+}
+
+// end ends all connections.
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for c := range s.conns {
+		_ = c.Close()
+	}
 }
 
 func (s *Server) leave(c net.Conn) {
