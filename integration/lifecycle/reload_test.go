@@ -114,7 +114,7 @@ func TestReloadRefused(t *testing.T) {
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
 	dir := t.TempDir()
-	base := fmt.Sprintf("admin: {socket: 'unix:%s'}\nsources: {ids: {segment: {start: 5000}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", filepath.Join(dir, "admin"), db)
+	base := fmt.Sprintf("engine: loops\nadmin: {socket: 'unix:%s'}\nsources: {ids: {segment: {start: 5000}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", filepath.Join(dir, "admin"), db)
 	one := func(more string) string {
 		return strings.Replace(harness.OneListener(server.Addr), "upstream: ", more+"upstream: ", 1) + base
 	}
@@ -134,7 +134,7 @@ func TestReloadRefused(t *testing.T) {
 		{"a certificate that is not there", one("tls: {cert: none.pem, key: none.key}, "), "none.pem"},
 		{"a store that does not answer", strings.Replace(one(""), "sources: ", "stores: {s: {mysql: {dsn: 'u:p@tcp(127.0.0.1:1)/d'}}}\nsources: ", 1), "store s: "},
 		{"a source that cannot be made", strings.Replace(one(""), "{start: 5000}}", "{start: 5000, step: 10}}, flake: {snowflake: {worker: 3, max_ahead: 1h}}", 1), `id source "flake": bad configuration`},
-		{"the engine", one("") + "engine: goroutines\n", "engine: loops, then goroutines needs a restart"},
+		{"the engine", strings.Replace(one(""), "engine: loops", "engine: goroutines", 1), "engine: loops, then goroutines needs a restart"},
 		{"no configuration", "nonsense: 1\n", "nonsense"},
 	} {
 		said, err := reloading(t, p, tt.config)
@@ -181,5 +181,35 @@ func TestReloadMovedShard(t *testing.T) {
 	}
 	if err := replay.Do(func() { stays.Must("INSERT INTO " + name + ".t (a) VALUES (2)") }); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestUpgradeBehindReload: a successor has the sockets of the listeners that a reload added, and none of
+// one that a reload removed.
+func TestUpgradeBehindReload(t *testing.T) {
+	t.Parallel()
+	server := harness.MariaDB(t)
+	dir := t.TempDir()
+	added := freeAddress(t)
+	base := harness.OneListener(server.Addr) + fmt.Sprintf("admin: {socket: 'unix:%s'}\n", filepath.Join(dir, "admin"))
+	more := strings.Replace(base, "listeners: [", fmt.Sprintf("listeners: [{name: more, listen: '%s', upstream: '%s'}, ", added, server.Addr), 1)
+	p := harness.Start(t, harness.Spec{Dir: dir, Config: base})
+	l := newLine(t, p)
+	for _, tt := range []struct {
+		config string
+		served bool
+	}{{more, true}, {base, false}} {
+		if said, err := reloading(t, p, tt.config); err != nil {
+			t.Fatal(said)
+		}
+		pids := l.pids()
+		l.upgrade()
+		ended(t, pids[len(pids)-1]) // what answers is the successor
+		if err := serves(server, p.Addr("a")); err != nil {
+			t.Errorf("the listener that stays: %v", err)
+		}
+		if err := serves(server, added); (err == nil) != tt.served {
+			t.Errorf("the other listener, want it served %v: %v", tt.served, err)
+		}
 	}
 }
