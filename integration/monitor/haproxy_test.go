@@ -175,6 +175,11 @@ func TestBalancer(t *testing.T) {
 	comes(t, "b is not ready", func() bool { status, _ := b.get(t, "/readyz?listener=a"); return status == 503 })
 	before := load.done.Load()
 	comes(t, "the others go on", func() bool { return load.done.Load() > before+3000 })
+	comes(t, "HAProxy has seen it", func() bool { // which looks once a while
+		n := used(b)
+		time.Sleep(time.Second)
+		return used(b) == n
+	})
 	lost := load.failed.Load()
 	if lost > clients {
 		t.Errorf("%d statements failed, want those that were under way, %d at most", lost, clients)
