@@ -72,10 +72,10 @@ func TestRoundTrip(t *testing.T) {
 		random[i] = byte(rand.Uint32())
 	}
 	for name, m := range methods(t) {
-		for _, payload := range [][]byte{[]byte("x"), bytes.Repeat([]byte("ab"), 30), bytes.Repeat([]byte("ab"), 200_000), random, bytes.Repeat([]byte("x"), wire.MaxPayload+100)} {
+		for _, payload := range [][]byte{[]byte("x"), bytes.Repeat([]byte("ab"), 30), random[:5000], bytes.Repeat([]byte("ab"), 200_000), random, bytes.Repeat([]byte("x"), wire.MaxPayload+100)} {
 			plain := wire.AppendPacket(nil, 0, payload)
 			for _, size := range []int{1, 7, 50, 16 << 10, maxPiece, 1 << 23} {
-				if len(plain)/size > 1<<16 {
+				if len(plain)/size > 1000 { // the race detector makes each piece slow
 					continue
 				}
 				c, _ := after(t, m, packets(t, m, 0, plain, size), false)
