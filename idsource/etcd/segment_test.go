@@ -145,6 +145,8 @@ func TestServerKilled(t *testing.T) {
 	var all []uint64
 	failed := 0
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
 	for range 4 {
 		src := newSegment(t, newStore(t, s))
 		wg.Go(func() {
