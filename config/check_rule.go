@@ -52,10 +52,31 @@ func checkRules(d *document, c *Config) {
 			checkGene(d, c, r, source, path)
 		}
 		checkAdvance(d, r, source, path)
+		checkSwitch(d, c, r, source, path)
 		checkRuleListeners(d, c, r, path)
 		if first := before.add(r); first != nil {
 			d.fail(d.vals[path+"/table"], "this rule can never apply: the rule in line %d comes first and matches the same; remove one of them, or put the narrower first", first.Pos.Line)
 		}
+	}
+}
+
+// checkSwitch looks whether a store keeps the switch of a rule: that of the rule's source, and one for
+// all rules that have it.
+func checkSwitch(d *document, c *Config, r *Rule, s *Source, path string) {
+	at, name := d.vals[path+"/mode/switch"], r.Mode.Switch
+	if name == "" || s == nil || d.failedAt(at) {
+		return
+	}
+	st := c.Store(s.StoreName())
+	switch {
+	case !validName(name):
+		d.fail(at, "%s is not a name: use up to 64 letters, digits, \"_\", \"-\" and \".\", starting with a letter or digit", quote(name))
+	case s.StoreName() == "":
+		d.fail(at, "source %s has no store that could keep switch %s: use enforce or observe", quote(s.Name), quote(name))
+	case st != nil && !st.KeepsSwitches():
+		d.fail(at, "store %s of source %s keeps no switches: a mysql store of one dsn and without \"table\", an etcd and a file store do", quote(st.Name), quote(s.Name))
+	case st != nil && c.SwitchStore(name) != st:
+		d.fail(at, "switch %s is in store %s already, by a rule above: rules of one switch need sources of one store; choose another name", quote(name), quote(c.SwitchStore(name).Name))
 	}
 }
 

@@ -66,13 +66,26 @@ func checkSegment(d *document, c *Config, g *Segment, path string) {
 		key   string
 		value uint64
 		most  uint64
-	}{{"start", g.Start, math.MaxUint64 - 1}, {"step", g.Step, maxStepLimit}, {"max_step", g.MaxStep, maxStepLimit}} {
+	}{{"start", g.Start, math.MaxUint64 - 1}, {"last", g.Last, math.MaxUint64 - 1}, {"step", g.Step, maxStepLimit}, {"max_step", g.MaxStep, maxStepLimit}} {
 		if at, ok := d.vals[path+"/"+n.key]; ok && (n.value < 1 || n.value > n.most) && !d.failedAt(at) {
 			d.fail(at, "%q must be from 1 to %d, got %d", n.key, n.most, n.value)
 		}
 	}
+	checkLast(d, g, path)
 	if at, ok := d.vals[path+"/max_step"]; ok && g.MaxStep < g.Step && !d.failedAt(at) {
 		d.fail(at, "\"max_step\" (%d) is below \"step\" (%d): raise it or lower \"step\"", g.MaxStep, g.Step)
+	}
+}
+
+// checkLast looks whether a series has ids up to its last one.
+func checkLast(d *document, g *Segment, path string) {
+	at, ok := d.vals[path+"/last"]
+	switch {
+	case !ok || d.failedAt(at):
+	case g.Last < g.Start:
+		d.fail(at, "\"last\" (%d) is below \"start\" (%d): raise it or lower \"start\"", g.Last, g.Start)
+	case g.Scramble != nil:
+		d.fail(d.keys[path+"/last"], "\"last\" does not go with \"scramble\", whose ids lie anywhere below 2^bits: remove it")
 	}
 }
 

@@ -89,7 +89,7 @@ rules: [{table: shop.orders, column: id, source: order_id}]
 		Path:      "/etc/idproxy/c.yaml",
 		Dir:       "/etc/idproxy",
 		SHA256:    fmt.Sprintf("%x", sha256.Sum256([]byte(text))),
-		Listeners: []Listener{{Name: "listener0", Listen: Addr{"tcp", "127.0.0.1:3307"}, Upstream: Addr{"tcp", "db:3306"}, UpstreamTLS: UpstreamTLS{Mode: "as_client"}, Compression: "off"}},
+		Listeners: []Listener{{Name: "listener0", Listen: Addr{"tcp", "127.0.0.1:3307"}, Upstream: Addr{"tcp", "db:3306"}, UpstreamTLS: UpstreamTLS{Mode: "as_client"}, Compression: "off", UpstreamKind: "auto"}},
 		Stores:    []Store{{Name: "(default)", File: &FileStore{Dir: "/etc/idproxy/idproxy-data"}}},
 		Sources: []Source{
 			{Name: "order_id", Segment: &Segment{Store: "(default)", Key: "order_id", Start: 1, Step: 1000, MaxStep: 1000000, StepPolicy: "leaf", Prefetch: 10}},
@@ -100,7 +100,7 @@ rules: [{table: shop.orders, column: id, source: order_id}]
 		},
 		Rules: []Rule{{
 			Schema: "shop", Table: "orders", Column: "id", Source: "order_id",
-			Explicit: "keep", Unsupported: "reject", LastInsertID: "server", Mode: "enforce",
+			Explicit: "keep", Unsupported: "reject", LastInsertID: "server", Mode: Mode{Word: "enforce"},
 		}},
 		Limits:          Limits{Sessions: 10000, Logins: 5000, Handshake: 10 * time.Second, Statement: 256 << 20, Held: 1 << 30, IDWait: 2 * time.Second},
 		TCP:             TCP{Keepalive: Span(30 * time.Second)},
@@ -177,7 +177,7 @@ log: {level: debug, format: json}
 		}},
 		{"series for each table", *c.Source("each").Segment, Segment{Store: "raft", Key: "ids_{schema}.{table}", Start: 1, Step: 1000, MaxStep: 1000000, StepPolicy: "rate", Prefetch: 10}},
 		{"rule", c.Rules[0].String(), "shop_?.*.id"},
-		{"rule words", c.Rules[0].Explicit + " " + c.Rules[0].Unsupported + " " + c.Rules[0].Mode, "reject forward observe"},
+		{"rule words", c.Rules[0].Explicit + " " + c.Rules[0].Unsupported + " " + c.Rules[0].Mode.Word, "reject forward observe"},
 		{"rule on shard0", c.Rules[0].On("shard0"), false},
 		{"rule on listener1", c.Rules[0].On("listener1"), true},
 		{"ids over HTTP", [...]uint64{c.IDs.HTTP.MaxN, c.IDs.HTTP.TinyIDStep, c.IDs.HTTP.Users[0].MaxN, c.IDs.HTTP.Users[0].Rate, c.IDs.HTTP.Users[1].MaxN}, [...]uint64{5000, 200, 10, 7, 5000}},

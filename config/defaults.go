@@ -25,7 +25,9 @@ func (c *Config) setDefaults() {
 	c.Log = Log{Level: "info", Format: "text"}
 }
 
-func (l *Listener) setDefaults() { l.UpstreamTLS.Mode, l.Compression = TLSAsClient, CompressionOff }
+func (l *Listener) setDefaults() {
+	l.UpstreamTLS.Mode, l.Compression, l.UpstreamKind = TLSAsClient, CompressionOff, KindAuto
+}
 
 func (n *Network) setDefaults() { n.IPv4, n.IPv6 = 32, 64 }
 
@@ -62,14 +64,23 @@ func (l *Lease) setPreset(name string) {
 
 func (r *Rule) setDefaults() {
 	r.Explicit, r.Unsupported = ExplicitKeep, UnsupportedReject
-	r.LastInsertID, r.Mode = LastIDServer, ModeEnforce
+	r.LastInsertID, r.Mode.Word = LastIDServer, ModeEnforce
 }
+
+func (m *Mode) presets() []string { return []string{ModeEnforce, ModeObserve} }
+
+func (m *Mode) setPreset(word string) { m.Word = word }
 
 func (g *Gene) setDefaults() { g.By = GeneMod }
 
 // complete fills the defaults that depend on other keys and joins relative paths
 // to the folder of the file.
 func (c *Config) complete() {
+	for i := range c.Rules {
+		if m := &c.Rules[i].Mode; m.Switch != "" {
+			m.Word = ""
+		}
+	}
 	if c.Limits.Logins == 0 {
 		c.Limits.Logins = max(c.Limits.Sessions/2, 1)
 	}

@@ -309,6 +309,12 @@ func (d *differ) compare(path string, a, b reflect.Value) {
 		}
 		return
 	}
+	if was, ok := a.Interface().(Mode); ok { // what a switch says is no change
+		if is, _ := b.Interface().(Mode); was.String() != is.String() {
+			d.add(path, d.how(a, b))
+		}
+		return
+	}
 	if a.Kind() != reflect.Struct || isScalar(a) {
 		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
 			d.add(path, d.how(a, b))

@@ -28,6 +28,7 @@ func TestDiff(t *testing.T) {
 		restart        bool
 	}{
 		{name: "nothing", old: "", new: ""},
+		{name: "a switch", old: "source: ids}", new: "source: ids, mode: {switch: m}}", want: []string{"rules.shop.orders.id.mode: enforce, then {switch: m}"}},
 		{name: "only places", old: "stores:", new: "# a comment\n\nstores:"},
 		{name: "a default written out", old: "store: main", new: "store: main, step: 1000, key: ids"},
 		{name: "rules", old: "shop.orders", new: "shop.lines", want: []string{"rules.shop.orders.id: removed", "rules.shop.lines.id: added"}},

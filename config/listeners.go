@@ -24,16 +24,28 @@ const (
 	CompressionOff = "off"
 )
 
+// What a Listener's UpstreamKind can be.
+const (
+	KindAuto       = "auto"
+	KindMySQL      = "mysql"
+	KindMariaDB    = "mariadb"
+	KindTiDB       = "tidb"
+	KindVitess     = "vitess"
+	KindDolt       = "dolt"
+	KindMiddleware = "middleware"
+)
+
 // Listener is one address clients connect to and the servers behind it.
 type Listener struct {
 	Pos           Pos            `yaml:"-"`
-	Name          string         `yaml:"name"`                             // default listener0, listener1, ... by its place in the list
-	Listen        Addr           `yaml:"listen,required"`                  // port 0: any free one
-	Upstream      Addr           `yaml:"upstream,required" or:"upstreams"` // resolved at every connect
-	Upstreams     []Addr         `yaml:"upstreams"`                        // instead of upstream: the first that accepts
-	Writable      bool           `yaml:"writable"`                         // the first that accepts and is not read-only; default false
-	Account       *Account       `yaml:"account"`                          // default: none
-	TLS           *ListenerTLS   `yaml:"tls"`                              // default: no TLS offered to clients
+	Name          string         `yaml:"name"`                                                                 // default listener0, listener1, ... by its place in the list
+	Listen        Addr           `yaml:"listen,required"`                                                      // port 0: any free one
+	Upstream      Addr           `yaml:"upstream,required" or:"upstreams"`                                     // resolved at every connect
+	Upstreams     []Addr         `yaml:"upstreams"`                                                            // instead of upstream: the first that accepts
+	UpstreamKind  string         `yaml:"upstream_kind" oneof:"auto|mysql|mariadb|tidb|vitess|dolt|middleware"` // what the servers are; default auto: their greetings and answers tell
+	Writable      bool           `yaml:"writable"`                                                             // the first that accepts and is not read-only; default false
+	Account       *Account       `yaml:"account"`                                                              // default: none
+	TLS           *ListenerTLS   `yaml:"tls"`                                                                  // default: no TLS offered to clients
 	UpstreamTLS   UpstreamTLS    `yaml:"upstream_tls"`
 	ProxyProtocol *ProxyProtocol `yaml:"proxy_protocol"` // default: none
 	Allow         []string       `yaml:"allow"`          // networks (CIDR) from which clients may connect; default: all

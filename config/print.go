@@ -24,7 +24,10 @@ func printed(v reflect.Value) (out any, ok bool) {
 		out, _ := printed(v.Elem())
 		return out, true // {} says that it is there
 	}
+	mode, _ := v.Interface().(Mode)
 	switch {
+	case mode.Word != "" && mode.Switch == "":
+		return mode.Word, true
 	case isScalar(v):
 		return printedScalar(v)
 	case v.Kind() == reflect.Struct:
@@ -59,6 +62,10 @@ func printedFields(v reflect.Value) (out yaml.MapSlice, ok bool) {
 		case Rule:
 			if f.tag.name == "table" {
 				one = escaped(holder.Schema + "." + holder.Table)
+			}
+		case Segment:
+			if f.tag.name == "last" && holder.Last == 0 {
+				continue // what the column holds
 			}
 		case Snowflake:
 			if f.tag.name == "worker" && holder.Workers != "" || f.tag.name == "datacenter" && !strings.Contains(holder.Layout, "+") {

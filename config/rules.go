@@ -13,6 +13,7 @@ const (
 	LastIDPacket       = "packet"
 	ModeEnforce        = "enforce"
 	ModeObserve        = "observe"
+	ModeUnknown        = "unknown" // of a switch whose store has not answered yet
 	GeneMod            = "mod"
 	GeneCRC32          = "crc32"
 )
@@ -29,9 +30,24 @@ type Rule struct {
 	Explicit     string   `yaml:"explicit" oneof:"keep|reject|advance"` // an id the application wrote itself; default keep
 	Unsupported  string   `yaml:"unsupported" oneof:"reject|forward"`   // a statement that cannot be given ids; default reject
 	LastInsertID string   `yaml:"last_insert_id" oneof:"server|packet"` // packet: plain numbers, for a server without LAST_INSERT_ID(expr); default server
-	Mode         string   `yaml:"mode" oneof:"enforce|observe"`         // observe: log and count, forward unchanged; default enforce
+	Mode         Mode     `yaml:"mode"`                                 // enforce, observe, or a switch that says which; default enforce
 	Gene         *Gene    `yaml:"gene"`                                 // default: none
 	Listeners    []string `yaml:"listeners"`                            // names; default (empty): all
+}
+
+// Mode is what a rule does: a word, or what a switch says in the store of the rule's source. Of a
+// switch the word is empty until someone has asked the store.
+type Mode struct {
+	Word   string `yaml:"-"`               // ModeEnforce, or ModeObserve: log and count, forward unchanged
+	Switch string `yaml:"switch,required"` // its name; empty: there is none
+}
+
+// String is the mode as the file writes it.
+func (m Mode) String() string {
+	if m.Switch != "" {
+		return "{switch: " + m.Switch + "}"
+	}
+	return m.Word
 }
 
 // String is schema.table.column, as messages name a rule.

@@ -51,6 +51,11 @@ func (s *Store) Kind() StoreKind {
 	return StoreKind{}
 }
 
+// KeepsSwitches reports whether the store keeps what modes of rules can be turned by.
+func (s *Store) KeepsSwitches() bool {
+	return s.File != nil || s.Etcd != nil || s.MySQL != nil && s.MySQL.DSN != "" && s.MySQL.Table == nil
+}
+
 // MySQLStore is a table in a MySQL or MariaDB server, or in several.
 type MySQLStore struct {
 	DSN   Secret      `yaml:"dsn"`   // user:password@tcp(host:port)/database
@@ -162,6 +167,7 @@ type Segment struct {
 	Key        string    `yaml:"key"`                                 // the series' name in the store, with {schema} or {table} in it one for each table; default the source's name
 	Start      uint64    `yaml:"start"`                               // lowest id, and a series that stands below is moved up to it; default 1
 	StartGiven bool      `yaml:"-"`                                   // the file says start, maybe 1
+	Last       uint64    `yaml:"last"`                                // greatest id; what columns hold above it is not the source's, and is not looked at; default: what the column holds
 	Step       uint64    `yaml:"step"`                                // ids taken from the store at once, to begin with; default 1000
 	MaxStep    uint64    `yaml:"max_step"`                            // bound of the step's growth; default 1000000, or step when that is more
 	StepPolicy string    `yaml:"step_policy" oneof:"leaf|rate|fixed"` // leaf (default): x2 when a range lasts under 15 min, /2 over 30 min; rate: ranges last a minute

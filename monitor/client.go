@@ -54,6 +54,13 @@ func (c *Client) Refusals(ctx context.Context) (all []Refusal, err error) {
 	return all, c.get(ctx, "/api/v1/refusals", &all)
 }
 
+// ConfigText asks for the configuration in force, as YAML with stars for secrets.
+func (c *Client) ConfigText(ctx context.Context) ([]byte, error) {
+	var text yamlText
+	err := c.do(ctx, http.MethodGet, "/api/v1/config", http.StatusOK, &text)
+	return text, err
+}
+
 // Events asks for what is remembered of the log, the oldest first.
 func (c *Client) Events(ctx context.Context) (all []Event, err error) {
 	return all, c.get(ctx, "/api/v1/events", &all)
@@ -118,8 +125,16 @@ func (c *Client) do(ctx context.Context, method, path string, status int, into a
 	if into == nil {
 		return nil
 	}
-	if err := body.Decode(into); err != nil {
+	if text, ok := into.(*yamlText); ok {
+		*text, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	} else {
+		err = body.Decode(into)
+	}
+	if err != nil {
 		return fmt.Errorf("%s%s: %w", c.base, path, err)
 	}
 	return nil
 }
+
+// yamlText is an answer that is no JSON.
+type yamlText []byte

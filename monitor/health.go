@@ -82,6 +82,12 @@ func (s *State) listenerReady(l *Listener) ListenerReady {
 			one.add("source "+source.Name+" has no ids, or not for long", "source "+source.Name+": "+problem)
 		}
 	}
+	for i := range s.Switches {
+		w := &s.Switches[i]
+		if w.State == SwitchUnknown && slices.Contains(l.Modes, w.Name) {
+			one.add("switch "+w.Name+" is not known", "switch "+w.Name+" is not known: store "+w.Store+": "+w.Problem)
+		}
+	}
 	one.Ready = len(one.Problems) == 0
 	return one
 }

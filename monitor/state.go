@@ -60,6 +60,8 @@ type State struct {
 	// Refused counts the statements that were refused by no single rule.
 	Refused []Reason `json:"refused"`
 	Stores  []Store  `json:"stores"`
+	// Switches are those that modes of rules are turned by.
+	Switches []Switch `json:"switches"`
 	// Certificates are the files of certificates that the configuration names, as they were when they
 	// were read.
 	Certificates []Certificate `json:"certificates"`
@@ -93,6 +95,8 @@ type Listener struct {
 	Switches uint64 `json:"server_switches"`
 	// Sources are the names of those that the listener's rules fill from.
 	Sources []string `json:"sources"`
+	// Modes are the names of the switches that turn the modes of the listener's rules.
+	Modes []string `json:"mode_switches"`
 	// Problem says why no server can be used; empty: one can.
 	Problem    string      `json:"problem,omitempty"`
 	Sessions   uint64      `json:"sessions"`       // open, logged in
@@ -208,11 +212,25 @@ type Rule struct {
 	Table     string   `json:"table"`
 	Column    string   `json:"column"`
 	Source    string   `json:"source"`
-	Mode      string   `json:"mode"`
+	Mode      string   `json:"mode"`             // enforce, observe, unknown
+	Switch    string   `json:"switch,omitempty"` // that Mode is turned by; empty: it is configured
 	Listeners []string `json:"listeners"`
 	IDs       uint64   `json:"ids"`      // drawn for it
 	Observed  uint64   `json:"observed"` // statements
 	Refused   []Reason `json:"refused"`  // those that came up
+}
+
+// SwitchUnknown is the State of a switch whose store has not answered since the start.
+const SwitchUnknown = "unknown"
+
+// Switch is what turns the modes of rules, as this program last heard of it.
+type Switch struct {
+	Name    string    `json:"name"`
+	Store   string    `json:"store"`
+	State   string    `json:"state"`             // observe, prepare, enforce; unknown: nobody has said it yet
+	Version uint64    `json:"version"`           // grows with each turn; 0: it was never turned
+	Since   time.Time `json:"since"`             // when this program put the state in force
+	Problem string    `json:"problem,omitempty"` // why the store does not say it now; what it said last is in force
 }
 
 // Reason counts the statements that were refused for one reason of a closed set.

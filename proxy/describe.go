@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -27,6 +28,11 @@ func (s learner) describe(t rewriter.Name, key string) error {
 		}
 	}
 	f, err := s.Asker().Table(about)
+	if foreign, isErr := s.isForeign(f, err); isErr != nil {
+		return isErr
+	} else if foreign {
+		return nil // the statement is decided on anew
+	}
 	if err != nil {
 		return err
 	}
@@ -39,6 +45,38 @@ func (s learner) describe(t rewriter.Name, key string) error {
 	}
 	s.at.tables.Put(key, f)
 	return nil
+}
+
+// isForeign reports whether the answer about a table shows a server that is no MySQL and no MariaDB, of
+// which that was not known.
+func (s learner) isForeign(f *facts.Table, failed error) (bool, error) {
+	if !s.mayLearn() {
+		return false, nil
+	}
+	foreign := errors.Is(failed, ask.ErrForeign)
+	if !foreign && failed == nil {
+		var err error
+		if foreign, err = s.Asker().IsDolt(f.Err); err != nil {
+			return false, err
+		}
+	}
+	if foreign {
+		s.learnPlain("")
+	}
+	return foreign, nil
+}
+
+// mayLearn reports whether the session's server counts as MySQL or MariaDB only as long as nothing says
+// otherwise.
+func (s *session) mayLearn() bool { return s.l.Kind == Learned && !s.at.plain.Load() }
+
+// learnPlain notes that the session's server is no MySQL and no MariaDB.
+func (s *session) learnPlain(version string) {
+	if !s.mayLearn() || !s.at.plain.CompareAndSwap(false, true) {
+		return
+	}
+	s.at.tables.Forget()
+	s.log(&s.up).Info("the server is no MySQL and no MariaDB: ids are written as plain numbers", "server.version", version)
 }
 
 // rulesOf returns the rules that name a table.

@@ -165,7 +165,7 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return row(8, "\x00\x07utf8mb4\x0873686f70\x011"+f.maxPacket+"\x010\x010\x07utf8mb4"), true
-	case text == ask.GreatestQuery("shop", "orders", rule.Column{Name: "id"}):
+	case text == ask.GreatestQuery("shop", "orders", rule.Column{Name: "id"}, 0):
 		return row(1, "\x0299"), true
 	}
 	f.mu.Lock()

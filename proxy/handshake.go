@@ -13,6 +13,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/inside"
+	"idproxy/proxy/ask"
 	"idproxy/proxy/bridge"
 	"idproxy/proxy/choice"
 	"idproxy/proxy/clienterr"
@@ -185,7 +186,7 @@ var errStranger = errors.New("a PROXY header from a network that proxy_protocol.
 // response.
 func (s handshake) begin(greeting *wire.Greeting, r response) error {
 	s.who.thread.Store(greeting.ThreadID)
-	s.c.Begin(r.agreed, greeting.MariaDB(), greeting.Number())
+	s.c.Begin(r.agreed, greeting.MariaDB(), greeting.Number(), r.Schema)
 	s.c.SetUser([]byte(r.User))
 	s.c.SetPhase(relay.PhaseAuth)
 	s.c.Send(relay.Pending{Reply: relay.ReplyAuth})
@@ -329,6 +330,9 @@ func (s handshake) greeted(ctx context.Context, to *server, from origin.Origin) 
 		return h, err
 	}
 	s.settle(to.at(server.RemoteAddr()))
+	if ask.IsForeign(greeting.Version) {
+		s.learnPlain(greeting.Version)
+	}
 	return hello{greeting, raw}, nil
 }
 

@@ -242,7 +242,7 @@ func (s learner) admit(f *decide.Filling) error {
 	if err := s.mayLag(); err != nil {
 		return clienterr.OutOfIDs(f.Rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.Rule.Source, column, err))
 	}
-	greatest, err := s.greatest(f.Table, f.Column)
+	greatest, err := s.greatest(f.Table, f.Column, f.Rule.Last)
 	if err != nil {
 		return clienterr.OutOfIDs(f.Rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.Rule.Source, column, inside.Mark(err)))
 	}
@@ -315,11 +315,11 @@ func (s learner) admitScattered(f *decide.Filling, of idsource.Scattered, column
 	}
 }
 
-// greatest returns the greatest id in a column, 0 when there is none above 0.
-func (s learner) greatest(t rewriter.Name, column rule.Column) (uint64, error) {
-	return s.ofColumn(t, func() (uint64, error) { return s.Asker().Greatest(t, column) },
+// greatest returns the greatest id in a column up to last, 0 when there is none above 0.
+func (s learner) greatest(t rewriter.Name, column rule.Column, last uint64) (uint64, error) {
+	return s.ofColumn(t, func() (uint64, error) { return s.Asker().Greatest(t, column, last) },
 		func(ctx context.Context, account Questions, schema, table string) (uint64, error) {
-			return account.Greatest(ctx, schema, table, column)
+			return account.Greatest(ctx, schema, table, column, last)
 		})
 }
 

@@ -68,6 +68,16 @@ func (m TLSMode) toServer(has, clientTLS bool) bool {
 	return clientTLS
 }
 
+// Kind is what a server is: it says how it is asked, and whether it knows LAST_INSERT_ID(expr).
+type Kind uint8
+
+// Learned is the default: a server is native until its greeting or its answers say that it is foreign.
+const (
+	Learned Kind = iota
+	Native       // MySQL, MariaDB or TiDB
+	Foreign      // a sharding middleware, Vitess, Dolt: see package ask
+)
+
 // Listener is one address that clients connect to, and the servers behind it.
 type Listener struct {
 	Name   string
@@ -88,6 +98,8 @@ type Listener struct {
 	// ClientsNeedTLS refuses clients that neither use it nor a unix socket.
 	ClientsNeedTLS  bool
 	UpstreamTLSMode TLSMode
+	// Kind is what the servers are.
+	Kind Kind
 	// OnHeld is told how long each command was held that was decided on; nil: nobody is.
 	OnHeld func(time.Duration)
 	// OnGone is called when no session comes through it any more, and none is left; nil: nobody is told.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -20,7 +21,7 @@ type questions struct{ s *session }
 func (s *session) questions() questions { return questions{s} }
 
 func (s *session) Asker() *ask.Asker {
-	return &ask.Asker{Session: s.questions(), Names: &s.at.tables.Names}
+	return &ask.Asker{Session: s.questions(), Names: &s.at.tables.Names, Plain: s.at.plain.Load()}
 }
 
 // Query implements ask.Server.
@@ -53,6 +54,9 @@ func (q questions) Close(statement uint32) error {
 func (q questions) Settings() ask.Settings {
 	state := q.s.c.State()
 	known := ask.Settings{Mode: state.Mode, Schema: state.KnownSchema()}
+	if known.Schema == nil && q.s.at.plain.Load() {
+		known.Schema = state.LoginSchema()
+	}
 	if state.Known&relay.KnowCharset != 0 {
 		known.Charset = state.Charset
 	}
@@ -122,12 +126,27 @@ func (s *session) change(packet []byte, p relay.Pending) error {
 func (s *session) probe() error {
 	age := s.c.State().Age
 	found, err := s.Asker().Probe()
+	if foreign, isErr := s.preparesBlindly(err); foreign || isErr != nil {
+		return isErr
+	}
 	if err != nil {
 		return err
 	}
 	s.at.tables.SetFold(found.Folds)
 	s.c.LearnProbe(&found, age)
 	return nil
+}
+
+// preparesBlindly reports whether a server that refused the question about settings is found to be no
+// MySQL and no MariaDB: it is asked anew then.
+func (s *session) preparesBlindly(refused error) (foreign bool, err error) {
+	if _, ok := errors.AsType[*mysql.MyError](refused); !ok || !s.mayLearn() {
+		return false, nil
+	}
+	if foreign, err = s.Asker().PreparesBlindly(); foreign {
+		s.learnPlain("")
+	}
+	return foreign, err
 }
 
 // payFor pays the debt of LAST_INSERT_ID() in front of a question that reads it.

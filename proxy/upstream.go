@@ -38,7 +38,7 @@ type Account interface {
 // Questions are those about tables, and whether what is in them is all there is.
 type Questions interface {
 	// Greatest returns what ask.GreatestQuery asks for.
-	Greatest(ctx context.Context, schema, table string, column rule.Column) (uint64, error)
+	Greatest(ctx context.Context, schema, table string, column rule.Column, last uint64) (uint64, error)
 	// Held is the same for ask.HeldQuery.
 	Held(ctx context.Context, schema, table string, column rule.Column, ids []uint64) (uint64, error)
 	// Definition returns what SHOW CREATE VIEW says of a view, nil of a table, where a client may not
@@ -57,13 +57,19 @@ type server struct {
 	Upstream
 	tables  *facts.Tables
 	decider decide.Decider
+	plain   atomic.Bool           // it is asked plainly, and the OK packet alone shows its ids
 	last    atomic.Pointer[place] // where the newest session is
 }
 
 func (l *listener) newServer(u Upstream, second decide.SecondReader) *server {
 	s := &server{Upstream: u, tables: facts.New()}
+	s.plain.Store(l.Kind == Foreign)
 	rules := func() relay.RuleBook {
-		return relay.RuleBook{List: l.rules.Load(), Fold: s.tables.Fold() != facts.FoldNo}
+		list := l.rules.Load()
+		if s.plain.Load() {
+			list = list.Packet()
+		}
+		return relay.RuleBook{List: list, Fold: s.tables.Fold() != facts.FoldNo}
 	}
 	s.decider = decide.Decider{Tables: s.tables, Rules: rules, Second: second}
 	return s
@@ -85,9 +91,10 @@ func (s *server) at(address net.Addr) *place {
 	return p
 }
 
-// byAccount asks the server over connections of the account; nil: there is none.
+// byAccount asks the server over connections of the account; nil: there is none, or its questions are
+// for another kind of server.
 func (p *place) byAccount() Questions {
-	if p.Account == nil {
+	if p.Account == nil || p.plain.Load() {
 		return nil
 	}
 	return p.Account.At(p.address)

@@ -175,7 +175,7 @@ type fakeQuestions struct {
 	address net.Addr
 }
 
-func (q fakeQuestions) Greatest(context.Context, string, string, rule.Column) (uint64, error) {
+func (q fakeQuestions) Greatest(context.Context, string, string, rule.Column, uint64) (uint64, error) {
 	return q.greatest(q.address), nil
 }
 

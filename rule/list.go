@@ -3,6 +3,7 @@ package rule
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"idproxy/lookup"
 	"idproxy/pattern"
@@ -17,6 +18,8 @@ type List struct {
 	words  map[string]struct{}
 
 	answers lookup.Table[answer] // what was asked before
+
+	packet func() *List
 }
 
 type answer struct {
@@ -34,7 +37,19 @@ func NewList(rules []Rule) *List {
 		r.names.Add(pattern.Table{Schema: "*", Name: r.rules[i].Table}, i)
 	}
 	r.words = wordsOf(r.rules)
+	r.packet = sync.OnceValue(r.withPacket)
 	return r
+}
+
+// Packet returns the same rules with last_insert_id: packet. It is made once.
+func (r *List) Packet() *List { return r.packet() }
+
+func (r *List) withPacket() *List {
+	rules := slices.Clone(r.rules)
+	for i := range rules {
+		rules[i].Packet = true
+	}
+	return NewList(rules)
 }
 
 // wordsOf returns the names that rules have, folded, but for patterns with wildcards.

@@ -20,6 +20,7 @@ type Rule struct {
 	Source        string
 	Era           uint64 // which of the sources that had the name one after the other
 	IDs           IDKind // of the source
+	Last          uint64 // greatest id of the source, which what is above does not concern; 0: any
 	Explicit      Explicit
 	Packet        bool    // last_insert_id: packet
 	Forward       bool    // unsupported: forward

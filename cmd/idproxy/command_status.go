@@ -164,6 +164,14 @@ func printState(out io.Writer, s *monitor.State) error {
 		}
 		row(w, st.Name, st.Kind, time.Duration(st.Took).Round(time.Microsecond), state)
 	}
+	if len(s.Switches) > 0 {
+		row(w)
+		row(w, "SWITCH", "STORE", "STATE", "VERSION", "PROBLEM")
+	}
+	for i := range s.Switches {
+		one := &s.Switches[i]
+		row(w, one.Name, one.Store, one.State, one.Version, one.Problem)
+	}
 	return w.Flush()
 }
 

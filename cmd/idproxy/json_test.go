@@ -17,6 +17,7 @@ import (
 	"idproxy/cmd/idproxy/admin"
 	"idproxy/cmd/idproxy/app"
 	"idproxy/cmd/idproxy/check"
+	"idproxy/cmd/idproxy/migrate"
 	"idproxy/integration/harness"
 	"idproxy/monitor"
 )
@@ -27,6 +28,7 @@ var printed = map[string]any{
 	"idproxy source list": sourceList{}, "idproxy source show": admin.Standing{}, "idproxy source set": admin.Moved{},
 	"idproxy source create": admin.Moved{}, "idproxy source describe": admin.Described{}, "idproxy source history": admin.History{},
 	"idproxy source import": importList{}, "idproxy source adopt": admin.Adopted{},
+	"idproxy migrate":   migrate.Report{},
 	"idproxy status":    monitor.State{},
 	"idproxy user list": admin.UserList{}, "idproxy user add": admin.NewUser{}, "idproxy user remove": admin.RemovedUser{},
 	"idproxy worker list": admin.Pool{}, "idproxy worker add": admin.Added{}, "idproxy worker drop": admin.Removed{},

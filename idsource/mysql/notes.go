@@ -10,7 +10,7 @@ import (
 )
 
 // listenEvery is how often notes are read of which someone wants to be told.
-const listenEvery = time.Second
+const listenEvery = 250 * time.Millisecond
 
 const (
 	createNotes = "CREATE TABLE IF NOT EXISTS idproxy_note (" +

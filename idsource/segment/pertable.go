@@ -2,7 +2,6 @@ package segment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,24 +109,43 @@ func (p *PerTable) fail(k idsource.Kind, cause error, hint string) *idsource.Err
 // EachTable implements Source.
 func (p *PerTable) EachTable() bool { return true }
 
-// Close closes all series.
+// closeAtOnce is how many series give their ids back at the same time: a store that a thousand ask
+// at once answers some of them too late.
+const closeAtOnce = 32
+
+// Close closes all series. The log says of all of them together what was left. Once the store does
+// not take ids back it is not asked for the others, whose ids are a gap, too.
 func (p *PerTable) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	series := slices.Collect(maps.Values(*p.series.Load()))
 	p.mu.Unlock()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	var mu sync.Mutex
-	var errs []error
+	var first error
+	left := map[bool]uint64{}
 	var wg sync.WaitGroup
+	free := make(chan struct{}, closeAtOnce)
 	for _, s := range series {
+		free <- struct{}{}
 		wg.Go(func() {
-			if err := s.Close(ctx); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
+			defer func() { <-free }()
+			unused, back, err := s.finish(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			left[back] += unused
+			if err != nil && first == nil {
+				first = err
+				fail(err)
 			}
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	for back, unused := range left {
+		if unused > 0 {
+			p.cfg.closed(unused, back)
+		}
+	}
+	return first
 }

@@ -1,7 +1,10 @@
 package segment
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 
@@ -11,7 +14,10 @@ import (
 
 func TestPerTable(t *testing.T) {
 	st := newFaultStore()
-	p, err := NewPerTable(Config{Name: "ids", Store: st, Key: "ids_{schema}.{table}", Step: 10, StepPolicy: StepFixed})
+	var log bytes.Buffer
+	p, err := NewPerTable(Config{
+		Name: "ids", Store: st, Key: "ids_{schema}.{table}", Step: 10, StepPolicy: StepFixed, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +45,9 @@ func TestPerTable(t *testing.T) {
 		if got := st.snapshot()[key].Next; got != n+1 {
 			t.Errorf("%s stands at %d after Close, want %d: the rest was not given back", key, got, n+1)
 		}
+	}
+	if text := log.String(); strings.Count(text, "id source closed") != 1 || !strings.Contains(text, "given_back=true") {
+		t.Errorf("the log at the end: %q, want one line for all series", text)
 	}
 	_, err = p.Series("shop", "more")
 	sourcetest.WantKind(t, "after Close", err, idsource.Closed)

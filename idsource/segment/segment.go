@@ -66,10 +66,24 @@ func New(c Config) (*Segment, error) {
 // nobody has reserved later ones; the others are a gap. An error of kind
 // StoreDown means that they are a gap, too; nothing else is lost.
 func (s *Segment) Close(ctx context.Context) error {
+	unused, back, err := s.finish(ctx)
+	if unused > 0 {
+		s.cfg.closed(unused, back)
+	}
+	return err
+}
+
+// closed logs how many ids were in memory at the end.
+func (c *Config) closed(unused uint64, back bool) {
+	c.Logger.Info("id source closed", "source", c.Name, "unused", unused, "given_back", back)
+}
+
+// finish ends the series, and returns how many ids were left, and whether they went back.
+func (s *Segment) finish(ctx context.Context) (unused uint64, back bool, err error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return nil
+		return 0, false, nil
 	}
 	s.closed = true
 	s.waiters.fail(s.fail(idsource.Closed, nil, ""))
@@ -84,16 +98,14 @@ func (s *Segment) Close(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	if lo >= hi {
-		return nil
+		return 0, false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	back, err := s.cfg.Store.GiveBack(ctx, s.cfg.Key, lo, hi)
-	if err != nil {
-		return s.fail(idsource.StoreDown, fmt.Errorf("give back ids %d to %d: %w", lo, hi-1, err), "")
+	if back, err = s.cfg.Store.GiveBack(ctx, s.cfg.Key, lo, hi); err != nil {
+		return 0, false, s.fail(idsource.StoreDown, fmt.Errorf("give back ids %d to %d: %w", lo, hi-1, err), "")
 	}
-	s.cfg.Logger.Info("id source closed", "source", s.cfg.Name, "unused", hi-lo, "given_back", back)
-	return nil
+	return hi - lo, back, nil
 }
 
 // ended says why no more ids will come. The caller holds mu.

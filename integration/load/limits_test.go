@@ -236,8 +236,13 @@ func TestHeldMemory(t *testing.T) {
 			decided++
 		}
 	}
-	if refused == 0 || metric("idproxy_held_bytes") != 0 {
-		t.Errorf("%d were refused, want some; in the end %.0f bytes are held", refused, metric("idproxy_held_bytes"))
+	if refused == 0 {
+		t.Error("none was refused")
+	}
+	for deadline := time.Now().Add(time.Minute); metric("idproxy_held_bytes") != 0; time.Sleep(50 * time.Millisecond) { // a reply comes before its statement is let go
+		if time.Now().After(deadline) {
+			t.Fatalf("in the end %.0f bytes are held", metric("idproxy_held_bytes"))
+		}
 	}
 	t.Logf("%d of them were decided on, %d were refused", decided, refused)
 }

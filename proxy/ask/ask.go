@@ -39,6 +39,7 @@ type Settings struct {
 type Asker struct {
 	Session
 	Names *facts.Names // that were converted before
+	Plain bool         // the server is no MySQL and no MariaDB, see plain.go
 }
 
 // mariaDB reports whether the server is MariaDB, and no MySQL.
@@ -47,6 +48,9 @@ func (a *Asker) mariaDB() bool { return a.Settings().Mode.MariaDB }
 // one asks for a result of at most one row. LIMIT stands in it, for without one
 // sql_select_limit=0 would leave none.
 func (a *Asker) one(sql string) (wire.Result, error) {
+	if a.Plain {
+		return a.Query(sql)
+	}
 	return a.Query(Untimed(sql, a.mariaDB()) + " LIMIT 1")
 }
 

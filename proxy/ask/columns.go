@@ -23,6 +23,9 @@ func (a *Asker) columns(list string, t rewriter.Name) (*described, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Plain {
+		return a.plainColumns(string(sql), t)
+	}
 	reply, err := a.Prepare(sql)
 	d, err := readColumns(&reply, err)
 	if reply.ID != 0 {
@@ -84,15 +87,22 @@ type described struct {
 // with that.
 func readColumns(reply *wire.PrepareReply, failed error) (d described, err error) {
 	switch {
-	case errors.Is(failed, wire.ErrPlainOK), failed == nil && !reply.Definitions:
+	case errors.Is(failed, wire.ErrPlainOK), failed == nil && reply.Columns == 0 && len(reply.Shown.Payloads) == 0:
+		return d, fmt.Errorf("server sent no column definitions: %w", ErrForeign)
+	case failed == nil && !reply.Definitions:
 		return d, errors.New("server sent no column definitions (resultset_metadata=NONE?)")
 	case failed != nil:
 		return d, failed
 	}
+	return readDefinitions(&reply.Shown)
+}
+
+// readDefinitions reads the definitions of columns.
+func readDefinitions(shown *wire.Definitions) (d described, err error) {
 	t, shape := &rule.Table{}, sha256.New()
-	for i, payload := range reply.Shown.Payloads {
+	for i, payload := range shown.Payloads {
 		shape.Write(payload)
-		col, ok := reply.Shown.Column(i)
+		col, ok := shown.Column(i)
 		if !ok {
 			return d, fmt.Errorf("column definition %d is malformed", i+1)
 		}

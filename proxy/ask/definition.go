@@ -39,7 +39,7 @@ func (d *describer) findDefinition() error {
 			doubtful = append(doubtful, key)
 		}
 	}
-	if !missing && doubtful == nil {
+	if !missing && doubtful == nil || d.Plain && missing {
 		return nil
 	}
 	created, err := d.show(d.Name)

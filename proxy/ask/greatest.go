@@ -2,6 +2,7 @@ package ask
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -10,13 +11,13 @@ import (
 )
 
 // GreatestQuery returns the question for the greatest id in a column: a number,
-// or NULL. Ids above 2^64-1, which no source gives, do not count, and neither
+// or NULL. Ids above last do not count, and above 2^64-1 where that is 0: no source gives them. Neither
 // does text that is no number: text compares as text, where '9' is above '10'.
 //
 // The names are in UTF-8, and so is the connection's character set.
-func GreatestQuery(schema, table string, column rule.Column) string {
+func GreatestQuery(schema, table string, column rule.Column, last uint64) string {
 	quoted := func(name string) string { return string(rewriter.AppendQuoted(nil, name, rewriter.Mode{})) }
-	return greatestQuery(quoted(column.Name), quoted(schema)+"."+quoted(table), column)
+	return greatestQuery(quoted(column.Name), quoted(schema)+"."+quoted(table), column, last)
 }
 
 // HeldQuery returns the question for the greatest of some ids that a column holds: a number, or NULL.
@@ -39,19 +40,26 @@ func heldQuery(id, from string, column rule.Column, ids []uint64) string {
 }
 
 // greatestQuery is GreatestQuery with the names as SQL.
-func greatestQuery(id, from string, column rule.Column) string {
+func greatestQuery(id, from string, column rule.Column, last uint64) string {
+	if last == 0 {
+		last = math.MaxUint64
+	}
+	upTo := "<=" + strconv.FormatUint(last, 10)
 	if !column.Text { // an index answers this at once
-		return "SELECT CAST(MAX(" + id + ") AS DECIMAL(65)) FROM " + from + " WHERE " + id + "<=18446744073709551615"
+		return "SELECT CAST(MAX(" + id + ") AS DECIMAL(65)) FROM " + from + " WHERE " + id + upTo
 	}
 	number := "CAST(" + id + " AS DECIMAL(65))"
 	return "SELECT MAX(" + number + ") FROM " + from + " WHERE CONVERT(" + id + " USING utf8mb4) REGEXP _utf8mb4'^ *[0-9]+[^0-9A-Za-z]*$' AND " +
-		number + "<=18446744073709551615"
+		number + upTo
 }
 
-// Greatest returns the greatest id in a column that the session sees, 0 when there is none
-// above 0.
-func (a *Asker) Greatest(t rewriter.Name, column rule.Column) (uint64, error) {
-	return a.number(t, column, func(id, table string) string { return greatestQuery(id, table, column) })
+// Greatest returns the greatest id in a column, up to last, that the session sees, 0 when there is none
+// above 0. See [GreatestQuery].
+func (a *Asker) Greatest(t rewriter.Name, column rule.Column, last uint64) (uint64, error) {
+	if a.Plain {
+		return a.plainGreatest(t, column, last)
+	}
+	return a.number(t, column, func(id, table string) string { return greatestQuery(id, table, column, last) })
 }
 
 // Held returns the greatest of some ids that the session sees in a column, 0 when it sees none.

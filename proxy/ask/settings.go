@@ -14,6 +14,9 @@ import (
 // Probe asks for all of them at once. The schema's name comes in UTF-8, as servers have
 // it, whatever character_set_results is.
 func (a *Asker) Probe() (facts.Probed, error) {
+	if a.Plain {
+		return a.plainProbe()
+	}
 	const sql = "SELECT @@sql_mode,@@character_set_client,HEX(DATABASE()),@@auto_increment_increment,@@max_allowed_packet,@@lower_case_table_names,LAST_INSERT_ID(),@@character_set_connection"
 	answer, err := a.one(sql)
 	if err != nil {

@@ -75,8 +75,12 @@ func (d *describer) describe() error {
 }
 
 // notVisible asks for the columns of rules that SELECT * does not show. generated:
-// the table may have MySQL's generated invisible primary key, which counts by itself.
+// the table may have MySQL's generated invisible primary key, which counts by itself. Other servers
+// have no invisible columns.
 func (d *describer) notVisible(generated bool) error {
+	if d.Plain {
+		return nil
+	}
 	for _, rule := range d.Rules {
 		found, err := d.invisible(rule.Column, rule.Exact())
 		if err == nil && found && rule.Gene != nil {

@@ -76,7 +76,7 @@ func sending(text string, multi bool) (*deciding, *relay.Requests, []byte) {
 	if multi {
 		caps |= uint64(mysql.CLIENT_MULTI_STATEMENTS)
 	}
-	x.c.Begin(caps, false, 90704)
+	x.c.Begin(caps, false, 90704, "")
 	command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, text...))
 	return x, &relay.Requests{Conversation: x.c, Rules: x.d.Rules, Limit: 1 << 20}, command
 }

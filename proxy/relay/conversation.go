@@ -238,11 +238,16 @@ func (c *Conversation) Waiting() int {
 }
 
 // Begin sets the conversation up for what both sides agreed on before the login: their
-// capabilities, and the server's number, as MariaDB's or MySQL's.
-func (c *Conversation) Begin(caps uint64, mariaDB bool, version uint32) {
+// capabilities, the server's number, as MariaDB's or MySQL's, and the schema that the client names.
+func (c *Conversation) Begin(caps uint64, mariaDB bool, version uint32, schema string) {
 	c.Caps, c.MariaDB = caps, mariaDB
 	c.multi = c.Has(mysql.CLIENT_MULTI_STATEMENTS)
-	c.Update(func(s *State) { s.Mode.MariaDB, s.Mode.Version, s.Increment = mariaDB, version, 1 })
+	c.Update(func(s *State) {
+		s.Mode.MariaDB, s.Mode.Version, s.Increment = mariaDB, version, 1
+		if schema != "" {
+			s.Schema = []byte(schema)
+		}
+	})
 }
 
 // mayOwe reports whether LAST_INSERT_ID() is owed, or may be once an INSERT that

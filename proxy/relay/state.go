@@ -119,6 +119,18 @@ func (s *State) KnownSchema() []byte {
 	return s.Schema
 }
 
+// LoginSchema returns the schema that the client named at its login, nil when another one may have been
+// chosen since.
+func (s *State) LoginSchema() []byte {
+	if s.SchemaAge != afterLogin || s.Known&KnowSchema != 0 {
+		return nil
+	}
+	return s.Schema
+}
+
+// afterLogin is the SchemaAge that the login leaves behind.
+const afterLogin = 1
+
 // MakeTemporary notes that the session has a temporary table of its own, or,
 // without a name, that it may have dropped the ones it had.
 func (s *State) MakeTemporary(name string) {

@@ -56,6 +56,7 @@ type Program struct {
 	ids     *idServer // nil: none
 	counts  ruleset.Counts
 	watch   *watch
+	modes   *modeSwitches
 	left    *leaving   // by the newest reload; nil: there was none
 	reloads sync.Mutex // held while one is under way
 	succession
@@ -68,6 +69,7 @@ func New(cfg *config.Config, w io.Writer) *Program {
 	p := &Program{cfg: cfg, level: &slog.LevelVar{}, counts: ruleset.Counts{}}
 	p.succession = succession{p: p, start: &handover.Start{Sockets: &handover.Sockets{}}, succeeded: make(chan struct{})}
 	p.watch = newWatch(p)
+	p.modes = &modeSwitches{turn: p.turn}
 	setLevel(p.level, cfg.Log)
 	all := newHandler(w, cfg.Log)
 	p.tracer = slog.New(all)
@@ -76,6 +78,7 @@ func New(cfg *config.Config, w io.Writer) *Program {
 	p.rereading.log, p.rereading.inForce = p.log, p.watch.current
 	p.rereading.renewed = func(r []tlsconfig.Reading) { p.watch.certificates.renew(p.watch.inForce.Load().cfg, r) }
 	p.watch.stores.log, p.watch.certificates.log, p.watch.refusing.log = p.log, p.log, p.log
+	p.modes.log = p.log
 	return p
 }
 
@@ -93,6 +96,10 @@ func (p *Program) Serve(ctx context.Context) (err error) {
 		return err
 	}
 	listen := p.start.Sockets.Listen
+	if err := p.modes.learn(ctx, p.cfg); err != nil {
+		p.log.Warn("a switch is not known, INSERTs into the tables of its rules are refused until it is", "error.message", err)
+	}
+	p.cfg = p.cfg.Turned(p.modes.mode)
 	p.sources, err = sources.Open(p.cfg, p.log, p.watch.fetched, listen, p.start.Succeeds())
 	if err != nil {
 		return err
@@ -116,6 +123,8 @@ func (p *Program) Serve(ctx context.Context) (err error) {
 	}
 	p.srv = proxy.New(listeners, p.settings())
 	p.watch.reloaded(p.cfg, func(string) bool { return true })
+	p.modes.follow(p.cfg, p.sources)
+	defer p.modes.stop()
 	stopWatch, err := p.watch.serve(ctx, p.cfg.Admin, listen)
 	if err != nil {
 		return err

@@ -45,6 +45,7 @@ func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {
 			config.TLSRequired: proxy.Required, config.TLSPreferred: proxy.Preferred, config.TLSDisabled: proxy.Disabled,
 		}[c.UpstreamTLS.Mode],
 		ClientsNeedTLS: c.TLS != nil && c.TLS.Mode == config.TLSRequired,
+		Kind:           kinds[c.UpstreamKind],
 	}
 	if p := c.ProxyProtocol; p != nil {
 		for _, network := range p.Accept {
@@ -76,6 +77,12 @@ func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {
 		}
 	}
 	return l, nil
+}
+
+// kinds are those of servers that a configuration can name. The others are learned.
+var kinds = map[string]proxy.Kind{
+	config.KindMySQL: proxy.Native, config.KindMariaDB: proxy.Native, config.KindTiDB: proxy.Native,
+	config.KindVitess: proxy.Foreign, config.KindDolt: proxy.Foreign, config.KindMiddleware: proxy.Foreign,
 }
 
 func (r *rereading) upstream(c *config.Listener, to config.Addr) (u proxy.Upstream, err error) {

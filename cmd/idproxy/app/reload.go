@@ -98,6 +98,10 @@ func (p *Program) reload() ([]config.Change, error) {
 	if some := config.NeedRestart(p.cfg, cfg, changes); len(some) > 0 {
 		return nil, fmt.Errorf("a change of %s needs a restart", strings.Join(texts(some), ", "))
 	}
+	if err := p.modes.learn(context.Background(), cfg); err != nil {
+		return nil, err
+	}
+	cfg = cfg.Turned(p.modes.mode)
 	listeners, err := p.changeListeners(cfg)
 	if err != nil {
 		return nil, err
@@ -119,6 +123,7 @@ func (p *Program) reload() ([]config.Change, error) {
 	gone := listeners.commit(cfg)
 	setLevel(p.level, cfg.Log)
 	p.ids.again()
+	p.modes.follow(cfg, p.sources)
 	p.left.wait(gone, p.log)
 	return changes, nil
 }
@@ -201,6 +206,9 @@ func (p *Program) settings() *proxy.Settings {
 	named, eras := p.sources.Named(), p.sources.Eras()
 	if p.left != nil {
 		maps.Copy(named, p.left.Sources())
+	}
+	for name, source := range p.modes.unknown() {
+		named[name] = source
 	}
 	return &proxy.Settings{
 		Rules:           ruleset.ByListener(p.cfg, p.counts, eras),

@@ -148,6 +148,13 @@ func (w *watch) reloaded(cfg *config.Config, changed func(section string) bool) 
 	w.inForce.Store(&inForce{cfg: cfg, text: text, counts: maps.Clone(w.p.counts), loaded: time.Now()})
 }
 
+// turned notes that switches have given rules other modes.
+func (w *watch) turned(cfg *config.Config) {
+	now := *w.inForce.Load()
+	now.cfg = cfg
+	w.inForce.Store(&now)
+}
+
 // countReload counts a reload, and why it failed.
 func (w *watch) countReload(err error) {
 	w.reloads.Lock()
@@ -240,6 +247,7 @@ func (w *watch) State() monitor.State {
 		s.Listeners = append(s.Listeners, listenerState(&l, now.cfg))
 	}
 	s.Sources = sourcesState(now.cfg, w.p.sources.Named(), s.Stores)
+	s.Switches = w.p.modes.state()
 	s.Rules, s.Refused = rulesState(now), reasons(w.p.srv.RefusedByNoRule())
 	return s
 }
@@ -280,7 +288,7 @@ func (w *watch) Sessions() []monitor.Session {
 
 func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener {
 	out := monitor.Listener{
-		Name: l.Name, Listen: l.Listen, Upstream: l.Upstream, Switches: l.Switches, Servers: []monitor.Standing{}, Sources: []string{},
+		Name: l.Name, Listen: l.Listen, Upstream: l.Upstream, Switches: l.Switches, Servers: []monitor.Standing{}, Sources: []string{}, Modes: []string{},
 		Sessions: l.LoggedIn, LoggingIn: l.Open - l.LoggedIn, Accepted: l.Accepted, Silent: l.Silent,
 		FromClient: l.Counts.FromClient.Load(), FromServer: l.Counts.FromServer.Load(),
 		Held: l.Held, HeldTime: monitor.Milliseconds(l.HeldTime),
@@ -304,6 +312,9 @@ func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener
 	for i := range cfg.Rules {
 		if r := &cfg.Rules[i]; r.On(l.Name) && !slices.Contains(out.Sources, r.Source) {
 			out.Sources = append(out.Sources, r.Source)
+		}
+		if r := &cfg.Rules[i]; r.On(l.Name) && r.Mode.Switch != "" && !slices.Contains(out.Modes, r.Mode.Switch) {
+			out.Modes = append(out.Modes, r.Mode.Switch)
 		}
 	}
 	for k := range l.Counts.Commands {
@@ -332,7 +343,7 @@ func rulesState(now *inForce) []monitor.Rule {
 	for i := range now.cfg.Rules {
 		r := &now.cfg.Rules[i]
 		out := monitor.Rule{
-			Table: r.Schema + "." + r.Table, Column: r.Column, Source: r.Source, Mode: r.Mode, Listeners: append([]string{}, r.Listeners...),
+			Table: r.Schema + "." + r.Table, Column: r.Column, Source: r.Source, Mode: r.Mode.Word, Switch: r.Mode.Switch, Listeners: append([]string{}, r.Listeners...),
 			Refused: []monitor.Reason{},
 		}
 		if counts := now.counts[r.String()]; counts != nil {

@@ -45,7 +45,7 @@ func (a *asker) ask(ctx context.Context, t filledTable) {
 		if !a.first(c) {
 			continue
 		}
-		id, err := a.u.Greatest(ctx, c.schema, c.table, c.column)
+		id, err := a.u.Greatest(ctx, c.schema, c.table, c.column, a.census.source.Segment.Last)
 		if err == nil {
 			err = TooHigh(id, c.column.Max)
 		}

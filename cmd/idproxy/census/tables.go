@@ -10,6 +10,7 @@ import (
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/idsource/segment"
+	"idproxy/pattern"
 	"idproxy/rule"
 )
 
@@ -19,6 +20,7 @@ type lister struct {
 	*Shard
 	u     *upstream.Server
 	fold  bool               // the server compares names without regard to case
+	names []string           // of its schemas that rules may name
 	rules []*rule.List       // of the listeners, each once
 	views map[tableName]bool // whether INSERTs go through them
 	list  []filledTable
@@ -46,11 +48,16 @@ func (s *Shard) tables(ctx context.Context, u *upstream.Server) ([]filledTable, 
 			l.rules = append(l.rules, rules)
 		}
 	}
-	if err := l.listViews(ctx); err != nil {
+	if err := l.listSchemas(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.listColumns(ctx); err != nil {
-		return nil, err
+	l.views = map[tableName]bool{}
+	for _, list := range []func(context.Context, string) error{l.listViews, l.listColumns} {
+		for _, schema := range l.names {
+			if err := list(ctx, schema); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return l.list, l.hidden(ctx)
 }
@@ -65,30 +72,30 @@ func (l *lister) each(do func(*config.Rule)) {
 	}
 }
 
-// where narrows a question to the schemas that the rules name.
-func (l *lister) where() (condition string, args []any) {
-	var schemas []any
-	wild := false
-	l.each(func(r *config.Rule) {
-		wild = wild || strings.ContainsAny(r.Schema, "*?")
-		if !slices.Contains(schemas, any(r.Schema)) {
-			schemas = append(schemas, r.Schema)
+// listSchemas lists the schemas that the account may see and a rule may name. What is in them is
+// asked for schema by schema: MariaDB goes through the tables of all schemas for any other
+// question, those of other shards too.
+func (l *lister) listSchemas(ctx context.Context) error {
+	return l.u.Each(ctx, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA", func(row []string) {
+		named, own := false, slices.Contains(ofTheServer, strings.ToLower(row[0]))
+		l.each(func(r *config.Rule) {
+			named = named || pattern.Match(r.Schema, row[0], l.fold) && !(own && strings.ContainsAny(r.Schema, "*?"))
+		})
+		if named {
+			l.names = append(l.names, row[0])
 		}
 	})
-	if wild || l.fold {
-		return "TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')", nil
-	}
-	return "TABLE_SCHEMA IN (" + marks(len(schemas)) + ")", schemas
 }
+
+// ofTheServer are schemas that no wildcard means.
+var ofTheServer = []string{"information_schema", "performance_schema", "mysql", "sys"}
 
 func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
-// listViews lists the views. The greatest id of one that no INSERT goes through may take long to
-// find.
-func (l *lister) listViews(ctx context.Context) error {
-	where, args := l.where()
-	l.views = map[tableName]bool{}
-	rows, err := l.u.DB.QueryContext(ctx, "SELECT TABLE_SCHEMA, TABLE_NAME, IS_UPDATABLE = 'YES' FROM information_schema.VIEWS WHERE "+where, args...)
+// listViews lists the views of a schema. The greatest id of one that no INSERT goes through may
+// take long to find.
+func (l *lister) listViews(ctx context.Context, schema string) error {
+	rows, err := l.u.DB.QueryContext(ctx, "SELECT TABLE_SCHEMA, TABLE_NAME, IS_UPDATABLE = 'YES' FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ?", schema)
 	if err != nil {
 		return err
 	}
@@ -104,18 +111,17 @@ func (l *lister) listViews(ctx context.Context) error {
 	return rows.Err()
 }
 
-// listColumns lists the tables with a column of a rule's name that information_schema shows to the
-// account.
-func (l *lister) listColumns(ctx context.Context) error {
-	where, args := l.where()
+// listColumns lists the tables of a schema with a column of a rule's name that information_schema
+// shows to the account.
+func (l *lister) listColumns(ctx context.Context, schema string) error {
 	var names []any
 	l.each(func(r *config.Rule) {
 		if name := strings.ToLower(r.Column); !slices.Contains(names, any(name)) {
 			names = append(names, name)
 		}
 	})
-	query := "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE " + where + " AND LOWER(COLUMN_NAME) IN (" + marks(len(names)) + ")"
-	args = append(args, names...)
+	query := "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND LOWER(COLUMN_NAME) IN (" + marks(len(names)) + ")"
+	args := append([]any{schema}, names...)
 	if key := l.census.key; key != "" && segment.IsTemplate(l.census.source.Segment.Key) && len(l.views) == 0 { // one series of many: the server looks for its tables
 		query += " AND LOWER(REPLACE(REPLACE(?, '{schema}', TABLE_SCHEMA), '{table}', TABLE_NAME)) = ?"
 		args = append(args, l.census.source.Segment.Key, strings.ToLower(key))

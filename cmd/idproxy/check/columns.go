@@ -53,7 +53,7 @@ func (t *tableCheck) fits(ctx context.Context) (bool, error) {
 		t.add(LevelError, "%s", why)
 		return false, nil
 	}
-	if t.greatest, err = t.Greatest(ctx, t.schema, t.table, column); err != nil {
+	if t.greatest, err = t.Greatest(ctx, t.schema, t.table, column, lastOf(source)); err != nil {
 		return false, err
 	}
 	t.ids, t.max = true, column.Max
@@ -154,4 +154,12 @@ func keyProblem(r *config.Rule, table *rule.Table) string {
 		return "gene: column " + g.Column + " " + why
 	}
 	return ""
+}
+
+// lastOf is the greatest id of a source, 0: any.
+func lastOf(s *config.Source) uint64 {
+	if s.Segment == nil {
+		return 0
+	}
+	return s.Segment.Last
 }

@@ -82,7 +82,7 @@ func (s *session) begin(mariaDB bool, version uint32) {
 	tables.SetFold(s.settings.Folds)
 	book := func() relay.RuleBook { return relay.RuleBook{List: s.rules, Fold: s.settings.Folds} }
 	c.TablesChanged = tables.Forget
-	c.Begin(uint64(mysql.CLIENT_PROTOCOL_41|mysql.CLIENT_MULTI_STATEMENTS), mariaDB, version)
+	c.Begin(uint64(mysql.CLIENT_PROTOCOL_41|mysql.CLIENT_MULTI_STATEMENTS), mariaDB, version, "")
 	c.LearnProbe(&s.settings, c.State().Age)
 	c.LearnAsked(c.State().Age)
 	s.requests = relay.Requests{Conversation: c, Rules: book, Limit: math.MaxInt}

@@ -79,7 +79,13 @@ func Of(cfg *config.Config, listener string) []rule.Rule {
 			Schema: r.Schema, Table: r.Table, Column: r.Column, Source: r.Source, IDs: kinds[r.Source],
 			Packet:  r.LastInsertID == config.LastIDPacket,
 			Forward: r.Unsupported == config.UnsupportedForward,
-			Observe: r.Mode == config.ModeObserve,
+			Observe: r.Mode.Word == config.ModeObserve,
+		}
+		if s := cfg.Source(r.Source); s != nil && s.Segment != nil {
+			one.Last = s.Segment.Last
+		}
+		if r.Mode.Word == config.ModeUnknown {
+			one.Source = UnknownSource(r.Mode.Switch)
 		}
 		switch r.Explicit {
 		case config.ExplicitReject:
@@ -94,6 +100,10 @@ func Of(cfg *config.Config, listener string) []rule.Rule {
 	}
 	return rules
 }
+
+// UnknownSource is where rules get ids from while nobody knows what their switch says. No source of a
+// configuration has such a name.
+func UnknownSource(name string) string { return "(switch " + name + ")" }
 
 // Kind returns what the ids of a source are.
 func Kind(s *config.Source) rule.IDKind {

@@ -65,8 +65,10 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 		MaxBatch: st.Most, Wait: m.wait,
 		Prefetch: float64(g.Prefetch) / 100, Begin: m.begin.Of(c.Name), Logger: m.log,
 	}
-	if st.Last > 0 {
-		sc.Last = st.Last
+	for _, last := range []uint64{st.Last, g.Last} {
+		if last > 0 {
+			sc.Last = min(sc.Last, last)
+		}
 	}
 	if m.fetched != nil {
 		sc.Fetched = func(took time.Duration, _ error) { m.fetched(c.Name, took) }

@@ -190,6 +190,14 @@ func (s *Sources) Eras() map[string]uint64 {
 	return maps.Clone(s.eras)
 }
 
+// Turn has series begin by a configuration whose rules have other modes.
+func (s *Sources) Turn(cfg *config.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg = cfg
+	s.begin.Set(cfg)
+}
+
 func (s *Sources) openStore(c *config.Store) (store.Store, error) {
 	st, err := store.Open(c, s.log.With("store", c.Name))
 	if err != nil {

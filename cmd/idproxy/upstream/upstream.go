@@ -220,9 +220,10 @@ func orLocked(err error) error {
 	return err
 }
 
-// Greatest returns the greatest id in a column, 0 when nothing in it is above 0.
-func (t Tables) Greatest(ctx context.Context, schema, table string, column rule.Column) (uint64, error) {
-	return t.greatest(ctx, ask.GreatestQuery(schema, table, column), column)
+// Greatest returns the greatest id in a column up to last, 0 when nothing in it is above 0. See
+// [ask.GreatestQuery].
+func (t Tables) Greatest(ctx context.Context, schema, table string, column rule.Column, last uint64) (uint64, error) {
+	return t.greatest(ctx, ask.GreatestQuery(schema, table, column, last), column)
 }
 
 // Held returns the greatest of some ids that a column holds, 0 when it holds none.

@@ -142,7 +142,7 @@ func TestAddressMoves(t *testing.T) {
 	}
 	defer u.Close()
 	greatest := func() uint64 {
-		n, err := u.Greatest(t.Context(), schema, "t", rule.Column{Name: "id"})
+		n, err := u.Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,14 +175,14 @@ func TestAt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n, err := u.At(address).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"})
+			n, err := u.At(address).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)
 			if err != nil || n != uint64(i+1) {
 				t.Errorf("at %v: MAX(id) = %d (%v), want %d", address, n, err, i+1)
 			}
 		}
 	}
 	socket := &net.UnixAddr{Net: "unix", Name: all[0].Socket}
-	if n, err := u.At(socket).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}); err != nil || n != 1 {
+	if n, err := u.At(socket).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0); err != nil || n != 1 {
 		t.Errorf("MAX(id) = %d (%v), want 1", n, err)
 	}
 }
@@ -221,7 +221,7 @@ func TestSilentServer(t *testing.T) {
 	defer u.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	_, err = u.Greatest(ctx, "s", "t", rule.Column{Name: "id"})
+	_, err = u.Greatest(ctx, "s", "t", rule.Column{Name: "id"}, 0)
 	if err == nil || err.Error() != "no answer within 300ms" || ctx.Err() != nil {
 		t.Errorf("got %v", err)
 	}
