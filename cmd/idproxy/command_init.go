@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,9 @@ import (
 	"idproxy/cmd/idproxy/initial"
 	"idproxy/config"
 )
+
+// switchName is what a switch may be called.
+var switchName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // initFlags are what init takes.
 type initFlags struct {
@@ -49,6 +53,7 @@ The exit status is 1 when something could not be read, or nothing was written.`,
 	c.Flags().IntVar(&f.Proxies, "proxies", 1, "how many processes of idproxy will run")
 	c.Flags().StringSliceVar(&f.Etcd, "etcd", nil, "`endpoints` of an etcd cluster that keeps the state")
 	c.Flags().StringVar(&f.Listen, "listen", "127.0.0.1:3307", "`host:port` of the first listener; the others have the next ports")
+	c.Flags().StringVar(&f.Switch, "switch", "", "`name` of a switch that turns the modes of all rules, for idproxy migrate; default: they enforce")
 	c.Flags().BoolVar(&f.force, "force", false, "replace a file that is there")
 	c.MarkFlagsMutuallyExclusive("password-file", "password-env")
 	return c
@@ -57,6 +62,9 @@ The exit status is 1 when something could not be read, or nothing was written.`,
 func (f *initFlags) run(cmd *cobra.Command, path string) error {
 	if f.Proxies < 1 {
 		return fmt.Errorf("%w: --proxies is %d: name one or more", errUsage, f.Proxies)
+	}
+	if f.Switch != "" && !switchName.MatchString(f.Switch) {
+		return fmt.Errorf("%w: --switch %q: use up to 64 letters, digits, _, - and ., starting with a letter or digit", errUsage, f.Switch)
 	}
 	if path != "-" {
 		if err := initial.Free(path, f.force); err != nil {
@@ -79,6 +87,7 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	f.State = initial.StateFor(path)
 	plan := survey.Plan(f.Options)
 	text, err := plan.YAML()
 	if err != nil {

@@ -32,7 +32,7 @@ Exit status: 0 when all is well, 1 when something is wrong or was found, 2 when 
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.PersistentFlags().StringVar(&at.path, "config", "", "configuration `file`")
-	root.AddCommand(initCommand(std), serveCommand(at, std), checkCommand(at, std), explainCommand(at, std), sourceCommand(at, std), workerCommand(at, std), userCommand(at, std),
+	root.AddCommand(initCommand(std), migrateCommand(at, std), serveCommand(at, std), checkCommand(at, std), explainCommand(at, std), sourceCommand(at, std), workerCommand(at, std), userCommand(at, std),
 		decodeCommand(at, std), statusCommand(at, std), topCommand(at, std), drainCommand(at), resumeCommand(at), reloadCommand(at, std), upgradeCommand(at), manCommand(), versionCommand(std))
 	return root
 }

@@ -16,6 +16,11 @@ func (p *Plan) Grants() (list []string) {
 		for _, schema := range said.schemas() {
 			list = append(list, fmt.Sprintf("GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON %s.* TO %s;", granted(schema), said.account))
 		}
+		if p.Switch != "" {
+			for _, schema := range said.schemas() {
+				list = append(list, fmt.Sprintf("GRANT ALTER, CREATE, INSERT ON %s.* TO %s; -- for idproxy migrate; or name another account there", granted(schema), said.account))
+			}
+		}
 		list = append(list, fmt.Sprintf("GRANT SELECT ON `mysql`.* TO %s;", said.account))
 		if !said.mariaDB {
 			list = append(list, fmt.Sprintf("GRANT SHOW_ROUTINE ON *.* TO %s;", said.account))

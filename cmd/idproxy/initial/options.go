@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,17 @@ type Options struct {
 	Proxies int      // how many processes of idproxy will run
 	Etcd    []string // endpoints of the cluster that keeps the state; nil: none
 	Listen  string   // host:port of the first listener; the others have the next ports
+	Switch  string   // that turns the modes of all rules, for idproxy migrate; empty: rules enforce
+	State   string   // folder of a file store
+}
+
+// StateFor is the folder of a file store for a configuration of that path: beside it, or where
+// state is kept for what the system has in /etc, which a service cannot write to.
+func StateFor(path string) string {
+	if whole, err := filepath.Abs(path); err == nil && filepath.Dir(whole) == "/etc/idproxy" {
+		return "/var/lib/idproxy/data"
+	}
+	return "./idproxy-data"
 }
 
 // stateDatabase is that of a mysql store, on the first server.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"idproxy/cmd/idproxy/migrate"
 )
 
 // Plan is what a configuration will say.
@@ -24,6 +26,7 @@ type Plan struct {
 type Source struct {
 	Name   string
 	Start  uint64
+	Last   uint64 // 0: any
 	Tables int
 	top    uint64 // the greatest id of all of them
 	of     name   // the table that has it
@@ -60,7 +63,7 @@ func (s *Survey) Plan(o Options) *Plan {
 		}
 	}
 	names := slices.SortedFunc(maps.Keys(all), name.compare)
-	byStart := map[uint64]*Source{}
+	byRoom := map[room]*Source{}
 	families := map[family]map[name]string{}
 	for _, of := range names {
 		t, out := s.compare(of, o)
@@ -68,10 +71,11 @@ func (s *Survey) Plan(o Options) *Plan {
 			p.LeftOut = append(p.LeftOut, *out)
 			continue
 		}
-		from := byStart[startAbove(t.top)]
+		at := room{startAbove(t.top), o.last(&t.column)}
+		from := byRoom[at]
 		if from == nil {
-			from = &Source{Name: "ids_" + short(startAbove(t.top)), Start: startAbove(t.top), top: t.top, of: of}
-			byStart[from.Start] = from
+			from = &Source{Name: at.name(), Start: at.start, Last: at.last, top: t.top, of: of}
+			byRoom[at] = from
 		}
 		if t.top > from.top {
 			from.top, from.of = t.top, of
@@ -84,8 +88,8 @@ func (s *Survey) Plan(o Options) *Plan {
 		families[in][of] = from.Name
 		p.tables++
 	}
-	for _, start := range slices.Sorted(maps.Keys(byStart)) {
-		p.Sources = append(p.Sources, *byStart[start])
+	for _, at := range slices.SortedFunc(maps.Keys(byRoom), func(a, b room) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.last, b.last)) }) {
+		p.Sources = append(p.Sources, *byRoom[at])
 	}
 	for _, in := range slices.SortedFunc(maps.Keys(families), func(a, b family) int {
 		return cmp.Or(strings.Compare(a.column, b.column), strings.Compare(a.listeners, b.listeners))
@@ -94,6 +98,25 @@ func (s *Survey) Plan(o Options) *Plan {
 	}
 	p.warn()
 	return p
+}
+
+// room is where the ids of a source lie.
+type room struct{ start, last uint64 }
+
+func (r room) name() string {
+	if r.last == 0 {
+		return "ids_" + short(r.start)
+	}
+	return "ids_" + short(r.start) + "_" + short(r.last+1)
+}
+
+// last is the greatest id of a source for a column, above which the servers' own counters go while
+// tables move; 0: there are none.
+func (o Options) last(c *column) uint64 {
+	if o.Switch == "" {
+		return 0
+	}
+	return migrate.Last(c.most())
 }
 
 // listeners names those that have a table; nil: all.
@@ -142,7 +165,13 @@ func (s *Survey) compare(of name, o Options) (*found, *LeftOut) {
 	case len(why) > 0:
 		return out(false, "the servers differ: column %s gets ids on %s, and on %s: %s", t.column.name, s.Shards[t.servers[0]].Name, reasons[why[0]], why[0])
 	}
-	if start, most := startAbove(t.top), t.column.most(); start == 0 || start > most || most-start < leastLeft {
+	most := t.column.most()
+	if last := o.last(&t.column); last > 0 {
+		most = last
+	} else if o.Switch != "" {
+		return out(false, "column %s is %s, which has no room for the servers' own counters above the ids of idproxy: make it BIGINT", t.column.name, t.column.declared())
+	}
+	if start := startAbove(t.top); start == 0 || start > most || most-start < leastLeft {
 		return out(false, "column %s is %s, which holds ids up to %d; from %d on, above its %d, fewer than %d are left: make it BIGINT",
 			t.column.name, t.column.declared(), most, start, t.top, uint64(leastLeft))
 	}

@@ -63,7 +63,7 @@ func (r *reader) greatest(ctx context.Context) {
 			defer func() { <-free }()
 			ctx, cancel := context.WithTimeoutCause(ctx, readTime, fmt.Errorf("no answer within %v", readTime))
 			defer cancel()
-			n, err := r.Greatest(ctx, of.schema, of.table, rule.Column{Name: id.name, Max: id.most()})
+			n, err := r.Greatest(ctx, of.schema, of.table, rule.Column{Name: id.name, Max: id.most()}, 0)
 			if err != nil && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}

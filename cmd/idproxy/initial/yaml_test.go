@@ -28,7 +28,7 @@ func TestYAML(t *testing.T) {
 		Shards: []Shard{{"a", config.Addr{Network: "tcp", Address: "[::1]:3306"}}}, Login: Login{User: "$it's: {}", Written: "${IDPROXY_PASSWORD}"},
 		said: []*said{{tables, grantee{account: "'x'@'%'", all: true}}},
 	}
-	p := s.Plan(Options{Proxies: 1, Listen: "127.0.0.1:3307"})
+	p := s.Plan(Options{Proxies: 1, Listen: "127.0.0.1:3307", State: "./idproxy-data"})
 	text, err := p.YAML()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,148 @@
+package migrate
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestBands(t *testing.T) {
+	for _, tt := range []struct {
+		definition string
+		last       uint64
+		shards     int
+		want       []uint64 // where bands begin; nil: there is no room
+	}{
+		{"int NOT NULL", 999_999_999, 2, []uint64{1_000_000_000, 1_500_000_000}},
+		{"int(10) unsigned", 1_999_999_999, 2, []uint64{2_000_000_000, 3_000_000_000}},
+		{"bigint(20)", 1_999_999_999_999_999, 3, []uint64{2e15, 4e15, 6e15}},
+		{"bigint unsigned", exact, 2, []uint64{exact + 1, exact + 1 + 5e18}},
+		{"bigint", math.MaxInt64 - 10, 2, nil},
+		{"mediumint unsigned", 10_000_000, 2, []uint64{10_000_001, 12_000_001}},
+		{"smallint", 10_000, 2, nil},
+		{"decimal(20,0)", 10, 2, nil},
+		{"int", 2_147_483_000, 1, nil},
+	} {
+		holds := most(tt.definition)
+		got, width, err := bands(holds, tt.last, tt.shards)
+		if !slices.Equal(got, tt.want) || (err == nil) != (tt.want != nil) {
+			t.Errorf("%s, last %d: %d, %v", tt.definition, tt.last, got, err)
+		}
+		if n := len(got); n > 0 && (got[n-1] > holds || holds-got[n-1] < width-1 || got[0] <= tt.last) {
+			t.Errorf("%s, last %d: bands of %d from %d do not fit into %d", tt.definition, tt.last, width, got, holds)
+		}
+	}
+}
+
+// TestLast: above the last id of a source there is room for bands.
+func TestLast(t *testing.T) {
+	for definition, want := range map[string]uint64{"int": 999_999_999, "int unsigned": 1_999_999_999, "bigint": 1_999_999_999_999_999, "mediumint": 1_999_999, "smallint": 0} {
+		if got := Last(most(definition)); got != want {
+			t.Errorf("%s: %d, want %d", definition, got, want)
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for definition, want := range map[string]string{
+		"int NOT NULL AUTO_INCREMENT": "int NOT NULL",
+		"int NOT NULL":                "int NOT NULL",
+		"int NOT NULL AUTO_INCREMENT COMMENT ' AUTO_INCREMENT'": "int NOT NULL COMMENT ' AUTO_INCREMENT'",
+		"int COMMENT 'it''s AUTO_INCREMENT'":                    "int COMMENT 'it''s AUTO_INCREMENT'",
+		`int COMMENT 'a\' AUTO_INCREMENT'`:                      `int COMMENT 'a\' AUTO_INCREMENT'`,
+		"int NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */":     "int NOT NULL /*!80023 INVISIBLE */",
+	} {
+		if got := plain(definition); got != want {
+			t.Errorf("%s: %s, want %s", definition, got, want)
+		}
+	}
+}
+
+// TestPlanFile: a plan is read as it was written; what is none is refused.
+func TestPlanFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "plan.json")
+	if p, err := readPlan(path); p != nil || err != nil {
+		t.Errorf("of no file: %v, %v", p, err)
+	}
+	p := &plan{Format: planFormat, Switch: "m", Tables: []table{{Name: "t\"\n", Counter: []counter{{Definition: "int COMMENT '\\\\ é'"}}}}}
+	for _, name := range stepNames() {
+		p.Steps = append(p.Steps, record{Step: name, State: Pending})
+	}
+	if err := p.write(path); err != nil {
+		t.Fatal(err)
+	}
+	again, err := readPlan(path)
+	if err != nil || again.Tables[0].Counter[0] != p.Tables[0].Counter[0] || again.Tables[0].Name != p.Tables[0].Name {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if files, err := os.ReadDir(filepath.Dir(path)); err != nil || len(files) != 1 {
+		t.Errorf("files %v, %v", files, err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for old, fresh := range map[string]string{`"format": 1`: `"format": 2`, `"pending"`: `"begun"`, `"observe"`: `"look"`, `"switch"`: `"password"`, "}": ""} {
+		if _, err := parsePlan("p", []byte(strings.Replace(string(data), old, fresh, 1))); err == nil {
+			t.Errorf("%s in place of %s is read", fresh, old)
+		}
+	}
+}
+
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte(`{"format":1,"switch":"m","store":"s","proxies":[""],"tables":[],"steps":[]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if p, err := parsePlan("p", data); err == nil && len(p.Steps) != len(steps) {
+			t.Errorf("%d steps of %q", len(p.Steps), data)
+		}
+	})
+}
+
+func TestParseTable(t *testing.T) {
+	const columns = "CREATE TABLE `t` (\n  `id``s` int NOT NULL AUTO_INCREMENT COMMENT 'a, AUTO_INCREMENT=7',\n  `id` bigint(20) DEFAULT 1,\n  PRIMARY KEY (`id``s`)\n"
+	for _, tt := range []struct {
+		end  string
+		next uint64
+	}{
+		{") ENGINE=InnoDB AUTO_INCREMENT=11 DEFAULT CHARSET=utf8mb4 COMMENT='x AUTO_INCREMENT=99'", 11},
+		{") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='x AUTO_INCREMENT=99'", 1},
+		{") /*!50100 TABLESPACE `s` */ ENGINE=InnoDB AUTO_INCREMENT=18446744073709551615", 18446744073709551615},
+	} {
+		definition, next, err := parseTable(columns+tt.end, "id`s")
+		if want := "int NOT NULL AUTO_INCREMENT COMMENT 'a, AUTO_INCREMENT=7'"; definition != want || next != tt.next || err != nil {
+			t.Errorf("%s: %q, %d, %v", tt.end, definition, next, err)
+		}
+		if definition, _, err := parseTable(columns+tt.end, "id"); definition != "bigint(20) DEFAULT 1" || err != nil {
+			t.Errorf("%s: %q, %v", tt.end, definition, err)
+		}
+	}
+	for _, text := range []string{"", columns, columns + ") ENGINE=InnoDB AUTO_INCREMENT=99999999999999999999"} {
+		if _, _, err := parseTable(text, "gone"); err == nil {
+			t.Errorf("%q has no such column", text)
+		}
+	}
+}
+
+func FuzzTable(f *testing.F) {
+	f.Add("CREATE TABLE `t` (\n  `id` int NOT NULL AUTO_INCREMENT COMMENT 'it''s',\n) ENGINE=InnoDB AUTO_INCREMENT=11")
+	f.Fuzz(func(t *testing.T, text string) {
+		definition, _, err := parseTable(text, "id")
+		if without := plain(definition); err == nil && (len(without) > len(definition) || strings.Contains(definition, "\n")) {
+			t.Errorf("%q is %q, without AUTO_INCREMENT %q", text, definition, without)
+		}
+	})
+}
+
+// TestForgets: which servers begin at the greatest id again when they are restarted.
+func TestForgets(t *testing.T) {
+	for version, want := range map[string]bool{
+		"5.7.44-log": true, "8.0.36": false, "9.7.0": false, "10.2.3-MariaDB": true, "10.2.4-MariaDB": false, "11.8.2-MariaDB-log": false, "5.5.68-MariaDB": true, "": false,
+	} {
+		if got := forgets(version); got != want {
+			t.Errorf("%s: %v", version, got)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package migrate
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"idproxy/cmd/idproxy/upstream"
+)
+
+// drop is the last step, which may be left out: the columns count no more.
+type drop struct{}
+
+func (drop) words() words {
+	return words{
+		name: "drop",
+		does: "takes AUTO_INCREMENT off the columns, so that an INSERT around the proxies fails where it brings no id (1364; a server without strict mode stores 0). MariaDB does that at once. MySQL copies each table, and writers wait meanwhile. " +
+			"Leave the step out to keep the way back short: a counter in its band does no harm",
+		check: "no column of the plan counts, but for those that foreign keys of MySQL keep",
+		back:  "puts AUTO_INCREMENT back, in the band: both servers copy each table, and writers wait meanwhile",
+	}
+}
+
+// modify is how a column comes to be defined otherwise.
+func (t *table) modify(definition, more string) string {
+	return "ALTER TABLE " + t.quoted() + " MODIFY " + upstream.Quote(t.Column) + " " + definition + more
+}
+
+// dropped is the statement that takes AUTO_INCREMENT off a column.
+func (m *Migration) dropped(t *table, c *counter) string {
+	if m.shard(c).mariaDB {
+		return t.modify(plain(c.Definition), ", ALGORITHM=INSTANT")
+	}
+	return t.modify(plain(c.Definition), ", LOCK=SHARED")
+}
+
+// counting is the statement that puts it back.
+func (t *table) counting(c *counter) string {
+	return t.modify(c.Definition, ", AUTO_INCREMENT = "+strconv.FormatUint(c.Band, 10)+", LOCK=SHARED")
+}
+
+func (drop) sql(m *Migration) (there, back []Statement) {
+	for t, c := range m.plan.all() {
+		there = append(there, Statement{c.Shard, m.dropped(t, c)})
+		back = append(back, Statement{c.Shard, t.counting(c)})
+	}
+	return there, back
+}
+
+func (drop) before(ctx context.Context, m *Migration) ([]Finding, error) {
+	all, err := enforce{}.check(ctx, m)
+	if err != nil {
+		return all, err
+	}
+	around, err := m.around(ctx, LevelForce)
+	return append(all, around...), err
+}
+
+func (drop) do(ctx context.Context, m *Migration) (all []Finding, err error) {
+	for t, c := range m.plan.all() {
+		kept, err := m.counting(ctx, t, c)
+		switch {
+		case err != nil:
+			return nil, err
+		case !kept.counts:
+		case kept.by != "":
+			all = append(all, finding(LevelWarning, "shard %s: %s keeps AUTO_INCREMENT: foreign keys of %s refer to the column, and MySQL does not change such a one", c.Shard, t, kept.by))
+		default:
+			if err := m.alter(ctx, c, m.dropped(t, c)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// keeping is whether a column counts, and the tables by whose foreign keys MySQL does not change it.
+type keeping struct {
+	counts bool
+	by     string
+}
+
+func (m *Migration) counting(ctx context.Context, t *table, c *counter) (k keeping, err error) {
+	f, err := m.now(ctx, t, c)
+	if err != nil || !f.counts() {
+		return k, err
+	}
+	k.counts = true
+	s := m.shard(c)
+	if s.mariaDB {
+		return k, nil
+	}
+	var names []string
+	err = s.server.Each(ctx, "SELECT DISTINCT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_SCHEMA = ? AND REFERENCED_TABLE_NAME = ? AND REFERENCED_COLUMN_NAME = ?",
+		func(row []string) { names = append(names, row[0]) }, t.Schema, t.Name, t.Column)
+	k.by = strings.Join(names, ", ")
+	return k, err
+}
+
+func (drop) check(ctx context.Context, m *Migration) (all []Finding, err error) {
+	for t, c := range m.plan.all() {
+		kept, err := m.counting(ctx, t, c)
+		if err != nil {
+			return nil, err
+		}
+		if kept.counts && kept.by == "" {
+			all = append(all, finding(LevelError, "shard %s: column %s of %s counts: run step drop", c.Shard, t.Column, t))
+		}
+	}
+	return all, nil
+}
+
+func (drop) undo(ctx context.Context, m *Migration) ([]Finding, error) {
+	for t, c := range m.plan.all() {
+		f, err := m.now(ctx, t, c)
+		if err != nil {
+			return nil, err
+		}
+		if f.counts() {
+			continue
+		}
+		if err := m.alter(ctx, c, t.counting(c)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}

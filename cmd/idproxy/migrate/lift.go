@@ -1,0 +1,147 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"idproxy/cmd/idproxy/switches"
+	"idproxy/cmd/idproxy/upstream"
+)
+
+// lift is the step in which the shards' own counters go above the ids of the proxies.
+type lift struct{}
+
+func (lift) words() words {
+	return words{
+		name:  "lift",
+		does:  "sets the counter of each table on each shard to the beginning of a band of its own, above last of the source: ids of the shards and of the proxies cannot meet from then on. In place, without a lock but for a moment",
+		check: "each counter is in its band, and no id below stands in the way of the source",
+		back:  "sets the counters back, as far as no row is above: a server never sets one at or below its greatest id. Where rows are in the band it stays there, which harms nothing",
+	}
+}
+
+func (t *table) quoted() string { return upstream.Quote(t.Schema) + "." + upstream.Quote(t.Name) }
+
+func (t *table) count(from uint64) string {
+	return "ALTER TABLE " + t.quoted() + " AUTO_INCREMENT = " + strconv.FormatUint(from, 10) + ", ALGORITHM=INPLACE, LOCK=NONE"
+}
+
+func (lift) sql(m *Migration) (there, back []Statement) {
+	for t, c := range m.plan.all() {
+		there = append(there, Statement{c.Shard, t.count(c.Band)})
+		back = append(back, Statement{c.Shard, t.count(c.Before)})
+	}
+	return there, back
+}
+
+func (lift) before(ctx context.Context, m *Migration) (all []Finding, err error) {
+	for _, s := range m.shards {
+		if s.forgets != "" {
+			all = append(all, finding(LevelForce, "shard %s is %s, which sets counters back to the greatest id of their table when it is restarted: ids can meet then, until step lift is run again", s.name, s.forgets))
+		}
+	}
+	for i := range m.plan.Tables {
+		findings, err := m.clear(ctx, &m.plan.Tables[i])
+		if err != nil {
+			return all, err
+		}
+		all = append(all, findings...)
+	}
+	return all, nil
+}
+
+// clear looks whether the ids below last leave the series of a table room, and whether those above are
+// in the bands.
+func (m *Migration) clear(ctx context.Context, t *table) (all []Finding, err error) {
+	next, used, err := m.given(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	for i := range t.Counter {
+		c := &t.Counter[i]
+		s := m.shard(c)
+		below, err := s.greatest(ctx, t, t.Last)
+		if err != nil {
+			return nil, fmt.Errorf("shard %s: %s: %w", s.name, t, err)
+		}
+		above, err := s.greatest(ctx, t, 0)
+		if err != nil {
+			return nil, fmt.Errorf("shard %s: %s: %w", s.name, t, err)
+		}
+		if above > t.Last && (above < c.Band || above > c.BandEnd) {
+			all = append(all, finding(LevelError, "shard %s: %s holds id %d, above last of source %s and outside of the shard's band, %d to %d: set another last, and make another plan",
+				s.name, t, above, t.Source, c.Band, c.BandEnd))
+		}
+		if below >= next && (used || t.Start > 1) {
+			all = append(all, finding(LevelError, "shard %s: %s holds id %d, and source %s goes on at %d: it would give ids that are there. Move it above, idproxy source set, or set start: %d",
+				s.name, t, below, t.Source, next, Start(below)))
+		}
+	}
+	return all, nil
+}
+
+// Start is a good start of a source above an id: it has room for a tenth, and for 100000 at least.
+func Start(top uint64) uint64 { return top + max(top/10, 100_000) }
+
+func (lift) do(ctx context.Context, m *Migration) ([]Finding, error) {
+	lifted := 0
+	for t, c := range m.plan.all() {
+		f, err := m.now(ctx, t, c)
+		if err != nil {
+			return nil, err
+		}
+		if !f.counts() || f.next >= c.Band {
+			continue
+		}
+		if err := m.alter(ctx, c, t.count(c.Band)); err != nil {
+			return nil, err
+		}
+		lifted++
+	}
+	return []Finding{finding(LevelNote, "%d of %d counters were lifted, the others were above already", lifted, m.plan.counters())}, nil
+}
+
+func (l lift) check(ctx context.Context, m *Migration) ([]Finding, error) {
+	all, err := l.before(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	for t, c := range m.plan.all() {
+		f, err := m.now(ctx, t, c)
+		if err != nil {
+			return nil, err
+		}
+		if f.counts() && (f.next < c.Band || f.next > c.BandEnd) {
+			all = append(all, finding(LevelError, "shard %s: the counter of %s is at %d, not in its band, %d to %d: run step lift", c.Shard, t, f.next, c.Band, c.BandEnd))
+		}
+	}
+	return all, nil
+}
+
+func (lift) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
+	if all := stand(m.ask(ctx, false), switches.Observe); len(all) > 0 {
+		return append(all, finding(LevelError, "the counters stay where they are as long as a proxy may give ids")), nil
+	}
+	for t, c := range m.plan.all() {
+		next, used, err := m.given(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		to := c.Before
+		if used { // what the proxies gave to other shards is not to come again
+			to = max(to, next)
+		}
+		if err := m.alter(ctx, c, t.count(to)); err != nil {
+			return nil, err
+		}
+		f, err := m.now(ctx, t, c)
+		if err != nil {
+			return nil, err
+		}
+		if f.next >= c.Band {
+			all = append(all, finding(LevelNote, "shard %s: %s holds ids of the band, and its counter stays there, at %d", c.Shard, t, f.next))
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,291 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"time"
+
+	"idproxy/cmd/idproxy/store"
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/idsource/segment"
+	"idproxy/monitor"
+)
+
+// Options are what the configuration does not say.
+type Options struct {
+	Path    string   // of the plan
+	Proxies []string // admin addresses, for a new plan; nil: that of the configuration
+	Dial    func(address string) (*monitor.Client, error)
+	Force   bool // go on in spite of findings that a step says may be passed over
+}
+
+// Migration is a plan, and what it is about.
+type Migration struct {
+	Options
+	Made   bool // the plan was made now
+	cfg    *config.Config
+	plan   *plan
+	shards []*shard
+	stores store.Opened
+	notes  idsource.Notes
+}
+
+// Open reads the plan, or makes it where there is no file, and asks all servers whether what it says of
+// tables is so.
+func Open(ctx context.Context, cfg *config.Config, o Options) (*Migration, error) {
+	m := &Migration{Options: o, cfg: cfg, stores: store.Opened{}}
+	if err := m.open(ctx); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// Close closes connections.
+func (m *Migration) Close() {
+	closeShards(m.shards)
+	m.stores.Close()
+}
+
+func (m *Migration) open(ctx context.Context) (err error) {
+	names := m.cfg.Switches()
+	switch {
+	case len(names) == 0:
+		return fmt.Errorf("no rule of %s has a switch: write mode: {switch: migration} into the rules of the tables that are to move, and reload all proxies", m.cfg.Path)
+	case len(names) > 1:
+		return fmt.Errorf("rules of %s have several switches, %q: a plan is for one; move the tables of one after those of the other", m.cfg.Path, names)
+	}
+	if m.plan, err = readPlan(m.Path); err != nil {
+		return err
+	}
+	in := m.cfg.SwitchStore(names[0])
+	st, err := m.stores.Get(in)
+	if err != nil {
+		return fmt.Errorf("store %s: %w", in.Name, err)
+	}
+	m.notes = st.Notes
+	if m.shards, err = openShards(ctx, m.cfg, names[0]); err != nil {
+		return err
+	}
+	tables, err := m.survey(ctx, names[0])
+	if err != nil {
+		return err
+	}
+	if m.plan != nil {
+		return m.compare(names[0], in.Name, tables)
+	}
+	return m.make(names[0], in.Name, tables)
+}
+
+// seen is a table as the shards have it now.
+type seen struct {
+	of     *found
+	shards []*found // in the order of Migration.shards; nil: it is not there
+}
+
+// survey asks all shards for the tables of the switch.
+func (m *Migration) survey(ctx context.Context, name string) (all []*seen, err error) {
+	byName := map[string]*seen{}
+	for i, s := range m.shards {
+		list, err := s.listTables(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("shard %s: %w", s.name, err)
+		}
+		for _, f := range list {
+			key := f.schema + "." + f.name + "." + f.column
+			if byName[key] == nil {
+				byName[key] = &seen{f, make([]*found, len(m.shards))}
+				all = append(all, byName[key])
+			}
+			byName[key].shards[i] = f
+		}
+	}
+	return all, nil
+}
+
+// make makes the plan and writes it.
+func (m *Migration) make(name, in string, tables []*seen) error {
+	p := &plan{Format: planFormat, Switch: name, Store: in, Proxies: m.Proxies, Tables: []table{}}
+	if len(p.Proxies) == 0 {
+		p.Proxies = []string{""} // that of the configuration
+	}
+	var errs []error
+	for _, t := range tables {
+		if !slices.ContainsFunc(t.shards, func(f *found) bool { return f != nil && f.counts() }) {
+			continue // nothing counts there
+		}
+		one, err := m.planned(t)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("table %s.%s: %w", t.of.schema, t.of.name, err))
+			continue
+		}
+		p.Tables = append(p.Tables, *one)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if len(p.Tables) == 0 {
+		return fmt.Errorf("no table of a rule with switch %s has an AUTO_INCREMENT column: there is nothing to move; mode: enforce is enough", name)
+	}
+	for _, step := range stepNames() {
+		p.Steps = append(p.Steps, record{Step: step, State: Pending})
+	}
+	m.plan, m.Made = p, true
+	return p.write(m.Path)
+}
+
+// planned decides where the counters of a table go.
+func (m *Migration) planned(t *seen) (*table, error) {
+	source := m.cfg.Source(t.of.rule.Source)
+	g := source.Segment
+	switch {
+	case g == nil:
+		return nil, fmt.Errorf("source %s is no segment: counters follow the greatest id, and the ids of a %s leave no room above them; use a segment, or enforce its rule without a switch while nothing is inserted around the proxies",
+			source.Name, source.Kind())
+	case g.Scramble != nil:
+		return nil, fmt.Errorf("source %s is scrambled: its ids leave no room for counters above them", source.Name)
+	case g.Last == 0:
+		return nil, fmt.Errorf("source %s has no last: set last: %d, and reload all proxies; the shards' own counters go above it", source.Name, Last(most(t.of.definition)))
+	}
+	out := &table{Schema: t.of.schema, Name: t.of.name, Column: t.of.column, Source: source.Name, Start: g.Start, Last: g.Last, Counter: []counter{}}
+	holds := most(t.of.definition)
+	for _, f := range t.shards {
+		if f != nil {
+			holds = min(holds, most(f.definition))
+		}
+	}
+	first, width, err := bands(holds, g.Last, len(m.shards))
+	if err != nil {
+		return nil, fmt.Errorf("column %s is %s: %w", t.of.column, t.of.definition, err)
+	}
+	for i, f := range t.shards {
+		if f != nil && f.counts() {
+			out.Counter = append(out.Counter, counter{
+				Shard: m.shards[i].name, Server: m.shards[i].address, Definition: f.definition, Before: f.next, Band: first[i], BandEnd: first[i] + width - 1,
+			})
+		}
+	}
+	return out, nil
+}
+
+// Last is a good last id of sources whose columns hold so much: half of it, or of what all programs
+// read exactly. 0: there is no room for one.
+func Last(most uint64) uint64 {
+	if n := rounded(min(most, exact) / 2); n > leastBand {
+		return n - 1
+	}
+	return 0
+}
+
+// compare refuses a plan under which something changed.
+func (m *Migration) compare(name, in string, tables []*seen) error {
+	var errs []error
+	changed := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if m.plan.Switch != name || m.plan.Store != in {
+		changed("it is for switch %s in store %s, the configuration has switch %s in store %s", m.plan.Switch, m.plan.Store, name, in)
+	}
+	if len(m.Proxies) > 0 && !slices.Equal(m.Proxies, m.plan.Proxies) {
+		changed("it is for the proxies %q, and --proxy names %q", m.plan.Proxies, m.Proxies)
+	}
+	inPlan := map[string]bool{}
+	for i := range m.plan.Tables {
+		t := &m.plan.Tables[i]
+		inPlan[t.String()+"."+t.Column] = true
+		at := slices.IndexFunc(tables, func(s *seen) bool { return s.of.schema == t.Schema && s.of.name == t.Name && s.of.column == t.Column })
+		if at < 0 {
+			changed("table %s is gone, or no rule with the switch is for it", t)
+			continue
+		}
+		m.compareTable(t, tables[at], changed)
+	}
+	for _, s := range tables {
+		counts := slices.ContainsFunc(s.shards, func(f *found) bool { return f != nil && f.counts() })
+		if key := s.of.schema + "." + s.of.name + "." + s.of.column; counts && !inPlan[key] {
+			changed("table %s.%s is new", s.of.schema, s.of.name)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("plan %s is not of what is there now:\n%w\nput that back, or take the steps back that are done, remove the file, and make another plan", m.Path, err)
+	}
+	return nil
+}
+
+func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...any)) {
+	g := m.cfg.Source(now.of.rule.Source).Segment
+	if now.of.rule.Source != t.Source || g == nil || g.Last != t.Last || g.Start != t.Start {
+		changed("table %s had its ids from source %s, from %d to %d; now rule %s says otherwise", t, t.Source, t.Start, t.Last, now.of.rule)
+	}
+	for i := range t.Counter {
+		c := &t.Counter[i]
+		at := slices.IndexFunc(m.shards, func(s *shard) bool { return s.name == c.Shard && s.address == c.Server })
+		switch {
+		case at < 0:
+			changed("shard %s at %s is gone", c.Shard, c.Server)
+		case now.shards[at] == nil:
+			changed("table %s is gone from shard %s", t, c.Shard)
+		case now.shards[at].plain() != plain(c.Definition):
+			changed("column %s of table %s on shard %s was %s, and is %s", t.Column, t, c.Shard, c.Definition, now.shards[at].definition)
+		}
+	}
+	for i, f := range now.shards {
+		if f != nil && f.counts() && !slices.ContainsFunc(t.Counter, func(c counter) bool { return c.Shard == m.shards[i].name }) {
+			changed("table %s counts on shard %s, too", t, m.shards[i].name)
+		}
+	}
+}
+
+// shard returns the shard of a counter.
+func (m *Migration) shard(c *counter) *shard {
+	return m.shards[slices.IndexFunc(m.shards, func(s *shard) bool { return s.name == c.Shard })]
+}
+
+// now asks a shard how a counter stands.
+func (m *Migration) now(ctx context.Context, t *table, c *counter) (*found, error) {
+	f := &found{schema: t.Schema, name: t.Name, column: t.Column}
+	if err := m.shard(c).describe(ctx, f); err != nil {
+		return nil, fmt.Errorf("shard %s: %w", c.Shard, err)
+	}
+	return f, nil
+}
+
+// alter runs a statement on the shard of a counter.
+func (m *Migration) alter(ctx context.Context, c *counter, statement string) error {
+	if err := m.shard(c).alter(ctx, statement); err != nil {
+		return fmt.Errorf("shard %s: %s: %w", c.Shard, statement, err)
+	}
+	return nil
+}
+
+// given returns the lowest id that the series of a table may give yet.
+func (m *Migration) given(ctx context.Context, t *table) (next uint64, used bool, err error) {
+	g := m.cfg.Source(t.Source).Segment
+	p, err := m.stores.Position(ctx, m.cfg.Store(g.Store), segment.KeyOf(g.Key, t.Schema, t.Name))
+	return max(p.Next, g.Start), p.Used, err
+}
+
+// record notes in the file how far a step is.
+func (m *Migration) record(name, state string) error {
+	for i := range m.plan.Steps {
+		if r := &m.plan.Steps[i]; r.Step == name {
+			r.State, r.At, r.By = state, time.Now().UTC().Truncate(time.Second), operator()
+		}
+	}
+	return m.plan.write(m.Path)
+}
+
+// operator is who runs this: user and host.
+func operator() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
+}

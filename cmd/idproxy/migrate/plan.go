@@ -1,0 +1,150 @@
+package migrate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// plan is what the file keeps.
+type plan struct {
+	Format  int      `json:"format"` // of the file
+	Switch  string   `json:"switch"`
+	Store   string   `json:"store"` // that keeps the switch
+	Proxies []string `json:"proxies"`
+	Tables  []table  `json:"tables"`
+	Steps   []record `json:"steps"`
+}
+
+// planFormat is the format that this version writes and reads.
+const planFormat = 1
+
+// table is a table of one or several shards, and its series.
+type table struct {
+	Schema  string    `json:"schema"`
+	Name    string    `json:"table"`
+	Column  string    `json:"column"`
+	Source  string    `json:"source"`
+	Start   uint64    `json:"start"`
+	Last    uint64    `json:"last"`
+	Counter []counter `json:"counters"`
+}
+
+// counter is the counter of a table on one shard.
+type counter struct {
+	Shard      string `json:"shard"`      // the name of a listener
+	Server     string `json:"server"`     // its address
+	Definition string `json:"definition"` // of the column, with AUTO_INCREMENT
+	Before     uint64 `json:"before"`     // the next id when the plan was made
+	Band       uint64 `json:"band"`       // the next id once it is lifted
+	BandEnd    uint64 `json:"band_end"`
+}
+
+// States of a step.
+const (
+	Pending = "pending"
+	Done    = "done"
+)
+
+// record is how far a step is.
+type record struct {
+	Step  string    `json:"step"`
+	State string    `json:"state"`
+	At    time.Time `json:"at,omitzero"`
+	By    string    `json:"by,omitempty"` // user and host
+}
+
+func (t *table) String() string { return t.Schema + "." + t.Name }
+
+// all returns each counter of the plan, with its table.
+func (p *plan) all() iter.Seq2[*table, *counter] {
+	return func(yield func(*table, *counter) bool) {
+		for i := range p.Tables {
+			for j := range p.Tables[i].Counter {
+				if !yield(&p.Tables[i], &p.Tables[i].Counter[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// counters is how many there are.
+func (p *plan) counters() (n int) {
+	for range p.all() {
+		n++
+	}
+	return n
+}
+
+// maxPlan bounds what is read of a file.
+const maxPlan = 64 << 20
+
+// readPlan reads a plan; nil where there is no such file.
+func readPlan(path string) (*plan, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && info.Size() > maxPlan {
+		return nil, fmt.Errorf("plan %s is larger than %d bytes: this is no plan", path, maxPlan)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	return parsePlan(path, data)
+}
+
+func parsePlan(path string, data []byte) (*plan, error) {
+	p := &plan{}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(p); err != nil {
+		return nil, fmt.Errorf("plan %s cannot be read: %w; put back the file as idproxy wrote it", path, err)
+	}
+	names := []string{}
+	for _, r := range p.Steps {
+		names = append(names, r.Step)
+		if r.State != Pending && r.State != Done {
+			return nil, fmt.Errorf("plan %s: step %s is %q, neither %s nor %s", path, r.Step, r.State, Pending, Done)
+		}
+	}
+	if p.Format != planFormat || !slices.Equal(names, stepNames()) {
+		return nil, fmt.Errorf("plan %s is of another version of idproxy (format %d, steps %q): run it with that one", path, p.Format, names)
+	}
+	return p, nil
+}
+
+// write replaces the file whole: after a crash it has the old or the new content.
+func (p *plan) write(path string) error {
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	_, err = f.Write(append(data, '\n'))
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("plan: %w", err)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,63 @@
+package migrate
+
+import (
+	"context"
+	"time"
+
+	"idproxy/cmd/idproxy/switches"
+)
+
+// Report is where a plan stands.
+type Report struct {
+	Plan     string    `json:"plan"`
+	Made     bool      `json:"made"` // now
+	Switch   string    `json:"switch"`
+	Store    string    `json:"store"`
+	State    string    `json:"state"`   // of the switch, by the store
+	Version  uint64    `json:"version"` // likewise
+	Tables   int       `json:"tables"`
+	Counters int       `json:"counters"`
+	Shards   []string  `json:"shards"`
+	Proxies  []*Proxy  `json:"proxies"`
+	Steps    []Step    `json:"steps"`
+	Findings []Finding `json:"findings"`
+	Failed   bool      `json:"failed"` // what was run is not done
+}
+
+// Step is a step of a plan, and where it stands.
+type Step struct {
+	Number  int         `json:"number"`
+	Name    string      `json:"name"`
+	State   string      `json:"state"` // pending, done
+	At      time.Time   `json:"at,omitzero"`
+	By      string      `json:"by,omitempty"`
+	Does    string      `json:"does"`
+	Check   string      `json:"check"`
+	SQL     []Statement `json:"sql"`
+	Back    string      `json:"back"`
+	BackSQL []Statement `json:"back_sql"`
+}
+
+// Report asks the store and the proxies, and says where the plan stands.
+func (m *Migration) Report(ctx context.Context) (*Report, error) {
+	s, err := switches.Read(ctx, m.notes, m.plan.Switch)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{
+		Plan: m.Path, Made: m.Made, Switch: m.plan.Switch, Store: m.plan.Store, State: s.State, Version: s.Version,
+		Tables: len(m.plan.Tables), Counters: m.plan.counters(), Shards: []string{}, Proxies: m.ask(ctx, false), Findings: []Finding{},
+	}
+	for _, one := range m.shards {
+		r.Shards = append(r.Shards, one.name)
+	}
+	for i, one := range steps {
+		w, record := one.words(), m.plan.Steps[i]
+		there, back := one.sql(m)
+		r.Steps = append(r.Steps, Step{
+			Number: i + 1, Name: w.name, State: record.State, At: record.At, By: record.By,
+			Does: w.does, Check: w.check, SQL: append([]Statement{}, there...), Back: w.back, BackSQL: append([]Statement{}, back...),
+		})
+	}
+	return r, nil
+}

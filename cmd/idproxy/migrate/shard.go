@@ -1,0 +1,262 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"idproxy/cmd/idproxy/upstream"
+	"idproxy/config"
+	"idproxy/pattern"
+	"idproxy/rule"
+)
+
+// shard is a server behind a listener.
+type shard struct {
+	name    string // of the listener
+	address string
+	mariaDB bool
+	forgets string // its version, where that forgets counters at a restart
+	fold    bool   // it compares names without regard to case
+	server  *upstream.Server
+	rules   []*config.Rule // that hold there and have the switch, or come before one that has
+}
+
+// openShards opens the servers behind listeners whose rules have a switch, each once.
+func openShards(ctx context.Context, cfg *config.Config, name string) (all []*shard, err error) {
+	seen := map[string]bool{}
+	for i := range cfg.Listeners {
+		l := &cfg.Listeners[i]
+		s := &shard{name: l.Name}
+		turned := false
+		for j := range cfg.Rules {
+			if r := &cfg.Rules[j]; r.On(l.Name) {
+				s.rules = append(s.rules, r)
+				turned = turned || r.Mode.Switch == name
+			}
+		}
+		if !turned || seen[l.Behind()] {
+			continue
+		}
+		seen[l.Behind()] = true
+		if err := s.open(ctx, cfg, l); err != nil {
+			closeShards(all)
+			return nil, fmt.Errorf("shard %s: %w", l.Name, err)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func closeShards(all []*shard) {
+	for _, s := range all {
+		_ = s.server.Close() // nothing is pending
+	}
+}
+
+func (s *shard) open(ctx context.Context, cfg *config.Config, l *config.Listener) error {
+	server, writes, err := upstream.OpenUsed(ctx, cfg, l)
+	if err != nil {
+		return err
+	}
+	s.server, s.address = server, server.Addr.String()
+	if !writes {
+		err = errors.New("it takes no writes")
+	}
+	var version string
+	if err == nil {
+		err = server.DB.QueryRowContext(ctx, "SELECT VERSION(), @@lower_case_table_names <> 0").Scan(&version, &s.fold)
+	}
+	if err != nil {
+		return errors.Join(err, server.Close())
+	}
+	s.mariaDB = strings.Contains(version, "MariaDB")
+	if forgets(version) {
+		s.forgets = version
+	}
+	return nil
+}
+
+// forgets reports whether a server begins to count at the greatest id again when it is restarted: MySQL
+// before 8.0, MariaDB before 10.2.4.
+func forgets(version string) bool {
+	var major, minor, patch int
+	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n != 3 {
+		return false
+	}
+	if strings.Contains(version, "MariaDB") {
+		return major*10000+minor*100+patch < 100204
+	}
+	return major < 8
+}
+
+// found is what a shard says of a column.
+type found struct {
+	rule         *config.Rule
+	schema, name string
+	column       string
+	definition   string // as SHOW CREATE TABLE has it
+	next         uint64 // by the counter
+}
+
+// listTables lists the columns of plain tables that rules with a switch are for.
+func (s *shard) listTables(ctx context.Context, turnedBy string) (all []*found, err error) {
+	const query = "SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME FROM information_schema.COLUMNS c JOIN information_schema.TABLES t " +
+		"ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME " +
+		"WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND c.TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys') " +
+		"AND c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint') ORDER BY 1, 2, 3"
+	err = s.server.Each(ctx, query, func(row []string) {
+		for _, r := range s.rules {
+			if strings.EqualFold(r.Column, row[2]) && (pattern.Table{Schema: r.Schema, Name: r.Table}).Match(row[0], row[1], s.fold) {
+				if r.Mode.Switch == turnedBy {
+					all = append(all, &found{rule: r, schema: row[0], name: row[1], column: row[2]})
+				}
+				return // the first one counts
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(all))
+	var asking sync.WaitGroup
+	free := make(chan struct{}, upstream.ConnectionsAtOnce)
+	for i, f := range all {
+		free <- struct{}{}
+		asking.Go(func() {
+			errs[i] = s.describe(ctx, f)
+			<-free
+		})
+	}
+	asking.Wait()
+	return all, errors.Join(errs...)
+}
+
+// describe asks for the definition of a column, and the counter of its table.
+func (s *shard) describe(ctx context.Context, f *found) error {
+	var name, text string
+	of := upstream.Quote(f.schema) + "." + upstream.Quote(f.name)
+	conn, err := s.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.QueryRowContext(ctx, "SHOW CREATE TABLE "+of).Scan(&name, &text); err != nil {
+		return fmt.Errorf("%s: %w", of, err)
+	}
+	if f.definition, f.next, err = parseTable(text, f.column); err != nil {
+		return fmt.Errorf("%s: %w", of, err)
+	}
+	return nil
+}
+
+// nextID is the counter behind the columns; texts come later in the line, in quotes.
+var nextID = regexp.MustCompile(`(?m)^\)[^'\n]*? AUTO_INCREMENT=([0-9]+)`)
+
+// parseTable reads the definition of a column and the counter out of that of a table, which has a line
+// for each column.
+func parseTable(text, column string) (definition string, next uint64, err error) {
+	begins := "\n  " + upstream.Quote(column) + " "
+	at := strings.Index(text, begins)
+	if at < 0 {
+		return "", 0, fmt.Errorf("its definition has no column %s", column)
+	}
+	line, _, _ := strings.Cut(text[at+len(begins):], "\n")
+	definition, next = strings.TrimSuffix(line, ","), 1
+	if m := nextID.FindStringSubmatch(text); m != nil {
+		if next, err = strconv.ParseUint(m[1], 10, 64); err != nil {
+			return "", 0, fmt.Errorf("its counter is %s: %w", m[1], err)
+		}
+	}
+	return definition, next, nil
+}
+
+// counts reports whether the column is AUTO_INCREMENT.
+func (f *found) counts() bool { return f.plain() != f.definition }
+
+// plain is the definition without that.
+func (f *found) plain() string { return plain(f.definition) }
+
+// plain takes AUTO_INCREMENT out of the definition of a column. In a text it stays.
+func plain(definition string) string {
+	const word = " AUTO_INCREMENT"
+	quoted := false
+	for i := 0; i < len(definition); i++ {
+		switch {
+		case definition[i] == '\'':
+			quoted = !quoted // '' does it twice
+		case definition[i] == '\\' && quoted:
+			i++
+		case !quoted && strings.HasPrefix(definition[i:], word):
+			return definition[:i] + definition[i+len(word):]
+		}
+	}
+	return definition
+}
+
+// greatest returns the greatest id of a table up to some id; 0: there is none.
+func (s *shard) greatest(ctx context.Context, t *table, upTo uint64) (uint64, error) {
+	return s.server.Greatest(ctx, t.Schema, t.Name, rule.Column{Name: t.Column}, upTo)
+}
+
+// conn returns a connection on which names are in backticks, and a column that is to count again may
+// hold 0.
+func (s *shard) conn(ctx context.Context) (*sql.Conn, error) {
+	conn, err := s.server.DB.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.ExecContext(ctx, "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// Waiting for a table that someone has locked: the account waits for a second each time.
+const (
+	lockTries = 30
+	lockPause = 200 * time.Millisecond
+	lockWait  = 1205
+)
+
+// tableDenied is the server's number for a right on a table that an account has not.
+const tableDenied = 1142
+
+// alter runs an ALTER TABLE, again and again while someone has the table in a transaction.
+func (s *shard) alter(ctx context.Context, statement string) error {
+	conn, err := s.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for try := 1; ; try++ {
+		err := execute(ctx, conn, statement)
+		e, ok := errors.AsType[*driver.MySQLError](err)
+		switch {
+		case ok && e.Number == tableDenied:
+			return fmt.Errorf("%w: the account needs ALTER, CREATE and INSERT on the table: grant them, or name another account with --account", err)
+		case !ok || e.Number != lockWait:
+			return err
+		case try == lockTries:
+			return fmt.Errorf("%w: a transaction has used the table and is still open, tried %d times: end it (information_schema.INNODB_TRX has it), and run the step again", err, lockTries)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(lockPause):
+		}
+	}
+}
+
+func execute(ctx context.Context, conn *sql.Conn, statement string) error {
+	_, err := conn.ExecContext(ctx, statement)
+	return err
+}

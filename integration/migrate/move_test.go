@@ -1,0 +1,507 @@
+package migrate
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+	"idproxy/integration/width"
+)
+
+// tables are those that move, of all types that have room, with what is easily lost in a definition.
+var tables = map[string]string{
+	"orders": "id INT NOT NULL AUTO_INCREMENT PRIMARY KEY COMMENT 'it''s no AUTO_INCREMENT', who VARCHAR(40), n INT, KEY (who, n)",
+	"items":  "n INT, id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, who VARCHAR(40), PRIMARY KEY (id), KEY (who, n)",
+	"events": "id INT UNSIGNED AUTO_INCREMENT, who VARCHAR(40), n INT, PRIMARY KEY (id), KEY (who, n)",
+}
+
+// site is two shards, and two proxies in front of both.
+type site struct {
+	t       *testing.T
+	program string
+	shop    string // the database, of the same name on both shards
+	shards  []*servers.Server
+	proxies []watched
+	plan    string
+	config  string
+}
+
+// newSite makes shards with rows. Those of the second have other ids than those of the first: whatever
+// comes twice later was given twice.
+func newSite(t *testing.T, rows int) *site {
+	t.Helper()
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, program: program, shards: harness.Servers(t), plan: filepath.Join(t.TempDir(), "plan.json")}
+	s.shop = harness.Database(t, s.shards[0])
+	ids := harness.Database(t, s.shards[1])
+	for i := range s.shards {
+		db := s.direct(i, "")
+		if i > 0 {
+			harness.MustExec(t, db, "CREATE DATABASE IF NOT EXISTS "+s.shop)
+			t.Cleanup(func() { harness.MustExec(t, s.direct(i, ""), "DROP DATABASE "+s.shop) })
+		}
+		db = s.direct(i, s.shop)
+		for name, columns := range tables {
+			harness.MustExec(t, db, fmt.Sprintf("CREATE TABLE %s (%s) AUTO_INCREMENT = %d", name, columns, 1+i*500_000))
+			for left := rows; left > 0; left -= 10_000 {
+				harness.MustExec(t, db, "INSERT INTO "+name+" (who, n) VALUES "+strings.TrimSuffix(strings.Repeat("('before', 0),", min(left, 10_000)), ","))
+			}
+		}
+	}
+	for i := range s.shards {
+		harness.MustExec(t, s.direct(i, s.shop), "ALTER TABLE items ADD COLUMN part_of INT, ADD CONSTRAINT part_of FOREIGN KEY (part_of) REFERENCES orders (id)")
+	}
+	account := func(i int) string {
+		c := s.shards[i].Config("")
+		return fmt.Sprintf("{user: %s, password: %s}", c.User, c.Passwd)
+	}
+	s.config = fmt.Sprintf(`listeners:
+  - {name: shard0, listen: 127.0.0.1:0, upstream: %q, account: %s}
+  - {name: shard1, listen: 127.0.0.1:0, upstream: %q, account: %s}
+stores: {main: {mysql: {dsn: %q}}}
+sources: {ids: {segment: {store: main, key: "{schema}.{table}", start: 1000000, last: 999999999}}}
+rules: [{table: %s.*, column: id, source: ids, mode: {switch: migration}}]
+`, s.shards[0].Addr, account(0), s.shards[1].Addr, account(1), harness.StoreDSN(s.shards[1], ids), s.shop)
+	s.proxies = []watched{startProxy(t, s.config), startProxy(t, s.config)}
+	return s
+}
+
+func (s *site) direct(shard int, db string) *sql.DB {
+	return harness.Open(s.t, s.shards[shard].Config(db), "")
+}
+
+// command is idproxy migrate with some arguments.
+func (s *site) command(args ...string) *exec.Cmd {
+	args = append([]string{"migrate", "--config", s.proxies[0].ConfigPath, "--plan", s.plan}, args...)
+	if _, err := os.Stat(s.plan); err != nil {
+		for _, p := range s.proxies {
+			args = append(args, "--proxy", "unix:"+filepath.Join(p.Dir, "admin.sock"))
+		}
+	}
+	return exec.CommandContext(s.t.Context(), s.program, args...)
+}
+
+// migrate runs idproxy migrate, and returns what it prints and its exit status.
+func (s *site) migrate(args ...string) (out string, status int) {
+	s.t.Helper()
+	c := s.command(args...)
+	var text bytes.Buffer
+	c.Stdout, c.Stderr = &text, &text
+	err := c.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		s.t.Fatal(err)
+	} else if ok {
+		status = exit.ExitCode()
+	}
+	return text.String(), status
+}
+
+// must runs it, and wants it to succeed and to say some words.
+func (s *site) must(args string, words ...string) string {
+	s.t.Helper()
+	out, status := s.migrate(strings.Fields(args)...)
+	s.t.Logf("idproxy migrate %s: status %d\n%s", args, status, out)
+	if status != 0 {
+		s.t.Fatalf("migrate %s: status %d", args, status)
+	}
+	s.says(out, words...)
+	return out
+}
+
+// refuses runs it, and wants it to fail and to say some words.
+func (s *site) refuses(args string, words ...string) {
+	s.t.Helper()
+	out, status := s.migrate(strings.Fields(args)...)
+	s.t.Logf("idproxy migrate %s: status %d\n%s", args, status, out)
+	if status != 1 {
+		s.t.Errorf("migrate %s: status %d", args, status)
+	}
+	s.says(out, words...)
+}
+
+func (s *site) says(out string, words ...string) {
+	s.t.Helper()
+	for _, w := range words {
+		if !strings.Contains(out, w) {
+			s.t.Errorf("it does not say %q", w)
+		}
+	}
+}
+
+// application inserts through both proxies and around them, into all tables, until it is stopped.
+type application struct {
+	*site
+	stop    chan struct{}
+	all     sync.WaitGroup
+	without atomic.Bool // AUTO_INCREMENT: INSERTs around the proxies may fail for that, as was announced
+	done    atomic.Uint64
+	refused atomic.Uint64
+
+	mu    sync.Mutex
+	given map[string]map[int64]string // by table and id: who got it
+	wrong []string
+}
+
+func (s *site) run() *application {
+	a := &application{site: s, stop: make(chan struct{}), given: map[string]map[int64]string{}}
+	for name := range tables {
+		a.given[name] = map[int64]string{}
+	}
+	for i, listener := range []string{"shard0", "shard1"} {
+		for j, p := range s.proxies {
+			a.insert(fmt.Sprintf("proxy%d %s", j, listener), harness.Open(s.t, s.shards[i].Config(s.shop), p.Addr(listener)), false)
+		}
+		a.insert("around "+listener, s.direct(i, s.shop), true)
+	}
+	return a
+}
+
+// insert inserts as text and prepared, over one connection.
+func (a *application) insert(who string, db *sql.DB, around bool) {
+	db.SetMaxOpenConns(1)
+	prepared := map[string]*sql.Stmt{}
+	for name := range tables {
+		st, err := db.Prepare("INSERT INTO " + name + " (who, n) VALUES (?, ?)")
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		prepared[name] = st
+	}
+	a.all.Go(func() {
+		for n := 0; ; n++ {
+			for name := range tables {
+				select {
+				case <-a.stop:
+					return
+				case <-time.After(width.Of(20*time.Millisecond, 5*time.Millisecond)):
+				}
+				var r sql.Result
+				var err error
+				if n%2 == 0 {
+					r, err = prepared[name].Exec(who, n)
+				} else {
+					r, err = db.Exec(fmt.Sprintf("INSERT INTO %s (who, n) VALUES ('%s', %d)", name, who, n))
+				}
+				a.take(who, name, around, r, err)
+			}
+		}
+	})
+}
+
+func (a *application) take(who, table string, around bool, r sql.Result, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == 1364 && around && a.without.Load() {
+		a.refused.Add(1)
+		return
+	}
+	if err != nil {
+		a.wrong = append(a.wrong, fmt.Sprintf("%v %s into %s: %v", time.Now(), who, table, err))
+		return
+	}
+	id, err := r.LastInsertId()
+	if before, twice := a.given[table][id]; twice || err != nil || id == 0 {
+		a.wrong = append(a.wrong, fmt.Sprintf("id %d of %s for %s, and for %s before: %v", id, table, who, before, err))
+	}
+	a.given[table][id] = who
+	a.done.Add(1)
+}
+
+// more waits until as many INSERTs again have succeeded.
+func (a *application) more(n uint64) {
+	a.t.Helper()
+	from := a.done.Load()
+	for began := time.Now(); a.done.Load() < from+n; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > patience {
+			a.t.Fatalf("%d INSERTs in %v", a.done.Load()-from, patience)
+		}
+	}
+}
+
+// end stops the application, and compares what it was told with all rows of both shards.
+func (a *application) end(rows int) {
+	a.t.Helper()
+	close(a.stop)
+	a.all.Wait()
+	for _, w := range a.wrong {
+		a.t.Error(w)
+	}
+	for name := range tables {
+		all, twice, found := map[int64]bool{}, 0, 0
+		for i := range a.shards {
+			list, err := a.direct(i, a.shop).Query("SELECT id, who FROM " + name)
+			if err != nil {
+				a.t.Fatal(err)
+			}
+			for list.Next() {
+				var id int64
+				var who string
+				if err := list.Scan(&id, &who); err != nil {
+					a.t.Fatal(err)
+				}
+				if all[id] {
+					twice++
+				}
+				if all[id] = true; who == a.given[name][id] {
+					found++
+				}
+			}
+			if err := errors.Join(list.Err(), list.Close()); err != nil {
+				a.t.Fatal(err)
+			}
+		}
+		if want := len(a.given[name]) + 2*rows; twice > 0 || found != len(a.given[name]) || len(all) != want {
+			a.t.Errorf("%s: %d ids, want %d; %d twice; %d rows as the application was told, want %d", name, len(all), want, twice, found, len(a.given[name]))
+		}
+		a.t.Logf("%s: %d ids, none twice; %d were inserted meanwhile", name, len(all), len(a.given[name]))
+	}
+	a.t.Logf("%d INSERTs, %d refused as announced", a.done.Load(), a.refused.Load())
+}
+
+// TestMove walks three tables on two shards all the way and back, while an application inserts through
+// both proxies and around them.
+func TestMove(t *testing.T) {
+	t.Parallel()
+	rows := width.Of(1000, 100_000)
+	s := newSite(t, rows)
+	a := s.run()
+	a.more(60)
+	s.must("", "3 tables on shard0, shard1", "pending", "AUTO_INCREMENT = 1500000000")
+	s.refuses("--run enforce", "step observe comes first")
+	s.must("--run observe", "step observe: done")
+	a.more(60)
+	s.must("--run lift", "6 of 6 counters were lifted", "step lift: done")
+	a.more(60)
+	s.must("--run lift", "0 of 6 counters were lifted")
+	s.must("--run 3", "2 proxies turned within", "step 3: done")
+	a.more(60)
+	s.must("--run watch", "INSERTs come around the proxies", "step watch: done")
+	s.refuses("--run drop", "INSERTs come around the proxies", "step drop: NOT done")
+	s.refuses("--run lift --back", "step watch is done, and is taken back first")
+	a.without.Store(true)
+	s.must("--run drop --force", "shard shard1: "+s.shop+".orders keeps AUTO_INCREMENT: foreign keys of "+s.shop+".items refer", "step drop: done")
+	a.more(60)
+	s.must("--run drop --back", "step drop: taken back")
+	a.more(60)
+	a.without.Store(false)
+	s.must("--run watch --back")
+	s.must("--run enforce --back", "step enforce: taken back")
+	a.more(60)
+	s.must("--run enforce", "step enforce: done") // and forth again
+	a.more(60)
+	s.must("--run enforce --back")
+	s.must("--run lift --back", "holds ids of the band")
+	s.must("--run observe --back", "step observe: taken back")
+	a.more(60)
+	a.end(rows)
+}
+
+// TestMoveHindered: a step that was killed is run again, a table that somebody uses is waited for, and
+// nothing is run where something else is there than the plan says.
+func TestMoveHindered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	s.must("")
+	s.must("--run observe")
+	// Killed in the middle: the last table is in use.
+	held := s.direct(1, s.shop)
+	tx, err := held.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("SELECT * FROM orders"); err != nil {
+		t.Fatal(err)
+	}
+	harness.MustExec(t, s.direct(0, ""), "CREATE USER weak"+s.shop+" IDENTIFIED BY 'weak'")
+	harness.MustExec(t, s.direct(0, ""), "GRANT SELECT ON *.* TO weak"+s.shop)
+	harness.MustExec(t, s.direct(1, ""), "CREATE USER weak"+s.shop+" IDENTIFIED BY 'weak'")
+	harness.MustExec(t, s.direct(1, ""), "GRANT SELECT ON *.* TO weak"+s.shop)
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("weak\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses("--run lift --account weak"+s.shop+" --password-file "+password, "needs ALTER, CREATE and INSERT")
+	c := s.command("--run", "lift")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); s.counter(0, "orders") < 1_000_000_000; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatal("no counter is lifted")
+		}
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err == nil {
+		t.Fatal("it was not killed in the step")
+	}
+	s.must("", "2 lift     pending")
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	s.must("--run lift", "1 of 6 counters were lifted")
+	if n := s.counter(1, "orders"); n != 1_500_000_000 {
+		t.Errorf("the counter is at %d", n)
+	}
+	// A counter that somebody set back, and a row where the proxies will give ids.
+	harness.MustExec(t, s.direct(0, s.shop), "ALTER TABLE orders AUTO_INCREMENT = 1")
+	harness.MustExec(t, s.direct(1, s.shop), "INSERT INTO events (id) VALUES (1000005)")
+	s.refuses("--run enforce", "the counter of "+s.shop+".orders is at 11", "events holds id 1000005", "step enforce: NOT done")
+	harness.MustExec(t, s.direct(1, s.shop), "DELETE FROM events WHERE id = 1000005")
+	s.must("--run lift", "1 of 6")
+	// Another table, another column, another configuration.
+	db := s.direct(0, s.shop)
+	harness.MustExec(t, db, "CREATE TABLE late (id INT AUTO_INCREMENT PRIMARY KEY)")
+	s.refuses("--run enforce", "late is new")
+	harness.MustExec(t, db, "DROP TABLE late")
+	harness.MustExec(t, db, "ALTER TABLE events MODIFY id BIGINT AUTO_INCREMENT")
+	s.refuses("", "column id of table "+s.shop+".events on shard shard0 was int(10) unsigned")
+	harness.MustExec(t, db, "ALTER TABLE events MODIFY id INT UNSIGNED AUTO_INCREMENT")
+	if err := s.proxies[0].WriteConfig(strings.Replace(s.config, "last: 999999999", "last: 999999998", 1)); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses("--run enforce", "from 1000000 to 999999999")
+	if err := s.proxies[0].WriteConfig(s.config); err != nil {
+		t.Fatal(err)
+	}
+	// A proxy whose series end elsewhere.
+	s.reload(1, strings.Replace(s.config, "last: 999999999", "last: 999999998", 1))
+	s.refuses("--run enforce", "are others than those of", "step enforce: NOT done")
+	s.reload(1, s.config)
+	// A statement that would be refused, and a proxy that is away.
+	through := harness.Open(t, s.shards[0].Config(s.shop), s.proxies[0].Addr("shard0"))
+	harness.MustExec(t, through, "INSERT INTO orders (id) VALUES ((SELECT 777))")
+	s.must("--run observe", "warning: would be refused", "(SELECT ?)")
+	s.refuses("--run enforce", "refused: would be refused", "step enforce: NOT done")
+	data, err := os.ReadFile(s.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(data), servers.AppPassword+`"`) {
+		t.Errorf("the plan has a password: %s", data)
+	}
+	if err := s.proxies[1].Stop(patience); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses("--run enforce", "is idproxy running", "step enforce: NOT done")
+	if at := s.proxies[0].stands(t, "observe"); at.Version != 1 {
+		t.Errorf("the switch was turned: %+v", at)
+	}
+	// A proxy that watches another store does not hear the switch: no proxy gives ids.
+	other := harness.StoreDSN(s.shards[1], harness.Database(t, s.shards[1]))
+	startProxyIn(t, s.proxies[1].Dir, regexp.MustCompile(`dsn: "[^"]*"`).ReplaceAllString(s.config, fmt.Sprintf("dsn: %q", other)))
+	s.refuses("--run enforce --force", "has the switch at observe, not at prepare", "the switch is at observe again", "step enforce: NOT done")
+	if at := s.proxies[0].stands(t, "observe"); at.Version != 3 {
+		t.Errorf("the switch stands at %+v", at)
+	}
+	if err := os.WriteFile(s.plan, data[:len(data)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses("", "cannot be read")
+}
+
+// reload gives a proxy another configuration, and waits until it is in force.
+func (s *site) reload(proxy int, config string) {
+	s.t.Helper()
+	p := s.proxies[proxy]
+	if err := p.WriteConfig(config + adminIn(p.Dir)); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := p.admin.Reload(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// counter is the next id that a shard gives itself.
+func (s *site) counter(shard int, table string) (n int64) {
+	s.t.Helper()
+	var name, text string
+	if err := s.direct(shard, s.shop).QueryRow("SHOW CREATE TABLE "+table).Scan(&name, &text); err != nil {
+		s.t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(text, "AUTO_INCREMENT=")
+	if _, err := fmt.Sscan(after, &n); err != nil {
+		s.t.Fatalf("%v of %s", err, text)
+	}
+	return n
+}
+
+// TestManyTables: init and migrate of 300 tables on two shards. How long that takes is logged.
+func TestManyTables(t *testing.T) {
+	n := width.Of(6, 300)
+	all := harness.Servers(t)
+	shop := harness.Database(t, all[0])
+	args := []string{"init", "--account", servers.AppUser, "--password-env", "PASSWORD", "--switch", "migration"}
+	for i, server := range all {
+		root := harness.Open(t, server.Config(""), "")
+		harness.MustExec(t, root, "CREATE DATABASE IF NOT EXISTS "+shop)
+		if i > 0 {
+			t.Cleanup(func() { harness.MustExec(t, root, "DROP DATABASE "+shop) })
+		}
+		db := harness.Open(t, server.Config(shop), "")
+		for j := range n {
+			kind := []string{"INT", "BIGINT", "INT UNSIGNED"}[j%3]
+			harness.MustExec(t, db, fmt.Sprintf("CREATE TABLE t%d (id %s AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = %d", j, kind, 1+j*1000))
+			harness.MustExec(t, db, fmt.Sprintf("INSERT INTO t%d (a) VALUES (1), (2)", j))
+		}
+		args = append(args, "--server", fmt.Sprintf("shard%d=%s", i, server.Addr))
+	}
+	program, err := harness.Build(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	run := func(args ...string) string {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), program, args...)
+		c.Dir, c.Env = dir, append(os.Environ(), "PASSWORD="+servers.AppPassword)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	began := time.Now()
+	run(append(args, "idproxy.yaml")...)
+	written := time.Now()
+	data, err := os.ReadFile(filepath.Join(dir, "idproxy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Other tests have tables on these servers, too.
+	only := regexp.MustCompile(`(?m)^  - \{table: (\S+)\..*\n`).ReplaceAllStringFunc(string(data), func(line string) string {
+		if strings.Contains(line, shop+".") {
+			return line
+		}
+		return ""
+	})
+	admin := filepath.Join(dir, "admin.sock")
+	only = regexp.MustCompile(`127\.0\.0\.1:330[78]`).ReplaceAllString(only, "127.0.0.1:0") + "admin: {socket: unix:" + admin + "}\n"
+	harness.Start(t, harness.Spec{Dir: dir, Config: only, Plain: true, Env: []string{"PASSWORD=" + servers.AppPassword}})
+	planned := time.Now()
+	for _, step := range []string{"", "observe", "lift", "enforce"} {
+		out := run("migrate", "--plan", "plan.json", "--run", step)
+		if step == "lift" && !strings.Contains(out, fmt.Sprintf("%d of %[1]d counters were lifted", 2*n)) {
+			t.Errorf("lift: %s", out)
+		}
+	}
+	t.Logf("%d tables on two shards: init %v, plan and steps 1 to 3 %v", n, written.Sub(began).Round(time.Millisecond), time.Since(planned).Round(time.Millisecond))
+}

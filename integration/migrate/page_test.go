@@ -1,0 +1,71 @@
+package migrate
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what idproxy migrate prints into docs/migrating.md; review the difference like code")
+
+// TestPage: docs/migrating.md shows what idproxy migrate prints.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	var printed strings.Builder
+	for _, args := range []string{"", "--run observe", "--run lift", "--run enforce", "--run watch", "--run drop", "--run drop --back", "--run watch --back", "--run enforce --back", "--run lift --back"} {
+		shown := "idproxy migrate --plan plan.json " + args
+		if printed.Len() == 0 {
+			shown += "--proxy 10.0.0.7:9307 --proxy 10.0.0.8:9307"
+		}
+		printed.WriteString("\n    $ " + strings.TrimSpace(shown) + "\n")
+		for line := range strings.Lines(s.plain(s.must(args))) {
+			printed.WriteString(strings.TrimRight("    "+line, " \n") + "\n")
+		}
+	}
+	out, status := s.migrate("--json")
+	var report map[string]any
+	if err := json.Unmarshal([]byte(out), &report); err != nil || status != 0 || report["state"] != "observe" || len(report["steps"].([]any)) != 5 {
+		t.Errorf("--json: %v, status %d: %s", err, status, out)
+	}
+	for _, args := range [][]string{{"--back"}, {"--run", "leap"}, {"more"}} {
+		if out, status := s.migrate(args...); status != 2 && args[0] != "--run" || status == 0 {
+			t.Errorf("%q: status %d: %s", args, status, out)
+		}
+	}
+	const page, heading = "../../docs/migrating.md", "## What it prints\n"
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, ok := strings.Cut(string(data), heading)
+	if !ok {
+		t.Fatalf("%s has no %q", page, heading)
+	}
+	if *rewrite {
+		if err := os.WriteFile(page, []byte(before+heading+printed.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if after != printed.String() {
+		t.Errorf("%s shows:\n%s\nit prints:\n%s\n(-rewrite writes that)", page, after, printed.String())
+	}
+}
+
+// plain has what differs from run to run be what it is on the page.
+func (s *site) plain(out string) string {
+	for i, address := range []string{"10.0.0.7:9307", "10.0.0.8:9307"} {
+		out = strings.ReplaceAll(out, "unix:"+filepath.Join(s.proxies[i].Dir, "admin.sock"), address)
+	}
+	out = strings.ReplaceAll(strings.ReplaceAll(out, s.plan, "plan.json"), s.shop, "shop")
+	for pattern, with := range map[string]string{
+		`20[0-9-]+T[0-9:]+Z  [^ \n]+`: "2026-11-24T10:00:00Z  ann@ops", `within [0-9.]+m?s\n`: "within 60ms\n",
+		`(?m)^PROXY +`: "PROXY          ", `(?m)^(10\.0\.0\.[78]:9307) +`: "$1  ",
+	} {
+		out = regexp.MustCompile(pattern).ReplaceAllString(out, with)
+	}
+	return out
+}

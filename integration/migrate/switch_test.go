@@ -1,0 +1,260 @@
+package migrate
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"idproxy/cmd/idproxy/store"
+	"idproxy/cmd/idproxy/switches"
+	"idproxy/config"
+	"idproxy/idsource/file"
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+	"idproxy/integration/width"
+	"idproxy/monitor"
+)
+
+// patience is for what takes a second on a machine without other work.
+const patience = time.Minute
+
+// watched is a proxy and its admin listener.
+type watched struct {
+	*harness.Proxy
+	admin *monitor.Client
+}
+
+// startProxy starts a proxy with an admin socket.
+func startProxy(t *testing.T, text string) watched {
+	t.Helper()
+	return startProxyIn(t, t.TempDir(), text)
+}
+
+func startProxyIn(t *testing.T, dir, text string) watched {
+	t.Helper()
+	p := harness.Start(t, harness.Spec{Dir: dir, Config: text + adminIn(dir)})
+	return watched{p, monitor.NewClient("unix", dir+"/admin.sock", "", nil)}
+}
+
+// adminIn is the section of an admin socket in a folder.
+func adminIn(dir string) string { return "admin: {socket: unix:" + dir + "/admin.sock}\n" }
+
+// stands waits until a proxy has a switch in some state.
+func (w watched) stands(t *testing.T, state string) monitor.Switch {
+	t.Helper()
+	var last any
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(20 * time.Millisecond) {
+		s, err := w.admin.State(t.Context())
+		if err == nil && len(s.Switches) == 1 && s.Switches[0].State == state {
+			return s.Switches[0]
+		}
+		last = fmt.Sprint(s.Switches, err)
+	}
+	t.Fatalf("the switch is not at %s: %v", state, last)
+	return monitor.Switch{}
+}
+
+func insertOne(t *testing.T, db *sql.DB) int64 {
+	t.Helper()
+	id, err := harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)").LastInsertId()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestSwitch: two proxies that share a store turn together, and say so; a switch that was never turned
+// observes. In a wide run the store is of each kind that processes can share.
+func TestSwitch(t *testing.T) {
+	t.Parallel()
+	server := harness.MySQL(t)
+	stores := map[string]string{"MySQL": fmt.Sprintf("mysql: {dsn: %q}", harness.StoreDSN(server, harness.Database(t, server)))}
+	if width.Matrix() {
+		other := harness.MariaDB(t)
+		stores["MariaDB"] = fmt.Sprintf("mysql: {dsn: %q}", harness.StoreDSN(other, harness.Database(t, other)))
+		cluster, err := servers.StartEtcd(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := cluster.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+		stores["etcd"] = fmt.Sprintf("etcd: {endpoints: [%q]}", cluster.Addr)
+	}
+	for name, text := range stores {
+		t.Run(name, func(t *testing.T) { turnTwo(t, server, text) })
+	}
+}
+
+// turnTwo turns the switch of two proxies to and fro.
+func turnTwo(t *testing.T, server *servers.Server, kept string) {
+	shop := harness.Database(t, server)
+	db := harness.Open(t, server.Config(shop), "")
+	harness.MustExec(t, db, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 1000000")
+	text := harness.OneListener(server.Addr) + fmt.Sprintf(`
+stores: {main: {%s}}
+sources: {ids: {segment: {store: main, start: 5000, last: 999999}}}
+rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
+`, kept, shop)
+	a, b := startProxy(t, text), startProxy(t, text)
+	throughA, throughB := harness.Open(t, server.Config(shop), a.Addr("a")), harness.Open(t, server.Config(shop), b.Addr("a"))
+	a.stands(t, switches.Observe)
+	b.stands(t, switches.Observe)
+	for i, through := range []*sql.DB{throughA, throughB} {
+		if id := insertOne(t, through); id != int64(1000000+i) {
+			t.Errorf("id %d while proxies observe", id)
+		}
+	}
+	cfg, err := config.Load(a.ConfigPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores := store.Opened{}
+	defer stores.Close()
+	st, err := stores.Get(cfg.Store("main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := func(state string) {
+		t.Helper()
+		said, err := switches.Set(t.Context(), st.Notes, "migration", state, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, other := a.stands(t, state), b.stands(t, state)
+		if one.Version != said.Version || other.Version != said.Version {
+			t.Errorf("versions %d and %d, not %d", one.Version, other.Version, said.Version)
+		}
+		t.Logf("%s: the proxies turned %v apart", state, one.Since.Sub(other.Since).Abs())
+	}
+	turn(switches.Prepare)
+	if id := insertOne(t, throughA); id != 1000002 {
+		t.Errorf("id %d while proxies prepare", id)
+	}
+	turn(switches.Enforce)
+	if id := insertOne(t, throughA); id != 5000 {
+		t.Errorf("id %d of one proxy that enforces", id)
+	}
+	if id := insertOne(t, throughB); id != 6000 {
+		t.Errorf("id %d of the other proxy that enforces", id)
+	}
+	turn(switches.Observe)
+	if id := insertOne(t, throughB); id != 1000003 {
+		t.Errorf("id %d when both observe again", id)
+	}
+}
+
+// TestSwitchIsLost: what a switch said last stays in force while its store does not say it, or says
+// less; a proxy that starts then refuses what it cannot know.
+func TestSwitchIsLost(t *testing.T) {
+	t.Parallel()
+	server := harness.MySQL(t)
+	shop := harness.Database(t, server)
+	db := harness.Open(t, server.Config(shop), "")
+	harness.MustExec(t, db, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 1000000")
+	text := harness.OneListener(server.Addr) + fmt.Sprintf(`
+stores: {main: {file: {dir: ids}}}
+sources: {ids: {segment: {store: main, start: 5000, last: 999999}}}
+rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
+`, shop)
+	p := startProxy(t, text)
+	through := harness.Open(t, server.Config(shop), p.Addr("a"))
+	path := filepath.Join(p.Dir, "ids")
+	st, err := file.New(file.Config{Dir: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	notes := filepath.Join(path, "notes")
+	p.stands(t, switches.Observe)
+	if _, err := switches.Set(t.Context(), st.Notes(), "migration", switches.Observe, "test"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := switches.Set(t.Context(), st.Notes(), "migration", switches.Enforce, "test"); err != nil {
+		t.Fatal(err)
+	}
+	p.stands(t, switches.Enforce)
+	problem := func(word string) {
+		t.Helper()
+		for began := time.Now(); time.Since(began) < patience; time.Sleep(20 * time.Millisecond) {
+			s := p.stands(t, switches.Enforce)
+			if strings.Contains(s.Problem, word) {
+				return
+			}
+		}
+		t.Errorf("nobody says %q of the switch", word)
+	}
+	for word, content := range map[string][]byte{"damaged": []byte("none"), "went back": before} {
+		if err := os.WriteFile(notes, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		problem(word)
+		if id := insertOne(t, through); id < 5000 || id > 5001 {
+			t.Errorf("%s: id %d", word, id)
+		}
+	}
+	if err := os.WriteFile(notes, []byte("none"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := startProxy(t, strings.Replace(text, "dir: ids", "dir: "+path, 1))
+	late := harness.Open(t, server.Config(shop), other.Addr("a"))
+	_, err = late.Exec("INSERT INTO t (a) VALUES (1)")
+	harness.WantError(t, err, 1467, "not ready", "switch migration")
+	if s, err := other.admin.State(t.Context()); err != nil {
+		t.Error(err)
+	} else if ready, err := s.Ready(""); err != nil || ready.Ready || s.Rules[0].Mode != "unknown" {
+		t.Errorf("it is ready, or its mode known: %+v, %v, %+v", ready, err, s.Rules)
+	}
+	if err := os.WriteFile(notes, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other.stands(t, switches.Observe)
+	if id := insertOne(t, late); id != 1000000 {
+		t.Errorf("id %d where the switch is heard of", id)
+	}
+}
+
+// TestCountersMeet: an INSERT around a proxy that gives ids takes one of them, unless the server's own
+// counter was lifted above them all. A series that was never used begins below rows that lie above its
+// last id; without that bound it begins above them.
+func TestCountersMeet(t *testing.T) {
+	t.Parallel()
+	server := harness.MySQL(t)
+	shop := harness.Database(t, server)
+	db := harness.Open(t, server.Config(shop), "")
+	p := harness.StartProxy(t, harness.OneListener(server.Addr)+fmt.Sprintf(`
+sources: {ids: {segment: {key: "{table}", start: 5000, last: 999999}}, bounded: {segment: {last: 999999}}, unbounded: {segment: {}}}
+rules: [{table: %[1]s.bounded, column: id, source: bounded}, {table: %[1]s.unbounded, column: id, source: unbounded}, {table: %[1]s.*, column: id, source: ids}]
+`, shop))
+	through := harness.Open(t, server.Config(shop), p.Addr("a"))
+	for _, name := range []string{"meets", "lifted", "bounded", "unbounded"} {
+		harness.MustExec(t, db, "CREATE TABLE "+name+" (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+	}
+	harness.MustExec(t, db, "ALTER TABLE lifted AUTO_INCREMENT = 1000000")
+	for _, name := range []string{"meets", "lifted"} {
+		insert := "INSERT INTO " + name + " (a) VALUES (1)"
+		harness.MustExec(t, through, insert)
+		harness.MustExec(t, db, insert)
+		if _, err := through.Exec(insert); name == "lifted" && err != nil {
+			t.Error(err)
+		} else if name == "meets" {
+			harness.WantError(t, err, 1062)
+		}
+	}
+	for name, want := range map[string]int64{"bounded": 71, "unbounded": 1000001} {
+		harness.MustExec(t, db, "INSERT INTO "+name+" (id) VALUES (70), (1000000)")
+		if id, err := harness.MustExec(t, through, "INSERT INTO "+name+" (a) VALUES (1)").LastInsertId(); err != nil || id != want {
+			t.Errorf("%s: id %d, %v; want %d", name, id, err, want)
+		}
+	}
+}
