@@ -1,0 +1,215 @@
+package foreign
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-mysql-org/go-mysql/server"
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/harness"
+)
+
+// middleware is a stand-in for kingshard, Gaea and Radon, made from what these answer: a table
+// shop.orders over two shards, by id % 2. It answers what they answer, and knows nothing else.
+type middleware struct {
+	t *testing.T
+
+	mu     sync.Mutex
+	shards [2][]uint64
+	seen   []string // texts
+}
+
+func startMiddleware(t *testing.T, version string) (*middleware, *mysql.Config) {
+	t.Helper()
+	m := &middleware{t: t}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	users := server.NewInMemoryAuthenticationHandler(gomysql.AUTH_NATIVE_PASSWORD)
+	if err := users.AddUser("app", "secret"); err != nil {
+		t.Fatal(err)
+	}
+	s := server.NewServer(version, 33, gomysql.AUTH_NATIVE_PASSWORD, nil, nil)
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				conn, err := s.NewCustomizedConn(c, users, m)
+				for err == nil && !conn.Closed() {
+					err = conn.HandleCommand()
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		all.Wait()
+	})
+	c := mysql.NewConfig()
+	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.InterpolateParams = "app", "secret", "tcp", l.Addr().String(), "shop", true
+	return m, c
+}
+
+var (
+	anInsert = regexp.MustCompile("(?i)^INSERT (?:INTO )?(?:shop\\.)?orders ?\\(([a-z, `]*)\\) VALUES (.*)$")
+	aRow     = regexp.MustCompile(`\(([^,()]*(?:\([^)]*\)[^,()]*)*),([^,()]*)\)`)
+	aTable   = regexp.MustCompile("^SELECT \\* FROM `shop`\\.`orders` LIMIT 0$")
+	aMax     = regexp.MustCompile("^SELECT MAX\\(`id`\\) FROM `shop`\\.`orders`$")
+)
+
+// HandleQuery implements server.Handler.
+func (m *middleware) HandleQuery(text string) (*gomysql.Result, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen = append(m.seen, text)
+	insert := anInsert.FindStringSubmatch(text)
+	switch {
+	case strings.HasPrefix(text, "SELECT @@") && !strings.Contains(text, " LIMIT "):
+		return m.settings(text)
+	case aTable.MatchString(text):
+		r := gomysql.NewResultset(2)
+		for i, name := range []string{"id", "name"} {
+			r.Fields[i] = &gomysql.Field{Name: []byte(name), Charset: 33, Type: gomysql.MYSQL_TYPE_VAR_STRING, ColumnLength: 60}
+		}
+		*r.Fields[0] = gomysql.Field{Name: []byte("id"), Charset: 63, Type: gomysql.MYSQL_TYPE_LONGLONG, Flag: gomysql.PRI_KEY_FLAG | gomysql.NOT_NULL_FLAG | 4096, ColumnLength: 20}
+		return gomysql.NewResult(r), nil
+	case aMax.MatchString(text):
+		return rows([]string{"MAX(id)"}, m.greatest())
+	case strings.HasPrefix(text, "SELECT CAST(MAX("): // each shard says it, and nobody adds that up
+		return rows([]string{"MAX"}, nil)
+	case insert != nil:
+		return m.insert(insert[1], insert[2])
+	}
+	return nil, gomysql.NewError(gomysql.ER_UNKNOWN_ERROR, "insert, select and nothing else: "+text)
+}
+
+func rows(names []string, values ...any) (*gomysql.Result, error) {
+	r, err := gomysql.BuildSimpleTextResultset(names, [][]any{values})
+	return gomysql.NewResult(r), err
+}
+
+func (m *middleware) settings(text string) (*gomysql.Result, error) {
+	known := map[string]any{
+		"@@sql_mode": "STRICT_TRANS_TABLES", "@@character_set_client": "utf8mb4", "@@character_set_connection": "utf8mb4", "@@auto_increment_increment": 1,
+		"@@max_allowed_packet": 67108864, "@@lower_case_table_names": 0,
+	}
+	names := strings.Split(strings.TrimPrefix(text, "SELECT "), ",")
+	var values []any
+	for _, name := range names {
+		value, ok := known[name]
+		if !ok {
+			return nil, gomysql.NewError(gomysql.ER_UNKNOWN_ERROR, "no such variable: "+name)
+		}
+		values = append(values, value)
+	}
+	return rows(names, values...)
+}
+
+func (m *middleware) greatest() any {
+	all := slices.Concat(m.shards[0], m.shards[1])
+	if len(all) == 0 {
+		return nil
+	}
+	return slices.Max(all)
+}
+
+// insert stores rows whose id is a number. Others it drops, as Gaea does, and says nothing.
+func (m *middleware) insert(columns, values string) (*gomysql.Result, error) {
+	at := 0
+	for i, name := range strings.Split(columns, ",") {
+		if strings.Trim(name, " `") == "id" {
+			at = i + 1
+		}
+	}
+	var stored uint64
+	for _, row := range aRow.FindAllStringSubmatch(values, -1) {
+		if at == 0 {
+			return nil, gomysql.NewError(gomysql.ER_UNKNOWN_ERROR, "the shard key is not there")
+		}
+		if id, err := strconv.ParseUint(strings.TrimSpace(row[at]), 10, 64); err == nil {
+			m.shards[id%2] = append(m.shards[id%2], id)
+			stored++
+		}
+	}
+	return &gomysql.Result{Status: gomysql.SERVER_STATUS_AUTOCOMMIT, AffectedRows: stored}, nil
+}
+
+// UseDB implements server.Handler.
+func (m *middleware) UseDB(string) error { return nil }
+
+// HandleFieldList implements server.Handler.
+func (m *middleware) HandleFieldList(string, string) ([]*gomysql.Field, error) {
+	return nil, fmt.Errorf("not supported")
+}
+
+// HandleStmtPrepare implements server.Handler: nothing is said of columns.
+func (m *middleware) HandleStmtPrepare(query string) (params, columns int, context any, err error) {
+	return strings.Count(query, "?"), 0, nil, nil
+}
+
+// HandleStmtExecute implements server.Handler.
+func (m *middleware) HandleStmtExecute(_ any, query string, args []any) (*gomysql.Result, error) {
+	for _, a := range args {
+		text := fmt.Sprint(a)
+		if b, ok := a.([]byte); ok {
+			text = "'" + string(b) + "'"
+		}
+		query = strings.Replace(query, "?", text, 1)
+	}
+	return m.HandleQuery(query)
+}
+
+// HandleStmtClose implements server.Handler.
+func (m *middleware) HandleStmtClose(any) error { return nil }
+
+// HandleOtherCommand implements server.Handler.
+func (m *middleware) HandleOtherCommand(cmd byte, _ []byte) error {
+	return gomysql.NewError(gomysql.ER_UNKNOWN_ERROR, fmt.Sprintf("command %d", cmd))
+}
+
+// TestMiddleware: a middleware is known by its greeting, by what it does not say of a prepared
+// statement, or because the configuration says it. It gets plain numbers.
+func TestMiddleware(t *testing.T) {
+	for _, c := range []struct{ version, kind string }{
+		{"5.6.20-kingshard", "auto"}, {"5.7.25-gaea", "auto"}, {"8.0.99", "auto"}, {"8.0.99", "middleware"},
+	} {
+		t.Run(c.version+" "+c.kind, func(t *testing.T) {
+			t.Parallel()
+			m, config := startMiddleware(t, c.version)
+			m.shards[1] = []uint64{41}
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, upstream_kind: %s}]
+sources: {ids: {segment: {start: 1000}}}
+rules:
+  - {table: shop.orders, column: id, source: ids}
+`, config.Addr, c.kind))
+			db := harness.Open(t, config, proxy.Addr("a"))
+			result := harness.MustExec(t, db, "INSERT INTO orders (name) VALUES ('ann'), ('bob'), ('cid')")
+			affected, _ := result.RowsAffected()
+			id, _ := result.LastInsertId()
+			if affected != 3 || id != 1000 {
+				t.Errorf("affected %d, insert id %d; want 3 and 1000", affected, id)
+			}
+			harness.MustExec(t, db, "INSERT INTO shop.orders (id, name) VALUES (NULL, 'dan')")
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if want := [2][]uint64{{1000, 1002}, {41, 1001, 1003}}; !slices.Equal(m.shards[0], want[0]) || !slices.Equal(m.shards[1], want[1]) {
+				t.Errorf("the shards have %v, want %v; texts:\n%s", m.shards, want, strings.Join(m.seen, "\n"))
+			}
+		})
+	}
+}
