@@ -47,11 +47,11 @@ free_network() {
 }
 
 # addresses prints the last number of the host and the port of each address that the example's files name.
-addresses() { grep -hoE '127\.0\.0\.[0-9]+:[0-9]+' "$folder"/* | cut -d. -f4 | sort -u; }
+addresses() { grep -rhoE '127\.0\.0\.[0-9]+:[0-9]+' "$folder" | cut -d. -f4 | sort -u; }
 
-# here TEXT replaces the network in a text; there does the opposite with what is piped through it.
+# here TEXT replaces the network in a text; there does the opposite with what is piped through it, and takes away $work.
 here() { printf '%s' "${1//127.0.0./$net.}"; }
-there() { sed -u "s/${net//./\\.}\\./127.0.0./g"; }
+there() { sed -u "s/${net//./\\.}\\./127.0.0./g; s|$work/||g"; }
 
 # put FILE FOLDER copies a file of the example, for the network of this run.
 put() {
@@ -84,19 +84,26 @@ until_ok() {
 
 is_open() { (: >"/dev/tcp/${1/://}"); }
 
-# mariadb_server NAME ADDRESS [ARGUMENT ...] starts a MariaDB that keeps nothing behind, with the example's schema.sql.
+# mariadb_server NAME ADDRESS [ARGUMENT ...] starts a MariaDB that keeps nothing behind.
 mariadb_server() {
   local name=$1 address
   address=$(here "$2")
   shift 2
   mkdir -p "$work/$name"
   cp -r "$(empty_data)" "$work/$name/data"
-  [ ! -e "$folder/schema.sql" ] || put schema.sql "$name"
   run "$name" mariadbd --no-defaults "${as_root[@]}" --datadir="$work/$name/data" --socket="$work/$name/socket" \
     --bind-address="${address%:*}" --port="${address#*:}" --skip-name-resolve --innodb-log-file-size=8M \
     --innodb-buffer-pool-size=24M "$@"
   until_ok "$name" root "$name" -e "SELECT 1"
-  [ ! -e "$folder/schema.sql" ] || root "$name" <"$work/$name/schema.sql"
+}
+
+# schema FILE NAME ... has servers run a file of the example.
+schema() {
+  local name
+  for name in "${@:2}"; do
+    put "$1" "$name"
+    root "$name" <"$work/$name/$1"
+  done
 }
 
 as_root=()
@@ -157,12 +164,16 @@ ready() (
   [ "$answer" = 200 ]
 )
 
-# proxy NAME [HOST] starts idproxy, and waits until it is ready.
+# proxy NAME [HOST] starts idproxy with the example's idproxy.yaml.
 proxy() {
-  local name=$1
-  put_for "$name" "${2-127.0.0.1}"
-  HOST=$(<"$work/$name/host") run "$name" "$idproxy" serve --config "$work/$name/idproxy.yaml"
-  until_ok "$name" ready "${2-127.0.0.1}:9307"
+  put_for "$1" "${2-127.0.0.1}"
+  serve "$1" "${2-127.0.0.1}"
+}
+
+# serve NAME HOST starts the idproxy NAME with the configuration that it was given, and waits until it is ready.
+serve() {
+  HOST=$(<"$work/$1/host") run "$1" "$idproxy" serve --config "$work/$1/idproxy.yaml"
+  until_ok "$1" ready "$2:9307"
 }
 
 # haproxy_server ADDRESS starts HAProxy with the example's haproxy.cfg and waits until it has a server at the address.
@@ -184,7 +195,7 @@ sql() {
   local address=$1 statement
   shift
   for statement; do printf '%s> %s\n' "$address" "$statement"; done
-  client "$address" --table --force -e "$(printf '%s;\n' "$@")" 2>&1 | there
+  client "$address" --force --table -e "$(printf '%s;\n' "$@")" 2>&1 | there
 }
 
 # ask NAME ... runs a command of idproxy with the configuration of the proxy NAME, and shows it with what it prints.

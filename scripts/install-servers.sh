@@ -8,15 +8,21 @@
 #   mariadb118
 #             MariaDB 11.8 from Debian 13, unpacked into .tools/mariadb118 and run with its own C library, so that
 #             nothing of the system is touched
+#   spider    MariaDB's Spider engine from Debian, unpacked into .tools/mariadb/spider
 #   mysql     MySQL 9.7 from Debian unstable, in .tools/mysql97 the same way
 #   client    a command-line client, mysql or mariadb
 #   clients   client libraries of other languages: compilers and interpreters with Debian's packages for MySQL, and
 #             packages for Node.js, as integration/clients/node/package-lock.json has them, in .tools/clients
 #   browser   Chromium, and axe-core in .tools/browser, as integration/monitor/node/package-lock.json has it
 #   gcc       a C compiler, without which Go has no race detector
+#   icu       a C++ compiler and the library that Dolt is built with
 #   haproxy   for benchmarks
 #   sysbench  for benchmarks: a client that is libmariadb
+#   shells    fish, and completion for bash
 #   sandbox   strace, and systemd-analyze, which needs no systemd that runs
+#   bare      a Debian as small as debootstrap makes it, with systemd and MariaDB, packed in .tools/bare.tar; systemd-nspawn,
+#             which boots it
+#   site      mkdocs-material, which builds the site of all pages
 #   redis     Redis from Debian, without its system service
 #   prometheus
 #             promtool from Debian's package, unpacked into .tools/prometheus
@@ -64,6 +70,13 @@ install_mariadb() {
   version=$(dpkg-query -W -f '${Version}' mariadb-server-core)
   [ -e "$to/plugin/auth_ed25519.so" ] || take_from "mariadb-server=$version" usr/lib/mysql/plugin "$to/plugin"
   [ -e "$to/bin/mariadb-dump" ] || take_from "mariadb-client=$version" usr/bin "$to/bin"
+}
+
+# The engine is a plugin of Debian's server, and of its version.
+install_spider() {
+  install_mariadb
+  [ -e "$tools/mariadb/spider/ha_spider.so" ] ||
+    take_from "mariadb-plugin-spider=$(dpkg-query -W -f '${Version}' mariadb-server-core)" usr/lib/mysql/plugin "$tools/mariadb/spider"
 }
 
 # take_from PACKAGE FOLDER TO unpacks one folder of a package that is not installed.
@@ -179,8 +192,28 @@ install_node_packages() {
 install_client() { has mysql || has mariadb || apt_install mariadb-client-core; }
 install_gcc() { has gcc || apt_install gcc libc6-dev; }
 install_haproxy() { has haproxy || apt_install haproxy; }
+install_icu() { dpkg -s libicu-dev g++ >/dev/null 2>&1 || apt_install libicu-dev g++; }
 install_sysbench() { has sysbench || apt_install sysbench; }
+install_shells() { { has fish && installed bash-completion; } || apt_install fish bash-completion; }
+install_site() { { has mkdocs && [ -d /usr/share/mkdocs/themes/material ]; } || apt_install mkdocs mkdocs-material; }
 install_sandbox() { has strace systemd-analyze || apt_install strace systemd; }
+
+install_bare() {
+  has debootstrap systemd-nspawn || apt_install debootstrap systemd-container
+  local root=$tools/bare.new suite began=$SECONDS
+  [ ! -e "$tools/bare.tar" ] || return 0
+  suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  as_root rm -rf "$root"
+  { as_root debootstrap --variant=minbase --include=systemd,systemd-sysv "$suite" "$root" "$(debian_archive)" &&
+    say "debootstrap took $((SECONDS - began)) s" &&
+    as_root systemd-nspawn -q --register=no --keep-unit -D "$root" --pipe env DEBIAN_FRONTEND=noninteractive \
+      apt-get -q -y install --no-install-recommends mariadb-server &&
+    as_root tar -C "$root" --exclude=./var/cache/apt -cf "$tools/bare.tar.new" .; } >"$tools/apt.log" 2>&1 </dev/null ||
+    { tail -n 15 "$tools/apt.log" >&2; die "could not make a bare Debian"; }
+  as_root rm -rf "$root"
+  mv "$tools/bare.tar.new" "$tools/bare.tar"
+  say "a bare Debian with MariaDB took $((SECONDS - began)) s"
+}
 
 # The program is in redis-tools under another name, by which it tells what to be; the package redis-server adds the service.
 install_redis() {
@@ -208,14 +241,14 @@ install_prometheus() {
   [ -x "$tools/prometheus/promtool" ] || take_from prometheus usr/bin "$tools/prometheus"
 }
 
-[ $# -gt 0 ] || { sed -n '2,25s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,34s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
 for what; do
   case $what in
-  mariadb | mariadb118 | mysql | client | clients | browser | gcc | haproxy | sysbench | sandbox | redis | etcd | zookeeper | prometheus) "install_$what" ;;
+  mariadb | mariadb118 | spider | mysql | client | clients | browser | gcc | icu | haproxy | sysbench | sandbox | shells | bare | site | redis | etcd | zookeeper | prometheus) "install_$what" ;;
   *) die "unknown: $what" ;;
   esac
 done

@@ -7,6 +7,7 @@ export IDPROXY_PASSWORD=secret ORDER_TOKEN=0123456789abcdef
 
 mariadb_server db0 127.0.0.10:3306
 mariadb_server db1 127.0.0.11:3306
+schema schema.sql db0 db1
 etcd_server 127.0.0.20
 proxy a 127.0.0.1; a=$pid
 proxy b 127.0.0.2

@@ -7,6 +7,7 @@ export IDPROXY_PASSWORD=secret
 
 mariadb_server db0 127.0.0.10:3306 --innodb-flush-log-at-trx-commit=1 --sync-binlog=1
 mariadb_server db1 127.0.0.11:3306
+schema schema.sql db0 db1
 proxy a 127.0.0.1; a=$pid
 proxy b 127.0.0.2; b=$pid
 haproxy_server 127.0.0.3:3307

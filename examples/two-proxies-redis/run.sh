@@ -6,6 +6,7 @@ example "$@"
 
 mariadb_server db0 127.0.0.10:3306
 mariadb_server db1 127.0.0.11:3306
+schema schema.sql db0 db1
 redis_server 127.0.0.20:6379
 
 say "Worker numbers 0 to 15, once, before the first idproxy starts."

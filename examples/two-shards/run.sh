@@ -6,6 +6,7 @@ example "$@"
 
 mariadb_server db0 127.0.0.10:3306
 mariadb_server db1 127.0.0.11:3306
+schema schema.sql db0 db1
 
 say "A row with id 500 is on shard 1 before idproxy comes."
 root db1 -e "INSERT INTO shop.orders VALUES (500, 'old')"

@@ -37,6 +37,10 @@ var examples = []example{
 		unique(), failed(0), ascending("SELECT LAST_INSERT_ID()", "|                1 |", "|                9 |"),
 	}},
 	{name: "two-proxies-redis", checks: []check{unique(), failed(8)}},
+	{name: "spider"},
+	{name: "genes"},
+	{name: "read-write"},
+	{name: "kubernetes"},
 }
 
 // TestExamples runs the first example, and all of them in a wide run, two at a time.
