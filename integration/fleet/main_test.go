@@ -1,0 +1,9 @@
+package fleet
+
+import (
+	"testing"
+
+	"idproxy/integration/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -1,0 +1,138 @@
+package fleet
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+)
+
+// shards are schemas of a few servers. Each has a user of its own, who sees nothing else, and a
+// socket of its own, so that to an idproxy each is a server.
+type shards struct {
+	dir     string
+	servers []*servers.Server
+	tables  int
+	n       int
+	first   int // that the fleet began with
+}
+
+// newShards makes the shards of a fleet.
+func newShards(t *testing.T, s size) *shards {
+	t.Helper()
+	all := &shards{dir: shortDir(t), tables: s.tables, first: s.shards}
+	for range s.servers {
+		all.servers = append(all.servers, harness.StartServer(t, servers.MariaDB, servers.Options{Args: []string{
+			"--max-connections=6000", "--performance-schema=OFF", "--table-open-cache=2000", "--thread-cache-size=256",
+		}}))
+	}
+	for range s.shards {
+		all.add(t)
+	}
+	return all
+}
+
+// shortDir is a folder whose name leaves room for the names of sockets, which have 107 bytes.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fleet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// columns have no unique key: an id that comes twice shall be seen, not refused.
+const columns = "(id BIGINT NOT NULL, a INT, KEY (id)) ENGINE=MyISAM"
+
+// name is that of a table.
+func name(table int) string { return fmt.Sprintf("t%03d", table) }
+
+// names are those of all tables.
+func (s *shards) names() (all []string) {
+	for table := range s.tables {
+		all = append(all, name(table))
+	}
+	return all
+}
+
+func (s *shards) server(shard int) *servers.Server { return s.servers[shard%len(s.servers)] }
+
+func (s *shards) socket(shard int) string {
+	return filepath.Join(s.dir, fmt.Sprintf("shard%02d.sock", shard))
+}
+
+// add makes one more shard.
+func (s *shards) add(t *testing.T) {
+	t.Helper()
+	shard := s.n
+	if err := os.Symlink(s.server(shard).Socket, s.socket(shard)); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "CREATE DATABASE s%02d; CREATE USER u%02[1]d@'%%' IDENTIFIED BY 'app'; GRANT ALL ON s%02[1]d.* TO u%02[1]d@'%%'", shard)
+	for table := range s.tables {
+		fmt.Fprintf(&text, "; CREATE TABLE s%02d.%s "+columns, shard, name(table))
+	}
+	exec(t, s.server(shard), text.String())
+	s.n++
+}
+
+func exec(t *testing.T, s *servers.Server, text string) {
+	t.Helper()
+	c := s.Config("")
+	c.MultiStatements = true
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	if _, err := db.Exec(text); err != nil {
+		t.Fatalf("%.100s: %v", text, err)
+	}
+}
+
+// twice counts the rows of tables, and those whose id another row of the table has on any shard.
+func (s *shards) twice(t *testing.T, tables []string) (rows, repeated int) {
+	t.Helper()
+	var dbs []*sql.DB
+	for _, server := range s.servers {
+		dbs = append(dbs, harness.Open(t, server.Config(""), ""))
+	}
+	for _, table := range tables {
+		seen := map[uint64]bool{}
+		for i, db := range dbs {
+			var selects []string
+			for shard := i; shard < s.n; shard += len(dbs) {
+				selects = append(selects, fmt.Sprintf("SELECT id FROM s%02d.%s", shard, table))
+			}
+			found, err := db.Query(strings.Join(selects, " UNION ALL "))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for found.Next() {
+				var id uint64
+				if err := found.Scan(&id); err != nil {
+					t.Fatal(err)
+				}
+				if rows++; seen[id] {
+					repeated++
+				}
+				seen[id] = true
+			}
+			if err := found.Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return rows, repeated
+}
