@@ -32,12 +32,13 @@ type goPackage struct {
 // arrows are the imports that a package may have inside the module; a name ending in / stands for
 // all below it. What is not here may import nothing. Only cmd and tests know config.
 var arrows = map[string][]string{
-	"cmd/idproxy":         {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "cmd/idproxy/initial", "cmd/idproxy/top", "config", "monitor"},
+	"cmd/idproxy":         {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "cmd/idproxy/initial", "cmd/idproxy/migrate", "cmd/idproxy/top", "config", "monitor"},
 	"cmd/idproxy/top":     {"monitor"},
-	"cmd/idproxy/initial": {"cmd/idproxy/upstream", "config", "pattern", "rule"},
+	"cmd/idproxy/migrate": {"cmd/idproxy/store", "cmd/idproxy/switches", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "monitor", "pattern", "rule"},
+	"cmd/idproxy/initial": {"cmd/idproxy/migrate", "cmd/idproxy/upstream", "config", "pattern", "rule"},
 	"cmd/idproxy/admin":   {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
-		"cmd/idproxy/admin", "cmd/idproxy/handover", "cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
+		"cmd/idproxy/admin", "cmd/idproxy/handover", "cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/switches", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
 		"config", "idsource", "idsource/access", "idsource/httpapi", "idsource/resp", "inside", "monitor", "proxy", "proxy/choice", "proxy/dial", "proxy/limit", "proxy/stats", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/check": {
@@ -56,6 +57,7 @@ var arrows = map[string][]string{
 	"cmd/idproxy/handover":  {"proxy"},
 	"cmd/idproxy/ruleset":   {"config", "rule"},
 	"cmd/idproxy/store":     {"cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
+	"cmd/idproxy/switches":  {"idsource"},
 	"cmd/idproxy/tlsconfig": {"config"},
 	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "proxy/", "rule", "rewriter"},
 	"config":                {"pattern"},

@@ -1,0 +1,9 @@
+package pages
+
+import (
+	"testing"
+
+	"idproxy/integration/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

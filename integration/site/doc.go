@@ -1,0 +1,2 @@
+// Package site builds the site of all pages and looks for links in it that lead nowhere.
+package site
