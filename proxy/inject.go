@@ -110,6 +110,12 @@ func (s command) decide() error {
 			}
 			continue
 		}
+		if shown, done, err := s.showLastID(); shown || err != nil {
+			if done || err != nil {
+				return err
+			}
+			continue
+		}
 		live := s.l.srv.live.Load()
 		err := s.decided()
 		s.report(&s.st.Found)

@@ -61,6 +61,9 @@ func FuzzScanner(f *testing.F) {
 			if again := Split(nil, one, m); len(again) > 1 {
 				t.Fatalf("%q is one statement of %q, and several alone: %+v", one, text, again)
 			}
+			if q, ok := ReadLastIDQuery(one); ok && (q.Column == "" || !MentionsLastID(one)) {
+				t.Fatalf("%q reads the last insert id as %+v", one, q)
+			}
 			h, _ := ReadHead(one, m)
 			if h2, more := ReadHead(text[s.Start:], m); !more && h2.Kind != h.Kind {
 				t.Fatalf("%q reads as kind %d, with what follows as %d", one, h.Kind, h2.Kind)

@@ -48,11 +48,15 @@ var forms = []form{
 	{name: "a key that is there", text: "INSERT INTO %s (name) VALUES ('ann')"},
 }
 
-// outcome is what a client sees of a form: ids count from the first that was generated, as 1st.
+// outcome is what a client sees of a form: ids count from the first that was generated, new0. That of the
+// statement before is before.
 func (f form) outcome(t *testing.T, db *sql.DB, table string, first int64) string {
 	t.Helper()
 	seen := func(id int64) string {
-		if id >= first && id != explicit {
+		switch {
+		case id == first-1:
+			return "before"
+		case id >= first && id != explicit:
 			return fmt.Sprintf("new%d", id-first)
 		}
 		return fmt.Sprint(id)
@@ -68,6 +72,11 @@ func (f form) outcome(t *testing.T, db *sql.DB, table string, first int64) strin
 		id, _ := result.LastInsertId()
 		fmt.Fprintf(&b, "affected %d, insert id %s", affected, seen(id))
 	}
+	var last int64
+	if err := db.QueryRow("SELECT LAST_INSERT_ID()").Scan(&last); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&b, ", LAST_INSERT_ID() %s", seen(last))
 	rows, err := db.Query("SELECT id, name FROM " + table + " ORDER BY id")
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +162,8 @@ sources: {ids: {segment: {start: 1000}}}
 rules: [{table: shop.plain, column: id, source: ids}]
 `, server.Addr, kind))
 	through := harness.Open(t, server, proxy.Addr("a"))
+	db.SetMaxOpenConns(1)
+	through.SetMaxOpenConns(1)
 	for _, f := range forms {
 		for _, table := range []string{"native", "plain"} {
 			harness.MustExec(t, db, "DELETE FROM "+table)
@@ -195,8 +206,8 @@ func TestGoMySQLServer(t *testing.T) {
 
 // ofGoMySQLServer are the forms of which a client sees something else than natively, there and in Dolt.
 var ofGoMySQLServer = map[string]string{
-	"IGNORE, the first row is there":            "affected 1, insert id new1: 1 ann new1 bob",
-	"ON DUPLICATE KEY UPDATE, the row is there": "affected 2, insert id 0: 1 eve", // natively that of the row before
-	"REPLACE":           "affected 2, insert id new0: new0 ann", // natively the same
-	"INSERT ... SELECT": "error 1235: 1 ann",
+	"IGNORE, the first row is there":            "affected 1, insert id new1, LAST_INSERT_ID() new1: 1 ann new1 bob",
+	"ON DUPLICATE KEY UPDATE, the row is there": "affected 2, insert id 0, LAST_INSERT_ID() before: 1 eve", // natively the insert id is that of the row before
+	"REPLACE":           "affected 2, insert id new0, LAST_INSERT_ID() new0: new0 ann", // natively the same
+	"INSERT ... SELECT": "error 1235, LAST_INSERT_ID() before: 1 ann",
 }

@@ -1,6 +1,8 @@
 package foreign
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -25,6 +27,7 @@ type middleware struct {
 	mu     sync.Mutex
 	shards [2][]uint64
 	seen   []string // texts
+	drops  bool     // it drops rows of the second shard, and says nothing
 }
 
 func startMiddleware(t *testing.T, version string) (*middleware, *mysql.Config) {
@@ -65,7 +68,7 @@ func startMiddleware(t *testing.T, version string) (*middleware, *mysql.Config) 
 }
 
 var (
-	anInsert = regexp.MustCompile("(?i)^INSERT (?:INTO )?(?:shop\\.)?orders ?\\(([a-z, `]*)\\) VALUES (.*)$")
+	anInsert = regexp.MustCompile("(?i)^(?:INSERT|REPLACE) (?:IGNORE )?INTO (?:shop\\.)?orders ?\\(([a-z, `]*)\\) VALUES (.*?)(?: ON DUPLICATE .*)?$")
 	aRow     = regexp.MustCompile(`\(([^,()]*(?:\([^)]*\)[^,()]*)*),([^,()]*)\)`)
 	aTable   = regexp.MustCompile("^SELECT \\* FROM `shop`\\.`orders` LIMIT 0$")
 	aMax     = regexp.MustCompile("^SELECT MAX\\(`id`\\) FROM `shop`\\.`orders`$")
@@ -140,7 +143,7 @@ func (m *middleware) insert(columns, values string) (*gomysql.Result, error) {
 		if at == 0 {
 			return nil, gomysql.NewError(gomysql.ER_UNKNOWN_ERROR, "the shard key is not there")
 		}
-		if id, err := strconv.ParseUint(strings.TrimSpace(row[at]), 10, 64); err == nil {
+		if id, err := strconv.ParseUint(strings.TrimSpace(row[at]), 10, 64); err == nil && !(m.drops && id%2 == 1) {
 			m.shards[id%2] = append(m.shards[id%2], id)
 			stored++
 		}
@@ -181,6 +184,20 @@ func (m *middleware) HandleOtherCommand(cmd byte, _ []byte) error {
 	return gomysql.NewError(gomysql.ER_UNKNOWN_ERROR, fmt.Sprintf("command %d", cmd))
 }
 
+// startBefore starts idproxy in front of a middleware, and connects to it.
+func startBefore(t *testing.T, config *mysql.Config, kind string) *sql.DB {
+	t.Helper()
+	proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, upstream_kind: %s}]
+sources: {ids: {segment: {start: 1000}}}
+rules:
+  - {table: shop.orders, column: id, source: ids}
+`, config.Addr, kind))
+	db := harness.Open(t, config, proxy.Addr("a"))
+	db.SetMaxOpenConns(1)
+	return db
+}
+
 // TestMiddleware: a middleware is known by its greeting, by what it does not say of a prepared
 // statement, or because the configuration says it. It gets plain numbers.
 func TestMiddleware(t *testing.T) {
@@ -191,13 +208,7 @@ func TestMiddleware(t *testing.T) {
 			t.Parallel()
 			m, config := startMiddleware(t, c.version)
 			m.shards[1] = []uint64{41}
-			proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, upstream_kind: %s}]
-sources: {ids: {segment: {start: 1000}}}
-rules:
-  - {table: shop.orders, column: id, source: ids}
-`, config.Addr, c.kind))
-			db := harness.Open(t, config, proxy.Addr("a"))
+			db := startBefore(t, config, c.kind)
 			result := harness.MustExec(t, db, "INSERT INTO orders (name) VALUES ('ann'), ('bob'), ('cid')")
 			affected, _ := result.RowsAffected()
 			id, _ := result.LastInsertId()
@@ -212,4 +223,73 @@ rules:
 			}
 		})
 	}
+}
+
+// TestMiddlewareForms: what a middleware gets of each form, and what the client sees of it. A
+// middleware does not know LAST_INSERT_ID(): idproxy answers.
+func TestMiddlewareForms(t *testing.T) {
+	t.Parallel()
+	m, config := startMiddleware(t, "5.7.25-gaea")
+	db := startBefore(t, config, "auto")
+	next := uint64(1000)
+	for _, f := range []struct {
+		form    string
+		text    string // what gets there, with the ids $1 and $2
+		args    []any
+		ids     uint64
+		refused uint16
+	}{
+		{form: "INSERT INTO orders (name) VALUES ('bob')", text: "INSERT INTO orders (name,`id`) VALUES ('bob',$1)", ids: 1},
+		{form: "INSERT INTO orders (name) VALUES ('bob'), ('cid')", text: "INSERT INTO orders (name,`id`) VALUES ('bob',$1), ('cid',$2)", ids: 2},
+		{form: "INSERT INTO orders (id, name) VALUES (NULL, 'bob')", text: "INSERT INTO orders (id, name) VALUES ($1, 'bob')", ids: 1},
+		{form: "INSERT INTO orders (id, name) VALUES (0, 'bob')", text: "INSERT INTO orders (id, name) VALUES ($1, 'bob')", ids: 1},
+		{form: "INSERT INTO orders (id, name) VALUES (DEFAULT, 'bob')", text: "INSERT INTO orders (id, name) VALUES ($1, 'bob')", ids: 1},
+		{form: "INSERT INTO orders (name) VALUES (?), (?)", args: []any{"bob", "cid"}, text: "INSERT INTO orders (name,`id`) VALUES ('bob',$1), ('cid',$2)", ids: 2},
+		{form: "REPLACE INTO orders (name) VALUES ('bob')", text: "REPLACE INTO orders (name,`id`) VALUES ('bob',$1)", ids: 1},
+		{form: "INSERT IGNORE INTO orders (name) VALUES ('bob')", text: "INSERT IGNORE INTO orders (name,`id`) VALUES ('bob',$1)", ids: 1},
+		{
+			form: "INSERT INTO orders (name) VALUES ('bob') ON DUPLICATE KEY UPDATE name = 'eve'",
+			text: "INSERT INTO orders (name,`id`) VALUES ('bob',$1) ON DUPLICATE KEY UPDATE name = 'eve'", ids: 1,
+		},
+		{form: "INSERT INTO orders (name) SELECT 'bob'", refused: gomysql.ER_NOT_SUPPORTED_YET},
+	} {
+		result, err := db.Exec(f.form, f.args...)
+		if f.refused != 0 {
+			if is, ok := errors.AsType[*mysql.MySQLError](err); !ok || is.Number != f.refused {
+				t.Errorf("%s: %v; want error %d", f.form, err, f.refused)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", f.form, err)
+			continue
+		}
+		id, _ := result.LastInsertId()
+		var last uint64
+		if err := db.QueryRow("SELECT LAST_INSERT_ID() AS id FROM DUAL").Scan(&last); err != nil || last != next || uint64(id) != next {
+			t.Errorf("%s: insert id %d, LAST_INSERT_ID() is %d, %v; want %d", f.form, id, last, err, next)
+		}
+		want := strings.NewReplacer("$1", fmt.Sprint(next), "$2", fmt.Sprint(next+1)).Replace(f.text)
+		m.mu.Lock()
+		if got := m.seen[len(m.seen)-1]; got != want {
+			t.Errorf("%s gets there as\n%s, want\n%s", f.form, got, want)
+		}
+		m.mu.Unlock()
+		next += f.ids
+	}
+}
+
+// TestMiddlewareDropsRows: a middleware that stores fewer rows than it was sent, and says nothing, is
+// not believed.
+func TestMiddlewareDropsRows(t *testing.T) {
+	t.Parallel()
+	m, config := startMiddleware(t, "5.7.25-gaea")
+	db := startBefore(t, config, "auto")
+	m.drops = true
+	_, err := db.Exec("INSERT INTO orders (name) VALUES ('ann'), ('bob'), ('cid')")
+	if is, ok := errors.AsType[*mysql.MySQLError](err); !ok || is.Number != 1105 || !strings.Contains(is.Message, "stored 2 of 3 rows") {
+		t.Errorf("%v; want error 1105", err)
+	}
+	m.drops = false
+	harness.MustExec(t, db, "INSERT INTO orders (name) VALUES ('dan')") // the session goes on
 }

@@ -9,8 +9,9 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// TestPacket is last_insert_id: packet. The OK packet shows the first new id; the server is sent no
-// LAST_INSERT_ID(expr), and the function stays what it was.
+// TestPacket is last_insert_id: packet. The OK packet shows the first new id, and so does a SELECT of
+// LAST_INSERT_ID(), which is answered here. The server is sent no LAST_INSERT_ID(expr), and there the
+// function stays what it was.
 func TestPacket(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -46,8 +47,11 @@ rules: [{table: %s.t, column: id, source: ids, last_insert_id: packet}]
 					t.Errorf("%s: insert id %d, want %d", st.sql, got, want)
 				}
 			}
-			if got := s.Value(t, "SELECT LAST_INSERT_ID()"); got != "0" {
-				t.Errorf("LAST_INSERT_ID() is %s, want what the server makes of it", got)
+			if got, want := s.Value(t, "SELECT LAST_INSERT_ID()"), fmt.Sprint(next-1); got != want {
+				t.Errorf("LAST_INSERT_ID() is %s, want %s", got, want)
+			}
+			if got := s.Value(t, "SELECT LAST_INSERT_ID()+0"); got != "0" {
+				t.Errorf("LAST_INSERT_ID() of the server is %s, want what it makes of it", got)
 			}
 			if got := s.Value(t, "SELECT COUNT(*) FROM t WHERE id = 0 OR a IS NULL"); got != "0" {
 				t.Errorf("%s rows without id", got)

@@ -69,11 +69,11 @@ func (c *Conversation) SendBehind(p Pending, reads, changes bool) (first Prelude
 	defer c.mu.Unlock()
 	c.kept = nil
 	id := c.state.LastID
-	if reads && id.Owed {
+	if reads && id.Owed && !id.Here {
 		first.Pays, first.Value = true, id.Value
 		c.sendLocked(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenPay}})
 	}
-	if first.Asks = changes && (!id.Known || c.pending.Len > 0 && !reads); first.Asks {
+	if first.Asks = changes && !id.Here && (!id.Known || c.pending.Len > 0 && !reads); first.Asks {
 		c.sendLocked(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenLastID, Answer: &Answer{}}})
 	}
 	c.sendLocked(p)
@@ -259,6 +259,31 @@ func (c *Conversation) mayOwe() bool {
 		}
 	}
 	return c.state.LastID.Owed
+}
+
+// MayOwe is mayOwe for who does not hold the lock.
+func (c *Conversation) MayOwe() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mayOwe()
+}
+
+// LastIDHere returns what LAST_INSERT_ID() natively is where the server was not told, and the session's
+// status flags for a reply that says so.
+func (c *Conversation) LastIDHere() (value uint64, status uint16, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &c.state
+	if s.InTrans {
+		status |= mysql.SERVER_STATUS_IN_TRANS
+	}
+	if !s.Manual {
+		status |= mysql.SERVER_STATUS_AUTOCOMMIT
+	}
+	if s.Mode.NoBackslashEscapes {
+		status |= mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED
+	}
+	return s.LastID.Value, status, s.LastID.Here
 }
 
 // MayTurn reports whether what is pending may change whether the server splits texts.

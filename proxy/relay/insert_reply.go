@@ -108,6 +108,9 @@ func (r *InsertReply) ok(m reply, result int, ok wire.OK, payload []byte) (v rul
 	if e == nil {
 		return v
 	}
+	if e.drops(&ok) {
+		return ruling{patched: clienterr.Payload(e.errDropped(ok.AffectedRows)), used: len(payload), failed: mysql.ER_UNKNOWN_ERROR}
+	}
 	was := e.Succeeded(&ok, payload)
 	if was.Ask != AskNothing {
 		v = r.withhold(&Withheld{Expect: e, Ask: was.Ask, Warnings: ok.Warnings > 0})

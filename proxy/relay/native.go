@@ -30,7 +30,7 @@ type Expect struct {
 	Unnamed   bool // an updated row is not named in LAST_INSERT_ID()
 	FoundRows bool // CLIENT_FOUND_ROWS: rows found and left as they were count as affected
 	Returning bool // the rows come back, and no OK packet with an insert id
-	Packet    bool // last_insert_id: packet: LAST_INSERT_ID() is not looked after
+	Packet    bool // last_insert_id: packet: the server is not told what LAST_INSERT_ID() is
 	selected  bool // the rows come from a query: rows is how many it was to give
 	Askable   bool // AskStored can be asked
 	// For the client that loses its server:
@@ -87,10 +87,10 @@ const (
 // Failed is what an ERR leaves behind.
 func (e *Expect) Failed() LastEffect {
 	switch {
-	case e.Packet:
-		return LastUnknown
 	case e.Form == FormElsewhere:
 		return LastUnknown
+	case e.Packet && e.Form != FormOwnUpdate: // the server's is as it was
+		return LastKept
 	case e.selected && e.Form != FormOwnUpdate: // the rows were counted in it
 		return lastMustStay
 	case e.Form == FormInline && e.Generated > 0, e.Form == FormUpdate:
@@ -127,8 +127,17 @@ func (e *Expect) Succeeded(ok *wire.OK, payload []byte) native {
 	default:
 		n = e.inserted(ok)
 	}
-	if e.Packet {
-		n.Last = LastUnknown
+	return e.untold(n)
+}
+
+// untold is n where the server is not told what LAST_INSERT_ID() natively is.
+func (e *Expect) untold(n native) native {
+	switch {
+	case !e.Packet:
+	case n.Last == LastIs, n.Last == lastMustBe:
+		n.Last = lastHere
+	case n.Last == lastMustStay:
+		n.Last = LastKept
 	}
 	return n
 }
@@ -303,16 +312,15 @@ func (e *Expect) Answered(ask question, ok *wire.OK, id *uint64) native {
 	default:
 		n = e.Left(*id)
 	}
-	if e.Packet {
-		n.Last = LastUnknown
-	}
-	return n
+	return e.untold(n)
 }
 
 // Returned is what rows that came back say, of which there are n.
-func (e *Expect) Returned(n int) native {
+func (e *Expect) Returned(n int) native { return e.untold(e.returned(n)) }
+
+func (e *Expect) returned(n int) native {
 	switch {
-	case e.Packet, e.Form == FormElsewhere:
+	case e.Form == FormElsewhere:
 		return native{Last: LastUnknown}
 	case e.Form == FormDelayed:
 		return native{Last: LastKept}
@@ -349,17 +357,34 @@ func (e *Expect) Selects(plan *rewriter.Plan, n *rewriter.Numbers) {
 // send it again.
 func ErrLost(inserts []Expect) *mysql.MyError {
 	msg := "Lost connection to MySQL server during query"
-	for _, e := range inserts {
-		if e.Generated > 0 {
-			msg += fmt.Sprintf("; ids %d to %d were assigned in %s: look them up before you retry", e.First, e.Last, e.Table)
-		}
-		for i, a := range e.Others {
-			if i == 0 && e.Generated == 0 {
-				msg += fmt.Sprintf("; ids %s to %s were assigned in %s: look them up before you retry", a.text(a.First), a.text(a.Last), e.Table)
-				continue
-			}
-			msg += fmt.Sprintf("; its column %s got %s to %s", a.Column, a.text(a.First), a.text(a.Last))
-		}
+	for i := range inserts {
+		msg += inserts[i].assigned()
 	}
 	return clienterr.New(mysql.ER_NET_READ_ERROR, "08S01", "%s", msg)
+}
+
+// assigned names the ids that the statement was given.
+func (e *Expect) assigned() (msg string) {
+	if e.Generated > 0 {
+		msg = fmt.Sprintf("; ids %d to %d were assigned in %s: look them up before you retry", e.First, e.Last, e.Table)
+	}
+	for i, a := range e.Others {
+		if i == 0 && e.Generated == 0 {
+			msg += fmt.Sprintf("; ids %s to %s were assigned in %s: look them up before you retry", a.text(a.First), a.text(a.Last), e.Table)
+			continue
+		}
+		msg += fmt.Sprintf("; its column %s got %s to %s", a.Column, a.text(a.First), a.text(a.Last))
+	}
+	return msg
+}
+
+// errDropped says that a server counts fewer rows than it was sent, and names no error. Gaea does so with
+// rows whose shard it does not find.
+func (e *Expect) errDropped(stored uint64) *mysql.MyError {
+	return clienterr.New(mysql.ER_UNKNOWN_ERROR, "HY000", "the server stored %d of %d rows of an INSERT into %s, and says nothing of the others%s", stored, e.Rows, e.Table, e.assigned())
+}
+
+// drops reports whether an OK packet counts fewer rows than were sent, where all must go in.
+func (e *Expect) drops(ok *wire.OK) bool {
+	return e.Packet && e.Form == FormPlain && ok.AffectedRows < uint64(e.Rows) && ok.Status&mysql.SERVER_MORE_RESULTS_EXISTS == 0
 }

@@ -35,7 +35,8 @@ func TestNative(t *testing.T) {
 		{name: "explicit", e: own(FormInline, 1), affected: 1, want: native{InsertID: 600}},
 		{name: "explicit, not known", e: Expect{Form: FormIgnore, Rows: 1}, affected: 1, insertID: 12, want: native{InsertID: 12}},
 		{name: "plain", e: gen(FormPlain, 2), affected: 2, want: native{InsertID: 77, Last: lastMustBe, LastID: 77}},
-		{name: "packet", e: packet(gen(FormPlain, 2)), affected: 2, want: native{InsertID: 77, Last: LastUnknown, LastID: 77}},
+		{name: "packet", e: packet(gen(FormPlain, 2)), affected: 2, want: native{InsertID: 77, Last: lastHere, LastID: 77}},
+		{name: "packet, ODKU, updated", e: packet(unnamed(gen(FormUpdate, 1))), affected: 2, want: native{Last: LastKept}},
 		{name: "delayed", e: gen(FormDelayed, 2), affected: 2, insertID: 78, want: native{}},
 		{name: "delayed, explicit", e: own(FormDelayed, 2), affected: 2, want: native{InsertID: 600}},
 
@@ -109,7 +110,7 @@ func TestNativeAnswered(t *testing.T) {
 		{"ODKU, the last row brought its id", mixed, AskStored, &sixHundred, 3, native{InsertID: 600, Last: lastMustStay}},
 		{"ODKU, some found and left", found, AskStored, nil, 4, native{InsertID: 50, Last: lastMustStay}},
 		{"own ODKU, the last row brought its id", own, AskStored, &sixHundred, 3, native{InsertID: 50, Last: LastUnknown}},
-		{"packet", packet, AskStored, &seventyEight, 5, native{InsertID: 78, Last: LastUnknown, LastID: 78}},
+		{"packet", packet, AskStored, &seventyEight, 5, native{InsertID: 78, Last: lastHere, LastID: 78}},
 	}
 	for _, tt := range tests {
 		ok := wire.OK{AffectedRows: tt.affected, InsertID: 50}
@@ -130,7 +131,9 @@ func TestNativeFailed(t *testing.T) {
 		{Expect{Form: FormIgnore, Generated: 1}, LastKept},
 		{Expect{Form: FormUpdate}, lastMustStay},
 		{Expect{Form: FormOwnUpdate}, LastUnknown},
-		{Expect{Form: FormPlain, Generated: 1, Packet: true}, LastUnknown},
+		{Expect{Form: FormPlain, Generated: 1, Packet: true}, LastKept},
+		{Expect{Form: FormUpdate, Generated: 1, Packet: true}, LastKept},
+		{Expect{Form: FormOwnUpdate, Generated: 1, Packet: true}, LastUnknown},
 	} {
 		if got := tt.e.Failed(); got != tt.want {
 			t.Errorf("%+v: %d; want %d", tt.e, got, tt.want)

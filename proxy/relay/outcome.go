@@ -162,7 +162,7 @@ func (s *State) applyLastID(p *Pending, o outcome) {
 		}
 		return
 	}
-	if id.Owed && o.insertID == 0 {
+	if id.Owed && o.insertID == 0 && (!id.Here || p.Touch&TouchLastID == 0) {
 		return // nothing was paid, for the command read diagnostics, and it set no id that shows
 	}
 	if p.Touch&TouchLastID != 0 ||

@@ -17,9 +17,10 @@ import (
 type Prepared struct {
 	Number uint32 // the server's; 0: its reply has not come
 	Own    *OwnText
-	Touch  Touch // what an execution may change
-	Reads  bool  // LAST_INSERT_ID() must be right before an execution
-	Unseen bool  // an execution may write to tables out of sight
+	Touch  Touch                 // what an execution may change
+	Reads  bool                  // LAST_INSERT_ID() must be right before an execution
+	LastID *rewriter.LastIDQuery // nil: it is something else
+	Unseen bool                  // an execution may write to tables out of sight
 	// target is the table of an INSERT; book are the rules that it was prepared by.
 	target rewriter.Name
 	Book   *rule.List
@@ -106,6 +107,9 @@ func NewPrepared(head rewriter.Head, sql []byte, whole bool) *Prepared {
 	e.Reads = !whole || !rewriter.MentionsDiagnostics(sql) && (runs || rewriter.MentionsLastID(sql) || head.HidesLastID())
 	if e.Touch == 0 && !e.Reads {
 		return nil
+	}
+	if q, ok := rewriter.ReadLastIDQuery(sql); ok && whole {
+		e.LastID = &q
 	}
 	return e
 }

@@ -204,6 +204,9 @@ func (m *Replies) packet(in []byte, i int) (next int, ok bool) {
 	m.cont = n == wire.MaxPayload
 	v := m.judge(payload, n)
 	m.fate = max(m.fate, v.fate)
+	if v.failed != 0 {
+		m.end.failed, m.end.Code = true, v.failed
+	}
 	if m.cur.Watcher != nil {
 		if rows := m.cur.Watcher.released(); rows != nil {
 			m.out = append(append(m.out, in[m.from:i]...), rows...)

@@ -65,6 +65,9 @@ type LastID struct {
 	// INSERT with generated ids failed. It is paid with SET last_insert_id=value
 	// just before a statement that can read it.
 	Owed bool
+	// Here: it is owed for good. The rule of the INSERT says last_insert_id: packet, so the server is not told,
+	// and a SELECT of the value is answered here.
+	Here bool
 }
 
 // LastEffect is what a statement made of LAST_INSERT_ID(), natively and on the
@@ -76,6 +79,7 @@ const (
 	LastIs                         // another one, in both
 	lastMustBe                     // another one natively; the server has the one from before
 	lastMustStay                   // the value from before natively; the server may have another
+	lastHere                       // another one natively, which the server is not told
 	LastUnknown                    // what the server has is native, and not known here
 )
 
@@ -88,6 +92,8 @@ func (id *LastID) settle(effect LastEffect, value uint64) {
 		*id = LastID{Value: value, Known: true, Owed: true}
 	case lastMustStay:
 		id.Owed = id.Known
+	case lastHere:
+		*id = LastID{Value: value, Known: true, Owed: true, Here: true}
 	case LastUnknown:
 		*id = LastID{}
 	}

@@ -80,6 +80,7 @@ type ruling struct {
 	fate    fate
 	patched []byte
 	used    int
+	failed  uint16 // the error that stands in place of an OK; 0: none does
 }
 
 // passes is embedded by watchers for what they let pass.

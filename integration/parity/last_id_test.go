@@ -1,0 +1,93 @@
+package parity
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"idproxy/integration/harness"
+	"idproxy/integration/replay"
+	"idproxy/integration/servers"
+)
+
+// lastIDTexts read LAST_INSERT_ID() behind an INSERT. Where the rule says last_insert_id: packet the
+// server does not know the value, and idproxy answers.
+var lastIDTexts = []string{
+	"SELECT LAST_INSERT_ID()",
+	"select last_insert_id() AS id",
+	"SELECT  LAST_INSERT_ID( )  `the id` FROM DUAL LIMIT 1;",
+	"SELECT @@identity",
+	"SELECT @@session.identity AS 'i'",
+	"SELECT @@local.last_insert_id",
+	"/* from a driver */ SELECT LAST_INSERT_ID() -- and so on",
+}
+
+// lastIDSession inserts rows, and reads LAST_INSERT_ID() in all ways. What it gets is compared from
+// here on.
+func lastIDSession(c *replay.Conn) {
+	c.Must("INSERT INTO orders (u) VALUES (1), (2)")
+	for _, text := range lastIDTexts {
+		c.Must(text)
+	}
+	// What fails or changes nothing leaves the value.
+	replay.WantCode(c.Query("INSERT INTO orders (u) VALUES (1)"), 1062)
+	c.Must("SELECT LAST_INSERT_ID()", "INSERT IGNORE INTO orders (u) VALUES (1)", "SELECT LAST_INSERT_ID()",
+		"INSERT INTO orders VALUES (77, 77)", "SELECT LAST_INSERT_ID()")
+	// So does what is no INSERT. Another table's counter is the server's own.
+	c.Must("SELECT 1", "UPDATE orders SET u = 4 WHERE u = 2", "SELECT LAST_INSERT_ID()",
+		"INSERT INTO others (a) VALUES (1)", "SELECT LAST_INSERT_ID()")
+	// Transactions, and texts of several statements.
+	c.Must("BEGIN", "INSERT INTO orders (u) VALUES (10)", "SELECT LAST_INSERT_ID()", "ROLLBACK", "SELECT LAST_INSERT_ID()",
+		"SET autocommit = 0", "INSERT INTO orders (u) VALUES (11)", "SELECT @@identity", "COMMIT", "SET autocommit = 1",
+		"INSERT INTO orders (u) VALUES (12); SELECT LAST_INSERT_ID(); SELECT 1", "SELECT LAST_INSERT_ID(); INSERT INTO orders (u) VALUES (13); SELECT LAST_INSERT_ID()")
+	// As prepared statements.
+	insert, err := c.Prepare("INSERT INTO orders (u) VALUES (?)")
+	replay.Check(err)
+	read, err := c.Prepare("SELECT LAST_INSERT_ID() AS id")
+	replay.Check(err)
+	for u := range int64(3) {
+		replay.Check(c.Execute(insert, 0, true, replay.Long(20+u)))
+		if !c.Has(replay.MariaCacheMetadata) { // a server leaves the definition out there, where it said the same at the PREPARE
+			replay.Check(c.Execute(read, 0, true))
+		}
+	}
+	// What sets the value is the server's own matter.
+	c.Must("SELECT LAST_INSERT_ID(5)", "SELECT LAST_INSERT_ID()", "INSERT INTO orders (u) VALUES (30)", "SELECT LAST_INSERT_ID()",
+		"SET last_insert_id = 6", "SELECT LAST_INSERT_ID()")
+}
+
+// TestLastIDAnswered compares each byte of what idproxy answers with what a server answers.
+func TestLastIDAnswered(t *testing.T) {
+	t.Parallel()
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			t.Parallel()
+			for _, v := range variants(server.Kind) {
+				t.Run(v.Name, func(t *testing.T) {
+					proxy := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) +
+						"sources: {ids: {segment: {start: 100}}}\nrules: [{table: '*.orders', column: id, source: ids, last_insert_id: packet}]\n"})
+					read := func(addr, id string) (got []byte) {
+						cfg := v.Cfg
+						cfg.Addr, cfg.User, cfg.Password, cfg.Schema = addr, servers.AppUser, servers.AppPassword, harness.Database(t, server)
+						if err := replay.Do(func() {
+							c := replay.Login(cfg)
+							defer c.Close()
+							c.Must("CREATE TABLE orders (id "+id+" PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT = 100", "CREATE TABLE others (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
+							c.Must("SELECT 1") // as does what a session is asked first
+							from, masks := c.Got.Len(), len(c.GotMasks)
+							lastIDSession(c)
+							got = since(c, from, masks)
+						}); err != nil {
+							t.Fatal(err)
+						}
+						return got
+					}
+					want, got := read(server.Addr, "BIGINT AUTO_INCREMENT"), read(proxy.Addr("a"), "BIGINT")
+					if !bytes.Equal(got, want) {
+						t.Error(fmt.Sprint(replay.FirstDifference(want, got)))
+					}
+				})
+			}
+		})
+	}
+}
