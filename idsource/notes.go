@@ -1,6 +1,10 @@
 package idsource
 
-import "context"
+import (
+	"context"
+	"maps"
+	"time"
+)
 
 // Notes are short texts under names, which processes that share a store leave for each other. They
 // are safe for concurrent use, and durable when they have been written.
@@ -16,4 +20,29 @@ type Notes interface {
 	// a connection is lost without a word), until ctx ends. While the store does not answer it tells
 	// failed why, now and then, and tries again.
 	Watch(ctx context.Context, heard func(map[string]string), failed func(error))
+}
+
+// pollEvery is how often notes are read of which someone wants to be told.
+const pollEvery = 250 * time.Millisecond
+
+// PollNotes is Watch for a store that tells nobody of a change: all reads its notes, again and again.
+func PollNotes(ctx context.Context, all func(context.Context) (map[string]string, error), heard func(map[string]string), failed func(error)) {
+	var before map[string]string
+	for {
+		now, err := all(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			failed(err)
+		case before == nil || !maps.Equal(before, now):
+			before = now
+			heard(maps.Clone(now))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pollEvery):
+		}
+	}
 }

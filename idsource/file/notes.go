@@ -9,7 +9,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"idproxy/idsource"
 )
@@ -18,9 +17,6 @@ import (
 const notesFile = "notes"
 
 const notesKind = "idproxy notes 1"
-
-// listenEvery is how often notes are read of which someone wants to be told.
-const listenEvery = 250 * time.Millisecond
 
 // Notes are in a file of their own, which needs no lock: commands write it while a process holds the
 // positions. Of two that write at once, one may be lost.
@@ -72,24 +68,7 @@ func (n Notes) Write(ctx context.Context, name, text string) error {
 
 // Watch implements idsource.Notes.
 func (n Notes) Watch(ctx context.Context, heard func(map[string]string), failed func(error)) {
-	var before map[string]string
-	for {
-		now, err := n.All(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			failed(err)
-		case before == nil || !maps.Equal(before, now):
-			before = now
-			heard(maps.Clone(now))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(listenEvery):
-		}
-	}
+	idsource.PollNotes(ctx, n.All, heard, failed)
 }
 
 func renderNotes(all map[string]string) []byte {

@@ -3,14 +3,9 @@ package mysql
 import (
 	"context"
 	"fmt"
-	"maps"
-	"time"
 
 	"idproxy/idsource"
 )
-
-// listenEvery is how often notes are read of which someone wants to be told.
-const listenEvery = 250 * time.Millisecond
 
 const (
 	createNotes = "CREATE TABLE IF NOT EXISTS idproxy_note (" +
@@ -80,24 +75,10 @@ func (n Notes) Write(ctx context.Context, name, text string) error {
 
 // Watch implements idsource.Notes.
 func (n Notes) Watch(ctx context.Context, heard func(map[string]string), failed func(error)) {
-	var before map[string]string
-	for {
-		asking, cancel := context.WithTimeout(ctx, DefaultTimeout)
-		now, err := n.All(asking)
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			failed(err)
-		case before == nil || !maps.Equal(before, now):
-			before = now
-			heard(maps.Clone(now))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(listenEvery):
-		}
+	all := func(ctx context.Context) (map[string]string, error) {
+		ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
+		defer cancel()
+		return n.All(ctx)
 	}
+	idsource.PollNotes(ctx, all, heard, failed)
 }
