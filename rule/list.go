@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ type List struct {
 	answers lookup.Table[answer] // what was asked before
 
 	packet func() *List
+	plain  bool // it is what packet makes
 }
 
 type answer struct {
@@ -41,7 +43,8 @@ func NewList(rules []Rule) *List {
 	return r
 }
 
-// Packet returns the same rules with last_insert_id: packet. It is made once.
+// Packet returns the same rules with last_insert_id: packet, for servers that are no MySQL and no
+// MariaDB. It is made once.
 func (r *List) Packet() *List { return r.packet() }
 
 func (r *List) withPacket() *List {
@@ -49,7 +52,18 @@ func (r *List) withPacket() *List {
 	for i := range rules {
 		rules[i].Packet = true
 	}
-	return NewList(rules)
+	list := NewList(rules)
+	list.plain = true
+	return list
+}
+
+// Schema returns the schema that a name stands for: Vitess has the primary tablets of keyspace shop as
+// shop@primary. On MySQL and MariaDB that is another schema.
+func (r *List) Schema(name []byte) []byte {
+	if at := bytes.IndexByte(name, '@'); r.plain && at > 0 {
+		return name[:at]
+	}
+	return name
 }
 
 // wordsOf returns the names that rules have, folded, but for patterns with wildcards.
@@ -82,7 +96,7 @@ func (r *List) Empty() bool { return len(r.rules) == 0 }
 // (lower_case_table_names is not 0) compares names without regard to case. Names are compared as
 // UTF-8. The slice is shared: do not change it. A name asked before costs no allocation.
 func (r *List) Match(schema, table []byte, fold bool) []*Rule {
-	return r.answer(schema, table, fold, false).rules
+	return r.answer(r.Schema(schema), table, fold, false).rules
 }
 
 // MayMatch reports whether a table of this name has a rule in some schema, for sessions whose

@@ -106,3 +106,26 @@ func TestRuleNames(t *testing.T) {
 		t.Error("a wildcard is exact")
 	}
 }
+
+func TestKeyspace(t *testing.T) {
+	rules := NewList([]Rule{{Schema: "shop", Table: "orders", Column: "id"}})
+	for _, c := range []struct {
+		list   *List
+		schema string
+		want   string // nothing: it has no rules
+	}{
+		{rules.Packet(), "shop", "shop"},
+		{rules.Packet(), "shop@primary", "shop"},
+		{rules.Packet(), "@primary", ""},
+		{rules.Packet(), "shop:-80@primary", ""},
+		{rules, "shop@primary", ""}, // another schema there
+	} {
+		got := ""
+		if c.list.Match([]byte(c.schema), []byte("orders"), false) != nil {
+			got = string(c.list.Schema([]byte(c.schema)))
+		}
+		if got != c.want {
+			t.Errorf("the table in %s is taken for one of %q, want %q", c.schema, got, c.want)
+		}
+	}
+}

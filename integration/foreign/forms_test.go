@@ -120,10 +120,10 @@ func start(t *testing.T, user string, program func(addr string) *exec.Cmd) *mysq
 		log.Close()
 	})
 	c := mysql.NewConfig()
-	c.User, c.Net, c.Addr, c.DBName = user, "tcp", addr, "shop"
+	c.User, c.Net, c.Addr, c.DBName = user, "tcp", addr, "byid"
 	db := harness.Open(t, c, "")
 	defer db.Close()
-	for deadline := time.Now().Add(time.Minute); db.Ping() != nil; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); db.Ping() != nil; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			text, _ := os.ReadFile(log.Name())
 			t.Fatalf("the server does not answer:\n%s", text)

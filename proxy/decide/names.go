@@ -46,6 +46,7 @@ func (cx *reading) named(t rewriter.Name) (n rewriter.Name, ok bool, err error) 
 	} else if !cx.known {
 		n.Schema = nil
 	}
+	n.Schema = cx.rules.Schema(n.Schema)
 	n.Table, ok, err = cx.inUTF8(t.Table)
 	return n, ok, err
 }
