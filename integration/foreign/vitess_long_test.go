@@ -32,22 +32,29 @@ type keyspace struct {
 }
 
 var keyspaces = []keyspace{
-	{name: "shop", kind: "auto", column: "id", vindex: "xxhash", nameKey: "KEY"},
+	{name: "shop", kind: "auto", column: "id", vindex: "xxhash", nameKey: "KEY", differ: map[string]string{
+		"ON DUPLICATE KEY UPDATE of the id": refusedOwn,
+	}},
 	{name: "names", kind: "vitess", column: "name", vindex: "unicode_loose_xxhash", nameKey: "UNIQUE KEY", differ: map[string]string{
-		"IGNORE, the first row is there":          "affected 1, insert id new1: 1 ann new1 bob", // natively the insert id names no row, here and below
-		"ON DUPLICATE KEY UPDATE, the name stays": "affected 1, insert id new1: 1 ann new1 bob",
-		"ON DUPLICATE KEY UPDATE of the id":       "affected 0, insert id 1: 1 ann",
+		"IGNORE, the first row is there":          "affected 1, insert id new1, LAST_INSERT_ID() new1: 1 ann new1 bob", // natively new0, which is in no row, here and below
+		"ON DUPLICATE KEY UPDATE, the name stays": "affected 1, insert id new1, LAST_INSERT_ID() new1: 1 ann new1 bob",
+		"ON DUPLICATE KEY UPDATE of the id":       "affected 0, insert id 1, LAST_INSERT_ID() 1: 1 ann",
 	}},
 	{name: "lookups", kind: "auto", column: "id", vindex: "xxhash", nameKey: "KEY", lookup: true, differ: map[string]string{
-		"IGNORE, the first row is there":          "affected 1, insert id new1: 1 ann new1 bob",
-		"ON DUPLICATE KEY UPDATE, the name stays": "affected 0, insert id 0: 1 ann",
+		"IGNORE, the first row is there":          "affected 1, insert id new1, LAST_INSERT_ID() new1: 1 ann new1 bob",
+		"ON DUPLICATE KEY UPDATE, the name stays": "affected 0, insert id 0, LAST_INSERT_ID() before: 1 ann",
+		"ON DUPLICATE KEY UPDATE of the id":       refusedOwn,
 	}},
 }
 
+// refusedOwn is seen of a statement that would have set LAST_INSERT_ID() by itself: the server is asked,
+// which does not know the ids before.
+const refusedOwn = "error 1235, LAST_INSERT_ID() 0: 1 ann"
+
 // ofVitess are the forms of which a client sees something else than natively, in each keyspace.
 var ofVitess = map[string]string{
-	"an explicit id":    "affected 1, insert id 500: 1 ann 500 bob", // natively 0
-	"INSERT ... SELECT": "error 1235: 1 ann",
+	"an explicit id":    "affected 1, insert id 500, LAST_INSERT_ID() before: 1 ann 500 bob", // natively the insert id is 0
+	"INSERT ... SELECT": "error 1235, LAST_INSERT_ID() before: 1 ann",
 }
 
 // vitessForms are those of all servers, and more.
