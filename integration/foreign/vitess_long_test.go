@@ -83,6 +83,11 @@ func TestVitess(t *testing.T) {
 		})
 	}
 	t.Run("tablets", func(t *testing.T) { testTablets(t, server.Clone()) })
+	direct := harness.Open(t, server, "") // nobody gives an id there
+	_, err := direct.Exec("INSERT INTO shop.plain (name) VALUES ('ann')")
+	harness.WantError(t, err, 1048)
+	_, err = direct.Exec("INSERT INTO names.plain (name) VALUES ('zoe')")
+	harness.WantError(t, err, 1364)
 }
 
 // testTablets: a session that chooses a keyspace with its type of tablets gets ids, and Vitess finds each
