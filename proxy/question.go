@@ -152,13 +152,23 @@ func (s *session) preparesBlindly(refused error) (foreign bool, err error) {
 // payFor pays the debt of LAST_INSERT_ID() in front of a question that reads it.
 func (s *session) payFor(sql string) error {
 	id := s.c.State().LastID
-	if !id.Owed || id.Here || !rewriter.MentionsLastID([]byte(sql)) {
+	if !id.Owed || !rewriter.MentionsLastID([]byte(sql)) {
 		return nil
 	}
 	defer s.askFor(stats.Payment)()
-	if _, err := s.ask(s.c.AppendQuery(nil, "SET last_insert_id="+strconv.FormatUint(id.Value, 10)), relay.ReplyOne); err != nil {
+	if _, err := s.ask(s.c.AppendQuery(nil, s.payment(id.Value)), relay.ReplyResult); err != nil || id.Here {
 		return err
 	}
 	s.c.Settle(relay.LastIs, id.Value)
 	return nil
+}
+
+// payment makes LAST_INSERT_ID() a value on the server. Vitess and Dolt know it by the function alone, and
+// do not keep what DO sets.
+func (s *session) payment(value uint64) string {
+	number := strconv.FormatUint(value, 10)
+	if s.at.plain.Load() {
+		return "SELECT LAST_INSERT_ID(" + number + ")"
+	}
+	return "SET last_insert_id=" + number
 }

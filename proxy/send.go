@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"net"
-	"strconv"
 
 	"idproxy/proxy/ask"
 	"idproxy/proxy/decide"
@@ -84,7 +83,7 @@ func (s command) prelude(p relay.Pending) (first []byte) {
 	what := s.c.SendBehind(p, s.st.Owing, s.st.Order.MayOwe())
 	if what.Pays {
 		s.l.stats.Questions[stats.Payment].Add(0)
-		first = s.c.AppendQuery(first, "SET last_insert_id="+strconv.FormatUint(what.Value, 10))
+		first = s.c.AppendQuery(first, s.payment(what.Value))
 	}
 	if what.Asks {
 		s.l.stats.Questions[stats.LastID].Add(0)

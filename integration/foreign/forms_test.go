@@ -77,6 +77,11 @@ func (f form) outcome(t *testing.T, db *sql.DB, table string, first int64) strin
 		t.Fatal(err)
 	}
 	fmt.Fprintf(&b, ", LAST_INSERT_ID() %s", seen(last))
+	harness.MustExec(t, db, "DELETE FROM child")
+	harness.MustExec(t, db, "INSERT INTO child (id, parent) VALUES (1, LAST_INSERT_ID())")
+	if parent := harness.Count(t, db, "SELECT parent FROM child"); parent != last {
+		t.Errorf("%s: a child names row %s, and LAST_INSERT_ID() is %s", f.name, seen(parent), seen(last))
+	}
 	rows, err := db.Query("SELECT id, name FROM " + table + " ORDER BY id")
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +157,7 @@ func testForms(t *testing.T, server *mysql.Config, kind string, differ map[strin
 	db := harness.Open(t, server, "")
 	for _, statement := range []string{
 		"CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(20) NOT NULL UNIQUE)",
+		"CREATE TABLE child (id BIGINT NOT NULL PRIMARY KEY, parent BIGINT NOT NULL)",
 		"CREATE TABLE native (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(20) NOT NULL UNIQUE)",
 	} {
 		harness.MustExec(t, db, statement)

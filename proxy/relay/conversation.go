@@ -69,7 +69,7 @@ func (c *Conversation) SendBehind(p Pending, reads, changes bool) (first Prelude
 	defer c.mu.Unlock()
 	c.kept = nil
 	id := c.state.LastID
-	if reads && id.Owed && !id.Here {
+	if reads && id.Owed {
 		first.Pays, first.Value = true, id.Value
 		c.sendLocked(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenPay}})
 	}

@@ -89,7 +89,7 @@ func (e *Expect) Failed() LastEffect {
 	switch {
 	case e.Form == FormElsewhere:
 		return LastUnknown
-	case e.Packet && e.Form != FormOwnUpdate: // the server's is as it was
+	case e.Packet:
 		return LastKept
 	case e.selected && e.Form != FormOwnUpdate: // the rows were counted in it
 		return lastMustStay
@@ -169,6 +169,8 @@ func (e *Expect) updated(ok *wire.OK, payload []byte) native {
 		return e.insertedOrSame(ok)
 	case ok.AffectedRows == 2 && ok.InsertID == 0 && !e.Unnamed: // a trigger took it away
 		return native{Ask: askFunction}
+	case ok.AffectedRows == 2 && e.Packet && e.Unnamed && !e.HasExplicit: // what Dolt says is of a row before
+		return e.Left(0)
 	case ok.AffectedRows == 2, e.Form == FormOwnUpdate:
 		return e.Left(ok.InsertID)
 	}

@@ -133,7 +133,7 @@ func TestNativeFailed(t *testing.T) {
 		{Expect{Form: FormOwnUpdate}, LastUnknown},
 		{Expect{Form: FormPlain, Generated: 1, Packet: true}, LastKept},
 		{Expect{Form: FormUpdate, Generated: 1, Packet: true}, LastKept},
-		{Expect{Form: FormOwnUpdate, Generated: 1, Packet: true}, LastUnknown},
+		{Expect{Form: FormOwnUpdate, Generated: 1, Packet: true}, LastKept},
 	} {
 		if got := tt.e.Failed(); got != tt.want {
 			t.Errorf("%+v: %d; want %d", tt.e, got, tt.want)

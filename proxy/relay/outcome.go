@@ -157,7 +157,7 @@ const (
 func (s *State) applyLastID(p *Pending, o outcome) {
 	id := &s.LastID
 	if r, ours := p.Watcher.(*HiddenReply); ours {
-		if r.Kind == HiddenPay && !o.failed {
+		if r.Kind == HiddenPay && !o.failed && !id.Here {
 			id.Owed = false
 		}
 		return

@@ -65,8 +65,8 @@ type LastID struct {
 	// INSERT with generated ids failed. It is paid with SET last_insert_id=value
 	// just before a statement that can read it.
 	Owed bool
-	// Here: it is owed for good. The rule of the INSERT says last_insert_id: packet, so the server is not told,
-	// and a SELECT of the value is answered here.
+	// Here: it is owed for good. The rule of the INSERT says last_insert_id: packet: the server may not keep what
+	// pays it, so a SELECT of the value is answered here, and it is paid in front of each other reader.
 	Here bool
 }
 
@@ -79,7 +79,7 @@ const (
 	LastIs                         // another one, in both
 	lastMustBe                     // another one natively; the server has the one from before
 	lastMustStay                   // the value from before natively; the server may have another
-	lastHere                       // another one natively, which the server is not told
+	lastHere                       // another one natively, which the server is not told with the statement
 	LastUnknown                    // what the server has is native, and not known here
 )
 
