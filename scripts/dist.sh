@@ -51,6 +51,7 @@ prepare() {
   mkdir -p "$stage"/{man,completion,doc}
   compile "$(go env GOHOSTOS)" "$(go env GOHOSTARCH)" "$scratch/idproxy"
   version=$("$scratch/idproxy" version | awk '{ print $2 }')
+  [[ $version == v[0-9]* ]] || { say "Go has found no version: make it in a clone, not in a worktree of git"; exit 1; }
   "$scratch/idproxy" man "$stage/man"
   gzip -9n "$stage"/man/*
   for shell in bash zsh fish; do "$scratch/idproxy" completion "$shell" >"$stage/completion/$shell"; done
