@@ -40,7 +40,7 @@ rm -f /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow-
 listed | sort >/walk/before
 
 step "install"
-apt-get -qq -y install /walk/idproxy.deb
+apt-get -qq -y install /walk/idproxy_*.deb
 want "the service" "$(service ActiveState)" active
 want "it starts with the system" "$(systemctl is-enabled idproxy.service)" enabled
 idproxy --version
@@ -75,7 +75,7 @@ coproc SESSION { mariadb --unbuffered -h 127.0.0.1 -P 3307 -uapp -papp -N shop; 
 session=$SESSION_PID
 echo "START TRANSACTION; INSERT INTO orders (customer) VALUES ('cid'); SELECT 7;" >&"${SESSION[1]}"
 read -r -t 60 said <&"${SESSION[0]}"
-dpkg --force-confold -i /walk/idproxy.deb
+dpkg --force-confold -i /walk/idproxy_*.deb
 [ "$old" != "$(service MainPID)" ] || { echo "process $old is still the service"; exit 1; }
 want "the service" "$(service ActiveState)" active
 grep -q shard0 $config
@@ -112,7 +112,7 @@ rm /etc/idproxy.left
 
 step "install again, over the state that stayed"
 useradd --system other # idproxy gets another number than before
-apt-get -qq -y install /walk/idproxy.deb
+apt-get -qq -y install /walk/idproxy_*.deb
 install -m 0640 -g idproxy /walk/kept/idproxy.yaml /walk/kept/password /etc/idproxy
 mariadb -e 'DELETE FROM shop.orders'
 systemctl restart idproxy
