@@ -32,7 +32,7 @@ type example struct {
 
 var examples = []example{
 	{name: "two-shards"},
-	{name: "two-proxies-mysql", checks: []check{unique(), failed(0, 8)}},
+	{name: "two-proxies-mysql", checks: []check{unique(), failed(0, 0, 8)}},
 	{name: "two-proxies-etcd", loose: true, checks: []check{
 		unique(), failed(0), ascending("SELECT LAST_INSERT_ID()", "|                1 |", "|                9 |"),
 	}},
@@ -41,6 +41,7 @@ var examples = []example{
 	{name: "genes"},
 	{name: "read-write"},
 	{name: "kubernetes"},
+	{name: "systemd", checks: []check{unique(), failed(0, 0, 8, 10000), refused(false, false, false, true)}},
 }
 
 // TestExamples runs the first example, and all of them in a wide run, two at a time.
@@ -64,7 +65,7 @@ func TestExamples(t *testing.T) {
 // run runs the script and returns what it prints.
 func (e example) run(t *testing.T, env ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(folder, e.name, "run.sh"))
 	cmd.Env = append(os.Environ(), env...)

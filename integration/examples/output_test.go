@@ -11,7 +11,7 @@ import (
 var (
 	aLoadError = regexp.MustCompile(`(?m)^ +\d+ ERROR .*\n`) // what clients of a killed proxy saw
 	aSnowflake = regexp.MustCompile(`\b\d{15,}\b`)
-	aCount     = regexp.MustCompile(`\b\d+ (INSERTs done|rows on)`)
+	aCount     = regexp.MustCompile(`\b\d+ (INSERTs done|rows on|connections were refused)`)
 	aFailure   = regexp.MustCompile(`done, \d+ failed`)
 	aLine      = regexp.MustCompile(`-{2,}`)
 	aSpace     = regexp.MustCompile(` +`)
@@ -98,6 +98,20 @@ func failed(most ...int) check {
 		}
 		return nil
 	}, [2]string{" failed", "9 failed"}}
+}
+
+// refused says in which rounds of clients connections were refused.
+func refused(want ...bool) check {
+	return check{func(output string) []string {
+		var got []bool
+		for _, n := range numbers(output, `(\d+) connections were refused`) {
+			got = append(got, n > 0)
+		}
+		if !slices.Equal(got, want) {
+			return []string{fmt.Sprintf("refused %v, want %v", got, want)}
+		}
+		return nil
+	}, [2]string{"\n0 connections", "\n1 connections"}}
 }
 
 // ascending says that the first cells behind some text, of all places where it is, go up.
