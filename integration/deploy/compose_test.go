@@ -123,15 +123,16 @@ func TestCompose(t *testing.T) {
 		t.Errorf("docker-compose.yml: %q", faults)
 	}
 	for old, new := range map[string]string{
-		"3307:3307":                      "3307:3306",
-		"mysql: {condition":              "mysqld: {condition",
-		"IDPROXY_PASSWORD: ${":           "OTHER: ${",
-		"./deploy/schema.sql":            "./deploy/nothing.sql",
-		"  mysql-data:\n  redis-data:":   "  redis-data:",
-		`test: ["CMD", "redis-cli"`:      `test: ["NONE", "redis-cli"`,
-		"./deploy/idproxy.yaml:/etc":     "./docker-compose.yml:/etc",
-		"/etc/idproxy/idproxy.yaml:ro":   "/etc/idproxy.yaml:ro",
-		"services:\n  mysql:\n    image": "services:\n  mysql:\n   - image",
+		"3307:3307":                     "3307:3306",
+		"shard0: {condition":            "mysqld: {condition",
+		"- shard1-data:":                "- shard2-data:",
+		"IDPROXY_PASSWORD: ${":          "OTHER: ${",
+		"./deploy/schema.sql":           "./deploy/nothing.sql",
+		"  shard1-data:\n  redis-data:": "  redis-data:",
+		`test: ["CMD", "redis-cli"`:     `test: ["NONE", "redis-cli"`,
+		"./deploy/idproxy.yaml:/etc":    "./docker-compose.yml:/etc",
+		"/etc/idproxy/idproxy.yaml:ro":  "/etc/idproxy.yaml:ro",
+		"  redis:\n    image":           "  redis:\n   - image",
 	} {
 		broken := strings.Replace(text, old, new, 1)
 		if broken == text || composeFaults(broken) == nil {
@@ -140,14 +141,9 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestComposeStackWorks is what the services do together, without containers: the schema on a real
-// server, idproxy with the mounted configuration, a row inserted, and idproxy's health check.
-func TestComposeStackWorks(t *testing.T) {
-	t.Parallel()
-	var c composeFile
-	if err := yaml.Unmarshal([]byte(readCompose(t)), &c); err != nil {
-		t.Fatal(err)
-	}
+// startShard starts a server as the mysql image does, with the schema.
+func startShard(t *testing.T) *servers.Server {
+	t.Helper()
 	server := harness.StartServer(t, servers.MySQL, servers.Options{})
 	schema, err := os.Open(filepath.Join(root, "deploy/schema.sql"))
 	if err != nil {
@@ -163,23 +159,40 @@ func TestComposeStackWorks(t *testing.T) {
 	if out, err := load.CombinedOutput(); err != nil {
 		t.Fatalf("schema.sql: %v\n%s", err, out)
 	}
+	return server
+}
 
+// TestComposeStackWorks is what the services do together, without containers: the schema on two
+// real servers, idproxy with the mounted configuration, rows inserted, and idproxy's health check.
+func TestComposeStackWorks(t *testing.T) {
+	t.Parallel()
+	var c composeFile
+	if err := yaml.Unmarshal([]byte(readCompose(t)), &c); err != nil {
+		t.Fatal(err)
+	}
+	shards := []*servers.Server{startShard(t), startShard(t)}
 	text, err := os.ReadFile(filepath.Join(root, "deploy/idproxy.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	moved := strings.NewReplacer("mysql:3306", server.Addr, "0.0.0.0:3307", "127.0.0.1:0", "/var/lib/idproxy", "data").Replace(string(text))
+	moved := strings.NewReplacer("shard0:3306", shards[0].Addr, "shard1:3306", shards[1].Addr, "0.0.0.0:3307", "127.0.0.1:0",
+		"0.0.0.0:3308", "127.0.0.1:0", "/var/lib/idproxy", "data").Replace(string(text))
 	env := []string{"IDPROXY_PASSWORD=" + defaultOf(c.Services["idproxy"].Environment["IDPROXY_PASSWORD"])}
 	proxy := harness.Start(t, harness.Spec{Config: moved, Env: env})
 
-	db := harness.Open(t, server.Config("shop"), proxy.Addr("mysql"))
-	for _, insert := range []string{"INSERT INTO orders (customer) VALUES ('ada')", "INSERT INTO events (what) VALUES ('paid')"} {
-		result, err := db.Exec(insert)
-		if err != nil {
-			t.Fatalf("%s: %v", insert, err)
-		}
-		if id, err := result.LastInsertId(); id == 0 || err != nil {
-			t.Errorf("%s: insert id %d, %v", insert, id, err)
+	given := map[int64]bool{}
+	for i, server := range shards {
+		db := harness.Open(t, server.Config("shop"), proxy.Addr(fmt.Sprintf("shard%d", i)))
+		for _, insert := range []string{"INSERT INTO orders (customer) VALUES ('ada')", "INSERT INTO events (what) VALUES ('paid')"} {
+			result, err := db.Exec(insert)
+			if err != nil {
+				t.Fatalf("%s: %v", insert, err)
+			}
+			id, err := result.LastInsertId()
+			if id == 0 || given[id] || err != nil {
+				t.Errorf("shard %d: %s: insert id %d, behind %v, %v", i, insert, id, given, err)
+			}
+			given[id] = true
 		}
 	}
 	check := func() (string, error) {
@@ -197,7 +210,7 @@ func TestComposeStackWorks(t *testing.T) {
 	if out, err := check(); err != nil {
 		t.Errorf("health check: %v\n%s", err, out)
 	}
-	if _, err := db.Exec("DROP TABLE events"); err != nil {
+	if _, err := harness.Open(t, shards[1].Config("shop"), "").Exec("DROP TABLE events"); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := check(); err == nil {

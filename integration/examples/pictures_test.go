@@ -11,6 +11,7 @@ import (
 var (
 	anAddress = regexp.MustCompile(`127\.0\.0\.\d+:\d+`)
 	aPort     = regexp.MustCompile(`:(\d{4,5})\b`)
+	aFileLink = regexp.MustCompile(`\]\((\.\./\.\./[^)]*\.ya?ml)\)`)
 	aMarkup   = regexp.MustCompile(`<[^>]*>`)
 )
 
@@ -46,6 +47,14 @@ func TestPictures(t *testing.T) {
 		all, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
 		if err != nil {
 			t.Fatal(err)
+		}
+		// Files that are elsewhere in the repository, the page has as links.
+		if page, err := os.ReadFile(filepath.Join(filepath.Dir(path), "README.md")); err != nil {
+			t.Error(err)
+		} else {
+			for _, m := range aFileLink.FindAllStringSubmatch(string(page), -1) {
+				all = append(all, filepath.Join(filepath.Dir(path), m[1]))
+			}
 		}
 		for _, name := range all {
 			if slices.Contains([]string{".svg", ".md"}, filepath.Ext(name)) {
