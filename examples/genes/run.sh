@@ -27,6 +27,19 @@ for order in 263 520 1068; do
   sql "$(home $order)" "SELECT id, user_id, what FROM orders WHERE id = $order"
 done
 
+say "200 more users, and each order is where its id leads."
+declare -A orders
+for user in {1000..1199}; do orders[$(home "$user")]+="INSERT INTO orders (user_id, what) VALUES ($user, 'a pen');"; done
+all=0 found=0
+for address in "${shards[@]}"; do
+  client "$address" -e "${orders[$address]}"
+  for order in $(client "$address" -N -e "SELECT id FROM orders"); do
+    all=$((all + 1))
+    [ "$(home "$order")" != "$address" ] || found=$((found + 1))
+  done
+done
+echo "$all orders, and $found are at the home of their ids"
+
 say "Items have the gene of their order, which is that of the user: they are on the same shard."
 sql "$(home 263)" "INSERT INTO items (order_id, article) VALUES (263, 'cover'), (263, 'pages')" "SELECT id, order_id, id % 256 FROM items"
 
