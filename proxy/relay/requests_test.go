@@ -283,3 +283,23 @@ func BenchmarkRoundTrip(b *testing.B) {
 		})
 	}
 }
+
+// A reply to a login may repeat the schema that the client named. The server may have run init_connect
+// since, so the schema is not known, but no other one was chosen that could be.
+func TestLoginSchema(t *testing.T) {
+	t.Parallel()
+	for told, want := range map[string]string{"": "shop", "shop": "shop", "other": ""} {
+		s := State{Schema: []byte("shop")}
+		if told != "" {
+			s.track([]byte("\x01" + string(rune(len(told)+1)) + string(rune(len(told))) + told))
+		}
+		s.login()
+		if got := string(s.LoginSchema()); got != want || s.KnownSchema() != nil {
+			t.Errorf("the server tells %q: %q, known %q", told, got, s.KnownSchema())
+		}
+		s.forget(KnowSchema)
+		if got := s.LoginSchema(); got != nil {
+			t.Errorf("another schema may have been chosen: %q", got)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"maps"
 	"strings"
 
@@ -263,7 +264,9 @@ func (s *State) HasInUTF8(name []byte) bool {
 func (s *State) track(info []byte) {
 	read := info != nil && wire.WalkTrack(info,
 		func(name []byte) {
-			s.forget(KnowSchema)
+			if s.SchemaAge != 0 || !bytes.Equal(name, s.Schema) { // the reply to a login repeats what the client named
+				s.forget(KnowSchema)
+			}
 			s.learnSchema(name)
 		},
 		func(name, value []byte) {
