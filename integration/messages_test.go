@@ -18,7 +18,7 @@ import (
 )
 
 // The texts of errors are found where they end up: in errors.New, in fmt.Errorf, in what a method
-// Error returns, and in the structs that errors are. A parameter of a function that is handed on to
+// Error returns, in results of functions that are called why or problem, and in the structs that errors are. A parameter of a function that is handed on to
 // one of these is such a place itself, so that a new helper for errors is found by itself.
 
 // place is a parameter of a function, whose arguments are texts of errors.
@@ -30,9 +30,21 @@ type place struct {
 // firstPlaces are those of the standard library, and of the structs that errors are: fields of that
 // name in a composite literal.
 var (
-	firstPlaces = []place{{"errors.New", 0}, {"fmt.Errorf", 0}, {"idsource/resp.appendError", 1}}
-	textFields  = map[string]bool{"Message": true, "Hint": true, "Form": true, "Why": true, "Reason": true, "Detail": true}
-	errorTypes  = regexp.MustCompile(`(Error|Refusal|Unsupported|Finding|problem)$`)
+	firstPlaces = []place{
+		{"errors.New", 0},
+		{"fmt.Errorf", 0},
+		{"idsource/resp.appendError", 1},
+		{"monitor.problem", 2},
+		{"monitor.busy", 1},
+		{"monitor.add", 0},
+		{"monitor.add", 1},
+		{"rewriter.bad", 1},
+		{"rewriter.unfinished", 1},
+		{"cmd/idproxy/initial.out", 1},
+		{"cmd/idproxy/migrate.changed", 0},
+	}
+	textFields = map[string]bool{"Message": true, "Hint": true, "Form": true, "Why": true, "Reason": true, "Detail": true}
+	errorTypes = regexp.MustCompile(`(Error|Refusal|Unsupported|Finding|problem|Reply)$`)
 )
 
 // sourceFile is one file of the program.
@@ -149,9 +161,31 @@ func (r *messageReader) texts(s scope, do func(ast.Expr, []ast.Expr)) {
 			if s.function != nil && s.function.Name.Name == "Error" && len(n.Results) == 1 {
 				do(n.Results[0], nil)
 			}
+			for _, i := range s.reasons() {
+				if i < len(n.Results) {
+					do(n.Results[i], nil)
+				}
+			}
 		}
 		return true
 	})
+}
+
+// reasons are the results of the function that say what is wrong, by their names.
+func (s scope) reasons() (all []int) {
+	if s.function == nil || s.function.Type.Results == nil {
+		return nil
+	}
+	i := 0
+	for _, field := range s.function.Type.Results.List {
+		for _, name := range field.Names {
+			if (name.Name == "why" || name.Name == "problem") && expression(field.Type) == "string" {
+				all = append(all, i)
+			}
+			i++
+		}
+	}
+	return all
 }
 
 // called names the function of a call by its folder.
@@ -263,7 +297,11 @@ func (r *messageReader) resolve(s scope, e ast.Expr, within []string) []string {
 	case *ast.BinaryExpr:
 		var all []string
 		for _, x := range r.resolve(s, e.X, within) {
-			for _, y := range r.resolve(s, e.Y, within) {
+			ends := r.resolve(s, e.Y, within)
+			if _, call := e.Y.(*ast.CallExpr); call && slices.Contains(ends, gap) {
+				ends = []string{gap} // which stands for the others as well
+			}
+			for _, y := range ends {
 				all = append(all, x+y)
 			}
 		}
@@ -495,13 +533,17 @@ func TestMessagesThatAreNotDescribed(t *testing.T) {
 			}
 			func h(why string) error { return i("%s and more", why) }
 			func i(format string, args ...any) error { return wrong(fmt.Sprintf(format, args...)) }
+			func k() (n int, why string) {
+				if g() { return 0, "no number is in it" }
+				return 1, ""
+			}
 			type pathError struct{ path string }
 			func (e *pathError) Error() string { return e.path + " is no path" }
 			func wrong(text string) error { return errors.New("it is wrong: " + text) }`,
 	}
 	const clients = "\n## What a client sees, by number\n| 5 (08004) | `Too many: … at most` | x |\n| 7 (HY000) | `it fails: …; …` | x |\n" +
 		"| | `try it later`<br>`take another one` | x |\n| `it is wrong: …`<br>`… and more` | x |\n"
-	const others = "- `… is no path`\n- `a fault that has a name`\n"
+	const others = "- `… is no path`\n- `a fault that has a name`\n- `no number is in it`\n"
 	code := map[string]string{"ER_FULL": "5"}
 	check := func(files map[string]string, clients, others string) []string {
 		t.Helper()
@@ -527,6 +569,7 @@ func TestMessagesThatAreNotDescribed(t *testing.T) {
 		"through two helpers":      {`h(fault)`, `i("something else is wrong: %s", fault)`},
 		"of a method":              {" is no path", " is no folder"},
 		"of a constant":            {"that has a name", "that has another name"},
+		"of a result":              {"no number is", "no digit is"},
 		"an error that is gone":    {`return errors.New("it is wrong: " + text)`, `return nil`},
 	} {
 		changed := maps.Clone(files)

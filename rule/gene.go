@@ -111,7 +111,7 @@ func (g *Gene) OfText(text []byte, key Column, longest int) (gene uint16, why st
 }
 
 // Fits returns why a column cannot be the key, and "" when it can.
-func (g *Gene) Fits(key Column) string {
+func (g *Gene) Fits(key Column) (why string) {
 	switch {
 	case key.AutoIncrement:
 		return "has AUTO_INCREMENT"

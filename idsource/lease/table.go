@@ -128,7 +128,7 @@ func (s tabled) Take(ctx context.Context, a Ask) (Reply, error) {
 }
 
 // why says what keeps a number, the next one to come, from being taken.
-func why(p Page, worker uint64) string {
+func why(p Page, worker uint64) (problem string) {
 	switch r := p.Records[worker]; {
 	case r.State == Free && r.Fence > p.Now:
 		return fmt.Sprintf("free numbers were used with a clock that was ahead of this one, the nearest one, %d, by %d ms", worker, r.Fence-p.Now)

@@ -252,17 +252,17 @@ func (l Layout) End(epoch time.Time) time.Time {
 }
 
 // Ending says that the timestamps run out within two years of now, and whether
-// it is less than one, with which no source starts. text is empty when they do not.
-func (l Layout) Ending(epoch, now time.Time) (text string, refused bool) {
+// it is less than one, with which no source starts. problem is empty when they do not.
+func (l Layout) Ending(epoch, now time.Time) (problem string, refused bool) {
 	end := l.End(epoch)
 	left := end.Sub(now)
 	if left >= 2*year {
 		return "", false
 	}
-	text = fmt.Sprintf("layout %s with epoch %s runs out of timestamps on %s",
+	problem = fmt.Sprintf("layout %s with epoch %s runs out of timestamps on %s",
 		l, epoch.Format(time.DateOnly), end.Format(time.DateOnly))
 	if left < year {
-		text += ", less than a year from now"
+		problem += ", less than a year from now"
 	}
-	return text, left < year
+	return problem, left < year
 }

@@ -37,7 +37,7 @@ func openFilesLimit() uint64 {
 	return limit.Cur
 }
 
-func fewDescriptors(cfg *config.Config, limit uint64) string {
+func fewDescriptors(cfg *config.Config, limit uint64) (problem string) {
 	const each = 2 // the client and the server of a session
 	others := uint64(32 + len(cfg.Listeners) + len(cfg.Stores)*16)
 	for i := range cfg.Listeners {

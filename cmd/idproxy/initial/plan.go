@@ -179,7 +179,7 @@ func (s *Survey) compare(of name, o Options) (*found, *LeftOut) {
 }
 
 // unnameable says why no rule of a source can name a table.
-func unnameable(of name, o Options) string {
+func unnameable(of name, o Options) (why string) {
 	whole := of.schema + of.table
 	switch {
 	case of.schema == o.database():
