@@ -26,7 +26,7 @@
 #   redis     Redis from Debian, without its system service
 #   prometheus
 #             promtool from Debian's package, unpacked into .tools/prometheus
-#   etcd      etcd from Debian, unpacked into .tools/etcd
+#   etcd      etcd and its client from Debian, unpacked into .tools/etcd and .tools/etcd-client
 #   zookeeper ZooKeeper from Debian and the libraries that it needs, unpacked into .tools/zookeeper; Java, if there is none
 #
 # Needs a Debian system; system packages need root or sudo.
@@ -225,6 +225,7 @@ install_redis() {
 
 install_etcd() {
   has etcd || [ -x "$tools/etcd/etcd" ] || take_from etcd-server usr/bin "$tools/etcd"
+  has etcdctl || [ -x "$tools/etcd-client/etcdctl" ] || take_from etcd-client usr/bin "$tools/etcd-client"
 }
 
 # A folder for each package: they all unpack into one of the system.

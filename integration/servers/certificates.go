@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// WriteCertificates makes a CA, and signed by it a certificate for 127.0.0.1 and localhost and one
-// of a client: ca.pem, server.pem, server.key, client.pem and client.key in dir. The CA's key is
-// thrown away.
-func WriteCertificates(dir string) error {
+// WriteCertificates makes a CA, and signed by it a certificate for 127.0.0.1, localhost and more names
+// or addresses, and one of a client: ca.pem, server.pem, server.key, client.pem and client.key in dir.
+// The CA's key is thrown away.
+func WriteCertificates(dir string, names ...string) error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("make a key: %w", err)
@@ -28,6 +28,13 @@ func WriteCertificates(dir string) error {
 	ca.IsCA, ca.BasicConstraintsValid, ca.KeyUsage = true, true, x509.KeyUsageCertSign
 	server, client := certificate(2, "localhost"), certificate(3, "idproxy")
 	server.IPAddresses, server.DNSNames = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, []string{"localhost"}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			server.IPAddresses = append(server.IPAddresses, ip)
+		} else {
+			server.DNSNames = append(server.DNSNames, name)
+		}
+	}
 	server.KeyUsage, server.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	client.KeyUsage, client.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	der, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
