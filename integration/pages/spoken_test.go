@@ -46,6 +46,7 @@ var spoken = []*struct {
 	{said: "idproxy user add", line: "idproxy user add billing --sources order_id"},
 	{said: "idproxy user remove", line: "idproxy user remove billing"},
 	{said: "idproxy drain", line: "idproxy drain"},
+	{said: "idproxy drain --wait", line: "idproxy drain --wait"},
 	{said: "idproxy resume", line: "idproxy resume"},
 	{said: "idproxy reload", line: "idproxy reload"},
 	{said: "idproxy upgrade", line: "idproxy upgrade"},
