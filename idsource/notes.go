@@ -18,7 +18,7 @@ type Notes interface {
 
 	// Watch tells heard of all notes: at first, and within two seconds after one was changed (ten where
 	// a connection is lost without a word), until ctx ends. While the store does not answer it tells
-	// failed why, now and then, and tries again.
+	// failed why, now and then, and tries again; once it answers, heard is told of all notes again.
 	Watch(ctx context.Context, heard func(map[string]string), failed func(error))
 }
 
@@ -35,6 +35,7 @@ func PollNotes(ctx context.Context, all func(context.Context) (map[string]string
 			return
 		case err != nil:
 			failed(err)
+			before = nil // what is heard then says that this is over, too
 		case before == nil || !maps.Equal(before, now):
 			before = now
 			heard(maps.Clone(now))
