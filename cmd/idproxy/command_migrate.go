@@ -75,6 +75,7 @@ func (f *migrateFlags) migrate(cmd *cobra.Command, cfg *config.Config, std strea
 			cfg.Listeners[i].Account = &config.Account{User: login.User, Password: login.Password}
 		}
 	}
+	f.Runs, f.Back = f.run != "", f.back
 	m, err := migrate.Open(cmd.Context(), cfg, f.Options)
 	if err != nil {
 		return err
@@ -127,6 +128,9 @@ func printMigration(w io.Writer, r *migrate.Report) error {
 		fmt.Fprintf(w, "%s is written.\n", r.Plan)
 	}
 	fmt.Fprintf(w, "%d tables on %s; switch %s in store %s is at %s, version %d.\n", r.Tables, strings.Join(r.Shards, ", "), r.Switch, r.Store, r.State, r.Version)
+	for _, one := range r.Findings {
+		fmt.Fprintln(w, one)
+	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row(table)
 	row(table, "PROXY", "SWITCH", "VERSION", "PROBLEM")

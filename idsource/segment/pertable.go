@@ -41,6 +41,11 @@ func KeyOf(template, schema, table string) string {
 	return strings.ReplaceAll(key, "{table}", strings.ToLower(table))
 }
 
+// Nameable reports whether a table can have a series of that key, which a template made.
+func Nameable(key string) bool {
+	return !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+}
+
 // NewPerTable checks the configuration; it asks nothing of the store.
 func NewPerTable(c Config) (*PerTable, error) {
 	c = c.withDefaults()
@@ -64,7 +69,7 @@ func (p *PerTable) Series(schema, table string) (idsource.Series, error) {
 		return s, nil
 	}
 	key := KeyOf(p.cfg.Key, schema, table)
-	if i := strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }); i >= 0 {
+	if !Nameable(key) {
 		return nil, p.fail(idsource.BadConfig, fmt.Errorf("key %q for table %s.%s", p.cfg.Key, schema, table),
 			"{schema} and {table} are for names of ASCII characters; give this table a source of its own")
 	}

@@ -123,7 +123,7 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 	}
 	turn := func(state string) {
 		t.Helper()
-		said, err := switches.Set(t.Context(), st.Notes, "migration", state, "test")
+		said, err := switches.Set(t.Context(), st.Notes, "migration", state, "test", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,14 +173,14 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 	defer st.Close()
 	notes := filepath.Join(path, "notes")
 	p.stands(t, switches.Observe)
-	if _, err := switches.Set(t.Context(), st.Notes(), "migration", switches.Observe, "test"); err != nil {
+	if _, err := switches.Set(t.Context(), st.Notes(), "migration", switches.Observe, "test", 0); err != nil {
 		t.Fatal(err)
 	}
 	before, err := os.ReadFile(notes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := switches.Set(t.Context(), st.Notes(), "migration", switches.Enforce, "test"); err != nil {
+	if _, err := switches.Set(t.Context(), st.Notes(), "migration", switches.Enforce, "test", 0); err != nil {
 		t.Fatal(err)
 	}
 	p.stands(t, switches.Enforce)

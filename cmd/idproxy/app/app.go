@@ -96,10 +96,12 @@ func (p *Program) Serve(ctx context.Context) (err error) {
 		return err
 	}
 	listen := p.start.Sockets.Listen
-	if err := p.modes.learn(ctx, p.cfg); err != nil {
+	learned, err := p.modes.learn(ctx, p.cfg)
+	if err != nil {
 		p.log.Warn("a switch is not known, INSERTs into the tables of its rules are refused until it is", "error.message", err)
 	}
-	p.cfg = p.cfg.Turned(p.modes.mode)
+	p.modes.adopt(learned)
+	p.cfg = p.cfg.Turned(p.modes.modes(learned))
 	p.sources, err = sources.Open(p.cfg, p.log, p.watch.fetched, listen, p.start.Succeeds())
 	if err != nil {
 		return err

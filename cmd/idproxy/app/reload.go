@@ -98,10 +98,11 @@ func (p *Program) reload() ([]config.Change, error) {
 	if some := config.NeedRestart(p.cfg, cfg, changes); len(some) > 0 {
 		return nil, fmt.Errorf("a change of %s needs a restart", strings.Join(texts(some), ", "))
 	}
-	if err := p.modes.learn(context.Background(), cfg); err != nil {
+	learned, err := p.modes.learn(context.Background(), cfg)
+	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.Turned(p.modes.mode)
+	cfg = cfg.Turned(p.modes.modes(learned))
 	listeners, err := p.changeListeners(cfg)
 	if err != nil {
 		return nil, err
@@ -119,6 +120,7 @@ func (p *Program) reload() ([]config.Change, error) {
 		p.log.Warn("series of other programs did not give their ids back", "error.message", err)
 	}
 	p.cfg = cfg
+	p.modes.adopt(learned)
 	p.left = &leaving{Left: left}
 	gone := listeners.commit(cfg)
 	setLevel(p.level, cfg.Log)

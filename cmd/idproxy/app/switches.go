@@ -29,10 +29,13 @@ type modeSwitches struct {
 	turn func() // puts in force what is known
 
 	mu      sync.Mutex
-	byName  map[string]*modeSwitch
+	byName  known
 	end     context.CancelFunc // of the watches; nil: there are none
 	watches sync.WaitGroup
 }
+
+// known are switches by name.
+type known map[string]*modeSwitch
 
 // modeSwitch is what is known of a switch.
 type modeSwitch struct {
@@ -44,12 +47,14 @@ type modeSwitch struct {
 	problem string    // why the store does not say it now; empty: it does
 }
 
-// learn asks the stores of switches that a configuration brings. The error names those that did not say.
-func (m *modeSwitches) learn(ctx context.Context, cfg *config.Config) error {
+// learn returns the switches of a configuration, and asks the stores of those that it brings. The error
+// names those that did not say. Nothing is in force yet: see adopt.
+func (m *modeSwitches) learn(ctx context.Context, cfg *config.Config) (known, error) {
 	ctx, cancel := context.WithTimeout(ctx, switchTime)
 	defer cancel()
 	opened := store.Opened{}
 	defer opened.Close()
+	all := known{}
 	var errs []error
 	for _, name := range cfg.Switches() {
 		in := cfg.SwitchStore(name)
@@ -57,6 +62,7 @@ func (m *modeSwitches) learn(ctx context.Context, cfg *config.Config) error {
 		was := m.byName[name]
 		m.mu.Unlock()
 		if was != nil && was.store == in.Name {
+			all[name] = was
 			continue
 		}
 		is := &modeSwitch{store: in.Name, since: time.Now()}
@@ -69,34 +75,31 @@ func (m *modeSwitches) learn(ctx context.Context, cfg *config.Config) error {
 			is.problem = err.Error()
 			errs = append(errs, fmt.Errorf("switch %s of store %s: %w", name, in.Name, err))
 		}
-		m.mu.Lock()
-		if m.byName == nil {
-			m.byName = map[string]*modeSwitch{}
-		}
-		m.byName[name] = is
-		m.mu.Unlock()
+		all[name] = is
 	}
-	return errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
 
-// follow watches the switches of a configuration, which were learned, and no others from now on.
-func (m *modeSwitches) follow(cfg *config.Config, of *sources.Sources) {
+// adopt has what was learned in force. Nothing more is heard until follow.
+func (m *modeSwitches) adopt(learned known) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.byName = learned
 	if m.end != nil {
 		m.end() // what these hear yet is passed over
 	}
+}
+
+// follow watches the switches of a configuration, which were adopted.
+func (m *modeSwitches) follow(cfg *config.Config, of *sources.Sources) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	ctx, end := context.WithCancel(context.Background())
 	m.end = end
-	byStore, names := map[string][]string{}, cfg.Switches()
-	for _, name := range names {
+	byStore := map[string][]string{}
+	for _, name := range cfg.Switches() {
 		in := cfg.SwitchStore(name).Name
 		byStore[in] = append(byStore[in], name)
-	}
-	for name := range m.byName {
-		if !slices.Contains(names, name) {
-			delete(m.byName, name)
-		}
 	}
 	stores := of.Stores()
 	for in, names := range byStore {
@@ -124,8 +127,8 @@ func (m *modeSwitches) heard(ctx context.Context, names []string, notes map[stri
 	m.turn()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, s := range m.byName {
-		if s.inForce != s.said {
+	for _, name := range names {
+		if s := m.byName[name]; s != nil && s.inForce != s.said {
 			s.inForce, s.since = s.said, time.Now()
 		}
 	}
@@ -180,14 +183,16 @@ func (m *modeSwitches) note(name string, s *modeSwitch, err error) {
 	s.problem = err.Error()
 }
 
-// mode returns the mode that a switch gives its rules.
-func (m *modeSwitches) mode(name string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s := m.byName[name]; s != nil && s.known {
-		return s.said.Mode()
+// modes returns what gives the mode of a switch among some.
+func (m *modeSwitches) modes(of known) func(name string) string {
+	return func(name string) string {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if s := of[name]; s != nil && s.known {
+			return s.said.Mode()
+		}
+		return config.ModeUnknown
 	}
-	return config.ModeUnknown
 }
 
 // unknown returns the sources of rules whose switch is not known.
@@ -243,7 +248,7 @@ func (*noIDs) Close(context.Context) error { return nil }
 func (p *Program) turn() {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
-	p.cfg = p.cfg.Turned(p.modes.mode)
+	p.cfg = p.cfg.Turned(p.modes.modes(p.modes.byName)) // under reloads, it stays the same
 	p.sources.Turn(p.cfg)
 	p.srv.Set(p.settings())
 	p.watch.turned(p.cfg)

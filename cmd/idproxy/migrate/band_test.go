@@ -67,7 +67,7 @@ func TestPlanFile(t *testing.T) {
 	if p, err := readPlan(path); p != nil || err != nil {
 		t.Errorf("of no file: %v, %v", p, err)
 	}
-	p := &plan{Format: planFormat, Switch: "m", Tables: []table{{Name: "t\"\n", Counter: []counter{{Definition: "int COMMENT '\\\\ é'"}}}}}
+	p := &plan{Format: planFormat, Switch: "m", Proxies: []string{""}, Tables: []table{{Name: "t\"\n", Last: 9, Counter: []counter{{Definition: "int COMMENT '\\\\ é'", Band: 10, BandEnd: 19}, {Band: 20, BandEnd: 29}}}}}
 	for _, name := range stepNames() {
 		p.Steps = append(p.Steps, record{Step: name, State: Pending})
 	}
@@ -85,7 +85,9 @@ func TestPlanFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for old, fresh := range map[string]string{`"format": 1`: `"format": 2`, `"pending"`: `"begun"`, `"observe"`: `"look"`, `"switch"`: `"password"`, "}": ""} {
+	for old, fresh := range map[string]string{`"format": 1`: `"format": 2`, `"pending"`: `"begun"`, `"observe"`: `"look"`, `"switch"`: `"password"`, "}": "", `"proxies": [
+    ""
+  ]`: `"proxies": []`, `"band": 10`: `"band": 9`, `"band_end": 19`: `"band_end": 20`, `"last": 9`: `"last": 10`} {
 		if _, err := parsePlan("p", []byte(strings.Replace(string(data), old, fresh, 1))); err == nil {
 			t.Errorf("%s in place of %s is read", fresh, old)
 		}

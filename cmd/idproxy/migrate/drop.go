@@ -28,15 +28,15 @@ func (t *table) modify(definition, more string) string {
 
 // dropped is the statement that takes AUTO_INCREMENT off a column.
 func (m *Migration) dropped(t *table, c *counter) string {
-	if m.shard(c).mariaDB {
-		return t.modify(plain(c.Definition), ", ALGORITHM=INSTANT")
+	if s := m.shard(c); s != nil && s.mariaDB {
+		return t.modify(plain(c.Definition), c.how("ALGORITHM=INSTANT"))
 	}
-	return t.modify(plain(c.Definition), ", LOCK=SHARED")
+	return t.modify(plain(c.Definition), c.how("LOCK=SHARED"))
 }
 
 // counting is the statement that puts it back.
 func (t *table) counting(c *counter) string {
-	return t.modify(c.Definition, ", AUTO_INCREMENT = "+strconv.FormatUint(c.Band, 10)+", LOCK=SHARED")
+	return t.modify(c.Definition, ", AUTO_INCREMENT = "+strconv.FormatUint(c.Band, 10)+c.how("LOCK=SHARED"))
 }
 
 func (drop) sql(m *Migration) (there, back []Statement) {
@@ -112,6 +112,9 @@ func (drop) check(ctx context.Context, m *Migration) (all []Finding, err error) 
 
 func (drop) undo(ctx context.Context, m *Migration) ([]Finding, error) {
 	for t, c := range m.plan.all() {
+		if m.gone[c] {
+			continue
+		}
 		f, err := m.now(ctx, t, c)
 		if err != nil {
 			return nil, err

@@ -27,8 +27,12 @@ func (enforce) before(ctx context.Context, m *Migration) ([]Finding, error) {
 		return findings, err
 	}
 	proxies := m.ask(ctx, true)
+	s, err := switches.Read(ctx, m.notes, m.plan.Switch)
+	if err != nil {
+		return findings, err
+	}
 	for _, p := range proxies {
-		if p.Problem != "" {
+		if p.Problem != "" && !(p.deaf && p.Version > s.Version) { // where the store went back, a turn mends it
 			findings = append(findings, finding(LevelError, "proxy %s: %s", p.Address, p.Problem))
 		}
 	}
@@ -36,15 +40,18 @@ func (enforce) before(ctx context.Context, m *Migration) ([]Finding, error) {
 }
 
 func (enforce) do(ctx context.Context, m *Migration) ([]Finding, error) {
-	s, err := switches.Read(ctx, m.notes, m.plan.Switch)
-	if err != nil || s.State == switches.Enforce {
+	there, _, err := m.at(ctx, switches.Enforce)
+	if err != nil || there {
 		return nil, err
 	}
-	_, findings, err := m.turn(ctx, switches.Prepare)
+	var findings []Finding
+	if !enforces(m.ask(ctx, false)) { // or it was turned, and the store went back
+		_, findings, err = m.turn(ctx, switches.Prepare)
+	}
 	if err != nil || len(findings) > 0 {
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), askProxy)
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*askProxy)
 		defer cancel()
-		if _, failed := switches.Set(back, m.notes, m.plan.Switch, switches.Observe, operator()); failed != nil {
+		if _, failed := m.set(back, switches.Observe); failed != nil {
 			return append(findings, finding(LevelError, "the switch stays at prepare, which does what observe does: %v", failed)), err
 		}
 		return append(findings, finding(LevelNote, "the switch is at observe again: nothing has changed")), err
@@ -57,10 +64,34 @@ func (enforce) do(ctx context.Context, m *Migration) ([]Finding, error) {
 }
 
 func (enforce) check(ctx context.Context, m *Migration) ([]Finding, error) {
-	return stand(m.ask(ctx, false), switches.Enforce), nil
+	return stand(m.ask(ctx, false), switches.Enforce, 0), nil
 }
 
 func (enforce) undo(ctx context.Context, m *Migration) ([]Finding, error) {
+	all, err := m.ready(ctx)
+	if err != nil || stops(all, m.Force) {
+		return all, err
+	}
 	_, findings, err := m.turn(ctx, switches.Observe)
-	return findings, err
+	return append(all, findings...), err
+}
+
+// ready looks whether the shards can count again, each in its band: step drop may be half done, and
+// somebody may have set a counter back.
+func (m *Migration) ready(ctx context.Context) (all []Finding, err error) {
+	for t, c := range m.plan.all() {
+		if m.gone[c] {
+			continue
+		}
+		f, err := m.now(ctx, t, c)
+		switch {
+		case err != nil:
+			return all, err
+		case !f.counts():
+			all = append(all, finding(LevelForce, "shard %s: column %s of %s does not count, and INSERTs without an id would fail (1364): take step drop back first", c.Shard, t.Column, t))
+		case !c.in(f.next):
+			all = append(all, finding(LevelForce, "shard %s: the counter of %s is at %d, not in its band, %d to %d, and could meet ids of the proxies: run step lift first", c.Shard, t, f.next, c.Band, c.BandEnd))
+		}
+	}
+	return all, nil
 }

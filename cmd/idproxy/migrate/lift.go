@@ -23,14 +23,14 @@ func (lift) words() words {
 
 func (t *table) quoted() string { return upstream.Quote(t.Schema) + "." + upstream.Quote(t.Name) }
 
-func (t *table) count(from uint64) string {
-	return "ALTER TABLE " + t.quoted() + " AUTO_INCREMENT = " + strconv.FormatUint(from, 10) + ", ALGORITHM=INPLACE, LOCK=NONE"
+func (t *table) count(c *counter, from uint64) string {
+	return "ALTER TABLE " + t.quoted() + " AUTO_INCREMENT = " + strconv.FormatUint(from, 10) + c.how("ALGORITHM=INPLACE, LOCK=NONE")
 }
 
 func (lift) sql(m *Migration) (there, back []Statement) {
 	for t, c := range m.plan.all() {
-		there = append(there, Statement{c.Shard, t.count(c.Band)})
-		back = append(back, Statement{c.Shard, t.count(c.Before)})
+		there = append(there, Statement{c.Shard, t.count(c, c.Band)})
+		back = append(back, Statement{c.Shard, t.count(c, c.Before)})
 	}
 	return there, back
 }
@@ -54,14 +54,11 @@ func (lift) before(ctx context.Context, m *Migration) (all []Finding, err error)
 // clear looks whether the ids below last leave the series of a table room, and whether those above are
 // in the bands.
 func (m *Migration) clear(ctx context.Context, t *table) (all []Finding, err error) {
-	next, used, err := m.given(ctx, t)
-	if err != nil {
-		return nil, err
-	}
+	below := make([]uint64, len(t.Counter))
 	for i := range t.Counter {
 		c := &t.Counter[i]
 		s := m.shard(c)
-		below, err := s.greatest(ctx, t, t.Last)
+		below[i], err = s.greatest(ctx, t, t.Last)
 		if err != nil {
 			return nil, fmt.Errorf("shard %s: %s: %w", s.name, t, err)
 		}
@@ -73,9 +70,15 @@ func (m *Migration) clear(ctx context.Context, t *table) (all []Finding, err err
 			all = append(all, finding(LevelError, "shard %s: %s holds id %d, above last of source %s and outside of the shard's band, %d to %d: set another last, and make another plan",
 				s.name, t, above, t.Source, c.Band, c.BandEnd))
 		}
-		if below >= next && (used || t.Start > 1) {
+	}
+	next, used, err := m.given(ctx, t) // behind that, as ids that are given meanwhile are below
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range below {
+		if id >= next && (used || t.Start > 1) {
 			all = append(all, finding(LevelError, "shard %s: %s holds id %d, and source %s goes on at %d: it would give ids that are there. Move it above, idproxy source set, or set start: %d",
-				s.name, t, below, t.Source, next, Start(below)))
+				t.Counter[i].Shard, t, id, t.Source, next, Start(id)))
 		}
 	}
 	return all, nil
@@ -91,15 +94,15 @@ func (lift) do(ctx context.Context, m *Migration) ([]Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !f.counts() || f.next >= c.Band {
+		if !f.counts() || c.in(f.next) {
 			continue
 		}
-		if err := m.alter(ctx, c, t.count(c.Band)); err != nil {
+		if err := m.alter(ctx, c, t.count(c, c.Band)); err != nil {
 			return nil, err
 		}
 		lifted++
 	}
-	return []Finding{finding(LevelNote, "%d of %d counters were lifted, the others were above already", lifted, m.plan.counters())}, nil
+	return []Finding{finding(LevelNote, "%d of %d counters were lifted, the others were there already", lifted, m.plan.counters())}, nil
 }
 
 func (l lift) check(ctx context.Context, m *Migration) ([]Finding, error) {
@@ -112,7 +115,7 @@ func (l lift) check(ctx context.Context, m *Migration) ([]Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		if f.counts() && (f.next < c.Band || f.next > c.BandEnd) {
+		if f.counts() && !c.in(f.next) {
 			all = append(all, finding(LevelError, "shard %s: the counter of %s is at %d, not in its band, %d to %d: run step lift", c.Shard, t, f.next, c.Band, c.BandEnd))
 		}
 	}
@@ -120,10 +123,13 @@ func (l lift) check(ctx context.Context, m *Migration) ([]Finding, error) {
 }
 
 func (lift) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
-	if all := stand(m.ask(ctx, false), switches.Observe); len(all) > 0 {
+	if all := stand(m.ask(ctx, false), switches.Observe, 0); len(all) > 0 {
 		return append(all, finding(LevelError, "the counters stay where they are as long as a proxy may give ids")), nil
 	}
 	for t, c := range m.plan.all() {
+		if m.gone[c] {
+			continue
+		}
 		next, used, err := m.given(ctx, t)
 		if err != nil {
 			return nil, err
@@ -132,7 +138,7 @@ func (lift) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
 		if used { // what the proxies gave to other shards is not to come again
 			to = max(to, next)
 		}
-		if err := m.alter(ctx, c, t.count(to)); err != nil {
+		if err := m.alter(ctx, c, t.count(c, to)); err != nil {
 			return nil, err
 		}
 		f, err := m.now(ctx, t, c)

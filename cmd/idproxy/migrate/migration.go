@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"slices"
+	"strings"
 	"time"
 
 	"idproxy/cmd/idproxy/store"
@@ -22,23 +23,30 @@ type Options struct {
 	Proxies []string // admin addresses, for a new plan; nil: that of the configuration
 	Dial    func(address string) (*monitor.Client, error)
 	Force   bool // go on in spite of findings that a step says may be passed over
+	Runs    bool // a step is to be run or taken back: nobody else runs one meanwhile
+	Back    bool // it is to be taken back: what is not as the plan says is no obstacle by itself
 }
 
 // Migration is a plan, and what it is about.
 type Migration struct {
 	Options
-	Made   bool // the plan was made now
+	Made   bool     // the plan was made now
+	Added  []string // tables that were not there when it was made, and are in it from now on
 	cfg    *config.Config
 	plan   *plan
 	shards []*shard
 	stores store.Opened
 	notes  idsource.Notes
+	locked *os.File // nil: it is not
+
+	changes []string          // by which what is there differs from the plan
+	gone    map[*counter]bool // those that are not there any more, or not as the plan has them
 }
 
 // Open reads the plan, or makes it where there is no file, and asks all servers whether what it says of
 // tables is so.
 func Open(ctx context.Context, cfg *config.Config, o Options) (*Migration, error) {
-	m := &Migration{Options: o, cfg: cfg, stores: store.Opened{}}
+	m := &Migration{Options: o, cfg: cfg, stores: store.Opened{}, gone: map[*counter]bool{}}
 	if err := m.open(ctx); err != nil {
 		m.Close()
 		return nil, err
@@ -50,6 +58,7 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (*Migration, error
 func (m *Migration) Close() {
 	closeShards(m.shards)
 	m.stores.Close()
+	_ = m.locked.Close() // nil is no file
 }
 
 func (m *Migration) open(ctx context.Context) (err error) {
@@ -59,6 +68,11 @@ func (m *Migration) open(ctx context.Context) (err error) {
 		return fmt.Errorf("no rule of %s has a switch: write mode: {switch: migration} into the rules of the tables that are to move, and reload all proxies", m.cfg.Path)
 	case len(names) > 1:
 		return fmt.Errorf("rules of %s have several switches, %q: a plan is for one; move the tables of one after those of the other", m.cfg.Path, names)
+	}
+	if m.Runs {
+		if m.locked, err = lock(m.Path); err != nil {
+			return err
+		}
 	}
 	if m.plan, err = readPlan(m.Path); err != nil {
 		return err
@@ -88,6 +102,11 @@ type seen struct {
 	shards []*found // in the order of Migration.shards; nil: it is not there
 }
 
+// counts reports whether the column is AUTO_INCREMENT on a shard.
+func (s *seen) counts() bool {
+	return slices.ContainsFunc(s.shards, func(f *found) bool { return f != nil && f.counts() })
+}
+
 // survey asks all shards for the tables of the switch.
 func (m *Migration) survey(ctx context.Context, name string) (all []*seen, err error) {
 	byName := map[string]*seen{}
@@ -114,33 +133,52 @@ func (m *Migration) make(name, in string, tables []*seen) error {
 	if len(p.Proxies) == 0 {
 		p.Proxies = []string{""} // that of the configuration
 	}
-	var errs []error
-	for _, t := range tables {
-		if !slices.ContainsFunc(t.shards, func(f *found) bool { return f != nil && f.counts() }) {
-			continue // nothing counts there
-		}
-		one, err := m.planned(t)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("table %s.%s: %w", t.of.schema, t.of.name, err))
-			continue
-		}
-		p.Tables = append(p.Tables, *one)
+	for _, step := range stepNames() {
+		p.Steps = append(p.Steps, record{Step: step, State: Pending})
 	}
-	if err := errors.Join(errs...); err != nil {
+	m.plan, m.Made = p, true
+	if err := m.add(tables); err != nil {
 		return err
 	}
 	if len(p.Tables) == 0 {
 		return fmt.Errorf("no table of a rule with switch %s has an AUTO_INCREMENT column: there is nothing to move; mode: enforce is enough", name)
 	}
-	for _, step := range stepNames() {
-		p.Steps = append(p.Steps, record{Step: step, State: Pending})
-	}
-	m.plan, m.Made = p, true
 	return p.write(m.Path)
 }
 
-// planned decides where the counters of a table go.
-func (m *Migration) planned(t *seen) (*table, error) {
+// add decides where the counters of tables go that are not in the plan, and adds them.
+func (m *Migration) add(tables []*seen) error {
+	var errs []error
+	var fresh []*planned
+	for _, t := range tables {
+		if !t.counts() {
+			continue
+		}
+		one, err := m.planned(t)
+		if err == nil {
+			fresh = append(fresh, one)
+			continue
+		}
+		errs = append(errs, fmt.Errorf("table %s.%s: %w", t.of.schema, t.of.name, err))
+	}
+	if err := errors.Join(append(errs, m.divide(fresh)...)...); err != nil {
+		return err
+	}
+	for _, one := range fresh {
+		m.plan.Tables = append(m.plan.Tables, one.table)
+	}
+	return nil
+}
+
+// planned is a table that comes into the plan.
+type planned struct {
+	table
+	column string // as one of the shards has it
+	holds  uint64 // the greatest id that it holds on all of them
+}
+
+// planned looks whether the counters of a table have a place to go.
+func (m *Migration) planned(t *seen) (*planned, error) {
 	source := m.cfg.Source(t.of.rule.Source)
 	g := source.Segment
 	switch {
@@ -149,28 +187,73 @@ func (m *Migration) planned(t *seen) (*table, error) {
 			source.Name, source.Kind())
 	case g.Scramble != nil:
 		return nil, fmt.Errorf("source %s is scrambled: its ids leave no room for counters above them", source.Name)
+	case segment.IsTemplate(g.Key) && !segment.Nameable(segment.KeyOf(g.Key, t.of.schema, t.of.name)):
+		return nil, fmt.Errorf("its name is not of ASCII letters, which source %s needs for a series of each table, and the proxies would refuse its INSERTs: give it a rule above with a source of its own", source.Name)
 	case g.Last == 0:
 		return nil, fmt.Errorf("source %s has no last: set last: %d, and reload all proxies; the shards' own counters go above it", source.Name, Last(most(t.of.definition)))
 	}
-	out := &table{Schema: t.of.schema, Name: t.of.name, Column: t.of.column, Source: source.Name, Start: g.Start, Last: g.Last, Counter: []counter{}}
-	holds := most(t.of.definition)
-	for _, f := range t.shards {
-		if f != nil {
-			holds = min(holds, most(f.definition))
-		}
-	}
-	first, width, err := bands(holds, g.Last, len(m.shards))
-	if err != nil {
-		return nil, fmt.Errorf("column %s is %s: %w", t.of.column, t.of.definition, err)
+	out := &planned{
+		table:  table{Schema: t.of.schema, Name: t.of.name, Column: t.of.column, Source: source.Name, Start: g.Start, Last: g.Last, Counter: []counter{}},
+		column: t.of.definition, holds: most(t.of.definition),
 	}
 	for i, f := range t.shards {
-		if f != nil && f.counts() {
-			out.Counter = append(out.Counter, counter{
-				Shard: m.shards[i].name, Server: m.shards[i].address, Definition: f.definition, Before: f.next, Band: first[i], BandEnd: first[i] + width - 1,
-			})
+		if f == nil {
+			continue
+		}
+		out.holds = min(out.holds, most(f.definition))
+		if f.counts() {
+			out.Counter = append(out.Counter, counter{Shard: m.shards[i].name, Server: m.shards[i].address, Definition: f.definition, Engine: f.engine, Before: f.next})
 		}
 	}
 	return out, nil
+}
+
+// family names tables that are shards of one table: their ids are of one series, and they have one name
+// in different schemas.
+func (m *Migration) family(t *table) string {
+	g := m.cfg.Source(t.Source).Segment
+	return g.Store + "\n" + segment.KeyOf(g.Key, t.Schema, t.Name) + "\n" + strings.ToLower(t.Name)
+}
+
+// divide gives the counters of each family of tables bands of their own.
+func (m *Migration) divide(fresh []*planned) (errs []error) {
+	families := map[string][]*planned{}
+	for _, one := range fresh {
+		name := m.family(&one.table)
+		families[name] = append(families[name], one)
+	}
+	for i := range m.plan.Tables {
+		t := &m.plan.Tables[i]
+		if g := m.cfg.Source(t.Source); g == nil || g.Segment == nil {
+			continue
+		}
+		for _, one := range families[m.family(t)] {
+			errs = append(errs, fmt.Errorf("table %s is new, and its ids are of the series of %s, whose counters have all the room there is: take the steps back that are done, remove the file, and make another plan", &one.table, t))
+		}
+	}
+	for _, one := range fresh {
+		all := families[m.family(&one.table)]
+		if all[0] != one {
+			continue // with the first one
+		}
+		parts, holds := 0, one.holds
+		for _, t := range all {
+			parts, holds = parts+len(t.Counter), min(holds, t.holds)
+		}
+		first, width, err := bands(holds, one.Last, parts)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("table %s: column %s is %s: %w", &one.table, one.Column, one.column, err))
+			continue
+		}
+		part := 0
+		for _, t := range all {
+			for i := range t.Counter {
+				t.Counter[i].Band, t.Counter[i].BandEnd = first[part], first[part]+width-1
+				part++
+			}
+		}
+	}
+	return errs
 }
 
 // Last is a good last id of sources whose columns hold so much: half of it, or of what all programs
@@ -184,8 +267,7 @@ func Last(most uint64) uint64 {
 
 // compare refuses a plan under which something changed.
 func (m *Migration) compare(name, in string, tables []*seen) error {
-	var errs []error
-	changed := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	changed := func(format string, args ...any) { m.changes = append(m.changes, fmt.Sprintf(format, args...)) }
 	if m.plan.Switch != name || m.plan.Store != in {
 		changed("it is for switch %s in store %s, the configuration has switch %s in store %s", m.plan.Switch, m.plan.Store, name, in)
 	}
@@ -199,20 +281,40 @@ func (m *Migration) compare(name, in string, tables []*seen) error {
 		at := slices.IndexFunc(tables, func(s *seen) bool { return s.of.schema == t.Schema && s.of.name == t.Name && s.of.column == t.Column })
 		if at < 0 {
 			changed("table %s is gone, or no rule with the switch is for it", t)
+			for j := range t.Counter {
+				m.gone[&t.Counter[j]] = true
+			}
 			continue
 		}
 		m.compareTable(t, tables[at], changed)
 	}
-	for _, s := range tables {
-		counts := slices.ContainsFunc(s.shards, func(f *found) bool { return f != nil && f.counts() })
-		if key := s.of.schema + "." + s.of.name + "." + s.of.column; counts && !inPlan[key] {
-			changed("table %s.%s is new", s.of.schema, s.of.name)
+	tables = slices.DeleteFunc(tables, func(s *seen) bool { return !s.counts() || inPlan[s.of.schema+"."+s.of.name+"."+s.of.column] })
+	if len(m.changes) > 0 && !m.Back {
+		return fmt.Errorf("plan %s is not of what is there now:\n%s\nput that back, or take the steps back that are done, remove the file, and make another plan", m.Path, strings.Join(m.changes, "\n"))
+	}
+	if len(tables) == 0 || m.Back {
+		return nil
+	}
+	return m.extend(tables)
+}
+
+// extend takes tables into the plan that came later. Their counters are to be lifted before anything else.
+func (m *Migration) extend(tables []*seen) error {
+	if err := m.add(tables); err != nil {
+		return err
+	}
+	for _, t := range tables {
+		m.Added = append(m.Added, t.of.schema+"."+t.of.name)
+	}
+	for i := range m.plan.Steps {
+		if r := &m.plan.Steps[i]; r.Step == (lift{}).words().name || r.Step == (drop{}).words().name {
+			r.State = Pending
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("plan %s is not of what is there now:\n%w\nput that back, or take the steps back that are done, remove the file, and make another plan", m.Path, err)
+	if !m.Runs {
+		return nil // who looks only changes no plan that is there
 	}
-	return nil
+	return m.plan.write(m.Path)
 }
 
 func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...any)) {
@@ -223,6 +325,7 @@ func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...an
 	for i := range t.Counter {
 		c := &t.Counter[i]
 		at := slices.IndexFunc(m.shards, func(s *shard) bool { return s.name == c.Shard && s.address == c.Server })
+		before := len(m.changes)
 		switch {
 		case at < 0:
 			changed("shard %s at %s is gone", c.Shard, c.Server)
@@ -231,6 +334,7 @@ func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...an
 		case now.shards[at].plain() != plain(c.Definition):
 			changed("column %s of table %s on shard %s was %s, and is %s", t.Column, t, c.Shard, c.Definition, now.shards[at].definition)
 		}
+		m.gone[c] = len(m.changes) > before
 	}
 	for i, f := range now.shards {
 		if f != nil && f.counts() && !slices.ContainsFunc(t.Counter, func(c counter) bool { return c.Shard == m.shards[i].name }) {
@@ -239,9 +343,12 @@ func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...an
 	}
 }
 
-// shard returns the shard of a counter.
+// shard returns the shard of a counter; nil: it is gone.
 func (m *Migration) shard(c *counter) *shard {
-	return m.shards[slices.IndexFunc(m.shards, func(s *shard) bool { return s.name == c.Shard })]
+	if at := slices.IndexFunc(m.shards, func(s *shard) bool { return s.name == c.Shard }); at >= 0 {
+		return m.shards[at]
+	}
+	return nil
 }
 
 // now asks a shard how a counter stands.
@@ -263,7 +370,11 @@ func (m *Migration) alter(ctx context.Context, c *counter, statement string) err
 
 // given returns the lowest id that the series of a table may give yet.
 func (m *Migration) given(ctx context.Context, t *table) (next uint64, used bool, err error) {
-	g := m.cfg.Source(t.Source).Segment
+	source := m.cfg.Source(t.Source)
+	if source == nil || source.Segment == nil {
+		return 0, false, fmt.Errorf("source %s of %s is gone, or no segment: put it back", t.Source, t)
+	}
+	g := source.Segment
 	p, err := m.stores.Position(ctx, m.cfg.Store(g.Store), segment.KeyOf(g.Key, t.Schema, t.Name))
 	return max(p.Next, g.Start), p.Used, err
 }

@@ -23,12 +23,12 @@ func (observe) sql(*Migration) (there, back []Statement) { return nil, nil }
 func (observe) before(context.Context, *Migration) ([]Finding, error) { return nil, nil }
 
 func (observe) do(ctx context.Context, m *Migration) ([]Finding, error) {
-	s, err := switches.Read(ctx, m.notes, m.plan.Switch)
-	if err != nil || s.Version > 0 && s.State == switches.Observe {
+	there, s, err := m.at(ctx, switches.Observe)
+	if err != nil || there {
 		return nil, err
 	}
-	if s.State == switches.Enforce {
-		return []Finding{finding(LevelError, "the switch is at enforce already, since version %d of %v by %s: take step enforce back first", s.Version, s.At, s.By)}, nil
+	if s.State == switches.Enforce || enforces(m.ask(ctx, false)) {
+		return []Finding{finding(LevelError, "the switch is at enforce already, in the store or in a proxy: take step enforce back first")}, nil
 	}
 	_, findings, err := m.turn(ctx, switches.Observe)
 	return findings, err
@@ -36,7 +36,7 @@ func (observe) do(ctx context.Context, m *Migration) ([]Finding, error) {
 
 func (observe) check(ctx context.Context, m *Migration) ([]Finding, error) {
 	proxies := m.ask(ctx, true)
-	findings := stand(proxies, switches.Observe)
+	findings := stand(proxies, switches.Observe, 0)
 	for _, f := range m.shapes(proxies) {
 		f.Level = LevelWarning // step enforce is where it stops
 		findings = append(findings, f)

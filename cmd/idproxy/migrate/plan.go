@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // plan is what the file keeps.
@@ -39,11 +41,12 @@ type table struct {
 
 // counter is the counter of a table on one shard.
 type counter struct {
-	Shard      string `json:"shard"`      // the name of a listener
-	Server     string `json:"server"`     // its address
-	Definition string `json:"definition"` // of the column, with AUTO_INCREMENT
-	Before     uint64 `json:"before"`     // the next id when the plan was made
-	Band       uint64 `json:"band"`       // the next id once it is lifted
+	Shard      string `json:"shard"`            // the name of a listener
+	Server     string `json:"server"`           // its address
+	Definition string `json:"definition"`       // of the column, with AUTO_INCREMENT
+	Engine     string `json:"engine,omitempty"` // of the table, where it is not InnoDB
+	Before     uint64 `json:"before"`           // the next id when the plan was made
+	Band       uint64 `json:"band"`             // the next id once it is lifted
 	BandEnd    uint64 `json:"band_end"`
 }
 
@@ -60,6 +63,17 @@ type record struct {
 	At    time.Time `json:"at,omitzero"`
 	By    string    `json:"by,omitempty"` // user and host
 }
+
+// how is the end of a statement that alters the table: how InnoDB is to do it. Other engines copy.
+func (c *counter) how(innoDB string) string {
+	if c.Engine != "" {
+		return ""
+	}
+	return ", " + innoDB
+}
+
+// in reports whether a counter is in its band.
+func (c *counter) in(next uint64) bool { return c.Band <= next && next <= c.BandEnd }
 
 func (t *table) String() string { return t.Schema + "." + t.Name }
 
@@ -120,7 +134,34 @@ func parsePlan(path string, data []byte) (*plan, error) {
 	if p.Format != planFormat || !slices.Equal(names, stepNames()) {
 		return nil, fmt.Errorf("plan %s is of another version of idproxy (format %d, steps %q): run it with that one", path, p.Format, names)
 	}
+	if len(p.Proxies) == 0 {
+		return nil, fmt.Errorf("plan %s names no proxy: all proxies have to be in its list", path)
+	}
+	for t, c := range p.all() {
+		if t.Last == 0 || c.Band <= t.Last || c.BandEnd < c.Band {
+			return nil, fmt.Errorf("plan %s: the band of %s on shard %s, %d to %d, is not above last, %d: put back the file as idproxy wrote it", path, t, c.Shard, c.Band, c.BandEnd, t.Last)
+		}
+		for i := range t.Counter {
+			if o := &t.Counter[i]; o != c && o.Band <= c.BandEnd && c.Band <= o.BandEnd {
+				return nil, fmt.Errorf("plan %s: the bands of %s on shards %s and %s meet: put back the file as idproxy wrote it", path, t, c.Shard, o.Shard)
+			}
+		}
+	}
 	return p, nil
+}
+
+// lock keeps others from running steps of plans in the same folder, until the file is closed: of two
+// who turn the switch and move counters at once, one may undo what the other counts on.
+func lock(path string) (*os.File, error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) { // other errors: there are no locks there
+		dir.Close()
+		return nil, fmt.Errorf("plan %s: another idproxy migrate runs a step in this folder: wait until it has ended", path)
+	}
+	return dir, nil
 }
 
 // write replaces the file whole: after a crash it has the old or the new content.

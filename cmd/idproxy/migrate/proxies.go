@@ -27,6 +27,7 @@ type Proxy struct {
 	Problem string    `json:"problem,omitempty"` // why it is not known, or why it gives no ids
 
 	said     monitor.State
+	deaf     bool // the problem is that its store does not say how the switch stands
 	refusals []monitor.Refusal
 }
 
@@ -68,7 +69,12 @@ func (p *Proxy) ask(ctx context.Context, m *Migration, address string, whole boo
 	}
 	s := &p.said.Switches[at]
 	p.State, p.Version, p.Since = s.State, s.Version, s.Since
-	if s.Problem != "" {
+	if whole {
+		if err := p.askWhole(ctx, m, client); err != nil {
+			return err
+		}
+	}
+	if p.deaf = s.Problem != ""; p.deaf {
 		return errors.New(s.Problem)
 	}
 	for i := range p.said.Sources {
@@ -79,9 +85,11 @@ func (p *Proxy) ask(ctx context.Context, m *Migration, address string, whole boo
 	if p.said.Draining {
 		return errors.New("it drains")
 	}
-	if !whole {
-		return nil
-	}
+	return nil
+}
+
+// askWhole asks for its rules, which must be those of the plan, and for what it refused.
+func (p *Proxy) askWhole(ctx context.Context, m *Migration, client *monitor.Client) error {
 	text, err := client.ConfigText(ctx)
 	if err != nil {
 		return err
@@ -134,28 +142,63 @@ func (m *Migration) agrees(text []byte) error {
 	return nil
 }
 
-// stand reports as findings which proxies do not have the switch in a state.
-func stand(all []*Proxy, state string) (findings []Finding) {
+// stand reports as findings which proxies do not have the switch in a state, by some turn at least.
+func stand(all []*Proxy, state string, version uint64) (findings []Finding) {
 	for _, p := range all {
 		switch {
 		case p.Problem != "":
 			findings = append(findings, finding(LevelError, "proxy %s: %s", p.Address, p.Problem))
 		case p.State != state:
 			findings = append(findings, finding(LevelError, "proxy %s has the switch at %s, not at %s", p.Address, p.State, state))
+		case p.Version < version:
+			findings = append(findings, finding(LevelError, "proxy %s has the switch at version %d, and has not heard of version %d", p.Address, p.Version, version))
 		}
 	}
 	return findings
 }
 
+// set turns the switch, above every version that a proxy has heard.
+func (m *Migration) set(ctx context.Context, state string) (switches.Switch, error) {
+	s, err := switches.Set(ctx, m.notes, m.plan.Switch, state, operator(), heard(m.ask(ctx, false)))
+	if err != nil {
+		return s, fmt.Errorf("store %s: %w", m.plan.Store, err)
+	}
+	return s, nil
+}
+
+// heard is the greatest version that a proxy has heard.
+func heard(all []*Proxy) (version uint64) {
+	for _, p := range all {
+		version = max(version, p.Version)
+	}
+	return version
+}
+
+// enforces reports whether a proxy gives ids.
+func enforces(all []*Proxy) bool {
+	return slices.ContainsFunc(all, func(p *Proxy) bool { return p.State == switches.Enforce })
+}
+
+// at reports whether the store says that the switch is in a state, and no proxy has heard of a later turn:
+// then the store went back.
+func (m *Migration) at(ctx context.Context, state string) (bool, switches.Switch, error) {
+	s, err := switches.Read(ctx, m.notes, m.plan.Switch)
+	if err != nil {
+		return false, s, fmt.Errorf("store %s: %w", m.plan.Store, err)
+	}
+	return s.State == state && s.Version > 0 && s.Version >= heard(m.ask(ctx, false)), s, nil
+}
+
 // turn turns the switch, and waits until all proxies have it in force. The findings name those that have
 // not.
 func (m *Migration) turn(ctx context.Context, state string) (all []*Proxy, findings []Finding, err error) {
-	if _, err := switches.Set(ctx, m.notes, m.plan.Switch, state, operator()); err != nil {
-		return nil, nil, fmt.Errorf("store %s: %w", m.plan.Store, err)
+	turned, err := m.set(ctx, state)
+	if err != nil {
+		return nil, nil, err
 	}
 	for began := time.Now(); ; {
 		all = m.ask(ctx, false)
-		if findings = stand(all, state); len(findings) == 0 || time.Since(began) > turnTime {
+		if findings = stand(all, state, turned.Version); len(findings) == 0 || time.Since(began) > turnTime {
 			return all, findings, nil
 		}
 		select {

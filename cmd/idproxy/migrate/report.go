@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"idproxy/cmd/idproxy/switches"
@@ -47,6 +48,9 @@ func (m *Migration) Report(ctx context.Context) (*Report, error) {
 	r := &Report{
 		Plan: m.Path, Made: m.Made, Switch: m.plan.Switch, Store: m.plan.Store, State: s.State, Version: s.Version,
 		Tables: len(m.plan.Tables), Counters: m.plan.counters(), Shards: []string{}, Proxies: m.ask(ctx, false), Findings: []Finding{},
+	}
+	if len(m.Added) > 0 {
+		r.Findings = append(r.Findings, finding(LevelNote, "new in the plan: %s", strings.Join(m.Added, ", ")))
 	}
 	for _, one := range m.shards {
 		r.Shards = append(r.Shards, one.name)

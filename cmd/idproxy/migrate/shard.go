@@ -104,6 +104,7 @@ type found struct {
 	schema, name string
 	column       string
 	definition   string // as SHOW CREATE TABLE has it
+	engine       string // of the table; empty: InnoDB
 	next         uint64 // by the counter
 }
 
@@ -155,8 +156,14 @@ func (s *shard) describe(ctx context.Context, f *found) error {
 	if f.definition, f.next, err = parseTable(text, f.column); err != nil {
 		return fmt.Errorf("%s: %w", of, err)
 	}
+	if m := engine.FindStringSubmatch(text); m != nil && !strings.EqualFold(m[1], "InnoDB") {
+		f.engine = m[1]
+	}
 	return nil
 }
+
+// engine is that of a table. Its line begins with a bracket, which those of columns do not.
+var engine = regexp.MustCompile(`(?m)^\)[^'\n]*? ENGINE=(\w+)`)
 
 // nextID is the counter behind the columns; texts come later in the line, in quotes.
 var nextID = regexp.MustCompile(`(?m)^\)[^'\n]*? AUTO_INCREMENT=([0-9]+)`)
@@ -207,14 +214,14 @@ func (s *shard) greatest(ctx context.Context, t *table, upTo uint64) (uint64, er
 	return s.server.Greatest(ctx, t.Schema, t.Name, rule.Column{Name: t.Column}, upTo)
 }
 
-// conn returns a connection on which names are in backticks, and a column that is to count again may
-// hold 0.
+// conn returns a connection on which names are in backticks, a column that is to count again may hold 0,
+// and MariaDB alters tables that keep their old rows.
 func (s *shard) conn(ctx context.Context) (*sql.Conn, error) {
 	conn, err := s.server.DB.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.ExecContext(ctx, "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"); err != nil {
+	if _, err := conn.ExecContext(ctx, "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'/*M!100304 , system_versioning_alter_history = KEEP */"); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil

@@ -98,6 +98,9 @@ func (m *Migration) forth(ctx context.Context, at int) (all []Finding, err error
 	s, name := steps[at], stepNames()[at]
 	for i := range at {
 		if r := m.plan.Steps[i]; r.State != Done {
+			if len(m.Added) > 0 {
+				return nil, fmt.Errorf("tables that are new are in the plan now, %s: run step %s again first: idproxy migrate --plan %s --run %s", strings.Join(m.Added, ", "), r.Step, m.Path, r.Step)
+			}
 			return nil, fmt.Errorf("step %s comes first, and is not done: idproxy migrate --plan %s --run %s", r.Step, m.Path, r.Step)
 		}
 	}
@@ -117,7 +120,19 @@ func (m *Migration) back(ctx context.Context, at int) (all []Finding, err error)
 			return nil, fmt.Errorf("step %s is done, and is taken back first: idproxy migrate --plan %s --run %s --back", r.Step, m.Path, r.Step)
 		}
 	}
-	if all, err = steps[at].undo(ctx, m); err != nil || stops(all, m.Force) {
+	there, _ := steps[at].sql(m)
+	for _, text := range m.changes {
+		level := LevelWarning
+		if len(there) > 0 {
+			level = LevelForce // and where it is forced, the rest is taken back
+		}
+		all = append(all, finding(level, "not as the plan says: %s", text))
+	}
+	if stops(all, m.Force) {
+		return all, nil
+	}
+	more, err := steps[at].undo(ctx, m)
+	if all = append(all, more...); err != nil || stops(all, m.Force) {
 		return all, err
 	}
 	return all, m.record(stepNames()[at], Pending)

@@ -31,7 +31,7 @@ func (watch) do(context.Context, *Migration) ([]Finding, error) { return nil, ni
 
 func (watch) check(ctx context.Context, m *Migration) ([]Finding, error) {
 	proxies := m.ask(ctx, true)
-	all := stand(proxies, switches.Enforce)
+	all := stand(proxies, switches.Enforce, 0)
 	for _, p := range proxies {
 		for _, r := range p.refusals {
 			if r.Reason != "observed" && m.turns(r.Rule) {

@@ -58,13 +58,14 @@ func Read(ctx context.Context, notes idsource.Notes, name string) (Switch, error
 	return Of(all, name)
 }
 
-// Set turns a switch, and returns what it says then.
-func Set(ctx context.Context, notes idsource.Notes, name, state, by string) (Switch, error) {
+// Set turns a switch, and returns what it says then. Its version is above that of the store, and above
+// another one that somebody has heard: the store may have gone back since.
+func Set(ctx context.Context, notes idsource.Notes, name, state, by string, heard uint64) (Switch, error) {
 	s, err := Read(ctx, notes, name)
 	if err != nil {
 		return s, err
 	}
-	s = Switch{State: state, Version: s.Version + 1, At: time.Now().UTC().Truncate(time.Millisecond), By: by}
+	s = Switch{State: state, Version: max(s.Version, heard) + 1, At: time.Now().UTC().Truncate(time.Millisecond), By: by}
 	text, err := json.Marshal(s)
 	if err != nil {
 		return s, err
