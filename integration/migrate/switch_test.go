@@ -233,14 +233,25 @@ func TestCountersMeet(t *testing.T) {
 	shop := harness.Database(t, server)
 	db := harness.Open(t, server.Config(shop), "")
 	p := harness.StartProxy(t, harness.OneListener(server.Addr)+fmt.Sprintf(`
-sources: {ids: {segment: {key: "{table}", start: 5000, last: 999999}}, bounded: {segment: {last: 999999}}, unbounded: {segment: {}}}
-rules: [{table: %[1]s.bounded, column: id, source: bounded}, {table: %[1]s.unbounded, column: id, source: unbounded}, {table: %[1]s.*, column: id, source: ids}]
+sources: {ids: {segment: {key: "{table}", start: 5000, last: 999999}}, bounded: {segment: {last: 999999}}, ended: {segment: {start: 10, last: 12}}, unbounded: {segment: {}}}
+rules: [{table: %[1]s.ended, column: id, source: ended}, {table: %[1]s.bounded, column: id, source: bounded}, {table: %[1]s.unbounded, column: id, source: unbounded}, {table: %[1]s.*, column: id, source: ids}]
 `, shop))
 	through := harness.Open(t, server.Config(shop), p.Addr("a"))
-	for _, name := range []string{"meets", "lifted", "bounded", "unbounded"} {
+	for _, name := range []string{"meets", "lifted", "bounded", "unbounded", "ended"} {
 		harness.MustExec(t, db, "CREATE TABLE "+name+" (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
 	}
 	harness.MustExec(t, db, "ALTER TABLE lifted AUTO_INCREMENT = 1000000")
+	// A series that has come to its last id gives no other.
+	harness.MustExec(t, db, "ALTER TABLE ended AUTO_INCREMENT = 13")
+	for want := int64(10); want <= 12; want++ {
+		if id, err := harness.MustExec(t, through, "INSERT INTO ended (a) VALUES (1)").LastInsertId(); err != nil || id != want {
+			t.Errorf("id %d, %v; want %d", id, err, want)
+		}
+	}
+	for range 3 {
+		_, err := through.Exec("INSERT INTO ended (a) VALUES (1)")
+		harness.WantError(t, err, 1467)
+	}
 	for _, name := range []string{"meets", "lifted"} {
 		insert := "INSERT INTO " + name + " (a) VALUES (1)"
 		harness.MustExec(t, through, insert)

@@ -231,7 +231,7 @@ func (m *Migration) shapes(all []*Proxy) (findings []Finding) {
 			text := r.Rule + ": " + r.Statement + ": " + strings.TrimPrefix(r.Text, wouldRefuse)
 			if r.Reason == "observed" && strings.HasPrefix(r.Text, wouldRefuse) && m.turns(r.Rule) && !seen[text] {
 				seen[text] = true
-				findings = append(findings, finding(LevelForce, "would be refused: %s (last at %s)", text, r.Last.UTC().Format(time.RFC3339)))
+				findings = append(findings, finding(LevelForce, "would be refused: %s (last of user %s, at %s)", text, r.User, r.Last.UTC().Format(time.RFC3339)))
 			}
 		}
 	}

@@ -1,0 +1,39 @@
+package migrate
+
+import (
+	"testing"
+
+	"idproxy/config"
+)
+
+// TestDivide: schemas on one server that are shards of one table have bands of their own, and so have two
+// spellings of a name. Tables with other names share nothing.
+func TestDivide(t *testing.T) {
+	cfg, err := config.Parse("idproxy.yaml", []byte(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: "127.0.0.1:1", account: {user: u}}]
+stores: {main: {file: {dir: ids}}}
+sources: {ids: {segment: {store: main, key: "{table}", start: 1000, last: 999999999}}}
+rules: [{table: "*.*", column: id, source: ids, mode: {switch: m}}]
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Migration{cfg: cfg, plan: &plan{}, shards: []*shard{{name: "a"}}}
+	of := func(schema, name string) *seen {
+		f := &found{rule: &cfg.Rules[0], schema: schema, name: name, column: "id", definition: "int AUTO_INCREMENT", next: 7}
+		return &seen{f, []*found{f}}
+	}
+	if err := m.add([]*seen{of("shop_0", "orders"), of("shop_1", "orders"), of("shop_1", "items"), of("shop_1", "ORDERS")}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []uint64{1_000_000_000, 1_200_000_000, 1_000_000_000, 1_400_000_000} {
+		if c := m.plan.Tables[i].Counter[0]; c.Band != want || c.Before != 7 {
+			t.Errorf("%s: band %d, want %d", &m.plan.Tables[i], c.Band, want)
+		}
+	}
+	if err := m.add([]*seen{of("shop_2", "orders")}); err == nil {
+		t.Error("a schema that comes later has a band of another")
+	}
+	if err := m.add([]*seen{of("shop_2", "parts")}); err != nil {
+		t.Error(err)
+	}
+}
