@@ -52,6 +52,8 @@ The exit status is 1 when something could not be read, or nothing was written.`,
 	c.Flags().StringVar(&f.passwordEnv, "password-env", "", "environment `variable` with his password; the configuration names it")
 	c.Flags().IntVar(&f.Proxies, "proxies", 1, "how many processes of idproxy will run")
 	c.Flags().StringSliceVar(&f.Etcd, "etcd", nil, "`endpoints` of an etcd cluster that keeps the state")
+	c.Flags().StringSliceVar(&f.Schemas, "schema", nil, "`schemas` that are read; default: all")
+	c.Flags().StringVar(&f.CA, "ca", "", "`file` of the CA that signed the servers' certificates; default: they are not verified")
 	c.Flags().StringVar(&f.Listen, "listen", "127.0.0.1:3307", "`host:port` of the first listener; the others have the next ports")
 	c.Flags().StringVar(&f.Switch, "switch", "", "`name` of a switch that turns the modes of all rules, for idproxy migrate; default: they enforce")
 	c.Flags().BoolVar(&f.force, "force", false, "replace a file that is there")
@@ -83,7 +85,12 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	survey, err := initial.Read(cmd.Context(), shards, login)
+	if f.CA != "" {
+		if f.CA, err = filepath.Abs(f.CA); err != nil {
+			return err
+		}
+	}
+	survey, err := initial.Read(cmd.Context(), shards, login, f.Options)
 	if err != nil {
 		return err
 	}

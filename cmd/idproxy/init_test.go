@@ -296,6 +296,64 @@ func TestInitQuestions(t *testing.T) {
 	}
 }
 
+// TestInitSchemas: of some schemas alone, over TLS that knows the servers by their CA. Of another CA
+// nothing is read.
+func TestInitSchemas(t *testing.T) {
+	t.Setenv("INIT_PASSWORD", servers.AppPassword)
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			name, other := harness.Database(t, server), harness.Database(t, server)
+			for _, schema := range []string{name, other} {
+				harness.MustExec(t, harness.Open(t, server.Config(schema), ""), "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)")
+			}
+			path := filepath.Join(t.TempDir(), "idproxy.yaml")
+			args := []string{"init", "--server", "a=" + server.Addr, "--account", servers.AppUser, "--password-env", "INIT_PASSWORD", "--schema", name, path, "--ca"}
+			if got := runWith(t, "", append(args, harness.Servers(t)[0].CA+"x")...); got.status != statusFinding {
+				t.Errorf("a CA that is not there: %+v", got)
+			}
+			for _, others := range harness.Servers(t) {
+				if others != server {
+					got := runWith(t, "", append(args, others.CA)...)
+					if got.status != statusFinding || !strings.Contains(got.err, "certificate") {
+						t.Errorf("the CA of another server: %+v", got)
+					}
+				}
+			}
+			got := runWith(t, "", append(args, server.CA)...)
+			if got.status != statusFine {
+				t.Fatalf("%+v", got)
+			}
+			holds(t, "what it says", got.out, "only tables of schemas "+name+" were read")
+			cfg, err := config.Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ruleOf(cfg, "a", name, "t") == nil || ruleOf(cfg, "a", other, "t") != nil || cfg.Listeners[0].UpstreamTLS.CA != server.CA || cfg.Listeners[0].UpstreamTLS.Mode != config.TLSRequired {
+				t.Errorf("rules %+v, listener %+v", cfg.Rules, cfg.Listeners[0])
+			}
+			if checked := runWith(t, "", "check", "--online", "--config", path); checked.status != statusFine {
+				t.Errorf("check --online: %+v", checked)
+			}
+		})
+	}
+}
+
+// TestInitStale: MySQL remembers for a day what tables' counters were when somebody asked. Ids of rows
+// that are gone since are not given again.
+func TestInitStale(t *testing.T) {
+	t.Setenv("INIT_PASSWORD", servers.AppPassword)
+	server := harness.MySQL(t)
+	name := harness.Database(t, server)
+	db := harness.Open(t, server.Config(name), "")
+	harness.MustExec(t, db, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)")
+	harness.MustExec(t, db, "ANALYZE TABLE t")
+	harness.MustExec(t, db, "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
+	harness.MustExec(t, db, "INSERT INTO t VALUES (9000000)")
+	harness.MustExec(t, db, "DELETE FROM t")
+	got := runWith(t, "", "init", "--server", server.Addr, "--account", servers.AppUser, "--password-env", "INIT_PASSWORD", "--schema", name, "-")
+	holds(t, "the file", got.out, "start: 10000000}")
+}
+
 // serves inserts through a proxy with the file, on both servers: ids are above the start, and come
 // once.
 func (s *shop) serves(t *testing.T, text string) {

@@ -16,6 +16,8 @@ type Options struct {
 	Proxies int      // how many processes of idproxy will run
 	Etcd    []string // endpoints of the cluster that keeps the state; nil: none
 	Listen  string   // host:port of the first listener; the others have the next ports
+	Schemas []string // that are read; nil: all
+	CA      string   // file of who signed the servers' certificates; empty: they are not verified
 	Switch  string   // that turns the modes of all rules, for idproxy migrate; empty: rules enforce
 	State   string   // folder of a file store
 }

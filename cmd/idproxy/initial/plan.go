@@ -238,6 +238,9 @@ func (p *Plan) Partial() bool {
 
 // warn says what may have been missed, and what the file needs.
 func (p *Plan) warn() {
+	if len(p.Schemas) > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("only tables of schemas %s were read: those of others have no rule", strings.Join(p.Schemas, ", ")))
+	}
 	for i, server := range p.survey.said {
 		if !server.all {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("on %s, account %s has no SELECT ON *.* by itself: tables that it may not see were not read, and have no rule",

@@ -46,13 +46,13 @@ const (
 
 // Read asks all servers at once. It is an error when one of them cannot be asked: nobody knows then
 // where ids may begin.
-func Read(ctx context.Context, shards []Shard, login Login) (*Survey, error) {
+func Read(ctx context.Context, shards []Shard, login Login, o Options) (*Survey, error) {
 	s := &Survey{Shards: shards, Login: login, said: make([]*said, len(shards))}
 	errs := make([]error, len(shards))
 	var wg sync.WaitGroup
 	for i, shard := range shards {
 		wg.Go(func() {
-			if s.said[i], errs[i] = readShard(ctx, shard, login); errs[i] != nil {
+			if s.said[i], errs[i] = readShard(ctx, shard, login, o); errs[i] != nil {
 				errs[i] = fmt.Errorf("server %s=%s: %w", shard.Name, shard.At, errs[i])
 			}
 		})
@@ -64,9 +64,12 @@ func Read(ctx context.Context, shards []Shard, login Login) (*Survey, error) {
 	return s, nil
 }
 
-func readShard(ctx context.Context, shard Shard, login Login) (*said, error) {
+func readShard(ctx context.Context, shard Shard, login Login, o Options) (*said, error) {
 	account := &config.Account{User: login.User, Password: login.Password}
 	l := &config.Listener{Name: shard.Name, Upstream: shard.At, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSAsClient}, Account: account}
+	if o.CA != "" {
+		l.UpstreamTLS = config.UpstreamTLS{Mode: config.TLSRequired, CA: o.CA}
+	}
 	u, err := upstream.OpenAlone(l, shard.At, func() time.Duration { return connectTime })
 	if err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func readShard(ctx context.Context, shard Shard, login Login) (*said, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.list(ctx); err != nil {
+	if err := r.list(ctx, o.Schemas); err != nil {
 		return nil, err
 	}
 	r.greatest(ctx)

@@ -5,9 +5,19 @@ import (
 	"database/sql"
 )
 
+// fresh has MySQL say how tables are now: it remembers for a day what it said of them before. MariaDB
+// does not run what is in the comment, nor does MySQL before 8.0, and neither remembers.
+const fresh = "/*!80000 SET SESSION information_schema_stats_expiry = 0 */"
+
 // Each runs a query of text columns and calls do with every row.
 func (u *Server) Each(ctx context.Context, query string, do func(row []string), args ...any) error {
-	rows, err := u.DB.QueryContext(ctx, query, args...)
+	conn, err := u.DB.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, _ = conn.ExecContext(ctx, fresh) // who does not take it remembers nothing
+	rows, err := conn.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
