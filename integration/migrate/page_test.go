@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -58,7 +57,7 @@ func TestPage(t *testing.T) {
 // plain has what differs from run to run be what it is on the page.
 func (s *site) plain(out string) string {
 	for i, address := range []string{"10.0.0.7:9307", "10.0.0.8:9307"} {
-		out = strings.ReplaceAll(out, "unix:"+filepath.Join(s.proxies[i].Dir, "admin.sock"), address)
+		out = strings.ReplaceAll(out, s.proxies[i].socket, address)
 	}
 	out = strings.ReplaceAll(strings.ReplaceAll(out, s.plan, "plan.json"), s.shop, "shop")
 	for pattern, with := range map[string]string{

@@ -25,7 +25,8 @@ const patience = time.Minute
 // watched is a proxy and its admin listener.
 type watched struct {
 	*harness.Proxy
-	admin *monitor.Client
+	admin  *monitor.Client
+	socket string // of the admin listener
 }
 
 // startProxy starts a proxy with an admin socket.
@@ -37,7 +38,7 @@ func startProxy(t *testing.T, text string) watched {
 func startProxyIn(t *testing.T, dir, text string) watched {
 	t.Helper()
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: text + adminIn(dir)})
-	return watched{p, monitor.NewClient("unix", dir+"/admin.sock", "", nil)}
+	return watched{p, monitor.NewClient("unix", dir+"/admin.sock", "", nil), "unix:" + dir + "/admin.sock"}
 }
 
 // adminIn is the section of an admin socket in a folder.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"idproxy/cmd/idproxy/switches"
 	"idproxy/config"
 	"idproxy/integration/harness"
+	"idproxy/integration/width"
 )
 
 // mainStore opens the store of a proxy.
@@ -77,7 +77,7 @@ func (s *site) restart(proxy int, config string) {
 	if err := was.Stop(patience); err != nil {
 		s.t.Fatal(err)
 	}
-	s.proxies[proxy] = watched{harness.Start(s.t, harness.Spec{Dir: s.t.TempDir(), Config: config + adminIn(was.Dir)}), was.admin}
+	s.proxies[proxy] = watched{harness.Start(s.t, harness.Spec{Dir: s.t.TempDir(), Config: config + "admin: {socket: " + was.socket + "}\n"}), was.admin, was.socket}
 }
 
 // TestBackFromChange: what has changed since the plan was made is no obstacle to the way back.
@@ -215,6 +215,9 @@ func TestStoreWentBack(t *testing.T) {
 // TestProxyIsCut: a proxy that does not hear the switch goes on with what it heard last. Its INSERTs get
 // ids of the shards' bands, and those of the other proxy its ids: none comes twice.
 func TestProxyIsCut(t *testing.T) {
+	if !width.Matrix() {
+		return // it takes half a minute
+	}
 	t.Parallel()
 	s := newSite(t, 10)
 	s.begin("observe", "lift")
@@ -295,7 +298,7 @@ func TestPlanByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := func(i int) string { return `"unix:` + filepath.Join(s.proxies[i].Dir, "admin.sock") + `"` }
+	socket := func(i int) string { return `"` + s.proxies[i].socket + `"` }
 	for old, fresh := range map[string][2]string{
 		socket(0) + ",\n    " + socket(1): {"", "names no proxy"},
 		`"band": 1500000000`:              {`"band": 1499999999`, "meet"},
@@ -323,6 +326,9 @@ func TestPlanByHand(t *testing.T) {
 // killed between the two turns, lose no INSERT and give no id twice. Watching finds nothing wrong in ids
 // that come while it looks.
 func TestMoveUpgrades(t *testing.T) {
+	if !width.Matrix() {
+		return // it takes half a minute
+	}
 	t.Parallel()
 	s := newSite(t, 10)
 	s.config = strings.Replace(s.config, "last: 999999999", "last: 999999999, step: 1, max_step: 1", 1)
