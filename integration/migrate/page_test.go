@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+
+	"idproxy/integration/servers"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what idproxy migrate prints into docs/migrating.md; review the difference like code")
@@ -16,9 +19,13 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 10)
 	var printed strings.Builder
+	printed.WriteString("\n    $ idproxy init --switch migration --server shard0=db0:3306 --server shard1=db1:3306 --account idproxy --password-file password --proxies 2 --schema shop\n")
+	for line := range strings.Lines(s.plain(s.initial())) {
+		printed.WriteString(strings.TrimRight("    "+line, " \n") + "\n")
+	}
 	for _, args := range []string{"", "--run observe", "--run lift", "--run enforce", "--run watch", "--run drop", "--run drop --back", "--run watch --back", "--run enforce --back", "--run lift --back"} {
 		shown := "idproxy migrate --plan plan.json " + args
-		if printed.Len() == 0 {
+		if args == "" {
 			shown += "--proxy 10.0.0.7:9307 --proxy 10.0.0.8:9307"
 		}
 		printed.WriteString("\n    $ " + strings.TrimSpace(shown) + "\n")
@@ -52,6 +59,21 @@ func TestPage(t *testing.T) {
 	} else if after != printed.String() {
 		t.Errorf("%s shows:\n%s\nit prints:\n%s\n(-rewrite writes that)", page, after, printed.String())
 	}
+}
+
+// initial is what idproxy init prints of the tables, as they are before the first step.
+func (s *site) initial() string {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	c := exec.CommandContext(s.t.Context(), s.program, "init", "--switch", "migration", "--server", "shard0="+s.shards[0].Addr, "--server", "shard1="+s.shards[1].Addr,
+		"--account", servers.AppUser, "--password-env", "PASSWORD", "--proxies", "2", "--schema", s.shop)
+	c.Dir, c.Env = dir, append(os.Environ(), "PASSWORD="+servers.AppPassword)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("init: %v\n%s", err, out)
+	}
+	return strings.NewReplacer(s.shards[0].Addr, "db0:3306", s.shards[1].Addr, "db1:3306", "-- GRANT SELECT, INSERT ON `"+s.shop+"`.* TO '"+servers.AppUser, "-- GRANT SELECT, INSERT ON `"+s.shop+"`.* TO 'app",
+		"'"+servers.AppUser+"'@", "'idproxy'@").Replace(string(out))
 }
 
 // plain has what differs from run to run be what it is on the page.
