@@ -150,6 +150,41 @@ func (r *keyReader) gene(g *rule.Gene, k *geneKey, row *RowGene) error {
 	return nil
 }
 
+// assigned looks at a column to which ON DUPLICATE KEY UPDATE assigns what comes next. Where rows are of
+// one shard, a key keeps its value or gets that of the row to insert, which was looked at.
+func (r *keyReader) assigned(column []byte) error {
+	k := r.plan.keyOf(column)
+	if k < 0 || r.sameKey(k) || !slices.ContainsFunc(r.plan.slots, func(c slot) bool { return c.rule.Gene != nil && c.key == k && c.rule.Gene.Shard != nil }) {
+		return nil
+	}
+	return unsupported("ON DUPLICATE KEY UPDATE with a value for column " + r.plan.keys[k].name + ", which tells the shard, other than VALUES(" + r.plan.keys[k].name + ")")
+}
+
+// sameKey reports whether the k-th key itself or VALUES of it comes next, of the row that is there or the
+// row to insert, and is all there is of the value.
+func (r *keyReader) sameKey(k int) bool {
+	ahead := *r.planReader
+	t := ahead.next()
+	inserted := (ahead.isWord(t, "values") || ahead.mode.MariaDB && ahead.isWord(t, "value")) && ahead.punct(ahead.peek(), '(')
+	if inserted {
+		ahead.next()
+		t = ahead.next()
+	}
+	var name []byte
+	for range 3 {
+		name = ahead.nameBehindDot(t)
+		if !ahead.punct(ahead.peek(), '.') {
+			break
+		}
+		ahead.next()
+		t = ahead.next()
+	}
+	if name == nil || r.plan.keyOf(name) != k || inserted && !ahead.punct(ahead.next(), ')') {
+		return false
+	}
+	return (inserted || !r.renamed) && ahead.ends(ahead.next())
+}
+
 // OtherShard is the error for a row whose key is of another shard than the rule's.
 type OtherShard struct {
 	Rule *rule.Rule

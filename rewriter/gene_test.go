@@ -146,6 +146,51 @@ func TestGenesRefused(t *testing.T) {
 	}
 }
 
+// Where rows are of one shard, ON DUPLICATE KEY UPDATE gives no other key than the row's own.
+func TestShardOfUpdate(t *testing.T) {
+	guarded := *byMod
+	guarded.Gene = &rule.Gene{Column: "k", Bits: 8, Shard: &rule.Shard{Bits: 1, Value: 0}}
+	other := &rule.Rule{Column: "id2"}
+	table := &rule.Table{Columns: append(slices.Clone(numberKey.Columns), rule.Column{Name: "id2"})}
+	mysql, mariadb := Mode{Version: 90704}, Mode{Version: 101100, MariaDB: true}
+	const insert, kept, changed = "INSERT INTO t (k,a) VALUES (8,1)", true, false
+	for _, tt := range []struct {
+		tail string
+		mode Mode
+		want bool
+	}{
+		{" ON DUPLICATE KEY UPDATE a=2", mysql, kept},
+		{" ON DUPLICATE KEY UPDATE k=VALUES(k)", mysql, kept},
+		{" ON DUPLICATE KEY UPDATE a=k+1, shop.t.`K` = values ( `t`.k ) ,a=3", mysql, kept},
+		{" ON DUPLICATE KEY UPDATE k=VALUE(k)", mariadb, kept},
+		{" ON DUPLICATE KEY UPDATE k=k", mysql, kept},
+		{" AS n ON DUPLICATE KEY UPDATE k=n.k", mysql, kept},
+		{" AS n(x,y) ON DUPLICATE KEY UPDATE k=VALUES(k);", mysql, kept},
+		{" ON DUPLICATE KEY UPDATE k=VALUES(k) RETURNING id", mariadb, kept},
+		{" ON DUPLICATE KEY UPDATE k=VALUE(k)", mysql, changed}, // a function that somebody stored
+		{" ON DUPLICATE KEY UPDATE k=9", mysql, changed},
+		{" ON DUPLICATE KEY UPDATE a=1,k=8", mysql, changed},
+		{" ON DUPLICATE KEY UPDATE k=NULL", mysql, changed},
+		{" ON DUPLICATE KEY UPDATE k=k+1", mysql, changed},
+		{" ON DUPLICATE KEY UPDATE k=VALUES(k)+1", mysql, changed},
+		{" ON DUPLICATE KEY UPDATE k=VALUES(k) /*!50000 +1*/", mysql, changed},
+		{" ON DUPLICATE KEY UPDATE k=VALUES(a)", mysql, changed},
+		{" ON DUPLICATE KEY UPDATE k=a", mysql, changed},
+		{" ON DUPLICATE KEY UPDATE k=(k)", mysql, changed},
+		{" ON DUPLICATE KEY UPDATE k=?", mysql, changed},
+		{" AS n(a,k) ON DUPLICATE KEY UPDATE k=n.k", mysql, changed}, // what is to be a
+		{" AS n(a,x) ON DUPLICATE KEY UPDATE k=k", mysql, changed},
+	} {
+		for name, rules := range map[string][]*rule.Rule{"guarded": {&guarded}, "behind another": {other, &guarded}, "unguarded": {byMod}} {
+			var p Plan
+			err := p.Read(&Statement{Text: []byte(insert + tt.tail), Mode: tt.mode, Rules: rules, Table: table, Prepared: true})
+			if want := tt.want || name == "unguarded"; (err == nil) != want || err != nil && !strings.Contains(err.Error(), "with a value for column k, which tells the shard") {
+				t.Errorf("%s%s, %s: %v", insert, tt.tail, name, err)
+			}
+		}
+	}
+}
+
 func TestPreparedGenes(t *testing.T) {
 	for _, tt := range []struct {
 		in   string

@@ -30,6 +30,7 @@ type planReader struct {
 	into      token  // the name of the table
 	atEnd     int    // the edit at the end of the last tuple that the first column's id made
 	alias     bool   // the rows have one
+	renamed   bool   // and their columns names of their own
 	updateAt  int    // where the list of ON DUPLICATE KEY UPDATE begins
 	returned  bool   // RETURNING reads the last insert id
 	remarked  bool   // a tuple has a comment

@@ -74,6 +74,7 @@ func (r *tailReader) rowAlias() (token, error) {
 		p.insert(end, start)
 		return t, nil
 	}
+	r.renamed = true
 	for {
 		if t = r.next(); r.name(t) == nil {
 			return t, r.unexpected(t)
@@ -188,6 +189,9 @@ func (r *tailReader) assignments() (end int, behind token, err error) {
 			return 0, own, err
 		}
 		if err := r.equals(); err != nil {
+			return 0, own, err
+		}
+		if err := (&keyReader{r.planReader}).assigned(column); err != nil {
 			return 0, own, err
 		}
 		p.OwnLastID = p.OwnLastID || p.slotOf(column) == 0 && !p.NoLastID && r.ownLastID()
