@@ -14,7 +14,7 @@ func manCommand() *cobra.Command {
 		Args:    usageOf(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cmd.Root().DisableAutoGenTag = true
-			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Title: "IDPROXY", Section: "1", Source: "idproxy"}, args[0])
+			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "idproxy"}, args[0])
 		},
 	}
 }

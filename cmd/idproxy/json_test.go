@@ -170,6 +170,7 @@ func TestManPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		holds(t, "its man page", string(page), ".SH EXAMPLE")
+		holds(t, "its title", string(page), `.TH "`+strings.ToUpper(strings.ReplaceAll(command, " ", "-"))+`" "1"`)
 	}
 	if got := runWith(t, "", "man", filepath.Join(dir, "gone")); got.status != statusFinding {
 		t.Errorf("into no folder: %+v", got)
