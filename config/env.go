@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,10 @@ func (o *outside) expand(raw string) (text string, used bool, problems []string)
 	}
 }
 
+// serviceCredentials is where systemd has those of the unit of the packages while that runs. Root and
+// the unit's user can read them.
+const serviceCredentials = "/run/credentials/idproxy.service"
+
 const alone = "a \"$\" stands alone: write ${NAME} for an environment variable, ${file:PATH} for what is in a file, $$ for a dollar sign"
 
 // value returns what a name stands for.
@@ -62,8 +67,11 @@ func (o *outside) value(name string) (text, problem string) {
 		return o.content(what)
 	case named && kind == "credential" && what != "" && what == filepath.Base(what):
 		dir, set := o.variable("CREDENTIALS_DIRECTORY")
-		if !set {
-			return "", fmt.Sprintf("there are no credentials: add LoadCredential=%s:PATH to the unit, or run idproxy under systemd", what)
+		if !set { // a command beside the service
+			dir = serviceCredentials
+		}
+		if _, err := os.Stat(dir); !set && errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Sprintf("there are no credentials: add LoadCredential=%s:PATH to the unit, and start it", what)
 		}
 		return o.content(filepath.Join(dir, what))
 	case !validVariable(name):
