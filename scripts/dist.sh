@@ -3,7 +3,7 @@
 # for distributions with RPM, and checksums of all. The same commit gives the same bytes.
 #
 #   scripts/dist.sh              everything
-#   scripts/dist.sh package DIR  the Debian package for this machine's processor alone, in DIR
+#   scripts/dist.sh package DIR  the Debian and the RPM package for this machine's processor alone, in DIR
 #
 # First govulncheck looks for known vulnerabilities that the program reaches. It asks https://vuln.go.dev. Elsewhere set
 # GOVULNDB=file:///path to a copy of https://storage.googleapis.com/go-vulndb/vulndb.zip, unpacked, or GOVULNDB=none to go on
@@ -102,6 +102,7 @@ case $# in
   arch=$(go env GOHOSTARCH)
   compile linux "$arch" "$scratch/program"
   package deb "$arch" "$scratch/program" "$2"
+  package rpm "$arch" "$scratch/program" "$2"
   ;;
 *) sed -n '5,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -18,10 +18,10 @@
 #   icu       a C++ compiler and the library that Dolt is built with
 #   haproxy   for benchmarks
 #   sysbench  for benchmarks: a client that is libmariadb
-#   shells    fish, and completion for bash
+#   shells    fish, zsh, and completion for bash
 #   sandbox   strace, and systemd-analyze, which needs no systemd that runs
 #   bare      a Debian as small as debootstrap makes it, with systemd and MariaDB, packed in .tools/bare.tar; systemd-nspawn,
-#             which boots it
+#             which boots it; rpm
 #   site      mkdocs-material, which builds the site of all pages
 #   redis     Redis from Debian, without its system service
 #   prometheus
@@ -194,12 +194,12 @@ install_gcc() { has gcc || apt_install gcc libc6-dev; }
 install_haproxy() { has haproxy || apt_install haproxy; }
 install_icu() { dpkg -s libicu-dev g++ >/dev/null 2>&1 || apt_install libicu-dev g++; }
 install_sysbench() { has sysbench || apt_install sysbench; }
-install_shells() { { has fish && installed bash-completion; } || apt_install fish bash-completion; }
+install_shells() { { has fish zsh && installed bash-completion; } || apt_install fish zsh bash-completion; }
 install_site() { { has mkdocs && [ -d /usr/share/mkdocs/themes/material ]; } || apt_install mkdocs mkdocs-material; }
 install_sandbox() { has strace systemd-analyze || apt_install strace systemd; }
 
 install_bare() {
-  has debootstrap systemd-nspawn || apt_install debootstrap systemd-container
+  has debootstrap systemd-nspawn rpm || apt_install debootstrap systemd-container rpm
   local root=$tools/bare.new suite began=$SECONDS
   [ ! -e "$tools/bare.tar" ] || return 0
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")

@@ -1,12 +1,14 @@
 package packages
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"idproxy/integration/harness"
 )
@@ -83,9 +85,17 @@ func completed(t *testing.T, shell string, words ...string) []string {
 			__start_idproxy; printf '%s\n' "${COMPREPLY[@]}"
 			# Where a function offers nothing, bash itself offers files.
 			[ ${#COMPREPLY[@]} -gt 0 ] || ! complete -p idproxy | grep -q -- '-o default' || compgen -f -- "${COMP_WORDS[-1]}" || true`,
+		// A terminal of its own, where a key after the tab shows the line.
+		"zsh": `zmodload zsh/zpty; zpty z zsh -f
+			zpty -w z 'PS1= PS2= RPS1=; autoload -Uz compinit; compinit -u -D; source <(idproxy completion zsh)
+				line() { print -r -- "<$BUFFER>" }; zle -N line; bindkey "^X" line; print RE""ADY'
+			zpty -r z said '*READY*'; zpty -w -n z "$LINE"$'\t\x18'; zpty -r z said '*<*>*'
+			said=${${said##*<}%%>*}; print -r -- "${${${said% }#$LINE}:+${${said% }##* }}"`,
 		"fish": `idproxy completion fish | source; complete --do-complete="$LINE"`,
 	}
-	cmd := exec.CommandContext(t.Context(), shell, "-c", scripts[shell])
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, shell, "-c", scripts[shell])
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+bin+":"+os.Getenv("PATH"), "LINE="+line, "HOME="+dir)
 	out, err := cmd.Output()
@@ -104,7 +114,7 @@ func completed(t *testing.T, shell string, words ...string) []string {
 // TestCompletion asks shells what they offer.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	for _, shell := range []string{"bash", "fish"} {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
 		for _, c := range []struct {
 			words []string
 			want  string

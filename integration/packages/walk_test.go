@@ -2,6 +2,7 @@ package packages
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,38 @@ import (
 )
 
 const root = "../.."
+
+// bareDebian is what scripts/install-servers.sh makes.
+const bareDebian = root + "/.tools/bare.tar"
+
+// asRoot is a command of root.
+func asRoot(ctx context.Context, name string, args ...string) *exec.Cmd {
+	if os.Getuid() != 0 {
+		name, args = "sudo", append([]string{"-n", name}, args...)
+	}
+	return exec.CommandContext(ctx, name, args...)
+}
+
+// must runs a command of root.
+func must(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := asRoot(t.Context(), name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+}
+
+// debian unpacks a bare Debian.
+func debian(t *testing.T) (dir string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bare-") // not TempDir, which cannot remove files of root
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = asRoot(context.Background(), "rm", "-rf", dir).Run() })
+	must(t, "chmod", "0755", dir)
+	must(t, "tar", "-C", dir, "-xf", bareDebian)
+	return dir
+}
 
 // run runs a script of the repository, and returns what it says.
 func run(t *testing.T, name string, args ...string) string {
@@ -29,18 +62,35 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// TestBareDebian installs the Debian package of this commit in a bare Debian, which boots. How long
-// it takes to the first rows is in docs/operations.md.
-func TestBareDebian(t *testing.T) {
+// TestPackages installs the packages of this commit in a bare Debian.
+func TestPackages(t *testing.T) {
 	if !width.Matrix() {
 		return // it takes two minutes, and a gigabyte
 	}
 	began := time.Now()
 	walk := t.TempDir()
 	run(t, "dist.sh", "package", walk)
-	t.Logf("%v for the package", time.Since(began).Round(time.Second))
+	t.Logf("%v for the packages", time.Since(began).Round(time.Second))
 	if out, err := exec.CommandContext(t.Context(), "cp", "testdata/walk.sh", walk).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	one := func(t *testing.T, format string) string {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(walk, "*."+format))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("packages %q, %v", found, err)
+		}
+		return found[0]
+	}
+	t.Run("rpm", func(t *testing.T) { installRPM(t, one(t, "rpm")) })
+	t.Run("deb", func(t *testing.T) { bootWith(t, walk, one(t, "deb")) })
+}
+
+// bootWith boots Debian, which installs its package. How long it takes to the first rows is in
+// docs/operations.md.
+func bootWith(t *testing.T, walk, deb string) {
+	if err := os.Rename(deb, filepath.Join(walk, "idproxy.deb")); err != nil {
+		t.Fatal(err)
 	}
 	booted := time.Now()
 	log := run(t, "boot-bare.sh", walk, "bash", "walk.sh")
@@ -48,4 +98,34 @@ func TestBareDebian(t *testing.T) {
 	if !strings.Contains(log, "s: done\n") {
 		t.Error("the walk did not end")
 	}
+}
+
+// installRPM has rpm install a package where systemd does not run, upgrade it over a configuration that
+// was changed, and remove it. There is no distribution with RPM to be had.
+func installRPM(t *testing.T, path string) {
+	dir := debian(t)
+	config := filepath.Join(dir, "etc/idproxy/idproxy.yaml")
+	rpm := func(args ...string) {
+		t.Helper()
+		must(t, "rpm", append([]string{"--root", dir, "--nodeps"}, args...)...)
+	}
+	inside := func(args ...string) { t.Helper(); must(t, "chroot", append([]string{dir}, args...)...) }
+	rpm("--install", path)
+	rpm("--verify", "idproxy")
+	inside("idproxy", "check")
+	inside("runuser", "-u", "idproxy", "--", "idproxy", "check")
+	inside("sh", "-c", "! runuser -u nobody -- cat /etc/idproxy/idproxy.yaml")
+	inside("runuser", "-u", "idproxy", "--", "touch", "/var/lib/idproxy/state")
+	inside("sh", "-c", "echo '# mine' >>/etc/idproxy/idproxy.yaml")
+	inside("rm", "/usr/bin/idproxy")
+	if asRoot(t.Context(), "rpm", "--root", dir, "--nodeps", "--verify", "idproxy").Run() == nil {
+		t.Error("rpm does not see that the program is missing")
+	}
+	rpm("--upgrade", "--force", path)
+	inside("grep", "mine", "/etc/idproxy/idproxy.yaml")
+	inside("idproxy", "--version")
+	rpm("--erase", "idproxy")
+	must(t, "grep", "mine", config+".rpmsave")
+	must(t, "test", "-e", filepath.Join(dir, "var/lib/idproxy/state"))
+	must(t, "test", "!", "-e", filepath.Join(dir, "usr/bin/idproxy"))
 }

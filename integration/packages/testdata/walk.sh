@@ -40,7 +40,7 @@ rm -f /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow-
 listed | sort >/walk/before
 
 step "install"
-apt-get -qq -y install /walk/idproxy_*.deb
+apt-get -qq -y install /walk/idproxy.deb
 want "the service" "$(service ActiveState)" active
 want "it starts with the system" "$(systemctl is-enabled idproxy.service)" enabled
 idproxy --version
@@ -69,16 +69,48 @@ first=$(through "SELECT MIN(id) FROM orders")
 want "rows" "$(mariadb -N -e "SELECT COUNT(*) FROM shop.orders WHERE id IN ($first, $first + 1)")" 2
 step "rows went in through the service of the package"
 
+step "the sandbox"
+pid=$(service MainPID)
+want "system calls are filtered, and no privilege can be had" "$(awk '/^(CapEff|CapBnd|NoNewPrivs|Seccomp):/ { print $1 $2 }' /proc/$pid/status | xargs)" \
+  "CapEff:0000000000000000 CapBnd:0000000000000000 NoNewPrivs:1 Seccomp:2"
+want "files that are not its own" "$(awk '$5 ~ "^/(usr|etc)?$" && $6 !~ "^ro" { print $5 }' /proc/$pid/mountinfo)" ""
+systemd-analyze security --threshold=20 --no-pager idproxy.service | tail -n 1
+
+step "the password by a credential, which only root can read"
+[ "$(grep -c '{file:[^}]*password}' $config)" -gt 0 ] || { cat $config; exit 1; }
+mv /etc/idproxy/password /walk/password
+chown root:root /walk/password
+chmod 0600 /walk/password
+sed -i 's/{file:[^}]*password}/{credential:db}/' $config
+! idproxy check >/walk/said || { echo "check finds a credential that is not there"; exit 1; }
+grep -q 'there are no credentials: add LoadCredential=db:PATH' /walk/said
+mkdir /etc/systemd/system/idproxy.service.d
+printf '[Service]\nLoadCredential=db:/walk/password\n' >/etc/systemd/system/idproxy.service.d/password.conf
+systemctl daemon-reload
+systemctl restart idproxy
+idproxy check --online
+runuser -u idproxy -- idproxy check --online
+! runuser -u nobody -- cat /run/credentials/idproxy.service/db || { echo "everybody reads the password"; exit 1; }
+want "sessions with the credential" "$(through 'SELECT COUNT(*) FROM orders')" 2
+systemctl reload idproxy
+idproxy status
+
+# The next version brings another configuration: dpkg asks whose to take where nobody has said it.
 step "upgrade, in the middle of a transaction"
+dpkg-deb -R /walk/idproxy.deb /walk/next
+sed -i 's/^Version: .*/&+next/' /walk/next/DEBIAN/control
+echo '# as of the next version' >>/walk/next/etc/idproxy/idproxy.yaml
+dpkg-deb -Znone -b /walk/next /walk/next.deb
 old=$(service MainPID)
 coproc SESSION { mariadb --unbuffered -h 127.0.0.1 -P 3307 -uapp -papp -N shop; }
 session=$SESSION_PID
 echo "START TRANSACTION; INSERT INTO orders (customer) VALUES ('cid'); SELECT 7;" >&"${SESSION[1]}"
 read -r -t 60 said <&"${SESSION[0]}"
-dpkg --force-confold -i /walk/idproxy_*.deb
+dpkg --force-confold -i /walk/next.deb
 [ "$old" != "$(service MainPID)" ] || { echo "process $old is still the service"; exit 1; }
 want "the service" "$(service ActiveState)" active
 grep -q shard0 $config
+grep -q 'as of the next version' $config.dpkg-dist
 through "INSERT INTO orders (customer) VALUES ('dan')"
 echo "INSERT INTO orders (customer) VALUES ('eve'); SELECT 8; COMMIT;" >&"${SESSION[1]}"
 read -r -t 60 said <&"${SESSION[0]}"
@@ -95,9 +127,17 @@ want "the service" "$(systemctl is-active idproxy.service || true)" inactive
 want "programs that stopped in order, and were not killed" "$(journalctl -o cat -u idproxy | grep -c msg=stopped)" $(($(cat /walk/stopped) + 1))
 [ -e $config ] && [ -e /var/lib/idproxy/data/segments ]
 
+step "install again, over the configuration that stayed"
+cp $config /walk/idproxy.yaml
+dpkg --force-confold -i /walk/next.deb
+cmp $config /walk/idproxy.yaml
+want "the service" "$(service ActiveState)" active
+want "rows" "$(through 'SELECT COUNT(*) FROM orders')" 5
+apt-get -qq -y remove idproxy
+
 step "purge"
 cp -a /etc/idproxy /walk/kept
-rm /etc/idproxy/password
+rm -r /etc/systemd/system/idproxy.service.d
 apt-get -qq -y purge idproxy 2>&1 | tee /walk/purged
 grep -q '/var/lib/idproxy stays' /walk/purged
 ! grep -q '/etc/idproxy stays' /walk/purged
@@ -112,8 +152,10 @@ rm /etc/idproxy.left
 
 step "install again, over the state that stayed"
 useradd --system other # idproxy gets another number than before
-apt-get -qq -y install /walk/idproxy_*.deb
-install -m 0640 -g idproxy /walk/kept/idproxy.yaml /walk/kept/password /etc/idproxy
+apt-get -qq -y install /walk/idproxy.deb
+install -m 0640 -g idproxy /walk/kept/idproxy.yaml /etc/idproxy
+install -m 0640 -g idproxy /walk/password /etc/idproxy
+sed -i 's/{credential:db}/{file:password}/' $config
 mariadb -e 'DELETE FROM shop.orders'
 systemctl restart idproxy
 until_done through "INSERT INTO orders (customer) VALUES ('flo')"
