@@ -208,7 +208,7 @@ func (f *fleet) newShard(t *testing.T) {
 	for _, m := range f.members {
 		peak = append(peak, m.usage(t).PeakRSS)
 	}
-	f.report.add("most memory that a process ever held: least, median, most", "%s", sizes(peak))
+	f.report.add("most memory that a process held since its restart: least, median, most", "%s", sizes(peak))
 }
 
 // control has two processes that do not share their store, nor see each other's shard: their ids

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,7 +49,8 @@ func newMember(t *testing.T, number int, s *shards, store string) *member {
 			_ = m.Kill()
 		}
 		if t.Failed() {
-			t.Logf("log of member %d:\n%s", number, m.LogTail(30))
+			warnings := slices.DeleteFunc(strings.Split(m.Log(), "\n"), func(line string) bool { return !strings.Contains(line, "level=WARN") && !strings.Contains(line, "level=ERROR") })
+			t.Logf("log of member %d, warnings first:\n%s\n%s", number, strings.Join(warnings[max(0, len(warnings)-30):], "\n"), m.LogTail(30))
 		}
 	})
 	return m
