@@ -49,7 +49,9 @@ func newMember(t *testing.T, number int, s *shards, store string) *member {
 			_ = m.Kill()
 		}
 		if t.Failed() {
-			warnings := slices.DeleteFunc(strings.Split(m.Log(), "\n"), func(line string) bool { return !strings.Contains(line, "level=WARN") && !strings.Contains(line, "level=ERROR") })
+			warnings := slices.DeleteFunc(strings.Split(m.Log(), "\n"), func(line string) bool {
+				return !strings.Contains(line, "level=WARN") && !strings.Contains(line, "level=ERROR")
+			})
 			t.Logf("log of member %d, warnings first:\n%s\n%s", number, strings.Join(warnings[max(0, len(warnings)-30):], "\n"), m.LogTail(30))
 		}
 	})
