@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	client "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -158,13 +160,13 @@ func (s *Store) remember(key string, it item) {
 }
 
 // parse reads the answer to a Get of one key.
-func (s *Store) parse(key string, r *client.GetResponse) (it item, err error) {
-	if len(r.Kvs) == 0 {
+func (s *Store) parse(key string, found []*mvccpb.KeyValue) (it item, err error) {
+	if len(found) == 0 {
 		return item{}, nil
 	}
-	it.revision, it.version, it.text = r.Kvs[0].ModRevision, r.Kvs[0].Version, string(r.Kvs[0].Value)
-	if err := json.Unmarshal(r.Kvs[0].Value, &it.value); err != nil {
-		return item{}, s.wrap(fmt.Errorf("key %q holds %.100q, which no idproxy has written", key, r.Kvs[0].Value))
+	it.revision, it.version, it.text = found[0].ModRevision, found[0].Version, string(found[0].Value)
+	if err := json.Unmarshal(found[0].Value, &it.value); err != nil {
+		return item{}, s.wrap(fmt.Errorf("key %q holds %.100q, which no idproxy has written", key, found[0].Value))
 	}
 	return it, nil
 }
@@ -192,7 +194,7 @@ func (s *Store) read(ctx context.Context, key string) (it item, cluster string, 
 	if err := s.answered(known, r.Header.Revision); err != nil {
 		return item{}, "", err
 	}
-	it, err = s.parse(key, r)
+	it, err = s.parse(key, r.Kvs)
 	return it, clusterName(r.Header.ClusterId), err
 }
 
@@ -203,26 +205,23 @@ var errUnchanged = errors.New("unchanged")
 // be called several times. Nothing is changed once the term, if there is one, has ended. beside, if
 // there is one, returns what is written with the last of them.
 func (s *Store) change(ctx context.Context, key string, during *term, move func(old item, cluster string) (value, error), beside ...func(old item) (client.Op, error)) error {
-	var cluster string
-	it, ok := s.cached(key)
-	for {
-		if !ok {
+	it, remembered := s.cached(key)
+	cluster := it.Cluster // as it was; the transaction finds out whether it still is
+	for tries, known := 0, remembered; ; tries++ {
+		if !known {
 			var err error
 			if it, cluster, err = s.read(ctx, key); err != nil {
 				return err
 			}
-		} else {
-			cluster = it.Cluster // as it was; the transaction finds out whether it still is
 		}
 		v, err := move(it, cluster)
-		if errors.Is(err, errUnchanged) && !ok {
-			return nil
-		}
-		if err != nil && ok { // what is remembered may be old
-			ok = false
+		switch {
+		case err != nil && remembered: // it may be old
+			remembered, known = false, false
 			continue
-		}
-		if err != nil {
+		case errors.Is(err, errUnchanged):
+			return nil
+		case err != nil:
 			return err
 		}
 		v.Cluster = cluster
@@ -234,44 +233,80 @@ func (s *Store) change(ctx context.Context, key string, during *term, move func(
 			}
 			also = append(also, one)
 		}
-		done, err := s.swap(ctx, key, during, it, v, also)
-		if done || err != nil {
+		is, err := s.swap(ctx, key, during, it, v, also)
+		if is == nil || err != nil {
 			return err
 		}
-		ok = false
+		it, cluster, remembered, known = is.item, is.cluster, false, true
+		if err := giveWay(ctx, tries); err != nil {
+			return fmt.Errorf("%s: other processes changed key %q each time, %d times in all, since it was read: %w", s.where, key, tries+1, err)
+		}
 	}
 }
 
-// swap writes a key, and also what is to be written with it, if it is as it was. Its answer is false when it was not.
-func (s *Store) swap(ctx context.Context, key string, during *term, old item, v value, also []client.Op) (bool, error) {
+// giveWay waits for a moment of chance, which is longer each time that another process was faster: those that take
+// ranges of one series at once would keep each other from it.
+func giveWay(ctx context.Context, tries int) error {
+	most := min(time.Duration(tries)*wayStep, wayMost)
+	if most == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(rand.N(most)):
+		return nil
+	}
+}
+
+// How long somebody waits who was not the first.
+const (
+	wayStep = 2 * time.Millisecond // more for each time
+	wayMost = 50 * time.Millisecond
+)
+
+// standing is what a key holds, and the cluster that says so.
+type standing struct {
+	item
+	cluster string
+}
+
+// swap writes a key, and also what is to be written with it, if it is as it was. Else it returns how it is.
+func (s *Store) swap(ctx context.Context, key string, during *term, old item, v value, also []client.Op) (*standing, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	same := []client.Cmp{client.Compare(client.ModRevision(prefix+key), "=", old.revision)}
 	if old.revision != 0 { // a cluster that was restored can come to the same revision by another way
 		same = append(same, client.Compare(client.Value(prefix+key), "=", old.text))
 	}
 	same, otherwise := during.compare(same)
+	otherwise = append(otherwise, client.OpGet(prefix+key))
 	puts := append(also, client.OpPut(prefix+key, string(text))) // here: questions go beside each other
 	known := s.known()
 	r, err := try(ctx, s, func(ctx context.Context) (*client.TxnResponse, error) {
 		return s.c.Txn(ctx).If(same...).Then(puts...).Else(otherwise...).Commit()
 	})
 	if err != nil {
-		return false, s.wrap(err)
+		return nil, s.wrap(err)
 	}
 	if err := s.answered(known, r.Header.Revision); err != nil {
-		return false, err
+		return nil, err
 	}
-	if name := clusterName(r.Header.ClusterId); r.Succeeded && name != v.Cluster {
-		return false, s.wrap(fmt.Errorf("the cluster was %s and is %s now", v.Cluster, name))
+	cluster := clusterName(r.Header.ClusterId)
+	if r.Succeeded && cluster != v.Cluster {
+		return nil, s.wrap(fmt.Errorf("the cluster was %s and is %s now", v.Cluster, cluster))
 	}
 	if !r.Succeeded {
-		return false, during.check(r)
+		if err := during.check(r); err != nil {
+			return nil, err
+		}
+		is, err := s.parse(key, r.Responses[len(r.Responses)-1].GetResponseRange().Kvs)
+		return &standing{is, cluster}, err
 	}
 	s.remember(key, item{value: v, text: string(text), revision: r.Header.Revision, version: old.version + 1})
-	return true, nil
+	return nil, nil
 }
 
 // Reserve implements idsource.SegmentStore.
@@ -359,7 +394,8 @@ func (s *Store) giveBack(ctx context.Context, during *term, key string, lo, hi u
 	if err != nil || old.revision == 0 || old.Next != hi || lo >= hi || restored(old, cluster) != nil {
 		return false, err
 	}
-	return s.swap(ctx, key, during, old, value{Next: lo, Used: true, Ordered: old.Ordered, Cluster: cluster}, nil)
+	is, err := s.swap(ctx, key, during, old, value{Next: lo, Used: true, Ordered: old.Ordered, Cluster: cluster}, nil)
+	return is == nil && err == nil, err
 }
 
 // Keys lists the keys there are.
