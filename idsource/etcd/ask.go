@@ -20,6 +20,9 @@ const (
 	askBeside = 200 * time.Millisecond // what Store.beside is
 	askPause  = 25 * time.Millisecond  // after an answer that there is no leader, and between two members that are asked at once
 	askTwice  = 10 * time.Second       // for so long two are asked at once, once a member has been silent
+	// askSpare is how many questions of a store may be asked again at once: an etcd that is slow because it is asked a lot
+	// would be asked even more, and a silent member is passed soon enough.
+	askSpare = 4
 )
 
 // try asks a question until there is an answer or ctx ends. Where none comes it asks again, beside
@@ -38,12 +41,24 @@ func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A,
 	defer cancel()
 	results := make(chan result)
 	began, asked, waits := time.Now(), 0, 0
+	spare := false
+	defer func() {
+		if spare {
+			s.spare.Add(-1)
+		}
+	}()
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for ctx.Err() == nil { // also where more has come: what is asked behind its time is in vain
 		select {
 		case <-ctx.Done():
 		case <-next.C:
+			if waits > 0 && !spare {
+				if spare = s.mayAskBeside(); !spare {
+					next.Reset(askPause)
+					continue
+				}
+			}
 			asked, waits = asked+1, waits+1
 			asking.Go(func() {
 				var r result
@@ -72,6 +87,15 @@ func try[A any](ctx context.Context, s *Store, ask func(ctx context.Context) (A,
 		}
 	}
 	return answer, cmp.Or(err, ctx.Err())
+}
+
+// mayAskBeside reports whether one more question may be asked again, and counts it.
+func (s *Store) mayAskBeside() bool {
+	if s.spare.Add(1) <= askSpare {
+		return true
+	}
+	s.spare.Add(-1)
+	return false
 }
 
 // fellSilent notes that a member answered while another one did not.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -54,6 +55,7 @@ type Store struct {
 	logger *slog.Logger
 	clock  func() time.Time // of this host, which is not believed at once
 	beside time.Duration    // after so long without an answer another member is asked, too
+	spare  atomic.Int32     // questions that are asked again beside themselves
 
 	mu       sync.Mutex
 	silence  time.Time       // when a member was silent last, and another one answered
@@ -233,36 +235,34 @@ func (s *Store) change(ctx context.Context, key string, during *term, move func(
 			}
 			also = append(also, one)
 		}
+		began := time.Now()
 		is, err := s.swap(ctx, key, during, it, v, also)
 		if is == nil || err != nil {
 			return err
 		}
 		it, cluster, remembered, known = is.item, is.cluster, false, true
-		if err := giveWay(ctx, tries); err != nil {
+		if err := giveWay(ctx, time.Since(began), tries); err != nil {
 			return fmt.Errorf("%s: other processes changed key %q each time, %d times in all, since it was read: %w", s.where, key, tries+1, err)
 		}
 	}
 }
 
-// giveWay waits for a moment of chance, which is longer each time that another process was faster: those that take
-// ranges of one series at once would keep each other from it.
-func giveWay(ctx context.Context, tries int) error {
-	most := min(time.Duration(tries)*wayStep, wayMost)
-	if most == 0 {
-		return nil
-	}
+// giveWay waits for a moment of chance, where another process was faster, which may be twice as long each time, and is
+// the longer the longer etcd took to say so: those that take ranges of one series at once would keep each other, and a
+// busy etcd, at transactions that fail.
+func giveWay(ctx context.Context, took time.Duration, tries int) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(rand.N(most)):
+	case <-time.After(rand.N(min(took<<min(tries, wayTwice), wayMost) + 1)):
 		return nil
 	}
 }
 
-// How long somebody waits who was not the first.
+// The longest that somebody waits who was not the first.
 const (
-	wayStep = 2 * time.Millisecond // more for each time
-	wayMost = 50 * time.Millisecond
+	wayTwice = 5 // times that it becomes twice as long
+	wayMost  = 500 * time.Millisecond
 )
 
 // standing is what a key holds, and the cluster that says so.

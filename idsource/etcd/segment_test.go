@@ -314,6 +314,39 @@ func TestOneRoundTrip(t *testing.T) {
 	}
 }
 
+// TestCrowd has many processes take ranges of one series at once: each gets its own, and none is kept from it.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	const processes, ranges = 16, 20
+	server := newServer(t)
+	if err := newStore(t, server).Advance(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	taken := map[uint64]bool{}
+	began := time.Now()
+	for range processes {
+		st := newStore(t, server)
+		all.Go(func() {
+			for range ranges {
+				lo, _, err := st.Reserve(t.Context(), ask("k", 7))
+				mu.Lock()
+				if err != nil || taken[lo] {
+					t.Errorf("range from %d, taken before: %v, %v", lo, taken[lo], err)
+				}
+				taken[lo] = true
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if len(taken) != processes*ranges {
+		t.Errorf("%d ranges, want %d", len(taken), processes*ranges)
+	}
+	t.Logf("%d processes took %d ranges each in %v, by %d revisions", processes, ranges, time.Since(began), len(taken))
+}
+
 func TestTunesAndRemembers(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, newServer(t))
