@@ -21,6 +21,7 @@ const maxSeries = 10_000
 // table is first named.
 type PerTable struct {
 	cfg    Config
+	gone   map[string]uint64                   // by key: ids below were given by a source before this one
 	series atomic.Pointer[map[string]*Segment] // by key; replaced, never changed
 	tables lookup.Table[*Segment]              // by schema and table, as they were written
 
@@ -52,7 +53,7 @@ func NewPerTable(c Config) (*PerTable, error) {
 	if err := c.check(); err != nil {
 		return nil, &idsource.Error{Source: c.Name, Kind: idsource.BadConfig, Cause: err}
 	}
-	p := &PerTable{cfg: c}
+	p := &PerTable{cfg: c, gone: map[string]uint64{}}
 	p.series.Store(&map[string]*Segment{})
 	return p, nil
 }
@@ -101,6 +102,7 @@ func (p *PerTable) OfKey(key string) (*Segment, error) {
 	if err != nil {
 		return nil, err
 	}
+	follow(s, p.gone[key])
 	series := maps.Clone(old)
 	series[key] = s
 	p.series.Store(&series)

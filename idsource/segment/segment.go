@@ -37,6 +37,7 @@ type Segment struct {
 	low     uint64          // where the last range began
 	high    uint64          // no range may start below: where the last one ended
 	past    uint64          // no id below is issued: Advance
+	gone    uint64          // ids below were given by a series before this one: Follow
 	raised  uint64          // no part of the store gives a range below: Raiser
 	pace    pace
 	tuned   tuned
@@ -95,6 +96,9 @@ func (s *Segment) finish(ctx context.Context) (unused uint64, back bool, err err
 	lo, hi := s.chain.drain()
 	if s.past > 0 {
 		lo = max(lo, s.low+1)
+	}
+	if lo < hi {
+		s.high = lo // what is left was not given
 	}
 	s.mu.Unlock()
 	if lo >= hi {

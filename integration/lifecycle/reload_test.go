@@ -214,37 +214,84 @@ func TestUpgradeBehindReload(t *testing.T) {
 	}
 }
 
-// TestReloadMovedColumn: a column that gets its ids from another source gets none that the one before
-// gave, though MAX(id) does not show rows that are not committed.
+// TestReloadMovedColumn: a column that gets its ids from another source, or from another store, gets
+// none that it was given before, though MAX(id) does not show rows that are not committed.
 func TestReloadMovedColumn(t *testing.T) {
+	server := harness.MariaDB(t)
+	store := server.Config(harness.Database(t, server)).FormatDSN()
+	two := "sources: {one: {segment: {}}, other: {segment: {}}}"
+	for name, tt := range map[string]struct {
+		before, after, source string // stores and sources, and the source of the rule afterwards
+	}{
+		"source":                 {two, two, "other"},
+		"store":                  {oneIn("file: {dir: a}", "ids"), oneIn("file: {dir: b}", "ids"), "one"},
+		"store, each table":      {oneIn("file: {dir: a}", "'ids.{table}'"), oneIn("file: {dir: b}", "'ids.{table}'"), "one"},
+		"store, now each table":  {oneIn("file: {dir: a}", "ids"), oneIn("file: {dir: b}", "'ids.{table}'"), "one"},
+		"store, once each table": {oneIn("file: {dir: a}", "'ids.{table}'"), oneIn("file: {dir: b}", "ids"), "one"},
+		"the same store, reached otherwise": {
+			oneIn("mysql: {dsn: '"+store+"'}", "'ids.{table}'"), oneIn("mysql: {dsn: '"+store+"?timeout=9s'}", "'ids.{table}'"), "one",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := harness.Database(t, server)
+			dir := t.TempDir()
+			config := func(sources, source string) string {
+				return harness.OneListener(server.Addr) + fmt.Sprintf("admin: {socket: 'unix:%s'}\n%s\n"+
+					"rules: [{table: %s.t, column: id, source: %s}]\n", filepath.Join(dir, "admin"), sources, db, source)
+			}
+			p := harness.Start(t, harness.Spec{Dir: dir, Config: config(tt.before, "one")})
+			pool := harness.Open(t, server.Config(db), p.Addr("a"))
+			harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+			open, err := pool.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := open.Exec("INSERT INTO t (a) VALUES (1), (1), (1)"); err != nil {
+				t.Fatal(err)
+			}
+			if said, err := reloading(t, p, config(tt.after, tt.source)); err != nil {
+				t.Fatal(said)
+			}
+			result, err := pool.Exec("INSERT INTO t (a) VALUES (2)")
+			if err != nil {
+				t.Fatalf("an id of a row that is not committed came again: %v", err)
+			}
+			if id, err := result.LastInsertId(); err != nil || id < 4 {
+				t.Errorf("id %d, %v; want one above 3", id, err)
+			}
+			if err := open.Commit(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// oneIn is a source in a store.
+func oneIn(store, key string) string {
+	return fmt.Sprintf("stores: {main: {%s}}\nsources: {one: {segment: {store: main, key: %s}}}", store, key)
+}
+
+// TestReloadMovedTables: what a source gave to each table is not known to another one that has a
+// series for each, so the reload is refused.
+func TestReloadMovedTables(t *testing.T) {
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
 	dir := t.TempDir()
-	config := func(source string) string {
-		return harness.OneListener(server.Addr) + fmt.Sprintf("admin: {socket: 'unix:%s'}\nsources: {one: {segment: {}}, other: {segment: {}}}\n"+
-			"rules: [{table: %s.t, column: id, source: %s}]\n", filepath.Join(dir, "admin"), db, source)
+	config := func(key, source string) string {
+		return harness.OneListener(server.Addr) + fmt.Sprintf("admin: {socket: 'unix:%s'}\n"+
+			"sources: {one: {segment: {key: %s}}, other: {segment: {key: 'other.{table}'}}}\n"+
+			"rules: [{table: %s.t, column: id, source: %s}]\n", filepath.Join(dir, "admin"), key, db, source)
 	}
-	p := harness.Start(t, harness.Spec{Dir: dir, Config: config("one")})
+	p := harness.Start(t, harness.Spec{Dir: dir, Config: config("'a.{table}'", "one")})
 	pool := harness.Open(t, server.Config(db), p.Addr("a"))
 	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-	open, err := pool.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := open.Exec("INSERT INTO t (a) VALUES (1), (1), (1)"); err != nil {
-		t.Fatal(err)
-	}
-	if said, err := reloading(t, p, config("other")); err != nil {
-		t.Fatal(said)
-	}
-	result, err := pool.Exec("INSERT INTO t (a) VALUES (2)")
-	if err != nil {
-		t.Fatalf("an id of a row that is not committed came again: %v", err)
-	}
-	if id, err := result.LastInsertId(); err != nil || id < 4 {
-		t.Errorf("id %d, %v; want one above 3", id, err)
-	}
-	if err := open.Commit(); err != nil {
-		t.Error(err)
+	harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
+	for _, next := range []string{config("'b.{table}'", "one"), config("'a.{table}'", "other")} {
+		said, err := reloading(t, p, next)
+		if err == nil || !strings.Contains(said, "is not known to it: restart") {
+			t.Errorf("the reload says %s", said)
+		}
+		harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
 	}
 }

@@ -48,11 +48,11 @@ func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error)
 	}
 	p := s.plan(cfg, next)
 	s.begin.Set(cfg)
-	gave := s.end(p.end)
+	ended := s.end(p.end)
 	old := s.setStores(next.all)
 	fresh, err := s.makeAll(cfg, p.made)
 	if err == nil {
-		err = s.pass(ctx, p.moves, gave, fresh)
+		err = s.pass(ctx, p, ended, fresh)
 		if err != nil {
 			err = errors.Join(err, CloseAll(fresh))
 		}
@@ -139,6 +139,7 @@ type plan struct {
 	leave []string      // once no session is left that uses them
 	made  []string      // of the new configuration
 	moves []config.Move // of columns, and of sources that get another series
+	other []string      // sources whose series lies in another store, or in one that is reached otherwise
 }
 
 func (s *Sources) plan(cfg *config.Config, next *nextStores) (p plan) {
@@ -151,8 +152,11 @@ func (s *Sources) plan(cfg *config.Config, next *nextStores) (p plan) {
 			p.leave = append(p.leave, was.Name)
 		case !was.Like(is) || !next.same(was.StoreName(), is.StoreName()):
 			p.end = append(p.end, was.Name)
-			if !was.SameSeries(is) {
+			switch {
+			case !was.SameSeries(is):
 				p.moves = append(p.moves, config.Move{From: was.Name, To: was.Name})
+			case !next.same(was.StoreName(), is.StoreName()):
+				p.other = append(p.other, was.Name)
 			}
 		case slices.ContainsFunc(p.moves, func(m config.Move) bool { return m.From == was.Name }):
 			p.end = append(p.end, was.Name) // statements that were decided on must not draw from it any more
@@ -169,11 +173,9 @@ func (s *Sources) plan(cfg *config.Config, next *nextStores) (p plan) {
 	return p
 }
 
-// end closes sources. From now on their callers are told so. It returns for series of numbers what
-// none of them has given.
-func (s *Sources) end(replaced []string) (gave map[string]uint64) {
-	gave = map[string]uint64{}
-	ending := map[string]idsource.Source{}
+// end closes sources, and returns them by name. From now on their callers are told so.
+func (s *Sources) end(replaced []string) (ending map[string]idsource.Source) {
+	ending = map[string]idsource.Source{}
 	for _, name := range replaced {
 		source := s.take(name)
 		if source == nil {
@@ -184,12 +186,7 @@ func (s *Sources) end(replaced []string) (gave map[string]uint64) {
 	if err := CloseAll(ending); err != nil { // what it does not give back is a gap
 		s.log.Warn("a source that is replaced did not give its ids back", "error.message", err)
 	}
-	for name, source := range ending {
-		if stand, ok := source.Standing().Of.(idsource.SegmentStand); ok {
-			gave[name] = stand.Next
-		}
-	}
-	return gave
+	return ending
 }
 
 // take takes a source out of force.
@@ -203,17 +200,28 @@ func (s *Sources) take(name string) idsource.Source {
 
 // pass sees to it that what a column gets from now on lies above what the source before gave: rows with
 // such ids may not be committed yet.
-func (s *Sources) pass(ctx context.Context, moves []config.Move, gave map[string]uint64, fresh map[string]idsource.Source) error {
-	for _, m := range moves {
-		to, ok := fresh[m.To].(*segment.Segment)
-		if !ok {
-			to, ok = s.Named()[m.To].(*segment.Segment)
+func (s *Sources) pass(ctx context.Context, p plan, ended, fresh map[string]idsource.Source) error {
+	for _, name := range p.other {
+		segment.Follow(fresh[name], ended[name])
+	}
+	for _, m := range p.moves {
+		to, from := fresh[m.To], ended[m.From]
+		if to == nil {
+			to = s.Named()[m.To]
 		}
-		if !ok || gave[m.From] < 2 {
+		first := segment.Gave(from)
+		if first < 2 {
 			continue
 		}
-		if err := to.Admit(ctx, "what source "+m.From+" gave before", gave[m.From]-1); err != nil {
-			return err
+		switch to := to.(type) {
+		case *segment.Segment:
+			if err := to.Admit(ctx, "what source "+m.From+" gave before", first-1); err != nil {
+				return err
+			}
+		case *segment.PerTable:
+			if fresh[m.To] == nil || !segment.Follow(to, from) {
+				return fmt.Errorf("source %s has a series for each table, and what source %s gave to each is not known to it: restart", m.To, m.From)
+			}
 		}
 	}
 	return nil
