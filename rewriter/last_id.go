@@ -4,14 +4,12 @@ package rewriter
 type LastIDQuery struct {
 	Column   string // the name of the result's column: the alias, or else what was written; ASCII
 	Variable bool   // it reads a variable
+	End      int    // behind it in the text, where its ';' stands or the text ends
 }
 
-// ReadLastIDQuery reads a text as clients send it: with or without an alias, FROM DUAL, LIMIT 1 and a ';'
-// behind it. ok is false for all else, and for what modes read in several ways.
+// ReadLastIDQuery reads the first statement of a text, as clients send it: with or without an alias, FROM DUAL and
+// LIMIT 1. ok is false for all else, and for what modes read in several ways. It looks at no byte behind the ';'.
 func ReadLastIDQuery(text []byte) (q LastIDQuery, ok bool) {
-	if !MentionsLastID(text) || DoubtsOf(text)&DoubtCharset != 0 {
-		return q, false
-	}
 	s := scanner{text: text, version: versionRefuse}
 	if !s.isWord(s.next(), "select") {
 		return q, false
@@ -44,7 +42,9 @@ func ReadLastIDQuery(text []byte) (q LastIDQuery, ok bool) {
 		return q, false
 	}
 	q.Column = string(column)
-	return q, s.endsLastIDQuery(t)
+	t = s.endOfLastIDQuery(t)
+	q.End = t.start
+	return q, (t.kind == tokEnd || s.punct(t, ';')) && DoubtsOf(text[:t.start])&DoubtCharset == 0
 }
 
 // lastIDVariable reads the rest of @@identity or @@last_insert_id, of the session.
@@ -73,22 +73,19 @@ func (s *scanner) alias(t token) []byte {
 	return nil
 }
 
-// endsLastIDQuery reports whether nothing stands from t on but FROM DUAL, LIMIT 1 and a ';'.
-func (s *scanner) endsLastIDQuery(t token) bool {
+// endOfLastIDQuery returns the token behind FROM DUAL and LIMIT 1 from t on, or the one that is none of these.
+func (s *scanner) endOfLastIDQuery(t token) token {
 	if s.isWord(t, "from") {
-		if !s.isWord(s.next(), "dual") {
-			return false
+		if t = s.next(); !s.isWord(t, "dual") {
+			return t
 		}
 		t = s.next()
 	}
 	if s.isWord(t, "limit") {
 		if t = s.next(); t.kind != tokDigits || string(s.text[t.start:t.end]) != "1" {
-			return false
+			return t
 		}
 		t = s.next()
 	}
-	if s.punct(t, ';') {
-		t = s.next()
-	}
-	return t.kind == tokEnd
+	return t
 }

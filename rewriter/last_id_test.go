@@ -22,6 +22,8 @@ func TestReadLastIDQuery(t *testing.T) {
 		{"SELECT @@IDENTITY AS 'Identity'", "Identity"},
 		{"SELECT @@session.identity", "@@session.identity"},
 		{"select @@LOCAL.last_insert_id from DUAL", "@@LOCAL.last_insert_id"},
+		{"SELECT LAST_INSERT_ID()/* a; b */;/* behind it */ SELECT 2", "LAST_INSERT_ID()"},
+		{"SELECT LAST_INSERT_ID() AS ';';'é", ";"},
 
 		{"SELECT 1", ""},
 		{"SELECT LAST_INSERT_ID(5)", ""},
@@ -39,7 +41,8 @@ func TestReadLastIDQuery(t *testing.T) {
 		{"SELECT LAST_INSERT_ID() LIMIT 0", ""},
 		{"SELECT LAST_INSERT_ID() INTO @x", ""},
 		{"SELECT LAST_INSERT_ID() UNION SELECT 2", ""},
-		{"SELECT LAST_INSERT_ID(); SELECT 2", ""},
+		{"SELECT LAST_INSERT_ID() /* a; b", ""},
+		{"SELECT LAST_INSERT_ID() 'a; b", ""},
 		{"SELECT LAST_INSERT_ID() /*! + 1 */", ""},
 		{"SELECT DISTINCT LAST_INSERT_ID()", ""},
 		{"SELECT @@global.identity", ""},
@@ -52,6 +55,9 @@ func TestReadLastIDQuery(t *testing.T) {
 		q, ok := ReadLastIDQuery([]byte(c.text))
 		if ok != (c.column != "") || ok && (q.Column != c.column || q.Variable != strings.Contains(c.text, "@@")) {
 			t.Errorf("%q: %+v, %v; want column %q", c.text, q, ok, c.column)
+		}
+		if rest := c.text[q.End:]; ok && rest != "" && !strings.HasPrefix(rest, ";") {
+			t.Errorf("%q: %q is behind it", c.text, rest)
 		}
 	}
 }

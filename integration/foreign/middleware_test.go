@@ -28,6 +28,7 @@ type middleware struct {
 	shards [2][]uint64
 	seen   []string // texts
 	drops  bool     // it drops rows of the second shard, and says nothing
+	zero   bool     // it says that LAST_INSERT_ID() is 0; else it has an error for that
 }
 
 func startMiddleware(t *testing.T, version string) (*middleware, *mysql.Config) {
@@ -96,6 +97,8 @@ func (m *middleware) HandleQuery(text string) (*gomysql.Result, error) {
 		return rows([]string{"MAX"}, nil)
 	case insert != nil:
 		return m.insert(insert[1], insert[2])
+	case m.zero && strings.HasPrefix(text, "SELECT LAST_INSERT_ID()"):
+		return rows([]string{"id"}, uint64(0))
 	}
 	return nil, gomysql.NewError(gomysql.ER_UNKNOWN_ERROR, "insert, select and nothing else: "+text)
 }
@@ -226,10 +229,20 @@ func TestMiddleware(t *testing.T) {
 }
 
 // TestMiddlewareForms: what a middleware gets of each form, and what the client sees of it. A
-// middleware does not know LAST_INSERT_ID(): idproxy answers.
+// middleware says that LAST_INSERT_ID() is 0, or has an error for it: idproxy answers.
 func TestMiddlewareForms(t *testing.T) {
 	t.Parallel()
+	for _, zero := range []bool{false, true} {
+		t.Run(fmt.Sprint("zero ", zero), func(t *testing.T) {
+			t.Parallel()
+			everyForm(t, zero)
+		})
+	}
+}
+
+func everyForm(t *testing.T, zero bool) {
 	m, config := startMiddleware(t, "5.7.25-gaea")
+	m.zero = zero
 	db := startBefore(t, config, "auto")
 	next := uint64(1000)
 	for _, f := range []struct {
@@ -271,7 +284,7 @@ func TestMiddlewareForms(t *testing.T) {
 		}
 		want := strings.NewReplacer("$1", fmt.Sprint(next), "$2", fmt.Sprint(next+1)).Replace(f.text)
 		m.mu.Lock()
-		if got := m.seen[len(m.seen)-1]; got != want {
+		if got := m.seen[len(m.seen)-2]; got != want { // behind it, LAST_INSERT_ID() was asked for
 			t.Errorf("%s gets there as\n%s, want\n%s", f.form, got, want)
 		}
 		m.mu.Unlock()

@@ -3,7 +3,10 @@ package parity
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
@@ -47,13 +50,44 @@ func lastIDSession(c *replay.Conn) {
 	replay.Check(err)
 	for u := range int64(3) {
 		replay.Check(c.Execute(insert, 0, true, replay.Long(20+u)))
-		if !c.Has(replay.MariaCacheMetadata) { // a server leaves the definition out there, where it said the same at the PREPARE
-			replay.Check(c.Execute(read, 0, true))
-		}
+		replay.Check(c.Execute(read, 0, true))
 	}
+	// A ';' in a comment ends nothing. What stands in front of it in a text goes to the server.
+	c.Must("SELECT LAST_INSERT_ID() /* a; b */; SELECT 2", "SELECT LAST_INSERT_ID() -- a; b\n; SELECT 2", "SELECT 1; SELECT LAST_INSERT_ID() AS id",
+		"UPDATE orders SET u = 14 WHERE u = 13; SELECT @@identity; SELECT LAST_INSERT_ID();")
+	// A row that brings its id to another table leaves the value, which the reply does not tell.
+	c.Must("INSERT INTO others (id, a) VALUES (900, 1)", "SELECT LAST_INSERT_ID()", "INSERT INTO others (a) VALUES (1)", "SELECT LAST_INSERT_ID()",
+		"INSERT INTO orders (u) VALUES (31)")
+	// What the session is set to shows in each reply.
+	for _, setting := range []string{
+		"sql_mode = 'ANSI_QUOTES'", "sql_mode = 'NO_BACKSLASH_ESCAPES'", "sql_mode = DEFAULT", "sql_select_limit = 0", "sql_select_limit = DEFAULT",
+		"character_set_results = utf16", "character_set_results = ucs2", "character_set_results = utf16le", "character_set_results = utf32", "character_set_results = NULL", "character_set_results = utf8mb4", "transaction_read_only = 1",
+	} {
+		c.Must("SET "+strings.Replace(setting, "transaction_read_only = 1", "SESSION TRANSACTION READ ONLY", 1), "SELECT LAST_INSERT_ID() AS id", "SELECT @@identity")
+		replay.Check(c.Execute(read, 0, true))
+	}
+	c.Must("BEGIN", "SELECT LAST_INSERT_ID()", "COMMIT", "SET SESSION TRANSACTION READ WRITE", "BEGIN", "INSERT INTO orders (u) VALUES (32)")
+	replay.WantCode(c.Query("CREATE TABLE others (a INT)"), 1050) // it has committed, and its reply does not say so
+	c.Must("SELECT LAST_INSERT_ID()")
+	if c.Has(replay.OptionalMeta) && !c.MariaDB() {
+		c.Must("SET resultset_metadata = NONE", "SELECT LAST_INSERT_ID()", "SET resultset_metadata = FULL")
+	}
+	// So do warnings and counts behind it.
+	c.Must("INSERT IGNORE INTO orders (u) VALUES (32)", "SELECT LAST_INSERT_ID()", "SHOW WARNINGS", "INSERT INTO orders (u) VALUES (33)", "SELECT LAST_INSERT_ID()", "SELECT ROW_COUNT()")
+	if c.MariaDB() {
+		c.Must("INSERT INTO orders (u) VALUES (34) RETURNING id + 0 AS x", "SELECT LAST_INSERT_ID()", "INSERT INTO others (a) VALUES (2) RETURNING id + 0 AS x", "SELECT LAST_INSERT_ID()",
+			"INSERT INTO orders (u) VALUES (35)")
+	}
+	// What fails in front of the function leaves the value.
+	replay.WantCode(c.Query("INSERT INTO orders (id, u, nowhere) VALUES (500, 1, 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)"), 1054)
+	c.Must("SELECT LAST_INSERT_ID()")
 	// What sets the value is the server's own matter.
 	c.Must("SELECT LAST_INSERT_ID(5)", "SELECT LAST_INSERT_ID()", "INSERT INTO orders (u) VALUES (30)", "SELECT LAST_INSERT_ID()",
-		"SET last_insert_id = 6", "SELECT LAST_INSERT_ID()")
+		"SET last_insert_id = 6", "SELECT LAST_INSERT_ID()",
+		"INSERT INTO orders (u) VALUES (36)")
+	c.Command(mysql.COM_RESET_CONNECTION)
+	replay.Check(c.Result())
+	c.Must("SELECT LAST_INSERT_ID()")
 }
 
 // TestLastIDAnswered compares each byte of what idproxy answers with what a server answers.

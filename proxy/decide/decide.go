@@ -119,6 +119,8 @@ func (cx *reading) decideNext(at int) (ends, last bool, err error) {
 		return false, false, NeedQuiet{}
 	case i > 0 && i == cx.st.Until:
 		return false, false, errCut
+	case i > 0 && cx.now.LastID.Here && isLastIDQuery(cx.st.Text[span.Start:span.End]): // idproxy answers it
+		return false, false, errCut
 	}
 	head, more := cx.st.head.Of(cx.st.Text[span.Start:span.End], cx.Mode)
 	if span.Doubt {
@@ -126,6 +128,11 @@ func (cx *reading) decideNext(at int) (ends, last bool, err error) {
 	}
 	ends, err = cx.decideStatement(i, head, more)
 	return ends, last, err
+}
+
+func isLastIDQuery(sql []byte) bool {
+	_, ok := rewriter.ReadLastIDQuery(sql)
+	return ok
 }
 
 // decideOpen is decideNext for an INSERT that gets ids, in a text that the server splits: its

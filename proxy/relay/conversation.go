@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -286,6 +287,18 @@ func (c *Conversation) LastIDHere() (value uint64, status uint16, ok bool) {
 	return s.LastID.Value, status, s.LastID.Here
 }
 
+// LastIDBeside returns what LAST_INSERT_ID() natively is, where the server was not told that, and has another one.
+func (c *Conversation) LastIDBeside(servers uint64) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &c.state
+	if slices.Contains(s.rivals, servers) {
+		s.LastID = LastID{Value: servers, Known: true}
+	}
+	s.rivals = nil
+	return s.LastID.Value
+}
+
 // MayTurn reports whether what is pending may change whether the server splits texts.
 func (c *Conversation) MayTurn() bool {
 	c.mu.Lock()
@@ -360,6 +373,9 @@ func (c *Conversation) Settle(effect LastEffect, value uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state.LastID.settle(effect, value)
+	if effect == lastHere {
+		c.state.rivals = nil
+	}
 }
 
 // Answerable reports whether a reply made here may be written at once, which

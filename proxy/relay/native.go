@@ -89,7 +89,7 @@ func (e *Expect) Failed() LastEffect {
 	switch {
 	case e.Form == FormElsewhere:
 		return LastUnknown
-	case e.Packet:
+	case e.Packet: // the server's is as it was
 		return LastKept
 	case e.selected && e.Form != FormOwnUpdate: // the rows were counted in it
 		return lastMustStay

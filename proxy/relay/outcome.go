@@ -162,12 +162,28 @@ func (s *State) applyLastID(p *Pending, o outcome) {
 		}
 		return
 	}
-	if id.Owed && o.insertID == 0 && (!id.Here || p.Touch&TouchLastID == 0) {
-		return // nothing was paid, for the command read diagnostics, and it set no id that shows
-	}
-	if p.Touch&TouchLastID != 0 ||
-		p.Touch&TouchInsert != 0 && (o.failed || !o.okSeen) ||
-		!p.owes() && o.insertID != 0 {
+	switch {
+	case id.Here && s.lastIDStays(p, o):
+	case id.Owed && !id.Here && o.insertID == 0: // nothing was paid, for the command read diagnostics, and it set no id that shows
+	case p.Touch&TouchLastID != 0,
+		p.Touch&TouchInsert != 0 && (o.failed || !o.okSeen),
+		!p.owes() && o.insertID != 0:
 		*id = LastID{}
 	}
+}
+
+// lastIDStays reports whether a command may have left LAST_INSERT_ID() as it was, which the server was not told.
+func (s *State) lastIDStays(p *Pending, o outcome) bool {
+	inserts := p.Touch&TouchInsert != 0 && o.result <= 1
+	switch {
+	case p.owes() && p.Touch&TouchLastID == 0:
+		return true
+	case o.failed && o.result == 0:
+		return p.Touch&TouchAll != TouchAll || o.Code == mysql.ER_PARSE_ERROR
+	case inserts && !o.okSeen, !inserts && p.Touch&TouchLastID != 0: // nothing shows it
+		return false
+	case o.insertID != 0: // the server's now, or an id that the row brought
+		s.rival(o.insertID)
+	}
+	return true
 }

@@ -43,6 +43,9 @@ type State struct {
 	Increment uint64
 	MaxPacket uint64
 	LastID    LastID
+	// rivals are the insert ids that INSERTs into tables without a rule have shown since LastID is Here. The
+	// server's value tells whether it generated one of them, which is the native one then.
+	rivals []uint64
 	// Temporary says by the keys of tables whether they are temporary ones of the
 	// session's own: their rules rest.
 	Temporary map[string]bool
@@ -69,6 +72,18 @@ type LastID struct {
 	// Here: it is owed for good. The rule of the INSERT says last_insert_id: packet: the server may not keep what
 	// pays it, so a SELECT of the value is answered here, and it is paid in front of each other reader.
 	Here bool
+}
+
+// maxRivals bounds what is kept of a session that reads LAST_INSERT_ID() seldom.
+const maxRivals = 16
+
+// rival notes the insert id of an INSERT into a table without a rule: of too many the server's value is believed.
+func (s *State) rival(insertID uint64) {
+	if len(s.rivals) == maxRivals {
+		s.LastID = LastID{}
+		return
+	}
+	s.rivals = append(s.rivals, insertID)
 }
 
 // LastEffect is what a statement made of LAST_INSERT_ID(), natively and on the

@@ -127,7 +127,7 @@ const (
 	Exactness                  // whether a query keeps its values inside another one
 	Count                      // how many rows a query gives
 	Payment                    // LAST_INSERT_ID() is set to what it owes; nobody waits
-	LastID                     // LAST_INSERT_ID() in front of an INSERT; nobody waits
+	LastID                     // LAST_INSERT_ID() in front of an INSERT, where nobody waits, or for a client whose server was not told
 	Settlement                 // what the reply to an INSERT left open
 	Objection                  // whether the server has an error of its own for what is refused
 	Variables                  // user variables with ids are set, in front of an EXECUTE
