@@ -39,6 +39,8 @@ func randomStatements() int {
 // IDPROXY_SESSION_STATEMENTS and IDPROXY_SEED ask for another number of statements on each server,
 // and for others; IDPROXY_SESSION plays the session of that number alone. A session that differs is
 // shrunk and printed.
+//
+// Some are played where the rule says last_insert_id: packet, and idproxy answers SELECT LAST_INSERT_ID().
 func TestRandomSessions(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
@@ -55,16 +57,24 @@ func TestRandomSessions(t *testing.T) {
 				return value
 			}
 			seed, statements := number("IDPROXY_SEED", randomSeed), number("IDPROXY_SESSION_STATEMENTS", randomStatements())
-			p := newPlayground(t, kind)
-			if only := number("IDPROXY_SESSION", -1); only >= 0 {
-				p.compare(t, 0, uint64(seed), uint64(only))
-			} else {
-				p.many(t, uint64(seed), (statements+randomSteps-1)/randomSteps)
-			}
-			t.Logf("compared: %d sessions, %d statements, %d replies, seed %d", p.sessions.Load(), p.statements.Load(), p.replies.Load(), seed)
-			t.Logf("%d replies are errors, %d differences, %v", p.errors.Load(), p.differences.Load(), time.Since(p.began).Round(time.Second))
-			if p.errors.Load() > p.replies.Load()/2 {
-				t.Error("more than half of all replies are errors: the sessions test error messages")
+			server := startServer(t, kind)
+			for _, packet := range []bool{false, true} {
+				t.Run(fmt.Sprintf("packet %v", packet), func(t *testing.T) {
+					p := newPlayground(t, server, packet)
+					if packet {
+						statements /= 2
+					}
+					if only := number("IDPROXY_SESSION", -1); only >= 0 {
+						p.compare(t, 0, uint64(seed), uint64(only))
+					} else {
+						p.many(t, uint64(seed), (statements+randomSteps-1)/randomSteps)
+					}
+					t.Logf("compared: %d sessions, %d statements, %d replies, seed %d", p.sessions.Load(), p.statements.Load(), p.replies.Load(), seed)
+					t.Logf("%d replies are errors, %d differences, %v", p.errors.Load(), p.differences.Load(), time.Since(p.began).Round(time.Second))
+					if p.errors.Load() > p.replies.Load()/2 {
+						t.Error("more than half of all replies are errors: the sessions test error messages")
+					}
+				})
 			}
 		})
 	}
@@ -72,6 +82,7 @@ func TestRandomSessions(t *testing.T) {
 
 // playground is a server, reached directly and through a proxy.
 type playground struct {
+	packet bool // its rule says last_insert_id: packet
 	server *servers.Server
 	proxy  *harness.Proxy
 	began  time.Time
@@ -82,17 +93,23 @@ type playground struct {
 // playgroundWorkers play at once, each in schemas of its own.
 const playgroundWorkers = 2
 
-func newPlayground(t *testing.T, kind servers.Kind) *playground {
+func startServer(t *testing.T, kind servers.Kind) *servers.Server {
 	t.Helper()
-	p := &playground{server: harness.StartServer(t, kind, servers.Options{Args: []string{
+	return harness.StartServer(t, kind, servers.Options{Args: []string{
 		"--innodb-stats-auto-recalc=OFF", "--innodb-stats-persistent=OFF", "--lock-wait-timeout=5", "--innodb-flush-log-at-trx-commit=0",
 		"--sql-mode=STRICT_ALL_TABLES",
-	}})}
+	}})
+}
+
+func newPlayground(t *testing.T, server *servers.Server, packet bool) *playground {
+	t.Helper()
+	shown := map[bool]string{false: "server", true: "packet"}[packet]
+	p := &playground{packet: packet, server: server}
 	p.proxy = harness.Start(t, harness.Spec{Plain: true, Config: fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources: {ids: {segment: {start: %d}}}
-rules: [{table: "proxied*.r*", column: id, source: ids}]
-`, p.server.Addr, 5*sessions.GeneratedFrom)})
+rules: [{table: "proxied*.r*", column: id, source: ids, last_insert_id: %s}]
+`, p.server.Addr, 5*sessions.GeneratedFrom, shown)})
 	p.began = time.Now()
 	return p
 }
@@ -124,7 +141,7 @@ func (p *playground) many(t *testing.T, seed uint64, n int) {
 
 // compare plays a session each way, and reports a difference with the least session that shows it.
 func (p *playground) compare(t *testing.T, worker int, seed, number uint64) {
-	s := sessions.Draw(p.dialect(), seed, number, randomSteps)
+	s := sessions.Draw(p.dialect(), seed, number, randomSteps, p.packet)
 	direct, proxied, err := p.pair(worker, s)
 	if err != nil {
 		t.Errorf("session %d: %v", number, err)

@@ -3,6 +3,7 @@ package sessions
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 )
 
@@ -21,6 +22,8 @@ type generator struct {
 	trigger bool   // writes behind a row, and may fail there
 	upsert  bool   // the INSERT has ON DUPLICATE KEY UPDATE
 	cached  []Step // statements that have been prepared
+	packet  bool   // the rule says last_insert_id: packet
+	hides   bool   // and statements are drawn that do not show their insert ids, for tables with rules alone
 }
 
 func (g *generator) pick(all ...string) string { return all[g.IntN(len(all))] }
@@ -31,6 +34,14 @@ func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 func (g *generator) mariaDB() bool { return g.dialect == MariaDB }
 
 func (g *generator) add(s Step) {
+	if g.packet {
+		if !toldByPacket(s.Text) {
+			return
+		}
+		if strings.Contains(s.Text, "ON DUPLICATE") {
+			s.Traits |= Skips // the insert id of a row that was there is not shown
+		}
+	}
 	if s.Has(Inserts) {
 		s.Traits |= Quotes
 	}
@@ -245,6 +256,9 @@ func (g *generator) literal(text string) string {
 
 // temporary makes or drops a temporary table, mostly with the name of one that has a rule.
 func (g *generator) temporary() {
+	if g.hides {
+		return
+	}
 	t := g.any()
 	if t.temp && g.one(2) {
 		t.temp = false
@@ -286,4 +300,16 @@ func (g *generator) forget(s Step) {
 	if g.one(3) {
 		g.cached = nil
 	}
+}
+
+var (
+	lastIDAlone = regexp.MustCompile(`SELECT (LAST_INSERT_ID\(\)|@@identity|@@last_insert_id)\s*(;|$)`)
+	readsLastID = regexp.MustCompile(`LAST_INSERT_ID\(\)|@@identity|@@last_insert_id|@last\b|SET n = LAST_INSERT_ID`)
+	asksForIDs  = regexp.MustCompile(`insert_id=|(INSERT|REPLACE) .*SELECT [^1]`)
+)
+
+// toldByPacket reports whether a text shows the same where the server does not know LAST_INSERT_ID(): one that uses
+// it among others does not, SET insert_id is not followed, and an INSERT of a query is refused.
+func toldByPacket(text string) bool {
+	return !readsLastID.MatchString(lastIDAlone.ReplaceAllString(text, "")) && !strings.Contains(text, "@@insert_id") && !asksForIDs.MatchString(strings.ReplaceAll(text, "last_insert_id=", ""))
 }

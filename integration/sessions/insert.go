@@ -76,7 +76,7 @@ func (g *generator) insertRows(params bool) (string, Trait) {
 		text += " ON DUPLICATE KEY UPDATE " + update
 		traits |= Asks
 	}
-	if g.mariaDB() && g.one(10) {
+	if g.mariaDB() && g.one(10) && (!g.packet || g.hides && t.ruled) {
 		text += " RETURNING " + g.pick("id", "id, a", "*", "a AS x, id + 0", "1")
 		traits |= Asks
 	}

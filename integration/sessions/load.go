@@ -10,6 +10,9 @@ import (
 // that ends in front of an id.
 func (g *generator) load() {
 	t := g.any()
+	if g.packet && !(g.hides && t.ruled) {
+		return
+	}
 	columns := g.some(t)
 	named := slices.Contains(columns, "id")
 	traits := Inserts | Several | Asks | Skips

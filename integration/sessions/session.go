@@ -114,10 +114,12 @@ func (side Side) Fit(text string) string {
 	})
 }
 
-// Draw draws the session of a number. The same dialect, seed and number always give the same one.
-func Draw(dialect string, seed, number uint64, steps int) Session {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, number)), dialect: dialect, split: true}
+// Draw draws the session of a number. The same dialect, seed and number always give the same one. packet: the
+// rule says last_insert_id: packet.
+func Draw(dialect string, seed, number uint64, steps int, packet bool) Session {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, number)), dialect: dialect, split: true, packet: packet}
 	g.zero, g.manual = g.one(3), g.one(2)
+	g.hides = packet && g.one(2)
 	g.myISAM = g.one(2) && g.mariaDB() // MySQL warns now and then of engines that are mixed
 	g.begin()
 	for len(g.session.Steps) < steps {

@@ -8,14 +8,14 @@ import (
 // TestDraw draws the same session for the same numbers, and another for others.
 func TestDraw(t *testing.T) {
 	for _, dialect := range []string{MariaDB, MySQL} {
-		first := Draw(dialect, 1, 2, 100)
+		first := Draw(dialect, 1, 2, 100, false)
 		if len(first.Steps) < 100 || len(first.World) < 5 {
 			t.Errorf("%s: %d steps, a world of %d statements", dialect, len(first.Steps), len(first.World))
 		}
-		if !reflect.DeepEqual(first, Draw(dialect, 1, 2, 100)) {
+		if !reflect.DeepEqual(first, Draw(dialect, 1, 2, 100, false)) {
 			t.Errorf("%s: not the same again", dialect)
 		}
-		if reflect.DeepEqual(first, Draw(dialect, 1, 3, 100)) {
+		if reflect.DeepEqual(first, Draw(dialect, 1, 3, 100, false)) {
 			t.Errorf("%s: another number, the same session", dialect)
 		}
 	}
