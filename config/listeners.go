@@ -68,6 +68,11 @@ func (l *Listener) Servers() []Addr {
 	return []Addr{l.Upstream}
 }
 
+// Foreign reports whether the servers behind the listener are said to be no MySQL and no MariaDB.
+func (l *Listener) Foreign() bool {
+	return l.UpstreamKind == KindVitess || l.UpstreamKind == KindDolt || l.UpstreamKind == KindMiddleware
+}
+
 // connectTimeout is how long one of several servers has to accept, unless the file says it.
 const connectTimeout = 3 * time.Second
 

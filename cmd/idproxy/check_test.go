@@ -268,6 +268,16 @@ func TestCheckOnlineWithoutAccount(t *testing.T) {
 	holds(t, "the findings", got.out, path+":1:13: error: listener a: NOT checked: it has no account")
 }
 
+// TestCheckOnlineForeign: a server that is no MySQL is not asked with an account.
+func TestCheckOnlineForeign(t *testing.T) {
+	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, upstream_kind: middleware, account: {user: app}}]\n")
+	got := runWith(t, "", "check", "--online", "--config", path)
+	if got.status != 0 {
+		t.Errorf("status %d", got.status)
+	}
+	holds(t, "the findings", got.out, path+":1:13: warning: listener a: NOT checked: server 127.0.0.1:1 is asked over the connections of clients alone")
+}
+
 func TestCheckOnlineServerUnreachable(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

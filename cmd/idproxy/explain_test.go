@@ -156,6 +156,14 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainForeign: a server that is no MySQL gets plain numbers.
+func TestExplainForeign(t *testing.T) {
+	path := harness.WriteConfig(t, "listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:1, upstream_kind: middleware}]\n"+
+		"sources: {ids: {segment: {}}}\nrules: [{table: shop.orders, column: id, source: ids}]\n")
+	got := runWith(t, "", "explain", "--config", path, "INSERT INTO shop.orders (id) VALUES (NULL)")
+	holds(t, "the statement", got.out, "INSERT INTO shop.orders (id) VALUES (1);")
+}
+
 func TestExplainSchema(t *testing.T) {
 	got := runWith(t, "", "explain", "--config", explainConfig, "--schema", "shop", "INSERT INTO orders (a) VALUES (1)")
 	if got.status != statusFine {

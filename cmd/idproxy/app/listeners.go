@@ -45,7 +45,7 @@ func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {
 			config.TLSRequired: proxy.Required, config.TLSPreferred: proxy.Preferred, config.TLSDisabled: proxy.Disabled,
 		}[c.UpstreamTLS.Mode],
 		ClientsNeedTLS: c.TLS != nil && c.TLS.Mode == config.TLSRequired,
-		Kind:           kinds[c.UpstreamKind],
+		Kind:           kindOf(c),
 	}
 	if p := c.ProxyProtocol; p != nil {
 		for _, network := range p.Accept {
@@ -79,10 +79,15 @@ func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {
 	return l, nil
 }
 
-// kinds are those of servers that a configuration can name. The others are learned.
-var kinds = map[string]proxy.Kind{
-	config.KindMySQL: proxy.Native, config.KindMariaDB: proxy.Native, config.KindTiDB: proxy.Native,
-	config.KindVitess: proxy.Foreign, config.KindDolt: proxy.Foreign, config.KindMiddleware: proxy.Foreign,
+// kindOf is what the servers of a listener are said to be.
+func kindOf(l *config.Listener) proxy.Kind {
+	switch {
+	case l.Foreign():
+		return proxy.Foreign
+	case l.UpstreamKind == config.KindAuto:
+		return proxy.Learned
+	}
+	return proxy.Native
 }
 
 func (r *rereading) upstream(c *config.Listener, to config.Addr) (u proxy.Upstream, err error) {

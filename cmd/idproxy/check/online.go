@@ -40,8 +40,14 @@ func (c *checker) run(ctx context.Context) (findings []Finding) {
 	findings = slices.Concat(stores, sources.findings, c.begins(ctx, servers))
 	for i := range c.cfg.Listeners {
 		l := &c.cfg.Listeners[i]
-		if l.Account == nil {
-			var n notes
+		var n notes
+		switch {
+		case l.Foreign():
+			n.add(l.Pos, LevelWarning, "listener %s: NOT checked: server %s is asked over the connections of clients alone, for its upstream_kind is %s; "+
+				"what stands against a rule is told to the first INSERT into its table", l.Name, l.Behind(), l.UpstreamKind)
+			findings = append(findings, n.findings...)
+			continue
+		case l.Account == nil:
 			n.add(l.Pos, LevelError, "listener %s: NOT checked: it has no account to ask server %s and its tables with; add one: account: {user: ..., password: ...}", l.Name, l.Behind())
 			findings = append(findings, n.findings...)
 			continue
@@ -80,7 +86,7 @@ func (c *checker) servers() (servers []*server) {
 	byWay := map[way]*server{}
 	for i := range c.cfg.Listeners {
 		l := &c.cfg.Listeners[i]
-		if l.Account == nil {
+		if l.Account == nil || l.Foreign() {
 			continue
 		}
 		w := way{l.Behind(), l.Writable, *l.Account, l.UpstreamTLS}

@@ -58,6 +58,9 @@ type session struct {
 func newSession(ctx context.Context, cfg *config.Config, l *config.Listener, o Options) *session {
 	rules := ruleset.Of(cfg, l.Name)
 	s := &session{ctx: ctx, rules: rule.NewList(rules), each: map[string]bool{}, sources: map[string]idsource.Source{}, verbose: o.Verbose}
+	if l.Foreign() {
+		s.rules = s.rules.Packet()
+	}
 	for i := range rules {
 		s.sources[rules[i].Source] = &madeUp{kind: rules[i].IDs, last: &s.lastID}
 	}
