@@ -275,9 +275,9 @@ var errLags = errors.New("the server is read-only, so it may lag behind the one 
 // mayLag asks one of several servers, before the greatest id of a column, whether it takes writes: one
 // that does not may yet get rows from the one that does. With an account the others are asked where a
 // series begins, and what is found here is asked anew for the next statement. Without one there is
-// nobody else to ask.
+// nobody else to ask. A server that is no MySQL is none that replicates another, and is not asked.
 func (s learner) mayLag() error {
-	if !s.l.choice.Several() && !s.l.Writable {
+	if !s.l.choice.Several() && !s.l.Writable || s.at.plain.Load() {
 		return nil
 	}
 	account := s.at.byAccount()

@@ -158,11 +158,19 @@ func testForms(t *testing.T, server *mysql.Config, kind string, differ map[strin
 	for _, statement := range []string{
 		"CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(20) NOT NULL UNIQUE)",
 		"CREATE TABLE child (id BIGINT NOT NULL PRIMARY KEY, parent BIGINT NOT NULL)",
+		"CREATE TABLE scrambled (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(20) NOT NULL)",
 		"CREATE TABLE native (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(20) NOT NULL UNIQUE)",
 	} {
 		harness.MustExec(t, db, statement)
 	}
 	compareForms(t, server, kind, forms, differ)
+	proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, upstream_kind: %s}]
+sources: {scrambled: {segment: {scramble: {key: 0123456789abcdef0123456789abcdef, bits: 53}}}}
+rules: [{table: shop.scrambled, column: id, source: scrambled}]
+`, server.Addr, kind))
+	through := harness.Open(t, server.Clone(), proxy.Addr("a"))
+	harness.MustExec(t, through, "INSERT INTO scrambled (name) VALUES ('ann')") // whether it holds ids to come is asked of an empty table
 }
 
 // compareForms is testForms for tables that are there.

@@ -28,6 +28,7 @@ type middleware struct {
 	shards [2][]uint64
 	seen   []string // texts
 	drops  bool     // it drops rows of the second shard, and says nothing
+	apart  bool     // it answers MAX(id) with a row of each shard
 	zero   bool     // it says that LAST_INSERT_ID() is 0; else it has an error for that
 }
 
@@ -91,6 +92,9 @@ func (m *middleware) HandleQuery(text string) (*gomysql.Result, error) {
 		}
 		*r.Fields[0] = gomysql.Field{Name: []byte("id"), Charset: 63, Type: gomysql.MYSQL_TYPE_LONGLONG, Flag: gomysql.PRI_KEY_FLAG | gomysql.NOT_NULL_FLAG | 4096, ColumnLength: 20}
 		return gomysql.NewResult(r), nil
+	case aMax.MatchString(text) && m.apart:
+		r, err := gomysql.BuildSimpleTextResultset([]string{"MAX(id)"}, [][]any{{slices.Max(m.shards[0])}, {slices.Max(m.shards[1])}})
+		return gomysql.NewResult(r), err
 	case aMax.MatchString(text):
 		return rows([]string{"MAX(id)"}, m.greatest())
 	case strings.HasPrefix(text, "SELECT CAST(MAX("): // each shard says it, and nobody adds that up
@@ -290,6 +294,31 @@ func everyForm(t *testing.T, zero bool) {
 		m.mu.Unlock()
 		next += f.ids
 	}
+}
+
+// TestMiddlewareGreatestOfShards: the greatest id is that of all shards, also where nobody compares them.
+func TestMiddlewareGreatestOfShards(t *testing.T) {
+	t.Parallel()
+	m, config := startMiddleware(t, "5.7.25-gaea")
+	m.shards, m.apart = [2][]uint64{{40}, {5001}}, true
+	result := harness.MustExec(t, startBefore(t, config, "auto"), "INSERT INTO orders (name) VALUES ('ann')")
+	if id, _ := result.LastInsertId(); id <= 5001 {
+		t.Errorf("id %d; 5001 is there", id)
+	}
+}
+
+// TestMiddlewares: one of two middlewares lags behind none, and is not asked whether it is read-only.
+func TestMiddlewares(t *testing.T) {
+	t.Parallel()
+	_, config := startMiddleware(t, "5.7.25-gaea")
+	_, other := startMiddleware(t, "5.7.25-gaea")
+	proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstreams: [%q, %q]}]
+sources: {ids: {segment: {start: 1000}}}
+rules:
+  - {table: shop.orders, column: id, source: ids}
+`, config.Addr, other.Addr))
+	harness.MustExec(t, harness.Open(t, config, proxy.Addr("a")), "INSERT INTO orders (name) VALUES ('ann')")
 }
 
 // TestMiddlewareDropsRows: a middleware that stores fewer rows than it was sent, and says nothing, is

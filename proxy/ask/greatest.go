@@ -96,7 +96,11 @@ func (a *Asker) number(t rewriter.Name, column rule.Column, question func(id, ta
 	if err != nil {
 		return 0, err
 	}
-	row, err := a.Row(question(string(id), string(table)), 1)
+	sql := question(string(id), string(table))
+	if a.Plain {
+		return a.plainNumber(sql)
+	}
+	row, err := a.Row(sql, 1)
 	if err != nil {
 		return 0, err
 	}

@@ -102,7 +102,7 @@ func (a *Asker) plainColumns(sql string, t rewriter.Name) (*described, error) {
 	return &d, nil
 }
 
-// plainGreatest is Greatest. Dolt answers MAX() of an empty table without a row.
+// plainGreatest is Greatest.
 func (a *Asker) plainGreatest(t rewriter.Name, column rule.Column, last uint64) (uint64, error) {
 	if column.Text {
 		return 0, fmt.Errorf("column %s holds text, whose greatest number this server is not asked for", column.Name)
@@ -119,9 +119,25 @@ func (a *Asker) plainGreatest(t rewriter.Name, column rule.Column, last uint64) 
 	if last > 0 {
 		sql += " WHERE " + string(id) + "<=" + strconv.FormatUint(last, 10)
 	}
-	value, _, err := a.perhaps(sql)
+	return a.plainNumber(sql)
+}
+
+// plainNumber asks for MAX() of a column. Dolt answers that of nothing without a row, and a middleware may
+// answer with a row of each shard.
+func (a *Asker) plainNumber(sql string) (greatest uint64, err error) {
+	answer, err := a.one(sql)
 	if err != nil {
 		return 0, err
 	}
-	return parseGreatest(string(value))
+	for _, row := range answer.Rows {
+		if len(row) != 1 {
+			return 0, wire.ErrCut
+		}
+		n, err := parseGreatest(string(row[0]))
+		if err != nil {
+			return 0, err
+		}
+		greatest = max(greatest, n)
+	}
+	return greatest, nil
 }
