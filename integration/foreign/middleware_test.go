@@ -296,6 +296,28 @@ func everyForm(t *testing.T, zero bool) {
 	}
 }
 
+// TestMiddlewareNotAsked: what became of skipped rows such a server does not answer. It is not told LAST_INSERT_ID()
+// for that either.
+func TestMiddlewareNotAsked(t *testing.T) {
+	t.Parallel()
+	m, config := startMiddleware(t, "5.7.25-gaea")
+	m.drops, m.zero = true, true
+	db := startBefore(t, config, "auto")
+	result := harness.MustExec(t, db, "INSERT IGNORE INTO orders (name) VALUES ('ann'), ('bob'), ('cid')")
+	var last uint64
+	if err := db.QueryRow("SELECT LAST_INSERT_ID()").Scan(&last); err != nil {
+		t.Error(err)
+	}
+	if id, _ := result.LastInsertId(); id != 0 || last != 0 {
+		t.Errorf("insert id %d, LAST_INSERT_ID() is %d; want 0, for nobody knows them", id, last)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := slices.IndexFunc(m.seen, func(text string) bool { return strings.HasPrefix(text, "SET ") }); i >= 0 {
+		t.Errorf("%q gets there", m.seen[i])
+	}
+}
+
 // TestMiddlewareGreatestOfShards: the greatest id is that of all shards, also where nobody compares them.
 func TestMiddlewareGreatestOfShards(t *testing.T) {
 	t.Parallel()

@@ -275,7 +275,7 @@ func (e *Expect) Left(insertID uint64) native {
 	if e.Form == FormOwnUpdate {
 		n.Last = LastUnknown
 	}
-	return n
+	return e.untold(n)
 }
 
 // noneStored is what an OK packet says once it is known that no row of the
