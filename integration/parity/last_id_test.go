@@ -78,6 +78,19 @@ func lastIDSession(c *replay.Conn) {
 		c.Must("INSERT INTO orders (u) VALUES (34) RETURNING id + 0 AS x", "SELECT LAST_INSERT_ID()", "INSERT INTO others (a) VALUES (2) RETURNING id + 0 AS x", "SELECT LAST_INSERT_ID()",
 			"INSERT INTO orders (u) VALUES (35)")
 	}
+	// A client may send the query before it has the reply to the INSERT.
+	pipelined := []string{"INSERT INTO orders (u) VALUES (37)", "SELECT LAST_INSERT_ID()", "INSERT INTO orders (u) VALUES (37)", "SELECT @@identity", "DO 1", "INSERT INTO others (a) VALUES (3)", "SELECT LAST_INSERT_ID()"}
+	c.Pipeline(func() {
+		for _, text := range pipelined {
+			c.SendQuery(text)
+		}
+	})
+	for i := range pipelined {
+		if err := c.Result(); (err != nil) != (i == 2) {
+			replay.Check(err)
+		}
+	}
+	c.Must("INSERT INTO orders (u) VALUES (38)")
 	// What fails in front of the function leaves the value.
 	replay.WantCode(c.Query("INSERT INTO orders (id, u, nowhere) VALUES (500, 1, 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)"), 1054)
 	c.Must("SELECT LAST_INSERT_ID()")
