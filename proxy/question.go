@@ -151,8 +151,9 @@ func (s *session) preparesBlindly(refused error) (foreign bool, err error) {
 
 // payFor pays the debt of LAST_INSERT_ID() in front of a question that reads it.
 func (s *session) payFor(sql string) error {
-	id := s.c.State().LastID
-	if !id.Owed || !rewriter.MentionsLastID([]byte(sql)) {
+	state := s.c.State()
+	id := state.LastID
+	if !state.Payable() || !rewriter.MentionsLastID([]byte(sql)) {
 		return nil
 	}
 	defer s.askFor(stats.Payment)()

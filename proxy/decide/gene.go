@@ -110,7 +110,7 @@ func (f *filler) geneOf(column uint8, p *wire.Parameter, s *relay.State) (gene u
 	if rule.Gene.CRC32 && s.Known&relay.KnowUTF8 == 0 {
 		return 0, NeedProbe{}
 	}
-	gene, why := geneOf(rule.Gene, f.keys[column], p, s.UTF8)
+	gene, why := geneOf(rule.Gene, f.keys[column], p, int(s.UTF8))
 	if why != "" {
 		return 0, clienterr.Unsupported(rule, f.name, why+" in column "+rule.Gene.Column+", the gene of the id")
 	}

@@ -141,7 +141,7 @@ func (x inserting) closes() {
 func (x inserting) toRead() *rewriter.Statement {
 	x.st.speller = x.speller()
 	read := &x.st.reading
-	*read = rewriter.Statement{Text: x.p.Text, Open: x.open, Mode: x.Mode, Rules: x.p.Rules, Table: x.p.Facts.Table, UTF8: x.now.UTF8, Speller: &x.st.speller}
+	*read = rewriter.Statement{Text: x.p.Text, Open: x.open, Mode: x.Mode, Rules: x.p.Rules, Table: x.p.Facts.Table, UTF8: int(x.now.UTF8), Speller: &x.st.speller}
 	if x.prepares {
 		read.Prepared, read.Bulk = true, x.inner == nil && x.now.Caps&wire.MariaDBStmtBulkOperations != 0
 	}

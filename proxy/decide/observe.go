@@ -42,7 +42,7 @@ func (p *Part) isObserved() bool {
 func (x inserting) would(i int) Observation {
 	var plan rewriter.Plan
 	var load rewriter.LoadPlan
-	read, only := plan.Read, &rewriter.Statement{Text: x.p.Text, Mode: x.Mode, Rules: x.p.Rules[i : i+1], Table: x.p.Facts.Table, UTF8: x.now.UTF8, Speller: rewriter.UTF8{}}
+	read, only := plan.Read, &rewriter.Statement{Text: x.p.Text, Mode: x.Mode, Rules: x.p.Rules[i : i+1], Table: x.p.Facts.Table, UTF8: int(x.now.UTF8), Speller: rewriter.UTF8{}}
 	if x.p.head.Kind == rewriter.Load {
 		read = load.Read
 	}

@@ -70,7 +70,7 @@ func (c *Conversation) SendBehind(p Pending, reads, changes bool) (first Prelude
 	defer c.mu.Unlock()
 	c.kept = nil
 	id := c.state.LastID
-	if reads && id.Owed {
+	if reads && c.state.Payable() {
 		first.Pays, first.Value = true, id.Value
 		c.sendLocked(Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenPay}})
 	}
@@ -292,7 +292,7 @@ func (c *Conversation) LastIDBeside(servers uint64) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := &c.state
-	if slices.Contains(s.rivals, servers) {
+	if s.rivals != nil && slices.Contains(*s.rivals, servers) {
 		s.LastID = LastID{Value: servers, Known: true}
 	}
 	s.rivals = nil

@@ -39,17 +39,17 @@ type State struct {
 	ModeAge   uint32 // and whenever sql_mode may have
 	Schema    []byte // in UTF-8, as all names
 	Charset   string // character_set_client, with knowCharset
-	UTF8      int    // see utf8Of
 	Increment uint64
 	MaxPacket uint64
 	LastID    LastID
 	// rivals are the insert ids that INSERTs into tables without a rule have shown since LastID is Here. The
 	// server's value tells whether it generated one of them, which is the native one then.
-	rivals []uint64
+	rivals *[]uint64 // nil: there are none
 	// Temporary says by the keys of tables whether they are temporary ones of the
 	// session's own: their rules rest.
 	Temporary map[string]bool
 	Mode      rewriter.Mode
+	UTF8      int8 // see utf8Of
 	Strict    bool // sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES
 	StrictAll bool // it has STRICT_ALL_TABLES
 	InTrans   bool
@@ -79,12 +79,18 @@ const maxRivals = 16
 
 // rival notes the insert id of an INSERT into a table without a rule: of too many the server's value is believed.
 func (s *State) rival(insertID uint64) {
-	if len(s.rivals) == maxRivals {
+	if s.rivals == nil {
+		s.rivals = new([]uint64)
+	}
+	if len(*s.rivals) == maxRivals {
 		s.LastID = LastID{}
 		return
 	}
-	s.rivals = append(s.rivals, insertID)
+	*s.rivals = append(*s.rivals, insertID)
 }
+
+// Payable reports whether LAST_INSERT_ID() is owed, and the server has generated none since that may natively count.
+func (s *State) Payable() bool { return s.LastID.Owed && (!s.LastID.Here || s.rivals == nil) }
 
 // LastEffect is what a statement made of LAST_INSERT_ID(), natively and on the
 // server.
@@ -239,7 +245,7 @@ func (s *State) learnProbe(p *facts.Probed, age uint32) {
 // utf8Of returns the length in bytes of the longest UTF-8 character that a text
 // in the character set keeps; 0: it is not UTF-8, but ASCII is ASCII; -1: not
 // even that. In sjis a backslash that comes from another set is a wide one.
-func utf8Of(charset string) int {
+func utf8Of(charset string) int8 {
 	switch charset {
 	case "swe7", "sjis", "ucs2", "utf16", "utf16le", "utf32":
 		return -1
