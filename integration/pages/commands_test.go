@@ -34,7 +34,8 @@ var (
 		{begins: `\{"ready":false`, why: "what a proxy without its store answers: integration/monitor"},
 		{begins: `idproxy [\d.]+, up`, why: "a screen: cmd/idproxy/top"},
 		{begins: `# `, why: "what an example prints: integration/examples"},
-		{begins: `\$ idproxy migrate`, why: "what a walk prints: integration/migrate"},
+		{begins: `\$ idproxy init --switch`, why: "what a walk prints: integration/migrate"},
+		{begins: `CREATE DATABASE idproxy;`, run: (*scene).administrator},
 	}
 	lineKinds = []*kind{
 		{begins: `(bin/)?idproxy serve`, run: func(s *scene, _ string) error { return s.served() }},
@@ -290,6 +291,11 @@ func (s *scene) global(line string) error {
 	s.changed = true
 	const back = "SET GLOBAL auto_increment_increment=1, auto_increment_offset=1"
 	return s.bash("mysql -h db1 -u app -papp -e " + quote(line) + " && mysql -h db1 -u app -papp -e " + quote(back))
+}
+
+// administrator runs statements on the server that is to be a store, where some of what they make may be there.
+func (s *scene) administrator(text string) error {
+	return s.bash("mysql -h 10.0.0.9 -u app -papp -e " + quote(regexp.MustCompile(`CREATE (DATABASE|USER)`).ReplaceAllString(text, "$0 IF NOT EXISTS")))
 }
 
 // statement has the application run a statement; what stands apart behind it is said of it.
