@@ -24,6 +24,7 @@ const (
 	headerTime  = 5 * time.Second
 	metricsTime = 15 * time.Second
 	closeTime   = time.Second
+	lastWord    = 100 * time.Millisecond // of clients accepted in the last moment: Shutdown would close them unanswered
 )
 
 // Options are what a Server is made of.
@@ -114,6 +115,10 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		go func() { ended <- srv.Serve(door{l, s.crowd}) }()
 	}
 	<-ctx.Done()
+	for _, l := range listeners {
+		_ = l.Close() // Serve says so
+	}
+	time.Sleep(lastWord)
 	closing, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	errs := []error{srv.Shutdown(closing)}
@@ -121,7 +126,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		errs[0] = srv.Close()
 	}
 	for range cap(ended) {
-		if err := <-ended; err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := <-ended; err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
 	}

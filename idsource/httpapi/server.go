@@ -32,6 +32,9 @@ const (
 	writeTime  = time.Minute // ids that are waited for included
 	idleTime   = 2 * time.Minute
 	closeTime  = time.Second
+	// lastWord is how long clients are answered when the server ends. One that was accepted in the last moment
+	// saw nothing end: a successor has its socket already. [http.Server.Shutdown] would close it unanswered.
+	lastWord = 100 * time.Millisecond
 )
 
 // Source gives ids; the sources of package idsource do.
@@ -118,10 +121,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
+	answering, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 	srv := &http.Server{
 		Handler: s, TLSConfig: s.cfg.TLS, Protocols: &protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return answering },
 		ErrorLog:    slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
@@ -138,13 +143,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
+	srv.SetKeepAlivesEnabled(false)
+	_ = l.Close() // Serve says so
+	time.Sleep(lastWord)
+	cut()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	err := srv.Shutdown(closing)
 	if err != nil {
 		err = srv.Close()
 	}
-	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) && !errors.Is(served, net.ErrClosed) {
 		err = errors.Join(err, served)
 	}
 	return err
