@@ -125,9 +125,10 @@ func (p *Program) Serve(ctx context.Context) (err error) {
 	}
 	p.srv = proxy.New(listeners, p.settings())
 	p.watch.reloaded(p.cfg, func(string) bool { return true })
-	p.modes.follow(p.cfg, p.sources)
+	cfg := p.cfg // a switch that turns replaces p.cfg from now on
+	p.modes.follow(cfg, p.sources)
 	defer p.modes.stop()
-	stopWatch, err := p.watch.serve(ctx, p.cfg.Admin, listen)
+	stopWatch, err := p.watch.serve(ctx, cfg.Admin, listen)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (p *Program) Serve(ctx context.Context) (err error) {
 	if err := p.srv.Listen(); err != nil {
 		return err
 	}
-	if p.ids, err = serveIDs(p.cfg.IDs, keys.New(p.log, p.sources), p.log, &p.rereading.files, p.watch.api, p.sources.Leader, listen); err != nil {
+	if p.ids, err = serveIDs(cfg.IDs, keys.New(p.log, p.sources), p.log, &p.rereading.files, p.watch.api, p.sources.Leader, listen); err != nil {
 		return err
 	}
 	stopIDs := sync.OnceValue(p.ids.close)
