@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -251,10 +252,12 @@ func (s *Store) change(ctx context.Context, key string, during *term, move func(
 // the longer the longer etcd took to say so: those that take ranges of one series at once would keep each other, and a
 // busy etcd, at transactions that fail.
 func giveWay(ctx context.Context, took time.Duration, tries int) error {
+	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))) // by the clock: a simulation is played again
+	most := min(took<<min(tries, wayTwice), wayMost)
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(rand.N(min(took<<min(tries, wayTwice), wayMost) + 1)):
+	case <-time.After(time.Duration(chance.Int64N(int64(most) + 1))):
 		return nil
 	}
 }
