@@ -194,7 +194,7 @@ func TestUpgradeBehindReload(t *testing.T) {
 	base := harness.OneListener(server.Addr) + fmt.Sprintf("admin: {socket: 'unix:%s'}\n", filepath.Join(dir, "admin"))
 	more := strings.Replace(base, "listeners: [", fmt.Sprintf("listeners: [{name: more, listen: '%s', upstream: '%s'}, ", added, server.Addr), 1)
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: base})
-	l := newLine(t, p)
+	l := &line{p, t}
 	for _, tt := range []struct {
 		config string
 		served bool
@@ -202,7 +202,7 @@ func TestUpgradeBehindReload(t *testing.T) {
 		if said, err := reloading(t, p, tt.config); err != nil {
 			t.Fatal(said)
 		}
-		pids := l.pids()
+		pids := l.PIDs()
 		l.upgrade()
 		ended(t, pids[len(pids)-1]) // what answers is the successor
 		if err := serves(server, p.Addr("a")); err != nil {

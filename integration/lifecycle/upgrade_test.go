@@ -23,32 +23,10 @@ import (
 	"idproxy/integration/width"
 )
 
-var successorPID = regexp.MustCompile(`msg="a successor serves" process\.pid=(\d+)`)
-
-// line is an idproxy and its successors, which write one log.
+// line is an idproxy and its successors.
 type line struct {
 	*harness.Proxy
 	t *testing.T
-}
-
-// newLine is told of the first of them; the others end with the test.
-func newLine(t *testing.T, p *harness.Proxy) *line {
-	l := &line{p, t}
-	t.Cleanup(l.end)
-	return l
-}
-
-// pids are those of all, the first one first.
-func (l *line) pids() []int {
-	pids := []int{l.PID()}
-	for _, m := range successorPID.FindAllStringSubmatch(l.Log(), -1) {
-		pid, err := strconv.Atoi(m[1])
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		pids = append(pids, pid)
-	}
-	return pids
 }
 
 // lives reports whether a process has not ended.
@@ -60,7 +38,7 @@ func lives(pid int) bool {
 // signal sends a signal to the one that serves.
 func (l *line) signal(sig syscall.Signal) (pid int) {
 	l.t.Helper()
-	pids := l.pids()
+	pids := l.PIDs()
 	pid = pids[len(pids)-1]
 	if err := syscall.Kill(pid, sig); err != nil {
 		l.t.Fatal(err)
@@ -71,9 +49,9 @@ func (l *line) signal(sig syscall.Signal) (pid int) {
 // upgrade waits until a successor serves.
 func (l *line) upgrade() {
 	l.t.Helper()
-	before := len(l.pids())
+	before := len(l.PIDs())
 	l.signal(syscall.SIGUSR2)
-	for deadline := time.Now().Add(2 * time.Minute); len(l.pids()) == before; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(l.PIDs()) == before; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			l.t.Fatalf("no successor serves; the log:\n%s", l.LogTail(40))
 		}
@@ -89,17 +67,6 @@ func ended(t *testing.T, pid int) {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it is the test's
 			return
 		}
-	}
-}
-
-// end ends all.
-func (l *line) end() {
-	pids := l.pids()
-	if last := pids[len(pids)-1]; last != l.PID() && lives(last) {
-		_ = syscall.Kill(last, syscall.SIGTERM) // it may have ended
-	}
-	for _, pid := range pids[1:] {
-		ended(l.t, pid)
 	}
 }
 
@@ -317,7 +284,7 @@ func TestUpgrade(t *testing.T) {
 	socket := func(name string) string { return filepath.Join(dir, name) }
 	config = strings.Replace(config, "listeners: [", fmt.Sprintf("listeners: [{name: u, listen: 'unix:%s', upstream: %q}, ", socket("u"), server.Addr), 1) +
 		fmt.Sprintf("admin: {socket: 'unix:%s'}\nids: {redis: {listen: 'unix:%s'}, http: {listen: 'unix:%s'}}\n", socket("admin"), socket("redis"), socket("http"))
-	l := newLine(t, harness.Start(t, harness.Spec{Dir: dir, Config: config}))
+	l := &line{harness.Start(t, harness.Spec{Dir: dir, Config: config}), t}
 	c := serveCustomers(t, server, db, l.Addr("a"), 64)
 	program, err := harness.Build(true)
 	if err != nil {
@@ -340,7 +307,7 @@ func TestUpgrade(t *testing.T) {
 		}
 		asksAll(t, server, socket)
 	}
-	for _, pid := range l.pids()[:upgrades] {
+	for _, pid := range l.PIDs()[:upgrades] {
 		ended(t, pid) // the last one serves alone
 	}
 	before := c.done()
@@ -357,7 +324,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	compareBooks(t, direct, c)
 	l.signal(syscall.SIGTERM)
-	for _, pid := range l.pids() {
+	for _, pid := range l.PIDs() {
 		ended(t, pid)
 	}
 	for _, name := range []string{"u", "admin", "redis", "http"} {
@@ -440,7 +407,7 @@ func TestUpgradeControls(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		l := newLine(t, p)
+		l := &line{p, t}
 		c := serveCustomers(t, server, db, p.Addr("a"), 8)
 		waitCustomers(t, c, func() bool { return c.done() > 100 })
 		if n := c.failures(); n > 0 {
@@ -499,7 +466,7 @@ func TestUpgradeFails(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	l := newLine(t, p)
+	l := &line{p, t}
 	for _, tt := range []struct {
 		name, config, want string
 		program            []byte
@@ -631,7 +598,7 @@ func TestSystemd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := successorPID.FindStringSubmatch(string(text))
+	found := regexp.MustCompile(`msg="a successor serves" process\.pid=(\d+)`).FindStringSubmatch(string(text))
 	if found == nil || !strings.Contains(string(text), `msg="a socket of systemd is of no listener" listen=`+spare.Addr().String()) {
 		t.Fatalf("the log:\n%s", text)
 	}

@@ -323,8 +323,7 @@ func TestPlanByHand(t *testing.T) {
 }
 
 // TestMoveUpgrades: processes that take the place of others while a step runs, and a migrate that was
-// killed between the two turns, lose no INSERT and give no id twice. An INSERT that crosses the end of its
-// session is not run, as docs/operations.md says: such are few, and none has a row. Watching finds nothing wrong in ids
+// killed between the two turns, lose no INSERT and give no id twice. Watching finds nothing wrong in ids
 // that come while it looks.
 func TestMoveUpgrades(t *testing.T) {
 	if !width.Matrix() {
@@ -336,10 +335,8 @@ func TestMoveUpgrades(t *testing.T) {
 	s.reload(0, s.config)
 	s.reload(1, s.config)
 	st := mainStore(t, s.proxies[0])
-	a := s.runs(true)
-	upgrades := uint64(0)
+	a := s.run()
 	upgrade := func() {
-		upgrades++
 		for _, p := range s.proxies {
 			if err := p.admin.Upgrade(t.Context()); err != nil {
 				t.Error(err)
@@ -371,7 +368,4 @@ func TestMoveUpgrades(t *testing.T) {
 	s.must("--run enforce --back")
 	upgrade()
 	a.end(10)
-	if crossed := a.crossed.Load(); crossed > upgrades {
-		t.Errorf("%d INSERTs met the end of their session in %d upgrades of both proxies", crossed, upgrades)
-	}
 }
