@@ -173,9 +173,10 @@ func (s *site) run() *application {
 	return a
 }
 
-// insert inserts as text and prepared, over one connection.
+// insert inserts as text and prepared, over one connection at a time.
 func (a *application) insert(who string, db *sql.DB, around bool) {
 	db.SetMaxOpenConns(1)
+	db.SetConnMaxLifetime(time.Second) // as pools do, which see nothing of an upgrade then
 	prepared := map[string]*sql.Stmt{}
 	for name := range tables {
 		st, err := db.Prepare("INSERT INTO " + name + " (who, n) VALUES (?, ?)")
