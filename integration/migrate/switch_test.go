@@ -151,6 +151,53 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 	}
 }
 
+// TestSwitchTurnsDuringStart: a switch that turns all the time does so between a start's first look and its
+// watch, too. It is no data race, which the harness looks for, and the start ends where the switch stands.
+func TestSwitchTurnsDuringStart(t *testing.T) {
+	t.Parallel()
+	server := harness.MySQL(t)
+	dir := t.TempDir()
+	st, err := file.New(file.Config{Dir: filepath.Join(dir, "ids")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	text := harness.OneListener(server.Addr) + `
+stores: {main: {file: {dir: ids}}}
+sources: {ids: {segment: {store: main}}}
+rules: [{table: no.such, column: id, source: ids, mode: {switch: migration}}]
+`
+	for range 6 {
+		started, turned := make(chan struct{}), make(chan switches.Switch)
+		go func() {
+			for n := 0; ; n++ {
+				state := [...]string{switches.Prepare, switches.Enforce}[n%2]
+				said, err := switches.Set(t.Context(), st.Notes(), "migration", state, "test", 0)
+				if err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-started:
+					turned <- said
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		}()
+		p := startProxyIn(t, dir, text)
+		close(started)
+		said := <-turned
+		for began := time.Now(); p.stands(t, said.State).Version != said.Version; time.Sleep(20 * time.Millisecond) {
+			if time.Since(began) > patience {
+				t.Fatalf("the proxy never heard of version %d", said.Version)
+			}
+		}
+		if err := p.Stop(patience); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestSwitchIsLost: what a switch said last stays in force while its store does not say it, or says
 // less; a proxy that starts then refuses what it cannot know.
 func TestSwitchIsLost(t *testing.T) {
