@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"idproxy/idsource/sourcetest"
 )
 
 // fixed is a program whose state a test sets.
@@ -112,6 +114,14 @@ func serve(t *testing.T, o Options) (base, socket string) {
 		}
 	})
 	return "http://" + tcp.Addr().String(), socket
+}
+
+// TestLastWord: who was let in just before the server ends gets an answer, and then the end.
+func TestLastWord(t *testing.T) {
+	addr, stop := sourcetest.Serve(t, func(ctx context.Context, l net.Listener) error {
+		return New(Options{Program: &fixed{state: healthy()}, Logger: slog.New(slog.DiscardHandler), Events: &Events{}, Refusals: &Refusals{}}).Serve(ctx, l)
+	})
+	sourcetest.LastWord(t, addr, stop, "GET /healthz HTTP/1.0\r\n\r\n", "HTTP/1.0 ")
 }
 
 // ask sends a request and returns the answer.

@@ -97,12 +97,14 @@ func New(o Options) *Server {
 
 // Serve answers on all listeners until ctx is done.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	answering, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 	srv := &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
 		},
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return answering },
 		ErrorLog:    slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 	}
 	s.crowd.spare.fill()
@@ -119,6 +121,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		_ = l.Close() // Serve says so
 	}
 	time.Sleep(lastWord)
+	cut()
 	closing, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	errs := []error{srv.Shutdown(closing)}

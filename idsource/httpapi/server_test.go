@@ -306,35 +306,5 @@ func TestLog(t *testing.T) {
 // TestLastWord: who was let in just before the server ends gets an answer, and then the end.
 func TestLastWord(t *testing.T) {
 	addr, stop := sourcetest.Serve(t, New(Config{}).Serve)
-	var first, second net.Conn
-	for _, c := range []*net.Conn{&first, &second} {
-		var err error
-		if *c, err = net.Dial("tcp", addr); err != nil {
-			t.Fatal(err)
-		}
-		defer (*c).Close() //nolint:errcheck // it was read to its end
-	}
-	asks := func(c net.Conn) {
-		t.Helper()
-		if _, err := io.WriteString(c, "GET / HTTP/1.0\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		if said, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(said), "HTTP/1.0 ") {
-			t.Errorf("%q, %v", said, err)
-		}
-	}
-	asks(second) // the first was accepted before it
-	ended := make(chan error, 1)
-	go func() { ended <- stop() }()
-	for { // the end has begun
-		other, err := net.Dial("tcp", addr)
-		if err != nil {
-			break
-		}
-		_ = other.Close() // it says nothing
-	}
-	asks(first)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	sourcetest.LastWord(t, addr, stop, "GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 ")
 }

@@ -537,37 +537,6 @@ func readAnswer(r *bufio.Reader, depth int) error {
 
 // TestLastWord: who was let in just before the server ends gets an answer, and then the end.
 func TestLastWord(t *testing.T) {
-	ctx, end := context.WithCancel(t.Context())
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	s := New(Config{clients: 20})
-	go func() { done <- s.Serve(ctx, l) }()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for s.accepted.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	end()
-	for { // the end has begun
-		other, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			break
-		}
-		other.Close()
-	}
-	if _, err := io.WriteString(c, "PING\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if said, err := io.ReadAll(c); err != nil || string(said) != "+PONG\r\n" {
-		t.Errorf("%q, %v", said, err)
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	addr, stop := sourcetest.Serve(t, New(Config{}).Serve)
+	sourcetest.LastWord(t, addr, stop, "PING\r\nQUIT\r\n", "+PONG\r\n")
 }

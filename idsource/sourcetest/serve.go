@@ -2,7 +2,9 @@ package sourcetest
 
 import (
 	"context"
+	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -27,6 +29,45 @@ func Serve(t testing.TB, serve func(context.Context, net.Listener) error) (addr 
 		}
 	})
 	return l.Addr().String(), stop
+}
+
+// LastWord asks a server, which closes a connection behind its answer, over a connection that it let in
+// before it began to end. stop ends it. The answer must begin as it should.
+func LastWord(t testing.TB, addr string, stop func() error, question, answer string) {
+	t.Helper()
+	dial := func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() }) // it was read to its end
+		return c
+	}
+	asks := func(c net.Conn) {
+		t.Helper()
+		if _, err := io.WriteString(c, question); err != nil {
+			t.Fatal(err)
+		}
+		if said, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(said), answer) {
+			t.Errorf("%q, %v; want %q", said, err, answer)
+		}
+	}
+	first, second := dial(), dial()
+	asks(second) // the first was let in before it
+	ended := make(chan error, 1)
+	go func() { ended <- stop() }()
+	for { // the end has begun
+		other, err := net.Dial("tcp", addr)
+		if err != nil {
+			break
+		}
+		_ = other.Close() // it said nothing
+	}
+	asks(first)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // Waiter is a source that closes its channel and waits until its context ends.
