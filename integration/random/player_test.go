@@ -114,9 +114,14 @@ func (pl *player) begin(world []string) error {
 		}
 	}
 	for _, s := range []*wireclient.Session{pl.app, pl.other} {
-		if _, err := s.Query("USE " + db); err != nil {
-			return err
+		if err := again(s, "USE "+db); err != nil {
+			return fmt.Errorf("USE %s: %w", db, err)
 		}
+	}
+	// MariaDB's new session can have the error of one that is gone, which was seen directly and proxied. A
+	// statement with a table takes it away.
+	if err := again(pl.app, "SELECT 1 FROM information_schema.SCHEMATA LIMIT 0"); err != nil {
+		return err
 	}
 	for _, text := range []string{mode, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"} {
 		if _, err := pl.other.Query(text); err != nil {
@@ -126,11 +131,14 @@ func (pl *player) begin(world []string) error {
 	return nil
 }
 
-// make runs a statement that makes a part of the world. InnoDB keeps figures of all tables in one,
+// make runs a statement that makes a part of the world.
+func (pl *player) make(text string) error { return again(pl.seen, text) }
+
+// again runs a statement until it has not waited too long, or three times more. InnoDB keeps figures of all tables in one,
 // and on a busy machine whoever drops tables may wait there for longer than it allows.
-func (pl *player) make(text string) error {
+func again(s *wireclient.Session, text string) error {
 	for left := 3; ; left-- {
-		replies, err := pl.seen.Query(text)
+		replies, err := s.Query(text)
 		switch {
 		case err != nil:
 			return err

@@ -159,7 +159,7 @@ func (p *playground) compare(t *testing.T, worker int, seed, number uint64) {
 	}
 	p.differences.Add(1)
 	at := differing(direct, proxied)
-	found := wireclient.FacetDiff(direct[at].facets, proxied[at].facets)
+	found, whole := wireclient.FacetDiff(direct[at].facets, proxied[at].facets), at
 	small := p.shrink(worker, s, at)
 	direct, proxied, err = p.pair(worker, small)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *playground) compare(t *testing.T, worker int, seed, number uint64) {
 		return
 	}
 	if at = differing(direct, proxied); at < 0 {
-		t.Errorf("IDPROXY_SEED=%d IDPROXY_SESSION=%d differs, but not each time:\n%s\n%s", seed, number, listing(small, direct), found)
+		t.Errorf("IDPROXY_SEED=%d IDPROXY_SESSION=%d differs at step %d, but not each time:\n%s\n%s", seed, number, whole, listing(small, direct), found)
 		return
 	}
 	t.Errorf("IDPROXY_SEED=%d IDPROXY_SESSION=%d differs at step %d of\n%s\n%s", seed, number, at, listing(small, direct), wireclient.FacetDiff(direct[at].facets, proxied[at].facets))
