@@ -31,7 +31,7 @@ The exit status is 1 when one is refused, or cannot be explained without --onlin
 			if err != nil {
 				return err
 			}
-			text, err := statementsOf(args[0], std.in)
+			text, err := until(cmd.Context(), func() ([]byte, error) { return statementsOf(args[0], std.in) })
 			if err != nil {
 				return err
 			}

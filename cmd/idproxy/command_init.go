@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -74,14 +75,14 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 		}
 	}
 	q := f.questions()
-	if err := q.ask(f); err != nil {
+	if err := q.ask(cmd.Context(), f); err != nil {
 		return err
 	}
 	shards, err := initial.ParseShards(f.servers)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	login, err := f.login(q)
+	login, err := f.login(cmd.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -110,12 +111,12 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	printPlan(report, plan)
+	printPlan(report, plan, next(path, login))
 	return findingIf(plan.Partial())
 }
 
 // login is the account with its password, and how the configuration names that.
-func (f *initFlags) login(q questions) (l initial.Login, err error) {
+func (f *initFlags) login(ctx context.Context, q questions) (l initial.Login, err error) {
 	l.User = f.user
 	switch {
 	case f.user == "":
@@ -131,28 +132,38 @@ func (f *initFlags) login(q questions) (l initial.Login, err error) {
 		if err != nil {
 			return l, err
 		}
+		if strings.ContainsAny(path, "$}") {
+			return l, fmt.Errorf("--password-file %s: the configuration cannot name a path with $ or }: move the file, or use --password-env", path)
+		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return l, err
 		}
 		l.Password, l.Written = config.Secret(strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")), "${file:"+path+"}"
 	case q.hidden != nil:
-		text, err := q.password("Password of account " + f.user + ": ")
-		if err != nil || text == "" {
+		text, err := q.password(ctx, "Password of account "+f.user+": ")
+		if err != nil {
 			return l, err
 		}
-		l.Password, l.Written = config.Secret(text), "${IDPROXY_PASSWORD}"
+		l.Password, l.Written = config.Secret(text), "${"+promptedPassword+"}"
 	default:
 		return l, fmt.Errorf("%w: the password of account %s is missing: --password-file FILE or --password-env NAME", errUsage, f.user)
 	}
+	if l.Password == "" {
+		l.Written = ""
+	}
 	return l, nil
 }
+
+// promptedPassword is the environment variable that the configuration names where somebody typed the
+// password.
+const promptedPassword = "IDPROXY_PASSWORD"
 
 // questions asks whoever sits at a terminal.
 type questions struct {
 	in     *bufio.Reader
 	out    io.Writer
-	hidden func() ([]byte, error) // reads what is not to be seen; nil: nobody is there
+	hidden func(context.Context) ([]byte, error) // reads what is not to be seen; nil: nobody is there
 }
 
 // questions are for a terminal only: from a file nothing is asked.
@@ -161,28 +172,40 @@ func (f *initFlags) questions() questions {
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return questions{}
 	}
-	return questions{bufio.NewReader(in), f.std.err, func() ([]byte, error) { return term.ReadPassword(int(in.Fd())) }}
+	terminal := int(in.Fd())
+	return questions{bufio.NewReader(in), f.std.err, func(ctx context.Context) ([]byte, error) {
+		shown, err := term.GetState(terminal)
+		if err != nil {
+			return nil, err
+		}
+		text, err := until(ctx, func() ([]byte, error) { return term.ReadPassword(terminal) })
+		if ctx.Err() != nil {
+			err = errors.Join(err, term.Restore(terminal, shown))
+		}
+		return text, err
+	}}
 }
 
 // ask asks for what the flags do not say.
-func (q questions) ask(f *initFlags) (err error) {
-	if q.hidden == nil || f.servers != nil {
+func (q questions) ask(ctx context.Context, f *initFlags) (err error) {
+	if q.hidden == nil {
 		return nil
 	}
-	for text := "-"; text != ""; {
-		if text, err = q.line(fmt.Sprintf("Server of shard%d, host:port (nothing when that is all): ", len(f.servers))); err != nil {
+	all := f.servers == nil
+	if all {
+		if err := q.askServers(ctx, f); err != nil {
 			return err
-		}
-		if text != "" {
-			f.servers = append(f.servers, text)
 		}
 	}
 	if f.user == "" {
-		if f.user, err = q.line("Account that reads them: "); err != nil {
+		if f.user, err = q.line(ctx, "Account that reads them: "); err != nil {
 			return err
 		}
 	}
-	text, err := q.line(fmt.Sprintf("How many processes of idproxy will run (%d): ", f.Proxies))
+	if !all {
+		return nil
+	}
+	text, err := q.line(ctx, fmt.Sprintf("How many processes of idproxy will run (%d): ", f.Proxies))
 	if err != nil || text == "" {
 		return err
 	}
@@ -192,23 +215,47 @@ func (q questions) ask(f *initFlags) (err error) {
 	return nil
 }
 
-func (q questions) line(prompt string) (string, error) {
+func (q questions) askServers(ctx context.Context, f *initFlags) (err error) {
+	for text := "-"; text != ""; {
+		if text, err = q.line(ctx, fmt.Sprintf("Server of shard%d, host:port (nothing when that is all): ", len(f.servers))); err != nil {
+			return err
+		}
+		if text != "" {
+			f.servers = append(f.servers, text)
+		}
+	}
+	return nil
+}
+
+func (q questions) line(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(q.out, prompt)
-	text, err := q.in.ReadString('\n')
+	text, err := until(ctx, func() (string, error) { return q.in.ReadString('\n') })
 	if errors.Is(err, io.EOF) {
 		err = errors.New("the input ended before all was said")
 	}
 	return strings.TrimSpace(text), err
 }
 
-func (q questions) password(prompt string) (string, error) {
+func (q questions) password(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(q.out, prompt)
-	text, err := q.hidden()
+	text, err := q.hidden(ctx)
 	fmt.Fprintln(q.out)
 	return string(text), err
 }
 
-func printPlan(w io.Writer, p *initial.Plan) {
+// next is the command that looks at the file.
+func next(path string, login initial.Login) string {
+	command := "idproxy check --online"
+	if path != "idproxy.yaml" && path != "-" {
+		command += " --config " + path
+	}
+	if login.Written == "${"+promptedPassword+"}" {
+		command += ", with the password in the environment variable " + promptedPassword
+	}
+	return command
+}
+
+func printPlan(w io.Writer, p *initial.Plan, next string) {
 	fmt.Fprintf(w, "%d tables get ids, by %d rules from %d sources; %d are left out.\n", p.Tables(), len(p.Rules), len(p.Sources), len(p.LeftOut))
 	for _, l := range p.LeftOut {
 		fmt.Fprintf(w, "left out: %s: %s\n", l.Table, l.Why)
@@ -220,5 +267,5 @@ func printPlan(w io.Writer, p *initial.Plan) {
 	for _, text := range p.Grants() {
 		fmt.Fprintf(w, "    %s\n", text)
 	}
-	fmt.Fprintln(w, "Next: read the file, then idproxy check --online")
+	fmt.Fprintln(w, "Next: read the file, then "+next)
 }

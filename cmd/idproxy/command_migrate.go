@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -67,7 +68,7 @@ func (f *migrateFlags) migrate(cmd *cobra.Command, cfg *config.Config, std strea
 		return fmt.Errorf("%w: --back takes one step back, and --run names it", errUsage)
 	}
 	if f.login.user != "" {
-		login, err := f.login.read(questions{})
+		login, err := f.login.read()
 		if err != nil {
 			return err
 		}
@@ -185,7 +186,7 @@ func (l *loginFlags) add(flags interface {
 }
 
 // read returns the account with its password.
-func (l *loginFlags) read(q questions) (initial.Login, error) {
+func (l *loginFlags) read() (initial.Login, error) {
 	f := initFlags{user: l.user, passwordFile: l.passwordFile, passwordEnv: l.passwordEnv}
-	return f.login(q)
+	return f.login(context.Background(), questions{})
 }

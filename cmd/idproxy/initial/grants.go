@@ -4,21 +4,26 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Grants are the statements that give the accounts what they need, server by server. What is there
-// already they do not change.
+// already they do not change, nor take its place.
 func (p *Plan) Grants() (list []string) {
 	for i, shard := range p.survey.Shards {
 		said := p.survey.said[i]
 		list = append(list, fmt.Sprintf("-- on %s (%s), for idproxy itself:", shard.Name, shard.At))
-		for _, schema := range said.schemas() {
-			list = append(list, fmt.Sprintf("GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON %s.* TO %s;", granted(schema), said.account))
+		var schemas []string
+		for _, schema := range said.schemas(p.database()) {
+			if in := said.granted(schema); !slices.Contains(schemas, in) {
+				schemas = append(schemas, in)
+			}
+		}
+		for _, in := range schemas {
+			list = append(list, fmt.Sprintf("GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON %s.* TO %s;", in, said.account))
 		}
 		if p.Switch != "" {
-			for _, schema := range said.schemas() {
-				list = append(list, fmt.Sprintf("GRANT ALTER, CREATE, INSERT ON %s.* TO %s; -- for idproxy migrate; or name another account there", granted(schema), said.account))
+			for _, in := range schemas {
+				list = append(list, fmt.Sprintf("GRANT ALTER, CREATE, INSERT ON %s.* TO %s; -- for idproxy migrate; or name another account there", in, said.account))
 			}
 		}
 		list = append(list, fmt.Sprintf("GRANT SELECT ON `mysql`.* TO %s;", said.account))
@@ -30,10 +35,11 @@ func (p *Plan) Grants() (list []string) {
 				fmt.Sprintf("GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `%s`.* TO %s;", stateDatabase, said.account))
 		}
 	}
-	list = append(list, "-- on each server, for the application's account, which needs SELECT beside INSERT:")
+	list = append(list, "-- on each server, for the application's account, which needs SELECT beside INSERT. Write the schema as SHOW GRANTS has it for",
+		"-- the account, a _ with \\ in front or without: a grant of the other form takes the place of the one that is there, and its rights are lost.")
 	schemas := map[string]bool{}
 	for _, said := range p.survey.said {
-		for _, schema := range said.schemas() {
+		for _, schema := range said.schemas(p.database()) {
 			schemas[schema] = true
 		}
 	}
@@ -43,18 +49,13 @@ func (p *Plan) Grants() (list []string) {
 	return list
 }
 
-// schemas are those of a server that have tables with ids.
-func (s *said) schemas() []string {
+// schemas are those of a server that have tables with ids, but for one.
+func (s *said) schemas(but string) []string {
 	all := map[string]bool{}
 	for of, t := range s.tables {
-		if _, why := t.id(); why == "" && of.schema != stateDatabase {
+		if _, why := t.id(); why == "" && of.schema != but {
 			all[of.schema] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
-}
-
-// granted writes a schema as GRANT has it, where _ and % are wildcards.
-func granted(schema string) string {
-	return "`" + strings.NewReplacer("`", "``", "_", `\_`, "%", `\%`).Replace(schema) + "`"
 }

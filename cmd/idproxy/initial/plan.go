@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"idproxy/cmd/idproxy/migrate"
+	"idproxy/pattern"
 )
 
 // Plan is what a configuration will say.
@@ -56,6 +59,7 @@ type found struct {
 // Plan decides what gets ids, and from where on.
 func (s *Survey) Plan(o Options) *Plan {
 	p := &Plan{Options: o, survey: s}
+	s.unite()
 	all := map[name]bool{}
 	for _, server := range s.said {
 		for of := range server.tables {
@@ -71,7 +75,8 @@ func (s *Survey) Plan(o Options) *Plan {
 			p.LeftOut = append(p.LeftOut, *out)
 			continue
 		}
-		at := room{startAbove(t.top), o.last(&t.column)}
+		most, _ := o.limit(&t.column)
+		at := room{startAbove(t.top, most), o.last(&t.column)}
 		from := byRoom[at]
 		if from == nil {
 			from = &Source{Name: at.name(), Start: at.start, Last: at.last, top: t.top, of: of}
@@ -94,9 +99,9 @@ func (s *Survey) Plan(o Options) *Plan {
 	for _, in := range slices.SortedFunc(maps.Keys(families), func(a, b family) int {
 		return cmp.Or(strings.Compare(a.column, b.column), strings.Compare(a.listeners, b.listeners))
 	}) {
-		p.Rules = append(p.Rules, in.rules(families[in], names)...)
+		p.Rules = append(p.Rules, in.rules(families[in], names, p.knows)...)
 	}
-	p.warn()
+	p.warn(families)
 	return p
 }
 
@@ -108,6 +113,14 @@ func (r room) name() string {
 		return "ids_" + short(r.start)
 	}
 	return "ids_" + short(r.start) + "_" + short(r.last+1)
+}
+
+// limit is the greatest id that a source may give for a column, and what sets it.
+func (o Options) limit(c *column) (most uint64, by string) {
+	if last := o.last(c); last > 0 {
+		return last, fmt.Sprintf("column %s is %s, and its source ends at last: %d, above which the servers' own counters go", c.name, c.declared(), last)
+	}
+	return c.most(), fmt.Sprintf("column %s is %s, which holds ids up to %d", c.name, c.declared(), c.most())
 }
 
 // last is the greatest id of a source for a column, above which the servers' own counters go while
@@ -136,13 +149,17 @@ func (s *Survey) compare(of name, o Options) (*found, *LeftOut) {
 	out := func(unread bool, format string, args ...any) (*found, *LeftOut) {
 		return nil, &LeftOut{of.String(), fmt.Sprintf(format, args...), unread}
 	}
-	if why := unnameable(of, o); why != "" {
+	if why := s.unnameable(of, o); why != "" {
 		return out(false, "%s", why)
 	}
 	reasons := map[string]string{} // why it has no id column, and the first shard that says so
+	var unseen []int               // the shards that may have it without a word
 	for i, server := range s.said {
 		one := server.tables[of]
 		if one == nil {
+			if !server.sees(of.schema) {
+				unseen = append(unseen, i)
+			}
 			continue
 		}
 		c, why := one.id()
@@ -153,11 +170,14 @@ func (s *Survey) compare(of name, o Options) (*found, *LeftOut) {
 		if one.unread != nil {
 			return out(true, "MAX(%s) on %s is not known: %v", c.name, s.Shards[i].Name, one.unread)
 		}
-		if len(t.servers) > 0 && (c.name != t.column.name || c.declared() != t.column.declared()) {
+		if len(t.servers) > 0 && (!strings.EqualFold(c.name, t.column.name) || c.declared() != t.column.declared()) {
 			return out(false, "the servers differ: column %s %s on %s, %s %s on %s", t.column.name, t.column.declared(), s.Shards[t.servers[0]].Name,
 				c.name, c.declared(), s.Shards[i].Name)
 		}
-		t.servers, t.column, t.top = append(t.servers, i), c, max(t.top, one.top)
+		if t.servers = append(t.servers, i); len(t.servers) == 1 {
+			t.column = c
+		}
+		t.top = max(t.top, one.top)
 	}
 	switch why := slices.Sorted(maps.Keys(reasons)); {
 	case len(t.servers) == 0:
@@ -165,29 +185,47 @@ func (s *Survey) compare(of name, o Options) (*found, *LeftOut) {
 	case len(why) > 0:
 		return out(false, "the servers differ: column %s gets ids on %s, and on %s: %s", t.column.name, s.Shards[t.servers[0]].Name, reasons[why[0]], why[0])
 	}
-	most := t.column.most()
-	if last := o.last(&t.column); last > 0 {
-		most = last
-	} else if o.Switch != "" {
+	if why := unwritable(t.column.name); why != "" {
+		return out(false, "%s", why)
+	}
+	if len(unseen) > 0 {
+		i := unseen[0]
+		server := s.said[i]
+		return out(true, "%s may have it, too, and account %s cannot see that: GRANT SELECT ON %s.* TO %s there, also where there is no such schema",
+			s.Shards[i].Name, server.account, server.granted(of.schema), server.account)
+	}
+	if o.Switch != "" && o.last(&t.column) == 0 {
 		return out(false, "column %s is %s, which has no room for the servers' own counters above the ids of idproxy: make it BIGINT", t.column.name, t.column.declared())
 	}
-	if start := startAbove(t.top); start == 0 || start > most || most-start < leastLeft {
-		return out(false, "column %s is %s, which holds ids up to %d; from %d on, above its %d, fewer than %d are left: make it BIGINT",
-			t.column.name, t.column.declared(), most, start, t.top, uint64(leastLeft))
+	if most, by := o.limit(&t.column); startAbove(t.top, most) == 0 {
+		if t.column.kind == "bigint" {
+			return out(false, "%s: above its %d and room for a tenth more, fewer than %d are left", by, t.top, uint64(leastLeft))
+		}
+		return out(false, "%s: above its %d and room for a tenth more, fewer than %d are left: make it BIGINT", by, t.top, uint64(leastLeft))
 	}
 	return t, nil
 }
 
 // unnameable says why no rule of a source can name a table.
-func unnameable(of name, o Options) (why string) {
+func (s *Survey) unnameable(of name, o Options) (why string) {
 	whole := of.schema + of.table
 	switch {
 	case of.schema == o.database():
 		return "it is of the database that idproxy keeps its state in"
 	case strings.ContainsAny(whole, ".*?`'\""):
-		return "its name has a character that rules do not have in names"
+		return "its name has a dot, a wildcard or a quote, which rules do not have in names"
 	case strings.ContainsFunc(whole, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-		return "its name is not of ASCII letters, and a series for each table needs such names"
+		return "its name has a space, or a letter that is not ASCII, and a series for each table needs such names: write a rule with a source of its own"
+	case s.unclear[pattern.Fold(of.String())]:
+		return "the servers differ: some take names in capitals for the same, and others have tables of both names"
+	}
+	return ""
+}
+
+// unwritable says why no rule can name a column.
+func unwritable(column string) (why string) {
+	if strings.ContainsAny(column, ".*?`") {
+		return fmt.Sprintf("the name of column %s has a dot, a wildcard or a quote, which rules do not have in names", column)
 	}
 	return ""
 }
@@ -199,17 +237,23 @@ const (
 
 // startAbove is where series begin above an id. There is room for a tenth of all ids, and at least
 // leastRoom: rows that are stored while the proxies come into use. The start is rounded up to 1, 2 or
-// 5 and zeros, so that few sources are enough. It is 0 where there is no room.
-func startAbove(top uint64) uint64 {
+// 5 and zeros, so that few sources are enough, or to two digits where a column that holds most has no
+// room for that. It is 0 where there is no room.
+func startAbove(top, most uint64) uint64 {
 	least := top + max(top/10, leastRoom)
-	if least < top {
+	if least < top || most < leastLeft {
 		return 0
 	}
-	for unit := uint64(1); unit <= 1e18; unit *= 10 {
-		for _, digit := range []uint64{1, 2, 5} {
-			if start := digit * unit; start > least {
-				return start
-			}
+	unit := uint64(1)
+	for unit <= least/10 {
+		unit *= 10
+	}
+	for _, to := range []struct{ digit, unit uint64 }{{2, unit}, {5, unit}, {10, unit}, {least/(unit/10) + 1, unit / 10}} {
+		if to.digit > math.MaxUint64/to.unit {
+			continue
+		}
+		if start := to.digit * to.unit; start > least && start <= most-leastLeft {
+			return start
 		}
 	}
 	return 0
@@ -236,18 +280,61 @@ func (p *Plan) Partial() bool {
 	return slices.ContainsFunc(p.LeftOut, func(l LeftOut) bool { return l.Unread })
 }
 
+// knows reports whether all tables that a pattern matches were read.
+func (p *Plan) knows(t pattern.Table) bool {
+	wild := pattern.Table{Schema: t.Schema, Name: "-"} // whether the schema is
+	return !slices.ContainsFunc(p.survey.said, func(s *said) bool {
+		return wild.Exact() && !s.sees(t.Schema) || !wild.Exact() && (len(p.Schemas) > 0 || !s.all())
+	})
+}
+
 // warn says what may have been missed, and what the file needs.
-func (p *Plan) warn() {
+func (p *Plan) warn(families map[family]map[name]string) {
 	if len(p.Schemas) > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("only tables of schemas %s were read: those of others have no rule", strings.Join(p.Schemas, ", ")))
 	}
+	for _, schema := range p.Schemas {
+		if !slices.ContainsFunc(p.survey.said, func(s *said) bool { return s.has(schema) }) {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("no server shows a table of schema %s", schema))
+		}
+	}
 	for i, server := range p.survey.said {
-		if !server.all {
+		if !server.all() {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("on %s, account %s has no SELECT ON *.* by itself: tables that it may not see were not read, and have no rule",
 				p.survey.Shards[i].Name, server.account))
 		}
 	}
-	if p.tables == 0 {
+	p.warnOfParts(families)
+	if p.tables == 0 && !p.Partial() {
 		p.Warnings = append(p.Warnings, "no table gets ids: no server shows one with an AUTO_INCREMENT column or an integer as its primary key that could")
 	}
 }
+
+// warnOfParts says of tables whose names differ by numbers only that each has a series: they may be
+// parts of one table.
+func (p *Plan) warnOfParts(families map[family]map[name]string) {
+	parts := map[string][]name{}
+	for _, tables := range families {
+		for of := range tables {
+			without := digits.ReplaceAllString(of.String(), "0")
+			parts[without] = append(parts[without], of)
+		}
+	}
+	first, n := "", 0
+	for of, tables := range parts {
+		if len(tables) > 1 {
+			n++
+			if first == "" || of < first {
+				first = of
+			}
+		}
+	}
+	if n == 0 {
+		return
+	}
+	some := slices.SortedFunc(slices.Values(parts[first]), name.compare)
+	p.Warnings = append(p.Warnings, fmt.Sprintf("%s and %s have a series each, and get the same ids, as have others that differ by numbers (%d names). "+
+		"Where these are parts of one table, give their rule a source of its own, with key: NAME instead of {schema} and {table}, and start above the greatest id of all parts", some[0], some[1], n))
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)

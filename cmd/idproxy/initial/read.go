@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
+	"idproxy/pattern"
 )
 
 // Shard is a server to be read.
@@ -29,12 +31,56 @@ type Survey struct {
 	Shards []Shard
 	Login  Login
 	said   []*said
+
+	unclear map[string]bool // names, without case, of which one server has several and another takes them for one
 }
 
 // said is what one server said.
 type said struct {
 	tables map[name]*table
-	grantee
+	rights
+}
+
+// has reports whether a server shows a table of a schema.
+func (s *said) has(schema string) bool {
+	for of := range s.tables {
+		if of.schema == schema || s.fold && pattern.Fold(of.schema) == pattern.Fold(schema) {
+			return true
+		}
+	}
+	return false
+}
+
+// unite gives a table one name on all servers, where some compare names without regard to case: as a
+// server has it that does not.
+func (s *Survey) unite() {
+	names := map[string][]name{} // by the name without case
+	for _, fold := range []bool{false, true} {
+		for _, server := range s.said {
+			if server.fold != fold {
+				continue
+			}
+			for of := range server.tables {
+				in := pattern.Fold(of.String())
+				if known := names[in]; !slices.Contains(known, of) && (!fold || known == nil) {
+					names[in] = append(known, of)
+				}
+			}
+		}
+	}
+	s.unclear = map[string]bool{}
+	for _, server := range s.said {
+		if !server.fold {
+			continue
+		}
+		tables := map[name]*table{}
+		for of, t := range server.tables {
+			in := pattern.Fold(of.String())
+			s.unclear[in] = len(names[in]) > 1
+			tables[names[in][0]] = t
+		}
+		server.tables = tables
+	}
 }
 
 // connectTime is how long a server has to take the account in, and readTime how long the greatest
@@ -76,7 +122,7 @@ func readShard(ctx context.Context, shard Shard, login Login, o Options) (*said,
 	}
 	defer u.Close()
 	r := &reader{Server: u, tables: map[name]*table{}}
-	grantee, err := r.grantee(ctx)
+	rights, err := r.rights(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,5 +130,5 @@ func readShard(ctx context.Context, shard Shard, login Login, o Options) (*said,
 		return nil, err
 	}
 	r.greatest(ctx)
-	return &said{r.tables, grantee}, nil
+	return &said{r.tables, rights}, nil
 }

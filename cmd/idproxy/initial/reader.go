@@ -36,10 +36,10 @@ func (r *reader) list(ctx context.Context, schemas []string) error {
 	}{
 		{"SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, AUTO_INCREMENT FROM information_schema.TABLES WHERE" + of, (*table).setKind},
 		{
-			"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), UPPER(EXTRA), COLUMN_DEFAULT, COLUMN_KEY FROM information_schema.COLUMNS WHERE" +
+			"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), UPPER(EXTRA), COLUMN_DEFAULT FROM information_schema.COLUMNS WHERE" +
 				of + "AND (COLUMN_KEY = 'PRI' OR EXTRA LIKE '%auto_increment%')", (*table).addColumn,
 		},
-		{"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE" + of + "AND SEQ_IN_INDEX = 1", (*table).setLeads},
+		{"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, INDEX_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS WHERE" + of + "AND (SEQ_IN_INDEX = 1 OR INDEX_NAME = 'PRIMARY')", (*table).setKey},
 		{"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE" + of + "AND REFERENCED_TABLE_NAME IS NOT NULL", (*table).setRefers},
 	} {
 		err := r.Each(ctx, q.query, func(row []string) {
@@ -78,40 +78,6 @@ func (r *reader) greatest(ctx context.Context) {
 		})
 	}
 	wg.Wait()
-}
-
-// grantee is the account as a server knows it.
-type grantee struct {
-	account string // 'user'@'host'
-	mariaDB bool
-	all     bool // it may select from every table, so that it sees all
-}
-
-func (r *reader) grantee(ctx context.Context) (g grantee, err error) {
-	var as, version string
-	if err := r.DB.QueryRowContext(ctx, "SELECT CURRENT_USER(), VERSION()").Scan(&as, &version); err != nil {
-		return g, err
-	}
-	user, host := as, "%"
-	if at := strings.LastIndexByte(as, '@'); at >= 0 {
-		user, host = as[:at], as[at+1:]
-	}
-	g.account = quoteText(user) + "@" + quoteText(host)
-	g.mariaDB = strings.Contains(version, "MariaDB")
-	err = r.Each(ctx, "SHOW GRANTS", func(row []string) {
-		rights, on, _ := strings.Cut(row[0], " ON ")
-		rights = strings.TrimPrefix(strings.ToUpper(rights), "GRANT ")
-		for right := range strings.SplitSeq(rights, ",") {
-			right = strings.TrimSpace(right)
-			g.all = g.all || strings.HasPrefix(on, "*.*") && (right == "SELECT" || right == "ALL PRIVILEGES")
-		}
-	})
-	return g, err
-}
-
-// quoteText writes a text as SQL does.
-func quoteText(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
 }
 
 // number reads a number of information_schema, 0 for NULL.

@@ -22,6 +22,7 @@ type table struct {
 	kind    string   // BASE TABLE, VIEW, ...
 	columns []column // those of the primary key, and one with AUTO_INCREMENT
 	leads   []string // the columns that some key begins with
+	keys    []string // the columns of the primary key
 	refers  []string // the columns of foreign keys
 	counter uint64   // the greatest id that AUTO_INCREMENT has given, as far as the server says
 	top     uint64   // the greatest id in the table, or given
@@ -34,7 +35,6 @@ type column struct {
 	kind      string // bigint, int, varchar, ...
 	unsigned  bool
 	auto      bool // AUTO_INCREMENT
-	primary   bool
 	generated bool
 	byDefault string // its default; empty: none
 }
@@ -51,11 +51,21 @@ func (t *table) addColumn(row []string) {
 		name: row[0], kind: row[1], unsigned: strings.Contains(row[2], "unsigned"),
 		auto:      strings.Contains(row[3], "AUTO_INCREMENT"),
 		generated: strings.Contains(row[3], "VIRTUAL") || strings.Contains(row[3], "STORED") || strings.Contains(row[3], "PERSISTENT"),
-		byDefault: row[4], primary: row[5] == "PRI",
+		byDefault: row[4],
 	})
 }
 
-func (t *table) setLeads(row []string)  { t.leads = append(t.leads, row[0]) }
+// setKey takes a column of a key. information_schema.COLUMNS calls a unique key the primary one where
+// there is none, so that it is not asked.
+func (t *table) setKey(row []string) {
+	if row[1] == "PRIMARY" {
+		t.keys = append(t.keys, row[0])
+	}
+	if row[2] == "1" {
+		t.leads = append(t.leads, row[0])
+	}
+}
+
 func (t *table) setRefers(row []string) { t.refers = append(t.refers, row[0]) }
 
 // kinds are the bits of the types that hold ids.
@@ -106,7 +116,7 @@ func (t *table) id() (c column, why string) {
 
 // primary is id for a table without AUTO_INCREMENT.
 func (t *table) primary() (c column, why string) {
-	keys := slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return !c.primary })
+	keys := slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return !slices.Contains(t.keys, c.name) })
 	if len(keys) == 0 {
 		return c, "no AUTO_INCREMENT column and no primary key"
 	}

@@ -24,9 +24,10 @@ type family struct {
 }
 
 // rules makes the rules of a family: tables that are named one by one come first, then wildcards.
-// all are the tables of all servers, and a wildcard matches none that is not of the family.
-func (f family) rules(sources map[name]string, all []name) (list []Rule) {
-	g := &grouping{sources: sources, all: all, left: maps.Clone(sources), single: map[name]bool{}}
+// all are the tables of all servers, and a wildcard matches none that is not of the family. knows is
+// whether all that a wildcard matches are among them.
+func (f family) rules(sources map[name]string, all []name, knows func(pattern.Table) bool) (list []Rule) {
+	g := &grouping{sources: sources, all: all, knows: knows, left: maps.Clone(sources), single: map[name]bool{}}
 	var wild []Rule
 	candidates := g.candidates()
 	for _, exceptions := range []bool{false, true} {
@@ -57,6 +58,7 @@ func (f family) rule(t pattern.Table, source string, tables int) Rule {
 type grouping struct {
 	sources map[name]string
 	all     []name
+	knows   func(pattern.Table) bool
 	left    map[name]string // those without a rule yet
 	single  map[name]bool   // those that are named, in front of a wildcard that matches them
 }
@@ -69,7 +71,7 @@ func (g *grouping) candidates() []pattern.Table {
 			counts[c]++
 		}
 	}
-	list := slices.DeleteFunc(slices.Collect(maps.Keys(counts)), func(t pattern.Table) bool { return counts[t] < leastGroup })
+	list := slices.DeleteFunc(slices.Collect(maps.Keys(counts)), func(t pattern.Table) bool { return counts[t] < leastGroup || !g.knows(t) })
 	slices.SortFunc(list, func(a, b pattern.Table) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(literal(b), literal(a)),
 			strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name))

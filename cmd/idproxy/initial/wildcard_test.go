@@ -39,7 +39,7 @@ func TestRules(t *testing.T) {
 		}
 		var list []Rule
 		for in, tables := range families {
-			list = append(list, in.rules(tables, all)...)
+			list = append(list, in.rules(tables, all, func(pattern.Table) bool { return true })...)
 		}
 		for _, n := range all {
 			want := ""
@@ -85,19 +85,26 @@ func firstOf(list []Rule, n name) string {
 
 // TestStartAbove: a start has room below it, and is no more than a few times the greatest id.
 func TestStartAbove(t *testing.T) {
-	for _, tt := range []struct{ top, start uint64 }{
-		{0, 200_000},
-		{99_999, 200_000},
-		{100_000, 500_000},
-		{9_000_000, 10_000_000},
-		{9_100_000, 20_000_000},
-		{1 << 31, 5_000_000_000},
-		{4e18, 5e18},
-		{1<<63 - 1, 0},
-		{1<<64 - 1, 0},
+	for _, tt := range []struct{ top, most, start uint64 }{
+		{0, 1<<63 - 1, 200_000},
+		{99_999, 1<<63 - 1, 200_000},
+		{100_000, 1<<63 - 1, 500_000},
+		{9_000_000, 1<<63 - 1, 10_000_000},
+		{9_100_000, 1<<63 - 1, 20_000_000},
+		{1 << 31, 1<<63 - 1, 5_000_000_000},
+		{4e18, 1<<63 - 1, 5e18},
+		{46e17, 1<<63 - 1, 51e17}, // 1e19 is too much
+		{6e18, 1<<64 - 1, 1e19},
+		{1e19, 1<<64 - 1, 12e18},
+		{1_900_000_000, 1<<32 - 1, 2_100_000_000},
+		{9_500_000, 1<<24 - 1, 11_000_000},
+		{1, 32767, 0},
+		{1 << 31, 1<<31 - 1, 0},
+		{1<<63 - 1, 1<<63 - 1, 0},
+		{1<<64 - 1, 1<<64 - 1, 0},
 	} {
-		if got := startAbove(tt.top); got != tt.start {
-			t.Errorf("above %d: %d, want %d", tt.top, got, tt.start)
+		if got := startAbove(tt.top, tt.most); got != tt.start {
+			t.Errorf("above %d, up to %d: %d, want %d", tt.top, tt.most, got, tt.start)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type file struct {
 	*Plan
 	Listeners []listener
 	Store     string // its kind: file, mysql, etcd
+	Password  string // a reference to that of the account
 	DSN       string
 	Grants    []string
 }
@@ -30,28 +31,53 @@ type listener struct{ Name, Listen, Upstream string }
 // have changed its shape.
 func (p *Plan) YAML() ([]byte, error) {
 	f := file{Plan: p, Store: p.store(), Grants: p.Grants()}
+	if f.Store == "mysql" && strings.Contains(p.survey.Login.User, ":") {
+		return nil, fmt.Errorf("account %q has a colon, and the dsn of a mysql store cannot name it: take another account, or --etcd", p.survey.Login.User)
+	}
 	for i, s := range p.survey.Shards {
-		at, err := p.listen(i)
+		at, err := p.listenFree(i)
 		if err != nil {
 			return nil, err
 		}
 		f.Listeners = append(f.Listeners, listener{s.Name, at, s.At.String()})
 	}
-	first := p.survey.Shards[0].At
-	f.DSN = fmt.Sprintf("%s:%s@%s(%s)/%s", escaped(p.survey.Login.User), p.survey.Login.Written, first.Network, escaped(first.Address), stateDatabase)
+	text, err := f.text(p.survey.Login.Written)
+	if err != nil {
+		return nil, err
+	}
+	read, err := f.text("x") // what the password is in is not looked at
+	if err != nil {
+		return nil, err
+	}
+	if _, err := config.Parse("idproxy.yaml", read, func(string) (string, bool) { return "", false }); err != nil {
+		return nil, fmt.Errorf("what would be written is no configuration, and is not: %w", err)
+	}
+	return text, nil
+}
+
+// listenFree returns the address of a listener, which is that of no server.
+func (p *Plan) listenFree(i int) (string, error) {
+	at, err := p.listen(i)
+	for _, s := range p.survey.Shards {
+		if err == nil && s.At.String() == at {
+			err = fmt.Errorf("listener %s would listen on %s, where server %s is: name another address, --listen", p.survey.Shards[i].Name, at, s.Name)
+		}
+	}
+	return at, err
+}
+
+// text is the file, with a reference to the account's password.
+func (f file) text(password string) ([]byte, error) {
+	first := f.survey.Shards[0].At
+	f.Password = password
+	f.DSN = fmt.Sprintf("%s:%s@%s(%s)/%s", f.User(), password, first.Network, escaped(first.Address), stateDatabase)
 	made, err := template.New("").Funcs(template.FuncMap{"q": quoted, "name": func(s string) string { return quoted(escaped(s)) }, "line": line, "list": quotedList}).Parse(layout)
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	if err := made.Execute(&b, f); err != nil {
-		return nil, err
-	}
-	password := func(string) (string, bool) { return "x", true }
-	if _, err := config.Parse("idproxy.yaml", bytes.ReplaceAll(b.Bytes(), []byte("${file:"), []byte("$${file:")), password); err != nil {
-		return nil, fmt.Errorf("what would be written is no configuration, and is not: %w", err)
-	}
-	return b.Bytes(), nil
+	err = made.Execute(&b, f)
+	return b.Bytes(), err
 }
 
 // store says where the state is kept.
@@ -67,9 +93,6 @@ func (p *Plan) store() string {
 
 // User is the account of all listeners.
 func (f file) User() string { return escaped(f.survey.Login.User) }
-
-// Password is a reference to its password.
-func (f file) Password() string { return f.survey.Login.Written }
 
 // Said says of a source whose ids are the greatest.
 func (f file) Said(s Source) string {

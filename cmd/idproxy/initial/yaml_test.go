@@ -1,6 +1,7 @@
 package initial
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -15,24 +16,27 @@ import (
 func TestYAML(t *testing.T) {
 	id := column{name: "id", kind: "bigint", auto: true}
 	tables := map[name]*table{
-		{"shop", "on"}:              {kind: "BASE TABLE", columns: []column{{name: "true", kind: "int", primary: true}}},
+		{"shop", "on"}:              {kind: "BASE TABLE", columns: []column{{name: "true", kind: "int"}}, keys: []string{"true"}},
 		{"shop", "a#b"}:             {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"${HOME}", "t"}:            {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"shop", "x\nlisteners: 1"}: {kind: "VIEW"},
 		{"shop", "a*"}:              {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"shop", "ü"}:               {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"shop", "group"}:           {kind: "BASE TABLE", columns: []column{id}, leads: []string{"other"}},
+		{"shop", "${file:x}"}:       {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
+		{"shop", "dotted"}:          {kind: "BASE TABLE", columns: []column{{name: "a.b", kind: "bigint"}}, keys: []string{"a.b"}},
 		{"shop", "locked"}:          {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}, unread: errors.New("denied\nsources: {}")},
 	}
 	s := &Survey{
-		Shards: []Shard{{"a", config.Addr{Network: "tcp", Address: "[::1]:3306"}}}, Login: Login{User: "$it's: {}", Written: "${IDPROXY_PASSWORD}"},
-		said: []*said{{tables, grantee{account: "'x'@'%'", all: true}}},
+		Shards: []Shard{{"a", config.Addr{Network: "tcp", Address: "[::1]:3306"}}}, Login: Login{User: "$it's: {}", Written: "${file:/no such}"},
+		said: []*said{{tables, rights{account: "'x'@'%'", global: true}}},
 	}
 	p := s.Plan(Options{Proxies: 1, Listen: "127.0.0.1:3307", State: "./idproxy-data"})
 	text, err := p.YAML()
 	if err != nil {
 		t.Fatal(err)
 	}
+	text = bytes.ReplaceAll(text, []byte("${file:/no such}"), []byte("${IDPROXY_PASSWORD}"))
 	cfg, err := config.Parse("x", text, func(string) (string, bool) { return "of the environment", true })
 	if err != nil {
 		t.Fatal(err, string(text))
@@ -41,15 +45,15 @@ func TestYAML(t *testing.T) {
 	for i := range cfg.Rules {
 		rules[cfg.Rules[i].String()] = true
 	}
-	for _, want := range []string{"shop.on.true", "shop.a#b.id", "${HOME}.t.id"} {
+	for _, want := range []string{"shop.on.true", "shop.a#b.id", "${HOME}.t.id", "shop.${file:x}.id"} {
 		if !rules[want] {
 			t.Errorf("no rule %s in %v", want, rules)
 		}
 	}
-	if len(rules) != 3 || len(cfg.Listeners) != 1 || cfg.Listeners[0].Account.User != "$it's: {}" || cfg.Listeners[0].Account.Password != "of the environment" {
+	if len(rules) != 4 || len(cfg.Listeners) != 1 || cfg.Listeners[0].Account.User != "$it's: {}" || cfg.Listeners[0].Account.Password != "of the environment" {
 		t.Errorf("read back: %v, %+v", rules, cfg.Listeners)
 	}
-	if !p.Partial() || len(p.LeftOut) != 5 {
+	if !p.Partial() || len(p.LeftOut) != 6 {
 		t.Errorf("left out: %+v", p.LeftOut)
 	}
 }
