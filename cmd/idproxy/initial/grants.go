@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"idproxy/cmd/idproxy/upstream"
 )
 
 // Grants are the statements that give the accounts what they need, server by server. What is there
@@ -14,25 +16,25 @@ func (p *Plan) Grants() (list []string) {
 		list = append(list, fmt.Sprintf("-- on %s (%s), for idproxy itself:", shard.Name, shard.At))
 		var schemas []string
 		for _, schema := range said.schemas(p.database()) {
-			if in := said.granted(schema); !slices.Contains(schemas, in) {
+			if in := said.Granted(schema); !slices.Contains(schemas, in) {
 				schemas = append(schemas, in)
 			}
 		}
 		for _, in := range schemas {
-			list = append(list, fmt.Sprintf("GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON %s.* TO %s;", in, said.account))
+			list = append(list, fmt.Sprintf("GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON %s.* TO %s;", in, said.Account))
 		}
 		if p.Switch != "" {
 			for _, in := range schemas {
-				list = append(list, fmt.Sprintf("GRANT ALTER, CREATE, INSERT ON %s.* TO %s; -- for idproxy migrate; or name another account there", in, said.account))
+				list = append(list, fmt.Sprintf("GRANT ALTER, CREATE, INSERT ON %s.* TO %s; -- for idproxy migrate; or name another account there", in, said.Account))
 			}
 		}
-		list = append(list, fmt.Sprintf("GRANT SELECT ON `mysql`.* TO %s;", said.account))
+		list = append(list, fmt.Sprintf("GRANT SELECT ON `mysql`.* TO %s;", said.Account))
 		if !said.mariaDB {
-			list = append(list, fmt.Sprintf("GRANT SHOW_ROUTINE ON *.* TO %s;", said.account))
+			list = append(list, fmt.Sprintf("GRANT SHOW_ROUTINE ON *.* TO %s;", said.Account))
 		}
 		if i == 0 && p.store() == "mysql" {
 			list = append(list, fmt.Sprintf("CREATE DATABASE IF NOT EXISTS `%s`;", stateDatabase),
-				fmt.Sprintf("GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `%s`.* TO %s;", stateDatabase, said.account))
+				fmt.Sprintf("GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `%s`.* TO %s;", stateDatabase, said.Account))
 		}
 	}
 	list = append(list, "-- on each server, for the application's account, which needs SELECT beside INSERT. Write the schema as SHOW GRANTS has it for",
@@ -44,7 +46,7 @@ func (p *Plan) Grants() (list []string) {
 		}
 	}
 	for _, schema := range slices.Sorted(maps.Keys(schemas)) {
-		list = append(list, fmt.Sprintf("-- GRANT SELECT, INSERT ON %s.* TO 'app'@'%%';", granted(schema)))
+		list = append(list, fmt.Sprintf("-- GRANT SELECT, INSERT ON %s.* TO 'app'@'%%';", upstream.Granted(schema)))
 	}
 	return list
 }

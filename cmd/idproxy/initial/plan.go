@@ -157,7 +157,7 @@ func (s *Survey) compare(of name, o Options) (*found, *LeftOut) {
 	for i, server := range s.said {
 		one := server.tables[of]
 		if one == nil {
-			if !server.sees(of.schema) {
+			if !server.On(of.schema, "SELECT") {
 				unseen = append(unseen, i)
 			}
 			continue
@@ -192,7 +192,7 @@ func (s *Survey) compare(of name, o Options) (*found, *LeftOut) {
 		i := unseen[0]
 		server := s.said[i]
 		return out(true, "%s may have it, too, and account %s cannot see that: GRANT SELECT ON %s.* TO %s there, also where there is no such schema",
-			s.Shards[i].Name, server.account, server.granted(of.schema), server.account)
+			s.Shards[i].Name, server.Account, server.Granted(of.schema), server.Account)
 	}
 	if o.Switch != "" && o.last(&t.column) == 0 {
 		return out(false, "column %s is %s, which has no room for the servers' own counters above the ids of idproxy: make it BIGINT", t.column.name, t.column.declared())
@@ -284,7 +284,7 @@ func (p *Plan) Partial() bool {
 func (p *Plan) knows(t pattern.Table) bool {
 	wild := pattern.Table{Schema: t.Schema, Name: "-"} // whether the schema is
 	return !slices.ContainsFunc(p.survey.said, func(s *said) bool {
-		return wild.Exact() && !s.sees(t.Schema) || !wild.Exact() && (len(p.Schemas) > 0 || !s.all())
+		return wild.Exact() && !s.On(t.Schema, "SELECT") || !wild.Exact() && (len(p.Schemas) > 0 || !s.Everywhere("SELECT"))
 	})
 }
 
@@ -299,9 +299,9 @@ func (p *Plan) warn(families map[family]map[name]string) {
 		}
 	}
 	for i, server := range p.survey.said {
-		if !server.all() {
+		if !server.Everywhere("SELECT") {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("on %s, account %s has no SELECT ON *.* by itself: tables that it may not see were not read, and have no rule",
-				p.survey.Shards[i].Name, server.account))
+				p.survey.Shards[i].Name, server.Account))
 		}
 	}
 	p.warnOfParts(families)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,8 +38,10 @@ type Survey struct {
 
 // said is what one server said.
 type said struct {
-	tables map[name]*table
-	rights
+	tables  map[name]*table
+	mariaDB bool
+	fold    bool // it compares names of tables without regard to case
+	*upstream.Rights
 }
 
 // has reports whether a server shows a table of a schema.
@@ -122,13 +125,18 @@ func readShard(ctx context.Context, shard Shard, login Login, o Options) (*said,
 	}
 	defer u.Close()
 	r := &reader{Server: u, tables: map[name]*table{}}
-	rights, err := r.rights(ctx)
-	if err != nil {
+	out := &said{tables: r.tables}
+	var version string
+	if err := u.DB.QueryRowContext(ctx, "SELECT VERSION(), @@lower_case_table_names <> 0").Scan(&version, &out.fold); err != nil {
+		return nil, err
+	}
+	out.mariaDB = strings.Contains(version, "MariaDB")
+	if out.Rights, err = u.Rights(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.list(ctx, o.Schemas); err != nil {
 		return nil, err
 	}
 	r.greatest(ctx)
-	return &said{r.tables, rights}, nil
+	return out, nil
 }

@@ -1,4 +1,4 @@
-package initial
+package upstream
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"idproxy/pattern"
 )
 
-// rights are an account as a server knows it, and what it may read there.
-type rights struct {
-	account string // 'user'@'host'
-	mariaDB bool
-	fold    bool // the server compares names of tables without regard to case
-	global  bool // it has SELECT ON *.*
-	revoked []string
+// Rights are what an account may do on a server, as far as it was granted to the account by itself: what
+// comes by a role is not looked for.
+type Rights struct {
+	Account string // 'user'@'host'
+	fold    bool   // the server compares names of tables without regard to case
+	global  []string
+	revoked []schemaGrant // of the global ones, by MySQL's partial_revokes
 	schemas []schemaGrant
 }
 
@@ -23,41 +23,50 @@ type rights struct {
 // https://dev.mysql.com/doc/refman/8.4/en/grant-tables.html.
 type schemaGrant struct {
 	pattern string // as GRANT has it, without quotes
-	selects bool
+	rights  []string
 }
 
-// rights asks the server.
-func (r *reader) rights(ctx context.Context) (g rights, err error) {
-	var as, version string
-	if err := r.DB.QueryRowContext(ctx, "SELECT CURRENT_USER(), VERSION(), @@lower_case_table_names <> 0").Scan(&as, &version, &g.fold); err != nil {
-		return g, err
+// Rights asks what the account may do.
+func (u *Server) Rights(ctx context.Context) (*Rights, error) {
+	var as string
+	var fold bool
+	if err := u.DB.QueryRowContext(ctx, "SELECT CURRENT_USER(), @@lower_case_table_names <> 0").Scan(&as, &fold); err != nil {
+		return nil, err
 	}
 	user, host := as, "%"
 	if at := strings.LastIndexByte(as, '@'); at >= 0 {
 		user, host = as[:at], as[at+1:]
 	}
-	g.account = quoteText(user) + "@" + quoteText(host)
-	g.mariaDB = strings.Contains(version, "MariaDB")
-	return g, r.Each(ctx, "SHOW GRANTS", func(row []string) { g.read(row[0]) })
+	var rows []string
+	err := u.Each(ctx, "SHOW GRANTS", func(row []string) { rows = append(rows, row[0]) })
+	return ReadRights(quoteText(user)+"@"+quoteText(host), fold, rows...), err
 }
 
-// read reads a row of SHOW GRANTS.
-func (g *rights) read(row string) {
+// ReadRights reads the rows of SHOW GRANTS. fold is whether the server compares names of tables without
+// regard to case.
+func ReadRights(account string, fold bool, rows ...string) *Rights {
+	g := &Rights{Account: account, fold: fold}
+	for _, row := range rows {
+		g.read(row)
+	}
+	return g
+}
+
+func (g *Rights) read(row string) {
 	what, on, _ := strings.Cut(row, " ON ")
 	verb, list, _ := strings.Cut(what, " ")
-	selects := false
+	var rights []string
 	for right := range strings.SplitSeq(strings.ToUpper(list), ",") {
-		right = strings.TrimSpace(right)
-		selects = selects || right == "SELECT" || right == "ALL PRIVILEGES"
+		rights = append(rights, strings.TrimSpace(right))
 	}
 	pattern, ofSchema := onSchema(on)
 	switch {
-	case verb == "REVOKE" && ofSchema && selects: // MySQL's partial_revokes
-		g.revoked = append(g.revoked, pattern)
+	case verb == "REVOKE" && ofSchema:
+		g.revoked = append(g.revoked, schemaGrant{pattern, rights})
 	case verb == "GRANT" && strings.HasPrefix(on, "*.*"):
-		g.global = g.global || selects
+		g.global = append(g.global, rights...)
 	case verb == "GRANT" && ofSchema:
-		g.schemas = append(g.schemas, schemaGrant{pattern, selects})
+		g.schemas = append(g.schemas, schemaGrant{pattern, rights})
 	}
 }
 
@@ -80,20 +89,33 @@ func onSchema(on string) (pattern string, ok bool) {
 	return "", false
 }
 
-// all reports whether the account sees every table of the server.
-func (g *rights) all() bool { return g.global && len(g.revoked) == 0 }
+// everywhere is a right on all schemas but those where it is revoked.
+func (g *Rights) everywhere(right string) (has bool, but []string) {
+	for _, r := range g.revoked {
+		if slices.Contains(r.rights, right) {
+			but = append(but, r.pattern)
+		}
+	}
+	return slices.Contains(g.global, right) || slices.Contains(g.global, "ALL PRIVILEGES"), but
+}
 
-// sees reports whether the account sees every table of a schema, be there such a schema or not.
-func (g *rights) sees(schema string) bool {
-	if g.global && !slices.Contains(g.revoked, schema) {
+// Everywhere reports whether the account has a right on all schemas, or on the server.
+func (g *Rights) Everywhere(right string) bool {
+	has, but := g.everywhere(right)
+	return has && but == nil
+}
+
+// On reports whether the account has a right on all of a schema, be there such a schema or not.
+func (g *Rights) On(schema, right string) bool {
+	if has, but := g.everywhere(right); has && !slices.Contains(but, schema) {
 		return true
 	}
 	grant := g.of(schema)
-	return grant != nil && grant.selects
+	return grant != nil && (slices.Contains(grant.rights, right) || slices.Contains(grant.rights, "ALL PRIVILEGES"))
 }
 
 // of returns the grant that counts for a schema; nil: there is none.
-func (g *rights) of(schema string) (found *schemaGrant) {
+func (g *Rights) of(schema string) (found *schemaGrant) {
 	for i := range g.schemas {
 		s := &g.schemas[i]
 		if matches(s.pattern, schema, g.fold) && (found == nil || certain(s.pattern) > certain(found.pattern)) {
@@ -103,17 +125,17 @@ func (g *rights) of(schema string) (found *schemaGrant) {
 	return found
 }
 
-// granted writes a schema as GRANT has it: in the form of the grant that counts now, where there is one.
+// Granted writes a schema as GRANT has it: in the form of the grant that counts now, where there is one.
 // A grant of another form would take its place, and the rights that it has be lost.
-func (g *rights) granted(schema string) string {
+func (g *Rights) Granted(schema string) string {
 	if found := g.of(schema); found != nil {
 		return "`" + strings.ReplaceAll(found.pattern, "`", "``") + "`"
 	}
-	return granted(schema)
+	return Granted(schema)
 }
 
-// granted writes a schema as GRANT has it, where _ and % are wildcards.
-func granted(schema string) string {
+// Granted writes a schema as GRANT has it, where _ and % are wildcards.
+func Granted(schema string) string {
 	return "`" + strings.NewReplacer("`", "``", "_", `\_`, "%", `\%`).Replace(schema) + "`"
 }
 

@@ -1,0 +1,73 @@
+package initial
+
+import (
+	"strings"
+	"testing"
+
+	"idproxy/cmd/idproxy/upstream"
+	"idproxy/pattern"
+)
+
+// numbered are shards of schemas with numbers, as they are mostly cut.
+func numbered(r *upstream.Rights, fold bool, schemas ...string) *said {
+	s := &said{tables: map[name]*table{}, Rights: r, fold: fold}
+	for _, schema := range schemas {
+		s.tables[name{schema, "o"}] = &table{kind: "BASE TABLE", columns: []column{{name: "id", kind: "bigint", auto: true}}, leads: []string{"id"}}
+	}
+	return s
+}
+
+func ruled(p *Plan) (tables []string) {
+	for _, r := range p.Rules {
+		tables = append(tables, r.Table)
+	}
+	return tables
+}
+
+// TestUnseen: a wildcard matches nothing that may be there unread, and a table that a server may have
+// without a word is left out.
+func TestUnseen(t *testing.T) {
+	all, narrow := upstream.ReadRights("'a'@'%'", false, "GRANT SELECT ON *.* TO `a`@`%`"), upstream.ReadRights("'a'@'%'", false, "GRANT SELECT ON `s_%`.* TO `a`@`%`")
+	shards := []Shard{{Name: "a"}, {Name: "b"}}
+	plan := func(o Options, said ...*said) *Plan { return (&Survey{Shards: shards[:len(said)], said: said}).Plan(o) }
+	if p := plan(Options{}, numbered(all, false, "s_1", "s_2", "s_3")); len(p.Rules) != 1 || p.Rules[0].Table != "s_*.o" {
+		t.Errorf("all is seen: %q", ruled(p))
+	} else if len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], "s_1.o and s_2.o have a series each, and get the same ids") {
+		t.Errorf("of parts it says %q", p.Warnings)
+	}
+	if p := plan(Options{Schemas: []string{"s_1", "s_2", "s_3"}}, numbered(all, false, "s_1", "s_2", "s_3")); len(p.Rules) != 3 {
+		t.Errorf("some is read: %q", ruled(p))
+	}
+	if p := plan(Options{}, numbered(narrow, false, "s_1", "s_2", "s_3")); len(p.Rules) != 3 {
+		t.Errorf("some is seen: %q", ruled(p))
+	}
+	if p := plan(Options{}, numbered(all, false, "s_1"), numbered(narrow, false, "s_2")); len(p.Rules) != 2 || p.Partial() {
+		t.Errorf("there is no other: %q, %+v", ruled(p), p.LeftOut)
+	}
+	p := plan(Options{}, numbered(all, false, "s_1", "t"), numbered(narrow, false, "s_1"))
+	if len(p.Rules) != 1 || !p.Partial() || p.LeftOut[0].Why != "b may have it, too, and account 'a'@'%' cannot see that: GRANT SELECT ON `t`.* TO 'a'@'%' there, also where there is no such schema" {
+		t.Errorf("there may be another: %q, %+v", ruled(p), p.LeftOut)
+	}
+}
+
+// TestUnite: a table that one server has in capitals is that of another which knows none.
+func TestUnite(t *testing.T) {
+	all := upstream.ReadRights("", false, "GRANT SELECT ON *.* TO `a`@`%`")
+	shards := []Shard{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	plan := func(said ...*said) *Plan { return (&Survey{Shards: shards[:len(said)], said: said}).Plan(Options{}) }
+	if p := plan(numbered(all, true, "shop"), numbered(all, false, "Shop"), numbered(all, true, "SHOP")); len(p.Rules) != 1 || p.Rules[0].Table != "Shop.o" || p.Rules[0].Listeners != nil {
+		t.Errorf("%+v", p.Rules)
+	}
+	if p := plan(numbered(all, true, "shop"), numbered(all, true, "SHOP")); len(p.Rules) != 1 || p.Rules[0].Table != "shop.o" {
+		t.Errorf("%+v", p.Rules)
+	}
+	if p := plan(numbered(all, false, "shop"), numbered(all, false, "SHOP")); len(p.Rules) != 2 {
+		t.Errorf("%+v", p.Rules)
+	}
+	if p := plan(numbered(all, false, "shop", "SHOP", "x"), numbered(all, true, "shop", "x")); len(p.Rules) != 1 || p.Rules[0].Table != "x.o" || len(p.LeftOut) != 2 {
+		t.Errorf("%+v, %+v", p.Rules, p.LeftOut)
+	}
+	if !(pattern.Table{Schema: "Shop", Name: "o"}).Match("shop", "o", true) {
+		t.Error("the rule is for no table of the servers that fold")
+	}
+}
