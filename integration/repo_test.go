@@ -59,7 +59,7 @@ var arrows = map[string][]string{
 	"cmd/idproxy/store":     {"cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
 	"cmd/idproxy/switches":  {"idsource"},
 	"cmd/idproxy/tlsconfig": {"config"},
-	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "proxy", "proxy/", "rule", "rewriter"},
+	"cmd/idproxy/upstream":  {"cmd/idproxy/tlsconfig", "config", "pattern", "proxy", "proxy/", "rule", "rewriter"},
 	"config":                {"pattern"},
 	"proxy":                 {"proxy/", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
 	"proxy/draw":            {"rewriter", "rule", "idsource"},

@@ -84,6 +84,17 @@ func downs(t *testing.T, log string) int64 {
 	return int64(strings.Count(string(text), " is DOWN"))
 }
 
+// isDown reports whether the last that HAProxy said of a proxy is that it is down.
+func isDown(t *testing.T, log, name string) bool {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	down, up := strings.LastIndex(string(text), "/"+name+" is DOWN"), strings.LastIndex(string(text), "/"+name+" is UP")
+	return down > up
+}
+
 // comes waits until something is so.
 func comes(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -187,10 +198,10 @@ func TestBalancer(t *testing.T) {
 	comes(t, "b is not ready", func() bool { status, _ := b.get(t, "/readyz?listener=a"); return status == 503 })
 	before := load.done.Load()
 	comes(t, "the others go on", func() bool { return load.done.Load() > before+3000 })
-	comes(t, "HAProxy has seen it", func() bool { // which looks once a while
+	comes(t, "HAProxy has seen it", func() bool { // and what was under way has ended
 		n := used(b)
 		time.Sleep(time.Second)
-		return used(b) == n
+		return isDown(t, log, "b") && used(b) == n
 	})
 	lost, cuts := load.failed.Load(), downs(t, log)-early
 	if cuts == 0 || lost > clients*cuts {
