@@ -35,12 +35,18 @@ func Write(path string, text []byte, replace bool) (err error) {
 	return err
 }
 
-// Free returns an error where a file is in the way.
+// Free returns an error where a file is in the way, or has no folder to be in.
 func Free(path string, replace bool) error {
-	if _, err := os.Lstat(path); err == nil && !replace {
+	switch info, err := os.Lstat(path); {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("file %s is a folder: name a file in it", path)
+	case err == nil && !replace:
 		return there(path)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("file %s: %w: make its folder first", path, err)
 	}
 	return nil
 }

@@ -76,6 +76,11 @@ func TestWrite(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for _, path := range []string{dir, filepath.Join(dir, "none", "idproxy.yaml")} {
+		if err := Write(path, nil, true); err == nil || !strings.Contains(err.Error(), "folder") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
 		t.Errorf("files: %v", left)
 	}
