@@ -22,6 +22,52 @@ func MentionsDiagnostics(text []byte) bool {
 		(!limitWords.in(text) || diagnosticsWords.in(bytes.ReplaceAll(bytes.ToLower(text), []byte("max_error_count"), []byte(" "))))
 }
 
+// ReadsDiagnostics is MentionsDiagnostics for a text in which the words may stand for something else, as a
+// column called errors does. It reports whether they stand where they read the diagnostics, and true in
+// doubt.
+func ReadsDiagnostics(text []byte) bool {
+	if !MentionsDiagnostics(text) {
+		return false
+	}
+	text = bytes.ToLower(text)
+	for _, word := range diagnosticsWords.words {
+		before, behind := text[:0], text
+		for {
+			at := bytes.Index(behind, []byte(word))
+			if at < 0 {
+				break
+			}
+			before, behind = text[:len(before)+at], behind[at+len(word):]
+			if readsHere(before, word, behind, text) {
+				return true
+			}
+			before = text[:len(before)+len(word)]
+		}
+	}
+	return false
+}
+
+// readsHere reports whether a word of diagnosticsWords, with what is before it and behind it in a text in
+// small letters, may read the diagnostics: as a function, as a variable, in SHOW or in GET.
+func readsHere(before []byte, word string, behind, text []byte) bool {
+	const blanks = " \t\r\n\f\v`\""
+	switch word {
+	case "row_count", "found_rows":
+		behind = bytes.TrimLeft(behind, blanks)
+		return len(behind) > 0 && bytes.IndexByte([]byte("(/-#"), behind[0]) >= 0
+	case "warning_count", "error_count":
+		before = bytes.TrimRight(before, blanks)
+		if scoped, ok := bytes.CutSuffix(before, []byte(".")); ok {
+			scoped = bytes.TrimRight(scoped, blanks)
+			return bytes.HasSuffix(scoped, []byte("session")) || bytes.HasSuffix(scoped, []byte("local")) || bytes.HasSuffix(scoped, []byte("*/"))
+		}
+		return bytes.HasSuffix(before, []byte("@")) || bytes.HasSuffix(before, []byte("*/"))
+	case "diagnostics":
+		return bytes.Contains(text, []byte("get"))
+	}
+	return bytes.Contains(text, []byte("show")) // warnings, errors
+}
+
 // MentionsWrite reports whether text contains insert, replace or load anywhere: only such a text
 // can hold one of these statements, however its quotes and character set are read.
 func MentionsWrite(text []byte) bool { return writeWords.in(text) }

@@ -50,6 +50,24 @@ func TestMentions(t *testing.T) {
 	}
 }
 
+// TestReadsDiagnostics: a word that may read them does where it stands so.
+func TestReadsDiagnostics(t *testing.T) {
+	for text, want := range map[string]bool{
+		"SELECT ROW_COUNT()": true, "SELECT `found_rows` ()": true, "SELECT Row_Count/**/()": true, "SELECT 1, @@Warning_Count": true, "SELECT @@ `error_count`": true,
+		"SELECT @@session.error_count": true, "SELECT @@`local` . warning_count": true, "SHOW WARNINGS": true, "show count(*) errors": true, "SHOW /*!40000 ERRORS */": true,
+		"GET DIAGNOSTICS @n = NUMBER": true, "SELECT @@/**/warning_count": true, "INSERT INTO t (errors, b) VALUES (1, ROW_COUNT())": true,
+		"SELECT @@max_error_count, @@error_count": true, "BEGIN NOT ATOMIC SHOW WARNINGS; END": true,
+
+		"INSERT INTO t (a, errors) VALUES (LAST_INSERT_ID(), 0)": false, "SELECT LAST_INSERT_ID() AS warnings": false, "INSERT INTO t VALUES (LAST_INSERT_ID(), 'no errors')": false,
+		"/* warnings */ SELECT LAST_INSERT_ID()": false, "CALL errors()": false, "UPDATE t SET row_count=1, found_rows = 2": false, "SELECT t.error_count FROM t": false,
+		"SELECT warning_count FROM diagnostics": false, "SELECT @@max_error_count": false, "SELECT COUNT(*) errors FROM t": false, "": false,
+	} {
+		if ReadsDiagnostics([]byte(text)) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
 func TestDoubtsAndCharsets(t *testing.T) {
 	pad := strings.Repeat("x", 37)
 	for text, want := range map[string]Doubt{

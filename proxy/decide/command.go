@@ -111,7 +111,7 @@ func (c *Command) usesLastID() bool {
 // statement before the text, and paying in front of it would change them. Diagnostics further on are
 // of the text's own statements.
 func (c *Command) looksBack() bool {
-	return len(c.Spans) > 0 && rewriter.MentionsDiagnostics(c.Text[c.Spans[0].Start:c.Spans[0].End])
+	return len(c.Spans) > 0 && rewriter.ReadsDiagnostics(c.Text[c.Spans[0].Start:c.Spans[0].End])
 }
 
 // Withheld returns what the reply to the piece left open, nil when that is nothing.

@@ -218,7 +218,7 @@ func (cx *reading) inserts(i int, head rewriter.Head) (insertion, error) {
 		cx.barrier, cx.settings = true, true
 	}
 	if how == asItIs || how == unnoticed {
-		cx.st.Owing = cx.st.Owing || cx.now.Owes && head.HidesLastID() && !rewriter.MentionsDiagnostics(sql)
+		cx.st.Owing = cx.st.Owing || cx.now.Owes && head.HidesLastID() && !rewriter.ReadsDiagnostics(sql)
 	}
 	return how, nil
 }

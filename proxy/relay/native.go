@@ -163,6 +163,8 @@ func (e *Expect) updated(ok *wire.OK, payload []byte) native {
 		return e.updatedRows(ok, payload)
 	}
 	switch {
+	case ok.AffectedRows == 1 && e.Packet && e.FoundRows: // a row that stays as it was counts too, and nothing names it
+		return e.insertedOrSame(ok)
 	case ok.AffectedRows == 1 && e.fresh(ok):
 		return e.inserted(ok)
 	case ok.AffectedRows == 1 && !e.FoundRows:

@@ -37,6 +37,9 @@ func TestNative(t *testing.T) {
 		{name: "plain", e: gen(FormPlain, 2), affected: 2, want: native{InsertID: 77, Last: lastMustBe, LastID: 77}},
 		{name: "packet", e: packet(gen(FormPlain, 2)), affected: 2, want: native{InsertID: 77, Last: lastHere, LastID: 77}},
 		{name: "packet, ODKU, updated", e: packet(unnamed(gen(FormUpdate, 1))), affected: 2, want: native{Last: LastKept}},
+		{name: "packet, ODKU, new", e: packet(gen(FormUpdate, 1)), affected: 1, want: native{InsertID: 77, Last: lastHere, LastID: 77}},
+		{name: "packet, ODKU, new or the same, found rows", e: packet(gen(FormUpdate, 1)), affected: 1, found: true, want: native{Ask: AskStored}},
+		{name: "packet, ODKU, explicit, new or the same, found rows", e: packet(own(FormUpdate, 1)), affected: 1, found: true, want: native{Ask: AskStored}},
 		{name: "delayed", e: gen(FormDelayed, 2), affected: 2, insertID: 78, want: native{}},
 		{name: "delayed, explicit", e: own(FormDelayed, 2), affected: 2, want: native{InsertID: 600}},
 

@@ -104,7 +104,7 @@ func NewPrepared(head rewriter.Head, sql []byte, whole bool) *Prepared {
 	case rewriter.Use:
 		e.Touch |= TouchSchema
 	}
-	e.Reads = !whole || !rewriter.MentionsDiagnostics(sql) && (runs || rewriter.MentionsLastID(sql) || head.HidesLastID())
+	e.Reads = !whole || (runs || rewriter.MentionsLastID(sql) || head.HidesLastID()) && !rewriter.ReadsDiagnostics(sql)
 	if e.Touch == 0 && !e.Reads {
 		return nil
 	}

@@ -94,14 +94,12 @@ func (m *Requests) reads(head rewriter.Head, sql []byte, whole bool) bool {
 	if !whole {
 		return true
 	}
-	if rewriter.MentionsDiagnostics(sql) {
-		return false
-	}
+	reads := rewriter.MentionsLastID(sql) || head.HidesLastID()
 	switch head.Kind {
 	case rewriter.Call, rewriter.Prepare, rewriter.Execute, rewriter.Compound:
-		return true
+		reads = true
 	}
-	return rewriter.MentionsLastID(sql) || head.HidesLastID()
+	return reads && !rewriter.ReadsDiagnostics(sql)
 }
 
 // createsRuled reports whether a CREATE TABLE may make a table with a rule: it may
