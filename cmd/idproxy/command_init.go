@@ -29,6 +29,7 @@ type initFlags struct {
 	passwordFile string
 	passwordEnv  string
 	force        bool
+	said         bool // how many proxies there will be
 	initial.Options
 	std streams
 }
@@ -74,6 +75,7 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 			return err
 		}
 	}
+	f.said = cmd.Flags().Changed("proxies")
 	q := f.questions()
 	if err := q.ask(cmd.Context(), f); err != nil {
 		return err
@@ -85,6 +87,9 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 	login, err := f.login(cmd.Context(), q)
 	if err != nil {
 		return err
+	}
+	if path, named := strings.CutPrefix(login.Written, "${file:"); named && strings.ContainsAny(strings.TrimSuffix(path, "}"), "$}") {
+		return fmt.Errorf("--password-file %s: the configuration cannot name a path with $ or }: move the file, or use --password-env", f.passwordFile)
 	}
 	if f.CA != "" {
 		if f.CA, err = filepath.Abs(f.CA); err != nil {
@@ -131,9 +136,6 @@ func (f *initFlags) login(ctx context.Context, q questions) (l initial.Login, er
 		path, err := filepath.Abs(f.passwordFile)
 		if err != nil {
 			return l, err
-		}
-		if strings.ContainsAny(path, "$}") {
-			return l, fmt.Errorf("--password-file %s: the configuration cannot name a path with $ or }: move the file, or use --password-env", path)
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -191,8 +193,8 @@ func (q questions) ask(ctx context.Context, f *initFlags) (err error) {
 	if q.hidden == nil {
 		return nil
 	}
-	all := f.servers == nil
-	if all {
+	all := f.servers == nil && !f.said
+	if f.servers == nil {
 		if err := q.askServers(ctx, f); err != nil {
 			return err
 		}

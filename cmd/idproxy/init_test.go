@@ -110,7 +110,7 @@ func TestInit(t *testing.T) {
 	}
 	holds(t, "a view", got.out, s.name+".v: a view")
 	holds(t, "a table that differs", got.out, s.name+".differs: the servers differ: column id INT on s0, id BIGINT on s1")
-	holds(t, "what may be hidden", got.out, "account 'starter'@'%' has no SELECT ON *.* by itself")
+	holds(t, "what may be hidden", got.out, "account 'starter'@'%' has no SELECT ON *.*")
 	cfg, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +260,7 @@ func TestInitPartial(t *testing.T) {
 			}
 			holds(t, "standard error", got.err, "left out: "+name+".unseen: ")
 			holds(t, "standard error", got.err, "SELECT command denied")
-			holds(t, "standard error", got.err, "account 'blind'@'%' has no SELECT ON *.* by itself")
+			holds(t, "standard error", got.err, "account 'blind'@'%' has no SELECT ON *.*")
 			holds(t, "the file", got.out, "  - {table: "+name+".seen, column: id, source: ids_200k}\n")
 			holds(t, "the file", got.out, "#   "+name+".unseen: ")
 			holds(t, "the file", got.out, `password: "${INIT_PASSWORD}"`)

@@ -75,14 +75,11 @@ func (s *server) run(ctx context.Context) {
 	}
 	s.add(s.pos(), LevelNote, "%s: server %s is %s", s.name(), s.address(), s.facts.version)
 	s.logins(ctx)
-	err = s.match(ctx)
-	if err == nil {
-		err = s.hidden(ctx)
-	}
-	if err != nil {
+	if err := s.match(ctx); err != nil {
 		s.add(s.pos(), LevelError, "%s: server %s: %v: its tables are NOT checked", s.name(), s.address(), silence(err, s.patience.all))
 		return
 	}
+	s.hidden(ctx)
 	inParallel(s.tables, upstream.ConnectionsAtOnce, func(t *tableCheck) { t.run(ctx) })
 }
 
@@ -151,10 +148,11 @@ func (s *server) logins(ctx context.Context) {
 
 // hidden says what servers show of schemas with tables of rules to those alone who have a right to it. They
 // leave it out without a word.
-func (s *server) hidden(ctx context.Context) error {
+func (s *server) hidden(ctx context.Context) {
 	rights, err := s.Rights(ctx)
 	if err != nil {
-		return err
+		s.add(s.pos(), LevelNote, "%s: not checked: what the account may not see: %v", s.name(), err)
+		return
 	}
 	for _, what := range []struct{ right, shows string }{{"SHOW VIEW", "what views are of"}, {"TRIGGER", "triggers"}, {"EVENT", "events"}} {
 		var schemas []string
@@ -164,17 +162,16 @@ func (s *server) hidden(ctx context.Context) error {
 			}
 		}
 		if schemas != nil {
-			s.add(s.pos(), LevelNote, "%s: not checked: %s in %s: account %s has no %s there by itself", s.name(), what.shows, someOf(schemas), rights.Account, what.right)
+			s.add(s.pos(), LevelNote, "%s: not checked: %s in %s: account %s has no %s there", s.name(), what.shows, someOf(schemas), rights.Account, what.right)
 		}
 	}
 	switch inMySQL := s.facts.mariaDB || strings.HasPrefix(s.facts.version, "5."); { // mysql.proc has the routines
 	case len(s.tables) == 0 || rights.Everywhere("SELECT"):
 	case inMySQL && !rights.On("mysql", "SELECT"):
-		s.add(s.pos(), LevelNote, "%s: not checked: what routines do: account %s has no SELECT on mysql.* by itself", s.name(), rights.Account)
+		s.add(s.pos(), LevelNote, "%s: not checked: what routines do: account %s has no SELECT on mysql.*", s.name(), rights.Account)
 	case !inMySQL && !rights.Everywhere("SHOW_ROUTINE"):
-		s.add(s.pos(), LevelNote, "%s: not checked: what routines do: account %s has no SHOW_ROUTINE by itself", s.name(), rights.Account)
+		s.add(s.pos(), LevelNote, "%s: not checked: what routines do: account %s has no SHOW_ROUTINE", s.name(), rights.Account)
 	}
-	return nil
 }
 
 // match finds the tables that rules of the server's listeners concern: those that rules

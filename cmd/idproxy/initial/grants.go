@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"idproxy/cmd/idproxy/upstream"
 )
 
 // Grants are the statements that give the accounts what they need, server by server. What is there
@@ -28,13 +26,15 @@ func (p *Plan) Grants() (list []string) {
 				list = append(list, fmt.Sprintf("GRANT ALTER, CREATE, INSERT ON %s.* TO %s; -- for idproxy migrate; or name another account there", in, said.Account))
 			}
 		}
-		list = append(list, fmt.Sprintf("GRANT SELECT ON `mysql`.* TO %s;", said.Account))
+		if !said.On("mysql", "SELECT") {
+			list = append(list, fmt.Sprintf("GRANT SELECT ON %s.* TO %s;", said.Granted("mysql"), said.Account))
+		}
 		if !said.mariaDB {
 			list = append(list, fmt.Sprintf("GRANT SHOW_ROUTINE ON *.* TO %s;", said.Account))
 		}
 		if i == 0 && p.store() == "mysql" {
 			list = append(list, fmt.Sprintf("CREATE DATABASE IF NOT EXISTS `%s`;", stateDatabase),
-				fmt.Sprintf("GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `%s`.* TO %s;", stateDatabase, said.Account))
+				fmt.Sprintf("GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON %s.* TO %s;", said.Granted(stateDatabase), said.Account))
 		}
 	}
 	list = append(list, "-- on each server, for the application's account, which needs SELECT beside INSERT. Write the schema as SHOW GRANTS has it for",
@@ -42,11 +42,11 @@ func (p *Plan) Grants() (list []string) {
 	schemas := map[string]bool{}
 	for _, said := range p.survey.said {
 		for _, schema := range said.schemas(p.database()) {
-			schemas[schema] = true
+			schemas[said.Whole(schema)] = true
 		}
 	}
 	for _, schema := range slices.Sorted(maps.Keys(schemas)) {
-		list = append(list, fmt.Sprintf("-- GRANT SELECT, INSERT ON %s.* TO 'app'@'%%';", upstream.Granted(schema)))
+		list = append(list, fmt.Sprintf("-- GRANT SELECT, INSERT ON %s.* TO 'app'@'%%';", schema))
 	}
 	return list
 }

@@ -237,8 +237,8 @@ const (
 
 // startAbove is where series begin above an id. There is room for a tenth of all ids, and at least
 // leastRoom: rows that are stored while the proxies come into use. The start is rounded up to 1, 2 or
-// 5 and zeros, so that few sources are enough, or to two digits where a column that holds most has no
-// room for that. It is 0 where there is no room.
+// 5 and zeros, so that few sources are enough, or to two or three digits, or not
+// at all, where a column that holds most has no room for that. It is 0 where there is no room.
 func startAbove(top, most uint64) uint64 {
 	least := top + max(top/10, leastRoom)
 	if least < top || most < leastLeft {
@@ -248,7 +248,7 @@ func startAbove(top, most uint64) uint64 {
 	for unit <= least/10 {
 		unit *= 10
 	}
-	for _, to := range []struct{ digit, unit uint64 }{{2, unit}, {5, unit}, {10, unit}, {least/(unit/10) + 1, unit / 10}} {
+	for _, to := range []struct{ digit, unit uint64 }{{2, unit}, {5, unit}, {10, unit}, {least/(unit/10) + 1, unit / 10}, {least/(unit/100) + 1, unit / 100}, {least + 1, 1}} {
 		if to.digit > math.MaxUint64/to.unit {
 			continue
 		}
@@ -300,7 +300,7 @@ func (p *Plan) warn(families map[family]map[name]string) {
 	}
 	for i, server := range p.survey.said {
 		if !server.Everywhere("SELECT") {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("on %s, account %s has no SELECT ON *.* by itself: tables that it may not see were not read, and have no rule",
+			p.Warnings = append(p.Warnings, fmt.Sprintf("on %s, account %s has no SELECT ON *.*: tables that it may not see were not read, and have no rule",
 				p.survey.Shards[i].Name, server.Account))
 		}
 	}
@@ -333,7 +333,7 @@ func (p *Plan) warnOfParts(families map[family]map[name]string) {
 		return
 	}
 	some := slices.SortedFunc(slices.Values(parts[first]), name.compare)
-	p.Warnings = append(p.Warnings, fmt.Sprintf("%s and %s have a series each, and get the same ids, as have others that differ by numbers (%d names). "+
+	p.Warnings = append(p.Warnings, fmt.Sprintf("%s and %s have a series each, and get the same ids. So have all tables whose names differ by numbers, of %d names in all. "+
 		"Where these are parts of one table, give their rule a source of its own, with key: NAME instead of {schema} and {table}, and start above the greatest id of all parts", some[0], some[1], n))
 }
 

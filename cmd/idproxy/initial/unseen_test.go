@@ -27,7 +27,7 @@ func ruled(p *Plan) (tables []string) {
 // TestUnseen: a wildcard matches nothing that may be there unread, and a table that a server may have
 // without a word is left out.
 func TestUnseen(t *testing.T) {
-	all, narrow := upstream.ReadRights("'a'@'%'", false, "GRANT SELECT ON *.* TO `a`@`%`"), upstream.ReadRights("'a'@'%'", false, "GRANT SELECT ON `s_%`.* TO `a`@`%`")
+	all, narrow := upstream.ReadRights("'a'@'%'", upstream.Names{}, "GRANT SELECT ON *.* TO `a`@`%`"), upstream.ReadRights("'a'@'%'", upstream.Names{}, "GRANT SELECT ON `s_%`.* TO `a`@`%`")
 	shards := []Shard{{Name: "a"}, {Name: "b"}}
 	plan := func(o Options, said ...*said) *Plan { return (&Survey{Shards: shards[:len(said)], said: said}).Plan(o) }
 	if p := plan(Options{}, numbered(all, false, "s_1", "s_2", "s_3")); len(p.Rules) != 1 || p.Rules[0].Table != "s_*.o" {
@@ -52,7 +52,7 @@ func TestUnseen(t *testing.T) {
 
 // TestUnite: a table that one server has in capitals is that of another which knows none.
 func TestUnite(t *testing.T) {
-	all := upstream.ReadRights("", false, "GRANT SELECT ON *.* TO `a`@`%`")
+	all := upstream.ReadRights("", upstream.Names{}, "GRANT SELECT ON *.* TO `a`@`%`")
 	shards := []Shard{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	plan := func(said ...*said) *Plan { return (&Survey{Shards: shards[:len(said)], said: said}).Plan(Options{}) }
 	if p := plan(numbered(all, true, "shop"), numbered(all, false, "Shop"), numbered(all, true, "SHOP")); len(p.Rules) != 1 || p.Rules[0].Table != "Shop.o" || p.Rules[0].Listeners != nil {

@@ -86,12 +86,17 @@ func literal(t pattern.Table) int { return len(strings.ReplaceAll(t.Schema+t.Nam
 // for exceptions where there may be some. It returns the source, and how many tables get it.
 func (g *grouping) take(c pattern.Table, exceptions bool) (source string, n int) {
 	bySource := map[string][]name{}
+	matched := 0
+	var unsure []name // that it matches on servers alone which compare names without regard to case
 	for of, source := range g.left {
-		if c.Match(of.schema, of.table, true) {
+		switch {
+		case c.Match(of.schema, of.table, false):
 			bySource[source] = append(bySource[source], of)
+		case c.Match(of.schema, of.table, true):
+			unsure = append(unsure, of)
+			matched++
 		}
 	}
-	matched := 0
 	for of, tables := range bySource {
 		matched += len(tables)
 		if len(tables) > n || len(tables) == n && of < source {
@@ -103,6 +108,10 @@ func (g *grouping) take(c pattern.Table, exceptions bool) (source string, n int)
 		return g.sources[of] == "" && c.Match(of.schema, of.table, true)
 	}) {
 		return "", 0
+	}
+	for _, t := range unsure {
+		delete(g.left, t)
+		g.single[t] = true
 	}
 	for of, tables := range bySource {
 		for _, t := range tables {

@@ -10,12 +10,13 @@ import (
 )
 
 // TestRules: by the first rule that matches it, each table has its own column and source, and tables
-// that are left out have none, whatever their names.
+// that are left out have none, whatever their names, and whether the
+// servers compare these with regard to case or not.
 func TestRules(t *testing.T) {
 	wildcards := 0
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		schemas, words := []string{"shop", "shop_1", "shop_2", "shop2"}, []string{"t", "order", "orders_", "log_2", "item", "x1"}
+		schemas, words := []string{"shop", "shop_1", "Shop_2", "shop2"}, []string{"t", "order", "Orders_", "log_2", "item", "x1"}
 		var all []name
 		for range 60 {
 			n := name{schemas[random.IntN(len(schemas))], fmt.Sprint(words[random.IntN(len(words))], random.IntN(12))}
@@ -48,8 +49,10 @@ func TestRules(t *testing.T) {
 					want = in.column + " " + tables[n] + " " + in.listeners
 				}
 			}
-			if got := firstOf(list, n); got != want {
-				t.Fatalf("seed %d: %s has %q, want %q, by %+v", seed, n, got, want, list)
+			for _, fold := range []bool{false, true} {
+				if got := firstOf(list, n, fold); got != want {
+					t.Fatalf("seed %d: %s has %q, want %q, by %+v", seed, n, got, want, list)
+				}
 			}
 		}
 		for _, r := range list {
@@ -64,7 +67,7 @@ func TestRules(t *testing.T) {
 }
 
 // firstOf is what the first rule says that matches a table.
-func firstOf(list []Rule, n name) string {
+func firstOf(list []Rule, n name, fold bool) string {
 	for _, r := range list {
 		var schema, table string
 		for i := range r.Table {
@@ -72,7 +75,7 @@ func firstOf(list []Rule, n name) string {
 				schema, table = r.Table[:i], r.Table[i+1:]
 			}
 		}
-		if (pattern.Table{Schema: schema, Name: table}).Match(n.schema, n.table, true) {
+		if (pattern.Table{Schema: schema, Name: table}).Match(n.schema, n.table, fold) {
 			listeners := ""
 			for _, l := range r.Listeners {
 				listeners += l

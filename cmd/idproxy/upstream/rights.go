@@ -8,44 +8,58 @@ import (
 	"idproxy/pattern"
 )
 
-// Rights are what an account may do on a server, as far as it was granted to the account by itself: what
-// comes by a role is not looked for.
+// Rights are what an account may do on a server, with the roles that it has from its login on.
 type Rights struct {
 	Account string // 'user'@'host'
-	fold    bool   // the server compares names of tables without regard to case
+	names   Names
 	global  []string
 	revoked []schemaGrant // of the global ones, by MySQL's partial_revokes
 	schemas []schemaGrant
 }
 
-// schemaGrant is what an account has on the schemas of a pattern. Of those that match a schema the server
-// takes one, the most specific, and no right of another:
+// Names are how a server compares the patterns of grants with the names of schemas.
+type Names struct {
+	MariaDB bool // of two patterns it takes the one that SHOW GRANTS has first
+	Fold    bool // names are the same in capitals
+	Literal bool // a pattern is a name: MySQL's partial_revokes
+}
+
+// schemaGrant is what an account, or a role of its, has on the schemas of a pattern. Of those that match a
+// schema the server takes one of each, the most specific, and no right of another:
 // https://dev.mysql.com/doc/refman/8.4/en/grant-tables.html.
 type schemaGrant struct {
+	to      string // the account, or the role
 	pattern string // as GRANT has it, without quotes
 	rights  []string
 }
 
+func (g *schemaGrant) has(right string) bool {
+	return slices.Contains(g.rights, right) || slices.Contains(g.rights, "ALL PRIVILEGES")
+}
+
 // Rights asks what the account may do.
 func (u *Server) Rights(ctx context.Context) (*Rights, error) {
-	var as string
-	var fold bool
-	if err := u.DB.QueryRowContext(ctx, "SELECT CURRENT_USER(), @@lower_case_table_names <> 0").Scan(&as, &fold); err != nil {
+	var as, version string
+	var n Names
+	if err := u.DB.QueryRowContext(ctx, "SELECT CURRENT_USER(), VERSION(), @@lower_case_table_names <> 0").Scan(&as, &version, &n.Fold); err != nil {
 		return nil, err
 	}
 	user, host := as, "%"
 	if at := strings.LastIndexByte(as, '@'); at >= 0 {
 		user, host = as[:at], as[at+1:]
 	}
+	n.MariaDB = strings.Contains(version, "MariaDB")
+	if err := u.Each(ctx, "SHOW VARIABLES LIKE 'partial_revokes'", func(row []string) { n.Literal = row[1] == "ON" }); err != nil {
+		return nil, err
+	}
 	var rows []string
 	err := u.Each(ctx, "SHOW GRANTS", func(row []string) { rows = append(rows, row[0]) })
-	return ReadRights(quoteText(user)+"@"+quoteText(host), fold, rows...), err
+	return ReadRights(quoteText(user)+"@"+quoteText(host), n, rows...), err
 }
 
-// ReadRights reads the rows of SHOW GRANTS. fold is whether the server compares names of tables without
-// regard to case.
-func ReadRights(account string, fold bool, rows ...string) *Rights {
-	g := &Rights{Account: account, fold: fold}
+// ReadRights reads the rows of SHOW GRANTS.
+func ReadRights(account string, n Names, rows ...string) *Rights {
+	g := &Rights{Account: account, names: n}
 	for _, row := range rows {
 		g.read(row)
 	}
@@ -59,22 +73,25 @@ func (g *Rights) read(row string) {
 	for right := range strings.SplitSeq(strings.ToUpper(list), ",") {
 		rights = append(rights, strings.TrimSpace(right))
 	}
-	pattern, ofSchema := onSchema(on)
+	pattern, to, ofSchema := onSchema(on)
 	switch {
 	case verb == "REVOKE" && ofSchema:
-		g.revoked = append(g.revoked, schemaGrant{pattern, rights})
+		g.revoked = append(g.revoked, schemaGrant{to, pattern, rights})
 	case verb == "GRANT" && strings.HasPrefix(on, "*.*"):
 		g.global = append(g.global, rights...)
 	case verb == "GRANT" && ofSchema:
-		g.schemas = append(g.schemas, schemaGrant{pattern, rights})
+		if strings.Contains(to, "@") {
+			to = "" // the account; a role of MariaDB's has no host, and MySQL shows what comes by roles as the account's own
+		}
+		g.schemas = append(g.schemas, schemaGrant{to, pattern, rights})
 	}
 }
 
-// onSchema reads what stands behind ON, where that is a whole schema.
-func onSchema(on string) (pattern string, ok bool) {
+// onSchema reads what stands behind ON, where that is a whole schema, and whose it is.
+func onSchema(on string) (pattern, to string, ok bool) {
 	if on == "" || on[0] != '`' && on[0] != '"' {
-		pattern, _, ok = strings.Cut(on, ".* ")
-		return pattern, ok && pattern != "*" && !strings.Contains(pattern, " ")
+		pattern, to, ok = strings.Cut(on, ".* ")
+		return pattern, grantee(to), ok && pattern != "*" && !strings.Contains(pattern, " ")
 	}
 	quote := on[:1]
 	for at := 1; at < len(on); at++ {
@@ -83,10 +100,18 @@ func onSchema(on string) (pattern string, ok bool) {
 		case at+1 < len(on) && on[at+1] == quote[0]:
 			at++
 		default:
-			return strings.ReplaceAll(on[1:at], quote+quote, quote), strings.HasPrefix(on[at+1:], ".* ")
+			to, ok = strings.CutPrefix(on[at+1:], ".* ")
+			return strings.ReplaceAll(on[1:at], quote+quote, quote), grantee(to), ok
 		}
 	}
-	return "", false
+	return "", "", false
+}
+
+// grantee is the name behind TO or FROM.
+func grantee(text string) string {
+	_, name, _ := strings.Cut(text, " ")
+	name, _, _ = strings.Cut(name, " ")
+	return name
 }
 
 // everywhere is a right on all schemas but those where it is revoked.
@@ -107,19 +132,32 @@ func (g *Rights) Everywhere(right string) bool {
 
 // On reports whether the account has a right on all of a schema, be there such a schema or not.
 func (g *Rights) On(schema, right string) bool {
-	if has, but := g.everywhere(right); has && !slices.Contains(but, schema) {
+	has, but := g.everywhere(right)
+	if has && !slices.ContainsFunc(but, func(name string) bool { return g.same(name, schema) }) {
 		return true
 	}
-	grant := g.of(schema)
-	return grant != nil && (slices.Contains(grant.rights, right) || slices.Contains(grant.rights, "ALL PRIVILEGES"))
+	for _, grants := range g.of(schema) {
+		lacks := func(s *schemaGrant) bool { return !s.has(right) }
+		if !slices.ContainsFunc(grants, lacks) {
+			return true
+		}
+	}
+	return false
 }
 
-// of returns the grant that counts for a schema; nil: there is none.
-func (g *Rights) of(schema string) (found *schemaGrant) {
+// of returns the grants of which one counts for a schema, by whom they are given to. Where they are
+// several, SHOW GRANTS does not tell which.
+func (g *Rights) of(schema string) map[string][]*schemaGrant {
+	found := map[string][]*schemaGrant{}
 	for i := range g.schemas {
 		s := &g.schemas[i]
-		if matches(s.pattern, schema, g.fold) && (found == nil || certain(s.pattern) > certain(found.pattern)) {
-			found = s
+		known := found[s.to]
+		switch {
+		case !g.matches(s.pattern, schema), known != nil && (g.names.MariaDB || certain(s.pattern) < certain(known[0].pattern)):
+		case known != nil && certain(s.pattern) == certain(known[0].pattern):
+			found[s.to] = append(known, s)
+		default:
+			found[s.to] = []*schemaGrant{s}
 		}
 	}
 	return found
@@ -128,18 +166,22 @@ func (g *Rights) of(schema string) (found *schemaGrant) {
 // Granted writes a schema as GRANT has it: in the form of the grant that counts now, where there is one.
 // A grant of another form would take its place, and the rights that it has be lost.
 func (g *Rights) Granted(schema string) string {
-	if found := g.of(schema); found != nil {
-		return "`" + strings.ReplaceAll(found.pattern, "`", "``") + "`"
+	if own := g.of(schema)[""]; own != nil {
+		return "`" + strings.ReplaceAll(own[0].pattern, "`", "``") + "`"
 	}
-	return Granted(schema)
+	return g.Whole(schema)
 }
 
-// Granted writes a schema as GRANT has it, where _ and % are wildcards.
-func Granted(schema string) string {
-	return "`" + strings.NewReplacer("`", "``", "_", `\_`, "%", `\%`).Replace(schema) + "`"
+// Whole writes a schema as GRANT has it, for that schema alone.
+func (g *Rights) Whole(schema string) string {
+	schema = strings.ReplaceAll(schema, "`", "``")
+	if !g.names.Literal {
+		schema = strings.NewReplacer("_", `\_`, "%", `\%`).Replace(schema)
+	}
+	return "`" + schema + "`"
 }
 
-// certain is how many characters of a pattern stand in front of its first wildcard: by that servers say
+// certain is how many characters of a pattern stand in front of its first wildcard: by that MySQL says
 // which of two is the more specific.
 func certain(pattern string) int {
 	for i := 0; i < len(pattern); i++ {
@@ -153,38 +195,44 @@ func certain(pattern string) int {
 	return 1 << 10 // it has none, and no name is so long
 }
 
+func (g *Rights) same(one, other string) bool {
+	return one == other || g.names.Fold && pattern.Fold(one) == pattern.Fold(other)
+}
+
 // matches reports whether a pattern of GRANT is for a schema.
-func matches(of, schema string, fold bool) bool {
-	if fold {
+func (g *Rights) matches(of, schema string) bool {
+	if g.names.Literal {
+		return g.same(of, schema)
+	}
+	if g.names.Fold {
 		of, schema = pattern.Fold(of), pattern.Fold(schema)
 	}
 	return like([]rune(of), []rune(schema))
 }
 
+// like matches as LIKE does. It goes back to the last % alone, as the one before cannot do better.
 func like(of, text []rune) bool {
-	for len(of) > 0 {
-		switch c := of[0]; {
-		case c == '%':
-			for i := range len(text) + 1 {
-				if like(of[1:], text[i:]) {
-					return true
-				}
-			}
+	p, n, last, again := 0, 0, -1, 0 // last is the last %, again the place in text that it has to swallow next
+	for n < len(text) {
+		switch {
+		case p < len(of) && of[p] == '%':
+			last, again = p, n
+			p++
+		case p+1 < len(of) && of[p] == '\\' && of[p+1] == text[n]:
+			p, n = p+2, n+1
+		case p < len(of) && (of[p] == '_' || of[p] == text[n] && (of[p] != '\\' || p+1 == len(of))):
+			p, n = p+1, n+1
+		case last < 0:
 			return false
-		case len(text) == 0:
-			return false
-		case c == '\\' && len(of) > 1:
-			if of[1] != text[0] {
-				return false
-			}
-			of, text = of[2:], text[1:]
-		case c == '_' || c == text[0]:
-			of, text = of[1:], text[1:]
 		default:
-			return false
+			again++
+			p, n = last+1, again
 		}
 	}
-	return len(text) == 0
+	for p < len(of) && of[p] == '%' {
+		p++
+	}
+	return p == len(of)
 }
 
 // quoteText writes a text as SQL does.
