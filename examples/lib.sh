@@ -208,13 +208,14 @@ ask() {
 
 # load ADDRESS ... has four clients connect, insert a row and leave, again and again, at the addresses in turn.
 load() {
-  local n
+  local n said
   clients=()
   touch "$work/load" "$work/done" "$work/failed"
   for n in 1 2 3 4; do
     while [ -e "$work/load" ]; do
       for address; do
-        if client "$address" -e "INSERT INTO orders (customer) VALUES ('load')" 2>>"$work/failed"; then echo >>"$work/done"; fi
+        # What a client says is written at once: it writes a line in pieces, and so do the others.
+        if said=$(client "$address" -e "INSERT INTO orders (customer) VALUES ('load')" 2>&1); then echo >>"$work/done"; else printf '%s\n' "$said" >>"$work/failed"; fi
       done
     done &
     clients+=("$!")
