@@ -165,7 +165,7 @@ const promptedPassword = "IDPROXY_PASSWORD"
 type questions struct {
 	in     *bufio.Reader
 	out    io.Writer
-	hidden func(context.Context) ([]byte, error) // reads what is not to be seen; nil: nobody is there
+	hidden func(context.Context) (string, error) // reads what is not to be seen; nil: nobody is there
 }
 
 // questions are for a terminal only: from a file nothing is asked.
@@ -175,16 +175,17 @@ func (f *initFlags) questions() questions {
 		return questions{}
 	}
 	terminal := int(in.Fd())
-	return questions{bufio.NewReader(in), f.std.err, func(ctx context.Context) ([]byte, error) {
-		shown, err := term.GetState(terminal)
+	return questions{bufio.NewReader(in), f.std.err, func(ctx context.Context) (text string, err error) {
+		shown, err := term.MakeRaw(terminal)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		text, err := until(ctx, func() ([]byte, error) { return term.ReadPassword(terminal) })
-		if ctx.Err() != nil {
-			err = errors.Join(err, term.Restore(terminal, shown))
-		}
-		return text, err
+		defer func() { err = errors.Join(err, term.Restore(terminal, shown)) }()
+		unseen := struct {
+			io.Reader
+			io.Writer
+		}{in, io.Discard}
+		return until(ctx, func() (string, error) { return term.NewTerminal(unseen, "").ReadPassword("") })
 	}}
 }
 
@@ -232,17 +233,22 @@ func (q questions) askServers(ctx context.Context, f *initFlags) (err error) {
 func (q questions) line(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(q.out, prompt)
 	text, err := until(ctx, func() (string, error) { return q.in.ReadString('\n') })
+	return strings.TrimSpace(text), ended(err)
+}
+
+// ended words the end of an input.
+func ended(err error) error {
 	if errors.Is(err, io.EOF) {
-		err = errors.New("the input ended before all was said")
+		return errors.New("the input ended before all was said")
 	}
-	return strings.TrimSpace(text), err
+	return err
 }
 
 func (q questions) password(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(q.out, prompt)
 	text, err := q.hidden(ctx)
 	fmt.Fprintln(q.out)
-	return string(text), err
+	return text, ended(err)
 }
 
 // next is the command that looks at the file.

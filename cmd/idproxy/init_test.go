@@ -272,7 +272,7 @@ func TestInitPartial(t *testing.T) {
 func TestInitQuestions(t *testing.T) {
 	ask := func(in string, f *initFlags) (string, error) {
 		var out bytes.Buffer
-		q := questions{bufio.NewReader(strings.NewReader(in)), &out, func(context.Context) ([]byte, error) { return []byte("a secret"), nil }}
+		q := questions{bufio.NewReader(strings.NewReader(in)), &out, func(context.Context) (string, error) { return "a secret", nil }}
 		if err := q.ask(t.Context(), f); err != nil {
 			return out.String(), err
 		}
