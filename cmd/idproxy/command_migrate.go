@@ -60,6 +60,9 @@ in the environment is their token.`,
 	return c
 }
 
+// reportTime is how long it may take to find out where a plan stands behind a step.
+const reportTime = 10 * time.Second
+
 func (f *migrateFlags) migrate(cmd *cobra.Command, cfg *config.Config, std streams) error {
 	switch {
 	case f.Path == "":
@@ -82,26 +85,28 @@ func (f *migrateFlags) migrate(cmd *cobra.Command, cfg *config.Config, std strea
 		return err
 	}
 	defer m.Close()
-	var found []migrate.Finding
-	failed := false
-	if f.run != "" {
-		if found, failed, err = m.Run(cmd.Context(), f.run, f.back); err != nil {
-			for _, one := range found {
-				fmt.Fprintln(std.err, one)
-			}
+	if f.run == "" {
+		report, err := m.Report(cmd.Context())
+		if err != nil {
 			return err
 		}
+		return show(std.out, f.asJSON, report, printMigration)
 	}
-	report, err := m.Report(cmd.Context())
-	if err != nil {
+	if f.run, err = migrate.StepName(f.run); err != nil {
 		return err
 	}
-	report.Findings, report.Failed = append(report.Findings, found...), failed
-	text := printMigration
-	if f.run != "" {
-		text = f.printRun
+	found, failed, err := m.Run(cmd.Context(), f.run, f.back)
+	if err != nil {
+		found = append(found, migrate.Finding{Level: migrate.LevelError, Message: err.Error()})
 	}
-	return errors.Join(show(std.out, f.asJSON, report, text), findingIf(failed))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), reportTime) // what was done is done, also where it was stopped
+	defer cancel()
+	report, err := m.Report(ctx)
+	if err != nil {
+		found = append(found, migrate.Finding{Level: migrate.LevelWarning, Message: "where the switch stands is not known: " + err.Error()})
+	}
+	report.Findings, report.Failed = append(report.Findings, found...), failed
+	return errors.Join(show(std.out, f.asJSON, report, f.printRun), findingIf(failed))
 }
 
 // printRun says what came of a step.

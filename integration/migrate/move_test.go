@@ -291,7 +291,7 @@ func TestMove(t *testing.T) {
 	s.must("--run lift", "6 of 6 counters were lifted", "step lift: done")
 	a.more(60)
 	s.must("--run lift", "0 of 6 counters were lifted")
-	s.must("--run 3", "2 proxies turned within", "step 3: done")
+	s.must("--run 3", "2 proxies turned within", "step enforce: done")
 	a.more(60)
 	s.must("--run watch", "INSERTs come around the proxies", "step watch: done")
 	s.refuses("--run drop", "INSERTs come around the proxies", "step drop: NOT done")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -368,4 +369,221 @@ func TestMoveUpgrades(t *testing.T) {
 	s.must("--run enforce --back")
 	upgrade()
 	a.end(10)
+}
+
+// TestHiddenTable: a table that the account cannot see on a shard is not left out without a word.
+func TestHiddenTable(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	for i := range s.shards {
+		root := s.direct(i, "")
+		harness.MustExec(t, root, "CREATE USER mover@'%' IDENTIFIED BY 'secret'")
+		t.Cleanup(func() { harness.MustExec(t, root, "DROP USER mover@'%'") })
+		for name := range tables {
+			if i == 0 || name != "items" {
+				harness.MustExec(t, root, "GRANT SELECT, ALTER, CREATE, INSERT ON "+s.shop+"."+name+" TO mover@'%'")
+			}
+		}
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	as := " --account mover --password-file " + secret
+	s.must(as)
+	s.must("--run observe" + as)
+	s.refuses("--run lift"+as, "refused: shard shard1: account 'mover'@'%' has no SELECT on schema "+s.shop, "step lift: NOT done")
+	if n := s.counter(0, "orders"); n > 1000 {
+		t.Errorf("the counter was lifted to %d", n)
+	}
+	for i := range s.shards {
+		harness.MustExec(t, s.direct(i, ""), "GRANT SELECT, ALTER, CREATE, INSERT ON "+s.shop+".* TO mover@'%'")
+	}
+	// What it sees now is in the plan, in a band of its own.
+	s.must("--run lift"+as, "6 of 6 counters were lifted", "step lift: done")
+	s.must("--run enforce" + as)
+	a := s.run()
+	a.more(60)
+	s.must("--run watch" + as)
+	a.end(10)
+}
+
+// TestSecondListener: tables that rules name for another listener of a server are in the plan.
+func TestSecondListener(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	before, after, _ := strings.Cut(s.config, "stores: ")
+	more := fmt.Sprintf("  - {name: billing, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}\n", s.shards[0].Addr)
+	rules := fmt.Sprintf("rules: [{table: %s.orders, column: id, source: ids, mode: {switch: migration}, listeners: [shard0, shard1]}, {table: %[1]s.items, column: id, source: ids, mode: {switch: migration}, listeners: [billing]}]\n", s.shop)
+	after, _, _ = strings.Cut(after, "rules: ")
+	for i := range s.proxies {
+		s.restart(i, before+more+"stores: "+after+rules)
+	}
+	s.must("", "2 tables on shard0, shard1")
+	s.must("--run observe")
+	s.must("--run lift", "3 of 3 counters were lifted")
+	if n := s.counter(0, "items"); n < 1_000_000_000 {
+		t.Errorf("the counter of the other listener's table stays at %d", n)
+	}
+}
+
+// TestGoneIDs: ids of rows that are gone are given to no other.
+func TestGoneIDs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	db := s.direct(0, s.shop)
+	seen := map[int64]bool{}
+	lost := func(when string) {
+		t.Helper()
+		id, err := harness.MustExec(t, db, "INSERT INTO events (n) VALUES (1)").LastInsertId()
+		if err != nil || seen[id] {
+			t.Errorf("%s: id %d was given before, %v", when, id, err)
+		}
+		seen[id] = true
+		harness.MustExec(t, db, fmt.Sprintf("DELETE FROM events WHERE id = %d", id))
+	}
+	s.must("")
+	lost("behind the plan")
+	s.begin("observe", "lift")
+	lost("lifted")
+	s.must("--run lift --back")
+	lost("back")
+	s.must("--run lift")
+	lost("lifted again")
+	s.must("--run enforce")
+	lost("enforced")
+	s.must("--run watch")
+	s.must("--run drop")
+	s.must("--run drop --back")
+	lost("counting again")
+	s.must("--run watch --back")
+	s.must("--run enforce --back")
+	s.must("--run lift --back")
+	lost("at the end")
+
+	// A source that begins where a shard has counted.
+	s = newSite(t, 10)
+	db = s.direct(0, s.shop)
+	harness.MustExec(t, db, "INSERT INTO events (id, n) VALUES (1500000, 1)")
+	harness.MustExec(t, db, "DELETE FROM events WHERE id = 1500000")
+	s.begin("observe")
+	s.refuses("--run lift", "events has given ids up to 1500000, and source ids goes on at 1000000", "step lift: NOT done")
+}
+
+// TestGroups: a counter of each group of a key cannot be lifted, and is refused before anything is done.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	harness.MustExec(t, s.direct(0, s.shop), "CREATE TABLE grouped (g INT, id INT AUTO_INCREMENT, PRIMARY KEY (g, id)) ENGINE=MyISAM")
+	s.refuses("", "on shard shard0 column id counts within the groups of its key")
+	harness.MustExec(t, s.direct(0, s.shop), "ALTER TABLE grouped ADD KEY (id)")
+	s.begin("observe", "lift")
+	if n := s.counter(0, "grouped"); n < 1_000_000_000 {
+		t.Errorf("the counter is at %d", n)
+	}
+	// Nor can a column of MariaDB's lose its counter that nobody sees.
+	harness.MustExec(t, s.direct(0, s.shop), "CREATE TABLE unseen (id INT AUTO_INCREMENT PRIMARY KEY INVISIBLE, n INT)")
+	s.refuses("--run enforce", "run step lift again first")
+	s.begin("lift", "enforce", "watch")
+	s.must("--run drop", "unseen keeps AUTO_INCREMENT: the column is INVISIBLE", "step drop: done")
+}
+
+// TestEnforceAgain: the step is run again behind a kill, before the proxies have heard of the turn.
+func TestEnforceAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	s.begin("observe", "lift")
+	st := mainStore(t, s.proxies[0])
+	if _, err := switches.Set(t.Context(), st.Notes, "migration", switches.Prepare, "test", 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.proxies {
+		p.stands(t, switches.Prepare)
+	}
+	for range 3 {
+		if _, err := switches.Set(t.Context(), st.Notes, "migration", switches.Enforce, "test", 0); err != nil {
+			t.Fatal(err)
+		}
+		s.must("--run enforce", "step enforce: done")
+		s.must("--run enforce --back")
+	}
+}
+
+// TestLaterOnShard: a table that comes to one shard after the other needs no other plan.
+func TestLaterOnShard(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	s.begin("observe", "lift", "enforce")
+	for i := range s.shards {
+		harness.MustExec(t, s.direct(i, s.shop), "CREATE TABLE fresh (id INT AUTO_INCREMENT PRIMARY KEY, n INT)")
+		s.refuses("--run watch", "run step lift again first")
+		s.must("--run lift")
+		if n := s.counter(i, "fresh"); n != 1_000_000_000+int64(i)*500_000_000 {
+			t.Errorf("the counter is at %d", n)
+		}
+	}
+	s.must("--run enforce")
+	s.must("--run watch")
+	s.must("--run watch --back")
+	// One that is not in the plan, and whose counter is where ids of proxies are.
+	harness.MustExec(t, s.direct(0, s.shop), "CREATE TABLE fresher (id INT AUTO_INCREMENT PRIMARY KEY, n INT) AUTO_INCREMENT = 1000007")
+	s.refuses("--run enforce --back", "fresher came later, and its counter, at 1000007, could meet ids")
+}
+
+// TestBackWithoutShard: a shard that is away is no obstacle to the way back, once that is forced. A column
+// that was changed by hand and does not count is named.
+func TestBackWithoutShard(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	cut := &cutter{}
+	relay := harness.Between(t, s.shards[0].Addr, cut.cut, cut.join)
+	for i := range s.proxies {
+		s.restart(i, strings.Replace(s.config, s.shards[0].Addr, relay, 1))
+	}
+	s.begin("observe", "lift", "enforce", "watch", "drop")
+	harness.MustExec(t, s.direct(0, s.shop), "ALTER TABLE events MODIFY id INT UNSIGNED NOT NULL COMMENT 'changed'")
+	s.must("--run drop --back --force", "warning: shard shard0: "+s.shop+".events is left as it is")
+	s.must("--run watch --back")
+	s.refuses("--run enforce --back", "column id of "+s.shop+".events does not count", "step enforce: NOT done")
+	cut.cut()
+	s.refuses("--run enforce --back", "shard shard0 cannot be asked", "refused: shard shard0 is not there to be asked", "step enforce: NOT done")
+	s.must("--run enforce --back --force", "step enforce: taken back")
+	for _, p := range s.proxies {
+		p.stands(t, switches.Observe)
+	}
+	s.refuses("", "shard shard0")
+}
+
+// TestStoreFailsBehindStep: what a step has done and found is said, also where the store does not say how the
+// switch stands. A plan by a link stays in its place.
+func TestStoreFailsBehindStep(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	cut := &cutter{}
+	relay := harness.Between(t, s.shards[1].Addr, cut.cut, cut.join)
+	before, after, _ := strings.Cut(s.config, "stores: ")
+	for i := range s.proxies {
+		s.restart(i, before+"stores: "+strings.Replace(after, s.shards[1].Addr, relay, 1))
+	}
+	s.begin("observe", "lift", "enforce", "watch", "drop")
+	real := s.plan
+	s.plan = filepath.Join(t.TempDir(), "link.json")
+	if err := os.Symlink(real, s.plan); err != nil {
+		t.Fatal(err)
+	}
+	cut.cut()
+	s.must("--run drop --back", "step drop: taken back", "warning: where the switch stands is not known: store main: ")
+	out, status := s.migrate("--run", "4", "--back", "--json")
+	if !strings.HasPrefix(out, "{") || !strings.Contains(out, `"state": "unknown"`) || status != 0 {
+		t.Errorf("--json: status %d: %s", status, out)
+	}
+	if out, status = s.migrate("--run", "enforce", "--json"); !strings.HasPrefix(out, "{") || !strings.Contains(out, `"failed": true`) || status != 1 {
+		t.Errorf("--json of a step that fails: status %d: %s", status, out)
+	}
+	if at, err := os.Readlink(s.plan); err != nil || at != real {
+		t.Errorf("the link is %q, %v", at, err)
+	}
+	if text, err := os.ReadFile(real); err != nil || strings.Count(string(text), `"pending"`) != 2 {
+		t.Errorf("the plan has %s, %v", text, err)
+	}
 }

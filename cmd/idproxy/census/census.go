@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	driver "github.com/go-sql-driver/mysql"
-
 	"idproxy/config"
 	"idproxy/idsource/segment"
 	"idproxy/proxy"
@@ -133,11 +131,4 @@ func TooHigh(id, most uint64) error {
 		return nil
 	}
 	return fmt.Errorf("it holds %d, and a series above that leaves its kind of column no ids", id)
-}
-
-// isGone reports whether an error says that there is nothing to ask: no such table,
-// schema or column, or a view of such.
-func isGone(err error) bool {
-	e, ok := errors.AsType[*driver.MySQLError](err)
-	return ok && slices.Contains([]uint16{1049, 1051, 1054, 1109, 1146, 1356}, e.Number)
 }

@@ -70,7 +70,7 @@ func (a *asker) first(c filledColumn) bool {
 
 // miss notes what could not be asked, unless there is nothing to ask.
 func (a *asker) miss(column string, err error) {
-	if isGone(err) {
+	if upstream.IsGone(err) {
 		return
 	}
 	a.mu.Lock()
@@ -124,7 +124,7 @@ func (a *asker) behind(ctx context.Context, c *filledColumn) (ok bool, err error
 	base, column, err := ask.BaseColumn(of, c.column.Name, func(t rewriter.Name) ([]byte, error) {
 		return a.u.Definition(ctx, string(t.Schema), string(t.Table))
 	})
-	if errors.Is(err, ask.ErrNoBase) || isGone(err) {
+	if errors.Is(err, ask.ErrNoBase) || upstream.IsGone(err) {
 		return false, nil
 	}
 	c.schema, c.table, c.column.Name = string(base.Schema), string(base.Table), column

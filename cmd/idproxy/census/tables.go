@@ -169,7 +169,7 @@ func (l *lister) hidden(ctx context.Context) (err error) {
 		if err != nil || !exact.Exact() || shown[tableName{strings.ToLower(r.Schema), strings.ToLower(r.Table)}] || l.census.key != "" && key != l.census.key {
 			return
 		}
-		if _, cerr := l.u.Table(ctx, r.Schema, r.Table, nil); cerr != nil && !isGone(cerr) {
+		if _, cerr := l.u.Table(ctx, r.Schema, r.Table, nil); cerr != nil && !upstream.IsGone(cerr) {
 			err = fmt.Errorf("table %s.%s: %w", r.Schema, r.Table, cerr)
 		}
 	})

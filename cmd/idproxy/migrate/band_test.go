@@ -67,12 +67,21 @@ func TestPlanFile(t *testing.T) {
 	if p, err := readPlan(path); p != nil || err != nil {
 		t.Errorf("of no file: %v, %v", p, err)
 	}
-	p := &plan{Format: planFormat, Switch: "m", Proxies: []string{""}, Tables: []table{{Name: "t\"\n", Last: 9, Counter: []counter{{Definition: "int COMMENT '\\\\ é'", Band: 10, BandEnd: 19}, {Band: 20, BandEnd: 29}}}}}
+	p := &plan{Format: planFormat, Switch: "m", Proxies: []string{""}, Tables: []table{{Name: "t\"\n", Last: 9, Counter: []counter{{Definition: "int COMMENT '\\\\ é'", Band: 10, BandEnd: 19}, {Definition: "tinyint", Band: 20, BandEnd: 29, Reached: 25}}}}}
 	for _, name := range stepNames() {
 		p.Steps = append(p.Steps, record{Step: name, State: Pending})
 	}
 	if err := p.write(path); err != nil {
 		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.write(path); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the rights of the file are %v, %v", info, err)
 	}
 	again, err := readPlan(path)
 	if err != nil || again.Tables[0].Counter[0] != p.Tables[0].Counter[0] || again.Tables[0].Name != p.Tables[0].Name {
@@ -87,7 +96,7 @@ func TestPlanFile(t *testing.T) {
 	}
 	for old, fresh := range map[string]string{`"format": 1`: `"format": 2`, `"pending"`: `"begun"`, `"observe"`: `"look"`, `"switch"`: `"password"`, "}": "", `"proxies": [
     ""
-  ]`: `"proxies": []`, `"band": 10`: `"band": 9`, `"band_end": 19`: `"band_end": 20`, `"last": 9`: `"last": 10`} {
+  ]`: `"proxies": []`, `"band": 10`: `"band": 9`, `"band_end": 19`: `"band_end": 20`, `"last": 9`: `"last": 10`, `"band_end": 29`: `"band_end": 128`, "\n}\n": "\n} {}"} {
 		if _, err := parsePlan("p", []byte(strings.Replace(string(data), old, fresh, 1))); err == nil {
 			t.Errorf("%s in place of %s is read", fresh, old)
 		}
@@ -124,6 +133,26 @@ func TestParseTable(t *testing.T) {
 	for _, text := range []string{"", columns, columns + ") ENGINE=InnoDB AUTO_INCREMENT=99999999999999999999"} {
 		if _, _, err := parseTable(text, "gone"); err == nil {
 			t.Errorf("%q has no such column", text)
+		}
+	}
+}
+
+// TestLeads: a counter is that of the whole table where a key begins with its column.
+func TestLeads(t *testing.T) {
+	const columns = "CREATE TABLE `t` (\n  `g` int NOT NULL COMMENT 'KEY (`id`)',\n  `id` int NOT NULL AUTO_INCREMENT,\n"
+	for keys, want := range map[string]bool{
+		"  PRIMARY KEY (`id`)\n":                               true,
+		"  PRIMARY KEY (`id`,`g`)\n":                           true,
+		"  PRIMARY KEY (`g`,`id`)\n":                           false,
+		"  PRIMARY KEY (`g`,`id`),\n  KEY `x` (`id`)\n":        true,
+		"  UNIQUE KEY `a``(``id``` (`g`,`id`)\n":               false,
+		"  UNIQUE KEY `a``(` (`id`)\n":                         true,
+		"  PRIMARY KEY (`ids`)\n":                              false,
+		"  KEY `(``id``` (`g`)\n":                              false,
+		"  CONSTRAINT `f` FOREIGN KEY (`id`) REFERENCES `r`\n": false,
+	} {
+		if got := leads(columns+keys+") ENGINE=MyISAM", "id"); got != want {
+			t.Errorf("%s: %v", keys, got)
 		}
 	}
 }

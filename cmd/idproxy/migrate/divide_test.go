@@ -36,4 +36,19 @@ rules: [{table: "*.*", column: id, source: ids, mode: {switch: m}}]
 	if err := m.add([]*seen{of("shop_2", "parts")}); err != nil {
 		t.Error(err)
 	}
+	// A table that comes to another shard later has a band there, as long as there is room.
+	m.shards = append(m.shards, &shard{name: "b"})
+	later := func(schema, name string) *seen {
+		s := of(schema, name)
+		return &seen{s.of, []*found{s.of, s.of}}
+	}
+	orders, items := &m.plan.Tables[0], &m.plan.Tables[2]
+	m.follow(orders, later("shop_0", "orders"))
+	m.follow(items, later("shop_1", "items"))
+	if n := len(orders.Counter); n != 2 || orders.Counter[1].Shard != "b" || orders.Counter[1].Band != 1_600_000_000 {
+		t.Errorf("%+v", orders.Counter)
+	}
+	if n := len(items.Counter); n != 1 { // it had all the room, for one shard
+		t.Errorf("%+v", items.Counter)
+	}
 }

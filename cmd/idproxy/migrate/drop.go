@@ -16,7 +16,7 @@ func (drop) words() words {
 		name: "drop",
 		does: "takes AUTO_INCREMENT off the columns, so that an INSERT around the proxies fails where it brings no id (1364; a server without strict mode stores 0). MariaDB does that at once. MySQL copies each table, and writers wait meanwhile. " +
 			"Leave the step out to keep the way back short: a counter in its band does no harm",
-		check: "no column of the plan counts, but for those that foreign keys of MySQL keep",
+		check: "no column of the plan counts, but for those that foreign keys of MySQL keep, or INVISIBLE on MariaDB",
 		back:  "puts AUTO_INCREMENT back, in the band: both servers copy each table, and writers wait meanwhile",
 	}
 }
@@ -36,7 +36,7 @@ func (m *Migration) dropped(t *table, c *counter) string {
 
 // counting is the statement that puts it back.
 func (t *table) counting(c *counter) string {
-	return t.modify(c.Definition, ", AUTO_INCREMENT = "+strconv.FormatUint(c.Band, 10)+c.how("LOCK=SHARED"))
+	return t.modify(c.Definition, ", AUTO_INCREMENT = "+strconv.FormatUint(c.from(), 10)+c.how("LOCK=SHARED"))
 }
 
 func (drop) sql(m *Migration) (there, back []Statement) {
@@ -57,12 +57,17 @@ func (drop) before(ctx context.Context, m *Migration) ([]Finding, error) {
 }
 
 func (drop) do(ctx context.Context, m *Migration) (all []Finding, err error) {
+	if err := m.remember(ctx); err != nil {
+		return nil, err
+	}
 	for t, c := range m.plan.all() {
 		kept, err := m.counting(ctx, t, c)
 		switch {
 		case err != nil:
 			return nil, err
 		case !kept.counts:
+		case kept.hidden:
+			all = append(all, finding(LevelWarning, "shard %s: %s keeps AUTO_INCREMENT: the column is INVISIBLE, and MariaDB has no such one without a default", c.Shard, t))
 		case kept.by != "":
 			all = append(all, finding(LevelWarning, "shard %s: %s keeps AUTO_INCREMENT: foreign keys of %s refer to the column, and MySQL does not change such a one", c.Shard, t, kept.by))
 		default:
@@ -78,6 +83,7 @@ func (drop) do(ctx context.Context, m *Migration) (all []Finding, err error) {
 type keeping struct {
 	counts bool
 	by     string
+	hidden bool // or because it is INVISIBLE, which MariaDB does not change
 }
 
 func (m *Migration) counting(ctx context.Context, t *table, c *counter) (k keeping, err error) {
@@ -88,6 +94,7 @@ func (m *Migration) counting(ctx context.Context, t *table, c *counter) (k keepi
 	k.counts = true
 	s := m.shard(c)
 	if s.mariaDB {
+		k.hidden = without(f.definition, " INVISIBLE") != f.definition
 		return k, nil
 	}
 	var names []string
@@ -103,16 +110,17 @@ func (drop) check(ctx context.Context, m *Migration) (all []Finding, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if kept.counts && kept.by == "" {
+		if kept.counts && kept.by == "" && !kept.hidden {
 			all = append(all, finding(LevelError, "shard %s: column %s of %s counts: run step drop", c.Shard, t.Column, t))
 		}
 	}
 	return all, nil
 }
 
-func (drop) undo(ctx context.Context, m *Migration) ([]Finding, error) {
+func (drop) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
 	for t, c := range m.plan.all() {
 		if m.gone[c] {
+			all = append(all, finding(LevelWarning, "shard %s: %s is left as it is: put AUTO_INCREMENT back by hand, where its column is to count", c.Shard, t))
 			continue
 		}
 		f, err := m.now(ctx, t, c)
@@ -126,5 +134,5 @@ func (drop) undo(ctx context.Context, m *Migration) ([]Finding, error) {
 			return nil, err
 		}
 	}
-	return nil, nil
+	return all, nil
 }

@@ -2,9 +2,11 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"idproxy/cmd/idproxy/switches"
+	"idproxy/cmd/idproxy/upstream"
 )
 
 // enforce is the step in which all proxies begin to give ids.
@@ -40,9 +42,13 @@ func (enforce) before(ctx context.Context, m *Migration) ([]Finding, error) {
 }
 
 func (enforce) do(ctx context.Context, m *Migration) ([]Finding, error) {
-	there, _, err := m.at(ctx, switches.Enforce)
-	if err != nil || there {
+	there, s, err := m.at(ctx, switches.Enforce)
+	if err != nil {
 		return nil, err
+	}
+	if there { // it may have been turned a moment ago
+		_, findings, err := m.await(ctx, switches.Enforce, s.Version)
+		return findings, err
 	}
 	var findings []Finding
 	if !enforces(m.ask(ctx, false)) { // or it was turned, and the store went back
@@ -57,6 +63,9 @@ func (enforce) do(ctx context.Context, m *Migration) ([]Finding, error) {
 		return append(findings, finding(LevelNote, "the switch is at observe again: nothing has changed")), err
 	}
 	proxies, findings, err := m.turn(ctx, switches.Enforce)
+	if proxies == nil {
+		return append(findings, finding(LevelNote, "the switch may be at prepare, which does what observe does: run the step again, or take it back")), err
+	}
 	if err != nil || len(findings) > 0 {
 		return append(findings, finding(LevelNote, "the switch is at enforce: ids of the proxies that have heard it and of the counters cannot meet; mend the others, and run the step again")), err
 	}
@@ -79,12 +88,22 @@ func (enforce) undo(ctx context.Context, m *Migration) ([]Finding, error) {
 // ready looks whether the shards can count again, each in its band: step drop may be half done, and
 // somebody may have set a counter back.
 func (m *Migration) ready(ctx context.Context) (all []Finding, err error) {
+	for _, s := range m.late {
+		for i, f := range s.shards {
+			if g := m.cfg.Source(s.of.rule.Source).Segment; f != nil && f.counts() && (g == nil || f.next > g.Start) {
+				all = append(all, finding(LevelForce, "shard %s: %s.%s came later, and its counter, at %d, could meet ids of the proxies: run step lift first", m.shards[i].name, f.schema, f.name, f.next))
+			}
+		}
+	}
 	for t, c := range m.plan.all() {
-		if m.gone[c] {
+		s := m.shard(c)
+		if s == nil || s.away != nil {
+			all = append(all, finding(LevelForce, "shard %s is not there to be asked: whether column %s of %s counts in its band is not known", c.Shard, t.Column, t))
 			continue
 		}
 		f, err := m.now(ctx, t, c)
 		switch {
+		case m.gone[c] && (upstream.IsGone(err) || errors.Is(err, errNoColumn)): // nor do INSERTs go there
 		case err != nil:
 			return all, err
 		case !f.counts():

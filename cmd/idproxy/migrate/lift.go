@@ -29,13 +29,14 @@ func (t *table) count(c *counter, from uint64) string {
 
 func (lift) sql(m *Migration) (there, back []Statement) {
 	for t, c := range m.plan.all() {
-		there = append(there, Statement{c.Shard, t.count(c, c.Band)})
+		there = append(there, Statement{c.Shard, t.count(c, c.from())})
 		back = append(back, Statement{c.Shard, t.count(c, c.Before)})
 	}
 	return there, back
 }
 
 func (lift) before(ctx context.Context, m *Migration) (all []Finding, err error) {
+	all = append(all, m.hidden...)
 	for _, s := range m.shards {
 		if s.forgets != "" {
 			all = append(all, finding(LevelForce, "shard %s is %s, which sets counters back to the greatest id of their table when it is restarted: ids can meet then, until step lift is run again", s.name, s.forgets))
@@ -55,6 +56,7 @@ func (lift) before(ctx context.Context, m *Migration) (all []Finding, err error)
 // in the bands.
 func (m *Migration) clear(ctx context.Context, t *table) (all []Finding, err error) {
 	below := make([]uint64, len(t.Counter))
+	given := make([]uint64, len(t.Counter)) // the greatest id that the shard has given, as its counter says
 	for i := range t.Counter {
 		c := &t.Counter[i]
 		s := m.shard(c)
@@ -62,6 +64,11 @@ func (m *Migration) clear(ctx context.Context, t *table) (all []Finding, err err
 		if err != nil {
 			return nil, fmt.Errorf("shard %s: %s: %w", s.name, t, err)
 		}
+		f, err := m.now(ctx, t, c)
+		if err != nil {
+			return nil, err
+		}
+		given[i] = c.reachedBelow(t, f) - 1
 		above, err := s.greatest(ctx, t, 0)
 		if err != nil {
 			return nil, fmt.Errorf("shard %s: %s: %w", s.name, t, err)
@@ -81,13 +88,59 @@ func (m *Migration) clear(ctx context.Context, t *table) (all []Finding, err err
 				t.Counter[i].Shard, t, id, t.Source, next, Start(id)))
 		}
 	}
+	for i, id := range given {
+		switch {
+		case id < next || id <= below[i]:
+		case used || t.Start > 1:
+			all = append(all, finding(LevelError, "shard %s: %s has given ids up to %d, and source %s goes on at %d: it would give those of rows that are gone. Move it above, idproxy source set, or set start: %d",
+				t.Counter[i].Shard, t, id, t.Source, next, Start(id)))
+		default: // the series begins above the rows
+			all = append(all, finding(LevelWarning, "shard %s: %s has given ids up to %d, and source %s begins above the rows that are there: ids of rows that are gone may come again. Set start: %d",
+				t.Counter[i].Shard, t, id, t.Source, Start(id)))
+		}
+	}
 	return all, nil
+}
+
+// reachedBelow is the next id of a shard as its counter was below last, before it was lifted.
+func (c *counter) reachedBelow(t *table, f *found) (next uint64) {
+	next = 1
+	for _, n := range []uint64{c.Before, f.next} {
+		if n <= t.Last {
+			next = max(next, n)
+		}
+	}
+	return next
+}
+
+// remember notes in the plan how far counters are, as their tables alone forget it: rows may be gone whose
+// ids were given.
+func (m *Migration) remember(ctx context.Context) error {
+	for t, c := range m.plan.all() {
+		if m.gone[c] {
+			continue
+		}
+		f, err := m.now(ctx, t, c)
+		switch {
+		case err != nil:
+			return err
+		case !f.counts():
+		case c.in(f.next):
+			c.Reached = max(c.Reached, f.next)
+		case f.next <= t.Last:
+			c.Before = max(c.Before, f.next)
+		}
+	}
+	return m.plan.write(m.Path)
 }
 
 // Start is a good start of a source above an id: it has room for a tenth, and for 100000 at least.
 func Start(top uint64) uint64 { return top + max(top/10, 100_000) }
 
 func (lift) do(ctx context.Context, m *Migration) ([]Finding, error) {
+	if err := m.remember(ctx); err != nil {
+		return nil, err
+	}
 	lifted := 0
 	for t, c := range m.plan.all() {
 		f, err := m.now(ctx, t, c)
@@ -97,7 +150,7 @@ func (lift) do(ctx context.Context, m *Migration) ([]Finding, error) {
 		if !f.counts() || c.in(f.next) {
 			continue
 		}
-		if err := m.alter(ctx, c, t.count(c, c.Band)); err != nil {
+		if err := m.alter(ctx, c, t.count(c, c.from())); err != nil {
 			return nil, err
 		}
 		lifted++
@@ -124,7 +177,10 @@ func (l lift) check(ctx context.Context, m *Migration) ([]Finding, error) {
 
 func (lift) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
 	if all := stand(m.ask(ctx, false), switches.Observe, 0); len(all) > 0 {
-		return append(all, finding(LevelError, "the counters stay where they are as long as a proxy may give ids")), nil
+		return append(all, finding(LevelError, "the counters stay where they are as long as a proxy may give ids: take step enforce back first, which may be done again")), nil
+	}
+	if err := m.remember(ctx); err != nil {
+		return nil, err
 	}
 	for t, c := range m.plan.all() {
 		if m.gone[c] {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +40,9 @@ type Migration struct {
 	notes  idsource.Notes
 	locked *os.File // nil: it is not
 
+	hidden  []Finding         // what shards may have that nobody can see
 	changes []string          // by which what is there differs from the plan
+	late    []*seen           // tables that count and are not in the plan, on the way back
 	gone    map[*counter]bool // those that are not there any more, or not as the plan has them
 }
 
@@ -69,6 +72,9 @@ func (m *Migration) open(ctx context.Context) (err error) {
 	case len(names) > 1:
 		return fmt.Errorf("rules of %s have several switches, %q: a plan is for one; move the tables of one after those of the other", m.cfg.Path, names)
 	}
+	if real, err := filepath.EvalSymlinks(m.Path); err == nil {
+		m.Path = real // what is written takes the place of the file, not of a link to it
+	}
 	if m.Runs {
 		if m.locked, err = lock(m.Path); err != nil {
 			return err
@@ -83,17 +89,20 @@ func (m *Migration) open(ctx context.Context) (err error) {
 		return fmt.Errorf("store %s: %w", in.Name, err)
 	}
 	m.notes = st.Notes
-	if m.shards, err = openShards(ctx, m.cfg, names[0]); err != nil {
+	if m.shards, err = openShards(ctx, m.cfg, names[0], m.Back && m.plan != nil); err != nil {
 		return err
 	}
 	tables, err := m.survey(ctx, names[0])
 	if err != nil {
 		return err
 	}
-	if m.plan != nil {
-		return m.compare(names[0], in.Name, tables)
+	if m.plan == nil {
+		return m.make(names[0], in.Name, tables)
 	}
-	return m.make(names[0], in.Name, tables)
+	if err := m.compare(names[0], in.Name, tables); err != nil || !m.Runs {
+		return err
+	}
+	return m.plan.write(m.Path) // that it can be is known before a step does anything
 }
 
 // seen is a table as the shards have it now.
@@ -111,6 +120,9 @@ func (s *seen) counts() bool {
 func (m *Migration) survey(ctx context.Context, name string) (all []*seen, err error) {
 	byName := map[string]*seen{}
 	for i, s := range m.shards {
+		if s.away != nil {
+			continue
+		}
 		list, err := s.listTables(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("shard %s: %w", s.name, err)
@@ -123,6 +135,7 @@ func (m *Migration) survey(ctx context.Context, name string) (all []*seen, err e
 			}
 			byName[key].shards[i] = f
 		}
+		m.hidden = append(m.hidden, s.hidden(name, list)...)
 	}
 	return all, nil
 }
@@ -200,6 +213,9 @@ func (m *Migration) planned(t *seen) (*planned, error) {
 		if f == nil {
 			continue
 		}
+		if f.groups {
+			return nil, fmt.Errorf("on shard %s column %s counts within the groups of its key, and no counter goes above last: give it a key of its own there, or take it out of the rules with the switch", m.shards[i].name, f.column)
+		}
 		out.holds = min(out.holds, most(f.definition))
 		if f.counts() {
 			out.Counter = append(out.Counter, counter{Shard: m.shards[i].name, Server: m.shards[i].address, Definition: f.definition, Engine: f.engine, Before: f.next})
@@ -240,7 +256,10 @@ func (m *Migration) divide(fresh []*planned) (errs []error) {
 		for _, t := range all {
 			parts, holds = parts+len(t.Counter), min(holds, t.holds)
 		}
-		first, width, err := bands(holds, one.Last, parts)
+		first, width, err := bands(holds, one.Last, len(all)*len(m.shards)) // for shards that the tables come to later, too
+		if err != nil {
+			first, width, err = bands(holds, one.Last, parts)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("table %s: column %s is %s: %w", &one.table, one.Column, one.column, err))
 			continue
@@ -274,6 +293,11 @@ func (m *Migration) compare(name, in string, tables []*seen) error {
 	if len(m.Proxies) > 0 && !slices.Equal(m.Proxies, m.plan.Proxies) {
 		changed("it is for the proxies %q, and --proxy names %q", m.plan.Proxies, m.Proxies)
 	}
+	for _, s := range m.shards {
+		if s.away != nil {
+			changed("shard %s cannot be asked: %v", s.name, s.away)
+		}
+	}
 	inPlan := map[string]bool{}
 	for i := range m.plan.Tables {
 		t := &m.plan.Tables[i]
@@ -292,10 +316,14 @@ func (m *Migration) compare(name, in string, tables []*seen) error {
 	if len(m.changes) > 0 && !m.Back {
 		return fmt.Errorf("plan %s is not of what is there now:\n%s\nput that back, or take the steps back that are done, remove the file, and make another plan", m.Path, strings.Join(m.changes, "\n"))
 	}
-	if len(tables) == 0 || m.Back {
+	switch {
+	case m.Back:
+		m.late = tables
 		return nil
+	case len(tables) > 0 || len(m.Added) > 0:
+		return m.extend(tables)
 	}
-	return m.extend(tables)
+	return nil
 }
 
 // extend takes tables into the plan that came later. Their counters are to be lifted before anything else.
@@ -311,10 +339,7 @@ func (m *Migration) extend(tables []*seen) error {
 			r.State = Pending
 		}
 	}
-	if !m.Runs {
-		return nil // who looks only changes no plan that is there
-	}
-	return m.plan.write(m.Path)
+	return nil // who looks only changes no plan that is there
 }
 
 func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...any)) {
@@ -322,8 +347,15 @@ func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...an
 	if now.of.rule.Source != t.Source || g == nil || g.Last != t.Last || g.Start != t.Start {
 		changed("table %s had its ids from source %s, from %d to %d; now rule %s says otherwise", t, t.Source, t.Start, t.Last, now.of.rule)
 	}
+	if !m.Back {
+		m.follow(t, now)
+	}
 	for i := range t.Counter {
 		c := &t.Counter[i]
+		if s := m.shard(c); s != nil && s.away != nil {
+			m.gone[c] = true
+			continue
+		}
 		at := slices.IndexFunc(m.shards, func(s *shard) bool { return s.name == c.Shard && s.address == c.Server })
 		before := len(m.changes)
 		switch {
@@ -341,6 +373,43 @@ func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...an
 			changed("table %s counts on shard %s, too", t, m.shards[i].name)
 		}
 	}
+}
+
+// follow gives a table that is in the plan, and came to another shard later, a band there. Its counter is to
+// be lifted before anything else.
+func (m *Migration) follow(t *table, now *seen) {
+	for i, f := range now.shards {
+		s := m.shards[i]
+		if f == nil || !f.counts() || f.groups || slices.ContainsFunc(t.Counter, func(c counter) bool { return c.Shard == s.name }) {
+			continue
+		}
+		first, end, ok := m.spare(t, most(f.definition))
+		if !ok {
+			continue // which is named as a change
+		}
+		t.Counter = append(t.Counter, counter{Shard: s.name, Server: s.address, Definition: f.definition, Engine: f.engine, Before: f.next, Band: first, BandEnd: end})
+		m.Added = append(m.Added, t.String()+" on "+s.name)
+	}
+}
+
+// spare returns a band for one more counter of a family of tables, behind those that they have.
+func (m *Migration) spare(t *table, holds uint64) (first, end uint64, ok bool) {
+	g := m.cfg.Source(t.Source)
+	if g == nil || g.Segment == nil {
+		return 0, 0, false
+	}
+	var greatest, width uint64
+	for of, c := range m.plan.all() {
+		if o := m.cfg.Source(of.Source); o == nil || o.Segment == nil || m.family(of) != m.family(t) {
+			continue
+		}
+		greatest, width = max(greatest, c.BandEnd), c.BandEnd-c.Band+1
+		holds = min(holds, most(c.Definition))
+	}
+	if width == 0 || greatest >= holds || holds-greatest < width {
+		return 0, 0, false
+	}
+	return greatest + 1, greatest + width, true
 }
 
 // shard returns the shard of a counter; nil: it is gone.

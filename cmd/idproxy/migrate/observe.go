@@ -24,8 +24,12 @@ func (observe) before(context.Context, *Migration) ([]Finding, error) { return n
 
 func (observe) do(ctx context.Context, m *Migration) ([]Finding, error) {
 	there, s, err := m.at(ctx, switches.Observe)
-	if err != nil || there {
+	if err != nil {
 		return nil, err
+	}
+	if there { // it may have been turned a moment ago
+		_, findings, err := m.await(ctx, switches.Observe, s.Version)
+		return findings, err
 	}
 	if s.State == switches.Enforce || enforces(m.ask(ctx, false)) {
 		return []Finding{finding(LevelError, "the switch is at enforce already, in the store or in a proxy: take step enforce back first")}, nil

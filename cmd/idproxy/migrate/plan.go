@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -45,10 +46,14 @@ type counter struct {
 	Server     string `json:"server"`           // its address
 	Definition string `json:"definition"`       // of the column, with AUTO_INCREMENT
 	Engine     string `json:"engine,omitempty"` // of the table, where it is not InnoDB
-	Before     uint64 `json:"before"`           // the next id when the plan was made
+	Before     uint64 `json:"before"`           // the next id before it was lifted
 	Band       uint64 `json:"band"`             // the next id once it is lifted
 	BandEnd    uint64 `json:"band_end"`
+	Reached    uint64 `json:"reached,omitempty"` // the greatest next id that was seen in the band
 }
+
+// from is where the counter goes on in its band.
+func (c *counter) from() uint64 { return max(c.Band, c.Reached) }
 
 // States of a step.
 const (
@@ -124,6 +129,9 @@ func parsePlan(path string, data []byte) (*plan, error) {
 	if err := d.Decode(p); err != nil {
 		return nil, fmt.Errorf("plan %s cannot be read: %w; put back the file as idproxy wrote it", path, err)
 	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("plan %s has something behind the plan: put back the file as idproxy wrote it", path)
+	}
 	names := []string{}
 	for _, r := range p.Steps {
 		names = append(names, r.Step)
@@ -140,6 +148,9 @@ func parsePlan(path string, data []byte) (*plan, error) {
 	for t, c := range p.all() {
 		if t.Last == 0 || c.Band <= t.Last || c.BandEnd < c.Band {
 			return nil, fmt.Errorf("plan %s: the band of %s on shard %s, %d to %d, is not above last, %d: put back the file as idproxy wrote it", path, t, c.Shard, c.Band, c.BandEnd, t.Last)
+		}
+		if holds := most(c.Definition); c.BandEnd > holds {
+			return nil, fmt.Errorf("plan %s: the band of %s on shard %s, %d to %d, is above what column %s holds, %d: put back the file as idproxy wrote it", path, t, c.Shard, c.Band, c.BandEnd, t.Column, holds)
 		}
 		for i := range t.Counter {
 			if o := &t.Counter[i]; o != c && o.Band <= c.BandEnd && c.Band <= o.BandEnd {
@@ -174,8 +185,12 @@ func (p *plan) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
 	_, err = f.Write(append(data, '\n'))
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

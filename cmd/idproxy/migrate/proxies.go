@@ -190,15 +190,20 @@ func (m *Migration) at(ctx context.Context, state string) (bool, switches.Switch
 }
 
 // turn turns the switch, and waits until all proxies have it in force. The findings name those that have
-// not.
+// not. all is nil where it was not turned.
 func (m *Migration) turn(ctx context.Context, state string) (all []*Proxy, findings []Finding, err error) {
 	turned, err := m.set(ctx, state)
 	if err != nil {
 		return nil, nil, err
 	}
+	return m.await(ctx, state, turned.Version)
+}
+
+// await waits until all proxies have the switch in a state, by some turn at least.
+func (m *Migration) await(ctx context.Context, state string, version uint64) (all []*Proxy, findings []Finding, err error) {
 	for began := time.Now(); ; {
 		all = m.ask(ctx, false)
-		if findings = stand(all, state, turned.Version); len(findings) == 0 || time.Since(began) > turnTime {
+		if findings = stand(all, state, version); len(findings) == 0 || time.Since(began) > turnTime {
 			return all, findings, nil
 		}
 		select {

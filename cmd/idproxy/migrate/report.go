@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -39,11 +40,12 @@ type Step struct {
 	BackSQL []Statement `json:"back_sql"`
 }
 
-// Report asks the store and the proxies, and says where the plan stands.
+// Report asks the store and the proxies, and says where the plan stands. On an error the report has what
+// is known without the store.
 func (m *Migration) Report(ctx context.Context) (*Report, error) {
 	s, err := switches.Read(ctx, m.notes, m.plan.Switch)
 	if err != nil {
-		return nil, err
+		s, err = switches.Switch{State: "unknown"}, fmt.Errorf("store %s: %w", m.plan.Store, err)
 	}
 	r := &Report{
 		Plan: m.Path, Made: m.Made, Switch: m.plan.Switch, Store: m.plan.Store, State: s.State, Version: s.Version,
@@ -63,5 +65,5 @@ func (m *Migration) Report(ctx context.Context) (*Report, error) {
 			Does: w.does, Check: w.check, SQL: append([]Statement{}, there...), Back: w.back, BackSQL: append([]Statement{}, back...),
 		})
 	}
-	return r, nil
+	return r, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,30 +28,36 @@ type shard struct {
 	forgets string // its version, where that forgets counters at a restart
 	fold    bool   // it compares names without regard to case
 	server  *upstream.Server
-	rules   []*config.Rule // that hold there and have the switch, or come before one that has
+	rights  *upstream.Rights
+	rules   [][]*config.Rule // that hold there, of each listener that leads to it
+	away    error            // why it cannot be asked, which is no obstacle to a way back; nil: it can
 }
 
-// openShards opens the servers behind listeners whose rules have a switch, each once.
-func openShards(ctx context.Context, cfg *config.Config, name string) (all []*shard, err error) {
-	seen := map[string]bool{}
+// openShards opens the servers behind listeners whose rules have a switch, each once. On the way back it is
+// no error where one does not answer.
+func openShards(ctx context.Context, cfg *config.Config, name string, back bool) (all []*shard, err error) {
+	behind := map[string]*shard{}
 	for i := range cfg.Listeners {
 		l := &cfg.Listeners[i]
-		s := &shard{name: l.Name}
-		turned := false
+		var rules []*config.Rule
 		for j := range cfg.Rules {
 			if r := &cfg.Rules[j]; r.On(l.Name) {
-				s.rules = append(s.rules, r)
-				turned = turned || r.Mode.Switch == name
+				rules = append(rules, r)
 			}
 		}
-		if !turned || seen[l.Behind()] {
+		if !slices.ContainsFunc(rules, func(r *config.Rule) bool { return r.Mode.Switch == name }) {
 			continue
 		}
-		seen[l.Behind()] = true
-		if err := s.open(ctx, cfg, l); err != nil {
-			closeShards(all)
-			return nil, fmt.Errorf("shard %s: %w", l.Name, err)
+		if s := behind[l.Behind()]; s != nil {
+			s.rules = append(s.rules, rules)
+			continue
 		}
+		s := &shard{name: l.Name, rules: [][]*config.Rule{rules}}
+		if s.away = s.open(ctx, cfg, l); s.away != nil && !back {
+			closeShards(all)
+			return nil, fmt.Errorf("shard %s: %w", l.Name, s.away)
+		}
+		behind[l.Behind()] = s
 		all = append(all, s)
 	}
 	return all, nil
@@ -58,7 +65,9 @@ func openShards(ctx context.Context, cfg *config.Config, name string) (all []*sh
 
 func closeShards(all []*shard) {
 	for _, s := range all {
-		_ = s.server.Close() // nothing is pending
+		if s.away == nil {
+			_ = s.server.Close() // nothing is pending
+		}
 	}
 }
 
@@ -74,6 +83,9 @@ func (s *shard) open(ctx context.Context, cfg *config.Config, l *config.Listener
 	var version string
 	if err == nil {
 		err = server.DB.QueryRowContext(ctx, "SELECT VERSION(), @@lower_case_table_names <> 0").Scan(&version, &s.fold)
+	}
+	if err == nil {
+		s.rights, err = server.Rights(ctx)
 	}
 	if err != nil {
 		return errors.Join(err, server.Close())
@@ -106,6 +118,7 @@ type found struct {
 	definition   string // as SHOW CREATE TABLE has it
 	engine       string // of the table; empty: InnoDB
 	next         uint64 // by the counter
+	groups       bool   // it counts within the groups of a key
 }
 
 // listTables lists the columns of plain tables that rules with a switch are for.
@@ -114,20 +127,18 @@ func (s *shard) listTables(ctx context.Context, turnedBy string) (all []*found, 
 		"ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME " +
 		"WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND c.TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys') " +
 		"AND c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint') ORDER BY 1, 2, 3"
+	var errs []error
 	err = s.server.Each(ctx, query, func(row []string) {
-		for _, r := range s.rules {
-			if strings.EqualFold(r.Column, row[2]) && (pattern.Table{Schema: r.Schema, Name: r.Table}).Match(row[0], row[1], s.fold) {
-				if r.Mode.Switch == turnedBy {
-					all = append(all, &found{rule: r, schema: row[0], name: row[1], column: row[2]})
-				}
-				return // the first one counts
-			}
+		r, err := s.rule(row[0], row[1], row[2], turnedBy)
+		errs = append(errs, err)
+		if r != nil {
+			all = append(all, &found{rule: r, schema: row[0], name: row[1], column: row[2]})
 		}
 	})
-	if err != nil {
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	errs := make([]error, len(all))
+	errs = make([]error, len(all))
 	var asking sync.WaitGroup
 	free := make(chan struct{}, upstream.ConnectionsAtOnce)
 	for i, f := range all {
@@ -139,6 +150,46 @@ func (s *shard) listTables(ctx context.Context, turnedBy string) (all []*found, 
 	}
 	asking.Wait()
 	return all, errors.Join(errs...)
+}
+
+// rule returns the rule of a column that a switch turns; nil: there is none. Through each listener the
+// first one counts that matches.
+func (s *shard) rule(schema, name, column, turnedBy string) (found *config.Rule, err error) {
+	for _, rules := range s.rules {
+		i := slices.IndexFunc(rules, func(r *config.Rule) bool {
+			return strings.EqualFold(r.Column, column) && r.Pattern().Match(schema, name, s.fold)
+		})
+		switch {
+		case i < 0 || rules[i].Mode.Switch != turnedBy:
+		case found == nil:
+			found = rules[i]
+		case found.Source != rules[i].Source:
+			return nil, fmt.Errorf("table %s.%s gets ids of source %s by rule %s through one listener, and of source %s by rule %s through another: name one source in both",
+				schema, name, found.Source, found, rules[i].Source, rules[i])
+		}
+	}
+	return found, nil
+}
+
+// hidden says which tables that a switch turns the account may not see: the server leaves them out without
+// a word, and the proxies may fill them. tables are those that it shows.
+func (s *shard) hidden(turnedBy string, tables []*found) (all []Finding) {
+	for _, rules := range s.rules {
+		for _, r := range rules {
+			seen := func(f *found) bool { return r.Pattern().Match(f.schema, f.name, s.fold) }
+			schema := pattern.Table{Schema: r.Schema, Name: "-"} // whether it is one
+			switch {
+			case r.Mode.Switch != turnedBy || s.rights.Everywhere("SELECT") || r.Pattern().Exact() && slices.ContainsFunc(tables, seen):
+			case !schema.Exact():
+				all = append(all, finding(LevelForce, "shard %s: account %s has no SELECT on *.*, so that there may be tables of rule %s which it cannot see, and whose counters meet ids of the proxies: GRANT it, or name another account with --account",
+					s.name, s.rights.Account, r))
+			case !s.rights.On(r.Schema, "SELECT"):
+				all = append(all, finding(LevelForce, "shard %s: account %s has no SELECT on schema %s, so that there may be tables of rule %s which it cannot see, and whose counters meet ids of the proxies: GRANT it, also where there is no such schema, or name another account with --account",
+					s.name, s.rights.Account, r.Schema, r))
+			}
+		}
+	}
+	return all
 }
 
 // describe asks for the definition of a column, and the counter of its table.
@@ -159,8 +210,23 @@ func (s *shard) describe(ctx context.Context, f *found) error {
 	if m := engine.FindStringSubmatch(text); m != nil && !strings.EqualFold(m[1], "InnoDB") {
 		f.engine = m[1]
 	}
+	f.groups = f.counts() && !leads(text, f.column)
 	return nil
 }
+
+// leads reports whether a key of a table begins with a column: else its counter is one of each group, which
+// InnoDB does not have.
+func leads(text, column string) bool {
+	for line := range strings.Lines(text) {
+		if m := key.FindStringSubmatch(line); m != nil && strings.HasPrefix(m[1], upstream.Quote(column)) {
+			return true
+		}
+	}
+	return false
+}
+
+// key is the line of a key, and its columns.
+var key = regexp.MustCompile("^  (?:PRIMARY |UNIQUE )?KEY (?:`(?:[^`]|``)*` )?\\((.*)")
 
 // engine is that of a table. Its line begins with a bracket, which those of columns do not.
 var engine = regexp.MustCompile(`(?m)^\)[^'\n]*? ENGINE=(\w+)`)
@@ -168,13 +234,16 @@ var engine = regexp.MustCompile(`(?m)^\)[^'\n]*? ENGINE=(\w+)`)
 // nextID is the counter behind the columns; texts come later in the line, in quotes.
 var nextID = regexp.MustCompile(`(?m)^\)[^'\n]*? AUTO_INCREMENT=([0-9]+)`)
 
+// errNoColumn is why a column has no definition.
+var errNoColumn = errors.New("its definition has no column")
+
 // parseTable reads the definition of a column and the counter out of that of a table, which has a line
 // for each column.
 func parseTable(text, column string) (definition string, next uint64, err error) {
 	begins := "\n  " + upstream.Quote(column) + " "
 	at := strings.Index(text, begins)
 	if at < 0 {
-		return "", 0, fmt.Errorf("its definition has no column %s", column)
+		return "", 0, fmt.Errorf("%w %s", errNoColumn, column)
 	}
 	line, _, _ := strings.Cut(text[at+len(begins):], "\n")
 	definition, next = strings.TrimSuffix(line, ","), 1
@@ -192,9 +261,11 @@ func (f *found) counts() bool { return f.plain() != f.definition }
 // plain is the definition without that.
 func (f *found) plain() string { return plain(f.definition) }
 
-// plain takes AUTO_INCREMENT out of the definition of a column. In a text it stays.
-func plain(definition string) string {
-	const word = " AUTO_INCREMENT"
+// plain takes AUTO_INCREMENT out of the definition of a column.
+func plain(definition string) string { return without(definition, " AUTO_INCREMENT") }
+
+// without takes a word with the blank in front of it out of the definition of a column. In a text it stays.
+func without(definition, word string) string {
 	quoted := false
 	for i := 0; i < len(definition); i++ {
 		switch {

@@ -47,6 +47,15 @@ func find(name string) (int, error) {
 	return 0, fmt.Errorf("there is no step %q: the steps are %s", name, strings.Join(stepNames(), ", "))
 }
 
+// StepName is the name of a step that is given by its name or number.
+func StepName(text string) (string, error) {
+	at, err := find(text)
+	if err != nil {
+		return "", err
+	}
+	return stepNames()[at], nil
+}
+
 // Statement is SQL for a shard.
 type Statement struct {
 	Shard string `json:"shard"`

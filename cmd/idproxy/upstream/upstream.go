@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -296,3 +297,10 @@ func versionNumber(text string) uint32 {
 }
 
 func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+// IsGone reports whether an error says that there is nothing to ask: no such table, schema or column, or a
+// view of such.
+func IsGone(err error) bool {
+	e, ok := errors.AsType[*driver.MySQLError](err)
+	return ok && slices.Contains([]uint16{1049, 1051, 1054, 1109, 1146, 1356}, e.Number)
+}
