@@ -528,6 +528,10 @@ func TestLaterOnShard(t *testing.T) {
 	// One that is not in the plan, and whose counter is where ids of proxies are.
 	harness.MustExec(t, s.direct(0, s.shop), "CREATE TABLE fresher (id INT AUTO_INCREMENT PRIMARY KEY, n INT) AUTO_INCREMENT = 1000007")
 	s.refuses("--run enforce --back", "fresher came later, and its counter, at 1000007, could meet ids")
+	harness.MustExec(t, s.direct(0, s.shop), "TRUNCATE fresher")
+	s.must("--run lift")
+	harness.MustExec(t, s.direct(1, s.shop), "CREATE TABLE fresher (id INT AUTO_INCREMENT PRIMARY KEY, n INT) AUTO_INCREMENT = 1000008")
+	s.refuses("--run enforce --back", "shard shard1: "+s.shop+".fresher came later, and its counter, at 1000008, could meet ids")
 }
 
 // TestBackWithoutShard: a shard that is away is no obstacle to the way back, once that is forced. A column

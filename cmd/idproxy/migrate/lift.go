@@ -121,17 +121,22 @@ func (m *Migration) remember(ctx context.Context) error {
 			continue
 		}
 		f, err := m.now(ctx, t, c)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !f.counts():
-		case c.in(f.next):
-			c.Reached = max(c.Reached, f.next)
-		case f.next <= t.Last:
-			c.Before = max(c.Before, f.next)
 		}
+		c.remember(t, f)
 	}
 	return m.plan.write(m.Path)
+}
+
+func (c *counter) remember(t *table, f *found) {
+	switch {
+	case !f.counts():
+	case c.in(f.next):
+		c.Reached = max(c.Reached, f.next)
+	case f.next <= t.Last:
+		c.Before = max(c.Before, f.next)
+	}
 }
 
 // Start is a good start of a source above an id: it has room for a tenth, and for 100000 at least.
@@ -150,6 +155,7 @@ func (lift) do(ctx context.Context, m *Migration) ([]Finding, error) {
 		if !f.counts() || c.in(f.next) {
 			continue
 		}
+		c.remember(t, f) // it went on meanwhile
 		if err := m.alter(ctx, c, t.count(c, c.from())); err != nil {
 			return nil, err
 		}

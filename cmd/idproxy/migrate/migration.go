@@ -42,7 +42,7 @@ type Migration struct {
 
 	hidden  []Finding         // what shards may have that nobody can see
 	changes []string          // by which what is there differs from the plan
-	late    []*seen           // tables that count and are not in the plan, on the way back
+	late    []*seen           // tables that count on shards for which they are not in the plan
 	gone    map[*counter]bool // those that are not there any more, or not as the plan has them
 }
 
@@ -318,7 +318,7 @@ func (m *Migration) compare(name, in string, tables []*seen) error {
 	}
 	switch {
 	case m.Back:
-		m.late = tables
+		m.late = append(m.late, tables...)
 		return nil
 	case len(tables) > 0 || len(m.Added) > 0:
 		return m.extend(tables)
@@ -371,6 +371,9 @@ func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...an
 	for i, f := range now.shards {
 		if f != nil && f.counts() && !slices.ContainsFunc(t.Counter, func(c counter) bool { return c.Shard == m.shards[i].name }) {
 			changed("table %s counts on shard %s, too", t, m.shards[i].name)
+			here := make([]*found, len(m.shards))
+			here[i] = f
+			m.late = append(m.late, &seen{now.of, here})
 		}
 	}
 }
