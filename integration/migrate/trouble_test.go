@@ -408,22 +408,30 @@ func TestHiddenTable(t *testing.T) {
 	a.end(10)
 }
 
-// TestSecondListener: tables that rules name for another listener of a server are in the plan.
+// TestSecondListener: tables that rules name for another listener of a server are in the plan, by whatever
+// name the listener reaches it.
 func TestSecondListener(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 10)
 	before, after, _ := strings.Cut(s.config, "stores: ")
-	more := fmt.Sprintf("  - {name: billing, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}\n", s.shards[0].Addr)
-	rules := fmt.Sprintf("rules: [{table: %s.orders, column: id, source: ids, mode: {switch: migration}, listeners: [shard0, shard1]}, {table: %[1]s.items, column: id, source: ids, mode: {switch: migration}, listeners: [billing]}]\n", s.shop)
+	_, port, _ := strings.Cut(s.shards[0].Addr, ":")
+	more := fmt.Sprintf("  - {name: billing, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}\n"+
+		"  - {name: support, listen: 127.0.0.1:0, upstream: \"localhost:%s\", account: {user: app, password: app}}\n", s.shards[0].Addr, port)
+	rules := "rules:\n"
+	for _, r := range [][2]string{{"orders", "shard0, shard1, support"}, {"items", "billing"}, {"events", "support"}} {
+		rules += fmt.Sprintf("  - {table: %s.%s, column: id, source: ids, mode: {switch: migration}, listeners: [%s]}\n", s.shop, r[0], r[1])
+	}
 	after, _, _ = strings.Cut(after, "rules: ")
 	for i := range s.proxies {
 		s.restart(i, before+more+"stores: "+after+rules)
 	}
-	s.must("", "2 tables on shard0, shard1")
+	s.must("", "3 tables on shard0, shard1")
 	s.must("--run observe")
-	s.must("--run lift", "3 of 3 counters were lifted")
-	if n := s.counter(0, "items"); n < 1_000_000_000 {
-		t.Errorf("the counter of the other listener's table stays at %d", n)
+	s.must("--run lift", "4 of 4 counters were lifted")
+	for _, table := range []string{"items", "events"} {
+		if n := s.counter(0, table); n < 1_000_000_000 {
+			t.Errorf("the counter of another listener's table %s stays at %d", table, n)
+		}
 	}
 }
 

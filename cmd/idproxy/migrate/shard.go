@@ -33,10 +33,12 @@ type shard struct {
 	away    error            // why it cannot be asked, which is no obstacle to a way back; nil: it can
 }
 
-// openShards opens the servers behind listeners whose rules have a switch, each once. On the way back it is
-// no error where one does not answer.
+// openShards opens the servers behind listeners whose rules have a switch, each once, by whatever names. On
+// the way back it is no error where one does not answer.
 func openShards(ctx context.Context, cfg *config.Config, name string, back bool) (all []*shard, err error) {
 	behind := map[string]*shard{}
+	met := newServers()
+	defer met.forget()
 	for i := range cfg.Listeners {
 		l := &cfg.Listeners[i]
 		var rules []*config.Rule
@@ -56,6 +58,12 @@ func openShards(ctx context.Context, cfg *config.Config, name string, back bool)
 		if s.away = s.open(ctx, cfg, l); s.away != nil && !back {
 			closeShards(all)
 			return nil, fmt.Errorf("shard %s: %w", l.Name, s.away)
+		}
+		if same := met.same(ctx, s); same != nil {
+			closeShards([]*shard{s})
+			same.rules = append(same.rules, rules)
+			behind[l.Behind()] = same
+			continue
 		}
 		behind[l.Behind()] = s
 		all = append(all, s)
