@@ -56,6 +56,9 @@ func readsHere(before []byte, word string, behind, text []byte) bool {
 		behind = bytes.TrimLeft(behind, blanks)
 		return len(behind) > 0 && bytes.IndexByte([]byte("(/-#"), behind[0]) >= 0
 	case "warning_count", "error_count":
+		if bytes.IndexByte(text, '#') >= 0 || bytes.Contains(text, []byte("--")) { // a comment may end in front of the word
+			return bytes.Contains(before, []byte("@@"))
+		}
 		before = bytes.TrimRight(before, blanks)
 		if scoped, ok := bytes.CutSuffix(before, []byte(".")); ok {
 			scoped = bytes.TrimRight(scoped, blanks)

@@ -57,9 +57,10 @@ func TestReadsDiagnostics(t *testing.T) {
 		"SELECT @@session.error_count": true, "SELECT @@`local` . warning_count": true, "SHOW WARNINGS": true, "show count(*) errors": true, "SHOW /*!40000 ERRORS */": true,
 		"GET DIAGNOSTICS @n = NUMBER": true, "SELECT @@/**/warning_count": true, "INSERT INTO t (errors, b) VALUES (1, ROW_COUNT())": true,
 		"SELECT @@max_error_count, @@error_count": true, "BEGIN NOT ATOMIC SHOW WARNINGS; END": true,
+		"SELECT @@session. # it\nerror_count": true, "SELECT @@local -- it\n.warning_count": true,
 
 		"INSERT INTO t (a, errors) VALUES (LAST_INSERT_ID(), 0)": false, "SELECT LAST_INSERT_ID() AS warnings": false, "INSERT INTO t VALUES (LAST_INSERT_ID(), 'no errors')": false,
-		"/* warnings */ SELECT LAST_INSERT_ID()": false, "CALL errors()": false, "UPDATE t SET row_count=1, found_rows = 2": false, "SELECT t.error_count FROM t": false,
+		"/* warnings */ SELECT LAST_INSERT_ID()": false, "CALL errors()": false, "UPDATE t SET row_count=1, found_rows = 2": false, "SELECT t.error_count FROM t": false, "SELECT t. # it\nerror_count FROM t": false,
 		"SELECT warning_count FROM diagnostics": false, "SELECT @@max_error_count": false, "SELECT COUNT(*) errors FROM t": false, "": false,
 	} {
 		if ReadsDiagnostics([]byte(text)) != want {
