@@ -34,7 +34,7 @@ func (s *session) countObserved(o *decide.Observation) {
 	o.By.Counts.Observed()
 	if s.l.srv.cfg.OnRefused != nil {
 		text := o.What
-		if o.Refusal != nil {
+		if o.Refusal != nil && !o.Passes {
 			text = "would refuse: " + clienterr.Explained(o.Refusal)
 		}
 		s.l.srv.cfg.OnRefused(RefusedStatement{

@@ -348,6 +348,7 @@ func TestDecideRules(t *testing.T) {
 	}
 	forward := with(func(r *rule.Rule) { r.Forward = true })
 	observe := with(func(r *rule.Rule) { r.Observe = true })
+	both := with(func(r *rule.Rule) { r.Observe, r.Forward = true, true })
 	reject := with(func(r *rule.Rule) { r.Explicit = rule.Reject })
 	any := with(func(r *rule.Rule) { r.Table = "*" })
 	tests := []struct {
@@ -356,6 +357,7 @@ func TestDecideRules(t *testing.T) {
 		want       string
 		counts     [3]int // forwarded, observed, left alone
 		setup      func(x *deciding)
+		would      string // what the first rule that observes says; empty: it is not looked at
 	}{
 		{name: "refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{orders}, want: "error 1235"},
 		{name: "forwarded", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
@@ -377,6 +379,9 @@ func TestDecideRules(t *testing.T) {
 		{name: "CREATE TABLE ... SELECT, observed", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "CREATE TABLE", text: "CREATE TABLE orders (id INT, a INT)", rules: []rule.Rule{orders}, want: "forward"},
 		{name: "observed, refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
+		{name: "observed, forwarded", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{both}, want: "forward", counts: [3]int{0, 1}, would: "would forward without an id: INSERT ... SELECT that calls a function which may do more than read"},
+		{name: "observed, forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{both}, want: "forward", counts: [3]int{0, 1}, would: "would refuse: INSERT ... SELECT that calls a function which may do more than read", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
+		{name: "observed, forwarded, hidden", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{both}, want: "forward", counts: [3]int{0, 1}, would: "would forward without an id: INSERT inside another statement"},
 		{name: "explicit rejected", text: "INSERT INTO orders (id) VALUES (5)", rules: []rule.Rule{reject}, want: "error 1235"},
 		{name: "wildcard", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{any}, want: "fill 1 of shop.orders in result 0"},
 		{name: "wildcard on a table without the column", text: "INSERT INTO log_a (a) VALUES (1)", rules: []rule.Rule{any}, want: "forward", counts: [3]int{0, 0, 1}},
@@ -404,6 +409,9 @@ func TestDecideRules(t *testing.T) {
 			found := &x.st.Found
 			if got := [3]int{len(found.Passed), len(found.Observed), found.LeftAlone}; got != tt.counts {
 				t.Errorf("counted %v; want %v", got, tt.counts)
+			}
+			if tt.would != "" && found.Observed[0].What != tt.would {
+				t.Errorf("it %s; want %s", found.Observed[0].What, tt.would)
 			}
 		})
 	}

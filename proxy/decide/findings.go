@@ -84,6 +84,7 @@ type Observation struct {
 	Sighting
 	By        *rule.Rule
 	Refusal   error // what it would refuse the statement with; nil: nothing
+	Passes    bool  // but for unsupported: forward, by which it would not
 	Rows      int   // of an INSERT that it would fill
 	Generated int   // those of them that would get ids
 }

@@ -38,6 +38,22 @@ func (p *Part) isObserved() bool {
 	return slices.ContainsFunc(p.Rules, func(r *rule.Rule) bool { return r.Observe })
 }
 
+// wouldPass says what the i-th rule of a part would do with a form that gets no ids. Where it is not known
+// yet that the server would store 0, it would forward.
+func (cx *reading) wouldPass(p *Part, i int, form string) Observation {
+	rule, why := p.Rules[i], ""
+	if rule.Forward && i < len(p.columns) { // those of a statement inside another one are not looked for
+		why, _ = storesZero(&cx.now.State, p.columns[i], p.head, p.Text)
+	}
+	switch {
+	case why != "":
+		return Observation{Sighting: Sighting{What: "would refuse: " + form}, Refusal: clienterr.StoresZero(rule, p.Name, form, why)}
+	case rule.Forward:
+		return Observation{Sighting: Sighting{What: "would forward without an id: " + form}, Refusal: clienterr.Unsupported(rule, p.Name, form), Passes: true}
+	}
+	return Observation{Sighting: Sighting{What: "would refuse: " + form}, Refusal: clienterr.Unsupported(rule, p.Name, form)}
+}
+
 // would says what the i-th rule of the part would do.
 func (x inserting) would(i int) Observation {
 	var plan rewriter.Plan
@@ -51,7 +67,7 @@ func (x inserting) would(i int) Observation {
 	elsewhere, otherShard := errors.AsType[*rewriter.OtherShard](err)
 	switch {
 	case unsupported:
-		return Observation{Sighting: Sighting{What: "would refuse: " + form.Form}, Refusal: clienterr.Unsupported(x.p.Rules[i], x.p.Name, form.Form)}
+		return x.wouldPass(x.p, i, form.Form)
 	case otherShard:
 		return Observation{Sighting: Sighting{What: "would refuse: a row of another shard"}, Refusal: clienterr.OtherShard(elsewhere.Rule, elsewhere.Key, elsewhere.Gene)}
 	case errors.Is(err, rewriter.ErrRefusedByServer):

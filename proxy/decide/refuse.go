@@ -16,7 +16,7 @@ func (cx *reading) unfilled(p *Part, form string) error {
 	forwarded := false
 	for i, rule := range p.Rules {
 		if rule.Observe {
-			cx.observe(rule, p, Observation{Sighting: Sighting{What: "would refuse: " + form}, Refusal: clienterr.Unsupported(rule, p.Name, form)})
+			cx.observe(rule, p, cx.wouldPass(p, i, form))
 			continue
 		}
 		if !rule.Forward {

@@ -40,7 +40,7 @@ func (s teller) observed(all []decide.Observation) string {
 		case !formal || refusal.Form == "":
 			list = append(list, would(&o))
 			continue
-		case o.By.Forward:
+		case o.Passes:
 			list = append(list, "under enforce, too, unless the server would store 0, as rule "+o.Rule+" says: "+reason(refusal))
 		default:
 			list = append(list, "under enforce: REFUSED by rule "+o.Rule+", because "+reason(refusal))
@@ -54,6 +54,8 @@ func (s teller) observed(all []decide.Observation) string {
 func would(o *decide.Observation) string {
 	out := &Outcome{}
 	switch {
+	case o.Passes:
+		out.note("rule %s only observes; it %s", o.Rule, o.What)
 	case o.Refusal != nil:
 		out.note("rule %s only observes; it would refuse: %s", o.Rule, reason(o.Refusal))
 	case o.Rows > 0:
