@@ -69,6 +69,12 @@ func (f *migrateFlags) migrate(cmd *cobra.Command, cfg *config.Config, std strea
 		return fmt.Errorf("%w: no plan is named: --plan FILE", errUsage)
 	case f.back && f.run == "":
 		return fmt.Errorf("%w: --back takes one step back, and --run names it", errUsage)
+	case f.run != "":
+		name, err := migrate.StepName(f.run)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		f.run = name
 	}
 	if f.login.user != "" {
 		login, err := f.login.read()
@@ -91,9 +97,6 @@ func (f *migrateFlags) migrate(cmd *cobra.Command, cfg *config.Config, std strea
 			return err
 		}
 		return show(std.out, f.asJSON, report, printMigration)
-	}
-	if f.run, err = migrate.StepName(f.run); err != nil {
-		return err
 	}
 	found, failed, err := m.Run(cmd.Context(), f.run, f.back)
 	if err != nil {

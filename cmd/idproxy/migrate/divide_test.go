@@ -17,7 +17,12 @@ rules: [{table: "*.*", column: id, source: ids, mode: {switch: m}}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Migration{cfg: cfg, plan: &plan{}, shards: []*shard{{name: "a"}}}
+	at := func(name string) *shard {
+		s := &shard{place: place{name: name}}
+		s.leads(name, "", nil)
+		return s
+	}
+	m := &Migration{cfg: cfg, plan: &plan{}, shards: []*shard{at("a")}}
 	of := func(schema, name string) *seen {
 		f := &found{rule: &cfg.Rules[0], schema: schema, name: name, column: "id", definition: "int AUTO_INCREMENT", next: 7}
 		return &seen{f, []*found{f}}
@@ -37,7 +42,7 @@ rules: [{table: "*.*", column: id, source: ids, mode: {switch: m}}]
 		t.Error(err)
 	}
 	// A table that comes to another shard later has a band there, as long as there is room.
-	m.shards = append(m.shards, &shard{name: "b"})
+	m.shards = append(m.shards, at("b"))
 	later := func(schema, name string) *seen {
 		s := of(schema, name)
 		return &seen{s.of, []*found{s.of, s.of}}

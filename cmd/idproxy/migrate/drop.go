@@ -4,8 +4,10 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"idproxy/cmd/idproxy/upstream"
+	"idproxy/config"
 )
 
 // drop is the last step, which may be left out: the columns count no more.
@@ -52,12 +54,13 @@ func (drop) before(ctx context.Context, m *Migration) ([]Finding, error) {
 	if err != nil {
 		return all, err
 	}
+	all = append(all, m.passed(m.ask(ctx, true))...)
 	around, err := m.around(ctx, LevelForce)
 	return append(all, around...), err
 }
 
 func (drop) do(ctx context.Context, m *Migration) (all []Finding, err error) {
-	if err := m.remember(ctx); err != nil {
+	if err := m.rememberAll(ctx); err != nil {
 		return nil, err
 	}
 	for t, c := range m.plan.all() {
@@ -71,7 +74,7 @@ func (drop) do(ctx context.Context, m *Migration) (all []Finding, err error) {
 		case kept.by != "":
 			all = append(all, finding(LevelWarning, "shard %s: %s keeps AUTO_INCREMENT: foreign keys of %s refer to the column, and MySQL does not change such a one", c.Shard, t, kept.by))
 		default:
-			if err := m.alter(ctx, c, m.dropped(t, c)); err != nil {
+			if err := m.alter(ctx, t, c, func(*found) string { return m.dropped(t, c) }); err != nil {
 				return nil, err
 			}
 		}
@@ -123,16 +126,32 @@ func (drop) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
 			all = append(all, finding(LevelWarning, "shard %s: %s is left as it is: put AUTO_INCREMENT back by hand, where its column is to count", c.Shard, t))
 			continue
 		}
-		f, err := m.now(ctx, t, c)
+		err := m.alter(ctx, t, c, func(now *found) string {
+			if now.counts() {
+				return ""
+			}
+			return t.counting(c)
+		})
 		if err != nil {
-			return nil, err
-		}
-		if f.counts() {
-			continue
-		}
-		if err := m.alter(ctx, c, t.counting(c)); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// passed names what rules forward without an id, as they say unsupported: forward.
+func (m *Migration) passed(proxies []*Proxy) (all []Finding) {
+	for i := range m.cfg.Rules {
+		if r := &m.cfg.Rules[i]; r.Mode.Switch == m.plan.Switch && r.Unsupported == config.UnsupportedForward {
+			all = append(all, finding(LevelForce, "rule %s has unsupported: forward: what it forwards without an id fails (1364, or 1048) once its columns do not count", r))
+		}
+	}
+	for _, p := range proxies {
+		for _, r := range p.refusals {
+			if r.Reason == "observed" && strings.HasPrefix(r.Text, wouldForward) && m.turns(r.Rule) {
+				all = append(all, finding(LevelWarning, "would fail: %s: %s: %s (last of user %s, at %s)", r.Rule, r.Statement, strings.TrimPrefix(r.Text, wouldForward), r.User, r.Last.UTC().Format(time.RFC3339)))
+			}
+		}
+	}
+	return unique(all)
 }

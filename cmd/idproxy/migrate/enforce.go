@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"idproxy/cmd/idproxy/switches"
@@ -93,6 +94,11 @@ func (m *Migration) ready(ctx context.Context) (all []Finding, err error) {
 			if g := m.cfg.Source(s.of.rule.Source).Segment; f != nil && f.counts() && (g == nil || f.next > g.Start) {
 				all = append(all, finding(LevelForce, "shard %s: %s.%s came later, and its counter, at %d, could meet ids of the proxies: run step lift first", m.shards[i].name, f.schema, f.name, f.next))
 			}
+		}
+	}
+	for _, i := range m.idle {
+		if !slices.Contains(m.plan.Uncounted, i.name()) {
+			all = append(all, finding(LevelForce, "shard %s: %s came later, and column %s does not count: INSERTs without an id, which the proxies fill now, would fail (1364). Give it AUTO_INCREMENT, or a default", i.shard, i.table, i.column))
 		}
 	}
 	for t, c := range m.plan.all() {

@@ -7,6 +7,7 @@ import (
 
 	"idproxy/cmd/idproxy/switches"
 	"idproxy/cmd/idproxy/upstream"
+	"idproxy/idsource/segment"
 )
 
 // lift is the step in which the shards' own counters go above the ids of the proxies.
@@ -17,7 +18,7 @@ func (lift) words() words {
 		name:  "lift",
 		does:  "sets the counter of each table on each shard to the beginning of a band of its own, above last of the source: ids of the shards and of the proxies cannot meet from then on. In place, without a lock but for a moment",
 		check: "each counter is in its band, and no id below stands in the way of the source",
-		back:  "sets the counters back, as far as no row is above: a server never sets one at or below its greatest id. Where rows are in the band it stays there, which harms nothing",
+		back:  "sets the counters back to where they were, and a little above. Where ids of the band were given, or the proxies have given ids, a counter stays in its band: what was given does not come again, and a counter there harms nothing",
 	}
 }
 
@@ -30,7 +31,7 @@ func (t *table) count(c *counter, from uint64) string {
 func (lift) sql(m *Migration) (there, back []Statement) {
 	for t, c := range m.plan.all() {
 		there = append(there, Statement{c.Shard, t.count(c, c.from())})
-		back = append(back, Statement{c.Shard, t.count(c, c.Before)})
+		back = append(back, Statement{c.Shard, t.count(c, c.below(t))})
 	}
 	return there, back
 }
@@ -73,95 +74,65 @@ func (m *Migration) clear(ctx context.Context, t *table) (all []Finding, err err
 		if err != nil {
 			return nil, fmt.Errorf("shard %s: %s: %w", s.name, t, err)
 		}
-		if above > t.Last && (above < c.Band || above > c.BandEnd) {
+		switch {
+		case above > t.Last && (above < c.Band || above > c.BandEnd):
 			all = append(all, finding(LevelError, "shard %s: %s holds id %d, above last of source %s and outside of the shard's band, %d to %d: set another last, and make another plan",
 				s.name, t, above, t.Source, c.Band, c.BandEnd))
+		case f.counts() && f.next > t.Last && !c.in(f.next):
+			all = append(all, finding(LevelForce, "shard %s: the counter of %s is at %d, above last of source %s and outside of the shard's band, %d to %d: ids of rows that are gone may come again on another shard. Set last above it, and make another plan",
+				s.name, t, f.next, t.Source, c.Band, c.BandEnd))
 		}
 	}
-	next, used, err := m.given(ctx, t) // behind that, as ids that are given meanwhile are below
+	next, _, err := m.given(ctx, t) // behind that, as ids that are given meanwhile are below
 	if err != nil {
 		return nil, err
 	}
-	for i, id := range below {
-		if id >= next && (used || t.Start > 1) {
-			all = append(all, finding(LevelError, "shard %s: %s holds id %d, and source %s goes on at %d: it would give ids that are there. Move it above, idproxy source set, or set start: %d",
-				t.Counter[i].Shard, t, id, t.Source, next, Start(id)))
-		}
-	}
-	for i, id := range given {
-		switch {
-		case id < next || id <= below[i]:
-		case used || t.Start > 1:
-			all = append(all, finding(LevelError, "shard %s: %s has given ids up to %d, and source %s goes on at %d: it would give those of rows that are gone. Move it above, idproxy source set, or set start: %d",
-				t.Counter[i].Shard, t, id, t.Source, next, Start(id)))
-		default: // the series begins above the rows
-			all = append(all, finding(LevelWarning, "shard %s: %s has given ids up to %d, and source %s begins above the rows that are there: ids of rows that are gone may come again. Set start: %d",
-				t.Counter[i].Shard, t, id, t.Source, Start(id)))
+	for i := range t.Counter {
+		switch id := below[i]; {
+		case id >= next:
+			all = append(all, finding(LevelError, "shard %s: %s holds id %d, and source %s goes on at %d: it would give ids that are there. Move it above: %s",
+				t.Counter[i].Shard, t, id, t.Source, next, m.moving(t, id)))
+		case given[i] >= next:
+			all = append(all, finding(LevelError, "shard %s: %s has given ids up to %d, and source %s goes on at %d: it would give those of rows that are gone. Move it above: %s",
+				t.Counter[i].Shard, t, given[i], t.Source, next, m.moving(t, given[i])))
 		}
 	}
 	return all, nil
 }
 
-// reachedBelow is the next id of a shard as its counter was below last, before it was lifted.
-func (c *counter) reachedBelow(t *table, f *found) (next uint64) {
-	next = 1
-	for _, n := range []uint64{c.Before, f.next} {
-		if n <= t.Last {
-			next = max(next, n)
-		}
+// moving is the command that moves the series of a table above an id.
+func (m *Migration) moving(t *table, id uint64) string {
+	of := t.Source
+	if g := m.cfg.Source(t.Source).Segment; segment.IsTemplate(g.Key) {
+		of += " --key " + segment.KeyOf(g.Key, t.Schema, t.Name)
 	}
-	return next
-}
-
-// remember notes in the plan how far counters are, as their tables alone forget it: rows may be gone whose
-// ids were given.
-func (m *Migration) remember(ctx context.Context) error {
-	for t, c := range m.plan.all() {
-		if m.gone[c] {
-			continue
-		}
-		f, err := m.now(ctx, t, c)
-		if err != nil {
-			return err
-		}
-		c.remember(t, f)
-	}
-	return m.plan.write(m.Path)
-}
-
-func (c *counter) remember(t *table, f *found) {
-	switch {
-	case !f.counts():
-	case c.in(f.next):
-		c.Reached = max(c.Reached, f.next)
-	case f.next <= t.Last:
-		c.Before = max(c.Before, f.next)
-	}
+	return fmt.Sprintf("idproxy source set %s %d", of, Start(id))
 }
 
 // Start is a good start of a source above an id: it has room for a tenth, and for 100000 at least.
 func Start(top uint64) uint64 { return top + max(top/10, 100_000) }
 
 func (lift) do(ctx context.Context, m *Migration) ([]Finding, error) {
-	if err := m.remember(ctx); err != nil {
+	if err := m.rememberAll(ctx); err != nil {
 		return nil, err
 	}
 	lifted := 0
 	for t, c := range m.plan.all() {
-		f, err := m.now(ctx, t, c)
+		there := false
+		err := m.alter(ctx, t, c, func(now *found) string {
+			if there = !now.counts() || c.in(now.next); there {
+				return ""
+			}
+			return t.count(c, c.Lifted)
+		})
 		if err != nil {
 			return nil, err
 		}
-		if !f.counts() || c.in(f.next) {
-			continue
+		if !there {
+			lifted++
 		}
-		c.remember(t, f) // it went on meanwhile
-		if err := m.alter(ctx, c, t.count(c, c.from())); err != nil {
-			return nil, err
-		}
-		lifted++
 	}
-	return []Finding{finding(LevelNote, "%d of %d counters were lifted, the others were there already", lifted, m.plan.counters())}, nil
+	return append(unique(m.unmoved), finding(LevelNote, "%d of %d counters were lifted, the others were there already", lifted, m.plan.counters())), nil
 }
 
 func (l lift) check(ctx context.Context, m *Migration) ([]Finding, error) {
@@ -178,37 +149,45 @@ func (l lift) check(ctx context.Context, m *Migration) ([]Finding, error) {
 			all = append(all, finding(LevelError, "shard %s: the counter of %s is at %d, not in its band, %d to %d: run step lift", c.Shard, t, f.next, c.Band, c.BandEnd))
 		}
 	}
-	return all, nil
+	return append(all, m.mingled(ctx)...), nil
 }
 
 func (lift) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
 	if all := stand(m.ask(ctx, false), switches.Observe, 0); len(all) > 0 {
 		return append(all, finding(LevelError, "the counters stay where they are as long as a proxy may give ids: take step enforce back first, which may be done again")), nil
 	}
-	if err := m.remember(ctx); err != nil {
+	if err := m.rememberAll(ctx); err != nil {
 		return nil, err
 	}
-	for t, c := range m.plan.all() {
-		if m.gone[c] {
+	for i := range m.plan.Tables {
+		t := &m.plan.Tables[i]
+		_, used, err := m.given(ctx, t)
+		if err != nil {
+			return all, err
+		}
+		if used {
+			all = append(all, finding(LevelNote, "%s: the proxies have given ids, and its counters stay in their bands: another shard may have these ids", t))
 			continue
 		}
-		next, used, err := m.given(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		to := c.Before
-		if used { // what the proxies gave to other shards is not to come again
-			to = max(to, next)
-		}
-		if err := m.alter(ctx, c, t.count(c, to)); err != nil {
-			return nil, err
-		}
-		f, err := m.now(ctx, t, c)
-		if err != nil {
-			return nil, err
-		}
-		if f.next >= c.Band {
-			all = append(all, finding(LevelNote, "shard %s: %s holds ids of the band, and its counter stays there, at %d", c.Shard, t, f.next))
+		for j := range t.Counter {
+			c := &t.Counter[j]
+			if m.gone[c] {
+				continue
+			}
+			stays := false
+			err := m.alter(ctx, t, c, func(now *found) string {
+				stays = c.in(now.next) && now.next > c.Lifted
+				if stays || !now.counts() || !c.in(now.next) {
+					return ""
+				}
+				return t.count(c, c.below(t))
+			})
+			if err != nil {
+				return all, err
+			}
+			if stays {
+				all = append(all, finding(LevelNote, "shard %s: the counter of %s has gone on in its band, and stays there, at %d: what was given does not come again", c.Shard, t, c.Reached))
+			}
 		}
 	}
 	return all, nil

@@ -43,6 +43,8 @@ type Migration struct {
 	hidden  []Finding         // what shards may have that nobody can see
 	changes []string          // by which what is there differs from the plan
 	late    []*seen           // tables that count on shards for which they are not in the plan
+	idle    []idle            // columns that do not count, and are not in the plan
+	unmoved []Finding         // series that could not be moved on
 	gone    map[*counter]bool // those that are not there any more, or not as the plan has them
 }
 
@@ -116,6 +118,43 @@ func (s *seen) counts() bool {
 	return slices.ContainsFunc(s.shards, func(f *found) bool { return f != nil && f.counts() })
 }
 
+// reached is the greatest id that a shard may have given, by its counter.
+func (s *seen) reached() (id uint64) {
+	for _, f := range s.shards {
+		if f != nil {
+			id = max(id, f.next-1)
+		}
+	}
+	return id
+}
+
+// idle is a column on a shard that does not count, and has no default.
+type idle struct{ shard, table, column string }
+
+// name is how the plan names it.
+func (i idle) name() string { return i.shard + ": " + i.table + "." + i.column }
+
+// idling lists such columns that are not in the plan.
+func (m *Migration) idling(tables []*seen) (all []idle) {
+	planned := map[idle]bool{}
+	for t, c := range m.plan.all() {
+		if s := m.shard(c); s != nil {
+			planned[idle{s.name, t.String(), t.Column}] = true
+		}
+	}
+	for _, s := range tables {
+		for i, f := range s.shards {
+			if f == nil || f.counts() || without(f.definition, " DEFAULT") != f.definition {
+				continue
+			}
+			if one := (idle{m.shards[i].name, f.schema + "." + f.name, f.column}); !planned[one] {
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
 // survey asks all shards for the tables of the switch.
 func (m *Migration) survey(ctx context.Context, name string) (all []*seen, err error) {
 	byName := map[string]*seen{}
@@ -152,6 +191,9 @@ func (m *Migration) make(name, in string, tables []*seen) error {
 	m.plan, m.Made = p, true
 	if err := m.add(tables); err != nil {
 		return err
+	}
+	for _, one := range m.idling(tables) {
+		p.Uncounted = append(p.Uncounted, one.name())
 	}
 	if len(p.Tables) == 0 {
 		return fmt.Errorf("no table of a rule with switch %s has an AUTO_INCREMENT column: there is nothing to move; mode: enforce is enough", name)
@@ -202,6 +244,8 @@ func (m *Migration) planned(t *seen) (*planned, error) {
 		return nil, fmt.Errorf("source %s is scrambled: its ids leave no room for counters above them", source.Name)
 	case segment.IsTemplate(g.Key) && !segment.Nameable(segment.KeyOf(g.Key, t.of.schema, t.of.name)):
 		return nil, fmt.Errorf("its name is not of ASCII letters, which source %s needs for a series of each table, and the proxies would refuse its INSERTs: give it a rule above with a source of its own", source.Name)
+	case !g.StartGiven:
+		return nil, fmt.Errorf("source %s has no start: its series begins above the rows that are there then, and may give ids of rows that are gone; set start: %d, and reload all proxies", source.Name, Start(t.reached()))
 	case g.Last == 0:
 		return nil, fmt.Errorf("source %s has no last: set last: %d, and reload all proxies; the shards' own counters go above it", source.Name, Last(most(t.of.definition)))
 	}
@@ -312,6 +356,7 @@ func (m *Migration) compare(name, in string, tables []*seen) error {
 		}
 		m.compareTable(t, tables[at], changed)
 	}
+	m.idle = m.idling(tables)
 	tables = slices.DeleteFunc(tables, func(s *seen) bool { return !s.counts() || inPlan[s.of.schema+"."+s.of.name+"."+s.of.column] })
 	if len(m.changes) > 0 && !m.Back {
 		return fmt.Errorf("plan %s is not of what is there now:\n%s\nput that back, or take the steps back that are done, remove the file, and make another plan", m.Path, strings.Join(m.changes, "\n"))
@@ -356,7 +401,7 @@ func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...an
 			m.gone[c] = true
 			continue
 		}
-		at := slices.IndexFunc(m.shards, func(s *shard) bool { return s.name == c.Shard && s.address == c.Server })
+		at := slices.IndexFunc(m.shards, func(s *shard) bool { return slices.Contains(s.places, place{c.Shard, c.Server}) })
 		before := len(m.changes)
 		switch {
 		case at < 0:
@@ -365,11 +410,15 @@ func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...an
 			changed("table %s is gone from shard %s", t, c.Shard)
 		case now.shards[at].plain() != plain(c.Definition):
 			changed("column %s of table %s on shard %s was %s, and is %s", t.Column, t, c.Shard, c.Definition, now.shards[at].definition)
+		case now.shards[at].groups:
+			changed("column %s of table %s on shard %s counts within the groups of its key now", t.Column, t, c.Shard)
+		default:
+			c.Engine = now.shards[at].engine
 		}
 		m.gone[c] = len(m.changes) > before
 	}
 	for i, f := range now.shards {
-		if f != nil && f.counts() && !slices.ContainsFunc(t.Counter, func(c counter) bool { return c.Shard == m.shards[i].name }) {
+		if f != nil && f.counts() && !slices.ContainsFunc(t.Counter, func(c counter) bool { return m.shards[i].is(&c) }) {
 			changed("table %s counts on shard %s, too", t, m.shards[i].name)
 			here := make([]*found, len(m.shards))
 			here[i] = f
@@ -383,7 +432,7 @@ func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...an
 func (m *Migration) follow(t *table, now *seen) {
 	for i, f := range now.shards {
 		s := m.shards[i]
-		if f == nil || !f.counts() || f.groups || slices.ContainsFunc(t.Counter, func(c counter) bool { return c.Shard == s.name }) {
+		if f == nil || !f.counts() || f.groups || slices.ContainsFunc(t.Counter, func(c counter) bool { return s.is(&c) }) {
 			continue
 		}
 		first, end, ok := m.spare(t, most(f.definition))
@@ -417,7 +466,7 @@ func (m *Migration) spare(t *table, holds uint64) (first, end uint64, ok bool) {
 
 // shard returns the shard of a counter; nil: it is gone.
 func (m *Migration) shard(c *counter) *shard {
-	if at := slices.IndexFunc(m.shards, func(s *shard) bool { return s.name == c.Shard }); at >= 0 {
+	if at := slices.IndexFunc(m.shards, func(s *shard) bool { return s.is(c) }); at >= 0 {
 		return m.shards[at]
 	}
 	return nil
@@ -432,10 +481,22 @@ func (m *Migration) now(ctx context.Context, t *table, c *counter) (*found, erro
 	return f, nil
 }
 
-// alter runs a statement on the shard of a counter.
-func (m *Migration) alter(ctx context.Context, c *counter, statement string) error {
-	if err := m.shard(c).alter(ctx, statement); err != nil {
-		return fmt.Errorf("shard %s: %s: %w", c.Shard, statement, err)
+// alter runs a statement on the shard of a counter. It is made by how the counter stands, for each try
+// anew, and that is in the plan before: no kill loses how far a counter was.
+func (m *Migration) alter(ctx context.Context, t *table, c *counter, statement func(now *found) string) error {
+	err := m.shard(c).alter(ctx, func() (string, error) {
+		now, err := m.now(ctx, t, c)
+		if err != nil {
+			return "", err
+		}
+		moved, err := m.remember(ctx, t, c, now)
+		if err == nil && moved {
+			err = m.plan.write(m.Path)
+		}
+		return statement(now), err
+	})
+	if err != nil {
+		return fmt.Errorf("shard %s: %w", c.Shard, err)
 	}
 	return nil
 }

@@ -23,7 +23,10 @@ type plan struct {
 	Store   string   `json:"store"` // that keeps the switch
 	Proxies []string `json:"proxies"`
 	Tables  []table  `json:"tables"`
-	Steps   []record `json:"steps"`
+	// Uncounted are columns that rules with the switch are for, and that had no AUTO_INCREMENT when the
+	// plan was made.
+	Uncounted []string `json:"uncounted,omitempty"`
+	Steps     []record `json:"steps"`
 }
 
 // planFormat is the format that this version writes and reads.
@@ -49,11 +52,32 @@ type counter struct {
 	Before     uint64 `json:"before"`           // the next id before it was lifted
 	Band       uint64 `json:"band"`             // the next id once it is lifted
 	BandEnd    uint64 `json:"band_end"`
+	Lifted     uint64 `json:"lifted,omitempty"`  // the next id to which step lift took it
 	Reached    uint64 `json:"reached,omitempty"` // the greatest next id that was seen in the band
+
+	// Mingled is when the counter was seen last among ids that proxies may have in memory.
+	Mingled time.Time `json:"mingled,omitzero"`
 }
 
+// unseen is how many ids a counter may give between a look at it and what takes it elsewhere: that waits
+// behind transactions that have used the table, and they go on.
+const unseen = 1000
+
 // from is where the counter goes on in its band.
-func (c *counter) from() uint64 { return max(c.Band, c.Reached) }
+func (c *counter) from() uint64 {
+	if c.Reached == 0 {
+		return c.Band
+	}
+	return min(c.Reached+unseen, c.BandEnd)
+}
+
+// below is where it goes on below last, where it comes back.
+func (c *counter) below(t *table) uint64 {
+	if c.Before >= t.Start { // or it was above
+		return c.Before
+	}
+	return min(c.Before+unseen, t.Start)
+}
 
 // States of a step.
 const (

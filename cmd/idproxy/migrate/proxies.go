@@ -243,8 +243,11 @@ func (m *Migration) shapes(all []*Proxy) (findings []Finding) {
 	return findings
 }
 
-// wouldRefuse is how what an observing rule says begins.
-const wouldRefuse = "would refuse: "
+// How what an observing rule says begins.
+const (
+	wouldRefuse  = "would refuse: "
+	wouldForward = "would forward without an id: "
+)
 
 // turns reports whether a rule has the switch.
 func (m *Migration) turns(rule string) bool {

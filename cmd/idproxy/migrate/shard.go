@@ -20,10 +20,10 @@ import (
 	"idproxy/rule"
 )
 
-// shard is a server behind a listener.
+// shard is a server behind listeners.
 type shard struct {
-	name    string // of the listener
-	address string
+	place   // by the first listener that leads to it
+	places  []place
 	mariaDB bool
 	forgets string // its version, where that forgets counters at a restart
 	fold    bool   // it compares names without regard to case
@@ -33,10 +33,29 @@ type shard struct {
 	away    error            // why it cannot be asked, which is no obstacle to a way back; nil: it can
 }
 
+// place is where a server is.
+type place struct{ name, address string } // of a listener, and of the server as that one has it
+
+// led is a shard, and the address by which a listener reaches it.
+type led struct {
+	*shard
+	address string
+}
+
+// leads notes that a listener leads to the shard, and the rules that hold there.
+func (s *shard) leads(listener, address string, rules []*config.Rule) {
+	s.places, s.rules = append(s.places, place{listener, address}), append(s.rules, rules)
+}
+
+// is reports whether a counter is on the shard, by a name of it.
+func (s *shard) is(c *counter) bool {
+	return slices.ContainsFunc(s.places, func(p place) bool { return p.name == c.Shard })
+}
+
 // openShards opens the servers behind listeners whose rules have a switch, each once, by whatever names. On
 // the way back it is no error where one does not answer.
 func openShards(ctx context.Context, cfg *config.Config, name string, back bool) (all []*shard, err error) {
-	behind := map[string]*shard{}
+	behind := map[string]led{}
 	met := newServers()
 	defer met.forget()
 	for i := range cfg.Listeners {
@@ -50,23 +69,24 @@ func openShards(ctx context.Context, cfg *config.Config, name string, back bool)
 		if !slices.ContainsFunc(rules, func(r *config.Rule) bool { return r.Mode.Switch == name }) {
 			continue
 		}
-		if s := behind[l.Behind()]; s != nil {
-			s.rules = append(s.rules, rules)
+		if to, ok := behind[l.Behind()]; ok {
+			to.leads(l.Name, to.address, rules)
 			continue
 		}
-		s := &shard{name: l.Name, rules: [][]*config.Rule{rules}}
+		s := &shard{place: place{name: l.Name}}
 		if s.away = s.open(ctx, cfg, l); s.away != nil && !back {
 			closeShards(all)
 			return nil, fmt.Errorf("shard %s: %w", l.Name, s.away)
 		}
+		to := led{s, s.address}
 		if same := met.same(ctx, s); same != nil {
 			closeShards([]*shard{s})
-			same.rules = append(same.rules, rules)
-			behind[l.Behind()] = same
-			continue
+			to.shard = same
+		} else {
+			all = append(all, s)
 		}
-		behind[l.Behind()] = s
-		all = append(all, s)
+		to.leads(l.Name, to.address, rules)
+		behind[l.Behind()] = to
 	}
 	return all, nil
 }
@@ -182,6 +202,7 @@ func (s *shard) rule(schema, name, column, turnedBy string) (found *config.Rule,
 // hidden says which tables that a switch turns the account may not see: the server leaves them out without
 // a word, and the proxies may fill them. tables are those that it shows.
 func (s *shard) hidden(turnedBy string, tables []*found) (all []Finding) {
+	defer func() { all = unique(all) }() // a rule may hold for several listeners
 	for _, rules := range s.rules {
 		for _, r := range rules {
 			seen := func(f *found) bool { return r.Pattern().Match(f.schema, f.name, s.fold) }
@@ -316,15 +337,24 @@ const (
 // tableDenied is the server's number for a right on a table that an account has not.
 const tableDenied = 1142
 
-// alter runs an ALTER TABLE, again and again while someone has the table in a transaction.
-func (s *shard) alter(ctx context.Context, statement string) error {
+// alter runs an ALTER TABLE, again and again while someone has the table in a transaction. next makes the
+// statement for each try, as the table goes on meanwhile; empty: there is nothing to do.
+func (s *shard) alter(ctx context.Context, next func() (string, error)) error {
 	conn, err := s.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	for try := 1; ; try++ {
-		err := execute(ctx, conn, statement)
+		statement, err := next()
+		if err == nil && statement == "" {
+			return nil
+		}
+		if err == nil {
+			if _, err = conn.ExecContext(ctx, statement); err != nil {
+				err = fmt.Errorf("%s: %w", statement, err)
+			}
+		}
 		e, ok := errors.AsType[*driver.MySQLError](err)
 		switch {
 		case ok && e.Number == tableDenied:
@@ -340,9 +370,4 @@ func (s *shard) alter(ctx context.Context, statement string) error {
 		case <-time.After(lockPause):
 		}
 	}
-}
-
-func execute(ctx context.Context, conn *sql.Conn, statement string) error {
-	_, err := conn.ExecContext(ctx, statement)
-	return err
 }

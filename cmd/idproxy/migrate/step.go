@@ -83,6 +83,16 @@ func finding(level, format string, args ...any) Finding {
 	return Finding{level, fmt.Sprintf(format, args...)}
 }
 
+// unique leaves out what was said before.
+func unique(all []Finding) (out []Finding) {
+	for _, f := range all {
+		if !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // stops reports whether findings keep a step from going on.
 func stops(all []Finding, force bool) bool {
 	return slices.ContainsFunc(all, func(f Finding) bool { return f.Level == LevelError || f.Level == LevelForce && !force })
