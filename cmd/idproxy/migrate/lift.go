@@ -90,23 +90,23 @@ func (m *Migration) clear(ctx context.Context, t *table) (all []Finding, err err
 	for i := range t.Counter {
 		switch id := below[i]; {
 		case id >= next:
-			all = append(all, finding(LevelError, "shard %s: %s holds id %d, and source %s goes on at %d: it would give ids that are there. Move it above: %s",
-				t.Counter[i].Shard, t, id, t.Source, next, m.moving(t, id)))
+			all = append(all, finding(LevelError, "shard %s: %s holds id %d, and source %s goes on at %d: it would give ids that are there. Move it above: idproxy source set %s %d",
+				t.Counter[i].Shard, t, id, t.Source, next, m.series(t), Start(id)))
 		case given[i] >= next:
-			all = append(all, finding(LevelError, "shard %s: %s has given ids up to %d, and source %s goes on at %d: it would give those of rows that are gone. Move it above: %s",
-				t.Counter[i].Shard, t, given[i], t.Source, next, m.moving(t, given[i])))
+			all = append(all, finding(LevelError, "shard %s: %s has given ids up to %d, and source %s goes on at %d: it would give those of rows that are gone. Move it above: idproxy source set %s %d",
+				t.Counter[i].Shard, t, given[i], t.Source, next, m.series(t), Start(given[i])))
 		}
 	}
 	return all, nil
 }
 
-// moving is the command that moves the series of a table above an id.
-func (m *Migration) moving(t *table, id uint64) string {
-	of := t.Source
-	if g := m.cfg.Source(t.Source).Segment; segment.IsTemplate(g.Key) {
-		of += " --key " + segment.KeyOf(g.Key, t.Schema, t.Name)
+// series is how idproxy source set is told the series of a table.
+func (m *Migration) series(t *table) string {
+	g := m.cfg.Source(t.Source).Segment
+	if !segment.IsTemplate(g.Key) {
+		return t.Source
 	}
-	return fmt.Sprintf("idproxy source set %s %d", of, Start(id))
+	return t.Source + " --key " + segment.KeyOf(g.Key, t.Schema, t.Name)
 }
 
 // Start is a good start of a source above an id: it has room for a tenth, and for 100000 at least.

@@ -73,7 +73,7 @@ func (m *Migration) moveOn(ctx context.Context, t *table, next uint64) {
 		err = st.Segments.Advance(ctx, segment.KeyOf(g.Key, t.Schema, t.Name), next+1)
 	}
 	if err != nil {
-		m.unmoved = append(m.unmoved, finding(LevelForce, "the series of %s cannot be moved on: %v. Stop the proxies, %s, start them, and run the step again", t, err, m.moving(t, next)))
+		m.unmoved = append(m.unmoved, finding(LevelForce, "the series of %s cannot be moved on: %v. Stop the proxies, idproxy source set %s %d, start them, and run the step again", t, err, m.series(t), Start(next)))
 	}
 }
 
