@@ -47,16 +47,18 @@ func (m Milliseconds) Seconds() float64 { return time.Duration(m).Seconds() }
 
 // State is what a program does at a moment. Counters start at 0 with the process.
 type State struct {
-	Time      time.Time  `json:"time"`
-	Version   string     `json:"version"`
-	Started   time.Time  `json:"started"`
-	Draining  bool       `json:"draining"`   // it lets its sessions go
-	HeldBytes int64      `json:"held_bytes"` // of memory, for statements that sessions hold
-	Phase     string     `json:"phase"`      // how far it is in that, one of Phases
-	Config    Config     `json:"config"`
-	Listeners []Listener `json:"listeners"`
-	Sources   []Source   `json:"sources"`
-	Rules     []Rule     `json:"rules"`
+	Time     time.Time `json:"time"`
+	Version  string    `json:"version"`
+	Started  time.Time `json:"started"`
+	Draining bool      `json:"draining"` // it lets its sessions go
+	// Predecessor says that a process in whose place this one came has sessions yet.
+	Predecessor bool       `json:"predecessor"`
+	HeldBytes   int64      `json:"held_bytes"` // of memory, for statements that sessions hold
+	Phase       string     `json:"phase"`      // how far it is in that, one of Phases
+	Config      Config     `json:"config"`
+	Listeners   []Listener `json:"listeners"`
+	Sources     []Source   `json:"sources"`
+	Rules       []Rule     `json:"rules"`
 	// Refused counts the statements that were refused by no single rule.
 	Refused []Reason `json:"refused"`
 	Stores  []Store  `json:"stores"`

@@ -2,8 +2,10 @@ package migrate
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +47,11 @@ func (g *ids) take(db execer, rows int) (first int64) {
 	return first
 }
 
+// through is a way through a proxy.
+func (s *site) through(proxy, shard int) *sql.DB {
+	return harness.Open(s.t, s.shards[shard].Config(s.shop), s.proxies[proxy].Addr(fmt.Sprintf("shard%d", shard)))
+}
+
 // lose inserts rows, and deletes them.
 func (g *ids) lose(db execer, rows int) {
 	g.t.Helper()
@@ -57,7 +64,12 @@ func (g *ids) lose(db execer, rows int) {
 // hold keeps a table in a transaction, until that ends.
 func (s *site) hold(shard int, table string) *sql.Tx {
 	s.t.Helper()
-	tx, err := s.direct(shard, s.shop).Begin()
+	return s.inUse(s.direct(shard, s.shop), table)
+}
+
+func (s *site) inUse(db *sql.DB, table string) *sql.Tx {
+	s.t.Helper()
+	tx, err := db.BeginTx(s.t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted}) // no gap is locked
 	if err == nil {
 		_, err = tx.Exec("SELECT * FROM " + table + " WHERE id = 1 FOR UPDATE")
 	}
@@ -74,16 +86,22 @@ func (s *site) commit(tx *sql.Tx) {
 	}
 }
 
+// start runs a step, and returns what gives its status and what it says.
+func (s *site) start(args string) <-chan string {
+	done := make(chan string, 1)
+	go func() {
+		out, status := s.migrate(strings.Fields(args)...)
+		done <- fmt.Sprintf("status %d\n%s", status, out)
+	}()
+	return done
+}
+
 // during runs a step that waits for a table, where rows come and go meanwhile: more than a step allows for
 // unseen, so that it looks again; or one in the transaction that it waits for.
 func (g *ids) during(args string, shard int, many, last bool) {
 	g.t.Helper()
 	tx := g.hold(shard, g.table)
-	done := make(chan string)
-	go func() {
-		out, status := g.migrate(strings.Fields(args)...)
-		done <- fmt.Sprintf("status %d\n%s", status, out)
-	}()
+	done := g.start(args)
 	g.waiting(shard, g.table)
 	if many {
 		g.lose(g.direct(shard, g.shop), 2000)
@@ -145,6 +163,143 @@ func TestTableInUse(t *testing.T) {
 	}
 }
 
+// TestBatchInUse: the transaction that lift waits for brings more ids than lift allows for unseen.
+func TestBatchInUse(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	given := s.ids("events")
+	s.begin("observe")
+	tx := s.hold(0, "events")
+	done := s.start("--run lift")
+	s.waiting(0, "events")
+	given.take(tx, 3000)
+	s.commit(tx)
+	if out := <-done; !strings.HasPrefix(out, "status 0\n") {
+		t.Fatal(out)
+	}
+	harness.MustExec(t, s.direct(0, s.shop), "DELETE FROM events WHERE id > 10")
+	s.must("--run lift --back")
+	if n := s.counter(0, "events"); n > 500_000 {
+		t.Errorf("the counter stays at %d", n)
+	}
+	given.lose(s.direct(0, s.shop), 1)
+}
+
+// TestTruncatedBand: what watch has seen of a band does not come again behind TRUNCATE.
+func TestTruncatedBand(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	given := s.ids("events")
+	s.begin("observe", "lift", "enforce")
+	given.take(s.direct(0, s.shop), 5)
+	s.must("--run watch")
+	harness.MustExec(t, s.direct(0, s.shop), "TRUNCATE TABLE events")
+	s.refuses("--run watch", "not in its band", "run step lift")
+	s.must("--run lift", "1 of 6 counters were lifted")
+	given.take(s.direct(0, s.shop), 1)
+}
+
+// TestBackFromAbove: a counter that was above last before the plan does not go back there.
+func TestBackFromAbove(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	given := s.ids("orders")
+	harness.MustExec(t, s.direct(0, s.shop), "ALTER TABLE orders AUTO_INCREMENT = 2000000000")
+	s.begin("observe")
+	given.lose(s.direct(0, s.shop), 5)
+	s.must("--run lift --force")
+	s.must("--run lift --back", "the counter of "+s.shop+".orders stays in its band, at 1000000000")
+	given.lose(s.direct(0, s.shop), 1)
+
+	// It was in its band, as behind another plan.
+	s = newSite(t, 10)
+	given = s.ids("events")
+	s.begin("observe", "lift")
+	given.lose(s.direct(0, s.shop), 1)
+	s.must("--run lift --back")
+	if err := os.Remove(s.plan); err != nil {
+		t.Fatal(err)
+	}
+	s.begin("observe")
+	given.lose(s.direct(0, s.shop), 5)
+	s.must("--run lift")
+	harness.MustExec(t, s.direct(0, s.shop), "TRUNCATE TABLE events")
+	s.must("--run lift", "1 of 6 counters were lifted")
+	s.must("--run lift --back")
+	given.lose(s.direct(0, s.shop), 1)
+}
+
+// TestBandsTurned: in the next plan each shard has the band again in which it counts, whatever the order in
+// which the table came to them.
+func TestBandsTurned(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	given := s.ids("fresh")
+	const fresh = "CREATE TABLE fresh (id INT AUTO_INCREMENT PRIMARY KEY, n INT)"
+	harness.MustExec(t, s.direct(1, s.shop), fresh)
+	s.begin("observe", "lift", "enforce")
+	harness.MustExec(t, s.direct(0, s.shop), fresh)
+	s.must("--run lift")
+	for i := range s.shards {
+		given.take(s.direct(i, s.shop), 2)
+	}
+	s.must("--run enforce --back")
+	s.must("--run lift --back")
+	if err := os.Remove(s.plan); err != nil {
+		t.Fatal(err)
+	}
+	s.begin("observe", "lift", "enforce")
+	for i := range s.shards {
+		given.take(s.direct(i, s.shop), 2)
+	}
+}
+
+// TestOtherKey: a series that is kept elsewhere is another one.
+func TestOtherKey(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	given := s.ids("events")
+	s.begin("observe", "lift", "enforce")
+	for i := range s.shards {
+		given.take(s.through(0, i), 1)
+	}
+	s.must("--run enforce --back")
+	for i := range s.proxies {
+		s.restart(i, strings.Replace(s.config, `key: "{schema}.{table}"`, `key: "new.{schema}.{table}"`, 1))
+	}
+	what := "the series of table " + s.shop + ".events was key " + s.shop + ".events in store main, and source ids has key new." + s.shop + ".events in store main"
+	s.refuses("--run lift", what)
+	s.refuses("--run lift --back", what)
+	s.must("--run lift --back --force", "the proxies have given ids")
+	for range 3 {
+		for i := range s.shards {
+			given.take(s.direct(i, s.shop), 1)
+		}
+	}
+}
+
+// TestBeyondLast: a series is not moved to where it has no ids, and that is an error before the proxies
+// enforce.
+func TestBeyondLast(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	db := s.direct(0, s.shop)
+	harness.MustExec(t, db, "INSERT INTO events (id, n) VALUES (950000000, 1)")
+	harness.MustExec(t, db, "DELETE FROM events WHERE id = 950000000")
+	s.begin("observe")
+	s.refuses("--run lift", "the counter of "+s.shop+".events has been at 950000001, and source ids goes on at 1000000", "idproxy source set ids --key "+s.shop+".events 975000000\n")
+	st := mainStore(t, s.proxies[0])
+	if err := st.Segments.Advance(t.Context(), s.shop+".events", 1_000_000_000); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses("--run lift", "source ids goes on at 1000000000, above its last, 999999999: it has no id left for "+s.shop+".events")
+	if err := st.Keys.Set(t.Context(), s.shop+".events", 975_000_000); err != nil {
+		t.Fatal(err)
+	}
+	s.begin("lift", "enforce")
+	s.ids("events").take(s.through(0, 0), 1)
+}
+
 // TestKilledLift: what a step has seen of a counter before it took it elsewhere outlives a kill.
 func TestKilledLift(t *testing.T) {
 	t.Parallel()
@@ -183,10 +338,10 @@ func TestBackApart(t *testing.T) {
 	s.begin("observe", "lift", "enforce")
 	given := s.ids("events")
 	for i := range s.shards {
-		given.take(harness.Open(t, s.shards[i].Config(s.shop), s.proxies[i].Addr(fmt.Sprintf("shard%d", i))), 1)
+		given.take(s.through(0, i), 1)
 	}
 	s.must("--run enforce --back")
-	s.must("--run lift --back", "note: "+s.shop+".events: the proxies have given ids, and its counters stay in their bands")
+	s.must("--run lift --back", "note: "+s.shop+".events: the proxies have given ids, and its counters stay where they are")
 	for range 5 {
 		for i := range s.shards {
 			given.take(s.direct(i, s.shop), 1)
@@ -207,7 +362,7 @@ func TestNextPlan(t *testing.T) {
 	s.begin("observe", "lift")
 	given.lose(s.direct(0, s.shop), 1)
 	given.lose(s.direct(1, s.shop), 1)
-	s.must("--run lift --back", "shard shard1: the counter of "+s.shop+".events has gone on in its band, and stays there, at 2000000001")
+	s.must("--run lift --back", "shard shard1: the counter of "+s.shop+".events stays in its band, at 2000000001")
 	s.must("--run observe --back")
 	if err := os.Remove(s.plan); err != nil {
 		t.Fatal(err)
@@ -234,11 +389,9 @@ func TestMingled(t *testing.T) {
 	s := newSite(t, 10)
 	given := s.ids("events")
 	s.begin("observe", "lift", "enforce")
-	through := func(proxy int) *sql.DB {
-		return harness.Open(t, s.shards[0].Config(s.shop), s.proxies[proxy].Addr("shard0"))
-	}
+	s.must("--run watch")
 	harness.MustExec(t, s.direct(0, s.shop), "TRUNCATE TABLE events")
-	given.take(through(0), 1)
+	given.take(s.through(0, 0), 1)
 	for range 3 {
 		given.lose(s.direct(0, s.shop), 1)
 	}
@@ -246,18 +399,119 @@ func TestMingled(t *testing.T) {
 		t.Fatalf("the counter is at %d: it did not follow", n)
 	}
 	what := ".sock may have ids of source ids in memory that shard shard0 has given, too: the counter of " + s.shop + ".events was at 1000004. Restart the proxy"
+	s.refuses("--run drop", "the counter of "+s.shop+".events is at 1000004, not in its band")
 	s.refuses("--run lift", "1 of 6 counters were lifted", what, "step lift: NOT done")
 	s.refuses("--run watch", what)
+	s.refuses("--run drop", what)
 	s.restart(0, s.config)
 	s.refuses("--run lift", "0 of 6 counters were lifted", s.proxies[1].socket+" may have ids")
 	s.restart(1, s.config)
 	s.must("--run lift", "step lift: done")
 	s.must("--run watch", "step watch: done")
 	for range 10 {
-		given.take(through(0), 1)
-		given.take(through(1), 1)
+		given.take(s.through(0, 0), 1)
+		given.take(s.through(1, 0), 1)
 		given.lose(s.direct(0, s.shop), 1)
 	}
+}
+
+// TestMingledWhileWaiting: a counter comes among ids of a proxy behind the look at it.
+func TestMingledWhileWaiting(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	given := s.ids("events")
+	s.begin("observe", "lift", "enforce")
+	proxy, own := s.through(0, 0), s.direct(0, s.shop)
+	proxy.SetMaxOpenConns(1)
+	given.take(proxy, 1) // the proxy knows the table
+	harness.MustExec(t, own, "TRUNCATE TABLE events")
+	through, around := s.inUse(proxy, "events"), s.inUse(own, "events")
+	done := s.start("--run lift")
+	s.waiting(0, "events")
+	given.take(through, 1)
+	given.lose(around, 1)
+	given.lose(around, 1)
+	s.commit(through)
+	s.commit(around)
+	if out := <-done; !strings.Contains(out, "the counter of "+s.shop+".events was at 1000002. Restart the proxy") {
+		t.Error(out)
+	}
+	for i := range s.proxies {
+		s.restart(i, s.config)
+	}
+	s.must("--run lift")
+	for range 5 {
+		given.take(s.through(0, 0), 1)
+	}
+}
+
+// TestMingledUpgrade: an upgrade leaves the process before it with the ids that it has in memory.
+func TestMingledUpgrade(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	given := s.ids("events")
+	s.begin("observe", "lift", "enforce")
+	proxy, own := s.through(0, 0), s.direct(0, s.shop)
+	proxy.SetMaxOpenConns(1)
+	harness.MustExec(t, own, "TRUNCATE TABLE events")
+	given.take(proxy, 1)
+	given.lose(own, 1)
+	s.refuses("--run lift", "Restart the proxy")
+	tx := s.inUse(proxy, "orders")
+	for _, p := range s.proxies {
+		if err := p.admin.Upgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.refuses("--run lift", "was upgraded, and the process before it, which has sessions yet, may have ids")
+	s.commit(tx)
+	if err := proxy.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		out, status := s.migrate("--run", "lift")
+		if status == 0 {
+			break
+		}
+		if time.Since(began) > patience {
+			t.Fatal(out)
+		}
+	}
+	given.take(s.through(0, 0), 5)
+}
+
+// TestMingledFileStore: a store that the proxy holds alone is moved on while that is away.
+func TestMingledFileStore(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 10)
+	before, after, _ := strings.Cut(s.config, "stores: ")
+	_, after, _ = strings.Cut(after, "\n")
+	s.config = before + fmt.Sprintf("stores: {main: {file: {dir: %q}}}\n", filepath.Join(t.TempDir(), "ids")) + after
+	if err := s.proxies[1].Stop(patience); err != nil {
+		t.Fatal(err)
+	}
+	s.proxies = s.proxies[:1]
+	s.restart(0, s.config)
+	given := s.ids("events")
+	s.begin("observe", "lift", "enforce")
+	harness.MustExec(t, s.direct(0, s.shop), "TRUNCATE TABLE events")
+	given.take(s.through(0, 0), 1)
+	given.lose(s.direct(0, s.shop), 3)
+	s.refuses("--run lift", "the series of "+s.shop+".events cannot be moved on", "Stop the proxies, run step lift, start them, and run it again")
+	s.refuses("--run lift", "the series of "+s.shop+".events cannot be moved on")
+	if err := s.proxies[0].Stop(patience); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses("--run lift", "it would give ids of rows that are gone. Move it above: idproxy source set ids --key "+s.shop+".events")
+	st := mainStore(t, s.proxies[0])
+	if err := errors.Join(st.Segments.Advance(t.Context(), s.shop+".events", 1_100_000), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses("--run lift", "It does not say since when it runs")
+	was := s.proxies[0]
+	s.proxies[0] = watched{harness.Start(t, harness.Spec{Dir: t.TempDir(), Config: s.config + "admin: {socket: " + was.socket + "}\n"}), was.admin, was.socket}
+	s.must("--run lift", "step lift: done")
+	given.take(s.through(0, 0), 5)
 }
 
 // TestForwardedForm: what a rule forwards without an id is in nobody's way until the columns count no more.
@@ -269,7 +523,7 @@ func TestForwardedForm(t *testing.T) {
 		s.restart(i, s.config)
 	}
 	s.begin("observe")
-	db := harness.Open(t, s.shards[0].Config(s.shop), s.proxies[0].Addr("shard0"))
+	db := s.through(0, 0)
 	const form = "INSERT INTO events (id, n) VALUES (NULLIF(1, 1), 1)"
 	harness.MustExec(t, db, form)
 	s.must("--run lift")
@@ -295,7 +549,7 @@ func TestLaterWithoutCounter(t *testing.T) {
 	s.must("--run drop")
 	harness.MustExec(t, s.direct(0, s.shop), "CREATE TABLE fresh (id INT PRIMARY KEY, n INT)")
 	harness.MustExec(t, s.direct(1, s.shop), "CREATE TABLE with_default (id INT NOT NULL DEFAULT 7, n INT)")
-	s.ids("fresh").take(harness.Open(t, s.shards[0].Config(s.shop), s.proxies[0].Addr("shard0")), 1)
+	s.ids("fresh").take(s.through(0, 0), 1)
 	s.must("--run drop --back")
 	s.must("--run watch --back")
 	s.refuses("--run enforce --back", "refused: shard shard0: "+s.shop+".fresh came later, and column id does not count", "step enforce: NOT done")
@@ -325,6 +579,7 @@ func TestListenersTurned(t *testing.T) {
 	s := newSite(t, 10)
 	_, port, _ := strings.Cut(s.shards[0].Addr, ":")
 	other := fmt.Sprintf("  - {name: other, listen: 127.0.0.1:0, upstream: \"localhost:%s\", account: {user: app, password: app}}\n", port)
+	harness.MustExec(t, s.direct(0, s.shop), "CREATE TABLE natural_ids (id INT PRIMARY KEY, n INT)")
 	const first = "  - {name: shard0,"
 	for i := range s.proxies {
 		s.restart(i, strings.Replace(s.config, first, other+first, 1))
@@ -334,6 +589,9 @@ func TestListenersTurned(t *testing.T) {
 		s.restart(i, strings.Replace(s.config, "stores: ", other+"stores: ", 1))
 	}
 	s.begin("enforce", "watch", "drop")
+	s.must("--run drop --back")
+	s.must("--run watch --back")
+	s.must("--run enforce --back")
 	for i := range s.proxies {
 		s.restart(i, s.config)
 	}

@@ -308,7 +308,7 @@ func TestMove(t *testing.T) {
 	s.must("--run enforce", "step enforce: done") // and forth again
 	a.more(60)
 	s.must("--run enforce --back")
-	s.must("--run lift --back", "the proxies have given ids, and its counters stay in their bands")
+	s.must("--run lift --back", "the proxies have given ids, and its counters stay where they are")
 	s.must("--run observe --back", "step observe: taken back")
 	a.more(60)
 	a.end(rows)

@@ -236,9 +236,10 @@ func (w *watch) State() monitor.State {
 	now, phase := w.inForce.Load(), w.p.srv.Phase()
 	s := monitor.State{
 		Time: time.Now().UTC(), Version: Built().String(), Started: w.started.UTC(), Draining: phase != proxy.Serving, Phase: phase.String(), HeldBytes: w.p.srv.Held(),
-		Config: monitor.Config{File: now.cfg.Path, SHA256: now.cfg.SHA256, Loaded: now.loaded.UTC()},
-		Files:  w.files.count(),
-		Stores: w.stores.all(now.cfg), Certificates: w.certificates.state(),
+		Predecessor: w.p.start.Shares(),
+		Config:      monitor.Config{File: now.cfg.Path, SHA256: now.cfg.SHA256, Loaded: now.loaded.UTC()},
+		Files:       w.files.count(),
+		Stores:      w.stores.all(now.cfg), Certificates: w.certificates.state(),
 	}
 	w.reloads.Lock()
 	s.Config.Reloads, s.Config.Failed, s.Config.Problem = w.reloads.done, w.reloads.failed, w.reloads.problem

@@ -92,6 +92,13 @@ func received(p papers) (*Start, error) {
 // Succeeds reports whether the program is a successor.
 func (s *Start) Succeeds() bool { return s.report != nil }
 
+// Shares reports whether a predecessor lives, as far as Alone has found.
+func (s *Start) Shares() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.lives) > 0
+}
+
 // Ready tells the predecessor that this process serves from now on. It returns the addresses of
 // sockets that systemd opened and nobody listens on.
 func (s *Start) Ready() (unused []string) {

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,15 +55,16 @@ func (drop) before(ctx context.Context, m *Migration) ([]Finding, error) {
 	if err != nil {
 		return all, err
 	}
-	all = append(all, m.passed(m.ask(ctx, true))...)
+	lifted, err := lift{}.check(ctx, m)
+	if err != nil {
+		return all, err
+	}
+	all = slices.Concat(all, lifted, m.passed(m.ask(ctx, true)))
 	around, err := m.around(ctx, LevelForce)
 	return append(all, around...), err
 }
 
 func (drop) do(ctx context.Context, m *Migration) (all []Finding, err error) {
-	if err := m.rememberAll(ctx); err != nil {
-		return nil, err
-	}
 	for t, c := range m.plan.all() {
 		kept, err := m.counting(ctx, t, c)
 		switch {
@@ -74,7 +76,7 @@ func (drop) do(ctx context.Context, m *Migration) (all []Finding, err error) {
 		case kept.by != "":
 			all = append(all, finding(LevelWarning, "shard %s: %s keeps AUTO_INCREMENT: foreign keys of %s refer to the column, and MySQL does not change such a one", c.Shard, t, kept.by))
 		default:
-			if err := m.alter(ctx, t, c, func(*found) string { return m.dropped(t, c) }); err != nil {
+			if err := m.alter(ctx, t, c, func(*found) (string, error) { return m.dropped(t, c), nil }); err != nil {
 				return nil, err
 			}
 		}
@@ -126,11 +128,11 @@ func (drop) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
 			all = append(all, finding(LevelWarning, "shard %s: %s is left as it is: put AUTO_INCREMENT back by hand, where its column is to count", c.Shard, t))
 			continue
 		}
-		err := m.alter(ctx, t, c, func(now *found) string {
+		err := m.alter(ctx, t, c, func(now *found) (string, error) {
 			if now.counts() {
-				return ""
+				return "", nil
 			}
-			return t.counting(c)
+			return t.counting(c), nil
 		})
 		if err != nil {
 			return nil, err
@@ -143,7 +145,7 @@ func (drop) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
 func (m *Migration) passed(proxies []*Proxy) (all []Finding) {
 	for i := range m.cfg.Rules {
 		if r := &m.cfg.Rules[i]; r.Mode.Switch == m.plan.Switch && r.Unsupported == config.UnsupportedForward {
-			all = append(all, finding(LevelForce, "rule %s has unsupported: forward: what it forwards without an id fails (1364, or 1048) once its columns do not count", r))
+			all = append(all, finding(LevelForce, "rule %s has unsupported: forward: what it forwards without an id fails (1364, or 1048) once its columns do not count. Take it out of the rule, so that the proxies refuse such statements, or mend them and use --force", r))
 		}
 	}
 	for _, p := range proxies {

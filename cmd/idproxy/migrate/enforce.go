@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"idproxy/cmd/idproxy/switches"
@@ -97,8 +96,8 @@ func (m *Migration) ready(ctx context.Context) (all []Finding, err error) {
 		}
 	}
 	for _, i := range m.idle {
-		if !slices.Contains(m.plan.Uncounted, i.name()) {
-			all = append(all, finding(LevelForce, "shard %s: %s came later, and column %s does not count: INSERTs without an id, which the proxies fill now, would fail (1364). Give it AUTO_INCREMENT, or a default", i.shard, i.table, i.column))
+		if !m.plan.uncounted(i) {
+			all = append(all, finding(LevelForce, "shard %s: %s came later, and column %s does not count: INSERTs without an id, which the proxies fill now, would fail (1364). Give it AUTO_INCREMENT, or a default", i.shard.name, i.table, i.column))
 		}
 	}
 	for t, c := range m.plan.all() {

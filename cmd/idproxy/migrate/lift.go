@@ -31,7 +31,9 @@ func (t *table) count(c *counter, from uint64) string {
 func (lift) sql(m *Migration) (there, back []Statement) {
 	for t, c := range m.plan.all() {
 		there = append(there, Statement{c.Shard, t.count(c, c.from())})
-		back = append(back, Statement{c.Shard, t.count(c, c.below(t))})
+		if !c.wasAbove(t) {
+			back = append(back, Statement{c.Shard, t.count(c, c.below(t))})
+		}
 	}
 	return there, back
 }
@@ -79,7 +81,7 @@ func (m *Migration) clear(ctx context.Context, t *table) (all []Finding, err err
 			all = append(all, finding(LevelError, "shard %s: %s holds id %d, above last of source %s and outside of the shard's band, %d to %d: set another last, and make another plan",
 				s.name, t, above, t.Source, c.Band, c.BandEnd))
 		case f.counts() && f.next > t.Last && !c.in(f.next):
-			all = append(all, finding(LevelForce, "shard %s: the counter of %s is at %d, above last of source %s and outside of the shard's band, %d to %d: ids of rows that are gone may come again on another shard. Set last above it, and make another plan",
+			all = append(all, finding(LevelForce, "shard %s: the counter of %s is at %d, above last of source %s and outside of the shard's band, %d to %d: ids of rows that are gone may come again on another shard. Set last above it and make another plan, or use --force where nothing above last was given",
 				s.name, t, f.next, t.Source, c.Band, c.BandEnd))
 		}
 	}
@@ -87,18 +89,25 @@ func (m *Migration) clear(ctx context.Context, t *table) (all []Finding, err err
 	if err != nil {
 		return nil, err
 	}
+	if next > t.Last {
+		all = append(all, finding(LevelError, "source %s goes on at %d, above its last, %d: it has no id left for %s. Move it back where nothing from there on was given: idproxy source set %s NEXT --force. Else set another last, and make another plan",
+			t.Source, next, t.Last, t, m.series(t)))
+	}
 	for i := range t.Counter {
 		switch id := below[i]; {
 		case id >= next:
 			all = append(all, finding(LevelError, "shard %s: %s holds id %d, and source %s goes on at %d: it would give ids that are there. Move it above: idproxy source set %s %d",
-				t.Counter[i].Shard, t, id, t.Source, next, m.series(t), Start(id)))
+				t.Counter[i].Shard, t, id, t.Source, next, m.series(t), t.above(id)))
 		case given[i] >= next:
-			all = append(all, finding(LevelError, "shard %s: %s has given ids up to %d, and source %s goes on at %d: it would give those of rows that are gone. Move it above: idproxy source set %s %d",
-				t.Counter[i].Shard, t, given[i], t.Source, next, m.series(t), Start(given[i])))
+			all = append(all, finding(LevelError, "shard %s: the counter of %s has been at %d, and source %s goes on at %d: it would give ids of rows that are gone. Move it above: idproxy source set %s %d",
+				t.Counter[i].Shard, t, given[i]+1, t.Source, next, m.series(t), t.above(given[i])))
 		}
 	}
 	return all, nil
 }
+
+// above is a good place for the series above an id. It leaves half of what is there below last.
+func (t *table) above(id uint64) uint64 { return min(Start(id), id+1+(t.Last-id)/2) }
 
 // series is how idproxy source set is told the series of a table.
 func (m *Migration) series(t *table) string {
@@ -113,26 +122,31 @@ func (m *Migration) series(t *table) string {
 func Start(top uint64) uint64 { return top + max(top/10, 100_000) }
 
 func (lift) do(ctx context.Context, m *Migration) ([]Finding, error) {
+	m.moveOnAgain(ctx)
 	if err := m.rememberAll(ctx); err != nil {
 		return nil, err
 	}
 	lifted := 0
 	for t, c := range m.plan.all() {
 		there := false
-		err := m.alter(ctx, t, c, func(now *found) string {
+		err := m.alter(ctx, t, c, func(now *found) (string, error) {
 			if there = !now.counts() || c.in(now.next); there {
-				return ""
+				return "", nil
 			}
-			return t.count(c, c.Lifted)
+			return t.count(c, c.Lifted), m.mingle(ctx, t, c, now.next)
 		})
 		if err != nil {
 			return nil, err
 		}
-		if !there {
-			lifted++
+		if there {
+			continue
+		}
+		lifted++
+		if err := m.behind(ctx, t, c); err != nil {
+			return nil, err
 		}
 	}
-	return append(unique(m.unmoved), finding(LevelNote, "%d of %d counters were lifted, the others were there already", lifted, m.plan.counters())), nil
+	return []Finding{finding(LevelNote, "%d of %d counters were lifted, the others were there already", lifted, m.plan.counters())}, nil
 }
 
 func (l lift) check(ctx context.Context, m *Migration) ([]Finding, error) {
@@ -145,11 +159,12 @@ func (l lift) check(ctx context.Context, m *Migration) ([]Finding, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.remember(t, f)
 		if f.counts() && !c.in(f.next) {
 			all = append(all, finding(LevelError, "shard %s: the counter of %s is at %d, not in its band, %d to %d: run step lift", c.Shard, t, f.next, c.Band, c.BandEnd))
 		}
 	}
-	return append(all, m.mingled(ctx)...), nil
+	return append(all, m.mingled(ctx)...), m.plan.write(m.Path)
 }
 
 func (lift) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
@@ -166,7 +181,7 @@ func (lift) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
 			return all, err
 		}
 		if used {
-			all = append(all, finding(LevelNote, "%s: the proxies have given ids, and its counters stay in their bands: another shard may have these ids", t))
+			all = append(all, finding(LevelNote, "%s: the proxies have given ids, and its counters stay where they are: below, they would come to ids that another shard has", t))
 			continue
 		}
 		for j := range t.Counter {
@@ -175,18 +190,18 @@ func (lift) undo(ctx context.Context, m *Migration) (all []Finding, err error) {
 				continue
 			}
 			stays := false
-			err := m.alter(ctx, t, c, func(now *found) string {
-				stays = c.in(now.next) && now.next > c.Lifted
+			err := m.alter(ctx, t, c, func(now *found) (string, error) {
+				stays = c.in(now.next) && (now.next > c.Lifted || c.wasAbove(t))
 				if stays || !now.counts() || !c.in(now.next) {
-					return ""
+					return "", nil
 				}
-				return t.count(c, c.below(t))
+				return t.count(c, c.below(t)), nil
 			})
 			if err != nil {
 				return all, err
 			}
 			if stays {
-				all = append(all, finding(LevelNote, "shard %s: the counter of %s has gone on in its band, and stays there, at %d: what was given does not come again", c.Shard, t, c.Reached))
+				all = append(all, finding(LevelNote, "shard %s: the counter of %s stays in its band, at %d: what it may have given there does not come again", c.Shard, t, c.Reached))
 			}
 		}
 	}

@@ -44,7 +44,6 @@ type Migration struct {
 	changes []string          // by which what is there differs from the plan
 	late    []*seen           // tables that count on shards for which they are not in the plan
 	idle    []idle            // columns that do not count, and are not in the plan
-	unmoved []Finding         // series that could not be moved on
 	gone    map[*counter]bool // those that are not there any more, or not as the plan has them
 }
 
@@ -118,10 +117,10 @@ func (s *seen) counts() bool {
 	return slices.ContainsFunc(s.shards, func(f *found) bool { return f != nil && f.counts() })
 }
 
-// reached is the greatest id that a shard may have given, by its counter.
-func (s *seen) reached() (id uint64) {
+// reached is the greatest id that a shard may have given up to last, by its counter. 0 for last: any.
+func (s *seen) reached(last uint64) (id uint64) {
 	for _, f := range s.shards {
-		if f != nil {
+		if f != nil && (last == 0 || f.next <= last) {
 			id = max(id, f.next-1)
 		}
 	}
@@ -129,17 +128,25 @@ func (s *seen) reached() (id uint64) {
 }
 
 // idle is a column on a shard that does not count, and has no default.
-type idle struct{ shard, table, column string }
+type idle struct {
+	shard         *shard
+	table, column string
+}
 
-// name is how the plan names it.
-func (i idle) name() string { return i.shard + ": " + i.table + "." + i.column }
+// name is how the plan names it, by a name of the shard.
+func (i idle) name(shard string) string { return shard + ": " + i.table + "." + i.column }
+
+// uncounted reports whether it did not count when the plan was made.
+func (p *plan) uncounted(i idle) bool {
+	return slices.ContainsFunc(i.shard.places, func(at place) bool { return slices.Contains(p.Uncounted, i.name(at.name)) })
+}
 
 // idling lists such columns that are not in the plan.
 func (m *Migration) idling(tables []*seen) (all []idle) {
 	planned := map[idle]bool{}
 	for t, c := range m.plan.all() {
 		if s := m.shard(c); s != nil {
-			planned[idle{s.name, t.String(), t.Column}] = true
+			planned[idle{s, t.String(), t.Column}] = true
 		}
 	}
 	for _, s := range tables {
@@ -147,7 +154,7 @@ func (m *Migration) idling(tables []*seen) (all []idle) {
 			if f == nil || f.counts() || without(f.definition, " DEFAULT") != f.definition {
 				continue
 			}
-			if one := (idle{m.shards[i].name, f.schema + "." + f.name, f.column}); !planned[one] {
+			if one := (idle{m.shards[i], f.schema + "." + f.name, f.column}); !planned[one] {
 				all = append(all, one)
 			}
 		}
@@ -193,7 +200,7 @@ func (m *Migration) make(name, in string, tables []*seen) error {
 		return err
 	}
 	for _, one := range m.idling(tables) {
-		p.Uncounted = append(p.Uncounted, one.name())
+		p.Uncounted = append(p.Uncounted, one.name(one.shard.name))
 	}
 	if len(p.Tables) == 0 {
 		return fmt.Errorf("no table of a rule with switch %s has an AUTO_INCREMENT column: there is nothing to move; mode: enforce is enough", name)
@@ -245,12 +252,12 @@ func (m *Migration) planned(t *seen) (*planned, error) {
 	case segment.IsTemplate(g.Key) && !segment.Nameable(segment.KeyOf(g.Key, t.of.schema, t.of.name)):
 		return nil, fmt.Errorf("its name is not of ASCII letters, which source %s needs for a series of each table, and the proxies would refuse its INSERTs: give it a rule above with a source of its own", source.Name)
 	case !g.StartGiven:
-		return nil, fmt.Errorf("source %s has no start: its series begins above the rows that are there then, and may give ids of rows that are gone; set start: %d, and reload all proxies", source.Name, Start(t.reached()))
+		return nil, fmt.Errorf("source %s has no start: its series begins above the rows that are there then, and may give ids of rows that are gone; set start: %d, and reload all proxies", source.Name, Start(t.reached(g.Last)))
 	case g.Last == 0:
 		return nil, fmt.Errorf("source %s has no last: set last: %d, and reload all proxies; the shards' own counters go above it", source.Name, Last(most(t.of.definition)))
 	}
 	out := &planned{
-		table:  table{Schema: t.of.schema, Name: t.of.name, Column: t.of.column, Source: source.Name, Start: g.Start, Last: g.Last, Counter: []counter{}},
+		table:  table{Schema: t.of.schema, Name: t.of.name, Column: t.of.column, Source: source.Name, Store: g.Store, Key: segment.KeyOf(g.Key, t.of.schema, t.of.name), Start: g.Start, Last: g.Last, Counter: []counter{}},
 		column: t.of.definition, holds: most(t.of.definition),
 	}
 	for i, f := range t.shards {
@@ -308,15 +315,32 @@ func (m *Migration) divide(fresh []*planned) (errs []error) {
 			errs = append(errs, fmt.Errorf("table %s: column %s is %s: %w", &one.table, one.Column, one.column, err))
 			continue
 		}
-		part := 0
-		for _, t := range all {
-			for i := range t.Counter {
-				t.Counter[i].Band, t.Counter[i].BandEnd = first[part], first[part]+width-1
-				part++
-			}
-		}
+		share(all, first, width)
 	}
 	return errs
+}
+
+// share gives each counter a band. One that stands in a band already, as behind another plan, stays there.
+func share(all []*planned, first []uint64, width uint64) {
+	take := func(c *counter, band int) {
+		c.Band, c.BandEnd = first[band], first[band]+width-1
+		first = slices.Delete(first, band, band+1)
+	}
+	var rest []*counter
+	for _, t := range all {
+		for i := range t.Counter {
+			c := &t.Counter[i]
+			in := slices.IndexFunc(first, func(from uint64) bool { return from <= c.Before && c.Before-from < width })
+			if in < 0 {
+				rest = append(rest, c)
+				continue
+			}
+			take(c, in)
+		}
+	}
+	for _, c := range rest {
+		take(c, 0)
+	}
 }
 
 // Last is a good last id of sources whose columns hold so much: half of it, or of what all programs
@@ -391,6 +415,8 @@ func (m *Migration) compareTable(t *table, now *seen, changed func(string, ...an
 	g := m.cfg.Source(now.of.rule.Source).Segment
 	if now.of.rule.Source != t.Source || g == nil || g.Last != t.Last || g.Start != t.Start {
 		changed("table %s had its ids from source %s, from %d to %d; now rule %s says otherwise", t, t.Source, t.Start, t.Last, now.of.rule)
+	} else if key := segment.KeyOf(g.Key, t.Schema, t.Name); g.Store != t.Store || key != t.Key {
+		changed("the series of table %s was key %s in store %s, and source %s has key %s in store %s", t, t.Key, t.Store, t.Source, key, g.Store)
 	}
 	if !m.Back {
 		m.follow(t, now)
@@ -483,17 +509,19 @@ func (m *Migration) now(ctx context.Context, t *table, c *counter) (*found, erro
 
 // alter runs a statement on the shard of a counter. It is made by how the counter stands, for each try
 // anew, and that is in the plan before: no kill loses how far a counter was.
-func (m *Migration) alter(ctx context.Context, t *table, c *counter, statement func(now *found) string) error {
+func (m *Migration) alter(ctx context.Context, t *table, c *counter, statement func(now *found) (string, error)) error {
 	err := m.shard(c).alter(ctx, func() (string, error) {
 		now, err := m.now(ctx, t, c)
 		if err != nil {
 			return "", err
 		}
-		moved, err := m.remember(ctx, t, c, now)
-		if err == nil && moved {
+		was := *c
+		c.remember(t, now)
+		text, err := statement(now)
+		if err == nil && *c != was {
 			err = m.plan.write(m.Path)
 		}
-		return statement(now), err
+		return text, err
 	})
 	if err != nil {
 		return fmt.Errorf("shard %s: %w", c.Shard, err)
@@ -503,13 +531,12 @@ func (m *Migration) alter(ctx context.Context, t *table, c *counter, statement f
 
 // given returns the lowest id that the series of a table may give yet.
 func (m *Migration) given(ctx context.Context, t *table) (next uint64, used bool, err error) {
-	source := m.cfg.Source(t.Source)
-	if source == nil || source.Segment == nil {
-		return 0, false, fmt.Errorf("source %s of %s is gone, or no segment: put it back", t.Source, t)
+	in := m.cfg.Store(t.Store)
+	if in == nil {
+		return 0, false, fmt.Errorf("store %s, which has the series of %s, is gone: put it back", t.Store, t)
 	}
-	g := source.Segment
-	p, err := m.stores.Position(ctx, m.cfg.Store(g.Store), segment.KeyOf(g.Key, t.Schema, t.Name))
-	return max(p.Next, g.Start), p.Used, err
+	p, err := m.stores.Position(ctx, in, t.Key)
+	return max(p.Next, t.Start), p.Used, err
 }
 
 // record notes in the file how far a step is.

@@ -38,6 +38,8 @@ type table struct {
 	Name    string    `json:"table"`
 	Column  string    `json:"column"`
 	Source  string    `json:"source"`
+	Store   string    `json:"store"` // of the series
+	Key     string    `json:"key"`   // of the series, in the store
 	Start   uint64    `json:"start"`
 	Last    uint64    `json:"last"`
 	Counter []counter `json:"counters"`
@@ -54,9 +56,15 @@ type counter struct {
 	BandEnd    uint64 `json:"band_end"`
 	Lifted     uint64 `json:"lifted,omitempty"`  // the next id to which step lift took it
 	Reached    uint64 `json:"reached,omitempty"` // the greatest next id that was seen in the band
+	// Mingled is how the counter was seen last among ids that proxies may have in memory; nil: never.
+	Mingled *mingling `json:"mingled,omitempty"`
+}
 
-	// Mingled is when the counter was seen last among ids that proxies may have in memory.
-	Mingled time.Time `json:"mingled,omitzero"`
+// mingling is a counter among the ids of its table's series.
+type mingling struct {
+	Next    uint64    `json:"next"`
+	At      time.Time `json:"at"`
+	Problem string    `json:"problem,omitempty"` // why the series could not be moved on
 }
 
 // unseen is how many ids a counter may give between a look at it and what takes it elsewhere: that waits
@@ -71,13 +79,11 @@ func (c *counter) from() uint64 {
 	return min(c.Reached+unseen, c.BandEnd)
 }
 
-// below is where it goes on below last, where it comes back.
-func (c *counter) below(t *table) uint64 {
-	if c.Before >= t.Start { // or it was above
-		return c.Before
-	}
-	return min(c.Before+unseen, t.Start)
-}
+// below is where it comes back, below last. It does not go into the series for what is unseen.
+func (c *counter) below(t *table) uint64 { return max(c.Before, min(c.Before+unseen, t.Start)) }
+
+// wasAbove reports whether the counter was above last before there was a plan.
+func (c *counter) wasAbove(t *table) bool { return c.Before > t.Last }
 
 // States of a step.
 const (
