@@ -116,6 +116,14 @@ func (g *ids) during(args string, shard int, many, last bool) {
 	}
 }
 
+// forget removes the plan, so that the next step makes another one.
+func (s *site) forget() {
+	s.t.Helper()
+	if err := os.Remove(s.plan); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // waiting waits until a step wants a table for itself.
 func (s *site) waiting(shard int, table string) {
 	s.t.Helper()
@@ -223,9 +231,7 @@ func TestBackFromAbove(t *testing.T) {
 	s.begin("observe", "lift")
 	given.lose(s.direct(0, s.shop), 1)
 	s.must("--run lift --back")
-	if err := os.Remove(s.plan); err != nil {
-		t.Fatal(err)
-	}
+	s.forget()
 	s.begin("observe")
 	given.lose(s.direct(0, s.shop), 5)
 	s.must("--run lift")
@@ -254,9 +260,7 @@ func TestBandsTurned(t *testing.T) {
 	}
 	s.must("--run enforce --back")
 	s.must("--run lift --back")
-	if err := os.Remove(s.plan); err != nil {
-		t.Fatal(err)
-	}
+	s.forget()
 	s.begin("observe", "lift", "enforce")
 	for i := range s.shards {
 		given.take(s.direct(i, s.shop), 2)
@@ -376,17 +380,13 @@ func TestNextPlan(t *testing.T) {
 	given.lose(s.direct(1, s.shop), 1)
 	s.must("--run lift --back", "shard shard1: the counter of "+s.shop+".events stays in its band, at 2000000001")
 	s.must("--run observe --back")
-	if err := os.Remove(s.plan); err != nil {
-		t.Fatal(err)
-	}
+	s.forget()
 	s.begin("observe", "lift")
 	given.lose(s.direct(0, s.shop), 1)
 	given.lose(s.direct(1, s.shop), 1)
 	// A third shard's table would make the bands narrower, and what the second has given is of another's.
 	s.must("--run lift --back")
-	if err := os.Remove(s.plan); err != nil {
-		t.Fatal(err)
-	}
+	s.forget()
 	for i := range s.proxies {
 		s.restart(i, strings.Replace(s.config, "last: 999999999", "last: 1999999", 1))
 	}
