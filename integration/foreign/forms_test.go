@@ -216,10 +216,7 @@ func nextID(t *testing.T, db *sql.DB, table string) int64 {
 
 // TestGoMySQLServer: what it is is found out.
 func TestGoMySQLServer(t *testing.T) {
-	if !width.Matrix() {
-		t.Log("wide alone: it takes a minute to build")
-		return
-	}
+	width.Wide(t, "it takes a minute to build")
 	program := build(t, "gomysqlserver", ".", "CGO_ENABLED=0")
 	server := start(t, "root", func(addr string) *exec.Cmd { return exec.Command(program, addr) })
 	testForms(t, server, "auto", ofGoMySQLServer)

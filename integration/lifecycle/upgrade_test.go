@@ -386,10 +386,8 @@ func TestUpgradeControls(t *testing.T) {
 		before := c.done()
 		waitCustomers(t, c, func() bool { return c.done() > before })
 	})
-	if !width.Matrix() { // that a stale reading gives ids twice is tested in idsource/file
-		return
-	}
 	t.Run("sharing", func(t *testing.T) {
+		width.Wide(t, "that a stale reading gives ids twice is tested in idsource/file")
 		db, _, config := withFourSources(t, server, "drain: {delay: 6s}\nshutdown_timeout: 12s\n")
 		program, err := harness.BuildFaults()
 		if err != nil {

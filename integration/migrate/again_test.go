@@ -173,9 +173,7 @@ func TestTableInUse(t *testing.T) {
 
 // TestBatchInUse: the transaction that lift waits for brings more ids than lift allows for unseen.
 func TestBatchInUse(t *testing.T) {
-	if !width.Matrix() {
-		return // it takes ten seconds
-	}
+	width.Wide(t, "it takes ten seconds")
 	t.Parallel()
 	s := newSite(t, 10)
 	given := s.ids("events")
@@ -212,9 +210,7 @@ func TestTruncatedBand(t *testing.T) {
 
 // TestBackFromAbove: a counter that was above last before the plan does not go back there.
 func TestBackFromAbove(t *testing.T) {
-	if !width.Matrix() {
-		return // it takes ten seconds
-	}
+	width.Wide(t, "it takes ten seconds")
 	t.Parallel()
 	s := newSite(t, 10)
 	given := s.ids("orders")
@@ -244,9 +240,7 @@ func TestBackFromAbove(t *testing.T) {
 // TestBandsTurned: in the next plan each shard has the band again in which it counts, whatever the order in
 // which the table came to them.
 func TestBandsTurned(t *testing.T) {
-	if !width.Matrix() {
-		return // it takes ten seconds
-	}
+	width.Wide(t, "it takes ten seconds")
 	t.Parallel()
 	s := newSite(t, 10)
 	given := s.ids("fresh")
@@ -269,9 +263,7 @@ func TestBandsTurned(t *testing.T) {
 
 // TestOtherKey: a series that is kept elsewhere is another one.
 func TestOtherKey(t *testing.T) {
-	if !width.Matrix() {
-		return // it takes ten seconds
-	}
+	width.Wide(t, "it takes ten seconds")
 	t.Parallel()
 	s := newSite(t, 10)
 	given := s.ids("events")
@@ -459,9 +451,7 @@ func TestMingledWhileWaiting(t *testing.T) {
 
 // TestMingledUpgrade: an upgrade leaves the process before it with the ids that it has in memory.
 func TestMingledUpgrade(t *testing.T) {
-	if !width.Matrix() {
-		return // it takes ten seconds
-	}
+	width.Wide(t, "it takes ten seconds")
 	t.Parallel()
 	s := newSite(t, 10)
 	given := s.ids("events")
@@ -497,9 +487,7 @@ func TestMingledUpgrade(t *testing.T) {
 
 // TestMingledFileStore: a store that the proxy holds alone is moved on while that is away.
 func TestMingledFileStore(t *testing.T) {
-	if !width.Matrix() {
-		return // it takes ten seconds
-	}
+	width.Wide(t, "it takes ten seconds")
 	t.Parallel()
 	s := newSite(t, 10)
 	before, after, _ := strings.Cut(s.config, "stores: ")
@@ -593,9 +581,7 @@ func TestNoStart(t *testing.T) {
 
 // TestListenersTurned: a plan knows its shards by each listener that leads to them.
 func TestListenersTurned(t *testing.T) {
-	if !width.Matrix() {
-		return // it takes ten seconds
-	}
+	width.Wide(t, "it takes ten seconds")
 	t.Parallel()
 	s := newSite(t, 10)
 	_, port, _ := strings.Cut(s.shards[0].Addr, ":")
@@ -621,9 +607,7 @@ func TestListenersTurned(t *testing.T) {
 
 // TestOtherEngine: a table that came to another engine behind the plan is altered as that one does it.
 func TestOtherEngine(t *testing.T) {
-	if !width.Matrix() {
-		return // it takes ten seconds
-	}
+	width.Wide(t, "it takes ten seconds")
 	t.Parallel()
 	s := newSite(t, 10)
 	s.begin("observe")

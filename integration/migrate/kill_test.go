@@ -11,9 +11,7 @@ import (
 // TestCountersOutliveServer: a counter that was lifted stays where it is when its server is killed, on
 // tables in parts and of MyISAM, too, and where auto_increment_increment is not 1.
 func TestCountersOutliveServer(t *testing.T) {
-	if !width.Matrix() {
-		return // it starts servers of its own
-	}
+	width.Wide(t, "it starts servers of its own")
 	t.Parallel()
 	const band = 1_000_000_000
 	for name, start := range map[string]func() (*servers.Server, error){

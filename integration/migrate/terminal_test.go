@@ -17,9 +17,7 @@ import (
 // TestFromTerminal: someone at a terminal answers the questions of init, of tables on two shards and an
 // etcd cluster. What it writes passes check, and a proxy of it walks the tables to enforce and back.
 func TestFromTerminal(t *testing.T) {
-	if !width.Matrix() {
-		return // it starts etcd
-	}
+	width.Wide(t, "it starts etcd")
 	cluster, err := servers.StartEtcd(t.Context())
 	if err != nil {
 		t.Fatal(err)

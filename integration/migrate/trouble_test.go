@@ -219,9 +219,7 @@ func TestStoreWentBack(t *testing.T) {
 // TestProxyIsCut: a proxy that does not hear the switch goes on with what it heard last. Its INSERTs get
 // ids of the shards' bands, and those of the other proxy its ids: none comes twice.
 func TestProxyIsCut(t *testing.T) {
-	if !width.Matrix() {
-		return // it takes half a minute
-	}
+	width.Wide(t, "it takes half a minute")
 	t.Parallel()
 	s := newSite(t, 10)
 	s.begin("observe", "lift")
@@ -330,9 +328,7 @@ func TestPlanByHand(t *testing.T) {
 // killed between the two turns, lose no INSERT and give no id twice. Watching finds nothing wrong in ids
 // that come while it looks.
 func TestMoveUpgrades(t *testing.T) {
-	if !width.Matrix() {
-		return // it takes half a minute
-	}
+	width.Wide(t, "it takes half a minute")
 	t.Parallel()
 	s := newSite(t, 10)
 	s.config = strings.Replace(s.config, "last: 999999999", "last: 999999999, step: 1, max_step: 1", 1) + "drain: {delay: 4s}\n"

@@ -392,9 +392,7 @@ func (s *scene) compare(shown string) error {
 
 // TestPages does all that pages show.
 func TestPages(t *testing.T) {
-	if !width.Matrix() {
-		return // it starts five servers, and idproxy for each configuration
-	}
+	width.Wide(t, "it starts five servers, and idproxy for each configuration")
 	s, names := &scene{world: newWorld(t)}, keys(t)
 	defer s.stop()
 	if err := s.begin(); err != nil {

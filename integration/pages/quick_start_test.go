@@ -38,9 +38,7 @@ func twoPorts(t *testing.T) (int, int) {
 
 // TestQuickStart does what docs/quick-start.md says, on two servers, and compares what it shows.
 func TestQuickStart(t *testing.T) {
-	if !width.Matrix() {
-		return // it starts two servers
-	}
+	width.Wide(t, "it starts two servers")
 	const page = "docs/quick-start.md"
 	text, err := os.ReadFile(filepath.Join(root, page))
 	if err != nil {

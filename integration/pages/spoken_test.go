@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"idproxy/integration/width"
 )
 
 // spoken are commands that stand in sentences, each with a line in which it is run, in this order. Where
@@ -94,24 +96,24 @@ func TestSpoken(t *testing.T) {
 	for command, page := range said {
 		t.Errorf("%s: nobody says how this is run: %s", page, command)
 	}
-	if program() == "" {
-		return // it starts five servers
-	}
-	s := &scene{world: newWorld(t)}
-	defer s.stop()
-	if err := s.begin(); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("REPOSITORY", s.repository())
-	for _, c := range spoken {
-		if c.line == "" {
-			continue
+	t.Run("run", func(t *testing.T) {
+		width.Wide(t, "it starts five servers")
+		s := &scene{world: newWorld(t)}
+		defer s.stop()
+		if err := s.begin(); err != nil {
+			t.Fatal(err)
 		}
-		if err := s.step(step{line: c.line}); err != nil {
-			t.Errorf("%s: %v", c.said, err)
+		t.Setenv("REPOSITORY", s.repository())
+		for _, c := range spoken {
+			if c.line == "" {
+				continue
+			}
+			if err := s.step(step{line: c.line}); err != nil {
+				t.Errorf("%s: %v", c.said, err)
+			}
 		}
-	}
-	t.Logf("compared: %d commands", s.commands)
+		t.Logf("compared: %d commands", s.commands)
+	})
 }
 
 // upgrade has another process take the place of the one that runs, and ends it.

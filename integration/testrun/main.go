@@ -1,6 +1,7 @@
 // Command testrun reads `go test -json` and prints what a person wants of it: one line per package,
-// the output of what failed, and at the end how many tests and cases there were, which tests took
-// longest, and what was compared. It exits with status 1 when anything failed or no test ran.
+// the output of what failed, and at the end which tests took longest, what was compared, what was
+// skipped and why, and how many tests there were. It exits with status 1 when anything failed or no
+// test ran.
 //
 //	go test -json ./... | go run ./integration/testrun
 //
@@ -15,7 +16,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -42,15 +45,17 @@ type event struct {
 
 // tally collects the events of all packages, which come interleaved.
 type tally struct {
-	out                     io.Writer
-	output                  map[string]*strings.Builder // by package and test, until its result is known
-	passed, failed, skipped int                         // top-level tests, examples and fuzz seeds
-	perPackage              map[string]int
-	took                    []event              // top-level tests that passed
-	broken                  int                  // packages that failed: to build, by a timeout, or by a test
-	parents                 map[string]bool      // tests that have subtests, by package and test
-	compared                map[string]*compared // by package
-	said                    []string             // what each test that failed said first
+	out            io.Writer
+	output         map[string]*strings.Builder // by package and test, until its result is known
+	passed, failed int                         // top-level tests, examples and fuzz seeds
+	skipped        int                         // tests and parts of tests
+	skips          map[string][]string         // what was skipped, by the reason
+	perPackage     map[string]int
+	took           []event              // top-level tests that passed
+	broken         int                  // packages that failed: to build, by a timeout, or by a test
+	parents        map[string]bool      // tests that have subtests, by package and test
+	compared       map[string]*compared // by package
+	said           []string             // what each test that failed said first
 }
 
 // summarize reads events until r ends and says whether everything passed. An error is a stream that
@@ -58,6 +63,7 @@ type tally struct {
 func summarize(r io.Reader, w io.Writer) (bool, error) {
 	t := &tally{
 		out: w, output: map[string]*strings.Builder{}, perPackage: map[string]int{}, parents: map[string]bool{},
+		skips:    map[string][]string{},
 		compared: map[string]*compared{},
 	}
 	lines := bufio.NewReader(r)
@@ -77,19 +83,16 @@ func summarize(r io.Reader, w io.Writer) (bool, error) {
 			return false, err
 		}
 	}
-	fmt.Fprintf(w, "%d passed, %d failed", t.passed, t.failed)
-	if t.skipped > 0 {
-		fmt.Fprintf(w, ", %d skipped", t.skipped)
-	}
-	if t.broken > 0 {
-		fmt.Fprintf(w, ", %d packages failed", t.broken)
-	}
-	fmt.Fprintln(w)
-	fmt.Fprintf(w, "compared: %s\n", t.sum())
 	t.printSlowest()
+	fmt.Fprintf(w, "compared: %s\n", t.sum())
+	t.printSkips()
 	for _, said := range t.said {
 		fmt.Fprint(w, said)
 	}
+	if t.broken > 0 {
+		fmt.Fprintf(w, "%d packages failed\n", t.broken)
+	}
+	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
 	return t.failed == 0 && t.broken == 0 && t.passed > 0, nil
 }
 
@@ -111,11 +114,18 @@ func (t *tally) add(e event) {
 	default:
 		return
 	}
-	if e.Action == "fail" || e.Action == "skip" && e.Test != "" {
-		t.print(key)
+	if e.Action == "fail" {
+		fmt.Fprint(t.out, t.text(key))
 	}
-	if e.Action == "fail" && t.output[key] != nil {
-		t.said = append(t.said, "failed: "+key+"\n"+firstWords(t.output[key].String()))
+	if e.Action == "skip" && e.Test != "" {
+		t.skipped++
+		why := skipReason(t.text(key))
+		t.skips[why] = append(t.skips[why], key)
+		delete(t.output, key)
+		return
+	}
+	if text := t.text(key); e.Action == "fail" && text != "" {
+		t.said = append(t.said, "failed: "+key+"\n"+firstWords(text))
 	}
 	delete(t.output, key)
 	if e.Test == "" {
@@ -140,8 +150,24 @@ func (t *tally) add(e event) {
 		t.took = append(t.took, e)
 	case "fail":
 		t.failed++
-	case "skip":
-		t.skipped++
+	}
+}
+
+// skipped is how package width says why a test is skipped, and where it runs.
+var skipped = regexp.MustCompile(`: skipped: (.*)`)
+
+// skipReason is why a test was skipped, by its output.
+func skipReason(output string) string {
+	if m := skipped.FindStringSubmatch(output); m != nil {
+		return m[1]
+	}
+	return "no reason: " + strings.Join(strings.Fields(output), " ")
+}
+
+// printSkips lists what was skipped.
+func (t *tally) printSkips() {
+	for _, why := range slices.Sorted(maps.Keys(t.skips)) {
+		fmt.Fprintf(t.out, "%d skipped: %s: %s\n", len(t.skips[why]), why, strings.Join(t.skips[why], ", "))
 	}
 }
 
@@ -171,10 +197,12 @@ func (t *tally) sum() *compared {
 	return all
 }
 
-func (t *tally) print(key string) {
-	if text := t.output[key]; text != nil {
-		fmt.Fprint(t.out, text)
+// text is what a test has printed so far.
+func (t *tally) text(key string) string {
+	if b := t.output[key]; b != nil {
+		return b.String()
 	}
+	return ""
 }
 
 // firstWords are the first lines that a test wrote itself: what it shows of logs, which is long,

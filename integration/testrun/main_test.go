@@ -19,18 +19,18 @@ func TestSummarize(t *testing.T) {
 		want     string // in what is printed
 		wantOK   bool
 	}{
-		{"all pass", good, "1 passed, 0 failed\n", true},
+		{"all pass", good, "\n1 passed, 0 failed, 0 skipped\n", true},
 		{"what was compared", good, "1 tests     1.5s  1 cases, 1 on MySQL, 40 facets, 3 steps, seed 7\n", true},
 		{"what two packages compared", good + strings.ReplaceAll(good, `"p"`, `"q"`), "\ncompared: 2 cases, 2 on MySQL, 80 facets, 6 steps, seed 7\n", true},
 		{"slow tests", good + `{"Action":"pass","Package":"p","Test":"TestS","Elapsed":7}
 {"Action":"pass","Package":"p","Test":"TestT","Elapsed":80}
-`, "3 passed, 0 failed\ncompared: 3 cases, 1 on MySQL, 40 facets, 3 steps, seed 7\n  80.0s p TestT\n   7.0s p TestS\n", true},
-		{"nothing ran", `{"Action":"pass","Package":"p"}` + "\n", "0 passed, 0 failed\n", false},
+`, "  80.0s p TestT\n   7.0s p TestS\ncompared: 3 cases, 1 on MySQL, 40 facets, 3 steps, seed 7\n3 passed, 0 failed, 0 skipped\n", true},
+		{"nothing ran", `{"Action":"pass","Package":"p"}` + "\n", "0 passed, 0 failed, 0 skipped\n", false},
 		{
 			"a test fails", good + `{"Action":"output","Package":"q","Test":"TestB","Output":"got 1\n"}
 {"Action":"fail","Package":"q","Test":"TestB"}
 {"Action":"fail","Package":"q"}
-`, "1 passed, 1 failed, 1 packages failed\n", false,
+`, "1 packages failed\n1 passed, 1 failed, 0 skipped\n", false,
 		},
 		{"its output is shown", `{"Action":"output","Package":"q","Test":"TestB","Output":"got 1\n"}
 {"Action":"fail","Package":"q","Test":"TestB"}
@@ -45,7 +45,13 @@ func TestSummarize(t *testing.T) {
 {"Action":"build-fail","ImportPath":"q"}
 {"Action":"fail","Package":"q","FailedBuild":"q"}
 `, "undefined: x\n", false},
-		{"a test is left out", good + `{"Action":"skip","Package":"p","Test":"TestC"}` + "\n", "1 passed, 0 failed, 1 skipped\n", true},
+		{
+			"parts are left out", good + `{"Action":"output","Package":"p","Test":"TestC/x","Output":"    c_test.go:3: skipped: slow; runs in: make test-matrix\n"}
+{"Action":"skip","Package":"p","Test":"TestC/x"}
+{"Action":"pass","Package":"p","Test":"TestC"}
+{"Action":"skip","Package":"p","Test":"TestD"}
+`, "1 skipped: no reason: : p TestD\n1 skipped: slow; runs in: make test-matrix: p TestC/x\n2 passed, 0 failed, 2 skipped\n", true,
+		},
 	}
 	for _, tt := range tests {
 		var out strings.Builder

@@ -6,6 +6,8 @@
 //
 //	for round := range width.Of(1, 3) {
 //
+// A test that a narrow run leaves out calls [Wide]. It is counted as skipped, with the reason.
+//
 // What a test compared it logs, for package testrun to add up:
 //
 //	t.Logf("compared: %d statements, %d facets", statements, facets)

@@ -1,6 +1,9 @@
 package width
 
-import "os"
+import (
+	"os"
+	"testing"
+)
 
 // Variable is what `make test-matrix` sets in the environment.
 const Variable = "IDPROXY_MATRIX"
@@ -14,4 +17,33 @@ func Of[T any](narrow, matrix T) T {
 		return matrix
 	}
 	return narrow
+}
+
+// Wide skips a test, or a part of one, that runs in `make test-matrix` only, and says why.
+func Wide(tb testing.TB, why string) {
+	tb.Helper()
+	if !Matrix() {
+		tb.Skipf("skipped: %s; runs in: make test-matrix", why)
+	}
+}
+
+// InLong is Wide of what runs in `make test-long` only.
+func InLong(tb testing.TB, why string) {
+	tb.Helper()
+	if !Long {
+		tb.Skipf("skipped: %s; runs in: make test-long", why)
+	}
+}
+
+// Need skips a test that needs what this machine does not have, such as a right or a program. In
+// continuous integration, which sets CI, the test fails instead.
+func Need(tb testing.TB, what string, has bool) {
+	tb.Helper()
+	switch {
+	case has:
+	case os.Getenv("CI") != "":
+		tb.Fatalf("this machine lacks %s", what)
+	default:
+		tb.Skipf("skipped: this machine lacks %s; runs in: continuous integration", what)
+	}
 }
