@@ -127,7 +127,7 @@ func TestInitUnlikeServers(t *testing.T) {
 
 // TestInitIsInterrupted: someone at a terminal may leave at each question, and sees what is typed again.
 func TestInitIsInterrupted(t *testing.T) {
-	program, err := harness.Build(false)
+	program, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}

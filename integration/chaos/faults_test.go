@@ -15,7 +15,7 @@ func TestFaultsAreInTestBuildsOnly(t *testing.T) {
 		make func() (string, error)
 		want bool
 	}{
-		{"as users get it", func() (string, error) { return harness.Build(false) }, false},
+		{"as users get it", func() (string, error) { return harness.BuildPlain() }, false},
 		{"for tests", harness.BuildFaults, true},
 	} {
 		path, err := build.make()

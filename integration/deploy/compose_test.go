@@ -196,7 +196,7 @@ func TestComposeStackWorks(t *testing.T) {
 		}
 	}
 	check := func() (string, error) {
-		program, err := harness.Build(true)
+		program, err := harness.Build()
 		if err != nil {
 			t.Fatal(err)
 		}

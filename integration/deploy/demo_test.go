@@ -21,7 +21,7 @@ import (
 // startDemo builds the demo, starts it and waits until it has shown everything.
 func startDemo(t *testing.T, env ...string) *process.Process {
 	t.Helper()
-	idproxy, err := harness.Build(false)
+	idproxy, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}

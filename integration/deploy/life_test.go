@@ -25,7 +25,7 @@ type life struct {
 // program builds idproxy as it is deployed.
 func program(t *testing.T) string {
 	t.Helper()
-	path, err := harness.Build(false)
+	path, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}

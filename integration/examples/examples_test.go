@@ -46,7 +46,7 @@ var examples = []example{
 
 // TestExamples runs the first example, and all of them in a wide run, two at a time.
 func TestExamples(t *testing.T) {
-	idproxy, err := harness.Build(false)
+	idproxy, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -204,7 +204,7 @@ func TestReadOnlyFirst(t *testing.T) {
 // check is what idproxy check --online says of the configuration.
 func (p *pair) check(t *testing.T) string {
 	t.Helper()
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ type member struct {
 
 func newMember(t *testing.T, number int, s *shards, store string) *member {
 	t.Helper()
-	program, err := harness.Build(false)
+	program, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,55 +5,103 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 )
 
-// builds are the idproxy programs of this test program, by the arguments they were built with.
-var builds = struct {
-	mutex sync.Mutex
-	dir   string
-	done  map[string]buildResult
-}{done: map[string]buildResult{}}
+// ProgramsVariable names a folder in the environment, in which package testrun has built the
+// programs of a whole run. Where it is not set, a test program builds what it needs itself.
+const ProgramsVariable = "IDPROXY_PROGRAMS"
 
-type buildResult struct {
-	path string
-	err  error
+// RaceVariable says in the environment that idproxy is to have the race detector.
+const RaceVariable = "IDPROXY_RACE"
+
+// program is a form of idproxy that tests run.
+type program struct {
+	name string   // of its file
+	args []string // of `go build`
+	cgo  string   // CGO_ENABLED: without the race detector, idproxy is what users get
 }
 
-// Build builds cmd/idproxy, once for each value of race, and returns the program's path.
-func Build(race bool) (string, error) { return buildWith(fmt.Sprintf("-race=%t", race)) }
+var (
+	plain  = program{"idproxy", nil, "0"}
+	race   = program{"idproxy-race", []string{"-race"}, "1"}
+	faults = program{"idproxy-faults", []string{"-tags=faultinject"}, "0"}
+)
+
+// Build builds cmd/idproxy and returns the program's path. It has the race detector where
+// [RaceVariable] asks for it.
+func Build() (string, error) {
+	if os.Getenv(RaceVariable) != "" {
+		return built(race)
+	}
+	return built(plain)
+}
+
+// BuildPlain is Build of a program without the race detector.
+func BuildPlain() (string, error) { return built(plain) }
 
 // BuildFaults is Build of the program whose clocks a test can move, see Faults; without the race
 // detector.
-func BuildFaults() (string, error) { return buildWith("-tags=faultinject") }
+func BuildFaults() (string, error) { return built(faults) }
 
-func buildWith(argument string) (string, error) {
-	builds.mutex.Lock()
-	defer builds.mutex.Unlock()
-	if result, ok := builds.done[argument]; ok {
-		return result.path, result.err
+// BuildAll builds the programs of a run into a folder, see [ProgramsVariable].
+func BuildAll(dir string) error {
+	programs := []program{plain, faults}
+	if os.Getenv(RaceVariable) != "" {
+		programs = append(programs, race)
 	}
-	path, err := build(argument)
-	builds.done[argument] = buildResult{path, err}
-	return path, err
+	for _, p := range programs {
+		if err := p.build(filepath.Join(dir, p.name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func build(argument string) (string, error) {
-	if builds.dir == "" {
+func (p program) build(path string) error {
+	// Without what debuggers read (-w), programs are linked in two thirds of the time.
+	args := slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-w", "-o", path}, p.args, []string{"idproxy/cmd/idproxy"})
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+p.cgo)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build idproxy: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// own are the programs that this test program has built itself.
+var own struct {
+	mutex sync.Mutex
+	dir   string
+}
+
+func built(p program) (string, error) {
+	if dir := os.Getenv(ProgramsVariable); dir != "" {
+		path := filepath.Join(dir, p.name)
+		_, err := os.Stat(path)
+		return path, err
+	}
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	if own.dir == "" {
 		dir, err := os.MkdirTemp("", fmt.Sprintf("idproxy-%d-", os.Getpid()))
 		if err != nil {
 			return "", err
 		}
-		builds.dir = dir
+		own.dir = dir
 	}
-	path := filepath.Join(builds.dir, "idproxy"+argument)
-	return path, link(path, argument)
+	path := filepath.Join(own.dir, p.name)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	return path, p.copyTo(path)
 }
 
-// link builds the program where all test programs build it, which takes no time when it is up to
+// copyTo builds the program where all test programs build it, which takes no time when it is up to
 // date there, and gives it this path, under which it stays what it is.
-func link(path, argument string) error {
+func (p program) copyTo(path string) error {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return err
@@ -70,10 +118,9 @@ func link(path, argument string) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	shared := filepath.Join(cache, "idproxy"+argument) // without what debuggers want, which takes time to link
-	cmd := exec.Command("go", "build", argument, "-ldflags=-w", "-o", shared, "idproxy/cmd/idproxy")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build idproxy: %w\n%s", err, out)
+	shared := filepath.Join(cache, p.name)
+	if err := p.build(shared); err != nil {
+		return err
 	}
 	text, err := os.ReadFile(shared)
 	if err != nil {
@@ -83,8 +130,8 @@ func link(path, argument string) error {
 }
 
 func removeBuilds() error {
-	if builds.dir == "" {
+	if own.dir == "" {
 		return nil
 	}
-	return os.RemoveAll(builds.dir)
+	return os.RemoveAll(own.dir)
 }

@@ -19,13 +19,12 @@
 // Main stops them. So is a MariaDB 11.8 for tests that ask for NewerMariaDB. A test that kills its
 // server or needs other settings starts one of its own with StartServer.
 //
-// StartProxy builds cmd/idproxy once per test program with the race detector, runs it in a folder
-// of its own (so that `segment: {}` keeps its file there), waits for one listening line per
-// listener, and at the end of the test stops it with SIGTERM and fails the test when it does not
-// exit with status 0 or when its log shows a data race or a panic. The log is shown when the test
-// failed. Start with a Spec is the same with a choice: Plain leaves the race detector out, for
-// measurements and big statements; MayFail does without the checks, for a proxy the test kills
-// itself.
+// StartProxy runs cmd/idproxy in a folder of its own (so that `segment: {}` keeps its file there),
+// waits for one listening line per listener, and at the end of the test stops it with SIGTERM and
+// fails the test when it does not exit with status 0 or when its log shows a data race or a panic.
+// The log is shown when the test failed. Start with a Spec is the same with a choice: Plain leaves
+// the race detector out also where the run has it, for measurements and big statements; MayFail
+// does without the checks, for a proxy the test kills itself.
 //
 // Tests may run in parallel and share servers; none may change a global setting of a shared one.
 package harness

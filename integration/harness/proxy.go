@@ -57,7 +57,11 @@ func Start(tb testing.TB, spec Spec) *Proxy {
 	if spec.Dir == "" {
 		spec.Dir = tb.TempDir()
 	}
-	program, err := Build(!spec.Plain)
+	build := Build
+	if spec.Plain {
+		build = BuildPlain
+	}
+	program, err := build()
 	if err != nil {
 		tb.Fatal(err)
 	}

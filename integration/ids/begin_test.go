@@ -366,7 +366,7 @@ func TestBeginsUnderLocks(t *testing.T) {
 // asked; and a table that the account may not read is one.
 func TestBeginsWhereTold(t *testing.T) {
 	t.Parallel()
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -244,7 +244,7 @@ func TestHTTPExamples(t *testing.T) {
 	text := strings.NewReplacer("127.0.0.1:3306", s.Addr, "127.0.0.1:3307", "127.0.0.1:0", "127.0.0.1:9308", "127.0.0.1:0").Replace(strings.Join(config, ""))
 	dir := t.TempDir()
 	env := []string{"BILLING_TOKEN=" + strings.Repeat("b", 16), "REPORTS_TOKEN=" + strings.Repeat("r", 16)}
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

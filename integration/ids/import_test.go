@@ -16,7 +16,7 @@ import (
 // idproxyCommand runs a command of the program on a configuration and returns what it prints.
 func idproxyCommand(t *testing.T, config string, args ...string) (out []byte, err error) {
 	t.Helper()
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

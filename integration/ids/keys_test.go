@@ -69,7 +69,7 @@ ids:
     create_in: main
     users: {app: {password: secret, sources: [order_id, token, object, "app:*"], max_incrby: 5000, rate: 10000, create: true, set: true}, other: {password: x, sources: ["app:*"]}}
 `, s.Addr, harness.StoreDSN(s, kept), pem("ids.pem"), pem("ids.key"))
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

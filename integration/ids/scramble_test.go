@@ -174,7 +174,7 @@ func TestScrambledRestored(t *testing.T) {
 // set is idproxy source set.
 func (c *storeCase) set(t *testing.T, next string) {
 	t.Helper()
-	program, err := harness.Build(false)
+	program, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}

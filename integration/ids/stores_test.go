@@ -315,7 +315,7 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 				return err
 			}
 			if tt.name == "leased" {
-				program, err := harness.Build(true)
+				program, err := harness.Build()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -64,7 +64,7 @@ ids:
 }
 
 func usersInStore(t *testing.T, config string) {
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // reloading asks a running idproxy to read another configuration, with the command.
 func reloading(t *testing.T, p *harness.Proxy, config string) (said string, err error) {
 	t.Helper()
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

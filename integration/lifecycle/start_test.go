@@ -18,7 +18,7 @@ import (
 // printed.
 func start(t *testing.T, args ...string) (status int, out string) {
 	t.Helper()
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,7 +225,7 @@ func withFourSources(t *testing.T, server *servers.Server, more string) (db stri
 	direct = harness.Open(t, server.Config(db), server.Addr)
 	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT NOT NULL, file BIGINT NOT NULL, pooled BIGINT NOT NULL, fixed BIGINT NOT NULL, a VARCHAR(40) UNIQUE, KEY (id), KEY (file), KEY (pooled), KEY (fixed))")
 	config = harness.OneListener(server.Addr) + more + fmt.Sprintf(fourSources, harness.StoreDSN(server, kept), db)
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestUpgrade(t *testing.T) {
 		fmt.Sprintf("admin: {socket: 'unix:%s'}\nids: {redis: {listen: 'unix:%s'}, http: {listen: 'unix:%s'}}\n", socket("admin"), socket("redis"), socket("http"))
 	l := &line{harness.Start(t, harness.Spec{Dir: dir, Config: config}), t}
 	c := serveCustomers(t, server, db, l.Addr("a"), 64)
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,7 +429,7 @@ func waitCustomers(t *testing.T, c *customers, ok func() bool) {
 func TestUpgradeFails(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
-	built, err := harness.Build(false)
+	built, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -538,7 +538,7 @@ func TestSystemd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ type site struct {
 // comes twice later was given twice.
 func newSite(t *testing.T, rows int) *site {
 	t.Helper()
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -470,7 +470,7 @@ func TestManyTables(t *testing.T) {
 		}
 		args = append(args, "--server", fmt.Sprintf("shard%d=%s", i, server.Addr))
 	}
-	program, err := harness.Build(false)
+	program, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}

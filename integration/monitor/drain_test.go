@@ -18,7 +18,7 @@ func TestDrainByCommand(t *testing.T) {
 	socket := "unix:" + t.TempDir() + "/admin.sock"
 	p := harness.StartProxy(t, harness.OneListener(server.Addr)+fmt.Sprintf("admin: {listen: %q, socket: %q}\n", "127.0.0.1:0", socket))
 	w := adminOf(t, p, server, db)
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

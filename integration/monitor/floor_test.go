@@ -84,7 +84,7 @@ func pool(name, addr, lease string) string {
 // addWorkers makes a pool of n numbers for the source of a configuration.
 func addWorkers(t *testing.T, addr, config string, n int) {
 	t.Helper()
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

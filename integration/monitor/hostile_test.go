@@ -418,7 +418,7 @@ func TestOddRequests(t *testing.T) {
 func TestFewFiles(t *testing.T) {
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -480,7 +480,7 @@ func TestWithoutToken(t *testing.T) {
 				harness.StartProxy(t, text)
 				continue
 			}
-			program, err := harness.Build(true)
+			program, err := harness.Build()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -196,7 +196,7 @@ func TestHostileNames(t *testing.T) {
 	if err := chromedp.Run(ctx, chromedp.Evaluate(`document.querySelectorAll("main img, main u, main i, main b").length`, &elements)); err != nil || elements > 0 {
 		t.Errorf("%d elements were made of names: %v", elements, err)
 	}
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

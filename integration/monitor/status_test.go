@@ -25,7 +25,7 @@ func TestStatus(t *testing.T) {
 	pool := harness.Open(t, server.Config(db), p.Addr("a"))
 	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1),(2),(3)")
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func TestTop(t *testing.T) {
 	pool := harness.Open(t, server.Config(db), p.Addr("a"))
 	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestAdminOverTLS(t *testing.T) {
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: harness.OneListener(server.Addr) +
 		"admin: {listen: 127.0.0.1:0, token: s3cret, tls: {cert: server.pem, key: server.key}}\n"})
 	address := "https://" + regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())[1]
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,14 +21,11 @@ func newOracle(t *testing.T, server *servers.Server, tr trigger) *oracle {
 		o.worlds = append(o.worlds, w)
 		rules += fmt.Sprintf("  - {table: \"%s.*\", column: id, source: ids}\n  - {table: %[1]s.two, column: id2, source: second}\n", w.db)
 	}
-	// The proxy does the same behind triggers, and the other rooms have the race detector with both
-	// servers: a narrow run has it here once.
-	once := tr == noTrigger && server.Kind == servers.MariaDB
-	proxy := harness.Start(t, harness.Spec{Plain: !once && !width.Matrix(), Config: fmt.Sprintf(`
+	proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources: {ids: {segment: {start: %d}}, second: {segment: {start: %d}}}
 rules:
-%s`, server.Addr, wireclient.SourceStart, wireclient.SecondSourceStart, rules)})
+%s`, server.Addr, wireclient.SourceStart, wireclient.SecondSourceStart, rules))
 	for _, w := range o.worlds {
 		w.addr = proxy.Addr("a")
 	}

@@ -196,7 +196,7 @@ func chaosTime() time.Duration {
 // and none comes twice.
 func TestChaos(t *testing.T) {
 	last := chaosTime()
-	program, err := harness.Build(!width.Matrix())
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestChaos(t *testing.T) {
 // order, and so does one whose clock is set back while it is stopped.
 func TestReceiverSees(t *testing.T) {
 	t.Run("ranges of each proxy", func(t *testing.T) {
-		program, err := harness.Build(true)
+		program, err := harness.Build()
 		if err != nil {
 			t.Fatal(err)
 		}

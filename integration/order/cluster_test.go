@@ -89,7 +89,7 @@ func program(words ...string) func(*testing.T, string) clusterClient {
 // TestClusterClients: a client of Redis Cluster that knows a proxy that does not lead asks the one that
 // does, and goes on when that is killed.
 func TestClusterClients(t *testing.T) {
-	build, err := harness.Build(true)
+	build, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func newSplit(t *testing.T, proxies int) *split {
 	})
 	etcds, err := servers.StartEtcdOn(t.Context(), net.Hosts[:members])
 	s := &split{&fleet{world: worldOf(t, etcds, err)}, net, map[*node]*network.Host{}}
-	program, err := harness.Build(false)
+	program, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // shownLeader is the leader that idproxy source show names.
 func shownLeader(t *testing.T, config string) string {
 	t.Helper()
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func BenchmarkINCR(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer r.Stop() //nolint:errcheck // nothing is left to do
-	program, err := harness.Build(false)
+	program, err := harness.BuildPlain()
 	if err != nil {
 		b.Fatal(err)
 	}

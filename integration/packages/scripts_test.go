@@ -16,7 +16,7 @@ import (
 // program builds idproxy.
 func program(t *testing.T) string {
 	t.Helper()
-	path, err := harness.Build(false)
+	path, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}

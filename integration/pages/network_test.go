@@ -27,15 +27,22 @@ func outside() (status int, err error) {
 	if os.Geteuid() != 0 {
 		return 1, errors.New("a network of its own is made by root alone: run this as root")
 	}
-	program, err := harness.Build(false)
+	program, err := harness.BuildPlain()
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(filepath.Dir(program))
+	dir, err := os.MkdirTemp("", "idproxy-pages-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Symlink(program, filepath.Join(dir, "idproxy")); err != nil {
+		return 1, err
+	}
 	runtime.LockOSThread() // the signal for the end of the parent is that of this thread
 	defer runtime.UnlockOSThread()
 	again := exec.Command(os.Args[0], os.Args[1:]...)
-	again.Env = append(os.Environ(), variable+"="+program)
+	again.Env = append(os.Environ(), variable+"="+filepath.Join(dir, "idproxy"))
 	again.Stdout, again.Stderr = os.Stdout, os.Stderr
 	again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	err = again.Run()

@@ -1,9 +1,13 @@
-// Command testrun reads `go test -json` and prints what a person wants of it: one line per package,
-// the output of what failed, and at the end which tests took longest, what was compared, what was
+// Command testrun runs `go test` and prints what a person wants of it: one line per package, the
+// output of what failed, and at the end which tests took longest, what was compared, what was
 // skipped and why, and how many tests there were. It exits with status 1 when anything failed or no
 // test ran.
 //
-//	go test -json ./... | go run ./integration/testrun
+//	go run ./integration/testrun -timeout=20m ./...
+//
+// Its arguments are those of `go test`. The programs that the rooms run are built once, before all
+// tests. The environment has what kind of run it is: see packages width and harness. Without
+// arguments it reads what `go test -json` has printed.
 //
 // A case is a test without subtests, or a subtest without any. What a test compared it logs as
 // `compared: 12 steps, 34 facets`, with `seed 5` behind where there is one; testrun adds up by
@@ -14,23 +18,70 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"os/exec"
+	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
+
+	"idproxy/integration/harness"
 )
 
 func main() {
-	ok, err := summarize(os.Stdin, os.Stdout)
+	var ok bool
+	var err error
+	if args := os.Args[1:]; len(args) > 0 {
+		ok, err = run(args)
+	} else {
+		ok, err = summarize(os.Stdin, os.Stdout)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 	}
 	if err != nil || !ok {
 		os.Exit(1)
 	}
+}
+
+// run runs the tests and says whether all passed.
+func run(args []string) (ok bool, err error) {
+	// Ctrl-C reaches `go test` as well, which ends, and what was found until then is told.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	dir, err := os.MkdirTemp("", fmt.Sprintf("idproxy-%d-", os.Getpid()))
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	began := time.Now()
+	if err := harness.BuildAll(dir); err != nil {
+		return false, err
+	}
+	fmt.Printf("%.0f s for the programs that tests run\n", time.Since(began).Seconds())
+	// Lint vets; what debuggers read takes a third of the time to link (-ldflags=-w).
+	cmd := exec.Command("go", append([]string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-w"}, args...)...)
+	cmd.Env = append(os.Environ(), harness.ProgramsVariable+"="+dir)
+	if slices.Contains(args, "-race") {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return false, err
+	}
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	ok, err = summarize(out, os.Stdout)
+	if exit := cmd.Wait(); exit != nil && ok {
+		return false, errors.Join(err, fmt.Errorf("go test: %w", exit))
+	}
+	return ok, err
 }
 
 // event is a line of `go test -json`, see `go doc test2json`.

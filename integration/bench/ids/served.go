@@ -44,7 +44,7 @@ func startWorld(ctx context.Context, dir string) (w *world, err error) {
 			err = errors.Join(err, w.stop())
 		}
 	}()
-	if w.program, err = harness.Build(false); err != nil {
+	if w.program, err = harness.BuildPlain(); err != nil {
 		return w, err
 	}
 	if w.redis, err = servers.StartRedis(ctx); err != nil {
