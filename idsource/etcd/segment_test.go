@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	holders.Main(openJob)
-	holders.MostlyWait(16)
+	servers.Parallel(16)
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("idproxy/integration/process.(*Process).own"))
 }
 

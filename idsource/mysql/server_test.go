@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"idproxy/integration/holders"
+	"idproxy/integration/servers"
 )
 
 // server is a private MariaDB on a free loopback port.
@@ -38,7 +39,7 @@ var template string
 
 func TestMain(m *testing.M) {
 	holders.Main(openJob)
-	holders.MostlyWait(6)
+	servers.Parallel(6)
 	dir, err := os.MkdirTemp("", "idsource-mysql-")
 	if err == nil {
 		template = filepath.Join(dir, "template")

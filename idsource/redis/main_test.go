@@ -20,7 +20,7 @@ var shared *servers.Redis
 
 func TestMain(m *testing.M) {
 	holders.Main(openJob)
-	holders.MostlyWait(16)
+	servers.Parallel(16)
 	var err error
 	if shared, err = servers.StartRedis(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)

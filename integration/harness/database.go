@@ -4,11 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,14 +44,7 @@ type sharedServer struct {
 // wait for replies most of the time.
 func Main(m *testing.M, args ...string) {
 	sharedArgs = args
-	flag.Parse()
-	said := false
-	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if !said {
-		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
-			panic(err)
-		}
-	}
+	servers.Parallel(2 * runtime.GOMAXPROCS(0))
 	code := m.Run()
 	for _, s := range []*sharedServer{&shared.mariaDB, &shared.mySQL, &shared.newerMariaDB} {
 		if s.server == nil {

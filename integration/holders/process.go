@@ -5,13 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -207,15 +205,6 @@ func FillBy(t testing.TB, s lease.Store, rules lease.Rules, f lease.Fill) {
 	f.Shape, f.Rules = Shape(), rules
 	if _, err := s.Add(t.Context(), f); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// MostlyWait has up to n tests run side by side that say they may: they wait for
-// leases to end more than they work. It is for a TestMain.
-func MostlyWait(n int) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
-		panic(fmt.Sprintf("the flag of package testing: %v", err))
 	}
 }
 

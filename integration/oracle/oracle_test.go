@@ -68,13 +68,14 @@ func (o *oracle) tell(t *testing.T) {
 	t.Logf("deviations shown: %v, known failures: %d, failed natively: %d", o.deviations, o.known, o.errors)
 }
 
-// everywhere runs a test with an oracle for each server and kind of trigger; in a narrow run each
-// server has one kind.
+// everywhere runs a test with an oracle for each server and kind of trigger. In a narrow run one
+// server has triggers, of one kind: by their names, half of the tests have them on MariaDB.
 func everywhere(t *testing.T, test func(*testing.T, *oracle)) {
 	t.Parallel()
 	for _, server := range harness.Servers(t) {
 		for _, tr := range []trigger{noTrigger, beforeTrigger, afterTrigger} {
-			if tr != noTrigger && (tr == beforeTrigger) != (server.Kind == servers.MariaDB) && !width.Matrix() {
+			onMariaDB := len(t.Name())%2 == 0
+			if tr != noTrigger && !width.Matrix() && ((tr == beforeTrigger) != onMariaDB || (server.Kind == servers.MariaDB) != onMariaDB) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, %s", server.Kind, tr), func(t *testing.T) {
