@@ -50,9 +50,9 @@ test: ## every kind of comparison, on both servers; PKG=./integration/oracle RUN
 	$(TESTRUN) -timeout=40m -run '$(RUN)' $(PKG)
 
 test-matrix: ## with the race detector, over more servers, modes, character sets, triggers, sizes and seeds, and over the other engine; each fuzz target for FUZZTIME
-	$(INSTALL) $(SERVERS) spider bare site
+	$(INSTALL) $(SERVERS) spider
+	$(INSTALL) bare site & $(RACE) IDPROXY_MATRIX=1 $(TESTRUN) -timeout=100m -race $(WITHIN) && wait $$! # these wait for downloads
 	$(RACE) IDPROXY_MATRIX=1 $(TESTRUN) -timeout=100m $(ROOMS)
-	$(RACE) IDPROXY_MATRIX=1 $(TESTRUN) -timeout=100m -race $(WITHIN)
 	IDPROXY_ENGINE=goroutines $(TESTRUN) -timeout=40m $(DRIVEN)
 	go -C integration/kubernetes test -vet=off -count=1 -json ./... | go run ./integration/testrun
 	scripts/fuzz.sh $(FUZZTIME)

@@ -393,6 +393,7 @@ func (s *scene) compare(shown string) error {
 // TestPages does all that pages show.
 func TestPages(t *testing.T) {
 	width.Wide(t, "it starts five servers, and idproxy for each configuration")
+	needNetwork(t)
 	s, names := &scene{world: newWorld(t)}, keys(t)
 	defer s.stop()
 	if err := s.begin(); err != nil {

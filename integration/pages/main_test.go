@@ -11,7 +11,7 @@ import (
 
 // A wide run takes place in a network of its own, in which the addresses of pages exist: see world.
 func TestMain(m *testing.M) {
-	if !width.Matrix() {
+	if !width.Matrix() || program() == "" && !mayBeApart() {
 		harness.Main(m)
 	}
 	if program() == "" {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"idproxy/integration/harness"
+	"idproxy/integration/width"
 )
 
 // variable says to the test program that it is in a network of its own, and where idproxy is.
@@ -22,11 +23,24 @@ const variable = "IDPROXY_PAGES_PROGRAM"
 // program is the path of idproxy; empty outside of that network.
 func program() string { return os.Getenv(variable) }
 
+// apart makes a program run in a network and with mounts of its own.
+var apart = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+
+// mayBeApart reports whether this user and this machine can do that.
+func mayBeApart() bool {
+	cmd := exec.Command("true")
+	cmd.SysProcAttr = apart
+	return cmd.Run() == nil
+}
+
+// needNetwork skips a test where there is no such network.
+func needNetwork(t *testing.T) {
+	t.Helper()
+	width.Need(t, "the right to make a network and mounts of its own, as root has it", program() != "")
+}
+
 // outside builds idproxy and runs this test program once more, in a network and with mounts of its own.
 func outside() (status int, err error) {
-	if os.Geteuid() != 0 {
-		return 1, errors.New("a network of its own is made by root alone: run this as root")
-	}
 	program, err := harness.BuildPlain()
 	if err != nil {
 		return 1, err
@@ -44,7 +58,7 @@ func outside() (status int, err error) {
 	again := exec.Command(os.Args[0], os.Args[1:]...)
 	again.Env = append(os.Environ(), variable+"="+filepath.Join(dir, "idproxy"))
 	again.Stdout, again.Stderr = os.Stdout, os.Stderr
-	again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	again.SysProcAttr = apart
 	err = again.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), nil

@@ -98,6 +98,7 @@ func TestSpoken(t *testing.T) {
 	}
 	t.Run("run", func(t *testing.T) {
 		width.Wide(t, "it starts five servers")
+		needNetwork(t)
 		s := &scene{world: newWorld(t)}
 		defer s.stop()
 		if err := s.begin(); err != nil {
