@@ -1,5 +1,5 @@
-// Command testrun runs `go test` and prints what a person wants of it: one line per package, the
-// output of what failed, and at the end which tests took longest, what was compared, what was
+// Command testrun runs `go test` and prints what a person wants of it: one line per package, with
+// the time that it took and that of processors, the output of what failed, and at the end which tests took longest, what was compared, what was
 // skipped and why, and how many tests there were. It exits with status 1 when anything failed or no
 // test ran.
 //
@@ -28,6 +28,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"idproxy/integration/harness"
@@ -36,10 +37,13 @@ import (
 func main() {
 	var ok bool
 	var err error
-	if args := os.Args[1:]; len(args) > 0 {
-		ok, err = run(args)
-	} else {
+	switch args := os.Args[1:]; {
+	case len(args) == 0:
 		ok, err = summarize(os.Stdin, os.Stdout)
+	case os.Getenv(harness.ProgramsVariable) != "":
+		ok, err = measure(args)
+	default:
+		ok, err = run(args)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -63,8 +67,12 @@ func run(args []string) (ok bool, err error) {
 		return false, err
 	}
 	fmt.Printf("%.0f s for the programs that tests run\n", time.Since(began).Seconds())
+	self, err := os.Executable()
+	if err != nil {
+		return false, err
+	}
 	// Lint vets; what debuggers read takes a third of the time to link (-ldflags=-w).
-	cmd := exec.Command("go", append([]string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-w"}, args...)...)
+	cmd := exec.Command("go", append([]string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-w", "-exec=" + self}, args...)...)
 	cmd.Env = append(os.Environ(), harness.ProgramsVariable+"="+dir)
 	if slices.Contains(args, "-race") {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
@@ -82,6 +90,23 @@ func run(args []string) (ok bool, err error) {
 		return false, errors.Join(err, fmt.Errorf("go test: %w", exit))
 	}
 	return ok, err
+}
+
+// measure runs a test program, as `go test -exec` has it, and prints the processor time of the program
+// and of all that it waited for, which are its servers.
+func measure(args []string) (ok bool, err error) {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err = cmd.Run()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used); err != nil {
+		return false, err
+	}
+	fmt.Printf("processor: %.1f\n", time.Duration(used.Utime.Nano()+used.Stime.Nano()).Seconds())
+	if _, failed := errors.AsType[*exec.ExitError](err); failed {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // event is a line of `go test -json`, see `go doc test2json`.
@@ -102,6 +127,7 @@ type tally struct {
 	skipped        int                         // tests and parts of tests
 	skips          map[string][]string         // what was skipped, by the reason
 	perPackage     map[string]int
+	processor      map[string]string    // seconds, by package
 	took           []event              // top-level tests that passed
 	broken         int                  // packages that failed: to build, by a timeout, or by a test
 	parents        map[string]bool      // tests that have subtests, by package and test
@@ -113,7 +139,7 @@ type tally struct {
 // is not what `go test -json` prints.
 func summarize(r io.Reader, w io.Writer) (bool, error) {
 	t := &tally{
-		out: w, output: map[string]*strings.Builder{}, perPackage: map[string]int{}, parents: map[string]bool{},
+		out: w, output: map[string]*strings.Builder{}, perPackage: map[string]int{}, processor: map[string]string{}, parents: map[string]bool{},
 		skips:    map[string][]string{},
 		compared: map[string]*compared{},
 	}
@@ -155,6 +181,9 @@ func (t *tally) add(e event) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "output":
+		if seconds, ok := strings.CutPrefix(e.Output, "processor: "); ok && e.Test == "" {
+			t.processor[e.Package] = strings.TrimSpace(seconds)
+		}
 		t.of(e.Package).addLine(e.Output)
 		if t.output[key] == nil {
 			t.output[key] = &strings.Builder{}
@@ -226,7 +255,9 @@ func (t *tally) addPackage(e event) {
 	if e.Action == "fail" {
 		t.broken++
 	}
-	fmt.Fprintf(t.out, "%-4s %-36s %4d tests %7.1fs  %s\n", e.Action, e.Package, t.perPackage[e.Package], e.Elapsed, t.of(e.Package))
+	if t.perPackage[e.Package] > 0 || e.Action == "fail" {
+		fmt.Fprintf(t.out, "%-4s %-36s %4d tests %7.1fs %7ss  %s\n", e.Action, e.Package, t.perPackage[e.Package], e.Elapsed, t.processor[e.Package], t.of(e.Package))
+	}
 }
 
 // of is what a package compared so far.

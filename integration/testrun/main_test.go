@@ -12,6 +12,7 @@ func TestSummarize(t *testing.T) {
 {"Action":"pass","Package":"p","Test":"TestA/on_MySQL/sub"}
 {"Action":"pass","Package":"p","Test":"TestA/on_MySQL"}
 {"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Output":"processor: 2.5\n"}
 {"Action":"pass","Package":"p","Elapsed":1.5}
 `
 	tests := []struct {
@@ -20,7 +21,7 @@ func TestSummarize(t *testing.T) {
 		wantOK   bool
 	}{
 		{"all pass", good, "\n1 passed, 0 failed, 0 skipped\n", true},
-		{"what was compared", good, "1 tests     1.5s  1 cases, 1 on MySQL, 40 facets, 3 steps, seed 7\n", true},
+		{"what was compared", good, "1 tests     1.5s     2.5s  1 cases, 1 on MySQL, 40 facets, 3 steps, seed 7\n", true},
 		{"what two packages compared", good + strings.ReplaceAll(good, `"p"`, `"q"`), "\ncompared: 2 cases, 2 on MySQL, 80 facets, 6 steps, seed 7\n", true},
 		{"slow tests", good + `{"Action":"pass","Package":"p","Test":"TestS","Elapsed":7}
 {"Action":"pass","Package":"p","Test":"TestT","Elapsed":80}
