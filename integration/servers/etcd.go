@@ -115,8 +115,8 @@ func newMembers(n int, secure *tls.Config, timing []string) (all []*Etcd, err er
 	for i := range n {
 		e := &Etcd{name: string(rune('a' + i)), token: "first", timing: timing}
 		var err1, err2 error
-		e.Addr, err1 = freeAddr()
-		e.peer, err2 = freeAddr()
+		e.Addr, err1 = FreeAddr()
+		e.peer, err2 = FreeAddr()
 		if e.Dir, err = runDir(); err != nil {
 			return all, err
 		}

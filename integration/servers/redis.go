@@ -53,7 +53,7 @@ func startRedis(ctx context.Context, r *Redis) (*Redis, error) {
 	}
 	var failed error
 	for range 3 { // another program may take the port first
-		if r.Addr, err = freeAddr(); err != nil {
+		if r.Addr, err = FreeAddr(); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 		if failed = r.Start(ctx); failed == nil {

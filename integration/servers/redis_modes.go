@@ -139,11 +139,11 @@ func StartRedisCluster(ctx context.Context) (*RedisCluster, error) {
 func (c *RedisCluster) start(ctx context.Context) error {
 	const n = 3
 	for i := range n {
-		bus, err := freeAddr()
+		bus, err := FreeAddr()
 		if err != nil {
 			return err
 		}
-		_, port, _ := net.SplitHostPort(bus) // freeAddr made it
+		_, port, _ := net.SplitHostPort(bus) // FreeAddr made it
 		node, err := startRedis(ctx, &Redis{bus: port})
 		if err != nil {
 			return err
@@ -155,7 +155,7 @@ func (c *RedisCluster) start(ctx context.Context) error {
 		}
 	}
 	for _, other := range c.Nodes[1:] {
-		host, port, _ := net.SplitHostPort(other.Addr) // freeAddr made it
+		host, port, _ := net.SplitHostPort(other.Addr) // FreeAddr made it
 		if _, err := c.Nodes[0].Do("CLUSTER", "MEET", host, port, other.bus); err != nil {
 			return err
 		}

@@ -105,7 +105,7 @@ func (s *Server) prepare() error {
 func (s *Server) startOnFreePort(ctx context.Context) error {
 	var failed error
 	for range 3 {
-		addr, err := freeAddr()
+		addr, err := FreeAddr()
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ GRANT ALL PRIVILEGES ON *.* TO 'app'@'%' WITH GRANT OPTION;
 
 // args are the server's arguments, without those that say where its program is.
 func (s *Server) args() []string {
-	_, port, _ := net.SplitHostPort(s.Addr) // freeAddr made it
+	_, port, _ := net.SplitHostPort(s.Addr) // FreeAddr made it
 	args := []string{
 		"--datadir=" + s.path("data"), "--tmpdir=" + s.path("tmp"), "--socket=" + s.Socket,
 		"--pid-file=" + s.path("my.pid"), "--port=" + port, "--bind-address=127.0.0.1", "--skip-name-resolve",
@@ -265,10 +265,10 @@ func accountArgs(addr string) []string {
 	return []string{"--protocol=tcp", "--host=" + host, "--port=" + port, "--user=" + AppUser, "--password=" + AppPassword}
 }
 
-// freeAddr is a loopback address with a port that is free at this moment. It lies below those that
+// FreeAddr is a loopback address with a port that is free at this moment. It lies below those that
 // the system gives to connections and to listeners on port 0, and is drawn at random, so that
 // nobody else takes it before the server does.
-func freeAddr() (string, error) {
+func FreeAddr() (string, error) {
 	var err error
 	for range 100 {
 		var l net.Listener

@@ -90,7 +90,7 @@ func newZooKeepers(n int) (all []*ZooKeeper, err error) {
 		z := &ZooKeeper{id: i + 1}
 		var addrs [3]string
 		for i := range addrs {
-			if addrs[i], err = freeAddr(); err != nil {
+			if addrs[i], err = FreeAddr(); err != nil {
 				return all, err
 			}
 		}
