@@ -455,22 +455,27 @@ func (r *keeping) release(ctx context.Context, h *Hold, last int64) error {
 	return err
 }
 
+// releaseAtEnd is release for a process that must not wait for a store that is away.
+func (r *keeping) releaseAtEnd(h *Hold, last int64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stepTime)
+	defer cancel()
+	return r.release(ctx, h, last)
+}
+
 // end gives the numbers back. When the store certainly did not hear of it, the number stays in the
 // file, with the bound of what was used. When the store may have heard of it, or may yet, the
 // number can go to another process with a fence that ends at what was used here: nobody may take
 // it up from the file.
 func (r *keeping) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
 	if r.spare != nil {
-		_ = r.release(ctx, r.spare, 0) // it was logged
+		_ = r.releaseAtEnd(r.spare, 0) // it was logged
 	}
 	if r.main == nil {
 		return
 	}
 	old, granted := *r.main, r.granted
 	last, err := r.drop(nil)
-	if err == nil && (r.away || errors.Is(r.release(ctx, &old, last), ErrUnsent)) && granted {
+	if err == nil && (r.away || errors.Is(r.releaseAtEnd(&old, last), ErrUnsent)) && granted {
 		r.main = &old
 		err = r.file.save(r.saved(max(last+1, old.Start)))
 	}

@@ -58,8 +58,8 @@ func FromTable(t Table) Store { return tabled{t} }
 type tabled struct{ table Table }
 
 const (
-	// stepTime bounds a step of a holder, which must not wait for longer than
-	// for its next heartbeat.
+	// stepTime bounds a step whose context has no deadline, as that of a holder has none: a holder must
+	// not wait for longer than for its next heartbeat.
 	stepTime = time.Second
 	// tableTries is how often a step is tried that others get in the way of.
 	tableTries = 50
@@ -75,8 +75,11 @@ func (s tabled) Close() error { return s.table.Close() }
 // step visits a pool until do has done its work. do is given a page of the pool, which
 // exists, is for ids of the shape and belongs to the server that answers.
 func (s tabled) step(ctx context.Context, a Ask, w Workers, do func(v Visit, p Page) (r Reply, done bool, err error)) (r Reply, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTime)
-	defer cancel()
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, stepTime)
+		defer cancel()
+	}
 	err = s.table.Visit(ctx, a.Pool, func(v Visit) error {
 		for range tableTries {
 			p, err := v.Read(ctx, w)

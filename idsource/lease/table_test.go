@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // ledger is a Table with one pool, whose clock goes on by a second with each reading.
@@ -75,5 +77,32 @@ func TestDisposableWrites(t *testing.T) {
 	l.write = nil
 	if r, err := s.Renew(t.Context(), a); err != nil || r.Verdict != Granted {
 		t.Errorf("renewed: %+v, %v", r, err)
+	}
+}
+
+// silentTable is a Table that does not answer.
+type silentTable struct{ Table }
+
+func (silentTable) Visit(ctx context.Context, _ string, _ func(v Visit) error) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestStepTime: a holder waits a second for an answer, and who says for how long waits so long.
+func TestStepTime(t *testing.T) {
+	for name, step := range map[string]func(context.Context, Ask) (Reply, error){
+		"Take": FromTable(silentTable{}).Take, "Renew of a number that is used once": Disposable(silentTable{}).Renew,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			patient, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err1 := step(t.Context(), Ask{})
+			holder := time.Since(began)
+			_, err2 := step(patient, Ask{})
+			if errors.Join(err1, err2) == nil || holder != time.Second || time.Since(began) != time.Minute {
+				t.Errorf("%s: %v after %v, and %v after %v, want ends after a second and a minute", name, err1, holder, err2, time.Since(began))
+			}
+		})
 	}
 }
