@@ -173,18 +173,21 @@ func TestWrongIDs(t *testing.T) {
 
 // TestAnotherLeader: a process that leads, and has the token of all, gives no ids to who takes it for
 // another one. Clients are not told where it is.
-func TestAnotherLeader(t *testing.T) {
-	other := newProcess(t, &memory{next: 1}, 0)
+func TestAnotherLeader(t *testing.T) { synctest.Test(t, testAnotherLeader) }
+
+func testAnotherLeader(t *testing.T) {
+	m := &memory{next: 1}
+	other := newProcess(t, m, 0)
 	for other.election.State().Own() == nil {
 		time.Sleep(time.Millisecond)
 	}
 	at, wait := other.election.State().Leader, segment.Config{Wait: func() time.Duration { return 300 * time.Millisecond }}
-	here := newFollower(t, LineConfig{Password: "secret"}, at, wait)
+	here := newFollower(t, LineConfig{Password: "secret", Dial: m.dial}, at, wait)
 	if first, err := here.Range(t.Context(), 1); err != nil || first != 1 {
 		t.Errorf("of the leader: %d, %v", first, err)
 	}
 	for _, wrong := range []struct{ token, password string }{{"gone", "secret"}, {at.Token, "guessed"}} {
-		s := newFollower(t, LineConfig{Password: wrong.password}, Leader{Token: wrong.token, Addr: at.Addr}, wait)
+		s := newFollower(t, LineConfig{Password: wrong.password, Dial: m.dial}, Leader{Token: wrong.token, Addr: at.Addr}, wait)
 		first, err := s.Range(t.Context(), 1)
 		if !errors.Is(err, idsource.StoreDown) || !strings.Contains(err.Error(), at.Addr+": another process is there") {
 			t.Errorf("%+v: %d, %v", wrong, first, err)

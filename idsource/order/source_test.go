@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -17,13 +18,75 @@ import (
 	"idproxy/idsource/segment"
 )
 
-// memory is a Register and the store of its segments.
+// memory is a Register, the store of its segments, and the network of its processes.
 type memory struct {
-	mu   sync.Mutex
-	seen Seen
-	next uint64
-	down error
+	mu    sync.Mutex
+	seen  Seen
+	next  uint64
+	down  error
+	doors map[string]*door // by address
 }
+
+// door is where a process is reached, by pipes.
+type door struct {
+	name   string
+	made   chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+// listen opens another door.
+func (m *memory) listen() *door {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := &door{name: fmt.Sprintf("10.0.0.%d:9309", len(m.doors)+1), made: make(chan net.Conn), closed: make(chan struct{})}
+	d.close = sync.OnceFunc(func() { close(d.closed) })
+	if m.doors == nil {
+		m.doors = map[string]*door{}
+	}
+	m.doors[d.name] = d
+	return d
+}
+
+// dial is how a Line reaches a process.
+func (m *memory) dial(ctx context.Context, addr string) (net.Conn, error) {
+	m.mu.Lock()
+	d := m.doors[addr]
+	m.mu.Unlock()
+	near, far := net.Pipe()
+	select {
+	case d.made <- far:
+		return near, nil
+	case <-d.closed:
+	case <-ctx.Done():
+	}
+	return nil, errors.Join(errors.New("nobody listens"), near.Close())
+}
+
+// Accept implements net.Listener.
+func (d *door) Accept() (net.Conn, error) {
+	select {
+	case c := <-d.made:
+		return c, nil
+	case <-d.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (d *door) Close() error {
+	d.close()
+	return nil
+}
+
+// Addr implements net.Listener.
+func (d *door) Addr() net.Addr { return d }
+
+// Network implements net.Addr.
+func (d *door) Network() string { return "pipe" }
+
+// String implements net.Addr.
+func (d *door) String() string { return d.name }
 
 func (m *memory) Look(context.Context) (Seen, error) {
 	m.mu.Lock()
@@ -125,7 +188,7 @@ type process struct {
 	stop     func()
 }
 
-// newProcess starts one, which other processes ask over TCP.
+// newProcess starts one, which other processes ask.
 func newProcess(t *testing.T, m *memory, last uint64) *process {
 	t.Helper()
 	return newProcessFrom(t, m, 1, last)
@@ -134,12 +197,10 @@ func newProcess(t *testing.T, m *memory, last uint64) *process {
 // newProcessFrom starts one whose ids begin at start.
 func newProcessFrom(t *testing.T, m *memory, start, last uint64) *process {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{election: NewElection(ElectionConfig{Register: m, Addr: l.Addr().String()})}
-	line := NewLine(LineConfig{Password: "secret"})
+	l, began := m.listen(), time.Now()
+	p := &process{election: NewElection(ElectionConfig{Register: m, Addr: l.name, Clock: func() time.Duration { return time.Since(began) + time.Hour }})}
+	line := NewLine(LineConfig{Password: "secret", Dial: m.dial})
+	var err error
 	p.Source, err = New(Config{Election: p.election, Line: line, Segment: segment.Config{
 		Name: "order_id", Store: during{memory: m}, Start: start, Step: 10, MaxStep: 100, Last: last, Wait: func() time.Duration { return 3 * time.Second },
 	}})
@@ -173,7 +234,9 @@ func newProcessFrom(t *testing.T, m *memory, start, last uint64) *process {
 
 // TestOrder: ids ascend from answer to request over two processes while the lead goes from one to the
 // other.
-func TestOrder(t *testing.T) {
+func TestOrder(t *testing.T) { synctest.Test(t, testOrder) }
+
+func testOrder(t *testing.T) {
 	m := &memory{next: 1}
 	processes := []*process{newProcess(t, m, 0), newProcess(t, m, 0), newProcess(t, m, 0)}
 	var acknowledged atomic.Uint64
@@ -190,6 +253,7 @@ func TestOrder(t *testing.T) {
 				}
 				ids, before := make([]uint64, 1+(c+i)%7), acknowledged.Load()
 				at := (c + i) % 3
+				time.Sleep(time.Millisecond)
 				err := processes[at].Fill(context.Background(), ids, 1+uint64(c)%2)
 				if err != nil {
 					if !ended[at].Load() {
@@ -235,7 +299,9 @@ func TestOrder(t *testing.T) {
 }
 
 // TestFollower: what one that does not lead answers.
-func TestFollower(t *testing.T) {
+func TestFollower(t *testing.T) { synctest.Test(t, testFollower) }
+
+func testFollower(t *testing.T) {
 	m := &memory{next: 1}
 	leader := newProcess(t, m, 1000)
 	for leader.election.State().Own() == nil {
@@ -270,7 +336,7 @@ func TestFollower(t *testing.T) {
 		t.Errorf("too many: %v", err)
 	}
 	began := time.Now()
-	if _, err := p.Range(ctx, 5000); err == nil || !strings.Contains(err.Error(), "exhausted") || time.Since(began) > 2*time.Second {
+	if _, err := p.Range(ctx, 5000); err == nil || !strings.Contains(err.Error(), "exhausted") || time.Since(began) > 0 {
 		t.Errorf("more than there are: %v after %v", err, time.Since(began))
 	}
 	stand, ok := p.Standing().Of.(idsource.OrderStand)
@@ -324,7 +390,9 @@ func TestLateTerm(t *testing.T) {
 
 // TestStart: a proxy that was given a start above what a column holds gives its rows ids from there on, also
 // where another one leads that knows of none.
-func TestStart(t *testing.T) {
+func TestStart(t *testing.T) { synctest.Test(t, testStart) }
+
+func testStart(t *testing.T) {
 	m := &memory{next: 50}
 	leader := newProcess(t, m, 1000)
 	for leader.election.State().Own() == nil {
@@ -352,7 +420,9 @@ func TestStart(t *testing.T) {
 }
 
 // TestExhausted: a series that is used up is so for every process, and not one that may be ready soon.
-func TestExhausted(t *testing.T) {
+func TestExhausted(t *testing.T) { synctest.Test(t, testExhausted) }
+
+func testExhausted(t *testing.T) {
 	m := &memory{next: 1}
 	leader := newProcess(t, m, 1000)
 	for leader.election.State().Own() == nil {
