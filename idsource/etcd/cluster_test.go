@@ -118,10 +118,10 @@ func TestLeaderKilled(t *testing.T) {
 	}
 }
 
-// reserved has a range above the last one. It is one call, which has the time of a source's fetch.
+// reserved has a range above the last one. It is one call.
 func reserved(t *testing.T, s *Store, last *uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*segment.DefaultTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	lo, hi, err := s.Reserve(ctx, ask("k", 10))
 	if err != nil {

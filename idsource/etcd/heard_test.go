@@ -58,14 +58,16 @@ func (t *deafTxn) Commit() (*client.TxnResponse, error) {
 func TestHeardTwice(t *testing.T) {
 	t.Parallel()
 	st := newStore(t, newServer(t))
-	st.beside = 20 * time.Millisecond // far from the second that a step may take
+	st.beside = 20 * time.Millisecond
 	next := &atomic.Bool{}
 	st.c.KV = deaf{st.c.KV, next}
-	workers, ctx := st.Workers(), t.Context()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	workers := st.Workers()
 	add := func(numbers uint64, want int) {
 		t.Helper()
 		next.Store(true)
-		n, err := workers.Add(ctx, lease.Fill{Pool: "p", Shape: "41/10/12", Numbers: numbers, Fresh: true, Rules: holders.Quick})
+		n, err := workers.Add(ctx, lease.Fill{Pool: "p", Shape: "41/10/12", Numbers: numbers, Fresh: true, Rules: holders.Brisk})
 		if err != nil || n != want || next.Load() != (want == 0) {
 			t.Errorf("Add up to %d = %d, %v, want %d; an answer was lost: %t", numbers, n, err, want, !next.Load())
 		}
@@ -90,7 +92,7 @@ func TestHeardTwice(t *testing.T) {
 	}{{"Take", workers.Take}, {"Release", workers.Release}} {
 		next.Store(true)
 		r, err := step.call(ctx, a)
-		for err == nil && r.Verdict == lease.Wait { // a pool that was made rests for a second
+		for err == nil && r.Verdict == lease.Wait { // a pool that was made rests for seconds
 			time.Sleep(50 * time.Millisecond)
 			r, err = step.call(ctx, a)
 		}

@@ -83,8 +83,10 @@ func TestUser(t *testing.T) {
 	workers := st.Workers()
 	holders.Fill(t, workers, "p", 2)
 	a := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "x"}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for range 2 { // as one does who got no answer
-		if r, err := workers.Take(t.Context(), a); err != nil || r.Verdict != lease.Granted || r.Worker != 0 {
+		if r, err := workers.Take(ctx, a); err != nil || r.Verdict != lease.Granted || r.Worker != 0 {
 			t.Errorf("a worker number: %+v, %v, want number 0", r, err)
 		}
 	}

@@ -3,10 +3,13 @@ package mysql
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,13 +77,8 @@ func dsnsOf(servers ...*server) []string {
 // a server of the group first.
 func take(t *testing.T, g *Group, server, n int) ([]uint64, error) {
 	t.Helper()
-	return takeWithin(t, idsource.DefaultWait, g, server, n)
-}
-
-func takeWithin(t *testing.T, wait time.Duration, g *Group, server, n int) ([]uint64, error) {
-	t.Helper()
 	g.current = server
-	src := newGroupSegmentWithin(t, wait, g, 10)
+	src := newGroupSegment(t, g, 10)
 	ids := make([]uint64, 0, n)
 	one := make([]uint64, 1)
 	for range n {
@@ -94,7 +92,7 @@ func takeWithin(t *testing.T, wait time.Duration, g *Group, server, n int) ([]ui
 
 func mustTake(t *testing.T, g *Group, server, n int) []uint64 {
 	t.Helper()
-	ids, err := takeWithin(t, time.Minute, g, server, n)
+	ids, err := take(t, g, server, n)
 	if err != nil {
 		t.Fatalf("ids from server %d: %v", server, err)
 	}
@@ -109,13 +107,15 @@ func TestGroupServerKilled(t *testing.T) {
 	dsns := dsnsOf(servers...)
 	mustTake(t, newGroup(t, dsns, 10_000), 0, 1) // all must be there once
 	ctx, stop := context.WithCancel(context.Background())
-	var mu sync.Mutex
-	var all []uint64
+	var all collected
+	var groups []*Group
 	var wg sync.WaitGroup
-	process := func(first int) {
+	process := func(first int) (had *atomic.Int64) {
 		g := newGroup(t, dsns, 10_000)
+		groups = append(groups, g)
 		g.current = first
-		src := newGroupSegmentWithin(t, time.Minute, g, 50)
+		src := newGroupSegment(t, g, 50)
+		had = new(atomic.Int64)
 		for range 2 {
 			wg.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
@@ -125,35 +125,45 @@ func TestGroupServerKilled(t *testing.T) {
 						t.Errorf("after %v: %v", time.Since(began), err)
 						return
 					}
-					mu.Lock()
-					all = append(all, ids...)
-					mu.Unlock()
+					all.add(ids)
+					had.Add(1)
 					time.Sleep(5 * time.Millisecond)
 				}
 			})
 		}
+		return had
+	}
+	var had []*atomic.Int64
+	goOn := func() {
+		t.Helper()
+		for i, one := range had { // more than what a process may have in memory
+			before := one.Load()
+			until(t, fmt.Sprintf("process %d gave no ids", i), func() bool { return one.Load() > before+100 })
+		}
 	}
 	for first := range 3 {
-		process(first)
+		had = append(had, process(first))
 	}
 	for i, s := range servers {
-		time.Sleep(500 * time.Millisecond)
+		goOn()
 		s.kill()
-		process(i) // wants the one that is down
-		time.Sleep(1500 * time.Millisecond)
+		had = append(had, process(i)) // wants the one that is down
+		goOn()
 		s.restart(t)
-		time.Sleep(memberPause)
+		until(t, "a server that is back rests", func() bool {
+			return !slices.ContainsFunc(groups, func(g *Group) bool { return g.members[i].rests() })
+		})
 	}
 	stop()
 	wg.Wait()
-	if id, dup := twice(all); dup {
+	if id, dup := twice(all.ids); dup {
 		t.Errorf("id %d came twice", id)
 	}
 	blocks := map[uint64]int{}
-	for _, id := range all {
+	for _, id := range all.ids {
 		blocks[id/10_000%3]++
 	}
-	t.Logf("%d ids, by server %v", len(all), blocks)
+	t.Logf("%d ids, by server %v", len(all.ids), blocks)
 	if len(blocks) != 3 {
 		t.Errorf("ids by server %v, want some of each", blocks)
 	}

@@ -45,13 +45,8 @@ func newGroup(t *testing.T, dsns []string, block uint64) *Group {
 
 func newGroupSegment(t *testing.T, g *Group, step uint64) *segment.Segment {
 	t.Helper()
-	return newGroupSegmentWithin(t, idsource.DefaultWait, g, step)
-}
-
-func newGroupSegmentWithin(t *testing.T, wait time.Duration, g *Group, step uint64) *segment.Segment {
-	t.Helper()
 	src, err := segment.New(segment.Config{
-		Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block(), Wait: func() time.Duration { return wait },
+		Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block(), Wait: aMinute,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +134,7 @@ func TestGroupUnique(t *testing.T) {
 					m.blocks = blocks{size: g.block, servers: 1}
 				}
 			}
-			src := newGroupSegmentWithin(t, time.Minute, g, 70)
+			src := newGroupSegment(t, g, 70)
 			wg.Go(func() {
 				for n := range 60 {
 					ids := make([]uint64, 1+n%40)
@@ -175,7 +170,7 @@ func TestGroupFormed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = alone.Close() })
-	old := newSegment(t, alone)
+	old := newSegment(t, alone, nil)
 	if err := alone.Advance(t.Context(), "order_id", 5_000_000); err != nil {
 		t.Fatal(err)
 	}

@@ -211,7 +211,21 @@ func TestHistoryGoesOn(t *testing.T) {
 	if _, err := tx.ExecContext(t.Context(), "UPDATE idproxy_segment SET description = 'held' WHERE biz_tag = 'k'"); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(1500*time.Millisecond, func() { _ = tx.Rollback() })
+	watch := newStoreOf(t, shared.dsn())
+	waited := func() (n int) {
+		var name string
+		if err := watch.db.QueryRow("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_waits'").Scan(&name, &n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	before := waited()
+	go func() { // the range was refused the row after a second, and waits for it again
+		for end := time.Now().Add(time.Minute); waited() < before+2 && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		_ = tx.Rollback()
+	}()
 	for want := range uint64(2) {
 		if err := reserved(waits, ask("k", 1), 2+want); err != nil {
 			t.Fatal(err)

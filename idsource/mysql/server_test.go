@@ -6,8 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,7 +37,7 @@ var template string
 
 func TestMain(m *testing.M) {
 	holders.Main(openJob)
-	servers.Parallel(6)
+	servers.Parallel(3)
 	dir, err := os.MkdirTemp("", "idsource-mysql-")
 	if err == nil {
 		template = filepath.Join(dir, "template")
@@ -81,15 +79,11 @@ func (s *server) prepare() error {
 	return os.Rename(s.data(), template)
 }
 
-// freePort chooses a port below those that the system gives to connections.
+// freePort chooses a port.
 func (s *server) freePort() error {
-	var err error
-	for range 100 {
-		s.port = 10000 + rand.IntN(20000)
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", s.port)); err == nil {
-			return l.Close()
-		}
+	addr, err := servers.FreeAddr()
+	if err == nil {
+		_, err = fmt.Sscanf(addr, "127.0.0.1:%d", &s.port)
 	}
 	return err
 }
@@ -176,8 +170,8 @@ func dsns() map[string]string {
 	return all
 }
 
-// newStore makes a store on a server whose table does not exist.
-func newStore(t *testing.T, dsn string) *Store {
+// newStoreOf makes a store on a server as it is.
+func newStoreOf(t *testing.T, dsn string) *Store {
 	t.Helper()
 	s, err := New(Config{DSN: dsn})
 	if err != nil {
@@ -188,6 +182,13 @@ func newStore(t *testing.T, dsn string) *Store {
 			t.Errorf("Close: %v", err)
 		}
 	})
+	return s
+}
+
+// newStore makes a store on a server whose table does not exist.
+func newStore(t *testing.T, dsn string) *Store {
+	t.Helper()
+	s := newStoreOf(t, dsn)
 	if _, err := s.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS idproxy_segment, idproxy_store, idproxy_mark, idproxy_series, idproxy_taken"); err != nil {
 		t.Fatal(err)
 	}

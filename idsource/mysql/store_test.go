@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -189,9 +187,12 @@ func TestWeakness(t *testing.T) {
 	}
 }
 
-func newSegment(t *testing.T, s *Store) *segment.Segment {
+// aMinute is how long an id is waited for on a busy machine.
+func aMinute() time.Duration { return time.Minute }
+
+func newSegment(t *testing.T, s *Store, wait func() time.Duration) *segment.Segment {
 	t.Helper()
-	src, err := segment.New(segment.Config{Name: "order_id", Store: s, Step: 10, MaxStep: 20})
+	src, err := segment.New(segment.Config{Name: "order_id", Store: s, Step: 10, MaxStep: 20, Wait: wait})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +204,41 @@ func newSegment(t *testing.T, s *Store) *segment.Segment {
 	return src
 }
 
+// collected are the ids of several goroutines, and how many calls failed.
+type collected struct {
+	mu     sync.Mutex
+	ids    []uint64
+	failed int
+}
+
+func (c *collected) add(ids []uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ids = append(c.ids, ids...)
+}
+
+func (c *collected) refused() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed++
+}
+
+func (c *collected) count() (ids, failed int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.ids), c.failed
+}
+
+// until waits for an event, for at most a minute.
+func until(t *testing.T, trouble string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("for a minute %s", trouble)
+		}
+	}
+}
+
 // The server dies and comes back, again and again, in the middle of fetches;
 // several processes' sources go on without a restart and no id comes twice.
 // The server runs with autocommit off, which the store must not fall for.
@@ -212,9 +248,7 @@ func TestServerKilled(t *testing.T) {
 	if err := newStore(t, own.dsn()).Advance(t.Context(), "order_id", 1); err != nil {
 		t.Fatal(err)
 	}
-	var mu sync.Mutex
-	var all []uint64
-	failed := 0
+	var all collected
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 3 {
@@ -223,22 +257,19 @@ func TestServerKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = st.Close() })
-		src := newSegment(t, st)
+		src := newSegment(t, st, nil)
 		for g := range 3 {
 			wg.Go(func() {
 				for n := 0; ; n++ {
 					ids := make([]uint64, 1+(n+g)%5)
-					err := src.Fill(context.Background(), ids, 1)
-					mu.Lock()
-					switch {
+					switch err := src.Fill(context.Background(), ids, 1); {
 					case err == nil:
-						all = append(all, ids...)
+						all.add(ids)
 					case errors.Is(err, idsource.StoreDown):
-						failed++
+						all.refused()
 					default:
 						t.Errorf("Fill: %v", err)
 					}
-					mu.Unlock()
 					time.Sleep(time.Millisecond)
 					select {
 					case <-done:
@@ -249,34 +280,28 @@ func TestServerKilled(t *testing.T) {
 			})
 		}
 	}
+	ids, failed := 0, 0
+	goOn := func() {
+		t.Helper()
+		before, _ := all.count()
+		until(t, "no ids came", func() bool { ids, failed = all.count(); return ids > before+200 })
+	}
 	for range 3 {
-		time.Sleep(200*time.Millisecond + time.Duration(rand.IntN(200))*time.Millisecond)
+		goOn()
 		own.kill()
-		time.Sleep(2500 * time.Millisecond) // longer than a Fill waits
+		before := failed
+		until(t, "no Fill failed", func() bool { ids, failed = all.count(); return failed > before })
 		if err := own.start(); err != nil {
 			t.Fatalf("server did not come back: %v", err)
 		}
 	}
-	time.Sleep(1500 * time.Millisecond)
-	mu.Lock()
-	before := len(all)
-	mu.Unlock()
-	time.Sleep(200 * time.Millisecond)
+	goOn()
 	close(done)
 	wg.Wait()
-	if len(all) == before {
-		t.Error("no id after the last restart")
+	if id, dup := twice(all.ids); dup {
+		t.Errorf("id %d was issued twice", id)
 	}
-	if failed == 0 {
-		t.Error("no Fill failed: the server was not down")
-	}
-	slices.Sort(all)
-	for i := 1; i < len(all); i++ {
-		if all[i] == all[i-1] {
-			t.Fatalf("id %d was issued twice", all[i])
-		}
-	}
-	t.Logf("%d ids, %d refusals", len(all), failed)
+	t.Logf("%d ids, %d refusals", ids, failed)
 }
 
 // Every Advance that returned holds for other processes, though the server dies.
@@ -284,7 +309,7 @@ func TestServerKilledAdvance(t *testing.T) {
 	t.Parallel()
 	own := newServer(t)
 	s := newStore(t, own.dsn())
-	src, ids := newSegment(t, s), make([]uint64, 1)
+	src, ids := newSegment(t, s, aMinute), make([]uint64, 1)
 	for _, far := range []uint64{0, 9, 10, 500, 1 << 40} {
 		if err := src.Fill(t.Context(), ids, 1); err != nil {
 			t.Fatal(err)
@@ -297,7 +322,7 @@ func TestServerKilledAdvance(t *testing.T) {
 		if err := own.start(); err != nil {
 			t.Fatal(err)
 		}
-		for _, src := range []*segment.Segment{newSegment(t, s), src} {
+		for _, src := range []*segment.Segment{newSegment(t, s, aMinute), src} {
 			if err := src.Fill(t.Context(), ids, 1); err != nil || ids[0] <= id {
 				t.Errorf("id %d behind Advance(%d), %v", ids[0], id, err)
 			}
@@ -308,7 +333,7 @@ func TestServerKilledAdvance(t *testing.T) {
 // A backup is restored under a running source.
 func TestServerWentBack(t *testing.T) {
 	s := newStore(t, shared.dsn())
-	src := newSegment(t, s)
+	src := newSegment(t, s, aMinute)
 	if err := src.Admit(t.Context(), "shop.orders.id", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +356,7 @@ func TestServerWentBack(t *testing.T) {
 	if !errors.Is(err, idsource.Behind) {
 		t.Errorf("Fill: %v, want kind Behind", err)
 	}
-	again := newSegment(t, s)
+	again := newSegment(t, s, aMinute)
 	if err := again.Admit(t.Context(), "shop.orders.id", 5000); !errors.Is(err, idsource.Behind) {
 		t.Errorf("Admit after a restart: %v, want kind Behind", err)
 	}

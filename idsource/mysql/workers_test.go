@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -108,12 +109,11 @@ func TestWorkers(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			w := startFor(t, kind)
-			w.nameHolds()
-			t.Run("side by side", func(t *testing.T) {
-				holders.Contract(t, w.open, "", 300)
-				holders.Zombie(t, w.open(), w.job("zombie"))
-			})
+			ahead := newClock(t)
+			w, clock := startWith(t, kind, ahead), &holders.Clock{Set: ahead.Ahead}
+			w.nameHolds(clock)
+			holders.Contract(t, w.open, clock, "", 300)
+			t.Run("side by side", func(t *testing.T) { holders.Zombie(t, w.open(), w.job("zombie")) })
 			t.Run("restart", func(t *testing.T) {
 				holders.Restart(t, w.open(), w.job("restart"), w.pause)
 			})
@@ -125,17 +125,21 @@ func TestWorkers(t *testing.T) {
 					Restore: func() { w.again("backup", "data") },
 				})
 			})
+			if kind == servers.MariaDB {
+				t.Run("disposable", func(t *testing.T) { workersAt{w.Server, t}.disposable() })
+				t.Run("session's clock", func(t *testing.T) { workersAt{w.Server, t}.sessionsClock() })
+			}
+			t.Run("clock before its start", func(t *testing.T) { workersAt{w.Server, t}.beforeItsStart(ahead) })
 		})
 	}
 }
 
-func TestDisposable(t *testing.T) {
-	t.Parallel()
-	w := startFor(t, servers.MariaDB)
-	holders.Disposable(t, w.job("p"), holders.Place{
+// disposable has numbers that are used once. Their table is not the server's matter: one kind is enough.
+func (w workersAt) disposable() {
+	holders.Disposable(w.t, w.job("once"), holders.Place{
 		Open: func() lease.Store {
 			s := w.store().Disposable()
-			t.Cleanup(func() { _ = s.Close() })
+			w.t.Cleanup(func() { _ = s.Close() })
 			return s
 		},
 		Control: func() lease.Store { return lease.Disposable(holders.SameServer(w.table())) },
@@ -157,8 +161,23 @@ func (w workersAt) table() *table {
 	return tb
 }
 
+// newClock makes a clock for servers.
+func newClock(t *testing.T) *servers.Clock {
+	t.Helper()
+	clock, err := servers.NewClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := clock.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return clock
+}
+
 // nameHolds asks a server for its name in several sessions.
-func (w workersAt) nameHolds() {
+func (w workersAt) nameHolds(clock *holders.Clock) {
 	w.t.Helper()
 	name := func(stored string) string {
 		c, err := w.table().open(w.t.Context())
@@ -169,7 +188,7 @@ func (w workersAt) nameHolds() {
 		return c.server(stored)
 	}
 	first := name("")
-	time.Sleep(1200 * time.Millisecond)
+	clock.Pass(1200 * time.Millisecond)
 	if again := name(first); again != first {
 		w.t.Errorf("%q is %q in another session", first, again)
 	}
@@ -200,69 +219,57 @@ func TestServerName(t *testing.T) {
 	}
 }
 
-// TestServerClockSet: a session that was opened before the server's clock was set looks again
+// sessionsClock: a session that was opened before the server's clock was set looks again
 // before it takes the server for another one.
-func TestServerClockSet(t *testing.T) {
-	t.Parallel()
-	w := startFor(t, servers.MariaDB)
+func (w workersAt) sessionsClock() {
 	before, now := newTable(w.store().database), lease.FromTable(newTable(w.store().database))
-	holders.Fill(t, now, "p", 2)
+	holders.Fill(w.t, now, "sessions", 2)
 	old := lease.FromTable(before)
 	defer func() {
 		if err := errors.Join(old.Close(), now.Close()); err != nil {
-			t.Error(err)
+			w.t.Error(err)
 		}
 	}()
-	if _, err := old.List(t.Context(), "p"); err != nil {
-		t.Fatal(err)
+	if _, err := old.List(w.t.Context(), "sessions"); err != nil {
+		w.t.Fatal(err)
 	}
 	c := <-before.free
 	c.since -= 3600
 	before.free <- c
-	a := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
-	for i, s := range []lease.Store{old, now} {
-		if r, err := s.Take(t.Context(), a); err != nil || r.Verdict != lease.Granted {
-			t.Errorf("session %d: %+v, %v, want a number", i, r, err)
-		}
+	for _, s := range []lease.Store{old, now} {
+		w.gives(s, "sessions")
 	}
 }
 
-// TestServerClockBeforeItsStart: a server whose clock was ahead when it began, and was put right,
-// has a status Uptime of 2^64 less so many seconds. It is the same server, and gives numbers.
-func TestServerClockBeforeItsStart(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			clock, err := servers.NewClock()
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := clock.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			w := startWith(t, kind, clock)
-			name := func(stored string) string {
-				c, err := newTable(w.store().database).open(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close() //nolint:errcheck // nothing is pending
-				return c.server(stored)
-			}
-			before := name("")
-			clock.Ahead(-time.Hour)
-			if now := name(before); now != before {
-				t.Errorf("the server was %s and is %s", before, now)
-			}
-			pool := w.open()
-			holders.Fill(t, pool, "p", 2)
-			a := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
-			if r, err := pool.Take(t.Context(), a); err != nil || r.Verdict != lease.Granted {
-				t.Errorf("%+v, %v, want a number", r, err)
-			}
-		})
+// gives has a pool give a number.
+func (w workersAt) gives(s lease.Store, pool string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	a := lease.Ask{Pool: pool, Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
+	if r, err := s.Take(ctx, a); err != nil || r.Verdict != lease.Granted {
+		w.t.Errorf("%+v, %v, want a number", r, err)
 	}
+}
+
+// beforeItsStart: a server whose clock was ahead when it began, and was put right, has a status
+// Uptime of 2^64 less so many seconds. It is the same server, and gives numbers.
+func (w workersAt) beforeItsStart(clock *servers.Clock) {
+	w.t.Helper()
+	name := func(stored string) string {
+		c, err := w.table().open(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		defer c.Close() //nolint:errcheck // nothing is pending
+		return c.server(stored)
+	}
+	before := name("")
+	clock.Ahead(-time.Hour)
+	if now := name(before); now != before {
+		w.t.Errorf("the server was %s and is %s", before, now)
+	}
+	pool := w.open()
+	holders.Fill(w.t, pool, "before", 2)
+	w.gives(pool, "before")
 }

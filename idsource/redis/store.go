@@ -46,7 +46,10 @@ var source string
 const timeout = time.Second
 
 // New checks the configuration and connects to nothing.
-func New(c Config) (*Store, error) {
+func New(c Config) (*Store, error) { return within(c, timeout) }
+
+// within is New with another bound of a try.
+func within(c Config, timeout time.Duration) (*Store, error) {
 	switch {
 	case len(c.Addrs) == 0:
 		return nil, errors.New("a redis store needs an address")

@@ -48,7 +48,7 @@ func TestLeaderKilled(t *testing.T) {
 	}
 	for round := range 3 {
 		for _, p := range both {
-			p.Issues(t, 200, time.Minute)
+			p.Issues(t, 200)
 		}
 		if n := held(); n < len(both) {
 			t.Errorf("round %d: %d numbers are held", round, n)
@@ -59,7 +59,7 @@ func TestLeaderKilled(t *testing.T) {
 		}
 		leaderOf(t, slices.DeleteFunc(slices.Clone(all), func(s *servers.ZooKeeper) bool { return s == leader }))
 		for _, p := range both {
-			p.Issues(t, 200, time.Minute)
+			p.Issues(t, 200)
 		}
 		if err := leader.Start(t.Context()); err != nil {
 			t.Fatal(err)

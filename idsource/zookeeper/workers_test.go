@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	holders.Main(openJob)
-	servers.Parallel(16)
+	servers.Parallel(4)
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("idproxy/integration/process.(*Process).own"))
 }
 
@@ -114,26 +114,31 @@ func pause(s *servers.ZooKeeper) func(away bool) error {
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	workers := func() lease.Store { return newStore(t, s).Workers() }
-	holders.Contract(t, workers, "", 400)
-	t.Run("zombie", func(t *testing.T) {
-		t.Parallel()
-		holders.Zombie(t, workers(), jobAt(t, s.Addr, "zombie"))
+	clock := &holders.Clock{}
+	holders.Contract(t, func() lease.Store {
+		st := newStore(t, s)
+		st.clock = clock.Now
+		return st.Workers()
+	}, clock, "", 400)
+	t.Run("side by side", func(t *testing.T) {
+		holders.Zombie(t, newStore(t, s).Workers(), jobAt(t, s.Addr, "zombie"))
+		t.Run("answer lost", func(t *testing.T) {
+			t.Parallel()
+			losesAnswers(t, newStore(t, s), "lost")
+		})
+		t.Run("user", func(t *testing.T) {
+			t.Parallel()
+			asUser(t, s, "users")
+		})
+		t.Run("silent server", func(t *testing.T) {
+			t.Parallel()
+			leavesSilent(t, s)
+		})
 	})
-	t.Run("answer lost", func(t *testing.T) {
-		t.Parallel()
-		losesAnswers(t, newStore(t, s), "lost")
+	t.Run("restart", func(t *testing.T) {
+		holders.Restart(t, newStore(t, s).Workers(), jobAt(t, s.Addr, "restart"), pause(s))
 	})
-	t.Run("user", func(t *testing.T) {
-		t.Parallel()
-		asUser(t, s, "users")
-	})
-}
-
-func TestWorkersRestart(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	holders.Restart(t, newStore(t, s).Workers(), jobAt(t, s.Addr, "p"), pause(s))
+	t.Run("killed", func(t *testing.T) { goesOn(t, s, "killed") })
 }
 
 // at is an ensemble whose data is put back to what it was, from its snapshot and log.
@@ -157,23 +162,18 @@ func at(t *testing.T, s *servers.ZooKeeper, once bool) holders.Place {
 	}
 }
 
-func TestWorkersRestored(t *testing.T) {
+// TestRestored has data put back.
+func TestRestored(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	holders.Restored(t, jobAt(t, s.Addr, "p"), at(t, s, false))
+	t.Run("workers", func(t *testing.T) { holders.Restored(t, jobAt(t, s.Addr, "leased"), at(t, s, false)) })
+	t.Run("disposable", func(t *testing.T) { holders.Disposable(t, jobAt(t, s.Addr, "once"), at(t, s, true), pause(s)) })
+	t.Run("standalone", func(t *testing.T) { standaloneOnData(t, s) })
 }
 
-func TestDisposable(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	holders.Disposable(t, jobAt(t, s.Addr, "p"), at(t, s, true), pause(s))
-}
-
-// TestStandaloneOnData: an ensemble's data does not make an ensemble of a server. It would show the same
+// standaloneOnData: an ensemble's data does not make an ensemble of a server. It would show the same
 // epoch however often it is put back.
-func TestStandaloneOnData(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
+func standaloneOnData(t *testing.T, s *servers.ZooKeeper) {
 	old := newStore(t, s)
 	holders.Fill(t, old.Workers(), "p", 1)
 	again(t, s, s.Alone)
@@ -217,15 +217,14 @@ func speaker(t *testing.T, says string) (addr string) {
 	return l.Addr().String()
 }
 
-// TestSilentServer: a server that lets clients connect and says nothing more does not keep them from
+// leavesSilent: a server that lets clients connect and says nothing more does not keep them from
 // another one for longer than one question lasts.
-func TestSilentServer(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
+func leavesSilent(t *testing.T, s *servers.ZooKeeper) {
 	for name, says := range map[string]string{"from the beginning": "", "behind srvr": "Mode: follower\n"} {
 		store := open(t, Config{Servers: []string{speaker(t, says), s.Addr}})
+		store.session = time.Minute // a client that stays with the silent one does so for almost seven
 		var err error
-		for range 15 { // a client that stays with the silent one does so for 26 s
+		for range 60 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			err = store.Ping(ctx)
 			cancel()
@@ -252,7 +251,7 @@ func (c *counted) Close() error {
 }
 
 // TestCloseSilent: no connection outlives a store by long, not even one to a server that does not
-// let the client in: that one would wait for 27 s.
+// let the client in: that one would wait for ten times two thirds of a session.
 func TestCloseSilent(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]bool{"client in use": false, "client that was left": true} {
@@ -260,6 +259,7 @@ func TestCloseSilent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.session = time.Minute
 		var wires atomic.Int32
 		s.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
 			c, err := net.DialTimeout(network, addr, timeout)
@@ -291,7 +291,7 @@ func TestCloseSilent(t *testing.T) {
 				t.Errorf("%s: a server that says nothing has answered", name)
 			}
 		}
-		for wires.Load() > 0 && time.Since(began) < 20*time.Second {
+		for wires.Load() > 0 && time.Since(began) < time.Minute {
 			time.Sleep(time.Millisecond)
 		}
 		if n := wires.Load(); n > 0 {

@@ -4,41 +4,63 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"idproxy/idsource/lease"
 )
 
-// Quick are rules a hundred times faster than the default.
-var Quick = lease.Rules{Heartbeat: 20, Gap: 60, Lead: 80, Ahead: 30, Loss: 20, Skew: 10, Reclaim: 200}
+// slowly are rules ten times slower than the default: the time that a busy machine takes counts for nothing.
+var slowly = lease.Rules{Heartbeat: 20_000, Gap: 60_000, Lead: 80_000, Ahead: 30_000, Loss: 20_000, Skew: 10_000, Reclaim: 200_000}
 
 const contractShape = "41/10/12 since 2020-01-01T00:00:00Z"
 
 func ask(pool string) lease.Ask {
-	return lease.Ask{Pool: pool, Shape: contractShape, Label: "test|1", Rules: Quick}
+	return lease.Ask{Pool: pool, Shape: contractShape, Label: "test|1", Rules: slowly}
 }
 
-// Contract has a kind of store obey all the rules at once, in pools whose names begin with prefix. So
-// many steps are taken at random.
-func Contract(t *testing.T, open func() lease.Store, prefix string, steps int) {
-	t.Helper()
-	for name, run := range map[string]func(t *testing.T, pool string){
-		"rules":       func(t *testing.T, pool string) { ObeysTheRules(t, open(), pool, steps) },
-		"administers": func(t *testing.T, pool string) { Administers(t, open(), pool) },
-		"goes-on":     func(t *testing.T, pool string) { GoesOn(t, open(), pool) },
-		"races":       func(t *testing.T, pool string) { Races(t, open, pool) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			run(t, prefix+name)
-		})
+// Clock is the clock of a store, which a test moves on.
+type Clock struct {
+	Set   func(ahead time.Duration) // tells the store how far it is ahead of the host's; default: the store asks Now
+	ahead atomic.Int64
+}
+
+// Now is the time.
+func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// Pass lets time pass.
+func (c *Clock) Pass(d time.Duration) {
+	if ahead := c.ahead.Add(int64(d)); c.Set != nil {
+		c.Set(time.Duration(ahead))
 	}
 }
 
-// contract is one run of ObeysTheRules.
+// Contract has a kind of store obey all the rules, in pools whose names begin with prefix. So many steps
+// are taken at random. Nobody else uses the stores, whose clock is the given one.
+func Contract(t *testing.T, open func() lease.Store, clock *Clock, prefix string, steps int) {
+	t.Helper()
+	for name, run := range map[string]func(t *testing.T, pool string){
+		"rules":       func(t *testing.T, pool string) { obeysTheRules(t, open(), clock, pool, steps) },
+		"administers": func(t *testing.T, pool string) { administers(t, open(), clock, pool) },
+		"goes-on":     func(t *testing.T, pool string) { goesOn(t, open(), clock, pool) },
+		"races":       func(t *testing.T, pool string) { races(t, open, pool) },
+	} {
+		t.Run(name, func(t *testing.T) { run(t, prefix+name) })
+	}
+}
+
+// inTime is the context of a test that waits for an answer.
+func inTime(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// contract is one run of obeysTheRules.
 type contract struct {
 	*testing.T
+	ctx    context.Context
 	store  lease.Store
 	random *rand.Rand
 	before lease.Listing
@@ -46,42 +68,35 @@ type contract struct {
 	seen   map[string]int
 }
 
-// ObeysTheRules makes random calls and compares every answer, and the record
-// behind it, with what the functions of package lease say. Nobody else uses
-// the pool. The verdicts depend on the clock: where a slow machine has not seen
-// all of them after so many steps, it takes up to ten times as many.
-func ObeysTheRules(t *testing.T, s lease.Store, pool string, steps int) {
-	c := &contract{T: t, store: s, random: rand.New(rand.NewPCG(1, 2)), tokens: [3]string{"none", "none", "none"}, seen: map[string]int{}}
-	if _, err := s.Add(t.Context(), lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Fresh: true, Rules: Quick}); err != nil {
+// obeysTheRules makes random calls and compares every answer, and the record
+// behind it, with what the functions of package lease say. Nobody else uses the pool.
+func obeysTheRules(t *testing.T, s lease.Store, clock *Clock, pool string, steps int) {
+	c := &contract{
+		T: t, ctx: inTime(t), store: s, random: rand.New(rand.NewPCG(1, 2)),
+		tokens: [3]string{"none", "none", "none"}, seen: map[string]int{},
+	}
+	if _, err := s.Add(c.ctx, lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Fresh: true, Rules: slowly}); err != nil {
 		t.Fatal(err)
 	}
 	c.before = c.list(pool)
-	for step := 0; step < steps || (c.unseen() != "" && step < 10*steps); step++ {
+	for step := range steps {
 		if c.random.IntN(4) == 0 {
-			time.Sleep(time.Duration(c.random.IntN(100)) * time.Millisecond)
+			clock.Pass(time.Duration(c.random.IntN(100)) * time.Second)
 		}
 		c.step(step, pool)
 	}
-	if must := c.unseen(); must != "" {
-		t.Errorf("never seen: %s; seen: %v", must, c.seen)
-	}
-}
-
-// unseen returns a verdict that must come and did not yet; empty: all came.
-func (c *contract) unseen() string {
 	for _, must := range []string{
 		"take: granted", "take: wait", "take: no number is free", "release: granted", "renew: granted",
 		"release: " + lease.Stolen.String(), "renew: " + lease.Late.String(), "renew: " + lease.Gone.String(),
 	} {
 		if c.seen[must] == 0 {
-			return must
+			t.Errorf("never seen: %s; seen: %v", must, c.seen)
 		}
 	}
-	return ""
 }
 
 func (c *contract) list(pool string) lease.Listing {
-	l, err := c.store.List(c.Context(), pool)
+	l, err := c.store.List(c.ctx, pool)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -95,9 +110,9 @@ func (c *contract) step(step int, pool string) {
 	if c.random.IntN(8) == 0 {
 		a.Token = "other"
 	}
-	a.Last = c.before.Records[a.Worker].Start + c.random.Int64N(120) - 10
+	a.Last = c.before.Records[a.Worker].Start + c.random.Int64N(120_000) - 10_000
 	if c.random.IntN(3) == 0 {
-		a.Last += 200 // as if the clock had gone back
+		a.Last += 200_000 // as if the clock had gone back
 	}
 	var want lease.Record
 	var verdict lease.Verdict
@@ -108,14 +123,14 @@ func (c *contract) step(step int, pool string) {
 	case "take":
 		a.Spare = c.random.IntN(8) == 0
 		a.Token, a.Reclaim = fmt.Sprintf("t%d", step), c.random.IntN(2) == 0
-		r, err = c.store.Take(c.Context(), a)
+		r, err = c.store.Take(c.ctx, a)
 		want, verdict = c.wantTake(a, r)
 	case "release":
-		r, err = c.store.Release(c.Context(), a)
-		want, verdict = Quick.Release(c.before.Records[a.Worker], r.Now, a.Use)
+		r, err = c.store.Release(c.ctx, a)
+		want, verdict = slowly.Release(c.before.Records[a.Worker], r.Now, a.Use)
 	default:
-		r, err = c.store.Renew(c.Context(), a)
-		want, verdict = Quick.Renew(c.before.Pool, c.before.Records[a.Worker], r.Now, a.Use)
+		r, err = c.store.Renew(c.ctx, a)
+		want, verdict = slowly.Renew(c.before.Pool, c.before.Records[a.Worker], r.Now, a.Use)
 	}
 	if err != nil {
 		c.Fatal(err)
@@ -144,7 +159,7 @@ func (c *contract) step(step int, pool string) {
 // wantTake checks the choice of a number and returns its record as the rules
 // make it.
 func (c *contract) wantTake(a lease.Ask, r lease.Reply) (lease.Record, lease.Verdict) {
-	w, wait, verdict := Quick.Choose(c.before.Records, r.Now, a.Reclaim, a.Spare)
+	w, wait, verdict := slowly.Choose(c.before.Records, r.Now, a.Reclaim, a.Spare)
 	old := c.before.Records[w]
 	if r.Verdict != verdict || r.Verdict == lease.Granted && r.Worker != w || r.Wait != time.Duration(wait)*time.Millisecond {
 		c.Fatalf("%+v, the rules say %v of number %d, %v, for %d ms", r, verdict, w, old, wait)
@@ -152,22 +167,19 @@ func (c *contract) wantTake(a lease.Ask, r lease.Reply) (lease.Record, lease.Ver
 	if verdict != lease.Granted {
 		return lease.Record{}, verdict
 	}
-	want, _, _ := Quick.Take(old, r.Now, a.Token, a.Label)
+	want, _, _ := slowly.Take(old, r.Now, a.Token, a.Label)
 	return want, verdict
 }
 
-// Administers adds and drops numbers, and looks at what a store says of pools
+// administers adds and drops numbers, and looks at what a store says of pools
 // that are not there or of other ids.
-func Administers(t *testing.T, s lease.Store, pool string) {
-	ctx := t.Context()
-	rules := Quick
-	rules.Lead = 2500 // a pool rests for longer than a slow machine takes to ask for a number
-	fill := lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Rules: rules}
+func administers(t *testing.T, s lease.Store, clock *Clock, pool string) {
+	ctx := inTime(t)
+	fill := lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Rules: slowly}
 	if l, err := s.List(ctx, pool); err != nil || l.Exists || len(l.Records) > 0 {
 		t.Errorf("a pool that is not there: %+v, %v", l, err)
 	}
 	a := ask(pool)
-	a.Rules = rules
 	a.Token = "a"
 	expect := func(what string, call func(context.Context, lease.Ask) (lease.Reply, error), want lease.Verdict) lease.Reply {
 		t.Helper()
@@ -195,10 +207,10 @@ func Administers(t *testing.T, s lease.Store, pool string) {
 		t.Error("numbers of a pool that is not there were dropped")
 	}
 	add(3)
-	if r := expect("take from a pool that may have been lost", s.Take, lease.Wait); r.Wait <= 0 || r.Wait > time.Duration(rules.Quarantine())*time.Millisecond || r.Why == "" {
+	if r := expect("take from a pool that may have been lost", s.Take, lease.Wait); r.Wait <= 0 || r.Wait > ms(slowly.Quarantine()) || r.Why == "" {
 		t.Errorf("wait: %+v", r)
 	}
-	time.Sleep(time.Duration(rules.Quarantine()) * time.Millisecond)
+	clock.Pass(ms(slowly.Quarantine()))
 	first := expect("take", s.Take, lease.Granted)
 	a.Worker = first.Worker
 	a.Spare, a.Token = true, "b"
@@ -242,21 +254,20 @@ func Administers(t *testing.T, s lease.Store, pool string) {
 	}
 }
 
-// GoesOn has a pool whose numbers were used with a clock an hour ahead, all but some, and looks at
+// goesOn has a pool whose numbers were used with a clock an hour ahead, all but some, and looks at
 // which are given: none that its holder could not use. It has more numbers than a store looks at in
 // one go.
-func GoesOn(t *testing.T, s lease.Store, pool string) {
-	rules, near := Brisk, Brisk
-	rules.Lead, near.Lead = 60_000, 4_000_000 // as if the clock had come near to what was used
+func goesOn(t *testing.T, s lease.Store, clock *Clock, pool string) {
+	ctx, near := inTime(t), slowly
+	near.Lead = 4_000_000 // as if the clock had come near to what was used
 	a := ask(pool)
-	a.Rules = rules
 	const numbers = 70
-	if _, err := s.Add(t.Context(), lease.Fill{Pool: pool, Shape: contractShape, Numbers: numbers, Fresh: true, Rules: near}); err != nil {
+	if _, err := s.Add(ctx, lease.Fill{Pool: pool, Shape: contractShape, Numbers: numbers, Fresh: true, Rules: near}); err != nil {
 		t.Fatal(err)
 	}
 	do := func(call func(context.Context, lease.Ask) (lease.Reply, error), want lease.Verdict) lease.Reply {
 		t.Helper()
-		r, err := call(t.Context(), a)
+		r, err := call(ctx, a)
 		if err != nil || r.Verdict != want {
 			t.Fatalf("%+v, %v; want %v", r, err, want)
 		}
@@ -285,10 +296,10 @@ func GoesOn(t *testing.T, s lease.Store, pool string) {
 	do(s.Take, lease.Empty)
 	a.Spare, a.Reclaim = false, true
 	last := a.Worker
-	if r := do(s.Take, lease.Wait); r.Wait > time.Duration(rules.Reclaim)*time.Millisecond {
+	if r := do(s.Take, lease.Wait); r.Wait > ms(slowly.Reclaim) {
 		t.Errorf("the one that is held is the next to come: %+v", r)
 	}
-	time.Sleep(time.Duration(rules.Reclaim) * time.Millisecond)
+	clock.Pass(ms(slowly.Reclaim))
 	if r := do(s.Take, lease.Granted); r.Worker != last || r.Start >= r.Fence {
 		t.Errorf("number %d is given from %d below %d, want the silent one, %d", r.Worker, r.Start, r.Fence, last)
 	}
@@ -302,37 +313,36 @@ func GoesOn(t *testing.T, s lease.Store, pool string) {
 	}
 }
 
-// Races has many take, renew and give back at once: no two may hold one number.
-func Races(t *testing.T, open func() lease.Store, pool string) {
-	s := open()
-	rules := Brisk
-	rules.Gap, rules.Lead, rules.Reclaim = 60_000, 61_000, 130_000 // on a busy machine a renewal may come late
-	if _, err := s.Add(t.Context(), lease.Fill{Pool: pool, Shape: contractShape, Numbers: 4, Fresh: true, Rules: rules}); err != nil {
+// races has many take, renew and give back at once: no two may hold one number.
+func races(t *testing.T, open func() lease.Store, pool string) {
+	ctx, s := inTime(t), open()
+	if _, err := s.Add(ctx, lease.Fill{Pool: pool, Shape: contractShape, Numbers: 4, Fresh: true, Rules: slowly}); err != nil {
 		t.Fatal(err)
 	}
 	type stay struct{ from, to int64 }
 	stays := make(chan map[uint64][]stay)
-	const racers = 6
+	const racers, each = 6, 8
 	for i := range racers {
 		s := open()
 		go func() {
 			mine := map[uint64][]stay{}
-			for n := range 12 {
+			for n, had := 0, 0; had < each && ctx.Err() == nil; n++ {
 				a := ask(pool)
-				a.Rules, a.Token = rules, fmt.Sprintf("%d.%d", i, n)
-				r, err := s.Take(context.Background(), a)
+				a.Token = fmt.Sprintf("%d.%d", i, n)
+				r, err := s.Take(ctx, a)
 				if err != nil || r.Verdict != lease.Granted {
 					time.Sleep(5 * time.Millisecond)
 					continue
 				}
 				a.Worker, a.Last = r.Worker, r.Start
-				renewed, err := s.Renew(context.Background(), a)
+				renewed, err := s.Renew(ctx, a)
 				if err == nil && renewed.Verdict != lease.Granted {
 					t.Errorf("renewal of number %d just taken: %v", r.Worker, renewed.Verdict)
 				}
 				a.Last = max(r.Start, renewed.Now) + int64(n%3)
-				if back, err := s.Release(context.Background(), a); err == nil && back.Verdict == lease.Granted {
+				if back, err := s.Release(ctx, a); err == nil && back.Verdict == lease.Granted {
 					mine[r.Worker] = append(mine[r.Worker], stay{r.Start, a.Last})
+					had++
 				}
 			}
 			stays <- mine
@@ -355,7 +365,7 @@ func Races(t *testing.T, open func() lease.Store, pool string) {
 			}
 		}
 	}
-	if count < racers*4 {
-		t.Errorf("%d numbers were held, too few to say anything", count)
+	if count < racers*each {
+		t.Errorf("%d numbers were held, want %d", count, racers*each)
 	}
 }

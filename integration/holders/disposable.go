@@ -7,24 +7,22 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
-	"idproxy/idsource/snowflake"
 )
 
 // worker is the number in the last id of a holder.
 func worker(t *testing.T, p *Process) uint64 {
 	t.Helper()
-	l, err := snowflake.ParseLayout(snowflake.DefaultLayout)
 	ids := p.IDs()
-	if err != nil || len(ids) == 0 {
-		t.Fatalf("%d ids, %v", len(ids), err)
+	if len(ids) == 0 {
+		t.Fatal("no ids")
 	}
-	return l.Decode(ids[len(ids)-1]).Worker
+	return layout().Decode(ids[len(ids)-1]).Worker
 }
 
 // took asks for a number until the store answers, as a holder does: a busy machine may not do so in time.
 func took(t *testing.T, s lease.Store, a lease.Ask) lease.Reply {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(limit); ; {
 		reply, err := s.Take(t.Context(), a)
 		if err == nil {
 			return reply
@@ -39,7 +37,6 @@ func took(t *testing.T, s lease.Store, a lease.Ask) lease.Reply {
 // twice, that holders go on without the store, which pause(true) takes from them,
 // and what happens when its data is put back.
 func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
-	const silent = 20 * time.Second
 	s := at.Open()
 	j.Once = true
 	shape := lease.DisposableShape(Shape())
@@ -64,14 +61,14 @@ func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
 	}
 	var all Record
 	a, b := Start(t, j, &all), Start(t, j, &all)
-	a.Issues(t, 200, silent)
-	b.Issues(t, 200, silent)
+	a.Issues(t, 200)
+	b.Issues(t, 200)
 	if one, two := worker(t, a), worker(t, b); min(one, two) != 5 || max(one, two) != 6 {
 		t.Errorf("the numbers are %d and %d, want 5 and 6", one, two)
 	}
 	a.Kill(t)
 	c := Start(t, j, &all)
-	c.Issues(t, 200, silent)
+	c.Issues(t, 200)
 	if n := worker(t, c); n != 7 {
 		t.Errorf("after another one was killed: number %d, want 7", n)
 	}
@@ -80,27 +77,27 @@ func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
 		t.Fatal(err)
 	}
 	time.Sleep(ms(Brisk.Reclaim))
-	b.Issues(t, 500, 20*time.Second) // as if nothing were: the store stays away
+	b.Issues(t, 500) // as if nothing were: the store stays away
 	if err := pause(false); err != nil {
 		t.Fatal(err)
 	}
 	at.Save()
 	d := Start(t, j, &all)
-	d.Issues(t, 200, silent)
+	d.Issues(t, 200)
 	if n := worker(t, d); n != 8 {
 		t.Errorf("after one ended: number %d, want 8", n)
 	}
 	d.Signal(t, syscall.SIGSTOP)
 	at.Restore()
-	patient := ask // a holder tells the store of the restart before this question: a busy machine asks it too late for Brisk
-	patient.Rules.Reclaim = 60_000
+	patient := ask // another holder tells the store of the restart before this question
+	patient.Rules = restful()
 	if reply := took(t, at.Open(), patient); reply.Verdict != lease.Wait {
 		t.Errorf("a number that is in use, and was forgotten: %+v", reply)
 	}
 	d.Signal(t, syscall.SIGCONT)
 	e := Start(t, j, &all)
-	e.Issues(t, 200, silent)
-	d.Issues(t, 200, silent)
+	e.Issues(t, 200)
+	d.Issues(t, 200)
 	for _, p := range []*Process{b, d, e} {
 		p.End(t)
 	}

@@ -159,14 +159,26 @@ func (p *Process) IDs() []uint64 {
 	return slices.Clone(p.mine.ids)
 }
 
+// Times are the times that the ids of the holder carry, in milliseconds since [snowflake.DefaultEpoch].
+func (p *Process) Times() (all []uint64) {
+	l := layout()
+	for _, id := range p.IDs() {
+		all = append(all, l.Decode(id).Time)
+	}
+	return all
+}
+
+// limit is how long a test waits for an event.
+const limit = time.Minute
+
 // Issues waits until the holder has issued n more ids.
-func (p *Process) Issues(t testing.TB, n int, within time.Duration) {
+func (p *Process) Issues(t testing.TB, n int) {
 	t.Helper()
-	Issue(t, n, within, p)
+	Issue(t, n, p)
 }
 
 // Issue waits until the holders have issued n more ids together.
-func Issue(t testing.TB, n int, within time.Duration, holders ...*Process) {
+func Issue(t testing.TB, n int, holders ...*Process) {
 	t.Helper()
 	count := func() (all int) {
 		for _, p := range holders {
@@ -175,13 +187,25 @@ func Issue(t testing.TB, n int, within time.Duration, holders ...*Process) {
 		return all
 	}
 	want := count() + n
-	for end := time.Now().Add(within); count() < want; time.Sleep(5 * time.Millisecond) {
+	until(t, fmt.Sprintf("%d more ids", n), func() bool { return count() >= want }, holders...)
+}
+
+// Says waits until the holder has logged some words.
+func (p *Process) Says(t testing.TB, words string) {
+	t.Helper()
+	until(t, fmt.Sprintf("a log with %q", words), func() bool { return strings.Contains(p.Log(), words) }, p)
+}
+
+// until waits for what holders do.
+func until(t testing.TB, what string, done func() bool, holders ...*Process) {
+	t.Helper()
+	for end := time.Now().Add(limit); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			var logs strings.Builder
 			for _, p := range holders {
-				fmt.Fprintln(&logs, p.Log())
+				fmt.Fprintln(&logs, p.Count(), "ids;", p.Log())
 			}
-			t.Fatalf("%d ids within %v, want %d\n%s", count()+n-want, within, n, logs.String())
+			t.Fatalf("waited for %s for %v\n%s", what, limit, logs.String())
 		}
 	}
 }
@@ -208,12 +232,17 @@ func FillBy(t testing.TB, s lease.Store, rules lease.Rules, f lease.Fill) {
 	}
 }
 
-// Shape is the shape of holders' ids.
-func Shape() string {
+// layout is that of holders' ids.
+func layout() snowflake.Layout {
 	l, err := snowflake.ParseLayout(snowflake.DefaultLayout)
 	if err != nil {
 		panic(fmt.Sprintf("the default layout: %v", err))
 	}
-	shape, _ := l.Shape(snowflake.DefaultEpoch)
+	return l
+}
+
+// Shape is the shape of holders' ids.
+func Shape() string {
+	shape, _ := layout().Shape(snowflake.DefaultEpoch)
 	return lease.ShapeText(shape.Layout, shape.Epoch)
 }
