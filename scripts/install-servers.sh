@@ -3,6 +3,8 @@
 #
 #   scripts/install-servers.sh WHAT ...
 #
+#   go        the Go of scripts/toolchain.sum in .tools/go, where none is new enough for go.mod: the one on PATH or Debian's
+#             fetches it, and its hash is checked
 #   mariadb   MariaDB server and client from Debian, without the package that sets up a system service; its ed25519
 #             plugin and mariadb-dump are unpacked into .tools/mariadb
 #   mariadb118
@@ -11,7 +13,7 @@
 #   spider    MariaDB's Spider engine from Debian, unpacked into .tools/mariadb/spider
 #   mysql     MySQL 9.7 from Debian unstable, in .tools/mysql97 the same way
 #   client    a command-line client, mysql or mariadb
-#   clients   client libraries of other languages: compilers and interpreters with Debian's packages for MySQL, and
+#   clients   curl, and client libraries of other languages: compilers and interpreters with Debian's packages for MySQL, and
 #             packages for Node.js, as integration/clients/node/package-lock.json has them, in .tools/clients
 #   browser   Chromium, and axe-core in .tools/browser, as integration/monitor/node/package-lock.json has it
 #   gcc       a C compiler, without which Go has no race detector
@@ -19,7 +21,7 @@
 #   haproxy   for benchmarks
 #   sysbench  for benchmarks: a client that is libmariadb
 #   shells    fish, zsh, and completion for bash
-#   sandbox   strace, and systemd-analyze, which needs no systemd that runs
+#   sandbox   strace, ip, and systemd-analyze, which needs no systemd that runs
 #   bare      a Debian as small as debootstrap makes it, with systemd and MariaDB, packed in .tools/bare.tar; systemd-nspawn,
 #             which boots it; rpm
 #   site      mkdocs-material, which builds the site of all pages
@@ -29,10 +31,11 @@
 #   etcd      etcd and its client from Debian, unpacked into .tools/etcd and .tools/etcd-client
 #   zookeeper ZooKeeper from Debian and the libraries that it needs, unpacked into .tools/zookeeper; Java, if there is none
 #
-# Needs a Debian system; system packages need root or sudo.
+# Needs a Debian system; system packages need root or sudo. Those of all WHATs are installed at once, before anything else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$PWD/.tools
+PATH=$tools/go/bin:$PATH
 
 say() { printf 'install: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -44,17 +47,30 @@ as_root() {
   fi
 }
 
-# apt_install PACKAGE ... installs them as they are in the archive today: lists from a while ago lack security fixes, and
-# tests know the servers that have them.
-apt_install() {
-  command -v apt-get >/dev/null || die "this is not a Debian system: install by hand: $*"
-  say "installing $*"
-  mkdir -p "$tools"
-  [ -n "${refreshed-}" ] || as_root apt-get -q update >"$tools/apt.log" 2>&1 </dev/null || say "apt-get update failed, its lists may be old"
-  refreshed=yes
-  if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "$@" >>"$tools/apt.log" 2>&1 </dev/null; then
+# only_debian TODO ends with what is to do on another system.
+only_debian() {
+  command -v apt-get >/dev/null && command -v dpkg >/dev/null && return
+  die "this is $(. /etc/os-release 2>/dev/null && echo "$PRETTY_NAME" || uname -s), and only Debian's packages are known here: $*"
+}
+
+# Each packages_WHAT says with need which of Debian's packages are missing, and unpack_WHAT does what is left then.
+missing=()
+need() { missing+=("$@"); }
+
+# install_missing installs packages as they are in the archive today: lists from a while ago lack security fixes, and tests
+# know the servers that have them.
+install_missing() {
+  local packages
+  packages=$(printf '%s\n' "${missing[@]}" | sort -u | xargs)
+  only_debian "install by hand what these bring: $packages"
+  [ "$(id -u)" = 0 ] || command -v sudo >/dev/null ||
+    die "packages are missing, and you are not root and have no sudo. As root: apt-get update && apt-get install --no-install-recommends $packages"
+  say "installing $packages"
+  as_root apt-get -q update >"$tools/apt.log" 2>&1 </dev/null || say "apt-get update failed, its lists may be old"
+  # shellcheck disable=SC2086 # they are words
+  if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends $packages >>"$tools/apt.log" 2>&1 </dev/null; then
     tail -n 15 "$tools/apt.log" >&2
-    die "could not install: $* (as root: apt-get install --no-install-recommends $*)"
+    die "could not install them. As root: apt-get update && apt-get install --no-install-recommends $packages"
   fi
 }
 
@@ -64,8 +80,45 @@ has() {
   for program; do PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || return 1; done
 }
 
-install_mariadb() {
-  has mariadbd mariadb mariadb-install-db || apt_install mariadb-server-core mariadb-client-core
+# reads_module GO is true when this Go is new enough for go.mod. One that fetches a newer one by itself does that, and says so.
+reads_module() {
+  "$1" list -m 2>&1 >/dev/null | { grep --line-buffered '^go: downloading' >&2 || true; }
+  return "${PIPESTATUS[0]}"
+}
+
+packages_go() {
+  if reads_module go; then return; fi
+  if reads_module /usr/local/go/bin/go; then
+    ln -sfn /usr/local/go "$tools/go"
+  elif ! has go; then
+    need golang-go
+  fi
+}
+
+unpack_go() {
+  if reads_module go; then return; fi
+  local began=$SECONDS scratch version want got
+  read -r _ version want < <(grep "linux-$(go env GOHOSTARCH) " scripts/toolchain.sum) ||
+    die "there is no Go that is new enough for go.mod, and scripts/toolchain.sum has none for $(go env GOHOSTARCH): https://go.dev/dl"
+  say "fetching ${version#*-} (70 MB) into .tools/go; that takes half a minute or so"
+  scratch=$(mktemp -d "$tools/unpack.XXXXXX")
+  # Outside of this module, which an old Go cannot read. Such a one knows nothing of toolchains: to it this is any module.
+  got=$(cd / && GOPATH=$scratch GOMODCACHE=$scratch/modules GOFLAGS=-modcacherw GOTOOLCHAIN=local \
+    go mod download -json "golang.org/toolchain@$version") || die "could not fetch ${version#*-}: $(sed -n 's/.*"Error": //p' <<<"$got")"
+  got=$(sed -n 's/.*"Sum": "\(.*\)".*/\1/p' <<<"$got")
+  [ "$got" = "$want" ] || die "${version#*-} has the hash $got, and scripts/toolchain.sum wants $want: it is not used"
+  # A module has no files that can be run, and no go.mod below its own.
+  scratch=$scratch/modules/golang.org/toolchain@$version
+  chmod -R +x "$scratch"/{bin,pkg/tool}
+  find "$scratch/src" -name _go.mod -execdir mv {} go.mod \;
+  rm -rf "$tools/go"
+  mv "$scratch" "$tools/go"
+  say "${version#*-} is in .tools/go after $((SECONDS - began)) s"
+}
+
+packages_mariadb() { has mariadbd mariadb mariadb-install-db || need mariadb-server-core mariadb-client-core; }
+unpack_mariadb() {
+  only_debian "make run UPSTREAM=host:port needs no MariaDB here"
   local to=$tools/mariadb version
   version=$(dpkg-query -W -f '${Version}' mariadb-server-core)
   [ -e "$to/plugin/auth_ed25519.so" ] || take_from "mariadb-server=$version" usr/lib/mysql/plugin "$to/plugin"
@@ -73,8 +126,9 @@ install_mariadb() {
 }
 
 # The engine is a plugin of Debian's server, and of its version.
-install_spider() {
-  install_mariadb
+packages_spider() { packages_mariadb; }
+unpack_spider() {
+  unpack_mariadb
   [ -e "$tools/mariadb/spider/ha_spider.so" ] ||
     take_from "mariadb-plugin-spider=$(dpkg-query -W -f '${Version}' mariadb-server-core)" usr/lib/mysql/plugin "$tools/mariadb/spider"
 }
@@ -93,7 +147,6 @@ take_from() {
   mkdir -p "${3%/*}"
   rm -rf "$3"
   cp -r "$scratch/root/$2" "$3"
-  rm -rf "$scratch"
 }
 
 # debian_archive prints the address that this machine's apt takes Debian from, whichever way it is written.
@@ -137,13 +190,13 @@ unpack_apart() {
   rm -rf "$base"
 }
 
-install_mysql() {
+unpack_mysql() {
   [ -x "$tools/mysql97/usr/sbin/mysqld" ] && return
   say "downloading MySQL 9.7 into .tools/mysql97 (100 MB)"
   unpack_apart mysql97 sid mysql-server-core mysql-client-core
 }
 
-install_mariadb118() {
+unpack_mariadb118() {
   [ -e "$tools/mariadb118/usr/lib/mysql/plugin/auth_ed25519.so" ] && return
   say "downloading MariaDB 11.8 into .tools/mariadb118 (25 MB)"
   # Of the last two a part of the server and mariadb-dump are wanted, and none of what they depend on.
@@ -153,26 +206,24 @@ install_mariadb118() {
 # installed PACKAGE is true when Debian's package is there.
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-install_clients() {
-  local package missing=()
+packages_clients() {
+  local package
   for package in php-cli php-mysql perl libdbd-mysql-perl libdbd-mariadb-perl python3 python3-pymysql python3-mysqldb \
     python3-sqlalchemy python3-django python3-redis ruby ruby-mysql2 ruby-activerecord libmariadb-dev libmariadb-java; do
-    installed "$package" || missing+=("$package")
+    installed "$package" || need "$package"
   done
-  has gcc || missing+=(gcc libc6-dev)
-  has java javac || missing+=(default-jdk-headless)
-  has node npm || missing+=(nodejs npm)
-  [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}"
-  install_node_packages integration/clients/node "$tools/clients/node"
+  packages_gcc
+  has curl || need curl
+  has java javac || need default-jdk-headless
+  has node npm || need nodejs npm
 }
+unpack_clients() { install_node_packages integration/clients/node "$tools/clients/node"; }
 
-install_browser() {
-  local missing=()
-  has chromium || missing+=(chromium)
-  has node npm || missing+=(nodejs npm)
-  [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}"
-  install_node_packages integration/monitor/node "$tools/browser"
+packages_browser() {
+  has chromium || need chromium
+  has node npm || need nodejs npm
 }
+unpack_browser() { install_node_packages integration/monitor/node "$tools/browser"; }
 
 # install_node_packages FROM TO installs what FROM/package-lock.json has into TO.
 install_node_packages() {
@@ -189,17 +240,17 @@ install_node_packages() {
   mv "$to.new" "$to"
 }
 
-install_client() { has mysql || has mariadb || apt_install mariadb-client-core; }
-install_gcc() { has gcc || apt_install gcc libc6-dev; }
-install_haproxy() { has haproxy || apt_install haproxy; }
-install_icu() { dpkg -s libicu-dev g++ >/dev/null 2>&1 || apt_install libicu-dev g++; }
-install_sysbench() { has sysbench || apt_install sysbench; }
-install_shells() { { has fish zsh && installed bash-completion; } || apt_install fish zsh bash-completion; }
-install_site() { { has mkdocs && [ -d /usr/share/mkdocs/themes/material ]; } || apt_install mkdocs mkdocs-material; }
-install_sandbox() { has strace systemd-analyze || apt_install strace systemd; }
+packages_client() { has mysql || has mariadb || need mariadb-client-core; }
+packages_gcc() { has gcc || need gcc libc6-dev; }
+packages_haproxy() { has haproxy || need haproxy; }
+packages_icu() { installed libicu-dev && installed g++ || need libicu-dev g++; }
+packages_sysbench() { has sysbench || need sysbench; }
+packages_shells() { has fish zsh && installed bash-completion || need fish zsh bash-completion; }
+packages_site() { has mkdocs && [ -d /usr/share/mkdocs/themes/material ] || need mkdocs mkdocs-material; }
+packages_sandbox() { has strace ip systemd-analyze || need strace iproute2 systemd; }
 
-install_bare() {
-  has debootstrap systemd-nspawn rpm || apt_install debootstrap systemd-container rpm
+packages_bare() { has debootstrap systemd-nspawn rpm || need debootstrap systemd-container rpm; }
+unpack_bare() {
   local root=$tools/bare.new suite began=$SECONDS
   [ ! -e "$tools/bare.tar" ] || return 0
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
@@ -216,21 +267,21 @@ install_bare() {
 }
 
 # The program is in redis-tools under another name, by which it tells what to be; the package redis-server adds the service.
-install_redis() {
+packages_redis() { has redis-server || has redis-check-rdb || need redis-tools; }
+unpack_redis() {
   has redis-server && return
-  has redis-check-rdb || apt_install redis-tools
   mkdir -p "$tools/redis"
   ln -sf "$(command -v redis-check-rdb)" "$tools/redis/redis-server"
 }
 
-install_etcd() {
+unpack_etcd() {
   has etcd || [ -x "$tools/etcd/etcd" ] || take_from etcd-server usr/bin "$tools/etcd"
   has etcdctl || [ -x "$tools/etcd-client/etcdctl" ] || take_from etcd-client usr/bin "$tools/etcd-client"
 }
 
 # A folder for each package: they all unpack into one of the system.
-install_zookeeper() {
-  has java || apt_install default-jre-headless
+packages_zookeeper() { has java || need default-jre-headless; }
+unpack_zookeeper() {
   local package
   for package in libzookeeper-java libslf4j-java libdropwizard-metrics-java libsnappy-java libnetty-java; do
     [ -e "$tools/zookeeper/$package" ] || take_from "$package" usr/share/java "$tools/zookeeper/$package"
@@ -238,18 +289,31 @@ install_zookeeper() {
 }
 
 # Its rules are checked by promtool, which the package brings.
-install_prometheus() {
+unpack_prometheus() {
   [ -x "$tools/prometheus/promtool" ] || take_from prometheus usr/bin "$tools/prometheus"
 }
 
-[ $# -gt 0 ] || { sed -n '2,34s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+# each STEP WHAT ...
+each() {
+  local what step=$1
+  shift
+  for what; do
+    if declare -F "${step}_$what" >/dev/null; then "${step}_$what"; fi
+  done
+}
+
+[ $# -gt 0 ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+for what; do declare -F "packages_$what" >/dev/null || declare -F "unpack_$what" >/dev/null || die "unknown: $what"; done
+# Where Go is there, a build waits for no installation.
+if [ "$*" = go ] && reads_module go; then exit; fi
+[ "$(uname -s)" = Linux ] ||
+  die "this is $(uname -s): with a Go that go.mod allows, make build works; what has servers needs Debian, in a container or a virtual machine"
+
 mkdir -p "$tools"
 # One at a time: `make -j`, or two terminals, would unpack into the same folder.
 exec 9>"$tools/install.lock"
 flock 9
-for what; do
-  case $what in
-  mariadb | mariadb118 | spider | mysql | client | clients | browser | gcc | icu | haproxy | sysbench | sandbox | shells | bare | site | redis | etcd | zookeeper | prometheus) "install_$what" ;;
-  *) die "unknown: $what" ;;
-  esac
-done
+trap 'rm -rf "$tools"/unpack.*' EXIT
+each packages "$@"
+[ ${#missing[@]} = 0 ] || install_missing
+each unpack "$@"
