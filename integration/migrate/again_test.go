@@ -127,18 +127,20 @@ func (s *site) forget() {
 // waiting waits until a step wants a table for itself.
 func (s *site) waiting(shard int, table string) {
 	s.t.Helper()
+	s.untilWaiting(shard, table, 1)
+}
+
+// untilWaiting waits until n ALTERs wait for a table: that of a step that was killed waits on until its
+// time is over, and is run when it gets the table before.
+func (s *site) untilWaiting(shard int, table string, n int64) {
+	s.t.Helper()
 	db := s.direct(shard, "")
 	for began := time.Now(); time.Since(began) < patience; time.Sleep(time.Millisecond) {
-		var n int
-		err := db.QueryRow("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE ? AND STATE LIKE '%metadata lock%'", "ALTER TABLE `"+s.shop+"`.`"+table+"`%").Scan(&n)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if n > 0 {
+		if harness.Count(s.t, db, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE `"+s.shop+"`.`"+table+"`%' AND STATE LIKE '%metadata lock%'") == n {
 			return
 		}
 	}
-	s.t.Fatalf("nothing waits for %s", table)
+	s.t.Fatalf("not %d wait for %s", n, table)
 }
 
 // TestTableInUse: a table goes on while a step waits for it, and none of the ids that it gives then comes
