@@ -11,6 +11,7 @@ import (
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 	"idproxy/integration/wireclient"
 	"idproxy/rewriter"
 )
@@ -97,8 +98,9 @@ listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {start: %d}}}
 rules:
 %s`, server.Addr, pair.SourceStart, rules))
-	for _, table := range spelledTables {
-		if table.only != "" && table.only != server.Kind.String() {
+	for i, table := range spelledTables {
+		inTurn := (i%2 == 0) == (exact == (server.Kind == servers.MariaDB)) // in a narrow run, on each server by one kind of rule
+		if table.only != "" && table.only != server.Kind.String() || table.only == "" && !inTurn && !width.Matrix() {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s in %s", table.name, table.charset), func(t *testing.T) {
