@@ -198,7 +198,7 @@ func openRaw(t *testing.T, server *servers.Server, addr string) *replay.Conn {
 	t.Helper()
 	var c *replay.Conn
 	cfg := replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword}
-	for range 50 { // the server may not have noticed yet that others left
+	for range 3000 { // the server may not have noticed yet that others left
 		if err := replay.Do(func() { c = replay.Login(cfg) }); err == nil {
 			t.Cleanup(c.Close)
 			return c

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"syscall"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
@@ -92,6 +93,7 @@ func (p *Program) Counts() ruleset.Counts { return p.watch.inForce.Load().counts
 // in its place.
 func (p *Program) Serve(ctx context.Context) (err error) {
 	defer p.gone()
+	hangup, upgrade := caught(syscall.SIGHUP), caught(syscall.SIGUSR2)
 	if err := p.closed(); err != nil {
 		return err
 	}
@@ -142,8 +144,8 @@ func (p *Program) Serve(ctx context.Context) (err error) {
 	stopIDs := sync.OnceValue(p.ids.close)
 	defer joined(&err, stopIDs)
 	p.sources.ServeOrder(p.ids.announced())
-	defer p.reloadOnHangup()()
-	defer p.upgradeOnSignal()()
+	defer at(hangup, func() { _, _ = p.Reload() })() // the log has what comes of it
+	defer at(upgrade, func() { _ = p.Upgrade() })()
 	p.comeUp(ctx)
 	ctx, end := context.WithCancel(ctx)
 	defer end()

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -25,21 +24,30 @@ import (
 	"idproxy/proxy/limit"
 )
 
-// reloadOnHangup reloads the file at every SIGHUP until the returned function
-// is called.
-func (p *Program) reloadOnHangup() (stop func()) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	done := make(chan struct{})
+// caught is where a signal arrives until the process ends. A signal that is not caught ends the process,
+// while it comes up and while it gives back what it holds, too.
+func caught(sig os.Signal) <-chan os.Signal {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, sig)
+	return c
+}
+
+// at calls do at every signal until the returned function is called.
+func at(signals <-chan os.Signal, do func()) (stop func()) {
+	end, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for range hangup {
-			_, _ = p.Reload() // the log has it
+		for {
+			select {
+			case <-signals:
+				do()
+			case <-end:
+				return
+			}
 		}
 	}()
 	return func() {
-		signal.Stop(hangup)
-		close(hangup)
+		close(end)
 		<-done
 	}
 }

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -153,23 +150,5 @@ func (s *succession) gone() {
 	}
 	if err := s.next.Leave(); err != nil {
 		s.p.log.Warn("the successor is not told that this process has ended", "error.message", err)
-	}
-}
-
-// upgradeOnSignal upgrades at SIGUSR2 until the returned function is called.
-func (s *succession) upgradeOnSignal() (stop func()) {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR2)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range asked {
-			_ = s.Upgrade() // the log has it
-		}
-	}()
-	return func() {
-		signal.Stop(asked)
-		close(asked)
-		<-done
 	}
 }
