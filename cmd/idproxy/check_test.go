@@ -279,12 +279,7 @@ func TestCheckOnlineForeign(t *testing.T) {
 }
 
 func TestCheckOnlineServerUnreachable(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := closed.Addr().String()
-	closed.Close()
+	addr := harness.FreeAddr(t)
 	path := harness.WriteConfig(t, fmt.Sprintf(onlineConfig, addr, "shop", "orders", "id", "ids"))
 	got := runWith(t, "", "check", "--online", "--config", path)
 	if got.status != statusFinding {

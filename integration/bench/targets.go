@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"idproxy/integration/process"
+	"idproxy/integration/servers"
 )
 
 // target is a way to the server.
@@ -124,7 +125,7 @@ func startHAProxy(ctx context.Context, dir, upstream string) (*target, error) {
 // startListening starts a program on a port that nobody listens on, and waits until it listens.
 func startListening(ctx context.Context, t *target, dir string, spec func(addr string) process.Spec) (*target, error) {
 	var err error
-	if t.addr, err = freeAddr(); err != nil {
+	if t.addr, err = servers.FreeAddr(); err != nil {
 		return nil, err
 	}
 	s := spec(t.addr)

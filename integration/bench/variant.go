@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 )
 
 // variant is one idproxy of those that are measured.
@@ -34,7 +34,7 @@ func engines() []variant {
 func variants(scraped bool, beside string) (all []variant, err error) {
 	all = engines()
 	if scraped {
-		admin, err := freeAddr()
+		admin, err := servers.FreeAddr()
 		if err != nil {
 			return nil, err
 		}
@@ -112,13 +112,4 @@ func get(ctx context.Context, url string) error {
 	}
 	_, err = io.Copy(io.Discard, response.Body)
 	return err
-}
-
-// freeAddr returns an address that nobody listens on.
-func freeAddr() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }

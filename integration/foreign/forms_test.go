@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,12 +103,7 @@ func (f form) outcome(t *testing.T, db *sql.DB, table string, first int64) strin
 // start runs a server at a free address until the test ends.
 func start(t *testing.T, user string, program func(addr string) *exec.Cmd) *mysql.Config {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := harness.FreeAddr(t)
 	cmd := program(addr)
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {

@@ -2,9 +2,22 @@ package harness
 
 import (
 	"fmt"
+	"testing"
+
+	"idproxy/integration/servers"
 )
 
 // OneListener is the configuration of a proxy that only relays, listener a.
 func OneListener(upstream string) string {
 	return fmt.Sprintf("listeners: [{name: a, listen: '127.0.0.1:0', upstream: %q}]\n", upstream)
+}
+
+// FreeAddr is [servers.FreeAddr]: an address that nobody listens on.
+func FreeAddr(tb testing.TB) string {
+	tb.Helper()
+	addr, err := servers.FreeAddr()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return addr
 }

@@ -29,17 +29,6 @@ func reloading(t *testing.T, p *harness.Proxy, config string) (said string, err 
 	return string(out), err
 }
 
-// freeAddress is one that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // TestReloadBusy reloads a busy idproxy again and again. Each time a listener comes, another one goes,
 // a certificate is replaced, and something that sessions use changes. No connection is refused on the
 // listener that stays, no statement fails, no row is lost and no id comes twice.
@@ -87,7 +76,7 @@ func TestReloadBusy(t *testing.T) {
 			what = "listeners.a.upstream: "
 		}
 		certificate()
-		at := freeAddress(t)
+		at := harness.FreeAddr(t)
 		more := fmt.Sprintf("listeners: [{name: more%d, listen: '%s', upstream: '%s'}, ", i, at, server.Addr)
 		said, err := reloading(t, p, strings.Replace(config, "listeners: [", more, 1))
 		if err != nil || !strings.Contains(said, fmt.Sprintf("listeners.more%d: added", i)) || !strings.Contains(said, what) ||
@@ -122,7 +111,7 @@ func TestReloadRefused(t *testing.T) {
 	pool := harness.Open(t, server.Config(db), p.Addr("a"))
 	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
-	free := freeAddress(t)
+	free := harness.FreeAddr(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +179,7 @@ func TestUpgradeBehindReload(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
 	dir := t.TempDir()
-	added := freeAddress(t)
+	added := harness.FreeAddr(t)
 	base := harness.OneListener(server.Addr) + fmt.Sprintf("admin: {socket: 'unix:%s'}\n", filepath.Join(dir, "admin"))
 	more := strings.Replace(base, "listeners: [", fmt.Sprintf("listeners: [{name: more, listen: '%s', upstream: '%s'}, ", added, server.Addr), 1)
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: base})

@@ -373,16 +373,19 @@ func TestUpgradeControls(t *testing.T) {
 	server := harness.MariaDB(t)
 	t.Run("sockets", func(t *testing.T) {
 		db, _, config := withFourSources(t, server, "")
-		dir := t.TempDir()
-		p := harness.Start(t, harness.Spec{Dir: dir, Config: config, Plain: true})
-		c := serveCustomers(t, server, db, p.Addr("a"), 8)
+		addr := harness.FreeAddr(t)
+		spec := harness.Spec{Dir: t.TempDir(), Config: strings.Replace(config, "127.0.0.1:0", addr, 1), Plain: true}
+		p := harness.Start(t, spec)
+		c := serveCustomers(t, server, db, addr, 8)
 		waitCustomers(t, c, func() bool { return c.done() > 100 })
-		addr := p.Addr("a")
 		if err := p.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
 		waitCustomers(t, c, func() bool { return c.saw("connect: ", "refused") })
-		harness.Start(t, harness.Spec{Dir: dir, Plain: true, Config: strings.Replace(config, "127.0.0.1:0", addr, 1)})
+		if err := p.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		harness.Start(t, spec)
 		before := c.done()
 		waitCustomers(t, c, func() bool { return c.done() > before })
 	})

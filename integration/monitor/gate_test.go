@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"idproxy/integration/harness"
 )
 
 // gate is a plain relay to a server that can be shut: connections are cut then, and new ones
@@ -23,7 +25,7 @@ type gate struct {
 // newGate returns an open one.
 func newGate(t *testing.T, server string) *gate {
 	t.Helper()
-	g := &gate{t: t, server: server, addr: "127.0.0.1:0"}
+	g := &gate{t: t, server: server, addr: harness.FreeAddr(t)}
 	g.open()
 	t.Cleanup(func() {
 		g.shut()
@@ -40,7 +42,7 @@ func (g *gate) open() {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.addr, g.l = l.Addr().String(), l
+	g.l = l
 	g.all.Go(func() {
 		for {
 			client, err := l.Accept()

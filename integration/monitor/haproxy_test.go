@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,7 +56,7 @@ func behindHAProxy(t *testing.T, check, a, adminA, b, adminB string) (addr, log 
 	if err != nil {
 		program = "/usr/sbin/haproxy"
 	}
-	addr, path := freeAddr(t), filepath.Join(t.TempDir(), "haproxy.cfg")
+	addr, path := harness.FreeAddr(t), filepath.Join(t.TempDir(), "haproxy.cfg")
 	if err := os.WriteFile(path, fmt.Appendf(nil, balancer, addr, check, a, portOf(adminA), b, portOf(adminB)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -157,17 +156,6 @@ func recycle(t *testing.T, pool *sql.DB, clients int, refused func(*recycling, e
 	return r
 }
 
-// freeAddr returns an address that nobody listens on now.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // TestBalancer puts two proxies with one store behind HAProxy and takes the store away from one of
 // them: it leaves the balancer, and no statement fails but those that were under way there.
 func TestBalancer(t *testing.T) {
@@ -259,7 +247,7 @@ func rollingRestart(t *testing.T, drain string) (failed int64) {
 		proxies[i] = harness.Start(t, harness.Spec{Plain: true, Config: fmt.Sprintf(config, addrs[i], admins[i])})
 	}
 	for i := range proxies {
-		addrs[i], admins[i] = freeAddr(t), freeAddr(t)
+		addrs[i], admins[i] = harness.FreeAddr(t), harness.FreeAddr(t)
 		begin(i)
 	}
 	addr, _ := behindHAProxy(t, keeping, addrs[0], admins[0], addrs[1], admins[1])

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,15 +21,13 @@ import (
 func twoPorts(t *testing.T) (int, int) {
 	t.Helper()
 	for range 100 {
-		a, err := net.Listen("tcp", "127.0.0.1:0")
+		_, port, _ := net.SplitHostPort(harness.FreeAddr(t)) // it has one
+		first, err := strconv.Atoi(port)
 		if err != nil {
 			t.Fatal(err)
 		}
-		first := a.Addr().(*net.TCPAddr).Port
-		b, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+1))
-		a.Close()
-		if err == nil {
-			b.Close()
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+1)); err == nil {
+			l.Close()
 			return first, first + 1
 		}
 	}

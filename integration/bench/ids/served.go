@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,7 +57,7 @@ func startWorld(ctx context.Context, dir string) (w *world, err error) {
 		return w, err
 	}
 	for first := true; len(w.proxies) < 3; first = false {
-		among, err := freeAddr()
+		among, err := servers.FreeAddr()
 		if err != nil {
 			return w, err
 		}
@@ -244,12 +243,3 @@ func (a *asking) write(out io.Writer) {
 }
 
 func median(of []float64) float64 { return slices.Sorted(slices.Values(of))[len(of)/2] }
-
-// freeAddr returns an address that nobody listens on.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
