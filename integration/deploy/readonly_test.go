@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"idproxy/integration/harness"
+	"idproxy/integration/width"
 )
 
 // closed is what keeps a container from changing anything but its volumes.
@@ -37,13 +38,39 @@ func TestComposeIsClosed(t *testing.T) {
 // nonroot is the user of the image.
 const nonroot = 65532
 
+// unshare begins a command that has mounts of its own. In a chroot, where / is no mount point, it cannot
+// change how they propagate.
+const unshare = "unshare -m --propagation unchanged"
+
 // inContainer is a script that starts a program as the container has it: nothing can be written but
-// the volume, by a user without privileges.
-func inContainer(program, volume string) string {
-	return fmt.Sprintf(`exec unshare -m --propagation private sh -ec '
-mount --bind %[2]q %[2]q
-for at in / /dev/shm /run %[3]q; do if mountpoint -q "$at"; then mount -o remount,bind,ro "$at"; fi; done
-exec setpriv --reuid %[4]d --regid %[4]d --clear-groups --no-new-privs --bounding-set=-all "$0" "$@"' %[1]q "$@"`, program, volume, os.TempDir(), nonroot)
+// the volume, by a user without privileges. Its root is a folder on which / is mounted once more, for
+// in a chroot / itself cannot be remounted.
+func inContainer(program, root, volume string) string {
+	return fmt.Sprintf(`exec `+unshare+` sh -ec '
+mount --make-rprivate / 2>/dev/null || true
+mount --rbind / %[2]q
+mount --make-rprivate %[2]q
+cd %[2]q
+mount --bind .%[3]q .%[3]q
+for at in / /dev/shm /run %[4]q; do if mountpoint -q ".$at"; then mount -o remount,bind,ro ".$at"; fi; done
+exec chroot . setpriv --reuid %[5]d --regid %[5]d --clear-groups --no-new-privs --bounding-set=-all "$0" "$@"' %[1]q "$@"`,
+		program, root, volume, os.TempDir(), nonroot)
+}
+
+// newRoot is a folder for the root of [inContainer].
+func newRoot(t *testing.T) string {
+	t.Helper()
+	root, err := os.MkdirTemp("", "idproxy-root-") // not t.TempDir: with / on it, it must not be removed with what it holds
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = exec.Command("umount", "--recursive", "--lazy", root).Run() // from a chroot a mount may have come here, too
+		if err := os.Remove(root); err != nil {
+			t.Error(err)
+		}
+	})
+	return root
 }
 
 // copied returns a copy of a program that everybody can run.
@@ -63,8 +90,9 @@ func copied(t *testing.T, from, dir string) string {
 // TestReadOnlyRoot lives on a file system of which only the volume can be written.
 func TestReadOnlyRoot(t *testing.T) {
 	t.Parallel()
+	width.Need(t, "the right to have mounts of its own (unshare)", exec.Command("sh", "-c", unshare+" true").Run() == nil)
 	server := harness.MySQL(t)
-	dir := t.TempDir()
+	dir, root := t.TempDir(), newRoot(t)
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +105,7 @@ func TestReadOnlyRoot(t *testing.T) {
 	}
 	writes := func(path string) bool {
 		t.Helper()
-		out, err := exec.Command("sh", "-c", inContainer("/bin/sh", volume), "sh", "-c", "echo tried; echo 1 >"+strconv.Quote(path)).CombinedOutput()
+		out, err := exec.Command("sh", "-c", inContainer("/bin/sh", root, volume), "sh", "-c", "echo tried; echo 1 >"+strconv.Quote(path)).CombinedOutput()
 		if !strings.HasPrefix(string(out), "tried") {
 			t.Fatalf("the container does not start: %v, %s", err, out)
 		}
@@ -100,6 +128,6 @@ stores: {here: {file: {dir: %[3]q}}}
 sources: {ids: {segment: {store: here, start: 1000}}}
 rules: [{table: %[2]s.t, column: id, source: ids}]
 `, server.Addr, db, filepath.Join(volume, "data"))
-	script := fmt.Sprintf("chmod a+r %q\n", filepath.Join(dir, "idproxy.yaml")) + inContainer(copied(t, program(t), dir), volume)
+	script := fmt.Sprintf("chmod a+r %q\n", filepath.Join(dir, "idproxy.yaml")) + inContainer(copied(t, program(t), dir), root, volume)
 	start(t, server, db, dir, config, script).whole("a")
 }
