@@ -18,6 +18,7 @@ import (
 	_ "github.com/go-sql-driver/mysql" // for the connection that makes and empties tables
 
 	"idproxy/integration/bench/ids"
+	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
 
@@ -90,6 +91,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, harness.RemoveBuilds()) }()
 	if o.onlyIDs && o.plan.rounds > 0 {
 		describeMachine(out, "none")
 		return ids.Run(ctx, out, o.ids)

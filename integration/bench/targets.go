@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"idproxy/integration/harness"
 	"idproxy/integration/process"
 	"idproxy/integration/servers"
 )
@@ -68,19 +69,8 @@ func stopTargets(targets []*target) error {
 	return err
 }
 
-// build builds a program of this module as `make build` does.
-func build(ctx context.Context, dir, pkg string) (path string, err error) {
-	path = filepath.Join(dir, filepath.Base(pkg))
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
-	}
-	return path, nil
-}
-
 func startRelay(ctx context.Context, dir, upstream string) (*target, error) {
-	program, err := build(ctx, dir, "idproxy/integration/bench/relay")
+	program, err := harness.BuildOther("idproxy/integration/bench/relay")
 	if err != nil {
 		return nil, err
 	}

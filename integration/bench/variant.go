@@ -63,7 +63,7 @@ func (v variant) start(ctx context.Context, dir, upstream string) (*target, erro
 	program := v.program
 	if program == "" {
 		var err error
-		if program, err = build(ctx, dir, "idproxy/cmd/idproxy"); err != nil {
+		if program, err = harness.BuildPlain(); err != nil {
 			return nil, err
 		}
 	}

@@ -26,9 +26,6 @@ func TestCompressedClients(t *testing.T) {
 	if out, err := exec.Command("javac", "-encoding", "UTF-8", "-d", dir, "java/Clients.java").CombinedOutput(); err != nil {
 		t.Fatalf("compile java/Clients.java: %v\n%s", err, out)
 	}
-	if out, err := exec.Command("go", "build", "-o", dir+"/gorm", "./gorm").CombinedOutput(); err != nil {
-		t.Fatalf("build gorm: %v\n%s", err, out)
-	}
 	java := func(options string) func(addr, db string) *exec.Cmd {
 		return script("java", "-Dfile.encoding=UTF-8", "-cp", dir+":"+connector, "Clients", options)
 	}
@@ -38,7 +35,7 @@ func TestCompressedClients(t *testing.T) {
 		client{name: "mysql2", command: node(t, "node/mysql2.js", "query", "compressed"), scenarios: everyLibrary + " values multi", zlib: true},
 		client{name: "mysql2 execute", command: node(t, "node/mysql2.js", "execute", "compressed"), scenarios: everyLibrary, zlib: true},
 		client{name: "DBD::mysql", command: script("perl", "perl/dbd.pl", "mysql", "0", "compressed"), scenarios: everyLibrary, zlib: true},
-		client{name: "database sql", command: script(dir+"/gorm", "sql", "compress=true"), scenarios: everyLibrary, zlib: true},
+		client{name: "database sql", command: script(gorm(t), "sql", "compress=true"), scenarios: everyLibrary, zlib: true},
 		client{name: "Connector/J", command: java("useCompression=true"), scenarios: everyLibrary, zlib: true},
 		client{name: "Connector/J prepared, pipelined", command: java("useCompression=true&useServerPrepStmts=true&useBulkStmts=false&useBatchMultiSend=true"), scenarios: everyLibrary, zlib: true},
 		client{name: "Connector/J text, pipelined", command: java("useCompression=true&useBulkStmts=false&useBatchMultiSend=true"), scenarios: everyLibrary, zlib: true},

@@ -1,23 +1,30 @@
 package clients
 
 import (
-	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"idproxy/integration/harness"
 )
 
-func TestGo(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "gorm")
-	if out, err := exec.Command("go", "build", "-o", program, "./gorm").CombinedOutput(); err != nil {
-		t.Fatalf("build gorm: %v\n%s", err, out)
+// gorm is the program of Go's clients.
+func gorm(t *testing.T) string {
+	t.Helper()
+	program, err := harness.BuildOther("./gorm")
+	if err != nil {
+		t.Fatal(err)
 	}
+	return program
+}
+
+func TestGo(t *testing.T) {
+	program := gorm(t)
 	const all = "single batch repeated commit rollback upsert failed explicit zero plain"
-	const gorm = "single batch children rollback upsert failed explicit mixed plain"
+	const orm = "single batch children rollback upsert failed explicit mixed plain"
 	const text = "interpolateParams=true"
 	testClients(
 		t,
-		client{name: "GORM, interpolating", command: script(program, "orm", text), scenarios: gorm},
-		client{name: "GORM", command: script(program, "orm", ""), scenarios: gorm},
+		client{name: "GORM, interpolating", command: script(program, "orm", text), scenarios: orm},
+		client{name: "GORM", command: script(program, "orm", ""), scenarios: orm},
 		client{name: "database sql, interpolating", command: script(program, "sql", text), scenarios: all},
 		client{name: "database sql", command: script(program, "sql", ""), scenarios: all},
 		client{name: "database sql, found rows", command: script(program, "sql", "clientFoundRows=true"), scenarios: all},

@@ -21,7 +21,7 @@ import (
 func TestLost(t *testing.T) {
 	need(t, "gcc", "mariadb_config", "perl", "php", "java", "javac", connector, "sh", python)
 	dir := t.TempDir()
-	program, gorm := filepath.Join(dir, "lost"), filepath.Join(dir, "gorm")
+	program := filepath.Join(dir, "lost")
 	compile := func(name string, args ...string) {
 		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
@@ -29,7 +29,6 @@ func TestLost(t *testing.T) {
 	}
 	compile("sh", "-c", "gcc -std=gnu11 -Wall -O1 -o "+program+" c/lost.c $(mariadb_config --cflags --libs)")
 	compile("javac", "-encoding", "UTF-8", "-cp", connector, "-d", dir, "java/Lost.java")
-	compile("go", "build", "-o", gorm, "./gorm")
 	clients := []client{
 		{name: "mariadb", command: lostShell(harness.MariaDB(t))},
 		{name: "mysql", command: lostShell(harness.MySQL(t), "--plugin-dir=../../.tools/mysql97/usr/lib/mysql/plugin")},
@@ -39,7 +38,7 @@ func TestLost(t *testing.T) {
 		{name: "mysqli", command: script("php", "php/lost.php", "mysqli")},
 		{name: "PDO", command: script("php", "php/lost.php", "pdo")},
 		{name: "Connector-J", command: script("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", dir+":"+connector, "Lost")},
-		{name: "go-sql-driver", command: script(gorm, "lost", "")},
+		{name: "go-sql-driver", command: script(gorm(t), "lost", "")},
 		{name: "mysql2", command: node(t, "node/lost.js")},
 		{name: "SQLAlchemy, PyMySQL", command: script(python, "python/lost.py", "pymysql")},
 		{name: "SQLAlchemy, mysqlclient", command: script(python, "python/lost.py", "mysqldb")},

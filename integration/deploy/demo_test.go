@@ -26,9 +26,9 @@ func startDemo(t *testing.T, env ...string) *process.Process {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	program := filepath.Join(dir, "demo")
-	if out, err := exec.Command("go", "build", "-o", program, "idproxy/integration/demo").CombinedOutput(); err != nil {
-		t.Fatalf("build the demo: %v\n%s", err, out)
+	program, err := harness.BuildOther("idproxy/integration/demo")
+	if err != nil {
+		t.Fatal(err)
 	}
 	p, err := process.Start(process.Spec{Path: program, Args: []string{idproxy}, Env: env, Log: filepath.Join(dir, "log")})
 	if err != nil {

@@ -60,13 +60,22 @@ func BuildAll(dir string) error {
 	return nil
 }
 
+// BuildOther builds another program, once in a test program, and returns its path.
+func BuildOther(pkg string) (string, error) {
+	return once(filepath.Base(pkg), func(path string) error { return build(path, pkg, "0") })
+}
+
 func (p program) build(path string) error {
+	return build(path, "idproxy/cmd/idproxy", p.cgo, p.args...)
+}
+
+func build(path, pkg, cgo string, args ...string) error {
 	// Without what debuggers read (-w), programs are linked in two thirds of the time.
-	args := slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-w", "-o", path}, p.args, []string{"idproxy/cmd/idproxy"})
+	args = slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-w", "-o", path}, args, []string{pkg})
 	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED="+p.cgo)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build idproxy: %w\n%s", err, out)
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 	}
 	return nil
 }
@@ -83,6 +92,11 @@ func built(p program) (string, error) {
 		_, err := os.Stat(path)
 		return path, err
 	}
+	return once(p.name, p.copyTo)
+}
+
+// once has a program of this name built unless that is done.
+func once(name string, build func(path string) error) (string, error) {
 	own.mutex.Lock()
 	defer own.mutex.Unlock()
 	if own.dir == "" {
@@ -92,11 +106,11 @@ func built(p program) (string, error) {
 		}
 		own.dir = dir
 	}
-	path := filepath.Join(own.dir, p.name)
+	path := filepath.Join(own.dir, name)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	return path, p.copyTo(path)
+	return path, build(path)
 }
 
 // copyTo builds the program where all test programs build it, which takes no time when it is up to
@@ -129,9 +143,14 @@ func (p program) copyTo(path string) error {
 	return os.WriteFile(path, text, 0o700)
 }
 
-func removeBuilds() error {
-	if own.dir == "" {
+// RemoveBuilds removes what [Build] and its like have built.
+func RemoveBuilds() error {
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	dir := own.dir
+	own.dir = ""
+	if dir == "" {
 		return nil
 	}
-	return os.RemoveAll(own.dir)
+	return os.RemoveAll(dir)
 }

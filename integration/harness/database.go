@@ -55,7 +55,7 @@ func Main(m *testing.M, args ...string) {
 			code = 1
 		}
 	}
-	if err := removeBuilds(); err != nil {
+	if err := RemoveBuilds(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

@@ -32,7 +32,7 @@ const minPassed = 400
 func buildDriverSuite(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "driver.test")
-	if out, err := exec.Command("go", "test", "-c", "-o", path, driver).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-w", "-o", path, driver).CombinedOutput(); err != nil {
 		t.Fatalf("build the tests of %s: %v\n%s", driver, err, out)
 	}
 	return path
