@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ import (
 const (
 	fakeCaps = uint64(mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_SECURE_CONNECTION |
 		mysql.CLIENT_PLUGIN_AUTH | mysql.CLIENT_MULTI_STATEMENTS | mysql.CLIENT_CONNECT_WITH_DB)
-	patience = 30 * time.Second // how long a test waits for what must come
+	patience = 2 * time.Minute // how long a test waits for what must come
 )
 
 // fakeServer is a MySQL server by script: it greets, lets everybody in, and
@@ -202,10 +203,11 @@ func (f *fakeServer) users(n int) []string {
 // counter is a source of ids: 100, 101, ...
 type counter struct {
 	numbers
-	mu     sync.Mutex
-	next   uint64
-	refuse error
-	panics bool
+	mu      sync.Mutex
+	next    uint64
+	refuse  error
+	refused atomic.Int32 // how often
+	panics  bool
 }
 
 func (numbers) Standing() idsource.Standing { return idsource.Standing{} }
@@ -223,6 +225,7 @@ func (c *counter) Fill(_ context.Context, ids []uint64, stride uint64) error {
 		panic("source of a test")
 	}
 	if c.refuse != nil {
+		c.refused.Add(1)
 		return c.refuse
 	}
 	for i := range ids {

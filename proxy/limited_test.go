@@ -175,8 +175,9 @@ func TestLogins(t *testing.T) {
 // TestSilent: a session without a command is closed after idle_timeout, one in a transaction after
 // transaction_timeout, and the client reads why. One that is busy stays.
 func TestSilent(t *testing.T) {
+	t.Parallel()
 	answer := make(chan struct{})
-	r := start(t, bounded(&limit.Bounds{Idle: time.Second}))
+	r := start(t, bounded(&limit.Bounds{Idle: 3 * time.Second}))
 	r.server.set(func(f *fakeServer) {
 		f.handle = func(sql string) ([][]byte, bool) {
 			switch sql {
@@ -191,7 +192,7 @@ func TestSilent(t *testing.T) {
 	idle, open, busy := r.client(), r.client(), r.client()
 	open.query("BEGIN")
 	busy.write(query("SELECT SLEEP(9)"))
-	idle.wantError(idle.read(), 4031, "no command came for 1s (limits.idle_timeout)")
+	idle.wantError(idle.read(), 4031, "no command came for 3s (limits.idle_timeout)")
 	idle.wantClosed()
 	if reply := open.query("SELECT 1"); reply[0] != wire.OKByte {
 		t.Errorf("a session in a transaction reads %q", reply)

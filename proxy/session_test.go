@@ -280,7 +280,8 @@ func TestLoginFails(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := start(t, func(_ *Config, live *Settings) { live.Handshake = 200 * time.Millisecond })
+			t.Parallel()
+			r := start(t, func(_ *Config, live *Settings) { live.Handshake = 2 * time.Second })
 			c := r.dial()
 			c.read()
 			if tt.send != nil {

@@ -40,7 +40,9 @@ func TestSourceReplaced(t *testing.T) {
 	r.ids.set(idsource.NewError("s", idsource.Closed, nil, ""), false)
 	fresh := &compared{}
 	go func() {
-		time.Sleep(100 * time.Millisecond) // the INSERT must have come
+		for r.ids.refused.Load() == 0 && t.Context().Err() == nil { // until the INSERT has come
+			time.Sleep(time.Millisecond)
+		}
 		live := *r.srv.settings()
 		live.Sources, live.Eras = map[string]idsource.Source{"s": fresh}, map[string]uint64{"s": 1}
 		rules := *theRules.Match([]byte("shop"), []byte("orders"), false)[0]

@@ -62,7 +62,7 @@ func soon(mode TLSMode, t *testing.T) func(cfg *Config, live *Settings) {
 	return func(cfg *Config, live *Settings) {
 		l := &cfg.Listeners[0]
 		l.ClientTLS, l.Upstreams[0].TLS, l.UpstreamTLSMode = certified(t), certified(t), mode
-		live.Handshake = 300 * time.Millisecond
+		live.Handshake = 2 * time.Second
 	}
 }
 
@@ -71,6 +71,7 @@ func soon(mode TLSMode, t *testing.T) func(cfg *Config, live *Settings) {
 func TestStalledTLS(t *testing.T) {
 	for name, begin := range map[string]string{"nothing": "", "half a record": "\x16\x03\x01\x02\x00\x01", "garbage": strings.Repeat("garbage ", 100)} {
 		t.Run("client says "+name, func(t *testing.T) {
+			t.Parallel()
 			r := start(t, soon(AsClient, t))
 			r.server.set(func(f *fakeServer) { f.greeting = withTLS() })
 			p := r.dial()
@@ -82,6 +83,7 @@ func TestStalledTLS(t *testing.T) {
 			r.client() // without TLS
 		})
 		t.Run("server says "+name, func(t *testing.T) {
+			t.Parallel()
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)

@@ -43,6 +43,7 @@ func accepting(t *testing.T, do func(net.Conn)) net.Addr {
 // TestNextUpstream: what accepts and does not greet is passed over, as is one that refuses in place of
 // the greeting; where none greets, the client gets what that one said.
 func TestNextUpstream(t *testing.T) {
+	t.Parallel()
 	silent := accepting(t, func(c net.Conn) { t.Cleanup(func() { c.Close() }) })
 	closes := accepting(t, func(c net.Conn) { c.Close() })
 	full := accepting(t, func(c net.Conn) {
@@ -51,7 +52,7 @@ func TestNextUpstream(t *testing.T) {
 	})
 	before := func(all ...net.Addr) func(*Config, *Settings) {
 		return func(cfg *Config, live *Settings) {
-			live.Connect = map[string]time.Duration{"l": 200 * time.Millisecond}
+			live.Connect = map[string]time.Duration{"l": 2 * time.Second}
 			l := &cfg.Listeners[0]
 			for _, a := range slices.Backward(all) {
 				l.Upstreams = slices.Insert(l.Upstreams, 0, Upstream{Addr: a})
@@ -92,7 +93,7 @@ func TestNextUpstream(t *testing.T) {
 		{[]net.Addr{full, fullToo}, 1040, []string{"Too many connections"}},
 		{[]net.Addr{closes, full}, 1042, []string{full.String() + ": server refused the connection: 1040 Too many connections", closes.String() + ": no greeting"}},
 		{[]net.Addr{full, blocked}, 1042, []string{full.String() + ": server refused the connection: 1040", blocked.String() + ": server refused the connection: 1129 Host is blocked"}},
-		{[]net.Addr{closes, silent}, 1042, []string{silent.String() + ": no greeting: no answer within 200ms"}},
+		{[]net.Addr{closes, silent}, 1042, []string{silent.String() + ": no greeting: no answer within 2s"}},
 	} {
 		p := only(tt.servers...)
 		if wire.ErrCode(p) != tt.code {
@@ -108,11 +109,12 @@ func TestNextUpstream(t *testing.T) {
 
 // TestLateGreeting: a login is ended at a server that greets when nobody waits for it any more.
 func TestLateGreeting(t *testing.T) {
-	late := make(chan string, 10)
+	t.Parallel()
+	late, elsewhere := make(chan string, 10), make(chan struct{})
 	slow := accepting(t, func(c net.Conn) {
 		go func() {
 			defer c.Close()
-			time.Sleep(500 * time.Millisecond)
+			<-elsewhere
 			user := "closed"
 			if _, err := c.Write(packet(0, fakeGreeting())); err == nil {
 				if payload, _, err := wire.ReadPacket(c, 1<<16); err == nil {
@@ -123,10 +125,11 @@ func TestLateGreeting(t *testing.T) {
 		}()
 	})
 	r := start(t, func(cfg *Config, live *Settings) {
-		live.Connect = map[string]time.Duration{"l": 100 * time.Millisecond}
+		live.Connect = map[string]time.Duration{"l": 2 * time.Second}
 		cfg.Listeners[0].Upstreams = slices.Insert(cfg.Listeners[0].Upstreams, 0, Upstream{Addr: slow})
 	})
 	r.client()
+	close(elsewhere)
 	select {
 	case user := <-late:
 		if user != "idproxy-abandoned-login" {
