@@ -61,7 +61,7 @@ func serveUntilListening(t *testing.T, path string) (stop func() string) {
 	case <-log.Seen:
 	case s := <-status:
 		t.Fatalf("it ended with status %d: %s", s, log)
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatalf("it does not listen: %s", log)
 	}
 	return sync.OnceValue(func() string {

@@ -279,7 +279,7 @@ func testClient(t *testing.T, server *servers.Server, c client) string {
 // refusals stops idproxy and is an error when it refused a statement: some drivers try another way
 // then and say nothing.
 func (s site) refusals() error {
-	if err := s.proxy.Stop(30 * time.Second); err != nil {
+	if err := s.proxy.Stop(2 * time.Minute); err != nil {
 		return err
 	}
 	m := regexp.MustCompile(`msg=stopped .*`).FindString(s.proxy.Log())

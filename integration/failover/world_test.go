@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // pair is two servers of one kind with the same table and a user who may not write to one that is
 // read-only, and an idproxy in front of both.

@@ -111,9 +111,10 @@ func TestAdvanceSnowflake(t *testing.T) {
 	wireclient.Open(t, server.Addr, db).Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	s := wireclient.Open(t, advanceProxy(t, server, db, "{snowflake: {worker: 5}}"), db)
 	next := func() uint64 { return s.Must(t, "INSERT INTO t (a) VALUES (1)").InsertID }
-	next()
-	time.Sleep(3 * time.Second) // a number that was never used starts so far ahead of the clock
-	id := next() + 2000<<22     // two seconds ahead
+	for first := next() >> 22; next()>>22 == first; { // a number that was never used starts ahead of the clock, and waits for it
+		time.Sleep(20 * time.Millisecond)
+	}
+	id := next() + 2000<<22 // two seconds ahead
 	s.Must(t, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 1)", id))
 	if got := next(); got <= id {
 		t.Errorf("the next id behind %d is %d", id, got)

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
@@ -144,17 +143,19 @@ rules:     [{table: "*.t", column: id, source: ids}]
 			t.Fatal(err)
 		}
 		insert(first, 50)
-		time.Sleep(4 * time.Second) // until it is asked again
-		out, err := idproxyCommand(t, config, "source", "show", "ids", "--json")
-		var shown struct {
-			Servers []struct {
-				Next, Seen uint64
-				Error      string
+		within(t, "source show", func() error {
+			out, err := idproxyCommand(t, config, "source", "show", "ids", "--json")
+			var shown struct {
+				Servers []struct {
+					Next, Seen uint64
+					Error      string
+				}
 			}
-		}
-		if jerr := json.Unmarshal(out, &shown); err != nil || jerr != nil || len(shown.Servers) != 2 || shown.Servers[i].Error != "" {
-			t.Errorf("source show: %v: %s", err, out)
-		}
+			if jerr := json.Unmarshal(out, &shown); err != nil || jerr != nil || len(shown.Servers) != 2 || shown.Servers[i].Error != "" {
+				return fmt.Errorf("%v: %s", err, out)
+			}
+			return nil
+		})
 	}
 	rows, blocks := harness.Count(t, direct, "SELECT COUNT(*) FROM t"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id DIV 1000000 % 2) FROM t")
 	if rows != 3*(50+2*150) || blocks != 2 {

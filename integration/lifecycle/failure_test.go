@@ -202,7 +202,7 @@ rules:
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("30 s after the store is there: %v", replies[0].Err)
+			t.Fatalf("a minute after the store is there: %v", replies[0].Err)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func TestSignalsWhileItEnds(t *testing.T) {
 // again once it serves.
 func TestHangupWhileItComesUp(t *testing.T) {
 	t.Parallel()
-	program, err := harness.Build(false)
+	program, err := harness.BuildPlain()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func testNoLeaks(t *testing.T, engine string) {
 			someSession(t, server, addr, i)
 		}
 		ended := func() int { return strings.Count(p.Log(), `msg="session ended"`) }
-		for i := 0; (files(t, p) > before || ended() < sessions+1) && i < 500; i++ {
+		for i := 0; (files(t, p) > before || ended() < sessions+1) && i < 9000; i++ {
 			time.Sleep(20 * time.Millisecond)
 		}
 		if after := files(t, p); after > before {

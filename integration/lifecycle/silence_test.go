@@ -12,7 +12,7 @@ func TestSilence(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
-	p := harness.Start(t, harness.Spec{Config: harness.OneListener(server.Addr) + "limits: {transaction_timeout: 1s, idle_timeout: 2s}\n"})
+	p := harness.Start(t, harness.Spec{Config: harness.OneListener(server.Addr) + "limits: {transaction_timeout: 3s, idle_timeout: 4s}\n"})
 	pool := harness.Open(t, server.Config(db), p.Addr("a"))
 	pool.SetMaxOpenConns(1)
 	must := func(err error) {

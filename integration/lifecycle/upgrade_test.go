@@ -279,7 +279,7 @@ func compareBooks(t *testing.T, direct *sql.DB, c *customers) {
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
-	db, direct, config := withFourSources(t, server, "drain: {delay: 4s, spread: 1s}\nshutdown_timeout: 15s\nlimits: {id_wait: 10s}\n")
+	db, direct, config := withFourSources(t, server, "drain: {delay: 10s, spread: 1s}\nshutdown_timeout: 30s\nlimits: {id_wait: 30s}\n")
 	dir := t.TempDir()
 	socket := func(name string) string { return filepath.Join(dir, name) }
 	config = strings.Replace(config, "listeners: [", fmt.Sprintf("listeners: [{name: u, listen: 'unix:%s', upstream: %q}, ", socket("u"), server.Addr), 1) +

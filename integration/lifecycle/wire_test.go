@@ -51,7 +51,7 @@ func TestVanishingClient(t *testing.T) {
 
 // threadEnds waits until the server has no such connection any more.
 func threadEnds(ctx context.Context, db *sql.DB, thread uint32) error {
-	for range 500 {
+	for range 9000 {
 		var n int
 		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", thread).Scan(&n); err != nil || n == 0 {
 			return err

@@ -331,7 +331,7 @@ func TestMoveUpgrades(t *testing.T) {
 	width.Wide(t, "it takes half a minute")
 	t.Parallel()
 	s := newSite(t, 10)
-	s.config = strings.Replace(s.config, "last: 999999999", "last: 999999999, step: 1, max_step: 1", 1) + "drain: {delay: 4s}\n"
+	s.config = strings.Replace(s.config, "last: 999999999", "last: 999999999, step: 1, max_step: 1", 1) + "drain: {delay: 10s}\n"
 	s.reload(0, s.config)
 	s.reload(1, s.config)
 	st := mainStore(t, s.proxies[0])

@@ -105,7 +105,7 @@ func (s *terminal) String() string {
 // until waits for the screen to show what all the expressions match.
 func (s *terminal) until(t *testing.T, wanted ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		seen, missing := s.String(), ""
 		for _, w := range wanted {
 			if !regexp.MustCompile("(?m)" + w).MatchString(seen) {
@@ -179,14 +179,15 @@ func TestTop(t *testing.T) {
 	}(), 1235, "reject")
 	screen.until(t, "1 explicit_id$")
 	press("5")
-	screen.until(t, "1 +(0|-|[0-9.]+) +explicit_id .* app ")
+	const refused = "1 +(0|-|[0-9.]+) +explicit_id .* app "
+	screen.until(t, refused)
 	press("\r")
 	screen.until(t, "STATEMENT +INSERT INTO t VALUES", "ERROR +1235")
 	if strings.Contains(screen.String(), "4711") {
 		t.Errorf("a value is shown:\n%s", screen)
 	}
 	press("\x1b")
-	time.Sleep(200 * time.Millisecond) // an escape is one when nothing follows it
+	screen.until(t, refused) // an escape is one when nothing follows it
 	press("6")
 	screen.until(t, "INFO +listening")
 

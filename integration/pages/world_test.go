@@ -294,7 +294,7 @@ func (s *scene) serve(file string) error {
 	if c.Admin != nil {
 		ready = "idproxy status --config " + file
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
 	defer cancel()
 	err = p.Poll(ctx, func() bool {
 		return strings.Count(p.Log(), "msg=listening") >= len(c.Listeners) && s.bash(ready) == nil

@@ -66,7 +66,7 @@ func TestIDsStartWithoutStore(t *testing.T) {
 		if err := s.close(); err != nil {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("it waits for the store")
 	}
 }

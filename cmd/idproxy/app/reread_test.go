@@ -105,7 +105,7 @@ func (w *watched) count(text string) (n int) {
 // says waits until the log has a line for the n-th time.
 func (w *watched) says(text string, n int) {
 	w.Helper()
-	for end := time.Now().Add(30 * time.Second); w.count(text) < n; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); w.count(text) < n; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("%q is said %d times, not %d: %q", text, w.count(text), n, w.texts())
 		}
@@ -172,7 +172,7 @@ func TestBusyFolder(t *testing.T) {
 		return folder
 	})
 	w.make(w.folder)
-	for end := time.Now().Add(20 * time.Second); w.count(readAgain) == 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); w.count(readAgain) == 0; time.Sleep(10 * time.Millisecond) {
 		w.do(os.WriteFile(filepath.Join(w.folder, "other"), []byte("x"), 0o600))
 		if time.Now().After(end) {
 			t.Fatalf("not read: %q", w.texts())

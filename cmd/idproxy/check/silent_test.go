@@ -33,14 +33,14 @@ rules: [{table: %s.t, column: small, source: ids}]
 		t.Fatal(err)
 	}
 	// The server that answers has as long as it takes.
-	c := &checker{cfg: cfg, patience: patience{first: 5 * time.Second, all: 5 * time.Second}}
+	c := &checker{cfg: cfg, patience: patience{first: 10 * time.Second, all: 10 * time.Second}}
 	var out strings.Builder
 	for _, f := range c.run(t.Context()) {
 		fmt.Fprintf(&out, "%s: %s: %s\n", f.Position, f.Level, f.Message)
 	}
 	for _, want := range []string{
-		":2:5: error: listener silent: server " + cfg.Listeners[0].Upstream.String() + ": no answer within 5s: NOT checked, nor are its tables\n",
-		":3:5: error: listener stuck: server " + cfg.Listeners[1].Upstream.String() + ": no answer within 5s: NOT checked: " + name + ".t\n",
+		":2:5: error: listener silent: server " + cfg.Listeners[0].Upstream.String() + ": no answer within 10s: NOT checked, nor are its tables\n",
+		":3:5: error: listener stuck: server " + cfg.Listeners[1].Upstream.String() + ": no answer within 10s: NOT checked: " + name + ".t\n",
 		name + ".t.small: listener fine: the column's type cannot hold generated ids exactly",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -142,7 +142,7 @@ func TestCreateHoldsNobodyUp(t *testing.T) {
 		select {
 		case key := <-asking:
 			asked[key]++
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("asked of two stores at the same time: %v, want each key of both", asked)
 		}
 	}
