@@ -172,6 +172,20 @@ func TestLogins(t *testing.T) {
 	}
 }
 
+// TestLoggedInIsNoLogin: a client that knows that it is logged in is not ended for another login.
+func TestLoggedInIsNoLogin(t *testing.T) {
+	r := start(t, func(_ *Config, live *Settings) { live.Logins = 1 })
+	for range 500 {
+		first, second := r.client(), r.client()
+		if ok := first.query("UPDATE t SET a = 1"); ok[0] != wire.OKByte {
+			t.Fatalf("%q", ok)
+		}
+		first.conn.Close()
+		second.conn.Close()
+	}
+	r.wantLimited(limit.Pending, 0)
+}
+
 // TestSilent: a session without a command is closed after idle_timeout, one in a transaction after
 // transaction_timeout, and the client reads why. One that is busy stays.
 func TestSilent(t *testing.T) {

@@ -22,10 +22,6 @@ func (s toClient) relay(in *inlet) error {
 	if ev&relay.EventRefused != 0 {
 		return s.replies.Refusal
 	}
-	if ev&relay.EventLoggedIn != 0 {
-		s.loggedIn()
-		s.stats.LoggedIn.Store(true)
-	}
 	if s.leave() {
 		return errDrained
 	}
@@ -39,7 +35,10 @@ func (s toClient) give(b []byte) (used int, ev relay.Event, err error) {
 	defer s.clientMu.Unlock() // when feed panics too, for toServer may wait for it
 	out, used, ev := s.replies.Feed(b)
 	if ev&relay.EventLoggedIn != 0 {
-		out, err = s.admit(out)
+		if out, err = s.admit(out); err == nil { // before the client knows: another login may not end this one any more
+			s.loggedIn()
+			s.stats.LoggedIn.Store(true)
+		}
 	}
 	if len(out) > 0 {
 		s.awaitsClient()
