@@ -238,8 +238,9 @@ func TestDrainGoesOnAtTheEnd(t *testing.T) {
 }
 
 // TestDrainWaitsForAnswers: a session in a transaction that sends one statement after the other
-// has all its answers when the time is over.
+// has all its answers when the time is over, but for one that takes longer than the last of the time.
 func TestDrainWaitsForAnswers(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	ran := 0
 	r := start(t, func(_ *Config, live *Settings) { live.ShutdownTimeout = 5 * time.Second })
@@ -256,7 +257,9 @@ func TestDrainWaitsForAnswers(t *testing.T) {
 	c.query("BEGIN")
 	r.drain()
 	answered := 1
+	var sent time.Time
 	for answered < 1<<20 {
+		sent = time.Now()
 		if _, err := c.conn.Write(query("UPDATE t SET a = 1")); err != nil {
 			break
 		}
@@ -265,11 +268,12 @@ func TestDrainWaitsForAnswers(t *testing.T) {
 		}
 		answered++
 	}
+	took := time.Since(sent)
 	<-r.done
 	mu.Lock()
 	defer mu.Unlock()
-	if answered != ran || ran < 2 {
-		t.Errorf("%d statements ran, %d were answered", ran, answered)
+	if slow := took > 500*time.Millisecond; answered != ran && !(slow && answered == ran-1) || ran < 2 {
+		t.Errorf("%d statements ran, %d were answered, the last one took %v", ran, answered, took)
 	}
 }
 

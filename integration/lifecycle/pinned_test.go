@@ -44,16 +44,21 @@ func drainPinned(t *testing.T, server *servers.Server) {
 		fmt.Sprintf("sources: {ids: {segment: {step: 100000}}}\nrules: [{table: %s.ruled, column: id, source: ids}]\n", db)})
 	var begun, all sync.WaitGroup
 	var mu sync.Mutex
-	var doubtful []string
+	doubtful := []string{"''"} // and a name that no row has
+	slow := 0                  // statements that took longer than the last second, in which sessions end
 	begun.Add(clients)
 	for client := range clients {
 		all.Go(func() {
-			name, err := insertPinned(server, p.Addr("a"), db, client, begun.Done)
+			name, took, err := insertPinned(server, p.Addr("a"), db, client, begun.Done)
 			if err == nil || replay.CodeOf(err) != 0 {
 				t.Errorf("%s: %v, want a connection that closes without a word", name, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
+			if took > time.Second {
+				slow++
+				return
+			}
 			doubtful = append(doubtful, "'"+name+"'")
 		})
 	}
@@ -65,7 +70,7 @@ func drainPinned(t *testing.T, server *servers.Server) {
 	if err := p.Wait(t.Context()); err != nil {
 		t.Errorf("idproxy ended with %v, want 0", err)
 	}
-	if strings.Contains(p.Log(), "cutting sessions") {
+	if strings.Contains(p.Log(), "cutting sessions") && slow == 0 {
 		t.Error("sessions were cut that could have ended between two statements")
 	}
 	for _, table := range []string{"kept", "ruled"} {
@@ -79,21 +84,22 @@ func drainPinned(t *testing.T, server *servers.Server) {
 }
 
 // insertPinned inserts rows until the connection is closed, and returns what the statement brought
-// that has no answer. begun is called when the first one had.
-func insertPinned(server *servers.Server, addr, db string, client int, begun func()) (last string, err error) {
+// that has no answer, and how long it waited for one. begun is called when the first one had.
+func insertPinned(server *servers.Server, addr, db string, client int, begun func()) (last string, took time.Duration, err error) {
 	kind := pinned[client%len(pinned)]
 	begun = sync.OnceFunc(begun)
 	defer begun()
+	var sent time.Time
 	err = replay.Do(func() {
 		c := replay.Login(replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword})
 		defer c.Close()
 		c.Must("USE "+db, kind.first)
 		for i := 0; ; i++ {
-			last = fmt.Sprintf("%s %d.%d", kind.name, client, i)
+			last, sent = fmt.Sprintf("%s %d.%d", kind.name, client, i), time.Now()
 			c.Must(fmt.Sprintf(kind.each, last))
 			begun()
 			time.Sleep(2 * time.Millisecond)
 		}
 	})
-	return last, err
+	return last, time.Since(sent), err
 }
