@@ -79,30 +79,25 @@ func (n *node) begin(t testing.TB) {
 }
 
 // leader waits until a proxy leads, and returns it.
-func (f *fleet) leader(t testing.TB) *node {
+func (f *fleet) leader(t testing.TB) (lead *node) {
 	t.Helper()
-	for range 600 {
+	until(t, "no proxy leads", func() bool {
 		seen, err := f.store.Register().Look(t.Context())
-		if i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.order == seen.Leader.Addr }); err == nil && i >= 0 {
-			return f.nodes[i]
+		i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.order == seen.Leader.Addr })
+		if err != nil || i < 0 {
+			return false
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatal("no proxy leads")
-	return nil
+		lead = f.nodes[i]
+		return true
+	})
+	return lead
 }
 
 // came waits until ids came again behind an event.
 func came(t *testing.T, e *event) time.Duration {
 	t.Helper()
-	for range 3000 {
-		if took := e.took.Load(); took > 0 {
-			return time.Duration(took)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("no ids came for half a minute")
-	return 0
+	until(t, "no ids came", func() bool { return e.took.Load() > 0 })
+	return time.Duration(e.took.Load())
 }
 
 // etcdLeader is the member that leads; nil: none does at the moment.
@@ -172,9 +167,7 @@ func (f *fleet) harm(t *testing.T, r *receiver, which int) (what string, took ti
 func (f *fleet) withoutLeader(t *testing.T, r *receiver, e *event, gone *servers.Etcd) time.Duration {
 	t.Helper()
 	others := slices.DeleteFunc(slices.Clone(f.members), func(m *servers.Etcd) bool { return m == gone })
-	for began := time.Now(); !slices.ContainsFunc(others, (*servers.Etcd).Leads) && time.Since(began) < time.Minute; {
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(t, "no other member of etcd leads", func() bool { return slices.ContainsFunc(others, (*servers.Etcd).Leads) })
 	time.Sleep(time.Second) // by now the right of the proxy that led has ended, or was renewed
 	e.took.Store(0)
 	came(t, e)
@@ -233,38 +226,45 @@ func TestReceiverSees(t *testing.T) {
 			config = strings.ReplaceAll(config, "order: global, ", "")
 			return config[:strings.Index(config, "\norder:")] + config[strings.Index(config, "\nids:"):]
 		})
-		broken(t, f, func() {})
+		broken(t, f, func(*receiver) {})
 	})
 	t.Run("a clock that is set back", func(t *testing.T) {
-		width.InLong(t, "it waits for a moment that does not come each time")
+		width.InLong(t, "it builds a program whose clock can be set")
 		program, err := harness.BuildFaults()
 		if err != nil {
 			t.Fatal(err)
 		}
 		f := newFleet(t, newWorld(t, 1), program, 2, func(config string, _ []string) string { return config })
-		broken(t, f, func() {
-			n := f.leader(t)
-			if err := n.proxy.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
+		back := map[*node]time.Duration{}
+		broken(t, f, func(r *receiver) {
+			must := func(err error) {
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
-			time.Sleep(2 * time.Second)
-			n.faults.Mono(-2 * time.Second) // as if it had not been stopped
-			if err := n.proxy.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
+			n, began := f.leader(t), time.Now()
+			must(n.proxy.Signal(syscall.SIGSTOP))
+			until(t, "no other proxy leads", func() bool { return f.leader(t) != n })
+			came(t, r.happens())
+			must(f.members[0].Signal(syscall.SIGSTOP)) // it does not hear of the other one
+			back[n] += time.Since(began)
+			n.faults.Mono(-back[n]) // as if it had not been stopped
+			must(n.proxy.Signal(syscall.SIGCONT))
+			for end := time.Now().Add(time.Second); r.wrong.Load() == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			}
-			time.Sleep(200 * time.Millisecond)
+			must(f.members[0].Signal(syscall.SIGCONT))
 		})
 	})
 }
 
 // broken harms a fleet until the order is broken. No id comes twice all the same.
-func broken(t *testing.T, f *fleet, harm func()) {
+func broken(t *testing.T, f *fleet, harm func(r *receiver)) {
 	t.Helper()
 	r := newReceiver()
 	ctx, end := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("the order was not broken for a minute"))
 	wait := r.load(ctx, f.addrs, 8, 5)
 	for r.wrong.Load() == 0 && ctx.Err() == nil {
-		harm()
+		harm(r)
 		time.Sleep(10 * time.Millisecond)
 	}
 	err := context.Cause(ctx)
