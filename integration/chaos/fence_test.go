@@ -84,9 +84,13 @@ func leapAndCount(t *testing.T, n *node, fence bool) map[string]uint64 {
 	// the bound, where nothing may be issued, and one below it, where the bound is all that the next
 	// process knows of what was issued.
 	const beyond, below, mono = 8200 * time.Millisecond, 5 * time.Second, 1600 * time.Millisecond
-	for range 3 { // on a machine that is busy a process may issue nothing before it is killed
+	issued := func() func() bool { // since now, of both sources, several times
+		before := [2]int64{askers[0].good.Load(), askers[1].good.Load()}
+		return func() bool { return askers[0].good.Load() > before[0]+20 && askers[1].good.Load() > before[1]+20 }
+	}
+	for range 5 { // on a machine that is busy a process may issue nothing before it is killed
 		for _, wall := range []time.Duration{beyond, below} {
-			n.leap(t, wall, mono)
+			n.leap(t, wall, mono, issued())
 			give(1)
 			time.Sleep(wall + 200*time.Millisecond)
 			give(100)

@@ -208,7 +208,8 @@ func (n *nemesis) monotonic(one *node, by time.Duration) {
 func (n *nemesis) leap(one *node) {
 	wall, mono := 8*time.Second+n.upTo(4*time.Second), 500*time.Millisecond+n.upTo(pick(n, 100*time.Millisecond, 2*time.Second))
 	n.did("leap", "process %d by %v and %v", one.number, wall, mono)
-	one.leap(n.t, wall, mono)
+	soon := time.Now().Add(100 * time.Millisecond)
+	one.leap(n.t, wall, mono, func() bool { return time.Now().After(soon) })
 }
 
 // network has ways to stores fail.

@@ -95,13 +95,14 @@ func (n *node) kill(t testing.TB) {
 	}
 }
 
-// leap moves the clocks ahead, kills the program and starts it with the clocks put right. It takes
-// longer to believe a clock, or to give up a lease.
-func (n *node) leap(t testing.TB, wall, mono time.Duration) {
+// leap moves the clocks ahead, kills the program and starts it with the clocks put right: when something was
+// seen, and half a second later at the latest. It takes longer to believe a clock, or to give up a lease.
+func (n *node) leap(t testing.TB, wall, mono time.Duration, seen func() bool) {
 	t.Helper()
 	n.faults.Wall(wall)
 	n.faults.Mono(n.mono + mono)
-	time.Sleep(100 * time.Millisecond)
+	for end := time.Now().Add(500 * time.Millisecond); !seen() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	}
 	n.kill(t)
 	n.faults.Wall(0)
 	n.faults.Mono(n.mono)

@@ -17,7 +17,7 @@ import (
 	"idproxy/integration/servers"
 )
 
-// outage is how long a store is away, and what is inserted meanwhile.
+// outage is for how long a store is away at least, and what is inserted meanwhile.
 type outage struct {
 	lasts time.Duration
 	rate  int // ids per second
@@ -32,8 +32,8 @@ const (
 
 // insert is how one ended.
 type insert struct {
-	at  time.Time
-	err error
+	began, at time.Time
+	err       error
 }
 
 // outageConfiguration has one source, whose store is reached through a relay.
@@ -91,7 +91,7 @@ func TestOutage(t *testing.T) {
 			}
 			n.start(t)
 			pid := n.proc.PID()
-			all, away, back := suffer(t, n, name, o)
+			all, away, back := suffer(t, n, name, o, tt.time < o.lasts)
 			var ids, late int
 			var firstFailure, lastFailure time.Time
 			for _, one := range all {
@@ -141,18 +141,18 @@ func since(at, from time.Time) time.Duration {
 }
 
 // suffer inserts before, in and after an outage, until INSERTs have succeeded again for two
-// seconds. It returns them in their order.
-func suffer(t *testing.T, n *node, database string, o outage) (all []insert, away, back time.Time) {
+// seconds. With fails the outage lasts until one has failed. It returns them in their order.
+func suffer(t *testing.T, n *node, database string, o outage, fails bool) (all []insert, away, back time.Time) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	var mu sync.Mutex
 	var load sync.WaitGroup
-	good := func() (n int) {
+	ended := func(well bool) (n int) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, one := range all {
-			if one.err == nil {
+			if (one.err == nil) == well {
 				n++
 			}
 		}
@@ -166,9 +166,10 @@ func suffer(t *testing.T, n *node, database string, o outage) (all []insert, awa
 		load.Go(func() {
 			next := time.Now()
 			for ctx.Err() == nil {
+				began := time.Now()
 				_, err := db.Exec(text)
 				mu.Lock()
-				all = append(all, insert{time.Now(), err})
+				all = append(all, insert{began, time.Now(), err})
 				mu.Unlock()
 				next = next.Add(time.Second * inserters * together / time.Duration(o.rate))
 				time.Sleep(time.Until(next))
@@ -183,21 +184,27 @@ func suffer(t *testing.T, n *node, database string, o outage) (all []insert, awa
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
-	time.Sleep(time.Second)
+	until(t, n, func() bool { return ended(true) > 20 })
 	away = time.Now()
 	n.relays["away"].set(hold)
 	time.Sleep(o.lasts)
+	if fails {
+		until(t, n, func() bool { return ended(false) > 0 })
+	}
 	n.relays["away"].set(refuse)
 	n.relays["away"].set(pass)
 	back = time.Now()
-	until(t, n, func() bool { before := good(); time.Sleep(200 * time.Millisecond); return good() > before })
+	before := ended(true)
+	until(t, n, func() bool { return ended(true) > before })
 	well := time.Now().Add(time.Second) // those that waited have been told by now, or served
 	time.Sleep(3 * time.Second)
+	before = ended(true)
+	until(t, n, func() bool { return ended(true) > before })
 	end()
 	load.Wait()
 	for _, one := range all {
-		if one.err != nil && one.at.After(well) {
-			t.Errorf("%v after INSERTs succeeded again: %v", one.at.Sub(well), one.err)
+		if one.err != nil && one.began.After(well) {
+			t.Errorf("%v after INSERTs succeeded again: %v", one.began.Sub(well), one.err)
 		}
 	}
 	return all, away, back
