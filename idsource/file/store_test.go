@@ -156,10 +156,10 @@ func TestLock(t *testing.T) {
 
 func TestWorkerLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	fillOne := func(st *Store) (uint64, error) {
+	fillOne := func(st *Store, wait time.Duration) (uint64, error) {
 		src, err := snowflake.New(snowflake.Config{
 			Name: "event_id", Fences: st, Worker: 7, Layout: "40/10/2", Epoch: time.Now().Add(-time.Hour),
-			Sequence: "zero", Wait: func() time.Duration { return 200 * time.Millisecond },
+			Sequence: "zero", Wait: func() time.Duration { return wait },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -174,10 +174,10 @@ func TestWorkerLock(t *testing.T) {
 		return ids[0], err
 	}
 	a, b := newStore(t, dir), newStore(t, dir)
-	if _, err := fillOne(a); err != nil {
+	if _, err := fillOne(a, time.Minute); err != nil {
 		t.Fatalf("first holder: %v", err)
 	}
-	_, err := fillOne(b)
+	_, err := fillOne(b, 2*time.Second)
 	wantError(t, "second holder", err, "held by process")
 	if !errors.Is(err, idsource.NotReady) {
 		t.Errorf("second holder: %v, want kind NotReady", err)

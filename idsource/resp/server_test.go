@@ -268,7 +268,7 @@ func TestTooManyClients(t *testing.T) {
 // TestPatience: a client that does not log in, or does not read, is cut off; all others stay.
 func TestPatience(t *testing.T) {
 	sources := map[string]Source{"a": &counter{next: 1}}
-	addr, _ := newPatientServer(t, 300*time.Millisecond, sources, access.User{Name: "default", Secret: access.DigestOf("all")})
+	addr, _ := newPatientServer(t, 3*time.Second, sources, access.User{Name: "default", Secret: access.DigestOf("all")})
 	dial := func() net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", addr)
