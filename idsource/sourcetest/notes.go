@@ -24,7 +24,7 @@ func Notes(t *testing.T, one, other idsource.Notes) {
 	})
 	wait := func(want map[string]string) {
 		t.Helper()
-		for limit := time.After(30 * time.Second); ; {
+		for limit := time.After(time.Minute); ; {
 			select {
 			case got := <-told:
 				if maps.Equal(got, want) {
