@@ -58,8 +58,8 @@ func FromTable(t Table) Store { return tabled{t} }
 type tabled struct{ table Table }
 
 const (
-	// stepTime bounds a step whose context has no deadline, as that of a holder has none: a holder must
-	// not wait for longer than for its next heartbeat.
+	// stepTime bounds a step whose context has no deadline, as that of a holder has none: a
+	// holder must not wait for longer than for its next heartbeat.
 	stepTime = time.Second
 	// tableTries is how often a step is tried that others get in the way of.
 	tableTries = 50

@@ -134,7 +134,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// disposable has numbers that are used once. Their table is not the server's matter: one kind is enough.
+// disposable has numbers that are used once. Both kinds of server keep them alike: one is enough.
 func (w workersAt) disposable() {
 	holders.Disposable(w.t, w.job("once"), holders.Place{
 		Open: func() lease.Store {

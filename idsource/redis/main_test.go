@@ -92,7 +92,8 @@ func open(t testing.TB, c Config) *Store {
 	return s
 }
 
-// TestContract has the rules obeyed by the script, and by the table that numbers which are used once are in.
+// TestContract has the rules obeyed by the script, and by the table that numbers which are used
+// once are in.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	ahead, err := servers.NewClock()

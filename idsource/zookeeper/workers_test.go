@@ -171,8 +171,8 @@ func TestRestored(t *testing.T) {
 	t.Run("standalone", func(t *testing.T) { standaloneOnData(t, s) })
 }
 
-// standaloneOnData: an ensemble's data does not make an ensemble of a server. It would show the same
-// epoch however often it is put back.
+// standaloneOnData: an ensemble's data does not make an ensemble of a server. It would show the
+// same epoch however often it is put back.
 func standaloneOnData(t *testing.T, s *servers.ZooKeeper) {
 	old := newStore(t, s)
 	holders.Fill(t, old.Workers(), "p", 1)

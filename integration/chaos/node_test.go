@@ -95,8 +95,9 @@ func (n *node) kill(t testing.TB) {
 	}
 }
 
-// leap moves the clocks ahead, kills the program and starts it with the clocks put right: when something was
-// seen, and half a second later at the latest. It takes longer to believe a clock, or to give up a lease.
+// leap moves the clocks ahead, kills the program and starts it with the clocks put right: when
+// something was seen, and half a second later at the latest. It takes longer to believe a clock,
+// or to give up a lease.
 func (n *node) leap(t testing.TB, wall, mono time.Duration, seen func() bool) {
 	t.Helper()
 	n.faults.Wall(wall)

@@ -11,7 +11,8 @@ import (
 	"idproxy/idsource/lease"
 )
 
-// slowly are rules ten times slower than the default: the time that a busy machine takes counts for nothing.
+// slowly are rules ten times slower than the default: the time that a busy machine takes counts
+// for nothing.
 var slowly = lease.Rules{Heartbeat: 20_000, Gap: 60_000, Lead: 80_000, Ahead: 30_000, Loss: 20_000, Skew: 10_000, Reclaim: 200_000}
 
 const contractShape = "41/10/12 since 2020-01-01T00:00:00Z"
@@ -36,8 +37,8 @@ func (c *Clock) Pass(d time.Duration) {
 	}
 }
 
-// Contract has a kind of store obey all the rules, in pools whose names begin with prefix. So many steps
-// are taken at random. Nobody else uses the stores, whose clock is the given one.
+// Contract has a kind of store obey all the rules, in pools whose names begin with prefix. So
+// many steps are taken at random. Nobody else uses the stores, whose clock is the given one.
 func Contract(t *testing.T, open func() lease.Store, clock *Clock, prefix string, steps int) {
 	t.Helper()
 	for name, run := range map[string]func(t *testing.T, pool string){

@@ -59,8 +59,8 @@ func (b startless) Take(ctx context.Context, a lease.Ask) (lease.Reply, error) {
 	return r, err
 }
 
-// slow is a store that hears of a renewal when its holder has issued ids meanwhile, or could not for a
-// while: a holder that goes on after a stop has nothing but the fence to hold it.
+// slow is a store that hears of a renewal when its holder has issued ids meanwhile, or could not
+// for a while: a holder that goes on after a stop has nothing but the fence to hold it.
 type slow struct {
 	lease.Store
 	issued *atomic.Int64 // how often the holder issued ids
@@ -109,8 +109,8 @@ func Zombie(t *testing.T, s lease.Store, j Job) {
 	})
 }
 
-// zombie returns how many ids of the holder that was stopped carry times of the other one, and how many came
-// twice.
+// zombie returns how many ids of the holder that was stopped carry times of the other one, and
+// how many came twice.
 func zombie(t *testing.T, s lease.Store, j Job) (beyond, twice int) {
 	t.Helper()
 	Fill(t, s, j.Pool, 1)

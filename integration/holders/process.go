@@ -159,7 +159,8 @@ func (p *Process) IDs() []uint64 {
 	return slices.Clone(p.mine.ids)
 }
 
-// Times are the times that the ids of the holder carry, in milliseconds since [snowflake.DefaultEpoch].
+// Times are the times that the ids of the holder carry, in milliseconds since
+// [snowflake.DefaultEpoch].
 func (p *Process) Times() (all []uint64) {
 	l := layout()
 	for _, id := range p.IDs() {

@@ -96,8 +96,8 @@ func (f *fleet) term(t *testing.T) int64 {
 	return seen.Term
 }
 
-// changes says whether another term begins within ten seconds: on a busy machine the lead changes hands by
-// itself.
+// changes says whether another term begins within ten seconds: on a busy machine the lead changes
+// hands by itself.
 func (f *fleet) changes(t *testing.T, term int64) bool {
 	t.Helper()
 	for range 500 {

@@ -134,8 +134,8 @@ func leads(t testing.TB, proxies []*harness.Proxy) (place int) {
 // taken is what a proxy logs that takes the lead.
 const taken = `msg="this process leads"`
 
-// terms is how often one of the proxies took the lead. It changes hands by itself where the machine is so busy
-// that a leader is not heard of.
+// terms is how often one of the proxies took the lead. It changes hands by itself where the
+// machine is so busy that a leader is not heard of.
 func terms(proxies ...*harness.Proxy) (n int) {
 	for _, p := range proxies {
 		n += strings.Count(p.Log(), taken)
