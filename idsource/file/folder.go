@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"idproxy/idsource"
 )
 
@@ -75,6 +77,30 @@ func create(dir string) error {
 		return errors.Join(err, os.RemoveAll(temp))
 	}
 	return syncDir(parent)
+}
+
+// Writable says why this process cannot keep anything in a folder, which need not be there yet. It
+// changes nothing.
+func Writable(dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return access(filepath.Dir(dir), unix.W_OK|unix.X_OK)
+	}
+	if err := access(dir, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
+		return err
+	}
+	for name, mode := range map[string]uint32{storeFile: unix.R_OK, segmentsFile: unix.R_OK, segmentsFile + ".lock": unix.R_OK | unix.W_OK} {
+		if err := access(filepath.Join(dir, name), mode); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func access(path string, mode uint32) error {
+	if err := unix.Access(path, mode); err != nil {
+		return &fs.PathError{Op: "use", Path: path, Err: err}
+	}
+	return nil
 }
 
 func readFile(path string) ([]byte, error) {

@@ -208,6 +208,17 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 	return s.keys[key], nil
 }
 
+// Ping asks whether positions can be read and written, and changes none.
+func (s *Store) Ping(ctx context.Context) error {
+	if _, err := s.Position(ctx, ""); err != nil {
+		return err
+	}
+	if err := Writable(s.dir); err != nil {
+		return fmt.Errorf("file store: %w", err)
+	}
+	return nil
+}
+
 // Advance implements idsource.SegmentStore.
 func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 	return s.change(ctx, key, true, func(p idsource.Position, _ bool) (idsource.Position, error) {

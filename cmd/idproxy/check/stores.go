@@ -3,12 +3,15 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
+	"idproxy/idsource/file"
 	"idproxy/idsource/mysql"
 )
 
@@ -36,6 +39,7 @@ func (c *checker) stores() (findings []Finding) {
 		if s.File == nil {
 			continue
 		}
+		n.folder(s)
 		for j := range c.cfg.Stores[:i] {
 			if other := &c.cfg.Stores[j]; other.File != nil && sameFolder(other.File.Dir, s.File.Dir) {
 				n.add(s.Pos, LevelError, "store %s: its folder is that of store %s in line %d: each would lock the other out; use one store for both", s.Name, other.Name, other.Pos.Line)
@@ -43,6 +47,26 @@ func (c *checker) stores() (findings []Finding) {
 		}
 	}
 	return n.findings
+}
+
+// folder looks whether the folder of a store can be written. That of another user may be written by
+// him, who may be the one that serves.
+func (n *notes) folder(s *config.Store) {
+	err := file.Writable(s.File.Dir)
+	if err == nil {
+		return
+	}
+	level, of := LevelError, ""
+	if info, serr := os.Stat(s.File.Dir); serr == nil {
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			of = fmt.Sprintf(", and it belongs to user %d", stat.Uid)
+			if stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+				level = LevelWarning
+			}
+		}
+	}
+	n.add(s.Pos, level, "store %s: user %d, who asks, cannot keep ids in folder %s%s: %v; give it to the user that serves, or check as that user",
+		s.Name, os.Geteuid(), s.File.Dir, of, err)
 }
 
 func sameFolder(a, b string) bool {

@@ -61,7 +61,7 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 		if err != nil {
 			return Store{}, err
 		}
-		return Store{Segments: st, Keys: st, Notes: st.Notes(), Fences: st, Share: st.Share, Close: st.Close}, nil
+		return Store{Segments: st, Keys: st, Notes: st.Notes(), Fences: st, Share: st.Share, Close: st.Close, ping: st.Ping}, nil
 	case c.Redis != nil:
 		st, err := openRedis(c.Redis)
 		if err != nil {
