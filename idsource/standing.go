@@ -29,8 +29,11 @@ type SegmentStand struct {
 	RangeSize uint64  // of the newest range
 	Next      uint64  // above all ids in memory
 	Last      uint64  // the greatest id allowed
-	Fetches   uint64  // ranges that came, of all series
-	Failed    uint64  // fetches that failed, of all series
+	// Ends is how many seconds the ids last up to Last, as fast as all processes take them by where the
+	// store stood at each fetch; of several series the one that ends first. +Inf: none are taken.
+	Ends    float64
+	Fetches uint64 // ranges that came, of all series
+	Failed  uint64 // fetches that failed, of all series
 }
 
 // OrderStand is who gives the ids of a series in one order over all processes.

@@ -164,6 +164,7 @@ func (s *Segment) arrived(f fetched) {
 	if s.failed != nil {
 		s.cfg.Logger.Info("id source reserves ranges again", "source", s.cfg.Name)
 	}
+	s.taken.came(time.Now(), lo, s.past > s.high)
 	s.failed, s.low, s.high = nil, lo, hi
 	s.ranges++
 	s.cfg.patience.Answered(nil)

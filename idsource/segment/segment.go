@@ -44,6 +44,7 @@ type Segment struct {
 	ranges  uint64 // that came
 	refused uint64 // fetches that failed
 	meter   meter
+	taken   taken
 }
 
 // New checks the configuration; it asks nothing of the store. The error

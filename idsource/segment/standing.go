@@ -15,6 +15,7 @@ func (s *Segment) Standing() idsource.Standing {
 	stand := idsource.SegmentStand{
 		Left: held, RangeSize: s.pace.step, Next: s.high, Last: s.cfg.Last, Fetches: s.ranges, Failed: s.refused,
 		PerSecond: s.meter.measure(time.Now(), s.pace.given-held),
+		Ends:      s.taken.lasts(time.Now(), s.high-held, s.cfg.Last),
 	}
 	if s.ranges > 0 {
 		stand.Series = 1
@@ -30,15 +31,21 @@ func (s *Segment) Standing() idsource.Standing {
 }
 
 // Standing implements Source. What is in memory is that of the series that runs dry first. The
-// source has a problem where one of its series has.
+// source has a problem where one of its series has that gave ids, or where none did: sessions of other
+// tables go on without a series that is about to begin.
 func (p *PerTable) Standing() (all idsource.Standing) {
-	sum, soonest := idsource.SegmentStand{Last: p.cfg.Last}, math.Inf(1)
+	sum, soonest := idsource.SegmentStand{Last: p.cfg.Last, Ends: math.Inf(1)}, math.Inf(1)
+	var begins error
 	for _, s := range *p.series.Load() {
 		one := s.Standing()
 		stand, _ := one.Of.(idsource.SegmentStand)
 		all.Issued += one.Issued
-		if one.Problem != nil {
+		switch {
+		case one.Problem == nil:
+		case stand.Series > 0:
 			all.Problem = one.Problem
+		default:
+			begins = one.Problem
 		}
 		if one.Failing != nil {
 			all.Failing = one.Failing
@@ -47,12 +54,16 @@ func (p *PerTable) Standing() (all idsource.Standing) {
 		sum.Fetches += stand.Fetches
 		sum.Failed += stand.Failed
 		sum.Next = max(sum.Next, stand.Next)
+		sum.Ends = min(sum.Ends, stand.Ends)
 		if last := float64(stand.Left) / stand.PerSecond; stand.Series > 0 && (sum.Series == 1 || last < soonest) {
 			sum.Left, sum.PerSecond, sum.RangeSize = stand.Left, stand.PerSecond, stand.RangeSize
 			if last < soonest { // not where neither is drawn from
 				soonest = last
 			}
 		}
+	}
+	if sum.Series == 0 && all.Problem == nil {
+		all.Problem = begins
 	}
 	all.Of = sum
 	return all
