@@ -127,7 +127,7 @@ func (l *listener) checkAll(ctx context.Context) {
 	var asked sync.WaitGroup
 	for i := range l.Upstreams {
 		asked.Go(func() {
-			l.choice.Check(ctx, l.connectTime(), i, func(ctx context.Context) error { return l.answers(ctx, &l.Upstreams[i]) })
+			l.choice.Check(ctx, l.connectTime(), i, func(ctx context.Context) error { return l.answers(ctx, l.servers[i]) })
 		})
 	}
 	asked.Wait()
@@ -139,14 +139,19 @@ func (l *listener) checkAll(ctx context.Context) {
 // answers asks the server whether it answers. What it says to the account alone, which may have a
 // wrong password, too many connections or a certificate that it does not trust, is not what it says
 // to sessions.
-func (l *listener) answers(ctx context.Context, u *Upstream) error {
+func (l *listener) answers(ctx context.Context, s *server) error {
+	u := &s.Upstream
 	if u.Account != nil {
 		err := l.pings(ctx, u)
 		if _, unconnected := errors.AsType[*net.OpError](err); err == nil || unconnected {
+			s.denied.Store(nil)
 			return err
 		}
 		if l.greets(ctx, u) != nil {
 			return err
+		}
+		if ctx.Err() == nil {
+			s.denied.Store(&err)
 		}
 		if others, ok := l.srv.notices.Due(l.Name + " account " + u.Addr.String()); ok { // sessions can log in
 			l.srv.log.Warn("the account cannot ask a server", "listener", l.Name, "server.address", u.Addr.String(), "error.message", err, "others", others)

@@ -45,12 +45,16 @@ func TestAccountAlone(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		l := &listener{srv: &Server{log: slog.New(slog.NewTextHandler(&log, nil)), notices: newNotices()}}
-		err := l.answers(t.Context(), &Upstream{Addr: tt.at, Account: brokenAccount{problem: tt.problem}})
+		at := &server{Upstream: Upstream{Addr: tt.at, Account: brokenAccount{problem: tt.problem}}}
+		err := l.answers(t.Context(), at)
 		if (err != nil) != tt.lost || tt.lost && !errors.Is(err, tt.problem) {
 			t.Errorf("%v: %v", tt.problem, err)
 		}
 		if told := strings.Contains(log.String(), "the account cannot ask a server"); told != (tt.problem != nil && !tt.lost) {
 			t.Errorf("%v: the log says %q", tt.problem, log.String())
+		}
+		if denied := at.denied.Load(); (denied != nil) != (tt.problem != nil && !tt.lost) {
+			t.Errorf("%v: it is said that the account cannot ask: %v", tt.problem, denied)
 		}
 	}
 }

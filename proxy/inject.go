@@ -242,8 +242,19 @@ func (s learner) find(n decide.Need) error {
 // the name of the table does not tell.
 func ColumnOn(listener, column string) string { return column + " of listener " + listener }
 
-// admit compares the greatest id in a column with its source.
+// admit compares the greatest id in a column with its source, and remembers where it could not.
 func (s learner) admit(f *decide.Filling) error {
+	err := s.compare(f)
+	switch {
+	case err == nil:
+		s.at.tables.Admit(f.Admission())
+	case s.ctx.Err() == nil && !errors.Is(err, errServerGone): // else it says nothing of the column
+		s.at.tables.Fail(f.Admission(), clienterr.Cause(err))
+	}
+	return err
+}
+
+func (s learner) compare(f *decide.Filling) error {
 	column := ColumnOn(s.l.Name, f.Name+"."+f.Rule.Column)
 	if err := s.mayLag(); err != nil {
 		return clienterr.OutOfIDs(f.Rule, fmt.Errorf("cannot compare source %s with MAX(%s): %w", f.Rule.Source, column, err))
@@ -264,7 +275,6 @@ func (s learner) admit(f *decide.Filling) error {
 			return err
 		}
 	}
-	s.at.tables.Admit(f.Admission())
 	return nil
 }
 

@@ -58,6 +58,7 @@ type server struct {
 	tables  *facts.Tables
 	decider decide.Decider
 	plain   atomic.Bool           // it is asked plainly, and the OK packet alone shows its ids
+	denied  atomic.Pointer[error] // why the account cannot ask it, though it answers; nil: it can
 	last    atomic.Pointer[place] // where the newest session is
 }
 

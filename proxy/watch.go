@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"idproxy/proxy/choice"
+	"idproxy/proxy/facts"
 	"idproxy/proxy/limit"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
@@ -15,10 +16,18 @@ type ListenerStatus struct {
 	Listen   string // the address, with the port that a configured 0 became
 	Upstream string // the server that new sessions go to
 	Servers  []choice.Status
-	Switches uint64             // how often Upstream became another one
-	Problem  error              // why no server can be used; nil: one can
-	Open     uint64             // sessions
-	LoggedIn uint64             // of those
+	// Denied says of each of these why the account cannot ask it, though it answers; nil: it can, or
+	// its sessions need no account.
+	Denied []error
+	// Begun is how many columns of the server in use were compared with their sources, and Unbegun why
+	// others of any server could not be.
+	Begun    int
+	Unbegun  []facts.Failure
+	Switches uint64 // how often Upstream became another one
+	Problem  error  // why no server can be used; nil: one can
+	Open     uint64 // sessions
+	LoggedIn uint64 // of those
+	States   map[SessionState]uint64
 	Accepted uint64             // sessions since the start
 	Silent   uint64             // of those, the ones that ended because their login took too long
 	Limited  [limit.Keys]uint64 // what limits refused or closed
@@ -63,6 +72,9 @@ const (
 	InTrans   SessionState = "in transaction"
 )
 
+// SessionStates are all of them.
+var SessionStates = [...]SessionState{LoggingIn, Idle, Deciding, Busy, InTrans}
+
 // RefusedByNoRule returns how many statements were refused that no single rule refused, by reason.
 func (srv *Server) RefusedByNoRule() (byReason [rule.Reasons]uint64) {
 	_, _, byReason = srv.refused.Load()
@@ -83,9 +95,9 @@ func (srv *Server) Phase() Phase {
 func (srv *Server) Listeners() []ListenerStatus {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	open := map[*kin][]*stats.Session{} // with those of listeners that had the name before
+	open := map[*kin][]*session{} // with those of listeners that had the name before
 	for s := range srv.sessions {
-		open[s.l.kin] = append(open[s.l.kin], &s.stats)
+		open[s.l.kin] = append(open[s.l.kin], s)
 	}
 	all := make([]ListenerStatus, 0, len(srv.listeners))
 	for _, l := range srv.listeners {
@@ -94,11 +106,18 @@ func (srv *Server) Listeners() []ListenerStatus {
 	return all
 }
 
-func (l *listener) status(open []*stats.Session) ListenerStatus {
+func (l *listener) status(open []*session) ListenerStatus {
 	status := ListenerStatus{
-		Name: l.Name, Servers: l.choice.Status(), Open: uint64(len(open)), Accepted: l.stats.Accepted.Load(), Silent: l.stats.Silent.Load(),
-		Counts: l.stats.Sum(open), Errors: l.stats.Errors(),
+		Name: l.Name, Servers: l.choice.Status(), Open: uint64(len(open)), States: map[SessionState]uint64{}, Accepted: l.stats.Accepted.Load(), Silent: l.stats.Silent.Load(),
+		Errors: l.stats.Errors(),
 	}
+	counts := make([]*stats.Session, 0, len(open))
+	for _, s := range open {
+		counts = append(counts, &s.stats)
+		status.States[s.state()]++
+	}
+	status.LoggedIn = status.Open - status.States[LoggingIn]
+	status.Counts = l.stats.Sum(counts)
 	if l.door != nil {
 		status.Listen = l.door.Addr().String()
 	}
@@ -107,13 +126,20 @@ func (l *listener) status(open []*stats.Session) ListenerStatus {
 	if !l.choice.Several() && !l.Writable {
 		status.Servers[0].Problem = status.Problem // one that refuses sessions answers
 	}
+	for i, s := range l.servers {
+		begun, unbegun := s.tables.Begun()
+		if status.Servers[i].Used {
+			status.Begun = begun
+		}
+		status.Unbegun = append(status.Unbegun, unbegun...)
+		var denied error
+		if why := s.denied.Load(); why != nil && !s.plain.Load() {
+			denied = *why
+		}
+		status.Denied = append(status.Denied, denied)
+	}
 	for key := range l.limited {
 		status.Limited[key] = l.limited[key].Load()
-	}
-	for _, s := range open {
-		if s.LoggedIn.Load() {
-			status.LoggedIn++
-		}
 	}
 	status.Held, status.HeldTime = l.stats.Held.Load()
 	for kind := range l.stats.Questions {
@@ -141,22 +167,25 @@ func (srv *Server) Sessions() []SessionStatus {
 
 func statusOf(s *session) SessionStatus {
 	status := SessionStatus{
-		ID: s.who.id, Listener: s.l.Name, Client: s.who.client(), Thread: s.who.thread.Load(), State: Idle, Started: s.who.started, Counts: &s.stats,
+		ID: s.who.id, Listener: s.l.Name, Client: s.who.client(), Thread: s.who.thread.Load(), State: s.state(), Started: s.who.started, Counts: &s.stats,
 	}
-	loggedIn := s.stats.LoggedIn.Load()
-	var deciding, pending, open bool
-	status.User, deciding, pending, open = s.c.Doing()
-	switch {
-	case !loggedIn:
-		status.State = LoggingIn
-	case deciding:
-		status.State = Deciding
-	case pending:
-		status.State = Busy
-	case open:
-		status.State = InTrans
-	}
+	status.User, _, _, _ = s.c.Doing()
 	return status
+}
+
+func (s *session) state() SessionState {
+	_, deciding, pending, open := s.c.Doing()
+	switch {
+	case !s.stats.LoggedIn.Load():
+		return LoggingIn
+	case deciding:
+		return Deciding
+	case pending:
+		return Busy
+	case open:
+		return InTrans
+	}
+	return Idle
 }
 
 // CloseSession cuts a session. It reports false when there is none of that number.

@@ -147,6 +147,17 @@ func OutOfIDs(rule *rule.Rule, cause error) error {
 	return KeptError{outOfIDs(rule, text), rule, cause}
 }
 
+// Cause returns what OutOfIDs was given, and any other error as it is.
+func Cause(err error) error {
+	if kept, ok := errors.AsType[KeptError](err); ok {
+		return kept.Cause
+	}
+	if refused, ok := errors.AsType[*Refusal](err); ok && refused.Cause != nil {
+		return refused.Cause
+	}
+	return err
+}
+
 // Unmoved says that the source of a rule is not moved past an id that the statement brings, which
 // the error quotes.
 func Unmoved(rule *rule.Rule, cause error) error { return quoting{OutOfIDs(rule, cause), ""} }

@@ -35,7 +35,8 @@ type Tables struct {
 	tables   map[string]*Table
 	words    map[string]struct{} // names of those tables, their schemas and columns, folded
 	admitted map[Admission]bool  // columns whose greatest id the source has been compared with
-	left     map[Departure]bool  // tables that wildcards leave alone, once that was logged
+	failed   map[Admission]Failure
+	left     map[Departure]bool // tables that wildcards leave alone, once that was logged
 }
 
 // seen is what was found when Tables had the version. It is believed as long as they have.
@@ -127,6 +128,14 @@ type Admission struct {
 	Era    uint64 // of the source: one that a reload puts in its place was compared with nothing
 }
 
+// Failure is why a column could not be compared with its source the last time: its table gets no
+// first id.
+type Failure struct {
+	Admission
+	Err error
+	At  time.Time
+}
+
 // Departure is why a wildcard rule leaves a table alone.
 type Departure struct {
 	Rule  string
@@ -161,7 +170,7 @@ func (t *Tables) SetFold(folds bool) {
 
 // New returns a cache that knows nothing.
 func New() *Tables {
-	return &Tables{tables: map[string]*Table{}, words: map[string]struct{}{}, admitted: map[Admission]bool{}, left: map[Departure]bool{}}
+	return &Tables{tables: map[string]*Table{}, words: map[string]struct{}{}, admitted: map[Admission]bool{}, failed: map[Admission]Failure{}, left: map[Departure]bool{}}
 }
 
 // AppendKey appends the key of a table to dst. Without regard to case when the
@@ -306,7 +315,38 @@ func (t *Tables) Admit(column Admission) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.admitted[column] = true
+	delete(t.failed, column)
 	t.version.Add(1)
+}
+
+// Fail notes that it could not be.
+func (t *Tables) Fail(column Admission, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.failed) >= maxFailures {
+		clear(t.failed)
+	}
+	t.failed[column] = Failure{column, err, time.Now()}
+}
+
+// maxFailures bounds what is remembered of those, and failureAge for how long: nobody misses the ids
+// of a table into which nobody inserts.
+const (
+	maxFailures = 1000
+	failureAge  = time.Hour
+)
+
+// Begun returns how many columns were compared with their sources, and why others could not be.
+func (t *Tables) Begun() (columns int, failed []Failure) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, f := range t.failed {
+		if time.Since(f.At) < failureAge {
+			failed = append(failed, f)
+		}
+	}
+	slices.SortFunc(failed, func(a, b Failure) int { return strings.Compare(a.Table+"."+a.Column, b.Table+"."+b.Column) })
+	return len(t.admitted), failed
 }
 
 // Withdraw forgets the admission of columns that no rule names any more: what is stored in
@@ -315,13 +355,21 @@ func (t *Tables) Withdraw(rules *rule.List) {
 	folds := t.Fold() != FoldNo
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for a := range t.admitted {
+	named := func(a Admission) bool {
 		schema, table, _ := strings.Cut(a.Table, ".")
-		if !slices.ContainsFunc(rules.Match([]byte(schema), []byte(table), folds), func(r *rule.Rule) bool {
+		return slices.ContainsFunc(rules.Match([]byte(schema), []byte(table), folds), func(r *rule.Rule) bool {
 			return r.Column == a.Column && r.Source == a.Source && r.Era == a.Era && !r.Observe
-		}) {
+		})
+	}
+	for a := range t.admitted {
+		if !named(a) {
 			delete(t.admitted, a)
 			t.version.Add(1)
+		}
+	}
+	for a := range t.failed {
+		if !named(a) {
+			delete(t.failed, a)
 		}
 	}
 }
