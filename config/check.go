@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // check looks at what single values cannot show. Values that were refused before
 // stand at zero and are passed over: one mistake gives one message.
@@ -21,9 +24,20 @@ func check(d *document, c *Config) {
 	checkAdmin(d, c.Admin)
 	checkTrace(d, c.Log.Trace)
 	checkDrain(d, c)
+	checkInstance(d, c.Instance)
 	checkNetwork(d, "limits/sessions_per_network", c.Limits.SessionsPerNetwork)
 	if at, ok := d.vals["limits/sessions"]; ok && c.Limits.Sessions == 0 && !d.failedAt(at) {
 		d.fail(at, "\"sessions\" must be at least 1, got 0")
+	}
+}
+
+// maxInstance is how long the name of a process may be: it stands in each line of the log.
+const maxInstance = 100
+
+// checkInstance asks for a name that can be read in a line.
+func checkInstance(d *document, name string) {
+	if len(name) > maxInstance || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		d.fail(d.vals["instance"], "\"instance\" must be a name of at most %d printable characters, got %s", maxInstance, quote(name))
 	}
 }
 

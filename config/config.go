@@ -12,6 +12,7 @@ type Config struct {
 	Dir             string        `yaml:"-"`                  // its folder; relative paths of the file have been joined to it
 	SHA256          string        `yaml:"-"`                  // of the file, in hex
 	ValueFiles      []string      `yaml:"-"`                  // files that values name by ${file:...} and ${credential:...}, in file order
+	Instance        string        `yaml:"instance"`           // names this process on the page, in metrics and logs; default the host's name
 	Listeners       []Listener    `yaml:"listeners,required"` // at least one
 	Stores          []Store       `yaml:"stores,named"`       // in file order, then [DefaultStore] when a source needs it
 	Sources         []Source      `yaml:"sources,named"`      // in file order

@@ -44,7 +44,7 @@ func Diff(old, new *Config) []Change {
 func NeedRestart(old, new *Config, changes []Change) (some []Change) {
 	for _, c := range changes {
 		switch c.Section {
-		case "admin", "ids", "order", "engine":
+		case "instance", "admin", "ids", "order", "engine":
 			some = append(some, c)
 		case "log":
 			if c.Path == "log.format" {

@@ -18,6 +18,7 @@ var answered = map[string]any{
 		Readiness any    `json:"readiness"`
 		LastEvent uint64 `json:"last_event"`
 		Refusals  uint64 `json:"refusals"`
+		Changes   bool   `json:"may_change"`
 	}{},
 }
 

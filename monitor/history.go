@@ -29,6 +29,7 @@ type SourceSample struct {
 type ListenerSample struct {
 	Statements uint64 `json:"statements"`
 	Filled     uint64 `json:"filled"`
+	Refused    uint64 `json:"refused"`
 }
 
 // history keeps a sample of each ten seconds of the last hour.
@@ -70,8 +71,11 @@ func (h *history) take() {
 		var one ListenerSample
 		for _, n := range state.Listeners[i].Statements {
 			one.Statements += n.Count
-			if n.Kind == KindFilled {
+			switch n.Kind {
+			case KindFilled:
 				one.Filled += n.Count
+			case KindRefused:
+				one.Refused += n.Count
 			}
 		}
 		sample.Listeners[state.Listeners[i].Name] = one

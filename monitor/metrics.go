@@ -28,6 +28,9 @@ var metrics = []metric{
 	gauge("build_info", "Always 1; the version is the label.", []string{"version"}, func(s *State, out emit) {
 		out(1, s.Version)
 	}),
+	gauge("instance_info", "Always 1; the label is the name of this process.", []string{"name"}, func(s *State, out emit) {
+		out(1, s.Instance)
+	}),
 	gauge("config_info", "Always 1; the label is the SHA-256 of the configuration in force.", []string{"hash"}, func(s *State, out emit) {
 		out(1, s.Config.SHA256)
 	}),
@@ -53,6 +56,16 @@ var metrics = []metric{
 			out(one(l.Ready), l.Name)
 		}
 	}),
+	gauge("account_up", "0 when the listener's account cannot ask the server, which answers.", []string{"listener", "server"}, eachListener(func(l *Listener, out emit) {
+		for _, v := range l.Servers {
+			if l.Account != "" {
+				out(one(v.Denied == ""), l.Name, v.Address)
+			}
+		}
+	})),
+	gauge("columns_unbegun", "Columns that got no first id when one was last asked for.", []string{"listener"}, eachListener(func(l *Listener, out emit) {
+		out(float64(len(l.Unbegun)), l.Name)
+	})),
 	gauge("upstream_up", "1 when the listener's server answers; of several, one that can be used.", []string{"listener"}, eachListener(func(l *Listener, out emit) {
 		out(one(l.Problem == ""), l.Name)
 	})),

@@ -202,29 +202,78 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
+// deny has the account of a listener's server be turned away, where a rule fills from ids.
+func deny(s *State, listener int) {
+	l := &s.Listeners[listener]
+	l.Account, l.Sources = "asks", []string{"ids"}
+	l.Servers = []Standing{{Address: l.Upstream, Used: true, Denied: "1045"}}
+	s.Sources = append(s.Sources, Source{Name: "keys", Kind: "uuidv7"})
+	s.Rules = append(s.Rules, Rule{Table: "shop.t", Column: "id", Source: "ids", Mode: "enforce"})
+}
+
+// unbegun has a table of listener a without a first id.
+func unbegun(s *State) {
+	s.Listeners[0].Unbegun = []Unbegun{{Column: "shop.t.id", Source: "ids", Problem: "no answer yet"}}
+}
+
 // TestReady: a listener is ready when its server answers and its sources have ids for long enough.
 func TestReady(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change  func(*State)
 		problem string // of listener a; empty: it is ready
+		finding string // empty: there is none
 	}{
-		"healthy":          {func(*State) {}, ""},
-		"draining":         {func(s *State) { s.Draining = true }, "idproxy drains"},
-		"server gone":      {func(s *State) { s.Listeners[0].Problem = "refused" }, "server db:3306: refused"},
-		"no ids":           {func(s *State) { s.Sources[0].Problem = "exhausted" }, "source ids: exhausted"},
-		"another's source": {func(s *State) { s.Sources = append(s.Sources, Source{Name: "x", Problem: "gone"}) }, ""},
-		"store down, ids":  {func(s *State) { s.Sources[0].Failing = "refused" }, ""},
-		"store down, few": {func(s *State) {
+		"healthy":     {change: func(*State) {}},
+		"draining":    {change: func(s *State) { s.Draining = true }, problem: "idproxy drains"},
+		"server gone": {change: func(s *State) { s.Listeners[0].Problem = "refused" }, problem: "server db:3306: refused"},
+		"no ids":      {change: func(s *State) { s.Sources[0].Problem = "exhausted" }, problem: "source ids: exhausted"},
+		"no ids, by the store": {
+			change:  func(s *State) { s.Sources[0].Problem, s.Sources[0].Failing = "store not available", "refused" },
+			problem: "source ids: store main: store not available",
+		},
+		"another's source": {change: func(s *State) { s.Sources = append(s.Sources, Source{Name: "x", Problem: "gone"}) }},
+		"account denied":   {change: func(s *State) { deny(s, 0) }, problem: "account asks cannot ask server db:3306 for MAX(id), and no table gets a first id without: 1045"},
+		"account denied, tables have ids": {
+			change:  func(s *State) { deny(s, 0); s.Listeners[0].Begun = 1 },
+			finding: "account asks cannot ask server db:3306",
+		},
+		"account denied at another server": {
+			change:  func(s *State) { deny(s, 0); s.Listeners[0].Servers[0].Used = false },
+			finding: "account asks cannot ask server db:3306",
+		},
+		"account denied, rules observe":            {change: func(s *State) { deny(s, 0); s.Rules[2].Mode = ModeObserve }},
+		"account denied, ids are no numbers":       {change: func(s *State) { deny(s, 0); s.Rules[2].Source = "keys" }},
+		"account denied, rule of another listener": {change: func(s *State) { deny(s, 0); s.Rules[2].Listeners = []string{"b"} }},
+		"another's account denied":                 {change: func(s *State) { deny(s, 1) }},
+		"another's account denied, the series begins above its tables": {
+			change:  func(s *State) { deny(s, 1); unbegun(s) },
+			problem: "listener b, above whose tables its ids begin: account asks cannot ask server db:3307",
+			finding: "column shop.t.id gets no first id from source ids: no answer yet",
+		},
+		"another's server gone, the series begins above its tables": {
+			change: func(s *State) {
+				s.Listeners[1].Sources, s.Listeners[1].Problem = []string{"ids"}, "refused"
+				unbegun(s)
+			},
+			problem: "listener b, above whose tables its ids begin: server db:3307: refused",
+			finding: "column shop.t.id",
+		},
+		"a table without a first id": {
+			change:  func(s *State) { deny(s, 1); unbegun(s); s.Listeners[0].Begun = 1 },
+			finding: "column shop.t.id gets no first id from source ids: no answer yet",
+		},
+		"store down, ids": {change: func(s *State) { s.Sources[0].Failing = "refused" }},
+		"store down, few": {change: func(s *State) {
 			s.Sources[0].Failing, s.Sources[0].Segment.Lasts = "refused", ptr(Milliseconds(3*time.Second))
-		}, "900 ids are left"},
-		"few, store answers": {func(s *State) { s.Sources[0].Segment.Lasts = ptr(Milliseconds(3 * time.Second)) }, ""},
-		"store down, none":   {func(s *State) { s.Sources[0].Failing, s.Sources[0].Segment = "refused", &Segment{} }, "0 ids are left"},
-		"fence near": {func(s *State) {
+		}, problem: "900 ids are left in memory and store main does not answer"},
+		"few, store answers": {change: func(s *State) { s.Sources[0].Segment.Lasts = ptr(Milliseconds(3 * time.Second)) }},
+		"store down, none":   {change: func(s *State) { s.Sources[0].Failing, s.Sources[0].Segment = "refused", &Segment{} }, problem: "0 ids are left"},
+		"fence near": {change: func(s *State) {
 			s.Sources[1].Failing, s.Sources[1].Snowflake.Fence = "refused", Milliseconds(3*time.Second)
-		}, "ends in 3 s"},
-		"descriptors out": {func(s *State) { s.Files = Files{Open: 127, Limit: 128} }, "127 of 128 files are open"},
-		"room for one":    {func(s *State) { s.Files = Files{Open: 126, Limit: 128} }, ""},
-		"fence far":       {func(s *State) { s.Sources[1].Failing = "refused" }, ""},
+		}, problem: "ends in 3 s"},
+		"descriptors out": {change: func(s *State) { s.Files = Files{Open: 127, Limit: 128} }, problem: "127 of 128 files are open"},
+		"room for one":    {change: func(s *State) { s.Files = Files{Open: 126, Limit: 128} }},
+		"fence far":       {change: func(s *State) { s.Sources[1].Failing = "refused" }},
 	} {
 		s := healthy()
 		tt.change(&s)
@@ -235,6 +284,12 @@ func TestReady(t *testing.T) {
 		got := strings.Join(ready.Listeners[0].Problems, "; ")
 		if ready.Ready != (tt.problem == "") || !strings.Contains(got, tt.problem) || tt.problem == "" && got != "" {
 			t.Errorf("%s: ready %v, %q; want %q", name, ready.Ready, got, tt.problem)
+		}
+		if got := strings.Join(ready.Listeners[0].Findings, "; "); !strings.Contains(got, tt.finding) || tt.finding == "" && got != "" {
+			t.Errorf("%s: findings %q; want %q", name, got, tt.finding)
+		}
+		if public := ready.Outline().Listeners[0]; strings.Contains(strings.Join(public.Problems, "")+strings.Join(public.Findings, ""), "db:330") {
+			t.Errorf("%s: everybody reads %+v", name, public)
 		}
 	}
 	p := &fixed{state: healthy()}

@@ -48,6 +48,7 @@ func (m Milliseconds) Seconds() float64 { return time.Duration(m).Seconds() }
 // State is what a program does at a moment. Counters start at 0 with the process.
 type State struct {
 	Time     time.Time `json:"time"`
+	Instance string    `json:"instance"` // names the process
 	Version  string    `json:"version"`
 	Started  time.Time `json:"started"`
 	Draining bool      `json:"draining"` // it lets its sessions go
@@ -93,6 +94,13 @@ type Listener struct {
 	Upstream string `json:"upstream"` // the server that new sessions go to
 	// Servers are all that they could go to, in the order in which they are preferred.
 	Servers []Standing `json:"servers"`
+	// Account is the user that the servers are asked as; empty: clients' sessions ask.
+	Account string `json:"account,omitempty"`
+	// Begun is how many columns of Upstream were compared with their sources: their tables have ids
+	// without the account.
+	Begun int `json:"columns_begun"`
+	// Unbegun are those that could not be when it was tried last, in the last hour.
+	Unbegun []Unbegun `json:"columns_unbegun"`
 	// Switches is how often Upstream became another one.
 	Switches uint64 `json:"server_switches"`
 	// Sources are the names of those that the listener's rules fill from.
@@ -102,6 +110,7 @@ type Listener struct {
 	// Problem says why no server can be used; empty: one can.
 	Problem    string      `json:"problem,omitempty"`
 	Sessions   uint64      `json:"sessions"`       // open, logged in
+	States     []Doing     `json:"session_states"` // of all that are open, by what they do
 	LoggingIn  uint64      `json:"logging_in"`     // open, not logged in yet
 	Accepted   uint64      `json:"sessions_total"` // since the start
 	Silent     uint64      `json:"login_timeouts"` // of those, the ones that ended because their login took too long
@@ -114,6 +123,20 @@ type Listener struct {
 	HeldTime  Milliseconds `json:"held_ms"`
 	Questions []Question   `json:"hidden_questions"`
 	Errors    []Error      `json:"errors"`
+}
+
+// Unbegun is why the table of a column gets no first id.
+type Unbegun struct {
+	Column  string    `json:"column"` // schema.table.column
+	Source  string    `json:"source"`
+	Problem string    `json:"problem"`
+	At      time.Time `json:"at"`
+}
+
+// Doing counts the sessions that do the same.
+type Doing struct {
+	State string `json:"state"` // as Session has it
+	Count uint64 `json:"count"`
 }
 
 // Limited counts what one limit refused or closed.
@@ -135,12 +158,18 @@ type Standing struct {
 	Address string `json:"address"`
 	Used    bool   `json:"used"`              // new sessions go to it
 	Problem string `json:"problem,omitempty"` // why they cannot; empty: they can
+	// Denied says why the listener's account cannot ask the server, which answers; empty: it can.
+	Denied string `json:"account_problem,omitempty"`
 	// ReadOnly is the Problem of a server that answers.
 	ReadOnly bool `json:"read_only"`
 }
 
-// KindFilled is the Kind of statements that were given ids.
-const KindFilled = "filled"
+// KindFilled is the Kind of statements that were given ids, KindRefused of those answered with an error
+// of idproxy.
+const (
+	KindFilled  = "filled"
+	KindRefused = "refused"
+)
 
 // Statement counts what became of commands of one form. A text of several statements counts once.
 type Statement struct {
@@ -189,7 +218,10 @@ type Segment struct {
 	RangeSize uint64        `json:"range_size"` // of the newest range
 	Fetches   uint64        `json:"fetches"`
 	Failed    uint64        `json:"fetches_failed"`
-	YearsLeft *float64      `json:"years_left,omitempty"` // until the greatest id at the present rate; nil: no ids are drawn
+	// Half of the last fetches took FetchHalf at most, and 99 of 100 FetchMost; nil: there was none.
+	FetchHalf *Milliseconds `json:"fetch_p50_ms,omitempty"`
+	FetchMost *Milliseconds `json:"fetch_p99_ms,omitempty"`
+	YearsLeft *float64      `json:"years_left,omitempty"` // until the greatest id as fast as all processes take them; nil: none are taken
 }
 
 // Order is who gives the ids of a source whose ids are in one order over all processes.
@@ -214,13 +246,16 @@ type Rule struct {
 	Table     string   `json:"table"`
 	Column    string   `json:"column"`
 	Source    string   `json:"source"`
-	Mode      string   `json:"mode"`             // enforce, observe, unknown
+	Mode      string   `json:"mode"`             // enforce, ModeObserve, unknown
 	Switch    string   `json:"switch,omitempty"` // that Mode is turned by; empty: it is configured
 	Listeners []string `json:"listeners"`
 	IDs       uint64   `json:"ids"`      // drawn for it
 	Observed  uint64   `json:"observed"` // statements
 	Refused   []Reason `json:"refused"`  // those that came up
 }
+
+// ModeObserve is the Mode of a rule that fills nothing.
+const ModeObserve = "observe"
 
 // SwitchUnknown is the State of a switch whose store has not answered since the start.
 const SwitchUnknown = "unknown"

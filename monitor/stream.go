@@ -20,6 +20,8 @@ type Tick struct {
 	LastEvent uint64    `json:"last_event"`
 	// Refusals is how many were counted since the start.
 	Refusals uint64 `json:"refusals"`
+	// Changes says that who has the token can drain, resume and reload: there is one.
+	Changes bool `json:"may_change"`
 }
 
 // stream sends the state to all who watch, once a second. The state is asked and written for
@@ -72,7 +74,7 @@ func (s *stream) send() {
 }
 
 func (s *stream) message() ([]byte, error) {
-	t := Tick{State: s.Program.State(), LastEvent: s.Events.Last(), Refusals: s.Refusals.Counted()}
+	t := Tick{State: s.Program.State(), LastEvent: s.Events.Last(), Refusals: s.Refusals.Counted(), Changes: s.Token != ""}
 	t.Readiness, _ = t.Ready("") // only a name can be wrong
 	text, err := json.Marshal(t)
 	if err != nil {

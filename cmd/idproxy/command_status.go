@@ -115,7 +115,7 @@ func printState(out io.Writer, s *monitor.State) error {
 	if err != nil {
 		return err
 	}
-	row(w, fmt.Sprintf("idproxy %s, up %v, %s", s.Version, s.Time.Sub(s.Started).Round(time.Second), s.Config.File))
+	row(w, fmt.Sprintf("idproxy %s as %s, up %v, %s", s.Version, s.Instance, s.Time.Sub(s.Started).Round(time.Second), s.Config.File))
 	if s.Draining {
 		row(w, "it drains: "+s.Phase)
 	}
@@ -135,6 +135,17 @@ func printState(out io.Writer, s *monitor.State) error {
 			state = strings.Join(ready.Listeners[i].Problems, "; ")
 		}
 		row(w, l.Name, l.Listen, l.Upstream, l.Sessions, kinds["forwarded"], kinds[monitor.KindFilled], kinds["refused"], state)
+	}
+	first := true
+	for _, l := range ready.Listeners {
+		for _, finding := range l.Findings {
+			if first {
+				row(w)
+				row(w, "LISTENER", "FINDING")
+			}
+			first = false
+			row(w, l.Name, finding)
+		}
 	}
 	row(w)
 	row(w, "SOURCE", "KIND", "ISSUED", "LEFT", "STATE")

@@ -12,7 +12,7 @@ import (
 func TestStatusPrintsWhatItIsTold(t *testing.T) {
 	const hostile = "a \"quoted\" \\ \x1b[31m\x07\nb\tc\u202e é"
 	s := &monitor.State{
-		Version: "v", Config: monitor.Config{Problem: hostile}, Listeners: []monitor.Listener{{Name: "l", Problem: hostile}},
+		Version: "v", Config: monitor.Config{Problem: hostile}, Listeners: []monitor.Listener{{Name: "l", Problem: hostile, Unbegun: []monitor.Unbegun{{Problem: hostile}}}},
 		Sources: []monitor.Source{{Name: "s", Problem: hostile}}, Stores: []monitor.Store{{Name: "m", Problem: hostile}}, Switches: []monitor.Switch{{Name: "w", Problem: hostile}},
 	}
 	var out strings.Builder
@@ -20,13 +20,13 @@ func TestStatusPrintsWhatItIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `a "quoted" \ \x1b[31m\a\nb\tc\u202e é`
-	if n := strings.Count(out.String(), want); n != 5 {
-		t.Errorf("%q stands there %d times, want 5:\n%q", want, n, out.String())
+	if n := strings.Count(out.String(), want); n != 6 {
+		t.Errorf("%q stands there %d times, want 6:\n%q", want, n, out.String())
 	}
 	if i := strings.IndexFunc(out.String(), func(r rune) bool { return r < ' ' && r != '\n' || r == 0x202e }); i >= 0 {
 		t.Errorf("%q has a control character", out.String())
 	}
-	if n := strings.Count(out.String(), "\n"); n != 16 {
+	if n := strings.Count(out.String(), "\n"); n != 19 {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 }

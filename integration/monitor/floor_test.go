@@ -110,6 +110,7 @@ func (w *watched) untilHeld(t *testing.T) {
 // faults are those of the table, by their names in it.
 var faults = map[string]func(*testing.T, *floor) *fault{
 	"store down": storeDown, "store slow": storeSlow, "wrong password of a store": wrongPassword,
+	"wrong password of an account": wrongAccount,
 	"table too narrow for the ids": tooNarrow, "worker number lost": workerLost, "clock back": clockBack,
 	"pool of worker numbers empty": poolEmpty, "descriptors out": descriptorsOut, "shard down": shardDown,
 	"certificate near its end": certificateEnds, "bits near their end": bitsEnd, "silent client": silentClient,
@@ -170,6 +171,20 @@ func wrongPassword(t *testing.T, f *floor) *fault {
 	plant := func(t *testing.T) {
 		harness.MustExec(t, root, "ALTER USER "+account+" IDENTIFIED BY 'second'")
 		harness.MustExec(t, root, "KILL USER "+account)
+	}
+	return &fault{f.launch(t, "", harness.Spec{Config: config}), plant, f.idle, false}
+}
+
+// wrongAccount changes the password of a listener's account.
+func wrongAccount(t *testing.T, f *floor) *fault {
+	root := harness.Open(t, f.server.Config(""), "")
+	account := "asks_" + harness.Database(t, f.server)
+	harness.MustExec(t, root, "CREATE USER '"+account+"'@'%' IDENTIFIED BY 'first'")
+	t.Cleanup(func() { harness.MustExec(t, root, "DROP USER '"+account+"'@'%'") })
+	config := fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: %s, password: first}}]\n"+
+		"sources: {ids: {segment: {}}}\nrules: [{table: x.t, column: id, source: ids}]\n", f.server.Addr, account)
+	plant := func(t *testing.T) {
+		harness.MustExec(t, root, "ALTER USER '"+account+"'@'%' IDENTIFIED BY 'second'")
 	}
 	return &fault{f.launch(t, "", harness.Spec{Config: config}), plant, f.idle, false}
 }

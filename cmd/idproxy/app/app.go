@@ -72,7 +72,7 @@ func New(cfg *config.Config, w io.Writer) *Program {
 	p.watch = newWatch(p)
 	p.modes = &modeSwitches{turn: p.turn}
 	setLevel(p.level, cfg.Log)
-	all := newHandler(w, cfg.Log)
+	all := newHandler(w, cfg)
 	p.tracer = slog.New(all)
 	p.log = slog.New(p.watch.events.Handler(leveled{all, p.level}))
 	p.rereading.more = make(chan struct{}, 1)

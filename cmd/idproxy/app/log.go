@@ -1,22 +1,54 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"idproxy/config"
 )
 
-// newHandler writes lines of all levels to w, in the format that the configuration asks for.
-func newHandler(w io.Writer, c config.Log) slog.Handler {
+// newHandler writes lines of all levels to w, in the format that the configuration asks for, and the
+// name of the process at the end of each.
+func newHandler(w io.Writer, cfg *config.Config) slog.Handler {
 	options := &slog.HandlerOptions{Level: slog.LevelDebug}
-	if c.Format == "json" {
+	if cfg.Log.Format == "json" {
 		options.ReplaceAttr = inMilliseconds
-		return slog.NewJSONHandler(w, options)
+		return named{slog.NewJSONHandler(w, options), instanceOf(cfg)}
 	}
-	return slog.NewTextHandler(w, options)
+	return named{slog.NewTextHandler(w, options), instanceOf(cfg)}
+}
+
+// instanceOf is what a process is called: as its configuration says, or else as its host.
+func instanceOf(cfg *config.Config) string {
+	host, _ := os.Hostname() // a host without a name is called as below
+	return cmp.Or(cfg.Instance, host, "idproxy")
+}
+
+// named says in each line whose it is.
+type named struct {
+	slog.Handler
+	instance string
+}
+
+// Handle implements slog.Handler.
+func (h named) Handle(ctx context.Context, r slog.Record) error {
+	r = r.Clone()
+	r.AddAttrs(slog.String("instance", h.instance))
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h named) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return named{h.Handler.WithAttrs(attrs), h.instance}
+}
+
+// WithGroup implements slog.Handler.
+func (h named) WithGroup(name string) slog.Handler {
+	return named{h.Handler.WithGroup(name), h.instance}
 }
 
 // leveled leaves out lines below a level, which can change.

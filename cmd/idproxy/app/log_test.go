@@ -11,8 +11,9 @@ import (
 
 func TestDurationsInJSON(t *testing.T) {
 	var out strings.Builder
-	slog.New(newHandler(&out, config.Log{Level: "info", Format: "json"})).Info("x", "duration", 1500*time.Microsecond)
-	if !strings.Contains(out.String(), `"duration_ms":1.5`) {
+	log := slog.New(newHandler(&out, &config.Config{Instance: "proxy-a", Log: config.Log{Level: "info", Format: "json"}})).With("store", "main")
+	log.Info("x", "duration", 1500*time.Microsecond)
+	if !strings.Contains(out.String(), `"msg":"x","store":"main","duration_ms":1.5,"instance":"proxy-a"}`) {
 		t.Errorf("got %s", out.String())
 	}
 }

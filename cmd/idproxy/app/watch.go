@@ -40,6 +40,7 @@ type watch struct {
 	requests *prometheus.CounterVec
 	answers  *prometheus.HistogramVec
 
+	took     fetchTimes
 	refusing refusing
 	inForce  atomic.Pointer[inForce]
 	reloads  struct {
@@ -127,6 +128,7 @@ func (w *watch) noteRefusal(r *proxy.RefusedStatement) {
 // fetched notes that a source asked its store for a range.
 func (w *watch) fetched(source string, took time.Duration) {
 	w.fetches.WithLabelValues(source).Observe(took.Seconds())
+	w.took.add(source, took)
 	if took >= lateRange {
 		w.p.log.Warn("a range came late", "source", source, "duration", took.Round(time.Millisecond))
 	}
@@ -235,7 +237,7 @@ func reachable(a net.Addr) bool {
 func (w *watch) State() monitor.State {
 	now, phase := w.inForce.Load(), w.p.srv.Phase()
 	s := monitor.State{
-		Time: time.Now().UTC(), Version: Built().String(), Started: w.started.UTC(), Draining: phase != proxy.Serving, Phase: phase.String(), HeldBytes: w.p.srv.Held(),
+		Time: time.Now().UTC(), Instance: instanceOf(now.cfg), Version: Built().String(), Started: w.started.UTC(), Draining: phase != proxy.Serving, Phase: phase.String(), HeldBytes: w.p.srv.Held(),
 		Predecessor: w.p.start.Shares(),
 		Config:      monitor.Config{File: now.cfg.Path, SHA256: now.cfg.SHA256, Loaded: now.loaded.UTC()},
 		Files:       w.files.count(),
@@ -248,6 +250,9 @@ func (w *watch) State() monitor.State {
 		s.Listeners = append(s.Listeners, listenerState(&l, now.cfg))
 	}
 	s.Sources = sourcesState(now.cfg, w.p.sources.Named(), s.Stores)
+	for i := range s.Sources {
+		w.took.fill(&s.Sources[i])
+	}
 	s.Switches = w.p.modes.state()
 	s.Rules, s.Refused = rulesState(now), reasons(w.p.srv.RefusedByNoRule())
 	return s
@@ -290,6 +295,7 @@ func (w *watch) Sessions() []monitor.Session {
 func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener {
 	out := monitor.Listener{
 		Name: l.Name, Listen: l.Listen, Upstream: l.Upstream, Switches: l.Switches, Servers: []monitor.Standing{}, Sources: []string{}, Modes: []string{},
+		Begun: l.Begun, Unbegun: []monitor.Unbegun{}, States: []monitor.Doing{},
 		Sessions: l.LoggedIn, LoggingIn: l.Open - l.LoggedIn, Accepted: l.Accepted, Silent: l.Silent,
 		FromClient: l.Counts.FromClient.Load(), FromServer: l.Counts.FromServer.Load(),
 		Held: l.Held, HeldTime: monitor.Milliseconds(l.HeldTime),
@@ -300,8 +306,19 @@ func listenerState(l *proxy.ListenerStatus, cfg *config.Config) monitor.Listener
 			out.Limited = append(out.Limited, monitor.Limited{Limit: limit.Key(key).String(), Count: n})
 		}
 	}
-	for _, s := range l.Servers {
-		one := monitor.Standing{Address: s.Name, Used: s.Used}
+	for _, state := range proxy.SessionStates {
+		if n := l.States[state]; n > 0 {
+			out.States = append(out.States, monitor.Doing{State: string(state), Count: n})
+		}
+	}
+	for _, f := range l.Unbegun {
+		out.Unbegun = append(out.Unbegun, monitor.Unbegun{Column: f.Table + "." + f.Column, Source: f.Source, Problem: f.Err.Error(), At: f.At.UTC()})
+	}
+	if i := slices.IndexFunc(cfg.Listeners, func(c config.Listener) bool { return c.Name == l.Name }); i >= 0 && cfg.Listeners[i].Account != nil {
+		out.Account = cfg.Listeners[i].Account.User
+	}
+	for i, s := range l.Servers {
+		one := monitor.Standing{Address: s.Name, Used: s.Used, Denied: text(l.Denied[i])}
 		if s.Problem != nil {
 			one.Problem, one.ReadOnly = s.Problem.Error(), errors.Is(s.Problem, choice.ErrReadOnly)
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -67,8 +68,10 @@ func rangesState(stand *idsource.SegmentStand) *monitor.Segment {
 	}
 	if stand.PerSecond > 0 {
 		lasts := monitor.Milliseconds(min(float64(stand.Left)/stand.PerSecond, forever.Seconds()) * float64(time.Second))
-		years := float64(stand.Last-min(stand.Next, stand.Last)) / stand.PerSecond / year.Seconds()
-		out.Lasts, out.YearsLeft = &lasts, &years
+		out.Lasts = &lasts
+	}
+	if years := stand.Ends / year.Seconds(); !math.IsInf(years, 0) {
+		out.YearsLeft = &years
 	}
 	return out
 }

@@ -213,10 +213,13 @@ func (m *Model) condition() Line {
 	s := &m.now.State
 	at := m.now.At.Local().Format(time.TimeOnly)
 	ready, err := s.Ready("")
-	var problems []string
+	var problems, findings []string
 	for _, l := range ready.Listeners {
 		for _, p := range l.Problems {
 			problems = append(problems, l.Name+": "+p)
+		}
+		for _, f := range l.Findings {
+			findings = append(findings, l.Name+": "+f)
 		}
 	}
 	switch {
@@ -230,6 +233,8 @@ func (m *Model) condition() Line {
 		return Line{printable("not ready: " + strings.Join(problems, "; ")), Alarm}
 	case s.Config.Problem != "":
 		return Line{printable("configuration not reloaded: " + s.Config.Problem), Loud}
+	case len(findings) > 0:
+		return Line{printable(strings.Join(findings, "; ")), Loud}
 	}
 	for i := range s.Stores {
 		if st := &s.Stores[i]; !st.Up && st.Problem != "" {

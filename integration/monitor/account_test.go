@@ -1,0 +1,207 @@
+package monitor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"idproxy/integration/harness"
+)
+
+// eventually waits until a question is answered with yes.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(faultTime); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// TestAccountDenied: a wrong password of the listener's account, with which no table gets a first id,
+// sends clients away while there is nothing that goes on, and is a finding where there is.
+func TestAccountDenied(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	root := harness.Open(t, server.Config(""), "")
+	user := "asks_" + db
+	harness.MustExec(t, root, "CREATE USER '"+user+"'@'%' IDENTIFIED BY 'first'")
+	t.Cleanup(func() { harness.MustExec(t, root, "DROP USER '"+user+"'@'%'") })
+	harness.MustExec(t, root, "GRANT SELECT ON "+db+".* TO '"+user+"'@'%'")
+	for _, table := range []string{"orders", "events"} {
+		harness.MustExec(t, root, "CREATE TABLE "+db+"."+table+" (id BIGINT PRIMARY KEY, note VARCHAR(40))")
+	}
+	socket := "unix:" + t.TempDir() + "/admin.sock"
+	w := adminOf(t, harness.StartProxy(t, fmt.Sprintf(`
+listeners:
+  - {name: a, listen: 127.0.0.1:0, upstream: %[1]q, account: {user: %[2]s, password: second}}
+  - {name: b, listen: 127.0.0.1:0, upstream: %[1]q}
+admin: {listen: 127.0.0.1:0, socket: %[3]q}
+sources: {ids: {segment: {}}}
+rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
+`, server.Addr, user, socket, db)), server, db)
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := w.open(t, 1).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	insert := func(table, want string) {
+		t.Helper()
+		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+table+" (note) VALUES ('x')"); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("INSERT INTO %s: %v, want %q", table, err, want)
+		}
+	}
+	ready := func(want bool, path string) (body string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%s says that it is ready: %v", path, want), func() bool {
+			var status int
+			status, body = w.get(t, path)
+			return (status == 200) == want
+		})
+		return body
+	}
+	contains := func(what, text string, wants ...string) {
+		t.Helper()
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", what, want, text)
+			}
+		}
+	}
+	status := func(failed bool, wants ...string) {
+		t.Helper()
+		out, err := exec.Command(program, "status", "--admin", socket).CombinedOutput()
+		if (err != nil) != failed {
+			t.Errorf("status: %v, want failed: %v", err, failed)
+		}
+		contains("status", string(out), wants...)
+	}
+	cannot := fmt.Sprintf("account %s cannot ask server %s for MAX(id)", user, server.Addr)
+
+	// Nothing has an id yet: each INSERT fails.
+	contains("readyz", ready(false, "/readyz?listener=a"), cannot, "Access denied")
+	ready(true, "/readyz?listener=b")
+	status(true, cannot)
+	insert("orders", "1467")
+	if w.metric(t, "ready", `listener="a"`) != 0 || w.metric(t, "account_up") != 0 {
+		t.Error("metrics say that it is ready, or that the account can ask")
+	}
+
+	// The password is put right.
+	harness.MustExec(t, root, "ALTER USER '"+user+"'@'%' IDENTIFIED BY 'second'")
+	ready(true, "/readyz")
+	insert("orders", "")
+	eventually(t, "metrics say that all is well", func() bool {
+		return w.metric(t, "account_up") == 1 && w.metric(t, "columns_unbegun", `listener="a"`) == 0
+	})
+
+	// It is wrong again: orders go on, and events get no first id.
+	harness.MustExec(t, root, "ALTER USER '"+user+"'@'%' IDENTIFIED BY 'third'")
+	eventually(t, "the account cannot ask", func() bool { return w.metric(t, "account_up") == 0 })
+	insert("orders", "")
+	insert("events", "1467")
+	unbegun := "column " + db + ".events.id gets no first id from source ids: "
+	eventually(t, "the finding is told", func() bool { return w.metric(t, "columns_unbegun", `listener="a"`) == 1 })
+	contains("readyz", ready(true, "/readyz?listener=a"), `"findings":`, cannot, unbegun)
+	status(false, "FINDING", cannot, unbegun)
+	if w.metric(t, "ready", `listener="a"`) != 1 {
+		t.Error("metrics say that it is not ready")
+	}
+	tab := browse(t)
+	if err := chromedp.Run(tab, chromedp.Navigate(w.admin+"/")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tab, shows("state", "ready")+"&&"+shows("problems", cannot)+"&&"+shows("problems", unbegun))
+
+	harness.MustExec(t, root, "ALTER USER '"+user+"'@'%' IDENTIFIED BY 'second'")
+	eventually(t, "the account can ask", func() bool { return w.metric(t, "account_up") == 1 })
+	insert("events", "")
+	eventually(t, "no finding is left", func() bool {
+		_, body := w.get(t, "/readyz")
+		return !strings.Contains(body, "findings")
+	})
+}
+
+// TestFolderNotWritable: a folder in which nothing can be written is found by check and by a process
+// that serves, before an INSERT fails for it.
+func TestFolderNotWritable(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	dir := t.TempDir()
+	kept := filepath.Join(dir, "kept")
+	config := harness.OneListener(server.Addr) + fmt.Sprintf("admin: {listen: 127.0.0.1:0}\nstores: {local: {file: {dir: %q}}}\n"+
+		"sources: {ids: {segment: {store: local}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", kept, db)
+	program, err := harness.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := program // whatever modes say, root may write
+	if os.Geteuid() == 0 {
+		bound = filepath.Join(dir, "bound")
+		script := fmt.Sprintf("#!/bin/sh\nexec setpriv --bounding-set=-dac_override,-dac_read_search %q \"$@\"\n", program)
+		if err := os.WriteFile(bound, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve := func(test func(w *watched)) {
+		t.Helper()
+		p, err := harness.Launch(t.Context(), bound, harness.Spec{Config: config, Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := p.Stop(time.Minute); err != nil {
+				t.Error(err)
+			}
+		}()
+		test(adminOf(t, p, server, db))
+	}
+	path := harness.WriteConfig(t, config)
+	check := func(failed bool, want string) {
+		t.Helper()
+		out, err := exec.Command(bound, "check", "--config", path).CombinedOutput()
+		if (err != nil) != failed || !strings.Contains(string(out), want) {
+			t.Errorf("check: %v, want %q:\n%s", err, want, out)
+		}
+	}
+	serve(func(w *watched) {
+		pool := w.open(t, 1)
+		harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+		harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
+	})
+	check(false, "fine")
+	if err := os.Chmod(kept, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(kept, 0o700) //nolint:errcheck // for the test's own end
+	check(true, fmt.Sprintf("error: store local: user %d, who asks, cannot keep ids in folder %s", os.Geteuid(), kept))
+	serve(func(w *watched) {
+		var body string
+		eventually(t, "it is not ready", func() bool {
+			var status int
+			status, body = w.get(t, "/readyz?listener=a")
+			return status == 503
+		})
+		if !strings.Contains(body, "store local does not answer") || !strings.Contains(body, kept+": permission denied") {
+			t.Errorf("readyz does not say which store, and why: %s", body)
+		}
+		if err := os.Chmod(kept, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is ready", func() bool {
+			status, _ := w.get(t, "/readyz")
+			return status == 200
+		})
+		harness.MustExec(t, w.open(t, 1), "INSERT INTO t (a) VALUES (2)")
+	})
+}
