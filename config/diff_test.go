@@ -34,6 +34,7 @@ func TestDiff(t *testing.T) {
 		{name: "rules", old: "shop.orders", new: "shop.lines", want: []string{"rules.shop.orders.id: removed", "rules.shop.lines.id: added"}},
 		{name: "live keys", old: "rules:", new: "limits: {sessions: 5}\ntcp: {keepalive: 1m}\nlog: {level: debug, trace: {user: app}}\nshutdown_timeout: 1s\ndrain: {delay: 1ms, spread: 1ms}\nrules:", want: []string{"limits.sessions: 10000, then 5", "limits.logins: 5000, then 2", "tcp.keepalive: 30s, then 1m0s", "shutdown_timeout: 30s, then 1s", "drain.delay: 0s, then 1ms", "drain.spread: 0s, then 1ms", "log.level: info, then debug", "log.trace: added"}},
 		{name: "new store and source", old: "sources:", new: "  other: {file: {dir: d}}\nsources:\n  more: {segment: {store: other}}", want: []string{"stores.other: added", "sources.more: added"}},
+		{name: "instance", old: "rules:", new: "instance: b\nrules:", want: []string{"instance: none, then b"}, restart: true},
 		{name: "engine", old: "rules:", new: "engine: goroutines\nrules:", want: []string{"engine: loops, then goroutines"}, restart: true},
 		{name: "format of the log", old: "rules:", new: "log: {format: json}\nrules:", want: []string{"log.format: text, then json"}, restart: true},
 		{name: "live keys of a listener", old: `upstream: "h:2"`, new: `upstream: "h:2", allow: [10.0.0.0/8], limits: {sessions: 3}`, want: []string{"listeners.b.allow: none, then [10.0.0.0/8]", "listeners.b.limits.sessions: 0, then 3"}},

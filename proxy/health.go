@@ -144,7 +144,9 @@ func (l *listener) answers(ctx context.Context, s *server) error {
 	if u.Account != nil {
 		err := l.pings(ctx, u)
 		if _, unconnected := errors.AsType[*net.OpError](err); err == nil || unconnected {
-			s.denied.Store(nil)
+			if s.denied.Swap(nil) != nil && err == nil {
+				s.tables.Pardon()
+			}
 			return err
 		}
 		if l.greets(ctx, u) != nil {

@@ -329,6 +329,13 @@ func (t *Tables) Fail(column Admission, err error) {
 	t.failed[column] = Failure{column, err, time.Now()}
 }
 
+// Pardon forgets why columns could not be: what they were asked with works again.
+func (t *Tables) Pardon() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.failed)
+}
+
 // maxFailures bounds what is remembered of those, and failureAge for how long: nobody misses the ids
 // of a table into which nobody inserts.
 const (

@@ -2,6 +2,9 @@ package facts
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,3 +64,44 @@ func TestFactsOfAnOlderTableAreDropped(t *testing.T) {
 }
 
 func testFacts(changes uint64) *Table { return &Table{At: time.Now(), Changes: changes} }
+
+// TestFailures: a column is remembered that could not be compared, until it can, until no rule names
+// it, or for an hour.
+func TestFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tables, ids := New(), &rule.Rule{Schema: "shop", Table: "*", Column: "id", Source: "ids"}
+		of := func(table string) Admission { return AdmissionOf(&Table{Name: "shop." + table}, ids) }
+		want := func(what string, columns int, names ...string) {
+			t.Helper()
+			begun, failed := tables.Begun()
+			var got []string
+			for _, f := range failed {
+				got = append(got, f.Table)
+			}
+			if begun != columns || !slices.Equal(got, names) {
+				t.Errorf("%s: %d begun and %q failed, want %d and %q", what, begun, got, columns, names)
+			}
+		}
+		want("new", 0)
+		for _, name := range []string{"b", "a"} {
+			tables.Fail(of(name), errors.New("denied"))
+		}
+		want("two failed", 0, "shop.a", "shop.b")
+		tables.Admit(of("a"))
+		want("one began", 1, "shop.b")
+		time.Sleep(failureAge)
+		want("an hour later", 1)
+		tables.Fail(of("b"), errors.New("denied"))
+		tables.Withdraw(rule.NewList([]rule.Rule{{Schema: "shop", Table: "a", Column: "id", Source: "ids"}}))
+		want("without its rule", 1)
+		tables.Fail(of("a"), errors.New("denied"))
+		tables.Pardon()
+		want("pardoned", 1)
+		for i := range maxFailures + 1 {
+			tables.Fail(of(fmt.Sprint(i)), errors.New("denied"))
+		}
+		if _, failed := tables.Begun(); len(failed) > maxFailures {
+			t.Errorf("%d are remembered", len(failed))
+		}
+	})
+}

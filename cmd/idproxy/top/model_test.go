@@ -112,6 +112,11 @@ func TestCondition(t *testing.T) {
 	if l := m.Head()[2]; l != (Line{"store main: refused", Loud}) {
 		t.Errorf("store: %+v", l)
 	}
+	s.State.Listeners[0].Unbegun = []monitor.Unbegun{{Column: "shop.t.id", Source: "ids", Problem: "denied"}}
+	m.Take(s)
+	if l := m.Head()[2]; l != (Line{"shard0: column shop.t.id gets no first id from source ids: denied", Loud}) {
+		t.Errorf("finding: %+v", l)
+	}
 	s.State.Config.Problem = "line 3"
 	m.Take(s)
 	if l := m.Head()[2]; l != (Line{"configuration not reloaded: line 3", Loud}) {
