@@ -46,7 +46,7 @@ admin: {listen: 127.0.0.1:0, socket: %[3]q}
 sources: {ids: {segment: {}}}
 rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 `, server.Addr, user, socket, db)), server, db)
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestFolderNotWritable(t *testing.T) {
 	kept := filepath.Join(dir, "kept")
 	config := harness.OneListener(server.Addr) + fmt.Sprintf("admin: {listen: 127.0.0.1:0}\nstores: {local: {file: {dir: %q}}}\n"+
 		"sources: {ids: {segment: {store: local}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", kept, db)
-	program, err := harness.Build(true)
+	program, err := harness.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
