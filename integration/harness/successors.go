@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-var successorPID = regexp.MustCompile(`msg="a successor serves" process\.pid=(\d+)\n`)
+var successorPID = regexp.MustCompile(`msg="a successor serves" process\.pid=(\d+)`)
 
 // PIDs are those of the process that was started and of its successors, which write the same log; the
 // newest is the last.
